@@ -1,0 +1,101 @@
+package ledger
+
+// Fields is a set of account fields, those whose value is known. Lamports are always
+// known and have no bit.
+type Fields uint8
+
+const (
+	FieldOwner Fields = 1 << iota
+	FieldExecutable
+	FieldRentEpoch
+	FieldToken // the token facts are known: Token, or that it is no token account
+	FieldMint  // the mint facts are known: Mint, or that it is no mint
+
+	// FieldsShown are the fields an account record shows and may have to name as unknown.
+	FieldsShown = FieldOwner | FieldExecutable | FieldRentEpoch
+	// FieldsAll is what a source knows that shows whole accounts with their data.
+	FieldsAll = FieldsShown | FieldToken | FieldMint
+)
+
+// AccountWrite is one write of an account as far as its source shows it.
+// Lamports 0 closes the account, whatever else the write says.
+type AccountWrite struct {
+	Pubkey     Pubkey
+	Lamports   Lamports
+	Owner      Pubkey
+	RentEpoch  uint64
+	Executable bool
+	Known      Fields // which of the other fields the write shows
+
+	// Token, with FieldToken: the token facts, nil for "no token account".
+	// Without Details it is a token balance: state, delegate and close authority that
+	// were known before of the same holding stay.
+	Token *TokenAccount
+	// TokenOwnerUnknown marks a token balance of the years that did not record the
+	// wallet: it changes the amount of a holding already known, nothing else.
+	TokenOwnerUnknown bool
+	// Mint, with FieldMint: the mint facts, nil for "no mint".
+	Mint *Mint
+}
+
+// MintWrite teaches facts of a mint.
+type MintWrite struct {
+	Pubkey Pubkey
+	Mint   Mint
+}
+
+// Taught says who taught a field last, and at which slot: twice the slot, plus one
+// for a block. Base state overrides a field when its own Taught is not below the
+// field's; a block overrides always.
+type Taught uint64
+
+// TaughtByBase returns the Taught of base state at a slot.
+func TaughtByBase(s Slot) Taught { return Taught(s) << 1 }
+
+// TaughtByBlock returns the Taught of the block at a slot.
+func TaughtByBlock(s Slot) Taught { return Taught(s)<<1 | 1 }
+
+// ByBlock reports whether a block taught the field.
+func (t Taught) ByBlock() bool { return t&1 == 1 }
+
+// Slot returns the slot at which the field was taught.
+func (t Taught) Slot() Slot { return Slot(t >> 1) }
+
+// Account is the state of an account after a write. An account with 0 lamports does
+// not exist: it is a tombstone, and Taught tells the slot it was closed at.
+type Account struct {
+	Pubkey     Pubkey
+	Owner      Pubkey
+	Lamports   Lamports
+	RentEpoch  uint64
+	Executable bool
+	Known      Fields // never FieldMint, which the mint table knows; FieldToken is no state by itself
+	Token      *TokenAccount
+
+	Taught  Taught         // of the lamports, and of every known field that Earlier does not name
+	Earlier *EarlierFields // nil when all known fields were taught together
+}
+
+// EarlierFields says who taught the fields that the last write did not show.
+type EarlierFields struct {
+	Owner, Executable, RentEpoch, Token Taught
+}
+
+// Exists reports whether the account is live.
+func (a *Account) Exists() bool { return a.Lamports != 0 }
+
+// Unknown returns the shown fields whose value no source has told.
+func (a *Account) Unknown() Fields { return FieldsShown &^ a.Known }
+
+// SameState reports whether two accounts have the same stored fields and token facts,
+// whoever taught them. Both may be tombstones.
+func (a *Account) SameState(b *Account) bool {
+	if a.Lamports != b.Lamports || a.Owner != b.Owner || a.RentEpoch != b.RentEpoch ||
+		a.Executable != b.Executable || a.Unknown() != b.Unknown() {
+		return false
+	}
+	if a.Token == nil || b.Token == nil {
+		return a.Token == b.Token
+	}
+	return *a.Token == *b.Token
+}

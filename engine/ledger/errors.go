@@ -1,0 +1,72 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNotFound says that what was asked for is not held. Errors that say why are
+	// of type *NotFoundError and match it.
+	ErrNotFound = errors.New("not found")
+	// ErrUnavailable says that the question cannot be answered now and may be asked
+	// again: a full mailbox, a missed deadline, a version that was folded meanwhile.
+	ErrUnavailable = errors.New("unavailable")
+	// ErrMinSlot says that the asked min_slot was not reached in time.
+	// It matches ErrUnavailable.
+	ErrMinSlot = fmt.Errorf("min_slot not reached: %w", ErrUnavailable)
+	// ErrCorrupt says that bytes are not an encoding of what they should be.
+	ErrCorrupt = errors.New("corrupt encoding")
+)
+
+// Absence is the reason why something is not held.
+type Absence uint8
+
+const (
+	AccountNotFound     Absence = iota // no live account has the key
+	AccountNotIndexed                  // not held, and the source shows only part of the ledger
+	AccountClosed                      // closed at Slot, the tombstone is still held
+	TransactionNotFound                // no transaction held has the signature
+	SlotSkipped                        // a child's parent link proves that the slot has no block
+	SlotNotYetProduced                 // above the newest block of the asked commitment
+	SlotPruned                         // was held once, now below retention
+	SlotNotIndexed                     // below the root, or in a gap of a partial source
+	OwnerNotFound                      // neither an account at the key nor anything it owns
+	NoBlockYet                         // nothing has been published
+)
+
+// NotFoundError is an ErrNotFound that says why.
+type NotFoundError struct {
+	Absence Absence
+	Slot    Slot // with AccountClosed: where it was closed
+}
+
+// Error returns the text the interface shows in details.
+func (e *NotFoundError) Error() string {
+	switch e.Absence {
+	case AccountNotFound:
+		return "account not found"
+	case AccountNotIndexed:
+		return "account not indexed: the source shows only part of the ledger"
+	case AccountClosed:
+		return fmt.Sprintf("account closed at slot %d", e.Slot)
+	case TransactionNotFound:
+		return "transaction not held: unknown, orphaned or pruned"
+	case SlotSkipped:
+		return "slot skipped: no block was produced in it"
+	case SlotNotYetProduced:
+		return "slot not yet produced at this commitment"
+	case SlotPruned:
+		return "slot pruned: below the node's retention"
+	case SlotNotIndexed:
+		return "slot not indexed: this node never held it"
+	case OwnerNotFound:
+		return "neither an account at this key nor anything it owns is known"
+	case NoBlockYet:
+		return "no block yet"
+	}
+	return "not found"
+}
+
+// Is makes every NotFoundError match ErrNotFound.
+func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }

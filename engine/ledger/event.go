@@ -1,0 +1,47 @@
+package ledger
+
+// Event is what a source emits: *Block, *BaseState or *SlotStatus.
+type Event interface{ event() }
+
+func (*Block) event()      {}
+func (*BaseState) event()  {}
+func (*SlotStatus) event() {}
+
+// BaseState is a set of accounts as they stood at a slot, without a block: a snapshot
+// to start from, or accounts fetched later. It never overrides a field that a block
+// taught at or after its slot.
+type BaseState struct {
+	Slot     Slot
+	Accounts []AccountWrite
+	Mints    []MintWrite
+}
+
+// Status is what a source says of a slot after its block.
+type Status uint8
+
+const (
+	StatusConfirmed Status = iota + 1
+	StatusFinalized
+	StatusDead // the block is abandoned, with all its children
+)
+
+// String returns confirmed, finalized or dead.
+func (s Status) String() string {
+	switch s {
+	case StatusConfirmed:
+		return "confirmed"
+	case StatusFinalized:
+		return "finalized"
+	case StatusDead:
+		return "dead"
+	}
+	return "unknown"
+}
+
+// SlotStatus is a status of a slot. Blockhash tells which block is meant where two
+// share the slot and the source knows.
+type SlotStatus struct {
+	Slot      Slot
+	Status    Status
+	Blockhash Opt[Hash]
+}

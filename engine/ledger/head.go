@@ -1,0 +1,39 @@
+package ledger
+
+import "time"
+
+// Tip is the newest point of one commitment level.
+type Tip struct {
+	Version Version // the record that put the block on the present chain
+	Slot    Slot
+	Hash    Hash
+	Seq     Seq // the newest update at or below the version
+	Time    Opt[int64]
+}
+
+// Head is what is visible after one publication. It is immutable: one answer is
+// computed from one head, and so from one block.
+type Head struct {
+	Tips [Commitments]Tip // by Commitment
+
+	HasBlock bool // false until the first block: then the tips name base state only
+	Root     Slot // the first block ever held
+	Floor    Slot // blocks below it are pruned; never below Root
+
+	StateHash StateHash // at Tips[Processed]
+	Published time.Time // carries a monotonic reading
+}
+
+// Tip returns the tip of a level.
+func (h *Head) Tip(c Commitment) *Tip { return &h.Tips[c] }
+
+// CommitmentOf returns the level that a block at slot on the chain has reached.
+func (h *Head) CommitmentOf(slot Slot) Commitment {
+	switch {
+	case slot <= h.Tips[Finalized].Slot:
+		return Finalized
+	case slot <= h.Tips[Confirmed].Slot:
+		return Confirmed
+	}
+	return Processed
+}

@@ -1,0 +1,52 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// Pubkey is the address of an account or program: 32 bytes, written in base58.
+type Pubkey [32]byte
+
+// Hash is the hash of a block: 32 bytes, written in base58.
+type Hash [32]byte
+
+// Signature names a transaction: the first of its ed25519 signatures.
+type Signature [64]byte
+
+// Prefix returns the first 8 bytes as a big-endian number, so that the order of
+// prefixes is the order of keys as far as it goes. Trees compare it inline before
+// they follow a pointer to the rest.
+func (k *Pubkey) Prefix() uint64 { return binary.BigEndian.Uint64(k[:8]) }
+
+// Compare orders keys by their bytes.
+func (k *Pubkey) Compare(other *Pubkey) int { return bytes.Compare(k[:], other[:]) }
+
+// Prefix returns the first 8 bytes as a big-endian number, as Pubkey.Prefix does.
+func (s *Signature) Prefix() uint64 { return binary.BigEndian.Uint64(s[:8]) }
+
+// Compare orders signatures by their bytes.
+func (s *Signature) Compare(other *Signature) int { return bytes.Compare(s[:], other[:]) }
+
+// Programs and mints the ledger gives a meaning of their own.
+var (
+	SystemProgram    = Pubkey{}
+	TokenProgram     = mustPubkey("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA")
+	Token2022Program = mustPubkey("TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb")
+	VoteProgram      = mustPubkey("Vote111111111111111111111111111111111111111")
+	NativeMint       = mustPubkey("So11111111111111111111111111111111111111112")
+	NativeMint2022   = mustPubkey("9pan9bMn5HatX4EJdBwg9VgCa7Uz5HL8N1m5D3NdXej9")
+)
+
+// IsTokenProgram reports whether the program is one of the two SPL token programs.
+func IsTokenProgram(program Pubkey) bool {
+	return program == TokenProgram || program == Token2022Program
+}
+
+func mustPubkey(s string) Pubkey {
+	k, err := ParsePubkey(s)
+	if err != nil {
+		panic("bad built-in key " + s)
+	}
+	return k
+}

@@ -1,0 +1,130 @@
+package ledger
+
+// Merge returns the account after the write w, taught by t, was learned on top of
+// before (nil if nothing was held). The result shares w's pointers. It is a
+// tombstone if w closes the account; w with 0 lamports on nothing gives nil.
+func Merge(before *Account, w *AccountWrite, t Taught) *Account {
+	held := before != nil && before.Exists()
+	// A block overrides whatever was taught; base state only what is not newer.
+	overrides := func(field Taught) bool { return t.ByBlock() || t >= field }
+
+	if before != nil && !overrides(before.Taught) {
+		if !held {
+			return before // closed after this base state was taken
+		}
+	} else if w.Lamports == 0 {
+		if before == nil {
+			return nil
+		}
+		return &Account{Pubkey: w.Pubkey, Taught: t}
+	}
+	if !held {
+		before = &Account{Pubkey: w.Pubkey}
+	}
+	after := &Account{Pubkey: w.Pubkey}
+	was, now := before.fieldsTaught(), EarlierFields{}
+	lamportsTaught := t
+	if after.Lamports = w.Lamports; held && !overrides(before.Taught) {
+		after.Lamports, lamportsTaught = before.Lamports, before.Taught
+	}
+	// takes decides one field: true for the write's value, false for the old one.
+	takes := func(f Fields, old Taught, teacher *Taught) bool {
+		*teacher = old
+		if w.Known&f == 0 || (before.Known&f != 0 && !overrides(old)) {
+			after.Known |= before.Known & f
+			return false
+		}
+		after.Known |= f
+		*teacher = t
+		return true
+	}
+	if after.Owner = before.Owner; takes(FieldOwner, was.Owner, &now.Owner) {
+		after.Owner = w.Owner
+	}
+	if after.Executable = before.Executable; takes(FieldExecutable, was.Executable, &now.Executable) {
+		after.Executable = w.Executable
+	}
+	if after.RentEpoch = before.RentEpoch; takes(FieldRentEpoch, was.RentEpoch, &now.RentEpoch) {
+		after.RentEpoch = w.RentEpoch
+	}
+	if after.Token = before.Token; takes(FieldToken, was.Token, &now.Token) {
+		after.Token = mergeToken(before.Token, w)
+	}
+	if after.Known&FieldOwner != 0 && !IsTokenProgram(after.Owner) {
+		after.Token = nil // only the token programs own token accounts
+	}
+	after.Taught = lamportsTaught
+	if now != (EarlierFields{lamportsTaught, lamportsTaught, lamportsTaught, lamportsTaught}).only(after.Known) {
+		after.Earlier = &now
+	}
+	return after
+}
+
+// mergeToken returns the token facts after w, which knows FieldToken.
+func mergeToken(before *TokenAccount, w *AccountWrite) *TokenAccount {
+	if w.Token == nil || w.Token.Details.Known {
+		return w.Token
+	}
+	sameMint := before != nil && before.Mint == w.Token.Mint
+	if w.TokenOwnerUnknown {
+		if !sameMint {
+			return nil
+		}
+		after := *before
+		after.Amount = w.Token.Amount
+		return &after
+	}
+	if !sameMint || before.Owner != w.Token.Owner || !before.Details.Known {
+		return w.Token
+	}
+	after := *w.Token
+	after.Details = before.Details
+	return &after
+}
+
+// MergeMint returns the mint facts after w, taught by t, was learned on top of before
+// (nil if nothing was held). Facts w does not know stay; base state older than what
+// was taught fills in only what was unknown.
+func MergeMint(before *Mint, w Mint, t Taught) *Mint {
+	if before == nil {
+		w.Taught = t
+		return &w
+	}
+	after := *before
+	overrides := t.ByBlock() || t >= before.Taught
+	if overrides {
+		after.Decimals = w.Decimals
+	}
+	if w.Supply.Known && (overrides || !before.Supply.Known) {
+		after.Supply, after.Taught = w.Supply, max(t, before.Taught)
+	}
+	if w.Scaled.Known && (overrides || !before.Scaled.Known) {
+		after.Scaled, after.Taught = w.Scaled, max(t, before.Taught)
+	}
+	return &after
+}
+
+// fieldsTaught returns who taught each known field; unknown ones are 0.
+func (a *Account) fieldsTaught() EarlierFields {
+	if a.Earlier != nil {
+		return *a.Earlier
+	}
+	return EarlierFields{a.Taught, a.Taught, a.Taught, a.Taught}.only(a.Known)
+}
+
+// only returns e with the fields outside known set to 0.
+func (e EarlierFields) only(known Fields) EarlierFields {
+	if known&FieldOwner == 0 {
+		e.Owner = 0
+	}
+	if known&FieldExecutable == 0 {
+		e.Executable = 0
+	}
+	if known&FieldRentEpoch == 0 {
+		e.RentEpoch = 0
+	}
+	if known&FieldToken == 0 {
+		e.Token = 0
+	}
+	return e
+}

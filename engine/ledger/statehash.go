@@ -1,0 +1,112 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"math/bits"
+)
+
+// StateHash is the order-independent sum, modulo 2^256, of the SHA-256 of every live
+// account and mint fact. Tombstones and who taught a field are outside it.
+// It is kept incrementally: Add what a write made, Sub what it replaced.
+type StateHash [4]uint64
+
+// Add adds one term, or the sum of a shard.
+func (h *StateHash) Add(t StateHash) {
+	var c uint64
+	for i := range h {
+		h[i], c = bits.Add64(h[i], t[i], c)
+	}
+}
+
+// Sub takes one term out.
+func (h *StateHash) Sub(t StateHash) {
+	var b uint64
+	for i := range h {
+		h[i], b = bits.Sub64(h[i], t[i], b)
+	}
+}
+
+// String returns the hash as 64 hexadecimal digits, most significant first.
+func (h StateHash) String() string {
+	var b [32]byte
+	for i, w := range h {
+		binary.BigEndian.PutUint64(b[(3-i)*8:], w)
+	}
+	return hex.EncodeToString(b[:])
+}
+
+// The first byte of every hashed term, so that no account can be taken for a mint.
+const (
+	accountTerm = 1
+	mintTerm    = 2
+)
+
+// StateTerm returns the term of the account; that of a tombstone is zero.
+//
+// The hashed bytes, little endian: tag 1, pubkey 32, lamports u64, known shown fields u8,
+// owner 32, executable u8, rent epoch u64; with token facts then: mint 32, owner 32,
+// amount u64, details known u8, and with details: state u8, delegate u8+32,
+// delegated amount u64, close authority u8+32.
+func (a *Account) StateTerm() StateHash {
+	if !a.Exists() {
+		return StateHash{}
+	}
+	var buf [256]byte
+	b := append(buf[:0], accountTerm)
+	b = append(b, a.Pubkey[:]...)
+	b = binary.LittleEndian.AppendUint64(b, uint64(a.Lamports))
+	b = append(b, byte(a.Known&FieldsShown))
+	b = append(b, a.Owner[:]...)
+	b = append(b, flag(a.Executable))
+	b = binary.LittleEndian.AppendUint64(b, a.RentEpoch)
+	if t := a.Token; t != nil {
+		b = append(b, t.Mint[:]...)
+		b = append(b, t.Owner[:]...)
+		b = binary.LittleEndian.AppendUint64(b, t.Amount)
+		b = append(b, flag(t.Details.Known))
+		if t.Details.Known {
+			d := &t.Details.Value
+			b = append(b, byte(d.State))
+			b = appendOptKey(b, d.Delegate)
+			b = binary.LittleEndian.AppendUint64(b, d.DelegatedAmount)
+			b = appendOptKey(b, d.CloseAuthority)
+		}
+	}
+	return term(b)
+}
+
+// StateTerm returns the term of the mint facts held under key.
+//
+// The hashed bytes, little endian: tag 2, mint 32, decimals u8, supply u8+u64, scaled u8+u8.
+func (m *Mint) StateTerm(key Pubkey) StateHash {
+	var buf [64]byte
+	b := append(buf[:0], mintTerm)
+	b = append(b, key[:]...)
+	b = append(b, m.Decimals, flag(m.Supply.Known))
+	b = binary.LittleEndian.AppendUint64(b, m.Supply.Value)
+	b = append(b, flag(m.Scaled.Known), flag(m.Scaled.Value))
+	return term(b)
+}
+
+func term(b []byte) StateHash {
+	sum := sha256.Sum256(b)
+	var h StateHash
+	for i := range h {
+		h[i] = binary.LittleEndian.Uint64(sum[i*8:])
+	}
+	return h
+}
+
+func appendOptKey(b []byte, k Opt[Pubkey]) []byte {
+	b = append(b, flag(k.Known))
+	return append(b, k.Value[:]...)
+}
+
+func flag(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
+}
