@@ -23,32 +23,43 @@ var (
 	errBase58Range     = fmt.Errorf("%w: wrong number of bytes", ErrBase58)
 )
 
-// ParsePubkey reads a pubkey: 32 to 44 characters that are the base58 of exactly 32 bytes.
-func ParsePubkey[T string | []byte](s T) (k Pubkey, err error) {
-	err = decode58x32((*[32]byte)(&k), s)
-	return k, err
+// ParsePubkey reads a pubkey: 32 to 44 characters, the base58 of exactly 32 bytes.
+func ParsePubkey[T string | []byte](s T) (Pubkey, error) {
+	var k Pubkey
+	if len(s) < text32Min || len(s) > text32Max {
+		return Pubkey{}, errBase58Length
+	}
+	if err := decode58(k[:], s); err != nil {
+		return Pubkey{}, err
+	}
+	return k, nil
 }
 
-// ParseHash reads a block hash: 32 to 44 characters that are the base58 of exactly 32 bytes.
-func ParseHash[T string | []byte](s T) (h Hash, err error) {
-	err = decode58x32((*[32]byte)(&h), s)
-	return h, err
+// ParseHash reads a block hash: 32 to 44 characters, the base58 of exactly 32 bytes.
+func ParseHash[T string | []byte](s T) (Hash, error) {
+	k, err := ParsePubkey(s)
+	return Hash(k), err
 }
 
-// ParseSignature reads a signature: 64 to 88 characters that are the base58 of exactly
-// 64 bytes.
-func ParseSignature[T string | []byte](s T) (sig Signature, err error) {
-	err = decode58x64((*[64]byte)(&sig), s)
-	return sig, err
+// ParseSignature reads a signature: 64 to 88 characters, the base58 of exactly 64 bytes.
+func ParseSignature[T string | []byte](s T) (Signature, error) {
+	var sig Signature
+	if len(s) < text64Min || len(s) > text64Max {
+		return Signature{}, errBase58Length
+	}
+	if err := decode58(sig[:], s); err != nil {
+		return Signature{}, err
+	}
+	return sig, nil
 }
 
-// AppendBase58 appends the base58 of the key, at most 44 bytes, without allocating.
+// AppendBase58 appends the base58 of the key, at most 44 bytes.
 func (k *Pubkey) AppendBase58(dst []byte) []byte { return append58x32(dst, (*[32]byte)(k)) }
 
-// AppendBase58 appends the base58 of the hash, at most 44 bytes, without allocating.
+// AppendBase58 appends the base58 of the hash, at most 44 bytes.
 func (h *Hash) AppendBase58(dst []byte) []byte { return append58x32(dst, (*[32]byte)(h)) }
 
-// AppendBase58 appends the base58 of the signature, at most 88 bytes, without allocating.
+// AppendBase58 appends the base58 of the signature, at most 88 bytes.
 func (s *Signature) AppendBase58(dst []byte) []byte { return append58x64(dst, (*[64]byte)(s)) }
 
 // String returns the key in base58.
@@ -67,4 +78,31 @@ func (h Hash) String() string {
 func (s Signature) String() string {
 	var buf [text64Max]byte
 	return string(s.AppendBase58(buf[:0]))
+}
+
+// MarshalText returns the key in base58.
+func (k Pubkey) MarshalText() ([]byte, error) { return k.AppendBase58(nil), nil }
+
+// MarshalText returns the hash in base58.
+func (h Hash) MarshalText() ([]byte, error) { return h.AppendBase58(nil), nil }
+
+// MarshalText returns the signature in base58.
+func (s Signature) MarshalText() ([]byte, error) { return s.AppendBase58(nil), nil }
+
+// UnmarshalText sets the key as ParsePubkey reads it.
+func (k *Pubkey) UnmarshalText(text []byte) (err error) {
+	*k, err = ParsePubkey(text)
+	return err
+}
+
+// UnmarshalText sets the hash as ParseHash reads it.
+func (h *Hash) UnmarshalText(text []byte) (err error) {
+	*h, err = ParseHash(text)
+	return err
+}
+
+// UnmarshalText sets the signature as ParseSignature reads it.
+func (s *Signature) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseSignature(text)
+	return err
 }

@@ -1,147 +1,196 @@
 package ledger
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
-// Both directions of base58 go through limbs of five digits. A number of 32 bytes is 8
-// binary limbs of base 2^32 or 9 digit limbs of base 58^5, one of 64 bytes is 16 or 18.
-// Changing the base is then a product of the row of limbs with a small matrix of
-// constants, without dividing a long number, and carries are settled once at the end.
+// Neither direction of base58 divides a long number, and neither allocates.
 //
-// Sums stay below 2^64: the text of 32 bytes by the size of its matrices alone, the text
-// of 64 bytes because carries are settled halfway too. A test proves it for every column.
+// Text to bytes goes by ten digits at a time: the number read so far, in words of 64 bits,
+// times 58^10, plus the next ten digits.
+//
+// Bytes to text goes by limbs of five digits. A number of 256 bits is 8 words of 32 bits
+// or 9 limbs of base 58^5, and each limb is a dot product: the words times what a unit of
+// each is worth in that limb. Carries are settled once at the end. A number of 512 bits is
+// its upper half, whose words reach into 18 limbs, then its lower half, with carries
+// settled in between too: a test proves that so no sum reaches 2^64.
 const (
 	base58Alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
-	limbDigits = 5
-	limbBase   = 58 * 58 * 58 * 58 * 58
+	pow5  = 58 * 58 * 58 * 58 * 58
+	pow10 = pow5 * pow5
 
-	// notDigit is the value of a character outside the alphabet. No digit has its bit.
-	notDigit = 0x80
+	// notDigit is the value of a character outside the alphabet. It is above every number
+	// of five digits, so that one comparison of a sum finds it.
+	notDigit = 1 << 31
 )
 
-// Row i of a matrix holds, most significant limb first, what one unit of limb i of the
-// source is worth in the other base.
+// zeroDigits fills up a text to whole groups of ten digits.
+const zeroDigits = "111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111"
+
+// words are the 32-bit words of 256 bits, most significant first, or what they are worth
+// in one limb.
+type words [8]uint64
+
 var (
-	toDigits32 = makeToDigits32()
-	toDigits64 = makeToDigits64()
-	toBinary32 = makeToBinary32()
-	toBinary64 = makeToBinary64()
-
-	digitValues = makeDigitValues()
+	digitValues            = makeDigitValues()
+	lowerWorth, upperWorth = makeWorths()
 )
 
-func makeToDigits32() (m [8][9]uint32) {
-	fillPowers(len(m), 1<<32, limbBase, func(i int) []uint32 { return m[i][:] })
-	return m
-}
-
-func makeToDigits64() (m [16][18]uint32) {
-	fillPowers(len(m), 1<<32, limbBase, func(i int) []uint32 { return m[i][:] })
-	return m
-}
-
-func makeToBinary32() (m [9][8]uint32) {
-	fillPowers(len(m), limbBase, 1<<32, func(i int) []uint32 { return m[i][:] })
-	return m
-}
-
-func makeToBinary64() (m [18][16]uint32) {
-	fillPowers(len(m), limbBase, 1<<32, func(i int) []uint32 { return m[i][:] })
-	return m
-}
-
-// fillPowers fills the rows of a matrix from the last, which is 1, upwards: each is from
-// times the one below, as limbs of base to.
-func fillPowers(rows int, from, to uint64, row func(int) []uint32) {
-	last := row(rows - 1)
-	last[len(last)-1] = 1
-	for i := rows - 2; i >= 0; i-- {
-		above, below := row(i), row(i+1)
-		var carry uint64
-		for j := len(above) - 1; j >= 0; j-- {
-			carry += uint64(below[j]) * from
-			above[j] = uint32(carry % to)
-			carry /= to
-		}
-	}
-}
-
-func makeDigitValues() (values [256]byte) {
+func makeDigitValues() (values [256]uint32) {
 	for c := range values {
 		values[c] = notDigit
 	}
 	for v, c := range []byte(base58Alphabet) {
-		values[c] = byte(v)
+		values[c] = uint32(v)
 	}
 	return values
+}
+
+// makeWorths returns, by limb, what the words of the lower and of the upper half of 512
+// bits are worth. The lower half reaches into the last 9 limbs only.
+func makeWorths() (lower [9]words, upper [18]words) {
+	var unit [18]uint64 // 2^(32×place) in limbs
+	unit[17] = 1
+	for place := range 16 {
+		for j, worth := range unit {
+			if place >= 8 {
+				upper[j][15-place] = worth
+			} else if j >= 9 {
+				lower[j-9][7-place] = worth
+			}
+		}
+		for j := range unit {
+			unit[j] <<= 32
+		}
+		settle(unit[:])
+	}
+	return lower, upper
+}
+
+// settle carries what exceeds a limb into the next one, leaving every limb but the first
+// below 58^5, and the first too when the number fits.
+func settle(limbs []uint64) {
+	for j := len(limbs) - 1; j > 0; j-- {
+		limbs[j-1] += limbs[j] / pow5
+		limbs[j] %= pow5
+	}
+}
+
+func loadWords(b []byte) (w words) {
+	for i := range w {
+		w[i] = uint64(binary.BigEndian.Uint32(b[i*4:]))
+	}
+	return w
+}
+
+// dot is written out because a loop costs as much as the products.
+func (w *words) dot(o *words) uint64 {
+	return w[0]*o[0] + w[1]*o[1] + w[2]*o[2] + w[3]*o[3] +
+		w[4]*o[4] + w[5]*o[5] + w[6]*o[6] + w[7]*o[7]
 }
 
 // append58x32 appends the base58 of 32 bytes.
 func append58x32(dst []byte, b *[32]byte) []byte {
 	var limbs [9]uint64
-	for i := range toDigits32 {
-		bin, row := uint64(binary.BigEndian.Uint32(b[i*4:])), &toDigits32[i]
-		for j := range limbs {
-			limbs[j] += bin * uint64(row[j])
-		}
+	w := loadWords(b[:])
+	for j := range limbs {
+		limbs[j] = w.dot(&lowerWorth[j])
 	}
-	carryDigits(limbs[:])
-	var digits [9 * limbDigits]byte
-	for i, limb := range limbs {
-		putDigits((*[limbDigits]byte)(digits[i*limbDigits:]), uint32(limb))
+	settle(limbs[:])
+	var text [9 * 5]byte
+	for j, limb := range limbs {
+		putDigits((*[5]byte)(text[j*5:]), uint32(limb))
 	}
-	return appendDigits(dst, digits[:], leadingZeros(b[:]))
+	return appendText(dst, text[:], leadingZeros(b[:]))
 }
 
 // append58x64 appends the base58 of 64 bytes.
 func append58x64(dst []byte, b *[64]byte) []byte {
 	var limbs [18]uint64
-	for i := range toDigits64 {
-		if i == len(toDigits64)/2 {
-			carryDigits(limbs[:]) // room for the other half
+	w := loadWords(b[:32])
+	for j := range limbs {
+		limbs[j] = w.dot(&upperWorth[j])
+	}
+	settle(limbs[:])
+	w = loadWords(b[32:])
+	for j := range lowerWorth {
+		limbs[9+j] += w.dot(&lowerWorth[j])
+	}
+	settle(limbs[:])
+	var text [18 * 5]byte
+	for j, limb := range limbs {
+		putDigits((*[5]byte)(text[j*5:]), uint32(limb))
+	}
+	return appendText(dst, text[:], leadingZeros(b[:]))
+}
+
+// putDigits writes a limb as five characters.
+func putDigits(text *[5]byte, limb uint32) {
+	upper, lower := limb/(58*58), limb%(58*58)
+	text[4] = base58Alphabet[lower%58]
+	text[3] = base58Alphabet[lower/58]
+	upper, lower = upper/(58*58), upper%(58*58)
+	text[2] = base58Alphabet[lower%58]
+	text[1] = base58Alphabet[lower/58]
+	text[0] = base58Alphabet[upper]
+}
+
+// appendText appends the text with as many leading ones as the number has leading zero
+// bytes. It never has fewer.
+func appendText(dst, text []byte, zeros int) []byte {
+	ones := 0
+	for ones < len(text) && text[ones] == base58Alphabet[0] {
+		ones++
+	}
+	return append(dst, text[ones-zeros:]...)
+}
+
+// decode58 sets b, of 32 or 64 bytes, to what s stands for. Digits for 8 bytes more must
+// hold s. After an error b is undefined.
+func decode58[T string | []byte](b []byte, s T) error {
+	var accRoom [9]uint64
+	var textRoom [len(accRoom) * 10]byte
+	acc := accRoom[:len(b)/8+1] // the number so far, least significant word first
+	text := textRoom[:len(acc)*10]
+	copy(text[copy(text[:len(text)-len(s)], zeroDigits):], s)
+
+	var seen uint64
+	for group := range acc {
+		digits := (*[10]byte)(text[group*10:])
+		upper, lower := fiveDigits((*[5]byte)(digits[:5])), fiveDigits((*[5]byte)(digits[5:]))
+		seen |= upper | lower
+		carry := upper*pow5 + lower
+		// The number so far takes no more words than there were groups.
+		for i, word := range acc[:group] {
+			high, low := bits.Mul64(word, pow10)
+			low, c := bits.Add64(low, carry, 0)
+			acc[i], carry = low, high+c
 		}
-		bin, row := uint64(binary.BigEndian.Uint32(b[i*4:])), &toDigits64[i]
-		for j := range limbs {
-			limbs[j] += bin * uint64(row[j])
-		}
+		acc[group] = carry
 	}
-	carryDigits(limbs[:])
-	var digits [18 * limbDigits]byte
-	for i, limb := range limbs {
-		putDigits((*[limbDigits]byte)(digits[i*limbDigits:]), uint32(limb))
+	if seen >= notDigit {
+		return errBase58Character
 	}
-	return appendDigits(dst, digits[:], leadingZeros(b[:]))
+	for i, word := range acc[:len(b)/8] {
+		binary.BigEndian.PutUint64(b[len(b)-8-i*8:], word)
+	}
+	ones := 0
+	for ones < len(s) && s[ones] == base58Alphabet[0] {
+		ones++
+	}
+	if acc[len(b)/8] != 0 || ones != leadingZeros(b) {
+		return errBase58Range
+	}
+	return nil
 }
 
-// carryDigits brings every limb but the first below limbBase, and the first too when
-// the number fits.
-func carryDigits(limbs []uint64) {
-	for j := len(limbs) - 1; j > 0; j-- {
-		limbs[j-1] += limbs[j] / limbBase
-		limbs[j] %= limbBase
-	}
-}
-
-// putDigits writes the five digits of a limb.
-func putDigits(d *[limbDigits]byte, limb uint32) {
-	d[4] = byte(limb % 58)
-	limb /= 58
-	d[3] = byte(limb % 58)
-	limb /= 58
-	d[2] = byte(limb % 58)
-	limb /= 58
-	d[1] = byte(limb % 58)
-	d[0] = byte(limb / 58)
-}
-
-// appendDigits appends the characters of the digits, with as many leading zeros as the
-// number has leading zero bytes.
-func appendDigits(dst, digits []byte, zeros int) []byte {
-	digits = digits[leadingZeros(digits)-zeros:]
-	for _, d := range digits {
-		dst = append(dst, base58Alphabet[d])
-	}
-	return dst
+// fiveDigits returns the number five characters stand for; notDigit or more if one of
+// them is none.
+func fiveDigits(c *[5]byte) uint64 {
+	return uint64(digitValues[c[0]])*(58*58*58*58) + uint64(digitValues[c[1]])*(58*58*58) +
+		uint64(digitValues[c[2]])*(58*58) + uint64(digitValues[c[3]])*58 + uint64(digitValues[c[4]])
 }
 
 func leadingZeros(b []byte) int {
@@ -151,97 +200,4 @@ func leadingZeros(b []byte) int {
 		}
 	}
 	return len(b)
-}
-
-// decode58x32 sets b to the bytes s stands for. After an error b is undefined.
-func decode58x32[T string | []byte](b *[32]byte, s T) error {
-	if len(s) < text32Min || len(s) > text32Max {
-		return errBase58Length
-	}
-	var digits [9 * limbDigits]byte
-	if !readDigits(digits[len(digits)-len(s):], s) {
-		return errBase58Character
-	}
-	var bins [8]uint64
-	for i := range toBinary32 {
-		limb, row := digitLimb((*[limbDigits]byte)(digits[i*limbDigits:])), &toBinary32[i]
-		for j := range bins {
-			bins[j] += limb * uint64(row[j])
-		}
-	}
-	carryBinary(bins[:])
-	if bins[0]>>32 != 0 {
-		return errBase58Range
-	}
-	for i, bin := range bins {
-		binary.BigEndian.PutUint32(b[i*4:], uint32(bin))
-	}
-	return checkZeros(b[:], s)
-}
-
-// decode58x64 sets b to the bytes s stands for. After an error b is undefined.
-func decode58x64[T string | []byte](b *[64]byte, s T) error {
-	if len(s) < text64Min || len(s) > text64Max {
-		return errBase58Length
-	}
-	var digits [18 * limbDigits]byte
-	if !readDigits(digits[len(digits)-len(s):], s) {
-		return errBase58Character
-	}
-	var bins [16]uint64
-	for i := range toBinary64 {
-		if i == len(toBinary64)/2 {
-			carryBinary(bins[:]) // room for the other half
-		}
-		limb, row := digitLimb((*[limbDigits]byte)(digits[i*limbDigits:])), &toBinary64[i]
-		for j := range bins {
-			bins[j] += limb * uint64(row[j])
-		}
-	}
-	carryBinary(bins[:])
-	if bins[0]>>32 != 0 {
-		return errBase58Range
-	}
-	for i, bin := range bins {
-		binary.BigEndian.PutUint32(b[i*4:], uint32(bin))
-	}
-	return checkZeros(b[:], s)
-}
-
-// readDigits sets digits, as long as s, to the values of its characters. It returns
-// false if one has none.
-func readDigits[T string | []byte](digits []byte, s T) bool {
-	var seen byte
-	for i := range digits {
-		v := digitValues[s[i]]
-		digits[i] = v
-		seen |= v
-	}
-	return seen&notDigit == 0
-}
-
-// digitLimb returns the number five digits stand for.
-func digitLimb(d *[limbDigits]byte) uint64 {
-	return (((uint64(d[0])*58+uint64(d[1]))*58+uint64(d[2]))*58+uint64(d[3]))*58 + uint64(d[4])
-}
-
-// carryBinary brings every limb but the first below 2^32, and the first too when the
-// number fits.
-func carryBinary(bins []uint64) {
-	for j := len(bins) - 1; j > 0; j-- {
-		bins[j-1] += bins[j] >> 32
-		bins[j] &= 1<<32 - 1
-	}
-}
-
-// checkZeros refuses a text that has not one '1' for each leading zero byte of b.
-func checkZeros[T string | []byte](b []byte, s T) error {
-	ones := 0
-	for ones < len(s) && s[ones] == base58Alphabet[0] {
-		ones++
-	}
-	if ones != leadingZeros(b) {
-		return errBase58Range
-	}
-	return nil
 }
