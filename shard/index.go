@@ -1,0 +1,61 @@
+package shard
+
+import (
+	"github.com/tidwall/btree"
+
+	"ledgerd/engine/ledger"
+)
+
+// membership is one entry of an index: an account that belongs to a group, that is to a
+// program or to a wallet.
+type membership struct {
+	group, member ledger.Pubkey
+}
+
+// index lists the members of groups in pubkey order. It may list accounts that left
+// their group at some version still held; readers check.
+type index struct {
+	tree *btree.BTreeG[membership]
+}
+
+func newIndex() *index {
+	return &index{btree.NewBTreeGOptions(func(a, b membership) bool {
+		if c := a.group.Compare(&b.group); c != 0 {
+			return c < 0
+		}
+		return a.member.Compare(&b.member) < 0
+	}, btree.Options{NoLocks: true, Degree: degree})}
+}
+
+func (x *index) insert(group, member ledger.Pubkey) { x.tree.Set(membership{group, member}) }
+func (x *index) remove(group, member ledger.Pubkey) { x.tree.Delete(membership{group, member}) }
+
+// after calls visit for every listed member of group past the key, all of them if it
+// is not known, until visit returns false.
+func (x *index) after(group ledger.Pubkey, key ledger.Opt[ledger.Pubkey], visit func(ledger.Pubkey) bool) {
+	x.tree.Ascend(membership{group, key.Value}, func(m membership) bool {
+		if m.group != group {
+			return false
+		}
+		if key.Known && m.member == key.Value {
+			return true
+		}
+		return visit(m.member)
+	})
+}
+
+// grouping says which group an account belongs to at one moment, if any.
+type grouping func(*ledger.Account) (group ledger.Pubkey, ok bool)
+
+// byProgram groups accounts by the program that is known to own them.
+func byProgram(a *ledger.Account) (ledger.Pubkey, bool) {
+	return a.Owner, a.Exists() && a.Known&ledger.FieldOwner != 0
+}
+
+// byWallet groups token accounts by the wallet they belong to.
+func byWallet(a *ledger.Account) (ledger.Pubkey, bool) {
+	if !a.Exists() || a.Token == nil {
+		return ledger.Pubkey{}, false
+	}
+	return a.Token.Owner, true
+}

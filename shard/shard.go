@@ -1,0 +1,161 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"ledgerd/engine/ledger"
+)
+
+// ErrFolded says that the asked version was folded into a newer one: ask again at
+// a newer version. It matches ledger.ErrUnavailable.
+var ErrFolded = fmt.Errorf("version no longer held: %w", ledger.ErrUnavailable)
+
+// errBusy says that the queries' lane is full, errStopped that the shard ended.
+var (
+	errBusy    = fmt.Errorf("shard mailbox is full: %w", ledger.ErrUnavailable)
+	errStopped = fmt.Errorf("shard stopped: %w", ledger.ErrUnavailable)
+	errLate    = fmt.Errorf("no answer before the deadline: %w", ledger.ErrUnavailable)
+)
+
+const (
+	// queryLane bounds the questions that wait for a shard. At some microseconds each, a
+	// full lane is answered well within the deadline of its last; past that more waiting
+	// helps nobody, so the asker is refused at once.
+	queryLane = 4096
+	// workLane bounds the work that waits; the sequencer waits for room. A fold may
+	// lie before a block, more is never useful.
+	workLane = 4
+)
+
+// Shard owns one range of the key space.
+type Shard struct {
+	queries chan query
+	work    chan order
+	done    chan struct{} // closed when Run returns
+	state   *state        // touched by Run alone
+}
+
+// query is a question; run answers it from the state.
+type query interface{ run(*state) }
+
+// order is a job and whom to tell when it is done.
+type order struct {
+	job  job
+	done chan<- struct{}
+}
+
+// New returns shard number self of so many, without anything in it. It starts nothing.
+func New(self, shards int) *Shard {
+	return &Shard{
+		queries: make(chan query, queryLane),
+		work:    make(chan order, workLane),
+		done:    make(chan struct{}),
+		state:   newState(self, shards),
+	}
+}
+
+// Counters say how much the shard holds.
+func (s *Shard) Counters() *Counters { return s.state.counters }
+
+// MailboxDepth returns how many queries wait.
+func (s *Shard) MailboxDepth() int { return len(s.queries) }
+
+// Run answers queries and does work in the order it was sent until ctx ends. It returns an
+// error only when the shard broke: its state is then suspect and must not be used.
+func (s *Shard) Run(ctx context.Context) (err error) {
+	defer close(s.done)
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("shard %d broke: %v\n%s", s.state.self, p, debug.Stack())
+		}
+	}()
+	for {
+		select {
+		case q := <-s.queries:
+			q.run(s.state)
+		case o := <-s.work:
+			s.do(o)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// do works in slices and lets waiting queries and other goroutines in between.
+func (s *Shard) do(o order) {
+	for o.job.step(s.state) {
+		s.answerWaiting()
+		runtime.Gosched()
+	}
+	s.state.count()
+	if o.done != nil {
+		o.done <- struct{}{}
+	}
+}
+
+// answerWaiting serves the queries that wait now; those that come meanwhile are for
+// the next time, so that work goes on however many readers there are.
+func (s *Shard) answerWaiting() {
+	for n := len(s.queries); n > 0; n-- {
+		(<-s.queries).run(s.state)
+	}
+}
+
+// Task is work that was sent and may not be done yet.
+type Task struct {
+	shard *Shard
+	done  chan struct{}
+	out   *Applied
+}
+
+// Wait returns what the shard did, once it did it.
+func (t *Task) Wait() (*Applied, error) {
+	select {
+	case <-t.done:
+		return t.out, nil
+	case <-t.shard.done:
+		return nil, errors.New("shard stopped with work to do")
+	}
+}
+
+// ApplyBlock applies the shard's part of b as version v, unseen by every read below it,
+// and holds it for readers as held says.
+func (s *Shard) ApplyBlock(v ledger.Version, b *ledger.Block, held *HeldBlock) *Task {
+	j := &apply{version: v, taught: ledger.TaughtByBlock(b.Slot), writes: b.Accounts, mints: b.Mints, held: held}
+	return s.send(j, &j.result)
+}
+
+// ApplyBase learns base state as a version. Direct puts it below every version that
+// is held; it is for the time before the first block, when nobody reads.
+func (s *Shard) ApplyBase(v ledger.Version, base *ledger.BaseState, direct bool) *Task {
+	j := &apply{version: v, direct: direct, taught: ledger.TaughtByBase(base.Slot), writes: base.Accounts, mints: base.Mints, base: base}
+	return s.send(j, &j.result)
+}
+
+// Rollback restores, as version v, what stood before version first.
+func (s *Shard) Rollback(v, first ledger.Version) *Task {
+	j := &rollback{version: v, first: first}
+	return s.send(j, &j.result)
+}
+
+// Fold moves everything up to version to into the base and drops the pruned blocks,
+// their transactions, and tombstones of slots below tombstonesBelow. Nobody waits for it.
+func (s *Shard) Fold(to ledger.Version, pruned []*ledger.Block, tombstonesBelow ledger.Slot) {
+	select {
+	case s.work <- order{job: &fold{to: to, pruned: pruned, tombstonesBelow: tombstonesBelow}}:
+	case <-s.done:
+	}
+}
+
+func (s *Shard) send(j job, out *Applied) *Task {
+	t := &Task{shard: s, done: make(chan struct{}, 1), out: out}
+	select {
+	case s.work <- order{j, t.done}:
+	case <-s.done:
+	}
+	return t
+}

@@ -1,0 +1,219 @@
+package shard
+
+import (
+	"cmp"
+	"math/bits"
+	"sync/atomic"
+
+	"ledgerd/engine/ledger"
+)
+
+// state is everything a shard holds. Its goroutine alone touches it.
+type state struct {
+	self, shards int
+
+	accounts     *table[ledger.Account]
+	mints        *table[mintFacts]
+	transactions *table[ledger.Transaction]
+	blocks       *table[HeldBlock]
+
+	programs *index // program → accounts
+	holders  *index // wallet → token accounts
+
+	hash   ledger.StateHash // of everything applied
+	folded ledger.Version   // reads below it are refused
+
+	// bases are the base states not yet folded: a rollback learns them again on top of
+	// what it restores.
+	bases      []baseChange
+	tombstones []tombstone // folded ones, oldest first
+
+	probe    ledger.Account // keys for look-ups
+	mint     mintFacts
+	counters *Counters
+}
+
+// mintFacts is a mint with its key.
+type mintFacts struct {
+	pubkey ledger.Pubkey
+	mint   ledger.Mint
+}
+
+// HeldBlock is a block on the chain with the slot of the block before it there, which
+// in a partial ledger need not be its parent.
+type HeldBlock struct {
+	Block       *ledger.Block
+	Previous    ledger.Slot
+	HasPrevious bool // false for the first block ever
+}
+
+type baseChange struct {
+	version ledger.Version
+	base    *ledger.BaseState
+}
+
+type tombstone struct {
+	slot    ledger.Slot
+	account *ledger.Account
+}
+
+// Counters say how much a shard holds. They may be read by anybody.
+type Counters struct {
+	Accounts      atomic.Int64 // live, at the newest applied version
+	TokenAccounts atomic.Int64
+	Transactions  atomic.Int64 // at any version still held
+	OverlayCells  atomic.Int64 // account values of versions not yet folded
+}
+
+func newState(self, shards int) *state {
+	return &state{
+		self: self, shards: shards,
+		accounts: newTable(keyed[ledger.Account]{
+			prefix:  func(a *ledger.Account) uint64 { return a.Pubkey.Prefix() },
+			compare: func(a, b *ledger.Account) int { return a.Pubkey.Compare(&b.Pubkey) },
+		}),
+		mints: newTable(keyed[mintFacts]{
+			prefix:  func(m *mintFacts) uint64 { return m.pubkey.Prefix() },
+			compare: func(a, b *mintFacts) int { return a.pubkey.Compare(&b.pubkey) },
+		}),
+		transactions: newTable(keyed[ledger.Transaction]{
+			prefix:  func(t *ledger.Transaction) uint64 { return t.Signature.Prefix() },
+			compare: func(a, b *ledger.Transaction) int { return a.Signature.Compare(&b.Signature) },
+		}),
+		blocks: newTable(keyed[HeldBlock]{
+			prefix:  func(b *HeldBlock) uint64 { return uint64(b.Block.Slot) },
+			compare: func(a, b *HeldBlock) int { return cmp.Compare(a.Block.Slot, b.Block.Slot) },
+		}),
+		programs: newIndex(), holders: newIndex(),
+		counters: new(Counters),
+	}
+}
+
+// count brings the counters that are sizes of trees up to date.
+func (s *state) count() {
+	s.counters.Transactions.Store(int64(s.transactions.base.Len() + s.transactions.overlay.Len()))
+	s.counters.OverlayCells.Store(int64(s.accounts.overlay.Len()))
+}
+
+// Of returns the shard that owns a key with the given prefix: shards are ranges, so
+// shard order is key order.
+func Of(prefix uint64, shards int) int {
+	hi, _ := bits.Mul64(prefix, uint64(shards))
+	return int(hi)
+}
+
+// OfSlot returns the shard that holds the block at slot.
+func OfSlot(slot ledger.Slot, shards int) int { return int(uint64(slot) % uint64(shards)) }
+
+func (s *state) owns(prefix uint64) bool { return Of(prefix, s.shards) == s.self }
+
+// account returns the account at version v, nil if nothing is held.
+// The result is good until it is dropped: values are never changed.
+func (s *state) account(key *ledger.Pubkey, v ledger.Version) *ledger.Account {
+	s.probe.Pubkey = *key
+	return s.accounts.at(&s.probe, v)
+}
+
+// mintAt returns the facts of a mint at version v, nil if none are known.
+func (s *state) mintAt(key *ledger.Pubkey, v ledger.Version) *ledger.Mint {
+	s.mint.pubkey = *key
+	if m := s.mints.at(&s.mint, v); m != nil {
+		return &m.mint
+	}
+	return nil
+}
+
+// writer puts values at one version. Direct ones go to the base.
+type writer struct {
+	*state
+	version ledger.Version
+	direct  bool
+}
+
+// setAccount replaces what is held at the writer's version (nil for nothing) and keeps
+// hash, indexes and counters in step. It reports whether a reader can tell the difference.
+func (w writer) setAccount(before, after *ledger.Account) (changed bool) {
+	key := after
+	if after == nil {
+		key = before
+	}
+	w.index(w.programs, byProgram, before, after)
+	w.index(w.holders, byWallet, before, after)
+	if w.direct {
+		w.accounts.putBase(key, after)
+	} else {
+		w.accounts.put(w.version, key, after)
+	}
+	if sameState(before, after) {
+		return false
+	}
+	if before != nil && before.Exists() {
+		w.hash.Sub(before.StateTerm())
+		w.counters.Accounts.Add(-1)
+		if before.Token != nil {
+			w.counters.TokenAccounts.Add(-1)
+		}
+	}
+	if after != nil && after.Exists() {
+		w.hash.Add(after.StateTerm())
+		w.counters.Accounts.Add(1)
+		if after.Token != nil {
+			w.counters.TokenAccounts.Add(1)
+		}
+	}
+	return true
+}
+
+// sameState reports whether a reader could not tell the two apart; nil and
+// tombstones both stand for no account.
+func sameState(a, b *ledger.Account) bool {
+	aLive, bLive := a != nil && a.Exists(), b != nil && b.Exists()
+	if !aLive || !bLive {
+		return aLive == bLive
+	}
+	return a.SameState(b)
+}
+
+// index makes an account findable under its new group. The old entry stays until no
+// value that can still be read supports it; without an overlay that is now.
+func (w writer) index(x *index, of grouping, before, after *ledger.Account) {
+	var was, is ledger.Pubkey
+	var had, has bool
+	if before != nil {
+		was, had = of(before)
+	}
+	if after != nil {
+		is, has = of(after)
+	}
+	if had == has && was == is {
+		return
+	}
+	if has {
+		x.insert(is, after.Pubkey)
+	}
+	if had && w.direct {
+		x.remove(was, before.Pubkey)
+	}
+}
+
+// setMint replaces the facts of a mint, nil for none.
+func (w writer) setMint(key ledger.Pubkey, before, after *ledger.Mint) {
+	if before == nil && after == nil {
+		return
+	}
+	var value *mintFacts
+	if after != nil {
+		value = &mintFacts{key, *after}
+	}
+	if w.direct {
+		w.mints.putBase(&mintFacts{pubkey: key}, value)
+	} else {
+		w.mints.put(w.version, &mintFacts{pubkey: key}, value)
+	}
+	if before != nil {
+		w.hash.Sub(before.StateTerm(key))
+	}
+	if after != nil {
+		w.hash.Add(after.StateTerm(key))
+	}
+}
