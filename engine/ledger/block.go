@@ -46,6 +46,14 @@ func (b *Block) AddTransaction(t Transaction) {
 	b.Transactions = append(b.Transactions, t)
 }
 
+// WithoutWrites returns the block as it is held for readers: the writes are gone, the
+// transactions are shared.
+func (b *Block) WithoutWrites() *Block {
+	held := *b
+	held.Accounts, held.Mints = nil, nil
+	return &held
+}
+
 // SizeBytes estimates what the block holds in memory; retention and the bounds on
 // waiting blocks count it.
 func (b *Block) SizeBytes() int {

@@ -11,7 +11,8 @@ type SourceInfo struct {
 	// A data directory of another identity is refused.
 	Identity string
 
-	Finite      bool // ends by itself; a live source that stops sending is stalled
+	Finite      bool // ends by itself
+	Live        bool // follows a node: when it shows nothing for 10 seconds it is stalled
 	Complete    bool // shows every account of the ledger, so that absence means "does not exist"
 	GapsAllowed bool // missing parents are passed over: the slots between are not indexed
 	// FinalityByDepth: until the first slot status, blocks become final 32 blocks deep, and

@@ -1,0 +1,277 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"ledgerd/engine/ledger"
+)
+
+// maxRollbackBlocks is the deepest rollback that is carried out. A deeper one means that
+// the source follows another ledger; a person has to look.
+const maxRollbackBlocks = 32
+
+// blockID names a block; two blocks may share a slot.
+type blockID struct {
+	slot ledger.Slot
+	hash ledger.Hash
+}
+
+// node is a block whose parent is known: on the chain or, kept whole and unseen, beside it.
+type node struct {
+	block    *ledger.Block
+	parent   *node // nil for the newest finalized block
+	children []*node
+
+	version ledger.Version // of its record on the present chain; 0 beside it
+	seq     ledger.Seq     // the newest update up to its record
+}
+
+func (n *node) slot() ledger.Slot { return n.block.Slot }
+func (n *node) id() blockID       { return blockID{n.block.Slot, n.block.Blockhash} }
+func (n *node) onChain() bool     { return n.version != 0 }
+
+// chain is the tree of blocks from the newest finalized one on, and which branch of it
+// is the chain. It decides; the sequencer carries out and reports back with moved.
+type chain struct {
+	finalized *node // nil before the first block
+	confirmed *node
+	tip       *node
+
+	nodes   map[blockID]*node
+	slots   map[ledger.Slot][]*node // in arrival order
+	orphans map[blockID]struct{}    // dead or abandoned, with a slot above finalized
+	waiting waiting
+
+	unfinalizedBytes int
+}
+
+func newChain() *chain {
+	return &chain{
+		nodes:   make(map[blockID]*node),
+		slots:   make(map[ledger.Slot][]*node),
+		orphans: make(map[blockID]struct{}),
+	}
+}
+
+// placement says what became of a block that arrived.
+type placement uint8
+
+const (
+	placed    placement = iota // its parent is known
+	duplicate                  // the same block is here already
+	orphaned                   // it belongs to an abandoned or dead branch
+	waits                      // its parent is not known yet
+)
+
+// refusedError says that a rollback was refused: ingest stops, reads go on.
+type refusedError struct{ why string }
+
+func (e *refusedError) Error() string { return e.why }
+
+func refused(format string, args ...any) error {
+	return &refusedError{fmt.Sprintf(format, args...)}
+}
+
+// place finds the block's place. Slots at or below the finalized one are not for it.
+func (c *chain) place(b *ledger.Block) (*node, placement, error) {
+	id := blockID{b.Slot, b.Blockhash}
+	if n := c.nodes[id]; n != nil {
+		return n, duplicate, nil
+	}
+	if _, gone := c.orphans[id]; gone {
+		return nil, orphaned, nil
+	}
+	if b.ParentSlot >= b.Slot {
+		return nil, 0, fmt.Errorf("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
+	}
+	if b.ParentSlot < c.finalized.slot() {
+		return nil, 0, fmt.Errorf("block %d builds on slot %d, below the finalized slot %d", b.Slot, b.ParentSlot, c.finalized.slot())
+	}
+	if parent := c.parentOf(b); parent != nil {
+		return c.attach(b, parent), placed, nil
+	}
+	if c.buildsOnOrphan(b) {
+		c.orphans[id] = struct{}{}
+		return nil, orphaned, nil
+	}
+	if !c.waiting.add(b) {
+		return nil, duplicate, nil
+	}
+	return nil, waits, nil
+}
+
+// parentOf returns the node that b builds on, nil if it is not here. Where the source does
+// not tell the parent's hash, the chain's block at that slot is meant.
+func (c *chain) parentOf(b *ledger.Block) *node {
+	if b.PreviousBlockhash.Known {
+		return c.nodes[blockID{b.ParentSlot, b.PreviousBlockhash.Value}]
+	}
+	return c.atSlot(b.ParentSlot)
+}
+
+// atSlot returns the block at slot that is on the chain, else the one that came last.
+func (c *chain) atSlot(slot ledger.Slot) *node {
+	var found *node
+	for _, n := range c.slots[slot] {
+		if n.onChain() {
+			return n
+		}
+		found = n
+	}
+	return found
+}
+
+// buildsOnOrphan reports whether the parent of b, which is not here, was given up.
+func (c *chain) buildsOnOrphan(b *ledger.Block) bool {
+	if !b.PreviousBlockhash.Known {
+		for id := range c.orphans {
+			if id.slot == b.ParentSlot {
+				return true
+			}
+		}
+		return false
+	}
+	if b.ParentSlot == c.finalized.slot() {
+		return true // on another block at that slot
+	}
+	_, gone := c.orphans[blockID{b.ParentSlot, b.PreviousBlockhash.Value}]
+	return gone
+}
+
+// attach makes b a child of parent, beside the chain until it is moved there.
+func (c *chain) attach(b *ledger.Block, parent *node) *node {
+	n := &node{block: b, parent: parent}
+	c.nodes[n.id()] = n
+	c.slots[b.Slot] = append(c.slots[b.Slot], n)
+	if parent != nil {
+		parent.children = append(parent.children, n)
+		c.unfinalizedBytes += b.SizeBytes()
+	}
+	return n
+}
+
+// begin makes b the root: the first block ever, trusted and final.
+func (c *chain) begin(b *ledger.Block) *node {
+	c.finalized = c.attach(b, nil)
+	c.confirmed = c.finalized
+	return c.finalized
+}
+
+// move is a change of the chain: blocks to undo, newest first, and blocks to append after.
+type move struct {
+	undo     []*node
+	ancestor *node
+	add      []*node
+}
+
+// moveTo returns the move that makes target the tip.
+func (c *chain) moveTo(target *node) (move, error) {
+	var m move
+	n := target
+	for ; !n.onChain(); n = n.parent {
+		m.add = append(m.add, n)
+	}
+	slices.Reverse(m.add)
+	m.ancestor = n
+	for u := c.tip; u != m.ancestor; u = u.parent {
+		if u.parent == nil {
+			return m, refused("slot %d is on a branch that leaves the chain below the finalized slot %d", target.slot(), c.finalized.slot())
+		}
+		m.undo = append(m.undo, u)
+	}
+	if len(m.undo) > maxRollbackBlocks {
+		return m, refused("slot %d would undo %d blocks, more than %d", target.slot(), len(m.undo), maxRollbackBlocks)
+	}
+	return m, nil
+}
+
+// undone takes the move's undone blocks off the chain.
+func (c *chain) undone(m move) {
+	for _, n := range m.undo {
+		n.version, n.seq = 0, 0
+	}
+	if c.confirmed.slot() > m.ancestor.slot() {
+		c.confirmed = m.ancestor
+	}
+	c.tip = m.ancestor
+}
+
+// appended puts n on the chain, as the tip.
+func (c *chain) appended(n *node, v ledger.Version, seq ledger.Seq) {
+	n.version, n.seq = v, seq
+	c.tip = n
+}
+
+// best returns the highest block of n's branch: n or a descendant of it.
+func (c *chain) best(n *node) *node {
+	best := n
+	for _, child := range n.children {
+		if b := c.best(child); b.slot() > best.slot() {
+			best = b
+		}
+	}
+	return best
+}
+
+// finalize makes n, which is on the chain, the newest finalized block and forgets every
+// branch that does not hold it.
+func (c *chain) finalize(n *node) {
+	keep := map[*node]bool{}
+	for a := n; a != nil; a = a.parent {
+		keep[a] = true
+	}
+	for a := n.parent; a != nil; a = a.parent {
+		for _, child := range a.children {
+			if !keep[child] {
+				c.forget(child)
+			}
+		}
+		c.remove(a)
+	}
+	c.unfinalizedBytes -= n.block.SizeBytes()
+	for id := range c.orphans {
+		if id.slot <= n.slot() {
+			delete(c.orphans, id)
+		}
+	}
+	n.parent = nil
+	// The shards hold the block now; only its header is of use here.
+	header := *n.block
+	header.Transactions, header.Accounts, header.Mints = nil, nil, nil
+	n.block = &header
+	c.finalized = n
+	if c.confirmed.slot() < n.slot() {
+		c.confirmed = n
+	}
+	c.waiting.dropUpTo(n.slot())
+}
+
+// forget removes n and all that builds on it, and remembers them as orphans.
+func (c *chain) forget(n *node) {
+	for _, child := range n.children {
+		c.forget(child)
+	}
+	c.orphans[n.id()] = struct{}{}
+	c.remove(n)
+}
+
+// remove takes n out of the maps; links to it are the caller's.
+func (c *chain) remove(n *node) {
+	delete(c.nodes, n.id())
+	if n.parent != nil {
+		c.unfinalizedBytes -= n.block.SizeBytes()
+	}
+	at := slices.DeleteFunc(c.slots[n.slot()], func(o *node) bool { return o == n })
+	if len(at) == 0 {
+		delete(c.slots, n.slot())
+		return
+	}
+	c.slots[n.slot()] = at
+}
+
+// kill removes a block that its source abandoned, which is not on the chain any more.
+func (c *chain) kill(n *node) {
+	n.parent.children = slices.DeleteFunc(n.parent.children, func(o *node) bool { return o == n })
+	c.forget(n)
+}

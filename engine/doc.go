@@ -1,0 +1,26 @@
+// Package engine turns the events of a source into one chain of records, routes it over
+// the shards, and answers questions about any published version.
+//
+// # Nouns
+//
+// The sequencer is the only writer: one goroutine that takes events in arrival order,
+// decides about forks, duplicates and gaps (see chain), lets the shards apply what it
+// decided, makes records of it, commits them to the [Log] and publishes a [ledger.Head].
+//
+// A query reads the newest head once, asks the shards at that head's version, and so is
+// answered from one block, whatever is applied, undone or folded meanwhile.
+//
+// # Order
+//
+// Events are applied in the order they were emitted. What is applied is unseen until its
+// records are durable; then head and publication appear together, in log order. Events
+// that are already waiting share one commit; near the tip each block has its own.
+//
+// Nothing is folded that a query may still read: a version leaves the overlay when it
+// stopped being the newest finalized one longer ago than a query may take.
+//
+// # Lifetime
+//
+// [New] starts nothing. [Engine.Run] starts shards, source and sequencer, and returns
+// when all of them ended.
+package engine

@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"errors"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/shard"
+)
+
+// Head returns the newest published head, nil before the first.
+func (e *Engine) Head() *ledger.Head { return e.head.Load() }
+
+// view fixes the version a query is answered from, waiting for its MinSlot if need be.
+func (e *Engine) view(q ledger.Query) (ledger.View, error) {
+	v := ledger.View{Head: q.Head, Commitment: q.Commitment}
+	if v.Head != nil {
+		return v, nil
+	}
+	if !e.ready.Load() {
+		v.Head = e.head.Load()
+		return v, errNotReady
+	}
+	if v.Head = e.head.Load(); v.Tip().Slot >= q.MinSlot {
+		return v, nil
+	}
+	if q.Wait <= 0 {
+		return v, ledger.ErrMinSlot
+	}
+	timer := time.NewTimer(q.Wait)
+	defer timer.Stop()
+	for {
+		changed := e.nextPublication() // before the head is read, so that none is missed
+		if v.Head = e.head.Load(); v.Tip().Slot >= q.MinSlot {
+			return v, nil
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return v, ledger.ErrMinSlot
+		}
+	}
+}
+
+// nextPublication returns a channel that is closed at the next publication.
+func (e *Engine) nextPublication() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.changed
+}
+
+// answer asks at the view's version. Should that version be folded away meanwhile, which
+// only happens where memory is short, it asks again at a newer one.
+func answer[R any](e *Engine, q ledger.Query, ask func(ledger.View, time.Time) (R, error)) (R, ledger.View, error) {
+	for {
+		v, err := e.view(q)
+		if err != nil {
+			var none R
+			return none, v, err
+		}
+		r, err := ask(v, time.Now().Add(queryDeadline))
+		if errors.Is(err, shard.ErrFolded) && q.Head == nil && e.head.Load() != v.Head {
+			continue
+		}
+		return r, v, err
+	}
+}
+
+func (e *Engine) ownerOf(key *ledger.Pubkey) *shard.Shard {
+	return e.shards[shard.Of(key.Prefix(), len(e.shards))]
+}
+
+// Account returns a live account. A missing one is a *ledger.NotFoundError.
+func (e *Engine) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
+	return answer(e, q, func(v ledger.View, deadline time.Time) (ledger.Account, error) {
+		a, found, err := e.ownerOf(&key).Account(key, v.Tip().Version, deadline)
+		switch {
+		case err != nil || found && a.Exists():
+			return a, err
+		case found:
+			return a, &ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: a.Taught.Slot()}
+		case e.info.Complete:
+			return a, &ledger.NotFoundError{Absence: ledger.AccountNotFound}
+		}
+		return a, &ledger.NotFoundError{Absence: ledger.AccountNotIndexed}
+	})
+}
+
+// Accounts returns accounts in the order asked, all at one version; those that do not
+// exist have 0 lamports.
+func (e *Engine) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error) {
+	return answer(e, q, func(v ledger.View, deadline time.Time) ([]ledger.Account, error) {
+		return scatter(e, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]ledger.Account, error) {
+			return s.Accounts(keys, v.Tip().Version, deadline)
+		})
+	})
+}
+
+// scatterKeys is how many keys one shard is asked for at once.
+const scatterKeys = 256
+
+// scatter asks each key's shard and puts the answers in the order of the keys.
+func scatter[R any](e *Engine, keys []ledger.Pubkey, ask func(*shard.Shard, []ledger.Pubkey) ([]R, error)) ([]R, error) {
+	out := make([]R, len(keys))
+	places := make([][]int, len(e.shards))
+	for i := range keys {
+		n := shard.Of(keys[i].Prefix(), len(e.shards))
+		places[n] = append(places[n], i)
+	}
+	for n, all := range places {
+		for len(all) > 0 {
+			some := all[:min(len(all), scatterKeys)]
+			all = all[len(some):]
+			part := make([]ledger.Pubkey, len(some))
+			for i, place := range some {
+				part[i] = keys[place]
+			}
+			answers, err := ask(e.shards[n], part)
+			if err != nil {
+				return nil, err
+			}
+			for i, place := range some {
+				out[place] = answers[i]
+			}
+		}
+	}
+	return out, nil
+}
+
+// Transaction returns the transaction with the signature.
+func (e *Engine) Transaction(q ledger.Query, sig ledger.Signature) (ledger.TransactionAnswer, ledger.View, error) {
+	return answer(e, q, func(v ledger.View, deadline time.Time) (a ledger.TransactionAnswer, err error) {
+		a.Transaction, err = e.transaction(v, sig, deadline)
+		if err == nil {
+			a.Commitment = v.Head.CommitmentOf(a.Transaction.Slot)
+		}
+		return a, err
+	})
+}
+
+func (e *Engine) transaction(v ledger.View, sig ledger.Signature, deadline time.Time) (*ledger.Transaction, error) {
+	s := e.shards[shard.Of(sig.Prefix(), len(e.shards))]
+	t, err := s.Transaction(sig, v.Tip().Version, deadline)
+	if err == nil && (t == nil || t.Slot < v.Head.Floor) {
+		err = &ledger.NotFoundError{Absence: ledger.TransactionNotFound}
+	}
+	return t, err
+}

@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/shard"
+)
+
+// list is a page of accounts, and whether the list goes on after it.
+type list struct {
+	accounts []ledger.Account
+	more     bool
+}
+
+// Program returns the accounts a program is known to own, in pubkey order, past a key if
+// one is given, and whether there are more. Where neither an account at the program's key
+// nor anything it owns is held it returns a *ledger.NotFoundError.
+func (e *Engine) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error) {
+	page, v, err := answer(e, q, func(v ledger.View, deadline time.Time) (list, error) {
+		return e.members(v, shard.Members{Group: program}, after, limit, deadline)
+	})
+	return page.accounts, page.more, v, err
+}
+
+// tokenList is a page of holdings, and whether the list goes on after it.
+type tokenList struct {
+	tokens []ledger.TokenAnswer
+	more   bool
+}
+
+// Tokens returns the token accounts of a wallet, in pubkey order, as Program does.
+func (e *Engine) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, bool, ledger.View, error) {
+	page, v, err := answer(e, q, func(v ledger.View, deadline time.Time) (tokenList, error) {
+		l, err := e.members(v, shard.Members{Group: owner, ByWallet: true}, after, limit, deadline)
+		if err != nil {
+			return tokenList{}, err
+		}
+		tokens, err := e.withMints(v, l.accounts, deadline)
+		return tokenList{tokens, l.more}, err
+	})
+	return page.tokens, page.more, v, err
+}
+
+// members reads a list over all shards; their order is the order of keys.
+func (e *Engine) members(v ledger.View, m shard.Members, after ledger.Opt[ledger.Pubkey], limit int, deadline time.Time) (l list, err error) {
+	first := 0
+	if after.Known {
+		first = shard.Of(after.Value.Prefix(), len(e.shards))
+	}
+	for _, s := range e.shards[first:] {
+		page := shard.Page{Next: after}
+		for !page.Done {
+			// One more than asked for tells whether the list goes on.
+			page, err = s.List(m, page.Next, limit+1-len(l.accounts), v.Tip().Version, deadline)
+			if err != nil {
+				return l, err
+			}
+			l.accounts = append(l.accounts, page.Accounts...)
+			if len(l.accounts) > limit {
+				return list{l.accounts[:limit], true}, nil
+			}
+		}
+	}
+	if len(l.accounts) == 0 {
+		return l, e.knowsOwner(v, m.Group, deadline)
+	}
+	return l, nil
+}
+
+// knowsOwner returns nil if there is an account at key or anything that key owns.
+func (e *Engine) knowsOwner(v ledger.View, key ledger.Pubkey, deadline time.Time) error {
+	a, found, err := e.ownerOf(&key).Account(key, v.Tip().Version, deadline)
+	if err != nil || found && a.Exists() {
+		return err
+	}
+	for _, s := range e.shards {
+		for _, byWallet := range []bool{false, true} {
+			var page shard.Page
+			for !page.Done && len(page.Accounts) == 0 {
+				page, err = s.List(shard.Members{Group: key, ByWallet: byWallet}, page.Next, 1, v.Tip().Version, deadline)
+				if err != nil {
+					return err
+				}
+			}
+			if len(page.Accounts) > 0 {
+				return nil
+			}
+		}
+	}
+	return &ledger.NotFoundError{Absence: ledger.OwnerNotFound}
+}
+
+// withMints puts the facts of their mints beside token accounts.
+func (e *Engine) withMints(v ledger.View, accounts []ledger.Account, deadline time.Time) ([]ledger.TokenAnswer, error) {
+	var keys []ledger.Pubkey
+	place := make(map[ledger.Pubkey]int)
+	for i := range accounts {
+		mint := accounts[i].Token.Mint
+		if _, known := place[mint]; !known {
+			place[mint] = len(keys)
+			keys = append(keys, mint)
+		}
+	}
+	mints, err := scatter(e, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]*ledger.Mint, error) {
+		return s.Mints(keys, v.Tip().Version, deadline)
+	})
+	if err != nil {
+		return nil, err
+	}
+	tokens := make([]ledger.TokenAnswer, len(accounts))
+	for i, a := range accounts {
+		tokens[i] = ledger.TokenAnswer{Account: a, Mint: mints[place[a.Token.Mint]]}
+	}
+	return tokens, nil
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"sort"
+
+	"ledgerd/engine/ledger"
+)
+
+// Retention says how much of the past is held in memory, whichever is less.
+type Retention struct {
+	Slots ledger.Slot // blocks and transactions of so many slots; also how long tombstones stay
+	Bytes int         // estimated bytes of blocks and transactions
+}
+
+// held are the blocks of the chain that are not pruned, oldest first.
+type held struct {
+	blocks []*ledger.Block
+	bytes  int
+	floor  ledger.Slot // blocks below it are pruned
+}
+
+func (h *held) push(b *ledger.Block) {
+	h.blocks = append(h.blocks, b)
+	h.bytes += b.SizeBytes()
+}
+
+// pop drops the newest n blocks: they left the chain.
+func (h *held) pop(n int) {
+	for range n {
+		last := len(h.blocks) - 1
+		h.bytes -= h.blocks[last].SizeBytes()
+		h.blocks[last] = nil
+		h.blocks = h.blocks[:last]
+	}
+}
+
+// previous returns the slot of the newest block, if there is one.
+func (h *held) previous() (ledger.Slot, bool) {
+	if len(h.blocks) == 0 {
+		return 0, false
+	}
+	return h.blocks[len(h.blocks)-1].Slot, true
+}
+
+// at returns the block at slot or, if the chain has none there, the next one above.
+// Either may be missing.
+func (h *held) at(slot ledger.Slot) (block, above *ledger.Block) {
+	i := sort.Search(len(h.blocks), func(i int) bool { return h.blocks[i].Slot >= slot })
+	if i == len(h.blocks) {
+		return nil, nil
+	}
+	if h.blocks[i].Slot == slot {
+		return h.blocks[i], nil
+	}
+	return nil, h.blocks[i]
+}
+
+// prune drops what retention gives up and returns it, oldest first. The newest finalized
+// block and everything above it stay.
+func (h *held) prune(r Retention, finalized, tip ledger.Slot) (pruned []*ledger.Block) {
+	if tip >= r.Slots {
+		h.floor = max(h.floor, min(tip-r.Slots+1, finalized))
+	}
+	n := 0
+	for ; n < len(h.blocks) && h.blocks[n].Slot < finalized; n++ {
+		b := h.blocks[n]
+		if b.Slot >= h.floor && h.bytes <= r.Bytes {
+			break
+		}
+		h.floor = max(h.floor, b.Slot+1)
+		h.bytes -= b.SizeBytes()
+	}
+	pruned = h.blocks[:n:n]
+	h.blocks = h.blocks[n:]
+	return pruned
+}

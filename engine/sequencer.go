@@ -1,0 +1,303 @@
+package engine
+
+import (
+	"fmt"
+	"log/slog"
+
+	"ledgerd/engine/ledger"
+)
+
+const (
+	// finalityDepth is how deep a block becomes final while a source that may never tell
+	// has told no status yet.
+	finalityDepth = 32
+	// maxUnfinalizedBytes bounds the blocks that are kept whole because they may be undone.
+	maxUnfinalizedBytes = 1 << 30
+)
+
+// sequencer decides what each event means for the chain. What it decides is carried out,
+// recorded and published by its committer.
+type sequencer struct {
+	committer
+	chain *chain
+	info  ledger.SourceInfo
+	log   *slog.Logger
+	tally *tally
+	// bindRoot refuses a root that is not the data directory's.
+	bindRoot func(ledger.Hash) error
+
+	statusSeen bool
+}
+
+// handle applies one event. An error means that ingest has to stop; everything before
+// the event may still be committed.
+func (s *sequencer) handle(e ledger.Event) error {
+	switch e := e.(type) {
+	case *ledger.Block:
+		return s.block(e)
+	case *ledger.BaseState:
+		return s.applyBase(e, s.chain.tip == nil)
+	case *ledger.SlotStatus:
+		return s.status(e)
+	}
+	return fmt.Errorf("source emitted an event of unknown type %T", e)
+}
+
+// overflows reports whether more blocks would exceed what may be kept unfinalized.
+func (s *sequencer) overflows() bool { return s.chain.unfinalizedBytes > maxUnfinalizedBytes }
+
+func (s *sequencer) block(b *ledger.Block) error {
+	s.tally.blocks.Add(1)
+	if s.chain.finalized == nil {
+		if b.ParentSlot >= b.Slot && b.Slot != 0 {
+			return fmt.Errorf("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
+		}
+		return s.root(b)
+	}
+	if b.Slot <= s.chain.finalized.slot() {
+		return s.belowFinalized(b)
+	}
+	n, p, err := s.chain.place(b)
+	if err != nil {
+		return err
+	}
+	switch p {
+	case duplicate:
+		s.tally.duplicates.Add(1)
+		if n != nil {
+			return s.raise(n, b.Status)
+		}
+	case orphaned:
+		s.tally.orphans.Add(1)
+	case placed:
+		return s.consider(n, b.Status)
+	case waits:
+		return s.passGaps(s.chain.waiting.overflows)
+	}
+	return nil
+}
+
+// root takes the first block ever, which is trusted and final.
+func (s *sequencer) root(b *ledger.Block) error {
+	if err := s.bindRoot(b.Blockhash); err != nil {
+		return err
+	}
+	n := s.chain.begin(b)
+	s.held.floor = b.Slot
+	if err := s.append(n); err != nil {
+		return err
+	}
+	s.applyStatus(n, ledger.StatusFinalized)
+	s.chain.finalize(n)
+	return nil
+}
+
+// belowFinalized handles a block that finality has passed: it is the one held, or an
+// orphan that comes again, or the source contradicts what is final.
+func (s *sequencer) belowFinalized(b *ledger.Block) error {
+	same, above := s.held.at(b.Slot)
+	if same != nil && same.Blockhash == b.Blockhash {
+		s.tally.duplicates.Add(1)
+		return nil
+	}
+	skipped := above != nil && above.ParentSlot < b.Slot && b.Slot >= s.held.floor
+	if b.Status >= ledger.Confirmed && (same != nil || skipped) {
+		return fmt.Errorf("the source calls another block at slot %d %s, below the finalized slot %d", b.Slot, b.Status, s.chain.finalized.slot())
+	}
+	s.tally.orphans.Add(1)
+	return nil
+}
+
+// consider decides whether a block that found its place belongs on the chain: on the tip
+// always, beside it when its slot is higher or its source is sure of it. Then it looks
+// whether others waited for it.
+func (s *sequencer) consider(n *node, claimed ledger.Commitment) error {
+	if n.parent == s.chain.tip || n.slot() > s.chain.tip.slot() {
+		if err := s.switchTo(n); err != nil {
+			return err
+		}
+	}
+	if err := s.raise(n, claimed); err != nil {
+		return err
+	}
+	if err := s.finalizeByDepth(); err != nil {
+		return err
+	}
+	for {
+		child, ok := s.chain.waiting.childOf(n)
+		if !ok {
+			return nil
+		}
+		if err := s.release(child, n); err != nil {
+			return err
+		}
+	}
+}
+
+// release places a block that waited, as a child of parent.
+func (s *sequencer) release(w waitingBlock, parent *node) error {
+	n := s.chain.attach(w.block, parent)
+	claimed := w.block.Status
+	switch w.status {
+	case ledger.StatusConfirmed:
+		claimed = max(claimed, ledger.Confirmed)
+	case ledger.StatusFinalized:
+		claimed = ledger.Finalized
+	}
+	return s.consider(n, claimed)
+}
+
+// switchTo makes n the tip: by appending, or by undoing the present branch first.
+func (s *sequencer) switchTo(n *node) error {
+	m, err := s.chain.moveTo(n)
+	if err != nil {
+		return err
+	}
+	if len(m.undo) > 0 {
+		s.log.Info("rollback", "from_slot", s.chain.tip.slot(), "to_slot", m.ancestor.slot(), "blocks", len(m.undo), "new_slot", n.slot())
+		if err := s.rollback(m); err != nil {
+			return err
+		}
+	}
+	for _, a := range m.add {
+		if err := s.append(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rollback undoes the newest blocks of the chain.
+func (s *sequencer) rollback(m move) error {
+	s.tally.rollbacks.Add(1)
+	if err := s.applyRollback(m); err != nil {
+		return err
+	}
+	s.chain.undone(m)
+	return nil
+}
+
+func (s *sequencer) append(n *node) error {
+	v, seq, err := s.applyBlock(n)
+	if err != nil {
+		return err
+	}
+	s.chain.appended(n, v, seq)
+	return nil
+}
+
+func (s *sequencer) status(e *ledger.SlotStatus) error {
+	s.statusSeen = true
+	if s.chain.finalized == nil {
+		return nil
+	}
+	if e.Slot <= s.chain.finalized.slot() {
+		if same, _ := s.held.at(e.Slot); e.Status == ledger.StatusDead && same != nil && (!e.Blockhash.Known || e.Blockhash.Value == same.Blockhash) {
+			return refused("the source calls slot %d dead, below the finalized slot %d", e.Slot, s.chain.finalized.slot())
+		}
+		return nil
+	}
+	n := s.chain.atSlot(e.Slot)
+	if e.Blockhash.Known {
+		n = s.chain.nodes[blockID{e.Slot, e.Blockhash.Value}]
+	}
+	switch {
+	case n == nil:
+		if !s.chain.waiting.note(e) {
+			s.tally.unknownStatuses.Add(1)
+		}
+		return nil
+	case e.Status == ledger.StatusDead:
+		return s.dead(n)
+	case e.Status == ledger.StatusFinalized:
+		return s.raise(n, ledger.Finalized)
+	default:
+		return s.raise(n, ledger.Confirmed)
+	}
+}
+
+// raise makes the branch of n the chain and moves the levels up to n.
+func (s *sequencer) raise(n *node, level ledger.Commitment) error {
+	if level == ledger.Processed {
+		return nil
+	}
+	if !n.onChain() {
+		if err := s.switchTo(s.chain.best(n)); err != nil {
+			return err
+		}
+	}
+	if level == ledger.Finalized && n.slot() > s.chain.finalized.slot() {
+		s.applyStatus(n, ledger.StatusFinalized)
+		s.chain.finalize(n)
+	} else if n.slot() > s.chain.confirmed.slot() {
+		s.applyStatus(n, ledger.StatusConfirmed)
+		s.chain.confirmed = n
+	}
+	return nil
+}
+
+// dead removes a block with all that builds on it; the tip steps back if it was there.
+func (s *sequencer) dead(n *node) error {
+	s.tally.dead.Add(1)
+	if n.onChain() {
+		m, err := s.chain.moveTo(n.parent)
+		if err != nil {
+			return err
+		}
+		s.log.Info("rollback", "from_slot", s.chain.tip.slot(), "to_slot", n.parent.slot(), "dead_slot", n.slot())
+		if err := s.rollback(m); err != nil {
+			return err
+		}
+	}
+	s.chain.kill(n)
+	return nil
+}
+
+func (s *sequencer) finalizeByDepth() error {
+	if s.statusSeen || !s.info.FinalityByDepth {
+		return nil
+	}
+	n := s.chain.tip
+	for range finalityDepth {
+		if n = n.parent; n == nil {
+			return nil
+		}
+	}
+	return s.raise(n, ledger.Finalized)
+}
+
+// passGaps applies the gap rule to blocks that wait, while they wait too long.
+func (s *sequencer) passGaps(tooLong func() bool) error {
+	for tooLong() {
+		w, ok := s.chain.waiting.lowest()
+		if !ok {
+			return nil
+		}
+		if !s.info.GapsAllowed {
+			return fmt.Errorf("block %d builds on slot %d, which the source did not show after slot %d (?gaps=allow passes over it)",
+				w.block.Slot, w.block.ParentSlot, s.chain.tip.slot())
+		}
+		if w.block.Slot <= s.chain.tip.slot() {
+			s.tally.orphans.Add(1)
+			continue
+		}
+		s.log.Warn("gap: slots between are not indexed", "after_slot", s.chain.tip.slot(), "next_slot", w.block.Slot)
+		s.tally.gaps.Add(1)
+		if err := s.release(w, s.chain.tip); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endOfInput settles what a finite source left open: blocks that still wait, and the
+// finality of a ledger whose source never spoke of it.
+func (s *sequencer) endOfInput() error {
+	if err := s.passGaps(func() bool { return len(s.chain.waiting.blocks) > 0 }); err != nil {
+		return err
+	}
+	if s.info.FinalityByDepth && !s.statusSeen && s.chain.tip != nil {
+		return s.raise(s.chain.tip, ledger.Finalized)
+	}
+	return nil
+}
