@@ -1,0 +1,153 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// The binary codec of events, records, accounts and mints, shared by the log, snapshots,
+// replicas and event files. The layouts stand over the functions that write them, in
+// these terms:
+//
+//	u8        one byte
+//	number    unsigned, 7 bits a byte, least significant first, high bit set on all but
+//	          the last byte (LEB128); never longer than needed
+//	signed    a number holding the zigzag of a signed one: 0, -1, 1, -2 as 0, 1, 2, 3
+//	key       32 bytes; also hashes and, as 64 bytes, signatures
+//	flags     u8, bits named from the lowest; a bit without a name is 0
+//	[x]       present as the flags say
+//	x × n     n items, one after the other
+//
+// An event or record starts with the format version (u8) and its kind (u8). Each value
+// has exactly one encoding, so that equal bytes mean equal values: decoders refuse
+// everything the encoders would not write. What a value marks as unknown is not written.
+//
+// Decoders copy: nothing they return refers to their input. They never allocate more
+// than a few times the size of the input, whatever its counts say. What lives as long as
+// the block (transactions, their keys, writes) is allocated in one piece each; token,
+// mint and teacher facts, which outlive it one by one, are allocated one by one.
+const formatVersion = 1
+
+// appendNumber appends a number.
+func appendNumber[T ~uint64 | ~uint32 | ~int](dst []byte, v T) []byte {
+	return binary.AppendUvarint(dst, uint64(v))
+}
+
+// bit returns the flag if v is set.
+func bit(v bool, flag byte) byte {
+	if v {
+		return flag
+	}
+	return 0
+}
+
+// decoder reads an encoding from front to back. It remembers the first failure; after it
+// every read returns zero, so only finish needs to be checked, and loops that allocate.
+type decoder struct {
+	b   []byte
+	off int
+	err error
+}
+
+// fail remembers that what was read last is wrong, and ends the input.
+func (d *decoder) fail(what string) {
+	if d.err == nil {
+		d.err = fmt.Errorf("%w: %s at byte %d of %d", ErrCorrupt, what, d.off, len(d.b))
+	}
+	d.off = len(d.b)
+}
+
+// finish returns the first failure, or one if input is left.
+func (d *decoder) finish() error {
+	if d.err == nil && d.off != len(d.b) {
+		d.fail("trailing bytes")
+	}
+	return d.err
+}
+
+// left returns how many bytes are left.
+func (d *decoder) left() int { return len(d.b) - d.off }
+
+func (d *decoder) skip(n int) {
+	if n > d.left() {
+		d.fail("cut short")
+		return
+	}
+	d.off += n
+}
+
+func (d *decoder) byte() byte {
+	if d.off >= len(d.b) {
+		d.fail("cut short")
+		return 0
+	}
+	v := d.b[d.off]
+	d.off++
+	return v
+}
+
+// bytes fills dst.
+func (d *decoder) bytes(dst []byte) {
+	if len(dst) > d.left() {
+		d.fail("cut short")
+		return
+	}
+	d.off += copy(dst, d.b[d.off:])
+}
+
+// key reads 32 bytes.
+func (d *decoder) key(k *[32]byte) {
+	if d.left() < len(k) {
+		d.fail("cut short")
+		return
+	}
+	*k = [32]byte(d.b[d.off:])
+	d.off += len(k)
+}
+
+// flags reads flags of which only the named bits may be set.
+func (d *decoder) flags(named byte) byte {
+	f := d.byte()
+	if f&^named != 0 {
+		d.off--
+		d.fail("unknown flags")
+		return 0
+	}
+	return f
+}
+
+// number reads a number.
+func (d *decoder) number() uint64 {
+	if d.off < len(d.b) && d.b[d.off] < 0x80 {
+		d.off++
+		return uint64(d.b[d.off-1])
+	}
+	return d.longNumber()
+}
+
+func (d *decoder) longNumber() uint64 {
+	v, n := binary.Uvarint(d.b[d.off:])
+	if n <= 0 || (n > 1 && d.b[d.off+n-1] == 0) {
+		d.fail("bad number")
+		return 0
+	}
+	d.off += n
+	return v
+}
+
+// signed reads a signed number.
+func (d *decoder) signed() int64 {
+	v := d.number()
+	return int64(v>>1) ^ -int64(v&1)
+}
+
+// count reads how many items follow that take at least size bytes each. It fails where
+// they cannot fit into what is left.
+func (d *decoder) count(size int) int {
+	n := d.number()
+	if n > uint64(d.left()/size) {
+		d.fail("count beyond the end")
+		return 0
+	}
+	return int(n)
+}

@@ -1,0 +1,266 @@
+package ledger
+
+// flags of an account write and of an account. The lowest five of a write, and the
+// lowest four of an account, are its Fields.
+const (
+	flagExecutable  = 1 << 5 // the value
+	flagHasToken    = 1 << 6
+	flagHasMint     = 1 << 7 // writes only
+	flagHasEarlier  = 1 << 7 // accounts only
+	accountFields   = FieldsShown | FieldToken
+	accountFlags    = byte(accountFields) | flagExecutable | flagHasToken | flagHasEarlier
+	writeFlags      = byte(FieldsAll) | flagExecutable | flagHasToken | flagHasMint
+	minWriteBytes   = 1 + len(Pubkey{}) + 1
+	minAccountBytes = minWriteBytes + 1
+)
+
+// appendWrite appends an account write:
+//
+//	flags           owner, executable, rent epoch, token, mint known; executable;
+//	                token, mint present
+//	pubkey          key
+//	lamports        number
+//	[owner]         key
+//	[rent epoch]    number, plus one modulo 2^64: the usual 2^64-1 takes one byte
+//	[token]         token
+//	[mint]          mint
+func appendWrite(dst []byte, w *AccountWrite) []byte {
+	dst = append(dst, byte(w.Known&FieldsAll)|bit(w.Executable, flagExecutable)|
+		bit(w.Token != nil, flagHasToken)|bit(w.Mint != nil, flagHasMint))
+	dst = append(dst, w.Pubkey[:]...)
+	dst = appendNumber(dst, w.Lamports)
+	dst = appendShown(dst, w.Known, &w.Owner, w.RentEpoch)
+	if w.Token != nil {
+		dst = appendToken(dst, w.Token, w.TokenOwnerUnknown)
+	}
+	if w.Mint != nil {
+		dst = appendMint(dst, w.Mint)
+	}
+	return dst
+}
+
+func (d *decoder) write(w *AccountWrite) {
+	f := d.flags(writeFlags)
+	w.Known = Fields(f) & FieldsAll
+	w.Executable = f&flagExecutable != 0
+	d.key((*[32]byte)(&w.Pubkey))
+	w.Lamports = Lamports(d.number())
+	d.shown(w.Known, &w.Owner, &w.RentEpoch)
+	if f&flagHasToken != 0 {
+		w.Token, w.TokenOwnerUnknown = d.token(tokenFlags | tokenOwnerUnknown)
+	}
+	if f&flagHasMint != 0 {
+		w.Mint = new(Mint)
+		d.mint(w.Mint)
+	}
+}
+
+// appendShown appends the known ones of owner and rent epoch.
+func appendShown(dst []byte, known Fields, owner *Pubkey, rentEpoch uint64) []byte {
+	if known&FieldOwner != 0 {
+		dst = append(dst, owner[:]...)
+	}
+	if known&FieldRentEpoch != 0 {
+		dst = appendNumber(dst, rentEpoch+1)
+	}
+	return dst
+}
+
+func (d *decoder) shown(known Fields, owner *Pubkey, rentEpoch *uint64) {
+	if known&FieldOwner != 0 {
+		d.key((*[32]byte)(owner))
+	}
+	if known&FieldRentEpoch != 0 {
+		*rentEpoch = d.number() - 1
+	}
+}
+
+// appendAccount appends an account:
+//
+//	flags           owner, executable, rent epoch, token known; unnamed; executable;
+//	                token, earlier present
+//	pubkey          key
+//	lamports        number
+//	[owner]         key
+//	[rent epoch]    number, plus one modulo 2^64
+//	[token]         token
+//	taught          number
+//	[earlier]       number × 4: owner, executable, rent epoch, token
+func appendAccount(dst []byte, a *Account) []byte {
+	dst = append(dst, byte(a.Known&accountFields)|bit(a.Executable, flagExecutable)|
+		bit(a.Token != nil, flagHasToken)|bit(a.Earlier != nil, flagHasEarlier))
+	dst = append(dst, a.Pubkey[:]...)
+	dst = appendNumber(dst, a.Lamports)
+	dst = appendShown(dst, a.Known, &a.Owner, a.RentEpoch)
+	if a.Token != nil {
+		dst = appendToken(dst, a.Token, false)
+	}
+	dst = appendNumber(dst, a.Taught)
+	if e := a.Earlier; e != nil {
+		dst = appendNumber(dst, e.Owner)
+		dst = appendNumber(dst, e.Executable)
+		dst = appendNumber(dst, e.RentEpoch)
+		dst = appendNumber(dst, e.Token)
+	}
+	return dst
+}
+
+func (d *decoder) account(a *Account) {
+	f := d.flags(accountFlags)
+	a.Known = Fields(f) & accountFields
+	a.Executable = f&flagExecutable != 0
+	d.key((*[32]byte)(&a.Pubkey))
+	a.Lamports = Lamports(d.number())
+	d.shown(a.Known, &a.Owner, &a.RentEpoch)
+	if f&flagHasToken != 0 {
+		a.Token, _ = d.token(tokenFlags)
+	}
+	a.Taught = Taught(d.number())
+	if f&flagHasEarlier != 0 {
+		a.Earlier = &EarlierFields{
+			Owner:      Taught(d.number()),
+			Executable: Taught(d.number()),
+			RentEpoch:  Taught(d.number()),
+			Token:      Taught(d.number()),
+		}
+	}
+}
+
+// flags of a token account. The state takes the two bits from tokenStateShift on.
+const (
+	tokenDetails        = 1 << 0
+	tokenDelegate       = 1 << 1
+	tokenCloseAuthority = 1 << 2
+	tokenStateShift     = 3
+	tokenStateMask      = 3 << tokenStateShift
+	tokenOwnerUnknown   = 1 << 5 // writes only
+
+	tokenOnlyDetails = tokenDelegate | tokenCloseAuthority | tokenStateMask
+	tokenFlags       = tokenDetails | tokenOnlyDetails
+)
+
+// appendToken appends token facts:
+//
+//	flags               details known; with details: delegate, close authority, state
+//	                    in two bits; owner unknown (writes only)
+//	mint                key
+//	owner               key
+//	amount              number
+//	[delegated amount]  number, with details
+//	[delegate]          key
+//	[close authority]   key
+func appendToken(dst []byte, t *TokenAccount, ownerUnknown bool) []byte {
+	f := bit(ownerUnknown, tokenOwnerUnknown)
+	details := &t.Details.Value
+	if t.Details.Known {
+		f |= tokenDetails | bit(details.Delegate.Known, tokenDelegate) |
+			bit(details.CloseAuthority.Known, tokenCloseAuthority) | byte(details.State)<<tokenStateShift
+	}
+	dst = append(dst, f)
+	dst = append(dst, t.Mint[:]...)
+	dst = append(dst, t.Owner[:]...)
+	dst = appendNumber(dst, t.Amount)
+	if f&tokenDetails != 0 {
+		dst = appendNumber(dst, details.DelegatedAmount)
+	}
+	if f&tokenDelegate != 0 {
+		dst = append(dst, details.Delegate.Value[:]...)
+	}
+	if f&tokenCloseAuthority != 0 {
+		dst = append(dst, details.CloseAuthority.Value[:]...)
+	}
+	return dst
+}
+
+// token reads token facts whose flags may be the named ones.
+func (d *decoder) token(named byte) (t *TokenAccount, ownerUnknown bool) {
+	f := d.flags(named)
+	state := TokenState(f & tokenStateMask >> tokenStateShift)
+	if state > TokenFrozen || (f&tokenDetails == 0 && f&tokenOnlyDetails != 0) {
+		d.fail("bad token flags")
+		return nil, false
+	}
+	t = new(TokenAccount)
+	d.key((*[32]byte)(&t.Mint))
+	d.key((*[32]byte)(&t.Owner))
+	t.Amount = d.number()
+	if f&tokenDetails != 0 {
+		t.Details.Known = true
+		details := &t.Details.Value
+		details.State = state
+		details.DelegatedAmount = d.number()
+		if f&tokenDelegate != 0 {
+			details.Delegate.Known = true
+			d.key((*[32]byte)(&details.Delegate.Value))
+		}
+		if f&tokenCloseAuthority != 0 {
+			details.CloseAuthority.Known = true
+			d.key((*[32]byte)(&details.CloseAuthority.Value))
+		}
+	}
+	return t, f&tokenOwnerUnknown != 0
+}
+
+// flags of a mint.
+const (
+	mintSupply      = 1 << 0
+	mintScaled      = 1 << 1
+	mintScaledValue = 1 << 2
+	mintFlags       = mintSupply | mintScaled | mintScaledValue
+
+	minMintBytes      = 3
+	minMintWriteBytes = len(Pubkey{}) + minMintBytes
+)
+
+// appendMint appends mint facts:
+//
+//	flags      supply known, scaled known, scaled
+//	decimals   u8
+//	[supply]   number
+//	taught     number, 0 in writes
+func appendMint(dst []byte, m *Mint) []byte {
+	dst = append(dst, bit(m.Supply.Known, mintSupply)|bit(m.Scaled.Known, mintScaled)|
+		bit(m.Scaled.Known && m.Scaled.Value, mintScaledValue), m.Decimals)
+	if m.Supply.Known {
+		dst = appendNumber(dst, m.Supply.Value)
+	}
+	return appendNumber(dst, m.Taught)
+}
+
+func (d *decoder) mint(m *Mint) {
+	f := d.flags(mintFlags)
+	if f&mintScaledValue != 0 && f&mintScaled == 0 {
+		d.fail("bad mint flags")
+		return
+	}
+	m.Decimals = d.byte()
+	if f&mintSupply != 0 {
+		m.Supply = Some(d.number())
+	}
+	if f&mintScaled != 0 {
+		m.Scaled = Some(f&mintScaledValue != 0)
+	}
+	m.Taught = Taught(d.number())
+}
+
+// AppendAccount appends the encoding of an account, as records hold it.
+func AppendAccount(dst []byte, a *Account) []byte { return appendAccount(dst, a) }
+
+// DecodeAccount reads one account from the front of b and returns what follows it.
+// Its errors match ErrCorrupt.
+func DecodeAccount(b []byte) (a Account, rest []byte, err error) {
+	d := decoder{b: b}
+	d.account(&a)
+	return a, b[d.off:], d.err
+}
+
+// AppendMint appends the encoding of mint facts, as events hold them.
+func AppendMint(dst []byte, m *Mint) []byte { return appendMint(dst, m) }
+
+// DecodeMint reads the facts of one mint from the front of b and returns what follows
+// them. Its errors match ErrCorrupt.
+func DecodeMint(b []byte) (m Mint, rest []byte, err error) {
+	d := decoder{b: b}
+	d.mint(&m)
+	return m, b[d.off:], d.err
+}

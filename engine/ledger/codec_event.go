@@ -1,0 +1,306 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Kinds of encoded events. Those of records are apart, so that neither is taken for the
+// other.
+const (
+	kindBlock      = 1
+	kindBaseState  = 2
+	kindSlotStatus = 3
+)
+
+// AppendEvent appends the encoding of an event: format version u8, kind u8, and then the
+// block, base state or slot status. The position and time of a transaction are not
+// written: a block says them, and AddTransaction stamps them.
+func AppendEvent(dst []byte, e Event) []byte {
+	dst = append(dst, formatVersion)
+	switch e := e.(type) {
+	case *Block:
+		return appendBlock(append(dst, kindBlock), e)
+	case *BaseState:
+		return appendBaseState(append(dst, kindBaseState), e)
+	case *SlotStatus:
+		return appendSlotStatus(append(dst, kindSlotStatus), e)
+	}
+	panic(fmt.Sprintf("no encoding for event type %T", e))
+}
+
+// DecodeEvent reads an event that takes the whole of b. Errors match ErrCorrupt.
+func DecodeEvent(b []byte) (Event, error) {
+	d := decoder{b: b}
+	d.version()
+	var e Event
+	switch d.byte() {
+	case kindBlock:
+		e = d.block()
+	case kindBaseState:
+		e = d.baseState()
+	case kindSlotStatus:
+		e = d.slotStatus()
+	default:
+		d.fail("unknown kind of event")
+	}
+	if err := d.finish(); err != nil {
+		return nil, fmt.Errorf("cannot read event: %w", err)
+	}
+	return e, nil
+}
+
+// version reads the format version.
+func (d *decoder) version() {
+	if v := d.byte(); v != formatVersion {
+		d.fail("unknown format version")
+	}
+}
+
+// flags of a block. The commitment takes the two bits from blockStatusShift on.
+const (
+	blockPreviousHash = 1 << 0
+	blockTime         = 1 << 1
+	blockHeight       = 1 << 2
+	blockStatusShift  = 3
+	blockStatusMask   = 3 << blockStatusShift
+	blockFlags        = blockPreviousHash | blockTime | blockHeight | blockStatusMask
+)
+
+// appendBlock appends a block:
+//
+//	flags                 previous blockhash, time, height known; status in two bits
+//	slot, parent slot     number × 2
+//	blockhash             key
+//	[previous blockhash]  key
+//	[time]                signed, Unix seconds
+//	[height]              number
+//	transaction count     number, as the source states it
+//	transactions          see appendTransactions
+//	account writes        number n, write × n
+//	mint writes           number n, (pubkey key, mint) × n
+func appendBlock(dst []byte, b *Block) []byte {
+	dst = append(dst, bit(b.PreviousBlockhash.Known, blockPreviousHash)|bit(b.Time.Known, blockTime)|
+		bit(b.Height.Known, blockHeight)|byte(b.Status)<<blockStatusShift)
+	dst = appendNumber(dst, b.Slot)
+	dst = appendNumber(dst, b.ParentSlot)
+	dst = append(dst, b.Blockhash[:]...)
+	if b.PreviousBlockhash.Known {
+		dst = append(dst, b.PreviousBlockhash.Value[:]...)
+	}
+	if b.Time.Known {
+		dst = binary.AppendVarint(dst, b.Time.Value)
+	}
+	if b.Height.Known {
+		dst = appendNumber(dst, b.Height.Value)
+	}
+	dst = appendNumber(dst, b.TransactionCount)
+	dst = appendTransactions(dst, b.Transactions)
+	dst = appendWrites(dst, b.Accounts)
+	return appendMintWrites(dst, b.Mints)
+}
+
+func (d *decoder) block() *Block {
+	b := new(Block)
+	f := d.flags(blockFlags)
+	if b.Status = Commitment(f & blockStatusMask >> blockStatusShift); b.Status > Finalized {
+		d.fail("bad block status")
+	}
+	b.Slot = Slot(d.number())
+	b.ParentSlot = Slot(d.number())
+	d.key((*[32]byte)(&b.Blockhash))
+	if f&blockPreviousHash != 0 {
+		b.PreviousBlockhash.Known = true
+		d.key((*[32]byte)(&b.PreviousBlockhash.Value))
+	}
+	if f&blockTime != 0 {
+		b.Time = Some(d.signed())
+	}
+	if f&blockHeight != 0 {
+		b.Height = Some(d.number())
+	}
+	b.TransactionCount = d.number()
+	d.transactions(b)
+	b.Accounts = d.writes()
+	b.Mints = d.mintWrites()
+	return b
+}
+
+// flags of a transaction.
+const (
+	transactionFee          = 1 << 0
+	transactionSuccess      = 1 << 1
+	transactionSuccessValue = 1 << 2
+	transactionFlags        = transactionFee | transactionSuccess | transactionSuccessValue
+
+	minTransactionBytes = 1 + len(Signature{}) + 1
+)
+
+// appendTransactions appends the transactions of a block:
+//
+//	keys            number, of all transactions together: readers make room once
+//	transactions    number n, then × n:
+//	  flags         fee known, success known, success
+//	  signature     64
+//	  [fee]         number
+//	  accounts      number n, key × n
+func appendTransactions(dst []byte, transactions []Transaction) []byte {
+	keys := 0
+	for i := range transactions {
+		keys += len(transactions[i].Accounts)
+	}
+	dst = appendNumber(dst, keys)
+	dst = appendNumber(dst, len(transactions))
+	for i := range transactions {
+		t := &transactions[i]
+		dst = append(dst, bit(t.Fee.Known, transactionFee)|bit(t.Success.Known, transactionSuccess)|
+			bit(t.Success.Known && t.Success.Value, transactionSuccessValue))
+		dst = append(dst, t.Signature[:]...)
+		if t.Fee.Known {
+			dst = appendNumber(dst, t.Fee.Value)
+		}
+		dst = appendNumber(dst, len(t.Accounts))
+		for j := range t.Accounts {
+			dst = append(dst, t.Accounts[j][:]...)
+		}
+	}
+	return dst
+}
+
+// transactions reads the transactions of b and stamps them, as AddTransaction does.
+func (d *decoder) transactions(b *Block) {
+	keys := make([]Pubkey, d.count(len(Pubkey{})))
+	n := d.count(minTransactionBytes)
+	if n > 0 {
+		b.Transactions = make([]Transaction, n)
+	}
+	for i := range b.Transactions {
+		t := &b.Transactions[i]
+		t.Slot, t.Time, t.Index = b.Slot, b.Time, uint32(i)
+		f := d.flags(transactionFlags)
+		if f&(transactionSuccess|transactionSuccessValue) == transactionSuccessValue {
+			d.fail("bad transaction flags")
+		}
+		if f&transactionSuccess != 0 {
+			t.Success = Some(f&transactionSuccessValue != 0)
+		}
+		d.bytes(t.Signature[:])
+		if f&transactionFee != 0 {
+			t.Fee = Some(Lamports(d.number()))
+		}
+		n := d.count(len(Pubkey{}))
+		if n > len(keys) {
+			d.fail("more keys than announced")
+		}
+		if d.err != nil {
+			return
+		}
+		if n > 0 {
+			t.Accounts, keys = keys[:n:n], keys[n:]
+		}
+		for j := range t.Accounts {
+			d.key((*[32]byte)(&t.Accounts[j]))
+		}
+	}
+	if len(keys) > 0 {
+		d.fail("fewer keys than announced")
+	}
+}
+
+func appendWrites(dst []byte, writes []AccountWrite) []byte {
+	dst = appendNumber(dst, len(writes))
+	for i := range writes {
+		dst = appendWrite(dst, &writes[i])
+	}
+	return dst
+}
+
+func (d *decoder) writes() []AccountWrite {
+	n := d.count(minWriteBytes)
+	if n == 0 {
+		return nil
+	}
+	writes := make([]AccountWrite, n)
+	for i := range writes {
+		if d.write(&writes[i]); d.err != nil {
+			return nil
+		}
+	}
+	return writes
+}
+
+func appendMintWrites(dst []byte, mints []MintWrite) []byte {
+	dst = appendNumber(dst, len(mints))
+	for i := range mints {
+		dst = append(dst, mints[i].Pubkey[:]...)
+		dst = appendMint(dst, &mints[i].Mint)
+	}
+	return dst
+}
+
+func (d *decoder) mintWrites() []MintWrite {
+	n := d.count(minMintWriteBytes)
+	if n == 0 {
+		return nil
+	}
+	mints := make([]MintWrite, n)
+	for i := range mints {
+		d.key((*[32]byte)(&mints[i].Pubkey))
+		if d.mint(&mints[i].Mint); d.err != nil {
+			return nil
+		}
+	}
+	return mints
+}
+
+// appendBaseState appends base state:
+//
+//	slot              number
+//	account writes    number n, write × n
+//	mint writes       number n, (pubkey key, mint) × n
+func appendBaseState(dst []byte, b *BaseState) []byte {
+	dst = appendNumber(dst, b.Slot)
+	dst = appendWrites(dst, b.Accounts)
+	return appendMintWrites(dst, b.Mints)
+}
+
+func (d *decoder) baseState() *BaseState {
+	return &BaseState{Slot: Slot(d.number()), Accounts: d.writes(), Mints: d.mintWrites()}
+}
+
+const statusBlockhash = 1 << 0 // flag of a slot status
+
+// appendSlotStatus appends a slot status:
+//
+//	flags          blockhash known
+//	status         u8: confirmed 1, finalized 2, dead 3
+//	slot           number
+//	[blockhash]    key
+func appendSlotStatus(dst []byte, s *SlotStatus) []byte {
+	dst = append(dst, bit(s.Blockhash.Known, statusBlockhash), byte(s.Status))
+	dst = appendNumber(dst, s.Slot)
+	if s.Blockhash.Known {
+		dst = append(dst, s.Blockhash.Value[:]...)
+	}
+	return dst
+}
+
+func (d *decoder) slotStatus() *SlotStatus {
+	s := new(SlotStatus)
+	f := d.flags(statusBlockhash)
+	s.Status = d.status()
+	s.Slot = Slot(d.number())
+	if f&statusBlockhash != 0 {
+		s.Blockhash.Known = true
+		d.key((*[32]byte)(&s.Blockhash.Value))
+	}
+	return s
+}
+
+func (d *decoder) status() Status {
+	s := Status(d.byte())
+	if s < StatusConfirmed || s > StatusDead {
+		d.fail("unknown status")
+	}
+	return s
+}

@@ -1,0 +1,157 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+const (
+	kindRecord = 0x10 // plus the RecordKind
+
+	recordTime        = 1 << 0 // flag of a record
+	updateOwnerBefore = 1 << 0 // flag of an update
+
+	minUpdateBytes = 1 + minAccountBytes
+)
+
+// AppendRecord appends the encoding of a record, whose Kind and the part that goes with
+// it must be set:
+//
+//	format version   u8
+//	kind             u8: 0x10 and block 1, rollback 2, status 3, base 4
+//	flags            time known
+//	version          number
+//	slot             number
+//	hash             key
+//	[time]           signed, Unix seconds
+//	first seq        number
+//	state hash       u64 × 4, little endian
+//	the part         block: block; base: base state; status: u8;
+//	                 rollback: from slot number, unchanged number n, account × n
+//	updates          number n, then × n:
+//	  flags          owner before known
+//	  account        account
+//	  [owner before] key
+func AppendRecord(dst []byte, r *Record) []byte {
+	dst = append(dst, formatVersion, kindRecord|byte(r.Kind), bit(r.Time.Known, recordTime))
+	dst = appendNumber(dst, r.Version)
+	dst = appendNumber(dst, r.Slot)
+	dst = append(dst, r.Hash[:]...)
+	if r.Time.Known {
+		dst = binary.AppendVarint(dst, r.Time.Value)
+	}
+	dst = appendNumber(dst, r.FirstSeq)
+	for _, word := range r.StateHash {
+		dst = binary.LittleEndian.AppendUint64(dst, word)
+	}
+	switch r.Kind {
+	case BlockRecord:
+		dst = appendBlock(dst, r.Block)
+	case BaseRecord:
+		dst = appendBaseState(dst, r.Base)
+	case StatusRecord:
+		dst = append(dst, byte(r.Status))
+	case RollbackRecord:
+		dst = appendNumber(dst, r.FromSlot)
+		dst = appendNumber(dst, len(r.Unchanged))
+		for i := range r.Unchanged {
+			dst = appendAccount(dst, &r.Unchanged[i])
+		}
+	default:
+		panic(fmt.Sprintf("no encoding for record kind %d", r.Kind))
+	}
+	return appendUpdates(dst, r.Updates)
+}
+
+// DecodeRecord reads a record that takes the whole of b. Errors match ErrCorrupt.
+func DecodeRecord(b []byte) (*Record, error) {
+	d := decoder{b: b}
+	r := new(Record)
+	d.version()
+	kind := d.byte()
+	f := d.flags(recordTime)
+	r.Version = Version(d.number())
+	r.Slot = Slot(d.number())
+	d.key((*[32]byte)(&r.Hash))
+	if f&recordTime != 0 {
+		r.Time = Some(d.signed())
+	}
+	r.FirstSeq = Seq(d.number())
+	for i := range r.StateHash {
+		r.StateHash[i] = d.uint64()
+	}
+	switch kind {
+	case kindRecord | byte(BlockRecord):
+		r.Block = d.block()
+	case kindRecord | byte(BaseRecord):
+		r.Base = d.baseState()
+	case kindRecord | byte(StatusRecord):
+		r.Status = d.status()
+	case kindRecord | byte(RollbackRecord):
+		r.FromSlot = Slot(d.number())
+		r.Unchanged = d.accounts()
+	default:
+		d.fail("unknown kind of record")
+	}
+	r.Kind = RecordKind(kind &^ kindRecord)
+	r.Updates = d.updates()
+	if err := d.finish(); err != nil {
+		return nil, fmt.Errorf("cannot read record: %w", err)
+	}
+	return r, nil
+}
+
+func (d *decoder) accounts() []Account {
+	n := d.count(minAccountBytes)
+	if n == 0 {
+		return nil
+	}
+	accounts := make([]Account, n)
+	for i := range accounts {
+		if d.account(&accounts[i]); d.err != nil {
+			return nil
+		}
+	}
+	return accounts
+}
+
+func appendUpdates(dst []byte, updates []Update) []byte {
+	dst = appendNumber(dst, len(updates))
+	for i := range updates {
+		u := &updates[i]
+		dst = append(dst, bit(u.OwnerBefore.Known, updateOwnerBefore))
+		dst = appendAccount(dst, &u.Account)
+		if u.OwnerBefore.Known {
+			dst = append(dst, u.OwnerBefore.Value[:]...)
+		}
+	}
+	return dst
+}
+
+func (d *decoder) updates() []Update {
+	n := d.count(minUpdateBytes)
+	if n == 0 {
+		return nil
+	}
+	updates := make([]Update, n)
+	for i := range updates {
+		u := &updates[i]
+		f := d.flags(updateOwnerBefore)
+		d.account(&u.Account)
+		if f&updateOwnerBefore != 0 {
+			u.OwnerBefore.Known = true
+			d.key((*[32]byte)(&u.OwnerBefore.Value))
+		}
+		if d.err != nil {
+			return nil
+		}
+	}
+	return updates
+}
+
+// uint64 reads 8 bytes, little endian.
+func (d *decoder) uint64() uint64 {
+	var b [8]byte
+	d.bytes(b[:])
+	return binary.LittleEndian.Uint64(b[:])
+}
