@@ -1,0 +1,157 @@
+package ledger
+
+import "encoding/binary"
+
+// Layouts of the SPL token programs, little endian. An optional key is a u32 tag, 0 or 1,
+// and 32 bytes. Both programs agree on the base; Token-2022 may add extensions.
+//
+//	account, 165 bytes                       mint, 82 bytes
+//	  0  mint              32                  0  mint authority    4+32
+//	 32  owner             32                 36  supply            u64
+//	 64  amount            u64                44  decimals          u8
+//	 72  delegate          4+32               45  initialized       u8, 0 or 1
+//	108  state             u8, 0 to 2         46  freeze authority  4+32
+//	109  native reserve    4+u64
+//	121  delegated amount  u64
+//	129  close authority   4+32
+//
+// Extended, both kinds alike: the base, zeros up to byte 165, the kind (1 mint, 2 account)
+// at byte 165, then extensions: type u16, length u16, value. Type 0 ends them.
+//
+// Sources: spl-token state.rs; spl-token-2022 extension/mod.rs.
+const (
+	tokenAccountBytes = 165
+	mintBytes         = 82
+	// multisigBytes is the size of a multisig and of nothing else: Token-2022 pads an
+	// extended account that would have it.
+	multisigBytes = 355
+
+	extendedMint    = 1 // at byte tokenAccountBytes
+	extendedAccount = 2
+
+	extensionInterestBearing = 10
+	extensionScaledUIAmount  = 25
+)
+
+// ParseTokenData returns the token facts of an account owned by program, read from its
+// whole data. At most one of the two is not nil; both are nil where the program is none
+// of the token programs and where the data is neither an initialized token account nor an
+// initialized mint: another size, a multisig, a tag or state that the programs never
+// write.
+//
+// Extensions beyond reach do not take the base away: where they are malformed, or end
+// inside one, the token programs still read the base, and so do we. But whether the mint
+// scales its amounts is then unknown, unless it was seen before the damage.
+func ParseTokenData(program Pubkey, data []byte) (*TokenAccount, *Mint) {
+	switch program {
+	case TokenProgram:
+		switch len(data) {
+		case tokenAccountBytes:
+			return parseTokenAccount(data), nil
+		case mintBytes:
+			return nil, parseMint(data, nil)
+		}
+	case Token2022Program:
+		switch {
+		case len(data) == tokenAccountBytes:
+			return parseTokenAccount(data), nil
+		case len(data) == mintBytes:
+			return nil, parseMint(data, nil)
+		case len(data) <= tokenAccountBytes || len(data) == multisigBytes:
+			return nil, nil
+		}
+		base, kind, extensions := data[:tokenAccountBytes], data[tokenAccountBytes], data[tokenAccountBytes+1:]
+		if kind == extendedAccount {
+			return parseTokenAccount(base), nil
+		}
+		if kind == extendedMint && leadingZeros(base[mintBytes:]) == tokenAccountBytes-mintBytes {
+			return nil, parseMint(base[:mintBytes], extensions)
+		}
+	}
+	return nil, nil
+}
+
+// TeachData sets the token and mint facts of the write from its owner, which must be
+// known, and the whole data of the account.
+func (w *AccountWrite) TeachData(data []byte) {
+	w.Token, w.Mint = ParseTokenData(w.Owner, data)
+	w.TokenOwnerUnknown = false
+	w.Known |= FieldToken | FieldMint
+}
+
+// parseTokenAccount reads the base of a token account, nil if it is not initialized.
+func parseTokenAccount(b []byte) *TokenAccount {
+	state := TokenState(b[108])
+	delegate, ok1 := parseOptionalKey(b[72:108])
+	closer, ok2 := parseOptionalKey(b[129:165])
+	native := binary.LittleEndian.Uint32(b[109:])
+	if !ok1 || !ok2 || native > 1 || (state != TokenInitialized && state != TokenFrozen) {
+		return nil
+	}
+	return &TokenAccount{
+		Mint:   Pubkey(b[0:32]),
+		Owner:  Pubkey(b[32:64]),
+		Amount: binary.LittleEndian.Uint64(b[64:]),
+		Details: Some(TokenDetails{
+			State:           state,
+			Delegate:        delegate,
+			DelegatedAmount: binary.LittleEndian.Uint64(b[121:]),
+			CloseAuthority:  closer,
+		}),
+	}
+}
+
+// parseMint reads the base of a mint, nil if it is not initialized, and looks through the
+// extensions for one that scales its amounts.
+func parseMint(b, extensions []byte) *Mint {
+	_, ok1 := parseOptionalKey(b[0:36])
+	_, ok2 := parseOptionalKey(b[46:82])
+	if !ok1 || !ok2 || b[45] != 1 {
+		return nil
+	}
+	m := &Mint{
+		Decimals: b[44],
+		Supply:   Some(binary.LittleEndian.Uint64(b[36:])),
+	}
+	scaled := false
+	whole := walkExtensions(extensions, func(kind uint16, _ []byte) {
+		scaled = scaled || kind == extensionInterestBearing || kind == extensionScaledUIAmount
+	})
+	if scaled || whole {
+		m.Scaled = Some(scaled)
+	}
+	return m
+}
+
+// parseOptionalKey reads a tag and a key. It is not ok where the tag is neither 0 nor 1.
+func parseOptionalKey(b []byte) (key Opt[Pubkey], ok bool) {
+	switch binary.LittleEndian.Uint32(b) {
+	case 0:
+		return Opt[Pubkey]{}, true
+	case 1:
+		return Some(Pubkey(b[4:36])), true
+	}
+	return Opt[Pubkey]{}, false
+}
+
+// walkExtensions calls visit for each extension until type 0 or the end, whatever the
+// type. It returns false where an extension reaches beyond the end. A single byte too
+// many is no damage: growing an account leaves such.
+func walkExtensions(b []byte, visit func(kind uint16, value []byte)) bool {
+	for len(b) >= 2 {
+		kind := binary.LittleEndian.Uint16(b)
+		if kind == 0 {
+			return true
+		}
+		if len(b) < 4 {
+			return false
+		}
+		size := int(binary.LittleEndian.Uint16(b[2:]))
+		if b = b[4:]; size > len(b) {
+			return false
+		}
+		visit(kind, b[:size])
+		b = b[size:]
+	}
+	return true
+}
