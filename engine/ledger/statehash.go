@@ -59,13 +59,13 @@ func (a *Account) StateTerm() StateHash {
 	b = binary.LittleEndian.AppendUint64(b, uint64(a.Lamports))
 	b = append(b, byte(a.Known&FieldsShown))
 	b = append(b, a.Owner[:]...)
-	b = append(b, flag(a.Executable))
+	b = append(b, bit(a.Executable, 1))
 	b = binary.LittleEndian.AppendUint64(b, a.RentEpoch)
 	if t := a.Token; t != nil {
 		b = append(b, t.Mint[:]...)
 		b = append(b, t.Owner[:]...)
 		b = binary.LittleEndian.AppendUint64(b, t.Amount)
-		b = append(b, flag(t.Details.Known))
+		b = append(b, bit(t.Details.Known, 1))
 		if t.Details.Known {
 			d := &t.Details.Value
 			b = append(b, byte(d.State))
@@ -84,9 +84,9 @@ func (m *Mint) StateTerm(key Pubkey) StateHash {
 	var buf [64]byte
 	b := append(buf[:0], mintTerm)
 	b = append(b, key[:]...)
-	b = append(b, m.Decimals, flag(m.Supply.Known))
+	b = append(b, m.Decimals, bit(m.Supply.Known, 1))
 	b = binary.LittleEndian.AppendUint64(b, m.Supply.Value)
-	b = append(b, flag(m.Scaled.Known), flag(m.Scaled.Value))
+	b = append(b, bit(m.Scaled.Known, 1), bit(m.Scaled.Value, 1))
 	return term(b)
 }
 
@@ -100,13 +100,6 @@ func term(b []byte) StateHash {
 }
 
 func appendOptKey(b []byte, k Opt[Pubkey]) []byte {
-	b = append(b, flag(k.Known))
+	b = append(b, bit(k.Known, 1))
 	return append(b, k.Value[:]...)
-}
-
-func flag(v bool) byte {
-	if v {
-		return 1
-	}
-	return 0
 }

@@ -1,0 +1,359 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"testing"
+)
+
+// decodedOption is how the published decoders of the token programs write an option.
+type decodedOption[T any] struct {
+	Option string `json:"__option"`
+	Value  T      `json:"value"`
+}
+
+func (o decodedOption[T]) opt() Opt[T] { return Opt[T]{o.Value, o.Option == "Some"} }
+
+// decodedToken is what those decoders say of an account: the fields of all kinds.
+type decodedToken struct {
+	Mint, Owner     Pubkey
+	Amount          string
+	Delegate        decodedOption[Pubkey]
+	State           TokenState
+	IsNative        decodedOption[string]
+	DelegatedAmount string
+	CloseAuthority  decodedOption[Pubkey]
+
+	Supply   string
+	Decimals uint8
+
+	Extensions decodedOption[[]struct {
+		Kind string `json:"__kind"`
+	}]
+}
+
+// extensionNames are the names those decoders have for the types of extensions.
+var extensionNames = map[uint16]string{
+	1: "TransferFeeConfig", 2: "TransferFeeAmount", 3: "MintCloseAuthority", 4: "ConfidentialTransferMint",
+	5: "ConfidentialTransferAccount", 6: "DefaultAccountState", 7: "ImmutableOwner", 8: "MemoTransfer",
+	9: "NonTransferable", 10: "InterestBearingConfig", 11: "CpiGuard", 12: "PermanentDelegate",
+	13: "NonTransferableAccount", 14: "TransferHook", 15: "TransferHookAccount", 16: "ConfidentialTransferFee",
+	17: "ConfidentialTransferFeeAmount", 18: "MetadataPointer", 19: "TokenMetadata", 20: "GroupPointer",
+	21: "TokenGroup", 22: "GroupMemberPointer", 23: "TokenGroupMember",
+}
+
+func TestTokenFactsAgreeWithThePublishedDecoders(t *testing.T) {
+	var rows []struct {
+		Pubkey, Owner Pubkey
+		Data          []byte
+		Kind          string
+		Decoded       decodedToken
+	}
+	readRecorded(t, recorded(t, "vectors/spl-token-decoded.json"), &rows)
+	if len(rows) != 51 {
+		t.Fatalf("%d rows, want 51", len(rows))
+	}
+	number := func(s string) uint64 {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for i := range rows {
+		row, want := &rows[i], &rows[i].Decoded
+		token, mint := ParseTokenData(row.Owner, row.Data)
+		switch row.Kind {
+		case "account":
+			if token == nil || mint != nil {
+				t.Errorf("%s: token %v, mint %v, want a token account", row.Pubkey, token, mint)
+				continue
+			}
+			if want := (TokenAccount{
+				Mint: want.Mint, Owner: want.Owner, Amount: number(want.Amount),
+				Details: Some(TokenDetails{
+					State: want.State, Delegate: want.Delegate.opt(),
+					DelegatedAmount: number(want.DelegatedAmount), CloseAuthority: want.CloseAuthority.opt(),
+				}),
+			}); *token != want {
+				t.Errorf("%s:\ngot  %+v\nwant %+v", row.Pubkey, *token, want)
+			}
+			if native := want.IsNative.opt().Known; token.IsNative() != native {
+				t.Errorf("%s: native %v, want %v", row.Pubkey, token.IsNative(), native)
+			}
+		case "mint":
+			if token != nil || mint == nil {
+				t.Errorf("%s: token %v, mint %v, want a mint", row.Pubkey, token, mint)
+				continue
+			}
+			if want := (Mint{
+				Decimals: want.Decimals, Supply: Some(number(want.Supply)), Scaled: Some(false),
+			}); *mint != want {
+				t.Errorf("%s:\ngot  %+v\nwant %+v", row.Pubkey, *mint, want)
+			}
+		default:
+			if token != nil || mint != nil {
+				t.Errorf("%s: a %s is taken for %v, %v", row.Pubkey, row.Kind, token, mint)
+			}
+			continue
+		}
+		var names []string
+		if len(row.Data) > tokenAccountBytes {
+			if !walkExtensions(row.Data[tokenAccountBytes+1:], func(kind uint16, _ []byte) {
+				names = append(names, extensionNames[kind])
+			}) {
+				t.Errorf("%s: extensions are malformed", row.Pubkey)
+			}
+		}
+		var wantNames []string
+		for _, e := range want.Extensions.Value {
+			wantNames = append(wantNames, e.Kind)
+		}
+		if !reflect.DeepEqual(names, wantNames) {
+			t.Errorf("%s: extensions %q, want %q", row.Pubkey, names, wantNames)
+		}
+	}
+}
+
+// accountFile is an account as command-line tools write it.
+type accountFile struct {
+	Pubkey  Pubkey
+	Account struct {
+		Data  []string
+		Owner Pubkey
+	}
+}
+
+func TestRecordedAccountsAreToldApart(t *testing.T) {
+	const neither, account, mint, scaledMint = "neither", "account", "mint", "scaled mint"
+	tests := map[string]string{
+		"address-lookup-table-account":                      neither,
+		"nonce-account":                                     neither,
+		"spl-token-22-account-mega-token":                   account,
+		"spl-token-22-mint-account":                         mint,
+		"spl-token-22-mint-mega-token-member":               mint,
+		"spl-token-22-mint-mega-token":                      scaledMint,
+		"spl-token-22-mint-with-token-group-account":        mint,
+		"spl-token-22-mint-with-token-group-member-account": mint,
+		"spl-token-mint-account-with-delegated":             mint,
+		"spl-token-mint-account-with-owner":                 mint,
+		"spl-token-mint-account":                            mint,
+		"spl-token-mint-no-token-accounts":                  mint,
+		"spl-token-multisig-account":                        neither,
+		"spl-token-token-account-delegated":                 account,
+		"spl-token-token-account-owner":                     account,
+		"spl-token-token-account":                           account,
+		"stake-account":                                     neither,
+		"vote-account":                                      neither,
+	}
+	dir := recorded(t, "vectors/kit-accounts")
+	for name, want := range tests {
+		var file accountFile
+		readRecorded(t, filepath.Join(dir, name+".json"), &file)
+		data, err := base64.StdEncoding.DecodeString(file.Account.Data[0])
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := tokenKind(file.Account.Owner, data); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+
+	for name, want := range map[string]string{
+		"spl-token-parser-3SmPYPvZfEmroktLiJsgaNENuPEud3Z52zSfLQ1zJdkK_account.json":            mint,
+		"spl-token-extensions-parser-BtSLwAFDsMX4bhamtyggn2xsdFKQvpaSzw9jEL7BNuyu_account.json": mint,
+		"parser-A1BBtTYJd4i3xU8D6Tc2FzU6ZN4oXZWXKZnCxwbHXr8x_account.json":                      neither,
+		"bpf-loader-parser-PERPHjGBqRHArX4DySjwM6UJHiR3sWAatqfdBS2qQJu_account.json":            neither,
+	} {
+		var file struct{ Data, Owner json.RawMessage }
+		readRecorded(t, recorded(t, "accounts/vixen/"+name), &file)
+		if got := tokenKind(Pubkey(byteArray(t, file.Owner)), byteArray(t, file.Data)); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}
+
+// byteArray decodes bytes written as an array of numbers.
+func byteArray(t *testing.T, text []byte) []byte {
+	var numbers []uint16
+	if err := json.Unmarshal(text, &numbers); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, len(numbers))
+	for i, n := range numbers {
+		b[i] = byte(n)
+	}
+	return b
+}
+
+func tokenKind(program Pubkey, data []byte) string {
+	switch token, mint := ParseTokenData(program, data); {
+	case token != nil && mint != nil:
+		return "both"
+	case token != nil:
+		return "account"
+	case mint != nil && !mint.Scaled.Known:
+		return "mint of unknown scale"
+	case mint != nil && mint.Scaled.Value:
+		return "scaled mint"
+	case mint != nil:
+		return "mint"
+	}
+	return "neither"
+}
+
+// tokenData is an initialized token account without options.
+func tokenData() []byte {
+	b := make([]byte, tokenAccountBytes)
+	b[0], b[32], b[64], b[108] = 1, 2, 3, byte(TokenInitialized)
+	return b
+}
+
+// mintData is an initialized mint of 6 decimals without authorities.
+func mintData() []byte {
+	b := make([]byte, mintBytes)
+	b[36], b[44], b[45] = 9, 6, 1
+	return b
+}
+
+// extended appends zeros up to the kind, the kind, and the extensions.
+func extended(base []byte, kind byte, extensions ...byte) []byte {
+	b := append(base, make([]byte, tokenAccountBytes-len(base))...)
+	return append(append(b, kind), extensions...)
+}
+
+func set(b []byte, at int, v byte) []byte {
+	b[at] = v
+	return b
+}
+
+func TestTokenDataIsToldApart(t *testing.T) {
+	scaled := binary.LittleEndian.AppendUint16([]byte{extensionScaledUIAmount, 0}, 4)
+	scaled = append(scaled, 1, 2, 3, 4)
+	toMultisig := make([]byte, multisigBytes-tokenAccountBytes-1)
+	tests := map[string]struct {
+		program Pubkey
+		data    []byte
+		want    string
+	}{
+		"account":                           {TokenProgram, tokenData(), "account"},
+		"mint":                              {TokenProgram, mintData(), "mint"},
+		"account of Token-2022":             {Token2022Program, tokenData(), "account"},
+		"mint of Token-2022":                {Token2022Program, mintData(), "mint"},
+		"account of another program":        {SystemProgram, tokenData(), "neither"},
+		"no data":                           {TokenProgram, nil, "neither"},
+		"account cut short":                 {TokenProgram, tokenData()[:164], "neither"},
+		"account of Token-2022 cut short":   {Token2022Program, tokenData()[:164], "neither"},
+		"extended account of Token":         {TokenProgram, extended(tokenData(), 2), "neither"},
+		"extended mint of Token":            {TokenProgram, extended(mintData(), 1), "neither"},
+		"extended account":                  {Token2022Program, extended(tokenData(), 2), "account"},
+		"extended mint":                     {Token2022Program, extended(mintData(), 1), "mint"},
+		"extended, no kind yet":             {Token2022Program, extended(mintData(), 0), "neither"},
+		"extended, unknown kind":            {Token2022Program, extended(mintData(), 3), "neither"},
+		"mint said to be an account":        {Token2022Program, extended(mintData(), 2), "neither"},
+		"account said to be a mint":         {Token2022Program, extended(tokenData(), 1), "neither"},
+		"mint with bytes before the kind":   {Token2022Program, set(extended(mintData(), 1), 100, 1), "neither"},
+		"multisig":                          {TokenProgram, make([]byte, multisigBytes), "neither"},
+		"multisig size, else an account":    {Token2022Program, extended(tokenData(), 2, toMultisig...), "neither"},
+		"multisig size, else a mint":        {Token2022Program, extended(mintData(), 1, toMultisig...), "neither"},
+		"one byte over multisig size":       {Token2022Program, extended(mintData(), 1, append(toMultisig, 0)...), "mint"},
+		"account not initialized":           {TokenProgram, set(tokenData(), 108, 0), "neither"},
+		"account frozen":                    {TokenProgram, set(tokenData(), 108, 2), "account"},
+		"account of unknown state":          {TokenProgram, set(tokenData(), 108, 3), "neither"},
+		"account with a bad delegate tag":   {TokenProgram, set(tokenData(), 72, 2), "neither"},
+		"account with a bad native tag":     {TokenProgram, set(tokenData(), 109, 2), "neither"},
+		"account with a bad closer tag":     {TokenProgram, set(tokenData(), 132, 1), "neither"},
+		"mint not initialized":              {TokenProgram, set(mintData(), 45, 0), "neither"},
+		"mint initialized twice":            {TokenProgram, set(mintData(), 45, 2), "neither"},
+		"mint with a bad authority tag":     {TokenProgram, set(mintData(), 0, 2), "neither"},
+		"mint with a bad freeze tag":        {TokenProgram, set(mintData(), 46, 2), "neither"},
+		"mint that scales":                  {Token2022Program, extended(mintData(), 1, scaled...), "scaled mint"},
+		"mint with interest":                {Token2022Program, extended(mintData(), 1, 10, 0, 0, 0), "scaled mint"},
+		"mint with an unknown extension":    {Token2022Program, extended(mintData(), 1, 0xff, 0xff, 1, 0, 7), "mint"},
+		"scaling after an unknown one":      {Token2022Program, extended(mintData(), 1, append([]byte{0xff, 0xff, 1, 0, 7}, scaled...)...), "scaled mint"},
+		"scaling after the end":             {Token2022Program, extended(mintData(), 1, append([]byte{0, 0}, scaled...)...), "mint"},
+		"scaling cut short":                 {Token2022Program, extended(mintData(), 1, scaled[:7]...), "mint of unknown scale"},
+		"scaling before damage":             {Token2022Program, extended(mintData(), 1, append(scaled, 1, 0, 9, 0)...), "scaled mint"},
+		"extension without length":          {Token2022Program, extended(mintData(), 1, 1, 0, 0), "mint of unknown scale"},
+		"a byte left over":                  {Token2022Program, extended(mintData(), 1, 1), "mint"},
+		"account with malformed extensions": {Token2022Program, extended(tokenData(), 2, 1, 0, 9, 0), "account"},
+	}
+	for name, tt := range tests {
+		if got := tokenKind(tt.program, tt.data); got != tt.want {
+			t.Errorf("%s: %x is %s, want %s", name, tt.data, got, tt.want)
+		}
+	}
+}
+
+func TestTeachDataReplacesAllTokenFacts(t *testing.T) {
+	w := AccountWrite{
+		Owner: TokenProgram, Known: FieldOwner,
+		Mint: &Mint{}, TokenOwnerUnknown: true,
+	}
+	w.TeachData(tokenData())
+	if w.Known != FieldOwner|FieldToken|FieldMint || w.Token == nil || w.Mint != nil || w.TokenOwnerUnknown {
+		t.Errorf("after a token account: %+v", w)
+	}
+	w.TeachData(mintData())
+	if w.Token != nil || w.Mint == nil {
+		t.Errorf("after a mint: %+v", w)
+	}
+	w.TeachData(nil)
+	if w.Known != FieldOwner|FieldToken|FieldMint || w.Token != nil || w.Mint != nil {
+		t.Errorf("after no data: %+v", w)
+	}
+}
+
+func TestUIAmountIsWrittenAsNodesWriteIt(t *testing.T) {
+	tests := []struct {
+		amount   uint64
+		decimals uint8
+		want     string
+	}{
+		{0, 0, "0"}, {0, 9, "0"}, {1, 0, "1"}, {10, 0, "10"}, {1500000, 6, "1.5"}, {1000000, 6, "1"},
+		{1, 9, "0.000000001"}, {10, 9, "0.00000001"}, {999999999, 9, "0.999999999"}, {1000000001, 9, "1.000000001"},
+		{18446744073709551615, 0, "18446744073709551615"}, {18446744073709551615, 19, "1.8446744073709551615"},
+		{18446744073709551615, 20, "0.18446744073709551615"}, {100, 2, "1"}, {120, 2, "1.2"}, {5, 3, "0.005"},
+		{1, 255, "0." + string(bytes.Repeat([]byte("0"), 254)) + "1"},
+	}
+	for _, tt := range tests {
+		if got := string(AppendUIAmount([]byte("="), tt.amount, tt.decimals)); got != "="+tt.want {
+			t.Errorf("%d with %d decimals is %q, want %q", tt.amount, tt.decimals, got, "="+tt.want)
+		}
+	}
+}
+
+func FuzzTokenData(f *testing.F) {
+	f.Add(false, tokenData())
+	f.Add(false, mintData())
+	f.Add(true, extended(tokenData(), 2, 7, 0, 0, 0))
+	f.Add(true, extended(mintData(), 1, 25, 0, 1, 0, 9, 18, 0, 0, 0))
+	f.Fuzz(func(t *testing.T, token2022 bool, data []byte) {
+		program := TokenProgram
+		if token2022 {
+			program = Token2022Program
+		}
+		token, mint := ParseTokenData(program, data)
+		if token != nil && mint != nil {
+			t.Fatalf("%x is both", data)
+		}
+		if token != nil && (!token.Details.Known || !bytes.Equal(token.Mint[:], data[:32])) {
+			t.Fatalf("%x: %+v", data, token)
+		}
+		if mint != nil && (!mint.Supply.Known || mint.Decimals != data[44]) {
+			t.Fatalf("%x: %+v", data, mint)
+		}
+		// What follows an intact base never takes it away, and what a program writes is
+		// never extended for the other.
+		if classic, _ := ParseTokenData(TokenProgram, data); classic != nil {
+			if extended, _ := ParseTokenData(Token2022Program, data); extended == nil || *extended != *classic {
+				t.Fatalf("%x: %+v and %+v", data, classic, extended)
+			}
+		}
+	})
+}

@@ -1,0 +1,178 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// recordedTransaction is what getBlock and getTransaction say of one in base64.
+type recordedTransaction struct {
+	Transaction []string        `json:"transaction"`
+	Version     json.RawMessage `json:"version"`
+	Meta        struct {
+		PreBalances     []uint64 `json:"preBalances"`
+		LoadedAddresses struct {
+			Writable, Readonly []string
+		} `json:"loadedAddresses"`
+	} `json:"meta"`
+}
+
+func TestRecordedTransactionsAreRead(t *testing.T) {
+	for name, want := range map[string]struct{ legacy, v0 int }{
+		"blocks/mainnet-254170887.json.gz": {339, 263},
+		"blocks/devnet-270893658.json":     {57, 0},
+		"blocks/devnet-314167369.json":     {16, 2},
+	} {
+		var block struct{ Transactions []recordedTransaction }
+		readRecorded(t, recorded(t, name), &block)
+		legacy, v0 := 0, 0
+		for i := range block.Transactions {
+			if checkRecorded(t, name, &block.Transactions[i]).Version == 0 {
+				v0++
+			} else {
+				legacy++
+			}
+		}
+		if legacy != want.legacy || v0 != want.v0 {
+			t.Errorf("%s: %d legacy and %d v0 transactions, want %d and %d", name, legacy, v0, want.legacy, want.v0)
+		}
+	}
+
+	files, err := filepath.Glob(recorded(t, "rpc/getTransaction-base64/*.json"))
+	if err != nil || len(files) != 86 {
+		t.Fatalf("%d recorded transactions, %v, want 86", len(files), err)
+	}
+	for _, file := range files {
+		var answer recordedTransaction
+		readRecorded(t, file, &answer)
+		_, signature, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".json"), "-")
+		if got := checkRecorded(t, file, &answer).Signatures[0].String(); got != signature {
+			t.Errorf("%s: signature %s", file, got)
+		}
+	}
+}
+
+// checkRecorded reads a transaction and holds it against its metadata.
+func checkRecorded(t *testing.T, where string, r *recordedTransaction) WireTransaction {
+	t.Helper()
+	wire, err := base64.StdEncoding.DecodeString(r.Transaction[0])
+	if err != nil {
+		t.Fatalf("%s: %v", where, err)
+	}
+	got, err := ParseTransaction(wire)
+	if err != nil {
+		t.Fatalf("%s: ParseTransaction(%x): %v", where, wire, err)
+	}
+	loaded := &r.Meta.LoadedAddresses
+	if got.LoadedWritable != len(loaded.Writable) || got.LoadedReadonly != len(loaded.Readonly) {
+		t.Errorf("%s: %s loads %d and %d keys, its metadata says %d and %d", where, got.Signatures[0],
+			got.LoadedWritable, got.LoadedReadonly, len(loaded.Writable), len(loaded.Readonly))
+	}
+	if n := len(got.StaticKeys) + got.LoadedWritable + got.LoadedReadonly; n != len(r.Meta.PreBalances) {
+		t.Errorf("%s: %s has %d keys and %d balances", where, got.Signatures[0], n, len(r.Meta.PreBalances))
+	}
+	// Not every cluster writes the version; where it stands it is "legacy" or a number.
+	if v := string(r.Version); v != "" && v != "null" && (v == "0") != (got.Version == 0) {
+		t.Errorf("%s: %s has version %d, the answer says %s", where, got.Signatures[0], got.Version, v)
+	}
+	return got
+}
+
+// wireTransaction returns a transaction with one signer, two keys and one instruction;
+// with the version 0 also one lookup of two writable and one readonly keys.
+func wireTransaction(version int) []byte {
+	b := append([]byte{1}, bytes.Repeat([]byte{0xaa}, 64)...)
+	if version == 0 {
+		b = append(b, 0x80)
+	}
+	b = append(b, 1, 0, 1, 2)
+	b = append(b, bytes.Repeat([]byte{0xbb}, 2*32)...)
+	b = append(b, bytes.Repeat([]byte{0xcc}, 32)...)
+	b = append(b, 1 /* instruction */, 1, 2, 0, 1, 3, 7, 8, 9)
+	if version == 0 {
+		b = append(b, 1)
+		b = append(b, bytes.Repeat([]byte{0xdd}, 32)...)
+		b = append(b, 2, 5, 6, 1, 7)
+	}
+	return b
+}
+
+func TestTransactionPartsAreTold(t *testing.T) {
+	for version, loaded := range map[int][2]int{LegacyTransaction: {0, 0}, 0: {2, 1}} {
+		got, err := ParseTransaction(wireTransaction(version))
+		if err != nil {
+			t.Fatalf("version %d: %v", version, err)
+		}
+		if got.Version != version || len(got.Signatures) != 1 || len(got.StaticKeys) != 2 ||
+			got.Signatures[0][63] != 0xaa || got.StaticKeys[1][31] != 0xbb || got.RecentBlockhash[0] != 0xcc ||
+			got.LoadedWritable != loaded[0] || got.LoadedReadonly != loaded[1] {
+			t.Errorf("version %d: got %+v", version, got)
+		}
+	}
+}
+
+func TestMalformedTransactionsAreRefused(t *testing.T) {
+	const countAt, headerAt, keysAt, lookupsAt = 0, 65, 68, 65 + 5 + 96 + 9
+	legacy, v0 := wireTransaction(LegacyTransaction), wireTransaction(0)
+	with := func(b []byte, at int, v ...byte) []byte {
+		return append(append(bytes.Clone(b[:at]), v...), b[at+1:]...)
+	}
+	tests := map[string]struct {
+		in   []byte
+		want error
+	}{
+		"empty":                          {nil, ErrCorrupt},
+		"trailing byte":                  {append(bytes.Clone(legacy), 0), ErrCorrupt},
+		"v0 with a trailing byte":        {append(bytes.Clone(v0), 0), ErrCorrupt},
+		"version 1 in front":             {append([]byte{0x81}, legacy...), ErrTransactionVersion},
+		"version 2 in the message":       {with(v0, headerAt, 0x82), ErrTransactionVersion},
+		"no signature":                   {with(append([]byte{0}, legacy[headerAt:]...), 1, 0), ErrCorrupt},
+		"more signatures than bytes":     {with(legacy, countAt, 0x7f), ErrCorrupt},
+		"fewer signatures than required": {with(legacy, headerAt, 2), ErrCorrupt},
+		"only readonly signers":          {with(legacy, headerAt+1, 1), ErrCorrupt},
+		"more readonly keys than keys":   {with(legacy, headerAt+2, 2), ErrCorrupt},
+		"count longer than needed":       {with(legacy, keysAt, 0x82, 0x00), ErrCorrupt},
+		"count of four bytes":            {with(legacy, keysAt, 0x82, 0x80, 0x80, 0x00), ErrCorrupt},
+		"count over 16 bits":             {with(legacy, keysAt, 0xff, 0xff, 0x04), ErrCorrupt},
+		"65535 keys":                     {with(legacy, keysAt, 0xff, 0xff, 0x03), ErrCorrupt},
+		"65535 lookups":                  {with(v0, lookupsAt, 0xff, 0xff, 0x03), ErrCorrupt},
+	}
+	for n := range v0 {
+		tests[fmt.Sprintf("cut to %d bytes", n)] = struct {
+			in   []byte
+			want error
+		}{v0[:n], ErrCorrupt}
+	}
+	for name, tt := range tests {
+		if got, err := ParseTransaction(tt.in); !errors.Is(err, tt.want) {
+			t.Errorf("%s: ParseTransaction(%x) = %+v, %v, want %v", name, tt.in, got, err, tt.want)
+		}
+	}
+}
+
+func FuzzParseTransaction(f *testing.F) {
+	f.Add(wireTransaction(LegacyTransaction))
+	f.Add(wireTransaction(0))
+	f.Add([]byte{0xff, 0xff, 0x03})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		got, err := ParseTransaction(in)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTransactionVersion) {
+				t.Fatalf("ParseTransaction(%x): %v is of no known kind", in, err)
+			}
+			return
+		}
+		if n := 64*len(got.Signatures) + 32*len(got.StaticKeys) + got.LoadedWritable + got.LoadedReadonly; n > len(in) {
+			t.Fatalf("ParseTransaction(%x) made %d bytes of %d", in, n, len(in))
+		}
+		if len(got.Signatures) == 0 || len(got.StaticKeys) < len(got.Signatures) {
+			t.Fatalf("ParseTransaction(%x) = %+v: a signature without key", in, got)
+		}
+	})
+}
