@@ -1,0 +1,144 @@
+package file
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// maxDataBytes is the size of the largest account the ledger allows.
+const maxDataBytes = 10 << 20
+
+// maxBase58Text bounds text in base58, whose decoding takes quadratic time. Nodes encode
+// account data of up to 128 bytes in it, and transactions.
+const maxBase58Text = 2048
+
+var (
+	errDataForm     = errors.New("data is neither text with its encoding, nor a list of bytes, nor parsed")
+	errDataEncoding = errors.New("data is in an unknown encoding")
+	errDataTooLong  = errors.New("data is longer than any account's")
+	errBase58       = errors.New("not base58")
+)
+
+// dataDecoder decodes account data. Its zero value is ready; it must be closed.
+type dataDecoder struct {
+	zstd *zstd.Decoder // made when first needed
+}
+
+// Close frees what the decoder holds.
+func (d *dataDecoder) Close() {
+	if d.zstd != nil {
+		d.zstd.Close()
+	}
+}
+
+// decode returns account data from its JSON: a pair of text and encoding, the bare base58
+// text of old nodes, or a list of bytes.
+func (d *dataDecoder) decode(data json.RawMessage) ([]byte, error) {
+	if data[0] == '"' {
+		var text string
+		if err := json.Unmarshal(data, &text); err != nil {
+			return nil, errDataForm
+		}
+		return d.decodeText(text, "base58")
+	}
+	if data[0] != '[' {
+		return nil, errDataForm
+	}
+	if !bytes.Contains(data, []byte{'"'}) {
+		raw, ok := appendNumbers([]byte{}, data, 8)
+		if !ok {
+			return nil, errDataForm
+		}
+		return raw, checkDataSize(raw)
+	}
+	var pair []*string
+	if err := json.Unmarshal(data, &pair); err != nil || len(pair) != 2 || pair[0] == nil || pair[1] == nil {
+		return nil, errDataForm
+	}
+	return d.decodeText(*pair[0], *pair[1])
+}
+
+// decodeLine returns account data from an event line, where a bare text is base64.
+func (d *dataDecoder) decodeLine(data json.RawMessage) ([]byte, error) {
+	if data[0] == '"' {
+		var text string
+		if err := json.Unmarshal(data, &text); err != nil {
+			return nil, errDataForm
+		}
+		return d.decodeText(text, "base64")
+	}
+	return d.decode(data)
+}
+
+func (d *dataDecoder) decodeText(text, encoding string) (raw []byte, err error) {
+	switch encoding {
+	case "base64":
+		raw, err = base64.StdEncoding.Strict().DecodeString(text)
+	case "base58":
+		raw, err = decodeBase58(text)
+	case "base64+zstd":
+		if raw, err = base64.StdEncoding.Strict().DecodeString(text); err == nil {
+			raw, err = d.unpack(raw)
+		}
+	default:
+		return nil, errDataEncoding
+	}
+	if err != nil {
+		return nil, fieldError("data", "is not "+encoding)
+	}
+	return raw, checkDataSize(raw)
+}
+
+// unpack returns the content of zstd frames, which may be no longer than an account.
+func (d *dataDecoder) unpack(packed []byte) ([]byte, error) {
+	if d.zstd == nil {
+		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxDataBytes))
+		if err != nil {
+			return nil, err
+		}
+		d.zstd = z
+	}
+	return d.zstd.DecodeAll(packed, nil)
+}
+
+func checkDataSize(raw []byte) error {
+	if len(raw) > maxDataBytes {
+		return errDataTooLong
+	}
+	return nil
+}
+
+// decodeBase58 decodes text of any length up to a bound.
+func decodeBase58(text string) ([]byte, error) {
+	const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+	if len(text) > maxBase58Text {
+		return nil, errBase58
+	}
+	zeros := 0
+	for zeros < len(text) && text[zeros] == '1' {
+		zeros++
+	}
+	var digits []byte // base 256, least significant first
+	for i := zeros; i < len(text); i++ {
+		carry := bytes.IndexByte([]byte(alphabet), text[i])
+		if carry < 0 {
+			return nil, errBase58
+		}
+		for k := range digits {
+			carry += int(digits[k]) * 58
+			digits[k], carry = byte(carry), carry>>8
+		}
+		if carry > 0 {
+			digits = append(digits, byte(carry))
+		}
+	}
+	raw := make([]byte, zeros+len(digits))
+	for i, d := range digits {
+		raw[len(raw)-1-i] = d
+	}
+	return raw, nil
+}

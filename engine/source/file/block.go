@@ -1,0 +1,88 @@
+package file
+
+import (
+	"fmt"
+
+	"ledgerd/engine/ledger"
+)
+
+// blockJSON is the result of getBlock as far as we read it. What is absent or null was not
+// asked for or never recorded.
+type blockJSON struct {
+	ParentSlot        *uint64           `json:"parentSlot"`
+	Blockhash         *string           `json:"blockhash"`
+	PreviousBlockhash *string           `json:"previousBlockhash"`
+	BlockTime         *int64            `json:"blockTime"`
+	BlockHeight       *uint64           `json:"blockHeight"`
+	Transactions      []transactionJSON `json:"transactions"`
+	Signatures        []string          `json:"signatures"` // instead of transactions
+	Rewards           []rewardJSON      `json:"rewards"`
+}
+
+// rewardJSON is one fee, staking, voting or rent entry of a block.
+type rewardJSON struct {
+	Pubkey      string  `json:"pubkey"`
+	Lamports    int64   `json:"lamports"`
+	PostBalance *uint64 `json:"postBalance"`
+}
+
+func (j *blockJSON) parentSlot() (ledger.Slot, error) {
+	if j.ParentSlot == nil {
+		return 0, missing("parentSlot")
+	}
+	return ledger.Slot(*j.ParentSlot), nil
+}
+
+// block returns the block at slot. Its account writes are what the metadata of its
+// transactions shows, then its rewards.
+func (j *blockJSON) block(slot ledger.Slot) (*ledger.Block, error) {
+	parent, err := j.parentSlot()
+	if err != nil {
+		return nil, err
+	}
+	hash, err := parseHash("blockhash", j.Blockhash)
+	if err != nil {
+		return nil, err
+	}
+	previous, err := parsePreviousHash("previousBlockhash", j.PreviousBlockhash)
+	if err != nil {
+		return nil, err
+	}
+	b := &ledger.Block{
+		Slot: slot, ParentSlot: parent,
+		Blockhash: hash, PreviousBlockhash: previous,
+		Time: optional(j.BlockTime), Height: optional(j.BlockHeight),
+		Status:           ledger.Finalized,
+		TransactionCount: uint64(max(len(j.Transactions), len(j.Signatures))),
+		Transactions:     make([]ledger.Transaction, 0, len(j.Transactions)),
+	}
+	writes := newBlockWrites()
+	for i := range j.Transactions {
+		t, err := j.Transactions[i].read(writes)
+		if err != nil {
+			return nil, fmt.Errorf("transaction %d: %w", i, err)
+		}
+		b.AddTransaction(t)
+	}
+	for i, r := range j.Rewards {
+		if err := r.write(writes); err != nil {
+			return nil, fmt.Errorf("reward %d: %w", i, err)
+		}
+	}
+	b.Accounts, b.Mints = writes.accounts, writes.mints
+	return b, nil
+}
+
+// write teaches the balance after the reward. Blocks of the first year say 0 for "not
+// recorded"; only an account that paid can really be left with nothing.
+func (r *rewardJSON) write(writes *blockWrites) error {
+	k, err := parseKey("pubkey", r.Pubkey)
+	if err != nil {
+		return err
+	}
+	if r.PostBalance == nil || (*r.PostBalance == 0 && r.Lamports >= 0) {
+		return nil
+	}
+	writes.add(ledger.AccountWrite{Pubkey: k, Lamports: ledger.Lamports(*r.PostBalance)})
+	return nil
+}

@@ -1,0 +1,128 @@
+package file
+
+import (
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"ledgerd/engine/ledger"
+)
+
+// drawWrite draws what one transaction may teach of one of three accounts.
+func drawWrite(t *rapid.T) ledger.AccountWrite {
+	key := rapid.ByteRange(1, 3)
+	w := ledger.AccountWrite{
+		Pubkey:   ledger.Pubkey{key.Draw(t, "key")},
+		Lamports: ledger.Lamports(rapid.Uint64Range(0, 2).Draw(t, "lamports")),
+	}
+	if rapid.Bool().Draw(t, "lost") {
+		w.Known |= ledger.FieldToken
+	}
+	if rapid.Bool().Draw(t, "token") {
+		w.Known |= ledger.FieldToken
+		w.Token = &ledger.TokenAccount{Mint: ledger.Pubkey{key.Draw(t, "mint")}, Amount: rapid.Uint64().Draw(t, "amount")}
+		if w.TokenOwnerUnknown = rapid.Bool().Draw(t, "wallet unknown"); !w.TokenOwnerUnknown {
+			w.Token.Owner = ledger.Pubkey{key.Draw(t, "wallet")}
+		}
+	}
+	if rapid.Bool().Draw(t, "program") {
+		w.Owner, w.Known = ledger.TokenProgram, w.Known|ledger.FieldOwner
+	}
+	return w
+}
+
+// Folding the writes of a block changes nothing of what they teach, whatever was held before.
+func TestFoldedWritesTeachWhatTheSingleOnesDo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		plain, folded := map[ledger.Pubkey]*ledger.Account{}, map[ledger.Pubkey]*ledger.Account{}
+		apply := func(accounts map[ledger.Pubkey]*ledger.Account, list []ledger.AccountWrite, taught ledger.Taught) {
+			for i := range list {
+				accounts[list[i].Pubkey] = ledger.Merge(accounts[list[i].Pubkey], &list[i], taught)
+			}
+		}
+		before := rapid.SliceOfN(rapid.Custom(drawWrite), 0, 4).Draw(t, "before")
+		for i := range before {
+			if token := before[i].Token; token != nil && !before[i].TokenOwnerUnknown {
+				token.Details = ledger.Some(ledger.TokenDetails{State: ledger.TokenFrozen})
+			}
+		}
+		list := rapid.SliceOfN(rapid.Custom(drawWrite), 0, 12).Draw(t, "block")
+		apply(plain, before, ledger.TaughtByBlock(1))
+		apply(folded, before, ledger.TaughtByBlock(1))
+
+		gathered := newBlockWrites()
+		for _, w := range list {
+			gathered.add(w)
+		}
+		apply(plain, list, ledger.TaughtByBlock(2))
+		apply(folded, gathered.accounts, ledger.TaughtByBlock(2))
+		for k, want := range plain {
+			got := folded[k]
+			if exists(got) != exists(want) || exists(got) && (!got.SameState(want) || got.Known != want.Known) {
+				t.Fatalf("%v: got %+v, want %+v", k[0], got, want)
+			}
+		}
+	})
+}
+
+// exists takes an account that was opened and closed for one that never was.
+func exists(a *ledger.Account) bool { return a != nil && a.Exists() }
+
+func TestWritesOfOneAccountBecomeOne(t *testing.T) {
+	k, mint := ledger.Pubkey{1}, ledger.Pubkey{2}
+	balance := func(lamports ledger.Lamports) ledger.AccountWrite {
+		return ledger.AccountWrite{Pubkey: k, Lamports: lamports}
+	}
+	token := func(amount uint64) ledger.AccountWrite {
+		return ledger.AccountWrite{Pubkey: k, Lamports: 5, Owner: ledger.TokenProgram, Known: ledger.FieldOwner | ledger.FieldToken,
+			Token: &ledger.TokenAccount{Mint: mint, Owner: ledger.Pubkey{3}, Amount: amount}}
+	}
+	lost := balance(7)
+	lost.Known = ledger.FieldToken
+	tests := map[string]struct {
+		in, want []ledger.AccountWrite
+	}{
+		"last balance wins":         {[]ledger.AccountWrite{balance(1), balance(2)}, []ledger.AccountWrite{balance(2)}},
+		"token facts stay":          {[]ledger.AccountWrite{token(1), token(9), balance(5)}, []ledger.AccountWrite{token(9)}},
+		"a close drops the rest":    {[]ledger.AccountWrite{token(1), balance(0)}, []ledger.AccountWrite{balance(0)}},
+		"a close with facts":        {[]ledger.AccountWrite{{Pubkey: k, Known: ledger.FieldToken}}, []ledger.AccountWrite{balance(0)}},
+		"closed and opened again":   {[]ledger.AccountWrite{token(1), balance(0), balance(3), balance(4)}, []ledger.AccountWrite{balance(0), balance(4)}},
+		"token facts lost":          {[]ledger.AccountWrite{balance(1), lost}, []ledger.AccountWrite{lost}},
+		"token facts lost and back": {[]ledger.AccountWrite{lost, token(2)}, []ledger.AccountWrite{lost, token(2)}},
+	}
+	for name, tt := range tests {
+		gathered := newBlockWrites()
+		for _, w := range tt.in {
+			gathered.add(w)
+		}
+		if !reflect.DeepEqual(gathered.accounts, tt.want) {
+			t.Errorf("%s: got %+v, want %+v", name, gathered.accounts, tt.want)
+		}
+	}
+}
+
+func TestScaledAmountsTeachThatTheMintScales(t *testing.T) {
+	tests := map[string]struct {
+		shown    string
+		amount   uint64
+		decimals uint8
+		scaled   bool
+	}{
+		"plain":                    {"1.5", 1500000, 6, false},
+		"zeros at the end":         {"1.500000", 1500000, 6, false},
+		"whole":                    {"2", 2000000, 6, false},
+		"whole with zeros":         {"2.000000", 2000000, 6, false},
+		"zero":                     {"0", 0, 9, false},
+		"no decimals":              {"100", 100, 0, false},
+		"multiplied":               {"3", 1500000, 6, true},
+		"with interest":            {"1.500001", 1500000, 6, true},
+		"a hundredth":              {"1", 100, 0, true},
+		"largest amount, decimals": {"0.18446744073709551615", 1<<64 - 1, 20, false},
+	}
+	for name, tt := range tests {
+		if plain := isPlainUIAmount(tt.shown, tt.amount, tt.decimals); plain == tt.scaled {
+			t.Errorf("%s: isPlainUIAmount(%q, %d, %d) = %v", name, tt.shown, tt.amount, tt.decimals, plain)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package file
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"ledgerd/engine/ledger"
+)
+
+// readEventFile emits the events of a binary event file. An error names the event, counted
+// from 1, or the byte where the file is damaged.
+func readEventFile(ctx context.Context, r io.Reader, out *sink) error {
+	events, err := ledger.NewEventReader(r)
+	if err != nil {
+		return err
+	}
+	for n := 1; ; n++ {
+		e, err := events.Read()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch e := e.(type) {
+		case *ledger.Block:
+			if err := checkSlotOrder(e.Slot, e.ParentSlot); err != nil {
+				return fmt.Errorf("event %d: %w", n, err)
+			}
+			err = out.put(ctx, e)
+		case *ledger.BaseState:
+			err = putBase(ctx, out, e)
+		default:
+			err = out.put(ctx, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

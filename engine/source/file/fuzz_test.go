@@ -1,0 +1,83 @@
+package file
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"ledgerd/engine/ledger"
+)
+
+// checkEvent is an emit that fails the test unless the event survives its encoding and
+// keeps what the sequencer relies on.
+func checkEvent(t *testing.T) ledger.Emit {
+	return func(_ context.Context, e ledger.Event) error {
+		encoded := ledger.AppendEvent(nil, e)
+		decoded, err := ledger.DecodeEvent(encoded)
+		if err != nil {
+			t.Fatalf("an emitted event does not decode: %v\n%+v", err, e)
+		}
+		if again := ledger.AppendEvent(nil, decoded); !bytes.Equal(again, encoded) {
+			t.Fatalf("an emitted event changes in its encoding:\n%+v\n%+v", e, decoded)
+		}
+		switch e := e.(type) {
+		case *ledger.Block:
+			if e.Slot <= e.ParentSlot && e.Slot != 0 {
+				t.Fatalf("block %d has parent %d", e.Slot, e.ParentSlot)
+			}
+		case *ledger.BaseState:
+			if n := len(e.Accounts) + len(e.Mints); n > maxBaseAccounts {
+				t.Fatalf("base state of %d accounts and mints", n)
+			}
+		}
+		return nil
+	}
+}
+
+// checkMessage fails the test if an error could carry more of the input than a number.
+func checkMessage(t *testing.T, err error) {
+	if err != nil && (len(err.Error()) > 300 || strings.ContainsAny(err.Error(), "\x00\n\r\x1b\ufffd")) {
+		t.Fatalf("message %q", err)
+	}
+}
+
+// FuzzBlockJSON: what is fed as the answer of a node gives events that can be encoded, or an
+// error; never a panic.
+func FuzzBlockJSON(f *testing.F) {
+	for _, tt := range badInputs(f) {
+		f.Add([]byte(tt.content))
+	}
+	k, sig := testKey(1), testSignature(2)
+	f.Add([]byte(`[{"slot":3,"parentSlot":2,"blockhash":"` + k + `","blockTime":1,"blockHeight":2,"transactions":[{"transaction":{"signatures":["` + sig +
+		`"],"message":{"accountKeys":["` + k + `"]}},"meta":{"err":null,"fee":5,"postBalances":[7],"loadedAddresses":{"writable":[],"readonly":[]},` +
+		`"preTokenBalances":[{"accountIndex":0}],"postTokenBalances":[{"accountIndex":0,"mint":"` + k + `","owner":"` + k + `","programId":"` + k +
+		`","uiTokenAmount":{"amount":"5","decimals":2,"uiAmountString":"0.05"}}]}}],"rewards":[{"pubkey":"` + k + `","lamports":-5,"postBalance":0}]},` +
+		`{"pubkey":"` + k + `","account":{"lamports":1,"owner":"` + k + `","data":["","base64+zstd"],"executable":true,"rentEpoch":18446744073709551615}}]`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		data := new(dataDecoder)
+		defer data.Close()
+		reader := jsonReader{log: slog.New(slog.DiscardHandler), data: data, out: &sink{emit: checkEvent(t)}}
+		checkMessage(t, reader.run(t.Context(), bufio.NewReader(bytes.NewReader(content))))
+	})
+}
+
+// FuzzNDJSON: the same for event lines.
+func FuzzNDJSON(f *testing.F) {
+	for _, tt := range badInputs(f) {
+		f.Add([]byte(tt.content))
+	}
+	k := testKey(1)
+	f.Add([]byte(`{"type":"accounts","slot":1,"accounts":[{"pubkey":"` + k + `","lamports":1,"token":{"mint":"` + k + `","owner":"` + k +
+		`","amount":"5","state":"frozen","delegate":"` + k + `","delegated_amount":"7","close_authority":null}},{"pubkey":"` + k +
+		`","lamports":1,"owner":"` + k + `","data":"QUJD"},{"pubkey":"` + k + `","mint":{"decimals":1,"supply":"5","scaled":true}}]}`))
+	f.Add([]byte(`{"type":"slot","slot":1,"status":"dead","blockhash":"` + k + `"}`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		data := new(dataDecoder)
+		defer data.Close()
+		reader := lineReader{max: maxLineBytes, data: data, out: &sink{emit: checkEvent(t)}}
+		checkMessage(t, reader.run(t.Context(), bufio.NewReader(bytes.NewReader(content))))
+	})
+}

@@ -1,0 +1,221 @@
+package file
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/mr-tron/base58"
+
+	"ledgerd/engine/ledger"
+)
+
+// recorded returns the path of a file of the recorded data, or skips the test.
+func recorded(t testing.TB, name string) string {
+	t.Helper()
+	dir := os.Getenv("LEDGERD_TESTDATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "..", "shared", "data")
+		if _, err := os.Stat(dir); err != nil {
+			t.Skip("no recorded data: set LEDGERD_TESTDATA")
+		}
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("recorded data is incomplete: %v", err)
+	}
+	return path
+}
+
+// write puts content into a file of that name in a new folder.
+func write(t testing.TB, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	writeFile(t, path, content)
+	return path
+}
+
+// writeFile puts content into a file, and makes the folders above it.
+func writeFile(t testing.TB, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open opens a source whose log lines go to the returned buffer.
+func open(t testing.TB, spec string) (*Source, *bytes.Buffer) {
+	t.Helper()
+	var lines bytes.Buffer
+	s, err := Open(spec, slog.New(slog.NewTextHandler(&lines, nil)))
+	if err != nil {
+		t.Fatalf("Open(%q): %v", spec, err)
+	}
+	return s, &lines
+}
+
+// run returns what a source emits until it ends, and how it ends.
+func run(s *Source, from *ledger.ResumePoint) ([]ledger.Event, error) {
+	var events []ledger.Event
+	err := s.Run(context.Background(), from, func(_ context.Context, e ledger.Event) error {
+		events = append(events, e)
+		return nil
+	})
+	return events, err
+}
+
+// events returns all that a specification emits.
+func events(t testing.TB, spec string) []ledger.Event {
+	t.Helper()
+	s, _ := open(t, spec)
+	got, err := run(s, nil)
+	if err != nil {
+		t.Fatalf("Run of %s: %v", spec, err)
+	}
+	return got
+}
+
+// blocks returns all blocks that a specification emits, and fails if it emits anything else.
+func blocks(t testing.TB, spec string) []*ledger.Block {
+	t.Helper()
+	var list []*ledger.Block
+	for _, e := range events(t, spec) {
+		b, ok := e.(*ledger.Block)
+		if !ok {
+			t.Fatalf("%s: emitted a %T, want blocks only", spec, e)
+		}
+		list = append(list, b)
+	}
+	return list
+}
+
+// bases returns all base state that a specification emits, and fails on anything else.
+func bases(t testing.TB, spec string) []*ledger.BaseState {
+	t.Helper()
+	var list []*ledger.BaseState
+	for _, e := range events(t, spec) {
+		b, ok := e.(*ledger.BaseState)
+		if !ok {
+			t.Fatalf("%s: emitted a %T, want base state only", spec, e)
+		}
+		list = append(list, b)
+	}
+	return list
+}
+
+// state returns the accounts after the writes of a block on an empty ledger.
+func state(b *ledger.Block) map[ledger.Pubkey]*ledger.Account {
+	accounts := make(map[ledger.Pubkey]*ledger.Account)
+	for i := range b.Accounts {
+		w := &b.Accounts[i]
+		accounts[w.Pubkey] = ledger.Merge(accounts[w.Pubkey], w, ledger.TaughtByBlock(b.Slot))
+	}
+	for k, a := range accounts {
+		if a == nil || !a.Exists() {
+			delete(accounts, k)
+		}
+	}
+	return accounts
+}
+
+// unpackedFile returns the content of a file, without its gzip packing.
+func unpackedFile(t testing.TB, path string) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(path, ".gz") {
+		return raw
+	}
+	z, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = io.ReadAll(z); err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func gzipped(t testing.TB, content string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(content)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func zstded(t testing.TB, content string) string {
+	t.Helper()
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	return string(z.EncodeAll([]byte(content), nil))
+}
+
+// testKey returns the base58 text of a key, a hash or, twice as long, a signature that no
+// other seed has.
+func testKey(seed byte) string {
+	return ledger.Pubkey{1: seed, 31: 1}.String()
+}
+
+func testSignature(seed byte) string {
+	return ledger.Signature{1: seed, 63: 1}.String()
+}
+
+// recodeBase58 returns a recorded block with its transactions in base58 instead of base64.
+func recodeBase58(t testing.TB, path string) string {
+	t.Helper()
+	var b map[string]json.RawMessage
+	if err := json.Unmarshal(unpackedFile(t, path), &b); err != nil {
+		t.Fatal(err)
+	}
+	var list []map[string]json.RawMessage
+	if err := json.Unmarshal(b["transactions"], &list); err != nil {
+		t.Fatal(err)
+	}
+	for i, tx := range list {
+		var pair [2]string
+		if err := json.Unmarshal(tx["transaction"], &pair); err != nil {
+			t.Fatal(err)
+		}
+		wire, err := base64.StdEncoding.DecodeString(pair[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := `"` + base58.Encode(wire) + `"`
+		if i%2 == 0 { // old nodes left the encoding out
+			text = "[" + text + `,"base58"]`
+		}
+		tx["transaction"] = json.RawMessage(text)
+	}
+	var err error
+	if b["transactions"], err = json.Marshal(list); err != nil {
+		t.Fatal(err)
+	}
+	out, err := json.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}

@@ -1,0 +1,286 @@
+package file
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"ledgerd/engine/ledger"
+)
+
+// maxValueBytes bounds one JSON value: a block, an account, or a response with a list of
+// accounts. Lists at the top of a file are read element by element and have no bound.
+const maxValueBytes = 256 << 20
+
+var errValueTooLong = errors.New("JSON value longer than 256 MiB")
+
+// jsonReader turns what a node answered into events: blocks and base state.
+type jsonReader struct {
+	in   input
+	log  *slog.Logger
+	data *dataDecoder
+	out  *sink
+
+	base   baseBatch
+	dec    *json.Decoder
+	left   valueLimit
+	isList bool // the file is one list of objects, not a sequence of them
+}
+
+// object is any JSON object a file may hold, as far as we read it.
+type object struct {
+	// A response of a node.
+	Result json.RawMessage `json:"result"`
+	Error  *rpcError       `json:"error"`
+	// A result that says at which slot it holds.
+	Context *struct {
+		Slot *uint64 `json:"slot"`
+	} `json:"context"`
+	Value json.RawMessage `json:"value"`
+	// A list entry or file of one account.
+	Account *accountJSON `json:"account"`
+
+	Slot *uint64 `json:"slot"`
+	blockJSON
+	accountJSON
+
+	// Transaction tells a single transaction, which is no block.
+	Transaction json.RawMessage `json:"transaction"`
+}
+
+// rpcError is the refusal of a node. Its message is not read: it could say anything.
+type rpcError struct {
+	Code int64 `json:"code"`
+}
+
+// run reads a list of objects or a sequence of them to the end.
+func (j *jsonReader) run(ctx context.Context, r *bufio.Reader) error {
+	j.base.out = j.out
+	j.left.r = r
+	j.dec = json.NewDecoder(&j.left)
+	first, err := r.Peek(1)
+	if err != nil {
+		return err
+	}
+	j.isList = first[0] == '['
+	if j.isList {
+		j.left.reset()
+		if _, err := j.dec.Token(); err != nil {
+			return j.readError(err)
+		}
+	}
+	for n := 1; ; n++ {
+		j.left.reset()
+		if j.isList && !j.dec.More() {
+			break
+		}
+		more, err := j.next(ctx, n == 1)
+		if err != nil && (j.isList || n > 1) {
+			return fmt.Errorf("entry %d: %w", n, err)
+		}
+		if err != nil {
+			return err
+		}
+		if !more {
+			return j.base.flush(ctx)
+		}
+	}
+	if _, err := j.dec.Token(); err != nil {
+		return j.readError(err)
+	}
+	if _, err := j.dec.Token(); err != io.EOF {
+		return errors.New("something follows the list")
+	}
+	return j.base.flush(ctx)
+}
+
+// next reads one value and emits what it holds. It returns false at the end of the file.
+func (j *jsonReader) next(ctx context.Context, first bool) (bool, error) {
+	var o *object
+	err := j.dec.Decode(&o)
+	if err == io.EOF && !j.isList {
+		return false, nil
+	}
+	if err != nil {
+		return false, j.readError(err)
+	}
+	// The name of a file can tell the slot of its only block, not of one among others.
+	alone := func() bool { return first && !j.dec.More() }
+	return true, j.put(ctx, o, alone)
+}
+
+// put emits what one object holds.
+func (j *jsonReader) put(ctx context.Context, o *object, alone func() bool) error {
+	switch {
+	case o == nil:
+		return errors.New("null instead of a block or an account")
+	case o.Error != nil:
+		return fmt.Errorf("the node's error %d instead of a result", o.Error.Code)
+	case o.Result != nil:
+		return j.putResult(ctx, o.Result, alone)
+	case o.Context != nil:
+		return j.putValue(ctx, o)
+	case o.Account != nil:
+		a := *o.Account
+		if !a.Pubkey.Known {
+			a.Pubkey = o.Pubkey
+		}
+		return j.putAccount(ctx, slotOr0(o.Slot), &a)
+	case o.Blockhash != nil || o.ParentSlot != nil:
+		return j.putBlock(ctx, o, alone)
+	case o.Transaction != nil:
+		return errors.New("a single transaction, which is neither a block nor an account")
+	case o.Lamports != nil:
+		return j.putAccount(ctx, slotOr0(o.Slot), &o.accountJSON)
+	}
+	return errors.New("a JSON object that is neither a block nor an account")
+}
+
+// putResult emits the result of a node's response.
+func (j *jsonReader) putResult(ctx context.Context, result json.RawMessage, alone func() bool) error {
+	switch result[0] {
+	case 'n':
+		return errors.New("the node's result is null: it has no such block")
+	case '[':
+		return j.putAccounts(ctx, 0, result)
+	case '{':
+	default:
+		return errors.New("the node's result is neither a block nor an account")
+	}
+	o := new(object)
+	if err := json.Unmarshal(result, o); err != nil {
+		return plainJSONError(err)
+	}
+	if o.Result != nil || o.Error != nil {
+		return errors.New("a response inside a response")
+	}
+	return j.put(ctx, o, alone)
+}
+
+// putValue emits a result that says at which slot it holds: one account or a list of them.
+func (j *jsonReader) putValue(ctx context.Context, o *object) error {
+	slot := slotOr0(o.Context.Slot)
+	if len(o.Value) > 0 && o.Value[0] == '[' {
+		return j.putAccounts(ctx, slot, o.Value)
+	}
+	var a *accountJSON
+	if err := json.Unmarshal(o.Value, &a); err != nil || len(o.Value) == 0 {
+		return errors.New("the value is not an account")
+	}
+	if a == nil { // the node knows that there is no such account
+		none := uint64(0)
+		a = &accountJSON{Lamports: &none}
+	}
+	if !a.Pubkey.Known {
+		a.Pubkey = o.Pubkey
+	}
+	return j.putAccount(ctx, slot, a)
+}
+
+// putAccounts emits a list of accounts.
+func (j *jsonReader) putAccounts(ctx context.Context, slot ledger.Slot, list json.RawMessage) error {
+	var entries []struct {
+		Account *accountJSON `json:"account"`
+		accountJSON
+	}
+	if err := json.Unmarshal(list, &entries); err != nil {
+		return plainJSONError(err)
+	}
+	for i, e := range entries {
+		a := &e.accountJSON
+		if e.Account != nil {
+			a = e.Account
+			a.Pubkey = e.Pubkey
+		}
+		if !a.Pubkey.Known {
+			return fmt.Errorf("account %d: %w", i+1, missing("pubkey"))
+		}
+		if err := j.putAccount(ctx, slot, a); err != nil {
+			return fmt.Errorf("account %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// putAccount adds one account to the base state. Where the object does not say its key, the
+// name of the file may.
+func (j *jsonReader) putAccount(ctx context.Context, slot ledger.Slot, a *accountJSON) error {
+	if !a.Pubkey.Known {
+		a.Pubkey.Opt = keyInName(j.in.base())
+	}
+	w, err := a.write(j.data)
+	if err != nil {
+		return err
+	}
+	return j.base.add(ctx, slot, w)
+}
+
+// putBlock emits one block, after the base state in front of it.
+func (j *jsonReader) putBlock(ctx context.Context, o *object, alone func() bool) error {
+	parent, err := o.parentSlot()
+	if err != nil {
+		return err
+	}
+	slot, guessed, err := blockSlot(o.Slot, parent, j.in.base(), alone)
+	if err != nil {
+		return err
+	}
+	if guessed {
+		j.log.Warn("the block does not say its slot: taken to be the one after its parent",
+			"file", j.in.name(), "slot", uint64(slot))
+	}
+	b, err := o.block(slot)
+	if err != nil {
+		return err
+	}
+	if err := j.base.flush(ctx); err != nil {
+		return err
+	}
+	return j.out.put(ctx, b)
+}
+
+// readError returns what is wrong with the JSON or with reading it.
+func (j *jsonReader) readError(err error) error {
+	if j.left.err != nil {
+		return j.left.err
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return plainJSONError(err)
+}
+
+func slotOr0(n *uint64) ledger.Slot {
+	if n == nil {
+		return 0
+	}
+	return ledger.Slot(*n)
+}
+
+// valueLimit ends reading when one value goes on for too long, and keeps the error of the
+// reader below, which the JSON decoder would not tell from one of its own.
+type valueLimit struct {
+	r    io.Reader
+	left int64
+	err  error
+}
+
+// reset is called in front of every value.
+func (l *valueLimit) reset() { l.left = maxValueBytes }
+
+func (l *valueLimit) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		l.err = errValueTooLong
+		return 0, l.err
+	}
+	n, err := l.r.Read(p)
+	l.left -= int64(n)
+	if err != nil && err != io.EOF {
+		l.err = err
+	}
+	return n, err
+}

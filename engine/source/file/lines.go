@@ -1,0 +1,59 @@
+package file
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// maxLineBytes bounds one event line, and with it what a line can make us hold.
+const maxLineBytes = 64 << 20
+
+var errLineTooLong = errors.New("line longer than 64 MiB")
+
+// lineReader turns event lines into events.
+type lineReader struct {
+	out     *sink
+	data    *dataDecoder
+	skipped int // lines dropped in front
+	max     int // bytes in a line
+}
+
+// run reads to the end. Blank lines are fine. An error names the line, counted from 1.
+func (l *lineReader) run(ctx context.Context, r *bufio.Reader) error {
+	var buf []byte
+	for number := l.skipped + 1; ; number++ {
+		line, err := readLine(r, buf[:0], l.max)
+		buf = line
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("line %d: %w", number, err)
+		}
+		if len(bytes.TrimSpace(line)) > 0 {
+			if err := l.put(ctx, line); err != nil {
+				return fmt.Errorf("line %d: %w", number, err)
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+	}
+}
+
+// readLine appends the bytes up to and including the next newline to dst. It returns io.EOF
+// with the last line, which may have no newline, and errLineTooLong with the front of a
+// line of more than max bytes.
+func readLine(r *bufio.Reader, dst []byte, max int) ([]byte, error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(dst)+len(part) > max {
+			return append(dst, part...), errLineTooLong
+		}
+		dst = append(dst, part...)
+		if err != bufio.ErrBufferFull {
+			return dst, err
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package file
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"testing"
+
+	"github.com/mr-tron/base58"
+)
+
+// This file reads recorded blocks a second time, from plain maps and with another base58,
+// so that the tests compare with what was recorded and not with our own reading.
+
+type oracleBlock struct {
+	hash, previous string
+	parent         uint64
+	slot           string // "" if the object does not say it
+	time, height   string // "" if null
+	transactions   []oracleTransaction
+	accounts       map[string]*oracleAccount // live ones after the block
+	decimals       map[string]string         // by mint
+}
+
+type oracleTransaction struct {
+	signature string
+	fee       string // "" if not kept
+	failed    bool
+	accounts  []string
+}
+
+type oracleAccount struct {
+	lamports string
+	owner    string
+	token    *oracleToken
+}
+
+type oracleToken struct{ mint, owner, amount string }
+
+// oracleBlocks returns the blocks of a recorded file.
+func oracleBlocks(t testing.TB, path string) []oracleBlock {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(unpackedFile(t, path)))
+	decoder.UseNumber()
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	if m, ok := v.(map[string]any); ok {
+		if result, ok := m["result"]; ok {
+			v = result
+		}
+	}
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	out := make([]oracleBlock, len(list))
+	for i, v := range list {
+		out[i] = newOracleBlock(v.(map[string]any))
+	}
+	return out
+}
+
+func newOracleBlock(m map[string]any) oracleBlock {
+	b := oracleBlock{
+		hash: text(m["blockhash"]), previous: text(m["previousBlockhash"]),
+		slot: text(m["slot"]), time: text(m["blockTime"]), height: text(m["blockHeight"]),
+		accounts: map[string]*oracleAccount{}, decimals: map[string]string{},
+	}
+	b.parent, _ = strconv.ParseUint(text(m["parentSlot"]), 10, 64)
+	for _, v := range m["transactions"].([]any) {
+		b.add(v.(map[string]any))
+	}
+	rewards, _ := m["rewards"].([]any)
+	for _, v := range rewards {
+		r := v.(map[string]any)
+		b.balance(text(r["pubkey"]), text(r["postBalance"]))
+	}
+	return b
+}
+
+// add applies one transaction.
+func (b *oracleBlock) add(m map[string]any) {
+	t := oracleTransaction{}
+	isParsed := false
+	switch body := m["transaction"].(type) {
+	case []any:
+		wire, err := base64.StdEncoding.DecodeString(body[0].(string))
+		if err != nil {
+			panic(err)
+		}
+		t.signature, t.accounts = oracleWire(wire)
+	case map[string]any:
+		t.signature = text(body["signatures"].([]any)[0])
+		for _, k := range body["message"].(map[string]any)["accountKeys"].([]any) {
+			if parsed, ok := k.(map[string]any); ok {
+				k, isParsed = parsed["pubkey"], true
+			}
+			t.accounts = append(t.accounts, k.(string))
+		}
+	}
+	meta, ok := m["meta"].(map[string]any)
+	if !ok {
+		b.transactions = append(b.transactions, t)
+		return
+	}
+	if loaded, ok := meta["loadedAddresses"].(map[string]any); ok && !isParsed {
+		for _, part := range []string{"writable", "readonly"} {
+			for _, k := range loaded[part].([]any) {
+				t.accounts = append(t.accounts, k.(string))
+			}
+		}
+	}
+	t.fee, t.failed = text(meta["fee"]), meta["err"] != nil
+	b.transactions = append(b.transactions, t)
+	for i, lamports := range meta["postBalances"].([]any) {
+		b.balance(t.accounts[i], text(lamports))
+	}
+	b.tokens(t.accounts, meta)
+}
+
+func (b *oracleBlock) balance(key, lamports string) {
+	a := b.accounts[key]
+	if a == nil {
+		a = &oracleAccount{}
+		b.accounts[key] = a
+	}
+	if a.lamports = lamports; lamports == "0" {
+		delete(b.accounts, key)
+	}
+}
+
+// tokens applies the token balances of one transaction.
+func (b *oracleBlock) tokens(accounts []string, meta map[string]any) {
+	rows := func(name string, visit func(key string, row map[string]any)) {
+		list, _ := meta[name].([]any)
+		for _, v := range list {
+			row := v.(map[string]any)
+			i, _ := strconv.Atoi(text(row["accountIndex"]))
+			visit(accounts[i], row)
+		}
+	}
+	rows("preTokenBalances", func(key string, _ map[string]any) {
+		if a := b.accounts[key]; a != nil {
+			a.token = nil
+		}
+	})
+	rows("postTokenBalances", func(key string, row map[string]any) {
+		amount := row["uiTokenAmount"].(map[string]any)
+		b.decimals[text(row["mint"])] = text(amount["decimals"])
+		a := b.accounts[key]
+		if program := text(row["programId"]); program != "" {
+			a.owner = program
+		}
+		if owner := text(row["owner"]); owner != "" {
+			a.token = &oracleToken{text(row["mint"]), owner, text(amount["amount"])}
+		}
+	})
+}
+
+// oracleWire returns the first signature and the static keys of a transaction.
+func oracleWire(wire []byte) (signature string, keys []string) {
+	compact := func() int {
+		n, shift := 0, 0
+		for {
+			c := wire[0]
+			wire = wire[1:]
+			n |= int(c&0x7f) << shift
+			if c < 0x80 {
+				return n
+			}
+			shift += 7
+		}
+	}
+	signatures := compact()
+	signature = base58.Encode(wire[:64])
+	wire = wire[64*signatures:]
+	if wire[0] >= 0x80 {
+		wire = wire[1:] // version
+	}
+	wire = wire[3:] // header
+	for range compact() {
+		keys = append(keys, base58.Encode(wire[:32]))
+		wire = wire[32:]
+	}
+	return signature, keys
+}
+
+// text returns a JSON string or number as text, "" for null and absent.
+func text(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	}
+	return ""
+}

@@ -1,0 +1,83 @@
+package file
+
+import (
+	"encoding/json"
+
+	"ledgerd/engine/ledger"
+)
+
+// parsedData is account data as a node shows it in encoding jsonParsed, for the programs
+// whose facts are kept.
+type parsedData struct {
+	Program string `json:"program"`
+	Parsed  struct {
+		Type string          `json:"type"`
+		Info json.RawMessage `json:"info"`
+	} `json:"parsed"`
+}
+
+// parsedToken is the info of a token account.
+type parsedToken struct {
+	Mint        *string `json:"mint"`
+	Owner       *string `json:"owner"`
+	State       *string `json:"state"`
+	TokenAmount struct {
+		Amount *string `json:"amount"`
+	} `json:"tokenAmount"`
+	Delegate        *string `json:"delegate"`
+	DelegatedAmount *struct {
+		Amount *string `json:"amount"`
+	} `json:"delegatedAmount"`
+	CloseAuthority *string `json:"closeAuthority"`
+}
+
+// parsedMint is the info of a mint.
+type parsedMint struct {
+	Decimals   *uint8  `json:"decimals"`
+	Supply     *string `json:"supply"`
+	Extensions []struct {
+		Extension string `json:"extension"`
+	} `json:"extensions"`
+}
+
+// teachParsedData adds the token facts of parsed data to the write. Other programs' accounts
+// are known to be neither a token account nor a mint.
+func teachParsedData(w *ledger.AccountWrite, data json.RawMessage) error {
+	var d parsedData
+	if err := json.Unmarshal(data, &d); err != nil {
+		return plainJSONError(err)
+	}
+	w.Known |= ledger.FieldToken | ledger.FieldMint
+	if d.Program != "spl-token" && d.Program != "spl-token-2022" {
+		return nil
+	}
+	if d.Parsed.Info == nil {
+		return missing("info")
+	}
+	switch d.Parsed.Type {
+	case "account":
+		var p parsedToken
+		if err := json.Unmarshal(d.Parsed.Info, &p); err != nil {
+			return plainJSONError(err)
+		}
+		facts := tokenFacts{Mint: p.Mint, Owner: p.Owner, Amount: p.TokenAmount.Amount, State: p.State, Delegate: p.Delegate, CloseAuthority: p.CloseAuthority}
+		if p.DelegatedAmount != nil {
+			facts.DelegatedAmount = p.DelegatedAmount.Amount
+		}
+		return facts.teach(w)
+	case "mint":
+		var p parsedMint
+		if err := json.Unmarshal(d.Parsed.Info, &p); err != nil {
+			return plainJSONError(err)
+		}
+		scaled := false
+		for _, e := range p.Extensions {
+			scaled = scaled || e.Extension == "scaledUiAmountConfig" || e.Extension == "interestBearingConfig"
+		}
+		facts := mintFacts{Decimals: p.Decimals, Supply: p.Supply, Scaled: &scaled}
+		mint, err := facts.mint()
+		w.Mint = &mint
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,257 @@
+package file
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/mr-tron/base58"
+
+	"ledgerd/engine/ledger"
+)
+
+// oracleAccounts returns the accounts of a recorded file, with plain maps: one object or a
+// list, keys as text or bytes.
+func oracleAccounts(t *testing.T, path string) (list []map[string]any) {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(unpackedFile(t, path)))
+	decoder.UseNumber()
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	entries, ok := v.([]any)
+	if !ok {
+		entries = []any{v}
+	}
+	for _, v := range entries {
+		m := v.(map[string]any)
+		if inner, ok := m["account"].(map[string]any); ok {
+			inner["pubkey"], inner["slot"] = m["pubkey"], m["slot"]
+			m = inner
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+func oracleBytes(v any) []byte {
+	switch v := v.(type) {
+	case string:
+		raw, _ := base58.Decode(v)
+		return raw
+	case []any:
+		if len(v) == 2 && fmt.Sprint(v[1]) == "base64" {
+			raw, _ := base64.StdEncoding.DecodeString(v[0].(string))
+			return raw
+		}
+		raw := make([]byte, len(v))
+		for i, n := range v {
+			fmt.Sscan(fmt.Sprint(n), &raw[i])
+		}
+		return raw
+	}
+	return nil
+}
+
+// compareBase compares base state, in order, with a recorded file.
+func compareBase(t *testing.T, got []*ledger.BaseState, want []map[string]any) {
+	t.Helper()
+	i := 0
+	for _, state := range got {
+		for _, w := range state.Accounts {
+			if i >= len(want) {
+				t.Fatalf("more than the %d recorded accounts", len(want))
+			}
+			m := want[i]
+			i++
+			exp := ledger.AccountWrite{
+				Pubkey: ledger.Pubkey(oracleBytes(m["pubkey"])), Owner: ledger.Pubkey(oracleBytes(m["owner"])),
+				Executable: m["executable"] == true,
+				Known:      ledger.FieldOwner | ledger.FieldExecutable,
+			}
+			fmt.Sscan(text(m["lamports"]), &exp.Lamports)
+			if text(m["rentEpoch"]) != "" {
+				fmt.Sscan(text(m["rentEpoch"]), &exp.RentEpoch)
+				exp.Known |= ledger.FieldRentEpoch
+			}
+			exp.TeachData(oracleBytes(m["data"]))
+			if !reflect.DeepEqual(w, exp) {
+				t.Errorf("account %d is %+v, want %+v", i, w, exp)
+			}
+			if s := text(m["slot"]); fmt.Sprint(state.Slot) != s && !(s == "" && state.Slot == 0) {
+				t.Errorf("account %d is at slot %d, want %q", i, state.Slot, s)
+			}
+		}
+	}
+	if i != len(want) {
+		t.Errorf("%d accounts, want %d", i, len(want))
+	}
+}
+
+func TestGenesisAddsUpToTheFirstSupply(t *testing.T) {
+	path := recorded(t, "accounts/mainnet-genesis.accounts.json")
+	got := bases(t, path)
+	compareBase(t, got, oracleAccounts(t, path))
+	var sum ledger.Lamports
+	for _, w := range got[0].Accounts {
+		sum += w.Lamports
+	}
+	if want := ledger.Lamports(500_000_000_000_000_000); len(got) != 1 || sum != want {
+		t.Errorf("%d events, %d lamports in the first; want 1 and %d", len(got), sum, want)
+	}
+}
+
+func TestRecordedAccountUpdatesKeepSlotAndTokenFacts(t *testing.T) {
+	path := recorded(t, "accounts/account-updates.json")
+	got := bases(t, path)
+	want := oracleAccounts(t, path)
+	if len(want) != 84 {
+		t.Fatalf("%d updates recorded, want 84", len(want))
+	}
+	compareBase(t, got, want)
+
+	var decoded []struct {
+		Source, Pubkey, Kind string
+		Slot                 *ledger.Slot
+	}
+	if err := json.Unmarshal(unpackedFile(t, recorded(t, "vectors/spl-token-decoded.json")), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	type at struct {
+		key  string
+		slot ledger.Slot
+	}
+	kinds := map[at]string{}
+	for _, d := range decoded {
+		if strings.Contains(d.Source, "account-updates") && d.Slot != nil {
+			kinds[at{d.Pubkey, *d.Slot}] = d.Kind
+		}
+	}
+	if len(kinds) == 0 {
+		t.Fatal("no vector names an account update")
+	}
+	found := 0
+	for _, state := range got {
+		for _, w := range state.Accounts {
+			kind, ok := kinds[at{w.Pubkey.String(), state.Slot}]
+			isMint := strings.Contains(strings.ToLower(kind), "mint")
+			if w.Known != ledger.FieldsAll || (w.Mint != nil) != (ok && isMint) || (w.Token != nil) != (ok && !isMint) {
+				t.Errorf("%s at %d: known %b, mint %v, token %v; the vectors say %q", w.Pubkey, state.Slot, w.Known, w.Mint, w.Token, kind)
+			}
+			if ok {
+				found++
+			}
+		}
+	}
+	if found != len(kinds) {
+		t.Errorf("%d updates with a vector, want %d", found, len(kinds))
+	}
+}
+
+func TestAccountsWithByteListsAreRead(t *testing.T) {
+	dir := recorded(t, "accounts/vixen")
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 4 {
+		t.Fatalf("%d files, %v; want 4", len(entries), err)
+	}
+	var want []map[string]any
+	for _, e := range entries {
+		want = append(want, oracleAccounts(t, filepath.Join(dir, e.Name()))...)
+	}
+	got := bases(t, dir)
+	compareBase(t, got, want)
+	// PERPH…: rent epoch 2^64-1, an executable of the upgradeable loader.
+	if w := got[0].Accounts[0]; w.RentEpoch != 1<<64-1 || !w.Executable || w.Lamports != 1141452 {
+		t.Errorf("first account is %+v", w)
+	}
+	if w := got[3].Accounts[0]; w.Mint == nil || w.Mint.Decimals != 10 {
+		t.Errorf("the mint's facts are %+v", w.Mint)
+	}
+}
+
+func TestAccountFilesOfTheCommandLineAreRead(t *testing.T) {
+	dir := recorded(t, "vectors/kit-accounts")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		t.Run(e.Name(), func(t *testing.T) {
+			got := bases(t, path)
+			compareBase(t, got, oracleAccounts(t, path))
+			w := got[0].Accounts[0]
+			isMint := strings.HasPrefix(e.Name(), "spl-token") && strings.Contains(e.Name(), "mint")
+			isToken := strings.Contains(e.Name(), "token-account") && !isMint || e.Name() == "spl-token-22-account-mega-token.json"
+			if (w.Token != nil) != isToken {
+				t.Errorf("token facts %+v, want them: %v", w.Token, isToken)
+			}
+			if !isMint && w.Mint != nil {
+				t.Errorf("mint facts %+v, want none", w.Mint)
+			}
+		})
+	}
+}
+
+func TestAccountInfoTakesItsKeyFromTheNameOfTheFile(t *testing.T) {
+	const name = "GetAccountInfoResponse.json"
+	path := recorded(t, "rpc/http/Accounts/"+name)
+	s, _ := open(t, path)
+	if _, err := run(s, nil); err == nil || !strings.HasSuffix(err.Error(), "pubkey is neither in the object nor in the name of the file") {
+		t.Errorf("without a key in the name: err = %v", err)
+	}
+	k := testKey(9)
+	got := bases(t, write(t, "account-"+k+".json", string(unpackedFile(t, path))))
+	w := got[0].Accounts[0]
+	if got[0].Slot != 79200467 || w.Pubkey.String() != k || w.Lamports != 5478840 || w.RentEpoch != 195 || w.Known != ledger.FieldsAll {
+		t.Errorf("slot %d, %+v", got[0].Slot, w)
+	}
+}
+
+func TestProgramAccountsAreBaseState(t *testing.T) {
+	path := recorded(t, "rpc/http/Accounts/GetProgramAccountsResponse.json")
+	got := bases(t, path)
+	if len(got) != 1 || got[0].Slot != 0 || len(got[0].Accounts) != 2 ||
+		got[0].Accounts[0].Pubkey.String() != "FzNKvS4SCHDoNbnnfhmGSLVRCLNBUuGecxdvobSGmWMh" || got[0].Accounts[1].Lamports != 3486960 {
+		t.Errorf("got %+v", got[0])
+	}
+	s, _ := open(t, recorded(t, "rpc/http/Accounts/GetMultipleAccountsResponse.json"))
+	if _, err := run(s, nil); err == nil || !strings.HasSuffix(err.Error(), "account 1: pubkey is missing") {
+		t.Errorf("accounts without keys: err = %v", err)
+	}
+}
+
+func TestParsedAccountDataTeachesTokenFacts(t *testing.T) {
+	k := testKey(1)
+	read := func(name string) ledger.AccountWrite {
+		got := bases(t, write(t, k+".json", string(unpackedFile(t, recorded(t, "rpc/http/Accounts/"+name)))))
+		return got[0].Accounts[0]
+	}
+	w := read("GetTokenAccountInfoResponse.json")
+	want := ledger.TokenAccount{
+		Mint: mustKey("2v6JjYRt93Z1h8iTZavSdGdDufocHCFKT8gvHpg3GNko"), Owner: mustKey("47vp5BqxBQoMJkitajbsZRhyAR5phW28nKPvXhFDKTFH"), Amount: 1,
+		Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized}),
+	}
+	if w.Token == nil || *w.Token != want || w.Mint != nil || w.Known != ledger.FieldsAll {
+		t.Errorf("token account: %+v, token %+v", w, w.Token)
+	}
+	w = read("GetTokenMintInfoResponse.json")
+	if w.Mint == nil || *w.Mint != (ledger.Mint{Supply: ledger.Some(uint64(1)), Scaled: ledger.Some(false)}) || w.Token != nil {
+		t.Errorf("mint: %+v, mint %+v", w, w.Mint)
+	}
+}
+
+func mustKey(s string) ledger.Pubkey {
+	k, err := ledger.ParsePubkey(s)
+	if err != nil {
+		panic(err)
+	}
+	return k
+}

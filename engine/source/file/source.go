@@ -1,0 +1,121 @@
+package file
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"ledgerd/engine/ledger"
+)
+
+// Source is a list of recorded inputs. It holds no open file between runs.
+type Source struct {
+	info   ledger.SourceInfo
+	inputs []input
+	stdin  io.Reader // what "-" reads
+	log    *slog.Logger
+}
+
+// Open returns the source for what follows "file:" in its specification: paths between
+// commas, "-" for standard input, then "?gaps=allow" if missing parents may be passed over.
+// Files that are missing or cannot be opened are an error here; what is wrong with their
+// content is an error of Run.
+func Open(spec string, log *slog.Logger) (*Source, error) {
+	paths, gapsAllowed, err := parseSpec(spec)
+	if err != nil {
+		return nil, fmt.Errorf("file source: %w", err)
+	}
+	s := &Source{
+		stdin: os.Stdin,
+		log:   log,
+		info: ledger.SourceInfo{
+			Name:        "file:" + spec,
+			Finite:      true,
+			GapsAllowed: gapsAllowed,
+			// Blocks of a node arrive finalized, so that only event lines feel this.
+			FinalityByDepth: true,
+		},
+	}
+	for _, p := range paths {
+		inputs, err := expand(p)
+		if err != nil {
+			return nil, fmt.Errorf("file source: %w", err)
+		}
+		s.inputs = append(s.inputs, inputs...)
+	}
+	return s, nil
+}
+
+// Info says what the sequencer has to know of the source.
+func (s *Source) Info() ledger.SourceInfo { return s.info }
+
+// Peers returns 0: a file is no connection.
+func (s *Source) Peers() int { return 0 }
+
+// Run emits the events of all inputs in order. It returns nil at their end, ctx.Err() once
+// ctx ends, the error of emit as it is, and else what is wrong with which file and where.
+func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
+	out := &sink{emit: emit, from: from}
+	if err := s.readAll(ctx, out); err != nil {
+		return err
+	}
+	if out.basesHeldBack == 0 || out.sawBlock {
+		return nil
+	}
+	// Base state alone: no block of this input can have changed it since it was ingested.
+	for _, in := range s.inputs {
+		if in.stream {
+			s.log.Warn("base state is not loaded again: the data directory holds blocks already and the input can be read only once",
+				"input", in.name(), "resume_slot", uint64(from.Slot))
+			return nil
+		}
+	}
+	return s.readAll(ctx, &sink{emit: emit})
+}
+
+func (s *Source) readAll(ctx context.Context, out *sink) error {
+	for _, in := range s.inputs {
+		err := s.read(ctx, in, out)
+		switch {
+		case out.failed != nil:
+			return out.failed
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return fmt.Errorf("cannot read %s: %w", in.name(), err)
+		}
+	}
+	return nil
+}
+
+// read emits the events of one input.
+func (s *Source) read(ctx context.Context, in input, out *sink) error {
+	c, err := openContent(ctx, in, s.stdin)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	form, err := c.form()
+	if err != nil {
+		return err
+	}
+	data := new(dataDecoder)
+	defer data.Close()
+	switch form {
+	case jsonValues:
+		return (&jsonReader{in: in, log: s.log, data: data, out: out}).run(ctx, c.r)
+	case eventLines:
+		return (&lineReader{out: out, data: data, skipped: c.skippedLines, max: maxLineBytes}).run(ctx, c.r)
+	case eventFile:
+		return readEventFile(ctx, c.r, out)
+	case validatorStream:
+		return errValidatorStream
+	}
+	if in.inFolder {
+		s.log.Warn("file skipped: its content is none of the recorded forms", "file", in.path)
+		return nil
+	}
+	return errUnknownForm
+}

@@ -1,0 +1,286 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"ledgerd/engine/ledger"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func blockLine(slot, parent uint64) string {
+	return fmt.Sprintf(`{"type":"block","slot":%d,"parent_slot":%d,"blockhash":%q}`, slot, parent, testKey(byte(slot))) + "\n"
+}
+
+func accountsLine(slot uint64, lamports int) string {
+	return fmt.Sprintf(`{"type":"accounts","slot":%d,"accounts":[{"pubkey":%q,"lamports":%d}]}`, slot, testKey(1), lamports) + "\n"
+}
+
+// outline names events by kind and slot.
+func outline(events []ledger.Event) string {
+	var words []string
+	for _, e := range events {
+		switch e := e.(type) {
+		case *ledger.Block:
+			words = append(words, fmt.Sprintf("block %d", e.Slot))
+		case *ledger.BaseState:
+			words = append(words, fmt.Sprintf("base %d", e.Slot))
+		case *ledger.SlotStatus:
+			words = append(words, fmt.Sprintf("%s %d", e.Status, e.Slot))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+func TestSpecificationsThatAreRefused(t *testing.T) {
+	file := write(t, "a.json", "{}")
+	empty := t.TempDir()
+	gone := filepath.Join(empty, "gone.json")
+	tests := map[string]struct{ spec, want string }{
+		"nothing":            {"", "file source: no path is given"},
+		"only an option":     {"?gaps=allow", "file source: no path is given"},
+		"an empty path":      {file + ",", "file source: a path in the list is empty"},
+		"an empty option":    {file + "?", `file source: the only option after "?" is gaps=allow`},
+		"another option":     {file + "?gaps=deny", `file source: the only option after "?" is gaps=allow`},
+		"two options":        {file + "?gaps=allow&x=1", `file source: the only option after "?" is gaps=allow`},
+		"standard in, twice": {"-,-", `file source: standard input ("-") is given twice`},
+		"no such file":       {gone, "file source: cannot read " + gone + ": no such file or directory"},
+		"the second missing": {file + "," + gone, "file source: cannot read " + gone + ": no such file or directory"},
+		"an empty folder":    {empty, "file source: folder " + empty + " holds no files"},
+	}
+	for name, tt := range tests {
+		if _, err := Open(tt.spec, slog.New(slog.DiscardHandler)); err == nil || err.Error() != tt.want {
+			t.Errorf("%s: err = %v, want %s", name, err, tt.want)
+		}
+	}
+}
+
+func TestInfoSaysWhatTheSequencerMustKnow(t *testing.T) {
+	spec := write(t, "a.json", "{}") + "?gaps=allow"
+	s, _ := open(t, spec)
+	want := ledger.SourceInfo{Name: "file:" + spec, Finite: true, GapsAllowed: true, FinalityByDepth: true}
+	if s.Info() != want || s.Peers() != 0 {
+		t.Errorf("info %+v, %d peers; want %+v and 0", s.Info(), s.Peers(), want)
+	}
+}
+
+func TestInputsAreReadInOrder(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"20.ndjson": blockLine(2, 1), "10.ndjson": blockLine(1, 0), "3.ndjson": blockLine(3, 2),
+		".hidden": "never read", "sub/9.ndjson": blockLine(9, 8), "notes.txt": "no ledger here",
+	} {
+		writeFile(t, filepath.Join(dir, name), content)
+	}
+	s, lines := open(t, write(t, "z.ndjson", blockLine(9, 8))+","+dir+","+write(t, "a.ndjson", blockLine(4, 3)))
+	got, err := run(s, nil)
+	if want := "block 9, block 1, block 2, block 3, block 4"; err != nil || outline(got) != want {
+		t.Errorf("got %s, err = %v; want %s", outline(got), err, want)
+	}
+	if !strings.Contains(lines.String(), "notes.txt") || strings.Count(lines.String(), "\n") != 1 {
+		t.Errorf("want one warning, about notes.txt; got %s", lines)
+	}
+}
+
+func TestPackedInputsAreReadByContent(t *testing.T) {
+	content := blockLine(1, 0) + blockLine(2, 1)
+	want := events(t, write(t, "plain", content))
+	for name, packed := range map[string]string{
+		"gzip": gzipped(t, content), "zstd": zstded(t, content),
+		"two gzip members": gzipped(t, blockLine(1, 0)) + gzipped(t, blockLine(2, 1)),
+		"two zstd frames":  zstded(t, blockLine(1, 0)) + zstded(t, blockLine(2, 1)),
+	} {
+		if got := events(t, write(t, "a.json", packed)); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %s, want %s", name, outline(got), outline(want))
+		}
+	}
+}
+
+func TestStandardInputIsRead(t *testing.T) {
+	for name, content := range map[string]string{
+		"lines": blockLine(1, 0) + blockLine(2, 1), "gzip": gzipped(t, blockLine(1, 0)+blockLine(2, 1)),
+		"json": "[" + nodeBlock(`"slot":1,`, 0, 1) + "," + nodeBlock(`"slot":2,`, 1, 2) + "]",
+	} {
+		s, _ := open(t, "-")
+		s.stdin = strings.NewReader(content)
+		if got, err := run(s, nil); err != nil || outline(got) != "block 1, block 2" {
+			t.Errorf("%s: got %s, err = %v", name, outline(got), err)
+		}
+	}
+	s, _ := open(t, "-")
+	s.stdin = strings.NewReader("garbage")
+	if _, err := run(s, nil); err == nil || err.Error() != "cannot read standard input: its content is none of the recorded forms" {
+		t.Errorf("garbage: err = %v", err)
+	}
+}
+
+// Events of a pipe are emitted while its writer is still there, and waiting for more ends
+// with the context.
+func TestRunLeavesAWaitingPipeWhenItsContextEnds(t *testing.T) {
+	r, w := io.Pipe()
+	s, _ := open(t, "-")
+	s.stdin = r
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { fmt.Fprint(w, blockLine(1, 0)) }()
+	err := s.Run(ctx, nil, func(_ context.Context, e ledger.Event) error {
+		cancel()
+		return nil
+	})
+	if err != context.Canceled {
+		t.Errorf("err = %v, want %v", err, context.Canceled)
+	}
+	w.Close() // lets the reading goroutine go
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	path := write(t, "a.ndjson", blockLine(1, 0)+blockLine(2, 1))
+	ctx, cancel := context.WithCancel(context.Background())
+	s, _ := open(t, path)
+	n := 0
+	err := s.Run(ctx, nil, func(context.Context, ledger.Event) error { n++; cancel(); return nil })
+	if err != context.Canceled || n != 1 {
+		t.Errorf("err = %v after %d events, want %v after 1", err, n, context.Canceled)
+	}
+}
+
+func TestErrorOfEmitIsReturnedAsItIs(t *testing.T) {
+	refused := errors.New("refused")
+	for _, content := range []string{
+		blockLine(1, 0) + blockLine(2, 1),
+		"[" + nodeBlock(`"slot":1,`, 0, 1) + "," + nodeBlock(`"slot":2,`, 1, 2) + "]",
+		"[" + strings.Repeat(fmt.Sprintf(`{"pubkey":%q,"lamports":1},`, testKey(1)), 5000) + "null]",
+	} {
+		s, _ := open(t, write(t, "a", content))
+		n := 0
+		err := s.Run(context.Background(), nil, func(context.Context, ledger.Event) error { n++; return refused })
+		if err != refused || n != 1 {
+			t.Errorf("err = %v after %d events, want %v after 1", err, n, refused)
+		}
+	}
+}
+
+func TestResumeLeavesOutWhatWasIngested(t *testing.T) {
+	lines := accountsLine(0, 5) + blockLine(1, 0) + blockLine(2, 1) + accountsLine(2, 6) + blockLine(3, 2) + accountsLine(3, 7)
+	tests := map[string]struct {
+		content string
+		from    ledger.Slot
+		want    string
+	}{
+		"in the middle":              {lines, 2, "base 2, block 3, base 3"},
+		"at the end":                 {lines, 3, "base 3"},
+		"the slot is not there":      {blockLine(1, 0) + accountsLine(1, 5) + blockLine(4, 1), 2, "block 4"},
+		"base state alone":           {accountsLine(0, 5) + accountsLine(7, 5), 2, "base 0, base 7"},
+		"statuses are always told":   {blockLine(1, 0) + `{"type":"slot","slot":1,"status":"finalized"}`, 1, "finalized 1"},
+		"above all":                  {lines, 9, ""},
+		"before all":                 {blockLine(5, 4) + accountsLine(5, 5), 2, "block 5, base 5"},
+		"base state of a later slot": {accountsLine(9, 5) + blockLine(3, 2), 2, "block 3"},
+	}
+	for name, tt := range tests {
+		s, _ := open(t, write(t, "a.ndjson", tt.content))
+		got, err := run(s, &ledger.ResumePoint{Slot: tt.from})
+		if err != nil || outline(got) != tt.want {
+			t.Errorf("%s: got %q, err = %v; want %q", name, outline(got), err, tt.want)
+		}
+	}
+	s, log := open(t, "-")
+	s.stdin = strings.NewReader(accountsLine(0, 5))
+	got, err := run(s, &ledger.ResumePoint{Slot: 2})
+	if err != nil || len(got) != 0 || !strings.Contains(log.String(), "base state is not loaded again") {
+		t.Errorf("standard input: got %q, err = %v, log %s", outline(got), err, log)
+	}
+}
+
+func TestBaseStateComesInBoundedEvents(t *testing.T) {
+	const n = 2*maxBaseAccounts + 1
+	account := fmt.Sprintf(`{"pubkey":%q,"lamports":1,"slot":3}`, testKey(1))
+	list := strings.Repeat(account+",", n-1) + account
+	for name, content := range map[string]string{
+		"list of accounts": "[" + list + "]",
+		"event line":       `{"type":"accounts","slot":3,"accounts":[` + list + "]}",
+		"response":         `{"result":{"context":{"slot":3},"value":[` + list + "]}}",
+	} {
+		var sizes []int
+		for _, b := range bases(t, write(t, "a", content)) {
+			sizes = append(sizes, len(b.Accounts))
+			if b.Slot != 3 {
+				t.Errorf("%s: slot %d, want 3", name, b.Slot)
+			}
+		}
+		if want := []int{maxBaseAccounts, maxBaseAccounts, 1}; !reflect.DeepEqual(sizes, want) {
+			t.Errorf("%s: events of %d accounts, want %d", name, sizes, want)
+		}
+	}
+}
+
+func TestEventFilesAreRead(t *testing.T) {
+	want := events(t, write(t, "a.ndjson", accountsLine(0, 5)+blockLine(1, 0)+`{"type":"slot","slot":1,"status":"confirmed"}`))
+	var b bytes.Buffer
+	w, err := ledger.NewEventWriter(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range want {
+		if err := w.Write(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, content := range map[string]string{"plain": b.String(), "zstd": zstded(t, b.String())} {
+		if got := events(t, write(t, "events", content)); outline(got) != outline(want) {
+			t.Errorf("%s: got %s, want %s", name, outline(got), outline(want))
+		}
+	}
+	if err := w.Write(&ledger.Block{Slot: 4, ParentSlot: 4}); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ content, want string }{
+		"slot at its parent's": {b.String(), "event 4: the slot is not above its parent's"},
+		"cut":                  {b.String()[:30], "unexpected EOF"},
+	} {
+		s, _ := open(t, write(t, "events", tt.content))
+		if _, err := run(s, nil); err == nil || !strings.HasSuffix(err.Error(), tt.want) {
+			t.Errorf("%s: err = %v, want %s", name, err, tt.want)
+		}
+	}
+}
+
+func TestRecordedValidatorStreamIsRefused(t *testing.T) {
+	path := recorded(t, "streams/mainnet-398202772-398202821.geyser.bin.gz")
+	s, _ := open(t, path)
+	want := "cannot read " + path + ": it is a recorded validator stream, which this build does not read"
+	if got, err := run(s, nil); err == nil || err.Error() != want || len(got) != 0 {
+		t.Errorf("err = %v, want %s", err, want)
+	}
+}
+
+func TestFilesThatAreNoRecordingsAreRefused(t *testing.T) {
+	for _, name := range []string{
+		"blocks/mainnet-0-9.car", "blocks/mainnet-43200.confirmedblock.pb", "accounts/mainnet-genesis.bin",
+		"accounts/account-updates.plerkle.tar.gz", "README.md",
+	} {
+		s, _ := open(t, recorded(t, name))
+		if _, err := run(s, nil); err == nil || !strings.HasSuffix(err.Error(), ": its content is none of the recorded forms") {
+			t.Errorf("%s: err = %v", name, err)
+		}
+	}
+	dir := recorded(t, "accounts")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, lines := open(t, dir)
+	if got, err := run(s, nil); err != nil || len(got) < 2 || strings.Count(lines.String(), "file skipped") != 2 {
+		t.Errorf("folder of %d: %d events, err = %v, log %s", len(entries), len(got), err, lines)
+	}
+}

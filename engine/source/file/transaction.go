@@ -1,0 +1,225 @@
+package file
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"ledgerd/engine/ledger"
+)
+
+// transactionJSON is one transaction of a block, with what its execution left behind.
+type transactionJSON struct {
+	Transaction transactionBody `json:"transaction"`
+	Meta        *metaJSON       `json:"meta"` // nil: not kept
+}
+
+// transactionBody is a transaction in any of the node's encodings: in wire format, or
+// spelled out.
+type transactionBody struct {
+	wire []byte
+
+	Signatures []string `json:"signatures"`
+	Message    *struct {
+		AccountKeys []messageKey `json:"accountKeys"`
+	} `json:"message"`
+	// AccountKeys stand here where only the accounts were asked for.
+	AccountKeys []messageKey `json:"accountKeys"`
+}
+
+// messageKey is one account of a spelled-out transaction. Encoding jsonParsed lists the
+// loaded addresses too, in order; encoding json, with plain keys, leaves them to the metadata.
+type messageKey struct {
+	pubkey string
+	parsed bool
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (k *messageKey) UnmarshalJSON(b []byte) error {
+	if b[0] == '"' {
+		return json.Unmarshal(b, &k.pubkey)
+	}
+	var parsed struct {
+		Pubkey string `json:"pubkey"`
+	}
+	err := json.Unmarshal(b, &parsed)
+	k.pubkey, k.parsed = parsed.Pubkey, true
+	return err
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *transactionBody) UnmarshalJSON(b []byte) error {
+	switch b[0] {
+	case '{':
+		type spelledOut transactionBody // without this method
+		return json.Unmarshal(b, (*spelledOut)(t))
+	case '"':
+		var text string
+		if err := json.Unmarshal(b, &text); err != nil {
+			return err
+		}
+		return t.decode(text, "base58")
+	case '[':
+		var pair []string
+		if err := json.Unmarshal(b, &pair); err != nil || len(pair) != 2 {
+			return errors.New("a transaction is not a pair of text and encoding")
+		}
+		return t.decode(pair[0], pair[1])
+	}
+	return errors.New("a transaction is neither an object nor encoded")
+}
+
+func (t *transactionBody) decode(text, encoding string) (err error) {
+	// A transaction fits into one network packet.
+	const maxTextBytes = 4096
+	if len(text) > maxTextBytes {
+		return errors.New("a transaction is too long")
+	}
+	switch encoding {
+	case "base64":
+		t.wire, err = base64.StdEncoding.Strict().DecodeString(text)
+	case "base58":
+		t.wire, err = decodeBase58(text)
+	default:
+		return errors.New("a transaction is in an unknown encoding")
+	}
+	if err != nil {
+		return errors.New("a transaction is not " + encoding)
+	}
+	return nil
+}
+
+// read returns the transaction and records what it wrote.
+func (j *transactionJSON) read(writes *blockWrites) (ledger.Transaction, error) {
+	t, loadsFromMeta, err := j.Transaction.keys()
+	if err != nil {
+		return t, err
+	}
+	m := j.Meta
+	if m == nil {
+		return t, nil
+	}
+	if l := m.LoadedAddresses; l != nil && loadsFromMeta {
+		if t.Accounts, err = parseKeys(t.Accounts, "a loaded address", l.Writable); err != nil {
+			return t, err
+		}
+		if t.Accounts, err = parseKeys(t.Accounts, "a loaded address", l.Readonly); err != nil {
+			return t, err
+		}
+	}
+	t.Fee = optional((*ledger.Lamports)(m.Fee))
+	t.Success = m.success()
+	return t, m.write(t.Accounts, writes)
+}
+
+// keys returns the transaction's signature and its accounts. Those that it loads from lookup
+// tables may have to come from the metadata.
+func (t *transactionBody) keys() (out ledger.Transaction, loadsFromMeta bool, err error) {
+	if t.wire != nil {
+		w, err := ledger.ParseTransaction(t.wire)
+		switch {
+		case errors.Is(err, ledger.ErrTransactionVersion):
+			return out, false, ledger.ErrTransactionVersion
+		case err != nil || len(w.Signatures) == 0:
+			return out, false, errors.New("malformed wire format")
+		}
+		return ledger.Transaction{Signature: w.Signatures[0], Accounts: w.StaticKeys}, true, nil
+	}
+	if len(t.Signatures) == 0 {
+		return out, false, errors.New("it has no signature")
+	}
+	if out.Signature, err = parseSignature("signature", t.Signatures[0]); err != nil {
+		return out, false, err
+	}
+	keys := t.AccountKeys
+	if t.Message != nil {
+		keys = t.Message.AccountKeys
+	}
+	if len(keys) == 0 {
+		return out, false, missing("accountKeys")
+	}
+	out.Accounts = make([]ledger.Pubkey, len(keys))
+	for i, k := range keys {
+		if out.Accounts[i], err = parseKey("an account key", k.pubkey); err != nil {
+			return out, false, err
+		}
+	}
+	return out, !keys[0].parsed, nil
+}
+
+// metaJSON is what the execution of a transaction left behind.
+type metaJSON struct {
+	Err    json.RawMessage `json:"err"` // nil: not said
+	Status *struct {
+		Err json.RawMessage `json:"Err"` // nil: succeeded
+	} `json:"status"`
+	Fee               *uint64            `json:"fee"`
+	PostBalances      numbers            `json:"postBalances"` // nil: not recorded
+	PreTokenBalances  []tokenBalanceJSON `json:"preTokenBalances"`
+	PostTokenBalances []tokenBalanceJSON `json:"postTokenBalances"` // nil: not recorded
+	LoadedAddresses   *struct {
+		Writable []string `json:"writable"`
+		Readonly []string `json:"readonly"`
+	} `json:"loadedAddresses"`
+}
+
+// success reports whether the transaction succeeded. Nodes say it twice; the older way
+// counts only where the newer is missing.
+func (m *metaJSON) success() ledger.Opt[bool] {
+	switch {
+	case m.Err != nil:
+		return ledger.Some(bytes.Equal(m.Err, []byte("null")))
+	case m.Status != nil:
+		return ledger.Some(m.Status.Err == nil)
+	}
+	return ledger.Opt[bool]{}
+}
+
+// write records the balances after the transaction; a failed one has paid its fee. Token
+// balances tell the token facts.
+func (m *metaJSON) write(accounts []ledger.Pubkey, writes *blockWrites) error {
+	if m.PostBalances == nil {
+		return nil
+	}
+	if len(m.PostBalances) != len(accounts) {
+		return fmt.Errorf("%d postBalances for %d accounts", len(m.PostBalances), len(accounts))
+	}
+	after := make([]ledger.AccountWrite, len(accounts))
+	for i, k := range accounts {
+		after[i] = ledger.AccountWrite{Pubkey: k, Lamports: ledger.Lamports(m.PostBalances[i])}
+	}
+	if err := m.writeTokens(after, writes); err != nil {
+		return err
+	}
+	for _, w := range after {
+		writes.add(w)
+	}
+	return nil
+}
+
+// writeTokens adds token facts to the writes of one transaction. An account that had a token
+// balance before the transaction and has none after it is no token account any more.
+func (m *metaJSON) writeTokens(after []ledger.AccountWrite, writes *blockWrites) error {
+	if m.PostTokenBalances == nil {
+		return nil
+	}
+	for _, row := range m.PreTokenBalances {
+		i, err := row.account(len(after))
+		if err != nil {
+			return fmt.Errorf("preTokenBalances: %w", err)
+		}
+		after[i].Known |= ledger.FieldToken
+	}
+	for _, row := range m.PostTokenBalances {
+		i, err := row.account(len(after))
+		if err != nil {
+			return fmt.Errorf("postTokenBalances: %w", err)
+		}
+		if err := row.teach(&after[i], writes); err != nil {
+			return fmt.Errorf("postTokenBalances: %w", err)
+		}
+	}
+	return nil
+}
