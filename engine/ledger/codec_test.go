@@ -2,8 +2,15 @@ package ledger
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
 	"reflect"
+	"runtime"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -66,6 +73,248 @@ func TestAccountsAndMintsComeBackOneAfterTheOther(t *testing.T) {
 		}
 		if len(rest) != 0 {
 			t.Fatalf("%d bytes left", len(rest))
+		}
+	})
+}
+
+// goldenValues are one of each kind, with every optional part once there and once not.
+func goldenValues() (events []Event, records []*Record) {
+	key := func(b byte) (k Pubkey) {
+		for i := range k {
+			k[i] = b
+		}
+		return k
+	}
+	full := &Block{
+		Slot: 300, ParentSlot: 298, Blockhash: Hash(key(1)), PreviousBlockhash: Some(Hash(key(2))),
+		Time: Some(int64(-1)), Height: Some(uint64(200)), Status: Finalized, TransactionCount: 3,
+	}
+	full.AddTransaction(Transaction{
+		Signature: Signature{3}, Fee: Some(Lamports(5000)), Success: Some(true), Accounts: []Pubkey{key(4), key(5)},
+	})
+	full.AddTransaction(Transaction{Signature: Signature{6}, Success: Some(false)})
+	full.AddTransaction(Transaction{Signature: Signature{7}})
+	details := TokenDetails{
+		State: TokenFrozen, Delegate: Some(key(8)), DelegatedAmount: 127, CloseAuthority: Some(key(9)),
+	}
+	token := &TokenAccount{Mint: key(10), Owner: key(11), Amount: math.MaxUint64, Details: Some(details)}
+	full.Accounts = []AccountWrite{
+		{Pubkey: key(12), Lamports: 128, Owner: TokenProgram, RentEpoch: math.MaxUint64, Executable: true, Known: FieldsAll, Token: token},
+		{Pubkey: key(13), Known: FieldsAll, Mint: &Mint{Decimals: 6, Supply: Some(uint64(0)), Scaled: Some(true)}},
+		{Pubkey: key(14), Known: FieldToken, Token: &TokenAccount{Mint: key(10)}, TokenOwnerUnknown: true},
+		{Pubkey: key(15), Lamports: 1},
+	}
+	full.Mints = []MintWrite{{key(10), Mint{Decimals: 9, Scaled: Some(false), Taught: TaughtByBlock(300)}}}
+	base := &BaseState{Slot: 299, Accounts: full.Accounts[:1], Mints: full.Mints}
+	events = []Event{
+		full, &Block{}, base, &BaseState{},
+		&SlotStatus{Slot: 300, Status: StatusConfirmed, Blockhash: Some(Hash(key(1)))},
+		&SlotStatus{Slot: math.MaxUint64, Status: StatusDead},
+	}
+	accounts := []Account{
+		{Pubkey: key(12), Owner: TokenProgram, Lamports: 128, RentEpoch: 1, Executable: true,
+			Known: FieldsShown | FieldToken, Token: token, Taught: TaughtByBlock(300),
+			Earlier: &EarlierFields{TaughtByBase(299), TaughtByBlock(1), TaughtByBase(0), TaughtByBlock(300)}},
+		{Pubkey: key(13), Taught: TaughtByBlock(300)},
+	}
+	updates := []Update{{Account: accounts[0], OwnerBefore: Some(SystemProgram)}, {Account: accounts[1]}}
+	state := StateHash{1, 2, 3, math.MaxUint64}
+	records = []*Record{
+		{Version: 1, Kind: BaseRecord, Slot: 299, Base: base, FirstSeq: 1},
+		{Version: 2, Kind: BlockRecord, Slot: 300, Hash: Hash(key(1)), Time: full.Time, Block: full,
+			FirstSeq: 1, Updates: updates, StateHash: state},
+		{Version: 3, Kind: RollbackRecord, Slot: 298, Hash: Hash(key(2)), FromSlot: 300,
+			FirstSeq: 3, Updates: updates[1:], Unchanged: accounts[:1], StateHash: state},
+		{Version: 4, Kind: StatusRecord, Slot: 298, Hash: Hash(key(2)), Status: StatusFinalized, FirstSeq: 4},
+	}
+	return events, records
+}
+
+// TestEncodingIsTheOneOfVersionOne holds the format: log, snapshots and files written by an
+// older program must stay readable.
+func TestEncodingIsTheOneOfVersionOne(t *testing.T) {
+	events, records := goldenValues()
+	var text strings.Builder
+	for _, e := range events {
+		fmt.Fprintf(&text, "%T %x\n", e, AppendEvent(nil, e))
+	}
+	for _, r := range records {
+		fmt.Fprintf(&text, "%T %x\n", r, AppendRecord(nil, r))
+	}
+	golden := filepath.Join("testdata", "codec.golden")
+	if *update {
+		if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text.String() != string(want) {
+		t.Errorf("encodings changed (-update rewrites them):\ngot\n%s\nwant\n%s", text.String(), want)
+	}
+	lines := strings.Split(strings.TrimSpace(string(want)), "\n")
+	for i, line := range lines {
+		_, digits, _ := strings.Cut(line, " ")
+		encoded, err := hex.DecodeString(digits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, want any
+		if i < len(events) {
+			want = events[i]
+			got, err = DecodeEvent(encoded)
+		} else {
+			want = records[i-len(events)]
+			got, err = DecodeRecord(encoded)
+		}
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("line %d: got %+v, %v, want %+v", i+1, got, err, want)
+		}
+	}
+}
+
+func TestOtherEncodingsOfAValueAreRefused(t *testing.T) {
+	status := AppendEvent(nil, &SlotStatus{Slot: 5, Status: StatusDead}) // version, kind, flags, status, slot
+	block := AppendEvent(nil, &Block{})
+	transaction := &Block{}
+	transaction.AddTransaction(Transaction{Accounts: []Pubkey{{}}})
+	oneKey := AppendEvent(nil, transaction)
+	write := func(w AccountWrite) []byte { return AppendEvent(nil, &BaseState{Accounts: []AccountWrite{w}}) }
+	plain, withMint := write(AccountWrite{}), write(AccountWrite{Known: FieldMint, Mint: &Mint{}})
+	withToken := write(AccountWrite{Known: FieldToken, Token: &TokenAccount{}})
+	const (
+		keysAt  = 5 + 32 + 1           // version, kind, flags, slot, parent, hash, count
+		writeAt = 4                    // version, kind, slot, count
+		inWrite = writeAt + 1 + 32 + 1 // flags, pubkey, lamports
+	)
+	with := func(b []byte, at int, v ...byte) []byte {
+		return append(append(bytes.Clone(b[:at]), v...), b[at+1:]...)
+	}
+	for name, in := range map[string][]byte{
+		"empty":                          {},
+		"version 0":                      with(status, 0, 0),
+		"version 2":                      with(status, 0, 2),
+		"kind 0":                         with(status, 1, 0),
+		"kind of a record":               with(status, 1, kindRecord|byte(StatusRecord)),
+		"unknown flag of a status":       with(status, 2, 2),
+		"status 0":                       with(status, 3, 0),
+		"status 4":                       with(status, 3, 4),
+		"number longer than needed":      with(status, 4, 0x85, 0x00),
+		"number over 64 bits":            with(status, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02),
+		"number without end":             with(status, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01),
+		"unknown flag of a block":        with(block, 2, 1<<5),
+		"commitment 3":                   with(block, 2, 3<<blockStatusShift),
+		"more keys announced than used":  with(oneKey, keysAt, 2),
+		"fewer keys announced than used": with(oneKey, keysAt, 0),
+		"unknown flag of a transaction":  with(oneKey, keysAt+2, 1<<3),
+		"success of unknown transaction": with(oneKey, keysAt+2, transactionSuccessValue),
+		"a million transactions":         with(oneKey, keysAt+1, 0xc0, 0x84, 0x3d),
+		"a million writes":               with(plain, writeAt-1, 0xc0, 0x84, 0x3d),
+		"unknown flag of a mint":         with(withMint, inWrite, 1<<3),
+		"scaled but unknown":             with(withMint, inWrite, mintScaledValue),
+		"unknown flag of a token":        with(withToken, inWrite, 1<<6),
+		"token state without details":    with(withToken, inWrite, byte(TokenFrozen)<<tokenStateShift),
+		"delegate without details":       with(withToken, inWrite, tokenDelegate),
+		"token state 3":                  with(withToken, inWrite, tokenDetails|3<<tokenStateShift),
+	} {
+		if got, err := DecodeEvent(in); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: DecodeEvent(%x) = %+v, %v, want ErrCorrupt", name, in, got, err)
+		}
+	}
+
+	record := AppendRecord(nil, &Record{Kind: StatusRecord, Status: StatusConfirmed, Updates: []Update{{}}})
+	const updateAt = 2 + 1 + 2 + 32 + 1 + 32 + 1 + 1 // head, flags, numbers, hash, seq, state hash, status, count
+	for name, in := range map[string][]byte{
+		"kind 0":                      with(record, 1, kindRecord),
+		"kind of an event":            with(record, 1, kindBlock),
+		"kind 5":                      with(record, 1, kindRecord|5),
+		"unknown flag of a record":    with(record, 2, 2),
+		"unknown flag of an update":   with(record, updateAt, 2),
+		"mint known by an account":    with(record, updateAt+1, byte(FieldMint)),
+		"earlier fields that are not": with(record, updateAt+1, flagHasEarlier),
+	} {
+		if got, err := DecodeRecord(in); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: DecodeRecord(%x) = %+v, %v, want ErrCorrupt", name, in, got, err)
+		}
+	}
+	for name, in := range map[string][]byte{"status": status, "block": block, "key": oneKey, "write": plain, "mint": withMint, "token": withToken} {
+		if _, err := DecodeEvent(in); err != nil {
+			t.Errorf("the unchanged %s: %v", name, err)
+		}
+	}
+}
+
+// Counts that lie must not take memory out of proportion to what was read.
+func TestDecodersTakeMemoryInProportionToTheirInput(t *testing.T) {
+	const size = 1 << 20
+	for name, head := range map[string][]byte{
+		"keys":         append(AppendEvent(nil, &Block{})[:38], 0xff, 0xff, 0x01),
+		"transactions": append(AppendEvent(nil, &Block{})[:38], 0, 0xff, 0x7c),
+		"writes":       append(AppendEvent(nil, &BaseState{})[:3], 0xff, 0xf0, 0x01),
+		"mint writes":  append(AppendEvent(nil, &BaseState{})[:4], 0xff, 0xe0, 0x01),
+	} {
+		in := append(head, make([]byte, size)...)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := DecodeEvent(in)
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: err = %v, want ErrCorrupt", name, err)
+		}
+		if taken := after.TotalAlloc - before.TotalAlloc; taken > 8*size {
+			t.Errorf("%s: decoding %d bytes took %d", name, size, taken)
+		}
+	}
+}
+
+func TestValuesOfUnknownFieldsAreNotWritten(t *testing.T) {
+	got, err := DecodeEvent(AppendEvent(nil, &BaseState{Accounts: []AccountWrite{{
+		Lamports: 1, Owner: TokenProgram, RentEpoch: 7, Known: 0xe0,
+	}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (AccountWrite{Lamports: 1}); got.(*BaseState).Accounts[0] != want {
+		t.Errorf("got %+v, want %+v", got.(*BaseState).Accounts[0], want)
+	}
+}
+
+func FuzzDecodeEvent(f *testing.F) {
+	events, _ := goldenValues()
+	for _, e := range events {
+		f.Add(AppendEvent(nil, e))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		e, err := DecodeEvent(in)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatalf("DecodeEvent(%x): %v is not ErrCorrupt", in, err)
+			}
+			return
+		}
+		if again := AppendEvent(nil, e); !bytes.Equal(again, in) {
+			t.Fatalf("%x is read as %+v and written as %x", in, e, again)
+		}
+	})
+}
+
+func FuzzDecodeRecord(f *testing.F) {
+	_, records := goldenValues()
+	for _, r := range records {
+		f.Add(AppendRecord(nil, r))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		r, err := DecodeRecord(in)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatalf("DecodeRecord(%x): %v is not ErrCorrupt", in, err)
+			}
+			return
+		}
+		if again := AppendRecord(nil, r); !bytes.Equal(again, in) {
+			t.Fatalf("%x is read as %+v and written as %x", in, r, again)
 		}
 	})
 }

@@ -1,0 +1,72 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"testing"
+)
+
+// benchBlock is a block as a busy ledger makes it: 3,000 writes, a third of them of token
+// accounts, and 1,000 transactions of 12 keys.
+func benchBlock() *Block {
+	key := func(n int) (k Pubkey) {
+		binary.BigEndian.PutUint64(k[:], uint64(n)*0x9e3779b97f4a7c15)
+		return k
+	}
+	b := &Block{Slot: 250_000_000, ParentSlot: 249_999_999, Time: Some(int64(1_700_000_000)), Height: Some(uint64(230_000_000))}
+	for i := range 1000 {
+		t := Transaction{Fee: Some(Lamports(5000)), Success: Some(true)}
+		binary.BigEndian.PutUint64(t.Signature[:], uint64(i))
+		for j := range 12 {
+			t.Accounts = append(t.Accounts, key(i*12+j))
+		}
+		b.AddTransaction(t)
+	}
+	for i := range 3000 {
+		w := AccountWrite{Pubkey: key(i), Lamports: Lamports(2_039_280 + i), RentEpoch: 1<<64 - 1, Known: FieldsAll}
+		if i%3 == 0 {
+			w.Owner = TokenProgram
+			w.Token = &TokenAccount{Mint: key(i % 50), Owner: key(i + 1), Amount: uint64(i) << 30, Details: Some(TokenDetails{State: TokenInitialized})}
+		}
+		b.Accounts = append(b.Accounts, w)
+	}
+	return b
+}
+
+func BenchmarkCodec(b *testing.B) {
+	block := benchBlock()
+	writes := &Block{Accounts: block.Accounts}
+	record := &Record{Kind: StatusRecord, Status: StatusConfirmed}
+	for i := range block.Accounts {
+		w := &block.Accounts[i]
+		record.Updates = append(record.Updates, Update{Account: Account{
+			Pubkey: w.Pubkey, Lamports: w.Lamports, Owner: w.Owner, RentEpoch: w.RentEpoch,
+			Known: w.Known &^ FieldMint, Token: w.Token, Taught: TaughtByBlock(block.Slot),
+		}})
+	}
+	bench := func(name string, items int, encoded []byte, f func()) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(encoded)))
+			for b.Loop() {
+				f()
+			}
+			b.ReportMetric(float64(items)*float64(b.N)/b.Elapsed().Seconds(), "items/s")
+		})
+	}
+	buf := make([]byte, 0, 4<<20)
+	for _, e := range []struct {
+		name  string
+		items int
+		block *Block
+	}{
+		{"block of 3000 writes and 1000 transactions", 3000, block},
+		{"3000 writes", 3000, writes},
+	} {
+		encoded := AppendEvent(nil, e.block)
+		bench("encode "+e.name, e.items, encoded, func() { buf = AppendEvent(buf[:0], e.block) })
+		bench("decode "+e.name, e.items, encoded, func() { _, _ = DecodeEvent(encoded) })
+	}
+	encoded := AppendRecord(nil, record)
+	bench("encode 3000 updates", 3000, encoded, func() { buf = AppendRecord(buf[:0], record) })
+	bench("decode 3000 updates", 3000, encoded, func() { _, _ = DecodeRecord(encoded) })
+}
