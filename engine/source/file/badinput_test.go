@@ -3,6 +3,7 @@ package file
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -126,16 +127,17 @@ func badInputs(t testing.TB) map[string]struct{ content, want string } {
 		"json: another object":            {`{"name":"` + badWord + `"}`, "a JSON object that is neither a block nor an account"},
 		"json: one transaction":           {`{"slot":5,"transaction":["` + badWord + `","base64"],"meta":null}`, "a single transaction, which is neither a block nor an account"},
 
-		"response: refused":            {`{"jsonrpc":"2.0","error":{"code":-32007,"message":"` + badWord + `"},"id":1}`, "the node's error -32007 instead of a result"},
-		"response: null":               {`{"jsonrpc":"2.0","result":null,"id":1}`, "the node's result is null: it has no such block"},
-		"response: a number":           {`{"jsonrpc":"2.0","result":5,"id":1}`, "the node's result is neither a block nor an account"},
-		"response: a string":           {`{"jsonrpc":"2.0","result":"` + badWord + `","id":1}`, "the node's result is neither a block nor an account"},
-		"response: another result":     {`{"jsonrpc":"2.0","result":{"` + badWord + `":1},"id":1}`, "a JSON object that is neither a block nor an account"},
-		"response: inside another":     {`{"result":{"result":{"result":1}}}`, "a response inside a response"},
-		"response: value is a number":  {`{"result":{"context":{"slot":1},"value":5}}`, "the value is not an account"},
-		"response: no value":           {`{"result":{"context":{"slot":1}}}`, "the value is not an account"},
-		"response: value without key":  {`{"result":{"context":{"slot":1},"value":{"lamports":1}}}`, "pubkey is neither in the object nor in the name of the file"},
-		"response: values without key": {`{"result":{"context":{"slot":1},"value":[{"lamports":1}]}}`, "account 1: pubkey is missing"},
+		"response: refused":             {`{"jsonrpc":"2.0","error":{"code":-32007,"message":"` + badWord + `"},"id":1}`, "the node's error -32007 instead of a result"},
+		"response: null":                {`{"jsonrpc":"2.0","result":null,"id":1}`, "the node's result is null: it has no such block"},
+		"response: a number":            {`{"jsonrpc":"2.0","result":5,"id":1}`, "the node's result is neither a block nor an account"},
+		"response: a string":            {`{"jsonrpc":"2.0","result":"` + badWord + `","id":1}`, "the node's result is neither a block nor an account"},
+		"response: another result":      {`{"jsonrpc":"2.0","result":{"` + badWord + `":1},"id":1}`, "a JSON object that is neither a block nor an account"},
+		"response: inside another":      {`{"result":{"result":{"result":1}}}`, "a response inside a response"},
+		"response: value is a number":   {`{"result":{"context":{"slot":1},"value":5}}`, "the value is not an account"},
+		"response: no value":            {`{"result":{"context":{"slot":1}}}`, "value is missing"},
+		"response: value of a bad type": {`{"result":{"context":{"slot":1},"value":{"lamports":"1"}}}`, "lamports is of the wrong type or out of range"},
+		"response: value without key":   {`{"result":{"context":{"slot":1},"value":{"lamports":1}}}`, "pubkey is neither in the object nor in the name of the file"},
+		"response: values without key":  {`{"result":{"context":{"slot":1},"value":[{"lamports":1}]}}`, "account 1: pubkey is missing"},
 
 		"block: no hash":          {`{"parentSlot":5}`, "blockhash is missing"},
 		"block: no parent":        {fmt.Sprintf(`{"blockhash":%q}`, k), "parentSlot is missing"},
@@ -194,7 +196,10 @@ func badInputs(t testing.TB) map[string]struct{ content, want string } {
 		"node account: base58":        {node(`"lamports":1,"data":["0` + badWord + `","base58"]`), "data is not base58"},
 		"node account: long base58":   {node(`"lamports":1,"data":"` + strings.Repeat("z", 3000) + `"`), "data is not base58"},
 		"node account: zstd":          {node(`"lamports":1,"data":["` + badWord + `","base64+zstd"]`), "data is not base64+zstd"},
+		"node account: zstd bomb":     {node(`"lamports":1,"data":["` + base64.StdEncoding.EncodeToString([]byte(zstded(t, strings.Repeat("\x00", maxDataBytes+1)))) + `","base64+zstd"]`), "data is not base64+zstd"},
+		"node account: data too long": {node(`"lamports":1,"data":["` + strings.Repeat("AAAA", maxDataBytes/3+1) + `","base64"]`), "data is longer than any account's"},
 		"node account: encoding":      {node(`"lamports":1,"data":["","` + badWord + `"]`), "data is in an unknown encoding"},
+		"node account: not parsed":    {node(`"lamports":1,"data":{"` + badWord + `":1}`), "data is neither text with its encoding, nor a list of bytes, nor parsed"},
 		"node account: parsed":        {node(`"lamports":1,"data":{"program":"spl-token","parsed":{"type":"mint"}}`), "info is missing"},
 		"node account: parsed mint":   {node(`"lamports":1,"data":{"program":"spl-token","parsed":{"type":"mint","info":{"decimals":300}}}`), "decimals is of the wrong type or out of range"},
 		"node account: parsed amount": {node(fmt.Sprintf(`"lamports":1,"data":{"program":"spl-token","parsed":{"type":"account","info":{"mint":%q,"owner":%q,"state":"frozen"}}}`, k, k)), "amount is missing"},

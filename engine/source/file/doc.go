@@ -16,8 +16,9 @@
 //
 // # Resuming
 //
-// Run starts at the front of the input again. Blocks at or below the resume point are
-// read and left out. So is the base state in front of the first block at or past the
-// resume point: it was ingested before that block, and a second time it could fill in
-// what the blocks have made unknown since.
+// Run starts at the front of the input again. Blocks below the resume point are read and
+// left out; the one at it is emitted, so that the sequencer can see whether the input is
+// the ledger it holds. Left out too is the base state in front of the first block at or
+// past the resume point: it was ingested before that block, and a second time it could
+// fill in what the blocks have made unknown since.
 package file

@@ -29,6 +29,7 @@ type jsonReader struct {
 	dec    *json.Decoder
 	left   valueLimit
 	isList bool // the file is one list of objects, not a sequence of them
+	warned bool // of a slot that had to be guessed
 }
 
 // object is any JSON object a file may hold, as far as we read it.
@@ -164,16 +165,20 @@ func (j *jsonReader) putResult(ctx context.Context, result json.RawMessage, alon
 // putValue emits a result that says at which slot it holds: one account or a list of them.
 func (j *jsonReader) putValue(ctx context.Context, o *object) error {
 	slot := slotOr0(o.Context.Slot)
-	if len(o.Value) > 0 && o.Value[0] == '[' {
+	a := new(accountJSON)
+	switch {
+	case len(o.Value) == 0:
+		return missing("value")
+	case o.Value[0] == '[':
 		return j.putAccounts(ctx, slot, o.Value)
-	}
-	var a *accountJSON
-	if err := json.Unmarshal(o.Value, &a); err != nil || len(o.Value) == 0 {
+	case o.Value[0] == '{':
+		if err := json.Unmarshal(o.Value, a); err != nil {
+			return plainJSONError(err)
+		}
+	case o.Value[0] == 'n': // the node says that there is no such account
+		a.Lamports = new(uint64)
+	default:
 		return errors.New("the value is not an account")
-	}
-	if a == nil { // the node knows that there is no such account
-		none := uint64(0)
-		a = &accountJSON{Lamports: &none}
 	}
 	if !a.Pubkey.Known {
 		a.Pubkey = o.Pubkey
@@ -229,9 +234,10 @@ func (j *jsonReader) putBlock(ctx context.Context, o *object, alone func() bool)
 	if err != nil {
 		return err
 	}
-	if guessed {
-		j.log.Warn("the block does not say its slot: taken to be the one after its parent",
+	if guessed && !j.warned {
+		j.log.Warn("a block does not say its slot: taken to be the one after its parent, here and further on",
 			"file", j.in.name(), "slot", uint64(slot))
+		j.warned = true
 	}
 	b, err := o.block(slot)
 	if err != nil {

@@ -47,6 +47,9 @@ func teachParsedData(w *ledger.AccountWrite, data json.RawMessage) error {
 	if err := json.Unmarshal(data, &d); err != nil {
 		return plainJSONError(err)
 	}
+	if d.Program == "" {
+		return errDataForm
+	}
 	w.Known |= ledger.FieldToken | ledger.FieldMint
 	if d.Program != "spl-token" && d.Program != "spl-token-2022" {
 		return nil

@@ -30,7 +30,7 @@ func (k *sink) put(ctx context.Context, e ledger.Event) error {
 		k.sawBlock = true
 		if k.from != nil {
 			k.passed = k.passed || e.Slot >= k.from.Slot
-			if e.Slot <= k.from.Slot {
+			if e.Slot < k.from.Slot {
 				return nil
 			}
 		}

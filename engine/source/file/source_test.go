@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -144,6 +145,21 @@ func TestRunLeavesAWaitingPipeWhenItsContextEnds(t *testing.T) {
 	w.Close() // lets the reading goroutine go
 }
 
+func TestNamedPipesAreRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Skipf("no named pipes here: %v", err)
+	}
+	written := make(chan error)
+	go func() { written <- os.WriteFile(path, []byte(blockLine(1, 0)+blockLine(2, 1)), 0) }()
+	if got := blocks(t, path); len(got) != 2 {
+		t.Errorf("%d blocks, want 2", len(got))
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRunEndsWithItsContext(t *testing.T) {
 	path := write(t, "a.ndjson", blockLine(1, 0)+blockLine(2, 1))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -178,11 +194,11 @@ func TestResumeLeavesOutWhatWasIngested(t *testing.T) {
 		from    ledger.Slot
 		want    string
 	}{
-		"in the middle":              {lines, 2, "base 2, block 3, base 3"},
-		"at the end":                 {lines, 3, "base 3"},
+		"in the middle":              {lines, 2, "block 2, base 2, block 3, base 3"},
+		"at the end":                 {lines, 3, "block 3, base 3"},
 		"the slot is not there":      {blockLine(1, 0) + accountsLine(1, 5) + blockLine(4, 1), 2, "block 4"},
 		"base state alone":           {accountsLine(0, 5) + accountsLine(7, 5), 2, "base 0, base 7"},
-		"statuses are always told":   {blockLine(1, 0) + `{"type":"slot","slot":1,"status":"finalized"}`, 1, "finalized 1"},
+		"statuses are always told":   {blockLine(1, 0) + `{"type":"slot","slot":1,"status":"finalized"}`, 2, "finalized 1"},
 		"above all":                  {lines, 9, ""},
 		"before all":                 {blockLine(5, 4) + accountsLine(5, 5), 2, "block 5, base 5"},
 		"base state of a later slot": {accountsLine(9, 5) + blockLine(3, 2), 2, "block 3"},
