@@ -1,0 +1,317 @@
+package httpd
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// naiveWindow and naiveLimiter say what the limiter means, without any thought of speed.
+type naiveWindow struct {
+	start time.Duration
+	used  int
+}
+
+type naiveLimiter struct {
+	limits  [windowKinds]int
+	clients map[netip.Addr]*[windowKinds]naiveWindow
+}
+
+func (n *naiveLimiter) take(key netip.Addr, at time.Duration) allowance {
+	if n.limits == [windowKinds]int{} {
+		return unlimited
+	}
+	c := n.clients[key]
+	if c == nil {
+		c = new([windowKinds]naiveWindow)
+		n.clients[key] = c
+	}
+	live := *c
+	for k := range live {
+		if live[k].used == 0 || at >= live[k].start+windowLength[k] {
+			live[k] = naiveWindow{start: at}
+		}
+	}
+	refusal := allowance{}
+	for k, w := range live {
+		reset := w.start + windowLength[k] - at
+		if n.limits[k] > 0 && w.used >= n.limits[k] && reset > refusal.reset {
+			refusal = allowance{window: windowKind(k), limit: n.limits[k], reset: reset}
+		}
+	}
+	if refusal.reset > 0 {
+		return refusal
+	}
+	told := allowance{remaining: math.MaxInt}
+	for k := range live {
+		live[k].used++
+		a := allowance{allowed: true, window: windowKind(k), limit: n.limits[k], remaining: n.limits[k] - live[k].used, reset: live[k].start + windowLength[k] - at}
+		if a.limit > 0 && (a.remaining < told.remaining || a.remaining == told.remaining && a.reset > told.reset) {
+			told = a
+		}
+	}
+	*c = live
+	return told
+}
+
+// TestLimiterAgreesWithTheNaiveOne compares every answer over random clients and times.
+func TestLimiterAgreesWithTheNaiveOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		perMinute, perHour := rapid.IntRange(0, 6).Draw(t, "minute"), rapid.IntRange(0, 12).Draw(t, "hour")
+		start := time.Now()
+		l := newLimiter(perMinute, perHour, 64, start)
+		naive := &naiveLimiter{limits: [windowKinds]int{perMinute, perHour}, clients: make(map[netip.Addr]*[windowKinds]naiveWindow)}
+		at := time.Duration(0)
+		for range rapid.IntRange(1, 200).Draw(t, "requests") {
+			at += time.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 900, 15_000, 59_999, 60_000, 1_000_000}).Draw(t, "ms")) * time.Millisecond
+			client := netip.AddrFrom4([4]byte{10, 0, 0, rapid.Byte().Draw(t, "client") % 4})
+			got, want := l.take(client, start.Add(at)), naive.take(client, at)
+			if got != want {
+				t.Fatalf("limits %d, %d: client %s at %s: got %+v, want %+v", perMinute, perHour, client, at, got, want)
+			}
+		}
+	})
+}
+
+func TestWindowsStartWithTheFirstRequestAndEndByTheClock(t *testing.T) {
+	start := time.Now()
+	l := newLimiter(2, 3, 1, start)
+	client := netip.MustParseAddr("192.0.2.1")
+	for i, tt := range []struct {
+		at   time.Duration
+		want allowance
+	}{
+		{10 * time.Second, allowance{true, minuteWindow, 2, 1, time.Minute}},
+		{20 * time.Second, allowance{true, minuteWindow, 2, 0, 50 * time.Second}},
+		{69 * time.Second, allowance{false, minuteWindow, 2, 0, time.Second}},
+		{70 * time.Second, allowance{true, hourWindow, 3, 0, 59 * time.Minute}},
+		{71 * time.Second, allowance{false, hourWindow, 3, 0, 59*time.Minute - time.Second}},
+		{time.Hour + 10*time.Second, allowance{true, minuteWindow, 2, 1, time.Minute}},
+	} {
+		if got := l.take(client, start.Add(tt.at)); got != tt.want {
+			t.Errorf("request %d at %s: got %+v, want %+v", i, tt.at, got, tt.want)
+		}
+	}
+}
+
+// TestNeverMoreThanTheLimit lets many goroutines fight over one window.
+func TestNeverMoreThanTheLimit(t *testing.T) {
+	start := time.Now()
+	for _, limits := range [][2]int{{100, 1000}, {1000, 100}, {0, 100}, {100, 0}} {
+		l := newLimiter(limits[0], limits[1], 1, start)
+		client := netip.MustParseAddr("2001:db8::")
+		var granted atomic.Int64
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 500 {
+					if l.take(client, start).allowed {
+						granted.Add(1)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if granted.Load() != 100 {
+			t.Errorf("limits %v: %d granted, want exactly 100", limits, granted.Load())
+		}
+	}
+}
+
+// TestWindowEdgeUnderRace lets goroutines step a shared clock over many windows: no window
+// may grant more than its limit. The clock is read before the request, as the server does.
+func TestWindowEdgeUnderRace(t *testing.T) {
+	const limit, windows = 50, 40
+	start := time.Now()
+	l := newLimiter(limit, 0, 1, start)
+	client := netip.MustParseAddr("192.0.2.1")
+	var clock, granted atomic.Int64
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 5000 {
+				ms := clock.Add(120) // 20,000 requests take 2,400 s: 40 minutes
+				if l.take(client, start.Add(time.Duration(ms)*time.Millisecond)).allowed {
+					granted.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := granted.Load(); n > limit*(windows+1) {
+		t.Errorf("%d granted in %d windows of %d", n, windows, limit)
+	}
+}
+
+// TestActiveClientsKeepTheirPlaces sprays a full table: whoever is past half of a limit is
+// never forgotten, and newcomers are still admitted.
+func TestActiveClientsKeepTheirPlaces(t *testing.T) {
+	start := time.Now()
+	l := newLimiter(10, 100, 1, start)
+	active := make([]netip.Addr, ways-1)
+	for i := range active {
+		active[i] = netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
+		for range 6 {
+			l.take(active[i], start)
+		}
+	}
+	for i := range 10_000 {
+		if a := l.take(sprayed(i), start); !a.allowed {
+			t.Fatalf("newcomer %d refused", i)
+		}
+	}
+	for _, client := range active {
+		if a := l.take(client, start); a.remaining != 3 {
+			t.Errorf("%s: %d remaining after the spray, want 3: it was forgotten", client, a.remaining)
+		}
+	}
+}
+
+// TestNewcomersShareOneLimitWhenAllPlacesAreTaken fills a bucket with active clients.
+func TestNewcomersShareOneLimitWhenAllPlacesAreTaken(t *testing.T) {
+	start := time.Now()
+	l := newLimiter(10, 100, 1, start)
+	for i := range ways {
+		for range 10 {
+			l.take(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), start)
+		}
+	}
+	granted := 0
+	for i := range 1000 {
+		if l.take(sprayed(i), start).allowed {
+			granted++
+		}
+	}
+	if granted != 10 {
+		t.Errorf("%d newcomers granted, want 10: one limit for all of them", granted)
+	}
+	// When the minutes are over the places are free again: nobody is past half of the hour.
+	if a := l.take(sprayed(2000), start.Add(time.Minute)); !a.allowed || a.remaining != 9 {
+		t.Errorf("after a minute: %+v, want a place of its own", a)
+	}
+}
+
+func TestExpiredClientsGoBeforeLiveOnes(t *testing.T) {
+	start := time.Now()
+	l := newLimiter(10, 10, 1, start)
+	for i := range ways - 1 {
+		l.take(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), start)
+	}
+	later := start.Add(2 * time.Hour)
+	live := netip.MustParseAddr("192.0.2.1")
+	l.take(live, later)
+	for i := range ways - 1 {
+		l.take(sprayed(i), later)
+	}
+	if a := l.take(live, later); a.remaining != 8 {
+		t.Errorf("%d remaining, want 8: a live client went before expired ones", a.remaining)
+	}
+}
+
+// TestSprayKeepsMemoryFlat sends a million addresses through a table of the real size
+// while a busy client is being limited.
+func TestSprayKeepsMemoryFlat(t *testing.T) {
+	buckets, addresses := defaultBuckets, 1_000_000
+	if underRace {
+		buckets, addresses = defaultBuckets/16, addresses/16
+	}
+	start := time.Now()
+	l := newLimiter(100, 1000, buckets, start)
+	busy, granted := netip.MustParseAddr("192.0.2.1"), 0
+	spray := func(from, to int) {
+		for i := from; i < to; i++ {
+			l.take(sprayed(i), start)
+			if i%500 == 0 && l.take(busy, start).allowed {
+				granted++
+			}
+		}
+	}
+	for range 60 {
+		l.take(busy, start)
+	}
+	warm := addresses * 3 / 10 // more than four clients for every place
+	spray(0, warm)
+	before := heapBytes()
+	spray(warm, addresses)
+	if after := heapBytes(); after > before+1<<20 {
+		t.Errorf("the heap grew from %d to %d bytes", before, after)
+	}
+	if granted != 40 {
+		t.Errorf("the busy client was granted %d more requests, want 40", granted)
+	}
+	runtime.KeepAlive(l)
+}
+
+// TestEvictionUnderRace lets clients that take turns in one bucket race for places. Who
+// is past half when the spray starts never gets more than the rest.
+func TestEvictionUnderRace(t *testing.T) {
+	start := time.Now()
+	l := newLimiter(100, 1000, 1, start)
+	busy := netip.MustParseAddr("192.0.2.1")
+	for range 51 {
+		l.take(busy, start)
+	}
+	var granted atomic.Int64
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range 5000 {
+				l.take(sprayed(g*5000+i), start)
+				if l.take(busy, start).allowed {
+					granted.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if granted.Load() != 49 {
+		t.Errorf("%d granted, want 49", granted.Load())
+	}
+}
+
+func TestTakeAllocatesNothingForAKnownClient(t *testing.T) {
+	start := time.Now()
+	l := newLimiter(1<<20, 0, 16, start)
+	client := netip.MustParseAddr("192.0.2.1")
+	if n := testing.AllocsPerRun(1000, func() { l.take(client, start) }); n != 0 {
+		t.Errorf("%v allocations a request, want 0", n)
+	}
+}
+
+// sprayed returns the i-th of many /64.
+func sprayed(i int) netip.Addr {
+	var b [16]byte
+	b[0] = 0x20
+	binary.BigEndian.PutUint32(b[4:], uint32(i))
+	return netip.AddrFrom16(b)
+}
+
+func heapBytes() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func BenchmarkLimiterTake(b *testing.B) {
+	start := time.Now()
+	l := newLimiter(100, 1000, defaultBuckets, start)
+	clients := make([]netip.Addr, 10_000)
+	for i := range clients {
+		clients[i] = sprayed(i)
+	}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for i := rand.IntN(len(clients)); pb.Next(); i++ {
+			l.take(clients[i%len(clients)], start)
+		}
+	})
+}
