@@ -1,0 +1,50 @@
+package httpd
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+)
+
+// health answers whether the node is to be asked at all.
+func (r *request) health() error {
+	if why := r.server.ledger.Status().Unhealthy; why != "" {
+		return unhealthyError(why)
+	}
+	r.body = append(r.body, `{"status":"ok","version":`...)
+	r.body = appendString(r.body, r.server.version)
+	r.body = append(r.body, `,"timestamp":`...)
+	r.body = appendTime(r.body, r.now)
+	r.body = append(r.body, '}')
+	return nil
+}
+
+// nodeStatus answers what the node is, healthy or not.
+func (r *request) nodeStatus() error {
+	status := r.server.ledger.Status()
+	r.body = append(r.body, `{"status":"running","uptime":`...)
+	r.body = appendString(r.body, status.Uptime.Truncate(time.Second).String())
+	r.body = append(r.body, `,"version":`...)
+	r.body = appendString(r.body, r.server.version)
+	r.body = append(r.body, `,"node_info":{"node_id":`...)
+	r.body = appendString(r.body, status.NodeID)
+	r.body = append(r.body, `,"node_type":"indexer","peer_count":`...)
+	r.body = strconv.AppendInt(r.body, int64(status.Peers), 10)
+	r.body = append(r.body, `}}`...)
+	return nil
+}
+
+// metrics answers the numbers of the whole node.
+func (r *request) metrics() error {
+	r.contentType = typeMetrics
+	buf := bytes.NewBuffer(r.body)
+	r.server.writeMetrics(buf)
+	r.body = buf.Bytes()
+	return nil
+}
+
+// openAPI answers the description of the interface.
+func (r *request) openAPI() error {
+	r.body = append(r.body, openAPIDocument...)
+	return nil
+}

@@ -1,0 +1,279 @@
+package httpd
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"ledgerd/engine/ledger"
+)
+
+// maxKeptBytes is the largest buffer a request takes back to the pool. Larger ones go to
+// the garbage collector, or the pool would fill with the largest lists ever asked for.
+const maxKeptBytes = 64 << 10
+
+// request is one exchange. Its buffers are reused by later ones.
+type request struct {
+	server *Server
+	ctx    *fasthttp.RequestCtx
+	conn   *conn
+	now    time.Time
+
+	client    client
+	allowance allowance
+	route     route
+	variable  []byte // the variable segment of the path, decoded
+	params    params
+
+	// The reply.
+
+	status      int
+	contentType []byte
+	body        []byte
+	view        ledger.View   // what the answer was computed from; without a head: the newest
+	partial     ledger.Fields // shown but unknown
+	tag         uint64
+	tagged      bool // the body is a record with an entity tag
+	immutable   bool // the body will never change
+	foreign     bool // the upgrade handler has written the response, or taken over
+
+	path    []byte // room to decode the path in
+	query   []byte // room to decode the query in
+	packed  []byte // room for the compressed body
+	scratch [64]byte
+}
+
+// begin makes the request ready for an exchange.
+func (r *request) begin(s *Server, ctx *fasthttp.RequestCtx) {
+	*r = request{
+		server: s, ctx: ctx, now: s.now(),
+		status: fasthttp.StatusOK, contentType: typeJSON,
+		params: params{keys: r.params.keys[:0]},
+		body:   r.body[:0], path: r.path, query: r.query, packed: r.packed,
+	}
+	// Every connection of ours is a conn: the listener makes them.
+	r.conn = ctx.Conn().(*conn)
+}
+
+// end lets go of what belongs to the exchange.
+func (r *request) end() {
+	r.ctx, r.conn, r.view, r.variable, r.params.cursor = nil, nil, ledger.View{}, nil, nil
+	r.body, r.packed = kept(r.body), kept(r.packed)
+}
+
+func kept(b []byte) []byte {
+	if cap(b) > maxKeptBytes {
+		return nil
+	}
+	return b
+}
+
+// answer makes the reply, whatever happens.
+func (r *request) answer() {
+	defer func() {
+		if v := recover(); v != nil {
+			r.server.panicked(r.route, v)
+			r.ctx.Response.Reset()
+			r.foreign = false
+			r.fail(errPanic)
+		}
+	}()
+	if err := r.ask(); err != nil {
+		r.fail(err)
+	}
+}
+
+// ask goes the way of every exchange: who, may they, what, and the question itself.
+func (r *request) ask() error {
+	h := &r.ctx.Request.Header
+	r.client = r.server.identity.clientOf(r.conn.peer, h)
+	if r.allowance = unlimited; !r.client.exempt {
+		r.allowance = r.server.limiter.take(r.client.key, r.now)
+	}
+	if !r.allowance.allowed {
+		return errLimited
+	}
+	if r.conn.verdict.refused() {
+		return verdictErrors[r.conn.verdict]
+	}
+	if hasWord(h.Peek("Connection"), "close") {
+		r.ctx.SetConnectionClose()
+	}
+	uri := r.ctx.URI()
+	path, err := r.decodePath(uri.PathOriginal())
+	if err != nil {
+		return err
+	}
+	if r.route, r.variable = matchPath(path); r.route == routeNone {
+		return errNoRoute
+	}
+	switch {
+	case h.IsOptions():
+		r.status = fasthttp.StatusNoContent
+		return nil
+	case !h.IsGet() && !h.IsHead():
+		return errMethod
+	}
+	if r.query, err = r.params.parseQuery(r.route, uri.QueryString(), r.query); err != nil {
+		return err
+	}
+	return r.dispatch()
+}
+
+// decodePath returns the decoded path, in the request's own room if it has escapes.
+func (r *request) decodePath(path []byte) (decoded []byte, err error) {
+	if bytes.IndexByte(path, '%') < 0 {
+		return path, checkPath(path)
+	}
+	r.path, err = unescapePath(r.path[:0], path)
+	return r.path, err
+}
+
+// dispatch asks the question of the route.
+func (r *request) dispatch() error {
+	switch r.route {
+	case routeAccount:
+		return r.account()
+	case routeBalance:
+		return r.balance()
+	case routeTokens:
+		return r.tokens()
+	case routeProgram:
+		return r.program()
+	case routeAccounts:
+		return r.accounts()
+	case routeTransaction:
+		return r.transaction()
+	case routeRecent:
+		return r.recent()
+	case routeLatestBlock:
+		return r.latestBlock()
+	case routeBlock:
+		return r.block()
+	case routeHealth:
+		return r.health()
+	case routeStatus:
+		return r.nodeStatus()
+	case routeMetrics:
+		return r.metrics()
+	case routeOpenAPI:
+		return r.openAPI()
+	case routeSocket:
+		return r.upgrade()
+	}
+	return errNoRoute
+}
+
+// fail makes the reply an error record. What was prepared of an answer is dropped; the
+// slot told is then the newest visible one.
+func (r *request) fail(err error) {
+	status, details := statusOf(err)
+	r.status, r.contentType = status, typeJSON
+	r.body = appendError(r.body[:0], status, details)
+	r.view, r.partial, r.tagged, r.immutable = ledger.View{}, 0, false, false
+}
+
+// finish writes the reply into the response, with the headers all responses carry.
+func (r *request) finish() {
+	h := &r.ctx.Response.Header
+	setAllowance(h, &r.allowance, r.now, r.scratch[:])
+	if r.view.Head == nil {
+		r.view = ledger.View{Head: r.server.ledger.Head()}
+	}
+	setTip(h, r.view, r.now, r.scratch[:])
+	setPartial(h, r.partial)
+	for i := range fixedHeaders {
+		h.SetCanonical(fixedHeaders[i][0], fixedHeaders[i][1])
+	}
+	caching := noCache
+	if r.immutable {
+		caching = immutable
+	}
+	h.SetCanonical(nameCacheControl, caching)
+	if r.foreign {
+		r.status = r.ctx.Response.StatusCode()
+		return
+	}
+	switch r.status {
+	case fasthttp.StatusServiceUnavailable:
+		setNumber(h, nameRetryAfter, retryAfterSeconds, r.scratch[:])
+	case fasthttp.StatusMethodNotAllowed:
+		h.SetCanonical(nameAllow, allowedMethods)
+	case fasthttp.StatusNoContent:
+		for i := range preflightHeaders {
+			h.SetCanonical(preflightHeaders[i][0], preflightHeaders[i][1])
+		}
+	}
+	if r.tagged {
+		tag := appendTag(r.scratch[:0], r.tag)
+		h.SetCanonical(nameETag, tag)
+		if matchesTag(&r.ctx.Request.Header, tag) {
+			r.status, r.body = fasthttp.StatusNotModified, r.body[:0]
+		}
+	}
+	r.ctx.SetStatusCode(r.status)
+	if r.status != fasthttp.StatusNoContent && r.status != fasthttp.StatusNotModified {
+		h.SetContentTypeBytes(r.contentType)
+		r.writeBody()
+	}
+}
+
+// writeBody hands the body to the response, compressed if it is long and the client
+// accepts that. A large buffer is given away with it, a small one copied.
+func (r *request) writeBody() {
+	response := &r.ctx.Response
+	response.SkipBody = r.ctx.IsHead()
+	out := &r.body
+	if len(r.body) > minCompressBytes {
+		if c := chooseCoding(acceptEncoding(&r.ctx.Request.Header)); c != identityCoding {
+			r.packed = r.server.compressor.appendCompressed(r.packed[:0], r.body, c)
+			response.Header.SetContentEncoding(codingNames[c])
+			out = &r.packed
+		}
+	}
+	if cap(*out) > maxKeptBytes {
+		response.SetBodyRaw(*out)
+		*out = nil
+		return
+	}
+	response.SetBody(*out)
+}
+
+// acceptEncoding returns the field, its lines joined.
+func acceptEncoding(h *fasthttp.RequestHeader) []byte {
+	lines := h.PeekAll("Accept-Encoding")
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	return bytes.Join(lines, []byte{','})
+}
+
+// matchesTag reports whether If-None-Match names the tag, by the weak comparison, or is
+// a star.
+func matchesTag(h *fasthttp.RequestHeader, tag []byte) bool {
+	opaque := bytes.TrimPrefix(tag, []byte("W/"))
+	for _, line := range h.PeekAll("If-None-Match") {
+		for len(line) > 0 {
+			var element []byte
+			element, line, _ = bytes.Cut(line, []byte{','})
+			element = bytes.Trim(element, " \t")
+			if string(element) == "*" || bytes.Equal(bytes.TrimPrefix(element, []byte("W/")), opaque) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hasWord reports whether a comma-separated field has the lower-case word in any case.
+func hasWord(field []byte, word string) bool {
+	for len(field) > 0 {
+		var element []byte
+		element, field, _ = bytes.Cut(field, []byte{','})
+		if equalFold(bytes.Trim(element, " \t"), word) {
+			return true
+		}
+	}
+	return false
+}
