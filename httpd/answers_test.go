@@ -1,0 +1,297 @@
+package httpd
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+func jsonDecode(s string, v any) error { return json.Unmarshal([]byte(s), v) }
+
+// TestBodiesAreGolden holds every body, byte for byte, against a file under review.
+func TestBodiesAreGolden(t *testing.T) {
+	h := serve(t, nil)
+	tests := map[string]string{
+		"health":              "/api/health",
+		"status":              "/api/status",
+		"blocks_latest":       "/api/blocks/latest",
+		"blocks_finalized":    "/api/blocks/latest?commitment=finalized",
+		"block":               "/api/blocks/28",
+		"block_bare":          "/api/blocks/20",
+		"block_signatures":    "/api/blocks/28?include=signatures",
+		"block_transactions":  "/api/blocks/28?include=transactions",
+		"block_bare_included": "/api/blocks/20?include=transactions",
+		"transaction":         "/api/transaction/" + testSignature(1).String(),
+		"transaction_failed":  "/api/transaction/" + testSignature(2).String(),
+		"transaction_bare":    "/api/transaction/" + testSignature(100).String(),
+		"recent":              "/api/transactions/recent?limit=2",
+		"recent_end":          "/api/transactions/recent?before=" + testSignature(2).String(),
+		"account":             "/api/account/" + whole.String(),
+		"account_partial":     "/api/account/" + part.String(),
+		"balance":             "/api/account/" + whole.String() + "/balance",
+		"balance_finalized":   "/api/account/" + part.String() + "/balance?commitment=finalized",
+		"tokens":              "/api/account/" + wallet.String() + "/tokens",
+		"tokens_page":         "/api/account/" + wallet.String() + "/tokens?limit=1",
+		"tokens_none":         "/api/account/" + whole.String() + "/tokens",
+		"program":             "/api/accounts/program/" + ledger.TokenProgram.String(),
+		"program_page":        "/api/accounts/program/" + ledger.TokenProgram.String() + "?limit=1",
+		"accounts":            "/api/accounts?keys=" + strings.Join([]string{part.String(), missing.String(), closed.String(), whole.String(), part.String()}, ","),
+	}
+	for name, target := range tests {
+		r := h.get(target)
+		if r.status != 200 || r.header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: status %d, Content-Type %q", target, r.status, r.header.Get("Content-Type"))
+		}
+		golden(t, name+".json", r.body)
+	}
+	if !*update {
+		files, err := os.ReadDir("testdata")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if name, ok := strings.CutSuffix(f.Name(), ".json"); ok && tests[name] == "" {
+				t.Errorf("testdata/%s belongs to no test", f.Name())
+			}
+		}
+	}
+}
+
+func TestDocumentIsServedAndNamesEveryRoute(t *testing.T) {
+	h := serve(t, nil)
+	r := h.get("/api/openapi.json")
+	if r.status != 200 || r.body != string(openAPIDocument) {
+		t.Fatalf("openapi.json: status %d, %d bytes, want the embedded document", r.status, len(r.body))
+	}
+	named := make(map[route]bool)
+	for path := range document.Paths.Map() {
+		r, _ := matchPath([]byte("/api" + strings.NewReplacer("{", "x", "}", "").Replace(path)))
+		named[r] = true
+	}
+	for r := routeNone + 1; r < routes; r++ {
+		if !named[r] {
+			t.Errorf("the document does not describe %s", routeNames[r])
+		}
+	}
+}
+
+// TestAbsenceIsExplained checks every reason for a 404.
+func TestAbsenceIsExplained(t *testing.T) {
+	h := serve(t, nil)
+	tests := map[string]string{
+		"/api/account/" + missing.String():              "account not found",
+		"/api/account/" + closed.String():               "account closed at slot 25",
+		"/api/account/" + missing.String() + "/balance": "account not found",
+		"/api/account/" + missing.String() + "/tokens":  "neither an account at this key nor anything it owns is known",
+		"/api/accounts/program/" + missing.String():     "neither an account at this key nor anything it owns is known",
+		"/api/transaction/" + testSignature(9).String(): "transaction not held: unknown, orphaned or pruned",
+		"/api/blocks/31":                      "slot not yet produced at this commitment",
+		"/api/blocks/30?commitment=finalized": "slot not yet produced at this commitment",
+		"/api/blocks/18446744073709551615":    "slot not yet produced at this commitment",
+		"/api/blocks/29":                      "slot skipped: no block was produced in it",
+		"/api/blocks/15":                      "slot pruned: below the node's retention",
+		"/api/blocks/0":                       "slot not indexed: this node never held it",
+	}
+	for target, details := range tests {
+		r := h.get(target)
+		if want := errorBody(404, details); r.status != 404 || r.body != want {
+			t.Errorf("%s: %d %s, want 404 %s", target, r.status, r.body, want)
+		}
+		if got := r.header.Get("X-Ledger-Slot"); got != "30" {
+			t.Errorf("%s: X-Ledger-Slot = %q, want the newest visible slot 30", target, got)
+		}
+	}
+}
+
+// TestErrorsOfTheLedgerAreMapped checks every data route with every error there is.
+func TestErrorsOfTheLedgerAreMapped(t *testing.T) {
+	targets := []string{
+		"/api/blocks/latest", "/api/blocks/28", "/api/transaction/" + testSignature(1).String(), "/api/transactions/recent",
+		"/api/account/" + whole.String(), "/api/account/" + whole.String() + "/balance", "/api/account/" + wallet.String() + "/tokens",
+		"/api/accounts/program/" + owner.String(), "/api/accounts?keys=" + whole.String(),
+	}
+	tests := []struct {
+		err     error
+		status  int
+		details string
+	}{
+		{ledger.ErrUnavailable, 503, "the node is recovering or overloaded: try again"},
+		{fmt.Errorf("shard 2: %w", ledger.ErrUnavailable), 503, "the node is recovering or overloaded: try again"},
+		{ledger.ErrMinSlot, 503, "min_slot not reached yet"},
+		{fmt.Errorf("disk on fire at /secret/path"), 500, "an unexpected error occurred"},
+		{ledger.ErrCorrupt, 500, "an unexpected error occurred"},
+	}
+	for _, tt := range tests {
+		h := serve(t, nil)
+		h.ledger.err = tt.err
+		for _, target := range targets {
+			r := h.get(target)
+			if want := errorBody(tt.status, tt.details); r.status != tt.status || r.body != want {
+				t.Errorf("%s with %v: %d %s, want %d %s", target, tt.err, r.status, r.body, tt.status, want)
+			}
+			if got := r.header.Get("Retry-After"); (tt.status == 503) != (got == "1") {
+				t.Errorf("%s with %v: Retry-After = %q", target, tt.err, got)
+			}
+		}
+	}
+	h := serve(t, nil)
+	h.ledger.err = absent(ledger.NoBlockYet)
+	if r := h.get("/api/blocks/latest"); r.status != 404 || r.body != errorBody(404, "no block yet") {
+		t.Errorf("before the first block: %d %s", r.status, r.body)
+	}
+}
+
+func TestBeforeTheFirstHeadOnlyTheNodeAnswers(t *testing.T) {
+	h := serve(t, nil)
+	h.ledger.head, h.ledger.err, h.ledger.status.Unhealthy = nil, ledger.ErrUnavailable, "recovering: 40% of the log replayed"
+	for target, want := range map[string]int{
+		"/api/status": 200, "/api/metrics": 200, "/api/openapi.json": 200,
+		"/api/health": 503, "/api/blocks/latest": 503, "/api/account/" + whole.String(): 503,
+	} {
+		r := h.get(target)
+		if r.status != want {
+			t.Errorf("%s: status %d, want %d", target, r.status, want)
+		}
+		if r.header.Get("X-Ledger-Slot") != "" || r.header.Get("X-Ledger-Lag-Ms") != "" {
+			t.Errorf("%s: names a slot before the first block", target)
+		}
+	}
+	if r := h.get("/api/health"); r.body != errorBody(503, "recovering: 40% of the log replayed") || r.header.Get("Retry-After") == "" {
+		t.Errorf("/api/health: %s, Retry-After %q", r.body, r.header.Get("Retry-After"))
+	}
+}
+
+func TestBaseStateAloneNamesNoSlot(t *testing.T) {
+	h := serve(t, nil)
+	h.ledger.head.HasBlock = false
+	r := h.get("/api/account/" + whole.String() + "/balance")
+	if r.status != 200 || r.header.Get("X-Ledger-Slot") != "" {
+		t.Errorf("status %d, X-Ledger-Slot %q, want 200 and none before the first block", r.status, r.header.Get("X-Ledger-Slot"))
+	}
+}
+
+func TestParametersReachTheLedgerAsValues(t *testing.T) {
+	h := serve(t, nil)
+	if r := h.get("/api/account/" + whole.String() + "?commitment=confirmed&min_slot=28&wait_ms=2000&limit=0&before=x&%63ursor="); r.status != 200 {
+		t.Fatalf("status %d: %s", r.status, r.body)
+	}
+	if want := (ledger.Query{Commitment: ledger.Confirmed, MinSlot: 28, Wait: 2 * time.Second}); h.ledger.query != want {
+		t.Errorf("query = %+v, want %+v", h.ledger.query, want)
+	}
+	h.get("/api/transactions/recent?limit=1000&before=" + testSignature(1).String() + "&after=" + testSignature(2).String())
+	if want := (ledger.RecentRange{Before: ledger.Some(testSignature(1)), After: ledger.Some(testSignature(2)), Limit: 1000}); h.ledger.scoped != want {
+		t.Errorf("range = %+v, want %+v", h.ledger.scoped, want)
+	}
+	h.get("/api/transactions/recent")
+	if want := (ledger.RecentRange{Limit: 100}); h.ledger.scoped != want {
+		t.Errorf("range = %+v, want %+v", h.ledger.scoped, want)
+	}
+	for target, want := range map[string]int{"": 1000, "?limit=1": 1, "?limit=10000": 10000} {
+		h.get("/api/account/" + wallet.String() + "/tokens" + target)
+		if h.ledger.limit != want {
+			t.Errorf("tokens%s: limit %d, want %d", target, h.ledger.limit, want)
+		}
+	}
+	if r := h.get("/api/account/" + whole.String() + "?min_slot=31"); r.status != 503 || r.body != errorBody(503, "min_slot not reached yet") {
+		t.Errorf("min_slot ahead of the tip: %d %s", r.status, r.body)
+	}
+}
+
+func TestSpellingsOfOnePathAreOneResource(t *testing.T) {
+	h := serve(t, nil)
+	want := h.get("/api/account/" + whole.String()).body
+	escaped := ""
+	for _, c := range []byte(whole.String()) {
+		escaped += fmt.Sprintf("%%%02x", c)
+	}
+	for _, target := range []string{
+		"/api/account/" + whole.String() + "/",
+		"/api/account/" + escaped,
+		"/%61pi/%61ccount/" + strings.ToUpper(escaped),
+		"/api/account/" + whole.String() + "?",
+		"/api/account/" + whole.String() + "?&&unknown=%00%ff&=&x",
+		"http://elsewhere/api/account/" + whole.String(),
+		"/api/account/" + whole.String() + "?next=http://[::1/%2f..//",
+	} {
+		if r := h.get(target); r.status != 200 || r.body != want {
+			t.Errorf("%s: %d %s", target, r.status, r.body)
+		}
+	}
+}
+
+// TestCursorsWalkWholeLists pages through both lists one element at a time.
+func TestCursorsWalkWholeLists(t *testing.T) {
+	h := serve(t, nil)
+	for path, want := range map[string]int{
+		"/api/account/" + wallet.String() + "/tokens":           4,
+		"/api/accounts/program/" + ledger.TokenProgram.String(): 2,
+	} {
+		var seen []string
+		for cursor := ""; ; {
+			var page struct {
+				Tokens []struct {
+					Key string `json:"token_account"`
+				}
+				Accounts []struct {
+					Key string `json:"pubkey"`
+				}
+				Next *string `json:"next_cursor"`
+			}
+			r := h.get(path + "?limit=1" + cursor)
+			if err := jsonDecode(r.body, &page); err != nil || r.status != 200 {
+				t.Fatalf("%s: %d %s: %v", path, r.status, r.body, err)
+			}
+			for _, e := range page.Tokens {
+				seen = append(seen, e.Key)
+			}
+			for _, e := range page.Accounts {
+				seen = append(seen, e.Key)
+			}
+			if page.Next == nil {
+				break
+			}
+			cursor = "&cursor=" + url.QueryEscape(*page.Next)
+		}
+		if len(seen) != want {
+			t.Errorf("%s: walked %v, want %d elements", path, seen, want)
+		}
+	}
+}
+
+func TestCursorsOfOtherListsAreRefused(t *testing.T) {
+	h := serve(t, nil)
+	last := testKey(30)
+	tokens := string(appendCursor(nil, tokenList, &wallet, &last))
+	for _, target := range []string{
+		"/api/accounts/program/" + wallet.String() + "?cursor=" + tokens,
+		"/api/account/" + whole.String() + "/tokens?cursor=" + tokens,
+	} {
+		if r := h.get(target); r.status != 400 || r.body != errorBody(400, string(errCursor)) {
+			t.Errorf("%s: %d %s", target, r.status, r.body)
+		}
+	}
+	if r := h.get("/api/account/" + wallet.String() + "/tokens?cursor=" + tokens); r.status != 200 {
+		t.Errorf("its own list: %d %s", r.status, r.body)
+	}
+}
+
+func TestAPanicIsAnsweredAndSurvived(t *testing.T) {
+	h := serve(t, nil)
+	h.ledger.panics = true
+	if r := h.get("/api/account/" + whole.String()); r.status != 500 || r.body != errorBody(500, "an unexpected error occurred") {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	h.ledger.panics = false
+	if r := h.get("/api/account/" + whole.String()); r.status != 200 {
+		t.Errorf("after it: %d %s", r.status, r.body)
+	}
+	if got := h.server.meters.panics.Load(); got != 1 {
+		t.Errorf("counted %d panics, want 1", got)
+	}
+}

@@ -1,0 +1,256 @@
+package httpd
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+// fakeLedger answers from a few fixed records. What a test changes it changes before the
+// server asks.
+type fakeLedger struct {
+	head   *ledger.Head
+	status ledger.NodeStatus
+	err    error // answered to every question about the ledger
+	panics bool  // every question about the ledger panics
+
+	accounts map[ledger.Pubkey]ledger.Account
+	mints    map[ledger.Pubkey]*ledger.Mint
+	blocks   map[ledger.Slot]*ledger.Block
+	recent   []*ledger.Transaction // newest first
+
+	asked  atomic.Int64 // how many questions, Status and Head apart
+	query  ledger.Query // of the last question
+	limit  int          // of the last list
+	scoped ledger.RecentRange
+}
+
+var (
+	now       = time.Date(2026, 2, 5, 12, 34, 56, 789e6, time.UTC)
+	blockTime = ledger.Some(now.Unix() - 60)
+
+	whole    = testKey(1) // every field known
+	part     = testKey(2) // only lamports known
+	closed   = testKey(3) // a tombstone
+	wallet   = testKey(4) // owns tokens
+	missing  = testKey(9)
+	owner    = testKey(10) // a program
+	mintA    = testKey(20)
+	mintB    = testKey(21)
+	unminted = testKey(22) // a mint nothing is known of
+)
+
+// testKey returns a key whose bytes are all n.
+func testKey(n byte) (k ledger.Pubkey) {
+	for i := range k {
+		k[i] = n
+	}
+	return k
+}
+
+func testSignature(n byte) (s ledger.Signature) {
+	for i := range s {
+		s[i] = n
+	}
+	return s
+}
+
+func newFakeLedger() *fakeLedger {
+	l := &fakeLedger{
+		status:   ledger.NodeStatus{NodeID: "node-1", Peers: 2, Uptime: 3*time.Hour + 12*time.Minute + 5*time.Second + 400*time.Millisecond},
+		accounts: make(map[ledger.Pubkey]ledger.Account),
+		mints:    map[ledger.Pubkey]*ledger.Mint{mintA: {Decimals: 6}, mintB: {Decimals: 0, Scaled: ledger.Some(true)}},
+		blocks:   make(map[ledger.Slot]*ledger.Block),
+	}
+	l.head = &ledger.Head{HasBlock: true, Root: 10, Floor: 10, Published: now.Add(-1500 * time.Millisecond)}
+	for c, slot := range []ledger.Slot{ledger.Processed: 30, ledger.Confirmed: 28, ledger.Finalized: 20} {
+		l.head.Tips[c] = ledger.Tip{Version: ledger.Version(slot), Slot: slot}
+	}
+	all := ledger.FieldsAll &^ ledger.FieldMint
+	l.put(ledger.Account{Pubkey: whole, Owner: owner, Lamports: 1<<64 - 1, RentEpoch: 1<<64 - 1, Executable: true, Known: all})
+	l.put(ledger.Account{Pubkey: part, Lamports: 5})
+	l.put(ledger.Account{Pubkey: closed, Taught: ledger.TaughtByBlock(25)})
+	l.put(ledger.Account{Pubkey: wallet, Owner: ledger.SystemProgram, Lamports: 7, Known: all})
+	l.put(ledger.Account{Pubkey: testKey(30), Owner: ledger.TokenProgram, Lamports: 1, Known: all, Token: &ledger.TokenAccount{
+		Mint: mintA, Owner: wallet, Amount: 1500000, Details: ledger.Some(ledger.TokenDetails{
+			State: ledger.TokenFrozen, Delegate: ledger.Some(testKey(40)), DelegatedAmount: 3, CloseAuthority: ledger.Some(testKey(41)),
+		})}})
+	l.put(ledger.Account{Pubkey: testKey(31), Owner: ledger.Token2022Program, Lamports: 1, Known: ledger.FieldOwner | ledger.FieldToken,
+		Token: &ledger.TokenAccount{Mint: mintB, Owner: wallet, Amount: 1<<64 - 1}})
+	l.put(ledger.Account{Pubkey: testKey(32), Lamports: 1, Known: ledger.FieldToken,
+		Token: &ledger.TokenAccount{Mint: unminted, Owner: wallet, Amount: 0}})
+	l.put(ledger.Account{Pubkey: testKey(33), Owner: ledger.TokenProgram, Lamports: 1, Known: all, Token: &ledger.TokenAccount{
+		Mint: ledger.NativeMint, Owner: wallet, Amount: 1, Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized})}})
+	l.addBlocks()
+	return l
+}
+
+func (l *fakeLedger) put(a ledger.Account) { l.accounts[a.Pubkey] = a }
+
+// addBlocks makes a finalized, a confirmed and a processed block.
+func (l *fakeLedger) addBlocks() {
+	bare := &ledger.Block{Slot: 20, ParentSlot: 19, Blockhash: ledger.Hash(testKey(50)), TransactionCount: 0}
+	middle := &ledger.Block{Slot: 28, ParentSlot: 20, Blockhash: ledger.Hash(testKey(51)), PreviousBlockhash: ledger.Some(bare.Blockhash),
+		Time: blockTime, Height: ledger.Some(uint64(1<<64 - 1)), TransactionCount: 2}
+	middle.AddTransaction(ledger.Transaction{Signature: testSignature(1), Fee: ledger.Some(ledger.Lamports(5000)), Success: ledger.Some(true), Accounts: []ledger.Pubkey{whole, owner}})
+	middle.AddTransaction(ledger.Transaction{Signature: testSignature(2), Fee: ledger.Some(ledger.Lamports(1<<64 - 1)), Success: ledger.Some(false), Accounts: []ledger.Pubkey{part}})
+	newest := &ledger.Block{Slot: 30, ParentSlot: 28, Blockhash: ledger.Hash(testKey(52)), PreviousBlockhash: ledger.Some(middle.Blockhash),
+		Time: ledger.Some(blockTime.Value + 1), Height: ledger.Some(uint64(3)), TransactionCount: 40}
+	for i := range 40 {
+		newest.AddTransaction(ledger.Transaction{Signature: testSignature(byte(100 + i)), Accounts: []ledger.Pubkey{testKey(byte(i)), whole}})
+	}
+	for _, b := range []*ledger.Block{bare, middle, newest} {
+		l.blocks[b.Slot] = b
+		for i := range b.Transactions {
+			l.recent = append(l.recent, &b.Transactions[i])
+		}
+	}
+	slices.SortFunc(l.recent, func(a, b *ledger.Transaction) int {
+		if a.Slot != b.Slot {
+			return int(b.Slot) - int(a.Slot)
+		}
+		return int(b.Index) - int(a.Index)
+	})
+}
+
+// ask counts a question and answers with the view, and the error the test wants.
+func (l *fakeLedger) ask(q ledger.Query) (ledger.View, error) {
+	l.asked.Add(1)
+	l.query = q
+	if l.panics {
+		panic("a fault of the test's own")
+	}
+	if l.err == nil && l.head != nil && q.MinSlot > l.head.Tips[q.Commitment].Slot {
+		return ledger.View{Head: l.head, Commitment: q.Commitment}, ledger.ErrMinSlot
+	}
+	return ledger.View{Head: l.head, Commitment: q.Commitment}, l.err
+}
+
+func absent(why ledger.Absence) error { return &ledger.NotFoundError{Absence: why} }
+
+func (l *fakeLedger) Head() *ledger.Head        { return l.head }
+func (l *fakeLedger) Status() ledger.NodeStatus { return l.status }
+
+func (l *fakeLedger) LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.View, error) {
+	v, err := l.ask(q)
+	if err != nil {
+		return ledger.BlockAnswer{}, v, err
+	}
+	return ledger.BlockAnswer{Block: l.blocks[v.Tip().Slot], Commitment: l.head.CommitmentOf(v.Tip().Slot)}, v, nil
+}
+
+func (l *fakeLedger) Block(q ledger.Query, slot ledger.Slot) (ledger.BlockAnswer, ledger.View, error) {
+	v, err := l.ask(q)
+	switch b := l.blocks[slot]; {
+	case err != nil:
+		return ledger.BlockAnswer{}, v, err
+	case slot > v.Tip().Slot:
+		return ledger.BlockAnswer{}, v, absent(ledger.SlotNotYetProduced)
+	case slot < l.head.Root:
+		return ledger.BlockAnswer{}, v, absent(ledger.SlotNotIndexed)
+	case slot < 20:
+		return ledger.BlockAnswer{}, v, absent(ledger.SlotPruned)
+	case b == nil:
+		return ledger.BlockAnswer{}, v, absent(ledger.SlotSkipped)
+	default:
+		return ledger.BlockAnswer{Block: b, Commitment: l.head.CommitmentOf(slot)}, v, nil
+	}
+}
+
+func (l *fakeLedger) Transaction(q ledger.Query, sig ledger.Signature) (ledger.TransactionAnswer, ledger.View, error) {
+	v, err := l.ask(q)
+	if err != nil {
+		return ledger.TransactionAnswer{}, v, err
+	}
+	for _, t := range l.recent {
+		if t.Signature == sig {
+			return ledger.TransactionAnswer{Transaction: t, Commitment: l.head.CommitmentOf(t.Slot)}, v, nil
+		}
+	}
+	return ledger.TransactionAnswer{}, v, absent(ledger.TransactionNotFound)
+}
+
+func (l *fakeLedger) Recent(q ledger.Query, r ledger.RecentRange) ([]*ledger.Transaction, bool, ledger.View, error) {
+	v, err := l.ask(q)
+	l.scoped = r
+	if err != nil {
+		return nil, false, v, err
+	}
+	from, to := 0, len(l.recent)
+	for i, t := range l.recent {
+		if r.Before.Known && t.Signature == r.Before.Value {
+			from = i + 1
+		}
+		if r.After.Known && t.Signature == r.After.Value {
+			to = i
+		}
+	}
+	page := l.recent[min(from, to):to]
+	more := len(page) > r.Limit
+	return page[:min(len(page), r.Limit)], more, v, nil
+}
+
+func (l *fakeLedger) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
+	v, err := l.ask(q)
+	a, ok := l.accounts[key]
+	switch {
+	case err != nil:
+		return ledger.Account{}, v, err
+	case !ok:
+		return ledger.Account{}, v, absent(ledger.AccountNotFound)
+	case !a.Exists():
+		return ledger.Account{}, v, &ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: a.Taught.Slot()}
+	}
+	return a, v, nil
+}
+
+func (l *fakeLedger) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error) {
+	v, err := l.ask(q)
+	found := make([]ledger.Account, len(keys))
+	for i, k := range keys {
+		found[i] = l.accounts[k]
+	}
+	return found, v, err
+}
+
+// page returns the accounts that belong, in key order, after a key.
+func (l *fakeLedger) page(belongs func(*ledger.Account) bool, after ledger.Opt[ledger.Pubkey], limit int) (page []ledger.Account, more bool) {
+	for _, a := range l.accounts {
+		if a.Exists() && belongs(&a) && (!after.Known || a.Pubkey.Compare(&after.Value) > 0) {
+			page = append(page, a)
+		}
+	}
+	slices.SortFunc(page, func(a, b ledger.Account) int { return a.Pubkey.Compare(&b.Pubkey) })
+	l.limit = limit
+	return page[:min(limit, len(page))], len(page) > limit
+}
+
+func (l *fakeLedger) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, bool, ledger.View, error) {
+	v, err := l.ask(q)
+	if _, ok := l.accounts[owner]; err == nil && !ok {
+		err = absent(ledger.OwnerNotFound)
+	}
+	if err != nil {
+		return nil, false, v, err
+	}
+	accounts, more := l.page(func(a *ledger.Account) bool { return a.Token != nil && a.Token.Owner == owner }, after, limit)
+	var tokens []ledger.TokenAnswer
+	for _, a := range accounts {
+		tokens = append(tokens, ledger.TokenAnswer{Account: a, Mint: l.mints[a.Token.Mint]})
+	}
+	return tokens, more, v, nil
+}
+
+func (l *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error) {
+	v, err := l.ask(q)
+	if err != nil {
+		return nil, false, v, err
+	}
+	accounts, more := l.page(func(a *ledger.Account) bool { return a.Known&ledger.FieldOwner != 0 && a.Owner == program }, after, limit)
+	if len(accounts) == 0 && program != owner {
+		return nil, false, v, absent(ledger.OwnerNotFound)
+	}
+	return accounts, more, v, nil
+}

@@ -1,0 +1,279 @@
+package httpd
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// wire is a server on a real socket.
+type wire struct {
+	*testing.T
+	ledger *fakeLedger
+	server *Server
+	addr   string
+}
+
+func serveTCP(t *testing.T, change func(*Config)) *wire {
+	t.Helper()
+	w := &wire{T: t, ledger: newFakeLedger()}
+	config := Config{Ledger: w.ledger, Version: "0.1.0", Now: func() time.Time { return now }}
+	if change != nil {
+		change(&config)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.addr = ln.Addr().String()
+	w.server = New(config)
+	runUntilEnd(t, w.server.acceptor, ln)
+	return w
+}
+
+func (w *wire) dial() net.Conn {
+	w.Helper()
+	c, err := net.Dial("tcp", w.addr)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// exchange writes all of raw at once and reads responses until the server ends the
+// connection. A reset is an error.
+func (w *wire) exchange(name, raw string) (replies []reply) {
+	w.Helper()
+	c := w.dial()
+	if _, err := io.WriteString(c, raw); err != nil {
+		w.Fatalf("%s: write: %v", name, err)
+	}
+	from := bufio.NewReader(c)
+	for {
+		switch _, err := from.Peek(1); {
+		case errors.Is(err, io.EOF):
+			return replies
+		case err != nil:
+			w.Errorf("%s: after %d replies: %v", name, len(replies), err)
+			return replies
+		}
+		r := readReply(w.T, from, "GET")
+		checkEvery(w.T, name, r)
+		if r.status >= 400 {
+			checkError(w.T, name, r)
+		}
+		replies = append(replies, r)
+	}
+}
+
+const second = "GET /api/blocks/latest HTTP/1.1\r\nHost: ledger\r\n\r\n"
+
+// TestMalformedRequestsEndTheConnection sends each form with a second request behind it
+// in one write: the first is answered with its error, the second is never executed.
+func TestMalformedRequestsEndTheConnection(t *testing.T) {
+	w := serveTCP(t, nil)
+	body := "0\r\n\r\n"
+	tests := map[string]struct {
+		raw    string
+		status int
+	}{
+		"chunked":                  {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body, 400},
+		"chunked GET":              {"GET /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body, 400},
+		"identity coding":          {"GET /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n", 400},
+		"unknown coding":           {"GET /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: cow\r\n\r\n", 400},
+		"coding in capitals":       {"GET /api/health HTTP/1.1\r\nHost: x\r\nTRANSFER-ENCODING: chunked\r\n\r\n" + body, 400},
+		"coding and length":        {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + body, 400},
+		"length and coding":        {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + body, 400},
+		"two codings":              {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n" + body, 400},
+		"coding with a space":      {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n" + body, 400},
+		"coding with a tab":        {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\tchunked\r\n\r\n" + body, 400},
+		"coding folded":            {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n chunked\r\n\r\n" + body, 400},
+		"coding on HTTP/1.0":       {"POST /api/health HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n" + body, 400},
+		"empty coding":             {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n\r\n" + body, 400},
+		"two lengths":              {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400},
+		"equal lengths":            {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello", 400},
+		"list of lengths":          {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 5, 5\r\n\r\nhello", 400},
+		"signed length":            {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: +5\r\n\r\nhello", 400},
+		"negative length":          {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400},
+		"hexadecimal length":       {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 0x5\r\n\r\nhello", 400},
+		"empty length":             {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\n", 400},
+		"length with a space":      {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length : 0\r\n\r\n", 400},
+		"length of 64 KiB and one": {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n", 413},
+		"length beyond 64 bits":    {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n", 413},
+		"length that wraps":        {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 18446744073709551616\r\n\r\n", 413},
+		"HTTP/9.9":                 {"GET /api/health HTTP/9.9\r\nHost: x\r\n\r\n", 400},
+		"HTTP/2.0":                 {"GET /api/health HTTP/2.0\r\nHost: x\r\n\r\n", 400},
+		"HTTP/1.2":                 {"GET /api/health HTTP/1.2\r\nHost: x\r\n\r\n", 400},
+		"HTTP/0.9":                 {"GET /api/health HTTP/0.9\r\nHost: x\r\n\r\n", 400},
+		"HTTP/1":                   {"GET /api/health HTTP/1\r\nHost: x\r\n\r\n", 400},
+		"http/1.1":                 {"GET /api/health http/1.1\r\nHost: x\r\n\r\n", 400},
+		"HTTP/2 preface":           {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400},
+		"no version":               {"GET /api/health\r\n\r\n", 400},
+		"two spaces":               {"GET  /api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+		"space at the end":         {"GET /api/health HTTP/1.1 \r\nHost: x\r\n\r\n", 400},
+		"space in the target":      {"GET /api/ health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+		"tab for a space":          {"GET\t/api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+		"no method":                {" /api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+		"method of no token":       {"G@T /api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+		"fragment":                 {"GET /api/health#top HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+		"raw UTF-8":                {"GET /api/h\xc3\xa9alth HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+		"raw NUL":                  {"GET /api/health\x00 HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+		"relative target":          {"GET api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+		"star":                     {"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+		"authority":                {"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+		"other scheme":             {"GET ftp://x/api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+		"bare LF in the line":      {"GET /api/health HTTP/1.1\nHost: x\r\n\r\n", 400},
+		"bare LF in a field":       {"GET /api/health HTTP/1.1\r\nHost: x\nX: y\r\n\r\n", 400},
+		"bare LF at the end":       {"GET /api/health HTTP/1.1\r\nHost: x\r\n\n", 400},
+		"nothing but LF":           {"GET /api/health HTTP/1.1\nHost: x\n\n", 400},
+		"bare CR in a field":       {"GET /api/health HTTP/1.1\r\nHost: x\r\nX: a\rb\r\n\r\n", 400},
+		"bare CR in the line":      {"GET /api/\rhealth HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+		"bare CR in front":         {"\rGET /api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+		"two empty lines in front": {"\r\n\r\nGET /api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+		"folded field":             {"GET /api/health HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n", 400},
+		"folded first field":       {"GET /api/health HTTP/1.1\r\n Host: x\r\n\r\n", 400},
+		"field without a colon":    {"GET /api/health HTTP/1.1\r\nHost: x\r\nX\r\n\r\n", 400},
+		"field without a name":     {"GET /api/health HTTP/1.1\r\nHost: x\r\n: y\r\n\r\n", 400},
+		"space before the colon":   {"GET /api/health HTTP/1.1\r\nHost : x\r\n\r\n", 400},
+		"NUL in a field":           {"GET /api/health HTTP/1.1\r\nHost: x\r\nX: \x00\r\n\r\n", 400},
+		"no host":                  {"GET /api/health HTTP/1.1\r\n\r\n", 400},
+		"two hosts":                {"GET /api/health HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", 400},
+		"host of no host":          {"GET /api/health HTTP/1.1\r\nHost: [::1\r\n\r\n", 400},
+		"line of 8 KiB and one":    {"GET /" + strings.Repeat("a", 8192+1-len("GET / HTTP/1.1")) + " HTTP/1.1\r\nHost: x\r\n\r\n", 414},
+		"endless line":             {"GET /" + strings.Repeat("a", 100_000), 414},
+		"endless first word":       {strings.Repeat("a", 100_000), 414},
+		"fields of 8 KiB and one":  {"GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a", 8192+1-len("Host: x\r\nX: \r\n")) + "\r\n\r\n", 431},
+		"endless field":            {"GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a", 100_000), 431},
+		"a thousand long fields":   {"GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-Field: value\r\n", 1000) + "\r\n", 431},
+		"TLS":                      {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n", 400},
+		"coding on DELETE":         {"DELETE /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+	}
+	for name, tt := range tests {
+		replies := w.exchange(name, tt.raw+second)
+		if len(replies) != 1 || replies[0].status != tt.status {
+			t.Errorf("%s: %v, want one reply with status %d", name, replies, tt.status)
+		}
+	}
+	if got := w.ledger.asked.Load(); got != 0 {
+		t.Errorf("%d requests behind a malformed one were executed", got)
+	}
+}
+
+// TestRequestsBehindOneAnotherAreAnsweredInOrder sends many at once, also cut into pieces.
+func TestRequestsBehindOneAnotherAreAnsweredInOrder(t *testing.T) {
+	w := serveTCP(t, nil)
+	first := "\r\nPOST /api/blocks/28 HTTP/1.1\r\nHost: x\r\nContent-Length: " // its body looks like a request
+	raw := first + "49\r\n\r\n" + second[:49] +
+		"GET /api/blocks/28 HTTP/1.1\r\nHost: x\r\n\r\n" +
+		"GET /api/blocks/29 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" +
+		"OPTIONS /api/health HTTP/1.1\r\nHost: x\r\n\r\n" +
+		"GET /api/health HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" +
+		"GET /api/health HTTP/1.1\r\nHost: x\r\nConnection: Close\r\n\r\n" + second
+	want := []int{405, 200, 404, 204, 200, 200}
+	for _, piece := range []int{len(raw), 1, 7, 50} {
+		asked := w.ledger.asked.Load()
+		c := w.dial()
+		for rest := raw; len(rest) > 0; rest = rest[min(piece, len(rest)):] {
+			if _, err := io.WriteString(c, rest[:min(piece, len(rest))]); err != nil {
+				break // the server may close at the last request while we still write
+			}
+		}
+		var got []int
+		from := bufio.NewReader(c)
+		for range want {
+			r := readReply(t, from, "GET")
+			checkEvery(t, "pipelined", r)
+			got = append(got, r.status)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("in pieces of %d: statuses %v, want %v", piece, got, want)
+		}
+		if n := w.ledger.asked.Load() - asked; n != 2 {
+			t.Errorf("in pieces of %d: %d questions asked, want 2", piece, n)
+		}
+	}
+}
+
+func TestLongestAllowedRequestsAreAnswered(t *testing.T) {
+	w := serveTCP(t, func(c *Config) { c.IdleTimeout = 20 * time.Millisecond })
+	line := "GET /api/health?" + strings.Repeat("a", 8192-len("GET /api/health? HTTP/1.1")) + " HTTP/1.1\r\n"
+	fields := "Host: x\r\nX: " + strings.Repeat("a", 8192-len("Host: x\r\nX: \r\nContent-Length: 65536\r\n")) + "\r\nContent-Length: 65536\r\n"
+	raw := "\r\n" + line + fields + "\r\n" + strings.Repeat("b", 65536)
+	replies := w.exchange("longest", raw+raw)
+	if len(replies) != 2 || replies[0].status != 200 || replies[1].status != 200 {
+		t.Errorf("got %v, want two answers", replies)
+	}
+}
+
+// TestUnfinishedRequestsTimeOut covers a head and a body that never end.
+func TestUnfinishedRequestsTimeOut(t *testing.T) {
+	w := serveTCP(t, func(c *Config) { c.ReadTimeout = 20 * time.Millisecond; c.IdleTimeout = 20 * time.Millisecond })
+	for name, raw := range map[string]string{
+		"head":        "GET /api/health HTTP/1.1\r\nHos",
+		"second head": "GET /api/health HTTP/1.1\r\nHost: x\r\n\r\nGET /api/he",
+		"body":        "POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc",
+	} {
+		replies := w.exchange(name, raw)
+		if len(replies) == 0 {
+			t.Errorf("%s: no answer, want 408", name)
+			continue
+		}
+		last := replies[len(replies)-1]
+		if last.status != 408 || last.body != errorBody(408, "the request did not arrive completely in time") {
+			t.Errorf("%s: %d %s, want 408", name, last.status, last.body)
+		}
+	}
+	c := w.dial()
+	if rest, err := io.ReadAll(c); err != nil || len(rest) > 0 {
+		t.Errorf("silent connection: %q, %v, want an end without an answer", rest, err)
+	}
+}
+
+// TestAHalfSentRequestIsAnsweredWhenItsSenderIsDone sends a cut head and closes its side.
+func TestAHalfSentRequestIsAnsweredWhenItsSenderIsDone(t *testing.T) {
+	w := serveTCP(t, nil)
+	for name, raw := range map[string]string{
+		"head": "GET /api/health HT",
+		"body": "POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc",
+	} {
+		c := w.dial()
+		if _, err := io.WriteString(c, raw); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if r := readReply(t, bufio.NewReader(c), "GET"); r.status != http.StatusBadRequest {
+			t.Errorf("%s: status %d, want 400", name, r.status)
+		}
+	}
+}
+
+// TestTheAnswerOutlivesAnUpload sends more than any buffer holds behind a refused head.
+func TestTheAnswerOutlivesAnUpload(t *testing.T) {
+	w := serveTCP(t, nil)
+	head := "POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n"
+	r := w.exchange("upload", head+strings.Repeat("x", 900_000))
+	if len(r) != 1 || r[0].status != 413 || r[0].body != errorBody(413, "the body is longer than 64 KiB; no request here needs one") {
+		t.Errorf("got %v, want one 413", r)
+	}
+}
+
+func TestHeadOfARefusedRequestHasNoBody(t *testing.T) {
+	w := serveTCP(t, nil)
+	c := w.dial()
+	if _, err := io.WriteString(c, "HEAD /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	all, err := io.ReadAll(c)
+	if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 400 ") || !strings.HasSuffix(string(all), "\r\n\r\n") {
+		t.Errorf("got %q, %v, want a head alone", all, err)
+	}
+}
