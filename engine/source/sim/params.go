@@ -1,0 +1,197 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// params are the parameters of a simulated ledger. All numbers are integers, so that
+// no machine rounds them differently.
+type params struct {
+	seed     uint64
+	accounts uint64
+	tps      uint64        // payments a second: all transactions but votes
+	votes    uint64        // votes for each payment, in millionths
+	failRate uint64        // failing payments, in millionths
+	forkRate uint64        // branches begun per slot, in millionths
+	skipRate uint64        // slots without a block, in millionths
+	slotTime time.Duration // 0: no pacing
+	finality uint64        // slots from a block to its finalized status
+	zipf     uint64        // exponent in ten-thousandths; 0: off
+	slots    uint64        // stop after this slot; 0: never
+}
+
+const (
+	million     = 1_000_000
+	rateDigits  = 6 // rates are counted in millionths
+	zipfDigits  = 4 // the exponent is counted in ten-thousandths
+	zipfUnit    = 10_000
+	defaultSlot = 400 * time.Millisecond
+
+	// maxPerSlot bounds the transactions due in one slot, so that a block stays well
+	// under the memory of a small machine.
+	maxPerSlot = million
+	// maxForkRate is one branch in every group of slots.
+	maxForkRate = million / groupSlots
+)
+
+func defaultParams() params {
+	return params{
+		seed: 1, accounts: 10_000, tps: 200, votes: 100_000,
+		failRate: 20_000, forkRate: 20_000, skipRate: 50_000,
+		slotTime: defaultSlot, finality: 32,
+	}
+}
+
+// parseParams reads "name=value,name=value…". What is not named keeps its default. The error
+// is one line that names the parameter and what it must be.
+func parseParams(text string) (params, error) {
+	p := defaultParams()
+	if text == "" {
+		return p, nil
+	}
+	named := make(map[string]bool)
+	for field := range strings.SplitSeq(text, ",") {
+		name, value, hasValue := strings.Cut(field, "=")
+		if !hasValue {
+			return params{}, fmt.Errorf("sim: %q must be written name=value", field)
+		}
+		if named[name] {
+			return params{}, fmt.Errorf("sim: %s is given twice", name)
+		}
+		if err := p.set(name, value); err != nil {
+			return params{}, fmt.Errorf("sim: %w", err)
+		}
+		named[name] = true
+	}
+	if payments := p.duePerSlot(p.tps); payments+mulDivMillion(payments, p.votes) > maxPerSlot*million {
+		return params{}, fmt.Errorf("sim: tps, votes and slot_time make more than %d transactions a slot", maxPerSlot)
+	}
+	return p, nil
+}
+
+// set reads one parameter.
+func (p *params) set(name, value string) error {
+	switch name {
+	case "seed":
+		return setWhole(&p.seed, name, value, 0, math.MaxUint64)
+	case "accounts":
+		return setWhole(&p.accounts, name, value, 100, 20*million)
+	case "tps":
+		return setWhole(&p.tps, name, value, 1, million)
+	case "votes":
+		return setDecimal(&p.votes, name, value, 100*million)
+	case "fail_rate":
+		return setDecimal(&p.failRate, name, value, million)
+	case "fork_rate":
+		return setDecimal(&p.forkRate, name, value, maxForkRate)
+	case "skip_rate":
+		return setDecimal(&p.skipRate, name, value, million/2)
+	case "finality":
+		return setWhole(&p.finality, name, value, 0, 1000)
+	case "slots":
+		return setWhole(&p.slots, name, value, 1, math.MaxInt64)
+	case "slot_time":
+		return setSlotTime(&p.slotTime, value)
+	case "zipf":
+		return setZipf(&p.zipf, value)
+	}
+	return fmt.Errorf("no parameter %q; there are seed, accounts, tps, votes, fail_rate, slot_time, "+
+		"fork_rate, skip_rate, finality, zipf and slots", name)
+}
+
+// slotLength returns how far block times advance in a slot, paced or not.
+func (p *params) slotLength() time.Duration {
+	if p.slotTime == 0 {
+		return defaultSlot
+	}
+	return p.slotTime
+}
+
+// duePerSlot returns the transactions that become due in a slot at a rate per second, in millionths.
+func (p *params) duePerSlot(perSecond uint64) uint64 {
+	return perSecond * uint64(p.slotLength()/time.Microsecond)
+}
+
+// String returns all parameters but slots in one fixed form: two equal strings
+// mean the same ledger.
+func (p *params) String() string {
+	zipf := "off"
+	if p.zipf != 0 {
+		zipf = formatDecimal(p.zipf, zipfDigits)
+	}
+	slotTime := "0"
+	if p.slotTime != 0 {
+		slotTime = p.slotTime.String()
+	}
+	return fmt.Sprintf("seed=%d,accounts=%d,tps=%d,votes=%s,fail_rate=%s,slot_time=%s,fork_rate=%s,skip_rate=%s,finality=%d,zipf=%s",
+		p.seed, p.accounts, p.tps, formatDecimal(p.votes, rateDigits), formatDecimal(p.failRate, rateDigits), slotTime,
+		formatDecimal(p.forkRate, rateDigits), formatDecimal(p.skipRate, rateDigits), p.finality, zipf)
+}
+
+func setWhole(to *uint64, name, value string, lowest, highest uint64) error {
+	n, ok := parseDecimal(value, 0)
+	if !ok || n < lowest || n > highest {
+		return fmt.Errorf("%s=%s must be a whole number from %d to %d", name, value, lowest, highest)
+	}
+	*to = n
+	return nil
+}
+
+func setDecimal(to *uint64, name, value string, highest uint64) error {
+	n, ok := parseDecimal(value, rateDigits)
+	if !ok || n > highest {
+		return fmt.Errorf("%s=%s must be a plain decimal from 0 to %s with at most %d digits after the point",
+			name, value, formatDecimal(highest, rateDigits), rateDigits)
+	}
+	*to = n
+	return nil
+}
+
+// setSlotTime reads a duration. Slots longer than a few seconds would look like a
+// source that stalled.
+func setSlotTime(to *time.Duration, value string) error {
+	d, err := time.ParseDuration(value)
+	if err != nil || d < 0 || d > 5*time.Second || d%time.Millisecond != 0 {
+		return fmt.Errorf("slot_time=%s must be 0 (as fast as it goes) or whole milliseconds from 1ms to 5s, such as 400ms", value)
+	}
+	*to = d
+	return nil
+}
+
+func setZipf(to *uint64, value string) error {
+	if value == "off" {
+		*to = 0
+		return nil
+	}
+	n, ok := parseDecimal(value, zipfDigits)
+	if !ok || n <= zipfUnit || n > 10*zipfUnit {
+		return fmt.Errorf("zipf=%s must be off or a plain decimal above 1 and at most 10 with at most %d digits after the point", value, zipfDigits)
+	}
+	*to = n
+	return nil
+}
+
+// parseDecimal reads a plain decimal (digits, perhaps a point and at most digits more)
+// as a count of 10^-digits.
+func parseDecimal(s string, digits int) (n uint64, ok bool) {
+	whole, fraction, hasPoint := strings.Cut(s, ".")
+	if whole == "" || len(fraction) > digits || hasPoint && fraction == "" || strings.ContainsAny(s, "+-_") {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(whole+fraction+strings.Repeat("0", digits-len(fraction)), 10, 64)
+	return n, err == nil
+}
+
+// formatDecimal is the inverse of parseDecimal, without trailing zeros.
+func formatDecimal(n uint64, digits int) string {
+	s := fmt.Sprintf("%0*d", digits+1, n)
+	whole, fraction := s[:len(s)-digits], strings.TrimRight(s[len(s)-digits:], "0")
+	if fraction == "" {
+		return whole
+	}
+	return whole + "." + fraction
+}

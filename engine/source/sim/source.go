@@ -1,0 +1,118 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+// Source is a simulated ledger. It holds its parameters only: every Run begins
+// its own world.
+type Source struct {
+	name   string // as the operator wrote it
+	params params
+	layout layout
+}
+
+// Open returns the simulated ledger of the parameters after "sim:", such as
+// "seed=7,accounts=1000000". The error is one line that says which parameter is wrong.
+func Open(parameters string) (*Source, error) {
+	p, err := parseParams(parameters)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{name: "sim:" + parameters, params: p, layout: newLayout(p.seed, p.accounts)}, nil
+}
+
+// Info says that the source shows a whole ledger; it ends only if slots was given.
+func (s *Source) Info() ledger.SourceInfo {
+	return ledger.SourceInfo{
+		Name:     s.name,
+		Identity: "sim:" + s.params.String(),
+		Finite:   s.params.slots != 0,
+		Complete: true,
+	}
+}
+
+// Peers returns 0: nobody else makes this ledger.
+func (s *Source) Peers() int { return 0 }
+
+// Samples returns keys worth asking for, which exist from genesis on and never close: a
+// wallet that changes all the time, a wallet with tokens, and a mint.
+func (s *Source) Samples() []ledger.Pubkey {
+	mint := s.layout.mints.at(1)
+	busy, holder := s.layout.identities.first, s.layout.issuerOf(mint)
+	return []ledger.Pubkey{s.layout.key(busy), s.layout.key(holder), s.layout.key(mint)}
+}
+
+// Run emits base state and then slot after slot; after a restart, the slots after the
+// newest finalized block. It returns nil after the last slot asked for, ctx.Err() once ctx
+// ends, the error of emit as it is, or why the ledger cannot go on from the state given.
+func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
+	c, err := s.begin(ctx, from, emit)
+	if err != nil {
+		return err
+	}
+	pace, stop := s.pacer()
+	defer stop()
+	for slot := c.tip.slot + 1; s.params.slots == 0 || uint64(slot) <= s.params.slots; slot++ {
+		if err := pace(ctx); err != nil {
+			return err
+		}
+		if err := c.advance(ctx, slot, emit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin returns the chain as it stands where Run has to go on. On a fresh start it
+// emits base state.
+func (s *Source) begin(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) (*chain, error) {
+	w := newWorld(s.layout)
+	if from == nil {
+		w.fill()
+		for b := range w.baseState() {
+			if err := emit(ctx, b); err != nil {
+				return nil, err
+			}
+		}
+		return newChain(&s.params, newProducer(&s.params, w), tip{firstSlot - 1, genesisHash(&s.params), 0}), nil
+	}
+	p := newProducer(&s.params, w)
+	if err := s.resume(p, from); err != nil {
+		return nil, fmt.Errorf("sim: cannot go on from slot %d: %w", from.Slot, err)
+	}
+	return newChain(&s.params, p, tip{from.Slot, from.Blockhash, from.Height.Value}), nil
+}
+
+// resume brings the world to the point given, if that can be a block of this ledger.
+func (s *Source) resume(p *producer, from *ledger.ResumePoint) error {
+	if from.Slot < firstSlot || p.schedule.kind(from.Slot) != mainBlock {
+		return errors.New("this ledger has no block there that stays")
+	}
+	if !from.Height.Known {
+		return errors.New("the block's height is not held")
+	}
+	return p.restore(from)
+}
+
+// pacer returns a function that waits for the next slot to begin, and one that releases it. A
+// slot that the receiver was too busy for is not made up: the ledger's clock goes on from there.
+func (s *Source) pacer() (wait func(context.Context) error, stop func()) {
+	if s.params.slotTime == 0 {
+		return context.Context.Err, func() {}
+	}
+	ticker := time.NewTicker(s.params.slotTime)
+	return func(ctx context.Context) error {
+		select {
+		case <-ticker.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}, ticker.Stop
+}
