@@ -9,8 +9,8 @@ func Merge(before *Account, w *AccountWrite, t Taught) *Account {
 	overrides := func(field Taught) bool { return t.ByBlock() || t >= field }
 
 	if before != nil && !overrides(before.Taught) {
-		if !held {
-			return before // closed after this base state was taken
+		if !held || w.Lamports == 0 {
+			return before // closed after this base state was taken, or created after it
 		}
 	} else if w.Lamports == 0 {
 		if before == nil {
