@@ -1,0 +1,62 @@
+package ledger
+
+import "testing"
+
+func TestTaughtOrdersBaseStateBeforeTheBlockOfItsSlot(t *testing.T) {
+	order := []Taught{TaughtByBase(0), TaughtByBlock(0), TaughtByBase(1), TaughtByBlock(1), TaughtByBase(7), TaughtByBlock(7)}
+	for i := 1; i < len(order); i++ {
+		if order[i-1] >= order[i] {
+			t.Errorf("%d is not before %d", order[i-1], order[i])
+		}
+	}
+	if a := TaughtByBase(7); a.ByBlock() || a.Slot() != 7 {
+		t.Errorf("base state at 7: by block %v, slot %d", a.ByBlock(), a.Slot())
+	}
+	if a := TaughtByBlock(7); !a.ByBlock() || a.Slot() != 7 {
+		t.Errorf("block at 7: by block %v, slot %d", a.ByBlock(), a.Slot())
+	}
+}
+
+func TestUnknownNamesShownFieldsOnly(t *testing.T) {
+	for known, want := range map[Fields]Fields{
+		0:                                FieldsShown,
+		FieldsAll:                        0,
+		FieldToken | FieldMint:           FieldsShown,
+		FieldOwner | FieldToken:          FieldExecutable | FieldRentEpoch,
+		FieldExecutable | FieldRentEpoch: FieldOwner,
+	} {
+		a := Account{Known: known}
+		if got := a.Unknown(); got != want {
+			t.Errorf("known %05b: unknown %05b, want %05b", known, got, want)
+		}
+	}
+}
+
+func TestSameStateIgnoresTeachers(t *testing.T) {
+	token := TokenAccount{Mint: mintKey, Amount: 1}
+	sameToken := token
+	otherToken := TokenAccount{Mint: mintKey, Amount: 2}
+	base := Account{Lamports: 1, Owner: TokenProgram, Known: FieldsShown, Token: &token}
+	for name, tt := range map[string]struct {
+		change func(*Account)
+		same   bool
+	}{
+		"nothing":           {func(*Account) {}, true},
+		"teacher":           {func(a *Account) { a.Taught, a.Earlier = 9, &EarlierFields{} }, true},
+		"another copy":      {func(a *Account) { a.Token = &sameToken }, true},
+		"token facts known": {func(a *Account) { a.Known |= FieldToken }, true},
+		"lamports":          {func(a *Account) { a.Lamports = 2 }, false},
+		"owner":             {func(a *Account) { a.Owner = VoteProgram }, false},
+		"executable":        {func(a *Account) { a.Executable = true }, false},
+		"rent epoch":        {func(a *Account) { a.RentEpoch = 1 }, false},
+		"a field not known": {func(a *Account) { a.Known &^= FieldRentEpoch }, false},
+		"amount":            {func(a *Account) { a.Token = &otherToken }, false},
+		"no token facts":    {func(a *Account) { a.Token = nil }, false},
+	} {
+		b := base
+		tt.change(&b)
+		if base.SameState(&b) != tt.same || b.SameState(&base) != tt.same {
+			t.Errorf("%s differs: SameState = %v, want %v", name, !tt.same, tt.same)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func genStateHash(t *rapid.T) StateHash {
+	return StateHash{genNumber(t), genNumber(t), genNumber(t), genNumber(t)}
+}
+
+func TestStateHashDoesNotDependOnOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		terms := make([]StateHash, rapid.IntRange(1, 6).Draw(t, "terms"))
+		for i := range terms {
+			terms[i] = genStateHash(t)
+		}
+		var forwards, sharded StateHash
+		var shards [3]StateHash
+		for i := range terms {
+			forwards.Add(terms[i])
+			shards[rapid.IntRange(0, 2).Draw(t, "shard")].Add(terms[len(terms)-1-i])
+		}
+		for _, s := range shards {
+			sharded.Add(s)
+		}
+		if forwards != sharded {
+			t.Fatalf("%v: in a row %s, in shards %s", terms, forwards, sharded)
+		}
+		for _, term := range terms {
+			forwards.Sub(term)
+		}
+		if forwards != (StateHash{}) {
+			t.Fatalf("%v: %s is left when all are taken out", terms, forwards)
+		}
+	})
+}
+
+func TestStateHashCarriesAndWraps(t *testing.T) {
+	const most = 1<<64 - 1
+	all := StateHash{most, most, most, most}
+	h := StateHash{most, most, 0, 0}
+	h.Add(StateHash{1})
+	if want := (StateHash{0, 0, 1, 0}); h != want {
+		t.Errorf("carry: got %v, want %v", h, want)
+	}
+	h.Sub(StateHash{1})
+	if want := (StateHash{most, most, 0, 0}); h != want {
+		t.Errorf("borrow: got %v, want %v", h, want)
+	}
+	h = all
+	h.Add(StateHash{1})
+	if h != (StateHash{}) {
+		t.Errorf("the sum does not wrap: %v", h)
+	}
+	h.Sub(StateHash{1})
+	if h != all {
+		t.Errorf("the difference does not wrap: %v", h)
+	}
+	if got, want := (StateHash{1, 2, 3, 4}).String(), "0000000000000004000000000000000300000000000000020000000000000001"; got != want {
+		t.Errorf("String = %s, want %s", got, want)
+	}
+}
+
+// TestStateTermsHashTheDocumentedBytes builds the bytes once more, from their description.
+func TestStateTermsHashTheDocumentedBytes(t *testing.T) {
+	key := Pubkey{1: 9, 31: 7}
+	var b []byte
+	u64 := func(v uint64) { b = binary.LittleEndian.AppendUint64(b, v) }
+	hashed := func() (h StateHash) {
+		sum := sha256.Sum256(b)
+		for i := range h {
+			h[i] = binary.LittleEndian.Uint64(sum[i*8:])
+		}
+		return h
+	}
+
+	a := Account{
+		Pubkey: key, Owner: TokenProgram, Lamports: 5, RentEpoch: 6, Executable: true,
+		Known: FieldsShown | FieldToken, Taught: 77, Earlier: &EarlierFields{Owner: 3},
+	}
+	b = append([]byte{1}, key[:]...)
+	u64(5)
+	b = append(append(b, 0b111), TokenProgram[:]...)
+	b = append(b, 1)
+	u64(6)
+	if got, want := a.StateTerm(), hashed(); got != want {
+		t.Errorf("account: %s, want %s", got, want)
+	}
+
+	a.Token = &TokenAccount{Mint: Pubkey{2}, Owner: Pubkey{3}, Amount: 10}
+	b = append(append(b, a.Token.Mint[:]...), a.Token.Owner[:]...)
+	u64(10)
+	balance := len(b)
+	b = append(b, 0)
+	if got, want := a.StateTerm(), hashed(); got != want {
+		t.Errorf("token balance: %s, want %s", got, want)
+	}
+
+	a.Token.Details = Some(TokenDetails{State: TokenFrozen, Delegate: Some(Pubkey{4}), DelegatedAmount: 11})
+	b = append(b[:balance], 1, 2, 1)
+	b = append(b, a.Token.Details.Value.Delegate.Value[:]...)
+	u64(11)
+	b = append(b, make([]byte, 33)...)
+	if got, want := a.StateTerm(), hashed(); got != want {
+		t.Errorf("token account: %s, want %s", got, want)
+	}
+
+	m := Mint{Decimals: 6, Supply: Some(uint64(12)), Scaled: Some(true), Taught: 78}
+	b = append([]byte{2}, key[:]...)
+	b = append(b, 6, 1)
+	u64(12)
+	b = append(b, 1, 1)
+	if got, want := m.StateTerm(key), hashed(); got != want {
+		t.Errorf("mint: %s, want %s", got, want)
+	}
+}
+
+func TestStateTermFollowsTheState(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := genAccount(t), genAccount(t)
+		if rapid.Bool().Draw(t, "alike") {
+			taught, earlier := b.Taught, b.Earlier
+			b = a
+			b.Taught, b.Earlier = taught, earlier
+		}
+		b.Pubkey = a.Pubkey
+		a.Lamports |= 1
+		b.Lamports |= 1
+		if same, terms := a.SameState(&b), a.StateTerm() == b.StateTerm(); same != terms {
+			t.Fatalf("%+v\n%+v\nsame state: %v, same term: %v", a, b, same, terms)
+		}
+		a.Lamports = 0
+		if a.StateTerm() != (StateHash{}) {
+			t.Fatalf("a tombstone has the term %s", a.StateTerm())
+		}
+		key, m, n := genKey(t), genMint(t), genMint(t)
+		if same, terms := m.SameFacts(&n), m.StateTerm(key) == n.StateTerm(key); same != terms {
+			t.Fatalf("%+v\n%+v\nsame facts: %v, same term: %v", m, n, same, terms)
+		}
+	})
+}
