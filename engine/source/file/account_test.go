@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/mr-tron/base58"
@@ -49,6 +50,18 @@ func TestEncodingsOfAccountDataAreTheSame(t *testing.T) {
 		if !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: got %+v, want %+v", name, got, tt.want)
 		}
+	}
+}
+
+func TestAccountDataIsBounded(t *testing.T) {
+	data := new(dataDecoder)
+	defer data.Close()
+	bomb := base64.StdEncoding.EncodeToString([]byte(zstded(t, strings.Repeat("\x00", maxDataBytes+1))))
+	if _, err := data.decodeText(bomb, "base64+zstd"); err == nil || err.Error() != "data is not base64+zstd" {
+		t.Errorf("packed: err = %v", err)
+	}
+	if _, err := data.decodeText(strings.Repeat("AAAA", maxDataBytes/3+1), "base64"); err != errDataTooLong {
+		t.Errorf("plain: err = %v, want %v", err, errDataTooLong)
 	}
 }
 

@@ -3,7 +3,6 @@ package file
 import (
 	"bufio"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -196,8 +195,6 @@ func badInputs(t testing.TB) map[string]struct{ content, want string } {
 		"node account: base58":        {node(`"lamports":1,"data":["0` + badWord + `","base58"]`), "data is not base58"},
 		"node account: long base58":   {node(`"lamports":1,"data":"` + strings.Repeat("z", 3000) + `"`), "data is not base58"},
 		"node account: zstd":          {node(`"lamports":1,"data":["` + badWord + `","base64+zstd"]`), "data is not base64+zstd"},
-		"node account: zstd bomb":     {node(`"lamports":1,"data":["` + base64.StdEncoding.EncodeToString([]byte(zstded(t, strings.Repeat("\x00", maxDataBytes+1)))) + `","base64+zstd"]`), "data is not base64+zstd"},
-		"node account: data too long": {node(`"lamports":1,"data":["` + strings.Repeat("AAAA", maxDataBytes/3+1) + `","base64"]`), "data is longer than any account's"},
 		"node account: encoding":      {node(`"lamports":1,"data":["","` + badWord + `"]`), "data is in an unknown encoding"},
 		"node account: not parsed":    {node(`"lamports":1,"data":{"` + badWord + `":1}`), "data is neither text with its encoding, nor a list of bytes, nor parsed"},
 		"node account: parsed":        {node(`"lamports":1,"data":{"program":"spl-token","parsed":{"type":"mint"}}`), "info is missing"},
