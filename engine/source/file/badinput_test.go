@@ -4,37 +4,50 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger"
 )
 
-// badInputs are contents and what is said of them after "cannot read FILE: ". Every one
-// holds the word of badWord where it has room for it, which no message may repeat.
+// badWord is the word that bad input holds wherever it has room for one, and that no message
+// may repeat.
 const badWord = "Zanzibar"
 
-func badInputs(t testing.TB) map[string]struct{ content, want string } {
-	k, sig := testKey(1), testSignature(2)
-	line := func(s string) string { return blockLine(1, 0) + "\n" + s + "\n" + blockLine(2, 1) }
-	account := func(fields string) string { return line(`{"type":"accounts","slot":1,"accounts":[{` + fields + `}]}`) }
-	token := func(fields string) string {
-		return account(fmt.Sprintf(`"pubkey":%q,"lamports":1,"token":{%s}`, k, fields))
+// badInput is the content of a file and what is said of it after "cannot read FILE: ".
+type badInput struct{ content, want string }
+
+func badInputs(t testing.TB) map[string]badInput {
+	all := badFiles(t)
+	for _, more := range []map[string]badInput{
+		badLines(), badLineAccounts(), badLineFacts(), badJSON(), badResponses(), badBlocks(), badTransactions(), badNodeAccounts(),
+	} {
+		maps.Copy(all, more)
 	}
-	mint := func(fields string) string {
-		return account(fmt.Sprintf(`"pubkey":%q,"lamports":1,"mint":{%s}`, k, fields))
-	}
-	block := func(fields string) string { return fmt.Sprintf(`{"parentSlot":5,"blockhash":%q,%s}`, k, fields) }
-	tx := func(body, meta string) string {
-		return block(`"transactions":[{"transaction":` + body + `,"meta":` + meta + `}]`)
-	}
-	body := fmt.Sprintf(`{"signatures":[%q],"message":{"accountKeys":[%q]}}`, sig, k)
-	row := func(fields string) string {
-		return tx(body, `{"postBalances":[1],"postTokenBalances":[{`+fields+`}]}`)
-	}
-	amount := fmt.Sprintf(`"accountIndex":0,"mint":%q,"uiTokenAmount":`, k)
-	node := func(fields string) string { return fmt.Sprintf(`{"pubkey":%q,%s}`, k, fields) }
-	return map[string]struct{ content, want string }{
+	return all
+}
+
+// lineAmong returns an event line as the third line of a good file.
+func lineAmong(s string) string { return blockLine(1, 0) + "\n" + s + "\n" + blockLine(2, 1) }
+
+// accountLine returns base state of one account as the third line of a good file.
+func accountLine(fields string) string {
+	return lineAmong(`{"type":"accounts","slot":1,"accounts":[{` + fields + `}]}`)
+}
+
+// blockWith returns the result of getBlock with more fields than it must have.
+func blockWith(fields string) string {
+	return fmt.Sprintf(`{"parentSlot":5,"blockhash":%q,%s}`, testKey(1), fields)
+}
+
+// blockWithTransaction returns the result of getBlock with one transaction.
+func blockWithTransaction(body, meta string) string {
+	return blockWith(`"transactions":[{"transaction":` + body + `,"meta":` + meta + `}]`)
+}
+
+func badFiles(t testing.TB) map[string]badInput {
+	return map[string]badInput{
 		"empty":                   {"", "it is empty"},
 		"white space":             {" \n\t\r\n", "it is empty"},
 		"empty gzip":              {gzipped(t, ""), "it is empty"},
@@ -48,52 +61,73 @@ func badInputs(t testing.TB) map[string]struct{ content, want string } {
 		"a validator stream":      {"\x00\x00\x00\x05\x0a" + badWord, "it is a recorded validator stream, which this build does not read"},
 		"an event file, cut":      {ledger.EventFileMagic, "event file at byte 0: unexpected EOF"},
 		"an event file, tomorrow": {ledger.EventFileMagic + "\xff\xff\xff\xff", "event file at byte 0: corrupt encoding: format version 4294967295, only 1 is known"},
+	}
+}
 
-		"line: not JSON":           {line(badWord), "line 3: malformed JSON"},
+func badLines() map[string]badInput {
+	k, sig := testKey(1), testSignature(2)
+	return map[string]badInput{
+		"line: not JSON":           {lineAmong(badWord), "line 3: malformed JSON"},
 		"line: first":              {`{"type":"slot",` + badWord + "}\n", "line 1: malformed JSON"},
 		"line: after blank lines":  {"\n\n" + `{"type":"slot"}`, "line 3: slot is missing"},
 		"line: cut":                {blockLine(1, 0) + `{"type":"slot","slot":1,"sta`, "line 2: it ends inside a JSON value"},
-		"line: a list":             {line("[]"), "line 3: not a JSON object of the recorded forms"},
-		"line: a string":           {line(`"` + badWord + `"`), "line 3: not a JSON object of the recorded forms"},
-		"line: two values":         {line(`{"type":"slot","slot":1,"status":"dead"}{}`), "line 3: malformed JSON"},
-		"line: no type":            {line(`{"slot":1}`), "line 3: type is neither block nor accounts nor slot"},
-		"line: unknown type":       {line(`{"type":"` + badWord + `","slot":1}`), "line 3: type is neither block nor accounts nor slot"},
-		"line: type is a number":   {line(`{"type":7}`), "line 3: type is of the wrong type or out of range"},
-		"line: no slot":            {line(`{"type":"block"}`), "line 3: slot is missing"},
-		"line: slot above 64 bits": {line(`{"type":"slot","slot":18446744073709551616,"status":"dead"}`), "line 3: slot is of the wrong type or out of range"},
-		"line: negative slot":      {line(`{"type":"slot","slot":-1,"status":"dead"}`), "line 3: slot is of the wrong type or out of range"},
-		"line: slot of a fraction": {line(`{"type":"slot","slot":1.0,"status":"dead"}`), "line 3: slot is of the wrong type or out of range"},
-		"line: slot of exponent":   {line(`{"type":"slot","slot":1e3,"status":"dead"}`), "line 3: slot is of the wrong type or out of range"},
-		"line: slot is text":       {line(`{"type":"slot","slot":"` + badWord + `","status":"dead"}`), "line 3: slot is of the wrong type or out of range"},
-		"line: no status":          {line(`{"type":"slot","slot":1}`), "line 3: status is neither confirmed nor finalized nor dead"},
-		"line: unknown status":     {line(`{"type":"slot","slot":1,"status":"` + badWord + `"}`), "line 3: status is neither confirmed nor finalized nor dead"},
-		"line: status of no hash":  {line(`{"type":"slot","slot":1,"status":"dead","blockhash":"` + badWord + `"}`), "line 3: blockhash is not a base58 hash of 32 bytes"},
-		"line: no parent":          {line(`{"type":"block","slot":2}`), "line 3: parent_slot is missing"},
-		"line: no hash":            {line(`{"type":"block","slot":2,"parent_slot":1}`), "line 3: blockhash is missing"},
-		"line: short hash":         {line(`{"type":"block","slot":2,"parent_slot":1,"blockhash":"` + badWord + `"}`), "line 3: blockhash is not a base58 hash of 32 bytes"},
-		"line: bad previous hash":  {line(fmt.Sprintf(`{"type":"block","slot":2,"parent_slot":1,"blockhash":%q,"previous_blockhash":%q}`, k, badWord)), "line 3: previous_blockhash is not a base58 hash of 32 bytes"},
-		"line: its own parent":     {line(blockLine(7, 7)), "line 3: the slot is not above its parent's"},
-		"line: parent above":       {line(blockLine(7, 8)), "line 3: the slot is not above its parent's"},
-		"line: bad signature":      {line(fmt.Sprintf(`{"type":"block","slot":2,"parent_slot":1,"blockhash":%q,"transactions":[{"signature":%q}]}`, k, k)), "line 3: transaction 0: signature is not a base58 signature of 64 bytes"},
-		"line: bad account key":    {line(fmt.Sprintf(`{"type":"block","slot":2,"parent_slot":1,"blockhash":%q,"transactions":[{"signature":%q,"accounts":[%q]}]}`, k, sig, badWord)), "line 3: transaction 0: an account key is not a base58 key of 32 bytes"},
-		"line: time of a fraction": {line(fmt.Sprintf(`{"type":"block","slot":2,"parent_slot":1,"blockhash":%q,"block_time":1.5}`, k)), "line 3: block_time is of the wrong type or out of range"},
+		"line: a list":             {lineAmong("[]"), "line 3: not a JSON object of the recorded forms"},
+		"line: a string":           {lineAmong(`"` + badWord + `"`), "line 3: not a JSON object of the recorded forms"},
+		"line: two values":         {lineAmong(`{"type":"slot","slot":1,"status":"dead"}{}`), "line 3: malformed JSON"},
+		"line: no type":            {lineAmong(`{"slot":1}`), "line 3: type is neither block nor accounts nor slot"},
+		"line: unknown type":       {lineAmong(`{"type":"` + badWord + `","slot":1}`), "line 3: type is neither block nor accounts nor slot"},
+		"line: type is a number":   {lineAmong(`{"type":7}`), "line 3: type is of the wrong type or out of range"},
+		"line: no slot":            {lineAmong(`{"type":"block"}`), "line 3: slot is missing"},
+		"line: slot above 64 bits": {lineAmong(`{"type":"slot","slot":18446744073709551616,"status":"dead"}`), "line 3: slot is of the wrong type or out of range"},
+		"line: negative slot":      {lineAmong(`{"type":"slot","slot":-1,"status":"dead"}`), "line 3: slot is of the wrong type or out of range"},
+		"line: slot of a fraction": {lineAmong(`{"type":"slot","slot":1.0,"status":"dead"}`), "line 3: slot is of the wrong type or out of range"},
+		"line: slot of exponent":   {lineAmong(`{"type":"slot","slot":1e3,"status":"dead"}`), "line 3: slot is of the wrong type or out of range"},
+		"line: slot is text":       {lineAmong(`{"type":"slot","slot":"` + badWord + `","status":"dead"}`), "line 3: slot is of the wrong type or out of range"},
+		"line: no status":          {lineAmong(`{"type":"slot","slot":1}`), "line 3: status is neither confirmed nor finalized nor dead"},
+		"line: unknown status":     {lineAmong(`{"type":"slot","slot":1,"status":"` + badWord + `"}`), "line 3: status is neither confirmed nor finalized nor dead"},
+		"line: status of no hash":  {lineAmong(`{"type":"slot","slot":1,"status":"dead","blockhash":"` + badWord + `"}`), "line 3: blockhash is not a base58 hash of 32 bytes"},
+		"line: no parent":          {lineAmong(`{"type":"block","slot":2}`), "line 3: parent_slot is missing"},
+		"line: no hash":            {lineAmong(`{"type":"block","slot":2,"parent_slot":1}`), "line 3: blockhash is missing"},
+		"line: short hash":         {lineAmong(`{"type":"block","slot":2,"parent_slot":1,"blockhash":"` + badWord + `"}`), "line 3: blockhash is not a base58 hash of 32 bytes"},
+		"line: bad previous hash":  {lineAmong(fmt.Sprintf(`{"type":"block","slot":2,"parent_slot":1,"blockhash":%q,"previous_blockhash":%q}`, k, badWord)), "line 3: previous_blockhash is not a base58 hash of 32 bytes"},
+		"line: its own parent":     {lineAmong(blockLine(7, 7)), "line 3: the slot is not above its parent's"},
+		"line: parent above":       {lineAmong(blockLine(7, 8)), "line 3: the slot is not above its parent's"},
+		"line: bad signature":      {lineAmong(fmt.Sprintf(`{"type":"block","slot":2,"parent_slot":1,"blockhash":%q,"transactions":[{"signature":%q}]}`, k, k)), "line 3: transaction 0: signature is not a base58 signature of 64 bytes"},
+		"line: bad account key":    {lineAmong(fmt.Sprintf(`{"type":"block","slot":2,"parent_slot":1,"blockhash":%q,"transactions":[{"signature":%q,"accounts":[%q]}]}`, k, sig, badWord)), "line 3: transaction 0: an account key is not a base58 key of 32 bytes"},
+		"line: time of a fraction": {lineAmong(fmt.Sprintf(`{"type":"block","slot":2,"parent_slot":1,"blockhash":%q,"block_time":1.5}`, k)), "line 3: block_time is of the wrong type or out of range"},
+	}
+}
 
-		"account: no key":            {account(`"lamports":1`), "line 3: account 0: pubkey is not a base58 key of 32 bytes"},
-		"account: key of 31 bytes":   {account(`"pubkey":"1111111111111111111111111111111","lamports":1`), "line 3: account 0: pubkey is not a base58 key of 32 bytes"},
-		"account: key of letters":    {account(`"pubkey":"0OIl` + badWord + `","lamports":1`), "line 3: account 0: pubkey is not a base58 key of 32 bytes"},
-		"account: no lamports":       {account(fmt.Sprintf(`"pubkey":%q`, k)), "line 3: account 0: lamports is missing"},
-		"account: too many lamports": {account(fmt.Sprintf(`"pubkey":%q,"lamports":18446744073709551616`, k)), "line 3: lamports is of the wrong type or out of range"},
-		"account: bad owner":         {account(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q`, k, badWord)), "line 3: account 0: owner is not a base58 key of 32 bytes"},
-		"account: rent epoch":        {account(fmt.Sprintf(`"pubkey":%q,"lamports":1,"rent_epoch":1.8446744073709552e19`, k)), "line 3: rent_epoch is of the wrong type or out of range"},
-		"account: executable":        {account(fmt.Sprintf(`"pubkey":%q,"lamports":1,"executable":%q`, k, badWord)), "line 3: executable is of the wrong type or out of range"},
-		"account: data, no owner":    {account(fmt.Sprintf(`"pubkey":%q,"lamports":1,"data":""`, k)), "line 3: account 0: data without owner"},
-		"account: data not base64":   {account(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q,"data":"%s!"`, k, k, badWord)), "line 3: account 0: data is not base64"},
-		"account: data and bits":     {account(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q,"data":"QQ=="`, k, k) + `},{"pubkey":"` + k + `","lamports":1,"owner":"` + k + `","data":"QR=="`), "line 3: account 1: data is not base64"},
-		"account: unknown encoding":  {account(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q,"data":["",%q]`, k, k, badWord)), "line 3: account 0: data is in an unknown encoding"},
-		"account: data is a number":  {account(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q,"data":5`, k, k)), "line 3: account 0: data is neither text with its encoding, nor a list of bytes, nor parsed"},
-		"account: data of three":     {account(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q,"data":["","base64",""]`, k, k)), "line 3: account 0: data is neither text with its encoding, nor a list of bytes, nor parsed"},
-		"account: data and facts":    {account(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q,"data":"","mint":{"decimals":1}`, k, k)), "line 3: account 0: it has both data and facts"},
+func badLineAccounts() map[string]badInput {
+	k := testKey(1)
+	return map[string]badInput{
+		"account: no key":            {accountLine(`"lamports":1`), "line 3: account 0: pubkey is not a base58 key of 32 bytes"},
+		"account: key of 31 bytes":   {accountLine(`"pubkey":"1111111111111111111111111111111","lamports":1`), "line 3: account 0: pubkey is not a base58 key of 32 bytes"},
+		"account: key of letters":    {accountLine(`"pubkey":"0OIl` + badWord + `","lamports":1`), "line 3: account 0: pubkey is not a base58 key of 32 bytes"},
+		"account: no lamports":       {accountLine(fmt.Sprintf(`"pubkey":%q`, k)), "line 3: account 0: lamports is missing"},
+		"account: too many lamports": {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":18446744073709551616`, k)), "line 3: lamports is of the wrong type or out of range"},
+		"account: bad owner":         {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q`, k, badWord)), "line 3: account 0: owner is not a base58 key of 32 bytes"},
+		"account: rent epoch":        {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"rent_epoch":1.8446744073709552e19`, k)), "line 3: rent_epoch is of the wrong type or out of range"},
+		"account: executable":        {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"executable":%q`, k, badWord)), "line 3: executable is of the wrong type or out of range"},
+		"account: data, no owner":    {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"data":""`, k)), "line 3: account 0: data without owner"},
+		"account: data not base64":   {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q,"data":"%s!"`, k, k, badWord)), "line 3: account 0: data is not base64"},
+		"account: data and bits":     {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q,"data":"QQ=="`, k, k) + `},{"pubkey":"` + k + `","lamports":1,"owner":"` + k + `","data":"QR=="`), "line 3: account 1: data is not base64"},
+		"account: unknown encoding":  {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q,"data":["",%q]`, k, k, badWord)), "line 3: account 0: data is in an unknown encoding"},
+		"account: data is a number":  {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q,"data":5`, k, k)), "line 3: account 0: data is neither text with its encoding, nor a list of bytes, nor parsed"},
+		"account: data of three":     {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q,"data":["","base64",""]`, k, k)), "line 3: account 0: data is neither text with its encoding, nor a list of bytes, nor parsed"},
+		"account: data and facts":    {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q,"data":"","mint":{"decimals":1}`, k, k)), "line 3: account 0: it has both data and facts"},
+	}
+}
 
+func badLineFacts() map[string]badInput {
+	k := testKey(1)
+	token := func(fields string) string {
+		return accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"token":{%s}`, k, fields))
+	}
+	mint := func(fields string) string {
+		return accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"mint":{%s}`, k, fields))
+	}
+	return map[string]badInput{
 		"token: no mint":              {token(`"amount":"1"`), "line 3: account 0: token: mint is missing"},
 		"token: bad mint":             {token(`"mint":"` + badWord + `","amount":"1"`), "line 3: account 0: token: mint is not a base58 key of 32 bytes"},
 		"token: bad owner":            {token(fmt.Sprintf(`"mint":%q,"owner":%q,"amount":"1"`, k, badWord)), "line 3: account 0: token: owner is not a base58 key of 32 bytes"},
@@ -111,21 +145,29 @@ func badInputs(t testing.TB) map[string]struct{ content, want string } {
 		"mint: decimals of 256":       {mint(`"decimals":256`), "line 3: decimals is of the wrong type or out of range"},
 		"mint: bad supply":            {mint(`"decimals":6,"supply":"` + badWord + `"`), "line 3: account 0: mint: supply is not a decimal string of a 64-bit number"},
 		"mint: scaled":                {mint(`"decimals":6,"scaled":1`), "line 3: scaled is of the wrong type or out of range"},
+	}
+}
 
+func badJSON() map[string]badInput {
+	return map[string]badInput{
 		"json: cut":                       {`{"parentSlot":5,"bl`, "it ends inside a JSON value"},
 		"json: malformed":                 {`{"parentSlot":5,` + badWord + `}`, "malformed JSON"},
 		"json: null":                      {"[null]", "entry 1: null instead of a block or an account"},
 		"json: a string in a list":        {`["` + badWord + `"]`, "entry 1: not a JSON object of the recorded forms"},
 		"json: a list in a list":          {`[[]]`, "entry 1: not a JSON object of the recorded forms"},
-		"json: list not closed":           {"[" + block(`"slot":6`) + ",", "entry 2: it ends inside a JSON value"},
-		"json: list not closed, no comma": {"[" + block(`"slot":6`), "it ends inside a JSON value"},
+		"json: list not closed":           {"[" + blockWith(`"slot":6`) + ",", "entry 2: it ends inside a JSON value"},
+		"json: list not closed, no comma": {"[" + blockWith(`"slot":6`), "it ends inside a JSON value"},
 		"json: list just opened":          {"[", "it ends inside a JSON value"},
-		"json: list without comma":        {"[" + block(`"slot":6`) + block(`"slot":7`) + "]", "entry 2: malformed JSON"},
-		"json: more after a list":         {"[" + block(`"slot":6`) + "] 7", "something follows the list"},
-		"json: more after a block":        {block(`"slot":6`) + badWord, "entry 2: malformed JSON"},
+		"json: list without comma":        {"[" + blockWith(`"slot":6`) + blockWith(`"slot":7`) + "]", "entry 2: malformed JSON"},
+		"json: more after a list":         {"[" + blockWith(`"slot":6`) + "] 7", "something follows the list"},
+		"json: more after a block":        {blockWith(`"slot":6`) + badWord, "entry 2: malformed JSON"},
 		"json: another object":            {`{"name":"` + badWord + `"}`, "a JSON object that is neither a block nor an account"},
 		"json: one transaction":           {`{"slot":5,"transaction":["` + badWord + `","base64"],"meta":null}`, "a single transaction, which is neither a block nor an account"},
+	}
+}
 
+func badResponses() map[string]badInput {
+	return map[string]badInput{
 		"response: refused":             {`{"jsonrpc":"2.0","error":{"code":-32007,"message":"` + badWord + `"},"id":1}`, "the node's error -32007 instead of a result"},
 		"response: null":                {`{"jsonrpc":"2.0","result":null,"id":1}`, "the node's result is null: it has no such block"},
 		"response: a number":            {`{"jsonrpc":"2.0","result":5,"id":1}`, "the node's result is neither a block nor an account"},
@@ -137,50 +179,71 @@ func badInputs(t testing.TB) map[string]struct{ content, want string } {
 		"response: value of a bad type": {`{"result":{"context":{"slot":1},"value":{"lamports":"1"}}}`, "lamports is of the wrong type or out of range"},
 		"response: value without key":   {`{"result":{"context":{"slot":1},"value":{"lamports":1}}}`, "pubkey is neither in the object nor in the name of the file"},
 		"response: values without key":  {`{"result":{"context":{"slot":1},"value":[{"lamports":1}]}}`, "account 1: pubkey is missing"},
+	}
+}
 
+func badBlocks() map[string]badInput {
+	k := testKey(1)
+	return map[string]badInput{
 		"block: no hash":          {`{"parentSlot":5}`, "blockhash is missing"},
 		"block: no parent":        {fmt.Sprintf(`{"blockhash":%q}`, k), "parentSlot is missing"},
 		"block: bad hash":         {`{"parentSlot":5,"blockhash":"` + badWord + `"}`, "blockhash is not a base58 hash of 32 bytes"},
-		"block: bad previous":     {block(`"previousBlockhash":"` + badWord + `"`), "previousBlockhash is not a base58 hash of 32 bytes"},
-		"block: its own parent":   {block(`"slot":5`), "the slot is not above its parent's"},
-		"block: parent above":     {block(`"slot":4`), "the slot is not above its parent's"},
+		"block: bad previous":     {blockWith(`"previousBlockhash":"` + badWord + `"`), "previousBlockhash is not a base58 hash of 32 bytes"},
+		"block: its own parent":   {blockWith(`"slot":5`), "the slot is not above its parent's"},
+		"block: parent above":     {blockWith(`"slot":4`), "the slot is not above its parent's"},
 		"block: after the last":   {fmt.Sprintf(`{"parentSlot":18446744073709551615,"blockhash":%q}`, k), "the slot is not above its parent's"},
 		"block: negative parent":  {fmt.Sprintf(`{"parentSlot":-1,"blockhash":%q}`, k), "parentSlot is of the wrong type or out of range"},
-		"block: height":           {block(`"blockHeight":18446744073709551616`), "blockHeight is of the wrong type or out of range"},
-		"block: reward key":       {block(`"rewards":[{"pubkey":"` + badWord + `"}]`), "reward 0: pubkey is not a base58 key of 32 bytes"},
-		"block: second in a list": {"[" + block(`"slot":6`) + "," + block(`"slot":5`) + "]", "entry 2: the slot is not above its parent's"},
+		"block: height":           {blockWith(`"blockHeight":18446744073709551616`), "blockHeight is of the wrong type or out of range"},
+		"block: reward key":       {blockWith(`"rewards":[{"pubkey":"` + badWord + `"}]`), "reward 0: pubkey is not a base58 key of 32 bytes"},
+		"block: second in a list": {"[" + blockWith(`"slot":6`) + "," + blockWith(`"slot":5`) + "]", "entry 2: the slot is not above its parent's"},
+	}
+}
 
-		"transaction: null":             {tx("null", "null"), "a transaction is neither an object nor encoded"},
-		"transaction: a number":         {tx("5", "null"), "a transaction is neither an object nor encoded"},
-		"transaction: one of a pair":    {tx(`["`+badWord+`"]`, "null"), "a transaction is not a pair of text and encoding"},
-		"transaction: unknown encoding": {tx(`["",  "`+badWord+`"]`, "null"), "a transaction is in an unknown encoding"},
-		"transaction: not base64":       {tx(`["!`+badWord+`","base64"]`, "null"), "a transaction is not base64"},
-		"transaction: not base58":       {tx(`"0`+badWord+`"`, "null"), "a transaction is not base58"},
-		"transaction: too long":         {tx(`["`+strings.Repeat("A", 5000)+`","base64"]`, "null"), "a transaction is too long"},
-		"transaction: garbage":          {tx(`["`+badWord+`","base64"]`, "null"), "transaction 0: malformed wire format"},
-		"transaction: empty":            {tx(`["","base64"]`, "null"), "transaction 0: malformed wire format"},
-		"transaction: no signature":     {tx(`{"signatures":[]}`, "null"), "transaction 0: it has no signature"},
-		"transaction: bad signature":    {tx(`{"signatures":["`+badWord+`"]}`, "null"), "transaction 0: signature is not a base58 signature of 64 bytes"},
-		"transaction: no keys":          {tx(fmt.Sprintf(`{"signatures":[%q]}`, sig), "null"), "transaction 0: accountKeys is missing"},
-		"transaction: bad key":          {tx(fmt.Sprintf(`{"signatures":[%q],"message":{"accountKeys":[{"pubkey":%q}]}}`, sig, badWord), "null"), "transaction 0: an account key is not a base58 key of 32 bytes"},
-		"transaction: bad loaded key":   {tx(body, `{"loadedAddresses":{"writable":["`+badWord+`"]}}`), "transaction 0: a loaded address is not a base58 key of 32 bytes"},
-		"meta: fee":                     {tx(body, `{"fee":-1}`), "fee is of the wrong type or out of range"},
-		"meta: too few balances":        {tx(body, `{"postBalances":[]}`), "transaction 0: 0 postBalances for 1 accounts"},
-		"meta: too many balances":       {tx(body, `{"postBalances":[1,2]}`), "transaction 0: 2 postBalances for 1 accounts"},
-		"meta: balance is null":         {tx(body, `{"postBalances":[null]}`), "a list of balances holds something else than 64-bit numbers"},
-		"meta: balance above 64 bits":   {tx(body, `{"postBalances":[18446744073709551616]}`), "a list of balances holds something else than 64-bit numbers"},
-		"meta: balances nested":         {tx(body, `{"postBalances":[[1],[2]]}`), "a list of balances holds something else than 64-bit numbers"},
-		"meta: balances are text":       {tx(body, `{"postBalances":"`+badWord+`"}`), "a list of balances holds something else than 64-bit numbers"},
+func badTransactions() map[string]badInput {
+	k, sig := testKey(1), testSignature(2)
+	body := fmt.Sprintf(`{"signatures":[%q],"message":{"accountKeys":[%q]}}`, sig, k)
+	row := func(fields string) string {
+		return blockWithTransaction(body, `{"postBalances":[1],"postTokenBalances":[{`+fields+`}]}`)
+	}
+	amount := fmt.Sprintf(`"accountIndex":0,"mint":%q,"uiTokenAmount":`, k)
+	return map[string]badInput{
+		"transaction: null":             {blockWithTransaction("null", "null"), "a transaction is neither an object nor encoded"},
+		"transaction: a number":         {blockWithTransaction("5", "null"), "a transaction is neither an object nor encoded"},
+		"transaction: one of a pair":    {blockWithTransaction(`["`+badWord+`"]`, "null"), "a transaction is not a pair of text and encoding"},
+		"transaction: unknown encoding": {blockWithTransaction(`["",  "`+badWord+`"]`, "null"), "a transaction is in an unknown encoding"},
+		"transaction: not base64":       {blockWithTransaction(`["!`+badWord+`","base64"]`, "null"), "a transaction is not base64"},
+		"transaction: not base58":       {blockWithTransaction(`"0`+badWord+`"`, "null"), "a transaction is not base58"},
+		"transaction: too long":         {blockWithTransaction(`["`+strings.Repeat("A", 5000)+`","base64"]`, "null"), "a transaction is too long"},
+		"transaction: garbage":          {blockWithTransaction(`["`+badWord+`","base64"]`, "null"), "transaction 0: malformed wire format"},
+		"transaction: empty":            {blockWithTransaction(`["","base64"]`, "null"), "transaction 0: malformed wire format"},
+		"transaction: no signature":     {blockWithTransaction(`{"signatures":[]}`, "null"), "transaction 0: it has no signature"},
+		"transaction: bad signature":    {blockWithTransaction(`{"signatures":["`+badWord+`"]}`, "null"), "transaction 0: signature is not a base58 signature of 64 bytes"},
+		"transaction: no keys":          {blockWithTransaction(fmt.Sprintf(`{"signatures":[%q]}`, sig), "null"), "transaction 0: accountKeys is missing"},
+		"transaction: bad key":          {blockWithTransaction(fmt.Sprintf(`{"signatures":[%q],"message":{"accountKeys":[{"pubkey":%q}]}}`, sig, badWord), "null"), "transaction 0: an account key is not a base58 key of 32 bytes"},
+		"transaction: bad loaded key":   {blockWithTransaction(body, `{"loadedAddresses":{"writable":["`+badWord+`"]}}`), "transaction 0: a loaded address is not a base58 key of 32 bytes"},
+		"meta: fee":                     {blockWithTransaction(body, `{"fee":-1}`), "fee is of the wrong type or out of range"},
+		"meta: too few balances":        {blockWithTransaction(body, `{"postBalances":[]}`), "transaction 0: 0 postBalances for 1 accounts"},
+		"meta: too many balances":       {blockWithTransaction(body, `{"postBalances":[1,2]}`), "transaction 0: 2 postBalances for 1 accounts"},
+		"meta: balance is null":         {blockWithTransaction(body, `{"postBalances":[null]}`), "a list of balances holds something else than 64-bit numbers"},
+		"meta: balance above 64 bits":   {blockWithTransaction(body, `{"postBalances":[18446744073709551616]}`), "a list of balances holds something else than 64-bit numbers"},
+		"meta: balances nested":         {blockWithTransaction(body, `{"postBalances":[[1],[2]]}`), "a list of balances holds something else than 64-bit numbers"},
+		"meta: balances are text":       {blockWithTransaction(body, `{"postBalances":"`+badWord+`"}`), "a list of balances holds something else than 64-bit numbers"},
 		"row: no index":                 {row(""), "transaction 0: postTokenBalances: accountIndex names no account"},
 		"row: index past the end":       {row(`"accountIndex":1`), "transaction 0: postTokenBalances: accountIndex names no account"},
-		"row: before, index":            {tx(body, `{"postBalances":[1],"postTokenBalances":[],"preTokenBalances":[{"accountIndex":-1}]}`), "transaction 0: preTokenBalances: accountIndex names no account"},
+		"row: before, index":            {blockWithTransaction(body, `{"postBalances":[1],"postTokenBalances":[],"preTokenBalances":[{"accountIndex":-1}]}`), "transaction 0: preTokenBalances: accountIndex names no account"},
 		"row: mint":                     {row(`"accountIndex":0`), "transaction 0: postTokenBalances: mint is not a base58 key of 32 bytes"},
 		"row: no amount":                {row(amount + "{}"), "transaction 0: postTokenBalances: amount is missing"},
 		"row: bad amount":               {row(amount + `{"amount":"` + badWord + `","decimals":0}`), "transaction 0: postTokenBalances: amount is not a decimal string of a 64-bit number"},
 		"row: no decimals":              {row(amount + `{"amount":"1"}`), "transaction 0: postTokenBalances: decimals is missing"},
 		"row: bad wallet":               {row(`"owner":"` + badWord + `",` + amount + `{"amount":"1","decimals":0}`), "transaction 0: postTokenBalances: owner is not a base58 key of 32 bytes"},
 		"row: bad program":              {row(`"programId":"` + badWord + `",` + amount + `{"amount":"1","decimals":0}`), "transaction 0: postTokenBalances: programId is not a base58 key of 32 bytes"},
+	}
+}
 
+func badNodeAccounts() map[string]badInput {
+	k := testKey(1)
+	node := func(fields string) string { return fmt.Sprintf(`{"pubkey":%q,%s}`, k, fields) }
+	return map[string]badInput{
 		"node account: no key":        {`{"lamports":1}`, "pubkey is neither in the object nor in the name of the file"},
 		"node account: bad key":       {`{"pubkey":"` + badWord + `","lamports":1}`, "a key is not base58 or a list of 32 bytes"},
 		"node account: 31 bytes":      {`{"pubkey":[` + strings.Repeat("1,", 30) + `1],"lamports":1}`, "a key is not base58 or a list of 32 bytes"},
