@@ -24,30 +24,33 @@ var (
 )
 
 // ParsePubkey reads a pubkey: 32 to 44 characters, the base58 of exactly 32 bytes.
-func ParsePubkey[T string | []byte](s T) (Pubkey, error) {
-	var k Pubkey
+func ParsePubkey[T string | []byte](s T) (k Pubkey, err error) {
 	if len(s) < text32Min || len(s) > text32Max {
 		return Pubkey{}, errBase58Length
 	}
-	if err := decode58(k[:], s); err != nil {
+	if err = decode58x32((*[32]byte)(&k), s); err != nil {
 		return Pubkey{}, err
 	}
 	return k, nil
 }
 
 // ParseHash reads a block hash: 32 to 44 characters, the base58 of exactly 32 bytes.
-func ParseHash[T string | []byte](s T) (Hash, error) {
-	k, err := ParsePubkey(s)
-	return Hash(k), err
+func ParseHash[T string | []byte](s T) (h Hash, err error) {
+	if len(s) < text32Min || len(s) > text32Max {
+		return Hash{}, errBase58Length
+	}
+	if err = decode58x32((*[32]byte)(&h), s); err != nil {
+		return Hash{}, err
+	}
+	return h, nil
 }
 
 // ParseSignature reads a signature: 64 to 88 characters, the base58 of exactly 64 bytes.
-func ParseSignature[T string | []byte](s T) (Signature, error) {
-	var sig Signature
+func ParseSignature[T string | []byte](s T) (sig Signature, err error) {
 	if len(s) < text64Min || len(s) > text64Max {
 		return Signature{}, errBase58Length
 	}
-	if err := decode58(sig[:], s); err != nil {
+	if err = decode58x64((*[64]byte)(&sig), s); err != nil {
 		return Signature{}, err
 	}
 	return sig, nil

@@ -26,15 +26,13 @@ const (
 	notDigit = 1 << 31
 )
 
-// zeroDigits fills up a text to whole groups of ten digits.
-const zeroDigits = "111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111"
-
 // words are the 32-bit words of 256 bits, most significant first, or what they are worth
 // in one limb.
 type words [8]uint64
 
 var (
 	digitValues            = makeDigitValues()
+	zeroDigits             = makeZeroDigits()
 	lowerWorth, upperWorth = makeWorths()
 )
 
@@ -46,6 +44,14 @@ func makeDigitValues() (values [256]uint32) {
 		values[c] = uint32(v)
 	}
 	return values
+}
+
+// makeZeroDigits returns what fills up a text to whole groups of ten digits.
+func makeZeroDigits() (text [90]byte) {
+	for i := range text {
+		text[i] = base58Alphabet[0]
+	}
+	return text
 }
 
 // makeWorths returns, by limb, what the words of the lower and of the upper half of 512
@@ -147,43 +153,75 @@ func appendText(dst, text []byte, zeros int) []byte {
 	return append(dst, text[ones-zeros:]...)
 }
 
-// decode58 sets b, of 32 or 64 bytes, to what s stands for. Digits for 8 bytes more must
-// hold s. After an error b is undefined.
-func decode58[T string | []byte](b []byte, s T) error {
-	var accRoom [9]uint64
-	var textRoom [len(accRoom) * 10]byte
-	acc := accRoom[:len(b)/8+1] // the number so far, least significant word first
-	text := textRoom[:len(acc)*10]
-	copy(text[copy(text[:len(text)-len(s)], zeroDigits):], s)
-
+// decode58x32 sets b to what s stands for, of at most 44 characters. After an error b is
+// undefined. It and its twin are of fixed size because slices cost a tenth more.
+func decode58x32[T string | []byte](b *[32]byte, s T) error {
+	text := [50]byte(zeroDigits[:])
+	copy(text[len(text)-len(s):], s)
+	var acc [5]uint64 // the number so far, least significant word first
 	var seen uint64
 	for group := range acc {
-		digits := (*[10]byte)(text[group*10:])
-		upper, lower := fiveDigits((*[5]byte)(digits[:5])), fiveDigits((*[5]byte)(digits[5:]))
+		upper, lower := fiveDigits((*[5]byte)(text[group*10:])), fiveDigits((*[5]byte)(text[group*10+5:]))
 		seen |= upper | lower
 		carry := upper*pow5 + lower
 		// The number so far takes no more words than there were groups.
-		for i, word := range acc[:group] {
-			high, low := bits.Mul64(word, pow10)
-			low, c := bits.Add64(low, carry, 0)
-			acc[i], carry = low, high+c
+		for i := range group {
+			acc[i], carry = timesPow10(acc[i], carry)
 		}
 		acc[group] = carry
 	}
 	if seen >= notDigit {
 		return errBase58Character
 	}
-	for i, word := range acc[:len(b)/8] {
-		binary.BigEndian.PutUint64(b[len(b)-8-i*8:], word)
+	for i, word := range acc[:4] {
+		binary.BigEndian.PutUint64(b[24-i*8:], word)
 	}
-	ones := 0
-	for ones < len(s) && s[ones] == base58Alphabet[0] {
-		ones++
-	}
-	if acc[len(b)/8] != 0 || ones != leadingZeros(b) {
+	if acc[4] != 0 || leadingOnes(s) != leadingZeros(b[:]) {
 		return errBase58Range
 	}
 	return nil
+}
+
+// decode58x64 sets b to what s stands for, of at most 88 characters, as decode58x32 does.
+func decode58x64[T string | []byte](b *[64]byte, s T) error {
+	text := zeroDigits
+	copy(text[len(text)-len(s):], s)
+	var acc [9]uint64
+	var seen uint64
+	for group := range acc {
+		upper, lower := fiveDigits((*[5]byte)(text[group*10:])), fiveDigits((*[5]byte)(text[group*10+5:]))
+		seen |= upper | lower
+		carry := upper*pow5 + lower
+		for i := range group {
+			acc[i], carry = timesPow10(acc[i], carry)
+		}
+		acc[group] = carry
+	}
+	if seen >= notDigit {
+		return errBase58Character
+	}
+	for i, word := range acc[:8] {
+		binary.BigEndian.PutUint64(b[56-i*8:], word)
+	}
+	if acc[8] != 0 || leadingOnes(s) != leadingZeros(b[:]) {
+		return errBase58Range
+	}
+	return nil
+}
+
+// timesPow10 returns the two words of word×58^10 + add.
+func timesPow10(word, add uint64) (low, high uint64) {
+	high, low = bits.Mul64(word, pow10)
+	low, c := bits.Add64(low, add, 0)
+	return low, high + c
+}
+
+func leadingOnes[T string | []byte](s T) int {
+	n := 0
+	for n < len(s) && s[n] == base58Alphabet[0] {
+		n++
+	}
+	return n
 }
 
 // fiveDigits returns the number five characters stand for; notDigit or more if one of
