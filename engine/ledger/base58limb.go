@@ -146,11 +146,7 @@ func putDigits(text *[5]byte, limb uint32) {
 // appendText appends the text with as many leading ones as the number has leading zero
 // bytes. It never has fewer.
 func appendText(dst, text []byte, zeros int) []byte {
-	ones := 0
-	for ones < len(text) && text[ones] == base58Alphabet[0] {
-		ones++
-	}
-	return append(dst, text[ones-zeros:]...)
+	return append(dst, text[leadingOnes(text)-zeros:]...)
 }
 
 // decode58x32 sets b to what s stands for, of at most 44 characters. After an error b is

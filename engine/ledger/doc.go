@@ -18,5 +18,5 @@
 // emitted, a record after it was appended, a head after it was published. So all of
 // it may be shared between goroutines and nothing of it is ever copied for safety.
 //
-// The package does no I/O, starts no goroutine and imports the standard library only.
+// The package opens nothing, starts no goroutine and imports the standard library only.
 package ledger

@@ -348,8 +348,7 @@ func FuzzTokenData(f *testing.F) {
 		if mint != nil && (!mint.Supply.Known || mint.Decimals != data[44]) {
 			t.Fatalf("%x: %+v", data, mint)
 		}
-		// What follows an intact base never takes it away, and what a program writes is
-		// never extended for the other.
+		// Whatever the older program holds to be a token account, the newer does too.
 		if classic, _ := ParseTokenData(TokenProgram, data); classic != nil {
 			if extended, _ := ParseTokenData(Token2022Program, data); extended == nil || *extended != *classic {
 				t.Fatalf("%x: %+v and %+v", data, classic, extended)
