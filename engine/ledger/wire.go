@@ -19,8 +19,8 @@ import (
 //	instruction   program index u8 | count, account indexes u8 | count, data u8
 //	lookup        table key 32 | count, writable indexes u8 | count, readonly indexes u8
 //
-// Later versions put their version byte in front and the signatures at the end. A
-// transaction of these here has too few signatures to be taken for one.
+// Later versions put their version byte in front and the signatures at the end. No
+// transaction without one has so many signatures that their count looks like it.
 //
 // Sources: solana-transaction and solana-message crates (versioned/mod.rs, legacy.rs,
 // v0/mod.rs), solana-short-vec; SIMD-0385 for later versions.
