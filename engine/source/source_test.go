@@ -47,7 +47,7 @@ func TestOpenRefusesWhatItCannotOpen(t *testing.T) {
 		"ftp://host/blocks":           `no source "ftp"`,
 		"rpc:http://localhost:8899":   "does not offer the source rpc",
 		"geyser:http://localhost:100": "does not offer the source geyser",
-		"sim:tps=lots":                "tps=lots must be a whole number",
+		"sim:tps=lots":                `tps="lots" must be a whole number`,
 		"file:/no/such/file":          "file source: ",
 		"file:":                       "file source: ",
 	}

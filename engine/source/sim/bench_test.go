@@ -40,3 +40,14 @@ func BenchmarkUpdates(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkBegin measures what a start with a million accounts costs before the first slot.
+func BenchmarkBegin(b *testing.B) {
+	s := open(b, "accounts=1000000")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.begin(b.Context(), nil, func(context.Context, ledger.Event) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -65,7 +65,7 @@ func newLayout(seed, accounts uint64) layout {
 // size returns how many positions there are.
 func (l *layout) size() ref { return l.collectibleHoldings.end() }
 
-// program accounts and who owns them.
+// The programs, by position, and who owns them.
 var (
 	programKeys = [...]ledger.Pubkey{
 		ledger.SystemProgram, ledger.TokenProgram, ledger.Token2022Program, ledger.VoteProgram,

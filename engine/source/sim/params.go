@@ -135,7 +135,7 @@ func (p *params) String() string {
 func setWhole(to *uint64, name, value string, lowest, highest uint64) error {
 	n, ok := parseDecimal(value, 0)
 	if !ok || n < lowest || n > highest {
-		return fmt.Errorf("%s=%s must be a whole number from %d to %d", name, value, lowest, highest)
+		return fmt.Errorf("%s=%q must be a whole number from %d to %d", name, value, lowest, highest)
 	}
 	*to = n
 	return nil
@@ -144,7 +144,7 @@ func setWhole(to *uint64, name, value string, lowest, highest uint64) error {
 func setDecimal(to *uint64, name, value string, highest uint64) error {
 	n, ok := parseDecimal(value, rateDigits)
 	if !ok || n > highest {
-		return fmt.Errorf("%s=%s must be a plain decimal from 0 to %s with at most %d digits after the point",
+		return fmt.Errorf("%s=%q must be a plain decimal from 0 to %s with at most %d digits after the point",
 			name, value, formatDecimal(highest, rateDigits), rateDigits)
 	}
 	*to = n
@@ -156,7 +156,7 @@ func setDecimal(to *uint64, name, value string, highest uint64) error {
 func setSlotTime(to *time.Duration, value string) error {
 	d, err := time.ParseDuration(value)
 	if err != nil || d < 0 || d > 5*time.Second || d%time.Millisecond != 0 {
-		return fmt.Errorf("slot_time=%s must be 0 (as fast as it goes) or whole milliseconds from 1ms to 5s, such as 400ms", value)
+		return fmt.Errorf("slot_time=%q must be 0 (as fast as it goes) or whole milliseconds from 1ms to 5s, such as 400ms", value)
 	}
 	*to = d
 	return nil
@@ -169,7 +169,7 @@ func setZipf(to *uint64, value string) error {
 	}
 	n, ok := parseDecimal(value, zipfDigits)
 	if !ok || n <= zipfUnit || n > 10*zipfUnit {
-		return fmt.Errorf("zipf=%s must be off or a plain decimal above 1 and at most 10 with at most %d digits after the point", value, zipfDigits)
+		return fmt.Errorf("zipf=%q must be off or a plain decimal above 1 and at most 10 with at most %d digits after the point", value, zipfDigits)
 	}
 	*to = n
 	return nil

@@ -51,6 +51,7 @@ func (s *Source) Samples() []ledger.Pubkey {
 // Run emits base state and then slot after slot; after a restart, the slots after the
 // newest finalized block. It returns nil after the last slot asked for, ctx.Err() once ctx
 // ends, the error of emit as it is, or why the ledger cannot go on from the state given.
+// Runs share nothing and may overlap.
 func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
 	c, err := s.begin(ctx, from, emit)
 	if err != nil {

@@ -1,0 +1,59 @@
+package sim
+
+import (
+	"math"
+	"testing"
+)
+
+func TestPowersAndLogarithmsAreExactEnough(t *testing.T) {
+	roots := halfPowers()
+	for _, x := range []uint64{1, 2, 3, 7, 1000, 999_999, 20_000_000, math.MaxUint64} {
+		got, want := float64(log2(x))/(1<<fractionBits), math.Log2(float64(x))
+		if math.Abs(got-want) > 1e-9 {
+			t.Errorf("log2(%d) = %v, want %v", x, got, want)
+		}
+	}
+	for _, y := range []float64{0, 0.5, 1, 1.25, 3.999, 20.1} {
+		got, want := float64(power(uint64(y*(1<<fractionBits)), &roots))/(1<<unitBits), math.Exp2(-y)
+		if math.Abs(got-want) > 1e-8*want {
+			t.Errorf("2^-%v = %v, want %v", y, got, want)
+		}
+	}
+	if got := power(64<<fractionBits, &roots); got != 0 {
+		t.Errorf("2^-64 = %d in units of 2^-62, want 0", got)
+	}
+}
+
+func TestZipfDrawsRanksInProportion(t *testing.T) {
+	const n, draws = 1000, 200_000
+	z := newZipf(n, 12_000)
+	var r random
+	r.start(1, 1)
+	seen := make([]int, n)
+	for range draws {
+		seen[z.draw(&r)]++
+	}
+	total := 0.0
+	for i := range n {
+		total += math.Pow(float64(i+1), -1.2)
+	}
+	for _, rank := range []int{0, 1, 2, 9, 99, 999} {
+		want := draws * math.Pow(float64(rank+1), -1.2) / total
+		if got := float64(seen[rank]); math.Abs(got-want) > 6*math.Sqrt(want) {
+			t.Errorf("rank %d drawn %v times, want about %v", rank, got, want)
+		}
+	}
+}
+
+func TestZipfReachesEveryRankAndNoOther(t *testing.T) {
+	z := newZipf(3, 100_000)
+	last := z.cumulative[2]
+	if !(0 < z.cumulative[0] && z.cumulative[0] < z.cumulative[1] && z.cumulative[1] < last) {
+		t.Errorf("cumulative weights %v do not rise", z.cumulative)
+	}
+	// The largest table at the smallest exponent must not overflow: its sum is below
+	// the harmonic number of its size, about 18, times the largest weight.
+	if most := 1 << (unitBits - weightShift); float64(most)*18+20e6 > math.MaxInt64 {
+		t.Errorf("weights up to %d can overflow", most)
+	}
+}
