@@ -53,7 +53,8 @@ func TestZipfReachesEveryRankAndNoOther(t *testing.T) {
 	}
 	// The largest table at the smallest exponent must not overflow: its sum is below
 	// the harmonic number of its size, about 18, times the largest weight.
-	if most := 1 << (unitBits - weightShift); float64(most)*18+20e6 > math.MaxInt64 {
-		t.Errorf("weights up to %d can overflow", most)
+	const most = 1 << (unitBits - weightShift)
+	if most*18+20e6 > math.MaxInt64 {
+		t.Errorf("weights up to %d can overflow", uint64(most))
 	}
 }
