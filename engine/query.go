@@ -78,7 +78,7 @@ func (e *Engine) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 		case err != nil || found && a.Exists():
 			return a, err
 		case found:
-			return a, &ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: a.Taught.Slot()}
+			return a, &ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: a.Since.Slot()}
 		case e.info.Complete:
 			return a, &ledger.NotFoundError{Absence: ledger.AccountNotFound}
 		}

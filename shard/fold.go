@@ -36,7 +36,7 @@ func (s *state) settleAccount(now *ledger.Account, dropped []*ledger.Account) {
 		s.unindex(s.holders, byWallet, now, d)
 	}
 	if now != nil && !now.Exists() {
-		s.tombstones = append(s.tombstones, tombstone{now.Taught.Slot(), now})
+		s.tombstones = append(s.tombstones, tombstone{now.Since.Slot(), now})
 	}
 }
 

@@ -62,7 +62,7 @@ func (t Taught) ByBlock() bool { return t&1 == 1 }
 func (t Taught) Slot() Slot { return Slot(t >> 1) }
 
 // Account is the state of an account after a write. An account with 0 lamports does
-// not exist: it is a tombstone, and Taught tells the slot it was closed at.
+// not exist: it is a tombstone, and Since tells where it was closed.
 type Account struct {
 	Pubkey     Pubkey
 	Owner      Pubkey
@@ -72,6 +72,9 @@ type Account struct {
 	Known      Fields // never FieldMint, which the mint table knows; FieldToken is no state by itself
 	Token      *TokenAccount
 
+	// Since is who closed the account or, while it lives, who opened it on a tombstone; 0 if
+	// it was never closed as far as is held. Base state from before teaches nothing.
+	Since   Taught
 	Taught  Taught         // of the lamports, and of every known field that Earlier does not name
 	Earlier *EarlierFields // nil when all known fields were taught together
 }

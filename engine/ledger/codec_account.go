@@ -11,7 +11,7 @@ const (
 	accountFlags    = byte(accountFields) | flagExecutable | flagHasToken | flagHasEarlier
 	writeFlags      = byte(FieldsAll) | flagExecutable | flagHasToken | flagHasMint
 	minWriteBytes   = 1 + len(Pubkey{}) + 1
-	minAccountBytes = minWriteBytes + 1
+	minAccountBytes = minWriteBytes + 2
 )
 
 // appendWrite appends an account write:
@@ -84,6 +84,7 @@ func (d *decoder) shown(known Fields, owner *Pubkey, rentEpoch *uint64) {
 //	[owner]         key
 //	[rent epoch]    number, plus one modulo 2^64
 //	[token]         token
+//	since           number
 //	taught          number
 //	[earlier]       number × 4: owner, executable, rent epoch, token
 func appendAccount(dst []byte, a *Account) []byte {
@@ -95,6 +96,7 @@ func appendAccount(dst []byte, a *Account) []byte {
 	if a.Token != nil {
 		dst = appendToken(dst, a.Token, false)
 	}
+	dst = appendNumber(dst, a.Since)
 	dst = appendNumber(dst, a.Taught)
 	if e := a.Earlier; e != nil {
 		dst = appendNumber(dst, e.Owner)
@@ -115,6 +117,7 @@ func (d *decoder) account(a *Account) {
 	if f&flagHasToken != 0 {
 		a.Token, _ = d.token(tokenFlags)
 	}
+	a.Since = Taught(d.number())
 	a.Taught = Taught(d.number())
 	if f&flagHasEarlier != 0 {
 		a.Earlier = &EarlierFields{

@@ -102,7 +102,7 @@ func genAccount(t *rapid.T) Account {
 	a := Account{
 		Pubkey: w.Pubkey, Owner: w.Owner, Lamports: w.Lamports, RentEpoch: w.RentEpoch,
 		Executable: w.Executable, Known: w.Known &^ FieldMint, Token: w.Token,
-		Taught: Taught(genNumber(t)),
+		Since: Taught(genNumber(t)), Taught: Taught(genNumber(t)),
 	}
 	if genBool(t) {
 		a.Earlier = &EarlierFields{

@@ -8,20 +8,30 @@ func Merge(before *Account, w *AccountWrite, t Taught) *Account {
 	// A block overrides whatever was taught; base state only what is not newer.
 	overrides := func(field Taught) bool { return t.ByBlock() || t >= field }
 
-	if before != nil && !overrides(before.Taught) {
-		if !held || w.Lamports == 0 {
-			return before // closed after this base state was taken, or created after it
-		}
-	} else if w.Lamports == 0 {
-		if before == nil {
+	switch {
+	case before == nil:
+		if w.Lamports == 0 {
 			return nil
 		}
-		return &Account{Pubkey: w.Pubkey, Taught: t}
+	case !t.ByBlock() && t < before.Since:
+		return before // of an earlier life
+	case overrides(before.Taught):
+		if w.Lamports == 0 {
+			return closeAccount(before, t)
+		}
+	case !held || w.Lamports == 0:
+		return before // closed after this base state was taken, or opened after it
+	}
+	var since Taught
+	if held {
+		since = before.Since
+	} else if before != nil {
+		since = t
 	}
 	if !held {
 		before = &Account{Pubkey: w.Pubkey}
 	}
-	after := &Account{Pubkey: w.Pubkey}
+	after := &Account{Pubkey: w.Pubkey, Since: since}
 	was, now := before.fieldsTaught(), EarlierFields{}
 	lamportsTaught := t
 	if after.Lamports = w.Lamports; held && !overrides(before.Taught) {
@@ -60,6 +70,16 @@ func Merge(before *Account, w *AccountWrite, t Taught) *Account {
 	return after
 }
 
+// closeAccount returns the tombstone of before, which may be one already: then it stays
+// closed where it was.
+func closeAccount(before *Account, t Taught) *Account {
+	since := t
+	if !before.Exists() {
+		since = before.Since
+	}
+	return &Account{Pubkey: before.Pubkey, Taught: t, Since: since}
+}
+
 // mergeToken returns the token facts after w, which knows FieldToken.
 func mergeToken(before *TokenAccount, w *AccountWrite) *TokenAccount {
 	if w.Token == nil || w.Token.Details.Known {
@@ -87,7 +107,9 @@ func mergeToken(before *TokenAccount, w *AccountWrite) *TokenAccount {
 // was taught fills in only what was unknown.
 func MergeMint(before *Mint, w Mint, t Taught) *Mint {
 	if before == nil {
-		w.Taught = t
+		if w.Taught = 0; w.Supply.Known || w.Scaled.Known {
+			w.Taught = t
+		}
 		return &w
 	}
 	after := *before

@@ -113,27 +113,39 @@ func TestAccountKnowsWhatItWasTaught(t *testing.T) {
 		"closing what is not held stores nothing": {[]lesson{byBlock(5, lamports(0))}, nil},
 		"closing forgets every field": {
 			[]lesson{byBlock(5, whole(9, VoteProgram)), byBlock(6, whole(0, VoteProgram))},
-			&Account{Taught: TaughtByBlock(6)},
+			&Account{Taught: TaughtByBlock(6), Since: TaughtByBlock(6)},
+		},
+		"closed again stays closed where it was": {
+			[]lesson{byBlock(5, lamports(9)), byBlock(6, lamports(0)), byBlock(8, lamports(0))},
+			&Account{Taught: TaughtByBlock(8), Since: TaughtByBlock(6)},
+		},
+		"base state from before the last of two closings stays out": {
+			[]lesson{byBlock(5, lamports(9)), byBlock(6, lamports(0)), byBlock(8, lamports(0)), byBase(7, lamports(3))},
+			&Account{Taught: TaughtByBlock(8), Since: TaughtByBlock(6)},
+		},
+		"base state of an earlier life teaches nothing": {
+			[]lesson{byBlock(5, lamports(9)), byBlock(6, lamports(0)), byBlock(8, lamports(3)), byBase(7, whole(9, VoteProgram))},
+			&Account{Lamports: 3, Taught: TaughtByBlock(8), Since: TaughtByBlock(8)},
 		},
 		"an account that comes back starts from unknown": {
 			[]lesson{byBlock(5, whole(9, VoteProgram)), byBlock(6, lamports(0)), byBlock(7, lamports(3))},
-			&Account{Lamports: 3, Taught: TaughtByBlock(7)},
+			&Account{Lamports: 3, Taught: TaughtByBlock(7), Since: TaughtByBlock(7)},
 		},
 		"closed and back in one block": {
 			[]lesson{byBlock(5, whole(9, VoteProgram)), byBlock(6, lamports(0)), byBlock(6, lamports(3))},
-			&Account{Lamports: 3, Taught: TaughtByBlock(6)},
+			&Account{Lamports: 3, Taught: TaughtByBlock(6), Since: TaughtByBlock(6)},
 		},
 		"base state from before the closing stays out": {
 			[]lesson{byBlock(5, lamports(9)), byBlock(6, lamports(0)), byBase(6, whole(9, VoteProgram))},
-			&Account{Taught: TaughtByBlock(6)},
+			&Account{Taught: TaughtByBlock(6), Since: TaughtByBlock(6)},
 		},
 		"base state from after the closing brings the account back": {
 			[]lesson{byBlock(5, lamports(9)), byBlock(6, lamports(0)), byBase(7, lamports(4))},
-			&Account{Lamports: 4, Taught: TaughtByBase(7)},
+			&Account{Lamports: 4, Taught: TaughtByBase(7), Since: TaughtByBase(7)},
 		},
 		"base state that lacks the account closes it": {
 			[]lesson{byBlock(5, lamports(9)), byBase(6, lamports(0))},
-			&Account{Taught: TaughtByBase(6)},
+			&Account{Taught: TaughtByBase(6), Since: TaughtByBase(6)},
 		},
 		"base state from before the creation closes and teaches nothing": {
 			[]lesson{byBlock(5, lamports(9)), byBase(4, whole(0, VoteProgram))},
