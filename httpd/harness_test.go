@@ -214,10 +214,11 @@ func documentPath(target string) string {
 		target = "/" + target
 	}
 	path, err := url.PathUnescape(target)
-	if err != nil {
+	path, ok := strings.CutPrefix(path, "/api/")
+	if err != nil || !ok {
 		return ""
 	}
-	return strings.TrimSuffix(strings.TrimPrefix(path, "/api"), "/")
+	return "/" + strings.TrimSuffix(path, "/")
 }
 
 // checkError checks an answer the document has no operation for: an error record.

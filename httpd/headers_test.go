@@ -1,0 +1,389 @@
+package httpd
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"ledgerd/engine/ledger"
+)
+
+func TestHeadIsGetWithoutTheBody(t *testing.T) {
+	h := serve(t, nil)
+	for _, target := range []string{"/api/health", "/api/status", "/api/metrics", "/api/blocks/28", "/api/account/" + whole.String(),
+		"/api/account/" + missing.String(), "/api/account/x", "/api/transactions/recent", "/api/nothing", "/api/ws/accounts"} {
+		get, head := h.get(target), h.do("HEAD", target)
+		if head.status != get.status || head.body != "" {
+			t.Errorf("HEAD %s: %d %q, want %d and no body", target, head.status, head.body, get.status)
+		}
+		for _, name := range []string{"Content-Type", "ETag", "Cache-Control", "X-Ledger-Slot", "Content-Length"} {
+			if name == "Content-Length" && target == "/api/metrics" {
+				continue // it counts the request before
+			}
+			if got, want := head.header.Get(name), get.header.Get(name); got != want {
+				t.Errorf("HEAD %s: %s = %q, want %q", target, name, got, want)
+			}
+		}
+	}
+}
+
+func TestOptionsIsAPreflight(t *testing.T) {
+	h := serve(t, nil)
+	for _, target := range []string{"/api/health", "/api/account/x", "/api/accounts/", "/api/ws/accounts", "/api/blocks/1?limit=x"} {
+		r := h.do("OPTIONS", target, "Origin: https://example.org", "Access-Control-Request-Headers: if-none-match")
+		if r.status != 204 || r.body != "" || r.header.Get("Access-Control-Allow-Headers") != "If-None-Match" ||
+			r.header.Get("Access-Control-Max-Age") != "86400" || r.header.Get("Allow") != "GET, HEAD, OPTIONS" || r.header.Get("Content-Type") != "" {
+			t.Errorf("%s: %d %q %v", target, r.status, r.body, r.header)
+		}
+	}
+	if r := h.do("OPTIONS", "/api/nothing"); r.status != 404 {
+		t.Errorf("an unknown path: %d, want 404", r.status)
+	}
+}
+
+func TestEveryLedgerHeaderIsExposed(t *testing.T) {
+	h := serve(t, nil)
+	exposed := h.get("/api/health").header.Get("Access-Control-Expose-Headers")
+	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-Ledger-Slot", "X-Ledger-Lag-Ms", "X-Ledger-Partial", "ETag", "Retry-After"} {
+		if !strings.Contains(exposed, name) {
+			t.Errorf("%s is not exposed: %q", name, exposed)
+		}
+	}
+}
+
+func TestTagsFollowTheRecord(t *testing.T) {
+	h := serve(t, nil)
+	tagged := []string{"/api/blocks/latest", "/api/blocks/28", "/api/transaction/" + testSignature(1).String(),
+		"/api/account/" + whole.String(), "/api/account/" + whole.String() + "/balance"}
+	for _, target := range tagged {
+		first := h.get(target)
+		tag := first.header.Get("ETag")
+		if !strings.HasPrefix(tag, `W/"`) || len(tag) != len(`W/"0123456789abcdef"`) {
+			t.Fatalf("%s: ETag = %q", target, tag)
+		}
+		for _, match := range []string{tag, strings.TrimPrefix(tag, "W/"), "*", `"other", ` + tag, tag + `,W/"x"`} {
+			r := h.get(target, "If-None-Match: "+match)
+			if r.status != 304 || r.body != "" || r.header.Get("ETag") != tag || r.header.Get("Content-Type") != "" || r.header.Get("Cache-Control") != first.header.Get("Cache-Control") {
+				t.Errorf("%s with If-None-Match %s: %d %q %v", target, match, r.status, r.body, r.header)
+			}
+		}
+		if r := h.do("HEAD", target, "If-None-Match: "+tag); r.status != 304 {
+			t.Errorf("HEAD %s: %d, want 304", target, r.status)
+		}
+		if r := h.get(target, `If-None-Match: "x"`, "If-None-Match: "+tag); r.status != 304 {
+			t.Errorf("%s with two lines: %d, want 304", target, r.status)
+		}
+		for _, match := range []string{`"x"`, tag[:len(tag)-1], "", "W/" + tag, "x" + tag} {
+			if r := h.get(target, "If-None-Match: "+match); r.status != 200 || r.body != first.body {
+				t.Errorf("%s with If-None-Match %q: %d, want 200", target, match, r.status)
+			}
+		}
+	}
+	for _, target := range []string{"/api/health", "/api/transactions/recent", "/api/account/" + wallet.String() + "/tokens", "/api/accounts?keys=" + whole.String()} {
+		if r := h.get(target, "If-None-Match: *"); r.status != 200 || r.header.Get("ETag") != "" {
+			t.Errorf("%s: %d with ETag %q, want 200 without", target, r.status, r.header.Get("ETag"))
+		}
+	}
+	if r := h.get("/api/account/"+missing.String(), "If-None-Match: *"); r.status != 404 {
+		t.Errorf("a missing account: %d, want 404", r.status)
+	}
+}
+
+func TestTagsChangeWithTheStateAndNotWithTheSlot(t *testing.T) {
+	h := serve(t, nil)
+	account, balance := "/api/account/"+whole.String(), "/api/account/"+whole.String()+"/balance"
+	accountTag, balanceTag := h.get(account).header.Get("ETag"), h.get(balance).header.Get("ETag")
+	h.ledger.head.Tips[ledger.Processed].Slot = 31
+	if h.get(account).header.Get("ETag") != accountTag || h.get(balance).header.Get("ETag") != balanceTag {
+		t.Error("a tag changed with the slot")
+	}
+	a := h.ledger.accounts[whole]
+	a.RentEpoch--
+	h.ledger.put(a)
+	if h.get(account).header.Get("ETag") == accountTag || h.get(balance).header.Get("ETag") != balanceTag {
+		t.Error("the rent epoch is the account's and not the balance's")
+	}
+	a.Lamports--
+	h.ledger.put(a)
+	if h.get(balance).header.Get("ETag") == balanceTag {
+		t.Error("the balance changed and its tag did not")
+	}
+	b := h.ledger.accounts[part]
+	before := h.get("/api/account/" + part.String()).header.Get("ETag")
+	b.Known |= ledger.FieldExecutable
+	h.ledger.put(b)
+	if h.get("/api/account/"+part.String()).header.Get("ETag") == before {
+		t.Error("a field became known and the tag did not change")
+	}
+}
+
+// TestTagsAreStable pins one tag: it must not change between versions or machines.
+func TestTagsAreStable(t *testing.T) {
+	h := serve(t, nil)
+	if got, want := h.get("/api/account/"+whole.String()).header.Get("ETag"), `W/"a6c535472470a067"`; got != want {
+		t.Errorf("ETag = %s, want %s", got, want)
+	}
+}
+
+func TestOnlyWhatIsFinalIsCached(t *testing.T) {
+	h := serve(t, nil)
+	h.ledger.recent[len(h.ledger.recent)-1].Slot = 20 // as if it stood in the finalized block
+	const forever = "public, max-age=31536000, immutable"
+	for target, want := range map[string]string{
+		"/api/blocks/20":                                           forever,
+		"/api/blocks/20?include=transactions":                      forever,
+		"/api/blocks/28":                                           "no-cache",
+		"/api/blocks/latest?commitment=finalized":                  "no-cache",
+		"/api/transaction/" + testSignature(1).String():            forever,
+		"/api/transaction/" + testSignature(2).String():            "no-cache",
+		"/api/account/" + whole.String() + "?commitment=finalized": "no-cache",
+		"/api/health":              "no-cache",
+		"/api/nothing":             "no-cache",
+		"/api/blocks/0":            "no-cache",
+		"/api/openapi.json":        "no-cache",
+		"/api/transactions/recent": "no-cache",
+	} {
+		if got := h.get(target).header.Get("Cache-Control"); got != want {
+			t.Errorf("%s: Cache-Control = %q, want %q", target, got, want)
+		}
+	}
+}
+
+func TestTheVersionAnsweredFromIsNamed(t *testing.T) {
+	h := serve(t, nil)
+	account := "/api/account/" + whole.String()
+	for target, want := range map[string]string{
+		account: "30", account + "?commitment=confirmed": "28", account + "?commitment=finalized": "20",
+		"/api/account/" + missing.String() + "?commitment=finalized": "30", // on errors the newest
+		"/api/health": "30", "/api/nothing": "30", "/api/account/x": "30",
+	} {
+		r := h.get(target)
+		if got := r.header.Get("X-Ledger-Slot"); got != want {
+			t.Errorf("%s: X-Ledger-Slot = %q, want %q", target, got, want)
+		}
+		if got := r.header.Get("X-Ledger-Lag-Ms"); got != "1500" {
+			t.Errorf("%s: X-Ledger-Lag-Ms = %q, want 1500", target, got)
+		}
+	}
+}
+
+func TestUnknownFieldsAreNamed(t *testing.T) {
+	h := serve(t, nil)
+	for target, want := range map[string]string{
+		"/api/account/" + whole.String():                                                            "",
+		"/api/account/" + part.String():                                                             "owner,executable,rent_epoch",
+		"/api/account/" + part.String() + "/balance":                                                "",
+		"/api/account/" + testKey(31).String():                                                      "executable,rent_epoch",
+		"/api/account/" + wallet.String() + "/tokens":                                               "owner",
+		"/api/account/" + wallet.String() + "/tokens?limit=1":                                       "",
+		"/api/accounts/program/" + ledger.Token2022Program.String():                                 "executable,rent_epoch",
+		"/api/accounts?keys=" + testKey(31).String() + "," + part.String() + "," + missing.String(): "owner,executable,rent_epoch",
+		"/api/accounts?keys=" + missing.String():                                                    "",
+	} {
+		if r := h.get(target); r.header.Get("X-Ledger-Partial") != want || r.status != 200 {
+			t.Errorf("%s: %d, X-Ledger-Partial = %q, want %q", target, r.status, r.header.Get("X-Ledger-Partial"), want)
+		}
+	}
+}
+
+func TestLongBodiesAreCompressedAsAsked(t *testing.T) {
+	h := serve(t, nil)
+	const long, short = "/api/transactions/recent", "/api/health"
+	plain := h.get(long).body
+	if len(plain) <= minCompressBytes {
+		t.Fatalf("%s has only %d bytes", long, len(plain))
+	}
+	for accept, want := range map[string]string{
+		"":                            "",
+		"gzip":                        "gzip",
+		"zstd":                        "zstd",
+		"zstd, gzip":                  "zstd",
+		"gzip, zstd":                  "zstd",
+		"gzip, deflate, br, zstd":     "zstd",
+		"gzip, deflate, br":           "gzip",
+		"deflate, br":                 "",
+		"zstd;q=0.5, gzip":            "gzip",
+		"zstd;q=0.5, gzip;q=0.500":    "zstd",
+		"zstd;q=0, gzip;q=0.001":      "gzip",
+		"zstd;q=0, gzip;q=0":          "",
+		"*":                           "zstd",
+		"*;q=0":                       "",
+		"zstd;q=0, *":                 "gzip",
+		"identity, gzip;q=0.5":        "",
+		"identity;q=0.5, gzip;q=0.5":  "gzip",
+		"identity;q=0, gzip":          "gzip",
+		"GZIP":                        "gzip",
+		"x-gzip":                      "gzip",
+		"gzip ; q=1.0 , zstd ; Q=0.9": "gzip",
+		"gzip;q=2, zstd;q=x":          "",
+		"gzip;q=1.001":                "",
+		"gzip;q=0.0001":               "",
+		"gzipped":                     "",
+		",,;;,":                       "",
+	} {
+		r := h.get(long, "Accept-Encoding: "+accept)
+		if got := r.header.Get("Content-Encoding"); got != want {
+			t.Errorf("Accept-Encoding %q: Content-Encoding = %q, want %q", accept, got, want)
+		}
+		if got := decompress(t, r); got != plain {
+			t.Errorf("Accept-Encoding %q: another body came out", accept)
+		}
+		if r := h.get(short, "Accept-Encoding: "+accept); r.header.Get("Content-Encoding") != "" {
+			t.Errorf("Accept-Encoding %q: a short body was compressed", accept)
+		}
+	}
+	if r := h.get(long, "Accept-Encoding: br", "Accept-Encoding: gzip"); r.header.Get("Content-Encoding") != "gzip" {
+		t.Error("the second Accept-Encoding line was not read")
+	}
+	tag := h.get("/api/blocks/30?include=transactions").header.Get("ETag")
+	if r := h.get("/api/blocks/30?include=transactions", "Accept-Encoding: zstd"); r.header.Get("ETag") != tag || r.header.Get("Content-Encoding") != "zstd" {
+		t.Errorf("compressed: ETag %s, want %s", r.header.Get("ETag"), tag)
+	}
+}
+
+func decompress(t *testing.T, r reply) string {
+	t.Helper()
+	var out []byte
+	var err error
+	switch r.header.Get("Content-Encoding") {
+	case "gzip":
+		var z *gzip.Reader
+		if z, err = gzip.NewReader(strings.NewReader(r.body)); err == nil {
+			out, err = io.ReadAll(z)
+		}
+	case "zstd":
+		var z *zstd.Decoder
+		if z, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1)); err == nil {
+			defer z.Close()
+			out, err = z.DecodeAll([]byte(r.body), nil)
+		}
+	default:
+		out = []byte(r.body)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// TestLargeBodiesComeWhole asks for more than any kept buffer, twice, so that the second
+// answer would show what the first one left behind.
+func TestLargeBodiesComeWhole(t *testing.T) {
+	h := serve(t, nil)
+	for i := range 3000 {
+		k := testKey(200)
+		k[0], k[1] = byte(i>>8), byte(i)
+		h.ledger.put(ledger.Account{Pubkey: k, Owner: owner, Lamports: ledger.Lamports(i + 1), Known: ledger.FieldsShown})
+	}
+	target := "/api/accounts/program/" + owner.String() + "?limit=10000"
+	first := h.get(target)
+	if n := strings.Count(first.body, `"pubkey"`); n != 3001 {
+		t.Fatalf("%d accounts, want 3001", n)
+	}
+	if h.get(target).body != first.body || decompress(t, h.get(target, "Accept-Encoding: gzip")) != first.body {
+		t.Error("the same list came out differently")
+	}
+}
+
+func TestRateLimitHeadersFollowTheWindows(t *testing.T) {
+	at := now
+	h := serve(t, func(c *Config) {
+		c.PerMinute, c.PerHour = 3, 5
+		c.Now = func() time.Time { return at }
+	})
+	expect := func(r reply, status, limit, remaining int, reset time.Time, retry string) {
+		t.Helper()
+		got := fmt.Sprint(r.status, " ", r.header.Get("X-RateLimit-Limit"), " ", r.header.Get("X-RateLimit-Remaining"), " ", r.header.Get("X-RateLimit-Reset"), " ", r.header.Get("Retry-After"))
+		if want := fmt.Sprint(status, " ", limit, " ", remaining, " ", reset.Unix()+1, " ", retry); got != want {
+			t.Errorf("status limit remaining reset retry = %s, want %s", got, want)
+		}
+	}
+	minute := now.Add(time.Minute)
+	expect(h.get("/api/health"), 200, 3, 2, minute, "")
+	expect(h.get("/api/nothing"), 404, 3, 1, minute, "")
+	expect(h.do("OPTIONS", "/api/health"), 204, 3, 0, minute, "")
+	refused := h.get("/api/health")
+	expect(refused, 429, 3, 0, minute, "60")
+	if want := errorBody(429, errLimited.Error()); refused.body != want {
+		t.Errorf("body %s, want %s", refused.body, want)
+	}
+	expect(h.get("/api/account/x"), 429, 3, 0, minute, "60")
+	at = now.Add(59*time.Second + 500*time.Millisecond)
+	expect(h.do("POST", "/api/health"), 429, 3, 0, minute, "1")
+	at = minute
+	expect(h.get("/api/account/x"), 400, 5, 1, now.Add(time.Hour), "")
+	expect(h.get("/api/ws/accounts"), 400, 5, 0, now.Add(time.Hour), "")
+	expect(h.get("/api/health"), 429, 5, 0, now.Add(time.Hour), "3540")
+	if m, hr := h.server.meters.limited[minuteWindow].Load(), h.server.meters.limited[hourWindow].Load(); m != 3 || hr != 1 {
+		t.Errorf("counted %d refusals by the minute and %d by the hour, want 3 and 1", m, hr)
+	}
+}
+
+func TestUnlimitedCallersAreToldSo(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"off":    nil,
+		"exempt": func(c *Config) { c.PerMinute, c.Exempt = 1, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} },
+	} {
+		h := serve(t, change)
+		for range 5 {
+			r := h.doFrom("10.1.2.3", "GET", "/api/health")
+			got := r.header.Get("X-RateLimit-Limit") + " " + r.header.Get("X-RateLimit-Remaining") + " " + r.header.Get("X-RateLimit-Reset")
+			if want := "0 2147483647 " + strconv.FormatInt(now.Unix()+61, 10); r.status != 200 || got != want {
+				t.Errorf("%s: %d, %s, want 200, %s", name, r.status, got, want)
+			}
+		}
+	}
+}
+
+// TestMalformedRequestsCount makes the parse errors of one client use up its minute.
+func TestMalformedRequestsCount(t *testing.T) {
+	w := serveTCP(t, func(c *Config) { c.PerMinute = 2 })
+	bad := "GET / HTTP/9.9\r\n\r\n"
+	for i, want := range []int{400, 400, 429} {
+		if r := w.exchange("bad", bad); len(r) != 1 || r[0].status != want {
+			t.Errorf("request %d: %v, want one %d", i, r, want)
+		}
+	}
+}
+
+func TestMetricsCountByRouteAndClass(t *testing.T) {
+	h := serve(t, nil)
+	h.get("/api/account/" + whole.String())
+	h.get("/api/account/" + whole.String())
+	h.get("/api/account/x")
+	h.get("/nothing/" + strings.Repeat("a", 100))
+	var buf bytes.Buffer
+	h.server.writeMetrics(&buf)
+	for _, want := range []string{
+		"# TYPE ledgerd_http_requests_total counter\n",
+		`ledgerd_http_requests_total{route="account",status="2xx"} 2` + "\n",
+		`ledgerd_http_requests_total{route="account",status="4xx"} 1` + "\n",
+		`ledgerd_http_requests_total{route="none",status="4xx"} 1` + "\n",
+		"# TYPE ledgerd_http_request_duration_seconds histogram\n",
+		`ledgerd_http_request_duration_seconds_bucket{route="account",le="+Inf"} 3` + "\n",
+		`ledgerd_http_request_duration_seconds_count{route="account"} 3` + "\n",
+	} {
+		if !strings.Contains(buf.String(), want) {
+			t.Errorf("metrics lack %q", want)
+		}
+	}
+	if r := h.get("/api/metrics"); r.status != 200 || !strings.HasPrefix(r.header.Get("Content-Type"), "text/plain; version=0.0.4") || !strings.Contains(r.body, "ledgerd_http_requests_total{") {
+		t.Errorf("/api/metrics: %d %q", r.status, r.header.Get("Content-Type"))
+	}
+	lines := strings.Count(buf.String(), "\n")
+	for i := range 100 {
+		h.get(fmt.Sprintf("/api/spray-%d", i))
+	}
+	buf.Reset()
+	if h.server.writeMetrics(&buf); strings.Count(buf.String(), "\n") != lines {
+		t.Error("the number of series grew with what clients sent")
+	}
+}
