@@ -93,19 +93,24 @@ func (c *committer) apply(send func(*shard.Shard, ledger.Version) *shard.Task) (
 	for i, s := range c.shards {
 		tasks[i] = send(s, c.version+1)
 	}
-	var all shard.Applied
+	parts := make([]shard.Applied, len(tasks))
+	updates, unchanged := 0, 0
 	for i, t := range tasks {
 		done, err := t.Wait()
 		if err != nil {
-			return all, err
+			return shard.Applied{}, err
 		}
-		if i == 0 {
-			all = *done
-			continue
-		}
-		all.Updates = append(all.Updates, done.Updates...)
-		all.Unchanged = append(all.Unchanged, done.Unchanged...)
-		all.Hash.Add(done.Hash)
+		parts[i] = *done
+		updates, unchanged = updates+len(done.Updates), unchanged+len(done.Unchanged)
+	}
+	all := shard.Applied{
+		Updates:   make([]ledger.Update, 0, updates),
+		Unchanged: make([]ledger.Account, 0, unchanged),
+	}
+	for _, p := range parts {
+		all.Updates = append(all.Updates, p.Updates...)
+		all.Unchanged = append(all.Unchanged, p.Unchanged...)
+		all.Hash.Add(p.Hash)
 	}
 	c.hash = all.Hash
 	return all, nil

@@ -131,6 +131,11 @@ func (t *table[V]) put(v ledger.Version, key, value *V) {
 	last.cells = append(last.cells, c)
 }
 
+// expect makes room for n values of version v, which is about to be written.
+func (t *table[V]) expect(v ledger.Version, n int) {
+	t.journal = append(t.journal, change[V]{version: v, cells: make([]cell[V], 0, n)})
+}
+
 // putBase writes the value of key below every version of the overlay, nil for none.
 // It is for the time before anybody reads, and for values that retention gave up.
 func (t *table[V]) putBase(key, value *V) {
