@@ -41,9 +41,10 @@ type apply struct {
 	result         Applied
 }
 
+// keyedWrite is a write's place among the writes, with the key it is sorted by.
 type keyedWrite struct {
 	prefix uint64
-	write  *ledger.AccountWrite
+	at     int
 }
 
 func (j *apply) step(s *state) (more bool) {
@@ -55,12 +56,7 @@ func (j *apply) step(s *state) (more bool) {
 	for range sliceKeys {
 		switch {
 		case len(j.todo) > 0:
-			same := 1
-			for same < len(j.todo) && j.todo[same].write.Pubkey == j.todo[0].write.Pubkey {
-				same++
-			}
-			j.writeAccount(w, j.todo[:same])
-			j.todo = j.todo[same:]
+			j.writeAccount(w)
 		case j.mintsAt < len(j.mints):
 			j.writeMint(w, &j.mints[j.mintsAt])
 			j.mintsAt++
@@ -80,18 +76,25 @@ func (j *apply) step(s *state) (more bool) {
 
 // begin picks this shard's share of the writes and holds the block.
 func (j *apply) begin(w writer) {
+	j.todo = make([]keyedWrite, 0, len(j.writes)/w.shards+sliceKeys)
 	for i := range j.writes {
-		write := &j.writes[i]
-		if p := write.Pubkey.Prefix(); w.owns(p) {
-			j.todo = append(j.todo, keyedWrite{p, write})
+		if p := j.writes[i].Pubkey.Prefix(); w.owns(p) {
+			j.todo = append(j.todo, keyedWrite{p, i})
 		}
 	}
-	slices.SortStableFunc(j.todo, func(a, b keyedWrite) int {
+	slices.SortFunc(j.todo, func(a, b keyedWrite) int {
 		if a.prefix != b.prefix {
 			return cmp.Compare(a.prefix, b.prefix)
 		}
-		return a.write.Pubkey.Compare(&b.write.Pubkey)
+		if c := j.writes[a.at].Pubkey.Compare(&j.writes[b.at].Pubkey); c != 0 {
+			return c
+		}
+		return a.at - b.at
 	})
+	j.result.Updates = make([]ledger.Update, 0, len(j.todo))
+	if !j.direct {
+		w.accounts.expect(j.version, len(j.todo))
+	}
 	if j.base != nil && !j.direct {
 		w.bases = append(w.bases, baseChange{j.version, j.base})
 	}
@@ -113,43 +116,53 @@ func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 	}
 }
 
-// writeAccount applies all writes of one key; together they make at most one update.
-func (j *apply) writeAccount(w writer, writes []keyedWrite) {
-	key := &writes[0].write.Pubkey
+// writeAccount applies all writes of the next key; together they make at most one update.
+func (j *apply) writeAccount(w writer) {
+	key := &j.writes[j.todo[0].at].Pubkey
 	before := w.account(key, newest)
 	after := before
-	for _, kw := range writes {
-		j.teachMint(w, after, kw.write)
-		after = ledger.Merge(after, kw.write, j.taught)
+	for len(j.todo) > 0 {
+		write := &j.writes[j.todo[0].at]
+		if write.Pubkey != *key {
+			break
+		}
+		j.todo = j.todo[1:]
+		j.teachMint(w, after, write)
+		after = ledger.Merge(after, write, j.taught)
 	}
-	if after == before {
-		return
-	}
-	if w.setAccount(before, after) {
+	if after != before && w.setAccount(before, after) {
 		j.result.Updates = append(j.result.Updates, updateOf(before, after))
 	}
 }
 
-// teachMint applies what a write of the mint's own account says of the mint. Closing the
-// account forgets the mint; base state from before the account was closed teaches nothing.
+// teachMint applies what a write of the mint's own account says of the mint.
 func (j *apply) teachMint(w writer, held *ledger.Account, write *ledger.AccountWrite) {
-	stale := held != nil && !j.taught.ByBlock() && j.taught < held.Taught
-	closes := write.Lamports == 0
-	if write.Known&ledger.FieldMint == 0 && !closes {
-		return
-	}
-	if stale && (closes || !held.Exists()) {
+	if write.Known&ledger.FieldMint == 0 && write.Lamports != 0 {
 		return
 	}
 	before := w.mintAt(&write.Pubkey, newest)
+	j.learnMint(w, write.Pubkey, before, mintAfter(held, before, write, j.taught))
+}
+
+// mintAfter returns the facts of a mint after a write of its account, which stood as held,
+// was learned on top of before. Closing the account forgets the mint; base state
+// from before the account was closed or opened again teaches nothing.
+func mintAfter(held *ledger.Account, before *ledger.Mint, write *ledger.AccountWrite, taught ledger.Taught) *ledger.Mint {
+	closes := write.Lamports == 0
+	older := func(than ledger.Taught) bool { return !taught.ByBlock() && taught < than }
 	switch {
-	case closes || write.Mint == nil:
-		if before != nil && (j.taught.ByBlock() || j.taught >= before.Taught) {
-			j.learnMint(w, write.Pubkey, before, nil)
-		}
-	default:
-		j.learnMint(w, write.Pubkey, before, ledger.MergeMint(before, *write.Mint, j.taught))
+	case write.Known&ledger.FieldMint == 0 && !closes:
+		return before
+	case held != nil && older(held.Since):
+		return before
+	case held != nil && older(held.Taught) && (closes || !held.Exists()):
+		return before
+	case !closes && write.Mint != nil:
+		return ledger.MergeMint(before, *write.Mint, taught)
+	case before != nil && older(before.Taught):
+		return before
 	}
+	return nil
 }
 
 // learnMint stores mint facts unless they say nothing new.

@@ -1,17 +1,20 @@
 package shard
 
-import "ledgerd/engine/ledger"
+import (
+	"slices"
+
+	"ledgerd/engine/ledger"
+)
 
 // rollback writes again, as a new version, what stood before version first. Base
 // state learned since is no part of the undone branch: it is learned once more on top.
 type rollback struct {
 	version, first ledger.Version
 
-	started  bool
-	accounts []*ledger.Account // keys still to restore
-	mints    []*mintFacts
-	bases    map[ledger.Pubkey][]baseWrite
-	result   Applied
+	started bool
+	todo    []ledger.Pubkey // keys of accounts and mints still to restore, in order
+	bases   map[ledger.Pubkey][]baseWrite
+	result  Applied
 }
 
 type baseWrite struct {
@@ -26,18 +29,13 @@ func (j *rollback) step(s *state) (more bool) {
 		j.started = true
 		j.begin(w)
 	}
-	for n := 0; n < sliceKeys; n++ {
-		switch {
-		case len(j.accounts) > 0:
-			j.restoreAccount(w, j.accounts[0])
-			j.accounts = j.accounts[1:]
-		case len(j.mints) > 0:
-			j.restoreMint(w, j.mints[0])
-			j.mints = j.mints[1:]
-		default:
+	for range sliceKeys {
+		if len(j.todo) == 0 {
 			j.result.Hash = s.hash
 			return false
 		}
+		j.restore(w, j.todo[0])
+		j.todo = j.todo[1:]
 	}
 	return true
 }
@@ -51,8 +49,14 @@ func (j *rollback) begin(w writer) {
 	for _, t := range w.transactions.writtenSince(j.first) {
 		w.transactions.put(j.version, t, w.transactions.at(t, j.first-1))
 	}
-	j.accounts = w.accounts.writtenSince(j.first)
-	j.mints = w.mints.writtenSince(j.first)
+	for _, a := range w.accounts.writtenSince(j.first) {
+		j.todo = append(j.todo, a.Pubkey)
+	}
+	for _, m := range w.mints.writtenSince(j.first) {
+		j.todo = append(j.todo, m.pubkey)
+	}
+	slices.SortFunc(j.todo, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
+	j.todo = slices.Compact(j.todo)
 	j.collectBases(w)
 }
 
@@ -78,37 +82,28 @@ func (j *rollback) collectBases(w writer) {
 	}
 }
 
-func (j *rollback) restoreAccount(w writer, key *ledger.Account) {
-	now := w.accounts.at(key, newest)
-	before := w.accounts.at(key, j.first-1)
-	for _, b := range j.bases[key.Pubkey] {
-		if b.write != nil {
-			before = ledger.Merge(before, b.write, b.taught)
+// restore puts back what stood at key, with the base state learned since on top of it.
+func (j *rollback) restore(w writer, key ledger.Pubkey) {
+	account, mint := w.account(&key, j.first-1), w.mintAt(&key, j.first-1)
+	for _, b := range j.bases[key] {
+		if b.write == nil {
+			mint = ledger.MergeMint(mint, *b.mint, b.taught)
+			continue
 		}
+		mint = mintAfter(account, mint, b.write, b.taught)
+		account = ledger.Merge(account, b.write, b.taught)
 	}
-	if now == nil && before == nil {
-		return
+	w.setMint(key, w.mintAt(&key, newest), mint)
+	now := w.account(&key, newest)
+	if now == account {
+		return // the mint alone was written
 	}
-	switch changed := w.setAccount(now, before); {
+	switch changed := w.setAccount(now, account); {
 	case changed:
-		j.result.Updates = append(j.result.Updates, updateOf(now, before))
-	case before != nil:
-		j.result.Unchanged = append(j.result.Unchanged, *before)
+		j.result.Updates = append(j.result.Updates, updateOf(now, account))
+	case account != nil:
+		j.result.Unchanged = append(j.result.Unchanged, *account)
 	default:
-		j.result.Unchanged = append(j.result.Unchanged, ledger.Account{Pubkey: key.Pubkey})
+		j.result.Unchanged = append(j.result.Unchanged, ledger.Account{Pubkey: key})
 	}
-}
-
-func (j *rollback) restoreMint(w writer, key *mintFacts) {
-	now := w.mintAt(&key.pubkey, newest)
-	before := w.mintAt(&key.pubkey, j.first-1)
-	for _, b := range j.bases[key.pubkey] {
-		switch {
-		case b.mint != nil:
-			before = ledger.MergeMint(before, *b.mint, b.taught)
-		case b.write.Known&ledger.FieldMint != 0 && b.write.Mint != nil:
-			before = ledger.MergeMint(before, *b.write.Mint, b.taught)
-		}
-	}
-	w.setMint(key.pubkey, now, before)
 }
