@@ -37,10 +37,14 @@ func Merge(before *Account, w *AccountWrite, t Taught) *Account {
 	if after.Lamports = w.Lamports; held && !overrides(before.Taught) {
 		after.Lamports, lamportsTaught = before.Lamports, before.Taught
 	}
+	shows := w.Known
+	if w.TokenOwnerUnknown && before.Token == nil {
+		shows &^= FieldToken // it would change a holding, and none is known
+	}
 	// takes decides one field: true for the write's value, false for the old one.
 	takes := func(f Fields, old Taught, teacher *Taught) bool {
 		*teacher = old
-		if w.Known&f == 0 || (before.Known&f != 0 && !overrides(old)) {
+		if shows&f == 0 || (before.Known&f != 0 && !overrides(old)) {
 			after.Known |= before.Known & f
 			return false
 		}
