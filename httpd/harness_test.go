@@ -90,6 +90,10 @@ func (h *harness) dial(from string) net.Conn {
 		h.Fatalf("dial: %v", err)
 	}
 	h.Cleanup(func() { _ = c.Close() })
+	// So that a lost answer fails the test instead of hanging it.
+	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		h.Fatal(err)
+	}
 	return c
 }
 

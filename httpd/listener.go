@@ -36,8 +36,8 @@ type listenerConfig struct {
 
 // listener accepts connections as conns. It outlives a shortage of file descriptors or
 // memory, and caps the connections in total and per client; those above a cap are closed
-// without an answer, before anything is read or a goroutine started for them. A conn
-// counts until it is closed, as a WebSocket too.
+// without an answer, before anything is read or a goroutine started for them. Exempt
+// clients are above both caps. A conn counts until it is closed, as a WebSocket too.
 type listener struct {
 	net.Listener
 	listenerConfig
@@ -111,7 +111,7 @@ func (l *listener) admit(nc net.Conn) *conn {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.conns) >= l.maxConns {
+	if len(l.conns) >= l.maxConns && !c.peer.exempt {
 		l.meters.refusedAll.Add(1)
 		return nil
 	}

@@ -152,9 +152,14 @@ func TestConnectionsAreCappedInTotal(t *testing.T) {
 	for i := range 5 {
 		held = append(held, l.admit(&addressed{from: fmt.Sprintf("192.0.2.%d", i)}))
 	}
-	if l.admit(&addressed{from: "192.0.2.9"}) != nil || l.admit(&addressed{from: "10.0.1.1"}) != nil {
+	if l.admit(&addressed{from: "192.0.2.9"}) != nil || l.admit(&addressed{from: "10.0.0.1"}) != nil {
 		t.Error("a sixth connection was admitted")
 	}
+	exempt := l.admit(&addressed{from: "10.0.1.1"})
+	if exempt == nil {
+		t.Fatal("an exempt client was capped")
+	}
+	_ = exempt.Close()
 	for _, c := range held {
 		_ = c.Close()
 	}

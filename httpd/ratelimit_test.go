@@ -126,6 +126,78 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 	}
 }
 
+// TestNewcomersRaceForOnePlace lets goroutines meet at clients nobody has seen: two places
+// for one client would grant twice.
+func TestNewcomersRaceForOnePlace(t *testing.T) {
+	start := time.Now()
+	l := newLimiter(1, 0, 1, start)
+	for i := range 3000 {
+		// A minute apart, so that every client finds the places of the ones before expired.
+		client, at := sprayed(i), start.Add(time.Duration(i)*time.Minute)
+		var granted atomic.Int64
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				if l.take(client, at).allowed {
+					granted.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if granted.Load() != 1 {
+			t.Fatalf("client %d was granted %d requests, want 1", i, granted.Load())
+		}
+	}
+}
+
+// TestAPlaceGivenAwayCountsNothing covers what happens between finding a counter and
+// counting in it.
+func TestAPlaceGivenAwayCountsNothing(t *testing.T) {
+	start := time.Now()
+	l := newLimiter(10, 100, 1, start)
+	client := netip.MustParseAddr("192.0.2.1")
+	held := l.table.find(client, 0, &l.limits)
+	_, droppable, word := held.use(0, &l.limits)
+	if _, ok := l.takeFrom(held, 0); !ok || !droppable {
+		t.Fatal("a fresh counter should count, and be droppable")
+	}
+	if held.dispose(word) {
+		t.Error("a place was given away although a request had been counted meanwhile")
+	}
+	_, _, word = held.use(0, &l.limits)
+	if !held.dispose(word) {
+		t.Fatal("an unchanged counter should lose its place")
+	}
+	if _, ok := l.takeFrom(held, 0); ok {
+		t.Error("a request was counted in a place that was given away")
+	}
+	if a := l.take(client, start); !a.allowed || a.remaining != 9 {
+		t.Errorf("the next request: %+v, want a new place", a)
+	}
+}
+
+// TestWhatTheHourRefusesTheMinuteForgets covers a request that loses the last of the hour
+// after it has taken one of the minute.
+func TestWhatTheHourRefusesTheMinuteForgets(t *testing.T) {
+	var w window
+	first, _ := w.take(minuteWindow, 5, 10)
+	second, _ := w.take(minuteWindow, 6, 10)
+	w.giveBack(second)
+	if got := w.look(minuteWindow, 7); got.used != 1 || got.start != 5 {
+		t.Errorf("after one of two was given back: %+v", got)
+	}
+	w.giveBack(first)
+	w.giveBack(first)
+	if got := w.look(minuteWindow, 8); got.used != 0 || got.start != 8 {
+		t.Errorf("after both: %+v, want a window that has not started", got)
+	}
+	w.take(minuteWindow, 70_000, 10)
+	w.giveBack(first)
+	if got := w.look(minuteWindow, 70_001); got.used != 1 {
+		t.Errorf("after giving back to a window that is over: %+v, want the new one untouched", got)
+	}
+}
+
 // TestWindowEdgeUnderRace lets goroutines step a shared clock over many windows: no window
 // may grant more than its limit. The clock is read before the request, as the server does.
 func TestWindowEdgeUnderRace(t *testing.T) {

@@ -15,8 +15,17 @@ import (
 var handshake = []string{"Connection: keep-alive, Upgrade", "Upgrade: WebSocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA=="}
 
 // TestUpgradeHandsOverTheConnection upgrades with frames right behind the handshake, in
-// the same write: they go to the new owner as they are, even if they look like requests.
+// the same write: they go to the new owner as they are, whether they look like requests
+// or not, through fasthttp's connection and through ours.
 func TestUpgradeHandsOverTheConnection(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		testUpgrade(t, kept)
+	}
+}
+
+func testUpgrade(t *testing.T, kept bool) {
+	t.Helper()
+	const frame = "\x81\x83\x00\n\x00\nabc" // a masked text frame
 	type caller struct {
 		client netip.Addr
 		exempt bool
@@ -29,10 +38,14 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 			ctx.SetStatusCode(http.StatusSwitchingProtocols)
 			ctx.Response.Header.Set("Connection", "Upgrade")
 			ctx.Response.Header.Set("Upgrade", "websocket")
+			ours := ctx.Conn()
 			ctx.Hijack(func(c net.Conn) {
+				if kept {
+					c = ours
+				}
 				defer close(ended)
 				defer func() { _ = c.Close() }()
-				_, _ = io.CopyN(c, c, int64(2*len(second)))
+				_, _ = io.CopyN(c, c, int64(len(second)+len(frame)))
 			})
 		}
 	})
@@ -50,11 +63,11 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 	if got := <-called; got.client != netip.MustParseAddr("127.0.0.1") || !got.exempt {
 		t.Errorf("the handler was called for %v", got)
 	}
-	if _, err := io.WriteString(c, second); err != nil {
+	if _, err := io.WriteString(c, frame); err != nil {
 		t.Fatal(err)
 	}
 	echo, err := io.ReadAll(from)
-	if err != nil || string(echo) != second+second {
+	if err != nil || string(echo) != second+frame {
 		t.Errorf("the new owner got %q, %v, want the bytes as sent", echo, err)
 	}
 	<-ended

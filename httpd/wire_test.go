@@ -44,6 +44,10 @@ func (w *wire) dial() net.Conn {
 		w.Fatal(err)
 	}
 	w.Cleanup(func() { _ = c.Close() })
+	// So that a lost answer fails the test instead of hanging it.
+	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		w.Fatal(err)
+	}
 	return c
 }
 
@@ -198,6 +202,33 @@ func TestRequestsBehindOneAnotherAreAnsweredInOrder(t *testing.T) {
 		if n := w.ledger.asked.Load() - asked; n != 2 {
 			t.Errorf("in pieces of %d: %d questions asked, want 2", piece, n)
 		}
+	}
+}
+
+// TestABodyEndsWhereItsLengthSays sends a body together with a malformed request: reading
+// the body must not let the other slip past the check.
+func TestABodyEndsWhereItsLengthSays(t *testing.T) {
+	w := serveTCP(t, nil)
+	c := w.dial()
+	if _, err := io.WriteString(c, "GET /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	from := bufio.NewReader(c)
+	const goOn = "HTTP/1.1 100 Continue\r\n\r\n"
+	if line, err := from.Peek(len(goOn)); err != nil || string(line) != goOn {
+		t.Fatalf("got %q, %v, want %q", line, err, goOn)
+	}
+	_, _ = from.Discard(len(goOn))
+	if _, err := io.WriteString(c, "hello"+"GET /api/blocks/latest HTTP/1.1\r\nHost: x\r\nX: a\r\n folded\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{200, 400} {
+		if r := readReply(t, from, "GET"); r.status != want {
+			t.Errorf("status %d, want %d: %s", r.status, want, r.body)
+		}
+	}
+	if got := w.ledger.asked.Load(); got != 0 {
+		t.Errorf("%d malformed requests were executed", got)
 	}
 }
 
