@@ -8,8 +8,8 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// paramError is an ErrBadRequest of our own: a fixed text that says what would have been
-// right and never repeats what was sent.
+// paramError is answered with 400: a fixed text that says what would have been right and
+// never repeats what was sent.
 type paramError string
 
 func (e paramError) Error() string { return string(e) }

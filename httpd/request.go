@@ -48,7 +48,8 @@ type request struct {
 func (r *request) begin(s *Server, ctx *fasthttp.RequestCtx) {
 	*r = request{
 		server: s, ctx: ctx, now: s.now(),
-		status: fasthttp.StatusOK, contentType: typeJSON,
+		allowance: unlimited,
+		status:    fasthttp.StatusOK, contentType: typeJSON,
 		params: params{keys: r.params.keys[:0]},
 		body:   r.body[:0], path: r.path, query: r.query, packed: r.packed,
 	}
@@ -88,7 +89,7 @@ func (r *request) answer() {
 func (r *request) ask() error {
 	h := &r.ctx.Request.Header
 	r.client = r.server.identity.clientOf(r.conn.peer, h)
-	if r.allowance = unlimited; !r.client.exempt {
+	if !r.client.exempt {
 		r.allowance = r.server.limiter.take(r.client.key, r.now)
 	}
 	if !r.allowance.allowed {
@@ -177,6 +178,29 @@ func (r *request) fail(err error) {
 // finish writes the reply into the response, with the headers all responses carry.
 func (r *request) finish() {
 	h := &r.ctx.Response.Header
+	r.setCommonHeaders(h)
+	if r.foreign {
+		r.status = r.ctx.Response.StatusCode()
+		r.setStatusHeaders(h)
+		return
+	}
+	if r.tagged {
+		tag := appendTag(r.scratch[:0], r.tag)
+		h.SetCanonical(nameETag, tag)
+		if matchesTag(&r.ctx.Request.Header, tag) {
+			r.status = fasthttp.StatusNotModified
+		}
+	}
+	r.setStatusHeaders(h)
+	r.ctx.SetStatusCode(r.status)
+	if r.status != fasthttp.StatusNoContent && r.status != fasthttp.StatusNotModified {
+		h.SetContentTypeBytes(r.contentType)
+		r.writeBody()
+	}
+}
+
+// setCommonHeaders sets what is on every response, whatever its status.
+func (r *request) setCommonHeaders(h *fasthttp.ResponseHeader) {
 	setAllowance(h, &r.allowance, r.now, r.scratch[:])
 	if r.view.Head == nil {
 		r.view = ledger.View{Head: r.server.ledger.Head()}
@@ -191,31 +215,21 @@ func (r *request) finish() {
 		caching = immutable
 	}
 	h.SetCanonical(nameCacheControl, caching)
-	if r.foreign {
-		r.status = r.ctx.Response.StatusCode()
-		return
-	}
+}
+
+// setStatusHeaders sets what goes with some statuses.
+func (r *request) setStatusHeaders(h *fasthttp.ResponseHeader) {
 	switch r.status {
-	case fasthttp.StatusServiceUnavailable:
-		setNumber(h, nameRetryAfter, retryAfterSeconds, r.scratch[:])
+	case fasthttp.StatusServiceUnavailable, fasthttp.StatusTooManyRequests:
+		if len(h.PeekCanonical(nameRetryAfter)) == 0 {
+			setNumber(h, nameRetryAfter, retryAfterSeconds, r.scratch[:])
+		}
 	case fasthttp.StatusMethodNotAllowed:
 		h.SetCanonical(nameAllow, allowedMethods)
 	case fasthttp.StatusNoContent:
 		for i := range preflightHeaders {
 			h.SetCanonical(preflightHeaders[i][0], preflightHeaders[i][1])
 		}
-	}
-	if r.tagged {
-		tag := appendTag(r.scratch[:0], r.tag)
-		h.SetCanonical(nameETag, tag)
-		if matchesTag(&r.ctx.Request.Header, tag) {
-			r.status, r.body = fasthttp.StatusNotModified, r.body[:0]
-		}
-	}
-	r.ctx.SetStatusCode(r.status)
-	if r.status != fasthttp.StatusNoContent && r.status != fasthttp.StatusNotModified {
-		h.SetContentTypeBytes(r.contentType)
-		r.writeBody()
 	}
 }
 

@@ -55,11 +55,12 @@ type Config struct {
 
 	// Upgrade is given every valid WebSocket handshake on /api/ws/accounts, after the
 	// client was identified and counted. It either hijacks ctx or writes a refusal; the
-	// headers all responses carry are added after it returns. client is an IPv4 address
-	// or an IPv6 /64's first address. A hijacked connection is its to close. It may keep
-	// ctx.Conn() and use that instead of what fasthttp hands to a hijacker: nothing of
-	// the client's is ever buffered above it, and fasthttp's buffers are let go of as
-	// soon as the hijacker returns. nil: 503.
+	// headers all responses carry are added after it returns, also Retry-After to a 429
+	// or 503 without one. client is an IPv4 address or the first address of an IPv6 /64.
+	//
+	// A hijacked connection is its to close. It may keep ctx.Conn() and use that instead
+	// of what fasthttp hands to a hijacker: nothing the client sent is buffered above it,
+	// and fasthttp's buffers are let go of as soon as the hijacker returns. nil: 503.
 	Upgrade func(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool)
 
 	Metrics *metrics.Set // where the server registers its numbers; nil: a set of its own

@@ -91,6 +91,16 @@ func TestARefusedUpgradeCarriesEveryHeader(t *testing.T) {
 	if r.status != 503 || r.body != errorBody(503, "the server is full") || r.header.Get("Retry-After") != "5" {
 		t.Errorf("%d %s %v", r.status, r.body, r.header)
 	}
+	h = serve(t, func(c *Config) {
+		c.Upgrade = func(ctx *fasthttp.RequestCtx, _ netip.Addr, _ bool) {
+			ctx.SetStatusCode(429)
+			ctx.SetContentType("application/json")
+			ctx.SetBodyString(errorBody(429, "too many WebSockets"))
+		}
+	})
+	if r := h.get("/api/ws/accounts", handshake...); r.status != 429 || r.body != errorBody(429, "too many WebSockets") || r.header.Get("Retry-After") != "1" {
+		t.Errorf("%d %s %v", r.status, r.body, r.header)
+	}
 	h = serve(t, nil)
 	if r := h.get("/api/ws/accounts", handshake...); r.status != 503 {
 		t.Errorf("without a handler: %d, want 503", r.status)
