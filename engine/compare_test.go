@@ -1,0 +1,335 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"ledgerd/engine/ledger"
+)
+
+// comparer holds an engine's publications and answers against a model.
+type comparer struct {
+	t         *testing.T
+	r         *rand.Rand // chooses page sizes and intervals
+	m         *model
+	retention Retention
+	held      map[*ledger.Head]point // heads that were published, with what they show
+	floor     ledger.Slot
+	next      int // the first publication not looked at
+	version   ledger.Version
+
+	keys, programs, wallets []ledger.Pubkey
+	signatures              []ledger.Signature
+}
+
+func newComparer(t *testing.T, r *rand.Rand, m *model, retention Retention) *comparer {
+	return &comparer{t: t, r: r, m: m, retention: retention, held: make(map[*ledger.Head]point)}
+}
+
+// publications checks every publication that came since the last call.
+func (c *comparer) publications(all []*ledger.Publication) {
+	c.t.Helper()
+	for ; c.next < len(all); c.next++ {
+		p := all[c.next]
+		for _, r := range p.Records {
+			c.version++
+			if r.Version != c.version || int(r.Version) > len(c.m.records) {
+				c.t.Fatalf("record of version %d, want %d of %d", r.Version, c.version, len(c.m.records))
+			}
+			if err := c.record(r, &c.m.records[r.Version-1]); err != nil {
+				c.t.Fatalf("record %d: %v", r.Version, err)
+			}
+		}
+		visible, ok := c.m.points[c.version]
+		if !ok {
+			c.t.Fatalf("published at version %d, in the middle of what one event led to", c.version)
+		}
+		c.head(p.Head, visible)
+		c.held[p.Head] = visible
+	}
+	if c.version != c.m.version() {
+		c.t.Fatalf("published up to version %d, want %d", c.version, c.m.version())
+	}
+}
+
+func (c *comparer) record(r *ledger.Record, want *modelRecord) error {
+	got := modelRecord{kind: r.Kind, slot: r.Slot, hash: r.Hash, fromSlot: r.FromSlot, time: r.Time, status: r.Status, firstSeq: r.FirstSeq}
+	head := *want
+	head.updates, head.world, head.hash256, head.seenBetween, head.written = nil, nil, "", nil, nil
+	if fmt.Sprint(got) != fmt.Sprint(head) {
+		return fmt.Errorf("got %+v\nwant %+v", got, head)
+	}
+	if err := sameUpdates(r.Updates, want.updates); err != nil {
+		return fmt.Errorf("kind %d at slot %d: %w", r.Kind, r.Slot, err)
+	}
+	if err := rightUnchanged(r, want); err != nil {
+		return err
+	}
+	if got, want := r.StateHash.String(), want.stateHash(); got != want {
+		return fmt.Errorf("kind %d at slot %d: state hash %s, recomputed %s", r.Kind, r.Slot, got, want)
+	}
+	return nil
+}
+
+func sameUpdates(got []ledger.Update, want []modelUpdate) error {
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(want):
+			return fmt.Errorf("update %d too many: %v", i, seeAccount(&got[i].Account))
+		case i >= len(got):
+			return fmt.Errorf("update %d missing: %v", i, want[i].after)
+		}
+		if g := seeAccount(&got[i].Account); g != want[i].after || got[i].OwnerBefore != want[i].ownerBefore {
+			return fmt.Errorf("update %d: got %v owner before %v\nwant %v owner before %v", i, g, got[i].OwnerBefore, want[i].after, want[i].ownerBefore)
+		}
+	}
+	return nil
+}
+
+// rightUnchanged checks the accounts that a rollback restored though they look as before: at
+// least those that somebody saw in between, at most those that were written.
+func rightUnchanged(r *ledger.Record, want *modelRecord) error {
+	listed := make(map[ledger.Pubkey]bool)
+	for i := range r.Unchanged {
+		a := &r.Unchanged[i]
+		switch {
+		case i > 0 && comparePubkeys(r.Unchanged[i-1].Pubkey, a.Pubkey) >= 0:
+			return errors.New("the unchanged accounts are not in pubkey order")
+		case !want.written[a.Pubkey]:
+			return fmt.Errorf("%v is called unchanged, and nobody wrote it", seeAccount(a))
+		case seeAccount(a) != want.world.see(a.Pubkey):
+			return fmt.Errorf("unchanged: got %v, want %v", seeAccount(a), want.world.see(a.Pubkey))
+		case slices.ContainsFunc(r.Updates, func(u ledger.Update) bool { return u.Account.Pubkey == a.Pubkey }):
+			return fmt.Errorf("%v is both updated and unchanged", seeAccount(a))
+		}
+		listed[a.Pubkey] = true
+	}
+	for k := range want.seenBetween {
+		if !listed[k] {
+			return fmt.Errorf("%v was seen in between and is not called unchanged", want.world.see(k))
+		}
+	}
+	return nil
+}
+
+// prune moves the retention floor as one publication does.
+func (c *comparer) prune(p point) {
+	if !p.hasBlock {
+		return
+	}
+	finalized, tip := p.tips[ledger.Finalized].Slot, p.tips[ledger.Processed].Slot
+	c.floor = max(c.floor, p.root)
+	if tip >= c.retention.Slots {
+		c.floor = max(c.floor, min(tip-c.retention.Slots+1, finalized))
+	}
+	bytes := 0
+	for _, b := range p.chain {
+		if b.Slot >= c.floor {
+			bytes += b.WithoutWrites().SizeBytes()
+		}
+	}
+	for _, b := range p.chain {
+		if b.Slot >= c.floor && b.Slot < finalized && bytes > c.retention.Bytes {
+			c.floor = b.Slot + 1
+			bytes -= b.WithoutWrites().SizeBytes()
+		}
+	}
+}
+
+func (c *comparer) head(h *ledger.Head, p point) {
+	c.t.Helper()
+	c.prune(p)
+	if h.Tips != p.tips || h.HasBlock != p.hasBlock || h.Root != p.root || h.Floor != c.floor {
+		c.t.Fatalf("head after version %d:\ngot  %+v block %v root %d floor %d\nwant %+v block %v root %d floor %d",
+			p.version, h.Tips, h.HasBlock, h.Root, h.Floor, p.tips, p.hasBlock, p.root, c.floor)
+	}
+}
+
+// shown is what a head shows at one level.
+type shown struct {
+	world *world
+	chain []*modelBlock // up to the level's tip, pruned ones too
+	point point
+	head  *ledger.Head
+	level ledger.Commitment
+}
+
+func (c *comparer) shownAt(h *ledger.Head, level ledger.Commitment) shown {
+	p := c.held[h]
+	s := shown{world: newWorld(), point: p, head: h, level: level}
+	if v := p.tips[level].Version; v > 0 {
+		s.world = c.m.records[v-1].world
+	}
+	for _, b := range p.chain {
+		if b.Slot <= p.tips[level].Slot {
+			s.chain = append(s.chain, b)
+		}
+	}
+	return s
+}
+
+// answers asks e everything at every level and compares. With old, it asks at that head.
+func (c *comparer) answers(e *Engine, old *ledger.Head) {
+	c.t.Helper()
+	for _, level := range levels {
+		q := ledger.Query{Commitment: level, Head: old}
+		head := old
+		if head == nil {
+			head = e.Head()
+		}
+		s := c.shownAt(head, level)
+		for _, err := range []error{
+			c.accounts(e, q, s), c.lists(e, q, s), c.transactions(e, q, s), c.blocks(e, q, s), c.recent(e, q, s),
+		} {
+			if err != nil {
+				c.t.Fatalf("%s at version %d, slot %d (newest %d, %d shards): %v", level, s.point.tips[level].Version,
+					s.point.tips[level].Slot, c.version, len(e.shards), err)
+			}
+		}
+	}
+}
+
+func (s shown) checkView(v ledger.View) error {
+	if v.Head != s.head || v.Commitment != s.level {
+		return fmt.Errorf("answered from another version: %v", v)
+	}
+	return nil
+}
+
+func (c *comparer) accounts(e *Engine, q ledger.Query, s shown) error {
+	all, v, err := e.Accounts(q, c.keys)
+	if err = errors.Join(err, s.checkView(v)); err != nil {
+		return fmt.Errorf("accounts: %w", err)
+	}
+	for i, k := range c.keys {
+		want := s.world.see(k)
+		if got := seeAccount(&all[i]); got != want {
+			return fmt.Errorf("accounts: got %v, want %v", got, want)
+		}
+		a, v, err := e.Account(q, k)
+		if viewErr := s.checkView(v); viewErr != nil {
+			return viewErr
+		}
+		if err := c.account(s, k, a, err); err != nil {
+			return fmt.Errorf("account %s: %w", k, err)
+		}
+	}
+	return nil
+}
+
+func (c *comparer) account(s shown, k ledger.Pubkey, a ledger.Account, err error) error {
+	want := s.world.see(k)
+	if want.lamports != 0 {
+		if got := seeAccount(&a); err != nil || got != want {
+			return fmt.Errorf("got %v, %v, want %v", got, err, want)
+		}
+		return nil
+	}
+	unknown := ledger.NotFoundError{Absence: ledger.AccountNotIndexed}
+	if c.m.info.Complete {
+		unknown.Absence = ledger.AccountNotFound
+	}
+	why, ok := absence(err)
+	memory, closed := s.world.accounts[k]
+	if !closed {
+		if !ok || why != unknown {
+			return fmt.Errorf("got %v, want %v", err, &unknown)
+		}
+		return nil
+	}
+	tombstone := ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: memory.since.by.slot}
+	expired := tombstone.Slot+c.retention.Slots < s.point.tips[ledger.Finalized].Slot
+	if !ok || why != tombstone && !(expired && why == unknown) {
+		return fmt.Errorf("got %v, want %v", err, &tombstone)
+	}
+	return nil
+}
+
+// lists reads every list in pages of some size.
+func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
+	for _, limit := range []int{[]int{1, 2, 3, 5, 100}[c.r.IntN(5)]} {
+		for _, program := range c.programs {
+			want := s.world.members(func(a seen) bool { return a.ownedBy(program) })
+			err := c.pages(s, program, want, limit, func(after ledger.Opt[ledger.Pubkey]) ([]seen, bool, ledger.View, error) {
+				page, more, v, err := e.Program(q, program, after, limit)
+				var got []seen
+				for i := range page {
+					got = append(got, seeAccount(&page[i]))
+				}
+				return got, more, v, err
+			})
+			if err != nil {
+				return fmt.Errorf("program %s by %d: %w", program, limit, err)
+			}
+		}
+		for _, wallet := range c.wallets {
+			want := s.world.members(func(a seen) bool { return a.heldBy(wallet) })
+			err := c.pages(s, wallet, want, limit, func(after ledger.Opt[ledger.Pubkey]) ([]seen, bool, ledger.View, error) {
+				page, more, v, err := e.Tokens(q, wallet, after, limit)
+				var got []seen
+				for i := range page {
+					got = append(got, seeAccount(&page[i].Account))
+					err = errors.Join(err, s.rightMint(page[i]))
+				}
+				return got, more, v, err
+			})
+			if err != nil {
+				return fmt.Errorf("tokens of %s by %d: %w", wallet, limit, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (s shown) rightMint(t ledger.TokenAnswer) error {
+	want, known := s.world.mints[t.Account.Token.Mint]
+	if known != (t.Mint != nil) {
+		return fmt.Errorf("mint of %s: got %v, want %v", t.Account.Pubkey, t.Mint, want)
+	}
+	if known && (t.Mint.Decimals != want.decimals || t.Mint.Supply != want.supply || t.Mint.Scaled != want.scaled) {
+		return fmt.Errorf("mint of %s: got %v, want %v", t.Account.Pubkey, t.Mint, want)
+	}
+	return nil
+}
+
+// pages reads one list to its end: every page but the last is full, the end is told exactly.
+func (c *comparer) pages(s shown, group ledger.Pubkey, want []seen, limit int, read func(ledger.Opt[ledger.Pubkey]) ([]seen, bool, ledger.View, error)) error {
+	var after ledger.Opt[ledger.Pubkey]
+	var all []seen
+	for {
+		page, more, v, err := read(after)
+		if why, missing := absence(err); missing {
+			if why.Absence != ledger.OwnerNotFound || s.knows(group) {
+				return fmt.Errorf("got %v, want %d members", err, len(want))
+			}
+			return nil
+		}
+		if err = errors.Join(err, s.checkView(v)); err != nil {
+			return err
+		}
+		if more && len(page) != limit || len(page) > limit {
+			return fmt.Errorf("a page of %d members, more %v", len(page), more)
+		}
+		all = append(all, page...)
+		if !more {
+			break
+		}
+		after = ledger.Some(page[len(page)-1].pubkey)
+	}
+	if !slices.Equal(all, want) {
+		return fmt.Errorf("got %v\nwant %v", all, want)
+	}
+	if len(want) == 0 && !s.knows(group) {
+		return errors.New("got an empty list, want not found: neither an account nor anything it owns")
+	}
+	return nil
+}
+
+// knows reports whether there is an account at key or anything that key owns.
+func (s shown) knows(key ledger.Pubkey) bool {
+	return s.world.see(key).lamports != 0 ||
+		len(s.world.members(func(a seen) bool { return a.ownedBy(key) || a.heldBy(key) })) > 0
+}

@@ -1,0 +1,282 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/goleak"
+
+	"ledgerd/engine/ledger"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rounds returns how often a random test repeats: few by default, so that the suite is fast,
+// times LEDGERD_TEST_ROUNDS where somebody has the time.
+func rounds(t testing.TB, few int) int {
+	text := os.Getenv("LEDGERD_TEST_ROUNDS")
+	if text == "" {
+		return few
+	}
+	times, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("LEDGERD_TEST_ROUNDS is %q, want a number", text)
+	}
+	return few * times
+}
+
+// seeded returns a random source. LEDGERD_TEST_SEED repeats one run.
+func seeded(t testing.TB, seed uint64) *rand.Rand {
+	if text := os.Getenv("LEDGERD_TEST_SEED"); text != "" {
+		fixed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("LEDGERD_TEST_SEED is %q, want a number", text)
+		}
+		seed = fixed
+	}
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+// bubble runs f with a clock of its own: time passes when everybody waits, and settle is
+// exact. Pooled queries hold timers of the clock they were made under, so the pools are
+// emptied on the way in and out.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	emptyPools()
+	defer emptyPools()
+	synctest.Test(t, f)
+}
+
+func emptyPools() {
+	runtime.GC()
+	runtime.GC()
+}
+
+// script is a source that shows what a test feeds it.
+type script struct {
+	info ledger.SourceInfo
+	feed chan ledger.Event
+	err  error // what Run returns once feed is closed
+}
+
+func newScript(info ledger.SourceInfo) *script {
+	return &script{info: info, feed: make(chan ledger.Event)}
+}
+
+func (s *script) Info() ledger.SourceInfo { return s.info }
+func (s *script) Peers() int              { return 3 }
+
+func (s *script) Run(ctx context.Context, _ *ledger.ResumePoint, emit ledger.Emit) error {
+	for {
+		select {
+		case e, ok := <-s.feed:
+			if !ok {
+				return s.err
+			}
+			if err := emit(ctx, e); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// subject is an engine that runs inside a bubble and remembers what it published.
+type subject struct {
+	*Engine
+	t         *testing.T
+	source    *script
+	published []*ledger.Publication // read it only after settle
+	ended     chan struct{}
+	err       error // of Run, after ended
+	cancel    context.CancelFunc
+}
+
+// startNode runs an engine over a script until the test stops it.
+func startNode(t *testing.T, info ledger.SourceInfo, c Config) *subject {
+	t.Helper()
+	n := &subject{t: t, source: newScript(info), ended: make(chan struct{})}
+	c.Source = n.source
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	also := c.OnPublish
+	c.OnPublish = func(p *ledger.Publication) {
+		n.published = append(n.published, p)
+		if also != nil {
+			also(p)
+		}
+	}
+	n.Engine = New(c)
+	var ctx context.Context
+	ctx, n.cancel = context.WithCancel(t.Context())
+	go func() {
+		defer close(n.ended)
+		n.err = n.Engine.Run(ctx)
+	}()
+	return n
+}
+
+// send shows events and waits until nothing moves any more.
+func (n *subject) send(events ...ledger.Event) {
+	n.t.Helper()
+	for _, e := range events {
+		select {
+		case n.source.feed <- e:
+		case <-n.ended:
+			n.t.Fatalf("the engine ended before it saw %T: %v", e, n.err)
+		}
+	}
+	synctest.Wait()
+}
+
+// try is send for events that may end the engine.
+func (n *subject) try(events ...ledger.Event) {
+	for _, e := range events {
+		select {
+		case n.source.feed <- e:
+		case <-n.ended:
+		}
+	}
+	synctest.Wait()
+}
+
+// endInput ends the source's input and waits until that is settled.
+func (n *subject) endInput() {
+	close(n.source.feed)
+	synctest.Wait()
+}
+
+// stop ends the engine and returns what Run returned.
+func (n *subject) stop() error {
+	n.cancel()
+	<-n.ended
+	return n.err
+}
+
+// mustStop fails the test unless the engine ends cleanly.
+func (n *subject) mustStop() {
+	n.t.Helper()
+	if err := n.stop(); err != nil {
+		n.t.Errorf("Run: %v", err)
+	}
+}
+
+// records returns everything published so far, in order.
+func (n *subject) records() []*ledger.Record {
+	var all []*ledger.Record
+	for _, p := range n.published {
+		all = append(all, p.Records...)
+	}
+	return all
+}
+
+// hasEnded reports whether Run returned.
+func (n *subject) hasEnded() bool {
+	select {
+	case <-n.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// key returns the n-th key of a test: fixed, and spread over the key space.
+func key(n int) ledger.Pubkey { return sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(n))) }
+
+// hash returns the n-th block hash.
+func hash(n int) ledger.Hash { return ledger.Hash(key(1_000_000 + n)) }
+
+// signature returns the n-th signature.
+func signature(n int) (s ledger.Signature) {
+	a, b := key(2_000_000+n), key(3_000_000+n)
+	copy(s[:32], a[:])
+	copy(s[32:], b[:])
+	return s
+}
+
+// live is a source that follows a node and shows everything, with its statuses.
+func live() ledger.SourceInfo {
+	return ledger.SourceInfo{Name: "test", Identity: "test", Live: true, Complete: true}
+}
+
+// finite is a source that ends and says nothing of finality.
+func finite() ledger.SourceInfo {
+	return ledger.SourceInfo{Name: "test", Identity: "test", Finite: true, FinalityByDepth: true}
+}
+
+// child returns a block at slot on top of parent. Its hash tells slot and branch.
+func child(parent *ledger.Block, slot ledger.Slot, branch int, writes ...ledger.AccountWrite) *ledger.Block {
+	b := &ledger.Block{
+		Slot: slot, ParentSlot: parent.Slot, Blockhash: hash(int(slot)*100 + branch),
+		PreviousBlockhash: ledger.Some(parent.Blockhash), Time: ledger.Some(int64(1_700_000_000 + slot)),
+		Accounts: writes,
+	}
+	return b
+}
+
+// rootBlock returns a first block at slot.
+func rootBlock(slot ledger.Slot, writes ...ledger.AccountWrite) *ledger.Block {
+	b := child(&ledger.Block{Blockhash: hash(int(slot-1) * 100)}, slot, 0, writes...)
+	b.ParentSlot = slot - 1
+	return b
+}
+
+// lamports returns a whole account of the system program.
+func lamports(k ledger.Pubkey, amount ledger.Lamports) ledger.AccountWrite {
+	return owned(k, amount, ledger.SystemProgram)
+}
+
+// owned returns a whole account of a program, without token or mint facts.
+func owned(k ledger.Pubkey, amount ledger.Lamports, owner ledger.Pubkey) ledger.AccountWrite {
+	return ledger.AccountWrite{Pubkey: k, Lamports: amount, Owner: owner, Known: ledger.FieldsAll}
+}
+
+// holding returns a whole token account.
+func holding(k, mint, wallet ledger.Pubkey, amount uint64) ledger.AccountWrite {
+	w := owned(k, 2_039_280, ledger.TokenProgram)
+	w.Token = &ledger.TokenAccount{
+		Mint: mint, Owner: wallet, Amount: amount,
+		Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized}),
+	}
+	return w
+}
+
+// with gives b transactions with these signatures.
+func with(b *ledger.Block, signatures ...ledger.Signature) *ledger.Block {
+	for _, s := range signatures {
+		b.AddTransaction(ledger.Transaction{Signature: s, Fee: ledger.Some(ledger.Lamports(5000)), Success: ledger.Some(true)})
+	}
+	b.TransactionCount = uint64(len(b.Transactions))
+	return b
+}
+
+// status says something of a block, by its hash.
+func status(b *ledger.Block, s ledger.Status) *ledger.SlotStatus {
+	return &ledger.SlotStatus{Slot: b.Slot, Status: s, Blockhash: ledger.Some(b.Blockhash)}
+}
+
+// absence returns why something is not held; ok is false for any other error.
+func absence(err error) (why ledger.NotFoundError, ok bool) {
+	var missing *ledger.NotFoundError
+	if !errors.As(err, &missing) {
+		return why, false
+	}
+	return *missing, true
+}
+
+func at(level ledger.Commitment) ledger.Query { return ledger.Query{Commitment: level} }
+
+var levels = []ledger.Commitment{ledger.Processed, ledger.Confirmed, ledger.Finalized}

@@ -1,0 +1,371 @@
+package engine
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+
+	"ledgerd/engine/ledger"
+)
+
+// The model is the ledger as the documents define it and nothing more: one map of accounts,
+// one of mints, copied whole for every record, recomputed from the root after a rollback.
+// It shares types with the engine, and no rule.
+
+// teacher is who told a field: a block, or base state, at a slot.
+type teacher struct {
+	slot  ledger.Slot
+	block bool
+}
+
+// mayReplace reports whether t may override what old taught: a block always may, base state
+// never what a block taught at or after its slot, nor base state of a higher slot.
+func (t teacher) mayReplace(old teacher) bool {
+	switch {
+	case t.block:
+		return true
+	case old.block:
+		return t.slot > old.slot
+	}
+	return t.slot >= old.slot
+}
+
+// fact is one field: its value, whether anybody told it, and who.
+type fact[T any] struct {
+	value T
+	known bool
+	by    teacher
+}
+
+func (f *fact[T]) learn(v T, by teacher) {
+	if !f.known || by.mayReplace(f.by) {
+		*f = fact[T]{v, true, by}
+	}
+}
+
+// modelAccount is an account or, while not open, the memory of its closing.
+type modelAccount struct {
+	open       bool
+	since      fact[struct{}] // who closed it or, while open, who opened it again
+	lamports   fact[ledger.Lamports]
+	owner      fact[ledger.Pubkey]
+	executable fact[bool]
+	rentEpoch  fact[uint64]
+	token      fact[*ledger.TokenAccount]
+}
+
+type modelMint struct {
+	decimals uint8
+	supply   ledger.Opt[uint64]
+	scaled   ledger.Opt[bool]
+	by       teacher
+}
+
+// world is the whole state at one version.
+type world struct {
+	accounts map[ledger.Pubkey]modelAccount
+	mints    map[ledger.Pubkey]modelMint
+}
+
+func newWorld() *world {
+	return &world{make(map[ledger.Pubkey]modelAccount), make(map[ledger.Pubkey]modelMint)}
+}
+
+func (w *world) clone() *world { return &world{maps.Clone(w.accounts), maps.Clone(w.mints)} }
+
+// learnBlock and learnBase teach the world in the order in which things happened.
+func (w *world) learnBlock(b *ledger.Block) {
+	by := teacher{b.Slot, true}
+	for i := range b.Accounts {
+		w.write(&b.Accounts[i], by)
+	}
+	for _, m := range b.Mints {
+		w.learnMint(m.Pubkey, m.Mint, by)
+	}
+}
+
+func (w *world) learnBase(b *ledger.BaseState) {
+	by := teacher{b.Slot, false}
+	for i := range b.Accounts {
+		w.write(&b.Accounts[i], by)
+	}
+	for _, m := range b.Mints {
+		w.learnMint(m.Pubkey, m.Mint, by)
+	}
+}
+
+func (w *world) write(wr *ledger.AccountWrite, by teacher) {
+	a, held := w.accounts[wr.Pubkey]
+	closes := wr.Lamports == 0
+	if a.since.known && !by.mayReplace(a.since.by) {
+		return // base state of an earlier life
+	}
+	if held && !by.mayReplace(a.lamports.by) && (closes || !a.open) {
+		return // base state from before the account was opened or closed
+	}
+	switch {
+	case closes || wr.Known&ledger.FieldMint != 0 && wr.Mint == nil:
+		if m, ok := w.mints[wr.Pubkey]; ok && by.mayReplace(m.by) {
+			delete(w.mints, wr.Pubkey)
+		}
+	case wr.Known&ledger.FieldMint != 0:
+		w.learnMint(wr.Pubkey, *wr.Mint, by)
+	}
+	if closes {
+		if held {
+			closed := fact[struct{}]{known: true, by: by}
+			if !a.open {
+				closed = a.since // it stays closed where it was
+			}
+			w.accounts[wr.Pubkey] = modelAccount{since: closed, lamports: fact[ledger.Lamports]{0, true, by}}
+		}
+		return
+	}
+	if !a.open {
+		a = modelAccount{open: true} // a closed account forgot every field
+		if held {
+			a.since = fact[struct{}]{known: true, by: by}
+		}
+	}
+	a.lamports.learn(wr.Lamports, by)
+	if wr.Known&ledger.FieldOwner != 0 {
+		a.owner.learn(wr.Owner, by)
+	}
+	if wr.Known&ledger.FieldExecutable != 0 {
+		a.executable.learn(wr.Executable, by)
+	}
+	if wr.Known&ledger.FieldRentEpoch != 0 {
+		a.rentEpoch.learn(wr.RentEpoch, by)
+	}
+	if wr.Known&ledger.FieldToken != 0 {
+		a.learnToken(wr, by)
+	}
+	if a.owner.known && a.owner.value != ledger.TokenProgram && a.owner.value != ledger.Token2022Program {
+		a.token.value = nil
+	}
+	w.accounts[wr.Pubkey] = a
+}
+
+// learnToken teaches token facts: whole ones replace, a balance keeps what only the data
+// of the same holding showed, a balance without wallet changes an amount and nothing else.
+func (a *modelAccount) learnToken(wr *ledger.AccountWrite, by teacher) {
+	old, told := a.token.value, wr.Token
+	if told == nil || told.Details.Known {
+		a.token.learn(told, by)
+		return
+	}
+	if wr.TokenOwnerUnknown {
+		switch {
+		case old == nil:
+		case old.Mint == told.Mint:
+			a.token.learn(&ledger.TokenAccount{Mint: old.Mint, Owner: old.Owner, Amount: told.Amount, Details: old.Details}, by)
+		default:
+			a.token.learn(nil, by)
+		}
+		return
+	}
+	now := *told
+	if old != nil && old.Mint == told.Mint && old.Owner == told.Owner {
+		now.Details = old.Details
+	}
+	a.token.learn(&now, by)
+}
+
+func (w *world) learnMint(key ledger.Pubkey, m ledger.Mint, by teacher) {
+	now, held := w.mints[key]
+	if !held {
+		if !m.Supply.Known && !m.Scaled.Known {
+			by = teacher{} // decimals never change, so it matters to nobody who told them
+		}
+		w.mints[key] = modelMint{m.Decimals, m.Supply, m.Scaled, by}
+		return
+	}
+	newer := by.mayReplace(now.by)
+	if newer {
+		now.decimals = m.Decimals
+	}
+	taught := false
+	if m.Supply.Known && (newer || !now.supply.Known) {
+		now.supply, taught = m.Supply, true
+	}
+	if m.Scaled.Known && (newer || !now.scaled.Known) {
+		now.scaled, taught = m.Scaled, true
+	}
+	if taught && (by.slot > now.by.slot || by.slot == now.by.slot && by.block) {
+		now.by = by
+	}
+	w.mints[key] = now
+}
+
+// seen is what a reader can tell of an account. Two accounts that look the same are.
+type seen struct {
+	pubkey, owner ledger.Pubkey
+	lamports      ledger.Lamports
+	rentEpoch     uint64
+	executable    bool
+	unknown       ledger.Fields
+	hasToken      bool
+	token         ledger.TokenAccount
+}
+
+// see returns what the world shows at key: nothing but the key where nothing is open.
+func (w *world) see(key ledger.Pubkey) seen {
+	a := w.accounts[key]
+	if !a.open {
+		return seen{pubkey: key}
+	}
+	s := seen{
+		pubkey: key, lamports: a.lamports.value, owner: a.owner.value,
+		executable: a.executable.value, rentEpoch: a.rentEpoch.value,
+	}
+	if !a.owner.known {
+		s.unknown |= ledger.FieldOwner
+	}
+	if !a.executable.known {
+		s.unknown |= ledger.FieldExecutable
+	}
+	if !a.rentEpoch.known {
+		s.unknown |= ledger.FieldRentEpoch
+	}
+	if a.token.value != nil {
+		s.hasToken, s.token = true, *a.token.value
+	}
+	return s
+}
+
+// seeAccount returns what an account of the engine shows.
+func seeAccount(a *ledger.Account) seen {
+	if a.Lamports == 0 {
+		return seen{pubkey: a.Pubkey}
+	}
+	s := seen{
+		pubkey: a.Pubkey, lamports: a.Lamports, owner: a.Owner, executable: a.Executable, rentEpoch: a.RentEpoch,
+		unknown: (ledger.FieldOwner | ledger.FieldExecutable | ledger.FieldRentEpoch) &^ a.Known,
+	}
+	if a.Token != nil {
+		s.hasToken, s.token = true, *a.Token
+	}
+	return s
+}
+
+func (s seen) ownedBy(program ledger.Pubkey) bool {
+	return s.lamports != 0 && s.unknown&ledger.FieldOwner == 0 && s.owner == program
+}
+
+func (s seen) heldBy(wallet ledger.Pubkey) bool { return s.hasToken && s.token.Owner == wallet }
+
+func (s seen) String() string {
+	text := fmt.Sprintf("{%s… lamports %d owner %s… exec %v rent %d unknown %03b", s.pubkey.String()[:6], s.lamports,
+		s.owner.String()[:6], s.executable, s.rentEpoch, s.unknown)
+	if s.hasToken {
+		text += fmt.Sprintf(" token mint %s… wallet %s… amount %d details %v", s.token.Mint.String()[:6],
+			s.token.Owner.String()[:6], s.token.Amount, s.token.Details)
+	}
+	return text + "}"
+}
+
+func comparePubkeys(a, b ledger.Pubkey) int { return bytes.Compare(a[:], b[:]) }
+
+// keys returns every key the world ever heard of, in order.
+func (w *world) keys() []ledger.Pubkey {
+	return slices.SortedFunc(maps.Keys(w.accounts), comparePubkeys)
+}
+
+// members returns what is listed in one group, in key order.
+func (w *world) members(in func(seen) bool) []seen {
+	var all []seen
+	for _, k := range w.keys() {
+		if s := w.see(k); s.lamports != 0 && in(s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// hash recomputes the state hash from everything that is open, by the layout the state hash's
+// documentation draws.
+func (w *world) hash() string {
+	sum := new(big.Int)
+	add := func(b []byte) {
+		digest := sha256.Sum256(b)
+		slices.Reverse(digest[:]) // the digest is a little-endian number
+		sum.Add(sum, new(big.Int).SetBytes(digest[:]))
+	}
+	for k := range w.accounts {
+		if s := w.see(k); s.lamports != 0 {
+			add(accountBytes(s))
+		}
+	}
+	for k, m := range w.mints {
+		b := append([]byte{2}, k[:]...)
+		b = append(b, m.decimals)
+		b = binary.LittleEndian.AppendUint64(appendBool(b, m.supply.Known), m.supply.Value)
+		add(appendBool(appendBool(b, m.scaled.Known), m.scaled.Value))
+	}
+	sum.Mod(sum, new(big.Int).Lsh(big.NewInt(1), 256))
+	return fmt.Sprintf("%064x", sum)
+}
+
+func accountBytes(s seen) []byte {
+	b := append([]byte{1}, s.pubkey[:]...)
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.lamports))
+	b = append(b, byte((ledger.FieldOwner|ledger.FieldExecutable|ledger.FieldRentEpoch)&^s.unknown))
+	b = appendBool(append(b, s.owner[:]...), s.executable)
+	b = binary.LittleEndian.AppendUint64(b, s.rentEpoch)
+	if !s.hasToken {
+		return b
+	}
+	b = append(append(b, s.token.Mint[:]...), s.token.Owner[:]...)
+	b = binary.LittleEndian.AppendUint64(b, s.token.Amount)
+	b = appendBool(b, s.token.Details.Known)
+	if d := s.token.Details.Value; s.token.Details.Known {
+		b = appendBool(append(b, byte(d.State)), d.Delegate.Known)
+		b = binary.LittleEndian.AppendUint64(append(b, d.Delegate.Value[:]...), d.DelegatedAmount)
+		b = append(appendBool(b, d.CloseAuthority.Known), d.CloseAuthority.Value[:]...)
+	}
+	return b
+}
+
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// modelUpdate is one visible change.
+type modelUpdate struct {
+	after       seen
+	ownerBefore ledger.Opt[ledger.Pubkey]
+}
+
+// changes returns what a reader can tell apart between two worlds, in key order.
+func changes(before, after *world) []modelUpdate {
+	keys := slices.Concat(before.keys(), after.keys())
+	slices.SortFunc(keys, comparePubkeys)
+	var all []modelUpdate
+	for _, k := range slices.Compact(keys) {
+		was, is := before.see(k), after.see(k)
+		if was == is {
+			continue
+		}
+		u := modelUpdate{after: is}
+		if was.lamports != 0 && was.unknown&ledger.FieldOwner == 0 && !is.ownedBy(was.owner) {
+			u.ownerBefore = ledger.Some(was.owner)
+		}
+		all = append(all, u)
+	}
+	return all
+}
+
+// blockName names a block in the model's maps.
+type blockName struct {
+	slot ledger.Slot
+	hash ledger.Hash
+}
+
+func nameOf(b *ledger.Block) blockName { return blockName{b.Slot, b.Blockhash} }

@@ -1,0 +1,492 @@
+package engine
+
+import (
+	"slices"
+
+	"ledgerd/engine/ledger"
+)
+
+// modelBlock is a block whose parent is known.
+type modelBlock struct {
+	*ledger.Block
+	parent   *modelBlock
+	children []*modelBlock // in the order they came
+	version  ledger.Version
+	seq      ledger.Seq
+}
+
+type modelWaiter struct {
+	block  *ledger.Block
+	status ledger.Status
+}
+
+// modelRecord is what a record must say, and the world after it.
+type modelRecord struct {
+	kind     ledger.RecordKind
+	slot     ledger.Slot
+	hash     ledger.Hash
+	fromSlot ledger.Slot
+	time     ledger.Opt[int64]
+	status   ledger.Status
+	firstSeq ledger.Seq
+	updates  []modelUpdate
+	world    *world
+	hash256  string // of the world, once it was asked for
+
+	// With a rollback: the accounts that somebody saw change in between though they stand as
+	// before, and all that were written at all.
+	seenBetween, written map[ledger.Pubkey]bool
+}
+
+func (r *modelRecord) stateHash() string {
+	if r.hash256 == "" {
+		r.hash256 = r.world.hash()
+	}
+	return r.hash256
+}
+
+// point is what is visible after an event: the engine may publish here and nowhere else.
+type point struct {
+	version  ledger.Version
+	tips     [ledger.Commitments]ledger.Tip
+	hasBlock bool
+	root     ledger.Slot
+	chain    []*modelBlock // from the root on, pruned ones too
+	bytes    int           // of the blocks held
+}
+
+// model follows events as the documents say.
+type model struct {
+	info    ledger.SourceInfo
+	tree    map[blockName]*modelBlock // the newest finalized block and all that build on it
+	arrived []*modelBlock
+	gone    map[blockName]bool
+	waiting []modelWaiter // by slot
+	chain   []*modelBlock
+
+	confirmed, finalized int // places in the chain
+	statusSeen           bool
+	baseSlot             ledger.Slot
+	undoneDeepest        int // of all rollbacks
+
+	log     []any // *ledger.Block and *ledger.BaseState that make up the present world
+	world   *world
+	records []modelRecord // version 1 first
+	points  map[ledger.Version]point
+	stopped string // why ingest stopped, "" while it goes on
+}
+
+func newModel(info ledger.SourceInfo) *model {
+	return &model{
+		info: info, tree: make(map[blockName]*modelBlock), gone: make(map[blockName]bool),
+		world: newWorld(), points: make(map[ledger.Version]point),
+	}
+}
+
+func (m *model) tip() *modelBlock { return m.chain[len(m.chain)-1] }
+
+func (m *model) finalizedSlot() ledger.Slot { return m.chain[m.finalized].Slot }
+
+func (m *model) onChain(b *modelBlock) bool { return slices.Contains(m.chain, b) }
+
+// event takes one event and notes what is visible after it.
+func (m *model) event(e ledger.Event) {
+	if m.stopped != "" {
+		return
+	}
+	switch e := e.(type) {
+	case *ledger.Block:
+		m.receive(e)
+	case *ledger.BaseState:
+		m.baseSlot = max(m.baseSlot, e.Slot)
+		m.log = append(m.log, e)
+		m.world = m.world.clone()
+		m.world.learnBase(e)
+		m.record(modelRecord{kind: ledger.BaseRecord, slot: e.Slot})
+	case *ledger.SlotStatus:
+		m.status(e)
+	}
+	m.note()
+}
+
+// end is the end of a finite source's input.
+func (m *model) end() {
+	if m.stopped != "" {
+		return
+	}
+	m.passGaps(func() bool { return len(m.waiting) > 0 })
+	if m.stopped == "" && m.info.FinalityByDepth && !m.statusSeen && len(m.chain) > 0 {
+		m.raise(m.tip(), ledger.Finalized)
+	}
+	m.note()
+}
+
+// record appends r with the updates that lead from the world before to the present one.
+func (m *model) record(r modelRecord) {
+	r.world, r.firstSeq = m.world, m.seq()+1
+	m.records = append(m.records, r)
+}
+
+// seq is the number of the newest update.
+func (m *model) seq() ledger.Seq {
+	if len(m.records) == 0 {
+		return 0
+	}
+	last := m.records[len(m.records)-1]
+	return last.firstSeq + ledger.Seq(len(last.updates)) - 1
+}
+
+func (m *model) version() ledger.Version { return ledger.Version(len(m.records)) }
+
+func (m *model) note() {
+	p := point{version: m.version(), chain: slices.Clone(m.chain)}
+	if len(m.chain) == 0 {
+		for i := range p.tips {
+			p.tips[i] = ledger.Tip{Version: p.version, Slot: m.baseSlot}
+		}
+	} else {
+		p.hasBlock, p.root = true, m.chain[0].Slot
+		for i, b := range []*modelBlock{m.tip(), m.chain[m.confirmed], m.chain[m.finalized]} {
+			p.tips[i] = ledger.Tip{Version: b.version, Slot: b.Slot, Hash: b.Blockhash, Seq: b.seq, Time: b.Time}
+		}
+		p.tips[0].Version, p.tips[0].Seq = p.version, m.seq()
+	}
+	m.points[p.version] = p
+}
+
+func (m *model) receive(b *ledger.Block) {
+	if len(m.chain) == 0 {
+		root := &modelBlock{Block: b}
+		m.tree[nameOf(b)], m.arrived = root, append(m.arrived, root)
+		m.append(root)
+		m.record(modelRecord{kind: ledger.StatusRecord, slot: b.Slot, hash: b.Blockhash, status: ledger.StatusFinalized})
+		return
+	}
+	if b.Slot <= m.finalizedSlot() || m.gone[nameOf(b)] {
+		return // a duplicate, or an orphan that comes again
+	}
+	if n := m.tree[nameOf(b)]; n != nil {
+		m.raise(n, b.Status)
+		return
+	}
+	if b.ParentSlot < m.finalizedSlot() {
+		m.stopped = "builds below finalized"
+		return
+	}
+	if parent := m.parentOf(b); parent != nil {
+		m.attach(b, parent, b.Status)
+		return
+	}
+	if m.buildsOnGone(b) {
+		m.abandon(b)
+		return
+	}
+	if slices.ContainsFunc(m.waiting, func(w modelWaiter) bool { return nameOf(w.block) == nameOf(b) }) {
+		return
+	}
+	m.waiting = append(m.waiting, modelWaiter{block: b})
+	slices.SortStableFunc(m.waiting, func(a, b modelWaiter) int { return int(a.block.Slot) - int(b.block.Slot) })
+	m.passGaps(func() bool {
+		n := len(m.waiting)
+		return n > 0 && m.waiting[n-1].block.Slot-m.waiting[0].block.Slot >= 64
+	})
+}
+
+// abandon forgets a block for good, with all that wait for it.
+func (m *model) abandon(b *ledger.Block) {
+	m.gone[nameOf(b)] = true
+	for {
+		i := slices.IndexFunc(m.waiting, func(w modelWaiter) bool { return m.buildsOn(w.block, b) })
+		if i < 0 {
+			return
+		}
+		child := m.waiting[i].block
+		m.waiting = slices.Delete(m.waiting, i, i+1)
+		m.abandon(child)
+	}
+}
+
+func (m *model) buildsOn(b, parent *ledger.Block) bool {
+	return b.ParentSlot == parent.Slot && (!b.PreviousBlockhash.Known || b.PreviousBlockhash.Value == parent.Blockhash)
+}
+
+func (m *model) parentOf(b *ledger.Block) *modelBlock {
+	if b.PreviousBlockhash.Known {
+		return m.tree[blockName{b.ParentSlot, b.PreviousBlockhash.Value}]
+	}
+	return m.at(b.ParentSlot)
+}
+
+// at returns the block at a slot where the hash was not told: the chain's, else the last.
+func (m *model) at(slot ledger.Slot) *modelBlock {
+	var found *modelBlock
+	for _, n := range m.arrived {
+		if n.Slot != slot || m.tree[nameOf(n.Block)] != n {
+			continue
+		}
+		if m.onChain(n) {
+			return n
+		}
+		found = n
+	}
+	return found
+}
+
+func (m *model) buildsOnGone(b *ledger.Block) bool {
+	for name := range m.gone {
+		if name.slot == b.ParentSlot && (!b.PreviousBlockhash.Known || b.PreviousBlockhash.Value == name.hash) {
+			return true
+		}
+	}
+	return b.ParentSlot == m.finalizedSlot() // on another block than the finalized one
+}
+
+// attach puts a block into the tree and, where it wins, on the chain.
+func (m *model) attach(b *ledger.Block, parent *modelBlock, claimed ledger.Commitment) {
+	n := &modelBlock{Block: b, parent: parent}
+	parent.children = append(parent.children, n)
+	m.tree[nameOf(b)], m.arrived = n, append(m.arrived, n)
+	if parent == m.tip() || b.Slot > m.tip().Slot {
+		m.switchTo(n)
+	}
+	m.raise(n, claimed)
+	m.finalizeByDepth()
+	for m.stopped == "" {
+		i := slices.IndexFunc(m.waiting, func(w modelWaiter) bool { return m.buildsOn(w.block, b) })
+		if i < 0 {
+			return
+		}
+		m.release(i, n)
+	}
+}
+
+func (m *model) release(i int, parent *modelBlock) {
+	w := m.waiting[i]
+	m.waiting = slices.Delete(m.waiting, i, i+1)
+	claimed := w.block.Status
+	if w.status == ledger.StatusConfirmed {
+		claimed = max(claimed, ledger.Confirmed)
+	}
+	if w.status == ledger.StatusFinalized {
+		claimed = ledger.Finalized
+	}
+	m.attach(w.block, parent, claimed)
+}
+
+func (m *model) passGaps(tooLong func() bool) {
+	for m.stopped == "" && tooLong() {
+		lowest := m.waiting[0].block
+		switch {
+		case !m.info.GapsAllowed:
+			m.stopped = "gap"
+		case lowest.Slot <= m.tip().Slot:
+			m.waiting = m.waiting[1:]
+		default:
+			m.release(0, m.tip())
+		}
+	}
+}
+
+// append puts n on the chain as its tip.
+func (m *model) append(n *modelBlock) {
+	before := m.world
+	m.world = before.clone()
+	m.world.learnBlock(n.Block)
+	m.log = append(m.log, n.Block)
+	m.chain = append(m.chain, n)
+	m.record(modelRecord{
+		kind: ledger.BlockRecord, slot: n.Slot, hash: n.Blockhash, time: n.Time, updates: changes(before, m.world),
+	})
+	n.version, n.seq = m.version(), m.seq()
+}
+
+// switchTo makes n the tip.
+func (m *model) switchTo(n *modelBlock) {
+	var add []*modelBlock
+	at := n
+	for ; !m.onChain(at); at = at.parent {
+		add = append(add, at)
+	}
+	m.cutTo(slices.Index(m.chain, at))
+	if m.stopped != "" {
+		return
+	}
+	for _, b := range slices.Backward(add) {
+		m.append(b)
+	}
+}
+
+// cutTo undoes the blocks above a place of the chain.
+func (m *model) cutTo(place int) {
+	undone := m.chain[place+1:]
+	if len(undone) == 0 {
+		return
+	}
+	m.undoneDeepest = max(m.undoneDeepest, len(undone))
+	if len(undone) > 32 || place < m.finalized {
+		m.stopped = "rollback refused"
+		return
+	}
+	from, before := m.tip(), m.world
+	r := modelRecord{
+		kind: ledger.RollbackRecord, slot: m.chain[place].Slot, hash: m.chain[place].Blockhash, fromSlot: from.Slot,
+		time: m.chain[place].Time, seenBetween: make(map[ledger.Pubkey]bool), written: make(map[ledger.Pubkey]bool),
+	}
+	m.log = slices.DeleteFunc(m.log, func(e any) bool {
+		return slices.ContainsFunc(undone, func(n *modelBlock) bool { return e == any(n.Block) })
+	})
+	m.world = newWorld()
+	for _, e := range m.log {
+		switch e := e.(type) {
+		case *ledger.Block:
+			m.world.learnBlock(e)
+		case *ledger.BaseState:
+			m.world.learnBase(e)
+		}
+	}
+	r.updates = changes(before, m.world)
+	m.noteUndone(&r, undone)
+	m.chain = m.chain[:place+1]
+	m.confirmed = min(m.confirmed, place)
+	m.record(r)
+}
+
+// noteUndone tells which accounts somebody saw change by the undone blocks, though they stand
+// again as they stood.
+func (m *model) noteUndone(r *modelRecord, undone []*modelBlock) {
+	for _, b := range undone {
+		for _, u := range m.records[b.version-1].updates {
+			r.seenBetween[u.after.pubkey] = true
+		}
+	}
+	for _, u := range r.updates {
+		delete(r.seenBetween, u.after.pubkey)
+	}
+	for _, e := range undone {
+		for i := range e.Accounts {
+			r.written[e.Accounts[i].Pubkey] = true
+		}
+	}
+	for _, e := range m.log {
+		if base, ok := e.(*ledger.BaseState); ok {
+			for i := range base.Accounts {
+				r.written[base.Accounts[i].Pubkey] = true
+			}
+		}
+	}
+}
+
+func (m *model) status(e *ledger.SlotStatus) {
+	m.statusSeen = true
+	if len(m.chain) == 0 {
+		return
+	}
+	if e.Slot <= m.finalizedSlot() {
+		return
+	}
+	n := m.at(e.Slot)
+	if e.Blockhash.Known {
+		n = m.tree[blockName{e.Slot, e.Blockhash.Value}]
+	}
+	if n == nil {
+		m.statusOfWaiting(e)
+		return
+	}
+	switch e.Status {
+	case ledger.StatusConfirmed:
+		m.raise(n, ledger.Confirmed)
+	case ledger.StatusFinalized:
+		m.raise(n, ledger.Finalized)
+	case ledger.StatusDead:
+		if i := slices.Index(m.chain, n); i > 0 {
+			m.cutTo(i - 1)
+		}
+		m.drop(n)
+	}
+}
+
+func (m *model) statusOfWaiting(e *ledger.SlotStatus) {
+	i := slices.IndexFunc(m.waiting, func(w modelWaiter) bool {
+		return w.block.Slot == e.Slot && (!e.Blockhash.Known || e.Blockhash.Value == w.block.Blockhash)
+	})
+	switch {
+	case i < 0:
+	case e.Status == ledger.StatusDead:
+		b := m.waiting[i].block
+		m.waiting = slices.Delete(m.waiting, i, i+1)
+		m.abandon(b)
+	default:
+		m.waiting[i].status = max(m.waiting[i].status, e.Status)
+	}
+}
+
+// drop takes n and all that builds on it out of the tree.
+func (m *model) drop(n *modelBlock) {
+	for _, child := range n.children {
+		m.drop(child)
+	}
+	delete(m.tree, nameOf(n.Block))
+	m.abandon(n.Block)
+	if n.parent != nil {
+		n.parent.children = slices.DeleteFunc(slices.Clone(n.parent.children), func(o *modelBlock) bool { return o == n })
+	}
+}
+
+// raise makes the branch of n the chain, up to its highest block, and n as sure as said.
+func (m *model) raise(n *modelBlock, level ledger.Commitment) {
+	if level == ledger.Processed || m.stopped != "" {
+		return
+	}
+	if !m.onChain(n) {
+		m.switchTo(highest(n))
+		if m.stopped != "" {
+			return
+		}
+	}
+	place := slices.Index(m.chain, n)
+	r := modelRecord{kind: ledger.StatusRecord, slot: n.Slot, hash: n.Blockhash, status: ledger.StatusConfirmed}
+	switch {
+	case level == ledger.Finalized && place > m.finalized:
+		r.status = ledger.StatusFinalized
+		m.record(r)
+		m.finalize(place)
+	case place > m.confirmed:
+		m.record(r)
+		m.confirmed = place
+	}
+}
+
+func highest(n *modelBlock) *modelBlock {
+	best := n
+	for _, child := range n.children {
+		if h := highest(child); h.Slot > best.Slot {
+			best = h
+		}
+	}
+	return best
+}
+
+func (m *model) finalize(place int) {
+	n := m.chain[place]
+	m.finalized, m.confirmed = place, max(m.confirmed, place)
+	for _, past := range m.chain[:place] {
+		delete(m.tree, nameOf(past.Block))
+	}
+	for name, other := range m.tree {
+		above := false
+		for a := other; a != nil; a = a.parent {
+			above = above || a == n
+		}
+		if !above {
+			delete(m.tree, name)
+			m.abandon(other.Block)
+		}
+	}
+	m.waiting = slices.DeleteFunc(m.waiting, func(w modelWaiter) bool { return w.block.Slot <= n.Slot })
+}
+
+func (m *model) finalizeByDepth() {
+	if m.stopped == "" && m.info.FinalityByDepth && !m.statusSeen && len(m.chain) > 32 {
+		m.raise(m.chain[len(m.chain)-33], ledger.Finalized)
+	}
+}
