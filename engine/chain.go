@@ -92,7 +92,7 @@ func (c *chain) place(b *ledger.Block) (*node, placement, error) {
 		return c.attach(b, parent), placed, nil
 	}
 	if c.buildsOnOrphan(b) {
-		c.orphans[id] = struct{}{}
+		c.abandon(id)
 		return nil, orphaned, nil
 	}
 	if !c.waiting.add(b) {
@@ -252,8 +252,20 @@ func (c *chain) forget(n *node) {
 	for _, child := range n.children {
 		c.forget(child)
 	}
-	c.orphans[n.id()] = struct{}{}
+	c.abandon(n.id())
 	c.remove(n)
+}
+
+// abandon remembers a block as an orphan, and all that wait for it.
+func (c *chain) abandon(id blockID) {
+	c.orphans[id] = struct{}{}
+	for {
+		child, ok := c.waiting.childOf(id)
+		if !ok {
+			return
+		}
+		c.abandon(blockID{child.block.Slot, child.block.Blockhash})
+	}
 }
 
 // remove takes n out of the maps; links to it are the caller's.

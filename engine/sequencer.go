@@ -124,7 +124,7 @@ func (s *sequencer) consider(n *node, claimed ledger.Commitment) error {
 		return err
 	}
 	for {
-		child, ok := s.chain.waiting.childOf(n)
+		child, ok := s.chain.waiting.childOf(n.id())
 		if !ok {
 			return nil
 		}
@@ -192,10 +192,7 @@ func (s *sequencer) status(e *ledger.SlotStatus) error {
 		return nil
 	}
 	if e.Slot <= s.chain.finalized.slot() {
-		if same, _ := s.held.at(e.Slot); e.Status == ledger.StatusDead && same != nil && (!e.Blockhash.Known || e.Blockhash.Value == same.Blockhash) {
-			return refused("the source calls slot %d dead, below the finalized slot %d", e.Slot, s.chain.finalized.slot())
-		}
-		return nil
+		return s.statusBelowFinalized(e)
 	}
 	n := s.chain.atSlot(e.Slot)
 	if e.Blockhash.Known {
@@ -203,9 +200,7 @@ func (s *sequencer) status(e *ledger.SlotStatus) error {
 	}
 	switch {
 	case n == nil:
-		if !s.chain.waiting.note(e) {
-			s.tally.unknownStatuses.Add(1)
-		}
+		s.statusOfWaiting(e)
 		return nil
 	case e.Status == ledger.StatusDead:
 		return s.dead(n)
@@ -213,6 +208,38 @@ func (s *sequencer) status(e *ledger.SlotStatus) error {
 		return s.raise(n, ledger.Finalized)
 	default:
 		return s.raise(n, ledger.Confirmed)
+	}
+}
+
+// statusBelowFinalized stops ingest where the source takes back what is final.
+func (s *sequencer) statusBelowFinalized(e *ledger.SlotStatus) error {
+	same, _ := s.held.at(e.Slot)
+	if same == nil {
+		return nil
+	}
+	meant := !e.Blockhash.Known || e.Blockhash.Value == same.Blockhash
+	switch {
+	case meant && e.Status == ledger.StatusDead:
+		return refused("the source calls slot %d dead, below the finalized slot %d", e.Slot, s.chain.finalized.slot())
+	case !meant && e.Status != ledger.StatusDead:
+		return fmt.Errorf("the source calls another block at slot %d %s, below the finalized slot %d", e.Slot, e.Status, s.chain.finalized.slot())
+	}
+	return nil
+}
+
+// statusOfWaiting remembers what is said of a block whose parent has not come.
+func (s *sequencer) statusOfWaiting(e *ledger.SlotStatus) {
+	i := s.chain.waiting.meant(e)
+	switch {
+	case i < 0:
+		s.tally.unknownStatuses.Add(1)
+	case e.Status == ledger.StatusDead:
+		s.tally.dead.Add(1)
+		b := s.chain.waiting.take(i).block
+		s.chain.abandon(blockID{b.Slot, b.Blockhash})
+	default:
+		w := &s.chain.waiting.blocks[i]
+		w.status = max(w.status, e.Status)
 	}
 }
 

@@ -50,11 +50,11 @@ func (w *waiting) overflows() bool {
 		n > 0 && w.blocks[n-1].block.Slot-w.blocks[0].block.Slot >= maxWaitingSlots
 }
 
-// childOf takes out the lowest block that builds on n.
-func (w *waiting) childOf(n *node) (waitingBlock, bool) {
+// childOf takes out the lowest block that builds on the one named.
+func (w *waiting) childOf(parent blockID) (waitingBlock, bool) {
 	for i, o := range w.blocks {
 		previous := o.block.PreviousBlockhash
-		if o.block.ParentSlot == n.slot() && (!previous.Known || previous.Value == n.block.Blockhash) {
+		if o.block.ParentSlot == parent.slot && (!previous.Known || previous.Value == parent.hash) {
 			return w.take(i), true
 		}
 	}
@@ -69,21 +69,11 @@ func (w *waiting) lowest() (waitingBlock, bool) {
 	return w.take(0), true
 }
 
-// note remembers a status said of a waiting block; false if none waits at the slot.
-func (w *waiting) note(s *ledger.SlotStatus) bool {
-	for i := range w.blocks {
-		o := &w.blocks[i]
-		if o.block.Slot != s.Slot || s.Blockhash.Known && s.Blockhash.Value != o.block.Blockhash {
-			continue
-		}
-		if s.Status == ledger.StatusDead {
-			w.take(i)
-		} else {
-			o.status = max(o.status, s.Status)
-		}
-		return true
-	}
-	return false
+// meant returns the place of the waiting block that a status is about, -1 if there is none.
+func (w *waiting) meant(s *ledger.SlotStatus) int {
+	return slices.IndexFunc(w.blocks, func(o waitingBlock) bool {
+		return o.block.Slot == s.Slot && (!s.Blockhash.Known || s.Blockhash.Value == o.block.Blockhash)
+	})
 }
 
 // dropUpTo forgets blocks that finality has passed.
