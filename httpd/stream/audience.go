@@ -1,0 +1,100 @@
+package stream
+
+import "ledgerd/engine/ledger"
+
+// audience are the subscribers of one level. The hub's lock guards it.
+//
+// What a block costs is its updates plus their matches: those who named keys are found
+// through an index, and only those who want every block's frames are walked.
+type audience struct {
+	all      map[*subscriber]struct{}
+	walked   map[*subscriber]struct{} // want everything, or slot_end and rollback
+	pubkeys  index
+	programs index
+}
+
+// index leads from a key to those who named it.
+type index map[ledger.Pubkey]map[*subscriber]struct{}
+
+func (x index) add(k ledger.Pubkey, s *subscriber) {
+	if x[k] == nil {
+		x[k] = make(map[*subscriber]struct{}, 1)
+	}
+	x[k][s] = struct{}{}
+}
+
+func (x index) remove(k ledger.Pubkey, s *subscriber) {
+	delete(x[k], s)
+	if len(x[k]) == 0 {
+		delete(x, k)
+	}
+}
+
+func newAudience() audience {
+	return audience{
+		all: make(map[*subscriber]struct{}), walked: make(map[*subscriber]struct{}),
+		pubkeys: make(index), programs: make(index),
+	}
+}
+
+// add enters a subscriber with what it wants now.
+func (a *audience) add(s *subscriber) {
+	a.all[s] = struct{}{}
+	if s.wants.everything || s.wants.extended {
+		a.walked[s] = struct{}{}
+	}
+	for k := range s.wants.pubkeys {
+		a.pubkeys.add(k, s)
+	}
+	for k := range s.wants.programs {
+		a.programs.add(k, s)
+	}
+}
+
+// remove takes a subscriber out; what it wants must be what it was entered with.
+func (a *audience) remove(s *subscriber) {
+	delete(a.all, s)
+	delete(a.walked, s)
+	for k := range s.wants.pubkeys {
+		a.pubkeys.remove(k, s)
+	}
+	for k := range s.wants.programs {
+		a.programs.remove(k, s)
+	}
+}
+
+// hear tells an emission to everybody who wants any of it.
+func (a *audience) hear(e *emission) {
+	for s := range a.walked {
+		s.hearOpening(e)
+	}
+	if len(a.pubkeys)+len(a.programs) > 0 {
+		for i := range e.updates {
+			a.hearUpdate(e, i)
+		}
+	}
+	for s := range a.walked {
+		s.hearEnding(e)
+	}
+}
+
+// hearUpdate tells one update to those who named its key or a program of it, once each.
+func (a *audience) hearUpdate(e *emission, i int) {
+	u := &e.updates[i]
+	for s := range a.pubkeys[u.Account.Pubkey] {
+		s.hearMatch(e, i)
+	}
+	if len(a.programs) == 0 {
+		return
+	}
+	if u.Account.Known&ledger.FieldOwner != 0 {
+		for s := range a.programs[u.Account.Owner] {
+			s.hearMatch(e, i)
+		}
+	}
+	if u.OwnerBefore.Known {
+		for s := range a.programs[u.OwnerBefore.Value] {
+			s.hearMatch(e, i)
+		}
+	}
+}

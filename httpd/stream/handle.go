@@ -1,0 +1,135 @@
+package stream
+
+import (
+	"strconv"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+// handle answers one message of the client. After an error nothing has changed.
+func (s *subscriber) handle(text []byte) {
+	r, id, err := parseRequest(text)
+	if err == nil {
+		switch r.Type {
+		case "subscribe":
+			err = s.subscribe(&r, id)
+		case "unsubscribe":
+			err = s.unsubscribe(&r, id)
+		case "resume":
+			err = s.resume(&r, id)
+		case "ping":
+			s.pong(id)
+		default:
+			err = errNotMessage
+		}
+	}
+	if err != nil {
+		s.say(func(b []byte) []byte { return appendError(b, id, err.Error()) })
+	}
+}
+
+// change replaces what the subscriber wants, in the index too. The hub's lock is held.
+func (s *subscriber) changeLocked(w wants) {
+	audience := &s.hub.levels[s.level]
+	audience.remove(s)
+	s.wants = w
+	audience.add(s)
+}
+
+func (s *subscriber) subscribe(r *request, id messageID) error {
+	pubkeys, programs, err := r.names()
+	if err != nil {
+		return err
+	}
+	if r.Snapshot {
+		return s.subscribeWithSnapshot(pubkeys, programs, r.Extended, id)
+	}
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	w, ok := s.widerLocked(pubkeys, programs, r.Extended)
+	if !ok {
+		return nil
+	}
+	s.changeLocked(w)
+	s.sayPositionLocked("subscribed", id, &s.wants)
+	return nil
+}
+
+// widerLocked returns what the subscriber wants with more names. Too many end the connection.
+func (s *subscriber) widerLocked(pubkeys, programs []ledger.Pubkey, extended bool) (wants, bool) {
+	w := s.wants.clone()
+	w.add(pubkeys, programs)
+	w.extended = w.extended || extended
+	if w.keys() > maxKeys {
+		s.outbox.close(closing{code: closePolicy, text: "more than 10000 keys"})
+		return w, false
+	}
+	return w, true
+}
+
+func (s *subscriber) unsubscribe(r *request, id messageID) error {
+	pubkeys, programs, err := r.names()
+	switch {
+	case err != nil:
+		return err
+	case !r.All && len(pubkeys)+len(programs) == 0:
+		return errNothing
+	}
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	w := s.wants.clone()
+	w.drop(pubkeys, programs, r.All)
+	s.changeLocked(w)
+	s.say(func(b []byte) []byte {
+		return append(appendCounts(appendReply(b, "unsubscribed", id), &w), '}')
+	})
+	return nil
+}
+
+func (s *subscriber) pong(id messageID) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	slot, seq := s.hub.positionLocked(s.level)
+	s.say(func(b []byte) []byte {
+		b = appendPosition(append(appendReply(b, "pong", id), ','), slot, seq)
+		b = append(b, `,"timestamp":`...)
+		return append(appendTime(b, ledger.Some(time.Now().Unix())), '}')
+	})
+}
+
+func (s *subscriber) resume(r *request, id messageID) error {
+	from, ok := parseSeq(r.FromSeq)
+	if !ok {
+		return errFromSeq
+	}
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	s.resumeLocked(from, id)
+	return nil
+}
+
+// resumeLocked goes on behind the last seq a client has seen. Nothing older than the newest
+// is held; a seq that is still to come here is waited for.
+func (s *subscriber) resumeLocked(from ledger.Seq, id messageID) {
+	_, newest := s.hub.positionLocked(s.level)
+	if from < newest {
+		s.resumed = 0
+		s.say(func(b []byte) []byte { return appendResync(b, id, newest, newest) })
+		return
+	}
+	s.resumed, s.resumedBy, s.resumeID = from, time.Now().Add(s.hub.config.ResumeTimeout), id
+	s.say(func(b []byte) []byte {
+		b = append(appendReply(b, "resumed", id), `,"from_seq":`...)
+		return append(strconv.AppendUint(b, uint64(from), 10), '}')
+	})
+}
+
+// sayPositionLocked answers with how many names are subscribed and where the level stands.
+func (s *subscriber) sayPositionLocked(kind string, id messageID, w *wants) {
+	slot, seq := s.hub.positionLocked(s.level)
+	s.say(func(b []byte) []byte {
+		b = appendCounts(appendReply(b, kind, id), w)
+		return append(appendPosition(append(b, ','), slot, seq), '}')
+	})
+}
