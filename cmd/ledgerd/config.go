@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
+)
+
+// configFile is a flag whose value is a file that gives values to other flags. The command
+// line and the environment win over it.
+type configFile string
+
+// BeforeResolve reads the file before the other flags take their defaults.
+func (f configFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong.Path) error {
+	path := string(ctx.FlagValue(trace.Flag).(configFile))
+	if path == "" {
+		return nil
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("cannot read the configuration: %w", err)
+	}
+	var values map[string]any
+	if err := yaml.Unmarshal(content, &values); err != nil {
+		return fmt.Errorf("configuration %s is not YAML of the form 'flag: value'", path)
+	}
+	for name := range values {
+		if !isFlag(ctx, name) {
+			return fmt.Errorf("configuration %s names no flag in %q", path, name)
+		}
+	}
+	ctx.AddResolver(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+		value, ok := values[flag.Name]
+		if !ok || isSet(flag.Tag.Envs) {
+			return nil, nil
+		}
+		return text(value), nil
+	}))
+	return nil
+}
+
+func isFlag(ctx *kong.Context, name string) bool {
+	for _, flag := range ctx.Flags() {
+		if flag.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func isSet(variables []string) bool {
+	for _, v := range variables {
+		if _, ok := os.LookupEnv(v); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// text writes a YAML value as it would stand on the command line.
+func text(value any) string {
+	list, ok := value.([]any)
+	if !ok {
+		return fmt.Sprint(value)
+	}
+	parts := make([]string, len(list))
+	for i, v := range list {
+		parts[i] = fmt.Sprint(v)
+	}
+	return strings.Join(parts, ",")
+}
+
+// size is a number of bytes, written plainly or with KiB, MiB or GiB.
+type size int
+
+// UnmarshalText parses "2GiB", "512MiB" or "1048576".
+func (s *size) UnmarshalText(b []byte) error {
+	digits, unit := string(b), 1
+	for suffix, factor := range map[string]int{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
+		if rest, ok := strings.CutSuffix(digits, suffix); ok {
+			digits, unit = rest, factor
+			break
+		}
+	}
+	n, err := strconv.ParseUint(digits, 10, 40)
+	if err != nil || n == 0 || n > 1<<50/uint64(unit) {
+		return fmt.Errorf("expected a size like 512MiB or 2GiB")
+	}
+	*s = size(n) * size(unit)
+	return nil
+}
+
+// prefixes is a list of networks, comma-separated; a bare address is a network of one.
+type prefixes []netip.Prefix
+
+// UnmarshalText parses "10.0.0.0/8,::1".
+func (p *prefixes) UnmarshalText(b []byte) error {
+	*p = nil
+	for part := range strings.SplitSeq(string(b), ",") {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		network, err := netip.ParsePrefix(part)
+		if err != nil {
+			address, addressErr := netip.ParseAddr(part)
+			if addressErr != nil {
+				return fmt.Errorf("expected addresses or CIDR networks like 10.0.0.0/8, separated by commas")
+			}
+			network = netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen())
+		}
+		*p = append(*p, network.Masked())
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+// Command ledgerd is an in-memory query node for a Solana-like ledger. This package holds
+// flags, signals and wiring; it is the only one that knows all others.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is what health, status and `ledgerd version` say: always N.N.N.
+const version = "0.1.0"
+
+// Exit codes.
+const (
+	exitOK      = 0
+	exitFailure = 1 // something failed while running, or the data directory is refused
+	exitUsage   = 2 // bad flags or configuration, or a port in use; the data directory is untouched
+)
+
+// usageError is an error in what the operator asked for.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+type commands struct {
+	Config configFile `help:"Read flags from a YAML file: one 'flag: value' a line, without the dashes." placeholder:"FILE" env:"LEDGERD_CONFIG"`
+
+	Serve   serveCommand   `cmd:"" help:"Follow a source of blocks and answer questions about it."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+type versionCommand struct{}
+
+func (versionCommand) Run(streams *streams) error {
+	_, err := fmt.Fprintln(streams.out, version)
+	return err
+}
+
+// streams are where a command writes.
+type streams struct{ out, err io.Writer }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], &streams{os.Stdout, os.Stderr}))
+}
+
+// run parses the arguments, runs the command they name, and returns the exit code.
+func run(ctx context.Context, args []string, s *streams) int {
+	var cli commands
+	exited := -1 // set when help was printed
+	parser, err := kong.New(&cli,
+		kong.Name("ledgerd"),
+		kong.Description("An in-memory query node for a Solana-like ledger: REST, WebSocket, Prometheus. Every flag can also be set as LEDGERD_… in the environment."),
+		kong.DefaultEnvars("LEDGERD"),
+		kong.Writers(s.out, s.err),
+		kong.Exit(func(code int) { exited = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(s),
+	)
+	if err != nil {
+		panic(err) // the declarations above are wrong
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited
+	}
+	if err != nil {
+		fmt.Fprintf(s.err, "ledgerd: %v (see ledgerd --help)\n", err)
+		return exitUsage
+	}
+	if err := parsed.Run(); err != nil {
+		fmt.Fprintf(s.err, "ledgerd: %v\n", err)
+		if usage := (*usageError)(nil); errors.As(err, &usage) {
+			return exitUsage
+		}
+		return exitFailure
+	}
+	return exitOK
+}

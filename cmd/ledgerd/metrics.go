@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"ledgerd/engine"
+	"ledgerd/engine/ledger"
+)
+
+// engineMetrics writes what the engine knows of itself in the Prometheus text format.
+// No label comes from a user: levels are three, shards are counted.
+func engineMetrics(e *engine.Engine) func(io.Writer) {
+	return func(w io.Writer) {
+		writeHead(w, e.Head())
+		stats := e.Stats()
+		family(w, "ledgerd_blocks_total", "counter", "Blocks the source showed, duplicates included.", stats.Blocks)
+		family(w, "ledgerd_account_updates_total", "counter", "Account updates applied, restores after rollbacks included.", stats.Updates)
+		family(w, "ledgerd_rollbacks_total", "counter", "Times the chain was cut back to an ancestor.", stats.Rollbacks)
+		family(w, "ledgerd_duplicate_blocks_total", "counter", "Blocks that were held already.", stats.Duplicates)
+		family(w, "ledgerd_orphan_blocks_total", "counter", "Blocks ignored because finality passed them or their branch was given up.", stats.Orphans)
+		family(w, "ledgerd_dead_slots_total", "counter", "Blocks the source abandoned.", stats.Dead)
+		family(w, "ledgerd_gaps_total", "counter", "Missing parents that were passed over (gaps=allow).", stats.Gaps)
+		family(w, "ledgerd_unknown_statuses_total", "counter", "Statuses of slots that are not held.", stats.UnknownStatuses)
+		writeShards(w, stats.Shards)
+		healthy := uint64(0)
+		if e.Status().Unhealthy == "" {
+			healthy = 1
+		}
+		family(w, "ledgerd_healthy", "gauge", "1 while the node is healthy.", healthy)
+		family(w, "ledgerd_upstream_peers", "gauge", "Connected upstream sources.", uint64(e.Status().Peers))
+	}
+}
+
+func writeHead(w io.Writer, h *ledger.Head) {
+	if h == nil || !h.HasBlock {
+		return
+	}
+	header(w, "ledgerd_slot", "gauge", "Newest visible slot by commitment.")
+	for c := ledger.Processed; c < ledger.Commitments; c++ {
+		fmt.Fprintf(w, "ledgerd_slot{commitment=%q} %d\n", c, h.Tip(c).Slot)
+	}
+	tip := h.Tip(ledger.Processed)
+	header(w, "ledgerd_lag_seconds", "gauge", "Time since the newest slot was published here.")
+	fmt.Fprintf(w, "ledgerd_lag_seconds %.3f\n", time.Since(h.Published).Seconds())
+	if tip.Time.Known {
+		header(w, "ledgerd_block_age_seconds", "gauge", "Wall time minus the newest block's own time.")
+		fmt.Fprintf(w, "ledgerd_block_age_seconds %d\n", time.Now().Unix()-tip.Time.Value)
+	}
+	family(w, "ledgerd_seq", "counter", "Number of the newest visible account update.", uint64(tip.Seq))
+	family(w, "ledgerd_retention_floor_slot", "gauge", "Blocks below this slot are pruned.", uint64(h.Floor))
+}
+
+func writeShards(w io.Writer, shards []engine.ShardStats) {
+	gauges := []struct {
+		name, help string
+		value      func(engine.ShardStats) int64
+	}{
+		{"ledgerd_shard_mailbox_depth", "Queries waiting for a shard.", func(s engine.ShardStats) int64 { return int64(s.MailboxDepth) }},
+		{"ledgerd_shard_overlay_values", "Account values a shard holds of versions not yet folded.", func(s engine.ShardStats) int64 { return s.OverlayCells }},
+		{"ledgerd_accounts", "Live accounts held, by shard.", func(s engine.ShardStats) int64 { return s.Accounts }},
+		{"ledgerd_token_accounts", "Live token accounts held, by shard.", func(s engine.ShardStats) int64 { return s.TokenAccounts }},
+		{"ledgerd_transactions", "Transactions held, by shard.", func(s engine.ShardStats) int64 { return s.Transactions }},
+	}
+	for _, g := range gauges {
+		header(w, g.name, "gauge", g.help)
+		for i, s := range shards {
+			fmt.Fprintf(w, "%s{shard=\"%d\"} %d\n", g.name, i, g.value(s))
+		}
+	}
+}
+
+// family writes a metric of one value.
+func family(w io.Writer, name, kind, help string, value uint64) {
+	header(w, name, kind, help)
+	fmt.Fprintf(w, "%s %d\n", name, value)
+}
+
+func header(w io.Writer, name, kind, help string) {
+	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+// writeMetrics returns the writer of everything a scrape shows.
+func writeMetrics(set *metrics.Set) func(io.Writer) {
+	return func(w io.Writer) {
+		header(w, "ledgerd_build_info", "gauge", "Always 1; the version is the label.")
+		fmt.Fprintf(w, "ledgerd_build_info{version=%q} 1\n", version)
+		set.WritePrometheus(w)
+		metrics.WriteProcessMetrics(w)
+	}
+}

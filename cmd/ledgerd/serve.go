@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+	"golang.org/x/sync/errgroup"
+
+	"ledgerd/engine"
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source"
+	"ledgerd/httpd"
+	"ledgerd/httpd/stream"
+)
+
+// stopTimeout bounds a clean stop.
+const stopTimeout = 8 * time.Second
+
+type serveCommand struct {
+	Listen    string `help:"Address of the public listener: REST and WebSocket." default:"127.0.0.1:8080" placeholder:"ADDR"`
+	OpsListen string `help:"Address of the operators' listener: /metrics, /livez, /readyz. Keep it private; empty turns it off." default:"127.0.0.1:8081" placeholder:"ADDR"`
+	DataDir   string `help:"Directory that belongs to this node and one ledger." default:"./data" placeholder:"DIR"`
+	Source    string `help:"Where blocks come from: sim:[seed=…,…], file:PATH[,PATH…][?gaps=allow], none." default:"sim:" placeholder:"SOURCE"`
+	Shards    int    `help:"How many goroutines share the state; 0 is one a core." default:"0" placeholder:"N"`
+
+	RetainSlots uint64 `help:"Blocks and transactions of so many slots are held." default:"9000" placeholder:"N"`
+	RetainBytes size   `help:"Blocks and transactions of so many bytes are held, if that is less." default:"2GiB" placeholder:"SIZE"`
+
+	RateLimitMinute int      `help:"Requests a client may make a minute; 0 is off." default:"100" placeholder:"N"`
+	RateLimitHour   int      `help:"Requests a client may make an hour; 0 is off." default:"1000" placeholder:"N"`
+	RateLimitExempt prefixes `help:"Networks free of rate limits and connection caps." placeholder:"CIDR,…"`
+	TrustedProxies  prefixes `help:"Proxies whose X-Forwarded-For is believed." placeholder:"CIDR,…"`
+	WSOrigins       []string `help:"Origins a browser may open a WebSocket from; any by default." placeholder:"ORIGIN,…" name:"ws-origins" env:"LEDGERD_WS_ORIGINS"`
+
+	LogLevel slog.Level `help:"debug, info, warn or error." default:"info" placeholder:"LEVEL"`
+	Pprof    bool       `help:"Serve /debug/pprof on the operators' listener."`
+}
+
+// Validate checks what the flags' types cannot.
+func (c *serveCommand) Validate() error {
+	switch {
+	case c.Shards < 0 || c.Shards > 1024:
+		return errors.New("--shards must be between 0 and 1024")
+	case c.RetainSlots == 0:
+		return errors.New("--retain-slots must be at least 1")
+	case c.RateLimitMinute < 0 || c.RateLimitHour < 0:
+		return errors.New("rate limits must not be negative")
+	case c.Pprof && c.OpsListen == "":
+		return errors.New("--pprof needs --ops-listen")
+	}
+	return nil
+}
+
+// node is one running ledgerd.
+type node struct {
+	logger      *slog.Logger
+	source      source.Source
+	dir         *engine.Dir
+	engine      *engine.Engine
+	hub         *stream.Hub
+	public      *httpd.Server
+	ops         *httpd.OpsServer // nil without an operators' listener
+	listener    net.Listener
+	opsListener net.Listener
+}
+
+// Run starts the node and serves until ctx ends or something fails.
+//
+// The order is: source and flags, listeners, data directory, and only then connections,
+// so that a mistake in what was asked for touches nothing.
+func (c *serveCommand) Run(ctx context.Context, s *streams) error {
+	n := &node{logger: slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: c.LogLevel}))}
+	if err := c.open(n); err != nil {
+		return err
+	}
+	defer n.dir.Close() // nothing is written to it any more
+	c.assemble(n)
+
+	var opsAddr net.Addr
+	if n.opsListener != nil {
+		opsAddr = n.opsListener.Addr()
+	}
+	var samples []ledger.Pubkey
+	if sampler, ok := n.source.(interface{ Samples() []ledger.Pubkey }); ok {
+		samples = sampler.Samples()
+	}
+	banner(s.out, n.listener.Addr(), opsAddr, c.Source, samples)
+	return n.run(ctx)
+}
+
+// open opens what may be refused.
+func (c *serveCommand) open(n *node) (err error) {
+	if n.source, err = source.Open(c.Source, n.logger); err != nil {
+		return &usageError{err}
+	}
+	if n.listener, err = net.Listen("tcp", c.Listen); err != nil {
+		return &usageError{fmt.Errorf("cannot listen on --listen: %w", err)}
+	}
+	if c.OpsListen != "" {
+		if n.opsListener, err = net.Listen("tcp", c.OpsListen); err != nil {
+			n.listener.Close()
+			return &usageError{fmt.Errorf("cannot listen on --ops-listen: %w", err)}
+		}
+	}
+	if n.dir, err = engine.OpenDir(c.DataDir); err == nil && n.source != nil {
+		if err = n.dir.BindSource(n.source.Info()); err != nil {
+			n.dir.Close()
+		}
+	}
+	if err != nil {
+		n.listener.Close()
+		if n.opsListener != nil {
+			n.opsListener.Close()
+		}
+	}
+	return err
+}
+
+// assemble introduces the parts to each other.
+func (c *serveCommand) assemble(n *node) {
+	set := metrics.NewSet()
+	config := engine.Config{
+		Dir: n.dir, Shards: c.Shards, Logger: n.logger,
+		Retention: engine.Retention{Slots: ledger.Slot(c.RetainSlots), Bytes: int(c.RetainBytes)},
+		OnPublish: func(p *ledger.Publication) { n.hub.Publish(p) },
+	}
+	if n.source != nil {
+		config.Source = n.source
+	}
+	n.engine = engine.New(config)
+	n.hub = stream.New(stream.Config{Ledger: n.engine, Origins: c.WSOrigins, Metrics: set, Logger: n.logger})
+	set.RegisterMetricsWriter(engineMetrics(n.engine))
+	write := writeMetrics(set)
+	n.public = httpd.New(httpd.Config{
+		Ledger: n.engine, Version: version, Upgrade: n.hub.Upgrade,
+		PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour,
+		Exempt: c.RateLimitExempt, TrustedProxies: c.TrustedProxies,
+		Metrics: set, WriteMetrics: write, Log: n.logger,
+	})
+	if n.opsListener != nil {
+		n.ops = httpd.NewOps(httpd.OpsConfig{Status: n.engine.Status, WriteMetrics: write, Pprof: c.Pprof, Log: n.logger})
+	}
+}
+
+// run serves until ctx ends or a part fails, then stops the parts from the outside in:
+// sockets, REST, and last the engine, so that no answer is cut off from its ledger.
+func (n *node) run(ctx context.Context) error {
+	engineCtx, stopEngine := context.WithCancel(context.Background())
+	defer stopEngine()
+	parts, failed := errgroup.WithContext(ctx)
+	parts.Go(func() error { return n.engine.Run(engineCtx) })
+	parts.Go(func() error { return n.public.Serve(n.listener) })
+	if n.ops != nil {
+		parts.Go(func() error { return n.ops.Serve(n.opsListener) })
+	}
+	parts.Go(func() error {
+		<-failed.Done()
+		n.stop(stopEngine)
+		return nil
+	})
+	err := parts.Wait()
+	n.logger.Info("stopped")
+	return err
+}
+
+func (n *node) stop(stopEngine context.CancelFunc) {
+	n.logger.Info("stopping")
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	if err := n.hub.Shutdown(ctx); err != nil {
+		n.logger.Warn("sockets were cut off", "error", err)
+	}
+	if err := n.public.Shutdown(ctx); err != nil {
+		n.logger.Warn("requests were cut off", "error", err)
+	}
+	if n.ops != nil {
+		if err := n.ops.Shutdown(ctx); err != nil {
+			n.logger.Warn("operators' requests were cut off", "error", err)
+		}
+	}
+	stopEngine()
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// transcript is an output that a test reads while the program writes it.
+type transcript struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	written chan struct{} // gets a token after every write
+}
+
+func newTranscript() *transcript { return &transcript{written: make(chan struct{}, 1)} }
+
+func (o *transcript) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	select {
+	case o.written <- struct{}{}:
+	default:
+	}
+	return o.text.Write(p)
+}
+
+func (o *transcript) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// await waits until the output matches and returns the submatches.
+func (o *transcript) await(t *testing.T, pattern string) []string {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	for {
+		if m := re.FindStringSubmatch(o.String()); m != nil {
+			return m
+		}
+		select {
+		case <-o.written:
+		case <-t.Context().Done():
+			t.Fatalf("no line matches %q in:\n%s", pattern, o.String())
+		}
+	}
+}
+
+// running is a node started by a test.
+type running struct {
+	base, ops string
+	out, errs *transcript
+	cancel    context.CancelFunc
+	code      chan int
+}
+
+// start runs `ledgerd serve` on free ports and waits until it is ready.
+func start(t *testing.T, args ...string) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{out: newTranscript(), errs: newTranscript(), cancel: cancel, code: make(chan int, 1)}
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-minute", "0", "--rate-limit-hour", "0"}, args...)
+	go func() { r.code <- run(ctx, args, &streams{r.out, r.errs}) }()
+	t.Cleanup(func() { cancel() })
+	m := r.out.await(t, `REST +(http://\S+/api)/status(?s:.*)operators +(http://\S+)/metrics`)
+	r.base, r.ops = m[1], m[2]
+	for {
+		if status, _ := get(t, r.ops+"/readyz"); status == http.StatusOK {
+			return r
+		}
+		select {
+		case code := <-r.code:
+			t.Fatalf("ledgerd %q ended with %d before it was ready:\n%s", args, code, r.errs)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// stop ends the node as SIGTERM does and returns the exit code.
+func (r *running) stop() int {
+	r.cancel()
+	return <-r.code
+}
+
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+func get(t *testing.T, url string) (int, []byte) {
+	t.Helper()
+	resp, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, body
+}
+
+func TestSimulatorAnswersFromTheBannersWordsAlone(t *testing.T) {
+	r := start(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=500,slot_time=10ms")
+	keys := regexp.MustCompile(`curl (\S+/account/\S+)`).FindAllStringSubmatch(r.out.String(), -1)
+	if len(keys) != 3 {
+		t.Fatalf("the banner shows %d keys, want 3:\n%s", len(keys), r.out)
+	}
+	for _, m := range keys {
+		if status, body := get(t, m[1]); status != http.StatusOK {
+			t.Errorf("GET %s: %d %s", m[1], status, body)
+		}
+	}
+	for _, path := range []string{"/health", "/status", "/metrics", "/blocks/latest", "/transactions/recent", "/openapi.json"} {
+		if status, body := get(t, r.base+path); status != http.StatusOK {
+			t.Errorf("GET %s: %d %s", path, status, body)
+		}
+	}
+	if code := r.stop(); code != exitOK {
+		t.Errorf("exit code %d after a clean stop, want 0:\n%s", code, r.errs)
+	}
+}
+
+func TestNodeIDIsKept(t *testing.T) {
+	dir := t.TempDir()
+	id := func() string {
+		r := start(t, "--data-dir", dir, "--source", "sim:accounts=100,slots=3,slot_time=0")
+		defer r.stop()
+		_, body := get(t, r.base+"/status")
+		var status struct {
+			NodeInfo struct {
+				NodeID string `json:"node_id"`
+			} `json:"node_info"`
+		}
+		if err := json.Unmarshal(body, &status); err != nil || status.NodeInfo.NodeID == "" {
+			t.Fatalf("status %s: %v", body, err)
+		}
+		return status.NodeInfo.NodeID
+	}
+	if first, second := id(), id(); first != second {
+		t.Errorf("node_id %s became %s after a restart", first, second)
+	}
+}
+
+func TestAnotherLedgerIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	start(t, "--data-dir", dir, "--source", "sim:seed=1,accounts=100,slots=3,slot_time=0").stop()
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen=", "--data-dir", dir, "--source", "sim:seed=2,accounts=100"}, &streams{&out, &errs})
+	if code != exitFailure || !strings.Contains(errs.String(), "--data-dir") {
+		t.Errorf("exit code %d, printed %q; want 1 and a hint to choose another --data-dir", code, errs.String())
+	}
+}
+
+func TestSecondNodeOnOneDirectoryIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	start(t, "--data-dir", dir, "--source", "none")
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen=", "--data-dir", dir, "--source", "none"}, &streams{&out, &errs})
+	if code != exitFailure || !strings.Contains(errs.String(), dir) {
+		t.Errorf("exit code %d, printed %q; want 1 and the directory's name", code, errs.String())
+	}
+}
+
+func TestPortInUseTouchesNothing(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir := filepath.Join(t.TempDir(), "data")
+	for _, flag := range []string{"--listen", "--ops-listen"} {
+		args := []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data-dir", dir}
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), append(args, flag, taken.Addr().String()), &streams{&out, &errs}); code != exitUsage {
+			t.Errorf("%s in use: exit code %d, want 2", flag, code)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s in use: the data directory was touched", flag)
+		}
+	}
+}
+
+func TestBrokenInputEndsTheNode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events.ndjson")
+	if err := os.WriteFile(path, []byte("{\"type\":\"riddle\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen=", "--data-dir", t.TempDir(), "--source", "file:" + path}, &streams{&out, &errs})
+	if code != exitFailure && code != exitUsage {
+		t.Errorf("exit code %d, want 1 or 2:\n%s", code, errs.String())
+	}
+}
+
+func TestMetricsAreWellFormed(t *testing.T) {
+	r := start(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=100,slots=5,slot_time=0")
+	_, body := get(t, r.ops+"/metrics")
+	described := map[string]bool{}
+	for line := range strings.Lines(string(body)) {
+		line = strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(line, "# HELP "); ok {
+			name, help, _ := strings.Cut(name, " ")
+			described[name] = help != ""
+		}
+		if !strings.HasPrefix(line, "ledgerd_") {
+			continue
+		}
+		name := line[:strings.IndexAny(line, "{ ")]
+		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+			if base := strings.TrimSuffix(name, suffix); described[base] {
+				name = base
+			}
+		}
+		if !described[name] {
+			t.Errorf("%q has no HELP", line)
+		}
+	}
+	for _, name := range []string{"ledgerd_slot", "ledgerd_accounts", "ledgerd_http_requests_total", "ledgerd_ws_connections", "ledgerd_shard_mailbox_depth", "ledgerd_rollbacks_total"} {
+		if !described[name] {
+			t.Errorf("metric %s is missing", name)
+		}
+	}
+}
