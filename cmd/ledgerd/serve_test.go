@@ -43,7 +43,7 @@ func (o *transcript) String() string {
 }
 
 // await waits until the output matches and returns the submatches.
-func (o *transcript) await(t *testing.T, pattern string) []string {
+func (o *transcript) await(t testing.TB, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
 	for {
@@ -67,7 +67,7 @@ type running struct {
 }
 
 // start runs `ledgerd serve` on free ports and waits until it is ready.
-func start(t *testing.T, args ...string) *running {
+func start(t testing.TB, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{out: newTranscript(), errs: newTranscript(), cancel: cancel, code: make(chan int, 1)}
@@ -96,7 +96,7 @@ func (r *running) stop() int {
 
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-func get(t *testing.T, url string) (int, []byte) {
+func get(t testing.TB, url string) (int, []byte) {
 	t.Helper()
 	resp, err := client.Get(url)
 	if err != nil {
