@@ -71,7 +71,7 @@ func BenchmarkAccountServed(b *testing.B) {
 	a := l.accounts[whole]
 	body := appendAccount(nil, &a)
 	servers := map[string]func(net.Listener) error{
-		"ledgerd": New(Config{Ledger: l, Version: "0.1.0"}).Serve,
+		"ledgerd": func(ln net.Listener) error { return New(Config{Ledger: l, Version: "0.1.0"}).Serve(ln) },
 		"bare": (&fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) {
 			ctx.SetContentType("application/json")
 			ctx.SetBody(body)
