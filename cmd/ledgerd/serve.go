@@ -22,22 +22,22 @@ import (
 const stopTimeout = 8 * time.Second
 
 type serveCommand struct {
-	Listen    string `help:"Address of the public listener: REST and WebSocket." default:"127.0.0.1:8080" placeholder:"ADDR"`
-	OpsListen string `help:"Address of the operators' listener: /metrics, /livez, /readyz. Keep it private; empty turns it off." default:"127.0.0.1:8081" placeholder:"ADDR"`
-	DataDir   string `help:"Directory that belongs to this node and one ledger." default:"./data" placeholder:"DIR"`
-	Source    string `help:"Where blocks come from: sim:[seed=…,…], file:PATH[,PATH…][?gaps=allow], none." default:"sim:" placeholder:"SOURCE"`
-	Shards    int    `help:"How many goroutines share the state; 0 is one a core." default:"0" placeholder:"N"`
+	Listen    string `help:"Address of the public listener: REST and WebSocket." default:"127.0.0.1:8080"`
+	OpsListen string `help:"Address of the operators' listener: /metrics, /livez, /readyz. Keep it private; empty turns it off." default:"127.0.0.1:8081"`
+	DataDir   string `help:"Directory that belongs to this node and one ledger." default:"./data"`
+	Source    string `help:"Where blocks come from: sim:[seed=…,…], file:PATH[,PATH…][?gaps=allow], none." default:"sim:"`
+	Shards    int    `help:"How many goroutines share the state; 0 is one a core." default:"0"`
 
-	RetainSlots uint64 `help:"Blocks and transactions of so many slots are held." default:"9000" placeholder:"N"`
-	RetainBytes size   `help:"Blocks and transactions of so many bytes are held, if that is less." default:"2GiB" placeholder:"SIZE"`
+	RetainSlots uint64 `help:"Blocks and transactions of so many slots are held." default:"9000"`
+	RetainBytes size   `help:"Blocks and transactions of so many bytes are held, if that is less." default:"2GiB"`
 
-	RateLimitMinute int      `help:"Requests a client may make a minute; 0 is off." default:"100" placeholder:"N"`
-	RateLimitHour   int      `help:"Requests a client may make an hour; 0 is off." default:"1000" placeholder:"N"`
+	RateLimitMinute int      `help:"Requests a client may make a minute; 0 is off." default:"100"`
+	RateLimitHour   int      `help:"Requests a client may make an hour; 0 is off." default:"1000"`
 	RateLimitExempt prefixes `help:"Networks free of rate limits and connection caps." placeholder:"CIDR,…"`
 	TrustedProxies  prefixes `help:"Proxies whose X-Forwarded-For is believed." placeholder:"CIDR,…"`
-	WSOrigins       []string `help:"Origins a browser may open a WebSocket from; any by default." placeholder:"ORIGIN,…" name:"ws-origins" env:"LEDGERD_WS_ORIGINS"`
+	WSOrigins       []string `help:"Origins a browser may open a WebSocket from; any by default." placeholder:"ORIGIN" name:"ws-origins" env:"LEDGERD_WS_ORIGINS"`
 
-	LogLevel slog.Level `help:"debug, info, warn or error." default:"info" placeholder:"LEVEL"`
+	LogLevel slog.Level `help:"debug, info, warn or error." default:"info"`
 	Pprof    bool       `help:"Serve /debug/pprof on the operators' listener."`
 }
 
