@@ -92,8 +92,11 @@ func (d *Dir) BindRoot(root ledger.Hash) error {
 	return d.saveLocked()
 }
 
+// errOtherLedger ends the node whatever its source: nothing that comes later can mend it.
+var errOtherLedger = errors.New("belongs to another ledger: choose another one with --data-dir")
+
 func (d *Dir) otherLedgerLocked() error {
-	return fmt.Errorf("data directory %s belongs to another ledger: choose another one with --data-dir", d.path)
+	return fmt.Errorf("data directory %s %w", d.path, errOtherLedger)
 }
 
 func (d *Dir) load() error {
