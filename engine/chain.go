@@ -122,6 +122,14 @@ func (c *chain) atSlot(slot ledger.Slot) *node {
 	return found
 }
 
+// meant returns the block whose parent is known that a status is about, nil if there is none.
+func (c *chain) meant(e *ledger.SlotStatus) *node {
+	if e.Blockhash.Known {
+		return c.nodes[blockID{e.Slot, e.Blockhash.Value}]
+	}
+	return c.atSlot(e.Slot)
+}
+
 // buildsOnOrphan reports whether the parent of b, which is not here, was given up.
 func (c *chain) buildsOnOrphan(b *ledger.Block) bool {
 	if !b.PreviousBlockhash.Known {

@@ -67,7 +67,10 @@ func (e *Engine) ingest(ev ledger.Event, events <-chan ledger.Event) error {
 // offer handles ev, or holds it back while too much is unfinalized: then only statuses
 // can make room.
 func (e *Engine) offer(ev ledger.Event) error {
-	_, isStatus := ev.(*ledger.SlotStatus)
+	status, isStatus := ev.(*ledger.SlotStatus)
+	if isStatus && e.backlog.waits() && !e.seq.knows(status) {
+		return e.backlog.add(ev) // it may be about a block that is held back
+	}
 	if !isStatus && (e.backlog.waits() || e.seq.overflows()) {
 		if !e.backlog.waits() {
 			e.logger.Warn("ingest pauses: too much is unfinalized", "bytes", e.seq.chain.unfinalizedBytes)
@@ -115,11 +118,12 @@ func (e *Engine) finish() error {
 
 // stopIngest decides what an ingest failure means: where the source lives on, or a rollback
 // was refused, or the log failed, reads go on at the frozen slot and health says why. A
-// finite source that contradicts itself ends the node.
+// finite source that contradicts itself ends the node, and so does the root of another ledger.
 func (e *Engine) stopIngest(err error) error {
 	var refusal *refusedError
 	var logFailure *logError
-	if !e.info.Live && !errors.As(err, &refusal) && !errors.As(err, &logFailure) {
+	reads := e.info.Live || errors.As(err, &refusal) || errors.As(err, &logFailure)
+	if !reads || errors.Is(err, errOtherLedger) {
 		return err
 	}
 	why := "ingest stopped: " + err.Error()

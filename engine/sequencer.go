@@ -194,10 +194,7 @@ func (s *sequencer) status(e *ledger.SlotStatus) error {
 	if e.Slot <= s.chain.finalized.slot() {
 		return s.statusBelowFinalized(e)
 	}
-	n := s.chain.atSlot(e.Slot)
-	if e.Blockhash.Known {
-		n = s.chain.nodes[blockID{e.Slot, e.Blockhash.Value}]
-	}
+	n := s.chain.meant(e)
 	switch {
 	case n == nil:
 		s.statusOfWaiting(e)
@@ -209,6 +206,12 @@ func (s *sequencer) status(e *ledger.SlotStatus) error {
 	default:
 		return s.raise(n, ledger.Confirmed)
 	}
+}
+
+// knows reports whether a status is about a block that came already.
+func (s *sequencer) knows(e *ledger.SlotStatus) bool {
+	return s.chain.finalized != nil &&
+		(e.Slot <= s.chain.finalized.slot() || s.chain.meant(e) != nil || s.chain.waiting.meant(e) >= 0)
 }
 
 // statusBelowFinalized stops ingest where the source takes back what is final.
