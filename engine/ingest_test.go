@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -209,7 +211,8 @@ func TestBrokenShardEndsRun(t *testing.T) {
 // TestStopEndsEveryGoroutine stops an engine at rest and at work, and asks it afterwards.
 func TestStopEndsEveryGoroutine(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	e := New(Config{Shards: 4, Source: &flatOut{blocks: 1 << 30}})
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	e := New(Config{Shards: 4, Source: &flatOut{stream: newWitnessStream(1, 2000)}, Logger: quiet})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(ctx) }()
