@@ -50,7 +50,7 @@ func writeHead(w io.Writer, h *ledger.Head) {
 		header(w, "ledgerd_block_age_seconds", "gauge", "Wall time minus the newest block's own time.")
 		fmt.Fprintf(w, "ledgerd_block_age_seconds %d\n", time.Now().Unix()-tip.Time.Value)
 	}
-	family(w, "ledgerd_seq", "counter", "Number of the newest visible account update.", uint64(tip.Seq))
+	family(w, "ledgerd_seq", "gauge", "Number of the newest visible account update.", uint64(tip.Seq))
 	family(w, "ledgerd_retention_floor_slot", "gauge", "Blocks below this slot are pruned.", uint64(h.Floor))
 }
 
