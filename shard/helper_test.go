@@ -1,0 +1,98 @@
+package shard
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"ledgerd/engine/ledger"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// seeded returns a random source. LEDGERD_TEST_SEED repeats one run.
+func seeded(t testing.TB, seed uint64) *rand.Rand {
+	if text := os.Getenv("LEDGERD_TEST_SEED"); text != "" {
+		fixed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("LEDGERD_TEST_SEED is %q, want a number", text)
+		}
+		seed = fixed
+	}
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+func key(n int) ledger.Pubkey { return sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(n))) }
+
+func owned(k ledger.Pubkey, amount ledger.Lamports, owner ledger.Pubkey) ledger.AccountWrite {
+	return ledger.AccountWrite{Pubkey: k, Lamports: amount, Owner: owner, Known: ledger.FieldsAll}
+}
+
+func lamports(k ledger.Pubkey, amount ledger.Lamports) ledger.AccountWrite {
+	return owned(k, amount, ledger.SystemProgram)
+}
+
+// start runs one shard of one until the test ends.
+func start(t testing.TB) *Shard {
+	t.Helper()
+	s := New(0, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return s
+}
+
+// applyBlock applies a block of these writes as version v, at the slot of the same number.
+func applyBlock(t testing.TB, s *Shard, v ledger.Version, writes ...ledger.AccountWrite) *Applied {
+	t.Helper()
+	b := &ledger.Block{Slot: ledger.Slot(v), ParentSlot: ledger.Slot(v) - 1, Accounts: writes}
+	return wait(t, s.ApplyBlock(v, b, &HeldBlock{Block: b.WithoutWrites()}))
+}
+
+func wait(t testing.TB, task *Task) *Applied {
+	t.Helper()
+	done, err := task.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+// settle returns once all work sent so far is done.
+func settle(t testing.TB, s *Shard, next ledger.Version) {
+	t.Helper()
+	wait(t, s.ApplyBase(next, &ledger.BaseState{}, false))
+}
+
+// bubble runs f with a clock of its own. Pooled queries hold timers of the clock they were
+// made under, so the pools are emptied on the way in and out.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	emptyPools()
+	defer emptyPools()
+	synctest.Test(t, f)
+}
+
+func emptyPools() {
+	runtime.GC()
+	runtime.GC()
+}
+
+// soon is a deadline that only a broken shard misses.
+func soon() time.Time { return time.Now().Add(time.Minute) }

@@ -1,0 +1,203 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+// TestFullMailboxRefusesAtOnce fills the queries' lane of a shard that answers nobody: the next
+// asker is refused without waiting, those in it at their deadline.
+func TestFullMailboxRefusesAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := New(0, 1)
+		began := time.Now()
+		var askers sync.WaitGroup
+		for range queryLane {
+			askers.Go(func() {
+				_, err := s.Accounts(nil, 0, began.Add(2*time.Second))
+				if !errors.Is(err, ledger.ErrUnavailable) || time.Since(began) != 2*time.Second {
+					t.Errorf("an asker that waits: %v after %v, want unavailable after 2s", err, time.Since(began))
+				}
+			})
+		}
+		synctest.Wait()
+		if s.MailboxDepth() != queryLane {
+			t.Errorf("%d queries wait, want %d", s.MailboxDepth(), queryLane)
+		}
+		if _, _, err := s.Account(key(1), 0, began.Add(2*time.Second)); !errors.Is(err, ledger.ErrUnavailable) || time.Since(began) != 0 {
+			t.Errorf("one asker too many: %v after %v, want unavailable at once", err, time.Since(began))
+		}
+		askers.Wait()
+	})
+}
+
+// TestAskerThatGaveUpHoldsNobodyUp lets an asker's deadline pass and starts the shard then: the
+// question is answered to nobody, and the next one is answered right.
+func TestAskerThatGaveUpHoldsNobodyUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := New(0, 1)
+		for range 20 {
+			if _, _, err := s.Account(key(1), 0, time.Now().Add(time.Second)); !errors.Is(err, ledger.ErrUnavailable) {
+				t.Fatalf("a shard that does not run answered: %v", err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx) }()
+		applyBlock(t, s, 1, lamports(key(1), 11), lamports(key(2), 22))
+		for range 20 {
+			for n, want := range map[int]ledger.Lamports{1: 11, 2: 22} {
+				if a, found, err := s.Account(key(n), 1, soon()); err != nil || !found || a.Pubkey != key(n) || a.Lamports != want {
+					t.Errorf("account %d: %v, %v, %v, want %d lamports", n, a, found, err, want)
+				}
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+func TestDeadlineInThePastIsUnavailable(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := New(0, 1)
+		if _, _, err := s.Account(key(1), 0, time.Now().Add(-time.Second)); !errors.Is(err, ledger.ErrUnavailable) {
+			t.Errorf("%v, want unavailable", err)
+		}
+	})
+}
+
+func TestStoppedShardAnswersNobody(t *testing.T) {
+	s := New(0, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Account(key(1), 0, soon()); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("Account: %v, want unavailable", err)
+	}
+	for range workLane + 2 { // more than fit into the lane: nobody may wait for room
+		if _, err := s.ApplyBase(1, &ledger.BaseState{}, true).Wait(); err == nil {
+			t.Error("work was done by a shard that stopped")
+		}
+		s.Fold(1, nil, 0)
+	}
+}
+
+// TestPanicBreaksTheShard gives it a block it cannot hold: Run tells which shard and why, and
+// whoever waits gets an error.
+func TestPanicBreaksTheShard(t *testing.T) {
+	s := New(3, 5)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(context.Background()) }()
+	if _, err := s.ApplyBlock(1, &ledger.Block{}, &HeldBlock{}).Wait(); err == nil {
+		t.Error("the work that broke the shard was done")
+	}
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "shard 3 broke") {
+		t.Errorf("Run: %v, want that shard 3 broke", err)
+	}
+}
+
+// gateJob is a long job that waits before each slice until a test lets it go on.
+type gateJob struct {
+	slices  int
+	stepped chan struct{}
+	gate    chan struct{}
+}
+
+func (j *gateJob) step(*state) bool {
+	j.stepped <- struct{}{}
+	<-j.gate
+	j.slices--
+	return j.slices > 0
+}
+
+// TestQueriesAreServedBetweenSlices asks while a long job is at work.
+func TestQueriesAreServedBetweenSlices(t *testing.T) {
+	s := start(t)
+	applyBlock(t, s, 1, lamports(key(1), 5))
+	j := &gateJob{slices: 3, stepped: make(chan struct{}), gate: make(chan struct{})}
+	var out Applied
+	task := s.send(j, &out)
+	answered := make(chan error, 1)
+	for range 2 {
+		<-j.stepped // the job is in a slice
+		go func() {
+			_, _, err := s.Account(key(1), 1, soon())
+			answered <- err
+		}()
+		for s.MailboxDepth() == 0 { // until the question waits in the lane
+			runtime.Gosched()
+		}
+		j.gate <- struct{}{}
+		if err := <-answered; err != nil {
+			t.Errorf("asked between slices: %v", err)
+		}
+	}
+	<-j.stepped
+	j.gate <- struct{}{}
+	wait(t, task)
+}
+
+// TestLargeBlockIsDoneInSlices checks that no slice of a large block, its undoing or its fold
+// handles more keys than a slice may. The fold meets two versions of each.
+func TestLargeBlockIsDoneInSlices(t *testing.T) {
+	const keys = 10*sliceKeys + 7
+	s := newState(0, 1)
+	b := &ledger.Block{Slot: 1}
+	for i := range keys {
+		b.Accounts = append(b.Accounts, lamports(key(i), 1))
+		b.AddTransaction(ledger.Transaction{Signature: ledger.Signature(append(b.Accounts[i].Pubkey[:], make([]byte, 32)...))})
+	}
+	steps := func(j job) int {
+		n := 1
+		for before := s.accounts.overlay.Len(); j.step(s); n++ {
+			if now := s.accounts.overlay.Len(); now-before > sliceKeys || before-now > 2*sliceKeys {
+				t.Fatalf("%T: one slice changed %d accounts", j, now-before)
+			} else {
+				before = now
+			}
+		}
+		return n
+	}
+	block := &apply{version: 1, taught: ledger.TaughtByBlock(1), writes: b.Accounts, held: &HeldBlock{Block: b}}
+	if n := steps(block); n < 20 {
+		t.Errorf("a block took %d slices for %d accounts and transactions", n, keys)
+	}
+	if n := steps(&rollback{version: 2, first: 1}); n < 10 {
+		t.Errorf("a rollback took %d slices for %d accounts", n, keys)
+	}
+	if n := steps(&fold{to: 2}); n < 10 {
+		t.Errorf("a fold took %d slices for %d accounts", n, keys)
+	}
+	if s.hash != (ledger.StateHash{}) || s.accounts.base.Len() != 0 {
+		t.Errorf("state hash %s and %d accounts after all was undone", s.hash, s.accounts.base.Len())
+	}
+}
+
+// TestAccountAllocatesNothing measures the question asked most.
+func TestAccountAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector drops pooled values")
+	}
+	s := start(t)
+	applyBlock(t, s, 1, lamports(key(1), 1), lamports(key(2), 2))
+	s.Fold(1, nil, 0)
+	applyBlock(t, s, 2, lamports(key(2), 3))
+	deadline := soon()
+	for n, k := range []ledger.Pubkey{key(1), key(2), key(3)} {
+		if got := testing.AllocsPerRun(1000, func() { s.Account(k, 2, deadline) }); got != 0 {
+			t.Errorf("account %d: %v allocations, want 0", n, got)
+		}
+	}
+}
