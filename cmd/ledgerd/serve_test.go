@@ -72,8 +72,14 @@ func start(t testing.TB, args ...string) *running {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{out: newTranscript(), errs: newTranscript(), cancel: cancel, code: make(chan int, 1)}
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-minute", "0", "--rate-limit-hour", "0"}, args...)
-	go func() { r.code <- run(ctx, args, &streams{r.out, r.errs}) }()
-	t.Cleanup(func() { cancel() })
+	go func() {
+		defer close(r.code)
+		r.code <- run(ctx, args, &streams{r.out, r.errs})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-r.code // or closed, after stop
+	})
 	m := r.out.await(t, `REST +(http://\S+/api)/status(?s:.*)operators +(http://\S+)/metrics`)
 	r.base, r.ops = m[1], m[2]
 	for {
