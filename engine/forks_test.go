@@ -59,14 +59,13 @@ func (f forkAccounts) branch(root *ledger.Block, first ledger.Slot, depth int) [
 
 // expectation is what must be visible at processed level after a step.
 type expectation struct {
-	accounts  map[ledger.Pubkey]ledger.Lamports // 0: not there
-	program   []ledger.Pubkey
-	wallet    []ledger.Pubkey // holdings of wallet
-	other     []ledger.Pubkey // holdings of otherWallet
-	held      []ledger.Signature
-	notHeld   []ledger.Signature
-	tip       *ledger.Block
-	mintKnown bool
+	accounts map[ledger.Pubkey]ledger.Lamports // 0: not there
+	program  []ledger.Pubkey
+	wallet   []ledger.Pubkey // holdings of wallet
+	other    []ledger.Pubkey // holdings of otherWallet
+	held     []ledger.Signature
+	notHeld  []ledger.Signature
+	tip      *ledger.Block
 }
 
 func (f forkAccounts) onRoot(tip *ledger.Block) expectation {

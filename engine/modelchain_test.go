@@ -52,7 +52,6 @@ type point struct {
 	hasBlock bool
 	root     ledger.Slot
 	chain    []*modelBlock // from the root on, pruned ones too
-	bytes    int           // of the blocks held
 }
 
 // model follows events as the documents say.
