@@ -205,6 +205,10 @@ func TestTokenFactsAreMerged(t *testing.T) {
 			&TokenAccount{mintKey, wallet, 50, Some(details)},
 		},
 		"a balance without wallet makes no holding": {[]lesson{byBlock(6, ownerless)}, nil},
+		"a balance without wallet leaves older base state its say": {
+			[]lesson{byBlock(6, ownerless), byBase(5, holding(mintKey, wallet, 10, details))},
+			&TokenAccount{mintKey, wallet, 10, Some(details)},
+		},
 		"a balance without wallet of another mint ends the holding": {
 			[]lesson{byBlock(5, balance(otherMint, wallet, 10)), byBlock(6, ownerless)}, nil,
 		},
