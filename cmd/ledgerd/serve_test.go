@@ -66,8 +66,8 @@ type running struct {
 	code      chan int
 }
 
-// start runs `ledgerd serve` on free ports and waits until it is ready.
-func start(t testing.TB, args ...string) *running {
+// begin runs `ledgerd serve` on free ports until the test ends.
+func begin(t testing.TB, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{out: newTranscript(), errs: newTranscript(), cancel: cancel, code: make(chan int, 1)}
@@ -80,6 +80,13 @@ func start(t testing.TB, args ...string) *running {
 		cancel()
 		<-r.code // or closed, after stop
 	})
+	return r
+}
+
+// start runs `ledgerd serve` on free ports and waits until it is ready.
+func start(t testing.TB, args ...string) *running {
+	t.Helper()
+	r := begin(t, args...)
 	m := r.out.await(t, `REST +(http://\S+/api)/status(?s:.*)operators +(http://\S+)/metrics`)
 	r.base, r.ops = m[1], m[2]
 	for {
