@@ -8,7 +8,7 @@ import "ledgerd/engine/ledger"
 // through an index, and only those who want every block's frames are walked.
 type audience struct {
 	all      map[*subscriber]struct{}
-	walked   map[*subscriber]struct{} // want everything, or slot_end and rollback
+	walked   map[*subscriber]struct{} // those given every emission, see subscriber.walked
 	pubkeys  index
 	programs index
 }
@@ -40,7 +40,7 @@ func newAudience() audience {
 // add enters a subscriber with what it wants now.
 func (a *audience) add(s *subscriber) {
 	a.all[s] = struct{}{}
-	if s.wants.everything || s.wants.extended {
+	if s.walked() {
 		a.walked[s] = struct{}{}
 	}
 	for k := range s.wants.pubkeys {

@@ -23,8 +23,8 @@
 // # Ownership
 //
 // Each connection has two goroutines. The reader owns the reading half and handles what the
-// client says, including questions to the ledger. The writer alone writes frames of
-// ours. [Hub.Publish] only appends to outboxes and never waits for either: an outbox that
+// client says, including questions to the ledger. The writer is the only one that ever
+// writes to the socket after the handshake, control frames included. [Hub.Publish] only appends to outboxes and never waits for either: an outbox that
 // is full belongs to a slow consumer, which is disconnected with close code 4008.
 //
 // # Limits of this package

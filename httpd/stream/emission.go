@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"bytes"
+
 	"ledgerd/engine/ledger"
 )
 
@@ -11,10 +13,11 @@ const pieceBytes = 64 << 10
 type piece struct {
 	data   []byte
 	frames int
+	seq    ledger.Seq // the newest in it; 0 if it holds no updates
 }
 
 // one returns a piece of a single frame.
-func one(frame []byte) piece { return piece{frame, 1} }
+func one(frame []byte, seq ledger.Seq) piece { return piece{frame, 1, seq} }
 
 // form is how updates are written.
 type form uint8
@@ -100,14 +103,14 @@ func (e *emission) pieces(f form) []piece {
 	}
 	var p packer
 	if f == extended {
-		p.add(e.opening())
+		p.add(e.opening(), 0)
 	}
 	for i := range e.updates {
 		p.open.data = e.appendUpdate(p.room(), f, i)
-		p.count()
+		p.count(e.seq(i))
 	}
 	if f == extended {
-		p.add(e.ending())
+		p.add(e.ending(), e.lastSeq)
 	}
 	e.whole[f] = p.finish()
 	return e.whole[f]
@@ -130,16 +133,17 @@ func (p *packer) room() []byte {
 	return p.open.data
 }
 
-func (p *packer) add(frame []byte) {
+func (p *packer) add(frame []byte, seq ledger.Seq) {
 	if len(frame) > 0 {
 		p.open.data = append(p.room(), frame...)
-		p.count()
+		p.count(seq)
 	}
 }
 
 // count notes that a frame was appended, and cuts where no more may fit.
-func (p *packer) count() {
+func (p *packer) count(seq ledger.Seq) {
 	p.open.frames++
+	p.open.seq = max(p.open.seq, seq)
 	if len(p.open.data) > pieceBytes-maxFrameBytes {
 		p.done, p.open = append(p.done, p.open), piece{}
 	}
@@ -148,6 +152,7 @@ func (p *packer) count() {
 // finish returns the pieces; not nil, even if there are none.
 func (p *packer) finish() []piece {
 	if p.open.frames > 0 {
+		p.open.data = bytes.Clone(p.open.data) // a small block pins no large buffer
 		p.done = append(p.done, p.open)
 	}
 	if p.done == nil {

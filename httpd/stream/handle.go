@@ -38,7 +38,7 @@ func (s *subscriber) changeLocked(w wants) {
 }
 
 func (s *subscriber) subscribe(r *request, id messageID) error {
-	pubkeys, programs, err := r.names()
+	pubkeys, programs, err := r.keys()
 	if err != nil {
 		return err
 	}
@@ -62,14 +62,14 @@ func (s *subscriber) widerLocked(pubkeys, programs []ledger.Pubkey, extended boo
 	w.add(pubkeys, programs)
 	w.extended = w.extended || extended
 	if w.keys() > maxKeys {
-		s.outbox.close(closing{code: closePolicy, text: "more than 10000 keys"})
+		s.outbox.close(endKeys)
 		return w, false
 	}
 	return w, true
 }
 
 func (s *subscriber) unsubscribe(r *request, id messageID) error {
-	pubkeys, programs, err := r.names()
+	pubkeys, programs, err := r.keys()
 	switch {
 	case err != nil:
 		return err
@@ -78,6 +78,9 @@ func (s *subscriber) unsubscribe(r *request, id messageID) error {
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
+	if s.wants.everything && !r.All {
+		return errEverything
+	}
 	w := s.wants.clone()
 	w.drop(pubkeys, programs, r.All)
 	s.changeLocked(w)
@@ -113,12 +116,13 @@ func (s *subscriber) resume(r *request, id messageID) error {
 // is held; a seq that is still to come here is waited for.
 func (s *subscriber) resumeLocked(from ledger.Seq, id messageID) {
 	_, newest := s.hub.positionLocked(s.level)
-	if from < newest {
-		s.resumed = 0
+	if s.resumed = 0; from < newest {
 		s.say(func(b []byte) []byte { return appendResync(b, id, newest, newest) })
 		return
 	}
-	s.resumed, s.resumedBy, s.resumeID = from, time.Now().Add(s.hub.config.ResumeTimeout), id
+	if from > newest {
+		s.resumed, s.resumedBy, s.resumeID = from, time.Now().Add(s.hub.config.ResumeTimeout), id
+	}
 	s.say(func(b []byte) []byte {
 		b = append(appendReply(b, "resumed", id), `,"from_seq":`...)
 		return append(strconv.AppendUint(b, uint64(from), 10), '}')

@@ -80,6 +80,7 @@ type Hub struct {
 	head   *ledger.Head
 	feed   feed
 	levels [ledger.Commitments]audience
+	told   [ledger.Commitments]ledger.Seq // the newest seq of each level; it never falls
 }
 
 // New returns a hub without subscribers. It starts nothing.
@@ -101,6 +102,7 @@ func (h *Hub) Publish(p *ledger.Publication) {
 	h.head = p.Head
 	for _, e := range h.feed.take(p) {
 		h.levels[e.level].hear(e)
+		h.told[e.level] = max(h.told[e.level], e.lastSeq)
 	}
 }
 
@@ -110,8 +112,9 @@ func (h *Hub) positionLocked(level ledger.Commitment) (slot ledger.Slot, seq led
 	if h.head == nil {
 		return 0, 0
 	}
+	// After a rollback the tip names an older block, but what was told of it is newer.
 	tip := h.head.Tip(level)
-	return tip.Slot, tip.Seq
+	return tip.Slot, max(tip.Seq, h.told[level])
 }
 
 // join adds a subscriber, which goes on behind the seq it has seen if it says so; false when
@@ -151,7 +154,7 @@ func (h *Hub) Shutdown(ctx context.Context) error {
 	}
 	h.mu.Unlock()
 	for _, s := range all {
-		s.outbox.close(closing{code: closeGoingAway, text: "the server is shutting down"})
+		s.outbox.close(endShutdown)
 	}
 	gone := make(chan struct{})
 	go func() {
@@ -185,9 +188,10 @@ type seats struct {
 // seatTimeout is longer than writing a handshake's answer can take.
 const seatTimeout = 30 * time.Second
 
-// seat is one place. The zero client counts in total only.
+// seat is one place. That of an exempt client is not counted.
 type seat struct {
-	client netip.Addr
+	client  netip.Addr
+	counted bool
 }
 
 func newSeats(total, perClient int) *seats {
@@ -197,7 +201,7 @@ func newSeats(total, perClient int) *seats {
 	}
 }
 
-// take reserves a seat. Exempt clients count in no cap of their own.
+// take reserves a seat. Exempt clients are above both caps.
 func (s *seats) take(client netip.Addr, exempt bool, now time.Time) (*seat, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,18 +210,17 @@ func (s *seats) take(client netip.Addr, exempt bool, now time.Time) (*seat, erro
 			s.freeLocked(p)
 		}
 	}
-	if s.taken >= s.total {
-		return nil, errFull
-	}
-	place := &seat{}
-	if !exempt {
-		if s.clients[client] >= s.perClient {
+	place := &seat{client, !exempt}
+	if place.counted {
+		switch {
+		case s.taken >= s.total:
+			return nil, errFull
+		case s.clients[client] >= s.perClient:
 			return nil, errClientFull
 		}
-		place.client = client
+		s.taken++
 		s.clients[client]++
 	}
-	s.taken++
 	s.pending[place] = now.Add(seatTimeout)
 	return place, nil
 }
@@ -240,10 +243,11 @@ func (s *seats) free(place *seat) {
 
 func (s *seats) freeLocked(place *seat) {
 	delete(s.pending, place)
+	if !place.counted {
+		return
+	}
 	s.taken--
-	if place.client.IsValid() {
-		if s.clients[place.client]--; s.clients[place.client] == 0 {
-			delete(s.clients, place.client)
-		}
+	if s.clients[place.client]--; s.clients[place.client] == 0 {
+		delete(s.clients, place.client)
 	}
 }

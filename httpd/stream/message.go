@@ -45,12 +45,23 @@ func parseID(raw json.RawMessage) (messageID, bool) {
 type request struct {
 	Type     string          `json:"type"`
 	ID       json.RawMessage `json:"id"`
-	Pubkeys  []string        `json:"pubkeys"`
-	Programs []string        `json:"programs"`
+	Pubkeys  names           `json:"pubkeys"`
+	Programs names           `json:"programs"`
 	Snapshot bool            `json:"snapshot"`
 	Extended bool            `json:"extended"`
 	All      bool            `json:"all"`
 	FromSeq  json.RawMessage `json:"from_seq"`
+}
+
+// names is a list of keys. Absent it is empty, null it must not be: it might be meant as
+// nothing where an empty list means everything.
+type names []string
+
+func (n *names) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return errNotMessage
+	}
+	return json.Unmarshal(b, (*[]string)(n))
 }
 
 var (
@@ -58,6 +69,7 @@ var (
 	errID         = errors.New("id must be an integer or a string of at most 64 bytes")
 	errPubkeys    = errors.New("pubkeys must be a list of base58 public keys")
 	errPrograms   = errors.New("programs must be a list of base58 public keys")
+	errEverything = errors.New("everything is subscribed, and no name to take back: say all")
 	errNothing    = errors.New("name pubkeys or programs, or all")
 	errFromSeq    = errors.New("from_seq must be a plain decimal")
 )
@@ -85,8 +97,8 @@ func parseRequest(text []byte) (r request, id messageID, err error) {
 	return r, id, nil
 }
 
-// names parses the keys of a message.
-func (r *request) names() (pubkeys, programs []ledger.Pubkey, err error) {
+// keys parses the names of a message.
+func (r *request) keys() (pubkeys, programs []ledger.Pubkey, err error) {
 	if pubkeys, err = parseKeys(r.Pubkeys); err != nil {
 		return nil, nil, errPubkeys
 	}

@@ -1,16 +1,15 @@
 package stream
 
 import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
 	"time"
 	"unicode/utf8"
-
-	"github.com/fasthttp/websocket"
 )
 
-// maxMessageBytes is the largest message a client may send.
-const maxMessageBytes = 64 << 10
-
-// Every frame a client sends, pings too, takes from its budget.
+// Every frame a client sends, pings and fragments too, takes from its budget.
 const (
 	budgetBurst     = 100
 	budgetPerSecond = 20
@@ -37,68 +36,107 @@ func (b *budget) take(now time.Time) bool {
 	return true
 }
 
+const (
+	// readerBytes is the reader's buffer: clients say little.
+	readerBytes = 512
+	// drainBytes is the most that is read from a peer whose connection is ending.
+	drainBytes = 1 << 20
+)
+
 // read is the reader's goroutine: it handles what the client says until the connection
 // ends, from either side.
 func (s *subscriber) read() {
 	defer func() {
 		if p := recover(); p != nil {
 			s.hub.panicked(p)
-			s.outbox.close(closing{code: closeInternal, text: "internal error"})
+			s.outbox.close(endInternal)
 		}
 	}()
-	s.conn.SetReadLimit(maxMessageBytes)
-	s.conn.SetPingHandler(func(data string) error {
-		if s.heard() {
-			s.outbox.put(0, one(appendControl(nil, pongFrame, []byte(data))))
-		}
-		return nil
-	})
-	s.conn.SetPongHandler(func(string) error {
-		s.heard()
-		return nil
-	})
-	s.conn.SetCloseHandler(func(code int, _ string) error {
-		if code == websocket.CloseNoStatusReceived {
-			code = closeNormal
-		}
-		s.outbox.close(closing{code: uint16(code)})
-		return nil
-	})
-	s.extendDeadline()
+	r := bufio.NewReaderSize(s.conn, readerBytes)
+	s.outbox.close(*s.listen(r))
+	// What the peer still sends is read for a moment: the kernel would answer it with a
+	// reset, which can overtake the close frame.
+	_ = s.conn.SetReadDeadline(time.Now().Add(closeWait))
+	_, _ = io.Copy(io.Discard, io.LimitReader(r, drainBytes))
+}
+
+// listen handles frames until one ends the connection, and says how it ends.
+func (s *subscriber) listen(r *bufio.Reader) *closing {
+	var message []byte
+	open := false // a message has begun and not ended
 	for {
-		kind, text, err := s.conn.ReadMessage()
+		s.extendDeadline()
+		h, err := readHeader(r)
 		if err != nil {
-			// The library has told the peer what it did wrong, or the peer is gone.
-			s.outbox.close(closing{})
-			return
+			return endAfter(err)
 		}
-		if !s.heard() {
-			continue
+		if !s.budget.take(time.Now()) {
+			return &endRate
 		}
 		switch {
-		case kind != websocket.TextMessage:
-			s.outbox.close(closing{code: closeUnsupported, text: "only text messages are understood"})
-		case !utf8.Valid(text):
-			s.outbox.close(closing{code: closeBadUTF8, text: "a message is not UTF-8"})
-		default:
-			s.handle(text)
+		case h.op.isControl():
+			if end := s.control(h, r); end != nil {
+				return end
+			}
+			continue
+		case open != (h.op == opContinuation):
+			return protocolError("a message begins or goes on where it must not")
+		case h.op == opBinary:
+			return &endBinary
+		case h.length > uint64(maxMessageBytes-len(message)):
+			return &endTooBig
+		}
+		if message, err = h.readPayload(r, message); err != nil {
+			return endAfter(err)
+		}
+		if open = !h.fin; open {
+			continue
+		}
+		if !utf8.Valid(message) {
+			return &endUTF8
+		}
+		s.handle(message)
+		message = message[:0]
+		if cap(message) > readerBytes*8 {
+			message = nil
 		}
 	}
 }
 
-// heard notes that the peer is alive and takes from its budget; false if that is used up.
-func (s *subscriber) heard() bool {
-	s.extendDeadline()
-	if s.budget.take(time.Now()) {
-		return true
+// control answers a control frame, and says how the connection ends if it is a close frame.
+func (s *subscriber) control(h frameHeader, r *bufio.Reader) *closing {
+	payload, err := h.readPayload(r, nil)
+	switch {
+	case err != nil:
+		return endAfter(err)
+	case h.op == opClose:
+		return answerToClose(payload)
+	case h.op == opPing:
+		s.outbox.put(one(appendControl(nil, opPong, payload), 0))
 	}
-	s.outbox.close(closing{code: closePolicy, text: "too many messages"})
-	return false
+	return nil
+}
+
+// endAfter says how the connection ends after a failed read.
+func endAfter(err error) *closing {
+	var end *closing
+	var timeout net.Error
+	switch {
+	case errors.As(err, &end):
+		return end
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return &endSilent
+	}
+	return &endGone
 }
 
 // extendDeadline gives the peer time until it counts as gone. On a connection that is
-// ending the writer sets the last deadline; whoever of the two comes later keeps it short.
+// ending the writer sets the last deadline, and nothing extends it; whoever of the two
+// comes later keeps it short.
 func (s *subscriber) extendDeadline() {
+	if s.outbox.isClosing() {
+		return
+	}
 	// A socket that takes no deadline is closed; the next read says so.
 	_ = s.conn.SetReadDeadline(time.Now().Add(s.hub.config.SilenceTimeout))
 	if s.outbox.isClosing() {

@@ -12,6 +12,9 @@ const maxSnapshot = 10_000
 
 var errTooMany = errors.New("more than 10000 accounts: read them from GET /api/accounts/program/{program_id} instead")
 
+// snapshotTries is how often a snapshot is begun anew because its version was folded away.
+const snapshotTries = 3
+
 // subscribeWithSnapshot subscribes and tells the named accounts as of the slot the
 // subscription starts at, then exactly what was published after it.
 //
@@ -20,58 +23,72 @@ var errTooMany = errors.New("more than 10000 accounts: read them from GET /api/a
 // doubled, or changed by an error.
 func (s *subscriber) subscribeWithSnapshot(pubkeys, programs []ledger.Pubkey, extended bool, id messageID) error {
 	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
 	w, ok := s.widerLocked(pubkeys, programs, extended)
-	head := s.hub.head
-	s.holding = ok
-	s.hub.mu.Unlock()
 	if !ok {
 		return nil
 	}
-	accounts, err := s.readSnapshot(head, pubkeys, programs)
-
-	s.hub.mu.Lock()
-	defer s.hub.mu.Unlock()
-	defer s.release()
+	s.holdLocked(true)
+	defer s.hearHeld()
+	defer s.holdLocked(false)
+	var accounts []ledger.Account
+	err := ledger.ErrUnavailable
+	for try := 0; try < snapshotTries && errors.Is(err, ledger.ErrUnavailable); try++ {
+		s.hearHeld() // up to the head that is read now, the subscriber wants what it wanted
+		head := s.hub.head
+		_, seq := s.hub.positionLocked(s.level)
+		s.hub.mu.Unlock()
+		accounts, err = s.readSnapshot(head, pubkeys, programs)
+		s.hub.mu.Lock()
+		if err == nil {
+			s.changeLocked(w)
+			s.tellSnapshot(head, seq, accounts, id)
+		}
+	}
 	switch {
 	case errors.Is(err, errTooMany):
 		return err
 	case errors.Is(err, ledger.ErrUnavailable):
-		s.outbox.close(closing{code: closeTryAgain, text: "the snapshot cannot be read now, try again"})
-		return nil
+		s.outbox.close(endMemory)
 	case err != nil:
 		s.hub.config.Logger.Error("cannot read a snapshot for a subscriber", "error", err)
-		s.outbox.close(closing{code: closeInternal, text: "internal error"})
-		return nil
+		s.outbox.close(endInternal)
 	}
-	s.changeLocked(w)
-	s.tellSnapshot(head, accounts, id)
 	return nil
 }
 
+// holdLocked begins or ends the holding of emissions.
+func (s *subscriber) holdLocked(on bool) {
+	audience := &s.hub.levels[s.level]
+	audience.remove(s)
+	s.holding = on
+	audience.add(s)
+}
+
 // tellSnapshot says what was subscribed and how it stands at the head.
-func (s *subscriber) tellSnapshot(head *ledger.Head, accounts []ledger.Account, id messageID) {
+func (s *subscriber) tellSnapshot(head *ledger.Head, seq ledger.Seq, accounts []ledger.Account, id messageID) {
 	var tip ledger.Tip
 	if head != nil {
 		tip = *head.Tip(s.level)
 	}
 	s.say(func(b []byte) []byte {
 		b = appendCounts(appendReply(b, "subscribed", id), &s.wants)
-		return append(appendPosition(append(b, ','), tip.Slot, tip.Seq), '}')
+		return append(appendPosition(append(b, ','), tip.Slot, seq), '}')
 	})
-	e := &emission{level: s.level, slot: tip.Slot, time: tip.Time, lastSeq: tip.Seq}
+	e := &emission{level: s.level, slot: tip.Slot, time: tip.Time, lastSeq: seq}
 	for i := range accounts {
 		e.updates = append(e.updates, ledger.Update{Account: accounts[i]})
-		e.seqs = append(e.seqs, tip.Seq)
+		e.seqs = append(e.seqs, seq)
 	}
 	var p packer
 	for i := range e.updates {
 		p.open.data = e.appendUpdate(p.room(), s.wants.form(), i)
-		p.count()
+		p.count(0)
 	}
 	p.add(appendFrame(nil, func(b []byte) []byte {
-		return append(appendPosition(append(appendReply(b, "snapshot_end", id), ','), tip.Slot, tip.Seq), '}')
-	}))
-	s.outbox.put(tip.Seq, p.finish()...)
+		return append(appendPosition(append(appendReply(b, "snapshot_end", id), ','), tip.Slot, seq), '}')
+	}), seq)
+	s.outbox.put(p.finish()...)
 }
 
 // readSnapshot returns the live accounts among those named and among the programs'

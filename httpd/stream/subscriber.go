@@ -2,46 +2,30 @@ package stream
 
 import (
 	"net"
-	"sync/atomic"
 	"time"
 
-	"github.com/fasthttp/websocket"
-
 	"ledgerd/engine/ledger"
-)
-
-// Close codes of RFC 6455, section 7.4.1, and our own.
-const (
-	closeNormal      = 1000
-	closeGoingAway   = 1001
-	closeUnsupported = 1003
-	closeBadUTF8     = 1007
-	closePolicy      = 1008
-	closeInternal    = 1011
-	closeTryAgain    = 1013
-	closeSlow        = 4008
 )
 
 // subscriber is one connection.
 type subscriber struct {
 	hub    *Hub
 	level  ledger.Commitment // never changes
-	conn   *websocket.Conn   // read by the reader alone
+	conn   net.Conn          // read by the reader, written by the writer
 	outbox *outbox
-	budget budget
-	seen   atomic.Int64 // the newest seq written to the socket
+	budget budget     // the reader's
+	sent   ledger.Seq // the writer's: the newest seq written to the socket
 
 	// The hub's lock guards the rest.
 
 	wants   wants
 	matched match // the update heard last, so that it is heard once
 	// holding, while a snapshot is read: emissions are kept and heard after it.
-	holding bool
-	held    []*emission
-	// heldUpdates bounds held.
-	heldUpdates int
-	// resumed, while set, is the seq a client has seen that is not here yet: updates up to it
-	// are left out. If it has not come by then, the client has to start over.
+	holding     bool
+	held        []*emission
+	heldUpdates int // bounds held
+	// resumed, while set, is the seq a client has seen that is not here yet: what leads up to
+	// it is left out. If it has not come by then, the client has to start over.
 	resumed   ledger.Seq
 	resumedBy time.Time
 	resumeID  messageID
@@ -52,115 +36,90 @@ type match struct {
 	update   int
 }
 
-// maxHeldUpdates is how much may be published while a snapshot is read.
-const maxHeldUpdates = 4 << 20
+// maxHeldUpdates is how much may be published while a snapshot is read. One publication may
+// hold 64 blocks.
+const maxHeldUpdates = 1 << 20
+
+// walked reports whether the subscriber is given every emission, not just its matches.
+func (s *subscriber) walked() bool {
+	return s.wants.everything || s.wants.extended || s.holding
+}
 
 // hold keeps an emission for after the snapshot.
 func (s *subscriber) hold(e *emission) {
 	s.heldUpdates += len(e.updates) + 1
 	if s.heldUpdates > maxHeldUpdates {
-		s.outbox.close(closing{code: closeSlow})
+		s.outbox.close(endSlow)
 		s.held = nil
 		return
 	}
 	s.held = append(s.held, e)
 }
 
-// hearOpening is called for those who want everything, who hear the whole emission now,
-// and for those who want to know of rollbacks.
+// hearOpening is called for those who are walked: who wants everything hears the whole
+// emission now, the others only whether it is a rollback.
 func (s *subscriber) hearOpening(e *emission) {
 	switch {
 	case s.holding:
 		s.hold(e)
 	case s.wants.everything && s.resumed < e.firstSeq:
-		s.outbox.put(e.lastSeq, e.pieces(s.wants.form())...)
+		s.outbox.put(e.pieces(s.wants.form())...)
 	case s.wants.everything:
 		s.hearAlone(e)
-	case s.wants.extended:
-		s.hearFrame(0, e.opening())
+	default:
+		s.sayOpening(e)
 	}
 }
 
 // hearMatch is called for every update that matches a name, perhaps more than once.
 func (s *subscriber) hearMatch(e *emission, i int) {
-	if s.holding {
-		// Those who are walked were given the emission already.
-		if !s.wants.extended && (len(s.held) == 0 || s.held[len(s.held)-1] != e) {
-			s.hold(e)
-		}
-		return
-	}
-	if s.matched == (match{e, i}) || e.seq(i) <= s.resumed {
+	if s.holding || s.matched == (match{e, i}) || e.seq(i) <= s.resumed {
 		return
 	}
 	s.matched = match{e, i}
-	s.outbox.put(e.seq(i), one(e.frame(s.wants.form(), i)))
+	s.outbox.put(one(e.frame(s.wants.form(), i), e.seq(i)))
 }
 
-// hearEnding is called for those who want to know where a block ends. Who wants
-// everything has heard it.
+// hearEnding is called for those who are walked. Who wants everything has heard it.
 func (s *subscriber) hearEnding(e *emission) {
-	if s.wants.extended && !s.wants.everything && !s.holding {
-		s.hearFrame(e.lastSeq, e.ending())
+	if !s.wants.everything && !s.holding {
+		s.sayEnding(e)
+	}
+	if s.resumed > 0 && e.lastSeq >= s.resumed {
+		s.resumed = 0 // what the client has seen has come
 	}
 }
 
 // hearAlone goes through an emission without the index: after a snapshot, and while part
 // of it was seen before.
 func (s *subscriber) hearAlone(e *emission) {
-	if s.wants.extended {
-		s.hearFrame(0, e.opening())
-	}
+	s.sayOpening(e)
 	for i := range e.updates {
 		if e.seq(i) > s.resumed && s.wants.match(&e.updates[i]) {
-			s.outbox.put(e.seq(i), one(e.frame(s.wants.form(), i)))
+			s.outbox.put(one(e.frame(s.wants.form(), i), e.seq(i)))
 		}
 	}
-	if s.wants.extended {
-		s.hearFrame(e.lastSeq, e.ending())
+	s.sayEnding(e)
+}
+
+// sayOpening says that the emission is a rollback, unless the client has seen that.
+func (s *subscriber) sayOpening(e *emission) {
+	if frame := e.opening(); s.wants.extended && frame != nil && s.resumed < e.firstSeq {
+		s.outbox.put(one(frame, 0))
 	}
 }
 
-func (s *subscriber) hearFrame(seq ledger.Seq, frame []byte) {
-	if frame != nil && seq >= s.resumed {
-		s.outbox.put(seq, one(frame))
+// sayEnding says that a block is complete.
+func (s *subscriber) sayEnding(e *emission) {
+	if frame := e.ending(); s.wants.extended && frame != nil && s.resumed <= e.lastSeq {
+		s.outbox.put(one(frame, e.lastSeq))
 	}
 }
 
-// release ends the holding: the held emissions are heard as the subscriber now wants.
-func (s *subscriber) release() {
+// hearHeld hears what was held back, as the subscriber now wants.
+func (s *subscriber) hearHeld() {
 	for _, e := range s.held {
 		s.hearAlone(e)
 	}
-	s.holding, s.held, s.heldUpdates = false, nil, 0
-}
-
-// say puts an answer in the outbox, as one text frame.
-func (s *subscriber) say(write func([]byte) []byte) {
-	s.outbox.put(0, one(appendFrame(nil, write)))
-}
-
-// cut resets the connection: whatever the kernel still holds is not worth waiting for.
-func (s *subscriber) cut() {
-	if tcp, ok := unwrap[interface{ SetLinger(int) error }](s.conn.NetConn()); ok {
-		_ = tcp.SetLinger(0) // at worst the close is a polite one
-	}
-	_ = s.conn.Close()
-}
-
-// unwrap looks for what the socket below can do through the conns around it.
-func unwrap[T any](conn net.Conn) (found T, ok bool) {
-	for {
-		if found, ok = conn.(T); ok {
-			return found, true
-		}
-		switch c := conn.(type) {
-		case interface{ UnsafeConn() net.Conn }:
-			conn = c.UnsafeConn()
-		case interface{ NetConn() net.Conn }:
-			conn = c.NetConn()
-		default:
-			return found, false
-		}
-	}
+	s.held, s.heldUpdates = nil, 0
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"runtime/debug"
 	"slices"
@@ -26,10 +27,11 @@ var (
 	errConflate   = errors.New("overflow=conflate is not offered: use disconnect")
 )
 
-// upgrader makes WebSockets of requests. Compression is never negotiated: a compressed
+// upgrader makes the handshake; the frames after it are read and written here, so that
+// there is one writer and every frame counts. Compression is never negotiated: a compressed
 // frame of a client can hold a thousand times its size. Origins are checked before.
 var upgrader = websocket.FastHTTPUpgrader{
-	ReadBufferSize: 1 << 10, WriteBufferSize: 256, WriteBufferPool: &sync.Pool{},
+	ReadBufferSize: 1, WriteBufferSize: 1, WriteBufferPool: &sync.Pool{}, // not used
 	CheckOrigin: func(*fasthttp.RequestCtx) bool { return true },
 	Error:       func(ctx *fasthttp.RequestCtx, _ int, _ error) { refuse(ctx, errHandshake) },
 }
@@ -47,7 +49,7 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool) 
 		refuse(ctx, err)
 		return
 	}
-	if upgrader.Upgrade(ctx, func(conn *websocket.Conn) { h.serve(conn, place, asked) }) != nil {
+	if upgrader.Upgrade(ctx, func(conn *websocket.Conn) { h.serve(conn.NetConn(), place, asked) }) != nil {
 		h.seats.free(place) // refused, and answered so
 	}
 }
@@ -78,7 +80,7 @@ type connect struct {
 // parseConnect reads the query of a handshake. Nothing of it is echoed.
 func (h *Hub) parseConnect(ctx *fasthttp.RequestCtx) (c connect, err error) {
 	if origin := ctx.Request.Header.Peek("Origin"); len(origin) > 0 && len(h.config.Origins) > 0 &&
-		!slices.Contains(h.config.Origins, string(origin)) {
+		!slices.Contains(h.config.Origins, "*") && !slices.Contains(h.config.Origins, string(origin)) {
 		return c, errOrigin
 	}
 	c.wants = silence()
@@ -156,7 +158,7 @@ func (c *connect) name(set keySet, list []byte, bad error) error {
 }
 
 // serve is a connection's life, from the handshake's answer to its end.
-func (h *Hub) serve(conn *websocket.Conn, place *seat, asked connect) {
+func (h *Hub) serve(conn net.Conn, place *seat, asked connect) {
 	defer func() { _ = conn.Close() }() // often closed already
 	if !h.seats.sit(place) {
 		return
@@ -167,7 +169,7 @@ func (h *Hub) serve(conn *websocket.Conn, place *seat, asked connect) {
 		outbox: newOutbox(h.config.OutboxBytes),
 	}
 	if !h.join(s, asked.resume) {
-		s.outbox.close(closing{code: closeGoingAway, text: "the server is shutting down"})
+		s.outbox.close(endShutdown)
 		s.write()
 		return
 	}

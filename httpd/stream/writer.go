@@ -1,26 +1,30 @@
 package stream
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
-
-	"ledgerd/engine/ledger"
 )
+
+// closeWait is how long the peer may take to answer a close frame.
+const closeWait = time.Second
 
 // write is the writer's goroutine: it takes what waits and writes it, keeps the peer
 // awake, and ends with the connection's close frame. Afterwards the reader is unblocked.
 //
-// Frames are written to the socket directly, around the websocket library, which would
-// write one frame a call. The library itself writes at most one close frame, from the
-// reader's goroutine, when the peer breaks the protocol. The two never interleave within
-// a frame: a call of Write on a connection is atomic against others, every call here
-// holds whole frames only, and after a call that failed half-way nothing is written.
+// It alone writes to the socket after the handshake: pings, pongs and the close frame pass
+// through the outbox like everything else, so control frames never land inside a data
+// frame, many frames share one write, and nothing follows the close frame.
 func (s *subscriber) write() {
-	w := writer{subscriber: s, socket: s.conn.NetConn()}
-	defer w.recover()
+	defer func() {
+		if p := recover(); p != nil { // the connection ends, the process goes on
+			s.hub.panicked(p)
+			_ = s.conn.Close()
+		}
+	}()
 	ticks := time.NewTicker(s.hub.config.HeartbeatInterval)
 	defer ticks.Stop()
 	lastPing := time.Now()
@@ -32,36 +36,22 @@ func (s *subscriber) write() {
 			s.tick(now)
 			if now.Sub(lastPing) >= s.hub.config.PingInterval {
 				lastPing = now
-				s.outbox.put(0, one(appendControl(nil, pingFrame, nil)))
+				s.outbox.put(one(appendControl(nil, opPing, nil), 0))
 			}
 		}
-		var seq ledger.Seq
 		var ending *closing
-		pieces, seq, ending = s.outbox.take(pieces)
-		if ending != nil && ending.code == 0 {
-			w.leave()
-			return
-		}
-		if !w.writeAll(pieces) {
-			s.outbox.close(closing{code: closeSlow})
-			s.hub.meters.closed(closeSlow)
+		pieces, ending = s.outbox.take(pieces)
+		if !s.writeAll(pieces) {
+			s.outbox.close(endGone)
+			s.hub.meters.closed(reasonStalled)
 			s.cut()
 			return
 		}
-		if len(pieces) > 0 {
-			s.seen.Store(int64(max(seq, ledger.Seq(s.seen.Load()))))
-		}
 		if ending != nil {
-			w.end(*ending)
+			s.end(*ending)
 			return
 		}
 	}
-}
-
-// writer writes to one socket.
-type writer struct {
-	*subscriber
-	socket net.Conn
 }
 
 // batches are room to gather small pieces in, so that one call writes many frames.
@@ -71,86 +61,97 @@ var batches = sync.Pool{New: func() any {
 }}
 
 // writeAll writes the pieces in order, as many a call as fit; false if the socket refuses.
-func (w writer) writeAll(pieces []piece) bool {
+func (s *subscriber) writeAll(pieces []piece) bool {
 	if len(pieces) == 0 {
 		return true
 	}
 	room := batches.Get().(*[]byte)
 	defer batches.Put(room)
-	batch, frames := (*room)[:0], 0
+	batch := piece{data: (*room)[:0]}
 	flush := func() bool {
-		sent := frames
-		written := batch
-		batch, frames = batch[:0], 0
-		return sent == 0 || w.writeOnce(written, sent)
+		full := batch
+		batch = piece{data: batch.data[:0]}
+		return full.frames == 0 || s.writeOnce(full)
 	}
 	for _, p := range pieces {
-		if len(batch)+len(p.data) > cap(batch) && !flush() {
+		if len(batch.data)+len(p.data) > cap(batch.data) && !flush() {
 			return false
 		}
-		if len(p.data) > cap(batch)/2 { // not worth copying
-			if !flush() || !w.writeOnce(p.data, p.frames) {
+		if len(p.data) > cap(batch.data)/2 { // not worth copying
+			if !flush() || !s.writeOnce(p) {
 				return false
 			}
 			continue
 		}
-		batch, frames = append(batch, p.data...), frames+p.frames
+		batch.data = append(batch.data, p.data...)
+		batch.frames += p.frames
+		batch.seq = max(batch.seq, p.seq)
 	}
 	return flush()
 }
 
-func (w writer) writeOnce(data []byte, frames int) bool {
-	if w.socket.SetWriteDeadline(time.Now().Add(w.hub.config.WriteTimeout)) != nil {
-		return false
+// writeOnce writes whole frames. A socket that takes them slowly is given time as long as
+// it takes anything; one that takes nothing for Config.WriteTimeout refuses.
+func (s *subscriber) writeOnce(p piece) bool {
+	for rest := p.data; len(rest) > 0; {
+		if s.conn.SetWriteDeadline(time.Now().Add(s.hub.config.WriteTimeout)) != nil {
+			return false
+		}
+		n, err := s.conn.Write(rest)
+		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded)) {
+			return false
+		}
+		rest = rest[n:]
 	}
-	if _, err := w.socket.Write(data); err != nil {
-		return false
-	}
-	w.hub.meters.bytes.Add(len(data))
-	w.hub.meters.frames.Add(uint64(frames))
+	s.sent = max(s.sent, p.seq)
+	s.hub.meters.bytes.Add(len(p.data))
+	s.hub.meters.frames.Add(p.frames)
 	return true
 }
 
-// end writes the close frame and lets the peer answer it for a moment before the reader is
-// ended.
-func (w writer) end(c closing) {
-	w.hub.meters.closed(c.code)
-	if c.code == closeSlow {
-		c.text = fmt.Sprintf("slow consumer, last_seq=%d", w.seen.Load())
+// end writes the close frame, if anybody may still read it, and gives the peer a moment to
+// answer it.
+func (s *subscriber) end(c closing) {
+	s.hub.meters.closed(c.reason)
+	if c.code == 0 {
+		_ = s.conn.Close()
+		return
 	}
-	if !w.writeOnce(appendClose(nil, c.code, c.text), 1) {
-		w.cut()
+	if c.reason == reasonSlow {
+		c.text = fmt.Sprintf("%s, last_seq=%d", c.text, s.sent)
+	}
+	if !s.writeOnce(one(appendClose(nil, c.code, c.text), 0)) {
+		s.cut()
 		return
 	}
 	// The reader ends with the peer's close frame, or with this deadline.
-	if w.conn.SetReadDeadline(time.Now().Add(closeWait)) != nil {
-		_ = w.conn.Close()
+	if s.conn.SetReadDeadline(time.Now().Add(closeWait)) != nil {
+		_ = s.conn.Close()
 	}
 }
 
-// leave ends a connection whose reader has ended it: the peer is gone, or the library has
-// told it what it did wrong. What the peer still sends is read for a moment, or the
-// kernel would answer it with a reset, which can overtake that.
-func (w writer) leave() {
-	w.hub.meters.closed(0)
-	if half, ok := unwrap[interface{ CloseWrite() error }](w.socket); ok && half.CloseWrite() == nil &&
-		w.socket.SetReadDeadline(time.Now().Add(closeWait)) == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(w.socket, drainBytes))
+// cut resets the connection: whatever the kernel still holds is not worth waiting for.
+func (s *subscriber) cut() {
+	if tcp, ok := unwrap[interface{ SetLinger(int) error }](s.conn); ok {
+		_ = tcp.SetLinger(0) // at worst the close is a polite one
 	}
-	_ = w.conn.Close()
+	_ = s.conn.Close()
 }
 
-// drainBytes is the most that is read from a peer that broke the protocol.
-const drainBytes = 1 << 20
-
-// closeWait is how long the peer may take to answer a close frame.
-const closeWait = time.Second
-
-// recover keeps a fault of ours from ending the process: the connection ends instead.
-func (w writer) recover() {
-	if p := recover(); p != nil {
-		w.hub.panicked(p)
-		_ = w.conn.Close()
+// unwrap looks for what the socket below can do through the conns around it.
+func unwrap[T any](conn net.Conn) (found T, ok bool) {
+	for {
+		if found, ok = conn.(T); ok {
+			return found, true
+		}
+		switch c := conn.(type) {
+		case interface{ UnsafeConn() net.Conn }:
+			conn = c.UnsafeConn()
+		case interface{ NetConn() net.Conn }:
+			conn = c.NetConn()
+		default:
+			return found, false
+		}
 	}
 }
 
@@ -159,11 +160,19 @@ func (s *subscriber) tick(now time.Time) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	slot, seq := s.hub.positionLocked(s.level)
-	if s.resumed > 0 && seq < s.resumed && now.After(s.resumedBy) {
-		s.say(func(b []byte) []byte { return appendResync(b, s.resumeID, seq, seq) })
+	switch {
+	case seq >= s.resumed:
 		s.resumed = 0
+	case now.After(s.resumedBy):
+		s.resumed = 0
+		s.say(func(b []byte) []byte { return appendResync(b, s.resumeID, seq, seq) })
 	}
 	if s.wants.extended && !s.holding {
 		s.say(func(b []byte) []byte { return appendHeartbeat(b, slot, seq, now) })
 	}
+}
+
+// say puts an answer in the outbox, as one text frame.
+func (s *subscriber) say(write func([]byte) []byte) {
+	s.outbox.put(one(appendFrame(nil, write), 0))
 }

@@ -1,47 +1,11 @@
 package stream
 
 import (
-	"encoding/binary"
 	"strconv"
 	"time"
 
 	"ledgerd/engine/ledger"
 )
-
-// Opcodes of RFC 6455, section 5.2, with the FIN bit set.
-const (
-	textFrame  = 0x81
-	closeFrame = 0x88
-	pingFrame  = 0x89
-	pongFrame  = 0x8a
-)
-
-// appendFrame appends a text frame, unmasked as a server's frames are, with the payload
-// that write appends. Payloads of ours are shorter than 64 KiB.
-func appendFrame(dst []byte, write func([]byte) []byte) []byte {
-	start := len(dst)
-	dst = append(dst, textFrame, 126, 0, 0) // room for the longer of both headers
-	dst = write(dst)
-	n := len(dst) - start - 4
-	if n >= 126 {
-		binary.BigEndian.PutUint16(dst[start+2:], uint16(n))
-		return dst
-	}
-	dst[start+1] = byte(n)
-	copy(dst[start+2:], dst[start+4:])
-	return dst[:len(dst)-2]
-}
-
-// appendControl appends a control frame; its payload is at most 125 bytes.
-func appendControl(dst []byte, opcode byte, payload []byte) []byte {
-	return append(append(dst, opcode, byte(len(payload))), payload...)
-}
-
-// appendClose appends a close frame with a code and a reason of at most 123 bytes.
-func appendClose(dst []byte, code uint16, reason string) []byte {
-	payload := binary.BigEndian.AppendUint16(make([]byte, 0, 125), code)
-	return appendControl(dst, closeFrame, append(payload, reason[:min(len(reason), 123)]...))
-}
 
 func appendLiteral(b []byte, a *ledger.Account, at ledger.Opt[int64]) []byte {
 	return append(appendCommon(b, a, at), '}')
