@@ -110,6 +110,9 @@ func (c *chain) parentOf(b *ledger.Block) *node {
 	return c.atSlot(b.ParentSlot)
 }
 
+// holds reports whether n is still in the tree.
+func (c *chain) holds(n *node) bool { return c.nodes[n.id()] == n }
+
 // atSlot returns the block at slot that is on the chain, else the one that came last.
 func (c *chain) atSlot(slot ledger.Slot) *node {
 	var found *node

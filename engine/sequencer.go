@@ -125,11 +125,16 @@ func (s *sequencer) consider(n *node, claimed ledger.Commitment) error {
 	}
 	for {
 		child, ok := s.chain.waiting.childOf(n.id())
-		if !ok {
+		switch {
+		case !ok:
 			return nil
-		}
-		if err := s.release(child, n); err != nil {
-			return err
+		case !s.chain.holds(n): // finality passed n with another child
+			s.tally.orphans.Add(1)
+			s.chain.abandon(blockID{child.block.Slot, child.block.Blockhash})
+		default:
+			if err := s.release(child, n); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -263,6 +263,29 @@ func TestStatusOfWaitingBlockCounts(t *testing.T) {
 }
 
 // TestFinalityByDepth follows sources that do not speak of finality, or begin to.
+// TestSiblingOfFinalizedBlockIsGivenUpWhileItWaits shows two blocks that wait for one parent, one
+// of them called final already: with the parent comes the finality that passes it.
+func TestSiblingOfFinalizedBlockIsGivenUpWhileItWaits(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		root := rootBlock(100, lamports(key(1), 100))
+		parent := child(root, 101, 0, lamports(key(1), 101))
+		chosen := child(parent, 102, 0, lamports(key(1), 102))
+		sibling := child(parent, 103, 1, lamports(key(1), 103))
+		below := child(sibling, 104, 1, lamports(key(1), 104))
+		next := child(chosen, 105, 0, lamports(key(1), 105))
+		n := startNode(t, live(), Config{Shards: 2})
+		n.send(root, below, sibling, chosen, status(chosen, ledger.StatusFinalized), parent, next)
+		head := n.Head()
+		if tip, final := head.Tip(ledger.Processed).Slot, head.Tip(ledger.Finalized).Slot; tip != 105 || final != 102 {
+			t.Errorf("tip %d, finalized %d; want 105 on 102", tip, final)
+		}
+		if why := n.Status().Unhealthy; why != "" {
+			t.Errorf("the node is unhealthy: %s", why)
+		}
+		n.mustStop()
+	})
+}
+
 func TestFinalityByDepth(t *testing.T) {
 	root := rootBlock(100)
 	blocks := chainOf(root, 40)
