@@ -15,6 +15,7 @@ import (
 type acceptor struct {
 	config   listenerConfig
 	listener atomic.Pointer[listener]
+	stopped  atomic.Bool
 	http     *fasthttp.Server
 }
 
@@ -78,11 +79,14 @@ func (c errorCounter) Printf(string, ...any) { c.errors.Add(1) }
 var errServedTwice = errors.New("the server has a listener already")
 
 // Serve answers connections from ln until Shutdown, and then returns nil, or until
-// accepting fails for good. It is called once.
+// accepting fails for good. It is called once; after Shutdown it closes ln at once.
 func (a *acceptor) Serve(ln net.Listener) error {
 	l := newListener(ln, a.config)
 	if !a.listener.CompareAndSwap(nil, l) {
 		return errServedTwice
+	}
+	if a.stopped.Load() { // Shutdown came first, and may not have seen the listener
+		return l.Close()
 	}
 	if err := a.http.Serve(l); err != nil {
 		return fmt.Errorf("cannot accept connections on %s: %w", ln.Addr(), err)
@@ -93,14 +97,26 @@ func (a *acceptor) Serve(ln net.Listener) error {
 // Shutdown stops accepting, lets the exchanges under way end and returns. When ctx ends
 // first it closes the connections that are left and returns ctx's error. WebSockets
 // belong to the upgrade handler and stay.
+//
+// It may come before Serve or while Serve begins. Then fasthttp knows of no listener yet,
+// returns at once and would serve the listener for ever; so that one is closed here, and
+// what came through it in between is waited for.
 func (a *acceptor) Shutdown(ctx context.Context) error {
+	a.stopped.Store(true)
 	err := a.http.ShutdownWithContext(ctx)
+	l := a.listener.Load()
+	if l == nil {
+		return err
+	}
+	if err == nil {
+		if err = l.Close(); err == nil {
+			err = a.http.ShutdownWithContext(ctx)
+		}
+	}
 	if err == nil {
 		return nil
 	}
-	if l := a.listener.Load(); l != nil {
-		l.closeConns()
-	}
+	l.closeConns()
 	return fmt.Errorf("cannot end all exchanges: %w", err)
 }
 

@@ -150,10 +150,13 @@ func (l *listener) count() int {
 	return len(l.conns)
 }
 
-// Close stops accepting. Connections stay open.
-func (l *listener) Close() error {
-	l.closeOnce.Do(func() { close(l.done) })
-	return l.Listener.Close()
+// Close stops accepting. Connections stay open. It may be called again.
+func (l *listener) Close() (err error) {
+	l.closeOnce.Do(func() {
+		close(l.done)
+		err = l.Listener.Close()
+	})
+	return err
 }
 
 // closeConns closes every connection that was not taken over.
