@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -67,7 +68,27 @@ type node struct {
 	ops         *httpd.OpsServer // nil without an operators' listener
 	listener    net.Listener
 	opsListener net.Listener
+	stopping    atomic.Bool
 }
+
+// status says how the node is. One that is stopping is not healthy any more, so that
+// balancers send nobody while the last answers go out.
+func (n *node) status() ledger.NodeStatus {
+	s := n.engine.Status()
+	if n.stopping.Load() {
+		s.Unhealthy = "stopping"
+	}
+	return s
+}
+
+// answers is the engine with the status of the whole node.
+type answers struct {
+	*engine.Engine
+	node *node
+}
+
+// Status says how the node is.
+func (a answers) Status() ledger.NodeStatus { return a.node.status() }
 
 // Run starts the node and serves until ctx ends or something fails.
 //
@@ -137,13 +158,13 @@ func (c *serveCommand) assemble(n *node) {
 	set.RegisterMetricsWriter(engineMetrics(n.engine))
 	write := writeMetrics(set)
 	n.public = httpd.New(httpd.Config{
-		Ledger: n.engine, Version: version, Upgrade: n.hub.Upgrade,
+		Ledger: answers{n.engine, n}, Version: version, Upgrade: n.hub.Upgrade,
 		PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour,
 		Exempt: c.RateLimitExempt, TrustedProxies: c.TrustedProxies,
 		Metrics: set, WriteMetrics: write, Log: n.logger,
 	})
 	if n.opsListener != nil {
-		n.ops = httpd.NewOps(httpd.OpsConfig{Status: n.engine.Status, WriteMetrics: write, Pprof: c.Pprof, Log: n.logger})
+		n.ops = httpd.NewOps(httpd.OpsConfig{Status: n.status, WriteMetrics: write, Pprof: c.Pprof, Log: n.logger})
 	}
 }
 
@@ -169,6 +190,7 @@ func (n *node) run(ctx context.Context) error {
 }
 
 func (n *node) stop(stopEngine context.CancelFunc) {
+	n.stopping.Store(true)
 	n.logger.Info("stopping")
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
