@@ -31,16 +31,13 @@ func (s *subscriber) subscribeWithSnapshot(pubkeys, programs []ledger.Pubkey, ex
 	s.holdLocked(true)
 	defer s.hearHeld()
 	defer s.holdLocked(false)
-	var accounts []ledger.Account
 	err := ledger.ErrUnavailable
 	for try := 0; try < snapshotTries && errors.Is(err, ledger.ErrUnavailable); try++ {
 		s.hearHeld() // up to the head that is read now, the subscriber wants what it wanted
 		head := s.hub.head
 		_, seq := s.hub.positionLocked(s.level)
-		s.hub.mu.Unlock()
-		accounts, err = s.readSnapshot(head, pubkeys, programs)
-		s.hub.mu.Lock()
-		if err == nil {
+		var accounts []ledger.Account
+		if accounts, err = s.readUnlocked(head, pubkeys, programs); err == nil {
 			s.changeLocked(w)
 			s.tellSnapshot(head, seq, accounts, id)
 		}
@@ -89,6 +86,14 @@ func (s *subscriber) tellSnapshot(head *ledger.Head, seq ledger.Seq, accounts []
 		return append(appendPosition(append(appendReply(b, "snapshot_end", id), ','), tip.Slot, seq), '}')
 	}), seq)
 	s.outbox.put(p.finish()...)
+}
+
+// readUnlocked is readSnapshot without the hub's lock, which is held again afterwards even
+// if a fault of ours ends the reading.
+func (s *subscriber) readUnlocked(head *ledger.Head, pubkeys, programs []ledger.Pubkey) ([]ledger.Account, error) {
+	s.hub.mu.Unlock()
+	defer s.hub.mu.Lock()
+	return s.readSnapshot(head, pubkeys, programs)
 }
 
 // readSnapshot returns the live accounts among those named and among the programs'
