@@ -53,7 +53,11 @@ func (s *subscriber) read() {
 		}
 	}()
 	r := bufio.NewReaderSize(s.conn, readerBytes)
-	s.outbox.close(*s.listen(r))
+	end := s.listen(r)
+	s.outbox.close(*end)
+	if end.reason == reasonClient || end.reason == reasonGone || end.reason == reasonSilent {
+		return // nothing more comes: the socket is closed as soon as the writer is done
+	}
 	// What the peer still sends is read for a moment: the kernel would answer it with a
 	// reset, which can overtake the close frame.
 	_ = s.conn.SetReadDeadline(time.Now().Add(closeWait))
