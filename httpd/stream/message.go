@@ -26,7 +26,7 @@ func parseID(raw json.RawMessage) (messageID, bool) {
 	}
 	if raw[0] == '"' {
 		var s string
-		if len(raw) > 6*maxIDBytes || json.Unmarshal(raw, &s) != nil || len(s) > maxIDBytes || !utf8.ValidString(s) {
+		if len(raw) > 2+6*maxIDBytes || json.Unmarshal(raw, &s) != nil || len(s) > maxIDBytes || !utf8.ValidString(s) {
 			return noID, false
 		}
 		written, err := json.Marshal(s)
