@@ -1,0 +1,325 @@
+package stream
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// body reads what a refused handshake says.
+func refused(t *testing.T, n *node, query string, headers ...string) string {
+	t.Helper()
+	response, _ := n.handshake(query, headers...)
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := response.Header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("%q: Content-Type %q, want application/json", query, got)
+	}
+	return fmt.Sprintf("%d %s", response.StatusCode, body)
+}
+
+func badRequest(details string) string {
+	return `400 {"error":"Invalid request parameters","details":"` + details + `"}`
+}
+
+func TestBadParametersRefuseTheUpgrade(t *testing.T) {
+	n := serve(t, nil)
+	k := key(1).String()
+	notAllowed := func(name string) string { return badRequest(name + " has a value that is not allowed") }
+	once := func(name string) string { return badRequest(name + " must be given once and not be empty") }
+	pubkeys := badRequest("pubkeys must be a list of base58 public keys")
+	programs := badRequest("programs must be a list of base58 public keys")
+	tests := map[string]string{
+		"pubkeys=":                         once("pubkeys"),
+		"pubkeys":                          once("pubkeys"),
+		"pubkeys=x":                        pubkeys,
+		"pubkeys=" + k + ",":               pubkeys,
+		"pubkeys=," + k:                    pubkeys,
+		"pubkeys=" + k + ",," + k:          pubkeys,
+		"pubkeys=,":                        pubkeys,
+		"pubkeys=" + k + "," + k[:20]:      pubkeys,
+		"pubkeys=" + k + "%20":             pubkeys,
+		"pubkeys=+" + k:                    pubkeys,
+		"pubkeys=" + k + ";" + k:           pubkeys,
+		"pubkeys=" + strings.ToUpper(k):    pubkeys,
+		"pubkeys=0" + k[1:]:                pubkeys,
+		"pubkeys=%00":                      pubkeys,
+		"pubkeys=%zz":                      pubkeys,
+		"pubkeys=%ff%fe":                   pubkeys,
+		"pubkeys=" + k + "&pubkeys=" + k:   once("pubkeys"),
+		"programs=":                        once("programs"),
+		"programs=null":                    programs,
+		"programs=" + k + k:                programs,
+		"programs=%5B%22" + k + "%22%5D":   programs,
+		"programs=" + k + "&programs=" + k: once("programs"),
+		"mode=":                            once("mode"),
+		"mode=all":                         notAllowed("mode"),
+		"mode=None":                        notAllowed("mode"),
+		"mode=none&mode=none":              once("mode"),
+		"extended=":                        once("extended"),
+		"extended=1":                       notAllowed("extended"),
+		"extended=True":                    notAllowed("extended"),
+		"extended=true%20":                 notAllowed("extended"),
+		"extended=true&extended=false":     once("extended"),
+		"commitment=":                      once("commitment"),
+		"commitment=rooted":                notAllowed("commitment"),
+		"commitment=Finalized":             notAllowed("commitment"),
+		"commitment=processed&commitment=processed": once("commitment"),
+		"resume_from=":                            once("resume_from"),
+		"resume_from=-1":                          notAllowed("resume_from"),
+		"resume_from=%2b1":                        notAllowed("resume_from"),
+		"resume_from=01":                          notAllowed("resume_from"),
+		"resume_from=1.0":                         notAllowed("resume_from"),
+		"resume_from=1_0":                         notAllowed("resume_from"),
+		"resume_from=0x10":                        notAllowed("resume_from"),
+		"resume_from=18446744073709551616":        notAllowed("resume_from"),
+		"resume_from=latest":                      notAllowed("resume_from"),
+		"resume_from=1&resume_from=1":             once("resume_from"),
+		"overflow=":                               once("overflow"),
+		"overflow=drop":                           notAllowed("overflow"),
+		"overflow=conflate":                       badRequest("overflow=conflate is not offered: use disconnect"),
+		"overflow=disconnect&overflow=disconnect": once("overflow"),
+		"mode=none&extended=%22true%22":           notAllowed("extended"),
+	}
+	for query, want := range tests {
+		got := refused(t, n, "?"+query)
+		if got != want {
+			t.Errorf("%s:\n got %s\nwant %s", query, got, want)
+		}
+	}
+	if got := n.hub.seats.taken; got != 0 {
+		t.Errorf("%d seats are taken after refusals, want 0", got)
+	}
+}
+
+func TestGoodParameters(t *testing.T) {
+	n := serve(t, nil)
+	a, b := account(1, 10, programA), account(2, 20, programB)
+	n.script.block(1)
+	counts := func(pubkeys, programs int) string {
+		return fmt.Sprintf(`{"type":"unsubscribed","id":null,"pubkeys":%d,"programs":%d}`, pubkeys, programs)
+	}
+	ka, kb := key(1).String(), key(2).String()
+	both := []string{literalFrame(a, 2), literalFrame(b, 2)}
+	tests := []struct {
+		query string
+		hears []string
+	}{
+		{"", both},
+		{"?", both},
+		{"?unknown=1&also", both},
+		{"?Mode=none", both},
+		{"?extended=false", both},
+		{"?overflow=disconnect", both},
+		{"?commitment=processed", both},
+		{"?commitment=confirmed", nil},
+		{"?mode=none", nil},
+		{"?mode=none&pubkeys=" + ka, both[:1]},
+		{"?pubkeys=" + kb, both[1:]},
+		{"?pubkeys=" + ka + "," + kb, both},
+		{"?pubkeys=" + ka + "%2C" + kb + "," + ka, both},
+		{"?pub%6beys=" + ka, both[:1]},
+		{"?programs=" + programB.String(), both[1:]},
+		{"?programs=" + programB.String() + "&pubkeys=" + ka, both},
+		{"?programs=" + programA.String() + "&pubkeys=" + ka, both[:1]},
+		{"?extended=true&pubkeys=" + ka, []string{extendedFrame(a, 2, 1, "processed"), slotEnd(2, 2)}},
+		{"?extended=true&mode=none", []string{slotEnd(2, 2)}},
+		{"?extended=true", []string{extendedFrame(a, 2, 1, "processed"), extendedFrame(b, 2, 2, "processed"), slotEnd(2, 2)}},
+	}
+	clients := make([]*client, len(tests))
+	for i, tt := range tests {
+		clients[i] = n.dial(tt.query)
+	}
+	n.script.block(2, a, b)
+	for i, tt := range tests {
+		if got := clients[i].settle(); fmt.Sprint(got) != fmt.Sprint(tt.hears) {
+			t.Errorf("%s: told %q, want %q", tt.query, got, tt.hears)
+		}
+		clients[i].send(`{"type":"unsubscribe","all":true}`)
+		clients[i].expect(counts(0, 0))
+	}
+}
+
+func TestNamesOnConnectAreCounted(t *testing.T) {
+	n := serve(t, nil)
+	c := n.dial("?pubkeys=" + key(1).String() + "," + key(1).String() + "," + key(2).String() + "&programs=" + programA.String())
+	c.send(`{"type":"unsubscribe","id":1,"pubkeys":["%s"]}`, key(3))
+	c.expect(`{"type":"unsubscribed","id":1,"pubkeys":2,"programs":1}`)
+}
+
+func TestInvalidHandshakesAreRefused(t *testing.T) {
+	n := serve(t, nil)
+	want := badRequest("not a valid WebSocket handshake")
+	tests := map[string][]string{ // the first line tells the harness to add none of its own
+		"a plain request": {"Upgrade: no"},
+		"no Upgrade":      {"Upgrade: no", "Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: " + nonce},
+		"another version": {"Upgrade: no", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 8", "Sec-WebSocket-Key: " + nonce},
+		"no key":          {"Upgrade: no", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"},
+	}
+	for name, headers := range tests {
+		if got := refused(t, n, "", headers...); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, want)
+		}
+	}
+	if got := n.hub.seats.taken; got != 0 {
+		t.Errorf("%d seats are taken after refusals, want 0", got)
+	}
+}
+
+func TestCompressionIsNeverNegotiated(t *testing.T) {
+	n := serve(t, nil)
+	// dial fails on any extension in the answer.
+	c := n.dial("", "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits, x-webkit-deflate-frame")
+	n.script.block(1, account(1, 10, programA))
+	c.expect(literalFrame(account(1, 10, programA), 1))
+	c.raw(frameBytes(finBit|0x40|byte(opText), "\xaa\x56\x2a"))
+	if _, code, text := c.endsAndHangsUp(); code != 1002 || text != "reserved bits are set" {
+		t.Errorf("a compressed frame ended it with %d %q, want 1002 reserved bits are set", code, text)
+	}
+}
+
+func TestOriginsAreAllowedByList(t *testing.T) {
+	good, bad := "https://app.example", "https://evil.example"
+	tests := []struct {
+		allowed []string
+		origin  string
+		ok      bool
+	}{
+		{nil, bad, true},
+		{nil, "", true},
+		{[]string{good}, good, true},
+		{[]string{good}, "", true},
+		{[]string{good}, bad, false},
+		{[]string{good}, "https://APP.example", false},
+		{[]string{good}, good + ":8443", false},
+		{[]string{good}, "null", false},
+		{[]string{"https://a.example", good}, good, true},
+		{[]string{"*"}, bad, true},
+	}
+	for _, tt := range tests {
+		n := serve(t, func(c *Config) { c.Origins = tt.allowed })
+		var headers []string
+		if tt.origin != "" {
+			headers = append(headers, "Origin: "+tt.origin)
+		}
+		if tt.ok {
+			n.dial("", headers...)
+			continue
+		}
+		if got, want := refused(t, n, "", headers...), badRequest("this Origin is not allowed"); got != want {
+			t.Errorf("allowed %q, Origin %q:\n got %s\nwant %s", tt.allowed, tt.origin, got, want)
+		}
+	}
+}
+
+func TestCapsRefuseBeforeTheUpgrade(t *testing.T) {
+	full := `503 {"error":"Service unavailable","details":"the server holds as many WebSocket connections as it may"}`
+	clientFull := `429 {"error":"Rate limit exceeded","details":"this client holds as many WebSocket connections as it may"}`
+	tests := map[string]struct {
+		total, perClient int
+		want             string
+	}{
+		"the server is full":       {2, 5, full},
+		"the client has its share": {5, 2, clientFull},
+		"both":                     {2, 2, full},
+	}
+	for name, tt := range tests {
+		n := serve(t, func(c *Config) { c.MaxConns, c.MaxConnsPerClient = tt.total, tt.perClient })
+		first, _ := n.dial(""), n.dial("")
+		if got := refused(t, n, ""); got != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, tt.want)
+		}
+		if response, _ := n.handshake(""); response.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: no Retry-After", name)
+		}
+		first.close("\x03\xe8")
+		first.endsWith(1000, "")
+		eventually(t, name+": the place is free again", func() bool {
+			response, _ := n.handshake("")
+			return response.StatusCode == 101
+		})
+	}
+}
+
+func TestExemptClientsAreAboveTheCaps(t *testing.T) {
+	n := serve(t, func(c *Config) { c.MaxConns, c.MaxConnsPerClient = 1, 1 })
+	n.dial("")
+	n.exempt = true
+	n.dial("")
+	n.dial("")
+	n.exempt = false
+	if got := refused(t, n, ""); !strings.HasPrefix(got, "503 ") {
+		t.Errorf("a counted client at the cap: %s", got)
+	}
+}
+
+func TestSeatsNobodyTakesExpire(t *testing.T) {
+	s := newSeats(2, 1)
+	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	now := time.Now()
+	lost, err := s.take(one, false, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := s.take(two, false, now)
+	if err != nil || !s.sit(held) {
+		t.Fatalf("take and sit: %v", err)
+	}
+	if _, err := s.take(one, false, now.Add(seatTimeout)); err != errFull {
+		t.Errorf("just before the timeout: err = %v, want %v", err, errFull)
+	}
+	if _, err := s.take(one, true, now); err != nil {
+		t.Errorf("an exempt client above the cap: %v", err)
+	}
+	again, err := s.take(one, false, now.Add(seatTimeout+1))
+	if err != nil {
+		t.Fatalf("after the timeout: %v", err)
+	}
+	if s.sit(lost) {
+		t.Error("an expired seat can be sat on")
+	}
+	if !s.sit(again) || s.sit(again) {
+		t.Error("a seat can be sat on once")
+	}
+	s.free(held)
+	s.free(again)
+	if s.taken != 0 || len(s.clients) != 0 || len(s.pending) != 0 {
+		t.Errorf("left behind: %d taken, %d clients, %d pending, want none", s.taken, len(s.clients), len(s.pending))
+	}
+}
+
+func TestTooManyNamesOnConnectAreRefused(t *testing.T) {
+	h := New(Config{})
+	for _, tt := range []struct {
+		pubkeys, programs int
+		want              error
+	}{{10_000, 0, nil}, {10_001, 0, errManyKeys}, {0, 10_001, errManyKeys}, {5_000, 5_000, nil}, {5_000, 5_001, errManyKeys}} {
+		query := url.Values{}
+		for name, count := range map[string]int{"pubkeys": tt.pubkeys, "programs": tt.programs} {
+			list := make([]string, count)
+			for i := range list {
+				list[i] = key(i).String()
+			}
+			if count > 0 {
+				query.Set(name, strings.Join(list, ","))
+			}
+		}
+		if _, err := h.parseConnect(requestWith(query.Encode())); err != tt.want {
+			t.Errorf("%d pubkeys, %d programs: err = %v, want %v", tt.pubkeys, tt.programs, err, tt.want)
+		}
+	}
+}
+
+func requestWith(query string) *fasthttp.RequestCtx {
+	ctx := new(fasthttp.RequestCtx)
+	ctx.Request.SetRequestURI("/api/ws/accounts?" + query)
+	return ctx
+}

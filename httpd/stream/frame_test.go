@@ -1,0 +1,139 @@
+package stream
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"ledgerd/engine/ledger"
+)
+
+func mustKey(t *testing.T, text string) ledger.Pubkey {
+	t.Helper()
+	k, err := ledger.ParsePubkey(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestUpdatesAreWrittenToTheLetter(t *testing.T) {
+	wallet := mustKey(t, "9xQeWvG816bUx9EPjHmaT23yvVM2ZWbrrpZb9PusVFin")
+	full := ledger.Account{
+		Pubkey: wallet, Lamports: 18446744073709551615, Owner: ledger.TokenProgram, Executable: true, Known: ledger.FieldsAll,
+	}
+	lamportsOnly := ledger.Account{Pubkey: ledger.NativeMint, Lamports: 5000}
+	systemOwned := ledger.Account{Pubkey: wallet, Lamports: 1, Known: ledger.FieldOwner}
+	at := ledger.Some[int64](1770294896)
+	tests := map[string]struct {
+		account  ledger.Account
+		at       ledger.Opt[int64]
+		level    ledger.Commitment
+		literal  string
+		extended string // after the literal fields
+	}{
+		"everything known, largest numbers": {
+			full, at, ledger.Finalized,
+			`{"type":"account_update","pubkey":"9xQeWvG816bUx9EPjHmaT23yvVM2ZWbrrpZb9PusVFin","lamports":18446744073709551615,"timestamp":"2026-02-05T12:34:56Z"`,
+			`,"slot":18446744073709551615,"seq":18446744073709551615,"owner":"TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA","executable":true,"commitment":"finalized"}`,
+		},
+		"only lamports known": {
+			lamportsOnly, at, ledger.Processed,
+			`{"type":"account_update","pubkey":"So11111111111111111111111111111111111111112","lamports":5000,"timestamp":"2026-02-05T12:34:56Z"`,
+			`,"slot":18446744073709551615,"seq":18446744073709551615,"owner":"","executable":false,"commitment":"processed"}`,
+		},
+		"owned by the system program": {
+			systemOwned, at, ledger.Confirmed,
+			`{"type":"account_update","pubkey":"9xQeWvG816bUx9EPjHmaT23yvVM2ZWbrrpZb9PusVFin","lamports":1,"timestamp":"2026-02-05T12:34:56Z"`,
+			`,"slot":18446744073709551615,"seq":18446744073709551615,"owner":"11111111111111111111111111111111","executable":false,"commitment":"confirmed"}`,
+		},
+		"a block without time": {
+			lamportsOnly, ledger.Opt[int64]{}, ledger.Processed,
+			`{"type":"account_update","pubkey":"So11111111111111111111111111111111111111112","lamports":5000,"timestamp":null`,
+			`,"slot":18446744073709551615,"seq":18446744073709551615,"owner":"","executable":false,"commitment":"processed"}`,
+		},
+		"the first second": {
+			lamportsOnly, ledger.Some[int64](0), ledger.Processed,
+			`{"type":"account_update","pubkey":"So11111111111111111111111111111111111111112","lamports":5000,"timestamp":"1970-01-01T00:00:00Z"`,
+			`,"slot":18446744073709551615,"seq":18446744073709551615,"owner":"","executable":false,"commitment":"processed"}`,
+		},
+		"closed": {
+			ledger.Account{Pubkey: ledger.SystemProgram}, at, ledger.Processed,
+			`{"type":"account_update","pubkey":"11111111111111111111111111111111","lamports":0,"timestamp":"2026-02-05T12:34:56Z"`,
+			`,"slot":18446744073709551615,"seq":18446744073709551615,"owner":"","executable":false,"commitment":"processed"}`,
+		},
+	}
+	for name, tt := range tests {
+		const most = 1<<64 - 1
+		if got := string(appendLiteral(nil, &tt.account, tt.at)); got != tt.literal+"}" {
+			t.Errorf("%s, literal:\n got %s\nwant %s}", name, got, tt.literal)
+		}
+		got := string(appendExtended(nil, &tt.account, tt.at, most, most, tt.level))
+		if got != tt.literal+tt.extended {
+			t.Errorf("%s, extended:\n got %s\nwant %s%s", name, got, tt.literal, tt.extended)
+		}
+		if len(got)+4 > maxFrameBytes {
+			t.Errorf("%s: a frame of %d bytes, want at most %d", name, len(got)+4, maxFrameBytes)
+		}
+	}
+}
+
+func TestFramesChooseTheShortestLength(t *testing.T) {
+	for _, n := range []int{0, 1, 125, 126, 127, 4096, 65535} {
+		payload := strings.Repeat("x", n)
+		got := appendFrame([]byte("before"), func(b []byte) []byte { return append(b, payload...) })
+		want := []byte{0x81, byte(n)}
+		if n > 125 {
+			want = []byte{0x81, 126, byte(n >> 8), byte(n)}
+		}
+		want = append(append([]byte("before"), want...), payload...)
+		if !bytes.Equal(got, want) {
+			t.Errorf("%d bytes: frame begins %x, want %x", n, got[:min(len(got), 12)], want[:min(len(want), 12)])
+		}
+	}
+}
+
+func TestCloseReasonsFitAControlFrame(t *testing.T) {
+	got := appendClose(nil, 4008, strings.Repeat("r", 200))
+	if len(got) != 2+maxControlBytes || got[1] != maxControlBytes {
+		t.Errorf("a close frame of %d bytes says it carries %d, want %d", len(got), got[1], maxControlBytes)
+	}
+}
+
+func TestEmissionsAreCutIntoWholeFrames(t *testing.T) {
+	e := &emission{level: ledger.Processed, slot: 7, firstSeq: 1, lastSeq: 2000}
+	for n := range 2000 {
+		e.updates = append(e.updates, ledger.Update{Account: account(n, 1, programA)})
+	}
+	for f, want := range map[form]int{literal: 2000, extended: 2001} {
+		frames, newest := 0, ledger.Seq(0)
+		pieces := e.pieces(f)
+		for i, p := range pieces {
+			if len(p.data) > pieceBytes {
+				t.Errorf("form %d: a piece of %d bytes, want at most %d", f, len(p.data), pieceBytes)
+			}
+			if i == len(pieces)-1 && cap(p.data) > len(p.data)+len(p.data)/4+64 {
+				t.Errorf("form %d: the last piece pins %d bytes for %d", f, cap(p.data), len(p.data))
+			}
+			if p.seq < newest {
+				t.Errorf("form %d: piece %d ends at seq %d, after %d", f, i, p.seq, newest)
+			}
+			newest = p.seq
+			count := 0
+			for rest := p.data; len(rest) > 0; count++ {
+				header, n := 2, int(rest[1])
+				if n == 126 {
+					header, n = 4, int(rest[2])<<8|int(rest[3])
+				}
+				rest = rest[header+n:]
+			}
+			if count != p.frames {
+				t.Errorf("form %d: piece %d holds %d frames and says %d", f, i, count, p.frames)
+			}
+			frames += count
+		}
+		if frames != want || newest != 2000 {
+			t.Errorf("form %d: %d frames up to seq %d, want %d up to 2000", f, frames, newest, want)
+		}
+	}
+}

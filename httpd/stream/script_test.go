@@ -1,0 +1,272 @@
+package stream
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+// script writes the log that a hub is told of, and the ledger beside it.
+type script struct {
+	hub    *Hub
+	ledger *fakeLedger
+
+	version ledger.Version
+	seq     ledger.Seq
+	chain   []point // the present chain, oldest first
+	levels  [ledger.Commitments]int
+	staged  []*ledger.Record
+	state   state // at the processed tip
+}
+
+// point is a block of the chain and the state after it.
+type point struct {
+	tip   ledger.Tip
+	state state
+}
+
+// state is all live accounts. It is replaced, never changed.
+type state map[ledger.Pubkey]ledger.Account
+
+func newScript(h *Hub, l *fakeLedger) *script { return &script{hub: h, ledger: l, state: state{}} }
+
+// at is the time of the block at a slot.
+func at(slot ledger.Slot) ledger.Opt[int64] {
+	return ledger.Some(time.Date(2026, 2, 5, 12, 0, 0, 0, time.UTC).Unix() + int64(slot))
+}
+
+// iso is the same as clients read it.
+func iso(slot ledger.Slot) string {
+	return time.Unix(at(slot).Value, 0).UTC().Format(time.RFC3339)
+}
+
+// key returns a key that sorts by n.
+func key(n int) (k ledger.Pubkey) {
+	k[0], k[1], k[2], k[31] = byte(n>>16), byte(n>>8), byte(n), 7
+	return k
+}
+
+// account returns an account of which everything shown is known.
+func account(n int, lamports ledger.Lamports, owner ledger.Pubkey) ledger.Account {
+	if lamports == 0 {
+		return ledger.Account{Pubkey: key(n)}
+	}
+	return ledger.Account{Pubkey: key(n), Lamports: lamports, Owner: owner, Known: ledger.FieldsShown}
+}
+
+// programs that own the accounts of tests.
+var programA, programB = key(1 << 20), key(1<<20 + 1)
+
+// append stages a block with these accounts after it.
+func (s *script) append(slot ledger.Slot, accounts ...ledger.Account) *ledger.Record {
+	s.version++
+	r := &ledger.Record{
+		Version: s.version, Kind: ledger.BlockRecord, Slot: slot, Time: at(slot), FirstSeq: s.seq + 1,
+		Updates: s.move(accounts),
+	}
+	s.seq = r.LastSeq()
+	s.staged = append(s.staged, r)
+	tip := ledger.Tip{Version: r.Version, Slot: slot, Seq: s.seq, Time: r.Time}
+	s.chain = append(s.chain, point{tip, s.state})
+	s.levels[ledger.Processed] = len(s.chain) - 1
+	return r
+}
+
+// move changes the state and returns the updates that do so, in pubkey order.
+func (s *script) move(accounts []ledger.Account) []ledger.Update {
+	next := maps.Clone(s.state)
+	var updates []ledger.Update
+	for _, a := range accounts {
+		u := ledger.Update{Account: a}
+		if was, ok := next[a.Pubkey]; ok && was.Known&ledger.FieldOwner != 0 && (!a.Exists() || was.Owner != a.Owner) {
+			u.OwnerBefore = ledger.Some(was.Owner)
+		}
+		updates = append(updates, u)
+		if a.Exists() {
+			next[a.Pubkey] = a
+		} else {
+			delete(next, a.Pubkey)
+		}
+	}
+	slices.SortFunc(updates, func(a, b ledger.Update) int { return a.Account.Pubkey.Compare(&b.Account.Pubkey) })
+	s.state = next
+	return updates
+}
+
+// rollBack stages the way back to the block at a slot.
+func (s *script) rollBack(to ledger.Slot) *ledger.Record {
+	keep := slices.IndexFunc(s.chain, func(p point) bool { return p.tip.Slot == to })
+	before, ancestor := s.state, s.chain[keep].state
+	touched := map[ledger.Pubkey]bool{}
+	for _, p := range s.chain[keep+1:] {
+		for k, a := range p.state {
+			touched[k] = touched[k] || ancestor[k] != a
+		}
+		for k := range ancestor {
+			if _, ok := p.state[k]; !ok {
+				touched[k] = true
+			}
+		}
+	}
+	var changed, unchanged []ledger.Account
+	for k, yes := range touched {
+		now, ok := ancestor[k]
+		if !ok {
+			now = ledger.Account{Pubkey: k}
+		}
+		if was, had := before[k]; yes && (had != ok || was != now && had) {
+			changed = append(changed, now)
+		} else if yes {
+			unchanged = append(unchanged, now)
+		}
+	}
+	slices.SortFunc(unchanged, func(a, b ledger.Account) int { return bytes.Compare(a.Pubkey[:], b.Pubkey[:]) })
+	s.version++
+	r := &ledger.Record{
+		Version: s.version, Kind: ledger.RollbackRecord, Slot: to, Time: at(to), FromSlot: s.chain[len(s.chain)-1].tip.Slot,
+		FirstSeq: s.seq + 1, Updates: s.move(changed), Unchanged: unchanged,
+	}
+	s.seq = r.LastSeq()
+	s.staged = append(s.staged, r)
+	s.chain = s.chain[:keep+1]
+	for i := range s.levels {
+		s.levels[i] = min(s.levels[i], keep)
+	}
+	return r
+}
+
+// reach stages that the block at a slot has reached a level.
+func (s *script) reach(level ledger.Commitment, slot ledger.Slot) {
+	s.version++
+	s.staged = append(s.staged, &ledger.Record{Version: s.version, Kind: ledger.StatusRecord, Slot: slot})
+	at := slices.IndexFunc(s.chain, func(p point) bool { return p.tip.Slot == slot })
+	for l := ledger.Confirmed; l <= level; l++ {
+		s.levels[l] = max(s.levels[l], at)
+	}
+}
+
+// publish tells what was staged, as one publication.
+func (s *script) publish() {
+	head := &ledger.Head{HasBlock: true, Published: time.Now()}
+	states := [ledger.Commitments]state{}
+	for i, at := range s.levels {
+		head.Tips[i], states[i] = s.chain[at].tip, s.chain[at].state
+	}
+	head.Tips[ledger.Processed].Version, head.Tips[ledger.Processed].Seq = s.version, s.seq
+	s.ledger.add(head, states)
+	p := &ledger.Publication{Head: head, Records: s.staged}
+	s.staged = nil
+	s.hub.Publish(p)
+}
+
+// block appends and publishes a block.
+func (s *script) block(slot ledger.Slot, accounts ...ledger.Account) {
+	s.append(slot, accounts...)
+	s.publish()
+}
+
+// fakeLedger answers from the states that a script published.
+type fakeLedger struct {
+	mu    sync.Mutex
+	heads map[*ledger.Head][ledger.Commitments]state
+
+	// asked, if set, is called before every answer, without a lock; its error is answered.
+	asked func() error
+}
+
+func newFakeLedger() *fakeLedger {
+	return &fakeLedger{heads: make(map[*ledger.Head][ledger.Commitments]state)}
+}
+
+func (f *fakeLedger) add(head *ledger.Head, states [ledger.Commitments]state) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.heads[head] = states
+}
+
+func (f *fakeLedger) stateOf(q ledger.Query) (state, error) {
+	if f.asked != nil {
+		if err := f.asked(); err != nil {
+			return nil, err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	states, ok := f.heads[q.Head]
+	if !ok {
+		return nil, fmt.Errorf("asked for a head that was never published")
+	}
+	return states[q.Commitment], nil
+}
+
+func (f *fakeLedger) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error) {
+	view := ledger.View{Head: q.Head, Commitment: q.Commitment}
+	held, err := f.stateOf(q)
+	if err != nil {
+		return nil, view, err
+	}
+	accounts := make([]ledger.Account, len(keys))
+	for i, k := range keys {
+		accounts[i] = held[k]
+		accounts[i].Pubkey = k
+	}
+	return accounts, view, nil
+}
+
+func (f *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error) {
+	view := ledger.View{Head: q.Head, Commitment: q.Commitment}
+	held, err := f.stateOf(q)
+	if err != nil {
+		return nil, false, view, err
+	}
+	var accounts []ledger.Account
+	for _, a := range held {
+		if a.Known&ledger.FieldOwner != 0 && a.Owner == program && (!after.Known || a.Pubkey.Compare(&after.Value) > 0) {
+			accounts = append(accounts, a)
+		}
+	}
+	if len(accounts) == 0 {
+		return nil, false, view, &ledger.NotFoundError{Absence: ledger.OwnerNotFound}
+	}
+	slices.SortFunc(accounts, func(a, b ledger.Account) int { return a.Pubkey.Compare(&b.Pubkey) })
+	if len(accounts) > limit {
+		return accounts[:limit], true, view, nil
+	}
+	return accounts, false, view, nil
+}
+
+// literal is the frame of an account in a block, as the original interface has it.
+func literalFrame(a ledger.Account, slot ledger.Slot) string {
+	return fmt.Sprintf(`{"type":"account_update","pubkey":"%s","lamports":%d,"timestamp":"%s"}`, a.Pubkey, a.Lamports, iso(slot))
+}
+
+// extendedFrame is the same with all that extended adds.
+func extendedFrame(a ledger.Account, slot ledger.Slot, seq ledger.Seq, level string) string {
+	owner := ""
+	if a.Known&ledger.FieldOwner != 0 {
+		owner = a.Owner.String()
+	}
+	return fmt.Sprintf(`{"type":"account_update","pubkey":"%s","lamports":%d,"timestamp":"%s","slot":%d,"seq":%d,"owner":"%s","executable":%t,"commitment":"%s"}`,
+		a.Pubkey, a.Lamports, iso(slot), slot, seq, owner, a.Executable, level)
+}
+
+func slotEnd(slot ledger.Slot, seq ledger.Seq) string {
+	return fmt.Sprintf(`{"type":"slot_end","slot":%d,"seq":%d}`, slot, seq)
+}
+
+func rolledBack(from, to ledger.Slot, seq ledger.Seq) string {
+	return fmt.Sprintf(`{"type":"rollback","from_slot":%d,"to_slot":%d,"seq":%d}`, from, to, seq)
+}
+
+// nextSlot returns the slot after the tip.
+func (s *script) nextSlot() ledger.Slot {
+	if len(s.chain) == 0 {
+		return 1
+	}
+	return s.chain[len(s.chain)-1].tip.Slot + 1
+}
