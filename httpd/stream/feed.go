@@ -98,18 +98,19 @@ func (f *feed) restore(level ledger.Commitment, undone []told, r *ledger.Record)
 			return
 		}
 		u := ledger.Update{Account: *now}
-		if before.Known&ledger.FieldOwner != 0 && before.Owner != now.Owner {
+		if before.Known&ledger.FieldOwner != 0 && (now.Known&ledger.FieldOwner == 0 || before.Owner != now.Owner) {
 			u.OwnerBefore = ledger.Some(before.Owner)
 		}
 		e.updates = append(e.updates, u)
 		e.seqs = append(e.seqs, seq)
 	}
-	// Both lists are in pubkey order; so is what comes of them.
+	// Both lists are in pubkey order; so is what comes of them. What has no number of its
+	// own carries the last one before it.
 	unchanged := r.Unchanged
 	for i := range r.Updates {
 		u := &r.Updates[i]
 		for len(unchanged) > 0 && bytes.Compare(unchanged[0].Pubkey[:], u.Account.Pubkey[:]) < 0 {
-			restored(&unchanged[0], r.LastSeq())
+			restored(&unchanged[0], r.FirstSeq+ledger.Seq(i)-1)
 			unchanged = unchanged[1:]
 		}
 		restored(&u.Account, r.FirstSeq+ledger.Seq(i))

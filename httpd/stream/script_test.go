@@ -22,6 +22,8 @@ type script struct {
 	levels  [ledger.Commitments]int
 	staged  []*ledger.Record
 	state   state // at the processed tip
+
+	slots ledger.Slot // the newest slot a random step has used
 }
 
 // point is a block of the chain and the state after it.

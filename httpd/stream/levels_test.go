@@ -1,0 +1,291 @@
+package stream
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"ledgerd/engine/ledger"
+)
+
+func TestBlocksAreToldInOrder(t *testing.T) {
+	n := serve(t, nil)
+	plain, full := n.dial(""), n.dial("?extended=true")
+	a, b := account(1, 10, programA), account(2, 20, programB)
+	n.script.block(5, b, a) // told in pubkey order
+	n.script.block(6)       // empty
+	n.script.block(8, account(1, 0, programA))
+	closed := account(1, 0, programA)
+	plain.expect(literalFrame(a, 5), literalFrame(b, 5), literalFrame(closed, 8))
+	full.expect(
+		extendedFrame(a, 5, 1, "processed"), extendedFrame(b, 5, 2, "processed"), slotEnd(5, 2),
+		slotEnd(6, 2),
+		extendedFrame(closed, 8, 3, "processed"), slotEnd(8, 3))
+	plain.quiet()
+	full.quiet()
+}
+
+func TestABlockWithoutTimeHasNullTimestamps(t *testing.T) {
+	n := serve(t, nil)
+	c := n.dial("")
+	r := n.script.append(1, account(1, 10, programA))
+	r.Time = ledger.Opt[int64]{}
+	n.script.publish()
+	c.expect(fmt.Sprintf(`{"type":"account_update","pubkey":"%s","lamports":10,"timestamp":null}`, key(1)))
+}
+
+func TestSeveralRecordsInOnePublication(t *testing.T) {
+	n := serve(t, nil)
+	plain, full, confirmed := n.dial(""), n.dial("?extended=true"), n.dial("?extended=true&commitment=confirmed")
+	n.script.append(1, account(1, 1, programA))
+	n.script.append(2, account(1, 2, programA))
+	n.script.append(3, account(1, 3, programA))
+	n.script.rollBack(2)
+	n.script.append(4, account(1, 4, programA), account(2, 4, programA))
+	n.script.reach(ledger.Confirmed, 4)
+	n.script.publish()
+	at := func(lamports ledger.Lamports) ledger.Account { return account(1, lamports, programA) }
+	two := account(2, 4, programA)
+	plain.expect(literalFrame(at(1), 1), literalFrame(at(2), 2), literalFrame(at(3), 3), literalFrame(at(2), 2),
+		literalFrame(at(4), 4), literalFrame(two, 4))
+	full.expect(
+		extendedFrame(at(1), 1, 1, "processed"), slotEnd(1, 1),
+		extendedFrame(at(2), 2, 2, "processed"), slotEnd(2, 2),
+		extendedFrame(at(3), 3, 3, "processed"), slotEnd(3, 3),
+		rolledBack(3, 2, 3), extendedFrame(at(2), 2, 4, "processed"),
+		extendedFrame(at(4), 4, 5, "processed"), extendedFrame(two, 4, 6, "processed"), slotEnd(4, 6))
+	// The orphaned block and its undoing are never told here: 3 and 4 are holes.
+	confirmed.expect(
+		extendedFrame(at(1), 1, 1, "confirmed"), slotEnd(1, 1),
+		extendedFrame(at(2), 2, 2, "confirmed"), slotEnd(2, 2),
+		extendedFrame(at(4), 4, 5, "confirmed"), extendedFrame(two, 4, 6, "confirmed"), slotEnd(4, 6))
+	for _, c := range []*client{plain, full, confirmed} {
+		c.quiet()
+	}
+}
+
+func TestLevelsHearWhenTheSlotReachesThem(t *testing.T) {
+	n := serve(t, nil)
+	n.script.block(1)
+	confirmed, finalized := n.dial("?commitment=confirmed&extended=true"), n.dial("?commitment=finalized")
+	named := n.dial("?commitment=finalized&pubkeys=" + key(2).String())
+	a, b := account(1, 10, programA), account(2, 20, programA)
+	n.script.block(2, a)
+	n.script.block(3, b)
+	confirmed.quiet()
+	n.script.reach(ledger.Confirmed, 2)
+	n.script.publish()
+	confirmed.expect(extendedFrame(a, 2, 1, "confirmed"), slotEnd(2, 1))
+	finalized.quiet()
+	n.script.reach(ledger.Finalized, 3) // confirmed too
+	n.script.publish()
+	confirmed.expect(extendedFrame(b, 3, 2, "confirmed"), slotEnd(3, 2))
+	finalized.expect(literalFrame(a, 2), literalFrame(b, 3))
+	named.expect(literalFrame(b, 3))
+	n.script.block(4, a)
+	for _, c := range []*client{confirmed, finalized, named} {
+		c.quiet()
+	}
+	confirmed.send(`{"type":"subscribe","id":1}`)
+	confirmed.expect(`{"type":"subscribed","id":1,"pubkeys":0,"programs":0,"slot":3,"seq":2}`)
+}
+
+func TestRollbacksRestore(t *testing.T) {
+	n := serve(t, nil)
+	wallet, moved := account(1, 10, ledger.SystemProgram), account(3, 30, programA)
+	n.script.block(1, wallet, moved)
+	plain, full := n.dial(""), n.dial("?extended=true")
+	silent := n.dial("?mode=none&extended=true")
+	byProgram := n.dial("?programs=" + programB.String())
+	created := account(2, 5, programB)
+	movedAway := account(3, 30, programB)
+	n.script.block(2, account(1, 11, ledger.SystemProgram), created)
+	n.script.block(3, movedAway, account(4, 1, programA))
+	n.script.block(4, account(4, 0, programA)) // opened and closed within the fork
+	n.script.rollBack(1)
+	n.script.publish()
+	gone := account(2, 0, programB)
+	plain.settle()
+	full.settle()
+	n.script.block(5)
+	if got := silent.settle(); fmt.Sprint(got) != fmt.Sprint([]string{slotEnd(2, 4), slotEnd(3, 6), slotEnd(4, 7), rolledBack(4, 1, 7), slotEnd(5, 10)}) {
+		t.Errorf("who named nothing heard %q", got)
+	}
+	byProgram.expect(literalFrame(created, 2), literalFrame(movedAway, 3), literalFrame(gone, 1), literalFrame(moved, 1))
+
+	// The same from the start, now frame by frame.
+	n = serve(t, nil)
+	n.script.block(1, wallet, moved)
+	plain, full = n.dial(""), n.dial("?extended=true")
+	n.script.block(2, account(1, 11, ledger.SystemProgram), created)
+	n.script.rollBack(1)
+	n.script.append(3, movedAway)
+	n.script.publish()
+	plain.expect(literalFrame(account(1, 11, ledger.SystemProgram), 2), literalFrame(created, 2),
+		literalFrame(wallet, 1), literalFrame(gone, 1), literalFrame(movedAway, 3))
+	full.expect(
+		extendedFrame(account(1, 11, ledger.SystemProgram), 2, 3, "processed"), extendedFrame(created, 2, 4, "processed"), slotEnd(2, 4),
+		rolledBack(2, 1, 4), extendedFrame(wallet, 1, 5, "processed"), extendedFrame(gone, 1, 6, "processed"),
+		extendedFrame(movedAway, 3, 7, "processed"), slotEnd(3, 7))
+}
+
+func TestARollbackThatChangesNothingIsStillTold(t *testing.T) {
+	n := serve(t, nil)
+	n.script.block(1, account(1, 1, programA))
+	plain, full := n.dial(""), n.dial("?extended=true")
+	n.script.block(2)
+	n.script.rollBack(1)
+	n.script.publish()
+	full.expect(slotEnd(2, 1), rolledBack(2, 1, 1))
+	plain.quiet()
+	full.quiet() // no slot_end follows
+}
+
+func TestConfirmedBlocksThatAreOrphaned(t *testing.T) {
+	n := serve(t, nil)
+	first, unseen := account(1, 10, programA), account(5, 50, programA)
+	n.script.block(1, first, unseen)
+	plain := n.dial("?commitment=confirmed")
+	full := n.dial("?commitment=confirmed&extended=true")
+	system := n.dial("?commitment=confirmed&programs=" + ledger.SystemProgram.String())
+	finalized := n.dial("?commitment=finalized&extended=true")
+	changed, created := account(1, 11, programA), account(2, 20, ledger.SystemProgram)
+	n.script.block(2, changed, created, account(4, 40, programA))
+	n.script.reach(ledger.Confirmed, 2)
+	n.script.publish()
+	// Confirmed never hears of this block: at the tip account 1 stands as before the fork.
+	n.script.block(3, first, account(5, 51, programA))
+	n.script.rollBack(1)
+	n.script.append(4, account(6, 60, programA))
+	n.script.publish()
+	gone, gone4 := account(2, 0, programA), account(4, 0, programA)
+	plain.expect(literalFrame(changed, 2), literalFrame(created, 2), literalFrame(account(4, 40, programA), 2),
+		literalFrame(first, 1), literalFrame(gone, 1), literalFrame(gone4, 1))
+	// Updates 8, 9 and 10 restore accounts 2, 4 and 5 at the processed level, of which 5 is
+	// nothing new here. Account 1 has no number of its own.
+	full.expect(
+		extendedFrame(changed, 2, 3, "confirmed"), extendedFrame(created, 2, 4, "confirmed"),
+		extendedFrame(account(4, 40, programA), 2, 5, "confirmed"), slotEnd(2, 5),
+		rolledBack(2, 1, 7), extendedFrame(first, 1, 7, "confirmed"),
+		extendedFrame(gone, 1, 8, "confirmed"), extendedFrame(gone4, 1, 9, "confirmed"))
+	system.expect(literalFrame(created, 2), literalFrame(gone, 1))
+	for _, c := range []*client{plain, full, system, finalized} {
+		c.quiet()
+	}
+	full.send(`{"type":"subscribe","id":1}`) // the position does not fall behind what was told
+	full.expect(`{"type":"subscribed","id":1,"pubkeys":0,"programs":0,"slot":1,"seq":10}`)
+	n.script.reach(ledger.Confirmed, 4)
+	n.script.publish()
+	full.expect(extendedFrame(account(6, 60, programA), 4, 11, "confirmed"), slotEnd(4, 11))
+}
+
+// heard is what a subscriber knows after all frames it was told.
+type heard struct {
+	state state
+	seq   ledger.Seq
+	slot  ledger.Slot // of the last slot_end or rollback
+}
+
+// fold takes frames of an extended subscriber in.
+func (h *heard) fold(t *testing.T, frames []string) {
+	t.Helper()
+	for _, text := range frames {
+		var f struct {
+			Type, Pubkey, Owner string
+			Lamports            ledger.Lamports
+			Seq                 ledger.Seq
+			Slot                ledger.Slot
+			To                  ledger.Slot `json:"to_slot"`
+		}
+		if err := json.Unmarshal([]byte(text), &f); err != nil {
+			t.Fatal(err)
+		}
+		if f.Seq < h.seq {
+			t.Fatalf("seq falls from %d: %s", h.seq, text)
+		}
+		h.seq = f.Seq
+		switch f.Type {
+		case "account_update":
+			k := mustKey(t, f.Pubkey)
+			if f.Lamports == 0 {
+				delete(h.state, k)
+				continue
+			}
+			h.state[k] = ledger.Account{Pubkey: k, Lamports: f.Lamports, Owner: mustKey(t, f.Owner), Known: ledger.FieldsShown}
+		case "slot_end":
+			h.slot = f.Slot
+		case "rollback":
+			h.slot = f.To
+		}
+	}
+}
+
+// step stages one random thing: a block, a rollback, or a status.
+func (s *script) step(r *rand.Rand) {
+	switch dice := r.IntN(10); {
+	case len(s.chain) > 0 && dice == 0:
+		if low := s.levels[ledger.Finalized]; low < len(s.chain)-1 {
+			s.rollBack(s.chain[low+r.IntN(len(s.chain)-1-low)].tip.Slot)
+		}
+	case len(s.chain) > 0 && dice < 4:
+		level := ledger.Confirmed + ledger.Commitment(r.IntN(8)/7)
+		low := s.levels[level]
+		s.reach(level, s.chain[low+r.IntN(len(s.chain)-low)].tip.Slot)
+	default:
+		var writes []ledger.Account
+		for _, k := range r.Perm(8)[:r.IntN(5)] {
+			owner := []ledger.Pubkey{ledger.SystemProgram, programA, programB}[r.IntN(3)]
+			a := account(k, ledger.Lamports(r.IntN(4)), owner)
+			if was, ok := s.state[a.Pubkey]; a != was && (ok || a.Exists()) {
+				writes = append(writes, a)
+			}
+		}
+		s.slots++
+		s.append(s.slots, writes...)
+	}
+}
+
+func TestFoldedFramesAreTheLedgerAtEveryLevel(t *testing.T) {
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		n := serve(t, nil)
+		n.script.slots = 1
+		n.script.block(1)
+		var clients [ledger.Commitments]*client
+		var named [ledger.Commitments]*client // everything by name is the same as everything
+		var knows [ledger.Commitments]heard
+		for level := range clients {
+			query := "?extended=true&commitment=" + ledger.Commitment(level).String()
+			clients[level] = n.dial(query)
+			names := "&programs=" + ledger.SystemProgram.String() + "," + programA.String() + "," + programB.String() + "&pubkeys=" + key(3).String()
+			named[level] = n.dial(query + names)
+			knows[level].state = state{}
+		}
+		for step := range 60 {
+			for range 1 + r.IntN(4) {
+				n.script.step(r)
+			}
+			n.script.publish()
+			if step%2 == 0 {
+				continue
+			}
+			for level, c := range clients {
+				frames := c.settle()
+				knows[level].fold(t, frames)
+				at := n.script.chain[n.script.levels[level]]
+				if want := at.state; !maps.Equal(knows[level].state, want) {
+					t.Fatalf("seed %d, step %d, %v: folded to\n %v\nwant\n %v", seed, step, ledger.Commitment(level), knows[level].state, want)
+				}
+				if knows[level].slot != at.tip.Slot && knows[level].slot != 0 {
+					t.Fatalf("seed %d, step %d, %v: stands at slot %d, want %d", seed, step, ledger.Commitment(level), knows[level].slot, at.tip.Slot)
+				}
+				if byName := named[level].settle(); !slices.Equal(byName, frames) {
+					t.Fatalf("seed %d, step %d, %v: by name told\n %q\nwant\n %q", seed, step, ledger.Commitment(level), byName, frames)
+				}
+			}
+		}
+	}
+}
