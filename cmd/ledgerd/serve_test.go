@@ -22,9 +22,12 @@ type transcript struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
 	written chan struct{} // gets a token after every write
+	ended   chan struct{} // closed when nobody writes any more
 }
 
-func newTranscript() *transcript { return &transcript{written: make(chan struct{}, 1)} }
+func newTranscript() *transcript {
+	return &transcript{written: make(chan struct{}, 1), ended: make(chan struct{})}
+}
 
 func (o *transcript) Write(p []byte) (int, error) {
 	o.mu.Lock()
@@ -46,14 +49,18 @@ func (o *transcript) String() string {
 func (o *transcript) await(t testing.TB, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	for {
+	for ended := false; ; {
 		if m := re.FindStringSubmatch(o.String()); m != nil {
 			return m
 		}
+		if ended || t.Context().Err() != nil {
+			t.Fatalf("no line matches %q in:\n%s", pattern, o.String())
+		}
 		select {
 		case <-o.written:
+		case <-o.ended:
+			ended = true // and the last lines are still to be looked at
 		case <-t.Context().Done():
-			t.Fatalf("no line matches %q in:\n%s", pattern, o.String())
 		}
 	}
 }
@@ -75,6 +82,8 @@ func begin(t testing.TB, args ...string) *running {
 	go func() {
 		defer close(r.code)
 		r.code <- run(ctx, args, &streams{r.out, r.errs})
+		close(r.out.ended)
+		close(r.errs.ended)
 	}()
 	t.Cleanup(func() {
 		cancel()

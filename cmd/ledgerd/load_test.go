@@ -1,0 +1,181 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// ledgerSums adds up the lamports of every program at every finalized slot that was seen. In
+// the simulator's ledger nothing is ever created or lost.
+type ledgerSums struct {
+	mu    sync.Mutex
+	slots map[string]map[string]string // slot, then program: its list as it was answered
+}
+
+// saw notes a whole list; at one finalized slot it must always be the same.
+func (l *ledgerSums) saw(t *testing.T, slot, program, body string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.slots[slot] == nil {
+		l.slots[slot] = map[string]string{}
+	}
+	if before, ok := l.slots[slot][program]; ok && before != body {
+		t.Errorf("program %s was answered in two ways at the finalized slot %s", program, slot)
+	}
+	l.slots[slot][program] = body
+}
+
+// check compares the sums of all slots at which every program was seen, and returns how many
+// there were.
+func (l *ledgerSums) check(a *api) (complete int) {
+	want := uint64(0)
+	for slot, programs := range l.slots {
+		if len(programs) < len(simPrograms) {
+			continue
+		}
+		complete++
+		sum := uint64(0)
+		for _, body := range programs {
+			for _, record := range decode[programList](a, answer{body: body}).Accounts {
+				sum += number(record.Lamports)
+			}
+		}
+		if want == 0 {
+			want = sum
+		}
+		if sum != want || sum == 0 {
+			a.Errorf("all accounts hold %d lamports at slot %s, and %d at another", sum, slot, want)
+		}
+	}
+	return complete
+}
+
+// Clients poll everything while the simulator runs flat out, with forks.
+func TestAnswersUnderLoadAreWholeAndAddUp(t *testing.T) {
+	const slots = 300
+	r := start(t, "--data-dir", t.TempDir(), "--shards", "3", "--source",
+		fmt.Sprintf("sim:accounts=2000,slot_time=0,fork_rate=0.2,tps=100,slots=%d", slots))
+	a := dial(t, r)
+	sums := &ledgerSums{slots: map[string]map[string]string{}}
+	var ended atomic.Bool
+	var clients sync.WaitGroup
+	keys := sampleKeys(a)
+	for client := range 8 {
+		clients.Go(func() {
+			// One more round after the end sees the ledger at rest.
+			for round, last := client, false; !last && !t.Failed(); round++ {
+				last = ended.Load()
+				level := levels[round%len(levels)]
+				switch client % 4 {
+				case 0:
+					pollKeys(a, keys, level)
+				case 1:
+					pollPrograms(t, a, sums)
+				case 2:
+					pollPages(a, simPrograms[round%len(simPrograms)], level)
+				case 3:
+					pollRecent(a, level)
+				}
+			}
+		})
+	}
+	r.errs.await(t, "end of input")
+	ended.Store(true)
+	clients.Wait()
+	if complete := sums.check(a); complete == 0 {
+		t.Error("no slot was seen whole")
+	}
+	if latest := decode[blockRecord](a, a.ok("/blocks/latest")); latest.Slot+10 < slots {
+		t.Errorf("the input of %d slots ended at slot %d", slots, latest.Slot)
+	}
+	if code := r.stop(); code != exitOK {
+		t.Errorf("exit code %d, want 0:\n%s", code, r.errs)
+	}
+}
+
+func sampleKeys(a *api) (keys []string) {
+	a.Helper()
+	for _, program := range simPrograms {
+		for _, record := range decode[programList](a, a.ok("/accounts/program/"+program+"?limit=60&commitment=finalized")).Accounts {
+			keys = append(keys, record.Pubkey)
+		}
+	}
+	return keys
+}
+
+// pollKeys asks for many accounts at once. Those that are there come in the order asked.
+func pollKeys(a *api, keys []string, level string) {
+	a.Helper()
+	some := make([]string, 50)
+	for i := range some {
+		some[i] = keys[rand.IntN(len(keys))]
+	}
+	got := decode[accountsRecord](a, a.ok("/accounts?keys="+strings.Join(some, ",")+"&commitment="+level)).Accounts
+	if len(got) != len(some) {
+		a.Errorf("%d accounts for %d keys", len(got), len(some))
+		return
+	}
+	for i, record := range got {
+		if record != nil && (record.Pubkey != some[i] || record.Lamports == "0") {
+			a.Errorf("key %s was answered with %+v", some[i], *record)
+		}
+	}
+}
+
+// pollPrograms asks for all accounts of all programs, one after the other.
+func pollPrograms(t *testing.T, a *api, sums *ledgerSums) {
+	a.Helper()
+	for _, program := range simPrograms {
+		list := a.ok("/accounts/program/" + program + "?limit=10000&commitment=finalized")
+		sums.saw(t, list.header.Get("X-Ledger-Slot"), program, list.body)
+	}
+}
+
+// pollPages reads a list in pages while it changes: keys only rise.
+func pollPages(a *api, program, level string) {
+	a.Helper()
+	last := ""
+	for cursor := ""; ; {
+		page := decode[programList](a, a.ok("/accounts/program/"+program+"?limit=150&commitment="+level+cursor))
+		for _, record := range page.Accounts {
+			if last != "" && string(keyBytes(record.Pubkey)) <= string(keyBytes(last)) {
+				a.Errorf("program %s: %s comes after %s", program, record.Pubkey, last)
+			}
+			if last = record.Pubkey; record.Owner != program {
+				a.Errorf("program %s lists %s of %s", program, record.Pubkey, record.Owner)
+			}
+		}
+		if page.NextCursor == nil {
+			return
+		}
+		cursor = "&cursor=" + *page.NextCursor
+	}
+}
+
+// pollRecent pages through transactions from a finalized one on, which nothing can undo.
+func pollRecent(a *api, level string) {
+	a.Helper()
+	seen := map[string]bool{}
+	before, slot := "", json.Number("")
+	for range 4 {
+		page := decode[recentRecord](a, a.ok("/transactions/recent?limit=40&commitment=finalized"+before))
+		for _, t := range page.Transactions {
+			now := json.Number(fmt.Sprint(t.Slot))
+			if seen[t.Signature] || slot != "" && number(now) > number(slot) {
+				a.Errorf("transaction %s of slot %s comes twice or after slot %s", t.Signature, now, slot)
+			}
+			seen[t.Signature], slot = true, now
+		}
+		if page.NextBefore == nil {
+			break
+		}
+		before = "&before=" + *page.NextBefore
+	}
+	a.ok("/transactions/recent?limit=40&commitment=" + level)
+	a.ok("/blocks/latest?commitment=" + level)
+}
