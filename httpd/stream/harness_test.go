@@ -129,7 +129,7 @@ func (n *node) handshake(query string, headers ...string) (*http.Response, *clie
 		n.Fatal(err)
 	}
 	n.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(3 * patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		n.Fatal(err)
 	}
 	head := "GET /api/ws/accounts" + query + " HTTP/1.1\r\nHost: ledger\r\n"

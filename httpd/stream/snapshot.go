@@ -39,6 +39,7 @@ func (s *subscriber) subscribeWithSnapshot(pubkeys, programs []ledger.Pubkey, ex
 		var accounts []ledger.Account
 		if accounts, err = s.readUnlocked(head, pubkeys, programs); err == nil {
 			s.changeLocked(w)
+			s.resumed = 0 // a snapshot starts over: what follows it is told whole
 			s.tellSnapshot(head, seq, accounts, id)
 		}
 	}

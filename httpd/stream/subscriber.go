@@ -82,11 +82,19 @@ func (s *subscriber) hearMatch(e *emission, i int) {
 
 // hearEnding is called for those who are walked. Who wants everything has heard it.
 func (s *subscriber) hearEnding(e *emission) {
-	if !s.wants.everything && !s.holding {
+	if s.holding {
+		return
+	}
+	if !s.wants.everything {
 		s.sayEnding(e)
 	}
-	if s.resumed > 0 && e.lastSeq >= s.resumed {
-		s.resumed = 0 // what the client has seen has come
+	s.passed(e)
+}
+
+// passed ends the leaving out where what the client has seen has come.
+func (s *subscriber) passed(e *emission) {
+	if e.lastSeq >= s.resumed {
+		s.resumed = 0
 	}
 }
 
@@ -120,6 +128,7 @@ func (s *subscriber) sayEnding(e *emission) {
 func (s *subscriber) hearHeld() {
 	for _, e := range s.held {
 		s.hearAlone(e)
+		s.passed(e)
 	}
 	s.held, s.heldUpdates = nil, 0
 }

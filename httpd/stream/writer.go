@@ -161,6 +161,7 @@ func (s *subscriber) tick(now time.Time) {
 	defer s.hub.mu.Unlock()
 	slot, seq := s.hub.positionLocked(s.level)
 	switch {
+	case s.holding: // it will hear what led to the position
 	case seq >= s.resumed:
 		s.resumed = 0
 	case now.After(s.resumedBy):
