@@ -85,6 +85,7 @@ func (p *process) nodeID(t *testing.T) string {
 }
 
 func TestProcessSurvivesSignals(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	source := "sim:accounts=300,slot_time=2ms,fork_rate=0.2"
 	id := ""
