@@ -44,7 +44,9 @@ func TestRecordedBlocksAreAnsweredAsRecorded(t *testing.T) {
 			if len(l.blocks) != f.blocks || len(l.newestFirst()) != f.transactions {
 				t.Fatalf("the recording has %d blocks and %d transactions", len(l.blocks), len(l.newestFirst()))
 			}
-			a := dial(t, start(t, "--data-dir", t.TempDir(), "--source", "file:"+strings.Join(paths, ",")))
+			r := start(t, "--data-dir", t.TempDir(), "--source", "file:"+strings.Join(paths, ","))
+			r.ending(t) // a node is ready from its first block on
+			a := dial(t, r)
 			var checks sync.WaitGroup
 			for _, check := range []func(*api, *recording){checkBlocks, checkTransactions, checkAccounts, checkTokens, checkRecent} {
 				checks.Go(func() { check(a, l) })
