@@ -209,7 +209,6 @@ func (c *client) endsAndHangsUp() (before []string, code uint16, text string) {
 func TestFragmentsMakeAMessage(t *testing.T) {
 	n := serve(t, nil)
 	n.script.block(1)
-	c := n.dial("?mode=none")
 	message := `{"type":"subscribe","id":"` + "ä€𝄞" + `","pubkeys":` + list(key(1)) + `}`
 	want := `{"type":"subscribed","id":"ä€𝄞","pubkeys":1,"programs":0,"slot":1,"seq":0}`
 	for _, size := range []int{1 << 20, 100, 33, 7, 5} {
@@ -222,12 +221,12 @@ func TestFragmentsMakeAMessage(t *testing.T) {
 			sent = append(sent, frameBytes(first, rest[:n])...)
 			rest = rest[n:]
 		}
-		c = n.dial("?mode=none")
+		c := n.dial("?mode=none")
 		c.raw(sent)
 		c.expect(want)
 	}
 	// Empty fragments, control frames between, and a socket that brings every byte alone.
-	c = n.dial("?mode=none")
+	c := n.dial("?mode=none")
 	sent := append(frameBytes(byte(opText), ""), frameBytes(finBit|byte(opPing), "between")...)
 	sent = append(append(sent, frameBytes(0, message[:50])...), frameBytes(finBit|byte(opPong), "")...)
 	sent = append(append(sent, frameBytes(0, "")...), frameBytes(finBit, message[50:])...)
@@ -404,7 +403,9 @@ func TestPanicsEndOnlyTheirConnection(t *testing.T) {
 	n.ledger.asked = func() error { panic("a fault") }
 	c, other := n.dial("?mode=none"), n.dial("")
 	c.send(`{"type":"subscribe","snapshot":true,"pubkeys":%s}`, list(key(1)))
-	c.endsWith(1011, "internal error")
+	if before, code, text := c.endsAndHangsUp(); len(before) > 0 || code != 1011 || text != "internal error" {
+		t.Errorf("ended with %d %q after %q, want 1011 internal error", code, text, before)
+	}
 	n.script.block(2, account(1, 2, programA))
 	other.expect(literalFrame(account(1, 2, programA), 2))
 	if got := n.hub.meters.panics.Get(); got != 1 {

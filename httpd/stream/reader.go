@@ -46,12 +46,6 @@ const (
 // read is the reader's goroutine: it handles what the client says until the connection
 // ends, from either side.
 func (s *subscriber) read() {
-	defer func() {
-		if p := recover(); p != nil {
-			s.hub.panicked(p)
-			s.outbox.close(endInternal)
-		}
-	}()
 	r := bufio.NewReaderSize(s.conn, readerBytes)
 	end := s.listen(r)
 	s.outbox.close(*end)
@@ -65,7 +59,13 @@ func (s *subscriber) read() {
 }
 
 // listen handles frames until one ends the connection, and says how it ends.
-func (s *subscriber) listen(r *bufio.Reader) *closing {
+func (s *subscriber) listen(r *bufio.Reader) (end *closing) {
+	defer func() {
+		if p := recover(); p != nil { // the connection ends, the process goes on
+			s.hub.panicked(p)
+			end = &endInternal
+		}
+	}()
 	var message []byte
 	open := false // a message has begun and not ended
 	for {
