@@ -76,7 +76,7 @@ func serve(t testing.TB, change func(*Config)) *node {
 	}
 	nodes.Add(1)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(ln) }()
+	go func() { served <- server.Serve(smallBuffers{ln}) }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -94,6 +94,17 @@ func serve(t testing.TB, change func(*Config)) *node {
 		}
 	})
 	return n
+}
+
+// smallBuffers makes sockets that hold little, so that slow readers are soon noticed.
+type smallBuffers struct{ net.Listener }
+
+func (l smallBuffers) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return conn, conn.(*net.TCPConn).SetWriteBuffer(64 << 10)
 }
 
 type discard struct{}

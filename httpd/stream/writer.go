@@ -41,9 +41,13 @@ func (s *subscriber) write() {
 		}
 		var ending *closing
 		pieces, ending = s.outbox.take(pieces)
-		if !s.writeAll(pieces) {
+		if err := s.writeAll(pieces); err != nil {
 			s.outbox.close(endGone)
-			s.hub.meters.closed(reasonStalled)
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				s.hub.meters.closed(reasonStalled)
+			} else {
+				s.hub.meters.closed(reasonGone)
+			}
 			s.cut()
 			return
 		}
@@ -60,26 +64,29 @@ var batches = sync.Pool{New: func() any {
 	return &b
 }}
 
-// writeAll writes the pieces in order, as many a call as fit; false if the socket refuses.
-func (s *subscriber) writeAll(pieces []piece) bool {
+// writeAll writes the pieces in order, as many a call as fit.
+func (s *subscriber) writeAll(pieces []piece) error {
 	if len(pieces) == 0 {
-		return true
+		return nil
 	}
 	room := batches.Get().(*[]byte)
 	defer batches.Put(room)
 	batch := piece{data: (*room)[:0]}
-	flush := func() bool {
+	flush := func() error {
 		full := batch
 		batch = piece{data: batch.data[:0]}
-		return full.frames == 0 || s.writeOnce(full)
+		return s.writeOnce(full)
 	}
 	for _, p := range pieces {
-		if len(batch.data)+len(p.data) > cap(batch.data) && !flush() {
-			return false
+		large := len(p.data) > cap(batch.data)/2 // not worth copying
+		if large || len(batch.data)+len(p.data) > cap(batch.data) {
+			if err := flush(); err != nil {
+				return err
+			}
 		}
-		if len(p.data) > cap(batch.data)/2 { // not worth copying
-			if !flush() || !s.writeOnce(p) {
-				return false
+		if large {
+			if err := s.writeOnce(p); err != nil {
+				return err
 			}
 			continue
 		}
@@ -91,22 +98,23 @@ func (s *subscriber) writeAll(pieces []piece) bool {
 }
 
 // writeOnce writes whole frames. A socket that takes them slowly is given time as long as
-// it takes anything; one that takes nothing for Config.WriteTimeout refuses.
-func (s *subscriber) writeOnce(p piece) bool {
+// it takes anything, and the connection is not ending; one that takes nothing for
+// Config.WriteTimeout fails with os.ErrDeadlineExceeded.
+func (s *subscriber) writeOnce(p piece) error {
 	for rest := p.data; len(rest) > 0; {
-		if s.conn.SetWriteDeadline(time.Now().Add(s.hub.config.WriteTimeout)) != nil {
-			return false
+		if err := s.conn.SetWriteDeadline(time.Now().Add(s.hub.config.WriteTimeout)); err != nil {
+			return err
 		}
 		n, err := s.conn.Write(rest)
-		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded)) {
-			return false
+		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) || s.outbox.isClosing()) {
+			return err
 		}
 		rest = rest[n:]
 	}
 	s.sent = max(s.sent, p.seq)
 	s.hub.meters.bytes.Add(len(p.data))
 	s.hub.meters.frames.Add(p.frames)
-	return true
+	return nil
 }
 
 // end writes the close frame, if anybody may still read it, and gives the peer a moment to
@@ -120,7 +128,7 @@ func (s *subscriber) end(c closing) {
 	if c.reason == reasonSlow {
 		c.text = fmt.Sprintf("%s, last_seq=%d", c.text, s.sent)
 	}
-	if !s.writeOnce(one(appendClose(nil, c.code, c.text), 0)) {
+	if s.writeOnce(one(appendClose(nil, c.code, c.text), 0)) != nil {
 		s.cut()
 		return
 	}

@@ -1,0 +1,270 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+// slow makes a subscriber whose socket holds little and that reads nothing yet.
+func (n *node) slow(query string) *client {
+	n.Helper()
+	c := n.dial(query)
+	if err := c.conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+		n.Fatal(err)
+	}
+	return c
+}
+
+// flood publishes blocks of 500 accounts until a condition holds.
+func (n *node) flood(until func() bool) {
+	n.Helper()
+	accounts := make([]ledger.Account, 500)
+	for end := time.Now().Add(patience); !until(); {
+		slot := n.script.nextSlot()
+		for i := range accounts {
+			accounts[i] = account(i, ledger.Lamports(slot), programA)
+		}
+		n.script.block(slot, accounts...)
+		if time.Now().After(end) {
+			n.Fatalf("still not after %v of blocks", patience)
+		}
+	}
+}
+
+// ended returns how many connections ended for a reason.
+func (n *node) ended(why reason) uint64 { return n.hub.meters.ends[why].Get() }
+
+// overflown reports whether some subscriber is about to end.
+func (n *node) overflown() bool {
+	n.hub.mu.Lock()
+	defer n.hub.mu.Unlock()
+	for s := range n.hub.levels[ledger.Processed].all {
+		if s.outbox.isClosing() {
+			return true
+		}
+	}
+	return false
+}
+
+func TestASlowConsumerIsToldWhereItStopped(t *testing.T) {
+	for _, query := range []string{"?extended=true", "?extended=true&programs=" + programA.String()} {
+		n := serve(t, func(c *Config) { c.OutboxBytes, c.WriteTimeout = 256<<10, time.Hour })
+		c := n.slow(query)
+		n.script.block(1, account(1, 1, programA))
+		early := c.settle()
+		n.flood(n.overflown)
+		before, code, text := c.ends()
+		before = append(early, before...)
+		knows := heard{state: state{}}
+		next := ledger.Seq(1)
+		for _, u := range readUpdates(t, before) {
+			if u.Seq != next {
+				t.Fatalf("%s: seq %d came, want %d: something is left out in the middle", query, u.Seq, next)
+			}
+			next++
+		}
+		knows.fold(t, before)
+		if want := fmt.Sprintf("slow consumer, last_seq=%d", knows.seq); code != 4008 || text != want || knows.seq == 0 {
+			t.Errorf("%s: ended with %d %q, want 4008 %q", query, code, text, want)
+		}
+		if got := n.ended(reasonSlow); got != 1 {
+			t.Errorf("%s: %d slow consumers counted, want 1", query, got)
+		}
+	}
+}
+
+func TestASocketThatTakesNothingIsReset(t *testing.T) {
+	n := serve(t, func(c *Config) { c.OutboxBytes, c.WriteTimeout = 1<<30, 20*time.Millisecond })
+	c := n.slow("?extended=true")
+	n.flood(func() bool { return n.ended(reasonStalled) == 1 })
+	// What it then reads is whole frames, to the place where the socket breaks.
+	knows := heard{state: state{}}
+	for {
+		op, text, err := c.read()
+		if err != nil {
+			if !strings.Contains(err.Error(), "reset") && !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("the socket ended with %v, want a reset", err)
+			}
+			break
+		}
+		if op != opText {
+			t.Fatalf("opcode %#x inside the stream", op)
+		}
+		knows.fold(t, []string{text})
+	}
+	eventually(t, "the connection is gone", func() bool { return n.hub.meters.connections.Get() == 0 })
+}
+
+func TestOthersAreNotAffectedByTheSlow(t *testing.T) {
+	n := serve(t, func(c *Config) { c.OutboxBytes, c.WriteTimeout = 1<<20, time.Hour })
+	var slow []*client
+	for range 5 {
+		slow = append(slow, n.slow(""))
+	}
+	reader := n.dial("?extended=true")
+	const blocks = 60
+	window, read := make(chan struct{}, 2), make(chan error, 1) // so that the reader itself is fast enough
+	go func() {
+		next := ledger.Seq(1)
+		for {
+			_, text, err := reader.read()
+			switch {
+			case err != nil:
+				read <- err
+				return
+			case text == slotEnd(blocks, blocks*500):
+				read <- nil
+				return
+			case strings.HasPrefix(text, `{"type":"slot_end"`):
+				<-window
+			case !strings.Contains(text, fmt.Sprintf(`"seq":%d,`, next)):
+				read <- fmt.Errorf("%s came, want seq %d", text, next)
+				return
+			default:
+				next++
+			}
+		}
+	}()
+	n.flood(func() bool {
+		if n.script.seq < blocks*500 {
+			window <- struct{}{}
+		}
+		return n.script.seq == blocks*500
+	})
+	if err := <-read; err != nil {
+		t.Fatalf("the reader got %v", err)
+	}
+	if !n.overflown() {
+		t.Error("no subscriber was slow")
+	}
+	for _, c := range slow {
+		_ = c.conn.Close()
+	}
+	eventually(t, "the slow are gone", func() bool { return n.hub.meters.connections.Get() == 1 })
+}
+
+func TestTheOutboxIsBounded(t *testing.T) {
+	frame := one(make([]byte, 100), 1)
+	tests := map[string]struct {
+		limit, puts int
+		ends        bool
+	}{
+		"as many bytes as fit":  {1000, 10, false},
+		"one frame more":        {1000, 11, true},
+		"as many pieces as fit": {1 << 30, maxPieces, false},
+		"one piece more":        {1 << 30, maxPieces + 1, true},
+	}
+	for name, tt := range tests {
+		o := newOutbox(tt.limit)
+		for range tt.puts {
+			o.put(frame)
+		}
+		if o.isClosing() != tt.ends {
+			t.Errorf("%s: ends = %t, want %t", name, o.isClosing(), tt.ends)
+		}
+		if tt.ends {
+			pieces, ending := o.take(nil)
+			if len(pieces) > 0 || ending == nil || ending.code != closeSlow {
+				t.Errorf("%s: %d pieces wait and it ends with %v, want none and 4008", name, len(pieces), ending)
+			}
+			continue
+		}
+		taken := 0
+		for pieces, ending := o.take(nil); len(pieces) > 0; pieces, ending = o.take(pieces) {
+			taken += len(pieces)
+			if ending != nil {
+				t.Errorf("%s: it ends with %v", name, ending)
+			}
+		}
+		if taken != tt.puts || o.bytes != 0 {
+			t.Errorf("%s: %d of %d pieces were taken, %d bytes remain", name, taken, tt.puts, o.bytes)
+		}
+	}
+}
+
+func TestTheFirstEndingCounts(t *testing.T) {
+	o := newOutbox(1000)
+	o.put(one([]byte("x"), 1))
+	o.close(endShutdown)
+	o.close(endSlow)
+	o.close(endGone)
+	o.put(one([]byte("y"), 2))
+	pieces, ending := o.take(nil)
+	if len(pieces) != 1 || ending == nil || *ending != endShutdown {
+		t.Errorf("%d pieces and %v, want what waited and the shutdown", len(pieces), ending)
+	}
+	o = newOutbox(1000)
+	o.put(one([]byte("x"), 1))
+	o.close(endGone)
+	if pieces, ending := o.take(nil); len(pieces) != 0 || *ending != endGone {
+		t.Errorf("%d pieces and %v, want nothing for nobody", len(pieces), ending)
+	}
+}
+
+// tricklingConn takes one byte a call, then its time is up.
+type tricklingConn struct {
+	net.Conn
+	writes int
+}
+
+func (c *tricklingConn) SetWriteDeadline(time.Time) error { return nil }
+
+func (c *tricklingConn) Write(b []byte) (int, error) {
+	c.writes++
+	return min(1, len(b)), os.ErrDeadlineExceeded
+}
+
+// Who takes anything is given time, but not to hold a connection that is to end.
+func TestATrickleDoesNotHoldAnEndingConnection(t *testing.T) {
+	for _, ending := range []bool{false, true} {
+		conn := &tricklingConn{}
+		s := &subscriber{hub: New(Config{}), conn: conn, outbox: newOutbox(1000)}
+		if ending {
+			s.outbox.close(endSlow)
+		}
+		err := s.writeOnce(one(make([]byte, 100), 1))
+		if want := map[bool]int{false: 100, true: 1}[ending]; conn.writes != want || (err != nil) != ending {
+			t.Errorf("ending = %t: %d writes, err = %v, want %d writes", ending, conn.writes, err, want)
+		}
+	}
+}
+
+// A snapshot that is read while too much is published ends as a slow consumer's.
+func TestHeldEmissionsAreBounded(t *testing.T) {
+	s := &subscriber{outbox: newOutbox(1000), holding: true}
+	e := &emission{updates: make([]ledger.Update, maxHeldUpdates/4)}
+	for range 5 {
+		s.hold(e)
+	}
+	if _, ending := s.outbox.take(nil); ending == nil || ending.code != closeSlow || len(s.held) > 4 {
+		t.Errorf("%d emissions are held and it ends with %v, want 4008", len(s.held), ending)
+	}
+}
+
+// A client that resets its socket in the middle of everything takes nobody with it.
+func TestResetsInTheMiddle(t *testing.T) {
+	n := serve(t, func(c *Config) { c.WriteTimeout = time.Hour })
+	for i := range 20 {
+		c := n.slow("")
+		if err := c.conn.(*net.TCPConn).SetLinger(0); err != nil {
+			t.Fatal(err)
+		}
+		n.flood(func() bool { return n.script.seq%2500 == 0 && n.script.seq > ledger.Seq(i)*2500 })
+		_ = c.conn.Close()
+	}
+	eventually(t, "all are gone", func() bool { return n.hub.meters.connections.Get() == 0 })
+	if got := n.ended(reasonGone); got != 20 {
+		t.Errorf("%d counted as gone, want 20", got)
+	}
+	c := n.dial("")
+	c.close("\x03\xe8")
+	c.endsWith(1000, "")
+}
