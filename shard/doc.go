@@ -6,7 +6,8 @@
 // A [Shard] is one goroutine and the trees it alone touches. Its mailbox has two lanes:
 // work, which comes from the sequencer in log order and waits for room, and queries,
 // which are refused when their lane is full. Work is done in small slices, and the
-// queries that arrived meanwhile are served between them.
+// queries that arrived meanwhile are served between them; only finding out what a block or
+// a rollback touches, and sorting that, is done in one.
 //
 // A table is one versioned map in two layers. The base is a B-tree with the value of
 // every key at the newest folded version. The overlay is a small B-tree of (key, version)

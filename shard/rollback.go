@@ -12,7 +12,8 @@ type rollback struct {
 	version, first ledger.Version
 
 	started bool
-	todo    []ledger.Pubkey // keys of accounts and mints still to restore, in order
+	undone  []*ledger.Transaction // still to take off the chain
+	todo    []ledger.Pubkey       // keys of accounts and mints still to restore, in order
 	bases   map[ledger.Pubkey][]baseWrite
 	result  Applied
 }
@@ -30,25 +31,29 @@ func (j *rollback) step(s *state) (more bool) {
 		j.begin(w)
 	}
 	for range sliceKeys {
-		if len(j.todo) == 0 {
+		switch {
+		case len(j.undone) > 0:
+			t := j.undone[0]
+			w.transactions.put(j.version, t, w.transactions.at(t, j.first-1))
+			j.undone = j.undone[1:]
+		case len(j.todo) > 0:
+			j.restore(w, j.todo[0])
+			j.todo = j.todo[1:]
+		default:
 			j.result.Hash = s.hash
 			return false
 		}
-		j.restore(w, j.todo[0])
-		j.todo = j.todo[1:]
 	}
 	return true
 }
 
-// begin takes blocks and transactions of the undone versions off the chain and notes
-// which accounts and mints are to be restored.
+// begin takes the blocks of the undone versions off the chain and notes which transactions,
+// accounts and mints go after them. Finding and sorting those is one slice, however many.
 func (j *rollback) begin(w writer) {
 	for _, b := range w.blocks.writtenSince(j.first) {
 		w.blocks.put(j.version, b, w.blocks.at(b, j.first-1))
 	}
-	for _, t := range w.transactions.writtenSince(j.first) {
-		w.transactions.put(j.version, t, w.transactions.at(t, j.first-1))
-	}
+	j.undone = w.transactions.writtenSince(j.first)
 	for _, a := range w.accounts.writtenSince(j.first) {
 		j.todo = append(j.todo, a.Pubkey)
 	}

@@ -61,7 +61,7 @@ type tombstone struct {
 type Counters struct {
 	Accounts      atomic.Int64 // live, at the newest applied version
 	TokenAccounts atomic.Int64
-	Transactions  atomic.Int64 // at any version still held
+	Transactions  atomic.Int64 // about: those of versions not yet folded may count twice
 	OverlayCells  atomic.Int64 // account values of versions not yet folded
 }
 
