@@ -32,7 +32,7 @@ func (n *node) id() blockID       { return blockID{n.block.Slot, n.block.Blockha
 func (n *node) onChain() bool     { return n.version != 0 }
 
 // chain is the tree of blocks from the newest finalized one on, and which branch of it
-// is the chain. It decides; the sequencer carries out and reports back with moved.
+// is the chain. It decides; the sequencer carries out and reports back with undone and appended.
 type chain struct {
 	finalized *node // nil before the first block
 	confirmed *node
@@ -169,6 +169,13 @@ func (c *chain) begin(b *ledger.Block) *node {
 	return c.finalized
 }
 
+// mayFollow reports whether b, whose parent was not shown, may stand on the tip with a gap
+// between: its parent must not lie on another branch.
+func (c *chain) mayFollow(b *ledger.Block) bool {
+	return b.Slot > c.tip.slot() && b.ParentSlot >= c.tip.slot() &&
+		(b.ParentSlot > c.tip.slot() || !b.PreviousBlockhash.Known || b.PreviousBlockhash.Value == c.tip.block.Blockhash)
+}
+
 // move is a change of the chain: blocks to undo, newest first, and blocks to append after.
 type move struct {
 	undo     []*node
@@ -240,7 +247,9 @@ func (c *chain) finalize(n *node) {
 		}
 		c.remove(a)
 	}
-	c.unfinalizedBytes -= n.block.SizeBytes()
+	if n.parent != nil {
+		c.unfinalizedBytes -= n.block.SizeBytes()
+	}
 	for id := range c.orphans {
 		if id.slot <= n.slot() {
 			delete(c.orphans, id)

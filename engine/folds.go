@@ -12,8 +12,8 @@ const (
 	// foldAfter is how long a version stays readable after it stopped being the newest
 	// finalized one: longer than any query that started before.
 	foldAfter = queryDeadline + 250*time.Millisecond
-	// maxOverlayCells bounds the memory of the overlays, all shards together: some
-	// hundred bytes each. Past it finalized versions are folded at once, and a query
+	// maxOverlayCells bounds what the overlays keep only for queries that may still be
+	// reading it, all shards together: some hundred bytes each. Past it finalized versions are folded at once, and a query
 	// that was still reading below starts over at a newer one.
 	maxOverlayCells = 4 << 20
 )
@@ -46,6 +46,7 @@ func (f *folds) due(now time.Time, atOnce bool) (to ledger.Tip, pruned []*ledger
 		to, ok = f.waiting[n].tip, true
 		pruned = append(pruned, f.waiting[n].pruned...)
 	}
+	clear(f.waiting[:n]) // the array lives on, the blocks must not
 	f.waiting = f.waiting[n:]
 	return to, pruned, ok
 }

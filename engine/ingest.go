@@ -51,11 +51,7 @@ func (e *Engine) sequence(ctx context.Context, events <-chan ledger.Event) error
 func (e *Engine) ingest(ev ledger.Event, events <-chan ledger.Event) error {
 	err := e.offer(ev)
 	for n := 1; n < eventLane && err == nil && len(events) > 0; n++ {
-		more, ok := <-events
-		if !ok {
-			break // the next receive sees it again
-		}
-		err = e.offer(more)
+		err = e.offer(<-events)
 	}
 	// What came before a failure is good.
 	if commitErr := e.commit(); commitErr != nil {
@@ -101,10 +97,14 @@ func (e *Engine) finish() error {
 	if e.config.Source == nil {
 		return nil
 	}
-	if err := e.seq.endOfInput(); err != nil {
-		return errors.Join(err, e.commit())
+	err := e.seq.endOfInput()
+	if n := len(e.backlog.events); err == nil && n > 0 {
+		err = refused("the input ended with %d events held back because too much is unfinalized", n)
 	}
-	if err := e.commit(); err != nil {
+	if commitErr := e.commit(); commitErr != nil {
+		return commitErr
+	}
+	if err != nil {
 		return err
 	}
 	if e.head.Load() == nil { // nothing came at all
@@ -160,9 +160,7 @@ func (b *backlog) add(ev ledger.Event) error {
 	if b.bytes > maxWaitingBytes {
 		return refused("more than %d bytes of blocks are unfinalized and the source finalizes none of them", maxUnfinalizedBytes)
 	}
-	if block, ok := ev.(*ledger.Block); ok {
-		b.bytes += block.SizeBytes()
-	}
+	b.bytes += eventBytes(ev)
 	b.events = append(b.events, ev)
 	return nil
 }
@@ -171,8 +169,18 @@ func (b *backlog) take() ledger.Event {
 	ev := b.events[0]
 	b.events[0] = nil
 	b.events = b.events[1:]
-	if block, ok := ev.(*ledger.Block); ok {
-		b.bytes -= block.SizeBytes()
-	}
+	b.bytes -= eventBytes(ev)
 	return ev
+}
+
+// eventBytes estimates what an event holds in memory.
+func eventBytes(ev ledger.Event) int {
+	const statusBytes = 64
+	switch ev := ev.(type) {
+	case *ledger.Block:
+		return ev.SizeBytes()
+	case *ledger.BaseState:
+		return ev.SizeBytes()
+	}
+	return statusBytes
 }

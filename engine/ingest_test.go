@@ -53,6 +53,25 @@ func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
 	})
 }
 
+// TestInputThatEndsHeldBackIsNotLostSilently ends the input while blocks wait for finality.
+func TestInputThatEndsHeldBackIsNotLostSilently(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := startNode(t, finite(), Config{Shards: 1, Retention: Retention{Slots: 9000, Bytes: 1 << 40}})
+		root := rootBlock(100)
+		n.send(root, status(root, ledger.StatusFinalized)) // it speaks of finality, and stops to
+		parent := root
+		for slot := ledger.Slot(101); slot <= 105; slot++ {
+			parent = huge(child(parent, slot, 0), 300<<20)
+			n.send(parent)
+		}
+		n.endInput()
+		if why := n.Status().Unhealthy; !strings.Contains(why, "input ended with 1 events held back") {
+			t.Errorf("health says %q, want that the input ended with an event held back", why)
+		}
+		n.mustStop()
+	})
+}
+
 // TestIngestStopsWhereNothingIsFinalized goes on showing blocks until even those held back are
 // too many.
 func TestIngestStopsWhereNothingIsFinalized(t *testing.T) {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sort"
 
 	"ledgerd/engine/ledger"
@@ -70,7 +71,8 @@ func (h *held) prune(r Retention, finalized, tip ledger.Slot) (pruned []*ledger.
 		h.floor = max(h.floor, b.Slot+1)
 		h.bytes -= b.SizeBytes()
 	}
-	pruned = h.blocks[:n:n]
+	pruned = slices.Clone(h.blocks[:n])
+	clear(h.blocks[:n]) // the array lives on, the blocks must not
 	h.blocks = h.blocks[n:]
 	return pruned
 }

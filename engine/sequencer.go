@@ -36,11 +36,23 @@ func (s *sequencer) handle(e ledger.Event) error {
 	case *ledger.Block:
 		return s.block(e)
 	case *ledger.BaseState:
-		return s.applyBase(e, s.chain.tip == nil)
+		return s.base(e)
 	case *ledger.SlotStatus:
 		return s.status(e)
 	}
 	return fmt.Errorf("source emitted an event of unknown type %T", e)
+}
+
+// base learns base state. Where nothing is unfinalized it belongs to the finalized block
+// from now on: every level sees it, and it is folded with it.
+func (s *sequencer) base(b *ledger.BaseState) error {
+	if err := s.applyBase(b, s.chain.tip == nil); err != nil {
+		return err
+	}
+	if tip := s.chain.tip; tip != nil && tip == s.chain.finalized {
+		tip.version = s.version
+	}
+	return nil
 }
 
 // overflows reports whether more blocks would exceed what may be kept unfinalized.
@@ -312,8 +324,9 @@ func (s *sequencer) passGaps(tooLong func() bool) error {
 			return fmt.Errorf("block %d builds on slot %d, which the source did not show after slot %d (?gaps=allow passes over it)",
 				w.block.Slot, w.block.ParentSlot, s.chain.tip.slot())
 		}
-		if w.block.Slot <= s.chain.tip.slot() {
+		if !s.chain.mayFollow(w.block) {
 			s.tally.orphans.Add(1)
+			s.chain.abandon(blockID{w.block.Slot, w.block.Blockhash})
 			continue
 		}
 		s.log.Warn("gap: slots between are not indexed", "after_slot", s.chain.tip.slot(), "next_slot", w.block.Slot)

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"ledgerd/engine/ledger"
 )
@@ -182,6 +184,58 @@ func TestGapIsPassedWhereAllowed(t *testing.T) {
 		}
 		if n.Stats().Gaps != 1 || n.Status().Unhealthy != "" {
 			t.Errorf("%d gaps, health %q, want 1 and none", n.Stats().Gaps, n.Status().Unhealthy)
+		}
+		n.mustStop()
+	})
+}
+
+// TestGapNeverJoinsAnotherBranch shows blocks whose unknown parent lies beside or below the tip: to put
+// them behind it would mix two branches.
+func TestGapNeverJoinsAnotherBranch(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		info := finite()
+		info.GapsAllowed = true
+		n := startNode(t, info, Config{Shards: 2})
+		root := rootBlock(100, lamports(key(1), 1))
+		tip := child(root, 110, 0, lamports(key(1), 2))
+		beside := child(&ledger.Block{Slot: 105, Blockhash: hash(5)}, 112, 1, lamports(key(1), 3))
+		above := child(beside, 113, 1, lamports(key(1), 4))
+		twin := child(&ledger.Block{Slot: 110, Blockhash: hash(6)}, 114, 2, lamports(key(1), 5))
+		n.send(root, tip, above, beside, twin)
+		n.endInput()
+		if slot := n.Head().Tip(ledger.Processed).Slot; slot != 110 {
+			t.Errorf("tip %d, want 110", slot)
+		}
+		if a, _, err := n.Account(ledger.Query{}, key(1)); err != nil || a.Lamports != 2 {
+			t.Errorf("%d lamports, %v; want 2 of the tip's branch", a.Lamports, err)
+		}
+		if n.Stats().Orphans < 2 || n.Status().Unhealthy != "" {
+			t.Errorf("%d orphans, health %q", n.Stats().Orphans, n.Status().Unhealthy)
+		}
+		n.mustStop()
+	})
+}
+
+// TestBaseStateAfterTheLastBlockBelongsToIt reads accounts learned when nothing is unfinalized: every
+// level sees them, and the overlay lets go of them.
+func TestBaseStateAfterTheLastBlockBelongsToIt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := startNode(t, finite(), Config{Shards: 2})
+		n.send(final(rootBlock(100)), &ledger.BaseState{Slot: 90, Accounts: []ledger.AccountWrite{lamports(key(1), 7)}})
+		for _, level := range levels {
+			if a, _, err := n.Account(at(level), key(1)); err != nil || a.Lamports != 7 {
+				t.Errorf("%s: %d lamports, %v; want 7", level, a.Lamports, err)
+			}
+		}
+		time.Sleep(2 * foldAfter) // of the bubble's clock
+		synctest.Wait()
+		for i, s := range n.Stats().Shards {
+			if s.OverlayCells != 0 {
+				t.Errorf("shard %d still holds %d values in its overlay", i, s.OverlayCells)
+			}
+		}
+		if n.seq.chain.unfinalizedBytes != 0 {
+			t.Errorf("%d bytes are unfinalized, want none", n.seq.chain.unfinalizedBytes)
 		}
 		n.mustStop()
 	})

@@ -54,10 +54,12 @@ func (b *Block) WithoutWrites() *Block {
 	return &held
 }
 
+// What the parts of a block take in memory, about.
+const blockBytes, transactionBytes, writeBytes = 256, 192, 224
+
 // SizeBytes estimates what the block holds in memory; retention and the bounds on
 // waiting blocks count it.
 func (b *Block) SizeBytes() int {
-	const blockBytes, transactionBytes, writeBytes = 256, 192, 224
 	n := blockBytes + len(b.Transactions)*transactionBytes + (len(b.Accounts)+len(b.Mints))*writeBytes
 	for i := range b.Transactions {
 		n += len(b.Transactions[i].Accounts) * len(Pubkey{})

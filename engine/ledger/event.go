@@ -16,6 +16,11 @@ type BaseState struct {
 	Mints    []MintWrite
 }
 
+// SizeBytes estimates what the base state holds in memory.
+func (b *BaseState) SizeBytes() int {
+	return blockBytes + (len(b.Accounts)+len(b.Mints))*writeBytes
+}
+
 // Status is what a source says of a slot after its block.
 type Status uint8
 

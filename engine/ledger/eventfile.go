@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// An event file is what export writes and a file source reads: a header, then frames to
+// An event file is what EventWriter writes and a file source reads: a header, then frames to
 // the end.
 //
 //	header    magic 8 | format version u32, little endian

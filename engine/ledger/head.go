@@ -4,7 +4,9 @@ import "time"
 
 // Tip is the newest point of one commitment level.
 type Tip struct {
-	Version Version // the record that put the block on the present chain
+	// Version is the record that put the block on the present chain or, at the processed
+	// level, a newer one that changed what stands there: a rollback, base state.
+	Version Version
 	Slot    Slot
 	Hash    Hash
 	Seq     Seq // the newest update at or below the version
