@@ -40,9 +40,7 @@ func newAudience() audience {
 // add enters a subscriber with what it wants now.
 func (a *audience) add(s *subscriber) {
 	a.all[s] = struct{}{}
-	if s.walked() {
-		a.walked[s] = struct{}{}
-	}
+	a.walk(s)
 	for k := range s.wants.pubkeys {
 		a.pubkeys.add(k, s)
 	}
@@ -51,16 +49,68 @@ func (a *audience) add(s *subscriber) {
 	}
 }
 
-// remove takes a subscriber out; what it wants must be what it was entered with.
+// remove takes a subscriber out.
 func (a *audience) remove(s *subscriber) {
 	delete(a.all, s)
 	delete(a.walked, s)
+	a.silence(s)
+}
+
+// walk enters a subscriber among those who are walked or takes it out, whichever it now wants.
+func (a *audience) walk(s *subscriber) {
+	if s.walked() {
+		a.walked[s] = struct{}{}
+	} else {
+		delete(a.walked, s)
+	}
+}
+
+// widen adds names to what a subscriber wants. They replace "everything"; no names at all
+// mean everything. What it costs grows with the names given, not with those it had: the
+// lock is held, and clients may ask for it often.
+func (a *audience) widen(s *subscriber, pubkeys, programs []ledger.Pubkey, extended bool) {
+	s.wants.extended = s.wants.extended || extended
+	if s.wants.everything = len(pubkeys)+len(programs) == 0; s.wants.everything {
+		a.silence(s)
+	}
+	for _, k := range pubkeys {
+		s.wants.pubkeys[k] = struct{}{}
+		a.pubkeys.add(k, s)
+	}
+	for _, k := range programs {
+		s.wants.programs[k] = struct{}{}
+		a.programs.add(k, s)
+	}
+	a.walk(s)
+}
+
+// narrow takes names back; all takes back everything.
+func (a *audience) narrow(s *subscriber, pubkeys, programs []ledger.Pubkey, all bool) {
+	if all {
+		s.wants.everything = false
+		a.silence(s)
+	}
+	for _, k := range pubkeys {
+		delete(s.wants.pubkeys, k)
+		a.pubkeys.remove(k, s)
+	}
+	for _, k := range programs {
+		delete(s.wants.programs, k)
+		a.programs.remove(k, s)
+	}
+	a.walk(s)
+}
+
+// silence takes back all names.
+func (a *audience) silence(s *subscriber) {
 	for k := range s.wants.pubkeys {
 		a.pubkeys.remove(k, s)
 	}
 	for k := range s.wants.programs {
 		a.programs.remove(k, s)
 	}
+	clear(s.wants.pubkeys)
+	clear(s.wants.programs)
 }
 
 // hear tells an emission to everybody who wants any of it.

@@ -29,13 +29,8 @@ func (s *subscriber) handle(text []byte) {
 	}
 }
 
-// change replaces what the subscriber wants, in the index too. The hub's lock is held.
-func (s *subscriber) changeLocked(w wants) {
-	audience := &s.hub.levels[s.level]
-	audience.remove(s)
-	s.wants = w
-	audience.add(s)
-}
+// audience are those the subscriber is one of.
+func (s *subscriber) audience() *audience { return &s.hub.levels[s.level] }
 
 func (s *subscriber) subscribe(r *request, id messageID) error {
 	pubkeys, programs, err := r.keys()
@@ -47,25 +42,21 @@ func (s *subscriber) subscribe(r *request, id messageID) error {
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	w, ok := s.widerLocked(pubkeys, programs, r.Extended)
-	if !ok {
+	if !s.mayWidenLocked(pubkeys, programs) {
 		return nil
 	}
-	s.changeLocked(w)
+	s.audience().widen(s, pubkeys, programs, r.Extended)
 	s.sayPositionLocked("subscribed", id, &s.wants)
 	return nil
 }
 
-// widerLocked returns what the subscriber wants with more names. Too many end the connection.
-func (s *subscriber) widerLocked(pubkeys, programs []ledger.Pubkey, extended bool) (wants, bool) {
-	w := s.wants.clone()
-	w.add(pubkeys, programs)
-	w.extended = w.extended || extended
-	if w.keys() > maxKeys {
+// mayWidenLocked reports whether the subscriber may want more names. Too many end the connection.
+func (s *subscriber) mayWidenLocked(pubkeys, programs []ledger.Pubkey) bool {
+	if s.wants.keysWith(pubkeys, programs) > maxKeys {
 		s.outbox.close(endKeys)
-		return w, false
+		return false
 	}
-	return w, true
+	return true
 }
 
 func (s *subscriber) unsubscribe(r *request, id messageID) error {
@@ -81,11 +72,9 @@ func (s *subscriber) unsubscribe(r *request, id messageID) error {
 	if s.wants.everything && !r.All {
 		return errEverything
 	}
-	w := s.wants.clone()
-	w.drop(pubkeys, programs, r.All)
-	s.changeLocked(w)
+	s.audience().narrow(s, pubkeys, programs, r.All)
 	s.say(func(b []byte) []byte {
-		return append(appendCounts(appendReply(b, "unsubscribed", id), &w), '}')
+		return append(appendCounts(appendReply(b, "unsubscribed", id), &s.wants), '}')
 	})
 	return nil
 }

@@ -89,7 +89,7 @@ func serve(t testing.TB, change func(*Config)) *node {
 		if err := <-served; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
-		if nodes.Add(-1) == 0 { // the test's last
+		if _, bench := t.(*testing.B); nodes.Add(-1) == 0 && !bench { // the test's last
 			goleak.VerifyNone(t, keptByFasthttp...)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -97,7 +98,7 @@ func parseRequest(text []byte) (r request, id messageID, err error) {
 	return r, id, nil
 }
 
-// keys parses the names of a message.
+// keys parses the names of a message: in order, each once.
 func (r *request) keys() (pubkeys, programs []ledger.Pubkey, err error) {
 	if pubkeys, err = parseKeys(r.Pubkeys); err != nil {
 		return nil, nil, errPubkeys
@@ -105,7 +106,12 @@ func (r *request) keys() (pubkeys, programs []ledger.Pubkey, err error) {
 	if programs, err = parseKeys(r.Programs); err != nil {
 		return nil, nil, errPrograms
 	}
-	return pubkeys, programs, nil
+	return eachOnce(pubkeys), eachOnce(programs), nil
+}
+
+func eachOnce(keys []ledger.Pubkey) []ledger.Pubkey {
+	slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
+	return slices.Compact(keys)
 }
 
 func parseKeys(texts []string) ([]ledger.Pubkey, error) {

@@ -24,8 +24,7 @@ const snapshotTries = 3
 func (s *subscriber) subscribeWithSnapshot(pubkeys, programs []ledger.Pubkey, extended bool, id messageID) error {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	w, ok := s.widerLocked(pubkeys, programs, extended)
-	if !ok {
+	if !s.mayWidenLocked(pubkeys, programs) {
 		return nil
 	}
 	s.holdLocked(true)
@@ -38,7 +37,7 @@ func (s *subscriber) subscribeWithSnapshot(pubkeys, programs []ledger.Pubkey, ex
 		_, seq := s.hub.positionLocked(s.level)
 		var accounts []ledger.Account
 		if accounts, err = s.readUnlocked(head, pubkeys, programs); err == nil {
-			s.changeLocked(w)
+			s.audience().widen(s, pubkeys, programs, extended)
 			s.resumed = 0 // a snapshot starts over: what follows it is told whole
 			s.tellSnapshot(head, seq, accounts, id)
 		}
@@ -57,10 +56,8 @@ func (s *subscriber) subscribeWithSnapshot(pubkeys, programs []ledger.Pubkey, ex
 
 // holdLocked begins or ends the holding of emissions.
 func (s *subscriber) holdLocked(on bool) {
-	audience := &s.hub.levels[s.level]
-	audience.remove(s)
 	s.holding = on
-	audience.add(s)
+	s.audience().walk(s)
 }
 
 // tellSnapshot says what was subscribed and how it stands at the head.

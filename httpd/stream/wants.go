@@ -1,10 +1,6 @@
 package stream
 
-import (
-	"maps"
-
-	"ledgerd/engine/ledger"
-)
+import "ledgerd/engine/ledger"
 
 // maxKeys is how many pubkeys and programs together one connection may name.
 const maxKeys = 10_000
@@ -24,44 +20,23 @@ type wants struct {
 // silence wants nothing.
 func silence() wants { return wants{pubkeys: keySet{}, programs: keySet{}} }
 
-// clone returns a copy that shares nothing.
-func (w wants) clone() wants {
-	w.pubkeys, w.programs = maps.Clone(w.pubkeys), maps.Clone(w.programs)
-	return w
-}
-
-// add names more keys. It replaces "everything"; no keys at all mean everything.
-func (w *wants) add(pubkeys, programs []ledger.Pubkey) {
-	if w.everything = len(pubkeys)+len(programs) == 0; w.everything {
-		clear(w.pubkeys)
-		clear(w.programs)
-		return
-	}
-	for _, k := range pubkeys {
-		w.pubkeys[k] = struct{}{}
-	}
-	for _, k := range programs {
-		w.programs[k] = struct{}{}
-	}
-}
-
-// drop takes names back; all drops everything.
-func (w *wants) drop(pubkeys, programs []ledger.Pubkey, all bool) {
-	if all {
-		w.everything = false
-		clear(w.pubkeys)
-		clear(w.programs)
-		return
-	}
-	for _, k := range pubkeys {
-		delete(w.pubkeys, k)
-	}
-	for _, k := range programs {
-		delete(w.programs, k)
-	}
-}
-
 func (w *wants) keys() int { return len(w.pubkeys) + len(w.programs) }
+
+// keysWith returns how many keys there are with more names, each of which is given once.
+func (w *wants) keysWith(pubkeys, programs []ledger.Pubkey) int {
+	n := w.keys()
+	for _, k := range pubkeys {
+		if !has(w.pubkeys, k) {
+			n++
+		}
+	}
+	for _, k := range programs {
+		if !has(w.programs, k) {
+			n++
+		}
+	}
+	return n
+}
 
 // match reports whether a subscriber wants to hear of an update.
 func (w *wants) match(u *ledger.Update) bool {
