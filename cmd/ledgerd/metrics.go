@@ -13,7 +13,7 @@ import (
 
 // engineMetrics writes what the engine knows of itself in the Prometheus text format.
 // No label comes from a user: levels are three, shards are counted.
-func engineMetrics(e *engine.Engine) func(io.Writer) {
+func engineMetrics(e *engine.Engine, status func() ledger.NodeStatus) func(io.Writer) {
 	return func(w io.Writer) {
 		writeHead(w, e.Head())
 		stats := e.Stats()
@@ -27,11 +27,12 @@ func engineMetrics(e *engine.Engine) func(io.Writer) {
 		family(w, "ledgerd_unknown_statuses_total", "counter", "Statuses of slots that are not held.", stats.UnknownStatuses)
 		writeShards(w, stats.Shards)
 		healthy := uint64(0)
-		if e.Status().Unhealthy == "" {
+		now := status()
+		if now.Unhealthy == "" {
 			healthy = 1
 		}
 		family(w, "ledgerd_healthy", "gauge", "1 while the node is healthy.", healthy)
-		family(w, "ledgerd_upstream_peers", "gauge", "Connected upstream sources.", uint64(e.Status().Peers))
+		family(w, "ledgerd_upstream_peers", "gauge", "Connected upstream sources.", uint64(now.Peers))
 	}
 }
 

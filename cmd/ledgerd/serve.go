@@ -155,7 +155,7 @@ func (c *serveCommand) assemble(n *node) {
 	}
 	n.engine = engine.New(config)
 	n.hub = stream.New(stream.Config{Ledger: n.engine, Origins: c.WSOrigins, Metrics: set, Logger: n.logger})
-	set.RegisterMetricsWriter(engineMetrics(n.engine))
+	set.RegisterMetricsWriter(engineMetrics(n.engine, n.status))
 	write := writeMetrics(set)
 	n.public = httpd.New(httpd.Config{
 		Ledger: answers{n.engine, n}, Version: version, Upgrade: n.hub.Upgrade,
