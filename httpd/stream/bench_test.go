@@ -83,7 +83,7 @@ func BenchmarkFirehose(b *testing.B) {
 func spectators(h *Hub, count int, wanted func(i int) wants) []*subscriber {
 	all := make([]*subscriber, count)
 	for i := range all {
-		all[i] = &subscriber{hub: h, wants: wanted(i), outbox: newOutbox(1 << 40)}
+		all[i] = &subscriber{hub: h, wants: wanted(i), outbox: newOutbox(1<<40, new(unshared))}
 		h.join(all[i], ledger.Opt[ledger.Seq]{})
 	}
 	return all

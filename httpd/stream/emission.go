@@ -14,10 +14,12 @@ type piece struct {
 	data   []byte
 	frames int
 	seq    ledger.Seq // the newest in it; 0 if it holds no updates
+
+	unshared bool // made for one connection alone
 }
 
 // one returns a piece of a single frame.
-func one(frame []byte, seq ledger.Seq) piece { return piece{frame, 1, seq} }
+func one(frame []byte, seq ledger.Seq) piece { return piece{data: frame, frames: 1, seq: seq} }
 
 // form is how updates are written.
 type form uint8

@@ -46,7 +46,8 @@ func (s *subscriber) subscribe(r *request, id messageID) error {
 		return nil
 	}
 	s.audience().widen(s, pubkeys, programs, r.Extended)
-	s.sayPositionLocked("subscribed", id, &s.wants)
+	slot, seq := s.hub.positionLocked(s.level)
+	s.saySubscribed(id, slot, seq)
 	return nil
 }
 
@@ -118,11 +119,10 @@ func (s *subscriber) resumeLocked(from ledger.Seq, id messageID) {
 	})
 }
 
-// sayPositionLocked answers with how many names are subscribed and where the level stands.
-func (s *subscriber) sayPositionLocked(kind string, id messageID, w *wants) {
-	slot, seq := s.hub.positionLocked(s.level)
+// saySubscribed answers with how many names are subscribed and as of where.
+func (s *subscriber) saySubscribed(id messageID, slot ledger.Slot, seq ledger.Seq) {
 	s.say(func(b []byte) []byte {
-		b = appendCounts(appendReply(b, kind, id), w)
+		b = appendCounts(appendReply(b, "subscribed", id), &s.wants)
 		return append(appendPosition(append(b, ','), slot, seq), '}')
 	})
 }

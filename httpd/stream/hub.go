@@ -34,6 +34,7 @@ type Config struct {
 	HeartbeatInterval time.Duration // 0: 1 s
 	ResumeTimeout     time.Duration // how long to wait for a seq that is not here yet; 0: 10 s
 	OutboxBytes       int           // what may wait for one socket; 0: 32 MiB
+	SnapshotBytes     int           // snapshots that wait for all sockets together; 0: 512 MiB
 
 	Metrics *metrics.Set // nil: a set of its own
 	Logger  *slog.Logger // nil: silent
@@ -59,6 +60,9 @@ func (c Config) withDefaults() Config {
 	if c.OutboxBytes == 0 {
 		c.OutboxBytes = 32 << 20
 	}
+	if c.SnapshotBytes == 0 {
+		c.SnapshotBytes = 512 << 20
+	}
 	if c.Metrics == nil {
 		c.Metrics = metrics.NewSet()
 	}
@@ -74,6 +78,7 @@ type Hub struct {
 	meters *meters
 	seats  *seats
 	conns  sync.WaitGroup // one for every connection's reader
+	copies unshared
 
 	mu     sync.Mutex
 	closed bool // no new subscribers
@@ -86,6 +91,7 @@ type Hub struct {
 // New returns a hub without subscribers. It starts nothing.
 func New(config Config) *Hub {
 	h := &Hub{config: config.withDefaults()}
+	h.copies.limitBytes = int64(h.config.SnapshotBytes)
 	h.meters = newMeters(h.config.Metrics)
 	h.seats = newSeats(h.config.MaxConns, h.config.MaxConnsPerClient)
 	for i := range h.levels {

@@ -1,6 +1,9 @@
 package stream
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 const (
 	// maxPieces bounds how many pieces wait for one socket. With the bound on bytes it
@@ -14,6 +17,7 @@ const (
 // outbox holds finished frames until the writer takes them.
 type outbox struct {
 	limitBytes int
+	unshared   *unshared
 	wake       chan struct{} // has a token when there may be something to take
 
 	mu     sync.Mutex
@@ -22,8 +26,48 @@ type outbox struct {
 	ending *closing // set once: nothing is accepted after
 }
 
-func newOutbox(limitBytes int) *outbox {
-	return &outbox{limitBytes: limitBytes, wake: make(chan struct{}, 1)}
+// unshared counts the bytes that wait in all outboxes and were made for one connection
+// alone. Shared pieces are in memory once, however many wait for them.
+type unshared struct {
+	limitBytes int64
+	bytes      atomic.Int64
+}
+
+func newOutbox(limitBytes int, u *unshared) *outbox {
+	return &outbox{limitBytes: limitBytes, unshared: u, wake: make(chan struct{}, 1)}
+}
+
+// hasRoom reports whether unshared pieces may be put, as far as all connections go.
+func (o *outbox) hasRoom(pieces []piece) bool {
+	more := int64(0)
+	for _, p := range pieces {
+		more += int64(len(p.data))
+	}
+	return o.unshared.bytes.Load()+more <= o.unshared.limitBytes
+}
+
+// countLocked notes that a piece came (1) or went (-1).
+func (o *outbox) countLocked(p piece, sign int) {
+	o.bytes += sign * len(p.data)
+	if p.unshared {
+		o.unshared.bytes.Add(int64(sign * len(p.data)))
+	}
+}
+
+// dropLocked forgets what waits.
+func (o *outbox) dropLocked() {
+	for _, p := range o.pieces {
+		o.countLocked(p, -1)
+	}
+	o.pieces = nil
+}
+
+// discard forgets what waits, when the connection is gone.
+func (o *outbox) discard() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.endLocked(endGone)
+	o.dropLocked()
 }
 
 // put adds pieces. It never waits: where there is no room the reader is too slow, what
@@ -35,14 +79,14 @@ func (o *outbox) put(pieces ...piece) {
 		return
 	}
 	for _, p := range pieces {
-		o.bytes += len(p.data)
+		o.countLocked(p, 1)
 	}
-	if o.bytes > o.limitBytes || len(o.pieces)+len(pieces) > maxPieces {
-		o.pieces, o.bytes = nil, 0
+	o.pieces = append(o.pieces, pieces...)
+	if o.bytes > o.limitBytes || len(o.pieces) > maxPieces {
+		o.dropLocked()
 		o.endLocked(endSlow)
 		return
 	}
-	o.pieces = append(o.pieces, pieces...)
 	o.wakeLocked()
 }
 
@@ -59,7 +103,7 @@ func (o *outbox) endLocked(c closing) {
 	}
 	o.ending = &c
 	if c.code == 0 { // nobody reads what waits
-		o.pieces, o.bytes = nil, 0
+		o.dropLocked()
 	}
 	o.wakeLocked()
 }
@@ -85,14 +129,13 @@ func (o *outbox) take(reuse []piece) (pieces []piece, ending *closing) {
 	defer o.mu.Unlock()
 	clear(reuse)
 	pieces = reuse[:0]
-	taken := 0
-	for len(o.pieces) > 0 && taken < takeBytes {
+	for taken := 0; len(o.pieces) > 0 && taken < takeBytes; {
 		taken += len(o.pieces[0].data)
+		o.countLocked(o.pieces[0], -1)
 		pieces = append(pieces, o.pieces[0])
 		o.pieces[0] = piece{}
 		o.pieces = o.pieces[1:]
 	}
-	o.bytes -= taken
 	if len(o.pieces) > 0 {
 		o.wakeLocked()
 		return pieces, nil

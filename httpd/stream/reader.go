@@ -36,6 +36,9 @@ func (b *budget) take(now time.Time) bool {
 	return true
 }
 
+// charge spends tokens, perhaps more than there are.
+func (b *budget) charge(tokens int) { b.tokens -= float64(tokens) }
+
 const (
 	// readerBytes is the reader's buffer: clients say little.
 	readerBytes = 512

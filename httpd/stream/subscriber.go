@@ -123,12 +123,3 @@ func (s *subscriber) sayEnding(e *emission) {
 		s.outbox.put(one(frame, e.lastSeq))
 	}
 }
-
-// hearHeld hears what was held back, as the subscriber now wants.
-func (s *subscriber) hearHeld() {
-	for _, e := range s.held {
-		s.hearAlone(e)
-		s.passed(e)
-	}
-	s.held, s.heldUpdates = nil, 0
-}

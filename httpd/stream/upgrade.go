@@ -166,7 +166,7 @@ func (h *Hub) serve(conn net.Conn, place *seat, asked connect) {
 	defer h.seats.free(place)
 	s := &subscriber{
 		hub: h, conn: conn, level: asked.level, wants: asked.wants,
-		outbox: newOutbox(h.config.OutboxBytes),
+		outbox: newOutbox(h.config.OutboxBytes, &h.copies),
 	}
 	if !h.join(s, asked.resume) {
 		s.outbox.close(endShutdown)
@@ -174,6 +174,7 @@ func (h *Hub) serve(conn net.Conn, place *seat, asked connect) {
 		return
 	}
 	defer h.leave(s)
+	defer s.outbox.discard()
 	h.meters.connections.Inc()
 	defer h.meters.connections.Dec()
 	var writing sync.WaitGroup

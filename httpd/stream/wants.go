@@ -54,7 +54,7 @@ func has(s keySet, k ledger.Pubkey) bool {
 	return ok
 }
 
-func (w *wants) form() form {
+func (w wants) form() form {
 	if w.extended {
 		return extended
 	}
