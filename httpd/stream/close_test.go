@@ -376,7 +376,9 @@ func TestShutdownEndsEverybody(t *testing.T) {
 		t.Errorf("Shutdown: %v", err)
 	}
 	_, late := n.handshake("")
-	late.endsWith(1001, "the server is shutting down")
+	if _, code, text := late.endsAndHangsUp(); code != 1001 || text != "the server is shutting down" {
+		t.Errorf("who comes late: ended with %d %q, want 1001", code, text)
+	}
 	n.script.block(3, account(1, 3, programA)) // nobody hears it
 	if got := n.hub.meters.connections.Get(); got != 0 {
 		t.Errorf("%d connections are left", got)
@@ -394,6 +396,29 @@ func TestShutdownCutsOffWhoDoesNotAnswer(t *testing.T) {
 	if got := n.hub.meters.connections.Get(); got != 0 {
 		t.Errorf("%d connections are left", got)
 	}
+}
+
+// A client that stays within its budget and does not answer the close frame.
+func TestShutdownDoesNotWaitForWhoGoesOnTalking(t *testing.T) {
+	n := serve(t, nil)
+	c := n.dial("?mode=none")
+	talking := make(chan struct{})
+	go func() {
+		defer close(talking)
+		pauses := time.NewTicker(50 * time.Millisecond) // slower than the budget fills
+		defer pauses.Stop()
+		for range pauses.C {
+			if _, err := c.conn.Write(frameBytes(finBit|byte(opPing), "")); err != nil {
+				return
+			}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), patience/2)
+	defer cancel()
+	if err := n.hub.Shutdown(ctx); err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	<-talking
 }
 
 func TestPanicsEndOnlyTheirConnection(t *testing.T) {
