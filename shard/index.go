@@ -15,11 +15,12 @@ type membership struct {
 // index lists the members of groups in pubkey order. It may list accounts that left
 // their group at some version still held; readers check.
 type index struct {
-	tree *btree.BTreeG[membership]
+	tree   *btree.BTreeG[membership]
+	ofTree shedder
 }
 
 func newIndex() *index {
-	return &index{btree.NewBTreeGOptions(func(a, b membership) bool {
+	return &index{tree: btree.NewBTreeGOptions(func(a, b membership) bool {
 		if c := a.group.Compare(&b.group); c != 0 {
 			return c < 0
 		}
@@ -27,8 +28,18 @@ func newIndex() *index {
 	}, btree.Options{NoLocks: true, Degree: degree})}
 }
 
-func (x *index) insert(group, member ledger.Pubkey) { x.tree.Set(membership{group, member}) }
-func (x *index) remove(group, member ledger.Pubkey) { x.tree.Delete(membership{group, member}) }
+func (x *index) insert(group, member ledger.Pubkey) {
+	x.ofTree.writes++
+	x.tree.Set(membership{group, member})
+}
+
+func (x *index) remove(group, member ledger.Pubkey) {
+	x.ofTree.writes++
+	x.tree.Delete(membership{group, member})
+}
+
+// shed lets the tree go of what it does not list any more.
+func (x *index) shed() { shed(&x.ofTree, x.tree) }
 
 // after calls visit for every listed member of group past the key, all of them if it
 // is not known, until visit returns false.

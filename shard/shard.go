@@ -92,6 +92,7 @@ func (s *Shard) do(o order) {
 		runtime.Gosched()
 	}
 	s.state.count()
+	s.state.shed()
 	if o.done != nil {
 		o.done <- struct{}{}
 	}

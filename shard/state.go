@@ -89,6 +89,16 @@ func newState(self, shards int) *state {
 	}
 }
 
+// shed lets all trees go of what they do not list any more.
+func (s *state) shed() {
+	s.accounts.shed()
+	s.mints.shed()
+	s.transactions.shed()
+	s.blocks.shed()
+	s.programs.shed()
+	s.holders.shed()
+}
+
 // count brings the counters that are sizes of trees up to date.
 func (s *state) count() {
 	s.counters.Transactions.Store(int64(s.transactions.base.Len() + s.transactions.overlay.Len()))

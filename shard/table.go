@@ -52,6 +52,8 @@ type table[V any] struct {
 	overlay *btree.BTreeG[cell[V]]
 	journal []change[V] // of the versions not yet folded, oldest first
 
+	ofBase, ofOverlay shedder
+
 	// The tree's callbacks and what they leave behind, kept here so that a read
 	// allocates nothing.
 	first   func(cell[V]) bool
@@ -124,6 +126,7 @@ func (t *table[V]) put(v ledger.Version, key, value *V) {
 		c.value, c.absent = key, true
 	}
 	t.overlay.Set(c)
+	t.ofOverlay.writes++
 	if n := len(t.journal); n == 0 || t.journal[n-1].version != v {
 		t.journal = append(t.journal, change[V]{version: v})
 	}
@@ -139,6 +142,7 @@ func (t *table[V]) expect(v ledger.Version, n int) {
 // putBase writes the value of key below every version of the overlay, nil for none.
 // It is for the time before anybody reads, and for values that retention gave up.
 func (t *table[V]) putBase(key, value *V) {
+	t.ofBase.writes++
 	if value == nil {
 		t.base.Delete(entry[V]{t.prefix(key), key})
 		return
@@ -197,6 +201,8 @@ func (t *table[V]) foldKey(v ledger.Version, key *V, settled func(now *V, droppe
 	if len(t.run) == 0 {
 		return // folded already, with an earlier version of the key
 	}
+	t.ofBase.writes++
+	t.ofOverlay.writes += len(t.run)
 	now := t.run[0]
 	var before entry[V]
 	if now.absent {
@@ -219,6 +225,12 @@ func (t *table[V]) foldKey(v ledger.Version, key *V, settled func(now *V, droppe
 		settled(now.value, dropped)
 	}
 	t.dropped = dropped
+}
+
+// shed lets the trees go of what they do not list any more.
+func (t *table[V]) shed() {
+	shed(&t.ofBase, t.base)
+	shed(&t.ofOverlay, t.overlay)
 }
 
 // versions calls visit for every value of key in the overlay until it returns false.
