@@ -143,9 +143,6 @@ func (c *chain) buildsOnOrphan(b *ledger.Block) bool {
 		}
 		return false
 	}
-	if b.ParentSlot == c.finalized.slot() {
-		return true // on another block at that slot
-	}
 	_, gone := c.orphans[blockID{b.ParentSlot, b.PreviousBlockhash.Value}]
 	return gone
 }

@@ -160,6 +160,21 @@ func TestGapEndsFiniteSource(t *testing.T) {
 	})
 }
 
+// TestForeignParentAtTheFinalizedSlotIsAGap shows a chain that builds on another block than the root:
+// to pass over it in silence would hide that two ledgers were mixed up.
+func TestForeignParentAtTheFinalizedSlotIsAGap(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := startNode(t, finite(), Config{Shards: 2})
+		foreign := child(&ledger.Block{Slot: 100, Blockhash: hash(5)}, 101, 0)
+		n.send(rootBlock(100), foreign, child(foreign, 102, 0))
+		n.endInput()
+		<-n.ended
+		if n.err == nil || !strings.Contains(n.err.Error(), "block 101 builds on slot 100") {
+			t.Errorf("Run: %v, want a line that names block 101 and slot 100", n.err)
+		}
+	})
+}
+
 func TestGapIsPassedWhereAllowed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		info := finite()
