@@ -121,6 +121,7 @@ func TestBadFlagsAreUsageErrors(t *testing.T) {
 		"config unknown key": {"serve", "--config", writeConfig(t, "speed: 9\n")},
 		"bad source":         {"serve", "--data-dir", t.TempDir(), "--source", "kafka:x"},
 		"bad sim parameter":  {"serve", "--data-dir", t.TempDir(), "--source", "sim:speed=9"},
+		"empty listen":       {"serve", "--data-dir", t.TempDir(), "--listen="},
 		"bad listen address": {"serve", "--data-dir", t.TempDir(), "--listen", "nowhere"},
 	}
 	for name, args := range tests {

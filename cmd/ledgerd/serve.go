@@ -45,6 +45,8 @@ type serveCommand struct {
 // Validate checks what the flags' types cannot.
 func (c *serveCommand) Validate() error {
 	switch {
+	case c.Listen == "":
+		return errors.New("--listen must name an address, such as 127.0.0.1:8080")
 	case c.Shards < 0 || c.Shards > 1024:
 		return errors.New("--shards must be between 0 and 1024")
 	case c.RetainSlots == 0:
