@@ -150,7 +150,7 @@ func queryOracle(r route, query string) (p params, ok bool) {
 		number := err == nil && strconv.FormatUint(n, 10) == value
 		switch name {
 		case "commitment":
-			level, good := ledger.ParseCommitment(value)
+			level, good := map[string]ledger.Commitment{"processed": ledger.Processed, "confirmed": ledger.Confirmed, "finalized": ledger.Finalized}[value]
 			p.query.Commitment = level
 			check(good)
 		case "min_slot":

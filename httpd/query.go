@@ -156,7 +156,7 @@ func (p *params) set(which param, value []byte, to route) error {
 	var ok bool
 	switch which {
 	case paramCommitment:
-		p.query.Commitment, ok = parseCommitment(value)
+		p.query.Commitment, ok = ledger.ParseCommitment(value)
 		return unless(ok, errCommitment)
 	case paramMinSlot:
 		n, ok = parseDecimal(value)
@@ -219,15 +219,6 @@ func unless(ok bool, err error) error {
 		return nil
 	}
 	return err
-}
-
-func parseCommitment(s []byte) (ledger.Commitment, bool) {
-	for c := range ledger.Commitment(ledger.Commitments) {
-		if c.String() == string(s) {
-			return c, true
-		}
-	}
-	return 0, false
 }
 
 // parseDecimal reads a plain decimal: digits only, no sign, no leading zeros, at most

@@ -154,7 +154,7 @@ func (w writer) setAccount(before, after *ledger.Account) (changed bool) {
 	} else {
 		w.accounts.put(w.version, key, after)
 	}
-	if sameState(before, after) {
+	if ledger.SameToReaders(before, after) {
 		return false
 	}
 	if before != nil && before.Exists() {
@@ -172,16 +172,6 @@ func (w writer) setAccount(before, after *ledger.Account) (changed bool) {
 		}
 	}
 	return true
-}
-
-// sameState reports whether a reader could not tell the two apart; nil and
-// tombstones both stand for no account.
-func sameState(a, b *ledger.Account) bool {
-	aLive, bLive := a != nil && a.Exists(), b != nil && b.Exists()
-	if !aLive || !bLive {
-		return aLive == bLive
-	}
-	return a.SameState(b)
 }
 
 // index makes an account findable under its new group. The old entry stays until no

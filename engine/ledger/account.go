@@ -102,3 +102,13 @@ func (a *Account) SameState(b *Account) bool {
 	}
 	return *a.Token == *b.Token
 }
+
+// SameToReaders reports whether a reader could not tell two accounts apart: nil and
+// tombstones both stand for no account.
+func SameToReaders(a, b *Account) bool {
+	aLive, bLive := a != nil && a.Exists(), b != nil && b.Exists()
+	if !aLive || !bLive {
+		return aLive == bLive
+	}
+	return a.SameState(b)
+}

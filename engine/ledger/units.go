@@ -50,8 +50,8 @@ func (c Commitment) String() string {
 }
 
 // ParseCommitment is the inverse of String; ok is false for any other text.
-func ParseCommitment(s string) (c Commitment, ok bool) {
-	switch s {
+func ParseCommitment[T string | []byte](s T) (c Commitment, ok bool) {
+	switch string(s) {
 	case "processed":
 		return Processed, true
 	case "confirmed":

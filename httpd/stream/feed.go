@@ -94,7 +94,7 @@ func (f *feed) restore(level ledger.Commitment, undone []told, r *ledger.Record)
 	}
 	restored := func(now *ledger.Account, seq ledger.Seq) {
 		before := shown[now.Pubkey]
-		if before == nil || sameState(before, now) {
+		if before == nil || ledger.SameToReaders(before, now) {
 			return
 		}
 		u := ledger.Update{Account: *now}
@@ -119,13 +119,6 @@ func (f *feed) restore(level ledger.Commitment, undone []told, r *ledger.Record)
 		restored(&unchanged[i], r.LastSeq())
 	}
 	return e
-}
-
-func sameState(a, b *ledger.Account) bool {
-	if !a.Exists() || !b.Exists() {
-		return a.Exists() == b.Exists()
-	}
-	return a.SameState(b)
 }
 
 // forget drops the blocks that every level heard of.
