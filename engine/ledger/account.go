@@ -84,6 +84,14 @@ type EarlierFields struct {
 	Owner, Executable, RentEpoch, Token Taught
 }
 
+// Write returns the write that makes an account what a is, whoever taught it.
+func (a *Account) Write() AccountWrite {
+	return AccountWrite{
+		Pubkey: a.Pubkey, Lamports: a.Lamports, Owner: a.Owner, RentEpoch: a.RentEpoch,
+		Executable: a.Executable, Known: a.Known, Token: a.Token,
+	}
+}
+
 // Exists reports whether the account is live.
 func (a *Account) Exists() bool { return a.Lamports != 0 }
 

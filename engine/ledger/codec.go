@@ -47,6 +47,9 @@ type decoder struct {
 	b   []byte
 	off int
 	err error
+
+	tokens  []TokenAccount // room for token facts; nil: they are allocated one by one
+	earlier *EarlierFields // room for who taught fields; nil: it is allocated
 }
 
 // fail remembers that what was read last is wrong, and ends the input.

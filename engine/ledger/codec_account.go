@@ -120,7 +120,10 @@ func (d *decoder) account(a *Account) {
 	a.Since = Taught(d.number())
 	a.Taught = Taught(d.number())
 	if f&flagHasEarlier != 0 {
-		a.Earlier = &EarlierFields{
+		if a.Earlier = d.earlier; a.Earlier == nil {
+			a.Earlier = new(EarlierFields)
+		}
+		*a.Earlier = EarlierFields{
 			Owner:      Taught(d.number()),
 			Executable: Taught(d.number()),
 			RentEpoch:  Taught(d.number()),
@@ -183,7 +186,7 @@ func (d *decoder) token(named byte) (t *TokenAccount, ownerUnknown bool) {
 		d.fail("bad token flags")
 		return nil, false
 	}
-	t = new(TokenAccount)
+	t = d.newToken()
 	d.key((*[32]byte)(&t.Mint))
 	d.key((*[32]byte)(&t.Owner))
 	t.Amount = d.number()
@@ -202,6 +205,18 @@ func (d *decoder) token(named byte) (t *TokenAccount, ownerUnknown bool) {
 		}
 	}
 	return t, f&tokenOwnerUnknown != 0
+}
+
+// newToken returns room for token facts: of a slab, where the decoder has any.
+func (d *decoder) newToken() (t *TokenAccount) {
+	if d.tokens == nil {
+		return new(TokenAccount)
+	}
+	if len(d.tokens) == 0 {
+		d.tokens = make([]TokenAccount, accountSlab)
+	}
+	t, d.tokens = &d.tokens[0], d.tokens[1:]
+	return t
 }
 
 // flags of a mint.
@@ -249,11 +264,41 @@ func (d *decoder) mint(m *Mint) {
 // AppendAccount appends the encoding of an account, as records hold it.
 func AppendAccount(dst []byte, a *Account) []byte { return appendAccount(dst, a) }
 
-// DecodeAccount reads one account from the front of b and returns what follows it.
-// Its errors match ErrCorrupt.
-func DecodeAccount(b []byte) (a Account, rest []byte, err error) {
-	d := decoder{b: b}
-	d.account(&a)
+// accountSlab is how many accounts, or token facts, an AccountDecoder makes at once.
+const accountSlab = 16
+
+// AccountDecoder decodes many accounts. Those that live on, such as a snapshot's, get memory for
+// some at once, which saves most of what that costs one by one. Accounts of one piece are
+// freed together: a piece is small, so that what is replaced early pins little.
+// The zero value is ready. It is not safe for concurrent use.
+type AccountDecoder struct {
+	// Reuse makes each account good only until the next one is decoded.
+	Reuse bool
+
+	accounts []Account
+	tokens   []TokenAccount
+	earlier  EarlierFields // with Reuse
+}
+
+// Decode reads one account from the front of b and returns it and what follows. Errors match
+// ErrCorrupt.
+func (m *AccountDecoder) Decode(b []byte) (a *Account, rest []byte, err error) {
+	if len(m.accounts) == 0 {
+		m.accounts = make([]Account, accountSlab)
+	}
+	if m.tokens == nil {
+		m.tokens = make([]TokenAccount, accountSlab)
+	}
+	a = &m.accounts[0]
+	d := decoder{b: b, tokens: m.tokens}
+	if m.Reuse {
+		*a, m.tokens[0] = Account{}, TokenAccount{}
+		d.earlier = &m.earlier
+		d.account(a)
+		return a, b[d.off:], d.err
+	}
+	d.account(a)
+	m.accounts, m.tokens = m.accounts[1:], d.tokens
 	return a, b[d.off:], d.err
 }
 

@@ -63,9 +63,9 @@ func TestAccountsAndMintsComeBackOneAfterTheOther(t *testing.T) {
 		account, mint := genAccount(t), genMint(t)
 		rest := AppendMint(AppendAccount(nil, &account), &mint)
 
-		gotAccount, rest, err := DecodeAccount(rest)
-		if err != nil || !reflect.DeepEqual(gotAccount, account) {
-			t.Fatalf("DecodeAccount: got %+v, %v, want %+v", gotAccount, err, account)
+		gotAccount, rest, err := new(AccountDecoder).Decode(rest)
+		if err != nil || !reflect.DeepEqual(*gotAccount, account) {
+			t.Fatalf("Decode: got %+v, %v, want %+v", gotAccount, err, account)
 		}
 		gotMint, rest, err := DecodeMint(rest)
 		if err != nil || gotMint != mint {
@@ -317,4 +317,45 @@ func FuzzDecodeRecord(f *testing.F) {
 			t.Fatalf("%x is read as %+v and written as %x", in, r, again)
 		}
 	})
+}
+
+// TestAccountDecoderMakesAccountsOfTheirOwn decodes many accounts in a row: none shares anything
+// with another, unless that was asked for.
+func TestAccountDecoderMakesAccountsOfTheirOwn(t *testing.T) {
+	var encoded []byte
+	var want []Account
+	for i := range 3*accountSlab + 1 {
+		a := Account{Pubkey: Pubkey{byte(i)}, Lamports: Lamports(i + 1), Known: FieldsShown | FieldToken, Owner: TokenProgram}
+		if i%3 != 0 {
+			a.Token = &TokenAccount{Amount: uint64(i)}
+		}
+		want = append(want, a)
+		encoded = AppendAccount(encoded, &a)
+	}
+	for _, reuse := range []bool{false, true} {
+		d := AccountDecoder{Reuse: reuse}
+		var made []*Account
+		rest := encoded
+		for i := range want {
+			a, after, err := d.Decode(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(*a, want[i]) {
+				t.Fatalf("reuse %v: account %d: got %+v, want %+v", reuse, i, *a, want[i])
+			}
+			made, rest = append(made, a), after
+		}
+		for i := range made {
+			if !reuse && !reflect.DeepEqual(*made[i], want[i]) {
+				t.Fatalf("account %d became %+v later", i, *made[i])
+			}
+		}
+		if len(rest) > 0 || reuse && made[0] != made[1] {
+			t.Errorf("reuse %v: %d bytes left, accounts at %p and %p", reuse, len(rest), made[0], made[1])
+		}
+		if _, _, err := d.Decode(encoded[:5]); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("a part of an account: %v, want corrupt", err)
+		}
+	}
 }

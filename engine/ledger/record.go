@@ -31,7 +31,7 @@ type Record struct {
 
 	Block  *Block     // with BlockRecord
 	Base   *BaseState // with BaseRecord
-	Status Status     // with StatusRecord: StatusConfirmed or StatusFinalized
+	Status Status     // with StatusRecord
 
 	// FromSlot, with RollbackRecord, is the tip before.
 	FromSlot Slot
