@@ -1,0 +1,173 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+// Disk is the real disk.
+type Disk struct{}
+
+// Modes of what is made: nobody but the owner and the group looks inside.
+const (
+	fileMode = 0o640
+	dirMode  = 0o750
+)
+
+// Create implements FS.
+func (Disk) Create(name string) (File, error) {
+	return openDisk(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+}
+
+// Open implements FS.
+func (Disk) Open(name string) (File, error) { return openDisk(name, os.O_RDONLY) }
+
+// OpenWrite implements FS.
+func (Disk) OpenWrite(name string) (File, error) { return openDisk(name, os.O_RDWR) }
+
+func openDisk(name string, flags int) (File, error) {
+	f, err := os.OpenFile(name, flags, fileMode)
+	if err != nil {
+		return nil, err
+	}
+	return diskFile{f}, nil
+}
+
+// Remove implements FS.
+func (Disk) Remove(name string) error { return os.Remove(name) }
+
+// Rename implements FS.
+func (Disk) Rename(from, to string) error { return os.Rename(from, to) }
+
+// MkdirAll implements FS. It makes each directory durable before the next one below, and the first
+// that it finds as well: an earlier call may have ended before it could.
+func (d Disk) MkdirAll(dir string) error {
+	at, missing := filepath.Clean(dir), []string(nil)
+	info, err := os.Stat(at)
+	for errors.Is(err, fs.ErrNotExist) {
+		missing = append(missing, at)
+		at = filepath.Dir(at)
+		info, err = os.Stat(at)
+	}
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return pathError("mkdir", dir, syscall.ENOTDIR)
+	}
+	// A directory above that we may not even read is none that we made.
+	if err := d.SyncDir(filepath.Dir(at)); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	for _, at := range slices.Backward(missing) {
+		if err := os.Mkdir(at, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := d.SyncDir(filepath.Dir(at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// List implements FS.
+func (Disk) List(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+// SyncDir implements FS.
+func (Disk) SyncDir(dir string) error {
+	d, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// Lock implements FS with flock(2), which needs no cleaning up after a kill.
+func (Disk) Lock(name string) (io.Closer, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, fileMode)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, ErrLocked
+		}
+		return nil, fmt.Errorf("cannot lock %s: %w", name, err)
+	}
+	return f, nil
+}
+
+// FreeBytes implements FS.
+func (Disk) FreeBytes(dir string) (uint64, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, fmt.Errorf("cannot read the free space of %s: %w", dir, err)
+	}
+	return s.Bavail * uint64(s.Bsize), nil
+}
+
+// diskFile is a file of the real disk.
+type diskFile struct{ *os.File }
+
+// Size implements File.
+func (f diskFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// Preallocate implements File with fallocate(2).
+func (f diskFile) Preallocate(size int64) error {
+	if size == 0 {
+		return nil
+	}
+	err := f.call("fallocate", func(fd int) error { return syscall.Fallocate(fd, 0, 0, size) })
+	if errors.Is(err, syscall.EOPNOTSUPP) {
+		return nil
+	}
+	return err
+}
+
+// Sync implements File with fdatasync(2): the times of a file need not survive.
+func (f diskFile) Sync() error { return f.call("fdatasync", syscall.Fdatasync) }
+
+// call makes a system call, again and again while signals interrupt it.
+func (f diskFile) call(action string, call func(fd int) error) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return pathError(action, f.Name(), err)
+	}
+	var result error
+	err = raw.Control(func(fd uintptr) {
+		for result = call(int(fd)); result == syscall.EINTR; {
+			result = call(int(fd))
+		}
+	})
+	if err != nil { // The file is closed; nothing else is an error here.
+		return pathError(action, f.Name(), fs.ErrClosed)
+	}
+	if result != nil {
+		return pathError(action, f.Name(), result)
+	}
+	return nil
+}

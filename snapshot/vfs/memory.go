@@ -1,0 +1,285 @@
+package vfs
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"sync"
+	"syscall"
+)
+
+// Memory is a disk in memory that can lose its power: it knows what was synced and what was not.
+// It is safe for concurrent use. Names are relative to its root, with or without a leading slash.
+// Only files can be renamed and removed, and a directory survives a crash once MkdirAll returned.
+type Memory struct {
+	mu       sync.RWMutex
+	names    tree
+	durable  tree
+	unsynced []naming // what names has and durable has not, oldest first
+	lastID   uint64
+	taken    int // pages of all files that have a name or are open
+	capacity int64
+	readOnly bool
+}
+
+// NewMemory returns an empty disk of unlimited size.
+func NewMemory() *Memory {
+	return &Memory{names: newTree(), durable: newTree()}
+}
+
+// Create implements FS.
+func (m *Memory) Create(name string) (File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := clean(name)
+	if m.names.get(at) != nil || m.names.isDir(at) {
+		return nil, pathError("open", name, syscall.EEXIST)
+	}
+	n, err := m.createLocked(name, at)
+	if err != nil {
+		return nil, err
+	}
+	return m.openLocked(n, name, true), nil
+}
+
+func (m *Memory) createLocked(name, at string) (*node, error) {
+	if err := m.parentLocked(at); err != nil {
+		return nil, pathError("open", name, err)
+	}
+	if m.readOnly {
+		return nil, pathError("open", name, syscall.EROFS)
+	}
+	m.lastID++
+	n := newNode(m.lastID, content{})
+	n.named = true
+	m.renameLocked(naming{node: n, to: at})
+	return n, nil
+}
+
+// parentLocked returns why nothing can have the name: what should be its directory is none.
+func (m *Memory) parentLocked(at string) error {
+	switch dir := path.Dir(at); {
+	case m.names.isDir(dir):
+		return nil
+	case m.names.get(dir) != nil:
+		return syscall.ENOTDIR
+	default:
+		return syscall.ENOENT
+	}
+}
+
+func (m *Memory) renameLocked(c naming) {
+	m.names.apply(c)
+	m.unsynced = append(m.unsynced, c)
+}
+
+func (m *Memory) openLocked(n *node, name string, writable bool) *memoryFile {
+	n.open++
+	return &memoryFile{disk: m, node: n, name: name, writable: writable}
+}
+
+// Open implements FS.
+func (m *Memory) Open(name string) (File, error) { return m.openAs(name, false) }
+
+// OpenWrite implements FS.
+func (m *Memory) OpenWrite(name string) (File, error) { return m.openAs(name, true) }
+
+func (m *Memory) openAs(name string, writable bool) (File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.fileLocked("open", name)
+	if err != nil {
+		return nil, err
+	}
+	if writable && m.readOnly {
+		return nil, pathError("open", name, syscall.EROFS)
+	}
+	return m.openLocked(n, name, writable), nil
+}
+
+func (m *Memory) fileLocked(action, name string) (*node, error) {
+	at := clean(name)
+	if n := m.names.get(at); n != nil {
+		return n, nil
+	}
+	if m.names.isDir(at) {
+		return nil, pathError(action, name, syscall.EISDIR)
+	}
+	if err := m.parentLocked(at); err != nil {
+		return nil, pathError(action, name, err)
+	}
+	return nil, pathError(action, name, syscall.ENOENT)
+}
+
+// Remove implements FS.
+func (m *Memory) Remove(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.fileLocked("remove", name)
+	if err != nil {
+		return err
+	}
+	if m.readOnly {
+		return pathError("remove", name, syscall.EROFS)
+	}
+	m.renameLocked(naming{node: n, from: clean(name)})
+	n.named = false
+	m.releaseLocked(n)
+	return nil
+}
+
+// Rename implements FS.
+func (m *Memory) Rename(from, to string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.moveLocked(from, clean(to)); err != nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+	}
+	return nil
+}
+
+func (m *Memory) moveLocked(from, to string) error {
+	n, err := m.fileLocked("rename", from)
+	if err != nil {
+		return err.(*fs.PathError).Err
+	}
+	if err := m.parentLocked(to); err != nil {
+		return err
+	}
+	replaced := m.names.get(to)
+	switch {
+	case m.readOnly:
+		return syscall.EROFS
+	case m.names.isDir(to):
+		return syscall.EEXIST
+	case replaced == n:
+		return nil
+	}
+	m.renameLocked(naming{node: n, from: clean(from), to: to})
+	if replaced != nil {
+		replaced.named = false
+		m.releaseLocked(replaced)
+	}
+	return nil
+}
+
+// MkdirAll implements FS.
+func (m *Memory) MkdirAll(dir string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	missing, err := m.missingLocked(clean(dir))
+	if err == nil && len(missing) > 0 && m.readOnly {
+		err = syscall.EROFS
+	}
+	if err != nil {
+		return pathError("mkdir", dir, err)
+	}
+	m.mkdirLocked(missing)
+	return nil
+}
+
+// missingLocked returns a directory and those above it as far as they are missing, the
+// topmost first.
+func (m *Memory) missingLocked(at string) ([]string, error) {
+	var missing []string
+	for ; !m.names.isDir(at); at = path.Dir(at) {
+		if m.names.get(at) != nil {
+			return nil, syscall.ENOTDIR
+		}
+		missing = append(missing, at)
+	}
+	slices.Reverse(missing)
+	return missing, nil
+}
+
+func (m *Memory) mkdirLocked(missing []string) {
+	for _, at := range missing {
+		m.names.mkdir(at)
+		m.durable.mkdir(at)
+	}
+}
+
+// List implements FS.
+func (m *Memory) List(dir string) ([]string, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if err := m.directoryLocked("open", dir); err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(m.names.dirs[clean(dir)]))
+	for name := range m.names.dirs[clean(dir)] {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (m *Memory) directoryLocked(action, dir string) error {
+	at := clean(dir)
+	if m.names.isDir(at) {
+		return nil
+	}
+	return pathError(action, dir, m.parentLocked(path.Join(at, "any")))
+}
+
+// SyncDir implements FS. A rename from one directory to another survives once either is synced.
+func (m *Memory) SyncDir(dir string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.directoryLocked("sync", dir); err != nil {
+		return err
+	}
+	at := clean(dir)
+	if m.readOnly && slices.ContainsFunc(m.unsynced, func(c naming) bool { return c.touches(at) }) {
+		return pathError("sync", dir, syscall.EROFS)
+	}
+	m.syncDirLocked(at)
+	return nil
+}
+
+func (m *Memory) syncDirLocked(at string) {
+	synced := make([]bool, len(m.unsynced))
+	for i, c := range m.unsynced {
+		synced[i] = c.touches(at)
+	}
+	complete(m.unsynced, synced)
+	left := m.unsynced[:0]
+	for i, c := range m.unsynced {
+		if synced[i] {
+			m.durable.apply(c)
+		} else {
+			left = append(left, c)
+		}
+	}
+	clear(m.unsynced[len(left):])
+	m.unsynced = left
+}
+
+// Lock implements FS.
+func (m *Memory) Lock(name string) (io.Closer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := clean(name)
+	n := m.names.get(at)
+	switch {
+	case m.names.isDir(at):
+		return nil, pathError("open", name, syscall.EISDIR)
+	case m.readOnly:
+		return nil, pathError("open", name, syscall.EROFS)
+	case n == nil:
+		var err error
+		if n, err = m.createLocked(name, at); err != nil {
+			return nil, err
+		}
+	case n.locked:
+		return nil, ErrLocked
+	}
+	n.locked = true
+	return &memoryLock{m.openLocked(n, name, true)}, nil
+}
+
+func pathError(action, name string, err error) error {
+	return &fs.PathError{Op: action, Path: name, Err: err}
+}
