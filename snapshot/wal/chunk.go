@@ -1,0 +1,51 @@
+package wal
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"ledgerd/snapshot/vfs"
+)
+
+// chunkBytes is how much is read at once: large enough that the disk reads ahead in full
+// stride, small enough that a few of them are nothing.
+const chunkBytes = 2 << 20
+
+// chunk is a run of whole commits on its way from the disk to the decoder and to the caller.
+type chunk struct {
+	buf     []byte
+	base    int64 // offset in the segment of buf[0]
+	entries []Entry
+	ends    []int // of each commit, in entries
+	read    int64 // bytes of the log read so far
+}
+
+// whole returns how many entries belong to whole commits.
+func (c *chunk) whole() int {
+	if len(c.ends) == 0 {
+		return 0
+	}
+	return c.ends[len(c.ends)-1]
+}
+
+// payload returns the encoded record of an entry.
+func (c *chunk) payload(e *Entry) []byte {
+	b := c.buf[e.Offset-c.base:]
+	return b[frameBytes : frameBytes+int(binary.LittleEndian.Uint32(b))]
+}
+
+// fill reads on behind b, which begins at base, until it holds n bytes.
+func fill(f vfs.File, g *segment, b []byte, base, n int64) ([]byte, error) {
+	have := int64(len(b))
+	if n <= have {
+		return b, nil
+	}
+	if int64(cap(b)) < n {
+		b = append(make([]byte, 0, n), b...)
+	}
+	b = b[:n]
+	if m, err := f.ReadAt(b[have:], base+have); int64(m) < n-have {
+		return nil, fmt.Errorf("cannot read %s at byte %d: %w", g.name, base+have+int64(m), err)
+	}
+	return b, nil
+}

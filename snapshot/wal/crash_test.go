@@ -1,0 +1,244 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// life is a log's life as a test lives it on a disk that may fail: a script of commits with
+// rotations, a prune, a restart and a clean end.
+type life struct {
+	c         Config
+	script    [][]*ledger.Record
+	committed int // commits of the script that Commit returned nil for
+	pruned    ledger.Version
+}
+
+// errReplayedWrong says that Replay returned something else than the script.
+var errReplayedWrong = errors.New("replayed something else")
+
+// follow replays and opens the log and commits what it does not hold yet of the first n commits.
+func (v *life) follow(n int) (*Log, error) {
+	got, end, err := replayAll(v.c.FS, v.c.Dir, 0)
+	if err != nil {
+		return nil, err
+	}
+	at, err := v.check(got)
+	if err != nil {
+		return nil, err
+	}
+	l, err := Open(v.c, end)
+	if err != nil {
+		return nil, err
+	}
+	v.committed = max(v.committed, at)
+	for _, c := range v.script[at:max(at, n)] {
+		if err := l.Commit(c); err != nil {
+			_ = l.Close()
+			return nil, err
+		}
+		v.committed++
+	}
+	return l, nil
+}
+
+// check holds what was replayed against the script, and returns where in it the log ends. Only
+// what a prune allowed to go may be missing at the front.
+func (v *life) check(got [][]*ledger.Record) (int, error) {
+	if len(got) == 0 {
+		return 0, nil
+	}
+	for i := range v.script {
+		if v.script[i][0].Version != got[0][0].Version {
+			continue
+		}
+		if got[0][0].Version > max(v.pruned, 1) {
+			return 0, fmt.Errorf("%w: begins at record %d, pruned below %d", errReplayedWrong, got[0][0].Version, v.pruned)
+		}
+		if !isPrefix(got, v.script[i:]) {
+			break
+		}
+		return i + len(got), nil
+	}
+	return 0, fmt.Errorf("%w: %d commits that are not part of the script", errReplayedWrong, len(got))
+}
+
+// live runs the whole life until something fails.
+func (v *life) live() error {
+	half := len(v.script) / 2
+	l, err := v.follow(half)
+	if err != nil {
+		return err
+	}
+	v.pruned = v.script[half-2][0].Version
+	if err := errors.Join(l.Prune(v.pruned), l.Close()); err != nil {
+		return err
+	}
+	if l, err = v.follow(len(v.script)); err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+func newLife(policy Policy) *life {
+	return &life{c: Config{Dir: testDir, SegmentBytes: 3 << 10, Policy: policy, Logger: quiet}, script: script(12, 2)}
+}
+
+// crashes is what may be left of what was not synced.
+var crashes = []struct {
+	share float64
+	seed  uint64
+}{{0, 0}, {0.5, 1}, {0.5, 2}, {0.5, 3}, {1, 0}}
+
+func TestEveryAcknowledgedCommitSurvivesACrashAtEveryCall(t *testing.T) {
+	policies := []Policy{{}, {Mode: Off}, {Mode: Interval, Interval: time.Hour}}
+	for _, policy := range policies {
+		t.Run(policy.String(), func(t *testing.T) {
+			t.Parallel()
+			for n := 1; ; n++ {
+				memory := newDisk(t)
+				disk := vfs.NewFaulty(memory, vfs.Plan{Call: n, Fault: vfs.Crash})
+				v := newLife(policy)
+				v.c.FS = disk
+				err := v.live()
+				if !disk.Hit() {
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Logf("%d calls", n-1)
+					return
+				}
+				for _, crash := range crashes {
+					what := fmt.Sprintf("crash at call %d (%v), share %v, seed %d", n, last(disk.Trace()), crash.share, crash.seed)
+					must := v.committed
+					if policy.Mode != Always && crash.share < 1 {
+						must = 0
+					}
+					// With one picture of what is left, recovery itself crashes at every call.
+					again := crash.seed == 1 || policy.Mode == Always && crash.seed == 0
+					recoverAfter(t, what, v, memory.Crash(crash.share, crash.seed), must, again)
+				}
+			}
+		})
+	}
+}
+
+func last(calls []vfs.Call) vfs.Call { return calls[len(calls)-1] }
+
+// recoverAfter starts on what a crash left, if need be crashing again at every call of the
+// recovery, and checks that at least must commits are there each time and that the rest can
+// be committed.
+func recoverAfter(t *testing.T, what string, v *life, left *vfs.Memory, must int, crashAgain bool) {
+	t.Helper()
+	for n := 1; ; n++ {
+		memory := left.Clone()
+		plan := vfs.Plan{Fault: vfs.Crash, Kinds: vfs.KindChange}
+		if crashAgain {
+			plan.Call = n
+		}
+		again := vfs.NewFaulty(memory, plan)
+		w := &life{c: v.c, script: v.script, pruned: v.pruned}
+		w.c.FS = again
+		l, err := w.follow(0)
+		if !again.Hit() {
+			if err != nil {
+				t.Fatalf("%s: recovery: %v", what, err)
+			}
+			if w.committed < must {
+				t.Fatalf("%s: %d commits are left, %d were acknowledged", what, w.committed, must)
+			}
+			finish(t, what, w, l)
+			return
+		}
+		if l != nil {
+			t.Fatalf("%s: opened in spite of a crash", what)
+		}
+		settled := memory.Crash(0.5, uint64(n))
+		got, _, err := replayAll(settled, testDir, 0)
+		if err != nil {
+			t.Fatalf("%s: after a crash at call %d of recovery (%v): %v", what, n, last(again.Trace()), err)
+		}
+		if at, err := v.check(got); err != nil || at < must {
+			t.Fatalf("%s: after a crash at call %d of recovery: %d commits, %v; want %d", what, n, at, err, must)
+		}
+	}
+}
+
+// finish commits the rest of the script to a recovered log, loses the power, and looks.
+func finish(t *testing.T, what string, v *life, l *Log) {
+	t.Helper()
+	disk := v.c.FS.(*vfs.Faulty)
+	disk.Arm(vfs.Plan{})
+	commitAll(t, l, v.script[v.committed:])
+	if err := l.Sync(); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	closeLog(t, l)
+	got, _, err := replayAll(disk, testDir, 0)
+	if err != nil {
+		t.Fatalf("%s: at the end: %v", what, err)
+	}
+	if at, err := v.check(got); err != nil || at != len(v.script) {
+		t.Fatalf("%s: at the end: %d of %d commits, %v", what, at, len(v.script), err)
+	}
+}
+
+func TestCrashesInARowConverge(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(60) {
+		memory := newDisk(t)
+		v := newLife(Policy{})
+		must, converged := 0, false
+		for round := 1; round <= 200; round++ {
+			disk := vfs.NewFaulty(memory, vfs.Plan{Call: 3 + int(seed)%11 + round, Fault: vfs.Crash})
+			v.c.FS = disk
+			err := v.live()
+			if errors.Is(err, errReplayedWrong) || errors.Is(err, ErrCorrupt) {
+				t.Fatalf("seed %d, round %d: %v", seed, round, err)
+			}
+			if v.committed < must {
+				t.Fatalf("seed %d, round %d: %d commits, %d were acknowledged", seed, round, v.committed, must)
+			}
+			must = v.committed
+			if converged = !disk.Hit(); converged {
+				break
+			}
+			memory = memory.Crash(0.5, seed+uint64(round))
+		}
+		if !converged {
+			t.Fatalf("seed %d: did not converge", seed)
+		}
+		if names, err := memory.List(testDir); err != nil || len(names) > 30 {
+			t.Errorf("seed %d: the directory holds %v, %v", seed, names, err)
+		}
+	}
+}
+
+// TestAFailedSyncIsNotMadeGoodByARestart: what a sync failed to write looks as if it were on
+// disk to the next process. Once that has shown it, it must be there.
+func TestAFailedSyncIsNotMadeGoodByARestart(t *testing.T) {
+	commits := script(6, 2)
+	memory := newDisk(t)
+	disk := vfs.NewFaulty(memory, vfs.Plan{})
+	l, _ := open(t, config(disk))
+	commitAll(t, l, commits[:3])
+	disk.Arm(vfs.Plan{Call: 1, Kinds: vfs.KindSync, LoseOnSyncFailure: true})
+	if err := l.Commit(commits[3]); !errors.Is(err, ErrFailed) {
+		t.Fatalf("Commit with a failing sync: %v, want %v", err, ErrFailed)
+	}
+	disk.Arm(vfs.Plan{})
+	_, shown := open(t, config(disk))
+	if len(shown) != 4 {
+		t.Fatalf("the next process replayed %d commits, want 4: the page cache still has the last", len(shown))
+	}
+	got, _, err := replayAll(memory.Crash(0, 1), testDir, 0)
+	if err != nil || !reflect.DeepEqual(got, shown) {
+		t.Errorf("after a power cut: %d commits, %v; want the %d that were shown", len(got), err, len(shown))
+	}
+}

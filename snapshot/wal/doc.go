@@ -1,0 +1,66 @@
+// Package wal is the log: what the sequencer decided, in order, on disk before anybody sees it.
+//
+// # Nouns
+//
+// A record is a [ledger.Record] in its frame. A commit is what becomes durable and visible at
+// once: one record or several, all of them or none. A segment is one file of the log. A
+// [Position] counts the bytes of the log from its beginning, whatever was pruned since.
+//
+// # The files
+//
+// The log is a directory:
+//
+//	0000000000000001.wal         a segment; the name is its index
+//	0000000000000001.wal.broken  the tail that was cut off that segment after a crash
+//	newest                       the index of the newest segment, and a position known durable
+//	*.tmp                        made aside and not yet renamed; the remains of a crash
+//
+// Any other name is not ours and is left alone. A segment is a header and then frames, one
+// after the other, each padded with zeros to a multiple of 8 bytes. Zeros behind the last frame
+// are room taken ahead. Every frame holds the start of a hash over the frame before it and
+// itself, and every header the hash at its beginning: the segments form one chain, into
+// which no other fits.
+//
+// # Order
+//
+// A commit is one write, and under [Always] one sync, before [Log.Commit] returns. Commits
+// never span segments. A full segment is cut to its length, and every record in it is durable,
+// whatever the policy, before the next one is made. (After a crash the cut may be undone: the
+// next header says where it ends.) From then on it is never written again. The next one is made
+// aside: its room is taken, its header written and synced, then it is renamed and the directory
+// synced; so a segment is never seen without a whole header. Then newest is replaced in the
+// same way. Only after that a record of the segment is written: if newest names a segment
+// that is not there, it was taken away.
+//
+// [Open] never appends to what another process wrote. It cuts what a crash left, writes again
+// and syncs what is not known durable, and begins a segment. It writes again because a sync
+// that failed in the other process may have left pages that look clean and are not on disk.
+// [Log.Close] names the end of the log in newest, so that nothing before it can go missing.
+//
+// # What is a crash, and what is damage
+//
+// Every frame says up to which position the log was known durable when it was written. So do
+// the headers and newest. The highest of these positions, over all that is intact anywhere,
+// frames behind the damage included, divides the log:
+//
+//   - What is not whole above it, at the end of the last segment, is what a crash may leave: a
+//     frame cut short, pages that were not written, a commit whose last record is missing.
+//     Replay ends before the commit it is in. Open keeps the bytes aside and cuts them.
+//   - Anything else is damage. [Replay] returns a [*CorruptError], and nothing is changed.
+//
+// Under [Always] the frame after a commit says that the commit is durable. Only the very last
+// commit before a crash has nobody to say so: if just that one is damaged afterwards, it
+// cannot be told from one that was never finished.
+//
+// The end of a segment that another follows is where the other's header says that it begins.
+// What lies behind is the rest of a commit that failed for want of space and could not be cut
+// off. It was never acknowledged.
+//
+// # When the disk fails
+//
+// Want of space ([vfs.IsFull]), in whatever call but a sync, is [ErrNoSpace]: the commit is taken
+// back, and can be tried again. If it cannot be cut off, the segment is left as it is, and the log goes
+// on in the next. After any other failure to write, and after every failed sync, what is on disk is not
+// known, and a sync that succeeds later would say nothing about it. That is [ErrFailed]: the
+// log is never written or synced again, and only a restart finds out what is there.
+package wal

@@ -1,0 +1,84 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+var (
+	// ErrTorn says that the input ends inside a frame or in zeros that were never written.
+	ErrTorn = errors.New("cut short")
+	// ErrCorrupt says that bytes are not what was written. Where the place is known, the
+	// error is a *CorruptError, which matches it.
+	ErrCorrupt = errors.New("corrupt log")
+	// ErrMissing says that the log does not hold a record that it was asked to begin with.
+	ErrMissing = errors.New("records missing from the log")
+	// ErrNoSpace says that the disk is full or took only a part of what was written. Nothing
+	// of the commit is in the log, and it may be tried again.
+	ErrNoSpace = errors.New("no space for the log")
+	// ErrFailed says that the log failed for good: what is on disk is not known, and it is
+	// never written or synced again.
+	ErrFailed = errors.New("the log has failed and is not written any more")
+	// ErrClosed says that the log was closed.
+	ErrClosed = errors.New("the log is closed")
+)
+
+// CorruptError is damage to the log and where it is. It matches ErrCorrupt.
+type CorruptError struct {
+	Segment     string // path of the file
+	Offset      int64  // in the file, where the first damaged frame or header begins
+	LastVersion ledger.Version
+	LastSlot    ledger.Slot // the chain's tip after LastVersion, the end of the last whole commit before the damage
+	Reason      string
+}
+
+// Error tells the place and the last record before it.
+func (e *CorruptError) Error() string {
+	last := "there is no good record before it"
+	if e.LastVersion > 0 {
+		last = fmt.Sprintf("the last good record is %d, at slot %d", e.LastVersion, e.LastSlot)
+	}
+	return fmt.Sprintf("the log is damaged in %s at byte %d: %s; %s", e.Segment, e.Offset, e.Reason, last)
+}
+
+// reasonOf returns err as the reason of a CorruptError, which says by itself that it is about damage.
+func reasonOf(err error) string { return strings.TrimPrefix(err.Error(), ErrCorrupt.Error()+": ") }
+
+// Is makes every CorruptError match ErrCorrupt.
+func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
+
+// FormatError says that a file was written by a newer program in a format that this one does
+// not read.
+type FormatError struct {
+	File    string
+	Version uint32 // the file's
+	Newest  uint32 // the newest that can be read
+}
+
+// Error names both versions.
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s has format version %d, this program reads up to %d", e.File, e.Version, e.Newest)
+}
+
+// outOfSpace makes err, from anything but a sync, match ErrNoSpace if want of space is why.
+func outOfSpace(err error) error {
+	if vfs.IsFull(err) {
+		return fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
+	return err
+}
+
+// writeWhole writes b at off. A write that took only a part is want of space, unless
+// the disk names another reason.
+func writeWhole(f io.WriterAt, b []byte, off int64) error {
+	n, err := f.WriteAt(b, off)
+	if err == nil && n < len(b) {
+		err = fmt.Errorf("%d of %d bytes written: %w", n, len(b), io.ErrShortWrite)
+	}
+	return outOfSpace(err)
+}

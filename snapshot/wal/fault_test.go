@@ -1,0 +1,482 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// faults are what befalls the n-th call in turn.
+var faults = map[string]vfs.Plan{
+	"EIO":         {},
+	"EIO, lost":   {LoseOnSyncFailure: true},
+	"ENOSPC":      {Err: syscall.ENOSPC},
+	"EDQUOT":      {Err: syscall.EDQUOT},
+	"short write": {Fault: vfs.Short},
+}
+
+// errNeither is a Commit that neither may be tried again nor ended the log for good.
+var errNeither = errors.New("neither want of space nor a failure")
+
+// endure lives through the script, trying again what found no space, until the log fails for good.
+func endure(v *life, disk *vfs.Faulty) error {
+	for range 5 {
+		l, err := v.follow(0)
+		if errors.Is(err, ErrNoSpace) {
+			disk.Heal()
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for v.committed < len(v.script) {
+			err := l.Commit(v.script[v.committed])
+			if errors.Is(err, ErrNoSpace) {
+				disk.Heal()
+				continue
+			}
+			if err != nil {
+				if !errors.Is(err, ErrFailed) {
+					err = fmt.Errorf("%w: %w", errNeither, err)
+				}
+				return errors.Join(err, l.Close())
+			}
+			v.committed++
+			if v.committed == len(v.script)/2 {
+				v.pruned = v.script[v.committed-2][0].Version
+				if err := l.Prune(v.pruned); errors.Is(err, ErrFailed) {
+					return errors.Join(err, l.Close())
+				}
+			}
+		}
+		if err := l.Close(); !errors.Is(err, ErrNoSpace) {
+			return err
+		}
+		disk.Heal()
+	}
+	return errors.New("no space again and again")
+}
+
+func TestAFaultAtEveryCallHasThePromisedOutcome(t *testing.T) {
+	for name, plan := range faults {
+		for _, policy := range []Policy{{}, {Mode: Off}} {
+			t.Run(name+", "+policy.String(), func(t *testing.T) {
+				for n := 1; ; n++ {
+					plan.Call = n
+					memory := newDisk(t)
+					disk := vfs.NewFaulty(memory, plan)
+					v := newLife(policy)
+					v.c.FS = disk
+					err := endure(v, disk)
+					if !disk.Hit() {
+						if err != nil {
+							t.Fatal(err)
+						}
+						return
+					}
+					checkOutcome(t, fmt.Sprintf("fault at call %d", n), v, err, memory, disk.Trace(), plan.LoseOnSyncFailure)
+				}
+			})
+		}
+	}
+}
+
+// checkOutcome checks that the log either went on as if nothing had happened, or
+// failed and then touched nothing; and that nothing acknowledged is lost or doubled.
+func checkOutcome(t *testing.T, what string, v *life, err error, memory *vfs.Memory, trace []vfs.Call, lost bool) {
+	t.Helper()
+	fault := 0
+	for trace[fault].Err == nil || errors.Is(trace[fault].Err, syscall.ENOENT) {
+		fault++
+	}
+	what += fmt.Sprintf(" (%v)", trace[fault])
+	for _, c := range trace[fault+1:] {
+		if errors.Is(err, ErrFailed) && c.Kind&vfs.KindChange != 0 {
+			t.Errorf("%s: the log failed, and then: %v", what, c)
+		}
+	}
+	syncing := trace[fault].Kind&(vfs.KindSync|vfs.KindSyncDir) != 0
+	switch {
+	case errors.Is(err, errNeither):
+		t.Errorf("%s: %v", what, err)
+	case syncing && err == nil:
+		t.Errorf("%s: the log went on", what)
+	case !syncing && vfs.IsFull(trace[fault].Err) && trace[fault].Kind&(vfs.KindChange|vfs.KindOpenWrite) != 0 && err != nil:
+		t.Errorf("%s: the log did not go on when there was space again: %v", what, err)
+	}
+	for _, crash := range crashes {
+		must := v.committed
+		if v.c.Policy.Mode != Always && (crash.share < 1 || lost) {
+			must = 0
+		}
+		got, _, err := replayAll(memory.Crash(crash.share, crash.seed), testDir, 0)
+		if err != nil {
+			t.Errorf("%s: after a crash: %v", what, err)
+			continue
+		}
+		if at, err := v.check(got); err != nil || at < must {
+			t.Errorf("%s: after a crash: %d commits, %v; want %d", what, at, err, must)
+		}
+	}
+}
+
+// TestOpenCanBeTriedAgainWhenThereIsSpace: with the end that it was first called with.
+func TestOpenCanBeTriedAgainWhenThereIsSpace(t *testing.T) {
+	commits := script(6, 2)
+	torn := recorded(t, commits, 64<<10, false)
+	name := segmentName(testDir, 1)
+	put(t, torn, name, contents(t, torn, name)[:4000])
+	tornFirst := recorded(t, commits, 64<<10, false)
+	put(t, tornFirst, name, contents(t, tornFirst, name)[:300])
+	for what, left := range map[string]*vfs.Memory{
+		"torn":                    torn,
+		"torn, nothing before it": tornFirst,
+		"closed":                  recorded(t, commits, 64<<10, true),
+		"empty":                   recorded(t, nil, 64<<10, false),
+		"none":                    newDisk(t),
+	} {
+		for n := 1; ; n++ {
+			want, end, err := replayAll(left, testDir, 0)
+			if err != nil || end.Torn() != strings.HasPrefix(what, "torn") {
+				t.Fatalf("%s: %v, %v", what, end, err)
+			}
+			disk := vfs.NewFaulty(left.Clone(), vfs.Plan{Call: n, Err: syscall.ENOSPC,
+				Kinds: vfs.KindChange&^(vfs.KindSync|vfs.KindSyncDir) | vfs.KindOpenWrite})
+			l, err := Open(config(disk), end)
+			if !disk.Hit() {
+				closeLog(t, l)
+				break
+			}
+			if !errors.Is(err, ErrNoSpace) {
+				t.Fatalf("%s, %v: Open: %v, want %v", what, last(disk.Trace()), err, ErrNoSpace)
+			}
+			if l, err = Open(config(disk), end); err != nil {
+				t.Fatalf("%s: Open again: %v", what, err)
+			}
+			more := commitOf(end.Version()+1, 2, 1)
+			commitAll(t, l, [][]*ledger.Record{more})
+			if _, err := Open(config(disk), end); err == nil {
+				t.Fatalf("%s: Open with an end that is none any more", what)
+			}
+			closeLog(t, l)
+			if end.Torn() {
+				if kept := contents(t, disk, name+brokenSuffix); int64(len(kept)) != end.torn || kept[0] == 0 {
+					t.Fatalf("%s: %x was kept aside", what, kept)
+				}
+			}
+			got, _, err := replayAll(disk, testDir, 0)
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			wantCommits(t, what, got, append(want[:len(want):len(want)], more))
+		}
+	}
+}
+
+// TestPruneCanBeTriedAgainWhenThereIsSpace: a file system may need some to remove a file.
+func TestPruneCanBeTriedAgainWhenThereIsSpace(t *testing.T) {
+	disk := vfs.NewFaulty(newDisk(t), vfs.Plan{})
+	c := config(disk)
+	c.SegmentBytes = 3 << 10
+	l, _ := open(t, c)
+	commits := script(20, 2)
+	commitAll(t, l, commits[:19])
+	before := l.Stats().Segments
+	disk.Arm(vfs.Plan{Call: 1, Kinds: vfs.KindRemove, Err: syscall.ENOSPC})
+	if err := l.Prune(20); !errors.Is(err, ErrNoSpace) || errors.Is(err, ErrFailed) || l.Stats().Segments != before {
+		t.Errorf("Prune without space: %v and %d segments, want %v and %d", err, l.Stats().Segments, ErrNoSpace, before)
+	}
+	commitAll(t, l, commits[19:])
+	if err := l.Prune(20); err != nil || l.Stats().Segments >= before {
+		t.Errorf("Prune again: %v and %d segments, want less than %d", err, l.Stats().Segments, before)
+	}
+	checkStats(t, l)
+	closeLog(t, l)
+}
+
+// TestWhatCannotBeReadIsNotTakenForTheEnd fails each call that reads.
+func TestWhatCannotBeReadIsNotTakenForTheEnd(t *testing.T) {
+	commits := script(12, 2)
+	left := recorded(t, commits, 3<<10, false)
+	for n := 1; ; n++ {
+		disk := vfs.NewFaulty(left, vfs.Plan{Call: n})
+		got, _, err := replayAll(disk, testDir, 0)
+		if !disk.Hit() {
+			wantCommits(t, "without a fault", got, commits)
+			return
+		}
+		if !errors.Is(err, syscall.EIO) || errors.Is(err, ErrCorrupt) || !isPrefix(got, commits) {
+			t.Errorf("failure of call %d: %d commits, %v; want %v", n, len(got), err, syscall.EIO)
+		}
+	}
+}
+
+// TestAFullDiskHealsAgain fills the disk at every size there is, and then makes space.
+func TestAFullDiskHealsAgain(t *testing.T) {
+	for pages := range int64(14) {
+		memory := newDisk(t)
+		v := newLife(Policy{})
+		v.c.FS = memory
+		memory.SetCapacity(pages*4096 + 1)
+		l, err := v.follow(len(v.script))
+		for tries := 0; err != nil; tries++ {
+			if !errors.Is(err, ErrNoSpace) || tries > 20 {
+				t.Fatalf("%d pages: %v", pages, err)
+			}
+			got, _, replayErr := replayAll(memory.Crash(0, 0), testDir, 0)
+			if at, err := v.check(got); replayErr != nil || err != nil || at != v.committed {
+				t.Fatalf("%d pages, full: %d commits, %v, %v; want %d", pages, at, err, replayErr, v.committed)
+			}
+			memory.SetCapacity((pages + int64(tries)*4) * 4096)
+			l, err = v.follow(len(v.script))
+		}
+		closeLog(t, l)
+		got, _, err := replayAll(memory, testDir, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantCommits(t, fmt.Sprintf("%d pages, healed", pages), got, v.script)
+	}
+}
+
+// TestACommitThatCannotBeCutOffSealsItsSegment: the truncation after a short write fails too.
+func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
+	commits := script(8, 2)
+	for name, failing := range map[string]vfs.Plan{
+		"part of the commit stays": {Fault: vfs.Short, Call: 1, Kinds: vfs.KindWriteAt | vfs.KindTruncate, Lasting: true},
+		"nothing of it stays":      {Err: syscall.ENOSPC, Call: 1, Kinds: vfs.KindWriteAt | vfs.KindTruncate, Lasting: true},
+	} {
+		for _, policy := range []Policy{{}, {Mode: Off}} {
+			what := name + ", " + policy.String()
+			memory := newDisk(t)
+			disk := vfs.NewFaulty(memory, vfs.Plan{})
+			c := config(disk)
+			c.Policy = policy
+			l, _ := open(t, c)
+			commitAll(t, l, commits[:4])
+			disk.Arm(failing)
+			for range 2 {
+				if err := l.Commit(commits[4]); !errors.Is(err, ErrNoSpace) {
+					t.Fatalf("%s: Commit: %v, want %v", what, err, ErrNoSpace)
+				}
+			}
+			disk.Heal()
+			commitAll(t, l, commits[4:])
+			if got := l.Stats().Segments; got != 2 {
+				t.Errorf("%s: %d segments, want 2", what, got)
+			}
+			closeLog(t, l)
+			got, _, err := replayAll(memory.Crash(0, 0), testDir, 0)
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			wantCommits(t, what, got, commits)
+		}
+	}
+}
+
+// fullWriter is a disk that, once told to, writes everything and then says that it was full, and
+// does not cut files.
+type fullWriter struct {
+	vfs.FS
+	full *bool
+}
+
+type fullFile struct {
+	vfs.File
+	full *bool
+}
+
+func (d fullWriter) Create(name string) (vfs.File, error) {
+	f, err := d.FS.Create(name)
+	return fullFile{f, d.full}, err
+}
+
+func (f fullFile) WriteAt(b []byte, off int64) (int, error) {
+	n, err := f.File.WriteAt(b, off)
+	if *f.full {
+		return n, syscall.ENOSPC
+	}
+	return n, err
+}
+
+func (f fullFile) Truncate(size int64) error {
+	if *f.full {
+		return syscall.EIO
+	}
+	return f.File.Truncate(size)
+}
+
+// TestWhatLiesBehindASealedEndIsIgnored: whole commits lie there that were never acknowledged.
+func TestWhatLiesBehindASealedEndIsIgnored(t *testing.T) {
+	commits := script(8, 2)
+	memory := newDisk(t)
+	full := false
+	l, _ := open(t, config(fullWriter{memory, &full}))
+	commitAll(t, l, commits[:4])
+	full = true
+	if err := l.Commit(commitOf(commits[4][0].Version, 3, 5)); !errors.Is(err, ErrNoSpace) {
+		t.Fatalf("Commit: %v, want %v", err, ErrNoSpace)
+	}
+	full = false
+	left := memory.Clone()
+	commitAll(t, l, commits[4:])
+	got, _, err := replayAll(memory.Crash(0, 0), testDir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantCommits(t, "behind a sealed end", got, commits)
+	closeLog(t, l)
+	got, _, err = replayAll(left.Crash(0, 0), testDir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantCommits(t, "a crash before the next segment", got, commits[:4])
+}
+
+// TestASegmentIsNotGoneOnWithOnceTheNextWasBegun: the next one, which says where this one ends, may
+// be on disk although making it failed.
+func TestASegmentIsNotGoneOnWithOnceTheNextWasBegun(t *testing.T) {
+	kinds := vfs.KindCreate | vfs.KindPreallocate | vfs.KindWriteAt | vfs.KindRename
+	for n := 1; ; n++ {
+		memory := newDisk(t)
+		disk := vfs.NewFaulty(memory, vfs.Plan{})
+		l, _ := open(t, config(disk))
+		commits := [][]*ledger.Record{commitOf(1, 1, 10), commitOf(2, 1, 60), commitOf(2, 1, 1), commitOf(3, 1, 1)}
+		commitAll(t, l, commits[:1])
+		disk.Arm(vfs.Plan{Call: n, Kinds: kinds, Err: syscall.ENOSPC, Lasting: true})
+		err := l.Commit(commits[1])
+		if !disk.Hit() {
+			return
+		}
+		if !errors.Is(err, ErrNoSpace) {
+			t.Fatalf("failure of call %d: Commit: %v, want %v", n, err, ErrNoSpace)
+		}
+		// What was made aside holds space that others need; only a whole file may wait for its name.
+		failed := slices.IndexFunc(disk.Trace(), func(c vfs.Call) bool { return errors.Is(c.Err, syscall.ENOSPC) })
+		names, err := memory.List(testDir)
+		if err != nil || disk.Trace()[failed].Kind != vfs.KindRename && slices.ContainsFunc(names, madeAside) {
+			t.Errorf("failure of call %d (%v): the directory holds %v, %v", n, disk.Trace()[failed], names, err)
+		}
+		disk.Heal()
+		commitAll(t, l, commits[2:])
+		for _, crash := range crashes {
+			got, _, err := replayAll(memory.Crash(crash.share, crash.seed), testDir, 0)
+			if err != nil {
+				t.Fatalf("failure of call %d: %v", n, err)
+			}
+			wantCommits(t, fmt.Sprintf("failure of call %d", n), got, [][]*ledger.Record{commits[0], commits[2], commits[3]})
+		}
+		closeLog(t, l)
+	}
+}
+
+// takesPart is a file that takes a part of a write and says nothing.
+type takesPart struct{}
+
+func (takesPart) WriteAt(b []byte, _ int64) (int, error) { return len(b) - 1, nil }
+
+func TestAShortWriteIsWantOfSpace(t *testing.T) {
+	if err := writeWhole(takesPart{}, make([]byte, 10), 0); !errors.Is(err, ErrNoSpace) {
+		t.Errorf("a write that took a part and no error: %v, want %v", err, ErrNoSpace)
+	}
+}
+
+func TestAFailedSyncEndsTheLogForGood(t *testing.T) {
+	disk := vfs.NewFaulty(newDisk(t), vfs.Plan{})
+	l, _ := open(t, config(disk))
+	commits := script(3, 2)
+	commitAll(t, l, commits[:1])
+	select {
+	case <-l.Failed():
+		t.Error("failed before anything failed")
+	default:
+	}
+	disk.Arm(vfs.Plan{Call: 1, Kinds: vfs.KindSync, Err: syscall.ENOSPC})
+	if err := l.Commit(commits[1]); !errors.Is(err, ErrFailed) || errors.Is(err, ErrNoSpace) {
+		t.Errorf("Commit with a failing sync: %v, want %v", err, ErrFailed)
+	}
+	<-l.Failed()
+	calls := disk.Calls()
+	for name, call := range map[string]func() error{
+		"Commit": func() error { return l.Commit(commits[1]) },
+		"Sync":   l.Sync,
+		"Prune":  func() error { return l.Prune(100) },
+		"Err":    l.Err,
+		"Close":  l.Close,
+	} {
+		if err := call(); !errors.Is(err, ErrFailed) && !errors.Is(err, ErrClosed) {
+			t.Errorf("%s after a failure: %v, want %v", name, err, ErrFailed)
+		}
+	}
+	if n := len(disk.Trace()); n != 2 || calls != 1 {
+		t.Errorf("calls from the failing commit on: %v, want a write and a sync", disk.Trace())
+	}
+}
+
+func TestIntervalSyncsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfs.NewFaulty(newDisk(t), vfs.Plan{})
+		c := config(disk)
+		c.Policy = Policy{Mode: Interval, Interval: time.Second}
+		var synced []time.Duration
+		c.OnSync = func(d time.Duration) { synced = append(synced, d) }
+		l, _ := open(t, c)
+		commits := script(4, 2)
+		commitAll(t, l, commits[:2])
+		if newest, durable := reach(l); durable.version != 0 || newest.version != 3 || l.Stats().DurableSlot != 0 {
+			t.Errorf("before the interval: durable up to record %d of %d, %+v", durable.version, newest.version, l.Stats())
+		}
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		if _, durable := reach(l); durable.version != 3 || l.Stats().DurableSlot != commits[1][1].Slot || len(synced) != 1 {
+			t.Errorf("after the interval: durable up to record %d, %+v, OnSync %d times", durable.version, l.Stats(), len(synced))
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if len(synced) != 1 {
+			t.Errorf("synced %d times with nothing to sync", len(synced)-1)
+		}
+		disk.Arm(vfs.Plan{Call: 1, Kinds: vfs.KindSync})
+		commitAll(t, l, commits[2:3])
+		<-l.Failed()
+		if err := l.Commit(commits[3]); !errors.Is(err, ErrFailed) {
+			t.Errorf("Commit after the sync in between failed: %v, want %v", err, ErrFailed)
+		}
+		if err := l.Close(); !errors.Is(err, ErrFailed) {
+			t.Errorf("Close: %v, want %v", err, ErrFailed)
+		}
+	})
+}
+
+// TestASlowSyncIsWarnedAbout and takes as long as it takes.
+func TestASlowSyncIsWarnedAbout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfs.NewFaulty(newDisk(t), vfs.Plan{})
+		c := config(disk)
+		var warned lines
+		c.Logger = warned.logger()
+		l, _ := open(t, c)
+		disk.Arm(vfs.Plan{Before: func(c vfs.Call) {
+			if c.Kind == vfs.KindSync {
+				time.Sleep(1001 * time.Millisecond)
+			}
+		}})
+		if err := l.Commit([]*ledger.Record{record(1, 1)}); err != nil {
+			t.Fatal(err)
+		}
+		if len(warned) != 1 {
+			t.Errorf("warnings: %q, want one", warned)
+		}
+		disk.Arm(vfs.Plan{})
+		closeLog(t, l)
+	})
+}

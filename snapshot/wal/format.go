@@ -1,0 +1,141 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+const (
+	formatVersion = 1
+	headerMagic   = "ledgerWL"
+	headerBytes   = 80
+	newestMagic   = "ledgerWN"
+	newestBytes   = 32
+	newestName    = "newest"
+	segmentSuffix = ".wal"
+	asideSuffix   = ".tmp"
+	brokenSuffix  = ".broken"
+)
+
+// header is the beginning of a segment:
+//
+//	 0  magic      8    "ledgerWL"
+//	 8  format     u32  1
+//	12  unused     u32  0
+//	16  index      u64  1 for the first segment of the log, then increasing by one
+//	24  first      u64  version of the first record the segment holds or will hold
+//	32  position   u64  of this header; where the segment before ends
+//	40  durable    u64  highest position known durable when it was made
+//	48  slot       u64  the chain's tip after the record before
+//	56  chain      16   chain value of the record before
+//	72  unused     u32  0
+//	76  crc        u32  CRC32C of bytes 0 to 76
+//
+// All numbers are little endian.
+type header struct {
+	index    uint64
+	first    ledger.Version
+	position Position
+	durable  Position
+	slot     ledger.Slot
+	chain    chain
+}
+
+// encode returns the header's bytes.
+func (h *header) encode() []byte {
+	b := make([]byte, headerBytes)
+	le := binary.LittleEndian
+	copy(b, headerMagic)
+	le.PutUint32(b[8:], formatVersion)
+	le.PutUint64(b[16:], h.index)
+	le.PutUint64(b[24:], uint64(h.first))
+	le.PutUint64(b[32:], uint64(h.position))
+	le.PutUint64(b[40:], uint64(h.durable))
+	le.PutUint64(b[48:], uint64(h.slot))
+	copy(b[56:], h.chain[:])
+	le.PutUint32(b[76:], crc32.Checksum(b[:76], castagnoli))
+	return b
+}
+
+// decodeSegmentHeader reads the header of the segment stored under name. It returns ErrTorn,
+// ErrCorrupt or a *FormatError.
+func decodeSegmentHeader(name string, b []byte) (header, error) {
+	if err := checkFile(name, b, headerMagic, headerBytes); err != nil {
+		return header{}, err
+	}
+	le := binary.LittleEndian
+	return header{
+		index:    le.Uint64(b[16:]),
+		first:    ledger.Version(le.Uint64(b[24:])),
+		position: Position(le.Uint64(b[32:])),
+		durable:  Position(le.Uint64(b[40:])),
+		slot:     ledger.Slot(le.Uint64(b[48:])),
+		chain:    chain(b[56:72]),
+	}, nil
+}
+
+// checkFile checks what a header and newest have in common: the magic, the format, and a
+// checksum at the end. The format comes first: only our own has its checksum there.
+func checkFile(name string, b []byte, magic string, size int) error {
+	if len(b) < size {
+		return fmt.Errorf("%w: %d bytes of a header of %d", ErrTorn, len(b), size)
+	}
+	if string(b[:len(magic)]) != magic {
+		return fmt.Errorf("%w: this is not a file of the log", ErrCorrupt)
+	}
+	le := binary.LittleEndian
+	if v := le.Uint32(b[8:]); v > formatVersion {
+		return &FormatError{File: name, Version: v, Newest: formatVersion}
+	} else if v == 0 {
+		return fmt.Errorf("%w: format version 0", ErrCorrupt)
+	}
+	got, want := crc32.Checksum(b[:size-4], castagnoli), le.Uint32(b[size-4:])
+	if got != want {
+		return fmt.Errorf("%w: checksum %08x of the header instead of %08x", ErrCorrupt, got, want)
+	}
+	return nil
+}
+
+// segmentName returns the path of a segment.
+func segmentName(dir string, index uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("%016d%s", index, segmentSuffix))
+}
+
+// segmentIndex returns the index that a segment's name tells; ok is false for any other name.
+func segmentIndex(name string) (index uint64, ok bool) {
+	digits, ok := strings.CutSuffix(name, segmentSuffix)
+	if !ok || len(digits) != 16 {
+		return 0, false
+	}
+	index, err := strconv.ParseUint(digits, 10, 64)
+	return index, err == nil
+}
+
+// list returns the indexes of the segments in a directory, in order, and the other names in it. A
+// directory that does not exist holds none.
+func list(disk vfs.FS, dir string) (indexes []uint64, others []string, err error) {
+	names, err := disk.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot list the log: %w", err)
+	}
+	for _, name := range names {
+		if index, ok := segmentIndex(name); ok {
+			indexes = append(indexes, index)
+		} else {
+			others = append(others, name)
+		}
+	}
+	return indexes, others, nil
+}

@@ -1,0 +1,186 @@
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "rewrite the files in testdata")
+
+// goldenFiles are a log of every kind of record, as format version 1 writes it: two segments,
+// closed.
+var goldenFiles = []string{"0000000000000001.wal", "0000000000000002.wal", "newest"}
+
+const goldenSegmentBytes = 2 << 10
+
+func TestReleasedFormatsStayReadable(t *testing.T) {
+	commits := script(4, 1)
+	disk := recorded(t, commits, goldenSegmentBytes, true)
+	dir := filepath.Join("testdata", "v1")
+	stored := newDisk(t)
+	if err := stored.MkdirAll(testDir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range goldenFiles {
+		b := contents(t, disk, filepath.Join(testDir, name))
+		golden := filepath.Join(dir, name)
+		if *update {
+			if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(golden, b, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(b, want) {
+			t.Errorf("%s is written differently than in testdata: the format changed", name)
+		}
+		put(t, stored, filepath.Join(testDir, name), want)
+	}
+	got, end, err := replayAll(stored, testDir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantCommits(t, "testdata", got, commits)
+	if want := fmt.Sprintf("the log ends behind record %d, at slot %d, in %s at byte %d",
+		end.Version(), end.Slot(), segmentName(testDir, 2), end.offset); end.String() != want {
+		t.Errorf("the end is told as %q, want %q", end, want)
+	}
+}
+
+// TestFormatVersion1 writes the files byte by byte as the diagrams say.
+func TestFormatVersion1(t *testing.T) {
+	h := header{index: 2, first: 3, position: 4, durable: 5, slot: 6, chain: chain{7, 8}}
+	want := []byte("ledgerWL\x01\x00\x00\x00\x00\x00\x00\x00")
+	for n := range uint64(5) {
+		want = binary.LittleEndian.AppendUint64(want, n+2)
+	}
+	want = append(want, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	want = binary.LittleEndian.AppendUint32(want, crc32.Checksum(want, crc32.MakeTable(crc32.Castagnoli)))
+	if got := h.encode(); !bytes.Equal(got, want) {
+		t.Errorf("header = %x, want %x", got, want)
+	}
+	if got, err := decodeSegmentHeader("", want); err != nil || got != h {
+		t.Errorf("decoded %+v, %v; want %+v", got, err, h)
+	}
+}
+
+func TestANewerFormatIsRefused(t *testing.T) {
+	for _, name := range goldenFiles {
+		disk := recorded(t, script(4, 1), goldenSegmentBytes, true)
+		path := filepath.Join(testDir, name)
+		b := contents(t, disk, path)
+		binary.LittleEndian.PutUint32(b[8:], 9)
+		put(t, disk, path, b)
+		_, _, err := replayAll(disk, testDir, 0)
+		want := &FormatError{File: path, Version: 9, Newest: 1}
+		var got *FormatError
+		if !errors.As(err, &got) || *got != *want {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+	}
+}
+
+func TestPoliciesAreReadAsTheyAreWritten(t *testing.T) {
+	tests := map[string]struct {
+		want Policy
+		ok   bool
+	}{
+		"always":         {Policy{}, true},
+		"off":            {Policy{Mode: Off}, true},
+		"interval:1s":    {Policy{Mode: Interval, Interval: time.Second}, true},
+		"interval:250ms": {Policy{Mode: Interval, Interval: 250 * time.Millisecond}, true},
+		"interval:1m30s": {Policy{Mode: Interval, Interval: 90 * time.Second}, true},
+		"interval:0s":    {ok: false},
+		"interval:-1s":   {ok: false},
+		"interval:":      {ok: false},
+		"interval":       {ok: false},
+		"interval:1":     {ok: false},
+		"Always":         {ok: false},
+		"":               {ok: false},
+		"off ":           {ok: false},
+	}
+	for in, tt := range tests {
+		got, err := ParsePolicy(in)
+		if got != tt.want || (err == nil) != tt.ok {
+			t.Errorf("ParsePolicy(%q) = %v, %v; want %v, ok %v", in, got, err, tt.want, tt.ok)
+		}
+		again := Policy{Mode: Interval, Interval: time.Hour}
+		if err := again.UnmarshalText([]byte(in)); again != tt.want || (err == nil) != tt.ok {
+			t.Errorf("UnmarshalText(%q) = %v, %v; want %v, ok %v", in, again, err, tt.want, tt.ok)
+		}
+		if tt.ok && got.String() != in && in != "interval:1m30s" {
+			t.Errorf("String of %q = %q", in, got)
+		}
+	}
+}
+
+// FuzzFrame: whatever the bytes, no panic; what decodes is encoded to the same bytes.
+func FuzzFrame(f *testing.F) {
+	disk := recorded(f, script(4, 1), 64<<10, true)
+	whole := contents(f, disk, segmentName(testDir, 1))
+	for _, e := range entriesOf(f, disk) {
+		f.Add(whole[e.Offset : e.Offset+int64(e.SizeBytes)])
+	}
+	f.Add(whole)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		// Random bytes rarely have the right checksum, so half of the work is to give them one.
+		for range 2 {
+			h, payload, link, size, err := decodeFrame(b)
+			if err != nil {
+				if !errors.Is(err, ErrTorn) && !errors.Is(err, ErrCorrupt) {
+					t.Fatalf("decodeFrame(%x): %v", b, err)
+				}
+				if _, size, err := decodeHeader(b); err == nil && size <= len(b) {
+					binary.LittleEndian.PutUint32(b[crcAt:], frameCRC(b[:size]))
+				}
+				continue
+			}
+			again := closeFrame(append(openFrame(nil), payload...), 0)
+			h.stamp(again, crc32.Checksum(again[frameBytes:], castagnoli), chain{})
+			copy(again[chainAt:], link[:]) // what it links to is not in the frame
+			if !bytes.Equal(again, b[:size]) {
+				t.Fatalf("decoded and encoded again:\n got %x\nwant %x", again, b[:size])
+			}
+		}
+	})
+}
+
+// FuzzReplay puts bytes in place of a segment: no panic, no memory for lengths that cannot be, and
+// never a record that was not committed.
+func FuzzReplay(f *testing.F) {
+	commits := script(6, 1)
+	disk := recorded(f, commits, 64<<10, false)
+	path := segmentName(testDir, 1)
+	whole := contents(f, disk, path)[:6<<10]
+	f.Add(whole)
+	f.Add(whole[:3000])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		left := disk.Clone()
+		put(t, left, path, b)
+		got, end, err := replayAll(left, testDir, 0)
+		var format *FormatError
+		switch {
+		case err != nil && !errors.Is(err, ErrCorrupt) && !errors.As(err, &format):
+			t.Fatalf("Replay: %v", err)
+		case err == nil:
+			l, err := Open(config(left), end)
+			if err != nil {
+				t.Fatalf("Open: %v", err)
+			}
+			closeLog(t, l)
+		}
+		if !isPrefix(got, commits) {
+			t.Fatalf("Replay made up commits: %d", len(got))
+		}
+	})
+}

@@ -1,0 +1,189 @@
+package wal
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"ledgerd/engine/ledger"
+)
+
+// Position counts bytes from the beginning of the log, headers of segments included, whatever
+// was pruned since. Frames and headers begin at multiples of 8.
+type Position uint64
+
+// chain is the value that links a frame to all that came before it. It is zero at the
+// beginning of the log.
+type chain [16]byte
+
+const (
+	frameBytes  = 104 // of a frame's header
+	frameMarker = 0xf7a3
+	frameLast   = 1 << 0 // flag: the last record of its commit
+
+	// maxPayloadBytes bounds a record. It is far above what a block can hold; what is
+	// longer would be refused when read back.
+	maxPayloadBytes = 1 << 30
+
+	crcAt   = 84
+	chainAt = 88
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// frame is what surrounds a record in a segment:
+//
+//	 0  length     u32  of the payload
+//	 4  marker     u16  0xf7a3
+//	 6  kind       u8   block 1, rollback 2, status 3, base 4
+//	 7  flags      u8   bit 0: last record of its commit; the others are 0
+//	 8  position   u64  of this frame
+//	16  durable    u64  highest position known durable when the frame was written
+//	24  version    u64
+//	32  slot       u64
+//	40  parent     u64  the block's parent slot; 0 without a block
+//	48  hash       32
+//	80  segment    u32  low half of the index of the segment
+//	84  crc        u32  CRC32C of the payload, the padding and bytes 0 to 84, in this order
+//	88  chain      16   first half of SHA-256(chain of the frame before, bytes 0 to 88)
+//	104 payload         the record, as ledger.AppendRecord writes it
+//	    padding         zeros up to a multiple of 8
+//
+// All numbers are little endian. What the header repeats of the record lets a reader check and
+// list a log without decoding it. Position and segment tie a frame to its place: a search behind
+// damage finds no frame that lies there by accident.
+type frame struct {
+	kind     ledger.RecordKind
+	last     bool
+	segment  uint32
+	position Position
+	durable  Position
+	version  ledger.Version
+	slot     ledger.Slot
+	parent   ledger.Slot
+	hash     ledger.Hash
+}
+
+// frameOf returns the frame of a record, but for its place.
+func frameOf(r *ledger.Record, last bool) frame {
+	f := frame{kind: r.Kind, last: last, version: r.Version, slot: r.Slot, hash: r.Hash}
+	if r.Block != nil {
+		f.parent = r.Block.ParentSlot
+	}
+	return f
+}
+
+// padded returns the size of a frame whose payload has n bytes.
+func padded(n int) int { return (frameBytes + n + 7) &^ 7 }
+
+// openFrame appends room for a frame's header.
+func openFrame(dst []byte) []byte {
+	var room [frameBytes]byte
+	return append(dst, room[:]...)
+}
+
+// closeFrame appends the padding that the payload behind dst[start:], which openFrame began,
+// needs, and notes the payload's length.
+func closeFrame(dst []byte, start int) []byte {
+	n := len(dst) - start - frameBytes
+	var zeros [8]byte
+	dst = append(dst, zeros[:padded(n)-frameBytes-n]...)
+	binary.LittleEndian.PutUint32(dst[start:], uint32(n))
+	return dst
+}
+
+// stamp fills the header of b, a whole frame that closeFrame ended. sum is the checksum of what
+// follows the header. It returns the chain value after the frame.
+func (f *frame) stamp(b []byte, sum uint32, before chain) chain {
+	le := binary.LittleEndian
+	le.PutUint16(b[4:], frameMarker)
+	b[6] = byte(f.kind)
+	b[7] = 0
+	if f.last {
+		b[7] = frameLast
+	}
+	le.PutUint64(b[8:], uint64(f.position))
+	le.PutUint64(b[16:], uint64(f.durable))
+	le.PutUint64(b[24:], uint64(f.version))
+	le.PutUint64(b[32:], uint64(f.slot))
+	le.PutUint64(b[40:], uint64(f.parent))
+	copy(b[48:], f.hash[:])
+	le.PutUint32(b[80:], f.segment)
+	le.PutUint32(b[crcAt:], crc32.Update(sum, castagnoli, b[:crcAt]))
+	after := chainAfter(before, b)
+	copy(b[chainAt:], after[:])
+	return after
+}
+
+// frameCRC returns the checksum of a whole frame: everything but itself and the chain. The
+// header comes last, because it is known last.
+func frameCRC(b []byte) uint32 {
+	return crc32.Update(crc32.Checksum(b[frameBytes:], castagnoli), castagnoli, b[:crcAt])
+}
+
+// chainAfter returns the chain value of the frame b.
+func chainAfter(before chain, b []byte) chain {
+	var in [len(before) + chainAt]byte
+	copy(in[copy(in[:], before[:]):], b[:chainAt])
+	sum := sha256.Sum256(in[:])
+	return chain(sum[:])
+}
+
+// decodeHeader reads the header of a frame and returns the size of the whole. Its checksum is
+// not looked at. It returns ErrTorn if b ends before the header does, and ErrCorrupt for
+// what is no frame.
+func decodeHeader(b []byte) (f frame, size int, err error) {
+	if len(b) < frameBytes {
+		return frame{}, 0, fmt.Errorf("%w: %d bytes of a frame's header", ErrTorn, len(b))
+	}
+	le := binary.LittleEndian
+	n := le.Uint32(b)
+	f = frame{
+		kind:     ledger.RecordKind(b[6]),
+		last:     b[7] == frameLast,
+		position: Position(le.Uint64(b[8:])),
+		durable:  Position(le.Uint64(b[16:])),
+		version:  ledger.Version(le.Uint64(b[24:])),
+		slot:     ledger.Slot(le.Uint64(b[32:])),
+		parent:   ledger.Slot(le.Uint64(b[40:])),
+		hash:     ledger.Hash(b[48:80]),
+		segment:  le.Uint32(b[80:]),
+	}
+	switch {
+	case le.Uint16(b[4:]) != frameMarker:
+		return frame{}, 0, fmt.Errorf("%w: no frame begins here", ErrCorrupt)
+	case n > maxPayloadBytes:
+		return frame{}, 0, fmt.Errorf("%w: a length of %d", ErrCorrupt, n)
+	case f.kind < ledger.BlockRecord || f.kind > ledger.BaseRecord:
+		return frame{}, 0, fmt.Errorf("%w: unknown kind of record %d", ErrCorrupt, f.kind)
+	case b[7]&^frameLast != 0:
+		return frame{}, 0, fmt.Errorf("%w: unknown flags %#x", ErrCorrupt, b[7])
+	}
+	return f, padded(int(n)), nil
+}
+
+// decodeFrame reads the frame at the front of b, and returns its payload, which is a part of b,
+// its chain value and its size. It returns ErrTorn if b ends inside the frame, and ErrCorrupt
+// if it is not as it was written. It does not know the chain value before, so it cannot
+// tell whether the frame's own is right.
+func decodeFrame(b []byte) (f frame, payload []byte, c chain, size int, err error) {
+	f, size, err = decodeHeader(b)
+	if err != nil {
+		return frame{}, nil, chain{}, 0, err
+	}
+	if size > len(b) {
+		return frame{}, nil, chain{}, size, fmt.Errorf("%w: %d of %d bytes of a frame", ErrTorn, len(b), size)
+	}
+	b = b[:size]
+	if got, want := frameCRC(b), binary.LittleEndian.Uint32(b[crcAt:]); got != want {
+		return frame{}, nil, chain{}, size, fmt.Errorf("%w: checksum %08x instead of %08x", ErrCorrupt, got, want)
+	}
+	n := frameBytes + int(binary.LittleEndian.Uint32(b))
+	for _, p := range b[n:] {
+		if p != 0 {
+			return frame{}, nil, chain{}, size, fmt.Errorf("%w: padding that is not zero", ErrCorrupt)
+		}
+	}
+	return f, b[frameBytes:n], chain(b[chainAt:frameBytes]), size, nil
+}

@@ -1,0 +1,217 @@
+package wal
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"testing"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// key returns a key that looks like any other.
+func key(what string, n int) [32]byte { return sha256.Sum256(fmt.Appendf(nil, "%s %d", what, n)) }
+
+// account returns an account as an update holds it.
+func account(n int) ledger.Account {
+	return ledger.Account{
+		Pubkey: key("account", n), Owner: key("owner", n%3), Lamports: ledger.Lamports(1000 + n),
+		RentEpoch: 1<<64 - 1, Known: ledger.FieldsShown, Taught: ledger.Taught(n),
+	}
+}
+
+// record returns record v of a log that has all kinds; size scales what it holds.
+func record(v ledger.Version, size int) *ledger.Record {
+	n := int(v)
+	slot := ledger.Slot(100 + v)
+	r := &ledger.Record{Version: v, Slot: slot, Hash: key("hash", n), FirstSeq: ledger.Seq(10 * v), StateHash: ledger.StateHash{uint64(n), 2, 3, 4}}
+	switch n % 5 {
+	case 1:
+		r.Kind = ledger.BaseRecord
+		r.Base = &ledger.BaseState{Slot: slot}
+		for i := range size {
+			r.Base.Accounts = append(r.Base.Accounts, ledger.AccountWrite{Pubkey: key("base", n+i), Lamports: 7, Known: ledger.FieldOwner, Owner: key("owner", i)})
+		}
+	case 4:
+		r.Kind, r.Status, r.Slot = ledger.StatusRecord, ledger.StatusFinalized, slot-2
+	case 0:
+		r.Kind, r.FromSlot, r.Slot = ledger.RollbackRecord, slot, slot-1
+		r.Unchanged = []ledger.Account{account(n)}
+	default:
+		r.Kind = ledger.BlockRecord
+		b := &ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: r.Hash, Time: ledger.Some(int64(1700000000 + n))}
+		for i := range size {
+			b.AddTransaction(ledger.Transaction{Fee: ledger.Some(ledger.Lamports(5000)), Accounts: []ledger.Pubkey{key("account", i)}})
+			b.Accounts = append(b.Accounts, ledger.AccountWrite{Pubkey: key("account", n+i), Lamports: ledger.Lamports(n)})
+		}
+		r.Block, r.Time = b, b.Time
+	}
+	for i := range size {
+		r.Updates = append(r.Updates, ledger.Update{Account: account(n + i)})
+	}
+	return r
+}
+
+// commitOf returns the records of one commit: n of them from version v on.
+func commitOf(v ledger.Version, n, size int) []*ledger.Record {
+	records := make([]*ledger.Record, n)
+	for i := range records {
+		records[i] = record(v+ledger.Version(i), size)
+	}
+	return records
+}
+
+// script returns commits, one to three records each, whose records have versions from 1 on.
+func script(commits, size int) [][]*ledger.Record {
+	var all [][]*ledger.Record
+	v := ledger.Version(1)
+	for i := range commits {
+		c := commitOf(v, 1+i%3, size)
+		v += ledger.Version(len(c))
+		all = append(all, c)
+	}
+	return all
+}
+
+// quiet is for logs whose warnings are not looked at.
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+const testDir = "data/log"
+
+// newDisk returns a disk in memory that has the parent of testDir.
+func newDisk(t testing.TB) *vfs.Memory {
+	t.Helper()
+	m := vfs.NewMemory()
+	if err := m.MkdirAll("data"); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.SyncDir("."); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func config(disk vfs.FS) Config {
+	return Config{FS: disk, Dir: testDir, SegmentBytes: 8 << 10, Logger: quiet}
+}
+
+// replayAll returns the commits that the log holds from a version on.
+func replayAll(disk vfs.FS, dir string, from ledger.Version) ([][]*ledger.Record, End, error) {
+	var got [][]*ledger.Record
+	end, err := Replay(context.Background(), disk, dir, from, func(entries []Entry) error {
+		c := make([]*ledger.Record, len(entries))
+		for i := range entries {
+			c[i] = entries[i].Record
+		}
+		got = append(got, c)
+		return nil
+	}, nil)
+	return got, end, err
+}
+
+// segmentsOf returns the segments of a log that should be healthy, oldest first.
+func segmentsOf(t testing.TB, disk vfs.FS) []segment {
+	t.Helper()
+	s, err := surveyLog(disk, testDir)
+	if err == nil {
+		err = s.damage
+	}
+	if err != nil {
+		t.Fatalf("the headers of the log: %v", err)
+	}
+	return s.segments
+}
+
+// open replays and opens a log that should be healthy.
+func open(t testing.TB, c Config) (*Log, [][]*ledger.Record) {
+	t.Helper()
+	got, end, err := replayAll(c.FS, c.Dir, 0)
+	if err != nil {
+		t.Fatalf("Replay: %v", err)
+	}
+	l, err := Open(c, end)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	return l, got
+}
+
+// reach returns the states after the newest commit and after the newest that is durable.
+func reach(l *Log) (newest, durable state) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state, l.durable
+}
+
+// checkStats holds what a log tells about itself against what it holds.
+func checkStats(t testing.TB, l *Log) {
+	t.Helper()
+	got := l.Stats()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	want := Stats{Segments: len(l.segments), Position: l.state.position, DurableSlot: l.durable.slot}
+	for _, g := range l.segments {
+		want.Bytes += g.bytes
+	}
+	if got != want {
+		t.Errorf("Stats() = %+v, want %+v", got, want)
+	}
+}
+
+// commitAll commits what should be committed without trouble.
+func commitAll(t testing.TB, l *Log, commits [][]*ledger.Record) {
+	t.Helper()
+	for _, c := range commits {
+		if err := l.Commit(c); err != nil {
+			t.Fatalf("Commit of record %d: %v", c[0].Version, err)
+		}
+	}
+}
+
+// closeLog closes a log that should close without trouble.
+func closeLog(t testing.TB, l *Log) {
+	t.Helper()
+	if err := l.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+}
+
+// same tells whether the commits are equal. Equal records have equal encodings, and comparing those
+// takes a tenth of the time.
+func same(a, b [][]*ledger.Record) bool {
+	var x, y []byte
+	return slices.EqualFunc(a, b, func(a, b []*ledger.Record) bool {
+		return slices.EqualFunc(a, b, func(a, b *ledger.Record) bool {
+			x, y = ledger.AppendRecord(x[:0], a), ledger.AppendRecord(y[:0], b)
+			return bytes.Equal(x, y)
+		})
+	})
+}
+
+// wantCommits fails unless got is want.
+func wantCommits(t testing.TB, what string, got, want [][]*ledger.Record) {
+	t.Helper()
+	if !same(got, want) {
+		t.Fatalf("%s: got %d commits, want %d, or their records differ", what, len(got), len(want))
+	}
+}
+
+// isPrefix tells whether got is the beginning of want.
+func isPrefix(got, want [][]*ledger.Record) bool {
+	return len(got) <= len(want) && same(got, want[:len(got)])
+}
+
+// lines are what was logged.
+type lines []string
+
+func (l *lines) Write(b []byte) (int, error) {
+	*l = append(*l, string(b))
+	return len(b), nil
+}
+
+func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

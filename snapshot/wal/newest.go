@@ -1,0 +1,78 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"path/filepath"
+
+	"ledgerd/snapshot/vfs"
+)
+
+// newest is the content of the file of that name:
+//
+//	 0  magic      8    "ledgerWN"
+//	 8  format     u32  1
+//	12  index      u64  of the newest segment that may hold a record
+//	20  durable    u64  a position known durable: that segment's own, or at Close its end
+//	28  crc        u32  CRC32C of bytes 0 to 28
+//
+// All numbers are little endian.
+type newest struct {
+	index   uint64
+	durable Position
+}
+
+func (n newest) encode() []byte {
+	b := make([]byte, newestBytes)
+	le := binary.LittleEndian
+	copy(b, newestMagic)
+	le.PutUint32(b[8:], formatVersion)
+	le.PutUint64(b[12:], n.index)
+	le.PutUint64(b[20:], uint64(n.durable))
+	le.PutUint32(b[28:], crc32.Checksum(b[:28], castagnoli))
+	return b
+}
+
+// readNewest reads the file newest. It returns fs.ErrNotExist if there is none.
+func readNewest(disk vfs.FS, dir string) (newest, error) {
+	name := filepath.Join(dir, newestName)
+	f, err := disk.Open(name)
+	if err != nil {
+		return newest{}, err
+	}
+	defer f.Close()
+	// One byte more than there should be: a longer file is none of ours.
+	b := make([]byte, newestBytes+1)
+	n, err := f.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return newest{}, fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	err = checkFile(name, b[:n], newestMagic, newestBytes)
+	if err == nil && n > newestBytes {
+		err = fmt.Errorf("%w: too long", ErrCorrupt)
+	}
+	var format *FormatError
+	if errors.As(err, &format) {
+		return newest{}, err
+	}
+	if err != nil {
+		return newest{}, &CorruptError{Segment: name, Reason: reasonOf(err)}
+	}
+	le := binary.LittleEndian
+	return newest{index: le.Uint64(b[12:]), durable: Position(le.Uint64(b[20:]))}, nil
+}
+
+// announce replaces the file newest.
+func announce(c *Config, n newest) error {
+	f, err := createAside(c, filepath.Join(c.Dir, newestName), func(f vfs.File) error {
+		return writeWhole(f, n.encode(), 0)
+	})
+	if err != nil {
+		return err
+	}
+	_ = f.Close() // it is synced
+	return nil
+}

@@ -1,0 +1,47 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"ledgerd/engine/ledger"
+)
+
+// Prune removes the segments all of whose records are below a version, oldest first. The
+// segment that holds the version stays, and so do those after it, and the newest in any case.
+// An error that does not match ErrFailed leaves the log as it was, with fewer segments. Some file
+// systems need space to remove a file: then it matches ErrNoSpace.
+func (l *Log) Prune(below ledger.Version) error {
+	for {
+		// The lock is let go between two segments, so that commits get their turn.
+		l.mu.Lock()
+		done, err := l.pruneOneLocked(below)
+		l.mu.Unlock()
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// pruneOneLocked removes the oldest segment, or tells that it is done. Each removal is made
+// durable before the next: a crash must not bring back an older one alone.
+func (l *Log) pruneOneLocked(below ledger.Version) (done bool, err error) {
+	if err := l.usableLocked(); err != nil {
+		return false, err
+	}
+	if len(l.segments) < 2 || l.segments[1].first > below {
+		return true, nil
+	}
+	index := l.segments[0].index
+	if err := l.c.FS.Remove(segmentName(l.c.Dir, index)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("cannot remove segment %d: %w", index, outOfSpace(err))
+	}
+	if err := l.c.FS.SyncDir(l.c.Dir); err != nil {
+		return false, l.failLocked(fmt.Errorf("cannot sync the directory of the log: %w", err))
+	}
+	l.bytes -= l.segments[0].bytes
+	l.segments = append(l.segments[:0:0], l.segments[1:]...)
+	l.publishLocked()
+	return false, nil
+}

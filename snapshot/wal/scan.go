@@ -1,0 +1,270 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// state is what links one frame to the next.
+type state struct {
+	version  ledger.Version // of the newest record
+	slot     ledger.Slot    // the chain's tip after it
+	position Position       // behind it
+	chain    chain
+}
+
+// tipAfter returns the chain's tip after a record at a slot. A status is about a block below it, and
+// base state is of any slot.
+func tipAfter(tip ledger.Slot, kind ledger.RecordKind, slot ledger.Slot) ledger.Slot {
+	if kind == ledger.StatusRecord || kind == ledger.BaseRecord {
+		return tip
+	}
+	return slot
+}
+
+// scanner reads segments from front to back, checks every frame, and sends whole commits on.
+type scanner struct {
+	disk   vfs.FS
+	survey *survey
+	from   ledger.Version // records of commits before it are checked but not sent
+	out    chan<- *chunk
+	free   chan []byte // buffers to be used again
+
+	state   state
+	pending int      // records of the commit that is being read
+	whole   state    // before them
+	durable Position // highest position known durable by what was seen so far
+	read    int64
+	end     End // set by the scan of the last segment
+}
+
+// run scans the segments from start on.
+func (s *scanner) run(ctx context.Context, start int) error {
+	s.durable = s.survey.durable
+	for i := start; i < len(s.survey.segments); i++ {
+		g := &s.survey.segments[i]
+		if i == start {
+			s.state = state{version: g.first - 1, slot: g.slot, position: g.position, chain: g.chain}
+		}
+		if err := s.segment(ctx, i); err != nil {
+			return err
+		}
+		s.read += g.size
+	}
+	if s.survey.damage != nil {
+		return s.damaged(s.survey.damage)
+	}
+	return nil
+}
+
+// damaged adds the last record of a whole commit to damage of a header.
+func (s *scanner) damaged(err error) error {
+	var c *CorruptError
+	if errors.As(err, &c) && c.LastVersion == 0 {
+		c.LastVersion, c.LastSlot = s.whole.version, s.whole.slot
+	}
+	return err
+}
+
+// segment scans one segment. Its frames end where the next header says, or in the last one
+// where a crash may have ended them.
+func (s *scanner) segment(ctx context.Context, i int) error {
+	g := &s.survey.segments[i]
+	f, err := s.disk.Open(g.name)
+	if err != nil {
+		return fmt.Errorf("cannot open a segment: %w", err)
+	}
+	defer f.Close()
+	s.state.position = g.position + headerBytes
+	s.whole, s.pending = s.state, 0
+	last := i == len(s.survey.segments)-1
+	limit := g.size
+	if !last {
+		limit = int64(s.survey.segments[i+1].position - g.position)
+	}
+	reason, err := s.frames(ctx, f, g, limit)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !last:
+		return s.joint(g, &s.survey.segments[i+1], reason)
+	case s.survey.damage != nil:
+		return nil // run tells
+	}
+	return s.ending(f, g, reason)
+}
+
+// joint checks that a segment ends as the header of the next one says.
+func (s *scanner) joint(g, next *segment, reason error) error {
+	switch {
+	case reason == nil && s.pending > 0:
+		reason = errors.New("the last commit is not complete")
+	case reason == nil && (s.state.chain != next.chain || s.state.version+1 != next.first || s.state.slot != next.slot):
+		return s.corrupt(next, 0, fmt.Sprintf("it does not follow segment %d", g.index))
+	}
+	if reason != nil {
+		return s.corrupt(g, g.offset(s.state.position), reasonOf(reason))
+	}
+	return nil
+}
+
+func (s *scanner) corrupt(g *segment, offset int64, reason string) error {
+	return &CorruptError{Segment: g.name, Offset: offset, Reason: reason,
+		LastVersion: s.whole.version, LastSlot: s.whole.slot}
+}
+
+// frames checks the frames up to limit and sends the commits. It returns why the frame at
+// state.position is not whole, or nil if the frames reach the limit.
+func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int64) (reason, err error) {
+	c := &chunk{buf: s.buffer(int(min(chunkBytes, limit-headerBytes))), base: headerBytes}
+	want := int64(chunkBytes) // how much c.buf should hold
+	for {
+		if c.buf, err = fill(f, g, c.buf, c.base, min(want, limit-c.base)); err != nil {
+			return nil, err
+		}
+		need, reason := s.parse(c, g)
+		at := g.offset(s.state.position)
+		if at >= limit && reason == nil {
+			return nil, s.send(ctx, c)
+		}
+		if reason != nil && (!errors.Is(reason, ErrTorn) || c.base+int64(len(c.buf)) >= limit) {
+			return reason, s.send(ctx, c)
+		}
+		// The buffer ends inside a frame, or a commit. Go on in another one, which
+		// begins with that commit.
+		from := g.offset(s.whole.position)
+		want = max(chunkBytes, 2*(at+int64(need)-from))
+		rest := c.buf[from-c.base:]
+		next := &chunk{buf: append(s.buffer(int(min(want, limit-from))), rest...), base: from}
+		n := len(c.entries) - s.pending
+		next.entries = append(next.entries, c.entries[n:]...)
+		c.entries = c.entries[:n]
+		if err := s.send(ctx, c); err != nil {
+			return nil, err
+		}
+		c = next
+	}
+}
+
+// parse checks the frames that the chunk holds behind state.position. It returns why it
+// stopped, nil if at the end of the buffer, and how many bytes the next frame needs at least.
+func (s *scanner) parse(c *chunk, g *segment) (need int, reason error) {
+	for {
+		offset := g.offset(s.state.position)
+		b := c.buf[offset-c.base:]
+		if len(b) == 0 {
+			return frameBytes, nil
+		}
+		f, _, link, size, err := decodeFrame(b)
+		if err != nil {
+			return max(size, frameBytes), err
+		}
+		switch {
+		case f.position != s.state.position || f.segment != uint32(g.index):
+			return 0, fmt.Errorf("%w: a frame of another place", ErrCorrupt)
+		case f.version != s.state.version+1:
+			return 0, fmt.Errorf("%w: record %d follows record %d", ErrCorrupt, f.version, s.state.version)
+		case f.durable > f.position:
+			return 0, fmt.Errorf("%w: the frame contradicts itself", ErrCorrupt)
+		case link != chainAfter(s.state.chain, b):
+			return 0, fmt.Errorf("%w: the frame belongs to another log", ErrCorrupt)
+		}
+		s.durable = max(s.durable, f.durable)
+		c.entries = append(c.entries, Entry{
+			frame: f, tip: s.state.slot, Segment: g.index, Offset: offset, Position: f.position, Durable: f.durable, SizeBytes: size,
+		})
+		s.state = state{
+			version:  f.version,
+			slot:     tipAfter(s.state.slot, f.kind, f.slot),
+			position: s.state.position + Position(size),
+			chain:    link,
+		}
+		s.pending++
+		if f.last {
+			s.commitRead(c)
+		}
+	}
+}
+
+// commitRead ends the commit that the last entries of the chunk make up.
+func (s *scanner) commitRead(c *chunk) {
+	if s.state.version < s.from {
+		c.entries = c.entries[:len(c.entries)-s.pending]
+	} else {
+		c.ends = append(c.ends, len(c.entries))
+	}
+	s.pending, s.whole = 0, s.state
+}
+
+// buffer returns an empty buffer with room for n bytes.
+func (s *scanner) buffer(n int) []byte {
+	select {
+	case b := <-s.free:
+		if cap(b) >= n {
+			return b[:0]
+		}
+	default:
+	}
+	return make([]byte, 0, n)
+}
+
+// send hands a chunk on, without what is not a whole commit.
+func (s *scanner) send(ctx context.Context, c *chunk) error {
+	c.read = s.read + c.base + int64(len(c.buf))
+	c.entries = c.entries[:c.whole()]
+	if len(c.ends) == 0 && cap(c.buf) > 2*chunkBytes {
+		return ctx.Err() // nothing to decode; the buffer is not worth keeping
+	}
+	select {
+	case s.out <- c:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ending decides how the last segment ends: at its end or in zeros, torn, or damaged.
+func (s *scanner) ending(f vfs.File, g *segment, reason error) error {
+	at := g.offset(s.state.position)        // where the first frame that is not whole begins
+	written, err := lastByte(f, at, g.size) // from there on nothing but zeros
+	if err != nil {
+		return fmt.Errorf("cannot read %s: %w", g.name, err)
+	}
+	torn := s.pending > 0 || written > at
+	if torn {
+		behind, err := durableBehind(f, g, at)
+		if err != nil {
+			return fmt.Errorf("cannot read %s: %w", g.name, err)
+		}
+		s.durable = max(s.durable, behind)
+	}
+	switch {
+	case reason == nil:
+		reason = errors.New("the log ends here")
+	case written <= at:
+		reason = errors.New("nothing but zeros follow")
+	}
+	if s.durable > s.whole.position {
+		return s.corrupt(g, at, fmt.Sprintf("%s, but the log was durable up to byte %d of it", reasonOf(reason), g.offset(s.durable)))
+	}
+	if g.index > s.survey.newest.index && s.state.position > g.position+headerBytes {
+		return s.corrupt(g, headerBytes, fmt.Sprintf("a record, but the file %s does not know the segment", newestName))
+	}
+	s.end = End{
+		state: s.whole, durable: s.durable, segments: s.survey.segments,
+		offset: g.offset(s.whole.position), opened: new(atomic.Bool),
+	}
+	if torn {
+		s.end.torn, s.end.reason = max(written, at)-s.end.offset, reasonOf(reason)
+		if s.pending > 0 {
+			s.end.reason = fmt.Sprintf("%d records of a commit that is not complete, then: %s", s.pending, s.end.reason)
+		}
+	}
+	return nil
+}

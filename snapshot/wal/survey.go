@@ -1,0 +1,116 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// survey is what the headers tell about a log.
+type survey struct {
+	segments []segment // oldest first, those before the first damaged header
+	newest   newest
+	damage   error    // the first damaged or missing header, after all segments
+	durable  Position // the highest position that newest and the headers name
+}
+
+// surveyLog reads all headers and holds them against each other and against newest.
+func surveyLog(disk vfs.FS, dir string) (*survey, error) {
+	indexes, _, err := list(disk, dir)
+	if err != nil {
+		return nil, err
+	}
+	s := new(survey)
+	var newestErr error
+	s.newest, newestErr = readNewest(disk, dir)
+	if len(indexes) == 0 && errors.Is(newestErr, fs.ErrNotExist) {
+		return s, nil
+	}
+	s.durable = s.newest.durable
+	for i, index := range indexes {
+		if i > 0 && index != indexes[i-1]+1 {
+			s.damage = &CorruptError{Segment: segmentName(dir, indexes[i-1]+1), Reason: "the segment is missing"}
+			break
+		}
+		if s.damage = s.add(disk, segmentName(dir, index), index); s.damage != nil {
+			break
+		}
+	}
+	if s.damage == nil {
+		s.damage = s.checkNewest(dir, newestErr)
+	}
+	// Only damage has a place among the records, and waits until those before it are read.
+	if s.damage != nil && !errors.Is(s.damage, ErrCorrupt) {
+		return nil, s.damage
+	}
+	return s, nil
+}
+
+// add reads the header of the next segment and holds it against the one before.
+func (s *survey) add(disk vfs.FS, name string, index uint64) error {
+	h, size, err := readHeader(disk, name)
+	if errors.Is(err, ErrTorn) || errors.Is(err, ErrCorrupt) {
+		return &CorruptError{Segment: name, Reason: reasonOf(err)}
+	}
+	if err != nil {
+		return err
+	}
+	reason := ""
+	switch {
+	case h.index != index:
+		reason = fmt.Sprintf("its header says that it is segment %d", h.index)
+	case h.durable > h.position || h.position%8 != 0:
+		reason = "its header contradicts itself"
+	}
+	if n := len(s.segments); n > 0 && reason == "" {
+		p := &s.segments[n-1]
+		if h.position < p.position+headerBytes || h.position > p.position+Position(p.size) || h.first < p.first {
+			reason = fmt.Sprintf("it does not follow segment %d", p.index)
+		}
+	}
+	if reason != "" {
+		return &CorruptError{Segment: name, Reason: reason}
+	}
+	s.segments = append(s.segments, segment{header: h, name: name, size: size})
+	s.durable = max(s.durable, h.durable)
+	return nil
+}
+
+// checkNewest finds out whether the newest segments were taken away; err is that of reading
+// the file. Without it there may be one segment, the first of all: the crash came before the
+// file was made. No record was ever written then, and the scan refuses one.
+func (s *survey) checkNewest(dir string, err error) error {
+	n := len(s.segments)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && n == 1 && s.segments[0].index == 1:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return &CorruptError{Segment: filepath.Join(dir, newestName), Reason: "the file is missing beside segments"}
+	case err != nil:
+		return err
+	case n == 0 || s.segments[n-1].index < s.newest.index:
+		return &CorruptError{Segment: segmentName(dir, s.newest.index), Reason: "the newest segment is missing"}
+	}
+	return nil
+}
+
+// startAt returns which segment holds the record from, or would.
+func (s *survey) startAt(from ledger.Version) (int, error) {
+	if len(s.segments) == 0 {
+		return 0, nil
+	}
+	if oldest := s.segments[0].first; from > 0 && from < oldest {
+		return 0, fmt.Errorf("%w: record %d was asked for, the oldest is %d", ErrMissing, from, oldest)
+	}
+	start := 0
+	for i := range s.segments {
+		if s.segments[i].first <= from {
+			start = i
+		}
+	}
+	return start, nil
+}
