@@ -1,0 +1,106 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+const benchAccounts = 1_000_000
+
+// benchState returns a million accounts as a busy ledger holds them, half of them token
+// accounts.
+var benchState = sync.OnceValue(func() *state {
+	random := rand.New(rand.NewPCG(1, 2))
+	key := func() (k ledger.Pubkey) {
+		for i := 0; i < len(k); i += 8 {
+			binary.LittleEndian.PutUint64(k[i:], random.Uint64())
+		}
+		return k
+	}
+	mints := make([]ledger.Pubkey, 1000)
+	for i := range mints {
+		mints[i] = key()
+	}
+	st := &state{meta: Meta{Version: 1, Slot: 1}}
+	for i := range benchAccounts {
+		a := &ledger.Account{Pubkey: key(), Lamports: ledger.Lamports(random.Uint64N(1 << 40)), RentEpoch: 1<<64 - 1,
+			Known: ledger.FieldsAll &^ ledger.FieldMint, Taught: ledger.TaughtByBlock(ledger.Slot(250_000_000 + random.Uint64N(10_000)))}
+		if i%2 == 0 {
+			a.Lamports, a.Owner = 2_039_280, ledger.TokenProgram
+			a.Token = &ledger.TokenAccount{Mint: mints[random.IntN(len(mints))], Owner: key(), Amount: random.Uint64N(1 << 40),
+				Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized})}
+		}
+		st.accounts = append(st.accounts, a)
+	}
+	slices.SortFunc(st.accounts, func(a, b *ledger.Account) int { return a.Pubkey.Compare(&b.Pubkey) })
+	return st
+})
+
+func benchStore(b *testing.B) *Store {
+	s, err := OpenStore(vfs.Disk{}, b.TempDir(), quiet)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+func report(b *testing.B, w Written) {
+	b.ReportMetric(float64(benchAccounts)*float64(b.N)/b.Elapsed().Seconds(), "accounts/s")
+	b.ReportMetric(float64(w.Bytes)/benchAccounts, "bytes/account")
+}
+
+// BenchmarkWrite writes, syncs and reads back, in two parts.
+func BenchmarkWrite(b *testing.B) {
+	st := benchState()
+	var parts []Part
+	for half := range slices.Chunk(st.accounts, benchAccounts/2) {
+		parts = append(parts, (&state{accounts: half}).parts(1)...)
+	}
+	s := benchStore(b)
+	var w Written
+	b.ReportAllocs()
+	for b.Loop() {
+		var err error
+		if w, err = s.Write(context.Background(), st.meta, parts, nil, Pace{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	report(b, w)
+}
+
+// BenchmarkRead decodes all accounts, one range a goroutine.
+func BenchmarkRead(b *testing.B) {
+	for name, ranges := range map[string]uint64{"one range": 1, "two ranges": 2} {
+		b.Run(name, func(b *testing.B) {
+			s := benchStore(b)
+			w := write(b, s, benchState())
+			snap, err := s.Open(w.Info)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				var readers sync.WaitGroup
+				for i := range ranges {
+					readers.Go(func() {
+						var kept *ledger.Account
+						err := snap.Accounts(math.MaxUint64/ranges*i, math.MaxUint64/ranges*(i+1)-1, func(a *ledger.Account) bool { kept = a; return true })
+						if err != nil || kept == nil {
+							b.Error(err)
+						}
+					})
+				}
+				readers.Wait()
+			}
+			report(b, w)
+		})
+	}
+}

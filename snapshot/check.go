@@ -1,0 +1,103 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"ledgerd/engine/ledger"
+)
+
+// tally is what was found in a file.
+type tally struct {
+	accounts, tombstones, mints uint64
+	hash                        ledger.StateHash
+}
+
+func (t *tally) add(o *tally) {
+	t.accounts += o.accounts
+	t.tombstones += o.tombstones
+	t.mints += o.mints
+	t.hash.Add(o.hash)
+}
+
+// differs returns in what the counts differ from those of m, "" if they do not.
+func (t *tally) differs(m *Meta) string {
+	if t.accounts != m.Accounts || t.tombstones != m.Tombstones || t.mints != m.Mints {
+		return fmt.Sprintf("it holds %d live accounts, %d closed ones and %d mints, not %d, %d and %d",
+			t.accounts, t.tombstones, t.mints, m.Accounts, m.Tombstones, m.Mints)
+	}
+	return ""
+}
+
+// checkItems reads and decodes all chunks of a file, with a goroutine for each core, and
+// returns what is in it; the state hash, which takes most of the time, only if asked.
+func (f *file) checkItems(ctx context.Context, pace Pace, hash bool) (tally, error) {
+	var (
+		next  atomic.Int64
+		mu    sync.Mutex
+		total tally
+	)
+	g, ctx := errgroup.WithContext(ctx)
+	for range min(runtime.GOMAXPROCS(0), len(f.chunks)) {
+		g.Go(func() error {
+			r, err := f.open()
+			if err != nil {
+				return err
+			}
+			defer r.close()
+			var found tally
+			p := newPacer(pace)
+			for i := next.Add(1) - 1; i < int64(len(f.chunks)); i = next.Add(1) - 1 {
+				if err := r.check(&f.chunks[i], hash, &found); err != nil {
+					return err
+				}
+				if err := p.rest(ctx); err != nil {
+					return err
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			total.add(&found)
+			return nil
+		})
+	}
+	err := g.Wait()
+	return total, err
+}
+
+// check reads and decodes a chunk and adds what is in it to found.
+func (r *chunkReader) check(c *chunk, hash bool, found *tally) (err error) {
+	switch c.kind {
+	case accountChunk:
+		r.made.Reuse = true
+		_, err = r.accounts(c, func(a *ledger.Account) bool {
+			if a.Exists() {
+				found.accounts++
+			} else {
+				found.tombstones++
+			}
+			if hash {
+				found.hash.Add(a.StateTerm())
+			}
+			return true
+		})
+	case mintChunk:
+		_, err = r.mints(c, func(m ledger.MintWrite) bool {
+			found.mints++
+			if hash {
+				found.hash.Add(m.Mint.StateTerm(m.Pubkey))
+			}
+			return true
+		})
+	case blockChunk:
+		err = r.blocks(c, func(HeldBlock) error { return nil })
+	case metaChunk:
+		_, err = r.read(c) // openState decodes it
+	}
+	return err
+}

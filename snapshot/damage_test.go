@@ -1,0 +1,174 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"testing"
+
+	"ledgerd/snapshot/vfs"
+)
+
+// smallSnapshot returns a disk with one snapshot of a few items and one history file.
+func smallSnapshot(t testing.TB) (*vfs.Memory, *state, Written) {
+	t.Helper()
+	disk := vfs.NewMemory()
+	st := testState(20, 14, 7, 3)
+	return disk, st, write(t, openTestStore(t, disk), st)
+}
+
+// replaced returns a copy of the disk on which the file has other bytes.
+func replaced(t testing.TB, disk *vfs.Memory, name string, content []byte) *vfs.Memory {
+	t.Helper()
+	disk = disk.Clone()
+	if err := disk.WriteFile(path.Join(testDir, name), content); err != nil {
+		t.Fatal(err)
+	}
+	return disk
+}
+
+func content(t testing.TB, disk *vfs.Memory, name string) []byte {
+	t.Helper()
+	b, err := disk.ReadFile(path.Join(testDir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// serves opens and loads a snapshot and returns the first error.
+func serves(disk vfs.FS, i Info) error {
+	snap, err := ViewStore(disk, testDir, nil).Open(i)
+	if err != nil {
+		return err
+	}
+	_, err = load(snap, 2)
+	return err
+}
+
+func TestEveryFlippedByteIsRefused(t *testing.T) {
+	disk, _, w := smallSnapshot(t)
+	if err := serves(disk, w.Info); err != nil {
+		t.Fatalf("before any damage: %v", err)
+	}
+	for _, name := range []string{w.Name, w.Meta.History[0].Name} {
+		whole := content(t, disk, name)
+		for i := range whole {
+			for _, mask := range []byte{1, 0x80, 0xff} {
+				damaged := append([]byte(nil), whole...)
+				damaged[i] ^= mask
+				hurt := replaced(t, disk, name, damaged)
+				err := serves(hurt, w.Info)
+				var place *DamagedError
+				if !errors.Is(err, ErrDamaged) || !errors.As(err, &place) {
+					t.Fatalf("%s with byte %d of %d flipped by %#x: err = %v, want damage", name, i, len(whole), mask, err)
+				}
+				if place.File != name {
+					t.Errorf("%s with byte %d flipped: the error names %s", name, i, place.File)
+				}
+			}
+		}
+	}
+}
+
+// TestEveryFlippedByteIsFoundByVerifyAndPrune holds the other readers to the same.
+func TestEveryFlippedByteIsFoundByVerifyAndPrune(t *testing.T) {
+	disk, _, w := smallSnapshot(t)
+	for _, name := range []string{w.Name, w.Meta.History[0].Name} {
+		whole := content(t, disk, name)
+		for i := range whole {
+			damaged := append([]byte(nil), whole...)
+			damaged[i] ^= 0x10
+			hurt := replaced(t, disk, name, damaged)
+			s := openTestStore(t, hurt)
+			if oldest, err := s.Prune(context.Background(), 1, Pace{}); err != nil || oldest != nil {
+				t.Fatalf("%s with byte %d flipped: Prune = %v, %v, want none that counts", name, i, oldest, err)
+			}
+			snap, err := s.Open(w.Info)
+			if err == nil {
+				err = snap.Verify(context.Background(), Pace{})
+			}
+			if !errors.Is(err, ErrDamaged) {
+				t.Fatalf("%s with byte %d flipped: Verify: %v, want damage", name, i, err)
+			}
+		}
+	}
+}
+
+func TestEveryOtherLengthIsRefused(t *testing.T) {
+	disk, _, w := smallSnapshot(t)
+	for _, name := range []string{w.Name, w.Meta.History[0].Name} {
+		whole := content(t, disk, name)
+		lengths := map[string][]byte{
+			"one byte more":     append(append([]byte(nil), whole...), 0),
+			"a footer more":     append(append([]byte(nil), whole...), whole[len(whole)-footerBytes:]...),
+			"everything twice":  append(append([]byte(nil), whole...), whole...),
+			"zeros of its size": make([]byte, len(whole)),
+		}
+		for n := range whole { // 0 bytes and every frame boundary included
+			lengths[fmt.Sprintf("cut to %d bytes", n)] = whole[:n]
+		}
+		for what, b := range lengths {
+			if err := serves(replaced(t, disk, name, b), w.Info); !errors.Is(err, ErrDamaged) {
+				t.Errorf("%s, %s: err = %v, want damage", name, what, err)
+			}
+		}
+	}
+}
+
+func TestFilesOfOthersAreRefused(t *testing.T) {
+	disk := vfs.NewMemory()
+	s := openTestStore(t, disk)
+	first := write(t, s, testState(20, 14, 7, 3))
+	second := write(t, s, testState(30, 14, 9, 2))
+	a, b := second.Meta.History[0].Name, second.Meta.History[1].Name
+
+	swap := func(x, y string) *vfs.Memory {
+		return replaced(t, replaced(t, disk, x, content(t, disk, y)), y, content(t, disk, x))
+	}
+	without := func(name string) *vfs.Memory {
+		disk := disk.Clone()
+		if err := disk.Remove(path.Join(testDir, name)); err != nil {
+			t.Fatal(err)
+		}
+		return disk
+	}
+	tests := map[string]struct {
+		disk *vfs.Memory
+		want error
+		says string
+	}{
+		"snapshots swapped":            {swap(first.Name, second.Name), ErrDamaged, "another's name"},
+		"history files swapped":        {swap(a, b), ErrDamaged, "another file"},
+		"history file missing":         {without(a), ErrDamaged, "is missing"},
+		"snapshot missing":             {without(second.Name), fs.ErrNotExist, "cannot open"},
+		"history in a snapshot's name": {replaced(t, disk, second.Name, content(t, disk, a)), ErrDamaged, "the header says"},
+		"snapshot in a history's name": {replaced(t, disk, a, content(t, disk, first.Name)), ErrDamaged, "the header says"},
+	}
+	for name, tt := range tests {
+		if err := serves(tt.disk, second.Info); !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: err = %v, want %v that says %q", name, err, tt.want, tt.says)
+		}
+	}
+}
+
+func TestNewerFormatIsRefusedAndBothVersionsAreNamed(t *testing.T) {
+	disk, _, w := smallSnapshot(t)
+	for _, name := range []string{w.Name, w.Meta.History[0].Name} {
+		b := content(t, disk, name)
+		newer := appendHeader(nil, string(b[:8]))
+		newer[8] = 7
+		copy(b, resealHeader(newer))
+		err := serves(replaced(t, disk, name, b), w.Info)
+		var version *FormatError
+		if !errors.As(err, &version) || version.Version != 7 || version.Newest != formatVersion || errors.Is(err, ErrDamaged) {
+			t.Errorf("%s of version 7: err = %v, want a FormatError", name, err)
+		}
+		if want := name + " has format version 7, this program reads up to 1"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s of version 7: %v, want it to say %q", name, err, want)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/klauspost/compress/zstd"
+
+	"ledgerd/engine/ledger"
+)
+
+// chunkBytes is how many raw bytes a chunk gets before it is closed: enough for zstd to find
+// what repeats, and so few that the encoder rests often.
+const chunkBytes = 256 << 10
+
+// windowBytes bounds what zstd refers back to, in the files we write and those we read.
+const windowBytes = 1 << 20
+
+// HeldBlock is a finalized block as it is held for readers: with its transactions, without
+// writes.
+type HeldBlock struct {
+	Block *ledger.Block
+	// Previous is the slot of the block before it on the chain, if there is one.
+	Previous    ledger.Slot
+	HasPrevious bool
+}
+
+// encoder makes chunks of items and appends them to a file. It belongs to one goroutine.
+type encoder struct {
+	ctx    context.Context
+	file   *fileWriter
+	pacer  *pacer
+	zstd   *zstd.Encoder
+	raw    []byte // the items of the chunk in the making
+	stored []byte
+	chunk  chunk
+
+	written tally
+}
+
+func newEncoder(ctx context.Context, file *fileWriter, pace Pace) (*encoder, error) {
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithWindowSize(windowBytes))
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a compressor: %w", err)
+	}
+	return &encoder{ctx: ctx, file: file, pacer: newPacer(pace), zstd: z}, nil
+}
+
+// close gives up what the compressor holds. Chunks not flushed are lost.
+func (e *encoder) close() { e.zstd.Close() }
+
+func (e *encoder) account(a *ledger.Account) error {
+	e.raw = ledger.AppendAccount(e.raw, a)
+	if a.Exists() {
+		e.written.accounts++
+	} else {
+		e.written.tombstones++
+	}
+	return e.added(accountChunk, &a.Pubkey)
+}
+
+func (e *encoder) mint(m *ledger.MintWrite) error {
+	e.raw = append(e.raw, m.Pubkey[:]...)
+	e.raw = ledger.AppendMint(e.raw, &m.Mint)
+	e.written.mints++
+	return e.added(mintChunk, &m.Pubkey)
+}
+
+const (
+	blockHasPrevious = 1 << 0 // flag of a block
+	blockHeadBytes   = 1 + 8 + 4
+)
+
+func (e *encoder) block(b *HeldBlock) error {
+	var head [blockHeadBytes]byte
+	if b.HasPrevious {
+		head[0] = blockHasPrevious
+		binary.LittleEndian.PutUint64(head[1:], uint64(b.Previous))
+	}
+	start := len(e.raw)
+	e.raw = ledger.AppendEvent(append(e.raw, head[:]...), b.Block.WithoutWrites())
+	size := len(e.raw) - start - blockHeadBytes
+	if size > ledger.MaxEventBytes {
+		return fmt.Errorf("the block at slot %d takes %d bytes, over the bound of %d", b.Block.Slot, size, ledger.MaxEventBytes)
+	}
+	binary.LittleEndian.PutUint32(e.raw[start+9:], uint32(size))
+	key := blockKey(b.Block.Slot)
+	return e.added(blockChunk, &key)
+}
+
+// added counts the item that was just put behind raw.
+func (e *encoder) added(k kind, key *ledger.Pubkey) error {
+	c := &e.chunk
+	if c.count == 0 {
+		c.kind, c.first = k, *key
+	} else if c.last.Compare(key) >= 0 {
+		return fmt.Errorf("cannot write a snapshot: key %x comes after %x", *key, c.last)
+	}
+	c.last = *key
+	c.count++
+	if len(e.raw) < chunkBytes {
+		return nil
+	}
+	return e.flush()
+}
+
+// flush writes the chunk in the making, and rests.
+func (e *encoder) flush() error {
+	if e.chunk.count == 0 {
+		return nil
+	}
+	e.chunk.raw = uint32(len(e.raw))
+	e.stored = e.zstd.EncodeAll(e.raw, e.stored[:0])
+	if err := e.file.append(e.chunk, e.stored); err != nil {
+		return err
+	}
+	e.raw, e.chunk = e.raw[:0], chunk{}
+	return e.pacer.rest(e.ctx)
+}
+
+// meta writes the last chunk of a snapshot.
+func (e *encoder) meta(m *Meta) error {
+	raw, err := m.encode()
+	if err != nil {
+		return err
+	}
+	e.raw, e.chunk = append(e.raw[:0], raw...), chunk{kind: metaChunk, count: 1}
+	return e.flush()
+}

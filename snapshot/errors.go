@@ -1,0 +1,49 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// ErrDamaged says that a file is not what was once written: the snapshot is of no use, an
+// older one may be. Errors that name the place are of type *DamagedError and match it.
+var ErrDamaged = errors.New("damaged")
+
+// DamagedError names the place where a file is damaged.
+type DamagedError struct {
+	File   string // its name in the store's directory
+	Offset int64  // of the part that fails its check, in bytes
+	Reason string
+}
+
+// Error names file, place and reason.
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("%s is damaged at byte %d: %s", e.File, e.Offset, e.Reason)
+}
+
+// Is makes every DamagedError match ErrDamaged.
+func (e *DamagedError) Is(target error) bool { return target == ErrDamaged }
+
+// FormatError says that a file was written by a newer program in a format that this one does
+// not read. It is not damage: the file is whole and must stay, and the program that wrote it is to
+// be used.
+type FormatError struct {
+	File    string // its name in the store's directory
+	Version uint32 // the file's
+	Newest  uint32 // the newest that can be read
+}
+
+// Error names both versions.
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s has format version %d, this program reads up to %d", e.File, e.Version, e.Newest)
+}
+
+// readError says what a failed read of n bytes means: a file that ends too early is damaged,
+// any other failure is the disk's.
+func readError(file string, offset int64, err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return &DamagedError{file, offset, "the file ends early"}
+	}
+	return fmt.Errorf("cannot read %s at byte %d: %w", file, offset, err)
+}

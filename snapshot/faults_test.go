@@ -1,0 +1,335 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"ledgerd/snapshot/vfs"
+)
+
+// script writes two snapshots and prunes, as a node does. It goes on after an error as a node
+// would, with the next snapshot, and returns the states whose Write succeeded.
+func script(disk vfs.FS, states []*state) (written []*state) {
+	s, err := OpenStore(disk, testDir, quiet)
+	if err != nil {
+		return nil
+	}
+	for _, st := range states {
+		if _, err := s.Write(context.Background(), st.meta, st.parts(1), st.blocks, Pace{}); err == nil {
+			written = append(written, st)
+		}
+		_, _ = s.Prune(context.Background(), 2, Pace{})
+	}
+	return written
+}
+
+// scriptStates are what the script writes after the first of them is there.
+func scriptStates() []*state {
+	return []*state{testState(20, 0, 6, 2), testState(30, 12, 5, 2), testState(40, 22, 5, 1)}
+}
+
+// checkRecovered opens a store as after a restart. Every snapshot listed must be one of the
+// states, whole, unless its Write never returned without an error; the newest written one must be
+// there, and the two newest whole ones unless fewer were ever written. Then it writes
+// another one and prunes: no fault may be in the way of that.
+func checkRecovered(disk vfs.FS, states, written []*state) error {
+	s, err := OpenStore(disk, testDir, quiet)
+	if err != nil {
+		return fmt.Errorf("OpenStore: %w", err)
+	}
+	whole, err := loadAll(s, states)
+	if err != nil {
+		return err
+	}
+	for _, st := range written[max(0, len(written)-2):] {
+		if !slices.Contains(whole, st) {
+			return fmt.Errorf("the snapshot at slot %d is gone", st.meta.Slot)
+		}
+	}
+	next := testState(60, 32, 4, 1)
+	if _, err := s.Write(context.Background(), next.meta, next.parts(1), next.blocks, Pace{}); err != nil {
+		return fmt.Errorf("Write after the restart: %w", err)
+	}
+	if _, err := s.Prune(context.Background(), 2, Pace{}); err != nil {
+		return fmt.Errorf("Prune after the restart: %w", err)
+	}
+	left, err := loadAll(s, append(states, next))
+	if err != nil {
+		return err
+	}
+	if len(left) != min(2, len(whole)+1) {
+		return fmt.Errorf("%d snapshots are left after the restart, of %d", len(left), len(whole)+1)
+	}
+	return nil
+}
+
+// loadAll loads every snapshot listed: each must be whole and one of the states.
+func loadAll(s *Store, states []*state) (whole []*state, err error) {
+	names, err := s.names()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, temporarySuffix) {
+			return nil, fmt.Errorf("%s is left over", name)
+		}
+	}
+	infos, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range infos {
+		snap, err := s.Open(i)
+		if err != nil {
+			return nil, err
+		}
+		got, err := load(snap, 2)
+		if err != nil {
+			return nil, err
+		}
+		n := slices.IndexFunc(states, func(st *state) bool { return st.meta.Slot == i.Slot })
+		if d := got.differs(states[n]); d != "" {
+			return nil, fmt.Errorf("%s: %s", i.Name, d)
+		}
+		whole = append(whole, states[n])
+	}
+	return whole, nil
+}
+
+// scriptDisk returns a disk with the first snapshot, and how many calls the rest of the script
+// makes of it.
+func scriptDisk(t *testing.T, states []*state) (disk *vfs.Memory, calls int) {
+	t.Helper()
+	disk = vfs.NewMemory()
+	write(t, openTestStore(t, disk), states[0])
+	counting := vfs.NewFaulty(disk.Clone(), vfs.Plan{})
+	if written := script(counting, states[1:]); len(written) != len(states)-1 {
+		t.Fatalf("without a fault %d snapshots were written", len(written))
+	}
+	return disk, counting.Calls()
+}
+
+func TestAnyFailedCallLeavesWholeSnapshots(t *testing.T) {
+	states := scriptStates()
+	disk, calls := scriptDisk(t, states)
+	plans := map[string]vfs.Plan{
+		"EIO":           {Err: syscall.EIO, LoseOnSyncFailure: true},
+		"ENOSPC":        {Err: syscall.ENOSPC},
+		"short write":   {Fault: vfs.Short, Kinds: vfs.KindWriteAt},
+		"EIO for good":  {Err: syscall.EIO, Lasting: true, LoseOnSyncFailure: true},
+		"full for good": {Fault: vfs.Short, Lasting: true, Kinds: vfs.KindCreate | vfs.KindWriteAt},
+		"nothing goes":  {Err: syscall.EIO, Lasting: true, Kinds: vfs.KindRemove},
+	}
+	for what, plan := range plans {
+		for plan.Call = 1; plan.Call <= calls; plan.Call++ {
+			disk := disk.Clone()
+			faulty := vfs.NewFaulty(disk, plan)
+			written := append(states[:1:1], script(faulty, states[1:])...)
+			if !faulty.Hit() && plan.Kinds != 0 {
+				break // there are fewer calls of these kinds
+			}
+			if d := atSyncs(faulty); d != "" {
+				t.Fatalf("%s at call %d of %d: %s", what, plan.Call, calls, d)
+			}
+			for name, after := range map[string]*vfs.Memory{"a restart": disk, "a power cut": disk.Crash(0, 1)} {
+				if err := checkRecovered(after, states, written); err != nil {
+					t.Fatalf("%s at call %d of %d, then %s: %v", what, plan.Call, calls, name, err)
+				}
+			}
+		}
+	}
+}
+
+// atSyncs returns which file was written or synced again after a sync of it failed.
+func atSyncs(disk *vfs.Faulty) string {
+	failed := map[string]bool{}
+	for _, c := range disk.Trace() {
+		switch c.Kind {
+		case vfs.KindCreate:
+			if c.Err == nil {
+				delete(failed, c.Name)
+			}
+		case vfs.KindWriteAt, vfs.KindSync:
+			if failed[c.Name] {
+				return fmt.Sprintf("%s after a failed one", c)
+			}
+			failed[c.Name] = c.Err != nil
+		}
+	}
+	return ""
+}
+
+func TestACrashAtAnyCallLeavesWholeSnapshots(t *testing.T) {
+	states := scriptStates()
+	disk, calls := scriptDisk(t, states)
+	for call := 1; call <= calls; call++ {
+		disk := disk.Clone()
+		written := append(states[:1:1], script(vfs.NewFaulty(disk, vfs.Plan{Call: call, Fault: vfs.Crash}), states[1:])...)
+		for seed, share := range []float64{0, 0.5, 0.5, 0.5, 1} {
+			if err := checkRecovered(disk.Crash(share, uint64(seed)), states, written); err != nil {
+				t.Fatalf("crash at call %d of %d, share %v, seed %d: %v", call, calls, share, seed, err)
+			}
+		}
+	}
+}
+
+// TestCrashesWhilePruningConverge crashes again and again in the same pruning.
+func TestCrashesWhilePruningConverge(t *testing.T) {
+	states := scriptStates()
+	states = append(states, testState(50, 32, 6, 0), testState(60, 42, 6, 3))
+	disk := vfs.NewMemory()
+	s := openTestStore(t, disk)
+	for _, st := range states {
+		write(t, s, st)
+	}
+	prune := func(disk vfs.FS) error {
+		s, err := OpenStore(disk, testDir, quiet)
+		if err != nil {
+			return err
+		}
+		_, err = s.Prune(context.Background(), 2, Pace{})
+		return err
+	}
+	crash := func(disk *vfs.Memory, call int, seed uint64) (after *vfs.Memory, done bool) {
+		err := prune(vfs.NewFaulty(disk, vfs.Plan{Call: call, Fault: vfs.Crash, Kinds: vfs.KindRemove | vfs.KindSyncDir}))
+		if err != nil && !errors.Is(err, vfs.ErrCrashed) {
+			t.Fatalf("seed %d, call %d: %v", seed, call, err)
+		}
+		after = disk.Crash(0.5, seed)
+		whole, loadErr := loadAll(openTestStore(t, after), states)
+		if loadErr != nil || len(whole) < 2 || whole[0] != states[4] || whole[1] != states[3] {
+			t.Fatalf("seed %d, call %d: %d snapshots are left, err = %v", seed, call, len(whole), loadErr)
+		}
+		return after, err == nil
+	}
+	for seed := range uint64(16) {
+		for call, done := 1, false; !done; call++ { // each call once
+			_, done = crash(disk.Clone(), call, seed)
+		}
+		crashed := disk.Clone()
+		for call, done := 1, false; !done; call++ { // one crash after the other
+			crashed, done = crash(crashed, call, seed)
+		}
+		if err := prune(crashed); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if n := len(crashed.Paths()); n != 2+3 {
+			t.Errorf("seed %d: %d files are left: %v", seed, n, crashed.Paths())
+		}
+	}
+}
+
+func TestAFileIsNotTouchedAfterItFailed(t *testing.T) {
+	good, _ := chunkOf(testAccount(2))
+	good.raw = 10
+	for _, kind := range []vfs.Kind{vfs.KindWriteAt, vfs.KindSync} {
+		disk := vfs.NewFaulty(vfs.NewMemory(), vfs.Plan{})
+		if err := disk.MkdirAll(testDir); err != nil {
+			t.Fatal(err)
+		}
+		w, err := createFile(disk, testDir, "x", snapshotMagic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.unsynced = syncEveryBytes // the next chunk is synced
+		disk.Arm(vfs.Plan{Call: 1, Kinds: kind})
+		for n := range 3 {
+			if err := w.append(good, []byte("a frame")); !errors.Is(err, syscall.EIO) {
+				t.Errorf("%v failed: append %d: %v, want %v", kind, n, err, syscall.EIO)
+			}
+		}
+		if _, err := w.finish(); !errors.Is(err, syscall.EIO) {
+			t.Errorf("%v failed: finish: %v, want %v", kind, err, syscall.EIO)
+		}
+		if calls := disk.Trace(); calls[len(calls)-1].Err == nil {
+			t.Errorf("%v failed, and then: %v", kind, calls)
+		}
+		w.discard()
+	}
+}
+
+// garbler is a disk that flips a byte in one of the writes and says nothing.
+type garbler struct {
+	vfs.FS
+	due int // how many writes from now
+}
+
+type garbledFile struct {
+	vfs.File
+	disk *garbler
+}
+
+func (g *garbler) Create(name string) (vfs.File, error) {
+	f, err := g.FS.Create(name)
+	return garbledFile{f, g}, err
+}
+
+func (f garbledFile) WriteAt(p []byte, off int64) (int, error) {
+	if f.disk.due--; f.disk.due == 0 {
+		p = slices.Clone(p)
+		p[len(p)/2] ^= 4
+	}
+	return f.File.WriteAt(p, off)
+}
+
+func TestWhatTheDiskGarblesGetsNoName(t *testing.T) {
+	disk := vfs.NewMemory()
+	write(t, openTestStore(t, disk), testState(20, 0, 6, 2))
+	st := testState(30, 0, 20, 3)
+	for n := 1; ; n++ {
+		disk := disk.Clone()
+		garbler := &garbler{disk, n}
+		_, err := openTestStore(t, garbler).Write(context.Background(), st.meta, st.parts(1), st.blocks, Pace{})
+		if garbler.due > 0 {
+			if n < 8 || err != nil {
+				t.Errorf("without a fault, after %d writes: %v", n-garbler.due, err)
+			}
+			break
+		}
+		if !errors.Is(err, ErrDamaged) {
+			t.Errorf("write %d garbled: err = %v, want damage", n, err)
+		}
+		if whole, err := loadAll(openTestStore(t, disk), []*state{testState(20, 0, 6, 2)}); err != nil || len(whole) != 1 || len(disk.Paths()) != 2 {
+			t.Errorf("write %d garbled: %d snapshots, %v, in %v", n, len(whole), err, disk.Paths())
+		}
+	}
+}
+
+// mistaken is a disk that opens another snapshot instead of one in the making.
+type mistaken struct {
+	vfs.FS
+	other *vfs.Memory
+}
+
+func (m mistaken) Open(name string) (vfs.File, error) {
+	if whole := trimTemporary(name); strings.HasSuffix(whole, stateNameEnd) {
+		return m.other.Open(whole)
+	}
+	return m.FS.Open(name)
+}
+
+// TestAnotherSnapshotInPlaceOfTheOneWrittenIsTold lets what is read back be whole, and even count as
+// much as what was written.
+func TestAnotherSnapshotInPlaceOfTheOneWrittenIsTold(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*state)
+		says   string
+	}{
+		"other counts": {func(st *state) { st.accounts = st.accounts[1:] }, "it is not what was written: it holds "},
+		"other hash":   {func(st *state) { st.meta.BaseSlot++ }, "it is not what was written: the hash is not the one that was written"},
+	} {
+		st, other := testState(20, 0, 6, 2), testState(20, 0, 6, 2)
+		tt.change(other)
+		disk := mistaken{vfs.NewMemory(), vfs.NewMemory()}
+		write(t, openTestStore(t, disk.other), other)
+		_, err := openTestStore(t, disk).Write(t.Context(), st.meta, st.parts(1), st.blocks, Pace{})
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: Write: %v, want damage that says %q", name, err, tt.says)
+		}
+	}
+}

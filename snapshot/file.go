@@ -1,0 +1,216 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"path/filepath"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// file is a whole file as far as its index tells. It is immutable and holds nothing open.
+type file struct {
+	fs        vfs.FS
+	dir, name string
+	bytes     int64
+	hash      FileHash
+	end       int64   // of the chunks, where the index begins
+	chunks    []chunk // by kind, then key
+}
+
+// openFile reads header, index and footer of a file and checks all that they can tell. Errors
+// match ErrDamaged or fs.ErrNotExist, are a *FormatError, or the disk's.
+func openFile(fs vfs.FS, dir, name, magic string) (*file, error) {
+	f, err := fs.Open(filepath.Join(dir, name))
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", name, err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the size of %s: %w", name, err)
+	}
+	if size < headerBytes+footerBytes {
+		return nil, &DamagedError{name, size, "the file ends early"}
+	}
+	header := make([]byte, headerBytes)
+	if _, err := f.ReadAt(header, 0); err != nil {
+		return nil, readError(name, 0, err)
+	}
+	if err := checkHeader(name, magic, header); err != nil {
+		return nil, err
+	}
+	index, hash, err := readIndex(f, name, size, header)
+	if err != nil {
+		return nil, err
+	}
+	opened := &file{fs: fs, dir: dir, name: name, bytes: size, hash: hash}
+	opened.end = size - footerBytes - int64(len(index))
+	if err := opened.decodeIndex(index); err != nil {
+		return nil, err
+	}
+	return opened, nil
+}
+
+// readIndex returns the bytes of the index after checking the footer.
+func readIndex(f vfs.File, name string, size int64, header []byte) (index []byte, hash FileHash, err error) {
+	footer := make([]byte, footerBytes)
+	at := size - footerBytes
+	if _, err := f.ReadAt(footer, at); err != nil {
+		return nil, hash, readError(name, at, err)
+	}
+	if string(footer[4+len(hash):]) != endMagic {
+		return nil, hash, &DamagedError{name, at, "the file does not end in a footer"}
+	}
+	length := int64(binary.LittleEndian.Uint32(footer))
+	if length > at-headerBytes || length%int64(entryBytes) != 0 {
+		return nil, hash, &DamagedError{name, at, fmt.Sprintf("the index says it has %d bytes", length)}
+	}
+	index = make([]byte, length)
+	if _, err := f.ReadAt(index, at-length); err != nil {
+		return nil, hash, readError(name, at-length, err)
+	}
+	_, hash = appendFooter(nil, header, index)
+	if string(hash[:]) != string(footer[4:4+sha256.Size]) {
+		return nil, hash, &DamagedError{name, at - length, "the hash of the index is wrong"}
+	}
+	return index, hash, nil
+}
+
+// decodeIndex fills in the chunks, which must fill the file up to the index, and whose key
+// ranges must not overlap.
+func (f *file) decodeIndex(index []byte) error {
+	offset := int64(headerBytes)
+	f.chunks = make([]chunk, 0, len(index)/entryBytes)
+	for i := 0; i < len(index); i += entryBytes {
+		c := decodeEntry(index[i:i+entryBytes], offset)
+		if reason := c.check(); reason != "" {
+			return &DamagedError{f.name, f.end + int64(i), reason}
+		}
+		f.chunks = append(f.chunks, c)
+		offset += int64(c.stored)
+	}
+	if offset != f.end {
+		return &DamagedError{f.name, f.end, fmt.Sprintf("the chunks end at byte %d", offset)}
+	}
+	slices.SortFunc(f.chunks, func(a, b chunk) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), a.first.Compare(&b.first))
+	})
+	for i := 1; i < len(f.chunks); i++ {
+		before, c := &f.chunks[i-1], &f.chunks[i]
+		if before.kind == c.kind && before.last.Compare(&c.first) >= 0 {
+			return &DamagedError{f.name, c.offset, "the keys of two chunks overlap"}
+		}
+	}
+	return nil
+}
+
+// of returns the chunks of a kind, in the order of their keys.
+func (f *file) of(k kind) []chunk {
+	from, _ := slices.BinarySearchFunc(f.chunks, k, func(c chunk, k kind) int { return cmp.Compare(c.kind, k) })
+	to, _ := slices.BinarySearchFunc(f.chunks, k+1, func(c chunk, k kind) int { return cmp.Compare(c.kind, k) })
+	return f.chunks[from:to]
+}
+
+// count returns how many items of a kind there are.
+func (f *file) count(k kind) (n uint64) {
+	for _, c := range f.of(k) {
+		n += uint64(c.count)
+	}
+	return n
+}
+
+// overBytes are what the decompressor wants behind its output to copy in whole words.
+const overBytes = 16
+
+// chunkReader reads the chunks of a file. It belongs to one goroutine.
+type chunkReader struct {
+	of     *file
+	file   vfs.File
+	zstd   *zstd.Decoder
+	stored []byte
+	raw    []byte
+	made   ledger.AccountDecoder
+}
+
+// open returns a reader of the file's chunks, to be closed.
+func (f *file) open() (*chunkReader, error) {
+	opened, err := f.fs.Open(filepath.Join(f.dir, f.name))
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", f.name, err)
+	}
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(windowBytes),
+		zstd.WithDecodeAllCapLimit(true))
+	if err != nil {
+		opened.Close()
+		return nil, fmt.Errorf("cannot make a decompressor: %w", err)
+	}
+	return &chunkReader{of: f, file: opened, zstd: z}, nil
+}
+
+func (r *chunkReader) close() {
+	r.zstd.Close()
+	r.file.Close() // nothing was written
+}
+
+// readStored returns the frame of a chunk, valid until the next call, after checking it.
+func (r *chunkReader) readStored(c *chunk) ([]byte, error) {
+	r.stored = slices.Grow(r.stored[:0], int(c.stored))[:c.stored]
+	if _, err := r.file.ReadAt(r.stored, c.offset); err != nil {
+		return nil, readError(r.of.name, c.offset, err)
+	}
+	if crc32.Checksum(r.stored, castagnoli) != c.checksum {
+		return nil, r.of.damaged(c, "the checksum of a chunk is wrong")
+	}
+	return r.stored, nil
+}
+
+// read returns the raw bytes of a chunk, valid until the next call.
+func (r *chunkReader) read(c *chunk) ([]byte, error) {
+	stored, err := r.readStored(c)
+	if err != nil {
+		return nil, err
+	}
+	room := int(c.raw) + overBytes
+	r.raw = slices.Grow(r.raw[:0], room)
+	// The capacity is the bound: a frame that holds more than the index says gets no more room.
+	raw, err := r.zstd.DecodeAll(stored, r.raw[:0:room])
+	if err != nil {
+		return nil, r.of.damaged(c, fmt.Sprintf("a chunk cannot be decompressed: %v", err))
+	}
+	if len(raw) != int(c.raw) {
+		return nil, r.of.damaged(c, fmt.Sprintf("a chunk holds %d bytes, not %d", len(raw), c.raw))
+	}
+	return raw, nil
+}
+
+// damaged says that a chunk fails a check.
+func (f *file) damaged(c *chunk, reason string) error { return &DamagedError{f.name, c.offset, reason} }
+
+// checkStored reads all of the file and checks the frames without decoding them.
+func (f *file) checkStored(ctx context.Context, pace Pace) error {
+	r, err := f.open()
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	p := newPacer(pace)
+	inOrder := slices.SortedFunc(slices.Values(f.chunks), func(a, b chunk) int { return cmp.Compare(a.offset, b.offset) })
+	for i := range inOrder {
+		if _, err := r.readStored(&inOrder[i]); err != nil {
+			return err
+		}
+		if err := p.rest(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

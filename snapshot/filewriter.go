@@ -1,0 +1,150 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"ledgerd/snapshot/vfs"
+)
+
+// temporarySuffix ends the names of files that are not finished.
+const temporarySuffix = ".tmp"
+
+// syncEveryBytes is how much a file grows between two syncs. The disk would otherwise get all
+// of a snapshot at once at the end, and the log's own syncs would wait behind it.
+const syncEveryBytes = 8 << 20
+
+// fileWriter writes one file under a temporary name. Its append may be called by several
+// goroutines at once. After a failed write or sync it never touches the file again, but to
+// remove it.
+type fileWriter struct {
+	fs        vfs.FS
+	dir       string
+	temporary string
+	header    []byte
+
+	mu       sync.Mutex
+	file     vfs.File
+	chunks   []chunk
+	end      int64 // where the next chunk goes
+	unsynced int64
+	err      error // the first failure
+}
+
+// createFile begins a file of the given magic that is to have a name.
+func createFile(fs vfs.FS, dir, name, magic string) (*fileWriter, error) {
+	w := &fileWriter{fs: fs, dir: dir, temporary: name + temporarySuffix, header: appendHeader(nil, magic)}
+	path := filepath.Join(dir, w.temporary)
+	// One of the same name can only be left over from an attempt that could not remove it.
+	_ = fs.Remove(path)
+	f, err := fs.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create %s: %w", w.temporary, err)
+	}
+	w.file = f
+	if err := w.writeLocked(w.header); err != nil {
+		w.discard()
+		return nil, err
+	}
+	return w, nil
+}
+
+// append writes a chunk whose frame is stored. It fills in where it is and its checksum.
+func (w *fileWriter) append(c chunk, stored []byte) error {
+	c.stored, c.checksum = uint32(len(stored)), crc32.Checksum(stored, castagnoli)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c.offset = w.end
+	if reason := c.check(); reason != "" {
+		return fmt.Errorf("cannot write to %s: %s", w.temporary, reason)
+	}
+	if err := w.writeLocked(stored); err != nil {
+		return err
+	}
+	w.chunks = append(w.chunks, c)
+	if w.unsynced >= syncEveryBytes {
+		return w.syncLocked()
+	}
+	return nil
+}
+
+// finish writes index and footer, and returns once all of the file would survive a crash.
+func (w *fileWriter) finish() (FileHash, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var index []byte
+	for i := range w.chunks {
+		index = appendEntry(index, &w.chunks[i])
+	}
+	end, hash := appendFooter(index, w.header, index)
+	if err := w.writeLocked(end); err != nil {
+		return FileHash{}, err
+	}
+	if err := w.syncLocked(); err != nil {
+		return FileHash{}, err
+	}
+	err := w.file.Close()
+	w.file = nil
+	if err != nil {
+		return FileHash{}, fmt.Errorf("cannot close %s: %w", w.temporary, err)
+	}
+	return hash, nil
+}
+
+// install gives the finished file its name, for good. What it tells is true of errors too:
+// placed, that the file has its name, even where it is not known whether the name would
+// survive a crash; isNew, that no file had it before.
+func (w *fileWriter) install(name string) (placed, isNew bool, err error) {
+	names, err := w.fs.List(w.dir)
+	if err != nil {
+		return false, false, fmt.Errorf("cannot list the directory of %s: %w", w.temporary, err)
+	}
+	isNew = !slices.Contains(names, name)
+	if err := w.fs.Rename(filepath.Join(w.dir, w.temporary), filepath.Join(w.dir, name)); err != nil {
+		return false, isNew, fmt.Errorf("cannot rename %s to %s: %w", w.temporary, name, err)
+	}
+	if err := w.fs.SyncDir(w.dir); err != nil {
+		return true, isNew, fmt.Errorf("cannot sync the directory of %s: %w", name, err)
+	}
+	return true, isNew, nil
+}
+
+// discard removes the temporary file. What it cannot remove, OpenStore will.
+func (w *fileWriter) discard() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file != nil {
+		w.file.Close()
+		w.file = nil
+	}
+	w.err = errors.Join(w.err, errors.New("the file was given up"))
+	_ = w.fs.Remove(filepath.Join(w.dir, w.temporary))
+}
+
+func (w *fileWriter) writeLocked(b []byte) error {
+	if w.err != nil {
+		return w.err
+	}
+	if _, err := w.file.WriteAt(b, w.end); err != nil {
+		w.err = fmt.Errorf("cannot write %d bytes to %s at byte %d: %w", len(b), w.temporary, w.end, err)
+		return w.err
+	}
+	w.end += int64(len(b))
+	w.unsynced += int64(len(b))
+	return nil
+}
+
+func (w *fileWriter) syncLocked() error {
+	if w.err != nil {
+		return w.err
+	}
+	if err := w.file.Sync(); err != nil {
+		w.err = fmt.Errorf("cannot sync %s: %w", w.temporary, err)
+	}
+	w.unsynced = 0
+	return w.err
+}

@@ -1,0 +1,174 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// slots returns the first and last slot of each history file.
+func slots(refs []HistoryRef) (s []ledger.Slot) {
+	for _, r := range refs {
+		s = append(s, r.First, r.Last)
+	}
+	return s
+}
+
+func TestHistoryIsWrittenOnceAndReferredTo(t *testing.T) {
+	disk := vfs.NewMemory()
+	s := openTestStore(t, disk)
+	steps := []struct {
+		slot, floor ledger.Slot
+		restart     bool
+		want        []ledger.Slot
+	}{
+		{20, 0, false, []ledger.Slot{0, 20}},
+		{30, 0, false, []ledger.Slot{0, 20, 22, 30}},
+		{30, 0, false, []ledger.Slot{0, 20, 22, 30}}, // the same block again, no file more
+		{40, 0, true, []ledger.Slot{0, 20, 22, 30, 32, 40}},
+		{50, 20, false, []ledger.Slot{0, 20, 22, 30, 32, 40, 42, 50}}, // slot 20 is still needed
+		{52, 21, true, []ledger.Slot{22, 30, 32, 40, 42, 50, 52, 52}},
+		{90, 80, false, []ledger.Slot{80, 90}},
+		{92, 92, false, []ledger.Slot{92, 92}},
+	}
+	for _, step := range steps {
+		if step.restart {
+			s = openTestStore(t, disk)
+		}
+		st := testState(step.slot, step.floor, 3, 0)
+		w := write(t, s, st)
+		if got := slots(w.Meta.History); !slices.Equal(got, step.want) {
+			t.Fatalf("at slot %d with floor %d: history %v, want %v", step.slot, step.floor, got, step.want)
+		}
+		got, err := load(newest(t, s), 1)
+		if err != nil {
+			t.Fatalf("at slot %d: %v", step.slot, err)
+		}
+		if d := got.differs(st); d != "" {
+			t.Errorf("at slot %d: got %s", step.slot, d)
+		}
+	}
+}
+
+func TestWriteRefusesToLoseBlocks(t *testing.T) {
+	tests := map[string]struct {
+		floor  ledger.Slot
+		block  *ledger.Block
+		blocks []HeldBlock
+		want   string // "" where nothing is lost
+	}{
+		"all":                         {0, testBlocks(30, 30)[0].Block, testBlocks(0, 30), ""},
+		"those not held":              {0, testBlocks(30, 30)[0].Block, testBlocks(22, 30), ""},
+		"one missing in front":        {0, testBlocks(30, 30)[0].Block, testBlocks(24, 30), "the blocks after slot 20 are missing"},
+		"one missing at the end":      {0, testBlocks(30, 30)[0].Block, testBlocks(0, 28), "the history ends at slot 28"},
+		"one too many":                {0, testBlocks(30, 30)[0].Block, testBlocks(0, 32), "the history ends at slot 32"},
+		"one missing in the middle":   {0, testBlocks(30, 30)[0].Block, append(testBlocks(22, 24), testBlocks(28, 30)...), "do not follow each other"},
+		"order turned round":          {0, testBlocks(30, 30)[0].Block, append(testBlocks(26, 30), testBlocks(22, 24)...), "do not follow each other"},
+		"none":                        {0, testBlocks(30, 30)[0].Block, nil, "the history ends at slot 20"},
+		"none, nothing held":          {30, testBlocks(30, 30)[0].Block, nil, "of the block at slot 30"},
+		"from the floor on":           {26, testBlocks(30, 30)[0].Block, testBlocks(26, 30), ""},
+		"floor is a skipped slot":     {25, testBlocks(30, 30)[0].Block, testBlocks(26, 30), ""},
+		"one missing above the floor": {26, testBlocks(30, 30)[0].Block, testBlocks(28, 30), "the blocks from slot 26 on are missing"},
+	}
+	for name, tt := range tests {
+		disk := vfs.NewMemory()
+		s := openTestStore(t, disk)
+		write(t, s, testState(20, 0, 3, 0))
+		st := testState(30, 0, 3, 0)
+		st.meta.Floor, st.meta.Block = tt.floor, tt.block
+		before := disk.Paths()
+		_, err := s.Write(context.Background(), st.meta, st.parts(1), tt.blocks, Pace{})
+		if tt.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: err = %v, want one that says %q", name, err, tt.want)
+		}
+		if after := disk.Paths(); !slices.Equal(before, after) {
+			t.Errorf("%s: the error left %v, before it was %v", name, after, before)
+		}
+	}
+}
+
+func TestDamagedHistoryIsWrittenAgain(t *testing.T) {
+	for n := range 3 {
+		disk := vfs.NewMemory()
+		s := openTestStore(t, disk)
+		for _, slot := range []ledger.Slot{10, 20, 30} {
+			write(t, s, testState(slot, 0, 3, 0))
+		}
+		ref := newest(t, s).Meta().History[n]
+		if err := disk.Overwrite(path.Join(testDir, ref.Name), headerBytes+20, []byte{1, 2, 3}); err != nil {
+			t.Fatal(err)
+		}
+		s = openTestStore(t, disk) // another process: it has read none of the files yet
+		st := testState(40, 0, 3, 0)
+		w := write(t, s, st)
+		want := append(slots(newest(t, s).Meta().History[:n]), map[int][]ledger.Slot{0: {0, 40}, 1: {12, 40}, 2: {22, 40}}[n]...)
+		if got := slots(w.Meta.History); !slices.Equal(got, want) {
+			t.Errorf("with file %d damaged: history %v, want %v", n, got, want)
+		}
+		got, err := load(newest(t, s), 1)
+		if err != nil {
+			t.Fatalf("with file %d damaged: %v", n, err)
+		}
+		if d := got.differs(st); d != "" {
+			t.Errorf("with file %d damaged: got %s", n, d)
+		}
+	}
+}
+
+func TestSnapshotAfterAFallBackLinesUp(t *testing.T) {
+	disk := vfs.NewMemory()
+	s := openTestStore(t, disk)
+	write(t, s, testState(20, 0, 30, 0))
+	bad := write(t, s, testState(30, 0, 30, 0))
+	// The state of the newest is damaged, its history is not.
+	for _, offset := range []int64{4, headerBytes + 9} {
+		hurt := disk.Clone()
+		if err := hurt.Overwrite(path.Join(testDir, bad.Name), offset, []byte{9, 9, 9}); err != nil {
+			t.Fatal(err)
+		}
+		s := openTestStore(t, hurt)
+		if err := serves(hurt, bad.Info); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("at byte %d: err = %v", offset, err)
+		}
+		// Recovered from slot 20 and the log, the node writes slot 30 once more, then others.
+		for _, st := range []*state{testState(30, 0, 30, 0), testState(40, 0, 20, 0), testState(50, 0, 20, 0)} {
+			write(t, s, st)
+			got, err := load(newest(t, s), 1)
+			if err != nil {
+				t.Fatalf("at byte %d, slot %d: %v", offset, st.meta.Slot, err)
+			}
+			if d := got.differs(st); d != "" {
+				t.Errorf("at byte %d, slot %d: got %s", offset, st.meta.Slot, d)
+			}
+		}
+	}
+}
+
+func TestFailedSnapshotLeavesNoHistoryBehind(t *testing.T) {
+	disk := vfs.NewMemory()
+	s := openTestStore(t, disk)
+	write(t, s, testState(20, 0, 3, 0))
+	before := disk.Paths()
+	st := testState(30, 0, 3, 0)
+	parts := st.parts(1)
+	broken := errors.New("broken")
+	parts[0].Mints = func(func(ledger.MintWrite) bool) error { return broken }
+	if _, err := s.Write(context.Background(), st.meta, parts, st.blocks, Pace{}); !errors.Is(err, broken) {
+		t.Fatalf("Write: %v, want %v", err, broken)
+	}
+	if after := disk.Paths(); !slices.Equal(before, after) {
+		t.Errorf("the error left %v, before it was %v", after, before)
+	}
+}

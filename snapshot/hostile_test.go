@@ -1,0 +1,181 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// resealHeader corrects the checksum of a header that was changed.
+func resealHeader(header []byte) []byte {
+	return binary.LittleEndian.AppendUint32(header[:headerBytes-4:headerBytes-4], crc32.Checksum(header[:headerBytes-4], castagnoli))
+}
+
+// forgery makes files whose checksums are all right and whose content need not be.
+type forgery struct {
+	magic  string
+	chunks []chunk
+	frames [][]byte
+}
+
+// add appends a chunk; where c leaves a length or the checksum 0, the true one is taken.
+func (f *forgery) add(c chunk, raw []byte) *forgery {
+	return f.addFrame(c, compress(raw), len(raw))
+}
+
+func (f *forgery) addFrame(c chunk, frame []byte, raw int) *forgery {
+	if c.stored == 0 {
+		c.stored = uint32(len(frame))
+	}
+	if c.raw == 0 {
+		c.raw = uint32(raw)
+	}
+	if c.checksum == 0 {
+		c.checksum = crc32.Checksum(frame, castagnoli)
+	}
+	f.chunks, f.frames = append(f.chunks, c), append(f.frames, frame)
+	return f
+}
+
+func (f *forgery) bytes() []byte {
+	header := appendHeader(nil, f.magic)
+	b := append([]byte(nil), header...)
+	var index []byte
+	for i := range f.chunks {
+		b = append(b, f.frames[i]...)
+		index = appendEntry(index, &f.chunks[i])
+	}
+	end, _ := appendFooter(index[:len(index):len(index)], header, index)
+	return append(b, end...)
+}
+
+func compress(raw []byte) []byte { return compressIn(windowBytes, raw) }
+
+func compressIn(window int, raw []byte) []byte {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window))
+	if err != nil {
+		panic(err)
+	}
+	defer e.Close()
+	return e.EncodeAll(raw, nil)
+}
+
+// chunkOf returns the raw bytes and the entry of a chunk of accounts.
+func chunkOf(accounts ...*ledger.Account) (chunk, []byte) {
+	var raw []byte
+	for _, a := range accounts {
+		raw = ledger.AppendAccount(raw, a)
+	}
+	return chunk{kind: accountChunk, count: uint32(len(accounts)), first: accounts[0].Pubkey, last: accounts[len(accounts)-1].Pubkey}, raw
+}
+
+// genuine returns a disk with a snapshot of nothing at slot 1 after record 1, and its meta.
+func genuine(t *testing.T) (*vfs.Memory, *Meta) {
+	disk := vfs.NewMemory()
+	blocks := testBlocks(1, 1)
+	m := Meta{Version: 1, Slot: 1, Floor: 1, Block: blocks[0].Block, Taken: time.Unix(1_700_000_000, 0)}
+	w, err := openTestStore(t, disk).Write(t.Context(), m, nil, blocks, Pace{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return disk, w.Meta
+}
+
+// metaOf returns the raw bytes of a meta that counts so much.
+func metaOf(t *testing.T, m Meta, accounts, tombstones, mints uint64) []byte {
+	m.Accounts, m.Tombstones, m.Mints = accounts, tombstones, mints
+	raw, err := m.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func TestForgedFilesAreRefused(t *testing.T) {
+	st := testState(0, 0, 50, 0)
+	a, b, c := st.accounts[0], st.accounts[1], st.accounts[2]
+	live := uint64(0)
+	for _, x := range []*ledger.Account{a, b, c} {
+		if x.Exists() {
+			live++
+		}
+	}
+	disk, base := genuine(t)
+	meta := chunk{kind: metaChunk, count: 1}
+	whole := metaOf(t, *base, live, 3-live, 0)
+	noBlock := regexp.MustCompile(`"block": "[^"]*",`).ReplaceAll(whole, nil)
+	good, goodRaw := chunkOf(a, b, c)
+	change := func(f func(*chunk)) chunk { c := good; f(&c); return c }
+	forge := func() *forgery { return &forgery{magic: snapshotMagic} }
+	of := func(accounts ...*ledger.Account) *forgery {
+		c, raw := chunkOf(accounts...)
+		return forge().add(c, raw)
+	}
+	swapped, swappedRaw := chunkOf(b, a, c)
+	swapped.first = b.Pubkey
+	bomb := compress(make([]byte, 64<<20))
+	wide := compressIn(2*windowBytes, make([]byte, 1<<20+1))
+
+	tests := map[string]struct {
+		file *forgery
+		says string // "" where all is well
+	}{
+		"nothing wrong":              {forge().add(good, goodRaw).add(meta, whole), ""},
+		"nothing wrong, meta first":  {forge().add(meta, whole).add(good, goodRaw), ""},
+		"no meta":                    {forge().add(good, goodRaw), "not one of a snapshot"},
+		"no chunk at all":            {forge(), "not one of a snapshot"},
+		"two metas":                  {forge().add(meta, whole).add(chunk{kind: metaChunk, count: 1, first: a.Pubkey, last: a.Pubkey}, whole), "not one of a snapshot"},
+		"meta is not JSON":           {forge().add(good, goodRaw).add(meta, []byte("meta")), "cannot be read"},
+		"meta with an unknown field": {forge().add(good, goodRaw).add(meta, []byte(`{"colour":1}`)), "cannot be read"},
+		"more after meta":            {forge().add(good, goodRaw).add(meta, append(whole[:len(whole):len(whole)], " {}"...)), "cannot be read"},
+		"meta of another version":    {forge().add(meta, []byte(strings.Replace(string(whole), `"version": 1`, `"version": 2`, 1))), "another's name"},
+		"meta without a block":       {forge().add(good, goodRaw).add(meta, noBlock), "newest block"},
+		"too few accounts":           {of(a, b).add(meta, whole), "the index counts 2 accounts"},
+		"too many mints":             {forge().add(good, goodRaw).add(meta, metaOf(t, *base, live, 3-live, 1)), "the index counts 0 mints"},
+		"more counted than there":    {forge().add(change(func(c *chunk) { c.count = 4 }), goodRaw).add(meta, metaOf(t, *base, live, 4-live, 0)), "holds 3 items, not 4"},
+		"less counted than there":    {forge().add(change(func(c *chunk) { c.count = 2 }), goodRaw).add(meta, metaOf(t, *base, live, 2-live, 0)), "holds 3 items, not 2"},
+		"other first key":            {forge().add(change(func(c *chunk) { c.first[31]-- }), goodRaw).add(meta, whole), "first key"},
+		"other last key":             {forge().add(change(func(c *chunk) { c.last[31]++ }), goodRaw).add(meta, whole), "last key"},
+		"first key after last":       {forge().add(change(func(c *chunk) { c.first, c.last = c.last, c.first }), goodRaw).add(meta, whole), "do not fit its count"},
+		"keys out of order":          {forge().add(swapped, swappedRaw).add(meta, whole), "out of order"},
+		"key twice":                  {of(a, b, b, c).add(meta, metaOf(t, *base, live, 4-live, 0)), "out of order"},
+		"chunks overlap":             {of(a, c).add(chunkOf(b)).add(meta, whole), "overlap"},
+		"chunk twice":                {of(a, b, c).add(good, goodRaw).add(meta, metaOf(t, *base, 2*live, 6-2*live, 0)), "overlap"},
+		"blocks in a snapshot":       {forge().add(chunk{kind: blockChunk, count: 1}, goodRaw).add(meta, whole), "not one of a snapshot"},
+		"unknown kind":               {forge().add(change(func(c *chunk) { c.kind = 9 }), goodRaw).add(meta, whole), "unknown kind"},
+		"nothing in a chunk":         {forge().add(change(func(c *chunk) { c.count = 0 }), goodRaw).add(meta, whole), "0 items"},
+		"trailing bytes in a chunk":  {forge().add(good, append(goodRaw[:len(goodRaw):len(goodRaw)], 0)).add(meta, whole), "item 3"},
+		"an account cut short":       {forge().add(good, goodRaw[:len(goodRaw)-1]).add(meta, whole), "item 2"},
+		"says less than it holds":    {forge().add(change(func(c *chunk) { c.raw = uint32(len(goodRaw) - 1) }), goodRaw).add(meta, whole), "a chunk holds"},
+		"says more than it holds":    {forge().add(change(func(c *chunk) { c.raw = uint32(len(goodRaw) + 1) }), goodRaw).add(meta, whole), "a chunk holds"},
+		"says it is huge":            {forge().add(change(func(c *chunk) { c.raw = 1 << 31 }), goodRaw).add(meta, whole), "says it holds"},
+		"a bomb":                     {forge().addFrame(change(func(c *chunk) { c.raw = 1 << 20 }), bomb, 0).add(meta, whole), "decompress"},
+		"too wide a window":          {forge().addFrame(change(func(c *chunk) { c.raw = 1 << 20 }), wide, 0).add(meta, whole), "window size exceeded"},
+		"no frame":                   {forge().addFrame(change(func(c *chunk) { c.raw = 100 }), []byte("no frame at all"), 0).add(meta, whole), "decompress"},
+		"two frames in a chunk":      {forge().addFrame(change(func(c *chunk) { c.raw = 2 * uint32(len(goodRaw)) }), append(compress(goodRaw), compress(goodRaw)...), 0).add(meta, whole), "out of order"},
+		"stored length beyond end":   {forge().add(change(func(c *chunk) { c.stored = uint32(len(goodRaw)) }), goodRaw).add(meta, whole), "the chunks end at"},
+		"hole between chunks":        {forge().addFrame(change(func(c *chunk) { c.stored = uint32(len(compress(goodRaw))) }), append(compress(goodRaw), 0), len(goodRaw)).add(meta, whole), "the chunks end at"},
+		"checksum of something else": {forge().add(change(func(c *chunk) { c.checksum = 1 }), goodRaw).add(meta, whole), "checksum of a chunk"},
+	}
+	for name, tt := range tests {
+		if err := disk.WriteFile(testDir+"/"+stateName(1, 1), tt.file.bytes()); err != nil {
+			t.Fatal(err)
+		}
+		err := serves(disk, Info{Name: stateName(1, 1)})
+		switch {
+		case tt.says == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case tt.says != "" && (!errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), tt.says)):
+			t.Errorf("%s: err = %v, want damage that says %q", name, err, tt.says)
+		}
+	}
+}

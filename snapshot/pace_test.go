@@ -1,0 +1,85 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ledgerd/snapshot/vfs"
+)
+
+func TestPacerRestsForItsShare(t *testing.T) {
+	tests := map[float64]time.Duration{0.25: 30 * time.Millisecond, 0.5: 10 * time.Millisecond, 0.1: 90 * time.Millisecond, 0: 0, 1: 0, 2: 0, -1: 0}
+	for share, want := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPacer(Pace{Share: share})
+			for range 2 { // the rest itself is no work
+				time.Sleep(10 * time.Millisecond) // the work
+				began := time.Now()
+				if err := p.rest(t.Context()); err != nil {
+					t.Errorf("share %v: %v", share, err)
+				}
+				if rested := time.Since(began); rested < want-time.Microsecond || rested > want+time.Microsecond {
+					t.Errorf("share %v: rested %v after 10ms of work, want %v", share, rested, want)
+				}
+				if want == 0 {
+					p = newPacer(Pace{Share: share})
+				}
+			}
+		})
+	}
+}
+
+func TestPacerWakesWhenItsContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		p := newPacer(Pace{Share: 0.001})
+		time.Sleep(time.Minute)
+		began := time.Now()
+		if err := p.rest(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 0 {
+			t.Errorf("rest: %v after %v, want %v at once", err, time.Since(began), context.DeadlineExceeded)
+		}
+	})
+}
+
+// TestOlderFilesAreReadAtThePaceGiven lets each read of a history file take a while, which is work:
+// a new process that reads them back has to rest three times as long.
+func TestOlderFilesAreReadAtThePaceGiven(t *testing.T) {
+	const read = 10 * time.Millisecond
+	calls := map[string]func(context.Context, *Store, Pace) error{
+		"Prune": func(ctx context.Context, s *Store, pace Pace) error {
+			_, err := s.Prune(ctx, 1, pace)
+			return err
+		},
+		"Write": func(ctx context.Context, s *Store, pace Pace) error {
+			next := testState(40, 0, 10, 2)
+			_, err := s.Write(ctx, next.meta, next.parts(1), next.blocks, pace)
+			return err
+		},
+	}
+	for name, call := range calls {
+		synctest.Test(t, func(t *testing.T) {
+			memory := vfs.NewMemory()
+			write(t, openTestStore(t, memory), testState(20, 0, 10, 2))
+			took := func(pace Pace) time.Duration {
+				disk := vfs.NewFaulty(memory.Clone(), vfs.Plan{Before: func(c vfs.Call) {
+					if c.Kind == vfs.KindReadAt && strings.HasSuffix(c.Name, historyNameEnd) {
+						time.Sleep(read)
+					}
+				}})
+				began := time.Now()
+				if err := call(t.Context(), openTestStore(t, disk), pace); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				return time.Since(began)
+			}
+			if whole, paced := took(Pace{}), took(Pace{Share: 0.25}); paced < whole+3*read {
+				t.Errorf("%s took %v at a quarter of a core, %v at a whole one", name, paced, whole)
+			}
+		})
+	}
+}

@@ -1,0 +1,117 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+)
+
+// Prune keeps the newest snapshots of which every byte, history included, was read back
+// by this process and is as it was written: keep of them. It removes the snapshots older than
+// these, then the history files that nothing needs, oldest first.
+//
+// It returns what the oldest one kept is of: the log is not needed any more up to that
+// record. It returns nil, and removes nothing, where there are fewer than keep; damaged ones
+// are logged. After a crash or an error any of what is to be removed may still be there, and the
+// next Prune goes on. What this process has not read yet it reads at the given pace.
+func (s *Store) Prune(ctx context.Context, keep int, pace Pace) (oldest *Meta, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if keep < 1 {
+		return nil, fmt.Errorf("cannot prune down to %d snapshots", keep)
+	}
+	infos, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	var needed []string // history files of the kept ones
+	whole := true       // every snapshot down to the oldest one kept
+	for n, i := range infos {
+		snapshot, err := s.openVerifiedLocked(ctx, i, pace)
+		if errors.Is(err, ErrDamaged) {
+			s.log.Warn("a snapshot does not count: it is damaged", "error", err)
+			whole = false
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot prune snapshots: %w", err)
+		}
+		for _, f := range snapshot.history {
+			needed = append(needed, f.name)
+		}
+		if keep--; keep > 0 {
+			continue
+		}
+		oldest = snapshot.meta
+		if err := s.removeLocked(infos[n+1:]); err != nil {
+			return nil, err
+		}
+		// A damaged one among the kept may be mended by hand: then it needs its history.
+		if whole {
+			err = s.removeHistoryLocked(needed)
+		}
+		return oldest, err
+	}
+	return nil, nil
+}
+
+// openVerifiedLocked opens a snapshot and makes sure that every byte of it is as it was
+// written.
+func (s *Store) openVerifiedLocked(ctx context.Context, i Info, pace Pace) (*Snapshot, error) {
+	snapshot, err := s.Open(i)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range append([]*file{snapshot.state}, snapshot.history...) {
+		if err := s.verifyLocked(ctx, f, pace); err != nil {
+			return nil, err
+		}
+	}
+	return snapshot, nil
+}
+
+// removeLocked removes snapshots, which are given newest first.
+func (s *Store) removeLocked(infos []Info) error {
+	for _, i := range slices.Backward(infos) {
+		if err := s.removeFileLocked(i.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeHistoryLocked removes all history files but those needed.
+func (s *Store) removeHistoryLocked(needed []string) error {
+	names, err := s.names()
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		_, _, ok := parseHistoryName(name)
+		return !ok || slices.Contains(needed, name)
+	})
+	if len(names) == 0 {
+		return nil
+	}
+	// First the names taken away so far: no crash may bring back a snapshot without its history.
+	if err := s.fs.SyncDir(s.dir); err != nil {
+		return fmt.Errorf("cannot sync the directory of snapshots: %w", err)
+	}
+	for _, name := range names {
+		if err := s.removeFileLocked(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) removeFileLocked(name string) error {
+	delete(s.verified, name)
+	if err := s.fs.Remove(filepath.Join(s.dir, name)); err != nil {
+		return fmt.Errorf("cannot remove %s: %w", name, err)
+	}
+	s.log.Debug("removed a file of an old snapshot", "file", name)
+	return nil
+}

@@ -1,0 +1,130 @@
+package snapshot
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// listed returns the slots of the snapshots in a store, newest first, and the first slots of
+// the history files.
+func listed(t *testing.T, s *Store) (snapshots, history []ledger.Slot) {
+	t.Helper()
+	infos, err := s.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range infos {
+		snapshots = append(snapshots, i.Slot)
+	}
+	names, err := s.names()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if first, _, ok := parseHistoryName(name); ok {
+			history = append(history, first)
+		}
+	}
+	return snapshots, history
+}
+
+func TestPrune(t *testing.T) {
+	disk := vfs.NewMemory()
+	s := openTestStore(t, disk)
+	var names []string
+	for _, step := range []struct{ slot, floor ledger.Slot }{{10, 0}, {20, 0}, {30, 12}, {40, 24}} {
+		names = append(names, write(t, s, testState(step.slot, step.floor, 4, 1)).Name)
+	}
+	hurt := func(numbers ...int) *vfs.Memory {
+		disk := disk.Clone()
+		for _, n := range numbers {
+			if err := disk.Overwrite(path.Join(testDir, names[n]), headerBytes+30, []byte{1, 2, 3}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return disk
+	}
+	type list = []ledger.Slot
+	tests := map[string]struct {
+		disk               *vfs.Memory
+		keep               int
+		oldest             ledger.Slot // 0: none
+		snapshots, history list
+	}{
+		"two of four":               {hurt(), 2, 30, list{40, 30}, list{12, 22, 32}},
+		"one of four":               {hurt(), 1, 40, list{40}, list{22, 32}},
+		"all of four":               {hurt(), 4, 10, list{40, 30, 20, 10}, list{0, 12, 22, 32}},
+		"too few":                   {hurt(), 5, 0, list{40, 30, 20, 10}, list{0, 12, 22, 32}},
+		"newest damaged":            {hurt(3), 2, 20, list{40, 30, 20}, list{0, 12, 22, 32}},
+		"one between damaged":       {hurt(2), 2, 20, list{40, 30, 20}, list{0, 12, 22, 32}},
+		"the third damaged":         {hurt(1), 2, 30, list{40, 30}, list{12, 22, 32}},
+		"three damaged, two wanted": {hurt(1, 2, 3), 2, 0, list{40, 30, 20, 10}, list{0, 12, 22, 32}},
+	}
+	for name, tt := range tests {
+		s := openTestStore(t, tt.disk)
+		for range 2 { // the second time there is nothing left to do
+			oldest, err := s.Prune(context.Background(), tt.keep, Pace{})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if oldest == nil && tt.oldest != 0 || oldest != nil && oldest.Slot != tt.oldest {
+				t.Errorf("%s: oldest kept %+v, want slot %d", name, oldest, tt.oldest)
+			}
+			snapshots, history := listed(t, s)
+			if !slices.Equal(snapshots, tt.snapshots) || !slices.Equal(history, tt.history) {
+				t.Errorf("%s: left %v with history from %v, want %v with %v", name, snapshots, history, tt.snapshots, tt.history)
+			}
+		}
+	}
+	if _, err := s.Prune(context.Background(), 0, Pace{}); err == nil {
+		t.Error("Prune(0) went through")
+	}
+}
+
+func TestFilesOfOthersStay(t *testing.T) {
+	disk := vfs.NewMemory()
+	foreign := []string{"README", "x.tmp", "snapshot-1-2.state", "history-a.blocks", "snapshot-.state.old",
+		strings.Replace(stateName(1, 2), ".state", ".STATE", 1)}
+	ours := []string{stateName(1, 2) + ".tmp", historyName(1, 2, FileHash{}) + ".tmp"}
+	for _, name := range append(foreign, ours...) {
+		if err := disk.WriteFile(path.Join(testDir, name), []byte("something")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if infos, err := ViewStore(disk, testDir, quiet).List(); err != nil || len(infos) != 0 {
+		t.Errorf("List = %v, %v, want none", infos, err)
+	}
+	if names, _ := disk.List(testDir); len(names) != len(foreign)+len(ours) {
+		t.Errorf("looking at the store left %v", names)
+	}
+	s := openTestStore(t, disk)
+	for _, slot := range []ledger.Slot{10, 20} {
+		write(t, s, testState(slot, slot, 2, 0))
+	}
+	if _, err := s.Prune(context.Background(), 1, Pace{}); err != nil {
+		t.Fatal(err)
+	}
+	names, err := disk.List(testDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range ours {
+		if slices.Contains(names, name) {
+			t.Errorf("%s is left over", name)
+		}
+	}
+	for _, name := range foreign {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s, which is not ours, was removed", name)
+		}
+	}
+	if n := len(names); n != len(foreign)+2 {
+		t.Errorf("left: %v, want the foreign files and one snapshot with one history file", names)
+	}
+}

@@ -1,0 +1,296 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	disk := vfs.NewMemory()
+	s := openTestStore(t, disk)
+	want := testState(100, 40, 20000, 300)
+	w := write(t, s, want)
+	if w.Meta.Accounts != want.meta.Accounts || w.Slot != 100 || w.Version != want.meta.Version || w.HistoryBytes == 0 || w.Bytes == 0 {
+		t.Errorf("Write = %+v with %d accounts, want %d", w, w.Meta.Accounts, want.meta.Accounts)
+	}
+	snap := newest(t, openTestStore(t, disk))
+	if n := len(snap.state.of(accountChunk)); n < 4 {
+		t.Fatalf("%d chunks of accounts: too few to tell anything", n)
+	}
+	if err := snap.Verify(context.Background(), Pace{}); err != nil {
+		t.Errorf("Verify: %v", err)
+	}
+	for _, ranges := range []int{1, 2, 3, 7} {
+		got, err := load(snap, ranges)
+		if err != nil {
+			t.Fatalf("in %d ranges: %v", ranges, err)
+		}
+		if d := got.differs(want); d != "" {
+			t.Errorf("in %d ranges: got %s", ranges, d)
+		}
+	}
+}
+
+func TestEmptyStateIsWrittenAndRead(t *testing.T) {
+	s := openTestStore(t, vfs.NewMemory())
+	want := testState(2, 0, 0, 0)
+	write(t, s, want)
+	got, err := load(newest(t, s), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := got.differs(want); d != "" {
+		t.Errorf("got %s", d)
+	}
+}
+
+// genAccount makes any account there can be, at the key.
+func genAccount(t *rapid.T, key ledger.Pubkey) *ledger.Account {
+	number := func(name string) uint64 { return rapid.Uint64().Draw(t, name) }
+	a := &ledger.Account{Pubkey: key, Taught: ledger.Taught(number("taught")), Since: ledger.Taught(number("since"))}
+	if rapid.Bool().Draw(t, "tombstone") {
+		return a
+	}
+	a.Lamports = ledger.Lamports(rapid.Uint64Min(1).Draw(t, "lamports"))
+	a.Known = ledger.Fields(rapid.IntRange(0, int(ledger.FieldsAll)).Draw(t, "known")) &^ ledger.FieldMint
+	if a.Known&ledger.FieldOwner != 0 {
+		a.Owner = testKey(rapid.IntRange(0, 9).Draw(t, "owner"))
+	}
+	if a.Known&ledger.FieldRentEpoch != 0 {
+		a.RentEpoch = number("rent epoch")
+	}
+	a.Executable = a.Known&ledger.FieldExecutable != 0 && rapid.Bool().Draw(t, "executable")
+	if a.Known&ledger.FieldToken != 0 && rapid.Bool().Draw(t, "token") {
+		a.Token = &ledger.TokenAccount{Mint: testKey(1), Owner: testKey(2), Amount: number("amount")}
+		if rapid.Bool().Draw(t, "details") {
+			a.Token.Details = ledger.Some(ledger.TokenDetails{State: ledger.TokenFrozen, Delegate: ledger.Some(testKey(3)), DelegatedAmount: number("delegated")})
+		}
+	}
+	if rapid.Bool().Draw(t, "earlier") {
+		a.Earlier = &ledger.EarlierFields{Owner: ledger.Taught(number("owner taught"))}
+	}
+	return a
+}
+
+// genKey makes keys that are near each other: many share their first 8 bytes.
+func genKey(t *rapid.T) (k ledger.Pubkey) {
+	k[0] = rapid.SampledFrom([]byte{0, 1, 0x7f, 0x80, 0xff}).Draw(t, "first byte")
+	k[7] = rapid.Byte().Draw(t, "eighth byte")
+	k[31] = rapid.Byte().Draw(t, "last byte")
+	return k
+}
+
+func TestAnyStateIsReadInAnyRanges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		st := testState(20, 10, 0, 0)
+		for _, key := range rapid.SliceOfNDistinct(rapid.Custom(genKey), 0, 40, rapid.ID).Draw(t, "accounts") {
+			st.accounts = append(st.accounts, genAccount(t, key))
+		}
+		for i, key := range rapid.SliceOfNDistinct(rapid.Custom(genKey), 0, 10, rapid.ID).Draw(t, "mints") {
+			m := testMint(i)
+			m.Pubkey = key
+			st.mints = append(st.mints, m)
+		}
+		st.settle()
+		s, err := OpenStore(vfs.NewMemory(), testDir, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Write(context.Background(), st.meta, st.parts(rapid.IntRange(1, 4).Draw(t, "parts")), st.blocks, Pace{}); err != nil {
+			t.Fatal(err)
+		}
+		infos, _ := s.List()
+		snap, err := s.Open(infos[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := snap.Verify(context.Background(), Pace{}); err != nil {
+			t.Fatal(err)
+		}
+		first, last := rapid.Uint64().Draw(t, "first"), rapid.Uint64().Draw(t, "last")
+		if i := len(st.accounts); i > 0 && rapid.Bool().Draw(t, "first is of a key") {
+			first = st.accounts[rapid.IntRange(0, i-1).Draw(t, "account")].Pubkey.Prefix()
+		}
+		if rapid.Bool().Draw(t, "last is first") {
+			last = first
+		}
+		in := func(k *ledger.Pubkey) bool { return first <= k.Prefix() && k.Prefix() <= last }
+		want := &state{meta: st.meta, blocks: st.blocks, accounts: slices.Clone(st.accounts), mints: slices.Clone(st.mints)}
+		want.accounts = slices.DeleteFunc(want.accounts, func(a *ledger.Account) bool { return !in(&a.Pubkey) })
+		want.mints = slices.DeleteFunc(want.mints, func(m ledger.MintWrite) bool { return !in(&m.Pubkey) })
+		got := &state{meta: *snap.Meta(), blocks: st.blocks}
+		if err := snap.Accounts(first, last, func(a *ledger.Account) bool { got.accounts = append(got.accounts, a); return true }); err != nil {
+			t.Fatal(err)
+		}
+		if err := snap.Mints(first, last, func(m ledger.MintWrite) bool { got.mints = append(got.mints, m); return true }); err != nil {
+			t.Fatal(err)
+		}
+		if d := got.differs(want); d != "" {
+			t.Fatalf("from %#x to %#x: got %s", first, last, d)
+		}
+	})
+}
+
+func TestReadersShareASnapshot(t *testing.T) {
+	s := openTestStore(t, vfs.NewMemory())
+	want := testState(100, 40, 20000, 300)
+	write(t, s, want)
+	snap := newest(t, s)
+	var readers sync.WaitGroup
+	for ranges := range 6 {
+		readers.Go(func() {
+			got, err := load(snap, ranges+1)
+			if err != nil {
+				t.Errorf("in %d ranges: %v", ranges+1, err)
+			} else if d := got.differs(want); d != "" {
+				t.Errorf("in %d ranges: got %s", ranges+1, d)
+			}
+		})
+	}
+	readers.Wait()
+}
+
+func TestVisitorsEndAReading(t *testing.T) {
+	s := openTestStore(t, vfs.NewMemory())
+	write(t, s, testState(20, 0, 500, 20))
+	snap := newest(t, s)
+	accounts, mints, blocks, enough := 0, 0, 0, errors.New("enough")
+	if err := snap.Accounts(0, math.MaxUint64, func(*ledger.Account) bool { accounts++; return accounts < 3 }); err != nil || accounts != 3 {
+		t.Errorf("Accounts: %d visited, err = %v, want 3", accounts, err)
+	}
+	if err := snap.Mints(0, math.MaxUint64, func(ledger.MintWrite) bool { mints++; return mints < 3 }); err != nil || mints != 3 {
+		t.Errorf("Mints: %d visited, err = %v, want 3", mints, err)
+	}
+	err := snap.Blocks(func(HeldBlock) error {
+		if blocks++; blocks == 3 {
+			return enough
+		}
+		return nil
+	})
+	if err != enough || blocks != 3 {
+		t.Errorf("Blocks: %d visited, err = %v, want 3 and %v", blocks, err, enough)
+	}
+}
+
+func TestVerifyFindsAnotherStateHash(t *testing.T) {
+	s := openTestStore(t, vfs.NewMemory())
+	st := testState(20, 0, 50, 5)
+	st.meta.StateHash[2]++
+	write(t, s, st)
+	if err := newest(t, s).Verify(context.Background(), Pace{}); !errors.Is(err, ErrDamaged) {
+		t.Errorf("Verify: %v, want damage", err)
+	}
+}
+
+func TestPartsOutOfOrderAreRefused(t *testing.T) {
+	st := testState(20, 0, 50, 5)
+	turned := st.parts(1)
+	turned[0].Accounts = func(visit func(*ledger.Account) bool) error {
+		for _, a := range slices.Backward(st.accounts) {
+			if !visit(a) {
+				break
+			}
+		}
+		return nil
+	}
+	for name, parts := range map[string][]Part{"backward": turned, "the same twice": append(st.parts(1), st.parts(1)...)} {
+		disk := vfs.NewMemory()
+		s := openTestStore(t, disk)
+		if _, err := s.Write(context.Background(), st.meta, parts, st.blocks, Pace{}); err == nil {
+			t.Errorf("%s: it was written", name)
+		}
+		if left := disk.Paths(); len(left) > 0 {
+			t.Errorf("%s: left %v", name, left)
+		}
+	}
+}
+
+func TestWriteEndsWithItsContext(t *testing.T) {
+	disk := vfs.NewMemory()
+	s := openTestStore(t, disk)
+	write(t, s, testState(20, 0, 3, 0)) // all blocks are held, and the accounts come first
+	before := disk.Paths()
+	st := testState(20, 0, 20000, 5)
+	st.meta.Version++
+	ctx, cancel := context.WithCancel(context.Background())
+	parts := st.parts(1)
+	accounts, n := parts[0].Accounts, 0
+	parts[0].Accounts = func(visit func(*ledger.Account) bool) error {
+		return accounts(func(a *ledger.Account) bool {
+			if n++; n == 100 {
+				cancel()
+			}
+			return visit(a)
+		})
+	}
+	// At this pace it would rest for hours after the first chunk.
+	if _, err := s.Write(ctx, st.meta, parts, st.blocks, Pace{Share: 1e-9}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Write: %v, want %v", err, context.Canceled)
+	}
+	if n > 10000 {
+		t.Errorf("Write asked for %d accounts after its context was over at 100", n)
+	}
+	if left := disk.Paths(); !slices.Equal(left, before) {
+		t.Errorf("left %v, before it was %v", left, before)
+	}
+}
+
+// TestOldFormatsStayReadable reads what every released version of the format wrote. The bytes of
+// a new file may differ, as the compressor does.
+func TestOldFormatsStayReadable(t *testing.T) {
+	dir := filepath.Join("testdata", fmt.Sprintf("version%d", formatVersion))
+	want := testState(20, 6, 20, 6)
+	if *update {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		s, err := OpenStore(vfs.Disk{}, dir, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := testState(12, 6, 3, 0)
+		write(t, s, first)
+		write(t, s, want)
+		if err := os.Remove(filepath.Join(dir, stateName(first.meta.Slot, first.meta.Version))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dirs, err := filepath.Glob(filepath.Join("testdata", "version*"))
+	if err != nil || len(dirs) != formatVersion {
+		t.Fatalf("golden directories: %v, %v, want one for each version up to %d", dirs, err, formatVersion)
+	}
+	for _, dir := range dirs {
+		snap := newest(t, ViewStore(vfs.Disk{}, dir, quiet))
+		if err := snap.Verify(context.Background(), Pace{}); err != nil {
+			t.Errorf("%s: %v", dir, err)
+		}
+		got, err := load(snap, 2)
+		if err != nil {
+			t.Fatalf("%s: %v", dir, err)
+		}
+		if d := got.differs(want); d != "" {
+			t.Errorf("%s: got %s", dir, d)
+		}
+		if n := len(snap.history); n != 2 {
+			t.Errorf("%s: %d history files, want 2", dir, n)
+		}
+	}
+}
