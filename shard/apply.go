@@ -119,7 +119,7 @@ func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 // writeAccount applies all writes of the next key; together they make at most one update.
 func (j *apply) writeAccount(w writer) {
 	key := &j.writes[j.todo[0].at].Pubkey
-	before := w.account(key, newest)
+	before := w.account(key, newest, &w.scratch)
 	after := before
 	for len(j.todo) > 0 {
 		write := &j.writes[j.todo[0].at]

@@ -9,22 +9,32 @@
 // queries that arrived meanwhile are served between them; only finding out what a block or
 // a rollback touches, and sorting that, is done in one.
 //
-// A table is one versioned map in two layers. The base is a B-tree with the value of
-// every key at the newest folded version. The overlay is a small B-tree of (key, version)
-// with everything newer. A read at version V takes the newest value at or below V in the
-// overlay, else the base, so it does not matter what was applied since.
+// A table is one versioned map in two layers. The base has the value of every key at the newest
+// folded version. The overlay is a small B-tree of (key, version) with everything newer. A
+// read at version V takes the newest value at or below V in the overlay, else the base, so
+// it does not matter what was applied since. The base of accounts, of which there are most,
+// is packed into records without pointers; those of transactions, blocks and mints point at values.
 //
 // An index lists the members of a group: the accounts of a program, the token accounts of
-// a wallet. It covers both layers and may list too much: every entry is checked
-// against the account as read at the asked version.
+// a wallet. Each layer of the accounts has its own. The base's lists what is a member there; the
+// overlay's may list too much, and what either lists is checked against the account as read
+// at the asked version.
+//
+// A [Frozen] copy is what a shard held at one version, for a snapshot to walk on a goroutine
+// of its own. The copy shares the trees' nodes, which the shard from then on copies before
+// it writes to them, and pins the records, which are kept until it is released. [Content] is
+// the same the other way round: what a new shard is filled with.
 //
 // # Order
 //
 // Work is applied in the order it is sent. Each block, rollback and base state has a
 // version greater than all before. [Shard.Fold] moves everything up to a version into the
 // base; reads below it are refused with [ErrFolded] from then on, so the sequencer folds
-// a version only when nobody can still be reading below it.
+// a version only when nobody can still be reading below it. [Shard.Freeze] is sent like work
+// and takes its turn among it, so that all shards freeze at one point of the log.
+// [Shard.Restore] comes before all work; what is below its version counts as folded.
 //
-// Values are replaced, never changed in place: what a query was answered stays true.
+// What a query was answered stays true: values of the overlay are replaced, never changed in
+// place, and an account of the base is unpacked for the one who asks.
 // A shard does no I/O and knows nothing of other shards; keys belong to it by [Of].
 package shard

@@ -28,39 +28,10 @@ func (j *fold) step(s *state) (more bool) {
 		j.prune(s)
 }
 
-// settleAccount removes index entries that only dropped values supported, and queues
-// tombstones for their end.
-func (s *state) settleAccount(now *ledger.Account, dropped []*ledger.Account) {
-	for _, d := range dropped {
-		s.unindex(s.programs, byProgram, now, d)
-		s.unindex(s.holders, byWallet, now, d)
-	}
-	if now != nil && !now.Exists() {
-		s.tombstones = append(s.tombstones, tombstone{now.Since.Slot(), now})
-	}
-}
-
-// unindex removes the entry of a dropped value unless the base or a newer version of the
-// account still supports it.
-func (s *state) unindex(x *index, of grouping, now, dropped *ledger.Account) {
-	group, ok := of(dropped)
-	if !ok {
-		return
-	}
-	supports := func(a *ledger.Account) bool {
-		g, ok := of(a)
-		return ok && g == group
-	}
-	if now != nil && supports(now) {
-		return
-	}
-	supported := false
-	s.accounts.versions(dropped, func(a *ledger.Account) bool {
-		supported = supports(a)
-		return !supported
-	})
-	if !supported {
-		x.remove(group, dropped.Pubkey)
+// settleAccount queues a tombstone for its end.
+func (s *state) settleAccount(now *ledger.Account) {
+	if !now.Exists() {
+		s.tombstones.push(tombstone{now.Since.Slot(), now.Pubkey})
 	}
 }
 
@@ -89,11 +60,9 @@ func (j *fold) prune(s *state) (more bool) {
 			return true
 		}
 		// Only this very tombstone: the account may have been opened again.
-		dead := s.tombstones[0].account
-		s.tombstones[0] = tombstone{}
-		s.tombstones = s.tombstones[1:]
-		if e, ok := s.accounts.base.Get(entry[ledger.Account]{dead.Pubkey.Prefix(), dead}); ok && e.value == dead {
-			s.accounts.putBase(dead, nil)
+		dead := s.tombstones.pop()
+		if s.accounts.base.closedAt(&dead.key, dead.slot) {
+			s.accounts.base.remove(&dead.key)
 		}
 	}
 	return false

@@ -55,7 +55,7 @@ func checkIndexes(t *testing.T, s *state) {
 	programs, holders := make(map[membership]bool), make(map[membership]bool)
 	var hash ledger.StateHash
 	live, tokens := 0, 0
-	s.accounts.ascend(&ledger.Account{}, newest, func(a *ledger.Account) bool {
+	s.accounts.ascend(&ledger.Pubkey{}, newest, func(a *ledger.Account) bool {
 		if !a.Exists() {
 			t.Errorf("the tombstone of %s is left", a.Pubkey)
 			return true
@@ -69,16 +69,29 @@ func checkIndexes(t *testing.T, s *state) {
 		hash.Add(a.StateTerm())
 		return true
 	})
+	base := s.accounts.base
 	for name, x := range map[string]struct {
-		index *index
-		want  map[membership]bool
-	}{"programs": {s.programs, programs}, "holders": {s.holders, holders}} {
-		got := make(map[membership]bool)
-		for _, m := range x.index.tree.Items() {
-			got[m] = true
+		over *index
+		base *tree
+		of   grouping
+		want map[membership]bool
+	}{
+		"programs": {s.accounts.programs, &base.programs, byProgram, programs},
+		"holders":  {s.accounts.holders, &base.wallets, byWallet, holders},
+	} {
+		if n := x.over.tree.Len(); n != 0 {
+			t.Errorf("%s: %d entries are left of the overlay", name, n)
 		}
-		if !maps.Equal(got, x.want) {
-			t.Errorf("%s: %d entries, want %d", name, len(got), len(x.want))
+		got := make(map[membership]bool)
+		x.base.ascend(0, &ledger.Pubkey{}, func(_ uint64, r ref) bool {
+			var a ledger.Account
+			base.vault.unpack(r, &a, new(room))
+			group, _ := x.of(&a)
+			got[membership{group, a.Pubkey}] = true
+			return true
+		})
+		if !maps.Equal(got, x.want) || x.base.len() != len(x.want) {
+			t.Errorf("%s: %d entries, %d counted, want %d", name, len(got), x.base.len(), len(x.want))
 		}
 	}
 	if hash != s.hash {

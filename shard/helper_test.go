@@ -45,7 +45,12 @@ func lamports(k ledger.Pubkey, amount ledger.Lamports) ledger.AccountWrite {
 // start runs one shard of one until the test ends.
 func start(t testing.TB) *Shard {
 	t.Helper()
-	s := New(0, 1)
+	return run(t, New(0, 1))
+}
+
+// run runs s until the test ends.
+func run(t testing.TB, s *Shard) *Shard {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -96,3 +101,25 @@ func emptyPools() {
 
 // soon is a deadline that only a broken shard misses.
 func soon() time.Time { return time.Now().Add(time.Minute) }
+
+// len returns how many accounts there are, tombstones included.
+func (b *base) len() int { return b.byKey.len() }
+
+// len returns how many entries the leaves of a tree have.
+func (t *tree) len() int {
+	if t.root == nil {
+		return 0
+	}
+	return t.root.len()
+}
+
+func (b *branch) len() (n int) {
+	for i := range b.n {
+		if b.level > 1 {
+			n += b.kids[i].len()
+		} else {
+			n += b.leaves[i].n
+		}
+	}
+	return n
+}

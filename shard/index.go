@@ -12,8 +12,8 @@ type membership struct {
 	group, member ledger.Pubkey
 }
 
-// index lists the members of groups in pubkey order. It may list accounts that left
-// their group at some version still held; readers check.
+// index lists the members of groups that the overlay knows of, in pubkey order. It may list
+// accounts that left their group at some version still held; readers check.
 type index struct {
 	tree   *btree.BTreeG[membership]
 	ofTree shedder
@@ -21,8 +21,8 @@ type index struct {
 
 func newIndex() *index {
 	return &index{tree: btree.NewBTreeGOptions(func(a, b membership) bool {
-		if c := a.group.Compare(&b.group); c != 0 {
-			return c < 0
+		if a.group != b.group {
+			return a.group.Compare(&b.group) < 0
 		}
 		return a.member.Compare(&b.member) < 0
 	}, btree.Options{NoLocks: true, Degree: degree})}
@@ -40,20 +40,6 @@ func (x *index) remove(group, member ledger.Pubkey) {
 
 // shed lets the tree go of what it does not list any more.
 func (x *index) shed() { shed(&x.ofTree, x.tree) }
-
-// after calls visit for every listed member of group past the key, all of them if it
-// is not known, until visit returns false.
-func (x *index) after(group ledger.Pubkey, key ledger.Opt[ledger.Pubkey], visit func(ledger.Pubkey) bool) {
-	x.tree.Ascend(membership{group, key.Value}, func(m membership) bool {
-		if m.group != group {
-			return false
-		}
-		if key.Known && m.member == key.Value {
-			return true
-		}
-		return visit(m.member)
-	})
-}
 
 // grouping says which group an account belongs to at one moment, if any.
 type grouping func(*ledger.Account) (group ledger.Pubkey, ok bool)

@@ -28,24 +28,16 @@ type Members struct {
 // return fewer, even none, without being done.
 func (s *Shard) List(m Members, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version, deadline time.Time) (Page, error) {
 	return askAt(s, v, deadline, func(st *state) Page {
-		x, of := st.programs, grouping(byProgram)
-		if m.ByWallet {
-			x, of = st.holders, byWallet
-		}
 		page := Page{Done: true}
 		looked := 0
-		x.after(m.Group, after, func(key ledger.Pubkey) bool {
+		st.accounts.members(m, after, func(key *ledger.Pubkey, r ref) bool {
 			if looked == pageKeys || len(page.Accounts) == limit {
 				page.Done = false
 				return false
 			}
 			looked++
-			page.Next = ledger.Some(key)
-			if a := st.account(&key, v); a != nil {
-				if group, ok := of(a); ok && group == m.Group {
-					page.Accounts = append(page.Accounts, *a)
-				}
-			}
+			page.Next = ledger.Some(*key)
+			st.accounts.memberAt(&page, m, key, r, v)
 			return true
 		})
 		return page
@@ -57,7 +49,7 @@ func (s *Shard) Scan(after ledger.Opt[ledger.Pubkey], v ledger.Version, deadline
 	return askAt(s, v, deadline, func(st *state) Page {
 		page := Page{Done: true}
 		looked := 0
-		st.accounts.ascend(&ledger.Account{Pubkey: after.Value}, v, func(a *ledger.Account) bool {
+		st.accounts.ascend(&after.Value, v, func(a *ledger.Account) bool {
 			if after.Known && a.Pubkey == after.Value {
 				return true
 			}
@@ -68,7 +60,7 @@ func (s *Shard) Scan(after ledger.Opt[ledger.Pubkey], v ledger.Version, deadline
 			looked++
 			page.Next = ledger.Some(a.Pubkey)
 			if a.Exists() {
-				page.Accounts = append(page.Accounts, *a)
+				page.Accounts = append(page.Accounts, kept(a))
 			}
 			return true
 		})

@@ -89,7 +89,13 @@ func (j *rollback) collectBases(w writer) {
 
 // restore puts back what stood at key, with the base state learned since on top of it.
 func (j *rollback) restore(w writer, key ledger.Pubkey) {
-	account, mint := w.account(&key, j.first-1), w.mintAt(&key, j.first-1)
+	account, over := w.accounts.read(&key, j.first-1, new(ledger.Account))
+	now := w.account(&key, newest, new(ledger.Account))
+	if !over && now != nil && account != nil && same(now, account) {
+		// What the base holds, or what an earlier rollback made of it.
+		now = account
+	}
+	mint := w.mintAt(&key, j.first-1)
 	for _, b := range j.bases[key] {
 		if b.write == nil {
 			mint = ledger.MergeMint(mint, *b.mint, b.taught)
@@ -99,7 +105,6 @@ func (j *rollback) restore(w writer, key ledger.Pubkey) {
 		account = ledger.Merge(account, b.write, b.taught)
 	}
 	w.setMint(key, w.mintAt(&key, newest), mint)
-	now := w.account(&key, newest)
 	if now == account {
 		return // the mint alone was written
 	}

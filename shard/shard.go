@@ -39,8 +39,11 @@ type Shard struct {
 	state   *state        // touched by Run alone
 }
 
-// query is a question; run answers it from the state.
-type query interface{ run(*state) }
+// query is a question; run answers it from the state, refuse says that nobody will.
+type query interface {
+	run(*state)
+	refuse()
+}
 
 // order is a job and whom to tell when it is done.
 type order struct {
@@ -67,6 +70,7 @@ func (s *Shard) MailboxDepth() int { return len(s.queries) }
 // Run answers queries and does work in the order it was sent until ctx ends. It returns an
 // error only when the shard broke: its state is then suspect and must not be used.
 func (s *Shard) Run(ctx context.Context) (err error) {
+	defer s.refuseWaiting()
 	defer close(s.done)
 	defer func() {
 		if p := recover(); p != nil {
@@ -77,6 +81,10 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 		select {
 		case q := <-s.queries:
 			q.run(s.state)
+			s.answerWaiting()
+			// Whoever is about to ask goes first: then several questions are answered for one
+			// wake, which costs more than looking an account up.
+			runtime.Gosched()
 		case o := <-s.work:
 			s.do(o)
 		case <-ctx.Done():

@@ -17,7 +17,14 @@ type shedder struct{ writes int }
 // shed is called between pieces of work.
 func shed[T any](s *shedder, tree *btree.BTreeG[T]) {
 	if s.writes > max(shedAfter, tree.Len()) {
-		tree.Copy()
-		s.writes = 0
+		copyOf(s, tree)
 	}
+}
+
+// copyOf returns a copy of the tree for others to read. Only the tree's owner may take it:
+// it changes the tree, though not what is in it. Whoever keeps the copy, the tree sheds by
+// it, so shedding starts to count anew and nodes are not copied twice for nothing.
+func copyOf[T any](s *shedder, tree *btree.BTreeG[T]) *btree.BTreeG[T] {
+	s.writes = 0
+	return tree.Copy()
 }

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"cmp"
-	"math/bits"
 	"sync/atomic"
 
 	"ledgerd/engine/ledger"
@@ -12,13 +11,10 @@ import (
 type state struct {
 	self, shards int
 
-	accounts     *table[ledger.Account]
+	accounts     *accounts
 	mints        *table[mintFacts]
 	transactions *table[ledger.Transaction]
 	blocks       *table[HeldBlock]
-
-	programs *index // program → accounts
-	holders  *index // wallet → token accounts
 
 	hash   ledger.StateHash // of everything applied
 	folded ledger.Version   // reads below it are refused
@@ -26,10 +22,10 @@ type state struct {
 	// bases are the base states not yet folded: a rollback learns them again on top of
 	// what it restores.
 	bases      []baseChange
-	tombstones []tombstone // folded ones, oldest first
+	tombstones tombstones // folded ones
 
-	probe    ledger.Account // keys for look-ups
-	mint     mintFacts
+	mint     mintFacts // a key for look-ups
+	scratch  ledger.Account
 	counters *Counters
 }
 
@@ -52,11 +48,6 @@ type baseChange struct {
 	base    *ledger.BaseState
 }
 
-type tombstone struct {
-	slot    ledger.Slot
-	account *ledger.Account
-}
-
 // Counters say how much a shard holds. They may be read by anybody.
 type Counters struct {
 	Accounts      atomic.Int64 // live, at the newest applied version
@@ -68,10 +59,7 @@ type Counters struct {
 func newState(self, shards int) *state {
 	return &state{
 		self: self, shards: shards,
-		accounts: newTable(keyed[ledger.Account]{
-			prefix:  func(a *ledger.Account) uint64 { return a.Pubkey.Prefix() },
-			compare: func(a, b *ledger.Account) int { return a.Pubkey.Compare(&b.Pubkey) },
-		}),
+		accounts: newAccounts(),
 		mints: newTable(keyed[mintFacts]{
 			prefix:  func(m *mintFacts) uint64 { return m.pubkey.Prefix() },
 			compare: func(a, b *mintFacts) int { return a.pubkey.Compare(&b.pubkey) },
@@ -84,7 +72,6 @@ func newState(self, shards int) *state {
 			prefix:  func(b *HeldBlock) uint64 { return uint64(b.Block.Slot) },
 			compare: func(a, b *HeldBlock) int { return cmp.Compare(a.Block.Slot, b.Block.Slot) },
 		}),
-		programs: newIndex(), holders: newIndex(),
 		counters: new(Counters),
 	}
 }
@@ -95,33 +82,21 @@ func (s *state) shed() {
 	s.mints.shed()
 	s.transactions.shed()
 	s.blocks.shed()
-	s.programs.shed()
-	s.holders.shed()
 }
 
 // count brings the counters that are sizes of trees up to date.
 func (s *state) count() {
-	s.counters.Transactions.Store(int64(s.transactions.base.Len() + s.transactions.overlay.Len()))
-	s.counters.OverlayCells.Store(int64(s.accounts.overlay.Len()))
+	s.counters.Transactions.Store(int64(s.transactions.base.Len() + s.transactions.Len()))
+	s.counters.OverlayCells.Store(int64(s.accounts.Len()))
 }
-
-// Of returns the shard that owns a key with the given prefix: shards are ranges, so
-// shard order is key order.
-func Of(prefix uint64, shards int) int {
-	hi, _ := bits.Mul64(prefix, uint64(shards))
-	return int(hi)
-}
-
-// OfSlot returns the shard that holds the block at slot.
-func OfSlot(slot ledger.Slot, shards int) int { return int(uint64(slot) % uint64(shards)) }
 
 func (s *state) owns(prefix uint64) bool { return Of(prefix, s.shards) == s.self }
 
-// account returns the account at version v, nil if nothing is held.
-// The result is good until it is dropped: values are never changed.
-func (s *state) account(key *ledger.Pubkey, v ledger.Version) *ledger.Account {
-	s.probe.Pubkey = *key
-	return s.accounts.at(&s.probe, v)
+// account returns the account at version v, nil if nothing is held. It may be put into the room
+// given; what it points at is never changed.
+func (s *state) account(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) *ledger.Account {
+	a, _ := s.accounts.read(key, v, into)
+	return a
 }
 
 // mintAt returns the facts of a mint at version v, nil if none are known.
@@ -143,16 +118,13 @@ type writer struct {
 // setAccount replaces what is held at the writer's version (nil for nothing) and keeps
 // hash, indexes and counters in step. It reports whether a reader can tell the difference.
 func (w writer) setAccount(before, after *ledger.Account) (changed bool) {
-	key := after
-	if after == nil {
-		key = before
-	}
-	w.index(w.programs, byProgram, before, after)
-	w.index(w.holders, byWallet, before, after)
-	if w.direct {
-		w.accounts.putBase(key, after)
-	} else {
-		w.accounts.put(w.version, key, after)
+	switch {
+	case !w.direct:
+		w.accounts.write(w.version, before, after)
+	case after != nil:
+		w.accounts.base.set(after)
+	default:
+		w.accounts.base.remove(&before.Pubkey)
 	}
 	if ledger.SameToReaders(before, after) {
 		return false
@@ -172,28 +144,6 @@ func (w writer) setAccount(before, after *ledger.Account) (changed bool) {
 		}
 	}
 	return true
-}
-
-// index makes an account findable under its new group. The old entry stays until no
-// value that can still be read supports it; without an overlay that is now.
-func (w writer) index(x *index, of grouping, before, after *ledger.Account) {
-	var was, is ledger.Pubkey
-	var had, has bool
-	if before != nil {
-		was, had = of(before)
-	}
-	if after != nil {
-		is, has = of(after)
-	}
-	if had == has && was == is {
-		return
-	}
-	if has {
-		x.insert(is, after.Pubkey)
-	}
-	if had && w.direct {
-		x.remove(was, before.Pubkey)
-	}
 }
 
 // setMint replaces the facts of a mint, nil for none.

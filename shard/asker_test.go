@@ -1,0 +1,101 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestAskersOfAShardThatEndsAreTold lets questions for an account wait in the lane of a shard
+// that ends without looking at them: nobody waits for the deadline.
+func TestAskersOfAShardThatEndsAreTold(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := New(0, 1)
+		began := time.Now()
+		var askers sync.WaitGroup
+		for n := range 100 {
+			askers.Go(func() {
+				if _, _, err := s.Account(key(n), 0, began.Add(2*time.Second)); !errors.Is(err, errStopped) || time.Since(began) != 0 {
+					t.Errorf("asker %d: %v after %v, want that the shard stopped, at once", n, err, time.Since(began))
+				}
+			})
+		}
+		synctest.Wait()
+		close(s.done) // as Run does when it ends, before it looks at the lane
+		s.refuseWaiting()
+		askers.Wait()
+	})
+}
+
+// TestAskersRacingWithTheEndAreTold asks all the while a shard ends: whoever comes just then is
+// told by Run or sees the end, and never waits for the deadline.
+func TestAskersRacingWithTheEndAreTold(t *testing.T) {
+	for range 200 {
+		bubble(t, func(t *testing.T) {
+			s := New(0, 1)
+			began := time.Now()
+			ctx, cancel := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					for {
+						if _, _, err := s.Account(key(1), 0, began.Add(time.Hour)); err != nil {
+							return
+						}
+					}
+				})
+			}
+			all.Go(func() {
+				if err := s.Run(ctx); err != nil {
+					t.Errorf("Run: %v", err)
+				}
+			})
+			cancel()
+			all.Wait()
+			if waited := time.Since(began); waited != 0 {
+				t.Fatalf("somebody waited %v", waited)
+			}
+		})
+	}
+}
+
+// TestTimerSetForAnEarlierQuestionKeepsTheDeadlines asks one question after the other, so that
+// the timer of the first is still set: each is ended at its own deadline, be it later or earlier
+// than the one the timer was set for.
+func TestTimerSetForAnEarlierQuestionKeepsTheDeadlines(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"later": 2 * time.Second, "earlier": 300 * time.Millisecond} {
+		bubble(t, func(t *testing.T) {
+			s := New(0, 1)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- s.Run(ctx) }()
+			for range 50 { // the pool may drop what it is given
+				if _, _, err := s.Account(key(1), 0, time.Now().Add(2*time.Second)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Second)
+			j := &gateJob{slices: 1, stepped: make(chan struct{}), gate: make(chan struct{})}
+			task := s.send(j, new(Applied))
+			<-j.stepped // nobody answers from here on
+			began := time.Now()
+			if _, _, err := s.Account(key(1), 0, began.Add(wait)); !errors.Is(err, errLate) || time.Since(began) != wait {
+				t.Errorf("%s: %v after %v, want overdue after %v", name, err, time.Since(began), wait)
+			}
+			j.gate <- struct{}{}
+			if _, err := task.Wait(); err != nil {
+				t.Error(err)
+			}
+			if _, _, err := s.Account(key(1), 0, time.Now().Add(time.Second)); err != nil {
+				t.Errorf("the next question: %v", err)
+			}
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		})
+	}
+}

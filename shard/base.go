@@ -1,0 +1,153 @@
+package shard
+
+import "ledgerd/engine/ledger"
+
+// base is the accounts at the newest folded version, packed, and its indexes. These
+// list exactly the accounts that are members there.
+type base struct {
+	vault    *vault
+	byKey    tree
+	programs tree
+	wallets  tree
+	pins     pins
+}
+
+func newBase() *base {
+	b := &base{vault: newVault()}
+	records := &b.vault.records
+	b.byKey, b.programs, b.wallets = tree{records: records}, tree{records: records}, tree{records: records}
+	return b
+}
+
+// grouped returns what an index lists a member under: its group, and then the beginning of
+// its key, so that members of a group are in the order of keys.
+func grouped(group uint32, member *ledger.Pubkey) uint64 {
+	return uint64(group)<<32 | member.Prefix()>>32
+}
+
+// walletGroup returns what the wallets' index has for a wallet: part of its hash, which a few
+// wallets share.
+func walletGroup(wallet *ledger.Pubkey) uint32 { return hashOf(wallet) }
+
+// get returns the record of an account, 0 if there is none.
+func (b *base) get(key *ledger.Pubkey) ref { return b.byKey.get(key.Prefix(), key) }
+
+// wallet returns the wallet an account belongs to, as byWallet does.
+func (v *view) wallet(r ref) (*ledger.Pubkey, bool) {
+	if p := v.records.at(r); p.meta&flagToken != 0 && p.exists() {
+		return &v.holdings.at(p.more).wallet, true
+	}
+	return nil, false
+}
+
+// set replaces what is held of an account.
+func (b *base) set(a *ledger.Account) {
+	b.drain(2)
+	key := &a.Pubkey
+	r := b.get(key)
+	if r == 0 {
+		r = b.vault.put(a)
+		b.byKey.set(key.Prefix(), key, r)
+		b.list(r)
+		return
+	}
+	program, ofProgram := b.vault.records.at(r).program()
+	wallet, ofWallet := b.vault.wallet(r)
+	sameProgram := ofProgram && a.Exists() && a.Known&ledger.FieldOwner != 0 && b.vault.owns(program, &a.Owner)
+	sameWallet := ofWallet && a.Exists() && a.Token != nil && *wallet == a.Token.Owner
+	if ofProgram && !sameProgram {
+		b.programs.remove(grouped(uint32(program), key), key)
+	}
+	if ofWallet && !sameWallet {
+		b.wallets.remove(grouped(walletGroup(wallet), key), key)
+	}
+	now := r
+	if b.pins.pinned() {
+		now = b.vault.put(a)
+		b.byKey.set(key.Prefix(), key, now)
+		b.pins.keep(r)
+	} else {
+		b.vault.write(r, a)
+	}
+	if now != r || !sameProgram {
+		b.listByProgram(now)
+	}
+	if now != r || !sameWallet {
+		b.listByWallet(now)
+	}
+}
+
+// owns reports whether a program of that name has the key.
+func (v *vault) owns(program ref, key *ledger.Pubkey) bool {
+	if program == 0 {
+		return *key == (ledger.Pubkey{})
+	}
+	return *v.names.at(program) == *key
+}
+
+// list lists an account by what it is a member of, in the place of an older record of it.
+func (b *base) list(r ref) {
+	b.listByProgram(r)
+	b.listByWallet(r)
+}
+
+func (b *base) listByProgram(r ref) {
+	p := b.vault.records.at(r)
+	if program, ok := p.program(); ok {
+		b.programs.set(grouped(uint32(program), &p.key), &p.key, r)
+	}
+}
+
+func (b *base) listByWallet(r ref) {
+	if wallet, ok := b.vault.wallet(r); ok {
+		key := &b.vault.records.at(r).key
+		b.wallets.set(grouped(walletGroup(wallet), key), key, r)
+	}
+}
+
+// closedAt reports whether what is held of an account is the tombstone of its end at a slot.
+func (b *base) closedAt(key *ledger.Pubkey, slot ledger.Slot) bool {
+	r := b.get(key)
+	if r == 0 || b.vault.records.at(r).exists() {
+		return false
+	}
+	return ledger.Taught(b.vault.records.at(r).lamports).Slot() == slot
+}
+
+// remove forgets an account.
+func (b *base) remove(key *ledger.Pubkey) {
+	b.drain(2)
+	r := b.get(key)
+	if r == 0 {
+		return
+	}
+	if program, ok := b.vault.records.at(r).program(); ok {
+		b.programs.remove(grouped(uint32(program), key), key)
+	}
+	if wallet, ok := b.vault.wallet(r); ok {
+		b.wallets.remove(grouped(walletGroup(wallet), key), key)
+	}
+	b.byKey.remove(key.Prefix(), key)
+	if b.pins.pinned() {
+		b.pins.keep(r)
+	} else {
+		b.vault.free(r)
+	}
+}
+
+// drain frees some of the records that were kept for frozen copies.
+func (b *base) drain(most int) { b.pins.drain(most, b.vault.free) }
+
+// frozenBase is what a base held at one time.
+type frozenBase struct {
+	view view
+	tree tree
+	pin  *pin
+}
+
+// freeze returns what b holds now, good until the pin is released.
+func (b *base) freeze() *frozenBase {
+	f := &frozenBase{view: b.vault.view, pin: b.pins.add()}
+	f.tree = b.byKey.freeze(&f.view.records)
+	return f
+}

@@ -1,0 +1,214 @@
+package shard
+
+import (
+	"math"
+
+	"ledgerd/engine/ledger"
+)
+
+// # The packed base
+//
+// The base holds nearly all accounts of a ledger, and most of them are not written for
+// a long time. It keeps each as one record of fixed size without pointers, so that an account
+// takes little memory and the garbage collector has nothing to look at:
+//
+//   - a record for every account, 56 bytes: key, lamports, who taught it, flags
+//   - a holding for every token account, 48 bytes more: wallet, amount, mint
+//   - an aside for what few accounts have, and a delegation for what few holdings have:
+//     whatever a ledger.Account can say comes out of its record as it went in
+//   - programs and mints once each, counted ([interned])
+//
+// Records lie in chunks that never move; a [ref] names one by its place. Three trees list
+// them: by key, by program, by wallet ([tree]). A reader gets a ledger.Account that is made of
+// the record ([view.unpack]), so what it was answered stays true whatever becomes of the record.
+//
+// A record is written over where its account changes, which leaves the trees alone. Only
+// while a frozen copy is pinned is it put elsewhere and the old one kept until no copy that may
+// read it is left ([pins]).
+
+// record is one account. What more means depends on the flags.
+type record struct {
+	key      ledger.Pubkey
+	lamports uint64 // of a tombstone: who closed it
+	meta     uint64 // who taught it in the upper bits, flags in the lower
+	owner    ref    // the program's name, 0 for the key of zeros
+	more     ref    // the holding if there is one, else the aside if there is one
+}
+
+// holding is the token facts of one account.
+type holding struct {
+	wallet ledger.Pubkey
+	amount uint64
+	mint   ref // its name, 0 for the key of zeros
+	more   ref // the account's aside, if there is one
+}
+
+// aside says in full what the flags of an account cannot.
+type aside struct {
+	since, taught, rentEpoch uint64
+	earlier                  ledger.EarlierFields
+	delegation               ref
+	known                    ledger.Fields
+	hasEarlier               bool
+}
+
+// delegation is the details of a holding where they are more than its state.
+type delegation struct {
+	details ledger.Opt[ledger.TokenDetails]
+}
+
+// The lower bits of meta. The lowest four are the known fields of an account.
+const (
+	flagKnown      = uint64(ledger.FieldsShown | ledger.FieldToken)
+	flagExecutable = 1 << 4
+	flagRentMax    = 1 << 5 // the rent epoch is the usual 2^64-1; without it 0
+	flagToken      = 1 << 6
+	flagDetails    = 1 << 7 // the state of the holding is known; it takes the two bits from stateShift on
+	stateShift     = 8
+	stateMask      = 3
+	flagAside      = 1 << 10
+	flagTombstone  = 1 << 11
+
+	taughtShift = 16
+)
+
+// exists reports whether the account is live.
+func (p *record) exists() bool { return p.meta&flagTombstone == 0 }
+
+// program returns the name of the program that is known to own the account, as byProgram does.
+func (p *record) program() (ref, bool) {
+	return p.owner, p.exists() && p.meta&uint64(ledger.FieldOwner) != 0
+}
+
+// flagsOf returns meta as far as it goes, and whether the account needs an aside besides.
+func flagsOf(a *ledger.Account) (meta uint64, needsAside bool) {
+	meta = uint64(a.Known)&flagKnown | uint64(a.Taught)<<taughtShift
+	needsAside = uint64(a.Known)&^flagKnown != 0 || uint64(a.Taught)>>(64-taughtShift) != 0 || a.Earlier != nil
+	if a.Executable {
+		meta |= flagExecutable
+	}
+	switch a.RentEpoch {
+	case 0:
+	case math.MaxUint64:
+		meta |= flagRentMax
+	default:
+		needsAside = true
+	}
+	if a.Lamports == 0 {
+		meta |= flagTombstone
+	} else if a.Since != 0 {
+		needsAside = true
+	}
+	if t := a.Token; t != nil {
+		meta |= flagToken
+		if t.Details.Known {
+			meta |= flagDetails
+		}
+		meta |= uint64(t.Details.Value.State) & stateMask << stateShift
+		needsAside = needsAside || needsDelegation(t)
+	}
+	if needsAside {
+		meta |= flagAside
+	}
+	return meta, needsAside
+}
+
+// needsDelegation reports whether a holding has details that flags cannot say.
+func needsDelegation(t *ledger.TokenAccount) bool {
+	plain := ledger.TokenDetails{State: t.Details.Value.State & stateMask}
+	return t.Details.Value != plain
+}
+
+// view is the records as they can be read, by the shard or by whoever holds a frozen copy.
+type view struct {
+	records     chunks[record]
+	holdings    chunks[holding]
+	asides      chunks[aside]
+	delegations chunks[delegation]
+	names       chunks[ledger.Pubkey] // of programs and mints
+}
+
+// unpack makes a the account of a record. Token facts and the like take room.
+func (v *view) unpack(r ref, a *ledger.Account, room *room) {
+	p := v.records.at(r)
+	*a = ledger.Account{
+		Pubkey: p.key, Known: ledger.Fields(p.meta & flagKnown), Executable: p.meta&flagExecutable != 0,
+		Taught: ledger.Taught(p.meta >> taughtShift),
+	}
+	if p.owner != 0 {
+		a.Owner = *v.names.at(p.owner)
+	}
+	if p.meta&flagTombstone != 0 {
+		a.Since = ledger.Taught(p.lamports)
+	} else {
+		a.Lamports = ledger.Lamports(p.lamports)
+	}
+	if p.meta&flagRentMax != 0 {
+		a.RentEpoch = math.MaxUint64
+	}
+	more := p.more
+	if p.meta&flagToken != 0 {
+		h := v.holdings.at(more)
+		a.Token = room.token()
+		a.Token.Owner, a.Token.Amount = h.wallet, h.amount
+		if h.mint != 0 {
+			a.Token.Mint = *v.names.at(h.mint)
+		}
+		a.Token.Details.Known = p.meta&flagDetails != 0
+		a.Token.Details.Value.State = ledger.TokenState(p.meta >> stateShift & stateMask)
+		more = h.more
+	}
+	if p.meta&flagAside != 0 {
+		v.unpackAside(v.asides.at(more), a, room)
+	}
+}
+
+func (v *view) unpackAside(x *aside, a *ledger.Account, room *room) {
+	a.Known, a.RentEpoch = x.known, x.rentEpoch
+	a.Since, a.Taught = ledger.Taught(x.since), ledger.Taught(x.taught)
+	if x.hasEarlier {
+		a.Earlier = room.earlier()
+		*a.Earlier = x.earlier
+	}
+	if x.delegation != 0 {
+		a.Token.Details = v.delegations.at(x.delegation).details
+	}
+}
+
+// room is where the parts of unpacked accounts go that an account points at. Those that live
+// on get memory for some at once, which saves most of what that costs one by one. It belongs to
+// one goroutine.
+type room struct {
+	// reused makes an account good only until the next is unpacked.
+	reused bool
+
+	tokens   []ledger.TokenAccount
+	earliers []ledger.EarlierFields
+}
+
+// roomSlab is how many parts get memory at once: few, so that one that lives on pins little.
+const roomSlab = 16
+
+// token returns room for empty token facts.
+func (m *room) token() (t *ledger.TokenAccount) {
+	if len(m.tokens) == 0 {
+		m.tokens = make([]ledger.TokenAccount, roomSlab)
+	}
+	t = &m.tokens[0]
+	if m.reused {
+		*t = ledger.TokenAccount{}
+	} else {
+		m.tokens = m.tokens[1:]
+	}
+	return t
+}
+
+func (m *room) earlier() (e *ledger.EarlierFields) {
+	if len(m.earliers) == 0 {
+		m.earliers = make([]ledger.EarlierFields, roomSlab)
+	}
+	if e = &m.earliers[0]; !m.reused {
+		m.earliers = m.earliers[1:]
+	}
+	return e
+}

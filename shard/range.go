@@ -1,0 +1,35 @@
+package shard
+
+import (
+	"math/bits"
+
+	"ledgerd/engine/ledger"
+)
+
+// Of returns the shard that owns a key with the given prefix: shards are ranges, so
+// shard order is key order.
+func Of(prefix uint64, shards int) int {
+	hi, _ := bits.Mul64(prefix, uint64(shards))
+	return int(hi)
+}
+
+// Range returns the prefixes of the keys that a shard owns, both ends included.
+func Range(self, shards int) (first, last uint64) {
+	return firstOf(self, shards), firstOf(self+1, shards) - 1
+}
+
+// firstOf returns the lowest prefix of a shard: self × 2^64 / shards, rounded up. That of the
+// shard past the last is 0, which is 2^64.
+func firstOf(self, shards int) uint64 {
+	if self == shards {
+		return 0
+	}
+	q, r := bits.Div64(uint64(self), 0, uint64(shards))
+	if r > 0 {
+		q++
+	}
+	return q
+}
+
+// OfSlot returns the shard that holds the block at slot.
+func OfSlot(slot ledger.Slot, shards int) int { return int(uint64(slot) % uint64(shards)) }

@@ -1,0 +1,160 @@
+package shard
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"ledgerd/engine/ledger"
+)
+
+// Content is what a shard held at one version, as a snapshot keeps it.
+type Content struct {
+	Version ledger.Version
+	// Hash is the shard's part of the state hash. It is taken as it is, so any split among
+	// the shards will do that sums up to the whole.
+	Hash ledger.StateHash
+	// Size is about how many accounts there are; 0 will do. Room is made for so many.
+	Size int
+	// Accounts calls visit for every account of the shard in pubkey order, tombstones
+	// included, until it returns false. The shard keeps nothing of an account.
+	Accounts func(visit func(*ledger.Account) bool) error
+	// Mints does so for all mint facts.
+	Mints func(visit func(ledger.MintWrite) bool) error
+	// Blocks are all blocks of the chain, oldest first. The shard takes its share of them
+	// and of their transactions.
+	Blocks []*HeldBlock
+}
+
+// Restore makes c what the shard holds, and c's version the oldest that can be read. It is
+// called before Run. Errors of c are returned as they are; content that is out of order or
+// another shard's gives one that matches ledger.ErrCorrupt. After an error the shard holds
+// what it held before.
+func (s *Shard) Restore(c Content) error {
+	r := restorer{state: newState(s.state.self, s.state.shards)}
+	for _, part := range []func(Content) error{r.restoreAccounts, r.restoreMints, r.restoreBlocks} {
+		if err := part(c); err != nil {
+			return err
+		}
+	}
+	r.state.hash, r.state.folded = c.Hash, c.Version
+	r.state.counters = s.state.counters // which others may hold already
+	r.state.counters.Accounts.Store(r.live)
+	r.state.counters.TokenAccounts.Store(r.tokens)
+	r.state.count()
+	s.state = r.state
+	return nil
+}
+
+// restorer fills the base of a new state.
+type restorer struct {
+	*state
+	live, tokens int64
+}
+
+// restoreAccounts packs accounts as they come and makes the trees of them when all are there.
+func (r *restorer) restoreAccounts(c Content) error {
+	b := r.accounts.base
+	records := &b.vault.records
+	byKey := treeLoader{records: records}
+	// Nearly every account is a program's.
+	programs, wallets := make([]member, 0, c.Size+c.Size/64), []member(nil)
+	var last ledger.Pubkey
+	var wrong error
+	first := true
+	err := c.Accounts(func(a *ledger.Account) bool {
+		if wrong = r.check("account", &a.Pubkey, &last, first); wrong != nil {
+			return false
+		}
+		last, first = a.Pubkey, false
+		at := b.vault.put(a)
+		byKey.add(a.Pubkey.Prefix(), at)
+		if !a.Exists() {
+			r.tombstones = append(r.tombstones, tombstone{a.Since.Slot(), a.Pubkey})
+			return true
+		}
+		r.live++
+		start := uint32(a.Pubkey.Prefix() >> 32)
+		if program, ok := records.at(at).program(); ok {
+			programs = append(programs, member{uint32(program), start, at})
+		}
+		if a.Token != nil {
+			r.tokens++
+			wallets = append(wallets, member{walletGroup(&a.Token.Owner), start, at})
+		}
+		return true
+	})
+	if err := cmp.Or(wrong, err); err != nil {
+		return err
+	}
+	b.byKey = byKey.tree()
+	b.programs = loadMembers(records, programs)
+	b.wallets = loadMembers(records, wallets)
+	// Oldest first is one of the orders a heap may have.
+	slices.SortFunc(r.tombstones, func(a, b tombstone) int { return cmp.Compare(a.slot, b.slot) })
+	return nil
+}
+
+// loadMembers makes an index of members that are in the order of their keys.
+func loadMembers(records *chunks[record], members []member) tree {
+	loader := treeLoader{records: records}
+	for _, m := range byGroup(members) {
+		loader.add(uint64(m.group)<<32|uint64(m.start), m.ref)
+	}
+	return loader.tree()
+}
+
+func (r *restorer) restoreMints(c Content) error {
+	var last ledger.Pubkey
+	var wrong error
+	first := true
+	err := c.Mints(func(m ledger.MintWrite) bool {
+		if wrong = r.check("mint", &m.Pubkey, &last, first); wrong != nil {
+			return false
+		}
+		held := &mintFacts{m.Pubkey, m.Mint}
+		last, first = m.Pubkey, false
+		r.mints.base.Load(entry[mintFacts]{held.pubkey.Prefix(), held})
+		return true
+	})
+	pack(r.mints.base)
+	return cmp.Or(wrong, err)
+}
+
+// restoreBlocks takes the blocks that are this shard's and, of every block, the transactions
+// that are.
+func (r *restorer) restoreBlocks(c Content) error {
+	transactions := sorter[*ledger.Transaction]{prefix: func(t *ledger.Transaction) uint64 { return t.Signature.Prefix() }}
+	for i, held := range c.Blocks {
+		b := held.Block
+		if i > 0 && b.Slot <= c.Blocks[i-1].Block.Slot {
+			return fmt.Errorf("block %d comes after block %d: %w", b.Slot, c.Blocks[i-1].Block.Slot, ledger.ErrCorrupt)
+		}
+		if OfSlot(b.Slot, r.shards) == r.self {
+			r.blocks.base.Load(entry[HeldBlock]{uint64(b.Slot), held})
+		}
+		for n := range b.Transactions {
+			if t := &b.Transactions[n]; r.owns(t.Signature.Prefix()) {
+				transactions.add(t)
+			}
+		}
+	}
+	pack(r.blocks.base)
+	// Of two with one signature the later comes last, and takes the place of the other.
+	transactions.ascend(func(t *ledger.Transaction) {
+		r.transactions.base.Load(entry[ledger.Transaction]{t.Signature.Prefix(), t})
+	})
+	pack(r.transactions.base)
+	return nil
+}
+
+// check returns why key cannot come after last, unless it is the first, or is not this shard's.
+func (r *restorer) check(what string, key, last *ledger.Pubkey, first bool) error {
+	switch {
+	case !first && key.Compare(last) <= 0:
+		return fmt.Errorf("%s %s comes after %s: %w", what, key, last, ledger.ErrCorrupt)
+	case !r.owns(key.Prefix()):
+		return fmt.Errorf("%s %s is not of shard %d of %d: %w", what, key, r.self, r.shards, ledger.ErrCorrupt)
+	}
+	return nil
+}

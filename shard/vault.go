@@ -1,0 +1,130 @@
+package shard
+
+import "ledgerd/engine/ledger"
+
+// vault owns the records and all they name.
+type vault struct {
+	view
+	accounts, holds, rares, delegated slots // of the chunks in the order of view
+	keys                              interned
+}
+
+func newVault() *vault {
+	v := &vault{}
+	v.keys.names = &v.names
+	return v
+}
+
+// put makes a record of an account.
+func (v *vault) put(a *ledger.Account) ref {
+	r := v.accounts.take()
+	v.records.reach(r)
+	v.write(r, a)
+	return r
+}
+
+// write makes a the account of a record, which is empty or another account's no more.
+func (v *vault) write(r ref, a *ledger.Account) {
+	p := v.records.at(r)
+	meta, needsAside := flagsOf(a)
+	held, rare := p.parts(v)
+	if needsAside {
+		rare = v.writeAside(rare, a)
+	} else if rare != 0 {
+		v.freeAside(rare)
+		rare = 0
+	}
+	p.more = rare
+	if a.Token != nil {
+		p.more = v.writeHolding(held, a.Token, rare)
+	} else if held != 0 {
+		v.freeHolding(held)
+	}
+	p.key, p.meta = a.Pubkey, meta
+	p.owner = v.rename(p.owner, &a.Owner)
+	if p.lamports = uint64(a.Lamports); a.Lamports == 0 {
+		p.lamports = uint64(a.Since)
+	}
+}
+
+// parts returns the holding and the aside of a record, 0 for none.
+func (p *record) parts(v *vault) (held, rare ref) {
+	if p.meta&flagToken != 0 {
+		return p.more, v.holdings.at(p.more).more
+	}
+	return 0, p.more
+}
+
+// rename returns the name of a key for a record that has the name was.
+func (v *vault) rename(was ref, k *ledger.Pubkey) ref {
+	if was != 0 && *v.names.at(was) == *k {
+		return was
+	}
+	now := v.keys.use(k)
+	v.keys.drop(was)
+	return now
+}
+
+func (v *vault) writeHolding(r ref, t *ledger.TokenAccount, rare ref) ref {
+	if r == 0 {
+		r = v.holds.take()
+		v.holdings.reach(r)
+	}
+	h := v.holdings.at(r)
+	h.wallet, h.amount, h.mint, h.more = t.Owner, t.Amount, v.rename(h.mint, &t.Mint), rare
+	return r
+}
+
+func (v *vault) writeAside(r ref, a *ledger.Account) ref {
+	if r == 0 {
+		r = v.rares.take()
+		v.asides.reach(r)
+	}
+	x := v.asides.at(r)
+	x.known, x.rentEpoch = a.Known, a.RentEpoch
+	x.since, x.taught = uint64(a.Since), uint64(a.Taught)
+	if x.hasEarlier = a.Earlier != nil; x.hasEarlier {
+		x.earlier = *a.Earlier
+	}
+	switch {
+	case a.Token != nil && needsDelegation(a.Token):
+		if x.delegation == 0 {
+			x.delegation = v.delegated.take()
+			v.delegations.reach(x.delegation)
+		}
+		v.delegations.at(x.delegation).details = a.Token.Details
+	case x.delegation != 0:
+		v.delegated.give(x.delegation)
+		x.delegation = 0
+	}
+	return r
+}
+
+// free gives up a record and all it names. Nobody may read it any more.
+func (v *vault) free(r ref) {
+	p := v.records.at(r)
+	held, rare := p.parts(v)
+	if held != 0 {
+		v.freeHolding(held)
+	}
+	if rare != 0 {
+		v.freeAside(rare)
+	}
+	v.keys.drop(p.owner)
+	*p = record{}
+	v.accounts.give(r)
+}
+
+func (v *vault) freeHolding(r ref) {
+	v.keys.drop(v.holdings.at(r).mint)
+	*v.holdings.at(r) = holding{}
+	v.holds.give(r)
+}
+
+func (v *vault) freeAside(r ref) {
+	if d := v.asides.at(r).delegation; d != 0 {
+		v.delegated.give(d)
+	}
+	*v.asides.at(r) = aside{}
+	v.rares.give(r)
+}
