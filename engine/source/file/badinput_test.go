@@ -94,6 +94,9 @@ func badLines() map[string]badInput {
 		"line: parent above":       {lineAmong(blockLine(7, 8)), "line 3: the slot is not above its parent's"},
 		"line: bad signature":      {lineAmong(fmt.Sprintf(`{"type":"block","slot":2,"parent_slot":1,"blockhash":%q,"transactions":[{"signature":%q}]}`, k, k)), "line 3: transaction 0: signature is not a base58 signature of 64 bytes"},
 		"line: bad account key":    {lineAmong(fmt.Sprintf(`{"type":"block","slot":2,"parent_slot":1,"blockhash":%q,"transactions":[{"signature":%q,"accounts":[%q]}]}`, k, sig, badWord)), "line 3: transaction 0: an account key is not a base58 key of 32 bytes"},
+		"line: unknown commitment": {lineAmong(fmt.Sprintf(`{"type":"block","slot":2,"parent_slot":1,"blockhash":%q,"commitment":%q}`, k, badWord)), "line 3: commitment is neither processed nor confirmed nor finalized"},
+		"line: count below list":   {lineAmong(fmt.Sprintf(`{"type":"block","slot":2,"parent_slot":1,"blockhash":%q,"transaction_count":0,"transactions":[{"signature":%q}]}`, k, sig)), "line 3: transaction_count is below the number of transactions"},
+		"line: count is text":      {lineAmong(fmt.Sprintf(`{"type":"block","slot":2,"parent_slot":1,"blockhash":%q,"transaction_count":%q}`, k, badWord)), "line 3: transaction_count is of the wrong type or out of range"},
 		"line: time of a fraction": {lineAmong(fmt.Sprintf(`{"type":"block","slot":2,"parent_slot":1,"blockhash":%q,"block_time":1.5}`, k)), "line 3: block_time is of the wrong type or out of range"},
 	}
 }
@@ -141,6 +144,11 @@ func badLineFacts() map[string]badInput {
 		"token: delegate, no state":   {token(fmt.Sprintf(`"mint":%q,"owner":%q,"amount":"1","delegate":%q`, k, k, k)), "line 3: account 0: token: state is missing"},
 		"token: state, no owner":      {token(fmt.Sprintf(`"mint":%q,"amount":"1","state":"frozen"`, k)), "line 3: account 0: token: a token account with a state has no owner"},
 		"token: native":               {token(fmt.Sprintf(`"mint":%q,"owner":%q,"amount":"1","is_native":true`, k, k)), "line 3: account 0: token: is_native contradicts the mint"},
+		"token: true":                 {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"token":true`, k)), "line 3: facts are neither an object nor false"},
+		"token: text":                 {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"token":%q`, k, badWord)), "line 3: facts are neither an object nor false"},
+		"mint: a list":                {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"mint":[]`, k)), "line 3: facts are neither an object nor false"},
+		"mint: none, no lamports":     {accountLine(fmt.Sprintf(`"pubkey":%q,"mint":false`, k)), "line 3: account 0: lamports is missing"},
+		"mint: none, and data":        {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q,"data":"","mint":false`, k, k)), "line 3: account 0: it has both data and facts"},
 		"mint: no decimals":           {mint(`"supply":"1"`), "line 3: account 0: mint: decimals is missing"},
 		"mint: decimals of 256":       {mint(`"decimals":256`), "line 3: decimals is of the wrong type or out of range"},
 		"mint: bad supply":            {mint(`"decimals":6,"supply":"` + badWord + `"`), "line 3: account 0: mint: supply is not a decimal string of a 64-bit number"},

@@ -14,6 +14,34 @@
 // events of one input come in the order of the file. After the first error nothing more
 // is emitted; what was emitted before it stands.
 //
+// # Event lines
+//
+// Our own NDJSON says one event a line, and AppendEventLine writes what a reader takes:
+//
+//	{"type":"block","slot":N,"parent_slot":N,"blockhash":"...","previous_blockhash":"...",
+//	 "block_time":N,"block_height":N,"commitment":"finalized","transaction_count":N,
+//	 "transactions":[{"signature":"...","success":true,"fee":N,"accounts":["..."]}],
+//	 "accounts":[account, ...]}
+//	{"type":"accounts","slot":N,"accounts":[account, ...]}
+//	{"type":"slot","slot":N,"status":"confirmed|finalized|dead","blockhash":"..."}
+//
+//	account  {"pubkey":"...","lamports":N,"owner":"...","executable":false,"rent_epoch":N,
+//	          and "data":"<base64>", or "token":token and "mint":mint}
+//	token    {"mint":"...","owner":"...","amount":"N","state":"initialized|frozen|uninitialized",
+//	          "delegate":"...","delegated_amount":"N","close_authority":"...","is_native":false}
+//	mint     {"decimals":N,"supply":"N","scaled":false}
+//
+// What is absent or null is unknown, and fields without a meaning here are not read.
+// "token":false and "mint":false say that the account is known to be none. A token without
+// a state is a balance: delegate and close authority are unknown then, and none where a
+// state stands beside their null. One without an owner is a balance of the years that did not
+// record the wallet. An account with a mint but without lamports teaches the mint's facts
+// alone. Fields may come in any order. Lines that hold nothing but these fields, none of them
+// twice and without escapes, are read several times as fast as others.
+//
+// "commitment" is what the source claims of the block as it arrives, processed if
+// absent; "transaction_count" stands where not all transactions are listed.
+//
 // # Resuming
 //
 // Run starts at the front of the input again. Blocks below the resume point are read and
@@ -21,4 +49,12 @@
 // the ledger it holds. Left out too is the base state in front of the first block at or
 // past the resume point: it was ingested before that block, and a second time it could
 // fill in what the blocks have made unknown since.
+//
+// Statuses of slots up to the resume point are left out: a block that was called dead or
+// confirmed there may have lost or won its slot since. Statuses of later slots that do not
+// name a block name it now, if the input has shown only one, not more than 4096 slots ago.
+//
+// An input of which everything is held already ends quietly, and what follows in further
+// inputs is new. New files are named after the old ones: alone, they lose the base state in
+// front of their first block, with a warning.
 package file

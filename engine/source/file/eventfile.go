@@ -25,7 +25,7 @@ func readEventFile(ctx context.Context, r io.Reader, out *sink) error {
 		}
 		switch e := e.(type) {
 		case *ledger.Block:
-			if err := checkSlotOrder(e.Slot, e.ParentSlot); err != nil {
+			if err := checkBlock(e); err != nil {
 				return fmt.Errorf("event %d: %w", n, err)
 			}
 			err = out.put(ctx, e)
@@ -38,4 +38,12 @@ func readEventFile(ctx context.Context, r io.Reader, out *sink) error {
 			return err
 		}
 	}
+}
+
+// checkBlock refuses what an event line could not say either.
+func checkBlock(b *ledger.Block) error {
+	if err := checkSlotOrder(b.Slot, b.ParentSlot); err != nil {
+		return err
+	}
+	return checkTransactionCount(b.TransactionCount, len(b.Transactions))
 }

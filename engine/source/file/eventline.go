@@ -1,7 +1,6 @@
 package file
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,64 +11,78 @@ import (
 // eventLine is one line of our own NDJSON: a block, base state ("accounts") or the status of
 // a slot. Fields that are absent or null are unknown; fields that it does not name are
 // not read.
-type eventLine struct {
-	Type string  `json:"type"`
+type eventLine[T jsonText] struct {
+	Type T       `json:"type"`
 	Slot *uint64 `json:"slot"`
 
-	ParentSlot        *uint64           `json:"parent_slot"`
-	Blockhash         *string           `json:"blockhash"`
-	PreviousBlockhash *string           `json:"previous_blockhash"`
-	BlockTime         *int64            `json:"block_time"`
-	BlockHeight       *uint64           `json:"block_height"`
-	Transactions      []lineTransaction `json:"transactions"`
-	Accounts          []lineAccount     `json:"accounts"`
+	ParentSlot        *uint64              `json:"parent_slot"`
+	Blockhash         *T                   `json:"blockhash"`
+	PreviousBlockhash *T                   `json:"previous_blockhash"`
+	BlockTime         *int64               `json:"block_time"`
+	BlockHeight       *uint64              `json:"block_height"`
+	Commitment        *T                   `json:"commitment"`        // what the source claims as the block arrives
+	TransactionCount  *uint64              `json:"transaction_count"` // where not all are listed
+	Transactions      []lineTransaction[T] `json:"transactions"`
+	Accounts          []lineAccount[T]     `json:"accounts"`
 
-	Status string `json:"status"`
+	Status T `json:"status"`
 }
 
 // lineTransaction is a transaction of an event line.
-type lineTransaction struct {
-	Signature string   `json:"signature"`
-	Success   *bool    `json:"success"`
-	Fee       *uint64  `json:"fee"`
-	Accounts  []string `json:"accounts"`
+type lineTransaction[T jsonText] struct {
+	Signature T       `json:"signature"`
+	Success   *bool   `json:"success"`
+	Fee       *uint64 `json:"fee"`
+	Accounts  []T     `json:"accounts"`
 }
 
-// put emits the event of one line.
-func (l *lineReader) put(ctx context.Context, line []byte) error {
-	var e eventLine
+// decodeLine returns the event of one line, whatever way it is written.
+func decodeLine(line []byte, data *dataDecoder) (ledger.Event, error) {
+	var e eventLine[string]
 	if err := json.Unmarshal(line, &e); err != nil {
-		return plainJSONError(err)
+		return nil, plainJSONError(err)
 	}
-	if e.Slot == nil && (e.Type == "block" || e.Type == "accounts" || e.Type == "slot") {
-		return missing("slot")
+	event, err := e.event(len(e.Transactions))
+	if err != nil {
+		return nil, err
 	}
-	switch e.Type {
-	case "block":
-		b, err := e.block(l.data)
-		if err != nil {
-			return err
+	switch event := event.(type) {
+	case *ledger.Block:
+		for i := range e.Transactions {
+			t, err := e.Transactions[i].transaction()
+			if err != nil {
+				return nil, fmt.Errorf("transaction %d: %w", i, err)
+			}
+			event.AddTransaction(t)
 		}
-		return l.out.put(ctx, b)
-	case "accounts":
-		state := &ledger.BaseState{Slot: ledger.Slot(*e.Slot)}
-		var err error
-		if state.Accounts, state.Mints, err = writes(e.Accounts, l.data); err != nil {
-			return err
-		}
-		return putBase(ctx, l.out, state)
-	case "slot":
-		s, err := e.status()
-		if err != nil {
-			return err
-		}
-		return l.out.put(ctx, s)
+		event.Accounts, event.Mints, err = writes(e.Accounts, data)
+	case *ledger.BaseState:
+		event.Accounts, event.Mints, err = writes(e.Accounts, data)
 	}
-	return errors.New("type is neither block nor accounts nor slot")
+	return event, err
 }
 
-// block returns the block of a line. Its commitment comes with later lines.
-func (e *eventLine) block(data *dataDecoder) (*ledger.Block, error) {
+// event returns the event of a line without its accounts and without its transactions, of
+// which so many are listed.
+func (e *eventLine[T]) event(listed int) (ledger.Event, error) {
+	kind := string(e.Type)
+	if e.Slot == nil && (kind == "block" || kind == "accounts" || kind == "slot") {
+		return nil, missing("slot")
+	}
+	switch kind {
+	case "block":
+		return e.block(listed)
+	case "accounts":
+		return &ledger.BaseState{Slot: ledger.Slot(*e.Slot)}, nil
+	case "slot":
+		return e.status()
+	}
+	return nil, errors.New("type is neither block nor accounts nor slot")
+}
+
+// block returns the block of a line. Unless it says its commitment, that comes with later
+// lines.
+func (e *eventLine[T]) block(listed int) (*ledger.Block, error) {
 	if e.ParentSlot == nil {
 		return nil, missing("parent_slot")
 	}
@@ -86,30 +99,47 @@ func (e *eventLine) block(data *dataDecoder) (*ledger.Block, error) {
 		Blockhash: hash, PreviousBlockhash: previous,
 		Time: optional(e.BlockTime), Height: optional(e.BlockHeight),
 		Status:           ledger.Processed,
-		TransactionCount: uint64(len(e.Transactions)),
-		Transactions:     make([]ledger.Transaction, 0, len(e.Transactions)),
+		TransactionCount: uint64(listed),
+		Transactions:     make([]ledger.Transaction, 0, listed),
 	}
 	if err := checkSlotOrder(b.Slot, b.ParentSlot); err != nil {
 		return nil, err
 	}
-	for i, lt := range e.Transactions {
-		t := ledger.Transaction{Fee: optional((*ledger.Lamports)(lt.Fee)), Success: optional(lt.Success)}
-		if t.Signature, err = parseSignature("signature", lt.Signature); err != nil {
-			return nil, fmt.Errorf("transaction %d: %w", i, err)
+	if e.Commitment != nil {
+		level, ok := ledger.ParseCommitment(*e.Commitment)
+		if !ok {
+			return nil, errors.New("commitment is neither processed nor confirmed nor finalized")
 		}
-		if t.Accounts, err = parseKeys(make([]ledger.Pubkey, 0, len(lt.Accounts)), "an account key", lt.Accounts); err != nil {
-			return nil, fmt.Errorf("transaction %d: %w", i, err)
-		}
-		b.AddTransaction(t)
+		b.Status = level
 	}
-	b.Accounts, b.Mints, err = writes(e.Accounts, data)
-	return b, err
+	if e.TransactionCount != nil {
+		b.TransactionCount = *e.TransactionCount
+	}
+	return b, checkTransactionCount(b.TransactionCount, listed)
+}
+
+// transaction returns the transaction, without what its block says.
+func (l *lineTransaction[T]) transaction() (t ledger.Transaction, err error) {
+	t.Fee, t.Success = optional((*ledger.Lamports)(l.Fee)), optional(l.Success)
+	if t.Signature, err = parseSignature("signature", l.Signature); err != nil {
+		return t, err
+	}
+	t.Accounts, err = parseKeys(make([]ledger.Pubkey, 0, len(l.Accounts)), "an account key", l.Accounts)
+	return t, err
+}
+
+// checkTransactionCount returns an error if a block lists more transactions than it counts.
+func checkTransactionCount(count uint64, listed int) error {
+	if count < uint64(listed) {
+		return errors.New("transaction_count is below the number of transactions")
+	}
+	return nil
 }
 
 // status returns the slot status of a line.
-func (e *eventLine) status() (*ledger.SlotStatus, error) {
+func (e *eventLine[T]) status() (*ledger.SlotStatus, error) {
 	s := &ledger.SlotStatus{Slot: ledger.Slot(*e.Slot)}
-	switch e.Status {
+	switch string(e.Status) {
 	case "confirmed":
 		s.Status = ledger.StatusConfirmed
 	case "finalized":
@@ -127,97 +157,4 @@ func (e *eventLine) status() (*ledger.SlotStatus, error) {
 		s.Blockhash = ledger.Some(h)
 	}
 	return s, nil
-}
-
-// lineAccount is an account of an event line. It carries its data or its facts. One with
-// mint facts but no lamports teaches these apart from the account.
-type lineAccount struct {
-	Pubkey     string          `json:"pubkey"`
-	Lamports   *uint64         `json:"lamports"`
-	Owner      *string         `json:"owner"`
-	Executable *bool           `json:"executable"`
-	RentEpoch  *uint64         `json:"rent_epoch"`
-	Data       json.RawMessage `json:"data"`
-	Token      *tokenFacts     `json:"token"`
-	Mint       *mintFacts      `json:"mint"`
-}
-
-// writes returns the account writes and mint facts of a line, in its order.
-func writes(list []lineAccount, data *dataDecoder) ([]ledger.AccountWrite, []ledger.MintWrite, error) {
-	accounts := make([]ledger.AccountWrite, 0, len(list))
-	var mints []ledger.MintWrite
-	for i := range list {
-		a := &list[i]
-		w, err := a.write(data)
-		if err != nil {
-			return nil, nil, fmt.Errorf("account %d: %w", i, err)
-		}
-		if a.Lamports == nil {
-			mints = append(mints, ledger.MintWrite{Pubkey: w.Pubkey, Mint: *w.Mint})
-		} else {
-			accounts = append(accounts, w)
-		}
-	}
-	return accounts, mints, nil
-}
-
-// write returns what the line shows of the account. Without lamports it has mint facts.
-func (a *lineAccount) write(data *dataDecoder) (w ledger.AccountWrite, err error) {
-	if w.Pubkey, err = parseKey("pubkey", a.Pubkey); err != nil {
-		return w, err
-	}
-	if a.Lamports != nil {
-		w.Lamports = ledger.Lamports(*a.Lamports)
-	} else if a.Mint == nil {
-		return w, missing("lamports")
-	}
-	owner, err := parseOptKey("owner", a.Owner)
-	if err != nil {
-		return w, err
-	}
-	if owner.Known {
-		w.Owner = owner.Value
-		w.Known |= ledger.FieldOwner
-	}
-	if a.Executable != nil {
-		w.Executable = *a.Executable
-		w.Known |= ledger.FieldExecutable
-	}
-	if a.RentEpoch != nil {
-		w.RentEpoch = *a.RentEpoch
-		w.Known |= ledger.FieldRentEpoch
-	}
-	return w, a.teachFacts(&w, data)
-}
-
-// teachFacts adds what the data or the facts of the account show.
-func (a *lineAccount) teachFacts(w *ledger.AccountWrite, data *dataDecoder) error {
-	if len(a.Data) > 0 && string(a.Data) != "null" {
-		if a.Token != nil || a.Mint != nil {
-			return errors.New("it has both data and facts")
-		}
-		if w.Known&ledger.FieldOwner == 0 {
-			return errors.New("data without owner")
-		}
-		raw, err := data.decodeLine(a.Data)
-		if err != nil {
-			return err
-		}
-		w.TeachData(raw)
-		return nil
-	}
-	if a.Token != nil {
-		if err := a.Token.teach(w); err != nil {
-			return fmt.Errorf("token: %w", err)
-		}
-	}
-	if a.Mint != nil {
-		m, err := a.Mint.mint()
-		if err != nil {
-			return fmt.Errorf("mint: %w", err)
-		}
-		w.Mint = &m
-		w.Known |= ledger.FieldMint
-	}
-	return nil
 }

@@ -1,26 +1,59 @@
 package file
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
 
 	"ledgerd/engine/ledger"
 )
 
+// tokenStates are the names of the states, by their numbers.
+var tokenStates = []string{
+	ledger.TokenUninitialized: "uninitialized",
+	ledger.TokenInitialized:   "initialized",
+	ledger.TokenFrozen:        "frozen",
+}
+
+// facts are what a line says of an account as a token account or as a mint: an object, or
+// false where it is known to be none. Absent and null are unknown.
+type facts[T any] struct {
+	known bool
+	value *T // nil: it is none
+}
+
+var errFacts = errors.New("facts are neither an object nor false")
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *facts[T]) UnmarshalJSON(b []byte) error {
+	switch {
+	case string(b) == "null":
+		return nil
+	case string(b) == "false":
+		f.known = true
+		return nil
+	case b[0] != '{':
+		return errFacts
+	}
+	f.known, f.value = true, new(T)
+	return json.Unmarshal(b, f.value)
+}
+
 // tokenFacts are the facts of a token account in an event line. Without a state only the
 // balance is known.
-type tokenFacts struct {
-	Mint            *string `json:"mint"`
-	Owner           *string `json:"owner"` // null: the wallet is not known
-	Amount          *string `json:"amount"`
-	State           *string `json:"state"`
-	Delegate        *string `json:"delegate"`
-	DelegatedAmount *string `json:"delegated_amount"`
-	CloseAuthority  *string `json:"close_authority"`
-	IsNative        *bool   `json:"is_native"` // follows from the mint
+type tokenFacts[T jsonText] struct {
+	Mint            *T    `json:"mint"`
+	Owner           *T    `json:"owner"` // null: the wallet is not known
+	Amount          *T    `json:"amount"`
+	State           *T    `json:"state"`
+	Delegate        *T    `json:"delegate"`
+	DelegatedAmount *T    `json:"delegated_amount"`
+	CloseAuthority  *T    `json:"close_authority"`
+	IsNative        *bool `json:"is_native"` // follows from the mint
 }
 
 // teach adds the facts to a write.
-func (f *tokenFacts) teach(w *ledger.AccountWrite) error {
+func (f *tokenFacts[T]) teach(w *ledger.AccountWrite) error {
 	if f.Mint == nil {
 		return missing("mint")
 	}
@@ -45,30 +78,23 @@ func (f *tokenFacts) teach(w *ledger.AccountWrite) error {
 	if f.IsNative != nil && *f.IsNative != t.IsNative() {
 		return errors.New("is_native contradicts the mint")
 	}
-	w.Known |= ledger.FieldToken
 	w.Token, w.TokenOwnerUnknown = t, !owner.Known
 	return nil
 }
 
 // details returns what only the account's data shows, unknown without a state.
-func (f *tokenFacts) details() (unknown ledger.Opt[ledger.TokenDetails], err error) {
+func (f *tokenFacts[T]) details() (unknown ledger.Opt[ledger.TokenDetails], err error) {
 	if f.State == nil {
 		if f.Delegate != nil || f.DelegatedAmount != nil || f.CloseAuthority != nil {
 			return unknown, missing("state")
 		}
 		return unknown, nil
 	}
-	var d ledger.TokenDetails
-	switch *f.State {
-	case "uninitialized":
-		d.State = ledger.TokenUninitialized
-	case "initialized":
-		d.State = ledger.TokenInitialized
-	case "frozen":
-		d.State = ledger.TokenFrozen
-	default:
+	state := slices.Index(tokenStates, string(*f.State))
+	if state < 0 {
 		return unknown, errors.New("state is neither initialized nor frozen")
 	}
+	d := ledger.TokenDetails{State: ledger.TokenState(state)}
 	if d.Delegate, err = parseOptKey("delegate", f.Delegate); err != nil {
 		return unknown, err
 	}
@@ -84,13 +110,13 @@ func (f *tokenFacts) details() (unknown ledger.Opt[ledger.TokenDetails], err err
 }
 
 // mintFacts are the facts of a mint in an event line. A null is not known.
-type mintFacts struct {
-	Decimals *uint8  `json:"decimals"`
-	Supply   *string `json:"supply"`
-	Scaled   *bool   `json:"scaled"`
+type mintFacts[T jsonText] struct {
+	Decimals *uint8 `json:"decimals"`
+	Supply   *T     `json:"supply"`
+	Scaled   *bool  `json:"scaled"`
 }
 
-func (f *mintFacts) mint() (ledger.Mint, error) {
+func (f *mintFacts[T]) mint() (ledger.Mint, error) {
 	if f.Decimals == nil {
 		return ledger.Mint{}, missing("decimals")
 	}

@@ -23,6 +23,7 @@ func checkEvent(t *testing.T) ledger.Emit {
 		if again := ledger.AppendEvent(nil, decoded); !bytes.Equal(again, encoded) {
 			t.Fatalf("an emitted event changes in its encoding:\n%+v\n%+v", e, decoded)
 		}
+		checkEventLine(t, e)
 		switch e := e.(type) {
 		case *ledger.Block:
 			if e.Slot <= e.ParentSlot && e.Slot != 0 {
@@ -34,6 +35,22 @@ func checkEvent(t *testing.T) ledger.Emit {
 			}
 		}
 		return nil
+	}
+}
+
+// checkEventLine fails the test unless the event survives being written as an event line.
+func checkEventLine(t testing.TB, e ledger.Event) {
+	t.Helper()
+	line := AppendEventLine(nil, e)
+	again, err := parse(line)
+	if err != nil {
+		t.Fatalf("the line of an emitted event is refused: %v\n%s", err, line)
+	}
+	if !bytes.Equal(ledger.AppendEvent(nil, again), ledger.AppendEvent(nil, e)) {
+		t.Fatalf("an emitted event changes in its line:\n%+v\n%+v\n%s", e, again, line)
+	}
+	if !checkPlain(t, new(plainDecoder), line) {
+		t.Fatalf("the line of an emitted event is not decoded in the fast way:\n%s", AppendEventLine(nil, e))
 	}
 }
 

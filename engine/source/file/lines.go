@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"ledgerd/engine/ledger"
 )
 
 // maxLineBytes bounds one event line, and with it what a line can make us hold.
@@ -14,12 +16,16 @@ const maxLineBytes = 64 << 20
 
 var errLineTooLong = errors.New("line longer than 64 MiB")
 
-// lineReader turns event lines into events.
+// lineReader turns event lines into events. It holds one line at a time, and its event until
+// that is emitted; nothing is read ahead but what the buffer of its reader holds, so that a
+// line of a pipe is emitted as soon as it is whole.
 type lineReader struct {
 	out     *sink
 	data    *dataDecoder
 	skipped int // lines dropped in front
 	max     int // bytes in a line
+
+	plain plainDecoder
 }
 
 // run reads to the end. Blank lines are fine. An error names the line, counted from 1.
@@ -40,6 +46,21 @@ func (l *lineReader) run(ctx context.Context, r *bufio.Reader) error {
 			return nil
 		}
 	}
+}
+
+// put emits the event of one line.
+func (l *lineReader) put(ctx context.Context, line []byte) error {
+	e, ok := l.plain.decode(line, l.data)
+	if !ok {
+		var err error
+		if e, err = decodeLine(line, l.data); err != nil {
+			return err
+		}
+	}
+	if state, ok := e.(*ledger.BaseState); ok {
+		return putBase(ctx, l.out, state)
+	}
+	return l.out.put(ctx, e)
 }
 
 // readLine appends the bytes up to and including the next newline to dst. It returns io.EOF

@@ -63,7 +63,7 @@ func teachParsedData(w *ledger.AccountWrite, data json.RawMessage) error {
 		if err := json.Unmarshal(d.Parsed.Info, &p); err != nil {
 			return plainJSONError(err)
 		}
-		facts := tokenFacts{Mint: p.Mint, Owner: p.Owner, Amount: p.TokenAmount.Amount, State: p.State, Delegate: p.Delegate, CloseAuthority: p.CloseAuthority}
+		facts := tokenFacts[string]{Mint: p.Mint, Owner: p.Owner, Amount: p.TokenAmount.Amount, State: p.State, Delegate: p.Delegate, CloseAuthority: p.CloseAuthority}
 		if p.DelegatedAmount != nil {
 			facts.DelegatedAmount = p.DelegatedAmount.Amount
 		}
@@ -77,7 +77,7 @@ func teachParsedData(w *ledger.AccountWrite, data json.RawMessage) error {
 		for _, e := range p.Extensions {
 			scaled = scaled || e.Extension == "scaledUiAmountConfig" || e.Extension == "interestBearingConfig"
 		}
-		facts := mintFacts{Decimals: p.Decimals, Supply: p.Supply, Scaled: &scaled}
+		facts := mintFacts[string]{Decimals: p.Decimals, Supply: p.Supply, Scaled: &scaled}
 		mint, err := facts.mint()
 		w.Mint = &mint
 		return err

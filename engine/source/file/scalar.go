@@ -9,8 +9,11 @@ import (
 	"ledgerd/engine/ledger"
 )
 
+// jsonText is a string of JSON: unpacked by encoding/json, or as it stands in the line.
+type jsonText interface{ string | []byte }
+
 // parseKey decodes a public key in base58; field names it in the error.
-func parseKey(field, s string) (ledger.Pubkey, error) {
+func parseKey[T jsonText](field string, s T) (ledger.Pubkey, error) {
 	k, err := ledger.ParsePubkey(s)
 	if err != nil {
 		return k, fieldError(field, "is not a base58 key of 32 bytes")
@@ -19,7 +22,7 @@ func parseKey(field, s string) (ledger.Pubkey, error) {
 }
 
 // parseKeys decodes a list of public keys and appends them to dst.
-func parseKeys(dst []ledger.Pubkey, field string, list []string) ([]ledger.Pubkey, error) {
+func parseKeys[T jsonText](dst []ledger.Pubkey, field string, list []T) ([]ledger.Pubkey, error) {
 	for _, s := range list {
 		k, err := parseKey(field, s)
 		if err != nil {
@@ -31,7 +34,7 @@ func parseKeys(dst []ledger.Pubkey, field string, list []string) ([]ledger.Pubke
 }
 
 // parseOptKey decodes a key that may be null or absent.
-func parseOptKey(field string, s *string) (ledger.Opt[ledger.Pubkey], error) {
+func parseOptKey[T jsonText](field string, s *T) (ledger.Opt[ledger.Pubkey], error) {
 	if s == nil {
 		return ledger.Opt[ledger.Pubkey]{}, nil
 	}
@@ -43,7 +46,7 @@ func parseOptKey(field string, s *string) (ledger.Opt[ledger.Pubkey], error) {
 }
 
 // parseHash decodes a block hash in base58.
-func parseHash(field string, s *string) (ledger.Hash, error) {
+func parseHash[T jsonText](field string, s *T) (ledger.Hash, error) {
 	if s == nil {
 		return ledger.Hash{}, missing(field)
 	}
@@ -56,7 +59,7 @@ func parseHash(field string, s *string) (ledger.Hash, error) {
 
 // parsePreviousHash decodes the parent's hash. Absent and zero, which base58 writes as ones,
 // mean that the node did not know it.
-func parsePreviousHash(field string, s *string) (ledger.Opt[ledger.Hash], error) {
+func parsePreviousHash[T jsonText](field string, s *T) (ledger.Opt[ledger.Hash], error) {
 	if s == nil {
 		return ledger.Opt[ledger.Hash]{}, nil
 	}
@@ -67,7 +70,7 @@ func parsePreviousHash(field string, s *string) (ledger.Opt[ledger.Hash], error)
 	return ledger.Some(h), nil
 }
 
-func parseSignature(field, s string) (ledger.Signature, error) {
+func parseSignature[T jsonText](field string, s T) (ledger.Signature, error) {
 	sig, err := ledger.ParseSignature(s)
 	if err != nil {
 		return sig, fieldError(field, "is not a base58 signature of 64 bytes")
@@ -76,11 +79,11 @@ func parseSignature(field, s string) (ledger.Signature, error) {
 }
 
 // parseAmount decodes a token amount: a plain decimal in a string.
-func parseAmount(field string, s *string) (uint64, error) {
+func parseAmount[T jsonText](field string, s *T) (uint64, error) {
 	if s == nil {
 		return 0, missing(field)
 	}
-	n, err := strconv.ParseUint(*s, 10, 64)
+	n, err := strconv.ParseUint(string(*s), 10, 64)
 	if err != nil || (len(*s) > 1 && (*s)[0] == '0') {
 		return 0, fieldError(field, "is not a decimal string of a 64-bit number")
 	}

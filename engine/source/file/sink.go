@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"log/slog"
 
 	"ledgerd/engine/ledger"
 )
@@ -10,11 +11,25 @@ import (
 type sink struct {
 	emit ledger.Emit
 	from *ledger.ResumePoint // nil: everything passes
+	log  *slog.Logger        // may be nil without from
 
 	passed        bool // a block at or past the resume point was seen
 	sawBlock      bool
 	basesHeldBack int
-	failed        error // what emit returned; nothing is emitted after it
+	seen          []seenBlock // past the resume point: that of a slot stands at slot % seenSlots
+	failed        error       // what emit returned; nothing is emitted after it
+}
+
+// seenSlots is how many slots back a block is remembered: 128 times as far as finality takes.
+// A status that comes even later passes as it was read.
+const seenSlots = 4096
+
+// seenBlock is the only block of a slot so far, unless there were several.
+type seenBlock struct {
+	slot    ledger.Slot
+	hash    ledger.Hash
+	any     bool
+	several bool
 }
 
 // put emits e, or leaves it out on a resumed run as the package comment says.
@@ -25,21 +40,78 @@ func (k *sink) put(ctx context.Context, e ledger.Event) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	switch e := e.(type) {
-	case *ledger.Block:
-		k.sawBlock = true
-		if k.from != nil {
-			k.passed = k.passed || e.Slot >= k.from.Slot
-			if e.Slot < k.from.Slot {
-				return nil
-			}
-		}
-	case *ledger.BaseState:
-		if k.from != nil && !k.passed {
-			k.basesHeldBack++
+	if k.from != nil {
+		if e = k.resumed(e); e == nil {
 			return nil
 		}
 	}
 	k.failed = k.emit(ctx, e)
 	return k.failed
+}
+
+// resumed returns what is emitted of e on a resumed run, nil if it is left out.
+func (k *sink) resumed(e ledger.Event) ledger.Event {
+	switch e := e.(type) {
+	case *ledger.Block:
+		return k.resumedBlock(e)
+	case *ledger.BaseState:
+		if !k.passed {
+			k.basesHeldBack++
+			return nil
+		}
+	case *ledger.SlotStatus:
+		return k.resumedStatus(e)
+	}
+	return e
+}
+
+func (k *sink) resumedBlock(b *ledger.Block) ledger.Event {
+	if !k.sawBlock && k.basesHeldBack > 0 && b.Slot > k.from.Slot {
+		k.log.Warn("base state in front of the first block is left out: the data directory holds blocks already; name new files after those that were read before",
+			"first_slot", uint64(b.Slot), "resume_slot", uint64(k.from.Slot))
+	}
+	k.sawBlock = true
+	if b.Slot < k.from.Slot {
+		return nil
+	}
+	k.passed = true
+	k.remember(b)
+	return b
+}
+
+// remember notes a block, in the place of one too old to be asked for.
+func (k *sink) remember(b *ledger.Block) {
+	if k.seen == nil {
+		k.seen = make([]seenBlock, seenSlots)
+	}
+	switch s := &k.seen[b.Slot%seenSlots]; {
+	case !s.any || s.slot < b.Slot:
+		*s = seenBlock{slot: b.Slot, hash: b.Blockhash, any: true}
+	case s.slot == b.Slot && s.hash != b.Blockhash:
+		s.several = true
+	}
+}
+
+// only returns the block of a slot, if just one was seen and not too long ago.
+func (k *sink) only(slot ledger.Slot) ledger.Opt[ledger.Hash] {
+	if k.seen == nil {
+		return ledger.Opt[ledger.Hash]{}
+	}
+	s := &k.seen[slot%seenSlots]
+	if s.slot != slot || !s.any || s.several {
+		return ledger.Opt[ledger.Hash]{}
+	}
+	return ledger.Some(s.hash)
+}
+
+// resumedStatus returns a status past the resume point, with the block it meant when it was
+// read first: the sequencer may know another one of that slot by now.
+func (k *sink) resumedStatus(s *ledger.SlotStatus) ledger.Event {
+	if s.Slot <= k.from.Slot {
+		return nil
+	}
+	if s.Blockhash.Known {
+		return s
+	}
+	return &ledger.SlotStatus{Slot: s.Slot, Status: s.Status, Blockhash: k.only(s.Slot)}
 }

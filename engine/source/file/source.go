@@ -57,7 +57,7 @@ func (s *Source) Peers() int { return 0 }
 // Run emits the events of all inputs in order. It returns nil at their end, ctx.Err() once
 // ctx ends, the error of emit as it is, and else what is wrong with which file and where.
 func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
-	out := &sink{emit: emit, from: from}
+	out := &sink{emit: emit, from: from, log: s.log}
 	if err := s.readAll(ctx, out); err != nil {
 		return err
 	}
