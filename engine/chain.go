@@ -23,8 +23,11 @@ type node struct {
 	parent   *node // nil for the newest finalized block
 	children []*node
 
-	version ledger.Version // of its record on the present chain; 0 beside it
-	seq     ledger.Seq     // the newest update up to its record
+	version   ledger.Version   // of its record on the present chain; 0 beside it
+	seq       ledger.Seq       // the newest update up to its record
+	stateHash ledger.StateHash // after its record
+
+	finalizedBy ledger.Version // the status record that made it final
 }
 
 func (n *node) slot() ledger.Slot { return n.block.Slot }
@@ -44,6 +47,10 @@ type chain struct {
 	waiting waiting
 
 	unfinalizedBytes int
+
+	// recovered is the slot of the tip that this process began with. Up to there orphans may
+	// come again that only the process before knew.
+	recovered ledger.Slot
 }
 
 func newChain() *chain {
@@ -52,6 +59,14 @@ func newChain() *chain {
 		slots:   make(map[ledger.Slot][]*node),
 		orphans: make(map[blockID]struct{}),
 	}
+}
+
+// tipSlot returns the slot of the tip, 0 before the first block.
+func (c *chain) tipSlot() ledger.Slot {
+	if c.tip == nil {
+		return 0
+	}
+	return c.tip.slot()
 }
 
 // placement says what became of a block that arrived.
@@ -86,6 +101,10 @@ func (c *chain) place(b *ledger.Block) (*node, placement, error) {
 		return nil, 0, fmt.Errorf("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
 	}
 	if b.ParentSlot < c.finalized.slot() {
+		if b.Slot <= c.recovered && b.Status < ledger.Confirmed {
+			c.abandon(id)
+			return nil, orphaned, nil
+		}
 		return nil, 0, fmt.Errorf("block %d builds on slot %d, below the finalized slot %d", b.Slot, b.ParentSlot, c.finalized.slot())
 	}
 	if parent := c.parentOf(b); parent != nil {
@@ -204,7 +223,7 @@ func (c *chain) moveTo(target *node) (move, error) {
 // undone takes the move's undone blocks off the chain.
 func (c *chain) undone(m move) {
 	for _, n := range m.undo {
-		n.version, n.seq = 0, 0
+		n.version, n.seq, n.stateHash = 0, 0, ledger.StateHash{}
 	}
 	if c.confirmed.slot() > m.ancestor.slot() {
 		c.confirmed = m.ancestor
@@ -212,9 +231,9 @@ func (c *chain) undone(m move) {
 	c.tip = m.ancestor
 }
 
-// appended puts n on the chain, as the tip.
-func (c *chain) appended(n *node, v ledger.Version, seq ledger.Seq) {
-	n.version, n.seq = v, seq
+// appended puts n on the chain, as the tip, by the record r.
+func (c *chain) appended(n *node, r *ledger.Record) {
+	n.version, n.seq, n.stateHash = r.Version, r.LastSeq(), r.StateHash
 	c.tip = n
 }
 

@@ -16,6 +16,7 @@ type committer struct {
 	store     Log
 	retention Retention
 	publish   func(*ledger.Publication)
+	shown     func(seq ledger.Seq, final ledger.Tip) // told what is final after a publication
 
 	version ledger.Version   // of the newest record
 	seq     ledger.Seq       // of the newest update
@@ -35,7 +36,7 @@ type tally struct {
 }
 
 // applyBlock has the shards apply n's block and stages its record.
-func (c *committer) applyBlock(n *node) (ledger.Version, ledger.Seq, error) {
+func (c *committer) applyBlock(n *node) (*ledger.Record, error) {
 	b := n.block
 	h := &shard.HeldBlock{Block: b.WithoutWrites()}
 	h.Previous, h.HasPrevious = c.held.previous()
@@ -44,13 +45,12 @@ func (c *committer) applyBlock(n *node) (ledger.Version, ledger.Seq, error) {
 	}
 	done, err := c.apply(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBlock(v, b, h) })
 	if err != nil {
-		return 0, 0, fmt.Errorf("cannot apply block %d: %w", b.Slot, err)
+		return nil, fmt.Errorf("cannot apply block %d: %w", b.Slot, err)
 	}
 	c.held.push(h.Block)
-	r := c.stage(ledger.Record{
+	return c.stage(ledger.Record{
 		Kind: ledger.BlockRecord, Slot: b.Slot, Hash: b.Blockhash, Block: b, Time: b.Time, Updates: done.Updates,
-	})
-	return r.Version, r.LastSeq(), nil
+	}), nil
 }
 
 // applyRollback has the shards restore what stood before the move's undone blocks.
@@ -81,9 +81,9 @@ func (c *committer) applyBase(b *ledger.BaseState, direct bool) error {
 	return nil
 }
 
-// applyStatus stages the record of a level that n, on the chain, has reached.
-func (c *committer) applyStatus(n *node, status ledger.Status) {
-	c.stage(ledger.Record{Kind: ledger.StatusRecord, Slot: n.slot(), Hash: n.block.Blockhash, Status: status})
+// applyStatus stages the record of what a block came to: a level, on the chain, or its end.
+func (c *committer) applyStatus(b *ledger.Block, status ledger.Status) {
+	c.stage(ledger.Record{Kind: ledger.StatusRecord, Slot: b.Slot, Hash: b.Blockhash, Status: status})
 }
 
 // apply sends work for the next version to all shards and waits for them. Their updates in
@@ -126,18 +126,21 @@ func (c *committer) stage(r ledger.Record) *ledger.Record {
 	return &r
 }
 
-// commit makes everything staged durable and then visible, at once.
+// commit makes everything staged durable and then visible, at once. Where there was no space
+// for it, it may be called again.
 func (c *committer) commit(chain *chain) error {
 	if len(c.staged) == 0 {
 		return nil
 	}
-	if err := c.store.Append(c.staged); err != nil {
-		return &logError{"append", c.staged[0].Slot, err}
+	if err := c.store.Commit(c.staged); err != nil {
+		return &logError{chain.tipSlot(), err}
 	}
-	if err := c.store.Commit(); err != nil {
-		return &logError{"commit", c.staged[len(c.staged)-1].Slot, err}
-	}
-	now := time.Now()
+	c.show(chain, time.Now())
+	return nil
+}
+
+// show publishes what is staged, which is durable.
+func (c *committer) show(chain *chain, now time.Time) {
 	head := c.head(chain, now)
 	if head.HasBlock {
 		pruned := c.held.prune(c.retention, head.Tips[ledger.Finalized].Slot, head.Tips[ledger.Processed].Slot)
@@ -145,13 +148,16 @@ func (c *committer) commit(chain *chain) error {
 		c.folds.add(head.Tips[ledger.Finalized], pruned, now)
 	}
 	c.publish(&ledger.Publication{Head: head, Records: c.staged})
+	// In a replay the first block is not yet final at the time that is replayed.
+	if f := chain.finalized; f != nil && f.finalizedBy <= c.version {
+		c.shown(c.seq, head.Tips[ledger.Finalized])
+	}
 	c.staged = nil // it was handed over
-	return nil
 }
 
 // head describes what is visible once everything applied is durable.
 func (c *committer) head(chain *chain, now time.Time) *ledger.Head {
-	h := &ledger.Head{StateHash: c.hash, Published: now, Root: c.root}
+	h := &ledger.Head{StateHash: c.hash, Published: now, Root: c.root, Floor: c.held.floor}
 	if chain.tip == nil {
 		for i := range h.Tips {
 			h.Tips[i] = ledger.Tip{Version: c.version, Slot: c.baseSlot}
@@ -174,7 +180,12 @@ func (c *committer) foldDue(now time.Time) {
 	for _, s := range c.shards {
 		cells += s.Counters().OverlayCells.Load()
 	}
-	to, pruned, ok := c.folds.due(now, cells > maxOverlayCells)
+	c.fold(now, cells > maxOverlayCells)
+}
+
+// fold folds what is due, or anything finalized at once.
+func (c *committer) fold(now time.Time, atOnce bool) {
+	to, pruned, ok := c.folds.due(now, atOnce)
 	if !ok {
 		return
 	}

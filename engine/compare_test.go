@@ -37,7 +37,7 @@ func (c *comparer) publications(all []*ledger.Publication) {
 		for _, r := range p.Records {
 			c.version++
 			if r.Version != c.version || int(r.Version) > len(c.m.records) {
-				c.t.Fatalf("record of version %d, want %d of %d", r.Version, c.version, len(c.m.records))
+				c.t.Fatalf("record of version %d (kind %d, slot %d, status %v), want %d of %d", r.Version, r.Kind, r.Slot, r.Status, c.version, len(c.m.records))
 			}
 			if err := c.record(r, &c.m.records[r.Version-1]); err != nil {
 				c.t.Fatalf("record %d: %v", r.Version, err)

@@ -1,51 +1,62 @@
 package engine
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"hash/crc32"
+	"io"
+	"io/fs"
 	"path/filepath"
 	"sync"
-	"syscall"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
 )
 
 // Dir is a node's data directory. It belongs to one process at a time and to one ledger
 // for ever: node.json in it names the node, the source's identity and the root block.
+// Beside it lie the folders log and snapshots.
 type Dir struct {
+	fs   vfs.FS
 	path string
-	lock *os.File
+	lock io.Closer
 
 	mu   sync.Mutex
 	node nodeFile
 }
 
-// nodeFile is the content of node.json.
+// nodeFile is the content of node.json. Checksum is the CRC32C, in hexadecimal, of the same
+// content without it: what was changed by hand or by the disk is refused.
 type nodeFile struct {
-	NodeID string  `json:"node_id"`
-	Source *string `json:"source_identity,omitempty"` // absent before the first source
-	Root   string  `json:"root_blockhash,omitempty"`  // absent before the first block
+	Checksum string  `json:"checksum,omitempty"`
+	NodeID   string  `json:"node_id"`
+	Source   *string `json:"source_identity,omitempty"` // absent before the first source
+	Complete bool    `json:"complete,omitempty"`        // the source shows every account of its ledger
+	Root     string  `json:"root_blockhash,omitempty"`  // absent before the first block
+	Statuses bool    `json:"statuses,omitempty"`        // the source spoke of finality
 }
 
 // OpenDir creates the directory if need be and locks it until Close. The lock dies with
 // the process, however it ends.
-func OpenDir(path string) (*Dir, error) {
-	if err := os.MkdirAll(path, 0o750); err != nil {
+func OpenDir(path string) (*Dir, error) { return OpenDirOn(vfs.Disk{}, path) }
+
+// OpenDirOn is OpenDir on any disk.
+func OpenDirOn(disk vfs.FS, path string) (*Dir, error) {
+	if err := disk.MkdirAll(path); err != nil {
 		return nil, fmt.Errorf("cannot create data directory: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(path, "LOCK"), os.O_CREATE|os.O_RDWR, 0o640)
+	lock, err := disk.Lock(filepath.Join(path, "LOCK"))
+	if errors.Is(err, vfs.ErrLocked) {
+		return nil, fmt.Errorf("data directory %s is in use by another process", path)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot open the lock of the data directory: %w", err)
+		return nil, fmt.Errorf("cannot lock the data directory: %w", err)
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("data directory %s is in use by another process: %w", path, err)
-	}
-	d := &Dir{path: path, lock: lock}
+	d := &Dir{fs: disk, path: path, lock: lock}
 	if err := d.load(); err != nil {
 		lock.Close()
 		return nil, err
@@ -55,6 +66,12 @@ func OpenDir(path string) (*Dir, error) {
 
 // Close gives the directory free.
 func (d *Dir) Close() error { return d.lock.Close() }
+
+// LogDir returns where the log of a data directory lies.
+func LogDir(path string) string { return filepath.Join(path, "log") }
+
+// SnapshotDir returns where the snapshots of a data directory lie.
+func SnapshotDir(path string) string { return filepath.Join(path, "snapshots") }
 
 // NodeID returns the node's identifier: made once, kept for ever.
 func (d *Dir) NodeID() string {
@@ -73,23 +90,67 @@ func (d *Dir) BindSource(info ledger.SourceInfo) error {
 		}
 		return nil
 	}
-	d.node.Source = &info.Identity
-	return d.saveLocked()
+	node := d.node
+	node.Source, node.Complete = &info.Identity, info.Complete
+	return d.replaceLocked(node)
 }
 
-// BindRoot ties the directory to the first block of its ledger, or refuses another one.
-func (d *Dir) BindRoot(root ledger.Hash) error {
+// complete reports whether the source that the directory is tied to shows every account.
+func (d *Dir) complete() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	hash := root.String()
-	if d.node.Root != "" {
-		if d.node.Root != hash {
-			return d.otherLedgerLocked()
-		}
+	return d.node.Complete
+}
+
+// checkRoot refuses a first block that is not the one of the directory's ledger.
+func (d *Dir) checkRoot(root ledger.Hash) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.node.Root != "" && d.node.Root != root.String() {
+		return d.otherLedgerLocked()
+	}
+	return nil
+}
+
+// hasRoot reports whether a first block was ever durable.
+func (d *Dir) hasRoot() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.node.Root != ""
+}
+
+// note remembers the first block of the ledger, where that is known, and whether the source
+// ever spoke of finality, which no record tells apart from finality by depth.
+func (d *Dir) note(root ledger.Opt[ledger.Hash], statuses bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	node := d.node
+	node.Statuses = node.Statuses || statuses
+	if root.Known && node.Root == "" { // checkRoot refused any other
+		node.Root = root.Value.String()
+	}
+	if node == d.node {
 		return nil
 	}
-	d.node.Root = hash
-	return d.saveLocked()
+	return d.replaceLocked(node)
+}
+
+// replaceLocked saves another content; where that fails it stays what it was.
+func (d *Dir) replaceLocked(node nodeFile) error {
+	before := d.node
+	d.node = node
+	if err := d.saveLocked(); err != nil {
+		d.node = before
+		return err
+	}
+	return nil
+}
+
+// statuses reports whether the source ever spoke of finality.
+func (d *Dir) statuses() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.node.Statuses
 }
 
 // errOtherLedger ends the node whatever its source: nothing that comes later can mend it.
@@ -100,8 +161,11 @@ func (d *Dir) otherLedgerLocked() error {
 }
 
 func (d *Dir) load() error {
-	content, err := os.ReadFile(d.file())
-	if errors.Is(err, os.ErrNotExist) {
+	content, err := readFile(d.fs, d.file())
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := d.mustBeNew(); err != nil {
+			return err
+		}
 		id := make([]byte, 16)
 		rand.Read(id) // never fails
 		d.node.NodeID = hex.EncodeToString(id)
@@ -110,46 +174,86 @@ func (d *Dir) load() error {
 	if err != nil {
 		return fmt.Errorf("cannot read the node file: %w", err)
 	}
-	if err := json.Unmarshal(content, &d.node); err != nil || d.node.NodeID == "" {
+	strict := json.NewDecoder(bytes.NewReader(content))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&d.node); err != nil || strict.More() || d.node.Checksum == "" || d.node.Checksum != d.node.checksum() {
 		return fmt.Errorf("%s is damaged: restore it, or start with another --data-dir", d.file())
 	}
 	return nil
+}
+
+// mustBeNew refuses to name the node anew beside what it kept.
+func (d *Dir) mustBeNew() error {
+	for _, dir := range []string{LogDir(d.path), SnapshotDir(d.path)} {
+		names, err := d.fs.List(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cannot list %s: %w", dir, err)
+		}
+		if len(names) > 0 {
+			return fmt.Errorf("%s is missing, and %s is not empty: restore it, or start with another --data-dir", d.file(), dir)
+		}
+	}
+	return nil
+}
+
+// checksum returns what Checksum must be.
+func (n nodeFile) checksum() string {
+	n.Checksum = ""
+	content, err := json.Marshal(n)
+	if err != nil {
+		panic(err) // it is all strings and flags
+	}
+	return fmt.Sprintf("%08x", crc32.Checksum(content, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 func (d *Dir) file() string { return filepath.Join(d.path, "node.json") }
 
 // saveLocked replaces node.json atomically: after a crash there is the old or the new one.
 func (d *Dir) saveLocked() error {
+	d.node.Checksum = d.node.checksum()
 	content, err := json.MarshalIndent(&d.node, "", "  ")
 	if err != nil {
 		return fmt.Errorf("cannot encode the node file: %w", err)
 	}
-	if err := replaceFile(d.file(), append(content, '\n')); err != nil {
+	if err := replaceFile(d.fs, d.file(), append(content, '\n')); err != nil {
 		return fmt.Errorf("cannot write the node file: %w", err)
 	}
 	return nil
 }
 
-// replaceFile writes content beside path, syncs it, and renames it over path.
-func replaceFile(path string, content []byte) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+// readFile returns the content of a small file.
+func readFile(disk vfs.FS, name string) ([]byte, error) {
+	f, err := disk.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.NewSectionReader(f, 0, size))
+}
+
+// replaceFile writes content beside the name, syncs it, and renames it into its place.
+func replaceFile(disk vfs.FS, name string, content []byte) error {
+	temporary := name + ".tmp"
+	if err := disk.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := disk.Create(temporary)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary.Name()) // gone already after the rename
-	if _, err := temporary.Write(content); err != nil {
-		temporary.Close()
+	if _, err := f.WriteAt(content, 0); err != nil {
+		f.Close()
 		return err
 	}
-	if err := errors.Join(temporary.Sync(), temporary.Close()); err != nil {
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(temporary.Name(), path); err != nil {
+	if err := disk.Rename(temporary, name); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return disk.SyncDir(filepath.Dir(name))
 }

@@ -1,15 +1,17 @@
 package engine
 
 import (
-	"context"
-	"io"
-	"log/slog"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
 )
 
 func mustOpen(t *testing.T, path string) *Dir {
@@ -19,6 +21,14 @@ func mustOpen(t *testing.T, path string) *Dir {
 		t.Fatal(err)
 	}
 	return d
+}
+
+// bindRoot ties a directory to a first block as an engine does.
+func bindRoot(d *Dir, root ledger.Hash) error {
+	if err := d.checkRoot(root); err != nil {
+		return err
+	}
+	return d.note(ledger.Some(root), false)
 }
 
 func TestDirKeepsItsNodeID(t *testing.T) {
@@ -55,7 +65,7 @@ func TestDirRefusesAnotherLedger(t *testing.T) {
 	path := t.TempDir()
 	sim := ledger.SourceInfo{Identity: "sim:seed=1"}
 	d := mustOpen(t, path)
-	for name, err := range map[string]error{"source": d.BindSource(sim), "root": d.BindRoot(hash(1))} {
+	for name, err := range map[string]error{"source": d.BindSource(sim), "root": bindRoot(d, hash(1))} {
 		if err != nil {
 			t.Fatalf("the first %s is refused: %v", name, err)
 		}
@@ -63,12 +73,12 @@ func TestDirRefusesAnotherLedger(t *testing.T) {
 	d.Close()
 	d = mustOpen(t, path)
 	defer d.Close()
-	for name, err := range map[string]error{"source": d.BindSource(sim), "root": d.BindRoot(hash(1))} {
+	for name, err := range map[string]error{"source": d.BindSource(sim), "root": bindRoot(d, hash(1))} {
 		if err != nil {
 			t.Errorf("the same %s is refused: %v", name, err)
 		}
 	}
-	for name, err := range map[string]error{"source": d.BindSource(ledger.SourceInfo{Identity: "sim:seed=2"}), "root": d.BindRoot(hash(2))} {
+	for name, err := range map[string]error{"source": d.BindSource(ledger.SourceInfo{Identity: "sim:seed=2"}), "root": bindRoot(d, hash(2))} {
 		if err == nil || !strings.Contains(err.Error(), "another ledger") || !strings.Contains(err.Error(), "--data-dir") {
 			t.Errorf("another %s: %v, want a refusal that hints at --data-dir", name, err)
 		}
@@ -78,6 +88,7 @@ func TestDirRefusesAnotherLedger(t *testing.T) {
 func TestDirRefusesDamagedNodeFile(t *testing.T) {
 	for name, content := range map[string]string{
 		"empty": "", "cut": `{"node_id":"12`, "no object": `[]`, "no id": `{"source_identity":"x"}`, "zeros": "\x00\x00\x00\x00",
+		"no checksum": `{"node_id":"08c893010d2a396b85131f185655e350"}`,
 	} {
 		path := t.TempDir()
 		mustOpen(t, path).Close()
@@ -94,11 +105,57 @@ func TestDirRefusesDamagedNodeFile(t *testing.T) {
 	}
 }
 
+// TestEveryByteOfTheNodeFileCounts turns over each of its bits.
+func TestEveryByteOfTheNodeFileCounts(t *testing.T) {
+	disk := vfs.NewMemory()
+	d, err := OpenDirOn(disk, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(d.BindSource(live()), d.note(ledger.Some(hash(1)), true), d.Close()); err != nil {
+		t.Fatal(err)
+	}
+	content, err := disk.ReadFile("data/node.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want nodeFile
+	if err := json.Unmarshal(content, &want); err != nil {
+		t.Fatal(err)
+	}
+	for at := range content {
+		for bit := range 8 {
+			harmed := disk.Clone()
+			if err := harmed.Overwrite("data/node.json", int64(at), []byte{content[at] ^ 1<<bit}); err != nil {
+				t.Fatal(err)
+			}
+			// White space and the case of a name may change and mean the same.
+			if d, err := OpenDirOn(harmed, "data"); err == nil && !reflect.DeepEqual(d.node, want) {
+				t.Errorf("bit %d of byte %d (%q) was turned over: opened as %+v", bit, at, content[at], d.node)
+			}
+		}
+	}
+}
+
+// TestNodeFileThatIsGoneIsNotMadeAnew takes it away beside a log.
+func TestNodeFileThatIsGoneIsNotMadeAnew(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		disk := vfs.NewMemory()
+		n, _ := diskNode(t, disk, Config{})
+		n.mustStop()
+		n.config.Dir.Close()
+		disk.Remove("data/node.json")
+		if _, err := OpenDirOn(disk, "data"); err == nil || !strings.Contains(err.Error(), "node.json is missing") {
+			t.Errorf("opened without its node file: %v", err)
+		}
+	})
+}
+
 func TestDirLeavesNoTemporaryFiles(t *testing.T) {
 	path := t.TempDir()
 	d := mustOpen(t, path)
 	d.BindSource(ledger.SourceInfo{Identity: "x"})
-	d.BindRoot(hash(1))
+	bindRoot(d, hash(1))
 	d.Close()
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -111,30 +168,53 @@ func TestDirLeavesNoTemporaryFiles(t *testing.T) {
 	}
 }
 
-// TestEngineRefusesAnotherRoot starts engines over a directory: the same root goes on, another
-// one ends Run, whatever kind the source is.
-func TestEngineRefusesAnotherRoot(t *testing.T) {
-	path := t.TempDir()
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	follow := func(info ledger.SourceInfo, root *ledger.Block) error {
-		d := mustOpen(t, path)
-		defer d.Close()
-		source := newScript(info)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		e := New(Config{Source: source, Dir: d, Shards: 1, Logger: quiet, OnPublish: func(*ledger.Publication) { cancel() }})
-		if e.Status().NodeID != d.NodeID() {
-			t.Errorf("node id %q, want the directory's", e.Status().NodeID)
+// TestLedgerThatIsGoneIsNoFreshStart takes away the log and the snapshots of a node, or puts those of
+// another ledger in their place: the start is refused, whatever kind the source is.
+func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		left := func(root *ledger.Block) *vfs.Memory {
+			disk := vfs.NewMemory()
+			n := startNode(t, live(), onDisk(t, disk, Config{Shards: 1}))
+			if n.Status().NodeID != n.config.Dir.NodeID() {
+				t.Errorf("node id %q, want the directory's", n.Status().NodeID)
+			}
+			n.send(root)
+			cut := disk.Crash(0, 1) // with no snapshot yet
+			n.mustStop()
+			return cut
 		}
-		go func() { source.feed <- root }()
-		return e.Run(ctx)
-	}
-	for _, info := range []ledger.SourceInfo{finite(), live()} {
-		if err := follow(info, rootBlock(100)); err != nil {
-			t.Errorf("the same root: %v", err)
+		ours, others := left(rootBlock(100)), left(rootBlock(101))
+		for name, tt := range map[string]struct {
+			harm func(path string, disk *vfs.Memory)
+			want string
+		}{
+			"untouched": {func(string, *vfs.Memory) {}, ""},
+			"gone":      {func(path string, disk *vfs.Memory) { disk.Remove(path) }, "are gone"},
+			"of another ledger": {func(path string, disk *vfs.Memory) {
+				content, err := others.ReadFile(path)
+				if err == nil {
+					err = disk.WriteFile(path, content)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}, "another ledger"},
+		} {
+			disk := ours.Clone()
+			for _, path := range disk.Paths() {
+				if filepath.Dir(path) == LogDir("data") {
+					tt.harm(path, disk)
+				}
+			}
+			for _, info := range []ledger.SourceInfo{live(), finite()} {
+				n := startNode(t, info, onDisk(t, disk, Config{Shards: 1}))
+				synctest.Wait()
+				err := n.stop()
+				n.config.Dir.Close()
+				if refused := err != nil && strings.Contains(err.Error(), tt.want); refused != (tt.want != "") {
+					t.Errorf("%s, live %v: %v, want a refusal that says %q", name, info.Live, err, tt.want)
+				}
+			}
 		}
-		if err := follow(info, rootBlock(101)); err == nil || !strings.Contains(err.Error(), "another ledger") {
-			t.Errorf("another root, live %v: %v, want a refusal", info.Live, err)
-		}
-	}
+	})
 }

@@ -16,11 +16,25 @@
 // records are durable; then head and publication appear together, in log order. Events
 // that are already waiting share one commit; near the tip each block has its own.
 //
+// # Durability
+//
+// The log and the snapshots lie in a data directory ([Dir]). A snapshot is the state after
+// exactly one record, that of the newest finalized block; it is written from copies of the
+// shards while they go on. A start fills the shards from the newest snapshot that is whole,
+// carries out the log behind it once more, and holds every record against what that led
+// to. Then the source goes on from the finalized block: what it shows again is known.
+//
+// A full disk pauses ingest until there is space; one that fails stops it for good. Reads go
+// on in both cases.
+//
+// # Folding
+//
 // Nothing is folded that a query may still read: a version leaves the overlay when it
 // stopped being the newest finalized one longer ago than a query may take.
 //
 // # Lifetime
 //
-// [New] starts nothing. [Engine.Run] starts shards, source and sequencer, and returns
-// when all of them ended.
+// [New] starts nothing. [Engine.Run] recovers, starts shards, source and sequencer, and returns
+// when all of them ended: the source first, then the last commit, the last snapshot, the
+// shards, and the log.
 package engine

@@ -14,6 +14,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
+	"ledgerd/snapshot/wal"
 )
 
 const (
@@ -38,12 +39,18 @@ type Source interface {
 // Config is what an engine needs. Source may be nil: then it serves what it holds.
 type Config struct {
 	Source    Source
-	Log       Log                       // nil: NullLog
 	Dir       *Dir                      // nil: nothing is kept, as in tests
+	Log       Log                       // nil: the one in Dir or, without Dir, NullLog
 	Shards    int                       // 0: one a core
 	Retention Retention                 // 0: 9000 slots, 2 GiB
 	OnPublish func(*ledger.Publication) // called in order from one goroutine; must not block
 	Logger    *slog.Logger              // nil: slog.Default
+
+	Sync             wal.Policy          // when the log is synced; the zero value is always
+	OnSync           func(time.Duration) // told how long each sync of the log took; may be nil
+	SnapshotInterval time.Duration       // 0: a snapshot only on the way out, or when the log grew long
+	SegmentBytes     int64               // of the log; 0: 64 MiB
+	MinFreeBytes     uint64              // ingest pauses where less of the disk is free; 0: 64 MiB
 }
 
 // Engine follows one ledger and answers questions about it. Its methods may be called
@@ -64,6 +71,13 @@ type Engine struct {
 	lastSeen atomic.Int64           // when the source showed something last, since started
 	backlog  backlog                // touched by the goroutine of sequence alone
 
+	log          *diskLog // nil without a directory
+	snapshots    snapshots
+	history      history
+	disk         diskState
+	progress     progress
+	recoveryTook atomic.Int64 // nanoseconds
+
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at each publication
 }
@@ -73,8 +87,8 @@ func New(c Config) *Engine {
 	if c.Shards <= 0 {
 		c.Shards = runtime.GOMAXPROCS(0)
 	}
-	if c.Log == nil {
-		c.Log = NullLog{}
+	if c.MinFreeBytes == 0 {
+		c.MinFreeBytes = minFreeBytes
 	}
 	if c.Retention.Slots == 0 {
 		c.Retention.Slots = 9000
@@ -93,19 +107,66 @@ func New(c Config) *Engine {
 		e.shards = append(e.shards, shard.New(i, c.Shards))
 	}
 	e.seq = &sequencer{
-		committer: committer{shards: e.shards, store: c.Log, retention: c.Retention, publish: e.publish},
+		committer: committer{shards: e.shards, retention: c.Retention, publish: e.publish, shown: e.history.add},
 		chain:     newChain(), info: e.info, log: c.Logger, tally: &e.tally,
-		bindRoot: func(ledger.Hash) error { return nil },
+		checkRoot: func(ledger.Hash) error { return nil },
 	}
 	if c.Dir != nil {
-		e.seq.bindRoot = c.Dir.BindRoot
+		e.seq.checkRoot, e.seq.statusSeen = c.Dir.checkRoot, c.Dir.statuses()
+		if c.Source == nil {
+			e.info.Complete = c.Dir.complete()
+		}
+	}
+	switch {
+	case c.Log != nil:
+		e.seq.store = c.Log
+	case c.Dir != nil:
+		e.log = &diskLog{config: wal.Config{
+			FS: c.Dir.fs, Dir: LogDir(c.Dir.path), Policy: c.Sync,
+			SegmentBytes: c.SegmentBytes, OnSync: c.OnSync, Logger: c.Logger,
+		}}
+		e.seq.store = e.log
+	default:
+		e.seq.store = NullLog{}
 	}
 	return e
 }
 
-// Run follows the source until ctx ends, and then returns nil, or until something fails
-// that a person has to look at. At the end of a finite source it goes on serving.
+// Run recovers what the data directory holds, follows the source until ctx ends, and then
+// returns nil, or until something fails that a person has to look at. At the end of a finite
+// source it goes on serving.
 func (e *Engine) Run(ctx context.Context) error {
+	err := e.recovered(ctx, func(r *recovery, broken context.Context) error {
+		err := e.settleLog(ctx, r.end)
+		if err == nil {
+			err = e.flow(ctx, broken)
+		}
+		if err == nil {
+			e.lastSnapshot()
+		}
+		e.snapshots.writing.Wait()
+		return err
+	})
+	switch closeErr := e.seq.store.Close(); {
+	case closeErr == nil || err != nil || e.frozen.Load() != nil: // of a log that failed everybody was told
+	case errors.Is(closeErr, wal.ErrNoSpace):
+		e.logger.Warn("the log ends without a mark that it was closed: the disk is full", "error", closeErr)
+	default:
+		err = fmt.Errorf("cannot close the log: %w", closeErr)
+	}
+	return err
+}
+
+// recovered runs the shards with what the data directory holds for as long as use takes. The
+// context that use gets ends when a shard broke.
+func (e *Engine) recovered(ctx context.Context, use func(r *recovery, broken context.Context) error) error {
+	r := &recovery{Engine: e}
+	begun := time.Now()
+	if e.log != nil {
+		if err := r.restore(ctx); err != nil {
+			return unlessEnded(ctx, fmt.Errorf("cannot recover: %w", err))
+		}
+	}
 	// The shards outlive the sequencer, which needs them for its last commit.
 	background, stopShards := context.WithCancel(context.Background())
 	defer stopShards()
@@ -113,9 +174,40 @@ func (e *Engine) Run(ctx context.Context) error {
 	for _, s := range e.shards {
 		shards.Go(func() error { return s.Run(broken) })
 	}
+	var err error
+	if e.log != nil {
+		if err = r.catchUp(ctx, begun); err != nil {
+			err = fmt.Errorf("cannot recover: %w", err)
+		}
+	}
+	if err == nil {
+		err = use(r, broken)
+	}
+	stopShards()
+	if shardErr := shards.Wait(); shardErr != nil {
+		return shardErr
+	}
+	return unlessEnded(ctx, err)
+}
+
+// unlessEnded returns err, but nil where it only says that ctx ended.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+// flow follows the source until ctx ends, something fails, or a shard broke.
+func (e *Engine) flow(ctx, broken context.Context) error {
 	flow, flowCtx := errgroup.WithContext(ctx)
 	events := make(chan ledger.Event, eventLane)
-	flow.Go(func() error { return e.follow(flowCtx, events) })
+	if e.config.Source == nil || e.seq.chain.tip != nil {
+		e.publish(&ledger.Publication{Head: e.seq.head(e.seq.chain, time.Now())})
+		e.ready.Store(true)
+	}
+	from := e.resumePoint()
+	flow.Go(func() error { return e.follow(flowCtx, from, events) })
 	flow.Go(func() error { return e.sequence(flowCtx, events) })
 	flow.Go(func() error {
 		select {
@@ -125,22 +217,14 @@ func (e *Engine) Run(ctx context.Context) error {
 			return nil
 		}
 	})
-	err := flow.Wait()
-	stopShards()
-	if shardErr := shards.Wait(); shardErr != nil {
-		err = shardErr
-	}
-	if closeErr := e.config.Log.Close(); closeErr != nil && err == nil {
-		err = fmt.Errorf("cannot close the log: %w", closeErr)
-	}
-	return err
+	return flow.Wait()
 }
 
 // errBroken ends the flow; the shard's own error says why.
 var errBroken = errors.New("a shard broke")
 
 // follow runs the source and closes events at the end of its input.
-func (e *Engine) follow(ctx context.Context, events chan<- ledger.Event) error {
+func (e *Engine) follow(ctx context.Context, from *ledger.ResumePoint, events chan<- ledger.Event) error {
 	defer close(events)
 	if e.config.Source == nil {
 		return nil
@@ -154,7 +238,7 @@ func (e *Engine) follow(ctx context.Context, events chan<- ledger.Event) error {
 			return ctx.Err()
 		}
 	}
-	if err := e.config.Source.Run(ctx, nil, emit); err != nil {
+	if err := e.config.Source.Run(ctx, from, emit); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -25,6 +25,7 @@ type generator struct {
 
 	hashes, signatures int
 	lossy              bool // some blocks are never shown
+	exact              bool // hashes are always told: what is meant does not depend on what came when
 	// reopens allows closing what is not open, and base state older than the tip. It is off
 	// where the memory of closed accounts ends within the test: its end has no exact moment.
 	reopens bool
@@ -213,7 +214,7 @@ func (g *generator) block() ledger.Event {
 		slot++
 	}
 	b := &ledger.Block{Slot: slot, ParentSlot: parent.Slot}
-	if g.chance(85) || g.lossy {
+	if g.chance(85) || g.lossy || g.exact {
 		b.PreviousBlockhash = ledger.Some(parent.Blockhash)
 	}
 	if g.chance(3) && !g.m.info.FinalityByDepth {
@@ -260,7 +261,7 @@ func (g *generator) again() ledger.Event {
 
 func (g *generator) status(b *modelBlock, s ledger.Status) ledger.Event {
 	e := &ledger.SlotStatus{Slot: b.Slot, Status: s}
-	if g.chance(70) || g.m.at(b.Slot) != b {
+	if g.chance(70) || g.m.at(b.Slot) != b || g.exact {
 		e.Blockhash = ledger.Some(b.Blockhash)
 	}
 	return e

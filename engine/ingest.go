@@ -3,58 +3,79 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/snapshot"
 )
 
 // sequence is the sequencer's goroutine: it takes events, commits what they led to, folds
-// what is due, and returns when ctx ends or ingest failed for good.
+// what is due, begins snapshots, and returns when ctx ends or ingest failed for good.
 func (e *Engine) sequence(ctx context.Context, events <-chan ledger.Event) error {
-	if e.config.Source == nil {
-		e.publish(&ledger.Publication{Head: e.seq.head(e.seq.chain, time.Now())})
-		e.ready.Store(true)
-	}
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		if at, ok := e.seq.folds.next(); ok {
-			timer.Reset(time.Until(at))
+		logFailed := e.log.failed()
+		if e.frozen.Load() != nil {
+			logFailed = nil
 		}
+		timer.Reset(e.nextWork(time.Now()))
 		var err error
 		select {
 		case ev, ok := <-events:
 			switch {
 			case ok:
-				err = e.ingest(ev, events)
+				err = e.ingest(ctx, ev, events)
 			case ctx.Err() != nil:
 				return nil
 			default:
 				events = nil // the input ended
-				err = e.finish()
+				err = e.endInput(ctx)
 			}
 		case <-timer.C:
+		case <-logFailed: // a sync that no commit waited for
+			err = &logError{e.seq.chain.tipSlot(), e.log.err()}
 		case <-ctx.Done():
 			return nil
 		}
 		if err != nil {
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				return nil // what was not committed was never seen
+			}
 			if err = e.stopIngest(err); err != nil {
 				return err
 			}
 			events = nil
 		}
-		e.seq.foldDue(time.Now())
+		now := time.Now()
+		e.seq.foldDue(now)
+		if e.snapshotDue(now) {
+			e.beginSnapshot(ctx, snapshot.Pace{Share: snapshotShare})
+		}
 	}
 }
 
+// nextWork returns how long there is nothing to do without an event.
+func (e *Engine) nextWork(now time.Time) time.Duration {
+	wait := time.Hour
+	if at, ok := e.seq.folds.next(); ok {
+		wait = min(wait, at.Sub(now))
+	}
+	if e.snapshots.interval > 0 && e.snapshotPossible() {
+		wait = min(wait, max(e.snapshots.due.Sub(now), 0))
+	}
+	return wait
+}
+
 // ingest handles ev and the events that wait already, and commits them together.
-func (e *Engine) ingest(ev ledger.Event, events <-chan ledger.Event) error {
+func (e *Engine) ingest(ctx context.Context, ev ledger.Event, events <-chan ledger.Event) error {
 	err := e.offer(ev)
 	for n := 1; n < eventLane && err == nil && len(events) > 0; n++ {
 		err = e.offer(<-events)
 	}
 	// What came before a failure is good.
-	if commitErr := e.commit(); commitErr != nil {
+	if commitErr := e.commit(ctx); commitErr != nil {
 		return commitErr
 	}
 	return err
@@ -84,16 +105,8 @@ func (e *Engine) offer(ev ledger.Event) error {
 	return nil
 }
 
-func (e *Engine) commit() error {
-	if err := e.seq.commit(e.seq.chain); err != nil {
-		return err
-	}
-	e.paused.Store(e.backlog.waits())
-	return nil
-}
-
-// finish settles the end of the input.
-func (e *Engine) finish() error {
+// endInput settles the end of the input.
+func (e *Engine) endInput(ctx context.Context) error {
 	if e.config.Source == nil {
 		return nil
 	}
@@ -101,7 +114,7 @@ func (e *Engine) finish() error {
 	if n := len(e.backlog.events); err == nil && n > 0 {
 		err = refused("the input ended with %d events held back because too much is unfinalized", n)
 	}
-	if commitErr := e.commit(); commitErr != nil {
+	if commitErr := e.commit(ctx); commitErr != nil {
 		return commitErr
 	}
 	if err != nil {
@@ -120,13 +133,20 @@ func (e *Engine) finish() error {
 // was refused, or the log failed, reads go on at the frozen slot and health says why. A
 // finite source that contradicts itself ends the node, and so does the root of another ledger.
 func (e *Engine) stopIngest(err error) error {
+	if e.frozen.Load() != nil {
+		return nil // the first reason stands
+	}
 	var refusal *refusedError
 	var logFailure *logError
-	reads := e.info.Live || errors.As(err, &refusal) || errors.As(err, &logFailure)
-	if !reads || errors.Is(err, errOtherLedger) {
+	wasRefused, logFailed := errors.As(err, &refusal), errors.As(err, &logFailure)
+	if !e.info.Live && !wasRefused && !logFailed || errors.Is(err, errOtherLedger) {
 		return err
 	}
 	why := "ingest stopped: " + err.Error()
+	if logFailed {
+		// Anybody may ask for health: it names no files.
+		why = fmt.Sprintf("ingest stopped: slot %d could not be made durable, the disk failed; reads go on until a person looks", logFailure.slot)
+	}
 	e.frozen.Store(&why)
 	e.logger.Error("ingest stopped, reads go on", "error", err)
 	return nil
@@ -142,45 +162,12 @@ func (e *Engine) publish(p *ledger.Publication) {
 	close(e.changed)
 	e.changed = make(chan struct{})
 	e.mu.Unlock()
+	e.tell(p)
+}
+
+// tell hands a publication to whoever listens.
+func (e *Engine) tell(p *ledger.Publication) {
 	if e.config.OnPublish != nil {
 		e.config.OnPublish(p)
 	}
-}
-
-// backlog holds back events, in order, while too much is unfinalized. It is bounded by
-// maxWaitingBytes: past that the source finalizes nothing, and ingest stops.
-type backlog struct {
-	events []ledger.Event
-	bytes  int
-}
-
-func (b *backlog) waits() bool { return len(b.events) > 0 }
-
-func (b *backlog) add(ev ledger.Event) error {
-	if b.bytes > maxWaitingBytes {
-		return refused("more than %d bytes of blocks are unfinalized and the source finalizes none of them", maxUnfinalizedBytes)
-	}
-	b.bytes += eventBytes(ev)
-	b.events = append(b.events, ev)
-	return nil
-}
-
-func (b *backlog) take() ledger.Event {
-	ev := b.events[0]
-	b.events[0] = nil
-	b.events = b.events[1:]
-	b.bytes -= eventBytes(ev)
-	return ev
-}
-
-// eventBytes estimates what an event holds in memory.
-func eventBytes(ev ledger.Event) int {
-	const statusBytes = 64
-	switch ev := ev.(type) {
-	case *ledger.Block:
-		return ev.SizeBytes()
-	case *ledger.BaseState:
-		return ev.SizeBytes()
-	}
-	return statusBytes
 }

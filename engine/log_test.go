@@ -12,9 +12,10 @@ import (
 
 // gateLog commits nothing until it is opened, and counts.
 type gateLog struct {
-	gate             chan struct{}
-	appends, commits int
-	closed           bool
+	NullLog
+	gate    chan struct{}
+	commits int
+	closed  bool
 }
 
 func newGateLog() *gateLog { return &gateLog{gate: make(chan struct{})} }
@@ -25,12 +26,7 @@ func (l *gateLog) open() {
 	synctest.Wait()
 }
 
-func (l *gateLog) Append(r []*ledger.Record) error {
-	l.appends++
-	return nil
-}
-
-func (l *gateLog) Commit() error {
+func (l *gateLog) Commit([]*ledger.Record) error {
 	l.commits++
 	<-l.gate
 	return nil
@@ -43,16 +39,17 @@ func (l *gateLog) Close() error {
 
 // failingLog fails at one call and remembers what was durable before.
 type failingLog struct {
-	failAt            int // the n-th call of Append or Commit
-	calls             int
-	failed            bool
-	appended, durable ledger.Version
-	afterFailure      int
+	NullLog
+	failAt       int // the n-th commit
+	calls        int
+	failed       bool
+	durable      ledger.Version
+	afterFailure int
 }
 
-var errDisk = errors.New("no space left on device")
+var errDisk = errors.New("/secret/path: input/output error")
 
-func (l *failingLog) call() error {
+func (l *failingLog) Commit(records []*ledger.Record) error {
 	if l.failed {
 		l.afterFailure++
 	}
@@ -60,31 +57,14 @@ func (l *failingLog) call() error {
 		l.failed = true
 		return errDisk
 	}
-	return nil
-}
-
-func (l *failingLog) Append(r []*ledger.Record) error {
-	if err := l.call(); err != nil {
-		return err
-	}
-	for _, record := range r {
-		if record.Version != l.appended+1 {
+	for _, r := range records {
+		if r.Version != l.durable+1 {
 			panic("a record is out of its place")
 		}
-		l.appended = record.Version
+		l.durable = r.Version
 	}
 	return nil
 }
-
-func (l *failingLog) Commit() error {
-	if err := l.call(); err != nil {
-		return err
-	}
-	l.durable = l.appended
-	return nil
-}
-
-func (l *failingLog) Close() error { return nil }
 
 // TestNothingIsSeenBeforeItIsDurable holds a commit back: no query, health check or publication
 // sees what it holds.
@@ -120,8 +100,8 @@ func TestWaitingEventsShareOneCommit(t *testing.T) {
 		n.send(root)
 		n.send(events(chainOf(root, 20)...)...)
 		gate.open()
-		if gate.appends != 2 || gate.commits != 2 || len(n.published) != 2 || len(n.published[1].Records) != 20 {
-			t.Errorf("%d appends, %d commits, %d publications, want 2 of each, the second of 20 blocks", gate.appends, gate.commits, len(n.published))
+		if gate.commits != 2 || len(n.published) != 2 || len(n.published[1].Records) != 20 {
+			t.Errorf("%d commits, %d publications, want 2 of each, the second of 20 blocks", gate.commits, len(n.published))
 		}
 		if tip := n.Head().Tip(ledger.Processed).Slot; tip != 120 {
 			t.Errorf("stands at slot %d, want 120", tip)
@@ -175,7 +155,7 @@ func followFailingLog(t *testing.T, info ledger.SourceInfo, failAt int) (done bo
 	if last != log.durable || log.afterFailure != 0 {
 		t.Fatalf("call %d failed: seen up to record %d, durable up to %d, %d calls after the failure", failAt, last, log.durable, log.afterFailure)
 	}
-	if why := n.Status().Unhealthy; !strings.Contains(why, "no space left") {
+	if why := n.Status().Unhealthy; !strings.Contains(why, "the disk failed") || strings.Contains(why, "secret") {
 		t.Fatalf("call %d failed: health says %q", failAt, why)
 	}
 	if h := n.Head(); h != nil && h.HasBlock {

@@ -102,6 +102,9 @@ func (m *model) event(e ledger.Event) {
 		m.world = m.world.clone()
 		m.world.learnBase(e)
 		m.record(modelRecord{kind: ledger.BaseRecord, slot: e.Slot})
+		if n := len(m.chain); n > 0 && m.finalized == n-1 {
+			m.tip().version, m.tip().seq = m.version(), m.seq() // nothing is unfinalized: every level sees it
+		}
 	case *ledger.SlotStatus:
 		m.status(e)
 	}
@@ -400,6 +403,9 @@ func (m *model) status(e *ledger.SlotStatus) {
 		if i := slices.Index(m.chain, n); i > 0 {
 			m.cutTo(i - 1)
 		}
+		if m.stopped == "" {
+			m.record(modelRecord{kind: ledger.StatusRecord, slot: n.Slot, hash: n.Blockhash, status: ledger.StatusDead})
+		}
 		m.drop(n)
 	}
 }
@@ -413,6 +419,7 @@ func (m *model) statusOfWaiting(e *ledger.SlotStatus) {
 	case e.Status == ledger.StatusDead:
 		b := m.waiting[i].block
 		m.waiting = slices.Delete(m.waiting, i, i+1)
+		m.record(modelRecord{kind: ledger.StatusRecord, slot: b.Slot, hash: b.Blockhash, status: ledger.StatusDead})
 		m.abandon(b)
 	default:
 		m.waiting[i].status = max(m.waiting[i].status, e.Status)

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/snapshot"
 )
 
 // Retention says how much of the past is held in memory, whichever is less.
@@ -17,7 +18,8 @@ type Retention struct {
 type held struct {
 	blocks []*ledger.Block
 	bytes  int
-	floor  ledger.Slot // blocks below it are pruned
+	floor  ledger.Slot             // blocks below it are pruned
+	before ledger.Opt[ledger.Slot] // the newest block that was pruned
 }
 
 func (h *held) push(b *ledger.Block) {
@@ -71,8 +73,25 @@ func (h *held) prune(r Retention, finalized, tip ledger.Slot) (pruned []*ledger.
 		h.floor = max(h.floor, b.Slot+1)
 		h.bytes -= b.SizeBytes()
 	}
+	if n > 0 {
+		h.before = ledger.Some(h.blocks[n-1].Slot)
+	}
 	pruned = slices.Clone(h.blocks[:n])
 	clear(h.blocks[:n]) // the array lives on, the blocks must not
 	h.blocks = h.blocks[n:]
 	return pruned
+}
+
+// upTo returns the blocks held up to a slot, as snapshots keep them.
+func (h *held) upTo(last ledger.Slot) []snapshot.HeldBlock {
+	var out []snapshot.HeldBlock
+	previous := h.before
+	for _, b := range h.blocks {
+		if b.Slot > last {
+			break
+		}
+		out = append(out, snapshot.HeldBlock{Block: b, Previous: previous.Value, HasPrevious: previous.Known})
+		previous = ledger.Some(b.Slot)
+	}
+	return out
 }

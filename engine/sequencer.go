@@ -23,10 +23,11 @@ type sequencer struct {
 	info  ledger.SourceInfo
 	log   *slog.Logger
 	tally *tally
-	// bindRoot refuses a root that is not the data directory's.
-	bindRoot func(ledger.Hash) error
+	// checkRoot refuses a root that is not the data directory's.
+	checkRoot func(ledger.Hash) error
 
-	statusSeen bool
+	statusSeen bool                    // the source spoke of finality
+	rootHash   ledger.Opt[ledger.Hash] // where this process saw the root
 }
 
 // handle applies one event. An error means that ingest has to stop; everything before
@@ -49,8 +50,9 @@ func (s *sequencer) base(b *ledger.BaseState) error {
 	if err := s.applyBase(b, s.chain.tip == nil); err != nil {
 		return err
 	}
-	if tip := s.chain.tip; tip != nil && tip == s.chain.finalized {
-		tip.version = s.version
+	// In a replay the tip may be known final before its status comes.
+	if tip := s.chain.tip; tip != nil && tip == s.chain.finalized && s.version > tip.finalizedBy {
+		tip.version, tip.seq, tip.stateHash = s.version, s.committer.seq, s.hash
 	}
 	return nil
 }
@@ -91,17 +93,23 @@ func (s *sequencer) block(b *ledger.Block) error {
 
 // root takes the first block ever, which is trusted and final.
 func (s *sequencer) root(b *ledger.Block) error {
-	if err := s.bindRoot(b.Blockhash); err != nil {
+	if err := s.checkRoot(b.Blockhash); err != nil {
 		return err
 	}
 	n := s.chain.begin(b)
-	s.held.floor = b.Slot
+	s.held.floor, s.rootHash = b.Slot, ledger.Some(b.Blockhash)
 	if err := s.append(n); err != nil {
 		return err
 	}
-	s.applyStatus(n, ledger.StatusFinalized)
-	s.chain.finalize(n)
+	s.finalize(n)
 	return nil
+}
+
+// finalize makes n, on the chain, the newest finalized block.
+func (s *sequencer) finalize(n *node) {
+	s.applyStatus(n.block, ledger.StatusFinalized)
+	s.chain.finalize(n)
+	n.finalizedBy = s.version
 }
 
 // belowFinalized handles a block that finality has passed: it is the one held, or an
@@ -195,11 +203,11 @@ func (s *sequencer) rollback(m move) error {
 }
 
 func (s *sequencer) append(n *node) error {
-	v, seq, err := s.applyBlock(n)
+	r, err := s.applyBlock(n)
 	if err != nil {
 		return err
 	}
-	s.chain.appended(n, v, seq)
+	s.chain.appended(n, r)
 	return nil
 }
 
@@ -256,6 +264,7 @@ func (s *sequencer) statusOfWaiting(e *ledger.SlotStatus) {
 	case e.Status == ledger.StatusDead:
 		s.tally.dead.Add(1)
 		b := s.chain.waiting.take(i).block
+		s.applyStatus(b, ledger.StatusDead) // it may come again, after a restart too
 		s.chain.abandon(blockID{b.Slot, b.Blockhash})
 	default:
 		w := &s.chain.waiting.blocks[i]
@@ -274,10 +283,9 @@ func (s *sequencer) raise(n *node, level ledger.Commitment) error {
 		}
 	}
 	if level == ledger.Finalized && n.slot() > s.chain.finalized.slot() {
-		s.applyStatus(n, ledger.StatusFinalized)
-		s.chain.finalize(n)
+		s.finalize(n)
 	} else if n.slot() > s.chain.confirmed.slot() {
-		s.applyStatus(n, ledger.StatusConfirmed)
+		s.applyStatus(n.block, ledger.StatusConfirmed)
 		s.chain.confirmed = n
 	}
 	return nil
@@ -296,6 +304,7 @@ func (s *sequencer) dead(n *node) error {
 			return err
 		}
 	}
+	s.applyStatus(n.block, ledger.StatusDead)
 	s.chain.kill(n)
 	return nil
 }

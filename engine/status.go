@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/wal"
 )
 
 // errNotReady refuses questions until there is something to answer from.
@@ -26,7 +27,14 @@ func (e *Engine) unhealthy() string {
 	if why := e.frozen.Load(); why != nil {
 		return *why
 	}
+	if p := e.progress.read(); p.Phase != "" {
+		return fmt.Sprintf("recovering: %s, %d %%", p.Phase, p.Percent())
+	}
 	switch {
+	case e.disk.full.Load() && e.head.Load() == nil:
+		return "the disk is full: the log cannot go on until there is space"
+	case e.disk.full.Load():
+		return "the disk is full: ingest pauses until there is space, reads go on"
 	case !e.ready.Load():
 		return "starting: base state and the first block are not loaded yet"
 	case e.paused.Load():
@@ -37,11 +45,30 @@ func (e *Engine) unhealthy() string {
 	return ""
 }
 
+// Progress says how far recovery is.
+func (e *Engine) Progress() Progress { return e.progress.read() }
+
 // Stats are the engine's figures for operators.
 type Stats struct {
 	Blocks, Updates, Rollbacks, Duplicates, Orphans, Dead, Gaps, UnknownStatuses uint64
 
-	Shards []ShardStats
+	Shards   []ShardStats
+	Log      wal.Stats
+	Snapshot SnapshotStats
+	Recovery time.Duration // how long the start took to recover; 0 where nothing is kept
+	// DiskPauses is how often ingest had to wait for space.
+	DiskPauses uint64
+}
+
+// SnapshotStats are the figures of snapshots.
+type SnapshotStats struct {
+	Slot     ledger.Slot   // of the newest
+	Taken    time.Time     // when its state was fixed; zero before the first
+	Bytes    int64         // of the newest
+	Duration time.Duration // the newest took
+	Count    uint64        // taken by this process
+	Failures uint64        // not taken because something failed
+	Damaged  uint64        // found damaged at the start, and passed over
 }
 
 // ShardStats are the figures of one shard.
@@ -57,6 +84,15 @@ func (e *Engine) Stats() Stats {
 		Blocks: t.blocks.Load(), Updates: e.seq.updates.Load(), Rollbacks: t.rollbacks.Load(),
 		Duplicates: t.duplicates.Load(), Orphans: t.orphans.Load(), Dead: t.dead.Load(),
 		Gaps: t.gaps.Load(), UnknownStatuses: t.unknownStatuses.Load(),
+	}
+	s.Log, s.Recovery, s.DiskPauses = e.log.stats(), time.Duration(e.recoveryTook.Load()), e.disk.pauses.Load()
+	shots := &e.snapshots.stats
+	s.Snapshot = SnapshotStats{
+		Slot: ledger.Slot(shots.slot.Load()), Bytes: shots.bytes.Load(), Duration: time.Duration(shots.nanoseconds.Load()),
+		Count: uint64(shots.count.Load()), Failures: uint64(shots.failures.Load()), Damaged: uint64(shots.damaged.Load()),
+	}
+	if taken := shots.taken.Load(); taken != 0 {
+		s.Snapshot.Taken = time.Unix(0, taken)
 	}
 	for _, sh := range e.shards {
 		c := sh.Counters()

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/wal"
+)
+
+const (
+	// minFreeBytes is the space below which ingest pauses: what is left lets a person look
+	// around, and the log never ends in the middle of a record.
+	minFreeBytes = 64 << 20
+	// spaceRetry is how often a full disk is looked at again.
+	spaceRetry = time.Second
+	// snapshotReserve is how much more than ingest a snapshot leaves free: snapshots stop first.
+	snapshotReserve = 2
+)
+
+// diskState is what is known of the disk's trouble. Anybody may read it, but for checked.
+type diskState struct {
+	full    atomic.Bool // ingest waits for space
+	pauses  atomic.Uint64
+	free    atomic.Uint64 // bytes, as far as was asked last
+	checked time.Time     // when that was; the goroutine of sequence alone touches it
+}
+
+// commit makes what was applied durable and visible. It returns ctx's error if that ends while
+// the disk is full.
+func (e *Engine) commit(ctx context.Context) error {
+	err := e.withSpace(ctx, func() error {
+		if err := e.roomForLog(); err != nil {
+			return err
+		}
+		if err := e.note(); err != nil { // what the commit builds on
+			return err
+		}
+		if err := e.seq.commit(e.seq.chain); err != nil {
+			return err
+		}
+		return e.note() // what is durable now
+	})
+	e.paused.Store(e.backlog.waits())
+	return err
+}
+
+// settleLog makes durable what recovery found. Before it returns nothing of that may be seen.
+func (e *Engine) settleLog(ctx context.Context, end wal.End) error {
+	if e.log == nil {
+		return nil
+	}
+	if err := e.withSpace(ctx, func() error { return e.log.settle(end) }); err != nil {
+		return fmt.Errorf("cannot go on with the log: %w", err)
+	}
+	return nil
+}
+
+// withSpace tries until there is space on the disk for what it does. Meanwhile ingest waits, and
+// the source with it: what failed for want of space was not done, so nothing is lost.
+func (e *Engine) withSpace(ctx context.Context, try func() error) error {
+	for {
+		err := try()
+		if !errors.Is(err, wal.ErrNoSpace) {
+			if err == nil && e.disk.full.Swap(false) {
+				e.logger.Info("ingest goes on: there is space on the disk again")
+			}
+			return err
+		}
+		if !e.disk.full.Swap(true) {
+			e.disk.pauses.Add(1)
+			e.logger.Error("the disk is full: ingest waits for space", "error", err)
+		}
+		select {
+		case <-time.After(spaceRetry):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// note keeps, beside the log, what no record of it tells: that the source speaks of finality,
+// before that has an effect, and the root, once it is durable.
+func (e *Engine) note() error {
+	if e.config.Dir == nil {
+		return nil
+	}
+	var root ledger.Opt[ledger.Hash]
+	durable := e.config.Sync.Mode == wal.Always || e.log.stats().DurableSlot > 0
+	if h := e.head.Load(); h != nil && h.HasBlock && durable {
+		root = e.seq.rootHash
+	}
+	err := e.config.Dir.note(root, e.seq.statusSeen)
+	switch {
+	case vfs.IsFull(err):
+		return fmt.Errorf("%w: %w", wal.ErrNoSpace, err)
+	case err != nil:
+		return &logError{e.seq.chain.tipSlot(), err}
+	}
+	return nil
+}
+
+// roomForLog returns an error that matches wal.ErrNoSpace where the disk is about to be full.
+// It asks at most once in spaceRetry.
+func (e *Engine) roomForLog() error {
+	now := time.Now()
+	if e.config.Dir == nil || len(e.seq.staged) == 0 || !e.disk.full.Load() && now.Sub(e.disk.checked) < spaceRetry {
+		return nil
+	}
+	e.disk.checked = now
+	return e.room(e.config.MinFreeBytes)
+}
+
+// wantedForSnapshot returns how many bytes must be free so that a snapshot does not take the
+// space that the log needs.
+func (e *Engine) wantedForSnapshot() uint64 {
+	return snapshotReserve*e.config.MinFreeBytes + uint64(e.snapshots.stats.bytes.Load())
+}
+
+// room returns an error that matches wal.ErrNoSpace where fewer bytes are free.
+func (e *Engine) room(bytes uint64) error {
+	free, err := e.config.Dir.fs.FreeBytes(e.config.Dir.path)
+	if err != nil {
+		return nil // where nobody knows, the write itself will tell
+	}
+	e.disk.free.Store(free)
+	if free < bytes {
+		return fmt.Errorf("%d bytes are free in %s and %d are wanted: %w", free, e.config.Dir.path, bytes, wal.ErrNoSpace)
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/shard"
+)
+
+// exportPiece is how many accounts or mints one exported event holds.
+const exportPiece = 1000
+
+// Export recovers what a data directory holds, changing nothing that a node reads, and emits the events
+// that rebuild the same ledger: base state at the newest finalized block, the finalized blocks
+// that are held, without their writes, and then what is not final yet as it happened.
+// It stops at the first error of emit and returns it.
+func Export(ctx context.Context, dir *Dir, log *slog.Logger, emit func(ledger.Event) error) error {
+	e := New(Config{Dir: dir, Logger: log, Retention: Retention{Slots: math.MaxInt64, Bytes: math.MaxInt}})
+	err := e.recovered(ctx, func(r *recovery, _ context.Context) error {
+		return (&exporter{r, emit}).run(ctx)
+	})
+	if err == nil {
+		err = ctx.Err() // what was emitted is not all
+	}
+	return err
+}
+
+type exporter struct {
+	*recovery
+	emit func(ledger.Event) error
+}
+
+func (x *exporter) run(ctx context.Context) error {
+	c := x.seq.chain
+	slot, version := x.seq.baseSlot, x.seq.version
+	if c.finalized != nil {
+		slot, version = c.finalized.slot(), c.finalized.version
+	}
+	if err := x.base(ctx, slot, version); err != nil {
+		return err
+	}
+	if c.finalized == nil {
+		return nil
+	}
+	for _, b := range x.seq.held.blocks {
+		if b.Slot > slot {
+			break
+		}
+		final := *b
+		final.Status = ledger.Finalized
+		if err := x.emit(&final); err != nil {
+			return err
+		}
+	}
+	if err := x.emit(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusFinalized}); err != nil {
+		return err
+	}
+	if err := x.unfinalized(); err != nil || c.confirmed == c.finalized {
+		return err
+	}
+	return x.emit(&ledger.SlotStatus{Slot: c.confirmed.slot(), Status: ledger.StatusConfirmed})
+}
+
+// unfinalized emits the blocks of the chain that are not final, and then what base state was about
+// meanwhile, as it stands at the tip: it is closed and taught anew at the slots behind, so that it
+// does not matter what the blocks alone lead to.
+func (x *exporter) unfinalized() error {
+	tip := x.seq.chain.tip
+	var path []*node
+	for n := tip; n != x.seq.chain.finalized; n = n.parent {
+		path = append(path, n)
+	}
+	for _, n := range slices.Backward(path) {
+		b := *n.block
+		b.Status = ledger.Processed
+		if err := x.emit(&b); err != nil {
+			return err
+		}
+	}
+	for _, r := range x.bases {
+		var keys []ledger.Pubkey
+		for i := range r.Base.Accounts {
+			keys = append(keys, r.Base.Accounts[i].Pubkey)
+		}
+		for i := range r.Base.Mints {
+			keys = append(keys, r.Base.Mints[i].Pubkey)
+		}
+		slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
+		for some := range slices.Chunk(slices.Compact(keys), exportPiece) {
+			if err := x.anew(tip.slot(), some); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// anew emits accounts and mints as they stand at the tip, whatever was emitted of them before.
+func (x *exporter) anew(tip ledger.Slot, keys []ledger.Pubkey) error {
+	late := time.Now().Add(scanDeadline)
+	accounts, err := scatter(x.Engine, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]ledger.Account, error) {
+		return s.Accounts(keys, x.seq.version, late)
+	})
+	if err != nil {
+		return err
+	}
+	mints, err := scatter(x.Engine, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]*ledger.Mint, error) {
+		return s.Mints(keys, x.seq.version, late)
+	})
+	if err != nil {
+		return err
+	}
+	closed, taught := &ledger.BaseState{Slot: tip + 1}, &ledger.BaseState{Slot: tip + 2}
+	for i, k := range keys {
+		closed.Accounts = append(closed.Accounts, ledger.AccountWrite{Pubkey: k})
+		if accounts[i].Exists() {
+			taught.Accounts = append(taught.Accounts, accounts[i].Write())
+		}
+		if m := mints[i]; m != nil {
+			fact := *m
+			fact.Taught = 0
+			taught.Mints = append(taught.Mints, ledger.MintWrite{Pubkey: k, Mint: fact})
+		}
+	}
+	if err := x.emit(closed); err != nil {
+		return err
+	}
+	return x.emit(taught)
+}
+
+// base emits every live account and all mint facts at a version, as base state of a slot.
+func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Version) error {
+	var failed error
+	piece := &ledger.BaseState{Slot: slot}
+	flush := func(atLeast int) bool {
+		if n := len(piece.Accounts) + len(piece.Mints); n >= atLeast && n > 0 {
+			if failed = x.emit(piece); failed == nil {
+				failed = ctx.Err()
+			}
+			piece = &ledger.BaseState{Slot: slot}
+		}
+		return failed == nil
+	}
+	err := x.visitAccounts(version, func(a *ledger.Account) bool {
+		piece.Accounts = append(piece.Accounts, a.Write())
+		return flush(exportPiece)
+	})
+	if err == nil && failed == nil {
+		err = x.visitMints(version, func(m *ledger.MintWrite) bool {
+			m.Mint.Taught = 0
+			piece.Mints = append(piece.Mints, *m)
+			return flush(exportPiece)
+		})
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot walk the state at slot %d: %w", slot, err)
+	case failed == nil:
+		flush(1)
+	}
+	return failed
+}

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+const (
+	// headroomEvery is how often the heap is looked at: it takes longer than that to grow much.
+	headroomEvery = time.Second
+	// smallHeadroom is what a collection may always leave room for.
+	smallHeadroom = 32 << 20
+	// headroomShare is the part of the heap that a large one gets besides.
+	headroomShare = 8
+	// quietFor is how long nothing made the collector run before what was left over is collected.
+	quietFor = 5 * time.Second
+)
+
+// KeepHeadroom has the garbage collector leave room for what its work is worth, until ctx ends.
+//
+// By itself it lets the heap grow to twice what is live, since that much work pays for looking at
+// all of it. But most of ours are packed accounts, which it need not look into: a collection of
+// ten million of them costs little more than one of none, and so much room would only
+// double what they take. So there is room for as much as the collector has to look at in the heap,
+// and for little of the rest: not for stacks either, which are most of what idle connections
+// take. The setting is the whole process's.
+//
+// The collector runs when the heap has grown, so what a burst has left, such as that of ten
+// thousand connections made at once, stays until the next one. It is given back to the system
+// once nothing has happened for a while.
+func KeepHeadroom(ctx context.Context) {
+	before := debug.SetGCPercent(100)
+	defer func() { debug.SetGCPercent(before) }()
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"},
+		{Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
+		{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/memory/classes/heap/objects:bytes"},
+	}
+	read := func(i int) uint64 { return samples[i].Value.Uint64() }
+	tick := time.NewTicker(headroomEvery)
+	defer tick.Stop()
+	set := 100
+	var calm quiet
+	for {
+		metrics.Read(samples)
+		// Each change stops the world for a moment.
+		if now := headroom(read(0), read(1), read(2)+read(3)); now < set*15/16 || now > set*17/16 {
+			debug.SetGCPercent(now)
+			set = now
+		}
+		if calm.leaves(time.Now(), read(4), read(0), read(5)) {
+			debug.FreeOSMemory()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// headroom returns the percent of live bytes and of roots that may be garbage. looked is how many of
+// the live bytes have to be looked at; roots, which always are, are stacks and globals.
+func headroom(live, looked, roots uint64) int {
+	if live+roots == 0 {
+		return 100
+	}
+	room := max(smallHeadroom, live/headroomShare, looked)
+	return int(min(100*room/(live+roots), 100))
+}
+
+// quiet is a time in which the collector does not run.
+type quiet struct {
+	cycles uint64 // it has run so often
+	since  time.Time
+}
+
+// leaves reports whether the collector has not run for quietFor, and the objects of the heap are so
+// many more than the live ones it last found that it is worth to look again.
+func (q *quiet) leaves(now time.Time, cycles, live, objects uint64) bool {
+	if cycles != q.cycles {
+		q.cycles, q.since = cycles, now
+	}
+	return now.Sub(q.since) >= quietFor && objects > live+max(smallHeadroom/4, live/headroomShare)
+}

@@ -1,0 +1,47 @@
+package engine
+
+import "sync"
+
+// Progress says how far a recovery is.
+type Progress struct {
+	Phase       string // "" before it begins and once it is over
+	Done, Total uint64
+}
+
+// progress is a Progress that one goroutine leads and anybody reads.
+type progress struct {
+	mu  sync.Mutex
+	now Progress
+}
+
+func (p *progress) begin(phase string, total uint64) {
+	p.mu.Lock()
+	p.now = Progress{Phase: phase, Total: total}
+	p.mu.Unlock()
+}
+
+func (p *progress) add(n uint64) {
+	p.mu.Lock()
+	p.now.Done += n
+	p.mu.Unlock()
+}
+
+func (p *progress) set(done, total uint64) {
+	p.mu.Lock()
+	p.now.Done, p.now.Total = done, total
+	p.mu.Unlock()
+}
+
+func (p *progress) read() Progress {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
+}
+
+// Percent returns how much of the phase is done.
+func (p Progress) Percent() int {
+	if p.Total == 0 {
+		return 0
+	}
+	return int(min(100, 100*float64(p.Done)/float64(p.Total)))
+}

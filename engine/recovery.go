@@ -1,0 +1,298 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/shard"
+	"ledgerd/snapshot"
+	"ledgerd/snapshot/wal"
+)
+
+// recovery brings an engine to where its data directory stands: the newest snapshot that is
+// whole, and then every record of the log behind it.
+type recovery struct {
+	*Engine
+	store *snapshot.Store
+	from  *snapshot.Meta   // what the shards hold; nil where there is no snapshot
+	bases []*ledger.Record // base state of the log behind it
+
+	damage       error        // of the snapshots that were passed over
+	fromPosition wal.Position // of the record in the log that from is of
+	end          wal.End      // of the log
+}
+
+// restore fills the shards, which do not run yet, from the newest snapshot that is whole.
+// One that is damaged is passed over: the log reaches back behind the older one, and to its
+// beginning as long as there are less than two.
+func (r *recovery) restore(ctx context.Context) error {
+	r.progress.begin("opening the snapshot", 0)
+	var err error
+	if r.store, err = snapshot.OpenStore(r.config.Dir.fs, SnapshotDir(r.config.Dir.path), r.logger); err != nil {
+		return err
+	}
+	all, err := r.store.List()
+	if err != nil {
+		return err
+	}
+	for _, open := range []func(snapshot.Info) (*snapshot.Snapshot, error){
+		r.store.Open,
+		// The snapshots share most of their history: damage of that is damage of all. Better
+		// without some old blocks, and say so, than without a node.
+		func(i snapshot.Info) (*snapshot.Snapshot, error) { return r.store.Salvage(ctx, i) },
+	} {
+		for _, i := range all {
+			err := r.restoreFrom(ctx, i, open)
+			if err == nil {
+				return nil
+			}
+			if !errors.Is(err, snapshot.ErrDamaged) && !errors.Is(err, ledger.ErrCorrupt) {
+				return err
+			}
+			r.noteDamage(i, err)
+		}
+	}
+	return nil
+}
+
+// noteDamage tells of a snapshot that is passed over.
+func (r *recovery) noteDamage(i snapshot.Info, err error) {
+	r.logger.Warn("a snapshot is damaged and passed over", "snapshot", i.Name, "error", err)
+	r.snapshots.stats.damaged.Add(1)
+	if r.damage == nil {
+		r.damage = err
+		return
+	}
+	r.damage = fmt.Errorf("%w; %w", r.damage, err)
+}
+
+// restoreFrom fills the shards from one snapshot.
+func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(snapshot.Info) (*snapshot.Snapshot, error)) error {
+	snap, err := open(i)
+	if err != nil {
+		return err
+	}
+	m := snap.Meta()
+	r.progress.begin("loading the snapshot", m.Accounts+m.Tombstones)
+
+	var blocks []*shard.HeldBlock
+	err = snap.Blocks(func(b snapshot.HeldBlock) error {
+		blocks = append(blocks, &shard.HeldBlock{Block: b.Block, Previous: b.Previous, HasPrevious: b.HasPrevious})
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	loads, ctx := errgroup.WithContext(ctx)
+	for n, s := range r.shards {
+		loads.Go(func() error {
+			return r.fill(ctx, n, s, snap, blocks)
+		})
+	}
+	if err := loads.Wait(); err != nil {
+		return cmp.Or(r.empty(), err)
+	}
+	if r.damage != nil {
+		r.logger.Warn("the node goes on from another snapshot", "snapshot", i.Name, "blocks_from_slot", uint64(m.Floor))
+	}
+	r.from = m
+	r.snapshots.stats.bytes.Store(i.Bytes)
+	r.seq.resumeAt(m, blocks)
+	return nil
+}
+
+// empty takes from the shards what some of them got of a snapshot whose other parts are damaged.
+func (r *recovery) empty() error {
+	nothing := shard.Content{
+		Accounts: func(func(*ledger.Account) bool) error { return nil },
+		Mints:    func(func(ledger.MintWrite) bool) error { return nil },
+	}
+	for _, s := range r.shards {
+		if err := s.Restore(nothing); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill restores one shard.
+func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapshot.Snapshot, blocks []*shard.HeldBlock) error {
+	first, last := shard.Range(n, len(r.shards))
+	c := shard.Content{
+		Version: snap.Meta().Version,
+		Blocks:  blocks,
+		Size:    int(snap.Meta().Accounts+snap.Meta().Tombstones) / len(r.shards),
+		Accounts: func(visit func(*ledger.Account) bool) error {
+			done := uint64(0)
+			err := snap.PassAccounts(first, last, func(a *ledger.Account) bool {
+				if done++; done%progressStep == 0 {
+					r.progress.add(progressStep)
+					if ctx.Err() != nil {
+						return false
+					}
+				}
+				return visit(a)
+			})
+			r.progress.add(done % progressStep)
+			return errors.Join(err, ctx.Err())
+		},
+		Mints: func(visit func(ledger.MintWrite) bool) error { return snap.Mints(first, last, visit) },
+	}
+	if n == 0 {
+		c.Hash = snap.Meta().StateHash // any split will do: only the sum is ever looked at
+	}
+	return s.Restore(c)
+}
+
+// progressStep is after how many accounts progress is told: often enough for a bar.
+const progressStep = 4096
+
+// catchUp replays the log on the shards, which run now, and readies the engine to go on.
+func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
+	end, err := r.replay(ctx)
+	if err != nil {
+		return err
+	}
+	// The directory learned of its root only once that was durable.
+	if end.Version() == 0 && r.from == nil && r.config.Dir.hasRoot() {
+		return fmt.Errorf("%s held a ledger, and its log and snapshots are gone: restore them, or start with another --data-dir", r.config.Dir.path)
+	}
+	r.end = end
+	r.readBack(ctx)
+	if r.seq.chain.tip != nil {
+		r.seq.chain.recovered = r.seq.chain.tip.slot()
+	}
+	s := &r.snapshots
+	s.store, s.interval, s.due = r.store, r.config.SnapshotInterval, time.Now().Add(r.config.SnapshotInterval)
+	if r.from != nil {
+		s.version, s.logged = r.from.Version, r.fromPosition
+		s.stats.taken.Store(r.from.Taken.UnixNano())
+		s.stats.slot.Store(int64(r.from.Slot))
+	}
+	took := time.Since(begun)
+	r.recoveryTook.Store(int64(took))
+	r.progress.begin("", 0)
+	if end.Version() != 0 || r.from != nil {
+		r.logger.Info("recovered", "slot", uint64(r.seq.head(r.seq.chain, begun).Tip(ledger.Processed).Slot),
+			"seq", uint64(r.seq.committer.seq), "state_hash", r.seq.hash.String(), "record", uint64(end.Version()), "log", end.String(), "took", took.Round(time.Millisecond))
+	}
+	return nil
+}
+
+// replay carries out the log behind the snapshot on shards that run, and returns where the log
+// ends.
+func (r *recovery) replay(ctx context.Context) (wal.End, error) {
+	from := ledger.Version(1) // all of it must be there
+	if r.from != nil {
+		from = r.from.Version
+	}
+	r.progress.begin("replaying the log", 0)
+	// The hub is told, for levels that have yet to hear of it. Nobody can subscribe before the
+	// first head, which comes once the log is settled.
+	r.seq.publish = r.tell
+	defer func() { r.seq.publish = r.publish }()
+	end, err := wal.Replay(ctx, r.config.Dir.fs, LogDir(r.config.Dir.path), from, func(commit []wal.Entry) error {
+		records := make([]*ledger.Record, 0, len(commit))
+		for i := range commit {
+			switch record := commit[i].Record; {
+			case r.from == nil || record.Version > from:
+				records = append(records, record)
+			case record.Version == from:
+				if err := r.join(record); err != nil {
+					return err
+				}
+				r.fromPosition = commit[i].Position
+			}
+		}
+		if len(records) == 0 {
+			return nil
+		}
+		if err := r.seq.replay(records); err != nil {
+			return err
+		}
+		r.noteBases(records)
+		return nil
+	}, func(read, total int64) { r.progress.set(uint64(read), uint64(total)) })
+	if errors.Is(err, wal.ErrMissing) && r.from == nil && r.damage != nil {
+		return end, fmt.Errorf("no snapshot is whole, and the log does not reach back to its beginning: %w", r.damage)
+	}
+	if err != nil {
+		return end, r.explain(err)
+	}
+	if r.from != nil && end.Version() < from {
+		return end, fmt.Errorf("the log ends at record %d, before the snapshot's record %d: segments are missing", end.Version(), from)
+	}
+	return end, nil
+}
+
+// join checks that a snapshot and the log are of one ledger, by the record that both hold.
+func (r *recovery) join(record *ledger.Record) error {
+	if record.StateHash != r.from.StateHash {
+		return &replayError{record.Version, record.Slot, "the log is not the one the snapshot was taken of"}
+	}
+	if record.Kind == ledger.BaseRecord {
+		// Base state is taken to a block only where that is final already. A snapshot of the
+		// block's own record lies before the status that makes it final.
+		r.seq.chain.finalized.finalizedBy = record.Version - 1
+	}
+	return nil
+}
+
+// notYet is the version of a status that the log behind the snapshot will tell.
+const notYet = ledger.Version(math.MaxUint64)
+
+// noteBases remembers the base state that is not part of the finalized block, for Export.
+func (r *recovery) noteBases(records []*ledger.Record) {
+	for _, record := range records {
+		if record.Kind == ledger.BaseRecord {
+			r.bases = append(r.bases, record)
+		}
+	}
+	if f := r.seq.chain.finalized; f == nil {
+		r.bases = nil // all of it was learned at once
+	} else {
+		r.bases = slices.DeleteFunc(r.bases, func(b *ledger.Record) bool { return b.Version <= f.version })
+	}
+}
+
+// explain adds to a log that cannot be replayed where it lies and what a person can go on from.
+func (r *recovery) explain(err error) error {
+	if !errors.Is(err, wal.ErrCorrupt) && !errors.Is(err, wal.ErrMissing) && !errors.Is(err, ledger.ErrCorrupt) {
+		return err
+	}
+	from := "there is no snapshot to go back to"
+	if all, listErr := r.store.List(); listErr == nil && len(all) > 0 {
+		names := make([]string, len(all))
+		for i := range all {
+			names[i] = all[i].Name
+		}
+		from = "the snapshots are " + strings.Join(names, ", ")
+	}
+	return fmt.Errorf("%s: %w; %s", LogDir(r.config.Dir.path), err, from)
+}
+
+// resumeAt makes the state of a snapshot, with the blocks it holds, the one to go on from.
+func (s *sequencer) resumeAt(m *snapshot.Meta, blocks []*shard.HeldBlock) {
+	n := s.chain.begin(m.Block)
+	n.version, n.seq, n.stateHash = m.Version, m.Seq, m.StateHash
+	n.finalizedBy = notYet
+	s.chain.tip = n
+	s.version, s.hash = m.Version, m.StateHash
+	s.committer.root, s.committer.seq, s.baseSlot = m.Root, m.Seq, m.BaseSlot
+	s.held = held{floor: m.Floor}
+	for _, b := range blocks {
+		s.held.push(b.Block)
+	}
+	if len(blocks) > 0 && blocks[0].HasPrevious {
+		s.held.before = ledger.Some(blocks[0].Previous)
+	}
+}

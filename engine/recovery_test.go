@@ -1,0 +1,264 @@
+package engine
+
+import (
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot"
+	"ledgerd/snapshot/vfs"
+)
+
+// onDisk returns the configuration of a node whose data directory lies on a disk.
+func onDisk(t *testing.T, disk vfs.FS, c Config) Config {
+	t.Helper()
+	dir, err := OpenDirOn(disk, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dir.Close() })
+	c.Dir = dir
+	return c
+}
+
+// restarts is a node that is stopped and started again, on a disk, in the middle of a stream.
+type restarts struct {
+	*followed
+	t      *testing.T
+	s      stream
+	g      *generator
+	disk   *vfs.Memory
+	shown  []ledger.Event // since the beginning
+	times  int
+	config Config
+	dir    *Dir
+}
+
+// start runs the node on the disk as it stands, and holds what it answers against the model.
+func (r *restarts) start() {
+	r.t.Helper()
+	old := r.followed
+	config := onDisk(r.t, r.disk, r.config)
+	r.dir = config.Dir
+	n := startNode(r.t, r.s.info, config)
+	c := newComparer(r.t, r.g.r, r.g.m, r.s.retention)
+	r.followed = &followed{n, c}
+	for i := range testKeys {
+		c.keys = append(c.keys, key(i))
+	}
+	c.programs, c.wallets = testPrograms(), []ledger.Pubkey{key(0), key(1), key(2), key(778)}
+	for i := range testSignatures {
+		c.signatures = append(c.signatures, signature(i))
+	}
+	if old == nil {
+		return
+	}
+	synctest.Wait()
+	if n.hasEnded() {
+		r.t.Fatalf("restart %d: %v", r.times, n.err)
+	}
+	c.version, c.floor, c.next = r.g.m.version(), old.floor, len(n.published)
+	if len(r.g.m.chain) == 0 {
+		return
+	}
+	head := n.Head()
+	if head == nil {
+		r.t.Fatalf("restart %d: nothing is visible, the model is at version %d: %s", r.times, r.g.m.version(), n.Status().Unhealthy)
+	}
+	want := r.g.m.points[r.g.m.version()]
+	for level, tip := range head.Tips {
+		if tip != want.tips[level] {
+			r.t.Fatalf("restart %d: level %d stands at %+v, want %+v", r.times, level, tip, want.tips[level])
+		}
+	}
+	if head.Floor != old.Head().Floor || head.Root != old.Head().Root || head.StateHash != old.Head().StateHash {
+		r.t.Fatalf("restart %d: floor %d, root %d, hash %s, want %d, %d, %s", r.times, head.Floor, head.Root, head.StateHash, old.Head().Floor, old.Head().Root, old.Head().StateHash)
+	}
+	c.held[head] = want
+	c.answers(n.Engine, nil)
+	r.showAgain()
+}
+
+// showAgain shows the blocks that only the memory of the node knew: those that wait for their
+// parent, and those beside the chain. A source that goes on from the finalized block shows them.
+func (r *restarts) showAgain() {
+	r.t.Helper()
+	var forgotten []ledger.Event
+	for _, e := range r.shown {
+		b, ok := e.(*ledger.Block)
+		if !ok {
+			continue
+		}
+		held := r.g.m.tree[nameOf(b)]
+		waits := slices.ContainsFunc(r.g.m.waiting, func(w modelWaiter) bool { return w.block == b })
+		if waits || held != nil && !r.g.m.onChain(held) && !slices.Contains(forgotten, e) {
+			forgotten = append(forgotten, e)
+		}
+	}
+	for _, e := range forgotten {
+		r.g.m.event(e)
+		r.send(e)
+		r.publications(r.published)
+	}
+}
+
+// mayShowAgain reports whether that changes nothing: not so where a block beside the chain is
+// higher than a tip that stepped back since or was claimed and left all the same, or where a
+// status was said of a block that waits.
+func (r *restarts) mayShowAgain() bool {
+	for _, b := range r.g.m.tree {
+		if !r.g.m.onChain(b) && (b.Slot > r.g.m.tip().Slot || b.Status >= ledger.Confirmed) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(r.g.m.waiting, func(w modelWaiter) bool { return w.status != 0 })
+}
+
+// again stops the node in one way or another and starts it on what the disk kept.
+func (r *restarts) again() {
+	r.t.Helper()
+	r.times++
+	switch way := r.g.r.IntN(4); way {
+	case 0: // a clean stop
+		r.mustStop()
+		r.dir.Close()
+	default: // a power cut, and whatever it leaves
+		r.disk = r.disk.Crash([]float64{0, 0.5, 1}[way-1], r.g.r.Uint64())
+		r.mustStop()
+	}
+	mustVerify(r.t, r.disk)
+	r.config.Shards = 1 + r.g.r.IntN(4)
+	r.start()
+}
+
+// mustVerify recomputes the state hash of every snapshot from what it holds: it must be what the
+// node had at that block while it went on.
+func mustVerify(t *testing.T, disk vfs.FS) {
+	t.Helper()
+	store := snapshot.ViewStore(disk, SnapshotDir("data"), slog.New(slog.DiscardHandler))
+	all, err := store.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range all {
+		snap, err := store.Open(i)
+		if err == nil {
+			err = snap.Verify(t.Context(), snapshot.Pace{})
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", i.Name, err)
+		}
+	}
+}
+
+// TestRestartAnswersTheSame follows random streams and stops the node again and again, cleanly
+// or by a power cut: after each start it answers exactly as before, and goes on as if
+// nothing had been.
+func TestRestartAnswersTheSame(t *testing.T) {
+	for i, s := range streams() {
+		t.Run(s.name, func(t *testing.T) {
+			for round := range rounds(t, 1) {
+				seed := seeded(t, uint64(100*i+round+1)).Uint64()
+				bubble(t, func(t *testing.T) { followRestarts(t, s, seed) })
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+func followRestarts(t *testing.T, s stream, seed uint64) {
+	m := newModel(s.info)
+	r := &restarts{t: t, s: s, g: newGenerator(seed, m), disk: vfs.NewMemory(), config: Config{
+		Retention: s.retention, SnapshotInterval: time.Second, SegmentBytes: 64 << 10, Shards: 2,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}}
+	r.g.lossy, r.g.exact, r.g.reopens = s.lossy, true, s.retention.Slots > 1000
+	r.start()
+	for n := 0; n < streamEvents && m.stopped == ""; n++ {
+		e := r.g.next()
+		if e == nil {
+			continue
+		}
+		m.event(e)
+		r.shown = append(r.shown, e)
+		r.send(e)
+		r.publications(r.published)
+		if r.g.chance(30) {
+			time.Sleep(time.Duration(r.g.r.IntN(int(foldAfter))))
+		}
+		if len(m.chain) > 0 && r.g.chance(8) && r.mayShowAgain() {
+			r.again()
+		}
+	}
+	r.answers(r.Engine, nil)
+	t.Logf("%d restarts, %d records, %d snapshots in the last run", r.times, len(m.records), r.Stats().Snapshot.Count)
+	r.mustStop()
+	if r.times == 0 {
+		t.Error("the node was never restarted")
+	}
+}
+
+// TestDeadBlockStaysDead has a block called dead while it waits for its parent. After a restart the
+// source shows it again, and it is still dead.
+func TestDeadBlockStaysDead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		disk := vfs.NewMemory()
+		n, root := diskNode(t, disk, Config{})
+		parent := child(root, 101, 0, lamports(key(1), 6))
+		dead := child(parent, 102, 0, lamports(key(2), 7))
+		n.send(dead, status(dead, ledger.StatusDead), parent)
+		n.mustStop()
+		n.config.Dir.Close()
+
+		again := startNode(t, live(), onDisk(t, disk, Config{Shards: 1}))
+		again.send(parent, dead)
+		if got, want := again.Head().Tips[0], n.Head().Tips[0]; got != want {
+			t.Errorf("stands at %+v after the restart, want %+v", got, want)
+		}
+		again.mustStop()
+	})
+}
+
+// TestSourceNoneShowsWhatTheDiskHolds starts a node without a source on what another left.
+func TestSourceNoneShowsWhatTheDiskHolds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		disk := vfs.NewMemory()
+		config := onDisk(t, disk, Config{Shards: 2})
+		if err := config.Dir.BindSource(live()); err != nil {
+			t.Fatal(err)
+		}
+		n := startNode(t, live(), config)
+		root := rootBlock(100, lamports(key(1), 5))
+		n.send(root)
+		n.send(events(chainOf(root, 5)...)...)
+		cut := disk.Crash(0, 1)
+		n.mustStop()
+
+		c := onDisk(t, cut, Config{Shards: 3, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		still := &subject{t: t, Engine: New(c), ended: make(chan struct{})}
+		go func() {
+			defer close(still.ended)
+			still.err = still.Run(t.Context())
+		}()
+		synctest.Wait()
+		if still.hasEnded() {
+			t.Fatal(still.err)
+		}
+		if got, want := still.Head(), n.Head(); got.StateHash != want.StateHash || got.Tips != want.Tips {
+			t.Errorf("shows %+v, want %+v", got, want)
+		}
+		if _, _, err := still.Account(ledger.Query{}, key(999)); err == nil || !strings.Contains(err.Error(), "account not found") {
+			t.Errorf("an account that a complete source never showed: %v, want not found", err)
+		}
+		if why := still.Status().Unhealthy; why != "" {
+			t.Errorf("health says %q", why)
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+// replayError says that the log does not lead where its own records say: the log, or what it
+// is replayed on, is not what was written.
+type replayError struct {
+	version ledger.Version
+	slot    ledger.Slot
+	why     string
+}
+
+func (e *replayError) Error() string {
+	return fmt.Sprintf("replay of record %d at slot %d: %s", e.version, e.slot, e.why)
+}
+
+// Is makes every replayError match ledger.ErrCorrupt.
+func (e *replayError) Is(target error) bool { return target == ledger.ErrCorrupt }
+
+// replay carries out one commit of the log again, on shards that stand where they stood before
+// it, and shows it. Nobody reads yet, so what became final is folded at once.
+func (s *sequencer) replay(records []*ledger.Record) error {
+	for _, r := range records {
+		if err := s.redo(r); err != nil {
+			return err
+		}
+		if len(s.staged) == 0 {
+			return &replayError{r.Version, r.Slot, "it makes no record"}
+		}
+		if why := difference(s.staged[len(s.staged)-1], r); why != "" {
+			return &replayError{r.Version, r.Slot, why}
+		}
+	}
+	s.show(s.chain, time.Now())
+	s.fold(time.Now(), true)
+	return nil
+}
+
+// difference says in what a record made again differs from the one in the log, "" if in nothing.
+func difference(made, logged *ledger.Record) string {
+	switch {
+	case made.Version != logged.Version:
+		return fmt.Sprintf("it should be record %d", made.Version)
+	case made.FirstSeq != logged.FirstSeq || len(made.Updates) != len(logged.Updates):
+		return fmt.Sprintf("it leads to updates %d to %d, the log says %d to %d", made.FirstSeq, made.LastSeq(), logged.FirstSeq, logged.LastSeq())
+	case made.Slot != logged.Slot || made.Hash != logged.Hash:
+		return fmt.Sprintf("it leads to slot %d, block %s", made.Slot, made.Hash)
+	case made.StateHash != logged.StateHash:
+		return fmt.Sprintf("it leads to state hash %s, the log says %s", made.StateHash, logged.StateHash)
+	}
+	return ""
+}
+
+// redo carries out one record. What it decides was decided when the record was made; here it is
+// only checked that it is possible.
+func (s *sequencer) redo(r *ledger.Record) error {
+	n := s.chain.nodes[blockID{r.Slot, r.Hash}]
+	switch r.Kind {
+	case ledger.BlockRecord:
+		return s.redoBlock(n, r)
+	case ledger.RollbackRecord:
+		if n == nil || !n.onChain() || n == s.chain.tip {
+			return &replayError{r.Version, r.Slot, "it rolls back to a block that is not below the tip"}
+		}
+		m, err := s.chain.moveTo(n)
+		if err != nil {
+			return &replayError{r.Version, r.Slot, err.Error()}
+		}
+		return s.rollback(m)
+	case ledger.BaseRecord:
+		return s.base(r.Base)
+	default:
+		s.stage(ledger.Record{Kind: r.Kind, Slot: r.Slot, Hash: r.Hash, Status: r.Status})
+		return s.redoStatus(n, r)
+	}
+}
+
+func (s *sequencer) redoBlock(n *node, r *ledger.Record) error {
+	b := r.Block
+	switch {
+	case s.chain.finalized == nil:
+		if err := s.checkRoot(b.Blockhash); err != nil {
+			return err
+		}
+		n = s.chain.begin(b)
+		s.held.floor, s.rootHash = b.Slot, ledger.Some(b.Blockhash)
+	case b.Slot <= s.chain.tip.slot():
+		return &replayError{r.Version, r.Slot, fmt.Sprintf("it does not go on from slot %d", s.chain.tip.slot())}
+	case n == nil:
+		n = s.chain.attach(b, s.chain.tip)
+	case n.onChain() || n.parent != s.chain.tip:
+		return &replayError{r.Version, r.Slot, "its block stands elsewhere"}
+	}
+	return s.append(n)
+}
+
+// redoStatus repeats what a status meant for the chain. One of a block below the
+// state that is replayed on means nothing any more.
+func (s *sequencer) redoStatus(n *node, r *ledger.Record) error {
+	switch {
+	case s.chain.finalized == nil:
+		return &replayError{r.Version, r.Slot, "it is a status before the first block"}
+	case n == nil && r.Status == ledger.StatusDead && r.Slot > s.chain.finalized.slot():
+		s.chain.abandon(blockID{r.Slot, r.Hash}) // it was never on the chain
+	case n == nil:
+	case r.Status == ledger.StatusDead:
+		if n.onChain() {
+			return &replayError{r.Version, r.Slot, "it calls a block dead that is on the chain"}
+		}
+		s.chain.kill(n)
+	case !n.onChain():
+		return &replayError{r.Version, r.Slot, "it raises a block that is not on the chain"}
+	case r.Status == ledger.StatusFinalized:
+		s.chain.finalize(n)
+		n.finalizedBy = s.version
+	case n.slot() > s.chain.confirmed.slot():
+		s.chain.confirmed = n
+	}
+	return nil
+}

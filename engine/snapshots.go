@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/shard"
+	"ledgerd/snapshot"
+	"ledgerd/snapshot/wal"
+)
+
+const (
+	// keptSnapshots are how many snapshots are kept: should the newest turn out damaged, the
+	// one before serves, and the log reaches back behind that one.
+	keptSnapshots = 2
+	// snapshotShare is how much of one core each shard's encoder takes while the node serves.
+	snapshotShare = 0.25
+	// lastSnapshotTimeout bounds the snapshot on the way out. Without it the next start
+	// replays more, that is all.
+	lastSnapshotTimeout = 5 * time.Second
+	// maxReplayBytes is how much log may gather behind a snapshot before the next is due,
+	// whatever the interval: it bounds how long a start takes and what the log takes on disk.
+	maxReplayBytes = 1 << 30
+	// logShare keeps the log from filling the disk by itself: the next snapshot is also due when
+	// what it makes redundant takes this part of what is free.
+	logShare = 4
+)
+
+// snapshots takes snapshots of the newest finalized block, one at a time. The goroutine of
+// sequence begins them; a goroutine that snapshots owns writes them.
+type snapshots struct {
+	store    *snapshot.Store
+	interval time.Duration // 0: only on the way out and when the log grew long
+	due      time.Time
+
+	writing sync.WaitGroup
+	busy    atomic.Bool
+	version ledger.Version // of the newest one taken; the writer sets it before busy ends
+	logged  wal.Position   // where the log ended when the newest was begun
+	stats   snapshotStats
+}
+
+// snapshotStats are read by anybody.
+type snapshotStats struct {
+	slot, bytes, taken, failures atomic.Int64 // taken: Unix nanoseconds of the newest
+	nanoseconds, count, damaged  atomic.Int64
+}
+
+// snapshotPossible reports whether there is a finalized block that no snapshot is of, and nothing
+// applied that is not committed.
+func (e *Engine) snapshotPossible() bool {
+	s, n := &e.snapshots, e.seq.chain.finalized
+	return s.store != nil && e.config.Source != nil && e.frozen.Load() == nil && len(e.seq.staged) == 0 &&
+		n != nil && !s.busy.Load() && n.version != s.version
+}
+
+// snapshotDue reports whether it is time for one.
+func (e *Engine) snapshotDue(now time.Time) bool {
+	s := &e.snapshots
+	if !e.snapshotPossible() {
+		return false
+	}
+	if s.interval > 0 && !now.Before(s.due) {
+		return true
+	}
+	behind, free := uint64(e.log.stats().Position-s.logged), e.disk.free.Load()
+	return behind > maxReplayBytes || behind > free/logShare && free >= e.wantedForSnapshot()
+}
+
+// beginSnapshot fixes what the snapshot is of, and has it written. It must be possible.
+func (e *Engine) beginSnapshot(ctx context.Context, pace snapshot.Pace) {
+	s := &e.snapshots
+	now := time.Now()
+	s.due = now.Add(s.interval)
+	n := e.seq.chain.finalized
+	frozen, err := e.freeze(n.version)
+	if err != nil {
+		e.snapshotFailed(err)
+		return
+	}
+	s.logged = e.log.stats().Position // of a failed one too: the next is due a while later
+	c := &e.seq.committer
+	m := snapshot.Meta{
+		Version: n.version, Slot: n.slot(), Blockhash: n.block.Blockhash, Seq: n.seq, StateHash: n.stateHash,
+		Block: n.block, Root: c.root, Floor: c.held.floor, BaseSlot: c.baseSlot, Taken: now,
+	}
+	blocks := c.held.upTo(n.slot())
+	s.busy.Store(true)
+	s.writing.Go(func() {
+		defer s.busy.Store(false)
+		if err := e.writeSnapshot(ctx, m, frozen, blocks, pace); err != nil {
+			e.snapshotFailed(err)
+			return
+		}
+		s.version = m.Version
+		if err := e.pruneBehindSnapshots(ctx, pace); err != nil && ctx.Err() == nil {
+			e.logger.Error("a snapshot was taken, but what it makes redundant is still there", "error", err)
+		}
+	})
+}
+
+// freeze takes copies of all shards at the same point of the log.
+func (e *Engine) freeze(v ledger.Version) ([]*shard.Frozen, error) {
+	sent := make([]*shard.Freezing, len(e.shards))
+	for i, s := range e.shards {
+		sent[i] = s.Freeze(v)
+	}
+	frozen := make([]*shard.Frozen, 0, len(sent))
+	var failed error
+	for _, f := range sent {
+		got, err := f.Wait()
+		if err != nil {
+			failed = err
+			continue
+		}
+		frozen = append(frozen, got)
+	}
+	if failed != nil {
+		release(frozen)
+		return nil, fmt.Errorf("cannot copy the shards: %w", failed)
+	}
+	return frozen, nil
+}
+
+// release lets the shards use again what their copies pin.
+func release(frozen []*shard.Frozen) {
+	for _, f := range frozen {
+		f.Release()
+	}
+}
+
+// writeSnapshot writes one, and releases what was frozen for it.
+func (e *Engine) writeSnapshot(ctx context.Context, m snapshot.Meta, frozen []*shard.Frozen, blocks []snapshot.HeldBlock, pace snapshot.Pace) error {
+	defer release(frozen)
+	s := &e.snapshots
+	// Whatever the policy: no snapshot may be newer than the log.
+	if err := e.log.Sync(); err != nil {
+		return fmt.Errorf("cannot sync the log before a snapshot: %w", err)
+	}
+	if err := e.room(e.wantedForSnapshot()); err != nil {
+		return err
+	}
+	parts := make([]snapshot.Part, len(frozen))
+	for i, f := range frozen {
+		parts[i] = snapshot.Part{
+			Accounts: func(visit func(*ledger.Account) bool) error { f.Accounts(visit); return nil },
+			Mints:    func(visit func(ledger.MintWrite) bool) error { f.Mints(visit); return nil },
+		}
+	}
+	written, err := s.store.Write(ctx, m, parts, blocks, pace)
+	if err != nil {
+		return err
+	}
+	s.stats.slot.Store(int64(written.Slot))
+	s.stats.bytes.Store(written.Bytes)
+	s.stats.taken.Store(m.Taken.UnixNano())
+	s.stats.nanoseconds.Store(int64(written.Took))
+	s.stats.count.Add(1)
+	e.logger.Info("snapshot", "slot", uint64(written.Slot), "accounts", written.Meta.Accounts,
+		"bytes", written.Bytes, "history_bytes", written.HistoryBytes, "took", written.Took.Round(time.Millisecond))
+	return nil
+}
+
+// pruneBehindSnapshots gives up older snapshots, and the log behind the oldest that is kept.
+func (e *Engine) pruneBehindSnapshots(ctx context.Context, pace snapshot.Pace) error {
+	oldest, err := e.snapshots.store.Prune(ctx, keptSnapshots, pace)
+	if err != nil || oldest == nil {
+		return err
+	}
+	e.history.prune(oldest.Version)
+	if err := e.log.Prune(oldest.Version); err != nil {
+		return fmt.Errorf("cannot prune the log: %w", err)
+	}
+	return nil
+}
+
+// snapshotFailed tells of a snapshot that was not taken. Nothing is lost: the log is kept.
+func (e *Engine) snapshotFailed(err error) {
+	if errors.Is(err, context.Canceled) {
+		return // the node stops: the last one follows
+	}
+	e.snapshots.stats.failures.Add(1)
+	e.logger.Error("no snapshot was taken, the log is kept", "error", err)
+}
+
+// lastSnapshot takes one on the way out, so that the next start replays little.
+func (e *Engine) lastSnapshot() {
+	e.snapshots.writing.Wait()
+	if !e.snapshotPossible() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastSnapshotTimeout)
+	defer cancel()
+	e.beginSnapshot(ctx, snapshot.Pace{})
+	e.snapshots.writing.Wait()
+}

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// finalize shows the next block and makes the one before it final.
+func (n *subject) finalize(block *ledger.Block) *ledger.Block {
+	n.t.Helper()
+	next := chainOf(block, 1)[0]
+	n.send(next, status(block, ledger.StatusFinalized))
+	return next
+}
+
+// TestStopDuringASnapshotTakesOneAllTheSame stops a node while it writes a snapshot, which is given
+// up: the one on the way out takes its place.
+func TestStopDuringASnapshotTakesOneAllTheSame(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		memory := vfs.NewMemory()
+		disk := vfs.NewFaulty(memory, vfs.Plan{})
+		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
+		block = n.finalize(block)
+		gate := make(chan struct{})
+		disk.Arm(vfs.Plan{Before: func(c vfs.Call) {
+			if c.Kind == vfs.KindCreate {
+				<-gate
+			}
+		}})
+		time.Sleep(2 * time.Second)
+		n.finalize(block)
+		if !n.snapshots.busy.Load() {
+			t.Fatal("no snapshot is being written")
+		}
+		n.cancel()
+		synctest.Wait()
+		close(gate)
+		n.mustStop()
+		if s := n.Stats().Snapshot; len(filesOf(memory, ".state")) != 1 || s.Failures != 0 {
+			t.Errorf("%d snapshots on the disk, %d failures, want one and none", len(filesOf(memory, ".state")), s.Failures)
+		}
+	})
+}
+
+// TestWhatCannotBeRemovedIsNoFailedSnapshot lets removing what snapshots make redundant fail.
+func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		memory := vfs.NewMemory()
+		disk := vfs.NewFaulty(memory, vfs.Plan{Call: 1, Lasting: true, Kinds: vfs.KindRemove, Name: ".state"})
+		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
+		for range 5 {
+			time.Sleep(2 * time.Second)
+			block = n.finalize(block)
+			synctest.Wait()
+		}
+		if s := n.Stats().Snapshot; s.Count < 4 || s.Failures != 0 || len(filesOf(memory, ".state")) <= keptSnapshots {
+			t.Errorf("%d snapshots, %d failures, %d on the disk", s.Count, s.Failures, len(filesOf(memory, ".state")))
+		}
+		n.mustStop()
+	})
+}
+
+// TestIdleNodeTakesTheSnapshotThatIsDue shows nothing after the interval began.
+func TestIdleNodeTakesTheSnapshotThatIsDue(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		disk := vfs.NewMemory()
+		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Minute})
+		n.finalize(block)
+		time.Sleep(61 * time.Second)
+		synctest.Wait()
+		if got := n.Stats().Snapshot.Count; got != 1 {
+			t.Errorf("%d snapshots a minute later, want 1", got)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := n.Stats().Snapshot.Count; got != 1 {
+			t.Errorf("%d snapshots of one block, want 1", got)
+		}
+		n.mustStop()
+	})
+}
