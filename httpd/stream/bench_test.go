@@ -2,10 +2,14 @@ package stream
 
 import (
 	"bufio"
-	"encoding/binary"
 	"fmt"
+	"net"
+	"runtime"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"ledgerd/engine/ledger"
 )
@@ -14,7 +18,9 @@ const blockUpdates = 1000 // of a busy slot, about
 
 // publicationsOf returns publications to repeat: their slots and numbers are those of the first
 // round, which no frame's length depends on.
-func publicationsOf(count int) []*ledger.Publication {
+func publicationsOf(count int) []*ledger.Publication { return publicationsWith(count, blockUpdates) }
+
+func publicationsWith(count, blockUpdates int) []*ledger.Publication {
 	out := make([]*ledger.Publication, count)
 	for i := range out {
 		r := &ledger.Record{Kind: ledger.BlockRecord, Version: 1, Slot: 400_000_000, Time: at(400_000_000), FirstSeq: 1_000_000_000}
@@ -30,53 +36,124 @@ func publicationsOf(count int) []*ledger.Publication {
 	return out
 }
 
-// drain reads frames as fast as it can, and tells after every block.
-func (c *client) drain(blocks chan<- struct{}) {
-	r := bufio.NewReaderSize(c.conn, 256<<10)
-	frames := 0
-	for {
-		head, err := r.Peek(4)
-		if err != nil {
-			return
-		}
-		length, header := int(head[1]), 2
-		if length == 126 {
-			length, header = int(binary.BigEndian.Uint16(head[2:])), 4
-		}
-		if _, err := r.Discard(header + length); err != nil {
-			return
-		}
-		if frames++; frames%blockUpdates == 0 {
-			blocks <- struct{}{}
-		}
+const firehoseSubscribers = 500
+
+// readers read sockets as fast as they can and count the bytes.
+type readers struct {
+	read    []atomic.Int64
+	reading sync.WaitGroup
+}
+
+func readAll(conns []net.Conn) *readers {
+	r := &readers{read: make([]atomic.Int64, len(conns))}
+	for i, conn := range conns {
+		r.reading.Go(func() {
+			room := make([]byte, 128<<10)
+			for {
+				n, err := conn.Read(room)
+				r.read[i].Add(int64(n))
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	return r
+}
+
+// slowest returns how many bytes everybody has read.
+func (r *readers) slowest() int64 {
+	least := r.read[0].Load()
+	for i := range r.read {
+		least = min(least, r.read[i].Load())
+	}
+	return least
+}
+
+// await waits until everybody has read so many bytes.
+func (r *readers) await(bytes int64) {
+	for r.slowest() < bytes {
+		time.Sleep(time.Millisecond)
 	}
 }
 
 // BenchmarkFirehose publishes blocks to 500 subscribers of everything, which read them in
-// the same process. One operation is one block read by all.
+// the same process. One operation is one block told to all.
 func BenchmarkFirehose(b *testing.B) {
-	const subscribers = 500
 	n := serve(b, nil)
 	publications := publicationsOf(8)
-	blocks := make(chan struct{}, subscribers)
-	var reading sync.WaitGroup
-	clients := make([]*client, subscribers)
-	for i := range clients {
-		clients[i] = n.dial("")
-		reading.Go(func() { clients[i].drain(blocks) })
-	}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		n.hub.Publish(publications[i%len(publications)])
-		for range subscribers {
-			<-blocks
+	conns := make([]net.Conn, firehoseSubscribers)
+	for i := range conns {
+		conns[i] = n.dial("").conn
+		if err := conns[i].SetDeadline(time.Time{}); err != nil {
+			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(b.N)*blockUpdates*subscribers/b.Elapsed().Seconds(), "frames/s")
-	for _, c := range clients {
-		_ = c.conn.Close()
+	r := readAll(conns)
+	sizes := make([]int64, len(publications))
+	for i, p := range publications {
+		e := &emission{time: p.Records[0].Time, updates: p.Records[0].Updates}
+		for k := range e.updates {
+			sizes[i] += int64(len(e.appendUpdate(nil, literal, k)))
+		}
 	}
-	reading.Wait()
+	const window = 256 * blockBytes // a quarter of the ring
+	published := int64(0)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		n.hub.Publish(publications[i%len(publications)])
+		published += sizes[i%len(publications)]
+		r.await(published - window)
+	}
+	r.await(published)
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)*blockUpdates*firehoseSubscribers/b.Elapsed().Seconds()/1e6, "Mframes/s")
+	b.ReportMetric(float64(published)*firehoseSubscribers/b.Elapsed().Seconds()/1e6, "MB/s")
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+	r.reading.Wait()
+}
+
+// BenchmarkRawSockets writes blocks of 64 KiB to as many sockets, for comparison.
+func BenchmarkRawSockets(b *testing.B) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	near, far := make([]net.Conn, firehoseSubscribers), make([]net.Conn, firehoseSubscribers)
+	for i := range near {
+		if far[i], err = net.Dial("tcp", ln.Addr().String()); err != nil {
+			b.Fatal(err)
+		}
+		if near[i], err = (smallBuffers{ln}).Accept(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	r := readAll(far)
+	data := make([]byte, blockBytes)
+	b.ResetTimer()
+	var writing sync.WaitGroup
+	for _, conn := range near {
+		writing.Go(func() {
+			for range b.N {
+				if _, err := conn.Write(data); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	writing.Wait()
+	r.await(int64(b.N) * blockBytes)
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)*blockBytes*firehoseSubscribers/b.Elapsed().Seconds()/1e6, "MB/s")
+	for i := range near {
+		_, _ = near[i].Close(), far[i].Close()
+	}
+	_ = ln.Close()
+	r.reading.Wait()
 }
 
 // spectators enters subscribers whose outboxes nobody empties but the benchmark.
@@ -89,19 +166,24 @@ func spectators(h *Hub, count int, wanted func(i int) wants) []*subscriber {
 	return all
 }
 
-// BenchmarkPublishFiltered is the cost of publishing to 10,000 subscribers of one key each.
+// BenchmarkPublishFiltered is the cost of publishing to 10,000 filtered subscribers.
 func BenchmarkPublishFiltered(b *testing.B) {
 	const subscribers = 10_000
-	for _, matching := range []int{0, 100, 1000} { // updates of a block that somebody named
-		b.Run(fmt.Sprintf("matching=%d", matching), func(b *testing.B) {
+	for _, shape := range []struct{ updates, keys, matching int }{
+		{blockUpdates, 1, 0}, {blockUpdates, 1, 100}, {blockUpdates, 1, 1000},
+		{30_000, 10, 3000}, // 75,000 a second, in blocks of 400 ms
+	} {
+		b.Run(fmt.Sprintf("updates=%d,keys=%d,matching=%d", shape.updates, shape.keys, shape.matching), func(b *testing.B) {
 			h := New(Config{})
-			publication := publicationsOf(1)[0]
-			all := spectators(h, subscribers, func(i int) wants {
-				w := silence()
-				if i < matching {
-					w.pubkeys[key(i)] = struct{}{}
-				} else {
-					w.pubkeys[key(1_000_000+i)] = struct{}{}
+			publication := publicationsWith(1, shape.updates)[0]
+			all := spectators(h, subscribers, func(i int) (w wants) {
+				for k := range shape.keys {
+					// Of the keys that match each is of another subscriber, as far as there are enough.
+					if n := k*subscribers + i; n < shape.matching {
+						w.pubkeys.add(key(n * shape.updates / shape.matching))
+					} else {
+						w.pubkeys.add(key(1_000_000 + n))
+					}
 				}
 				return w
 			})
@@ -109,12 +191,57 @@ func BenchmarkPublishFiltered(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				h.Publish(publication)
-				for _, s := range all[:matching] {
-					room, _ = s.outbox.take(room)
+				for _, s := range all[:min(shape.matching, subscribers)] {
+					room, _, _ = s.outbox.take(room, 0)
 				}
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/blockUpdates, "ns/update")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(shape.updates), "ns/update")
 		})
+	}
+}
+
+// inUse returns how many bytes the heap and the stacks take.
+func inUse() (heap, stack uint64) {
+	for range 3 { // what is pooled survives the first two
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc, m.StackInuse
+}
+
+// BenchmarkIdle is what a connection holds that named ten keys and hears nothing, with the
+// client's end of the socket.
+func BenchmarkIdle(b *testing.B) {
+	const conns = 2000
+	n := serve(b, nil)
+	open := make([]net.Conn, conns)
+	queries := make([]string, conns)
+	for i := range queries {
+		names := make([]string, 10)
+		for k := range names {
+			names[k] = key(10*i + k).String()
+		}
+		queries[i] = "?pubkeys=" + strings.Join(names, ",")
+	}
+	for b.Loop() {
+		heap, stack := inUse()
+		for i := range open {
+			_, c := n.handshake(queries[i])
+			open[i] = c.conn
+		}
+		eventually(b, "all are there", func() bool { return n.hub.meters.connections.Get() == conns })
+		for _, conn := range open { // everybody has spoken
+			c := &client{TB: b, conn: conn, r: bufio.NewReader(conn)}
+			c.settle()
+		}
+		heapThen, stackThen := inUse()
+		b.ReportMetric(float64(heapThen-heap)/conns, "heapB/conn")
+		b.ReportMetric(float64(stackThen-stack)/conns, "stackB/conn")
+		for i := range open {
+			_ = open[i].Close()
+		}
+		eventually(b, "all are gone", func() bool { return n.hub.meters.connections.Get() == 0 })
 	}
 }
 
@@ -135,9 +262,9 @@ func BenchmarkSubscribe(b *testing.B) {
 		b.Run(fmt.Sprintf("has=%d", has), func(b *testing.B) {
 			h := New(Config{})
 			s := spectators(h, 1, func(int) wants {
-				w := silence()
+				var w wants
 				for i := range has {
-					w.pubkeys[key(i)] = struct{}{}
+					w.pubkeys.add(key(i))
 				}
 				return w
 			})[0]
@@ -148,7 +275,7 @@ func BenchmarkSubscribe(b *testing.B) {
 				if err := s.subscribe(more, noID); err != nil {
 					b.Fatal(err)
 				}
-				room, _ = s.outbox.take(room)
+				room, _, _ = s.outbox.take(room, 0)
 			}
 		})
 	}
@@ -159,10 +286,10 @@ func BenchmarkFrames(b *testing.B) {
 	r := publicationsOf(1)[0].Records[0]
 	for f, name := range map[form]string{literal: "literal", extended: "extended"} {
 		b.Run(name, func(b *testing.B) {
+			ring := newRing(f, 64<<20, 0)
 			b.ReportAllocs()
 			for b.Loop() {
-				e := &emission{slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(), updates: r.Updates}
-				e.pieces(f)
+				ring.tell(&emission{slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(), updates: r.Updates})
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/blockUpdates, "ns/frame")
 		})

@@ -47,6 +47,10 @@ type closing struct {
 	text   string
 }
 
+// atOnce reports whether what waits is not written any more: nobody reads it, or not fast
+// enough.
+func (c *closing) atOnce() bool { return c.code == 0 || c.reason == reasonSlow }
+
 func (c *closing) Error() string { return c.text }
 
 var (

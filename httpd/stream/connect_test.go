@@ -85,7 +85,6 @@ func TestBadParametersRefuseTheUpgrade(t *testing.T) {
 		"resume_from=1&resume_from=1":             once("resume_from"),
 		"overflow=":                               once("overflow"),
 		"overflow=drop":                           notAllowed("overflow"),
-		"overflow=conflate":                       badRequest("overflow=conflate is not offered: use disconnect"),
 		"overflow=disconnect&overflow=disconnect": once("overflow"),
 		"mode=none&extended=%22true%22":           notAllowed("extended"),
 	}
@@ -119,6 +118,7 @@ func TestGoodParameters(t *testing.T) {
 		{"?Mode=none", both},
 		{"?extended=false", both},
 		{"?overflow=disconnect", both},
+		{"?overflow=conflate", both},
 		{"?commitment=processed", both},
 		{"?commitment=confirmed", nil},
 		{"?mode=none", nil},
@@ -171,18 +171,6 @@ func TestInvalidHandshakesAreRefused(t *testing.T) {
 	}
 	if got := n.hub.seats.taken; got != 0 {
 		t.Errorf("%d seats are taken after refusals, want 0", got)
-	}
-}
-
-func TestCompressionIsNeverNegotiated(t *testing.T) {
-	n := serve(t, nil)
-	// dial fails on any extension in the answer.
-	c := n.dial("", "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits, x-webkit-deflate-frame")
-	n.script.block(1, account(1, 10, programA))
-	c.expect(literalFrame(account(1, 10, programA), 1))
-	c.raw(frameBytes(finBit|0x40|byte(opText), "\xaa\x56\x2a"))
-	if _, code, text := c.endsAndHangsUp(); code != 1002 || text != "reserved bits are set" {
-		t.Errorf("a compressed frame ended it with %d %q, want 1002 reserved bits are set", code, text)
 	}
 }
 

@@ -9,13 +9,22 @@ import (
 // pieceBytes is the most that lies in an outbox as one piece.
 const pieceBytes = 64 << 10
 
-// piece is some whole frames, finished and shared by all who read them.
+// piece is what the writer handles at once: some whole frames, finished, or a change of
+// what it follows.
 type piece struct {
 	data   []byte
 	frames int
 	seq    ledger.Seq // the newest in it; 0 if it holds no updates
 
-	unshared bool // made for one connection alone
+	state    *ledger.Pubkey // whose newest state it is: a later one may stand for it
+	marker   bool           // slot_end or rollback: a later one may stand for it
+	gap      bool           // that states were dropped after seq
+	behind   place          // the place in the ring followed so far that must have been written before
+	unshared bool           // made for one connection alone
+
+	// Instead of frames:
+	turn   *cursor  // what the writer follows from here on
+	missed *backlog // frames that the writer makes
 }
 
 // one returns a piece of a single frame.
@@ -30,10 +39,11 @@ const (
 	forms
 )
 
-// emission is one block, or the undoing of some, as one level hears of it. Its frames are
-// encoded when the first subscriber wants them, under the hub's lock.
+// emission is one block, or the undoing of some, as one level hears of it. The frame of an
+// update is encoded when the first who named it wants it, under the hub's lock.
 type emission struct {
 	level    ledger.Commitment
+	version  ledger.Version // of its record: increasing within a level
 	slot     ledger.Slot
 	time     ledger.Opt[int64]
 	firstSeq ledger.Seq // of updates[0], the others follow, unless seqs says otherwise
@@ -43,10 +53,8 @@ type emission struct {
 
 	undoneFrom ledger.Opt[ledger.Slot] // a rollback: the tip before
 
-	whole  [forms][]piece  // all frames
-	single [forms][][]byte // frames of updates one by one
-	begin  []byte          // the rollback frame
-	end    []byte          // the slot_end frame
+	last    [forms]*lastFrame // while it is being heard
+	scratch []byte            // room to encode in, of the same
 }
 
 func (e *emission) seq(i int) ledger.Seq {
@@ -56,15 +64,22 @@ func (e *emission) seq(i int) ledger.Seq {
 	return e.firstSeq + ledger.Seq(i)
 }
 
-// frame returns the frame of one update.
-func (e *emission) frame(f form, i int) []byte {
-	if e.single[f] == nil {
-		e.single[f] = make([][]byte, len(e.updates))
+// lastFrame is the frame of the update that was heard last, of which there are as many as
+// subscribers who named it, one after another. It waits in outboxes, perhaps for long, and so
+// holds nothing of the emission.
+type lastFrame struct {
+	update int
+	key    ledger.Pubkey
+	data   []byte
+}
+
+// frame returns the frame of one update, as long as it has no other one.
+func (e *emission) frame(f form, i int) *lastFrame {
+	if l := e.last[f]; l == nil || l.update != i {
+		e.scratch = e.appendUpdate(e.scratch[:0], f, i)
+		e.last[f] = &lastFrame{i, e.updates[i].Account.Pubkey, bytes.Clone(e.scratch)}
 	}
-	if e.single[f][i] == nil {
-		e.single[f][i] = e.appendUpdate(nil, f, i)
-	}
-	return e.single[f][i]
+	return e.last[f]
 }
 
 func (e *emission) appendUpdate(dst []byte, f form, i int) []byte {
@@ -78,44 +93,24 @@ func (e *emission) appendUpdate(dst []byte, f form, i int) []byte {
 	})
 }
 
-// opening returns what an extended subscriber hears before the updates: of a rollback that
-// it was one, else nothing.
-func (e *emission) opening() []byte {
-	if e.begin == nil && e.undoneFrom.Known {
-		// It carries the last seq before the restored accounts.
-		e.begin = appendFrame(nil, func(b []byte) []byte {
-			return appendRollback(b, e.undoneFrom.Value, e.slot, e.firstSeq-1)
-		})
+// appendOpening appends what an extended subscriber hears before the updates: of a rollback
+// that it was one, else nothing.
+func (e *emission) appendOpening(dst []byte) []byte {
+	if !e.undoneFrom.Known {
+		return dst
 	}
-	return e.begin
+	// It carries the last seq before the restored accounts.
+	return appendFrame(dst, func(b []byte) []byte {
+		return appendRollback(b, e.undoneFrom.Value, e.slot, e.firstSeq-1)
+	})
 }
 
-// ending returns what an extended subscriber hears after the updates of a block.
-func (e *emission) ending() []byte {
-	if e.end == nil && !e.undoneFrom.Known {
-		e.end = appendFrame(nil, func(b []byte) []byte { return appendSlotEnd(b, e.slot, e.lastSeq) })
+// appendEnding appends what an extended subscriber hears after the updates of a block.
+func (e *emission) appendEnding(dst []byte) []byte {
+	if e.undoneFrom.Known {
+		return dst
 	}
-	return e.end
-}
-
-// pieces returns all frames for those who want everything.
-func (e *emission) pieces(f form) []piece {
-	if e.whole[f] != nil {
-		return e.whole[f]
-	}
-	var p packer
-	if f == extended {
-		p.add(e.opening(), 0)
-	}
-	for i := range e.updates {
-		p.open.data = e.appendUpdate(p.room(), f, i)
-		p.count(e.seq(i))
-	}
-	if f == extended {
-		p.add(e.ending(), e.lastSeq)
-	}
-	e.whole[f] = p.finish()
-	return e.whole[f]
+	return appendFrame(dst, func(b []byte) []byte { return appendSlotEnd(b, e.slot, e.lastSeq) })
 }
 
 // packer gathers frames into pieces.
@@ -151,14 +146,11 @@ func (p *packer) count(seq ledger.Seq) {
 	}
 }
 
-// finish returns the pieces; not nil, even if there are none.
+// finish returns the pieces.
 func (p *packer) finish() []piece {
 	if p.open.frames > 0 {
 		p.open.data = bytes.Clone(p.open.data) // a small block pins no large buffer
 		p.done = append(p.done, p.open)
-	}
-	if p.done == nil {
-		p.done = []piece{}
 	}
 	return p.done
 }

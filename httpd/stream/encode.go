@@ -72,6 +72,6 @@ func appendTime(b []byte, at ledger.Opt[int64]) []byte {
 		return append(b, "null"...)
 	}
 	b = append(b, '"')
-	b = time.Unix(at.Value, 0).UTC().AppendFormat(b, "2006-01-02T15:04:05Z")
+	b = time.Unix(at.Value, 0).UTC().AppendFormat(b, time.RFC3339) // which is much faster than others
 	return append(b, '"')
 }

@@ -49,7 +49,7 @@ func (f *feed) advance(out []*emission, level ledger.Commitment, to ledger.Versi
 		b := &f.chain[f.heard[level]]
 		f.heard[level]++
 		out = append(out, &emission{
-			level: level, slot: b.slot, time: b.time, firstSeq: b.firstSeq, updates: b.updates,
+			level: level, version: b.version, slot: b.slot, time: b.time, firstSeq: b.firstSeq, updates: b.updates,
 			lastSeq: b.firstSeq + ledger.Seq(len(b.updates)) - 1,
 		})
 	}
@@ -63,7 +63,7 @@ func (f *feed) rollBack(out []*emission, r *ledger.Record) []*emission {
 		keep--
 	}
 	out = append(out, &emission{
-		level: ledger.Processed, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, updates: r.Updates,
+		level: ledger.Processed, version: r.Version, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, updates: r.Updates,
 		lastSeq: r.LastSeq(), undoneFrom: ledger.Some(r.FromSlot),
 	})
 	f.heard[ledger.Processed] = keep
@@ -89,7 +89,7 @@ func (f *feed) restore(level ledger.Commitment, undone []told, r *ledger.Record)
 		}
 	}
 	e := &emission{
-		level: level, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(),
+		level: level, version: r.Version, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(),
 		undoneFrom: ledger.Some(undone[len(undone)-1].slot),
 	}
 	restored := func(now *ledger.Account, seq ledger.Seq) {

@@ -25,6 +25,8 @@ func (s *subscriber) handle(text []byte) {
 		}
 	}
 	if err != nil {
+		s.hub.mu.Lock()
+		defer s.hub.mu.Unlock()
 		s.say(func(b []byte) []byte { return appendError(b, id, err.Error()) })
 	}
 }
@@ -96,27 +98,53 @@ func (s *subscriber) resume(r *request, id messageID) error {
 	if !ok {
 		return errFromSeq
 	}
+	wanted := s.wants.clone() // nobody else changes them
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	s.resumeLocked(from, id)
+	s.resumeLocked(from, wanted, id)
 	return nil
 }
 
-// resumeLocked goes on behind the last seq a client has seen. Nothing older than the newest
-// is held; a seq that is still to come here is waited for.
-func (s *subscriber) resumeLocked(from ledger.Seq, id messageID) {
+// resumeLocked goes on behind the last seq a client has seen: what is held after it is told
+// to who wants so much, and a seq that is still to come here is waited for.
+func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
 	_, newest := s.hub.positionLocked(s.level)
-	if s.resumed = 0; from < newest {
-		s.say(func(b []byte) []byte { return appendResync(b, id, newest, newest) })
+	held := &s.hub.recent[s.level]
+	s.waitFor(0)
+	if oldest := s.hub.oldestLocked(s.level, newest); from < oldest {
+		s.sayResync(id, oldest, newest)
 		return
-	}
-	if from > newest {
-		s.resumed, s.resumedBy, s.resumeID = from, time.Now().Add(s.hub.config.ResumeTimeout), id
 	}
 	s.say(func(b []byte) []byte {
 		b = append(appendReply(b, "resumed", id), `,"from_seq":`...)
 		return append(strconv.AppendUint(b, uint64(from), 10), '}')
 	})
+	b := &backlog{emissions: held.after(from), seen: from, wants: wanted, past: s.hub.pastLocked(s.level, from, newest)}
+	switch meters := s.hub.meters; {
+	case b.past != nil:
+		meters.resumes[originLog].Inc()
+	case from > newest:
+		meters.resumes[originAhead].Inc()
+	default:
+		meters.resumes[originMemory].Inc()
+	}
+	if len(b.emissions) > 0 {
+		b.newest = b.emissions[len(b.emissions)-1].version
+	}
+	if b.past != nil || len(b.emissions) > 0 {
+		s.budget.charge(b.tokens())
+		s.put(piece{missed: b})
+	}
+	if from > newest {
+		s.resumedBy, s.resumeID = time.Now().Add(s.hub.config.ResumeTimeout), id
+		s.waitFor(from)
+	}
+}
+
+// sayResync says that the client has to start over.
+func (s *subscriber) sayResync(id messageID, oldest, newest ledger.Seq) {
+	s.hub.meters.resumes[originRefused].Inc()
+	s.say(func(b []byte) []byte { return appendResync(b, id, oldest, newest) })
 }
 
 // saySubscribed answers with how many names are subscribed and as of where.

@@ -1,99 +1,121 @@
 package stream
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha1"
-	"encoding/base64"
-	"encoding/binary"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
 	"go.uber.org/goleak"
 )
 
-// patience bounds how long a test waits for what must happen. It decides only when a test
-// fails, never whether one passes.
-const patience = 10 * time.Second
+// patience bounds how long a test waits for what must happen, and how long its connections may be
+// open, on a machine as busy as may be. It decides only when a test fails, never whether one passes.
+const patience = 2 * time.Minute
 
-// fasthttp keeps its clock for the life of the process, and lets the cleaner of a stopped
-// worker pool sleep to its end.
-var keptByFasthttp = []goleak.Option{
-	goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
-	goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
-}
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, keptByFasthttp...) }
-
-// node is a hub behind a real server on a real socket.
+// node is a hub behind a real server, on a real socket or in memory.
 type node struct {
 	testing.TB
 	hub    *Hub
 	ledger *fakeLedger
 	script *script
-	ln     net.Listener
 
-	exempt bool // what Upgrade is told of every client
+	connect func() (net.Conn, error)
+	exempt  bool // what Upgrade is told of every client
 }
 
-// nodes counts those that run.
+// nodes counts those that run on sockets.
 var nodes atomic.Int32
 
-// serve starts a node and stops it with the test, which then must have left nothing.
+// timeless is for tests on sockets: however long they take, no connection is pinged, silent or
+// stalled. What time does to a connection is tested where it is not the machine's, see inMemory.
+var timeless = Config{HeartbeatInterval: time.Hour, PingInterval: time.Hour, SilenceTimeout: time.Hour, WriteTimeout: time.Hour}
+
+// serve starts a node on a socket and stops it with the test, which then must have left nothing.
 func serve(t testing.TB, change func(*Config)) *node {
 	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes.Add(1)
+	t.Cleanup(func() {
+		if _, bench := t.(*testing.B); nodes.Add(-1) == 0 && !bench { // the test's last
+			awaitGoroutines(t)
+		}
+	})
+	n := newNode(t, timeless, change)
+	n.connect = func() (net.Conn, error) {
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			return nil, err
+		}
+		return conn, conn.SetDeadline(time.Now().Add(patience))
+	}
+	n.start(smallBuffers{ln})
+	return n
+}
+
+// awaitGoroutines waits until none is left but those that fasthttp keeps.
+func awaitGoroutines(t testing.TB) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; {
+		left := goleak.Find(keptByFasthttp...) // which waits by itself, but not for long
+		if left == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("still not gone after %v: %v", patience, left)
+		}
+	}
+}
+
+func newNode(t testing.TB, config Config, change func(*Config)) *node {
 	n := &node{TB: t, ledger: newFakeLedger()}
-	config := Config{Ledger: n.ledger, HeartbeatInterval: time.Hour, MaxConnsPerClient: 1 << 16}
+	config.Ledger, config.MaxConnsPerClient = n.ledger, 1<<16
 	if change != nil {
 		change(&config)
 	}
 	n.hub = New(config)
 	n.script = newScript(n.hub, n.ledger)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.ln = ln
+	return n
+}
+
+// start serves what the listener accepts until the test is over.
+func (n *node) start(ln net.Listener) {
 	server := &fasthttp.Server{
 		KeepHijackedConns: true, Logger: discard{},
 		Handler: func(ctx *fasthttp.RequestCtx) {
 			n.hub.Upgrade(ctx, netip.AddrFrom4([4]byte{127, 0, 0, 1}), n.exempt)
 		},
 	}
-	nodes.Add(1)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(smallBuffers{ln}) }()
-	t.Cleanup(func() {
+	go func() { served <- server.Serve(ln) }()
+	n.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := n.hub.Shutdown(ctx); err != nil {
-			t.Errorf("Shutdown: %v", err)
+			n.Errorf("Shutdown: %v", err)
 		}
 		if err := server.ShutdownWithContext(ctx); err != nil {
-			t.Errorf("server: %v", err)
+			n.Errorf("server: %v", err)
 		}
 		if err := <-served; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
-		if _, bench := t.(*testing.B); nodes.Add(-1) == 0 && !bench { // the test's last
-			goleak.VerifyNone(t, keptByFasthttp...)
+			n.Errorf("Serve: %v", err)
 		}
 	})
-	return n
+}
+
+// within is the node as a part of its test sees it.
+func (n *node) within(t testing.TB) *node {
+	part := *n
+	part.TB = t
+	return &part
 }
 
 // smallBuffers makes sockets that hold little, so that slow readers are soon noticed.
@@ -121,230 +143,9 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// client is one connection, seen from the other side: it takes nothing but whole frames
-// that a server may send.
-type client struct {
-	testing.TB
-	conn   net.Conn
-	r      *bufio.Reader
-	closed bool // we sent our close frame
-}
-
-const nonce = "dGhlIHNhbXBsZSBub25jZQ=="
-
-// handshake sends an upgrade request on a connection of its own and reads the answer.
-func (n *node) handshake(query string, headers ...string) (*http.Response, *client) {
-	n.Helper()
-	conn, err := net.Dial("tcp", n.ln.Addr().String())
-	if err != nil {
-		n.Fatal(err)
-	}
-	n.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		n.Fatal(err)
-	}
-	head := "GET /api/ws/accounts" + query + " HTTP/1.1\r\nHost: ledger\r\n"
-	if !slices.Contains(headers, "Upgrade: no") {
-		head += "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + nonce + "\r\n"
-	}
-	for _, h := range headers {
-		head += h + "\r\n"
-	}
-	if _, err := io.WriteString(conn, head+"\r\n"); err != nil {
-		n.Fatal(err)
-	}
-	c := &client{TB: n.TB, conn: conn, r: bufio.NewReader(conn)}
-	response, err := http.ReadResponse(c.r, nil)
-	if err != nil {
-		n.Fatalf("handshake %q: %v", query, err)
-	}
-	return response, c
-}
-
-// dial makes a subscriber and waits until the hub has it.
-func (n *node) dial(query string, headers ...string) *client {
-	n.Helper()
-	response, c := n.handshake(query, headers...)
-	if response.StatusCode != http.StatusSwitchingProtocols {
-		body, _ := io.ReadAll(response.Body)
-		n.Fatalf("handshake %q: %s %s", query, response.Status, body)
-	}
-	accept := sha1.Sum([]byte(nonce + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
-	if got, want := response.Header.Get("Sec-WebSocket-Accept"), base64.StdEncoding.EncodeToString(accept[:]); got != want {
-		n.Fatalf("Sec-WebSocket-Accept = %q, want %q", got, want)
-	}
-	if got := response.Header.Values("Sec-WebSocket-Extensions"); len(got) > 0 {
-		n.Fatalf("extensions %q were negotiated", got)
-	}
-	if !strings.Contains(query, "resume_from") {
-		c.settle()
-	}
-	return c
-}
-
-// frameBytes returns a frame as a client sends it, masked.
-func frameBytes(first byte, payload string) []byte {
-	b := []byte{first}
-	switch n := len(payload); {
-	case n < 126:
-		b = append(b, maskBit|byte(n))
-	case n < 1<<16:
-		b = binary.BigEndian.AppendUint16(append(b, maskBit|126), uint16(n))
-	default:
-		b = binary.BigEndian.AppendUint64(append(b, maskBit|127), uint64(n))
-	}
-	mask := [4]byte{0x1d, 0xc7, 0x05, 0xe9}
-	b = append(b, mask[:]...)
-	for i := range len(payload) {
-		b = append(b, payload[i]^mask[i&3])
-	}
-	return b
-}
-
-func (c *client) raw(b []byte) {
-	c.Helper()
-	if _, err := c.conn.Write(b); err != nil {
-		c.Fatalf("write: %v", err)
-	}
-}
-
-func (c *client) send(format string, args ...any) {
-	c.Helper()
-	c.raw(frameBytes(finBit|byte(opText), fmt.Sprintf(format, args...)))
-}
-
-// close sends a close frame.
-func (c *client) close(payload string) {
-	c.Helper()
-	c.raw(frameBytes(finBit|byte(opClose), payload))
-	c.closed = true
-}
-
-// read returns the next frame. That it is one a server may send is checked.
-func (c *client) read() (opcode, string, error) {
-	c.Helper()
-	var head [8]byte
-	if _, err := io.ReadFull(c.r, head[:2]); err != nil {
-		return 0, "", err
-	}
-	first, length := head[0], uint64(head[1])
-	op := opcode(first & 0xf)
-	switch {
-	case first&finBit == 0 || first&reservedBits != 0:
-		c.Fatalf("frame begins with %#x, want FIN and no reserved bits", first)
-	case length&maskBit != 0:
-		c.Fatal("a frame is masked")
-	case op != opText && op != opClose && op != opPing && op != opPong:
-		c.Fatalf("opcode %#x", op)
-	}
-	switch length {
-	case 126:
-		if _, err := io.ReadFull(c.r, head[:2]); err != nil {
-			return 0, "", err
-		}
-		if length = uint64(binary.BigEndian.Uint16(head[:])); length < 126 {
-			c.Fatalf("length %d is not in its shortest form", length)
-		}
-	case 127:
-		c.Fatal("a frame of 64 KiB or more")
-	}
-	if op.isControl() && length > maxControlBytes {
-		c.Fatalf("control frame of %d bytes", length)
-	}
-	payload := make([]byte, length)
-	if _, err := io.ReadFull(c.r, payload); err != nil {
-		return 0, "", fmt.Errorf("inside a frame: %w", err)
-	}
-	if op == opText && (!utf8.Valid(payload) || !json.Valid(payload)) {
-		c.Fatalf("message is no JSON: %q", payload)
-	}
-	return op, string(payload), nil
-}
-
-// next returns the next message.
-func (c *client) next() string {
-	c.Helper()
-	op, payload, err := c.read()
-	if err != nil || op != opText {
-		c.Fatalf("got opcode %#x, payload %q, err %v, want a message", op, payload, err)
-	}
-	return payload
-}
-
-// expect reads exactly these messages.
-func (c *client) expect(want ...string) {
-	c.Helper()
-	for i, w := range want {
-		if got := c.next(); got != w {
-			c.Fatalf("message %d:\n got %s\nwant %s", i, got, w)
-		}
-	}
-}
-
-// settle asks for a pong and returns what came before it. All that is told was told in
-// order, so nothing more is under way.
-func (c *client) settle() (before []string) {
-	c.Helper()
-	c.send(`{"type":"ping","id":"settle"}`)
-	for {
-		got := c.next()
-		if strings.HasPrefix(got, `{"type":"pong","id":"settle",`) {
-			return before
-		}
-		before = append(before, got)
-	}
-}
-
-// quiet fails if anything was told.
-func (c *client) quiet() {
-	c.Helper()
-	if got := c.settle(); len(got) > 0 {
-		c.Fatalf("told %q, want nothing", got)
-	}
-}
-
-// ends reads up to the close frame, answers it, sees the socket end, and returns what came
-// before it, the code and the reason.
-func (c *client) ends() (before []string, code uint16, text string) {
-	c.Helper()
-	for {
-		op, payload, err := c.read()
-		if err != nil {
-			c.Fatalf("the connection ended without a close frame: %v", err)
-		}
-		if op == opText {
-			before = append(before, payload)
-		}
-		if op != opClose {
-			continue
-		}
-		if len(payload) < 2 || !utf8.ValidString(payload[2:]) {
-			c.Fatalf("close frame %q", payload)
-		}
-		if !c.closed {
-			c.close(payload[:2])
-		}
-		if _, _, err := c.read(); !errors.Is(err, io.EOF) {
-			c.Fatalf("after the close frame: err = %v, want EOF", err)
-		}
-		return before, binary.BigEndian.Uint16([]byte(payload)), payload[2:]
-	}
-}
-
-// endsWith reads up to the end, which must have this code and reason, with nothing told before.
-func (c *client) endsWith(code uint16, text string) {
-	c.Helper()
-	before, gotCode, gotText := c.ends()
-	if len(before) > 0 || gotCode != code || gotText != text {
-		c.Fatalf("ended with %d %q after %q, want %d %q and nothing before", gotCode, gotText, before, code, text)
-	}
-}
-
-// logBuffer is a log to be read after the hub was shut down or a frame followed the entry.
+// newLog returns a logger, and what it wrote: to be read when the hub was shut down, or a frame
+// followed the entry.
 func newLog() (*slog.Logger, *bytes.Buffer) {
 	var b bytes.Buffer
 	return slog.New(slog.NewTextHandler(&b, nil)), &b
 }
-
-// address is the client that the node counts this connection for.
-func (c *client) address() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }

@@ -3,7 +3,6 @@ package stream
 import (
 	"context"
 	"log/slog"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -23,6 +22,7 @@ type Ledger interface {
 // Config says what a hub does. Ledger is required; the zero value of the rest works.
 type Config struct {
 	Ledger  Ledger
+	History History  // nil: resume goes back as far as RecentBytes
 	Origins []string // Origin headers a browser may come with; empty: any
 
 	MaxConns          int // 0: 16384
@@ -30,10 +30,12 @@ type Config struct {
 
 	PingInterval      time.Duration // 0: 20 s
 	SilenceTimeout    time.Duration // a peer that shows nothing for so long is gone; 0: 60 s
-	WriteTimeout      time.Duration // a socket that takes no frame for so long is reset; 0: 5 s
+	WriteTimeout      time.Duration // a socket that takes no byte for so long is reset; 0: 5 s
 	HeartbeatInterval time.Duration // 0: 1 s
 	ResumeTimeout     time.Duration // how long to wait for a seq that is not here yet; 0: 10 s
-	OutboxBytes       int           // what may wait for one socket; 0: 32 MiB
+	RingBytes         int           // newest frames of each level and form, if anybody follows them; 0: 64 MiB
+	RecentBytes       int           // about what is kept of each level to resume from; 0: 64 MiB
+	OutboxBytes       int           // what may wait for one socket beside the ring; 0: 32 MiB
 	SnapshotBytes     int           // snapshots that wait for all sockets together; 0: 512 MiB
 
 	Metrics *metrics.Set // nil: a set of its own
@@ -57,6 +59,12 @@ func (c Config) withDefaults() Config {
 	if c.MaxConnsPerClient == 0 {
 		c.MaxConnsPerClient = 20
 	}
+	if c.RingBytes == 0 {
+		c.RingBytes = 64 << 20
+	}
+	if c.RecentBytes == 0 {
+		c.RecentBytes = 64 << 20
+	}
 	if c.OutboxBytes == 0 {
 		c.OutboxBytes = 32 << 20
 	}
@@ -77,25 +85,30 @@ type Hub struct {
 	config Config
 	meters *meters
 	seats  *seats
-	conns  sync.WaitGroup // one for every connection's reader
+	conns  sync.WaitGroup // one for every subscriber
 	copies unshared
+	pasts  chan struct{} // a token for each that reads the log
+
+	pastBytes int
 
 	mu     sync.Mutex
 	closed bool // no new subscribers
 	head   *ledger.Head
 	feed   feed
 	levels [ledger.Commitments]audience
+	recent [ledger.Commitments]recent
 	told   [ledger.Commitments]ledger.Seq // the newest seq of each level; it never falls
 }
 
 // New returns a hub without subscribers. It starts nothing.
 func New(config Config) *Hub {
-	h := &Hub{config: config.withDefaults()}
+	h := &Hub{config: config.withDefaults(), pasts: make(chan struct{}, pastReaders), pastBytes: pastBytes}
 	h.copies.limitBytes = int64(h.config.SnapshotBytes)
 	h.meters = newMeters(h.config.Metrics)
 	h.seats = newSeats(h.config.MaxConns, h.config.MaxConnsPerClient)
 	for i := range h.levels {
-		h.levels[i] = newAudience()
+		h.levels[i] = newAudience(h.config.RingBytes)
+		h.recent[i].limitBytes = h.config.RecentBytes
 	}
 	return h
 }
@@ -106,9 +119,27 @@ func (h *Hub) Publish(p *ledger.Publication) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.head = p.Head
+	h.beginLocked(p)
 	for _, e := range h.feed.take(p) {
+		h.recent[e.level].keep(e)
 		h.levels[e.level].hear(e)
 		h.told[e.level] = max(h.told[e.level], e.lastSeq)
+	}
+	for i := range h.levels {
+		h.levels[i].wake()
+	}
+}
+
+// beginLocked notes where the first block or rollback begins: from there on everything is
+// kept, at levels too that hear of it later.
+func (h *Hub) beginLocked(p *ledger.Publication) {
+	for _, r := range p.Records {
+		if h.recent[0].begun || r.Kind != ledger.BlockRecord && r.Kind != ledger.RollbackRecord {
+			continue
+		}
+		for i := range h.recent {
+			h.recent[i].begin(r.FirstSeq - 1)
+		}
 	}
 }
 
@@ -123,28 +154,50 @@ func (h *Hub) positionLocked(level ledger.Commitment) (slot ledger.Slot, seq led
 	return tip.Slot, max(tip.Seq, h.told[level])
 }
 
-// join adds a subscriber, which goes on behind the seq it has seen if it says so; false when
-// the hub is closing.
-func (h *Hub) join(s *subscriber, resume ledger.Opt[ledger.Seq]) bool {
+// toldLocked returns the seq that all frames up to now belong to, also in the middle of a
+// publication.
+func (h *Hub) toldLocked(level ledger.Commitment) ledger.Seq {
+	if h.recent[level].begun {
+		return h.told[level]
+	}
+	_, seq := h.positionLocked(level)
+	return seq
+}
+
+// join adds a subscriber, which goes on behind the seq it has seen if it says so. It returns
+// why the connection ends instead: the hub is closing, or there was a fault of ours.
+func (h *Hub) join(s *subscriber, resume ledger.Opt[ledger.Seq]) (end *closing) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.panicked(p)
+			h.leave(s)
+			h.conns.Done()
+			end = &endInternal
+		}
+	}()
+	wanted := s.wants
+	if resume.Known {
+		wanted = wanted.clone()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return false
-	}
-	h.levels[s.level].add(s)
-	if resume.Known {
-		s.resumeLocked(resume.Value, noID)
+		return &endShutdown
 	}
 	h.conns.Add(1)
-	return true
+	s.sent = h.toldLocked(s.level)
+	h.levels[s.level].add(s)
+	if resume.Known {
+		s.resumeLocked(resume.Value, wanted, noID)
+	}
+	return nil
 }
 
 // leave removes a subscriber.
 func (h *Hub) leave(s *subscriber) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.levels[s.level].remove(s)
-	h.mu.Unlock()
-	h.conns.Done()
 }
 
 // Shutdown closes every connection with 1001 and waits until all are gone. When ctx ends
@@ -176,84 +229,5 @@ func (h *Hub) Shutdown(ctx context.Context) error {
 		}
 		<-gone
 		return ctx.Err()
-	}
-}
-
-// seats count connections against the caps. A seat is taken before the upgrade, so that a
-// refusal is still an HTTP answer, and held until the connection ends. Should the
-// handshake's answer never be written, nobody comes to sit down: such seats expire.
-type seats struct {
-	total, perClient int
-
-	mu      sync.Mutex
-	taken   int
-	clients map[netip.Addr]int
-	pending map[*seat]time.Time // until when somebody has to sit down
-}
-
-// seatTimeout is longer than writing a handshake's answer can take.
-const seatTimeout = 30 * time.Second
-
-// seat is one place. That of an exempt client is not counted.
-type seat struct {
-	client  netip.Addr
-	counted bool
-}
-
-func newSeats(total, perClient int) *seats {
-	return &seats{
-		total: total, perClient: perClient,
-		clients: make(map[netip.Addr]int), pending: make(map[*seat]time.Time),
-	}
-}
-
-// take reserves a seat. Exempt clients are above both caps.
-func (s *seats) take(client netip.Addr, exempt bool, now time.Time) (*seat, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for p, until := range s.pending {
-		if now.After(until) {
-			s.freeLocked(p)
-		}
-	}
-	place := &seat{client, !exempt}
-	if place.counted {
-		switch {
-		case s.taken >= s.total:
-			return nil, errFull
-		case s.clients[client] >= s.perClient:
-			return nil, errClientFull
-		}
-		s.taken++
-		s.clients[client]++
-	}
-	s.pending[place] = now.Add(seatTimeout)
-	return place, nil
-}
-
-// sit claims a reserved seat; false if it expired.
-func (s *seats) sit(place *seat) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.pending[place]
-	delete(s.pending, place)
-	return ok
-}
-
-// free gives a seat back.
-func (s *seats) free(place *seat) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.freeLocked(place)
-}
-
-func (s *seats) freeLocked(place *seat) {
-	delete(s.pending, place)
-	if !place.counted {
-		return
-	}
-	s.taken--
-	if s.clients[place.client]--; s.clients[place.client] == 0 {
-		delete(s.clients, place.client)
 	}
 }

@@ -153,9 +153,9 @@ func appendError(b []byte, id messageID, details string) []byte {
 // appendCounts appends how many names are subscribed.
 func appendCounts(b []byte, w *wants) []byte {
 	b = append(b, `,"pubkeys":`...)
-	b = strconv.AppendInt(b, int64(len(w.pubkeys)), 10)
+	b = strconv.AppendInt(b, int64(w.pubkeys.len()), 10)
 	b = append(b, `,"programs":`...)
-	return strconv.AppendInt(b, int64(len(w.programs)), 10)
+	return strconv.AppendInt(b, int64(w.programs.len()), 10)
 }
 
 func appendResync(b []byte, id messageID, oldest, newest ledger.Seq) []byte {

@@ -18,7 +18,7 @@ func TestUnsharedBytesAreCountedOverAllOutboxes(t *testing.T) {
 	if b.hasRoom([]piece{own(20)}) || !b.hasRoom([]piece{own(10)}) {
 		t.Errorf("10 more bytes have room and 20 have not: got the contrary")
 	}
-	a.take(nil)
+	a.take(nil, 0)
 	if got := all.bytes.Load(); got != 50 {
 		t.Errorf("%d unshared bytes wait after a was taken, want 50", got)
 	}

@@ -2,54 +2,32 @@ package stream
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
 
-// Every frame a client sends, pings and fragments too, takes from its budget.
 const (
-	budgetBurst     = 100
-	budgetPerSecond = 20
-)
-
-// budget is a token bucket. The reader alone uses it.
-type budget struct {
-	tokens float64
-	filled time.Time
-}
-
-// take spends one token; false if there is none.
-func (b *budget) take(now time.Time) bool {
-	if b.filled.IsZero() {
-		b.tokens = budgetBurst
-	} else {
-		b.tokens = min(budgetBurst, b.tokens+now.Sub(b.filled).Seconds()*budgetPerSecond)
-	}
-	b.filled = now
-	if b.tokens < 1 {
-		return false
-	}
-	b.tokens--
-	return true
-}
-
-// charge spends tokens, perhaps more than there are.
-func (b *budget) charge(tokens int) { b.tokens -= float64(tokens) }
-
-const (
-	// readerBytes is the reader's buffer: clients say little.
-	readerBytes = 512
+	// readerBytes is the reader's buffer: clients say little. What is longer is read straight
+	// to where it belongs.
+	readerBytes = 256
+	// keptBytes is the most room for a message that is kept for the next one.
+	keptBytes = 512
 	// drainBytes is the most that is read from a peer whose connection is ending.
 	drainBytes = 1 << 20
 )
 
-// read is the reader's goroutine: it handles what the client says until the connection
-// ends, from either side.
-func (s *subscriber) read() {
-	r := bufio.NewReaderSize(s.conn, readerBytes)
+// read handles what the client says until the connection ends, from either side.
+func (s *subscriber) read(early []byte) {
+	var from io.Reader = s.conn
+	if len(early) > 0 {
+		from = io.MultiReader(bytes.NewReader(early), from)
+	}
+	r := bufio.NewReaderSize(from, readerBytes)
 	end := s.listen(r)
 	s.outbox.close(*end)
 	if end.reason == reasonClient || end.reason == reasonGone || end.reason == reasonSilent {
@@ -61,53 +39,82 @@ func (s *subscriber) read() {
 	_, _ = io.Copy(io.Discard, io.LimitReader(r, drainBytes))
 }
 
-// listen handles frames until one ends the connection, and says how it ends.
+// listen waits for what the client says, has it heard, and says how the connection ends. This
+// is where an idle connection is: the little that the goroutine does here fits in the least
+// of stacks, and what needs more is done on another.
 func (s *subscriber) listen(r *bufio.Reader) (end *closing) {
-	defer func() {
-		if p := recover(); p != nil { // the connection ends, the process goes on
-			s.hub.panicked(p)
-			end = &endInternal
-		}
-	}()
-	var message []byte
-	open := false // a message has begun and not ended
+	m := &messages{subscriber: s, r: r}
 	for {
-		s.extendDeadline()
-		h, err := readHeader(r)
-		if err != nil {
+		if _, err := r.Peek(1); err != nil {
 			return endAfter(err)
 		}
-		if !s.budget.take(time.Now()) {
-			return &endRate
-		}
-		switch {
-		case h.op.isControl():
-			if end := s.control(h, r); end != nil {
-				return end
-			}
-			continue
-		case open != (h.op == opContinuation):
-			return protocolError("a message begins or goes on where it must not")
-		case h.op == opBinary:
-			return &endBinary
-		case h.length > uint64(maxMessageBytes-len(message)):
-			return &endTooBig
-		}
-		if message, err = h.readPayload(r, message); err != nil {
-			return endAfter(err)
-		}
-		if open = !h.fin; open {
-			continue
-		}
-		if !utf8.Valid(message) {
-			return &endUTF8
-		}
-		s.handle(message)
-		message = message[:0]
-		if cap(message) > readerBytes*8 {
-			message = nil
+		var hearing sync.WaitGroup
+		hearing.Go(m.hear)
+		if hearing.Wait(); m.end != nil {
+			return m.end
 		}
 	}
+}
+
+// messages are what a client says.
+type messages struct {
+	*subscriber
+	r    *bufio.Reader
+	text []byte   // of the message that has begun
+	open bool     // it has not ended
+	end  *closing // how the connection ends, once it does
+}
+
+// hear handles the frames that are there, at least one.
+func (m *messages) hear() {
+	defer func() {
+		if p := recover(); p != nil { // the connection ends, the process goes on
+			m.hub.panicked(p)
+			m.end = &endInternal
+		}
+	}()
+	for ok := true; ok && m.end == nil; ok = m.r.Buffered() > 0 {
+		m.end = m.hearFrame()
+		m.extendDeadline()
+	}
+}
+
+// hearFrame handles one frame, and says how the connection ends if it does.
+func (m *messages) hearFrame() *closing {
+	h, err := readHeader(m.r)
+	if err != nil {
+		return endAfter(err)
+	}
+	if !m.budget.take(time.Now()) {
+		return &endRate
+	}
+	switch {
+	case h.op.isControl():
+		return m.control(h, m.r)
+	case m.open != (h.op == opContinuation):
+		return protocolError("a message begins or goes on where it must not")
+	case h.op == opBinary:
+		return &endBinary
+	case h.length > uint64(maxMessageBytes-len(m.text)):
+		return &endTooBig
+	}
+	if m.text, err = h.readPayload(m.r, m.text); err != nil {
+		return endAfter(err)
+	}
+	if m.open = !h.fin; m.open {
+		return nil
+	}
+	if !utf8.Valid(m.text) {
+		return &endUTF8
+	}
+	if !m.outbox.isClosing() { // nobody is to become part of the hub again
+		m.handle(m.text)
+	}
+	m.text = m.text[:0]
+	if cap(m.text) > keptBytes {
+		m.text = nil
+	}
+	return nil
 }
 
 // control answers a control frame, and says how the connection ends if it is a close frame.

@@ -24,6 +24,8 @@ type script struct {
 	state   state // at the processed tip
 
 	slots ledger.Slot // the newest slot a random step has used
+
+	history *fakeHistory // nil: none
 }
 
 // point is a block of the chain and the state after it.
@@ -163,6 +165,7 @@ func (s *script) publish() {
 	s.ledger.add(head, states)
 	p := &ledger.Publication{Head: head, Records: s.staged}
 	s.staged = nil
+	s.history.add(p)
 	s.hub.Publish(p)
 }
 

@@ -48,7 +48,7 @@ func (s *subscriber) subscribeWithSnapshot(pubkeys, programs []ledger.Pubkey, ex
 			s.audience().widen(s, pubkeys, programs, extended)
 			s.resumed = 0 // a snapshot starts over: what follows it is told whole
 			s.saySubscribed(id, at.slot, at.seq)
-			s.outbox.put(pieces...)
+			s.put(pieces...)
 		}
 	}
 	switch {
@@ -76,7 +76,7 @@ func (s *subscriber) holdLocked(on bool) {
 		s.hearHeldLocked()
 	}
 	s.holding = on
-	s.audience().walk(s)
+	s.audience().place(s)
 }
 
 // hearHeldLocked hears what was held back, as the subscriber now wants. Between emissions

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"runtime/debug"
 	"slices"
@@ -24,7 +23,6 @@ var (
 	errOrigin     = errors.New("this Origin is not allowed")
 	errHandshake  = errors.New("not a valid WebSocket handshake")
 	errManyKeys   = errors.New("more than 10000 keys")
-	errConflate   = errors.New("overflow=conflate is not offered: use disconnect")
 )
 
 // upgrader makes the handshake; the frames after it are read and written here, so that
@@ -49,7 +47,11 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool) 
 		refuse(ctx, err)
 		return
 	}
-	if upgrader.Upgrade(ctx, func(conn *websocket.Conn) { h.serve(conn.NetConn(), place, asked) }) != nil {
+	socket := ctx.Conn()
+	if c, ok := socket.(interface{ IfLost(func()) }); ok {
+		c.IfLost(func() { h.seats.abandon(place) })
+	}
+	if upgrader.Upgrade(ctx, func(conn *websocket.Conn) { h.adopt(socket, conn.NetConn(), place, asked) }) != nil {
 		h.seats.free(place) // refused, and answered so
 	}
 }
@@ -75,6 +77,8 @@ type connect struct {
 	wants  wants
 	level  ledger.Commitment
 	resume ledger.Opt[ledger.Seq]
+
+	conflates bool
 }
 
 // parseConnect reads the query of a handshake. Nothing of it is echoed.
@@ -83,7 +87,6 @@ func (h *Hub) parseConnect(ctx *fasthttp.RequestCtx) (c connect, err error) {
 		!slices.Contains(h.config.Origins, "*") && !slices.Contains(h.config.Origins, string(origin)) {
 		return c, errOrigin
 	}
-	c.wants = silence()
 	given := make(map[string]bool)
 	for name, value := range ctx.QueryArgs().All() {
 		key := string(name)
@@ -118,9 +121,9 @@ func (c *connect) set(name string, value []byte) error {
 	ok := true
 	switch name {
 	case "pubkeys":
-		return c.name(c.wants.pubkeys, value, errPubkeys)
+		return c.name(&c.wants.pubkeys, value, errPubkeys)
 	case "programs":
-		return c.name(c.wants.programs, value, errPrograms)
+		return c.name(&c.wants.programs, value, errPrograms)
 	case "mode":
 		ok = string(value) == "none"
 	case "extended":
@@ -132,10 +135,8 @@ func (c *connect) set(name string, value []byte) error {
 		c.resume.Value, ok = parseSeq(value)
 		c.resume.Known = true
 	case "overflow":
-		if string(value) == "conflate" {
-			return errConflate
-		}
-		ok = string(value) == "disconnect"
+		c.conflates = string(value) == "conflate"
+		ok = c.conflates || string(value) == "disconnect"
 	}
 	if !ok {
 		return errors.New(name + " has a value that is not allowed")
@@ -143,7 +144,7 @@ func (c *connect) set(name string, value []byte) error {
 	return nil
 }
 
-func (c *connect) name(set keySet, list []byte, bad error) error {
+func (c *connect) name(set *keySet, list []byte, bad error) error {
 	if bytes.Count(list, []byte{','}) >= maxKeys {
 		return errManyKeys
 	}
@@ -151,36 +152,15 @@ func (c *connect) name(set keySet, list []byte, bad error) error {
 	if err != nil {
 		return bad
 	}
+	keys = eachOnce(keys)
+	if len(keys) <= fewKeys {
+		set.few = slices.Clip(keys)
+		return nil
+	}
 	for _, k := range keys {
-		set[k] = struct{}{}
+		set.add(k)
 	}
 	return nil
-}
-
-// serve is a connection's life, from the handshake's answer to its end.
-func (h *Hub) serve(conn net.Conn, place *seat, asked connect) {
-	defer func() { _ = conn.Close() }() // often closed already
-	if !h.seats.sit(place) {
-		return
-	}
-	defer h.seats.free(place)
-	s := &subscriber{
-		hub: h, conn: conn, level: asked.level, wants: asked.wants,
-		outbox: newOutbox(h.config.OutboxBytes, &h.copies),
-	}
-	if !h.join(s, asked.resume) {
-		s.outbox.close(endShutdown)
-		s.write()
-		return
-	}
-	defer h.leave(s)
-	defer s.outbox.discard()
-	h.meters.connections.Inc()
-	defer h.meters.connections.Dec()
-	var writing sync.WaitGroup
-	writing.Go(s.write)
-	s.read()
-	writing.Wait()
 }
 
 // panicked tells of a fault of ours; the process goes on.

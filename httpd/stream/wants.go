@@ -5,9 +5,6 @@ import "ledgerd/engine/ledger"
 // maxKeys is how many pubkeys and programs together one connection may name.
 const maxKeys = 10_000
 
-// keySet is a set of pubkeys or programs.
-type keySet map[ledger.Pubkey]struct{}
-
 // wants is what a subscriber wants to hear: everything, or the updates of accounts it
 // named and of accounts that a program it named owns or owned before the block.
 type wants struct {
@@ -17,21 +14,18 @@ type wants struct {
 	extended   bool
 }
 
-// silence wants nothing.
-func silence() wants { return wants{pubkeys: keySet{}, programs: keySet{}} }
-
-func (w *wants) keys() int { return len(w.pubkeys) + len(w.programs) }
+func (w *wants) keys() int { return w.pubkeys.len() + w.programs.len() }
 
 // keysWith returns how many keys there are with more names, each of which is given once.
 func (w *wants) keysWith(pubkeys, programs []ledger.Pubkey) int {
 	n := w.keys()
 	for _, k := range pubkeys {
-		if !has(w.pubkeys, k) {
+		if !w.pubkeys.has(k) {
 			n++
 		}
 	}
 	for _, k := range programs {
-		if !has(w.programs, k) {
+		if !w.programs.has(k) {
 			n++
 		}
 	}
@@ -40,18 +34,23 @@ func (w *wants) keysWith(pubkeys, programs []ledger.Pubkey) int {
 
 // match reports whether a subscriber wants to hear of an update.
 func (w *wants) match(u *ledger.Update) bool {
-	if w.everything || has(w.pubkeys, u.Account.Pubkey) {
+	if w.everything || w.pubkeys.has(u.Account.Pubkey) {
 		return true
 	}
-	if u.Account.Known&ledger.FieldOwner != 0 && has(w.programs, u.Account.Owner) {
+	if u.Account.Known&ledger.FieldOwner != 0 && w.programs.has(u.Account.Owner) {
 		return true
 	}
-	return u.OwnerBefore.Known && has(w.programs, u.OwnerBefore.Value)
+	return u.OwnerBefore.Known && w.programs.has(u.OwnerBefore.Value)
 }
 
-func has(s keySet, k ledger.Pubkey) bool {
-	_, ok := s[k]
-	return ok
+func (w *wants) kind() kind {
+	switch {
+	case w.everything:
+		return kindEverything
+	case w.keys() > 0:
+		return kindKeys
+	}
+	return kindNothing
 }
 
 func (w wants) form() form {

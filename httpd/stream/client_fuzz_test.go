@@ -1,0 +1,202 @@
+package stream
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+)
+
+// FuzzClient lets a client send anything at all, cut into pieces anyhow, and then fall
+// silent. It is answered with legal frames only (read checks each), the connection ends with
+// a close frame in time, memory stays in proportion to what was sent, and nothing stays
+// behind. Where nothing that was sent can be a request, all answers and the end are foretold.
+func FuzzClient(f *testing.F) {
+	join := func(frames ...[]byte) []byte { return bytes.Join(frames, nil) }
+	for _, sent := range [][]byte{
+		nil,
+		text(`{"type":"subscribe","id":1,"pubkeys":` + list(key(1)) + `,"programs":` + list(programA) + `,"snapshot":true,"extended":true}`),
+		join(text(`{"type":"subscribe","snapshot":true}`), text(`{"type":"unsubscribe","id":"x","all":true}`), text(`{"type":"ping","id":-1}`)),
+		join(text(`{"type":"resume","id":3,"from_seq":0}`), text(`{"type":"resume","from_seq":9}`), closeOf("")),
+		join(begun(mixed), ping("between"), more(""), last("µ"), closeOf(codeOf(4000, "bye"))),
+		join(text(spoiled), text("behind")),
+		join(ping(repeat(125)), pong("x"), binaryOf("x")),
+		bytes.Repeat(text("x"), budgetBurst+1),
+		bytes.Join(fragments(opText, 1000, repeat(maxMessageBytes+1)), nil),
+		{0x81, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0},
+		{0x81, 0xfe, 0xff, 0xff, 1, 2, 3, 4, 5},
+		closeOf(codeOf(1005, "")), closeOf("\x03"), closeOf(codeOf(1000, "\xff")),
+		{0x88}, {0xf1, 0x80}, {0x81, 0x02, '{', '}'}, {0x83, 0x80}, {0x09, 0x80}, {0x89, 0xfe},
+	} {
+		f.Add(sent, uint16(0), byte(0))
+		f.Add(sent, uint16(3), byte(1))
+		f.Add(sent, uint16(1000), byte(128))
+	}
+	queries := []string{"?mode=none", "", "?extended=true&commitment=confirmed", "?resume_from=7&overflow=conflate"}
+	f.Fuzz(func(t *testing.T, sent []byte, octets uint16, query byte) {
+		pieces := [][]byte{nil, sent} // behind the handshake, or right from it on
+		if octets > 0 {
+			pieces = append([][]byte{nil}, chopped(int(octets), sent)...)
+		}
+		if query >= 128 {
+			pieces = pieces[1:]
+		}
+		if len(pieces) == 0 {
+			pieces = [][]byte{nil}
+		}
+		asked := queries[int(query)%len(queries)]
+		inMemory(t, nil, func(n *node) {
+			n.script.block(1, account(1, 1, programA), account(2, 1, programB))
+			n.babble(asked, sent, pieces)
+		})
+	})
+}
+
+// babble sends pieces and checks all that comes of them.
+func (n *node) babble(query string, sent []byte, pieces [][]byte) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	since := time.Now()
+	c, _ := n.eager(query, pieces)
+	gets, end := n.readAll(c)
+	runtime.ReadMemStats(&after)
+	if want, wantEnd, known := foretell(sent); known && query == "?mode=none" {
+		if len(gets) != len(want) || end != wantEnd {
+			n.Fatalf("%d answers and the end %v, want %d and %v", len(gets), end, len(want), wantEnd)
+		}
+		for i := range want {
+			if gets[i] != want[i] {
+				n.Fatalf("answer %d: opcode %#x, payload %q, want %#x %q", i, gets[i].op, gets[i].payload, want[i].op, want[i].payload)
+			}
+		}
+	}
+	n.elapsed("the end", since, 0, time.Minute+late+closeWait)
+	synctest.Wait()
+	if left := n.leftovers(); left != "" {
+		n.Fatalf("left are %s", left)
+	}
+	// A handshake, the blocks of a ring, and a message while it grows; and what parsing costs at its worst.
+	if most := uint64(4<<20 + 64*len(sent)); after.TotalAlloc-before.TotalAlloc > most {
+		n.Fatalf("%d bytes were allocated for %d that were sent, want at most %d", after.TotalAlloc-before.TotalAlloc, len(sent), most)
+	}
+}
+
+// readAll reads up to the end, which must be a close frame with a code that a server may send
+// and then the end of the socket. Pings are left out.
+func (n *node) readAll(c *client) (gets []reply, end ending) {
+	for {
+		op, payload, err := c.read()
+		switch {
+		case err != nil:
+			n.Fatalf("the connection ended without a close frame: %v", err)
+		case op == opPing:
+		case op != opClose:
+			gets = append(gets, reply{op, payload})
+		case len(payload) < 2 || !maySend(binary.BigEndian.Uint16([]byte(payload))) || !utf8.ValidString(payload[2:]):
+			n.Fatalf("close frame %q", payload)
+		default:
+			if _, _, err := c.read(); !errors.Is(err, io.EOF) {
+				n.Fatalf("after the close frame: err = %v, want EOF", err)
+			}
+			return gets, ending{binary.BigEndian.Uint16([]byte(payload)), payload[2:]}
+		}
+	}
+}
+
+// maySend reports whether a close code may stand in a frame.
+func maySend(code uint16) bool {
+	return code >= 1000 && code <= 1003 || code >= 1007 && code <= 1014 || code >= 3000 && code <= 4999
+}
+
+// foretell reads what a client sends as RFC 6455 has it, all of it at one moment: another way
+// to come to what the server must do. Messages that may be requests are not known.
+func foretell(b []byte) (gets []reply, end ending, known bool) {
+	silent := ending{1008, "no sign of life"}
+	var message []byte
+	within := false
+	for frames := 1; ; frames++ {
+		if len(b) < 2 {
+			return gets, silent, true
+		}
+		fin, op, control := b[0]&0x80 != 0, opcode(b[0]&15), b[0]&8 != 0
+		length, size := uint64(b[1]&127), 2
+		switch {
+		case b[0]&0x70 != 0:
+			return gets, endsReserved, true
+		case b[1]&0x80 == 0:
+			return gets, endsUnmasked, true
+		case op != opContinuation && op != opText && op != opBinary && op != opClose && op != opPing && op != opPong:
+			return gets, endsOpcode, true
+		case control && !fin:
+			return gets, endsCutControl, true
+		case control && length > 125:
+			return gets, endsLongControl, true
+		case length == 126 && len(b) >= 4:
+			length, size = uint64(binary.BigEndian.Uint16(b[2:])), 4
+		case length == 127 && len(b) >= 10:
+			length, size = binary.BigEndian.Uint64(b[2:]), 10
+		case length >= 126:
+			return gets, silent, true
+		}
+		whole := uint64(len(b)) >= uint64(size)+4 && uint64(len(b)-size-4) >= length
+		switch {
+		case len(b) < size+4:
+			return gets, silent, true
+		case frames > budgetBurst:
+			return gets, endsRate, true
+		case control && !whole:
+			return gets, silent, true
+		case !control && within != (op == opContinuation):
+			return gets, endsOrder, true
+		case op == opBinary:
+			return gets, endsBinary, true
+		case !control && length > uint64(maxMessageBytes-len(message)):
+			return gets, endsTooBig, true
+		case !whole:
+			return gets, silent, true
+		}
+		mask, payload := b[size:size+4], bytes.Clone(b[size+4:][:length])
+		for i := range payload {
+			payload[i] ^= mask[i%4]
+		}
+		b = b[size+4+int(length):]
+		switch op {
+		case opClose:
+			return gets, foretellClose(payload), true
+		case opPing:
+			gets = append(gets, ponged(string(payload)))
+		case opContinuation, opText:
+			message, within = append(message, payload...), !fin
+			if within {
+				continue
+			}
+			if !utf8.Valid(message) {
+				return gets, endsUTF8, true
+			}
+			if bytes.IndexByte(message, '{') >= 0 {
+				return nil, ending{}, false
+			}
+			gets, message = append(gets, refusal), nil
+		}
+	}
+}
+
+// foretellClose is the answer to a close frame.
+func foretellClose(payload []byte) ending {
+	switch {
+	case len(payload) == 0:
+		return endsNormally
+	case len(payload) == 1:
+		return endsHalfCode
+	case !maySend(binary.BigEndian.Uint16(payload)):
+		return endsBadCode
+	case !utf8.Valid(payload[2:]):
+		return endsUTF8
+	}
+	return ending{binary.BigEndian.Uint16(payload), ""}
+}

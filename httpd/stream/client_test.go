@@ -1,0 +1,256 @@
+package stream
+
+import (
+	"bufio"
+	"crypto/sha1"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// client is one connection, seen from the other side: it takes nothing but whole frames
+// that a server may send.
+type client struct {
+	testing.TB
+	conn   net.Conn
+	r      *bufio.Reader
+	closed bool // we sent our close frame
+}
+
+const nonce = "dGhlIHNhbXBsZSBub25jZQ=="
+
+// handshake sends an upgrade request on a connection of its own and reads the answer.
+func (n *node) handshake(query string, headers ...string) (*http.Response, *client) {
+	n.Helper()
+	conn, err := n.connect()
+	if err != nil {
+		n.Fatal(err)
+	}
+	n.Cleanup(func() { _ = conn.Close() })
+	head := "GET /api/ws/accounts" + query + " HTTP/1.1\r\nHost: ledger\r\n"
+	if !slices.Contains(headers, "Upgrade: no") {
+		head += "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + nonce + "\r\n"
+	}
+	for _, h := range headers {
+		head += h + "\r\n"
+	}
+	if _, err := io.WriteString(conn, head+"\r\n"); err != nil {
+		n.Fatal(err)
+	}
+	c := &client{TB: n.TB, conn: conn, r: bufio.NewReader(conn)}
+	response, err := http.ReadResponse(c.r, nil)
+	if err != nil {
+		n.Fatalf("handshake %q: %v", query, err)
+	}
+	return response, c
+}
+
+// dial makes a subscriber and waits until the hub has it.
+func (n *node) dial(query string, headers ...string) *client {
+	n.Helper()
+	response, c := n.handshake(query, headers...)
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		body, _ := io.ReadAll(response.Body)
+		n.Fatalf("handshake %q: %s %s", query, response.Status, body)
+	}
+	accept := sha1.Sum([]byte(nonce + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+	if got, want := response.Header.Get("Sec-WebSocket-Accept"), base64.StdEncoding.EncodeToString(accept[:]); got != want {
+		n.Fatalf("Sec-WebSocket-Accept = %q, want %q", got, want)
+	}
+	if got := response.Header.Values("Sec-WebSocket-Extensions"); len(got) > 0 {
+		n.Fatalf("extensions %q were negotiated", got)
+	}
+	if !strings.Contains(query, "resume_from") {
+		c.settle()
+	}
+	return c
+}
+
+// frameBytes returns a frame as a client sends it, masked.
+func frameBytes(first byte, payload string) []byte {
+	b := []byte{first}
+	switch n := len(payload); {
+	case n < 126:
+		b = append(b, maskBit|byte(n))
+	case n < 1<<16:
+		b = binary.BigEndian.AppendUint16(append(b, maskBit|126), uint16(n))
+	default:
+		b = binary.BigEndian.AppendUint64(append(b, maskBit|127), uint64(n))
+	}
+	mask := [4]byte{0x1d, 0xc7, 0x05, 0xe9}
+	b = append(b, mask[:]...)
+	for i := range len(payload) {
+		b = append(b, payload[i]^mask[i&3])
+	}
+	return b
+}
+
+func (c *client) raw(b []byte) {
+	c.Helper()
+	if _, err := c.conn.Write(b); err != nil {
+		c.Fatalf("write: %v", err)
+	}
+}
+
+func (c *client) send(format string, args ...any) {
+	c.Helper()
+	c.raw(frameBytes(finBit|byte(opText), fmt.Sprintf(format, args...)))
+}
+
+// close sends a close frame.
+func (c *client) close(payload string) {
+	c.Helper()
+	c.raw(frameBytes(finBit|byte(opClose), payload))
+	c.closed = true
+}
+
+// read returns the next frame. That it is one a server may send is checked.
+func (c *client) read() (opcode, string, error) {
+	c.Helper()
+	var head [8]byte
+	if _, err := io.ReadFull(c.r, head[:2]); err != nil {
+		return 0, "", err
+	}
+	first, length := head[0], uint64(head[1])
+	op := opcode(first & 0xf)
+	switch {
+	case first&finBit == 0 || first&reservedBits != 0:
+		c.Fatalf("frame begins with %#x, want FIN and no reserved bits", first)
+	case length&maskBit != 0:
+		c.Fatal("a frame is masked")
+	case op != opText && op != opClose && op != opPing && op != opPong:
+		c.Fatalf("opcode %#x", op)
+	}
+	switch length {
+	case 126:
+		if _, err := io.ReadFull(c.r, head[:2]); err != nil {
+			return 0, "", err
+		}
+		if length = uint64(binary.BigEndian.Uint16(head[:])); length < 126 {
+			c.Fatalf("length %d is not in its shortest form", length)
+		}
+	case 127:
+		c.Fatal("a frame of 64 KiB or more")
+	}
+	if op.isControl() && length > maxControlBytes {
+		c.Fatalf("control frame of %d bytes", length)
+	}
+	payload := make([]byte, length)
+	if _, err := io.ReadFull(c.r, payload); err != nil {
+		return 0, "", fmt.Errorf("inside a frame: %w", err)
+	}
+	if op == opText && (!utf8.Valid(payload) || !json.Valid(payload)) {
+		c.Fatalf("message is no JSON: %q", payload)
+	}
+	return op, string(payload), nil
+}
+
+// next returns the next message.
+func (c *client) next() string {
+	c.Helper()
+	op, payload, err := c.read()
+	if err != nil || op != opText {
+		c.Fatalf("got opcode %#x, payload %q, err %v, want a message", op, payload, err)
+	}
+	return payload
+}
+
+// expect reads exactly these messages.
+func (c *client) expect(want ...string) {
+	c.Helper()
+	for i, w := range want {
+		if got := c.next(); got != w {
+			c.Fatalf("message %d:\n got %s\nwant %s", i, got, w)
+		}
+	}
+}
+
+// settle asks for a pong and returns what came before it. All that is told was told in
+// order, so nothing more is under way.
+func (c *client) settle() (before []string) {
+	c.Helper()
+	c.send(`{"type":"ping","id":"settle"}`)
+	for {
+		got := c.next()
+		if strings.HasPrefix(got, `{"type":"pong","id":"settle",`) {
+			return before
+		}
+		before = append(before, got)
+	}
+}
+
+// quiet fails if anything was told.
+func (c *client) quiet() {
+	c.Helper()
+	if got := c.settle(); len(got) > 0 {
+		c.Fatalf("told %q, want nothing", got)
+	}
+}
+
+// ends reads up to the close frame, answers it, sees the socket end, and returns what came
+// before it, the code and the reason.
+func (c *client) ends() (before []string, code uint16, text string) {
+	c.Helper()
+	for {
+		op, payload, err := c.read()
+		if err != nil {
+			c.Fatalf("the connection ended without a close frame: %v", err)
+		}
+		if op == opText {
+			before = append(before, payload)
+		}
+		if op != opClose {
+			continue
+		}
+		if len(payload) < 2 || !utf8.ValidString(payload[2:]) {
+			c.Fatalf("close frame %q", payload)
+		}
+		if !c.closed {
+			c.close(payload[:2])
+		}
+		if _, _, err := c.read(); !errors.Is(err, io.EOF) {
+			c.Fatalf("after the close frame: err = %v, want EOF", err)
+		}
+		return before, binary.BigEndian.Uint16([]byte(payload)), payload[2:]
+	}
+}
+
+// endsAndHangsUp is ends for a client that does not wait for the server to hang up first:
+// after a broken frame the server reads on for a moment.
+func (c *client) endsAndHangsUp() (before []string, code uint16, text string) {
+	c.Helper()
+	for {
+		op, payload, err := c.read()
+		if err != nil {
+			c.Fatalf("the connection ended without a close frame: %v", err)
+		}
+		switch op {
+		case opText:
+			before = append(before, payload)
+		case opClose:
+			if len(payload) < 2 {
+				c.Fatalf("close frame %q", payload)
+			}
+			_ = c.conn.Close()
+			return before, binary.BigEndian.Uint16([]byte(payload)), payload[2:]
+		}
+	}
+}
+
+// endsWith reads up to the end, which must have this code and reason, with nothing told before.
+func (c *client) endsWith(code uint16, text string) {
+	c.Helper()
+	before, gotCode, gotText := c.ends()
+	if len(before) > 0 || gotCode != code || gotText != text {
+		c.Fatalf("ended with %d %q after %q, want %d %q and nothing before", gotCode, gotText, before, code, text)
+	}
+}

@@ -1,0 +1,228 @@
+package stream
+
+import (
+	"encoding/json"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"ledgerd/engine/ledger"
+)
+
+// busy stages a block that changes many accounts, or now and then the way back over some.
+func (s *script) busy(r *rand.Rand) {
+	if len(s.chain) > 3 && r.IntN(8) == 0 {
+		s.rollBack(s.chain[len(s.chain)-2-r.IntN(2)].tip.Slot)
+	}
+	var writes []ledger.Account
+	for k := range 300 {
+		a := account(r.IntN(3)*1000+k, ledger.Lamports(r.IntN(5)), []ledger.Pubkey{ledger.SystemProgram, programA}[r.IntN(2)])
+		if was, ok := s.state[a.Pubkey]; a != was && (ok || a.Exists()) {
+			writes = append(writes, a)
+		}
+	}
+	s.slots++
+	s.append(s.slots, writes...)
+}
+
+// readGaps checks the gap frames of a subscriber, takes them out, and counts them. Answers
+// are taken out too: who was conflated gets them behind the gap they fell into.
+func readGaps(t *testing.T, frames []string) (rest []string, gaps int) {
+	t.Helper()
+	for _, text := range frames {
+		if strings.HasPrefix(text, `{"type":"pong"`) {
+			continue
+		}
+		if !strings.HasPrefix(text, `{"type":"gap"`) {
+			rest = append(rest, text)
+			continue
+		}
+		var f struct {
+			From ledger.Seq `json:"from_seq"`
+			To   ledger.Seq `json:"to_seq"`
+		}
+		if err := json.Unmarshal([]byte(text), &f); err != nil || f.To < f.From || text != string(appendGap(nil, f.From, f.To)) {
+			t.Fatalf("gap frame %s: %v", text, err)
+		}
+		gaps++
+	}
+	return rest, gaps
+}
+
+// Whoever is too slow and asked for it misses states in between, is told where, and in the
+// end knows the state.
+func TestConflatedFramesFoldToTheState(t *testing.T) {
+	names := "&programs=" + ledger.SystemProgram.String() + "," + programA.String()
+	for _, query := range []string{"?extended=true&overflow=conflate", "?overflow=conflate", "?extended=true&overflow=conflate" + names} {
+		for seed := range uint64(2) {
+			r := rand.New(rand.NewPCG(seed, 6))
+			n := serve(t, func(c *Config) { c.RingBytes, c.OutboxBytes = 512<<10, 512<<10 })
+			n.script.slots = 1
+			n.script.block(1)
+			c := n.slow(query)
+			knows := heard{state: state{}}
+			shown := map[ledger.Pubkey]ledger.Lamports{}
+			gaps := 0
+			take := func(frames []string) {
+				frames, found := readGaps(t, frames)
+				gaps += found
+				if strings.Contains(query, "extended") {
+					knows.fold(t, frames)
+				}
+				for _, u := range frames {
+					var f struct {
+						Pubkey   string
+						Lamports ledger.Lamports
+					}
+					if err := json.Unmarshal([]byte(u), &f); err != nil {
+						t.Fatal(err)
+					}
+					if f.Pubkey != "" {
+						shown[mustKey(t, f.Pubkey)] = f.Lamports
+					}
+				}
+			}
+			for range 4 {
+				for range 10 + r.IntN(120) {
+					n.script.busy(r)
+					n.script.publish()
+				}
+				c.send(`{"type":"ping"}`)
+				for range r.IntN(2000) { // part of it
+					got := c.next()
+					if take([]string{got}); strings.HasPrefix(got, `{"type":"pong"`) {
+						break
+					}
+				}
+			}
+			take(c.settle())
+			want := map[ledger.Pubkey]ledger.Lamports{}
+			for k, a := range n.script.state {
+				want[k] = a.Lamports
+			}
+			maps.DeleteFunc(shown, func(_ ledger.Pubkey, l ledger.Lamports) bool { return l == 0 })
+			if !maps.Equal(shown, want) {
+				t.Errorf("%s, seed %d: folded to %d accounts that are not the %d of the ledger", query, seed, len(shown), len(want))
+			}
+			if tip := n.script.chain[len(n.script.chain)-1].tip; strings.Contains(query, "extended") &&
+				(!maps.Equal(knows.state, n.script.state) || knows.slot != tip.Slot || knows.seq != tip.Seq) {
+				t.Errorf("%s, seed %d: stands at slot %d, seq %d, want %d, %d and the same accounts", query, seed, knows.slot, knows.seq, tip.Slot, tip.Seq)
+			}
+			if gaps == 0 {
+				t.Errorf("%s, seed %d: nothing was conflated", query, seed)
+			}
+			// Afterwards it is live, and told each update.
+			for range 5 {
+				n.script.slots++
+				a := account(1, ledger.Lamports(100+n.script.slots), programA)
+				n.script.block(n.script.slots, a)
+				if got := c.next(); got != literalFrame(a, n.script.slots) && !strings.HasPrefix(got, strings.TrimSuffix(literalFrame(a, n.script.slots), "}")) {
+					t.Errorf("%s: told %s", query, got)
+				}
+				if strings.Contains(query, "extended") {
+					c.expect(slotEnd(n.script.slots, n.script.seq))
+				}
+			}
+			_ = c.conn.Close()
+		}
+	}
+}
+
+// For whoever has seen a seq, a digest is exactly the accounts that changed later, each as it
+// changed last, in the order of that.
+func TestADigestIsTheNewestOfWhatChanged(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	d := &digest{}
+	var updates []ledger.Update // numbered from 1
+	for slot := range ledger.Slot(30) {
+		e := &emission{slot: slot, time: at(slot), firstSeq: ledger.Seq(len(updates)) + 1}
+		for _, k := range r.Perm(20)[:r.IntN(6)] {
+			e.updates = append(e.updates, ledger.Update{Account: account(k, ledger.Lamports(slot)+1, programA)})
+		}
+		updates = append(updates, e.updates...)
+		e.lastSeq = ledger.Seq(len(updates))
+		d.emissions = append(d.emissions, e)
+	}
+	d.build()
+	for seen := range ledger.Seq(len(updates) + 1) {
+		newest := map[ledger.Pubkey]int{}
+		for i := int(seen); i < len(updates); i++ {
+			newest[updates[i].Account.Pubkey] = i
+		}
+		var want []byte
+		for i := int(seen); i < len(updates); i++ {
+			if newest[updates[i].Account.Pubkey] == i {
+				e := &emission{updates: updates[i : i+1], time: at(ledger.Slot(updates[i].Account.Lamports) - 1)}
+				want = e.appendUpdate(want, literal, 0)
+			}
+		}
+		tell := telling{digest: d, form: literal, seen: seen}
+		var got []byte
+		for room := make([]byte, 0, 2*maxFrameBytes); ; {
+			p := tell.frames(room)
+			if p.frames == 0 {
+				break
+			}
+			got = append(got, p.data...)
+		}
+		if string(got) != string(want) {
+			t.Errorf("seen %d: told\n %q\nwant\n %q", seen, got, want)
+		}
+	}
+}
+
+// What is not kept cannot be conflated.
+func TestWhoMissesMoreThanIsKeptIsClosed(t *testing.T) {
+	n := serve(t, func(c *Config) { c.RingBytes, c.RecentBytes = 256<<10, 1 })
+	c := n.slow("?extended=true&overflow=conflate")
+	n.flood(n.overflown)
+	if _, code, _ := c.ends(); code != closeSlow {
+		t.Errorf("ended with %d, want %d", code, closeSlow)
+	}
+}
+
+// Who names more than the outbox has room for cannot be helped by conflation.
+func TestConflationNeedsRoomForTheNewestStates(t *testing.T) {
+	o := newOutbox(1000, new(unshared))
+	o.conflates = true
+	keys := make([]ledger.Pubkey, 40)
+	put := func(k int, seq ledger.Seq) {
+		keys[k] = key(k)
+		o.put(piece{data: make([]byte, 20), frames: 1, seq: seq, state: &keys[k]})
+	}
+	o.put(one([]byte("answer"), 0))
+	for seq := ledger.Seq(1); seq <= 1000; seq++ {
+		put(int(seq%10), seq)
+	}
+	if o.isClosing() || o.bytes > 1000 {
+		t.Fatalf("closing = %t with %d bytes of 10 keys", o.isClosing(), o.bytes)
+	}
+	pieces, _, _ := o.take(nil, 0)
+	newest := map[ledger.Pubkey]ledger.Seq{}
+	if string(pieces[0].data) != "answer" {
+		t.Errorf("the answer is not what comes first: %q", pieces[0].data)
+	}
+	for _, p := range pieces[1:] {
+		if p.state == nil {
+			if !strings.Contains(string(p.data), `"type":"gap"`) {
+				t.Errorf("a piece %q", p.data)
+			}
+			continue
+		}
+		newest[*p.state] = p.seq
+	}
+	for k := range 10 {
+		if got, want := newest[key(k)], ledger.Seq(990+(k+9)%10+1); got != want {
+			t.Errorf("key %d ends at seq %d, want %d", k, got, want)
+		}
+	}
+	for k := range 40 {
+		for range 2 {
+			put(k, 2000)
+		}
+	}
+	if _, _, ending := o.take(nil, 0); ending == nil || ending.code != closeSlow {
+		t.Errorf("40 keys in room for 25: ends with %v, want 4008", ending)
+	}
+}

@@ -1,0 +1,82 @@
+package stream
+
+import (
+	"net"
+	"time"
+)
+
+// adopt makes a subscriber of a connection whose handshake was answered, and returns at once:
+// with the goroutine it is called on goes all that the handshake needed, the request, its
+// buffers and a grown stack, many times the size of an idle connection. From here on socket
+// is read; before is the server's way to it, which may hold bytes already that the client
+// sent right behind its handshake. A server that closes what it handed over when adopt returns
+// gives sockets which can be detached.
+func (h *Hub) adopt(socket, before net.Conn, place *seat, asked connect) {
+	early := readEarly(before)
+	if d, ok := socket.(interface{ Detach() net.Conn }); ok {
+		socket = d.Detach()
+	}
+	if !h.seats.sit(place) {
+		_ = socket.Close()
+		return
+	}
+	s := &subscriber{
+		hub: h, conn: socket, seat: place, level: asked.level, wants: asked.wants,
+		outbox: newOutbox(h.config.OutboxBytes, &h.copies),
+	}
+	s.outbox.conflates, s.outbox.wake = asked.conflates, s.wake
+	s.pulse.began = time.Now()
+	s.ended.Add(1)
+	if end := h.join(s, asked.resume); end != nil {
+		s.outbox.close(*end)
+		s.read(early) // up to the peer's answer
+		s.ended.Wait()
+		s.vacate()
+		return
+	}
+	s.extendDeadline()
+	go s.live(early)
+}
+
+// earlyBytes is how much is read at once of what came with a handshake: usually nothing.
+const earlyBytes = 512
+
+// readEarly returns the bytes that were read from the socket already. A connection that
+// fails says so again when it is read next.
+func readEarly(before net.Conn) (early []byte) {
+	// With a deadline that has passed the socket itself gives nothing.
+	if before.SetReadDeadline(time.Unix(1, 0)) != nil {
+		return nil
+	}
+	var room [earlyBytes]byte
+	for {
+		n, err := before.Read(room[:])
+		early = append(early, room[:n]...)
+		if err != nil {
+			break
+		}
+	}
+	_ = before.SetReadDeadline(time.Time{}) // a socket that takes no deadline is closed
+	return early
+}
+
+// live is a subscriber's life, and the reader's goroutine. early is what the client has said
+// so far.
+func (s *subscriber) live(early []byte) {
+	defer s.hub.conns.Done() // last: Shutdown waits for the seat and the socket too
+	defer s.vacate()
+	defer s.hub.leave(s)
+	defer s.outbox.discard()
+	s.hub.meters.connections.Inc()
+	defer s.hub.meters.connections.Dec()
+	s.wake() // to set its alarm
+	s.read(early)
+	s.ended.Wait()
+}
+
+// vacate ends the connection and gives its seat back. The seat comes first: who sees the end
+// may come again at once.
+func (s *subscriber) vacate() {
+	s.hub.seats.free(s.seat)
+	_ = s.conn.Close() // often closed already
+}

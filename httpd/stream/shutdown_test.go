@@ -1,0 +1,70 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestShutdownEndsEverybody(t *testing.T) {
+	n := serve(t, nil)
+	clients := []*client{n.dial(""), n.dial("?extended=true"), n.dial("?mode=none"), n.dial("?commitment=finalized")}
+	n.script.block(1, account(1, 1, programA))
+	n.script.block(2, account(1, 2, programA))
+	done := make(chan error, 1)
+	go func() { done <- n.hub.Shutdown(context.Background()) }()
+	for i, c := range clients {
+		before, code, text := c.ends()
+		if want := []int{2, 4, 0, 1}[i]; len(before) != want || code != 1001 || text != "the server is shutting down" {
+			t.Errorf("client %d: ended with %d %q after %q, want 1001 after %d frames", i, code, text, before, want)
+		}
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	_, late := n.handshake("")
+	if _, code, text := late.endsAndHangsUp(); code != 1001 || text != "the server is shutting down" {
+		t.Errorf("who comes late: ended with %d %q, want 1001", code, text)
+	}
+	n.script.block(3, account(1, 3, programA)) // nobody hears it
+	if got := n.hub.meters.connections.Get(); got != 0 {
+		t.Errorf("%d connections are left", got)
+	}
+}
+
+func TestShutdownCutsOffWhoDoesNotAnswer(t *testing.T) {
+	n := serve(t, nil)
+	n.dial("?mode=none") // never answers the close frame
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := n.hub.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Shutdown: err = %v, want canceled", err)
+	}
+	if got := n.hub.meters.connections.Get(); got != 0 {
+		t.Errorf("%d connections are left", got)
+	}
+}
+
+// A client that stays within its budget and does not answer the close frame.
+func TestShutdownDoesNotWaitForWhoGoesOnTalking(t *testing.T) {
+	n := serve(t, nil)
+	c := n.dial("?mode=none")
+	talking := make(chan struct{})
+	go func() {
+		defer close(talking)
+		pauses := time.NewTicker(50 * time.Millisecond) // slower than the budget fills
+		defer pauses.Stop()
+		for range pauses.C {
+			if _, err := c.conn.Write(frameBytes(finBit|byte(opPing), "")); err != nil {
+				return
+			}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), patience/2)
+	defer cancel()
+	if err := n.hub.Shutdown(ctx); err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	<-talking
+}
