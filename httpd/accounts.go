@@ -16,7 +16,8 @@ func (r *request) account() error {
 	if err != nil {
 		return err
 	}
-	r.body = appendAccount(r.body, &a)
+	// A key has one text only, so what was asked by need not be encoded again.
+	r.body = appendAccountAs(r.body, &a, r.variable)
 	r.answered(v)
 	r.partial = a.Unknown()
 	r.tagBody()

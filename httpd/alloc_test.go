@@ -19,7 +19,7 @@ func handled(t testing.TB, target string) (*Server, *fasthttp.RequestCtx) {
 	near, far := net.Pipe()
 	t.Cleanup(func() { _, _ = near.Close(), far.Close() })
 	ctx := new(fasthttp.RequestCtx)
-	c := &conn{Conn: near, release: func(*conn) {}, peer: peer{client: client{key: netip.MustParseAddr("192.0.2.1")}}}
+	c := &conn{Conn: near, release: func(*conn) {}, settled: func(int) {}, peer: peer{client: client{key: netip.MustParseAddr("192.0.2.1")}}}
 	ctx.Init2(c, errorCounter{new(paddedCounter)}, false)
 	ctx.Request.Header.SetMethod("GET")
 	ctx.Request.SetRequestURI(target)

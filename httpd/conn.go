@@ -18,32 +18,41 @@ const (
 )
 
 // conn stands between the socket and fasthttp, which normalises and accepts much. Read
-// hands out exactly one checked request at a time: its head, then its body, then nothing
-// until fasthttp asks for the next one, which it does after the answer was written. So a
-// verdict kept here is always about the request being answered, and bytes behind a
-// refused head are never executed.
+// hands out whole checked requests only: as many heads without a body as one read brought,
+// see scanBatch, or one head and then its body. fasthttp asks for more when all of them are
+// answered, and writes the answers when it has to ask, so those of a batch leave together.
 //
-// In place of a head it refuses, Read hands out a harmless request that ends the
-// connection; the handler finds the verdict here and answers with that.
+// A batch ends before a head that is refused. In place of that Read hands out, alone, a
+// harmless request that ends the connection; the handler finds the verdict here and answers
+// with that. So a verdict kept here is always about the request being answered, and bytes
+// behind a refused head are never executed.
 //
-// The usual request, one head in one read, is checked where it lies in fasthttp's own
-// buffer and not copied.
+// Heads that are whole in one read are checked where they lie in fasthttp's own buffer and
+// not copied.
 type conn struct {
 	net.Conn
 	peer        peer
 	readTimeout time.Duration
 
-	// Down to verdict all belongs to the goroutine that reads.
+	// Down to verdict all belongs to the goroutine that reads and writes.
+
+	readBy, writeBy deadline
 
 	held    []byte // read from the socket, not yet handed out
-	ready   int    // how much of held is an accepted head
+	ready   int    // how much of held is accepted heads
 	body    int    // what is still to come of the current body
 	verdict headVerdict
 
 	takenOver atomic.Bool // the bytes belong to whoever took the connection over
+	detached  atomic.Bool // only its new owner closes it
 	draining  atomic.Bool
 	closed    atomic.Bool
 	release   func(*conn) // gives the place of the connection back
+	lost      atomic.Pointer[func()]
+	heads     int         // that were asked for; the reader's
+	cohort    int         // the newcomers it is one of until it is answered
+	answered  atomic.Bool // its first request, or there will be none
+	settled   func(cohort int)
 }
 
 // What fasthttp sees of a refused request. HEAD stays HEAD, so that no body is sent.
@@ -60,6 +69,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		if len(c.held) > 0 {
 			return c.hand(p, len(c.held)), nil
 		}
+		c.held = nil // its array would stay as long as the connection
 		return c.Conn.Read(p)
 	case c.ready > 0:
 		n := c.hand(p, c.ready)
@@ -84,27 +94,29 @@ func (c *conn) readBody(p []byte) (n int, err error) {
 	if len(c.held) > 0 {
 		n = c.hand(p, min(c.body, len(c.held)))
 	} else {
-		n, err = c.Conn.Read(p[:min(c.body, len(p))])
+		n, err = c.receive(p[:min(c.body, len(p))])
 	}
 	c.body -= n
 	return n, err
 }
 
-// readHead waits for the next head. A peer that goes away or falls silent before the
-// first byte of one is gone without an answer.
+// readHead waits for the next head and hands out what came with it. A peer that goes away
+// or falls silent before the first byte of one is gone without an answer.
 func (c *conn) readHead(p []byte) (int, error) {
+	if c.heads++; c.heads == 2 {
+		c.settle()
+	}
 	if len(c.held) == 0 && len(p) >= maxHeadBytes {
-		n, err := c.Conn.Read(p)
+		n, err := c.receive(p)
 		if n == 0 && err != nil {
 			return 0, io.EOF
 		}
-		h, verdict := scanHead(p[:n])
-		if verdict == headAccepted {
-			c.body = h.body
-			c.held = append(c.held[:0], p[h.bytes:n]...)
+		h, _ := scanBatch(p[:n])
+		c.body = h.body
+		c.held = append(c.held[:0], p[h.bytes:n]...)
+		if h.bytes > 0 {
 			return h.bytes, nil
 		}
-		c.held = append(c.held[:0], p[:n]...)
 	}
 	h, verdict := c.gatherHead()
 	if verdict == headIncomplete {
@@ -117,27 +129,25 @@ func (c *conn) readHead(p []byte) (int, error) {
 	return c.Read(p)
 }
 
-// gatherHead reads until held starts with a whole head. From the first byte on the rest
+// gatherHead reads until held starts with a whole head, and returns what it starts with. From the first byte on the rest
 // has the read timeout, whatever it is cut into. headIncomplete means that the peer left
 // before the first byte.
 func (c *conn) gatherHead() (head, headVerdict) {
 	timed := false
 	for {
 		if len(c.held) > 0 {
-			if h, verdict := scanHead(c.held); verdict != headIncomplete {
+			if h, verdict := scanBatch(c.held); verdict != headIncomplete {
 				return h, verdict
 			}
 			if !timed {
 				timed = true
-				if err := c.SetReadDeadline(time.Now().Add(c.readTimeout)); err != nil {
-					return head{}, headMalformed
-				}
+				c.readBy.wanted = time.Now().Add(c.readTimeout)
 			}
 		}
 		if cap(c.held)-len(c.held) < minReadBytes {
 			c.held = append(make([]byte, 0, max(2*len(c.held), 8*minReadBytes)), c.held...)
 		}
-		n, err := c.Conn.Read(c.held[len(c.held):cap(c.held)])
+		n, err := c.receive(c.held[len(c.held):cap(c.held)])
 		c.held = c.held[:len(c.held)+n]
 		switch {
 		case n > 0 || err == nil:
@@ -178,21 +188,62 @@ func (c *conn) refuse(p []byte, verdict headVerdict) int {
 func (c *conn) drainOnClose() { c.draining.Store(true) }
 
 // takeOver lets every further byte through unchecked: the connection is a WebSocket.
-func (c *conn) takeOver() { c.takenOver.Store(true) }
+func (c *conn) takeOver() {
+	c.takenOver.Store(true)
+	c.settle()
+}
+
+// settle notes that the connection is no newcomer any more. Only the first call counts.
+func (c *conn) settle() {
+	if c.answered.CompareAndSwap(false, true) {
+		c.settled(c.cohort)
+	}
+}
 
 // NetConn returns the socket itself. Its new owner may write to it directly, but reads
 // and closes through the conn, which may hold bytes and counts connections.
 func (c *conn) NetConn() net.Conn { return c.Conn }
 
-// Close closes the connection and gives its place back. Only the first call counts.
+// detached is a connection as its new owner sees it, see Detach.
+type detached struct{ *conn }
+
+// Detach hands the connection to a new owner, who alone can close it from here on. It is
+// called by a hijacker that returns while the connection lives on: fasthttp closes what is
+// hijacked then, and takes its buffers back.
+func (c *conn) Detach() net.Conn {
+	c.detached.Store(true)
+	c.lost.Store(nil)
+	return detached{c}
+}
+
+// IfLost has f called when the connection ends without having been detached: its answer may
+// never have been written, and then no hijacker is called.
+func (c *conn) IfLost(f func()) { c.lost.Store(&f) }
+
+// Close closes the connection of the new owner.
+func (d detached) Close() error { return d.end() }
+
+// Close closes the connection, unless it belongs to somebody else.
 func (c *conn) Close() error {
+	if c.detached.Load() {
+		return nil
+	}
+	return c.end()
+}
+
+// end closes the connection and gives its place back. Only the first call counts.
+func (c *conn) end() error {
 	if !c.closed.CompareAndSwap(false, true) {
 		return net.ErrClosed
 	}
 	if c.draining.Load() {
 		c.drain()
 	}
+	c.settle()
 	c.release(c)
+	if lost := c.lost.Load(); lost != nil {
+		(*lost)()
+	}
 	return c.Conn.Close()
 }
 
@@ -201,7 +252,7 @@ func (c *conn) drain() {
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
-	if c.SetReadDeadline(time.Now().Add(drainTime)) == nil {
+	if c.Conn.SetReadDeadline(time.Now().Add(drainTime)) == nil {
 		// The bytes and the error are of no interest: either way the connection ends.
 		_, _ = io.Copy(io.Discard, io.LimitReader(c.Conn, drainBytes))
 	}

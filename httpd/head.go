@@ -29,11 +29,31 @@ const (
 // refused reports whether the head must be answered with an error.
 func (v headVerdict) refused() bool { return v > headAccepted }
 
-// head is an accepted request head.
+// head is an accepted request head, or several without a body in between.
 type head struct {
-	bytes int // its length, up to and including the empty line
-	body  int // the length of the body that follows
+	bytes int  // the length, up to and including the empty line
+	body  int  // the length of the body that follows
+	last  bool // it asks for an upgrade: what follows may not be HTTP
 }
+
+// scanBatch checks the heads at the start of b that can be handed out together: whole
+// accepted ones, of which none but the last has a body or asks for an upgrade. It stops
+// before one that asks to wait, which must not hold up the answers of those before it. The
+// verdict is about the first head; what it is about the others is seen when they are first.
+func scanBatch(b []byte) (batch head, verdict headVerdict) {
+	batch, verdict = scanHead(b)
+	for verdict == headAccepted && batch.body == 0 && !batch.last && batch.bytes < len(b) {
+		h, v := scanHead(b[batch.bytes:])
+		if v != headAccepted || bytes.Contains(b[batch.bytes:batch.bytes+h.bytes], waitParam) {
+			break
+		}
+		batch = head{bytes: batch.bytes + h.bytes, body: h.body, last: h.last}
+	}
+	return batch, verdict
+}
+
+// waitParam stands in the head of every question that waits, unless it is escaped.
+var waitParam = []byte("wait_ms=")
 
 // scanHead checks the request head at the start of b more strictly than RFC 9112 asks a
 // recipient to, because a proxy in front may read lenient forms differently: lines end in
@@ -93,7 +113,7 @@ func scanHead(b []byte) (head, headVerdict) {
 	case f.length > maxBodyBytes:
 		return head{}, headBodyTooLarge
 	}
-	return head{bytes: at, body: f.length}, headAccepted
+	return head{bytes: at, body: f.length, last: f.upgrade}, headAccepted
 }
 
 // nextLine returns the line at the start of b without its CRLF. Without a line end it
@@ -147,6 +167,7 @@ type fields struct {
 	hosts   int
 	lengths int // how many Content-Length fields
 	length  int // the body's length, maxBodyBytes+1 for anything longer
+	upgrade bool
 }
 
 // check checks one header field and reports whether the request may go on.
@@ -166,6 +187,8 @@ func (f *fields) check(line []byte) bool {
 			f.hosts++
 			return f.hosts == 1
 		}
+	case len("upgrade"):
+		f.upgrade = f.upgrade || equalFold(name, "upgrade")
 	case len("content-length"):
 		if equalFold(name, "content-length") {
 			f.lengths++

@@ -97,6 +97,19 @@ func appendTransaction(dst []byte, t *ledger.Transaction) []byte {
 func appendAccount(dst []byte, a *ledger.Account) []byte {
 	dst = append(dst, `{"pubkey":`...)
 	dst = appendKey(dst, &a.Pubkey)
+	return appendFields(dst, a)
+}
+
+// appendAccountAs is appendAccount for who has the pubkey's base58 at hand.
+func appendAccountAs(dst []byte, a *ledger.Account, pubkey []byte) []byte {
+	dst = append(dst, `{"pubkey":"`...)
+	dst = append(dst, pubkey...)
+	dst = append(dst, '"')
+	return appendFields(dst, a)
+}
+
+// appendFields appends the account record behind its pubkey.
+func appendFields(dst []byte, a *ledger.Account) []byte {
 	dst = append(dst, `,"lamports":`...)
 	dst = strconv.AppendUint(dst, uint64(a.Lamports), 10)
 	dst = append(dst, `,"owner":`...)
@@ -112,9 +125,25 @@ func appendAccount(dst []byte, a *ledger.Account) []byte {
 	return append(dst, '}')
 }
 
+// commonOwners are the programs that own nearly all accounts, encoded once.
+var commonOwners = func() (owners [3]struct {
+	program ledger.Pubkey
+	text    []byte
+}) {
+	for i, p := range []ledger.Pubkey{ledger.SystemProgram, ledger.TokenProgram, ledger.Token2022Program} {
+		owners[i].program, owners[i].text = p, appendKey(nil, &p)
+	}
+	return owners
+}()
+
 func appendOwner(dst []byte, a *ledger.Account) []byte {
 	if a.Known&ledger.FieldOwner == 0 {
 		return append(dst, `""`...)
+	}
+	for i := range commonOwners {
+		if o := &commonOwners[i]; o.program == a.Owner {
+			return append(dst, o.text...)
+		}
 	}
 	return appendKey(dst, &a.Owner)
 }

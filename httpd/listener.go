@@ -37,11 +37,13 @@ type listenerConfig struct {
 // listener accepts connections as conns. It outlives a shortage of file descriptors or
 // memory, and caps the connections in total and per client; those above a cap are closed
 // without an answer, before anything is read or a goroutine started for them. Exempt
-// clients are above both caps. A conn counts until it is closed, as a WebSocket too.
+// clients are above both caps. A conn counts until it is closed, as a WebSocket too. It
+// accepts no faster than newcomers are answered.
 type listener struct {
 	net.Listener
 	listenerConfig
 
+	newcomers *newcomers
 	closeOnce sync.Once
 	done      chan struct{} // closed by Close
 
@@ -55,6 +57,7 @@ func newListener(ln net.Listener, config listenerConfig) *listener {
 	return &listener{
 		Listener:       ln,
 		listenerConfig: config,
+		newcomers:      newNewcomers(),
 		done:           make(chan struct{}),
 		conns:          make(map[*conn]struct{}),
 		perPeer:        make(map[netip.Addr]int),
@@ -65,6 +68,7 @@ func newListener(ln net.Listener, config listenerConfig) *listener {
 func (l *listener) Accept() (net.Conn, error) {
 	pause := firstAcceptPause
 	for {
+		l.newcomers.await(l.done)
 		nc, err := l.Listener.Accept()
 		switch {
 		case err == nil:
@@ -108,6 +112,7 @@ func (l *listener) admit(nc net.Conn) *conn {
 		peer:        l.identity.peerOf(nc.RemoteAddr()),
 		readTimeout: l.readTimeout,
 		release:     l.forget,
+		settled:     l.newcomers.leave,
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,6 +128,7 @@ func (l *listener) admit(nc net.Conn) *conn {
 		l.perPeer[c.peer.key]++
 	}
 	l.conns[c] = struct{}{}
+	c.cohort = l.newcomers.enter()
 	return c
 }
 

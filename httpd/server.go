@@ -58,9 +58,11 @@ type Config struct {
 	// headers all responses carry are added after it returns, also Retry-After to a 429
 	// or 503 without one. client is an IPv4 address or the first address of an IPv6 /64.
 	//
-	// A hijacked connection is its to close. It may keep ctx.Conn() and use that instead
-	// of what fasthttp hands to a hijacker: nothing the client sent is buffered above it,
-	// and fasthttp's buffers are let go of as soon as the hijacker returns. nil: 503.
+	// A hijacked connection is closed when the hijacker returns, unless that has called
+	// Detach() net.Conn of ctx.Conn(): what that returns is the new owner's to close, and
+	// outlives request and buffers. IfLost(func()) of ctx.Conn() tells when it ends before that:
+	// no hijacker is called where the answer cannot be written. What the client sent right behind its handshake is to be
+	// read from the connection that the hijacker is given, before it returns. nil: 503.
 	Upgrade func(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool)
 
 	Metrics *metrics.Set // where the server registers its numbers; nil: a set of its own
@@ -91,6 +93,7 @@ type Server struct {
 	writeMetrics func(w io.Writer)
 	log          *slog.Logger
 	now          func() time.Time
+	ownClock     bool // now is not the system's
 
 	*acceptor
 	requests sync.Pool // of *request
@@ -109,6 +112,7 @@ func New(config Config) *Server {
 		writeMetrics: c.WriteMetrics,
 		log:          c.Log,
 		now:          c.Now,
+		ownClock:     config.Now != nil,
 		requests:     sync.Pool{New: func() any { return new(request) }},
 	}
 	s.meters = &meters{open: func() int { return s.connections() }}
@@ -169,6 +173,15 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	}
 	r.end()
 	s.requests.Put(r)
+}
+
+// arrival returns when an exchange began. fasthttp has just read the clock for every request
+// that it did not give up itself, and reading it again is not free.
+func (s *Server) arrival(ctx *fasthttp.RequestCtx, c *conn) time.Time {
+	if at := ctx.Time(); !s.ownClock && !c.verdict.refused() && !at.IsZero() {
+		return at
+	}
+	return s.now()
 }
 
 // panicked tells of a panic in a handler; the process goes on.

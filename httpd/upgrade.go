@@ -14,7 +14,8 @@ func (r *request) upgrade() error {
 	if !isUpgrade(&r.ctx.Request.Header) {
 		return errUpgrade
 	}
-	if r.server.upgrade == nil {
+	if r.server.upgrade == nil || r.server.ledger.Head() == nil {
+		// Before the first head, what the hub was told may not be durable yet.
 		return ledger.ErrUnavailable
 	}
 	r.foreign = true

@@ -18,12 +18,27 @@ var handshake = []string{"Connection: keep-alive, Upgrade", "Upgrade: WebSocket"
 // the same write: they go to the new owner as they are, whether they look like requests
 // or not, through fasthttp's connection and through ours.
 func TestUpgradeHandsOverTheConnection(t *testing.T) {
-	for _, kept := range []bool{false, true} {
-		testUpgrade(t, kept)
+	for _, detached := range []bool{false, true} {
+		testUpgrade(t, detached)
 	}
 }
 
-func testUpgrade(t *testing.T, kept bool) {
+// TestUpgradeWaitsForTheFirstHead refuses sockets while there is nothing they could be told.
+func TestUpgradeWaitsForTheFirstHead(t *testing.T) {
+	w := serveTCP(t, func(c *Config) {
+		c.Ledger = &fakeLedger{}
+		c.Upgrade = func(*fasthttp.RequestCtx, netip.Addr, bool) { t.Error("upgraded") }
+	})
+	c := w.dial()
+	if _, err := io.WriteString(c, "GET /api/ws/accounts HTTP/1.1\r\nHost: x\r\n"+strings.Join(handshake, "\r\n")+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if r := readReply(t, bufio.NewReader(c), "GET"); r.status != 503 || r.header.Get("Retry-After") == "" {
+		t.Errorf("status %d, Retry-After %q, want 503", r.status, r.header.Get("Retry-After"))
+	}
+}
+
+func testUpgrade(t *testing.T, detached bool) {
 	t.Helper()
 	const frame = "\x81\x83\x00\n\x00\nabc" // a masked text frame
 	type caller struct {
@@ -38,14 +53,18 @@ func testUpgrade(t *testing.T, kept bool) {
 			ctx.SetStatusCode(http.StatusSwitchingProtocols)
 			ctx.Response.Header.Set("Connection", "Upgrade")
 			ctx.Response.Header.Set("Upgrade", "websocket")
-			ours := ctx.Conn()
-			ctx.Hijack(func(c net.Conn) {
-				if kept {
-					c = ours
-				}
+			ours := ctx.Conn().(*conn)
+			echo := func(c net.Conn) {
 				defer close(ended)
 				defer func() { _ = c.Close() }()
 				_, _ = io.CopyN(c, c, int64(len(second)+len(frame)))
+			}
+			ctx.Hijack(func(c net.Conn) {
+				if !detached {
+					echo(c)
+					return
+				}
+				go echo(ours.Detach()) // the hijacker is over before anything is read
 			})
 		}
 	})
@@ -71,6 +90,9 @@ func testUpgrade(t *testing.T, kept bool) {
 		t.Errorf("the new owner got %q, %v, want the bytes as sent", echo, err)
 	}
 	<-ended
+	if got := w.server.connections(); got != 0 && detached {
+		t.Errorf("%d connections are counted, want 0", got)
+	}
 	if got := w.ledger.asked.Load(); got != 0 {
 		t.Errorf("%d of its bytes were executed as requests", got)
 	}

@@ -45,7 +45,7 @@ func (w *wire) dial() net.Conn {
 	}
 	w.Cleanup(func() { _ = c.Close() })
 	// So that a lost answer fails the test instead of hanging it.
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		w.Fatal(err)
 	}
 	return c
