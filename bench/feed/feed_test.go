@@ -1,0 +1,293 @@
+package feed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+// read returns the events of an event file.
+func read(t *testing.T, r io.Reader) (events []ledger.Event) {
+	t.Helper()
+	in, err := ledger.NewEventReader(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		e, err := in.Read()
+		if err == io.EOF {
+			return events
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, e)
+	}
+}
+
+func TestEventsAreTheLedgerThatIsSaid(t *testing.T) {
+	for _, c := range []Config{{Accounts: 10, Updates: 4, Finality: 3}, {Accounts: 5, Updates: 5, Finality: 1}, {Accounts: 120_000}} {
+		const blocks = 12
+		var file bytes.Buffer
+		f, err := New(&file, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range ledger.Slot(blocks) {
+			if s, err := f.Block(); s != FirstSlot+1+i || err != nil || f.Newest() != s {
+				t.Fatalf("block %d: slot %d, %v; the newest is %d", i, s, err, f.Newest())
+			}
+		}
+		c = f.Config() // with defaults
+		known := make(map[ledger.Pubkey]int)
+		next := FirstSlot
+		var confirmed, finalized ledger.Slot
+		for _, e := range read(t, &file) {
+			switch e := e.(type) {
+			case *ledger.BaseState:
+				for _, a := range e.Accounts {
+					if e.Slot != FirstSlot-1 || !reflect.DeepEqual(a, account(len(known), e.Slot)) {
+						t.Errorf("%+v: base state at slot %d has %+v as number %d", c, e.Slot, a, len(known))
+					}
+					known[a.Pubkey] = len(known)
+				}
+			case *ledger.Block:
+				checkBlock(t, c, e, next, known)
+				next++
+			case *ledger.SlotStatus:
+				if e.Blockhash != ledger.Some(Blockhash(e.Slot)) {
+					t.Errorf("%+v: the status of slot %d names another block", c, e.Slot)
+				}
+				if e.Status == ledger.StatusConfirmed {
+					confirmed = e.Slot
+				} else {
+					finalized = e.Slot
+				}
+			}
+		}
+		if len(known) != c.Accounts || next != FirstSlot+blocks+1 {
+			t.Errorf("%+v: %d accounts and blocks up to %d", c, len(known), next)
+		}
+		wantFinal := max(f.Newest()-ledger.Slot(c.Finality), FirstSlot)
+		if c.Finality > blocks {
+			wantFinal = 0
+		}
+		if confirmed != f.Newest()-1 || finalized != wantFinal {
+			t.Errorf("%+v: at slot %d, %d is confirmed and %d finalized", c, f.Newest(), confirmed, finalized)
+		}
+	}
+}
+
+func checkBlock(t *testing.T, c Config, b *ledger.Block, want ledger.Slot, known map[ledger.Pubkey]int) {
+	t.Helper()
+	if b.Slot != want || b.ParentSlot != want-1 || b.Blockhash != Blockhash(want) || b.PreviousBlockhash.Value != Blockhash(want-1) {
+		t.Errorf("%+v: instead of block %d comes %d on %d", c, want, b.Slot, b.ParentSlot)
+	}
+	updated := make(map[int]bool)
+	for _, a := range b.Accounts {
+		i, ok := known[a.Pubkey]
+		if !ok || updated[i] || !reflect.DeepEqual(a, account(i, b.Slot)) {
+			t.Errorf("%+v: block %d updates %+v", c, b.Slot, a)
+		}
+		updated[i] = true
+	}
+	for i := range min(c.Accounts, 100) {
+		if c.Has(b.Slot, i) != updated[i] {
+			t.Errorf("%+v: Has(%d, %d) = %v", c, b.Slot, i, !updated[i])
+		}
+	}
+	if wanted := c.Updates; b.Slot > FirstSlot && len(updated) != wanted {
+		t.Errorf("%+v: block %d updates %d accounts", c, b.Slot, len(updated))
+	}
+}
+
+func TestOfCountsBlocks(t *testing.T) {
+	c := Config{Accounts: 10, Updates: 4}
+	sum := 0
+	for i := range 10 {
+		sum += c.Of(i, FirstSlot, FirstSlot+7)
+	}
+	if sum != 7*4 { // the first block has none
+		t.Errorf("%d updates in 7 blocks of 4", sum)
+	}
+	if got := c.Of(10, FirstSlot, FirstSlot+7) + c.Of(17, FirstSlot, FirstSlot+7); got != 0 {
+		t.Errorf("%d updates of accounts that do not exist", got)
+	}
+}
+
+func TestContinueShowsWhatIsNotFinalizedAgain(t *testing.T) {
+	for _, blocks := range []int{0, 2, 9} {
+		f, err := New(io.Discard, Config{Accounts: 10, Updates: 4, Finality: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after bytes.Buffer
+		if err := f.Continue(&before); err != nil {
+			t.Fatal(err)
+		}
+		for range blocks {
+			if _, err := f.Block(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.Continue(&after); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Block(); err != nil {
+			t.Fatal(err)
+		}
+		var all, again []ledger.Event
+		for _, e := range read(t, &before) {
+			if b, ok := e.(*ledger.Block); ok {
+				all = append(all, b)
+			}
+		}
+		for _, e := range read(t, &after) {
+			if b, ok := e.(*ledger.Block); ok {
+				again = append(again, b)
+			}
+		}
+		want := min(blocks, 3) + 2 // the finalized one, what is above it, and the new one
+		if len(again) != want || !reflect.DeepEqual(again[:want-1], all[len(all)-want+1:]) {
+			t.Errorf("after %d blocks %d come again", blocks, len(again))
+		}
+	}
+}
+
+func TestBlocksAreDueByTheClockAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowWriter{}
+		f, err := New(slow, Config{Accounts: 10, Updates: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow.takes = 3 * time.Second // for one block and a status of the first five
+		start := time.Now()
+		newest, err := f.Pace(t.Context(), time.Second, 20)
+		if err != nil || newest != FirstSlot+20 {
+			t.Fatal(newest, err)
+		}
+		for i := range 20 {
+			if got := f.Due(FirstSlot + 1 + ledger.Slot(i)).Sub(start); got != time.Duration(i+1)*time.Second {
+				t.Errorf("block %d was due after %v", i, got)
+			}
+		}
+		if got := f.Due(newest + 1); !got.IsZero() {
+			t.Errorf("what is not written is due at %v", got)
+		}
+		if got := f.Due(FirstSlot - 1); !got.IsZero() {
+			t.Errorf("what is before the first is due at %v", got)
+		}
+	})
+}
+
+// slowWriter takes its time for the first ten writes after that was set.
+type slowWriter struct {
+	takes  time.Duration
+	writes int
+}
+
+func (w *slowWriter) Write(p []byte) (int, error) {
+	if w.takes > 0 && w.writes < 10 {
+		w.writes++
+		time.Sleep(w.takes)
+	}
+	return len(p), nil
+}
+
+func TestPaceEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := New(io.Discard, Config{Accounts: 10, Updates: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
+		defer cancel()
+		if newest, err := f.Pace(ctx, time.Second, 100); newest != FirstSlot+3 || err != nil {
+			t.Errorf("Pace = %d, %v", newest, err)
+		}
+	})
+}
+
+// A block that could not be written is written later, with the time it has then.
+func TestBlockThatFailedIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		out := struct{ io.Writer }{io.Discard}
+		f, err := New(&out, Config{Accounts: 10, Updates: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		out.Writer = w
+		if _, err := f.Block(); !errors.Is(err, io.ErrClosedPipe) {
+			t.Fatalf("Block: %v", err)
+		}
+		time.Sleep(time.Hour)
+		var file bytes.Buffer
+		if err := f.Continue(&file); err != nil {
+			t.Fatal(err)
+		}
+		s, err := f.Block()
+		if err != nil || s != FirstSlot+1 || !f.Due(s).Equal(time.Now()) {
+			t.Errorf("Block() = %d, %v, due at %v", s, err, f.Due(s))
+		}
+		events := read(t, &file)
+		b, ok := events[len(events)-2].(*ledger.Block) // before a status
+		if !ok || b.Slot != s || b.Time.Value != time.Now().Unix() {
+			t.Errorf("the block is %+v", events[len(events)-2])
+		}
+	})
+}
+
+func TestReaderThatIsGoneIsAnError(t *testing.T) {
+	r, w := io.Pipe()
+	r.Close()
+	if _, err := New(w, Config{Accounts: 1}); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("New: %v", err)
+	}
+	f, err := New(io.Discard, Config{Accounts: 1, Updates: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Continue(w); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("Continue: %v", err)
+	}
+	for _, c := range []Config{{}, {Accounts: 1, Updates: 2}, {Accounts: 1, Updates: -1}} {
+		if _, err := New(io.Discard, c); err == nil {
+			t.Errorf("%+v is taken", c)
+		}
+	}
+}
+
+func TestKeysDiffer(t *testing.T) {
+	seen := make(map[ledger.Pubkey]int)
+	for i := range 200_000 {
+		k := Key(i)
+		if other, ok := seen[k]; ok {
+			t.Fatalf("accounts %d and %d share a key", i, other)
+		}
+		seen[k] = i
+	}
+}
+
+// BenchmarkBlock tells what a block of 30,000 updates costs whoever writes it.
+func BenchmarkBlock(b *testing.B) {
+	f, err := New(io.Discard, Config{Accounts: 1_000_000, Updates: 30_000})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := f.Block(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package feed
+
+import (
+	"encoding/binary"
+	"iter"
+
+	"ledgerd/engine/ledger"
+)
+
+// FirstSlot is the slot of the first block. All slots of a feed have so many digits that frames
+// do not grow.
+const FirstSlot ledger.Slot = 1_000_000
+
+// Programs own the accounts in turns.
+const Programs = 16
+
+// Key returns the account of an index. Keys look random, as those of a ledger do: neighbours by
+// index lie anywhere in the order of keys.
+func Key(i int) (k ledger.Pubkey) {
+	fill(k[:], uint64(i)<<8|'a')
+	return k
+}
+
+// Program returns the owner of the account of an index.
+func Program(i int) (k ledger.Pubkey) {
+	fill(k[:], uint64(i%Programs)<<8|'p')
+	return k
+}
+
+// Blockhash returns the hash of the block of a slot.
+func Blockhash(s ledger.Slot) (h ledger.Hash) {
+	fill(h[:], uint64(s)<<8|'b')
+	return h
+}
+
+// fill fills 32 bytes with numbers of the SplitMix64 generator, of which different seeds have
+// different first ones.
+func fill(b []byte, seed uint64) {
+	x := seed * 0x9e3779b97f4a7c15
+	for ; len(b) > 0; b = b[8:] {
+		x += 0x9e3779b97f4a7c15
+		z := x
+		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+		z = (z ^ z>>27) * 0x94d049bb133111eb
+		binary.BigEndian.PutUint64(b, z^z>>31)
+	}
+}
+
+// Config says what ledger is made up.
+type Config struct {
+	Accounts int // of the base state
+	Updates  int // of a block; at most Accounts
+	Finality int // how many blocks deep a block is finalized; 0: 32, as clusters do
+	Tokens   int // how many of every hundred accounts hold tokens
+
+	Transactions int // of a block
+}
+
+const defaultFinality = 32
+
+// window returns the indexes of the accounts that a block updates: from first on, count of
+// them, where after the last comes index 0.
+func (c Config) window(s ledger.Slot) (first, count int) {
+	n := uint64(s-FirstSlot) % uint64(c.Accounts) // so that the product is small
+	return int(n * uint64(c.Updates) % uint64(c.Accounts)), c.Updates
+}
+
+// Has reports whether the block of a slot updates the account of an index. The first block
+// updates nothing.
+func (c Config) Has(s ledger.Slot, index int) bool {
+	first, count := c.window(s)
+	return s > FirstSlot && index < c.Accounts && (index-first+c.Accounts)%c.Accounts < count
+}
+
+// Indexes goes through the indexes of the accounts that the block of a slot updates.
+func (c Config) Indexes(s ledger.Slot) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if s <= FirstSlot {
+			return
+		}
+		first, count := c.window(s)
+		for i := range count {
+			if !yield((first + i) % c.Accounts) {
+				return
+			}
+		}
+	}
+}
+
+// Of returns how many of the blocks from one slot to another, both included, update the account
+// of an index.
+func (c Config) Of(index int, from, to ledger.Slot) (blocks int) {
+	for s := from; s <= to; s++ {
+		if c.Has(s, index) {
+			blocks++
+		}
+	}
+	return blocks
+}
+
+// account returns the account of an index as a slot left it.
+func account(index int, s ledger.Slot) ledger.AccountWrite {
+	return ledger.AccountWrite{
+		Pubkey: Key(index), Lamports: ledger.Lamports(s), Owner: Program(index),
+		RentEpoch: ^uint64(0), Known: ledger.FieldsAll,
+	}
+}

@@ -1,0 +1,41 @@
+package feed
+
+import "ledgerd/engine/ledger"
+
+// mints are how many there are; token accounts are of them in turns.
+const mints = 1000
+
+const (
+	// walletTokens is how many token accounts with indexes in a row belong to one wallet.
+	walletTokens = 4
+	// walletStride makes wallets of accounts from anywhere in the ledger.
+	walletStride = 7919
+)
+
+// HoldsTokens reports whether the account of an index is a token account.
+func (c Config) HoldsTokens(index int) bool { return index%100 < c.Tokens }
+
+// Mint returns the mint of the tokens that the account of an index holds.
+func Mint(index int) (k ledger.Pubkey) {
+	fill(k[:], uint64(index%mints)<<8|'m')
+	return k
+}
+
+// Wallet returns whom the tokens belong to that the account of an index holds.
+func (c Config) Wallet(index int) ledger.Pubkey {
+	return Key(int(uint64(index/walletTokens) * walletStride % uint64(c.Accounts)))
+}
+
+// Account returns the account of an index as a slot left it. A token account holds as many
+// tokens as lamports.
+func (c Config) Account(index int, s ledger.Slot) ledger.AccountWrite {
+	a := account(index, s)
+	if c.HoldsTokens(index) {
+		a.Owner = ledger.TokenProgram
+		a.Token = &ledger.TokenAccount{
+			Mint: Mint(index), Owner: c.Wallet(index), Amount: uint64(s),
+			Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized}),
+		}
+	}
+	return a
+}

@@ -1,0 +1,27 @@
+package feed
+
+import "ledgerd/engine/ledger"
+
+// transactionAccounts is how many accounts a transaction names.
+const transactionAccounts = 12
+
+// Signature returns the signature of a transaction of a block.
+func Signature(s ledger.Slot, i int) (signature ledger.Signature) {
+	fill(signature[:], (uint64(s)<<20|uint64(i))<<8|'t')
+	return signature
+}
+
+// addTransactions adds those of a block.
+func (c Config) addTransactions(b *ledger.Block) {
+	for i := range c.Transactions {
+		t := ledger.Transaction{
+			Signature: Signature(b.Slot, i), Fee: ledger.Some(ledger.Lamports(5000)), Success: ledger.Some(true),
+			Accounts: make([]ledger.Pubkey, transactionAccounts),
+		}
+		for k := range t.Accounts {
+			t.Accounts[k] = Key((i*transactionAccounts + k) % c.Accounts)
+		}
+		b.AddTransaction(t)
+	}
+	b.TransactionCount = uint64(c.Transactions)
+}

@@ -1,0 +1,26 @@
+// Package peer runs other services that tell everybody everything, that answer one question at
+// a time, or that keep data, to be measured beside ledgerd in the same run.
+//
+// # Nouns
+//
+// A peer is a kind of service. raw writes blocks of bytes to sockets and nothing else, which
+// is the ceiling on a machine. hub is the WebSocket server that one writes by hand: a channel
+// and a goroutine for each client. nats is nats-server, fed and heard in its text protocol.
+//
+// A server is a running one, always a process of its own: raw and hub are the program that
+// measures, started again with other arguments ([Serve]), nats is a program that must be there
+// ([AbsentError] says how to get it).
+//
+// # Rules
+//
+// What is published is a batch: the same messages every time. A subscriber hears all batches
+// published after its Dial returned. No server drops anybody: the hub waits for a full
+// channel, and nats-server may hold a gigabyte for each of its clients; so whoever publishes
+// must not go ahead of the slowest subscriber without bound.
+//
+// # Services that answer
+//
+// RESTPeers are asked for an account at a time. bare, nginx and canned give everybody the one
+// answer that ledgerd gave to somebody; nethttp, redis and webdis look it up. Those that are
+// this program are told what to answer through their stdin, and end with that.
+package peer

@@ -1,0 +1,184 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain lets this program be a peer, as the one that measures is.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "peer" {
+		if err := Serve(context.Background(), os.Args[2], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// patience is what nothing here takes.
+const patience = 30 * time.Second
+
+func messages(count int) [][]byte {
+	out := make([][]byte, count)
+	for i := range out {
+		out[i] = fmt.Appendf(nil, `{"type":"account_update","pubkey":"%044d","lamports":%d,"timestamp":"2026-01-01T00:00:00Z"}`, i, i)
+	}
+	return out
+}
+
+func start(t *testing.T, p *Peer, batch [][]byte) Server {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := p.Start(t.Context(), Config{Self: []string{self, "peer"}, Dir: t.TempDir(), Messages: batch})
+	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// heard is what one subscriber was told.
+type heard struct{ frames, bytes int }
+
+// listen connects a subscriber and returns what it hears, until it has heard enough.
+func listen(t *testing.T, s Server, enough int) <-chan heard {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	subscriber, err := s.Dial(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := make(chan heard, 1)
+	go func() {
+		var h heard
+		_ = subscriber.Drain(func(bytes, frames int) {
+			h.bytes += bytes
+			if h.frames += frames; h.frames >= enough {
+				_ = subscriber.Close()
+			}
+		})
+		result <- h
+	}()
+	return result
+}
+
+func await(t *testing.T, heards <-chan heard) heard {
+	t.Helper()
+	select {
+	case h := <-heards:
+		return h
+	case <-time.After(patience):
+		t.Fatal("a subscriber does not hear enough")
+		panic("unreachable")
+	}
+}
+
+// Every subscriber hears all batches, more than any queue on the way holds, and nothing else;
+// one that goes away keeps nobody from the rest.
+func TestPeersTellEverybodyEverything(t *testing.T) {
+	for _, p := range Peers {
+		t.Run(p.Name, func(t *testing.T) {
+			const batches = 20
+			batch := messages(1000)
+			s := start(t, &p, batch)
+			total := batches * s.BatchFrames()
+			gone := listen(t, s, 1)
+			var all []<-chan heard
+			for range 3 {
+				all = append(all, listen(t, s, total))
+			}
+			for range batches {
+				if err := s.Publish(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			await(t, gone)
+			for _, heards := range all {
+				got := await(t, heards)
+				if got.frames != total || got.bytes < batches*100*1000 {
+					t.Errorf("a subscriber heard %d frames in %d bytes, not %d", got.frames, got.bytes, total)
+				}
+			}
+			if err := s.Stop(); err != nil {
+				t.Errorf("Stop: %v", err)
+			}
+		})
+	}
+}
+
+// A server ends when it is stopped, however much nobody has read, and who publishes is told.
+func TestPeersAreStoppedWhileSubscribersHang(t *testing.T) {
+	for _, p := range Peers {
+		t.Run(p.Name, func(t *testing.T) {
+			s := start(t, &p, messages(1000))
+			subscriber, err := s.Dial(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			publishing := make(chan struct{})
+			go func() { // nobody reads: sooner or later this waits
+				defer close(publishing)
+				for range 100 {
+					if s.Publish() != nil {
+						return
+					}
+				}
+			}()
+			if err := s.Stop(); err != nil {
+				t.Errorf("Stop: %v", err)
+			}
+			select {
+			case <-publishing:
+			case <-time.After(patience):
+				t.Error("Publish does not return when the server is gone")
+			}
+			_ = subscriber.Close()
+		})
+	}
+}
+
+func TestServeKnowsItsNames(t *testing.T) {
+	err := Serve(t.Context(), "carrier pigeon", strings.NewReader(""), new(strings.Builder))
+	if err == nil || !strings.Contains(err.Error(), "carrier pigeon") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestHopNATSCountsWholeMessages(t *testing.T) {
+	const stream = "MSG a 1 5\r\nhello\r\nPING\r\nMSG a 1 0\r\n\r\n+OK\r\nMSG a 1 4\r\n\r\n\r\n\r\n"
+	for cut := range len(stream) + 1 {
+		messages, pings := 0, 0
+		held := ""
+		for _, part := range []string{stream[:cut], stream[cut:]} {
+			held += part
+			hop, m, p, err := hopNATS([]byte(held))
+			if err != nil {
+				t.Fatalf("cut at %d: %v", cut, err)
+			}
+			held = held[hop:]
+			messages += m
+			pings += p
+		}
+		if messages != 3 || pings != 1 || held != "" {
+			t.Errorf("cut at %d: %d messages, %d pings, rest %q, want 3, 1 and none", cut, messages, pings, held)
+		}
+	}
+	for _, bad := range []string{"-ERR 'Slow Consumer'\r\n", "MSG a 1 x\r\n"} {
+		if _, _, _, err := hopNATS([]byte(bad)); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// runREST runs a scenario of REST at a small scale, in which every answer that is looked at
+// must be right.
+func runREST(t *testing.T, name string, o RESTOptions, e Env) *Result {
+	t.Helper()
+	e.Ledgerd, e.Dir, e.Progress = program(t, "ledgerd"), t.TempDir(), t.Output()
+	if o.Connections == 0 {
+		o.Connections = 8
+	}
+	r := &restRun{env: &e, self: []string{program(t, "ledgerbench"), "peer"}, o: o, result: &Result{Scenario: name}}
+	run := map[string]func() error{
+		"account": func() error { return r.account(t.Context()) }, "mix": func() error { return r.mix(t.Context()) },
+		"pipelined": func() error { return r.pipelined(t.Context()) }, "size": func() error { return r.size(t.Context()) },
+		"lists": func() error { return r.lists(t.Context()) },
+		"mixed": func() error { return r.mixed(t.Context()) },
+	}[name]
+	if err := run(); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r.result.Rows {
+		if got := row.figure("answers that were checked").Median(); got < 1 && row.Subject != "lists" { // which are too long
+			t.Errorf("%s: %v answers were looked at", row.Subject, got)
+		}
+		if got := row.figure("neither found nor not found"); got.Median() != 0 {
+			t.Errorf("%s: %v answers were neither found nor not found", row.Subject, got.Values)
+		}
+	}
+	return r.result
+}
+
+func TestRESTAsksLedgerdAndPeersInTurns(t *testing.T) {
+	t.Parallel()
+	result := runREST(t, "account", RESTOptions{}, Env{Rounds: 2, Duration: 200 * time.Millisecond, Scale: 0.01, Peers: true})
+	notes := strings.Join(result.Notes, "\n")
+	for _, name := range []string{"ledgerd", "bare", "nethttp", "canned", "nginx", "webdis", "redis"} {
+		row := result.Row(name)
+		if strings.Contains(notes, name+" is left out: cannot start peer "+name+": there is no ") {
+			continue
+		}
+		for _, figure := range []string{"requests", "CPU of the server", "p99"} {
+			if f := row.figure(figure); len(f.Values) != 2 || f.Median() <= 0 {
+				t.Errorf("%s: %s is %v; notes:\n%s", name, figure, f.Values, notes)
+			}
+		}
+		if f := result.Row("ledgerd").figure(answersOf(name)); name != "ledgerd" && len(f.Values) != 2 {
+			t.Errorf("compared with %s: %v", name, f.Values)
+		}
+	}
+	if a, b := result.Row("ledgerd").figure("bytes of an answer").Median(), result.Row("bare").figure("bytes of an answer").Median(); a < b-20 || a > b+20 {
+		t.Errorf("an answer is %v bytes, that of the bare handler %v", a, b)
+	}
+}
+
+func TestRESTAsksAsItIsTold(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]RESTOptions{
+		"pipelined":       {Depth: 4},
+		"each of its own": {Fresh: true, Connections: 4},
+		"at a rate":       {Rate: 1000, Zipf: true},
+		"misses":          {Misses: 0.5},
+		"everything":      {Mix: true, Rate: 1000},
+		"many":            {Connections: 2500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row := runREST(t, "account", o, Env{Rounds: 1, Duration: 600 * time.Millisecond, Scale: 0.002}).Row("ledgerd")
+			if o.Rate > 0 {
+				if got := row.figure("requests").Median() * 600 * 1e-3 * 1e3; got > 600 {
+					t.Errorf("%v were asked in 600 ms at 1,000 a second", got)
+				}
+			}
+			if got := row.figure("not found").Median(); got < 80*o.Misses/2 || o.Misses == 0 && got > 0 {
+				t.Errorf("%v %% were not found of which %v should be missing", got, o.Misses)
+			}
+		})
+	}
+}
+
+func TestRESTMixAsksForEverything(t *testing.T) {
+	t.Parallel()
+	runREST(t, "mix", RESTOptions{}, Env{Rounds: 1, Duration: 500 * time.Millisecond, Scale: 0.01})
+}
+
+func TestRESTPipelinedAndSizesAreCompared(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"pipelined", "size"} {
+		result := runREST(t, name, RESTOptions{}, Env{Rounds: 2, Duration: 200 * time.Millisecond, Scale: 0.002})
+		if len(result.Rows) != 2 || len(result.Goals) != 1 || result.Goals[0].Value <= 0 {
+			t.Errorf("%s: %d rows, goals %+v", name, len(result.Rows), result.Goals)
+		}
+	}
+}
+
+func TestRESTListsAreAskedForBesideAccounts(t *testing.T) {
+	t.Parallel()
+	result := runREST(t, "lists", RESTOptions{}, Env{Rounds: 2, Duration: 600 * time.Millisecond, Scale: 0.02})
+	if got := result.Row("lists").figure("records"); len(got.Values) != 2 || got.Median() <= 0 {
+		t.Errorf("records: %v", got.Values)
+	}
+	if got := result.Row("accounts beside lists").figure("p99, of no lists"); len(got.Values) != 2 || got.Median() <= 0 || len(result.Goals) != 2 {
+		t.Errorf("p99: %v; goals %+v", got.Values, result.Goals)
+	}
+	if got, want := result.Row("lists").figure("bytes of an answer").Median(), 1000*170.0; got < want {
+		t.Errorf("a list of 1,000 accounts is %v bytes, want at least %v", got, want)
+	}
+}
+
+func TestRESTOptionsAreValidated(t *testing.T) {
+	for _, o := range []RESTOptions{{Connections: 10_001}, {Connections: -1}, {Depth: -1}, {Depth: 2, Fresh: true}, {Rate: -1}, {Misses: 1.1}} {
+		if err := o.Validate(); err == nil {
+			t.Errorf("%+v is accepted", o)
+		}
+	}
+	if err := (&RESTOptions{Connections: 10_000, Depth: 16, Rate: 5, Misses: 0.5, Mix: true}).Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is not true at the slot that an answer names is noticed, for each kind of question.
+func TestTruthNoticesWhatIsWrong(t *testing.T) {
+	c := truth{page: 2}
+	c.ledger.Accounts, c.ledger.Updates = 100, 10
+	const head = "HTTP/1.1 200 OK\r\nX-Ledger-Slot: 1000002\r\nContent-Length: 1\r\n\r\n"
+	good := map[restKind]string{
+		askAccount: c.record(5, 1000002),
+		askBalance: fmt.Sprintf(`{"pubkey":"%s","lamports":999999,"slot":1000002}`, keyOf(5)),
+	}
+	for kind := range restKinds {
+		if body, ok := good[kind]; ok {
+			if err := c.check(restAsk{kind, 5}, 200, []byte(head), []byte(body)); err != nil {
+				t.Errorf("kind %d: %v", kind, err)
+			}
+		}
+		for _, wrong := range []string{good[askAccount] + " ", strings.Replace(good[kind], "999999", "999998", 1), "{}", ""} {
+			status := 200
+			if err := c.check(restAsk{kind, 5}, status, []byte(head), []byte(wrong)); err == nil {
+				t.Errorf("kind %d: %q is taken for the truth", kind, wrong)
+			}
+		}
+	}
+	if c.lamports(30, 1000002) != 999999 || c.lamports(19, 1000002) != 1000001 || c.lamports(29, 1000002) != 1000002 {
+		t.Errorf("lamports: %d, %d and %d", c.lamports(30, 1000002), c.lamports(19, 1000002), c.lamports(29, 1000002))
+	}
+}

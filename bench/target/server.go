@@ -1,0 +1,253 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Options say where a server lives. The zero value works.
+type Options struct {
+	Dir       string // where data directories are made; "": the system's place for such
+	DataDir   string // the data directory itself, which is kept at the end; "": one is made in Dir
+	Listen    string // "": a free port of 127.0.0.1
+	OpsListen string // "": a free port of 127.0.0.1
+}
+
+const (
+	// readyTimeout is how long a server may take to listen, and to answer questions.
+	readyTimeout = 60 * time.Second
+	// stopTimeout is more than the ten seconds that a clean stop may take.
+	stopTimeout = 30 * time.Second
+	// pipeBytes is how much of the feed the kernel takes while the server is busy: the most
+	// that anybody may ask for.
+	pipeBytes = 1 << 20
+)
+
+// Server is a running ledgerd.
+type Server struct {
+	cmd       *exec.Cmd
+	feed      *os.File
+	out, errs *transcript
+	dataDir   string
+	made      bool          // the data directory is ours
+	gone      chan struct{} // closed when the process is
+	ending    sync.Once
+	url, ops  string
+	client    *http.Client
+}
+
+// Start starts the program as `ledgerd serve` and waits until it listens. It follows its
+// standard input, knows no rate limits and no caps for clients of this machine, and logs
+// warnings; args come behind and may say otherwise. The process ends at the latest with ctx.
+func Start(ctx context.Context, program string, args []string, o Options) (*Server, error) {
+	s := &Server{
+		out: newTranscript(), errs: newTranscript(), dataDir: o.DataDir, gone: make(chan struct{}),
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}, Timeout: readyTimeout},
+	}
+	if s.dataDir == "" {
+		dir, err := os.MkdirTemp(o.Dir, "ledgerd-bench-")
+		if err != nil {
+			return nil, fmt.Errorf("cannot start ledgerd: %w", err)
+		}
+		s.dataDir, s.made = dir, true
+	}
+	anyPort := func(address string) string {
+		if address == "" {
+			return "127.0.0.1:0"
+		}
+		return address
+	}
+	words := slices.Concat([]string{
+		"serve", "--source", "file:-", "--data-dir", s.dataDir,
+		"--listen", anyPort(o.Listen), "--ops-listen", anyPort(o.OpsListen),
+		"--rate-limit-minute", "0", "--rate-limit-hour", "0", "--rate-limit-exempt", "127.0.0.0/8", "--log-level", "warn",
+	}, args)
+	s.cmd = exec.CommandContext(ctx, program, words...)
+	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Env = s.out, s.errs, environment()
+	err := s.start()
+	if err == nil {
+		err = s.listens(ctx)
+	}
+	if err != nil {
+		s.Kill()
+		return nil, fmt.Errorf("cannot start ledgerd: %w", err)
+	}
+	return s, nil
+}
+
+// environment is ours without what would be flags of ledgerd's.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LEDGERD_") })
+}
+
+func (s *Server) start() error {
+	stdin, feed, err := os.Pipe()
+	if err != nil {
+		close(s.gone)
+		return err
+	}
+	defer stdin.Close()
+	s.feed, s.cmd.Stdin = feed, stdin
+	widen(feed)
+	if err := s.cmd.Start(); err != nil {
+		close(s.gone)
+		return err
+	}
+	go func() {
+		_ = s.cmd.Wait() // how it ended is in ProcessState
+		close(s.gone)
+	}()
+	return nil
+}
+
+// widen makes a pipe as large as it may be. A smaller one works, with more turns between
+// its ends.
+func widen(pipe *os.File) {
+	raw, err := pipe.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETPIPE_SZ, pipeBytes)
+	})
+}
+
+var addresses = regexp.MustCompile(`REST +(http://\S+/api)/status(?s:.*)operators +(http://\S+)/metrics`)
+
+// listens waits until the banner tells the addresses.
+func (s *Server) listens(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for {
+		if m := addresses.FindStringSubmatch(s.out.String()); m != nil {
+			s.url, s.ops = m[1], m[2]
+			return nil
+		}
+		select {
+		case <-s.out.written:
+		case <-s.gone:
+			return s.failure("it ended before it listened")
+		case <-ctx.Done():
+			return s.failure(ctx.Err().Error())
+		}
+	}
+}
+
+// failure says what happened, and what the process said last.
+func (s *Server) failure(what string) error {
+	if said := strings.TrimSpace(s.errs.String()); said != "" {
+		what += "; it said: " + said
+	}
+	return errors.New(what)
+}
+
+// Ready waits until the server answers questions, and fails if it ends before. A server on an
+// empty data directory needs base state and the first block for that, so the feed comes before.
+func (s *Server) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for {
+		status, said, err := s.get(ctx, s.ops+"/readyz")
+		if err == nil && status == http.StatusOK {
+			return nil
+		}
+		select {
+		case <-s.gone:
+			return s.failure("ledgerd ended before it was ready")
+		case <-ctx.Done():
+			return s.failure(fmt.Sprintf("ledgerd is not ready: %v: %s", ctx.Err(), said))
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// get asks for an address.
+func (s *Server) get(ctx context.Context, address string) (status int, body []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	body, err = io.ReadAll(response.Body)
+	return response.StatusCode, body, err
+}
+
+// URL returns the base address of the public listener: http://HOST:PORT/api.
+func (s *Server) URL() string { return s.url }
+
+// StreamURL returns the address to subscribe at: ws://HOST:PORT/api/ws/accounts.
+func (s *Server) StreamURL() string {
+	return "ws" + strings.TrimPrefix(s.url, "http") + "/ws/accounts"
+}
+
+// OpsURL returns the base address of the operators' listener: http://HOST:PORT.
+func (s *Server) OpsURL() string { return s.ops }
+
+// Pid returns the process.
+func (s *Server) Pid() int { return s.cmd.Process.Pid }
+
+// DataDir returns the data directory.
+func (s *Server) DataDir() string { return s.dataDir }
+
+// Feed returns the server's standard input. A write waits while the server has no room for
+// more; closing it ends the ledger, not the server.
+func (s *Server) Feed() *os.File { return s.feed }
+
+// Said returns what the server has written to its standard error.
+func (s *Server) Said() string { return s.errs.String() }
+
+// Gone is closed when the process has ended, for whatever reason.
+func (s *Server) Gone() <-chan struct{} { return s.gone }
+
+// Stop ends the process with SIGTERM and waits for it. A process that does not end in time is
+// killed. An exit code other than 0, or anything said to standard error, is an error.
+func (s *Server) Stop() error {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
+	late := time.NewTimer(stopTimeout)
+	defer late.Stop()
+	var err error
+	select {
+	case <-s.gone:
+		if code := s.cmd.ProcessState.ExitCode(); code != 0 {
+			err = s.failure(fmt.Sprintf("ledgerd ended with exit code %d", code))
+		} else if s.Said() != "" {
+			err = s.failure("ledgerd had something to say")
+		}
+	case <-late.C:
+		err = s.failure(fmt.Sprintf("ledgerd did not stop within %v", stopTimeout))
+	}
+	s.Kill()
+	return err
+}
+
+// Kill ends the process at once, if it still runs, and waits for it.
+func (s *Server) Kill() {
+	if s.cmd.Process != nil {
+		_ = s.cmd.Process.Kill() // it may be gone
+	}
+	<-s.gone
+	s.ending.Do(func() {
+		s.client.CloseIdleConnections()
+		if s.feed != nil {
+			_ = s.feed.Close()
+		}
+		if s.made {
+			_ = os.RemoveAll(s.dataDir)
+		}
+	})
+}

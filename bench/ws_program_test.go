@@ -1,0 +1,38 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// programs is where the programs of this module are built for the tests.
+var programs string
+
+func TestMain(m *testing.M) { os.Exit(withPrograms(m)) }
+
+func withPrograms(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "ledgerd-bench-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	programs = dir
+	return m.Run()
+}
+
+// program returns a program of this module, such as ledgerd, which the first test that asks
+// for it builds.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(programs, name)
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	if out, err := exec.Command("go", "build", "-o", path, "ledgerd/cmd/"+name).CombinedOutput(); err != nil {
+		t.Fatal(fmt.Errorf("cannot build %s: %w\n%s", name, err, out))
+	}
+	return path
+}
