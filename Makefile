@@ -26,7 +26,18 @@ race: ## all tests under the race detector
 fuzz: ## every fuzz target, a minute each
 	@grep -rl '^func Fuzz' --include=*_test.go . | while read -r f; do for t in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do go test -run '^$$' -fuzz "^$$t$$" -fuzztime 60s -fuzzminimizetime 0x $$(dirname $$f) || exit 1; done; done
 
+crash: ## the long durability test: fail every disk call of a run, kill nodes, cut the power, fill the disk
+	LEDGERD_CRASH_ALL=1 go test -count 1 -timeout 30m -run EveryDiskCall ./engine
+	LEDGERD_CRASH_CYCLES=30 LEDGERD_POWER_CUTS=30 LEDGERD_DISK_CYCLES=12 go test -count 1 -timeout 30m -run 'Killed|PowerCut|FullDisk|ComesBack' ./cmd/ledgerd
+
 bench: ## ten runs of every benchmark, into bench.txt
 	go test -run '^$$' -bench . -count 10 ./... | tee bench.txt
 
-.PHONY: run build test check fmt vet staticcheck race fuzz bench
+bench-compare: ## the benchmarks of REF and of this tree in turns, compared: make bench-compare REF=HEAD~1 [PACKAGES=./shard]
+	bench/compare.sh "$(REF)" $(PACKAGES)
+
+load: build ## load the stream of nodes of its own, in turns with other services: some twenty minutes
+	-go build -C bench/peer/nats -trimpath -o $(CURDIR)/bin/ github.com/nats-io/nats-server/v2
+	bin/ledgerbench ws --peers
+
+.PHONY: run build test check fmt vet staticcheck race fuzz crash bench bench-compare load

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,7 @@ func (f configFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong
 		return fmt.Errorf("configuration %s is not YAML of the form 'flag: value'", path)
 	}
 	for name := range values {
-		if !isFlag(ctx, name) {
+		if !isFlag(app.Model.Node, name) {
 			return fmt.Errorf("configuration %s names no flag in %q", path, name)
 		}
 	}
@@ -44,13 +45,14 @@ func (f configFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong
 	return nil
 }
 
-func isFlag(ctx *kong.Context, name string) bool {
-	for _, flag := range ctx.Flags() {
+// isFlag reports whether any command has a flag of that name: one file serves all commands.
+func isFlag(n *kong.Node, name string) bool {
+	for _, flag := range n.Flags {
 		if flag.Name == name {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(n.Children, func(child *kong.Node) bool { return isFlag(child, name) })
 }
 
 func isSet(variables []string) bool {

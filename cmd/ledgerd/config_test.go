@@ -102,6 +102,24 @@ func TestCommandLineWinsOverEnvironmentWinsOverFile(t *testing.T) {
 	}
 }
 
+func TestOneFileServesAllCommands(t *testing.T) {
+	path := writeConfig(t, "listen: file:1\ndata-dir: from-file\nwal-sync: interval:2s\n")
+	for _, args := range [][]string{{"serve"}, {"export"}, {"snapshot", "list"}, {"log", "verify"}} {
+		cli, err := parse(t, append(args, "--config", path)...)
+		if err != nil {
+			t.Errorf("%v: %v", args, err)
+			continue
+		}
+		for name, dir := range map[string]string{
+			"serve": cli.Serve.DataDir, "export": cli.Export.DataDir, "snapshot": cli.Snapshot.List.DataDir, "log": cli.Log.Verify.DataDir,
+		} {
+			if name == args[0] && dir != "from-file" {
+				t.Errorf("%v: data-dir %q, want the file's", args, dir)
+			}
+		}
+	}
+}
+
 func TestBadFlagsAreUsageErrors(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "absent.yaml")
 	tests := map[string][]string{
@@ -112,6 +130,11 @@ func TestBadFlagsAreUsageErrors(t *testing.T) {
 		"negative shards":    {"serve", "--shards=-1"},
 		"no retention":       {"serve", "--retain-slots", "0"},
 		"bad size":           {"serve", "--retain-bytes", "2GB"},
+		"no directory":       {"serve", "--data-dir="},
+		"bad policy":         {"serve", "--wal-sync", "sometimes"},
+		"no interval":        {"serve", "--wal-sync", "interval:0s"},
+		"negative interval":  {"serve", "--snapshot-interval=-1s"},
+		"tiny segments":      {"serve", "--log-segment-bytes", "1KiB"},
 		"negative limit":     {"serve", "--rate-limit-minute=-1"},
 		"bad network":        {"serve", "--trusted-proxies", "everyone"},
 		"bad level":          {"serve", "--log-level", "loud"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -17,10 +18,12 @@ import (
 	"ledgerd/engine/source"
 	"ledgerd/httpd"
 	"ledgerd/httpd/stream"
+	"ledgerd/snapshot/wal"
 )
 
-// stopTimeout bounds a clean stop.
-const stopTimeout = 8 * time.Second
+// stopTimeout bounds the sockets' and requests' part of a clean stop. The engine stops after
+// them and may take 5 s for the last snapshot; all of it is to take less than 10 s.
+const stopTimeout = 4 * time.Second
 
 type serveCommand struct {
 	Listen    string `help:"Address of the public listener: REST and WebSocket." default:"127.0.0.1:8080"`
@@ -28,6 +31,11 @@ type serveCommand struct {
 	DataDir   string `help:"Directory that belongs to this node and one ledger." default:"./data"`
 	Source    string `help:"Where blocks come from: sim:[seed=…,…], file:PATH[,PATH…][?gaps=allow], none." default:"sim:"`
 	Shards    int    `help:"How many goroutines share the state; 0 is one a core." default:"0"`
+
+	WALSync          wal.Policy    `help:"When a block counts as kept: always (before anybody sees it), interval:DURATION, off." default:"always" name:"wal-sync" env:"LEDGERD_WAL_SYNC"`
+	SnapshotInterval time.Duration `help:"How often a snapshot is taken; 0 is only on the way out and when the log grew long." default:"5m"`
+	MinFreeBytes     size          `help:"Ingest pauses while less of the disk is free." default:"64MiB"`
+	LogSegmentBytes  size          `help:"Size of a segment of the log." default:"64MiB" hidden:""`
 
 	RetainSlots uint64 `help:"Blocks and transactions of so many slots are held." default:"9000"`
 	RetainBytes size   `help:"Blocks and transactions of so many bytes are held, if that is less." default:"2GiB"`
@@ -47,8 +55,14 @@ func (c *serveCommand) Validate() error {
 	switch {
 	case c.Listen == "":
 		return errors.New("--listen must name an address, such as 127.0.0.1:8080")
+	case c.DataDir == "":
+		return errors.New("--data-dir must name a directory")
 	case c.Shards < 0 || c.Shards > 1024:
 		return errors.New("--shards must be between 0 and 1024")
+	case c.SnapshotInterval < 0:
+		return errors.New("--snapshot-interval must not be negative")
+	case c.LogSegmentBytes < 64<<10:
+		return errors.New("--log-segment-bytes must be at least 64KiB")
 	case c.RetainSlots == 0:
 		return errors.New("--retain-slots must be at least 1")
 	case c.RateLimitMinute < 0 || c.RateLimitHour < 0:
@@ -70,6 +84,7 @@ type node struct {
 	ops         *httpd.OpsServer // nil without an operators' listener
 	listener    net.Listener
 	opsListener net.Listener
+	fsyncs      httpd.Histogram
 	stopping    atomic.Bool
 }
 
@@ -81,6 +96,12 @@ func (n *node) status() ledger.NodeStatus {
 		s.Unhealthy = "stopping"
 	}
 	return s
+}
+
+// progress says how far recovery is, and whether it is over.
+func (n *node) progress() (p engine.Progress, over bool) {
+	p = n.engine.Progress()
+	return p, p.Phase == "" && n.engine.Stats().Recovery > 0
 }
 
 // answers is the engine with the status of the whole node.
@@ -113,7 +134,12 @@ func (c *serveCommand) Run(ctx context.Context, s *streams) error {
 		samples = sampler.Samples()
 	}
 	banner(s.out, n.listener.Addr(), opsAddr, c.Source, samples)
-	return n.run(ctx)
+	showing, stopShowing := context.WithCancel(ctx)
+	shown := showProgress(showing, s.err, n.progress, n.logger)
+	err := n.run(ctx)
+	stopShowing()
+	shown()
+	return err
 }
 
 // open opens what may be refused.
@@ -151,13 +177,16 @@ func (c *serveCommand) assemble(n *node) {
 		Dir: n.dir, Shards: c.Shards, Logger: n.logger,
 		Retention: engine.Retention{Slots: ledger.Slot(c.RetainSlots), Bytes: int(c.RetainBytes)},
 		OnPublish: func(p *ledger.Publication) { n.hub.Publish(p) },
+		Sync:      c.WALSync, OnSync: n.fsyncs.Observe,
+		SnapshotInterval: c.SnapshotInterval, SegmentBytes: int64(c.LogSegmentBytes), MinFreeBytes: uint64(c.MinFreeBytes),
 	}
 	if n.source != nil {
 		config.Source = n.source
 	}
 	n.engine = engine.New(config)
-	n.hub = stream.New(stream.Config{Ledger: n.engine, Origins: c.WSOrigins, Metrics: set, Logger: n.logger})
+	n.hub = stream.New(stream.Config{Ledger: n.engine, History: n.engine, Origins: c.WSOrigins, Metrics: set, Logger: n.logger})
 	set.RegisterMetricsWriter(engineMetrics(n.engine, n.status))
+	set.RegisterMetricsWriter(durabilityMetrics(n.engine, &n.fsyncs))
 	write := writeMetrics(set)
 	n.public = httpd.New(httpd.Config{
 		Ledger: answers{n.engine, n}, Version: version, Upgrade: n.hub.Upgrade,
@@ -177,6 +206,9 @@ func (n *node) run(ctx context.Context) error {
 	defer stopEngine()
 	parts, failed := errgroup.WithContext(ctx)
 	parts.Go(func() error { return n.engine.Run(engineCtx) })
+	if os.Getenv("GOGC") == "" { // else a person decides
+		parts.Go(func() error { engine.KeepHeadroom(failed); return nil })
+	}
 	parts.Go(func() error { return n.public.Serve(n.listener) })
 	if n.ops != nil {
 		parts.Go(func() error { return n.ops.Serve(n.opsListener) })

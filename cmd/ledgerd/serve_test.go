@@ -235,6 +235,9 @@ func TestMetricsAreWellFormed(t *testing.T) {
 			name, help, _ := strings.Cut(name, " ")
 			described[name] = help != ""
 		}
+		if kind, ok := strings.CutPrefix(line, "# TYPE ledgerd_"); ok && strings.HasSuffix(kind, "_total counter") != strings.HasSuffix(kind, " counter") {
+			t.Errorf("%q: counters, and no others, end in _total", line)
+		}
 		if !strings.HasPrefix(line, "ledgerd_") {
 			continue
 		}
@@ -248,7 +251,8 @@ func TestMetricsAreWellFormed(t *testing.T) {
 			t.Errorf("%q has no HELP", line)
 		}
 	}
-	for _, name := range []string{"ledgerd_slot", "ledgerd_accounts", "ledgerd_http_requests_total", "ledgerd_ws_connections", "ledgerd_shard_mailbox_depth", "ledgerd_rollbacks_total"} {
+	for _, name := range []string{"ledgerd_slot", "ledgerd_accounts", "ledgerd_http_requests_total", "ledgerd_ws_connections", "ledgerd_shard_mailbox_depth", "ledgerd_rollbacks_total",
+		"ledgerd_log_durable_slot", "ledgerd_log_written_bytes_total", "ledgerd_log_fsync_duration_seconds", "ledgerd_snapshots_total"} {
 		if !described[name] {
 			t.Errorf("metric %s is missing", name)
 		}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// smallDisk is a file system in memory that is soon full, with a data directory on it.
+type smallDisk struct {
+	*testing.T
+	dir     string
+	source  string
+	seen    *seen
+	history *history
+}
+
+// diskBytes is the size of the small disk, and lowBytes what must be free of it for ingest to go on.
+const (
+	diskBytes = 16 << 20
+	lowBytes  = 1 << 20
+)
+
+func (d *smallDisk) node(source string) *victim {
+	return launch(d, "--data-dir", filepath.Join(d.dir, "data"), "--source", source,
+		"--min-free-bytes", "1MiB", "--log-segment-bytes", "1MiB", "--snapshot-interval", "200ms", "--retain-slots", fmt.Sprint(keptBlocks))
+}
+
+// When the disk is full ingest pauses and reads go on. When there is space again ingest goes on by
+// itself. Nothing is lost in between, whether the node is killed or not.
+func TestFullDiskPausesIngestAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	needsRoot(t, "mount", "umount")
+	cycles := repetitions(t, "LEDGERD_DISK_CYCLES", 4)
+	random, seed := dice(t)
+	d := &smallDisk{T: t, dir: filepath.Join(t.TempDir(), "disk"), seen: newSeen()}
+	if _, err := mount(t, d.dir, "-t", "tmpfs", "-o", fmt.Sprintf("size=%d", diskBytes), "tmpfs"); err != nil {
+		t.Skipf("this machine does not let a test mount: %v", err)
+	}
+	keepIfFailed(t, filepath.Join(d.dir, "data"))
+	d.source = fmt.Sprintf("sim:seed=%d,accounts=300,tps=1000,slot_time=4ms,finality=8,fork_rate=0.2,skip_rate=0.1", seed)
+	d.history = remember(t, start(t, "--data-dir", t.TempDir(), "--source", d.source).base, keptBlocks)
+	for cycle := range cycles {
+		d.cycle(cycle, random)
+	}
+}
+
+// cycle fills the disk under a node and frees it, kills the node at some point of this, and looks
+// at what the disk holds.
+func (d *smallDisk) cycle(cycle int, random *rand.Rand) {
+	d.Helper()
+	v := d.node(d.source).ready()
+	stopped := d.seen.watch(v)
+	d.seen.pass(v, d.seen.newest())
+	v.until("a snapshot gives up the log of earlier cycles", func() bool { return strings.Contains(v.errs.String(), "msg=snapshot") })
+	left := int64(0)
+	if cycle%2 == 0 {
+		left = lowBytes / 2 // there is space, but less than there must be
+	}
+	free := d.fill(left)
+	why := d.paused(v)
+	d.Logf("cycle %d: with %d bytes left: %s", cycle, left, why)
+	if cycle/2%2 == 0 {
+		v.kill()
+		free()
+	} else {
+		stood := newestSlot(v)
+		free()
+		v.until("ingest goes on by itself once there is space", func() bool {
+			return v.get("/health").status == http.StatusOK && newestSlot(v) > stood
+		})
+		time.Sleep(between(random, 0, 100*time.Millisecond)) // any moment is good
+		v.kill()
+	}
+	stopped()
+	disk := d.node("none").ready()
+	d.history.check(disk, d.seen)
+	disk.kill()
+	if d.Failed() {
+		d.Fatalf("failed in cycle %d; what the last nodes said:\n%s\n%s", cycle, v.errs, disk.errs)
+	}
+}
+
+// fill takes the space of the disk until no more than so many bytes are left.
+func (d *smallDisk) fill(left int64) (free func()) {
+	d.Helper()
+	path := filepath.Join(d.dir, "filler")
+	f, err := os.Create(path)
+	if err != nil {
+		d.Fatal(err)
+	}
+	defer f.Close()
+	for piece := make([]byte, 64<<10); ; {
+		var stat syscall.Statfs_t
+		if err := syscall.Statfs(d.dir, &stat); err != nil {
+			d.Fatal(err)
+		}
+		space := int64(stat.Bavail)*stat.Bsize - left
+		if space <= 0 {
+			break
+		}
+		if _, err := f.Write(piece[:min(space, int64(len(piece)))]); err != nil && !errors.Is(err, syscall.ENOSPC) {
+			d.Fatal(err)
+		}
+	}
+	return func() {
+		if err := os.Remove(path); err != nil {
+			d.Error(err)
+		}
+	}
+}
+
+// paused waits until health says why ingest pauses, and checks that reads go on and that
+// nothing new appears.
+func (d *smallDisk) paused(v *victim) (why string) {
+	d.Helper()
+	why = v.unhealthy(regexp.MustCompile(`(?i)space|full|free`))
+	v.frozen()
+	return why
+}
+
+// unhealthy waits until the node says that it is not healthy, and why.
+func (v *victim) unhealthy(why *regexp.Regexp) string {
+	v.Helper()
+	var a answer
+	v.until("health is 503", func() bool {
+		a = v.get("/health")
+		return a.status == http.StatusServiceUnavailable
+	})
+	if !why.MatchString(a.body) {
+		v.Errorf("health says %s, want a reason like %q", a.body, why)
+	}
+	if a, err := v.ask(v.ops + "/readyz"); err != nil || a.status != http.StatusServiceUnavailable {
+		v.Errorf("/readyz while health is 503: %d %v", a.status, err)
+	}
+	if a, err := v.ask(v.ops + "/livez"); err != nil || a.status != http.StatusOK {
+		v.Errorf("/livez while health is 503: %d %v", a.status, err)
+	}
+	return a.body
+}
+
+// frozen checks for a while that the node answers, and always from the same slot.
+func (v *victim) frozen() {
+	v.Helper()
+	stands := newestSlot(v)
+	for deadline := time.Now().Add(200 * time.Millisecond); time.Now().Before(deadline); {
+		if slot := newestSlot(v); slot != stands {
+			v.Fatalf("the newest slot is %d, and was %d when health said that ingest does not go on", slot, stands)
+		}
+		if a := v.get("/transactions/recent?limit=10"); a.status != http.StatusOK {
+			v.Fatalf("a read while ingest does not go on: %d %s", a.status, a.body)
+		}
+	}
+}
+
+// A directory that cannot be written is refused before anybody is let in.
+func TestReadOnlyDirectoryIsRefused(t *testing.T) {
+	tests := map[string]struct {
+		used bool   // a node has lived there
+		path string // of the data directory below the read-only one
+	}{
+		"used":         {true, ""},
+		"unused":       {false, ""},
+		"not yet made": {false, "data"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "readonly")
+			makeReadOnly(t, dir, tt.used)
+			data := filepath.Join(dir, tt.path)
+			for _, source := range []string{"none", "sim:accounts=100"} {
+				v := launch(t, "--data-dir", data, "--source", source)
+				v.refused(v.gone(patience), dir)
+			}
+		})
+	}
+}
+
+// makeReadOnly makes a directory that nobody can write, by a mount for root, who can write
+// everywhere else.
+func makeReadOnly(t *testing.T, dir string, used bool) {
+	t.Helper()
+	root := os.Geteuid() == 0
+	if root {
+		needs(t, "mount", "umount")
+		if _, err := mount(t, dir, "-t", "tmpfs", "-o", "size=16m", "tmpfs"); err != nil {
+			t.Skipf("this machine does not let a test mount: %v", err)
+		}
+	} else if err := os.Mkdir(dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if used {
+		v := launch(t, "--data-dir", dir, "--source", "sim:accounts=100,slots=20,slot_time=0", "--log-segment-bytes", "1MiB", "--min-free-bytes", "1MiB")
+		v.ready().stop()
+	}
+	if root {
+		if err := command("mount", "-o", "remount,ro", dir); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	var paths []string // what is inside before what it is in
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		paths = append([]string{path}, paths...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if err := os.Chmod(path, 0o550); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { // so that all can be removed
+		for _, path := range slices.Backward(paths) {
+			_ = os.Chmod(path, 0o750)
+		}
+	})
+}

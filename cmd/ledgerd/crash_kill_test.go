@@ -1,0 +1,175 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+)
+
+// keptBlocks is how many slots of blocks the nodes of the crash tests hold: few, so
+// that what is pruned and what is not crosses the crashes too.
+const keptBlocks = 200
+
+// crashLoop is one data directory and the nodes that live and die on it.
+type crashLoop struct {
+	*testing.T
+	dir     string
+	source  string
+	flags   []string
+	random  *rand.Rand
+	seen    *seen
+	history *history
+	stood   string // where the directory's last node recovered to, if no source went on since
+}
+
+// A client believes what it was shown. So it writes down what it sees, the node is killed at
+// any moment, and a node that knows no more than the directory must know all of it.
+func TestKilledNodeKeepsWhatItShowed(t *testing.T) {
+	tests := map[string]string{
+		"without forks": "fork_rate=0,skip_rate=0",
+		"with forks":    "fork_rate=0.2,skip_rate=0.1",
+	}
+	for name, rates := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cycles := repetitions(t, "LEDGERD_CRASH_CYCLES", 6)
+			random, seed := dice(t)
+			slots := 100 + 25*cycles // about what the cycles come to
+			source := fmt.Sprintf("sim:seed=%d,accounts=300,tps=1000,slot_time=4ms,finality=8,%s,slots=%d", seed, rates, slots)
+			straight := start(t, "--data-dir", t.TempDir(), "--source", source)
+			l := &crashLoop{
+				T: t, dir: keptDir(t), source: source, random: random, seen: newSeen(),
+				history: remember(t, straight.base, keptBlocks),
+				flags: []string{
+					"--snapshot-interval", "60ms", "--log-segment-bytes", "128KiB", "--retain-slots", fmt.Sprint(keptBlocks),
+				},
+			}
+			for cycle := range cycles {
+				l.cycle(cycle)
+			}
+			l.finish(straight, slots)
+		})
+	}
+}
+
+// node starts a ledgerd on the directory, with any number of shards. Whenever it syncs, the death
+// of a process alone takes nothing from it.
+func (l *crashLoop) node(source string) *victim {
+	syncs := []string{"always", "always", "interval:20ms", "off"}
+	args := []string{
+		"--data-dir", l.dir, "--source", source,
+		"--shards", fmt.Sprint(1 + l.random.IntN(3)), "--wal-sync", syncs[l.random.IntN(len(syncs))],
+	}
+	return launch(l, append(args, l.flags...)...)
+}
+
+var recovered = regexp.MustCompile(`msg=recovered (slot=\d+ seq=\d+ state_hash=\S+)`)
+
+// recoversTheSame compares where two nodes recovered to, with nothing between them.
+func (l *crashLoop) recoversTheSame(v *victim) {
+	l.Helper()
+	m := recovered.FindStringSubmatch(v.errs.String())
+	if m != nil && l.stood != "" && m[1] != l.stood {
+		l.Errorf("a node recovered to %s, the next one on the same directory to %s", l.stood, m[1])
+	}
+	l.stood = "" // unless it has no source, it may have gone on
+}
+
+// cycle lets a node live for a while and ends it, sometimes a few before they are ready, and
+// looks at what the directory holds.
+func (l *crashLoop) cycle(cycle int) {
+	l.Helper()
+	for l.random.IntN(4) == 0 {
+		v := l.node(l.source)
+		time.Sleep(between(l.random, 0, 120*time.Millisecond)) // any moment of a start is good
+		v.kill()
+		l.recoversTheSame(v)
+	}
+	v := l.node(l.source)
+	if !v.listens() {
+		l.Fatalf("cycle %d: ledgerd ended with %v:\n%s", cycle, v.cmd.ProcessState, v.errs)
+	}
+	stopped := l.seen.watch(v)
+	v.ready()
+	time.Sleep(between(l.random, 5*time.Millisecond, 150*time.Millisecond))
+	switch l.random.IntN(5) {
+	case 0:
+		v.stop()
+	case 1, 2:
+		v.kill()
+	default:
+		l.seen.killAtNews(v)
+	}
+	stopped()
+	l.recoversTheSame(v)
+
+	disk := l.node("none").ready()
+	here := l.history.check(disk, l.seen)
+	if m := recovered.FindStringSubmatch(disk.errs.String()); m != nil {
+		l.stood = m[1]
+	}
+	l.Logf("cycle %d: slot %d, number %d", cycle, here.slot, here.seq)
+	if l.Failed() {
+		l.Fatalf("failed in cycle %d; what the last nodes said:\n%s\n%s", cycle, v.errs, disk.errs)
+	}
+	if l.random.IntN(2) == 0 {
+		disk.stop()
+	} else {
+		disk.kill()
+	}
+}
+
+var endOfInput = regexp.MustCompile(`msg="end of input" source=\S+ (slot=\d+ seq=\d+ state_hash=\S+)`)
+
+// finish lets the directory's node come to the end of the ledger. It must be the same end, with
+// the same state, as that of the node that nobody killed.
+func (l *crashLoop) finish(straight *running, slots int) {
+	l.Helper()
+	v := l.node(l.source).ready()
+	v.untilWithin(patience+time.Duration(slots)*20*time.Millisecond, "the input ends", func() bool { return endOfInput.MatchString(v.errs.String()) })
+	want, got := straight.ending(l.T), endOfInput.FindStringSubmatch(v.errs.String())[1]
+	if got != want {
+		l.Errorf("the ledger ended at %s, without crashes at %s", got, want)
+	}
+	for _, program := range simPrograms {
+		for _, level := range levels {
+			path := "/accounts/program/" + program + "?limit=10000&commitment=" + level
+			if _, want := get(l, straight.base+path); v.get(path).body != string(want) {
+				l.Errorf("GET %s is answered otherwise than without crashes", path)
+			}
+		}
+	}
+	v.stop()
+	for _, what := range []string{"log", "snapshot"} {
+		tool := launchProgram(l, nil, what, "verify", "--data-dir", l.dir)
+		if code := tool.gone(patience); code != exitOK {
+			l.Errorf("ledgerd %s verify: exit code %d:\n%s%s", what, code, tool.out, tool.errs)
+		}
+	}
+	if snapshots, err := filepath.Glob(filepath.Join(l.dir, "snapshots", "*")); err != nil || len(snapshots) == 0 {
+		l.Errorf("no snapshot was taken (%v): the test shows less than it says", err)
+	}
+}
+
+// One process has the directory, and nobody has it after a kill.
+func TestDirectoryOfALivingNodeIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	first := launch(t, "--data-dir", dir, "--source", "none").ready()
+	second := launch(t, "--data-dir", dir, "--source", "none")
+	second.refused(second.gone(patience), dir)
+	first.kill()
+	launch(t, "--data-dir", dir, "--source", "none").ready().stop()
+}
+
+// refused checks that the node ended with one line that names the directory, and that
+// nobody was let in.
+func (v *victim) refused(code int, dir string) {
+	v.Helper()
+	want := regexp.MustCompile(`^ledgerd: [^\n]*` + regexp.QuoteMeta(dir) + `[^\n]*\n$`)
+	if code != exitFailure || !want.MatchString(v.errs.String()) || v.out.String() != "" {
+		v.Errorf("exit code %d, printed %q and %q; want %d, no banner and one line that names %s", code, v.out, v.errs, exitFailure, dir)
+	}
+}

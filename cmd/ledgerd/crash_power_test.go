@@ -1,0 +1,168 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// powerRig is a disk whose power can be cut as often as one likes: a file system in a file on
+// another file system that copies files at one instant. A copy holds what had reached
+// the disk at that instant; all that the kernel still held back is lost.
+type powerRig struct {
+	*testing.T
+	outer string // directory of the file system with the disk and its copies
+	disk  string // directory of the disk
+	flags []string
+}
+
+// cutDisk names the copies; there is one at a time.
+const cutDisk = "cut.img"
+
+func newPowerRig(t *testing.T) *powerRig {
+	t.Helper()
+	needsRoot(t, "mkfs.xfs", "mkfs.ext4", "mount", "umount")
+	dir := t.TempDir()
+	r := &powerRig{
+		T: t, outer: filepath.Join(dir, "outer"), disk: filepath.Join(dir, "disk"),
+		flags: []string{"--snapshot-interval", "100ms", "--log-segment-bytes", "1MiB", "--retain-slots", fmt.Sprint(powerBlocks)},
+	}
+	r.format(filepath.Join(dir, "outer.img"), 8<<30, "mkfs.xfs", "-q", "-m", "reflink=1")
+	if _, err := mount(t, r.outer, "-o", "loop", filepath.Join(dir, "outer.img")); err != nil {
+		t.Skipf("this machine does not let a test mount: %v", err)
+	}
+	r.format(filepath.Join(r.outer, "disk.img"), 1<<30, "mkfs.ext4", "-q")
+	if _, err := mount(t, r.disk, "-o", "loop", filepath.Join(r.outer, "disk.img")); err != nil {
+		t.Skipf("this machine does not let a test mount: %v", err)
+	}
+	return r
+}
+
+// format makes a file that takes no space yet and a file system in it.
+func (r *powerRig) format(path string, size int64, words ...string) {
+	r.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		r.Fatal(err)
+	}
+	if err := f.Truncate(size); err != nil {
+		r.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		r.Fatal(err)
+	}
+	if err := command(append(words, path)...); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// node starts a ledgerd on a mounted disk.
+func (r *powerRig) node(disk, source string) *victim {
+	return launch(r, append([]string{"--data-dir", filepath.Join(disk, "data"), "--source", source}, r.flags...)...)
+}
+
+// cut takes the power away from a copy of the disk and mounts it where the result says.
+func (r *powerRig) cut() (disk string, done func()) {
+	r.Helper()
+	image := filepath.Join(r.outer, cutDisk)
+	if err := command("cp", "--reflink=always", filepath.Join(r.outer, "disk.img"), image); err != nil {
+		r.Fatal(err)
+	}
+	disk = filepath.Join(filepath.Dir(r.outer), "cut")
+	unmount, err := mount(r.T, disk, "-o", "loop", image)
+	if err != nil {
+		r.Fatalf("the disk is broken after a power cut: %v", err)
+	}
+	keepIfFailed(r.T, filepath.Join(disk, "data"))
+	return disk, func() {
+		unmount()
+		if err := os.Remove(image); err != nil {
+			r.Error(err)
+		}
+	}
+}
+
+// powerBlocks is how many slots of blocks are held: some seconds.
+const powerBlocks = 2000
+
+// The power of a real file system is cut again and again while a node writes to it and clients
+// look. What they had seen before the cut began is on the disk.
+func TestPowerCutLosesNothingThatWasSeen(t *testing.T) {
+	t.Parallel()
+	cuts := repetitions(t, "LEDGERD_POWER_CUTS", 5)
+	random, seed := dice(t)
+	r := newPowerRig(t)
+	source := fmt.Sprintf("sim:seed=%d,accounts=500,tps=1500,slot_time=2ms,finality=12,fork_rate=0.2,skip_rate=0.1", seed)
+	live := r.node(r.disk, source)
+	r.cutStart(random)
+	live.ready()
+	h := remember(t, live.base, powerBlocks)
+	s := newSeen()
+	stop := s.watch(live)
+	defer stop()
+	last := uint64(0)
+	for cut := range cuts {
+		s.pass(live, last)
+		time.Sleep(between(random, 0, 60*time.Millisecond)) // any moment is good
+		before := s.untilNow()
+		before.frames = nil // the history has them from the same node
+		disk, done := r.cut()
+		r.checkCut(h, disk, source, before, random)
+		t.Logf("cut %d: block %d and number %d were seen", cut, before.tips[0].slot, before.seq)
+		if t.Failed() {
+			t.Fatalf("failed at cut %d", cut)
+		}
+		done()
+		last, s.nodeID = before.seq, before.nodeID
+	}
+	if live.isGone() {
+		t.Errorf("the node on the disk itself ended: %v\n%s", live.cmd.ProcessState, live.errs)
+	}
+}
+
+// cutStart cuts the power while a node makes its directory. The next one begins again.
+func (r *powerRig) cutStart(random *rand.Rand) {
+	r.Helper()
+	time.Sleep(between(random, 0, 60*time.Millisecond))
+	disk, done := r.cut()
+	r.node(disk, "none").ready().kill()
+	done()
+}
+
+// pass waits until clients have seen more than a number: a cut that finds nothing new
+// shows nothing.
+func (s *seen) pass(v *victim, seq uint64) {
+	v.Helper()
+	v.until(fmt.Sprintf("clients see more than number %d, on every level", seq), func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.seq > seq && s.tips[2].slot > 0
+	})
+}
+
+// checkCut looks at what a copy holds. Now and then a node goes on from it with the source, is
+// killed, and is looked at again.
+func (r *powerRig) checkCut(h *history, disk, source string, before *seen, random *rand.Rand) {
+	r.Helper()
+	v := r.node(disk, "none").ready()
+	h.check(v, before)
+	v.kill()
+	if random.IntN(4) > 0 || r.Failed() {
+		return
+	}
+	v = r.node(disk, source)
+	if !v.listens() {
+		r.Fatalf("ledgerd ended with %v on a disk after a power cut:\n%s", v.cmd.ProcessState, v.errs)
+	}
+	stop := before.watch(v)
+	v.ready()
+	time.Sleep(between(random, 0, 100*time.Millisecond))
+	v.kill()
+	stop()
+	again := r.node(disk, "none").ready()
+	h.check(again, before)
+	again.kill()
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"ledgerd/engine"
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/file"
+)
+
+// exportBufferBytes is how much of an export is written at once.
+const exportBufferBytes = 1 << 20
+
+type exportCommand struct {
+	DataDir string `help:"Directory of the node whose ledger is exported. The node must not be running." default:"./data"`
+	Format  string `help:"ndjson: event lines; binary: an event file, smaller and faster. file: reads both." enum:"ndjson,binary" default:"ndjson"`
+	Output  string `help:"File to write, - is standard output. The file appears when it is complete." placeholder:"FILE" default:"-"`
+}
+
+// exportLedger is the exporter of the engine.
+func exportLedger(ctx context.Context, dataDir string, log *slog.Logger, emit func(ledger.Event) error) error {
+	dir, err := engine.OpenDir(dataDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() // nothing was written to it
+	return engine.Export(ctx, dir, log, emit)
+}
+
+// exporter emits the events that rebuild the ledger held in a data directory, and stops at the
+// first error of emit, which it returns.
+type exporter func(ctx context.Context, dataDir string, log *slog.Logger, emit func(ledger.Event) error) error
+
+// Run writes what the data directory holds.
+func (c *exportCommand) Run(ctx context.Context, s *streams) error {
+	return c.run(ctx, s, exportLedger)
+}
+
+func (c *exportCommand) run(ctx context.Context, s *streams, export exporter) error {
+	if err := checkDataDir(c.DataDir); err != nil {
+		return err
+	}
+	out, err := createExport(c.Output, s.out)
+	if err != nil {
+		return fmt.Errorf("cannot write the export: %w", err)
+	}
+	x := &exportWriter{out: bufio.NewWriterSize(out, exportBufferBytes), binary: c.Format == "binary"}
+	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if err = x.begin(); err == nil {
+		err = export(ctx, c.DataDir, log, x.write)
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = x.out.Flush()
+	} else {
+		x.tear()
+	}
+	if finishErr := out.finish(err == nil); err == nil {
+		err = finishErr
+	}
+	if err != nil {
+		return fmt.Errorf("cannot export %s: %w", c.DataDir, err)
+	}
+	fmt.Fprintf(s.err, "exported %d accounts, %d mints and %d blocks up to slot %d\n", x.accounts, x.mints, x.blocks, x.slot)
+	if x.gaps > 0 {
+		fmt.Fprintf(s.err, "gaps in the ledger: %d; only file:PATH?gaps=allow reads the export\n", x.gaps)
+	}
+	return nil
+}
+
+// exportWriter writes events in one of the two forms and counts them.
+type exportWriter struct {
+	out    *bufio.Writer
+	binary bool
+	events *ledger.EventWriter // with binary
+	line   []byte
+	any    bool // an event was written, or a part of one
+
+	accounts, mints, blocks, gaps int
+	slot                          ledger.Slot // the highest
+}
+
+// begin writes what stands in front of the events.
+func (x *exportWriter) begin() (err error) {
+	if x.binary {
+		x.events, err = ledger.NewEventWriter(x.out)
+	}
+	return err
+}
+
+func (x *exportWriter) write(e ledger.Event) error {
+	x.any = true
+	x.count(e)
+	if x.binary {
+		return x.events.Write(e)
+	}
+	x.line = file.AppendEventLine(x.line[:0], e)
+	if len(x.line) > file.MaxLineBytes {
+		return fmt.Errorf("an event at slot %d takes a line of %d bytes, more than a line may have: use --format binary", x.slot, len(x.line))
+	}
+	_, err := x.out.Write(x.line)
+	return err
+}
+
+func (x *exportWriter) count(e ledger.Event) {
+	switch e := e.(type) {
+	case *ledger.Block:
+		if x.blocks > 0 && e.ParentSlot != x.slot {
+			x.gaps++
+		}
+		x.blocks++
+		x.slot = e.Slot
+	case *ledger.BaseState:
+		x.accounts += len(e.Accounts)
+		x.mints += len(e.Mints)
+		if x.blocks == 0 {
+			x.slot = e.Slot
+		}
+	}
+}
+
+// tear ends the output inside an event, so that no reader takes it for a whole export. An empty
+// one is refused as it is. The export has failed already: an error here adds nothing.
+func (x *exportWriter) tear() {
+	if !x.any {
+		return
+	}
+	beginning := `{"type":`
+	if x.binary {
+		beginning = "\x01" // the length of a frame
+	}
+	x.out.WriteString(beginning)
+	x.out.Flush()
+}
+
+// exportOutput is where an export goes.
+type exportOutput struct {
+	io.Writer
+	file *os.File // nil: standard output
+	name string   // that the file gets when it is complete, "" if it has it already
+}
+
+// createExport opens the output. A regular file is written beside its place.
+func createExport(name string, standard io.Writer) (*exportOutput, error) {
+	if name == "-" {
+		return &exportOutput{Writer: standard}, nil
+	}
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() { // a pipe or a device
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		return &exportOutput{Writer: f, file: f}, nil
+	}
+	f, err := os.OpenFile(name+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
+	if err != nil {
+		return nil, err
+	}
+	return &exportOutput{Writer: f, file: f, name: name}, nil
+}
+
+// finish closes the output. A complete file survives a crash from then on; an incomplete one
+// is removed.
+func (o *exportOutput) finish(complete bool) error {
+	switch {
+	case o.file == nil:
+		return nil
+	case o.name == "":
+		return o.file.Close()
+	case !complete:
+		return errors.Join(o.file.Close(), os.Remove(o.file.Name()))
+	}
+	err := errors.Join(o.file.Sync(), o.file.Close())
+	if err == nil {
+		err = os.Rename(o.file.Name(), o.name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(o.file.Name()))
+	}
+	dir, err := os.Open(filepath.Dir(o.name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

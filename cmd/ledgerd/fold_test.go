@@ -1,0 +1,233 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+// What a client is told adds up to what REST answers, whatever happened meanwhile. In each of these
+// tests blocks are undone all the time, and clients of three kinds fold every frame
+// over what REST listed at the beginning, over a snapshot, or over nothing at all from number 0
+// on: the repository's own, npm's ws, and sockets by hand; at every level; all accounts, those of
+// programs and some by name. When the ledger has ended every account is compared.
+
+// shapes lets each kind of client follow at each level, and each level be followed whole, by programs
+// and by keys.
+func (r *foldRig) shapes(with func(f *follower)) {
+	r.Helper()
+	var keys []string
+	base, _ := r.accounts("processed", false)
+	for key := range base {
+		if keys = append(keys, key); len(keys) == 80 {
+			break
+		}
+	}
+	for k, kind := range []string{"own", "raw", "ws"} {
+		for l, level := range levels {
+			f := &follower{level: level}
+			switch (k + l) % 3 {
+			case 1:
+				f.programs = simPrograms[:3]
+			case 2:
+				f.pubkeys = keys
+			}
+			with(f)
+			r.follow(kind, f)
+		}
+		f := &follower{level: levels[k], snapshot: true, programs: simPrograms}
+		with(f)
+		r.follow(kind, f)
+	}
+}
+
+const gentle = "fork_rate=0.2,accounts=300,tps=1500,slot_time=4ms,slots=300"
+
+func TestFoldedFramesAreTheStateOfREST(t *testing.T) {
+	t.Parallel()
+	r := newFoldRig(t, gentle)
+	r.launch()
+	r.shapes(func(f *follower) {
+		if f.snapshot {
+			f.trouble = listAgain()
+		}
+	})
+	for k, kind := range []string{"own", "raw", "ws"} {
+		r.follow(kind, &follower{level: levels[k], literal: true})
+	}
+	r.readBase()
+	r.finish()
+}
+
+// listAgain returns a trouble that asks for another snapshot now and then. Nothing may be lost or
+// doubled around it.
+func listAgain() func(f *follower, conn talker, n int) {
+	heard := 0
+	return func(f *follower, conn talker, _ int) {
+		if f.listing || !f.known {
+			return
+		}
+		if heard++; heard%200 == 0 {
+			_ = conn.say(f.subscribeText())
+		}
+	}
+}
+
+// Every client loses its connection again and again, or leaves, between any two frames.
+func TestFoldedFramesAreTheStateOfRESTAfterDisconnects(t *testing.T) {
+	t.Parallel()
+	r := newFoldRig(t, gentle)
+	r.launch()
+	r.shapes(func(f *follower) {
+		f.mayEnd = []uint16{0, 1000}
+		last := 0 // how many frames this connection is to bring
+		f.trouble = func(f *follower, conn talker, n int) {
+			if n == 1 {
+				last = 1 + f.random.IntN(400)
+			}
+			switch {
+			case n != last || !r.goesOn():
+			case f.random.IntN(2) == 0:
+				conn.leave()
+			default:
+				conn.cut()
+			}
+		}
+	})
+	r.readBase()
+	r.finish()
+	for _, f := range r.followers {
+		if f.conns < 2 && !f.isLate() {
+			t.Errorf("%s: it never came back", f.name)
+		}
+	}
+}
+
+// The node is killed again and again; its clients go on with the next one. Half of them leave
+// before and miss what only the log knows.
+func TestFoldedFramesAreTheStateOfRESTAfterKills(t *testing.T) {
+	t.Parallel()
+	r := newFoldRig(t, gentle)
+	r.launch()
+	leaves := false
+	r.shapes(func(f *follower) {
+		f.mayEnd = []uint16{0}
+		if leaves = !leaves; leaves {
+			f.trouble = func(f *follower, conn talker, _ int) {
+				if base, _ := f.rig.where(); base == "" {
+					conn.cut()
+				}
+			}
+		}
+	})
+	r.readBase()
+	for range 3 {
+		time.Sleep(between(r.random, 20*time.Millisecond, 200*time.Millisecond)) // any moment is good
+		r.hide()
+		time.Sleep(between(r.random, 20*time.Millisecond, 100*time.Millisecond)) // they miss this
+		r.node.kill()
+		time.Sleep(between(r.random, 0, 20*time.Millisecond))
+		r.launch()
+	}
+	r.finish()
+	for _, f := range r.followers {
+		if f.conns < 2 {
+			t.Errorf("%s: it never came back", f.name)
+		}
+	}
+}
+
+const (
+	// enoughFrames is more than fits into the kernel's buffers (4 MiB for the sender), what the
+	// server has taken for them, and the 32,768 pieces that may wait for one client.
+	enoughFrames = 65_000
+	// inFlight is more than the kernel and the server's writer hold alone.
+	inFlight = 30_000
+	// sip is what a slow client reads at once. With sipPause it is too little to keep up, and enough
+	// that its socket takes something all the time.
+	sip, sipPause = 250, 100 * time.Millisecond
+)
+
+// Clients read too slowly, or not at all, until the server has given them up: with 4008 where too
+// much waits for them beside the ring, with a reset where their socket takes no byte for 5 s. They
+// read what is left of the connection and come back. Some ask for conflation instead, and are told
+// the newest state of what they missed.
+func TestFoldedFramesAreTheStateOfRESTAfterKicks(t *testing.T) {
+	t.Parallel()
+	r := newFoldRig(t, "fork_rate=0.05,accounts=600,tps=100000,slot_time=4ms,slots=220")
+	r.launch()
+	follow := func(kind, level string, programs []string, conflate bool) {
+		f := &follower{
+			level: level, programs: programs, conflate: conflate, start: true, small: true,
+			mayEnd: []uint16{0, 4008}, trouble: stallUntilReset,
+		}
+		if programs != nil || conflate {
+			f.trouble = readSlowly()
+		}
+		r.follow(kind, f)
+	}
+	follow("own", "processed", nil, false)
+	follow("own", "confirmed", simPrograms, false)
+	follow("own", "processed", simPrograms, true)
+	follow("raw", "processed", simPrograms, false)
+	follow("raw", "finalized", nil, false)
+	follow("raw", "processed", nil, true)
+	follow("ws", "confirmed", nil, false)
+	follow("ws", "finalized", simPrograms, false)
+	r.readBase()
+	r.finish()
+	for _, f := range r.followers {
+		if f.kicks+f.resets == 0 && !f.conflate {
+			t.Errorf("%s: it was never given up", f.name)
+		}
+	}
+}
+
+// stallUntilReset reads nothing on the first connection until that is gone.
+func stallUntilReset(f *follower, conn talker, n int) {
+	if f.conns == 1 && n == 20 {
+		stall(f, conn, func() bool { return false })
+	}
+}
+
+// stall reads nothing until the connection is gone or something has come true.
+func stall(f *follower, conn talker, enough func() bool) {
+	conn.stall(true)
+	defer conn.stall(false)
+	for late := time.Now().Add(2 * patience); isConnected(f, conn.port()) && !enough(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(late) {
+			f.Errorf("%s: it is not given up though it reads nothing", f.name)
+			return
+		}
+	}
+}
+
+// readSlowly returns a trouble that reads little on the first connection until too much waits for
+// the client, or the ledger ends: sockets by hand, and who asked for conflation, sip by sip, the others
+// nothing at all. Who is not kicked for that then stalls.
+func readSlowly() func(f *follower, conn talker, n int) {
+	var from uint64 // the number of the node at the beginning
+	hurries := 0    // since so many messages
+	return func(f *follower, conn talker, n int) {
+		tooMuch := func() bool { return !f.conflate && f.rig.seq() > from+enoughFrames }
+		switch {
+		case f.conns > 1:
+		case hurries > 0:
+			if n == hurries+inFlight && !f.conflate {
+				stall(f, conn, func() bool { return false })
+			}
+		case n%sip == 0:
+			if from == 0 {
+				from = f.rig.seq()
+			}
+			if _, byHand := conn.(*rawTalker); !byHand && !f.conflate {
+				stall(f, conn, tooMuch)
+				hurries = n
+				return
+			}
+			time.Sleep(sipPause)
+			if tooMuch() || !f.rig.goesOn() {
+				hurries = n
+			}
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"ledgerd/engine"
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot"
+	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/wal"
+)
+
+// unfinishedCommit is what a torn tail means to an operator.
+const unfinishedCommit = "the log ends in an unfinished commit (a running node, or a crash)"
+
+type logCommand struct {
+	Dump   logDumpCommand   `cmd:"" help:"Print the log, one record a line."`
+	Verify logVerifyCommand `cmd:"" help:"Read all of the log and say whether it is whole."`
+}
+
+type logDumpCommand struct {
+	DataDir string `help:"Directory of the node. It may be running." default:"./data"`
+	From    uint64 `help:"Version of the first record; 0 is the oldest." default:"0" placeholder:"VERSION"`
+	Limit   uint64 `help:"How many records to print; 0 is all." default:"0" placeholder:"N"`
+	Full    bool   `help:"Print each update below its record, as JSON."`
+}
+
+// errEnough ends a dump at its limit.
+var errEnough = errors.New("enough records")
+
+// Run prints records as they are read.
+func (c *logDumpCommand) Run(ctx context.Context, s *streams) error {
+	if err := checkDataDir(c.DataDir); err != nil {
+		return err
+	}
+	out := bufio.NewWriter(s.out)
+	fmt.Fprintln(out, logHeading)
+	var line []byte
+	printed := uint64(0)
+	end, err := wal.ReplayBeside(ctx, vfs.Disk{}, engine.LogDir(c.DataDir), ledger.Version(c.From), func(commit []wal.Entry) error {
+		for i := range commit {
+			if c.Limit > 0 && printed == c.Limit {
+				return errEnough
+			}
+			if commit[i].Record.Version < ledger.Version(c.From) {
+				continue // the commit began before it
+			}
+			line = appendLogLine(line[:0], &commit[i], i == len(commit)-1)
+			if c.Full {
+				line = appendUpdates(line, commit[i].Record)
+			}
+			if _, err := out.Write(line); err != nil {
+				return err
+			}
+			printed++
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return out.Flush()
+	}
+	if flushErr := out.Flush(); err == nil {
+		err = flushErr
+	}
+	if err == nil && end.Torn() {
+		fmt.Fprintln(s.err, unfinishedCommit)
+	}
+	return err
+}
+
+type logVerifyCommand struct {
+	DataDir string `help:"Directory of the node. It may be running." default:"./data"`
+}
+
+// logTotals is what a log holds.
+type logTotals struct {
+	records, commits, updates uint64
+	blocks, rollbacks         uint64
+	firstVersion, lastVersion ledger.Version
+	firstSeq, nextSeq         ledger.Seq
+	bytes                     uint64
+	segments, segment         uint64 // how many, and the newest
+}
+
+// Run reads the whole log, from the oldest segment that is there.
+func (c *logVerifyCommand) Run(ctx context.Context, s *streams) error {
+	if err := checkDataDir(c.DataDir); err != nil {
+		return err
+	}
+	dir := engine.LogDir(c.DataDir)
+	var totals logTotals
+	end, err := wal.ReplayBeside(ctx, vfs.Disk{}, dir, 0, totals.add)
+	for errors.Is(err, wal.ErrMissing) { // a running node pruned it meanwhile
+		totals = logTotals{}
+		end, err = wal.ReplayBeside(ctx, vfs.Disk{}, dir, 0, totals.add)
+	}
+	totals.print(s.out)
+	if corrupt := (*wal.CorruptError)(nil); errors.As(err, &corrupt) {
+		for _, line := range helpFromSnapshots(ctx, c.DataDir, corrupt) {
+			fmt.Fprintln(s.out, line)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if totals.records > 0 {
+		fmt.Fprintf(s.out, "the newest record is %d, at slot %d\n", end.Version(), end.Slot())
+	}
+	if end.Torn() {
+		fmt.Fprintln(s.out, unfinishedCommit)
+	}
+	if err := reachable(c.DataDir, totals.firstVersion); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.out, "ok")
+	return nil
+}
+
+// reachable returns an error unless a snapshot leads to the first record of the log, or that is the
+// first there ever was. The log of a running node may have been pruned since it was read.
+func reachable(dataDir string, first ledger.Version) error {
+	if first == 1 {
+		return nil
+	}
+	store := snapshot.ViewStore(vfs.Disk{}, engine.SnapshotDir(dataDir), nil)
+	infos, err := store.List()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	switch {
+	case first == 0 && len(infos) == 0:
+		return nil // nothing was ever kept
+	case first == 0:
+		return fmt.Errorf("the log is empty, and the newest snapshot is of record %d", infos[0].Version)
+	case len(infos) == 0 || infos[0].Version < first:
+		return fmt.Errorf("the log begins at record %d, and no snapshot leads there", first)
+	}
+	return nil
+}
+
+// add counts a commit. The numbers of its updates must follow those before.
+func (t *logTotals) add(commit []wal.Entry) error {
+	t.commits++
+	for i := range commit {
+		e := &commit[i]
+		r := e.Record
+		if t.records == 0 {
+			t.firstVersion, t.firstSeq = r.Version, r.FirstSeq
+		} else if r.FirstSeq != t.nextSeq {
+			return fmt.Errorf("record %d, in segment %d at byte %d, was written wrong: its updates are numbered from %d, not %d",
+				r.Version, e.Segment, e.Offset, r.FirstSeq, t.nextSeq)
+		}
+		if e.Segment != t.segment {
+			t.segments, t.segment = t.segments+1, e.Segment
+		}
+		t.records++
+		t.bytes += uint64(e.SizeBytes)
+		t.updates += uint64(len(r.Updates))
+		t.lastVersion, t.nextSeq = r.Version, r.LastSeq()+1
+		switch r.Kind {
+		case ledger.BlockRecord:
+			t.blocks++
+		case ledger.RollbackRecord:
+			t.rollbacks++
+		}
+	}
+	return nil
+}
+
+func (t *logTotals) print(w io.Writer) {
+	if t.records == 0 {
+		fmt.Fprintln(w, "no records")
+		return
+	}
+	fmt.Fprintf(w, "%d records, %d to %d, in %d commits: %d blocks, %d rollbacks, %d updates",
+		t.records, t.firstVersion, t.lastVersion, t.commits, t.blocks, t.rollbacks, t.updates)
+	if t.updates > 0 {
+		fmt.Fprintf(w, ", seq %d to %d", t.firstSeq, t.nextSeq-1)
+	}
+	fmt.Fprintf(w, "\n%d bytes of records in %d segments\n", t.bytes, t.segments)
+}
+
+// helpFromSnapshots says what the snapshots of a data directory are worth beside a damaged log.
+func helpFromSnapshots(ctx context.Context, dataDir string, damage *wal.CorruptError) []string {
+	store := snapshot.ViewStore(vfs.Disk{}, engine.SnapshotDir(dataDir), nil)
+	infos, err := store.List()
+	if errors.Is(err, fs.ErrNotExist) {
+		return []string{"there are no snapshots"}
+	}
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, i := range infos {
+		if _, err := store.Open(i); err != nil {
+			continue // snapshot verify says why
+		}
+		if i.Version <= damage.LastVersion {
+			return []string{fmt.Sprintf("the newest snapshot from before the damage is %s, at slot %d", i.Name, i.Slot)}
+		}
+		// A start reads from the snapshot's own record on: it joins the two.
+		_, err := wal.Replay(ctx, vfs.Disk{}, engine.LogDir(dataDir), i.Version, func([]wal.Entry) error { return nil }, nil)
+		if err == nil {
+			return []string{fmt.Sprintf("the log is whole behind snapshot %s, at slot %d: a start needs no more", i.Name, i.Slot)}
+		}
+	}
+	return []string{"no snapshot is from before the damage"}
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ledgerd/engine"
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot"
+	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/wal"
+)
+
+// tool runs a command and returns what it wrote and its exit code.
+func tool(t *testing.T, args ...string) (out, errors string, code int) {
+	t.Helper()
+	var outBuf, errBuf bytes.Buffer
+	code = run(context.Background(), args, &streams{&outBuf, &errBuf})
+	return outBuf.String(), errBuf.String(), code
+}
+
+// quietLog is for parts whose log lines are not looked at.
+func quietLog() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// newDataDir returns a data directory that holds nothing yet.
+func newDataDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "node.json"), []byte(`{"node_id":"0123"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func toolKey(name string) ledger.Pubkey { return sha256.Sum256([]byte(name)) }
+func toolHash(slot ledger.Slot) ledger.Hash {
+	return ledger.Hash(toolKey(fmt.Sprint("block ", slot)))
+}
+
+func toolAccount(name string, lamports ledger.Lamports) ledger.Account {
+	return ledger.Account{Pubkey: toolKey(name), Lamports: lamports, Owner: ledger.SystemProgram, Known: ledger.FieldOwner, Taught: 3}
+}
+
+// toolCommits returns the commits of a log of all kinds of records: base state, the root, a
+// block, a rollback with the block that caused it, and a status.
+func toolCommits() [][]*ledger.Record {
+	block := func(slot, parent ledger.Slot) *ledger.Block {
+		b := &ledger.Block{Slot: slot, ParentSlot: parent, Blockhash: toolHash(slot), TransactionCount: 1}
+		b.AddTransaction(ledger.Transaction{Accounts: []ledger.Pubkey{toolKey("a")}})
+		return b
+	}
+	update := func(name string, lamports ledger.Lamports) ledger.Update {
+		return ledger.Update{Account: toolAccount(name, lamports)}
+	}
+	moved := update("b", 9)
+	moved.OwnerBefore = ledger.Some(ledger.TokenProgram)
+	commits := [][]*ledger.Record{
+		{{Kind: ledger.BaseRecord, Slot: 4, Base: &ledger.BaseState{Slot: 4, Accounts: []ledger.AccountWrite{{Pubkey: toolKey("a"), Lamports: 1}}}}},
+		{
+			{Kind: ledger.BlockRecord, Slot: 5, Hash: toolHash(5), Block: block(5, 4), Updates: []ledger.Update{update("a", 2)}},
+			{Kind: ledger.StatusRecord, Slot: 5, Hash: toolHash(5), Status: ledger.StatusFinalized},
+		},
+		{{Kind: ledger.BlockRecord, Slot: 6, Hash: toolHash(6), Block: block(6, 5), Updates: []ledger.Update{update("a", 3), moved}}},
+		{
+			{Kind: ledger.RollbackRecord, Slot: 5, Hash: toolHash(5), FromSlot: 6, Updates: []ledger.Update{update("a", 2), update("b", 0)}},
+			{Kind: ledger.BlockRecord, Slot: 8, Hash: toolHash(8), Block: block(8, 5)},
+		},
+	}
+	version, seq := ledger.Version(0), ledger.Seq(1)
+	for _, c := range commits {
+		for _, r := range c {
+			version++
+			r.Version, r.FirstSeq = version, seq
+			seq += ledger.Seq(len(r.Updates))
+		}
+	}
+	return commits
+}
+
+// writeLog writes commits to the log of a data directory. The log is left as a crash
+// leaves it unless it is closed.
+func writeLog(t *testing.T, dataDir string, commits [][]*ledger.Record, segmentBytes int64) *wal.Log {
+	t.Helper()
+	log, err := wal.Open(wal.Config{FS: vfs.Disk{}, Dir: engine.LogDir(dataDir), SegmentBytes: segmentBytes, Logger: quietLog()}, wal.End{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	for _, c := range commits {
+		if err := log.Commit(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return log
+}
+
+// segments returns the paths of the segments of a data directory's log.
+func segments(t *testing.T, dataDir string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(engine.LogDir(dataDir), "*.wal"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("segments %q, err = %v", paths, err)
+	}
+	return paths
+}
+
+// writeSnapshot writes a snapshot of the block at slot, after the record of a version, with so
+// many accounts, and returns the name of its file.
+func writeSnapshot(t *testing.T, dataDir string, slot ledger.Slot, version ledger.Version, accounts int) string {
+	t.Helper()
+	store, err := snapshot.OpenStore(vfs.Disk{}, engine.SnapshotDir(dataDir), quietLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := make([]ledger.Account, accounts)
+	var hash ledger.StateHash
+	for i := range list {
+		list[i] = toolAccount("x", ledger.Lamports(i+1))
+		list[i].Pubkey = ledger.Pubkey{byte(i >> 8), byte(i)}
+		hash.Add(list[i].StateTerm())
+	}
+	block := &ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: toolHash(slot), Status: ledger.Finalized}
+	meta := snapshot.Meta{Version: version, Slot: slot, Blockhash: block.Blockhash, Seq: 7, StateHash: hash, Block: block, Root: slot, Floor: slot}
+	part := snapshot.Part{
+		Accounts: func(visit func(*ledger.Account) bool) error {
+			for i := range list {
+				if !visit(&list[i]) {
+					break
+				}
+			}
+			return nil
+		},
+		Mints: func(func(ledger.MintWrite) bool) error { return nil },
+	}
+	w, err := store.Write(t.Context(), meta, []snapshot.Part{part}, []snapshot.HeldBlock{{Block: block}}, snapshot.Pace{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Name
+}
+
+// flipByte changes one byte of a file, counted from its end if negative.
+func flipByte(t *testing.T, path string, at int) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at < 0 {
+		at += len(content)
+	}
+	content[at] ^= 1
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listing returns all names below a directory with their contents.
+func listing(t *testing.T, dir string) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			fmt.Fprintln(&all, path)
+			return err
+		}
+		content, err := os.ReadFile(path)
+		fmt.Fprintf(&all, "%s %x\n", path, sha256.Sum256(content))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
