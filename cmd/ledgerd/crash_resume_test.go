@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,7 @@ func TestClientComesBackToANodeThatWasKilled(t *testing.T) {
 		} else {
 			v.kill()
 		}
+		r.check()
 	}
 	if r.missed == 0 {
 		t.Error("the client never missed anything")
@@ -47,12 +49,21 @@ func TestClientComesBackToANodeThatWasKilled(t *testing.T) {
 type returning struct {
 	*testing.T
 	truth  *history
-	seq    uint64
+	seq    uint64 // the last number it saw
 	missed uint64 // updates it was told on coming back
+
+	heard   []spell // what is not checked yet
+	checked uint64  // the number of the last update that was checked
 }
 
-// follow listens for a while. What was told is checked after the socket is closed: that may wait
-// for the other node, and a client that does not read is a slow one.
+// spell is what a client was told while a socket of it was open.
+type spell struct {
+	texts  [][]byte
+	joined int // the place of the first that had to follow on what was told before
+}
+
+// follow listens for a while. What was told is checked when the node is gone: a client that
+// does not read is a slow one, and the longer a node lives the more there is to check.
 func (r *returning) follow(v *victim, d time.Duration) {
 	r.Helper()
 	url := "ws" + strings.TrimPrefix(v.base, "http") + "/ws/accounts?extended=true"
@@ -65,40 +76,61 @@ func (r *returning) follow(v *victim, d time.Duration) {
 	}
 	response.Body.Close()
 	defer conn.Close()
-	var texts [][]byte
+	var told spell
 	from := r.seq
-	there := pong(r, conn, func(text []byte, _ spoken) { texts = append(texts, text) }).Seq
+	there := pong(r, conn, func(text []byte, _ spoken) { told.texts = append(told.texts, text) }).Seq
 	r.missed += there - from
-	joined := len(texts) // where what it was told on coming back ends
+	if from == 0 {
+		told.joined = len(told.texts)
+	}
 	for until := time.Now().Add(d); time.Now().Before(until); {
 		conn.SetReadDeadline(time.Now().Add(patience))
 		_, text, err := conn.ReadMessage()
 		if err != nil {
 			r.Fatal(err)
 		}
-		texts = append(texts, text)
+		told.texts = append(told.texts, text)
 	}
-	conn.Close()
-	for i, text := range texts {
-		r.told(text, from > 0 || i >= joined)
+	for _, text := range slices.Backward(told.texts) {
+		if f := r.parse(text); f.Type == "account_update" {
+			r.seq = f.Seq
+			break
+		}
 	}
+	r.heard = append(r.heard, told)
+}
+
+func (r *returning) parse(text []byte) (f spoken) {
+	r.Helper()
+	if err := json.Unmarshal(text, &f); err != nil {
+		r.Fatalf("frame %q: %v", text, err)
+	}
+	return f
+}
+
+// check goes through what was told since it was called last.
+func (r *returning) check() {
+	r.Helper()
+	for _, told := range r.heard {
+		for i, text := range told.texts {
+			r.told(text, i >= told.joined)
+		}
+	}
+	r.heard = nil
 }
 
 // told checks that nothing is left out and nothing is told twice.
 func (r *returning) told(text []byte, joined bool) {
 	r.Helper()
-	var f spoken
-	if err := json.Unmarshal(text, &f); err != nil {
-		r.Fatalf("frame %q: %v", text, err)
-	}
+	f := r.parse(text)
 	switch f.Type {
 	case "resync_required":
-		r.Fatalf("after %d: %s", r.seq, text)
+		r.Fatalf("after %d: %s", r.checked, text)
 	case "account_update":
-		if joined && f.Seq != r.seq+1 && r.seq > 0 {
-			r.Fatalf("update %d comes after %d", f.Seq, r.seq)
+		if joined && f.Seq != r.checked+1 && r.checked > 0 {
+			r.Fatalf("update %d comes after %d", f.Seq, r.checked)
 		}
-		r.seq = f.Seq
+		r.checked = f.Seq
 		r.truth.reaches(place{f.Slot, f.Seq})
 		if wrong := r.truth.wrong(string(text)); wrong != "" {
 			r.Fatalf("%s: %s", text, wrong)
