@@ -25,7 +25,7 @@ type Peer struct {
 
 // Peers are all there are, the simplest first.
 var Peers = []Peer{
-	{"raw", "blocks of 64 KiB written to plain TCP sockets, a goroutine each", startRaw},
+	{"raw", "blocks of 64 KiB, full of frames, written to plain TCP sockets, a goroutine each", startRaw},
 	{"nats", "nats-server and subscribers of its text protocol", startNATS},
 	{"hub", "a WebSocket hub with a channel of 256 messages and a goroutine for each client", startHub},
 }

@@ -1,22 +1,26 @@
 package peer
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"io"
 	"net"
 	"sync"
+
+	"ledgerd/bench/wsclient"
 )
 
 // rawBlockBytes is what ledgerd writes at once when much waits.
 const rawBlockBytes = 64 << 10
 
-// rawServer is told how many blocks more to write, in four bytes, little endian. A batch is as
-// many as hold the messages.
+// rawServer is told the block, and then how many more of it to write, in four bytes, little
+// endian. The block is frames of the messages, so that to listen costs what it does elsewhere.
+// A batch is as many blocks as hold the messages.
 type rawServer struct {
 	*child
-	blocks int // of a batch
+	blocks, frames int // of a batch
 }
 
 func startRaw(ctx context.Context, c *Config) (Server, error) {
@@ -24,15 +28,37 @@ func startRaw(ctx context.Context, c *Config) (Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	block, frames := frameBlock(c.Messages)
+	if _, err := s.feed.Write(block); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
 	size := 0
 	for _, m := range c.Messages {
 		size += len(m)
 	}
-	return &rawServer{s, (size + rawBlockBytes - 1) / rawBlockBytes}, nil
+	blocks := (size + rawBlockBytes - 1) / rawBlockBytes
+	return &rawServer{s, blocks, blocks * frames}, nil
 }
 
-// BatchFrames implements Server: a frame is a block.
-func (s *rawServer) BatchFrames() int { return s.blocks }
+// frameBlock returns a block of whole frames of the messages, in turns, the last one cut or
+// repeated to fill it.
+func frameBlock(messages [][]byte) (block []byte, frames int) {
+	const mostHeader = 4 // of a frame that fits into a block
+	for ; len(block) < rawBlockBytes; frames++ {
+		m := messages[frames%len(messages)]
+		room := rawBlockBytes - len(block)
+		if left := room - mostHeader - len(m); left < 2*mostHeader+len(m) {
+			m = bytes.Repeat(m, room/len(m)+1)[:room-mostHeader]
+		}
+		block = append(block, 0x80|wsclient.OpText, 126)
+		block = binary.BigEndian.AppendUint16(block, uint16(len(m)))
+		block = append(block, m...)
+	}
+	return block, frames
+}
+
+// BatchFrames implements Server.
+func (s *rawServer) BatchFrames() int { return s.frames }
 
 // Publish implements Server.
 func (s *rawServer) Publish() error {
@@ -50,23 +76,7 @@ func (s *rawServer) Dial(ctx context.Context) (Subscriber, error) {
 	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &rawSubscriber{conn}, nil
-}
-
-type rawSubscriber struct{ net.Conn }
-
-// Drain implements Subscriber.
-func (s *rawSubscriber) Drain(visit func(bytes, frames int)) error {
-	room := make([]byte, readBytes)
-	for part := 0; ; {
-		n, err := s.Read(room)
-		part += n
-		visit(n, part/rawBlockBytes)
-		part %= rawBlockBytes
-		if err != nil {
-			return err
-		}
-	}
+	return webSocket{wsclient.New(conn, readBytes)}, nil
 }
 
 // budget is how many blocks everybody shall have been written.
@@ -103,6 +113,10 @@ func (b *budget) above(written int) int {
 
 // serveRaw writes blocks to all who connect, a goroutine each.
 func serveRaw(ln net.Listener, in io.Reader) error {
+	block := make([]byte, rawBlockBytes)
+	if _, err := io.ReadFull(in, block); err != nil {
+		return err
+	}
 	b := &budget{}
 	b.raised.L = &b.mu
 	var serving sync.WaitGroup
@@ -114,7 +128,7 @@ func serveRaw(ln net.Listener, in io.Reader) error {
 			}
 			serving.Go(func() {
 				defer func() { _ = conn.Close() }()
-				writeBlocks(conn, b)
+				writeBlocks(conn, block, b)
 			})
 		}
 	})
@@ -135,7 +149,7 @@ func serveRaw(ln net.Listener, in io.Reader) error {
 }
 
 // writeBlocks writes a subscriber's blocks until the budget ends or the subscriber is gone.
-func writeBlocks(conn net.Conn, b *budget) {
+func writeBlocks(conn net.Conn, block []byte, b *budget) {
 	b.mu.Lock()
 	written := b.blocks
 	b.mu.Unlock()
@@ -148,11 +162,9 @@ func writeBlocks(conn net.Conn, b *budget) {
 			return
 		}
 		for ; written < until; written++ {
-			if _, err := conn.Write(rawBlock); err != nil {
+			if _, err := conn.Write(block); err != nil {
 				return
 			}
 		}
 	}
 }
-
-var rawBlock = make([]byte, rawBlockBytes)

@@ -77,7 +77,9 @@ type Conn struct {
 	out     []byte
 }
 
-func newConn(socket net.Conn, readBytes int) *Conn {
+// New returns the client's end of a connection whose handshake is behind, or which needs none.
+// No more than readBytes are read at once, 0 for the default.
+func New(socket net.Conn, readBytes int) *Conn {
 	if readBytes == 0 {
 		readBytes = defaultReadBytes
 	}

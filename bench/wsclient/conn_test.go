@@ -151,7 +151,7 @@ func TestFramesMayComeByteByByte(t *testing.T) {
 		}
 	}()
 	var got []int
-	err := newConn(client, 0).Drain(func(batch []byte, frames int) {
+	err := New(client, 0).Drain(func(batch []byte, frames int) {
 		Each(batch, func(p []byte) { got = append(got, len(p)) })
 	})
 	if !errors.Is(err, io.EOF) || !slices.Equal(got, []int{0, 125, 126, 300}) {
@@ -192,7 +192,7 @@ func TestBreachesOfTheProtocolAreErrors(t *testing.T) {
 				server.Close()
 			}()
 			var err error
-			if c := newConn(client, 0); drains {
+			if c := New(client, 0); drains {
 				err = c.Drain(func([]byte, int) { t.Errorf("%s: frames are handed over", name) })
 			} else {
 				_, err = c.Next()

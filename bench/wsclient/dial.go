@@ -73,7 +73,7 @@ func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 		return nil, fmt.Errorf("cannot connect: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })
-	c := newConn(socket, o.ReadBytes)
+	c := New(socket, o.ReadBytes)
 	if err := c.shakeHands(u); err != nil {
 		stop()
 		_ = socket.Close()
