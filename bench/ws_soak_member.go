@@ -82,32 +82,14 @@ func reset(c *wsclient.Conn) {
 	_ = c.NetConn().Close()
 }
 
-// fallSilent stops reading for so long that the server must have given the connection up, and
-// sees that it has.
-func (m *member) fallSilent(ctx context.Context, c *wsclient.Conn, d time.Duration) {
-	defer c.Close()
-	if !pause(ctx, d) {
-		return
-	}
-	const toRead = 10 * time.Second // what lies in the socket's buffer
-	err := drainFor(ctx, c, toRead, func([]byte, int) {})
-	switch {
-	case ctx.Err() != nil:
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		m.soak.fault("a connection that was not read for %v is still there", d)
-	default:
-		m.soak.silenced.Add(1)
-	}
-}
-
 // What the lives of members take, on average. The server resets a socket that takes nothing
-// for 5 s, and drops a peer that shows nothing for 60 s.
+// for 5 s, and drops a peer that shows nothing for 60 s; each is given more.
 const (
-	soakStay   = 50 * time.Second
-	soakFollow = 20 * time.Second
-	soakAway   = 5 * time.Second
-	soakUnread = 25 * time.Second
-	soakSilent = 75 * time.Second
+	soakStay    = 50 * time.Second
+	soakFollow  = 20 * time.Second
+	soakAway    = 5 * time.Second
+	soakRefused = 15 * time.Second
+	soakSilent  = 75 * time.Second
 )
 
 // hearAll is the life of one who wants everything.
@@ -120,7 +102,7 @@ func (m *member) hearAll(ctx context.Context) {
 		m.soak.fault("a whole-stream subscriber was thrown out: %v", err)
 	}
 	if m.random.IntN(200) == 0 {
-		m.fallSilent(ctx, c, soakUnread)
+		m.stopReading(ctx, c)
 		return
 	}
 	m.leave(c)
@@ -150,7 +132,7 @@ func (m *member) hearSome(ctx context.Context) {
 		m.soak.fault("a filtered subscriber was thrown out: %v", err)
 	}
 	if m.random.IntN(100) == 0 {
-		m.fallSilent(ctx, c, soakSilent)
+		m.fallSilent(ctx, c)
 		return
 	}
 	m.leave(c)
@@ -170,7 +152,7 @@ func updatedKey(payload []byte) string {
 // neverRead is the life of one who connects and reads nothing at all.
 func (m *member) neverRead(ctx context.Context) {
 	if c := m.join(ctx, "", wsclient.Options{ReceiveBuffer: 16 << 10}); c != nil {
-		m.fallSilent(ctx, c, soakUnread)
+		m.stopReading(ctx, c)
 	}
 }
 
