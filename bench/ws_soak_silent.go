@@ -29,7 +29,7 @@ func (m *member) stopReading(ctx context.Context, c *wsclient.Conn) {
 	defer c.Close()
 	const longest = 2 * time.Minute
 	most, grew := 0, time.Now()
-	for began := grew; time.Since(grew) < soakRefused; {
+	for began := grew; most == 0 || time.Since(grew) < soakRefused; {
 		if !pause(ctx, time.Second) || time.Since(began) > longest {
 			return
 		}
