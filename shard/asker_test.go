@@ -72,8 +72,8 @@ func TestTimerSetForAnEarlierQuestionKeepsTheDeadlines(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- s.Run(ctx) }()
-			for range 50 { // the pool may drop what it is given
-				if _, _, err := s.Account(key(1), 0, time.Now().Add(2*time.Second)); err != nil {
+			for range 50 { // by mail, which has timers; the pool may drop what it is given
+				if _, _, err := s.askAccount(key(1), 0, time.Now().Add(2*time.Second)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -82,14 +82,14 @@ func TestTimerSetForAnEarlierQuestionKeepsTheDeadlines(t *testing.T) {
 			task := s.send(j, new(Applied))
 			<-j.stepped // nobody answers from here on
 			began := time.Now()
-			if _, _, err := s.Account(key(1), 0, began.Add(wait)); !errors.Is(err, errLate) || time.Since(began) != wait {
+			if _, _, err := s.askAccount(key(1), 0, began.Add(wait)); !errors.Is(err, errLate) || time.Since(began) != wait {
 				t.Errorf("%s: %v after %v, want overdue after %v", name, err, time.Since(began), wait)
 			}
 			j.gate <- struct{}{}
 			if _, err := task.Wait(); err != nil {
 				t.Error(err)
 			}
-			if _, _, err := s.Account(key(1), 0, time.Now().Add(time.Second)); err != nil {
+			if _, _, err := s.askAccount(key(1), 0, time.Now().Add(time.Second)); err != nil {
 				t.Errorf("the next question: %v", err)
 			}
 			cancel()

@@ -3,11 +3,15 @@
 //
 // # Nouns
 //
-// A [Shard] is one goroutine and the trees it alone touches. Its mailbox has two lanes:
+// A [Shard] is one goroutine and the trees that are its own. Its mailbox has two lanes:
 // work, which comes from the sequencer in log order and waits for room, and queries,
 // which are refused when their lane is full. Work is done in small slices, and the
 // queries that arrived meanwhile are served between them; only finding out what a block or
 // a rollback touches, and sorting that, is done in one.
+//
+// While the goroutine waits for mail, one who asks for a single account may look it up in
+// place of it: the state is locked, and has one user at a time. Nobody waits for that lock but
+// the goroutine; an asker who finds it taken sends mail.
 //
 // A table is one versioned map in two layers. The base has the value of every key at the newest
 // folded version. The overlay is a small B-tree of (key, version) with everything newer. A

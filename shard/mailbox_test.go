@@ -199,5 +199,8 @@ func TestAccountAllocatesNothing(t *testing.T) {
 		if got := testing.AllocsPerRun(1000, func() { s.Account(k, 2, deadline) }); got != 0 {
 			t.Errorf("account %d: %v allocations, want 0", n, got)
 		}
+		if got := testing.AllocsPerRun(1000, func() { s.askAccount(k, 2, deadline) }); got != 0 {
+			t.Errorf("account %d by mail: %v allocations, want 0", n, got)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -8,8 +9,8 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// accountQuery asks for one account. It is the question asked most, so it is pooled and
-// answered by value: asking allocates nothing.
+// accountQuery asks for one account by mail. It is the question asked most, so it is pooled
+// and answered by value: asking allocates nothing.
 //
 // Its asker waits for done alone. A question ends in one of three ways, and whoever ends it
 // tells the asker: the shard answers it, or refuses it where it ended, or the timer finds it
@@ -92,7 +93,43 @@ func (q *accountQuery) refuse() { q.end(q.turn.Load(), errStopped) }
 
 // Account returns the account at version v; found is false if nothing is held, not even
 // a tombstone. Errors match ledger.ErrUnavailable.
+//
+// Nearly always the shard waits for something to do. Then the asker looks by itself: two
+// goroutines that take turns cost more than the look-up, three microseconds of CPU in all.
 func (s *Shard) Account(key ledger.Pubkey, v ledger.Version, deadline time.Time) (a ledger.Account, found bool, err error) {
+	if found, err = s.look(&key, v, &a); err != errTaken {
+		return a, found, err
+	}
+	return s.askAccount(key, v, deadline)
+}
+
+// errTaken says that somebody else is at the state.
+var errTaken = errors.New("the shard is at work")
+
+// look looks an account up in place, unless somebody else is at the state. What panics is to
+// be asked by mail: there it breaks the shard, as it should.
+func (s *Shard) look(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) (found bool, err error) {
+	if !s.mu.TryLock() {
+		return false, errTaken
+	}
+	defer func() {
+		s.mu.Unlock()
+		if recover() != nil {
+			err = errTaken
+		}
+	}()
+	if v < s.state.folded {
+		return false, ErrFolded
+	}
+	a := s.state.account(key, v, into)
+	if a != nil && a != into {
+		*into = *a
+	}
+	return a != nil, nil
+}
+
+// askAccount is Account by mail.
+func (s *Shard) askAccount(key ledger.Pubkey, v ledger.Version, deadline time.Time) (a ledger.Account, found bool, err error) {
 	q := accountQueries.Get().(*accountQuery)
 	q.key, q.version = key, v
 	by := int64(deadline.Sub(epoch))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"sync"
 
 	"ledgerd/engine/ledger"
 )
@@ -36,7 +37,11 @@ type Shard struct {
 	queries chan query
 	work    chan order
 	done    chan struct{} // closed when Run returns
-	state   *state        // touched by Run alone
+
+	// mu is held by who is at the state: Run while it works a slice or answers its mail, or
+	// one who looks a record up in place. It is locked before Run, and for good after it.
+	mu    sync.Mutex
+	state *state
 }
 
 // query is a question; run answers it from the state, refuse says that nobody will.
@@ -53,12 +58,14 @@ type order struct {
 
 // New returns shard number self of so many, without anything in it. It starts nothing.
 func New(self, shards int) *Shard {
-	return &Shard{
+	s := &Shard{
 		queries: make(chan query, queryLane),
 		work:    make(chan order, workLane),
 		done:    make(chan struct{}),
 		state:   newState(self, shards),
 	}
+	s.mu.Lock()
+	return s
 }
 
 // Counters say how much the shard holds.
@@ -77,17 +84,21 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 			err = fmt.Errorf("shard %d broke: %v\n%s", s.state.self, p, debug.Stack())
 		}
 	}()
+	s.mu.Unlock()
 	for {
 		select {
 		case q := <-s.queries:
+			s.mu.Lock()
 			q.run(s.state)
 			s.answerWaiting()
+			s.mu.Unlock()
 			// Whoever is about to ask goes first: then several questions are answered for one
 			// wake, which costs more than looking an account up.
 			runtime.Gosched()
 		case o := <-s.work:
 			s.do(o)
 		case <-ctx.Done():
+			s.mu.Lock()
 			return nil
 		}
 	}
@@ -95,15 +106,25 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 
 // do works in slices and lets waiting queries and other goroutines in between.
 func (s *Shard) do(o order) {
-	for o.job.step(s.state) {
-		s.answerWaiting()
+	for s.slice(o.job) {
 		runtime.Gosched()
 	}
-	s.state.count()
-	s.state.shed()
 	if o.done != nil {
 		o.done <- struct{}{}
 	}
+}
+
+// slice does a part of a job, and reports whether there is more of it.
+func (s *Shard) slice(j job) (more bool) {
+	s.mu.Lock()
+	if more = j.step(s.state); more {
+		s.answerWaiting()
+	} else {
+		s.state.count()
+		s.state.shed()
+	}
+	s.mu.Unlock() // not where it panics: nobody may look at a broken state
+	return more
 }
 
 // answerWaiting serves the queries that wait now; those that come meanwhile are for
