@@ -38,7 +38,8 @@ const writeBufferBytes = 16 << 10
 const spareWorkers = 1024
 
 // newFastHTTP returns the engine below a server: conns have checked what it reads, so it
-// has little left to refuse, and nothing it logs may hold what a client sent.
+// has little left to refuse, and nothing it logs may hold what a client sent. Conns keep the
+// timeouts.
 func newFastHTTP(l listenerConfig, handle fasthttp.RequestHandler) *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      handle,
@@ -48,9 +49,6 @@ func newFastHTTP(l listenerConfig, handle fasthttp.RequestHandler) *fasthttp.Ser
 		ReadBufferSize:               readBufferBytes,
 		WriteBufferSize:              writeBufferBytes,
 		MaxRequestBodySize:           maxBodyBytes,
-		ReadTimeout:                  l.readTimeout,
-		WriteTimeout:                 l.writeTimeout,
-		IdleTimeout:                  l.idleTimeout,
 		DisablePreParseMultipartForm: true,
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,

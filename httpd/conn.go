@@ -31,8 +31,8 @@ const (
 // not copied.
 type conn struct {
 	net.Conn
-	peer        peer
-	readTimeout time.Duration
+	peer     peer
+	timeouts timeouts
 
 	// Down to verdict all belongs to the goroutine that reads and writes.
 
@@ -106,13 +106,18 @@ func (c *conn) readHead(p []byte) (int, error) {
 	if c.heads++; c.heads == 2 {
 		c.settle()
 	}
+	patience := c.timeouts.idle
+	if c.heads == 1 {
+		patience = c.timeouts.read
+	}
+	c.readBy.in(patience)
 	if len(c.held) == 0 && len(p) >= maxHeadBytes {
 		n, err := c.receive(p)
 		if n == 0 && err != nil {
 			return 0, io.EOF
 		}
 		h, _ := scanBatch(p[:n])
-		c.body = h.body
+		c.awaitBody(h.body)
 		c.held = append(c.held[:0], p[h.bytes:n]...)
 		if h.bytes > 0 {
 			return h.bytes, nil
@@ -125,8 +130,16 @@ func (c *conn) readHead(p []byte) (int, error) {
 	if verdict.refused() {
 		return c.refuse(p, verdict), nil
 	}
-	c.ready, c.body = h.bytes, h.body
+	c.ready = h.bytes
+	c.awaitBody(h.body)
 	return c.Read(p)
+}
+
+// awaitBody notes what follows the head that is handed out: it has the read timeout too.
+func (c *conn) awaitBody(bytes int) {
+	if c.body = bytes; bytes > 0 {
+		c.readBy.in(c.timeouts.read)
+	}
 }
 
 // gatherHead reads until held starts with a whole head, and returns what it starts with. From the first byte on the rest
@@ -141,7 +154,7 @@ func (c *conn) gatherHead() (head, headVerdict) {
 			}
 			if !timed {
 				timed = true
-				c.readBy.wanted = time.Now().Add(c.readTimeout)
+				c.readBy.in(c.timeouts.read)
 			}
 		}
 		if cap(c.held)-len(c.held) < minReadBytes {

@@ -2,14 +2,29 @@ package httpd
 
 import "time"
 
-// deadline is one of the two deadlines of a conn. fasthttp moves each of them with every
-// request, three times in all, and moving a socket's costs as much as finding an account;
-// nearly always nobody waits for the socket by then. So what is wanted is only noted, and
-// the socket keeps an earlier deadline: should that pass while somebody waits, the socket
-// is given the wanted one and the waiting goes on.
+// timeouts are how long a conn waits for its peer, 0: for ever. fasthttp has none: it would
+// read the clock three times for every request, and the conn knows better when it waits.
+type timeouts struct {
+	read  time.Duration // for the first head, for the rest of each, and for a body
+	write time.Duration // for what is handed to the socket at once
+	idle  time.Duration // for the next head
+}
+
+// deadline is one of the two deadlines of a conn. Each is moved with every batch of requests,
+// and moving a socket's costs as much as finding an account; nearly always nobody waits for
+// the socket by then. So what is wanted is only noted, and the socket keeps an earlier
+// deadline: should that pass while somebody waits, the socket is given the wanted one and the
+// waiting goes on.
 type deadline struct {
 	wanted time.Time // zero: none
 	set    time.Time // on the socket
+}
+
+// in moves the deadline to so long from now; 0 leaves it as it is.
+func (d *deadline) in(wait time.Duration) {
+	if wait > 0 {
+		d.wanted = time.Now().Add(wait)
+	}
 }
 
 // before makes sure that the socket gives up no later than wanted. It comes before every
@@ -49,6 +64,7 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	if c.takenOver.Load() {
 		return c.Conn.Write(p)
 	}
+	c.writeBy.in(c.timeouts.write)
 	if err = c.writeBy.before(c.Conn.SetWriteDeadline); err != nil {
 		return 0, err
 	}

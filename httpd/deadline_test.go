@@ -13,7 +13,7 @@ import (
 func piped(t *testing.T) (c *conn, far net.Conn) {
 	near, far := net.Pipe()
 	t.Cleanup(func() { _, _ = near.Close(), far.Close() })
-	return &conn{Conn: near, readTimeout: time.Second, settled: func(int) {}, release: func(*conn) {}}, far
+	return &conn{Conn: near, timeouts: timeouts{read: time.Second}, settled: func(int) {}, release: func(*conn) {}}, far
 }
 
 func giveByte(far net.Conn) { _, _ = far.Write([]byte("x")) }

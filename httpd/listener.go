@@ -24,14 +24,12 @@ const reservedFiles = 512
 
 // listenerConfig is what the accepting side needs to know. All fields are required.
 type listenerConfig struct {
-	identity     *identity
-	readTimeout  time.Duration
-	writeTimeout time.Duration
-	idleTimeout  time.Duration
-	maxConns     int // in total
-	maxPerPeer   int // of one client
-	log          *slog.Logger
-	meters       *meters
+	identity   *identity
+	timeouts   timeouts
+	maxConns   int // in total
+	maxPerPeer int // of one client
+	log        *slog.Logger
+	meters     *meters
 }
 
 // listener accepts connections as conns. It outlives a shortage of file descriptors or
@@ -108,11 +106,11 @@ func isShortage(err error) bool {
 // admit registers the connection, or returns nil if a cap is reached.
 func (l *listener) admit(nc net.Conn) *conn {
 	c := &conn{
-		Conn:        nc,
-		peer:        l.identity.peerOf(nc.RemoteAddr()),
-		readTimeout: l.readTimeout,
-		release:     l.forget,
-		settled:     l.newcomers.leave,
+		Conn:     nc,
+		peer:     l.identity.peerOf(nc.RemoteAddr()),
+		timeouts: l.timeouts,
+		release:  l.forget,
+		settled:  l.newcomers.leave,
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

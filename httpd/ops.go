@@ -38,14 +38,12 @@ func NewOps(config OpsConfig) *OpsServer {
 	}
 	s := &OpsServer{config: config}
 	s.acceptor = newAcceptor(listenerConfig{
-		identity:     &identity{},
-		readTimeout:  defaultReadTimeout,
-		writeTimeout: defaultWriteTimeout,
-		idleTimeout:  defaultIdleTimeout,
-		maxConns:     maxOpsConns,
-		maxPerPeer:   maxOpsConns,
-		log:          config.Log,
-		meters:       new(meters),
+		identity:   &identity{},
+		timeouts:   timeouts{read: defaultReadTimeout, write: defaultWriteTimeout, idle: defaultIdleTimeout},
+		maxConns:   maxOpsConns,
+		maxPerPeer: maxOpsConns,
+		log:        config.Log,
+		meters:     new(meters),
 	}, s.handle)
 	return s
 }

@@ -50,7 +50,7 @@ type Config struct {
 	MaxConnsPerClient int // 0: 100
 
 	ReadTimeout  time.Duration // for one request, from its first byte; 0: 5 s
-	WriteTimeout time.Duration // for one response; 0: 10 s
+	WriteTimeout time.Duration // for what is ready to be written at once; 0: 10 s
 	IdleTimeout  time.Duration // between requests; 0: 30 s
 
 	// Upgrade is given every valid WebSocket handshake on /api/ws/accounts, after the
@@ -118,14 +118,12 @@ func New(config Config) *Server {
 	s.meters = &meters{open: func() int { return s.connections() }}
 	c.Metrics.RegisterMetricsWriter(s.meters.write)
 	s.acceptor = newAcceptor(listenerConfig{
-		identity:     s.identity,
-		readTimeout:  c.ReadTimeout,
-		writeTimeout: c.WriteTimeout,
-		idleTimeout:  c.IdleTimeout,
-		maxConns:     c.MaxConns,
-		maxPerPeer:   c.MaxConnsPerClient,
-		log:          c.Log,
-		meters:       s.meters,
+		identity:   s.identity,
+		timeouts:   timeouts{read: c.ReadTimeout, write: c.WriteTimeout, idle: c.IdleTimeout},
+		maxConns:   c.MaxConns,
+		maxPerPeer: c.MaxConnsPerClient,
+		log:        c.Log,
+		meters:     s.meters,
 	}, s.handle)
 	return s
 }
@@ -167,7 +165,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	r.begin(s, ctx)
 	r.answer()
 	r.finish()
-	s.meters.observe(r.route, r.status, s.now().Sub(r.now))
+	s.meters.observe(r.route, r.status, s.since(r.now))
 	if !r.allowance.allowed {
 		s.meters.limited[r.allowance.window].Add(1)
 	}
@@ -182,6 +180,14 @@ func (s *Server) arrival(ctx *fasthttp.RequestCtx, c *conn) time.Time {
 		return at
 	}
 	return s.now()
+}
+
+// since returns how long ago an instant was.
+func (s *Server) since(t time.Time) time.Duration {
+	if s.ownClock {
+		return s.now().Sub(t)
+	}
+	return time.Since(t) // which reads one clock only, the time of day not
 }
 
 // panicked tells of a panic in a handler; the process goes on.
