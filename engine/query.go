@@ -70,7 +70,8 @@ func (e *Engine) ownerOf(key *ledger.Pubkey) *shard.Shard {
 	return e.shards[shard.Of(key.Prefix(), len(e.shards))]
 }
 
-// Account returns a live account. A missing one is a *ledger.NotFoundError.
+// Account returns a live account without its token facts, which Accounts and Tokens tell. A
+// missing one is a *ledger.NotFoundError.
 func (e *Engine) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
 	return answer(e, q, func(v ledger.View, deadline time.Time) (ledger.Account, error) {
 		a, found, err := e.ownerOf(&key).Account(key, v.Tip().Version, deadline)

@@ -40,6 +40,25 @@ func (t *accounts) read(key *ledger.Pubkey, v ledger.Version, into *ledger.Accou
 	return into, false
 }
 
+// readShown makes into the account of key at version v without what it would point at, and
+// reports whether anything is held. It allocates nothing.
+func (t *accounts) readShown(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) bool {
+	t.probe.Pubkey = *key
+	if a, over := t.over(&t.probe, v); over {
+		if a == nil {
+			return false
+		}
+		*into = *a
+		into.Token, into.Earlier = nil, nil
+		return true
+	}
+	r := t.base.get(key)
+	if r != 0 {
+		t.base.vault.unpackShown(r, into)
+	}
+	return r != 0
+}
+
 // write puts an account as of version v, nil for none; before is what was held until then.
 func (t *accounts) write(v ledger.Version, before, after *ledger.Account) {
 	key := after

@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -105,5 +106,39 @@ func TestPanicOfALookBreaksTheShard(t *testing.T) {
 	}
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "shard 3 broke") {
 		t.Errorf("Run: %v, want that shard 3 broke", err)
+	}
+}
+
+// TestOneAccountIsShownAsListsShowIt asks for accounts one by one, in place and by mail, and
+// for all at once: they differ in what they point at only.
+func TestOneAccountIsShownAsListsShowIt(t *testing.T) {
+	const keys = 40
+	s := start(t)
+	h := history{r: rand.New(rand.NewPCG(1, 1)), keys: keys}
+	for v := ledger.Version(1); v <= 30; v++ {
+		applyBlock(t, s, v, h.writes(20)...)
+		if v%7 == 0 {
+			s.Fold(v-3, nil, 0)
+		}
+		for i := range keys {
+			k := key(i)
+			all, err := s.Accounts([]ledger.Pubkey{k}, v, soon())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := all[0]
+			want.Token, want.Earlier = nil, nil
+			for name, ask := range map[string]func(ledger.Pubkey, ledger.Version, time.Time) (ledger.Account, bool, error){
+				"in place": s.Account, "by mail": s.askAccount,
+			} {
+				a, found, err := ask(k, v, soon())
+				if !found {
+					a.Pubkey = k
+				}
+				if err != nil || a != want {
+					t.Fatalf("%s: account %d at version %d: %+v, %v, want %+v", name, i, v, a, err, want)
+				}
+			}
+		}
 	}
 }

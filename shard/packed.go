@@ -128,9 +128,21 @@ type view struct {
 	names       chunks[ledger.Pubkey] // of programs and mints
 }
 
-// unpack makes a the account of a record. Token facts and the like take room.
-func (v *view) unpack(r ref, a *ledger.Account, room *room) {
+// unpackShown makes a the account of a record without what it would point at.
+func (v *view) unpackShown(r ref, a *ledger.Account) {
 	p := v.records.at(r)
+	v.unpackRecord(p, a)
+	if p.meta&flagAside != 0 {
+		more := p.more
+		if p.meta&flagToken != 0 {
+			more = v.holdings.at(more).more
+		}
+		v.asides.at(more).tell(a)
+	}
+}
+
+// unpackRecord makes a the account as far as the record itself says.
+func (v *view) unpackRecord(p *record, a *ledger.Account) {
 	*a = ledger.Account{
 		Pubkey: p.key, Known: ledger.Fields(p.meta & flagKnown), Executable: p.meta&flagExecutable != 0,
 		Taught: ledger.Taught(p.meta >> taughtShift),
@@ -146,6 +158,12 @@ func (v *view) unpack(r ref, a *ledger.Account, room *room) {
 	if p.meta&flagRentMax != 0 {
 		a.RentEpoch = math.MaxUint64
 	}
+}
+
+// unpack makes a the account of a record. Token facts and the like take room.
+func (v *view) unpack(r ref, a *ledger.Account, room *room) {
+	p := v.records.at(r)
+	v.unpackRecord(p, a)
 	more := p.more
 	if p.meta&flagToken != 0 {
 		h := v.holdings.at(more)
@@ -163,9 +181,14 @@ func (v *view) unpack(r ref, a *ledger.Account, room *room) {
 	}
 }
 
-func (v *view) unpackAside(x *aside, a *ledger.Account, room *room) {
+// tell puts into a what an aside says of the account itself.
+func (x *aside) tell(a *ledger.Account) {
 	a.Known, a.RentEpoch = x.known, x.rentEpoch
 	a.Since, a.Taught = ledger.Taught(x.since), ledger.Taught(x.taught)
+}
+
+func (v *view) unpackAside(x *aside, a *ledger.Account, room *room) {
+	x.tell(a)
 	if x.hasEarlier {
 		a.Earlier = room.earlier()
 		*a.Earlier = x.earlier
