@@ -135,6 +135,17 @@ func TestNoSumOfLimbsOverflows(t *testing.T) {
 	}
 }
 
+// What addLower leaves out must be worth nothing.
+func TestWordsReachNoFurtherThanIsAdded(t *testing.T) {
+	for j := range lowerWorth {
+		for i, worth := range lowerWorth[j] {
+			if i >= j && j < 8 && worth != 0 {
+				t.Errorf("word %d is worth %d in limb %d, want 0", i, worth, j)
+			}
+		}
+	}
+}
+
 func TestBase58DoesNotAllocate(t *testing.T) {
 	key, sig := TokenProgram, Signature{1, 2, 3}
 	keyText, sigText := []byte(key.String()), []byte(sig.String())

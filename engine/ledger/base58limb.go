@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 )
 
 // Neither direction of base58 divides a long number, and neither allocates.
@@ -32,6 +33,7 @@ type words [8]uint64
 
 var (
 	digitValues            = makeDigitValues()
+	digitPairs             = makeDigitPairs()
 	zeroDigits             = makeZeroDigits()
 	lowerWorth, upperWorth = makeWorths()
 )
@@ -44,6 +46,14 @@ func makeDigitValues() (values [256]uint32) {
 		values[c] = uint32(v)
 	}
 	return values
+}
+
+// makeDigitPairs returns the two digits of each number below 58².
+func makeDigitPairs() (pairs [58 * 58][2]byte) {
+	for n := range pairs {
+		pairs[n] = [2]byte{base58Alphabet[n/58], base58Alphabet[n%58]}
+	}
+	return pairs
 }
 
 // makeZeroDigits returns what fills up a text to whole groups of ten digits.
@@ -97,19 +107,39 @@ func (w *words) dot(o *words) uint64 {
 		w[4]*o[4] + w[5]*o[5] + w[6]*o[6] + w[7]*o[7]
 }
 
+// addLower adds 256 bits to limbs. It leaves out the half of the products that are zero: a word
+// reaches no further up than one limb for each word behind it, and none the first limb.
+func (w *words) addLower(limbs *[9]uint64) {
+	o := &lowerWorth
+	limbs[1] += w[0] * o[1][0]
+	limbs[2] += w[0]*o[2][0] + w[1]*o[2][1]
+	limbs[3] += w[0]*o[3][0] + w[1]*o[3][1] + w[2]*o[3][2]
+	limbs[4] += w[0]*o[4][0] + w[1]*o[4][1] + w[2]*o[4][2] + w[3]*o[4][3]
+	limbs[5] += w[0]*o[5][0] + w[1]*o[5][1] + w[2]*o[5][2] + w[3]*o[5][3] + w[4]*o[5][4]
+	limbs[6] += w[0]*o[6][0] + w[1]*o[6][1] + w[2]*o[6][2] + w[3]*o[6][3] + w[4]*o[6][4] + w[5]*o[6][5]
+	limbs[7] += w[0]*o[7][0] + w[1]*o[7][1] + w[2]*o[7][2] + w[3]*o[7][3] + w[4]*o[7][4] + w[5]*o[7][5] + w[6]*o[7][6]
+	limbs[8] += w.dot(&o[8])
+}
+
 // append58x32 appends the base58 of 32 bytes.
 func append58x32(dst []byte, b *[32]byte) []byte {
 	var limbs [9]uint64
 	w := loadWords(b[:])
-	for j := range limbs {
-		limbs[j] = w.dot(&lowerWorth[j])
+	w.addLower(&limbs)
+	// The text begins behind at least one of these ones. Wherever that is, as many bytes are
+	// copied as it can have, which is faster than to copy as many as it has.
+	var text [9*5 + text32Max]byte
+	for j := len(limbs) - 1; j > 0; j-- {
+		carry := limbs[j] / pow5
+		limbs[j-1] += carry
+		putDigits((*[5]byte)(text[j*5:]), uint32(limbs[j]-carry*pow5))
 	}
-	settle(limbs[:])
-	var text [9 * 5]byte
-	for j, limb := range limbs {
-		putDigits((*[5]byte)(text[j*5:]), uint32(limb))
-	}
-	return appendText(dst, text[:], leadingZeros(b[:]))
+	putDigits((*[5]byte)(text[:]), uint32(limbs[0]))
+	first := leadingOnes(text[:9*5]) - leadingZeros(b[:])
+	n := len(dst)
+	dst = slices.Grow(dst, text32Max)[:n+text32Max]
+	*(*[text32Max]byte)(dst[n:]) = [text32Max]byte(text[first:])
+	return dst[:n+9*5-first]
 }
 
 // append58x64 appends the base58 of 64 bytes.
@@ -121,32 +151,23 @@ func append58x64(dst []byte, b *[64]byte) []byte {
 	}
 	settle(limbs[:])
 	w = loadWords(b[32:])
-	for j := range lowerWorth {
-		limbs[9+j] += w.dot(&lowerWorth[j])
-	}
+	w.addLower((*[9]uint64)(limbs[9:]))
 	settle(limbs[:])
 	var text [18 * 5]byte
 	for j, limb := range limbs {
 		putDigits((*[5]byte)(text[j*5:]), uint32(limb))
 	}
-	return appendText(dst, text[:], leadingZeros(b[:]))
+	// There are as many leading ones as the number has leading zero bytes, never fewer.
+	return append(dst, text[leadingOnes(text[:])-leadingZeros(b[:]):]...)
 }
 
 // putDigits writes a limb as five characters.
 func putDigits(text *[5]byte, limb uint32) {
-	upper, lower := limb/(58*58), limb%(58*58)
-	text[4] = base58Alphabet[lower%58]
-	text[3] = base58Alphabet[lower/58]
-	upper, lower = upper/(58*58), upper%(58*58)
-	text[2] = base58Alphabet[lower%58]
-	text[1] = base58Alphabet[lower/58]
-	text[0] = base58Alphabet[upper]
-}
-
-// appendText appends the text with as many leading ones as the number has leading zero
-// bytes. It never has fewer.
-func appendText(dst, text []byte, zeros int) []byte {
-	return append(dst, text[leadingOnes(text)-zeros:]...)
+	upper := limb / (58 * 58)
+	first := upper / (58 * 58)
+	text[0] = base58Alphabet[first]
+	*(*[2]byte)(text[1:]) = digitPairs[upper-first*(58*58)]
+	*(*[2]byte)(text[3:]) = digitPairs[limb-upper*(58*58)]
 }
 
 // decode58x32 sets b to what s stands for, of at most 44 characters. After an error b is
