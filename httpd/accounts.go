@@ -57,10 +57,11 @@ func (r *request) accounts() error {
 		return err
 	}
 	r.body = append(r.body, `{"accounts":[`...)
+	var list accountList
 	for i := range found {
 		r.body = comma(r.body, i)
 		if a := &found[i]; a.Exists() {
-			r.body = appendAccount(r.body, a)
+			r.body = list.append(r.body, a)
 			r.partial |= a.Unknown()
 		} else {
 			r.body = append(r.body, `null`...)
@@ -85,6 +86,7 @@ func (r *request) tokens() error {
 	if err != nil {
 		return err
 	}
+	r.expect(len(tokens) * usualTokenBytes)
 	r.body = append(r.body, `{"pubkey":`...)
 	r.body = appendKey(r.body, &owner)
 	r.body = append(r.body, `,"tokens":[`...)
@@ -115,13 +117,15 @@ func (r *request) program() error {
 	if err != nil {
 		return err
 	}
+	r.expect(len(accounts) * (accountTextBytes + len(",")))
 	r.body = append(r.body, `{"program_id":`...)
 	r.body = appendKey(r.body, &program)
 	r.body = append(r.body, `,"accounts":[`...)
+	var list accountList
 	var last *ledger.Pubkey
 	for i := range accounts {
 		a := &accounts[i]
-		r.body = appendAccount(comma(r.body, i), a)
+		r.body = list.append(comma(r.body, i), a)
 		r.partial |= a.Unknown()
 		last = &a.Pubkey
 	}

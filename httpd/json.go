@@ -95,9 +95,7 @@ func appendTransaction(dst []byte, t *ledger.Transaction) []byte {
 
 // appendAccount appends the account record. Fields no source has shown are "", false, 0.
 func appendAccount(dst []byte, a *ledger.Account) []byte {
-	dst = append(dst, `{"pubkey":`...)
-	dst = appendKey(dst, &a.Pubkey)
-	return appendFields(dst, a)
+	return new(accountList).append(dst, a)
 }
 
 // appendAccountAs is appendAccount for who has the pubkey's base58 at hand.
@@ -112,6 +110,11 @@ func appendAccountAs(dst []byte, a *ledger.Account, pubkey []byte) []byte {
 func appendFields(dst []byte, a *ledger.Account) []byte {
 	dst = append(dst, `,"lamports":`...)
 	dst = strconv.AppendUint(dst, uint64(a.Lamports), 10)
+	return appendTail(dst, a)
+}
+
+// appendTail appends the account record behind its lamports.
+func appendTail(dst []byte, a *ledger.Account) []byte {
 	dst = append(dst, `,"owner":`...)
 	dst = appendOwner(dst, a)
 	dst = append(dst, `,"executable":`...)
@@ -123,6 +126,35 @@ func appendFields(dst []byte, a *ledger.Account) []byte {
 	}
 	dst = strconv.AppendUint(dst, rentEpoch, 10)
 	return append(dst, '}')
+}
+
+// accountTextBytes is as long as an account record gets.
+const accountTextBytes = len(`{"pubkey":"","lamports":,"owner":"","executable":false,"rent_epoch":}`) + 2*base58Bytes + 2*decimalBytes
+
+const (
+	base58Bytes  = 44 // of 32 bytes
+	decimalBytes = 20 // of 64 bits
+)
+
+// accountList appends the account records of a list. Behind its lamports an account mostly reads
+// like the one before it, and that is copied.
+type accountList struct {
+	like     *ledger.Account // what was written anew last; nil before the first
+	from, to int             // its tail
+}
+
+func (l *accountList) append(dst []byte, a *ledger.Account) []byte {
+	dst = append(dst, `{"pubkey":"`...)
+	dst = a.Pubkey.AppendBase58(dst)
+	dst = append(dst, `","lamports":`...)
+	dst = strconv.AppendUint(dst, uint64(a.Lamports), 10)
+	if l.like != nil && l.like.Known == a.Known && l.like.Executable == a.Executable && l.like.RentEpoch == a.RentEpoch && l.like.Owner == a.Owner {
+		return append(dst, dst[l.from:l.to]...)
+	}
+	l.from = len(dst)
+	dst = appendTail(dst, a)
+	l.like, l.to = a, len(dst)
+	return dst
 }
 
 // commonOwners are the programs that own nearly all accounts, encoded once.
@@ -147,6 +179,9 @@ func appendOwner(dst []byte, a *ledger.Account) []byte {
 	}
 	return appendKey(dst, &a.Owner)
 }
+
+// usualTokenBytes is about how long the record of a holding is that nobody else may spend from.
+const usualTokenBytes = 420
 
 // appendToken appends the record of one holding. Decimals and ui_amount are null while
 // the mint is unknown, ui_amount also where the mint's amounts are shown scaled.

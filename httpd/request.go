@@ -64,6 +64,9 @@ func (r *request) begin(s *Server, ctx *fasthttp.RequestCtx) {
 // end lets go of what belongs to the exchange.
 func (r *request) end() {
 	r.ctx, r.conn, r.view, r.variable, r.params.cursor = nil, nil, ledger.View{}, nil, nil
+	if cap(r.body) > maxKeptBytes { // what was sent of it is a copy, or compressed
+		_ = r.server.lend(r.body).Close()
+	}
 	r.body, r.packed = kept(r.body), kept(r.packed)
 }
 
@@ -247,7 +250,7 @@ func (r *request) setStatusHeaders(h *fasthttp.ResponseHeader) {
 }
 
 // writeBody hands the body to the response, compressed if it is long and the client
-// accepts that. A large buffer is given away with it, a small one copied.
+// accepts that. A large buffer is lent to it, a small one copied.
 func (r *request) writeBody() {
 	response := &r.ctx.Response
 	response.SkipBody = r.ctx.IsHead()
@@ -260,7 +263,7 @@ func (r *request) writeBody() {
 		}
 	}
 	if cap(*out) > maxKeptBytes {
-		response.SetBodyRaw(*out)
+		response.SetBodyStream(r.server.lend(*out), len(*out))
 		*out = nil
 		return
 	}

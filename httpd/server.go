@@ -97,6 +97,7 @@ type Server struct {
 
 	*acceptor
 	requests sync.Pool // of *request
+	long     sync.Pool // of *longBody
 }
 
 // New returns a server that serves nothing yet.

@@ -29,6 +29,7 @@ func (r *request) recent() error {
 	if err != nil {
 		return err
 	}
+	r.expect(transactionsBytes(txs))
 	r.body = append(r.body, `{"transactions":[`...)
 	for i, t := range txs {
 		r.body = appendTransaction(comma(r.body, i), t)
@@ -45,3 +46,15 @@ func (r *request) recent() error {
 	r.answered(v)
 	return nil
 }
+
+// transactionsBytes is about how long the records of transactions are.
+func transactionsBytes(txs []*ledger.Transaction) int {
+	n := len(txs) * usualTransactionBytes
+	for _, t := range txs {
+		n += len(t.Accounts) * (base58Bytes + len(`"",`))
+	}
+	return n
+}
+
+// usualTransactionBytes is about how long the record of a transaction is without its accounts.
+const usualTransactionBytes = 210
