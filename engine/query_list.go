@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -52,11 +53,12 @@ func (e *Engine) members(v ledger.View, m shard.Members, after ledger.Opt[ledger
 		page := shard.Page{Next: after}
 		for !page.Done {
 			// One more than asked for tells whether the list goes on.
-			page, err = s.List(m, page.Next, limit+1-len(l.accounts), v.Tip().Version, deadline)
+			most := limit + 1 - len(l.accounts)
+			page, err = s.List(m, page.Next, most, v.Tip().Version, deadline, withRoom(l.accounts, most))
 			if err != nil {
-				return l, err
+				return list{}, err
 			}
-			l.accounts = append(l.accounts, page.Accounts...)
+			l.accounts = page.Accounts
 			if len(l.accounts) > limit {
 				return list{l.accounts[:limit], true}, nil
 			}
@@ -66,6 +68,16 @@ func (e *Engine) members(v ledger.View, m shard.Members, after ledger.Opt[ledger
 		return l, e.knowsOwner(v, m.Group, deadline)
 	}
 	return l, nil
+}
+
+// withRoom returns accounts with room for more of a list, at most so many. A list that was long so
+// far is given the room for a long one: then few of its accounts are copied, and the shards need
+// not make any.
+func withRoom(accounts []ledger.Account, most int) []ledger.Account {
+	if room := cap(accounts) - len(accounts); len(accounts) > 0 && room < min(most, len(accounts)) {
+		return slices.Grow(accounts, min(most, 4*len(accounts)))
+	}
+	return accounts
 }
 
 // knowsOwner returns nil if there is an account at key or anything that key owns.
@@ -78,7 +90,7 @@ func (e *Engine) knowsOwner(v ledger.View, key ledger.Pubkey, deadline time.Time
 		for _, byWallet := range []bool{false, true} {
 			var page shard.Page
 			for !page.Done && len(page.Accounts) == 0 {
-				page, err = s.List(shard.Members{Group: key, ByWallet: byWallet}, page.Next, 1, v.Tip().Version, deadline)
+				page, err = s.List(shard.Members{Group: key, ByWallet: byWallet}, page.Next, 1, v.Tip().Version, deadline, nil)
 				if err != nil {
 					return err
 				}

@@ -12,6 +12,8 @@ type accounts struct {
 
 	probe ledger.Account // a key for look-ups
 	room  room           // of the accounts that are unpacked to live on
+
+	gathered []ref // room for the records of a page
 }
 
 func newAccounts() *accounts {
@@ -22,6 +24,7 @@ func newAccounts() *accounts {
 		}),
 		base:     newBase(),
 		programs: newIndex(), holders: newIndex(),
+		gathered: make([]ref, 0, pageKeys+1),
 	}
 }
 

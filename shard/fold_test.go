@@ -139,7 +139,7 @@ func TestFoldRefusesOlderReads(t *testing.T) {
 	settle(t, s, 6)
 	for v := ledger.Version(1); v <= 6; v++ {
 		a, _, err := s.Account(key(1), v, soon())
-		_, listErr := s.List(Members{Group: ledger.SystemProgram}, ledger.Opt[ledger.Pubkey]{}, 10, v, soon())
+		_, listErr := s.List(Members{Group: ledger.SystemProgram}, ledger.Opt[ledger.Pubkey]{}, 10, v, soon(), nil)
 		switch want := ledger.Lamports(min(v, 5)); {
 		case v < 3 && (err != ErrFolded || listErr != ErrFolded):
 			t.Errorf("version %d: %v, %v, want that it is folded", v, err, listErr)

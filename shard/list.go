@@ -10,6 +10,9 @@ import (
 // version, so that it never holds up the others and pins nothing.
 const pageKeys = 256
 
+// pageSpare is how many keys more than accounts are wanted one query looks at: some may have left.
+const pageSpare = 16
+
 // Page is a part of a list in pubkey order.
 type Page struct {
 	Accounts []ledger.Account
@@ -24,22 +27,13 @@ type Members struct {
 	ByWallet bool // token accounts of a wallet, else accounts of a program
 }
 
-// List returns the next members past the key at version v, at most limit of them. It may
-// return fewer, even none, without being done.
-func (s *Shard) List(m Members, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version, deadline time.Time) (Page, error) {
+// List returns the next members past the key at version v, at most limit of them, behind the
+// accounts given: it takes the room that is behind these, and the asker does not touch it any more
+// after an error. It may return fewer, even none, without being done.
+func (s *Shard) List(m Members, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version, deadline time.Time, to []ledger.Account) (Page, error) {
 	return askAt(s, v, deadline, func(st *state) Page {
-		page := Page{Done: true}
-		looked := 0
-		st.accounts.members(m, after, func(key *ledger.Pubkey, r ref) bool {
-			if looked == pageKeys || len(page.Accounts) == limit {
-				page.Done = false
-				return false
-			}
-			looked++
-			page.Next = ledger.Some(*key)
-			st.accounts.memberAt(&page, m, key, r, v)
-			return true
-		})
+		page := Page{Accounts: to}
+		st.accounts.members(&page, m, after, limit, v)
 		return page
 	})
 }

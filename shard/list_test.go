@@ -32,7 +32,7 @@ func TestListsArePagedWithoutHoles(t *testing.T) {
 	for v, want := range map[ledger.Version][]ledger.Pubkey{1: all, 2: stay} {
 		for _, limit := range []int{1, 100, 10_000} {
 			got := walk(t, limit, func(after ledger.Opt[ledger.Pubkey]) (Page, error) {
-				return s.List(Members{Group: program}, after, limit, v, soon())
+				return s.List(Members{Group: program}, after, limit, v, soon(), nil)
 			})
 			if !slices.Equal(got, want) {
 				t.Errorf("version %d, %d a page: %d members, want %d", v, limit, len(got), len(want))

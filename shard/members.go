@@ -1,75 +1,90 @@
 package shard
 
-import "ledgerd/engine/ledger"
+import (
+	"github.com/tidwall/btree"
 
-// members calls visit for every account past the key that may be of the group, all of them if
-// the key is not known, in pubkey order, until visit returns false. Where the base lists
-// the account it gives the record, else 0.
-func (t *accounts) members(m Members, after ledger.Opt[ledger.Pubkey], visit func(key *ledger.Pubkey, r ref) bool) {
-	x, listed := t.programs, &t.base.programs
-	group, inBase := uint32(0), true
-	if m.ByWallet {
-		x, listed, group = t.holders, &t.base.wallets, walletGroup(&m.Group)
-	} else {
-		var name ref
-		name, inBase = t.base.vault.keys.find(&m.Group)
-		group = uint32(name)
-	}
-	over := x.tree.Iter()
+	"ledgerd/engine/ledger"
+)
+
+// members adds to a page which accounts past a key are of a group at version v, in pubkey order,
+// at most so many.
+func (t *accounts) members(page *Page, m Members, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version) {
+	records := &t.base.vault.records
+	look := min(pageKeys, limit+pageSpare)
+	refs := t.gather(m, after, look+1)
+	over := t.listedOver(m, after)
 	defer over.Release()
-	more := over.Seek(membership{m.Group, after.Value})
-	// next reports whether the overlay lists another, which it leaves in key.
-	var key ledger.Pubkey
-	next := func() bool {
-		for ; more && over.Item().group == m.Group; more = over.Next() {
-			if key = over.Item().member; !after.Known || key != after.Value {
-				more = over.Next()
-				return true
-			}
+	cells := t.ascent(v)
+	defer cells.release()
+	if page.Accounts == nil {
+		page.Accounts = make([]ledger.Account, 0, min(len(refs), look, limit))
+	}
+	most, looked := len(page.Accounts)+limit, 0
+	for ; ; looked++ {
+		var listed *ledger.Pubkey
+		if len(refs) > 0 {
+			listed = &records.at(refs[0]).key
 		}
-		more = false
-		return false
+		other := over.next()
+		page.Done = listed == nil && other == nil
+		if page.Done || looked == look || len(page.Accounts) == most {
+			break
+		}
+		order := -1
+		switch {
+		case listed == nil:
+			order = 1
+		case other != nil:
+			order = listed.Compare(other)
+		}
+		var r ref
+		if order > 0 {
+			t.probe.Pubkey = *other
+		} else {
+			t.probe.Pubkey, r, refs = *listed, refs[0], refs[1:]
+		}
+		if order >= 0 {
+			over.taken()
+		}
+		t.memberAt(page, m, r, &cells)
 	}
-	hasOver, stopped := next(), false
-	if inBase {
-		from := after.Value
-		listed.ascend(grouped(group, &from), &from, func(number uint64, r ref) bool {
-			if uint32(number>>32) != group {
-				return false
-			}
-			member := &t.base.vault.records.at(r).key
-			if after.Known && *member == after.Value {
-				return true
-			}
-			for hasOver {
-				order := key.Compare(member)
-				if order > 0 {
-					break
-				}
-				if order == 0 {
-					hasOver = next()
-					break
-				}
-				if !visit(&key, 0) {
-					stopped = true
-					return false
-				}
-				hasOver = next()
-			}
-			stopped = !visit(member, r)
-			return !stopped
-		})
-	}
-	for ; hasOver && !stopped; hasOver = next() {
-		stopped = !visit(&key, 0)
+	if looked > 0 {
+		page.Next = ledger.Some(t.probe.Pubkey)
 	}
 }
 
-// memberAt adds an account to a page if it is of the group at version v. The record is what the
-// base lists, 0 if it lists none.
-func (t *accounts) memberAt(page *Page, m Members, key *ledger.Pubkey, r ref, v ledger.Version) {
-	t.probe.Pubkey = *key
-	a, over := t.over(&t.probe, v)
+// gather returns the records of accounts past the key that the base lists under a group, at most
+// so many. They are good until the next call.
+func (t *accounts) gather(m Members, after ledger.Opt[ledger.Pubkey], most int) []ref {
+	listed, group := &t.base.programs, uint32(0)
+	if m.ByWallet {
+		listed, group = &t.base.wallets, walletGroup(&m.Group)
+	} else {
+		name, held := t.base.vault.keys.find(&m.Group)
+		if !held {
+			return nil
+		}
+		group = uint32(name)
+	}
+	refs := t.gathered[:0]
+	from := after.Value
+	listed.ascend(grouped(group, &from), &from, func(number uint64, r ref) bool {
+		if uint32(number>>32) != group {
+			return false
+		}
+		if after.Known && len(refs) == 0 && t.base.vault.records.at(r).key == after.Value {
+			return true
+		}
+		refs = append(refs, r)
+		return len(refs) < most
+	})
+	return refs
+}
+
+// memberAt adds the account of the probe to a page if it is of the group. The record is what
+// the base lists, 0 if it lists none.
+func (t *accounts) memberAt(page *Page, m Members, r ref, cells *ascent[ledger.Account]) {
+	a, over := cells.at(&t.probe)
 	switch {
 	case over && a == nil:
 		return
@@ -87,5 +102,43 @@ func (t *accounts) memberAt(page *Page, m Members, key *ledger.Pubkey, r ref, v 
 		}
 		page.Accounts = append(page.Accounts, ledger.Account{})
 		t.base.vault.unpack(r, &page.Accounts[len(page.Accounts)-1], &t.room)
+	}
+}
+
+// listedOver walks over what the overlay lists under a group past a key.
+type listedOver struct {
+	btree.IterG[membership]
+	group ledger.Pubkey
+	after ledger.Opt[ledger.Pubkey]
+	item  membership
+	more  bool
+}
+
+func (t *accounts) listedOver(m Members, after ledger.Opt[ledger.Pubkey]) listedOver {
+	x := t.programs
+	if m.ByWallet {
+		x = t.holders
+	}
+	w := listedOver{IterG: x.tree.Iter(), group: m.Group, after: after}
+	if w.more = w.Seek(membership{m.Group, after.Value}); w.more {
+		w.item = w.Item()
+		if after.Known && w.item == (membership{m.Group, after.Value}) {
+			w.taken()
+		}
+	}
+	return w
+}
+
+// next returns the key of the next account, nil if there is none, until it is taken.
+func (w *listedOver) next() *ledger.Pubkey {
+	if !w.more || w.item.group != w.group {
+		return nil
+	}
+	return &w.item.member
+}
+
+func (w *listedOver) taken() {
+	if w.more = w.Next(); w.more {
+		w.item = w.Item()
 	}
 }

@@ -218,7 +218,7 @@ func (n *node) list(m Members, v ledger.Version) (all []ledger.Account) {
 	for _, s := range n.shards {
 		for page := (Page{}); !page.Done; {
 			var err error
-			if page, err = s.List(m, page.Next, 100, v, soon()); err != nil {
+			if page, err = s.List(m, page.Next, 100, v, soon(), nil); err != nil {
 				n.t.Fatal(err)
 			}
 			all = append(all, page.Accounts...)
