@@ -196,7 +196,7 @@ func measurePhase(ctx context.Context, l *load, s *restSubject, length time.Dura
 	}
 	n := time.Duration(counts.answered())
 	if n == 0 || counts.Failed > 0 {
-		return nil, fmt.Errorf("%d requests were answered, %d were not", n, counts.Failed)
+		return nil, fmt.Errorf("%d requests were answered, %d were not: %w", n, counts.Failed, counts.Why)
 	}
 	return &restMeasured{counts, (serverAfter - server) / n, (ownAfter - own) / n}, nil
 }

@@ -2,14 +2,16 @@ package bench
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 )
 
 // answerFrame is where an answer ends. head is 0 while its head is not there whole.
 type answerFrame struct {
-	head, body int // bytes
-	status     int // of HTTP
+	head, body int  // bytes
+	status     int  // of HTTP
+	last       bool // the server closes the connection behind it
 }
 
 // framing finds the answer that bytes begin with.
@@ -23,10 +25,16 @@ var (
 	lineEnd      = []byte("\r\n")
 	versionBytes = []byte("HTTP/1.")
 	lengthField  = []byte("\r\nContent-Length: ")
+	closeField   = []byte("\r\nConnection: close")
 )
 
-// frameHTTP reads of a head what it must: the status and the length, both found without
-// looking at the fields between them.
+var (
+	errAnswerHead    = errors.New("the answer is not HTTP/1.1")
+	errAnswerUnsized = errors.New("the answer states no length")
+)
+
+// frameHTTP reads of a head what it must: the status, the length and whether the connection ends,
+// all found without looking at the fields between them.
 func frameHTTP(b []byte) (f answerFrame, err error) {
 	end := bytes.Index(b, headEnd)
 	if end < 0 {
@@ -43,6 +51,7 @@ func frameHTTP(b []byte) (f answerFrame, err error) {
 		return f, errAnswerHead
 	}
 	f.head = end + len(headEnd)
+	f.last = bytes.Contains(head, closeField)
 	if f.status == 204 || f.status == 304 {
 		return f, nil
 	}
@@ -96,8 +105,8 @@ func frameRedis(b []byte) (f answerFrame, err error) {
 	case b[0] != '$':
 		return f, fmt.Errorf("not an answer to GET: %q", b[:end])
 	case b[1] == '-':
-		return answerFrame{end + len(lineEnd), 0, 404}, nil
+		return answerFrame{head: end + len(lineEnd), status: 404}, nil
 	}
 	size, err := decimal(b[1:end])
-	return answerFrame{end + len(lineEnd), size + len(lineEnd), 200}, err
+	return answerFrame{head: end + len(lineEnd), body: size + len(lineEnd), status: 200}, err
 }

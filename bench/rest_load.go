@@ -32,10 +32,13 @@ type loadCounts struct {
 	Statuses [1000]int  // answers by status
 	Bytes    int64      // of all answers
 	Failed   int        // requests without an answer: the connection broke, or it took too long
+	Why      error      // the first of those failed
 	Late     int        // requests that found every connection busy when they were due
 	Checked  int        // answers that were looked at
 	Took     time.Duration
 }
+
+func newLoadCounts() *loadCounts { return &loadCounts{Latency: NewHistogram()} }
 
 // answered returns how many answers came.
 func (c *loadCounts) answered() (all int) {
@@ -43,6 +46,14 @@ func (c *loadCounts) answered() (all int) {
 		all += n
 	}
 	return all
+}
+
+// fail counts requests that went unanswered.
+func (c *loadCounts) fail(requests int, why error) {
+	c.Failed += requests
+	if c.Why == nil {
+		c.Why = why
+	}
 }
 
 // perSecond returns how many answers came in a second.
@@ -55,6 +66,9 @@ func (c *loadCounts) merge(other *loadCounts) {
 	}
 	c.Bytes += other.Bytes
 	c.Failed += other.Failed
+	if c.Why == nil {
+		c.Why = other.Why
+	}
 	c.Late += other.Late
 	c.Checked += other.Checked
 	c.Took = max(c.Took, other.Took)
@@ -104,6 +118,36 @@ func newLoad(ctx context.Context, c loadConfig) (*load, error) {
 // phase asks for so long, waits for what is still to be answered, and returns what came of it.
 func (l *load) phase(ctx context.Context, length time.Duration) (*loadCounts, error) {
 	return l.each(func(loop *loadLoop) (*loadCounts, error) { return loop.phase(ctx, length) })
+}
+
+// run asks until ctx ends, and waits for what is still to be answered. What comes of it is taken
+// meanwhile and afterwards.
+func (l *load) run(ctx context.Context) error {
+	const forever = 1 << 62
+	for _, loop := range l.loops {
+		loop.enough.Store(false)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		for _, loop := range l.loops {
+			loop.enough.Store(true)
+		}
+	})
+	defer stop()
+	_, err := l.each(func(loop *loadLoop) (*loadCounts, error) {
+		_, err := loop.phase(context.WithoutCancel(ctx), forever)
+		return nil, err
+	})
+	return err
+}
+
+// take returns what was counted since the last time. Any goroutine may call it while the load
+// runs; Took is not known then.
+func (l *load) take() *loadCounts {
+	all := newLoadCounts()
+	for _, loop := range l.loops {
+		all.merge(loop.handOver())
+	}
+	return all
 }
 
 // each has all threads do something.

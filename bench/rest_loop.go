@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -16,8 +18,10 @@ const (
 	// loadOpening is how many connections are opened at once, far fewer than wait at a socket
 	// that listens.
 	loadOpening = 128
-	// loadPatience is how long the last answers of a phase, and connections, may take.
+	// loadPatience is how long answers and connections may take.
 	loadPatience = 10 * time.Second
+	// loadKeep is how often connections are looked after.
+	loadKeep = time.Second
 	// loadFailures is how many requests in a row may go unanswered.
 	loadFailures = 1000
 	// loadChecks is of how many answers one is looked at.
@@ -26,6 +30,8 @@ const (
 	// more of the machine to the server.
 	loadTick = 25 * time.Microsecond
 )
+
+var errOverdue = fmt.Errorf("there is no answer after %v", loadPatience)
 
 // timerEvent is where epoll tells of the timer instead of a connection.
 const timerEvent = -1
@@ -42,9 +48,12 @@ type loadLoop struct {
 	base   time.Time
 	ticks  int // of the timer
 
+	mu     sync.Mutex // held while counts may change
+	counts *loadCounts
+	enough atomic.Bool // ends the phase
+
 	// Of the phase:
 
-	counts   *loadCounts
 	now      int64 // nanoseconds since base, as of the last look
 	from     int64 // when it began
 	until    int64 // requests are due before
@@ -54,11 +63,12 @@ type loadLoop struct {
 	waiting  int   // requests on the way
 	fault    error // why the phase ends early
 	lateAt   int   // the last request that was counted as late, and one
+	kept     int64 // when the connections were last looked after
 }
 
 func newLoadLoop(c loadConfig, first int) (*loadLoop, error) {
 	l := &loadLoop{
-		config: c, epoll: -1, timer: -1, next: first, base: time.Now(),
+		config: c, epoll: -1, timer: -1, next: first, base: time.Now(), counts: newLoadCounts(),
 		conns: make([]loadConn, c.Connections), events: make([]syscall.EpollEvent, 256), room: make([]byte, loadRoom),
 	}
 	for i := range l.conns {
@@ -105,7 +115,7 @@ func (l *loadLoop) clock() int64 { return int64(time.Since(l.base)) }
 
 // connect opens all connections.
 func (l *loadLoop) connect(ctx context.Context) error {
-	l.counts, l.fault = &loadCounts{}, nil
+	l.fault = nil
 	late := l.clock() + int64(loadPatience)
 	for opened, open := 0, 0; open < len(l.conns); {
 		for opened < len(l.conns) && opened-open < loadOpening {
@@ -137,24 +147,18 @@ func (l *loadLoop) connect(ctx context.Context) error {
 
 // phase asks for so long and waits for the answers.
 func (l *loadLoop) phase(ctx context.Context, length time.Duration) (*loadCounts, error) {
-	l.counts = &loadCounts{Latency: NewHistogram()}
+	l.handOver() // what came between phases
 	l.fault, l.failures, l.due, l.lateAt, l.ready = nil, 0, 0, 0, l.ready[:0]
 	l.from = l.clock()
-	l.now, l.until = l.from, l.from+int64(length)
+	l.now, l.until, l.kept = l.from, l.from+int64(length), l.from
 	if err := l.tick(); err != nil {
 		return nil, err
 	}
-	for i := range l.conns {
-		if l.config.Fresh {
-			l.conns[i].shut() // its server may not have closed it yet
-		}
-		if l.config.Rate == 0 {
-			l.ask(i, l.config.Depth, l.now)
-		} else {
-			l.ready = append(l.ready, slices.Repeat([]int{i}, l.config.Depth)...)
-		}
-	}
+	l.begin()
 	for l.fault == nil && ctx.Err() == nil {
+		if l.enough.Load() {
+			l.until = min(l.until, l.now)
+		}
 		if l.config.Rate > 0 {
 			l.askDue()
 		}
@@ -165,8 +169,10 @@ func (l *loadLoop) phase(ctx context.Context, length time.Duration) (*loadCounts
 			return nil, err
 		}
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.waiting > 0 { // such connections are of no use any more
-		l.counts.Failed += l.waiting
+		l.counts.fail(l.waiting, errOverdue)
 		l.waiting = 0
 		for i := range l.conns {
 			l.conns[i].shut()
@@ -174,6 +180,31 @@ func (l *loadLoop) phase(ctx context.Context, length time.Duration) (*loadCounts
 	}
 	l.counts.Took = time.Duration(l.now - l.from)
 	return l.counts, errors.Join(l.fault, ctx.Err())
+}
+
+// handOver returns what was counted since the last time.
+func (l *loadLoop) handOver() *loadCounts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	counts := l.counts
+	l.counts = newLoadCounts()
+	return counts
+}
+
+// begin asks what a phase begins with.
+func (l *loadLoop) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.conns {
+		if l.config.Fresh {
+			l.conns[i].shut() // its server may not have closed it yet
+		}
+		if l.config.Rate == 0 {
+			l.ask(i, l.config.Depth, l.now)
+		} else {
+			l.ready = append(l.ready, slices.Repeat([]int{i}, l.config.Depth)...)
+		}
+	}
 }
 
 // over reports whether the phase is: nothing more is to be asked, and nothing answered.
@@ -192,6 +223,8 @@ func (l *loadLoop) dueAt(i int) int64 {
 
 // askDue asks what is due, as far as there are connections for it.
 func (l *loadLoop) askDue() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for {
 		at := l.dueAt(l.due)
 		if at > l.now || at >= l.until {
@@ -217,8 +250,11 @@ func (l *loadLoop) tick() error {
 	if l.config.Rate > 0 {
 		interval = max(loadTick, min(interval, time.Duration(float64(time.Second)/l.config.Rate)))
 	}
-	every := syscall.NsecToTimespec(int64(interval))
-	spec := [2]syscall.Timespec{every, every} // the interval, and the first
+	first := interval
+	if l.config.Rate > 0 {
+		first = max(loadTick, time.Duration(l.dueAt(l.due)-l.clock()))
+	}
+	spec := [2]syscall.Timespec{syscall.NsecToTimespec(int64(interval)), syscall.NsecToTimespec(int64(first))}
 	_, _, errno := syscall.Syscall6(syscall.SYS_TIMERFD_SETTIME, uintptr(l.timer), 0, uintptr(unsafe.Pointer(&spec)), 0, 0, 0)
 	if errno != 0 {
 		return fmt.Errorf("cannot set a timer: %w", errno)
@@ -234,6 +270,8 @@ func (l *loadLoop) wait() error {
 		return fmt.Errorf("cannot wait for connections: %w", err)
 	}
 	l.now = l.clock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for i := range max(0, n) {
 		if e := &l.events[i]; e.Fd != timerEvent {
 			l.news(int(e.Fd), e.Events)
@@ -244,7 +282,8 @@ func (l *loadLoop) wait() error {
 	return nil
 }
 
-// ticked takes the news of the timer, without which it does not go on.
+// ticked takes the news of the timer, without which it does not go on. Now and then it looks
+// after the connections, and sets the timer again: its interval is rounded.
 func (l *loadLoop) ticked() error {
 	l.ticks++
 	var expired [8]byte
@@ -252,5 +291,14 @@ func (l *loadLoop) ticked() error {
 	if errno != 0 && errno != syscall.EAGAIN {
 		return fmt.Errorf("cannot read a timer: %w", errno)
 	}
-	return nil
+	if l.now-l.kept < int64(loadKeep) {
+		return nil
+	}
+	l.kept = l.now
+	for i := range l.conns {
+		if c := &l.conns[i]; c.count > 0 && l.now-c.since > int64(loadPatience) {
+			l.broken(i, errOverdue)
+		}
+	}
+	return l.tick()
 }

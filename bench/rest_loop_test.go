@@ -180,8 +180,11 @@ func TestLoadGoesOnAfterABrokenConnection(t *testing.T) {
 		var asked atomic.Int64
 		c.Script = asks(1000, false)
 		l := loadOf(t, c, func(w http.ResponseWriter, r *http.Request) {
-			if asked.Add(1) == 10 {
+			switch n := asked.Add(1); {
+			case n == 10:
 				panic(http.ErrAbortHandler)
+			case n%7 == 0:
+				w.Header().Set("Connection", "close") // which loses nothing
 			}
 			echo(w, r)
 		})
@@ -197,6 +200,53 @@ func TestLoadGoesOnAfterABrokenConnection(t *testing.T) {
 		if failed != 1 || int64(answered+failed) != asked.Load() {
 			t.Errorf("%s: %d answered and %d failed of %d", name, answered, failed, asked.Load())
 		}
+	}
+}
+
+// A load that runs is asked for its counts time and again; nothing is counted twice or lost.
+func TestLoadThatRunsHandsOverWhatItCounts(t *testing.T) {
+	var asked atomic.Int64
+	l := loadOf(t, loadConfig{Connections: 3, Rate: 2000, Script: asks(1000, false)}, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		echo(w, r)
+	})
+	for range 2 { // it may run again
+		ctx, stop := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- l.run(ctx) }()
+		asked.Store(0)
+		all := newLoadCounts()
+		for parts := 0; parts < 5; {
+			if more := l.take(); more.answered() > 0 {
+				parts++
+				all.merge(more)
+			}
+		}
+		stop()
+		if err := <-ran; err != nil {
+			t.Fatal(err)
+		}
+		all.merge(l.take())
+		if int64(all.answered()) != asked.Load() || all.Latency.Count() != asked.Load() || all.Failed > 0 {
+			t.Errorf("%d answers, %d latencies, %d failed; the server answered %d", all.answered(), all.Latency.Count(), all.Failed, asked.Load())
+		}
+	}
+}
+
+func TestLoadGivesUpAnAnswerThatDoesNotCome(t *testing.T) {
+	l := loadOf(t, loadConfig{Connections: 1, Rate: 100, Script: asks(10, false)}, echo)
+	if _, err := l.phase(t.Context(), 50*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	loop := l.loops[0]
+	c := &loop.conns[0]
+	c.count, c.since, loop.waiting = 1, loop.now-int64(2*loadPatience), 1 // as if it had been asked long ago
+	loop.kept = loop.now - int64(2*loadKeep)
+	if err := loop.ticked(); err != nil {
+		t.Fatal(err)
+	}
+	if counts := l.take(); counts.Failed != 1 || !errors.Is(counts.Why, errOverdue) || c.fd >= 0 {
+		t.Errorf("%d failed, because of %v; socket %d", counts.Failed, counts.Why, c.fd)
 	}
 }
 
@@ -219,10 +269,11 @@ func TestLoadEndsWithItsContextAndWithItsServer(t *testing.T) {
 
 func TestFramesEndWhereAnswersEnd(t *testing.T) {
 	for text, want := range map[string]answerFrame{
-		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA: b\r\n\r\nhello": {44, 5, 200},
-		"HTTP/1.1 404 X\r\ncontent-length:12\r\n\r\n":               {37, 12, 404},
-		"HTTP/1.1 304 Not Modified\r\nETag: 1\r\n\r\nHTTP":          {38, 0, 304},
-		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n":                  {},
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA: b\r\n\r\nhello":         {44, 5, 200, false},
+		"HTTP/1.1 404 X\r\ncontent-length:12\r\n\r\n":                       {37, 12, 404, false},
+		"HTTP/1.1 304 Not Modified\r\nETag: 1\r\n\r\nHTTP":                  {38, 0, 304, false},
+		"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\n": {57, 5, 200, true},
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n":                          {},
 	} {
 		if got, err := frameHTTP([]byte(text)); err != nil || got != want {
 			t.Errorf("%q: %+v, %v, want %+v", text, got, err, want)
@@ -233,7 +284,7 @@ func TestFramesEndWhereAnswersEnd(t *testing.T) {
 			t.Errorf("%.40q: %+v", text, got)
 		}
 	}
-	for text, want := range map[string]answerFrame{"$5\r\nhello\r\n": {4, 7, 200}, "$-1\r\n": {5, 0, 404}, "$5": {}} {
+	for text, want := range map[string]answerFrame{"$5\r\nhello\r\n": {4, 7, 200, false}, "$-1\r\n": {5, 0, 404, false}, "$5": {}} {
 		if got, err := frameRedis([]byte(text)); err != nil || got != want {
 			t.Errorf("%q: %+v, %v, want %+v", text, got, err, want)
 		}

@@ -20,6 +20,8 @@ type loadConn struct {
 	first, count int
 	unsent       []byte // what the socket had no room for, of the script
 	answers      int    // since it was opened
+	since        int64  // when it was answered last, or asked if nothing was on the way
+	ending       bool   // the server closes it
 
 	rest   []byte // the beginning of a head that is not there whole
 	skip   int    // bytes of a body that are still to come
@@ -36,7 +38,7 @@ func (c *loadConn) shut() {
 	if c.fd >= 0 {
 		_ = syscall.Close(c.fd)
 	}
-	c.fd, c.opening, c.first, c.count, c.skip = -1, false, 0, 0, 0
+	c.fd, c.opening, c.ending, c.first, c.count, c.skip = -1, false, false, 0, 0, 0
 	c.answers, c.unsent, c.rest = 0, nil, c.rest[:0]
 }
 
@@ -102,7 +104,12 @@ func (l *loadLoop) news(i int, events uint32) {
 			return
 		}
 	} else {
-		l.again(i, before-c.count)
+		answered := before - c.count
+		if c.ending && c.count == 0 {
+			c.shut() // who asks next opens another
+			err = nil
+		}
+		l.again(i, answered)
 	}
 	if err != nil {
 		l.broken(i, err)
@@ -132,7 +139,9 @@ func (l *loadLoop) broken(i int, why error) {
 	lost := c.count
 	c.shut()
 	l.waiting -= lost
-	l.counts.Failed += lost
+	if lost > 0 {
+		l.counts.fail(lost, why)
+	}
 	if l.failures += max(1, lost); l.failures > loadFailures || l.until == 0 {
 		l.fault = why
 		return
@@ -148,6 +157,9 @@ func (l *loadLoop) ask(i, count int, due int64) {
 			l.fault = err
 			return
 		}
+	}
+	if c.count == 0 {
+		c.since = l.now
 	}
 	for count > 0 {
 		text, n := l.config.Script.part(l.next, count)
@@ -242,6 +254,7 @@ func (l *loadLoop) take(c *loadConn, b []byte) error {
 		if c.count == 0 {
 			return errUnasked
 		}
+		c.ending = f.last
 		if whole := f.head + f.body; len(b) >= whole {
 			l.check(c, f, b)
 			l.answered(c, f.status)
@@ -261,6 +274,7 @@ func (l *loadLoop) answered(c *loadConn, status int) {
 	c.first = (c.first + 1) % len(c.asked)
 	c.count--
 	c.answers++
+	c.since = l.now
 	l.waiting--
 	l.failures = 0
 	l.counts.Statuses[status]++

@@ -168,13 +168,18 @@ func recordText(r peer.AccountRecord) string {
 	return string(text)
 }
 
+// addressOf returns where a server listens that names itself by number.
+func addressOf(base string) (netip.AddrPort, error) {
+	at, err := url.Parse(base)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return netip.ParseAddrPort(at.Host)
+}
+
 // ledgerdSubject is ledgerd as it is asked.
 func (r *restRun) ledgerdSubject(name string, rig *rig) (*restSubject, *truth, error) {
-	at, err := url.Parse(rig.URL())
-	if err != nil {
-		return nil, nil, err
-	}
-	address, err := netip.ParseAddrPort(at.Host)
+	address, err := addressOf(rig.URL())
 	if err != nil {
 		return nil, nil, err
 	}

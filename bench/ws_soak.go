@@ -6,13 +6,13 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"ledgerd/bench/peer"
 	"ledgerd/bench/target"
 	"ledgerd/bench/wsclient"
 )
@@ -37,6 +37,7 @@ const (
 	soakEvery    = 10 * time.Second
 	soakLeast    = 20 * time.Minute // what the quarters of a shorter run say of memory is nothing
 	soakPolls    = 20               // requests a second
+	soakRequests = 1 << 14          // different ones, before they come again
 	soakTimeout  = time.Minute
 )
 
@@ -125,7 +126,7 @@ func (s *soakRun) learn(ctx context.Context) error {
 	seen := make(map[string]bool)
 	want := min(soakKeys, s.env.Scaled(soakKeys)+50)
 	for len(s.keys) < want {
-		_ = c.NetConn().SetReadDeadline(time.Now().Add(pollTimeout)) // a socket without one fails
+		_ = c.NetConn().SetReadDeadline(time.Now().Add(soakTimeout)) // a socket without one fails
 		frame, err := c.Next()
 		if err != nil {
 			return fmt.Errorf("cannot learn which accounts change: %w", err)
@@ -140,18 +141,11 @@ func (s *soakRun) learn(ctx context.Context) error {
 
 // attend lets the crowd in, takes samples for the time of the run, and sees the crowd out.
 func (s *soakRun) attend(ctx context.Context, server *target.Server) ([]soakSample, error) {
-	at, err := url.Parse(s.rest)
+	poll, err := s.poll(ctx)
 	if err != nil {
 		return nil, err
 	}
-	paths := make([]string, len(s.keys))
-	for i, key := range s.keys {
-		paths[i] = "/api/account/" + key
-	}
-	poll, err := newPoller(ctx, pollConfig{Address: at.Host, Connections: 4, Rate: soakPolls, Paths: paths})
-	if err != nil {
-		return nil, err
-	}
+	defer poll.close()
 	// Not a deadline: who connects when it passes would take that for the server's fault.
 	open, leave := context.WithCancel(ctx)
 	over := time.AfterFunc(s.env.Duration, leave)
@@ -159,7 +153,11 @@ func (s *soakRun) attend(ctx context.Context, server *target.Server) ([]soakSamp
 	var crowd sync.WaitGroup
 	defer crowd.Wait()
 	defer leave()
-	crowd.Go(func() { poll.run(open) })
+	crowd.Go(func() {
+		if err := poll.run(open); err != nil {
+			s.fault("asking came to an end: %v", err)
+		}
+	})
 	crowd.Go(func() { s.watch.run(open) })
 	number := uint64(0)
 	for _, role := range soakCrowd {
@@ -172,10 +170,30 @@ func (s *soakRun) attend(ctx context.Context, server *target.Server) ([]soakSamp
 	samples, err := s.sample(open, server, poll)
 	leave()
 	crowd.Wait()
-	if broken := poll.err(); broken != nil {
-		s.fault("a request was not answered: %v", broken)
-	}
+	s.unanswered(poll.take())
 	return samples, err
+}
+
+// poll returns who asks for the accounts over REST.
+func (s *soakRun) poll(ctx context.Context) (*load, error) {
+	address, err := addressOf(s.rest)
+	if err != nil {
+		return nil, err
+	}
+	choose := func(c *rand.Rand) restAsk { return restAsk{askAccount, uint32(c.IntN(len(s.keys)))} }
+	return newLoad(ctx, loadConfig{
+		Address: address, Connections: 4, Rate: soakPolls, Frame: frameHTTP,
+		Script: newScript(soakRequests, choose, func(dst []byte, a restAsk) []byte {
+			return peer.Get(dst, address, "/api/account/"+s.keys[a.index], false)
+		}),
+	})
+}
+
+// unanswered notes that requests were, if some were.
+func (s *soakRun) unanswered(c *loadCounts) {
+	if c.Failed > 0 {
+		s.fault("%d requests were not answered: %v", c.Failed, c.Why)
+	}
 }
 
 // live is one life after the other.

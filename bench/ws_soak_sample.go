@@ -84,7 +84,7 @@ func ownCPU() time.Duration {
 
 // sample takes a sample every ten seconds, or ten in all if the run is short, until ctx ends. Each
 // is written to a file at once.
-func (s *soakRun) sample(ctx context.Context, server *target.Server, poll *poller) (samples []soakSample, err error) {
+func (s *soakRun) sample(ctx context.Context, server *target.Server, poll *load) (samples []soakSample, err error) {
 	file, err := os.Create(s.csvPath())
 	if err != nil {
 		return nil, fmt.Errorf("cannot keep the samples: %w", err)
@@ -111,7 +111,9 @@ func (s *soakRun) sample(ctx context.Context, server *target.Server, poll *polle
 			return samples, err
 		}
 		now.at = time.Since(start)
-		now.since(&last, poll.take())
+		polled := poll.take()
+		s.unanswered(polled)
+		now.since(&last, polled)
 		now.loadLate = milliseconds(s.watch.longest())
 		last = now
 		samples = append(samples, now)
@@ -125,7 +127,7 @@ func (s *soakRun) sample(ctx context.Context, server *target.Server, poll *polle
 }
 
 // since works out what happened since the sample before.
-func (s *soakSample) since(before *soakSample, polled pollCounts) {
+func (s *soakSample) since(before *soakSample, polled *loadCounts) {
 	took := (s.at - before.at).Seconds()
 	s.framesPerSecond = (s.frames - before.frames) / took
 	s.serverCPU = (s.cpu - before.cpu).Seconds() / took

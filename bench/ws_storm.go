@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net/netip"
-	"net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -30,14 +30,15 @@ var storm = Scenario{
 
 // The server's caps, as it is told in its documentation, and what goes beyond them.
 const (
-	stormClients = 15_000
-	stormCap     = 16_384 // WebSockets in all
-	stormOver    = 300    // clients that come when it is full
-	stormEach    = 20     // WebSockets of one client
-	stormGreedy  = 30     // clients that come from one address
-	stormRate    = 500    // requests a second
-	stormPollers = 128    // connections that ask: so many that none waits for another
-	stormFiles   = 500    // of both processes beside the clients' sockets
+	stormClients  = 15_000
+	stormCap      = 16_384  // WebSockets in all
+	stormOver     = 300     // clients that come when it is full
+	stormEach     = 20      // WebSockets of one client
+	stormGreedy   = 30      // clients that come from one address
+	stormRate     = 500     // requests a second
+	stormPollers  = 128     // connections that ask: so many that none waits for another
+	stormRequests = 1 << 14 // different ones, before they come again
+	stormFiles    = 500     // of both processes beside the clients' sockets
 
 	// stormNice is the clients' priority. Elsewhere they have processors of their own; here they
 	// get what server and poller leave.
@@ -51,8 +52,10 @@ type stormRun struct {
 	self   []string // what runs the clients
 	result *Result
 	crowd  *stormProcess
-	poll   *poller
+	poll   *load
 	asked  netip.Addr // the address that the next clients come from
+
+	unanswered error // why a request was
 }
 
 func runStorm(ctx context.Context, env *Env) (*Result, error) {
@@ -94,24 +97,30 @@ func (s *stormRun) run(ctx context.Context) (r *Result, err error) {
 
 // ask asks over REST, at the pace of a busy network, while the rounds run.
 func (s *stormRun) ask(ctx context.Context) error {
-	at, err := url.Parse(s.URL())
+	address, err := addressOf(s.URL())
 	if err != nil {
 		return err
 	}
-	config := pollConfig{Address: at.Host, Connections: stormPollers, Rate: stormRate}
-	for i := range 1000 {
-		config.Paths = append(config.Paths, "/api/account/"+feed.Key(i).String())
+	known := &truth{address: address, ledger: s.feed.Config()}
+	config := loadConfig{Address: address, Connections: stormPollers, Rate: stormRate, Frame: frameHTTP}
+	config.Script = newScript(stormRequests, func(c *rand.Rand) restAsk { return restAsk{askAccount, uint32(c.IntN(known.ledger.Accounts))} }, known.write)
+	config.Check = func(a restAsk, status int, head, body []byte) error {
+		if status != 200 {
+			return nil // which is counted
+		}
+		return known.check(a, status, head, body)
 	}
 	for i := range byte(4) { // one client may have a hundred
 		config.Locals = append(config.Locals, netip.AddrFrom4([4]byte{127, 0, 1, 1 + i}))
 	}
-	if s.poll, err = newPoller(ctx, config); err != nil {
+	if s.poll, err = newLoad(ctx, config); err != nil {
 		return err
 	}
+	defer s.poll.close()
 	open, stop := context.WithCancel(ctx)
 	var busy sync.WaitGroup
-	paced := make(chan error, 1)
-	busy.Go(func() { s.poll.run(open) })
+	paced, asked := make(chan error, 1), make(chan error, 1)
+	busy.Go(func() { asked <- s.poll.run(open) })
 	busy.Go(func() {
 		_, err := s.feed.Pace(open, networkInterval, math.MaxInt)
 		paced <- err
@@ -123,7 +132,7 @@ func (s *stormRun) ask(ctx context.Context) error {
 	}
 	stop()
 	busy.Wait()
-	return errors.Join(err, <-paced, s.poll.err())
+	return errors.Join(err, <-paced, <-asked, s.unanswered)
 }
 
 func (s *stormRun) round(ctx context.Context, round int) error {
@@ -219,7 +228,10 @@ func (s *stormRun) connect(clients, each int) (stormReport, error) {
 	return report, err
 }
 
-func (s *stormRun) noteREST(row *Row, when string, c pollCounts) {
+func (s *stormRun) noteREST(row *Row, when string, c *loadCounts) {
+	if s.unanswered == nil && c.Failed > 0 {
+		s.unanswered = fmt.Errorf("a request was not answered: %w", c.Why)
+	}
 	row.Add("REST p50 "+when, "ms", milliseconds(c.Latency.Quantile(0.5)))
 	row.Add("REST p99 "+when, "ms", milliseconds(c.Latency.Quantile(0.99)))
 	row.Add("REST not answered 200 "+when, "", float64(c.answered()-c.Statuses[200]+c.Failed))
