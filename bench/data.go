@@ -112,8 +112,8 @@ func (r *reading) await(ctx context.Context, every time.Duration, wanted func(me
 
 // keep starts a server on a data directory and waits until it has read the ledger of the
 // file, whose finality is dataFinality, and has a snapshot of it.
-func keep(ctx context.Context, env *Env, dataDir, path string, newest ledger.Slot) (*reading, error) {
-	r, err := startReading(ctx, env, dataDir, path, "--snapshot-interval", snapshotSoon)
+func keep(ctx context.Context, env *Env, dataDir, path string, newest ledger.Slot, args ...string) (*reading, error) {
+	r, err := startReading(ctx, env, dataDir, path, append([]string{"--snapshot-interval", snapshotSoon}, args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +129,9 @@ func keep(ctx context.Context, env *Env, dataDir, path string, newest ledger.Slo
 
 // restart starts a server on what a data directory holds, and returns when it gives the right
 // answer about an account, and how long that took from the start of the process.
-func restart(ctx context.Context, env *Env, dataDir string, want ledger.AccountWrite) (s *target.Server, took time.Duration, err error) {
+func restart(ctx context.Context, env *Env, dataDir string, want ledger.AccountWrite, args ...string) (s *target.Server, took time.Duration, err error) {
 	began := time.Now()
-	s, err = target.Start(ctx, env.Ledgerd, []string{"--source", "none"}, target.Options{Dir: env.Dir, DataDir: dataDir})
+	s, err = target.Start(ctx, env.Ledgerd, append([]string{"--source", "none"}, args...), target.Options{Dir: env.Dir, DataDir: dataDir})
 	if err != nil {
 		return nil, 0, err
 	}

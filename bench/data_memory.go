@@ -10,13 +10,13 @@ import (
 	"ledgerd/bench/target"
 )
 
-// Memory returns the scenario of so many accounts that are held.
+// Memory returns the scenarios of so many accounts, and of transactions, that are held.
 func Memory(accounts int) []Scenario {
 	return []Scenario{{
 		Name: "memory",
 		Help: "What an account takes of the memory with all indexes, 30 % of them hold tokens: after they were read, and after a restart.",
 		Run:  func(ctx context.Context, env *Env) (*Result, error) { return runMemory(ctx, env, env.Scaled(accounts)) },
-	}}
+	}, transactions}
 }
 
 const (

@@ -85,6 +85,21 @@ func TestMemoryIsReadInBothStates(t *testing.T) {
 	compared(t, result)
 }
 
+func TestTransactionsAreHeldInBothStates(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	result := run(t, Scenario{Name: "transactions", Run: func(ctx context.Context, env *Env) (*Result, error) {
+		return runTransactions(ctx, env, 600)
+	}}, Env{Rounds: 1, Duration: 20 * time.Millisecond, Scale: 0.02})
+	for _, state := range memoryStates {
+		if row := result.Row(state); row.figure("heap, with garbage, more than without").Median() <= 0 || row.figure("all that is resident").Median() <= 0 {
+			t.Errorf("%s: %+v", state, row)
+		}
+	}
+	if len(result.Goals) != 2 || !strings.Contains(result.Goals[0].What, "13,000 transactions") {
+		t.Errorf("goals: %+v", result.Goals)
+	}
+}
+
 func TestRedisIsLeftOutByNameWhereItIsAbsent(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	result := new(Result)

@@ -11,15 +11,18 @@ func Signature(s ledger.Slot, i int) (signature ledger.Signature) {
 	return signature
 }
 
-// addTransactions adds those of a block.
+// addTransactions adds those of a block. They name the accounts in turns, and each block goes on
+// where the one before ended.
 func (c Config) addTransactions(b *ledger.Block) {
+	perBlock := uint64(c.Transactions * transactionAccounts)
+	first := int(uint64(b.Slot-FirstSlot) % uint64(c.Accounts) * perBlock % uint64(c.Accounts))
 	for i := range c.Transactions {
 		t := ledger.Transaction{
 			Signature: Signature(b.Slot, i), Fee: ledger.Some(ledger.Lamports(5000)), Success: ledger.Some(true),
 			Accounts: make([]ledger.Pubkey, transactionAccounts),
 		}
 		for k := range t.Accounts {
-			t.Accounts[k] = Key((i*transactionAccounts + k) % c.Accounts)
+			t.Accounts[k] = Key((first + i*transactionAccounts + k) % c.Accounts)
 		}
 		b.AddTransaction(t)
 	}
