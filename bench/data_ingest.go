@@ -21,6 +21,7 @@ func Ingest() []Scenario { return []Scenario{ingest} }
 var ingest = Scenario{
 	Name: "ingest",
 	Help: "How many account updates a second are durable and published, read from an event file and from NDJSON.",
+	Own:  "it has a server read a file of its own",
 	Run:  func(ctx context.Context, env *Env) (*Result, error) { return runIngest(ctx, env, ingestUpdates) },
 }
 

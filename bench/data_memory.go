@@ -15,6 +15,7 @@ func Memory(accounts int) []Scenario {
 	return []Scenario{{
 		Name: "memory",
 		Help: "What an account takes of the memory with all indexes, 30 % of them hold tokens: after they were read, and after a restart.",
+		Own:  "it must know what is held, and when",
 		Run:  func(ctx context.Context, env *Env) (*Result, error) { return runMemory(ctx, env, env.Scaled(accounts)) },
 	}, transactions}
 }

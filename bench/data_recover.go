@@ -17,6 +17,7 @@ func Recover(accounts int) []Scenario {
 	return []Scenario{{
 		Name: "recover",
 		Help: "How long a start takes, from the process to the first right answer, with accounts of which 30 % hold tokens, and 50 %.",
+		Own:  "it starts one again and again",
 		Run: func(ctx context.Context, env *Env) (*Result, error) {
 			return runRecover(ctx, env, env.Scaled(accounts))
 		},

@@ -29,6 +29,9 @@ func startRedis(ctx context.Context, env *Env, result *Result, dir string, optio
 		}
 		return nil, nil
 	}
+	if err == nil {
+		result.version("redis", s.Version())
+	}
 	return s, err
 }
 

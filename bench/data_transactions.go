@@ -16,6 +16,7 @@ import (
 var transactions = Scenario{
 	Name: "transactions",
 	Help: "What a transaction with 12 accounts takes of the memory that is held: after they were read, and after a restart.",
+	Own:  "it must know what is held, and when",
 	Run: func(ctx context.Context, env *Env) (*Result, error) {
 		return runTransactions(ctx, env, transactionBlocks)
 	},

@@ -13,9 +13,11 @@ import (
 // Mixed returns the scenario in which it is asked and written at the same time. Options that
 // name no rate have it asked at half of what can be answered.
 func Mixed(o RESTOptions) []Scenario {
-	return restScenarios(o, []restScenario{
-		{"mixed", "How long answers take while blocks come in and snapshots are taken, at half of the greatest rate.", (*restRun).mixed},
-	})
+	return restScenarios(o, mixedAll)
+}
+
+var mixedAll = []restScenario{
+	{"mixed", "How long answers take while blocks come in and snapshots are taken, at half of the greatest rate.", "", (*restRun).mixed},
 }
 
 const (
@@ -41,6 +43,9 @@ type mixedLoad struct {
 // mixed asks two servers in turns, each while nothing is written to it and while much is. One
 // takes snapshots meanwhile.
 func (r *restRun) mixed(ctx context.Context) error {
+	if r.env.Live != nil {
+		return r.mixedLive(ctx)
+	}
 	var loads []*mixedLoad
 	for _, l := range []mixedLoad{{updates: networkUpdates}, {updates: heavyUpdates}} {
 		interval := mixedSnapshots

@@ -14,6 +14,8 @@ import (
 type Report struct {
 	Machine  Machine   `json:"machine"`
 	Begun    time.Time `json:"begun"`
+	Command  string    `json:"command,omitempty"` // as it was typed
+	Loaded   string    `json:"loaded,omitempty"`  // what was: the revision of ledgerd, or the server that runs
 	Rounds   int       `json:"rounds"`
 	Duration string    `json:"duration"` // of one measurement
 	Scale    float64   `json:"scale"`
@@ -57,6 +59,9 @@ func (g Goal) MarshalJSON() ([]byte, error) {
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "machine  %s\n", r.Machine)
+	if r.Loaded != "" {
+		fmt.Fprintf(&b, "loaded   %s\n", r.Loaded)
+	}
 	fmt.Fprintf(&b, "run      %s, rounds: %d, each %s, scale %v\n", r.Begun.Format("2006-01-02 15:04 MST"), r.Rounds, r.Duration, r.Scale)
 	for _, result := range r.Results {
 		fmt.Fprintf(&b, "\n%s\n\n", result.Scenario)
@@ -80,6 +85,9 @@ func (r *Result) writeRows(b *strings.Builder) {
 			subject = "" // said once
 		}
 	}
+	if len(t) == 1 {
+		return
+	}
 	t.write(b, 3)
 	b.WriteByte('\n')
 }
@@ -90,14 +98,11 @@ func (r *Result) writeGoals(b *strings.Builder) {
 	}
 	t := table{{"goal", "", "limit", "value"}}
 	for _, g := range r.Goals {
-		verdict, bound := "met", "at most "
+		verdict := "met"
 		if !g.Met() {
 			verdict = "MISSED"
 		}
-		if g.Least {
-			bound = "at least "
-		}
-		t = append(t, []string{verdict, g.What, bound + numbers(g.Limit)[0], numbers(g.Value)[0]})
+		t = append(t, []string{verdict, g.What, g.bound(), numbers(g.Value)[0]})
 	}
 	t.write(b, 2)
 	b.WriteByte('\n')

@@ -15,6 +15,7 @@ func sampleReport() *Report {
 	env := &Env{Rounds: 3, Duration: 10 * time.Second, Scale: 0.5}
 	m := Machine{CPU: "An Example at 2 GHz", Cores: 2, MemoryBytes: 24 << 30, Kernel: "6.1.0", Go: "go1.26.0"}
 	report := NewReport(env, m, time.Date(2026, 11, 21, 19, 4, 5, 6, time.FixedZone("", 3600)))
+	report.Command, report.Loaded = "ledgerbench ws --peers", "ledgerd of commit 0123456789ab"
 	first := &Result{Scenario: "firehose", Notes: []string{"nats was left out: there is no nats-server"}}
 	for _, v := range []float64{25.25, 24, 26.125} {
 		first.Row("ledgerd").Add("frames", "M/s", v)
@@ -30,10 +31,29 @@ func sampleReport() *Report {
 	return report
 }
 
+// sampleParts are reports of a scenario each, of two runs.
+func sampleParts() []*Report {
+	var parts []*Report
+	whole, later := plottedReport(), sampleReport()
+	whole.Results[0].Versions = map[string]string{"nginx": "nginx/1.22.1", "a_peer": "1|2"}
+	whole.Results[0].About = "How many <frames> a_b*c are handed | out."
+	later.Begun = later.Begun.Add(time.Hour)
+	later.Command = "ledgerbench ws --scenario idle --json a|b"
+	for _, report := range []*Report{later, whole} {
+		for _, result := range report.Results {
+			part := *report
+			part.Results = []*Result{result}
+			parts = append(parts, &part)
+		}
+	}
+	return parts
+}
+
 func TestReportsReadAsTheyDid(t *testing.T) {
 	for name, write := range map[string]func(*Report, *strings.Builder) error{
 		"report.txt":  func(r *Report, b *strings.Builder) error { return r.WriteText(b) },
 		"report.json": func(r *Report, b *strings.Builder) error { return r.WriteJSON(b) },
+		"RESULTS.md":  func(_ *Report, b *strings.Builder) error { return writeMarkdown(b, sampleParts()[1:], "results") },
 	} {
 		var got strings.Builder
 		if err := write(sampleReport(), &got); err != nil {

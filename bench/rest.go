@@ -60,19 +60,22 @@ func (o *RESTOptions) Validate() error {
 
 // REST returns the scenarios of the REST interface, in the order in which they are run.
 func REST(o RESTOptions) []Scenario {
-	return restScenarios(o, []restScenario{
-		{"account", "How many requests for accounts are answered in a second, what one costs, and how that compares.", (*restRun).account},
-		{"pipelined", "How many more when 16 are on the way on each connection.", (*restRun).pipelined},
-		{"mix", "How many when other things are asked for too.", (*restRun).mix},
-		{"lists", "How many records of lists are answered in a second, and what who asks for accounts notices.", (*restRun).lists},
-		{"size", "What a request costs among 10,000,000 accounts, of what it costs among 100,000.", (*restRun).size},
-	})
+	return restScenarios(o, restAll)
+}
+
+var restAll = []restScenario{
+	{"account", "How many requests for accounts are answered in a second, what one costs, and how that compares.", "", (*restRun).account},
+	{"pipelined", "How many more when 16 are on the way on each connection.", "", (*restRun).pipelined},
+	{"keys", "What it makes of that if a few accounts are asked for often, or accounts that do not exist.", "", (*restRun).keys},
+	{"mix", "How many when other things are asked for too.", "", (*restRun).mix},
+	{"lists", "How many records of lists are answered in a second, and what who asks for accounts notices.", "", (*restRun).lists},
+	{"size", "What a request costs among 10,000,000 accounts, of what it costs among 100,000.", "it compares two ledgers of sizes that it chooses", (*restRun).size},
 }
 
 // restScenario is a scenario that asks.
 type restScenario struct {
-	name, help string
-	run        func(r *restRun, ctx context.Context) error
+	name, help, own string
+	run             func(r *restRun, ctx context.Context) error
 }
 
 func restScenarios(o RESTOptions, all []restScenario) (scenarios []Scenario) {
@@ -80,13 +83,13 @@ func restScenarios(o RESTOptions, all []restScenario) (scenarios []Scenario) {
 		o.Connections = restConnections
 	}
 	for _, s := range all {
-		scenarios = append(scenarios, Scenario{Name: s.name, Help: s.help, Run: func(ctx context.Context, env *Env) (*Result, error) {
+		scenarios = append(scenarios, Scenario{Name: s.name, Help: s.help, Own: s.own, Run: func(ctx context.Context, env *Env) (*Result, error) {
 			self, err := os.Executable()
 			if err != nil {
 				return nil, err
 			}
 			r := &restRun{env: env, self: []string{self, "peer"}, o: o, result: &Result{Scenario: s.name}}
-			return r.result, s.run(r, ctx)
+			return r.result, r.noteLimit(s.run(r, ctx))
 		}})
 	}
 	return scenarios
@@ -107,7 +110,7 @@ type restSubject struct {
 	native  bool // it speaks the protocol of Redis
 	write   func(dst []byte, a restAsk) []byte
 	check   func(a restAsk, status int, head, body []byte) error
-	pids    func() []int
+	cpu     func() (time.Duration, error) // of processors, so far; nil: nobody can tell
 	stop    func() error
 	script  *script
 }
@@ -142,6 +145,15 @@ func (r *restRun) prepare(s *restSubject, accounts int) {
 type restMeasured struct {
 	*loadCounts
 	server, load time.Duration // of the processors, for each answer
+	costed       bool          // what the server takes is known
+}
+
+// cost says what an answer takes of the server.
+func (m *restMeasured) cost() string {
+	if !m.costed {
+		return "unknown cost"
+	}
+	return fmt.Sprintf("%.2f µs", microseconds(m.server))
 }
 
 // measure asks a subject for a round.
@@ -151,7 +163,11 @@ func (r *restRun) measure(ctx context.Context, s *restSubject) (*restMeasured, e
 		return nil, err
 	}
 	defer l.close()
-	if _, err := l.phase(ctx, r.env.Duration/restWarmup); err != nil {
+	warmup, err := l.phase(ctx, r.env.Duration/restWarmup)
+	if err == nil {
+		err = limitOf(warmup)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return measurePhase(ctx, l, s, r.env.Duration)
@@ -160,12 +176,15 @@ func (r *restRun) measure(ctx context.Context, s *restSubject) (*restMeasured, e
 func (r *restRun) connect(ctx context.Context, s *restSubject) (*load, error) {
 	c := loadConfig{
 		Address: s.address, Connections: r.o.Connections, Depth: r.o.Depth, Fresh: r.o.Fresh, Rate: r.o.Rate,
-		Script: s.script, Frame: frameHTTP, Check: s.check,
+		Script: s.script, Frame: frameHTTP, Check: s.check, Polite: true,
 	}
 	if s.native {
 		c.Frame = frameRedis
 	}
 	for i := range (c.Connections + restPerAddress - 1) / restPerAddress {
+		if !s.address.Addr().IsLoopback() || !s.address.Addr().Is4() {
+			break // this machine has one address there
+		}
 		c.Locals = append(c.Locals, netip.AddrFrom4([4]byte{127, 0, 0, byte(1 + i)}))
 	}
 	return newLoad(ctx, c)
@@ -173,8 +192,11 @@ func (r *restRun) connect(ctx context.Context, s *restSubject) (*load, error) {
 
 // measurePhase asks for so long, and sees what it takes of the processors.
 func measurePhase(ctx context.Context, l *load, s *restSubject, length time.Duration) (*restMeasured, error) {
-	pids := s.pids()
-	server, err := cpuOf(pids...)
+	cpu := s.cpu
+	if cpu == nil {
+		cpu = func() (time.Duration, error) { return 0, nil }
+	}
+	server, err := cpu()
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +208,7 @@ func measurePhase(ctx context.Context, l *load, s *restSubject, length time.Dura
 	if err != nil {
 		return nil, err
 	}
-	serverAfter, err := cpuOf(pids...)
+	serverAfter, err := cpu()
 	if err != nil {
 		return nil, err
 	}
@@ -194,17 +216,22 @@ func measurePhase(ctx context.Context, l *load, s *restSubject, length time.Dura
 	if err != nil {
 		return nil, err
 	}
+	if err := limitOf(counts); err != nil {
+		return nil, err
+	}
 	n := time.Duration(counts.answered())
 	if n == 0 || counts.Failed > 0 {
 		return nil, fmt.Errorf("%d requests were answered, %d were not: %w", n, counts.Failed, counts.Why)
 	}
-	return &restMeasured{counts, (serverAfter - server) / n, (ownAfter - own) / n}, nil
+	return &restMeasured{counts, (serverAfter - server) / n, (ownAfter - own) / n, s.cpu != nil}, nil
 }
 
 // note adds the figures of a round to a row.
 func (m *restMeasured) note(row *Row, rate float64) {
 	row.Add("requests", "k/s", m.perSecond()/1e3)
-	row.Add("CPU of the server", "µs/request", microseconds(m.server))
+	if m.costed {
+		row.Add("CPU of the server", "µs/request", microseconds(m.server))
+	}
 	row.Add("CPU of the load", "µs/request", microseconds(m.load))
 	row.Add("p50", "ms", milliseconds(m.Latency.Quantile(0.5)))
 	row.Add("p99", "ms", milliseconds(m.Latency.Quantile(0.99)))
@@ -261,6 +288,7 @@ func (r *restRun) peers(ctx context.Context, answer peer.Answer, accounts int) (
 			continue
 		}
 		r.result.Notes = append(r.result.Notes, fmt.Sprintf("%s: %s; %s", p.Name, p.About, s.Version()))
+		r.result.version(p.Name, s.Version())
 		subjects = append(subjects, r.peerSubject(p.Name, s, &answer))
 	}
 	return subjects

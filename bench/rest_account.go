@@ -13,22 +13,18 @@ const restUpdates = 100
 // account asks ledgerd and its peers in turns. What the load gets from who answers without
 // looking is its own ceiling.
 func (r *restRun) account(ctx context.Context) (err error) {
-	rig, err := r.startLedgerd(ctx, r.env.Scaled(restAccounts), min(restUpdates, r.env.Scaled(restAccounts)))
+	own, accounts, kill, err := r.start(ctx, "ledgerd")
 	if err != nil {
 		return err
 	}
-	defer rig.Kill()
-	own, truth, err := r.ledgerdSubject("ledgerd", rig)
-	if err != nil {
-		return err
-	}
+	defer kill()
 	answer, err := answerOf(own)
 	if err != nil {
 		return err
 	}
 	subjects := []*restSubject{own}
 	if !r.o.Mix {
-		subjects = append(subjects, r.peers(ctx, answer, truth.ledger.Accounts)...)
+		subjects = append(subjects, r.peers(ctx, answer, accounts)...)
 	}
 	defer func() {
 		for _, s := range subjects {
@@ -36,7 +32,7 @@ func (r *restRun) account(ctx context.Context) (err error) {
 		}
 	}()
 	for _, s := range subjects[1:] {
-		r.prepare(s, truth.ledger.Accounts)
+		r.prepare(s, accounts)
 	}
 	if err := r.turns(ctx, subjects); err != nil {
 		return err
@@ -46,6 +42,29 @@ func (r *restRun) account(ctx context.Context) (err error) {
 		"CPU of a request is the kernel's count of all threads of the server, from the first request to the last answer.",
 		"canned answers without looking at what it is asked: what it is asked in a second is the most that this load can ask here.")
 	return nil
+}
+
+// start starts the server that is asked, or finds out what can be asked of the one that runs
+// already. It returns how many accounts there are to ask for, and what ends the server if it is
+// ours; a subject that was stopped needs that no more.
+func (r *restRun) start(ctx context.Context, name string) (s *restSubject, accounts int, kill func(), err error) {
+	if r.env.Live != nil {
+		s, known, err := r.liveSubject(ctx, name)
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		return s, len(known.keys), func() {}, nil
+	}
+	rig, err := r.startLedgerd(ctx, r.env.Scaled(restAccounts), min(restUpdates, r.env.Scaled(restAccounts)))
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	s, truth, err := r.ledgerdSubject(name, rig)
+	if err != nil {
+		rig.Kill()
+		return nil, 0, nil, err
+	}
+	return s, truth.ledger.Accounts, rig.Kill, nil
 }
 
 // turns measures all subjects in each round, each round from another one on. A peer that fails
@@ -72,8 +91,8 @@ func (r *restRun) turns(ctx context.Context, subjects []*restSubject) error {
 			}
 			found[s.name] = m
 			m.note(r.result.Row(s.name), r.o.Rate)
-			r.env.Say("%s round %d: %s answers %.1f k/s at %.2f µs; the load takes %.2f µs", r.result.Scenario, round+1, s.name,
-				m.perSecond()/1e3, microseconds(m.server), microseconds(m.load))
+			r.env.Say("%s round %d: %s answers %.1f k/s at %s; the load takes %.2f µs", r.result.Scenario, round+1, s.name,
+				m.perSecond()/1e3, m.cost(), microseconds(m.load))
 		}
 		r.compare(subjects, found)
 	}
@@ -86,7 +105,9 @@ func (r *restRun) compare(subjects []*restSubject, found map[string]*restMeasure
 	for _, s := range subjects[1:] {
 		if theirs := found[s.name]; theirs != nil {
 			row.Add(answersOf(s.name), "×", own.perSecond()/theirs.perSecond())
-			row.Add(costOf(s.name), "×", ratio(microseconds(own.server), microseconds(theirs.server)))
+			if own.costed {
+				row.Add(costOf(s.name), "×", ratio(microseconds(own.server), microseconds(theirs.server)))
+			}
 		}
 	}
 }
@@ -111,9 +132,9 @@ func (r *restRun) accountGoals() {
 }
 
 // goal holds the median of the figure that the goal is named after against its limit, if that
-// was measured.
+// was measured. Goals are for servers of our own: what runs elsewhere has others.
 func (r *restRun) goal(subject string, g Goal) {
-	if f := r.result.Row(subject).figure(g.What); len(f.Values) > 0 {
+	if f := r.result.Row(subject).figure(g.What); len(f.Values) > 0 && r.env.Live == nil {
 		g.Value = f.Median()
 		if subject != "ledgerd" {
 			g.What = subject + ": " + g.What
@@ -130,16 +151,12 @@ func (r *restRun) mix(ctx context.Context) error {
 
 // pipelined asks the same server one at a time and many at a time, in turns.
 func (r *restRun) pipelined(ctx context.Context) error {
-	rig, err := r.startLedgerd(ctx, r.env.Scaled(restAccounts), min(restUpdates, r.env.Scaled(restAccounts)))
-	if err != nil {
-		return err
-	}
-	defer rig.Kill()
 	r.o.Fresh, r.o.Rate = false, 0
-	s, _, err := r.ledgerdSubject("ledgerd", rig)
+	s, _, kill, err := r.start(ctx, "ledgerd")
 	if err != nil {
 		return err
 	}
+	defer kill()
 	depth := max(r.o.Depth, restDepth)
 	if r.o.Depth > 1 {
 		depth = r.o.Depth

@@ -22,6 +22,7 @@ type loadConfig struct {
 	Rate        float64 // requests a second, all connections together; 0: the next when one is answered
 	Script      *script
 	Frame       framing
+	Polite      bool // ask no more once the server has answered 429
 	// Check says whether an answer is right; one of so many is looked at. nil: none is.
 	Check func(a restAsk, status int, head, body []byte) error
 }

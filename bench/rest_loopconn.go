@@ -278,6 +278,9 @@ func (l *loadLoop) answered(c *loadConn, status int) {
 	l.waiting--
 	l.failures = 0
 	l.counts.Statuses[status]++
+	if status == statusLimited && l.config.Polite {
+		l.until = min(l.until, l.now)
+	}
 	l.counts.Latency.Record(time.Duration(l.now - due))
 }
 

@@ -19,7 +19,7 @@ func runREST(t *testing.T, name string, o RESTOptions, e Env) *Result {
 	run := map[string]func() error{
 		"account": func() error { return r.account(t.Context()) }, "mix": func() error { return r.mix(t.Context()) },
 		"pipelined": func() error { return r.pipelined(t.Context()) }, "size": func() error { return r.size(t.Context()) },
-		"lists": func() error { return r.lists(t.Context()) },
+		"lists": func() error { return r.lists(t.Context()) }, "keys": func() error { return r.keys(t.Context()) },
 		"mixed": func() error { return r.mixed(t.Context()) },
 	}[name]
 	if err := run(); err != nil {
@@ -95,6 +95,21 @@ func TestRESTPipelinedAndSizesAreCompared(t *testing.T) {
 		if len(result.Rows) != 2 || len(result.Goals) != 1 || result.Goals[0].Value <= 0 {
 			t.Errorf("%s: %d rows, goals %+v", name, len(result.Rows), result.Goals)
 		}
+	}
+}
+
+func TestRESTKeysAreChosenInEveryWay(t *testing.T) {
+	t.Parallel()
+	result := runREST(t, "keys", RESTOptions{}, Env{Rounds: 2, Duration: 200 * time.Millisecond, Scale: 0.005})
+	missing := map[string]float64{}
+	for _, row := range result.Rows {
+		missing[row.Subject] = row.figure("not found").Median()
+		if f := row.figure("requests"); len(f.Values) != 2 || f.Median() <= 0 {
+			t.Errorf("%s: requests %v", row.Subject, f.Values)
+		}
+	}
+	if half := missing["half do not exist"]; missing["all equally often"] != 0 || missing["a few often (zipf)"] != 0 || half < 30 || half > 70 || missing["none exists"] != 100 {
+		t.Errorf("not found, in percent: %v", missing)
 	}
 }
 

@@ -186,7 +186,7 @@ func (r *restRun) ledgerdSubject(name string, rig *rig) (*restSubject, *truth, e
 	t := &truth{address: address, fresh: r.o.Fresh, ledger: rig.feed.Config(), page: min(restPage, rig.feed.Config().Accounts/feed.Programs)}
 	s := &restSubject{
 		name: name, address: address, write: t.write, check: t.check,
-		pids: func() []int { return []int{rig.Pid()} }, stop: rig.Stop,
+		cpu: func() (time.Duration, error) { return cpuOf(rig.Pid()) }, stop: rig.Stop,
 	}
 	r.prepare(s, t.ledger.Accounts)
 	return s, t, nil
@@ -196,7 +196,8 @@ func (r *restRun) ledgerdSubject(name string, rig *rig) (*restSubject, *truth, e
 func (r *restRun) peerSubject(name string, s peer.RESTServer, answer *peer.Answer) *restSubject {
 	looksUp := name == "nethttp" || name == "redis" || name == "webdis"
 	return &restSubject{
-		name: name, address: s.Address(), native: s.Native(), pids: s.Pids, stop: s.Stop,
+		name: name, address: s.Address(), native: s.Native(), stop: s.Stop,
+		cpu:   func() (time.Duration, error) { return cpuOf(s.Pids()...) },
 		write: func(dst []byte, a restAsk) []byte { return s.Request(dst, keyOf(int(a.index)), r.o.Fresh) },
 		check: func(a restAsk, status int, _, body []byte) error {
 			want := answer.Body

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,12 +13,35 @@ import (
 type Scenario struct {
 	Name string // as it is typed
 	Help string // one line
-	Run  func(ctx context.Context, env *Env) (*Result, error)
+	// Own says why the scenario needs a server that it starts itself. "": it also runs against
+	// the one of Env.Live.
+	Own string
+	Run func(ctx context.Context, env *Env) (*Result, error)
+}
+
+// Do runs the scenario. One that needs a server of its own is left out, and says why, where
+// another is to be loaded; so are all behind one that met a limit there.
+func (s *Scenario) Do(ctx context.Context, env *Env) (*Result, error) {
+	if env.Live != nil && s.Own != "" {
+		return &Result{Scenario: s.Name, About: s.Help, Notes: []string{"left out, because it needs a server of its own: " + s.Own}}, nil
+	}
+	if env.Live != nil && env.Live.limited {
+		return &Result{Scenario: s.Name, About: s.Help, Notes: []string{"left out: the server wants to be asked no more; " + exemptHint}}, nil
+	}
+	r, err := s.Run(ctx, env)
+	if limited := (*limitedError)(nil); env.Live != nil && errors.As(err, &limited) {
+		env.Live.limited = true
+	}
+	if r != nil {
+		r.About = s.Help
+	}
+	return r, err
 }
 
 // Env is what a scenario runs in.
 type Env struct {
 	Ledgerd  string        // the program to start
+	Live     *Live         // the server to load instead, which runs already; nil: none
 	Dir      string        // for data directories; the scenario removes what it puts there
 	Rounds   int           // how often everything is measured
 	Duration time.Duration // of one measurement
@@ -36,10 +60,23 @@ func (e *Env) Say(format string, args ...any) {
 
 // Result is what a scenario found.
 type Result struct {
-	Scenario string   `json:"scenario"`
-	Rows     []Row    `json:"rows"`
-	Goals    []Goal   `json:"goals,omitempty"`
-	Notes    []string `json:"notes,omitempty"` // what a reader must know: peers that are absent, limits met
+	Scenario string            `json:"scenario"`
+	About    string            `json:"about,omitempty"` // what is asked, in a line
+	Rows     []Row             `json:"rows"`
+	Goals    []Goal            `json:"goals,omitempty"`
+	Notes    []string          `json:"notes,omitempty"`    // what a reader must know: peers that are absent, limits met
+	Versions map[string]string `json:"versions,omitempty"` // of the peers
+}
+
+// version notes what a peer is, if it says so.
+func (r *Result) version(peer, version string) {
+	if version == "" {
+		return
+	}
+	if r.Versions == nil {
+		r.Versions = make(map[string]string)
+	}
+	r.Versions[peer] = version
 }
 
 // Row is what was measured of one subject: ledgerd in some state, or a peer.
@@ -114,4 +151,12 @@ func (g *Goal) Met() bool {
 		return g.Value >= g.Limit
 	}
 	return g.Value <= g.Limit
+}
+
+// bound says what the limit is.
+func (g *Goal) bound() string {
+	if g.Least {
+		return "at least " + numbers(g.Limit)[0]
+	}
+	return "at most " + numbers(g.Limit)[0]
 }

@@ -14,6 +14,7 @@ import (
 var filtered = Scenario{
 	Name: "filtered",
 	Help: "How much 10,000 subscribers of 10 accounts each slow ingest down, at 75,000 updates a second and flat out.",
+	Own:  "it writes blocks as fast as the server reads them",
 	Run:  runFiltered,
 }
 

@@ -16,6 +16,7 @@ import (
 var firehose = Scenario{
 	Name: "firehose",
 	Help: "How many frames 500 subscribers of everything are handed in a second, and how that compares.",
+	Own:  "it publishes as fast as the slowest subscriber reads",
 	Run:  runFirehose,
 }
 
@@ -81,6 +82,9 @@ func (f *firehoseRun) run(ctx context.Context) (*Result, error) {
 				f.env.Say("firehose: %s is left out: %v", p.Name, err)
 				f.result.Notes = append(f.result.Notes, fmt.Sprintf("%s is left out: %v", p.Name, err))
 				continue
+			}
+			if p.Name == "nats" && round == 0 {
+				f.result.version(p.Name, peer.NATSVersion(ctx, f.self[0]))
 			}
 			left = append(left, p)
 			f.compare(own, p.Name, theirs)

@@ -13,6 +13,7 @@ import (
 var latency = Scenario{
 	Name: "latency",
 	Help: "How long after a block was due 500 subscribers of everything, and 100, have its frames.",
+	Own:  "it must know when each block was due",
 	Run:  runLatency,
 }
 

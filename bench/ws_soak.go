@@ -24,6 +24,7 @@ import (
 var soak = Scenario{
 	Name: "soak",
 	Help: "Hours with a crowd that comes and goes: whether memory, goroutines and files stay flat.",
+	Own:  "it takes hours, forks and a ledger that it knows",
 	Run:  runSoak,
 }
 

@@ -17,6 +17,7 @@ import (
 var stalled = Scenario{
 	Name: "stalled",
 	Help: "What 1,000 subscribers notice of one more that stops reading, and what becomes of it.",
+	Own:  "it must know when each block was due, and looks at the server's sockets",
 	Run:  runStalled,
 }
 

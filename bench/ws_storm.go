@@ -25,6 +25,7 @@ import (
 var storm = Scenario{
 	Name: "storm",
 	Help: "15,000 clients connect at once: whether all get in, and what REST notices.",
+	Own:  "it fills the server up to its caps",
 	Run:  runStorm,
 }
 

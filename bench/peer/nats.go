@@ -85,6 +85,20 @@ func findNATS(self string) (string, error) {
 	return "", errNoNATS
 }
 
+// NATSVersion returns what nats-server says that it is, "" if there is none: the one that a peer
+// would start whose Config.Self begins with a program.
+func NATSVersion(ctx context.Context, self string) string {
+	program, err := findNATS(self)
+	if err != nil {
+		return ""
+	}
+	said, err := exec.CommandContext(ctx, program, "--version").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.ReplaceAll(strings.TrimSpace(string(said)), ": v", " ")
+}
+
 // connect waits for the server and connects the publisher.
 func (s *natsServer) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, natsStartPatience)

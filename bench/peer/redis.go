@@ -128,6 +128,20 @@ func (s *Redis) reply() (string, error) {
 	return strings.TrimSuffix(string(line), "\r\n"), nil
 }
 
+// Version returns what the server says that it is, "" if it does not.
+func (s *Redis) Version() string {
+	info, err := s.Do("INFO", "server")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(info) {
+		if v, ok := strings.CutPrefix(line, "redis_version:"); ok {
+			return "redis-server " + strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
 // Pipe has commands carried out whose replies are one line each: write appends the next ones to
 // what it is given and says how many they are, 0 when there are no more. The replies are read
 // meanwhile. It returns when the last is there.

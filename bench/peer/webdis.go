@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 )
 
 // webdisProgram is looked for on the PATH.
@@ -64,13 +63,8 @@ func (s *redisGet) fill(records *Records) error {
 	if err = errors.Join(err, fault); err != nil {
 		return fmt.Errorf("cannot fill redis: %w", err)
 	}
-	info, err := s.Do("INFO", "server")
-	for line := range strings.Lines(info) {
-		if v, ok := strings.CutPrefix(line, "redis_version:"); ok {
-			s.version = "redis-server " + strings.TrimSpace(v)
-		}
-	}
-	return err
+	s.version = s.Redis.Version()
+	return nil
 }
 
 func (s *redisGet) Address() netip.AddrPort { return s.address }

@@ -14,10 +14,14 @@ const scrapeTimeout = 30 * time.Second
 
 // Metrics returns what the server counts of itself, by name with labels as they are written:
 // ledgerd_ws_connections, ledgerd_slot{commitment="processed"}, go_goroutines.
-func (s *Server) Metrics() (map[string]float64, error) {
+func (s *Server) Metrics() (map[string]float64, error) { return Scrape(s.client, s.ops) }
+
+// Scrape returns what a server counts of itself, from the base address of its operators'
+// listener, or from that of its public one: http://HOST:PORT, http://HOST:PORT/api.
+func Scrape(client *http.Client, base string) (map[string]float64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	status, body, err := s.get(ctx, s.ops+"/metrics")
+	status, body, err := get(ctx, client, base+"/metrics")
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("status %d", status)
 	}

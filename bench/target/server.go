@@ -158,7 +158,7 @@ func (s *Server) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
-		status, said, err := s.get(ctx, s.ops+"/readyz")
+		status, said, err := get(ctx, s.client, s.ops+"/readyz")
 		if err == nil && status == http.StatusOK {
 			return nil
 		}
@@ -173,12 +173,12 @@ func (s *Server) Ready(ctx context.Context) error {
 }
 
 // get asks for an address.
-func (s *Server) get(ctx context.Context, address string) (status int, body []byte, err error) {
+func get(ctx context.Context, client *http.Client, address string) (status int, body []byte, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return 0, nil, err
 	}
-	response, err := s.client.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return 0, nil, err
 	}

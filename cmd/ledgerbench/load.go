@@ -24,7 +24,11 @@ type loadFlags struct {
 	JSON     string        `name:"json" help:"Also write the report here, with the values of every round." placeholder:"FILE" type:"path"`
 	HTML     string        `name:"html" help:"Also write the report here as one page, with plots." placeholder:"FILE" type:"path"`
 	SVG      string        `name:"svg" help:"Also write the plots here, each as a file of its own." placeholder:"DIR" type:"path"`
+	Markdown string        `help:"Also keep the results beside this page and write it anew: bench/RESULTS.md. What was kept of other scenarios stays." placeholder:"FILE" type:"path"`
 	Ledgerd  string        `help:"The program to load. Default: the one beside this program." placeholder:"PATH" type:"path"`
+	URL      string        `name:"url" help:"Load the server that runs there instead of one that is started: http://HOST:PORT. Scenarios that need one of their own are left out." placeholder:"URL"`
+	OpsURL   string        `name:"ops-url" help:"Its operators' listener, which tells what it takes of its processors: http://HOST:PORT." placeholder:"URL"`
+	Pid      int           `help:"Its process, if it is on this machine: the kernel tells the same more exactly."`
 	Dir      string        `help:"Where data directories are made, on the disk that is to be used. Default: where the system keeps temporary files." placeholder:"DIR" type:"existingdir"`
 	Check    bool          `help:"Fail if a goal is missed."`
 }
@@ -75,30 +79,70 @@ func (f *loadFlags) chosen(all []bench.Scenario) ([]bench.Scenario, error) {
 }
 
 // env returns what the scenarios run in; clean is called after the last.
-func (f *loadFlags) env(streams *streams) (env *bench.Env, clean func() error, err error) {
+func (f *loadFlags) env(ctx context.Context, progress io.Writer) (env *bench.Env, clean func() error, err error) {
 	if f.Rounds < 1 || f.Duration <= 0 || f.Scale <= 0 {
 		return nil, nil, &usageError{errors.New("--rounds, --duration and --scale must be above 0")}
 	}
-	program := f.Ledgerd
-	if program == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, nil, err
-		}
-		program = filepath.Join(filepath.Dir(self), "ledgerd")
+	program, live := "", (*bench.Live)(nil)
+	if f.URL != "" {
+		live, err = f.live(ctx)
+	} else {
+		program, err = f.program()
 	}
-	if program, err = exec.LookPath(program); err != nil {
-		return nil, nil, &usageError{fmt.Errorf("there is no ledgerd to load (see --ledgerd): %w", err)}
+	if err != nil {
+		return nil, nil, &usageError{err}
 	}
 	dir, err := os.MkdirTemp(f.Dir, "ledgerbench-")
 	if err != nil {
 		return nil, nil, err
 	}
 	return &bench.Env{
-		Ledgerd: program, Dir: dir,
+		Ledgerd: program, Live: live, Dir: dir,
 		Rounds: f.Rounds, Duration: f.Duration, Scale: f.Scale, Peers: f.Peers,
-		Progress: streams.err,
+		Progress: progress,
 	}, func() error { return os.RemoveAll(dir) }, nil
+}
+
+// program returns the ledgerd to start.
+func (f *loadFlags) program() (string, error) {
+	if f.OpsURL != "" || f.Pid != 0 {
+		return "", errors.New("--ops-url and --pid are of a server that runs: they need --url")
+	}
+	program := f.Ledgerd
+	if program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return "", err
+		}
+		program = filepath.Join(filepath.Dir(self), "ledgerd")
+	}
+	program, err := exec.LookPath(program)
+	if err != nil {
+		return "", fmt.Errorf("there is no ledgerd to load (see --ledgerd): %w", err)
+	}
+	return program, nil
+}
+
+// live returns the server that runs already.
+func (f *loadFlags) live(ctx context.Context) (*bench.Live, error) {
+	live, err := bench.NewLive(ctx, bench.LiveConfig{URL: f.URL, OpsURL: f.OpsURL, Pid: f.Pid})
+	if err == nil && f.Peers && !live.Here() {
+		err = errors.New("--peers run on this machine: what they do says nothing of a server elsewhere")
+	}
+	return live, err
+}
+
+// allNeedTheirOwn is an error if none of the scenarios can be run against a server that runs
+// already.
+func allNeedTheirOwn(scenarios []bench.Scenario) error {
+	var why []string
+	for _, s := range scenarios {
+		if s.Own == "" {
+			return nil
+		}
+		why = append(why, fmt.Sprintf("%s needs a server that it starts itself: %s", s.Name, s.Own))
+	}
+	return &usageError{fmt.Errorf("there is nothing to run against --url: %s", strings.Join(why, "; "))}
 }
 
 // run runs the scenarios and reports. One that fails does not keep the others from running,
@@ -108,18 +152,37 @@ func (f *loadFlags) run(ctx context.Context, streams *streams, all []bench.Scena
 	if err != nil {
 		return err
 	}
-	env, clean, err := f.env(streams)
+	if f.URL != "" {
+		if err := allNeedTheirOwn(scenarios); err != nil {
+			return err
+		}
+	}
+	steps := newProgress(streams.err)
+	defer steps.end()
+	env, clean, err := f.env(ctx, steps)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, clean()) }()
 	report := bench.NewReport(env, bench.ThisMachine(), time.Now())
+	report.Command, report.Loaded = streams.command, bench.Revision(env.Ledgerd)
+	if env.Live != nil {
+		report.Loaded = env.Live.String()
+	}
+	keep, err := f.keeper(report)
+	if err != nil {
+		return err
+	}
 	var failed []error
-	for _, s := range scenarios {
-		env.Say("%s: %s", s.Name, s.Help)
-		result, err := s.Run(ctx, env)
+	for i, s := range scenarios {
+		steps.begin(fmt.Sprintf("%d of %d: %s", i+1, len(scenarios), s.Name))
+		env.Say("%d of %d, %s: %s", i+1, len(scenarios), s.Name, s.Help)
+		result, err := s.Do(ctx, env)
 		if result != nil {
 			report.Results = append(report.Results, result)
+		}
+		if err == nil {
+			err = keep(result)
 		}
 		if err != nil {
 			env.Say("%s failed: %v", s.Name, err)
@@ -136,6 +199,24 @@ func (f *loadFlags) run(ctx context.Context, streams *streams, all []bench.Scena
 		failed = append(failed, fmt.Errorf("goals missed: %d", len(missed)))
 	}
 	return errors.Join(failed...)
+}
+
+// keeper returns what keeps the result of each scenario as soon as there is one, so that a run that
+// is interrupted has kept what it had found.
+func (f *loadFlags) keeper(report *bench.Report) (keep func(*bench.Result) error, err error) {
+	if f.Markdown == "" {
+		return func(*bench.Result) error { return nil }, nil
+	}
+	results, err := bench.OpenResults(f.Markdown)
+	if err != nil {
+		return nil, err
+	}
+	return func(r *bench.Result) error {
+		if len(r.Rows) == 0 {
+			return nil // it was left out
+		}
+		return errors.Join(results.Keep(report, r), results.WritePage(order()))
+	}, nil
 }
 
 // write writes the report for people, and in every other form that was asked for.

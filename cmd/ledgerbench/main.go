@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -37,6 +38,8 @@ type commands struct {
 	Ingest  ingestCommand  `cmd:"" help:"Have a ledger read from a file."`
 	Recover recoverCommand `cmd:"" help:"Have a server start with a ledger in its data directory."`
 	Memory  memoryCommand  `cmd:"" help:"Have a ledger held in memory."`
+	All     allCommand     `cmd:"" help:"All of these, one after the other, in one report."`
+	Results resultsCommand `cmd:"" help:"Write the page of results that --markdown has kept, without measuring."`
 	Peer    peerCommand    `cmd:"" hidden:"" help:"Be one of the services that ledgerd is compared with."`
 	Helper  helperCommand  `cmd:"" hidden:"" help:"Be a part of a scenario's load."`
 }
@@ -54,6 +57,7 @@ func (c *peerCommand) Run(ctx context.Context, streams *streams) error {
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
+	command  string // as it was typed
 }
 
 func main() {
@@ -61,7 +65,7 @@ func main() {
 	defer stop()
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(run(ctx, os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr, strings.Join(append([]string{"ledgerbench"}, os.Args[1:]...), " ")}))
 }
 
 // run parses the arguments, runs the command they name, and returns the exit code.
@@ -70,7 +74,7 @@ func run(ctx context.Context, args []string, s *streams) int {
 	exited := -1 // set when help was printed
 	parser, err := kong.New(&cli,
 		kong.Name("ledgerbench"),
-		kong.Description("Loads a ledgerd that it starts itself and measures what comes back, beside other services if asked."),
+		kong.Description("Loads ledgerd and measures what comes back: one that it starts itself or, with --url, one that runs; beside other services if asked. `COMMAND --help` names the scenarios."),
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { exited = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

@@ -15,7 +15,9 @@ import (
 // said is what a run of the command wrote.
 type said struct{ out, err strings.Builder }
 
-func (s *said) streams() *streams { return &streams{strings.NewReader(""), &s.out, &s.err} }
+func (s *said) streams() *streams {
+	return &streams{strings.NewReader(""), &s.out, &s.err, "ledgerbench as it was typed"}
+}
 
 // ledgerd is a program that is there; no scenario here starts it.
 func ledgerd(t *testing.T) string {
