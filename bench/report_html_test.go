@@ -112,4 +112,13 @@ func TestBarsReachAsFarAsTheirFigures(t *testing.T) {
 	}
 }
 
+func TestBarsLeaveRoomForLongSubjects(t *testing.T) {
+	var r Result
+	subject := strings.Repeat("long ", 9)
+	r.Row(subject).Add("rate", "/s", 50)
+	if svg, want := r.drawBars("rate", "/s"), `x="`+numberOf(letterWidth*45+16)+`"`; !strings.Contains(svg, want) {
+		t.Errorf("the bars do not begin at %s:\n%s", want, svg)
+	}
+}
+
 func numberOf(v float64) string { return fmt.Sprintf("%.1f", v) }

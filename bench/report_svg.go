@@ -8,13 +8,15 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // A plot is 720 units wide. It is drawn with attributes alone, without styles, so that it
 // looks the same inside a page and as a file.
 const (
 	plotWidth   = 720
-	labelWidth  = 190 // of the subjects on the left of bars
+	labelWidth  = 190 // of the subjects on the left of bars, unless one is longer
+	letterWidth = 6.4 // at most, on average
 	valueWidth  = 220 // of the figures on the right of bars
 	barHeight   = 18
 	barDistance = 28
@@ -83,7 +85,7 @@ func (r *Result) drawBars(name, unit string) string {
 		median, least, highest float64
 	}
 	var bars []bar
-	most := 0.0
+	most, label := 0.0, float64(labelWidth)
 	for i, row := range r.Rows {
 		for _, f := range row.Figures {
 			if f.Name == name && f.Unit == unit {
@@ -91,32 +93,33 @@ func (r *Result) drawBars(name, unit string) string {
 				b.least, b.highest = f.Spread()
 				bars = append(bars, b)
 				most = max(most, b.highest)
+				label = max(label, letterWidth*float64(utf8.RuneCountInString(row.Subject))+16)
 			}
 		}
 	}
 	d := newDrawing(titleHeight+barDistance*len(bars), name+", "+unit)
 	at := func(v float64) float64 {
 		if most <= 0 {
-			return labelWidth
+			return label
 		}
-		return labelWidth + max(v, 0)/most*(plotWidth-labelWidth-valueWidth)
+		return label + max(v, 0)/most*(plotWidth-label-valueWidth)
 	}
 	for i, b := range bars {
 		y := titleHeight + barDistance*i
 		middle := float64(y) + barHeight/2
-		d.text(labelWidth-8, middle+4, "end", b.subject)
-		d.add(`<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s" fill-opacity="0.75"/>`, labelWidth, y, at(b.median)-labelWidth, barHeight, b.color)
+		d.text(label-8, middle+4, "end", b.subject)
+		d.add(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s" fill-opacity="0.75"/>`, label, y, at(b.median)-label, barHeight, b.color)
 		if b.least != b.highest {
 			d.line(at(b.least), middle, at(b.highest), middle, "#111", 1.5)
 			d.line(at(b.least), middle-4, at(b.least), middle+4, "#111", 1.5)
 			d.line(at(b.highest), middle-4, at(b.highest), middle+4, "#111", 1.5)
 		}
 		n := numbers(b.median, b.least, b.highest)
-		label := n[0]
+		value := n[0]
 		if b.least != b.highest {
-			label += " (" + n[1] + " – " + n[2] + ")"
+			value += " (" + n[1] + " – " + n[2] + ")"
 		}
-		d.text(at(b.highest)+8, middle+4, "start", label)
+		d.text(at(b.highest)+8, middle+4, "start", value)
 	}
 	return d.end()
 }

@@ -95,6 +95,14 @@ func (a *axes) y(ms float64) float64 {
 	return percentileBottom - share*(percentileBottom-percentileTop)
 }
 
+// decade writes a power of ten without an exponent.
+func decade(ms float64) string {
+	if ms >= 1 {
+		return thousands(ms)
+	}
+	return strconv.FormatFloat(ms, 'g', 3, 64)
+}
+
 // draw draws lines at the powers of ten, and says which.
 func (a *axes) draw(d *drawing) {
 	const grid = "#d4d4d8"
@@ -111,6 +119,6 @@ func (a *axes) draw(d *drawing) {
 	for i := range decades + 1 {
 		ms := a.least * math.Pow(10, float64(i))
 		d.line(percentileLeft, a.y(ms), percentileRight, a.y(ms), grid, 1)
-		d.text(percentileLeft-6, a.y(ms)+4, "end", strconv.FormatFloat(ms, 'g', 3, 64))
+		d.text(percentileLeft-6, a.y(ms)+4, "end", decade(ms))
 	}
 }
