@@ -30,6 +30,7 @@ const (
 	ingestTokens   = 30
 	ingestUpdates  = 4000 // of a block
 	ingestBlocks   = 1000
+	ingestLeast    = 100 // blocks: fewer are read at once, and cannot be timed
 	// ingestLook is how often the server is asked how far it is. The answer costs it a part of
 	// a millisecond.
 	ingestLook = 20 * time.Millisecond
@@ -47,6 +48,7 @@ type ingestRun struct {
 	result        *Result
 	config        feed.Config
 	dir           string
+	blocks        int
 	events, lines string // paths
 	newest        ledger.Slot
 }
@@ -62,6 +64,7 @@ func runIngest(ctx context.Context, env *Env, updates int) (*Result, error) {
 		events: filepath.Join(dir, "ledger.events"), lines: filepath.Join(dir, "ledger.ndjson"),
 		config: feed.Config{Accounts: max(env.Scaled(ingestAccounts), updates), Updates: updates, Tokens: ingestTokens},
 	}
+	s.blocks = max(env.Scaled(ingestBlocks), ingestLeast)
 	if err := s.write(); err != nil {
 		return nil, err
 	}
@@ -88,8 +91,8 @@ func runIngest(ctx context.Context, env *Env, updates int) (*Result, error) {
 
 // write writes both files.
 func (s *ingestRun) write() (err error) {
-	s.env.Say("ingest: writing a ledger of %d accounts and %d blocks of %d updates", s.config.Accounts, s.env.Scaled(ingestBlocks), s.config.Updates)
-	if s.newest, err = writeLedger(s.events, s.config, s.env.Scaled(ingestBlocks)); err != nil {
+	s.env.Say("ingest: writing a ledger of %d accounts and %d blocks of %d updates", s.config.Accounts, s.blocks, s.config.Updates)
+	if s.newest, err = writeLedger(s.events, s.config, s.blocks); err != nil {
 		return err
 	}
 	events, err := os.Open(s.events)

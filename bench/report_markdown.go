@@ -81,9 +81,10 @@ func writeRunsMarkdown(b *strings.Builder, parts []*Report) {
 
 // writeGoalsMarkdown lists the goals of all scenarios.
 func writeGoalsMarkdown(b *strings.Builder, parts []*Report) {
-	met, all := 0, 0
+	met, all, scaled := 0, 0, false
 	var lines strings.Builder
 	for _, p := range parts {
+		scaled = scaled || p.Scale != 1 && len(p.Results[0].Goals) > 0
 		for _, g := range p.Results[0].Goals {
 			verdict := "**missed**"
 			all++
@@ -95,6 +96,9 @@ func writeGoalsMarkdown(b *strings.Builder, parts []*Report) {
 		}
 	}
 	fmt.Fprintf(b, "\n## Goals\n\n%d of %d are met.\n", met, all)
+	if scaled {
+		b.WriteString("They are for scale 1, and some of this was measured at another.\n")
+	}
 	if all > 0 {
 		fmt.Fprintf(b, "\n| scenario | goal | limit | value | |\n|---|---|--:|--:|---|\n%s", lines.String())
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 )
@@ -114,8 +115,12 @@ func (f *Figure) Spread() (least, greatest float64) {
 	return slices.Min(f.Values), slices.Max(f.Values)
 }
 
-// Add notes the value of a round, under a name that is new or known.
+// Add notes the value of a round, under a name that is new or known. A quotient by nothing is no
+// value, and is not noted.
 func (r *Row) Add(name, unit string, value float64) {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return
+	}
 	for i := range r.Figures {
 		if r.Figures[i].Name == name {
 			r.Figures[i].Values = append(r.Figures[i].Values, value)

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -58,6 +59,10 @@ func (r *Results) Keep(run *Report, result *Result) error {
 	if err := os.MkdirAll(r.folder(), 0o755); err != nil {
 		return fmt.Errorf("cannot keep results: %w", err)
 	}
+	var text bytes.Buffer
+	if err := part.WriteJSON(&text); err != nil {
+		return fmt.Errorf("cannot keep results: %w", err)
+	}
 	old, err := filepath.Glob(filepath.Join(r.folder(), fileName(result.Scenario)+"-*.svg"))
 	if err != nil {
 		return err
@@ -67,12 +72,9 @@ func (r *Results) Keep(run *Report, result *Result) error {
 			return err
 		}
 	}
-	file, err := os.Create(filepath.Join(r.folder(), result.Scenario+".json"))
+	err = errors.Join(replace(filepath.Join(r.folder(), result.Scenario+".json"), text.Bytes()), part.WriteSVG(r.folder()))
 	if err != nil {
 		return fmt.Errorf("cannot keep results: %w", err)
-	}
-	if err := errors.Join(part.WriteJSON(file), file.Close(), part.WriteSVG(r.folder())); err != nil {
-		return err
 	}
 	r.parts = slices.DeleteFunc(r.parts, func(p *Report) bool { return p.Results[0].Scenario == result.Scenario })
 	r.parts = append(r.parts, &part)
@@ -81,11 +83,23 @@ func (r *Results) Keep(run *Report, result *Result) error {
 
 // WritePage writes the page. The scenarios stand in the given order, others behind them.
 func (r *Results) WritePage(order []string) error {
-	file, err := os.Create(r.page)
+	var text bytes.Buffer
+	err := r.WriteMarkdown(&text, order)
+	if err == nil {
+		err = replace(r.page, text.Bytes())
+	}
 	if err != nil {
 		return fmt.Errorf("cannot write the page of results: %w", err)
 	}
-	return errors.Join(r.WriteMarkdown(file, order), file.Close())
+	return nil
+}
+
+// replace writes a file that is whole whenever somebody looks.
+func replace(path string, text []byte) error {
+	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // WriteMarkdown writes what WritePage does.

@@ -49,6 +49,9 @@ func TestResultsAreRenewedScenarioByScenario(t *testing.T) {
 	if strings.Index(got, "\n## idle\n") > strings.Index(got, "\n## firehose\n") {
 		t.Errorf("the scenarios are not in the order asked for:\n%s", got)
 	}
+	if strings.Contains(got, "at another") { // there is no goal left
+		t.Errorf("the page warns of the scale:\n%s", got)
+	}
 	if !strings.Contains(got, "(results/firehose-frames.svg)") {
 		t.Errorf("the page shows no plot:\n%s", got)
 	}
@@ -61,6 +64,17 @@ func TestResultsAreRenewedScenarioByScenario(t *testing.T) {
 	}
 	if same, readErr := os.ReadFile(page); err != nil || readErr != nil || string(same) != got {
 		t.Errorf("written again from what was kept the page is\n%s\n%v", same, err)
+	}
+}
+
+func TestAQuotientByNothingIsNoValue(t *testing.T) {
+	var r Row
+	zero := 0.0
+	for _, v := range []float64{1 / zero, -1 / zero, zero / zero, 5} {
+		r.Add("a", "", v)
+	}
+	if got := r.figure("a").Values; len(got) != 1 || got[0] != 5 {
+		t.Errorf("values: %v", got)
 	}
 }
 

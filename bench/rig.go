@@ -76,12 +76,12 @@ type spent struct {
 }
 
 func (r *rig) spent() (s spent, err error) {
-	server, err := r.Usage()
+	server, err := cpuOf(r.Pid())
 	if err != nil {
 		return s, err
 	}
-	load, err := target.UsageOf(os.Getpid())
-	return spent{time.Now(), server.CPU(), load.CPU()}, err
+	load, err := cpuOf(os.Getpid())
+	return spent{time.Now(), server, load}, err
 }
 
 // since returns what was used since an earlier moment, and how long ago that is.
