@@ -36,8 +36,9 @@ bench: ## ten runs of every benchmark, into bench.txt
 bench-compare: ## the benchmarks of REF and of this tree in turns, compared: make bench-compare REF=HEAD~1 [PACKAGES=./shard]
 	bench/compare.sh "$(REF)" $(PACKAGES)
 
-load: build ## load the stream of nodes of its own, in turns with other services: some twenty minutes
+load: ## measure everything, in turns with other services, into bench/RESULTS.md: more than an hour
+	go build -buildvcs=auto -trimpath -o bin/ ./cmd/...
 	-go build -C bench/peer/nats -trimpath -o $(CURDIR)/bin/ github.com/nats-io/nats-server/v2
-	bin/ledgerbench ws --peers
+	bin/ledgerbench all --peers --markdown bench/RESULTS.md --html bin/load.html
 
 .PHONY: run build test check fmt vet staticcheck race fuzz crash bench bench-compare load
