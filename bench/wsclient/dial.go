@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -69,6 +70,9 @@ func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(o.Local, 0))
 	}
 	socket, err := dialer.DialContext(ctx, "tcp", u.Host)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = context.DeadlineExceeded // the socket met it before the context did
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect: %w", err)
 	}
