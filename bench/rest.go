@@ -178,8 +178,11 @@ func (r *restRun) connect(ctx context.Context, s *restSubject) (*load, error) {
 		Address: s.address, Connections: r.o.Connections, Depth: r.o.Depth, Fresh: r.o.Fresh, Rate: r.o.Rate,
 		Script: s.script, Frame: frameHTTP, Check: s.check, Polite: true,
 	}
-	if s.native {
+	switch {
+	case s.native:
 		c.Frame = frameRedis
+	case r.env.Live != nil:
+		c.Frame = frameLast
 	}
 	for i := range (c.Connections + restPerAddress - 1) / restPerAddress {
 		if !s.address.Addr().IsLoopback() || !s.address.Addr().Is4() {

@@ -57,7 +57,7 @@ func loadOf(t *testing.T, c loadConfig, handler http.HandlerFunc) *load {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	c.Address = netip.MustParseAddrPort(strings.TrimPrefix(server.URL, "http://"))
-	c.Frame = frameHTTP
+	c.Frame = frameLast
 	l, err := newLoad(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -275,12 +275,12 @@ func TestFramesEndWhereAnswersEnd(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\n": {57, 5, 200, true},
 		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n":                          {},
 	} {
-		if got, err := frameHTTP([]byte(text)); err != nil || got != want {
+		if got, err := frameLast([]byte(text)); err != nil || got != want {
 			t.Errorf("%q: %+v, %v, want %+v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"HTTP/1.1 200 OK\r\nA: b\r\n\r\n", "HTTP/1.1 2x0 OK\r\n\r\n", "no\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", strings.Repeat("x", maxAnswerHeadBytes+1)} {
-		if got, err := frameHTTP([]byte(text)); err == nil {
+		if got, err := frameLast([]byte(text)); err == nil {
 			t.Errorf("%.40q: %+v", text, got)
 		}
 	}

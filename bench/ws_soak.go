@@ -183,7 +183,7 @@ func (s *soakRun) poll(ctx context.Context) (*load, error) {
 	}
 	choose := func(c *rand.Rand) restAsk { return restAsk{askAccount, uint32(c.IntN(len(s.keys)))} }
 	return newLoad(ctx, loadConfig{
-		Address: address, Connections: 4, Rate: soakPolls, Frame: frameHTTP,
+		Address: address, Connections: 4, Rate: soakPolls, Frame: frameLast,
 		Script: newScript(soakRequests, choose, func(dst []byte, a restAsk) []byte {
 			return peer.Get(dst, address, "/api/account/"+s.keys[a.index], false)
 		}),

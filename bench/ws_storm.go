@@ -103,7 +103,7 @@ func (s *stormRun) ask(ctx context.Context) error {
 		return err
 	}
 	known := &truth{address: address, ledger: s.feed.Config()}
-	config := loadConfig{Address: address, Connections: stormPollers, Rate: stormRate, Frame: frameHTTP}
+	config := loadConfig{Address: address, Connections: stormPollers, Rate: stormRate, Frame: frameLast}
 	config.Script = newScript(stormRequests, func(c *rand.Rand) restAsk { return restAsk{askAccount, uint32(c.IntN(known.ledger.Accounts))} }, known.write)
 	config.Check = func(a restAsk, status int, head, body []byte) error {
 		if status != 200 {
