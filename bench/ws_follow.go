@@ -26,6 +26,7 @@ var following = Scenario{
 const (
 	followSubscribers = 100
 	followPings       = 100 * time.Millisecond // apart
+	followPatience    = 5 * time.Second        // until the first is let in
 )
 
 func runFollow(ctx context.Context, env *Env) (*Result, error) {
@@ -206,10 +207,14 @@ func follow(ctx context.Context, url string, wanted int) (*followers, error) {
 	f := &followers{wanted: wanted, refused: make(map[int]int), handshakes: NewHistogram()}
 	f.arrivals = arrivals{first: make(map[blockEnd]time.Time), spent: NewHistogram()}
 	var refusal error
-	for range wanted {
+	for late := time.Now().Add(followPatience); len(f.members) < wanted; {
 		began := time.Now()
 		conn, err := wsclient.Dial(ctx, url+"?extended=true", wsclient.Options{})
 		if refused := (*wsclient.RefusedError)(nil); errors.As(err, &refused) {
+			// Those who left a moment ago may still count.
+			if len(f.members) == 0 && time.Now().Before(late) && pause(ctx, followPings) {
+				continue
+			}
 			f.refused[refused.Status]++
 			refusal = err
 			break // whom a cap keeps out it keeps out again

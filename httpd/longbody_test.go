@@ -95,7 +95,7 @@ func checkList(in *bufio.Reader, method, want string) error {
 	case method == "HEAD":
 		want = ""
 	case r.Header.Get("Content-Length") != strconv.Itoa(len(want)):
-		return fmt.Errorf("Content-Length %s, want %d", r.Header.Get("Content-Length"), len(want))
+		return fmt.Errorf("a length of %s is told, want %d", r.Header.Get("Content-Length"), len(want))
 	}
 	got, err := io.ReadAll(body)
 	if err != nil || r.StatusCode != http.StatusOK || string(got) != want {
