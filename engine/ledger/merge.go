@@ -4,10 +4,17 @@ package ledger
 // before (nil if nothing was held). The result shares w's pointers. It is a
 // tombstone if w closes the account; w with 0 lamports on nothing gives nil.
 func Merge(before *Account, w *AccountWrite, t Taught) *Account {
+	return MergeInto(new(Account), before, w, t)
+}
+
+// MergeInto is Merge for who applies many writes: an account that it makes is put into the room
+// given, which must not be before. Where before stands, or nothing is held, it leaves the room alone.
+func MergeInto(room, before *Account, w *AccountWrite, t Taught) *Account {
 	held := before != nil && before.Exists()
 	// A block overrides whatever was taught; base state only what is not newer.
-	overrides := func(field Taught) bool { return t.ByBlock() || t >= field }
+	overrides := t.ByBlock() || before == nil || t >= before.Taught
 
+	var since Taught
 	switch {
 	case before == nil:
 		if w.Lamports == 0 {
@@ -15,26 +22,50 @@ func Merge(before *Account, w *AccountWrite, t Taught) *Account {
 		}
 	case !t.ByBlock() && t < before.Since:
 		return before // of an earlier life
-	case overrides(before.Taught):
-		if w.Lamports == 0 {
-			return closeAccount(before, t)
+	case overrides && w.Lamports == 0:
+		if since = t; !held {
+			since = before.Since // it stays closed where it was
 		}
+		*room = Account{Pubkey: before.Pubkey, Taught: t, Since: since}
+		return room
+	case overrides:
 	case !held || w.Lamports == 0:
 		return before // closed after this base state was taken, or opened after it
 	}
-	var since Taught
-	if held {
+	switch {
+	case held:
 		since = before.Since
-	} else if before != nil {
+	case before != nil:
 		since = t
 	}
 	if !held {
-		before = &Account{Pubkey: w.Pubkey}
+		before = &unheld
 	}
-	after := &Account{Pubkey: w.Pubkey, Since: since}
+	if t.ByBlock() && w.Known&accountFields == accountFields && !w.TokenOwnerUnknown {
+		*room = Account{
+			Pubkey: w.Pubkey, Owner: w.Owner, Lamports: w.Lamports, RentEpoch: w.RentEpoch,
+			Executable: w.Executable, Known: accountFields, Since: since, Taught: t,
+		}
+		if w.Token != nil && IsTokenProgram(w.Owner) {
+			room.Token = mergeToken(before.Token, w)
+		}
+		return room
+	}
+	mergeFields(room, before, w, t)
+	room.Pubkey, room.Since = w.Pubkey, since
+	return room
+}
+
+// unheld is an account of which nothing is known.
+var unheld Account
+
+// mergeFields makes after what before is with the fields of w that t may teach.
+func mergeFields(after, before *Account, w *AccountWrite, t Taught) {
+	overrides := func(field Taught) bool { return t.ByBlock() || t >= field }
+	*after = Account{}
 	was, now := before.fieldsTaught(), EarlierFields{}
 	lamportsTaught := t
-	if after.Lamports = w.Lamports; held && !overrides(before.Taught) {
+	if after.Lamports = w.Lamports; before.Exists() && !overrides(before.Taught) {
 		after.Lamports, lamportsTaught = before.Lamports, before.Taught
 	}
 	shows := w.Known
@@ -69,19 +100,9 @@ func Merge(before *Account, w *AccountWrite, t Taught) *Account {
 	}
 	after.Taught = lamportsTaught
 	if now != (EarlierFields{lamportsTaught, lamportsTaught, lamportsTaught, lamportsTaught}).only(after.Known) {
-		after.Earlier = &now
+		earlier := now // so that the usual account, which has none, allocates nothing
+		after.Earlier = &earlier
 	}
-	return after
-}
-
-// closeAccount returns the tombstone of before, which may be one already: then it stays
-// closed where it was.
-func closeAccount(before *Account, t Taught) *Account {
-	since := t
-	if !before.Exists() {
-		since = before.Since
-	}
-	return &Account{Pubkey: before.Pubkey, Taught: t, Since: since}
 }
 
 // mergeToken returns the token facts after w, which knows FieldToken.

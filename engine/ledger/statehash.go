@@ -43,14 +43,14 @@ const (
 	mintTerm    = 2
 )
 
-// StateTerm returns the term of the account; that of a tombstone is zero.
+// StateTerm returns the term of the account; that of a tombstone, and of nil, is zero.
 //
 // The hashed bytes, little endian: tag 1, pubkey 32, lamports u64, known shown fields u8,
 // owner 32, executable u8, rent epoch u64; with token facts then: mint 32, owner 32,
 // amount u64, details known u8, and with details: state u8, delegate u8+32,
 // delegated amount u64, close authority u8+32.
 func (a *Account) StateTerm() StateHash {
-	if !a.Exists() {
+	if a == nil || !a.Exists() {
 		return StateHash{}
 	}
 	var buf [256]byte
