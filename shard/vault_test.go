@@ -134,7 +134,7 @@ func checkVault(t *testing.T, v *vault, held map[ref]*ledger.Account, room *room
 func checkEmpty(t *testing.T, v *vault) {
 	t.Helper()
 	checkVault(t, v, nil, nil)
-	for i, e := range v.keys.table {
+	for i, e := range v.keys.hashes.table {
 		if e != 0 {
 			t.Errorf("place %d of the names' table is taken", i)
 		}
