@@ -1,59 +1,101 @@
 package shard
 
-import "ledgerd/engine/ledger"
+import (
+	"github.com/tidwall/btree"
+
+	"ledgerd/engine/ledger"
+)
 
 // accounts is the versioned map of accounts: an overlay above a packed base, and what lists the
 // members of programs and wallets in both. Only the shard's goroutine uses it.
 type accounts struct {
-	*overlay[ledger.Account]
+	overlay  *versions
 	base     *base
 	programs *index // of the overlay: program → accounts
 	holders  *index // of the overlay: wallet → token accounts
 
-	probe ledger.Account // a key for look-ups
-	room  room           // of the accounts that are unpacked to live on
+	// novel are the keys that the overlay has and the base has not, in order.
+	novel   *btree.BTreeG[ledger.Pubkey]
+	ofNovel shedder
+
+	room    room           // of the accounts that are unpacked to live on
+	brief   room           // of those that are not
+	folding ledger.Account // what goes into the base
+	touched uint64         // says nothing: what was read ahead had to go somewhere
 
 	gathered []ref // room for the records of a page
 }
 
 func newAccounts() *accounts {
 	return &accounts{
-		overlay: newOverlay(keyed[ledger.Account]{
-			prefix:  func(a *ledger.Account) uint64 { return a.Pubkey.Prefix() },
-			compare: func(a, b *ledger.Account) int { return a.Pubkey.Compare(&b.Pubkey) },
-		}),
+		overlay:  new(versions),
 		base:     newBase(),
 		programs: newIndex(), holders: newIndex(),
+		novel: btree.NewBTreeGOptions(func(a, b ledger.Pubkey) bool { return a.Compare(&b) < 0 },
+			btree.Options{NoLocks: true, Degree: degree}),
+		brief:    room{reused: true},
 		gathered: make([]ref, 0, pageKeys+1),
 	}
 }
 
-// read returns the account of key at version v, nil if nothing is held, and whether it is the
-// overlay's. What is the base's is unpacked into the room given.
-func (t *accounts) read(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) (a *ledger.Account, over bool) {
-	t.probe.Pubkey = *key
-	if a, over = t.over(&t.probe, v); over {
-		return a, true
+// found is where a key is, until something is written or folded.
+type found struct {
+	place
+	base ref // the record, 0 if there is none; where the overlay has the key, nobody looked
+}
+
+// find looks a key up in both layers.
+func (t *accounts) find(key *ledger.Pubkey) (f found) {
+	if f.place = t.overlay.find(key); f.head == 0 {
+		f.base = t.base.get(key)
+	}
+	return f
+}
+
+// newest unpacks the account at its newest version into the room given and returns it, nil if
+// nothing is held. What it points at is good until the next is.
+func (t *accounts) newest(f found, into *ledger.Account) *ledger.Account {
+	switch {
+	case f.head != 0:
+		w := t.overlay.written.at(f.head)
+		if w.absent {
+			return nil
+		}
+		t.overlay.unpack(w, into)
+	case f.base != 0:
+		t.base.vault.unpack(f.base, into, &t.brief)
+	default:
+		return nil
+	}
+	return into
+}
+
+// read unpacks the account of key at version v into the room given and returns it, nil if
+// nothing is held. What it points at is never changed.
+func (t *accounts) read(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) *ledger.Account {
+	if over := t.over(key, v); over != nil {
+		if over.absent {
+			return nil
+		}
+		t.overlay.unpack(over, into)
+		return into
 	}
 	r := t.base.get(key)
 	if r == 0 {
-		return nil, false
+		return nil
 	}
 	t.base.vault.unpack(r, into, &t.room)
-	return into, false
+	return into
 }
 
 // readShown makes into the account of key at version v without what it would point at, and
 // reports whether anything is held. It allocates nothing.
 func (t *accounts) readShown(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) bool {
-	t.probe.Pubkey = *key
-	if a, over := t.over(&t.probe, v); over {
-		if a == nil {
-			return false
+	if over := t.over(key, v); over != nil {
+		if !over.absent {
+			over.unpackShown(into)
 		}
-		*into = *a
-		into.Token, into.Earlier = nil, nil
-		return true
+		return !over.absent
 	}
 	r := t.base.get(key)
 	if r != 0 {
@@ -62,101 +104,114 @@ func (t *accounts) readShown(key *ledger.Pubkey, v ledger.Version, into *ledger.
 	return r != 0
 }
 
-// write puts an account as of version v, nil for none; before is what was held until then.
-func (t *accounts) write(v ledger.Version, before, after *ledger.Account) {
-	key := after
-	if after == nil {
-		key = before
+// over returns what the overlay says of key at version v, nil if that is not for it to say.
+func (t *accounts) over(key *ledger.Pubkey, v ledger.Version) *written {
+	if t.overlay.Len() == 0 {
+		return nil
 	}
-	t.put(v, key, after)
-	t.enlist(t.programs, byProgram, before, after)
-	t.enlist(t.holders, byWallet, before, after)
+	if p := t.overlay.seen(t.overlay.find(key).head, v); p != 0 {
+		return t.overlay.written.at(p)
+	}
+	return nil
 }
 
-// enlist makes an account findable under its new group. What it was before stays findable until
+// term returns what the newest account of a key is in the state hash: a, nil for none. The
+// overlay may know.
+func (t *accounts) term(f found, a *ledger.Account) ledger.StateHash {
+	if f.head != 0 {
+		if w := t.overlay.written.at(f.head); w.termed {
+			return w.term
+		}
+	}
+	return a.StateTerm()
+}
+
+// write puts an account as of version v, nil for none, where its key was found; before is
+// what was held until then.
+func (t *accounts) write(f found, v ledger.Version, key *ledger.Pubkey, before, after *ledger.Account) (w *written) {
+	w, older := t.overlay.add(f.place, v, key)
+	t.overlay.put(w, after)
+	if older == nil {
+		w.base, older = f.base, &written{}
+		if f.base == 0 {
+			t.ofNovel.writes++
+			t.novel.Set(*key)
+		}
+	}
+	w.byProgram = t.enlist(t.programs, byProgram, before, after, older.byProgram)
+	w.byWallet = t.enlist(t.holders, byWallet, before, after, older.byWallet)
+	return w
+}
+
+// enlist makes an account findable under its new group and reports whether the overlay lists it
+// there, as it did the account before if listed. What it was before stays findable until
 // no version that can still be read supports it.
-func (t *accounts) enlist(x *index, of grouping, before, after *ledger.Account) {
+func (t *accounts) enlist(x *index, of grouping, before, after *ledger.Account, listed bool) bool {
 	if after == nil {
-		return
+		return false
 	}
 	is, has := of(after)
 	if !has {
-		return
+		return false
 	}
 	if before != nil {
 		// As it did not change, the overlay lists it already or the base does; and the base goes on
 		// to for as long as it is not folded up to a version of another group.
 		if was, had := of(before); had && was == is {
-			return
+			return listed
 		}
 	}
 	x.insert(is, after.Pubkey)
-}
-
-// fold moves accounts of versions up to v into the base, as overlay.foldCells does. It calls
-// settled with each that is now there.
-func (t *accounts) fold(v ledger.Version, budget int, settled func(now *ledger.Account)) (more bool) {
-	return t.foldCells(v, budget, func(now cell[ledger.Account], run []cell[ledger.Account]) {
-		if now.absent {
-			t.base.remove(&now.value.Pubkey)
-		} else {
-			t.base.set(now.value)
-			settled(now.value)
-		}
-		for _, c := range run {
-			if !c.absent {
-				t.unlist(t.programs, byProgram, c.value)
-				t.unlist(t.holders, byWallet, c.value)
-			}
-		}
-	})
-}
-
-// unlist removes what the overlay lists of a value that left it, unless a newer version of the
-// account still supports it. The base lists its own.
-func (t *accounts) unlist(x *index, of grouping, left *ledger.Account) {
-	if x.tree.Len() == 0 {
-		return
-	}
-	group, ok := of(left)
-	if !ok {
-		return
-	}
-	supported := false
-	t.versions(left, func(a *ledger.Account) bool {
-		g, ok := of(a)
-		supported = ok && g == group
-		return !supported
-	})
-	if !supported {
-		x.remove(group, left.Pubkey)
-	}
-}
-
-// shed lets all go of what is not listed any more.
-func (t *accounts) shed() {
-	shed(&t.ofCells, t.cells)
-	t.programs.shed()
-	t.holders.shed()
-	t.base.drain(shedAfter)
+	return true
 }
 
 // ascend calls visit, in key order, for every account at version v whose key is not below from,
 // until it returns false. An account is good until visit returns.
 func (t *accounts) ascend(from *ledger.Pubkey, v ledger.Version, visit func(*ledger.Account) bool) {
-	ascend(t.overlay, &t.base.vault.view, &t.base.byKey, from, v, visit)
+	var a ledger.Account
+	// see visits the account of a key, whose record is r.
+	see := func(key *ledger.Pubkey, r ref) bool {
+		over := t.over(key, v)
+		switch {
+		case over != nil && over.absent:
+			return true
+		case over != nil:
+			t.overlay.unpack(over, &a)
+		case r != 0:
+			t.base.vault.unpack(r, &a, &t.brief)
+		default:
+			return true // it came after v
+		}
+		return visit(&a)
+	}
+	novel := t.novel.Iter()
+	defer novel.Release()
+	more, stopped := novel.Seek(*from), false
+	t.base.byKey.ascend(from.Prefix(), from, func(_ uint64, r ref) bool {
+		key := &t.base.vault.records.at(r).key
+		for more {
+			if next := novel.Item(); next.Compare(key) > 0 {
+				break
+			} else if stopped = !see(&next, 0); stopped {
+				return false
+			}
+			more = novel.Next()
+		}
+		stopped = !see(key, r)
+		return !stopped
+	})
+	for ; more && !stopped; more = novel.Next() {
+		next := novel.Item()
+		stopped = !see(&next, 0)
+	}
 }
 
-func ascend(over *overlay[ledger.Account], view *view, base *tree, from *ledger.Pubkey, v ledger.Version, visit func(*ledger.Account) bool) {
-	probe := ledger.Account{Pubkey: *from}
-	var a ledger.Account
-	room := room{reused: true}
-	over.ascendOver(&probe, v, func(each func(uint64, *ledger.Account) bool) {
-		base.ascend(from.Prefix(), from, func(prefix uint64, r ref) bool {
-			view.unpack(r, &a, &room)
-			return each(prefix, &a)
-		})
-	}, visit)
+// shed lets all go of what is not listed any more.
+func (t *accounts) shed() {
+	shed(&t.ofNovel, t.novel)
+	t.programs.shed()
+	t.holders.shed()
+	t.base.drain(shedAfter)
 }
 
 // kept returns a copy of an account that lives on.

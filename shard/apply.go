@@ -91,10 +91,10 @@ func (j *apply) begin(w writer) {
 		}
 		return a.at - b.at
 	})
-	j.result.Updates = make([]ledger.Update, 0, len(j.todo))
-	if !j.direct {
-		w.accounts.expect(j.version, len(j.todo))
+	if j.direct && w.accounts.overlay.Len() > 0 {
+		panic("base state is to go below versions that are held")
 	}
+	j.result.Updates = make([]ledger.Update, 0, len(j.todo))
 	if j.base != nil && !j.direct {
 		w.bases = append(w.bases, baseChange{j.version, j.base})
 	}
@@ -119,8 +119,9 @@ func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 // writeAccount applies all writes of the next key; together they make at most one update.
 func (j *apply) writeAccount(w writer) {
 	key := &j.writes[j.todo[0].at].Pubkey
-	before := w.account(key, newest, &w.scratch)
-	after := before
+	place := w.accounts.find(key)
+	before := w.accounts.newest(place, &w.rooms[0])
+	after, room, other := before, &w.rooms[1], &w.rooms[2]
 	for len(j.todo) > 0 {
 		write := &j.writes[j.todo[0].at]
 		if write.Pubkey != *key {
@@ -128,9 +129,19 @@ func (j *apply) writeAccount(w writer) {
 		}
 		j.todo = j.todo[1:]
 		j.teachMint(w, after, write)
-		after = ledger.Merge(after, write, j.taught)
+		if after = ledger.MergeInto(room, after, write, j.taught); after == room {
+			room, other = other, room
+		}
 	}
-	if after != before && w.setAccount(before, after) {
+	if after == before {
+		return
+	}
+	if after.Token != nil && before != nil && after.Token == before.Token {
+		own := w.accounts.room.token() // the update lives on
+		*own = *after.Token
+		after.Token = own
+	}
+	if w.setAccount(place, key, before, after) {
 		j.result.Updates = append(j.result.Updates, updateOf(before, after))
 	}
 }

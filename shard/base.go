@@ -41,15 +41,18 @@ func (v *view) wallet(r ref) (*ledger.Pubkey, bool) {
 }
 
 // set replaces what is held of an account.
-func (b *base) set(a *ledger.Account) {
+func (b *base) set(a *ledger.Account) { b.put(b.get(&a.Pubkey), a) }
+
+// put replaces what is held of an account, whose record is r, 0 if there is none. It returns
+// the record now.
+func (b *base) put(r ref, a *ledger.Account) (now ref) {
 	b.drain(2)
 	key := &a.Pubkey
-	r := b.get(key)
 	if r == 0 {
 		r = b.vault.put(a)
 		b.byKey.set(key.Prefix(), key, r)
 		b.list(r)
-		return
+		return r
 	}
 	program, ofProgram := b.vault.records.at(r).program()
 	wallet, ofWallet := b.vault.wallet(r)
@@ -61,7 +64,7 @@ func (b *base) set(a *ledger.Account) {
 	if ofWallet && !sameWallet {
 		b.wallets.remove(grouped(walletGroup(wallet), key), key)
 	}
-	now := r
+	now = r
 	if b.pins.pinned() {
 		now = b.vault.put(a)
 		b.byKey.set(key.Prefix(), key, now)
@@ -75,6 +78,7 @@ func (b *base) set(a *ledger.Account) {
 	if now != r || !sameWallet {
 		b.listByWallet(now)
 	}
+	return now
 }
 
 // owns reports whether a program of that name has the key.
@@ -116,11 +120,15 @@ func (b *base) closedAt(key *ledger.Pubkey, slot ledger.Slot) bool {
 
 // remove forgets an account.
 func (b *base) remove(key *ledger.Pubkey) {
-	b.drain(2)
-	r := b.get(key)
-	if r == 0 {
-		return
+	if r := b.get(key); r != 0 {
+		b.drop(r)
 	}
+}
+
+// drop forgets an account by its record.
+func (b *base) drop(r ref) {
+	b.drain(2)
+	key := &b.vault.records.at(r).key
 	if program, ok := b.vault.records.at(r).program(); ok {
 		b.programs.remove(grouped(uint32(program), key), key)
 	}

@@ -14,9 +14,10 @@
 // the goroutine; an asker who finds it taken sends mail.
 //
 // A table is one versioned map in two layers. The base has the value of every key at the newest
-// folded version. The overlay is a small B-tree of (key, version) with everything newer. A
-// read at version V takes the newest value at or below V in the overlay, else the base, so
-// it does not matter what was applied since. The base of accounts, of which there are most,
+// folded version. The overlay has everything newer: of transactions, blocks and mints in a small
+// B-tree of (key, version), of accounts, of which there are most, in a queue without pointers that a
+// hash table leads into. A read at version V takes the newest value at or below V in the overlay,
+// else the base, so it does not matter what was applied since. The base of accounts
 // is packed into records without pointers; those of transactions, blocks and mints point at values.
 //
 // An index lists the members of a group: the accounts of a program, the token accounts of

@@ -62,7 +62,7 @@ func (j *fold) prune(s *state) (more bool) {
 		// Only this very tombstone: the account may have been opened again.
 		dead := s.tombstones.pop()
 		if s.accounts.base.closedAt(&dead.key, dead.slot) {
-			s.accounts.base.remove(&dead.key)
+			s.accounts.forget(&dead.key)
 		}
 	}
 	return false

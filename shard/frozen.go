@@ -12,7 +12,7 @@ import (
 // lists until it is released. One goroutine at a time may walk it, whichever that is.
 type Frozen struct {
 	version ledger.Version
-	over    *overlay[ledger.Account]
+	over    *versions
 	base    *frozenBase
 	mints   *table[mintFacts]
 }
@@ -27,7 +27,7 @@ func (f *Frozen) Accounts(visit func(*ledger.Account) bool) {
 	if f.base.pin.released.Load() {
 		panic("a frozen copy is walked that was released")
 	}
-	ascend(f.over, &f.base.view, &f.base.tree, &ledger.Pubkey{}, f.version, visit)
+	f.base.ascend(f.over, f.version, visit)
 	runtime.KeepAlive(f) // by which what was just read is pinned
 }
 
@@ -81,7 +81,7 @@ func (j *freeze) step(s *state) (more bool) {
 		return false
 	}
 	j.frozen = &Frozen{
-		version: j.version, over: s.accounts.freezeCells(), base: s.accounts.base.freeze(), mints: s.mints.freeze(),
+		version: j.version, over: s.accounts.overlay.freeze(), base: s.accounts.base.freeze(), mints: s.mints.freeze(),
 	}
 	runtime.AddCleanup(j.frozen, func(p *pin) { p.released.Store(true) }, j.frozen.base.pin)
 	return false

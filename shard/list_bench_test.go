@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"syscall"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -44,14 +43,4 @@ func BenchmarkList(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(cpuTime(b)-begun)/float64(records), "CPU-ns/record")
-}
-
-// cpuTime returns how many nanoseconds processors were at work for this process.
-func cpuTime(b *testing.B) int64 {
-	b.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
-	return used.Utime.Nano() + used.Stime.Nano()
 }

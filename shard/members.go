@@ -14,12 +14,11 @@ func (t *accounts) members(page *Page, m Members, after ledger.Opt[ledger.Pubkey
 	refs := t.gather(m, after, look+1)
 	over := t.listedOver(m, after)
 	defer over.Release()
-	cells := t.ascent(v)
-	defer cells.release()
 	if page.Accounts == nil {
 		page.Accounts = make([]ledger.Account, 0, min(len(refs), look, limit))
 	}
 	most, looked := len(page.Accounts)+limit, 0
+	var key ledger.Pubkey
 	for ; ; looked++ {
 		var listed *ledger.Pubkey
 		if len(refs) > 0 {
@@ -39,17 +38,17 @@ func (t *accounts) members(page *Page, m Members, after ledger.Opt[ledger.Pubkey
 		}
 		var r ref
 		if order > 0 {
-			t.probe.Pubkey = *other
+			key = *other
 		} else {
-			t.probe.Pubkey, r, refs = *listed, refs[0], refs[1:]
+			key, r, refs = *listed, refs[0], refs[1:]
 		}
 		if order >= 0 {
 			over.taken()
 		}
-		t.memberAt(page, m, r, &cells)
+		t.memberAt(page, m, &key, r, v)
 	}
 	if looked > 0 {
-		page.Next = ledger.Some(t.probe.Pubkey)
+		page.Next = ledger.Some(key)
 	}
 }
 
@@ -81,20 +80,19 @@ func (t *accounts) gather(m Members, after ledger.Opt[ledger.Pubkey], most int) 
 	return refs
 }
 
-// memberAt adds the account of the probe to a page if it is of the group. The record is what
-// the base lists, 0 if it lists none.
-func (t *accounts) memberAt(page *Page, m Members, r ref, cells *ascent[ledger.Account]) {
-	a, over := cells.at(&t.probe)
+// memberAt adds an account to a page if it is of the group at version v. The record is what the
+// base lists, 0 if it lists none.
+func (t *accounts) memberAt(page *Page, m Members, key *ledger.Pubkey, r ref, v ledger.Version) {
+	over := t.over(key, v)
 	switch {
-	case over && a == nil:
-		return
-	case over:
-		of := grouping(byProgram)
+	case over != nil:
+		group, ok := over.program()
 		if m.ByWallet {
-			of = byWallet
+			group, ok = t.overlay.wallet(over)
 		}
-		if group, ok := of(a); ok && group == m.Group {
-			page.Accounts = append(page.Accounts, *a)
+		if ok && *group == m.Group {
+			page.Accounts = append(page.Accounts, ledger.Account{})
+			t.overlay.unpack(over, &page.Accounts[len(page.Accounts)-1])
 		}
 	case r != 0:
 		if wallet, _ := t.base.vault.wallet(r); m.ByWallet && *wallet != m.Group {

@@ -113,11 +113,6 @@ func (o *overlay[V]) put(v ledger.Version, key, value *V) {
 	last.cells = append(last.cells, c)
 }
 
-// expect makes room for n values of version v, which is about to be written.
-func (o *overlay[V]) expect(v ledger.Version, n int) {
-	o.journal = append(o.journal, change[V]{version: v, cells: make([]cell[V], 0, n)})
-}
-
 // writtenSince returns the keys written by version first or later, each once, in order.
 func (o *overlay[V]) writtenSince(first ledger.Version) []*V {
 	var cells []cell[V]
@@ -175,13 +170,6 @@ func (o *overlay[V]) foldCells(v ledger.Version, budget int, settle func(now cel
 // freezeCells returns an overlay that holds what o holds now, to be walked by another goroutine.
 func (o *overlay[V]) freezeCells() *overlay[V] {
 	return &overlay[V]{keyed: o.keyed, cells: copyOf(&o.ofCells, o.cells)}
-}
-
-// versions calls visit for every value of key until it returns false.
-func (o *overlay[V]) versions(key *V, visit func(*V) bool) {
-	o.cells.Ascend(cell[V]{prefix: o.prefix(key), version: newest, value: key}, func(c cell[V]) bool {
-		return o.sameKey(c, key) && (c.absent || visit(c.value))
-	})
 }
 
 // ascendOver calls visit, in key order, for every value at version v whose key is not below

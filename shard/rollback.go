@@ -54,9 +54,7 @@ func (j *rollback) begin(w writer) {
 		w.blocks.put(j.version, b, w.blocks.at(b, j.first-1))
 	}
 	j.undone = w.transactions.writtenSince(j.first)
-	for _, a := range w.accounts.writtenSince(j.first) {
-		j.todo = append(j.todo, a.Pubkey)
-	}
+	j.todo = w.accounts.overlay.writtenSince(j.first)
 	for _, m := range w.mints.writtenSince(j.first) {
 		j.todo = append(j.todo, m.pubkey)
 	}
@@ -89,10 +87,11 @@ func (j *rollback) collectBases(w writer) {
 
 // restore puts back what stood at key, with the base state learned since on top of it.
 func (j *rollback) restore(w writer, key ledger.Pubkey) {
-	account, over := w.accounts.read(&key, j.first-1, new(ledger.Account))
-	now := w.account(&key, newest, new(ledger.Account))
-	if !over && now != nil && account != nil && same(now, account) {
-		// What the base holds, or what an earlier rollback made of it.
+	account := w.accounts.read(&key, j.first-1, new(ledger.Account))
+	place := w.accounts.find(&key)
+	now := w.accounts.newest(place, new(ledger.Account))
+	if now != nil && account != nil && same(now, account) {
+		// Nobody wrote it since, or an earlier rollback put it back.
 		now = account
 	}
 	mint := w.mintAt(&key, j.first-1)
@@ -108,7 +107,7 @@ func (j *rollback) restore(w writer, key ledger.Pubkey) {
 	if now == account {
 		return // the mint alone was written
 	}
-	switch changed := w.setAccount(now, account); {
+	switch changed := w.setAccount(place, &key, now, account); {
 	case changed:
 		j.result.Updates = append(j.result.Updates, updateOf(now, account))
 	case account != nil:

@@ -25,7 +25,7 @@ type state struct {
 	tombstones tombstones // folded ones
 
 	mint     mintFacts // a key for look-ups
-	scratch  ledger.Account
+	rooms    [3]ledger.Account
 	counters *Counters
 }
 
@@ -87,16 +87,15 @@ func (s *state) shed() {
 // count brings the counters that are sizes of trees up to date.
 func (s *state) count() {
 	s.counters.Transactions.Store(int64(s.transactions.base.Len() + s.transactions.Len()))
-	s.counters.OverlayCells.Store(int64(s.accounts.Len()))
+	s.counters.OverlayCells.Store(int64(s.accounts.overlay.Len()))
 }
 
 func (s *state) owns(prefix uint64) bool { return Of(prefix, s.shards) == s.self }
 
-// account returns the account at version v, nil if nothing is held. It may be put into the room
+// account returns the account at version v, nil if nothing is held. It is put into the room
 // given; what it points at is never changed.
 func (s *state) account(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) *ledger.Account {
-	a, _ := s.accounts.read(key, v, into)
-	return a
+	return s.accounts.read(key, v, into)
 }
 
 // mintAt returns the facts of a mint at version v, nil if none are known.
@@ -115,35 +114,38 @@ type writer struct {
 	direct  bool
 }
 
-// setAccount replaces what is held at the writer's version (nil for nothing) and keeps
-// hash, indexes and counters in step. It reports whether a reader can tell the difference.
-func (w writer) setAccount(before, after *ledger.Account) (changed bool) {
+// setAccount replaces what is held at the writer's version (nil for nothing) of a key, where it
+// was found, and keeps hash, indexes and counters in step. It reports whether a reader can tell the difference.
+func (w writer) setAccount(f found, key *ledger.Pubkey, before, after *ledger.Account) (changed bool) {
+	var term ledger.StateHash
+	if changed = !ledger.SameToReaders(before, after); changed {
+		term = after.StateTerm()
+		w.hash.Sub(w.accounts.term(f, before))
+		w.hash.Add(term)
+		w.counters.count(before, -1)
+		w.counters.count(after, 1)
+	}
 	switch {
 	case !w.direct:
-		w.accounts.write(w.version, before, after)
+		now := w.accounts.write(f, w.version, key, before, after)
+		now.term, now.termed = term, changed
 	case after != nil:
-		w.accounts.base.set(after)
+		w.accounts.base.put(f.base, after)
 	default:
-		w.accounts.base.remove(&before.Pubkey)
+		w.accounts.base.drop(f.base)
 	}
-	if ledger.SameToReaders(before, after) {
-		return false
+	return changed
+}
+
+// count adds n to what an account, nil for none, counts as.
+func (c *Counters) count(a *ledger.Account, n int64) {
+	if a == nil || !a.Exists() {
+		return
 	}
-	if before != nil && before.Exists() {
-		w.hash.Sub(before.StateTerm())
-		w.counters.Accounts.Add(-1)
-		if before.Token != nil {
-			w.counters.TokenAccounts.Add(-1)
-		}
+	c.Accounts.Add(n)
+	if a.Token != nil {
+		c.TokenAccounts.Add(n)
 	}
-	if after != nil && after.Exists() {
-		w.hash.Add(after.StateTerm())
-		w.counters.Accounts.Add(1)
-		if after.Token != nil {
-			w.counters.TokenAccounts.Add(1)
-		}
-	}
-	return true
 }
 
 // setMint replaces the facts of a mint, nil for none.
