@@ -24,8 +24,8 @@ type node struct {
 	children []*node
 
 	version   ledger.Version   // of its record on the present chain; 0 beside it
-	seq       ledger.Seq       // the newest update up to its record
-	stateHash ledger.StateHash // after its record
+	seq       ledger.Seq       // the newest update up to its record, once the shards are done with that
+	stateHash ledger.StateHash // after its record, likewise
 
 	finalizedBy ledger.Version // the status record that made it final
 }
@@ -231,9 +231,10 @@ func (c *chain) undone(m move) {
 	c.tip = m.ancestor
 }
 
-// appended puts n on the chain, as the tip, by the record r.
-func (c *chain) appended(n *node, r *ledger.Record) {
-	n.version, n.seq, n.stateHash = r.Version, r.LastSeq(), r.StateHash
+// appended puts n on the chain, as the tip, by the record of a version. What else the record says
+// of it is not known yet.
+func (c *chain) appended(n *node, v ledger.Version) {
+	n.version = v
 	c.tip = n
 }
 

@@ -1,199 +1,116 @@
 package engine
 
 import (
-	"fmt"
-	"sync/atomic"
+	"context"
+	"sync"
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/shard"
 )
 
-// committer carries out what the sequencer decided: on the shards, unseen, then as records
-// in the log, then as one publication.
+// committer makes batches durable and then visible, one after the other, on a goroutine of its
+// own. Meanwhile the next one grows; there is never a third.
 type committer struct {
-	shards    []*shard.Shard
-	store     Log
-	retention Retention
-	publish   func(*ledger.Publication)
-	shown     func(seq ledger.Seq, final ledger.Tip) // told what is final after a publication
+	batches chan *batch  // to the goroutine
+	done    chan outcome // and back
+	running sync.WaitGroup
 
-	version ledger.Version   // of the newest record
-	seq     ledger.Seq       // of the newest update
-	hash    ledger.StateHash // of everything applied
-	staged  []*ledger.Record // applied, not yet committed
-	held    held
-	folds   folds
-	updates atomic.Uint64 // how many there were, for anybody to read
-
-	baseSlot ledger.Slot // the highest base state learned
-	root     ledger.Slot
+	// What follows is the sequencer's.
+	busy   bool // it has a batch
+	failed bool // it never gets another one: what was applied since stays unseen
+	events int  // taken for the next one
 }
 
-// tally counts what the sequencer saw. Anybody may read it.
-type tally struct {
-	blocks, rollbacks, duplicates, orphans, dead, gaps, unknownStatuses atomic.Uint64
+// outcome is what came of a batch. Even one that was shown may end with an error.
+type outcome struct {
+	batch *batch
+	err   error
 }
 
-// applyBlock has the shards apply n's block and stages its record.
-func (c *committer) applyBlock(n *node) (*ledger.Record, error) {
-	b := n.block
-	h := &shard.HeldBlock{Block: b.WithoutWrites()}
-	h.Previous, h.HasPrevious = c.held.previous()
-	if !h.HasPrevious {
-		c.root = b.Slot
-	}
-	done, err := c.apply(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBlock(v, b, h) })
-	if err != nil {
-		return nil, fmt.Errorf("cannot apply block %d: %w", b.Slot, err)
-	}
-	c.held.push(h.Block)
-	return c.stage(ledger.Record{
-		Kind: ledger.BlockRecord, Slot: b.Slot, Hash: b.Blockhash, Block: b, Time: b.Time, Updates: done.Updates,
-	}), nil
-}
-
-// applyRollback has the shards restore what stood before the move's undone blocks.
-func (c *committer) applyRollback(m move) error {
-	first := m.undo[len(m.undo)-1].version
-	from, to := m.undo[0].block, m.ancestor.block
-	done, err := c.apply(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.Rollback(v, first) })
-	if err != nil {
-		return fmt.Errorf("cannot roll back from slot %d to %d: %w", from.Slot, to.Slot, err)
-	}
-	c.held.pop(len(m.undo))
-	c.stage(ledger.Record{
-		Kind: ledger.RollbackRecord, Slot: to.Slot, Hash: to.Blockhash, FromSlot: from.Slot, Time: to.Time,
-		Updates: done.Updates, Unchanged: done.Unchanged,
-	})
-	return nil
-}
-
-// applyBase has the shards learn base state, direct as long as there is no block. Nobody is
-// told of it: it has no updates.
-func (c *committer) applyBase(b *ledger.BaseState, direct bool) error {
-	_, err := c.apply(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBase(v, b, direct) })
-	if err != nil {
-		return fmt.Errorf("cannot apply base state of slot %d: %w", b.Slot, err)
-	}
-	c.baseSlot = max(c.baseSlot, b.Slot)
-	c.stage(ledger.Record{Kind: ledger.BaseRecord, Slot: b.Slot, Base: b})
-	return nil
-}
-
-// applyStatus stages the record of what a block came to: a level, on the chain, or its end.
-func (c *committer) applyStatus(b *ledger.Block, status ledger.Status) {
-	c.stage(ledger.Record{Kind: ledger.StatusRecord, Slot: b.Slot, Hash: b.Blockhash, Status: status})
-}
-
-// apply sends work for the next version to all shards and waits for them. Their updates in
-// shard order are in key order.
-func (c *committer) apply(send func(*shard.Shard, ledger.Version) *shard.Task) (shard.Applied, error) {
-	tasks := make([]*shard.Task, len(c.shards))
-	for i, s := range c.shards {
-		tasks[i] = send(s, c.version+1)
-	}
-	parts := make([]shard.Applied, len(tasks))
-	updates, unchanged := 0, 0
-	for i, t := range tasks {
-		done, err := t.Wait()
-		if err != nil {
-			return shard.Applied{}, err
+// start begins the goroutine, which ends with stop.
+func (c *committer) start(commit func(*batch) error) {
+	c.batches, c.done = make(chan *batch, 1), make(chan outcome, 1)
+	c.running.Go(func() {
+		for b := range c.batches {
+			c.done <- outcome{b, commit(b)}
 		}
-		parts[i] = *done
-		updates, unchanged = updates+len(done.Updates), unchanged+len(done.Unchanged)
-	}
-	all := shard.Applied{
-		Updates:   make([]ledger.Update, 0, updates),
-		Unchanged: make([]ledger.Account, 0, unchanged),
-	}
-	for _, p := range parts {
-		all.Updates = append(all.Updates, p.Updates...)
-		all.Unchanged = append(all.Unchanged, p.Unchanged...)
-		all.Hash.Add(p.Hash)
-	}
-	c.hash = all.Hash
-	return all, nil
+	})
 }
 
-// stage numbers a record and its updates.
-func (c *committer) stage(r ledger.Record) *ledger.Record {
-	c.version++
-	r.Version, r.FirstSeq, r.StateHash = c.version, c.seq+1, c.hash
-	c.seq += ledger.Seq(len(r.Updates))
-	c.updates.Add(uint64(len(r.Updates)))
-	c.staged = append(c.staged, &r)
-	return &r
+// stop ends the goroutine, after the batch that it has.
+func (c *committer) stop() {
+	close(c.batches)
+	c.running.Wait()
 }
 
-// commit makes everything staged durable and then visible, at once. Where there was no space
-// for it, it may be called again.
-func (c *committer) commit(chain *chain) error {
-	if len(c.staged) == 0 {
+// handOver gives the committer what was applied since the last batch, unless it still has that one.
+func (e *Engine) handOver() error {
+	c := &e.commits
+	if c.busy || c.failed || c.events == 0 {
 		return nil
 	}
-	if err := c.store.Commit(c.staged); err != nil {
-		return &logError{chain.tipSlot(), err}
+	b, err := e.seq.seal()
+	if err != nil {
+		c.failed = true
+		return err
 	}
-	c.show(chain, time.Now())
+	e.paused.Store(e.backlog.waits())
+	c.busy, c.events = true, 0
+	c.batches <- b
 	return nil
 }
 
-// show publishes what is staged, which is durable.
-func (c *committer) show(chain *chain, now time.Time) {
-	head := c.head(chain, now)
-	if head.HasBlock {
-		pruned := c.held.prune(c.retention, head.Tips[ledger.Finalized].Slot, head.Tips[ledger.Processed].Slot)
-		head.Floor = c.held.floor
-		c.folds.add(head.Tips[ledger.Finalized], pruned, now)
+// handedBack learns what came of a batch.
+func (e *Engine) handedBack(o outcome) error {
+	e.commits.busy = false
+	e.commits.failed = o.err != nil
+	if o.batch.shown || o.err == nil {
+		e.seq.shows(o.batch)
 	}
-	c.publish(&ledger.Publication{Head: head, Records: c.staged})
-	// In a replay the first block is not yet final at the time that is replayed.
-	if f := chain.finalized; f != nil && f.finalizedBy <= c.version {
-		c.shown(c.seq, head.Tips[ledger.Finalized])
-	}
-	c.staged = nil // it was handed over
+	return o.err
 }
 
-// head describes what is visible once everything applied is durable.
-func (c *committer) head(chain *chain, now time.Time) *ledger.Head {
-	h := &ledger.Head{StateHash: c.hash, Published: now, Root: c.root, Floor: c.held.floor}
-	if chain.tip == nil {
-		for i := range h.Tips {
-			h.Tips[i] = ledger.Tip{Version: c.version, Slot: c.baseSlot}
+// settle waits until everything applied is visible, or returns why it never will be. Once a batch
+// failed it has nothing to wait for.
+func (e *Engine) settle() error {
+	for {
+		if err := e.handOver(); err != nil || !e.commits.busy {
+			return err
 		}
-		return h
+		if err := e.handedBack(<-e.commits.done); err != nil {
+			return err
+		}
 	}
-	h.HasBlock = true
-	for i, n := range []*node{chain.tip, chain.confirmed, chain.finalized} {
-		h.Tips[i] = ledger.Tip{Version: n.version, Slot: n.slot(), Hash: n.block.Blockhash, Seq: n.seq, Time: n.block.Time}
-	}
-	// A rollback or base state may lie above the tip's own record.
-	h.Tips[ledger.Processed].Version, h.Tips[ledger.Processed].Seq = c.version, c.seq
-	return h
 }
 
-// foldDue folds what nobody can be reading below any more, or anything finalized where the
-// overlays hold too much.
-func (c *committer) foldDue(now time.Time) {
-	var cells int64
-	for _, s := range c.shards {
-		cells += s.Counters().OverlayCells.Load()
-	}
-	c.fold(now, cells > maxOverlayCells)
+// commit makes a batch durable and visible. It returns ctx's error if that ends while the disk is
+// full: then nobody ever sees it.
+func (e *Engine) commit(ctx context.Context, b *batch) error {
+	return e.withSpace(ctx, func() error {
+		unseen := len(b.records) > 0 && !b.shown // it may be that only the last note found no space
+		if unseen {
+			if err := e.roomForLog(); err != nil {
+				return err
+			}
+		}
+		if err := e.note(b); err != nil { // what the records build on
+			return err
+		}
+		if unseen {
+			if err := e.store.Commit(b.records); err != nil {
+				return &logError{b.slot, err}
+			}
+			e.show(b, e.publish)
+		}
+		return e.note(b) // what is durable now
+	})
 }
 
-// fold folds what is due, or anything finalized at once.
-func (c *committer) fold(now time.Time, atOnce bool) {
-	to, pruned, ok := c.folds.due(now, atOnce)
-	if !ok {
-		return
-	}
-	below := ledger.Slot(0)
-	if to.Slot > c.retention.Slots {
-		below = to.Slot - c.retention.Slots
-	}
-	for _, s := range c.shards {
-		s.Fold(to.Version, pruned, below)
+// show publishes a batch, which is durable.
+func (e *Engine) show(b *batch, publish func(*ledger.Publication)) {
+	b.shown, b.head.Published = true, time.Now()
+	publish(&ledger.Publication{Head: b.head, Records: b.records})
+	if b.final.Known {
+		e.history.add(b.seq, b.final.Value)
 	}
 }

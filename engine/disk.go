@@ -27,26 +27,7 @@ type diskState struct {
 	full    atomic.Bool // ingest waits for space
 	pauses  atomic.Uint64
 	free    atomic.Uint64 // bytes, as far as was asked last
-	checked time.Time     // when that was; the goroutine of sequence alone touches it
-}
-
-// commit makes what was applied durable and visible. It returns ctx's error if that ends while
-// the disk is full.
-func (e *Engine) commit(ctx context.Context) error {
-	err := e.withSpace(ctx, func() error {
-		if err := e.roomForLog(); err != nil {
-			return err
-		}
-		if err := e.note(); err != nil { // what the commit builds on
-			return err
-		}
-		if err := e.seq.commit(e.seq.chain); err != nil {
-			return err
-		}
-		return e.note() // what is durable now
-	})
-	e.paused.Store(e.backlog.waits())
-	return err
+	checked time.Time     // when that was; the committer alone touches it
 }
 
 // settleLog makes durable what recovery found. Before it returns nothing of that may be seen.
@@ -85,21 +66,21 @@ func (e *Engine) withSpace(ctx context.Context, try func() error) error {
 
 // note keeps, beside the log, what no record of it tells: that the source speaks of finality,
 // before that has an effect, and the root, once it is durable.
-func (e *Engine) note() error {
+func (e *Engine) note(b *batch) error {
 	if e.config.Dir == nil {
 		return nil
 	}
 	var root ledger.Opt[ledger.Hash]
 	durable := e.config.Sync.Mode == wal.Always || e.log.stats().DurableSlot > 0
 	if h := e.head.Load(); h != nil && h.HasBlock && durable {
-		root = e.seq.rootHash
+		root = b.root
 	}
-	err := e.config.Dir.note(root, e.seq.statusSeen)
+	err := e.config.Dir.note(root, b.statuses)
 	switch {
 	case vfs.IsFull(err):
 		return fmt.Errorf("%w: %w", wal.ErrNoSpace, err)
 	case err != nil:
-		return &logError{e.seq.chain.tipSlot(), err}
+		return &logError{b.slot, err}
 	}
 	return nil
 }
@@ -108,7 +89,7 @@ func (e *Engine) note() error {
 // It asks at most once in spaceRetry.
 func (e *Engine) roomForLog() error {
 	now := time.Now()
-	if e.config.Dir == nil || len(e.seq.staged) == 0 || !e.disk.full.Load() && now.Sub(e.disk.checked) < spaceRetry {
+	if e.config.Dir == nil || !e.disk.full.Load() && now.Sub(e.disk.checked) < spaceRetry {
 		return nil
 	}
 	e.disk.checked = now

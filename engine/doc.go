@@ -5,7 +5,9 @@
 //
 // The sequencer is the only writer: one goroutine that takes events in arrival order,
 // decides about forks, duplicates and gaps (see chain), lets the shards apply what it
-// decided, makes records of it, commits them to the [Log] and publishes a [ledger.Head].
+// decided, and makes records of it. A batch is records and the [ledger.Head] that stands after
+// them. The committer, a goroutine of its own, commits one batch after the other to the
+// [Log] and publishes it.
 //
 // A query reads the newest head once, asks the shards at that head's version, and so is
 // answered from one block, whatever is applied, undone or folded meanwhile.
@@ -13,8 +15,16 @@
 // # Order
 //
 // Events are applied in the order they were emitted. What is applied is unseen until its
-// records are durable; then head and publication appear together, in log order. Events
-// that are already waiting share one commit; near the tip each block has its own.
+// records are durable; then head and publication appear together, in log order.
+//
+// While the source is ahead, three things go on at once: the shards apply a block, the
+// sequencer decides about the next one and collects what the one before led to, and the
+// committer writes and syncs the batch before. A batch is handed over when there is none on
+// its way and no event waits, or when it is full; so near the tip each block has its own commit,
+// at once. While a batch is on its way the next one grows, and when that is full no more events
+// are taken. Nothing else is applied ahead, so a failed commit leaves at most one batch behind it
+// that nobody ever sees. Before a snapshot, at the end of the input, after a contradiction and on
+// the way out the sequencer waits until everything applied is visible.
 //
 // # Durability
 //

@@ -19,8 +19,10 @@ import (
 
 const (
 	// eventLane bounds the events that wait for the sequencer; a source waits for room.
-	// It is also how many events may share one commit.
 	eventLane = 64
+	// batchEvents is how many events may share one commit. Two batches are under way: one that
+	// is being committed, and one that is being applied.
+	batchEvents = 32
 	// stallAfter is how long a live source may show nothing before health says so.
 	stallAfter = 10 * time.Second
 )
@@ -43,7 +45,7 @@ type Config struct {
 	Log       Log                       // nil: the one in Dir or, without Dir, NullLog
 	Shards    int                       // 0: one a core
 	Retention Retention                 // 0: 9000 slots, 2 GiB
-	OnPublish func(*ledger.Publication) // called in order from one goroutine; must not block
+	OnPublish func(*ledger.Publication) // called in order, one at a time; must not block
 	Logger    *slog.Logger              // nil: slog.Default
 
 	Sync             wal.Policy          // when the log is synced; the zero value is always
@@ -62,6 +64,8 @@ type Engine struct {
 	logger  *slog.Logger
 	tally   tally
 	seq     *sequencer // touched by the goroutine of sequence alone, but for its counters
+	commits committer
+	store   Log // the committer writes to it, Run closes it
 	started time.Time
 
 	head     atomic.Pointer[ledger.Head]
@@ -107,8 +111,8 @@ func New(c Config) *Engine {
 		e.shards = append(e.shards, shard.New(i, c.Shards))
 	}
 	e.seq = &sequencer{
-		committer: committer{shards: e.shards, retention: c.Retention, publish: e.publish, shown: e.history.add},
-		chain:     newChain(), info: e.info, log: c.Logger, tally: &e.tally,
+		applier: applier{shards: e.shards, retention: c.Retention},
+		chain:   newChain(), info: e.info, log: c.Logger, tally: &e.tally,
 		checkRoot: func(ledger.Hash) error { return nil },
 	}
 	if c.Dir != nil {
@@ -119,15 +123,15 @@ func New(c Config) *Engine {
 	}
 	switch {
 	case c.Log != nil:
-		e.seq.store = c.Log
+		e.store = c.Log
 	case c.Dir != nil:
 		e.log = &diskLog{config: wal.Config{
 			FS: c.Dir.fs, Dir: LogDir(c.Dir.path), Policy: c.Sync,
 			SegmentBytes: c.SegmentBytes, OnSync: c.OnSync, Logger: c.Logger,
 		}}
-		e.seq.store = e.log
+		e.store = e.log
 	default:
-		e.seq.store = NullLog{}
+		e.store = NullLog{}
 	}
 	return e
 }
@@ -147,7 +151,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		e.snapshots.writing.Wait()
 		return err
 	})
-	switch closeErr := e.seq.store.Close(); {
+	switch closeErr := e.store.Close(); {
 	case closeErr == nil || err != nil || e.frozen.Load() != nil: // of a log that failed everybody was told
 	case errors.Is(closeErr, wal.ErrNoSpace):
 		e.logger.Warn("the log ends without a mark that it was closed: the disk is full", "error", closeErr)
@@ -203,7 +207,7 @@ func (e *Engine) flow(ctx, broken context.Context) error {
 	flow, flowCtx := errgroup.WithContext(ctx)
 	events := make(chan ledger.Event, eventLane)
 	if e.config.Source == nil || e.seq.chain.tip != nil {
-		e.publish(&ledger.Publication{Head: e.seq.head(e.seq.chain, time.Now())})
+		e.publish(&ledger.Publication{Head: e.seq.head()})
 		e.ready.Store(true)
 	}
 	from := e.resumePoint()

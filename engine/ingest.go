@@ -10,50 +10,77 @@ import (
 	"ledgerd/snapshot"
 )
 
-// sequence is the sequencer's goroutine: it takes events, commits what they led to, folds
+// sequence is the sequencer's goroutine: it takes events, has committed what they led to, folds
 // what is due, begins snapshots, and returns when ctx ends or ingest failed for good.
 func (e *Engine) sequence(ctx context.Context, events <-chan ledger.Event) error {
+	e.commits.start(func(b *batch) error { return e.commit(ctx, b) })
+	defer e.commits.stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		logFailed := e.log.failed()
+		taken, logFailed := events, e.log.failed()
+		if e.commits.events >= batchEvents {
+			taken = nil // the next batch is large enough, and the one before is not committed
+		}
 		if e.frozen.Load() != nil {
 			logFailed = nil
 		}
 		timer.Reset(e.nextWork(time.Now()))
 		var err error
 		select {
-		case ev, ok := <-events:
+		case ev, ok := <-taken:
 			switch {
 			case ok:
-				err = e.ingest(ctx, ev, events)
+				err = e.ingest(ev, events)
 			case ctx.Err() != nil:
-				return nil
+				err = ctx.Err()
 			default:
 				events = nil // the input ended
-				err = e.endInput(ctx)
+				err = e.endInput()
 			}
+		case o := <-e.commits.done:
+			err = e.handedBack(o)
 		case <-timer.C:
 		case <-logFailed: // a sync that no commit waited for
 			err = &logError{e.seq.chain.tipSlot(), e.log.err()}
 		case <-ctx.Done():
-			return nil
+			err = ctx.Err()
 		}
-		if err != nil {
-			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-				return nil // what was not committed was never seen
-			}
-			if err = e.stopIngest(err); err != nil {
-				return err
-			}
-			events = nil
+		if err == nil {
+			err = e.goOn(ctx)
 		}
-		now := time.Now()
-		e.seq.foldDue(now)
-		if e.snapshotDue(now) {
-			e.beginSnapshot(ctx, snapshot.Pace{Share: snapshotShare})
+		if err == nil {
+			continue
 		}
+		// What came before is good, as far as it can be committed.
+		if commitErr := e.settle(); commitErr != nil {
+			err = commitErr
+		}
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return nil // what was not committed was never seen
+		}
+		if err = e.stopIngest(err); err != nil {
+			return err
+		}
+		events = nil
 	}
+}
+
+// goOn does what is due between two steps: it hands over a batch, folds, and begins a snapshot.
+func (e *Engine) goOn(ctx context.Context) error {
+	if err := e.handOver(); err != nil {
+		return err
+	}
+	now := time.Now()
+	e.seq.foldDue(now)
+	if !e.snapshotDue(now) {
+		return nil
+	}
+	if err := e.settle(); err != nil { // it is of what is visible
+		return err
+	}
+	e.beginSnapshot(ctx, snapshot.Pace{Share: snapshotShare})
+	return nil
 }
 
 // nextWork returns how long there is nothing to do without an event.
@@ -68,15 +95,11 @@ func (e *Engine) nextWork(now time.Time) time.Duration {
 	return wait
 }
 
-// ingest handles ev and the events that wait already, and commits them together.
-func (e *Engine) ingest(ctx context.Context, ev ledger.Event, events <-chan ledger.Event) error {
+// ingest handles ev and the events that wait already, as far as one batch may hold them.
+func (e *Engine) ingest(ev ledger.Event, events <-chan ledger.Event) error {
 	err := e.offer(ev)
-	for n := 1; n < eventLane && err == nil && len(events) > 0; n++ {
+	for e.commits.events++; err == nil && e.commits.events < batchEvents && len(events) > 0; e.commits.events++ {
 		err = e.offer(<-events)
-	}
-	// What came before a failure is good.
-	if commitErr := e.commit(ctx); commitErr != nil {
-		return commitErr
 	}
 	return err
 }
@@ -106,7 +129,7 @@ func (e *Engine) offer(ev ledger.Event) error {
 }
 
 // endInput settles the end of the input.
-func (e *Engine) endInput(ctx context.Context) error {
+func (e *Engine) endInput() error {
 	if e.config.Source == nil {
 		return nil
 	}
@@ -114,14 +137,15 @@ func (e *Engine) endInput(ctx context.Context) error {
 	if n := len(e.backlog.events); err == nil && n > 0 {
 		err = refused("the input ended with %d events held back because too much is unfinalized", n)
 	}
-	if commitErr := e.commit(ctx); commitErr != nil {
-		return commitErr
-	}
+	e.commits.events++ // it may have led to something
 	if err != nil {
 		return err
 	}
+	if err := e.settle(); err != nil {
+		return err
+	}
 	if e.head.Load() == nil { // nothing came at all
-		e.publish(&ledger.Publication{Head: e.seq.head(e.seq.chain, time.Now())})
+		e.publish(&ledger.Publication{Head: e.seq.head()})
 	}
 	e.ready.Store(true)
 	tip := e.head.Load().Tip(ledger.Processed)

@@ -182,8 +182,8 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	r.recoveryTook.Store(int64(took))
 	r.progress.begin("", 0)
 	if end.Version() != 0 || r.from != nil {
-		r.logger.Info("recovered", "slot", uint64(r.seq.head(r.seq.chain, begun).Tip(ledger.Processed).Slot),
-			"seq", uint64(r.seq.committer.seq), "state_hash", r.seq.hash.String(), "record", uint64(end.Version()), "log", end.String(), "took", took.Round(time.Millisecond))
+		r.logger.Info("recovered", "slot", uint64(r.seq.head().Tip(ledger.Processed).Slot),
+			"seq", uint64(r.seq.applier.seq), "state_hash", r.seq.hash.String(), "record", uint64(end.Version()), "log", end.String(), "took", took.Round(time.Millisecond))
 	}
 	return nil
 }
@@ -196,10 +196,6 @@ func (r *recovery) replay(ctx context.Context) (wal.End, error) {
 		from = r.from.Version
 	}
 	r.progress.begin("replaying the log", 0)
-	// The hub is told, for levels that have yet to hear of it. Nobody can subscribe before the
-	// first head, which comes once the log is settled.
-	r.seq.publish = r.tell
-	defer func() { r.seq.publish = r.publish }()
 	end, err := wal.Replay(ctx, r.config.Dir.fs, LogDir(r.config.Dir.path), from, func(commit []wal.Entry) error {
 		records := make([]*ledger.Record, 0, len(commit))
 		for i := range commit {
@@ -216,9 +212,15 @@ func (r *recovery) replay(ctx context.Context) (wal.End, error) {
 		if len(records) == 0 {
 			return nil
 		}
-		if err := r.seq.replay(records); err != nil {
+		b, err := r.seq.replay(records)
+		if err != nil {
 			return err
 		}
+		// The hub is told, for levels that have yet to hear of it. Nobody can subscribe before the
+		// first head, which comes once the log is settled.
+		r.show(b, r.tell)
+		r.seq.shows(b)
+		r.seq.fold(time.Now(), true) // nobody reads yet
 		r.noteBases(records)
 		return nil
 	}, func(read, total int64) { r.progress.set(uint64(read), uint64(total)) })
@@ -286,8 +288,8 @@ func (s *sequencer) resumeAt(m *snapshot.Meta, blocks []*shard.HeldBlock) {
 	n.version, n.seq, n.stateHash = m.Version, m.Seq, m.StateHash
 	n.finalizedBy = notYet
 	s.chain.tip = n
-	s.version, s.hash = m.Version, m.StateHash
-	s.committer.root, s.committer.seq, s.baseSlot = m.Root, m.Seq, m.BaseSlot
+	s.version, s.shown, s.hash = m.Version, m.Version, m.StateHash
+	s.applier.root, s.applier.seq, s.baseSlot = m.Root, m.Seq, m.BaseSlot
 	s.held = held{floor: m.Floor}
 	for _, b := range blocks {
 		s.held.push(b.Block)

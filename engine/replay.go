@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"time"
 
 	"ledgerd/engine/ledger"
 )
@@ -23,22 +22,23 @@ func (e *replayError) Error() string {
 func (e *replayError) Is(target error) bool { return target == ledger.ErrCorrupt }
 
 // replay carries out one commit of the log again, on shards that stand where they stood before
-// it, and shows it. Nobody reads yet, so what became final is folded at once.
-func (s *sequencer) replay(records []*ledger.Record) error {
+// it, and returns it as the batch that it was.
+func (s *sequencer) replay(records []*ledger.Record) (*batch, error) {
 	for _, r := range records {
 		if err := s.redo(r); err != nil {
-			return err
+			return nil, err
+		}
+		if err := s.finish(0); err != nil {
+			return nil, err
 		}
 		if len(s.staged) == 0 {
-			return &replayError{r.Version, r.Slot, "it makes no record"}
+			return nil, &replayError{r.Version, r.Slot, "it makes no record"}
 		}
 		if why := difference(s.staged[len(s.staged)-1], r); why != "" {
-			return &replayError{r.Version, r.Slot, why}
+			return nil, &replayError{r.Version, r.Slot, why}
 		}
 	}
-	s.show(s.chain, time.Now())
-	s.fold(time.Now(), true)
-	return nil
+	return s.seal()
 }
 
 // difference says in what a record made again differs from the one in the log, "" if in nothing.
@@ -75,7 +75,7 @@ func (s *sequencer) redo(r *ledger.Record) error {
 	case ledger.BaseRecord:
 		return s.base(r.Base)
 	default:
-		s.stage(ledger.Record{Kind: r.Kind, Slot: r.Slot, Hash: r.Hash, Status: r.Status})
+		s.stage(work{record: &ledger.Record{Kind: r.Kind, Slot: r.Slot, Hash: r.Hash, Status: r.Status}})
 		return s.redoStatus(n, r)
 	}
 }

@@ -15,10 +15,10 @@ const (
 	maxUnfinalizedBytes = 1 << 30
 )
 
-// sequencer decides what each event means for the chain. What it decides is carried out,
-// recorded and published by its committer.
+// sequencer decides what each event means for the chain. What it decides is carried out and
+// recorded by its applier.
 type sequencer struct {
-	committer
+	applier
 	chain *chain
 	info  ledger.SourceInfo
 	log   *slog.Logger
@@ -47,13 +47,16 @@ func (s *sequencer) handle(e ledger.Event) error {
 // base learns base state. Where nothing is unfinalized it belongs to the finalized block
 // from now on: every level sees it, and it is folded with it.
 func (s *sequencer) base(b *ledger.BaseState) error {
-	if err := s.applyBase(b, s.chain.tip == nil); err != nil {
+	s.applyBase(b, s.chain.tip == nil)
+	// In a replay the tip may be known final before its status comes.
+	tip := s.chain.tip
+	if tip == nil || tip != s.chain.finalized || s.version <= tip.finalizedBy {
+		return s.finish(maxWorking)
+	}
+	if err := s.finish(0); err != nil {
 		return err
 	}
-	// In a replay the tip may be known final before its status comes.
-	if tip := s.chain.tip; tip != nil && tip == s.chain.finalized && s.version > tip.finalizedBy {
-		tip.version, tip.seq, tip.stateHash = s.version, s.committer.seq, s.hash
-	}
+	tip.version, tip.seq, tip.stateHash = s.version, s.applier.seq, s.hash
 	return nil
 }
 
@@ -195,20 +198,15 @@ func (s *sequencer) switchTo(n *node) error {
 // rollback undoes the newest blocks of the chain.
 func (s *sequencer) rollback(m move) error {
 	s.tally.rollbacks.Add(1)
-	if err := s.applyRollback(m); err != nil {
-		return err
-	}
+	s.applyRollback(m)
 	s.chain.undone(m)
-	return nil
+	return s.finish(maxWorking)
 }
 
 func (s *sequencer) append(n *node) error {
-	r, err := s.applyBlock(n)
-	if err != nil {
-		return err
-	}
-	s.chain.appended(n, r)
-	return nil
+	s.applyBlock(n)
+	s.chain.appended(n, s.version)
+	return s.finish(maxWorking)
 }
 
 func (s *sequencer) status(e *ledger.SlotStatus) error {

@@ -51,11 +51,10 @@ type snapshotStats struct {
 	nanoseconds, count, damaged  atomic.Int64
 }
 
-// snapshotPossible reports whether there is a finalized block that no snapshot is of, and nothing
-// applied that is not committed.
+// snapshotPossible reports whether there is a finalized block that no snapshot is of.
 func (e *Engine) snapshotPossible() bool {
 	s, n := &e.snapshots, e.seq.chain.finalized
-	return s.store != nil && e.config.Source != nil && e.frozen.Load() == nil && len(e.seq.staged) == 0 &&
+	return s.store != nil && e.config.Source != nil && e.frozen.Load() == nil &&
 		n != nil && !s.busy.Load() && n.version != s.version
 }
 
@@ -72,7 +71,8 @@ func (e *Engine) snapshotDue(now time.Time) bool {
 	return behind > maxReplayBytes || behind > free/logShare && free >= e.wantedForSnapshot()
 }
 
-// beginSnapshot fixes what the snapshot is of, and has it written. It must be possible.
+// beginSnapshot fixes what the snapshot is of, and has it written. It must be possible, and
+// everything that is applied must be visible.
 func (e *Engine) beginSnapshot(ctx context.Context, pace snapshot.Pace) {
 	s := &e.snapshots
 	now := time.Now()
@@ -84,7 +84,7 @@ func (e *Engine) beginSnapshot(ctx context.Context, pace snapshot.Pace) {
 		return
 	}
 	s.logged = e.log.stats().Position // of a failed one too: the next is due a while later
-	c := &e.seq.committer
+	c := &e.seq.applier
 	m := snapshot.Meta{
 		Version: n.version, Slot: n.slot(), Blockhash: n.block.Blockhash, Seq: n.seq, StateHash: n.stateHash,
 		Block: n.block, Root: c.root, Floor: c.held.floor, BaseSlot: c.baseSlot, Taken: now,
@@ -191,7 +191,7 @@ func (e *Engine) snapshotFailed(err error) {
 // lastSnapshot takes one on the way out, so that the next start replays little.
 func (e *Engine) lastSnapshot() {
 	e.snapshots.writing.Wait()
-	if !e.snapshotPossible() {
+	if !e.snapshotPossible() || e.seq.shown != e.seq.version {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastSnapshotTimeout)

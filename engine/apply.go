@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/shard"
+)
+
+// maxWorking bounds the blocks that the shards have to do and that nobody waited for yet: one to
+// work on and one to go on with. More would only be more memory.
+const maxWorking = 2
+
+// applier carries out what the sequencer decided: on the shards, unseen, and as records, of which
+// it makes batches. The sequencer's goroutine alone touches it.
+type applier struct {
+	shards    []*shard.Shard
+	retention Retention
+
+	version  ledger.Version   // of the newest record
+	working  []work           // records whose shards may not be done; oldest first
+	unwaited int              // of working: those that shards have to do with
+	seq      ledger.Seq       // of the newest update of a record that is done
+	hash     ledger.StateHash // after that record
+	staged   []*ledger.Record // done, and in no batch yet
+	shown    ledger.Version   // of the newest record that is visible
+
+	held    held
+	folds   folds
+	updates atomic.Uint64 // how many there were, for anybody to read
+
+	baseSlot ledger.Slot // the highest base state learned
+	root     ledger.Slot
+}
+
+// work is a record, and what shards have to do before it is known what it says.
+type work struct {
+	record *ledger.Record
+	tasks  []*shard.Task // nil: none, as with a status
+	node   *node         // of a block; it is told what the record leads to
+}
+
+// tally counts what the sequencer saw. Anybody may read it.
+type tally struct {
+	blocks, rollbacks, duplicates, orphans, dead, gaps, unknownStatuses atomic.Uint64
+}
+
+// applyBlock has the shards apply n's block.
+func (a *applier) applyBlock(n *node) {
+	b := n.block
+	h := &shard.HeldBlock{Block: b.WithoutWrites()}
+	h.Previous, h.HasPrevious = a.held.previous()
+	if !h.HasPrevious {
+		a.root = b.Slot
+	}
+	a.held.push(h.Block)
+	a.stage(work{
+		record: &ledger.Record{Kind: ledger.BlockRecord, Slot: b.Slot, Hash: b.Blockhash, Block: b, Time: b.Time},
+		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBlock(v, b, h) }),
+		node:   n,
+	})
+}
+
+// applyRollback has the shards restore what stood before the move's undone blocks.
+func (a *applier) applyRollback(m move) {
+	first := m.undo[len(m.undo)-1].version
+	from, to := m.undo[0].block, m.ancestor.block
+	a.held.pop(len(m.undo))
+	a.stage(work{
+		record: &ledger.Record{Kind: ledger.RollbackRecord, Slot: to.Slot, Hash: to.Blockhash, FromSlot: from.Slot, Time: to.Time},
+		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.Rollback(v, first) }),
+	})
+}
+
+// applyBase has the shards learn base state, direct as long as there is no block. Nobody is
+// told of it: it has no updates.
+func (a *applier) applyBase(b *ledger.BaseState, direct bool) {
+	a.baseSlot = max(a.baseSlot, b.Slot)
+	a.stage(work{
+		record: &ledger.Record{Kind: ledger.BaseRecord, Slot: b.Slot, Base: b},
+		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBase(v, b, direct) }),
+	})
+}
+
+// applyStatus records what a block came to: a level, on the chain, or its end.
+func (a *applier) applyStatus(b *ledger.Block, status ledger.Status) {
+	a.stage(work{record: &ledger.Record{Kind: ledger.StatusRecord, Slot: b.Slot, Hash: b.Blockhash, Status: status}})
+}
+
+// send sends all shards their work for the next version.
+func (a *applier) send(work func(*shard.Shard, ledger.Version) *shard.Task) []*shard.Task {
+	tasks := make([]*shard.Task, len(a.shards))
+	for i, s := range a.shards {
+		tasks[i] = work(s, a.version+1)
+	}
+	return tasks
+}
+
+// stage gives a record its version. What it says is known once its shards are done.
+func (a *applier) stage(w work) {
+	a.version++
+	w.record.Version = a.version
+	a.working = append(a.working, w)
+	if w.tasks != nil {
+		a.unwaited++
+	}
+}
+
+// finish waits for the shards until they are busy with no more than so many records, and completes
+// those before.
+func (a *applier) finish(left int) error {
+	for len(a.working) > 0 && (left == 0 || a.unwaited > left) {
+		w := a.working[0]
+		if w.tasks != nil {
+			if err := a.wait(w); err != nil {
+				return fmt.Errorf("cannot apply record %d at slot %d: %w", w.record.Version, w.record.Slot, err)
+			}
+			a.unwaited--
+		}
+		a.working[0] = work{} // the array lives on, the tasks must not
+		a.working = a.working[1:]
+		a.complete(w)
+	}
+	return nil
+}
+
+// wait waits for a record's shards. Their updates in shard order are in key order.
+func (a *applier) wait(w work) error {
+	parts := make([]*shard.Applied, len(w.tasks))
+	updates, unchanged := 0, 0
+	for i, t := range w.tasks {
+		done, err := t.Wait()
+		if err != nil {
+			return err
+		}
+		parts[i] = done
+		updates, unchanged = updates+len(done.Updates), unchanged+len(done.Unchanged)
+	}
+	a.hash = ledger.StateHash{}
+	for _, p := range parts {
+		a.hash.Add(p.Hash)
+	}
+	if w.record.Kind == ledger.BaseRecord {
+		return nil
+	}
+	w.record.Updates = slices.Grow(w.record.Updates, updates)
+	w.record.Unchanged = slices.Grow(w.record.Unchanged, unchanged)
+	for _, p := range parts {
+		w.record.Updates = append(w.record.Updates, p.Updates...)
+		w.record.Unchanged = append(w.record.Unchanged, p.Unchanged...)
+	}
+	return nil
+}
+
+// complete numbers a record's updates, and stages it.
+func (a *applier) complete(w work) {
+	r := w.record
+	r.FirstSeq, r.StateHash = a.seq+1, a.hash
+	a.seq += ledger.Seq(len(r.Updates))
+	a.updates.Add(uint64(len(r.Updates)))
+	a.staged = append(a.staged, r)
+	if n := w.node; n != nil && n.version == r.Version { // it was not undone since
+		n.seq, n.stateHash = r.LastSeq(), r.StateHash
+	}
+}
+
+// shows notes that a batch became visible: what it made final may be folded a while later.
+func (a *applier) shows(b *batch) {
+	a.shown = b.version
+	if b.head.HasBlock {
+		a.folds.add(b.head.Tips[ledger.Finalized], b.pruned, b.head.Published)
+	}
+}
+
+// foldDue folds what nobody can be reading below any more, or anything finalized where the
+// overlays hold too much.
+func (a *applier) foldDue(now time.Time) {
+	var cells int64
+	for _, s := range a.shards {
+		cells += s.Counters().OverlayCells.Load()
+	}
+	a.fold(now, cells > maxOverlayCells)
+}
+
+// fold folds what is due, or anything finalized at once.
+func (a *applier) fold(now time.Time, atOnce bool) {
+	to, pruned, ok := a.folds.due(now, atOnce)
+	if !ok {
+		return
+	}
+	below := ledger.Slot(0)
+	if to.Slot > a.retention.Slots {
+		below = to.Slot - a.retention.Slots
+	}
+	for _, s := range a.shards {
+		s.Fold(to.Version, pruned, below)
+	}
+}
