@@ -7,7 +7,7 @@ import (
 )
 
 // accounts is the versioned map of accounts: an overlay above a packed base, and what lists the
-// members of programs and wallets in both. Only the shard's goroutine uses it.
+// members of programs and wallets in both. Who holds the shard's lock uses it.
 type accounts struct {
 	overlay  *versions
 	base     *base
@@ -89,7 +89,7 @@ func (t *accounts) read(key *ledger.Pubkey, v ledger.Version, into *ledger.Accou
 }
 
 // readShown makes into the account of key at version v without what it would point at, and
-// reports whether anything is held. It allocates nothing.
+// reports whether anything is held. It allocates nothing and changes nothing.
 func (t *accounts) readShown(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) bool {
 	if over := t.over(key, v); over != nil {
 		if !over.absent {

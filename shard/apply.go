@@ -163,7 +163,7 @@ func (j *apply) writeAccount(w writer) {
 		return
 	}
 	if after.Token != nil && before != nil && after.Token == before.Token {
-		own := w.accounts.room.token() // the update lives on
+		own := w.accounts.room.token() // the update lives on; what before points at does not
 		*own = *after.Token
 		after.Token = own
 	}

@@ -36,10 +36,10 @@ func (t *accounts) foldOldest(end position, settled func(now *ledger.Account)) {
 		newer.base, newer.moved = now, true
 	}
 	if w.byProgram {
-		t.unlistProgram(w)
+		t.unlistProgram(w, end)
 	}
 	if w.byWallet {
-		t.unlistWallet(w)
+		t.unlistWallet(w, end)
 	}
 	t.overlay.drop(w)
 }
@@ -90,25 +90,41 @@ func (t *accounts) forget(key *ledger.Pubkey) {
 
 // unlistProgram removes what the overlay lists of a value that leaves it, unless a newer version of
 // the account still supports it. The base lists its own.
-func (t *accounts) unlistProgram(w *written) {
-	for p := w.newer; p != 0; {
-		newer := t.overlay.written.at(p)
-		if program, ok := newer.program(); ok && *program == w.owner {
-			return
-		}
-		p = newer.newer
+func (t *accounts) unlistProgram(w *written, end position) {
+	supports := func(newer *written) bool {
+		program, ok := newer.program()
+		return ok && *program == w.owner
 	}
-	t.programs.remove(w.owner, w.key)
+	if !t.supported(w, end, supports) {
+		t.programs.remove(w.owner, w.key)
+	}
 }
 
-func (t *accounts) unlistWallet(w *written) {
+func (t *accounts) unlistWallet(w *written, end position) {
 	was, _ := t.overlay.wallet(w)
-	for p := w.newer; p != 0; {
-		newer := t.overlay.written.at(p)
-		if wallet, ok := t.overlay.wallet(newer); ok && *wallet == *was {
-			return
-		}
-		p = newer.newer
+	supports := func(newer *written) bool {
+		wallet, ok := t.overlay.wallet(newer)
+		return ok && *wallet == *was
 	}
-	t.holders.remove(*was, w.key)
+	if !t.supported(w, end, supports) {
+		t.holders.remove(*was, w.key)
+	}
+}
+
+// supported reports whether there is a reason to list the oldest value in one that anybody may
+// still read: in those that stay, or the one before end that the base will have. An account that
+// moves on in every version would else have all of them looked at for each.
+func (t *accounts) supported(w *written, end position, reason func(newer *written) bool) bool {
+	oldest := t.overlay.written.oldest
+	for p := t.overlay.find(&w.key).head; p != 0 && p != oldest; {
+		newer := t.overlay.written.at(p)
+		if reason(newer) {
+			return true
+		}
+		if p-oldest < end-oldest {
+			return false
+		}
+		p = newer.older
+	}
+	return false
 }

@@ -231,9 +231,7 @@ func (s *Shard) Accounts(keys []ledger.Pubkey, v ledger.Version, deadline time.T
 		out := make([]ledger.Account, len(keys))
 		for i := range keys {
 			out[i].Pubkey = keys[i]
-			if a := st.account(&keys[i], v, &out[i]); a != nil && a != &out[i] {
-				out[i] = *a
-			}
+			st.account(&keys[i], v, &out[i])
 		}
 		return out
 	})

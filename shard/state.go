@@ -7,7 +7,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// state is everything a shard holds. Its goroutine alone touches it.
+// state is everything a shard holds. Who holds the lock of the shard touches it.
 type state struct {
 	self, shards int
 

@@ -133,9 +133,12 @@ func (o *versions) removeHead(p position, key *ledger.Pubkey) {
 	part := &o.heads[hash>>24]
 	want := uint64(hash)<<32 | uint64(p)
 	for at, mask := part.first(hash); ; at = (at + 1) & mask {
-		if part.table[at] == want {
+		switch part.table[at] {
+		case want:
 			part.remove(at)
 			return
+		case 0:
+			panic("the newest value of a key is not where keys are found")
 		}
 	}
 }
