@@ -32,8 +32,8 @@ func (s *sequencer) seal() (*batch, error) {
 		head: s.head(), root: s.rootHash, statuses: s.statusSeen,
 	}
 	s.staged = nil
-	if !b.head.HasBlock {
-		return b, nil
+	if !b.head.HasBlock || len(b.records) == 0 {
+		return b, nil // a head that nobody is shown lets go of nothing
 	}
 	b.pruned = s.held.prune(s.retention, b.head.Tips[ledger.Finalized].Slot, b.head.Tips[ledger.Processed].Slot)
 	b.head.Floor = s.held.floor

@@ -71,7 +71,7 @@ func (e *Engine) handedBack(o outcome) error {
 }
 
 // settle waits until everything applied is visible, or returns why it never will be. Once a batch
-// failed it has nothing to wait for.
+// failed it has nothing to wait for and returns nil: then ingest is frozen.
 func (e *Engine) settle() error {
 	for {
 		if err := e.handOver(); err != nil || !e.commits.busy {

@@ -2,9 +2,11 @@ package engine
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
 )
 
 // TestRetentionPrunesOldBlocks follows chains longer than what is retained.
@@ -107,6 +109,34 @@ func TestTombstonesExpire(t *testing.T) {
 			}
 			if a, _, err := n.Account(ledger.Query{}, key(8)); err != nil || a.Lamports != 6 {
 				t.Errorf("an account that was opened again: %d lamports, %v", a.Lamports, err)
+			}
+		}
+	})
+}
+
+// TestEventsThatLeadToNothingPruneNothing restarts a node with less retention behind a snapshot
+// that no record follows: until a head with a new floor is shown, no block below it may go.
+func TestEventsThatLeadToNothingPruneNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		disk := vfs.NewMemory()
+		n, root := diskNode(t, disk, Config{})
+		blocks := chainOf(root, 30)
+		for _, b := range blocks {
+			n.send(with(b, signature(int(b.Slot))), status(b, ledger.StatusFinalized))
+		}
+		n.send(&ledger.BaseState{Slot: 130, Accounts: []ledger.AccountWrite{lamports(key(7), 7)}})
+		n.mustStop()
+		n.config.Dir.Close()
+		n = startNode(t, live(), onDisk(t, disk, Config{Shards: 2, Retention: Retention{Slots: 5, Bytes: 1 << 40}}))
+		synctest.Wait()
+		defer n.mustStop()
+		n.send(blocks[29]) // shown again: it leads to nothing
+		time.Sleep(2 * foldAfter)
+		synctest.Wait()
+		for slot := n.Head().Floor; slot <= 130; slot++ {
+			if _, _, err := n.Block(ledger.Query{}, slot); err != nil {
+				why, _ := absence(err)
+				t.Errorf("slot %d, floor %d: %v (pruned is %v)", slot, n.Head().Floor, why.Absence, ledger.SlotPruned)
 			}
 		}
 	})
