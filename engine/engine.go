@@ -227,10 +227,10 @@ func (e *Engine) flow(ctx, broken context.Context) error {
 // errBroken ends the flow; the shard's own error says why.
 var errBroken = errors.New("a shard broke")
 
-// follow runs the source and closes events at the end of its input.
+// follow runs the source and closes events at the end of its input; one that fails has none.
 func (e *Engine) follow(ctx context.Context, from *ledger.ResumePoint, events chan<- ledger.Event) error {
-	defer close(events)
 	if e.config.Source == nil {
+		close(events)
 		return nil
 	}
 	emit := func(ctx context.Context, ev ledger.Event) error {
@@ -248,5 +248,6 @@ func (e *Engine) follow(ctx context.Context, from *ledger.ResumePoint, events ch
 		}
 		return fmt.Errorf("source %s: %w", e.info.Name, err)
 	}
+	close(events)
 	return nil
 }
