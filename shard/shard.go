@@ -27,8 +27,8 @@ const (
 	// full lane is answered well within the deadline of its last; past that more waiting
 	// helps nobody, so the asker is refused at once.
 	queryLane = 4096
-	// workLane bounds the work that waits; the sequencer waits for room. A fold may
-	// lie before a block, more is never useful.
+	// workLane bounds the work that waits; the sequencer waits for room. It is up to three
+	// blocks ahead of what it has collected, and a fold may lie before a block: more is never useful.
 	workLane = 4
 )
 
