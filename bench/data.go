@@ -150,7 +150,7 @@ func answers(ctx context.Context, s *target.Server, want ledger.AccountWrite) er
 	defer client.CloseIdleConnections()
 	url := s.URL() + "/account/" + want.Pubkey.String()
 	for {
-		status, body, err := get(ctx, client, url)
+		status, body, err := target.Get(ctx, client, url)
 		switch {
 		case err == nil && status == http.StatusOK:
 			return isAccount(body, want)
@@ -165,21 +165,6 @@ func answers(ctx context.Context, s *target.Server, want ledger.AccountWrite) er
 		case <-time.After(time.Millisecond):
 		}
 	}
-}
-
-// get asks for an address.
-func get(ctx context.Context, client *http.Client, url string) (status int, body []byte, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return 0, nil, err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer response.Body.Close()
-	body, err = io.ReadAll(response.Body)
-	return response.StatusCode, body, err
 }
 
 // isAccount checks an answer about an account.

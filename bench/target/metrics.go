@@ -21,7 +21,7 @@ func (s *Server) Metrics() (map[string]float64, error) { return Scrape(s.client,
 func Scrape(client *http.Client, base string) (map[string]float64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	status, body, err := get(ctx, client, base+"/metrics")
+	status, body, err := Get(ctx, client, base+"/metrics")
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("status %d", status)
 	}

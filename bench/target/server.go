@@ -158,7 +158,7 @@ func (s *Server) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
-		status, said, err := get(ctx, s.client, s.ops+"/readyz")
+		status, said, err := Get(ctx, s.client, s.ops+"/readyz")
 		if err == nil && status == http.StatusOK {
 			return nil
 		}
@@ -172,8 +172,8 @@ func (s *Server) Ready(ctx context.Context) error {
 	}
 }
 
-// get asks for an address.
-func get(ctx context.Context, client *http.Client, address string) (status int, body []byte, err error) {
+// Get asks for an address and returns the whole answer, whatever its status.
+func Get(ctx context.Context, client *http.Client, address string) (status int, body []byte, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return 0, nil, err
