@@ -231,7 +231,7 @@ func (s *Shard) Accounts(keys []ledger.Pubkey, v ledger.Version, deadline time.T
 		out := make([]ledger.Account, len(keys))
 		for i := range keys {
 			out[i].Pubkey = keys[i]
-			st.account(&keys[i], v, &out[i])
+			st.accounts.read(&keys[i], v, &out[i])
 		}
 		return out
 	})

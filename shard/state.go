@@ -92,12 +92,6 @@ func (s *state) count() {
 
 func (s *state) owns(prefix uint64) bool { return Of(prefix, s.shards) == s.self }
 
-// account returns the account at version v, nil if nothing is held. It is put into the room
-// given; what it points at is never changed.
-func (s *state) account(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) *ledger.Account {
-	return s.accounts.read(key, v, into)
-}
-
 // mintAt returns the facts of a mint at version v, nil if none are known.
 func (s *state) mintAt(key *ledger.Pubkey, v ledger.Version) *ledger.Mint {
 	s.mint.pubkey = *key
