@@ -114,9 +114,13 @@ func (h *history) told(text []byte, f spoken) {
 	}
 }
 
-// reaches waits until the history goes on past a number, or has heard of its slot's end.
+// reaches waits until the history goes on past a number, or has heard of its slot's end. What
+// came up before the history began, it need not reach.
 func (h *history) reaches(p place) {
 	h.Helper()
+	if p.seq <= h.first {
+		return
+	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		h.mu.Lock()
 		_, ended := h.ends[p]
@@ -136,24 +140,30 @@ func (h *history) reaches(p place) {
 // forgotten.
 func (h *history) check(v *victim, s *seen) place {
 	h.Helper()
-	conn := connect(h, v.base)
-	defer conn.Close()
-	p := pong(h, conn, func(text []byte, _ spoken) { h.Errorf("a node without a source tells %s", text) })
-	here := place{p.Slot, p.Seq}
+	here := h.stands(v)
 	if here.seq < s.seq {
 		h.Errorf("the newest number is %d, but %d was seen", here.seq, s.seq)
 	}
 	h.checkNodeID(v, s)
 	h.checkTips(v, s, here)
 	h.checkBlocks(v, s, here)
+	h.reaches(here)
 	if here.seq > h.first {
-		h.reaches(here)
 		h.checkPlace(v, s, here)
 		h.checkAccounts(v, here)
 	}
 	h.checkFrames(s)
 	h.forget(here.seq)
 	return here
+}
+
+// stands returns where a node without a source is and stays.
+func (h *history) stands(v *victim) place {
+	h.Helper()
+	conn := connect(h, v.base)
+	defer conn.Close()
+	p := pong(h, conn, func(text []byte, _ spoken) { h.Errorf("a node without a source tells %s", text) })
+	return place{p.Slot, p.Seq}
 }
 
 func (h *history) checkNodeID(v *victim, s *seen) {
