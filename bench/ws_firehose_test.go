@@ -13,6 +13,7 @@ import (
 
 // At a scale of nothing every subject still tells every subscriber everything.
 func TestFirehoseMeasuresLedgerdAndPeers(t *testing.T) {
+	t.Parallel()
 	f := &firehoseRun{
 		env: &Env{
 			Ledgerd: program(t, "ledgerd"), Dir: t.TempDir(), Rounds: 2, Duration: 50 * time.Millisecond,

@@ -4,12 +4,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
 
 func TestFollowersMissNothing(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	result := run(t, following, Env{Rounds: 2, Duration: 1200 * time.Millisecond, Scale: 0.05})
 	row := result.Row("ledgerd")
 	for _, name := range []string{"frames", "updates", "blocks", "ping p99", "CPU of the server"} {

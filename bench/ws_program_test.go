@@ -5,11 +5,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
+
+	"go.uber.org/goleak"
 )
 
-// programs is where the programs of this module are built for the tests.
-var programs string
+// programs is where the programs of this module are built for the tests, one at a time.
+var (
+	programs string
+	building sync.Mutex
+)
 
 func TestMain(m *testing.M) { os.Exit(withPrograms(m)) }
 
@@ -20,13 +26,20 @@ func withPrograms(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	programs = dir
-	return m.Run()
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, "after all tests:", err)
+		code = 1
+	}
+	return code
 }
 
 // program returns a program of this module, such as ledgerd, which the first test that asks
 // for it builds.
 func program(t *testing.T, name string) string {
 	t.Helper()
+	building.Lock()
+	defer building.Unlock()
 	path := filepath.Join(programs, name)
 	if _, err := os.Stat(path); err == nil {
 		return path

@@ -4,13 +4,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
 
 // A short soak with a small crowd finds no fault, and all that it looks at was there.
 func TestSoakFindsNothingWrong(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	env := &Env{Ledgerd: program(t, "ledgerd"), Dir: t.TempDir(), Duration: 4 * time.Second, Scale: 0.05, Progress: t.Output()}
 	r, err := (&soakRun{env: env, patience: 0.02}).run(t.Context())
 	if err != nil {

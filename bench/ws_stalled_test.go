@@ -3,13 +3,11 @@ package bench
 import (
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
 
 // The server gives a reader that stalls five seconds, so this takes that long.
 func TestStalledReaderIsGoneAndTheOthersHearEverything(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	s := &stalledRun{
 		env: &Env{
 			Ledgerd: program(t, "ledgerd"), Dir: t.TempDir(), Rounds: 1, Duration: 200 * time.Millisecond,

@@ -4,12 +4,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
 
 func TestStormLetsEverybodyInAndKeepsTheGreedyOut(t *testing.T) {
-	defer goleak.VerifyNone(t)
 	s := &stormRun{
 		env: &Env{
 			Ledgerd: program(t, "ledgerd"), Dir: t.TempDir(), Rounds: 2, Duration: 500 * time.Millisecond,

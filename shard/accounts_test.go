@@ -136,7 +136,11 @@ func plainKey(n int) ledger.Pubkey { return near(9, n) }
 // held in every way there is.
 func TestAccountsEqualPlainMaps(t *testing.T) {
 	r := seeded(t, 1)
-	for round := range 60 {
+	rounds := 60
+	if testing.Short() {
+		rounds = 20
+	}
+	for round := range rounds {
 		a := newAccounts()
 		a.overlay.written.next = math.MaxUint32 - uint32(r.IntN(300))
 		a.overlay.tokens.next = math.MaxUint32 - uint32(r.IntN(100))

@@ -114,6 +114,14 @@ func scriptDisk(t *testing.T, states []*state) (disk *vfs.Memory, calls int) {
 	return disk, counting.Calls()
 }
 
+// stride is 1, and n in a short run, which tries one in n of all there is.
+func stride(n int) int {
+	if testing.Short() {
+		return n
+	}
+	return 1
+}
+
 func TestAnyFailedCallLeavesWholeSnapshots(t *testing.T) {
 	states := scriptStates()
 	disk, calls := scriptDisk(t, states)
@@ -126,22 +134,25 @@ func TestAnyFailedCallLeavesWholeSnapshots(t *testing.T) {
 		"nothing goes":  {Err: syscall.EIO, Lasting: true, Kinds: vfs.KindRemove},
 	}
 	for what, plan := range plans {
-		for plan.Call = 1; plan.Call <= calls; plan.Call++ {
-			disk := disk.Clone()
-			faulty := vfs.NewFaulty(disk, plan)
-			written := append(states[:1:1], script(faulty, states[1:])...)
-			if !faulty.Hit() && plan.Kinds != 0 {
-				break // there are fewer calls of these kinds
-			}
-			if d := atSyncs(faulty); d != "" {
-				t.Fatalf("%s at call %d of %d: %s", what, plan.Call, calls, d)
-			}
-			for name, after := range map[string]*vfs.Memory{"a restart": disk, "a power cut": disk.Crash(0, 1)} {
-				if err := checkRecovered(after, states, written); err != nil {
-					t.Fatalf("%s at call %d of %d, then %s: %v", what, plan.Call, calls, name, err)
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			for plan.Call = 1; plan.Call <= calls; plan.Call += stride(4) {
+				disk := disk.Clone()
+				faulty := vfs.NewFaulty(disk, plan)
+				written := append(states[:1:1], script(faulty, states[1:])...)
+				if !faulty.Hit() && plan.Kinds != 0 {
+					break // there are fewer calls of these kinds
+				}
+				if d := atSyncs(faulty); d != "" {
+					t.Fatalf("at call %d of %d: %s", plan.Call, calls, d)
+				}
+				for name, after := range map[string]*vfs.Memory{"a restart": disk, "a power cut": disk.Crash(0, 1)} {
+					if err := checkRecovered(after, states, written); err != nil {
+						t.Fatalf("at call %d of %d, then %s: %v", plan.Call, calls, name, err)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 
@@ -165,9 +176,10 @@ func atSyncs(disk *vfs.Faulty) string {
 }
 
 func TestACrashAtAnyCallLeavesWholeSnapshots(t *testing.T) {
+	t.Parallel()
 	states := scriptStates()
 	disk, calls := scriptDisk(t, states)
-	for call := 1; call <= calls; call++ {
+	for call := 1; call <= calls; call += stride(4) {
 		disk := disk.Clone()
 		written := append(states[:1:1], script(vfs.NewFaulty(disk, vfs.Plan{Call: call, Fault: vfs.Crash}), states[1:])...)
 		for seed, share := range []float64{0, 0.5, 0.5, 0.5, 1} {

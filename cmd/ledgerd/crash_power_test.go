@@ -96,7 +96,7 @@ func TestPowerCutLosesNothingThatWasSeen(t *testing.T) {
 	cuts := repetitions(t, "LEDGERD_POWER_CUTS", 5)
 	random, seed := dice(t)
 	r := newPowerRig(t)
-	source := fmt.Sprintf("sim:seed=%d,accounts=500,tps=1000,slot_time=4ms,finality=12,fork_rate=0.2,skip_rate=0.1", seed)
+	source := fmt.Sprintf("sim:seed=%d,accounts=500,tps=500,slot_time=8ms,finality=12,fork_rate=0.2,skip_rate=0.1", seed)
 	live := r.node(r.disk, source)
 	r.cutStart(random)
 	live.ready()

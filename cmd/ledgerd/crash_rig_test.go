@@ -199,11 +199,14 @@ func (v *victim) stop() {
 }
 
 // repetitions returns how often a test repeats itself: often by hand and in the long test, less
-// often otherwise.
+// often otherwise, and least in a short run.
 func repetitions(t *testing.T, variable string, standard int) int {
 	t.Helper()
 	text := os.Getenv(variable)
-	if text == "" {
+	switch {
+	case text == "" && testing.Short():
+		return (standard + 1) / 2
+	case text == "":
 		return standard
 	}
 	n, err := strconv.Atoi(text)

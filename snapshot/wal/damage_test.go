@@ -86,14 +86,14 @@ func TestTruncationAtEveryByte(t *testing.T) {
 	whole := contents(t, disk, segmentName(testDir, 1))
 	durable := last[2].Durable // the last frame that is whole tells it
 	end := int(last[2].Offset) + last[2].SizeBytes
-	for cut := int(last[0].Offset); cut <= end; cut++ {
+	for cut := int(last[0].Offset); cut <= end; cut += stride(5) {
 		left := disk.Clone()
 		put(t, left, segmentName(testDir, 1), whole[:cut])
 		checkCut(t, fmt.Sprintf("cut at byte %d", cut), left, cutOutcome(commits, entries, cut), cut, durable)
 	}
 	for _, closed := range []string{"cut by a person after a clean end"} {
 		disk := recorded(t, commits, 64<<10, true)
-		for cut := int(last[0].Offset); cut < end; cut++ {
+		for cut := int(last[0].Offset); cut < end; cut += stride(5) {
 			left := disk.Clone()
 			put(t, left, segmentName(testDir, 1), whole[:cut])
 			if _, _, err := replayAll(left, testDir, 0); !errors.Is(err, ErrCorrupt) {
@@ -161,7 +161,7 @@ func TestTruncationBelowDurableIsRefused(t *testing.T) {
 	segments := segmentsOf(t, disk)
 	for _, g := range segments[:len(segments)-1] {
 		whole := contents(t, disk, g.name)
-		for cut := range len(whole) {
+		for cut := 0; cut < len(whole); cut += stride(7) {
 			left := disk.Clone()
 			put(t, left, g.name, whole[:cut])
 			if got, _, err := replayAll(left, testDir, 0); !errors.Is(err, ErrCorrupt) {
@@ -199,7 +199,7 @@ func flipAll(t *testing.T, what string, disk *vfs.Memory, commits [][]*ledger.Re
 	for _, name := range names {
 		path := filepath.Join(testDir, name)
 		whole := contents(t, disk, path)
-		for at := range whole {
+		for at := 0; at < len(whole); at += stride(7) {
 			what := fmt.Sprintf("%s, %s, byte %d", what, name, at)
 			flipped := bytes.Clone(whole)
 			flipped[at] ^= []byte{0x01, 0x80, 0xff}[at%3]
