@@ -161,4 +161,9 @@ func (g *group) sum(s ledger.Slot) uint64 {
 
 // keySum returns a number for a key in base58; those of the keys of a block add up to the same in
 // any order, and to something else with another key.
-func keySum(key []byte) uint64 { return binary.LittleEndian.Uint64(key) }
+func keySum(key []byte) uint64 {
+	if len(key) < 8 {
+		return 0 // no key
+	}
+	return binary.LittleEndian.Uint64(key)
+}

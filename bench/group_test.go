@@ -74,7 +74,7 @@ func TestWhoWantsEverythingNoticesWhatIsWrong(t *testing.T) {
 		want   string // part of the fault; "": none
 	}{
 		"all":                       {slices.Concat(all, []string{pong(first + 2)}), ""},
-		"a frame is missing":        {slices.Concat(one, two[1:], three, []string{pong(first + 2)}), "came with 3 of 4"},
+		"a frame is missing":        {slices.Concat(one, two[1:], three, []string{pong(first + 2)}), "frames, or with others"},
 		"the last is missing":       {slices.Concat(one, two[:3], []string{pong(first + 1)}), "came with 3 of 4"},
 		"a frame comes twice":       {slices.Concat(one, two[:1], two, three, []string{pong(first + 2)}), "came with 5 of 4"},
 		"one for the other":         {slices.Concat(one, two[:1], two[:3], three, []string{pong(first + 2)}), "or with others"},

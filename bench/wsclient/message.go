@@ -103,6 +103,10 @@ func parseOther(payload []byte) (m message, err error) {
 	}, nil
 }
 
+// UpdateKey returns what begins with the pubkey in base58 of an account update, which the
+// payload must be.
+func UpdateKey(payload []byte) []byte { return payload[len(updateStart):] }
+
 // ParseUpdate returns pubkey and lamports of an account update, literal or extended, without
 // looking at the rest of it; false if the payload is something else.
 func ParseUpdate(payload []byte) (pubkey []byte, lamports uint64, ok bool) {
