@@ -58,7 +58,10 @@ func badFiles(t testing.TB) map[string]badInput {
 		"gzip header only":        {"\x1f\x8b", "its gzip packing ends too early"},
 		"gzip of another method":  {"\x1f\x8b\x01" + badWord, "its gzip packing is damaged: gzip: invalid header"},
 		"zstd of a large window":  {"\x28\xb5\x2f\xfd\x00\xff" + badWord, "its zstd packing is damaged: window size exceeded"},
-		"a validator stream":      {"\x00\x00\x00\x05\x0a" + badWord, "it is a recorded validator stream, which this build does not read"},
+		"a stream, cut":           {"\x00\x00\x00\x05\x0a", "message 1: the input ends in it"},
+		"a stream, cut in front":  {"\x00\x00\x00\x02\x0a\x00\x00", "message 2: the input ends in it"},
+		"a stream of words":       {"\x00\x00\x00\x05\x0a" + badWord, "message 1: a field is cut short or of another type"},
+		"a stream of a giant":     {"\x00\x00\x00\x02\x0a\x00\xff\xff\xff\xff", "message 2: it is said to have 4294967295 bytes, more than 67108864"},
 		"an event file, cut":      {ledger.EventFileMagic, "event file at byte 0: unexpected EOF"},
 		"an event file, tomorrow": {ledger.EventFileMagic + "\xff\xff\xff\xff", "event file at byte 0: corrupt encoding: format version 4294967295, only 1 is known"},
 	}

@@ -1,6 +1,6 @@
 // Package file reads recorded ledgers: blocks as a node answers getBlock, accounts as a
-// node answers getAccountInfo, our own event lines, and binary event files, compressed
-// or not. What a file holds is told from its content, never from its name.
+// node answers getAccountInfo, our own event lines, binary event files, and recorded validator
+// streams, compressed or not. What a file holds is told from its content, never from its name.
 //
 // # Nouns
 //

@@ -23,9 +23,8 @@ const (
 )
 
 var (
-	errEmpty           = errors.New("it is empty")
-	errUnknownForm     = errors.New("its content is none of the recorded forms")
-	errValidatorStream = errors.New("it is a recorded validator stream, which this build does not read")
+	errEmpty       = errors.New("it is empty")
+	errUnknownForm = errors.New("its content is none of the recorded forms")
 )
 
 // form tells what the content is from its first bytes. It drops white space in front and
@@ -86,7 +85,7 @@ func (c *content) objectForm() (form, error) {
 // looksLikeValidatorStream reports whether head starts with a 4-byte big-endian length and
 // the tag of a length-delimited protobuf field, all of which SubscribeUpdate has.
 func looksLikeValidatorStream(head []byte) bool {
-	const maxMessageBytes, maxField, lengthDelimited = 64 << 20, 15, 2
+	const maxField, lengthDelimited = 15, 2
 	if len(head) < 5 {
 		return false
 	}

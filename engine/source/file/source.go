@@ -111,7 +111,7 @@ func (s *Source) read(ctx context.Context, in input, out *sink) error {
 	case eventFile:
 		return readEventFile(ctx, c.r, out)
 	case validatorStream:
-		return errValidatorStream
+		return readValidatorStream(ctx, c.r, in.name(), out, s.log)
 	}
 	if in.inFolder {
 		s.log.Warn("file skipped: its content is none of the recorded forms", "file", in.path)

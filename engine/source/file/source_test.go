@@ -272,15 +272,6 @@ func TestEventFilesAreRead(t *testing.T) {
 	}
 }
 
-func TestRecordedValidatorStreamIsRefused(t *testing.T) {
-	path := recorded(t, "streams/mainnet-398202772-398202821.geyser.bin.gz")
-	s, _ := open(t, path)
-	want := "cannot read " + path + ": it is a recorded validator stream, which this build does not read"
-	if got, err := run(s, nil); err == nil || err.Error() != want || len(got) != 0 {
-		t.Errorf("err = %v, want %s", err, want)
-	}
-}
-
 func TestFilesThatAreNoRecordingsAreRefused(t *testing.T) {
 	for _, name := range []string{
 		"blocks/mainnet-0-9.car", "blocks/mainnet-43200.confirmedblock.pb", "accounts/mainnet-genesis.bin",

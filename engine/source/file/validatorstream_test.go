@@ -1,0 +1,177 @@
+package file
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"ledgerd/engine/ledger"
+)
+
+const recordedStream = "streams/mainnet-398202772-398202821.geyser.bin.gz"
+
+// part is a field of a message: a number, or bytes.
+type part struct {
+	number int
+	value  uint64
+	bytes  []byte
+}
+
+// partsOf takes a message apart, by hand: it shares nothing with what is tested.
+func partsOf(t *testing.T, b []byte) (parts []part) {
+	t.Helper()
+	number := func() uint64 {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			t.Fatalf("no number in %x", b)
+		}
+		b = b[n:]
+		return v
+	}
+	for len(b) > 0 {
+		tag := number()
+		p := part{number: int(tag >> 3)}
+		switch tag & 7 {
+		case 0:
+			p.value = number()
+		case 2:
+			n := number()
+			p.bytes, b = b[:n], b[n:]
+		default:
+			t.Fatalf("tag %d", tag)
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// told returns what the messages of the recording say, in order, as the events in short. A block is there
+// when both its head and the word that it is processed are.
+func told(t *testing.T, messages io.Reader) (lines []string) {
+	t.Helper()
+	heads, processed := map[uint64]string{}, map[uint64]bool{}
+	for {
+		var length [4]byte
+		if _, err := io.ReadFull(messages, length[:]); err == io.EOF {
+			return lines
+		}
+		message := make([]byte, binary.BigEndian.Uint32(length[:]))
+		if _, err := io.ReadFull(messages, message); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range partsOf(t, message) {
+			values, texts := map[int]uint64{}, map[int]string{}
+			switch p.number {
+			case 3, 7:
+				for _, f := range partsOf(t, p.bytes) {
+					if values[f.number], texts[f.number] = f.value, string(f.bytes); f.number == 4 || f.number == 5 {
+						values[f.number] = partsOf(t, f.bytes)[0].value
+					}
+				}
+			}
+			slot := values[1]
+			switch {
+			case p.number == 7:
+				heads[slot] = fmt.Sprintf("block %d %s on %d %s at %d, height %d, %d transactions",
+					slot, texts[2], values[6], texts[7], values[4], values[5], values[8])
+				if processed[slot] {
+					lines = append(lines, heads[slot])
+				}
+			case p.number == 3 && values[3] == 0:
+				if processed[slot] = true; heads[slot] != "" {
+					lines = append(lines, heads[slot])
+				}
+			case p.number == 3 && values[3] == 1, p.number == 3 && values[3] == 2:
+				line := fmt.Sprintf("slot %d is %s", slot, []string{1: "confirmed", 2: "finalized"}[values[3]])
+				if head := heads[slot]; head != "" {
+					line += " as " + strings.Fields(head)[2]
+				}
+				lines = append(lines, line)
+			}
+		}
+	}
+}
+
+func unpacked(t *testing.T) []byte {
+	t.Helper()
+	f, err := os.Open(recorded(t, recordedStream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// The recorded live stream is the recorded chain: hashes, parents, times, and what the slots came
+// to, in order.
+func TestRecordedValidatorStreamIsTheChain(t *testing.T) {
+	want := told(t, bytes.NewReader(unpacked(t)))
+	s, lines := open(t, recorded(t, recordedStream))
+	events, err := run(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	parent := ledger.Hash{}
+	blocks := 0
+	for _, e := range events {
+		switch e := e.(type) {
+		case *ledger.Block:
+			got = append(got, fmt.Sprintf("block %d %s on %d %s at %d, height %d, %d transactions",
+				e.Slot, e.Blockhash, e.ParentSlot, e.PreviousBlockhash.Value, e.Time.Value, e.Height.Value, e.TransactionCount))
+			if blocks++; blocks > 1 && e.PreviousBlockhash.Value != parent {
+				t.Errorf("block %d does not build on the one before", e.Slot)
+			}
+			parent = e.Blockhash
+		case *ledger.SlotStatus:
+			line := fmt.Sprintf("slot %d is %s", e.Slot, e.Status)
+			if e.Blockhash.Known {
+				line += " as " + e.Blockhash.Value.String()
+			}
+			got = append(got, line)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if blocks != 49 || !strings.Contains(lines.String(), "slots=1") {
+		t.Errorf("%d blocks, and the log says %q; the recording ends before the last of 50 slots has its head", blocks, lines)
+	}
+}
+
+// Damage anywhere is told or ends the recording early; it makes up nothing.
+func TestDamagedValidatorStreamMakesUpNothing(t *testing.T) {
+	whole := unpacked(t)[:200_000]
+	hashes := map[string]bool{}
+	for _, line := range told(t, bytes.NewReader(unpacked(t))) {
+		if words := strings.Fields(line); words[0] == "block" {
+			hashes[words[2]] = true
+		}
+	}
+	for at := 0; at < len(whole); at += 997 {
+		s, _ := open(t, write(t, "stream", string(whole[:at])+"\xff\xff\xff\xff"+string(whole[at:])))
+		events, err := run(s, nil)
+		if err == nil {
+			t.Errorf("damage at byte %d goes unnoticed", at)
+		}
+		for _, e := range events {
+			if b, ok := e.(*ledger.Block); ok && !hashes[b.Blockhash.String()] {
+				t.Errorf("damage at byte %d makes up block %s", at, b.Blockhash)
+			}
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package yellowstone
+
+import (
+	"errors"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"ledgerd/engine/ledger"
+)
+
+// decodeAccount reads SubscribeUpdateAccount: account 1, slot 2, is_startup 3.
+func (u *Update) decodeAccount(message []byte) error {
+	var info []byte
+	err := eachField(message, func(f field) error {
+		switch f.number {
+		case 1:
+			if f.kind != protowire.BytesType {
+				return errField
+			}
+			info = f.bytes
+		case 2:
+			return f.number64((*uint64)(&u.Slot))
+		case 3:
+			var startup uint64
+			err := f.number64(&startup)
+			u.Startup = startup != 0
+			return err
+		}
+		return nil
+	})
+	if err == nil {
+		err = u.decodeAccountInfo(info)
+	}
+	return explain("an account", err)
+}
+
+// decodeAccountInfo reads SubscribeUpdateAccountInfo: pubkey 1, lamports 2, owner 3,
+// executable 4, rent_epoch 5, data 6, write_version 7, txn_signature 8. What is left out is zero,
+// but for the keys.
+func (u *Update) decodeAccountInfo(message []byte) error {
+	w := &u.Write
+	var data []byte
+	var hasKey, hasOwner bool
+	err := eachField(message, func(f field) error {
+		switch f.number {
+		case 1:
+			hasKey = true
+			return f.key(&w.Pubkey)
+		case 2:
+			return f.number64((*uint64)(&w.Lamports))
+		case 3:
+			hasOwner = true
+			return f.key(&w.Owner)
+		case 4:
+			var executable uint64
+			err := f.number64(&executable)
+			w.Executable = executable != 0
+			return err
+		case 5:
+			return f.number64(&w.RentEpoch)
+		case 6:
+			if f.kind != protowire.BytesType {
+				return errField
+			}
+			data = f.bytes
+		case 7:
+			return f.number64(&u.WriteVersion)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case !hasKey || !hasOwner:
+		return errors.New("it has no key or no owner")
+	case w.Lamports == 0:
+		*w = ledger.AccountWrite{Pubkey: w.Pubkey} // closed, whatever else it shows
+		return nil
+	}
+	w.Known = ledger.FieldsShown
+	w.TeachData(data)
+	return nil
+}
