@@ -22,7 +22,9 @@ type acceptor struct {
 // newAcceptor returns an acceptor whose exchanges are handled by handle. Also those whose
 // head was refused come there: the conn of the exchange tells.
 func newAcceptor(config listenerConfig, handle fasthttp.RequestHandler) *acceptor {
-	return &acceptor{config: config, http: newFastHTTP(config, handle)}
+	a := &acceptor{config: config, http: newFastHTTP(config, handle)}
+	a.config.stopped = &a.stopped
+	return a
 }
 
 // readBufferBytes holds the longest head, so that a head which came in one piece is

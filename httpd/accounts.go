@@ -12,7 +12,11 @@ func (r *request) account() error {
 	if err != nil {
 		return errPubkey
 	}
-	a, v, err := r.server.ledger.Account(r.params.query, key)
+	return r.showAccount(&key)
+}
+
+func (r *request) showAccount(key *ledger.Pubkey) error {
+	a, v, err := r.server.ledger.Account(r.params.query, *key)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,8 @@ const (
 // behind a refused head are never executed.
 //
 // Heads that are whole in one read are checked where they lie in fasthttp's own buffer and
-// not copied.
+// not copied. One that came alone may be answered there and then, and Read goes on; nothing
+// is waiting to be written when it reads a head.
 type conn struct {
 	net.Conn
 	peer     peer
@@ -42,6 +43,7 @@ type conn struct {
 	ready   int    // how much of held is accepted heads
 	body    int    // what is still to come of the current body
 	verdict headVerdict
+	begun   begun // the exchange of the head that was handed out
 
 	takenOver atomic.Bool // the bytes belong to whoever took the connection over
 	detached  atomic.Bool // only its new owner closes it
@@ -53,6 +55,10 @@ type conn struct {
 	cohort    int         // the newcomers it is one of until it is answered
 	answered  atomic.Bool // its first request, or there will be none
 	settled   func(cohort int)
+
+	direct    func(c *conn, head []byte) directOutcome // nil: fasthttp answers everything
+	answering atomic.Bool                              // directly: it is not idle, whatever fasthttp says
+	stopped   *atomic.Bool                             // no more requests are to come
 }
 
 // What fasthttp sees of a refused request. HEAD stays HEAD, so that no body is sent.
@@ -111,17 +117,28 @@ func (c *conn) readHead(p []byte) (int, error) {
 		patience = c.timeouts.read
 	}
 	c.readBy.in(patience)
-	if len(c.held) == 0 && len(p) >= maxHeadBytes {
+	for len(c.held) == 0 && len(p) >= maxHeadBytes {
 		n, err := c.receive(p)
 		if n == 0 && err != nil {
 			return 0, io.EOF
 		}
 		h, _ := scanBatch(p[:n])
+		if h.plain && h.bytes == n && c.mayAnswer() {
+			answered, err := c.answer(p[:n])
+			if err != nil {
+				return 0, err
+			}
+			if answered {
+				c.readBy.in(patience)
+				continue
+			}
+		}
 		c.awaitBody(h.body)
 		c.held = append(c.held[:0], p[h.bytes:n]...)
 		if h.bytes > 0 {
 			return h.bytes, nil
 		}
+		break
 	}
 	h, verdict := c.gatherHead()
 	if verdict == headIncomplete {
@@ -236,8 +253,17 @@ func (c *conn) IfLost(f func()) { c.lost.Store(&f) }
 // Close closes the connection of the new owner.
 func (d detached) Close() error { return d.end() }
 
-// Close closes the connection, unless it belongs to somebody else.
+// Close closes the connection, unless it belongs to somebody else or is being answered by
+// ourselves.
 func (c *conn) Close() error {
+	if c.answering.Load() {
+		return nil
+	}
+	return c.closeNow()
+}
+
+// closeNow is Close for who does not wait for an answer.
+func (c *conn) closeNow() error {
 	if c.detached.Load() {
 		return nil
 	}

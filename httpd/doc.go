@@ -4,7 +4,8 @@
 // # Nouns
 //
 // A conn is one accepted connection. It reads whole request heads, checks them to the
-// letter, and hands them to fasthttp one at a time; what it refuses fasthttp never sees.
+// letter, and hands them to fasthttp one at a time; what it refuses fasthttp never sees, and
+// what is asked most is answered before fasthttp would see it: see direct.go.
 // A request is one exchange: a client, a route, a question, a reply.
 // A client is who is counted: an IPv4 address or an IPv6 /64.
 //

@@ -34,6 +34,7 @@ type head struct {
 	bytes int  // the length, up to and including the empty line
 	body  int  // the length of the body that follows
 	last  bool // it asks for an upgrade: what follows may not be HTTP
+	plain bool // of HTTP/1.1, and nothing but its request line says how it is to be answered
 }
 
 // scanBatch checks the heads at the start of b that can be handed out together: whole
@@ -113,7 +114,8 @@ func scanHead(b []byte) (head, headVerdict) {
 	case f.length > maxBodyBytes:
 		return head{}, headBodyTooLarge
 	}
-	return head{bytes: at, body: f.length, last: f.upgrade}, headAccepted
+	plain := http11 && f.hostPlain && !f.telling && !f.upgrade && f.lengths == 0
+	return head{bytes: at, body: f.length, last: f.upgrade, plain: plain}, headAccepted
 }
 
 // nextLine returns the line at the start of b without its CRLF. Without a line end it
@@ -168,6 +170,9 @@ type fields struct {
 	lengths int // how many Content-Length fields
 	length  int // the body's length, maxBodyBytes+1 for anything longer
 	upgrade bool
+
+	hostPlain bool // the host is one that nobody has to look at again
+	telling   bool // there is a field that may change the answer, see head.plain
 }
 
 // check checks one header field and reports whether the request may go on.
@@ -185,10 +190,18 @@ func (f *fields) check(line []byte) bool {
 	case len("host"):
 		if equalFold(name, "host") {
 			f.hosts++
+			f.hostPlain = isPlainHost(bytes.Trim(value, " \t"))
 			return f.hosts == 1
 		}
-	case len("upgrade"):
+	case len("expect"):
+		f.telling = f.telling || equalFold(name, "expect")
+	case len("upgrade"): // and trailer
 		f.upgrade = f.upgrade || equalFold(name, "upgrade")
+		f.telling = f.telling || equalFold(name, "trailer")
+	case len("connection"):
+		f.telling = f.telling || equalFold(name, "connection")
+	case len("if-none-match"):
+		f.telling = f.telling || equalFold(name, "if-none-match")
 	case len("content-length"):
 		if equalFold(name, "content-length") {
 			f.lengths++
@@ -199,6 +212,22 @@ func (f *fields) check(line []byte) bool {
 		return !equalFold(name, "transfer-encoding")
 	}
 	return true
+}
+
+// isPlainHost reports whether a host is a name or an IPv4 address, with a port or without.
+func isPlainHost(host []byte) bool {
+	host, port, _ := bytes.Cut(host, []byte{':'})
+	for _, c := range port {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	for _, c := range host {
+		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '.' && c != '-' {
+			return false
+		}
+	}
+	return len(host) > 0
 }
 
 // parseLength reads a Content-Length of digits only. Anything above maxBodyBytes is

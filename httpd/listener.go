@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -30,6 +31,9 @@ type listenerConfig struct {
 	maxPerPeer int // of one client
 	log        *slog.Logger
 	meters     *meters
+
+	direct  func(c *conn, head []byte) directOutcome // nil: fasthttp answers everything
+	stopped *atomic.Bool                             // of the acceptor, which sets it
 }
 
 // listener accepts connections as conns. It outlives a shortage of file descriptors or
@@ -111,6 +115,8 @@ func (l *listener) admit(nc net.Conn) *conn {
 		timeouts: l.timeouts,
 		release:  l.forget,
 		settled:  l.newcomers.leave,
+		direct:   l.direct,
+		stopped:  l.stopped,
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,7 +181,7 @@ func (l *listener) closeConns() {
 	l.mu.Unlock()
 	for _, c := range open {
 		// The connection may end by itself at the same time; both are fine.
-		_ = c.Close()
+		_ = c.closeNow()
 	}
 }
 

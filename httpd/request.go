@@ -50,8 +50,14 @@ type request struct {
 // behind, and is set before it is read.
 func (r *request) begin(s *Server, ctx *fasthttp.RequestCtx) {
 	// Every connection of ours is a conn: the listener makes them.
-	r.server, r.ctx, r.conn = s, ctx, ctx.Conn().(*conn)
-	r.now = s.arrival(ctx, r.conn)
+	c := ctx.Conn().(*conn)
+	r.ctx = ctx
+	r.reset(s, c, s.arrival(ctx, c))
+}
+
+// reset is begin without a context, for which there is none.
+func (r *request) reset(s *Server, c *conn, now time.Time) {
+	r.server, r.conn, r.now = s, c, now
 	r.allowance, r.route, r.params.keys = unlimited, routeNone, r.params.keys[:0]
 	r.params.query, r.params.limit, r.params.include = ledger.Query{}, 0, includeNothing
 	if r.params.before.Known || r.params.after.Known {
@@ -94,6 +100,9 @@ func (r *request) answer() {
 
 // ask goes the way of every exchange: who, may they, what, and the question itself.
 func (r *request) ask() error {
+	if r.conn.begun.is {
+		return r.goOn()
+	}
 	h := &r.ctx.Request.Header
 	r.client = r.server.identity.clientOf(r.conn.peer, h)
 	if !r.client.exempt {
@@ -212,17 +221,7 @@ func (r *request) finish() {
 // an account. So all lines but the end of the last are handed to it as the name of that one:
 // it writes names as they are. None of their bytes comes from a client.
 func (r *request) setCommonHeaders(h *fasthttp.ResponseHeader) {
-	if r.view.Head == nil {
-		r.view = ledger.View{Head: r.server.ledger.Head()}
-	}
-	b := appendAllowance(r.lines[:0], &r.allowance, r.now)
-	b = appendTip(b, r.view, r.now)
-	b = appendPartial(b, r.partial)
-	if r.tagged {
-		b = append(b, "\r\nETag: "...)
-		b = append(b, r.tagText...)
-	}
-	r.lines = append(b, fixedLines...)
+	r.lines = r.appendCommon(r.lines[:0])
 	caching := noCache
 	if r.immutable {
 		caching = immutable
@@ -231,6 +230,21 @@ func (r *request) setCommonHeaders(h *fasthttp.ResponseHeader) {
 	if !r.allowance.allowed {
 		setNumber(h, nameRetryAfter, retryAfter(r.allowance.reset), r.scratch[:])
 	}
+}
+
+// appendCommon appends what is on every response, up to the last name.
+func (r *request) appendCommon(b []byte) []byte {
+	if r.view.Head == nil {
+		r.view = ledger.View{Head: r.server.ledger.Head()}
+	}
+	b = appendAllowance(b, &r.allowance, r.now)
+	b = appendTip(b, r.view, r.now)
+	b = appendPartial(b, r.partial)
+	if r.tagged {
+		b = append(b, "\r\nETag: "...)
+		b = append(b, r.tagText...)
+	}
+	return append(b, fixedLines...)
 }
 
 // setStatusHeaders sets what goes with some statuses.

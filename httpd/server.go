@@ -89,6 +89,7 @@ type Server struct {
 	limiter      *limiter
 	compressor   *compressor
 	meters       *meters
+	date         dateText
 	upgrade      func(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool)
 	writeMetrics func(w io.Writer)
 	log          *slog.Logger
@@ -125,6 +126,7 @@ func New(config Config) *Server {
 		maxPerPeer: c.MaxConnsPerClient,
 		log:        c.Log,
 		meters:     s.meters,
+		direct:     s.direct,
 	}, s.handle)
 	return s
 }
