@@ -24,6 +24,7 @@ type accounts struct {
 	touched uint64         // says nothing: what was read ahead had to go somewhere
 
 	gathered []ref // room for the records of a page
+	ahead    ahead // the keys that a block goes on with
 }
 
 func newAccounts() *accounts {
@@ -38,7 +39,7 @@ func newAccounts() *accounts {
 	}
 }
 
-// found is where a key is, until something is written or folded.
+// found is where a key is, until that is written or something is folded.
 type found struct {
 	place
 	base ref // the record, 0 if there is none; where the overlay has the key, nobody looked

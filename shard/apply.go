@@ -145,7 +145,7 @@ func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 // writeAccount applies all writes of the next key; together they make at most one update.
 func (j *apply) writeAccount(w writer) {
 	key := &j.writes[j.todo[0].at].Pubkey
-	place := w.accounts.find(key)
+	place := j.find(w)
 	before := w.accounts.newest(place, &w.rooms[0])
 	after, room, other := before, &w.rooms[1], &w.rooms[2]
 	for len(j.todo) > 0 {
@@ -170,6 +170,16 @@ func (j *apply) writeAccount(w writer) {
 	if w.setAccount(place, key, before, after) {
 		j.result.Updates = append(j.result.Updates, updateOf(before, after))
 	}
+}
+
+// find returns where the next key is.
+func (j *apply) find(w writer) found {
+	a := &w.accounts.ahead
+	if a.next == a.n {
+		a.gather(j.writes, j.todo)
+		w.accounts.findAll(a)
+	}
+	return a.take()
 }
 
 // teachMint applies what a write of the mint's own account says of the mint.

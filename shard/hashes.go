@@ -45,6 +45,18 @@ func (h *hashes) add(at int, hash, number uint32) {
 	h.used++
 }
 
+// replace gives an entry another number. It is at the place where it was found, unless others were
+// added since and moved it.
+func (h *hashes) replace(at int, hash, number, by uint32) {
+	was := uint64(hash)<<32 | uint64(number)
+	if h.table[at] != was {
+		mask := 0
+		for at, mask = h.first(hash); h.table[at] != was; at = (at + 1) & mask {
+		}
+	}
+	h.table[at] = uint64(hash)<<32 | uint64(by)
+}
+
 // remove frees a place. Others may move.
 func (h *hashes) remove(at int) {
 	// Close the gap, so that probing needs no marks of what was here: move up each entry behind

@@ -115,6 +115,11 @@ func (l *leaf) around(number uint64, at int) (low, high int) {
 // find returns the place of the first entry of a leaf that is not below, and whether it is the
 // very one. The leaf has entries.
 func (t *tree) find(l *leaf, number uint64, key *ledger.Pubkey, within span) (at int, found bool) {
+	return t.findFrom(l, l.first(number, within), number, key)
+}
+
+// first returns the place of the first entry of a leaf whose number is not below.
+func (l *leaf) first(number uint64, within span) int {
 	low, high := l.around(number, within.guess(number, l.n))
 	for low < high {
 		middle := int(uint(low+high) >> 1)
@@ -124,6 +129,11 @@ func (t *tree) find(l *leaf, number uint64, key *ledger.Pubkey, within span) (at
 			high = middle
 		}
 	}
+	return low
+}
+
+// findFrom is find where it is known which entry is the first whose number is not below.
+func (t *tree) findFrom(l *leaf, low int, number uint64, key *ledger.Pubkey) (at int, found bool) {
 	if low == l.n || l.numbers[low] != number {
 		return low, false
 	}
@@ -132,7 +142,7 @@ func (t *tree) find(l *leaf, number uint64, key *ledger.Pubkey, within span) (at
 	if c <= 0 {
 		return low, c == 0
 	}
-	low, high = low+1, l.n
+	low, high := low+1, l.n
 	for low < high {
 		middle := int(uint(low+high) >> 1)
 		c := t.compare(number, key, l, middle)
@@ -168,21 +178,26 @@ func (b *branch) child(number uint64, key *ledger.Pubkey) int {
 
 // get returns the record of an entry, 0 if there is none.
 func (t *tree) get(number uint64, key *ledger.Pubkey) ref {
-	b, within := t.root, wholeSpan
-	if b == nil {
+	if t.root == nil {
 		return 0
 	}
+	l, within := t.leaf(number, key)
+	if at, found := t.find(l, number, key, within); found {
+		return l.refs[at]
+	}
+	return 0
+}
+
+// leaf returns the only leaf that can have an entry, and the span of it. The tree has entries.
+func (t *tree) leaf(number uint64, key *ledger.Pubkey) (*leaf, span) {
+	b, within := t.root, wholeSpan
 	i := b.child(number, key)
 	for b.level > 1 {
 		within = within.of(b, i)
 		b = b.kids[i]
 		i = b.child(number, key)
 	}
-	l := b.leaves[i]
-	if at, found := t.find(l, number, key, within.of(b, i)); found {
-		return l.refs[at]
-	}
-	return 0
+	return b.leaves[i], within.of(b, i)
 }
 
 // ascend calls visit for every entry that is not below, in order, until it returns false.

@@ -46,7 +46,7 @@ type versions struct {
 	heads    [256]hashes // by the first byte of the hash, so that none is long to resize: positions of the newest
 }
 
-// place is where the overlay has a key, or would have it, until something is written or folded.
+// place is where the overlay has a key, or would have it, until that is written or something is folded.
 type place struct {
 	hash uint32
 	at   int      // in its part of heads
@@ -101,7 +101,7 @@ func (o *versions) add(p place, v ledger.Version, key *ledger.Pubkey) (w, older 
 		older.newer = at
 		w.older, w.base, w.depth = p.head, older.base, older.depth+1
 		w.jump = o.jump(p.head, w.depth)
-		part.table[p.at] = uint64(p.hash)<<32 | uint64(at)
+		part.replace(p.at, p.hash, uint32(p.head), uint32(at))
 		return w, older
 	}
 	part.room()
