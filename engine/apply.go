@@ -39,8 +39,9 @@ type applier struct {
 // work is a record, and what shards have to do before it is known what it says.
 type work struct {
 	record *ledger.Record
-	tasks  []*shard.Task // nil: none, as with a status
-	node   *node         // of a block; it is told what the record leads to
+	tasks  []*shard.Task   // nil: none, as with a status
+	node   *node           // of a block; it is told what the record leads to
+	room   []ledger.Update // of a block, for the updates: one for each write
 }
 
 // tally counts what the sequencer saw. Anybody may read it.
@@ -57,10 +58,12 @@ func (a *applier) applyBlock(n *node) {
 		a.root = b.Slot
 	}
 	a.held.push(h.Block)
+	room := make([]ledger.Update, len(b.Accounts))
 	a.stage(work{
 		record: &ledger.Record{Kind: ledger.BlockRecord, Slot: b.Slot, Hash: b.Blockhash, Block: b, Time: b.Time},
-		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBlock(v, b, h) }),
+		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBlock(v, b, h, room) }),
 		node:   n,
+		room:   room,
 	})
 }
 
@@ -130,14 +133,12 @@ func (a *applier) finish(left int) error {
 // wait waits for a record's shards. Their updates in shard order are in key order.
 func (a *applier) wait(w work) error {
 	parts := make([]*shard.Applied, len(w.tasks))
-	updates, unchanged := 0, 0
 	for i, t := range w.tasks {
 		done, err := t.Wait()
 		if err != nil {
 			return err
 		}
 		parts[i] = done
-		updates, unchanged = updates+len(done.Updates), unchanged+len(done.Unchanged)
 	}
 	a.hash = ledger.StateHash{}
 	for _, p := range parts {
@@ -146,13 +147,30 @@ func (a *applier) wait(w work) error {
 	if w.record.Kind == ledger.BaseRecord {
 		return nil
 	}
-	w.record.Updates = slices.Grow(w.record.Updates, updates)
-	w.record.Unchanged = slices.Grow(w.record.Unchanged, unchanged)
-	for _, p := range parts {
-		w.record.Updates = append(w.record.Updates, p.Updates...)
-		w.record.Unchanged = append(w.record.Unchanged, p.Unchanged...)
-	}
+	join(w.record, w.room, parts)
 	return nil
+}
+
+// join makes one piece of what the shards did. Those that apply a block put their updates into one
+// room: where every write led to one, they are where they belong.
+func join(r *ledger.Record, room []ledger.Update, parts []*shard.Applied) {
+	all := room[:0]
+	for _, p := range parts {
+		n, k := len(all), len(p.Updates)
+		if k > 0 && n+k <= len(room) && &room[n] == &p.Updates[0] {
+			all = room[:n+k]
+		} else {
+			all = append(all, p.Updates...)
+		}
+		r.Unchanged = append(r.Unchanged, p.Unchanged...)
+	}
+	switch n := len(all); {
+	case n == 0:
+	case n == len(room) || len(room) == 0:
+		r.Updates = all
+	default: // what the room has beyond them must not live as long as they do
+		r.Updates = slices.Clone(all)
+	}
 }
 
 // complete numbers a record's updates, and stages it.

@@ -160,7 +160,7 @@ func TestPrunedBlocksGo(t *testing.T) {
 		b.AddTransaction(ledger.Transaction{Signature: sig(byte(v))})
 		b.AddTransaction(ledger.Transaction{Signature: sig(9)})
 		blocks = append(blocks, b)
-		wait(t, s.ApplyBlock(v, b, &HeldBlock{Block: b}))
+		wait(t, s.ApplyBlock(v, b, &HeldBlock{Block: b}, nil))
 	}
 	s.Fold(3, blocks[:2], 0)
 	settle(t, s, 4)

@@ -67,7 +67,7 @@ func run(t testing.TB, s *Shard) *Shard {
 func applyBlock(t testing.TB, s *Shard, v ledger.Version, writes ...ledger.AccountWrite) *Applied {
 	t.Helper()
 	b := &ledger.Block{Slot: ledger.Slot(v), ParentSlot: ledger.Slot(v) - 1, Accounts: writes}
-	return wait(t, s.ApplyBlock(v, b, &HeldBlock{Block: b.WithoutWrites()}))
+	return wait(t, s.ApplyBlock(v, b, &HeldBlock{Block: b.WithoutWrites()}, nil))
 }
 
 func wait(t testing.TB, task *Task) *Applied {
