@@ -28,6 +28,7 @@ type applier struct {
 	staged   []*ledger.Record // done, and in no batch yet
 	shown    ledger.Version   // of the newest record that is visible
 
+	keys    *shard.Keys // that held transactions name
 	held    held
 	folds   folds
 	updates atomic.Uint64 // how many there were, for anybody to read
@@ -52,12 +53,12 @@ type tally struct {
 // applyBlock has the shards apply n's block.
 func (a *applier) applyBlock(n *node) {
 	b := n.block
-	h := &shard.HeldBlock{Block: b.WithoutWrites()}
+	h := a.keys.Hold(b)
 	h.Previous, h.HasPrevious = a.held.previous()
 	if !h.HasPrevious {
 		a.root = b.Slot
 	}
-	a.held.push(h.Block)
+	a.held.push(h)
 	room := make([]ledger.Update, len(b.Accounts))
 	a.stage(work{
 		record: &ledger.Record{Kind: ledger.BlockRecord, Slot: b.Slot, Hash: b.Blockhash, Block: b, Time: b.Time},

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard"
 )
 
 // batch is what becomes durable, and then visible, at once: records, and what the chain and the
@@ -15,7 +16,7 @@ type batch struct {
 	slot    ledger.Slot      // of the chain's tip
 	head    *ledger.Head
 	final   ledger.Opt[ledger.Tip] // the finalized tip, where its status is no later record
-	pruned  []*ledger.Block        // what the head does not hold any more
+	pruned  []*shard.HeldBlock     // what the head does not hold any more
 	shown   bool                   // it is durable and published
 
 	root     ledger.Opt[ledger.Hash] // of the ledger, where this process saw it

@@ -107,11 +107,10 @@ func (c *comparer) blocks(e *Engine, q ledger.Query, s shown) error {
 func sameBlock(a, b *ledger.Block) bool {
 	return a.Slot == b.Slot && a.ParentSlot == b.ParentSlot && a.Blockhash == b.Blockhash && a.Time == b.Time &&
 		a.PreviousBlockhash == b.PreviousBlockhash && a.Height == b.Height && a.TransactionCount == b.TransactionCount &&
-		len(a.Transactions) == len(b.Transactions) && (len(a.Transactions) == 0 || &a.Transactions[0] == &b.Transactions[0] || reflect.DeepEqual(a.Transactions, b.Transactions))
+		len(a.Transactions) == len(b.Transactions) && (len(a.Transactions) == 0 || reflect.DeepEqual(a.Transactions, b.Transactions))
 }
 
-// sameTransaction is quick where nothing was read back from a disk.
-func sameTransaction(a, b *ledger.Transaction) bool { return a == b || reflect.DeepEqual(a, b) }
+func sameTransaction(a, b *ledger.Transaction) bool { return reflect.DeepEqual(a, b) }
 
 // newestFirst returns all transactions that s holds, newest first.
 func (s shown) newestFirst() []*ledger.Transaction {

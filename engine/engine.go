@@ -111,7 +111,7 @@ func New(c Config) *Engine {
 		e.shards = append(e.shards, shard.New(i, c.Shards))
 	}
 	e.seq = &sequencer{
-		applier: applier{shards: e.shards, retention: c.Retention},
+		applier: applier{shards: e.shards, keys: shard.NewKeys(), retention: c.Retention},
 		chain:   newChain(), info: e.info, log: c.Logger, tally: &e.tally,
 		checkRoot: func(ledger.Hash) error { return nil },
 	}

@@ -48,10 +48,10 @@ func (x *exporter) run(ctx context.Context) error {
 		return nil
 	}
 	for _, b := range x.seq.held.blocks {
-		if b.Slot > slot {
+		if b.Block.Slot > slot {
 			break
 		}
-		final := *b
+		final := *b.Whole()
 		final.Status = ledger.Finalized
 		if err := x.emit(&final); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard"
 )
 
 const (
@@ -26,12 +27,12 @@ type folds struct {
 
 type dueFold struct {
 	tip    ledger.Tip
-	pruned []*ledger.Block
+	pruned []*shard.HeldBlock
 	at     time.Time
 }
 
 // add notes that tip became the newest finalized one now, with blocks given up meanwhile.
-func (f *folds) add(tip ledger.Tip, pruned []*ledger.Block, now time.Time) {
+func (f *folds) add(tip ledger.Tip, pruned []*shard.HeldBlock, now time.Time) {
 	if tip.Version == f.newest && len(pruned) == 0 {
 		return
 	}
@@ -40,7 +41,7 @@ func (f *folds) add(tip ledger.Tip, pruned []*ledger.Block, now time.Time) {
 }
 
 // due takes out the newest fold that is due and all before it, as one.
-func (f *folds) due(now time.Time, atOnce bool) (to ledger.Tip, pruned []*ledger.Block, ok bool) {
+func (f *folds) due(now time.Time, atOnce bool) (to ledger.Tip, pruned []*shard.HeldBlock, ok bool) {
 	n := 0
 	for ; n < len(f.waiting) && (atOnce || !now.Before(f.waiting[n].at)); n++ {
 		to, ok = f.waiting[n].tip, true

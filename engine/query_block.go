@@ -13,7 +13,7 @@ func (e *Engine) LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.View, e
 		if !v.Head.HasBlock {
 			return ledger.BlockAnswer{}, &ledger.NotFoundError{Absence: ledger.NoBlockYet}
 		}
-		return e.block(v, v.Tip().Slot, deadline)
+		return e.block(v, v.Tip().Slot, q.Parts, deadline)
 	})
 }
 
@@ -21,11 +21,11 @@ func (e *Engine) LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.View, e
 // skipped, not yet produced, pruned and not indexed apart.
 func (e *Engine) Block(q ledger.Query, slot ledger.Slot) (ledger.BlockAnswer, ledger.View, error) {
 	return answer(e, q, func(v ledger.View, deadline time.Time) (ledger.BlockAnswer, error) {
-		return e.block(v, slot, deadline)
+		return e.block(v, slot, q.Parts, deadline)
 	})
 }
 
-func (e *Engine) block(v ledger.View, slot ledger.Slot, deadline time.Time) (ledger.BlockAnswer, error) {
+func (e *Engine) block(v ledger.View, slot ledger.Slot, parts ledger.BlockParts, deadline time.Time) (ledger.BlockAnswer, error) {
 	absent := func(why ledger.Absence) (ledger.BlockAnswer, error) {
 		return ledger.BlockAnswer{}, &ledger.NotFoundError{Absence: why}
 	}
@@ -42,7 +42,7 @@ func (e *Engine) block(v ledger.View, slot ledger.Slot, deadline time.Time) (led
 		return ledger.BlockAnswer{}, err
 	}
 	if b != nil {
-		return ledger.BlockAnswer{Block: b.Block, Commitment: v.Head.CommitmentOf(slot)}, nil
+		return ledger.BlockAnswer{Block: partsOf(b, parts), Commitment: v.Head.CommitmentOf(slot)}, nil
 	}
 	above, err := e.blockAbove(v, slot, deadline)
 	if err != nil {
@@ -53,6 +53,20 @@ func (e *Engine) block(v ledger.View, slot ledger.Slot, deadline time.Time) (led
 		return absent(ledger.SlotSkipped)
 	}
 	return absent(ledger.SlotNotIndexed)
+}
+
+// partsOf returns a block with as much of its transactions as is wanted.
+func partsOf(b *shard.HeldBlock, parts ledger.BlockParts) *ledger.Block {
+	switch parts {
+	case ledger.NoTransactions:
+		return b.Block
+	case ledger.SignaturesOnly:
+		brief := *b.Block
+		brief.Transactions = b.Signatures()
+		return &brief
+	default:
+		return b.Whole()
+	}
 }
 
 func (e *Engine) held(v ledger.View, slot ledger.Slot, deadline time.Time) (*shard.HeldBlock, error) {
@@ -100,23 +114,22 @@ func (e *Engine) recent(v ledger.View, r ledger.RecentRange, deadline time.Time)
 	}
 	for {
 		b, err := e.held(v, slot, deadline)
-		if err != nil || b == nil {
+		if err != nil || b == nil || after != nil && slot < after.Slot {
 			return page, err
 		}
-		last := len(b.Block.Transactions)
+		first, last := 0, b.Len()
 		if before != nil && slot == before.Slot {
 			last = int(before.Index)
 		}
-		for i := last - 1; i >= 0; i-- {
-			t := &b.Block.Transactions[i]
-			if after != nil && !newer(t, after) {
-				return page, nil
-			}
-			if len(page.transactions) == r.Limit {
-				page.more = true
-				return page, nil
-			}
-			page.transactions = append(page.transactions, t)
+		if after != nil && slot == after.Slot {
+			first = int(after.Index) + 1
+		}
+		some := b.Transactions(max(first, last-(r.Limit-len(page.transactions))), last)
+		for i := len(some) - 1; i >= 0; i-- {
+			page.transactions = append(page.transactions, &some[i])
+		}
+		if page.more = len(some) < last-first; page.more {
+			return page, nil
 		}
 		if !b.HasPrevious || b.Previous < v.Head.Floor || after != nil && b.Previous < after.Slot {
 			return page, nil
@@ -138,9 +151,4 @@ func (e *Engine) bounds(v ledger.View, r ledger.RecentRange, deadline time.Time)
 		}
 	}
 	return before, after, nil
-}
-
-// newer reports whether t stands above o in the list.
-func newer(t, o *ledger.Transaction) bool {
-	return t.Slot > o.Slot || t.Slot == o.Slot && t.Index > o.Index
 }

@@ -86,7 +86,9 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 
 	var blocks []*shard.HeldBlock
 	err = snap.Blocks(func(b snapshot.HeldBlock) error {
-		blocks = append(blocks, &shard.HeldBlock{Block: b.Block, Previous: b.Previous, HasPrevious: b.HasPrevious})
+		held := r.seq.keys.Hold(b.Block)
+		held.Previous, held.HasPrevious = b.Previous, b.HasPrevious
+		blocks = append(blocks, held)
 		return ctx.Err()
 	})
 	if err != nil {
@@ -292,7 +294,7 @@ func (s *sequencer) resumeAt(m *snapshot.Meta, blocks []*shard.HeldBlock) {
 	s.applier.root, s.applier.seq, s.baseSlot = m.Root, m.Seq, m.BaseSlot
 	s.held = held{floor: m.Floor}
 	for _, b := range blocks {
-		s.held.push(b.Block)
+		s.held.push(b)
 	}
 	if len(blocks) > 0 && blocks[0].HasPrevious {
 		s.held.before = ledger.Some(blocks[0].Previous)

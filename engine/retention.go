@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard"
 	"ledgerd/snapshot"
 )
 
@@ -16,13 +17,13 @@ type Retention struct {
 
 // held are the blocks of the chain that are not pruned, oldest first.
 type held struct {
-	blocks []*ledger.Block
+	blocks []*shard.HeldBlock
 	bytes  int
 	floor  ledger.Slot             // blocks below it are pruned
 	before ledger.Opt[ledger.Slot] // the newest block that was pruned
 }
 
-func (h *held) push(b *ledger.Block) {
+func (h *held) push(b *shard.HeldBlock) {
 	h.blocks = append(h.blocks, b)
 	h.bytes += b.SizeBytes()
 }
@@ -42,39 +43,39 @@ func (h *held) previous() (ledger.Slot, bool) {
 	if len(h.blocks) == 0 {
 		return 0, false
 	}
-	return h.blocks[len(h.blocks)-1].Slot, true
+	return h.blocks[len(h.blocks)-1].Block.Slot, true
 }
 
 // at returns the block at slot or, if the chain has none there, the next one above.
 // Either may be missing.
 func (h *held) at(slot ledger.Slot) (block, above *ledger.Block) {
-	i := sort.Search(len(h.blocks), func(i int) bool { return h.blocks[i].Slot >= slot })
+	i := sort.Search(len(h.blocks), func(i int) bool { return h.blocks[i].Block.Slot >= slot })
 	if i == len(h.blocks) {
 		return nil, nil
 	}
-	if h.blocks[i].Slot == slot {
-		return h.blocks[i], nil
+	if b := h.blocks[i].Block; b.Slot != slot {
+		return nil, b
 	}
-	return nil, h.blocks[i]
+	return h.blocks[i].Block, nil
 }
 
 // prune drops what retention gives up and returns it, oldest first. The newest finalized
 // block and everything above it stay.
-func (h *held) prune(r Retention, finalized, tip ledger.Slot) (pruned []*ledger.Block) {
+func (h *held) prune(r Retention, finalized, tip ledger.Slot) (pruned []*shard.HeldBlock) {
 	if tip >= r.Slots {
 		h.floor = max(h.floor, min(tip-r.Slots+1, finalized))
 	}
 	n := 0
-	for ; n < len(h.blocks) && h.blocks[n].Slot < finalized; n++ {
+	for ; n < len(h.blocks) && h.blocks[n].Block.Slot < finalized; n++ {
 		b := h.blocks[n]
-		if b.Slot >= h.floor && h.bytes <= r.Bytes {
+		if b.Block.Slot >= h.floor && h.bytes <= r.Bytes {
 			break
 		}
-		h.floor = max(h.floor, b.Slot+1)
+		h.floor = max(h.floor, b.Block.Slot+1)
 		h.bytes -= b.SizeBytes()
 	}
 	if n > 0 {
-		h.before = ledger.Some(h.blocks[n-1].Slot)
+		h.before = ledger.Some(h.blocks[n-1].Block.Slot)
 	}
 	pruned = slices.Clone(h.blocks[:n])
 	clear(h.blocks[:n]) // the array lives on, the blocks must not
@@ -87,11 +88,11 @@ func (h *held) upTo(last ledger.Slot) []snapshot.HeldBlock {
 	var out []snapshot.HeldBlock
 	previous := h.before
 	for _, b := range h.blocks {
-		if b.Slot > last {
+		if b.Block.Slot > last {
 			break
 		}
-		out = append(out, snapshot.HeldBlock{Block: b, Previous: previous.Value, HasPrevious: previous.Known})
-		previous = ledger.Some(b.Slot)
+		out = append(out, snapshot.HeldBlock{Block: b.Block, Whole: b.Whole, Previous: previous.Value, HasPrevious: previous.Known})
+		previous = ledger.Some(b.Block.Slot)
 	}
 	return out
 }

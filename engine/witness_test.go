@@ -270,7 +270,7 @@ func (w *witnessReader) recent(q ledger.Query) (ledger.View, error) {
 		if i > 0 && i%witnessPerBlock == 0 {
 			b = b.parent
 		}
-		if want := &b.Transactions[witnessPerBlock-1-i%witnessPerBlock]; t != want {
+		if want := &b.Transactions[witnessPerBlock-1-i%witnessPerBlock]; !sameTransaction(t, want) {
 			return v, fmt.Errorf("transaction %d is of slot %d, want of slot %d", i, t.Slot, want.Slot)
 		}
 	}

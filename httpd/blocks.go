@@ -4,7 +4,9 @@ import "ledgerd/engine/ledger"
 
 // latestBlock answers the newest block of the asked commitment.
 func (r *request) latestBlock() error {
-	a, v, err := r.server.ledger.LatestBlock(r.params.query)
+	q := r.params.query
+	q.Parts = ledger.NoTransactions
+	a, v, err := r.server.ledger.LatestBlock(q)
 	if err != nil {
 		return err
 	}
@@ -20,7 +22,9 @@ func (r *request) block() error {
 	if !ok {
 		return errSlot
 	}
-	a, v, err := r.server.ledger.Block(r.params.query, ledger.Slot(slot))
+	q := r.params.query
+	q.Parts = r.params.include.parts()
+	a, v, err := r.server.ledger.Block(q, ledger.Slot(slot))
 	if err != nil {
 		return err
 	}

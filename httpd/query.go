@@ -58,6 +58,18 @@ const (
 	includeTransactions
 )
 
+// parts returns how much of a block that takes.
+func (i include) parts() ledger.BlockParts {
+	switch i {
+	case includeSignatures:
+		return ledger.SignaturesOnly
+	case includeTransactions:
+		return ledger.WholeBlock
+	default:
+		return ledger.NoTransactions
+	}
+}
+
 // params are the query parameters of one request, as values.
 type params struct {
 	query         ledger.Query

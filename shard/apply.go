@@ -61,8 +61,8 @@ func (j *apply) step(s *state) (more bool) {
 		case j.mintsAt < len(j.mints):
 			j.writeMint(w, &j.mints[j.mintsAt])
 			j.mintsAt++
-		case j.held != nil && j.transactionsAt < len(j.held.Block.Transactions):
-			j.holdTransaction(w, &j.held.Block.Transactions[j.transactionsAt])
+		case j.held != nil && j.transactionsAt < j.held.Len():
+			j.holdTransaction(w, &j.held.packed.records[j.transactionsAt])
 			j.transactionsAt++
 		default:
 			if j.direct {
@@ -139,8 +139,8 @@ func (j *apply) sort() {
 	})
 }
 
-func (j *apply) holdTransaction(w writer, t *ledger.Transaction) {
-	if w.owns(t.Signature.Prefix()) {
+func (j *apply) holdTransaction(w writer, t *heldTransaction) {
+	if w.owns(t.signature.Prefix()) {
 		w.transactions.put(j.version, t, t)
 	}
 }

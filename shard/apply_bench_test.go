@@ -51,7 +51,7 @@ func benchApply(b *testing.B, unfolded int) {
 		block := &ledger.Block{Slot: ledger.Slot(v), Accounts: ring[int(v)%blocks]}
 		finish(s, &apply{
 			version: v, taught: ledger.TaughtByBlock(block.Slot), writes: block.Accounts,
-			held: &HeldBlock{Block: block.WithoutWrites()},
+			held: hold(block),
 		})
 		if v > ledger.Version(unfolded) {
 			finish(s, &fold{to: v - ledger.Version(unfolded)})

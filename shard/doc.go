@@ -19,6 +19,8 @@
 // hash table leads into. A read at version V takes the newest value at or below V in the overlay,
 // else the base, so it does not matter what was applied since. The base of accounts
 // is packed into records without pointers; those of transactions, blocks and mints point at values.
+// A block is held with its transactions packed, and the keys that they name are in [Keys],
+// which all shards share.
 //
 // An index lists the members of a group: the accounts of a program, the token accounts of
 // a wallet. Each layer of the accounts has its own. The base's lists what is a member there; the

@@ -6,7 +6,7 @@ import "ledgerd/engine/ledger"
 type fold struct {
 	to ledger.Version
 	// pruned are blocks below the retention floor; every shard drops its share of them.
-	pruned []*ledger.Block
+	pruned []*HeldBlock
 	// tombstonesBelow is the slot below which closed accounts are forgotten wholly.
 	tombstonesBelow ledger.Slot
 
@@ -40,16 +40,16 @@ func (j *fold) prune(s *state) (more bool) {
 	if len(j.pruned) > 0 {
 		b := j.pruned[0]
 		j.pruned = j.pruned[1:]
-		if OfSlot(b.Slot, s.shards) == s.self {
-			s.blocks.putBase(&HeldBlock{Block: b}, nil)
+		if OfSlot(b.Block.Slot, s.shards) == s.self {
+			s.blocks.putBase(b, nil)
 		}
-		for i := range b.Transactions {
-			t := &b.Transactions[i]
-			if !s.owns(t.Signature.Prefix()) {
+		for i := range b.packed.records {
+			t := &b.packed.records[i]
+			if !s.owns(t.signature.Prefix()) {
 				continue
 			}
 			// The same signature may have been held again by a later block.
-			if held := s.transactions.at(t, s.folded); held != nil && held.Slot == b.Slot {
+			if held := s.transactions.at(t, s.folded); held != nil && held.of.Block.Slot == b.Block.Slot {
 				s.transactions.putBase(t, nil)
 			}
 		}

@@ -154,13 +154,13 @@ func TestFoldRefusesOlderReads(t *testing.T) {
 func TestPrunedBlocksGo(t *testing.T) {
 	s := start(t)
 	sig := func(n byte) ledger.Signature { return ledger.Signature{n} }
-	var blocks []*ledger.Block
+	var blocks []*HeldBlock
 	for v := ledger.Version(1); v <= 3; v++ {
 		b := &ledger.Block{Slot: ledger.Slot(v), ParentSlot: ledger.Slot(v - 1)}
 		b.AddTransaction(ledger.Transaction{Signature: sig(byte(v))})
 		b.AddTransaction(ledger.Transaction{Signature: sig(9)})
-		blocks = append(blocks, b)
-		wait(t, s.ApplyBlock(v, b, &HeldBlock{Block: b}, nil))
+		blocks = append(blocks, hold(b))
+		wait(t, s.ApplyBlock(v, b, blocks[v-1], nil))
 	}
 	s.Fold(3, blocks[:2], 0)
 	settle(t, s, 4)

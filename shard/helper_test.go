@@ -67,8 +67,13 @@ func run(t testing.TB, s *Shard) *Shard {
 func applyBlock(t testing.TB, s *Shard, v ledger.Version, writes ...ledger.AccountWrite) *Applied {
 	t.Helper()
 	b := &ledger.Block{Slot: ledger.Slot(v), ParentSlot: ledger.Slot(v) - 1, Accounts: writes}
-	return wait(t, s.ApplyBlock(v, b, &HeldBlock{Block: b.WithoutWrites()}, nil))
+	return wait(t, s.ApplyBlock(v, b, hold(b), nil))
 }
+
+// heldKeys are those of all blocks that tests hold.
+var heldKeys = NewKeys()
+
+func hold(b *ledger.Block) *HeldBlock { return heldKeys.Hold(b) }
 
 func wait(t testing.TB, task *Task) *Applied {
 	t.Helper()

@@ -127,7 +127,7 @@ func (h *history) block() {
 		twice = twice || h.holds(s)
 		b.AddTransaction(ledger.Transaction{Signature: s})
 	}
-	held := &HeldBlock{Block: b.WithoutWrites()}
+	held := hold(b)
 	if n := len(h.chain); n > 0 {
 		held.Previous, held.HasPrevious = h.chain[n-1].held.Block.Slot, true
 		b.ParentSlot = held.Previous
@@ -145,7 +145,7 @@ func (h *history) block() {
 
 func (h *history) holds(s ledger.Signature) bool {
 	for _, c := range h.chain[h.pruned:] {
-		for _, t := range c.held.Block.Transactions {
+		for _, t := range c.held.Signatures() {
 			if t.Signature == s {
 				return true
 			}
@@ -171,9 +171,9 @@ func (h *history) fold() {
 		h.finals = len(h.chain)
 	}
 	to := h.final().version
-	var pruned []*ledger.Block
+	var pruned []*HeldBlock
 	for n := h.r.IntN(h.finals - h.pruned); n > 0; n-- {
-		pruned = append(pruned, h.chain[h.pruned].held.Block)
+		pruned = append(pruned, h.chain[h.pruned].held)
 		h.pruned++
 	}
 	// What is applied above a version may see tombstones that are forgotten before a snapshot

@@ -250,9 +250,13 @@ func (s *Shard) Mints(keys []ledger.Pubkey, v ledger.Version, deadline time.Time
 
 // Transaction returns the transaction at version v, nil if it is not held there.
 func (s *Shard) Transaction(sig ledger.Signature, v ledger.Version, deadline time.Time) (*ledger.Transaction, error) {
-	return askAt(s, v, deadline, func(st *state) *ledger.Transaction {
-		return st.transactions.at(&ledger.Transaction{Signature: sig}, v)
+	held, err := askAt(s, v, deadline, func(st *state) *heldTransaction {
+		return st.transactions.at(&heldTransaction{signature: sig}, v)
 	})
+	if held == nil {
+		return nil, err
+	}
+	return held.unpack(), nil
 }
 
 // Block returns the block at slot at version v, nil if the chain has none there.

@@ -124,7 +124,7 @@ func (r *restorer) restoreMints(c Content) error {
 // restoreBlocks takes the blocks that are this shard's and, of every block, the transactions
 // that are.
 func (r *restorer) restoreBlocks(c Content) error {
-	transactions := sorter[*ledger.Transaction]{prefix: func(t *ledger.Transaction) uint64 { return t.Signature.Prefix() }}
+	transactions := sorter[*heldTransaction]{prefix: func(t *heldTransaction) uint64 { return t.signature.Prefix() }}
 	for i, held := range c.Blocks {
 		b := held.Block
 		if i > 0 && b.Slot <= c.Blocks[i-1].Block.Slot {
@@ -133,16 +133,16 @@ func (r *restorer) restoreBlocks(c Content) error {
 		if OfSlot(b.Slot, r.shards) == r.self {
 			r.blocks.base.Load(entry[HeldBlock]{uint64(b.Slot), held})
 		}
-		for n := range b.Transactions {
-			if t := &b.Transactions[n]; r.owns(t.Signature.Prefix()) {
+		for n := range held.packed.records {
+			if t := &held.packed.records[n]; r.owns(t.signature.Prefix()) {
 				transactions.add(t)
 			}
 		}
 	}
 	pack(r.blocks.base)
 	// Of two with one signature the later comes last, and takes the place of the other.
-	transactions.ascend(func(t *ledger.Transaction) {
-		r.transactions.base.Load(entry[ledger.Transaction]{t.Signature.Prefix(), t})
+	transactions.ascend(func(t *heldTransaction) {
+		r.transactions.base.Load(entry[heldTransaction]{t.signature.Prefix(), t})
 	})
 	pack(r.transactions.base)
 	return nil

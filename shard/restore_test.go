@@ -159,7 +159,7 @@ func (n *node) transactions() (c int) {
 func distinct(blocks []*HeldBlock) int {
 	seen := make(map[ledger.Signature]bool)
 	for _, b := range blocks {
-		for _, t := range b.Block.Transactions {
+		for _, t := range b.Signatures() {
 			seen[t.Signature] = true
 		}
 	}

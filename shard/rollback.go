@@ -12,8 +12,8 @@ type rollback struct {
 	version, first ledger.Version
 
 	started bool
-	undone  []*ledger.Transaction // still to take off the chain
-	todo    []ledger.Pubkey       // keys of accounts and mints still to restore, in order
+	undone  []*heldTransaction // still to take off the chain
+	todo    []ledger.Pubkey    // keys of accounts and mints still to restore, in order
 	bases   map[ledger.Pubkey][]baseWrite
 	result  Applied
 }

@@ -176,7 +176,7 @@ func (s *Shard) Rollback(v, first ledger.Version) *Task {
 
 // Fold moves everything up to version to into the base and drops the pruned blocks,
 // their transactions, and tombstones of slots below tombstonesBelow. Nobody waits for it.
-func (s *Shard) Fold(to ledger.Version, pruned []*ledger.Block, tombstonesBelow ledger.Slot) {
+func (s *Shard) Fold(to ledger.Version, pruned []*HeldBlock, tombstonesBelow ledger.Slot) {
 	select {
 	case s.work <- order{job: &fold{to: to, pruned: pruned, tombstonesBelow: tombstonesBelow}}:
 	case <-s.done:

@@ -16,12 +16,12 @@ func TestDeletedValuesAreLetGo(t *testing.T) {
 	const window, rounds = 24000, 100
 	random := rand.New(rand.NewPCG(1, 2))
 	s := newState(0, 1)
-	var held []*ledger.Transaction
-	var deleted []weak.Pointer[ledger.Transaction]
+	var held []*heldTransaction
+	var deleted []weak.Pointer[heldTransaction]
 	for v := ledger.Version(1); v <= rounds; v++ {
 		for range window / 16 {
-			tx := new(ledger.Transaction)
-			binary.BigEndian.PutUint64(tx.Signature[:], random.Uint64())
+			tx := new(heldTransaction)
+			binary.BigEndian.PutUint64(tx.signature[:], random.Uint64())
 			s.transactions.put(v, tx, tx)
 			held = append(held, tx)
 		}

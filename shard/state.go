@@ -13,7 +13,7 @@ type state struct {
 
 	accounts     *accounts
 	mints        *table[mintFacts]
-	transactions *table[ledger.Transaction]
+	transactions *table[heldTransaction]
 	blocks       *table[HeldBlock]
 
 	hash   ledger.StateHash // of everything applied
@@ -33,14 +33,6 @@ type state struct {
 type mintFacts struct {
 	pubkey ledger.Pubkey
 	mint   ledger.Mint
-}
-
-// HeldBlock is a block on the chain with the slot of the block before it there, which
-// in a partial ledger need not be its parent.
-type HeldBlock struct {
-	Block       *ledger.Block
-	Previous    ledger.Slot
-	HasPrevious bool // false for the first block ever
 }
 
 type baseChange struct {
@@ -64,9 +56,9 @@ func newState(self, shards int) *state {
 			prefix:  func(m *mintFacts) uint64 { return m.pubkey.Prefix() },
 			compare: func(a, b *mintFacts) int { return a.pubkey.Compare(&b.pubkey) },
 		}),
-		transactions: newTable(keyed[ledger.Transaction]{
-			prefix:  func(t *ledger.Transaction) uint64 { return t.Signature.Prefix() },
-			compare: func(a, b *ledger.Transaction) int { return a.Signature.Compare(&b.Signature) },
+		transactions: newTable(keyed[heldTransaction]{
+			prefix:  func(t *heldTransaction) uint64 { return t.signature.Prefix() },
+			compare: func(a, b *heldTransaction) int { return a.signature.Compare(&b.signature) },
 		}),
 		blocks: newTable(keyed[HeldBlock]{
 			prefix:  func(b *HeldBlock) uint64 { return uint64(b.Block.Slot) },

@@ -136,7 +136,7 @@ func decodeBlock(b []byte) (h HeldBlock, rest []byte, err error) {
 	if !ok || len(block.Accounts)+len(block.Mints) > 0 {
 		return h, nil, fmt.Errorf("%w: not a block without writes", ledger.ErrCorrupt)
 	}
-	return HeldBlock{block, previous, flags != 0}, rest[size:], nil
+	return HeldBlock{Block: block, Previous: previous, HasPrevious: flags != 0}, rest[size:], nil
 }
 
 var errCutShort = fmt.Errorf("%w: cut short", ledger.ErrCorrupt)

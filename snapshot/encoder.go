@@ -21,6 +21,9 @@ const windowBytes = 1 << 20
 // writes.
 type HeldBlock struct {
 	Block *ledger.Block
+	// Whole, where it is set, returns the block with its transactions, which Block is then
+	// without: many are held at once, and only one is written.
+	Whole func() *ledger.Block
 	// Previous is the slot of the block before it on the chain, if there is one.
 	Previous    ledger.Slot
 	HasPrevious bool
@@ -79,8 +82,12 @@ func (e *encoder) block(b *HeldBlock) error {
 		head[0] = blockHasPrevious
 		binary.LittleEndian.PutUint64(head[1:], uint64(b.Previous))
 	}
+	whole := b.Block
+	if b.Whole != nil {
+		whole = b.Whole()
+	}
 	start := len(e.raw)
-	e.raw = ledger.AppendEvent(append(e.raw, head[:]...), b.Block.WithoutWrites())
+	e.raw = ledger.AppendEvent(append(e.raw, head[:]...), whole.WithoutWrites())
 	size := len(e.raw) - start - blockHeadBytes
 	if size > ledger.MaxEventBytes {
 		return fmt.Errorf("the block at slot %d takes %d bytes, over the bound of %d", b.Block.Slot, size, ledger.MaxEventBytes)

@@ -11,7 +11,19 @@ type Query struct {
 	Wait    time.Duration
 	// Head, when set, is the head to answer from instead of the newest.
 	Head *Head
+	// Parts says how much of a block is wanted.
+	Parts BlockParts
 }
+
+// BlockParts says how much of a block an answer has to tell. More may be told.
+type BlockParts uint8
+
+// A block with its transactions, with nothing of them but their signatures, or without them.
+const (
+	WholeBlock BlockParts = iota
+	SignaturesOnly
+	NoTransactions
+)
 
 // View says which version an answer was computed from.
 type View struct {

@@ -1,0 +1,130 @@
+package shard
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+// randomBlock has transactions that may say anything there is to say of one. Blocks of a kind name
+// keys of their own, beside those that all name.
+func randomBlock(r *rand.Rand, slot ledger.Slot, kind, keys int) *ledger.Block {
+	b := &ledger.Block{Slot: slot, ParentSlot: slot - 1, TransactionCount: 9, Accounts: make([]ledger.AccountWrite, 3)}
+	if r.IntN(4) > 0 {
+		b.Time = ledger.Some(r.Int64())
+	}
+	for range r.IntN(20) {
+		t := ledger.Transaction{Signature: signature(r.IntN(1 << 20))}
+		if r.IntN(4) > 0 {
+			t.Fee = ledger.Some(ledger.Lamports(r.Uint64() >> r.IntN(64)))
+		}
+		if r.IntN(4) > 0 {
+			t.Success = ledger.Some(r.IntN(2) == 0)
+		}
+		for range r.IntN(2) * r.IntN(30) {
+			switch r.IntN(10) {
+			case 0:
+				t.Accounts = append(t.Accounts, ledger.SystemProgram)
+			case 1:
+				t.Accounts = append(t.Accounts, ledger.VoteProgram)
+			default:
+				t.Accounts = append(t.Accounts, key(kind*keys+r.IntN(keys)))
+			}
+		}
+		b.AddTransaction(t)
+	}
+	return b
+}
+
+// TestHeldBlocksReadAsTheyWere holds random blocks and gives some up, while readers go on with
+// blocks that they were given before. All must read as they were, and in the end no key is left.
+func TestHeldBlocksReadAsTheyWere(t *testing.T) {
+	r := seeded(t, 1)
+	k := NewKeys()
+	var blocks []*ledger.Block
+	var held []*HeldBlock
+	var readers sync.WaitGroup
+	for n := range 400 {
+		b := randomBlock(r, ledger.Slot(n+1), n/20, 300)
+		blocks, held = append(blocks, b), append(held, k.Hold(b))
+		if len(held) < 50 {
+			continue
+		}
+		some := r.IntN(len(held))
+		h, want := held[some], blocks[some].WithoutWrites()
+		readers.Go(func() {
+			for range 20 {
+				if got := h.Whole(); !reflect.DeepEqual(got, want) {
+					t.Errorf("block %d reads %+v, want %+v", want.Slot, got, want)
+				}
+				runtime.Gosched()
+			}
+		})
+		for i := range want.Transactions {
+			if got := h.packed.records[i].unpack(); !reflect.DeepEqual(got, &want.Transactions[i]) {
+				t.Errorf("transaction %d of block %d reads %+v, want %+v", i, want.Slot, got, want.Transactions[i])
+			}
+			if got := h.Signatures()[i].Signature; got != want.Transactions[i].Signature {
+				t.Errorf("transaction %d of block %d has signature %s, want %s", i, want.Slot, &got, &want.Transactions[i].Signature)
+			}
+		}
+		if h.Len() != len(want.Transactions) || h.SizeBytes() != want.SizeBytes() {
+			t.Errorf("block %d has %d transactions in %d bytes, want %d in %d", want.Slot, h.Len(), h.SizeBytes(), len(want.Transactions), want.SizeBytes())
+		}
+		blocks, held = blocks[1:], held[1:]
+		if n%40 == 0 {
+			runtime.GC()
+		}
+	}
+	readers.Wait()
+	if k.count() == 0 {
+		t.Error("no keys are held while blocks are")
+	}
+	runtime.KeepAlive(held)
+	held = nil
+	for late := time.Now().Add(10 * time.Second); k.count() > 0; {
+		if runtime.GC(); time.Now().After(late) {
+			t.Fatalf("%d keys are held after all blocks are gone", k.count())
+		}
+	}
+}
+
+// count returns how many keys are held.
+func (k *Keys) count() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.all.slots.taken()
+}
+
+// TestPagesOfHeldTransactions reads every interval of a block.
+func TestPagesOfHeldTransactions(t *testing.T) {
+	r := seeded(t, 2)
+	b := randomBlock(r, 7, 0, 50)
+	for len(b.Transactions) < 5 {
+		b = randomBlock(r, 7, 0, 50)
+	}
+	h := hold(b)
+	for first := range h.Len() + 1 {
+		for last := range h.Len() + 1 {
+			var want []ledger.Transaction
+			if first < last {
+				want = b.Transactions[first:last]
+			}
+			if got := h.Transactions(first, last); !reflect.DeepEqual(got, want) {
+				t.Errorf("transactions %d to %d read %+v, want %+v", first, last, got, want)
+			}
+		}
+	}
+}
+
+// TestHeldTransactionSize holds what one takes beside its names.
+func TestHeldTransactionSize(t *testing.T) {
+	if got := reflect.TypeFor[heldTransaction]().Size(); got != 88 {
+		t.Errorf("a held transaction takes %d bytes, want 88", got)
+	}
+}
