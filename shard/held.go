@@ -142,7 +142,7 @@ func (n *named) giveUp() {
 	}
 }
 
-// SizeBytes estimates what the block takes in memory, at most.
+// SizeBytes estimates what the block takes in memory, as if it held its keys by itself.
 func (h *HeldBlock) SizeBytes() int { return h.Block.SizeBytes() + h.packed.bytes }
 
 // Len returns how many transactions there are.
