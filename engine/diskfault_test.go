@@ -210,6 +210,7 @@ func TestEveryDiskCallMayFail(t *testing.T) {
 	for i, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
+			s, m := scripted() // a model remembers what it was asked
 			for call, hit := 1+i%stride, true; hit; call += stride {
 				bubble(t, func(t *testing.T) { hit = failCall(t, s, m, f, call) })
 				if t.Failed() {
