@@ -3,8 +3,6 @@ package yellowstone
 import (
 	"errors"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"ledgerd/engine/ledger"
 )
 
@@ -14,17 +12,11 @@ func (u *Update) decodeAccount(message []byte) error {
 	err := eachField(message, func(f field) error {
 		switch f.number {
 		case 1:
-			if f.kind != protowire.BytesType {
-				return errField
-			}
-			info = f.bytes
+			return f.part(&info)
 		case 2:
 			return f.number64((*uint64)(&u.Slot))
 		case 3:
-			var startup uint64
-			err := f.number64(&startup)
-			u.Startup = startup != 0
-			return err
+			return f.boolean(&u.Startup)
 		}
 		return nil
 	})
@@ -52,17 +44,11 @@ func (u *Update) decodeAccountInfo(message []byte) error {
 			hasOwner = true
 			return f.key(&w.Owner)
 		case 4:
-			var executable uint64
-			err := f.number64(&executable)
-			w.Executable = executable != 0
-			return err
+			return f.boolean(&w.Executable)
 		case 5:
 			return f.number64(&w.RentEpoch)
 		case 6:
-			if f.kind != protowire.BytesType {
-				return errField
-			}
-			data = f.bytes
+			return f.part(&data)
 		case 7:
 			return f.number64(&u.WriteVersion)
 		}

@@ -146,15 +146,8 @@ func (a *Assembler) takeAccount(ctx context.Context, u *Update) error {
 		a.Counts.Late++
 		return a.Emit(ctx, &ledger.BaseState{Slot: u.Slot, Accounts: []ledger.AccountWrite{u.Write}})
 	}
-	s, err := a.at(u.Slot)
-	if err != nil {
-		return err
-	}
-	before := s.bytes
-	if !s.write(u) {
-		a.Counts.Duplicates++
-	}
-	return a.grew(s, before)
+	_, err := a.add(u.Slot, func(s *assembly) bool { return s.write(u) })
+	return err
 }
 
 func (a *Assembler) takeTransaction(ctx context.Context, u *Update) error {
@@ -163,26 +156,27 @@ func (a *Assembler) takeTransaction(ctx context.Context, u *Update) error {
 		a.Counts.Duplicates++
 		return nil
 	}
-	s, err := a.at(u.Slot)
+	s, err := a.add(u.Slot, func(s *assembly) bool { return s.transact(u) })
 	if err != nil {
-		return err
-	}
-	before := s.bytes
-	if !s.transact(u) {
-		a.Counts.Duplicates++
-	}
-	if err := a.grew(s, before); err != nil {
 		return err
 	}
 	return a.sealIfWhole(ctx, u.Slot, s)
 }
 
-// grew notes that an assembly took more.
-func (a *Assembler) grew(s *assembly, before int) error {
-	if a.bytes += s.bytes - before; a.bytes > maxBytes {
-		return errTooMuch
+// add has the assembly of a slot take something, which says whether that was new.
+func (a *Assembler) add(slot ledger.Slot, take func(s *assembly) bool) (*assembly, error) {
+	s, err := a.at(slot)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	before := s.bytes
+	if !take(s) {
+		a.Counts.Duplicates++
+	}
+	if a.bytes += s.bytes - before; a.bytes > maxBytes {
+		return nil, errTooMuch
+	}
+	return s, nil
 }
 
 func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
@@ -215,8 +209,11 @@ func twoBlocks(slot ledger.Slot) error {
 
 // sealIfWhole seals the block of a slot if all of it is there, or a status says that it is.
 func (a *Assembler) sealIfWhole(ctx context.Context, slot ledger.Slot, s *assembly) error {
-	whole := !a.HasTransactions || uint64(len(s.transactions)) >= headCount(s.head)
-	if s.head == nil || s.claimed == 0 && !(whole && s.processed) {
+	if s.head == nil {
+		return nil
+	}
+	whole := !a.HasTransactions || uint64(len(s.transactions)) >= s.head.Transactions
+	if s.claimed == 0 && !(whole && s.processed) {
 		return nil
 	}
 	delete(a.slots, slot)
@@ -248,11 +245,4 @@ func (a *Assembler) end(slot ledger.Slot, e ending) {
 	if len(a.done) > 4*keptSlots && slot > 2*keptSlots {
 		a.forget(slot - keptSlots)
 	}
-}
-
-func headCount(h *Head) uint64 {
-	if h == nil {
-		return 0
-	}
-	return h.Transactions
 }

@@ -207,6 +207,23 @@ func (f field) number64(to *uint64) error {
 	return nil
 }
 
+// boolean reads a number that is not zero as true.
+func (f field) boolean(to *bool) error {
+	var v uint64
+	err := f.number64(&v)
+	*to = v != 0
+	return err
+}
+
+// part reads a message within the message, or bytes.
+func (f field) part(to *[]byte) error {
+	if f.kind != protowire.BytesType {
+		return errField
+	}
+	*to = f.bytes
+	return nil
+}
+
 // key reads 32 bytes.
 func (f field) key(to *ledger.Pubkey) error {
 	if f.kind != protowire.BytesType || len(f.bytes) != len(to) {

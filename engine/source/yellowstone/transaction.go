@@ -15,10 +15,7 @@ func (u *Update) decodeTransaction(message []byte) error {
 	err := eachField(message, func(f field) error {
 		switch f.number {
 		case 1:
-			if f.kind != protowire.BytesType {
-				return errField
-			}
-			info = f.bytes
+			return f.part(&info)
 		case 2:
 			return f.number64((*uint64)(&u.Slot))
 		}
