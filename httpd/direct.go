@@ -31,7 +31,7 @@ type begun struct {
 	err       error // what it is to be answered with
 }
 
-// outcome says what became of a request that might have been answered directly.
+// directOutcome says what became of a request that might have been answered directly.
 type directOutcome uint8
 
 const (
@@ -80,11 +80,8 @@ func (s *Server) direct(c *conn, head []byte) directOutcome {
 func (r *request) answerDirect(s *Server, c *conn, text []byte, key *ledger.Pubkey) directOutcome {
 	r.reset(s, c, s.now())
 	r.client, r.route, r.variable = c.peer.client, routeAccount, text
-	if !r.client.exempt {
-		r.allowance = s.limiter.take(r.client.key, r.now)
-	}
-	err := error(errLimited)
-	if r.allowance.allowed {
+	err := r.admit()
+	if err == nil {
 		err = r.lookDirect(key)
 	}
 	if err != nil {

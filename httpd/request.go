@@ -105,11 +105,8 @@ func (r *request) ask() error {
 	}
 	h := &r.ctx.Request.Header
 	r.client = r.server.identity.clientOf(r.conn.peer, h)
-	if !r.client.exempt {
-		r.allowance = r.server.limiter.take(r.client.key, r.now)
-	}
-	if !r.allowance.allowed {
-		return errLimited
+	if err := r.admit(); err != nil {
+		return err
 	}
 	if r.conn.verdict.refused() {
 		return verdictErrors[r.conn.verdict]
@@ -136,6 +133,17 @@ func (r *request) ask() error {
 		return err
 	}
 	return r.dispatch()
+}
+
+// admit counts the request for its client. errLimited says that they may ask nothing now.
+func (r *request) admit() error {
+	if !r.client.exempt {
+		r.allowance = r.server.limiter.take(r.client.key, r.now)
+	}
+	if !r.allowance.allowed {
+		return errLimited
+	}
+	return nil
 }
 
 // decodePath returns the decoded path, in the request's own room if it has escapes.
