@@ -83,6 +83,7 @@ type named struct {
 // block: for others Previous and HasPrevious are to be set before any shard is given it.
 func (k *Keys) Hold(b *ledger.Block) *HeldBlock {
 	header := b.WithoutWrites()
+	size := header.SizeBytes()
 	header.Transactions = nil
 	h := &HeldBlock{Block: header}
 	if len(b.Transactions) == 0 {
@@ -93,7 +94,7 @@ func (k *Keys) Hold(b *ledger.Block) *HeldBlock {
 		total += len(b.Transactions[i].Accounts)
 	}
 	p := &h.packed
-	p.bytes = b.WithoutWrites().SizeBytes() - header.SizeBytes()
+	p.bytes = size - header.SizeBytes()
 	p.slot, p.time = b.Slot, b.Time
 	p.records = make([]heldTransaction, len(b.Transactions))
 	p.named = &named{keys: k, names: make([]ref, 0, total)}
