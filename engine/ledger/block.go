@@ -46,6 +46,47 @@ func (b *Block) AddTransaction(t Transaction) {
 	b.Transactions = append(b.Transactions, t)
 }
 
+// IsVote reports whether a validator's vote is all the transaction can be: it calls the vote program, and
+// names no account besides but its signers, one more, and the sysvars that a vote reads. What
+// its instructions say is not kept, so some others about a vote account alone look the same.
+func (t *Transaction) IsVote() bool {
+	if len(t.Accounts) < 3 || len(t.Accounts) > 6 {
+		return false
+	}
+	calls, others := false, 0
+	for i := range t.Accounts {
+		switch t.Accounts[i] {
+		case VoteProgram:
+			calls = i > 0
+		case clockSysvar, slotHashesSysvar:
+		default:
+			others++
+		}
+	}
+	return calls && others <= 3
+}
+
+// WithoutVotes returns the block without its vote transactions, b itself if it has none. The count
+// that the source states stays.
+func (b *Block) WithoutVotes() *Block {
+	first := 0
+	for first < len(b.Transactions) && !b.Transactions[first].IsVote() {
+		first++
+	}
+	if first == len(b.Transactions) {
+		return b
+	}
+	less := *b
+	less.TransactionCount = max(b.TransactionCount, uint64(len(b.Transactions)))
+	less.Transactions = make([]Transaction, 0, len(b.Transactions)-1)
+	for i := range b.Transactions {
+		if !b.Transactions[i].IsVote() {
+			less.AddTransaction(b.Transactions[i])
+		}
+	}
+	return &less
+}
+
 // WithoutWrites returns the block as it is held for readers: the writes are gone, the
 // transactions are shared.
 func (b *Block) WithoutWrites() *Block {

@@ -15,6 +15,12 @@ var (
 	// ErrMinSlot says that the asked min_slot was not reached in time.
 	// It matches ErrUnavailable.
 	ErrMinSlot = fmt.Errorf("min_slot not reached: %w", ErrUnavailable)
+	// ErrFetching says that an account which is not held is being fetched from the node, and
+	// was not there in time. It matches ErrUnavailable.
+	ErrFetching = fmt.Errorf("the account is being fetched from the node: %w", ErrUnavailable)
+	// ErrFetchBusy says that too many accounts are being fetched already. It matches
+	// ErrUnavailable.
+	ErrFetchBusy = fmt.Errorf("too many accounts are being fetched from the node: %w", ErrUnavailable)
 	// ErrCorrupt says that bytes are not an encoding of what they should be.
 	ErrCorrupt = errors.New("corrupt encoding")
 )
@@ -47,7 +53,7 @@ func (e *NotFoundError) Error() string {
 	case AccountNotFound:
 		return "account not found"
 	case AccountNotIndexed:
-		return "account not indexed: the source shows only part of the ledger"
+		return "account not indexed: this node holds only part of the ledger"
 	case AccountClosed:
 		return fmt.Sprintf("account closed at slot %d", e.Slot)
 	case TransactionNotFound:

@@ -33,6 +33,8 @@ var (
 	SystemProgram    = Pubkey{}
 	TokenProgram     = mustPubkey("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA")
 	Token2022Program = mustPubkey("TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb")
+	clockSysvar      = mustPubkey("SysvarC1ock11111111111111111111111111111111")
+	slotHashesSysvar = mustPubkey("SysvarS1otHashes111111111111111111111111111")
 	VoteProgram      = mustPubkey("Vote111111111111111111111111111111111111111")
 	NativeMint       = mustPubkey("So11111111111111111111111111111111111111112")
 	NativeMint2022   = mustPubkey("9pan9bMn5HatX4EJdBwg9VgCa7Uz5HL8N1m5D3NdXej9")

@@ -29,6 +29,8 @@ const (
 type View struct {
 	Head       *Head // nil before anything was published
 	Commitment Commitment
+	// Lacks: of a list, that it may lack accounts, since this node does not hold all of what it lists.
+	Lacks bool
 }
 
 // Tip returns the tip the answer stands at. Head must not be nil.

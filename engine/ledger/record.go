@@ -1,5 +1,7 @@
 package ledger
 
+import "time"
+
 // RecordKind is what a record in the log says.
 type RecordKind uint8
 
@@ -59,4 +61,7 @@ func (r *Record) LastSeq() Seq { return r.FirstSeq + Seq(len(r.Updates)) - 1 }
 type Publication struct {
 	Head    *Head
 	Records []*Record
+	// Came is when the first event that led to this was taken from the source; zero where none
+	// did, as in a replay.
+	Came time.Time
 }

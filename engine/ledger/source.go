@@ -1,6 +1,9 @@
 package ledger
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // SourceInfo says what kind of source blocks come from; it decides how the sequencer
 // treats gaps, finality and the end of input.
@@ -21,9 +24,14 @@ type SourceInfo struct {
 }
 
 // ResumePoint is where a source goes on: the newest finalized block already held.
+//
+// Where base state was imported and no block came after it, that is the slot of the base state: the
+// source goes on with the first block whose parent slot is at or below Slot, and has to show, or to prove
+// skipped, everything after Slot. Then Blockhash is that of the block at Slot, or zero if nobody knows
+// it; a parent hash is not to be held against a zero one.
 type ResumePoint struct {
 	Slot      Slot
-	Blockhash Hash
+	Blockhash Hash // zero: not known
 	Height    Opt[uint64]
 	// Accounts calls visit for every live account at that block, in pubkey order, until
 	// it returns false. Mints does the same for mint facts.
@@ -34,3 +42,49 @@ type ResumePoint struct {
 // Emit hands one event to the sequencer and waits until there is room for it. After an
 // error the source must return it.
 type Emit func(ctx context.Context, e Event) error
+
+// Fetcher is what a source may be as well: one whose node can be asked for accounts.
+type Fetcher interface {
+	// Fetch returns the accounts as they stand at the node at confirmed level, as base state of
+	// the slot that the node answered at. Keys that do not exist there come as writes of 0
+	// lamports, so that each key is answered. There are at most [MaxFetchKeys] keys. Any
+	// goroutine may call it, also several at once. An *UpstreamError says that the node is
+	// down or busy.
+	Fetch(ctx context.Context, keys []Pubkey) (*BaseState, error)
+}
+
+// MaxFetchKeys is how many accounts a node is asked for at once.
+const MaxFetchKeys = 100
+
+// Troubled is what a source may be as well: one that knows what keeps it from going on.
+type Troubled interface {
+	// Trouble returns one sentence, "" if the source knows of nothing. Anybody may read it: it
+	// names no address and nothing that came from the node.
+	Trouble() string
+}
+
+// UpstreamError says that the node which a source follows could not be asked, or did not answer
+// as it should. It matches ErrUnavailable.
+type UpstreamError struct {
+	Busy       bool          // it asks for patience; else it is down or out of order
+	RetryAfter time.Duration // what it asks for, 0 if it says nothing
+	Err        error         // for the log of the node's operator; holds no secrets
+}
+
+// Error tells which of the two it is, and why.
+func (e *UpstreamError) Error() string {
+	text := "the upstream node is down"
+	if e.Busy {
+		text = "the upstream node is busy"
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns why.
+func (e *UpstreamError) Unwrap() error { return e.Err }
+
+// Is makes every UpstreamError match ErrUnavailable.
+func (e *UpstreamError) Is(target error) bool { return target == ErrUnavailable }

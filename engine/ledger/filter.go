@@ -1,0 +1,96 @@
+package ledger
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Filter says which accounts a node holds that does not want the whole ledger: those it lists, and those
+// owned by a program it lists. A nil *Filter wants them all. It is immutable.
+type Filter struct {
+	owners, accounts map[Pubkey]struct{}
+}
+
+// NewFilter returns the filter of the listed programs and accounts, nil if both lists are empty.
+func NewFilter(owners, accounts []Pubkey) *Filter {
+	if len(owners)+len(accounts) == 0 {
+		return nil
+	}
+	return &Filter{keySet(owners), keySet(accounts)}
+}
+
+func keySet(keys []Pubkey) map[Pubkey]struct{} {
+	set := make(map[Pubkey]struct{}, len(keys))
+	for _, k := range keys {
+		set[k] = struct{}{}
+	}
+	return set
+}
+
+// Lists reports whether an account is wanted whoever owns it. The filter must not be nil.
+func (f *Filter) Lists(key *Pubkey) bool {
+	_, listed := f.accounts[*key]
+	return listed
+}
+
+// ListsOwner reports whether the accounts of a program are wanted. All are without a filter.
+func (f *Filter) ListsOwner(program Pubkey) bool {
+	if f == nil {
+		return true
+	}
+	_, listed := f.owners[program]
+	return listed
+}
+
+// Admits reports whether an account that is not held comes to be held as it stands now. One that
+// is held is followed on, whoever owns it.
+func (f *Filter) Admits(a *Account) bool {
+	return f == nil || f.Lists(&a.Pubkey) || a.Known&FieldOwner != 0 && f.ListsOwner(a.Owner)
+}
+
+// Owners returns the listed programs in the order of their bytes.
+func (f *Filter) Owners() []Pubkey {
+	if f == nil {
+		return nil
+	}
+	return sortedKeys(f.owners)
+}
+
+// Accounts returns the listed accounts in the order of their bytes.
+func (f *Filter) Accounts() []Pubkey {
+	if f == nil {
+		return nil
+	}
+	return sortedKeys(f.accounts)
+}
+
+func sortedKeys(set map[Pubkey]struct{}) []Pubkey {
+	return slices.SortedFunc(maps.Keys(set), func(a, b Pubkey) int { return a.Compare(&b) })
+}
+
+// JoinKeys writes keys in base58 with commas between them.
+func JoinKeys(keys []Pubkey) string {
+	texts := make([]string, len(keys))
+	for i := range keys {
+		texts[i] = keys[i].String()
+	}
+	return strings.Join(texts, ",")
+}
+
+// SplitKeys is the inverse of JoinKeys. Its error tells which of the keys is none, by its number.
+func SplitKeys(text string) ([]Pubkey, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var keys []Pubkey
+	for part := range strings.SplitSeq(text, ",") {
+		k, err := ParsePubkey(strings.TrimSpace(part))
+		if err != nil {
+			return nil, fmt.Errorf("key %d of the list is not a public key in base58", len(keys)+1)
+		}
+		keys = append(keys, k)
+	}
+	return keys, nil
+}
