@@ -169,16 +169,22 @@ func (j *apply) writeAccount(w writer) {
 			room, other = other, room
 		}
 	}
+	if w.filter != nil {
+		after = w.admitted(before, after)
+	}
 	if after == before {
 		return
 	}
-	if after.Token != nil && before != nil && after.Token == before.Token {
+	if after != nil && after.Token != nil && before != nil && after.Token == before.Token {
 		own := w.accounts.room.token() // the update lives on; what before points at does not
 		*own = *after.Token
 		after.Token = own
 	}
 	if w.setAccount(place, key, before, after) {
 		j.result.Updates = append(j.result.Updates, updateOf(before, after))
+	}
+	if after == nil {
+		w.accounts.noteForgotten(key)
 	}
 }
 

@@ -32,6 +32,7 @@ type Content struct {
 // what it held before.
 func (s *Shard) Restore(c Content) error {
 	r := restorer{state: newState(s.state.self, s.state.shards)}
+	r.filter = s.state.filter
 	for _, part := range []func(Content) error{r.restoreAccounts, r.restoreMints, r.restoreBlocks} {
 		if err := part(c); err != nil {
 			return err

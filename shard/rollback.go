@@ -22,6 +22,7 @@ type baseWrite struct {
 	write  *ledger.AccountWrite
 	mint   *ledger.Mint // a fact of the mint alone, when write is nil
 	taught ledger.Taught
+	base   *ledger.BaseState // that it is of
 }
 
 func (j *rollback) step(s *state) (more bool) {
@@ -73,13 +74,13 @@ func (j *rollback) collectBases(w writer) {
 		for i := range b.base.Accounts {
 			write := &b.base.Accounts[i]
 			if w.owns(write.Pubkey.Prefix()) {
-				j.bases[write.Pubkey] = append(j.bases[write.Pubkey], baseWrite{write: write, taught: taught})
+				j.bases[write.Pubkey] = append(j.bases[write.Pubkey], baseWrite{write: write, taught: taught, base: b.base})
 			}
 		}
 		for i := range b.base.Mints {
 			m := &b.base.Mints[i]
 			if w.owns(m.Pubkey.Prefix()) {
-				j.bases[m.Pubkey] = append(j.bases[m.Pubkey], baseWrite{mint: &m.Mint, taught: taught})
+				j.bases[m.Pubkey] = append(j.bases[m.Pubkey], baseWrite{mint: &m.Mint, taught: taught, base: b.base})
 			}
 		}
 	}
@@ -95,7 +96,12 @@ func (j *rollback) restore(w writer, key ledger.Pubkey) {
 		now = account
 	}
 	mint := w.mintAt(&key, j.first-1)
+	held, of := account, (*ledger.BaseState)(nil) // before the base state at hand
 	for _, b := range j.bases[key] {
+		if b.base != of {
+			account = w.admitted(held, account)
+			held, of = account, b.base
+		}
 		if b.write == nil {
 			mint = ledger.MergeMint(mint, *b.mint, b.taught)
 			continue
@@ -103,8 +109,9 @@ func (j *rollback) restore(w writer, key ledger.Pubkey) {
 		mint = mintAfter(account, mint, b.write, b.taught)
 		account = ledger.Merge(account, b.write, b.taught)
 	}
+	account = w.admitted(held, account)
 	w.setMint(key, w.mintAt(&key, newest), mint)
-	if now == account {
+	if now == account && !w.accounts.wasForgotten(place) {
 		return // the mint alone was written
 	}
 	switch changed := w.setAccount(place, &key, now, account); {

@@ -37,6 +37,7 @@ type Shard struct {
 	queries chan query
 	work    chan order
 	done    chan struct{} // closed when Run returns
+	way     giveway       // which only Run takes
 
 	// mu is held by who is at the state: Run while it works a slice or answers its mail, or
 	// one who looks a record up in place. It is locked before Run, and for good after it.
@@ -68,6 +69,10 @@ func New(self, shards int) *Shard {
 	return s
 }
 
+// SetFilter has the shard hold the accounts alone that the filter wants. It is called before Run and
+// Restore, and is the same for all shards and for as long as the state is held.
+func (s *Shard) SetFilter(f *ledger.Filter) { s.state.filter = f }
+
 // Counters say how much the shard holds.
 func (s *Shard) Counters() *Counters { return s.state.counters }
 
@@ -84,6 +89,8 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 			err = fmt.Errorf("shard %d broke: %v\n%s", s.state.self, p, debug.Stack())
 		}
 	}()
+	s.way.open()
+	defer s.way.close()
 	s.mu.Unlock()
 	for {
 		select {
@@ -107,7 +114,7 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 // do works in slices and lets waiting queries and other goroutines in between.
 func (s *Shard) do(o order) {
 	for s.slice(o.job) {
-		runtime.Gosched()
+		s.way.pass()
 	}
 	if o.done != nil {
 		o.done <- struct{}{}

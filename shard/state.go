@@ -11,6 +11,8 @@ import (
 type state struct {
 	self, shards int
 
+	filter *ledger.Filter // which accounts come to be held; nil: all
+
 	accounts     *accounts
 	mints        *table[mintFacts]
 	transactions *table[heldTransaction]

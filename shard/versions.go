@@ -33,7 +33,8 @@ type written struct {
 	byProgram, byWallet bool // the overlay's index lists it
 	moved               bool // what newer ones say of base may be out of date
 	termed              bool
-	base                ref // the account's record, 0 if not known; right where nothing is older
+	forgotten           bool // absent since a block opened it again that the filter does not want
+	base                ref  // the account's record, 0 if not known; right where nothing is older
 	older, newer, jump  position
 	depth               uint32 // how many were written before, counted while the overlay has the key
 }
