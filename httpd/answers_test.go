@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -124,6 +125,10 @@ func TestErrorsOfTheLedgerAreMapped(t *testing.T) {
 		{ledger.ErrUnavailable, 503, "the node is recovering or overloaded: try again"},
 		{fmt.Errorf("shard 2: %w", ledger.ErrUnavailable), 503, "the node is recovering or overloaded: try again"},
 		{ledger.ErrMinSlot, 503, "min_slot not reached yet"},
+		{ledger.ErrFetching, 503, "the account is being fetched from the upstream node, or is not at this commitment yet: try again"},
+		{ledger.ErrFetchBusy, 503, "too many accounts are being fetched from the upstream node: try again"},
+		{&ledger.UpstreamError{Err: errors.New("dial http://u:secret@10.0.0.1")}, 503, "the account is not held here and the upstream node cannot be asked: try again"},
+		{&ledger.UpstreamError{Busy: true, RetryAfter: time.Second}, 503, "the account is not held here and the upstream node is busy: try again"},
 		{fmt.Errorf("disk on fire at /secret/path"), 500, "an unexpected error occurred"},
 		{ledger.ErrCorrupt, 500, "an unexpected error occurred"},
 	}
@@ -144,6 +149,24 @@ func TestErrorsOfTheLedgerAreMapped(t *testing.T) {
 	h.ledger.err = absent(ledger.NoBlockYet)
 	if r := h.get("/api/blocks/latest"); r.status != 404 || r.body != errorBody(404, "no block yet") {
 		t.Errorf("before the first block: %d %s", r.status, r.body)
+	}
+}
+
+// TestClientsWaitAsLongAsTheUpstreamNodeAsks does so for requests that are begun directly, too.
+func TestClientsWaitAsLongAsTheUpstreamNodeAsks(t *testing.T) {
+	tests := map[time.Duration]string{
+		0: "1", time.Millisecond: "1", 2500 * time.Millisecond: "3", 17 * time.Second: "17", 24 * time.Hour: "60", -time.Hour: "1",
+	}
+	for asked, want := range tests {
+		h := serve(t, nil)
+		h.ledger.err = &ledger.UpstreamError{Busy: true, RetryAfter: asked}
+		for range 3 {
+			for _, target := range []string{"/api/account/" + whole.String(), "/api/account/" + whole.String() + "/balance"} {
+				if got := h.get(target).header.Get("Retry-After"); got != want {
+					t.Errorf("%s, asked for %v: Retry-After = %q, want %q", target, asked, got, want)
+				}
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"errors"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -70,15 +71,28 @@ var verdictStatus = map[headVerdict]int{
 	headTimeout:        fasthttp.StatusRequestTimeout,
 }
 
-// retryAfterSeconds is what a 503 asks clients to wait: the state it speaks of changes
-// with every block.
-const retryAfterSeconds = 1
+// usualPatience is what a 503 asks clients to wait: the state it speaks of changes with every
+// block.
+const usualPatience = time.Second
+
+// maxRetryAfter bounds what an upstream node can make us ask clients to wait.
+const maxRetryAfter = time.Minute
+
+// retryAfterOf returns how long a client is to wait after an error, 0 where nobody says.
+func retryAfterOf(err error) time.Duration {
+	var upstream *ledger.UpstreamError
+	if errors.As(err, &upstream) {
+		return min(upstream.RetryAfter, maxRetryAfter)
+	}
+	return 0
+}
 
 // statusOf maps an error to the status it is answered with and the text for details.
 // What it does not know is our own fault, and its text stays inside.
 func statusOf(err error) (status int, details string) {
 	var bad paramError
 	var ill unhealthyError
+	var upstream *ledger.UpstreamError
 	switch {
 	case errors.As(err, &bad):
 		return fasthttp.StatusBadRequest, string(bad)
@@ -92,6 +106,14 @@ func statusOf(err error) (status int, details string) {
 		return fasthttp.StatusServiceUnavailable, string(ill)
 	case errors.Is(err, ledger.ErrMinSlot):
 		return fasthttp.StatusServiceUnavailable, "min_slot not reached yet"
+	case errors.Is(err, ledger.ErrFetching):
+		return fasthttp.StatusServiceUnavailable, "the account is being fetched from the upstream node, or is not at this commitment yet: try again"
+	case errors.Is(err, ledger.ErrFetchBusy):
+		return fasthttp.StatusServiceUnavailable, "too many accounts are being fetched from the upstream node: try again"
+	case errors.As(err, &upstream) && upstream.Busy:
+		return fasthttp.StatusServiceUnavailable, "the account is not held here and the upstream node is busy: try again"
+	case errors.As(err, &upstream):
+		return fasthttp.StatusServiceUnavailable, "the account is not held here and the upstream node cannot be asked: try again"
 	case errors.Is(err, ledger.ErrUnavailable):
 		return fasthttp.StatusServiceUnavailable, "the node is recovering or overloaded: try again"
 	}

@@ -85,14 +85,17 @@ func appendTip(dst []byte, v ledger.View, now time.Time) []byte {
 	return strconv.AppendInt(dst, max(now.Sub(v.Head.Published).Milliseconds(), 0), 10)
 }
 
-// partialValues are the values of X-Ledger-Partial by the unknown fields.
-var partialValues = func() (values [ledger.FieldsShown + 1][]byte) {
+// someAccounts, beside unknown fields, says that a list may lack accounts.
+const someAccounts = ledger.FieldsShown + 1
+
+// partialValues are the values of X-Ledger-Partial by the unknown fields and someAccounts.
+var partialValues = func() (values [2 * someAccounts][]byte) {
 	for set := range values {
 		for _, f := range []struct {
 			field ledger.Fields
 			name  string
 		}{
-			{ledger.FieldOwner, "owner"}, {ledger.FieldExecutable, "executable"}, {ledger.FieldRentEpoch, "rent_epoch"},
+			{ledger.FieldOwner, "owner"}, {ledger.FieldExecutable, "executable"}, {ledger.FieldRentEpoch, "rent_epoch"}, {someAccounts, "accounts"},
 		} {
 			if ledger.Fields(set)&f.field == 0 {
 				continue
@@ -107,9 +110,13 @@ var partialValues = func() (values [ledger.FieldsShown + 1][]byte) {
 	return values
 }()
 
-// appendPartial appends the shown fields that no source has told.
-func appendPartial(dst []byte, unknown ledger.Fields) []byte {
-	if unknown &= ledger.FieldsShown; unknown != 0 {
+// appendPartial appends the shown fields that no source has told, and whether a list may lack accounts.
+func appendPartial(dst []byte, unknown ledger.Fields, lacks bool) []byte {
+	unknown &= ledger.FieldsShown
+	if lacks {
+		unknown |= someAccounts
+	}
+	if unknown != 0 {
 		dst = append(dst, "\r\nX-Ledger-Partial: "...)
 		dst = append(dst, partialValues[unknown]...)
 	}

@@ -9,7 +9,8 @@ import (
 // newcomers are connections whose first request has not been answered yet. Accepting them
 // costs less than answering them, so a storm would fill the scheduler's queue with thousands
 // of them, each with its buffers, and whoever is already here would wait behind: with 15,000
-// at once requests took up to 1.9 s, with one a core at a time up to 20 ms.
+// at once requests took up to 1.9 s. Half of the cores are left to those who are here; the storm
+// is over as soon as with all of them.
 type newcomers struct {
 	most  int           // that are worked on at a time
 	fewer chan struct{} // has a token after one settled
@@ -20,15 +21,13 @@ type newcomers struct {
 }
 
 const (
-	// newcomersPerCore keeps the cores busy.
-	newcomersPerCore = 1
 	// newcomerPatience is how long the next one waits for one of them to settle. Then they
 	// are not counted any more: those that say nothing must not keep others out.
 	newcomerPatience = time.Millisecond
 )
 
 func newNewcomers() *newcomers {
-	return &newcomers{most: newcomersPerCore * runtime.GOMAXPROCS(0), fewer: make(chan struct{}, 1)}
+	return &newcomers{most: max(1, runtime.GOMAXPROCS(0)/2), fewer: make(chan struct{}, 1)}
 }
 
 // enter counts one, and returns its cohort.

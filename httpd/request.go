@@ -34,9 +34,10 @@ type request struct {
 	view        ledger.View   // what the answer was computed from; without a head: the newest
 	partial     ledger.Fields // shown but unknown
 	tag         uint64
-	tagged      bool // the body is a record with an entity tag
-	immutable   bool // the body will never change
-	foreign     bool // the upgrade handler has written the response, or taken over
+	tagged      bool          // the body is a record with an entity tag
+	immutable   bool          // the body will never change
+	patience    time.Duration // what an error asks clients to wait, 0 for the usual
+	foreign     bool          // the upgrade handler has written the response, or taken over
 
 	lines   []byte // room for the header lines that all responses carry
 	tagText []byte // room for the entity tag
@@ -64,7 +65,7 @@ func (r *request) reset(s *Server, c *conn, now time.Time) {
 		r.params.before, r.params.after = ledger.Opt[ledger.Signature]{}, ledger.Opt[ledger.Signature]{}
 	}
 	r.status, r.contentType, r.body = fasthttp.StatusOK, typeJSON, r.body[:0]
-	r.partial, r.tagged, r.immutable, r.foreign = 0, false, false, false
+	r.partial, r.tagged, r.immutable, r.foreign, r.patience = 0, false, false, false, 0
 }
 
 // end lets go of what belongs to the exchange.
@@ -194,7 +195,7 @@ func (r *request) dispatch() error {
 // slot told is then the newest visible one.
 func (r *request) fail(err error) {
 	status, details := statusOf(err)
-	r.status, r.contentType = status, typeJSON
+	r.status, r.contentType, r.patience = status, typeJSON, retryAfterOf(err)
 	r.body = appendError(r.body[:0], status, details)
 	r.view, r.partial, r.tagged, r.immutable = ledger.View{}, 0, false, false
 }
@@ -247,7 +248,7 @@ func (r *request) appendCommon(b []byte) []byte {
 	}
 	b = appendAllowance(b, &r.allowance, r.now)
 	b = appendTip(b, r.view, r.now)
-	b = appendPartial(b, r.partial)
+	b = appendPartial(b, r.partial, r.view.Lacks)
 	if r.tagged {
 		b = append(b, "\r\nETag: "...)
 		b = append(b, r.tagText...)
@@ -260,7 +261,7 @@ func (r *request) setStatusHeaders(h *fasthttp.ResponseHeader) {
 	switch r.status {
 	case fasthttp.StatusServiceUnavailable, fasthttp.StatusTooManyRequests:
 		if len(h.PeekCanonical(nameRetryAfter)) == 0 {
-			setNumber(h, nameRetryAfter, retryAfterSeconds, r.scratch[:])
+			setNumber(h, nameRetryAfter, retryAfter(max(r.patience, usualPatience)), r.scratch[:])
 		}
 	case fasthttp.StatusMethodNotAllowed:
 		h.SetCanonical(nameAllow, allowedMethods)
