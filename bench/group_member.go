@@ -71,6 +71,7 @@ func (m *groupMember) hear(batch []byte, _ int) {
 		}
 		key, lamports, ok := wsclient.ParseUpdate(payload)
 		if !ok {
+			flush() // who hears the answer asks how long all before it took
 			m.answer(payload)
 			return
 		}

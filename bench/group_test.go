@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"ledgerd/bench/feed"
@@ -96,6 +97,20 @@ func TestWhoWantsEverythingNoticesWhatIsWrong(t *testing.T) {
 			checkFault(t, name, m, tt.want)
 		}
 	}
+}
+
+// The race detector sees it when they are not.
+func TestFramesAreTimedBeforeTheirPongIsTold(t *testing.T) {
+	m := aMember(t)
+	timed := m.group.time()
+	frames := framesOf(feed.Config{Accounts: 10, Updates: 4}, feed.FirstSlot+1)
+	var hearing sync.WaitGroup
+	hearing.Go(func() { m.hear(batch(append(frames, pong(feed.FirstSlot+1))...), len(frames)+1) })
+	<-m.answers
+	if got := timed.latency.Count(); got != int64(len(frames)) {
+		t.Errorf("%d of %d frames are timed", got, len(frames))
+	}
+	hearing.Wait()
 }
 
 func TestWhoNamesAccountsNoticesWhatIsWrong(t *testing.T) {
