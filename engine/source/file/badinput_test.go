@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/nodejson"
 )
 
 // badWord is the word that bad input holds wherever it has room for one, and that no message
@@ -261,7 +262,7 @@ func badNodeAccounts() map[string]badInput {
 		"node account: byte of 256":   {`{"pubkey":[` + strings.Repeat("1,", 31) + `256],"lamports":1}`, "a key is not base58 or a list of 32 bytes"},
 		"node account: no lamports":   {node(`"account":{}`), "lamports is missing"},
 		"node account: lamports":      {node(`"lamports":1.0`), "lamports is of the wrong type or out of range"},
-		"node account: rent epoch":    {node(`"lamports":1,"rentEpoch":1.8446744073709552e19`), "rentEpoch is of the wrong type or out of range"},
+		"node account: rent epoch":    {node(`"lamports":1,"rentEpoch":1.8e19`), "rentEpoch is of the wrong type or out of range"},
 		"node account: data":          {node(`"lamports":1,"data":true`), "data is neither text with its encoding, nor a list of bytes, nor parsed"},
 		"node account: data byte":     {node(`"lamports":1,"data":[1,-1]`), "data is neither text with its encoding, nor a list of bytes, nor parsed"},
 		"node account: null data":     {node(`"lamports":1,"data":[null,"base64"]`), "data is neither text with its encoding, nor a list of bytes, nor parsed"},
@@ -302,7 +303,7 @@ func TestLinesAndValuesAreBounded(t *testing.T) {
 	first := blockLine(1, 0)
 	var got []ledger.Event
 	emit := func(_ context.Context, e ledger.Event) error { got = append(got, e); return nil }
-	lines := lineReader{max: len(first), data: new(dataDecoder), out: &sink{emit: emit}}
+	lines := lineReader{max: len(first), data: new(nodejson.DataDecoder), out: &sink{emit: emit}}
 	err := lines.run(t.Context(), bufio.NewReaderSize(strings.NewReader(first+strings.Repeat(" ", len(first)+1)), 16))
 	if err == nil || err.Error() != "line 2: line longer than 64 MiB" || outline(got) != "block 1" {
 		t.Errorf("got %s, err = %v", outline(got), err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/nodejson"
 )
 
 func discard(context.Context, ledger.Event) error { return nil }
@@ -49,7 +50,7 @@ func BenchmarkEventLines(b *testing.B) {
 			b.SetBytes(int64(len(content)))
 			b.ReportAllocs()
 			for b.Loop() {
-				reader := lineReader{max: maxLineBytes, data: new(dataDecoder), out: &sink{emit: discard}}
+				reader := lineReader{max: maxLineBytes, data: new(nodejson.DataDecoder), out: &sink{emit: discard}}
 				if err := reader.run(b.Context(), bufio.NewReaderSize(strings.NewReader(content), readAheadBytes)); err != nil {
 					b.Fatal(err)
 				}
@@ -68,7 +69,7 @@ func BenchmarkRecordedBlock(b *testing.B) {
 	b.SetBytes(int64(len(content)))
 	b.ReportAllocs()
 	for b.Loop() {
-		reader := jsonReader{log: slog.New(slog.DiscardHandler), data: new(dataDecoder), out: &sink{emit: discard}}
+		reader := jsonReader{log: slog.New(slog.DiscardHandler), data: new(nodejson.DataDecoder), out: &sink{emit: discard}}
 		if err := reader.run(b.Context(), bufio.NewReaderSize(strings.NewReader(content), readAheadBytes)); err != nil {
 			b.Fatal(err)
 		}

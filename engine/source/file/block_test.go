@@ -133,14 +133,3 @@ func TestTokenBalancesTeachFacts(t *testing.T) {
 		}
 	}
 }
-
-func TestOneScaledAmountMarksTheMintOfTheBlock(t *testing.T) {
-	gathered := newBlockWrites()
-	for _, scaled := range []ledger.Opt[bool]{{}, ledger.Some(true), {}} {
-		gathered.learnMint(ledger.Pubkey{1}, ledger.Mint{Decimals: 3, Scaled: scaled})
-	}
-	want := []ledger.MintWrite{{Pubkey: ledger.Pubkey{1}, Mint: ledger.Mint{Decimals: 3, Scaled: ledger.Some(true)}}}
-	if !reflect.DeepEqual(gathered.mints, want) {
-		t.Errorf("got %+v, want %+v", gathered.mints, want)
-	}
-}

@@ -6,12 +6,13 @@ import (
 	"fmt"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/nodejson"
 )
 
 // eventLine is one line of our own NDJSON: a block, base state ("accounts") or the status of
 // a slot. Fields that are absent or null are unknown; fields that it does not name are
 // not read.
-type eventLine[T jsonText] struct {
+type eventLine[T nodejson.Text] struct {
 	Type T       `json:"type"`
 	Slot *uint64 `json:"slot"`
 
@@ -29,7 +30,7 @@ type eventLine[T jsonText] struct {
 }
 
 // lineTransaction is a transaction of an event line.
-type lineTransaction[T jsonText] struct {
+type lineTransaction[T nodejson.Text] struct {
 	Signature T       `json:"signature"`
 	Success   *bool   `json:"success"`
 	Fee       *uint64 `json:"fee"`
@@ -37,10 +38,10 @@ type lineTransaction[T jsonText] struct {
 }
 
 // decodeLine returns the event of one line, whatever way it is written.
-func decodeLine(line []byte, data *dataDecoder) (ledger.Event, error) {
+func decodeLine(line []byte, data *nodejson.DataDecoder) (ledger.Event, error) {
 	var e eventLine[string]
 	if err := json.Unmarshal(line, &e); err != nil {
-		return nil, plainJSONError(err)
+		return nil, nodejson.PlainError(err)
 	}
 	event, err := e.event(len(e.Transactions))
 	if err != nil {
@@ -67,7 +68,7 @@ func decodeLine(line []byte, data *dataDecoder) (ledger.Event, error) {
 func (e *eventLine[T]) event(listed int) (ledger.Event, error) {
 	kind := string(e.Type)
 	if e.Slot == nil && (kind == "block" || kind == "accounts" || kind == "slot") {
-		return nil, missing("slot")
+		return nil, nodejson.Missing("slot")
 	}
 	switch kind {
 	case "block":
@@ -84,20 +85,20 @@ func (e *eventLine[T]) event(listed int) (ledger.Event, error) {
 // lines.
 func (e *eventLine[T]) block(listed int) (*ledger.Block, error) {
 	if e.ParentSlot == nil {
-		return nil, missing("parent_slot")
+		return nil, nodejson.Missing("parent_slot")
 	}
-	hash, err := parseHash("blockhash", e.Blockhash)
+	hash, err := nodejson.ParseHash("blockhash", e.Blockhash)
 	if err != nil {
 		return nil, err
 	}
-	previous, err := parsePreviousHash("previous_blockhash", e.PreviousBlockhash)
+	previous, err := nodejson.ParsePreviousHash("previous_blockhash", e.PreviousBlockhash)
 	if err != nil {
 		return nil, err
 	}
 	b := &ledger.Block{
 		Slot: ledger.Slot(*e.Slot), ParentSlot: ledger.Slot(*e.ParentSlot),
 		Blockhash: hash, PreviousBlockhash: previous,
-		Time: optional(e.BlockTime), Height: optional(e.BlockHeight),
+		Time: nodejson.Optional(e.BlockTime), Height: nodejson.Optional(e.BlockHeight),
 		Status:           ledger.Processed,
 		TransactionCount: uint64(listed),
 		Transactions:     make([]ledger.Transaction, 0, listed),
@@ -120,11 +121,11 @@ func (e *eventLine[T]) block(listed int) (*ledger.Block, error) {
 
 // transaction returns the transaction, without what its block says.
 func (l *lineTransaction[T]) transaction() (t ledger.Transaction, err error) {
-	t.Fee, t.Success = optional((*ledger.Lamports)(l.Fee)), optional(l.Success)
-	if t.Signature, err = parseSignature("signature", l.Signature); err != nil {
+	t.Fee, t.Success = nodejson.Optional((*ledger.Lamports)(l.Fee)), nodejson.Optional(l.Success)
+	if t.Signature, err = nodejson.ParseSignature("signature", l.Signature); err != nil {
 		return t, err
 	}
-	t.Accounts, err = parseKeys(make([]ledger.Pubkey, 0, len(l.Accounts)), "an account key", l.Accounts)
+	t.Accounts, err = nodejson.ParseKeys(make([]ledger.Pubkey, 0, len(l.Accounts)), "an account key", l.Accounts)
 	return t, err
 }
 
@@ -150,7 +151,7 @@ func (e *eventLine[T]) status() (*ledger.SlotStatus, error) {
 		return nil, errors.New("status is neither confirmed nor finalized nor dead")
 	}
 	if e.Blockhash != nil {
-		h, err := parseHash("blockhash", e.Blockhash)
+		h, err := nodejson.ParseHash("blockhash", e.Blockhash)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/nodejson"
 )
 
 // checkEvent is an emit that fails the test unless the event survives its encoding and
@@ -81,7 +82,7 @@ func FuzzBlockJSON(f *testing.F) {
 		`","uiTokenAmount":{"amount":"5","decimals":2,"uiAmountString":"0.05"}}]}}],"rewards":[{"pubkey":"` + k + `","lamports":-5,"postBalance":0}]},` +
 		`{"pubkey":"` + k + `","account":{"lamports":1,"owner":"` + k + `","data":["","base64+zstd"],"executable":true,"rentEpoch":18446744073709551615}}]`))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		data := new(dataDecoder)
+		data := new(nodejson.DataDecoder)
 		defer data.Close()
 		reader := jsonReader{log: slog.New(slog.DiscardHandler), data: data, out: &sink{emit: checkEvent(t)}}
 		checkMessage(t, reader.run(t.Context(), bufio.NewReader(bytes.NewReader(content))))
@@ -97,7 +98,7 @@ func FuzzNDJSON(f *testing.F) {
 		`","lamports":1,"owner":"` + k + `","data":"QUJD"},{"pubkey":"` + k + `","mint":{"decimals":1,"supply":"5","scaled":true}}]}`))
 	f.Add([]byte(`{"type":"slot","slot":1,"status":"dead","blockhash":"` + k + `"}`))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		data := new(dataDecoder)
+		data := new(nodejson.DataDecoder)
 		defer data.Close()
 		reader := lineReader{max: maxLineBytes, data: data, out: &sink{emit: checkEvent(t)}}
 		checkMessage(t, reader.run(t.Context(), bufio.NewReader(bytes.NewReader(content))))

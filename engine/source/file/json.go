@@ -10,6 +10,7 @@ import (
 	"log/slog"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/nodejson"
 )
 
 // maxValueBytes bounds one JSON value: a block, an account, or a response with a list of
@@ -22,7 +23,7 @@ var errValueTooLong = errors.New("JSON value longer than 256 MiB")
 type jsonReader struct {
 	in   input
 	log  *slog.Logger
-	data *dataDecoder
+	data *nodejson.DataDecoder
 	out  *sink
 
 	base   baseBatch
@@ -31,6 +32,9 @@ type jsonReader struct {
 	isList bool // the file is one list of objects, not a sequence of them
 	warned bool // of a slot that had to be guessed
 }
+
+// accountJSON is embedded under a name that does not hide the field beside it.
+type accountJSON = nodejson.Account
 
 // object is any JSON object a file may hold, as far as we read it.
 type object struct {
@@ -46,7 +50,7 @@ type object struct {
 	Account *accountJSON `json:"account"`
 
 	Slot *uint64 `json:"slot"`
-	blockJSON
+	nodejson.Block
 	accountJSON
 
 	// Transaction tells a single transaction, which is no block.
@@ -154,7 +158,7 @@ func (j *jsonReader) putResult(ctx context.Context, result json.RawMessage, alon
 	}
 	o := new(object)
 	if err := json.Unmarshal(result, o); err != nil {
-		return plainJSONError(err)
+		return nodejson.PlainError(err)
 	}
 	if o.Result != nil || o.Error != nil {
 		return errors.New("a response inside a response")
@@ -168,12 +172,12 @@ func (j *jsonReader) putValue(ctx context.Context, o *object) error {
 	a := new(accountJSON)
 	switch {
 	case len(o.Value) == 0:
-		return missing("value")
+		return nodejson.Missing("value")
 	case o.Value[0] == '[':
 		return j.putAccounts(ctx, slot, o.Value)
 	case o.Value[0] == '{':
 		if err := json.Unmarshal(o.Value, a); err != nil {
-			return plainJSONError(err)
+			return nodejson.PlainError(err)
 		}
 	case o.Value[0] == 'n': // the node says that there is no such account
 		a.Lamports = new(uint64)
@@ -193,7 +197,7 @@ func (j *jsonReader) putAccounts(ctx context.Context, slot ledger.Slot, list jso
 		accountJSON
 	}
 	if err := json.Unmarshal(list, &entries); err != nil {
-		return plainJSONError(err)
+		return nodejson.PlainError(err)
 	}
 	for i, e := range entries {
 		a := &e.accountJSON
@@ -202,7 +206,7 @@ func (j *jsonReader) putAccounts(ctx context.Context, slot ledger.Slot, list jso
 			a.Pubkey = e.Pubkey
 		}
 		if !a.Pubkey.Known {
-			return fmt.Errorf("account %d: %w", i+1, missing("pubkey"))
+			return fmt.Errorf("account %d: %w", i+1, nodejson.Missing("pubkey"))
 		}
 		if err := j.putAccount(ctx, slot, a); err != nil {
 			return fmt.Errorf("account %d: %w", i+1, err)
@@ -213,11 +217,11 @@ func (j *jsonReader) putAccounts(ctx context.Context, slot ledger.Slot, list jso
 
 // putAccount adds one account to the base state. Where the object does not say its key, the
 // name of the file may.
-func (j *jsonReader) putAccount(ctx context.Context, slot ledger.Slot, a *accountJSON) error {
+func (j *jsonReader) putAccount(ctx context.Context, slot ledger.Slot, a *nodejson.Account) error {
 	if !a.Pubkey.Known {
 		a.Pubkey.Opt = keyInName(j.in.base())
 	}
-	w, err := a.write(j.data)
+	w, err := a.Write(j.data)
 	if err != nil {
 		return err
 	}
@@ -226,7 +230,7 @@ func (j *jsonReader) putAccount(ctx context.Context, slot ledger.Slot, a *accoun
 
 // putBlock emits one block, after the base state in front of it.
 func (j *jsonReader) putBlock(ctx context.Context, o *object, alone func() bool) error {
-	parent, err := o.parentSlot()
+	parent, err := o.Parent()
 	if err != nil {
 		return err
 	}
@@ -239,7 +243,7 @@ func (j *jsonReader) putBlock(ctx context.Context, o *object, alone func() bool)
 			"file", j.in.name(), "slot", uint64(slot))
 		j.warned = true
 	}
-	b, err := o.block(slot)
+	b, err := o.At(slot)
 	if err != nil {
 		return err
 	}
@@ -257,7 +261,7 @@ func (j *jsonReader) readError(err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
-	return plainJSONError(err)
+	return nodejson.PlainError(err)
 }
 
 func slotOr0(n *uint64) ledger.Slot {

@@ -6,11 +6,12 @@ import (
 	"fmt"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/nodejson"
 )
 
 // lineAccount is an account of an event line. It carries its data or its facts. One with
 // mint facts but no lamports teaches these apart from the account.
-type lineAccount[T jsonText] struct {
+type lineAccount[T nodejson.Text] struct {
 	Pubkey     T               `json:"pubkey"`
 	Lamports   *uint64         `json:"lamports"`
 	Owner      *T              `json:"owner"`
@@ -18,12 +19,12 @@ type lineAccount[T jsonText] struct {
 	RentEpoch  *uint64         `json:"rent_epoch"`
 	Data       json.RawMessage `json:"data"`
 
-	Token facts[tokenFacts[T]] `json:"token"`
-	Mint  facts[mintFacts[T]]  `json:"mint"`
+	Token facts[nodejson.TokenFacts[T]] `json:"token"`
+	Mint  facts[nodejson.MintFacts[T]]  `json:"mint"`
 }
 
 // writes returns the account writes and mint facts of a line, in its order.
-func writes(list []lineAccount[string], data *dataDecoder) ([]ledger.AccountWrite, []ledger.MintWrite, error) {
+func writes(list []lineAccount[string], data *nodejson.DataDecoder) ([]ledger.AccountWrite, []ledger.MintWrite, error) {
 	accounts := make([]ledger.AccountWrite, 0, len(list))
 	var mints []ledger.MintWrite
 	for i := range list {
@@ -42,16 +43,16 @@ func writes(list []lineAccount[string], data *dataDecoder) ([]ledger.AccountWrit
 }
 
 // write returns what the line shows of the account. Without lamports it has mint facts.
-func (a *lineAccount[T]) write(data *dataDecoder) (w ledger.AccountWrite, err error) {
-	if w.Pubkey, err = parseKey("pubkey", a.Pubkey); err != nil {
+func (a *lineAccount[T]) write(data *nodejson.DataDecoder) (w ledger.AccountWrite, err error) {
+	if w.Pubkey, err = nodejson.ParseKey("pubkey", a.Pubkey); err != nil {
 		return w, err
 	}
 	if a.Lamports != nil {
 		w.Lamports = ledger.Lamports(*a.Lamports)
 	} else if a.Mint.value == nil {
-		return w, missing("lamports")
+		return w, nodejson.Missing("lamports")
 	}
-	owner, err := parseOptKey("owner", a.Owner)
+	owner, err := nodejson.ParseOptKey("owner", a.Owner)
 	if err != nil {
 		return w, err
 	}
@@ -71,7 +72,7 @@ func (a *lineAccount[T]) write(data *dataDecoder) (w ledger.AccountWrite, err er
 }
 
 // teachFacts adds what the data or the facts of the account show.
-func (a *lineAccount[T]) teachFacts(w *ledger.AccountWrite, data *dataDecoder) error {
+func (a *lineAccount[T]) teachFacts(w *ledger.AccountWrite, data *nodejson.DataDecoder) error {
 	if len(a.Data) > 0 && string(a.Data) != "null" {
 		if a.Token.known || a.Mint.known {
 			return errors.New("it has both data and facts")
@@ -79,7 +80,7 @@ func (a *lineAccount[T]) teachFacts(w *ledger.AccountWrite, data *dataDecoder) e
 		if w.Known&ledger.FieldOwner == 0 {
 			return errors.New("data without owner")
 		}
-		raw, err := data.decodeLine(a.Data)
+		raw, err := data.DecodeLine(a.Data)
 		if err != nil {
 			return err
 		}
@@ -89,7 +90,7 @@ func (a *lineAccount[T]) teachFacts(w *ledger.AccountWrite, data *dataDecoder) e
 	if a.Token.known {
 		w.Known |= ledger.FieldToken
 		if a.Token.value != nil {
-			if err := a.Token.value.teach(w); err != nil {
+			if err := a.Token.value.Teach(w); err != nil {
 				return fmt.Errorf("token: %w", err)
 			}
 		}
@@ -97,7 +98,7 @@ func (a *lineAccount[T]) teachFacts(w *ledger.AccountWrite, data *dataDecoder) e
 	if a.Mint.known {
 		w.Known |= ledger.FieldMint
 		if a.Mint.value != nil {
-			m, err := a.Mint.value.mint()
+			m, err := a.Mint.value.Mint()
 			if err != nil {
 				return fmt.Errorf("mint: %w", err)
 			}

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/nodejson"
 )
 
 // maxLineBytes bounds one event line, and with it what a line can make us hold.
@@ -21,7 +22,7 @@ var errLineTooLong = errors.New("line longer than 64 MiB")
 // line of a pipe is emitted as soon as it is whole.
 type lineReader struct {
 	out     *sink
-	data    *dataDecoder
+	data    *nodejson.DataDecoder
 	skipped int // lines dropped in front
 	max     int // bytes in a line
 

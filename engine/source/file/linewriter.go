@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/nodejson"
 )
 
 // MaxLineBytes bounds one event line, its newline included: a reader refuses a longer one.
@@ -158,7 +159,7 @@ func appendTokenFacts(dst []byte, t *ledger.TokenAccount, ownerUnknown bool) []b
 	if t.Details.Known {
 		d := &t.Details.Value
 		dst = append(dst, `,"state":"`...)
-		dst = append(dst, tokenStates[d.State]...)
+		dst = append(dst, nodejson.TokenStates[d.State]...)
 		dst = appendOptKeyField(dst, `","delegate":`, &d.Delegate)
 		dst = appendAmountField(dst, `,"delegated_amount":"`, d.DelegatedAmount)
 		dst = appendOptKeyField(dst, `,"close_authority":`, &d.CloseAuthority)

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/nodejson"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -23,7 +24,7 @@ func parse(line []byte) (event ledger.Event, err error) {
 		event = e
 		return nil
 	}
-	data := new(dataDecoder)
+	data := new(nodejson.DataDecoder)
 	defer data.Close()
 	reader := lineReader{max: maxLineBytes, data: data, out: &sink{emit: emit}}
 	return event, reader.run(context.Background(), bufio.NewReader(bytes.NewReader(line)))

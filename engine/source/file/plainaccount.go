@@ -1,6 +1,10 @@
 package file
 
-import "math"
+import (
+	"math"
+
+	"ledgerd/engine/source/nodejson"
+)
 
 // plainAccount is the account that is read just now. The pointers lead to the values behind.
 type plainAccount struct {
@@ -16,7 +20,7 @@ type plainAccount struct {
 
 // plainToken is the token of an account.
 type plainToken struct {
-	tokenFacts[[]byte]
+	nodejson.TokenFacts[[]byte]
 
 	mint, owner, amount, state, delegate, delegatedAmount, closeAuthority []byte
 	isNative                                                              bool
@@ -24,7 +28,7 @@ type plainToken struct {
 
 // plainMint is the mint of an account.
 type plainMint struct {
-	mintFacts[[]byte]
+	nodejson.MintFacts[[]byte]
 
 	decimals uint8
 	supply   []byte
@@ -56,12 +60,12 @@ func (p *plainDecoder) readAccount() {
 		case "token":
 			if p.facts(&a.Token.known) {
 				p.readToken(&a.token)
-				a.Token.value = &a.token.tokenFacts
+				a.Token.value = &a.token.TokenFacts
 			}
 		case "mint":
 			if p.facts(&a.Mint.known) {
 				p.readMint(&a.mint)
-				a.Mint.value = &a.mint.mintFacts
+				a.Mint.value = &a.mint.MintFacts
 			}
 		default:
 			p.fail()
@@ -86,7 +90,7 @@ func (p *plainDecoder) facts(known *bool) bool {
 }
 
 func (p *plainDecoder) readToken(t *plainToken) {
-	t.tokenFacts = tokenFacts[[]byte]{}
+	t.TokenFacts = nodejson.TokenFacts[[]byte]{}
 	for more := p.open('{', '}'); more; more = p.more('}') {
 		switch string(p.name()) {
 		case "mint":
@@ -112,7 +116,7 @@ func (p *plainDecoder) readToken(t *plainToken) {
 }
 
 func (p *plainDecoder) readMint(m *plainMint) {
-	m.mintFacts = mintFacts[[]byte]{}
+	m.MintFacts = nodejson.MintFacts[[]byte]{}
 	for more := p.open('{', '}'); more; more = p.more('}') {
 		switch string(p.name()) {
 		case "decimals":

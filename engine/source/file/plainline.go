@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/nodejson"
 )
 
 // plainDecoder decodes event lines that are written plainly, as AppendEventLine and nearly
@@ -20,7 +21,7 @@ import (
 // items. The zero value is ready. It keeps scratch space between lines, of a bounded size.
 type plainDecoder struct {
 	scanner
-	data *dataDecoder
+	data *nodejson.DataDecoder
 
 	head        plainHead
 	transaction plainTransaction
@@ -56,7 +57,7 @@ type plainTransaction struct {
 }
 
 // decode returns the event of a line. It is not ok if decodeLine must be asked.
-func (p *plainDecoder) decode(line []byte, data *dataDecoder) (e ledger.Event, ok bool) {
+func (p *plainDecoder) decode(line []byte, data *nodejson.DataDecoder) (e ledger.Event, ok bool) {
 	p.scanner, p.data = scanner{text: line}, data
 	defer p.release()
 	p.readLine()

@@ -13,12 +13,13 @@ import (
 	"pgregory.net/rapid"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/nodejson"
 )
 
 // checkPlain decodes a line in the fast way and, if that takes it, in the way that judges. It
 // fails the test where they differ, and reports whether the line was taken.
 func checkPlain(t interface{ Fatalf(string, ...any) }, p *plainDecoder, line []byte) bool {
-	data := new(dataDecoder)
+	data := new(nodejson.DataDecoder)
 	defer data.Close()
 	before := bytes.Clone(line)
 	got, ok := p.decode(line, data)
@@ -194,11 +195,11 @@ func linesOf(n int, lamports uint64) []byte {
 func TestScratchSpaceIsBoundedAndItsOwn(t *testing.T) {
 	var p plainDecoder
 	for _, n := range []int{1, 3, 70, maxScratch - 1, maxScratch + 1, 3 * maxScratch, 2} {
-		first, ok := p.decode(linesOf(n, 5), new(dataDecoder))
+		first, ok := p.decode(linesOf(n, 5), new(nodejson.DataDecoder))
 		if !ok || !checkPlain(t, &p, linesOf(n, 6)) {
 			t.Fatalf("%d accounts: the line was not taken", n)
 		}
-		if want, err := decodeLine(linesOf(n, 5), new(dataDecoder)); err != nil || !reflect.DeepEqual(first, want) {
+		if want, err := decodeLine(linesOf(n, 5), new(nodejson.DataDecoder)); err != nil || !reflect.DeepEqual(first, want) {
 			t.Fatalf("%d accounts: the next line changed the event of the one before", n)
 		}
 		if room := max(cap(p.accounts), cap(p.mints)); room > maxScratch {
@@ -232,7 +233,7 @@ func TestLongLinesAllocateInProportion(t *testing.T) {
 		text := []byte(line)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, ok := p.decode(text, new(dataDecoder))
+		_, ok := p.decode(text, new(nodejson.DataDecoder))
 		runtime.ReadMemStats(&after)
 		times := float64(after.TotalAlloc-before.TotalAlloc) / float64(len(line))
 		t.Logf("%s: %.1f times the line", name, times)

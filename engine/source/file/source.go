@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/nodejson"
 )
 
 // Source is a list of recorded inputs. It holds no open file between runs.
@@ -101,7 +102,7 @@ func (s *Source) read(ctx context.Context, in input, out *sink) error {
 	if err != nil {
 		return err
 	}
-	data := new(dataDecoder)
+	data := new(nodejson.DataDecoder)
 	defer data.Close()
 	switch form {
 	case jsonValues:

@@ -1,4 +1,4 @@
-package file
+package nodejson
 
 import (
 	"bytes"
@@ -102,14 +102,14 @@ func (j *transactionJSON) read(writes *blockWrites) (ledger.Transaction, error) 
 		return t, nil
 	}
 	if l := m.LoadedAddresses; l != nil && loadsFromMeta {
-		if t.Accounts, err = parseKeys(t.Accounts, "a loaded address", l.Writable); err != nil {
+		if t.Accounts, err = ParseKeys(t.Accounts, "a loaded address", l.Writable); err != nil {
 			return t, err
 		}
-		if t.Accounts, err = parseKeys(t.Accounts, "a loaded address", l.Readonly); err != nil {
+		if t.Accounts, err = ParseKeys(t.Accounts, "a loaded address", l.Readonly); err != nil {
 			return t, err
 		}
 	}
-	t.Fee = optional((*ledger.Lamports)(m.Fee))
+	t.Fee = Optional((*ledger.Lamports)(m.Fee))
 	t.Success = m.success()
 	return t, m.write(t.Accounts, writes)
 }
@@ -130,7 +130,7 @@ func (t *transactionBody) keys() (out ledger.Transaction, loadsFromMeta bool, er
 	if len(t.Signatures) == 0 {
 		return out, false, errors.New("it has no signature")
 	}
-	if out.Signature, err = parseSignature("signature", t.Signatures[0]); err != nil {
+	if out.Signature, err = ParseSignature("signature", t.Signatures[0]); err != nil {
 		return out, false, err
 	}
 	keys := t.AccountKeys
@@ -138,11 +138,11 @@ func (t *transactionBody) keys() (out ledger.Transaction, loadsFromMeta bool, er
 		keys = t.Message.AccountKeys
 	}
 	if len(keys) == 0 {
-		return out, false, missing("accountKeys")
+		return out, false, Missing("accountKeys")
 	}
 	out.Accounts = make([]ledger.Pubkey, len(keys))
 	for i, k := range keys {
-		if out.Accounts[i], err = parseKey("an account key", k.pubkey); err != nil {
+		if out.Accounts[i], err = ParseKey("an account key", k.pubkey); err != nil {
 			return out, false, err
 		}
 	}

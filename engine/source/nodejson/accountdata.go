@@ -1,4 +1,4 @@
-package file
+package nodejson
 
 import (
 	"bytes"
@@ -23,22 +23,22 @@ var (
 	errBase58       = errors.New("not base58")
 )
 
-// dataDecoder decodes account data. Its zero value is ready; it must be closed.
-type dataDecoder struct {
+// DataDecoder decodes account data. Its zero value is ready; it must be closed.
+type DataDecoder struct {
 	zstd *zstd.Decoder // made when first needed
 	raw  []byte        // the last data of an event line, at most maxDataBytes
 }
 
 // Close frees what the decoder holds.
-func (d *dataDecoder) Close() {
+func (d *DataDecoder) Close() {
 	if d.zstd != nil {
 		d.zstd.Close()
 	}
 }
 
-// decode returns account data from its JSON: a pair of text and encoding, the bare base58
+// Decode returns account data from its JSON: a pair of text and encoding, the bare base58
 // text of old nodes, or a list of bytes.
-func (d *dataDecoder) decode(data json.RawMessage) ([]byte, error) {
+func (d *DataDecoder) Decode(data json.RawMessage) ([]byte, error) {
 	if data[0] == '"' {
 		var text string
 		if err := json.Unmarshal(data, &text); err != nil {
@@ -63,9 +63,9 @@ func (d *dataDecoder) decode(data json.RawMessage) ([]byte, error) {
 	return d.decodeText(*pair[0], *pair[1])
 }
 
-// decodeLine returns account data from an event line, where a bare text is base64. The data
+// DecodeLine returns account data from an event line, where a bare text is base64. The data
 // holds until the next call.
-func (d *dataDecoder) decodeLine(data json.RawMessage) ([]byte, error) {
+func (d *DataDecoder) DecodeLine(data json.RawMessage) ([]byte, error) {
 	if raw, ok := d.decodePlain(data); ok {
 		return raw, nil
 	}
@@ -76,12 +76,12 @@ func (d *dataDecoder) decodeLine(data json.RawMessage) ([]byte, error) {
 		}
 		return d.decodeText(text, "base64")
 	}
-	return d.decode(data)
+	return d.Decode(data)
 }
 
 // decodePlain decodes base64 between quotes without a copy of the text. It is not ok where that
 // fails, for whatever reason.
-func (d *dataDecoder) decodePlain(data json.RawMessage) ([]byte, bool) {
+func (d *DataDecoder) decodePlain(data json.RawMessage) ([]byte, bool) {
 	// The package base64 passes over line ends, which JSON does not allow in a string, and
 	// refuses the backslash in front of those that it allows.
 	if len(data) < 2 || data[0] != '"' || bytes.IndexByte(data, '\r') >= 0 || bytes.IndexByte(data, '\n') >= 0 {
@@ -99,7 +99,7 @@ func (d *dataDecoder) decodePlain(data json.RawMessage) ([]byte, bool) {
 	return d.raw[:n], err == nil
 }
 
-func (d *dataDecoder) decodeText(text, encoding string) (raw []byte, err error) {
+func (d *DataDecoder) decodeText(text, encoding string) (raw []byte, err error) {
 	switch encoding {
 	case "base64":
 		raw, err = base64.StdEncoding.Strict().DecodeString(text)
@@ -119,7 +119,7 @@ func (d *dataDecoder) decodeText(text, encoding string) (raw []byte, err error) 
 }
 
 // unpack returns the content of zstd frames, which may be no longer than an account.
-func (d *dataDecoder) unpack(packed []byte) ([]byte, error) {
+func (d *DataDecoder) unpack(packed []byte) ([]byte, error) {
 	if d.zstd == nil {
 		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxDataBytes))
 		if err != nil {

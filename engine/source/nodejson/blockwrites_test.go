@@ -1,4 +1,4 @@
-package file
+package nodejson
 
 import (
 	"reflect"
@@ -124,5 +124,16 @@ func TestScaledAmountsTeachThatTheMintScales(t *testing.T) {
 		if plain := isPlainUIAmount(tt.shown, tt.amount, tt.decimals); plain == tt.scaled {
 			t.Errorf("%s: isPlainUIAmount(%q, %d, %d) = %v", name, tt.shown, tt.amount, tt.decimals, plain)
 		}
+	}
+}
+
+func TestOneScaledAmountMarksTheMintOfTheBlock(t *testing.T) {
+	gathered := newBlockWrites()
+	for _, scaled := range []ledger.Opt[bool]{{}, ledger.Some(true), {}} {
+		gathered.learnMint(ledger.Pubkey{1}, ledger.Mint{Decimals: 3, Scaled: scaled})
+	}
+	want := []ledger.MintWrite{{Pubkey: ledger.Pubkey{1}, Mint: ledger.Mint{Decimals: 3, Scaled: ledger.Some(true)}}}
+	if !reflect.DeepEqual(gathered.mints, want) {
+		t.Errorf("got %+v, want %+v", gathered.mints, want)
 	}
 }

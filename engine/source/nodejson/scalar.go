@@ -1,19 +1,20 @@
-package file
+package nodejson
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"strconv"
 
 	"ledgerd/engine/ledger"
 )
 
-// jsonText is a string of JSON: unpacked by encoding/json, or as it stands in the line.
-type jsonText interface{ string | []byte }
+// Text is a string of JSON: unpacked by encoding/json, or as it stands in the line.
+type Text interface{ string | []byte }
 
-// parseKey decodes a public key in base58; field names it in the error.
-func parseKey[T jsonText](field string, s T) (ledger.Pubkey, error) {
+// ParseKey decodes a public key in base58; field names it in the error.
+func ParseKey[T Text](field string, s T) (ledger.Pubkey, error) {
 	k, err := ledger.ParsePubkey(s)
 	if err != nil {
 		return k, fieldError(field, "is not a base58 key of 32 bytes")
@@ -21,10 +22,10 @@ func parseKey[T jsonText](field string, s T) (ledger.Pubkey, error) {
 	return k, nil
 }
 
-// parseKeys decodes a list of public keys and appends them to dst.
-func parseKeys[T jsonText](dst []ledger.Pubkey, field string, list []T) ([]ledger.Pubkey, error) {
+// ParseKeys decodes a list of public keys and appends them to dst.
+func ParseKeys[T Text](dst []ledger.Pubkey, field string, list []T) ([]ledger.Pubkey, error) {
 	for _, s := range list {
-		k, err := parseKey(field, s)
+		k, err := ParseKey(field, s)
 		if err != nil {
 			return nil, err
 		}
@@ -33,22 +34,22 @@ func parseKeys[T jsonText](dst []ledger.Pubkey, field string, list []T) ([]ledge
 	return dst, nil
 }
 
-// parseOptKey decodes a key that may be null or absent.
-func parseOptKey[T jsonText](field string, s *T) (ledger.Opt[ledger.Pubkey], error) {
+// ParseOptKey decodes a key that may be null or absent.
+func ParseOptKey[T Text](field string, s *T) (ledger.Opt[ledger.Pubkey], error) {
 	if s == nil {
 		return ledger.Opt[ledger.Pubkey]{}, nil
 	}
-	k, err := parseKey(field, *s)
+	k, err := ParseKey(field, *s)
 	if err != nil {
 		return ledger.Opt[ledger.Pubkey]{}, err
 	}
 	return ledger.Some(k), nil
 }
 
-// parseHash decodes a block hash in base58.
-func parseHash[T jsonText](field string, s *T) (ledger.Hash, error) {
+// ParseHash decodes a block hash in base58.
+func ParseHash[T Text](field string, s *T) (ledger.Hash, error) {
 	if s == nil {
-		return ledger.Hash{}, missing(field)
+		return ledger.Hash{}, Missing(field)
 	}
 	h, err := ledger.ParseHash(*s)
 	if err != nil {
@@ -57,20 +58,21 @@ func parseHash[T jsonText](field string, s *T) (ledger.Hash, error) {
 	return h, nil
 }
 
-// parsePreviousHash decodes the parent's hash. Absent and zero, which base58 writes as ones,
+// ParsePreviousHash decodes the parent's hash. Absent and zero, which base58 writes as ones,
 // mean that the node did not know it.
-func parsePreviousHash[T jsonText](field string, s *T) (ledger.Opt[ledger.Hash], error) {
+func ParsePreviousHash[T Text](field string, s *T) (ledger.Opt[ledger.Hash], error) {
 	if s == nil {
 		return ledger.Opt[ledger.Hash]{}, nil
 	}
-	h, err := parseHash(field, s)
+	h, err := ParseHash(field, s)
 	if err != nil || h == (ledger.Hash{}) {
 		return ledger.Opt[ledger.Hash]{}, err
 	}
 	return ledger.Some(h), nil
 }
 
-func parseSignature[T jsonText](field string, s T) (ledger.Signature, error) {
+// ParseSignature decodes a signature in base58.
+func ParseSignature[T Text](field string, s T) (ledger.Signature, error) {
 	sig, err := ledger.ParseSignature(s)
 	if err != nil {
 		return sig, fieldError(field, "is not a base58 signature of 64 bytes")
@@ -78,10 +80,10 @@ func parseSignature[T jsonText](field string, s T) (ledger.Signature, error) {
 	return sig, nil
 }
 
-// parseAmount decodes a token amount: a plain decimal in a string.
-func parseAmount[T jsonText](field string, s *T) (uint64, error) {
+// ParseAmount decodes a token amount: a plain decimal in a string.
+func ParseAmount[T Text](field string, s *T) (uint64, error) {
 	if s == nil {
-		return 0, missing(field)
+		return 0, Missing(field)
 	}
 	n, err := strconv.ParseUint(string(*s), 10, 64)
 	if err != nil || (len(*s) > 1 && (*s)[0] == '0') {
@@ -90,8 +92,8 @@ func parseAmount[T jsonText](field string, s *T) (uint64, error) {
 	return n, nil
 }
 
-// optional turns a pointer, nil where JSON has null or nothing, into a value.
-func optional[T any](p *T) ledger.Opt[T] {
+// Optional turns a pointer, nil where JSON has null or nothing, into a value.
+func Optional[T any](p *T) ledger.Opt[T] {
 	if p == nil {
 		return ledger.Opt[T]{}
 	}
@@ -115,15 +117,32 @@ func (n *numbers) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// key is a public key in base58 or as a list of 32 bytes.
-type key struct {
+// Epoch is a number of 64 bits. The largest, which says that an account pays no rent, comes changed out
+// of proxies that take JSON numbers for floating-point ones: as 2^64, in several spellings.
+type Epoch uint64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (e *Epoch) UnmarshalJSON(b []byte) error {
+	if n, err := strconv.ParseUint(string(b), 10, 64); err == nil {
+		*e = Epoch(n)
+		return nil
+	}
+	if f, err := strconv.ParseFloat(string(b), 64); err == nil && f == 1<<64 {
+		*e = math.MaxUint64
+		return nil
+	}
+	return errors.New("rentEpoch is of the wrong type or out of range")
+}
+
+// Key is a public key in base58 or as a list of 32 bytes.
+type Key struct {
 	ledger.Opt[ledger.Pubkey]
 }
 
 var errKey = errors.New("a key is not base58 or a list of 32 bytes")
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (k *key) UnmarshalJSON(b []byte) error {
+func (k *Key) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package file
+package nodejson
 
 import (
 	"encoding/json"
@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// plainJSONError says what is wrong with JSON by field and kind. The errors of
+// PlainError says what is wrong with JSON by field and kind. The errors of
 // encoding/json quote the input, which must not reach a log.
-func plainJSONError(err error) error {
+func PlainError(err error) error {
 	var syntax *json.SyntaxError
 	var mismatch *json.UnmarshalTypeError
 	switch {
@@ -39,4 +39,5 @@ func plainJSONError(err error) error {
 // fieldError says what is wrong with a field.
 func fieldError(field, what string) error { return errors.New(field + " " + what) }
 
-func missing(field string) error { return fieldError(field, "is missing") }
+// Missing says that a field is not there.
+func Missing(field string) error { return fieldError(field, "is missing") }

@@ -1,4 +1,4 @@
-package file
+package nodejson
 
 import (
 	"encoding/json"
@@ -45,7 +45,7 @@ type parsedMint struct {
 func teachParsedData(w *ledger.AccountWrite, data json.RawMessage) error {
 	var d parsedData
 	if err := json.Unmarshal(data, &d); err != nil {
-		return plainJSONError(err)
+		return PlainError(err)
 	}
 	if d.Program == "" {
 		return errDataForm
@@ -55,30 +55,30 @@ func teachParsedData(w *ledger.AccountWrite, data json.RawMessage) error {
 		return nil
 	}
 	if d.Parsed.Info == nil {
-		return missing("info")
+		return Missing("info")
 	}
 	switch d.Parsed.Type {
 	case "account":
 		var p parsedToken
 		if err := json.Unmarshal(d.Parsed.Info, &p); err != nil {
-			return plainJSONError(err)
+			return PlainError(err)
 		}
-		facts := tokenFacts[string]{Mint: p.Mint, Owner: p.Owner, Amount: p.TokenAmount.Amount, State: p.State, Delegate: p.Delegate, CloseAuthority: p.CloseAuthority}
+		facts := TokenFacts[string]{Mint: p.Mint, Owner: p.Owner, Amount: p.TokenAmount.Amount, State: p.State, Delegate: p.Delegate, CloseAuthority: p.CloseAuthority}
 		if p.DelegatedAmount != nil {
 			facts.DelegatedAmount = p.DelegatedAmount.Amount
 		}
-		return facts.teach(w)
+		return facts.Teach(w)
 	case "mint":
 		var p parsedMint
 		if err := json.Unmarshal(d.Parsed.Info, &p); err != nil {
-			return plainJSONError(err)
+			return PlainError(err)
 		}
 		scaled := false
 		for _, e := range p.Extensions {
 			scaled = scaled || e.Extension == "scaledUiAmountConfig" || e.Extension == "interestBearingConfig"
 		}
-		facts := mintFacts[string]{Decimals: p.Decimals, Supply: p.Supply, Scaled: &scaled}
-		mint, err := facts.mint()
+		facts := MintFacts[string]{Decimals: p.Decimals, Supply: p.Supply, Scaled: &scaled}
+		mint, err := facts.Mint()
 		w.Mint = &mint
 		return err
 	}

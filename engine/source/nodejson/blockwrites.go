@@ -1,4 +1,4 @@
-package file
+package nodejson
 
 import "ledgerd/engine/ledger"
 

@@ -1,4 +1,4 @@
-package file
+package nodejson
 
 import (
 	"errors"
@@ -30,19 +30,19 @@ func (r *tokenBalanceJSON) account(accounts int) (int, error) {
 
 // teach adds the row's facts to the write of its account, and those of its mint.
 func (r *tokenBalanceJSON) teach(w *ledger.AccountWrite, writes *blockWrites) error {
-	mint, err := parseKey("mint", r.Mint)
+	mint, err := ParseKey("mint", r.Mint)
 	if err != nil {
 		return err
 	}
-	amount, err := parseAmount("amount", r.UITokenAmount.Amount)
+	amount, err := ParseAmount("amount", r.UITokenAmount.Amount)
 	if err != nil {
 		return err
 	}
-	wallet, err := parseOptKey("owner", r.Owner)
+	wallet, err := ParseOptKey("owner", r.Owner)
 	if err != nil {
 		return err
 	}
-	program, err := parseOptKey("programId", r.ProgramID)
+	program, err := ParseOptKey("programId", r.ProgramID)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (r *tokenBalanceJSON) teach(w *ledger.AccountWrite, writes *blockWrites) er
 	w.TokenOwnerUnknown = !wallet.Known
 
 	if r.UITokenAmount.Decimals == nil {
-		return missing("decimals")
+		return Missing("decimals")
 	}
 	facts := ledger.Mint{Decimals: *r.UITokenAmount.Decimals}
 	if s := r.UITokenAmount.UIAmountString; s != nil && !isPlainUIAmount(*s, amount, facts.Decimals) {

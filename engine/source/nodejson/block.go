@@ -1,4 +1,4 @@
-package file
+package nodejson
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// blockJSON is the result of getBlock as far as we read it. What is absent or null was not
+// Block is the result of getBlock as far as we read it. What is absent or null was not
 // asked for or never recorded.
-type blockJSON struct {
+type Block struct {
 	ParentSlot        *uint64           `json:"parentSlot"`
 	Blockhash         *string           `json:"blockhash"`
 	PreviousBlockhash *string           `json:"previousBlockhash"`
@@ -26,32 +26,33 @@ type rewardJSON struct {
 	PostBalance *uint64 `json:"postBalance"`
 }
 
-func (j *blockJSON) parentSlot() (ledger.Slot, error) {
+// Parent returns the slot of the block's parent.
+func (j *Block) Parent() (ledger.Slot, error) {
 	if j.ParentSlot == nil {
-		return 0, missing("parentSlot")
+		return 0, Missing("parentSlot")
 	}
 	return ledger.Slot(*j.ParentSlot), nil
 }
 
-// block returns the block at slot. Its account writes are what the metadata of its
+// At returns the block at slot, as final as a recorded one is. Its account writes are what the metadata of its
 // transactions shows, then its rewards.
-func (j *blockJSON) block(slot ledger.Slot) (*ledger.Block, error) {
-	parent, err := j.parentSlot()
+func (j *Block) At(slot ledger.Slot) (*ledger.Block, error) {
+	parent, err := j.Parent()
 	if err != nil {
 		return nil, err
 	}
-	hash, err := parseHash("blockhash", j.Blockhash)
+	hash, err := ParseHash("blockhash", j.Blockhash)
 	if err != nil {
 		return nil, err
 	}
-	previous, err := parsePreviousHash("previousBlockhash", j.PreviousBlockhash)
+	previous, err := ParsePreviousHash("previousBlockhash", j.PreviousBlockhash)
 	if err != nil {
 		return nil, err
 	}
 	b := &ledger.Block{
 		Slot: slot, ParentSlot: parent,
 		Blockhash: hash, PreviousBlockhash: previous,
-		Time: optional(j.BlockTime), Height: optional(j.BlockHeight),
+		Time: Optional(j.BlockTime), Height: Optional(j.BlockHeight),
 		Status:           ledger.Finalized,
 		TransactionCount: uint64(max(len(j.Transactions), len(j.Signatures))),
 		Transactions:     make([]ledger.Transaction, 0, len(j.Transactions)),
@@ -76,7 +77,7 @@ func (j *blockJSON) block(slot ledger.Slot) (*ledger.Block, error) {
 // write teaches the balance after the reward. Blocks of the first year say 0 for "not
 // recorded"; only an account that paid can really be left with nothing.
 func (r *rewardJSON) write(writes *blockWrites) error {
-	k, err := parseKey("pubkey", r.Pubkey)
+	k, err := ParseKey("pubkey", r.Pubkey)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,108 @@
+package nodejson
+
+import (
+	"errors"
+	"slices"
+
+	"ledgerd/engine/ledger"
+)
+
+// TokenStates are the names of the states, by their numbers.
+var TokenStates = []string{
+	ledger.TokenUninitialized: "uninitialized",
+	ledger.TokenInitialized:   "initialized",
+	ledger.TokenFrozen:        "frozen",
+}
+
+// TokenFacts are the facts of a token account, spelled out. Without a state only the
+// balance is known.
+type TokenFacts[T Text] struct {
+	Mint            *T    `json:"mint"`
+	Owner           *T    `json:"owner"` // null: the wallet is not known
+	Amount          *T    `json:"amount"`
+	State           *T    `json:"state"`
+	Delegate        *T    `json:"delegate"`
+	DelegatedAmount *T    `json:"delegated_amount"`
+	CloseAuthority  *T    `json:"close_authority"`
+	IsNative        *bool `json:"is_native"` // follows from the mint
+}
+
+// Teach adds the facts to a write.
+func (f *TokenFacts[T]) Teach(w *ledger.AccountWrite) error {
+	if f.Mint == nil {
+		return Missing("mint")
+	}
+	mint, err := ParseKey("mint", *f.Mint)
+	if err != nil {
+		return err
+	}
+	owner, err := ParseOptKey("owner", f.Owner)
+	if err != nil {
+		return err
+	}
+	t := &ledger.TokenAccount{Mint: mint, Owner: owner.Value}
+	if t.Amount, err = ParseAmount("amount", f.Amount); err != nil {
+		return err
+	}
+	if t.Details, err = f.details(); err != nil {
+		return err
+	}
+	if !owner.Known && t.Details.Known {
+		return errors.New("a token account with a state has no owner")
+	}
+	if f.IsNative != nil && *f.IsNative != t.IsNative() {
+		return errors.New("is_native contradicts the mint")
+	}
+	w.Token, w.TokenOwnerUnknown = t, !owner.Known
+	return nil
+}
+
+// details returns what only the account's data shows, unknown without a state.
+func (f *TokenFacts[T]) details() (unknown ledger.Opt[ledger.TokenDetails], err error) {
+	if f.State == nil {
+		if f.Delegate != nil || f.DelegatedAmount != nil || f.CloseAuthority != nil {
+			return unknown, Missing("state")
+		}
+		return unknown, nil
+	}
+	state := slices.Index(TokenStates, string(*f.State))
+	if state < 0 {
+		return unknown, errors.New("state is neither initialized nor frozen")
+	}
+	d := ledger.TokenDetails{State: ledger.TokenState(state)}
+	if d.Delegate, err = ParseOptKey("delegate", f.Delegate); err != nil {
+		return unknown, err
+	}
+	if f.DelegatedAmount != nil {
+		if d.DelegatedAmount, err = ParseAmount("delegated_amount", f.DelegatedAmount); err != nil {
+			return unknown, err
+		}
+	}
+	if d.CloseAuthority, err = ParseOptKey("close_authority", f.CloseAuthority); err != nil {
+		return unknown, err
+	}
+	return ledger.Some(d), nil
+}
+
+// MintFacts are the facts of a mint, spelled out. A null is not known.
+type MintFacts[T Text] struct {
+	Decimals *uint8 `json:"decimals"`
+	Supply   *T     `json:"supply"`
+	Scaled   *bool  `json:"scaled"`
+}
+
+// Mint returns the facts as the ledger keeps them.
+func (f *MintFacts[T]) Mint() (ledger.Mint, error) {
+	if f.Decimals == nil {
+		return ledger.Mint{}, Missing("decimals")
+	}
+	m := ledger.Mint{Decimals: *f.Decimals, Scaled: Optional(f.Scaled)}
+	if f.Supply != nil {
+		n, err := ParseAmount("supply", f.Supply)
+		if err != nil {
+			return m, err
+		}
+		m.Supply = ledger.Some(n)
+	}
+	return m, nil
+}
