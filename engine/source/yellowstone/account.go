@@ -6,8 +6,8 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// decodeAccount reads SubscribeUpdateAccount: account 1, slot 2, is_startup 3.
-func (u *Update) decodeAccount(message []byte) error {
+// decodeAccount reads SubscribeUpdateAccount: account 1, slot 2, is_startup 3, bank_id 4.
+func (u *Update) decodeAccount(message []byte, sliced bool) error {
 	var info []byte
 	err := eachField(message, func(f field) error {
 		switch f.number {
@@ -17,11 +17,13 @@ func (u *Update) decodeAccount(message []byte) error {
 			return f.number64((*uint64)(&u.Slot))
 		case 3:
 			return f.boolean(&u.Startup)
+		case 4:
+			return f.number64(&u.Bank)
 		}
 		return nil
 	})
 	if err == nil {
-		err = u.decodeAccountInfo(info)
+		err = u.decodeAccountInfo(info, sliced)
 	}
 	return explain("an account", err)
 }
@@ -29,7 +31,7 @@ func (u *Update) decodeAccount(message []byte) error {
 // decodeAccountInfo reads SubscribeUpdateAccountInfo: pubkey 1, lamports 2, owner 3,
 // executable 4, rent_epoch 5, data 6, write_version 7, txn_signature 8. What is left out is zero,
 // but for the keys.
-func (u *Update) decodeAccountInfo(message []byte) error {
+func (u *Update) decodeAccountInfo(message []byte, sliced bool) error {
 	w := &u.Write
 	var data []byte
 	var hasKey, hasOwner bool
@@ -64,6 +66,9 @@ func (u *Update) decodeAccountInfo(message []byte) error {
 		return nil
 	}
 	w.Known = ledger.FieldsShown
+	if sliced {
+		return teachSlices(w, data)
+	}
 	w.TeachData(data)
 	return nil
 }

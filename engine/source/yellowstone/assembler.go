@@ -3,7 +3,6 @@ package yellowstone
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"ledgerd/engine/ledger"
 )
@@ -12,6 +11,8 @@ const (
 	// maxBytes bounds what is held of blocks that are not whole. A main network's busiest
 	// block takes some 20 MiB.
 	maxBytes = 1 << 30
+	// maxSlots bounds how many blocks are under way; a validator works on a handful.
+	maxSlots = 1 << 16
 	// keptSlots is how many slots below the newest finalized one are remembered, so that a
 	// duplicate or a late update is known as such.
 	keptSlots = 512
@@ -20,15 +21,20 @@ const (
 )
 
 // errTooMuch ends a stream that never says that anything is whole.
-var errTooMuch = errors.New("the stream holds more than 1 GiB of blocks that are not whole")
+var errTooMuch = errors.New("the stream holds more blocks that are not whole than 1 GiB or 65536 slots")
 
 // Assembler makes blocks of updates. One goroutine uses it.
 type Assembler struct {
 	// Emit takes the events.
 	Emit ledger.Emit
 	// HasTransactions says that blocks have to wait for their transactions. It becomes true with
-	// the first one that comes.
+	// the first one that comes, unless SomeTransactions is.
 	HasTransactions bool
+	// SomeTransactions says that not all transactions are sent, so that none are waited for.
+	SomeTransactions bool
+	// Live says that the updates come over a connection, which begins somewhere and may lose
+	// something: see the package comment.
+	Live bool
 
 	// Counts of what came; whoever uses the assembler reads them.
 	Counts Counts
@@ -36,8 +42,16 @@ type Assembler struct {
 	slots   map[ledger.Slot]*assembly
 	done    map[ledger.Slot]ending
 	stream  int              // how often it began again
+	taken   uint64           // how many updates came in all streams
 	bytes   int              // of all assemblies, about
 	startup ledger.BaseState // not emitted yet
+
+	// Of a live stream.
+	versioned [versionedBlocks]ledger.Slot // whose writes are kept
+	frozen    map[ledger.Slot]uint64       // by slot: when this stream first told that nothing of it changes any more
+	short     map[ledger.Slot]struct{}     // claimed blocks that miss transactions
+	asked     map[ledger.Slot]struct{}     // slots that were asked for once more because of that
+	miscounts int                          // blocks on end of which the server counts more transactions than it has
 }
 
 // Counts tells what an assembler saw.
@@ -46,26 +60,36 @@ type Counts struct {
 	Incomplete uint64 // of those: confirmed before all their transactions came
 	Duplicates uint64 // blocks, statuses and writes that had come before
 	Late       uint64 // account writes of a block that was sealed
+	Startup    uint64 // accounts of a validator's start
+	Partial    uint64 // slots that the stream began in the middle of
 	Dead       uint64 // slots whose block is broken
 	Dropped    uint64 // slots of which finality was told, but never a whole block
 }
 
 // ending is what became of a slot's block.
 type ending struct {
-	hash   ledger.Hash
-	dead   bool
-	stream int // the stream that told it
+	hash    ledger.Hash
+	bank    uint64
+	dead    bool
+	partial bool    // not sealed: its begin was before the stream
+	stream  int     // the stream that told it
+	wrote   written // by a block sealed lately
 }
 
 // NewAssembler returns an assembler without any slot.
 func NewAssembler(emit ledger.Emit) *Assembler {
-	return &Assembler{Emit: emit, slots: make(map[ledger.Slot]*assembly), done: make(map[ledger.Slot]ending)}
+	return &Assembler{
+		Emit: emit, slots: make(map[ledger.Slot]*assembly), done: make(map[ledger.Slot]ending),
+		frozen: make(map[ledger.Slot]uint64), short: make(map[ledger.Slot]struct{}), asked: make(map[ledger.Slot]struct{}),
+	}
 }
 
-// Reconnected forgets what is not whole: the stream begins again somewhere. A block that
-// comes again whole is known by its hash and not emitted twice.
+// Reconnected forgets what is not whole: the stream begins again somewhere. A block that comes
+// again whole is emitted again.
 func (a *Assembler) Reconnected() {
 	clear(a.slots)
+	clear(a.frozen)
+	clear(a.short)
 	a.stream++
 	a.bytes = 0
 	a.startup = ledger.BaseState{}
@@ -73,6 +97,9 @@ func (a *Assembler) Reconnected() {
 
 // Unfinished returns how many slots something came of, but no whole block.
 func (a *Assembler) Unfinished() int { return len(a.slots) }
+
+// Expects reports whether something came of a slot's block, which is not whole yet.
+func (a *Assembler) Expects(slot ledger.Slot) bool { return a.slots[slot] != nil }
 
 // Take adds an update and emits what is whole now. It returns the error of Emit, or says how the
 // stream contradicts itself; then nothing more may be taken from this stream.
@@ -82,6 +109,11 @@ func (a *Assembler) Take(ctx context.Context, u *Update) error {
 	}
 	if err := a.Flush(ctx); err != nil {
 		return err
+	}
+	a.taken++
+	if u.Bank != 0 && a.ofEarlierTry(u) {
+		a.Counts.Duplicates++
+		return nil
 	}
 	switch u.Kind {
 	case Account:
@@ -112,6 +144,7 @@ func (a *Assembler) takeStartup(ctx context.Context, u *Update) error {
 			return err
 		}
 	}
+	a.Counts.Startup++
 	a.startup.Slot = u.Slot
 	a.startup.Accounts = append(a.startup.Accounts, u.Write)
 	return nil
@@ -127,31 +160,68 @@ func (a *Assembler) over(slot ledger.Slot) (ending, bool) {
 func (a *Assembler) at(slot ledger.Slot) (*assembly, error) {
 	s := a.slots[slot]
 	if s == nil {
-		if a.bytes > maxBytes {
+		if a.bytes > maxBytes || len(a.slots) >= maxSlots {
 			return nil, errTooMuch
 		}
-		s = newAssembly()
+		s = newAssembly(a.taken)
 		a.slots[slot] = s
 		a.bytes += s.bytes
 	}
 	return s, nil
 }
 
+// ofEarlierTry reports whether an update is about a try of its slot that another one followed. The
+// first update of a later try drops what came of the one before.
+func (a *Assembler) ofEarlierTry(u *Update) bool {
+	if s := a.slots[u.Slot]; s != nil {
+		switch {
+		case u.Bank < s.bank:
+			return true
+		case u.Bank > s.bank && s.bank != 0:
+			a.drop(u.Slot, s)
+		default:
+			s.bank = u.Bank
+		}
+		return false
+	}
+	end, ok := a.over(u.Slot)
+	if !ok || end.bank == 0 || u.Bank == end.bank {
+		return false
+	}
+	if u.Bank > end.bank {
+		delete(a.done, u.Slot)
+	}
+	return u.Bank < end.bank
+}
+
+// drop forgets what came of a slot.
+func (a *Assembler) drop(slot ledger.Slot, s *assembly) {
+	a.bytes -= s.bytes
+	delete(a.slots, slot)
+	delete(a.short, slot)
+}
+
 func (a *Assembler) takeAccount(ctx context.Context, u *Update) error {
 	if end, ok := a.over(u.Slot); ok {
-		if end.dead {
-			return nil
-		}
-		// Nothing is left out in silence: it counts like what is fetched later.
-		a.Counts.Late++
-		return a.Emit(ctx, &ledger.BaseState{Slot: u.Slot, Accounts: []ledger.AccountWrite{u.Write}})
+		return a.takeLate(ctx, u, end)
 	}
 	_, err := a.add(u.Slot, func(s *assembly) bool { return s.write(u) })
 	return err
 }
 
+// takeLate takes a write of a block that is over. Nothing is left out in silence: it counts as what
+// stands at the next slot, unless that wrote the account too.
+func (a *Assembler) takeLate(ctx context.Context, u *Update, end ending) error {
+	if end.dead || end.partial || end.wrote.covers(u) {
+		a.Counts.Duplicates++
+		return nil
+	}
+	a.Counts.Late++
+	return a.Emit(ctx, &ledger.BaseState{Slot: u.Slot + 1, Accounts: []ledger.AccountWrite{u.Write}})
+}
+
 func (a *Assembler) takeTransaction(ctx context.Context, u *Update) error {
-	a.HasTransactions = true
+	a.HasTransactions = !a.SomeTransactions
 	if _, ok := a.over(u.Slot); ok {
 		a.Counts.Duplicates++
 		return nil
@@ -181,8 +251,8 @@ func (a *Assembler) add(slot ledger.Slot, take func(s *assembly) bool) (*assembl
 
 func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 	if end, ok := a.over(u.Slot); ok {
-		if end.hash != u.Head.Hash && !end.dead {
-			return twoBlocks(u.Slot)
+		if end.hash != u.Head.Hash && !end.dead && !end.partial {
+			return &TwoBlocksError{u.Slot}
 		}
 		a.Counts.Duplicates++
 		return nil
@@ -196,53 +266,9 @@ func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 		head := u.Head
 		s.head = &head
 	case s.head.Hash != u.Head.Hash:
-		return twoBlocks(u.Slot)
+		return &TwoBlocksError{u.Slot}
 	default:
 		a.Counts.Duplicates++
 	}
 	return a.sealIfWhole(ctx, u.Slot, s)
-}
-
-func twoBlocks(slot ledger.Slot) error {
-	return fmt.Errorf("the stream shows two blocks at slot %d", slot)
-}
-
-// sealIfWhole seals the block of a slot if all of it is there, or a status says that it is.
-func (a *Assembler) sealIfWhole(ctx context.Context, slot ledger.Slot, s *assembly) error {
-	if s.head == nil {
-		return nil
-	}
-	whole := !a.HasTransactions || uint64(len(s.transactions)) >= s.head.Transactions
-	if s.claimed == 0 && !(whole && s.processed) {
-		return nil
-	}
-	delete(a.slots, slot)
-	a.bytes -= s.bytes
-	before, cameBefore := a.done[slot]
-	a.end(slot, ending{hash: s.head.Hash})
-	if cameBefore && before.hash == s.head.Hash && !before.dead {
-		a.Counts.Duplicates++
-	} else {
-		a.Counts.Sealed++
-		if !whole {
-			a.Counts.Incomplete++
-		}
-		if err := a.Emit(ctx, s.seal(slot)); err != nil {
-			return err
-		}
-	}
-	if s.claimed == 0 {
-		return nil
-	}
-	return a.Emit(ctx, &ledger.SlotStatus{Slot: slot, Status: s.claimed, Blockhash: ledger.Some(s.head.Hash)})
-}
-
-// end notes what became of a slot's block. A stream that never tells of finality must not have
-// everything remembered.
-func (a *Assembler) end(slot ledger.Slot, e ending) {
-	e.stream = a.stream
-	a.done[slot] = e
-	if len(a.done) > 4*keptSlots && slot > 2*keptSlots {
-		a.forget(slot - keptSlots)
-	}
 }

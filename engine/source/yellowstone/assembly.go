@@ -13,12 +13,14 @@ const assemblyBytes, accountBytes, transactionBytes = 512, 320, 256
 // assembly is what came of one slot's block so far.
 type assembly struct {
 	head      *Head
+	bank      uint64        // 0 if it was not told
+	since     uint64        // the number of the first update of it
+	begun     bool          // the stream told of it before it began
 	processed bool          // no transaction of it writes any more
 	claimed   ledger.Status // what it came to, 0 if that was not told
 
 	accounts []ledger.AccountWrite // the newest write of each
-	versions []uint64              // of those
-	place    map[ledger.Pubkey]int // in accounts
+	written
 
 	transactions []ledger.Transaction // as they came
 	indexes      map[uint32]struct{}  // of those
@@ -26,8 +28,20 @@ type assembly struct {
 	bytes int
 }
 
-func newAssembly() *assembly {
-	return &assembly{place: make(map[ledger.Pubkey]int), indexes: make(map[uint32]struct{}), bytes: assemblyBytes}
+// written tells the newest write of each account.
+type written struct {
+	place    map[ledger.Pubkey]int // among the writes
+	versions []uint64              // of the writes
+}
+
+// covers reports whether an update is no newer than what was written.
+func (w *written) covers(u *Update) bool {
+	i, ok := w.place[u.Write.Pubkey]
+	return ok && u.WriteVersion <= w.versions[i]
+}
+
+func newAssembly(since uint64) *assembly {
+	return &assembly{since: since, written: written{place: make(map[ledger.Pubkey]int)}, indexes: make(map[uint32]struct{}), bytes: assemblyBytes}
 }
 
 // write takes a write of an account, false if it knew a newer one. Of writes with the same version,

@@ -15,9 +15,18 @@
 // fixed order: transactions after the block's head or before it, account writes even after the head.
 // So a block is sealed when its head, as many transactions as the head counts, and the
 // status "processed" are there; a slot that is called confirmed or finalized is sealed
-// with what came. Of several writes of an account in a slot the one with the
+// with what came, unless the stream is live. Of several writes of an account in a slot the one with the
 // highest write version counts. Blocks are emitted as they are sealed; what a fork means is decided by
 // who takes them. A status is emitted after the block it is about.
+//
+// # Live streams
+//
+// A connection begins somewhere and may lose something. So with [Assembler].Live a block is sealed only
+// if the stream showed its slot from the begin: it told of the slot's first shred or bank before
+// anything else of it, or that its parent was over. And a block that is called confirmed before
+// all of its transactions came is no block yet: [ShortError] asks to begin again before it.
+// What was said of a block is said of those it builds on, so no status is needed that was lost. A later
+// try of a slot, where the server numbers them, drops what came of the earlier one.
 //
 // # Source of the format
 //

@@ -34,10 +34,13 @@ const (
 	Dead // the block is broken: it never comes on any chain
 )
 
-// Update is one message. Beside Kind and Slot only the part of its kind means something.
+// Update is one message. Beside Kind, Slot and Bank only the part of its kind means something.
 type Update struct {
 	Kind Kind
 	Slot ledger.Slot
+	// Bank tells the tries of a slot apart, of which a later one has the higher number; 0 where
+	// the server does not tell.
+	Bank uint64
 
 	Status SlotStatus // of Slot
 
@@ -104,11 +107,20 @@ func eachField(message []byte, visit func(field) error) error {
 	return nil
 }
 
+// Decoder reads messages. The zero value reads those of a subscription that asked for whole data.
+type Decoder struct {
+	// Sliced says that the subscription asked for the slices of data that [DataSlices] names.
+	Sliced bool
+}
+
+// Decode reads one message of a subscription that asked for whole data.
+func Decode(message []byte, u *Update) error { return Decoder{}.Decode(message, u) }
+
 // Decode reads one SubscribeUpdate: account 2, slot 3, transaction 4, block 5, ping 6,
 // block_meta 7, entry 8, pong 9, transaction_status 10, of which the last one counts. What the
 // update holds of it is copied. An error says what is wrong with the message; u is worth
 // nothing then.
-func Decode(message []byte, u *Update) error {
+func (d Decoder) Decode(message []byte, u *Update) error {
 	*u = Update{}
 	return eachField(message, func(f field) error {
 		if f.number < 2 || f.number > 10 {
@@ -121,7 +133,7 @@ func Decode(message []byte, u *Update) error {
 		switch f.number {
 		case 2:
 			u.Kind = Account
-			return u.decodeAccount(f.bytes)
+			return u.decodeAccount(f.bytes, d.Sliced)
 		case 3:
 			u.Kind = Slot
 			return u.decodeSlot(f.bytes)
@@ -138,7 +150,7 @@ func Decode(message []byte, u *Update) error {
 	})
 }
 
-// decodeSlot reads SubscribeUpdateSlot: slot 1, parent 2, status 3, dead_error 4.
+// decodeSlot reads SubscribeUpdateSlot: slot 1, parent 2, status 3, dead_error 4, bank_id 5.
 func (u *Update) decodeSlot(message []byte) error {
 	err := eachField(message, func(f field) error {
 		switch f.number {
@@ -146,6 +158,8 @@ func (u *Update) decodeSlot(message []byte) error {
 			return f.number64((*uint64)(&u.Slot))
 		case 3:
 			return f.number64((*uint64)(&u.Status))
+		case 5:
+			return f.number64(&u.Bank)
 		}
 		return nil
 	})
@@ -154,7 +168,7 @@ func (u *Update) decodeSlot(message []byte) error {
 
 // decodeMeta reads SubscribeUpdateBlockMeta: slot 1, blockhash 2, rewards 3, block_time 4
 // {timestamp 1}, block_height 5 {block_height 1}, parent_slot 6, parent_blockhash 7,
-// executed_transaction_count 8, entries_count 9.
+// executed_transaction_count 8, entries_count 9, bank_id 10.
 func (u *Update) decodeMeta(message []byte) error {
 	h := &u.Head
 	var hasHash bool
@@ -178,6 +192,8 @@ func (u *Update) decodeMeta(message []byte) error {
 			return f.hash(&h.ParentHash.Value)
 		case 8:
 			return f.number64(&h.Transactions)
+		case 10:
+			return f.number64(&u.Bank)
 		}
 		return nil
 	})

@@ -10,6 +10,7 @@ import (
 func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 	switch u.Status {
 	case Processed:
+		a.freeze(u.Slot)
 		return a.processed(ctx, u.Slot)
 	case Confirmed:
 		return a.claim(ctx, u.Slot, ledger.StatusConfirmed)
@@ -18,13 +19,28 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 		a.forget(u.Slot)
 		return err
 	case Dead:
-		return a.dead(ctx, u.Slot)
+		return a.dead(ctx, u)
 	case CreatedBank:
 		if a.done[u.Slot].dead {
 			delete(a.done, u.Slot) // the validator tries the slot again
 		}
+		return a.begin(u.Slot)
+	case FirstShred:
+		return a.begin(u.Slot)
 	}
 	return nil
+}
+
+// begin notes that the stream tells of a slot from its begin.
+func (a *Assembler) begin(slot ledger.Slot) error {
+	if _, ok := a.over(slot); ok || !a.Live {
+		return nil
+	}
+	s, err := a.at(slot)
+	if err == nil {
+		s.begun = true
+	}
+	return err
 }
 
 // processed notes that a slot's bank is frozen: no transaction of it writes any more.
@@ -41,15 +57,19 @@ func (a *Assembler) processed(ctx context.Context, slot ledger.Slot) error {
 	return a.sealIfWhole(ctx, slot, s)
 }
 
-// claim passes on what a slot came to, after its block. Of a slot that was not seen it is passed on
-// as it is: the block may have come before this stream.
+// claim passes on what a slot came to, after its block. Of a slot that this stream did not show it is
+// passed on as it is: an earlier stream may have shown another block there.
 func (a *Assembler) claim(ctx context.Context, slot ledger.Slot, status ledger.Status) error {
+	a.freeze(slot)
+	if err := a.missed(ctx, slot); err != nil {
+		return err
+	}
 	if s := a.slots[slot]; s != nil {
 		s.claimed = max(s.claimed, status)
 		return a.sealIfWhole(ctx, slot, s)
 	}
 	e := &ledger.SlotStatus{Slot: slot, Status: status}
-	if end, ok := a.done[slot]; ok {
+	if end, ok := a.over(slot); ok {
 		if end.dead {
 			return nil // a late word about what is broken
 		}
@@ -59,19 +79,19 @@ func (a *Assembler) claim(ctx context.Context, slot ledger.Slot, status ledger.S
 }
 
 // dead drops a slot's block, and takes it back if it was emitted.
-func (a *Assembler) dead(ctx context.Context, slot ledger.Slot) error {
+func (a *Assembler) dead(ctx context.Context, u *Update) error {
+	slot := u.Slot
 	if s := a.slots[slot]; s != nil {
-		a.bytes -= s.bytes
-		delete(a.slots, slot)
+		a.drop(slot, s)
 	}
-	end, emitted := a.done[slot]
+	end, emitted := a.over(slot)
 	if end.dead {
 		a.Counts.Duplicates++
 		a.end(slot, end)
 		return nil
 	}
 	a.Counts.Dead++
-	a.end(slot, ending{dead: true})
+	a.end(slot, ending{dead: true, bank: u.Bank})
 	e := &ledger.SlotStatus{Slot: slot, Status: ledger.StatusDead}
 	if emitted {
 		e.Blockhash = ledger.Some(end.hash)
@@ -83,14 +103,18 @@ func (a *Assembler) dead(ctx context.Context, slot ledger.Slot) error {
 func (a *Assembler) forget(below ledger.Slot) {
 	for slot, s := range a.slots {
 		if slot+keptSlots < below {
-			a.bytes -= s.bytes
-			delete(a.slots, slot)
+			a.drop(slot, s)
 			a.Counts.Dropped++
 		}
 	}
 	for slot := range a.done {
 		if slot+keptSlots < below {
 			delete(a.done, slot)
+		}
+	}
+	for slot := range a.frozen {
+		if slot+keptSlots < below {
+			delete(a.frozen, slot)
 		}
 	}
 }

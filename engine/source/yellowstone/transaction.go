@@ -9,7 +9,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// decodeTransaction reads SubscribeUpdateTransaction: transaction 1, slot 2.
+// decodeTransaction reads SubscribeUpdateTransaction: transaction 1, slot 2, bank_id 3.
 func (u *Update) decodeTransaction(message []byte) error {
 	var info []byte
 	err := eachField(message, func(f field) error {
@@ -18,6 +18,8 @@ func (u *Update) decodeTransaction(message []byte) error {
 			return f.part(&info)
 		case 2:
 			return f.number64((*uint64)(&u.Slot))
+		case 3:
+			return f.number64(&u.Bank)
 		}
 		return nil
 	})
