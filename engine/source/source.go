@@ -14,6 +14,8 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/file"
+	"ledgerd/engine/source/geyser"
+	"ledgerd/engine/source/rpc"
 	"ledgerd/engine/source/sim"
 )
 
@@ -28,16 +30,27 @@ type Source interface {
 	Peers() int
 }
 
-// Open returns the source of a specification: "sim:PARAMETERS", "file:PATHS", or nil for "none",
-// which means to serve what the data directory holds and to run nothing.
+// Options are what a source is told besides its specification.
+type Options struct {
+	Log *slog.Logger
+	// SkipVotes: vote transactions are not wanted. A source that can leave them out, as one that
+	// subscribes to transactions can, does not ask for them; others may show them all the same.
+	SkipVotes bool
+}
+
+// Open is OpenWith for who wants everything.
+func Open(spec string, log *slog.Logger) (Source, error) { return OpenWith(spec, Options{Log: log}) }
+
+// OpenWith returns the source of a specification: "sim:PARAMETERS", "file:PATHS", "rpc:URL", "geyser:URL", or nil
+// for "none", which means to serve what the data directory holds and to run nothing.
 // Every error is one line about the specification, or about a file it names.
-func Open(spec string, log *slog.Logger) (Source, error) {
+func OpenWith(spec string, o Options) (Source, error) {
 	if spec == "none" {
 		return nil, nil
 	}
 	kind, rest, hasKind := strings.Cut(spec, ":")
 	if !hasKind {
-		return nil, errors.New("a source is sim:PARAMETERS, file:PATHS or none")
+		return nil, errors.New("a source is sim:PARAMETERS, file:PATHS, rpc:URL, geyser:URL or none")
 	}
 	// A nil pointer must not become an interface that is not nil: hence no bare return of calls.
 	switch kind {
@@ -48,13 +61,54 @@ func Open(spec string, log *slog.Logger) (Source, error) {
 		}
 		return s, nil
 	case "file":
-		s, err := file.Open(rest, log)
+		s, err := file.Open(rest, o.Log)
 		if err != nil {
 			return nil, err
 		}
 		return s, nil
-	case "rpc", "geyser":
-		return nil, fmt.Errorf("this build does not offer the source %s: it follows no live node; use sim:, file: or none", kind)
+	case "rpc":
+		s, err := rpc.Open(rest, rpc.Config{Logger: o.Log})
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	case "geyser":
+		return openGeyser(rest, o)
 	}
-	return nil, fmt.Errorf("no source %q: there are sim:PARAMETERS, file:PATHS and none", kind)
+	return nil, fmt.Errorf("no source %q: there are sim:PARAMETERS, file:PATHS, rpc:URL, geyser:URL and none", kind)
+}
+
+// openGeyser opens a stream and, where the specification has rpc=URL, who fills its gaps.
+func openGeyser(spec string, o Options) (Source, error) {
+	c, calls, err := geyser.ParseSpec(spec)
+	if err != nil {
+		return nil, err
+	}
+	c.Logger, c.SkipVotes = o.Log, c.SkipVotes || o.SkipVotes
+	if calls == "" {
+		return geyser.New(c), nil
+	}
+	node, err := rpc.Open(calls, rpc.Config{Logger: o.Log})
+	if err != nil {
+		return nil, fmt.Errorf("geyser source: rpc=: %w", err)
+	}
+	c.Filler, c.Fetcher = node, node
+	return &filled{geyser.New(c), node}, nil
+}
+
+// filled is a stream whose node can be asked as well.
+type filled struct {
+	*geyser.Source
+	calls *rpc.Source
+}
+
+// Run follows the stream.
+func (f *filled) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
+	defer f.calls.CloseIdle()
+	return f.Source.Run(ctx, from, emit)
+}
+
+// Fetch asks the node for accounts.
+func (f *filled) Fetch(ctx context.Context, keys []ledger.Pubkey) (*ledger.BaseState, error) {
+	return f.calls.Fetch(ctx, keys)
 }

@@ -1,0 +1,176 @@
+package geyser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/experimental"
+	"google.golang.org/grpc/metadata"
+
+	"ledgerd/engine/source/upstream"
+	"ledgerd/engine/source/yellowstone"
+)
+
+const (
+	subscribeMethod = "/geyser.Geyser/Subscribe"
+	// windowBytes is how much a node may send before we took it: what 300 ms at 400 Mbit/s are.
+	windowBytes = 16 << 20
+	readBytes   = 256 << 10 // of one read from the socket
+	headerBytes = 64 << 10  // of all headers of a response
+)
+
+// subscribeCall says that both sides send many messages.
+var subscribeCall = grpc.StreamDesc{StreamName: "Subscribe", ServerStreams: true, ClientStreams: true}
+
+// connection is one subscription on a connection of its own.
+type connection struct {
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	client  *grpc.ClientConn
+	stream  grpc.ClientStream
+	stats   *upstream.Stats
+	decoder yellowstone.Decoder
+	queue   *queue
+
+	pings    chan struct{} // holds a token while a ping has to be answered
+	received atomic.Uint64 // messages
+	waits    atomic.Bool   // the reader waits for the socket
+	ended    chan struct{} // closed when read returned
+	err      error         // what ended it, after ended
+	running  sync.WaitGroup
+}
+
+// connect dials the node, subscribes and begins to read. close must follow.
+func (s *Source) connect(ctx context.Context, sub subscription) (*connection, error) {
+	client, err := grpc.NewClient("passthrough:///"+s.config.Address, s.dialOptions()...)
+	if err != nil {
+		return nil, &sessionError{upstream.Dial, err}
+	}
+	c := &connection{
+		client: client, stats: &s.stats, decoder: yellowstone.Decoder{Sliced: sub.sliced}, queue: newQueue(s.config.QueueBytes),
+		pings: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	if s.config.Token != "" {
+		c.ctx = metadata.AppendToOutgoingContext(c.ctx, "x-token", s.config.Token)
+	}
+	c.stream, err = client.NewStream(c.ctx, &subscribeCall, subscribeMethod, s.callOptions()...)
+	if err == nil {
+		if err = c.stream.SendMsg(sub.encode()); errors.Is(err, io.EOF) {
+			err = c.stream.RecvMsg(new(message)) // it knows why
+		}
+	}
+	if err != nil {
+		err = c.explain(err)
+		c.cancel(nil)
+		client.Close()
+		return nil, err
+	}
+	c.running.Go(func() {
+		defer close(c.ended)
+		c.err = c.read()
+	})
+	c.running.Go(c.answer)
+	return c, nil
+}
+
+func (s *Source) dialOptions() []grpc.DialOption {
+	transport := insecure.NewCredentials()
+	if s.config.TLS != nil {
+		transport = credentials.NewTLS(s.config.TLS)
+	}
+	return []grpc.DialOption{
+		grpc.WithTransportCredentials(transport),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return s.config.Dial(ctx, "tcp", address) }),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: s.config.DialTimeout}),
+		grpc.WithStaticStreamWindowSize(windowBytes), grpc.WithStaticConnWindowSize(windowBytes),
+		grpc.WithReadBufferSize(readBytes), grpc.WithMaxHeaderListSize(headerBytes),
+		grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(), grpc.WithIdleTimeout(0),
+		grpc.WithUserAgent("ledgerd"),
+	}
+}
+
+func (s *Source) callOptions() []grpc.CallOption {
+	accepted := s.config.Compression
+	if accepted == "" {
+		accepted = noCompression
+	}
+	return []grpc.CallOption{
+		grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(s.config.MessageBytes), experimental.AcceptCompressors(accepted),
+	}
+}
+
+// read takes messages from the socket until something ends it.
+func (c *connection) read() error {
+	m := message{decoder: c.decoder}
+	for {
+		c.waits.Store(true)
+		err := c.stream.RecvMsg(&m)
+		c.waits.Store(false)
+		if err != nil {
+			return c.explain(err)
+		}
+		if c.received.Add(1) == 1 {
+			c.stats.Connected()
+		}
+		c.stats.Received(m.size)
+		switch {
+		case errors.Is(m.err, yellowstone.ErrNotSliced):
+			return &sessionError{upstream.Garbage, m.err}
+		case m.err != nil:
+			return &sessionError{upstream.Garbage, fmt.Errorf("a message of %d bytes cannot be read: %w", m.size, m.err)}
+		}
+		switch m.update.Kind {
+		case yellowstone.Other:
+			continue
+		case yellowstone.Ping:
+			token(c.pings)
+			continue
+		case yellowstone.Slot:
+			if m.update.Status == yellowstone.Processed {
+				c.stats.Saw(m.update.Slot)
+			}
+		}
+		if err := c.queue.put(c.ctx, &m.update, m.size); err != nil {
+			return c.explain(err)
+		}
+	}
+}
+
+// answer answers the node's pings, so that nothing between takes the call for idle.
+func (c *connection) answer() {
+	for {
+		select {
+		case <-c.pings:
+			if c.stream.SendMsg(encodePing()) != nil {
+				return // the reader learns why
+			}
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// explain says why the connection is no use any more.
+func (c *connection) explain(err error) error {
+	if cause := context.Cause(c.ctx); cause != nil {
+		err = cause
+	}
+	return explain(err, c.received.Load() > 0)
+}
+
+// close ends the connection and waits for its goroutines.
+func (c *connection) close() {
+	c.cancel(nil)
+	c.running.Wait()
+	c.client.Close()
+}

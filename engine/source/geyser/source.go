@@ -1,0 +1,69 @@
+package geyser
+
+import (
+	"context"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/upstream"
+)
+
+// Source follows one node.
+type Source struct {
+	config Config
+	stats  upstream.Stats
+}
+
+// New returns a source that does nothing yet.
+func New(c Config) *Source { return &Source{config: c.withDefaults()} }
+
+// Info says what the sequencer has to know of the source.
+func (s *Source) Info() ledger.SourceInfo {
+	scheme := "http"
+	if s.config.TLS != nil {
+		scheme = "https"
+	}
+	return ledger.SourceInfo{Name: "geyser:" + scheme + "://" + s.config.Address, Live: true}
+}
+
+// Peers returns 1 while there is a connection over which something came, else 0.
+func (s *Source) Peers() int { return s.stats.Peers() }
+
+// Trouble says what keeps the source from going on, "" if nothing does.
+func (s *Source) Trouble() string { return s.stats.Trouble() }
+
+// Upstream returns the source's figures.
+func (s *Source) Upstream() upstream.Snapshot { return s.stats.Snapshot() }
+
+// Fetcher returns what asks a node for accounts, nil where there is none: the stream offers no such
+// question.
+func (s *Source) Fetcher() ledger.Fetcher { return s.config.Fetcher }
+
+// Run follows the node until ctx ends, and returns its error, or until emit fails, and returns
+// that. Whatever the node does, it is tried again.
+func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
+	if from != nil {
+		s.stats.Resumed(from.Slot)
+	}
+	f := newFollower(s, from, emit)
+	stopMints := f.mints.start(ctx)
+	defer stopMints()
+	for {
+		began, before := time.Now(), f.chain.emitted
+		err := f.session(ctx)
+		switch {
+		case f.failed != nil:
+			return f.failed
+		case ctx.Err() != nil:
+			s.stats.Disconnected(upstream.Closed)
+			return ctx.Err()
+		}
+		f.over(err)
+		if f.chain.emitted > before && time.Since(began) > s.config.BackoffMax {
+			f.backoff.Reset()
+		}
+		if err := f.backoff.Wait(ctx, 0); err != nil {
+			return err
+		}
+	}
+}

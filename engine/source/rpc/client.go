@@ -1,0 +1,239 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ledgerd/engine/source/nodejson"
+	"ledgerd/engine/source/upstream"
+)
+
+// maxRetryAfter bounds what a node may ask us to wait: longer is taken for a mistake.
+const maxRetryAfter = time.Minute
+
+// client asks one node. Any goroutine may call it. At most so many calls are under way at once;
+// while the node limits the rate, none is begun.
+type client struct {
+	url     string
+	http    *http.Client
+	timeout time.Duration
+	stats   *upstream.Stats
+	running chan struct{} // room for each call under way
+	lastID  atomic.Uint64
+
+	mu     sync.Mutex
+	pause  upstream.Backoff // between calls that the node turned down without saying how long
+	closed time.Time        // no call before
+}
+
+func newClient(c *Config, stats *upstream.Stats) *client {
+	dial, proxy := c.Dial, (func(*http.Request) (*url.URL, error))(nil)
+	if dial == nil {
+		proxy = http.ProxyFromEnvironment
+		dial = (&net.Dialer{Timeout: c.Timeout, KeepAlive: 15 * time.Second}).DialContext
+	}
+	return &client{
+		url: c.URL.String(), timeout: c.Timeout, stats: stats,
+		running: make(chan struct{}, c.Parallel),
+		pause:   upstream.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second, Random: c.Random},
+		http: &http.Client{
+			Transport: &http.Transport{
+				DialContext: dial, MaxConnsPerHost: c.Parallel, MaxIdleConnsPerHost: c.Parallel,
+				IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: c.Timeout, MaxResponseHeaderBytes: 64 << 10,
+				ForceAttemptHTTP2: true, Proxy: proxy,
+			},
+			// Another address could be anybody's, and the call may carry a key.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// close gives back the connections that nobody uses.
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+// request is a call of JSON-RPC 2.0.
+type request struct {
+	Version string `json:"jsonrpc"`
+	ID      uint64 `json:"id"`
+	Method  string `json:"method"`
+	Params  []any  `json:"params,omitempty"`
+}
+
+// response is its answer. Of an error only the code is read: a message could say anything.
+type response[T any] struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Result  *T              `json:"result"`
+	Error   *struct {
+		Code int64 `json:"code"`
+	} `json:"error"`
+}
+
+// call asks the node and returns the result, nil where it is null. The answer may have so many
+// bytes, unpacked. A call waits while the node limits the rate, as long as ctx lets it. Every
+// error but ctx's is a *callError, and is counted.
+func call[T any](ctx context.Context, c *client, maxBytes int64, method string, params ...any) (*T, error) {
+	if err := c.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { <-c.running }()
+	result, err := exchange[T](ctx, c, maxBytes, method, params)
+	if err == nil {
+		c.worked()
+		return result, nil
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // nobody waits for it any more, whatever it was
+	}
+	var e *callError
+	if errors.As(err, &e) {
+		c.fell(e)
+	}
+	return nil, err
+}
+
+func exchange[T any](ctx context.Context, c *client, maxBytes int64, method string, params []any) (*T, error) {
+	fail := func(cause cause, code int64, detail error) error {
+		return &callError{method: method, cause: cause, code: code, detail: detail}
+	}
+	id := c.lastID.Add(1)
+	body, err := json.Marshal(request{"2.0", id, method, params})
+	if err != nil {
+		return nil, fail(garbage, 0, nil)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, fail(refused, 0, nil) // its text has the address
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return nil, fail(transportCause(err), 0, nil)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		e := &callError{method: method, cause: httpCause(answer.StatusCode), code: int64(answer.StatusCode)}
+		e.after = retryAfter(answer.Header.Get("Retry-After"), time.Now())
+		_, _ = io.CopyN(io.Discard, answer.Body, 4<<10) // so that the connection may be used again
+		return nil, e
+	}
+	if answer.ContentLength > maxBytes {
+		return nil, fail(tooLarge, 0, nil)
+	}
+	var text bytes.Buffer
+	n, err := text.ReadFrom(io.LimitReader(answer.Body, maxBytes+1))
+	switch {
+	case err != nil:
+		return nil, fail(transportCause(err), 0, nil)
+	case n > maxBytes:
+		return nil, fail(tooLarge, 0, nil)
+	}
+	c.stats.Received(int(n))
+	return parse[T](text.Bytes(), method, id)
+}
+
+// parse reads the answer to the call of an id.
+func parse[T any](text []byte, method string, id uint64) (*T, error) {
+	var answer response[T]
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return nil, &callError{method: method, cause: garbage, detail: nodejson.PlainError(err)}
+	}
+	switch {
+	case answer.Version != "2.0":
+		return nil, &callError{method: method, cause: garbage, detail: errors.New("it is no answer of JSON-RPC 2.0")}
+	case answer.Error != nil: // its id may be null: a call that was not understood has none
+		return nil, &callError{method: method, cause: codeCause(answer.Error.Code), code: answer.Error.Code}
+	case string(answer.ID) != strconv.FormatUint(id, 10):
+		return nil, &callError{method: method, cause: garbage, detail: errors.New("it answers another call")}
+	}
+	return answer.Result, nil
+}
+
+// enter waits until a call may begin, and takes its room.
+func (c *client) enter(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		wait := time.Until(c.closed)
+		c.mu.Unlock()
+		if wait <= 0 {
+			break
+		}
+		if err := upstream.Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+	select {
+	case c.running <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// limited returns for how long no call may begin, 0 if one may.
+func (c *client) limited() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(time.Until(c.closed), 0)
+}
+
+// worked notes that the node answered.
+func (c *client) worked() {
+	c.stats.Connected()
+	c.mu.Lock()
+	c.pause.Reset()
+	c.mu.Unlock()
+}
+
+// fell counts an error, and keeps calls back where the node asks for it.
+func (c *client) fell(e *callError) {
+	if e.cause.lost() || e.cause == refused && e.code > 0 { // by HTTP: then it refuses everything
+		c.stats.Disconnected(causes[e.cause].kind)
+	} else {
+		c.stats.Failed(causes[e.cause].kind)
+	}
+	if e.cause != rateLimited && e.after == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Until(c.closed) > 0 && e.after == 0 {
+		return // calls of the same moment are turned down together
+	}
+	wait := e.after
+	if wait == 0 {
+		wait = c.pause.Next()
+	}
+	if until := time.Now().Add(wait); until.After(c.closed) {
+		c.closed = until
+	}
+}
+
+// retryAfter reads the header of that name: seconds, or a date. It is bounded.
+func retryAfter(header string, now time.Time) time.Duration {
+	if header == "" {
+		return 0
+	}
+	if n, err := strconv.ParseUint(header, 10, 64); err == nil {
+		return time.Duration(min(n, uint64(maxRetryAfter/time.Second))) * time.Second
+	}
+	if at, err := http.ParseTime(header); err == nil {
+		return min(max(at.Sub(now), 0), maxRetryAfter)
+	}
+	return 0
+}
+
+// publicName returns what of an address may be shown: no user, path or query, where keys stand.
+func publicName(u *url.URL) string { return u.Scheme + "://" + u.Host }

@@ -1,0 +1,163 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+// Accounts says which accounts the node is asked for after the blocks that touched them.
+type Accounts uint8
+
+const (
+	// AccountsTouched are those that are not known, and token accounts and mints each time that a
+	// block touches them: blocks show neither delegates nor supplies.
+	AccountsTouched Accounts = iota
+	AccountsNew              // those that are not known
+	AccountsNone
+)
+
+var accountsNames = []string{AccountsTouched: "touched", AccountsNew: "new", AccountsNone: "none"}
+
+// Config is how a node is followed. The zero value of each field but URL is a default.
+type Config struct {
+	URL      *url.URL // of the node's JSON-RPC; it may hold keys, and is never shown whole
+	Accounts Accounts
+	From     ledger.Opt[ledger.Slot] // begin with the first block from there on; default: the newest confirmed
+	// Socket is the address of the node's WebSocket, which tells that there is something new sooner than
+	// a look by the clock; nil: none.
+	Socket *url.URL
+	// Brief asks for blocks with their accounts and balances alone, which not every node offers.
+	Brief bool
+
+	Poll         time.Duration // between looks for new blocks near the tip; 0: 400 ms
+	FinalityPoll time.Duration // between looks for finality; 0: 1 s
+	Timeout      time.Duration // of a call; 0: 10 s
+	LearnTimeout time.Duration // a block waits so long for the accounts it touched; 0: 2 s
+	Parallel     int           // calls at once; 0: 6
+	Span         ledger.Slot   // slots listed at once; 0: 256
+	MaxBlock     int64         // bytes of a block's JSON; 0: 64 MiB
+	MaxAccounts  int64         // bytes of the JSON of up to 100 accounts; 0: 32 MiB
+	Known        int           // accounts remembered as known; 0: 262144
+	Wanted       int           // accounts that wait to be asked for; 0: 262144
+
+	// Dial opens connections; nil: net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Random is what waiting times are drawn from, as in upstream.Backoff; nil: math/rand.
+	Random func(n int64) int64
+	Logger *slog.Logger // nil: slog.Default
+}
+
+// withDefaults returns the configuration with every default in place.
+func (c Config) withDefaults() Config {
+	orDuration := func(d *time.Duration, value time.Duration) {
+		if *d == 0 {
+			*d = value
+		}
+	}
+	orDuration(&c.Poll, 400*time.Millisecond)
+	orDuration(&c.FinalityPoll, time.Second)
+	orDuration(&c.Timeout, 10*time.Second)
+	orDuration(&c.LearnTimeout, 2*time.Second)
+	if c.Parallel == 0 {
+		c.Parallel = 6
+	}
+	if c.Span == 0 {
+		c.Span = 256
+	}
+	if c.MaxBlock == 0 {
+		c.MaxBlock = 64 << 20
+	}
+	if c.MaxAccounts == 0 {
+		c.MaxAccounts = 32 << 20
+	}
+	if c.Known == 0 {
+		c.Known = 1 << 18
+	}
+	if c.Wanted == 0 {
+		c.Wanted = 1 << 18
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// ParseSpec reads what follows "rpc:": the address of a node, whose query may hold options of
+// ours among its own. An error never shows the address.
+func ParseSpec(spec string) (Config, error) {
+	var c Config
+	address, query, _ := strings.Cut(spec, "?")
+	var theirs []string
+	for option := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(option, "=")
+		ours, err := c.option(name, value)
+		switch {
+		case err != nil:
+			return c, fmt.Errorf("rpc source: %w", err)
+		case !ours && option != "":
+			theirs = append(theirs, option)
+		}
+	}
+	if len(theirs) > 0 {
+		address += "?" + strings.Join(theirs, "&")
+	}
+	u, err := ParseURL(address)
+	if err != nil {
+		return c, fmt.Errorf("rpc source: %w", err)
+	}
+	c.URL = u
+	return c, nil
+}
+
+// ParseURL reads the address of a node. An error never shows it.
+func ParseURL(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.Fragment != "" {
+		return nil, errors.New("the address is not http://HOST:PORT or https://HOST:PORT, with a path where the node wants one")
+	}
+	return u, nil
+}
+
+// option takes an option of ours. It reports whether it is one.
+func (c *Config) option(name, value string) (ours bool, err error) {
+	switch name {
+	case "accounts":
+		for mode, text := range accountsNames {
+			if value == text {
+				c.Accounts = Accounts(mode)
+				return true, nil
+			}
+		}
+		return true, errors.New("accounts is touched, new or none")
+	case "from":
+		n, err := strconv.ParseUint(value, 10, 63)
+		if err != nil {
+			return true, errors.New("from is a slot")
+		}
+		c.From = ledger.Some(ledger.Slot(n))
+		return true, nil
+	case "ws":
+		u, err := url.Parse(value)
+		if err != nil || (u.Scheme != "ws" && u.Scheme != "wss") || u.Hostname() == "" || u.Fragment != "" {
+			return true, errors.New("ws is ws://HOST:PORT or wss://HOST:PORT")
+		}
+		c.Socket = u
+		return true, nil
+	case "details":
+		if value != "full" && value != "accounts" {
+			return true, errors.New("details is full or accounts")
+		}
+		c.Brief = value == "accounts"
+		return true, nil
+	}
+	return false, nil
+}

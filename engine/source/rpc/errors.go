@@ -1,0 +1,156 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"time"
+
+	"ledgerd/engine/source/upstream"
+)
+
+// cause is why a call gave no result. It decides what is done next.
+type cause uint8
+
+const (
+	unreachable cause = iota // no connection
+	broken                   // it ended before the answer did
+	timedOut                 // no whole answer in time
+	garbage                  // what came is no answer to this call, or tells something impossible
+	tooLarge                 // the answer is over its bound
+	rateLimited              // the node asks to come less often
+	refused                  // the node does not let us, or does not offer the method
+	failed                   // the node failed at it
+	notYet                   // the node is about to have it: not available yet
+	behind                   // the node is behind the chain and says so
+	absent                   // the slot is skipped or the block is missing: the node does not tell which
+	pruned                   // the node does not keep it any more
+	badVersion               // a transaction is of a version that the node may not tell us
+)
+
+// causes say what each means, in words and for the figures.
+var causes = []struct {
+	text string
+	kind upstream.Kind
+}{
+	unreachable: {"the node cannot be reached", upstream.Dial},
+	broken:      {"the connection ended before the answer", upstream.Closed},
+	timedOut:    {"the node did not answer in time", upstream.Stalled},
+	garbage:     {"the answer is not what was asked for", upstream.Garbage},
+	tooLarge:    {"the answer is too large", upstream.TooLarge},
+	rateLimited: {"the node limits the rate of calls", upstream.RateLimited},
+	refused:     {"the node refuses the call", upstream.Refused},
+	failed:      {"the node failed", upstream.Server},
+	notYet:      {"the node does not have it yet", upstream.Unavailable},
+	behind:      {"the node is behind", upstream.Unavailable},
+	absent:      {"the node has no such block: skipped or missing", upstream.Unavailable},
+	pruned:      {"the node does not keep it any more", upstream.OutOfRange},
+	badVersion:  {"the block holds a transaction of a version that is not known here", upstream.Garbage},
+}
+
+// callError says why a call gave no result. Its text never holds anything that came from the
+// node, nor where the node is.
+type callError struct {
+	method string
+	cause  cause
+	code   int64         // of JSON-RPC or, where positive, of HTTP; 0 for none
+	after  time.Duration // what the node asks to wait, 0 if it says nothing
+	detail error         // of a garbage answer: which field is wrong; may be nil
+}
+
+// Error returns one sentence.
+func (e *callError) Error() string {
+	text := e.method + ": " + causes[e.cause].text
+	if e.code != 0 {
+		text += fmt.Sprintf(" (%d)", e.code)
+	}
+	if e.detail != nil {
+		text += ": " + e.detail.Error()
+	}
+	return text
+}
+
+// Unwrap returns which field of the answer is wrong.
+func (e *callError) Unwrap() error { return e.detail }
+
+// causeOf returns the cause of an error of this package.
+func causeOf(err error) cause {
+	var e *callError
+	if errors.As(err, &e) {
+		return e.cause
+	}
+	return failed
+}
+
+// lost reports whether an error says that the node cannot be talked to, rather than that it does
+// not have something.
+func (c cause) lost() bool { return c == unreachable || c == broken || c == timedOut }
+
+// transportCause tells what ended an exchange. The errors of net/http name the address, and with it
+// its secrets: they go no further.
+func transportCause(err error) cause {
+	var timeout net.Error
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return timedOut
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return broken
+	}
+	return unreachable
+}
+
+// httpCause tells what the status of an answer means.
+func httpCause(status int) cause {
+	switch {
+	case status == 429:
+		return rateLimited
+	case status == 413:
+		return tooLarge
+	case status == 408 || status == 504:
+		return timedOut
+	case status >= 400 && status < 500, status >= 300 && status < 400:
+		return refused
+	}
+	return failed
+}
+
+// Codes of Agave's JSON-RPC, rpc-client-api/src/custom_error.rs, and of JSON-RPC 2.0.
+const (
+	codeCleanedUp        = -32001
+	codeNotAvailable     = -32004
+	codeUnhealthy        = -32005
+	codeSkipped          = -32007
+	codeSkippedLongTerm  = -32009
+	codeNoHistory        = -32011
+	codeStatusNotYet     = -32014
+	codeVersion          = -32015
+	codeMinContext       = -32016
+	codeUnreachableStore = -32019
+	codeMethodNotFound   = -32601
+	codeInvalidParams    = -32602
+	codeRateLimited      = -32429 // of providers, who say 429 as well
+)
+
+// codeCause tells what the code of an error answer means.
+func codeCause(code int64) cause {
+	switch code {
+	case codeNotAvailable, codeStatusNotYet, codeMinContext, codeUnreachableStore:
+		return notYet
+	case codeUnhealthy:
+		return behind
+	case codeSkipped, codeSkippedLongTerm:
+		return absent
+	case codeCleanedUp:
+		return pruned
+	case codeVersion:
+		return badVersion
+	case codeNoHistory, codeMethodNotFound, codeInvalidParams, 401, 403:
+		return refused
+	case codeRateLimited, 429:
+		return rateLimited
+	}
+	return failed
+}

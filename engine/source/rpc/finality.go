@@ -1,0 +1,71 @@
+package rpc
+
+import (
+	"context"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+// finalDepth is how many blocks below the newest that may be final are looked at, where the node
+// does not have that one.
+const finalDepth = 4
+
+// finality asks from time to time what is final, and emits it. A block is final when the node has
+// finalized its hash; so is then all that it builds on. It reports whether blocks had to be taken back
+// because the node finalized others. Errors are those of emit and ctx.
+func (f *follower) finality(ctx context.Context) (rewound bool, err error) {
+	if f.upTo > 0 || len(f.chain) < 2 || time.Now().Before(f.nextFinality) {
+		return false, nil
+	}
+	f.nextFinality = time.Now().Add(f.config.FinalityPoll)
+	newest, err := f.client.slot(ctx, ledger.Finalized)
+	if err != nil {
+		return false, ctx.Err()
+	}
+	candidate := 0
+	for candidate+1 < len(f.chain) && f.chain[candidate+1].slot <= newest {
+		candidate++
+	}
+	final, differs, err := f.finalized(ctx, candidate)
+	if err != nil {
+		return false, ctx.Err()
+	}
+	switch {
+	case final == candidate:
+		f.doubts = 0
+	case differs:
+		f.doubts = maxDisputes
+	default:
+		f.doubts++ // the node says that it finalized past a block that it does not have
+	}
+	if final > 0 {
+		at := f.chain[final]
+		if err := f.emit(ctx, &ledger.SlotStatus{Slot: at.slot, Status: ledger.StatusFinalized, Blockhash: at.hash}); err != nil {
+			return false, err
+		}
+		f.chain = f.chain[:copy(f.chain, f.chain[final:])]
+	}
+	if f.doubts >= maxDisputes && len(f.chain) > 1 {
+		f.doubts = 0
+		f.rewind(1)
+		return true, nil
+	}
+	return false, nil
+}
+
+// finalized returns the newest block of the chain, up to a candidate, whose hash the node has
+// finalized, 0 if none of those looked at. It tells whether the node has another in the place of one.
+func (f *follower) finalized(ctx context.Context, candidate int) (final int, differs bool, err error) {
+	for i := candidate; i > max(candidate-finalDepth, 0); i-- {
+		hash, err := f.client.hash(ctx, f.chain[i].slot, ledger.Finalized)
+		switch {
+		case err != nil && causeOf(err) != absent:
+			return 0, false, err
+		case err == nil && hash == f.chain[i].hash.Value:
+			return i, differs, nil
+		}
+		differs = differs || err == nil
+	}
+	return 0, differs, nil
+}

@@ -1,0 +1,358 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/upstream"
+)
+
+const (
+	// rootSearch is how far below the newest slot the first block is looked for.
+	rootSearch = 64
+	// maxUnfinal bounds the blocks that are followed while the node finalizes none.
+	maxUnfinal = 8192
+	// maxDisputes is how often in a row the node may contradict what is final here before it is
+	// taken for one of another ledger.
+	maxDisputes = 4
+	// patience is how many times a block is asked for before health is told that it is stuck.
+	patience = 4
+)
+
+// link is a block by its slot and hash.
+type link struct {
+	slot ledger.Slot
+	hash ledger.Opt[ledger.Hash] // unknown: only base state of that slot is held
+}
+
+// follower goes along the chain of one node and emits it. It belongs to one goroutine.
+type follower struct {
+	config *Config
+	client *client
+	stats  *upstream.Stats
+	learn  *learner
+	emit   ledger.Emit
+	sealed func(ledger.Slot) // told each slot whose block was emitted
+
+	rootless bool        // nothing is held: any block may be the first
+	upTo     ledger.Slot // the last slot to emit, 0 for none
+	chain    []link      // what was emitted since the newest block known final, that one first
+
+	pause    upstream.Backoff
+	misses   int         // how often in a row the next block could not be had
+	disputes int         // how often in a row the node contradicted what was emitted
+	failures int         // how often in a row anything did not work
+	doubts   int         // how often in a row the node did not have what should be final
+	gap      ledger.Slot // blocks up to there are told to be missing; 0 for none
+	why      error       // why the next block could not be had last
+
+	span         ledger.Slot
+	nextFinality time.Time
+	nextHead     time.Time
+}
+
+func (s *Source) newFollower(emit ledger.Emit, mode Accounts) *follower {
+	return &follower{
+		config: &s.config, client: s.client, stats: &s.stats, emit: emit,
+		learn: newLearner(s.client, &s.config, mode), span: s.config.Span, sealed: func(ledger.Slot) {},
+		pause: upstream.Backoff{Min: s.config.Poll / 2, Max: 10 * time.Second, Random: s.config.Random},
+	}
+}
+
+// last returns the newest block emitted, or where the follower began.
+func (f *follower) last() link {
+	if len(f.chain) == 0 {
+		return link{} // it has not begun
+	}
+	return f.chain[len(f.chain)-1]
+}
+
+// begin finds out where to begin. Errors are those of ctx.
+func (f *follower) begin(ctx context.Context, from *ledger.ResumePoint) error {
+	switch {
+	case from != nil:
+		at := link{slot: from.Slot}
+		if from.Blockhash != (ledger.Hash{}) {
+			at.hash = ledger.Some(from.Blockhash)
+		}
+		f.chain = []link{at}
+		f.stats.Resumed(from.Slot)
+		return nil
+	case f.config.From.Known:
+		f.rootless = true
+		f.chain = []link{{slot: max(f.config.From.Value, 1) - 1}}
+		return nil
+	}
+	for {
+		newest, err := f.client.slot(ctx, ledger.Confirmed)
+		if err == nil {
+			f.stats.Saw(newest)
+			f.rootless = true
+			f.chain = []link{{slot: max(newest, rootSearch) - rootSearch}}
+			return nil
+		}
+		f.why = err
+		if err := f.rest(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// rest waits after something did not work. If it goes on not to work the log says why, once.
+func (f *follower) rest(ctx context.Context) error {
+	if f.failures++; f.failures == patience && f.why != nil {
+		f.config.Logger.Warn("the node cannot be followed now", "after_slot", uint64(f.last().slot), "error", f.why)
+	}
+	return f.pause.Wait(ctx, 0)
+}
+
+// works notes that a block came.
+func (f *follower) works() {
+	if f.failures >= patience {
+		f.config.Logger.Info("the node is followed again", "slot", uint64(f.last().slot))
+	}
+	f.misses, f.disputes, f.failures, f.why = 0, 0, 0, nil
+	f.pause.Reset()
+}
+
+// step lists what comes next and emits it. It reports whether there may be more at once.
+func (f *follower) step(ctx context.Context) (more bool, err error) {
+	first, to := f.last().slot+1, f.last().slot+f.span
+	if f.upTo > 0 {
+		to = min(to, f.upTo)
+	}
+	slots, err := f.client.slots(ctx, first, to, ledger.Confirmed)
+	if err != nil {
+		f.why = err
+		if cause := causeOf(err); ctx.Err() == nil && !cause.lost() {
+			return true, f.miss(ctx, first, causes[cause].kind)
+		}
+		return true, f.rest(ctx)
+	}
+	if len(slots) == 0 {
+		return f.nothing(ctx, to)
+	}
+	newest := slots[len(slots)-1]
+	f.stats.Saw(newest)
+	behind := f.upTo == 0 && to-newest < f.span/4
+	if f.rootless && !f.config.From.Known {
+		slots = slots[len(slots)-1:]
+	}
+	if behind {
+		f.look(ctx)
+	}
+	f.span = f.config.Span
+	done, err := f.walk(ctx, slots, !behind)
+	return behind || !done, err
+}
+
+// nothing decides what it means that no block is listed up to a slot.
+func (f *follower) nothing(ctx context.Context, to ledger.Slot) (more bool, err error) {
+	if head, ok := f.look(ctx); ok && head >= to {
+		f.span = min(2*f.span, maxListed)
+		return f.upTo == 0, nil // nothing was produced for so long, or the list is wrong: the next block tells
+	}
+	return false, nil
+}
+
+// maxListed is how many slots a node lists at once.
+const maxListed = 500_000
+
+// look asks for the node's newest slot, but not too often. It is for the figures, mostly.
+func (f *follower) look(ctx context.Context) (ledger.Slot, bool) {
+	if time.Now().Before(f.nextHead) {
+		return 0, false
+	}
+	f.nextHead = time.Now().Add(2 * f.config.FinalityPoll)
+	head, err := f.client.slot(ctx, ledger.Confirmed)
+	if err != nil {
+		return 0, false
+	}
+	f.stats.Saw(head)
+	return head, true
+}
+
+// walk emits the blocks of the slots listed, in the order of the chain, and those between that
+// the list left out. It reports whether it came to the end; if not, the list is to be made again.
+func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool) (done bool, err error) {
+	q := f.newQueue(ctx, slots)
+	defer q.stop()
+	for {
+		p := q.front()
+		if p == nil {
+			return true, nil
+		}
+		if err := p.wait(ctx); err != nil {
+			return false, err
+		}
+		b := p.block
+		switch {
+		case p.err != nil:
+			relist, err := f.missing(ctx, q)
+			if relist || err != nil {
+				return false, err
+			}
+		case f.follows(b):
+			if err := f.put(ctx, b, b.Slot == f.upTo || f.upTo == 0 && toNewest && q.only()); err != nil {
+				return false, err
+			}
+			q.drop(1)
+			rewound, err := f.finality(ctx)
+			if rewound || err != nil {
+				return false, err
+			}
+		case b.ParentSlot > f.last().slot:
+			if !q.first(b.ParentSlot) {
+				return false, f.miss(ctx, b.Slot, upstream.WrongParent)
+			}
+		default:
+			return false, f.dispute(ctx, b)
+		}
+	}
+}
+
+// follows reports whether a block is the next one.
+func (f *follower) follows(b *ledger.Block) bool {
+	last := f.last()
+	switch {
+	case f.rootless:
+		return true
+	case !last.hash.Known:
+		return b.ParentSlot <= last.slot
+	}
+	return b.ParentSlot == last.slot && (!b.PreviousBlockhash.Known || b.PreviousBlockhash.Value == last.hash.Value)
+}
+
+// put emits the next block, after it was looked what it does not show, and what else was found out.
+func (f *follower) put(ctx context.Context, b *ledger.Block, asks bool) error {
+	f.learn.note(b)
+	if asks {
+		if err := f.ask(ctx, b.Slot); err != nil {
+			return err
+		}
+	}
+	base := f.learn.settle(b)
+	f.stats.Sealed(b.Slot)
+	if err := f.emit(ctx, b); err != nil {
+		return err
+	}
+	f.sealed(b.Slot)
+	if f.gap != 0 && b.Slot >= f.gap {
+		f.gap = 0
+		f.stats.GapRepaired()
+	}
+	at := link{b.Slot, ledger.Some(b.Blockhash)}
+	if f.rootless {
+		f.rootless, f.chain = false, f.chain[:0]
+	}
+	f.chain = append(f.chain, at)
+	f.works()
+	if base != nil {
+		return f.emit(ctx, base)
+	}
+	return nil
+}
+
+// ask has the learner ask. Who fills a gap has no later block to ask again at: then everything
+// has to be answered.
+func (f *follower) ask(ctx context.Context, at ledger.Slot) error {
+	for {
+		worked := f.learn.ask(ctx, at)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if f.upTo == 0 || worked && !f.learn.wantsMore() {
+			return nil
+		}
+		if !worked {
+			if err := f.rest(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// missing decides what it means that the front of the queue could not be had. A slot is skipped
+// only where a later block names what was emitted last as its parent; else its block is missing,
+// and is asked for again.
+func (f *follower) missing(ctx context.Context, q *queue) (relist bool, err error) {
+	p := q.front()
+	cause := causeOf(p.err)
+	f.why = p.err
+	switch cause {
+	case absent, notYet, pruned, behind:
+		if f.rootless && !q.only() {
+			q.drop(1)
+			return false, nil
+		}
+		for i, later := range q.list[1:] {
+			if err := later.wait(ctx); err != nil {
+				return false, err
+			}
+			if later.err == nil {
+				if f.follows(later.block) {
+					q.drop(i + 1)
+					return false, nil
+				}
+				break
+			}
+		}
+	}
+	if err := f.miss(ctx, p.slot, causes[cause].kind); err != nil {
+		return false, err
+	}
+	if f.misses%3 == 0 {
+		return true, nil // the list may have been wrong
+	}
+	q.again()
+	return false, nil
+}
+
+// miss tells that the block of a slot could not be had, and waits before the next try. At the tip a
+// node may list what it cannot answer for a moment: that alone is no gap.
+func (f *follower) miss(ctx context.Context, slot ledger.Slot, kind upstream.Kind) error {
+	f.misses++
+	if f.misses > 1 && !f.rootless {
+		f.gap = max(f.gap, slot)
+		f.stats.GapFound(f.last().slot, f.gap)
+	}
+	if f.misses >= patience && f.gap != 0 {
+		f.stats.GapStuck(kind)
+	}
+	return f.rest(ctx)
+}
+
+// dispute decides what it means that a block builds on none that was emitted last. Either the block
+// is wrong, or what was emitted is: then the follower goes back to where it agrees with the node.
+func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
+	f.disputes++
+	f.stats.Failed(upstream.WrongParent)
+	last := f.last()
+	f.why = &callError{method: "getBlock", cause: garbage, detail: fmt.Errorf("block %d does not build on block %d", b.Slot, last.slot)}
+	hash, err := f.client.hash(ctx, last.slot, ledger.Confirmed)
+	gone := err != nil && (causeOf(err) == absent || causeOf(err) == pruned)
+	differs := err == nil && hash != last.hash.Value
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !gone && !differs:
+		// The node has what was emitted: it contradicts itself, or cannot be asked now.
+		return f.miss(ctx, b.Slot, upstream.WrongParent)
+	case len(f.chain) > 1:
+		f.rewind(len(f.chain) - 1)
+		return nil
+	case f.disputes < maxDisputes:
+		return f.miss(ctx, b.Slot, upstream.WrongParent)
+	}
+	return fmt.Errorf("the node's chain does not hold block %s at slot %d, which is final here: it shows another ledger, or a fork below finality", last.hash.Value, last.slot)
+}
+
+// rewind takes back all but the first n blocks of the chain: the node has others in their place.
+func (f *follower) rewind(n int) {
+	f.stats.Failed(upstream.Equivocation)
+	f.config.Logger.Warn("the node took confirmed blocks back", "from_slot", uint64(f.last().slot), "to_slot", uint64(f.chain[n-1].slot))
+	f.chain = f.chain[:n]
+	f.learn.reset()
+}

@@ -1,0 +1,199 @@
+package rpc
+
+import (
+	"context"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/upstream"
+)
+
+// maxAsked bounds the accounts that one block waits for: 32 calls.
+const maxAsked = 32 * ledger.MaxFetchKeys
+
+// learner finds out what blocks do not show of the accounts that they touch. It belongs to the
+// goroutine that follows the chain.
+type learner struct {
+	mode   Accounts
+	client *client
+	config *Config
+
+	known  *memory
+	wanted map[ledger.Pubkey]ledger.Slot // by the block that touched it last
+	ahead  []fetched                     // of blocks that are not emitted yet
+
+	pause upstream.Backoff // after a failure
+	until time.Time        // nothing is asked before
+	// forgotten counts accounts that were not asked for because too many waited.
+	forgotten int
+}
+
+func newLearner(client *client, config *Config, mode Accounts) *learner {
+	return &learner{
+		mode: mode, client: client, config: config,
+		known: newMemory(config.Known), wanted: make(map[ledger.Pubkey]ledger.Slot),
+		pause: upstream.Backoff{Min: config.Poll, Max: 10 * time.Second, Random: config.Random},
+	}
+}
+
+// note looks which accounts of a block have to be asked for.
+func (l *learner) note(b *ledger.Block) {
+	if l.mode == AccountsNone {
+		return
+	}
+	for i := range b.Accounts {
+		w := &b.Accounts[i]
+		if w.Lamports == 0 {
+			l.known.forget(w.Pubkey)
+			delete(l.wanted, w.Pubkey)
+			continue
+		}
+		s := l.known.get(w.Pubkey)
+		if s == unknown || l.mode == AccountsTouched && (s == token || w.Known&ledger.FieldToken != 0) {
+			l.want(w.Pubkey, b.Slot)
+		}
+	}
+	for i := range b.Mints {
+		if key := b.Mints[i].Pubkey; l.known.get(key) == unknown {
+			l.want(key, b.Slot)
+		}
+	}
+}
+
+func (l *learner) want(key ledger.Pubkey, slot ledger.Slot) {
+	if _, ok := l.wanted[key]; !ok && len(l.wanted) >= l.config.Wanted {
+		if l.forgotten++; l.forgotten == 1 {
+			l.config.Logger.Warn("more accounts are not known than may wait to be asked for: some stay partial until a block touches them again", "waiting", len(l.wanted))
+		}
+		l.known.forget(key) // so that the next block that touches it asks again
+		return
+	}
+	l.wanted[key] = slot
+}
+
+// ask asks for accounts as they stand at a slot not below at, for a bounded time, and returns
+// whether that worked. What could not be had stays wanted.
+func (l *learner) ask(ctx context.Context, at ledger.Slot) bool {
+	if len(l.wanted) == 0 {
+		return true
+	}
+	if time.Now().Before(l.until) || l.client.limited() > 0 {
+		return false
+	}
+	waiting := make(map[ledger.Pubkey]bool)
+	for _, f := range l.ahead {
+		for i := range f.writes {
+			waiting[f.writes[i].Pubkey] = true
+		}
+	}
+	keys := make([]ledger.Pubkey, 0, min(len(l.wanted), maxAsked))
+	for key := range l.wanted {
+		if len(keys) == maxAsked {
+			break
+		}
+		if !waiting[key] {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return true
+	}
+	limited, cancel := context.WithTimeout(ctx, l.config.LearnTimeout)
+	defer cancel()
+	results, err := l.client.accounts(limited, keys, at, l.config.MaxAccounts)
+	l.ahead = append(l.ahead, results...)
+	if err != nil {
+		l.until = time.Now().Add(l.pause.Next())
+		return false
+	}
+	l.pause.Reset()
+	return true
+}
+
+// settle adds to a block, which is about to be emitted, what was asked for and stands at its slot: to
+// the block itself where it touched the account, else as base state to be emitted after it.
+// What stands at a later slot waits for that one's block.
+func (l *learner) settle(b *ledger.Block) *ledger.BaseState {
+	if len(l.ahead) == 0 {
+		return nil
+	}
+	touched := make(map[ledger.Pubkey]bool, len(b.Accounts))
+	for i := range b.Accounts {
+		touched[b.Accounts[i].Pubkey] = true
+	}
+	base := &ledger.BaseState{Slot: b.Slot}
+	later := l.ahead[:0]
+	for _, f := range l.ahead {
+		switch {
+		case f.slot > b.Slot:
+			later = append(later, f)
+			continue
+		case f.slot < b.Slot:
+			continue // its block never came: the accounts are still wanted
+		}
+		for _, w := range f.writes {
+			l.learned(&w)
+			switch {
+			case w.Lamports == 0:
+				// Blocks tell what closes. A node that does not know an account which they
+				// show alive is not asked to bury it.
+			case touched[w.Pubkey]:
+				b.Accounts = append(b.Accounts, w)
+			default:
+				base.Accounts = append(base.Accounts, w)
+			}
+		}
+	}
+	clear(l.ahead[len(later):])
+	l.ahead = later
+	if len(base.Accounts) == 0 {
+		return nil
+	}
+	return base
+}
+
+// reset forgets what was found out: blocks were taken back, and what they taught with them.
+func (l *learner) reset() {
+	l.known, l.ahead = newMemory(l.config.Known), nil
+}
+
+// rest returns what stands at slots after the last block, for who has no block to add it to.
+func (l *learner) rest() (states []*ledger.BaseState) {
+	for _, f := range l.ahead {
+		state := &ledger.BaseState{Slot: f.slot}
+		for _, w := range f.writes {
+			if l.learned(&w); w.Lamports != 0 { // as settle does
+				state.Accounts = append(state.Accounts, w)
+			}
+		}
+		states = append(states, state)
+	}
+	l.ahead = nil
+	return states
+}
+
+// learned notes that an account is known now.
+func (l *learner) learned(w *ledger.AccountWrite) {
+	delete(l.wanted, w.Pubkey)
+	switch {
+	case w.Lamports == 0:
+		l.known.forget(w.Pubkey)
+	case ledger.IsTokenProgram(w.Owner):
+		l.known.put(w.Pubkey, token)
+	default:
+		l.known.put(w.Pubkey, plain)
+	}
+}
+
+// wantsMore reports whether accounts are wanted of which no answer waits.
+func (l *learner) wantsMore() bool {
+	answered := 0
+	for _, f := range l.ahead {
+		for i := range f.writes {
+			if _, ok := l.wanted[f.writes[i].Pubkey]; ok {
+				answered++
+			}
+		}
+	}
+	return answered < len(l.wanted)
+}

@@ -1,0 +1,102 @@
+package rpc
+
+import (
+	"context"
+	"sync"
+
+	"ledgerd/engine/ledger"
+)
+
+// maxDetour bounds the blocks that are fetched because others name them as parents, though the
+// node did not list them.
+const maxDetour = 64
+
+// fetching is a block that is on its way.
+type fetching struct {
+	slot  ledger.Slot
+	done  chan struct{} // closed when block or err is set
+	block *ledger.Block
+	err   error
+}
+
+// wait waits for the block, or for the end of ctx.
+func (p *fetching) wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// queue fetches blocks, several at once, and hands them over in the order of slots. It belongs to one
+// goroutine, which must stop it.
+type queue struct {
+	fetch  func(ctx context.Context, slot ledger.Slot) (*ledger.Block, error)
+	ahead  int // so many are fetched at once
+	list   []*fetching
+	slots  []ledger.Slot // not begun
+	ctx    context.Context
+	cancel context.CancelFunc
+	calls  sync.WaitGroup
+}
+
+func (f *follower) newQueue(ctx context.Context, slots []ledger.Slot) *queue {
+	q := &queue{
+		ahead: max(f.config.Parallel-1, 1), // one call is left for the rest
+		slots: slots,
+		fetch: func(ctx context.Context, slot ledger.Slot) (*ledger.Block, error) {
+			return f.client.block(ctx, slot, f.config.Brief, f.config.MaxBlock)
+		},
+	}
+	q.ctx, q.cancel = context.WithCancel(ctx)
+	return q
+}
+
+// stop ends all calls and waits for them.
+func (q *queue) stop() {
+	q.cancel()
+	q.calls.Wait()
+}
+
+// front returns the next block, nil if there is none.
+func (q *queue) front() *fetching {
+	for len(q.slots) > 0 && len(q.list) < q.ahead {
+		q.list = append(q.list, q.begin(q.slots[0]))
+		q.slots = q.slots[1:]
+	}
+	if len(q.list) == 0 {
+		return nil
+	}
+	return q.list[0]
+}
+
+func (q *queue) begin(slot ledger.Slot) *fetching {
+	p := &fetching{slot: slot, done: make(chan struct{})}
+	q.calls.Go(func() {
+		p.block, p.err = q.fetch(q.ctx, slot)
+		close(p.done)
+	})
+	return p
+}
+
+// drop leaves the first n out.
+func (q *queue) drop(n int) {
+	clear(q.list[:n])
+	q.list = q.list[n:]
+}
+
+// again fetches the front once more.
+func (q *queue) again() { q.list[0] = q.begin(q.list[0].slot) }
+
+// first puts a slot in front. It reports whether there is room.
+func (q *queue) first(slot ledger.Slot) bool {
+	if len(q.list) >= q.ahead+maxDetour {
+		return false
+	}
+	q.list = append([]*fetching{q.begin(slot)}, q.list...)
+	return true
+}
+
+// only reports whether the front is the last of all.
+func (q *queue) only() bool { return len(q.list) == 1 && len(q.slots) == 0 }

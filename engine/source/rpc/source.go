@@ -1,0 +1,178 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/upstream"
+)
+
+// Source follows one node over JSON-RPC.
+type Source struct {
+	config Config
+	client *client
+	stats  upstream.Stats
+	sealed atomic.Uint64 // the newest slot emitted
+}
+
+// Open returns the source for what follows "rpc:" in its specification.
+func Open(spec string, c Config) (*Source, error) {
+	parsed, err := ParseSpec(spec)
+	if err != nil {
+		return nil, err
+	}
+	c.URL, c.Socket, c.Accounts, c.From, c.Brief = parsed.URL, parsed.Socket, parsed.Accounts, parsed.From, parsed.Brief
+	return New(c), nil
+}
+
+// New returns the source of a configuration. It does nothing yet.
+func New(c Config) *Source {
+	s := &Source{config: c.withDefaults()}
+	s.client = newClient(&s.config, &s.stats)
+	return s
+}
+
+// Info says what the sequencer has to know of the source. Its name holds no secrets.
+func (s *Source) Info() ledger.SourceInfo {
+	return ledger.SourceInfo{Name: "rpc:" + publicName(s.config.URL), Live: true}
+}
+
+// Peers returns 1 while the node answers, else 0.
+func (s *Source) Peers() int { return s.stats.Peers() }
+
+// Trouble returns what keeps the source from going on, "" if nothing does.
+func (s *Source) Trouble() string { return s.stats.Trouble() }
+
+// Upstream returns the figures of the way to the node.
+func (s *Source) Upstream() upstream.Snapshot { return s.stats.Snapshot() }
+
+// CloseIdle gives back the connections that nobody uses. Run does so at its end; who only fills and
+// fetches calls it.
+func (s *Source) CloseIdle() { s.client.close() }
+
+// Run emits the node's confirmed blocks, in the order of the chain and without a gap, and what becomes
+// final, until ctx ends (it returns ctx.Err()), emit fails (its error), or the node turns out to
+// show another ledger. It tries for ever whatever else goes wrong.
+func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
+	defer s.client.close()
+	trigger := newTrigger(&s.config)
+	if s.config.Socket != nil {
+		var listening sync.WaitGroup
+		defer listening.Wait()
+		listenCtx, stop := context.WithCancel(ctx)
+		defer stop()
+		listening.Go(func() { trigger.run(listenCtx) })
+	}
+	f := s.newFollower(emit, s.config.Accounts)
+	f.sealed = func(slot ledger.Slot) { s.sealed.Store(uint64(slot)) }
+	if from != nil {
+		s.sealed.Store(uint64(from.Slot))
+	}
+	if err := f.begin(ctx, from); err != nil {
+		return err
+	}
+	for {
+		begun := time.Now()
+		more := false
+		if len(f.chain) < maxUnfinal {
+			var err error
+			if more, err = f.step(ctx); err != nil {
+				return err
+			}
+		}
+		if _, err := f.finality(ctx); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if more {
+			continue
+		}
+		if err := trigger.wait(ctx, begun); err != nil {
+			return err
+		}
+	}
+}
+
+// fillTries is how often in a row the next block of a gap may not be had before the filling is
+// given up. The last tries are 10 seconds apart.
+const fillTries = 10
+
+// Fill emits the confirmed blocks after one, whose hash may be zero for unknown, up to and including
+// the block of slot upTo, in the order of the chain, and base state of all accounts that they
+// touch, as it stands at that block or later. It returns nil once upTo is emitted, ctx.Err(), the error
+// of emit, or why the node cannot give the next block; what was emitted before stands then.
+func (s *Source) Fill(ctx context.Context, after ledger.Slot, afterHash ledger.Hash, upTo ledger.Slot, emit ledger.Emit) error {
+	if upTo <= after {
+		return errors.New("there is nothing to fill: the slots are not in order")
+	}
+	mode := AccountsTouched
+	if s.config.Accounts == AccountsNone {
+		mode = AccountsNone
+	}
+	f := s.newFollower(emit, mode)
+	f.upTo = upTo
+	if err := f.begin(ctx, &ledger.ResumePoint{Slot: after, Blockhash: afterHash}); err != nil {
+		return err
+	}
+	for tries := 0; f.last().slot < upTo; {
+		before := f.last()
+		more, err := f.step(ctx)
+		switch {
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case f.last() != before:
+			tries = 0
+			continue
+		case f.why == nil:
+			f.why = &callError{method: "getBlocks", cause: absent}
+		}
+		if tries++; tries > fillTries || causeOf(f.why) == pruned && tries > 2 {
+			return fmt.Errorf("cannot fill slots %d to %d: %w", before.slot+1, upTo, f.why)
+		}
+		if !more {
+			if err := f.rest(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	for _, state := range f.learn.rest() {
+		if err := emit(ctx, state); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Fetch returns accounts as they stand at the node at confirmed level, not below the newest block
+// emitted. Errors are of type *ledger.UpstreamError, or ctx's.
+func (s *Source) Fetch(ctx context.Context, keys []ledger.Pubkey) (*ledger.BaseState, error) {
+	if wait := s.client.limited(); wait > 0 {
+		return nil, &ledger.UpstreamError{Busy: true, RetryAfter: wait, Err: &callError{method: "getMultipleAccounts", cause: rateLimited}}
+	}
+	results, err := s.client.accounts(ctx, keys, ledger.Slot(s.sealed.Load()), s.config.MaxAccounts)
+	var failed *callError
+	switch {
+	case errors.As(err, &failed):
+		busy := failed.cause == rateLimited || failed.cause == notYet || failed.cause == behind
+		return nil, &ledger.UpstreamError{Busy: busy, RetryAfter: failed.after, Err: failed}
+	case err != nil:
+		return nil, err
+	}
+	state := &ledger.BaseState{}
+	for i, f := range results {
+		if i == 0 || f.slot < state.Slot {
+			state.Slot = f.slot
+		}
+		state.Accounts = append(state.Accounts, f.writes...)
+	}
+	return state, nil
+}

@@ -1,0 +1,29 @@
+// Package testnode is a node to test against: it speaks Yellowstone gRPC and JSON-RPC as a
+// validator's node does, over real sockets or in memory, and does wrong whatever a test commands.
+// Only tests import it. It encodes what it says by itself, so that no decoder is tested against its
+// own twin.
+//
+// # Nouns
+//
+// A [Ledger] is what happened: a tree of blocks with the writes of each, made by the simulator or of
+// recorded data, and a [Plan] of forks, dead slots and blocks made twice. A [Node] tells it, one slot
+// with each [Node.Advance]: at any moment it has played some slots and knows of nothing later. A
+// [Fault] is one thing that goes wrong, injected now; a [Schedule] is a list of them by slot, drawn
+// from a seed.
+//
+// # What the node says
+//
+// The stream shows every block of the tree as its slot comes: statuses, account writes with
+// growing write versions, transactions and block meta in an order that varies within what validators
+// do, and later what each slot came to. A main block is confirmed [ConfirmLag] slots behind the newest one and
+// final as far behind as the plan says; a block of a fork never is. It is told at commitment processed
+// alone. JSON-RPC knows confirmed and
+// finalized blocks only, and the accounts as they stand at those.
+//
+// # Order and ownership
+//
+// The node's goroutines belong to the node: Start begins them and Close waits for them.
+// Advance and Inject may be called from any goroutine; what was played is never changed,
+// so every subscriber reads the same log at a pace of its own.
+// Everything that looks random is drawn from the seeds given.
+package testnode

@@ -1,0 +1,159 @@
+package testnode
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// Fault is one thing that goes wrong. Which fields it uses is said at its kind.
+type Fault struct {
+	Kind  FaultKind
+	On    Side          // of what happens on the wire
+	N     int           // how many messages, requests or subscriptions it hits; 0: one
+	After int           // bytes, or messages, that still pass
+	For   time.Duration // how long it lasts
+	Code  codes.Code    // with which a stream ends
+	How   int           // which of several ways
+}
+
+// Side is one of the node's two doors.
+type Side uint8
+
+const (
+	Stream Side = iota // Yellowstone gRPC
+	Calls              // JSON-RPC
+)
+
+// FaultKind says what goes wrong.
+type FaultKind uint8
+
+const (
+	// On the wire, On either side; on every open connection, or on the next one where none is open.
+	Cut     FaultKind = iota // it ends After bytes
+	Stall                    // nothing passes For so long, After bytes
+	Trickle                  // a few bytes at a time pass, For so long
+	Down                     // it ends, and connections are refused For so long
+
+	// On the stream.
+	Kick          // it ends with Code as for a client that lags; OK ends it as if all were well
+	Refuse        // the next N subscriptions that ask for a slot are refused with Code
+	IgnoreFrom    // the next N subscriptions get the live head, whatever slot they ask for
+	ReplayAll     // the next N subscriptions get all that is kept, whatever slot they ask for
+	Duplicate     // the newest N messages come again
+	Garbage       // N messages are nonsense: see garbage for How
+	WrongParent   // the next block's meta names another parent: How 0 its hash, 1 its slot
+	Equivocate    // the next block's meta has another hash: How 0 instead of its own, 1 beside it
+	OmitMeta      // the meta of N blocks does not come
+	OmitTx        // N transactions do not come
+	OmitProcessed // N statuses processed do not come
+	OmitConfirmed // likewise
+	OmitFinalized // likewise
+
+	// On JSON-RPC.
+	RateLimit   // N requests are answered 429; How 1 without Retry-After, 2 with a date
+	ServerError // N requests are answered 500, 502 or 503 in HTML, by How
+	Slow        // N requests wait For so long
+	BadAnswer   // N answers are nonsense: see badAnswer for How
+	NodeBehind  // N requests are answered -32005
+	Missing     // N blocks that are there are said to be missing: see missing for How
+	Hide        // for For so long every third block is left out of getBlocks and said to be skipped
+	Stale       // for For so long the node knows nothing of the newest N slots
+	faultKinds
+)
+
+var faultNames = [faultKinds]string{
+	"cut", "stall", "trickle", "down", "kick", "refuse from_slot", "ignore from_slot", "replay everything", "duplicate", "garbage",
+	"wrong parent", "equivocate", "omit meta", "omit transactions", "omit processed", "omit confirmed", "omit finalized",
+	"rate limit", "server error", "slow", "bad answer", "node behind", "missing", "hide", "stale",
+}
+
+// String names the kind.
+func (k FaultKind) String() string {
+	if k >= faultKinds {
+		return "unknown"
+	}
+	return faultNames[k]
+}
+
+// String tells the fault in a few words.
+func (f Fault) String() string {
+	s := f.Kind.String()
+	if f.Kind <= Down {
+		s += [...]string{" stream", " calls"}[f.On]
+	}
+	if f.N > 0 {
+		s += fmt.Sprintf(" x%d", f.N)
+	}
+	if f.After > 0 {
+		s += fmt.Sprintf(" after %d", f.After)
+	}
+	if f.For > 0 {
+		s += fmt.Sprintf(" for %v", f.For)
+	}
+	if f.Kind == Kick || f.Kind == Refuse {
+		s += " " + f.Code.String()
+	}
+	if f.How > 0 {
+		s += fmt.Sprintf(" (way %d)", f.How)
+	}
+	return s
+}
+
+// pending are the faults that wait for what they hit.
+type pending struct {
+	mu     sync.Mutex
+	faults []*Fault
+	until  [faultKinds]time.Time // of those that last
+	lasts  [faultKinds]Fault
+}
+
+// add notes a fault.
+func (p *pending) add(f Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f.Kind == Hide || f.Kind == Stale {
+		p.until[f.Kind], p.lasts[f.Kind] = time.Now().Add(f.For), f
+		return
+	}
+	f.N = max(f.N, 1)
+	p.faults = append(p.faults, &f)
+}
+
+// take returns the next fault of a kind and counts it as having hit once.
+func (p *pending) take(kinds ...FaultKind) (Fault, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, f := range p.faults {
+		if !slices.Contains(kinds, f.Kind) {
+			continue
+		}
+		if f.After > 0 {
+			f.After--
+			return Fault{}, false
+		}
+		hit := *f
+		if f.N--; f.N == 0 {
+			p.faults = slices.Delete(p.faults, i, i+1)
+		}
+		return hit, true
+	}
+	return Fault{}, false
+}
+
+// lasting returns a fault that lasts, if it does now.
+func (p *pending) lasting(kind FaultKind) (Fault, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lasts[kind], time.Now().Before(p.until[kind])
+}
+
+// clear forgets all faults.
+func (p *pending) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults, p.until = nil, [faultKinds]time.Time{}
+}

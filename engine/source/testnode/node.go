@@ -1,0 +1,305 @@
+package testnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/test/bufconn"
+
+	"ledgerd/engine/ledger"
+)
+
+// Config says how a node behaves. The zero value is an open node that keeps 150 slots for replay.
+type Config struct {
+	Token       string        // asked for as x-token and, by JSON-RPC, as a bearer; "": none
+	Seed        uint64        // of the order in which messages come
+	Plain       bool          // messages come in the straightest order
+	ReplaySlots ledger.Slot   // how far back from_slot reaches; 0: 150
+	NoReplay    bool          // from_slot is refused as unsupported
+	Compress    string        // "gzip" or "zstd": asked for, the stream comes so
+	PingEvery   time.Duration // of the server's pings; 0: 10 s
+	Capacity    int           // messages a subscriber may lag before it is thrown out; 0: 250,000
+	FirstBlock  ledger.Slot   // JSON-RPC has cleaned up what is below
+	NoSocket    bool          // JSON-RPC offers no WebSocket
+	InMemory    bool          // Start listens in memory: only Dial reaches the node
+}
+
+// Node is a node that tells a ledger. New makes it, Start opens its doors, Close ends it.
+type Node struct {
+	config Config
+	ledger *Ledger
+
+	faults  pending
+	doors   [2]*door // by Side
+	dial    [2]func(context.Context) (net.Conn, error)
+	stream  *grpc.Server
+	calls   *http.Server
+	serving sync.WaitGroup
+	ctx     context.Context // ends with Close
+	stop    context.CancelFunc
+
+	mu       sync.Mutex
+	narrator narrator
+	log      []*message // all that was told, in order
+	views    []view     // what JSON-RPC knew after each slot
+	changed  chan struct{}
+	tally    Tally
+	closed   bool
+}
+
+// view is what JSON-RPC knows at some moment.
+type view struct {
+	slots [ledger.Commitments]ledger.Slot // the newest block of each level
+}
+
+// Tally counts what was asked of a node.
+type Tally struct {
+	Subscriptions int // granted
+	Refused       int // subscriptions
+	FromSlots     []ledger.Slot
+	Calls         map[string]int // by method
+	RateLimited   int
+}
+
+// New returns a node that has told nothing yet.
+func New(l *Ledger, c Config) *Node {
+	if c.ReplaySlots == 0 {
+		c.ReplaySlots = 150
+	}
+	if c.PingEvery == 0 {
+		c.PingEvery = 10 * time.Second
+	}
+	if c.Capacity == 0 {
+		c.Capacity = 250_000
+	}
+	n := &Node{config: c, ledger: l, changed: make(chan struct{}), views: []view{{}}}
+	n.narrator = narrator{random: rand.New(rand.NewPCG(c.Seed, 1)), plain: c.Plain}
+	n.tally.Calls = make(map[string]int)
+	n.ctx, n.stop = context.WithCancel(context.Background())
+	return n
+}
+
+// inMemory is the addresses of a node that listens in memory.
+var inMemory = [2]string{"stream.testnode:1", "calls.testnode:2"}
+
+// Start listens on 127.0.0.1, or in memory, and serves until Close.
+func (n *Node) Start() error {
+	for side := range n.doors {
+		var l net.Listener
+		if n.config.InMemory {
+			m := bufconn.Listen(64 << 10)
+			l, n.dial[side] = m, m.DialContext
+		} else {
+			var err error
+			if l, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+				return errors.Join(err, n.Close())
+			}
+			address := l.Addr().String()
+			n.dial[side] = func(ctx context.Context) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+			}
+		}
+		n.doors[side] = newDoor(l)
+	}
+	n.stream = n.newStreamServer()
+	n.calls = &http.Server{
+		Handler: n.awaited(n.serveCall), ReadHeaderTimeout: time.Minute,
+		ErrorLog: log.New(io.Discard, "", 0), BaseContext: func(net.Listener) context.Context { return n.ctx },
+	}
+	n.serving.Go(func() { _ = n.stream.Serve(n.doors[Stream]) })
+	n.serving.Go(func() { _ = n.calls.Serve(n.doors[Calls]) })
+	return nil
+}
+
+// Close ends every connection and waits until all that the node started has ended.
+func (n *Node) Close() error {
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
+	n.stop()
+	if n.stream != nil {
+		n.stream.Stop()
+	}
+	var err error
+	if n.calls != nil {
+		err = n.calls.Close()
+	}
+	for _, d := range n.doors {
+		if d != nil {
+			d.Listener.Close()
+		}
+	}
+	n.serving.Wait()
+	return err
+}
+
+// awaited has Close wait for a handler, also for one that took its connection over.
+func (n *Node) awaited(handle http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.mu.Lock()
+		if n.closed {
+			n.mu.Unlock()
+			return
+		}
+		n.serving.Add(1)
+		n.mu.Unlock()
+		defer n.serving.Done()
+		handle(w, r)
+	})
+}
+
+// StreamURL returns where the stream is served: http://HOST:PORT.
+func (n *Node) StreamURL() string { return "http://" + n.address(Stream) }
+
+// CallsURL returns where JSON-RPC is served, over HTTP and WebSocket: http://HOST:PORT.
+func (n *Node) CallsURL() string { return "http://" + n.address(Calls) }
+
+func (n *Node) address(side Side) string {
+	if n.config.InMemory {
+		return inMemory[side]
+	}
+	return n.doors[side].Addr().String()
+}
+
+// Dial connects to one of the node's own addresses, in memory or not; nothing else is reached.
+func (n *Node) Dial(ctx context.Context, _, address string) (net.Conn, error) {
+	for side := range n.doors {
+		if address == n.address(Side(side)) {
+			return n.dial[side](ctx)
+		}
+	}
+	return nil, fmt.Errorf("no test node at %s", address)
+}
+
+// Inject has a fault happen.
+func (n *Node) Inject(f Fault) {
+	if f.Kind <= Down {
+		n.doors[f.On].suffer(f)
+		return
+	}
+	n.faults.add(f)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.wakeLocked()
+}
+
+// wakeLocked has everybody who waits for messages look again.
+func (n *Node) wakeLocked() {
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// Heal ends every fault that has not hit yet, or lasts.
+func (n *Node) Heal() {
+	n.faults.clear()
+	for _, d := range n.doors {
+		d.heal()
+	}
+}
+
+// Advance plays the next slots. It returns false once the ledger is told.
+func (n *Node) Advance(slots int) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for range slots {
+		at := len(n.views) - 1
+		if at == n.ledger.Slots {
+			return false
+		}
+		s := &n.ledger.steps[at]
+		n.log = append(n.log, n.narrator.tell(s)...)
+		n.views = append(n.views, n.views[at].after(s, n.ledger))
+	}
+	n.wakeLocked()
+	return true
+}
+
+// after returns the view after a step.
+func (v view) after(s *step, l *Ledger) view {
+	for _, m := range s.told {
+		if level := ledger.Commitment(m.status); m.kind == slotMessage && m.status <= slotFinalized && l.mainAt(m.slot) != nil {
+			v.slots[level] = max(v.slots[level], m.slot)
+		}
+	}
+	for _, b := range s.beats {
+		switch {
+		case b.what == produced && l.mainAt(b.slot) == b.block:
+			v.slots[ledger.Processed] = b.slot
+		case b.what == confirmed:
+			v.slots[ledger.Confirmed] = b.slot
+		case b.what == finalized:
+			v.slots[ledger.Finalized] = b.slot
+		}
+	}
+	return v
+}
+
+// Played returns the newest slot told, and whether that was the last.
+func (n *Node) Played() (slot ledger.Slot, last bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if at := len(n.views) - 1; at > 0 {
+		slot = n.ledger.steps[at-1].slot
+	}
+	return slot, len(n.views)-1 == n.ledger.Slots
+}
+
+// Tip returns the newest block of a level on the chain that stays.
+func (n *Node) Tip(level ledger.Commitment) ledger.Slot {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.views[len(n.views)-1].slots[level]
+}
+
+// Run plays a slot each slotTime until ctx ends or the ledger is told.
+func (n *Node) Run(ctx context.Context, slotTime time.Duration) {
+	ticker := time.NewTicker(slotTime)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if !n.Advance(1) {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Ledger returns what the node tells.
+func (n *Node) Ledger() *Ledger { return n.ledger }
+
+// Tally returns what was asked so far.
+func (n *Node) Tally() Tally {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t := n.tally
+	t.Calls = make(map[string]int, len(n.tally.Calls))
+	for method, count := range n.tally.Calls {
+		t.Calls[method] = count
+	}
+	return t
+}
+
+func (n *Node) count(count func(t *Tally)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	count(&n.tally)
+}
+
+// told returns the messages from a position on, and a channel that is closed when there are more.
+func (n *Node) told(from int) ([]*message, <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.log[from:len(n.log):len(n.log)], n.changed
+}

@@ -1,0 +1,237 @@
+package testnode
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/yellowstone"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const small = "seed=3,accounts=150,tps=20,slot_time=0,fork_rate=0.1,skip_rate=0.1,slots=40"
+
+func simulated(t testing.TB, parameters string, plan Plan) *Ledger {
+	t.Helper()
+	l, err := Simulated(parameters, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func started(t testing.TB, l *Ledger, c Config) *Node {
+	t.Helper()
+	n := New(l, c)
+	if err := n.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Close() })
+	return n
+}
+
+// everything is a request for all that we read, from a slot on if it is known.
+func everything(from ledger.Opt[ledger.Slot], slices ...slice) []byte {
+	filter := func(name string, f wire) wire { return wire(nil).bytes(1, []byte(name)).bytes(2, f) }
+	w := wire(nil).bytes(1, filter("a", nil)).bytes(2, filter("s", wire(nil).number(2, 1))).bytes(3, filter("t", nil)).bytes(5, filter("m", nil))
+	for _, s := range slices {
+		w = w.bytes(7, wire(nil).number(1, s.offset).number(2, s.length))
+	}
+	if from.Known {
+		w = w.number(11, uint64(from.Value))
+	}
+	return w
+}
+
+// subscription is a raw client of the stream.
+type subscription struct {
+	t      testing.TB
+	conn   *grpc.ClientConn
+	stream grpc.ClientStream
+}
+
+func subscribe(t testing.TB, n *Node, request []byte) *subscription {
+	t.Helper()
+	return subscribeAs(t, n, n.config.Token, request)
+}
+
+func subscribeAs(t testing.TB, n *Node, token string, request []byte) *subscription {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+strings.TrimPrefix(n.StreamURL(), "http://"),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return n.Dial(ctx, "tcp", address) }),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "x-token", token)
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/geyser.Geyser/Subscribe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &subscription{t, conn, stream}
+	s.send(request)
+	// A subscriber hears what comes after it; a pong says that it is one. What is refused has none.
+	if r, _ := parseRequest(request); !r.fromSlot.Known {
+		s.send(wire(nil).bytes(9, wire(nil).number(1, 77)))
+		if raw, err := s.next(); err == nil && !bytes.Contains(raw, wire(nil).bytes(9, wire(nil).number(1, 77))) {
+			t.Fatalf("a ping was answered %x", raw)
+		}
+	}
+	return s
+}
+
+func (s *subscription) send(request []byte) {
+	s.t.Helper()
+	if err := s.stream.SendMsg(&request); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *subscription) next() ([]byte, error) {
+	var raw []byte
+	err := s.stream.RecvMsg(&raw)
+	return raw, err
+}
+
+// ask posts a call and returns the answer's body.
+func ask(t testing.TB, n *Node, method string, params ...any) (result json.RawMessage, failed *callError) {
+	t.Helper()
+	body, _ := json.Marshal(object{"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
+	_, _, b, err := post(t, n, string(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a struct {
+		ID     int
+		Result json.RawMessage
+		Error  *callError
+	}
+	if err := json.Unmarshal(b, &a); err != nil || a.ID != 7 {
+		t.Fatalf("%s answered %s", method, b)
+	}
+	return a.Result, a.Error
+}
+
+// post posts a body to the node and returns the answer.
+func post(t testing.TB, n *Node, body string) (status int, header http.Header, answer []byte, err error) {
+	t.Helper()
+	transport := &http.Transport{DialContext: n.Dial, DisableKeepAlives: true}
+	request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, n.CallsURL(), strings.NewReader(body))
+	request.Header.Set("X-Token", n.config.Token)
+	r, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	return r.StatusCode, r.Header, b, err
+}
+
+// book is a state kept the plain way.
+type book map[ledger.Pubkey]*ledger.Account
+
+func (b book) apply(writes []ledger.AccountWrite, taught ledger.Taught) {
+	for i := range writes {
+		b[writes[i].Pubkey] = ledger.Merge(b[writes[i].Pubkey], &writes[i], taught)
+	}
+}
+
+func TestTheStreamTellsTheLedger(t *testing.T) {
+	l := simulated(t, small, Plan{})
+	n := started(t, l, Config{})
+	s := subscribe(t, n, everything(ledger.Opt[ledger.Slot]{}))
+	blocks := make(map[ledger.Hash]*ledger.Block)
+	final := ledger.Slot(0)
+	a := yellowstone.NewAssembler(func(_ context.Context, e ledger.Event) error {
+		switch e := e.(type) {
+		case *ledger.Block:
+			blocks[e.Blockhash] = e
+		case *ledger.SlotStatus:
+			if e.Status == ledger.StatusFinalized {
+				final = e.Slot
+			}
+		}
+		return nil
+	})
+	n.Advance(l.Slots)
+	main := l.Main()
+	for last := main[len(main)-1].Slot; final < last; {
+		raw, err := s.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var u yellowstone.Update
+		if err := yellowstone.Decode(raw, &u); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Take(t.Context(), &u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state := make(book)
+	state.apply(l.Base.Accounts, ledger.TaughtByBase(l.Base.Slot))
+	for _, want := range main {
+		got := blocks[want.Blockhash]
+		if got == nil || got.ParentSlot != want.ParentSlot || len(got.Transactions) != len(want.Transactions) {
+			t.Fatalf("block %d came as %+v", want.Slot, got)
+		}
+		state.apply(got.Accounts, ledger.TaughtByBlock(got.Slot))
+		for i := range want.Accounts {
+			w := &want.Accounts[i]
+			if held := state[w.Pubkey]; !ledger.SameToReaders(held, ledger.Merge(nil, w, 1)) {
+				t.Fatalf("block %d: %s came as %+v, want %+v", want.Slot, w.Pubkey, held, w)
+			}
+		}
+	}
+	if a.Counts.Late+a.Counts.Incomplete+a.Counts.Dropped > 0 {
+		t.Errorf("counts %+v", a.Counts)
+	}
+}
+
+func TestCallsTellTheLedger(t *testing.T) {
+	l := simulated(t, small, Plan{})
+	n := started(t, l, Config{})
+	n.Advance(l.Slots)
+	main := l.Main()
+	last := main[len(main)-1]
+	result, failed := ask(t, n, "getSlot", object{"commitment": "finalized"})
+	if failed != nil || string(result) != number(last.Slot) {
+		t.Fatalf("getSlot: %s %v, want %d", result, failed, last.Slot)
+	}
+	result, failed = ask(t, n, "getBlocks", 0, 1000, object{"commitment": "confirmed"})
+	var slots []ledger.Slot
+	if failed != nil || json.Unmarshal(result, &slots) != nil || len(slots) != len(main) {
+		t.Fatalf("getBlocks: %s %v", result, failed)
+	}
+	for i, b := range main {
+		if slots[i] != b.Slot {
+			t.Fatalf("getBlocks names %d, want %d", slots[i], b.Slot)
+		}
+		result, failed = ask(t, n, "getBlock", b.Slot, object{"commitment": "confirmed", "encoding": "base64", "maxSupportedTransactionVersion": 0})
+		var got struct {
+			Blockhash    ledger.Hash
+			ParentSlot   ledger.Slot
+			Transactions []struct {
+				Transaction []string
+				Meta        struct{ PreBalances, PostBalances []uint64 }
+			}
+		}
+		if failed != nil || json.Unmarshal(result, &got) != nil || got.Blockhash != b.Blockhash || got.ParentSlot != b.ParentSlot || len(got.Transactions) != len(b.Transactions) {
+			t.Fatalf("getBlock %d: %.200s %v", b.Slot, result, failed)
+		}
+	}
+}

@@ -1,0 +1,315 @@
+package testnode
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/gzip" // offered to subscribers
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"ledgerd/engine/ledger"
+)
+
+// rawCodec passes messages on as they are: *[]byte.
+type rawCodec struct{}
+
+func (rawCodec) Name() string { return "proto" }
+
+func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
+}
+
+func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+
+// zstdCompressor is offered where no package under test brings one.
+type zstdCompressor struct{}
+
+func (zstdCompressor) Name() string { return "zstd" }
+
+func (zstdCompressor) Compress(w io.Writer) (io.WriteCloser, error) {
+	e, ok := encoders.Get().(*encoder)
+	if !ok {
+		z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(64<<10))
+		if err != nil {
+			return nil, err
+		}
+		e = &encoder{z}
+	}
+	e.Reset(w)
+	return e, nil
+}
+
+// encoders are those at rest: making one takes longer than a message.
+var encoders sync.Pool
+
+// encoder goes back when it is closed, once for each message.
+type encoder struct{ *zstd.Encoder }
+
+// Close implements io.Closer.
+func (e *encoder) Close() error {
+	err := e.Encoder.Close()
+	encoders.Put(e)
+	return err
+}
+
+func (zstdCompressor) Decompress(r io.Reader) (io.Reader, error) {
+	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
+}
+
+func init() {
+	if encoding.GetCompressor("zstd") == nil {
+		encoding.RegisterCompressor(zstdCompressor{})
+	}
+}
+
+// newStreamServer returns the server of geyser.Geyser. Unary calls are not offered: UNIMPLEMENTED.
+func (n *Node) newStreamServer() *grpc.Server {
+	s := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.MaxRecvMsgSize(64<<20), grpc.WaitForHandlers(true))
+	s.RegisterService(&grpc.ServiceDesc{
+		ServiceName: "geyser.Geyser",
+		HandlerType: (*any)(nil),
+		Streams: []grpc.StreamDesc{{
+			StreamName: "Subscribe", ServerStreams: true, ClientStreams: true,
+			Handler: func(srv any, stream grpc.ServerStream) error { return srv.(*Node).subscribe(stream) },
+		}},
+	}, n)
+	return s
+}
+
+// subscribe serves one subscriber.
+func (n *Node) subscribe(stream grpc.ServerStream) error {
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	stopped := context.AfterFunc(n.ctx, cancel)
+	defer stopped()
+	md, _ := metadata.FromIncomingContext(ctx)
+	if n.config.Token != "" && !slices.Contains(md.Get("x-token"), n.config.Token) {
+		n.count(func(t *Tally) { t.Refused++ })
+		return status.Error(codes.Unauthenticated, "No valid auth token")
+	}
+	if c := n.config.Compress; c != "" {
+		if offered, _ := grpc.ClientSupportedCompressors(ctx); slices.Contains(offered, c) {
+			if err := grpc.SetSendCompressor(ctx, c); err != nil {
+				return err
+			}
+		}
+	}
+	requests := make(chan *subscribeRequest)
+	ended := make(chan error, 1)
+	go func() { ended <- receive(ctx, stream, requests) }()
+	var first *subscribeRequest
+	select {
+	case first = <-requests:
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	s := &subscriber{node: n, stream: stream, request: first}
+	err := s.begin()
+	if err == nil {
+		err = s.serve(ctx, requests, ended)
+	}
+	return err
+}
+
+// receive reads requests until the client says no more. Handlers end after their stream does, so the
+// goroutine that runs it ends with the stream.
+func receive(ctx context.Context, stream grpc.ServerStream, to chan<- *subscribeRequest) error {
+	for {
+		var raw []byte
+		if err := stream.RecvMsg(&raw); err != nil {
+			return err
+		}
+		r, err := parseRequest(raw)
+		if err != nil {
+			return status.Error(codes.InvalidArgument, err.Error())
+		}
+		select {
+		case to <- r:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// subscriber is one open stream.
+type subscriber struct {
+	node    *Node
+	stream  grpc.ServerStream
+	request *subscribeRequest
+
+	at     int      // the next message of the node's log
+	recent [][]byte // the newest that were sent
+}
+
+// begin decides where the stream begins.
+func (s *subscriber) begin() error {
+	n := s.node
+	n.mu.Lock()
+	s.at = len(n.log)
+	newest := ledger.Slot(0)
+	if played := len(n.views) - 1; played > 0 {
+		newest = n.ledger.steps[played-1].slot
+	}
+	oldest := ledger.Slot(0)
+	if newest > n.config.ReplaySlots {
+		oldest = newest - n.config.ReplaySlots
+	}
+	n.mu.Unlock()
+	from := s.request.fromSlot
+	if !from.Known {
+		n.count(func(t *Tally) { t.Subscriptions++ })
+		return nil
+	}
+	n.count(func(t *Tally) { t.FromSlots = append(t.FromSlots, from.Value) })
+	refuse := func(code codes.Code, text string) error {
+		n.count(func(t *Tally) { t.Refused++ })
+		return status.Error(code, text)
+	}
+	if f, ok := n.faults.take(Refuse, IgnoreFrom, ReplayAll); ok {
+		switch f.Kind {
+		case Refuse:
+			return refuse(f.Code, "broadcast from "+number(from.Value)+" is not available, last available: "+number(newest))
+		case IgnoreFrom:
+			n.count(func(t *Tally) { t.Subscriptions++ })
+			return nil
+		}
+		from.Value = oldest
+	}
+	switch {
+	case n.config.NoReplay:
+		return refuse(codes.InvalidArgument, "from_slot is not supported")
+	case from.Value < oldest:
+		return refuse(codes.OutOfRange, "broadcast from "+number(from.Value)+" is not available, last available: "+number(oldest))
+	}
+	n.count(func(t *Tally) { t.Subscriptions++ })
+	all, _ := n.told(0)
+	for _, m := range all[:s.at] {
+		if m.slot >= from.Value {
+			if err := s.send(m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// serve sends what is told until the stream ends.
+func (s *subscriber) serve(ctx context.Context, requests <-chan *subscribeRequest, ended <-chan error) error {
+	ping := time.NewTicker(s.node.config.PingEvery)
+	defer ping.Stop()
+	for {
+		messages, more := s.node.told(s.at)
+		if len(messages) > s.node.config.Capacity {
+			return status.Error(codes.Internal, "lagged to receive messages")
+		}
+		for _, m := range messages {
+			if err := s.send(m); err != nil {
+				return err
+			}
+			s.at++
+		}
+		if f, ok := s.node.faults.take(Kick); ok {
+			return kicked(f)
+		}
+		select {
+		case <-more:
+		case <-ping.C:
+			if err := s.write((&message{kind: pingMessage}).encode(nil, nil, 0, 0)); err != nil {
+				return err
+			}
+		case r := <-requests:
+			if r.ping.Known {
+				if err := s.write((&message{kind: pongMessage, slot: ledger.Slot(r.ping.Value)}).encode(nil, nil, 0, 0)); err != nil {
+					return err
+				}
+			} else {
+				s.request = r
+			}
+		case err := <-ended:
+			if err == io.EOF { // it will ask for nothing more, but listens
+				ended = nil
+				continue
+			}
+			return err
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		}
+	}
+}
+
+// kicked returns how a server ends the stream of a client that lags.
+func kicked(f Fault) error {
+	if f.Code == codes.OK {
+		return nil
+	}
+	return status.Error(f.Code, "lagged to receive messages")
+}
+
+// recentMessages bounds what a duplicate can repeat.
+const recentMessages = 64
+
+// send sends a message as far as it passes the filters, with what goes wrong with it.
+func (s *subscriber) send(m *message) error {
+	filters, passes := s.request.passes(m)
+	if !passes {
+		return nil
+	}
+	for _, m := range s.spoil(m) {
+		now := time.Now()
+		if err := s.write(m.encode(filters, s.request.slices, uint64(now.Unix()), uint64(now.Nanosecond()))); err != nil {
+			return err
+		}
+	}
+	faults := &s.node.faults
+	for f, ok := faults.take(Garbage); ok; f, ok = faults.take(Garbage) {
+		if err := s.write(garbage(f.How)); err != nil {
+			return err
+		}
+	}
+	if f, ok := faults.take(Duplicate); ok {
+		return s.repeat(f)
+	}
+	return nil
+}
+
+// repeat sends the newest messages again, as many as the fault asks for.
+func (s *subscriber) repeat(f Fault) error {
+	again := 1
+	for range f.N - 1 {
+		s.node.faults.take(Duplicate)
+		again++
+	}
+	for _, b := range slices.Clone(s.recent[max(0, len(s.recent)-again):]) {
+		if err := s.stream.SendMsg(&b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *subscriber) write(b []byte) error {
+	if len(s.recent) == recentMessages {
+		s.recent = append(s.recent[:0], s.recent[recentMessages/2:]...)
+	}
+	s.recent = append(s.recent, b)
+	return s.stream.SendMsg(&b)
+}
+
+func number(s ledger.Slot) string {
+	return strconv.FormatUint(uint64(s), 10)
+}

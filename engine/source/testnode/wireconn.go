@@ -1,0 +1,196 @@
+package testnode
+
+import (
+	"errors"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// door is a listener whose connections break on command.
+type door struct {
+	net.Listener
+
+	mu    sync.Mutex
+	open  map[*conn]struct{}
+	next  []Fault   // for the next connection: none was open when they came
+	until time.Time // connections are refused until then
+}
+
+func newDoor(l net.Listener) *door { return &door{Listener: l, open: make(map[*conn]struct{})} }
+
+// Accept implements net.Listener.
+func (d *door) Accept() (net.Conn, error) {
+	for {
+		inner, err := d.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &conn{Conn: inner, door: d, closed: make(chan struct{}), cutAt: -1, stallAt: -1}
+		d.mu.Lock()
+		if time.Now().Before(d.until) {
+			d.mu.Unlock()
+			inner.Close()
+			continue
+		}
+		d.open[c] = struct{}{}
+		for _, f := range d.next {
+			c.suffer(f)
+		}
+		d.next = nil
+		d.mu.Unlock()
+		return c, nil
+	}
+}
+
+// suffer has every open connection, or the next one, suffer a fault.
+func (d *door) suffer(f Fault) {
+	d.mu.Lock()
+	if f.Kind == Down {
+		d.until = time.Now().Add(f.For)
+	} else if len(d.open) == 0 {
+		d.next = append(d.next, f)
+	}
+	open := slices.Collect(maps.Keys(d.open))
+	d.mu.Unlock()
+	for _, c := range open {
+		if f.Kind == Down {
+			c.Close()
+		} else {
+			c.suffer(f)
+		}
+	}
+}
+
+// heal lets connections through again.
+func (d *door) heal() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.next, d.until = nil, time.Time{}
+	for c := range d.open {
+		c.mu.Lock()
+		c.cutAt, c.stallAt, c.slowUntil = -1, -1, time.Time{}
+		c.mu.Unlock()
+	}
+}
+
+// conn is a connection whose way to the client breaks on command.
+type conn struct {
+	net.Conn
+	door   *door
+	once   sync.Once
+	closed chan struct{}
+
+	mu        sync.Mutex
+	written   int
+	cutAt     int // bytes after which it ends, -1 for never
+	stallAt   int // bytes after which it stalls, -1 for never
+	stallFor  time.Duration
+	slowUntil time.Time
+}
+
+var errCut = errors.New("the connection was cut")
+
+// suffer notes what will happen to the connection.
+func (c *conn) suffer(f Fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch f.Kind {
+	case Cut:
+		c.cutAt = c.written + f.After
+	case Stall:
+		c.stallAt, c.stallFor = c.written+f.After, f.For
+	case Trickle:
+		c.slowUntil = time.Now().Add(f.For)
+	}
+}
+
+// Write implements net.Conn.
+func (c *conn) Write(b []byte) (n int, err error) {
+	for n < len(b) {
+		size, wait, err := c.next(len(b) - n)
+		if err != nil {
+			return n, err
+		}
+		if wait > 0 && !c.pause(wait) {
+			return n, errCut
+		}
+		wrote, err := c.Conn.Write(b[n : n+size])
+		n += wrote
+		c.mu.Lock()
+		c.written += wrote
+		c.mu.Unlock()
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+const (
+	trickleBytes = 7
+	trickleEvery = 50 * time.Millisecond
+)
+
+// next returns how many of so many bytes may be written now, after a wait.
+func (c *conn) next(size int) (int, time.Duration, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cutAt >= 0 {
+		if c.written >= c.cutAt {
+			c.mu.Unlock()
+			c.Close()
+			c.mu.Lock()
+			return 0, 0, errCut
+		}
+		size = min(size, c.cutAt-c.written)
+	}
+	if c.stallAt >= 0 {
+		if c.written >= c.stallAt {
+			c.stallAt = -1
+			return 0, c.stallFor, nil
+		}
+		size = min(size, c.stallAt-c.written)
+	}
+	if time.Now().Before(c.slowUntil) {
+		return min(size, trickleBytes), trickleEvery, nil
+	}
+	return size, 0, nil
+}
+
+// pause waits, and returns false if the connection was closed meanwhile.
+func (c *conn) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-c.closed:
+		return false
+	}
+}
+
+// SetReadDeadline implements net.Conn. A deadline that has passed, by which net/http ends its reads, comes a
+// moment later: in memory it is a timer, and the race detector does not survive two timers of one
+// synctest bubble that are due when they are set, at once (Go 1.26).
+func (c *conn) SetReadDeadline(t time.Time) error {
+	if soon := time.Now().Add(time.Nanosecond); !t.IsZero() && t.Before(soon) {
+		t = soon
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	err := net.ErrClosed
+	c.once.Do(func() {
+		close(c.closed)
+		c.door.mu.Lock()
+		delete(c.door.open, c)
+		c.door.mu.Unlock()
+		err = c.Conn.Close()
+	})
+	return err
+}

@@ -1,0 +1,63 @@
+package upstream
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Backoff says how long to wait before trying again: at least Min, and at most a bound that
+// doubles with each failure until it is Max, anywhere between with equal chance. So a node that
+// comes back is not met by everybody at once, and nobody ever spins.
+type Backoff struct {
+	Min, Max time.Duration
+	// Random returns a number from 0 up to, not including, n; nil is math/rand.
+	Random func(n int64) int64
+
+	failures int
+}
+
+// Next counts a failure and returns how long to wait after it.
+func (b *Backoff) Next() time.Duration {
+	ceiling := b.Min
+	for range b.failures + 1 {
+		if ceiling >= b.Max/2 {
+			ceiling = b.Max
+			break
+		}
+		ceiling *= 2
+	}
+	if ceiling < b.Max {
+		b.failures++
+	}
+	spread := int64(ceiling - b.Min)
+	if spread <= 0 {
+		return b.Min
+	}
+	random := b.Random
+	if random == nil {
+		random = rand.Int64N
+	}
+	return b.Min + time.Duration(random(spread+1))
+}
+
+// Reset forgets all failures: something worked.
+func (b *Backoff) Reset() { b.failures = 0 }
+
+// Wait counts a failure and waits: as long as Next says, and at least so long as the node asked
+// for. It returns ctx's error if that ends first.
+func (b *Backoff) Wait(ctx context.Context, atLeast time.Duration) error {
+	return Sleep(ctx, max(b.Next(), atLeast))
+}
+
+// Sleep waits, or returns ctx's error if that ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,79 @@
+package upstream
+
+import (
+	"fmt"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+// Snapshot is what Stats were at one moment.
+type Snapshot struct {
+	Connected bool
+	Since     time.Time // when Connected last changed; zero before the first attempt ended
+
+	Connects, Reconnects               uint64
+	Messages, Bytes                    uint64
+	Blocks, Duplicates, Dead           uint64
+	Replays                            uint64 // connections asked to begin with an earlier slot
+	Gaps, GapSlots, GapsRepaired       uint64
+	UpstreamSlot, SealedSlot, LagSlots ledger.Slot
+	// Lag is for how long the node has been past the newest sealed slot, 0 where it is not.
+	Lag    time.Duration
+	Gap    Gap
+	Errors [Kinds]uint64
+}
+
+// Snapshot returns the figures as they stand now.
+func (s *Stats) Snapshot() Snapshot {
+	n := Snapshot{
+		Connects: s.connects.Load(), Reconnects: s.reconnects.Load(), Messages: s.messages.Load(), Bytes: s.bytes.Load(),
+		Blocks: s.blocks.Load(), Duplicates: s.duplicates.Load(), Dead: s.dead.Load(), Replays: s.replays.Load(),
+		Gaps: s.gaps.Load(), GapSlots: s.gapSlots.Load(), GapsRepaired: s.gapsRepaired.Load(),
+	}
+	for k := range n.Errors {
+		n.Errors[k] = s.errors[k].Load()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.Connected, n.Since, n.Gap = s.connected, s.since, s.gap
+	n.UpstreamSlot, n.SealedSlot = ledger.Slot(s.upstreamSlot.Load()), ledger.Slot(s.sealedSlot.Load())
+	if n.SealedSlot != 0 && n.UpstreamSlot > n.SealedSlot {
+		n.LagSlots = n.UpstreamSlot - n.SealedSlot
+		n.Lag = time.Since(s.firstSeenLocked(n.SealedSlot+1, n.UpstreamSlot))
+	}
+	return n
+}
+
+// firstSeenLocked returns when the first of the slots was seen, as far as that is remembered.
+func (s *Stats) firstSeenLocked(from, to ledger.Slot) time.Time {
+	if to-from >= seenSlots {
+		from = to - seenSlots + 1
+	}
+	for slot := from; slot < to; slot++ {
+		if at := s.seen[slot%seenSlots]; at.slot == slot {
+			return at.at
+		}
+	}
+	return s.seen[to%seenSlots].at
+}
+
+// Trouble returns one sentence about what keeps the source from going on, "" if it knows of
+// nothing. Anybody may read it: it names no address.
+func (s *Stats) Trouble() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.gap.Open() && s.gap.Stuck:
+		return fmt.Sprintf("the slots after %d, up to %d, are missing and cannot be filled: %s",
+			s.gap.After, s.gap.UpTo, s.gap.Why.Reason())
+	case !s.connected && s.failed:
+		return fmt.Sprintf("the source is not connected since %s: %s", s.since.UTC().Format(time.RFC3339), s.why.Reason())
+	case !s.connected:
+		return "the source is not connected yet"
+	case s.gap.Open():
+		return fmt.Sprintf("the slots after %d, up to %d, are missing and are being filled since %s",
+			s.gap.After, s.gap.UpTo, s.gap.Since.UTC().Format(time.RFC3339))
+	}
+	return ""
+}

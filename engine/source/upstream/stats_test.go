@@ -1,0 +1,151 @@
+package upstream
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestConnectionsAreCountedByCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Stats
+		if got := s.Snapshot(); got.Connected || !got.Since.IsZero() || s.Peers() != 0 {
+			t.Errorf("before anything: %+v, peers %d", got, s.Peers())
+		}
+		start := time.Now()
+		s.Disconnected(Dial)
+		time.Sleep(3 * time.Second)
+		s.Disconnected(RateLimited)
+		if got := s.Snapshot(); !got.Since.Equal(start) || got.Errors[Dial] != 1 || got.Errors[RateLimited] != 1 {
+			t.Errorf("after two failed attempts: %+v, want disconnected since the first", got)
+		}
+		s.Connected()
+		s.Connected() // said again: nothing new
+		s.Disconnected(Stalled)
+		s.Connected()
+		got := s.Snapshot()
+		if !got.Connected || got.Connects != 2 || got.Reconnects != 1 || got.Errors[Stalled] != 1 || s.Peers() != 1 {
+			t.Errorf("after a reconnect: %+v, peers %d", got, s.Peers())
+		}
+		s.Failed(Kinds) // of no kind: counted nowhere
+		s.Failed(Server)
+		if got := s.Snapshot(); !got.Connected || got.Errors[Server] != 1 {
+			t.Errorf("after an error that ends no connection: %+v", got)
+		}
+	})
+}
+
+func TestLagIsHowLongTheNodeIsAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Stats
+		s.Saw(100)
+		if got := s.Snapshot(); got.LagSlots != 0 || got.Lag != 0 {
+			t.Errorf("before anything is sealed: lag %d slots, %v", got.LagSlots, got.Lag)
+		}
+		s.Resumed(100)
+		time.Sleep(time.Minute)
+		if got := s.Snapshot(); got.LagSlots != 0 || got.Lag != 0 {
+			t.Errorf("level with the node: lag %d slots, %v", got.LagSlots, got.Lag)
+		}
+		s.Saw(102) // 101 was skipped, or its status was lost
+		time.Sleep(time.Second)
+		s.Saw(103)
+		s.Saw(99) // late: it does not count
+		time.Sleep(time.Second)
+		if got := s.Snapshot(); got.UpstreamSlot != 103 || got.LagSlots != 3 || got.Lag != 2*time.Second {
+			t.Errorf("behind: upstream %d, lag %d slots, %v, want 103, 3 and 2s", got.UpstreamSlot, got.LagSlots, got.Lag)
+		}
+		s.Sealed(102)
+		if got := s.Snapshot(); got.LagSlots != 1 || got.Lag != time.Second || got.Blocks != 1 {
+			t.Errorf("one behind: lag %d slots, %v, %d blocks", got.LagSlots, got.Lag, got.Blocks)
+		}
+		for slot := 104; slot < 104+2*seenSlots; slot++ {
+			time.Sleep(time.Second)
+			s.Saw(slotOf(slot))
+		}
+		if got := s.Snapshot(); got.Lag != (seenSlots-1)*time.Second {
+			t.Errorf("far behind: lag %v, want what is remembered: %v", got.Lag, (seenSlots-1)*time.Second)
+		}
+	})
+}
+
+func TestTroubleNamesTheCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Stats
+		check := func(when string, parts ...string) {
+			t.Helper()
+			got := s.Trouble()
+			if len(parts) == 0 && got != "" {
+				t.Errorf("%s: trouble %q, want none", when, got)
+			}
+			for _, part := range parts {
+				if !strings.Contains(got, part) {
+					t.Errorf("%s: trouble %q does not tell %q", when, got, part)
+				}
+			}
+		}
+		check("at the start", "not connected yet")
+		s.Disconnected(Dial)
+		check("no node", "not connected since 2000-01-01T00:00:00Z", Dial.Reason())
+		s.Connected()
+		check("connected")
+		s.GapFound(7, 9)
+		check("a gap", "after 7, up to 9", "are being filled")
+		s.GapFound(7, 12)
+		s.Disconnected(Closed)
+		check("a gap, and no node", "not connected", Closed.Reason())
+		s.Connected()
+		s.GapStuck(OutOfRange)
+		check("a gap that stays", "after 7, up to 12", "cannot be filled", OutOfRange.Reason())
+		s.GapFound(7, 12)
+		check("somebody is at it again", "are being filled")
+		s.GapRepaired()
+		s.GapRepaired()
+		s.GapStuck(Server)
+		check("repaired")
+		if got := s.Snapshot(); got.Gaps != 1 || got.GapSlots != 5 || got.GapsRepaired != 1 || got.Gap.Open() {
+			t.Errorf("one gap of five slots, repaired once, is told as %+v", got)
+		}
+	})
+}
+
+func TestEveryKindHasItsWords(t *testing.T) {
+	seen := make(map[string]bool)
+	for k := range Kinds {
+		if k.String() == "" || k.Reason() == "" || seen[k.String()] || seen[k.Reason()] {
+			t.Errorf("kind %d: name %q, reason %q", k, k, k.Reason())
+		}
+		seen[k.String()], seen[k.Reason()] = true, true
+	}
+	if Kinds.String() != "unknown" || Kinds.Reason() == "" {
+		t.Errorf("what is no kind is called %q: %q", Kinds, Kinds.Reason())
+	}
+}
+
+func TestStatsAreSafeForEverybody(t *testing.T) {
+	var s Stats
+	var all sync.WaitGroup
+	const each = 1000
+	for range 4 {
+		all.Go(func() {
+			for i := range each {
+				s.Received(10)
+				s.Sealed(slotOf(i))
+				s.Duplicate()
+				s.Dead()
+				s.Replayed()
+				s.Failed(Garbage)
+				_, _ = s.Snapshot(), s.Trouble()
+			}
+		})
+	}
+	all.Wait()
+	got := s.Snapshot()
+	const sum = 4 * each
+	if got.Messages != sum || got.Bytes != 10*sum || got.Blocks != sum || got.Duplicates != sum || got.Dead != sum ||
+		got.Replays != sum || got.Errors[Garbage] != sum || got.SealedSlot != each-1 || got.UpstreamSlot != each-1 {
+		t.Errorf("%d reports of each are told as %+v", sum, got)
+	}
+}
