@@ -1,0 +1,171 @@
+package agave
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/agave/agavetest"
+)
+
+// naive reads records as the layout says, one slice after the other.
+func naive(b []byte, used uint64) (out []ledger.AccountWrite, ok bool) {
+	if used > uint64(len(b)) {
+		return nil, false
+	}
+	b = b[:used]
+	for len(b) > 0 {
+		if len(b) < 136 {
+			return out, false
+		}
+		size := binary.LittleEndian.Uint64(b[8:16])
+		if size > 10<<20 || size > uint64(len(b)-136) || b[96] > 1 {
+			return out, false
+		}
+		w := ledger.AccountWrite{Pubkey: ledger.Pubkey(b[16:48]), Lamports: ledger.Lamports(binary.LittleEndian.Uint64(b[48:56]))}
+		if w.Lamports > 0 {
+			w.Owner, w.Executable, w.RentEpoch = ledger.Pubkey(b[64:96]), b[96] == 1, binary.LittleEndian.Uint64(b[56:64])
+			w.Known = ledger.FieldsAll
+			w.Token, w.Mint = ledger.ParseTokenData(w.Owner, b[136:136+size])
+		}
+		out = append(out, w)
+		b = b[min(uint64(len(b)), (136+size+7)/8*8):]
+	}
+	return out, true
+}
+
+func FuzzStorage(f *testing.F) {
+	s := agavetest.Storage{Records: []agavetest.Record{
+		{Pubkey: ledger.Pubkey{1}, Lamports: 1, Data: []byte("four")},
+		{Pubkey: ledger.Pubkey{2}, Lamports: 2, Owner: ledger.TokenProgram, Data: make([]byte, 82)},
+		{Pubkey: ledger.Pubkey{2}},
+	}}
+	whole := s.Bytes()
+	f.Add(whole, uint64(len(whole)))
+	f.Add(whole, uint64(136))
+	f.Add(whole[:200], uint64(300))
+	f.Fuzz(func(t *testing.T, b []byte, used uint64) {
+		want, ok := naive(b, used)
+		var got []ledger.AccountWrite
+		err := newVecReader().read(bytes.NewReader(b), used, func(w *ledger.AccountWrite, _ uint64) error {
+			got = append(got, *w)
+			return nil
+		})
+		if ok != (err == nil) {
+			t.Fatalf("%d bytes, %d in use: err = %v, want ok %v", len(b), used, err, ok)
+		}
+		if !ok {
+			return
+		}
+		if len(got) != len(want) {
+			t.Fatalf("%d records, want %d", len(got), len(want))
+		}
+		for i := range want {
+			if a, b := got[i], want[i]; !sameWrite(a, b) {
+				t.Fatalf("record %d = %+v, want %+v", i, a, b)
+			}
+		}
+	})
+}
+
+func sameWrite(a, b ledger.AccountWrite) bool {
+	if (a.Token == nil) != (b.Token == nil) || (a.Mint == nil) != (b.Mint == nil) ||
+		a.Token != nil && *a.Token != *b.Token || a.Mint != nil && *a.Mint != *b.Mint {
+		return false
+	}
+	a.Token, b.Token, a.Mint, b.Mint = nil, nil, nil, nil
+	return a == b
+}
+
+// FuzzManifest: whatever a manifest says, it is read or refused, in memory that its size bounds.
+func FuzzManifest(f *testing.F) {
+	a := agavetest.Archive{Slot: 9, Parent: 8, Height: 5, VoteAccounts: 2, Storages: []agavetest.Storage{{Slot: 5, ID: 1}, {Slot: 9, ID: 2, Used: 136}}}
+	whole := a.Manifest()
+	f.Add(whole)
+	f.Add(whole[:len(whole)/2])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := readManifest(bytes.NewReader(b), int64(len(b)), 9)
+		if err == nil && (m.bank.Slot != 9 || len(m.storages) > len(b)/16) {
+			t.Fatalf("%d bytes give %+v with %d storages", len(b), m.bank, len(m.storages))
+		}
+	})
+}
+
+// Every cut of a manifest in front of its last optional fields is an error, and so is every count
+// that is larger than what follows.
+func TestManifestIsReadToItsEnd(t *testing.T) {
+	a := agavetest.Archive{Slot: 9, Parent: 8, Height: 5, VoteAccounts: 2, NoExtra: true, Storages: []agavetest.Storage{{Slot: 5, ID: 1}, {Slot: 9, ID: 2, Used: 136}}}
+	whole := a.Manifest()
+	for n := range whole {
+		if _, err := readManifest(bytes.NewReader(whole[:n]), int64(n), 9); err == nil {
+			t.Fatalf("cut at byte %d of %d: no error", n, len(whole))
+		}
+		if _, err := readManifest(bytes.NewReader(whole[:n]), int64(len(whole)), 9); !errors.Is(err, errCut) {
+			t.Fatalf("the archive ends at byte %d of %d: %v", n, len(whole), err)
+		}
+	}
+	b := &bincode{r: bufio.NewReader(bytes.NewReader(bytes.Repeat([]byte{0xff}, 64))), size: 64}
+	if n := b.count(1); n != 0 || b.err == nil || !strings.Contains(b.err.Error(), "are left") {
+		t.Errorf("count = %d, %v", n, b.err)
+	}
+}
+
+// Token facts are those of the whole data, whether it fits the buffer or not.
+func TestLargeTokenDataIsReadWhole(t *testing.T) {
+	for _, size := range []int{300 << 10, maxDataBytes} {
+		data := make([]byte, size)
+		data[45], data[165] = 1, 1 // an initialized mint, extended
+		at := 166
+		binary.LittleEndian.PutUint16(data[at:], 19)
+		binary.LittleEndian.PutUint16(data[at+2:], 60000)
+		for at += 4 + 60000; at+4+60000 < size; at += 4 + 60000 {
+			binary.LittleEndian.PutUint16(data[at:], 19)
+			binary.LittleEndian.PutUint16(data[at+2:], 60000)
+		}
+		binary.LittleEndian.PutUint16(data[at:], 25)
+		s := agavetest.Storage{Records: []agavetest.Record{
+			{Pubkey: ledger.Pubkey{1}, Lamports: 1, Owner: ledger.Token2022Program, Data: data},
+			{Pubkey: ledger.Pubkey{2}, Lamports: 1},
+		}}
+		b := s.Bytes()
+		var got []ledger.AccountWrite
+		if err := newVecReader().read(bytes.NewReader(b), uint64(len(b)), func(w *ledger.AccountWrite, _ uint64) error {
+			got = append(got, *w)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != 2 || got[0].Mint == nil || !got[0].Mint.Scaled.Value {
+			t.Errorf("%d bytes: %+v", size, got)
+		}
+	}
+}
+
+func BenchmarkStorage(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var s agavetest.Storage
+	for range 20000 {
+		record := agavetest.Record{Lamports: 1 + r.Uint64N(1<<40), Owner: ledger.TokenProgram, Data: make([]byte, 165)}
+		for i := range record.Pubkey {
+			record.Pubkey[i] = byte(r.Uint32())
+		}
+		if record.Data[108] = 1; r.IntN(2) == 0 {
+			record.Owner, record.Data = ledger.SystemProgram, nil
+		}
+		s.Records = append(s.Records, record)
+	}
+	whole := s.Bytes()
+	v := newVecReader()
+	b.SetBytes(int64(len(whole)))
+	for b.Loop() {
+		if err := v.read(bytes.NewReader(whole), uint64(len(whole)), func(*ledger.AccountWrite, uint64) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)*float64(len(s.Records))/b.Elapsed().Seconds(), "accounts/s")
+}

@@ -1,0 +1,243 @@
+package agave_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/agave"
+	"ledgerd/engine/source/agave/agavetest"
+)
+
+// sample is an archive with a bit of everything.
+func sample() *agavetest.Archive {
+	token := make([]byte, 165)
+	token[0], token[32], token[64], token[108] = 7, 8, 9, 1
+	return &agavetest.Archive{
+		Slot: 1000, Parent: 998, Blockhash: ledger.Hash{4, 5, 6}, Height: 900, Capitalization: 60, VoteAccounts: 3,
+		Storages: []agavetest.Storage{
+			{Slot: 1000, ID: 12, Records: []agavetest.Record{
+				{Pubkey: ledger.Pubkey{1}, Lamports: 10, RentEpoch: 1 << 63, Owner: ledger.Pubkey{9}, Executable: 1, Data: []byte("abc")},
+				{Pubkey: ledger.Pubkey{2}, Lamports: 20, Owner: ledger.TokenProgram, Data: token, WriteVersion: 5},
+				{Pubkey: ledger.Pubkey{3}, Owner: ledger.Pubkey{9}},
+			}, Garbage: []byte(strings.Repeat("garbage!", 100))},
+			{Slot: 7, ID: 3, Records: []agavetest.Record{{Pubkey: ledger.Pubkey{3}, Lamports: 30}}},
+			{Slot: 8, ID: 4, Used: -1, Garbage: make([]byte, 64)},
+		},
+	}
+}
+
+// read writes an archive and reads it.
+func read(t *testing.T, a *agavetest.Archive) (*agave.Bank, []agave.Chunk, error) {
+	t.Helper()
+	path, err := a.Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readFile(path)
+}
+
+func readFile(path string) (*agave.Bank, []agave.Chunk, error) {
+	archive, err := agave.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	var chunks []agave.Chunk
+	bank, err := archive.Read(context.Background(), func(c *agave.Chunk) error {
+		k := *c
+		k.State.Accounts = append([]ledger.AccountWrite(nil), c.State.Accounts...)
+		k.WriteVersions = append([]uint64(nil), c.WriteVersions...)
+		chunks = append(chunks, k)
+		return nil
+	})
+	return bank, chunks, err
+}
+
+func TestArchiveTellsBankAndAccounts(t *testing.T) {
+	bank, chunks, err := read(t, sample())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := agave.Bank{Slot: 1000, ParentSlot: 998, Blockhash: ledger.Hash{4, 5, 6}, Height: 900, Capitalization: 60}
+	if *bank != want {
+		t.Errorf("bank = %+v, want %+v", *bank, want)
+	}
+	if len(chunks) != 2 || chunks[0].State.Slot != 1000 || chunks[1].State.Slot != 7 || len(chunks[0].State.Accounts) != 3 {
+		t.Fatalf("chunks = %+v", chunks)
+	}
+	first, holding, gone := &chunks[0].State.Accounts[0], &chunks[0].State.Accounts[1], &chunks[0].State.Accounts[2]
+	if first.Lamports != 10 || first.RentEpoch != 1<<63 || first.Owner != (ledger.Pubkey{9}) || !first.Executable ||
+		first.Known != ledger.FieldsAll || first.Token != nil {
+		t.Errorf("first account = %+v", first)
+	}
+	if holding.Token == nil || holding.Token.Amount != 9 || holding.Token.Mint != (ledger.Pubkey{7}) || chunks[0].WriteVersions[1] != 5 {
+		t.Errorf("token account = %+v", holding)
+	}
+	if gone.Lamports != 0 || gone.Pubkey != (ledger.Pubkey{3}) {
+		t.Errorf("deletion = %+v", gone)
+	}
+}
+
+func TestArchiveWithoutPackingOrOldFields(t *testing.T) {
+	a := sample()
+	a.NoExtra = true
+	path := filepath.Join(t.TempDir(), strings.TrimSuffix(a.Name(), ".zst"))
+	if err := os.WriteFile(path, a.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if bank, chunks, err := readFile(path); err != nil || bank.Slot != 1000 || len(chunks) != 2 {
+		t.Errorf("bank %+v, %d chunks, %v", bank, len(chunks), err)
+	}
+}
+
+func TestArchiveRefusesWhatDoesNotFit(t *testing.T) {
+	tests := map[string]struct {
+		change func(*agavetest.Archive)
+		want   string
+	}{
+		"other version":              {func(a *agavetest.Archive) { a.Version = "1.3.0" }, "version"},
+		"no manifest":                {func(a *agavetest.Archive) { a.NoManifest = true; a.Storages = nil }, "no manifest"},
+		"manifest last":              {func(a *agavetest.Archive) { a.AccountsFirst = true }, "manifest does not come before"},
+		"bank of another slot":       {func(a *agavetest.Archive) { a.ManifestSlot = 999 }, "bank at slot 999"},
+		"incremental":                {func(a *agavetest.Archive) { a.Incremental = true }, "incremental"},
+		"blockhash of nowhere":       {func(a *agavetest.Archive) { a.HashUnknown = true }, "blockhash"},
+		"parent after it":            {func(a *agavetest.Archive) { a.Parent = 1000 }, "parent"},
+		"height above the slot":      {func(a *agavetest.Archive) { a.Height = 1001 }, "height"},
+		"storage of the future":      {func(a *agavetest.Archive) { a.Storages[1].Slot = 1001 }, "after its own"},
+		"storage missing":            {func(a *agavetest.Archive) { a.Storages[1].Missing = true }, "accounts/7.3 and 0 more"},
+		"storage not listed":         {func(a *agavetest.Archive) { a.Storages[1].Unlisted = true }, "does not list"},
+		"storage twice":              {func(a *agavetest.Archive) { a.Storages[1] = a.Storages[0] }, "twice"},
+		"used more than there is":    {func(a *agavetest.Archive) { a.Storages[1].Used = 4096 }, "are in use"},
+		"used less, inside a head":   {func(a *agavetest.Archive) { a.Storages[0].Used = 200 }, "are in use"},
+		"used less, inside data":     {func(a *agavetest.Archive) { a.Storages[0].Used = 137 }, "are in use"},
+		"huge data":                  {func(a *agavetest.Archive) { a.Storages[0].Records[0].DataLen = 1 << 40 }, "more than any account"},
+		"data to the end of numbers": {func(a *agavetest.Archive) { a.Storages[0].Records[0].DataLen = 1<<64 - 1 }, "more than any account"},
+		"data beyond the used part":  {func(a *agavetest.Archive) { a.Storages[0].Records[2].DataLen = 100 }, "are in use"},
+		"executable 2":               {func(a *agavetest.Archive) { a.Storages[0].Records[0].Executable = 2 }, "executable"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := sample()
+			tt.change(a)
+			_, _, err := read(t, a)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("err = %v, want one line about %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestArchiveIsRefusedByItsName(t *testing.T) {
+	hash := ledger.Hash{1}.String()
+	for name, want := range map[string]string{
+		"snapshot-5-" + hash + ".tar.lz4":               "tar.lz4",
+		"snapshot-5-" + hash + ".tar.bz2":               "tar.bz2",
+		"snapshot-5-" + hash + ".zip":                   "does not end",
+		"incremental-snapshot-4-5-" + hash + ".tar.zst": "incremental",
+		"snapshot-05-" + hash + ".tar.zst":              "its name",
+		"snapshot-5-0OIl.tar.zst":                       "its name",
+		"ledger.tar.zst":                                "its name",
+		"snapshot-5-" + hash + ".tar.zst":               "no such file",
+	} {
+		if _, err := agave.Open(filepath.Join(t.TempDir(), name)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open(%s): %v, want %q", name, err, want)
+		}
+	}
+}
+
+// A cut or flipped archive is never taken for a whole one.
+func TestDamagedArchiveIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	path, err := sample().Write(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantBank, want, err := readFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range whole {
+		if err := os.WriteFile(path, whole[:n], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := readFile(path); err == nil {
+			t.Fatalf("cut at byte %d of %d: no error", n, len(whole))
+		}
+		flipped := append([]byte(nil), whole...)
+		flipped[n] ^= 0x10
+		if err := os.WriteFile(path, flipped, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		// What refers back to one zero or to another comes to the same.
+		if bank, chunks, err := readFile(path); err == nil && (*bank != *wantBank || !reflect.DeepEqual(chunks, want)) {
+			t.Fatalf("bit flipped at byte %d of %d: other content and no error", n, len(whole))
+		}
+	}
+}
+
+func TestReadEndsWithItsContextAndWithEmit(t *testing.T) {
+	path, err := sample().Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := agave.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := archive.Read(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("Read with an ended context: %v", err)
+	}
+	enough := errors.New("enough")
+	if _, err := archive.Read(context.Background(), func(*agave.Chunk) error { return enough }); err != enough {
+		t.Errorf("Read whose emit fails: %v", err)
+	}
+	if read, size := archive.Progress(); read != size {
+		t.Errorf("Progress = %d of %d", read, size)
+	}
+}
+
+// The heap stays under a bound however large the archive is.
+func TestReadingTakesBoundedMemory(t *testing.T) {
+	a := &agavetest.Archive{Slot: 1 << 20, Height: 1}
+	data := make([]byte, 8<<20)
+	for i := range uint64(12) { // 96 MiB of data
+		big := agavetest.Record{Pubkey: ledger.Pubkey{byte(i)}, Lamports: 1, Owner: ledger.Token2022Program, Data: data}
+		a.Storages = append(a.Storages, agavetest.Storage{Slot: i, ID: i, Records: []agavetest.Record{big}})
+	}
+	path, err := a.Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, data = nil, nil
+	archive, err := agave.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	var before, now runtime.MemStats
+	runtime.ReadMemStats(&before)
+	peak := uint64(0)
+	if _, err := archive.Read(context.Background(), func(*agave.Chunk) error {
+		runtime.GC()
+		runtime.ReadMemStats(&now)
+		peak = max(peak, now.HeapAlloc)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if grown := int64(peak) - int64(before.HeapAlloc); grown > 48<<20 {
+		t.Errorf("reading 96 MiB takes %d MiB of heap", grown>>20)
+	}
+}
