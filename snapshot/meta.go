@@ -22,6 +22,9 @@ type Meta struct {
 	// Block is the newest finalized block without transactions and writes: height, time,
 	// parent.
 	Block *ledger.Block
+	// BaseOnly: it is the state of base state alone. No block is held; Block tells where the
+	// base state stands, and its hash is zero if that is not known.
+	BaseOnly bool
 
 	Root     ledger.Slot // the first block ever
 	Floor    ledger.Slot // blocks below it are pruned
@@ -68,6 +71,7 @@ type metaFile struct {
 	Seq        ledger.Seq       `json:"seq"`
 	StateHash  ledger.StateHash `json:"state_hash"` // four words, least significant first
 	Block      []byte           `json:"block"`
+	BaseOnly   bool             `json:"base_only,omitempty"`
 	Root       ledger.Slot      `json:"root"`
 	Floor      ledger.Slot      `json:"floor"`
 	BaseSlot   ledger.Slot      `json:"base_slot"`
@@ -84,7 +88,7 @@ func (m *Meta) encode() ([]byte, error) {
 		Version: m.Version, Slot: m.Slot, Blockhash: m.Blockhash.String(), Seq: m.Seq, StateHash: m.StateHash,
 		Root: m.Root, Floor: m.Floor, BaseSlot: m.BaseSlot, Taken: m.Taken,
 		Accounts: m.Accounts, Tombstones: m.Tombstones, Mints: m.Mints, History: m.History,
-		Block: ledger.AppendEvent(nil, bare(m.Block)),
+		Block: ledger.AppendEvent(nil, bare(m.Block)), BaseOnly: m.BaseOnly,
 	}
 	raw, err := json.MarshalIndent(&f, "", "  ")
 	if err != nil {
@@ -108,6 +112,7 @@ func decodeMeta(raw []byte) (*Meta, error) {
 		Version: f.Version, Slot: f.Slot, Seq: f.Seq, StateHash: f.StateHash,
 		Root: f.Root, Floor: f.Floor, BaseSlot: f.BaseSlot, Taken: f.Taken,
 		Accounts: f.Accounts, Tombstones: f.Tombstones, Mints: f.Mints, History: f.History,
+		BaseOnly: f.BaseOnly,
 	}
 	var err error
 	if m.Blockhash, err = ledger.ParseHash(f.Blockhash); err != nil {

@@ -294,3 +294,37 @@ func TestOldFormatsStayReadable(t *testing.T) {
 		}
 	}
 }
+
+// Base state alone has no blocks; its state hash is found while it is written, and the first
+// blocks after it begin a history of their own.
+func TestBaseStateAloneIsWrittenAndRead(t *testing.T) {
+	s := openTestStore(t, vfs.NewMemory())
+	want := testState(100, 100, 3000, 50)
+	want.blocks = nil
+	m := &want.meta
+	m.Version, m.Seq, m.Floor, m.BaseOnly = 1, 0, 101, true
+	given := *m
+	given.StateHash = ledger.StateHash{1, 2, 3} // to be found, not believed
+	if _, err := s.WriteBase(context.Background(), given, want.parts(3), Pace{}); err != nil {
+		t.Fatal(err)
+	}
+	snap := newest(t, s)
+	if err := snap.Verify(context.Background(), Pace{}); err != nil {
+		t.Errorf("Verify: %v", err)
+	}
+	got, err := load(snap, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := got.differs(want); d != "" {
+		t.Errorf("got %s", d)
+	}
+	next := testState(110, 104, 3000, 50)
+	next.blocks[0].HasPrevious, next.blocks[0].Previous = false, 0
+	write(t, s, next)
+	if got, err = load(newest(t, s), 2); err != nil {
+		t.Fatal(err)
+	} else if d := got.differs(next); d != "" {
+		t.Errorf("the snapshot after it: got %s", d)
+	}
+}

@@ -48,7 +48,17 @@ func (s *Store) Write(ctx context.Context, m Meta, parts []Part, blocks []HeldBl
 	return written, nil
 }
 
+// WriteBase is Write for base state alone, without blocks. It fills in the state hash, which it sums
+// up from what the parts hold, and finds it again in what it reads back.
+func (s *Store) WriteBase(ctx context.Context, m Meta, parts []Part, pace Pace) (Written, error) {
+	m.BaseOnly, m.StateHash = true, ledger.StateHash{}
+	return s.Write(ctx, m, parts, nil, pace)
+}
+
 func (s *Store) writeLocked(ctx context.Context, m Meta, parts []Part, blocks []HeldBlock, pace Pace) (Written, error) {
+	if m.BaseOnly {
+		return s.writeBaseLocked(ctx, m, parts, pace)
+	}
 	held, err := s.historyLocked(ctx, pace)
 	if err != nil {
 		return Written{}, err
@@ -79,6 +89,14 @@ func (s *Store) writeLocked(ctx context.Context, m Meta, parts []Part, blocks []
 	return w, nil
 }
 
+func (s *Store) writeBaseLocked(ctx context.Context, m Meta, parts []Part, pace Pace) (Written, error) {
+	state, _, err := s.writeState(ctx, &m, parts, pace)
+	if err != nil {
+		return Written{}, err
+	}
+	return Written{Info: Info{state.name, m.Slot, m.Version, state.bytes}, Meta: &m}, nil
+}
+
 // writeState writes the state file. placed is true once the file has had its name.
 func (s *Store) writeState(ctx context.Context, m *Meta, parts []Part, pace Pace) (f *file, placed bool, err error) {
 	name := stateName(m.Slot, m.Version)
@@ -102,11 +120,14 @@ func (s *Store) writeState(ctx context.Context, m *Meta, parts []Part, pace Pace
 	if err != nil {
 		return nil, false, err
 	}
-	found, err := f.checkItems(ctx, pace, false)
+	found, err := f.checkItems(ctx, pace, m.BaseOnly)
 	if err != nil {
 		return nil, false, err
 	}
 	reason := found.differs(m)
+	if reason == "" && m.BaseOnly && found.hash != m.StateHash {
+		reason = fmt.Sprintf("the state hash is %s, not %s", found.hash, m.StateHash)
+	}
 	if reason == "" && f.hash != hash {
 		reason = "the hash is not the one that was written"
 	}
@@ -132,7 +153,7 @@ func writeParts(ctx context.Context, w *fileWriter, m *Meta, parts []Part, pace 
 	counts := make([]tally, len(parts))
 	for i := range parts {
 		g.Go(func() (err error) {
-			counts[i], err = writePart(gctx, w, &parts[i], pace)
+			counts[i], err = writePart(gctx, w, &parts[i], m.BaseOnly, pace)
 			return err
 		})
 	}
@@ -144,6 +165,9 @@ func writeParts(ctx context.Context, w *fileWriter, m *Meta, parts []Part, pace 
 		m.Accounts += c.accounts
 		m.Tombstones += c.tombstones
 		m.Mints += c.mints
+		if m.BaseOnly {
+			m.StateHash.Add(c.hash)
+		}
 	}
 	e, err := newEncoder(ctx, w, pace)
 	if err != nil {
@@ -153,14 +177,19 @@ func writeParts(ctx context.Context, w *fileWriter, m *Meta, parts []Part, pace 
 	return e.meta(m)
 }
 
-func writePart(ctx context.Context, w *fileWriter, p *Part, pace Pace) (tally, error) {
+// writePart writes one part, and adds up its state hash if asked.
+func writePart(ctx context.Context, w *fileWriter, p *Part, hash bool, pace Pace) (tally, error) {
 	e, err := newEncoder(ctx, w, pace)
 	if err != nil {
 		return tally{}, err
 	}
 	defer e.close()
+	var sum ledger.StateHash
 	var failed error
 	err = p.Accounts(func(a *ledger.Account) bool {
+		if hash {
+			sum.Add(a.StateTerm())
+		}
 		failed = e.account(a)
 		return failed == nil
 	})
@@ -171,13 +200,18 @@ func writePart(ctx context.Context, w *fileWriter, p *Part, pace Pace) (tally, e
 		return tally{}, err
 	}
 	err = p.Mints(func(m ledger.MintWrite) bool {
+		if hash {
+			sum.Add(m.Mint.StateTerm(m.Pubkey))
+		}
 		failed = e.mint(&m)
 		return failed == nil
 	})
 	if err = errors.Join(failed, err); err != nil {
 		return tally{}, err
 	}
-	return e.written, e.flush()
+	err = e.flush()
+	e.written.hash = sum
+	return e.written, err
 }
 
 // writeHistory writes a history file. isNew is false if a file of the same bytes was there
