@@ -48,6 +48,20 @@ type work struct {
 // tally counts what the sequencer saw. Anybody may read it.
 type tally struct {
 	blocks, rollbacks, duplicates, orphans, dead, gaps, unknownStatuses atomic.Uint64
+
+	undone atomic.Uint64                          // blocks, by all rollbacks
+	depths [len(RollbackDepths) + 1]atomic.Uint64 // rollbacks, by the first of RollbackDepths that is not less
+}
+
+// RollbackDepths are the bounds by which rollbacks are told apart. Deeper ones than the last are refused.
+var RollbackDepths = [...]uint64{1, 2, 4, 8, 16, maxRollbackBlocks}
+
+// rolledBack counts a rollback of so many blocks.
+func (t *tally) rolledBack(blocks int) {
+	t.rollbacks.Add(1)
+	t.undone.Add(uint64(blocks))
+	i, _ := slices.BinarySearch(RollbackDepths[:], uint64(blocks))
+	t.depths[i].Add(1)
 }
 
 // applyBlock has the shards apply n's block.
@@ -56,7 +70,7 @@ func (a *applier) applyBlock(n *node) {
 	h := a.keys.Hold(b)
 	h.Previous, h.HasPrevious = a.held.previous()
 	if !h.HasPrevious {
-		a.root = b.Slot
+		a.root, a.held.floor = b.Slot, b.Slot
 	}
 	a.held.push(h)
 	room := make([]ledger.Update, len(b.Accounts))

@@ -17,6 +17,7 @@ type batch struct {
 	head    *ledger.Head
 	final   ledger.Opt[ledger.Tip] // the finalized tip, where its status is no later record
 	pruned  []*shard.HeldBlock     // what the head does not hold any more
+	came    time.Time              // when the first of its events was taken from the source; zero: there is none
 	shown   bool                   // it is durable and published
 
 	root     ledger.Opt[ledger.Hash] // of the ledger, where this process saw it
@@ -48,7 +49,7 @@ func (s *sequencer) seal() (*batch, error) {
 // head describes what is visible once everything applied is durable. The shards must be done with it.
 func (s *sequencer) head() *ledger.Head {
 	h := &ledger.Head{StateHash: s.hash, Root: s.applier.root, Floor: s.held.floor, Published: time.Now()}
-	if s.chain.tip == nil {
+	if s.chain.tip == nil || s.chain.tip.base {
 		for i := range h.Tips {
 			h.Tips[i] = ledger.Tip{Version: s.version, Slot: s.baseSlot}
 		}

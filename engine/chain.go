@@ -28,6 +28,10 @@ type node struct {
 	stateHash ledger.StateHash // after its record, likewise
 
 	finalizedBy ledger.Version // the status record that made it final
+
+	// base: no block is held, the node is the base state of an import, which stands for the block
+	// at its slot. That block's hash is zero if nobody knows it.
+	base bool
 }
 
 func (n *node) slot() ledger.Slot { return n.block.Slot }
@@ -100,6 +104,12 @@ func (c *chain) place(b *ledger.Block) (*node, placement, error) {
 	if b.ParentSlot >= b.Slot {
 		return nil, 0, fmt.Errorf("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
 	}
+	if c.followsBase(b) {
+		return c.attach(b, c.finalized), placed, nil
+	}
+	if err := c.contradictsBase(b); err != nil {
+		return nil, 0, err
+	}
 	if b.ParentSlot < c.finalized.slot() {
 		if b.Slot <= c.recovered && b.Status < ledger.Confirmed {
 			c.abandon(id)
@@ -118,6 +128,24 @@ func (c *chain) place(b *ledger.Block) (*node, placement, error) {
 		return nil, duplicate, nil
 	}
 	return nil, waits, nil
+}
+
+// followsBase reports whether b is the first block after base state whose blockhash nobody knows: its
+// parent link passes over no slot after that state.
+func (c *chain) followsBase(b *ledger.Block) bool {
+	f := c.finalized
+	return f.base && f.block.Blockhash == ledger.Hash{} && b.ParentSlot <= f.slot()
+}
+
+// contradictsBase returns an error for a block that says it builds on the slot of base state and means
+// another block there.
+func (c *chain) contradictsBase(b *ledger.Block) error {
+	f := c.finalized
+	if !f.base || b.Status < ledger.Confirmed || b.ParentSlot != f.slot() ||
+		!b.PreviousBlockhash.Known || b.PreviousBlockhash.Value == f.block.Blockhash {
+		return nil
+	}
+	return fmt.Errorf("block %d builds on another block at slot %d than the one that was imported: the source shows another ledger", b.Slot, f.slot())
 }
 
 // parentOf returns the node that b builds on, nil if it is not here. Where the source does

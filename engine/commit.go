@@ -16,9 +16,10 @@ type committer struct {
 	running sync.WaitGroup
 
 	// What follows is the sequencer's.
-	busy   bool // it has a batch
-	failed bool // it never gets another one: what was applied since stays unseen
-	events int  // taken for the next one
+	busy   bool      // it has a batch
+	failed bool      // it never gets another one: what was applied since stays unseen
+	events int       // taken for the next one
+	came   time.Time // when the first of them was
 }
 
 // outcome is what came of a batch. Even one that was shown may end with an error.
@@ -55,6 +56,7 @@ func (e *Engine) handOver() error {
 		return err
 	}
 	e.paused.Store(e.backlog.waits())
+	b.came, c.came = c.came, time.Time{}
 	c.busy, c.events = true, 0
 	c.batches <- b
 	return nil
@@ -109,7 +111,7 @@ func (e *Engine) commit(ctx context.Context, b *batch) error {
 // show publishes a batch, which is durable.
 func (e *Engine) show(b *batch, publish func(*ledger.Publication)) {
 	b.shown, b.head.Published = true, time.Now()
-	publish(&ledger.Publication{Head: b.head, Records: b.records})
+	publish(&ledger.Publication{Head: b.head, Records: b.records, Came: b.came})
 	if b.final.Known {
 		e.history.add(b.seq, b.final.Value)
 	}

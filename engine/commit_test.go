@@ -204,3 +204,26 @@ func TestSnapshotWaitsForWhatIsApplied(t *testing.T) {
 		n.mustStop()
 	})
 }
+
+// TestPublicationTellsWhenItsBlockCame holds commits back for a known time: a block waits for its own
+// commit, and one that came meanwhile for both.
+func TestPublicationTellsWhenItsBlockCame(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		log := newTurnLog()
+		n := startNode(t, live(), Config{Log: log})
+		root := rootBlock(100, lamports(key(1), 100))
+		n.send(root)
+		time.Sleep(30 * time.Millisecond)
+		n.send(child(root, 101, 1, lamports(key(1), 101)))
+		time.Sleep(20 * time.Millisecond)
+		log.turn(nil)
+		time.Sleep(10 * time.Millisecond)
+		log.turn(nil)
+		for i, want := range []time.Duration{50 * time.Millisecond, 30 * time.Millisecond} {
+			if p := n.published[i]; p.Head.Published.Sub(p.Came) != want {
+				t.Errorf("publication %d was visible %v after its block came, want %v", i, p.Head.Published.Sub(p.Came), want)
+			}
+		}
+		n.mustStop()
+	})
+}

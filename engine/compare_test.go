@@ -159,7 +159,7 @@ type shown struct {
 
 func (c *comparer) shownAt(h *ledger.Head, level ledger.Commitment) shown {
 	p := c.held[h]
-	s := shown{world: newWorld(), point: p, head: h, level: level}
+	s := shown{world: newWorld(nil), point: p, head: h, level: level}
 	if v := p.tips[level].Version; v > 0 {
 		s.world = c.m.records[v-1].world
 	}

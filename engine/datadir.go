@@ -25,8 +25,9 @@ type Dir struct {
 	path string
 	lock io.Closer
 
-	mu   sync.Mutex
-	node nodeFile
+	mu     sync.Mutex
+	node   nodeFile
+	filter *ledger.Filter // as node says
 }
 
 // nodeFile is the content of node.json. Checksum is the CRC32C, in hexadecimal, of the same
@@ -38,6 +39,9 @@ type nodeFile struct {
 	Complete bool    `json:"complete,omitempty"`        // the source shows every account of its ledger
 	Root     string  `json:"root_blockhash,omitempty"`  // absent before the first block
 	Statuses bool    `json:"statuses,omitempty"`        // the source spoke of finality
+
+	Import *importNote `json:"import,omitempty"` // absent where no import made the directory
+	Filter *filterNote `json:"filter,omitempty"` // absent where all accounts are held
 }
 
 // OpenDir creates the directory if need be and locks it until Close. The lock dies with
@@ -46,6 +50,16 @@ func OpenDir(path string) (*Dir, error) { return OpenDirOn(vfs.Disk{}, path) }
 
 // OpenDirOn is OpenDir on any disk.
 func OpenDirOn(disk vfs.FS, path string) (*Dir, error) {
+	d, err := openDir(disk, path)
+	if err == nil && d.node.Import != nil && !d.node.Import.Finished {
+		d.lock.Close()
+		return nil, fmt.Errorf("data directory %s %w", path, errUnfinishedImport)
+	}
+	return d, err
+}
+
+// openDir opens a directory whatever it holds.
+func openDir(disk vfs.FS, path string) (*Dir, error) {
 	if err := disk.MkdirAll(path); err != nil {
 		return nil, fmt.Errorf("cannot create data directory: %w", err)
 	}
@@ -90,16 +104,20 @@ func (d *Dir) BindSource(info ledger.SourceInfo) error {
 		}
 		return nil
 	}
+	if d.node.Import != nil && info.Identity != "" {
+		return d.otherLedgerLocked() // it makes a ledger of its own
+	}
 	node := d.node
-	node.Source, node.Complete = &info.Identity, info.Complete
+	node.Source, node.Complete = &info.Identity, info.Complete || d.node.Complete
 	return d.replaceLocked(node)
 }
 
-// complete reports whether the source that the directory is tied to shows every account.
+// complete reports whether every account of the ledger is held: the source that the directory is
+// tied to shows them all, or the import that made it did, and no filter leaves any out.
 func (d *Dir) complete() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.node.Complete
+	return d.node.Complete && d.node.Filter == nil
 }
 
 // checkRoot refuses a first block that is not the one of the directory's ledger.
@@ -177,6 +195,9 @@ func (d *Dir) load() error {
 	strict := json.NewDecoder(bytes.NewReader(content))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&d.node); err != nil || strict.More() || d.node.Checksum == "" || d.node.Checksum != d.node.checksum() {
+		return fmt.Errorf("%s is damaged: restore it, or start with another --data-dir", d.file())
+	}
+	if d.filter, err = d.node.Filter.filter(); err != nil {
 		return fmt.Errorf("%s is damaged: restore it, or start with another --data-dir", d.file())
 	}
 	return nil

@@ -23,7 +23,7 @@ const (
 	// batchEvents is how many events may share one commit. Two batches are under way: one that
 	// is being committed, and one that is being applied.
 	batchEvents = 32
-	// stallAfter is how long a live source may show nothing before health says so.
+	// stallAfter is how long a live source may lead to no block before health says so.
 	stallAfter = 10 * time.Second
 )
 
@@ -45,6 +45,9 @@ type Config struct {
 	Log       Log                       // nil: the one in Dir or, without Dir, NullLog
 	Shards    int                       // 0: one a core
 	Retention Retention                 // 0: 9000 slots, 2 GiB
+	Fetcher   ledger.Fetcher            // where accounts are fetched that are asked for and not held; nil: nowhere
+	SkipVotes bool                      // vote transactions are not held
+	Filter    *ledger.Filter            // which accounts are held; nil: the one Dir is tied to, or all
 	OnPublish func(*ledger.Publication) // called in order, one at a time; must not block
 	Logger    *slog.Logger              // nil: slog.Default
 
@@ -64,6 +67,7 @@ type Engine struct {
 	logger  *slog.Logger
 	tally   tally
 	seq     *sequencer // touched by the goroutine of sequence alone, but for its counters
+	fill    *filler    // nil: nothing is fetched
 	commits committer
 	store   Log // the committer writes to it, Run closes it
 	started time.Time
@@ -72,8 +76,10 @@ type Engine struct {
 	ready    atomic.Bool
 	frozen   atomic.Pointer[string] // why ingest stopped, nil while it goes on
 	paused   atomic.Bool            // ingest waits for finality
-	lastSeen atomic.Int64           // when the source showed something last, since started
-	backlog  backlog                // touched by the goroutine of sequence alone
+	lastSeen atomic.Int64           // when the source showed a block last, since started; 0: never
+	// when a block of this process became visible last, likewise
+	lastShown atomic.Int64
+	backlog   backlog // touched by the goroutine of sequence alone
 
 	log          *diskLog // nil without a directory
 	snapshots    snapshots
@@ -113,12 +119,25 @@ func New(c Config) *Engine {
 	e.seq = &sequencer{
 		applier: applier{shards: e.shards, keys: shard.NewKeys(), retention: c.Retention},
 		chain:   newChain(), info: e.info, log: c.Logger, tally: &e.tally,
-		checkRoot: func(ledger.Hash) error { return nil },
+		checkRoot: func(ledger.Hash) error { return nil }, skipVotes: c.SkipVotes,
+	}
+	if c.Fetcher != nil {
+		e.fill = newFiller(c.Fetcher, c.Logger)
+		e.seq.fills = &fillLedger{filler: e.fill}
 	}
 	if c.Dir != nil {
 		e.seq.checkRoot, e.seq.statusSeen = c.Dir.checkRoot, c.Dir.statuses()
-		if c.Source == nil {
+		if c.Filter == nil {
+			e.config.Filter = c.Dir.Filter()
+		}
+		if c.Source == nil || c.Dir.imported() != nil && !e.info.GapsAllowed {
 			e.info.Complete = c.Dir.complete()
+		}
+	}
+	if e.config.Filter != nil {
+		e.info.Complete = false
+		for _, s := range e.shards {
+			s.SetFilter(e.config.Filter)
 		}
 	}
 	switch {
@@ -206,13 +225,16 @@ func unlessEnded(ctx context.Context, err error) error {
 func (e *Engine) flow(ctx, broken context.Context) error {
 	flow, flowCtx := errgroup.WithContext(ctx)
 	events := make(chan ledger.Event, eventLane)
-	if e.config.Source == nil || e.seq.chain.tip != nil {
+	if tip := e.seq.chain.tip; e.config.Source == nil || tip != nil && !tip.base {
 		e.publish(&ledger.Publication{Head: e.seq.head()})
 		e.ready.Store(true)
 	}
 	from := e.resumePoint()
 	flow.Go(func() error { return e.follow(flowCtx, from, events) })
 	flow.Go(func() error { return e.sequence(flowCtx, events) })
+	if e.fill != nil {
+		flow.Go(func() error { e.fill.run(flowCtx, e); return nil })
+	}
 	flow.Go(func() error {
 		select {
 		case <-broken.Done():
@@ -224,6 +246,9 @@ func (e *Engine) flow(ctx, broken context.Context) error {
 	return flow.Wait()
 }
 
+// age returns for how long the engine is there, never 0.
+func (e *Engine) age() int64 { return max(int64(time.Since(e.started)), 1) }
+
 // errBroken ends the flow; the shard's own error says why.
 var errBroken = errors.New("a shard broke")
 
@@ -234,7 +259,9 @@ func (e *Engine) follow(ctx context.Context, from *ledger.ResumePoint, events ch
 		return nil
 	}
 	emit := func(ctx context.Context, ev ledger.Event) error {
-		e.lastSeen.Store(int64(time.Since(e.started)))
+		if _, isBlock := ev.(*ledger.Block); isBlock {
+			e.lastSeen.Store(e.age())
+		}
 		select {
 		case events <- ev:
 			return nil

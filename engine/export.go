@@ -78,6 +78,9 @@ func (x *exporter) unfinalized() error {
 	for _, n := range slices.Backward(path) {
 		b := *n.block
 		b.Status = ledger.Processed
+		if err := x.leaveOut(n, &b); err != nil {
+			return err
+		}
 		if err := x.emit(&b); err != nil {
 			return err
 		}
@@ -95,6 +98,58 @@ func (x *exporter) unfinalized() error {
 			if err := x.anew(tip.slot(), some); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// leaveOut takes from a block the writes of accounts that a filter left out: who reads the export has
+// no filter.
+func (x *exporter) leaveOut(n *node, b *ledger.Block) error {
+	if x.config.Filter == nil {
+		return nil
+	}
+	keys := make([]ledger.Pubkey, len(b.Accounts))
+	for i := range b.Accounts {
+		keys[i] = b.Accounts[i].Pubkey
+	}
+	held := make(map[ledger.Pubkey]bool)
+	for _, v := range []ledger.Version{n.version - 1, n.version} {
+		accounts, err := scatter(x.Engine, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]ledger.Account, error) {
+			return s.Accounts(keys, v, time.Now().Add(scanDeadline))
+		})
+		if err != nil {
+			return err
+		}
+		for i := range accounts {
+			held[keys[i]] = held[keys[i]] || accounts[i].Exists()
+		}
+	}
+	var left []ledger.AccountWrite
+	var mints []ledger.Pubkey
+	for i := range b.Accounts {
+		w := &b.Accounts[i]
+		switch {
+		case held[w.Pubkey]:
+			left = append(left, *w)
+		case w.Lamports == 0 || w.Known&ledger.FieldMint != 0:
+			// Facts of mints are held whoever holds the mint: they are forgotten, and then taught.
+			left = append(left, ledger.AccountWrite{Pubkey: w.Pubkey})
+			mints = append(mints, w.Pubkey)
+		}
+	}
+	facts, err := scatter(x.Engine, mints, func(s *shard.Shard, keys []ledger.Pubkey) ([]*ledger.Mint, error) {
+		return s.Mints(keys, n.version, time.Now().Add(scanDeadline))
+	})
+	if err != nil {
+		return err
+	}
+	b.Accounts, b.Mints = left, slices.Clone(b.Mints)
+	for i, m := range facts {
+		if m != nil {
+			fact := *m
+			fact.Taught = 0
+			b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: mints[i], Mint: fact})
 		}
 	}
 	return nil

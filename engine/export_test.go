@@ -52,12 +52,15 @@ func exportAndImport(t *testing.T, s stream, seed uint64) {
 // randomLedger follows a random stream for a while and returns what it left, and its last head.
 func randomLedger(t *testing.T, s stream, seed uint64) (*vfs.Memory, *ledger.Head) {
 	t.Helper()
-	m := newModel(s.info)
+	m := s.model()
 	g := newGenerator(seed, m)
 	g.lossy, g.exact, g.reopens = s.lossy, true, s.retention.Slots > 1000
 	disk := vfs.NewMemory()
 	c := onDisk(t, disk, Config{Retention: s.retention, SnapshotInterval: time.Second, SegmentBytes: 64 << 10, Shards: 2})
 	defer c.Dir.Close()
+	if err := c.Dir.BindFilter(s.filter()); err != nil {
+		t.Fatal(err)
+	}
 	n := startNode(t, s.info, c)
 	for range 100 {
 		e := g.next()

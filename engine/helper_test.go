@@ -68,6 +68,8 @@ type script struct {
 	info ledger.SourceInfo
 	feed chan ledger.Event
 	err  error // what Run returns once feed is closed
+
+	trouble func() string // nil: it knows of none
 }
 
 func newScript(info ledger.SourceInfo) *script {
@@ -76,6 +78,13 @@ func newScript(info ledger.SourceInfo) *script {
 
 func (s *script) Info() ledger.SourceInfo { return s.info }
 func (s *script) Peers() int              { return 3 }
+
+func (s *script) Trouble() string {
+	if s.trouble == nil {
+		return ""
+	}
+	return s.trouble()
+}
 
 func (s *script) Run(ctx context.Context, _ *ledger.ResumePoint, emit ledger.Emit) error {
 	for {
@@ -174,8 +183,9 @@ func (n *subject) mustStop() {
 	}
 }
 
-// records returns everything published so far, in order.
+// records returns everything published so far, in order, once nothing moves.
 func (n *subject) records() []*ledger.Record {
+	synctest.Wait()
 	var all []*ledger.Record
 	for _, p := range n.published {
 		all = append(all, p.Records...)

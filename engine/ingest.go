@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -18,9 +19,9 @@ func (e *Engine) sequence(ctx context.Context, events <-chan ledger.Event) error
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		taken, logFailed := events, e.log.failed()
+		taken, learned, logFailed := events, e.fill.learnable(), e.log.failed()
 		if e.commits.events >= batchEvents {
-			taken = nil // the next batch is large enough, and the one before is not committed
+			taken, learned = nil, nil // the next batch is large enough, and the one before is not committed
 		}
 		if e.frozen.Load() != nil {
 			logFailed = nil
@@ -38,6 +39,8 @@ func (e *Engine) sequence(ctx context.Context, events <-chan ledger.Event) error
 				events = nil // the input ended
 				err = e.endInput()
 			}
+		case r := <-learned:
+			err = e.learn(r)
 		case o := <-e.commits.done:
 			err = e.handedBack(o)
 		case <-timer.C:
@@ -97,6 +100,9 @@ func (e *Engine) nextWork(now time.Time) time.Duration {
 
 // ingest handles ev and the events that wait already, as far as one batch may hold them.
 func (e *Engine) ingest(ev ledger.Event, events <-chan ledger.Event) error {
+	if e.commits.events == 0 {
+		e.commits.came = time.Now()
+	}
 	err := e.offer(ev)
 	for e.commits.events++; err == nil && e.commits.events < batchEvents && len(events) > 0; e.commits.events++ {
 		err = e.offer(<-events)
@@ -182,10 +188,16 @@ func (e *Engine) publish(p *ledger.Publication) {
 	if p.Head.HasBlock {
 		e.ready.Store(true)
 	}
+	if slices.ContainsFunc(p.Records, func(r *ledger.Record) bool { return r.Kind == ledger.BlockRecord }) {
+		e.lastShown.Store(e.age())
+	}
 	e.mu.Lock()
 	close(e.changed)
 	e.changed = make(chan struct{})
 	e.mu.Unlock()
+	if e.fill != nil {
+		e.fill.shown(p.Head.Tip(ledger.Processed).Version)
+	}
 	e.tell(p)
 }
 

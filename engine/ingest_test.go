@@ -162,27 +162,6 @@ func TestWithoutSourceServesWhatIsHeld(t *testing.T) {
 	})
 }
 
-func TestLiveSourceThatShowsNothingIsStalled(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		n := startNode(t, live(), Config{Shards: 1})
-		defer n.mustStop()
-		root := rootBlock(100)
-		n.send(root)
-		time.Sleep(9 * time.Second)
-		if why := n.Status().Unhealthy; why != "" {
-			t.Errorf("health says %q after 9 seconds", why)
-		}
-		time.Sleep(2 * time.Second)
-		if why := n.Status().Unhealthy; why == "" {
-			t.Error("health says nothing after 11 seconds without an event")
-		}
-		n.send(root) // a duplicate is a sign of life
-		if why := n.Status().Unhealthy; why != "" {
-			t.Errorf("health says %q after an event", why)
-		}
-	})
-}
-
 func TestFiniteSourceIsNeverStalled(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		n := startNode(t, finite(), Config{Shards: 1})

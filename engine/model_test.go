@@ -65,24 +65,50 @@ type modelMint struct {
 	by       teacher
 }
 
+// wanted is what a node holds that does not want all accounts.
+type wanted struct{ owners, keys []ledger.Pubkey }
+
 // world is the whole state at one version.
 type world struct {
 	accounts map[ledger.Pubkey]modelAccount
 	mints    map[ledger.Pubkey]modelMint
+	wanted   *wanted // nil: everything
 }
 
-func newWorld() *world {
-	return &world{make(map[ledger.Pubkey]modelAccount), make(map[ledger.Pubkey]modelMint)}
+func newWorld(of *wanted) *world {
+	return &world{make(map[ledger.Pubkey]modelAccount), make(map[ledger.Pubkey]modelMint), of}
 }
 
-func (w *world) clone() *world { return &world{maps.Clone(w.accounts), maps.Clone(w.mints)} }
+func (w *world) clone() *world { return &world{maps.Clone(w.accounts), maps.Clone(w.mints), w.wanted} }
+
+// writeAll makes the writes of one record. Where not everything is wanted, an account that was not
+// open before it is as it was, unless it is listed, or open now and a listed program's; and its
+// closing is forgotten once it is open again, unseen.
+func (w *world) writeAll(writes []ledger.AccountWrite, by teacher) {
+	before := w.clone()
+	for i := range writes {
+		w.write(&writes[i], by)
+	}
+	after := w.clone()
+	for i := range writes {
+		k := writes[i].Pubkey
+		was, known := before.accounts[k]
+		now := after.accounts[k]
+		switch {
+		case w.wanted == nil || was.open || slices.Contains(w.wanted.keys, k):
+		case now.open && now.owner.known && slices.Contains(w.wanted.owners, now.owner.value):
+		case now.open || !known:
+			delete(w.accounts, k)
+		default:
+			w.accounts[k] = was
+		}
+	}
+}
 
 // learnBlock and learnBase teach the world in the order in which things happened.
 func (w *world) learnBlock(b *ledger.Block) {
 	by := teacher{b.Slot, true}
-	for i := range b.Accounts {
-		w.write(&b.Accounts[i], by)
-	}
+	w.writeAll(b.Accounts, by)
 	for _, m := range b.Mints {
 		w.learnMint(m.Pubkey, m.Mint, by)
 	}
@@ -90,9 +116,7 @@ func (w *world) learnBlock(b *ledger.Block) {
 
 func (w *world) learnBase(b *ledger.BaseState) {
 	by := teacher{b.Slot, false}
-	for i := range b.Accounts {
-		w.write(&b.Accounts[i], by)
-	}
+	w.writeAll(b.Accounts, by)
 	for _, m := range b.Mints {
 		w.learnMint(m.Pubkey, m.Mint, by)
 	}

@@ -78,7 +78,7 @@ type model struct {
 func newModel(info ledger.SourceInfo) *model {
 	return &model{
 		info: info, tree: make(map[blockName]*modelBlock), gone: make(map[blockName]bool),
-		world: newWorld(), points: make(map[ledger.Version]point),
+		world: newWorld(nil), points: make(map[ledger.Version]point),
 	}
 }
 
@@ -337,7 +337,7 @@ func (m *model) cutTo(place int) {
 	m.log = slices.DeleteFunc(m.log, func(e any) bool {
 		return slices.ContainsFunc(undone, func(n *modelBlock) bool { return e == any(n.Block) })
 	})
-	m.world = newWorld()
+	m.world = newWorld(m.world.wanted)
 	for _, e := range m.log {
 		switch e := e.(type) {
 		case *ledger.Block:

@@ -16,20 +16,42 @@ type stream struct {
 	info      ledger.SourceInfo
 	retention Retention
 	lossy     bool // some blocks are never shown
+	wanted    *wanted
+}
+
+// filter returns what the engine is told of what is wanted.
+func (s *stream) filter() *ledger.Filter {
+	if s.wanted == nil {
+		return nil
+	}
+	return ledger.NewFilter(s.wanted.owners, s.wanted.keys)
+}
+
+// model returns a model that follows the stream.
+func (s *stream) model() *model {
+	m := newModel(s.info)
+	if s.wanted != nil {
+		m.world.wanted, m.info.Complete = s.wanted, false
+	}
+	return m
 }
 
 func streams() []stream {
 	all := Retention{Slots: 100_000, Bytes: 1 << 30}
 	gaps := finite()
 	gaps.GapsAllowed = true
+	tokens := &wanted{[]ledger.Pubkey{ledger.TokenProgram, key(9)}, []ledger.Pubkey{key(0), key(6), key(11)}}
 	return []stream{
-		{"live", live(), all, false},
-		{"few slots", live(), Retention{Slots: 25, Bytes: 1 << 30}, false},
-		{"few bytes", live(), Retention{Slots: 100_000, Bytes: 24 << 10}, false},
-		{"final by depth", finite(), all, false},
-		{"partial, lossy", gaps, all, true},
-		{"live, lossy", ledger.SourceInfo{Name: "test", Live: true, GapsAllowed: true}, all, true},
-		{"lossy, few slots", gaps, Retention{Slots: 40, Bytes: 1 << 30}, true},
+		{"live", live(), all, false, nil},
+		{"few slots", live(), Retention{Slots: 25, Bytes: 1 << 30}, false, nil},
+		{"few bytes", live(), Retention{Slots: 100_000, Bytes: 24 << 10}, false, nil},
+		{"final by depth", finite(), all, false, nil},
+		{"partial, lossy", gaps, all, true, nil},
+		{"live, lossy", ledger.SourceInfo{Name: "test", Live: true, GapsAllowed: true}, all, true, nil},
+		{"lossy, few slots", gaps, Retention{Slots: 40, Bytes: 1 << 30}, true, nil},
+		{"some accounts", live(), all, false, tokens},
+		{"some accounts, lossy", gaps, all, true, &wanted{keys: []ledger.Pubkey{key(1), key(2), key(7)}}},
+		{"some programs, few slots", live(), Retention{Slots: 25, Bytes: 1 << 30}, false, &wanted{owners: []ledger.Pubkey{ledger.Token2022Program}}},
 	}
 }
 
@@ -61,12 +83,16 @@ type followed struct {
 }
 
 func followStream(t *testing.T, s stream, seed uint64) {
-	m := newModel(s.info)
+	m := s.model()
 	g := newGenerator(seed, m)
 	g.lossy, g.reopens = s.lossy, s.retention.Slots > 1000
 	var all []followed
-	for _, shards := range []int{1, 2, 3, 8} {
-		f := followed{startNode(t, s.info, Config{Shards: shards, Retention: s.retention}), newComparer(t, g.r, m, s.retention)}
+	counts := []int{1, 2, 3, 8}
+	if testing.Short() {
+		counts = []int{1, 3} // the race detector takes ten times as long
+	}
+	for _, shards := range counts {
+		f := followed{startNode(t, s.info, Config{Shards: shards, Retention: s.retention, Filter: s.filter()}), newComparer(t, g.r, m, s.retention)}
 		defer f.mustStop()
 		for i := range testKeys {
 			f.keys = append(f.keys, key(i))

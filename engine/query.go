@@ -71,8 +71,22 @@ func (e *Engine) ownerOf(key *ledger.Pubkey) *shard.Shard {
 }
 
 // Account returns a live account without its token facts, which Accounts and Tokens tell. A
-// missing one is a *ledger.NotFoundError.
+// missing one is a *ledger.NotFoundError. Where accounts are fetched, one that is not held is
+// asked of the node first, within the deadline of all questions.
 func (e *Engine) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
+	a, v, err := e.account(q, key)
+	switch {
+	case e.fill == nil || q.Head != nil:
+	case err == nil && a.Unknown() != 0:
+		return e.completeAccount(q, key, a, v)
+	case err != nil && notIndexed(err):
+		return e.fillAccount(q, key)
+	}
+	return a, v, err
+}
+
+// account is Account from what is held.
+func (e *Engine) account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
 	return answer(e, q, func(v ledger.View, deadline time.Time) (ledger.Account, error) {
 		a, found, err := e.ownerOf(&key).Account(key, v.Tip().Version, deadline)
 		switch {

@@ -15,12 +15,14 @@ type list struct {
 }
 
 // Program returns the accounts a program is known to own, in pubkey order, past a key if
-// one is given, and whether there are more. Where neither an account at the program's key
-// nor anything it owns is held it returns a *ledger.NotFoundError.
+// one is given, and whether there are more. The view says whether a filter leaves any out. Where
+// neither an account at the program's key nor anything it owns is held it returns a
+// *ledger.NotFoundError.
 func (e *Engine) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error) {
 	page, v, err := answer(e, q, func(v ledger.View, deadline time.Time) (list, error) {
 		return e.members(v, shard.Members{Group: program}, after, limit, deadline)
 	})
+	v.Lacks = !e.config.Filter.ListsOwner(program)
 	return page.accounts, page.more, v, err
 }
 
@@ -40,6 +42,8 @@ func (e *Engine) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[le
 		tokens, err := e.withMints(v, l.accounts, deadline)
 		return tokenList{tokens, l.more}, err
 	})
+	f := e.config.Filter
+	v.Lacks = !f.ListsOwner(ledger.TokenProgram) || !f.ListsOwner(ledger.Token2022Program)
 	return page.tokens, page.more, v, err
 }
 

@@ -61,7 +61,13 @@ func (r *recovery) restore(ctx context.Context) error {
 			r.noteDamage(i, err)
 		}
 	}
-	return nil
+	switch {
+	case r.config.Dir.imported() == nil:
+		return nil
+	case r.damage != nil: // the log begins behind it
+		return fmt.Errorf("no snapshot is whole, and the first was an import's: import the archive again into another --data-dir: %w", r.damage)
+	}
+	return fmt.Errorf("%s was made by an import, and its snapshots are gone: restore them, or import the archive again into another --data-dir", r.config.Dir.path)
 }
 
 // noteDamage tells of a snapshot that is passed over.
@@ -288,8 +294,11 @@ func (r *recovery) explain(err error) error {
 func (s *sequencer) resumeAt(m *snapshot.Meta, blocks []*shard.HeldBlock) {
 	n := s.chain.begin(m.Block)
 	n.version, n.seq, n.stateHash = m.Version, m.Seq, m.StateHash
-	n.finalizedBy = notYet
+	if n.finalizedBy = notYet; m.BaseOnly {
+		n.base, n.finalizedBy = true, 0
+	}
 	s.chain.tip = n
+	s.fills.from(n.slot())
 	s.version, s.shown, s.hash = m.Version, m.Version, m.StateHash
 	s.applier.root, s.applier.seq, s.baseSlot = m.Root, m.Seq, m.BaseSlot
 	s.held = held{floor: m.Floor}

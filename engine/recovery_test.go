@@ -45,6 +45,9 @@ func (r *restarts) start() {
 	old := r.followed
 	config := onDisk(r.t, r.disk, r.config)
 	r.dir = config.Dir
+	if err := r.dir.BindFilter(r.s.filter()); err != nil {
+		r.t.Fatal(err)
+	}
 	n := startNode(r.t, r.s.info, config)
 	c := newComparer(r.t, r.g.r, r.g.m, r.s.retention)
 	r.followed = &followed{n, c}
@@ -174,7 +177,7 @@ func TestRestartAnswersTheSame(t *testing.T) {
 }
 
 func followRestarts(t *testing.T, s stream, seed uint64) {
-	m := newModel(s.info)
+	m := s.model()
 	r := &restarts{t: t, s: s, g: newGenerator(seed, m), disk: vfs.NewMemory(), config: Config{
 		Retention: s.retention, SnapshotInterval: time.Second, SegmentBytes: 64 << 10, Shards: 2,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),

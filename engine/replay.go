@@ -117,6 +117,7 @@ func (s *sequencer) redoStatus(n *node, r *ledger.Record) error {
 		return &replayError{r.Version, r.Slot, "it raises a block that is not on the chain"}
 	case r.Status == ledger.StatusFinalized:
 		s.chain.finalize(n)
+		s.fills.finalized(n.slot())
 		n.finalizedBy = s.version
 	case n.slot() > s.chain.confirmed.slot():
 		s.chain.confirmed = n

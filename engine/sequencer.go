@@ -25,7 +25,9 @@ type sequencer struct {
 	tally *tally
 	// checkRoot refuses a root that is not the data directory's.
 	checkRoot func(ledger.Hash) error
+	fills     *fillLedger // nil: nothing is fetched
 
+	skipVotes  bool                    // vote transactions are left out of blocks
 	statusSeen bool                    // the source spoke of finality
 	rootHash   ledger.Opt[ledger.Hash] // where this process saw the root
 }
@@ -48,6 +50,7 @@ func (s *sequencer) handle(e ledger.Event) error {
 // from now on: every level sees it, and it is folded with it.
 func (s *sequencer) base(b *ledger.BaseState) error {
 	s.applyBase(b, s.chain.tip == nil)
+	s.fills.learned(b, s.chain.finalized)
 	// In a replay the tip may be known final before its status comes.
 	tip := s.chain.tip
 	if tip == nil || tip != s.chain.finalized || s.version <= tip.finalizedBy {
@@ -65,6 +68,9 @@ func (s *sequencer) overflows() bool { return s.chain.unfinalizedBytes > maxUnfi
 
 func (s *sequencer) block(b *ledger.Block) error {
 	s.tally.blocks.Add(1)
+	if s.skipVotes {
+		b = b.WithoutVotes()
+	}
 	if s.chain.finalized == nil {
 		if b.ParentSlot >= b.Slot && b.Slot != 0 {
 			return fmt.Errorf("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
@@ -112,12 +118,16 @@ func (s *sequencer) root(b *ledger.Block) error {
 func (s *sequencer) finalize(n *node) {
 	s.applyStatus(n.block, ledger.StatusFinalized)
 	s.chain.finalize(n)
+	s.fills.finalized(n.slot())
 	n.finalizedBy = s.version
 }
 
 // belowFinalized handles a block that finality has passed: it is the one held, or an
 // orphan that comes again, or the source contradicts what is final.
 func (s *sequencer) belowFinalized(b *ledger.Block) error {
+	if f := s.chain.finalized; f.base && b.Slot == f.slot() && f.block.Blockhash != (ledger.Hash{}) && b.Blockhash != f.block.Blockhash && b.Status >= ledger.Confirmed {
+		return fmt.Errorf("the source calls another block at slot %d %s than the one that was imported: it shows another ledger", b.Slot, b.Status)
+	}
 	same, above := s.held.at(b.Slot)
 	if same != nil && same.Blockhash == b.Blockhash {
 		s.tally.duplicates.Add(1)
@@ -197,15 +207,17 @@ func (s *sequencer) switchTo(n *node) error {
 
 // rollback undoes the newest blocks of the chain.
 func (s *sequencer) rollback(m move) error {
-	s.tally.rollbacks.Add(1)
+	s.tally.rolledBack(len(m.undo))
 	s.applyRollback(m)
 	s.chain.undone(m)
+	s.fills.rolledBack(m.ancestor.slot())
 	return s.finish(maxWorking)
 }
 
 func (s *sequencer) append(n *node) error {
 	s.applyBlock(n)
 	s.chain.appended(n, s.version)
+	s.fills.appended(n)
 	return s.finish(maxWorking)
 }
 

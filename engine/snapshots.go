@@ -55,7 +55,7 @@ type snapshotStats struct {
 func (e *Engine) snapshotPossible() bool {
 	s, n := &e.snapshots, e.seq.chain.finalized
 	return s.store != nil && e.config.Source != nil && e.frozen.Load() == nil &&
-		n != nil && !s.busy.Load() && n.version != s.version
+		n != nil && !n.base && !s.busy.Load() && n.version != s.version
 }
 
 // snapshotDue reports whether it is time for one.

@@ -35,14 +35,51 @@ func (e *Engine) unhealthy() string {
 		return "the disk is full: the log cannot go on until there is space"
 	case e.disk.full.Load():
 		return "the disk is full: ingest pauses until there is space, reads go on"
-	case !e.ready.Load():
+	case !e.ready.Load() && !e.info.Live:
 		return "starting: base state and the first block are not loaded yet"
 	case e.paused.Load():
 		return "ingest pauses: too much is unfinalized, and no slot status comes"
-	case e.info.Live && time.Since(e.started)-time.Duration(e.lastSeen.Load()) > stallAfter:
-		return fmt.Sprintf("the source has shown nothing for more than %v", stallAfter)
+	case e.info.Live:
+		return e.standstill()
 	}
 	return ""
+}
+
+// standstill says why a live source gets the ledger nowhere, "" while it does. Only a block that
+// became visible is progress: what comes twice is not, nor what waits for a parent that is
+// missing. One slot without a block is far from a standstill, and no count of slots is one.
+func (e *Engine) standstill() string {
+	last := time.Duration(e.lastShown.Load())
+	what := "starting: no block has come since the start"
+	switch {
+	case last == 0:
+	case time.Since(e.started)-last <= stallAfter:
+		return ""
+	default:
+		what = fmt.Sprintf("no block for more than %v", stallAfter)
+	}
+	if h := e.head.Load(); h != nil && h.HasBlock {
+		what += fmt.Sprintf(", the newest is of slot %d", h.Tip(ledger.Processed).Slot)
+	}
+	return what + ": " + e.trouble()
+}
+
+// trouble says what keeps a live source from going on, as far as anybody knows.
+func (e *Engine) trouble() string {
+	source, knows := e.config.Source.(ledger.Troubled)
+	if knows {
+		if why := source.Trouble(); why != "" {
+			return why
+		}
+	}
+	seen := time.Duration(e.lastSeen.Load())
+	switch {
+	case seen != 0 && time.Since(e.started)-seen <= stallAfter:
+		return "blocks come, but their parents are missing, or the disk does not keep up"
+	case knows:
+		return "the source is connected, and nothing comes"
+	}
+	return "the source shows nothing"
 }
 
 // Progress says how far recovery is.
@@ -52,12 +89,46 @@ func (e *Engine) Progress() Progress { return e.progress.read() }
 type Stats struct {
 	Blocks, Updates, Rollbacks, Duplicates, Orphans, Dead, Gaps, UnknownStatuses uint64
 
+	// Undone counts the blocks of all rollbacks. RollbacksUpTo counts the rollbacks of at most
+	// so many blocks as RollbackDepths says in the same place.
+	Undone        uint64
+	RollbacksUpTo [len(RollbackDepths)]uint64
+
 	Shards   []ShardStats
 	Log      wal.Stats
 	Snapshot SnapshotStats
 	Recovery time.Duration // how long the start took to recover; 0 where nothing is kept
 	// DiskPauses is how often ingest had to wait for space.
 	DiskPauses uint64
+	Fill       FillStats
+}
+
+// FillStats are the figures of accounts that were asked for and not held. Zero where nothing is fetched.
+type FillStats struct {
+	On bool
+	// Questions about accounts that were not held, by what they were answered with.
+	Found, Missing, Unavailable uint64
+
+	Fetches, Failures uint64 // questions to the node, and those it did not answer
+	Keys              uint64 // that it was asked for
+	Stale             uint64 // of Keys: answered as of a slot too old, and asked for again
+	Doubted           uint64 // asked for again because a rollback went below the slot of the answer
+	Waiting           int    // keys that are waited for now
+}
+
+func (f *filler) figures() FillStats {
+	if f == nil {
+		return FillStats{}
+	}
+	f.mu.Lock()
+	waiting := len(f.wants)
+	f.mu.Unlock()
+	s := &f.stats
+	return FillStats{
+		On: true, Found: s.found.Load(), Missing: s.missing.Load(), Unavailable: s.unavailable.Load(),
+		Fetches: s.fetches.Load(), Failures: s.failures.Load(), Keys: s.keys.Load(), Stale: s.stale.Load(),
+		Doubted: s.doubted.Load(), Waiting: waiting,
+	}
 }
 
 // SnapshotStats are the figures of snapshots.
@@ -83,9 +154,14 @@ func (e *Engine) Stats() Stats {
 	s := Stats{
 		Blocks: t.blocks.Load(), Updates: e.seq.updates.Load(), Rollbacks: t.rollbacks.Load(),
 		Duplicates: t.duplicates.Load(), Orphans: t.orphans.Load(), Dead: t.dead.Load(),
-		Gaps: t.gaps.Load(), UnknownStatuses: t.unknownStatuses.Load(),
+		Gaps: t.gaps.Load(), UnknownStatuses: t.unknownStatuses.Load(), Undone: t.undone.Load(),
+	}
+	for i, sum := 0, uint64(0); i < len(s.RollbacksUpTo); i++ {
+		sum += t.depths[i].Load()
+		s.RollbacksUpTo[i] = sum
 	}
 	s.Log, s.Recovery, s.DiskPauses = e.log.stats(), time.Duration(e.recoveryTook.Load()), e.disk.pauses.Load()
+	s.Fill = e.fill.figures()
 	shots := &e.snapshots.stats
 	s.Snapshot = SnapshotStats{
 		Slot: ledger.Slot(shots.slot.Load()), Bytes: shots.bytes.Load(), Duration: time.Duration(shots.nanoseconds.Load()),

@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ledgerd/engine/gather"
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// importNote is what node.json says of the import that made a directory.
+type importNote struct {
+	Slot      ledger.Slot `json:"slot"`
+	Blockhash string      `json:"blockhash,omitempty"`
+	Complete  bool        `json:"complete,omitempty"` // every account of the ledger was imported
+	Finished  bool        `json:"finished"`
+}
+
+// filterNote is what node.json says of the filter that a directory was begun with.
+type filterNote struct {
+	Owners   string `json:"owners,omitempty"` // as ledger.JoinKeys writes them, in order
+	Accounts string `json:"accounts,omitempty"`
+}
+
+func noteOf(f *ledger.Filter) *filterNote {
+	if f == nil {
+		return nil
+	}
+	return &filterNote{ledger.JoinKeys(f.Owners()), ledger.JoinKeys(f.Accounts())}
+}
+
+// filter is the inverse of noteOf.
+func (n *filterNote) filter() (*ledger.Filter, error) {
+	if n == nil {
+		return nil, nil
+	}
+	owners, err := ledger.SplitKeys(n.Owners)
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := ledger.SplitKeys(n.Accounts)
+	return ledger.NewFilter(owners, accounts), err
+}
+
+// flags tells a filter as an operator would give it, shortened.
+func (n *filterNote) flags() string {
+	if n == nil {
+		return "without filters"
+	}
+	var flags []string
+	for _, f := range []struct{ name, keys string }{{"--index-owners", n.Owners}, {"--index-accounts", n.Accounts}} {
+		keys := strings.Split(f.keys, ",")
+		switch {
+		case f.keys == "":
+			continue
+		case len(keys) > 4:
+			f.keys = fmt.Sprintf("%s,… (%d keys)", strings.Join(keys[:4], ","), len(keys))
+		}
+		flags = append(flags, f.name+" "+f.keys)
+	}
+	return "with " + strings.Join(flags, " ")
+}
+
+// BindFilter ties the directory to the accounts it holds, or refuses others: what is held depends
+// on the filter from the first record on. It comes before BindSource.
+func (d *Dir) BindFilter(f *ledger.Filter) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	wanted, held := noteOf(f), d.node.Filter
+	if wanted == held || wanted != nil && held != nil && *wanted == *held {
+		return nil
+	}
+	if !d.isNewLocked() {
+		return fmt.Errorf("data directory %s was begun %s: give the same --index-owners and --index-accounts, or choose another --data-dir", d.path, held.flags())
+	}
+	node := d.node
+	node.Filter = wanted
+	if err := d.replaceLocked(node); err != nil {
+		return err
+	}
+	d.filter = f
+	return nil
+}
+
+// Filter returns the filter that the directory is tied to, nil if it holds all accounts.
+func (d *Dir) Filter() *ledger.Filter {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.filter
+}
+
+// isNewLocked reports whether nothing was ever begun in the directory.
+func (d *Dir) isNewLocked() bool {
+	n := &d.node
+	return n.Source == nil && n.Root == "" && n.Import == nil && n.Filter == nil && d.mustBeNew() == nil
+}
+
+// imported returns what is known of the import that made the directory, nil if there was none.
+func (d *Dir) imported() *importNote {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.node.Import
+}
+
+// errUnfinishedImport refuses what an import left that was killed.
+var errUnfinishedImport = errors.New("holds an import that did not finish: run ledgerd import again, or choose another --data-dir")
+
+// OpenDirForImport opens a directory that an import may fill: one that is empty or is not there yet, or
+// that holds an import which did not finish. That is removed, and told by the second result.
+func OpenDirForImport(path string) (d *Dir, anew bool, err error) {
+	return OpenDirForImportOn(vfs.Disk{}, path)
+}
+
+// OpenDirForImportOn is OpenDirForImport on any disk.
+func OpenDirForImportOn(disk vfs.FS, path string) (d *Dir, anew bool, err error) {
+	names, err := disk.List(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, false, fmt.Errorf("cannot list the data directory: %w", err)
+	}
+	if len(names) > 0 && !slices.Contains(names, "node.json") && !slices.Equal(names, []string{"LOCK"}) {
+		return nil, false, fmt.Errorf("data directory %s is not empty: an import needs one of its own", path)
+	}
+	if d, err = openDir(disk, path); err != nil {
+		return nil, false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	unfinished := d.node.Import != nil && !d.node.Import.Finished
+	switch {
+	case unfinished:
+		err = d.clearImport()
+	case !d.isNewLocked():
+		err = fmt.Errorf("data directory %s holds a ledger already: an import needs one of its own", path)
+	}
+	if err != nil {
+		d.lock.Close()
+		return nil, false, err
+	}
+	return d, unfinished, nil
+}
+
+// clearImport removes what an import may have left.
+func (d *Dir) clearImport() error {
+	dirs := []string{LogDir(d.path), SnapshotDir(d.path), d.gatherDir("accounts")}
+	for i := range importParts {
+		dirs = append(dirs, d.gatherDir(fmt.Sprintf("mints-%d", i)))
+	}
+	for _, dir := range dirs {
+		if err := gather.Clear(d.fs, dir); err != nil {
+			return err
+		}
+		_ = d.fs.Remove(dir) // empty, and in nobody's way
+	}
+	return nil
+}
+
+// gatherDir returns where an import gathers what it reads.
+func (d *Dir) gatherDir(of string) string { return filepath.Join(d.path, "import-"+of) }
+
+// noteImport remembers how far an import is.
+func (d *Dir) noteImport(n importNote, f *ledger.Filter) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	node := d.node
+	node.Import, node.Filter, node.Complete = &n, noteOf(f), n.Complete
+	if err := d.replaceLocked(node); err != nil {
+		return err
+	}
+	d.filter = f
+	return nil
+}

@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/upstream"
+	"ledgerd/snapshot/vfs"
+)
+
+// watched is a node that follows a scripted live source, which tells of its trouble as real ones do.
+type watched struct {
+	*subject
+	up *upstream.Stats
+}
+
+func watch(t *testing.T, c Config) watched {
+	t.Helper()
+	w := watched{up: new(upstream.Stats)}
+	w.subject = startNode(t, partial(), c)
+	w.source.trouble = w.up.Trouble
+	synctest.Wait()
+	return w
+}
+
+// healthy fails the test unless health is fine.
+func (w watched) healthy(when string) {
+	w.t.Helper()
+	if why := w.Status().Unhealthy; why != "" {
+		w.t.Fatalf("%s: health says %q", when, why)
+	}
+}
+
+// ill fails the test unless health says why not in these words.
+func (w watched) ill(when string, words ...string) {
+	w.t.Helper()
+	why := w.Status().Unhealthy
+	for _, word := range words {
+		if !strings.Contains(why, word) {
+			w.t.Fatalf("%s: health says %q, want %q", when, why, word)
+		}
+	}
+}
+
+func TestHealthTellsWhyALiveSourceStandsStill(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := watch(t, Config{Shards: 1})
+		defer w.mustStop()
+		w.ill("at the start", "starting", "not connected yet")
+		w.up.Disconnected(upstream.Dial)
+		time.Sleep(time.Minute)
+		w.ill("no node", "starting", "not connected since 2000-01-01T00:00:00Z", upstream.Dial.Reason())
+		w.up.Connected()
+		w.ill("connected", "starting", "nothing comes")
+
+		root := rootBlock(100)
+		b101 := child(root, 101, 0)
+		w.send(root, b101)
+		w.healthy("blocks come")
+
+		w.up.Disconnected(upstream.Closed)
+		time.Sleep(stallAfter)
+		w.healthy("a lost connection within the time that a reconnect has")
+		time.Sleep(time.Nanosecond)
+		w.ill("a lost connection", "no block for more than 10s, the newest is of slot 101", "not connected since", upstream.Closed.Reason())
+		w.up.Connected()
+		w.ill("connected again", "is connected, and nothing comes")
+		w.send(root, b101, status(b101, ledger.StatusConfirmed))
+		w.ill("what was known comes again", "blocks come, but")
+
+		b102 := child(b101, 102, 0)
+		b103 := child(b102, 103, 0)
+		w.up.GapFound(101, 102)
+		w.send(b103)
+		w.ill("a gap", "slots after 101, up to 102, are missing and are being filled since")
+		w.up.GapStuck(upstream.OutOfRange)
+		w.ill("a gap that nobody can fill", "cannot be filled", upstream.OutOfRange.Reason())
+		w.up.GapRepaired()
+		w.ill("a gap that the source does not know of", "parents are missing")
+		w.send(b102)
+		w.healthy("the gap is filled")
+		if got := w.Head().Tip(ledger.Processed).Slot; got != 103 {
+			t.Errorf("the tip is slot %d", got)
+		}
+	})
+}
+
+// TestHealthDoesNotFlapOnSkippedSlots looks ten times a second while slots come at their pace, late,
+// or not at all, and forks are undone.
+func TestHealthDoesNotFlapOnSkippedSlots(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := watch(t, Config{Shards: 1})
+		defer w.mustStop()
+		w.up.Connected()
+		tip := rootBlock(100)
+		w.send(tip)
+		for i, wait := range []time.Duration{400, 800, 1200, 4000, 400, 9900, 400, 10000, 400} {
+			for range wait / 100 {
+				time.Sleep(100 * time.Millisecond)
+				w.healthy("between blocks")
+			}
+			next := child(tip, tip.Slot+ledger.Slot(wait/400), 0)
+			if i%3 == 2 { // the tip was on a fork
+				aside := child(tip, tip.Slot+1, 1)
+				w.send(aside)
+				next.Slot++
+			}
+			w.send(next)
+			w.healthy("a block")
+			tip = next
+		}
+	})
+}
+
+// TestOnlyBlocksAreSignsOfLife has a source talk without end and show no block.
+func TestOnlyBlocksAreSignsOfLife(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		u := newFakeNode(100, lamports(key(1), 1))
+		w := watch(t, Config{Shards: 1, Fetcher: u})
+		defer w.mustStop()
+		w.up.Connected()
+		root := rootBlock(100)
+		w.send(root)
+		for i := range 11 {
+			time.Sleep(time.Second)
+			w.send(root, &ledger.SlotStatus{Slot: ledger.Slot(101 + i), Status: ledger.StatusConfirmed}, &ledger.BaseState{Slot: ledger.Slot(101 + i)})
+			_, _, _ = w.Account(ledger.Query{}, key(i))
+		}
+		w.ill("11 s of talk", "no block for more than 10s")
+	})
+}
+
+// TestRestartedNodeIsHealthyWithItsFirstBlock holds that the old state is shown, and not called fresh.
+func TestRestartedNodeIsHealthyWithItsFirstBlock(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		disk := vfs.NewMemory()
+		root := rootBlock(100, lamports(key(1), 5))
+		w := watch(t, onDisk(t, disk, Config{Shards: 1}))
+		w.send(root)
+		w.healthy("the first block")
+		w.mustStop()
+
+		w = watch(t, onDisk(t, disk.Crash(1, 1), Config{Shards: 1}))
+		defer w.mustStop()
+		w.ill("after a restart", "starting: no block has come since the start, the newest is of slot 100", "not connected yet")
+		if a, _, err := w.Account(ledger.Query{}, key(1)); err != nil || a.Lamports != 5 {
+			t.Errorf("reads: %d lamports, %v", a.Lamports, err)
+		}
+		w.up.Connected()
+		w.send(root)
+		w.ill("what was known comes again", "starting")
+		w.send(child(root, 101, 0))
+		w.healthy("a block")
+	})
+}
+
+func TestRollbacksAreCountedByDepth(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := watch(t, Config{Shards: 1})
+		defer w.mustStop()
+		tip := rootBlock(100)
+		w.send(tip)
+		undone := uint64(0)
+		for i, depth := range []int{1, 1, 2, 3, 8, 9, 32} {
+			parent := tip
+			for range depth {
+				parent = child(parent, parent.Slot+1, 1)
+				w.send(parent)
+			}
+			tip = child(tip, parent.Slot+1, 2+i)
+			w.send(tip)
+			undone += uint64(depth)
+		}
+		s := w.Stats()
+		if want := [...]uint64{2, 3, 4, 5, 6, 7}; s.RollbacksUpTo != want || s.Rollbacks != 7 || s.Undone != undone {
+			t.Errorf("%v of %v, %d rollbacks of %d blocks; want %v of %d", s.RollbacksUpTo, RollbackDepths, s.Rollbacks, s.Undone, want, undone)
+		}
+	})
+}

@@ -1,0 +1,472 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// told is one account record of an archive.
+type told struct {
+	slot    ledger.Slot
+	version uint64
+	write   ledger.AccountWrite
+}
+
+// randomTold makes records in no order, many of each key.
+func randomTold(r *rand.Rand, n int) []told {
+	out := make([]told, n)
+	for i := range out {
+		k := key(r.IntN(1 + n/4))
+		out[i] = told{ledger.Slot(1 + r.IntN(100)), uint64(r.IntN(2)), owned(k, ledger.Lamports(1+r.IntN(1000)), testPrograms()[r.IntN(5)])}
+		w := &out[i].write
+		w.RentEpoch, w.Executable = r.Uint64(), r.IntN(9) == 0
+		switch {
+		case r.IntN(4) == 0:
+			*w = ledger.AccountWrite{Pubkey: k}
+		case ledger.IsTokenProgram(w.Owner) && r.IntN(3) > 0:
+			w.Token = holding(k, key(r.IntN(9)), key(r.IntN(5)), r.Uint64()).Token
+		case ledger.IsTokenProgram(w.Owner):
+			w.Mint = &ledger.Mint{Decimals: 6, Supply: ledger.Some(r.Uint64()), Scaled: ledger.Some(r.IntN(2) == 0)}
+		}
+	}
+	return out
+}
+
+// newestOf keeps the newest of each key in a map, deletions too.
+func newestOf(all []told) map[ledger.Pubkey]told {
+	newest := make(map[ledger.Pubkey]told)
+	for _, n := range all {
+		was, ok := newest[n.write.Pubkey]
+		if !ok || n.slot > was.slot || n.slot == was.slot && n.version >= was.version {
+			newest[n.write.Pubkey] = n
+		}
+	}
+	return newest
+}
+
+// importInto imports records into a directory on a disk.
+func importInto(t testing.TB, disk vfs.FS, all []told, at ImportPoint, c ImportConfig) (Imported, error) {
+	t.Helper()
+	d, _, err := OpenDirForImportOn(disk, "data")
+	if err != nil {
+		return Imported{}, err
+	}
+	defer d.Close()
+	c.Dir, c.Logger = d, slog.New(slog.DiscardHandler)
+	i, err := NewImport(c)
+	if err != nil {
+		return Imported{}, err
+	}
+	for n := range all {
+		if err := i.Add(all[n].slot, all[n].version, &all[n].write); err != nil {
+			i.Close()
+			return Imported{}, err
+		}
+	}
+	done, err := i.Finish(t.Context(), at)
+	if err != nil {
+		i.Close()
+	}
+	return done, err
+}
+
+// serving runs a node without a source on a disk.
+func serving(t *testing.T, disk vfs.FS, shards int) *subject {
+	t.Helper()
+	n := &subject{t: t, Engine: New(onDisk(t, disk, Config{Shards: shards, Logger: slog.New(slog.DiscardHandler)})), ended: make(chan struct{})}
+	go func() {
+		defer close(n.ended)
+		n.err = n.Run(t.Context())
+	}()
+	synctest.Wait()
+	if n.hasEnded() {
+		t.Fatal(n.err)
+	}
+	return n
+}
+
+// TestImportKeepsTheNewestOfEachAccount imports records in any order and holds what a node then
+// serves against a map, with filters and without.
+func TestImportKeepsTheNewestOfEachAccount(t *testing.T) {
+	for seed := range uint64(rounds(t, 8)) {
+		bubble(t, func(t *testing.T) {
+			r := seeded(t, seed)
+			all := randomTold(r, 1+r.IntN(200))
+			var filter *ledger.Filter
+			if seed%2 == 1 {
+				filter = ledger.NewFilter([]ledger.Pubkey{ledger.TokenProgram}, []ledger.Pubkey{key(1), key(2)})
+			}
+			newest, sum := newestOf(all), ledger.Lamports(0)
+			base := &ledger.BaseState{Slot: 100}
+			for _, n := range newest {
+				sum += n.write.Lamports
+				w := n.write
+				if w.Lamports == 0 {
+					continue
+				}
+				if w.Mint != nil {
+					base.Mints = append(base.Mints, ledger.MintWrite{Pubkey: w.Pubkey, Mint: *w.Mint})
+				}
+				w.Mint, w.Known = nil, w.Known&^ledger.FieldMint
+				if filter == nil || w.Owner == ledger.TokenProgram || w.Pubkey == key(1) || w.Pubkey == key(2) {
+					base.Accounts = append(base.Accounts, w)
+				}
+			}
+			disk := vfs.NewMemory()
+			done, err := importInto(t, disk, all, ImportPoint{Slot: 100, Blockhash: hash(1), Capitalization: ledger.Some(sum)},
+				ImportConfig{Filter: filter, MemoryBytes: []int64{500, 4000, 0}[r.IntN(3)]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			taught := startNode(t, live(), Config{Shards: 2})
+			taught.send(base, rootBlock(200))
+			served := serving(t, disk, 1+r.IntN(4))
+			if got, want := served.Head().StateHash, taught.Head().StateHash; got != want || done.StateHash != want {
+				t.Fatalf("state hash %s, import says %s, want %s", got, done.StateHash, want)
+			}
+			if int(done.Accounts) != len(base.Accounts) || int(done.Mints) != len(base.Mints) || served.Head().Tips[0].Slot != 100 {
+				t.Errorf("imported %+v at slot %d, want %d accounts and %d mints", done, served.Head().Tips[0].Slot, len(base.Accounts), len(base.Mints))
+			}
+			for n := range 1 + len(all)/4 {
+				mustAnswerImported(t, served, key(n), newest, filter, base)
+			}
+			mustVerify(t, disk)
+			mustHoldNothingElse(t, disk)
+			taught.mustStop()
+		})
+	}
+}
+
+// mustAnswerImported asks for one account.
+func mustAnswerImported(t *testing.T, n *subject, k ledger.Pubkey, newest map[ledger.Pubkey]told, f *ledger.Filter, base *ledger.BaseState) {
+	t.Helper()
+	a, _, err := n.Account(ledger.Query{}, k)
+	for i := range base.Accounts {
+		w := &base.Accounts[i]
+		if w.Pubkey != k {
+			continue
+		}
+		if err != nil || a.Lamports != w.Lamports || a.Owner != w.Owner || a.RentEpoch != w.RentEpoch || a.Executable != w.Executable || a.Unknown() != 0 {
+			t.Errorf("account %+v, %v, want %+v", a, err, w)
+		}
+		return
+	}
+	want := ledger.AccountNotFound
+	if f != nil {
+		want = ledger.AccountNotIndexed
+	}
+	if why, ok := absence(err); !ok || why.Absence != want {
+		t.Errorf("an account whose newest record is %+v: %v, want absence %d", newest[k], err, want)
+	}
+}
+
+// mustHoldNothingElse fails the test if an import left more than it should.
+func mustHoldNothingElse(t *testing.T, disk vfs.FS) {
+	t.Helper()
+	for _, of := range []string{"import-accounts", "import-mints-0", "import-mints-1"} {
+		if names, err := disk.List(filepath.Join("data", of)); err == nil && len(names) > 0 {
+			t.Errorf("%s is left with %v", of, names)
+		}
+	}
+}
+
+func someTold() []told {
+	return []told{{5, 0, lamports(key(1), 10)}, {7, 0, lamports(key(1), 20)}, {9, 0, lamports(key(2), 5)}, {9, 0, owned(key(3), 7, key(9))}}
+}
+
+func importPoint() ImportPoint {
+	return ImportPoint{Slot: 100, ParentSlot: 98, Blockhash: hash(100 * 100), Height: ledger.Some(uint64(90))}
+}
+
+// at100 is the block that stands at the slot of importPoint.
+var at100 = &ledger.Block{Slot: 100, Blockhash: hash(100 * 100)}
+
+// TestImportedNodeGoesOnWithTheNextBlock follows forks, statuses and restarts from an import on.
+func TestImportedNodeGoesOnWithTheNextBlock(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		t.Run(fmt.Sprintf("hash known %v", known), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				disk := vfs.NewMemory()
+				p := importPoint()
+				if !known {
+					p.Blockhash = ledger.Hash{}
+				}
+				if _, err := importInto(t, disk, someTold(), p, ImportConfig{}); err != nil {
+					t.Fatal(err)
+				}
+				info := live()
+				info.Identity, info.Complete = "", false
+				config := onDisk(t, disk, Config{Shards: 2})
+				if err := config.Dir.BindSource(info); err != nil {
+					t.Fatal(err)
+				}
+				n := startNode(t, info, config)
+				synctest.Wait()
+				if n.Head() != nil || n.Status().Unhealthy == "" {
+					t.Fatalf("ready before the first block: %+v", n.Head())
+				}
+				if from := n.resumePoint(); from == nil || from.Slot != 100 || from.Blockhash != p.Blockhash {
+					t.Fatalf("goes on from %+v", from)
+				}
+				one := child(at100, 103, 0, lamports(key(1), 33))
+				other := child(at100, 104, 1, lamports(key(2), 44))
+				n.send(one)
+				if a, v, err := n.Account(ledger.Query{}, key(1)); err != nil || a.Lamports != 33 || v.Tip().Slot != 103 {
+					t.Fatalf("after the first block: %+v, %v", a, err)
+				}
+				if a, v, err := n.Account(at(ledger.Finalized), key(1)); err != nil || a.Lamports != 20 || v.Tip().Slot != 100 {
+					t.Fatalf("finalized: %+v at %d, %v", a, v.Tip().Slot, err)
+				}
+				if _, _, err := n.LatestBlock(at(ledger.Finalized)); !errors.Is(err, ledger.ErrNotFound) {
+					t.Errorf("the block at the import: %v", err)
+				}
+				n.send(other) // a fork right behind the import
+				if a, _, _ := n.Account(ledger.Query{}, key(1)); a.Lamports != 20 {
+					t.Errorf("after the fork: %+v", a)
+				}
+				n.send(status(one, ledger.StatusConfirmed))
+				if _, v, err := n.Block(ledger.Query{}, 101); err == nil || v.Tip().Slot != 103 {
+					t.Errorf("slot 101: %v at %d", err, v.Tip().Slot)
+				} else if why, _ := absence(err); why.Absence != ledger.SlotNotIndexed {
+					t.Errorf("slot 101: %v", err)
+				}
+				if _, _, err := n.Account(ledger.Query{}, key(77)); err == nil || !strings.Contains(err.Error(), "not found") {
+					t.Errorf("an account that the archive does not hold: %v", err)
+				}
+				want := n.Head().StateHash
+				n.mustStop()
+
+				c := onDisk(t, disk.Crash(0, 1), Config{Shards: 3})
+				again := startNode(t, info, c)
+				synctest.Wait()
+				if h := again.Head(); h == nil || h.StateHash != want || h.Tips[ledger.Processed].Slot != 103 || h.Root != 103 {
+					t.Fatalf("after a restart: %+v", h)
+				}
+				two := child(one, 105, 0, lamports(key(2), 1))
+				again.send(two, status(two, ledger.StatusFinalized))
+				if from := again.resumePoint(); from.Slot != 105 {
+					t.Errorf("goes on from %+v", from)
+				}
+				again.mustStop()
+				mustVerify(t, disk)
+			})
+		})
+	}
+}
+
+// TestBlocksThatDoNotFollowAnImport are gaps, or another ledger.
+func TestBlocksThatDoNotFollowAnImport(t *testing.T) {
+	final := func(b *ledger.Block) *ledger.Block { b.Status = ledger.Finalized; return b }
+	noParentHash := func(b *ledger.Block) *ledger.Block { b.PreviousBlockhash.Known = false; return b }
+	beyond := child(&ledger.Block{Slot: 101, Blockhash: hash(1)}, 103, 0)
+	below := child(&ledger.Block{Slot: 99, Blockhash: hash(1)}, 103, 0)
+	tests := map[string]struct {
+		block *ledger.Block
+		known bool
+		want  string // "": it follows
+	}{
+		"child":                            {child(at100, 101, 0), true, ""},
+		"child behind skipped slots":       {child(at100, 109, 0), true, ""},
+		"child without a parent hash":      {noParentHash(child(at100, 109, 0)), true, ""},
+		"child, hash unknown":              {child(at100, 101, 0), false, ""},
+		"the slot itself skipped, unknown": {below, false, ""},
+		"the slot itself skipped, known":   {below, true, "below the finalized slot"},
+		"beyond":                           {beyond, true, "did not show after slot 100"},
+		"beyond, hash unknown":             {beyond, false, "did not show after slot 100"},
+		"child of another block":           {final(child(&ledger.Block{Slot: 100, Blockhash: hash(1)}, 101, 0)), true, "another ledger"},
+		"another block at the slot":        {final(child(&ledger.Block{Slot: 98}, 100, 5)), true, "another ledger"},
+		"an older block":                   {final(child(&ledger.Block{Slot: 90}, 91, 5)), true, ""},
+		"the block itself":                 {final(child(&ledger.Block{Slot: 98}, 100, 0)), true, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				disk := vfs.NewMemory()
+				p := importPoint()
+				if !tt.known {
+					p.Blockhash = ledger.Hash{}
+				}
+				if _, err := importInto(t, disk, someTold(), p, ImportConfig{}); err != nil {
+					t.Fatal(err)
+				}
+				info := finite()
+				info.Identity = ""
+				n := startNode(t, info, onDisk(t, disk, Config{Shards: 2}))
+				b := *tt.block
+				n.try(&b)
+				if !n.hasEnded() {
+					n.endInput()
+				}
+				err := n.stop()
+				if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+					t.Errorf("Run: %v, want %q", err, tt.want)
+				}
+				if tt.want == "" && b.Slot > 100 && n.Head().Tips[0].Slot != b.Slot {
+					t.Errorf("stands at %+v", n.Head())
+				}
+			})
+		})
+	}
+}
+
+// TestUnfinishedImportIsRefusedAndStartedAnew cuts the power at many places of an import.
+func TestUnfinishedImportIsRefusedAndStartedAnew(t *testing.T) {
+	all := randomTold(seeded(t, 7), 40)
+	whole := vfs.NewMemory()
+	want, err := importInto(t, whole, all, importPoint(), ImportConfig{MemoryBytes: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusedTimes := 0
+	for n := 1; ; n += 1 + n/16 {
+		disk := vfs.NewMemory()
+		faulty := vfs.NewFaulty(disk, vfs.Plan{Call: n, Lasting: true, Err: syscall.EIO})
+		_, err := importInto(t, faulty, all, importPoint(), ImportConfig{MemoryBytes: 1000})
+		left := disk.Crash(0, uint64(n))
+		if err == nil {
+			break
+		}
+		dir, openErr := OpenDirOn(left, "data")
+		if openErr == nil { // nothing was begun, or all was done
+			note := dir.imported()
+			dir.Close()
+			if note != nil {
+				continue
+			}
+		} else if !errors.Is(openErr, errUnfinishedImport) {
+			t.Fatalf("call %d: %v", n, openErr)
+		} else {
+			refusedTimes++
+		}
+		got, err := importInto(t, left, all, importPoint(), ImportConfig{})
+		if err != nil || got.StateHash != want.StateHash {
+			t.Fatalf("call %d: anew: %+v, %v", n, got, err)
+		}
+		mustHoldNothingElse(t, left)
+	}
+	if refusedTimes == 0 {
+		t.Error("no cut left an unfinished import")
+	}
+}
+
+func TestImportRefusesADirectoryThatIsUsed(t *testing.T) {
+	disk := vfs.NewMemory()
+	if _, err := importInto(t, disk, someTold(), importPoint(), ImportConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := importInto(t, disk, someTold(), importPoint(), ImportConfig{}); err == nil || !strings.Contains(err.Error(), "holds a ledger already") {
+		t.Errorf("a second import: %v", err)
+	}
+	strange := vfs.NewMemory()
+	strange.MkdirAll("data")
+	f, err := strange.Create("data/holiday.jpg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if _, err := importInto(t, strange, nil, importPoint(), ImportConfig{}); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Errorf("a folder with other things: %v", err)
+	}
+}
+
+func TestImportThatIsNotWholeIsRefused(t *testing.T) {
+	p := importPoint()
+	p.Capitalization = ledger.Some(ledger.Lamports(33)) // it is 32
+	disk := vfs.NewMemory()
+	if _, err := importInto(t, disk, someTold(), p, ImportConfig{}); err == nil || !strings.Contains(err.Error(), "32 lamports") {
+		t.Errorf("another sum than the bank's: %v", err)
+	}
+	if _, err := OpenDirOn(disk, "data"); !errors.Is(err, errUnfinishedImport) {
+		t.Errorf("the directory: %v", err)
+	}
+	all := []told{{1, 0, lamports(key(1), 1<<63)}, {1, 0, lamports(key(2), 1<<63)}, {1, 0, lamports(key(3), 33)}}
+	if _, err := importInto(t, vfs.NewMemory(), all, p, ImportConfig{}); err == nil {
+		t.Error("a sum that overflows to the bank's is taken for it")
+	}
+}
+
+func TestImportTellsOfAFullDisk(t *testing.T) {
+	all := randomTold(seeded(t, 3), 3000)
+	for _, capacity := range []int64{16 << 10, 128 << 10, 300 << 10} {
+		disk := vfs.NewMemory()
+		disk.SetCapacity(capacity)
+		_, err := importInto(t, disk, all, importPoint(), ImportConfig{})
+		if !vfs.IsFull(err) || !strings.Contains(err.Error(), "the disk is full") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%d bytes: %v", capacity, err)
+		}
+	}
+}
+
+// TestDamagedImportIsNotReplayed: the log holds nothing of what was imported.
+func TestDamagedImportIsNotReplayed(t *testing.T) {
+	for _, gone := range []bool{true, false} {
+		disk := vfs.NewMemory()
+		if _, err := importInto(t, disk, someTold(), importPoint(), ImportConfig{}); err != nil {
+			t.Fatal(err)
+		}
+		names, _ := disk.List("data/snapshots")
+		if len(names) != 1 {
+			t.Fatalf("snapshots: %v", names)
+		}
+		name := "data/snapshots/" + names[0]
+		if gone {
+			if err := disk.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			f, err := disk.OpenWrite(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.WriteAt([]byte{1, 2, 3, 4}, 40)
+			f.Close()
+		}
+		e := New(onDisk(t, disk, Config{Shards: 2, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}))
+		if err := e.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "import the archive again") {
+			t.Errorf("gone %v: %v", gone, err)
+		}
+	}
+}
+
+// TestFiltersOfADirectoryStay: what is held depends on them.
+func TestFiltersOfADirectoryStay(t *testing.T) {
+	disk := vfs.NewMemory()
+	some := ledger.NewFilter([]ledger.Pubkey{key(1)}, []ledger.Pubkey{key(3), key(2)})
+	d := onDisk(t, disk, Config{}).Dir
+	for _, f := range []*ledger.Filter{some, some, ledger.NewFilter([]ledger.Pubkey{key(1), key(1)}, []ledger.Pubkey{key(2), key(3)})} {
+		if err := d.BindFilter(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Close()
+	d = onDisk(t, disk, Config{}).Dir
+	if got := d.Filter(); got == nil || len(got.Owners()) != 1 || len(got.Accounts()) != 2 {
+		t.Errorf("filter = %+v", got)
+	}
+	for _, f := range []*ledger.Filter{nil, ledger.NewFilter([]ledger.Pubkey{key(1)}, nil), ledger.NewFilter([]ledger.Pubkey{key(2)}, []ledger.Pubkey{key(2), key(3)})} {
+		if err := d.BindFilter(f); err == nil || !strings.Contains(err.Error(), "--index-owners "+key(1).String()) {
+			t.Errorf("another filter: %v", err)
+		}
+	}
+	used := onDisk(t, vfs.NewMemory(), Config{}).Dir
+	if err := used.BindFilter(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := used.BindSource(live()); err != nil {
+		t.Fatal(err)
+	}
+	if err := used.BindFilter(some); err == nil || !strings.Contains(err.Error(), "begun without filters") {
+		t.Errorf("a filter on a directory without: %v", err)
+	}
+}
