@@ -30,6 +30,9 @@ crash: ## the long durability test: fail every disk call of a run, kill nodes, c
 	LEDGERD_CRASH_ALL=1 go test -count 1 -timeout 30m -run EveryDiskCall ./engine
 	LEDGERD_CRASH_CYCLES=30 LEDGERD_POWER_CUTS=30 LEDGERD_DISK_CYCLES=12 go test -count 1 -timeout 30m -run 'Killed|PowerCut|FullDisk|ComesBack' ./cmd/ledgerd
 
+live: ## the long test of live sources: 2,000 schedules of faults, each followed to its end
+	LEDGERD_FAULT_SCHEDULES=2000 go test -count 1 -timeout 60m -run TestFaultSchedules ./cmd/ledgerd
+
 bench: ## ten runs of every benchmark, into bench.txt
 	go test -run '^$$' -bench . -count 10 ./... | tee bench.txt
 
@@ -41,4 +44,4 @@ load: ## measure everything, in turns with other services, into bench/RESULTS.md
 	-go build -C bench/peer/nats -trimpath -o $(CURDIR)/bin/ github.com/nats-io/nats-server/v2
 	bin/ledgerbench all --peers --markdown bench/RESULTS.md --html bin/load.html
 
-.PHONY: run build test check fmt vet staticcheck race fuzz crash bench bench-compare load
+.PHONY: run build test check fmt vet staticcheck race fuzz crash live bench bench-compare load

@@ -144,6 +144,9 @@ func TestBadFlagsAreUsageErrors(t *testing.T) {
 		"config unknown key": {"serve", "--config", writeConfig(t, "speed: 9\n")},
 		"bad source":         {"serve", "--data-dir", t.TempDir(), "--source", "kafka:x"},
 		"bad sim parameter":  {"serve", "--data-dir", t.TempDir(), "--source", "sim:speed=9"},
+		"bad fill":           {"serve", "--data-dir", t.TempDir(), "--fill", "always"},
+		"fill from nowhere":  {"serve", "--data-dir", t.TempDir(), "--fill", "on-demand", "--source", "none"},
+		"fill from no node":  {"serve", "--data-dir", t.TempDir(), "--fill", "on-demand", "--source", "sim:"},
 		"empty listen":       {"serve", "--data-dir", t.TempDir(), "--listen="},
 		"bad listen address": {"serve", "--data-dir", t.TempDir(), "--listen", "nowhere"},
 	}

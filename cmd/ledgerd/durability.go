@@ -10,7 +10,7 @@ import (
 )
 
 // durabilityMetrics writes what the engine keeps on disk, in the Prometheus text format.
-func durabilityMetrics(e *engine.Engine, fsyncs *httpd.Histogram) func(io.Writer) {
+func durabilityMetrics(e *engine.Engine, fsyncs, ingests *httpd.Histogram) func(io.Writer) {
 	return func(w io.Writer) {
 		stats := e.Stats()
 		log, shot := stats.Log, stats.Snapshot
@@ -20,6 +20,8 @@ func durabilityMetrics(e *engine.Engine, fsyncs *httpd.Histogram) func(io.Writer
 		family(w, "ledgerd_log_written_bytes_total", "counter", "Bytes the log has had since its beginning, pruned ones included.", uint64(log.Position))
 		header(w, "ledgerd_log_fsync_duration_seconds", "histogram", "How long syncing the log took.")
 		fsyncs.Write(w, "ledgerd_log_fsync_duration_seconds", "")
+		header(w, "ledgerd_ingest_duration_seconds", "histogram", "Time from when a block was taken from the source until it was durable and visible; of blocks that became so at once, the first.")
+		ingests.Write(w, "ledgerd_ingest_duration_seconds", "")
 		family(w, "ledgerd_disk_pauses_total", "counter", "Times ingest had to wait for space on the disk.", stats.DiskPauses)
 		seconds(w, "ledgerd_recovery_duration_seconds", "How long the start took to recover what is on disk.", stats.Recovery)
 

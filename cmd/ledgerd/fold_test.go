@@ -153,7 +153,7 @@ const (
 // the newest state of what they missed.
 func TestFoldedFramesAreTheStateOfRESTAfterKicks(t *testing.T) {
 	t.Parallel()
-	r := newFoldRig(t, "fork_rate=0.05,accounts=600,tps=100000,slot_time=4ms,slots=220")
+	r := newFoldRig(t, "fork_rate=0.05,accounts=600,tps=100000,slot_time=4ms,slots=300")
 	r.launch()
 	follow := func(kind, level string, programs []string, conflate bool) {
 		f := &follower{
@@ -209,6 +209,9 @@ func readSlowly() func(f *follower, conn talker, n int) {
 	hurries := 0    // since so many messages
 	return func(f *follower, conn talker, n int) {
 		tooMuch := func() bool { return !f.conflate && f.rig.seq() > from+enoughFrames }
+		if from == 0 {
+			from = f.rig.seq()
+		}
 		switch {
 		case f.conns > 1:
 		case hurries > 0:
@@ -216,11 +219,8 @@ func readSlowly() func(f *follower, conn talker, n int) {
 				stall(f, conn, func() bool { return false })
 			}
 		case n%sip == 0:
-			if from == 0 {
-				from = f.rig.seq()
-			}
 			if _, byHand := conn.(*rawTalker); !byHand && !f.conflate {
-				stall(f, conn, tooMuch)
+				stall(f, conn, func() bool { return tooMuch() || !f.rig.goesOn() })
 				hurries = n
 				return
 			}

@@ -34,6 +34,7 @@ type commands struct {
 	Config configFile `help:"Read flags from a YAML file: one 'flag: value' a line, without the dashes." placeholder:"FILE" env:"LEDGERD_CONFIG"`
 
 	Serve    serveCommand    `cmd:"" help:"Follow a source of blocks and answer questions about it."`
+	Import   importCommand   `cmd:"" help:"Fill a new data directory from a validator's snapshot archive."`
 	Export   exportCommand   `cmd:"" help:"Write the ledger of a data directory so that file: reads it."`
 	Snapshot snapshotCommand `cmd:"" help:"Look at the snapshots of a data directory; a running node may go on."`
 	Log      logCommand      `cmd:"" help:"Look at the log of a data directory; a running node may go on."`

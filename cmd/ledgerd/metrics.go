@@ -20,18 +20,16 @@ func engineMetrics(e *engine.Engine, status func() ledger.NodeStatus) func(io.Wr
 		family(w, "ledgerd_blocks_total", "counter", "Blocks the source showed, duplicates included.", stats.Blocks)
 		family(w, "ledgerd_account_updates_total", "counter", "Account updates applied, restores after rollbacks included.", stats.Updates)
 		family(w, "ledgerd_rollbacks_total", "counter", "Times the chain was cut back to an ancestor.", stats.Rollbacks)
+		writeRollbacks(w, stats)
 		family(w, "ledgerd_duplicate_blocks_total", "counter", "Blocks that were held already.", stats.Duplicates)
 		family(w, "ledgerd_orphan_blocks_total", "counter", "Blocks ignored because finality passed them or their branch was given up.", stats.Orphans)
 		family(w, "ledgerd_dead_slots_total", "counter", "Blocks the source abandoned.", stats.Dead)
 		family(w, "ledgerd_gaps_total", "counter", "Missing parents that were passed over (gaps=allow).", stats.Gaps)
 		family(w, "ledgerd_unknown_statuses_total", "counter", "Statuses of slots that are not held.", stats.UnknownStatuses)
 		writeShards(w, stats.Shards)
-		healthy := uint64(0)
+		writeFill(w, stats.Fill)
 		now := status()
-		if now.Unhealthy == "" {
-			healthy = 1
-		}
-		family(w, "ledgerd_healthy", "gauge", "1 while the node is healthy.", healthy)
+		family(w, "ledgerd_healthy", "gauge", "1 while the node is healthy.", one(now.Unhealthy == ""))
 		family(w, "ledgerd_upstream_peers", "gauge", "Connected upstream sources.", uint64(now.Peers))
 	}
 }

@@ -18,7 +18,7 @@ type process struct {
 }
 
 // spawn starts this test binary as ledgerd and waits until it is ready.
-func spawn(t *testing.T, args ...string) *process {
+func spawn(t testing.TB, args ...string) *process {
 	t.Helper()
 	binary, err := os.Executable()
 	if err != nil {

@@ -22,16 +22,34 @@ const (
 // where w is a terminal, else as lines of the log. The function it returns waits until nothing
 // more is written.
 func showProgress(ctx context.Context, w io.Writer, read func() (p engine.Progress, over bool), log *slog.Logger) (wait func()) {
-	every, show := lineEvery, func(p engine.Progress) { log.Info(p.Phase, "percent", p.Percent()) }
-	end := func() {}
-	if isTerminal(w) {
-		every, show = barEvery, func(p engine.Progress) { drawBar(w, p) }
-		end = func() { fmt.Fprint(w, "\r\x1b[K") }
+	return showAgain(ctx, w, func(asBar bool) (over bool) {
+		p, over := read()
+		switch {
+		case over || p.Phase == "": // "": it has not begun
+		case asBar:
+			drawBar(w, p)
+		default:
+			log.Info(p.Phase, "percent", p.Percent())
+		}
+		return over
+	})
+}
+
+// showAgain calls show again and again until that says it is over, or ctx ends: often where w is a
+// terminal, for a bar that is wiped away in the end, else now and then. The function it returns waits until
+// nothing more is written.
+func showAgain(ctx context.Context, w io.Writer, show func(asBar bool) (over bool)) (wait func()) {
+	asBar := isTerminal(w)
+	every := lineEvery
+	if asBar {
+		every = barEvery
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer end()
+		if asBar {
+			defer fmt.Fprint(w, "\r\x1b[K")
+		}
 		ticker := time.NewTicker(every)
 		defer ticker.Stop()
 		for {
@@ -40,12 +58,8 @@ func showProgress(ctx context.Context, w io.Writer, read func() (p engine.Progre
 			case <-ctx.Done():
 				return
 			}
-			p, over := read()
-			if over {
+			if show(asBar) {
 				return
-			}
-			if p.Phase != "" { // it has begun
-				show(p)
 			}
 		}
 	}()

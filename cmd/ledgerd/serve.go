@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"ledgerd/engine"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source"
+	"ledgerd/engine/source/upstream"
 	"ledgerd/httpd"
 	"ledgerd/httpd/stream"
 	"ledgerd/snapshot/wal"
@@ -29,8 +31,11 @@ type serveCommand struct {
 	Listen    string `help:"Address of the public listener: REST and WebSocket." default:"127.0.0.1:8080"`
 	OpsListen string `help:"Address of the operators' listener: /metrics, /livez, /readyz. Keep it private; empty turns it off." default:"127.0.0.1:8081"`
 	DataDir   string `help:"Directory that belongs to this node and one ledger." default:"./data"`
-	Source    string `help:"Where blocks come from: sim:[seed=…,…], file:PATH[,PATH…][?gaps=allow], none." default:"sim:"`
-	Shards    int    `help:"How many goroutines share the state; 0 is one a core." default:"0"`
+	Source    string `help:"Where blocks come from: sim:[seed=…,…], file:PATH[,PATH…][?gaps=allow], rpc:http://HOST:PORT or geyser:http://HOST:PORT[?rpc=URL] (a live node), none." default:"sim:"`
+	Fill      string `help:"Accounts that are asked for and not held: off, or on-demand (fetch each once from the node; with a source that can ask it for accounts)." default:"off" enum:"off,on-demand"`
+	filterFlags
+	SkipVotes bool `help:"Hold no vote transactions; a source that can leave them out is not asked for them."`
+	Shards    int  `help:"How many goroutines share the state; 0 is one a core." default:"0"`
 
 	WALSync          wal.Policy    `help:"When a block counts as kept: always (before anybody sees it), interval:DURATION, off." default:"always" name:"wal-sync" env:"LEDGERD_WAL_SYNC"`
 	SnapshotInterval time.Duration `help:"How often a snapshot is taken; 0 is only on the way out and when the log grew long." default:"5m"`
@@ -73,10 +78,22 @@ func (c *serveCommand) Validate() error {
 	return nil
 }
 
+// fetcherOf returns where a source's node is asked for accounts, nil where it cannot be.
+func fetcherOf(s source.Source) ledger.Fetcher {
+	switch s := s.(type) {
+	case interface{ Fetcher() ledger.Fetcher }: // it may have one, as it was told
+		return s.Fetcher()
+	case ledger.Fetcher:
+		return s
+	}
+	return nil
+}
+
 // node is one running ledgerd.
 type node struct {
 	logger      *slog.Logger
 	source      source.Source
+	fetcher     ledger.Fetcher // nil: nothing is fetched
 	dir         *engine.Dir
 	engine      *engine.Engine
 	hub         *stream.Hub
@@ -85,6 +102,7 @@ type node struct {
 	listener    net.Listener
 	opsListener net.Listener
 	fsyncs      httpd.Histogram
+	ingests     httpd.Histogram // from when the source showed something until it was visible
 	stopping    atomic.Bool
 }
 
@@ -96,6 +114,14 @@ func (n *node) status() ledger.NodeStatus {
 		s.Unhealthy = "stopping"
 	}
 	return s
+}
+
+// publish tells everybody what became visible.
+func (n *node) publish(p *ledger.Publication) {
+	if !p.Came.IsZero() {
+		n.ingests.Observe(p.Head.Published.Sub(p.Came))
+	}
+	n.hub.Publish(p)
 }
 
 // progress says how far recovery is, and whether it is over.
@@ -133,7 +159,11 @@ func (c *serveCommand) Run(ctx context.Context, s *streams) error {
 	if sampler, ok := n.source.(interface{ Samples() []ledger.Pubkey }); ok {
 		samples = sampler.Samples()
 	}
-	banner(s.out, n.listener.Addr(), opsAddr, c.Source, samples)
+	name := c.Source
+	if n.source != nil {
+		name = n.source.Info().Name // without secrets
+	}
+	banner(s.out, n.listener.Addr(), opsAddr, name, samples)
 	showing, stopShowing := context.WithCancel(ctx)
 	shown := showProgress(showing, s.err, n.progress, n.logger)
 	err := n.run(ctx)
@@ -144,8 +174,16 @@ func (c *serveCommand) Run(ctx context.Context, s *streams) error {
 
 // open opens what may be refused.
 func (c *serveCommand) open(n *node) (err error) {
-	if n.source, err = source.Open(c.Source, n.logger); err != nil {
+	if n.source, err = source.OpenWith(c.Source, source.Options{Log: n.logger, SkipVotes: c.SkipVotes}); err != nil {
 		return &usageError{err}
+	}
+	if c.Fill == "on-demand" {
+		if n.fetcher = fetcherOf(n.source); n.fetcher == nil {
+			return &usageError{errors.New("--fill on-demand needs a source whose node can be asked for accounts over JSON-RPC")}
+		}
+	}
+	if c.filter() != nil && n.source != nil && strings.HasPrefix(n.source.Info().Identity, "sim:") {
+		return &usageError{errors.New("sim: goes on from all accounts of its ledger: it takes neither --index-owners nor --index-accounts")}
 	}
 	if n.listener, err = net.Listen("tcp", c.Listen); err != nil {
 		return &usageError{fmt.Errorf("cannot listen on --listen: %w", err)}
@@ -156,11 +194,7 @@ func (c *serveCommand) open(n *node) (err error) {
 			return &usageError{fmt.Errorf("cannot listen on --ops-listen: %w", err)}
 		}
 	}
-	if n.dir, err = engine.OpenDir(c.DataDir); err == nil && n.source != nil {
-		if err = n.dir.BindSource(n.source.Info()); err != nil {
-			n.dir.Close()
-		}
-	}
+	n.dir, err = c.openDir(n.source)
 	if err != nil {
 		n.listener.Close()
 		if n.opsListener != nil {
@@ -170,13 +204,33 @@ func (c *serveCommand) open(n *node) (err error) {
 	return err
 }
 
+// openDir opens the data directory and ties it to what is asked for. Without a source it may be served
+// with the filters it has, which then need not be given.
+func (c *serveCommand) openDir(from source.Source) (*engine.Dir, error) {
+	dir, err := engine.OpenDir(c.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	if filter := c.filter(); from != nil || filter != nil {
+		err = dir.BindFilter(filter)
+	}
+	if err == nil && from != nil {
+		err = dir.BindSource(from.Info())
+	}
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return dir, nil
+}
+
 // assemble introduces the parts to each other.
 func (c *serveCommand) assemble(n *node) {
 	set := metrics.NewSet()
 	config := engine.Config{
-		Dir: n.dir, Shards: c.Shards, Logger: n.logger,
+		Dir: n.dir, Shards: c.Shards, SkipVotes: c.SkipVotes, Logger: n.logger, Fetcher: n.fetcher,
 		Retention: engine.Retention{Slots: ledger.Slot(c.RetainSlots), Bytes: int(c.RetainBytes)},
-		OnPublish: func(p *ledger.Publication) { n.hub.Publish(p) },
+		OnPublish: n.publish,
 		Sync:      c.WALSync, OnSync: n.fsyncs.Observe,
 		SnapshotInterval: c.SnapshotInterval, SegmentBytes: int64(c.LogSegmentBytes), MinFreeBytes: uint64(c.MinFreeBytes),
 	}
@@ -186,7 +240,10 @@ func (c *serveCommand) assemble(n *node) {
 	n.engine = engine.New(config)
 	n.hub = stream.New(stream.Config{Ledger: n.engine, History: n.engine, Origins: c.WSOrigins, Metrics: set, Logger: n.logger})
 	set.RegisterMetricsWriter(engineMetrics(n.engine, n.status))
-	set.RegisterMetricsWriter(durabilityMetrics(n.engine, &n.fsyncs))
+	set.RegisterMetricsWriter(durabilityMetrics(n.engine, &n.fsyncs, &n.ingests))
+	if s, ok := n.source.(interface{ Upstream() upstream.Snapshot }); ok {
+		set.RegisterMetricsWriter(sourceMetrics(s.Upstream))
+	}
 	write := writeMetrics(set)
 	n.public = httpd.New(httpd.Config{
 		Ledger: answers{n.engine, n}, Version: version, Upgrade: n.hub.Upgrade,

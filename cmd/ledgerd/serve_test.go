@@ -224,37 +224,3 @@ func TestBrokenInputEndsTheNode(t *testing.T) {
 		t.Errorf("exit code %d, want 1 or 2:\n%s", code, errs.String())
 	}
 }
-
-func TestMetricsAreWellFormed(t *testing.T) {
-	r := start(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=100,slots=5,slot_time=0")
-	_, body := get(t, r.ops+"/metrics")
-	described := map[string]bool{}
-	for line := range strings.Lines(string(body)) {
-		line = strings.TrimSpace(line)
-		if name, ok := strings.CutPrefix(line, "# HELP "); ok {
-			name, help, _ := strings.Cut(name, " ")
-			described[name] = help != ""
-		}
-		if kind, ok := strings.CutPrefix(line, "# TYPE ledgerd_"); ok && strings.HasSuffix(kind, "_total counter") != strings.HasSuffix(kind, " counter") {
-			t.Errorf("%q: counters, and no others, end in _total", line)
-		}
-		if !strings.HasPrefix(line, "ledgerd_") {
-			continue
-		}
-		name := line[:strings.IndexAny(line, "{ ")]
-		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
-			if base := strings.TrimSuffix(name, suffix); described[base] {
-				name = base
-			}
-		}
-		if !described[name] {
-			t.Errorf("%q has no HELP", line)
-		}
-	}
-	for _, name := range []string{"ledgerd_slot", "ledgerd_accounts", "ledgerd_http_requests_total", "ledgerd_ws_connections", "ledgerd_shard_mailbox_depth", "ledgerd_rollbacks_total",
-		"ledgerd_log_durable_slot", "ledgerd_log_written_bytes_total", "ledgerd_log_fsync_duration_seconds", "ledgerd_snapshots_total"} {
-		if !described[name] {
-			t.Errorf("metric %s is missing", name)
-		}
-	}
-}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"ledgerd/engine"
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/agave"
+	"ledgerd/engine/source/agave/agavetest"
+)
+
+// BenchmarkImport imports an archive of 400,000 records, half of them token accounts, of 300,000 accounts:
+// from the file to a directory that a node starts from.
+func BenchmarkImport(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	a := &agavetest.Archive{Slot: 1000, Parent: 999}
+	held := agavetest.TokenData(&ledger.TokenAccount{Amount: 5, Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized})})
+	const accounts, records = 300_000, 400_000
+	keys := make([]ledger.Pubkey, accounts)
+	for i := range keys {
+		for k := range keys[i] {
+			keys[i][k] = byte(r.Uint32())
+		}
+	}
+	for slot := range uint64(40) {
+		s := agavetest.Storage{Slot: slot, ID: slot}
+		for n := range records / 40 {
+			record := agavetest.Record{Pubkey: keys[(int(slot)*(records/40)+n)%accounts], Lamports: 1, Owner: ledger.TokenProgram, Data: held}
+			if n%2 == 0 {
+				record.Owner, record.Data = ledger.SystemProgram, nil
+			}
+			s.Records = append(s.Records, record)
+		}
+		a.Storages = append(a.Storages, s)
+	}
+	a.Capitalization = accounts
+	path, err := a.Write(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	unpacked := int64(len(a.Bytes()))
+	packed, err := os.Stat(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(unpacked)
+	var reading time.Duration
+	for b.Loop() {
+		dir, _, err := engine.OpenDirForImport(filepath.Join(b.TempDir(), "data"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		into, err := engine.NewImport(engine.ImportConfig{Dir: dir, Logger: quietLog()})
+		if err != nil {
+			b.Fatal(err)
+		}
+		archive, err := agave.Open(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		begun := time.Now()
+		if _, err := archive.Read(b.Context(), func(c *agave.Chunk) error {
+			for i := range c.State.Accounts {
+				if err := into.Add(c.State.Slot, c.WriteVersions[i], &c.State.Accounts[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			b.Fatal(err)
+		}
+		reading += time.Since(begun)
+		done, err := into.Finish(b.Context(), engine.ImportPoint{Slot: 1000, Capitalization: ledger.Some(ledger.Lamports(accounts))})
+		if err != nil || done.Accounts != accounts {
+			b.Fatal(done, err)
+		}
+		dir.Close()
+	}
+	b.ReportMetric(float64(b.N)*records/b.Elapsed().Seconds(), "records/s")
+	b.ReportMetric(float64(b.N)*records/reading.Seconds(), "records/s-read")
+	b.ReportMetric(float64(packed.Size())/1e6, "packed-MB")
+}

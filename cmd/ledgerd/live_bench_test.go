@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/testnode"
+)
+
+// BenchmarkStream has a ledgerd of its own follow a node's stream, from the socket to what REST shows:
+// at the pace of a main network, and all at once. An operation is a block. "cores" and "CPU-µs/update" are
+// of ledgerd alone, as the kernel counts them; the node that it follows shares its processors.
+func BenchmarkStream(b *testing.B) {
+	const (
+		warmup   = 10
+		parallel = 40 // that are told at once: what a node lets a subscriber lag
+		slotTime = 400 * time.Millisecond
+	)
+	for _, pace := range []time.Duration{slotTime, 0} {
+		b.Run(fmt.Sprintf("every=%v", pace), func(b *testing.B) {
+			l, err := testnode.Simulated(fmt.Sprintf("seed=1,accounts=200000,tps=4000,votes=0,slot_time=0,slots=%d", warmup+b.N+parallel), testnode.Plan{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			n := testnode.New(l, testnode.Config{})
+			if err := n.Start(); err != nil {
+				b.Fatal(err)
+			}
+			defer n.Close()
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			go n.Run(ctx, slotTime)
+			p := spawn(b, "--data-dir", b.TempDir(), "--source", "geyser:"+n.StreamURL(), "--snapshot-interval", "0",
+				"--rate-limit-minute", "0", "--rate-limit-hour", "0")
+			p.await(b, l.Main()[warmup].Slot)
+			updates, transactions := 0, 0
+			from := p.slot(b)
+			cpu := p.cpu(b)
+			b.ResetTimer()
+			if pace == 0 {
+				cancel()
+				for told := 0; told < b.N; told += parallel {
+					n.Advance(min(parallel, b.N-told))
+					p.await(b, n.Tip(ledger.Processed))
+				}
+			} else {
+				p.await(b, from+ledger.Slot(b.N))
+			}
+			b.StopTimer()
+			cpu, to := p.cpu(b)-cpu, p.slot(b)
+			for _, block := range l.Main() {
+				if block.Slot > from && block.Slot <= to {
+					updates += len(block.Accounts)
+					transactions += len(block.Transactions)
+				}
+			}
+			seconds := b.Elapsed().Seconds()
+			b.ReportMetric(float64(updates)/seconds, "updates/s")
+			b.ReportMetric(float64(transactions)/seconds, "transactions/s")
+			b.ReportMetric(cpu.Seconds()/seconds, "cores")
+			b.ReportMetric(cpu.Seconds()*1e6/float64(updates), "CPU-µs/update")
+		})
+	}
+}
+
+// slot is the newest one that the node shows.
+func (p *process) slot(t testing.TB) ledger.Slot {
+	t.Helper()
+	answer, err := client.Get(p.base + "/status")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, p.errs)
+	}
+	answer.Body.Close()
+	slot, err := strconv.ParseUint(answer.Header.Get("X-Ledger-Slot"), 10, 64)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, p.errs)
+	}
+	return ledger.Slot(slot)
+}
+
+func (p *process) await(t testing.TB, slot ledger.Slot) {
+	t.Helper()
+	for late := time.Now().Add(patience); p.slot(t) < slot; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("it is at slot %d, not at %d:\n%s", p.slot(t), slot, p.errs)
+		}
+	}
+}
+
+// cpu is the time that the process has had of the processors.
+func (p *process) cpu(t testing.TB) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')'):]))
+	ticks := 0
+	for _, f := range fields[12:14] { // of user and of system, counted from the state
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+
+	"ledgerd/engine"
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/geyser"
+	"ledgerd/engine/source/testnode"
+)
+
+// faultSeeds returns the seeds to run: one by LEDGERD_FAULT_SEED, the first N by LEDGERD_FAULT_SCHEDULES, or a sample.
+func faultSeeds(t *testing.T, sample int) (seeds []uint64) {
+	t.Helper()
+	number := func(name string) (uint64, bool) {
+		text, ok := os.LookupEnv(name)
+		if !ok {
+			return 0, false
+		}
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("%s=%q is no number", name, text)
+		}
+		return n, true
+	}
+	if seed, ok := number("LEDGERD_FAULT_SEED"); ok {
+		return []uint64{seed}
+	}
+	if n, ok := number("LEDGERD_FAULT_SCHEDULES"); ok {
+		sample = int(n)
+	} else if testing.Short() {
+		sample /= 4
+	}
+	for seed := range sample {
+		seeds = append(seeds, uint64(seed))
+	}
+	return seeds
+}
+
+// toldFaults are seeds that once found a fault which few schedules find: a gap whose accounts nobody asked for; a
+// status that was taken for the block of an earlier session; one that made a block final which the node had shown
+// beside the right one.
+var toldFaults = []uint64{25, 56, 222, 317}
+
+// TestFaultSchedules has each source follow a node through random faults, of the network, of the node and of the
+// chain: what the engine holds in the end is what happened, without a gap on the way, and soon.
+func TestFaultSchedules(t *testing.T) {
+	seeds := faultSeeds(t, 36)
+	for _, seed := range toldFaults {
+		if len(seeds) > 1 && !slices.Contains(seeds, seed) {
+			seeds = append(seeds, seed)
+		}
+	}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			switch seed % 4 {
+			case 0: // token headers alone
+				inBubble(t, testnode.NewSchedule(seed, testnode.OnStream|testnode.OnCalls), streamAndCalls(geyser.Config{}))
+			case 1:
+				inBubble(t, testnode.NewSchedule(seed, testnode.OnStream|testnode.OnCalls), streamAndCalls(geyser.Config{WholeData: true}))
+			case 2:
+				inBubble(t, testnode.NewSchedule(seed, testnode.OnStream|testnode.OnCalls), streamAndCalls(geyser.Config{NoTransactions: true}))
+			case 3:
+				inBubble(t, testnode.NewSchedule(seed, testnode.OnCalls), callsAlone)
+			}
+		})
+	}
+}
+
+// told is a source that emits events and then waits.
+type told []ledger.Event
+
+func (e told) Info() ledger.SourceInfo { return ledger.SourceInfo{Name: "told", Live: true} }
+func (e told) Peers() int              { return 0 }
+
+func (e told) Run(ctx context.Context, _ *ledger.ResumePoint, emit ledger.Emit) error {
+	for _, ev := range e {
+		if err := emit(ctx, ev); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestStraightRunsOfSchedules has the ledgers of the schedules told without a node: what the engine makes of them is
+// what the schedules are held against.
+func TestStraightRunsOfSchedules(t *testing.T) {
+	for _, seed := range faultSeeds(t, 12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			inBubble(t, testnode.NewSchedule(seed, testnode.OnStream), func(n *testnode.Node, _ testnode.Config) engine.Source {
+				return told(n.Ledger().Events()[1:])
+			})
+		})
+	}
+}
+
+// TestAGapThatNobodyFillsIsNeverPassed cuts the stream for longer than the node replays, with nobody to ask: nothing
+// behind the gap is shown, the node says why, and it does not storm the other side.
+func TestAGapThatNobodyFillsIsNeverPassed(t *testing.T) {
+	s := &testnode.Schedule{
+		Parameters: "seed=5,accounts=120,tps=12,slot_time=0,slots=120", Config: testnode.Config{InMemory: true, ReplaySlots: 5},
+		Faults: []testnode.Timed{{Slot: 30, Fault: testnode.Fault{Kind: testnode.Down, For: 20 * testnode.SlotTime}}},
+	}
+	emptyPools()
+	defer emptyPools()
+	synctest.Test(t, func(t *testing.T) {
+		r := startLive(t, s, streamAlone)
+		defer r.stop()
+		for slot := 0; r.node.Advance(1); slot++ {
+			if slot == s.Faults[0].Slot {
+				r.node.Inject(s.Faults[0].Fault)
+			}
+			if !r.sleep(testnode.SlotTime) {
+				return
+			}
+		}
+		if tip := r.tip(ledger.Processed); tip < 20 || tip > 32 {
+			t.Errorf("slot %d is shown, the stream ended behind slot 31", tip)
+		}
+		if err := r.chain.is(r.ledger.Main()[:len(r.chain.blocks)]); err != nil {
+			t.Error(err)
+		}
+		if why := r.engine.Status().Unhealthy; why == "" {
+			t.Error("health says nothing of the gap")
+		}
+		if asked := r.node.Tally(); asked.Subscriptions+asked.Refused > 30 {
+			t.Errorf("the node was asked %+v in %v", asked, 120*testnode.SlotTime)
+		}
+	})
+}
+
+// TestABlockThatIsMissingIsNeverTakenForSkipped has a node deny a block of its chain for ever: a source that asks stops
+// before it and says so, though later blocks could be had.
+func TestABlockThatIsMissingIsNeverTakenForSkipped(t *testing.T) {
+	for how := range testnode.MissingWays {
+		s := &testnode.Schedule{Parameters: "seed=5,accounts=120,tps=12,slot_time=0,slots=80", Config: testnode.Config{InMemory: true}}
+		emptyPools()
+		synctest.Test(t, func(t *testing.T) {
+			r := startLive(t, s, callsAlone)
+			defer r.stop()
+			for slot := 0; r.node.Advance(1); slot++ {
+				if slot == 30 {
+					r.node.Inject(testnode.Fault{Kind: testnode.Missing, N: 1_000_000, How: how})
+				}
+				if !r.sleep(testnode.SlotTime) {
+					return
+				}
+			}
+			if tip := r.tip(ledger.Processed); tip < 20 || tip > 33 {
+				t.Errorf("way %d: slot %d is shown, no block is to be had behind slot 31", how, tip)
+			}
+			if why := r.engine.Status().Unhealthy; why == "" {
+				t.Errorf("way %d: health says nothing of it", how)
+			}
+			r.node.Heal()
+			for range 60 {
+				if r.isDone() || !r.sleep(testnode.SlotTime) {
+					break
+				}
+			}
+			r.check()
+		})
+	}
+	emptyPools()
+}

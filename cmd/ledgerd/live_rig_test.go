@@ -1,0 +1,382 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ledgerd/engine"
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/geyser"
+	"ledgerd/engine/source/rpc"
+	"ledgerd/engine/source/testnode"
+)
+
+// liveSource makes the source under test, which follows a node.
+type liveSource func(n *testnode.Node, config testnode.Config) engine.Source
+
+// callsAlone follows a node over JSON-RPC.
+func callsAlone(n *testnode.Node, c testnode.Config) engine.Source {
+	return rpc.New(callsConfig(n, c))
+}
+
+func callsConfig(n *testnode.Node, c testnode.Config) rpc.Config {
+	u, err := url.Parse(n.CallsURL() + "/" + c.Token)
+	if err != nil {
+		panic(err)
+	}
+	return rpc.Config{URL: u, Dial: n.Dial, MaxBlock: 4 << 20, MaxAccounts: 4 << 20, Logger: quiet(), Random: halves}
+}
+
+// streamAlone follows a node over its stream; a gap beyond the replay stays.
+func streamAlone(n *testnode.Node, c testnode.Config) engine.Source {
+	return geyser.New(streamConfig(geyser.Config{}, n, c))
+}
+
+// streamAndCalls follows a node over its stream as g says, and fills gaps over JSON-RPC.
+func streamAndCalls(g geyser.Config) liveSource {
+	return func(n *testnode.Node, c testnode.Config) engine.Source {
+		g, calls := streamConfig(g, n, c), rpc.New(callsConfig(n, c))
+		g.Filler, g.Fetcher = calls, calls
+		return closesIdle{geyser.New(g), calls}
+	}
+}
+
+// closesIdle gives the filler's connections back when its source ends.
+type closesIdle struct {
+	engine.Source
+	calls *rpc.Source
+}
+
+func (s closesIdle) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
+	defer s.calls.CloseIdle()
+	return s.Source.Run(ctx, from, emit)
+}
+
+func streamConfig(g geyser.Config, n *testnode.Node, c testnode.Config) geyser.Config {
+	g.Address, g.Token, g.Compression, g.Dial = strings.TrimPrefix(n.StreamURL(), "http://"), c.Token, c.Compress, n.Dial
+	g.MessageBytes, g.Logger, g.Random = 1<<20, quiet(), halves
+	return g
+}
+
+// halves stands in for chance: every wait that is drawn is half as long as it may be.
+func halves(n int64) int64 { return n / 2 }
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// onBase is a source that goes on from whole base state, as after an import.
+type onBase struct {
+	engine.Source
+	base *ledger.BaseState
+}
+
+func (s onBase) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
+	if from == nil {
+		if err := emit(ctx, s.base); err != nil {
+			return err
+		}
+		from = &ledger.ResumePoint{Slot: s.base.Slot}
+	}
+	return s.Source.Run(ctx, from, emit)
+}
+
+// liveRun is an engine that follows a test node through a schedule, in a bubble.
+type liveRun struct {
+	t        *testing.T
+	schedule *testnode.Schedule
+	ledger   *testnode.Ledger
+	node     *testnode.Node
+	engine   *engine.Engine
+	chain    published
+	ended    chan struct{}
+	err      error // of Run, after ended
+	cancel   context.CancelFunc
+}
+
+// ledgers are shared by all schedules that ask for the same.
+var ledgers sync.Map
+
+func simulatedLedger(t *testing.T, parameters string, plan testnode.Plan) *testnode.Ledger {
+	t.Helper()
+	name := fmt.Sprintf("%s %+v", parameters, plan)
+	if l, ok := ledgers.Load(name); ok {
+		return l.(*testnode.Ledger)
+	}
+	l, err := testnode.Simulated(parameters, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(plan.Turns) == 0 {
+		ledgers.Store(name, l)
+	}
+	return l
+}
+
+// startLive starts a node and an engine that follows it.
+func startLive(t *testing.T, s *testnode.Schedule, source liveSource) *liveRun {
+	t.Helper()
+	r := &liveRun{t: t, schedule: s, ledger: simulatedLedger(t, s.Parameters, s.Plan), ended: make(chan struct{})}
+	r.node = testnode.New(r.ledger, s.Config)
+	if err := r.node.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.engine = engine.New(engine.Config{
+		Source: onBase{source(r.node, s.Config), r.ledger.Base}, Shards: 2, Logger: quiet(), OnPublish: r.chain.take,
+	})
+	var ctx context.Context
+	ctx, r.cancel = context.WithCancel(context.Background())
+	go func() {
+		defer close(r.ended)
+		r.err = r.engine.Run(ctx)
+	}()
+	return r
+}
+
+// play tells the ledger by the clock, with what goes wrong, until all is well again at slot HealAt; then it goes on
+// to the end. It returns how long the engine took from then on until it held what the node had told.
+func (r *liveRun) play() time.Duration {
+	r.t.Helper()
+	faults := r.schedule.Faults
+	var healed time.Time
+	ready := time.Duration(-1)
+	for slot := 0; r.node.Advance(1); slot++ {
+		for ; len(faults) > 0 && faults[0].Slot <= slot; faults = faults[1:] {
+			r.node.Inject(faults[0].Fault)
+		}
+		if slot == testnode.HealAt {
+			r.node.Heal()
+			healed = time.Now()
+		}
+		if !r.sleep(testnode.SlotTime) {
+			return 0
+		}
+		if slot >= testnode.HealAt && ready < 0 && r.keepsUp() {
+			ready = time.Since(healed)
+		}
+	}
+	// The last words; and what a block does not tell is asked for behind it.
+	for range 25 {
+		if r.isDone() && r.engine.Head().StateHash == r.stateHash() || !r.sleep(testnode.SlotTime) {
+			break
+		}
+	}
+	switch {
+	case !r.isDone():
+		r.fail("it is not at the end: health %q, finalized slot %d, of the node %d", r.engine.Status().Unhealthy, r.tip(ledger.Finalized), r.node.Tip(ledger.Finalized))
+	case ready < 0 || ready > readyWithin:
+		r.fail("it kept up %v after all was well again, want %v at most", ready, readyWithin)
+	}
+	return ready
+}
+
+// readyWithin is how long a node may take, in simulated time, until it keeps up once everything is well again: a
+// pause of 10 seconds that just began, what was missed, and the tries between.
+const readyWithin = 25 * time.Second
+
+// sleep waits, and returns false if the engine ended.
+func (r *liveRun) sleep(d time.Duration) bool {
+	r.t.Helper()
+	select {
+	case <-r.ended:
+		r.fail("the engine ended: %v", r.err)
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// keepsUp reports whether the engine is within a few slots of the node, which is where a source that asks may be.
+func (r *liveRun) keepsUp() bool {
+	return r.tip(ledger.Confirmed)+3 >= r.node.Tip(ledger.Confirmed) && r.tip(ledger.Confirmed) > 0
+}
+
+// isDone reports whether the engine holds all of the ledger, finalized.
+func (r *liveRun) isDone() bool {
+	main := r.ledger.Main()
+	return r.tip(ledger.Finalized) == main[len(main)-1].Slot
+}
+
+// stateHash returns that of the whole ledger.
+func (r *liveRun) stateHash() ledger.StateHash {
+	main := r.ledger.Main()
+	return r.ledger.StateHash(main[len(main)-1].Slot)
+}
+
+// tip returns the newest slot of a level that the engine shows, 0 before the first.
+func (r *liveRun) tip(level ledger.Commitment) ledger.Slot {
+	if h := r.engine.Head(); h != nil && h.HasBlock {
+		return h.Tip(level).Slot
+	}
+	return 0
+}
+
+// check compares what the engine holds with the truth.
+func (r *liveRun) check() {
+	r.t.Helper()
+	main := r.ledger.Main()
+	last := main[len(main)-1].Slot
+	if r.t.Failed() {
+		return
+	}
+	if err := r.chain.is(main); err != nil {
+		r.fail("%v", err)
+	}
+	if got, want := r.engine.Head().StateHash, r.stateHash(); got != want {
+		r.fail("state hash %s, want %s%s", got, want, r.differences(last))
+	}
+	if why := r.engine.Status().Unhealthy; why != "" && r.engine.Status().Peers > 0 {
+		r.fail("health says %q", why)
+	}
+}
+
+// differences names some accounts that are not what they should be.
+func (r *liveRun) differences(slot ledger.Slot) string {
+	var b strings.Builder
+	n := 0
+	for _, w := range r.ledger.StateAt(slot).Accounts {
+		got, _, err := r.engine.Accounts(ledger.Query{}, []ledger.Pubkey{w.Pubkey})
+		want := ledger.Merge(nil, &w, 1)
+		if err == nil && len(got) == 1 && got[0].SameState(want) {
+			continue
+		}
+		if n++; n <= 4 && len(got) == 1 {
+			fmt.Fprintf(&b, "\n%s is %s,\nwant %s", w.Pubkey, shortAccount(&got[0]), shortAccount(want))
+		} else if n <= 4 {
+			fmt.Fprintf(&b, "\n%s is not there (%v), want %s", w.Pubkey, err, shortAccount(want))
+		}
+	}
+	mints := make(map[ledger.Pubkey]*ledger.Mint)
+	lives := make(map[ledger.Pubkey]bool)
+	for _, w := range r.ledger.StateAt(slot).Accounts {
+		lives[w.Pubkey] = true
+	}
+	for _, e := range r.ledger.Events() {
+		block, ok := e.(*ledger.Block)
+		for i := 0; ok && i < len(block.Accounts); i++ {
+			key := block.Accounts[i].Pubkey
+			if got, _, err := r.engine.Accounts(ledger.Query{}, []ledger.Pubkey{key}); err == nil && len(got) == 1 && got[0].Exists() && !lives[key] {
+				fmt.Fprintf(&b, "\n%s, which should not be, is %s", key, shortAccount(&got[0]))
+				lives[key] = true
+			}
+		}
+	}
+	for _, w := range r.ledger.StateAt(slot).Accounts {
+		if w.Mint != nil {
+			mints[w.Pubkey] = w.Mint
+		}
+	}
+	for _, w := range r.ledger.StateAt(slot).Accounts {
+		if w.Token == nil || mints[w.Token.Mint] == nil {
+			continue
+		}
+		held, _, _, err := r.engine.Tokens(ledger.Query{}, w.Token.Owner, ledger.Opt[ledger.Pubkey]{}, 100)
+		if err != nil {
+			fmt.Fprintf(&b, "\nthe tokens of %s: %v", w.Token.Owner, err)
+		}
+		for _, h := range held {
+			if want := mints[h.Account.Token.Mint]; err == nil && want != nil && (h.Mint == nil || !h.Mint.SameFacts(want)) {
+				fmt.Fprintf(&b, "\nmint %s is %+v, want %+v", h.Account.Token.Mint, h.Mint, want)
+				delete(mints, h.Account.Token.Mint)
+			}
+		}
+	}
+	return fmt.Sprintf("; %d accounts differ%s", n, b.String())
+}
+
+func shortAccount(a *ledger.Account) string {
+	s := fmt.Sprintf("{%d lamports, owner %s, known %b, taught %d", a.Lamports, a.Owner, a.Known, a.Taught.Slot())
+	if a.Token != nil {
+		s += fmt.Sprintf(", token %+v", *a.Token)
+	}
+	return s + "}"
+}
+
+func (r *liveRun) fail(format string, args ...any) {
+	r.t.Helper()
+	r.t.Errorf(format+"\n%v\nagain: LEDGERD_FAULT_SEED=%d go test -run '%s' ./cmd/ledgerd", append(args, r.schedule, r.schedule.Seed, strings.Split(r.t.Name(), "/")[0])...)
+}
+
+// stop ends the engine and the node.
+func (r *liveRun) stop() {
+	r.cancel()
+	<-r.ended
+	if r.err != nil && !r.t.Failed() {
+		r.fail("the engine ended: %v", r.err)
+	}
+	r.node.Close()
+}
+
+// published holds what was published: the chain as clients saw it grow.
+type published struct {
+	mu     sync.Mutex
+	blocks []*ledger.Record
+	wrong  error
+	undone int
+}
+
+// take notes a publication, and the first thing that is wrong with it.
+func (f *published) take(p *ledger.Publication) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range p.Records {
+		switch r.Kind {
+		case ledger.BlockRecord:
+			if n := len(f.blocks); n > 0 && f.wrong == nil {
+				if tip := f.blocks[n-1]; r.Block.ParentSlot != tip.Slot || r.Block.PreviousBlockhash.Value != tip.Hash {
+					f.wrong = fmt.Errorf("block %d was put on block %d", r.Slot, tip.Slot)
+				}
+			}
+			f.blocks = append(f.blocks, r)
+		case ledger.RollbackRecord:
+			for len(f.blocks) > 0 && f.blocks[len(f.blocks)-1].Hash != r.Hash {
+				f.blocks, f.undone = f.blocks[:len(f.blocks)-1], f.undone+1
+			}
+		}
+	}
+}
+
+// is reports whether the chain is made of these blocks, without a gap.
+func (f *published) is(want []*ledger.Block) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.wrong != nil {
+		return f.wrong
+	}
+	if len(f.blocks) != len(want) {
+		return fmt.Errorf("the chain has %d blocks, want %d", len(f.blocks), len(want))
+	}
+	for i, b := range want {
+		if got := f.blocks[i]; got.Slot != b.Slot || got.Hash != b.Blockhash || got.Block.ParentSlot != b.ParentSlot {
+			return fmt.Errorf("block %d of the chain is %d %s, want %d %s", i, got.Slot, got.Hash, b.Slot, b.Blockhash)
+		}
+	}
+	return nil
+}
+
+// inBubble runs a schedule with a source.
+func inBubble(t *testing.T, s *testnode.Schedule, source liveSource) {
+	t.Helper()
+	// What lies in a pool belongs to the bubble it was made in, and so do its channels.
+	emptyPools()
+	defer emptyPools()
+	synctest.Test(t, func(t *testing.T) {
+		r := startLive(t, s, source)
+		defer r.stop()
+		took := r.play()
+		r.check()
+		t.Logf("keeps up after %v, %d blocks undone, the node was asked %+v\n%v", took, r.chain.undone, r.node.Tally(), s)
+	})
+}
+
+func emptyPools() {
+	runtime.GC()
+	runtime.GC()
+}
