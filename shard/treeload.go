@@ -7,18 +7,20 @@ const loadFill = leafMost * 15 / 16
 type treeLoader struct {
 	records *chunks[record]
 	last    *leaf
+	n       int // entries in last
 	leaves  []*leaf
 }
 
 // add adds an entry, which comes after all before.
 func (b *treeLoader) add(number uint64, r ref) {
-	if b.last == nil || b.last.n == loadFill {
-		b.last = new(leaf)
+	if b.last == nil || b.n == loadFill {
+		b.last, b.n = new(leaf), 0
 		b.leaves = append(b.leaves, b.last)
 	}
 	l := b.last
-	l.numbers[l.n], l.refs[l.n] = number, r
-	l.n++
+	l.numbers[b.n], l.refs[b.n] = number, r
+	b.n++ // as in chunks.reach, a new leaf is not read before it is written
+	l.n = b.n
 }
 
 // tree returns the tree of all that was added.
