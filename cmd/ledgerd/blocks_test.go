@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/mr-tron/base58"
+
+	"ledgerd/engine/ledger/recorded"
 )
 
 // recordedFiles are the files of blocks in a form of a node. slot is given where the file
@@ -38,7 +40,7 @@ func TestRecordedBlocksAreAnsweredAsRecorded(t *testing.T) {
 			t.Parallel()
 			var paths []string
 			for name := range strings.SplitSeq(f.name, ",") {
-				paths = append(paths, recorded(t, name))
+				paths = append(paths, recorded.Path(t, name))
 			}
 			l := readBlocks(t, f.slot, paths...)
 			if len(l.blocks) != f.blocks || len(l.newestFirst()) != f.transactions {

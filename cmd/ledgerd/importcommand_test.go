@@ -15,6 +15,7 @@ import (
 
 	"ledgerd/engine"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/recorded"
 	"ledgerd/engine/source/agave/agavetest"
 )
 
@@ -132,7 +133,7 @@ func TestImportedNodeEndsAsTheStraightRun(t *testing.T) {
 // TestRecordedAccountsAreImported holds real account data, at several slots each, against what the
 // file source makes of it.
 func TestRecordedAccountsAreImported(t *testing.T) {
-	path := recorded(t, "accounts/account-updates.json")
+	path := recorded.Path(t, "accounts/account-updates.json")
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

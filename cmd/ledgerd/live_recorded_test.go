@@ -1,7 +1,7 @@
 package main
 
 import (
-	"compress/gzip"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +15,7 @@ import (
 
 	"ledgerd/engine"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/recorded"
 	"ledgerd/engine/source/file"
 	"ledgerd/engine/source/geyser"
 	"ledgerd/engine/source/rpc"
@@ -77,16 +78,7 @@ func followOverSockets(t *testing.T, n *testnode.Node, source engine.Source, sto
 
 // TestTheRecordedStreamGivesTheRecordedChainOverASocket plays the recorded stream of a validator through a socket.
 func TestTheRecordedStreamGivesTheRecordedChainOverASocket(t *testing.T) {
-	f, err := os.Open(recorded(t, recordedStream))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	unpacked, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := testnode.RecordedStream(unpacked)
+	l, err := testnode.RecordedStream(bytes.NewReader(recorded.Read(t, recorded.Path(t, recordedStream))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,9 +150,9 @@ func TestTheRecordedStreamGivesTheRecordedChainOverASocket(t *testing.T) {
 func recordedAnswers(t *testing.T, names ...string) (answers []testnode.RecordedBlock) {
 	t.Helper()
 	for _, name := range names {
-		path := recorded(t, "blocks/"+name)
+		path := recorded.Path(t, "blocks/"+name)
 		var raw json.RawMessage
-		readRecorded(t, path, &raw)
+		recorded.JSON(t, path, &raw)
 		var all []json.RawMessage
 		if json.Unmarshal(raw, &all) != nil {
 			all = []json.RawMessage{raw}

@@ -2,20 +2,16 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
-	"io"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/mr-tron/base58"
+
+	"ledgerd/engine/ledger/recorded"
 )
 
 // This file reads recorded blocks from plain maps, without any of our own code, so that the
@@ -38,41 +34,6 @@ type holding struct {
 	wallet   string // of token
 }
 
-// recorded returns the path of a file or folder of recorded ledger data.
-func recorded(t testing.TB, name string) string {
-	t.Helper()
-	dir, required := os.LookupEnv("LEDGERD_TESTDATA")
-	if !required {
-		dir = filepath.Join("..", "..", "..", "shared", "data")
-	}
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !required {
-		t.Skip("no recorded ledger data: set LEDGERD_TESTDATA to its folder")
-	} else if err != nil {
-		t.Fatalf("recorded ledger data: %v", err)
-	}
-	return filepath.Join(dir, filepath.FromSlash(name))
-}
-
-// readRecorded decodes a recorded JSON file, gzipped or not; v any gets plain maps.
-func readRecorded(t testing.TB, path string, v any) {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r io.Reader = bytes.NewReader(content)
-	if strings.HasSuffix(path, ".gz") {
-		if r, err = gzip.NewReader(r); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-	}
-	d := json.NewDecoder(r)
-	d.UseNumber()
-	if err := d.Decode(v); err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-}
-
 // readBlocks reads the blocks of recorded files, one after the other. slot is that of the
 // only block of a file which does not say it.
 func readBlocks(t testing.TB, slot uint64, paths ...string) *recording {
@@ -83,7 +44,7 @@ func readBlocks(t testing.TB, slot uint64, paths ...string) *recording {
 	}
 	for _, path := range paths {
 		var v any
-		readRecorded(t, path, &v)
+		recorded.JSON(t, path, &v)
 		if response, ok := v.(map[string]any); ok && response["result"] != nil {
 			v = response["result"]
 		}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"ledgerd/engine/ledger/recorded"
 )
 
 // ending returns what a node logged about the end of its input, without the time.
@@ -89,7 +91,7 @@ func firstDifference(got, want string) string {
 }
 
 func TestSameFileGivesTheSameState(t *testing.T) {
-	source := "file:" + recorded(t, "blocks/mainnet-254170887.json.gz")
+	source := "file:" + recorded.Path(t, "blocks/mainnet-254170887.json.gz")
 	endings := map[string]bool{}
 	for _, shards := range []string{"1", "7"} {
 		r := start(t, "--data-dir", t.TempDir(), "--source", source, "--shards", shards)

@@ -1,14 +1,14 @@
 package ledger
 
 import (
-	"compress/gzip"
+	"bytes"
 	"encoding/json"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ledgerd/engine/ledger/recorded"
 )
 
 func TestBlockWithoutVotes(t *testing.T) {
@@ -57,7 +57,7 @@ func TestBlockWithoutVotes(t *testing.T) {
 // TestVotesOfRecordedBlocks holds IsVote against what the instructions of recorded transactions call.
 func TestVotesOfRecordedBlocks(t *testing.T) {
 	votes, others := 0, 0
-	err := filepath.WalkDir(recorded(t, "blocks"), func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(recorded.Path(t, "blocks"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.Contains(path, ".json") {
 			return err
 		}
@@ -93,17 +93,7 @@ func TestVotesOfRecordedBlocks(t *testing.T) {
 // recordedTransactions returns, by the accounts of each transaction of a file, what it calls.
 func recordedTransactions(t *testing.T, path string) map[string]string {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var in io.Reader = f
-	if strings.HasSuffix(path, ".gz") {
-		if in, err = gzip.NewReader(f); err != nil {
-			t.Fatal(err)
-		}
-	} else if !strings.HasSuffix(path, ".json") {
+	if !strings.HasSuffix(path, ".json") && !strings.HasSuffix(path, ".json.gz") {
 		return nil
 	}
 	type block struct {
@@ -115,7 +105,7 @@ func recordedTransactions(t *testing.T, path string) map[string]string {
 		Result *block
 		block
 	}
-	if json.NewDecoder(in).Decode(&file) != nil {
+	if json.NewDecoder(bytes.NewReader(recorded.Read(t, path))).Decode(&file) != nil {
 		return nil
 	}
 	b := &file.block

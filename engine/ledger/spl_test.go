@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strconv"
 	"testing"
+
+	"ledgerd/engine/ledger/recorded"
 )
 
 // decodedOption is how the published decoders of the token programs write an option.
@@ -54,7 +56,7 @@ func TestTokenFactsAgreeWithThePublishedDecoders(t *testing.T) {
 		Kind          string
 		Decoded       decodedToken
 	}
-	readRecorded(t, recorded(t, "vectors/spl-token-decoded.json"), &rows)
+	recorded.JSON(t, recorded.Path(t, "vectors/spl-token-decoded.json"), &rows)
 	if len(rows) != 51 {
 		t.Fatalf("%d rows, want 51", len(rows))
 	}
@@ -151,10 +153,10 @@ func TestRecordedAccountsAreToldApart(t *testing.T) {
 		"stake-account":                                     neither,
 		"vote-account":                                      neither,
 	}
-	dir := recorded(t, "vectors/kit-accounts")
+	dir := recorded.Path(t, "vectors/kit-accounts")
 	for name, want := range tests {
 		var file accountFile
-		readRecorded(t, filepath.Join(dir, name+".json"), &file)
+		recorded.JSON(t, filepath.Join(dir, name+".json"), &file)
 		data, err := base64.StdEncoding.DecodeString(file.Account.Data[0])
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -171,7 +173,7 @@ func TestRecordedAccountsAreToldApart(t *testing.T) {
 		"bpf-loader-parser-PERPHjGBqRHArX4DySjwM6UJHiR3sWAatqfdBS2qQJu_account.json":            neither,
 	} {
 		var file struct{ Data, Owner json.RawMessage }
-		readRecorded(t, recorded(t, "accounts/vixen/"+name), &file)
+		recorded.JSON(t, recorded.Path(t, "accounts/vixen/"+name), &file)
 		if got := tokenKind(Pubkey(byteArray(t, file.Owner)), byteArray(t, file.Data)); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}

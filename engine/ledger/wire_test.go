@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ledgerd/engine/ledger/recorded"
 )
 
 // recordedTransaction is what getBlock and getTransaction say of one in base64.
@@ -30,7 +32,7 @@ func TestRecordedTransactionsAreRead(t *testing.T) {
 		"blocks/devnet-314167369.json":     {16, 2},
 	} {
 		var block struct{ Transactions []recordedTransaction }
-		readRecorded(t, recorded(t, name), &block)
+		recorded.JSON(t, recorded.Path(t, name), &block)
 		legacy, v0 := 0, 0
 		for i := range block.Transactions {
 			if checkRecorded(t, name, &block.Transactions[i]).Version == 0 {
@@ -44,13 +46,13 @@ func TestRecordedTransactionsAreRead(t *testing.T) {
 		}
 	}
 
-	files, err := filepath.Glob(recorded(t, "rpc/getTransaction-base64/*.json"))
+	files, err := filepath.Glob(filepath.Join(recorded.Path(t, "rpc/getTransaction-base64"), "*.json"))
 	if err != nil || len(files) != 86 {
 		t.Fatalf("%d recorded transactions, %v, want 86", len(files), err)
 	}
 	for _, file := range files {
 		var answer recordedTransaction
-		readRecorded(t, file, &answer)
+		recorded.JSON(t, file, &answer)
 		_, signature, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".json"), "-")
 		if got := checkRecorded(t, file, &answer).Signatures[0].String(); got != signature {
 			t.Errorf("%s: signature %s", file, got)

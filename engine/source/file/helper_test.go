@@ -6,35 +6,17 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/mr-tron/base58"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/recorded"
 )
-
-// recorded returns the path of a file of the recorded data, or skips the test.
-func recorded(t testing.TB, name string) string {
-	t.Helper()
-	dir := os.Getenv("LEDGERD_TESTDATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "..", "shared", "data")
-		if _, err := os.Stat(dir); err != nil {
-			t.Skip("no recorded data: set LEDGERD_TESTDATA")
-		}
-	}
-	path := filepath.Join(dir, name)
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("recorded data is incomplete: %v", err)
-	}
-	return path
-}
 
 // write puts content into a file of that name in a new folder.
 func write(t testing.TB, name, content string) string {
@@ -130,26 +112,6 @@ func state(b *ledger.Block) map[ledger.Pubkey]*ledger.Account {
 	return accounts
 }
 
-// unpackedFile returns the content of a file, without its gzip packing.
-func unpackedFile(t testing.TB, path string) []byte {
-	t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasSuffix(path, ".gz") {
-		return raw
-	}
-	z, err := gzip.NewReader(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if raw, err = io.ReadAll(z); err != nil {
-		t.Fatal(err)
-	}
-	return raw
-}
-
 func gzipped(t testing.TB, content string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -187,7 +149,7 @@ func testSignature(seed byte) string {
 func recodeBase58(t testing.TB, path string) string {
 	t.Helper()
 	var b map[string]json.RawMessage
-	if err := json.Unmarshal(unpackedFile(t, path), &b); err != nil {
+	if err := json.Unmarshal(recorded.Read(t, path), &b); err != nil {
 		t.Fatal(err)
 	}
 	var list []map[string]json.RawMessage

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/recorded"
 	"ledgerd/engine/source/nodejson"
 )
 
@@ -51,7 +52,7 @@ func TestEventLinesSayWhatEventsDo(t *testing.T) {
 // Whatever a node answered, its event lines say the same.
 func TestRecordedBlocksSurviveAsEventLines(t *testing.T) {
 	for _, folder := range []string{"blocks", "accounts"} {
-		for _, e := range events(t, recorded(t, folder)) {
+		for _, e := range events(t, recorded.Path(t, folder)) {
 			checkEventLine(t, e)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/recorded"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -277,12 +278,12 @@ func TestFilesThatAreNoRecordingsAreRefused(t *testing.T) {
 		"blocks/mainnet-0-9.car", "blocks/mainnet-43200.confirmedblock.pb", "accounts/mainnet-genesis.bin",
 		"accounts/account-updates.plerkle.tar.gz", "README.md",
 	} {
-		s, _ := open(t, recorded(t, name))
+		s, _ := open(t, recorded.Path(t, name))
 		if _, err := run(s, nil); err == nil || !strings.HasSuffix(err.Error(), ": its content is none of the recorded forms") {
 			t.Errorf("%s: err = %v", name, err)
 		}
 	}
-	dir := recorded(t, "accounts")
+	dir := recorded.Path(t, "accounts")
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -2,16 +2,15 @@ package file
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/recorded"
 )
 
 const recordedStream = "streams/mainnet-398202772-398202821.geyser.bin.gz"
@@ -100,27 +99,14 @@ func told(t *testing.T, messages io.Reader) (lines []string) {
 
 func unpacked(t *testing.T) []byte {
 	t.Helper()
-	f, err := os.Open(recorded(t, recordedStream))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return recorded.Read(t, recorded.Path(t, recordedStream))
 }
 
 // The recorded live stream is the recorded chain: hashes, parents, times, and what the slots came
 // to, in order.
 func TestRecordedValidatorStreamIsTheChain(t *testing.T) {
 	want := told(t, bytes.NewReader(unpacked(t)))
-	s, lines := open(t, recorded(t, recordedStream))
+	s, lines := open(t, recorded.Path(t, recordedStream))
 	events, err := run(s, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -10,12 +10,13 @@ import (
 
 	"google.golang.org/grpc"
 
+	"ledgerd/engine"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/yellowstone"
 )
 
-// busy is a quarter of a block of a busy network: as many writes, half of them of token accounts, and
-// transactions with 12 keys each.
+// busy is a block with so many writes, half of them of token accounts, to one of 200,000 accounts each,
+// and so many transactions with 12 keys.
 func busy(slot ledger.Slot, writes, transactions int) (all []part) {
 	all = append(all, slotUpdate(slot, yellowstone.CreatedBank))
 	token := make([]byte, 165)
@@ -26,7 +27,7 @@ func busy(slot ledger.Slot, writes, transactions int) (all []part) {
 		if n%2 == 0 {
 			owner, data = ledger.TokenProgram, token
 		}
-		all = append(all, accountUpdate(slot, key(int(slot)*1000+n), owner, 1, uint64(n), data))
+		all = append(all, accountUpdate(slot, key((int(slot)*1000+n)%200_000), owner, 1, uint64(n), data))
 	}
 	keys := part(nil)
 	for k := range 12 {
@@ -46,55 +47,72 @@ func busy(slot ledger.Slot, writes, transactions int) (all []part) {
 	return append(all, part(nil).bytes(7, meta), slotUpdate(slot, yellowstone.Processed), slotUpdate(slot, yellowstone.Finalized))
 }
 
-// BenchmarkStream follows a node over a TCP socket, from its bytes to the blocks that are emitted. The node
-// sends what is encoded already; it works on the same cores.
-func BenchmarkStream(b *testing.B) {
-	for _, load := range []struct {
-		name                 string
-		writes, transactions int
-	}{{"accounts", 750, 0}, {"mainnet", 750, 400}, {"transactions", 0, 400}} {
-		b.Run(load.name, func(b *testing.B) {
-			blocks := make([][]part, b.N)
-			size, messages := 0, 0
-			for i := range blocks {
-				blocks[i] = busy(ledger.Slot(101+i), load.writes, load.transactions)
+// loads are what the blocks of a benchmark hold.
+var loads = []struct {
+	name                 string
+	writes, transactions int
+}{{"accounts", 750, 0}, {"mainnet", 750, 400}, {"transactions", 0, 400}}
+
+// script is blocks as a node sends them: what is encoded already.
+type script [][]part
+
+func newScript(blocks, writes, transactions int) script {
+	s := make(script, blocks)
+	for i := range s {
+		s[i] = busy(ledger.Slot(101+i), writes, transactions)
+	}
+	return s
+}
+
+// bytes returns how long the messages of a block are, together.
+func (s script) bytes() (size int) {
+	for _, m := range s[0] {
+		size += len(m)
+	}
+	return size
+}
+
+// source returns a source of a node that sends the script over a TCP socket, on the same cores.
+func (s script) source(b *testing.B) *Source {
+	socket, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.ForceServerCodecV2(serverCodec{}), grpc.WaitForHandlers(true), grpc.WriteBufferSize(256<<10),
+		grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+			if err := stream.RecvMsg(new([]byte)); err != nil {
+				return err
 			}
-			for _, m := range blocks[0] {
-				size += len(m)
-				messages++
-			}
-			socket, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				b.Fatal(err)
-			}
-			begin := make(chan struct{})
-			server := grpc.NewServer(grpc.ForceServerCodecV2(serverCodec{}), grpc.WaitForHandlers(true), grpc.WriteBufferSize(256<<10),
-				grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
-					if err := stream.RecvMsg(new([]byte)); err != nil {
+			for _, block := range s {
+				for _, m := range block {
+					if err := stream.SendMsg([]byte(m)); err != nil {
 						return err
 					}
-					<-begin
-					for _, block := range blocks {
-						for _, m := range block {
-							if err := stream.SendMsg([]byte(m)); err != nil {
-								return err
-							}
-						}
-					}
-					<-stream.Context().Done()
-					return nil
-				}))
-			var serving sync.WaitGroup
-			serving.Go(func() { _ = server.Serve(socket) })
-			defer serving.Wait()
-			defer server.Stop()
-			s := New(Config{Address: socket.Addr().String(), Logger: quiet(), IdleTimeout: time.Minute, BlockTimeout: time.Minute})
+				}
+			}
+			<-stream.Context().Done()
+			return nil
+		}))
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(socket) })
+	b.Cleanup(func() {
+		server.Stop()
+		serving.Wait()
+	})
+	return New(Config{Address: socket.Addr().String(), Logger: quiet(), IdleTimeout: time.Minute, BlockTimeout: time.Minute})
+}
+
+// BenchmarkStream follows a node from its bytes to the blocks that are emitted.
+func BenchmarkStream(b *testing.B) {
+	for _, load := range loads {
+		b.Run(load.name, func(b *testing.B) {
+			blocks := newScript(b.N, load.writes, load.transactions)
+			s := blocks.source(b)
 			emitted := 0
-			close(begin)
-			b.SetBytes(int64(size))
+			b.SetBytes(int64(blocks.bytes()))
 			b.ReportAllocs()
 			b.ResetTimer()
-			err = s.Run(context.Background(), at(100), func(_ context.Context, e ledger.Event) error {
+			err := s.Run(context.Background(), at(100), func(_ context.Context, e ledger.Event) error {
 				if _, ok := e.(*ledger.Block); ok {
 					if emitted++; emitted == b.N {
 						return errEnough
@@ -107,7 +125,33 @@ func BenchmarkStream(b *testing.B) {
 				b.Fatal(err)
 			}
 			b.ReportMetric(float64(load.writes*b.N)/b.Elapsed().Seconds(), "updates/s")
-			b.ReportMetric(float64(messages*b.N)/b.Elapsed().Seconds(), "messages/s")
+			b.ReportMetric(float64(len(blocks[0])*b.N)/b.Elapsed().Seconds(), "messages/s")
+		})
+	}
+}
+
+// BenchmarkPublished follows a node from its bytes until an engine shows the blocks, which keeps no log.
+func BenchmarkPublished(b *testing.B) {
+	for _, load := range loads {
+		b.Run(load.name, func(b *testing.B) {
+			blocks := newScript(b.N, load.writes, load.transactions)
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			last := ledger.Slot(100 + b.N)
+			e := engine.New(engine.Config{Source: blocks.source(b), Logger: quiet(), OnPublish: func(p *ledger.Publication) {
+				if p.Head.Tips[ledger.Processed].Slot == last {
+					cancel()
+				}
+			}})
+			b.SetBytes(int64(blocks.bytes()))
+			b.ReportAllocs()
+			b.ResetTimer()
+			err := e.Run(ctx)
+			b.StopTimer()
+			if err != nil || ctx.Err() == nil {
+				b.Fatalf("it ended: %v", err)
+			}
+			b.ReportMetric(float64(load.writes*b.N)/b.Elapsed().Seconds(), "updates/s")
 		})
 	}
 }

@@ -1,48 +1,17 @@
 package rpc
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"testing/synctest"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/recorded"
 	"ledgerd/engine/source/nodejson"
 )
-
-// recordedBlock returns the answer to getBlock that a node gave, or skips the test.
-func recordedBlock(t testing.TB, name string) []byte {
-	t.Helper()
-	dir := os.Getenv("LEDGERD_TESTDATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "..", "shared", "data")
-		if _, err := os.Stat(dir); err != nil {
-			t.Skip("no recorded data: set LEDGERD_TESTDATA")
-		}
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "blocks", name))
-	if err != nil {
-		t.Fatalf("recorded data is incomplete: %v", err)
-	}
-	if strings.HasSuffix(name, ".gz") {
-		z, err := gzip.NewReader(bytes.NewReader(text))
-		if err == nil {
-			text, err = io.ReadAll(z)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return text
-}
 
 // facts are what a block shows, read from its JSON in the plainest way.
 type facts struct {
@@ -101,7 +70,7 @@ func TestRecordedAnswersGiveTheRecordedBlocks(t *testing.T) {
 		"mainnet-254170887.json.gz": 254170887, "devnet-270893658.json": 270893658, "devnet-314167369.json": 314167369,
 		"excerpt-mainnet-100000000.json": 100000000,
 	} {
-		text := recordedBlock(t, name)
+		text := recorded.Read(t, recorded.Path(t, "blocks/"+name))
 		var want facts
 		if err := json.Unmarshal(text, &want); err != nil {
 			t.Fatal(err)
@@ -114,7 +83,7 @@ func TestRecordedAnswersGiveTheRecordedBlocks(t *testing.T) {
 }
 
 func BenchmarkReadBlock(b *testing.B) {
-	text := recordedBlock(b, "mainnet-254170887.json.gz")
+	text := recorded.Read(b, recorded.Path(b, "blocks/"+"mainnet-254170887.json.gz"))
 	answer := fmt.Appendf(nil, `{"jsonrpc":"2.0","result":%s,"id":1}`, text)
 	b.SetBytes(int64(len(answer)))
 	b.ReportAllocs()

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/recorded"
 )
 
 func TestAccountDataTellsTheFacts(t *testing.T) {
@@ -306,7 +307,7 @@ func TestFieldNumbersAreThoseOfTheWire(t *testing.T) {
 func TestRecordedBlocksAreAnsweredAsTheyAre(t *testing.T) {
 	var answers []RecordedBlock
 	var all []json.RawMessage
-	readJSON(t, recorded(t, "blocks/mainnet-0-9.blocks.json"), &all)
+	recorded.JSON(t, recorded.Path(t, "blocks/mainnet-0-9.blocks.json"), &all)
 	for i, raw := range all {
 		answers = append(answers, RecordedBlock{ledger.Slot(i), raw})
 	}

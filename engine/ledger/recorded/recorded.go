@@ -1,0 +1,87 @@
+// Package recorded finds the recorded ledger data that tests read: real blocks, streams and accounts. They
+// lie in the folder that LEDGERD_TESTDATA names or, where it names none, beside the project in
+// shared/data. They are no part of the project; tests that need them are skipped where they are not.
+package recorded
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Path returns the path of a file or folder of the data, whose parts are parted by slashes. A named folder
+// that is not there, or not whole, fails the test.
+func Path(t testing.TB, name string) string {
+	t.Helper()
+	dir, required := os.LookupEnv("LEDGERD_TESTDATA")
+	if !required {
+		dir = filepath.Join(root(t), "..", "shared", "data")
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !required {
+		t.Skip("no recorded ledger data: set LEDGERD_TESTDATA to its folder")
+	} else if err != nil {
+		t.Fatalf("recorded ledger data: %v", err)
+	}
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("recorded ledger data is incomplete: %v", err)
+	}
+	return path
+}
+
+// root returns the folder of the module; tests run in those of their packages.
+func root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			t.Fatal("the test runs outside of the module")
+		}
+		dir = above
+	}
+}
+
+// Read returns what a file holds, unpacked where its name ends in .gz.
+func Read(t testing.TB, path string) []byte {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r := io.Reader(f)
+	if strings.HasSuffix(path, ".gz") {
+		if r, err = gzip.NewReader(f); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+	}
+	content, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return content
+}
+
+// JSON decodes a JSON file; where v leaves the type open, numbers come as json.Number.
+func JSON(t testing.TB, path string, v any) {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(Read(t, path)))
+	d.UseNumber()
+	if err := d.Decode(v); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
