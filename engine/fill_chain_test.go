@@ -93,6 +93,35 @@ func TestAnswerFromBeforeTheRootIsAskedForAgain(t *testing.T) {
 	})
 }
 
+// TestAnswerFromBeforeTheSnapshotIsAskedForAgain restarts behind a block that closed an account, of which
+// the snapshot shows nothing.
+func TestAnswerFromBeforeTheSnapshotIsAskedForAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := key(1)
+		u := newFakeNode(100, lamports(k, 5))
+		disk := vfs.NewMemory()
+		n := filling(t, u, onDisk(t, disk, Config{}))
+		closes := child(rootBlock(100), 101, 0, lamports(k, 0))
+		n.send(closes, status(closes, ledger.StatusFinalized))
+		n.mustStop()
+
+		c := onDisk(t, disk.Crash(1, 1), Config{})
+		c.Fetcher = u
+		n = startNode(t, partial(), c)
+		defer n.mustStop()
+		synctest.Wait()
+		if got := n.Stats().Snapshot.Slot; got != 101 {
+			t.Fatalf("it goes on from a snapshot of slot %d", got)
+		}
+		asked := n.ask(ledger.Query{}, k)
+		pending(t, asked)
+		u.at(101, lamports(k, 0))
+		if r := <-asked; !errors.Is(r.err, ledger.ErrNotFound) {
+			t.Errorf("%d lamports, err %v", r.account.Lamports, r.err)
+		}
+	})
+}
+
 // TestAccountClosedMeanwhileIsNotLearned closes an account that is not held, which leaves no trace,
 // before or after the node was asked as of an earlier slot.
 func TestAccountClosedMeanwhileIsNotLearned(t *testing.T) {
