@@ -19,6 +19,7 @@ func idOf(b *ledger.Block) blockID { return blockID{b.Slot, b.Blockhash} }
 type heldBlock struct {
 	parent    blockID
 	confirmed bool
+	grew      bool     // another builds on it
 	mints     mintNews // told once it is confirmed
 }
 
@@ -45,6 +46,7 @@ type chain struct {
 	slots     map[ledger.Slot][]blockID // of held
 	gaveUp    map[blockID]struct{}      // above the root, with all that builds on them
 	confirmed blockID                   // the newest held one that is confirmed
+	final     blockID                   // said to be final, and not to be believed before another builds on it
 	newest    ledger.Slot               // of the blocks emitted
 	emitted   uint64                    // how many
 
@@ -83,6 +85,10 @@ func (c *chain) hold(id blockID, h heldBlock) {
 	}
 	c.held[id] = h
 	c.slots[id.slot] = append(c.slots[id.slot], id)
+	if p, ok := c.held[h.parent]; ok && !p.grew {
+		p.grew = true
+		c.held[h.parent] = p
+	}
 }
 
 // clearWaiting forgets what waits: a new session shows it again.
@@ -157,7 +163,13 @@ func (c *chain) block(ctx context.Context, b *ledger.Block) error {
 	if parent, ok := c.parentOf(b); ok {
 		return c.append(ctx, b, parent)
 	}
-	return c.wait(b)
+	if err := c.wait(b); err != nil || c.rooted {
+		return err
+	}
+	if p := c.waitingParent(c.waiting[idOf(b)]); p != nil && p.claimed != 0 {
+		return c.tryBegin(ctx, p)
+	}
+	return nil
 }
 
 // isDead reports whether a block, or what it builds on, was given up: it stays so when it is
@@ -243,6 +255,11 @@ func (c *chain) append(ctx context.Context, b *ledger.Block, parent blockID) err
 		c.hold(idOf(n.block), heldBlock{parent: n.parent, mints: c.mints.look(n.block)})
 		if n.claimed != 0 {
 			if err := c.status(ctx, statusOf(n.block, n.claimed)); err != nil {
+				return err
+			}
+		}
+		if n.parent == c.final {
+			if err := c.status(ctx, &ledger.SlotStatus{Slot: n.parent.slot, Status: ledger.StatusFinalized, Blockhash: ledger.Some(n.parent.hash)}); err != nil {
 				return err
 			}
 		}

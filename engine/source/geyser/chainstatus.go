@@ -31,14 +31,31 @@ func (c *chain) status(ctx context.Context, e *ledger.SlotStatus) error {
 		}
 		return nil
 	}
-	if err := c.emit(ctx, &ledger.SlotStatus{Slot: id.slot, Status: e.Status, Blockhash: ledger.Some(id.hash)}); err != nil {
+	status := e.Status
+	if status == ledger.StatusFinalized && id != c.root && !c.held[id].grew {
+		status, c.final = ledger.StatusConfirmed, id
+	}
+	if err := c.emit(ctx, &ledger.SlotStatus{Slot: id.slot, Status: status, Blockhash: ledger.Some(id.hash)}); err != nil {
 		return err
 	}
 	c.confirm(id)
-	if e.Status == ledger.StatusFinalized && id.slot > c.root.slot {
+	if status == ledger.StatusFinalized && id.slot > c.root.slot {
 		c.moveRoot(id)
 	}
 	return nil
+}
+
+// doubt takes back what was said to be confirmed above the root, and reports whether there was anything.
+func (c *chain) doubt() bool {
+	if c.confirmed == c.root {
+		return false
+	}
+	for id, h := range c.held {
+		h.confirmed = id == c.root
+		c.held[id] = h
+	}
+	c.confirmed, c.changed = c.root, true
+	return true
 }
 
 // meant returns which block a status is about. Where it does not say, because the session did not show
@@ -181,26 +198,30 @@ func (c *chain) dropWaiting(w *waitingBlock) {
 }
 
 // tryBegin makes the root of a waiting block that is confirmed: itself on a fresh start; after base
-// state the block that follows it, if all between came.
+// state the block that follows it, if all between came. Another block has to build on the root.
 func (c *chain) tryBegin(ctx context.Context, w *waitingBlock) error {
+	first := w
 	if c.after.Known {
 		if w.block.Slot <= c.after.Value {
 			c.dropWaiting(w)
 			return nil
 		}
-		for p := c.waitingParent(w); p != nil && p.block.Slot > c.after.Value; p = c.waitingParent(w) {
-			w = p
+		for p := c.waitingParent(first); p != nil && p.block.Slot > c.after.Value; p = c.waitingParent(first) {
+			first = p
 		}
-		if w.block.ParentSlot > c.after.Value {
+		if first.block.ParentSlot > c.after.Value {
 			return nil // a gap
 		}
 	}
-	claimed := w.claimed
-	c.unwait(w)
-	if err := c.beginWith(ctx, w.block); err != nil {
+	if len(c.childrenOf(first.block)) == 0 {
+		return nil
+	}
+	claimed := first.claimed
+	c.unwait(first)
+	if err := c.beginWith(ctx, first.block); err != nil {
 		return err
 	}
-	return c.status(ctx, statusOf(w.block, claimed))
+	return c.status(ctx, statusOf(first.block, claimed))
 }
 
 // gap is a part of the chain that was not shown.

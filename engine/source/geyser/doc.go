@@ -26,6 +26,10 @@
 // there is none, or where it fails, nothing is emitted and it is tried again, slower each
 // time. Slots that a parent link passes over were skipped: they are no gap.
 //
+// Statuses name slots alone, and the head that was shown of a slot may have been a wrong one. So
+// a block is believed to be final, or is made the root, only when another that was shown builds on it. Where a Filler does not know a
+// block that was called confirmed, it is asked from the root on.
+//
 // A node that contradicts itself or what is final (two blocks at one slot in a stream, a confirmed
 // block that builds below the root) is left; its block is not emitted. Statuses of slots of which
 // no block was shown are dropped.

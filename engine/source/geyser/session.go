@@ -214,6 +214,11 @@ func (f *follower) fill(ctx context.Context, g gap) error {
 		return ctx.Err()
 	case errors.Is(err, errForeign):
 		return errFillOther
+	case errors.Is(err, upstream.ErrOtherChain) && f.chain.doubt():
+		f.config.Logger.Warn("the node that fills gaps has another block than the one that was confirmed here: asking from the final block on",
+			"source", f.source.Info().Name, "confirmed_slot", uint64(g.after.slot), "final_slot", uint64(f.chain.root.slot))
+		f.stats.Failed(upstream.Equivocation)
+		return nil
 	case err != nil:
 		kind, wait := fillKind(err), f.refill.Next()
 		var down *ledger.UpstreamError

@@ -343,7 +343,7 @@ func TestAnotherLedgerIsRefused(t *testing.T) {
 		n.add(10, 11, 12)
 		r := &recorder{}
 		err := New(n.config()).Run(t.Context(), &ledger.ResumePoint{Slot: 10, Blockhash: hashOf("other")}, r.emit)
-		if err == nil || !strings.Contains(err.Error(), "which is final here: it shows another ledger, or a fork below finality") || len(r.events) != 0 {
+		if err == nil || !strings.Contains(err.Error(), "is final here: the node's chain does not hold it: it shows another ledger, or a fork below finality") || len(r.events) != 0 {
 			t.Errorf("err = %v after %d events", err, len(r.events))
 		}
 	})

@@ -346,7 +346,7 @@ func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
 	case f.disputes < maxDisputes:
 		return f.miss(ctx, b.Slot, upstream.WrongParent)
 	}
-	return fmt.Errorf("the node's chain does not hold block %s at slot %d, which is final here: it shows another ledger, or a fork below finality", last.hash.Value, last.slot)
+	return fmt.Errorf("block %s at slot %d is final here: %w", last.hash.Value, last.slot, upstream.ErrOtherChain)
 }
 
 // rewind takes back all but the first n blocks of the chain: the node has others in their place.

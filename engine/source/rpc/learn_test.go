@@ -477,7 +477,7 @@ func TestFillSaysWhatItCannotFill(t *testing.T) {
 		"pruned":         {10, 13, "10", -32001, "cannot fill slots 12 to 13: getBlock: the node does not keep it any more (-32001)"},
 		"missing":        {10, 13, "10", -32007, "cannot fill slots 12 to 13: getBlock: the node has no such block: skipped or missing (-32007)"},
 		"no such end":    {10, 17, "10", 0, "cannot fill slots 14 to 17: getBlocks: the node has no such block: skipped or missing"},
-		"another ledger": {10, 13, "x", 0, "the node's chain does not hold block " + hashOf("x").String() + " at slot 10, which is final here: it shows another ledger, or a fork below finality"},
+		"another ledger": {10, 13, "x", 0, "block " + hashOf("x").String() + " at slot 10 is final here: the node's chain does not hold it: it shows another ledger, or a fork below finality"},
 		"out of order":   {10, 10, "10", 0, "there is nothing to fill: the slots are not in order"},
 	}
 	for name, tt := range tests {

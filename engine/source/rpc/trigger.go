@@ -108,7 +108,11 @@ func (t *trigger) wait(ctx context.Context, since time.Time) error {
 	if time.Since(time.Unix(0, t.last.Load())) < triggerTrust {
 		poll *= 3
 	}
-	timer := time.NewTimer(poll - time.Since(since))
+	left := poll - time.Since(since)
+	if left <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(left)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

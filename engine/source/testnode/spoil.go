@@ -57,7 +57,8 @@ func wrongMeta(m *message, f Fault) []*message {
 	case f.How == 1 && b.ParentSlot > 0:
 		b.ParentSlot--
 	default:
-		b.PreviousBlockhash = ledger.Some(ledger.Hash(sha256.Sum256(b.PreviousBlockhash.Value[:])))
+		// Another hash than Equivocate's: together they would be a chain that contradicts nothing.
+		b.PreviousBlockhash = ledger.Some(ledger.Hash(sha256.Sum256(append([]byte("parent"), b.PreviousBlockhash.Value[:]...))))
 	}
 	return []*message{&wrong}
 }

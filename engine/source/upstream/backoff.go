@@ -52,6 +52,9 @@ func (b *Backoff) Wait(ctx context.Context, atLeast time.Duration) error {
 
 // Sleep waits, or returns ctx's error if that ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

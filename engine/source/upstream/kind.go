@@ -1,5 +1,10 @@
 package upstream
 
+import "errors"
+
+// ErrOtherChain says that the node's chain does not hold the block that it is to go on from.
+var ErrOtherChain = errors.New("the node's chain does not hold it: it shows another ledger, or a fork below finality")
+
 // Kind is why something went wrong upstream.
 type Kind uint8
 
