@@ -216,6 +216,11 @@ func (c *chain) tryBegin(ctx context.Context, w *waitingBlock) error {
 	if len(c.childrenOf(first.block)) == 0 {
 		return nil
 	}
+	for id := range c.waiting {
+		if parent := first.block.PreviousBlockhash; parent.Known && id.hash == parent.Value && id.slot != first.block.ParentSlot {
+			return errParentSlot
+		}
+	}
 	claimed := first.claimed
 	c.unwait(first)
 	if err := c.beginWith(ctx, first.block); err != nil {

@@ -26,13 +26,14 @@ func (e *sessionError) Unwrap() error { return e.err }
 
 // Why sessions are ended by us.
 var (
-	errStalled   = errors.New("nothing came for too long")
-	errNoBlock   = errors.New("no whole block came for too long")
-	errReplay    = errors.New("a block builds on one that was not shown: asking for it again")
-	errLost      = errors.New("the node does not show any more what is missing here")
-	errTooMany   = errors.New("too much waits for a block that is missing")
-	errForeign   = errors.New("a confirmed block does not build on what is final here")
-	errFillOther = errors.New("what was filled does not lead to the block that the node shows as confirmed")
+	errStalled    = errors.New("nothing came for too long")
+	errNoBlock    = errors.New("no whole block came for too long")
+	errReplay     = errors.New("a block builds on one that was not shown: asking for it again")
+	errLost       = errors.New("the node does not show any more what is missing here")
+	errTooMany    = errors.New("too much waits for a block that is missing")
+	errForeign    = errors.New("a confirmed block does not build on what is final here")
+	errParentSlot = errors.New("the node names another slot for a block's parent than it showed that at")
+	errFillOther  = errors.New("what was filled does not lead to the block that the node shows as confirmed")
 )
 
 // kindOf returns what is counted for an error of a session.
@@ -48,7 +49,7 @@ func kindOf(err error) upstream.Kind {
 		return upstream.Stalled
 	case errors.Is(err, errLost):
 		return upstream.OutOfRange
-	case errors.Is(err, errReplay), errors.Is(err, errForeign), errors.Is(err, errFillOther):
+	case errors.Is(err, errReplay), errors.Is(err, errForeign), errors.Is(err, errFillOther), errors.Is(err, errParentSlot):
 		return upstream.WrongParent
 	case errors.Is(err, errTooMany):
 		return upstream.TooLarge

@@ -88,6 +88,33 @@ func TestTheRootIsABlockThatAnotherBuildsOn(t *testing.T) {
 	}
 }
 
+// A head that names slot 100 for its parent, which is of slot 101, would have 101 skipped.
+func TestTheRootIsNotWhatNamesAnotherSlotForItsParent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newFakeNode(t, func(c *call) error {
+			all := straight(101, 106)
+			if c.number == 0 {
+				hash, parent := hashOf(102, 0), hashOf(101, 0)
+				wrong := part(nil).number(1, 102).bytes(2, hash.AppendBase58(nil)).number(6, 100).bytes(7, parent.AppendBase58(nil)).number(8, 1)
+				head := block{slot: 102, parent: 101}.head()
+				for i := range all {
+					if string(all[i]) == string(head) {
+						all[i] = part(nil).bytes(7, wrong)
+					}
+				}
+			}
+			return c.send(all...)
+		})
+		out := &collector{until: "block 106"}
+		if _, err := run(t, configFor(node), &ledger.ResumePoint{Slot: 100}, out, time.Minute); !errors.Is(err, errEnough) {
+			t.Fatalf("Run: %v after %q", err, out.first(60))
+		}
+		if got := out.of("block"); got != "101 102 103 104 105 106" {
+			t.Errorf("blocks %s", got)
+		}
+	})
+}
+
 func TestTheRootIsEmittedWhenAnotherBuildsOnIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := newFakeNode(t, func(c *call) error {
