@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
 )
 
@@ -33,7 +34,7 @@ func (l *turnLog) turn(err error) {
 // holds, and lets one commit after the other end. What they hold is applied before, unseen, and
 // appears batch by batch.
 func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		log := newTurnLog()
 		n := startNode(t, live(), Config{Shards: 2, Log: log})
 		root := rootBlock(100, lamports(key(1), 100))
@@ -74,7 +75,7 @@ func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
 
 // TestBatchBehindAFailedCommitIsNeverSeen fails a commit while the next batch is applied already.
 func TestBatchBehindAFailedCommitIsNeverSeen(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		log := newTurnLog()
 		n := startNode(t, live(), Config{Shards: 2, Log: log})
 		root := rootBlock(100, lamports(key(1), 100))
@@ -96,7 +97,7 @@ func TestBatchBehindAFailedCommitIsNeverSeen(t *testing.T) {
 func TestStopCommitsWhatIsApplied(t *testing.T) {
 	for name, fault := range map[string]error{"works": nil, "fails": errDisk} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				memory := vfs.NewMemory()
 				disk := vfs.NewFaulty(memory, vfs.Plan{})
 				n, root := diskNode(t, disk, Config{})
@@ -144,7 +145,7 @@ func TestStopCommitsWhatIsApplied(t *testing.T) {
 // TestStopOnAFullDiskForgetsWhatIsApplied stops a node whose disk is full, with a batch that waits for
 // space and one behind it: neither is ever seen, and no snapshot is of them.
 func TestStopOnAFullDiskForgetsWhatIsApplied(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewMemory()
 		n, root := diskNode(t, disk, Config{MinFreeBytes: 1, SegmentBytes: 4 << 10})
 		block := n.finalize(root)
@@ -179,7 +180,7 @@ func TestStopOnAFullDiskForgetsWhatIsApplied(t *testing.T) {
 // TestSnapshotWaitsForWhatIsApplied lets a snapshot come due while batches are under way: it is of a
 // block that is visible when it begins.
 func TestSnapshotWaitsForWhatIsApplied(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewFaulty(vfs.NewMemory(), vfs.Plan{})
 		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
 		gate := make(chan struct{})
@@ -208,7 +209,7 @@ func TestSnapshotWaitsForWhatIsApplied(t *testing.T) {
 // TestPublicationTellsWhenItsBlockCame holds commits back for a known time: a block waits for its own
 // commit, and one that came meanwhile for both.
 func TestPublicationTellsWhenItsBlockCame(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		log := newTurnLog()
 		n := startNode(t, live(), Config{Log: log})
 		root := rootBlock(100, lamports(key(1), 100))

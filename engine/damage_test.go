@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/wal"
 )
@@ -55,7 +56,7 @@ func damage(t *testing.T, disk *vfs.Memory, name string) {
 // node answers the same from the one before, and the log is as it was. Without any it
 // says so and starts nothing.
 func TestDamagedSnapshotIsPassedOver(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk, want := withSnapshots(t)
 		states, history := filesOf(disk, ".state"), filesOf(disk, ".blocks")
 		tests := map[string]struct {
@@ -111,7 +112,7 @@ func logBytes(t *testing.T, disk *vfs.Memory) map[string]string {
 // TestDamagedHistoryOfAllSnapshotsCostsItsBlocks damages a file of old blocks that every snapshot
 // refers to: the node answers the same, but that those blocks are pruned.
 func TestDamagedHistoryOfAllSnapshotsCostsItsBlocks(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk, want := withSnapshots(t)
 		name := filesOf(disk, ".blocks")[0]
 		content, err := disk.ReadFile(name)
@@ -145,7 +146,7 @@ func TestDamagedHistoryOfAllSnapshotsCostsItsBlocks(t *testing.T) {
 // TestOnlySnapshotDamagedReplaysAll turns over every byte of the one snapshot there is: the log is
 // whole and leads there from its beginning.
 func TestOnlySnapshotDamagedReplaysAll(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewMemory()
 		n, root := diskNode(t, disk, Config{})
 		n.send(events(chainOf(root, 9)...)...)
@@ -172,7 +173,7 @@ func TestOnlySnapshotDamagedReplaysAll(t *testing.T) {
 // TestDamagedLogRefusesTheStart turns over a byte of the log behind the snapshots: the node
 // names the file, the place and what there is to go back to.
 func TestDamagedLogRefusesTheStart(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk, _ := withSnapshots(t)
 		segments := filesOf(disk, ".wal")
 		const header = 80
@@ -197,7 +198,7 @@ func TestDamagedLogRefusesTheStart(t *testing.T) {
 // TestRecoveryTellsHowFarItIs holds up the reading of a snapshot: health says what is being done,
 // questions are refused, and figures can be had.
 func TestRecoveryTellsHowFarItIs(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		memory, want := withSnapshots(t)
 		gate := make(chan struct{})
 		armed := false

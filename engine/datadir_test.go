@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
 )
 
@@ -139,7 +140,7 @@ func TestEveryByteOfTheNodeFileCounts(t *testing.T) {
 
 // TestNodeFileThatIsGoneIsNotMadeAnew takes it away beside a log.
 func TestNodeFileThatIsGoneIsNotMadeAnew(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewMemory()
 		n, _ := diskNode(t, disk, Config{})
 		n.mustStop()
@@ -171,7 +172,7 @@ func TestDirLeavesNoTemporaryFiles(t *testing.T) {
 // TestLedgerThatIsGoneIsNoFreshStart takes away the log and the snapshots of a node, or puts those of
 // another ledger in their place: the start is refused, whatever kind the source is.
 func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		left := func(root *ledger.Block) *vfs.Memory {
 			disk := vfs.NewMemory()
 			n := startNode(t, live(), onDisk(t, disk, Config{Shards: 1}))

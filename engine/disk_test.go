@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/sim"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/wal"
@@ -50,7 +51,7 @@ func mustHold(t *testing.T, disk vfs.FS, slot ledger.Slot) {
 // TestFullDiskPausesIngest fills the disk and makes room again, many times: reads go on, health
 // says why, and with space ingest goes on by itself and nothing is lost or made twice.
 func TestFullDiskPausesIngest(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewMemory()
 		n, block := diskNode(t, disk, Config{MinFreeBytes: 1})
 		for range rounds(t, 30) {
@@ -85,7 +86,7 @@ func TestFullDiskPausesIngest(t *testing.T) {
 // TestStartOnAFullDiskServes starts a node on a disk without a page to spare: it answers at once, and
 // follows its source once there is space.
 func TestStartOnAFullDiskServes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewMemory()
 		n, root := diskNode(t, disk, Config{})
 		n.mustStop()
@@ -110,7 +111,7 @@ func TestStartOnAFullDiskServes(t *testing.T) {
 
 // TestStopOnAFullDiskIsClean stops a node whose ingest waits for space.
 func TestStopOnAFullDiskIsClean(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewMemory()
 		n, root := diskNode(t, disk, Config{SegmentBytes: 4 << 10, MinFreeBytes: 1})
 		next := chainOf(root, 60)
@@ -135,7 +136,7 @@ func TestStopOnAFullDiskIsClean(t *testing.T) {
 // TestLowDiskStopsSnapshotsThenIngest lets the space shrink: first snapshots end, then ingest, and
 // the disk is never quite full.
 func TestLowDiskStopsSnapshotsThenIngest(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewMemory()
 		n, block := diskNode(t, disk, Config{MinFreeBytes: 1 << 20, SnapshotInterval: time.Second})
 		disk.SetCapacity(disk.UsedBytes() + 3<<19) // one and a half of what ingest wants to leave
@@ -169,7 +170,7 @@ func TestLowDiskStopsSnapshotsThenIngest(t *testing.T) {
 // TestLogDoesNotFillTheDisk follows many blocks on a disk that is some times larger than the state,
 // with no snapshot due by time: they are taken all the same, and the log behind them goes.
 func TestLogDoesNotFillTheDisk(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewMemory()
 		n, block := diskNode(t, disk, Config{MinFreeBytes: 64 << 10})
 		disk.SetCapacity(1 << 20)
@@ -196,7 +197,7 @@ func TestLogDoesNotFillTheDisk(t *testing.T) {
 // more, reads go on, and a restart holds what was seen.
 func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
 	for _, err := range []error{syscall.EIO, syscall.ENOSPC} {
-		bubble(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			memory := vfs.NewMemory()
 			disk := vfs.NewFaulty(memory, vfs.Plan{})
 			n, root := diskNode(t, disk, Config{})
@@ -228,7 +229,7 @@ func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
 // TestDiskStallHoldsUpNobodyButIngest stalls a sync: queries are answered from the slot before, no
 // more events are taken than two commits hold, and afterwards all of them appear.
 func TestDiskStallHoldsUpNobodyButIngest(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewFaulty(vfs.NewMemory(), vfs.Plan{})
 		n, root := diskNode(t, disk, Config{})
 		gate := make(chan struct{})
@@ -265,7 +266,7 @@ func TestDiskStallHoldsUpNobodyButIngest(t *testing.T) {
 // The next process finds the block in the machine's memory and may show it only once a power cut
 // would leave it.
 func TestWhatADeadProcessLeftIsSyncedBeforeItIsShown(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		memory := vfs.NewMemory()
 		disk := vfs.NewFaulty(memory, vfs.Plan{})
 		n, root := diskNode(t, disk, Config{})
@@ -287,7 +288,7 @@ func TestWhatADeadProcessLeftIsSyncedBeforeItIsShown(t *testing.T) {
 
 // TestFailedSyncBetweenCommitsStopsIngest fails the sync that runs by itself under an interval.
 func TestFailedSyncBetweenCommitsStopsIngest(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewFaulty(vfs.NewMemory(), vfs.Plan{})
 		n, root := diskNode(t, disk, Config{Sync: wal.Policy{Mode: wal.Interval, Interval: time.Second}})
 		n.send(events(chainOf(root, 1)...)...)
@@ -313,7 +314,7 @@ func TestPoliciesKeepWhatTheyPromise(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bubble(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			disk := vfs.NewMemory()
 			n, root := diskNode(t, disk, Config{Sync: policy})
 			time.Sleep(1500 * time.Millisecond)
@@ -356,7 +357,7 @@ func TestPoliciesKeepWhatTheyPromise(t *testing.T) {
 // random points, and over other numbers of shards: the state is the same.
 func TestThreeWayHash(t *testing.T) {
 	const slots = "seed=3,accounts=300,slot_time=0,tps=40,fork_rate=0.2,skip_rate=0.1,finality=8,slots=240"
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		want := simulated(t, vfs.NewMemory(), slots, 1, 1000)
 		r := seeded(t, 8)
 		for _, shards := range []int{1, 3} {

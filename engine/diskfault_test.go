@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
 )
 
@@ -192,7 +193,7 @@ func TestEveryDiskCallMayFail(t *testing.T) {
 		t.Fatal(m.stopped)
 	}
 	total := 0
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewFaulty(vfs.NewMemory(), vfs.Plan{})
 		if _, err := seenOf(t, s, disk, 2); err != nil {
 			t.Fatal(err)
@@ -212,7 +213,7 @@ func TestEveryDiskCallMayFail(t *testing.T) {
 			t.Parallel()
 			s, m := scripted() // a model remembers what it was asked
 			for call, hit := 1+i%stride, true; hit; call += stride {
-				bubble(t, func(t *testing.T) { hit = failCall(t, s, m, f, call) })
+				bubble.Test(t, func(t *testing.T) { hit = failCall(t, s, m, f, call) })
 				if t.Failed() {
 					t.Fatalf("call %d", call)
 				}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
 )
 
@@ -19,7 +20,7 @@ func TestExportRebuildsTheLedger(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			for round := range rounds(t, 3) {
 				seed := seeded(t, uint64(1000*i+round+1)).Uint64()
-				bubble(t, func(t *testing.T) { exportAndImport(t, s, seed) })
+				bubble.Test(t, func(t *testing.T) { exportAndImport(t, s, seed) })
 				if t.Failed() {
 					return
 				}
@@ -96,7 +97,7 @@ func exported(t *testing.T, disk vfs.FS) (events []ledger.Event) {
 
 // TestExportSaysThatItIsNotAll ends an export early, from without and from within.
 func TestExportSaysThatItIsNotAll(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk, _ := randomLedger(t, streams()[0], 1)
 		dir, err := OpenDirOn(disk, "data")
 		if err != nil {

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
 )
 
 func TestAnswerWaitsUntilTheChainGetsThere(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		k, root := key(1), rootBlock(100)
 		u := newFakeNode(103, lamports(k, 5))
 		n := filling(t, u, Config{})
@@ -37,7 +38,7 @@ func TestAnswerWaitsUntilTheChainGetsThere(t *testing.T) {
 
 // TestAnswerIsHeldAgainstTheChainAsTheSequencerHasIt, which may be another one than what is visible.
 func TestAnswerIsHeldAgainstTheChainAsTheSequencerHasIt(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		k := key(1)
 		n := filling(t, newFakeNode(100), Config{})
 		n.mustStop() // now the sequencer is nobody's
@@ -58,7 +59,7 @@ func TestAnswerIsHeldAgainstTheChainAsTheSequencerHasIt(t *testing.T) {
 }
 
 func TestAnswerFarAheadIsGivenUp(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		u := newFakeNode(1<<63, lamports(key(1), 5))
 		n := filling(t, u, Config{})
 		defer n.mustStop()
@@ -76,7 +77,7 @@ func TestAnswerFarAheadIsGivenUp(t *testing.T) {
 }
 
 func TestAnswerFromBeforeTheRootIsAskedForAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		k := key(1)
 		u := newFakeNode(99, lamports(k, 5))
 		n := filling(t, u, Config{})
@@ -96,7 +97,7 @@ func TestAnswerFromBeforeTheRootIsAskedForAgain(t *testing.T) {
 // TestAnswerFromBeforeTheSnapshotIsAskedForAgain restarts behind a block that closed an account, of which
 // the snapshot shows nothing.
 func TestAnswerFromBeforeTheSnapshotIsAskedForAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		k := key(1)
 		u := newFakeNode(100, lamports(k, 5))
 		disk := vfs.NewMemory()
@@ -127,7 +128,7 @@ func TestAnswerFromBeforeTheSnapshotIsAskedForAgain(t *testing.T) {
 func TestAccountClosedMeanwhileIsNotLearned(t *testing.T) {
 	for _, name := range []string{"before", "after"} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				k, other, root := key(1), key(2), rootBlock(100)
 				u := newFakeNode(100, lamports(k, 5), lamports(other, 6))
 				n := filling(t, u, Config{})
@@ -205,7 +206,7 @@ func TestTouchesAreBoundedAndSayHowFarTheyReach(t *testing.T) {
 
 // TestFilterKeepsOutWhatIsFetched asks for accounts that a filter does not want.
 func TestFilterKeepsOutWhatIsFetched(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		out, in, listed, program := key(1), key(2), key(3), key(9)
 		u := newFakeNode(100, lamports(out, 5), owned(in, 6, program), lamports(listed, 7))
 		n := filling(t, u, Config{Filter: ledger.NewFilter([]ledger.Pubkey{program}, []ledger.Pubkey{listed})})
@@ -233,7 +234,7 @@ func TestFilterKeepsOutWhatIsFetched(t *testing.T) {
 
 // TestAccountWrittenMeanwhileIsTheBlocks has a block write an account that is being asked for.
 func TestAccountWrittenMeanwhileIsTheBlocks(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		k, root := key(1), rootBlock(100)
 		u := newFakeNode(100, lamports(k, 5))
 		u.gate = make(chan struct{})
@@ -264,7 +265,7 @@ func TestAccountWrittenMeanwhileIsTheBlocks(t *testing.T) {
 }
 
 func TestLevelsHaveToGetThere(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		k, missing, root := key(1), key(2), rootBlock(100)
 		u := newFakeNode(101, lamports(k, 5))
 		n := filling(t, u, Config{})
@@ -305,7 +306,7 @@ func TestLevelsHaveToGetThere(t *testing.T) {
 // TestRollbackBelowTheSlotOfAnAnswerAsksAgain orphans a confirmed block, which an answer of the node
 // was as of.
 func TestRollbackBelowTheSlotOfAnAnswerAsksAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		changed, same, gone, settled, root := key(1), key(2), key(3), key(4), rootBlock(100)
 		u := newFakeNode(100, lamports(changed, 5), lamports(same, 6), lamports(gone, 7), lamports(settled, 8))
 		n := filling(t, u, Config{})
@@ -356,7 +357,7 @@ func TestRollbackBelowTheSlotOfAnAnswerAsksAgain(t *testing.T) {
 
 // TestDoubtOutlivesAQuestionUnderWay has the rollback come while the node is being asked.
 func TestDoubtOutlivesAQuestionUnderWay(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		k, root := key(1), rootBlock(100)
 		u := newFakeNode(101, owned(k, 5, key(9)))
 		n := filling(t, u, Config{})
@@ -393,7 +394,7 @@ func TestFetchedAccountsOutliveTheProcess(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				k, early, root := key(1), key(2), rootBlock(100)
 				b101, b102 := child(root, 101, 0), child(root, 102, 1)
 				u := newFakeNode(100, lamports(early, 7), lamports(k, 5))
@@ -434,7 +435,7 @@ func TestFetchedAccountsOutliveTheProcess(t *testing.T) {
 // TestUnsettledAccountsAreBounded has a source tell more base state above the finalized block than is
 // kept to be doubted.
 func TestUnsettledAccountsAreBounded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		u := newFakeNode(100, lamports(key(1), 5))
 		n := filling(t, u, Config{})
 		defer n.mustStop()
@@ -466,7 +467,7 @@ func TestUnsettledAccountsAreBounded(t *testing.T) {
 
 // TestWantsThatNobodyCanServeEnd has a node that answers as of a slot too old, without end.
 func TestWantsThatNobodyCanServeEnd(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		u := newFakeNode(50, lamports(key(1), 5))
 		n := filling(t, u, Config{})
 		defer n.mustStop()

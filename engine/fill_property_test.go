@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
 )
 
@@ -258,7 +259,7 @@ func (f *filledRun) step() {
 func TestFilledAnswersAreTrueAtTheirBlock(t *testing.T) {
 	for round := range rounds(t, 12) {
 		seed := seeded(t, uint64(round+1)).Uint64()
-		bubble(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 2))
 			l := newTruth(rand.New(rand.NewPCG(seed, 3)))
 			if round%2 == 1 {

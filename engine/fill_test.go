@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 )
 
 func TestFirstQuestionFetchesAnAccount(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		k := key(1)
 		u := newFakeNode(100, lamports(k, 77))
 		n := filling(t, u, Config{})
@@ -46,7 +47,7 @@ func TestFirstQuestionFetchesAnAccount(t *testing.T) {
 }
 
 func TestManyQuestionsAreOneFetch(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		u := newFakeNode(100)
 		u.gate = make(chan struct{})
 		const keys, askers = 1000, 3
@@ -95,7 +96,7 @@ func TestManyQuestionsAreOneFetch(t *testing.T) {
 }
 
 func TestTooManyWantsAreRefused(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		u := newFakeNode(100)
 		u.gate = make(chan struct{})
 		n := filling(t, u, Config{})
@@ -120,7 +121,7 @@ func TestTooManyWantsAreRefused(t *testing.T) {
 }
 
 func TestQuestionsHaveTheirDeadline(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		k := key(1)
 		u := newFakeNode(100, lamports(k, 5))
 		u.gate = make(chan struct{})
@@ -141,7 +142,7 @@ func TestQuestionsHaveTheirDeadline(t *testing.T) {
 }
 
 func TestNodeThatIsDownIsLeftAlone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		k := key(1)
 		u := newFakeNode(100, lamports(k, 5))
 		n := filling(t, u, Config{})
@@ -180,7 +181,7 @@ func TestNodeThatIsDownIsLeftAlone(t *testing.T) {
 }
 
 func TestMissingAccountIsRememberedForAWhile(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		k, root := key(1), rootBlock(100)
 		u := newFakeNode(100)
 		n := filling(t, u, Config{})
@@ -213,7 +214,7 @@ func TestMissingAccountIsRememberedForAWhile(t *testing.T) {
 }
 
 func TestAbsencesAreBoundedAndExpire(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var a absences
 		r := rand.New(rand.NewPCG(1, 1))
 		for range 3 * maxAbsences {
@@ -260,7 +261,7 @@ func TestAnswersThatAreNoneChangeNothing(t *testing.T) {
 	}
 	for name, spoil := range spoils {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				u := newFakeNode(100, lamports(k, 5))
 				u.spoil = spoil
 				n := filling(t, u, Config{})
@@ -279,7 +280,7 @@ func TestAnswersThatAreNoneChangeNothing(t *testing.T) {
 }
 
 func TestMintsNobodyAskedForAreNotLearned(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		u := newFakeNode(100, lamports(key(1), 5))
 		u.spoil = func(b *ledger.BaseState) *ledger.BaseState {
 			b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: key(2), Mint: ledger.Mint{Decimals: 3}})
@@ -297,7 +298,7 @@ func TestMintsNobodyAskedForAreNotLearned(t *testing.T) {
 }
 
 func TestStoppingAnswersWhoWaits(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		u := newFakeNode(100)
 		u.gate = make(chan struct{})
 		n := filling(t, u, Config{})
@@ -315,7 +316,7 @@ func TestStoppingAnswersWhoWaits(t *testing.T) {
 }
 
 func TestNothingIsFetchedWhileIngestStandsStill(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		u := newFakeNode(100, lamports(key(1), 5))
 		n := filling(t, u, Config{})
 		defer n.mustStop()
@@ -333,7 +334,7 @@ func TestNothingIsFetchedWhileIngestStandsStill(t *testing.T) {
 }
 
 func TestAccountKnownInPartIsCompleted(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		k, root := key(1), rootBlock(100)
 		u := newFakeNode(100, lamports(k, 7))
 		u.fails(&ledger.UpstreamError{})

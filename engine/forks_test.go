@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 )
 
 // forkAccounts are the accounts of the fork table, one for each way an account can fare in
@@ -191,7 +192,7 @@ func TestAbandonedBranchLeavesNoTrace(t *testing.T) {
 	for way, steps := range ways {
 		for depth := 1; depth <= 5; depth++ {
 			t.Run(fmt.Sprintf("%s, depth %d", way, depth), func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
 					n := startNode(t, live(), Config{Shards: 3})
 					defer n.mustStop()
 					root := f.root()
@@ -270,7 +271,7 @@ func (f forkAccounts) checkUndone(t *testing.T, published []*ledger.Publication,
 // new records with new numbers.
 func TestBranchComesBack(t *testing.T) {
 	f := newForkAccounts()
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, live(), Config{Shards: 2})
 		defer n.mustStop()
 		root := f.root()
@@ -311,7 +312,7 @@ func TestBranchComesBack(t *testing.T) {
 
 // TestDeadBlockStaysAway shows a dead block and its children again, late and waiting ones too.
 func TestDeadBlockStaysAway(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, live(), Config{Shards: 2})
 		defer n.mustStop()
 		root := rootBlock(100)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/snapshot/vfs"
 )
@@ -46,7 +47,7 @@ func (w watched) ill(when string, words ...string) {
 }
 
 func TestHealthTellsWhyALiveSourceStandsStill(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := watch(t, Config{Shards: 1})
 		defer w.mustStop()
 		w.ill("at the start", "starting", "not connected yet")
@@ -91,7 +92,7 @@ func TestHealthTellsWhyALiveSourceStandsStill(t *testing.T) {
 // TestHealthDoesNotFlapOnSkippedSlots looks ten times a second while slots come at their pace, late,
 // or not at all, and forks are undone.
 func TestHealthDoesNotFlapOnSkippedSlots(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := watch(t, Config{Shards: 1})
 		defer w.mustStop()
 		w.up.Connected()
@@ -117,7 +118,7 @@ func TestHealthDoesNotFlapOnSkippedSlots(t *testing.T) {
 
 // TestOnlyBlocksAreSignsOfLife has a source talk without end and show no block.
 func TestOnlyBlocksAreSignsOfLife(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		u := newFakeNode(100, lamports(key(1), 1))
 		w := watch(t, Config{Shards: 1, Fetcher: u})
 		defer w.mustStop()
@@ -135,7 +136,7 @@ func TestOnlyBlocksAreSignsOfLife(t *testing.T) {
 
 // TestRestartedNodeIsHealthyWithItsFirstBlock holds that the old state is shown, and not called fresh.
 func TestRestartedNodeIsHealthyWithItsFirstBlock(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewMemory()
 		root := rootBlock(100, lamports(key(1), 5))
 		w := watch(t, onDisk(t, disk, Config{Shards: 1}))
@@ -158,7 +159,7 @@ func TestRestartedNodeIsHealthyWithItsFirstBlock(t *testing.T) {
 }
 
 func TestRollbacksAreCountedByDepth(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := watch(t, Config{Shards: 1})
 		defer w.mustStop()
 		tip := rootBlock(100)

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -46,21 +45,6 @@ func seeded(t testing.TB, seed uint64) *rand.Rand {
 	}
 	t.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 1))
-}
-
-// bubble runs f with a clock of its own: time passes when everybody waits, and settle is
-// exact. Pooled queries hold timers of the clock they were made under, so the pools are
-// emptied on the way in and out.
-func bubble(t *testing.T, f func(t *testing.T)) {
-	t.Helper()
-	emptyPools()
-	defer emptyPools()
-	synctest.Test(t, f)
-}
-
-func emptyPools() {
-	runtime.GC()
-	runtime.GC()
 }
 
 // script is a source that shows what a test feeds it.

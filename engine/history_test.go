@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/wal"
 )
@@ -16,7 +17,7 @@ func TestHistoryIsWhatWasPublished(t *testing.T) {
 	for i, s := range streams() {
 		t.Run(s.name, func(t *testing.T) {
 			seed := seeded(t, uint64(77+i)).Uint64()
-			bubble(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				m := newModel(s.info)
 				g := newGenerator(seed, m)
 				g.lossy, g.exact, g.reopens = s.lossy, true, s.retention.Slots > 1000

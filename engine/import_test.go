@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
 )
 
@@ -100,7 +101,7 @@ func serving(t *testing.T, disk vfs.FS, shards int) *subject {
 // serves against a map, with filters and without.
 func TestImportKeepsTheNewestOfEachAccount(t *testing.T) {
 	for seed := range uint64(rounds(t, 8)) {
-		bubble(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			r := seeded(t, seed)
 			all := randomTold(r, 1+r.IntN(200))
 			var filter *ledger.Filter
@@ -196,7 +197,7 @@ var at100 = &ledger.Block{Slot: 100, Blockhash: hash(100 * 100)}
 func TestImportedNodeGoesOnWithTheNextBlock(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		t.Run(fmt.Sprintf("hash known %v", known), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				disk := vfs.NewMemory()
 				p := importPoint()
 				if !known {
@@ -291,7 +292,7 @@ func TestBlocksThatDoNotFollowAnImport(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				disk := vfs.NewMemory()
 				p := importPoint()
 				if !tt.known {

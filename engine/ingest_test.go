@@ -13,13 +13,14 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/shard"
 )
 
 // TestIngestPausesWhileTooMuchIsUnfinalized shows more than 1 GiB of blocks without finality:
 // the newest are held back until a status makes room, and then nothing of them is lost.
 func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, live(), Config{Shards: 2, Retention: Retention{Slots: 9000, Bytes: 1 << 40}})
 		defer n.mustStop()
 		root := rootBlock(100)
@@ -55,7 +56,7 @@ func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
 
 // TestInputThatEndsHeldBackIsNotLostSilently ends the input while blocks wait for finality.
 func TestInputThatEndsHeldBackIsNotLostSilently(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, finite(), Config{Shards: 1, Retention: Retention{Slots: 9000, Bytes: 1 << 40}})
 		root := rootBlock(100)
 		n.send(root, status(root, ledger.StatusFinalized)) // it speaks of finality, and stops to
@@ -75,7 +76,7 @@ func TestInputThatEndsHeldBackIsNotLostSilently(t *testing.T) {
 // TestIngestStopsWhereNothingIsFinalized goes on showing blocks until even those held back are
 // too many.
 func TestIngestStopsWhereNothingIsFinalized(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, live(), Config{Shards: 1, Retention: Retention{Slots: 9000, Bytes: 1 << 40}})
 		root := rootBlock(100)
 		n.send(root)
@@ -112,7 +113,7 @@ func TestReadiness(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				n := startNode(t, tt.info, Config{Shards: 2})
 				n.send(tt.events...)
 				if tt.ends {
@@ -142,7 +143,7 @@ func TestReadiness(t *testing.T) {
 }
 
 func TestWithoutSourceServesWhatIsHeld(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		e := New(Config{Shards: 2})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -163,7 +164,7 @@ func TestWithoutSourceServesWhatIsHeld(t *testing.T) {
 }
 
 func TestFiniteSourceIsNeverStalled(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, finite(), Config{Shards: 1})
 		n.send(rootBlock(100))
 		n.endInput()
@@ -176,7 +177,7 @@ func TestFiniteSourceIsNeverStalled(t *testing.T) {
 }
 
 func TestSourceErrorEndsRun(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, finite(), Config{Shards: 2})
 		n.send(rootBlock(100))
 		n.source.err = errors.New("line 7 is no JSON")
@@ -191,7 +192,7 @@ func TestSourceErrorEndsRun(t *testing.T) {
 // TestBrokenShardEndsRun breaks a shard's goroutine: Run ends with an error that names it,
 // whatever waits for it gives up.
 func TestBrokenShardEndsRun(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, live(), Config{Shards: 3})
 		n.send(rootBlock(100))
 		n.shards[1].ApplyBlock(9, &ledger.Block{}, &shard.HeldBlock{}, nil)
@@ -229,7 +230,7 @@ func TestStopEndsEveryGoroutine(t *testing.T) {
 
 // TestMinSlotIsWaitedFor asks for slots that come, come late, and never come.
 func TestMinSlotIsWaitedFor(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, live(), Config{Shards: 2})
 		defer n.mustStop()
 		root := rootBlock(100, lamports(key(1), 100))
@@ -282,7 +283,7 @@ func TestMinSlotIsWaitedFor(t *testing.T) {
 
 // TestAnswersFromOldHeads asks at a head while it is replaced, undone and folded away.
 func TestAnswersFromOldHeads(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, live(), Config{Shards: 2})
 		defer n.mustStop()
 		root := rootBlock(100, lamports(key(1), 100))

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 )
 
 // gateLog commits nothing until it is opened, and counts.
@@ -69,7 +70,7 @@ func (l *failingLog) Commit(records []*ledger.Record) error {
 // TestNothingIsSeenBeforeItIsDurable holds a commit back: no query, health check or publication
 // sees what it holds.
 func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		gate := newGateLog()
 		n := startNode(t, live(), Config{Shards: 3, Log: gate})
 		n.send(rootBlock(100, lamports(key(1), 5)))
@@ -93,7 +94,7 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 // TestWaitingEventsShareOneCommit lets events wait behind a slow commit: they become durable
 // and visible together.
 func TestWaitingEventsShareOneCommit(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		gate := newGateLog()
 		n := startNode(t, live(), Config{Shards: 2, Log: gate})
 		root := rootBlock(100)
@@ -115,7 +116,7 @@ func TestWaitingEventsShareOneCommit(t *testing.T) {
 func TestLogFailureFreezesWhatIsSeen(t *testing.T) {
 	for _, info := range []ledger.SourceInfo{live(), finite()} {
 		for failAt, done := 1, false; !done; failAt++ {
-			bubble(t, func(t *testing.T) { done = followFailingLog(t, info, failAt) })
+			bubble.Test(t, func(t *testing.T) { done = followFailingLog(t, info, failAt) })
 			if t.Failed() {
 				return
 			}

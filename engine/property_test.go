@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 )
 
 // stream says what kind of random stream a run follows.
@@ -67,7 +68,7 @@ func TestAnswersEqualNaiveModel(t *testing.T) {
 			for round := range rounds(t, 1) {
 				runtime.GOMAXPROCS(1 + (i+round)%4)
 				seed := seeded(t, uint64(round+1)).Uint64()
-				bubble(t, func(t *testing.T) { followStream(t, s, seed) })
+				bubble.Test(t, func(t *testing.T) { followStream(t, s, seed) })
 				if t.Failed() {
 					return
 				}
@@ -182,7 +183,7 @@ func endOfStream(t *testing.T, m *model, all []followed) {
 // doubled, and through branches that are undone; the hash is the same, and so are
 // all accounts.
 func TestStateHashDoesNotDependOnThePath(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		for round := range rounds(t, 3) {
 			m := newModel(live())
 			g := newGenerator(seeded(t, uint64(round+100)).Uint64(), m)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
 )
@@ -167,7 +168,7 @@ func TestRestartAnswersTheSame(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			for round := range rounds(t, 1) {
 				seed := seeded(t, uint64(100*i+round+1)).Uint64()
-				bubble(t, func(t *testing.T) { followRestarts(t, s, seed) })
+				bubble.Test(t, func(t *testing.T) { followRestarts(t, s, seed) })
 				if t.Failed() {
 					return
 				}
@@ -211,7 +212,7 @@ func followRestarts(t *testing.T, s stream, seed uint64) {
 // TestDeadBlockStaysDead has a block called dead while it waits for its parent. After a restart the
 // source shows it again, and it is still dead.
 func TestDeadBlockStaysDead(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewMemory()
 		n, root := diskNode(t, disk, Config{})
 		parent := child(root, 101, 0, lamports(key(1), 6))
@@ -231,7 +232,7 @@ func TestDeadBlockStaysDead(t *testing.T) {
 
 // TestSourceNoneShowsWhatTheDiskHolds starts a node without a source on what another left.
 func TestSourceNoneShowsWhatTheDiskHolds(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewMemory()
 		config := onDisk(t, disk, Config{Shards: 2})
 		if err := config.Dir.BindSource(live()); err != nil {

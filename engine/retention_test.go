@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
 )
 
@@ -31,7 +32,7 @@ func TestRetentionPrunesOldBlocks(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				n := startNode(t, live(), Config{Shards: 3, Retention: tt.retention})
 				defer n.mustStop()
 				root := with(rootBlock(100), signature(100))
@@ -88,7 +89,7 @@ func checkHeld(t *testing.T, n *subject, floor ledger.Slot) {
 
 // TestTombstonesExpire closes an account: the memory of it stays as many slots as blocks do.
 func TestTombstonesExpire(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, live(), Config{Shards: 2, Retention: Retention{Slots: 20, Bytes: 1 << 40}})
 		defer n.mustStop()
 		root := rootBlock(100, lamports(key(7), 5), lamports(key(8), 5))
@@ -117,7 +118,7 @@ func TestTombstonesExpire(t *testing.T) {
 // TestEventsThatLeadToNothingPruneNothing restarts a node with less retention behind a snapshot
 // that no record follows: until a head with a new floor is shown, no block below it may go.
 func TestEventsThatLeadToNothingPruneNothing(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewMemory()
 		n, root := diskNode(t, disk, Config{})
 		blocks := chainOf(root, 30)

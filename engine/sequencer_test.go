@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 )
 
 // chainOf returns n blocks on parent, one a slot.
@@ -100,7 +101,7 @@ func TestContradictionsStopIngest(t *testing.T) {
 	for name, tt := range tests {
 		for _, info := range []ledger.SourceInfo{live(), {Name: "test", Finite: true}} {
 			t.Run(name+", "+map[bool]string{true: "live", false: "finite"}[info.Live], func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
 					n := startNode(t, info, Config{Shards: 2})
 					n.send(tt.before...)
 					head := n.Head()
@@ -129,7 +130,7 @@ func TestContradictionsStopIngest(t *testing.T) {
 
 // TestRefusalAppliesNothing checks that what came in one burst before a contradiction is good.
 func TestRefusalAppliesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		gate := newGateLog()
 		n := startNode(t, live(), Config{Shards: 2, Log: gate})
 		root := rootBlock(100)
@@ -145,7 +146,7 @@ func TestRefusalAppliesNothing(t *testing.T) {
 }
 
 func TestGapEndsFiniteSource(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		root := rootBlock(100)
 		n := startNode(t, finite(), Config{Shards: 2})
 		n.send(root, child(&ledger.Block{Slot: 103, Blockhash: hash(5)}, 105, 0))
@@ -163,7 +164,7 @@ func TestGapEndsFiniteSource(t *testing.T) {
 // TestForeignParentAtTheFinalizedSlotIsAGap shows a chain that builds on another block than the root:
 // to pass over it in silence would hide that two ledgers were mixed up.
 func TestForeignParentAtTheFinalizedSlotIsAGap(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, finite(), Config{Shards: 2})
 		foreign := child(&ledger.Block{Slot: 100, Blockhash: hash(5)}, 101, 0)
 		n.send(rootBlock(100), foreign, child(foreign, 102, 0))
@@ -176,7 +177,7 @@ func TestForeignParentAtTheFinalizedSlotIsAGap(t *testing.T) {
 }
 
 func TestGapIsPassedWhereAllowed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		info := finite()
 		info.GapsAllowed = true
 		n := startNode(t, info, Config{Shards: 2})
@@ -207,7 +208,7 @@ func TestGapIsPassedWhereAllowed(t *testing.T) {
 // TestGapNeverJoinsAnotherBranch shows blocks whose unknown parent lies beside or below the tip: to put
 // them behind it would mix two branches.
 func TestGapNeverJoinsAnotherBranch(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		info := finite()
 		info.GapsAllowed = true
 		n := startNode(t, info, Config{Shards: 2})
@@ -234,7 +235,7 @@ func TestGapNeverJoinsAnotherBranch(t *testing.T) {
 // TestBaseStateAfterTheLastBlockBelongsToIt reads accounts learned when nothing is unfinalized: every
 // level sees them, and the overlay lets go of them.
 func TestBaseStateAfterTheLastBlockBelongsToIt(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, finite(), Config{Shards: 2})
 		n.send(final(rootBlock(100)), &ledger.BaseState{Slot: 90, Accounts: []ledger.AccountWrite{lamports(key(1), 7)}})
 		for _, level := range levels {
@@ -282,7 +283,7 @@ func TestWaitingIsBounded(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				n := startNode(t, live(), Config{Shards: 1})
 				n.send(rootBlock(100))
 				n.send(tt.waiting...)
@@ -316,7 +317,7 @@ func TestStatusOfWaitingBlockCounts(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				n := startNode(t, live(), Config{Shards: 2})
 				n.send(root, blocks[2], blocks[1], tt.status, blocks[0])
 				want := []ledger.Slot{tt.tip, tt.confirmed, tt.finalized}
@@ -335,7 +336,7 @@ func TestStatusOfWaitingBlockCounts(t *testing.T) {
 // TestSiblingOfFinalizedBlockIsGivenUpWhileItWaits shows two blocks that wait for one parent, one
 // of them called final already: with the parent comes the finality that passes it.
 func TestSiblingOfFinalizedBlockIsGivenUpWhileItWaits(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		root := rootBlock(100, lamports(key(1), 100))
 		parent := child(root, 101, 0, lamports(key(1), 101))
 		chosen := child(parent, 102, 0, lamports(key(1), 102))
@@ -377,7 +378,7 @@ func TestFinalityByDepth(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				n := startNode(t, tt.info, Config{Shards: 2})
 				n.send(root)
 				n.send(tt.events...)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
 )
 
@@ -20,7 +21,7 @@ func (n *subject) finalize(block *ledger.Block) *ledger.Block {
 // TestStopDuringASnapshotTakesOneAllTheSame stops a node while it writes a snapshot, which is given
 // up: the one on the way out takes its place.
 func TestStopDuringASnapshotTakesOneAllTheSame(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		memory := vfs.NewMemory()
 		disk := vfs.NewFaulty(memory, vfs.Plan{})
 		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
@@ -48,7 +49,7 @@ func TestStopDuringASnapshotTakesOneAllTheSame(t *testing.T) {
 
 // TestWhatCannotBeRemovedIsNoFailedSnapshot lets removing what snapshots make redundant fail.
 func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		memory := vfs.NewMemory()
 		disk := vfs.NewFaulty(memory, vfs.Plan{Call: 1, Lasting: true, Kinds: vfs.KindRemove, Name: ".state"})
 		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
@@ -66,7 +67,7 @@ func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
 
 // TestIdleNodeTakesTheSnapshotThatIsDue shows nothing after the interval began.
 func TestIdleNodeTakesTheSnapshotThatIsDue(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewMemory()
 		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Minute})
 		n.finalize(block)

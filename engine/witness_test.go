@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 )
 
 const (
@@ -308,7 +309,7 @@ func TestNoAnswerMixesTwoBlocks(t *testing.T) {
 // TestNoAnswerMixesTwoBlocksWhileFolding paces the same so that versions are folded all the
 // time, and readers also ask at heads that are almost too old to be asked at.
 func TestNoAnswerMixesTwoBlocksWhileFolding(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		stream := newWitnessStream(seeded(t, 2).Uint64(), rounds(t, 1200))
 		source := &flatOut{stream: stream, burst: 5, pause: 25 * time.Millisecond}
 		watchWitnesses(t, stream, source, func(w *witnessReader) error {

@@ -7,12 +7,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"ledgerd/engine/ledger/bubble"
 )
 
 // TestAskersOfAShardThatEndsAreTold lets questions for an account wait in the lane of a shard
 // that ends without looking at them: nobody waits for the deadline.
 func TestAskersOfAShardThatEndsAreTold(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := New(0, 1)
 		began := time.Now()
 		var askers sync.WaitGroup
@@ -34,7 +36,7 @@ func TestAskersOfAShardThatEndsAreTold(t *testing.T) {
 // told by Run or sees the end, and never waits for the deadline.
 func TestAskersRacingWithTheEndAreTold(t *testing.T) {
 	for range 200 {
-		bubble(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := New(0, 1)
 			began := time.Now()
 			ctx, cancel := context.WithCancel(t.Context())
@@ -67,7 +69,7 @@ func TestAskersRacingWithTheEndAreTold(t *testing.T) {
 // than the one the timer was set for.
 func TestTimerSetForAnEarlierQuestionKeepsTheDeadlines(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"later": 2 * time.Second, "earlier": 300 * time.Millisecond} {
-		bubble(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := New(0, 1)
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)

@@ -6,10 +6,8 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -88,20 +86,6 @@ func wait(t testing.TB, task *Task) *Applied {
 func settle(t testing.TB, s *Shard, next ledger.Version) {
 	t.Helper()
 	wait(t, s.ApplyBase(next, &ledger.BaseState{}, false))
-}
-
-// bubble runs f with a clock of its own. Pooled queries hold timers of the clock they were
-// made under, so the pools are emptied on the way in and out.
-func bubble(t *testing.T, f func(t *testing.T)) {
-	t.Helper()
-	emptyPools()
-	defer emptyPools()
-	synctest.Test(t, f)
-}
-
-func emptyPools() {
-	runtime.GC()
-	runtime.GC()
 }
 
 // soon is a deadline that only a broken shard misses.

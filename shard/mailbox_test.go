@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 )
 
 // TestFullMailboxRefusesAtOnce fills the queries' lane of a shard that answers nobody: the next
 // asker is refused without waiting, those in it at their deadline.
 func TestFullMailboxRefusesAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := New(0, 1)
 		began := time.Now()
 		var askers sync.WaitGroup
@@ -42,7 +43,7 @@ func TestFullMailboxRefusesAtOnce(t *testing.T) {
 // TestAskerThatGaveUpHoldsNobodyUp lets an asker's deadline pass and starts the shard then: the
 // question is answered to nobody, and the next one is answered right.
 func TestAskerThatGaveUpHoldsNobodyUp(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := New(0, 1)
 		for range 20 {
 			if _, _, err := s.Account(key(1), 0, time.Now().Add(time.Second)); !errors.Is(err, ledger.ErrUnavailable) {
@@ -68,7 +69,7 @@ func TestAskerThatGaveUpHoldsNobodyUp(t *testing.T) {
 }
 
 func TestDeadlineInThePastIsUnavailable(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := New(0, 1)
 		if _, _, err := s.Account(key(1), 0, time.Now().Add(-time.Second)); !errors.Is(err, ledger.ErrUnavailable) {
 			t.Errorf("%v, want unavailable", err)

@@ -25,8 +25,11 @@ func newPacer(p Pace) *pacer { return &pacer{p, time.Now()} }
 // agreed one. It returns the error of ctx as soon as that is over.
 func (p *pacer) rest(ctx context.Context) error {
 	if p.pace.Share > 0 && p.pace.Share < 1 {
-		worked := time.Since(p.began)
-		t := time.NewTimer(time.Duration(float64(worked) * (1/p.pace.Share - 1)))
+		owed := time.Duration(float64(time.Since(p.began)) * (1/p.pace.Share - 1))
+		if owed <= 0 {
+			return ctx.Err()
+		}
+		t := time.NewTimer(owed)
 		defer t.Stop()
 		select {
 		case <-t.C:

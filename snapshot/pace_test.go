@@ -5,16 +5,16 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
 )
 
 func TestPacerRestsForItsShare(t *testing.T) {
 	tests := map[float64]time.Duration{0.25: 30 * time.Millisecond, 0.5: 10 * time.Millisecond, 0.1: 90 * time.Millisecond, 0: 0, 1: 0, 2: 0, -1: 0}
 	for share, want := range tests {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			p := newPacer(Pace{Share: share})
 			for range 2 { // the rest itself is no work
 				time.Sleep(10 * time.Millisecond) // the work
@@ -34,7 +34,7 @@ func TestPacerRestsForItsShare(t *testing.T) {
 }
 
 func TestPacerWakesWhenItsContextEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		p := newPacer(Pace{Share: 0.001})
@@ -62,7 +62,7 @@ func TestOlderFilesAreReadAtThePaceGiven(t *testing.T) {
 		},
 	}
 	for name, call := range calls {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			memory := vfs.NewMemory()
 			write(t, openTestStore(t, memory), testState(20, 0, 10, 2))
 			took := func(pace Pace) time.Duration {

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"testing/synctest"
 
 	"ledgerd/engine"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/geyser"
 	"ledgerd/engine/source/testnode"
 )
@@ -108,9 +108,7 @@ func TestAGapThatNobodyFillsIsNeverPassed(t *testing.T) {
 		Parameters: "seed=5,accounts=120,tps=12,slot_time=0,slots=120", Config: testnode.Config{InMemory: true, ReplaySlots: 5},
 		Faults: []testnode.Timed{{Slot: 30, Fault: testnode.Fault{Kind: testnode.Down, For: 20 * testnode.SlotTime}}},
 	}
-	emptyPools()
-	defer emptyPools()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := startLive(t, s, streamAlone)
 		defer r.stop()
 		for slot := 0; r.node.Advance(1); slot++ {
@@ -141,8 +139,7 @@ func TestAGapThatNobodyFillsIsNeverPassed(t *testing.T) {
 func TestABlockThatIsMissingIsNeverTakenForSkipped(t *testing.T) {
 	for how := range testnode.MissingWays {
 		s := &testnode.Schedule{Parameters: "seed=5,accounts=120,tps=12,slot_time=0,slots=80", Config: testnode.Config{InMemory: true}}
-		emptyPools()
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			r := startLive(t, s, callsAlone)
 			defer r.stop()
 			for slot := 0; r.node.Advance(1); slot++ {
@@ -168,5 +165,4 @@ func TestABlockThatIsMissingIsNeverTakenForSkipped(t *testing.T) {
 			r.check()
 		})
 	}
-	emptyPools()
 }

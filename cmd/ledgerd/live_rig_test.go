@@ -6,15 +6,14 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"ledgerd/engine"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/geyser"
 	"ledgerd/engine/source/rpc"
 	"ledgerd/engine/source/testnode"
@@ -372,19 +371,11 @@ func (f *published) is(want []*ledger.Block) error {
 // inBubble runs a schedule with a source.
 func inBubble(t *testing.T, s *testnode.Schedule, source liveSource) {
 	t.Helper()
-	// What lies in a pool belongs to the bubble it was made in, and so do its channels.
-	emptyPools()
-	defer emptyPools()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := startLive(t, s, source)
 		defer r.stop()
 		took := r.play()
 		r.check()
 		t.Logf("keeps up after %v, %d blocks undone, the node was asked %+v\n%v", took, r.chain.undone, r.node.Tally(), s)
 	})
-}
-
-func emptyPools() {
-	runtime.GC()
-	runtime.GC()
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"ledgerd/engine"
+	"ledgerd/engine/ledger/bubble"
 )
 
 // phases is a recovery that goes on by itself.
@@ -34,7 +34,7 @@ func (p *phases) read() (engine.Progress, bool) {
 }
 
 func TestProgressIsToldUntilRecoveryIsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		var p phases
 		wait := showProgress(t.Context(), &bytes.Buffer{}, p.read, slog.New(slog.NewTextHandler(&log, nil)))
@@ -50,7 +50,7 @@ func TestProgressIsToldUntilRecoveryIsOver(t *testing.T) {
 }
 
 func TestProgressEndsWithTheNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := showProgress(ctx, &bytes.Buffer{}, func() (engine.Progress, bool) { return engine.Progress{Phase: "x"}, false }, slog.New(slog.DiscardHandler))
 		cancel()

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -24,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/engine/source/yellowstone"
 )
@@ -49,7 +49,7 @@ func (l *logBuffer) String() string {
 // The node gets the token, and nobody else does, whatever the node says.
 func TestTokensAreSentAndNeverShown(t *testing.T) {
 	const token = "t0p-s3cret"
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var got []string
 		node := newFakeNode(t, func(c *call) error {
 			got = c.token
@@ -73,7 +73,7 @@ func TestTokensAreSentAndNeverShown(t *testing.T) {
 }
 
 func TestPingsAreAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var answers [][]byte
 		node := newFakeNode(t, func(c *call) error {
 			for range 3 {
@@ -196,7 +196,7 @@ func TestTLSNamesTheNode(t *testing.T) {
 
 // A consumer that is slow makes the source take what comes up to its bound, and then leave it.
 func TestQueueIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		node := newFakeNode(t, func(c *call) error {
 			if err := c.send(straight(101, 400)...); err != nil {
@@ -233,7 +233,7 @@ func TestQueueIsBounded(t *testing.T) {
 
 // A server that does not know of slices is asked for all.
 func TestServerWithoutSlicesIsAskedForAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var sliced []bool
 		node := newFakeNode(t, func(c *call) error {
 			sliced = append(sliced, bytes.Contains(c.request, part(nil).bytes(requestDataSlice, part(nil).number(1, 0).number(2, 82))))
@@ -267,7 +267,7 @@ func (f fetcherFunc) Fetch(ctx context.Context, keys []ledger.Pubkey) (*ledger.B
 
 // What a header does not tell of a mint is asked for once its block is confirmed, until the node knows it.
 func TestMintsAreAskedForOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		node := newFakeNode(t, func(c *call) error {
 			for slot := ledger.Slot(101); ; slot++ {
 				b := block{slot: slot, parent: slot - 1}.messages()
@@ -307,7 +307,7 @@ func TestMintsAreAskedForOnce(t *testing.T) {
 
 // A connection that is never made counts as such.
 func TestDialsThatFail(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := Config{Address: "node.test:1", Logger: quiet(), Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return nil, errors.New("no route to 10.1.2.3")
 		}}

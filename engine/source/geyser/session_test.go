@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -14,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/engine/source/yellowstone"
 )
@@ -30,7 +30,7 @@ func run(t *testing.T, c Config, from *ledger.ResumePoint, out *collector, most 
 }
 
 func TestBlocksAreEmittedFromTheFirstConfirmedOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		node := newFakeNode(t, func(c *call) error {
 			// Slot 100 was under way before.
 			if err := c.send(append(block{slot: 100, parent: 99}.messages()[2:], straight(101, 108)...)...); err != nil {
@@ -152,7 +152,7 @@ func TestWhatIsLostIsShownAgainOrFilled(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				node := newFakeNode(t, func(c *call) error {
 					if c.number == 0 {
 						return c.send(straight(101, 108)...)
@@ -195,7 +195,7 @@ func TestWhatIsLostIsShownAgainOrFilled(t *testing.T) {
 
 // Where nobody has what is missing, nothing is emitted, and it is tried again without haste.
 func TestNothingIsEmittedPastAGapThatNobodyFills(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		node := newFakeNode(t, func(c *call) error {
 			if c.number == 0 {
 				return c.send(straight(101, 108)...)
@@ -269,7 +269,7 @@ func TestSessionsEndThatShowTooLittle(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				node := newFakeNode(t, func(c *call) error {
 					if c.number == 0 {
 						return tt.script(c)
@@ -298,7 +298,7 @@ func TestSessionsEndThatShowTooLittle(t *testing.T) {
 
 // A fork is emitted as it is shown; a block that is dead is taken back with what builds on it.
 func TestForksAndDeadBlocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		node := newFakeNode(t, func(c *call) error {
 			all := straight(101, 103)
 			all = append(all, block{slot: 104, parent: 103, fork: 1}.messages()...)

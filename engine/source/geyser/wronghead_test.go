@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/engine/source/yellowstone"
 )
@@ -17,7 +17,7 @@ import (
 // slot has fork 1.
 
 func TestNothingIsFinalBeforeAnotherBuildsOnIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		node := newFakeNode(t, func(c *call) error {
 			all := append(straight(101, 103), block{slot: 104, parent: 103, fork: 1}.messages()...)
 			all = append(all, slotUpdate(104, yellowstone.Confirmed), slotUpdate(104, yellowstone.Finalized))
@@ -44,7 +44,7 @@ func TestNothingIsFinalBeforeAnotherBuildsOnIt(t *testing.T) {
 }
 
 func TestFinalityWaitsForTheNextBlock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		node := newFakeNode(t, func(c *call) error {
 			all := append(straight(101, 103), slotUpdate(103, yellowstone.Finalized))
 			if err := c.send(append(all, block{slot: 104, parent: 103}.messages()...)...); err != nil {
@@ -64,7 +64,7 @@ func TestFinalityWaitsForTheNextBlock(t *testing.T) {
 
 func TestTheRootIsABlockThatAnotherBuildsOn(t *testing.T) {
 	for _, from := range []*ledger.ResumePoint{nil, {Slot: 100}} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			node := newFakeNode(t, func(c *call) error {
 				wrong := block{slot: 101, parent: 100, fork: 1}.messages()
 				all := append(append(wrong, slotUpdate(101, yellowstone.Confirmed)), straight(102, 104)...)
@@ -90,7 +90,7 @@ func TestTheRootIsABlockThatAnotherBuildsOn(t *testing.T) {
 
 // A head that names slot 100 for its parent, which is of slot 101, would have 101 skipped.
 func TestTheRootIsNotWhatNamesAnotherSlotForItsParent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		node := newFakeNode(t, func(c *call) error {
 			all := straight(101, 106)
 			if c.number == 0 {
@@ -116,7 +116,7 @@ func TestTheRootIsNotWhatNamesAnotherSlotForItsParent(t *testing.T) {
 }
 
 func TestTheRootIsEmittedWhenAnotherBuildsOnIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		node := newFakeNode(t, func(c *call) error {
 			all := append(block{slot: 101, parent: 100}.messages(), slotUpdate(101, yellowstone.Confirmed))
 			if err := c.send(append(all, block{slot: 102, parent: 101}.messages()...)...); err != nil {
@@ -151,7 +151,7 @@ func TestWhatIsInDoubtIsNotMeant(t *testing.T) {
 }
 
 func TestAFillerThatKnowsNotTheConfirmedBlockIsAskedFromTheRoot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		node := newFakeNode(t, func(c *call) error {
 			all := append(straight(101, 103), block{slot: 104, parent: 103, fork: 1}.messages()...)
 			all = append(all, slotUpdate(104, yellowstone.Confirmed))

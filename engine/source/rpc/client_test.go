@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/nodejson"
 	"ledgerd/engine/source/upstream"
 )
@@ -94,7 +95,7 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 		"silence":                {func(w http.ResponseWriter) { w.(http.Flusher).Flush(); time.Sleep(time.Minute) }, timedOut, upstream.Stalled},
 	}
 	for name, tt := range tests {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			n := startNode(t)
 			answering(n, tt.answer)
 			s := New(n.config())
@@ -148,7 +149,7 @@ func TestUnreachableNodesShowNoAddress(t *testing.T) {
 
 // The call may carry a key: it goes to the address that the operator gave and to no other.
 func TestRedirectsAreNotFollowed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		answering(n, says(307, "", "Location", "http://elsewhere.example/"))
 		c := n.config()
@@ -196,7 +197,7 @@ func TestNoCallBeginsWhileTheNodeLimitsTheRate(t *testing.T) {
 		"for too long": {"3600", []time.Duration{0, time.Minute, 2 * time.Minute}},
 	}
 	for name, tt := range tests {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			n := startNode(t)
 			s := New(n.config())
 			defer s.CloseIdle()
@@ -221,7 +222,7 @@ func TestNoCallBeginsWhileTheNodeLimitsTheRate(t *testing.T) {
 }
 
 func TestCallsAtOnceAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		c := n.config()
 		c.Parallel = 3

@@ -8,10 +8,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/upstream"
 )
 
@@ -38,7 +38,7 @@ func wantChain(t *testing.T, r *recorder) {
 }
 
 func TestFollowsTheChainFromWhereItIsHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11, 12, 15, 16, 20)
 		s := New(n.config())
@@ -71,7 +71,7 @@ func TestWhereAFreshNodeBegins(t *testing.T) {
 		"slot 8": {ledger.Some(ledger.Slot(8)), []ledger.Slot{100, 120, 121}},
 	}
 	for name, tt := range tests {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			n := startNode(t)
 			n.add(4, 5, 6, 7, 100, 120)
 			go func() {
@@ -90,7 +90,7 @@ func TestWhereAFreshNodeBegins(t *testing.T) {
 
 // A base state alone says no hash: whatever builds on its slot or below is next.
 func TestGoesOnFromBaseStateAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(9, 10, 12, 13)
 		r := follow(t, New(n.config()), &ledger.ResumePoint{Slot: 11}, untilSlot(13))
@@ -121,7 +121,7 @@ func fails(code int, d time.Duration) func(w http.ResponseWriter) bool {
 func TestMissingBlocksAreNotTakenForSkipped(t *testing.T) {
 	codes := map[string]int{"skipped": -32007, "skipped long-term": -32009, "not yet": -32004, "cleaned up": -32001, "unhealthy": -32005, "failed": -32000}
 	for name, code := range codes {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			n := startNode(t)
 			n.add(10, 11, 12, 13, 14)
 			begun := time.Now()
@@ -162,7 +162,7 @@ func TestANodeThatListsNothingIsTold(t *testing.T) {
 		"limited":    {says(429, ""), "the node's rate limit is used up"},
 	}
 	for name, tt := range tests {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			n := startNode(t)
 			n.add(10, 11, 12)
 			begun := time.Now()
@@ -197,7 +197,7 @@ func TestANodeThatListsNothingIsTold(t *testing.T) {
 }
 
 func TestSkippedSlotsAreNoGap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11)
 		n.add(11, 14, 15)
@@ -219,7 +219,7 @@ func TestSkippedSlotsAreNoGap(t *testing.T) {
 }
 
 func TestBlocksThatTheListLeftOutAreFetched(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11, 12, 13, 14, 15)
 		n.fault = func(w http.ResponseWriter, method string, params []json.RawMessage) bool {
@@ -241,7 +241,7 @@ func TestBlocksThatTheListLeftOutAreFetched(t *testing.T) {
 
 // At the tip a node lists what it cannot answer for a moment.
 func TestABlockThatIsNotThereYetIsNoGap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11, 12)
 		blockFault(n, 12, fails(-32004, 150*time.Millisecond))
@@ -278,7 +278,7 @@ func TestABlockWithAWrongParentIsAskedForAgain(t *testing.T) {
 		"an early slot": {slot: 12, parent: 3, hash: hashOf("12"), previous: hashOf("3")},
 	}
 	for name, wrong := range tests {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			n := startNode(t)
 			n.add(10, 11, 12, 13)
 			c := n.config()
@@ -297,7 +297,7 @@ func TestABlockWithAWrongParentIsAskedForAgain(t *testing.T) {
 
 // A block that the node showed and then replaced is taken back: the other one comes as a fork.
 func TestAReplacedBlockIsTakenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11, 12, 13, 14)
 		c := n.config()
@@ -317,7 +317,7 @@ func TestAReplacedBlockIsTakenBack(t *testing.T) {
 
 // Behind a balancer the node may be replaced by one on another branch.
 func TestGoesBackToWhereTheNodeAgrees(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11, 12, 13)
 		s := New(n.config())
@@ -338,7 +338,7 @@ func TestGoesBackToWhereTheNodeAgrees(t *testing.T) {
 }
 
 func TestAnotherLedgerIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11, 12)
 		r := &recorder{}
@@ -350,7 +350,7 @@ func TestAnotherLedgerIsRefused(t *testing.T) {
 }
 
 func TestFinalityIsToldByHash(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11, 12, 13, 14, 15)
 		n.finalized = 12
@@ -376,7 +376,7 @@ func TestFinalityIsToldByHash(t *testing.T) {
 }
 
 func TestWhatTheNodeFinalizedOtherwiseIsTakenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11, 12)
 		c := n.config()
@@ -395,7 +395,7 @@ func TestWhatTheNodeFinalizedOtherwiseIsTakenBack(t *testing.T) {
 }
 
 func TestPollsPolitely(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11)
 		s := New(n.config())
@@ -412,7 +412,7 @@ func TestPollsPolitely(t *testing.T) {
 }
 
 func TestANodeThatIsAwayIsNotHammered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11)
 		begun := time.Now()

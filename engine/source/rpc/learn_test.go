@@ -10,10 +10,10 @@ import (
 	"net/http"
 	"reflect"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 )
 
 // stateAfter applies what was emitted, as the engine does.
@@ -49,7 +49,7 @@ func holding(mint, wallet ledger.Pubkey, amount uint64, delegate byte) []byte {
 }
 
 func TestABlockComesWithWhatItsAccountsAre(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11, 12)
 		k := keyOf(1)
@@ -68,7 +68,7 @@ func TestABlockComesWithWhatItsAccountsAre(t *testing.T) {
 
 // What stands at a later slot is not shown before that one's block.
 func TestAnswersWaitForTheBlockOfTheirSlot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11)
 		again, still, owner := keyOf(1), keyOf(2), keyOf(9)
@@ -140,7 +140,7 @@ func TestWhichAccountsAreAskedFor(t *testing.T) {
 		AccountsNone:    {0, 0, 0},
 	}
 	for mode, want := range tests {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			asked := askedFor(t, mode, func(n *fakeNode) {
 				n.pay(11, 500, wallet, holder, gone)
 				n.hold(wallet, 500, ledger.SystemProgram, nil)
@@ -155,7 +155,7 @@ func TestWhichAccountsAreAskedFor(t *testing.T) {
 
 // Delegates change without a trace in blocks: the newest one is asked for.
 func TestDelegatesAreFollowed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		k, mint, wallet := keyOf(1), keyOf(7), keyOf(8)
 		n.add(10, 11)
@@ -176,7 +176,7 @@ func TestDelegatesAreFollowed(t *testing.T) {
 }
 
 func TestCatchingUpAsksOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		var slots []ledger.Slot
 		for slot := ledger.Slot(11); slot < 800; slot++ {
@@ -218,7 +218,7 @@ func TestAccountsThatCannotBeHadHoldNothingUp(t *testing.T) {
 		"not asked": func(_ *fakeNode, w http.ResponseWriter) { says(200, `{"jsonrpc":"2.0","id":1,"result":{}}`)(w) },
 	}
 	for name, fault := range faults {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			n := startNode(t)
 			n.add(10, 11)
 			k := keyOf(1)
@@ -254,7 +254,7 @@ func TestAccountsThatCannotBeHadHoldNothingUp(t *testing.T) {
 }
 
 func TestANodeThatCannotTellAccountsIsNotHammered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11)
 		n.pay(11, 500, keyOf(1))
@@ -283,7 +283,7 @@ func TestANodeThatCannotTellAccountsIsNotHammered(t *testing.T) {
 
 // What a block taught is gone when it is taken back: then nothing is known of it any more.
 func TestWhatIsTakenBackIsAskedForAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11, 12)
 		k := keyOf(1)
@@ -360,7 +360,7 @@ func TestTokenFactsComeFromThePartOfTheData(t *testing.T) {
 		"another program":        {ledger.VoteProgram, make([]byte, 3762), 0, nil, 1},
 	}
 	for name, tt := range tests {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			n := startNode(t)
 			n.add(10, 11)
 			n.hold(keyOf(1), 500, tt.owner, tt.data)
@@ -386,7 +386,7 @@ func TestTokenFactsComeFromThePartOfTheData(t *testing.T) {
 }
 
 func TestFetchTellsWhatIsNotThereAndWhy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11)
 		n.hold(keyOf(2), 5, ledger.SystemProgram, nil)
@@ -429,7 +429,7 @@ func TestFetchTellsWhatIsNotThereAndWhy(t *testing.T) {
 
 func TestFillEmitsTheGapAndWhatItTouched(t *testing.T) {
 	for _, context := range []ledger.Slot{14, 20} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			n := startNode(t)
 			n.add(10, 11, 12, 14, 15, 20)
 			for slot := ledger.Slot(11); slot <= 20; slot++ {
@@ -481,7 +481,7 @@ func TestFillSaysWhatItCannotFill(t *testing.T) {
 		"out of order":   {10, 10, "10", 0, "there is nothing to fill: the slots are not in order"},
 	}
 	for name, tt := range tests {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			n := startNode(t)
 			n.add(9, 10, 11, 12, 13)
 			if tt.code != 0 {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"testing/synctest"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/ledger/recorded"
 	"ledgerd/engine/source/nodejson"
 )
@@ -75,7 +75,7 @@ func TestRecordedAnswersGiveTheRecordedBlocks(t *testing.T) {
 		if err := json.Unmarshal(text, &want); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			b := followed(t, slot, want.ParentSlot, text)
 			compareBlock(t, name, b, &want)
 		})

@@ -4,12 +4,12 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fasthttp/websocket"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 )
 
 // socketNode has a node offer slotSubscribe beside its calls: a notice is sent for each value of the
@@ -57,7 +57,7 @@ func socketNode(n *fakeNode, notices <-chan string) (subscribed chan string) {
 const slotNotice = `{"jsonrpc":"2.0","method":"slotNotification","params":{"result":{"parent":75,"root":44,"slot":76},"subscription":0}}`
 
 func TestANoticeWakesTheFollower(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11)
 		notices := make(chan string)
@@ -86,7 +86,7 @@ func TestANoticeWakesTheFollower(t *testing.T) {
 }
 
 func TestAbsenceOfTheSocketIsFine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		n.add(10, 11)
 		c := n.config()

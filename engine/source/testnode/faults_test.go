@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fasthttp/websocket"
@@ -18,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/yellowstone"
 )
 
@@ -85,7 +85,7 @@ func (h *heard) count(kind yellowstone.Kind, status yellowstone.SlotStatus) (n i
 func inMemoryNode(t *testing.T, l *Ledger, c Config, f func(t *testing.T, n *Node)) {
 	t.Helper()
 	c.InMemory = true
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := started(t, l, c)
 		f(t, n)
 	})
