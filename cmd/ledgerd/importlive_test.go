@@ -55,10 +55,7 @@ func TestImportedNodeFollowsALiveOne(t *testing.T) {
 		"JSON-RPC": func(n *testnode.Node) string { return "rpc:" + n.CallsURL() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := testnode.New(l, testnode.Config{})
-			if err := n.Start(); err != nil {
-				t.Fatal(err)
-			}
+			n := startNode(t, l, testnode.Config{})
 			defer n.Close()
 			n.Advance(20)
 			path := filepath.Join(t.TempDir(), "data")

@@ -28,10 +28,7 @@ func BenchmarkStream(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			n := testnode.New(l, testnode.Config{})
-			if err := n.Start(); err != nil {
-				b.Fatal(err)
-			}
+			n := startNode(b, l, testnode.Config{})
 			defer n.Close()
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()

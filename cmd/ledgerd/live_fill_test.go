@@ -63,10 +63,7 @@ func fetchFromALiveNode(t *testing.T, spec func(*testnode.Node) string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := testnode.New(l, testnode.Config{})
-	if err := n.Start(); err != nil {
-		t.Fatal(err)
-	}
+	n := startNode(t, l, testnode.Config{})
 	defer n.Close()
 	n.Advance(10)
 	playing, pause := context.WithCancel(t.Context())

@@ -82,10 +82,7 @@ func TestTheRecordedStreamGivesTheRecordedChainOverASocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := testnode.New(l, testnode.Config{Token: "secret"})
-	if err := n.Start(); err != nil {
-		t.Fatal(err)
-	}
+	n := startNode(t, l, testnode.Config{Token: "secret"})
 	defer n.Close()
 	main := l.Main()
 	last := ledger.Slot(0)
@@ -261,10 +258,7 @@ func checkRecordedBlocks(t *testing.T, answers []testnode.RecordedBlock, want []
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := testnode.New(l, testnode.Config{})
-	if err := n.Start(); err != nil {
-		t.Fatal(err)
-	}
+	n := startNode(t, l, testnode.Config{})
 	defer n.Close()
 	n.Advance(l.Slots)
 	u, err := url.Parse(n.CallsURL())

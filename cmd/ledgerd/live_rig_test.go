@@ -125,14 +125,21 @@ func simulatedLedger(t *testing.T, parameters string, plan testnode.Plan) *testn
 	return l
 }
 
+// startNode starts a test node. Who starts it closes it.
+func startNode(t testing.TB, l *testnode.Ledger, c testnode.Config) *testnode.Node {
+	t.Helper()
+	n := testnode.New(l, c)
+	if err := n.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // startLive starts a node and an engine that follows it.
 func startLive(t *testing.T, s *testnode.Schedule, source liveSource) *liveRun {
 	t.Helper()
 	r := &liveRun{t: t, schedule: s, ledger: simulatedLedger(t, s.Parameters, s.Plan), ended: make(chan struct{})}
-	r.node = testnode.New(r.ledger, s.Config)
-	if err := r.node.Start(); err != nil {
-		t.Fatal(err)
-	}
+	r.node = startNode(t, r.ledger, s.Config)
 	r.engine = engine.New(engine.Config{
 		Source: onBase{source(r.node, s.Config), r.ledger.Base}, Shards: 2, Logger: quiet(), OnPublish: r.chain.take,
 	})
