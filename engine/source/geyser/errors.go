@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/engine/source/yellowstone"
 )
@@ -101,18 +101,16 @@ func refusesReplay(err error) bool {
 	return false
 }
 
-// fillKind returns what is counted for a fill that failed.
-func fillKind(err error) upstream.Kind {
-	var down *ledger.UpstreamError
+// fillFailure returns what is counted for a fill that failed, and what the node asks to wait.
+func fillFailure(err error) (upstream.Kind, time.Duration) {
+	var failure upstream.Failure
 	switch {
-	case errors.Is(err, errForeign):
-		return upstream.WrongParent
-	case !errors.As(err, &down):
-		return upstream.Server
-	case down.Busy:
-		return upstream.RateLimited
+	case errors.As(err, &failure):
+		return failure.Kind(), failure.RetryAfter()
+	case errors.Is(err, upstream.ErrOtherChain):
+		return upstream.WrongParent, 0
 	}
-	return upstream.Unavailable
+	return upstream.Server, 0
 }
 
 // shown returns an error as it may be logged: one line, not long, and without the token, which a

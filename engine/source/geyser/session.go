@@ -220,11 +220,8 @@ func (f *follower) fill(ctx context.Context, g gap) error {
 		f.stats.Failed(upstream.Equivocation)
 		return nil
 	case err != nil:
-		kind, wait := fillKind(err), f.refill.Next()
-		var down *ledger.UpstreamError
-		if errors.As(err, &down) {
-			wait = max(wait, down.RetryAfter)
-		}
+		kind, asked := fillFailure(err)
+		wait := max(f.refill.Next(), asked)
 		f.fillAfter = time.Now().Add(wait)
 		f.stats.Failed(kind)
 		f.stats.GapStuck(kind)

@@ -3,6 +3,7 @@ package geyser
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -142,7 +143,7 @@ func TestWhatIsLostIsShownAgainOrFilled(t *testing.T) {
 				tries := 0
 				return func(after, upTo ledger.Slot, emit func(block) error) error {
 					if tries++; tries < 3 {
-						return &ledger.UpstreamError{Busy: tries == 1}
+						return failure{upstream.Unavailable, 0}
 					}
 					return fillStraight(after, upTo, emit)
 				}
@@ -191,6 +192,51 @@ func TestWhatIsLostIsShownAgainOrFilled(t *testing.T) {
 			})
 		})
 	}
+}
+
+// failure is what a Filler says that asked a node.
+type failure struct {
+	kind  upstream.Kind
+	after time.Duration
+}
+
+func (f failure) Error() string             { return "it failed" }
+func (f failure) Kind() upstream.Kind       { return f.kind }
+func (f failure) RetryAfter() time.Duration { return f.after }
+
+func TestAFillerIsAskedAgainWhenItsNodeWantsIt(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		node := newFakeNode(t, func(c *call) error {
+			if c.number == 0 {
+				return c.send(straight(101, 108)...)
+			}
+			for slot := ledger.Slot(110); ; slot++ {
+				if err := c.send(straight(slot, slot)...); err != nil {
+					return err
+				}
+				time.Sleep(400 * time.Millisecond)
+			}
+		})
+		var asked []time.Time
+		c := configFor(node)
+		c.Filler = &fillerFunc{fill: func(after, upTo ledger.Slot, emit func(block) error) error {
+			if asked = append(asked, time.Now()); len(asked) == 1 {
+				return fmt.Errorf("cannot fill: %w", failure{upstream.RateLimited, 17 * time.Second})
+			}
+			return fillStraight(after, upTo, emit)
+		}}
+		out := &collector{until: "block 120"}
+		s, err := run(t, c, at(100), out, time.Minute)
+		if !errors.Is(err, errEnough) {
+			t.Fatalf("Run: %v after %q", err, out.first(30))
+		}
+		if len(asked) != 2 || asked[1].Sub(asked[0]) < 17*time.Second {
+			t.Errorf("asked at %v", asked)
+		}
+		if n := s.Upstream().Errors[upstream.RateLimited]; n != 1 {
+			t.Errorf("%d errors of that kind", n)
+		}
+	})
 }
 
 // Where nobody has what is missing, nothing is emitted, and it is tried again without haste.

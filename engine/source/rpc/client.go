@@ -161,25 +161,21 @@ func parse[T any](text []byte, method string, id uint64) (*T, error) {
 	return answer.Result, nil
 }
 
-// enter waits until a call may begin, and takes its room.
+// enter takes the room of a call, and waits until that may begin: a call before it in that room may have
+// been told to come less often.
 func (c *client) enter(ctx context.Context) error {
-	for {
-		c.mu.Lock()
-		wait := time.Until(c.closed)
-		c.mu.Unlock()
-		if wait <= 0 {
-			break
-		}
-		if err := upstream.Sleep(ctx, wait); err != nil {
-			return err
-		}
-	}
 	select {
 	case c.running <- struct{}{}:
-		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	for wait := c.limited(); wait > 0; wait = c.limited() {
+		if err := upstream.Sleep(ctx, wait); err != nil {
+			<-c.running
+			return err
+		}
+	}
+	return nil
 }
 
 // limited returns for how long no call may begin, 0 if one may.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -219,6 +220,43 @@ func TestNoCallBeginsWhileTheNodeLimitsTheRate(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestNoCallThatWaitedForRoomBeginsWhileTheNodeLimitsTheRate(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		n := startNode(t)
+		c := n.config()
+		c.Parallel = 3
+		s := New(c)
+		defer s.CloseIdle()
+		var came atomic.Int64
+		n.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if came.Add(1) <= 3 {
+				time.Sleep(time.Second)
+				says(429, "", "Retry-After", "7")(w)
+				return
+			}
+			says(500, "")(w)
+		})
+		for range 10 {
+			go func() { _, _ = s.client.slot(t.Context(), ledger.Confirmed) }()
+		}
+		time.Sleep(7 * time.Second)
+		synctest.Wait()
+		if got := came.Load(); got != 3 {
+			t.Errorf("%d calls began, want the 3 that were turned down", got)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := s.client.slot(ctx, ledger.Confirmed); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("err = %v of a call that gave up", err)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := came.Load(); got != 10 {
+			t.Errorf("%d calls came, want 10", got)
+		}
+	})
 }
 
 func TestCallsAtOnceAreBounded(t *testing.T) {

@@ -76,6 +76,10 @@ func (e *callError) Error() string {
 // Unwrap returns which field of the answer is wrong.
 func (e *callError) Unwrap() error { return e.detail }
 
+// Kind and RetryAfter make it an upstream.Failure.
+func (e *callError) Kind() upstream.Kind       { return causes[e.cause].kind }
+func (e *callError) RetryAfter() time.Duration { return e.after }
+
 // causeOf returns the cause of an error of this package.
 func causeOf(err error) cause {
 	var e *callError

@@ -14,6 +14,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/source/upstream"
 )
 
 // stateAfter applies what was emitted, as the engine does.
@@ -493,6 +494,10 @@ func TestFillSaysWhatItCannotFill(t *testing.T) {
 			err := s.Fill(t.Context(), tt.after, hashOf(tt.hash), tt.upTo, r.emit)
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("%s: err = %v", name, err)
+			}
+			var failure upstream.Failure
+			if name == "pruned" && (!errors.As(err, &failure) || failure.Kind() != upstream.OutOfRange) {
+				t.Errorf("%s: %v does not say of which kind it is", name, err)
 			}
 		})
 	}

@@ -1,9 +1,19 @@
 package upstream
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // ErrOtherChain says that the node's chain does not hold the block that it is to go on from.
 var ErrOtherChain = errors.New("the node's chain does not hold it: it shows another ledger, or a fork below finality")
+
+// Failure is an error that knows what went wrong upstream.
+type Failure interface {
+	error
+	Kind() Kind
+	RetryAfter() time.Duration // what the node asks to wait, 0 if it says nothing
+}
 
 // Kind is why something went wrong upstream.
 type Kind uint8
