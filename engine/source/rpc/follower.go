@@ -256,20 +256,25 @@ func (f *follower) put(ctx context.Context, b *ledger.Block, asks bool) error {
 }
 
 // ask has the learner ask. Who fills a gap has no later block to ask again at: then everything
-// has to be answered.
+// has to be answered, or the filling is given up.
 func (f *follower) ask(ctx context.Context, at ledger.Slot) error {
-	for {
-		worked := f.learn.ask(ctx, at)
-		if ctx.Err() != nil {
+	for tries := 0; ; {
+		err := f.learn.ask(ctx, at)
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
-		}
-		if f.upTo == 0 || worked && !f.learn.wantsMore() {
+		case f.upTo == 0 || err == nil && !f.learn.wantsMore():
 			return nil
+		case err == nil:
+			tries = 0
+			continue
 		}
-		if !worked {
-			if err := f.rest(ctx); err != nil {
-				return err
-			}
+		if tries++; tries > fillTries {
+			return fmt.Errorf("cannot fill slot %d: it is not to be had what its accounts are: %w", at, err)
+		}
+		f.why = err
+		if err := f.rest(ctx); err != nil {
+			return err
 		}
 	}
 }

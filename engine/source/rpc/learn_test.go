@@ -468,6 +468,38 @@ func TestFillEmitsTheGapAndWhatItTouched(t *testing.T) {
 	}
 }
 
+func TestFillGivesUpWhereAccountsAreNotToBeHad(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		n := startNode(t)
+		n.add(10, 11, 12)
+		n.pay(12, 7, keyOf(1))
+		n.fault = func(w http.ResponseWriter, method string, _ []json.RawMessage) bool {
+			if method == "getMultipleAccounts" {
+				says(403, "")(w)
+			}
+			return method == "getMultipleAccounts"
+		}
+		s := New(n.config())
+		defer s.CloseIdle()
+		r := &recorder{}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		err := s.Fill(ctx, 10, hashOf("10"), 12, r.emit)
+		var failure upstream.Failure
+		if !errors.As(err, &failure) || failure.Kind() != upstream.Refused {
+			t.Errorf("err = %v", err)
+		}
+		if calls := n.calls["getMultipleAccounts"]; calls < 2 || calls > fillTries+1 {
+			t.Errorf("%d calls", calls)
+		}
+		for _, e := range r.events {
+			if b, ok := e.(*ledger.Block); ok && b.Slot == 12 {
+				t.Error("the block came without what its accounts are")
+			}
+		}
+	})
+}
+
 func TestFillSaysWhatItCannotFill(t *testing.T) {
 	tests := map[string]struct {
 		after, upTo ledger.Slot

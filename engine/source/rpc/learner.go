@@ -24,6 +24,8 @@ type learner struct {
 
 	pause upstream.Backoff // after a failure
 	until time.Time        // nothing is asked before
+	// failed is why nothing is.
+	failed error
 	// forgotten counts accounts that were not asked for because too many waited.
 	forgotten int
 }
@@ -71,14 +73,16 @@ func (l *learner) want(key ledger.Pubkey, slot ledger.Slot) {
 	l.wanted[key] = slot
 }
 
-// ask asks for accounts as they stand at a slot not below at, for a bounded time, and returns
-// whether that worked. What could not be had stays wanted.
-func (l *learner) ask(ctx context.Context, at ledger.Slot) bool {
-	if len(l.wanted) == 0 {
-		return true
-	}
-	if time.Now().Before(l.until) || l.client.limited() > 0 {
-		return false
+// ask asks for accounts as they stand at a slot not below at, for a bounded time. What could not be
+// had stays wanted; the error says why, or why nothing was asked.
+func (l *learner) ask(ctx context.Context, at ledger.Slot) error {
+	switch {
+	case len(l.wanted) == 0:
+		return nil
+	case l.client.limited() > 0:
+		return &callError{method: "getMultipleAccounts", cause: rateLimited, after: l.client.limited()}
+	case time.Now().Before(l.until):
+		return l.failed
 	}
 	waiting := make(map[ledger.Pubkey]bool)
 	for _, f := range l.ahead {
@@ -96,18 +100,18 @@ func (l *learner) ask(ctx context.Context, at ledger.Slot) bool {
 		}
 	}
 	if len(keys) == 0 {
-		return true
+		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, l.config.LearnTimeout)
 	defer cancel()
 	results, err := l.client.accounts(limited, keys, at, l.config.MaxAccounts)
 	l.ahead = append(l.ahead, results...)
 	if err != nil {
-		l.until = time.Now().Add(l.pause.Next())
-		return false
+		l.until, l.failed = time.Now().Add(l.pause.Next()), err
+		return err
 	}
 	l.pause.Reset()
-	return true
+	return nil
 }
 
 // settle adds to a block, which is about to be emitted, what was asked for and stands at its slot: to
