@@ -249,6 +249,9 @@ func (c *chain) append(ctx context.Context, b *ledger.Block, parent blockID) err
 	for todo := []next{{b, parent, 0}}; len(todo) > 0; {
 		n := todo[0]
 		todo = todo[1:]
+		if !c.holds(n.parent) {
+			continue // another child of it is final
+		}
 		if err := c.emitBlock(ctx, n.block); err != nil {
 			return err
 		}
@@ -305,6 +308,9 @@ func (c *chain) beginWith(ctx context.Context, b *ledger.Block) error {
 		}
 	}
 	for _, w := range c.childrenOf(b) {
+		if c.waiting[idOf(w.block)] != w || !c.holds(idOf(b)) {
+			continue // another child is final
+		}
 		c.unwait(w)
 		if err := c.append(ctx, w.block, idOf(b)); err != nil {
 			return err

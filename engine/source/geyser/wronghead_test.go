@@ -150,6 +150,47 @@ func TestWhatIsInDoubtIsNotMeant(t *testing.T) {
 	}
 }
 
+// Of two that wait for the same parent, one is final when that comes: the other is of no use any more.
+func TestWhatIsBesideTheFinalBlockIsNotEmitted(t *testing.T) {
+	for range 20 { // they wait in no order
+		for _, rooted := range []bool{false, true} {
+			var out []ledger.Slot
+			final := false
+			from := &ledger.ResumePoint{Slot: 100}
+			if rooted {
+				from = at(100)
+			}
+			c := newChain(from, func(_ context.Context, e ledger.Event) error {
+				switch e := e.(type) {
+				case *ledger.Block:
+					if out = append(out, e.Slot); final && e.Slot == 104 {
+						t.Error("block 104 is emitted beside the final block 102")
+					}
+				case *ledger.SlotStatus:
+					final = final || e.Status == ledger.StatusFinalized
+				}
+				return nil
+			}, newMints(&Config{}), &upstream.Stats{}, 1<<20)
+			for _, e := range []ledger.Event{
+				block{slot: 103, parent: 102}.filled(), block{slot: 102, parent: 101}.filled(), block{slot: 104, parent: 101, fork: 1}.filled(),
+				&ledger.SlotStatus{Slot: 102, Status: ledger.StatusFinalized, Blockhash: ledger.Some(hashOf(102, 0))},
+				block{slot: 101, parent: 100}.filled(),
+				&ledger.SlotStatus{Slot: 103, Status: ledger.StatusConfirmed, Blockhash: ledger.Some(hashOf(103, 0))},
+			} {
+				if err := c.take(t.Context(), e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := len(out); n < 3 || out[0] != 101 || c.root.slot != 102 {
+				t.Errorf("blocks %v, the root is %v", out, c.root)
+			}
+			if c.bytes < 0 || len(c.waiting) == 0 && c.bytes != 0 {
+				t.Errorf("%d bytes wait in %d blocks", c.bytes, len(c.waiting))
+			}
+		}
+	}
+}
+
 func TestAFillerThatKnowsNotTheConfirmedBlockIsAskedFromTheRoot(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		node := newFakeNode(t, func(c *call) error {
