@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"log/slog"
 	"maps"
 	"testing"
 	"testing/synctest"
@@ -429,6 +430,47 @@ func TestFetchedAccountsOutliveTheProcess(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestDoubtOutlivesWhatWasLearnedAndNotShown doubts a key between its record and the publication of that.
+func TestDoubtOutlivesWhatWasLearnedAndNotShown(t *testing.T) {
+	f := newFiller(nil, slog.New(slog.DiscardHandler))
+	k := key(1)
+	if _, err := f.want(k, 0, want{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.take(time.Now()); len(got) != 1 {
+		t.Fatalf("%d keys to fetch", len(got))
+	}
+	f.settled([]ledger.Pubkey{k}, nil, 7)
+	<-f.wake
+	f.doubtLocked(settling{slot: 5, keys: []ledger.Pubkey{k}})
+	if len(f.wake) != 1 {
+		t.Error("nobody is told that the key is to be fetched again")
+	}
+	f.shown(7)
+	if got := f.take(time.Now()); len(got) != 1 || got[0] != k {
+		t.Errorf("to be fetched: %v", got)
+	}
+	f.settled([]ledger.Pubkey{k}, nil, 9)
+	f.shown(9)
+	if len(f.wants) != 0 {
+		t.Error("what was learned again is still wanted")
+	}
+}
+
+// TestDoubtThatCouldNotBeEndedIsComeBackTo ends a doubted want with an error, on another goroutine than the
+// filler's.
+func TestDoubtThatCouldNotBeEndedIsComeBackTo(t *testing.T) {
+	f := newFiller(nil, slog.New(slog.DiscardHandler))
+	k := key(1)
+	f.doubtLocked(settling{slot: 5, keys: []ledger.Pubkey{k}})
+	f.take(time.Now())
+	<-f.wake
+	f.end([]ledger.Pubkey{k}, errNothingLearned)
+	if len(f.wake) != 1 || len(f.later) != 1 {
+		t.Errorf("%d keys are for later, %d wake-ups", len(f.later), len(f.wake))
 	}
 }
 

@@ -58,7 +58,7 @@ func (a *absences) find(key ledger.Pubkey, now time.Time) (absentKey, bool) {
 	return k, ok && now.Before(k.until)
 }
 
-// made forgets keys that a block wrote.
+// made forgets keys that a block left alive.
 func (a *absences) made(writes []ledger.AccountWrite) {
 	if len(a.keys) == 0 {
 		return

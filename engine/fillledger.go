@@ -34,7 +34,7 @@ type fillLedger struct {
 // touch is what one block wrote.
 type touch struct {
 	slot         ledger.Slot
-	closed, kept []ledger.Pubkey // by what the last write of a key left
+	closed, kept []ledger.Pubkey // by what a write of a key left; one may be in both
 }
 
 func (t *touch) len() int { return len(t.closed) + len(t.kept) }
@@ -141,6 +141,11 @@ func (f *filler) doubtLocked(s settling) {
 	for _, k := range s.keys {
 		if w := f.wants[k]; w != nil {
 			w.atLeast, w.held, w.doubted = max(w.atLeast, s.slot), true, true
+			if w.learned != 0 { // what taught it is undone
+				w.learned = 0
+				f.queue = append(f.queue, k)
+				f.wakeUp()
+			}
 			continue
 		}
 		f.addLocked(k, want{atLeast: s.slot, held: true, doubted: true})
@@ -293,7 +298,9 @@ func (f *filler) shown(v ledger.Version) {
 	f.visible = v
 	for len(f.learning) > 0 && f.learning[0].version <= v {
 		for _, k := range f.learning[0].keys {
-			f.endLocked(k, nil)
+			if w := f.wants[k]; w != nil && w.learned == f.learning[0].version {
+				f.endLocked(k, nil)
+			}
 		}
 		f.learning = f.learning[1:]
 	}

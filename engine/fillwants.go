@@ -156,6 +156,7 @@ func (f *filler) endLocked(key ledger.Pubkey, err error) {
 		again := &want{atLeast: w.atLeast, held: true, doubted: true, since: time.Now(), done: make(chan struct{})}
 		f.wants[key] = again
 		f.later = append(f.later, lateKey{key, again.since.Add(againAfter)})
+		f.wakeUp()
 	}
 }
 

@@ -100,7 +100,7 @@ func (e *Engine) nextWork(now time.Time) time.Duration {
 
 // ingest handles ev and the events that wait already, as far as one batch may hold them.
 func (e *Engine) ingest(ev ledger.Event, events <-chan ledger.Event) error {
-	if e.commits.events == 0 {
+	if e.commits.came.IsZero() {
 		e.commits.came = time.Now()
 	}
 	err := e.offer(ev)
