@@ -312,3 +312,38 @@ func BenchmarkStream(b *testing.B) {
 	}
 	b.ReportMetric(3000*float64(b.N)/b.Elapsed().Seconds(), "updates/s")
 }
+
+// A genesis block names itself for its parent, and heads may name each other.
+func TestHeadsThatNameThemselvesForTheirParentsAreSealedOnce(t *testing.T) {
+	h0, h9 := ledger.Hash{1}, ledger.Hash{2}
+	for _, live := range []bool{false, true} {
+		for name, messages := range map[string][]wire{
+			"itself": {slotMessage(0, CreatedBank), headMessage(0, Head{Hash: h0}), slotMessage(0, Confirmed)},
+			"each other": {
+				slotMessage(0, CreatedBank), slotMessage(9, CreatedBank),
+				headMessage(0, Head{Hash: h0, ParentSlot: 9, ParentHash: ledger.Some(h9)}),
+				headMessage(9, Head{Hash: h9, ParentSlot: 0, ParentHash: ledger.Some(h0)}), slotMessage(9, Confirmed),
+			},
+		} {
+			sealed := map[ledger.Slot]int{}
+			a := NewAssembler(func(_ context.Context, e ledger.Event) error {
+				if b, ok := e.(*ledger.Block); ok {
+					sealed[b.Slot]++
+				}
+				return nil
+			})
+			a.Live = live
+			if err := feed(t, a, messages...); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			for slot, times := range sealed {
+				if times != 1 {
+					t.Errorf("%s: slot %d is sealed %d times", name, slot, times)
+				}
+			}
+			if len(sealed) == 0 {
+				t.Errorf("%s: nothing is sealed", name)
+			}
+		}
+	}
+}

@@ -54,7 +54,7 @@ func (a *Assembler) sealIfWhole(ctx context.Context, slot ledger.Slot, s *assemb
 		return nil
 	}
 	if s.claimed != 0 {
-		if err := a.sealParent(ctx, s); err != nil {
+		if err := a.sealParent(ctx, slot, s); err != nil {
 			return err
 		}
 	}
@@ -77,11 +77,11 @@ func (a *Assembler) begun(s *assembly) bool {
 }
 
 // sealParent seals the block that a claimed one builds on: what is said of the one is said of
-// the other.
-func (a *Assembler) sealParent(ctx context.Context, s *assembly) error {
+// the other. A parent is below its child: a genesis block names itself, and heads may name each other.
+func (a *Assembler) sealParent(ctx context.Context, child ledger.Slot, s *assembly) error {
 	slot := s.head.ParentSlot
 	parent := a.slots[slot]
-	if parent == nil || parent.head == nil || s.head.ParentHash.Known && s.head.ParentHash.Value != parent.head.Hash {
+	if slot >= child || parent == nil || parent.head == nil || s.head.ParentHash.Known && s.head.ParentHash.Value != parent.head.Hash {
 		return nil
 	}
 	if parent.claimed == 0 {
