@@ -92,11 +92,14 @@ func explain(err error, began bool) error {
 	return &sessionError{kind, s.Err()}
 }
 
-// refusesReplay reports whether an error may be about the slot to begin with.
-func refusesReplay(err error) bool {
+// refusesReplay reports whether an error may be about the slot to begin with; began says that the node had sent
+// something, which may be no more than a ping.
+func refusesReplay(err error, began bool) bool {
 	switch status.Code(errors.Unwrap(err)) {
-	case codes.OutOfRange, codes.Internal, codes.InvalidArgument, codes.FailedPrecondition, codes.Unknown:
+	case codes.OutOfRange:
 		return true
+	case codes.Internal, codes.InvalidArgument, codes.FailedPrecondition, codes.Unknown:
+		return !began
 	}
 	return false
 }

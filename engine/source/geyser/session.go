@@ -79,7 +79,7 @@ func (f *follower) session(ctx context.Context) error {
 		err = f.follow(ctx, conn)
 		conn.close()
 	}
-	if sub.from.Known && f.config.Filler != nil && (conn == nil || conn.received.Load() == 0) && refusesReplay(err) {
+	if sub.from.Known && f.config.Filler != nil && refusesReplay(err, conn != nil && conn.received.Load() > 0) {
 		f.replayOff = true
 	}
 	return err

@@ -100,6 +100,19 @@ func TestWhatIsLostIsShownAgainOrFilled(t *testing.T) {
 			filler: fillStraight,
 			begins: []string{"98", "106", "live"}, asked: []string{"107.107-109"}, blocks: "109 filled 110 111 112",
 		},
+		"replay out of range after a ping": {
+			script: func(c *call) error {
+				if c.from().Known {
+					if err := c.send(part(nil).bytes(6, nil)); err != nil {
+						return err
+					}
+					return outOfRange
+				}
+				return c.send(straight(110, 112)...)
+			},
+			filler: fillStraight,
+			begins: []string{"98", "106", "live"}, asked: []string{"107.107-109"}, blocks: "109 filled 110 111 112",
+		},
 		"replay fails at first": {
 			script: func(c *call) error {
 				if c.number == 1 {
