@@ -256,9 +256,12 @@ func readFile(disk vfs.FS, name string) ([]byte, error) {
 	return io.ReadAll(io.NewSectionReader(f, 0, size))
 }
 
+// temporarySuffix is of files that are not whole.
+const temporarySuffix = ".tmp"
+
 // replaceFile writes content beside the name, syncs it, and renames it into its place.
 func replaceFile(disk vfs.FS, name string, content []byte) error {
-	temporary := name + ".tmp"
+	temporary := name + temporarySuffix
 	if err := disk.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

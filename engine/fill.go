@@ -23,8 +23,9 @@ import (
 // # When an answer is good
 //
 // The node answers as of a slot F, at confirmed level. The answer is learned only
-//   - when the chain here is known confirmed up to F: so no answer is stamped with a slot that
-//     is older than what it tells, and none stands on a branch that the node is not on;
+//   - when the chain here is known confirmed up to F, has a block at F, and was not undone since the node
+//     was asked: so no answer is stamped with a slot that is older than what it tells, and none
+//     stands on a branch that this chain is not on, as far as slots tell;
 //   - when every block of the chain after F is known to have left the account alone. One that
 //     changed it made it held, and wins. But one that closed it left no trace, as nothing was
 //     held, nor does one that a filter kept out; so the sequencer keeps which keys were

@@ -433,6 +433,43 @@ func TestFetchedAccountsOutliveTheProcess(t *testing.T) {
 	}
 }
 
+// TestAnswerOfABlockThatWasUndoneIsAskedForAgain has the node answer as of a block that is undone while the answer is on
+// its way, or that is never shown here.
+func TestAnswerOfABlockThatWasUndoneIsAskedForAgain(t *testing.T) {
+	for _, shown := range []bool{true, false} {
+		for _, undone := range []ledger.Lamports{5, 0} {
+			bubble.Test(t, func(t *testing.T) {
+				k, root := key(1), rootBlock(100)
+				u := newFakeNode(101, lamports(k, undone))
+				u.gate = make(chan struct{})
+				n := filling(t, u, Config{})
+				defer n.mustStop()
+				b101, b102 := child(root, 101, 0), child(root, 102, 1)
+				if shown {
+					n.send(b101, status(b101, ledger.StatusConfirmed))
+				}
+				asked := n.ask(ledger.Query{}, k)
+				synctest.Wait()
+				if shown {
+					n.send(b102, status(b102, ledger.StatusConfirmed))
+					synctest.Wait()
+				}
+				close(u.gate)
+				if !shown {
+					synctest.Wait()
+					n.send(b102, status(b102, ledger.StatusConfirmed))
+				}
+				synctest.Wait()
+				u.at(102, lamports(k, 4))
+				if r := <-asked; r.err != nil || r.account.Lamports != 4 {
+					t.Errorf("shown %v: %d lamports, err %v", shown, r.account.Lamports, r.err)
+				}
+				n.mustAnswer(ledger.Query{}, k, 4)
+			})
+		}
+	}
+}
+
 // TestDoubtOutlivesWhatWasLearnedAndNotShown doubts a key between its record and the publication of that.
 func TestDoubtOutlivesWhatWasLearnedAndNotShown(t *testing.T) {
 	f := newFiller(nil, slog.New(slog.DiscardHandler))

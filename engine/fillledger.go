@@ -124,6 +124,7 @@ func (l *fillLedger) rolledBack(to ledger.Slot) {
 		l.touches = l.touches[:n-1]
 	}
 	f := l.filler
+	f.undone.Add(1)
 	f.mu.Lock()
 	f.absent.clear()
 	for _, s := range l.unsettled {
@@ -159,9 +160,9 @@ type lastWrite struct {
 }
 
 // after returns which of the keys were written after a slot. It is false where not all of that is
-// known.
+// known, or where no block of the chain is of that slot: then it is another chain's.
 func (l *fillLedger) after(slot ledger.Slot, keys []ledger.Pubkey) (map[ledger.Pubkey]lastWrite, bool) {
-	if slot < l.horizon {
+	if slot < l.horizon || slot > l.horizon && !slices.ContainsFunc(l.touches, func(t touch) bool { return t.slot == slot }) {
 		return nil, false
 	}
 	asked := make(map[ledger.Pubkey]bool, len(keys))
@@ -200,7 +201,7 @@ func (e *Engine) learn(r *fetched) error {
 		return nil
 	}
 	written, known := s.fills.after(r.base.Slot, r.keys)
-	if !known {
+	if !known || r.undone != f.undone.Load() {
 		f.postpone(r.keys)
 		return nil
 	}

@@ -11,11 +11,12 @@ import (
 
 // fetched is what the node answered to one question.
 type fetched struct {
-	keys []ledger.Pubkey
-	base *ledger.BaseState
-	err  error
-	at   time.Time
-	due  time.Time // not to be offered before: the sequencer gave it back
+	keys   []ledger.Pubkey
+	base   *ledger.BaseState
+	err    error
+	at     time.Time
+	due    time.Time // not to be offered before: the sequencer gave it back
+	undone uint64    // how often the chain was undone before the node was asked
 }
 
 // run fetches what is wanted, and offers it to the sequencer when its time has come, until ctx
@@ -77,11 +78,12 @@ func (f *filler) fetch(ctx context.Context, keys []ledger.Pubkey) *fetched {
 	defer cancel()
 	f.stats.fetches.Add(1)
 	f.stats.keys.Add(uint64(len(keys)))
+	undone := f.undone.Load()
 	base, err := f.fetcher.Fetch(ctx, keys)
 	if err == nil && base == nil {
 		err = errIncomplete
 	}
-	return &fetched{keys: keys, base: base, err: err, at: time.Now()}
+	return &fetched{keys: keys, base: base, err: err, at: time.Now(), undone: undone}
 }
 
 // errIncomplete is an answer that is none.

@@ -54,7 +54,8 @@ type filler struct {
 	wake    chan struct{} // something is wanted, or came back
 
 	stats     fillStats
-	unsettled atomic.Int64 // keys that the sequencer may have to doubt
+	unsettled atomic.Int64  // keys that the sequencer may have to doubt
+	undone    atomic.Uint64 // how often the chain was undone
 
 	mu       sync.Mutex
 	wants    map[ledger.Pubkey]*want
