@@ -399,12 +399,16 @@ func TestImportThatIsNotWholeIsRefused(t *testing.T) {
 
 func TestImportTellsOfAFullDisk(t *testing.T) {
 	all := randomTold(seeded(t, 3), 3000)
-	for _, capacity := range []int64{16 << 10, 128 << 10, 300 << 10} {
+	for _, capacity := range []int64{1, 100, 16 << 10, 128 << 10, 300 << 10} {
 		disk := vfs.NewMemory()
 		disk.SetCapacity(capacity)
 		_, err := importInto(t, disk, all, importPoint(), ImportConfig{})
-		if !vfs.IsFull(err) || !strings.Contains(err.Error(), "the disk is full") || strings.Contains(err.Error(), "\n") {
+		if !vfs.IsFull(err) || capacity > 100 && !strings.Contains(err.Error(), "the disk is full") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%d bytes: %v", capacity, err)
+		}
+		disk.SetCapacity(1 << 40)
+		if _, err := importInto(t, disk, all, importPoint(), ImportConfig{}); err != nil {
+			t.Errorf("with space again after %d bytes: %v", capacity, err)
 		}
 	}
 }
