@@ -66,9 +66,6 @@ func Open(path string) (*Archive, error) {
 	return &Archive{path: path, slot: slot, packed: packed, size: info.Size()}, nil
 }
 
-// Slot returns the slot that the archive is named after.
-func (a *Archive) Slot() ledger.Slot { return a.slot }
-
 // Progress returns how many bytes of how many were read.
 func (a *Archive) Progress() (read, size int64) { return a.read.Load(), a.size }
 

@@ -15,6 +15,10 @@ type blockID struct {
 
 func idOf(b *ledger.Block) blockID { return blockID{b.Slot, b.Blockhash} }
 
+func (id blockID) status(s ledger.Status) *ledger.SlotStatus {
+	return &ledger.SlotStatus{Slot: id.slot, Status: s, Blockhash: ledger.Some(id.hash)}
+}
+
 // heldBlock is a block that was emitted, at or above the root.
 type heldBlock struct {
 	parent    blockID
@@ -146,7 +150,7 @@ func (c *chain) takeFilled(ctx context.Context, e ledger.Event) error {
 			return err
 		}
 	}
-	return c.status(ctx, &ledger.SlotStatus{Slot: b.Slot, Status: ledger.StatusConfirmed, Blockhash: ledger.Some(b.Blockhash)})
+	return c.status(ctx, id.status(ledger.StatusConfirmed))
 }
 
 // block takes a block: it is emitted if its parent was, else it waits.
@@ -257,12 +261,12 @@ func (c *chain) append(ctx context.Context, b *ledger.Block, parent blockID) err
 		}
 		c.hold(idOf(n.block), heldBlock{parent: n.parent, mints: c.mints.look(n.block)})
 		if n.claimed != 0 {
-			if err := c.status(ctx, statusOf(n.block, n.claimed)); err != nil {
+			if err := c.status(ctx, idOf(n.block).status(n.claimed)); err != nil {
 				return err
 			}
 		}
 		if n.parent == c.final {
-			if err := c.status(ctx, &ledger.SlotStatus{Slot: n.parent.slot, Status: ledger.StatusFinalized, Blockhash: ledger.Some(n.parent.hash)}); err != nil {
+			if err := c.status(ctx, n.parent.status(ledger.StatusFinalized)); err != nil {
 				return err
 			}
 		}
@@ -291,10 +295,6 @@ func (c *chain) childrenOf(b *ledger.Block) (children []*waitingBlock) {
 	return children
 }
 
-func statusOf(b *ledger.Block, s ledger.Status) *ledger.SlotStatus {
-	return &ledger.SlotStatus{Slot: b.Slot, Status: s, Blockhash: ledger.Some(b.Blockhash)}
-}
-
 // beginWith makes a block the root and emits it, and what waited for it.
 func (c *chain) beginWith(ctx context.Context, b *ledger.Block) error {
 	if err := c.emitBlock(ctx, b); err != nil {
@@ -316,7 +316,7 @@ func (c *chain) beginWith(ctx context.Context, b *ledger.Block) error {
 			return err
 		}
 		if w.claimed != 0 {
-			if err := c.status(ctx, statusOf(w.block, w.claimed)); err != nil {
+			if err := c.status(ctx, idOf(w.block).status(w.claimed)); err != nil {
 				return err
 			}
 		}

@@ -35,7 +35,7 @@ func (c *chain) status(ctx context.Context, e *ledger.SlotStatus) error {
 	if status == ledger.StatusFinalized && id != c.root && !c.held[id].grew {
 		status, c.final = ledger.StatusConfirmed, id
 	}
-	if err := c.emit(ctx, &ledger.SlotStatus{Slot: id.slot, Status: status, Blockhash: ledger.Some(id.hash)}); err != nil {
+	if err := c.emit(ctx, id.status(status)); err != nil {
 		return err
 	}
 	c.confirm(id)
@@ -154,7 +154,7 @@ func (c *chain) dead(ctx context.Context, id blockID) error {
 		c.dropWaiting(w)
 		return nil
 	}
-	if err := c.emit(ctx, &ledger.SlotStatus{Slot: id.slot, Status: ledger.StatusDead, Blockhash: ledger.Some(id.hash)}); err != nil {
+	if err := c.emit(ctx, id.status(ledger.StatusDead)); err != nil {
 		return err
 	}
 	if id == c.root {
@@ -226,7 +226,7 @@ func (c *chain) tryBegin(ctx context.Context, w *waitingBlock) error {
 	if err := c.beginWith(ctx, first.block); err != nil {
 		return err
 	}
-	return c.status(ctx, statusOf(first.block, claimed))
+	return c.status(ctx, idOf(first.block).status(claimed))
 }
 
 // gap is a part of the chain that was not shown.

@@ -34,7 +34,7 @@ var subscribeCall = grpc.StreamDesc{StreamName: "Subscribe", ServerStreams: true
 // connection is one subscription on a connection of its own.
 type connection struct {
 	ctx     context.Context
-	cancel  context.CancelCauseFunc
+	cancel  context.CancelFunc
 	client  *grpc.ClientConn
 	stream  grpc.ClientStream
 	stats   *upstream.Stats
@@ -59,7 +59,7 @@ func (s *Source) connect(ctx context.Context, sub subscription) (*connection, er
 		client: client, stats: &s.stats, decoder: yellowstone.Decoder{Sliced: sub.sliced}, queue: newQueue(s.config.QueueBytes),
 		pings: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
-	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	c.ctx, c.cancel = context.WithCancel(ctx)
 	if s.config.Token != "" {
 		c.ctx = metadata.AppendToOutgoingContext(c.ctx, "x-token", s.config.Token)
 	}
@@ -71,7 +71,7 @@ func (s *Source) connect(ctx context.Context, sub subscription) (*connection, er
 	}
 	if err != nil {
 		err = c.explain(err)
-		c.cancel(nil)
+		c.cancel()
 		client.Close()
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (c *connection) explain(err error) error {
 
 // close ends the connection and waits for its goroutines.
 func (c *connection) close() {
-	c.cancel(nil)
+	c.cancel()
 	c.running.Wait()
 	c.client.Close()
 }

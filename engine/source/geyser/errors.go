@@ -63,7 +63,7 @@ func explain(err error, began bool) error {
 	switch {
 	case errors.Is(err, io.EOF):
 		return &sessionError{kind, errors.New("the node ended the stream")}
-	case errors.Is(err, errStalled), errors.Is(err, context.Canceled) && status.Code(err) == codes.Unknown:
+	case errors.Is(err, context.Canceled) && status.Code(err) == codes.Unknown:
 		return err
 	}
 	s := status.Convert(err)

@@ -110,7 +110,7 @@ func ParseSpec(spec string) (Config, error) {
 	if len(theirs) > 0 {
 		address += "?" + strings.Join(theirs, "&")
 	}
-	u, err := ParseURL(address)
+	u, err := parseURL(address)
 	if err != nil {
 		return c, fmt.Errorf("rpc source: %w", err)
 	}
@@ -118,8 +118,8 @@ func ParseSpec(spec string) (Config, error) {
 	return c, nil
 }
 
-// ParseURL reads the address of a node. An error never shows it.
-func ParseURL(address string) (*url.URL, error) {
+// parseURL reads the address of a node. An error never shows it.
+func parseURL(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.Fragment != "" {
 		return nil, errors.New("the address is not http://HOST:PORT or https://HOST:PORT, with a path where the node wants one")

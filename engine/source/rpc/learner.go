@@ -19,8 +19,8 @@ type learner struct {
 	config *Config
 
 	known  *memory
-	wanted map[ledger.Pubkey]ledger.Slot // by the block that touched it last
-	ahead  []fetched                     // of blocks that are not emitted yet
+	wanted map[ledger.Pubkey]struct{}
+	ahead  []fetched // of blocks that are not emitted yet
 
 	pause upstream.Backoff // after a failure
 	until time.Time        // nothing is asked before
@@ -33,7 +33,7 @@ type learner struct {
 func newLearner(client *client, config *Config, mode Accounts) *learner {
 	return &learner{
 		mode: mode, client: client, config: config,
-		known: newMemory(config.Known), wanted: make(map[ledger.Pubkey]ledger.Slot),
+		known: newMemory(config.Known), wanted: make(map[ledger.Pubkey]struct{}),
 		pause: upstream.Backoff{Min: config.Poll, Max: 10 * time.Second, Random: config.Random},
 	}
 }
@@ -52,17 +52,17 @@ func (l *learner) note(b *ledger.Block) {
 		}
 		s := l.known.get(w.Pubkey)
 		if s == unknown || l.mode == AccountsTouched && (s == token || w.Known&ledger.FieldToken != 0) {
-			l.want(w.Pubkey, b.Slot)
+			l.want(w.Pubkey)
 		}
 	}
 	for i := range b.Mints {
 		if key := b.Mints[i].Pubkey; l.known.get(key) == unknown {
-			l.want(key, b.Slot)
+			l.want(key)
 		}
 	}
 }
 
-func (l *learner) want(key ledger.Pubkey, slot ledger.Slot) {
+func (l *learner) want(key ledger.Pubkey) {
 	if _, ok := l.wanted[key]; !ok && len(l.wanted) >= l.config.Wanted {
 		if l.forgotten++; l.forgotten == 1 {
 			l.config.Logger.Warn("more accounts are not known than may wait to be asked for: some stay partial until a block touches them again", "waiting", len(l.wanted))
@@ -70,7 +70,7 @@ func (l *learner) want(key ledger.Pubkey, slot ledger.Slot) {
 		l.known.forget(key) // so that the next block that touches it asks again
 		return
 	}
-	l.wanted[key] = slot
+	l.wanted[key] = struct{}{}
 }
 
 // ask asks for accounts as they stand at a slot not below at, for a bounded time. What could not be
