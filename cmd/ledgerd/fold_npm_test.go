@@ -111,13 +111,18 @@ func (b *bridge) order(id int, fields map[string]any) error {
 	return err
 }
 
-// npmTalker is a connection of npm's ws. What it heard waits without a bound, so that no connection
+// takenAtOnce is how many messages are reported as taken together: a part of ws_client.js's window.
+const takenAtOnce = 1000
+
+// npmTalker is a connection of npm's ws. The process reads its socket only so far ahead of the
+// test, and by itself for each connection: who stalls has not heard all of it already, and nobody
 // waits for another one.
 type npmTalker struct {
 	bridge *bridge
 	id     int
 	local  int
 	wake   chan struct{}
+	taken  int // messages that were read and not reported
 
 	mu     sync.Mutex
 	events []npmEvent
@@ -185,6 +190,10 @@ func (c *npmTalker) read() ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case e.kind == "text":
+		if c.taken++; c.taken == takenAtOnce {
+			c.taken = 0
+			_ = c.bridge.order(c.id, map[string]any{"do": "taken", "count": takenAtOnce})
+		}
 		return e.text, nil
 	case e.kind != "gone":
 		return nil, fmt.Errorf("npm's ws tells %s", e.kind)
