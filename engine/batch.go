@@ -49,9 +49,17 @@ func (s *sequencer) seal() (*batch, error) {
 // head describes what is visible once everything applied is durable. The shards must be done with it.
 func (s *sequencer) head() *ledger.Head {
 	h := &ledger.Head{StateHash: s.hash, Root: s.applier.root, Floor: s.held.floor, Published: time.Now()}
-	if s.chain.tip == nil || s.chain.tip.base {
+	switch tip := s.chain.tip; {
+	case tip == nil:
 		for i := range h.Tips {
 			h.Tips[i] = ledger.Tip{Version: s.version, Slot: s.baseSlot}
+		}
+		return h
+	case tip.base:
+		// Base state that came since is no block either, whatever slot it names.
+		h.Imported = true
+		for i := range h.Tips {
+			h.Tips[i] = ledger.Tip{Version: s.version, Slot: tip.slot(), Hash: tip.block.Blockhash}
 		}
 		return h
 	}

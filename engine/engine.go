@@ -73,7 +73,7 @@ type Engine struct {
 	started time.Time
 
 	head     atomic.Pointer[ledger.Head]
-	ready    atomic.Bool
+	ready    atomic.Bool            // a block is visible, or nothing comes any more
 	frozen   atomic.Pointer[string] // why ingest stopped, nil while it goes on
 	paused   atomic.Bool            // ingest waits for finality
 	lastSeen atomic.Int64           // when the source showed a block last, since started; 0: never
@@ -225,8 +225,10 @@ func unlessEnded(ctx context.Context, err error) error {
 func (e *Engine) flow(ctx, broken context.Context) error {
 	flow, flowCtx := errgroup.WithContext(ctx)
 	events := make(chan ledger.Event, eventLane)
-	if tip := e.seq.chain.tip; e.config.Source == nil || tip != nil && !tip.base {
+	if e.config.Source == nil || e.seq.chain.tip != nil {
 		e.publish(&ledger.Publication{Head: e.seq.head()})
+	}
+	if e.config.Source == nil {
 		e.ready.Store(true)
 	}
 	from := e.resumePoint()

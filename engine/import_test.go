@@ -214,8 +214,9 @@ func TestImportedNodeGoesOnWithTheNextBlock(t *testing.T) {
 				}
 				n := startNode(t, info, config)
 				synctest.Wait()
-				if n.Head() != nil || n.Status().Unhealthy == "" {
-					t.Fatalf("ready before the first block: %+v", n.Head())
+				mustAnswerTheImport(t, n)
+				if why := n.Status().Unhealthy; !strings.Contains(why, "no block has come since the start, reads are answered from the import of slot 100") {
+					t.Fatalf("health before the first block says %q", why)
 				}
 				if from := n.resumePoint(); from == nil || from.Slot != 100 || from.Blockhash != p.Blockhash {
 					t.Fatalf("goes on from %+v", from)
@@ -261,6 +262,85 @@ func TestImportedNodeGoesOnWithTheNextBlock(t *testing.T) {
 				}
 				again.mustStop()
 				mustVerify(t, disk)
+			})
+		})
+	}
+}
+
+// mustAnswerTheImport asks a node on which no block came since the import of importPoint.
+func mustAnswerTheImport(t *testing.T, n *subject) {
+	t.Helper()
+	for c := ledger.Processed; c < ledger.Commitments; c++ {
+		a, v, err := n.Account(at(c), key(1))
+		if err != nil || a.Lamports != 20 || v.Tip().Slot != 100 || !v.Head.HasSlot() || v.Head.HasBlock {
+			t.Errorf("%v: %+v, %v in %+v, want what the archive holds, at its slot", c, a, err, v.Head)
+		}
+	}
+	if _, _, err := n.Account(ledger.Query{MinSlot: 101}, key(1)); !errors.Is(err, ledger.ErrMinSlot) {
+		t.Errorf("from slot 101 on: %v", err)
+	}
+	for slot, want := range map[ledger.Slot]ledger.Absence{
+		0: ledger.SlotNotIndexed, 99: ledger.SlotNotIndexed, 100: ledger.SlotNotIndexed, 101: ledger.SlotNotYetProduced,
+	} {
+		_, _, err := n.Block(ledger.Query{}, slot)
+		if why, ok := absence(err); !ok || why.Absence != want {
+			t.Errorf("block %d: %v, want absence %d", slot, err, want)
+		}
+	}
+	if _, _, err := n.LatestBlock(ledger.Query{}); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("the latest block: %v", err)
+	}
+	if page, more, _, err := n.Recent(ledger.Query{}, ledger.RecentRange{Limit: 5}); err != nil || more || len(page) > 0 {
+		t.Errorf("recent transactions: %v, %v", page, err)
+	}
+}
+
+// TestImportIsServedBeforeTheFirstBlock with every kind of source, and without one: reads are answered, and
+// health is what it is of a node that waits for its source.
+func TestImportIsServedBeforeTheFirstBlock(t *testing.T) {
+	file := finite()
+	file.Identity = ""
+	stream := partial()
+	stream.Identity = ""
+	tests := map[string]struct {
+		info  *ledger.SourceInfo // nil: none
+		words string             // of health; "": it is well
+	}{
+		"none":          {nil, ""},
+		"a file":        {&file, "starting: no block has come since the start, reads are answered from the import of slot 100"},
+		"a live source": {&stream, "starting: no block has come since the start, reads are answered from the import of slot 100: the source"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				disk := vfs.NewMemory()
+				if _, err := importInto(t, disk, someTold(), importPoint(), ImportConfig{}); err != nil {
+					t.Fatal(err)
+				}
+				if tt.info == nil {
+					n := serving(t, disk, 2)
+					mustAnswerTheImport(t, n)
+					if why := n.Status().Unhealthy; why != "" {
+						t.Errorf("health: %q", why)
+					}
+					return
+				}
+				n := startNode(t, *tt.info, onDisk(t, disk, Config{Shards: 2}))
+				synctest.Wait()
+				mustAnswerTheImport(t, n)
+				if why := n.Status().Unhealthy; !strings.HasPrefix(why, tt.words) {
+					t.Errorf("health: %q, want %q", why, tt.words)
+				}
+				n.send(&ledger.BaseState{Slot: 200, Accounts: []ledger.AccountWrite{lamports(key(9), 9)}}) // names no slot of the chain
+				mustAnswerTheImport(t, n)
+				if n.Status().Unhealthy == "" {
+					t.Error("healthy with base state alone")
+				}
+				n.send(child(at100, 101, 0, lamports(key(1), 33)))
+				if a, v, err := n.Account(ledger.Query{}, key(1)); err != nil || a.Lamports != 33 || v.Tip().Slot != 101 || n.Status().Unhealthy != "" {
+					t.Errorf("after the first block: %+v, %v, %q", a, err, n.Status().Unhealthy)
+				}
+				n.mustStop()
 			})
 		})
 	}

@@ -17,11 +17,11 @@ func (e *Engine) view(q ledger.Query) (ledger.View, error) {
 	if v.Head != nil {
 		return v, nil
 	}
-	if !e.ready.Load() {
-		v.Head = e.head.Load()
-		return v, errNotReady
+	ready := e.ready.Load() // before the head is read, which then is there
+	if v.Head = e.head.Load(); !ready && (v.Head == nil || !v.Head.HasSlot()) {
+		return v, errNotReady // what there is may be a part of the base state
 	}
-	if v.Head = e.head.Load(); v.Tip().Slot >= q.MinSlot {
+	if v.Tip().Slot >= q.MinSlot {
 		return v, nil
 	}
 	if q.Wait <= 0 {

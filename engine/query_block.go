@@ -30,9 +30,9 @@ func (e *Engine) block(v ledger.View, slot ledger.Slot, parts ledger.BlockParts,
 		return ledger.BlockAnswer{}, &ledger.NotFoundError{Absence: why}
 	}
 	switch {
-	case !v.Head.HasBlock || slot > v.Tip().Slot:
+	case !v.Head.HasSlot() || slot > v.Tip().Slot:
 		return absent(ledger.SlotNotYetProduced)
-	case slot < v.Head.Root:
+	case slot < v.Head.Root || !v.Head.HasBlock:
 		return absent(ledger.SlotNotIndexed)
 	case slot < v.Head.Floor:
 		return absent(ledger.SlotPruned)

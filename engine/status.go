@@ -36,6 +36,9 @@ func (e *Engine) unhealthy() string {
 	case e.disk.full.Load():
 		return "the disk is full: ingest pauses until there is space, reads go on"
 	case !e.ready.Load() && !e.info.Live:
+		if e.newest() != "" { // of an import
+			return e.sinceStart()
+		}
 		return "starting: base state and the first block are not loaded yet"
 	case e.paused.Load():
 		return "ingest pauses: too much is unfinalized, and no slot status comes"
@@ -50,18 +53,30 @@ func (e *Engine) unhealthy() string {
 // missing. One slot without a block is far from a standstill, and no count of slots is one.
 func (e *Engine) standstill() string {
 	last := time.Duration(e.lastShown.Load())
-	what := "starting: no block has come since the start"
 	switch {
 	case last == 0:
+		return e.sinceStart() + ": " + e.trouble()
 	case time.Since(e.started)-last <= stallAfter:
 		return ""
+	}
+	return fmt.Sprintf("no block for more than %v%s: %s", stallAfter, e.newest(), e.trouble())
+}
+
+// sinceStart says that no block has come yet, and what is shown meanwhile.
+func (e *Engine) sinceStart() string {
+	return "starting: no block has come since the start" + e.newest()
+}
+
+// newest adds to a sentence what is the newest that reads are answered from.
+func (e *Engine) newest() string {
+	switch h := e.head.Load(); {
+	case h == nil || !h.HasSlot():
+		return ""
+	case h.Imported:
+		return fmt.Sprintf(", reads are answered from the import of slot %d", h.Tip(ledger.Processed).Slot)
 	default:
-		what = fmt.Sprintf("no block for more than %v", stallAfter)
+		return fmt.Sprintf(", the newest is of slot %d", h.Tip(ledger.Processed).Slot)
 	}
-	if h := e.head.Load(); h != nil && h.HasBlock {
-		what += fmt.Sprintf(", the newest is of slot %d", h.Tip(ledger.Processed).Slot)
-	}
-	return what + ": " + e.trouble()
 }
 
 // trouble says what keeps a live source from going on, as far as anybody knows.

@@ -197,6 +197,10 @@ func TestBaseStateAloneNamesNoSlot(t *testing.T) {
 	if r.status != 200 || r.header.Get("X-Ledger-Slot") != "" {
 		t.Errorf("status %d, X-Ledger-Slot %q, want 200 and none before the first block", r.status, r.header.Get("X-Ledger-Slot"))
 	}
+	h.ledger.head.Imported = true // what an import holds is of a slot
+	if r := h.get("/api/account/" + whole.String() + "/balance"); r.status != 200 || r.header.Get("X-Ledger-Slot") == "" {
+		t.Errorf("status %d, X-Ledger-Slot %q, want 200 and the slot of the import", r.status, r.header.Get("X-Ledger-Slot"))
+	}
 }
 
 func TestParametersReachTheLedgerAsValues(t *testing.T) {

@@ -74,9 +74,9 @@ func retryAfter(wait time.Duration) int64 {
 }
 
 // appendTip appends which version of the ledger was answered from: absent before the first
-// block.
+// block, unless an import names a slot.
 func appendTip(dst []byte, v ledger.View, now time.Time) []byte {
-	if v.Head == nil || !v.Head.HasBlock {
+	if v.Head == nil || !v.Head.HasSlot() {
 		return dst
 	}
 	dst = append(dst, "\r\nX-Ledger-Slot: "...)

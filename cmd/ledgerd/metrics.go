@@ -35,7 +35,7 @@ func engineMetrics(e *engine.Engine, status func() ledger.NodeStatus) func(io.Wr
 }
 
 func writeHead(w io.Writer, h *ledger.Head) {
-	if h == nil || !h.HasBlock {
+	if h == nil || !h.HasSlot() {
 		return
 	}
 	header(w, "ledgerd_slot", "gauge", "Newest visible slot by commitment.")

@@ -36,7 +36,7 @@ const (
 	SlotSkipped                        // a child's parent link proves that the slot has no block
 	SlotNotYetProduced                 // above the newest block of the asked commitment
 	SlotPruned                         // was held once, now below retention
-	SlotNotIndexed                     // below the root, or in a gap of a partial source
+	SlotNotIndexed                     // below the root, at or below an import, or in a gap of a partial source
 	OwnerNotFound                      // neither an account at the key nor anything it owns
 	NoBlockYet                         // nothing has been published
 )

@@ -19,6 +19,9 @@ type Head struct {
 	Tips [Commitments]Tip // by Commitment
 
 	HasBlock bool // false until the first block: then the tips name base state only
+	// Imported: there is no block yet, and the tips name the slot of the archive that was imported: the
+	// state is that of the ledger at that slot, whole but for what a filter leaves out.
+	Imported bool
 	Root     Slot // the first block ever held
 	Floor    Slot // blocks below it are pruned; never below Root
 
@@ -28,6 +31,9 @@ type Head struct {
 
 // Tip returns the tip of a level.
 func (h *Head) Tip(c Commitment) *Tip { return &h.Tips[c] }
+
+// HasSlot reports whether the tips name slots of the ledger: those of blocks, or of an import.
+func (h *Head) HasSlot() bool { return h.HasBlock || h.Imported }
 
 // CommitmentOf returns the level that a block at slot on the chain has reached.
 func (h *Head) CommitmentOf(slot Slot) Commitment {

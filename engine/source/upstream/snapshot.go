@@ -75,5 +75,8 @@ func (s *Stats) Trouble() string {
 		return fmt.Sprintf("the slots after %d, up to %d, are missing and are being filled since %s",
 			s.gap.After, s.gap.UpTo, s.gap.Since.UTC().Format(time.RFC3339))
 	}
+	if node, held := s.upstreamSlot.Load(), s.sealedSlot.Load(); node != 0 && node < held {
+		return fmt.Sprintf("the node is at slot %d, behind slot %d that is held here", node, held)
+	}
 	return ""
 }

@@ -105,8 +105,17 @@ func TestTroubleNamesTheCause(t *testing.T) {
 		s.GapRepaired()
 		s.GapStuck(Server)
 		check("repaired")
-		if got := s.Snapshot(); got.Gaps != 1 || got.GapSlots != 5 || got.GapsRepaired != 1 || got.Gap.Open() {
-			t.Errorf("one gap of five slots, repaired once, is told as %+v", got)
+		s.Resumed(20)
+		check("no slot of the node is known yet")
+		s.Saw(18)
+		check("a node that is behind", "the node is at slot 18, behind slot 20 that is held here")
+		s.GapFound(20, 21)
+		check("a gap behind it", "after 20, up to 21")
+		s.GapRepaired()
+		s.Saw(20)
+		check("a node that is there")
+		if got := s.Snapshot(); got.Gaps != 2 || got.GapSlots != 6 || got.GapsRepaired != 2 || got.Gap.Open() {
+			t.Errorf("gaps of five slots and of one, both repaired, are told as %+v", got)
 		}
 	})
 }
