@@ -112,12 +112,12 @@ func (d *Dir) BindSource(info ledger.SourceInfo) error {
 	return d.replaceLocked(node)
 }
 
-// complete reports whether every account of the ledger is held: the source that the directory is
-// tied to shows them all, or the import that made it did, and no filter leaves any out.
+// complete reports whether every account of the ledger was shown: the source that the directory is tied to
+// shows them all, or the import that made it did. A filter may leave some out.
 func (d *Dir) complete() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.node.Complete && d.node.Filter == nil
+	return d.node.Complete || d.node.Import != nil
 }
 
 // checkRoot refuses a first block that is not the one of the directory's ledger.

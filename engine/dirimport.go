@@ -17,7 +17,7 @@ import (
 type importNote struct {
 	Slot      ledger.Slot `json:"slot"`
 	Blockhash string      `json:"blockhash,omitempty"`
-	Complete  bool        `json:"complete,omitempty"` // every account of the ledger was imported
+	Complete  bool        `json:"complete,omitempty"` // no filter left out any account of the archive
 	Finished  bool        `json:"finished"`
 }
 

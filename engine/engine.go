@@ -61,16 +61,19 @@ type Config struct {
 // Engine follows one ledger and answers questions about it. Its methods may be called
 // from any goroutine, also before and after Run.
 type Engine struct {
-	config  Config
-	info    ledger.SourceInfo
-	shards  []*shard.Shard
-	logger  *slog.Logger
-	tally   tally
-	seq     *sequencer // touched by the goroutine of sequence alone, but for its counters
-	fill    *filler    // nil: nothing is fetched
-	commits committer
-	store   Log // the committer writes to it, Run closes it
-	started time.Time
+	config Config
+	info   ledger.SourceInfo
+	// showsAll: the source, or what was imported, shows every account of the ledger. Of those info.Complete
+	// says in an engine that none is left out, either.
+	showsAll bool
+	shards   []*shard.Shard
+	logger   *slog.Logger
+	tally    tally
+	seq      *sequencer // touched by the goroutine of sequence alone, but for its counters
+	fill     *filler    // nil: nothing is fetched
+	commits  committer
+	store    Log // the committer writes to it, Run closes it
+	started  time.Time
 
 	head     atomic.Pointer[ledger.Head]
 	ready    atomic.Bool            // a block is visible, or nothing comes any more
@@ -134,6 +137,7 @@ func New(c Config) *Engine {
 			e.info.Complete = c.Dir.complete()
 		}
 	}
+	e.showsAll = e.info.Complete
 	if e.config.Filter != nil {
 		e.info.Complete = false
 		for _, s := range e.shards {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -102,13 +103,17 @@ func (e *Engine) account(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 }
 
 // Accounts returns accounts in the order asked, all at one version; those that do not
-// exist have 0 lamports.
+// exist have 0 lamports, and so have those that are not held: the view says whether there may be any.
 func (e *Engine) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error) {
-	return answer(e, q, func(v ledger.View, deadline time.Time) ([]ledger.Account, error) {
+	all, v, err := answer(e, q, func(v ledger.View, deadline time.Time) ([]ledger.Account, error) {
 		return scatter(e, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]ledger.Account, error) {
 			return s.Accounts(keys, v.Tip().Version, deadline)
 		})
 	})
+	v.Lacks = !e.info.Complete && slices.ContainsFunc(all, func(a ledger.Account) bool {
+		return !a.Exists() && a.Since == 0 // one that is known to be closed is not lacking
+	})
+	return all, v, err
 }
 
 // scatterKeys is how many keys one shard is asked for at once.

@@ -15,14 +15,14 @@ type list struct {
 }
 
 // Program returns the accounts a program is known to own, in pubkey order, past a key if
-// one is given, and whether there are more. The view says whether a filter leaves any out. Where
-// neither an account at the program's key nor anything it owns is held it returns a
-// *ledger.NotFoundError.
+// one is given, and whether there are more. The view says whether it may lack any, because a filter leaves
+// them out or the source shows what is touched alone. Where neither an account at the program's key nor
+// anything it owns is held it returns a *ledger.NotFoundError.
 func (e *Engine) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error) {
 	page, v, err := answer(e, q, func(v ledger.View, deadline time.Time) (list, error) {
 		return e.members(v, shard.Members{Group: program}, after, limit, deadline)
 	})
-	v.Lacks = !e.config.Filter.ListsOwner(program)
+	v.Lacks = !e.holdsAllOf(program)
 	return page.accounts, page.more, v, err
 }
 
@@ -42,9 +42,13 @@ func (e *Engine) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[le
 		tokens, err := e.withMints(v, l.accounts, deadline)
 		return tokenList{tokens, l.more}, err
 	})
-	f := e.config.Filter
-	v.Lacks = !f.ListsOwner(ledger.TokenProgram) || !f.ListsOwner(ledger.Token2022Program)
+	v.Lacks = !e.holdsAllOf(ledger.TokenProgram) || !e.holdsAllOf(ledger.Token2022Program)
 	return page.tokens, page.more, v, err
+}
+
+// holdsAllOf reports whether every account that a program owns is held.
+func (e *Engine) holdsAllOf(program ledger.Pubkey) bool {
+	return e.showsAll && e.config.Filter.ListsOwner(program)
 }
 
 // members reads a list over all shards; their order is the order of keys.
@@ -103,6 +107,9 @@ func (e *Engine) knowsOwner(v ledger.View, key ledger.Pubkey, deadline time.Time
 				return nil
 			}
 		}
+	}
+	if !e.info.Complete {
+		return &ledger.NotFoundError{Absence: ledger.OwnerNotIndexed}
 	}
 	return &ledger.NotFoundError{Absence: ledger.OwnerNotFound}
 }

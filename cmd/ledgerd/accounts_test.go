@@ -173,7 +173,7 @@ func TestRecordedAccountsAreAnsweredAsRecorded(t *testing.T) {
 				a.want("/account/"+key+"/balance", "", balanceRecord{key, record.Lamports, tt.slot})
 			}
 			for program, want := range programs {
-				a.want("/accounts/program/"+program, "", programList{ProgramID: program, Accounts: want})
+				a.want("/accounts/program/"+program, "accounts", programList{ProgramID: program, Accounts: want})
 				checkProgramPages(a, program, want)
 			}
 			wallets := decodedTokens(t, accounts)
@@ -181,7 +181,7 @@ func TestRecordedAccountsAreAnsweredAsRecorded(t *testing.T) {
 				t.Errorf("the vectors know holdings of %d wallets, want %d", len(wallets), tt.wallets)
 			}
 			for wallet, tokens := range wallets {
-				a.want("/account/"+wallet+"/tokens", "", tokenList{Pubkey: wallet, Tokens: tokens})
+				a.want("/account/"+wallet+"/tokens", "accounts", tokenList{Pubkey: wallet, Tokens: tokens})
 			}
 			a.wantMissing("/blocks/latest", "")
 			a.want("/transactions/recent", "", recentRecord{Transactions: []*transactionRecord{}})

@@ -26,12 +26,16 @@ func TestExportedLedgerAnswersTheSame(t *testing.T) {
 		if got := stateHash.FindString(r.ending(t)); got != wantHash {
 			t.Errorf("%s: %s, want %s", format, got, wantHash)
 		}
-		if got := everything(dial(t, r)); got != want {
+		// Nobody knows of a file whether it shows all accounts of its ledger.
+		if got := someAccounts.ReplaceAllString(everything(dial(t, r)), "$1"); got != want {
 			t.Errorf("%s: other answers:\n%s", format, firstDifference(got, want))
 		}
 		r.stop()
 	}
 }
+
+// someAccounts are the lines of everything about a list that may lack accounts.
+var someAccounts = regexp.MustCompile(`(?m)^(200 \d+ )accounts`)
 
 func TestExportWantsTheNodeStopped(t *testing.T) {
 	dir := t.TempDir()

@@ -30,7 +30,7 @@ type Absence uint8
 
 const (
 	AccountNotFound     Absence = iota // no live account has the key
-	AccountNotIndexed                  // not held, and the source shows only part of the ledger
+	AccountNotIndexed                  // not held, and only part of the ledger is
 	AccountClosed                      // closed at Slot, the tombstone is still held
 	TransactionNotFound                // no transaction held has the signature
 	SlotSkipped                        // a child's parent link proves that the slot has no block
@@ -38,6 +38,7 @@ const (
 	SlotPruned                         // was held once, now below retention
 	SlotNotIndexed                     // below the root, at or below an import, or in a gap of a partial source
 	OwnerNotFound                      // neither an account at the key nor anything it owns
+	OwnerNotIndexed                    // likewise, and only part of the ledger is held
 	NoBlockYet                         // nothing has been published
 )
 
@@ -68,6 +69,8 @@ func (e *NotFoundError) Error() string {
 		return "slot not indexed: this node never held it"
 	case OwnerNotFound:
 		return "neither an account at this key nor anything it owns is known"
+	case OwnerNotIndexed:
+		return "account not indexed: neither it nor anything it owns is held, and this node holds only part of the ledger"
 	case NoBlockYet:
 		return "no block yet"
 	}

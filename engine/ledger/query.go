@@ -29,7 +29,8 @@ const (
 type View struct {
 	Head       *Head // nil before anything was published
 	Commitment Commitment
-	// Lacks: of a list, that it may lack accounts, since this node does not hold all of what it lists.
+	// Lacks: of a list, or of several accounts asked for by key, that it may lack some that exist: this node does
+	// not hold all of them.
 	Lacks bool
 }
 
