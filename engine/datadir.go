@@ -42,6 +42,9 @@ type nodeFile struct {
 
 	Import *importNote `json:"import,omitempty"` // absent where no import made the directory
 	Filter *filterNote `json:"filter,omitempty"` // absent where all accounts are held
+	// SkipVotes: vote transactions are not held. Absent before the first source, and where a directory was
+	// begun when that was not noted.
+	SkipVotes *bool `json:"skip_votes,omitempty"`
 }
 
 // OpenDir creates the directory if need be and locks it until Close. The lock dies with

@@ -87,6 +87,31 @@ func (d *Dir) BindFilter(f *ledger.Filter) error {
 	return nil
 }
 
+// BindVotes ties the directory to whether vote transactions are held, or refuses the other: it would answer
+// for some blocks with votes and for some without. It comes after BindSource.
+func (d *Dir) BindVotes(skip bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch held := d.node.SkipVotes; {
+	case held == nil:
+		node := d.node
+		node.SkipVotes = &skip
+		return d.replaceLocked(node)
+	case *held == skip:
+		return nil
+	case skip:
+		return fmt.Errorf("data directory %s was begun without --skip-votes: leave it out, or choose another --data-dir", d.path)
+	}
+	return fmt.Errorf("data directory %s was begun with --skip-votes: give it again, or choose another --data-dir", d.path)
+}
+
+// skipsVotes reports whether vote transactions are not held.
+func (d *Dir) skipsVotes() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.node.SkipVotes != nil && *d.node.SkipVotes
+}
+
 // Filter returns the filter that the directory is tied to, nil if it holds all accounts.
 func (d *Dir) Filter() *ledger.Filter {
 	d.mu.Lock()

@@ -46,7 +46,7 @@ type Config struct {
 	Shards    int                       // 0: one a core
 	Retention Retention                 // 0: 9000 slots, 2 GiB
 	Fetcher   ledger.Fetcher            // where accounts are fetched that are asked for and not held; nil: nowhere
-	SkipVotes bool                      // vote transactions are not held
+	SkipVotes bool                      // vote transactions are not held; where Dir is tied to that they are not, either
 	Filter    *ledger.Filter            // which accounts are held; nil: the one Dir is tied to, or all
 	OnPublish func(*ledger.Publication) // called in order, one at a time; must not block
 	Logger    *slog.Logger              // nil: slog.Default
@@ -133,6 +133,8 @@ func New(c Config) *Engine {
 		if c.Filter == nil {
 			e.config.Filter = c.Dir.Filter()
 		}
+		e.config.SkipVotes = c.SkipVotes || c.Dir.skipsVotes()
+		e.seq.skipVotes = e.config.SkipVotes
 		if c.Source == nil || c.Dir.imported() != nil && !e.info.GapsAllowed {
 			e.info.Complete = c.Dir.complete()
 		}

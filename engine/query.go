@@ -163,6 +163,9 @@ func (e *Engine) transaction(v ledger.View, sig ledger.Signature, deadline time.
 	t, err := s.Transaction(sig, v.Tip().Version, deadline)
 	if err == nil && (t == nil || t.Slot < v.Head.Floor) {
 		err = &ledger.NotFoundError{Absence: ledger.TransactionNotFound}
+		if e.config.SkipVotes {
+			err = &ledger.NotFoundError{Absence: ledger.TransactionNotIndexed}
+		}
 	}
 	return t, err
 }

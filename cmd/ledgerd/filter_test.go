@@ -83,6 +83,10 @@ func TestNodeHoldsWhatItsFiltersWant(t *testing.T) {
 		if !strings.Contains(string(block), `"transactions":2`) || !strings.Contains(string(block), `"signatures":["`+ledger.Signature{2}.String()+`"]`) {
 			t.Errorf("%s: block %s, want the count of the source, and no vote", source, block)
 		}
+		vote, body := get(t, r.base+"/transaction/"+ledger.Signature{1}.String())
+		if vote != http.StatusNotFound || !strings.Contains(string(body), "or a vote: votes are not indexed here") {
+			t.Errorf("%s: a vote: %d %s", source, vote, body)
+		}
 		r.stop()
 	}
 	for name, other := range map[string][]string{
@@ -96,6 +100,44 @@ func TestNodeHoldsWhatItsFiltersWant(t *testing.T) {
 			t.Errorf("%s: exit %d, %s", name, code, errors)
 		}
 	}
+}
+
+// TestVotesStayLeftOut: a directory of which some blocks have votes and some have none would answer by chance.
+func TestVotesStayLeftOut(t *testing.T) {
+	input := filteredInput(t, toolKey("program"))
+	serve := func(dir string, flags ...string) (string, int) {
+		args := append([]string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "", "--data-dir", dir}, flags...)
+		_, errors, code := tool(t, args...)
+		return errors, code
+	}
+	with, without := t.TempDir(), t.TempDir()
+	for dir, flags := range map[string][]string{with: {"--skip-votes"}, without: nil} {
+		for range 2 { // what was given before is taken again
+			r := start(t, append([]string{"--data-dir", dir, "--source", "file:" + input}, flags...)...)
+			r.ending(t)
+			r.stop()
+		}
+	}
+	start(t, "--data-dir", with, "--source", "none").stop()
+	start(t, "--data-dir", with, "--source", "none", "--skip-votes").stop()
+	for name, tt := range map[string]struct {
+		dir   string
+		flags []string
+		want  string
+	}{
+		"left out":         {with, []string{"--source", "file:" + input}, "was begun with --skip-votes"},
+		"given later":      {without, []string{"--source", "file:" + input, "--skip-votes"}, "was begun without --skip-votes"},
+		"given to nothing": {without, []string{"--source", "none", "--skip-votes"}, "was begun without --skip-votes"},
+	} {
+		if errors, code := serve(tt.dir, tt.flags...); code != exitFailure || !strings.Contains(errors, tt.want) || strings.Count(errors, "\n") != 1 {
+			t.Errorf("%s: exit %d, %s", name, code, errors)
+		}
+	}
+	r := start(t, "--data-dir", without, "--source", "none")
+	if _, body := get(t, r.base+"/transaction/"+ledger.Signature{3}.String()); strings.Contains(string(body), "votes") {
+		t.Errorf("a transaction that is not held, of a node that holds votes: %s", body)
+	}
+	r.stop()
 }
 
 // What a filtered node exports is read, without filters, as what it held.

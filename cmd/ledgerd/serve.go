@@ -217,6 +217,9 @@ func (c *serveCommand) openDir(from source.Source) (*engine.Dir, error) {
 	if err == nil && from != nil {
 		err = dir.BindSource(from.Info())
 	}
+	if err == nil && (from != nil || c.SkipVotes) {
+		err = dir.BindVotes(c.SkipVotes)
+	}
 	if err != nil {
 		dir.Close()
 		return nil, err

@@ -29,17 +29,18 @@ var (
 type Absence uint8
 
 const (
-	AccountNotFound     Absence = iota // no live account has the key
-	AccountNotIndexed                  // not held, and only part of the ledger is
-	AccountClosed                      // closed at Slot, the tombstone is still held
-	TransactionNotFound                // no transaction held has the signature
-	SlotSkipped                        // a child's parent link proves that the slot has no block
-	SlotNotYetProduced                 // above the newest block of the asked commitment
-	SlotPruned                         // was held once, now below retention
-	SlotNotIndexed                     // below the root, at or below an import, or in a gap of a partial source
-	OwnerNotFound                      // neither an account at the key nor anything it owns
-	OwnerNotIndexed                    // likewise, and only part of the ledger is held
-	NoBlockYet                         // nothing has been published
+	AccountNotFound       Absence = iota // no live account has the key
+	AccountNotIndexed                    // not held, and only part of the ledger is
+	AccountClosed                        // closed at Slot, the tombstone is still held
+	TransactionNotFound                  // no transaction held has the signature
+	TransactionNotIndexed                // likewise, and votes are not held
+	SlotSkipped                          // a child's parent link proves that the slot has no block
+	SlotNotYetProduced                   // above the newest block of the asked commitment
+	SlotPruned                           // was held once, now below retention
+	SlotNotIndexed                       // below the root, at or below an import, or in a gap of a partial source
+	OwnerNotFound                        // neither an account at the key nor anything it owns
+	OwnerNotIndexed                      // likewise, and only part of the ledger is held
+	NoBlockYet                           // nothing has been published
 )
 
 // NotFoundError is an ErrNotFound that says why.
@@ -59,6 +60,8 @@ func (e *NotFoundError) Error() string {
 		return fmt.Sprintf("account closed at slot %d", e.Slot)
 	case TransactionNotFound:
 		return "transaction not held: unknown, orphaned or pruned"
+	case TransactionNotIndexed:
+		return "transaction not held: unknown, orphaned, pruned or a vote: votes are not indexed here"
 	case SlotSkipped:
 		return "slot skipped: no block was produced in it"
 	case SlotNotYetProduced:
