@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"ledgerd/engine/ledger"
@@ -206,6 +207,9 @@ func (d *Dir) load() error {
 	return nil
 }
 
+// lostAndFound is in every file system of ext2 to ext4, from the beginning.
+const lostAndFound = "lost+found"
+
 // mustBeNew refuses to name the node anew beside what it kept.
 func (d *Dir) mustBeNew() error {
 	for _, dir := range []string{LogDir(d.path), SnapshotDir(d.path)} {
@@ -213,7 +217,7 @@ func (d *Dir) mustBeNew() error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot list %s: %w", dir, err)
 		}
-		if len(names) > 0 {
+		if slices.ContainsFunc(names, func(name string) bool { return name != lostAndFound }) {
 			return fmt.Errorf("%s is missing, and %s is not empty: restore it, or start with another --data-dir", d.file(), dir)
 		}
 	}

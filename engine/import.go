@@ -11,6 +11,7 @@ import (
 	"ledgerd/engine/gather"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/wal"
 )
 
 // importParts is how many goroutines sort at most; each takes memory of its own.
@@ -24,6 +25,8 @@ type ImportConfig struct {
 	// MemoryBytes bounds the rows that each of up to four goroutines holds; 0: 64 MiB. Besides there
 	// are write buffers of 16 MiB for each and once more, and what the snapshot is compressed in.
 	MemoryBytes int64
+	// SegmentBytes is how large the segment of the log is whose room is taken first; 0: 64 MiB.
+	SegmentBytes int64
 }
 
 // ImportPoint is where base state stands that is imported.
@@ -45,6 +48,7 @@ type ImportPoint struct {
 // returns nil the directory is refused by everybody but another import.
 type Import struct {
 	c      ImportConfig
+	log    *wal.Log // its room is taken; nil once the record is in it
 	rows   *gather.Gathering
 	mints  []*gather.Gathering
 	row    gather.Row
@@ -76,20 +80,34 @@ type Imported struct {
 	StateHash       ledger.StateHash
 }
 
-// NewImport begins an import into a directory.
+// NewImport begins an import into a directory. The log takes its room now: that it is not there is better
+// known at the beginning.
 func NewImport(c ImportConfig) (*Import, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	if err := c.Dir.noteImport(importNote{}, c.Filter); err != nil {
-		return nil, err
-	}
 	i := &Import{c: c}
-	var err error
-	if i.rows, err = i.gather("accounts"); err != nil {
-		return nil, err
+	if err := i.begin(); err != nil {
+		i.Close()
+		return nil, i.explain(err)
 	}
 	return i, nil
+}
+
+func (i *Import) begin() error {
+	d := i.c.Dir
+	err := d.noteImport(importNote{}, i.c.Filter)
+	if err != nil {
+		return err
+	}
+	if i.rows, err = i.gather("accounts"); err != nil {
+		return err
+	}
+	i.log, err = wal.Open(wal.Config{FS: d.fs, Dir: LogDir(d.path), SegmentBytes: i.c.SegmentBytes, Logger: i.c.Logger}, wal.End{})
+	if err != nil {
+		return fmt.Errorf("cannot begin the log: %w", err)
+	}
+	return nil
 }
 
 func (i *Import) gather(of string) (*gather.Gathering, error) {
@@ -118,11 +136,18 @@ func (i *Import) Add(slot ledger.Slot, version uint64, w *ledger.AccountWrite) e
 // Close removes what the import needed on its way. The directory stays unfinished where Finish did
 // not return nil.
 func (i *Import) Close() error {
-	err := i.rows.Close()
+	d := i.c.Dir
+	var err error
+	if i.log != nil { // it is of no use to anybody
+		err = errors.Join(i.log.Close(), gather.Clear(d.fs, LogDir(d.path)))
+		i.log = nil
+	}
+	if i.rows != nil {
+		err = errors.Join(err, i.rows.Close())
+	}
 	for _, m := range i.mints {
 		err = errors.Join(err, m.Close())
 	}
-	d := i.c.Dir
 	_ = d.fs.Remove(d.gatherDir("accounts"))
 	for n := range i.mints {
 		_ = d.fs.Remove(d.gatherDir(fmt.Sprintf("mints-%d", n)))
@@ -154,7 +179,8 @@ func (i *Import) finish(ctx context.Context, at ImportPoint) (done Imported, err
 		return done, err
 	}
 	i.phase.Store(uint32(ImportWrites))
-	w := &importWriter{Import: i, ctx: ctx, at: at, left: min(importParts, runtime.GOMAXPROCS(0))}
+	n := min(importParts, runtime.GOMAXPROCS(0))
+	w := &importWriter{Import: i, ctx: ctx, at: at, left: n, mintsLeft: n}
 	if done, err = w.write(); err != nil {
 		return done, err
 	}

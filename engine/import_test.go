@@ -56,6 +56,9 @@ func newestOf(all []told) map[ledger.Pubkey]told {
 	return newest
 }
 
+// testSegmentBytes is the room of the log.
+const testSegmentBytes = 64 << 10
+
 // importInto imports records into a directory on a disk.
 func importInto(t testing.TB, disk vfs.FS, all []told, at ImportPoint, c ImportConfig) (Imported, error) {
 	t.Helper()
@@ -64,7 +67,7 @@ func importInto(t testing.TB, disk vfs.FS, all []told, at ImportPoint, c ImportC
 		return Imported{}, err
 	}
 	defer d.Close()
-	c.Dir, c.Logger = d, slog.New(slog.DiscardHandler)
+	c.Dir, c.Logger, c.SegmentBytes = d, slog.New(slog.DiscardHandler), testSegmentBytes
 	i, err := NewImport(c)
 	if err != nil {
 		return Imported{}, err
@@ -461,6 +464,113 @@ func TestImportRefusesADirectoryThatIsUsed(t *testing.T) {
 	}
 }
 
+// TestAFreshFileSystemIsAnEmptyDirectory: ext4 puts lost+found into each.
+func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
+	for _, at := range []string{"data", "data/log", "data/snapshots"} {
+		disk := vfs.NewMemory()
+		if err := disk.MkdirAll(at + "/lost+found"); err != nil {
+			t.Fatal(err)
+		}
+		d, err := OpenDirOn(disk, "data")
+		if err != nil {
+			t.Fatalf("%s: %v", at, err)
+		}
+		if err := d.BindFilter(ledger.NewFilter(nil, []ledger.Pubkey{key(1)})); err != nil { // it is new
+			t.Errorf("%s: %v", at, err)
+		}
+		d.Close()
+		if at != "data" {
+			continue // an import wants no folders of ours there
+		}
+		disk = vfs.NewMemory()
+		if err := disk.MkdirAll(at + "/lost+found"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := importInto(t, disk, someTold(), importPoint(), ImportConfig{}); err != nil {
+			t.Errorf("an import: %v", err)
+		}
+		bubble.Test(t, func(t *testing.T) {
+			if a, _, err := serving(t, disk, 1).Account(ledger.Query{}, key(1)); err != nil || a.Lamports != 20 {
+				t.Errorf("%+v, %v", a, err)
+			}
+		})
+	}
+}
+
+// TestImportTakesTheRoomOfTheLogFirst: hours later is too late to learn that it is not there.
+func TestImportTakesTheRoomOfTheLogFirst(t *testing.T) {
+	disk := vfs.NewMemory()
+	disk.SetCapacity(1 << 20)
+	d, _, err := OpenDirForImportOn(disk, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := NewImport(ImportConfig{Dir: d}); !vfs.IsFull(err) || !strings.Contains(err.Error(), "the disk is full") {
+		t.Errorf("on a disk of 1 MiB: %v", err)
+	}
+	disk.SetCapacity(1 << 30)
+	i, err := NewImport(ImportConfig{Dir: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Add(1, 1, &ledger.AccountWrite{Pubkey: key(1), Lamports: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestImportChecksOnceAllIsWritten looks at the phase at each write to the snapshot.
+func TestImportChecksOnceAllIsWritten(t *testing.T) {
+	disk := vfs.NewMemory()
+	d, _, err := OpenDirForImportOn(disk, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	i, err := NewImport(ImportConfig{Dir: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 500 {
+		w := owned(key(n), 1, ledger.TokenProgram)
+		w.Mint = &ledger.Mint{Decimals: 6}
+		if err := i.Add(1, 1, &w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &importWriter{Import: i, ctx: t.Context(), at: importPoint(), left: 2, mintsLeft: 2}
+	i.phase.Store(uint32(ImportWrites))
+	parts, err := w.parts(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := i.rows.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range parts {
+		if err := p.Accounts(func(*ledger.Account) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range parts {
+		if got := i.Progress(); got.Phase != ImportWrites || got.Sorted != 500 {
+			t.Errorf("before all mints are written: %+v", got)
+		}
+		if err := p.Mints(func(ledger.MintWrite) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := i.Progress(); got.Phase != ImportChecks {
+		t.Errorf("all is written: %+v", got)
+	}
+	if err := i.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestImportThatIsNotWholeIsRefused(t *testing.T) {
 	p := importPoint()
 	p.Capitalization = ledger.Some(ledger.Lamports(33)) // it is 32
@@ -479,7 +589,7 @@ func TestImportThatIsNotWholeIsRefused(t *testing.T) {
 
 func TestImportTellsOfAFullDisk(t *testing.T) {
 	all := randomTold(seeded(t, 3), 3000)
-	for _, capacity := range []int64{1, 100, 16 << 10, 128 << 10, 300 << 10} {
+	for _, capacity := range []int64{1, 100, 16 << 10, testSegmentBytes + 16<<10, testSegmentBytes + 128<<10, testSegmentBytes + 220<<10} {
 		disk := vfs.NewMemory()
 		disk.SetCapacity(capacity)
 		_, err := importInto(t, disk, all, importPoint(), ImportConfig{})

@@ -10,7 +10,6 @@ import (
 	"ledgerd/engine/gather"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
-	"ledgerd/snapshot/wal"
 )
 
 // importVersion is the record of an import: the first, and the only one until a block comes.
@@ -22,10 +21,11 @@ type importWriter struct {
 	ctx context.Context
 	at  ImportPoint
 
-	mu       sync.Mutex
-	left     int    // parts whose accounts are not all written
-	lamports uint64 // of all newest accounts, held or not
-	overflow uint64
+	mu        sync.Mutex
+	left      int    // parts whose accounts are not all written
+	mintsLeft int    // parts whose mints are not
+	lamports  uint64 // of all newest accounts, held or not
+	overflow  uint64
 }
 
 func (w *importWriter) write() (done Imported, err error) {
@@ -55,15 +55,15 @@ func (w *importWriter) write() (done Imported, err error) {
 // log writes the record that the snapshot is the state after. What it taught is in the snapshot
 // alone: an import can be made again.
 func (w *importWriter) log(m *snapshot.Meta) error {
-	d := w.c.Dir
-	l, err := wal.Open(wal.Config{FS: d.fs, Dir: LogDir(d.path), Logger: w.c.Logger}, wal.End{})
+	l := w.Import.log
+	err := l.Commit([]*ledger.Record{{
+		Version: m.Version, Kind: ledger.BaseRecord, Slot: m.Slot, Base: &ledger.BaseState{Slot: m.Slot}, FirstSeq: 1, StateHash: m.StateHash,
+	}})
 	if err != nil {
 		return fmt.Errorf("cannot begin the log: %w", err)
 	}
-	err = l.Commit([]*ledger.Record{{
-		Version: m.Version, Kind: ledger.BaseRecord, Slot: m.Slot, Base: &ledger.BaseState{Slot: m.Slot}, FirstSeq: 1, StateHash: m.StateHash,
-	}})
-	if err = errors.Join(err, l.Close()); err != nil {
+	w.Import.log = nil
+	if err := l.Close(); err != nil {
 		return fmt.Errorf("cannot begin the log: %w", err)
 	}
 	return nil
@@ -143,7 +143,6 @@ func (w *importWriter) counted(sum, over uint64) error {
 	if w.left--; w.left > 0 {
 		return nil
 	}
-	w.phase.Store(uint32(ImportChecks))
 	if want := w.at.Capitalization; want.Known && (w.overflow != 0 || w.lamports != uint64(want.Value)) {
 		return fmt.Errorf("its accounts hold %d lamports together, and its bank says that they hold %d: it is not whole", w.lamports, want.Value)
 	}
@@ -165,8 +164,20 @@ func (w *importWriter) mintsOf(mints *gather.Gathering, visit func(ledger.MintWr
 		}
 		return nil
 	})
-	if err == errEnough {
+	switch err {
+	case errEnough:
 		return nil
+	case nil:
+		w.written()
 	}
 	return err
+}
+
+// written notes that a part is written. Behind the last one all of it is read back.
+func (w *importWriter) written() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.mintsLeft--; w.mintsLeft == 0 {
+		w.phase.Store(uint32(ImportChecks))
+	}
 }

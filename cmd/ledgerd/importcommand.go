@@ -30,11 +30,14 @@ func (f *filterFlags) filter() *ledger.Filter {
 	return ledger.NewFilter(f.IndexOwners, f.IndexAccounts)
 }
 
-// keys is a list of public keys, comma-separated.
+// keys is a list of public keys, comma-separated, that is not empty.
 type keys []ledger.Pubkey
 
 // UnmarshalText parses "KEY,KEY".
 func (k *keys) UnmarshalText(b []byte) (err error) {
+	if len(b) == 0 { // such as an unset variable of a script: it is not meant to be all
+		return errors.New("expected public keys, separated by commas; leave the flag out to hold all accounts")
+	}
 	*k, err = ledger.SplitKeys(string(b))
 	return err
 }

@@ -191,6 +191,14 @@ func TestImportRefusesInOneLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := filepath.Join(t.TempDir(), filepath.Base(path))
+	if err := os.WriteFile(cut, content[:len(content)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -204,6 +212,9 @@ func TestImportRefusesInOneLine(t *testing.T) {
 		"missing archive": {[]string{"--archive", filepath.Join(t.TempDir(), filepath.Base(path))}, exitUsage, "no such file"},
 		"lz4":             {[]string{"--archive", strings.Replace(path, ".zst", ".lz4", 1)}, exitUsage, "tar.lz4"},
 		"bad filter":      {[]string{"--archive", path, "--index-owners", "nonsense"}, exitUsage, "key 1"},
+		"empty filter":    {[]string{"--archive", path, "--index-owners", ""}, exitUsage, "leave the flag out to hold all accounts"},
+		"empty accounts":  {[]string{"--archive", path, "--index-accounts="}, exitUsage, "leave the flag out to hold all accounts"},
+		"damaged":         {[]string{"--archive", cut, "--data-dir", filepath.Join(t.TempDir(), "d")}, exitFailure, "packing ends too early"},
 		"not whole":       {[]string{"--archive", path, "--data-dir", filepath.Join(t.TempDir(), "d")}, exitFailure, "1 lamports"},
 		"folder in use":   {[]string{"--archive", path, "--data-dir", filepath.Dir(path)}, exitFailure, "is not empty"},
 		"a file":          {[]string{"--archive", path, "--data-dir", file}, exitFailure, "data directory"},
@@ -212,6 +223,9 @@ func TestImportRefusesInOneLine(t *testing.T) {
 		out, errors, code := tool(t, append([]string{"import"}, tt.args...)...)
 		if code != tt.code || out != "" || !strings.Contains(errors, tt.want) || strings.Count(errors, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q, %q, want exit %d and one line with %q", name, code, out, errors, tt.code, tt.want)
+		}
+		if strings.Count(errors, "snapshot-10-") > 1 {
+			t.Errorf("%s: the archive is named more than once: %s", name, errors)
 		}
 	}
 }

@@ -70,11 +70,12 @@ func Open(path string) (*Archive, error) {
 func (a *Archive) Progress() (read, size int64) { return a.read.Load(), a.size }
 
 // Read calls emit for every chunk in the order of the archive, and returns the bank. A chunk is
-// good until emit returns. It ends with the first error, that of emit or of ctx as they are.
+// good until emit returns. It ends with the first error, that of emit or of ctx as they are. Its own say of
+// the archive what is wrong with "it", in one line.
 func (a *Archive) Read(ctx context.Context, emit func(*Chunk) error) (*Bank, error) {
 	f, err := os.Open(a.path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read archive %s: %w", a.path, reason(err))
+		return nil, fmt.Errorf("it cannot be opened: %w", reason(err))
 	}
 	defer f.Close()
 	p := &pass{emit: emit, named: a.slot, vec: newVecReader()}
@@ -85,7 +86,7 @@ func (a *Archive) Read(ctx context.Context, emit func(*Chunk) error) (*Bank, err
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		return nil, fmt.Errorf("cannot read archive %s: %w", a.path, err)
+		return nil, err
 	}
 	return &p.manifest.bank, nil
 }
