@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -133,7 +134,21 @@ func (d *Dir) imported() *importNote {
 }
 
 // errUnfinishedImport refuses what an import left that was killed.
-var errUnfinishedImport = errors.New("holds an import that did not finish: run ledgerd import again, or choose another --data-dir")
+var errUnfinishedImport = errors.New("holds an import that did not finish: where none is running, run ledgerd import again, or choose another --data-dir")
+
+// CheckImport returns an error for a directory that holds an import which did not finish, be it that it is going
+// on. It takes no lock and says nothing of what else is wrong with the directory.
+func CheckImport(path string) error {
+	d := &Dir{fs: vfs.Disk{}, path: path}
+	content, err := readFile(d.fs, d.file())
+	if err != nil {
+		return nil
+	}
+	if err := json.Unmarshal(content, &d.node); err == nil && d.node.Import != nil && !d.node.Import.Finished {
+		return fmt.Errorf("data directory %s %w", path, errUnfinishedImport)
+	}
+	return nil
+}
 
 // OpenDirForImport opens a directory that an import may fill: one that is empty or is not there yet, or
 // that holds an import which did not finish. That is removed, and told by the second result.

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"ledgerd/engine"
 )
 
-// checkDataDir returns an error unless path is the data directory of a node. Nothing is made.
+// checkDataDir returns an error unless path is the data directory of a node, with more in it than what
+// an import left that did not finish. Nothing is made.
 func checkDataDir(path string) error {
 	info, err := os.Stat(filepath.Join(path, "node.json"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -19,5 +22,5 @@ func checkDataDir(path string) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a data directory: its node.json is no file", path)
 	}
-	return nil
+	return engine.CheckImport(path)
 }

@@ -267,8 +267,14 @@ func TestKilledImportStartsAnew(t *testing.T) {
 		t.Skip("it was done before it could be killed")
 	}
 	_, errors, code := tool(t, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "", "--data-dir", dir, "--source", "none")
-	if code != exitFailure || !strings.Contains(errors, "holds an import that did not finish: run ledgerd import again") {
+	if code != exitFailure || !strings.Contains(errors, "holds an import that did not finish: where none is running, run ledgerd import again") {
 		t.Fatalf("serve: exit %d, %s", code, errors)
+	}
+	for _, args := range [][]string{{"snapshot", "list"}, {"snapshot", "verify"}, {"log", "verify"}, {"log", "dump"}, {"export"}} {
+		out, errors, code := tool(t, append(args, "--data-dir", dir)...)
+		if code != exitFailure || out != "" || !strings.Contains(errors, dir+" holds an import that did not finish") || strings.Count(errors, "\n") != 1 {
+			t.Errorf("%v: exit %d, %q, %q", args, code, out, errors)
+		}
 	}
 	_, errors, code = tool(t, "import", "--archive", path, "--data-dir", dir)
 	if code != exitOK || !strings.Contains(errors, "did not finish: what it left is removed, and it starts anew") || !strings.Contains(errors, "imported 200000 accounts") {
