@@ -154,7 +154,7 @@ func TestNodeThatIsDownIsLeftAlone(t *testing.T) {
 		}{
 			{&ledger.UpstreamError{Err: errors.New("no route")}, pauseAfter, false},
 			{&ledger.UpstreamError{Busy: true, RetryAfter: 7 * time.Second}, 7 * time.Second, true},
-			{&ledger.UpstreamError{Busy: true, RetryAfter: time.Hour}, maxPause, true},
+			{&ledger.UpstreamError{Busy: true, RetryAfter: time.Hour}, ledger.MaxRetryAfter, true},
 			{errors.New("anything"), pauseAfter, false},
 		}
 		for _, tt := range tests {
@@ -165,6 +165,8 @@ func TestNodeThatIsDownIsLeftAlone(t *testing.T) {
 				var upstream *ledger.UpstreamError
 				if r := <-n.ask(ledger.Query{}, k); !errors.As(r.err, &upstream) || upstream.Busy != tt.busy || !errors.Is(r.err, ledger.ErrUnavailable) {
 					t.Fatalf("%v, want that the node is down (busy: %v)", r.err, tt.busy)
+				} else if left := tt.pause - time.Since(begun); upstream.RetryAfter != left {
+					t.Fatalf("clients are told to wait %v, and the node is left alone for %v more", upstream.RetryAfter, left)
 				}
 				if _, _, err := n.Account(ledger.Query{}, key(2)); !errors.Is(err, ledger.ErrUnavailable) {
 					t.Fatalf("of another account: %v", err)

@@ -25,7 +25,6 @@ const (
 	holdFor = 10 * time.Second
 	// pauseAfter is for how long nothing is asked of a node that is down, unless it says.
 	pauseAfter = time.Second
-	maxPause   = 30 * time.Second
 	// againAfter is when a node is asked again that answered as of a slot too old.
 	againAfter = 400 * time.Millisecond
 	// offerAgainAfter is when the sequencer is offered an answer again that was too early for it.
@@ -65,9 +64,9 @@ type filler struct {
 	visible  ledger.Version  // the newest
 	returned []*fetched      // by the sequencer: too early
 	absent   absences
-	paused   time.Time // until then the node is not asked
-	pausedBy error     // why
-	down     bool      // the newest fetch failed
+	paused   time.Time            // until then the node is not asked
+	pausedBy ledger.UpstreamError // why
+	down     bool                 // the newest fetch failed
 	stopped  bool
 }
 
@@ -122,7 +121,9 @@ func (f *filler) want(key ledger.Pubkey, at ledger.Version, w want) (*want, erro
 	case at < f.visible: // it may have been wanted meanwhile, and be there now
 		return nil, errLookAgain
 	case time.Now().Before(f.paused):
-		return nil, f.pausedBy
+		err := f.pausedBy
+		err.RetryAfter = time.Until(f.paused)
+		return nil, &err
 	case len(f.wants) >= maxWants || f.unsettled.Load() >= maxUnsettled:
 		return nil, ledger.ErrFetchBusy
 	}
@@ -173,23 +174,22 @@ func (f *filler) end(keys []ledger.Pubkey, err error) {
 // fail ends wants that the node could not be asked for, and has it left alone for a while.
 func (f *filler) fail(keys []ledger.Pubkey, err error) {
 	f.stats.failures.Add(1)
-	pause := pauseAfter
+	why := ledger.UpstreamError{Err: err}
 	var upstream *ledger.UpstreamError
 	if errors.As(err, &upstream) {
-		pause = min(max(pause, upstream.RetryAfter), maxPause)
-	} else {
-		err = &ledger.UpstreamError{Err: err}
+		why = *upstream
 	}
+	why.RetryAfter = min(max(pauseAfter, why.RetryAfter), ledger.MaxRetryAfter)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.down {
-		f.logger.Warn("accounts cannot be fetched from the node", "error", err)
+		f.logger.Warn("accounts cannot be fetched from the node", "error", &why)
 	}
-	f.down, f.paused, f.pausedBy = true, time.Now().Add(pause), err
+	f.down, f.paused, f.pausedBy = true, time.Now().Add(why.RetryAfter), why
 	waiting := f.queue
 	f.queue = nil
 	for _, k := range append(keys, waiting...) {
-		f.endLocked(k, err)
+		f.endLocked(k, &why)
 	}
 }
 

@@ -75,14 +75,11 @@ var verdictStatus = map[headVerdict]int{
 // block.
 const usualPatience = time.Second
 
-// maxRetryAfter bounds what an upstream node can make us ask clients to wait.
-const maxRetryAfter = time.Minute
-
 // retryAfterOf returns how long a client is to wait after an error, 0 where nobody says.
 func retryAfterOf(err error) time.Duration {
 	var upstream *ledger.UpstreamError
 	if errors.As(err, &upstream) {
-		return min(upstream.RetryAfter, maxRetryAfter)
+		return min(upstream.RetryAfter, ledger.MaxRetryAfter)
 	}
 	return 0
 }

@@ -56,6 +56,10 @@ type Fetcher interface {
 // MaxFetchKeys is how many accounts a node is asked for at once.
 const MaxFetchKeys = 100
 
+// MaxRetryAfter is how long an upstream node can make anybody wait: it is left alone for so long at most, and
+// clients are asked to wait no longer. What it asks beyond that is taken for a mistake.
+const MaxRetryAfter = time.Minute
+
 // Troubled is what a source may be as well: one that knows what keeps it from going on.
 type Troubled interface {
 	// Trouble returns one sentence, "" if the source knows of nothing. Anybody may read it: it

@@ -14,12 +14,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/nodejson"
 	"ledgerd/engine/source/upstream"
 )
-
-// maxRetryAfter bounds what a node may ask us to wait: longer is taken for a mistake.
-const maxRetryAfter = time.Minute
 
 // client asks one node. Any goroutine may call it. At most so many calls are under way at once;
 // while the node limits the rate, none is begun.
@@ -223,10 +221,10 @@ func retryAfter(header string, now time.Time) time.Duration {
 		return 0
 	}
 	if n, err := strconv.ParseUint(header, 10, 64); err == nil {
-		return time.Duration(min(n, uint64(maxRetryAfter/time.Second))) * time.Second
+		return time.Duration(min(n, uint64(ledger.MaxRetryAfter/time.Second))) * time.Second
 	}
 	if at, err := http.ParseTime(header); err == nil {
-		return min(max(at.Sub(now), 0), maxRetryAfter)
+		return min(max(at.Sub(now), 0), ledger.MaxRetryAfter)
 	}
 	return 0
 }
