@@ -40,6 +40,7 @@ type nodeFile struct {
 	Complete bool    `json:"complete,omitempty"`        // the source shows every account of its ledger
 	Root     string  `json:"root_blockhash,omitempty"`  // absent before the first block
 	Statuses bool    `json:"statuses,omitempty"`        // the source spoke of finality
+	Gaps     bool    `json:"gaps,omitempty"`            // a source was to pass over missing blocks
 
 	Import *importNote `json:"import,omitempty"` // absent where no import made the directory
 	Filter *filterNote `json:"filter,omitempty"` // absent where all accounts are held
@@ -102,26 +103,27 @@ func (d *Dir) NodeID() string {
 func (d *Dir) BindSource(info ledger.SourceInfo) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.node.Source != nil {
-		if *d.node.Source != info.Identity {
-			return d.otherLedgerLocked()
-		}
+	node := d.node
+	switch {
+	case node.Source != nil && *node.Source != info.Identity:
+		return d.otherLedgerLocked()
+	case node.Source == nil && node.Import != nil && info.Identity != "":
+		return d.otherLedgerLocked() // it makes a ledger of its own
+	case node.Source == nil:
+		node.Source, node.Complete = &info.Identity, info.Complete || d.node.Complete
+	}
+	if node.Gaps = node.Gaps || info.GapsAllowed; node == d.node {
 		return nil
 	}
-	if d.node.Import != nil && info.Identity != "" {
-		return d.otherLedgerLocked() // it makes a ledger of its own
-	}
-	node := d.node
-	node.Source, node.Complete = &info.Identity, info.Complete || d.node.Complete
 	return d.replaceLocked(node)
 }
 
 // complete reports whether every account of the ledger was shown: the source that the directory is tied to
-// shows them all, or the import that made it did. A filter may leave some out.
+// shows them all, or the import that made it did, and no blocks may be missing. A filter may leave some out.
 func (d *Dir) complete() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.node.Complete || d.node.Import != nil
+	return (d.node.Complete || d.node.Import != nil) && !d.node.Gaps
 }
 
 // checkRoot refuses a first block that is not the one of the directory's ledger.
