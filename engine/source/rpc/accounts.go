@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 
 	"ledgerd/engine/ledger"
@@ -16,6 +17,8 @@ const (
 	headBytes = 166
 	// multisigBytes is the size of a multisig, which byte 165 tells nothing of.
 	multisigBytes = 355
+	// extendedMint is what that byte says of a mint with extensions.
+	extendedMint = 1
 	// wholeBytes bounds the data of the mints that are asked for whole in one call.
 	wholeBytes = 2 << 20
 )
@@ -26,15 +29,16 @@ type fetched struct {
 	writes []ledger.AccountWrite
 }
 
-// cut is an account of which the head does not tell everything.
-type cut struct {
-	key  ledger.Pubkey
-	size int // of its data; 0 where the node does not say
+// part is an account as one call tells it.
+type part struct {
+	write ledger.AccountWrite
+	data  []byte
+	size  int  // of all its data; 0 where the node does not say
+	cut   bool // the data does not tell its facts: what is behind it has to be asked for
 }
 
 // accounts asks for accounts as they stand at a slot not below another. Keys that do not exist are writes
-// of 0 lamports. Mints with extensions, whose data does not end where it is cut, are asked for a
-// second time and come as answers of their own. What was answered before an error stands.
+// of 0 lamports. Of up to 100 keys all are told as of one slot. What was answered before an error stands.
 func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, atLeast ledger.Slot, maxBytes int64) ([]fetched, error) {
 	var (
 		mu      sync.Mutex
@@ -42,54 +46,98 @@ func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, atLeast led
 		failure error
 		calls   sync.WaitGroup
 	)
-	ask := func(keys []ledger.Pubkey) {
-		f, cuts, err := c.accountsOnce(ctx, keys, atLeast, false, maxBytes)
-		for len(cuts) > 0 && err == nil {
+	for keys := range slices.Chunk(keys, ledger.MaxFetchKeys) {
+		calls.Go(func() {
+			f, err := c.accountsAt(ctx, keys, atLeast, maxBytes)
+			mu.Lock()
+			defer mu.Unlock()
 			if len(f.writes) > 0 {
-				mu.Lock()
 				results = append(results, f)
-				mu.Unlock()
 			}
-			var part []ledger.Pubkey
-			part, cuts = nextWhole(cuts)
-			f, _, err = c.accountsOnce(ctx, part, max(atLeast, f.slot), true, maxBytes)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if err == nil {
-			results = append(results, f)
-		} else if failure == nil {
-			failure = err
-		}
-	}
-	for len(keys) > 0 {
-		n := min(len(keys), ledger.MaxFetchKeys)
-		part := keys[:n]
-		keys = keys[n:]
-		calls.Go(func() { ask(part) })
+			if err != nil && failure == nil {
+				failure = err
+			}
+		})
 	}
 	calls.Wait()
 	return results, failure
 }
 
+// accountsAt asks for up to 100 accounts as they stand at one slot. Mints with extensions take a second
+// call, as their data does not end where it is cut. What was answered before an error stands.
+func (c *client) accountsAt(ctx context.Context, keys []ledger.Pubkey, atLeast ledger.Slot, maxBytes int64) (fetched, error) {
+	slot, parts, err := c.accountsOnce(ctx, keys, atLeast, false, maxBytes)
+	if err != nil {
+		return fetched{}, err
+	}
+	f := fetched{slot: slot}
+	var cuts []part
+	for _, p := range parts {
+		if p.cut {
+			cuts = append(cuts, p)
+		} else {
+			f.writes = append(f.writes, p.write)
+		}
+	}
+	for len(cuts) > 0 {
+		var some []part
+		some, cuts = nextWhole(cuts)
+		if err := c.complete(ctx, some, max(atLeast, slot), maxBytes); err != nil {
+			return f, err
+		}
+		for i := range some {
+			f.writes = append(f.writes, some[i].write)
+		}
+	}
+	return f, nil
+}
+
+// complete teaches accounts that were cut. The node may have got on since it told their heads: those
+// stand. Only the extensions are taken of what it tells now, and a mint's are chosen when it is made. If it is not
+// the same mint any more, the node has to be asked for all of it again.
+func (c *client) complete(ctx context.Context, cuts []part, atLeast ledger.Slot, maxBytes int64) error {
+	keys := make([]ledger.Pubkey, len(cuts))
+	for i := range cuts {
+		keys[i] = cuts[i].write.Pubkey
+	}
+	_, wholes, err := c.accountsOnce(ctx, keys, atLeast, true, maxBytes)
+	if err != nil {
+		return err
+	}
+	for i := range cuts {
+		p, whole := &cuts[i], &wholes[i]
+		if !continues(p, whole) {
+			return c.counted(&callError{method: "getMultipleAccounts", cause: notYet, detail: errors.New("an account changed meanwhile")})
+		}
+		p.write.TeachData(append(p.data[:headBytes:headBytes], whole.data[headBytes:]...))
+	}
+	return nil
+}
+
+// continues reports whether the data of an account, asked for later, is that of which the head was told.
+func continues(head, whole *part) bool {
+	const decimals, kind = 44, headBytes - 1
+	return whole.write.Lamports > 0 && whole.write.Owner == head.write.Owner && len(whole.data) >= headBytes &&
+		whole.data[kind] == head.data[kind] && (head.data[kind] != extendedMint || whole.data[decimals] == head.data[decimals])
+}
+
 // nextWhole takes as many accounts as may be asked for whole at once.
-func nextWhole(cuts []cut) (keys []ledger.Pubkey, rest []cut) {
+func nextWhole(cuts []part) (some, rest []part) {
 	bytes := 0
-	for i, k := range cuts {
-		size := k.size
+	for i := range cuts {
+		size := cuts[i].size
 		if size == 0 {
 			size = wholeBytes
 		}
 		if bytes += size; i > 0 && bytes > wholeBytes {
-			return keys, cuts[i:]
+			return cuts[:i], cuts[i:]
 		}
-		keys = append(keys, k.key)
 	}
-	return keys, nil
+	return cuts, nil
 }
 
 // accountsOnce is one call, for up to 100 keys.
-func (c *client) accountsOnce(ctx context.Context, keys []ledger.Pubkey, atLeast ledger.Slot, whole bool, maxBytes int64) (f fetched, cuts []cut, err error) {
+func (c *client) accountsOnce(ctx context.Context, keys []ledger.Pubkey, atLeast ledger.Slot, whole bool, maxBytes int64) (ledger.Slot, []part, error) {
 	o := options{"commitment": "confirmed", "encoding": "base64"}
 	if atLeast > 0 {
 		o["minContextSlot"] = uint64(atLeast)
@@ -103,83 +151,81 @@ func (c *client) accountsOnce(ctx context.Context, keys []ledger.Pubkey, atLeast
 	}
 	list, err := call[accountList](ctx, c, maxBytes, "getMultipleAccounts", names, o)
 	if err != nil {
-		return f, nil, err
+		return 0, nil, err
 	}
-	f, cuts, err = readAccounts(list, keys, whole)
-	if err == nil && f.slot < atLeast {
-		return f, nil, c.counted(&callError{method: "getMultipleAccounts", cause: notYet})
+	slot, parts, err := readAccounts(list, keys, whole)
+	switch {
+	case err != nil:
+		return 0, nil, c.counted(&callError{method: "getMultipleAccounts", cause: garbage, detail: err})
+	case slot < atLeast:
+		return 0, nil, c.counted(&callError{method: "getMultipleAccounts", cause: notYet})
 	}
-	if err != nil {
-		err = c.counted(&callError{method: "getMultipleAccounts", cause: garbage, detail: err})
-	}
-	return f, cuts, err
+	return slot, parts, nil
 }
 
-// readAccounts reads an answer about keys.
-func readAccounts(list *accountList, keys []ledger.Pubkey, whole bool) (f fetched, cuts []cut, err error) {
+// readAccounts reads an answer about keys: as of which slot it is, and each account.
+func readAccounts(list *accountList, keys []ledger.Pubkey, whole bool) (ledger.Slot, []part, error) {
 	switch {
 	case list == nil || list.Context == nil || list.Context.Slot == nil:
-		return f, nil, nodejson.Missing("context")
+		return 0, nil, nodejson.Missing("context")
 	case len(list.Value) != len(keys):
-		return f, nil, errors.New("it has not as many accounts as were asked for")
+		return 0, nil, errors.New("it has not as many accounts as were asked for")
 	}
-	f.slot = ledger.Slot(*list.Context.Slot)
 	data := new(nodejson.DataDecoder)
 	defer data.Close()
+	parts := make([]part, len(keys))
 	for i, text := range list.Value {
-		w, size, isCut, err := readAccount(keys[i], text, whole, data)
-		switch {
-		case err != nil:
-			return f, nil, err
-		case isCut:
-			cuts = append(cuts, cut{keys[i], size})
-		default:
-			f.writes = append(f.writes, w)
+		if err := parts[i].read(keys[i], text, whole, data); err != nil {
+			return 0, nil, err
 		}
 	}
-	return f, cuts, nil
+	return ledger.Slot(*list.Context.Slot), parts, nil
 }
 
-// readAccount reads one account. It is cut where the head of its data does not tell its facts.
-func readAccount(key ledger.Pubkey, text json.RawMessage, whole bool, decoder *nodejson.DataDecoder) (w ledger.AccountWrite, size int, isCut bool, err error) {
-	w.Pubkey = key
+// read reads one account. It is cut where the head of its data does not tell its facts.
+func (p *part) read(key ledger.Pubkey, text json.RawMessage, whole bool, decoder *nodejson.DataDecoder) error {
+	p.write.Pubkey = key
 	if string(text) == "null" {
-		return w, 0, false, nil
+		return nil
 	}
 	var a nodejson.Account
 	if err := json.Unmarshal(text, &a); err != nil {
-		return w, 0, false, nodejson.PlainError(err)
+		return nodejson.PlainError(err)
 	}
 	if a.Pubkey.Known && a.Pubkey.Value != key {
-		return w, 0, false, errors.New("an account is not the one asked for")
+		return errors.New("an account is not the one asked for")
 	}
 	a.Pubkey.Opt = ledger.Some(key)
 	text, a.Data = a.Data, nil
-	if w, err = a.Write(decoder); err != nil || w.Lamports == 0 {
-		return ledger.AccountWrite{Pubkey: key}, 0, false, err
+	w, err := a.Write(decoder)
+	if err != nil || w.Lamports == 0 {
+		return err
 	}
 	if !a.Owner.Known || len(text) == 0 || string(text) == "null" {
-		return w, 0, false, errors.New("an account has no owner or no data")
+		return errors.New("an account has no owner or no data")
 	}
 	data, err := decoder.Decode(text)
 	if err != nil {
-		return w, 0, false, err
+		return err
 	}
-	size = len(data)
+	size := len(data)
 	if a.Space != nil {
 		size = int(min(*a.Space, 1<<30))
+		p.size = size
 	}
 	if size != len(data) && (whole || len(data) != headBytes || size < headBytes) {
-		return w, 0, false, errors.New("an account's data is not the part that was asked for")
+		return errors.New("an account's data is not the part that was asked for")
 	}
+	p.write, p.data = w, data
 	if !whole && isCutMint(w.Owner, data, size, a.Space != nil) {
-		return w, size, true, nil
+		p.cut = true
+		return nil
 	}
 	if size == multisigBytes && w.Owner == ledger.Token2022Program {
 		data = nil // whatever byte 165 says
 	}
-	w.TeachData(data)
-	return w, size, false, nil
+	p.write.TeachData(data)
+	return nil
 }
 
 // isCutMint reports whether the head of an account's data does not tell its facts: it may be a mint
@@ -188,7 +234,6 @@ func isCutMint(owner ledger.Pubkey, head []byte, size int, sizeKnown bool) bool 
 	if owner != ledger.Token2022Program || len(head) < headBytes {
 		return false
 	}
-	const extendedMint = 1
 	if !sizeKnown {
 		return true
 	}

@@ -152,9 +152,12 @@ func (s *Source) Fill(ctx context.Context, after ledger.Slot, afterHash ledger.H
 	return nil
 }
 
-// Fetch returns accounts as they stand at the node at confirmed level, not below the newest block
-// emitted. Errors are of type *ledger.UpstreamError, or ctx's.
+// Fetch returns accounts as they stand at the node at confirmed level, all at one slot, not below the newest
+// block emitted. Errors are of type *ledger.UpstreamError, or ctx's.
 func (s *Source) Fetch(ctx context.Context, keys []ledger.Pubkey) (*ledger.BaseState, error) {
+	if len(keys) > ledger.MaxFetchKeys {
+		return nil, fmt.Errorf("cannot fetch %d accounts at once", len(keys))
+	}
 	if wait := s.client.limited(); wait > 0 {
 		return nil, &ledger.UpstreamError{Busy: true, RetryAfter: wait, Err: &callError{method: "getMultipleAccounts", cause: rateLimited}}
 	}
@@ -168,11 +171,8 @@ func (s *Source) Fetch(ctx context.Context, keys []ledger.Pubkey) (*ledger.BaseS
 		return nil, err
 	}
 	state := &ledger.BaseState{}
-	for i, f := range results {
-		if i == 0 || f.slot < state.Slot {
-			state.Slot = f.slot
-		}
-		state.Accounts = append(state.Accounts, f.writes...)
+	for _, f := range results { // one: so many keys are told as of one slot
+		state.Slot, state.Accounts = f.slot, f.writes
 	}
 	return state, nil
 }
