@@ -5,7 +5,7 @@
 //
 // [Stats] are the figures. The source reports what happens, in words and not in numbers: a
 // connection opened, one was lost and why, a block was sealed, a gap was found, was filled, or
-// cannot be. [Snapshot] is what they were at one moment, for metrics; [Stats.Trouble] is the
+// cannot be, no block can be had though the node answers. [Snapshot] is what they were at one moment, for metrics; [Stats.Trouble] is the
 // sentence that health shows. A [Kind] is why something went wrong: there are few, they are
 // fixed, and nothing that a node sends becomes one. A [Backoff] says when to try again.
 //

@@ -69,6 +69,8 @@ func (s *Stats) Trouble() string {
 			s.gap.After, s.gap.UpTo, s.gap.Why.Reason())
 	case !s.connected && s.failed:
 		return fmt.Sprintf("the source is not connected since %s: %s", s.since.UTC().Format(time.RFC3339), s.why.Reason())
+	case s.halted:
+		return fmt.Sprintf("no block can be had since %s: %s", s.haltedAt.UTC().Format(time.RFC3339), s.haltedBy.Reason())
 	case !s.connected:
 		return "the source is not connected yet"
 	case s.gap.Open():

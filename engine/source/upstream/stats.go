@@ -25,6 +25,9 @@ type Stats struct {
 	since     time.Time // when connected last changed
 	why       Kind      // while not connected: the newest failure
 	failed    bool      // why is known
+	halted    bool      // connected, and no block can be had
+	haltedAt  time.Time
+	haltedBy  Kind
 	gap       Gap
 	seen      [seenSlots]sighting // by slot modulo seenSlots
 }
@@ -97,6 +100,31 @@ func (s *Stats) Saw(slot ledger.Slot) {
 	}
 	s.upstreamSlot.Store(uint64(slot))
 	s.seen[slot%seenSlots] = sighting{slot, time.Now()}
+}
+
+// Fell reports that the node's newest slot is this one after all: what was seen above it is not so, or is gone.
+func (s *Stats) Fell(slot ledger.Slot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.upstreamSlot.Store(uint64(slot))
+	s.seen[slot%seenSlots] = sighting{slot, time.Now()}
+}
+
+// Halted reports that no block can be had for a while now, and why. Going ends that.
+func (s *Stats) Halted(why Kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.halted {
+		s.halted, s.haltedAt = true, time.Now()
+	}
+	s.haltedBy = why
+}
+
+// Going reports that blocks can be had again.
+func (s *Stats) Going() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.halted = false
 }
 
 // Resumed reports where the source goes on; it has everything up to that slot.

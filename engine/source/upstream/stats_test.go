@@ -158,3 +158,52 @@ func TestStatsAreSafeForEverybody(t *testing.T) {
 		t.Errorf("%d reports of each are told as %+v", sum, got)
 	}
 }
+
+func TestASlotThatIsTakenBackIsNoLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Stats
+		s.Resumed(100)
+		s.Saw(1_000_000)
+		time.Sleep(time.Minute)
+		s.Fell(103)
+		if got := s.Snapshot(); got.UpstreamSlot != 103 || got.LagSlots != 3 || got.Lag != 0 {
+			t.Errorf("taken back: upstream %d, lag %d slots, %v, want 103, 3 and none yet", got.UpstreamSlot, got.LagSlots, got.Lag)
+		}
+		time.Sleep(time.Second)
+		s.Saw(104)
+		if got := s.Snapshot(); got.UpstreamSlot != 104 || got.LagSlots != 4 || got.Lag != time.Second {
+			t.Errorf("later: upstream %d, lag %d slots, %v, want 104, 4 and 1s", got.UpstreamSlot, got.LagSlots, got.Lag)
+		}
+	})
+}
+
+func TestAHaltIsToldUntilBlocksCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Stats
+		s.Halted(RateLimited) // before there ever was a connection
+		if got := s.Trouble(); !strings.Contains(got, "since 2000-01-01T00:00:00Z: "+RateLimited.Reason()) {
+			t.Errorf("trouble %q", got)
+		}
+		s.Connected()
+		time.Sleep(time.Minute)
+		s.Halted(Unavailable)
+		if got := s.Trouble(); !strings.Contains(got, "since 2000-01-01T00:00:00Z: "+Unavailable.Reason()) {
+			t.Errorf("trouble %q", got)
+		}
+		s.Disconnected(Dial)
+		if got := s.Trouble(); !strings.Contains(got, Dial.Reason()) {
+			t.Errorf("without a connection: trouble %q", got)
+		}
+		s.Connected()
+		s.GapFound(7, 9)
+		s.GapStuck(OutOfRange)
+		if got := s.Trouble(); !strings.Contains(got, OutOfRange.Reason()) {
+			t.Errorf("with a gap that stays: trouble %q", got)
+		}
+		s.GapRepaired()
+		s.Going()
+		if got := s.Trouble(); got != "" {
+			t.Errorf("trouble after is %q", got)
+		}
+	})
+}
