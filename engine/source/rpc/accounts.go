@@ -166,7 +166,7 @@ func (c *client) accountsOnce(ctx context.Context, keys []ledger.Pubkey, atLeast
 // readAccounts reads an answer about keys: as of which slot it is, and each account.
 func readAccounts(list *accountList, keys []ledger.Pubkey, whole bool) (ledger.Slot, []part, error) {
 	switch {
-	case list == nil || list.Context == nil || list.Context.Slot == nil:
+	case list == nil || list.Context == nil || list.Context.Slot == nil || *list.Context.Slot > maxSlot:
 		return 0, nil, nodejson.Missing("context")
 	case len(list.Value) != len(keys):
 		return 0, nil, errors.New("it has not as many accounts as were asked for")

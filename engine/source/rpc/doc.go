@@ -13,7 +13,17 @@
 // the one emitted before, and on nothing else. A slot is skipped if a later block proves it by its
 // parent link. A block that a child names as its parent but that cannot be had is missing: it is
 // asked for again and again, at growing intervals; the figures tell the gap, and nothing is emitted
-// past it. The errors -32007, -32009, -32004 and a null prove neither.
+// past it. The errors -32007, -32009, -32004 and a null prove neither. That no answer came, or that a list failed, is no
+// gap: if it lasts, health is told why nothing comes.
+//
+// Where the list is empty and getSlot tells of more, it is looked further up: from the first block that the
+// node keeps (getFirstAvailableBlock), else by lists of up to 65536 slots. That skips nothing: what is found there has
+// to build on the block emitted before, or what is between is missing. If that is so because the node does
+// not keep it any more it is told as out of range, and nothing comes until the node has it again.
+//
+// What getSlot says is never more than a hint. Who holds nothing takes it anew with each look. A slot that is
+// much lower than one before is believed when it was said four times in a row; below what is held here, the node is behind or
+// its ledger began again, which it shows when it has come so far.
 //
 // Blocks come confirmed. One is final once getSlot is past it at level finalized and getBlock tells its
 // hash there. A node never takes a confirmed block back; if it does all the same (a

@@ -29,6 +29,7 @@ const (
 	absent                   // the slot is skipped or the block is missing: the node does not tell which
 	pruned                   // the node does not keep it any more
 	badVersion               // a transaction is of a version that the node may not tell us
+	misfit                   // the block does not build on those that came before it
 )
 
 // causes say what each means, in words and for the figures.
@@ -49,6 +50,7 @@ var causes = []struct {
 	absent:      {"the node has no such block: skipped or missing", upstream.Unavailable},
 	pruned:      {"the node does not keep it any more", upstream.OutOfRange},
 	badVersion:  {"the block holds a transaction of a version that is not known here", upstream.Garbage},
+	misfit:      {"the block does not build on those before it", upstream.WrongParent},
 }
 
 // callError says why a call gave no result. Its text never holds anything that came from the

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -10,6 +11,15 @@ import (
 // finalDepth is how many blocks below the newest that may be final are looked at, where the node
 // does not have that one.
 const finalDepth = 4
+
+// goOn is a step, if not too many blocks wait to be final.
+func (f *follower) goOn(ctx context.Context) (more bool, err error) {
+	if len(f.chain) < maxUnfinal {
+		return f.step(ctx)
+	}
+	f.why = &callError{method: "getSlot", cause: notYet, detail: fmt.Errorf("none of the last %d blocks is final", maxUnfinal)}
+	return false, f.rest(ctx)
+}
 
 // finality asks from time to time what is final, and emits it. A block is final when the node has
 // finalized its hash; so is then all that it builds on. It reports whether blocks had to be taken back

@@ -48,7 +48,12 @@ type follower struct {
 	gap      ledger.Slot // blocks up to there are told to be missing; 0 for none
 	why      error       // why the next block could not be had last
 
-	span         ledger.Slot
+	span  ledger.Slot // how many slots are listed next
+	bare  ledger.Slot // no block is listed after the newest up to there; 0 where that is not known
+	tip   ledger.Slot // the newest slot that the node told of
+	lower int         // how often in a row it told of a much lower one
+	most  ledger.Slot // the highest of those
+
 	nextFinality time.Time
 	nextHead     time.Time
 }
@@ -69,109 +74,43 @@ func (f *follower) last() link {
 	return f.chain[len(f.chain)-1]
 }
 
-// begin finds out where to begin. Errors are those of ctx.
-func (f *follower) begin(ctx context.Context, from *ledger.ResumePoint) error {
+// begin says where to begin: with what builds on a block that is held, or with any block. The first of
+// all is looked for with each step, as the node may be wrong once about what is its newest.
+func (f *follower) begin(from *ledger.ResumePoint) {
+	f.chain = []link{{}}
 	switch {
 	case from != nil:
-		at := link{slot: from.Slot}
+		f.chain[0].slot = from.Slot
 		if from.Blockhash != (ledger.Hash{}) {
-			at.hash = ledger.Some(from.Blockhash)
+			f.chain[0].hash = ledger.Some(from.Blockhash)
 		}
-		f.chain = []link{at}
 		f.stats.Resumed(from.Slot)
-		return nil
 	case f.config.From.Known:
+		f.rootless, f.chain[0].slot = true, max(f.config.From.Value, 1)-1
+	default:
 		f.rootless = true
-		f.chain = []link{{slot: max(f.config.From.Value, 1) - 1}}
-		return nil
-	}
-	for {
-		newest, err := f.client.slot(ctx, ledger.Confirmed)
-		if err == nil {
-			f.stats.Saw(newest)
-			f.rootless = true
-			f.chain = []link{{slot: max(newest, rootSearch) - rootSearch}}
-			return nil
-		}
-		f.why = err
-		if err := f.rest(ctx); err != nil {
-			return err
-		}
 	}
 }
 
-// rest waits after something did not work. If it goes on not to work the log says why, once.
+// rest waits after something did not work. If it goes on not to work health is told why, and the log, once.
 func (f *follower) rest(ctx context.Context) error {
-	if f.failures++; f.failures == patience && f.why != nil {
-		f.config.Logger.Warn("the node cannot be followed now", "after_slot", uint64(f.last().slot), "error", f.why)
+	if f.failures++; f.failures >= patience && f.why != nil {
+		f.stats.Halted(causes[causeOf(f.why)].kind)
+		if f.failures == patience {
+			f.config.Logger.Warn("the node cannot be followed now", "after_slot", uint64(f.last().slot), "error", f.why)
+		}
 	}
 	return f.pause.Wait(ctx, 0)
 }
 
-// works notes that a block came.
+// works notes that a block came, or that there is none to come yet.
 func (f *follower) works() {
 	if f.failures >= patience {
+		f.stats.Going()
 		f.config.Logger.Info("the node is followed again", "slot", uint64(f.last().slot))
 	}
-	f.misses, f.disputes, f.failures, f.why = 0, 0, 0, nil
+	f.misses, f.disputes, f.failures, f.bare, f.why = 0, 0, 0, 0, nil
 	f.pause.Reset()
-}
-
-// step lists what comes next and emits it. It reports whether there may be more at once.
-func (f *follower) step(ctx context.Context) (more bool, err error) {
-	first, to := f.last().slot+1, f.last().slot+f.span
-	if f.upTo > 0 {
-		to = min(to, f.upTo)
-	}
-	slots, err := f.client.slots(ctx, first, to, ledger.Confirmed)
-	if err != nil {
-		f.why = err
-		if cause := causeOf(err); ctx.Err() == nil && !cause.lost() {
-			return true, f.miss(ctx, first, causes[cause].kind)
-		}
-		return true, f.rest(ctx)
-	}
-	if len(slots) == 0 {
-		return f.nothing(ctx, to)
-	}
-	newest := slots[len(slots)-1]
-	f.stats.Saw(newest)
-	behind := f.upTo == 0 && to-newest < f.span/4
-	if f.rootless && !f.config.From.Known {
-		slots = slots[len(slots)-1:]
-	}
-	if behind {
-		f.look(ctx)
-	}
-	f.span = f.config.Span
-	done, err := f.walk(ctx, slots, !behind)
-	return behind || !done, err
-}
-
-// nothing decides what it means that no block is listed up to a slot.
-func (f *follower) nothing(ctx context.Context, to ledger.Slot) (more bool, err error) {
-	if head, ok := f.look(ctx); ok && head >= to {
-		f.span = min(2*f.span, maxListed)
-		return f.upTo == 0, nil // nothing was produced for so long, or the list is wrong: the next block tells
-	}
-	return false, nil
-}
-
-// maxListed is how many slots a node lists at once.
-const maxListed = 500_000
-
-// look asks for the node's newest slot, but not too often. It is for the figures, mostly.
-func (f *follower) look(ctx context.Context) (ledger.Slot, bool) {
-	if time.Now().Before(f.nextHead) {
-		return 0, false
-	}
-	f.nextHead = time.Now().Add(2 * f.config.FinalityPoll)
-	head, err := f.client.slot(ctx, ledger.Confirmed)
-	if err != nil {
-		return 0, false
-	}
-	f.stats.Saw(head)
-	return head, true
 }
 
 // walk emits the blocks of the slots listed, in the order of the chain, and those between that
@@ -205,7 +144,7 @@ func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool)
 			}
 		case b.ParentSlot > f.last().slot:
 			if !q.first(b.ParentSlot) {
-				return false, f.miss(ctx, b.Slot, upstream.WrongParent)
+				return false, f.miss(ctx, b.Slot, misfit)
 			}
 		default:
 			return false, f.dispute(ctx, b)
@@ -286,6 +225,9 @@ func (f *follower) missing(ctx context.Context, q *queue) (relist bool, err erro
 	p := q.front()
 	cause := causeOf(p.err)
 	f.why = p.err
+	if cause.lost() || cause == rateLimited {
+		return true, f.rest(ctx) // that says nothing of the block
+	}
 	switch cause {
 	case absent, notYet, pruned, behind:
 		if f.rootless && !q.only() {
@@ -305,7 +247,10 @@ func (f *follower) missing(ctx context.Context, q *queue) (relist bool, err erro
 			}
 		}
 	}
-	if err := f.miss(ctx, p.slot, causes[cause].kind); err != nil {
+	if cause == absent && f.misses > 0 && f.firstKept(ctx) > p.slot {
+		cause, f.why = pruned, &callError{method: "getBlock", cause: pruned}
+	}
+	if err := f.miss(ctx, p.slot, cause); err != nil {
 		return false, err
 	}
 	if f.misses%3 == 0 {
@@ -317,14 +262,18 @@ func (f *follower) missing(ctx context.Context, q *queue) (relist bool, err erro
 
 // miss tells that the block of a slot could not be had, and waits before the next try. At the tip a
 // node may list what it cannot answer for a moment: that alone is no gap.
-func (f *follower) miss(ctx context.Context, slot ledger.Slot, kind upstream.Kind) error {
+func (f *follower) miss(ctx context.Context, slot ledger.Slot, why cause) error {
 	f.misses++
-	if f.misses > 1 && !f.rootless {
+	lasts := f.misses > 1
+	if why == notYet || why == behind { // as behind a balancer
+		lasts = f.misses >= patience
+	}
+	if lasts && !f.rootless {
 		f.gap = max(f.gap, slot)
 		f.stats.GapFound(f.last().slot, f.gap)
 	}
 	if f.misses >= patience && f.gap != 0 {
-		f.stats.GapStuck(kind)
+		f.stats.GapStuck(causes[why].kind)
 	}
 	return f.rest(ctx)
 }
@@ -335,21 +284,23 @@ func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
 	f.disputes++
 	f.stats.Failed(upstream.WrongParent)
 	last := f.last()
-	f.why = &callError{method: "getBlock", cause: garbage, detail: fmt.Errorf("block %d does not build on block %d", b.Slot, last.slot)}
+	f.why = &callError{method: "getBlock", cause: misfit, detail: fmt.Errorf("block %d, after block %d", b.Slot, last.slot)}
 	hash, err := f.client.hash(ctx, last.slot, ledger.Confirmed)
 	gone := err != nil && (causeOf(err) == absent || causeOf(err) == pruned)
 	differs := err == nil && hash != last.hash.Value
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case err != nil && causeOf(err).lost():
+		return f.rest(ctx)
 	case !gone && !differs:
 		// The node has what was emitted: it contradicts itself, or cannot be asked now.
-		return f.miss(ctx, b.Slot, upstream.WrongParent)
+		return f.miss(ctx, b.Slot, misfit)
 	case len(f.chain) > 1:
 		f.rewind(len(f.chain) - 1)
 		return nil
 	case f.disputes < maxDisputes:
-		return f.miss(ctx, b.Slot, upstream.WrongParent)
+		return f.miss(ctx, b.Slot, misfit)
 	}
 	return fmt.Errorf("block %s at slot %d is final here: %w", last.hash.Value, last.slot, upstream.ErrOtherChain)
 }

@@ -23,6 +23,7 @@ type fakeNode struct {
 	blocks    map[ledger.Slot]*fakeBlock // present ones, in the order of their parents
 	confirmed ledger.Slot
 	finalized ledger.Slot
+	first     ledger.Slot // blocks below are not kept
 	context   ledger.Slot // of getMultipleAccounts; 0: confirmed
 	accounts  map[string]json.RawMessage
 	calls     map[string]int
@@ -214,7 +215,9 @@ func (n *fakeNode) answerLocked(method string, params []json.RawMessage) string 
 		MinContextSlot ledger.Slot
 		DataSlice      *struct{ Offset, Length int }
 	}
-	_ = json.Unmarshal(params[len(params)-1], &o)
+	if len(params) > 0 {
+		_ = json.Unmarshal(params[len(params)-1], &o)
+	}
 	top := n.confirmed
 	if o.Commitment == "finalized" {
 		top = n.finalized
@@ -223,9 +226,14 @@ func (n *fakeNode) answerLocked(method string, params []json.RawMessage) string 
 	switch method {
 	case "getSlot":
 		return fmt.Sprintf(`"result":%d`, top)
+	case "getFirstAvailableBlock":
+		return fmt.Sprintf(`"result":%d`, n.first)
 	case "getBlocks":
+		if slot(1) < slot(0) || slot(1)-slot(0) > 500_000 {
+			return `"error":{"code":-32602,"message":"Slot range too large; max 500000"}`
+		}
 		list := []ledger.Slot{}
-		for s := slot(0); s <= slot(1) && s <= top; s++ {
+		for s := max(slot(0), n.first); s <= slot(1) && s <= top; s++ {
 			if n.blocks[s] != nil {
 				list = append(list, s)
 			}
@@ -235,6 +243,8 @@ func (n *fakeNode) answerLocked(method string, params []json.RawMessage) string 
 	case "getBlock":
 		b := n.blocks[slot(0)]
 		switch {
+		case slot(0) < n.first:
+			return `"error":{"code":-32001,"message":"Block cleaned up, does not exist on node"}`
 		case b == nil:
 			return `"error":{"code":-32007,"message":"Slot was skipped, or missing due to ledger jump to recent snapshot"}`
 		case slot(0) > top:
@@ -314,9 +324,15 @@ func (r *recorder) slots() (list []ledger.Slot) {
 // follow runs a source until it emitted enough.
 func follow(t testing.TB, s *Source, from *ledger.ResumePoint, enough func(*recorder) bool) *recorder {
 	t.Helper()
+	return followInto(t, s, from, &recorder{}, enough)
+}
+
+// followInto is follow for a recorder that somebody looks at meanwhile.
+func followInto(t testing.TB, s *Source, from *ledger.ResumePoint, r *recorder, enough func(*recorder) bool) *recorder {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r := &recorder{enough: enough, stop: cancel}
+	r.enough, r.stop = enough, cancel
 	if err := s.Run(ctx, from, r.emit); err != context.Canceled {
 		t.Fatalf("Run: err = %v", err)
 	}

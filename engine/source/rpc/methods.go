@@ -10,8 +10,12 @@ import (
 	"ledgerd/engine/source/nodejson"
 )
 
-// maxSmall bounds answers that are a number or a list of slots.
-const maxSmall = 1 << 20
+// maxSmall bounds answers that are a number or a list of slots: one of maxListed slots takes 20 bytes and a
+// comma each at most, and blanks.
+const maxSmall = 2 << 20
+
+// maxSlot is above every slot that a ledger comes to: a number past it is none.
+const maxSlot = 1 << 60
 
 // maxTransactionVersion is the newest version of transactions that a node may tell us. A block
 // with a newer one is refused whole.
@@ -22,12 +26,21 @@ type options map[string]any
 
 // slot returns the newest slot of a commitment.
 func (c *client) slot(ctx context.Context, level ledger.Commitment) (ledger.Slot, error) {
-	n, err := call[uint64](ctx, c, maxSmall, "getSlot", options{"commitment": level.String()})
+	return c.oneSlot(ctx, "getSlot", options{"commitment": level.String()})
+}
+
+// firstAvailable returns the first slot whose block the node keeps, 0 where it keeps none.
+func (c *client) firstAvailable(ctx context.Context) (ledger.Slot, error) {
+	return c.oneSlot(ctx, "getFirstAvailableBlock")
+}
+
+func (c *client) oneSlot(ctx context.Context, method string, params ...any) (ledger.Slot, error) {
+	n, err := call[uint64](ctx, c, maxSmall, method, params...)
 	switch {
 	case err != nil:
 		return 0, err
-	case n == nil:
-		return 0, &callError{method: "getSlot", cause: garbage}
+	case n == nil || *n > maxSlot:
+		return 0, c.counted(&callError{method: method, cause: garbage})
 	}
 	return ledger.Slot(*n), nil
 }
@@ -36,7 +49,7 @@ func (c *client) slot(ctx context.Context, level ledger.Commitment) (ledger.Slot
 // far as the node knows.
 func (c *client) slots(ctx context.Context, first, last ledger.Slot, level ledger.Commitment) ([]ledger.Slot, error) {
 	wrong := func(what string) error {
-		return &callError{method: "getBlocks", cause: garbage, detail: errors.New(what)}
+		return c.counted(&callError{method: "getBlocks", cause: garbage, detail: errors.New(what)})
 	}
 	list, err := call[[]ledger.Slot](ctx, c, maxSmall, "getBlocks", uint64(first), uint64(last), options{"commitment": level.String()})
 	switch {

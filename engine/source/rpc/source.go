@@ -73,17 +73,12 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 	if from != nil {
 		s.sealed.Store(uint64(from.Slot))
 	}
-	if err := f.begin(ctx, from); err != nil {
-		return err
-	}
+	f.begin(from)
 	for {
 		begun := time.Now()
-		more := false
-		if len(f.chain) < maxUnfinal {
-			var err error
-			if more, err = f.step(ctx); err != nil {
-				return err
-			}
+		more, err := f.goOn(ctx)
+		if err != nil {
+			return err
 		}
 		if _, err := f.finality(ctx); err != nil {
 			return err
@@ -118,9 +113,8 @@ func (s *Source) Fill(ctx context.Context, after ledger.Slot, afterHash ledger.H
 	}
 	f := s.newFollower(emit, mode)
 	f.upTo = upTo
-	if err := f.begin(ctx, &ledger.ResumePoint{Slot: after, Blockhash: afterHash}); err != nil {
-		return err
-	}
+	f.begin(&ledger.ResumePoint{Slot: after, Blockhash: afterHash})
+	furthest := after // where blocks were looked for
 	for tries := 0; f.last().slot < upTo; {
 		before := f.last()
 		more, err := f.step(ctx)
@@ -129,8 +123,8 @@ func (s *Source) Fill(ctx context.Context, after ledger.Slot, afterHash ledger.H
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case f.last() != before:
-			tries = 0
+		case f.last() != before || f.bare > furthest:
+			tries, furthest = 0, max(f.last().slot, f.bare)
 			continue
 		case f.why == nil:
 			f.why = &callError{method: "getBlocks", cause: absent}
