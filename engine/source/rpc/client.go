@@ -134,12 +134,16 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int64, method stri
 	n, err := text.ReadFrom(io.LimitReader(answer.Body, maxBytes+1))
 	switch {
 	case err != nil:
-		return nil, fail(transportCause(err), 0, nil)
+		return nil, fail(bodyCause(err), 0, nil)
 	case n > maxBytes:
 		return nil, fail(tooLarge, 0, nil)
 	}
 	c.stats.Received(int(n))
-	return parse[T](text.Bytes(), method, id)
+	result, err := parse[T](text.Bytes(), method, id)
+	if e := (*callError)(nil); errors.As(err, &e) && e.cause == rateLimited {
+		e.after = retryAfter(answer.Header.Get("Retry-After"), time.Now())
+	}
+	return result, err
 }
 
 // parse reads the answer to the call of an id.

@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"compress/flate"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -106,6 +108,18 @@ func transportCause(err error) cause {
 		return broken
 	}
 	return unreachable
+}
+
+// bodyCause tells what ended the reading of an answer that had begun.
+func bodyCause(err error) cause {
+	var corrupt flate.CorruptInputError
+	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt) {
+		return garbage
+	}
+	if c := transportCause(err); c != unreachable {
+		return c
+	}
+	return broken
 }
 
 // httpCause tells what the status of an answer means.
