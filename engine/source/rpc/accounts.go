@@ -26,6 +26,7 @@ const (
 // fetched is what the node answered: accounts as they stood at a slot.
 type fetched struct {
 	slot   ledger.Slot
+	asked  ledger.Slot // it was asked for one not below
 	writes []ledger.AccountWrite
 }
 
@@ -70,7 +71,7 @@ func (c *client) accountsAt(ctx context.Context, keys []ledger.Pubkey, atLeast l
 	if err != nil {
 		return fetched{}, err
 	}
-	f := fetched{slot: slot}
+	f := fetched{slot: slot, asked: atLeast}
 	var cuts []part
 	for _, p := range parts {
 		if p.cut {

@@ -90,3 +90,32 @@ func TestAMintThatIsReplacedBetweenTwoCallsIsAskedForAgain(t *testing.T) {
 		})
 	}
 }
+
+// An answer that names a slot which never comes is given up: its accounts are asked for again.
+func TestAnAnswerOfASlotThatNeverComesIsForgotten(t *testing.T) {
+	for _, slot := range []ledger.Slot{1_000_000, 1 << 60, 1<<64 - 1} {
+		bubble.Test(t, func(t *testing.T) {
+			n := startNode(t)
+			k := keyOf(1)
+			n.add(10, 11)
+			n.pay(11, 500, k)
+			n.hold(k, 500, ledger.VoteProgram, nil)
+			n.fault = func(_ http.ResponseWriter, method string, _ []json.RawMessage) bool {
+				n.context = 0
+				if method == "getMultipleAccounts" && n.calls[method] == 1 {
+					n.context = slot
+				}
+				return false
+			}
+			go goesOn(n, 11, 1000)
+			r := follow(t, New(n.config()), at(10), func(r *recorder) bool {
+				a := stateAfter(r.events)[k]
+				b, ok := r.events[len(r.events)-1].(*ledger.Block)
+				return a != nil && a.Known&ledger.FieldOwner != 0 || ok && b.Slot == 1000
+			})
+			if a := stateAfter(r.events)[k]; a.Owner != ledger.VoteProgram {
+				t.Errorf("slot %d: after %d events it is %+v", slot, len(r.events), a)
+			}
+		})
+	}
+}

@@ -11,6 +11,10 @@ import (
 // maxAsked bounds the accounts that one block waits for: 32 calls.
 const maxAsked = 32 * ledger.MaxFetchKeys
 
+// maxAhead is for how many slots an answer waits for the block of its own: a node is asked at its newest
+// block, so that one comes soon or, as behind a balancer that lost it, never.
+const maxAhead = 512
+
 // learner finds out what blocks do not show of the accounts that they touch. It belongs to the
 // goroutine that follows the chain.
 type learner struct {
@@ -129,11 +133,11 @@ func (l *learner) settle(b *ledger.Block) *ledger.BaseState {
 	later := l.ahead[:0]
 	for _, f := range l.ahead {
 		switch {
-		case f.slot > b.Slot:
+		case f.slot > b.Slot && b.Slot <= f.asked+maxAhead:
 			later = append(later, f)
 			continue
-		case f.slot < b.Slot:
-			continue // its block never came: the accounts are still wanted
+		case f.slot != b.Slot:
+			continue // its block never came, or will not: the accounts are still wanted
 		}
 		for _, w := range f.writes {
 			l.learned(&w)
