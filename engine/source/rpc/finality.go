@@ -37,6 +37,7 @@ func (f *follower) finality(ctx context.Context) (rewound bool, err error) {
 	for candidate+1 < len(f.chain) && f.chain[candidate+1].slot <= newest {
 		candidate++
 	}
+	doubtful := f.chain[candidate]
 	final, differs, err := f.finalized(ctx, candidate)
 	if err != nil {
 		return false, ctx.Err()
@@ -56,12 +57,21 @@ func (f *follower) finality(ctx context.Context) (rewound bool, err error) {
 		}
 		f.chain = f.chain[:copy(f.chain, f.chain[final:])]
 	}
-	if f.doubts >= maxDisputes && len(f.chain) > 1 {
-		f.doubts = 0
-		f.rewind(1)
-		return true, nil
+	if f.doubts < maxDisputes || len(f.chain) < 2 {
+		return false, nil
 	}
-	return false, nil
+	f.doubts = 0
+	if !differs && !f.lacks(ctx, doubtful) {
+		return false, ctx.Err() // it is not final yet, whatever the node says
+	}
+	f.rewind(1)
+	return true, nil
+}
+
+// lacks reports whether the node has no block, or another, in the place of one.
+func (f *follower) lacks(ctx context.Context, l link) bool {
+	hash, err := f.client.hash(ctx, l.slot, ledger.Confirmed)
+	return err == nil && hash != l.hash.Value || err != nil && causeOf(err) == absent && ctx.Err() == nil
 }
 
 // finalized returns the newest block of the chain, up to a candidate, whose hash the node has
