@@ -10,11 +10,11 @@
 // # Order, skips and gaps
 //
 // The list of slots (getBlocks) is a hint. A block is emitted when it builds, by slot and hash, on
-// the one emitted before, and on nothing else. A slot is skipped if a later block proves it by its
-// parent link. A block that a child names as its parent but that cannot be had is missing: it is
-// asked for again and again, at growing intervals; the figures tell the gap, and nothing is emitted
-// past it. The errors -32007, -32009, -32004 and a null prove neither. That no answer came, or that a list failed, is no
-// gap: if it lasts, health is told why nothing comes.
+// the one emitted before, and on nothing else; where it does not name its parent's hash the node is asked
+// for that. A slot is skipped if a later block proves it by its parent link. A block that a child names as
+// its parent but that cannot be had is missing: it is asked for again and again, at growing intervals; the
+// figures tell the gap, and nothing is emitted past it. The errors -32007, -32009, -32004 and a null prove
+// neither. That no answer came, or that a list failed, is no gap: if it lasts, health is told why nothing comes.
 //
 // Where the list is empty and getSlot tells of more, it is looked further up: from the first block that the
 // node keeps (getFirstAvailableBlock), else by lists of up to 65536 slots. That skips nothing: what is found there has
@@ -37,7 +37,7 @@
 // asked for (getMultipleAccounts) when the newest block has come, before it is emitted: of
 // accounts that are not known, and of token accounts and mints whenever a block touches them. An answer
 // stands at the slot it names. At the block's own slot it becomes part of the block; at a later one it
-// waits for that one's block, and comes with it, or as base state right after it where that block
+// waits for that one's block, at most 512 slots, and comes with it, or as base state right after it where that block
 // did not touch the account. So no answer is ever shown at a slot before its own. That an account does
 // not exist is believed to blocks alone.
 //

@@ -133,6 +133,10 @@ func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool)
 			if relist || err != nil {
 				return false, err
 			}
+		case f.nameless(b):
+			if named, err := f.name(ctx, b); !named {
+				return false, err
+			}
 		case f.follows(b):
 			if err := f.put(ctx, b, b.Slot == f.upTo || f.upTo == 0 && toNewest && q.only()); err != nil {
 				return false, err
@@ -161,7 +165,24 @@ func (f *follower) follows(b *ledger.Block) bool {
 	case !last.hash.Known:
 		return b.ParentSlot <= last.slot
 	}
-	return b.ParentSlot == last.slot && (!b.PreviousBlockhash.Known || b.PreviousBlockhash.Value == last.hash.Value)
+	return b.ParentSlot == last.slot && b.PreviousBlockhash == last.hash
+}
+
+// nameless reports whether a block is the next one by its slot and does not say on which hash it builds.
+func (f *follower) nameless(b *ledger.Block) bool {
+	return !f.rootless && f.last().hash.Known && b.ParentSlot == f.last().slot && !b.PreviousBlockhash.Known
+}
+
+// name has such a block build on what the node shows in its parent's place. It is false where the node cannot
+// tell; then it waited.
+func (f *follower) name(ctx context.Context, b *ledger.Block) (named bool, err error) {
+	hash, err := f.client.hash(ctx, b.ParentSlot, ledger.Confirmed)
+	if err != nil {
+		f.why = err
+		return false, f.miss(ctx, b.Slot, causeOf(err))
+	}
+	b.PreviousBlockhash = ledger.Some(hash)
+	return true, nil
 }
 
 // put emits the next block, after it was looked what it does not show, and what else was found out.
@@ -239,7 +260,7 @@ func (f *follower) missing(ctx context.Context, q *queue) (relist bool, err erro
 				return false, err
 			}
 			if later.err == nil {
-				if f.follows(later.block) {
+				if f.follows(later.block) || f.nameless(later.block) {
 					q.drop(i + 1)
 					return false, nil
 				}
