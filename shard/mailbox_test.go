@@ -188,7 +188,7 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 
 // TestAccountAllocatesNothing measures the question asked most.
 func TestAccountAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if bubble.RaceEnabled {
 		t.Skip("the race detector drops pooled values")
 	}
 	s := start(t)

@@ -19,7 +19,7 @@ func Test(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	emptyPools()
 	defer emptyPools()
-	if raceEnabled {
+	if RaceEnabled {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	}
 	synctest.Test(t, f)

@@ -2,4 +2,5 @@
 
 package bubble
 
-const raceEnabled = false
+// RaceEnabled is true under the race detector.
+const RaceEnabled = false

@@ -2,4 +2,5 @@
 
 package bubble
 
-const raceEnabled = true
+// RaceEnabled is true under the race detector.
+const RaceEnabled = true
