@@ -9,6 +9,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
+
+	"ledgerd/engine/ledger/bubble"
 )
 
 // handled returns a server and a context that holds one request, for handlers that are
@@ -31,7 +33,7 @@ func handled(t testing.TB, target string) (*Server, *fasthttp.RequestCtx) {
 // TestReadsOfOneRecordAllocateNothing holds the whole handler to it: identity, rate
 // limit, routing, parsing, question, body, headers and metrics.
 func TestReadsOfOneRecordAllocateNothing(t *testing.T) {
-	if underRace {
+	if bubble.RaceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	for _, target := range []string{

@@ -18,6 +18,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 )
 
 // twin is one of two servers that are asked the same, of which the other answers nothing
@@ -293,7 +294,7 @@ func directly(t testing.TB) (s *Server, c *conn, head []byte) {
 }
 
 func TestDirectAnswersAllocateNothing(t *testing.T) {
-	if underRace {
+	if bubble.RaceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	s, c, head := directly(t)

@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 )
 
 // listText returns a list as the interface describes it, written the plain way.
@@ -106,7 +107,7 @@ func checkList(in *bufio.Reader, method, want string) error {
 
 // TestLongBodiesAreUsedAgain holds a list to what the second one costs.
 func TestLongBodiesAreUsedAgain(t *testing.T) {
-	if underRace {
+	if bubble.RaceEnabled {
 		t.Skip("the race detector allocates, and its pools forget")
 	}
 	program := testKey(60)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"ledgerd/engine/ledger/bubble"
 )
 
 // naiveWindow and naiveLimiter say what the limiter means, without any thought of speed.
@@ -292,7 +294,7 @@ func TestExpiredClientsGoBeforeLiveOnes(t *testing.T) {
 // while a busy client is being limited.
 func TestSprayKeepsMemoryFlat(t *testing.T) {
 	buckets, addresses := defaultBuckets, 1_000_000
-	if underRace {
+	if bubble.RaceEnabled {
 		buckets, addresses = defaultBuckets/16, addresses/16
 	}
 	start := time.Now()
