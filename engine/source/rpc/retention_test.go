@@ -146,6 +146,18 @@ func TestALongTimeWithoutBlocksIsGoneThrough(t *testing.T) {
 			t.Errorf("%d slots are listed at once; figures: %+v", widest, g)
 		}
 	})
+	bubble.Test(t, func(t *testing.T) { // who fills a gap goes on as long as there is further to look
+		n := startNode(t)
+		n.add(10, 11, 800_000, 800_001)
+		keepsFrom(n, 0, unknown)
+		s := New(n.config())
+		defer s.CloseIdle()
+		r := &recorder{}
+		if err := s.Fill(t.Context(), 10, hashOf("10"), 800_000, r.emit); err != nil {
+			t.Error(err)
+		}
+		wantSlots(t, r, 11, 800_000)
+	})
 	bubble.Test(t, func(t *testing.T) { // and where what comes next is not kept, it is found out all the same
 		n := startNode(t)
 		n.add(10, 11, 99_999, 100_000, 100_001)
