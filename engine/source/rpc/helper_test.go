@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -233,11 +234,12 @@ func (n *fakeNode) answerLocked(method string, params []json.RawMessage) string 
 			return `"error":{"code":-32602,"message":"Slot range too large; max 500000"}`
 		}
 		list := []ledger.Slot{}
-		for s := max(slot(0), n.first); s <= slot(1) && s <= top; s++ {
-			if n.blocks[s] != nil {
+		for s := range n.blocks {
+			if s >= max(slot(0), n.first) && s <= min(slot(1), top) {
 				list = append(list, s)
 			}
 		}
+		slices.Sort(list)
 		text, _ := json.Marshal(list)
 		return fmt.Sprintf(`"result":%s`, text)
 	case "getBlock":

@@ -148,15 +148,15 @@ func TestALongTimeWithoutBlocksIsGoneThrough(t *testing.T) {
 	})
 	bubble.Test(t, func(t *testing.T) { // who fills a gap goes on as long as there is further to look
 		n := startNode(t)
-		n.add(10, 11, 800_000, 800_001)
+		n.add(10, 11, 400_000, 400_001)
 		keepsFrom(n, 0, unknown)
 		s := New(n.config())
 		defer s.CloseIdle()
 		r := &recorder{}
-		if err := s.Fill(t.Context(), 10, hashOf("10"), 800_000, r.emit); err != nil {
+		if err := s.Fill(t.Context(), 10, hashOf("10"), 400_000, r.emit); err != nil {
 			t.Error(err)
 		}
-		wantSlots(t, r, 11, 800_000)
+		wantSlots(t, r, 11, 400_000)
 	})
 	bubble.Test(t, func(t *testing.T) { // and where what comes next is not kept, it is found out all the same
 		n := startNode(t)
