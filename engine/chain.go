@@ -29,6 +29,10 @@ type node struct {
 
 	finalizedBy ledger.Version // the status record that made it final
 
+	// dead: its source gave the block up before it showed it (again). It stays beside the chain, with
+	// all that builds on it, until one of them is said to be confirmed.
+	dead bool
+
 	// base: no block is held, the node is the base state of an import, which stands for the block
 	// at its slot. That block's hash is zero if nobody knows it.
 	base bool
@@ -47,7 +51,7 @@ type chain struct {
 
 	nodes   map[blockID]*node
 	slots   map[ledger.Slot][]*node // in arrival order
-	orphans map[blockID]struct{}    // dead or abandoned, with a slot above finalized
+	orphans map[blockID]struct{}    // dead or abandoned, with a slot above finalized; none is in nodes
 	waiting waiting
 
 	unfinalizedBytes int
@@ -79,7 +83,7 @@ type placement uint8
 const (
 	placed    placement = iota // its parent is known
 	duplicate                  // the same block is here already
-	orphaned                   // it belongs to an abandoned or dead branch
+	orphaned                   // it belongs to an abandoned branch, or to a dead one that is not here
 	waits                      // its parent is not known yet
 )
 
@@ -98,14 +102,20 @@ func (c *chain) place(b *ledger.Block) (*node, placement, error) {
 	if n := c.nodes[id]; n != nil {
 		return n, duplicate, nil
 	}
+	parent := c.parentOf(b)
 	if _, gone := c.orphans[id]; gone {
-		return nil, orphaned, nil
+		if parent == nil {
+			return nil, orphaned, nil
+		}
+		n := c.attach(b, parent)
+		n.dead = !c.isGivenUp(parent) // what is dead for its parent's sake comes back with that
+		return n, placed, nil
 	}
 	if b.ParentSlot >= b.Slot {
 		return nil, 0, fmt.Errorf("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
 	}
 	if c.followsBase(b) {
-		return c.attach(b, c.finalized), placed, nil
+		return c.attach(b, parent), placed, nil
 	}
 	if err := c.contradictsBase(b); err != nil {
 		return nil, 0, err
@@ -117,7 +127,7 @@ func (c *chain) place(b *ledger.Block) (*node, placement, error) {
 		}
 		return nil, 0, fmt.Errorf("block %d builds on slot %d, below the finalized slot %d", b.Slot, b.ParentSlot, c.finalized.slot())
 	}
-	if parent := c.parentOf(b); parent != nil {
+	if parent != nil {
 		return c.attach(b, parent), placed, nil
 	}
 	if c.buildsOnOrphan(b) {
@@ -151,6 +161,9 @@ func (c *chain) contradictsBase(b *ledger.Block) error {
 // parentOf returns the node that b builds on, nil if it is not here. Where the source does
 // not tell the parent's hash, the chain's block at that slot is meant.
 func (c *chain) parentOf(b *ledger.Block) *node {
+	if c.followsBase(b) {
+		return c.finalized
+	}
 	if b.PreviousBlockhash.Known {
 		return c.nodes[blockID{b.ParentSlot, b.PreviousBlockhash.Value}]
 	}
@@ -160,24 +173,49 @@ func (c *chain) parentOf(b *ledger.Block) *node {
 // holds reports whether n is still in the tree.
 func (c *chain) holds(n *node) bool { return c.nodes[n.id()] == n }
 
-// atSlot returns the block at slot that is on the chain, else the one that came last.
+// atSlot returns the block at slot that is on the chain, else the one that came last and was not given
+// up, else the one that came last.
 func (c *chain) atSlot(slot ledger.Slot) *node {
 	var found *node
 	for _, n := range c.slots[slot] {
 		if n.onChain() {
 			return n
 		}
-		found = n
+		if found == nil || c.isGivenUp(found) || !c.isGivenUp(n) {
+			found = n
+		}
 	}
 	return found
 }
 
-// meant returns the block whose parent is known that a status is about, nil if there is none.
+// isGivenUp reports whether n, or what it builds on beside the chain, was called dead, and nothing
+// that was said since says otherwise.
+func (c *chain) isGivenUp(n *node) bool {
+	for ; n != nil && !n.onChain(); n = n.parent {
+		if n.dead {
+			return true
+		}
+	}
+	return false
+}
+
+// revive takes n and what it builds on for alive: what is confirmed, or has a confirmed child, is.
+func (c *chain) revive(n *node) {
+	for ; n != nil && !n.onChain(); n = n.parent {
+		n.dead = false
+	}
+}
+
+// meant returns the block whose parent is known that a status is about, nil if there is none. One that
+// was given up is meant only by its hash: another may yet come at its slot.
 func (c *chain) meant(e *ledger.SlotStatus) *node {
 	if e.Blockhash.Known {
 		return c.nodes[blockID{e.Slot, e.Blockhash.Value}]
 	}
-	return c.atSlot(e.Slot)
+	if n := c.atSlot(e.Slot); !c.isGivenUp(n) {
+		return n
+	}
+	return nil
 }
 
 // buildsOnOrphan reports whether the parent of b, which is not here, was given up.
@@ -199,6 +237,7 @@ func (c *chain) attach(b *ledger.Block, parent *node) *node {
 	n := &node{block: b, parent: parent}
 	c.nodes[n.id()] = n
 	c.slots[b.Slot] = append(c.slots[b.Slot], n)
+	delete(c.orphans, n.id())
 	if parent != nil {
 		parent.children = append(parent.children, n)
 		c.unfinalizedBytes += b.SizeBytes()
@@ -266,10 +305,13 @@ func (c *chain) appended(n *node, v ledger.Version) {
 	c.tip = n
 }
 
-// best returns the highest block of n's branch: n or a descendant of it.
+// best returns the highest block of n's branch: n or a descendant of it that was not called dead.
 func (c *chain) best(n *node) *node {
 	best := n
 	for _, child := range n.children {
+		if child.dead {
+			continue
+		}
 		if b := c.best(child); b.slot() > best.slot() {
 			best = b
 		}

@@ -7,6 +7,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/snapshot/vfs"
 )
 
 // forkAccounts are the accounts of the fork table, one for each way an account can fare in
@@ -310,7 +311,8 @@ func TestBranchComesBack(t *testing.T) {
 	})
 }
 
-// TestDeadBlockStaysAway shows a dead block and its children again, late and waiting ones too.
+// TestDeadBlockStaysAway shows a dead block and its children again, late and waiting ones too: nobody
+// says that one of them is confirmed.
 func TestDeadBlockStaysAway(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, live(), Config{Shards: 2})
@@ -323,14 +325,15 @@ func TestDeadBlockStaysAway(t *testing.T) {
 		n.send(root, a, b)
 		n.send(grandchild)
 		n.send(status(b, ledger.StatusDead))
-		for _, again := range []ledger.Event{b, c, grandchild, status(c, ledger.StatusConfirmed)} {
+		bare := &ledger.SlotStatus{Slot: c.Slot, Status: ledger.StatusConfirmed} // of whatever is at that slot
+		for _, again := range []ledger.Event{b, c, grandchild, bare, status(b, ledger.StatusDead), b, c} {
 			n.send(again)
 			if tip := n.Head().Tip(ledger.Processed); tip.Hash != a.Blockhash {
 				t.Fatalf("the tip is at slot %d, want the dead block's parent", tip.Slot)
 			}
 		}
-		if got := n.Stats(); got.Dead != 1 || len(n.seq.chain.waiting.blocks) != 0 {
-			t.Errorf("%d dead, %d waiting for a dead block, want 1 and 0", got.Dead, len(n.seq.chain.waiting.blocks))
+		if got := n.Stats(); got.Dead != 2 || len(n.seq.chain.waiting.blocks) != 0 {
+			t.Errorf("%d dead, %d waiting for a dead block, want 2 and 0", got.Dead, len(n.seq.chain.waiting.blocks))
 		}
 		next := child(a, 105, 0, lamports(key(1), 9))
 		n.send(next)
@@ -338,4 +341,57 @@ func TestDeadBlockStaysAway(t *testing.T) {
 			t.Errorf("%d lamports, %v, want 9", x.Lamports, err)
 		}
 	})
+}
+
+// TestDeadBlockComesBackWhenItIsConfirmed has a source call a block dead and show it again, with those that build
+// on it: they stay unseen until one of them is confirmed, also where the node was started again in between.
+func TestDeadBlockComesBackWhenItIsConfirmed(t *testing.T) {
+	root := rootBlock(100)
+	a := child(root, 101, 0, lamports(key(1), 1))
+	b := child(a, 102, 0, lamports(key(1), 2))
+	c := child(b, 103, 0, lamports(key(1), 3))
+	other := child(b, 104, 7, lamports(key(1), 4)) // dead for its own sake
+	d := child(c, 105, 0, lamports(key(1), 5))
+	fresh := child(d, 106, 0, lamports(key(1), 6))
+	claimed := *c
+	claimed.Status = ledger.Confirmed
+	ways := map[string]struct {
+		again []ledger.Event
+		shown []*ledger.Block // the tip after each
+	}{
+		"the block itself":      {[]ledger.Event{b, c, d, fresh, status(b, ledger.StatusConfirmed)}, []*ledger.Block{a, a, a, a, fresh}},
+		"a child":               {[]ledger.Event{b, c, d, fresh, status(c, ledger.StatusConfirmed)}, []*ledger.Block{a, a, a, a, fresh}},
+		"a child is final":      {[]ledger.Event{b, c, d, status(c, ledger.StatusFinalized), fresh}, []*ledger.Block{a, a, a, d, fresh}},
+		"one that was filled":   {[]ledger.Event{b, &claimed, d, fresh}, []*ledger.Block{a, c, c, c}}, // d was dead too, for all that is known
+		"one after the other":   {[]ledger.Event{b, status(b, ledger.StatusConfirmed), c, status(c, ledger.StatusConfirmed), d, fresh, status(fresh, ledger.StatusConfirmed)}, []*ledger.Block{a, b, b, c, c, c, fresh}},
+		"not a dead one beside": {[]ledger.Event{b, status(b, ledger.StatusConfirmed), other, c, d, status(c, ledger.StatusConfirmed)}, []*ledger.Block{a, b, b, b, b, d}},
+	}
+	for name, way := range ways {
+		for _, restart := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restart %v", name, restart), func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
+					disk := vfs.NewMemory()
+					n := startNode(t, live(), onDisk(t, disk, Config{Shards: 2}))
+					n.send(root, a, b, other, status(other, ledger.StatusDead), c, d, status(b, ledger.StatusDead))
+					if restart {
+						n.mustStop()
+						n.config.Dir.Close()
+						n = startNode(t, live(), onDisk(t, disk, Config{Shards: 2}))
+						n.send(root, a)
+					}
+					defer n.mustStop()
+					for i, e := range way.again {
+						n.send(e)
+						if tip := n.Head().Tip(ledger.Processed); tip.Hash != way.shown[i].Blockhash {
+							t.Fatalf("after event %d the tip is at slot %d, want %d", i, tip.Slot, way.shown[i].Slot)
+						}
+					}
+					tip := way.shown[len(way.shown)-1]
+					if x, _, err := n.Account(ledger.Query{}, key(1)); err != nil || x.Lamports != tip.Accounts[0].Lamports {
+						t.Errorf("%d lamports, %v, want those of slot %d", x.Lamports, err, tip.Slot)
+					}
+				})
+			})
+		}
+	}
 }

@@ -252,6 +252,13 @@ func (g *generator) fromLate() ledger.Event {
 
 // again shows a block once more, be it held, waiting, abandoned or dead.
 func (g *generator) again() ledger.Event {
+	if g.chance(40) {
+		for _, b := range slices.Backward(g.made) {
+			if g.m.gone[nameOf(b.Block)] && g.m.parentOf(b.Block) != nil {
+				return g.possible(b.Block)
+			}
+		}
+	}
 	b := g.made[max(0, len(g.made)-1-g.r.IntN(30))].Block
 	if slices.Contains(g.late, b) {
 		return nil

@@ -13,6 +13,7 @@ type modelBlock struct {
 	children []*modelBlock // in the order they came
 	version  ledger.Version
 	seq      ledger.Seq
+	dead     bool // called so before it came (again), and not confirmed since
 }
 
 type modelWaiter struct {
@@ -67,6 +68,7 @@ type model struct {
 	statusSeen           bool
 	baseSlot             ledger.Slot
 	undoneDeepest        int // of all rollbacks
+	revived              int // blocks that were called dead and confirmed after all
 
 	log     []any // *ledger.Block and *ledger.BaseState that make up the present world
 	world   *world
@@ -164,7 +166,8 @@ func (m *model) receive(b *ledger.Block) {
 		m.record(modelRecord{kind: ledger.StatusRecord, slot: b.Slot, hash: b.Blockhash, status: ledger.StatusFinalized})
 		return
 	}
-	if b.Slot <= m.finalizedSlot() || m.gone[nameOf(b)] {
+	parent := m.parentOf(b)
+	if b.Slot <= m.finalizedSlot() || m.gone[nameOf(b)] && parent == nil {
 		return // a duplicate, or an orphan that comes again
 	}
 	if n := m.tree[nameOf(b)]; n != nil {
@@ -175,7 +178,7 @@ func (m *model) receive(b *ledger.Block) {
 		m.stopped = "builds below finalized"
 		return
 	}
-	if parent := m.parentOf(b); parent != nil {
+	if parent != nil {
 		m.attach(b, parent, b.Status)
 		return
 	}
@@ -219,9 +222,10 @@ func (m *model) parentOf(b *ledger.Block) *modelBlock {
 	return m.at(b.ParentSlot)
 }
 
-// at returns the block at a slot where the hash was not told: the chain's, else the last.
+// at returns the block at a slot where the hash was not told: the chain's, else the last that was not
+// given up, else the last.
 func (m *model) at(slot ledger.Slot) *modelBlock {
-	var found *modelBlock
+	var alive, found *modelBlock
 	for _, n := range m.arrived {
 		if n.Slot != slot || m.tree[nameOf(n.Block)] != n {
 			continue
@@ -229,9 +233,19 @@ func (m *model) at(slot ledger.Slot) *modelBlock {
 		if m.onChain(n) {
 			return n
 		}
-		found = n
+		if found = n; !m.givenUp(n) {
+			alive = n
+		}
+	}
+	if alive != nil {
+		return alive
 	}
 	return found
+}
+
+// givenUp reports whether a block beside the chain, or one that it builds on there, is dead.
+func (m *model) givenUp(n *modelBlock) bool {
+	return n != nil && !m.onChain(n) && (n.dead || m.givenUp(n.parent))
 }
 
 func (m *model) buildsOnGone(b *ledger.Block) bool {
@@ -245,10 +259,11 @@ func (m *model) buildsOnGone(b *ledger.Block) bool {
 
 // attach puts a block into the tree and, where it wins, on the chain.
 func (m *model) attach(b *ledger.Block, parent *modelBlock, claimed ledger.Commitment) {
-	n := &modelBlock{Block: b, parent: parent}
+	n := &modelBlock{Block: b, parent: parent, dead: m.gone[nameOf(b)] && !m.givenUp(parent)}
+	delete(m.gone, nameOf(b))
 	parent.children = append(parent.children, n)
 	m.tree[nameOf(b)], m.arrived = n, append(m.arrived, n)
-	if parent == m.tip() || b.Slot > m.tip().Slot {
+	if (parent == m.tip() || b.Slot > m.tip().Slot) && !m.givenUp(n) {
 		m.switchTo(n)
 	}
 	m.raise(n, claimed)
@@ -387,6 +402,9 @@ func (m *model) status(e *ledger.SlotStatus) {
 		return
 	}
 	n := m.at(e.Slot)
+	if m.givenUp(n) {
+		n = nil
+	}
 	if e.Blockhash.Known {
 		n = m.tree[blockName{e.Slot, e.Blockhash.Value}]
 	}
@@ -444,6 +462,11 @@ func (m *model) raise(n *modelBlock, level ledger.Commitment) {
 		return
 	}
 	if !m.onChain(n) {
+		for a := n; !m.onChain(a); a = a.parent {
+			if a.dead {
+				a.dead, m.revived = false, m.revived+1
+			}
+		}
 		m.switchTo(highest(n))
 		if m.stopped != "" {
 			return
@@ -465,6 +488,9 @@ func (m *model) raise(n *modelBlock, level ledger.Commitment) {
 func highest(n *modelBlock) *modelBlock {
 	best := n
 	for _, child := range n.children {
+		if child.dead {
+			continue
+		}
 		if h := highest(child); h.Slot > best.Slot {
 			best = h
 		}

@@ -128,7 +128,7 @@ func followStream(t *testing.T, s stream, seed uint64) {
 			t.Errorf("%d shards: state hash %s, with one shard %s", len(f.shards), got, want)
 		}
 	}
-	t.Logf("%d records, %d updates, deepest rollback %d", len(m.records), m.seq(), m.undoneDeepest)
+	t.Logf("%d records, %d updates, deepest rollback %d, %d dead blocks revived", len(m.records), m.seq(), m.undoneDeepest, m.revived)
 }
 
 // compareAfter shows a burst to every engine, compares one of them in full and all in what

@@ -142,10 +142,13 @@ func (s *sequencer) belowFinalized(b *ledger.Block) error {
 }
 
 // consider decides whether a block that found its place belongs on the chain: on the tip
-// always, beside it when its slot is higher or its source is sure of it. Then it looks
-// whether others waited for it.
+// always, beside it when its slot is higher or its source is sure of it; but nothing of what was called
+// dead before its source is sure. Then it looks whether others waited for it.
 func (s *sequencer) consider(n *node, claimed ledger.Commitment) error {
-	if n.parent == s.chain.tip || n.slot() > s.chain.tip.slot() {
+	switch {
+	case s.chain.isGivenUp(n):
+		s.tally.orphans.Add(1)
+	case n.parent == s.chain.tip || n.slot() > s.chain.tip.slot():
 		if err := s.switchTo(n); err != nil {
 			return err
 		}
@@ -288,6 +291,7 @@ func (s *sequencer) raise(n *node, level ledger.Commitment) error {
 		return nil
 	}
 	if !n.onChain() {
+		s.chain.revive(n)
 		if err := s.switchTo(s.chain.best(n)); err != nil {
 			return err
 		}
