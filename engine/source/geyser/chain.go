@@ -48,7 +48,8 @@ type chain struct {
 
 	held      map[blockID]heldBlock
 	slots     map[ledger.Slot][]blockID // of held
-	gaveUp    map[blockID]struct{}      // above the root, with all that builds on them
+	gaveUp    map[blockID]blockID       // above the root: what was called dead and what builds on it, each with its parent
+	forgiven  map[blockID]struct{}      // called dead, and then confirmed: what calls them so again is not believed
 	confirmed blockID                   // the newest held one that is confirmed
 	final     blockID                   // said to be final, and not to be believed before another builds on it
 	newest    ledger.Slot               // of the blocks emitted
@@ -64,7 +65,7 @@ func newChain(from *ledger.ResumePoint, emit ledger.Emit, m *mints, stats *upstr
 	c := &chain{
 		emit: emit, mints: m, stats: stats, limit: limit,
 		held: make(map[blockID]heldBlock), slots: make(map[ledger.Slot][]blockID),
-		gaveUp: make(map[blockID]struct{}),
+		gaveUp: make(map[blockID]blockID), forgiven: make(map[blockID]struct{}),
 	}
 	c.clearWaiting()
 	switch {
@@ -146,6 +147,7 @@ func (c *chain) takeFilled(ctx context.Context, e ledger.Event) error {
 	case !ok:
 		return errForeign
 	default:
+		c.forgive(id)
 		if err := c.append(ctx, b, parent); err != nil {
 			return err
 		}
@@ -161,7 +163,7 @@ func (c *chain) block(ctx context.Context, b *ledger.Block) error {
 	}
 	if c.isDead(b) {
 		c.stats.Duplicate()
-		c.gaveUp[idOf(b)] = struct{}{}
+		c.giveUp(b)
 		return nil
 	}
 	if parent, ok := c.parentOf(b); ok {
@@ -177,7 +179,7 @@ func (c *chain) block(ctx context.Context, b *ledger.Block) error {
 }
 
 // isDead reports whether a block, or what it builds on, was given up: it stays so when it is
-// shown again.
+// shown again, unless it is forgiven.
 func (c *chain) isDead(b *ledger.Block) bool {
 	if _, ok := c.gaveUp[idOf(b)]; ok {
 		return true

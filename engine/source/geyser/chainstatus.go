@@ -2,6 +2,7 @@ package geyser
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"ledgerd/engine/ledger"
@@ -18,7 +19,8 @@ func (c *chain) status(ctx context.Context, e *ledger.SlotStatus) error {
 	id, ok := c.meant(e)
 	switch {
 	case !ok && e.Status != ledger.StatusDead && c.gone(e):
-		return errForeign // it was given up, and with it what was emitted on it
+		c.forgive(blockID{e.Slot, e.Blockhash.Value})
+		return errNotDead
 	case !ok:
 		return nil
 	case e.Status == ledger.StatusDead:
@@ -83,6 +85,26 @@ func (c *chain) gone(e *ledger.SlotStatus) bool {
 	return gone && e.Blockhash.Known
 }
 
+// giveUp notes that a block is dead, or builds on one that is.
+func (c *chain) giveUp(b *ledger.Block) {
+	c.gaveUp[idOf(b)] = blockID{b.ParentSlot, b.PreviousBlockhash.Value}
+}
+
+// forgive takes a block that was given up and is confirmed, and what it builds on, for good. What else was given
+// up may have been for their sake: when it is shown again it is seen what becomes of it.
+func (c *chain) forgive(id blockID) {
+	parent, gone := c.gaveUp[id]
+	if !gone {
+		return
+	}
+	for ; gone; parent, gone = c.gaveUp[id] {
+		c.forgiven[id] = struct{}{}
+		delete(c.gaveUp, id)
+		id = parent
+	}
+	clear(c.gaveUp)
+}
+
 // claim notes what was said of a waiting block; those that it builds on are at least confirmed.
 func (c *chain) claim(w *waitingBlock, s ledger.Status) {
 	for w != nil && w.claimed < s {
@@ -134,11 +156,8 @@ func (c *chain) moveRoot(id blockID) {
 			delete(c.slots, slot)
 		}
 	}
-	for old := range c.gaveUp {
-		if old.slot <= id.slot {
-			delete(c.gaveUp, old)
-		}
-	}
+	maps.DeleteFunc(c.gaveUp, func(old, _ blockID) bool { return old.slot <= id.slot })
+	maps.DeleteFunc(c.forgiven, func(old blockID, _ struct{}) bool { return old.slot < id.slot })
 	for _, w := range c.waiting {
 		if w.block.Slot <= id.slot {
 			c.unwait(w)
@@ -147,9 +166,12 @@ func (c *chain) moveRoot(id blockID) {
 }
 
 // dead drops a block that its node gave up, with all that builds on it, and passes that on if it
-// was emitted.
+// was emitted. It is the word of one node about a slot: a block that was confirmed in spite of it stays.
 func (c *chain) dead(ctx context.Context, id blockID) error {
 	c.stats.Dead()
+	if _, ok := c.forgiven[id]; ok {
+		return nil
+	}
 	if w := c.waiting[id]; w != nil {
 		c.dropWaiting(w)
 		return nil
@@ -170,7 +192,7 @@ func (c *chain) dead(ctx context.Context, id blockID) error {
 		}
 	}
 	for id := range gone {
-		c.gaveUp[id] = struct{}{}
+		c.gaveUp[id] = c.held[id].parent
 		delete(c.held, id)
 		if c.slots[id.slot] = slices.DeleteFunc(c.slots[id.slot], func(o blockID) bool { return o == id }); len(c.slots[id.slot]) == 0 {
 			delete(c.slots, id.slot)
@@ -191,7 +213,7 @@ func (c *chain) dead(ctx context.Context, id blockID) error {
 // dropWaiting drops a waiting block that is dead and those that wait for it.
 func (c *chain) dropWaiting(w *waitingBlock) {
 	for todo := []*waitingBlock{w}; len(todo) > 0; todo = todo[1:] {
-		c.gaveUp[idOf(todo[0].block)] = struct{}{}
+		c.giveUp(todo[0].block)
 		todo = append(todo, c.childrenOf(todo[0].block)...)
 		c.unwait(todo[0])
 	}

@@ -32,6 +32,7 @@ var (
 	errLost       = errors.New("the node does not show any more what is missing here")
 	errTooMany    = errors.New("too much waits for a block that is missing")
 	errForeign    = errors.New("a confirmed block does not build on what is final here")
+	errNotDead    = errors.New("the node confirms a block that it called dead: asking for it again")
 	errParentSlot = errors.New("the node names another slot for a block's parent than it showed that at")
 	errFillOther  = errors.New("what was filled does not lead to the block that the node shows as confirmed")
 )
@@ -49,7 +50,7 @@ func kindOf(err error) upstream.Kind {
 		return upstream.Stalled
 	case errors.Is(err, errLost):
 		return upstream.OutOfRange
-	case errors.Is(err, errReplay), errors.Is(err, errForeign), errors.Is(err, errFillOther), errors.Is(err, errParentSlot):
+	case errors.Is(err, errReplay), errors.Is(err, errNotDead), errors.Is(err, errForeign), errors.Is(err, errFillOther), errors.Is(err, errParentSlot):
 		return upstream.WrongParent
 	case errors.Is(err, errTooMany):
 		return upstream.TooLarge

@@ -214,6 +214,8 @@ func (f *follower) fill(ctx context.Context, g gap) error {
 		return ctx.Err()
 	case errors.Is(err, errForeign):
 		return errFillOther
+	case errors.Is(err, errNotDead):
+		return err
 	case errors.Is(err, upstream.ErrOtherChain) && f.chain.doubt():
 		f.config.Logger.Warn("the node that fills gaps has another block than the one that was confirmed here: asking from the final block on",
 			"source", f.source.Info().Name, "confirmed_slot", uint64(g.after.slot), "final_slot", uint64(f.chain.root.slot))
@@ -253,7 +255,7 @@ func (f *follower) over(err error) {
 	if errors.Is(err, yellowstone.ErrNotSliced) {
 		f.wholeData = true
 	}
-	if kind == upstream.WrongParent && !errors.Is(err, errReplay) {
+	if kind == upstream.WrongParent && !errors.Is(err, errReplay) && !errors.Is(err, errNotDead) {
 		f.stats.GapStuck(kind)
 	}
 	n := f.assembler.Counts
