@@ -355,6 +355,8 @@ func TestDeadBlockComesBackWhenItIsConfirmed(t *testing.T) {
 	fresh := child(d, 106, 0, lamports(key(1), 6))
 	claimed := *c
 	claimed.Status = ledger.Confirmed
+	away := child(a, 110, 8, lamports(key(1), 8))
+	back := child(b, 111, 0, lamports(key(1), 9))
 	ways := map[string]struct {
 		again []ledger.Event
 		shown []*ledger.Block // the tip after each
@@ -364,6 +366,7 @@ func TestDeadBlockComesBackWhenItIsConfirmed(t *testing.T) {
 		"a child is final":      {[]ledger.Event{b, c, d, status(c, ledger.StatusFinalized), fresh}, []*ledger.Block{a, a, a, d, fresh}},
 		"one that was filled":   {[]ledger.Event{b, &claimed, d, fresh}, []*ledger.Block{a, c, c, c}}, // d was dead too, for all that is known
 		"one after the other":   {[]ledger.Event{b, status(b, ledger.StatusConfirmed), c, status(c, ledger.StatusConfirmed), d, fresh, status(fresh, ledger.StatusConfirmed)}, []*ledger.Block{a, b, b, c, c, c, fresh}},
+		"alive when it is left": {[]ledger.Event{b, status(b, ledger.StatusConfirmed), away, back}, []*ledger.Block{a, b, away, back}},
 		"not a dead one beside": {[]ledger.Event{b, status(b, ledger.StatusConfirmed), other, c, d, status(c, ledger.StatusConfirmed)}, []*ledger.Block{a, b, b, b, b, d}},
 	}
 	for name, way := range ways {

@@ -166,3 +166,26 @@ func TestABlockThatIsMissingIsNeverTakenForSkipped(t *testing.T) {
 		})
 	}
 }
+
+// TestABlockThatIsWronglyCalledDeadIsShownAgain has a node call blocks of its chain dead and go on from them: what is
+// confirmed in spite of it is held in the end, whoever shows it again.
+func TestABlockThatIsWronglyCalledDeadIsShownAgain(t *testing.T) {
+	alone := func(n *testnode.Node, c testnode.Config) engine.Source {
+		return geyser.New(streamConfig(geyser.Config{WholeData: true}, n, c))
+	}
+	for name, source := range map[string]liveSource{"stream": alone, "stream and calls": streamAndCalls(geyser.Config{WholeData: true})} {
+		for _, replays := range []bool{true, false} {
+			if !replays && name == "stream" {
+				continue // nobody has it
+			}
+			for way := range 4 {
+				t.Run(fmt.Sprintf("%s, replays %v, way %d", name, replays, way), func(t *testing.T) {
+					inBubble(t, &testnode.Schedule{
+						Parameters: "seed=5,accounts=120,tps=12,slot_time=0,slots=120", Config: testnode.Config{InMemory: true, ReplaySlots: 60, NoReplay: !replays},
+						Faults: []testnode.Timed{{Slot: 30, Fault: testnode.Fault{Kind: testnode.WrongDead, N: 1 + way/2, How: way % 2}}},
+					}, source)
+				})
+			}
+		}
+	}
+}

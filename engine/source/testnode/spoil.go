@@ -14,6 +14,11 @@ func (s *subscriber) spoil(m *message) []*message {
 	faults := &s.node.faults
 	omitted := func(kind FaultKind) bool { _, hit := faults.take(kind); return hit }
 	switch m.kind {
+	case accountMessage:
+		if f, hit := faults.take(LateWrite); hit {
+			s.postpone(m, f)
+			return nil
+		}
 	case metaMessage:
 		if omitted(OmitMeta) {
 			return nil
@@ -31,6 +36,11 @@ func (s *subscriber) spoil(m *message) []*message {
 			if omitted(OmitProcessed) {
 				return nil
 			}
+			if f, hit := faults.take(WrongDead); hit {
+				dead := *m
+				dead.status, dead.reason = slotDead, "block failed: it did not"
+				s.postpone(&dead, f)
+			}
 		case slotConfirmed:
 			if omitted(OmitConfirmed) {
 				return nil
@@ -41,7 +51,32 @@ func (s *subscriber) spoil(m *message) []*message {
 			}
 		}
 	}
-	return []*message{m}
+	return s.behind(m)
+}
+
+// lateMessage comes behind a status of a later slot.
+type lateMessage struct {
+	*message
+	behind slotStatus
+}
+
+// postpone has a message come when a later block begins, or in the other way when one is processed.
+func (s *subscriber) postpone(m *message, f Fault) {
+	s.late = append(s.late, lateMessage{m, [...]slotStatus{slotCreatedBank, slotProcessed}[f.How%2]})
+}
+
+// behind returns a message and the late ones that come right after it.
+func (s *subscriber) behind(m *message) []*message {
+	out, rest := []*message{m}, s.late[:0]
+	for _, l := range s.late {
+		if m.kind == slotMessage && m.status == l.behind && m.slot > l.slot {
+			out = append(out, l.message)
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	s.late = rest
+	return out
 }
 
 // wrongMeta returns a block's meta with a wrong parent or another hash.

@@ -154,6 +154,7 @@ type subscriber struct {
 
 	at     int      // the next message of the node's log
 	recent [][]byte // the newest that were sent
+	late   []lateMessage
 }
 
 // begin decides where the stream begins.
