@@ -45,8 +45,9 @@ func faultSeeds(t *testing.T, sample int) (seeds []uint64) {
 
 // toldFaults are seeds that once found a fault which few schedules find: a gap whose accounts nobody asked for; a
 // status that was taken for the block of an earlier session; one that made a block final which the node had shown
-// beside the right one; one that made such a block the root, final, or what a gap was filled from.
-var toldFaults = []uint64{25, 56, 222, 317, 753, 1081, 1893}
+// beside the right one; one that made such a block the root, final, or what a gap was filled from; a head that had the
+// first block passed over, which nothing but its statuses told of.
+var toldFaults = []uint64{25, 56, 222, 317, 753, 1081, 1893, 2589, 3173}
 
 // TestFaultSchedules has each source follow a node through random faults, of the network, of the node and of the
 // chain: what the engine holds in the end is what happened, without a gap on the way, and soon.

@@ -40,11 +40,15 @@ type chain struct {
 	mints *mints // told of each block that is confirmed
 	stats *upstream.Stats
 	limit int // of what waits, in bytes
+	// showsElsewhere says that the stream showed a block of a hash, in part at least, at another slot.
+	showsElsewhere func(ledger.Hash, ledger.Slot) bool
 
 	rooted bool // the root is known
 	root   blockID
 	// after is, before the root is known, the slot of the base state that the root has to follow.
 	after ledger.Opt[ledger.Slot]
+	// claimed is then the lowest slot behind the base state that was said to be confirmed, shown or not.
+	claimed ledger.Opt[ledger.Slot]
 
 	held      map[blockID]heldBlock
 	slots     map[ledger.Slot][]blockID // of held
@@ -66,6 +70,7 @@ func newChain(from *ledger.ResumePoint, emit ledger.Emit, m *mints, stats *upstr
 		emit: emit, mints: m, stats: stats, limit: limit,
 		held: make(map[blockID]heldBlock), slots: make(map[ledger.Slot][]blockID),
 		gaveUp: make(map[blockID]blockID), forgiven: make(map[blockID]struct{}),
+		showsElsewhere: func(ledger.Hash, ledger.Slot) bool { return false },
 	}
 	c.clearWaiting()
 	switch {

@@ -16,6 +16,9 @@ func (c *chain) status(ctx context.Context, e *ledger.SlotStatus) error {
 	if c.rooted && e.Slot == c.root.slot && e.Blockhash.Known && e.Blockhash.Value != c.root.hash && e.Status != ledger.StatusDead {
 		return errForeign
 	}
+	if c.isBehindBase(e.Slot) && e.Status != ledger.StatusDead && (!c.claimed.Known || e.Slot < c.claimed.Value) {
+		c.claimed = ledger.Some(e.Slot)
+	}
 	id, ok := c.meant(e)
 	switch {
 	case !ok && e.Status != ledger.StatusDead && c.gone(e):
@@ -219,8 +222,14 @@ func (c *chain) dropWaiting(w *waitingBlock) {
 	}
 }
 
+// isBehindBase reports whether there is no root yet, but base state, and a slot comes after that.
+func (c *chain) isBehindBase(slot ledger.Slot) bool {
+	return !c.rooted && c.after.Known && slot > c.after.Value
+}
+
 // tryBegin makes the root of a waiting block that is confirmed: itself on a fresh start; after base
-// state the block that follows it, if all between came. Another block has to build on the root.
+// state the block that follows it, if all between came. Another block has to build on the root, and its head, which
+// says that what is between was skipped, must not be alone with that.
 func (c *chain) tryBegin(ctx context.Context, w *waitingBlock) error {
 	first := w
 	if c.after.Known {
@@ -238,10 +247,11 @@ func (c *chain) tryBegin(ctx context.Context, w *waitingBlock) error {
 	if len(c.childrenOf(first.block)) == 0 {
 		return nil
 	}
-	for id := range c.waiting {
-		if parent := first.block.PreviousBlockhash; parent.Known && id.hash == parent.Value && id.slot != first.block.ParentSlot {
-			return errParentSlot
-		}
+	if b := first.block; b.PreviousBlockhash.Known && c.showsElsewhere(b.PreviousBlockhash.Value, b.ParentSlot) {
+		return errParentSlot
+	}
+	if c.isBehindBase(first.block.Slot) && c.claimed.Known && c.claimed.Value < first.block.Slot {
+		return errParentSlot
 	}
 	claimed := first.claimed
 	c.unwait(first)

@@ -33,7 +33,7 @@ var (
 	errTooMany    = errors.New("too much waits for a block that is missing")
 	errForeign    = errors.New("a confirmed block does not build on what is final here")
 	errNotDead    = errors.New("the node confirms a block that it called dead: asking for it again")
-	errParentSlot = errors.New("the node names another slot for a block's parent than it showed that at")
+	errParentSlot = errors.New("the node names a slot for a block's parent that is not its parent's by what else it shows")
 	errFillOther  = errors.New("what was filled does not lead to the block that the node shows as confirmed")
 )
 

@@ -45,6 +45,7 @@ func newFollower(s *Source, from *ledger.ResumePoint, emit ledger.Emit) *followe
 		return nil
 	}, f.mints, &s.stats, c.WaitingBytes)
 	f.assembler = yellowstone.NewAssembler(f.chain.take)
+	f.chain.showsElsewhere = f.assembler.ShowsElsewhere
 	f.assembler.Live = true
 	f.assembler.SomeTransactions = c.SkipVotes
 	f.assembler.HasTransactions = !c.NoTransactions && !c.SkipVotes

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
@@ -88,31 +92,40 @@ func TestTheRootIsABlockThatAnotherBuildsOn(t *testing.T) {
 	}
 }
 
-// A head that names slot 100 for its parent, which is of slot 101, would have 101 skipped.
+// A head that names slot 100 for its parent, which is of slot 101, would have 101 skipped: also where the stream
+// began in the middle of that, so that it never comes whole.
 func TestTheRootIsNotWhatNamesAnotherSlotForItsParent(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		node := newFakeNode(t, func(c *call) error {
-			all := straight(101, 106)
-			if c.number == 0 {
-				hash, parent := hashOf(102, 0), hashOf(101, 0)
-				wrong := part(nil).number(1, 102).bytes(2, hash.AppendBase58(nil)).number(6, 100).bytes(7, parent.AppendBase58(nil)).number(8, 1)
-				head := block{slot: 102, parent: 101}.head()
-				for i := range all {
-					if string(all[i]) == string(head) {
-						all[i] = part(nil).bytes(7, wrong)
+	hash, parent := hashOf(102, 0), hashOf(101, 0)
+	wrong := part(nil).bytes(7, part(nil).number(1, 102).bytes(2, hash.AppendBase58(nil)).number(6, 100).bytes(7, parent.AppendBase58(nil)).number(8, 1))
+	all := straight(101, 106)
+	for i := range all {
+		if string(all[i]) == string(block{slot: 102, parent: 101}.head()) {
+			all[i] = wrong
+		}
+	}
+	mute := slices.DeleteFunc(slices.Clone(all), func(p part) bool { return string(p) == string(slotUpdate(101, yellowstone.Confirmed)) })
+	for name, first := range map[string][]part{"whole": mute, "from its middle on": mute[2:], "its end": mute[4:], "its statuses alone": all[8:]} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				node := newFakeNode(t, func(c *call) error {
+					switch {
+					case c.number == 0:
+						return c.send(first...)
+					case name != "whole" && c.number == 1:
+						return status.Error(codes.Internal, "not now")
 					}
+					return c.send(straight(101, 106)...)
+				})
+				out := &collector{until: "block 106"}
+				if _, err := run(t, configFor(node), &ledger.ResumePoint{Slot: 100}, out, time.Minute); !errors.Is(err, errEnough) {
+					t.Fatalf("Run: %v after %q", err, out.first(60))
 				}
-			}
-			return c.send(all...)
+				if got := out.of("block"); got != "101 102 103 104 105 106" {
+					t.Errorf("blocks %s", got)
+				}
+			})
 		})
-		out := &collector{until: "block 106"}
-		if _, err := run(t, configFor(node), &ledger.ResumePoint{Slot: 100}, out, time.Minute); !errors.Is(err, errEnough) {
-			t.Fatalf("Run: %v after %q", err, out.first(60))
-		}
-		if got := out.of("block"); got != "101 102 103 104 105 106" {
-			t.Errorf("blocks %s", got)
-		}
-	})
+	}
 }
 
 func TestTheRootIsEmittedWhenAnotherBuildsOnIt(t *testing.T) {

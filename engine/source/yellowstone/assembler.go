@@ -101,6 +101,21 @@ func (a *Assembler) Unfinished() int { return len(a.slots) }
 // Expects reports whether something came of a slot's block, which is not whole yet.
 func (a *Assembler) Expects(slot ledger.Slot) bool { return a.slots[slot] != nil }
 
+// ShowsElsewhere reports whether this stream showed a block of a hash, or its head alone, at another slot.
+func (a *Assembler) ShowsElsewhere(hash ledger.Hash, than ledger.Slot) bool {
+	for slot, s := range a.slots {
+		if slot != than && s.head != nil && s.head.Hash == hash {
+			return true
+		}
+	}
+	for slot, e := range a.done {
+		if slot != than && e.stream == a.stream && !e.dead && e.hash == hash {
+			return true
+		}
+	}
+	return false
+}
+
 // Take adds an update and emits what is whole now. It returns the error of Emit, or says how the
 // stream contradicts itself; then nothing more may be taken from this stream.
 func (a *Assembler) Take(ctx context.Context, u *Update) error {
