@@ -25,7 +25,6 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/upstream"
-	"ledgerd/engine/source/yellowstone"
 )
 
 // log is what was logged.
@@ -247,60 +246,6 @@ func TestServerWithoutSlicesIsAskedForAll(t *testing.T) {
 		}
 		if len(sliced) != 2 || !sliced[0] || sliced[1] {
 			t.Errorf("sessions asked for slices: %v, want true and then false", sliced)
-		}
-	})
-}
-
-// mintUpdate is a mint of Token-2022 with extensions, in slices.
-func mintUpdate(slot ledger.Slot, key ledger.Pubkey) part {
-	data := make([]byte, 168)
-	data[45], data[165] = 1, 1
-	return accountUpdate(slot, key, ledger.Token2022Program, 5, uint64(slot)*100, data)
-}
-
-// fetcherFunc is a Fetcher.
-type fetcherFunc func(keys []ledger.Pubkey) (*ledger.BaseState, error)
-
-func (f fetcherFunc) Fetch(ctx context.Context, keys []ledger.Pubkey) (*ledger.BaseState, error) {
-	return f(keys)
-}
-
-// What a header does not tell of a mint is asked for once its block is confirmed, until the node knows it.
-func TestMintsAreAskedForOnce(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		node := newFakeNode(t, func(c *call) error {
-			for slot := ledger.Slot(101); ; slot++ {
-				b := block{slot: slot, parent: slot - 1}.messages()
-				all := append(b[:2:2], append([]part{mintUpdate(slot, keyOf(77))}, b[2:]...)...)
-				if err := c.send(append(all, slotUpdate(slot-1, yellowstone.Confirmed))...); err != nil {
-					return err
-				}
-				time.Sleep(400 * time.Millisecond)
-			}
-		})
-		var asked []int
-		c := configFor(node)
-		c.Fetcher = fetcherFunc(func(keys []ledger.Pubkey) (*ledger.BaseState, error) {
-			asked = append(asked, len(keys))
-			state := &ledger.BaseState{Slot: 100, Accounts: []ledger.AccountWrite{{Pubkey: keyOf(77)}}}
-			switch len(asked) {
-			case 1:
-				return nil, &ledger.UpstreamError{}
-			case 2: // it is not there yet
-				return state, nil
-			case 3: // as it was before
-				state.Accounts[0].Lamports = 5
-				return state, nil
-			}
-			state.Slot, state.Accounts[0].Lamports = 103, 5
-			return state, nil
-		})
-		out := &collector{until: "block 150"}
-		if _, err := run(t, c, at(100), out, time.Minute); !errors.Is(err, errEnough) {
-			t.Fatalf("Run: %v", err)
-		}
-		if got := out.of("base"); got != "104 of 1" || len(asked) != 4 {
-			t.Errorf("base state %q after %d questions, want that of slot 104 after 4", got, len(asked))
 		}
 	})
 }

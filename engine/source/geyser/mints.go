@@ -2,6 +2,7 @@ package geyser
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -14,13 +15,12 @@ const (
 	wantedMints = 10_000
 	// knownMints bounds those that are remembered as asked for.
 	knownMints = 1 << 17
-	// mintTimeout bounds one question, mintTries how often it is asked of mints that do not exist.
+	// mintTimeout bounds one question.
 	mintTimeout = 10 * time.Second
-	mintTries   = 5
 )
 
-// mints asks once for the mints of which the stream shows the header alone: whether their amounts are
-// scaled stands behind it.
+// mints asks for the mints of which the stream shows the header alone, each until it is answered: whether their
+// amounts are scaled stands behind it.
 type mints struct {
 	config *Config
 	known  map[ledger.Pubkey]struct{} // asked for, or to be asked for; touched by Run's goroutine alone
@@ -123,7 +123,8 @@ func (m *mints) start(ctx context.Context) (stop func()) {
 	}
 }
 
-// ask asks for mints until ctx ends. A question that fails is asked again, slower each time.
+// ask asks for mints until ctx ends. Those without an answer go behind the others and are asked for again, slower
+// each time that nothing is answered.
 func (m *mints) ask(ctx context.Context) {
 	backoff := upstream.Backoff{Min: m.config.BackoffMin, Max: m.config.BackoffMax, Random: m.config.Random}
 	for {
@@ -136,27 +137,20 @@ func (m *mints) ask(ctx context.Context) {
 				return
 			}
 		}
-		for tries := 0; tries < mintTries; tries++ {
-			left, err := m.askFor(ctx, wanted)
-			switch {
-			case err != nil:
-				tries = -1 // nobody answered
-			case len(left) == 0:
-				backoff.Reset()
-				tries = mintTries
-				continue
-			}
-			wanted = left
-			if backoff.Wait(ctx, 0) != nil {
-				return
-			}
+		left, wait := m.askFor(ctx, wanted)
+		m.putBack(left)
+		if len(left) < len(wanted) {
+			backoff.Reset()
+		}
+		if len(left) > 0 && backoff.Wait(ctx, wait) != nil {
+			return
 		}
 	}
 }
 
-// askFor asks for mints and hands the answer to Run. It returns those that the node did not know yet as
-// they were shown: it answers at confirmed level, and the stream is ahead of that.
-func (m *mints) askFor(ctx context.Context, wanted []wantedMint) (left []wantedMint, err error) {
+// askFor asks for mints and hands the answer to Run. It returns those that were not answered, and how long the node asks
+// to wait: it may be down, or behind the blocks that showed them.
+func (m *mints) askFor(ctx context.Context, wanted []wantedMint) (left []wantedMint, wait time.Duration) {
 	keys := make([]ledger.Pubkey, len(wanted))
 	for i, w := range wanted {
 		keys[i] = w.key
@@ -165,7 +159,11 @@ func (m *mints) askFor(ctx context.Context, wanted []wantedMint) (left []wantedM
 	defer done()
 	state, err := m.config.Fetcher.Fetch(asking, keys)
 	if err != nil {
-		return wanted, err
+		var busy *ledger.UpstreamError
+		if errors.As(err, &busy) {
+			wait = busy.RetryAfter
+		}
+		return wanted, wait
 	}
 	there := make(map[ledger.Pubkey]*ledger.AccountWrite, len(state.Accounts))
 	for i := range state.Accounts {
@@ -175,21 +173,20 @@ func (m *mints) askFor(ctx context.Context, wanted []wantedMint) (left []wantedM
 	// enough: it may have opened the account.
 	news := &ledger.BaseState{Slot: state.Slot + 1}
 	for _, w := range wanted {
-		if a := there[w.key]; a != nil && a.Lamports != 0 && state.Slot >= w.slot {
-			news.Accounts = append(news.Accounts, *a)
-		} else {
+		switch a := there[w.key]; {
+		case a == nil || state.Slot < w.slot:
 			left = append(left, w)
+		case a.Lamports != 0: // else it was closed since
+			news.Accounts = append(news.Accounts, *a)
 		}
 	}
-	if len(news.Accounts) == 0 {
-		return left, nil
+	if len(news.Accounts) > 0 {
+		select {
+		case m.found <- news:
+		case <-ctx.Done():
+		}
 	}
-	select {
-	case m.found <- news:
-		return left, nil
-	case <-ctx.Done():
-		return wanted, ctx.Err()
-	}
+	return left, 0
 }
 
 // next takes the mints of one question.
@@ -200,4 +197,11 @@ func (m *mints) next() []wantedMint {
 	wanted := m.wanted[:n:n]
 	m.wanted = m.wanted[n:]
 	return wanted
+}
+
+// putBack has mints asked for again, after those that wait.
+func (m *mints) putBack(left []wantedMint) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wanted = append(m.wanted, left...)
 }

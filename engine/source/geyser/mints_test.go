@@ -1,0 +1,152 @@
+package geyser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/source/yellowstone"
+)
+
+// mintUpdate is a mint of Token-2022 with extensions, in slices.
+func mintUpdate(slot ledger.Slot, key ledger.Pubkey) part {
+	data := make([]byte, 168)
+	data[45], data[165] = 1, 1
+	return accountUpdate(slot, key, ledger.Token2022Program, 5, uint64(slot)*100, data)
+}
+
+// fetcherFunc is a Fetcher.
+type fetcherFunc func(keys []ledger.Pubkey) (*ledger.BaseState, error)
+
+func (f fetcherFunc) Fetch(ctx context.Context, keys []ledger.Pubkey) (*ledger.BaseState, error) {
+	return f(keys)
+}
+
+// What a header does not tell of a mint is asked for once its block is confirmed, until the node knows it.
+func TestMintsAreAskedForOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		node := newFakeNode(t, func(c *call) error {
+			for slot := ledger.Slot(101); ; slot++ {
+				b := block{slot: slot, parent: slot - 1}.messages()
+				all := append(b[:2:2], append([]part{mintUpdate(slot, keyOf(77))}, b[2:]...)...)
+				if err := c.send(append(all, slotUpdate(slot-1, yellowstone.Confirmed))...); err != nil {
+					return err
+				}
+				time.Sleep(400 * time.Millisecond)
+			}
+		})
+		var asked []int
+		c := configFor(node)
+		c.Fetcher = fetcherFunc(func(keys []ledger.Pubkey) (*ledger.BaseState, error) {
+			asked = append(asked, len(keys))
+			state := &ledger.BaseState{Slot: 100, Accounts: []ledger.AccountWrite{{Pubkey: keyOf(77)}}}
+			switch len(asked) {
+			case 1:
+				return nil, &ledger.UpstreamError{}
+			case 2: // it is not there yet
+				return state, nil
+			case 3: // as it was before
+				state.Accounts[0].Lamports = 5
+				return state, nil
+			}
+			state.Slot, state.Accounts[0].Lamports = 103, 5
+			return state, nil
+		})
+		out := &collector{until: "block 150"}
+		if _, err := run(t, c, at(100), out, time.Minute); !errors.Is(err, errEnough) {
+			t.Fatalf("Run: %v", err)
+		}
+		if got := out.of("base"); got != "104 of 1" || len(asked) != 4 {
+			t.Errorf("base state %q after %d questions, want that of slot 104 after 4", got, len(asked))
+		}
+	})
+}
+
+// asker asks a fetcher for mints, in a bubble, and returns what it is to be told and what it found.
+func asker(t *testing.T, fetch fetcherFunc) (*mints, func() []string) {
+	t.Helper()
+	c := Config{Fetcher: fetch, Random: func(n int64) int64 { return n / 2 }}.withDefaults()
+	m := newMints(&c)
+	ctx, cancel := context.WithCancel(t.Context())
+	stop := m.start(ctx)
+	t.Cleanup(func() { cancel(); stop() })
+	return m, func() (found []string) {
+		for {
+			select {
+			case state := <-m.found:
+				for _, a := range state.Accounts {
+					found = append(found, fmt.Sprintf("%d at %d", a.Pubkey[0], state.Slot))
+				}
+			case <-time.After(time.Minute):
+				return found
+			}
+		}
+	}
+}
+
+// A node may be behind for long, and about some mints only: each is asked for until it is answered, and none
+// waits for another. That it is gone is an answer.
+func TestMintsAreAskedForUntilTheyAreAnswered(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var mu sync.Mutex
+		asked := map[byte]int{}
+		m, found := asker(t, func(keys []ledger.Pubkey) (*ledger.BaseState, error) {
+			state := &ledger.BaseState{Slot: 200}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, k := range keys {
+				asked[k[0]]++
+				a := ledger.AccountWrite{Pubkey: k, Lamports: 5}
+				if k[0] == 3 {
+					a.Lamports = 0 // gone
+				}
+				state.Accounts = append(state.Accounts, a)
+			}
+			if time.Since(began) < 10*time.Minute && slices.Contains(keys, keyOf(1)) {
+				state.Slot = 100
+			}
+			return state, nil
+		})
+		m.confirmed(mintNews{slot: 150, cut: []ledger.Pubkey{keyOf(1)}})
+		m.confirmed(mintNews{slot: 90, cut: []ledger.Pubkey{keyOf(2), keyOf(3)}})
+		if got := found(); len(got) != 1 || got[0][:1] != "2" {
+			t.Errorf("while the node is behind it finds %q", got)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := fmt.Sprint(found()); got != "[1 at 201]" {
+			t.Errorf("then it finds %s", got)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if asked[1] < 60 || asked[1] > 200 || asked[2] != 1 || asked[3] != 1 || len(m.wanted) != 0 {
+			t.Errorf("asked %v times, %d are left", asked, len(m.wanted))
+		}
+	})
+}
+
+// Those that nobody answers for are bounded.
+func TestMintsToAskForAreBounded(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		m, found := asker(t, func([]ledger.Pubkey) (*ledger.BaseState, error) { return nil, &ledger.UpstreamError{} })
+		for n := range 3 * wantedMints {
+			m.confirmed(mintNews{slot: 150, cut: []ledger.Pubkey{{byte(n), byte(n >> 8), byte(n >> 16)}}})
+		}
+		if got := found(); len(got) > 0 {
+			t.Errorf("it finds %q", got)
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if n := len(m.wanted); n < wantedMints-ledger.MaxFetchKeys || n > wantedMints+ledger.MaxFetchKeys {
+			t.Errorf("%d mints are to be asked for", n)
+		}
+	})
+}
