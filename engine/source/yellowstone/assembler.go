@@ -13,8 +13,7 @@ const (
 	maxBytes = 1 << 30
 	// maxSlots bounds how many blocks are under way; a validator works on a handful.
 	maxSlots = 1 << 16
-	// keptSlots is how many slots below the newest finalized one are remembered, so that a
-	// duplicate or a late update is known as such.
+	// keptSlots is how far below the newest finalized slot a block may still become whole.
 	keptSlots = 512
 	// startupBatch is how many accounts of a validator's start are emitted at once.
 	startupBatch = 4096
@@ -40,7 +39,7 @@ type Assembler struct {
 	Counts Counts
 
 	slots   map[ledger.Slot]*assembly
-	done    map[ledger.Slot]ending
+	done    recent[ending]
 	stream  int              // how often it began again
 	taken   uint64           // how many updates came in all streams
 	bytes   int              // of all assemblies, about
@@ -48,7 +47,7 @@ type Assembler struct {
 
 	// Of a live stream.
 	versioned [versionedBlocks]ledger.Slot // whose writes are kept
-	frozen    map[ledger.Slot]uint64       // by slot: when this stream first told that nothing of it changes any more
+	frozen    recent[uint64]               // by slot: when this stream first told that nothing of it changes any more
 	short     map[ledger.Slot]struct{}     // claimed blocks that miss transactions
 	asked     map[ledger.Slot]struct{}     // slots that were asked for once more because of that
 	miscounts int                          // blocks on end of which the server counts more transactions than it has
@@ -79,8 +78,8 @@ type ending struct {
 // NewAssembler returns an assembler without any slot.
 func NewAssembler(emit ledger.Emit) *Assembler {
 	return &Assembler{
-		Emit: emit, slots: make(map[ledger.Slot]*assembly), done: make(map[ledger.Slot]ending),
-		frozen: make(map[ledger.Slot]uint64), short: make(map[ledger.Slot]struct{}), asked: make(map[ledger.Slot]struct{}),
+		Emit: emit, slots: make(map[ledger.Slot]*assembly), done: newRecent[ending](), frozen: newRecent[uint64](),
+		short: make(map[ledger.Slot]struct{}), asked: make(map[ledger.Slot]struct{}),
 	}
 }
 
@@ -88,7 +87,7 @@ func NewAssembler(emit ledger.Emit) *Assembler {
 // again whole is emitted again.
 func (a *Assembler) Reconnected() {
 	clear(a.slots)
-	clear(a.frozen)
+	a.frozen.clear()
 	clear(a.short)
 	a.stream++
 	a.bytes = 0
@@ -108,8 +107,8 @@ func (a *Assembler) ShowsElsewhere(hash ledger.Hash, than ledger.Slot) bool {
 			return true
 		}
 	}
-	for slot, e := range a.done {
-		if slot != than && e.stream == a.stream && !e.dead && e.hash == hash {
+	for slot, t := range a.done.of {
+		if e := t.value; slot != than && e.stream == a.stream && !e.dead && e.hash == hash {
 			return true
 		}
 	}
@@ -167,7 +166,7 @@ func (a *Assembler) takeStartup(ctx context.Context, u *Update) error {
 
 // over returns what became of a slot's block, if this stream told it already.
 func (a *Assembler) over(slot ledger.Slot) (ending, bool) {
-	e, ok := a.done[slot]
+	e, ok := a.done.get(slot)
 	return e, ok && e.stream == a.stream
 }
 
@@ -204,7 +203,7 @@ func (a *Assembler) ofEarlierTry(u *Update) bool {
 		return false
 	}
 	if u.Bank > end.bank {
-		delete(a.done, u.Slot)
+		a.done.delete(u.Slot)
 	}
 	return u.Bank < end.bank
 }

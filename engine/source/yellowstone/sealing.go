@@ -72,7 +72,7 @@ func (a *Assembler) begun(s *assembly) bool {
 	if !a.Live || s.begun {
 		return true
 	}
-	at, ok := a.frozen[s.head.ParentSlot]
+	at, ok := a.frozen.get(s.head.ParentSlot)
 	return ok && at <= s.since
 }
 
@@ -99,7 +99,9 @@ func (a *Assembler) seal(ctx context.Context, slot ledger.Slot, s *assembly, who
 		a.remember(slot)
 	}
 	a.end(slot, e)
-	a.Counts.Sealed++
+	if a.Counts.Sealed++; a.Counts.Sealed%keptSlots == 0 && slot > 2*keptSlots {
+		a.forget(slot - keptSlots) // the stream may never tell of finality
+	}
 	switch {
 	case !whole:
 		a.Counts.Incomplete++
@@ -118,9 +120,9 @@ func (a *Assembler) seal(ctx context.Context, slot ledger.Slot, s *assembly, who
 // remember notes that the writes of a slot's block are kept, and drops those of the oldest.
 func (a *Assembler) remember(slot ledger.Slot) {
 	place := &a.versioned[a.Counts.Sealed%versionedBlocks]
-	if e, ok := a.done[*place]; ok && *place != slot {
+	if e, ok := a.done.get(*place); ok && *place != slot {
 		e.wrote = written{}
-		a.done[*place] = e
+		a.done.put(*place, e)
 	}
 	*place = slot
 }
@@ -151,17 +153,16 @@ func (a *Assembler) freeze(slot ledger.Slot) {
 	if !a.Live {
 		return
 	}
-	if _, ok := a.frozen[slot]; !ok {
-		a.frozen[slot] = a.taken
+	if _, ok := a.frozen.get(slot); !ok {
+		a.frozen.put(slot, a.taken)
 	}
 }
 
-// end notes what became of a slot's block. A stream that never tells of finality must not have
-// everything remembered.
+// end notes what became of a slot's block.
 func (a *Assembler) end(slot ledger.Slot, e ending) {
-	e.stream = a.stream
-	a.done[slot] = e
-	if len(a.done) > 4*keptSlots && slot > 2*keptSlots {
-		a.forget(slot - keptSlots)
+	if _, ok := a.over(slot); !ok {
+		a.done.delete(slot) // what an earlier stream told is older
 	}
+	e.stream = a.stream
+	a.done.put(slot, e)
 }

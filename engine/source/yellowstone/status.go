@@ -21,8 +21,8 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 	case Dead:
 		return a.dead(ctx, u)
 	case CreatedBank:
-		if a.done[u.Slot].dead {
-			delete(a.done, u.Slot) // the validator tries the slot again
+		if end, ok := a.done.get(u.Slot); ok && end.dead {
+			a.done.delete(u.Slot) // the validator tries the slot again
 		}
 		return a.begin(u.Slot)
 	case FirstShred:
@@ -99,22 +99,12 @@ func (a *Assembler) dead(ctx context.Context, u *Update) error {
 	return a.Emit(ctx, e)
 }
 
-// forget drops what lies too far below a slot to come to anything.
+// forget drops what is not whole and lies too far below a slot to come to anything.
 func (a *Assembler) forget(below ledger.Slot) {
 	for slot, s := range a.slots {
 		if slot+keptSlots < below {
 			a.drop(slot, s)
 			a.Counts.Dropped++
-		}
-	}
-	for slot := range a.done {
-		if slot+keptSlots < below {
-			delete(a.done, slot)
-		}
-	}
-	for slot := range a.frozen {
-		if slot+keptSlots < below {
-			delete(a.frozen, slot)
 		}
 	}
 }
