@@ -13,6 +13,7 @@ import (
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/geyser"
 	"ledgerd/engine/source/testnode"
+	"ledgerd/engine/source/upstream"
 )
 
 // faultSeeds returns the seeds to run: one by LEDGERD_FAULT_SEED, the first N by LEDGERD_FAULT_SCHEDULES, or a sample.
@@ -188,5 +189,33 @@ func TestABlockThatIsWronglyCalledDeadIsShownAgain(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestWritesBehindTheirBlocksAreHeldInTheEnd has a node tell of writes when their blocks are sealed, on a ledger with
+// forks: they come and go with their branch.
+func TestWritesBehindTheirBlocksAreHeldInTheEnd(t *testing.T) {
+	for way := range 6 {
+		t.Run(fmt.Sprint("way ", way), func(t *testing.T) {
+			s := &testnode.Schedule{
+				Parameters: "seed=5,accounts=120,tps=12,slot_time=0,fork_rate=0.25,slots=120", Config: testnode.Config{InMemory: true, ReplaySlots: 60, Seed: uint64(way)},
+			}
+			for slot := 5; slot < 105; slot++ { // not the last, behind which nothing comes
+				s.Faults = append(s.Faults, testnode.Timed{Slot: slot, Fault: testnode.Fault{Kind: testnode.LateWrite, N: 6, How: way % 2}})
+			}
+			bubble.Test(t, func(t *testing.T) {
+				var node *geyser.Source
+				r := startLive(t, s, func(n *testnode.Node, c testnode.Config) engine.Source {
+					node = geyser.New(streamConfig(geyser.Config{WholeData: true}, n, c))
+					return node
+				})
+				defer r.stop()
+				r.play()
+				r.check()
+				if n := node.Upstream().Errors[upstream.Garbage]; n < 10 {
+					t.Errorf("%d writes came late, want more", n)
+				}
+			})
+		})
 	}
 }

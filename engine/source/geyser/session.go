@@ -28,6 +28,7 @@ type follower struct {
 	gapOpen    bool
 	fillAfter  time.Time // no fill before
 	incomplete uint64    // blocks of which it was told that transactions are missing
+	late       uint64    // writes behind their blocks that were counted
 }
 
 func newFollower(s *Source, from *ledger.ResumePoint, emit ledger.Emit) *follower {
@@ -160,6 +161,9 @@ func (f *follower) drain(ctx context.Context, conn *connection, before uint64) e
 			if err := f.settle(ctx, before); err != nil {
 				return err
 			}
+		}
+		for ; f.late < f.assembler.Counts.Late; f.late++ {
+			f.stats.Failed(upstream.Garbage)
 		}
 		if n := f.assembler.Counts.Incomplete; n > f.incomplete {
 			f.incomplete = n

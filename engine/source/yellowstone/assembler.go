@@ -45,12 +45,14 @@ type Assembler struct {
 	bytes   int              // of all assemblies, about
 	startup ledger.BaseState // not emitted yet
 
-	// Of a live stream.
 	versioned [versionedBlocks]ledger.Slot // whose writes are kept
-	frozen    recent[uint64]               // by slot: when this stream first told that nothing of it changes any more
-	short     map[ledger.Slot]struct{}     // claimed blocks that miss transactions
-	asked     map[ledger.Slot]struct{}     // slots that were asked for once more because of that
-	miscounts int                          // blocks on end of which the server counts more transactions than it has
+	late      []lateWrite                  // for blocks to come, the oldest first
+
+	// Of a live stream.
+	frozen    recent[uint64]           // by slot: when this stream first told that nothing of it changes any more
+	short     map[ledger.Slot]struct{} // claimed blocks that miss transactions
+	asked     map[ledger.Slot]struct{} // slots that were asked for once more because of that
+	miscounts int                      // blocks on end of which the server counts more transactions than it has
 }
 
 // Counts tells what an assembler saw.
@@ -58,7 +60,7 @@ type Counts struct {
 	Sealed     uint64 // blocks emitted
 	Incomplete uint64 // of those: confirmed before all their transactions came
 	Duplicates uint64 // blocks, statuses and writes that had come before
-	Late       uint64 // account writes of a block that was sealed
+	Late       uint64 // account writes that came behind their block: see takeLate
 	Startup    uint64 // accounts of a validator's start
 	Partial    uint64 // slots that the stream began in the middle of
 	Dead       uint64 // slots whose block is broken
@@ -68,6 +70,7 @@ type Counts struct {
 // ending is what became of a slot's block.
 type ending struct {
 	hash    ledger.Hash
+	parent  blockID // of a sealed block
 	bank    uint64
 	dead    bool
 	partial bool    // not sealed: its begin was before the stream
@@ -131,7 +134,7 @@ func (a *Assembler) Take(ctx context.Context, u *Update) error {
 	}
 	switch u.Kind {
 	case Account:
-		return a.takeAccount(ctx, u)
+		return a.takeAccount(u)
 	case Transaction:
 		return a.takeTransaction(ctx, u)
 	case Meta:
@@ -215,23 +218,13 @@ func (a *Assembler) drop(slot ledger.Slot, s *assembly) {
 	delete(a.short, slot)
 }
 
-func (a *Assembler) takeAccount(ctx context.Context, u *Update) error {
+func (a *Assembler) takeAccount(u *Update) error {
 	if end, ok := a.over(u.Slot); ok {
-		return a.takeLate(ctx, u, end)
+		a.takeLate(u, end)
+		return nil
 	}
 	_, err := a.add(u.Slot, func(s *assembly) bool { return s.write(u) })
 	return err
-}
-
-// takeLate takes a write of a block that is over. Nothing is left out in silence: it counts as what
-// stands at the next slot, unless that wrote the account too.
-func (a *Assembler) takeLate(ctx context.Context, u *Update, end ending) error {
-	if end.dead || end.partial || end.wrote.covers(u) {
-		a.Counts.Duplicates++
-		return nil
-	}
-	a.Counts.Late++
-	return a.Emit(ctx, &ledger.BaseState{Slot: u.Slot + 1, Accounts: []ledger.AccountWrite{u.Write}})
 }
 
 func (a *Assembler) takeTransaction(ctx context.Context, u *Update) error {

@@ -19,6 +19,10 @@
 // highest write version counts. Blocks are emitted as they are sealed; what a fork means is decided by
 // who takes them. A status is emitted after the block it is about.
 //
+// All writes of a slot come before it is processed. Should one come behind its block all the same, it is counted, and
+// becomes one of each block that builds on that, unless that writes the account itself: so it comes and goes with its
+// branch. Where the next block comes from elsewhere, or never, it is lost.
+//
 // # Live streams
 //
 // A connection begins somewhere and may lose something. So with [Assembler].Live a block is sealed only

@@ -93,12 +93,9 @@ func (a *Assembler) sealParent(ctx context.Context, child ledger.Slot, s *assemb
 // seal emits the block of a slot and what was said of it.
 func (a *Assembler) seal(ctx context.Context, slot ledger.Slot, s *assembly, whole bool) error {
 	a.drop(slot, s)
-	e := ending{hash: s.head.Hash, bank: s.bank}
-	if a.Live {
-		e.wrote = s.written
-		a.remember(slot)
-	}
-	a.end(slot, e)
+	a.catchUp(slot, s)
+	a.remember(slot)
+	a.end(slot, ending{hash: s.head.Hash, parent: a.parentOf(s), bank: s.bank, wrote: s.written})
 	if a.Counts.Sealed++; a.Counts.Sealed%keptSlots == 0 && slot > 2*keptSlots {
 		a.forget(slot - keptSlots) // the stream may never tell of finality
 	}

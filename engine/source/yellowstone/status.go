@@ -107,4 +107,5 @@ func (a *Assembler) forget(below ledger.Slot) {
 			a.Counts.Dropped++
 		}
 	}
+	a.forgetLate(below)
 }
