@@ -7,7 +7,7 @@ import (
 )
 
 // keptLate bounds the writes that came late and are kept for the blocks after; the oldest is dropped.
-const keptLate = 4096
+const keptLate = 1024
 
 // lateWrite is a write of an account that came when its block was sealed, or one that such a write of an earlier
 // block left there.
