@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -129,6 +130,10 @@ func fetchFromALiveNode(t *testing.T, spec func(*testnode.Node) string) {
 	if !strings.Contains(string(metrics), "\nledgerd_source_connected 1\n") {
 		t.Error("the source is not told to be connected")
 	}
+	if fills := strings.HasPrefix(spec(n), "geyser:"); fills != strings.Contains(string(metrics), "\nledgerd_source_calls_connected 1\n") ||
+		fills != (kinds["ledgerd_source_calls_errors_total"] != "") {
+		t.Errorf("the figures of calls beside the stream are there: %v, want %v", !fills, fills)
+	}
 
 	pause()
 	player.Wait()
@@ -136,6 +141,10 @@ func fetchFromALiveNode(t *testing.T, spec func(*testnode.Node) string) {
 		t.Fatal(err)
 	}
 	gone := askAccount(t, r.base+"/account/"+late.String())
+	if _, metrics := get(t, r.ops+"/metrics"); kinds["ledgerd_source_calls_errors_total"] != "" &&
+		!regexp.MustCompile(`\nledgerd_source_calls_errors_total\{kind="(dial|closed)"\} [1-9]`).Match(metrics) {
+		t.Error("no error is counted of the calls to a node that is gone")
+	}
 	if gone.status != http.StatusServiceUnavailable || gone.body.Error != "Service unavailable" || gone.retryAfter == "" ||
 		!strings.Contains(gone.body.Details, "upstream node") {
 		t.Errorf("an account that is not held, without the node: %+v", gone)

@@ -239,6 +239,7 @@ func TestMetricsOfALiveSourceTellTheCause(t *testing.T) {
 	stats.Saw(107)
 	var text bytes.Buffer
 	sourceMetrics(stats.Snapshot)(&text)
+	callsMetrics(stats.Snapshot)(&text)
 	writeFill(&text, engine.FillStats{On: true, Found: 3, Missing: 4, Unavailable: 5, Fetches: 6, Failures: 7, Keys: 8, Stale: 9, Doubted: 10, Waiting: 11})
 	writeRollbacks(&text, engine.Stats{Rollbacks: 7, Undone: 50, RollbacksUpTo: [...]uint64{2, 3, 4, 5, 6, 7}})
 	lintMetrics(t, text.String())
@@ -251,6 +252,8 @@ func TestMetricsOfALiveSourceTellTheCause(t *testing.T) {
 		"ledgerd_source_gap_open 1", "ledgerd_source_gap_stuck 1",
 		`ledgerd_source_errors_total{kind="dial"} 1`, `ledgerd_source_errors_total{kind="stalled"} 1`,
 		`ledgerd_source_errors_total{kind="rate_limited"} 2`, `ledgerd_source_errors_total{kind="garbage"} 0`,
+		"ledgerd_source_calls_connected 1", "ledgerd_source_calls_answers_total 2", "ledgerd_source_calls_received_bytes_total 1024",
+		`ledgerd_source_calls_errors_total{kind="rate_limited"} 2`,
 		`ledgerd_fill_answers_total{answer="hit"} 3`, `ledgerd_fill_answers_total{answer="miss"} 4`, `ledgerd_fill_answers_total{answer="unavailable"} 5`,
 		"ledgerd_fill_fetches_total 6", "ledgerd_fill_fetch_failures_total 7", "ledgerd_fill_fetched_accounts_total 8",
 		"ledgerd_fill_stale_accounts_total 9", "ledgerd_fill_doubted_accounts_total 10", "ledgerd_fill_waiting_accounts 11",

@@ -78,17 +78,6 @@ func (c *serveCommand) Validate() error {
 	return nil
 }
 
-// fetcherOf returns where a source's node is asked for accounts, nil where it cannot be.
-func fetcherOf(s source.Source) ledger.Fetcher {
-	switch s := s.(type) {
-	case interface{ Fetcher() ledger.Fetcher }: // it may have one, as it was told
-		return s.Fetcher()
-	case ledger.Fetcher:
-		return s
-	}
-	return nil
-}
-
 // node is one running ledgerd.
 type node struct {
 	logger      *slog.Logger
@@ -178,7 +167,7 @@ func (c *serveCommand) open(n *node) (err error) {
 		return &usageError{err}
 	}
 	if c.Fill == "on-demand" {
-		if n.fetcher = fetcherOf(n.source); n.fetcher == nil {
+		if n.fetcher, _ = n.source.(ledger.Fetcher); n.fetcher == nil {
 			return &usageError{errors.New("--fill on-demand needs a source whose node can be asked for accounts over JSON-RPC")}
 		}
 	}
@@ -246,6 +235,9 @@ func (c *serveCommand) assemble(n *node) {
 	set.RegisterMetricsWriter(durabilityMetrics(n.engine, &n.fsyncs, &n.ingests))
 	if s, ok := n.source.(interface{ Upstream() upstream.Snapshot }); ok {
 		set.RegisterMetricsWriter(sourceMetrics(s.Upstream))
+	}
+	if s, ok := n.source.(interface{ Calls() upstream.Snapshot }); ok {
+		set.RegisterMetricsWriter(callsMetrics(s.Calls))
 	}
 	write := writeMetrics(set)
 	n.public = httpd.New(httpd.Config{

@@ -33,10 +33,26 @@ func sourceMetrics(now func() upstream.Snapshot) func(io.Writer) {
 		family(w, "ledgerd_source_gap_open", "gauge", "1 while blocks are missing: nothing after them is shown.", one(s.Gap.Open()))
 		family(w, "ledgerd_source_gap_stuck", "gauge", "1 while blocks are missing that cannot be had from anywhere.", one(s.Gap.Open() && s.Gap.Stuck))
 
-		header(w, "ledgerd_source_errors_total", "counter", "Errors on the way to the node and in what it sent, by kind.")
-		for k, n := range s.Errors {
-			fmt.Fprintf(w, "ledgerd_source_errors_total{kind=%q} %d\n", upstream.Kind(k), n)
-		}
+		writeErrors(w, "ledgerd_source_errors_total", "Errors on the way to the node and in what it sent, by kind.", &s)
+	}
+}
+
+// callsMetrics writes what is known of the way to a node that is asked beside a stream, to fill gaps and for accounts.
+// They are figures of their own: a fill that fails is an error of the source too.
+func callsMetrics(now func() upstream.Snapshot) func(io.Writer) {
+	return func(w io.Writer) {
+		s := now()
+		family(w, "ledgerd_source_calls_connected", "gauge", "1 while the node that is asked beside the stream answers.", one(s.Connected))
+		family(w, "ledgerd_source_calls_answers_total", "counter", "Answers of the node that is asked beside the stream.", s.Messages)
+		family(w, "ledgerd_source_calls_received_bytes_total", "counter", "Bytes of those answers.", s.Bytes)
+		writeErrors(w, "ledgerd_source_calls_errors_total", "Calls to that node that failed, and what was wrong in its answers, by kind.", &s)
+	}
+}
+
+func writeErrors(w io.Writer, name, help string, s *upstream.Snapshot) {
+	header(w, name, "counter", help)
+	for k, n := range s.Errors {
+		fmt.Fprintf(w, "%s{kind=%q} %d\n", name, upstream.Kind(k), n)
 	}
 }
 

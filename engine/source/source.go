@@ -17,6 +17,7 @@ import (
 	"ledgerd/engine/source/geyser"
 	"ledgerd/engine/source/rpc"
 	"ledgerd/engine/source/sim"
+	"ledgerd/engine/source/upstream"
 )
 
 // Source emits what happens on a ledger.
@@ -99,7 +100,7 @@ func openGeyser(spec string, o Options) (Source, error) {
 // filled is a stream whose node can be asked as well.
 type filled struct {
 	*geyser.Source
-	calls *rpc.Source
+	calls *rpc.Source // it fills gaps, and is asked for accounts
 }
 
 // Run follows the stream.
@@ -107,6 +108,9 @@ func (f *filled) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 	defer f.calls.CloseIdle()
 	return f.Source.Run(ctx, from, emit)
 }
+
+// Calls returns the figures of the way to the node that is asked.
+func (f *filled) Calls() upstream.Snapshot { return f.calls.Upstream() }
 
 // Fetch asks the node for accounts.
 func (f *filled) Fetch(ctx context.Context, keys []ledger.Pubkey) (*ledger.BaseState, error) {

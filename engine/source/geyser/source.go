@@ -35,10 +35,6 @@ func (s *Source) Trouble() string { return s.stats.Trouble() }
 // Upstream returns the source's figures.
 func (s *Source) Upstream() upstream.Snapshot { return s.stats.Snapshot() }
 
-// Fetcher returns what asks a node for accounts, nil where there is none: the stream offers no such
-// question.
-func (s *Source) Fetcher() ledger.Fetcher { return s.config.Fetcher }
-
 // Run follows the node until ctx ends, and returns its error, or until emit fails, and returns
 // that. Whatever the node does, it is tried again.
 func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
