@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/upstream"
 )
 
 // status takes what is said of a slot. It is passed on if the block was emitted, and noted if it waits.
@@ -169,10 +170,12 @@ func (c *chain) moveRoot(id blockID) {
 }
 
 // dead drops a block that its node gave up, with all that builds on it, and passes that on if it
-// was emitted. It is the word of one node about a slot: a block that was confirmed in spite of it stays.
+// was emitted. It is the word of one node about a slot: a block that was confirmed in spite of it stays, and so does
+// what is final.
 func (c *chain) dead(ctx context.Context, id blockID) error {
 	c.stats.Dead()
-	if _, ok := c.forgiven[id]; ok {
+	if _, ok := c.forgiven[id]; ok || c.rooted && id == c.root {
+		c.stats.Failed(upstream.Equivocation)
 		return nil
 	}
 	if w := c.waiting[id]; w != nil {
@@ -181,9 +184,6 @@ func (c *chain) dead(ctx context.Context, id blockID) error {
 	}
 	if err := c.emit(ctx, id.status(ledger.StatusDead)); err != nil {
 		return err
-	}
-	if id == c.root {
-		return nil // who takes the events knows what that means
 	}
 	gone := map[blockID]bool{id: true}
 	for grew := true; grew; {

@@ -32,7 +32,7 @@
 //
 // A block that is called dead is taken back with all that builds on it, and shown again it stays away. But that is
 // the word of one node about a slot: where such a block, or one on it, is confirmed, the session ends, the next one
-// shows it again, it is emitted again, and nobody calls it dead any more.
+// shows it again, it is emitted again, and who calls it dead any more is not believed, nor who says so of the root.
 //
 // A node that contradicts itself or what is final (two blocks at one slot in a stream, a confirmed
 // block that builds below the root) is left; its block is not emitted. Statuses of slots of which
