@@ -104,7 +104,7 @@ func (c *chain) place(b *ledger.Block) (*node, placement, error) {
 	}
 	parent := c.parentOf(b)
 	if _, gone := c.orphans[id]; gone {
-		if parent == nil {
+		if parent == nil || parent.slot() >= b.Slot {
 			return nil, orphaned, nil
 		}
 		n := c.attach(b, parent)
