@@ -55,6 +55,8 @@ var unlimited = allowance{allowed: true, remaining: unlimitedRemaining, reset: t
 //   - Memory is bounded by the size of the table, whatever the number of addresses.
 //   - Nobody waits: all state is in atomics, and a failed exchange means that somebody
 //     else got on.
+//
+// Several nodes may count for each other: see sharing.
 type limiter struct {
 	limits [windowKinds]int // 0: off
 	start  time.Time
@@ -77,13 +79,16 @@ func (l *limiter) take(key netip.Addr, now time.Time) allowance {
 	if l.off() {
 		return unlimited
 	}
-	at := instant(now.Sub(l.start).Milliseconds())
+	at := l.at(now)
 	for {
 		if a, ok := l.takeFrom(l.table.find(key, at, &l.limits), at); ok {
 			return a
 		}
 	}
 }
+
+// at returns an instant in the limiter's time.
+func (l *limiter) at(now time.Time) instant { return instant(now.Sub(l.start).Milliseconds()) }
 
 // takeFrom counts one request in both windows, or in none. It is not ok when the counter
 // was given to a newcomer meanwhile.

@@ -69,6 +69,21 @@ func (t *table) find(client netip.Addr, at instant, limits *[windowKinds]int) *c
 	}
 }
 
+// each visits the clients that have a place.
+func (t *table) each(visit func(*place)) {
+	for i := range t.buckets {
+		held := t.buckets[i].places.Load()
+		if held == nil {
+			continue
+		}
+		for _, p := range held {
+			if p != nil && !p.counter.isGone() {
+				visit(p)
+			}
+		}
+	}
+}
+
 // makePlace returns the index of a place nobody holds any more, disposing of the client
 // that used the least of its limits if it has to. It is not ok if all are past half.
 func makePlace(held *[ways]*place, at instant, limits *[windowKinds]int) (free int, ok bool) {

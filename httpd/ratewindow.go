@@ -82,6 +82,22 @@ func (w *window) take(k windowKind, at instant, limit int) (reading, outcome) {
 	}
 }
 
+// add counts n requests that somebody else granted, whatever the limit. The reading includes them.
+// It is not ok when the counter's place was given away.
+func (w *window) add(k windowKind, at instant, n int) (r reading, ok bool) {
+	for {
+		word := w.word.Load()
+		if word == goneWord {
+			return reading{}, false
+		}
+		r := read(word, k, at)
+		r.used = min(r.used+n, maxCount)
+		if w.word.CompareAndSwap(word, r.word()) {
+			return r, true
+		}
+	}
+}
+
 // giveBack takes one request of the window that was read out again, unless that window
 // is no more.
 func (w *window) giveBack(r reading) {

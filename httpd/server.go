@@ -87,6 +87,7 @@ type Server struct {
 	version      string
 	identity     *identity
 	limiter      *limiter
+	sharing      *sharing
 	compressor   *compressor
 	meters       *meters
 	date         dateText
@@ -117,6 +118,7 @@ func New(config Config) *Server {
 		ownClock:     config.Now != nil,
 		requests:     sync.Pool{New: func() any { return new(request) }},
 	}
+	s.sharing = newSharing(s.limiter)
 	s.meters = &meters{open: func() int { return s.connections() }}
 	c.Metrics.RegisterMetricsWriter(s.meters.write)
 	s.acceptor = newAcceptor(listenerConfig{
