@@ -3,6 +3,10 @@
 run: build ## build and start with the built-in simulator
 	bin/ledgerd serve
 
+cluster: build ## build and start a cluster on this machine: nats-servers, ingesters, replicas, a balancer
+	go build -C bench/peer/nats -trimpath -o $(CURDIR)/bin/ github.com/nats-io/nats-server/v2
+	bin/ledgercluster
+
 build: ## build the programs into bin/
 	go build -trimpath -o bin/ ./cmd/...
 
@@ -44,4 +48,4 @@ load: ## measure everything, in turns with other services, into bench/RESULTS.md
 	-go build -C bench/peer/nats -trimpath -o $(CURDIR)/bin/ github.com/nats-io/nats-server/v2
 	bin/ledgerbench all --peers --markdown bench/RESULTS.md --html bin/load.html
 
-.PHONY: run build test check fmt vet staticcheck race fuzz crash live bench bench-compare load
+.PHONY: run cluster build test check fmt vet staticcheck race fuzz crash live bench bench-compare load

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// natsServer is one of the servers that hold the log.
+type natsServer struct {
+	name        string
+	port, route int
+}
+
+// config returns what the server is told. What it acknowledges is on its disk: by default it would
+// only be in the machine's memory, and three machines that lose power lose it.
+func (s natsServer) config(store string, all []natsServer) string {
+	var routes []string
+	for _, o := range all {
+		if o != s {
+			routes = append(routes, "nats://"+local(o.route))
+		}
+	}
+	return fmt.Sprintf(`server_name: %s
+listen: "%s"
+jetstream {
+  store_dir: %q
+  sync_interval: always
+}
+cluster {
+  name: ledgerd
+  listen: "%s"
+  routes: [%s]
+}
+`, s.name, local(s.port), store, local(s.route), strings.Join(routes, ", "))
+}
+
+// haproxyConfig returns a configuration that sends clients to replicas that are ready, and to the
+// ingesters where none is.
+func haproxyConfig(p *plan) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `global
+    maxconn 20000
+defaults
+    mode http
+    timeout connect 1s
+    timeout client 60s
+    timeout server 60s
+    timeout tunnel 1h
+    timeout check 1s
+    option redispatch
+    option forwardfor
+    retries 2
+frontend public
+    bind %s
+    default_backend nodes
+backend nodes
+    balance leastconn
+    option httpchk GET /readyz
+    http-check expect status 200
+    default-server inter 500ms fall 2 rise 1
+`, local(p.port))
+	readers, spare := p.readers()
+	for _, n := range readers {
+		fmt.Fprintf(&b, "    server %s %s check port %d\n", n.name, local(n.port), n.ops)
+	}
+	for _, n := range spare {
+		fmt.Fprintf(&b, "    server %s %s check port %d backup\n", n.name, local(n.port), n.ops)
+	}
+	return b.String()
+}
+
+// nginxConfig does the same for nginx, which knows no health checks: what a node answers with 503
+// the next one is asked.
+func nginxConfig(p *plan) string {
+	var servers strings.Builder
+	readers, spare := p.readers()
+	for _, n := range readers {
+		fmt.Fprintf(&servers, "        server %s max_fails=2 fail_timeout=2s;\n", local(n.port))
+	}
+	for _, n := range spare {
+		fmt.Fprintf(&servers, "        server %s backup;\n", local(n.port))
+	}
+	return fmt.Sprintf(`pid %[1]s/nginx.pid;
+error_log stderr;
+events { worker_connections 20000; }
+http {
+    access_log off;
+    client_body_temp_path %[1]s/nginx-body;
+    proxy_temp_path %[1]s/nginx-proxy;
+    fastcgi_temp_path %[1]s/nginx-fastcgi;
+    uwsgi_temp_path %[1]s/nginx-uwsgi;
+    scgi_temp_path %[1]s/nginx-scgi;
+    map $http_upgrade $connection_upgrade { default upgrade; '' ''; }
+    upstream nodes {
+        least_conn;
+%[2]s        keepalive 64;
+    }
+    server {
+        listen %[3]s;
+        location / {
+            proxy_pass http://nodes;
+            proxy_http_version 1.1;
+            proxy_set_header Host $http_host;
+            proxy_set_header Upgrade $http_upgrade;
+            proxy_set_header Connection $connection_upgrade;
+            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+            proxy_next_upstream error timeout http_503;
+            proxy_connect_timeout 1s;
+            proxy_read_timeout 1h;
+        }
+    }
+}
+`, p.dir, servers.String(), local(p.port))
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// told is an output that a test reads while it is written.
+type told struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *told) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *told) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// until waits for something that a process does.
+func until(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for late := time.Now().Add(2 * time.Minute); !so(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("it never comes about that %s", what)
+		}
+	}
+}
+
+// A process that ends is started again, whatever ended it, and its output is kept. Once it is
+// stopped it stays so.
+func TestKeeperStartsAgainWhatEnded(t *testing.T) {
+	dir := t.TempDir()
+	log, out := filepath.Join(dir, "log"), &told{}
+	k, err := keep(daemon{"worker", nodeGroup, []string{"/bin/sh", "-c", "echo began; [ -e " + dir + "/second ] || { touch " + dir + "/second; exit 3; }; exec sleep 1000"}}, log, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := func() int {
+		content, _ := os.ReadFile(log)
+		return strings.Count(string(content), "began")
+	}
+	until(t, "it is started again", func() bool { return began() == 2 })
+	if !strings.Contains(out.String(), "worker ended (exit status 3) and is started again") {
+		t.Errorf("a person is told %q", out)
+	}
+	k.stop()
+	<-k.done
+	if n := began(); n != 2 {
+		t.Errorf("it was started %d times", n)
+	}
+}
+
+// One that does not end when it is asked to is killed, and the groups end one after the other.
+func TestStopEndsTheOuterGroupsFirst(t *testing.T) {
+	dir, out := t.TempDir(), &told{}
+	trail := filepath.Join(dir, "trail")
+	var all []*keeper
+	for name, group := range map[string]int{"log": logGroup, "node": nodeGroup, "balancer": balancerGroup} {
+		script := "trap 'echo " + name + " >> " + trail + "; exit 0' TERM; touch " + dir + "/" + name + "; while :; do sleep 0.01; done"
+		k, err := keep(daemon{name, group, []string{"/bin/sh", "-c", script}}, filepath.Join(dir, "log-"+name), out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, k)
+	}
+	until(t, "all run", func() bool {
+		for _, k := range all {
+			if _, err := os.Stat(filepath.Join(dir, k.name)); err != nil {
+				return false
+			}
+		}
+		return true
+	})
+	stop(all)
+	if content, _ := os.ReadFile(trail); string(content) != "balancer\nnode\nlog\n" {
+		t.Errorf("they ended in the order %q", content)
+	}
+	if out.String() != "" {
+		t.Errorf("a person is told %q", out)
+	}
+}

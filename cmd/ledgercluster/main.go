@@ -1,0 +1,129 @@
+// Command ledgercluster runs a whole cluster of ledgerd on one machine, to try it and to show
+// what survives: three nats-servers that hold the log, ingesters of which one is active, replicas, and
+// a balancer in front of them where one is installed.
+//
+// A plan says which processes there are, with which ports and files ([plan]). A keeper starts one of
+// them again whenever it ends, until it is told to stop it ([keeper]). They are stopped from the
+// outside in: balancer, nodes, nats-servers.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+type command struct {
+	Dir        string `help:"Where everything is kept: data, configurations and logs of all processes." default:"./cluster-data"`
+	Ledgerd    string `help:"The program ledgerd. Default: the one beside this program." placeholder:"PATH"`
+	NATSServer string `help:"The program nats-server. Default: the one beside this program." placeholder:"PATH" name:"nats-server"`
+	Ingesters  int    `help:"Nodes that may follow the source; one at a time does." default:"2"`
+	Replicas   int    `help:"Nodes that follow the log alone." default:"3"`
+	Source     string `help:"What the ingesters follow: see ledgerd serve --help." default:"sim:"`
+	Port       int    `help:"The balancer's port; those after it are the nodes', 100 higher their operators', 200 and 210 higher the nats-servers'." default:"8080"`
+	Balancer   string `help:"haproxy, nginx, none, or auto: the first that is installed." default:"auto" enum:"auto,haproxy,nginx,none"`
+
+	Args []string `arg:"" optional:"" help:"More flags for every node, behind --."`
+}
+
+// Validate checks what the flags' types cannot.
+func (c *command) Validate() error {
+	switch {
+	case c.Ingesters < 1 || c.Ingesters > 9 || c.Replicas < 0 || c.Replicas > 50:
+		return fmt.Errorf("a cluster has 1 to 9 ingesters and at most 50 replicas")
+	case c.Port < 1024 || c.Port > 65000:
+		return fmt.Errorf("--port must be between 1024 and 65000")
+	}
+	return nil
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var c command
+	kong.Parse(&c, kong.Name("ledgercluster"),
+		kong.Description("Run a cluster of ledgerd on this machine: nats-servers, ingesters, replicas, and a balancer. Ctrl-C stops all of it."))
+	if err := c.run(ctx, os.Stdout); err != nil {
+		fmt.Fprintf(os.Stderr, "ledgercluster: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// run starts everything, says where it is, and stops it when ctx ends.
+func (c *command) run(ctx context.Context, out io.Writer) error {
+	p, err := c.plan()
+	if err != nil {
+		return err
+	}
+	if err := p.write(); err != nil {
+		return err
+	}
+	var started []*keeper
+	defer func() {
+		fmt.Fprintln(out, "stopping")
+		stop(started)
+		fmt.Fprintln(out, "stopped")
+	}()
+	for _, d := range p.daemons {
+		k, err := keep(d, p.logFile(d.name), out)
+		if err != nil {
+			return err
+		}
+		started = append(started, k)
+	}
+	p.announce(out)
+	if p.untilReady(ctx) {
+		fmt.Fprintln(out, "all nodes are ready")
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// stop ends processes, one group after the other.
+func stop(started []*keeper) {
+	for group := balancerGroup; group >= logGroup; group-- {
+		var stopping []*keeper
+		for _, k := range started {
+			if k.group == group {
+				k.stop()
+				stopping = append(stopping, k)
+			}
+		}
+		for _, k := range stopping {
+			<-k.done
+		}
+	}
+}
+
+// programs finds what is run. A program that is named is taken as it is.
+func (c *command) programs() (ledgerd, nats string, err error) {
+	if ledgerd, err = beside(c.Ledgerd, "ledgerd"); err != nil {
+		return "", "", err
+	}
+	nats, err = beside(c.NATSServer, "nats-server")
+	return ledgerd, nats, err
+}
+
+// beside returns path, or where a program lies beside this one, or on the search path.
+func beside(path, name string) (string, error) {
+	if path != "" {
+		return exec.LookPath(path)
+	}
+	if own, err := os.Executable(); err == nil {
+		if found, err := exec.LookPath(filepath.Join(filepath.Dir(own), name)); err == nil {
+			return found, nil
+		}
+	}
+	found, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("there is no %s beside this program, nor on the search path: make cluster builds both", name)
+	}
+	return found, nil
+}

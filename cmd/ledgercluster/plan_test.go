@@ -1,0 +1,98 @@
+package main
+
+import (
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// planned returns a plan whose programs need not be there.
+func planned(t *testing.T, c command) *plan {
+	t.Helper()
+	c.Ledgerd, c.NATSServer, c.Dir = "/bin/true", "/bin/true", t.TempDir()
+	if c.Port == 0 {
+		c.Port = freePorts(t)
+	}
+	p, err := c.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.write(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// freePorts returns where a cluster finds its ports.
+func freePorts(t *testing.T) int {
+	t.Helper()
+	for range 100 {
+		c := command{Ledgerd: "/bin/true", NATSServer: "/bin/true", Port: 20_000 + rand.IntN(12_000), Ingesters: 9, Replicas: 9, Balancer: "none"}
+		if _, err := c.plan(); err == nil {
+			return c.Port
+		}
+	}
+	t.Fatal("no ports are free")
+	return 0
+}
+
+func TestPlanTakesOnlyFreePorts(t *testing.T) {
+	port := freePorts(t)
+	l, err := net.Listen("tcp", local(port+202))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := command{Ledgerd: "/bin/true", NATSServer: "/bin/true", Dir: t.TempDir(), Port: port, Ingesters: 2, Replicas: 3, Balancer: "none"}
+	if _, err := c.plan(); err == nil || !strings.Contains(err.Error(), "is taken, choose others with --port") {
+		t.Errorf("with the third nats-server's port taken: %v", err)
+	}
+}
+
+// Every node is told of every server of the log; replicas follow no source.
+func TestPlanTellsNodesTheirRoles(t *testing.T) {
+	p := planned(t, command{Ingesters: 2, Replicas: 3, Source: "sim:seed=7", Balancer: "none", Args: []string{"--log-level", "debug"}})
+	if len(p.daemons) != 8 || len(p.nodes) != 5 {
+		t.Fatalf("%d daemons, %d nodes", len(p.daemons), len(p.nodes))
+	}
+	for i, n := range p.nodes {
+		argv := strings.Join(p.daemons[3+i].argv, " ")
+		role, source := "--role ingest", "--source sim:seed=7"
+		if n.reads {
+			role, source = "--role replica", "--source none"
+		}
+		for _, want := range []string{role, source, "--log nats://" + local(p.nats[0].port) + "," + local(p.nats[1].port) + "," + local(p.nats[2].port) + "/LEDGER", "--log-level debug"} {
+			if !strings.Contains(argv, want) {
+				t.Errorf("%s: %q lacks %q", n.name, argv, want)
+			}
+		}
+	}
+	for i, s := range p.nats {
+		content := p.files[filepath.Join(p.dir, s.name+".conf")]
+		if !strings.Contains(content, "sync_interval: always") || strings.Count(content, "nats://") != 2 || strings.Contains(content, local(p.nats[i].route)+`"`) == false {
+			t.Errorf("%s: %s", s.name, content)
+		}
+	}
+}
+
+// The balancers themselves find no fault with their configurations.
+func TestBalancersTakeTheirConfigurations(t *testing.T) {
+	for kind, check := range map[string][]string{"haproxy": {"-c", "-f"}, "nginx": {"-t", "-e", "stderr", "-c"}} {
+		t.Run(kind, func(t *testing.T) {
+			if _, err := exec.LookPath(kind); err != nil {
+				t.Skipf("not installed here: %s", kind)
+			}
+			p := planned(t, command{Ingesters: 2, Replicas: 3, Balancer: kind})
+			file := filepath.Join(p.dir, kind+".conf")
+			if text, err := exec.Command(kind, append(slices.Clone(check), file)...).CombinedOutput(); err != nil {
+				content, _ := os.ReadFile(file)
+				t.Errorf("%v\n%s\n%s", err, text, content)
+			}
+		})
+	}
+}
