@@ -25,7 +25,7 @@ func TestAllIsEveryScenarioOfEveryCommand(t *testing.T) {
 			t.Errorf("help does not name %s", scenario.Name)
 		}
 	}
-	for _, command := range [][]bench.Scenario{bench.REST(bench.RESTOptions{}), bench.Mixed(bench.RESTOptions{}), bench.WebSocket(), bench.Ingest(), bench.Recover(1), bench.Memory(1)} {
+	for _, command := range [][]bench.Scenario{bench.REST(bench.RESTOptions{}), bench.Mixed(bench.RESTOptions{}), bench.WebSocket(), bench.Ingest(), bench.Recover(1), bench.Memory(1), bench.Cluster()} {
 		for _, scenario := range command {
 			if !seen[scenario.Name] {
 				t.Errorf("%s is missing", scenario.Name)

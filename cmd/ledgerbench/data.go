@@ -19,6 +19,18 @@ func (c *ingestCommand) Run(ctx context.Context, streams *streams) error {
 	return c.run(ctx, streams, bench.Ingest())
 }
 
+// clusterCommand has several nodes share a log.
+type clusterCommand struct {
+	loadFlags `embed:""`
+}
+
+// Help lists the scenarios.
+func (c *clusterCommand) Help() string { return list(bench.Cluster()) }
+
+func (c *clusterCommand) Run(ctx context.Context, streams *streams) error {
+	return c.run(ctx, streams, bench.Cluster())
+}
+
 // accountFlags are those of commands that load a server with accounts alone.
 type accountFlags struct {
 	loadFlags `embed:""`

@@ -38,6 +38,7 @@ type commands struct {
 	Ingest  ingestCommand  `cmd:"" help:"Have a ledger read from a file."`
 	Recover recoverCommand `cmd:"" help:"Have a server start with a ledger in its data directory."`
 	Memory  memoryCommand  `cmd:"" help:"Have a ledger held in memory."`
+	Cluster clusterCommand `cmd:"" help:"Have several nodes share one log on nats-servers."`
 	All     allCommand     `cmd:"" help:"All of these, one after the other, in one report."`
 	Results resultsCommand `cmd:"" help:"Write the page of results that --markdown has kept, without measuring."`
 	Peer    peerCommand    `cmd:"" hidden:"" help:"Be one of the services that ledgerd is compared with."`
