@@ -42,8 +42,9 @@ type nodeFile struct {
 	Statuses bool    `json:"statuses,omitempty"`        // the source spoke of finality
 	Gaps     bool    `json:"gaps,omitempty"`            // a source was to pass over missing blocks
 
-	Import *importNote `json:"import,omitempty"` // absent where no import made the directory
-	Filter *filterNote `json:"filter,omitempty"` // absent where all accounts are held
+	Import  *importNote  `json:"import,omitempty"`  // absent where no import made the directory
+	Filter  *filterNote  `json:"filter,omitempty"`  // absent where all accounts are held
+	Cluster *clusterNote `json:"cluster,omitempty"` // absent where the node is alone
 	// SkipVotes: vote transactions are not held. Absent before the first source, and where a directory was
 	// begun when that was not noted.
 	SkipVotes *bool `json:"skip_votes,omitempty"`
@@ -203,7 +204,11 @@ func (d *Dir) load() error {
 	if err := strict.Decode(&d.node); err != nil || strict.More() || d.node.Checksum == "" || d.node.Checksum != d.node.checksum() {
 		return fmt.Errorf("%s is damaged: restore it, or start with another --data-dir", d.file())
 	}
-	if d.filter, err = d.node.Filter.filter(); err != nil {
+	d.filter, err = d.node.Filter.filter()
+	if err == nil && d.node.Cluster != nil {
+		_, err = d.node.Cluster.Facts.facts()
+	}
+	if err != nil {
 		return fmt.Errorf("%s is damaged: restore it, or start with another --data-dir", d.file())
 	}
 	return nil

@@ -48,6 +48,11 @@ func (n *filterNote) filter() (*ledger.Filter, error) {
 	return ledger.NewFilter(owners, accounts), err
 }
 
+// same reports whether two filters hold the same.
+func (n *filterNote) same(o *filterNote) bool {
+	return n == o || n != nil && o != nil && *n == *o
+}
+
 // flags tells a filter as an operator would give it, shortened.
 func (n *filterNote) flags() string {
 	if n == nil {
@@ -73,7 +78,7 @@ func (d *Dir) BindFilter(f *ledger.Filter) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	wanted, held := noteOf(f), d.node.Filter
-	if wanted == held || wanted != nil && held != nil && *wanted == *held {
+	if wanted.same(held) {
 		return nil
 	}
 	if !d.isNewLocked() {

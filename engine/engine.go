@@ -138,6 +138,7 @@ func New(c Config) *Engine {
 		if c.Source == nil || c.Dir.imported() != nil && !e.info.GapsAllowed {
 			e.info.Complete = c.Dir.complete()
 		}
+		e.info = c.Dir.infoOf(e.info)
 	}
 	e.showsAll = e.info.Complete
 	if e.config.Filter != nil {

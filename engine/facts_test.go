@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+func someFacts() Facts {
+	return Facts{
+		Source: "sim:seed=1", Complete: true, Live: true, SkipVotes: true,
+		Filter: ledger.NewFilter([]ledger.Pubkey{key(1)}, []ledger.Pubkey{key(2), key(3), key(4), key(5), key(6)}),
+	}
+}
+
+func TestFactsComeBackAsTheyWere(t *testing.T) {
+	some := someFacts()
+	for _, f := range []Facts{{}, {Source: "a \"b\""}, some} {
+		b := f.Encode()
+		got, err := DecodeFacts(b)
+		if err != nil || string(got.Encode()) != string(b) || f.Difference(&got) != "" {
+			t.Errorf("%s came back as %+v, %v", b, got, err)
+		}
+	}
+	whole := string(some.Encode())
+	for name, b := range map[string]string{
+		"nothing": "", "cut": whole[:len(whole)-1], "more": whole + "{}", "a field too many": `{"x":1,` + whole[1:], "a list": "[]",
+		"a field missing": `{"source_identity":"a"}`, "a key that is none": strings.Replace(whole, key(1).String(), "xyz", 1),
+	} {
+		if got, err := DecodeFacts([]byte(b)); err == nil {
+			t.Errorf("%s: read as %+v", name, got)
+		}
+	}
+}
+
+func TestDirBelongsToOneClusterLedger(t *testing.T) {
+	disk := vfs.NewMemory()
+	open := func() *Dir {
+		t.Helper()
+		d, err := OpenDirOn(disk, "data")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	d := open()
+	if err := d.BindCluster("one", someFacts()); err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	d = open()
+	if err := d.BindCluster("one", someFacts()); err != nil {
+		t.Errorf("the same is refused: %v", err)
+	}
+	want := someFacts()
+	if id, f := d.Cluster(); id != "one" || f.Difference(&want) != "" || d.Filter() == nil {
+		t.Errorf("it is tied to %q, %+v", id, f)
+	}
+	if err := d.BindCluster("two", someFacts()); err == nil || !strings.Contains(err.Error(), "created anew") {
+		t.Errorf("another ledger: %v", err)
+	}
+	for named, change := range map[string]func(*Facts){
+		"source":       func(f *Facts) { f.Source = "sim:seed=2" },
+		"completeness": func(f *Facts) { f.Complete = false },
+		"liveness":     func(f *Facts) { f.Live = false },
+		"--skip-votes": func(f *Facts) { f.SkipVotes = false },
+		"filter":       func(f *Facts) { f.Filter = nil },
+		"(5 keys) there": func(f *Facts) {
+			f.Filter = ledger.NewFilter([]ledger.Pubkey{key(1)}, []ledger.Pubkey{key(2), key(3), key(4), key(5), key(7)})
+		},
+	} {
+		f := someFacts()
+		change(&f)
+		if err := d.BindCluster("one", f); err == nil || !strings.Contains(err.Error(), named) {
+			t.Errorf("other facts: %v, want that it names %s", err, named)
+		}
+	}
+	d.Close()
+}
+
+// TestClusterTakesNoLedgerOfAnother binds directories that were begun otherwise.
+func TestClusterTakesNoLedgerOfAnother(t *testing.T) {
+	for name, tt := range map[string]struct {
+		begin func(*Dir) error
+		want  string // "": it is taken
+	}{
+		"the same source": {func(d *Dir) error {
+			if err := d.BindFilter(someFacts().Filter); err != nil {
+				return err
+			}
+			return d.BindSource(ledger.SourceInfo{Identity: someFacts().Source, Complete: true})
+		}, ""},
+		"another source": {func(d *Dir) error { return d.BindSource(ledger.SourceInfo{Identity: "sim:seed=2"}) }, "is of the source"},
+		"another filter": {func(d *Dir) error { return d.BindSource(ledger.SourceInfo{Identity: someFacts().Source}) }, "without filters"},
+		"a root":         {func(d *Dir) error { return bindRoot(d, hash(1)) }, "of its own"},
+		"an import":      {func(d *Dir) error { return d.noteImport(importNote{Finished: true}, nil) }, "of its own"},
+	} {
+		d, err := OpenDirOn(vfs.NewMemory(), "data")
+		if err == nil {
+			err = tt.begin(d)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = d.BindCluster("one", someFacts())
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+		if id, _ := d.Cluster(); (id == "one") != (err == nil) {
+			t.Errorf("%s: tied to %q", name, id)
+		}
+		d.Close()
+	}
+}
