@@ -18,6 +18,7 @@ type batch struct {
 	final   ledger.Opt[ledger.Tip] // the finalized tip, where its status is no later record
 	pruned  []*shard.HeldBlock     // what the head does not hold any more
 	came    time.Time              // when the first of its events was taken from the source; zero: there is none
+	shared  bool                   // it is in the shared log
 	shown   bool                   // it is durable and published
 
 	root     ledger.Opt[ledger.Hash] // of the ledger, where this process saw it

@@ -252,6 +252,15 @@ func (c *chain) begin(b *ledger.Block) *node {
 	return c.finalized
 }
 
+// below returns the block so many blocks below the tip, nil where finality has passed it.
+func (c *chain) below(blocks int) *node {
+	n := c.tip
+	for ; n != nil && blocks > 0; blocks-- {
+		n = n.parent
+	}
+	return n
+}
+
 // mayFollow reports whether b, whose parent was not shown, may stand on the tip with a gap
 // between: its parent must not lie on another branch.
 func (c *chain) mayFollow(b *ledger.Block) bool {

@@ -57,6 +57,7 @@ func (e *Engine) handOver() error {
 	}
 	e.paused.Store(e.backlog.waits())
 	b.came, c.came = c.came, time.Time{}
+	b.shared = !e.shared.writes()
 	c.busy, c.events = true, 0
 	c.batches <- b
 	return nil
@@ -65,7 +66,7 @@ func (e *Engine) handOver() error {
 // handedBack learns what came of a batch.
 func (e *Engine) handedBack(o outcome) error {
 	e.commits.busy = false
-	e.commits.failed = o.err != nil
+	e.commits.failed = e.commits.failed || o.err != nil
 	if o.batch.shown || o.err == nil {
 		e.seq.shows(o.batch)
 	}
@@ -99,13 +100,28 @@ func (e *Engine) commit(ctx context.Context, b *batch) error {
 			return err
 		}
 		if unseen {
+			if err := e.share(ctx, b); err != nil {
+				return err
+			}
 			if err := e.store.Commit(b.records); err != nil {
 				return &logError{b.slot, err}
 			}
-			e.show(b, e.publish)
+			if err := e.errFenced(); err != nil {
+				return err
+			}
+			e.show(b, e.audience(b))
 		}
 		return e.note(b) // what is durable now
 	})
+}
+
+// audience returns who is shown a batch: everybody or, behind the snapshot of a shared log, only those
+// who have to hear of what leads to the first head.
+func (e *Engine) audience(b *batch) func(*ledger.Publication) {
+	if e.shared.log != nil && b.head.HasBlock && !b.final.Known {
+		return e.tell
+	}
+	return e.publish
 }
 
 // show publishes a batch, which is durable.

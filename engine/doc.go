@@ -34,6 +34,10 @@
 // carries out the log behind it once more, and holds every record against what that led
 // to. Then the source goes on from the finalized block: what it shows again is known.
 //
+// Several nodes may hold one ledger: then a [SharedLog] orders the records, one node writes it from its
+// source, and the others follow (see follow.go). A commit is in the shared log before it is in the own
+// one, so a node's own log is never ahead, and what it misses after a crash it follows.
+//
 // A full disk pauses ingest until there is space; one that fails stops it for good. Reads go
 // on in both cases.
 //

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ type Source interface {
 // Config is what an engine needs. Source may be nil: then it serves what it holds.
 type Config struct {
 	Source    Source
+	Shared    SharedLog                 // the log that this node follows, and writes when it is its turn; nil: it is alone
 	Dir       *Dir                      // nil: nothing is kept, as in tests
 	Log       Log                       // nil: the one in Dir or, without Dir, NullLog
 	Shards    int                       // 0: one a core
@@ -56,6 +58,7 @@ type Config struct {
 	SnapshotInterval time.Duration       // 0: a snapshot only on the way out, or when the log grew long
 	SegmentBytes     int64               // of the log; 0: 64 MiB
 	MinFreeBytes     uint64              // ingest pauses where less of the disk is free; 0: 64 MiB
+	MaxLag           time.Duration       // health fails where it is longer unknown that all of Shared is held; 0: 5 s
 }
 
 // Engine follows one ledger and answers questions about it. Its methods may be called
@@ -73,6 +76,7 @@ type Engine struct {
 	fill     *filler    // nil: nothing is fetched
 	commits  committer
 	store    Log // the committer writes to it, Run closes it
+	shared   sharing
 	started  time.Time
 
 	head     atomic.Pointer[ledger.Head]
@@ -113,6 +117,7 @@ func New(c Config) *Engine {
 		c.Logger = slog.Default()
 	}
 	e := &Engine{config: c, logger: c.Logger, started: time.Now(), changed: make(chan struct{})}
+	e.shared.log, e.shared.maxLag = c.Shared, cmp.Or(c.MaxLag, defaultMaxLag)
 	if c.Source != nil {
 		e.info = c.Source.Info()
 	}
@@ -232,15 +237,18 @@ func unlessEnded(ctx context.Context, err error) error {
 func (e *Engine) flow(ctx, broken context.Context) error {
 	flow, flowCtx := errgroup.WithContext(ctx)
 	events := make(chan ledger.Event, eventLane)
-	if e.config.Source == nil || e.seq.chain.tip != nil {
+	if e.holdsSomething() {
 		e.publish(&ledger.Publication{Head: e.seq.head()})
 	}
-	if e.config.Source == nil {
+	if e.config.Source == nil && e.shared.log == nil {
 		e.ready.Store(true)
 	}
 	from := e.resumePoint()
-	flow.Go(func() error { return e.follow(flowCtx, from, events) })
-	flow.Go(func() error { return e.sequence(flowCtx, events) })
+	following, stopFollowing := context.WithCancel(flowCtx)
+	defer stopFollowing()
+	out := make(chan *handed)
+	flow.Go(func() error { return e.feed(flowCtx, following, from, out, events) })
+	flow.Go(func() error { return e.sequence(flowCtx, out, stopFollowing, events) })
 	if e.fill != nil {
 		flow.Go(func() error { e.fill.run(flowCtx, e); return nil })
 	}
@@ -253,6 +261,15 @@ func (e *Engine) flow(ctx, broken context.Context) error {
 		}
 	})
 	return flow.Wait()
+}
+
+// holdsSomething reports whether what was recovered is to be shown.
+func (e *Engine) holdsSomething() bool {
+	tip := e.seq.chain.tip
+	if e.shared.log == nil {
+		return e.config.Source == nil || tip != nil
+	}
+	return tip != nil && !tip.base && e.seq.chain.finalized.finalizedBy <= e.seq.version
 }
 
 // age returns for how long the engine is there, never 0.

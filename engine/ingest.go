@@ -11,19 +11,20 @@ import (
 	"ledgerd/snapshot"
 )
 
-// sequence is the sequencer's goroutine: it takes events, has committed what they led to, folds
-// what is due, begins snapshots, and returns when ctx ends or ingest failed for good.
-func (e *Engine) sequence(ctx context.Context, events <-chan ledger.Event) error {
+// sequence is the sequencer's goroutine: it takes events, and before them what comes of a shared log, has
+// committed what they led to, folds what is due, begins snapshots, and returns when ctx ends or
+// ingest failed for good.
+func (e *Engine) sequence(ctx context.Context, out <-chan *handed, stopFollowing func(), events <-chan ledger.Event) error {
 	e.commits.start(func(b *batch) error { return e.commit(ctx, b) })
 	defer e.commits.stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		taken, learned, logFailed := events, e.fill.learnable(), e.log.failed()
+		taken, followed, learned, logFailed := events, out, e.fill.learnable(), e.log.failed()
 		if e.commits.events >= batchEvents {
-			taken, learned = nil, nil // the next batch is large enough, and the one before is not committed
+			taken, followed, learned = nil, nil, nil // the next batch is large enough, and the one before is not committed
 		}
-		if e.frozen.Load() != nil {
+		if e.stopped() {
 			logFailed = nil
 		}
 		timer.Reset(e.nextWork(time.Now()))
@@ -39,6 +40,8 @@ func (e *Engine) sequence(ctx context.Context, events <-chan ledger.Event) error
 				events = nil // the input ended
 				err = e.endInput()
 			}
+		case h := <-followed:
+			err = e.handle(h)
 		case r := <-learned:
 			err = e.learn(r)
 		case o := <-e.commits.done:
@@ -65,7 +68,9 @@ func (e *Engine) sequence(ctx context.Context, events <-chan ledger.Event) error
 		if err = e.stopIngest(err); err != nil {
 			return err
 		}
-		events = nil
+		events, out = nil, nil
+		stopFollowing()
+		e.shared.resign()
 	}
 }
 
@@ -159,22 +164,33 @@ func (e *Engine) endInput() error {
 	return nil
 }
 
+// stopped reports whether nothing is taken any more.
+func (e *Engine) stopped() bool { return e.frozen.Load() != nil || e.shared.fenced.Load() != nil }
+
 // stopIngest decides what an ingest failure means: where the source lives on, or a rollback
-// was refused, or the log failed, reads go on at the frozen slot and health says why. A
-// finite source that contradicts itself ends the node, and so does the root of another ledger.
+// was refused, or a log failed, reads go on at the frozen slot and health says why. A
+// finite source that contradicts itself ends the node, and so does the root of another ledger,
+// and another writer of the shared log.
 func (e *Engine) stopIngest(err error) error {
-	if e.frozen.Load() != nil {
+	if errors.Is(err, ledger.ErrDeposed) {
+		return err
+	}
+	if e.stopped() {
 		return nil // the first reason stands
 	}
 	var refusal *refusedError
 	var logFailure *logError
-	wasRefused, logFailed := errors.As(err, &refusal), errors.As(err, &logFailure)
-	if !e.info.Live && !wasRefused && !logFailed || errors.Is(err, errOtherLedger) {
+	var sharedFailure *sharedLogError
+	wasRefused, logFailed, sharedFailed := errors.As(err, &refusal), errors.As(err, &logFailure), errors.As(err, &sharedFailure)
+	livesOn := wasRefused || logFailed || sharedFailed || e.info.Live && e.shared.writes()
+	if !livesOn || errors.Is(err, errOtherLedger) {
 		return err
 	}
 	why := "ingest stopped: " + err.Error()
-	if logFailed {
-		// Anybody may ask for health: it names no files.
+	switch { // anybody may ask for health: it names no files
+	case sharedFailed:
+		why = sharedFailure.why()
+	case logFailed:
 		why = fmt.Sprintf("ingest stopped: slot %d could not be made durable, the disk failed; reads go on until a person looks", logFailure.slot)
 	}
 	e.frozen.Store(&why)
@@ -191,14 +207,19 @@ func (e *Engine) publish(p *ledger.Publication) {
 	if slices.ContainsFunc(p.Records, func(r *ledger.Record) bool { return r.Kind == ledger.BlockRecord }) {
 		e.lastShown.Store(e.age())
 	}
-	e.mu.Lock()
-	close(e.changed)
-	e.changed = make(chan struct{})
-	e.mu.Unlock()
+	e.wake()
 	if e.fill != nil {
 		e.fill.shown(p.Head.Tip(ledger.Processed).Version)
 	}
 	e.tell(p)
+}
+
+// wake has everybody look again who waits for a publication.
+func (e *Engine) wake() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	close(e.changed)
+	e.changed = make(chan struct{})
 }
 
 // tell hands a publication to whoever listens.

@@ -15,6 +15,9 @@ func (e *Engine) Head() *ledger.Head { return e.head.Load() }
 // view fixes the version a query is answered from, waiting for its MinSlot if need be.
 func (e *Engine) view(q ledger.Query) (ledger.View, error) {
 	v := ledger.View{Head: q.Head, Commitment: q.Commitment}
+	if err := e.errFenced(); err != nil {
+		return v, err
+	}
 	if v.Head != nil {
 		return v, nil
 	}
@@ -34,6 +37,9 @@ func (e *Engine) view(q ledger.Query) (ledger.View, error) {
 		changed := e.nextPublication() // before the head is read, so that none is missed
 		if v.Head = e.head.Load(); v.Tip().Slot >= q.MinSlot {
 			return v, nil
+		}
+		if err := e.errFenced(); err != nil {
+			return v, err
 		}
 		select {
 		case <-changed:
@@ -77,7 +83,7 @@ func (e *Engine) ownerOf(key *ledger.Pubkey) *shard.Shard {
 func (e *Engine) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
 	a, v, err := e.account(q, key)
 	switch {
-	case e.fill == nil || q.Head != nil:
+	case e.fill == nil || q.Head != nil || !e.shared.writes(): // nothing would be learned
 	case err == nil && a.Unknown() != 0:
 		return e.completeAccount(q, key, a, v)
 	case err != nil && notIndexed(err):

@@ -24,21 +24,32 @@ func (e *replayError) Is(target error) bool { return target == ledger.ErrCorrupt
 // replay carries out one commit of the log again, on shards that stand where they stood before
 // it, and returns it as the batch that it was.
 func (s *sequencer) replay(records []*ledger.Record) (*batch, error) {
-	for _, r := range records {
-		if err := s.redo(r); err != nil {
-			return nil, err
-		}
-		if err := s.finish(0); err != nil {
-			return nil, err
-		}
-		if len(s.staged) == 0 {
-			return nil, &replayError{r.Version, r.Slot, "it makes no record"}
-		}
-		if why := difference(s.staged[len(s.staged)-1], r); why != "" {
-			return nil, &replayError{r.Version, r.Slot, why}
-		}
+	if err := s.redoAll(records); err != nil {
+		return nil, err
 	}
 	return s.seal()
+}
+
+// redoAll carries out the records of one commit, and holds each against what it led to.
+func (s *sequencer) redoAll(records []*ledger.Record) error {
+	for _, r := range records {
+		if r.Version != s.version+1 {
+			return &replayError{r.Version, r.Slot, fmt.Sprintf("record %d is next", s.version+1)}
+		}
+		if err := s.redo(r); err != nil {
+			return err
+		}
+		if err := s.finish(0); err != nil {
+			return err
+		}
+		if len(s.staged) == 0 {
+			return &replayError{r.Version, r.Slot, "it makes no record"}
+		}
+		if why := difference(s.staged[len(s.staged)-1], r); why != "" {
+			return &replayError{r.Version, r.Slot, why}
+		}
+	}
+	return nil
 }
 
 // difference says in what a record made again differs from the one in the log, "" if in nothing.
@@ -102,6 +113,7 @@ func (s *sequencer) redoBlock(n *node, r *ledger.Record) error {
 // redoStatus repeats what a status meant for the chain. One of a block below the
 // state that is replayed on means nothing any more.
 func (s *sequencer) redoStatus(n *node, r *ledger.Record) error {
+	s.statusSeen = s.statusSeen || s.told(n, r)
 	switch {
 	case s.chain.finalized == nil:
 		return &replayError{r.Version, r.Slot, "it is a status before the first block"}

@@ -327,11 +327,9 @@ func (s *sequencer) finalizeByDepth() error {
 	if s.statusSeen || !s.info.FinalityByDepth {
 		return nil
 	}
-	n := s.chain.tip
-	for range finalityDepth {
-		if n = n.parent; n == nil {
-			return nil
-		}
+	n := s.chain.below(finalityDepth)
+	if n == nil {
+		return nil
 	}
 	return s.raise(n, ledger.Finalized)
 }

@@ -54,7 +54,7 @@ type snapshotStats struct {
 // snapshotPossible reports whether there is a finalized block that no snapshot is of.
 func (e *Engine) snapshotPossible() bool {
 	s, n := &e.snapshots, e.seq.chain.finalized
-	return s.store != nil && e.config.Source != nil && e.frozen.Load() == nil &&
+	return s.store != nil && (e.config.Source != nil || e.shared.log != nil) && !e.stopped() &&
 		n != nil && !n.base && !s.busy.Load() && n.version != s.version
 }
 

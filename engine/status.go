@@ -24,12 +24,16 @@ func (e *Engine) Status() ledger.NodeStatus {
 }
 
 func (e *Engine) unhealthy() string {
+	if why := e.Fenced(); why != "" {
+		return why
+	}
 	if why := e.frozen.Load(); why != nil {
 		return *why
 	}
 	if p := e.progress.read(); p.Phase != "" {
 		return fmt.Sprintf("recovering: %s, %d %%", p.Phase, p.Percent())
 	}
+	lag := e.shared.lag(e.age())
 	switch {
 	case e.disk.full.Load() && e.head.Load() == nil:
 		return "the disk is full: the log cannot go on until there is space"
@@ -40,6 +44,8 @@ func (e *Engine) unhealthy() string {
 			return e.sinceStart()
 		}
 		return "starting: base state and the first block are not loaded yet"
+	case lag != "":
+		return lag
 	case e.paused.Load():
 		return "ingest pauses: too much is unfinalized, and no slot status comes"
 	case e.info.Live:
@@ -81,6 +87,9 @@ func (e *Engine) newest() string {
 
 // trouble says what keeps a live source from going on, as far as anybody knows.
 func (e *Engine) trouble() string {
+	if !e.shared.writes() {
+		return "the shared log holds none that is newer"
+	}
 	source, knows := e.config.Source.(ledger.Troubled)
 	if knows {
 		if why := source.Trouble(); why != "" {

@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ledgerd/engine/ledger"
+)
+
+// # Following a shared log
+//
+// A node of a cluster follows what another one writes: the commits go through the same replay as those
+// of its own log after a restart, where each record is held against what it leads to, then into the own
+// log, and then they are published. Several that wait share one commit of the own log.
+//
+// Should it become the writer it stands where a restart on the same log would have left it, and its source
+// goes on from the finalized block: blocks beside the chain and blocks that waited for their parent, which
+// the writer before knew and never recorded, are shown again.
+//
+// Behind a snapshot nothing is shown before the status was followed that made its block final: the levels
+// would stand where they never stood together.
+
+// handed is what following hands the sequencer.
+type handed struct {
+	commit []*ledger.Record // nil where there is nothing more to follow
+	err    error            // without a commit: why; nil if the node is the log's writer now
+	done   chan error       // has room for one
+
+	from *ledger.ResumePoint // where the source goes on, after done, of a writer
+}
+
+// give hands h to the sequencer and returns what came of it.
+func (h *handed) give(ctx context.Context, out chan<- *handed) error {
+	h.done = make(chan error, 1)
+	select {
+	case out <- h:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-h.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// feed leads the node's events: it follows the shared log, if there is one, until the node is its
+// writer, and then runs the source.
+func (e *Engine) feed(ctx, following context.Context, from *ledger.ResumePoint, out chan<- *handed, events chan<- ledger.Event) error {
+	if e.shared.log != nil {
+		leads, err := e.followShared(following, out)
+		if err != nil || leads == nil {
+			return err
+		}
+		from = leads.from
+	}
+	return e.follow(ctx, from, events)
+}
+
+// followShared follows the shared log until the node is its writer; then it returns what the
+// sequencer made of that, and nil where following ended.
+func (e *Engine) followShared(ctx context.Context, out chan<- *handed) (leads *handed, err error) {
+	refused := false // the sequencer takes nothing more, and knows why
+	give := func(h *handed) error {
+		err := h.give(ctx, out)
+		refused = refused || err != nil
+		return err
+	}
+	at := ledger.LogPoint{Version: e.seq.version, StateHash: e.seq.hash, Slot: e.seq.chain.tipSlot()}
+	e.shared.began.Store(e.age())
+	err = e.shared.log.Follow(ctx, at, func(commit []*ledger.Record) error {
+		if len(commit) == 0 {
+			return nil
+		}
+		return give(&handed{commit: commit})
+	})
+	switch {
+	case refused || ctx.Err() != nil:
+		return nil, nil
+	case err == nil:
+		leads = new(handed)
+		if give(leads) != nil {
+			return nil, nil
+		}
+		return leads, nil
+	}
+	err = fmt.Errorf("cannot follow the shared log: %w", err)
+	if !e.shared.knows(e.age()) {
+		return nil, err // it never could: who started the node is there to see
+	}
+	_ = give(&handed{err: err})
+	return nil, nil
+}
+
+// handle does with what following hands over what is to be done with it.
+func (e *Engine) handle(h *handed) error {
+	var err error
+	switch {
+	case h.commit != nil:
+		err = e.replayFollowed(h.commit)
+	case h.err != nil:
+		err = &sharedLogError{following: true, err: h.err}
+	default:
+		err = e.lead(h)
+	}
+	h.done <- err
+	return err
+}
+
+// replayFollowed carries out a commit of the shared log, unseen. Where it does not lead where it says
+// the node fences itself off; in any case nobody ever sees a part of a commit.
+func (e *Engine) replayFollowed(commit []*ledger.Record) error {
+	err := e.seq.redoAll(commit)
+	if err == nil {
+		e.commits.events += len(commit)
+		return nil
+	}
+	e.commits.failed = true
+	if errors.Is(err, ledger.ErrCorrupt) {
+		e.fence(err)
+	}
+	return err
+}
+
+// lead makes the node the writer.
+func (e *Engine) lead(h *handed) error {
+	if err := e.settle(); err != nil {
+		return err
+	}
+	c := e.seq.chain
+	// Only the writer before knew which blocks up to here belong nowhere.
+	c.recovered = max(c.recovered, c.tipSlot())
+	e.shared.leads.Store(true)
+	h.from = e.resumePoint()
+	e.logger.Info("this node writes the shared log now", "record", uint64(e.seq.version), "slot", uint64(c.tipSlot()))
+	return nil
+}
+
+// fence ends all answers: what the node holds is not what the shared log says.
+func (e *Engine) fence(err error) {
+	why := "the node fenced itself off, what it holds differs from the shared log: " + err.Error()
+	if !e.shared.fenced.CompareAndSwap(nil, &why) {
+		return
+	}
+	e.logger.Error("the node fenced itself off: nothing is answered any more", "error", err)
+	e.wake()
+}
+
+// Fenced says why the node answers nothing any more, "" while all is well: what it holds differs
+// from what the shared log says.
+func (e *Engine) Fenced() string {
+	if why := e.shared.fenced.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+// errFenced refuses questions to a node that fenced itself off, nil if it did not.
+func (e *Engine) errFenced() error {
+	if why := e.Fenced(); why != "" {
+		return fmt.Errorf("%s: %w", why, ledger.ErrUnavailable)
+	}
+	return nil
+}
+
+// told reports whether a status record tells that the source speaks of finality: it says more of its
+// block than that came with, and is not what depth leads to.
+func (s *sequencer) told(n *node, r *ledger.Record) bool {
+	switch {
+	case r.Status == ledger.StatusDead:
+		return true
+	case n == nil:
+		return false
+	case r.Status == ledger.StatusConfirmed:
+		return n.block.Status < ledger.Confirmed
+	}
+	return n.block.Status < ledger.Finalized && n.parent != nil && n != s.chain.below(finalityDepth)
+}

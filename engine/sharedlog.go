@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+// SharedLog is a log that several nodes hold together: one of them at a time writes it, and the
+// others follow. Beside it each node keeps a log of its own, which is never ahead of it.
+type SharedLog interface {
+	// Follow hands every commit behind the point to take, in order, whole. It returns nil when this node has become the
+	// log's writer and everything before was taken; a node that only reads never becomes it. Otherwise it returns ctx's
+	// error, what take returned, or why the log cannot be followed (recreated, shortened, purged past the point,
+	// damaged). take returns when the commit was carried out, so who is to be fast reads ahead meanwhile.
+	Follow(ctx context.Context, from ledger.LogPoint, take func(commit []*ledger.Record) error) error
+	// Commit appends a commit behind all that was followed or committed before; it returns when the log acknowledged all
+	// of it. ledger.ErrDeposed: another node is the writer now, nobody will ever see this commit (by us).
+	// It waits while the log cannot be reached; other errors are those of [Log], and final.
+	Commit(ctx context.Context, commit []*ledger.Record) error
+	// Behind returns for how long the node has not known that it holds the whole log; 0 while it writes itself, and the
+	// longest duration there is before it knew for the first time.
+	Behind() time.Duration
+}
+
+// Resigner is what a SharedLog may be as well: one that lets another node become the writer at once.
+type Resigner interface {
+	// Resign returns at once. Nothing is committed or followed after it.
+	Resign()
+}
+
+// defaultMaxLag is for how long a node may not know that it holds the whole shared log and still
+// be sent questions.
+const defaultMaxLag = 5 * time.Second
+
+// sharing is how a node takes part in a shared log.
+type sharing struct {
+	log    SharedLog // nil: the node is alone
+	maxLag time.Duration
+
+	leads     atomic.Bool            // this node is the writer
+	fenced    atomic.Pointer[string] // why nothing is answered any more; nil while all is well
+	began     atomic.Int64           // when it began to follow, as engine.age; 0: not yet
+	commitsAt atomic.Int64           // since when a commit waits for the log, likewise; 0: none does
+}
+
+// writes reports whether what is held comes from the node's own source.
+func (s *sharing) writes() bool { return s.log == nil || s.leads.Load() }
+
+// knows reports whether the node has known, since age was s.began, that it holds the whole log.
+func (s *sharing) knows(age int64) bool {
+	began, behind := s.began.Load(), s.log.Behind()
+	return began != 0 && behind <= time.Duration(age-began)
+}
+
+// lag says why the node should not be asked, though it answers: "" where it keeps up.
+func (s *sharing) lag(age int64) string {
+	if s.log == nil {
+		return ""
+	}
+	if at := s.commitsAt.Load(); at != 0 && time.Duration(age-at) > s.maxLag {
+		return fmt.Sprintf("ingest waits: the shared log has not taken a block for more than %v", s.maxLag)
+	}
+	switch behind := s.log.Behind(); {
+	case !s.knows(age):
+		return "starting: the node has not caught up with the shared log yet"
+	case behind > s.maxLag:
+		return fmt.Sprintf("behind the shared log: for %v the node has not known that it holds all of it; reads go on", behind.Truncate(time.Second))
+	}
+	return ""
+}
+
+// resign lets another node become the writer.
+func (s *sharing) resign() {
+	if r, can := s.log.(Resigner); can {
+		r.Resign()
+	}
+}
+
+// share appends a batch to the shared log, once: that the local log has no space for it afterwards
+// is another matter.
+func (e *Engine) share(ctx context.Context, b *batch) error {
+	s := &e.shared
+	if s.log == nil || b.shared {
+		return nil
+	}
+	s.commitsAt.Store(e.age())
+	err := s.log.Commit(ctx, b.records)
+	s.commitsAt.Store(0)
+	switch {
+	case err == nil:
+		b.shared = true
+		return nil
+	case errors.Is(err, ledger.ErrDeposed):
+		return fmt.Errorf("slot %d was not committed: %w", b.slot, err)
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return err
+	}
+	return &sharedLogError{err: fmt.Errorf("cannot commit slot %d to the shared log: %w", b.slot, err)}
+}
+
+// sharedLogError says that the shared log is of no use any more: what was on its way to it stays
+// unseen.
+type sharedLogError struct {
+	following bool
+	err       error
+}
+
+func (e *sharedLogError) Error() string { return e.err.Error() }
+func (e *sharedLogError) Unwrap() error { return e.err }
+
+// why says so to anybody: it names no hosts.
+func (e *sharedLogError) why() string {
+	if e.following {
+		return "the shared log cannot be followed; reads go on until a person looks"
+	}
+	return "ingest stopped: the shared log failed; reads go on until a person looks"
+}
