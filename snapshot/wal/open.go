@@ -45,8 +45,8 @@ func settle(c Config, end End) (*Log, error) {
 	return l, nil
 }
 
-// Open settles the log and begins a new segment where Replay found its end. The zero End begins a
-// log in an empty directory. What is said of Settle holds for it too, but that it takes the space
+// Open settles the log and begins a new segment where Replay found its end. The zero End, or
+// one of Begin, begins a log in an empty directory. What is said of Settle holds for it too, but that it takes the space
 // of a segment.
 func Open(c Config, end End) (*Log, error) {
 	l, err := settle(c, end)
@@ -78,7 +78,7 @@ func Open(c Config, end End) (*Log, error) {
 func (e *End) next() (header, []held) {
 	n := len(e.segments)
 	if n == 0 {
-		return header{index: 1, first: 1}, nil
+		return header{index: 1, first: e.version + 1, slot: e.slot}, nil
 	}
 	kept := make([]held, n, n+1)
 	for i := range kept {

@@ -153,7 +153,8 @@ type End struct {
 	opened   *atomic.Bool // set by Open: what this tells is over then; nil for an empty log
 }
 
-// Version returns that of the newest whole record, 0 for an empty log.
+// Version returns that of the newest whole record or, for an empty log, of the one before the first that
+// it may hold: 0 unless it was opened with Begin.
 func (e End) Version() ledger.Version { return e.version }
 
 // Slot returns the chain's tip after the newest record.

@@ -1,0 +1,114 @@
+package wal
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// beginAt begins a log with the records of a commit.
+func beginAt(c Config, commit []*ledger.Record) error {
+	l, err := Open(c, Begin(commit[0].Version, 42))
+	if err != nil {
+		return err
+	}
+	return errors.Join(l.Commit(commit), l.Close())
+}
+
+func TestLogBeginsWhereItIsToldTo(t *testing.T) {
+	disk := newDisk(t)
+	commits := [][]*ledger.Record{commitOf(50, 1, 2), commitOf(51, 3, 2)}
+	if err := beginAt(config(disk), commits[0]); err != nil {
+		t.Fatal(err)
+	}
+	got, end, err := replayAll(disk, testDir, 50)
+	if err != nil || !reflect.DeepEqual(got, commits[:1]) || end.Version() != 50 {
+		t.Fatalf("replayed %d commits up to record %d, %v", len(got), end.Version(), err)
+	}
+	if _, _, err := replayAll(disk, testDir, 49); !errors.Is(err, ErrMissing) {
+		t.Errorf("the record before the first: %v, want %v", err, ErrMissing)
+	}
+	l, err := Open(config(disk), end)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commitAll(t, l, commits[1:])
+	closeLog(t, l)
+	if got, _, err := replayAll(disk, testDir, 0); err != nil || !reflect.DeepEqual(got, commits) {
+		t.Errorf("replayed %d commits, %v", len(got), err)
+	}
+}
+
+func TestEmptyLogKnowsWhereItBegins(t *testing.T) {
+	disk := newDisk(t)
+	l, err := Open(config(disk), Begin(50, 42))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, l)
+	_, end, err := replayAll(disk, testDir, 0)
+	if err != nil || end.Version() != 49 || end.Slot() != 42 {
+		t.Fatalf("ends at record %d, slot %d, %v", end.Version(), end.Slot(), err)
+	}
+	if l, err = Open(config(disk), end); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Commit(commitOf(1, 1, 1)); err == nil {
+		t.Error("it took record 1")
+	}
+	commitAll(t, l, [][]*ledger.Record{commitOf(50, 2, 1)})
+	closeLog(t, l)
+}
+
+// TestBegunLogIsRemovedAtAnyMoment crashes while a log is begun, and while what that left is removed, at
+// every call. Either the log holds its commit, or another can begin in its place.
+func TestBegunLogIsRemovedAtAnyMoment(t *testing.T) {
+	one, other := commitOf(50, 1, 3), commitOf(70, 1, 3)
+	for n := 1; ; n++ {
+		memory := newDisk(t)
+		disk := vfs.NewFaulty(memory, vfs.Plan{Call: n, Fault: vfs.Crash})
+		if err := beginAt(config(disk), one); !disk.Hit() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		for _, crash := range crashes {
+			left := memory.Crash(crash.share, crash.seed)
+			for again := 1; ; again++ {
+				begun := left.Clone()
+				got, _, err := replayAll(begun, testDir, 0)
+				if err != nil {
+					t.Fatalf("crash at call %d: %v", n, err)
+				}
+				if len(got) > 0 {
+					break
+				}
+				disk := vfs.NewFaulty(begun, vfs.Plan{Call: again, Fault: vfs.Crash})
+				err = Remove(disk, testDir)
+				if disk.Hit() {
+					begun = begun.Crash(crash.share, crash.seed)
+					if got, _, err := replayAll(begun, testDir, 0); err != nil || len(got) > 0 {
+						t.Fatalf("crash at call %d, then at call %d of the removal: %d commits, %v", n, again, len(got), err)
+					}
+					err = Remove(begun, testDir)
+				}
+				if err == nil {
+					err = beginAt(config(begun), other)
+				}
+				if err != nil {
+					t.Fatalf("crash at call %d: %v", n, err)
+				}
+				if got, _, err := replayAll(begun, testDir, 70); err != nil || len(got) != 1 {
+					t.Fatalf("crash at call %d: another log holds %d commits, %v", n, len(got), err)
+				}
+				if !disk.Hit() {
+					break
+				}
+			}
+		}
+	}
+}
