@@ -90,6 +90,9 @@ func (e *Engine) settle() error {
 // full: then nobody ever sees it.
 func (e *Engine) commit(ctx context.Context, b *batch) error {
 	return e.withSpace(ctx, func() error {
+		if err := e.errFenced(); err != nil {
+			return err
+		}
 		unseen := len(b.records) > 0 && !b.shown // it may be that only the last note found no space
 		if unseen {
 			if err := e.roomForLog(); err != nil {

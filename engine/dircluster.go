@@ -1,12 +1,9 @@
 package engine
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/snapshot/wal"
 )
 
 // clusterNote is what node.json says of the shared log that a directory belongs to.
@@ -68,20 +65,6 @@ func (d *Dir) Cluster() (ledgerID string, f Facts) {
 	}
 	f, _ = c.Facts.facts() // load refuses what is not one
 	return c.LedgerID, f
-}
-
-// HoldsRecords reports whether the directory's log holds a record. One of a cluster that does not is to be
-// begun, or begun again.
-func (d *Dir) HoldsRecords(ctx context.Context) (bool, error) {
-	found := false
-	_, err := wal.Replay(ctx, d.fs, LogDir(d.path), 0, func([]wal.Entry) error {
-		found = true
-		return errEnoughRead
-	}, nil)
-	if err != nil && !errors.Is(err, errEnoughRead) {
-		return false, fmt.Errorf("cannot read the log: %w", err)
-	}
-	return found, nil
 }
 
 // infoOf adds to what a source says of itself what the directory's cluster knows of it.

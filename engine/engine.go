@@ -53,6 +53,11 @@ type Config struct {
 	OnPublish func(*ledger.Publication) // called in order, one at a time; must not block
 	Logger    *slog.Logger              // nil: slog.Default
 
+	// OnSnapshot is told of each snapshot but the last one on the way out, one at a time, when it was
+	// found to hold what it should. No other is taken and none removed until it returns, which it does
+	// when ctx ends at the latest; may be nil.
+	OnSnapshot func(ctx context.Context, s TakenSnapshot)
+
 	Sync             wal.Policy          // when the log is synced; the zero value is always
 	OnSync           func(time.Duration) // told how long each sync of the log took; may be nil
 	SnapshotInterval time.Duration       // 0: a snapshot only on the way out, or when the log grew long
@@ -117,7 +122,7 @@ func New(c Config) *Engine {
 		c.Logger = slog.Default()
 	}
 	e := &Engine{config: c, logger: c.Logger, started: time.Now(), changed: make(chan struct{})}
-	e.shared.log, e.shared.maxLag = c.Shared, cmp.Or(c.MaxLag, defaultMaxLag)
+	e.shared.log, e.shared.maxLag, e.shared.fence = c.Shared, cmp.Or(c.MaxLag, defaultMaxLag), make(chan struct{})
 	if c.Source != nil {
 		e.info = c.Source.Info()
 	}

@@ -144,6 +144,7 @@ func (e *Engine) fence(err error) {
 	if !e.shared.fenced.CompareAndSwap(nil, &why) {
 		return
 	}
+	close(e.shared.fence)
 	e.logger.Error("the node fenced itself off: nothing is answered any more", "error", err)
 	e.wake()
 }

@@ -19,6 +19,7 @@ func (e *Engine) sequence(ctx context.Context, out <-chan *handed, stopFollowing
 	defer e.commits.stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	fence := e.shared.fence
 	for {
 		taken, followed, learned, logFailed := events, out, e.fill.learnable(), e.log.failed()
 		if e.commits.events >= batchEvents {
@@ -49,6 +50,8 @@ func (e *Engine) sequence(ctx context.Context, out <-chan *handed, stopFollowing
 		case <-timer.C:
 		case <-logFailed: // a sync that no commit waited for
 			err = &logError{e.seq.chain.tipSlot(), e.log.err()}
+		case <-fence: // by whoever looked at a snapshot
+			fence, err = nil, e.errFenced()
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
@@ -87,7 +90,8 @@ func (e *Engine) goOn(ctx context.Context) error {
 	if err := e.settle(); err != nil { // it is of what is visible
 		return err
 	}
-	e.beginSnapshot(ctx, snapshot.Pace{Share: snapshotShare})
+	pace := snapshot.Pace{Share: snapshotShare}
+	e.beginSnapshot(ctx, pace, func(w snapshot.Written) error { return e.offerSnapshot(ctx, w, pace) })
 	return nil
 }
 

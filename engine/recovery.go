@@ -44,6 +44,13 @@ func (r *recovery) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if id, _ := r.config.Dir.Cluster(); id != "" && len(all) > 0 {
+		if held, err := r.config.Dir.HoldsRecords(ctx); err != nil {
+			return err
+		} else if !held {
+			return fmt.Errorf("data directory %s %w", r.config.Dir.path, errUnfinishedBootstrap)
+		}
+	}
 	for _, open := range []func(snapshot.Info) (*snapshot.Snapshot, error){
 		r.store.Open,
 		// The snapshots share most of their history: damage of that is damage of all. Better

@@ -134,6 +134,9 @@ func (m *member) Behind() time.Duration {
 }
 
 func (m *member) Follow(ctx context.Context, from ledger.LogPoint, take func([]*ledger.Record) error) error {
+	if err := m.reach(ctx); err != nil {
+		return err
+	}
 	at, skip, err := m.log.place(from)
 	if err != nil {
 		return err
@@ -158,6 +161,26 @@ func (m *member) Follow(ctx context.Context, from ledger.LogPoint, take func([]*
 			continue
 		case m.fails != nil:
 			return m.fails
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// reach waits until the log can be reached.
+func (m *member) reach(ctx context.Context) error {
+	for {
+		m.log.mu.Lock()
+		changed := m.log.changed
+		m.mu.Lock()
+		cut := m.cut
+		m.mu.Unlock()
+		m.log.mu.Unlock()
+		if !cut {
+			return nil
 		}
 		select {
 		case <-changed:

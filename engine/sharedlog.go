@@ -44,6 +44,7 @@ type sharing struct {
 
 	leads     atomic.Bool            // this node is the writer
 	fenced    atomic.Pointer[string] // why nothing is answered any more; nil while all is well
+	fence     chan struct{}          // closed then
 	began     atomic.Int64           // when it began to follow, as engine.age; 0: not yet
 	commitsAt atomic.Int64           // since when a commit waits for the log, likewise; 0: none does
 }

@@ -71,9 +71,9 @@ func (e *Engine) snapshotDue(now time.Time) bool {
 	return behind > maxReplayBytes || behind > free/logShare && free >= e.wantedForSnapshot()
 }
 
-// beginSnapshot fixes what the snapshot is of, and has it written. It must be possible, and
-// everything that is applied must be visible.
-func (e *Engine) beginSnapshot(ctx context.Context, pace snapshot.Pace) {
+// beginSnapshot fixes what the snapshot is of, and has it written and offered. It must be possible,
+// and everything that is applied must be visible.
+func (e *Engine) beginSnapshot(ctx context.Context, pace snapshot.Pace, offer func(snapshot.Written) error) {
 	s := &e.snapshots
 	now := time.Now()
 	s.due = now.Add(s.interval)
@@ -93,11 +93,18 @@ func (e *Engine) beginSnapshot(ctx context.Context, pace snapshot.Pace) {
 	s.busy.Store(true)
 	s.writing.Go(func() {
 		defer s.busy.Store(false)
-		if err := e.writeSnapshot(ctx, m, frozen, blocks, pace); err != nil {
+		written, err := e.writeSnapshot(ctx, m, frozen, blocks, pace)
+		if err != nil {
 			e.snapshotFailed(err)
 			return
 		}
 		s.version = m.Version
+		if err := offer(written); err != nil {
+			if ctx.Err() == nil {
+				e.logger.Error("a snapshot was taken, but no other node can be offered it", "error", err)
+			}
+			return
+		}
 		if err := e.pruneBehindSnapshots(ctx, pace); err != nil && ctx.Err() == nil {
 			e.logger.Error("a snapshot was taken, but what it makes redundant is still there", "error", err)
 		}
@@ -135,15 +142,15 @@ func release(frozen []*shard.Frozen) {
 }
 
 // writeSnapshot writes one, and releases what was frozen for it.
-func (e *Engine) writeSnapshot(ctx context.Context, m snapshot.Meta, frozen []*shard.Frozen, blocks []snapshot.HeldBlock, pace snapshot.Pace) error {
+func (e *Engine) writeSnapshot(ctx context.Context, m snapshot.Meta, frozen []*shard.Frozen, blocks []snapshot.HeldBlock, pace snapshot.Pace) (written snapshot.Written, err error) {
 	defer release(frozen)
 	s := &e.snapshots
 	// Whatever the policy: no snapshot may be newer than the log.
 	if err := e.log.Sync(); err != nil {
-		return fmt.Errorf("cannot sync the log before a snapshot: %w", err)
+		return written, fmt.Errorf("cannot sync the log before a snapshot: %w", err)
 	}
 	if err := e.room(e.wantedForSnapshot()); err != nil {
-		return err
+		return written, err
 	}
 	parts := make([]snapshot.Part, len(frozen))
 	for i, f := range frozen {
@@ -152,9 +159,8 @@ func (e *Engine) writeSnapshot(ctx context.Context, m snapshot.Meta, frozen []*s
 			Mints:    func(visit func(ledger.MintWrite) bool) error { f.Mints(visit); return nil },
 		}
 	}
-	written, err := s.store.Write(ctx, m, parts, blocks, pace)
-	if err != nil {
-		return err
+	if written, err = s.store.Write(ctx, m, parts, blocks, pace); err != nil {
+		return written, err
 	}
 	s.stats.slot.Store(int64(written.Slot))
 	s.stats.bytes.Store(written.Bytes)
@@ -163,7 +169,7 @@ func (e *Engine) writeSnapshot(ctx context.Context, m snapshot.Meta, frozen []*s
 	s.stats.count.Add(1)
 	e.logger.Info("snapshot", "slot", uint64(written.Slot), "accounts", written.Meta.Accounts,
 		"bytes", written.Bytes, "history_bytes", written.HistoryBytes, "took", written.Took.Round(time.Millisecond))
-	return nil
+	return written, nil
 }
 
 // pruneBehindSnapshots gives up older snapshots, and the log behind the oldest that is kept.
@@ -196,6 +202,6 @@ func (e *Engine) lastSnapshot() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastSnapshotTimeout)
 	defer cancel()
-	e.beginSnapshot(ctx, snapshot.Pace{})
+	e.beginSnapshot(ctx, snapshot.Pace{}, func(snapshot.Written) error { return nil })
 	e.snapshots.writing.Wait()
 }

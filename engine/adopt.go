@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"ledgerd/engine/gather"
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot"
+	"ledgerd/snapshot/wal"
+)
+
+// # Beginning with a snapshot of another node
+//
+// A node of a cluster need not follow the shared log from its first record: it begins with a snapshot
+// that another node took. The files are put into the directory of snapshots, each under its name once it is
+// whole and synced. Then [Adopt] makes the record that the snapshot is the state after the first of the own
+// log. Until that record is durable the directory holds no ledger, whatever else lies in it: a start
+// refuses it, and who was killed on the way begins again or goes on.
+
+// errUnfinishedBootstrap refuses what a node left that was killed before Adopt was done.
+var errUnfinishedBootstrap = errors.New("holds a snapshot of another node and no record: it has to begin once more")
+
+// Adopt makes a directory of a cluster one from which a node starts. The snapshot that is the state after the
+// record, which is given as ledger.AppendRecord encodes it, lies in SnapshotDir. After an error, or a crash,
+// it may be called again, also with another snapshot; once it was done it does nothing more.
+func Adopt(ctx context.Context, d *Dir, encoded []byte, log *slog.Logger) error {
+	record, err := ledger.DecodeRecord(encoded)
+	if err != nil {
+		return fmt.Errorf("cannot begin with a snapshot: its record: %w", err)
+	}
+	if err := d.adopt(ctx, record, log); err != nil {
+		return fmt.Errorf("cannot begin with the snapshot of record %d: %w", record.Version, err)
+	}
+	return nil
+}
+
+func (d *Dir) adopt(ctx context.Context, record *ledger.Record, log *slog.Logger) error {
+	if id, _ := d.Cluster(); id == "" {
+		return fmt.Errorf("data directory %s belongs to no cluster", d.path)
+	}
+	switch first, err := d.firstRecord(ctx); {
+	case err != nil:
+		return err
+	case first != nil && first.Version == record.Version && first.StateHash == record.StateHash:
+		return nil
+	case first != nil:
+		return fmt.Errorf("data directory %s holds records already", d.path)
+	}
+	m, err := d.onlySnapshot(record, log)
+	if err != nil {
+		return err
+	}
+	// Only now the record may count: what it stands on would survive a crash.
+	if err := wal.Remove(d.fs, LogDir(d.path)); err != nil {
+		return err
+	}
+	l, err := wal.Open(wal.Config{FS: d.fs, Dir: LogDir(d.path), Logger: log}, wal.Begin(m.Version, m.Slot))
+	if err != nil {
+		return fmt.Errorf("cannot begin the log: %w", err)
+	}
+	if err := errors.Join(l.Commit([]*ledger.Record{record}), l.Close()); err != nil {
+		return fmt.Errorf("cannot begin the log: %w", err)
+	}
+	return nil
+}
+
+// onlySnapshot finds the snapshot of a record, and removes all others: a start would take a newer one,
+// or go back to an older one, and the log would not reach them.
+func (d *Dir) onlySnapshot(record *ledger.Record, log *slog.Logger) (found *snapshot.Meta, err error) {
+	store, err := snapshot.OpenStore(d.fs, SnapshotDir(d.path), log)
+	if err != nil {
+		return nil, err
+	}
+	all, err := store.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range all {
+		if i.Version == record.Version {
+			snap, err := store.Open(i)
+			if err != nil {
+				return nil, err
+			}
+			found = snap.Meta()
+		}
+	}
+	switch {
+	case found == nil:
+		return nil, errors.New("it is not there")
+	case found.StateHash != record.StateHash:
+		return nil, fmt.Errorf("its state hash is %s, that of the record %s", found.StateHash, record.StateHash)
+	case found.Seq != record.LastSeq():
+		return nil, fmt.Errorf("it stands at update %d, the record at %d", found.Seq, record.LastSeq())
+	}
+	for _, i := range all {
+		if i.Version != record.Version {
+			if err := d.fs.Remove(filepath.Join(SnapshotDir(d.path), i.Name)); err != nil {
+				return nil, fmt.Errorf("cannot remove another snapshot: %w", err)
+			}
+		}
+	}
+	if err := d.fs.SyncDir(SnapshotDir(d.path)); err != nil {
+		return nil, fmt.Errorf("cannot sync the directory of snapshots: %w", err)
+	}
+	return found, nil
+}
+
+// firstRecord returns the oldest record of the directory's log, nil where it holds none.
+func (d *Dir) firstRecord(ctx context.Context) (first *ledger.Record, err error) {
+	_, err = wal.Replay(ctx, d.fs, LogDir(d.path), 0, func(commit []wal.Entry) error {
+		first = commit[0].Record
+		return errEnoughRead
+	}, nil)
+	if err != nil && !errors.Is(err, errEnoughRead) {
+		return nil, fmt.Errorf("cannot read the log: %w", err)
+	}
+	return first, nil
+}
+
+// HoldsRecords reports whether the directory's log holds a record. One of a cluster that does not is to be
+// begun, or begun again.
+func (d *Dir) HoldsRecords(ctx context.Context) (bool, error) {
+	first, err := d.firstRecord(ctx)
+	return first != nil, err
+}
+
+// AbandonBootstrap removes what lies in the directory of a snapshot that was not adopted, so that the shared
+// log can be followed from its beginning.
+func (d *Dir) AbandonBootstrap(ctx context.Context) error {
+	id, _ := d.Cluster()
+	if held, err := d.HoldsRecords(ctx); err != nil {
+		return err
+	} else if held || id == "" {
+		return fmt.Errorf("data directory %s holds a ledger, which is not to be removed", d.path)
+	}
+	if err := wal.Remove(d.fs, LogDir(d.path)); err != nil {
+		return err
+	}
+	return gather.Clear(d.fs, SnapshotDir(d.path))
+}

@@ -1,0 +1,399 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
+	"ledgerd/snapshot"
+	"ledgerd/snapshot/vfs"
+)
+
+// offered are the snapshots that a node offered, with what their files held.
+type offered struct {
+	TakenSnapshot
+	content map[string][]byte
+}
+
+// offers returns a configuration whose snapshots go to the function.
+func offers(c Config, take func(offered)) Config {
+	disk := c.Dir.fs
+	c.OnSnapshot = func(_ context.Context, s TakenSnapshot) {
+		o := offered{s, map[string][]byte{}}
+		for _, f := range s.Files {
+			b, err := readFile(disk, filepath.Join(s.Dir, f.Name))
+			if err != nil || int64(len(b)) != f.Bytes {
+				panic(fmt.Sprintf("%s: %d bytes, %v; want %d", f.Name, len(b), err, f.Bytes))
+			}
+			o.content[f.Name] = b
+		}
+		take(o)
+	}
+	return c
+}
+
+// fetch puts the files of a snapshot into a directory as package cluster does: each has its name once
+// it is whole.
+func (o *offered) fetch(disk vfs.FS) error {
+	dir := SnapshotDir("data")
+	if err := disk.MkdirAll(dir); err != nil {
+		return err
+	}
+	for _, f := range o.Files {
+		if b, err := readFile(disk, filepath.Join(dir, f.Name)); err == nil && string(b) == string(o.content[f.Name]) {
+			continue
+		}
+		if err := replaceFile(disk, filepath.Join(dir, f.Name), o.content[f.Name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin makes a directory that begins with the snapshot.
+func (o *offered) begin(ctx context.Context, disk vfs.FS) error {
+	d, err := OpenDirOn(disk, "data")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.BindCluster("the ledger", FactsOf(live(), nil, false)); err != nil {
+		return err
+	}
+	if held, err := d.HoldsRecords(ctx); err != nil || held {
+		return err
+	}
+	if err := o.fetch(disk); err != nil {
+		return err
+	}
+	return Adopt(ctx, d, o.Record, slog.New(slog.DiscardHandler))
+}
+
+// offering returns a shared ledger, its writer, what was sent, and the snapshots that a replica offered of it.
+func offering(t *testing.T) (l *sharedLedger, w clusterNode, sent []*ledger.Block, all []offered) {
+	t.Helper()
+	l = newSharedLedger()
+	w = writer(t, l, Config{Shards: 2, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
+	maker := startMember(t, l, nil, offers(onDisk(t, vfs.NewMemory(), Config{
+		Shards: 3, SnapshotInterval: time.Second, Retention: Retention{Slots: 30, Bytes: 1 << 30},
+	}), func(o offered) { all = append(all, o) }))
+	root := rootBlock(100, lamports(key(1), 5), holding(key(51), key(52), key(53), 9))
+	sent = append([]*ledger.Block{root}, chainOf(root, 59)...)
+	for i, b := range sent {
+		b.Accounts = append(b.Accounts, lamports(key(i%20), ledger.Lamports(i+1)), lamports(key(20+i%5), ledger.Lamports(i%2)))
+		w.send(b)
+		if i >= 8 {
+			w.send(status(sent[i-4], ledger.StatusConfirmed), status(sent[i-8], ledger.StatusFinalized))
+		}
+		time.Sleep(400 * time.Millisecond)
+	}
+	same(t, "the maker", w.Engine, maker.Engine)
+	maker.mustStop()
+	if len(all) < 4 {
+		t.Fatalf("%d snapshots were offered", len(all))
+	}
+	return l, w, sent, all
+}
+
+func TestReplicaBeginsWithTheSnapshotOfAnother(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		l, w, _, all := offering(t)
+		want := map[ledger.Version]string{}
+		for _, r := range l.records() {
+			want[r.Version] = string(ledger.AppendRecord(nil, r))
+		}
+		for _, o := range all {
+			if string(o.Record) != want[o.Version] {
+				t.Fatalf("record %d is not the shared log's", o.Version)
+			}
+			disk := vfs.NewMemory()
+			if err := o.begin(t.Context(), disk); err != nil {
+				t.Fatal(err)
+			}
+			if err := o.begin(t.Context(), disk); err != nil {
+				t.Fatalf("once more: %v", err)
+			}
+			c := onDisk(t, disk, Config{Shards: 1, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
+			replica := startMember(t, l, nil, c)
+			same(t, fmt.Sprintf("from record %d", o.Version), w.Engine, replica.Engine)
+			checkHeads(t, l, replica.published)
+			replica.mustStop()
+			c.Dir.Close()
+			// It starts again from what it has, without anybody.
+			c = onDisk(t, disk, Config{Shards: 2, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
+			l.unreachable = true
+			again := startMember(t, l, nil, c)
+			l.unreachable = false
+			same(t, "again", w.Engine, again.Engine)
+			again.mustStop()
+			c.Dir.Close()
+		}
+		w.mustStop()
+	})
+}
+
+// checkHeads holds every head that was published, and not only told of, against what the records of the shared log
+// lead to.
+func checkHeads(t *testing.T, l *sharedLedger, published []*ledger.Publication) {
+	t.Helper()
+	points := map[ledger.Version]*ledger.Head{}
+	first := true
+	var trail headTrail
+	for _, r := range l.records() {
+		points[r.Version] = trail.after([]*ledger.Record{r})
+		points[r.Version].StateHash = r.StateHash
+	}
+	for _, p := range published {
+		got := p.Head
+		if first = first && len(p.Records) > 0; first || !got.HasBlock {
+			continue // told, before the first head
+		}
+		want := points[got.Tips[0].Version]
+		if want == nil || got.StateHash != want.StateHash {
+			t.Fatalf("published %+v, want %+v", got, want)
+		}
+		for level := range got.Tips {
+			if x, y := got.Tips[level], want.Tips[level]; x.Slot != y.Slot || x.Hash != y.Hash || x.Seq != y.Seq {
+				t.Fatalf("published %+v at level %d, want %+v", x, level, y)
+			}
+		}
+	}
+}
+
+// TestAdoptionAtAnyMoment crashes while a replica begins with a snapshot, at every call, and has it go on with the
+// same snapshot or another. Before it is done nobody takes what is there for a ledger.
+func TestAdoptionAtAnyMoment(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		l, w, _, all := offering(t)
+		one, newer := all[1], all[3]
+		stride := 1
+		if testing.Short() {
+			stride = 5
+		}
+		for n := 1; ; n += stride {
+			memory := vfs.NewMemory()
+			disk := vfs.NewFaulty(memory, vfs.Plan{Call: n, Fault: vfs.Crash})
+			if err := one.begin(t.Context(), disk); !disk.Hit() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Logf("call %d is there no more", n)
+				break
+			}
+			for i, share := range []float64{0, 0.5, 1} {
+				left := memory.Crash(share, uint64(n))
+				held := refusesUnfinished(t, left.Clone())
+				o := []offered{one, newer}[(n+i)%2]
+				if err := o.begin(t.Context(), left); err != nil {
+					t.Fatalf("crash at call %d: %v", n, err)
+				}
+				if held && o.Version != one.Version {
+					o = one
+				}
+				c := onDisk(t, left, Config{Shards: 2, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
+				if first, err := c.Dir.firstRecord(t.Context()); err != nil || first.Version != o.Version {
+					t.Fatalf("crash at call %d: begins with %v, %v", n, first, err)
+				}
+				replica := startMember(t, l, nil, c)
+				same(t, fmt.Sprintf("crash at call %d", n), w.Engine, replica.Engine)
+				replica.mustStop()
+				c.Dir.Close()
+			}
+		}
+		w.mustStop()
+	})
+}
+
+// refusesUnfinished starts a node on what a crash left of an adoption, and reports whether it was done. If not
+// the node holds nothing or says what is the matter, and the directory can be emptied.
+func refusesUnfinished(t *testing.T, disk *vfs.Memory) (held bool) {
+	t.Helper()
+	l := newSharedLedger()
+	l.unreachable = true
+	d, err := OpenDirOn(disk, "data")
+	if err == nil {
+		err = d.BindCluster("the ledger", FactsOf(live(), nil, false))
+	}
+	if err == nil {
+		held, err = d.HoldsRecords(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	c := onDisk(t, disk, Config{Shards: 1})
+	n := startMember(t, l, nil, c)
+	synctest.Wait()
+	switch ended := n.hasEnded(); {
+	case held && ended:
+		t.Fatalf("it holds a record, and ended: %v", n.err)
+	case !held && !ended && n.Head() != nil:
+		t.Fatalf("it holds no record, and shows %+v", n.Head())
+	case ended && !strings.Contains(n.err.Error(), "begin once more"):
+		t.Fatalf("ended: %v", n.err)
+	}
+	_ = n.stop()
+	if !held {
+		if err := c.Dir.AbandonBootstrap(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range []string{LogDir("data"), SnapshotDir("data")} {
+			if names, err := disk.List(dir); len(names) > 0 && err == nil {
+				t.Fatalf("%s holds %v", dir, names)
+			}
+		}
+	} else if err := c.Dir.AbandonBootstrap(t.Context()); err == nil {
+		t.Fatal("a ledger was removed")
+	}
+	c.Dir.Close()
+	return held
+}
+
+func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		_, w, _, all := offering(t)
+		w.mustStop()
+		o, other := all[1], all[2]
+		record := func(change func(*ledger.Record)) []byte {
+			r, err := ledger.DecodeRecord(o.Record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(r)
+			return ledger.AppendRecord(nil, r)
+		}
+		for name, tt := range map[string]struct {
+			record []byte
+			want   string
+		}{
+			"no record":          {[]byte("x"), "its record"},
+			"another's record":   {other.Record, "not there"},
+			"another state hash": {record(func(r *ledger.Record) { r.StateHash[2]++ }), "state hash"},
+			"another seq":        {record(func(r *ledger.Record) { r.FirstSeq++ }), "update"},
+		} {
+			c := onDisk(t, vfs.NewMemory(), Config{})
+			err := c.Dir.BindCluster("the ledger", FactsOf(live(), nil, false))
+			if err == nil {
+				err = o.fetch(c.Dir.fs)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := Adopt(t.Context(), c.Dir, tt.record, nil); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s: %v, want %q", name, err, tt.want)
+			}
+			if err := Adopt(t.Context(), c.Dir, o.Record, nil); err != nil {
+				t.Errorf("%s: then the right one: %v", name, err)
+			}
+			if err := Adopt(t.Context(), c.Dir, other.Record, nil); err == nil || !strings.Contains(err.Error(), "holds records already") {
+				t.Errorf("%s: then another: %v", name, err)
+			}
+		}
+	})
+}
+
+// TestSnapshotOfAnotherStateFencesOff has a replica hold an account of which no record tells that it is wrong.
+func TestSnapshotOfAnotherStateFencesOff(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		l, w, sent, all := offering(t)
+		disk := vfs.NewMemory()
+		o := all[1]
+		if err := o.begin(t.Context(), disk); err != nil {
+			t.Fatal(err)
+		}
+		flip(t, disk, o.Version, key(51))
+		c := onDisk(t, disk, Config{Shards: 2, SnapshotInterval: time.Second, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
+		var told int
+		replica := startMember(t, l, nil, offers(c, func(offered) { told++ }))
+		synctest.Wait()
+		if got, want := replica.Head(), w.Head(); got == nil || got.StateHash != want.StateHash {
+			t.Fatalf("it stands at %+v: no record told", got)
+		}
+		time.Sleep(time.Minute)
+		w.send(child(sent[59], 300, 0))
+		if why := replica.Fenced(); !strings.Contains(why, "state hash") || told > 0 {
+			t.Errorf("fenced: %q, %d snapshots were offered", why, told)
+		}
+		if h := replica.Head(); h.Tips[0].Slot == 300 {
+			t.Error("it went on")
+		}
+		replica.mustStop()
+		c.Dir.Close()
+		names, err := disk.List(SnapshotDir("data"))
+		for _, name := range names {
+			if strings.HasSuffix(name, ".state") && !strings.Contains(name, fmt.Sprint(o.Version)) {
+				t.Errorf("the snapshot is still there: %s", name)
+			}
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		w.mustStop()
+	})
+}
+
+// flip writes the snapshot of a version anew, with another amount in one account and the same state hash.
+func flip(t *testing.T, disk vfs.FS, v ledger.Version, k ledger.Pubkey) {
+	t.Helper()
+	store := snapshot.ViewStore(disk, SnapshotDir("data"), slog.New(slog.DiscardHandler))
+	all, err := store.List()
+	if err != nil || all[0].Version != v {
+		t.Fatal(all, err)
+	}
+	snap, err := store.Open(all[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var accounts []*ledger.Account
+	var mints []ledger.MintWrite
+	var blocks []snapshot.HeldBlock
+	found := false
+	err = snap.Accounts(0, ^uint64(0), func(a *ledger.Account) bool {
+		if a.Pubkey == k {
+			a.Lamports++
+			found = true
+		}
+		accounts = append(accounts, a)
+		return true
+	})
+	if err == nil {
+		err = snap.Mints(0, ^uint64(0), func(m ledger.MintWrite) bool { mints = append(mints, m); return true })
+	}
+	if err == nil {
+		err = snap.Blocks(func(b snapshot.HeldBlock) error { blocks = append(blocks, b); return nil })
+	}
+	if err == nil {
+		err = disk.Remove(filepath.Join(SnapshotDir("data"), all[0].Name))
+	}
+	if err == nil && !found {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.Write(t.Context(), *snap.Meta(), []snapshot.Part{{
+		Accounts: func(visit func(*ledger.Account) bool) error {
+			for _, a := range accounts {
+				visit(a)
+			}
+			return nil
+		},
+		Mints: func(visit func(ledger.MintWrite) bool) error {
+			for _, m := range mints {
+				visit(m)
+			}
+			return nil
+		},
+	}}, blocks, snapshot.Pace{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

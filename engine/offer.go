@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot"
+	"ledgerd/snapshot/wal"
+)
+
+// TakenSnapshot is a snapshot that was written, with all that another node needs to begin with it.
+type TakenSnapshot struct {
+	Version   ledger.Version // the record it is the state after
+	Slot      ledger.Slot
+	Blockhash ledger.Hash
+	Seq       ledger.Seq
+	StateHash ledger.StateHash
+
+	Record []byte // that record, as ledger.AppendRecord encodes it
+
+	Dir   string // where the files lie
+	Files []SnapshotFile
+}
+
+// SnapshotFile is a file of a snapshot. It never changes.
+type SnapshotFile struct {
+	Name  string
+	Bytes int64
+}
+
+// offerSnapshot checks a snapshot that was written and hands it to whoever wants it.
+func (e *Engine) offerSnapshot(ctx context.Context, w snapshot.Written, pace snapshot.Pace) error {
+	if e.shared.log == nil && e.config.OnSnapshot == nil {
+		return nil
+	}
+	snap, err := e.snapshots.store.Open(w.Info)
+	if err != nil {
+		return err
+	}
+	// The state hash is carried along with the writes: only this adds up what is really held.
+	held, err := snap.StateHash(ctx, pace)
+	if err != nil {
+		return err
+	}
+	if held != w.Meta.StateHash {
+		err := fmt.Errorf("the accounts at slot %d have the state hash %s and should have %s", w.Slot, held, w.Meta.StateHash)
+		if e.shared.log != nil {
+			e.fence(err)
+		}
+		// The next start must not begin with it.
+		disk, dir := e.config.Dir.fs, SnapshotDir(e.config.Dir.path)
+		return errors.Join(err, disk.Remove(filepath.Join(dir, w.Name)), disk.SyncDir(dir))
+	}
+	if e.config.OnSnapshot == nil || e.stopped() {
+		return nil
+	}
+	m := w.Meta
+	record, err := e.recordAt(ctx, m.Version)
+	if err != nil {
+		return err
+	}
+	taken := TakenSnapshot{
+		Version: m.Version, Slot: m.Slot, Blockhash: m.Blockhash, Seq: m.Seq, StateHash: m.StateHash,
+		Record: ledger.AppendRecord(nil, record), Dir: SnapshotDir(e.config.Dir.path),
+	}
+	for _, f := range m.History {
+		taken.Files = append(taken.Files, SnapshotFile{f.Name, f.Bytes})
+	}
+	taken.Files = append(taken.Files, SnapshotFile{w.Name, w.Bytes})
+	e.config.OnSnapshot(ctx, taken)
+	return nil
+}
+
+// recordAt reads a record back from the log.
+func (e *Engine) recordAt(ctx context.Context, v ledger.Version) (found *ledger.Record, err error) {
+	_, err = wal.ReplayBeside(ctx, e.config.Dir.fs, LogDir(e.config.Dir.path), v, func(commit []wal.Entry) error {
+		for i := range commit {
+			if commit[i].Record.Version == v {
+				found = commit[i].Record
+			}
+		}
+		return errEnoughRead
+	})
+	if err != nil && !errors.Is(err, errEnoughRead) {
+		return nil, fmt.Errorf("cannot read record %d back from the log: %w", v, err)
+	}
+	if found == nil {
+		return nil, fmt.Errorf("cannot read record %d back from the log: %w", v, wal.ErrMissing)
+	}
+	return found, nil
+}
