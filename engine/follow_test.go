@@ -40,7 +40,9 @@ func startMember(t *testing.T, l *sharedLedger, source Source, c Config) cluster
 	n.source, _ = source.(*script)
 	also := c.OnPublish
 	c.OnPublish = func(p *ledger.Publication) {
-		n.published = append(n.published, p)
+		if n.Engine.Head() == p.Head { // else it is only told, before the first head
+			n.published = append(n.published, p)
+		}
 		if also != nil {
 			also(p)
 		}
