@@ -25,14 +25,20 @@ type clusterNode struct {
 // startMember runs an engine over a shared log and, where it has one, a source.
 func startMember(t *testing.T, l *sharedLedger, source Source, c Config) clusterNode {
 	t.Helper()
-	m := l.join()
-	c.Shared, c.Source = m, source
 	if c.Dir == nil {
 		c = onDisk(t, vfs.NewMemory(), c)
 	}
 	if err := c.Dir.BindCluster("the ledger", FactsOf(live(), nil, false)); err != nil {
 		t.Fatal(err)
 	}
+	return startMemberOf(t, l, source, c)
+}
+
+// startMemberOf is startMember in a directory that is tied to its ledger.
+func startMemberOf(t *testing.T, l *sharedLedger, source Source, c Config) clusterNode {
+	t.Helper()
+	m := l.join()
+	c.Shared, c.Source = m, source
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -40,9 +46,10 @@ func startMember(t *testing.T, l *sharedLedger, source Source, c Config) cluster
 	n.source, _ = source.(*script)
 	also := c.OnPublish
 	c.OnPublish = func(p *ledger.Publication) {
-		if n.Engine.Head() == p.Head { // else it is only told, before the first head
-			n.published = append(n.published, p)
+		if n.Engine.Head() != p.Head { // it is only told, before the first head
+			return
 		}
+		n.published = append(n.published, p)
 		if also != nil {
 			also(p)
 		}
