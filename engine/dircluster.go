@@ -32,7 +32,7 @@ func (d *Dir) BindCluster(ledgerID string, f Facts) error {
 		return fmt.Errorf("data directory %s was begun %s, the cluster holds its ledger %s: choose another --data-dir", d.path, n.Filter.flags(), noteOf(f.Filter).flags())
 	}
 	n.Cluster = &clusterNote{LedgerID: ledgerID, Facts: f.note()}
-	n.Source, n.Filter, n.Complete = &f.Source, noteOf(f.Filter), f.Complete
+	n.Source, n.Filter, n.Complete, n.SkipVotes = &f.Source, noteOf(f.Filter), f.Complete, &f.SkipVotes
 	if err := d.replaceLocked(n); err != nil {
 		return err
 	}

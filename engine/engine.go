@@ -64,6 +64,9 @@ type Config struct {
 	SegmentBytes     int64               // of the log; 0: 64 MiB
 	MinFreeBytes     uint64              // ingest pauses where less of the disk is free; 0: 64 MiB
 	MaxLag           time.Duration       // health fails where it is longer unknown that all of Shared is held; 0: 5 s
+	// Join is called before anything is recovered, where it is not nil: it may bind Dir to a cluster and put
+	// another node's snapshot there. It may tell how far it is. What it cannot do ends Run.
+	Join func(ctx context.Context, progress func(done, total uint64)) error
 }
 
 // Engine follows one ledger and answers questions about it. Its methods may be called
@@ -138,24 +141,9 @@ func New(c Config) *Engine {
 		e.fill = newFiller(c.Fetcher, c.Logger)
 		e.seq.fills = &fillLedger{filler: e.fill}
 	}
-	if c.Dir != nil {
-		e.seq.checkRoot, e.seq.statusSeen = c.Dir.checkRoot, c.Dir.statuses()
-		if c.Filter == nil {
-			e.config.Filter = c.Dir.Filter()
-		}
-		e.config.SkipVotes = c.SkipVotes || c.Dir.skipsVotes()
-		e.seq.skipVotes = e.config.SkipVotes
-		if c.Source == nil || c.Dir.imported() != nil && !e.info.GapsAllowed {
-			e.info.Complete = c.Dir.complete()
-		}
-		e.info = c.Dir.infoOf(e.info)
-	}
-	e.showsAll = e.info.Complete
-	if e.config.Filter != nil {
-		e.info.Complete = false
-		for _, s := range e.shards {
-			s.SetFilter(e.config.Filter)
-		}
+	e.learnDir()
+	if c.Join != nil {
+		e.progress.begin(joining, 0) // until it is over nobody looks at what is learned then
 	}
 	switch {
 	case c.Log != nil:
@@ -176,7 +164,11 @@ func New(c Config) *Engine {
 // returns nil, or until something fails that a person has to look at. At the end of a finite
 // source it goes on serving.
 func (e *Engine) Run(ctx context.Context) error {
-	err := e.recovered(ctx, func(r *recovery, broken context.Context) error {
+	err := e.join(ctx)
+	if err != nil || ctx.Err() != nil {
+		return errors.Join(err, e.store.Close())
+	}
+	err = e.recovered(ctx, func(r *recovery, broken context.Context) error {
 		err := e.settleLog(ctx, r.end)
 		if err == nil {
 			err = e.flow(ctx, broken)
