@@ -1,0 +1,42 @@
+package natstest
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// program returns the path of the nats-server that the module in bench/peer/nats pins. The go command builds it once and
+// keeps it.
+var program = sync.OnceValues(func() (string, error) {
+	module, err := output("go", "env", "GOMOD")
+	if err != nil {
+		return "", err
+	}
+	return output("go", "tool", "-C", filepath.Join(filepath.Dir(module), "bench", "peer", "nats"), "-n", "nats-server")
+})
+
+// Program returns the path of the pinned nats-server.
+func Program(t testing.TB) string {
+	t.Helper()
+	path, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func output(name string, args ...string) (string, error) {
+	command := exec.Command(name, args...)
+	var failed bytes.Buffer
+	command.Stderr = &failed
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("cannot run %s: %w: %s", command, err, &failed)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

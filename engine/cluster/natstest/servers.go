@@ -1,0 +1,241 @@
+package natstest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// patience bounds every wait for servers. It is long: a machine may be busy, and a vote among servers takes up to
+	// nine seconds, more than once where nobody wins.
+	patience = 2 * time.Minute
+	glance   = 20 * time.Millisecond // between two looks while waiting
+)
+
+// Servers is a cluster of nats-servers. Its methods are for the test's goroutine.
+type Servers struct {
+	t       testing.TB
+	program string
+	members []*server
+	routes  map[[2]int]*Proxy // from the first to the second
+}
+
+type server struct {
+	name, dir, config     string
+	clients, routes, logs string // addresses; the file of what it says
+	process               *exec.Cmd
+	ended                 chan struct{} // closed when the process is gone
+}
+
+// Start starts n servers that end with the test, and waits until JetStream takes requests.
+func Start(t testing.TB, n int) *Servers {
+	t.Helper()
+	s := &Servers{t: t, program: Program(t), routes: make(map[[2]int]*Proxy)}
+	dir := t.TempDir()
+	for i := range n {
+		m := &server{name: fmt.Sprintf("s%d", i), dir: filepath.Join(dir, fmt.Sprint(i)), clients: freeAddr(t), routes: freeAddr(t)}
+		m.config, m.logs = m.dir+".conf", m.dir+".log"
+		s.members = append(s.members, m)
+	}
+	for i := range n {
+		for j := range n {
+			if i == j {
+				continue
+			}
+			s.routes[[2]int{i, j}] = NewProxy(t, s.members[j].routes)
+		}
+	}
+	t.Cleanup(func() {
+		for i := range s.members {
+			s.Kill(i)
+		}
+	})
+	for i, m := range s.members {
+		if err := os.WriteFile(m.config, s.configOf(i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.Restart(i)
+	}
+	s.WaitReady()
+	return s
+}
+
+// freeAddr returns a loopback address that nobody listens at now.
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// configOf returns the configuration of a server. It reaches each other through a proxy; what a server says of its own
+// address leads nowhere, so that there is no other way.
+func (s *Servers) configOf(i int) []byte {
+	m := s.members[i]
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "server_name: %q\nlisten: %q\nmax_payload: 1MB\n", m.name, m.clients)
+	fmt.Fprintf(&b, "jetstream { store_dir: %q, sync_interval: always, max_memory_store: 64MB, max_file_store: 4GB }\n", m.dir)
+	if len(s.members) == 1 {
+		return b.Bytes()
+	}
+	fmt.Fprintf(&b, "cluster { name: test, listen: %q, advertise: \"127.0.0.1:1\", no_advertise: true, routes: [", m.routes)
+	for j := range s.members {
+		if p := s.routes[[2]int{i, j}]; p != nil {
+			fmt.Fprintf(&b, "%q, ", "nats-route://"+p.Addr())
+		}
+	}
+	b.WriteString("] }\n")
+	return b.Bytes()
+}
+
+// URL returns where clients reach a server.
+func (s *Servers) URL(i int) string { return "nats://" + s.members[i].clients }
+
+// Addr returns the address at which a server takes clients.
+func (s *Servers) Addr(i int) string { return s.members[i].clients }
+
+// URLs returns where clients reach the servers.
+func (s *Servers) URLs() []string {
+	urls := make([]string, len(s.members))
+	for i := range urls {
+		urls[i] = s.URL(i)
+	}
+	return urls
+}
+
+// Index returns which server has a name, as JetStream tells of leaders; -1: none.
+func (s *Servers) Index(name string) int {
+	for i, m := range s.members {
+		if m.name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Kill ends a server with SIGKILL. One that does not run is left alone.
+func (s *Servers) Kill(i int) {
+	m := s.members[i]
+	if m.process == nil {
+		return
+	}
+	_ = m.process.Process.Kill()
+	<-m.ended
+	m.process = nil
+}
+
+// Restart starts a server that does not run, where it stood, and waits until it takes clients.
+func (s *Servers) Restart(i int) {
+	s.t.Helper()
+	m := s.members[i]
+	log, err := os.OpenFile(m.logs, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close()
+	process := exec.Command(s.program, "--config", m.config)
+	process.Stdout, process.Stderr = log, log
+	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := process.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	m.process, m.ended = process, make(chan struct{})
+	go func(ended chan struct{}) {
+		_ = process.Wait()
+		close(ended)
+	}(m.ended)
+	s.wait("server "+m.name+" takes clients", func() error {
+		select {
+		case <-m.ended:
+			s.t.Fatalf("server %s ended: %s", m.name, m.said())
+		default:
+		}
+		c, err := net.Dial("tcp", m.clients)
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	})
+}
+
+// said returns the end of what a server logged.
+func (m *server) said() string {
+	b, err := os.ReadFile(m.logs)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(b[max(0, len(b)-4<<10):]))
+}
+
+// Isolate cuts a server off from the others; its clients still reach it.
+func (s *Servers) Isolate(i int) {
+	for pair, p := range s.routes {
+		if pair[0] == i || pair[1] == i {
+			p.Cut()
+		}
+	}
+}
+
+// Heal connects all servers again.
+func (s *Servers) Heal() {
+	for _, p := range s.routes {
+		p.Heal()
+	}
+}
+
+// WaitReady waits until JetStream answers through each server that runs.
+func (s *Servers) WaitReady() {
+	s.t.Helper()
+	for i, m := range s.members {
+		if m.process == nil {
+			continue
+		}
+		s.wait("JetStream answers through "+m.name, func() error { return answers(s.URL(i)) })
+	}
+}
+
+// answers asks for something that only the leader of all knows.
+func answers(url string) error {
+	c, err := nats.Connect(url)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	answer, err := c.Request("$JS.API.STREAM.NAMES", nil, 2*time.Second)
+	if err != nil {
+		return err
+	}
+	if bytes.Contains(answer.Data, []byte(`"error"`)) {
+		return fmt.Errorf("it answers %s", answer.Data)
+	}
+	return nil
+}
+
+// wait looks until something holds.
+func (s *Servers) wait(what string, look func() error) {
+	s.t.Helper()
+	var err error
+	for start := time.Now(); time.Since(start) < patience; time.Sleep(glance) {
+		if err = look(); err == nil {
+			return
+		}
+	}
+	var said strings.Builder
+	for _, m := range s.members {
+		fmt.Fprintf(&said, "\n%s:\n%s", m.name, m.said())
+	}
+	s.t.Fatalf("it never came that %s: %v%s", what, err, &said)
+}
