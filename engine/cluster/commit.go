@@ -1,0 +1,142 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"ledgerd/engine/ledger"
+)
+
+const publishing = "writing to the stream"
+
+// Commit appends a commit behind all that was followed or committed before. It returns when the stream acknowledged all of
+// it, or when it was seen there. While the stream cannot be reached it waits. It returns ledger.ErrDeposed when another node is the
+// writer: then nobody ever sees the commit. After any error nothing more is committed; if ctx ended it is open whether
+// the commit is in the stream, which following it tells.
+func (l *Log) Commit(ctx context.Context, commit []*ledger.Record) error {
+	if l.writer == nil {
+		return errors.New("the log is committed to by a node that is not its writer")
+	}
+	if l.failed != nil {
+		return fmt.Errorf("the log has failed and is not written any more: %w", l.failed)
+	}
+	after, err := l.commit(ctx, commit)
+	if err != nil {
+		l.failed = fmt.Errorf("cannot write versions from %d on to stream %s: %w", l.at.point.Version+1, l.cluster.config.Stream, err)
+		if errors.Is(err, ledger.ErrDeposed) {
+			l.isDeposed()
+		}
+		l.writer.close()
+		return l.failed
+	}
+	l.at = after
+	return nil
+}
+
+func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor, err error) {
+	select {
+	case <-l.deposed:
+		return cursor{}, ledger.ErrDeposed
+	default:
+	}
+	messages, after, err := l.encoder.encode(commit, l.at)
+	if err != nil {
+		return cursor{}, err
+	}
+	base, last := l.at.sequence, commit[len(commit)-1]
+	id := func(i int) string { return messageID(l.at.epoch, last, i) }
+	shorter := 0
+	for next := 0; next < len(messages); {
+		acked, err := l.writer.send(ctx, messages, id, base, next)
+		if next = acked; err == nil {
+			break
+		}
+		l.cluster.stats.retries.Add(1)
+		l.cluster.troubled(publishing, err)
+		if next, shorter, err = l.settle(ctx, messages, base, next, shorter); err != nil {
+			return cursor{}, err
+		}
+	}
+	l.cluster.clear(publishing)
+	after.sequence = base + uint64(len(messages))
+	n := &l.cluster.stats
+	n.commitsWritten.Add(1)
+	n.chunksWritten.Add(uint64(len(messages)))
+	for _, m := range messages {
+		n.bytesWritten.Add(uint64(len(m)))
+	}
+	n.last.Store(after.sequence)
+	return after, nil
+}
+
+// settle looks up which messages from one on are in the stream, and returns the first that is not. shorter counts the times
+// in a row that the stream ended before the commit.
+func (l *Log) settle(ctx context.Context, messages [][]byte, base uint64, next, shorter int) (int, int, error) {
+	ended := false
+	err := l.cluster.insist(ctx, "reading the stream", func(ctx context.Context) error {
+		info, err := l.stream.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if err := l.cluster.identify(info); err != nil {
+			return err
+		}
+		ended = info.State.LastSeq < base+uint64(next)
+		for ; next < len(messages) && base+uint64(next) < info.State.LastSeq; next++ {
+			if err := l.compareAt(ctx, base+uint64(next)+1, messages[next]); err != nil {
+				if errors.Is(err, jetstream.ErrMsgNotFound) {
+					return nil // an old copy; sending it again does no harm
+				}
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return next, shorter, err
+	}
+	if !ended {
+		shorter = 0
+	} else if shorter++; shorter >= goneLooks {
+		return next, shorter, fmt.Errorf("%w: it ends before message %d", ErrShortened, base+uint64(next))
+	}
+	if next < len(messages) {
+		pause := firstPause
+		if ended {
+			pause = longestPause // a server that just came to lead may not know of all yet
+		}
+		err = l.cluster.sleep(ctx, pause)
+	}
+	return next, shorter, err
+}
+
+// compareAt looks whether the stream holds a message of this writer at a sequence.
+func (l *Log) compareAt(ctx context.Context, sequence uint64, want []byte) error {
+	m, err := l.stream.GetMsg(ctx, sequence)
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(m.Data, want) {
+		return nil
+	}
+	h, err := decodeHead(m.Data)
+	switch {
+	case err == nil && h.epoch > l.at.epoch:
+		return errDeposed
+	case err == nil:
+		err = damaged(BadEpoch, "it is not what this node wrote, in its own epoch %d", l.at.epoch)
+	}
+	var damage *DamageError
+	if errors.As(err, &damage) {
+		damage.Sequence = sequence
+		l.cluster.stats.refuse(damage.Kind)
+	}
+	return err
+}
+
+// errDeposed is ledger.ErrDeposed with what was seen.
+var errDeposed = fmt.Errorf("%w: its message stands where this node's would", ledger.ErrDeposed)

@@ -1,0 +1,116 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// Config says which log a node shares, and as what. Servers, Stream and NodeID must be set.
+type Config struct {
+	// Servers are URLs, nats:// or tls://, with a user and password or a token before an @ where they are needed. One that
+	// answers is enough: it names the others.
+	Servers []string
+	// Stream is the name of the stream: letters, digits, - and _. What lies beside it bears its name: the buckets
+	// Stream_lease and Stream_snapshots and the subjects Stream.log, Stream.members and Stream.spent.
+	Stream string
+	// NodeID names this node to the others: at most 64 bytes.
+	NodeID string
+	// LedgerID is the id of the ledger that this node followed before; "" for a node that never did. A stream of another
+	// id is refused, and one that is missing is not made.
+	LedgerID string
+
+	// MayWrite lets the node become the writer, and make the stream if there is none.
+	MayWrite bool
+	// MayMakeSnapshots lets the node become the one that makes snapshots.
+	MayMakeSnapshots bool
+	// Facts are what all nodes must agree on, as whoever makes the stream knows it. At most 16 KiB.
+	Facts []byte
+	// Replicas is how many servers hold the stream; 0 means 3. It counts when the stream is made.
+	Replicas int
+
+	// Credentials is the path of a file with a user's JWT and seed; "" for none.
+	Credentials string
+	// TLS is used with tls:// URLs; nil means the roots of the system.
+	TLS *tls.Config
+	// Logger is where changes are told; nil means slog.Default.
+	Logger *slog.Logger
+}
+
+const (
+	defaultReplicas = 3
+	maxReplicas     = 5
+	maxNodeIDBytes  = 64
+	maxFactsBytes   = 16 << 10
+)
+
+var streamName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// ParseLog splits what an operator writes, nats://HOST:PORT[,HOST:PORT…]/STREAM, into the URLs of servers and the name of
+// a stream. The scheme and the user information hold for all hosts.
+func ParseLog(s string) (servers []string, stream string, err error) {
+	scheme, rest, ok := strings.Cut(s, "://")
+	if !ok || scheme != "nats" && scheme != "tls" {
+		return nil, "", fmt.Errorf("%q does not begin with nats:// or tls://", Redact(s))
+	}
+	at := strings.LastIndex(rest, "/")
+	if at < 0 {
+		return nil, "", fmt.Errorf("%q names no stream behind the servers", Redact(s))
+	}
+	hosts, stream := rest[:at], rest[at+1:]
+	user := ""
+	if i := strings.LastIndex(hosts, "@"); i >= 0 {
+		user, hosts = hosts[:i+1], hosts[i+1:]
+	}
+	for host := range strings.SplitSeq(hosts, ",") {
+		servers = append(servers, scheme+"://"+user+host)
+	}
+	c := Config{Servers: servers, Stream: stream, NodeID: "x"}
+	return servers, stream, c.check()
+}
+
+// Redact returns a URL of the log without what comes before an @, to be shown.
+func Redact(s string) string {
+	scheme, rest, ok := strings.Cut(s, "://")
+	if i := strings.LastIndex(rest, "@"); ok && i >= 0 {
+		return scheme + "://" + rest[i+1:]
+	}
+	return s
+}
+
+func (c *Config) check() error {
+	if len(c.Servers) == 0 {
+		return errors.New("no server is named")
+	}
+	for _, s := range c.Servers {
+		u, err := url.Parse(s)
+		if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" {
+			return fmt.Errorf("%q is not the address of a server: nats://HOST:PORT or tls://HOST:PORT", Redact(s))
+		}
+	}
+	switch {
+	case !streamName.MatchString(c.Stream):
+		return fmt.Errorf("%q is no name of a stream: up to 64 letters, digits, - and _", c.Stream)
+	case c.NodeID == "" || len(c.NodeID) > maxNodeIDBytes:
+		return fmt.Errorf("a node id of %d bytes; it has 1 to %d", len(c.NodeID), maxNodeIDBytes)
+	case len(c.Facts) > maxFactsBytes:
+		return fmt.Errorf("facts of %d bytes; up to %d are kept", len(c.Facts), maxFactsBytes)
+	case c.Replicas < 0 || c.Replicas > maxReplicas:
+		return fmt.Errorf("%d replicas of the stream; it has 1 to %d", c.Replicas, maxReplicas)
+	}
+	return nil
+}
+
+func (c *Config) replicas() int {
+	if c.Replicas == 0 {
+		return defaultReplicas
+	}
+	return c.Replicas
+}
+
+func (c *Config) subject() string { return c.Stream + ".log" }
+func (c *Config) leases() string  { return c.Stream + "_lease" }

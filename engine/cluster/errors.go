@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+
+	"ledgerd/engine/ledger"
+)
+
+var (
+	// ErrRecreated says that the stream is not the one that this node followed before: its ledger id is another, or
+	// it is gone.
+	ErrRecreated = errors.New("the stream is not the one that this node followed: it was deleted or made anew")
+	// ErrShortened says that the stream ends before what this node holds.
+	ErrShortened = errors.New("the stream was shortened: it ends before what this node holds")
+	// ErrPurged says that the stream begins behind what this node needs next: it must begin with a newer snapshot.
+	ErrPurged = errors.New("the stream was purged past what this node needs next")
+	// ErrOtherLedger says that the stream leads elsewhere than what this node holds.
+	ErrOtherLedger = errors.New("the stream holds another ledger than this node")
+	// ErrUnsafe says that the stream is configured to lose messages by itself.
+	ErrUnsafe = errors.New("the stream is configured to lose messages")
+	// ErrFormat says that the stream was written by a newer program.
+	ErrFormat = errors.New("the stream was written by a newer program")
+	// ErrNoSnapshot says that no snapshot was offered yet.
+	ErrNoSnapshot = errors.New("no snapshot is offered")
+	// ErrNotMaker says that another node makes the snapshots.
+	ErrNotMaker = errors.New("another node makes the snapshots")
+	// ErrClosed says that the cluster was closed.
+	ErrClosed = errors.New("the connection to the cluster was closed")
+)
+
+// Damage is a kind of damage to the stream.
+type Damage uint8
+
+const (
+	BadHead     Damage = iota // a message without a head, or with one that cannot be
+	BadOrder                  // a message that does not belong behind the one before
+	BadEpoch                  // a message of a writer that was deposed, or of none
+	BadChain                  // a message behind another history
+	BadChecksum               // bytes that are not what was written
+	BadContent                // what does not decompress or decode to what the head says
+
+	Damages = 6 // how many kinds there are
+)
+
+// String returns the kind as metrics name it.
+func (d Damage) String() string {
+	names := [Damages]string{"head", "order", "epoch", "chain", "checksum", "content"}
+	if d >= Damages {
+		return "unknown"
+	}
+	return names[d]
+}
+
+// DamageError is a message of the stream that is refused.
+type DamageError struct {
+	Sequence uint64 // of the message in the stream
+	Kind     Damage
+	Reason   string
+}
+
+// Error names the message and the reason.
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("message %d of the stream is damaged (%s): %s", e.Sequence, e.Kind, e.Reason)
+}
+
+func damaged(kind Damage, format string, args ...any) *DamageError {
+	return &DamageError{Kind: kind, Reason: fmt.Sprintf(format, args...)}
+}
+
+// permanent reports whether an error stays, however often it is tried again.
+func permanent(err error) bool {
+	var damage *DamageError
+	if errors.As(err, &damage) {
+		return true
+	}
+	for _, e := range []error{ErrRecreated, ErrShortened, ErrPurged, ErrOtherLedger, ErrUnsafe, ErrFormat, ErrClosed, ledger.ErrDeposed} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,310 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"math/rand/v2"
+	"testing"
+
+	"ledgerd/engine/ledger"
+)
+
+// streamOf returns messages as a writer would make them: a claim, then commits.
+func streamOf(t testing.TB, seed uint64, sizes ...int) (messages [][]byte, records []*ledger.Record) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 0))
+	e, err := newEncoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := decoderAt(t, ledger.LogPoint{})
+	add := func(m []byte) []*ledger.Record {
+		messages = append(messages, append([]byte(nil), m...))
+		got, err := d.take(uint64(len(messages)), m)
+		if err != nil {
+			t.Fatalf("message %d: %v", len(messages), err)
+		}
+		return got
+	}
+	add(encodeClaim(d.at, "node", [nonceBytes]byte{1}))
+	for _, updates := range sizes {
+		commit := commitOf(random, d.at.point, 1+random.IntN(3), updates)
+		chunks, after, err := e.encode(commit, d.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []*ledger.Record
+		for _, m := range chunks {
+			if len(m) > maxMessageBytes {
+				t.Fatalf("a message of %d bytes", len(m))
+			}
+			got = add(m)
+		}
+		mustEqual(t, got, commit)
+		after.sequence = d.at.sequence
+		if after != d.at {
+			t.Fatalf("the writer stands at %+v, the reader at %+v", after, d.at)
+		}
+		records = append(records, commit...)
+	}
+	return messages, records
+}
+
+func decoderAt(t testing.TB, from ledger.LogPoint) *decoder {
+	t.Helper()
+	d, err := newDecoder(0, from, func(Damage) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.close)
+	return d
+}
+
+// TestCommitsComeBackAsTheyWereWritten reads what was written from every place that a node may stand at.
+func TestCommitsComeBackAsTheyWereWritten(t *testing.T) {
+	messages, records := streamOf(t, 1, 0, 3, 4000, 1, 0, 900, 2)
+	for stand := 0; stand <= len(records); stand++ {
+		from := pointAfter(records[:stand])
+		d := decoderAt(t, from)
+		var got []*ledger.Record
+		for i, m := range messages {
+			commit, err := d.take(uint64(i+1), m)
+			if err != nil {
+				t.Fatalf("from version %d, message %d: %v", from.Version, i, err)
+			}
+			got = append(got, commit...)
+		}
+		mustEqual(t, got, records[stand:])
+	}
+}
+
+// TestAnotherStateIsRefused joins where the node's state hash is another than the stream's.
+func TestAnotherStateIsRefused(t *testing.T) {
+	messages, records := streamOf(t, 2, 1, 5, 9, 2)
+	for stand := 1; stand <= len(records); stand++ {
+		from := pointAfter(records[:stand])
+		from.StateHash[2]++
+		d := decoderAt(t, from)
+		var err error
+		for i := 0; i < len(messages) && err == nil; i++ {
+			_, err = d.take(uint64(i+1), messages[i])
+		}
+		if !errors.Is(err, ErrOtherLedger) {
+			t.Errorf("from version %d with another state: err = %v, want %v", from.Version, err, ErrOtherLedger)
+		}
+	}
+}
+
+// restamp gives a message the checksum of what its head says now.
+func restamp(m []byte) []byte {
+	binary.LittleEndian.PutUint32(m[headCRCAt:], crc32.Checksum(m[:headCRCAt], castagnoli))
+	return m
+}
+
+// TestWhatWasChangedIsRefused changes each byte of a stream in turn, with and without the head's checksum set right.
+func TestWhatWasChangedIsRefused(t *testing.T) {
+	messages, _ := streamOf(t, 3, 2, 1)
+	for i, m := range messages {
+		for at := range m {
+			for _, right := range []bool{false, true} {
+				if right && at >= headCRCAt {
+					continue
+				}
+				changed := append([]byte(nil), m...)
+				changed[at] ^= 0x41
+				if right {
+					restamp(changed)
+				}
+				d := decoderAt(t, ledger.LogPoint{})
+				var err error
+				for j := 0; j < len(messages) && err == nil; j++ {
+					next := messages[j]
+					if i == j {
+						next = changed
+					}
+					_, err = d.take(uint64(j+1), next)
+				}
+				if err == nil {
+					t.Fatalf("message %d with byte %d changed (checksum right: %t) was taken", i, at, right)
+				}
+				d.close()
+			}
+		}
+	}
+}
+
+// TestHostileHeadsAreRefused says of sizes what cannot be.
+func TestHostileHeadsAreRefused(t *testing.T) {
+	good := head{kind: commitMessage, stored: true, epoch: 1, first: 1, chunks: 1, records: 1, raw: 200, packed: 200}
+	payload := make([]byte, 200)
+	if err := good.check(len(payload)); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]func(*head){
+		"no epoch":                      func(h *head) { h.epoch = 0 },
+		"no version":                    func(h *head) { h.first = 0 },
+		"unknown kind":                  func(h *head) { h.kind = 9 },
+		"no records":                    func(h *head) { h.records = 0 },
+		"more records than fit":         func(h *head) { h.records = 3 },
+		"versions beyond the end":       func(h *head) { h.first = ^ledger.Version(0) },
+		"no chunks":                     func(h *head) { h.chunks = 0 },
+		"more chunks than bytes":        func(h *head) { h.chunks = 2 },
+		"a chunk behind the last":       func(h *head) { h.chunk = 1 },
+		"stored and other sizes":        func(h *head) { h.raw = 300 },
+		"bytes that become too many":    func(h *head) { h.stored, h.raw = false, 200*maxRatio+1 },
+		"a commit beyond all measure":   func(h *head) { h.stored, h.raw = false, maxCommitBytes+1 },
+		"nothing in it":                 func(h *head) { h.packed, h.raw = 0, 0 },
+		"more bytes than the chunk has": func(h *head) { h.packed, h.raw = 201, 201 },
+		"4 GiB in chunks": func(h *head) {
+			h.packed, h.raw, h.chunks = 1<<32-1, 1<<32-1, (1<<32-1)/maxChunkBytes+1
+		},
+	}
+	for name, change := range tests {
+		h := good
+		change(&h)
+		_, err := decodeHead(append(h.append(nil), payload...))
+		var damage *DamageError
+		if !errors.As(err, &damage) || damage.Kind != BadHead {
+			t.Errorf("%s: %+v: err = %v, want damage to the head", name, h, err)
+		}
+	}
+	newer := good.append(nil)
+	newer[4]++
+	if _, err := decodeHead(append(newer, payload...)); !errors.Is(err, ErrFormat) {
+		t.Errorf("a newer format: err = %v, want %v", err, ErrFormat)
+	}
+}
+
+// TestMessagesOutOfPlaceAreRefused leaves out, repeats and exchanges messages.
+func TestMessagesOutOfPlaceAreRefused(t *testing.T) {
+	messages, _ := streamOf(t, 4, 3000, 3000, 1)
+	other, _ := streamOf(t, 5, 3000, 3000, 1)
+	for i := 1; i < len(messages); i++ {
+		// The first commit of both streams belongs behind the same claim.
+		for name, next := range map[string][]byte{
+			"the one before": messages[i-1], "of another stream": other[min(max(i, 2), len(other)-1)],
+			"a claim of the same epoch": encodeClaim(cursor{}, "x", [nonceBytes]byte{}),
+		} {
+			d := decoderAt(t, ledger.LogPoint{})
+			for j := range i {
+				if _, err := d.take(uint64(j+1), messages[j]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var damage *DamageError
+			if _, err := d.take(uint64(i+1), next); !errors.As(err, &damage) || damage.Sequence != uint64(i+1) {
+				t.Errorf("%s as message %d: err = %v, want damage there", name, i+1, err)
+			}
+			d.close()
+		}
+		d := decoderAt(t, ledger.LogPoint{})
+		var err error
+		for j := 0; j < len(messages) && err == nil; j++ {
+			if j != i {
+				_, err = d.take(uint64(j+1), messages[j])
+			}
+		}
+		if i < len(messages)-1 && err == nil {
+			t.Errorf("without message %d the stream was taken", i+1)
+		}
+		d.close()
+	}
+}
+
+// TestUnfinishedCommitBeforeAClaimIsNothing lets a second writer begin in the middle of a commit of the first.
+func TestUnfinishedCommitBeforeAClaimIsNothing(t *testing.T) {
+	random := rand.New(rand.NewPCG(6, 0))
+	e, err := newEncoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := cursor{sequence: 1, epoch: 1}
+	claim := encodeClaim(cursor{}, "first", [nonceBytes]byte{1})
+	d := decoderAt(t, ledger.LogPoint{})
+	take := func(m []byte) []*ledger.Record {
+		t.Helper()
+		got, err := d.take(d.at.sequence+1, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	take(claim)
+	base = d.at
+	chunks, _, err := e.encode(commitOf(random, base.point, 1, 4000), base)
+	if err != nil || len(chunks) < 3 {
+		t.Fatalf("%d chunks: %v", len(chunks), err)
+	}
+	for _, m := range chunks[:len(chunks)-1] {
+		take(m)
+	}
+	last := append([]byte(nil), chunks[len(chunks)-1]...)
+	take(encodeClaim(d.at, "second", [nonceBytes]byte{2}))
+	if d.at.epoch != 2 || d.writer != "second" {
+		t.Fatalf("epoch %d of %q", d.at.epoch, d.writer)
+	}
+	commit := commitOf(random, d.at.point, 2, 10)
+	chunks, _, err = e.encode(commit, d.at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustEqual(t, take(chunks[0]), commit)
+	var damage *DamageError
+	if _, err := d.take(d.at.sequence+1, last); !errors.As(err, &damage) || damage.Kind != BadEpoch {
+		t.Fatalf("what the first writer sends late: err = %v, want a damaged epoch", err)
+	}
+}
+
+// TestWhatCompressesTooWellIsStored writes zeros: a reader takes room only as the messages justify.
+func TestWhatCompressesTooWellIsStored(t *testing.T) {
+	e, err := newEncoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit := commitOf(rand.New(rand.NewPCG(7, 0)), ledger.LogPoint{}, 1, 100_000)
+	for i := range commit[0].Updates {
+		commit[0].Updates[i] = ledger.Update{Account: ledger.Account{Known: ledger.FieldsShown}}
+	}
+	chunks, _, err := e.encode(commit, cursor{epoch: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := decodeHead(chunks[0])
+	if err != nil || !h.stored {
+		t.Fatalf("head %+v, %v: want it stored", h, err)
+	}
+}
+
+// FuzzMessages takes whatever comes as the messages of a stream: an error or records, and never more room than is justified.
+func FuzzMessages(f *testing.F) {
+	messages, _ := streamOf(f, 8, 1, 3)
+	for _, m := range messages {
+		f.Add(messages[0], m, true)
+		f.Add(m, m, false)
+	}
+	f.Fuzz(func(t *testing.T, first, second []byte, right bool) {
+		d := decoderAt(t, ledger.LogPoint{})
+		for i, m := range [][]byte{first, second} {
+			if right && len(m) >= headBytes {
+				m = restamp(append([]byte(nil), m...))
+			}
+			commit, err := d.take(uint64(i+1), m)
+			if err != nil {
+				return
+			}
+			if len(commit) == 0 {
+				continue
+			}
+			e, err := newEncoder()
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, _ := decodeHead(m)
+			before := cursor{epoch: h.epoch, chain: h.chain, point: ledger.LogPoint{Version: h.first - 1, StateHash: h.state}}
+			if _, after, err := e.encode(commit, before); err != nil || after.chain != d.at.chain || after.point != d.at.point {
+				t.Fatalf("what was taken is not what would be written: %+v, %+v, %v", after, d.at, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,216 @@
+package cluster
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/ledger"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds every wait of a test; it is no measure of anything.
+const patience = 2 * time.Minute
+
+// commitOf returns records behind a point: each with so many updates, and a state hash that none other has.
+func commitOf(random *rand.Rand, from ledger.LogPoint, records, updates int) []*ledger.Record {
+	commit := make([]*ledger.Record, records)
+	for i := range commit {
+		r := &ledger.Record{
+			Version: from.Version + ledger.Version(i) + 1, Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed,
+			Slot: from.Slot + ledger.Slot(i) + 1, FirstSeq: 1, Hash: ledger.Hash(key(random)),
+		}
+		for j := range r.StateHash {
+			r.StateHash[j] = random.Uint64()
+		}
+		for range updates {
+			a := ledger.Account{Pubkey: key(random), Owner: programs[random.IntN(len(programs))], Lamports: ledger.Lamports(random.Uint64N(1e12)), Known: ledger.FieldsShown, Taught: ledger.TaughtByBlock(r.Slot)}
+			r.Updates = append(r.Updates, ledger.Update{Account: a})
+		}
+		commit[i] = r
+	}
+	return commit
+}
+
+// programs own accounts: few, as in the field.
+var programs = func() (keys [8]ledger.Pubkey) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for i := range keys {
+		keys[i] = key(random)
+	}
+	return keys
+}()
+
+func key(random *rand.Rand) (k ledger.Pubkey) {
+	for i := range 4 {
+		binary.LittleEndian.PutUint64(k[8*i:], random.Uint64())
+	}
+	return k
+}
+
+// pointAfter returns where a node stands behind records.
+func pointAfter(records []*ledger.Record) ledger.LogPoint {
+	if len(records) == 0 {
+		return ledger.LogPoint{}
+	}
+	last := records[len(records)-1]
+	return ledger.LogPoint{Version: last.Version, StateHash: last.StateHash, Slot: last.Slot}
+}
+
+// node is one that follows, and writes if it may.
+type node struct {
+	*Cluster
+	t      *testing.T
+	cancel context.CancelFunc
+	ended  chan error // what Follow returned
+
+	mu      sync.Mutex
+	held    []*ledger.Record
+	commits int
+	changed chan struct{} // closed at the next change
+}
+
+// open opens a connection to a log.
+func open(t *testing.T, urls []string, config Config) *Cluster {
+	t.Helper()
+	config.Servers = urls
+	if config.NodeID == "" {
+		config.NodeID = "node"
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+		if testing.Verbose() {
+			config.Logger = slog.Default().With("node", config.NodeID)
+		}
+	}
+	c, err := Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// follow lets a node follow from what it holds.
+func follow(t *testing.T, c *Cluster, held []*ledger.Record) *node {
+	n := &node{Cluster: c, t: t, ended: make(chan error, 1), held: slices.Clone(held), changed: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	n.cancel = cancel
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := c.Log().Follow(ctx, pointAfter(held), n.take)
+		n.ended <- err
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return n
+}
+
+func (n *node) take(commit []*ledger.Record) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if want := pointAfter(n.held).Version + 1; commit[0].Version != want {
+		return fmt.Errorf("version %d was handed out where %d comes next", commit[0].Version, want)
+	}
+	n.held = append(n.held, commit...)
+	n.commits++
+	close(n.changed)
+	n.changed = make(chan struct{})
+	return nil
+}
+
+// has returns what the node holds.
+func (n *node) has() []*ledger.Record {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.held)
+}
+
+// waitFor waits until a node holds a version.
+func (n *node) waitFor(v ledger.Version) {
+	n.t.Helper()
+	over := time.After(patience)
+	for {
+		n.mu.Lock()
+		at, changed := pointAfter(n.held).Version, n.changed
+		n.mu.Unlock()
+		if at >= v {
+			return
+		}
+		select {
+		case <-changed:
+		case err := <-n.ended:
+			n.t.Fatalf("%s stopped following at version %d, before %d: %v", n.config.NodeID, at, v, err)
+		case <-over:
+			n.t.Fatalf("%s never held version %d; it holds %d: %s", n.config.NodeID, v, at, n.Trouble())
+		}
+	}
+}
+
+// end returns what Follow returned.
+func (n *node) end() error {
+	n.t.Helper()
+	select {
+	case err := <-n.ended:
+		return err
+	case <-time.After(patience):
+		n.t.Fatalf("%s follows on: %s", n.config.NodeID, n.Trouble())
+		return nil
+	}
+}
+
+// writes waits until the node is the writer.
+func (n *node) writes() {
+	n.t.Helper()
+	if err := n.end(); err != nil {
+		n.t.Fatalf("%s does not become the writer: %v", n.config.NodeID, err)
+	}
+}
+
+// commit writes records behind what the writer holds.
+func (n *node) commit(random *rand.Rand, records, updates int) error {
+	n.t.Helper()
+	commit := commitOf(random, pointAfter(n.has()), records, updates)
+	ctx, cancel := context.WithTimeout(n.t.Context(), patience)
+	defer cancel()
+	if err := n.Log().Commit(ctx, commit); err != nil {
+		return err
+	}
+	return n.take(commit)
+}
+
+// mustCommit is commit where nothing may go wrong.
+func (n *node) mustCommit(random *rand.Rand, records, updates int) {
+	n.t.Helper()
+	if err := n.commit(random, records, updates); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// mustEqual fails unless two nodes hold the same, as far as both go.
+func mustEqual(t testing.TB, a, b []*ledger.Record) {
+	t.Helper()
+	if len(a) != len(b) {
+		t.Fatalf("%d records and %d", len(a), len(b))
+	}
+	for i := range a {
+		if got, want := ledger.AppendRecord(nil, a[i]), ledger.AppendRecord(nil, b[i]); !slices.Equal(got, want) {
+			t.Fatalf("record %d differs: version %d at slot %d, version %d at slot %d", i, a[i].Version, a[i].Slot, b[i].Version, b[i].Slot)
+		}
+	}
+}
+
+// suite is what the tests with servers share: three servers, which all of them leave running and healed.
+type suite struct {
+	*natstest.Servers
+}

@@ -1,0 +1,171 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"ledgerd/engine/ledger"
+)
+
+// Log is the log that the nodes share. Follow and Commit are for one goroutine at a time.
+type Log struct {
+	cluster *Cluster
+
+	// What follows is Follow's and Commit's.
+	stream  jetstream.Stream
+	at      cursor // of the writer
+	encoder *encoder
+	failed  error // why nothing more is committed
+	nonce   [nonceBytes]byte
+	writer  *publisher // nil until this node became the writer
+
+	mu       sync.Mutex
+	lease    *lease // nil until the node waits for it
+	role     Role
+	opened   time.Time
+	known    time.Time // when this node knew last that it held the whole log; zero: never
+	asked    time.Time // when the stream was known to end at asks, where the node was not yet
+	asks     uint64
+	taken    uint64 // the newest sequence taken in
+	deposed  chan struct{}
+	deposing sync.Once
+}
+
+func newLog(c *Cluster) *Log {
+	l := &Log{cluster: c, opened: time.Now(), deposed: make(chan struct{})}
+	rand.Read(l.nonce[:]) // never fails
+	return l
+}
+
+// Deposed returns a channel that is closed when this node, having become the writer, learns that another one is: also when
+// it has nothing to commit. The process is then to end, and to start again as a standby.
+func (l *Log) Deposed() <-chan struct{} { return l.deposed }
+
+// Follow hands every commit behind a point to take, in order, whole; of a commit that the point lies in, what is behind it.
+// It returns nil when this node has become the writer and everything before was taken; a node that only reads never becomes
+// it. Otherwise it returns ctx's error, what take returned, or why the stream cannot be followed: see the package's errors.
+func (l *Log) Follow(ctx context.Context, from ledger.LogPoint, take func(commit []*ledger.Record) error) error {
+	if l.writer != nil {
+		return errors.New("the log is followed by its own writer")
+	}
+	f := follower{log: l, cluster: l.cluster, from: from, hand: take}
+	if err := f.run(ctx); err != nil {
+		return fmt.Errorf("cannot follow stream %s: %w", l.cluster.config.Stream, err)
+	}
+	return nil
+}
+
+// Behind returns for how long this node has not known that it holds the whole log: that it had taken all that the stream
+// held, as told by a server that leads most of the others. It is 0 while the node writes itself and renews its lease.
+func (l *Log) Behind() time.Duration {
+	l.mu.Lock()
+	role, known, lease := l.role, l.known, l.lease
+	if known.IsZero() {
+		known = l.opened
+	}
+	l.mu.Unlock()
+	if role == Writer && lease != nil {
+		if lease.held() {
+			return 0
+		}
+		if _, _, renewed := lease.state(); renewed.After(known) {
+			known = renewed
+		}
+	}
+	return max(0, time.Since(known))
+}
+
+// told notes that the stream ended at a sequence at a time.
+func (l *Log) told(at time.Time, last uint64) {
+	l.cluster.stats.last.Store(last)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.taken >= last {
+		l.knownLocked(at)
+		return
+	}
+	if l.asked.IsZero() { // the older one is reached first
+		l.asked, l.asks = at, last
+	}
+}
+
+// took notes that everything up to a sequence was taken.
+func (l *Log) took(sequence uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.taken = sequence
+	if !l.asked.IsZero() && sequence >= l.asks {
+		l.knownLocked(l.asked)
+		l.asked = time.Time{}
+	}
+}
+
+func (l *Log) knownLocked(at time.Time) {
+	if at.After(l.known) {
+		l.known = at
+	}
+}
+
+func (l *Log) setRole(r Role) {
+	l.mu.Lock()
+	l.role = r
+	l.mu.Unlock()
+	l.cluster.stats.role.Store(uint32(r))
+}
+
+// wantsLease begins to wait for the lease, once.
+func (l *Log) wantsLease() *lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lease == nil {
+		c := l.cluster
+		l.lease = c.newLease("ingester")
+		held := l.lease
+		c.running.Go(func() { held.run(c.ctx) })
+	}
+	return l.lease
+}
+
+// becomes makes the node the writer, from a place in the stream on, and watches whether it stays it.
+func (l *Log) becomes(at cursor, stream jetstream.Stream) error {
+	encoder, err := newEncoder()
+	if err != nil {
+		return err
+	}
+	writer, err := newPublisher(l.cluster)
+	if err != nil {
+		return err
+	}
+	l.at, l.stream, l.encoder, l.writer = at, stream, encoder, writer
+	l.setRole(Writer)
+	l.cluster.stats.epoch.Store(at.epoch)
+	l.cluster.logger.Info("writes the log", "stream", l.cluster.config.Stream, "epoch", at.epoch, "behind_version", uint64(at.point.Version))
+	lost, has, _ := l.lease.state()
+	if !has {
+		l.isDeposed()
+		return nil
+	}
+	l.cluster.running.Go(func() {
+		select {
+		case <-lost:
+			l.isDeposed()
+		case <-l.cluster.ctx.Done():
+		}
+	})
+	return nil
+}
+
+// isDeposed notes that another node is the writer.
+func (l *Log) isDeposed() {
+	l.deposing.Do(func() {
+		l.setRole(Deposed)
+		l.cluster.logger.Error("another node became the writer of the log: this one must start again")
+		close(l.deposed)
+	})
+}

@@ -1,0 +1,46 @@
+package cluster
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"ledgerd/engine/cluster/natstest"
+)
+
+// TestServers runs what needs servers, one after the other, on the same three.
+func TestServers(t *testing.T) {
+	s := suite{natstest.Start(t, 3)}
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, suite)
+	}{
+		{"a commit is followed", testCommitIsFollowed},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
+	}
+}
+
+func testCommitIsFollowed(t *testing.T, s suite) {
+	random := rand.New(rand.NewPCG(1, 0))
+	w := follow(t, open(t, s.URLs(), Config{Stream: "followed", NodeID: "w", MayWrite: true, Facts: []byte("facts")}), nil)
+	w.writes()
+	r := follow(t, open(t, s.URLs(), Config{Stream: "followed", NodeID: "r"}), nil)
+	for i := range 20 {
+		w.mustCommit(random, 1+i%3, i*i*20)
+	}
+	r.waitFor(pointAfter(w.has()).Version)
+	mustEqual(t, r.has(), w.has())
+	id, facts, err := r.Facts(t.Context())
+	if err != nil || id == "" || string(facts) != "facts" {
+		t.Fatalf("Facts() = %q, %q, %v", id, facts, err)
+	}
+	// From each place.
+	for at := range w.has() {
+		n := follow(t, open(t, s.URLs(), Config{Stream: "followed", NodeID: "n", LedgerID: id}), w.has()[:at])
+		n.waitFor(pointAfter(w.has()).Version)
+		mustEqual(t, n.has(), w.has())
+		n.cancel()
+		n.end()
+		n.Close()
+	}
+}

@@ -1,0 +1,158 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// What the stream's metadata hold.
+const (
+	formatKey = "ledgerd-format"
+	idKey     = "ledgerd-ledger-id"
+	factsKey  = "ledgerd-facts"
+
+	streamFormat = "1"
+	// goneLooks is how many looks in a row must find a stream gone or shorter before it is believed: a server that just came
+	// to lead may not know of all yet.
+	goneLooks = 5
+	// aliveWithin is how long ago a server must have answered the one that leads the stream to count as there. They answer
+	// each second.
+	aliveWithin = 3 * time.Second
+)
+
+// Facts waits for the stream and returns its ledger's id, which the node is to keep, and the facts that whoever made it
+// gave. A node that may write, and that never followed a stream, makes it.
+func (c *Cluster) Facts(ctx context.Context) (ledgerID string, facts []byte, err error) {
+	_, info, err := c.bind(ctx)
+	if err != nil {
+		return "", nil, fmt.Errorf("cannot use stream %s: %w", c.config.Stream, err)
+	}
+	facts, err = base64.StdEncoding.DecodeString(info.Config.Metadata[factsKey])
+	if err != nil {
+		return "", nil, fmt.Errorf("cannot read the facts of stream %s: %w", c.config.Stream, err)
+	}
+	return info.Config.Metadata[idKey], facts, nil
+}
+
+// bind waits for the stream and returns it, once it is known to be the right one.
+func (c *Cluster) bind(ctx context.Context) (stream jetstream.Stream, info *jetstream.StreamInfo, err error) {
+	missing := 0
+	err = c.insist(ctx, "looking for stream "+c.config.Stream, func(ctx context.Context) error {
+		stream, err = c.js.Stream(ctx, c.config.Stream)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			if c.mayCreate() {
+				return c.create(ctx)
+			}
+			if missing++; c.knownID() != "" && missing >= goneLooks {
+				return fmt.Errorf("%w: there is none of this name", ErrRecreated)
+			}
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		info = stream.CachedInfo()
+		return c.identify(info)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return stream, info, nil
+}
+
+func (c *Cluster) knownID() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ledgerID
+}
+
+func (c *Cluster) mayCreate() bool { return c.config.MayWrite && c.knownID() == "" }
+
+var errMadeNow = errors.New("the stream was made just now")
+
+// create makes the stream. Where another node is faster, its stream is the one. It never returns nil: the stream is looked
+// at again.
+func (c *Cluster) create(ctx context.Context) error {
+	id := make([]byte, 16)
+	rand.Read(id) // never fails
+	_, err := c.js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: c.config.Stream, Description: "the log of a ledger, written by ledgerd", Subjects: []string{c.config.subject()},
+		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: c.config.replicas(),
+		// Whatever limit an operator sets: a full stream refuses what is new. It forgets nothing.
+		Discard: jetstream.DiscardNew, MaxMsgs: -1, MaxBytes: -1, MaxConsumers: -1, MaxMsgsPerSubject: -1,
+		// Header lines beside the message count.
+		MaxMsgSize: 2 * maxMessageBytes, DenyDelete: true, AllowDirect: true, Duplicates: 2 * time.Minute,
+		Metadata: map[string]string{
+			formatKey: streamFormat, idKey: hex.EncodeToString(id),
+			factsKey: base64.StdEncoding.EncodeToString(c.config.Facts),
+		},
+	})
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
+		return errMadeNow
+	case err != nil:
+		return fmt.Errorf("cannot make it: %w", err)
+	}
+	c.logger.Info("made the stream that nodes share", "stream", c.config.Stream, "ledger", hex.EncodeToString(id))
+	return errMadeNow
+}
+
+// identify refuses a stream that is not the one that this node follows, or that loses messages.
+func (c *Cluster) identify(info *jetstream.StreamInfo) error {
+	m := info.Config.Metadata
+	id := m[idKey]
+	switch {
+	case id == "":
+		return fmt.Errorf("%w: it is not a log of ledgerd", ErrOtherLedger)
+	case m[formatKey] != streamFormat:
+		return fmt.Errorf("%w: its format is %q, this program reads %s", ErrFormat, m[formatKey], streamFormat)
+	case c.knownID() != "" && c.knownID() != id:
+		return fmt.Errorf("%w: its ledger is %s, this node's is %s", ErrRecreated, id, c.knownID())
+	}
+	k := &info.Config
+	limited := k.MaxMsgs > 0 || k.MaxBytes > 0 || k.MaxMsgsPerSubject > 0
+	if k.MaxAge > 0 || limited && k.Discard != jetstream.DiscardNew || k.Retention != jetstream.LimitsPolicy || k.Storage != jetstream.FileStorage {
+		return fmt.Errorf("%w: it must be kept in files, without a maximum age, and discard what is new", ErrUnsafe)
+	}
+	c.mu.Lock()
+	c.ledgerID, c.bound = id, true
+	c.mu.Unlock()
+	c.stats.first.Store(info.State.FirstSeq)
+	c.stats.last.Store(info.State.LastSeq)
+	return nil
+}
+
+// quorate reports whether the server that answered leads the stream with most of the others.
+func quorate(info *jetstream.StreamInfo) bool {
+	if info.Cluster == nil || len(info.Cluster.Replicas) == 0 {
+		return true // it is alone
+	}
+	there := 1
+	for _, p := range info.Cluster.Replicas {
+		if !p.Offline && p.Active < aliveWithin {
+			there++
+		}
+	}
+	return 2*there > 1+len(info.Cluster.Replicas)
+}
+
+// message returns what the stream holds at a sequence. A copy may be asked that is not up to date: that
+// ErrMsgNotFound proves nothing.
+func (c *Cluster) message(ctx context.Context, stream jetstream.Stream, sequence uint64) ([]byte, error) {
+	var data []byte
+	err := c.request(ctx, func(ctx context.Context) error {
+		m, err := stream.GetMsg(ctx, sequence)
+		if err == nil {
+			data = m.Data
+		}
+		return err
+	})
+	return data, err
+}
