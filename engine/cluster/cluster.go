@@ -159,7 +159,9 @@ func (c *Cluster) insist(ctx context.Context, what string, attempt func(context.
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		c.troubled(what, err)
+		if !errors.Is(err, errMadeNow) {
+			c.troubled(what, err)
+		}
 		if err := c.sleep(ctx, pause); err != nil {
 			return err
 		}

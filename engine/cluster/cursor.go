@@ -193,11 +193,14 @@ func (d *decoder) behindFrom(records []*ledger.Record) ([]*ledger.Record, error)
 		return records, nil
 	}
 	held := d.from.Version - first + 1
-	if uint64(held) > uint64(len(records)) {
+	if uint64(held) > uint64(len(records)) { // all of it is held
 		return nil, nil
 	}
 	if same := records[held-1]; same.StateHash != d.from.StateHash {
 		return nil, fmt.Errorf("%w: after version %d its state hash is %s, this node's is %s", ErrOtherLedger, same.Version, same.StateHash, d.from.StateHash)
+	}
+	if int(held) == len(records) {
+		return nil, nil
 	}
 	return records[held:], nil
 }

@@ -24,9 +24,12 @@
 //
 //  1. B claims at m+1, where m is the newest that B has followed. The claim is accepted only if m is the stream's end, so
 //     at that instant B holds all that anybody ever wrote. Its state is that behind the last whole commit.
-//  2. Every message that A sends expects a sequence. Those up to m are in B's state, if their commit is whole, or belong to a
-//     commit that is not, which the claim ends for ever. The next of A expects m, where the claim now is: it is refused,
-//     whenever it arrives, and so is all that expects what only that one could have made true.
+//  2. What A sends at once is a unit: one message or an atomic batch, of which the stream takes all or nothing. It expects
+//     the sequence of a message that A knows to be there and to be its own, and A sends nothing behind it before it knows
+//     that the unit is there. Units up to m are in B's state, if their commit is whole, or belong to a commit that is
+//     not, which the claim ends for ever. A unit behind m expects m, where the claim now follows: it is refused, whenever
+//     it arrives. No other is on its way. (Were there one, expecting the sequence that the unit before it should have
+//     got, then B's claim could stand at that very sequence, and let it in.)
 //  3. A learns that it was refused, or that no answer came. In both cases it looks at what stands at the sequence: its own
 //     bytes, and it goes on; nothing, and it sends them again, to the same sequence; another's, and it is deposed. None of
 //     the three depends on a clock or on the lease, and a look at an old copy of the stream errs only towards nothing.

@@ -34,6 +34,7 @@ type follower struct {
 	wake    chan struct{}
 	claimed time.Time // when the claim was sent last; zero: none was
 	claim   []byte
+	end     uint64 // where the stream ended when this node joined it
 }
 
 func (f *follower) run(ctx context.Context) error {
@@ -98,7 +99,7 @@ func (f *follower) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.stream = stream
+	f.stream, f.end = stream, info.State.LastSeq
 	f.log.took(begin - 1)
 	f.decoder, err = newDecoder(begin-1, f.from, f.cluster.stats.refuse)
 	return err
@@ -157,6 +158,9 @@ func (f *follower) take(m message) (done bool, err error) {
 	}
 	f.log.told(m.received, m.sequence+m.pending)
 	f.log.took(m.sequence)
+	if held := f.from.Version; m.sequence >= f.end && f.decoder.at.point.Version < held {
+		return false, fmt.Errorf("%w: it ended with version %d, this node holds %d", ErrShortened, f.decoder.at.point.Version, held)
+	}
 	return f.claim != nil && isClaim(m.data, f.log.nonce[:]), nil
 }
 
@@ -212,9 +216,6 @@ func (f *follower) claims(ctx context.Context) error {
 	}
 	if err != nil || last != at.sequence {
 		return nil // later
-	}
-	if end := at.point.Version; end < f.from.Version {
-		return fmt.Errorf("%w: it ends with version %d, this node holds %d", ErrShortened, end, f.from.Version)
 	}
 	f.claimed = time.Now()
 	f.claim = encodeClaim(at, f.cluster.config.NodeID, f.log.nonce)

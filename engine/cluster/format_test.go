@@ -73,6 +73,9 @@ func TestCommitsComeBackAsTheyWereWritten(t *testing.T) {
 			if err != nil {
 				t.Fatalf("from version %d, message %d: %v", from.Version, i, err)
 			}
+			if commit != nil && len(commit) == 0 {
+				t.Fatalf("from version %d, message %d: a commit of nothing is handed out", from.Version, i)
+			}
 			got = append(got, commit...)
 		}
 		mustEqual(t, got, records[stand:])

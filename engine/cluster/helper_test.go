@@ -214,3 +214,18 @@ func mustEqual(t testing.TB, a, b []*ledger.Record) {
 type suite struct {
 	*natstest.Servers
 }
+
+// withoutLease lets a node act as if it always held the lease: what keeps the log whole then is the fencing alone.
+func withoutLease(c *Cluster) {
+	c.log.lease = &lease{cluster: c, key: "ingester", has: true, renewed: time.Now().Add(24 * time.Hour), lost: make(chan struct{})}
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for start := time.Now(); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(start) > patience {
+			t.Fatalf("it never came that %s", what)
+		}
+	}
+}

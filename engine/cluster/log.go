@@ -138,7 +138,7 @@ func (l *Log) becomes(at cursor, stream jetstream.Stream) error {
 	if err != nil {
 		return err
 	}
-	writer, err := newPublisher(l.cluster)
+	writer, err := newPublisher(l.cluster, stream.CachedInfo().Config.AllowAtomicPublish)
 	if err != nil {
 		return err
 	}

@@ -6,143 +6,135 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 )
 
 const (
-	// inFlight is how many messages of a commit may await their acknowledgements: 8 MiB, enough to keep the servers busy
-	// while they sync, and less than what they hold for one stream before they refuse more.
-	inFlight = 128
+	// unitMessages is how many messages are sent at once: the server takes all of them or none. 16 MiB; it takes up to 1000.
+	unitMessages = 256
 	// ackPatience is how long no acknowledgement may come until what became of a message is looked up.
 	ackPatience = 2 * time.Second
 )
 
-// publisher sends messages to the stream, each to the sequence that it was made for, and collects the acknowledgements. It is
-// for one goroutine.
+// publisher sends messages to the stream, each to the sequence that it was made for, and awaits the acknowledgements. It is for
+// one goroutine.
+//
+// What it sends at once is a unit: one message, or an atomic batch of them. Only the first says which sequence it expects, and
+// nothing is sent behind a unit before it is known to be in the stream. Were two messages on their way, each with the sequence
+// that it expects, then another node's claim could stand where the first of them was to be, and would be what the second
+// expects.
 type publisher struct {
 	cluster *Cluster
 	inbox   string
+	unit    int // messages at once
 	acks    chan *nats.Msg
 	sub     *nats.Subscription
+	cut     chan nats.Status // tells that the connection was lost: what was on its way back is, too
 	attempt uint64
 }
 
-func newPublisher(c *Cluster) (*publisher, error) {
-	p := &publisher{cluster: c, inbox: c.conn.NewInbox() + ".", acks: make(chan *nats.Msg, 4*inFlight)}
+func newPublisher(c *Cluster, atomic bool) (*publisher, error) {
+	p := &publisher{cluster: c, inbox: c.conn.NewInbox() + ".", unit: 1, acks: make(chan *nats.Msg, 64)}
+	if atomic {
+		p.unit = unitMessages
+	}
 	var err error
-	if p.sub, err = c.conn.ChanSubscribe(p.inbox+"*.*", p.acks); err != nil {
+	if p.sub, err = c.conn.ChanSubscribe(p.inbox+"*", p.acks); err != nil {
 		return nil, fmt.Errorf("cannot await acknowledgements: %w", err)
 	}
+	p.cut = c.conn.StatusChanged(nats.RECONNECTING)
 	return p, nil
 }
 
-// close ends the subscription.
-func (p *publisher) close() { _ = p.sub.Unsubscribe() } // it ends with the connection, too
+// close ends what the connection does for the publisher. It ends with the connection, too.
+func (p *publisher) close() {
+	_ = p.sub.Unsubscribe()
+	p.cluster.conn.RemoveStatusListener(p.cut)
+}
 
-// ack is what the server answers.
+// ack is what the server answers to a unit.
 type ack struct {
 	Stream   string `json:"stream"`
-	Sequence uint64 `json:"seq"`
+	Sequence uint64 `json:"seq"` // of the last message
 	Error    *struct {
-		Code        int    `json:"code"`
 		ErrorCode   int    `json:"err_code"`
 		Description string `json:"description"`
 	} `json:"error"`
 }
 
-// send sends messages from one on, message i to the sequence base+1+i, and returns how many of all are acknowledged without
-// a gap. It returns an error with that where it does not know that all are: whether the others are in the stream must
-// be looked up.
+// send sends messages from one on, message i to the sequence base+1+i, and returns how many of all are acknowledged. It
+// returns an error with that where it does not know that all are: whether the others are in the stream must be looked up.
 func (p *publisher) send(ctx context.Context, messages [][]byte, id func(int) string, base uint64, from int) (acked int, err error) {
-	p.attempt++
-	prefix := p.inbox + strconv.FormatUint(p.attempt, 10) + "."
-	done := make([]bool, len(messages))
-	acked, next := from, from
-	timer := time.NewTimer(ackPatience)
-	defer timer.Stop()
-	for acked < len(messages) {
-		if next < len(messages) && next-acked < inFlight && err == nil {
-			if err = p.publish(prefix, messages[next], id(next), base+uint64(next), next); err == nil {
-				next++
-			}
-		}
-		if err != nil && next == acked {
+	for acked = from; acked < len(messages); {
+		to := min(acked+p.unit, len(messages))
+		if err := p.sendUnit(ctx, messages[acked:to], func(i int) string { return id(acked + i) }, base+uint64(acked)); err != nil {
 			return acked, err
 		}
-		full := next == len(messages) || next-acked == inFlight || err != nil
-		m, waited := p.receive(ctx, timer.C, full)
-		switch {
-		case waited != nil:
-			return acked, errors.Join(err, waited)
-		case m == nil:
-			continue
-		}
-		i, ok := p.index(m, prefix)
-		if !ok || i >= next || done[i] {
-			continue // of an attempt before
-		}
-		if failed := p.check(m, base+uint64(i)+1); failed != nil {
-			return acked, failed // those behind it fail as well
-		}
-		timer.Reset(ackPatience)
-		for done[i] = true; acked < len(messages) && done[acked]; {
-			acked++
-		}
+		acked = to
 	}
 	return acked, nil
 }
 
-func (p *publisher) publish(prefix string, data []byte, id string, expected uint64, i int) error {
-	m := &nats.Msg{
-		Subject: p.cluster.config.subject(), Reply: prefix + strconv.Itoa(i), Data: data,
-		Header: nats.Header{
-			"Nats-Msg-Id":                 {id},
-			"Nats-Expected-Last-Sequence": {strconv.FormatUint(expected, 10)},
-			"Nats-Expected-Stream":        {p.cluster.config.Stream},
-		},
-	}
-	if err := p.cluster.conn.PublishMsg(m); err != nil {
-		return fmt.Errorf("cannot send a message: %w", err)
-	}
-	return nil
-}
-
-// receive returns the next answer; nil: there is none yet, and wait says not to wait.
-func (p *publisher) receive(ctx context.Context, over <-chan time.Time, wait bool) (*nats.Msg, error) {
-	select {
-	case m := <-p.acks:
-		return m, nil
-	default:
-		if !wait {
-			return nil, nil
+// sendUnit sends messages that belong behind a sequence, and returns when they are acknowledged.
+func (p *publisher) sendUnit(ctx context.Context, messages [][]byte, id func(int) string, behind uint64) error {
+	p.attempt++
+	reply := p.inbox + strconv.FormatUint(p.attempt, 10)
+	batch := reply[max(0, len(reply)-maxBatchID):]
+	for i, data := range messages {
+		m := &nats.Msg{Subject: p.cluster.config.subject(), Data: data, Header: nats.Header{"Nats-Msg-Id": {id(i)}}}
+		if i == 0 {
+			m.Header["Nats-Expected-Last-Sequence"] = []string{strconv.FormatUint(behind, 10)}
+			m.Header["Nats-Expected-Stream"] = []string{p.cluster.config.Stream}
+		}
+		if len(messages) > 1 {
+			m.Header["Nats-Batch-Id"] = []string{batch}
+			m.Header["Nats-Batch-Sequence"] = []string{strconv.Itoa(i + 1)}
+		}
+		if i == len(messages)-1 {
+			m.Reply = reply
+			if i > 0 {
+				m.Header["Nats-Batch-Commit"] = []string{"1"}
+			}
+		}
+		if err := p.cluster.conn.PublishMsg(m); err != nil {
+			return fmt.Errorf("cannot send a message: %w", err)
 		}
 	}
-	select {
-	case m := <-p.acks:
-		return m, nil
-	case <-over:
-		return nil, errors.New("no acknowledgement came")
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-p.cluster.ctx.Done():
-		return nil, ErrClosed
+	answer, err := p.await(ctx, reply)
+	if err != nil {
+		return err
+	}
+	return p.check(answer, behind+uint64(len(messages)))
+}
+
+// maxBatchID is how many bytes a server takes for the name of a batch.
+const maxBatchID = 64
+
+// await returns the answer to a unit.
+func (p *publisher) await(ctx context.Context, subject string) (*nats.Msg, error) {
+	timer := time.NewTimer(ackPatience)
+	defer timer.Stop()
+	for {
+		select {
+		case m := <-p.acks:
+			if m != nil && m.Subject == subject {
+				return m, nil
+			} // else it is one to an attempt before
+		case <-timer.C:
+			return nil, errors.New("no acknowledgement came")
+		case <-p.cut:
+			return nil, errors.New("the connection was lost before an acknowledgement came")
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-p.cluster.ctx.Done():
+			return nil, ErrClosed
+		}
 	}
 }
 
-// index returns which message of the present attempt an answer is to.
-func (p *publisher) index(m *nats.Msg, prefix string) (int, bool) {
-	digits, ok := strings.CutPrefix(m.Subject, prefix)
-	if !ok {
-		return 0, false
-	}
-	i, err := strconv.Atoi(digits)
-	return i, err == nil && i >= 0
-}
-
-// check returns why a message is not in the stream at a sequence, as far as its answer tells.
+// check returns why messages up to a sequence are not in the stream, as far as the answer tells.
 func (p *publisher) check(m *nats.Msg, sequence uint64) error {
 	if len(m.Data) == 0 {
 		return fmt.Errorf("no server takes messages of the stream (%s)", m.Header.Get("Status"))

@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/ledger"
+)
+
+// testStandbyTakesOver cuts the writer off: a standby becomes the writer, and the one before learns of it, with a commit
+// that it was making and without. One that ends gives the lease up.
+func testStandbyTakesOver(t *testing.T, s suite) {
+	random := rand.New(rand.NewPCG(3, 0))
+	proxy := natstest.NewProxy(t, s.Addr(0))
+	config := Config{Stream: "takeover", MayWrite: true}
+	config.NodeID = "first"
+	first := follow(t, open(t, []string{"nats://" + proxy.Addr()}, config), nil)
+	first.writes()
+	config.NodeID = "second"
+	second := follow(t, open(t, s.URLs(), config), nil)
+	first.mustCommit(random, 2, 10)
+	second.waitFor(2)
+	if got := first.Log().Behind(); got != 0 {
+		t.Errorf("the writer is behind by %v", got)
+	}
+
+	proxy.Cut()
+	cut := time.Now()
+	late := make(chan error, 1)
+	go func() { late <- first.commit(random, 1, 5) }()
+	second.writes()
+	t.Logf("the standby took over after %v", time.Since(cut))
+	second.mustCommit(random, 1, 1)
+	eventually(t, "the one that was cut off says so", func() bool { return first.Log().Behind() > 0 && first.Trouble() != "" })
+	proxy.Heal()
+	if err := <-late; !errors.Is(err, ledger.ErrDeposed) {
+		t.Fatalf("the late commit: err = %v, want %v", err, ledger.ErrDeposed)
+	}
+	<-first.Log().Deposed()
+
+	// It starts again as a standby, from what it held.
+	first.Close()
+	config.NodeID = "first"
+	again := follow(t, open(t, s.URLs(), config), first.has())
+	again.waitFor(3)
+	stopped := time.Now()
+	second.Close()
+	again.writes()
+	t.Logf("a standby took over from one that ended after %v", time.Since(stopped))
+	again.mustCommit(random, 1, 1)
+	mustEqual(t, again.has()[:3], second.has())
+	if got := again.Stats(); got.Role != Writer || got.Epoch != 3 {
+		t.Errorf("role %v in epoch %d", got.Role, got.Epoch)
+	}
+}
+
+// testMinorityDoesNotCommit cuts the server that the writer and a reader talk to off from the others.
+func testMinorityDoesNotCommit(t *testing.T, s suite) {
+	defer s.WaitReady()
+	defer s.Heal()
+	random := rand.New(rand.NewPCG(4, 0))
+	config := Config{Stream: "minority", MayWrite: true}
+	config.NodeID = "w"
+	w := follow(t, open(t, []string{s.URL(1)}, config), nil)
+	w.writes()
+	reader := follow(t, open(t, []string{s.URL(1)}, Config{Stream: "minority", NodeID: "r"}), nil)
+	config.NodeID = "standby"
+	standby := follow(t, open(t, []string{s.URL(0), s.URL(2)}, config), nil)
+	w.mustCommit(random, 1, 10)
+	reader.waitFor(1)
+	standby.waitFor(1)
+
+	s.Isolate(1)
+	late := make(chan error, 1)
+	go func() { late <- w.commit(random, 1, 5) }()
+	standby.writes()
+	standby.mustCommit(random, 2, 3)
+	eventually(t, "the minority says so", func() bool {
+		return w.Trouble() != "" && reader.Trouble() != "" && w.Log().Behind() > leaseLength && reader.Log().Behind() > leaseLength
+	})
+	t.Logf("the writer: %s", w.Trouble())
+	t.Logf("the reader: %s", reader.Trouble())
+	if got := pointAfter(reader.has()).Version; got != 1 {
+		t.Fatalf("the minority holds version %d", got)
+	}
+	select {
+	case err := <-late:
+		t.Fatalf("the minority's commit ended: %v", err)
+	default:
+	}
+	s.Heal()
+	if err := <-late; !errors.Is(err, ledger.ErrDeposed) {
+		t.Fatalf("the minority's commit: err = %v, want %v", err, ledger.ErrDeposed)
+	}
+	reader.waitFor(3)
+	mustEqual(t, reader.has(), standby.has())
+	eventually(t, "the reader knows that it holds everything", func() bool { return reader.Log().Behind() < 2*askEvery && reader.Trouble() == "" })
+}
+
+// testServersAreKilled kills each server in turn under a writer that goes on: nothing that was acknowledged is lost, and
+// nothing is there twice.
+func testServersAreKilled(t *testing.T, s suite) {
+	random := rand.New(rand.NewPCG(5, 0))
+	w := follow(t, open(t, s.URLs(), Config{Stream: "killed", NodeID: "w", MayWrite: true}), nil)
+	w.writes()
+	reader := follow(t, open(t, s.URLs(), Config{Stream: "killed", NodeID: "r"}), nil)
+	ctx, stop := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		for ctx.Err() == nil {
+			commit := commitOf(random, pointAfter(w.has()), 1+random.IntN(2), random.IntN(3)*random.IntN(2000))
+			if err := w.Log().Commit(t.Context(), commit); err != nil {
+				failed <- err
+				return
+			}
+			_ = w.take(commit)
+			time.Sleep(5 * time.Millisecond) // a writer waits for its source
+		}
+		failed <- nil
+	}()
+	for i := range 3 {
+		w.waitFor(pointAfter(w.has()).Version + 20)
+		s.Kill(i)
+		killed := time.Now()
+		w.waitFor(pointAfter(w.has()).Version + 20)
+		t.Logf("20 versions after server %d was killed: %v", i, time.Since(killed))
+		s.Restart(i)
+		s.WaitReady()
+	}
+	stop()
+	if err := <-failed; err != nil {
+		t.Fatal(err)
+	}
+	reader.waitFor(pointAfter(w.has()).Version)
+	mustEqual(t, reader.has(), w.has())
+	fresh := follow(t, open(t, s.URLs(), Config{Stream: "killed", NodeID: "f"}), nil)
+	fresh.waitFor(pointAfter(w.has()).Version)
+	mustEqual(t, fresh.has(), w.has())
+	t.Logf("%d commits, %d publishes looked up", w.Stats().CommitsWritten, w.Stats().PublishRetries)
+}

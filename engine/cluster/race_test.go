@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/ledger"
+)
+
+// testWritersRace lets two nodes write that both think they hold the lease, all the time, each with commits of one and of
+// many messages. What one was told is committed is in the stream, once, in order; what one was told is not never is.
+func testWritersRace(t *testing.T, s suite) {
+	seeds, rounds := 8, 8
+	if testing.Short() {
+		seeds, rounds = 3, 4
+	}
+	for seed := range seeds {
+		stream := fmt.Sprintf("race-%d", seed)
+		var both sync.WaitGroup
+		racers := make([]*racer, 2)
+		for i := range racers {
+			c := open(t, s.URLs(), Config{Stream: stream, NodeID: fmt.Sprintf("racer-%d", i), MayWrite: true})
+			racers[i] = &racer{t: t, c: c, random: rand.New(rand.NewPCG(uint64(seed), uint64(i))), refused: make(map[ledger.StateHash]bool)}
+			both.Go(func() { racers[i].run(rounds) })
+		}
+		both.Wait()
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+		var end ledger.Version
+		for _, r := range racers {
+			end = max(end, pointAfter(r.held).Version)
+		}
+		reader := follow(t, open(t, s.URLs(), Config{Stream: stream, NodeID: "reader"}), nil)
+		reader.waitFor(end)
+		all := reader.has()
+		for _, r := range racers {
+			mustEqual(t, all[:len(r.held)], r.held)
+			for _, record := range all {
+				if r.refused[record.StateHash] {
+					t.Fatalf("seed %d: version %d was refused, and is in the stream", seed, record.Version)
+				}
+			}
+			r.c.Close()
+		}
+		reader.cancel()
+		reader.end()
+		reader.Close()
+	}
+}
+
+// racer becomes the writer again and again.
+type racer struct {
+	t       *testing.T
+	c       *Cluster
+	random  *rand.Rand
+	held    []*ledger.Record
+	refused map[ledger.StateHash]bool // of records that Commit said nobody ever sees
+}
+
+func (r *racer) take(commit []*ledger.Record) error {
+	r.held = append(r.held, commit...)
+	return nil
+}
+
+func (r *racer) run(rounds int) {
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	for range rounds {
+		r.c.log = newLog(r.c)
+		withoutLease(r.c)
+		if err := r.c.log.Follow(ctx, pointAfter(r.held), r.take); err != nil {
+			r.t.Errorf("%s: %v", r.c.config.NodeID, err)
+			return
+		}
+		for range r.random.IntN(6) {
+			commit := commitOf(r.random, pointAfter(r.held), 1+r.random.IntN(3), r.random.IntN(2)*r.random.IntN(6000))
+			err := r.c.log.Commit(ctx, commit)
+			if errors.Is(err, ledger.ErrDeposed) {
+				for _, record := range commit {
+					r.refused[record.StateHash] = true
+				}
+				break
+			}
+			if err != nil {
+				r.t.Errorf("%s: %v", r.c.config.NodeID, err)
+				return
+			}
+			r.held = append(r.held, commit...)
+		}
+	}
+}
+
+// testLostAcknowledgement loses what the servers answer to a writer, at any point of a commit: it looks up what became of
+// its messages, and nothing is there twice.
+func testLostAcknowledgement(t *testing.T, s suite) {
+	random := rand.New(rand.NewPCG(2, 0))
+	proxy := natstest.NewProxy(t, s.Addr(0))
+	c := open(t, []string{"nats://" + proxy.Addr()}, Config{Stream: "lost", NodeID: "w", MayWrite: true})
+	withoutLease(c)
+	w := follow(t, c, nil)
+	w.writes()
+	reader := follow(t, open(t, s.URLs(), Config{Stream: "lost", NodeID: "r"}), nil)
+	for i := range 8 {
+		if i%2 == 0 {
+			proxy.Mute()
+		}
+		done := make(chan error, 1)
+		commit := commitOf(random, pointAfter(w.has()), 1+random.IntN(2), i*900)
+		go func() { done <- c.log.Commit(t.Context(), commit) }()
+		if i%2 == 0 {
+			reader.waitFor(pointAfter(commit).Version) // it is in the stream, and the writer does not know
+			proxy.Heal()
+		} else {
+			for range i {
+				proxy.Drop()
+			}
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if err := w.take(commit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.Stats().PublishRetries == 0 {
+		t.Error("nothing was looked up")
+	}
+	reader.waitFor(pointAfter(w.has()).Version)
+	mustEqual(t, reader.has(), w.has())
+}
