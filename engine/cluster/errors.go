@@ -74,7 +74,7 @@ func permanent(err error) bool {
 	if errors.As(err, &damage) {
 		return true
 	}
-	for _, e := range []error{ErrRecreated, ErrShortened, ErrPurged, ErrOtherLedger, ErrUnsafe, ErrFormat, ErrClosed, ledger.ErrDeposed} {
+	for _, e := range []error{ErrRecreated, ErrShortened, ErrPurged, ErrOtherLedger, ErrUnsafe, ErrFormat, ErrClosed, ErrNoSnapshot, ledger.ErrDeposed} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -89,28 +89,11 @@ func (c *Cluster) search(ctx context.Context, stream jetstream.Stream, low, high
 
 // headAt returns the head of a message, the zero value if it was purged meanwhile.
 func (c *Cluster) headAt(ctx context.Context, stream jetstream.Stream, sequence uint64) (head, error) {
-	var data []byte
-	missing := 0
-	err := c.insist(ctx, "reading the stream", func(ctx context.Context) error {
-		var err error
-		data, err = c.message(ctx, stream, sequence)
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			if missing++; missing < goneLooks {
-				return err
-			}
-			now, err := stream.Info(ctx)
-			switch {
-			case err != nil:
-				return err
-			case now.State.FirstSeq > sequence:
-				data = nil
-				return nil
-			}
-			return &DamageError{sequence, BadOrder, "it is missing"}
-		}
-		return err
-	})
-	if err != nil || data == nil {
+	data, err := c.dataAt(ctx, stream, sequence)
+	if errors.Is(err, ErrPurged) {
+		return head{}, nil
+	}
+	if err != nil {
 		return head{}, err
 	}
 	h, err := decodeHead(data)
@@ -120,4 +103,30 @@ func (c *Cluster) headAt(ctx context.Context, stream jetstream.Stream, sequence 
 		c.stats.refuse(d.Kind)
 	}
 	return h, err
+}
+
+// dataAt returns a message that was in the stream; ErrPurged: it was purged meanwhile.
+func (c *Cluster) dataAt(ctx context.Context, stream jetstream.Stream, sequence uint64) (data []byte, err error) {
+	missing := 0
+	err = c.insist(ctx, "reading the stream", func(ctx context.Context) error {
+		m, err := stream.GetMsg(ctx, sequence)
+		if err == nil {
+			data = m.Data
+		}
+		if !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return err
+		}
+		if missing++; missing < goneLooks {
+			return err // a copy may have been asked that is not up to date
+		}
+		now, err := stream.Info(ctx)
+		switch {
+		case err != nil:
+			return err
+		case now.State.FirstSeq > sequence:
+			return fmt.Errorf("%w: message %d", ErrPurged, sequence)
+		}
+		return &DamageError{sequence, BadOrder, "it is missing"}
+	})
+	return data, err
 }

@@ -20,6 +20,9 @@ func TestServers(t *testing.T) {
 		{"a standby takes over", testStandbyTakesOver},
 		{"a stream that changed is named", testChangedStreamIsNamed},
 		{"a repeated message is refused", testRepeatedMessageIsRefused},
+		{"a snapshot is offered and fetched", testSnapshotIsOfferedAndFetched},
+		{"a fetch goes on where it was cut", testFetchGoesOn},
+		{"a corrupt part is refused", testCorruptPartIsRefused},
 		{"a minority does not commit", testMinorityDoesNotCommit},
 		{"servers are killed", testServersAreKilled},
 	} {

@@ -142,17 +142,3 @@ func quorate(info *jetstream.StreamInfo) bool {
 	}
 	return 2*there > 1+len(info.Cluster.Replicas)
 }
-
-// message returns what the stream holds at a sequence. A copy may be asked that is not up to date: that
-// ErrMsgNotFound proves nothing.
-func (c *Cluster) message(ctx context.Context, stream jetstream.Stream, sequence uint64) ([]byte, error) {
-	var data []byte
-	err := c.request(ctx, func(ctx context.Context) error {
-		m, err := stream.GetMsg(ctx, sequence)
-		if err == nil {
-			data = m.Data
-		}
-		return err
-	})
-	return data, err
-}

@@ -1,0 +1,199 @@
+package cluster
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// fetchSuffix is of a file that is not whole yet. What is right of it is kept when a fetch begins anew.
+const fetchSuffix = ".fetch"
+
+func sortNewest(all []ledger.Version) {
+	slices.SortFunc(all, func(a, b ledger.Version) int { return cmp.Compare(b, a) })
+}
+
+// Newest returns the manifest of the newest snapshot that is offered and can be read; ErrNoSnapshot if there is none.
+func (c *Cluster) Newest(ctx context.Context) (*Manifest, error) {
+	if _, _, err := c.bind(ctx); err != nil {
+		return nil, fmt.Errorf("cannot look for snapshots: %w", err)
+	}
+	o, err := c.objects(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.list(ctx, c); err != nil {
+		return nil, err
+	}
+	for _, v := range o.versions() {
+		m, err := o.manifest(ctx, c, v)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, ErrClosed), errors.Is(err, ErrFormat):
+			return nil, err
+		case err == nil:
+			return m, nil
+		}
+		c.logger.Warn("a snapshot that is offered cannot be used", "version", uint64(v), "error", err)
+	}
+	return nil, ErrNoSnapshot
+}
+
+// Fetch brings the files of a snapshot into a directory, one after the other: a file has its name when it is whole and synced.
+// What an earlier fetch left there, whole or not, is kept as far as it is right. Before, the record that the snapshot is
+// the state after is compared with the stream's. progress, where it is not nil, is told how many of all bytes are there.
+func (c *Cluster) Fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
+	if err := c.fetch(ctx, m, disk, dir, progress); err != nil {
+		c.stats.fetchFailure.Add(1)
+		return fmt.Errorf("cannot fetch the snapshot of version %d: %w", m.Version, err)
+	}
+	c.stats.fetches.Add(1)
+	return nil
+}
+
+func (c *Cluster) fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
+	record, err := c.RecordAt(ctx, m.Version)
+	if err != nil {
+		return err
+	}
+	if record.StateHash != m.StateHash || !bytes.Equal(ledger.AppendRecord(nil, record), m.Record) {
+		return fmt.Errorf("%w: the record of version %d is another in the stream", ErrOtherLedger, m.Version)
+	}
+	o, err := c.objects(ctx, false)
+	if err != nil {
+		return err
+	}
+	if err := disk.MkdirAll(dir); err != nil {
+		return fmt.Errorf("cannot make the directory: %w", err)
+	}
+	if free, err := disk.FreeBytes(dir); err == nil && free < uint64(m.Bytes()) {
+		// Less may do, where some of it is there already.
+		c.logger.Warn("the disk may be too small for a snapshot", "free", free, "bytes", m.Bytes())
+	}
+	f := fetcher{cluster: c, objects: o, disk: disk, dir: dir, total: m.Bytes(), progress: progress}
+	for i := range m.Files {
+		if err := f.file(ctx, &m.Files[i]); err != nil {
+			return fmt.Errorf("file %s: %w", m.Files[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// fetcher is one fetch.
+type fetcher struct {
+	cluster     *Cluster
+	objects     *objects
+	disk        vfs.FS
+	dir         string
+	done, total int64
+	progress    func(done, total int64)
+}
+
+// file brings one file in.
+func (t *fetcher) file(ctx context.Context, f *File) error {
+	name := filepath.Join(t.dir, f.Name)
+	if whole, err := t.holds(ctx, f, name); err != nil || whole {
+		return err
+	}
+	part := name + fetchSuffix
+	file, err := t.disk.OpenWrite(part)
+	if errors.Is(err, fs.ErrNotExist) {
+		file, err = t.disk.Create(part)
+	}
+	if err != nil {
+		return err
+	}
+	if err := t.fill(ctx, f, file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if err := t.disk.Rename(part, name); err != nil {
+		return err
+	}
+	return t.disk.SyncDir(t.dir)
+}
+
+// holds reports whether a file is there, whole.
+func (t *fetcher) holds(ctx context.Context, f *File, name string) (bool, error) {
+	file, err := t.disk.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	if size, err := file.Size(); err != nil || size != f.Bytes {
+		return false, err
+	}
+	room := make([]byte, min(partBytes, f.Bytes))
+	for i := range f.Parts {
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if !right(file, f, i, room) {
+			return false, nil
+		}
+	}
+	t.cluster.stats.partsKept.Add(uint64(len(f.Parts)))
+	t.tell(f.Bytes)
+	return true, nil
+}
+
+// right reports whether a file holds a part.
+func right(file vfs.File, f *File, i int, room []byte) bool {
+	b := room[:f.partSize(i)]
+	_, err := file.ReadAt(b, int64(i)*partBytes)
+	return err == nil && hashOf(b) == f.Parts[i]
+}
+
+// fill brings in the parts that a file lacks.
+func (t *fetcher) fill(ctx context.Context, f *File, file vfs.File) error {
+	room := make([]byte, min(partBytes, f.Bytes))
+	n := &t.cluster.stats
+	for i := range f.Parts {
+		if right(file, f, i, room) {
+			n.partsKept.Add(1)
+			t.tell(int64(f.partSize(i)))
+			continue
+		}
+		b, err := t.objects.get(ctx, t.cluster, f.object(i), f.partSize(i))
+		if err == nil && (len(b) != f.partSize(i) || hashOf(b) != f.Parts[i]) {
+			err = fmt.Errorf("%w: its bytes are not what the manifest says", errBadPart)
+		}
+		if errors.Is(err, errBadPart) {
+			n.partsBad.Add(1)
+		}
+		if err != nil {
+			return fmt.Errorf("part %d: %w", i, err)
+		}
+		switch written, err := file.WriteAt(b, int64(i)*partBytes); {
+		case err != nil:
+			return err
+		case written < len(b):
+			return fmt.Errorf("%d of %d bytes written: %w", written, len(b), syscall.ENOSPC)
+		}
+		n.partsFetched.Add(1)
+		t.tell(int64(len(b)))
+	}
+	return file.Truncate(f.Bytes)
+}
+
+func (t *fetcher) tell(n int64) {
+	t.done += n
+	if t.progress != nil {
+		t.progress(t.done, t.total)
+	}
+}
