@@ -44,7 +44,9 @@ type Cluster struct {
 	trouble  map[string]string
 	maker    *lease // nil: this node makes no snapshots
 
-	log *Log
+	log     *Log
+	process string // of this process alone
+	members members
 }
 
 // Open returns a connection to a cluster. No server needs to be there: it is connected to as soon as one is, and again
@@ -53,7 +55,8 @@ func Open(config Config) (*Cluster, error) {
 	if err := config.check(); err != nil {
 		return nil, fmt.Errorf("cannot share a log: %w", err)
 	}
-	c := &Cluster{config: config, logger: config.Logger, ledgerID: config.LedgerID, trouble: make(map[string]string)}
+	c := &Cluster{config: config, logger: config.Logger, ledgerID: config.LedgerID, trouble: make(map[string]string), process: newProcess()}
+	c.members.seen = make(map[string]Member)
 	if c.logger == nil {
 		c.logger = slog.Default()
 	}

@@ -70,7 +70,7 @@ func pointAfter(records []*ledger.Record) ledger.LogPoint {
 // node is one that follows, and writes if it may.
 type node struct {
 	*Cluster
-	t      *testing.T
+	t      testing.TB
 	cancel context.CancelFunc
 	ended  chan error // what Follow returned
 
@@ -81,7 +81,7 @@ type node struct {
 }
 
 // open opens a connection to a log.
-func open(t *testing.T, urls []string, config Config) *Cluster {
+func open(t testing.TB, urls []string, config Config) *Cluster {
 	t.Helper()
 	config.Servers = urls
 	if config.NodeID == "" {
@@ -102,7 +102,7 @@ func open(t *testing.T, urls []string, config Config) *Cluster {
 }
 
 // follow lets a node follow from what it holds.
-func follow(t *testing.T, c *Cluster, held []*ledger.Record) *node {
+func follow(t testing.TB, c *Cluster, held []*ledger.Record) *node {
 	n := &node{Cluster: c, t: t, ended: make(chan error, 1), held: slices.Clone(held), changed: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	n.cancel = cancel
@@ -221,7 +221,7 @@ func withoutLease(c *Cluster) {
 }
 
 // eventually waits until something holds.
-func eventually(t *testing.T, what string, holds func() bool) {
+func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for start := time.Now(); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Since(start) > patience {

@@ -20,6 +20,7 @@ func TestServers(t *testing.T) {
 		{"a standby takes over", testStandbyTakesOver},
 		{"a stream that changed is named", testChangedStreamIsNamed},
 		{"a repeated message is refused", testRepeatedMessageIsRefused},
+		{"members hear of each other", testMembersHear},
 		{"a snapshot is offered and fetched", testSnapshotIsOfferedAndFetched},
 		{"a fetch goes on where it was cut", testFetchGoesOn},
 		{"a corrupt part is refused", testCorruptPartIsRefused},

@@ -1,0 +1,50 @@
+package cluster
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/ledger"
+)
+
+// BenchmarkCommit writes batches of 32 blocks with 600 updates each, as a source that is ahead makes them, through three servers
+// that sync every message, one reader following.
+func BenchmarkCommit(b *testing.B) { benchmarkCommit(b, 32, 600) }
+
+// BenchmarkCommitSmall writes one block at a time, as near the tip.
+func BenchmarkCommitSmall(b *testing.B) { benchmarkCommit(b, 1, 600) }
+
+func benchmarkCommit(b *testing.B, records, updates int) {
+	s := natstest.Start(b, 3)
+	w := follow(b, open(b, s.URLs(), Config{Stream: "bench", NodeID: "w", MayWrite: true}), nil)
+	w.writes()
+	reader := open(b, s.URLs(), Config{Stream: "bench", NodeID: "r"})
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		_ = reader.Log().Follow(b.Context(), ledger.LogPoint{}, func([]*ledger.Record) error { return nil }) // until b ends
+	})
+	b.Cleanup(reading.Wait)
+	template := commitOf(rand.New(rand.NewPCG(10, 0)), ledger.LogPoint{}, records, updates)
+	at := ledger.LogPoint{}
+	b.ReportAllocs()
+	for b.Loop() {
+		commit := make([]*ledger.Record, records)
+		for i, r := range template {
+			c := *r
+			c.Version, c.Slot = at.Version+ledger.Version(i)+1, at.Slot+ledger.Slot(i)+1
+			commit[i] = &c
+		}
+		if err := w.Log().Commit(b.Context(), commit); err != nil {
+			b.Fatal(err)
+		}
+		at = pointAfter(commit)
+	}
+	b.ReportMetric(float64(b.N*records*updates)/b.Elapsed().Seconds(), "updates/s")
+	stats := w.Stats()
+	b.ReportMetric(float64(stats.BytesWritten)/float64(stats.CommitsWritten)/float64(records*updates), "bytes/update")
+	eventually(b, "the reader holds everything", func() bool {
+		return reader.Stats().CommitsRead >= uint64(b.N) && reader.Log().lastTaken() == w.Log().at.sequence
+	})
+}
