@@ -305,7 +305,11 @@ func (g *group) settle(want *ledger.Head) {
 // are killed, lose their disks, are parted from the log, and lose their place in the middle of a commit. All that
 // is ever shown is one ledger, that of a single node which nothing befell.
 func TestClusterShowsOneLedger(t *testing.T) {
-	for round := range rounds(t, 3) {
+	few := 3
+	if testing.Short() {
+		few = 1 // the race detector takes ten times as long
+	}
+	for round := range rounds(t, few) {
 		seed := seeded(t, uint64(round+1)).Uint64()
 		bubble.Test(t, func(t *testing.T) { followGroup(t, seed) })
 		if t.Failed() {

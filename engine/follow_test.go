@@ -278,6 +278,44 @@ func TestDifferenceFencesOff(t *testing.T) {
 	}
 }
 
+// TestFollowedCommitIsAllOrNothing has the second record of a commit be the root of another ledger, while one
+// commit is on its way to the disk and another waits for that.
+func TestFollowedCommitIsAllOrNothing(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		l := newSharedLedger()
+		w := writer(t, l, Config{Shards: 2})
+		for i := range 3 {
+			w.send(&ledger.BaseState{Slot: 99, Accounts: []ledger.AccountWrite{lamports(key(i), 9)}})
+		}
+		w.send(rootBlock(100, lamports(key(1), 5)))
+		w.mustStop()
+		l.commits = append(l.commits[:2:2], slices.Concat(l.commits[2:]...))
+		l.first = l.first[:3]
+
+		gate := make(chan struct{})
+		c := onDisk(t, vfs.NewMemory(), Config{Shards: 1, OnSync: func(time.Duration) { <-gate }})
+		if err := c.Dir.BindCluster("the ledger", FactsOf(live(), nil, false)); err != nil {
+			t.Fatal(err)
+		}
+		l.unreachable = true
+		replica := startMemberOf(t, l, nil, c)
+		synctest.Wait()
+		if err := c.Dir.note(ledger.Some(hash(1)), false); err != nil {
+			t.Fatal(err)
+		}
+		replica.cutOff(false)
+		synctest.Wait()
+		close(gate)
+		<-replica.ended
+		if !errors.Is(replica.err, errOtherLedger) {
+			t.Errorf("ended with %v", replica.err)
+		}
+		if n := len(replica.records()); n != 1 {
+			t.Errorf("%d records were shown, want that of the commit that was on its way", n)
+		}
+	})
+}
+
 func second[A, B any](_ A, _ B, err error) error { return err }
 
 // TestFollowThatEnds has the log become one that cannot be followed, at the start and later.

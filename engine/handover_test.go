@@ -16,7 +16,7 @@ import (
 // handSlots is a short ledger. That of handBase begins with base state in several records.
 const (
 	handSlots = "seed=5,accounts=500,slot_time=400ms,tps=20,fork_rate=0.25,skip_rate=0.1,finality=6,slots=40"
-	handBase  = "seed=5,accounts=20000,slot_time=400ms,tps=20,fork_rate=0.25,skip_rate=0.1,finality=2,slots=5"
+	handBase  = "seed=5,accounts=9000,slot_time=400ms,tps=20,fork_rate=0.25,skip_rate=0.1,finality=2,slots=5"
 )
 
 // simMember starts a member that may write the ledger of the simulator.
@@ -38,7 +38,7 @@ func simMember(t *testing.T, l *sharedLedger, parameters string, c Config) clust
 func TestHandOverAtAnyCommit(t *testing.T) {
 	stride := 4
 	if testing.Short() {
-		stride = 9
+		stride = 16 // the race detector takes ten times as long
 	}
 	inBase := 0
 	for ledgerOf, stride := range map[string]int{handSlots: stride, handBase: 1} {
