@@ -125,7 +125,8 @@ func New(c Config) *Engine {
 		c.Logger = slog.Default()
 	}
 	e := &Engine{config: c, logger: c.Logger, started: time.Now(), changed: make(chan struct{})}
-	e.shared.log, e.shared.maxLag, e.shared.fence = c.Shared, cmp.Or(c.MaxLag, defaultMaxLag), make(chan struct{})
+	e.shared.log, e.shared.maxLag = c.Shared, cmp.Or(c.MaxLag, defaultMaxLag)
+	e.shared.led, e.shared.fence = make(chan struct{}), make(chan struct{})
 	if c.Source != nil {
 		e.info = c.Source.Info()
 	}
@@ -247,7 +248,7 @@ func (e *Engine) flow(ctx, broken context.Context) error {
 	flow.Go(func() error { return e.feed(flowCtx, following, from, out, events) })
 	flow.Go(func() error { return e.sequence(flowCtx, out, stopFollowing, events) })
 	if e.fill != nil {
-		flow.Go(func() error { e.fill.run(flowCtx, e); return nil })
+		flow.Go(func() error { e.fetch(flowCtx); return nil })
 	}
 	flow.Go(func() error {
 		select {
@@ -258,6 +259,18 @@ func (e *Engine) flow(ctx, broken context.Context) error {
 		}
 	})
 	return flow.Wait()
+}
+
+// fetch fetches accounts for as long as what comes of them can be learned.
+func (e *Engine) fetch(ctx context.Context) {
+	if e.shared.log != nil {
+		select {
+		case <-e.shared.led:
+		case <-ctx.Done():
+			return
+		}
+	}
+	e.fill.run(ctx, e)
 }
 
 // holdsSomething reports whether what was recovered is to be shown.

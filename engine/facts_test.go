@@ -114,3 +114,14 @@ func TestClusterTakesNoLedgerOfAnother(t *testing.T) {
 		d.Close()
 	}
 }
+
+func FuzzDecodeFacts(f *testing.F) {
+	some := someFacts()
+	f.Add(some.Encode())
+	f.Add((&Facts{}).Encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if facts, err := DecodeFacts(b); err == nil && string(facts.Encode()) != string(b) {
+			t.Errorf("%q was read, and is written as %q", b, facts.Encode())
+		}
+	})
+}

@@ -133,6 +133,7 @@ func (e *Engine) lead(h *handed) error {
 	// Only the writer before knew which blocks up to here belong nowhere.
 	c.recovered = max(c.recovered, c.tipSlot())
 	e.shared.leads.Store(true)
+	close(e.shared.led)
 	h.from = e.resumePoint()
 	e.logger.Info("this node writes the shared log now", "record", uint64(e.seq.version), "slot", uint64(c.tipSlot()))
 	return nil

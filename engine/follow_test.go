@@ -316,6 +316,34 @@ func TestFollowedCommitIsAllOrNothing(t *testing.T) {
 	})
 }
 
+// TestOnlyTheWriterFetches asks a node that follows for an account that is not held, and again when it writes.
+func TestOnlyTheWriterFetches(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		l := newSharedLedger()
+		u := newFakeNode(100, lamports(key(7), 70))
+		var nodes [2]clusterNode
+		for i := range nodes {
+			c := onDisk(t, vfs.NewMemory(), Config{Shards: 2, Fetcher: u})
+			if err := c.Dir.BindCluster("the ledger", FactsOf(partial(), nil, false)); err != nil {
+				t.Fatal(err)
+			}
+			nodes[i] = startMemberOf(t, l, newScript(partial()), c)
+		}
+		l.grant(nodes[0].member)
+		synctest.Wait()
+		root := rootBlock(100)
+		nodes[0].send(root, status(root, ledger.StatusConfirmed))
+		if _, _, err := nodes[1].Account(ledger.Query{}, key(7)); !notIndexed(err) || u.questions() != 0 {
+			t.Errorf("one that follows answers %v, and asked %d times", err, u.questions())
+		}
+		l.grant(nodes[1].member)
+		synctest.Wait()
+		nodes[1].mustAnswer(ledger.Query{}, key(7), 70)
+		nodes[1].mustStop()
+		_ = nodes[0].stop()
+	})
+}
+
 func second[A, B any](_ A, _ B, err error) error { return err }
 
 // TestFollowThatEnds has the log become one that cannot be followed, at the start and later.

@@ -43,6 +43,7 @@ type sharing struct {
 	maxLag time.Duration
 
 	leads     atomic.Bool            // this node is the writer
+	led       chan struct{}          // closed then
 	fenced    atomic.Pointer[string] // why nothing is answered any more; nil while all is well
 	fence     chan struct{}          // closed then
 	began     atomic.Int64           // when it began to follow, as engine.age; 0: not yet
