@@ -82,6 +82,9 @@ func (e *Engine) Oldest() ledger.Seq {
 // that was not final yet when the update after was published. A head says what stands at
 // each level, and nothing else. A seq older than Oldest is wal.ErrMissing.
 func (e *Engine) Publications(ctx context.Context, after ledger.Seq, visit func(*ledger.Publication) error) error {
+	if err := e.errFenced(); err != nil {
+		return err
+	}
 	at, ok := e.history.before(after)
 	if !ok || e.log == nil {
 		return wal.ErrMissing

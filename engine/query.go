@@ -9,8 +9,13 @@ import (
 	"ledgerd/shard"
 )
 
-// Head returns the newest published head, nil before the first.
-func (e *Engine) Head() *ledger.Head { return e.head.Load() }
+// Head returns the newest published head, nil before the first and once the node fenced itself off.
+func (e *Engine) Head() *ledger.Head {
+	if e.shared.fenced.Load() != nil {
+		return nil
+	}
+	return e.head.Load()
+}
 
 // view fixes the version a query is answered from, waiting for its MinSlot if need be.
 func (e *Engine) view(q ledger.Query) (ledger.View, error) {
