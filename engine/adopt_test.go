@@ -171,7 +171,7 @@ func checkHeads(t *testing.T, l *sharedLedger, published []*ledger.Publication) 
 func TestAdoptionAtAnyMoment(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l, w, _, all := offering(t)
-		one, newer := all[1], all[3]
+		pair := []offered{all[1], all[3]}
 		stride := 1
 		if testing.Short() {
 			stride = 5
@@ -179,7 +179,8 @@ func TestAdoptionAtAnyMoment(t *testing.T) {
 		for n := 1; ; n += stride {
 			memory := vfs.NewMemory()
 			disk := vfs.NewFaulty(memory, vfs.Plan{Call: n, Fault: vfs.Crash})
-			if err := one.begin(t.Context(), disk); !disk.Hit() {
+			first := pair[n/2%2]
+			if err := first.begin(t.Context(), disk); !disk.Hit() {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -189,13 +190,14 @@ func TestAdoptionAtAnyMoment(t *testing.T) {
 			for i, share := range []float64{0, 0.5, 1} {
 				left := memory.Crash(share, uint64(n))
 				held := refusesUnfinished(t, left.Clone())
-				o := []offered{one, newer}[(n+i)%2]
+				o := pair[(n+i)%2]
 				if err := o.begin(t.Context(), left); err != nil {
 					t.Fatalf("crash at call %d: %v", n, err)
 				}
-				if held && o.Version != one.Version {
-					o = one
+				if held {
+					o = first
 				}
+				left = left.Crash(0, uint64(n)) // what is done is done
 				c := onDisk(t, left, Config{Shards: 2, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
 				if first, err := c.Dir.firstRecord(t.Context()); err != nil || first.Version != o.Version {
 					t.Fatalf("crash at call %d: begins with %v, %v", n, first, err)

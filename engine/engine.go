@@ -39,7 +39,7 @@ type Source interface {
 	Peers() int
 }
 
-// Config is what an engine needs. Source may be nil: then it serves what it holds.
+// Config is what an engine needs. Source may be nil: then it serves what it holds, or follows.
 type Config struct {
 	Source    Source
 	Shared    SharedLog                 // the log that this node follows, and writes when it is its turn; nil: it is alone

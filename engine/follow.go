@@ -115,6 +115,11 @@ func (e *Engine) replayFollowed(commit []*ledger.Record) error {
 	err := e.seq.redoAll(commit)
 	if err == nil {
 		e.commits.events += len(commit)
+		for _, r := range commit {
+			if r.Kind == ledger.BlockRecord {
+				e.tally.blocks.Add(1)
+			}
+		}
 		return nil
 	}
 	e.commits.failed = true

@@ -119,6 +119,9 @@ func TestReplicaShowsWhatTheWriterWrote(t *testing.T) {
 		if got, want := encodedRecords(replica.subject), encodedRecords(w.subject); !slices.Equal(got, want) {
 			t.Errorf("the replica published %d records, the writer %d, or others", len(got), len(want))
 		}
+		if got := replica.Stats().Blocks; got != 4 {
+			t.Errorf("the replica counts %d blocks", got)
+		}
 		w.mustStop()
 		replica.mustStop()
 	})
