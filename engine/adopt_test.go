@@ -125,6 +125,9 @@ func TestReplicaBeginsWithTheSnapshotOfAnother(t *testing.T) {
 			replica := startMember(t, l, nil, c)
 			same(t, fmt.Sprintf("from record %d", o.Version), w.Engine, replica.Engine)
 			checkHeads(t, l, replica.published)
+			if newest := readPast(t, replica.Engine, want); newest != w.Head().Tips[0].Version {
+				t.Errorf("who comes back with a seq gets up to record %d", newest)
+			}
 			replica.mustStop()
 			c.Dir.Close()
 			// It starts again from what it has, without anybody.
@@ -133,11 +136,33 @@ func TestReplicaBeginsWithTheSnapshotOfAnother(t *testing.T) {
 			again := startMember(t, l, nil, c)
 			l.unreachable = false
 			same(t, "again", w.Engine, again.Engine)
+			if newest := readPast(t, again.Engine, want); newest != w.Head().Tips[0].Version {
+				t.Errorf("again: who comes back with a seq gets up to record %d", newest)
+			}
 			again.mustStop()
 			c.Dir.Close()
 		}
 		w.mustStop()
 	})
+}
+
+// readPast reads from a node's log all that it offers to who comes back, holds it against the records of the shared
+// log, and returns the newest version.
+func readPast(t *testing.T, e *Engine, want map[ledger.Version]string) (newest ledger.Version) {
+	t.Helper()
+	err := e.Publications(t.Context(), e.Oldest(), func(p *ledger.Publication) error {
+		for _, r := range p.Records {
+			if newest != 0 && r.Version != newest+1 || string(ledger.AppendRecord(nil, r)) != want[r.Version] {
+				t.Errorf("record %d behind record %d is not the shared log's", r.Version, newest)
+			}
+			newest = r.Version
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return newest
 }
 
 // checkHeads holds every head that was published against what the records of the shared log lead to.
