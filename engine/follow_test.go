@@ -320,6 +320,31 @@ func TestFollowedCommitIsAllOrNothing(t *testing.T) {
 	})
 }
 
+// TestFollowedCommitsShareASync has twenty commits wait while the first is on its way to the disk.
+func TestFollowedCommitsShareASync(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		l := newSharedLedger()
+		w := writer(t, l, Config{Shards: 2})
+		root := rootBlock(100, lamports(key(1), 5))
+		for _, b := range append([]*ledger.Block{root}, chainOf(root, 20)...) {
+			w.send(b)
+		}
+		gate, syncs := make(chan struct{}), 0
+		replica := startMember(t, l, nil, Config{Shards: 1, OnSync: func(time.Duration) { syncs++; <-gate }})
+		synctest.Wait()
+		if replica.Head() != nil {
+			t.Error("shown before it was durable")
+		}
+		close(gate)
+		same(t, "at the end", w.Engine, replica.Engine)
+		if len(l.commits) != 21 || syncs != 2 {
+			t.Errorf("%d commits took %d syncs, want 2", len(l.commits), syncs)
+		}
+		w.mustStop()
+		replica.mustStop()
+	})
+}
+
 // TestOnlyTheWriterFetches asks a node that follows for an account that is not held, and again when it writes.
 func TestOnlyTheWriterFetches(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
