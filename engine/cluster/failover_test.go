@@ -58,23 +58,32 @@ func testStandbyTakesOver(t *testing.T, s suite) {
 	}
 }
 
-// testMinorityDoesNotCommit cuts the server that the writer and a reader talk to off from the others.
+// testMinorityDoesNotCommit cuts the server that the writer and a reader talk to off from the others: the one that leads the
+// stream, which goes on answering as if nothing were for a while.
 func testMinorityDoesNotCommit(t *testing.T, s suite) {
 	defer s.WaitReady()
 	defer s.Heal()
 	random := rand.New(rand.NewPCG(4, 0))
 	config := Config{Stream: "minority", MayWrite: true}
+	config.NodeID = "founder"
+	founder := open(t, s.URLs(), config)
+	_, info, err := founder.bind(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	founder.Close()
+	alone := s.Index(info.Cluster.Leader)
 	config.NodeID = "w"
-	w := follow(t, open(t, []string{s.URL(1)}, config), nil)
+	w := follow(t, open(t, []string{s.URL(alone)}, config), nil)
 	w.writes()
-	reader := follow(t, open(t, []string{s.URL(1)}, Config{Stream: "minority", NodeID: "r"}), nil)
+	reader := follow(t, open(t, []string{s.URL(alone)}, Config{Stream: "minority", NodeID: "r"}), nil)
 	config.NodeID = "standby"
-	standby := follow(t, open(t, []string{s.URL(0), s.URL(2)}, config), nil)
+	standby := follow(t, open(t, []string{s.URL((alone + 1) % 3), s.URL((alone + 2) % 3)}, config), nil)
 	w.mustCommit(random, 1, 10)
 	reader.waitFor(1)
 	standby.waitFor(1)
 
-	s.Isolate(1)
+	s.Isolate(alone)
 	late := make(chan error, 1)
 	go func() { late <- w.commit(random, 1, 5) }()
 	standby.writes()

@@ -3,8 +3,10 @@ package cluster
 import (
 	"encoding/binary"
 	"errors"
+	"flag"
 	"hash/crc32"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -310,4 +312,36 @@ func FuzzMessages(f *testing.F) {
 			}
 		}
 	})
+}
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestFormat1StaysReadable reads a stream that was written by an earlier program.
+func TestFormat1StaysReadable(t *testing.T) {
+	const name = "testdata/format-1.stream" // messages, each behind its length in 4 bytes
+	messages, records := streamOf(t, 14, 1, 700, 0)
+	if *update {
+		var b []byte
+		for _, m := range messages {
+			b = append(binary.LittleEndian.AppendUint32(b, uint32(len(m))), m...)
+		}
+		if err := os.WriteFile(name, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := decoderAt(t, ledger.LogPoint{})
+	var got []*ledger.Record
+	for len(b) > 0 {
+		n := 4 + int(binary.LittleEndian.Uint32(b))
+		commit, err := d.take(d.at.sequence+1, b[4:n])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, b = append(got, commit...), b[n:]
+	}
+	mustEqual(t, got, records)
 }

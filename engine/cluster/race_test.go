@@ -15,7 +15,7 @@ import (
 // testWritersRace lets two nodes write that both think they hold the lease, all the time, each with commits of one and of
 // many messages. What one was told is committed is in the stream, once, in order; what one was told is not never is.
 func testWritersRace(t *testing.T, s suite) {
-	seeds, rounds := 8, 8
+	seeds, rounds := 5, 8
 	if testing.Short() {
 		seeds, rounds = 3, 4
 	}
@@ -133,4 +133,49 @@ func testLostAcknowledgement(t *testing.T, s suite) {
 	}
 	reader.waitFor(pointAfter(w.has()).Version)
 	mustEqual(t, reader.has(), w.has())
+}
+
+// testUnfinishedCommitIsNothing lets a writer send the first message of a commit of many, and another take over and write the
+// same records: everybody sees those of the other, once.
+func testUnfinishedCommitIsNothing(t *testing.T, s suite) {
+	random := rand.New(rand.NewPCG(13, 0))
+	open := func(name string) *Cluster {
+		c := open(t, s.URLs(), Config{Stream: "unfinished", NodeID: name, MayWrite: true})
+		withoutLease(c)
+		return c
+	}
+	a := follow(t, open("a"), nil)
+	a.writes()
+	a.mustCommit(random, 1, 1)
+	commit := commitOf(random, pointAfter(a.has()), 1, 6000)
+	l := a.Log()
+	messages, _, err := l.encoder.encode(commit, l.at)
+	if err != nil || len(messages) < 3 {
+		t.Fatalf("%d messages: %v", len(messages), err)
+	}
+	id := func(i int) string { return messageID(l.at.epoch, commit[0], i) }
+	for i := range 2 {
+		if err := l.writer.sendUnit(t.Context(), messages[i:i+1], func(int) string { return id(i) }, l.at.sequence+uint64(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := follow(t, open("b"), nil)
+	b.writes()
+	mustEqual(t, b.has(), a.has())
+	// The rest of a's comes late.
+	if err := l.writer.sendUnit(t.Context(), messages[2:3], func(int) string { return id(2) }, l.at.sequence+2); err == nil {
+		t.Fatal("the rest of the unfinished commit is taken")
+	}
+	if err := b.Log().Commit(t.Context(), commit); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.take(commit); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Commit(t.Context(), commit); !errors.Is(err, ledger.ErrDeposed) {
+		t.Fatalf("the one before: err = %v, want %v", err, ledger.ErrDeposed)
+	}
+	reader := follow(t, open("r"), nil)
+	reader.waitFor(2)
+	mustEqual(t, reader.has()[:2], b.has())
 }

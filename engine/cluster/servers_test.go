@@ -16,6 +16,7 @@ func TestServers(t *testing.T) {
 	}{
 		{"a commit is followed", testCommitIsFollowed},
 		{"writers race", testWritersRace},
+		{"an unfinished commit is nothing", testUnfinishedCommitIsNothing},
 		{"a lost acknowledgement is looked up", testLostAcknowledgement},
 		{"a standby takes over", testStandbyTakesOver},
 		{"a stream that changed is named", testChangedStreamIsNamed},

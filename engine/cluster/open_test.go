@@ -1,0 +1,155 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/ledger"
+)
+
+// TestLogIsParsed reads what operators write.
+func TestLogIsParsed(t *testing.T) {
+	tests := map[string][]string{ // servers and stream; nil: an error
+		"nats://a:1/s":                          {"nats://a:1", "s"},
+		"nats://a:1,b:2,c/ledger-1":             {"nats://a:1", "nats://b:2", "nats://c", "ledger-1"},
+		"tls://user:pass@a:1,b:2/s_2":           {"tls://user:pass@a:1", "tls://user:pass@b:2", "s_2"},
+		"nats://[::1]:4222/s":                   {"nats://[::1]:4222", "s"},
+		"http://a:1/s":                          nil,
+		"a:1/s":                                 nil,
+		"nats://a:1":                            nil,
+		"nats://a:1/":                           nil,
+		"nats://a:1/s.t":                        nil,
+		"nats:///s":                             nil,
+		"nats://a:1,/s":                         nil,
+		"nats://a:1/t/s":                        nil,
+		"nats://a:1/" + strings.Repeat("x", 65): nil,
+	}
+	for in, want := range tests {
+		servers, stream, err := ParseLog(in)
+		if (err != nil) != (want == nil) || err == nil && !slices.Equal(append(servers, stream), want) {
+			t.Errorf("ParseLog(%q) = %q, %q, %v, want %q", in, servers, stream, err, want)
+		}
+	}
+	if _, _, err := ParseLog("nats://user:secret@a:1/s.t"); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("an error tells a password: %v", err)
+	}
+	if _, err := Open(Config{Servers: []string{"nats://user:secret@a:1?x=y"}, Stream: "s", NodeID: "n"}); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("an error tells a password: %v", err)
+	}
+}
+
+// TestServerComesLater opens a connection where nobody listens, and one more that is closed before anybody does.
+func TestServerComesLater(t *testing.T) {
+	s := natstest.Start(t, 1)
+	s.Kill(0)
+	random := rand.New(rand.NewPCG(11, 0))
+	config := Config{Stream: "later", NodeID: "n", MayWrite: true, MayMakeSnapshots: true, Replicas: 1}
+	gone := follow(t, open(t, s.URLs(), config), nil)
+	if gone.Trouble() == "" {
+		t.Error("no trouble is told without a server")
+	}
+	if _, _, err := gone.Facts(canceled()); !errors.Is(err, context.Canceled) {
+		t.Errorf("Facts with a context that ended: %v", err)
+	}
+	gone.Close()
+	if err := gone.end(); !errors.Is(err, ErrClosed) {
+		t.Errorf("who followed when it was closed: err = %v, want %v", err, ErrClosed)
+	}
+	n := follow(t, open(t, s.URLs(), config), nil)
+	s.Restart(0)
+	n.writes()
+	for range 5 {
+		n.mustCommit(random, 2, 1000)
+	}
+	if n.Log().Behind() != 0 || n.Trouble() != "" {
+		t.Errorf("behind by %v, trouble %q", n.Log().Behind(), n.Trouble())
+	}
+
+	// The only server is killed while the writer commits: it goes on when that is back.
+	late := make(chan error, 1)
+	s.Kill(0)
+	go func() { late <- n.commit(random, 3, 5000) }()
+	eventually(t, "the writer says so", func() bool { return n.Trouble() != "" })
+	s.Restart(0)
+	if err := <-late; err != nil {
+		t.Fatal(err)
+	}
+	r := follow(t, open(t, s.URLs(), Config{Stream: "later", NodeID: "r"}), nil)
+	r.waitFor(pointAfter(n.has()).Version)
+	mustEqual(t, r.has(), n.has())
+
+	// A commit that is given up is the last one.
+	ctx, cancel := context.WithCancel(t.Context())
+	s.Kill(0)
+	go func() { late <- n.Log().Commit(ctx, commitOf(random, pointAfter(n.has()), 1, 1)) }()
+	eventually(t, "the writer says so", func() bool { return n.Trouble() != "" })
+	cancel()
+	if err := <-late; !errors.Is(err, context.Canceled) {
+		t.Errorf("a commit that is given up: err = %v", err)
+	}
+	s.Restart(0)
+	if err := n.commit(random, 1, 1); err == nil {
+		t.Error("a commit behind one that was given up is taken")
+	}
+}
+
+func canceled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// TestStreamBeginsWhereItsWriterStands lets a node that holds something found the stream. One that holds less needs a snapshot.
+func TestStreamBeginsWhereItsWriterStands(t *testing.T) {
+	s := natstest.Start(t, 1)
+	random := rand.New(rand.NewPCG(12, 0))
+	held := commitOf(random, ledger.LogPoint{}, 7, 1)
+	c := open(t, s.URLs(), Config{Stream: "founded", NodeID: "w", MayWrite: true, Replicas: 1})
+	w := follow(t, c, held)
+	w.writes()
+	w.mustCommit(random, 2, 1)
+	same := follow(t, open(t, s.URLs(), Config{Stream: "founded", NodeID: "r"}), held)
+	same.waitFor(9)
+	mustEqual(t, same.has(), w.has())
+	ss := suite{s}
+	named(t, ss, Config{Stream: "founded", NodeID: "less"}, held[:6], ErrPurged)
+	other := commitOf(random, ledger.LogPoint{}, 7, 1)
+	named(t, ss, Config{Stream: "founded", NodeID: "other"}, other, ErrOtherLedger)
+	// Who followed another stream before does not found one, and does not take one that lost everything for new.
+	alone := open(t, s.URLs(), Config{Stream: "missing", NodeID: "n", LedgerID: "known", MayWrite: true, Replicas: 1})
+	if _, _, err := alone.Facts(t.Context()); !errors.Is(err, ErrRecreated) {
+		t.Errorf("a stream that is missing: err = %v, want %v", err, ErrRecreated)
+	}
+}
+
+// TestStreamThatForgetsIsRefused sets limits that lose messages.
+func TestStreamThatForgetsIsRefused(t *testing.T) {
+	s := natstest.Start(t, 1)
+	c := open(t, s.URLs(), Config{Stream: "forgets", NodeID: "w", MayWrite: true, Replicas: 1})
+	id, _, err := c.Facts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := c.js.Stream(t.Context(), "forgets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	config.MaxAge = time.Hour
+	if _, err := c.js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	named(t, suite{s}, Config{Stream: "forgets", NodeID: "n", LedgerID: id}, nil, ErrUnsafe)
+	config.MaxAge, config.MaxBytes = 0, 100<<20 // a full one refuses what is new
+	if _, err := c.js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	w := follow(t, c, nil)
+	w.writes()
+}
