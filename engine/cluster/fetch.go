@@ -73,6 +73,9 @@ func (c *Cluster) fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir strin
 	if err != nil {
 		return err
 	}
+	if err := o.list(ctx, c); err != nil {
+		return err
+	}
 	if err := disk.MkdirAll(dir); err != nil {
 		return fmt.Errorf("cannot make the directory: %w", err)
 	}

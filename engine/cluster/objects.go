@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -56,26 +57,66 @@ func (c *Cluster) objects(ctx context.Context, make bool) (o *objects, err error
 	return o, err
 }
 
-// list looks what is there.
+// list looks what is there, as the server knows that leads the object store. The client's own list may be an old copy's: what
+// was stored just now would be of no object, and be swept.
 func (o *objects) list(ctx context.Context, c *Cluster) error {
-	return c.insist(ctx, "listing the snapshots", func(ctx context.Context) error {
-		infos, err := o.store.List(ctx)
-		if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
-			return err
+	o.held, o.chunks = make(map[string]*jetstream.ObjectInfo), make(map[string]uint64)
+	var subjects map[string]uint64
+	err := c.insist(ctx, "listing the snapshots", func(ctx context.Context) error {
+		info, err := o.stream.Info(ctx, jetstream.WithSubjectFilter("$O."+o.bucket+".>"))
+		if err == nil {
+			subjects = info.State.Subjects
 		}
-		o.held, o.chunks = make(map[string]*jetstream.ObjectInfo, len(infos)), make(map[string]uint64)
-		for _, i := range infos {
-			o.held[i.Name] = i
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for subject, n := range subjects {
+		if id, ok := strings.CutPrefix(subject, o.chunkSubject("")); ok {
+			o.chunks[id] = n
+			continue
 		}
-		info, err := o.stream.Info(ctx, jetstream.WithSubjectFilter(o.chunkSubject("*")))
+		i, err := o.info(ctx, c, subject)
 		if err != nil {
 			return err
 		}
-		for subject, n := range info.State.Subjects {
-			o.chunks[strings.TrimPrefix(subject, o.chunkSubject(""))] = n
+		if i != nil && !i.Deleted {
+			o.held[i.Name] = i
 		}
-		return nil
+	}
+	return nil
+}
+
+// info returns what an object's own message says; nil: it is gone. The server that leads answers.
+func (o *objects) info(ctx context.Context, c *Cluster, subject string) (i *jetstream.ObjectInfo, err error) {
+	question, err := json.Marshal(map[string]string{"last_by_subj": subject})
+	if err != nil {
+		return nil, err
+	}
+	err = c.insist(ctx, "listing the snapshots", func(ctx context.Context) error {
+		m, err := c.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET.OBJ_"+o.bucket, question)
+		if err != nil {
+			return err
+		}
+		var answer struct {
+			Error   *jetstream.APIError `json:"error"`
+			Message struct {
+				Data []byte `json:"data"`
+			} `json:"message"`
+		}
+		switch err := json.Unmarshal(m.Data, &answer); {
+		case err != nil:
+			return err
+		case answer.Error != nil && answer.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+			return nil
+		case answer.Error != nil:
+			return answer.Error
+		}
+		i = new(jetstream.ObjectInfo)
+		return json.Unmarshal(answer.Message.Data, i)
 	})
+	return i, err
 }
 
 func (o *objects) chunkSubject(id string) string { return "$O." + o.bucket + ".C." + id }
@@ -83,10 +124,15 @@ func (o *objects) metaSubject(name string) string {
 	return "$O." + o.bucket + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
 }
 
+// complete reports whether an object is there with all its messages.
+func (o *objects) complete(name string) bool {
+	i := o.held[name]
+	return i != nil && o.chunks[i.NUID] == uint64(i.Chunks)
+}
+
 // whole reports whether an object of the size is there with all its messages.
 func (o *objects) whole(name string, size int) bool {
-	i := o.held[name]
-	return i != nil && i.Size == uint64(size) && o.chunks[i.NUID] == uint64(i.Chunks)
+	return o.complete(name) && o.held[name].Size == uint64(size)
 }
 
 // put stores an object under a name.
@@ -97,11 +143,18 @@ func (o *objects) put(ctx context.Context, c *Cluster, name string, content []by
 	})
 }
 
-// get returns the content of an object of at most so many bytes.
+// get returns the content of an object of at most so many bytes, which was there when it was listed.
 func (o *objects) get(ctx context.Context, c *Cluster, name string, most int) (content []byte, err error) {
+	if !o.complete(name) { // a reader would wait for what is missing
+		return nil, fmt.Errorf("%w: %s lacks something", errBadPart, name)
+	}
+	missing := 0
 	err = c.patiently(ctx, "fetching a snapshot", func(ctx context.Context) error {
 		result, err := o.store.Get(ctx, name)
 		if errors.Is(err, jetstream.ErrObjectNotFound) {
+			if missing++; missing < goneLooks {
+				return err // a copy may have been asked that is not up to date
+			}
 			return fmt.Errorf("%w: %s is not there any more", ErrNoSnapshot, name)
 		}
 		if err != nil {

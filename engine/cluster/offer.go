@@ -24,7 +24,7 @@ func (c *Cluster) MakesSnapshots() bool { return c.maker != nil && c.maker.held(
 // Offer stores a snapshot's files for others, in the order in which they are to appear there: what a file names comes before
 // it. The files must not change meanwhile. Parts that are there already are not sent again. Then it removes what only older
 // snapshots than the two newest need, and purges the stream below them. It returns ErrNotMaker where another node makes the
-// snapshots.
+// snapshots. It is for one goroutine at a time.
 func (c *Cluster) Offer(ctx context.Context, disk vfs.FS, dir string, names []string, what Snapshot) error {
 	err := c.offer(ctx, disk, dir, names, what)
 	if err != nil {

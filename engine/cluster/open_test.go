@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/ledger"
 )
@@ -126,6 +128,9 @@ func TestStreamBeginsWhereItsWriterStands(t *testing.T) {
 	if _, _, err := alone.Facts(t.Context()); !errors.Is(err, ErrRecreated) {
 		t.Errorf("a stream that is missing: err = %v, want %v", err, ErrRecreated)
 	}
+	if _, err := alone.js.Stream(t.Context(), "missing"); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("the stream that is missing: err = %v, want %v", err, jetstream.ErrStreamNotFound)
+	}
 }
 
 // TestStreamThatForgetsIsRefused sets limits that lose messages.
@@ -152,4 +157,40 @@ func TestStreamThatForgetsIsRefused(t *testing.T) {
 	}
 	w := follow(t, c, nil)
 	w.writes()
+}
+
+// TestShortenedStreamIsNamed gives the only server an older disk back: it lost what it had acknowledged. Nobody goes on from
+// there, neither who followed all the time nor who comes back.
+func TestShortenedStreamIsNamed(t *testing.T) {
+	s := natstest.Start(t, 1)
+	random := rand.New(rand.NewPCG(16, 0))
+	w := follow(t, open(t, s.URLs(), Config{Stream: "short", NodeID: "w", MayWrite: true, Replicas: 1}), nil)
+	w.writes()
+	live := follow(t, open(t, s.URLs(), Config{Stream: "short", NodeID: "live"}), nil)
+	for range 3 {
+		w.mustCommit(random, 2, 1)
+	}
+	id, _, err := w.Facts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Kill(0)
+	restore := s.Save(0)
+	s.Restart(0)
+	for range 3 {
+		w.mustCommit(random, 2, 1)
+	}
+	live.waitFor(12)
+	s.Kill(0)
+	restore()
+	s.Restart(0)
+	if err := live.end(); !errors.Is(err, ErrShortened) {
+		t.Errorf("who followed: err = %v, want %v", err, ErrShortened)
+	}
+	if err := w.commit(random, 1, 1); !errors.Is(err, ErrShortened) {
+		t.Errorf("the writer: err = %v, want %v", err, ErrShortened)
+	}
+	named(t, suite{s}, Config{Stream: "short", NodeID: "back", LedgerID: id}, w.has(), ErrShortened)
+	behind := follow(t, open(t, s.URLs(), Config{Stream: "short", NodeID: "behind", LedgerID: id}), w.has()[:5])
+	behind.waitFor(6) // who held less cannot know
 }

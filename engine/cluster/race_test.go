@@ -147,8 +147,16 @@ func testUnfinishedCommitIsNothing(t *testing.T, s suite) {
 	a := follow(t, open("a"), nil)
 	a.writes()
 	a.mustCommit(random, 1, 1)
-	commit := commitOf(random, pointAfter(a.has()), 1, 6000)
 	l := a.Log()
+	// A claim by who has not followed to the end is none.
+	stale := l.at
+	stale.sequence, stale.point = 1, ledger.LogPoint{}
+	if err := a.publishClaim(encodeClaim(stale, "late", [nonceBytes]byte{}), stale.epoch+1, stale.sequence); err != nil {
+		t.Fatal(err)
+	}
+	a.mustCommit(random, 1, 1) // behind it, on the same connection
+
+	commit := commitOf(random, pointAfter(a.has()), 1, 6000)
 	messages, _, err := l.encoder.encode(commit, l.at)
 	if err != nil || len(messages) < 3 {
 		t.Fatalf("%d messages: %v", len(messages), err)
@@ -176,6 +184,6 @@ func testUnfinishedCommitIsNothing(t *testing.T, s suite) {
 		t.Fatalf("the one before: err = %v, want %v", err, ledger.ErrDeposed)
 	}
 	reader := follow(t, open("r"), nil)
-	reader.waitFor(2)
-	mustEqual(t, reader.has()[:2], b.has())
+	reader.waitFor(3)
+	mustEqual(t, reader.has()[:3], b.has())
 }

@@ -159,6 +159,15 @@ func testSnapshotIsOfferedAndFetched(t *testing.T, s suite) {
 	if o := w.objects(t); o.chunks["orphan"] != 0 || !o.whole(lame.Name, partBytes) {
 		t.Errorf("the orphan has %d messages, the first part is whole: %t", o.chunks["orphan"], o.whole(lame.Name, partBytes))
 	}
+	m, err := reader.Newest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := reader.Fetch(t.Context(), m, vfs.Disk{}, dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.mustHold(dir, "history-1.blocks", "c.state")
 
 	// The other node makes them when this one ends.
 	w.Close()

@@ -42,11 +42,11 @@ type Stats struct {
 	Reconnects   uint64
 	Errors       uint64 // that servers or the connection reported
 
-	Role        Role
-	Epoch       uint64 // of the newest writer seen
-	First, Last uint64 // sequences of the stream, as they were told last
-	LeaseLosses uint64
-	MakesShots  bool // the node holds the lease to make snapshots
+	Role           Role
+	Epoch          uint64 // of the newest writer seen
+	First, Last    uint64 // sequences of the stream, as they were told last
+	LeaseLosses    uint64
+	MakesSnapshots bool // the node holds the lease to make snapshots
 
 	PublishRetries                              uint64
 	FeedsReopened                               uint64
@@ -69,7 +69,7 @@ func (c *Cluster) Stats() Stats {
 		Connected: c.conn.Status() == nats.CONNECTED, Server: c.conn.ConnectedServerName(), KnownServers: len(c.conn.Servers()),
 		Reconnects: c.conn.Stats().Reconnects, Errors: n.asyncErrors.Load(),
 		Role: Role(n.role.Load()), Epoch: n.epoch.Load(), First: n.first.Load(), Last: n.last.Load(),
-		LeaseLosses: n.leaseLosses.Load(), MakesShots: c.MakesSnapshots(),
+		LeaseLosses: n.leaseLosses.Load(), MakesSnapshots: c.MakesSnapshots(),
 		PublishRetries: n.retries.Load(), FeedsReopened: n.reopened.Load(),
 		CommitsWritten: n.commitsWritten.Load(), ChunksWritten: n.chunksWritten.Load(), BytesWritten: n.bytesWritten.Load(),
 		CommitsRead: n.commitsRead.Load(), ChunksRead: n.chunksRead.Load(), BytesRead: n.bytesRead.Load(),

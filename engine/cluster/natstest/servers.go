@@ -2,6 +2,7 @@ package natstest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -169,6 +170,23 @@ func (s *Servers) Restart(i int) {
 		}
 		return c.Close()
 	})
+}
+
+// Save keeps what a server that does not run has on disk. What it returns puts that back, also where it does not run: as a
+// disk that lost what came after, or a backup.
+func (s *Servers) Save(i int) (restore func()) {
+	s.t.Helper()
+	m := s.members[i]
+	kept := filepath.Join(s.t.TempDir(), "kept")
+	if err := os.CopyFS(kept, os.DirFS(m.dir)); err != nil {
+		s.t.Fatal(err)
+	}
+	return func() {
+		s.t.Helper()
+		if err := errors.Join(os.RemoveAll(m.dir), os.CopyFS(m.dir, os.DirFS(kept))); err != nil {
+			s.t.Fatal(err)
+		}
+	}
 }
 
 // said returns the end of what a server logged.
