@@ -179,8 +179,10 @@ func (l *lease) take(ctx context.Context, revision uint64) error {
 	begun := time.Now()
 	after, err := l.kv.Update(ctx, l.key, l.value(), revision)
 	if err != nil {
+		// Somebody else was faster, or the bucket is led by nobody at the moment: then its holder could not renew it
+		// either, and is to have the time to.
+		l.changed, l.free = time.Now(), false
 		if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			l.changed = time.Now() // somebody else was faster
 			return nil
 		}
 		return fmt.Errorf("cannot take it: %w", err)

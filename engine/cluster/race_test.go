@@ -78,6 +78,7 @@ func (r *racer) run(rounds int) {
 			r.t.Errorf("%s: %v", r.c.config.NodeID, err)
 			return
 		}
+		r.c.log.writer.unit = []int{1, 2, unitMessages}[r.random.IntN(3)] // commits of one unit, and of many
 		for range r.random.IntN(6) {
 			commit := commitOf(r.random, pointAfter(r.held), 1+r.random.IntN(3), r.random.IntN(2)*r.random.IntN(6000))
 			err := r.c.log.Commit(ctx, commit)

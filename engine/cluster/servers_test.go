@@ -7,29 +7,31 @@ import (
 	"ledgerd/engine/cluster/natstest"
 )
 
-// TestServers runs what needs servers, one after the other, on the same three.
+// TestServers runs what needs three servers on the same three: side by side what leaves them alone, then what does not.
 func TestServers(t *testing.T) {
 	s := suite{natstest.Start(t, 3)}
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, suite)
-	}{
-		{"a commit is followed", testCommitIsFollowed},
-		{"writers race", testWritersRace},
-		{"an unfinished commit is nothing", testUnfinishedCommitIsNothing},
-		{"a lost acknowledgement is looked up", testLostAcknowledgement},
-		{"a standby takes over", testStandbyTakesOver},
-		{"a stream that changed is named", testChangedStreamIsNamed},
-		{"a repeated message is refused", testRepeatedMessageIsRefused},
-		{"members hear of each other", testMembersHear},
-		{"a snapshot is offered and fetched", testSnapshotIsOfferedAndFetched},
-		{"a fetch goes on where it was cut", testFetchGoesOn},
-		{"a corrupt part is refused", testCorruptPartIsRefused},
-		{"a minority does not commit", testMinorityDoesNotCommit},
-		{"servers are killed", testServersAreKilled},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
-	}
+	t.Run("side by side", func(t *testing.T) {
+		for name, run := range map[string]func(*testing.T, suite){
+			"a commit is followed":                testCommitIsFollowed,
+			"writers race":                        testWritersRace,
+			"an unfinished commit is nothing":     testUnfinishedCommitIsNothing,
+			"a lost acknowledgement is looked up": testLostAcknowledgement,
+			"a standby takes over":                testStandbyTakesOver,
+			"a stream that changed is named":      testChangedStreamIsNamed,
+			"a repeated message is refused":       testRepeatedMessageIsRefused,
+			"members hear of each other":          testMembersHear,
+			"a snapshot is offered and fetched":   testSnapshotIsOfferedAndFetched,
+			"a fetch goes on where it was cut":    testFetchGoesOn,
+			"a corrupt part is refused":           testCorruptPartIsRefused,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				run(t, s)
+			})
+		}
+	})
+	t.Run("a minority does not commit", func(t *testing.T) { testMinorityDoesNotCommit(t, s) })
+	t.Run("servers are killed", func(t *testing.T) { testServersAreKilled(t, s) })
 }
 
 func testCommitIsFollowed(t *testing.T, s suite) {

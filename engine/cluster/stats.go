@@ -87,7 +87,11 @@ func (c *Cluster) Stats() Stats {
 func (c *Cluster) Trouble() string {
 	var all []string
 	if status := c.conn.Status(); status != nats.CONNECTED {
-		all = append(all, fmt.Sprintf("not connected to a server of the cluster (%s)", strings.ToLower(status.String())))
+		why := strings.ToLower(status.String())
+		if err := c.conn.LastError(); err != nil {
+			why += ": " + err.Error()
+		}
+		all = append(all, fmt.Sprintf("not connected to a server of the cluster (%s)", why))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
