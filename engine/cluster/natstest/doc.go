@@ -5,5 +5,6 @@
 // proxies of the test alone, so that one can be cut off from the others, killed, and started again where it stood.
 // The program is the one that bench/peer/nats pins, built by the go command into its own cache.
 //
-// Everything ends with the test that started it. A process dies also where the test's process is killed.
+// Everything ends with the test that started it. On Linux a server dies also where the test's process is
+// killed or panics.
 package natstest

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -149,7 +148,7 @@ func (s *Servers) Restart(i int) {
 	defer log.Close()
 	process := exec.Command(s.program, "--config", m.config)
 	process.Stdout, process.Stderr = log, log
-	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	process.SysProcAttr = dieWithUs()
 	if err := process.Start(); err != nil {
 		s.t.Fatal(err)
 	}
