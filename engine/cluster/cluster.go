@@ -188,8 +188,11 @@ func (c *Cluster) sleep(ctx context.Context, d time.Duration) error {
 
 // troubled remembers what does not succeed, until clear.
 func (c *Cluster) troubled(what string, err error) {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		err = errors.New("no answer")
+	case errors.Is(err, nats.ErrReconnectBufExceeded):
+		err = errors.New("no connection")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
