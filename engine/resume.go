@@ -15,7 +15,7 @@ func (e *Engine) resumePoint() *ledger.ResumePoint {
 	}
 	version := n.version
 	return &ledger.ResumePoint{
-		Slot: n.slot(), Blockhash: n.block.Blockhash, Height: n.block.Height,
+		Slot: n.slot(), Newest: e.seq.chain.tip.slot(), Blockhash: n.block.Blockhash, Height: n.block.Height,
 		Accounts: func(visit func(*ledger.Account) bool) error { return e.visitAccounts(version, visit) },
 		Mints: func(visit func(ledger.Pubkey, ledger.Mint) bool) error {
 			return e.visitMints(version, func(m *ledger.MintWrite) bool { return visit(m.Pubkey, m.Mint) })

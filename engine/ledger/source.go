@@ -31,6 +31,7 @@ type SourceInfo struct {
 // it; a parent hash is not to be held against a zero one.
 type ResumePoint struct {
 	Slot      Slot
+	Newest    Slot // of the blocks held, which may be undone: up to there a source shows nothing new
 	Blockhash Hash // zero: not known
 	Height    Opt[uint64]
 	// Accounts calls visit for every live account at that block, in pubkey order, until

@@ -32,6 +32,32 @@ func TestSlotsComeAtTheirPace(t *testing.T) {
 	})
 }
 
+// What was shown before a restart is shown again at once, and what is new when its slot comes.
+func TestWhatWasShownIsNotWaitedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const spec = "accounts=100,fork_rate=0,skip_rate=0,finality=0,slots=60"
+		all := books(t, run(t, spec, nil))
+		from := all[9].resumePoint()
+		from.Newest = from.Slot + 30
+		start := time.Now()
+		err := open(t, spec).Run(t.Context(), from, func(_ context.Context, e ledger.Event) error {
+			if b, ok := e.(*ledger.Block); ok {
+				want := time.Duration(0)
+				if b.Slot > from.Newest {
+					want = time.Duration(b.Slot-from.Newest) * defaultSlot
+				}
+				if got := time.Since(start); got != want {
+					t.Errorf("slot %d came after %v, want %v", b.Slot, got, want)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
 func TestPaceChangesNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sameEvents(t, "paced", run(t, "accounts=100,slots=40,slot_time=400ms", nil), run(t, "accounts=100,slots=40,slot_time=0", nil))

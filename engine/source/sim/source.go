@@ -59,9 +59,15 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 	}
 	pace, stop := s.pacer()
 	defer stop()
+	shown := ledger.Slot(0) // once: those slots' time has come
+	if from != nil {
+		shown = from.Newest
+	}
 	for slot := c.tip.slot + 1; s.params.slots == 0 || uint64(slot) <= s.params.slots; slot++ {
-		if err := pace(ctx); err != nil {
-			return err
+		if slot > shown {
+			if err := pace(ctx); err != nil {
+				return err
+			}
 		}
 		if err := c.advance(ctx, slot, emit); err != nil {
 			return err
