@@ -30,7 +30,9 @@ func (e *Engine) unhealthy() string {
 	if why := e.frozen.Load(); why != nil {
 		return *why
 	}
-	if p := e.progress.read(); p.Phase != "" {
+	if p := e.progress.read(); p.Phase == joining && p.Total == 0 {
+		return "starting: " + joining
+	} else if p.Phase != "" {
 		return fmt.Sprintf("recovering: %s, %d %%", p.Phase, p.Percent())
 	}
 	lag := e.shared.lag(e.age())

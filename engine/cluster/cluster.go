@@ -152,10 +152,13 @@ func (c *Cluster) request(ctx context.Context, ask func(context.Context) error) 
 
 // insist repeats an attempt, with pauses, until it succeeds, its error is permanent, or ctx ends.
 func (c *Cluster) insist(ctx context.Context, what string, attempt func(context.Context) error) error {
-	defer c.clear(what)
+	defer c.forget(what)
 	pause := firstPause
 	for {
 		err := c.request(ctx, attempt)
+		if err == nil {
+			c.clear(what)
+		}
 		if err == nil || permanent(err) {
 			return err
 		}
@@ -209,6 +212,13 @@ func (c *Cluster) clear(what string) {
 		c.logger.Info("the cluster answers again", "what", what)
 		delete(c.trouble, what)
 	}
+}
+
+// forget does what clear does, and tells nobody.
+func (c *Cluster) forget(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.trouble, what)
 }
 
 // counters are read by anybody.

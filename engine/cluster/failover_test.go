@@ -56,6 +56,17 @@ func testStandbyTakesOver(t *testing.T, s suite) {
 	if got := again.Stats(); got.Role != Writer || got.Epoch != 3 {
 		t.Errorf("role %v in epoch %d", got.Role, got.Epoch)
 	}
+
+	// One that lives on gives its turn up. It was not deposed, and it is no writer.
+	config.NodeID = "second"
+	next := follow(t, open(t, s.URLs(), config), second.has())
+	next.waitFor(4)
+	again.Log().Resign()
+	next.writes()
+	next.mustCommit(random, 1, 1)
+	if got := again.Stats().Role; got != Reader {
+		t.Errorf("who resigned is a %v", got)
+	}
 }
 
 // testMinorityDoesNotCommit cuts the server that the writer and a reader talk to off from the others: the one that leads the

@@ -26,7 +26,8 @@ type Log struct {
 	writer  *publisher // nil until this node became the writer
 
 	mu       sync.Mutex
-	lease    *lease // nil until the node waits for it
+	lease    *lease             // nil until the node waits for it
+	resign   context.CancelFunc // gives it up
 	role     Role
 	opened   time.Time
 	known    time.Time // when this node knew last that it held the whole log; zero: never
@@ -126,10 +127,24 @@ func (l *Log) wantsLease() *lease {
 	if l.lease == nil {
 		c := l.cluster
 		l.lease = c.newLease("ingester")
+		var ctx context.Context
+		ctx, l.resign = context.WithCancel(c.ctx)
 		held := l.lease
-		c.running.Go(func() { held.run(c.ctx) })
+		c.running.Go(func() { held.run(ctx) })
 	}
 	return l.lease
+}
+
+// Resign gives the lease up, so that another node need not wait until it ran out. It returns at once. Nothing is committed or
+// followed after it.
+func (l *Log) Resign() {
+	l.mu.Lock()
+	resign := l.resign
+	l.mu.Unlock()
+	if resign != nil {
+		resign()
+		l.setRole(Reader)
+	}
 }
 
 // becomes makes the node the writer, from a place in the stream on, and watches whether it stays it.

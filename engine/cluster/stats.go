@@ -66,7 +66,7 @@ type Stats struct {
 func (c *Cluster) Stats() Stats {
 	n := &c.stats
 	s := Stats{
-		Connected: c.conn.Status() == nats.CONNECTED, Server: c.conn.ConnectedServerName(), KnownServers: len(c.conn.Servers()),
+		Connected: c.Connected(), Server: c.conn.ConnectedServerName(), KnownServers: len(c.conn.Servers()),
 		Reconnects: c.conn.Stats().Reconnects, Errors: n.asyncErrors.Load(),
 		Role: Role(n.role.Load()), Epoch: n.epoch.Load(), First: n.first.Load(), Last: n.last.Load(),
 		LeaseLosses: n.leaseLosses.Load(), MakesSnapshots: c.MakesSnapshots(),
@@ -82,6 +82,9 @@ func (c *Cluster) Stats() Stats {
 	}
 	return s
 }
+
+// Connected reports whether there is a connection to a server now.
+func (c *Cluster) Connected() bool { return c.conn.Status() == nats.CONNECTED }
 
 // Trouble returns what does not succeed at the moment, "" if nothing: a sentence for an operator.
 func (c *Cluster) Trouble() string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -70,15 +71,19 @@ func Start(t testing.TB, n int) *Servers {
 	return s
 }
 
-// freeAddr returns a loopback address that nobody listens at now.
+// freeAddr returns a loopback address that nobody listens at now, outside of the ports that the kernel gives to
+// connections: a server that was killed finds it free again.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // configOf returns the configuration of a server. It reaches each other through a proxy; what a server says of its own
