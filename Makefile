@@ -37,6 +37,9 @@ crash: ## the long durability test: fail every disk call of a run, kill nodes, c
 live: ## the long test of live sources: 2,000 schedules of faults, each followed to its end
 	LEDGERD_FAULT_SCHEDULES=2000 go test -count 1 -timeout 60m -run TestFaultSchedules ./cmd/ledgerd
 
+chaos: ## the long test of clusters: servers and nodes are killed at random, for more than 1,000 slots
+	LEDGERD_CLUSTER_HUNDREDS=13 go test -count 1 -timeout 30m -v -run TestClusterSurvives ./cmd/ledgerd
+
 bench: ## ten runs of every benchmark, into bench.txt
 	go test -run '^$$' -bench . -count 10 ./... | tee bench.txt
 
@@ -48,4 +51,4 @@ load: ## measure everything, in turns with other services, into bench/RESULTS.md
 	-go build -C bench/peer/nats -trimpath -o $(CURDIR)/bin/ github.com/nats-io/nats-server/v2
 	bin/ledgerbench all --peers --markdown bench/RESULTS.md --html bin/load.html
 
-.PHONY: run cluster build test check fmt vet staticcheck race fuzz crash live bench bench-compare load
+.PHONY: run cluster build test check fmt vet staticcheck race fuzz crash live chaos bench bench-compare load

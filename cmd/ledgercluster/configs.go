@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"syscall"
 )
 
 // natsServer is one of the servers that hold the log.
@@ -39,7 +40,7 @@ cluster {
 func haproxyConfig(p *plan) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `global
-    maxconn 20000
+    maxconn %d
 defaults
     mode http
     timeout connect 1s
@@ -58,7 +59,7 @@ backend nodes
     option httpchk GET /readyz
     http-check expect status 200
     default-server inter 500ms fall 2 rise 1
-`, local(p.port))
+`, connections(), local(p.port))
 	readers, spare := p.readers()
 	for _, n := range readers {
 		fmt.Fprintf(&b, "    server %s %s check port %d\n", n.name, local(n.port), n.ops)
@@ -82,7 +83,7 @@ func nginxConfig(p *plan) string {
 	}
 	return fmt.Sprintf(`pid %[1]s/nginx.pid;
 error_log stderr;
-events { worker_connections 20000; }
+events { worker_connections %[4]d; }
 http {
     access_log off;
     client_body_temp_path %[1]s/nginx-body;
@@ -110,5 +111,15 @@ http {
         }
     }
 }
-`, p.dir, servers.String(), local(p.port))
+`, p.dir, servers.String(), local(p.port), connections())
+}
+
+// connections returns how many clients a balancer can have: each takes two files.
+func connections() int {
+	const most, others = 20_000, 200
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 1000
+	}
+	return int(min(most, (max(limit.Max, 2*others)-others)/2))
 }

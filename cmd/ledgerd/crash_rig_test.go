@@ -85,17 +85,19 @@ func (v *victim) isGone() bool {
 	}
 }
 
+// bannerAddresses finds where a node listens in what it prints.
+var bannerAddresses = regexp.MustCompile(`REST +(http://\S+/api)/status(?s:.*)operators +(http://\S+)/metrics`)
+
 // listens waits until the banner tells the addresses; false if the process is gone before.
 func (v *victim) listens() bool {
 	v.Helper()
 	if v.base != "" {
 		return true
 	}
-	re := regexp.MustCompile(`REST +(http://\S+/api)/status(?s:.*)operators +(http://\S+)/metrics`)
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	for {
-		if m := re.FindStringSubmatch(v.out.String()); m != nil {
+		if m := bannerAddresses.FindStringSubmatch(v.out.String()); m != nil {
 			v.base, v.ops = m[1], m[2]
 			return true
 		}

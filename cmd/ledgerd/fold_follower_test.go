@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -140,7 +141,7 @@ func (f *follower) connect() (conn talker, behind bool) {
 				_ = conn.say(text) // whoever reads sees that the socket is broken
 			}
 			return conn, f.known
-		case errors.As(err, &refused):
+		case errors.As(err, &refused) && (f.rig.choose == nil || refused.Status != http.StatusServiceUnavailable):
 			f.Errorf("%s: connection %d: %v", f.name, f.conns+1, err)
 			return nil, false
 		}
@@ -183,6 +184,8 @@ func (f *follower) listen(conn talker, behind bool) error {
 		switch {
 		case behind && kind == "resumed":
 			behind = false
+		case kind == "resync_required" && f.rig.choose != nil && f.isAheadOf(text):
+			return io.EOF // of a node that is behind for long: another one has it
 		case kind == "resync_required" || kind == "error":
 			f.Errorf("%s: connection %d, behind %d: %s", f.name, f.conns, f.state.Seq, text)
 			return nil
@@ -225,6 +228,14 @@ func (f *follower) listen(conn talker, behind bool) error {
 			f.trouble(f, conn, n)
 		}
 	}
+}
+
+// isAheadOf reports whether a node that cannot resume is one that has yet to get where the follower is.
+func (f *follower) isAheadOf(text []byte) bool {
+	var r struct {
+		Newest uint64 `json:"newest_seq"`
+	}
+	return json.Unmarshal(text, &r) == nil && r.Newest < f.state.Seq
 }
 
 // ponged takes in where the node stands, all frames up to which have come, and reports

@@ -26,6 +26,10 @@ type foldRig struct {
 	missing map[string]string // kinds that are not there, and why
 	node    *victim
 
+	// choose returns the address of one of several nodes, "" where none is ready; nil: there is one
+	// node at a time.
+	choose func() string
+
 	followers []*follower
 	bases     map[string]map[string]accountRecord // by level, by key
 
@@ -71,8 +75,16 @@ func (r *foldRig) hide() {
 func (r *foldRig) where() (base string, moved chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.base, r.moved
+	if r.choose == nil {
+		return r.base, r.moved
+	}
+	moved = make(chan struct{})
+	time.AfterFunc(chooseAgain, func() { close(moved) })
+	return r.choose(), moved
 }
+
+// chooseAgain is after how long another node is looked for.
+const chooseAgain = 20 * time.Millisecond
 
 // giveUp keeps followers from coming back.
 func (r *foldRig) giveUp() {
@@ -199,7 +211,9 @@ func (r *foldRig) accounts(level string, still bool) (all map[string]accountReco
 // finish waits for the end of the ledger, lets the followers hear all of it, and compares.
 func (r *foldRig) finish() {
 	r.Helper()
-	r.node.untilWithin(2*patience, "the input ends", func() bool { return endOfInput.MatchString(r.node.errs.String()) })
+	if r.choose == nil {
+		r.node.untilWithin(2*patience, "the input ends", func() bool { return endOfInput.MatchString(r.node.errs.String()) })
+	}
 	ends := map[string]place{}
 	for _, level := range levels {
 		conn, err := dialRaw("ws"+strings.TrimPrefix(r.node.base, "http")+"/ws/accounts?mode=none&commitment="+level, false)

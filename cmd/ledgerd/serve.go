@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ledgerd/engine"
+	"ledgerd/engine/cluster"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source"
 	"ledgerd/engine/source/upstream"
@@ -34,6 +35,7 @@ type serveCommand struct {
 	Source    string `help:"Where blocks come from: sim:[seed=…,…], file:PATH[,PATH…][?gaps=allow], rpc:http://HOST:PORT or geyser:http://HOST:PORT[?rpc=URL] (a live node), none." default:"sim:"`
 	Fill      string `help:"Accounts that are asked for and not held: off, or on-demand (fetch each once from the node; with a source that can ask it for accounts)." default:"off" enum:"off,on-demand"`
 	filterFlags
+	clusterFlags
 	SkipVotes bool `help:"Hold no vote transactions; a source that can leave them out is not asked for them."`
 	Shards    int  `help:"How many goroutines share the state; 0 is one a core." default:"0"`
 
@@ -75,7 +77,7 @@ func (c *serveCommand) Validate() error {
 	case c.Pprof && c.OpsListen == "":
 		return errors.New("--pprof needs --ops-listen")
 	}
-	return nil
+	return c.clusterFlags.validate(c.Source)
 }
 
 // node is one running ledgerd.
@@ -84,6 +86,9 @@ type node struct {
 	source      source.Source
 	fetcher     ledger.Fetcher // nil: nothing is fetched
 	dir         *engine.Dir
+	dataDir     string           // where it is
+	cluster     *cluster.Cluster // nil: the node is alone
+	facts       *engine.Facts    // what a node of a cluster knows of its ledger by its source; nil without one
 	engine      *engine.Engine
 	hub         *stream.Hub
 	public      *httpd.Server
@@ -99,6 +104,12 @@ type node struct {
 // balancers send nobody while the last answers go out.
 func (n *node) status() ledger.NodeStatus {
 	s := n.engine.Status()
+	if n.cluster != nil {
+		s.Peers += n.cluster.Peers()
+		if s.Unhealthy != "" && !n.cluster.Connected() {
+			s.Unhealthy += "; there is no connection to the shared log"
+		}
+	}
 	if n.stopping.Load() {
 		s.Unhealthy = "stopping"
 	}
@@ -138,7 +149,12 @@ func (c *serveCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	defer n.dir.Close() // nothing is written to it any more
-	c.assemble(n)
+	if err := c.assemble(n); err != nil {
+		return err
+	}
+	if n.cluster != nil {
+		defer n.cluster.Close()
+	}
 
 	var opsAddr net.Addr
 	if n.opsListener != nil {
@@ -151,6 +167,9 @@ func (c *serveCommand) Run(ctx context.Context, s *streams) error {
 	name := c.Source
 	if n.source != nil {
 		name = n.source.Info().Name // without secrets
+	}
+	if c.Log != "" {
+		name = strings.TrimPrefix(name+" by way of ", "none by way of ") + cluster.Redact(c.Log)
 	}
 	banner(s.out, n.listener.Addr(), opsAddr, name, samples)
 	showing, stopShowing := context.WithCancel(ctx)
@@ -183,6 +202,7 @@ func (c *serveCommand) open(n *node) (err error) {
 			return &usageError{fmt.Errorf("cannot listen on --ops-listen: %w", err)}
 		}
 	}
+	n.dataDir = c.DataDir
 	n.dir, err = c.openDir(n.source)
 	if err != nil {
 		n.listener.Close()
@@ -206,6 +226,9 @@ func (c *serveCommand) openDir(from source.Source) (*engine.Dir, error) {
 	if err == nil && from != nil {
 		err = dir.BindSource(from.Info())
 	}
+	if id, _ := dir.Cluster(); err == nil && id != "" && c.Log == "" && from != nil {
+		err = fmt.Errorf("data directory %s belongs to a cluster: name its log with --log, or serve what it holds with --source none", c.DataDir)
+	}
 	if err == nil && (from != nil || c.SkipVotes) {
 		err = dir.BindVotes(c.SkipVotes)
 	}
@@ -217,7 +240,7 @@ func (c *serveCommand) openDir(from source.Source) (*engine.Dir, error) {
 }
 
 // assemble introduces the parts to each other.
-func (c *serveCommand) assemble(n *node) {
+func (c *serveCommand) assemble(n *node) error {
 	set := metrics.NewSet()
 	config := engine.Config{
 		Dir: n.dir, Shards: c.Shards, SkipVotes: c.SkipVotes, Logger: n.logger, Fetcher: n.fetcher,
@@ -228,6 +251,16 @@ func (c *serveCommand) assemble(n *node) {
 	}
 	if n.source != nil {
 		config.Source = n.source
+	}
+	if c.Log != "" {
+		if err := c.connect(n, c.filter(), c.SkipVotes); err != nil {
+			return err
+		}
+		config.Shared, config.MaxLag, config.Join = n.cluster.Log(), c.MaxLag, n.join
+		if c.Role != roleIngest {
+			config.OnSnapshot = n.offer
+		}
+		set.RegisterMetricsWriter(clusterMetrics(n.cluster, func() bool { return n.engine.Fenced() != "" }))
 	}
 	n.engine = engine.New(config)
 	n.hub = stream.New(stream.Config{Ledger: n.engine, History: n.engine, Origins: c.WSOrigins, Metrics: set, Logger: n.logger})
@@ -249,6 +282,10 @@ func (c *serveCommand) assemble(n *node) {
 	if n.opsListener != nil {
 		n.ops = httpd.NewOps(httpd.OpsConfig{Status: n.status, WriteMetrics: write, Pprof: c.Pprof, Log: n.logger})
 	}
+	if n.cluster != nil {
+		return c.share(n)
+	}
+	return nil
 }
 
 // run serves until ctx ends or a part fails, then stops the parts from the outside in:
@@ -260,6 +297,9 @@ func (n *node) run(ctx context.Context) error {
 	parts.Go(func() error { return n.engine.Run(engineCtx) })
 	if os.Getenv("GOGC") == "" { // else a person decides
 		parts.Go(func() error { engine.KeepHeadroom(failed); return nil })
+	}
+	if n.cluster != nil {
+		n.watchLead(parts, failed.Done())
 	}
 	parts.Go(func() error { return n.public.Serve(n.listener) })
 	if n.ops != nil {

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"ledgerd/engine"
+	"ledgerd/engine/cluster"
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// Roles of a node.
+const (
+	roleAll     = "all"
+	roleIngest  = "ingest"
+	roleReplica = "replica"
+)
+
+// clusterFlags say how a node takes part in a cluster.
+type clusterFlags struct {
+	Log            string        `help:"The log that the nodes of a cluster share: nats://HOST:PORT[,HOST:PORT…]/STREAM, or tls://. Without it the node is alone." placeholder:"URL"`
+	Role           string        `help:"What a node of a cluster does: ingest (follow the source when it is its turn), replica (follow the log; --source none), all (ingest, and make the cluster's snapshots as replicas do)." default:"all" enum:"ingest,replica,all"`
+	MaxLag         time.Duration `help:"/readyz and /health of a node of a cluster fail when for so long it has not known that it holds all of the log." default:"5s"`
+	SharedLimits   bool          `help:"The nodes of a cluster count requests together, at most a second late."`
+	LogReplicas    int           `help:"How many nats-servers hold the log; counts when it is made." default:"3"`
+	LogCredentials string        `help:"File with the user that the nats-servers know." placeholder:"FILE"`
+}
+
+// validate checks what the flags' types cannot. from is --source.
+func (f *clusterFlags) validate(from string) error {
+	if f.Log == "" {
+		switch {
+		case f.Role != roleAll:
+			return fmt.Errorf("--role %s needs --log", f.Role)
+		case f.SharedLimits:
+			return errors.New("--shared-limits needs --log")
+		}
+		return nil
+	}
+	if _, _, err := cluster.ParseLog(f.Log); err != nil {
+		return fmt.Errorf("--log: %w", err)
+	}
+	switch {
+	case f.Role == roleReplica && from != "none":
+		return errors.New("--role replica follows the log alone: it needs --source none")
+	case f.Role != roleReplica && from == "none":
+		return fmt.Errorf("--role %s needs a --source; --role replica follows the log alone", f.Role)
+	case f.MaxLag <= 0:
+		return errors.New("--max-lag must be above 0")
+	case f.LogReplicas < 1 || f.LogReplicas > 5:
+		return errors.New("--log-replicas must be between 1 and 5")
+	}
+	return nil
+}
+
+// connect begins to connect a node to its cluster.
+func (f *clusterFlags) connect(n *node, filter *ledger.Filter, skipVotes bool) (err error) {
+	servers, stream, err := cluster.ParseLog(f.Log)
+	if err != nil {
+		return &usageError{err}
+	}
+	c := cluster.Config{
+		Servers: servers, Stream: stream, NodeID: n.dir.NodeID(), Replicas: f.LogReplicas, Credentials: f.LogCredentials, Logger: n.logger,
+		MayWrite: f.Role != roleReplica, MayMakeSnapshots: f.Role != roleIngest,
+	}
+	c.LedgerID, _ = n.dir.Cluster()
+	if n.source != nil {
+		facts := engine.FactsOf(n.source.Info(), filter, skipVotes)
+		n.facts, c.Facts = &facts, facts.Encode()
+	}
+	n.cluster, err = cluster.Open(c)
+	return err
+}
+
+// join ties the data directory to the ledger of the cluster, and fills one that is empty with the
+// newest snapshot that another node offers. Only a directory that was tied before needs no server for that.
+func (n *node) join(ctx context.Context, progress func(done, total uint64)) error {
+	if id, _ := n.dir.Cluster(); id == "" {
+		if err := n.bind(ctx); err != nil {
+			return err
+		}
+	}
+	_, facts := n.dir.Cluster()
+	if n.facts != nil {
+		if other := n.facts.Difference(&facts); other != "" {
+			return fmt.Errorf("this node and the cluster differ in what they say of the ledger: %s", other)
+		}
+	}
+	held, err := n.dir.HoldsRecords(ctx)
+	if err != nil || held {
+		return err
+	}
+	return n.begin(ctx, progress)
+}
+
+// bind learns which ledger the cluster holds.
+func (n *node) bind(ctx context.Context) error {
+	id, encoded, err := n.cluster.Facts(ctx)
+	if err != nil {
+		return err
+	}
+	facts, err := engine.DecodeFacts(encoded)
+	if err != nil {
+		return err
+	}
+	return n.dir.BindCluster(id, facts)
+}
+
+// begin fills an empty directory with the newest snapshot that is offered. Where none is, the log is followed from
+// its first record.
+func (n *node) begin(ctx context.Context, progress func(done, total uint64)) error {
+	m, err := n.cluster.Newest(ctx)
+	if errors.Is(err, cluster.ErrNoSnapshot) {
+		return n.dir.AbandonBootstrap(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	n.logger.Info("begins with a snapshot of another node", "slot", uint64(m.Slot), "node", m.Node, "bytes", m.Bytes())
+	err = n.cluster.Fetch(ctx, m, vfs.Disk{}, engine.SnapshotDir(n.dataDir), func(done, total int64) { progress(uint64(done), uint64(total)) })
+	if err != nil {
+		return err
+	}
+	return engine.Adopt(ctx, n.dir, m.Record, n.logger)
+}
+
+// offer gives a snapshot to those who begin, if it is this node's turn.
+func (n *node) offer(ctx context.Context, s engine.TakenSnapshot) {
+	if !n.cluster.MakesSnapshots() {
+		return
+	}
+	names := make([]string, len(s.Files))
+	for i, f := range s.Files {
+		names[i] = f.Name
+	}
+	err := n.cluster.Offer(ctx, vfs.Disk{}, s.Dir, names, cluster.Snapshot{
+		Version: s.Version, Slot: s.Slot, Blockhash: s.Blockhash.String(), Seq: s.Seq, StateHash: s.StateHash, Taken: time.Now(),
+	})
+	switch {
+	case err == nil:
+		n.logger.Info("offers a snapshot to other nodes", "slot", uint64(s.Slot))
+	case ctx.Err() == nil && !errors.Is(err, cluster.ErrNotMaker):
+		n.logger.Error("a snapshot is not offered to other nodes, the log is kept", "error", err)
+	}
+}
+
+// share tells the other nodes what this one is and, if it is to, what its clients were granted.
+func (f *clusterFlags) share(n *node) error {
+	err := n.cluster.Announce(func() cluster.Member {
+		m := cluster.Member{
+			Role: n.cluster.Stats().Role.String(), Release: version, Lag: n.cluster.Log().Behind(), Ready: n.status().Unhealthy == "",
+		}
+		if h := n.engine.Head(); h != nil {
+			tip := h.Tip(ledger.Processed)
+			m.Version, m.Slot, m.Seq = tip.Version, tip.Slot, tip.Seq
+		}
+		return m
+	})
+	if err != nil || !f.SharedLimits {
+		return err
+	}
+	return n.cluster.Share(func() (spent []cluster.Spent) {
+		n.public.Granted(func(client netip.Addr, requests uint32) {
+			spent = append(spent, cluster.Spent{Client: client.As16(), Count: requests})
+		})
+		return spent
+	}, func(spent []cluster.Spent) {
+		for _, s := range spent {
+			n.public.GrantedElsewhere(netip.AddrFrom16(s.Client).Unmap(), s.Count)
+		}
+	})
+}
+
+// watchLead ends the node when another one has taken its place: what it has applied and nobody
+// acknowledged cannot be taken back, so it begins again from what it holds.
+func (n *node) watchLead(parts *errgroup.Group, done <-chan struct{}) {
+	parts.Go(func() error {
+		select {
+		case <-n.cluster.Log().Deposed():
+			return errDeposed
+		case <-done:
+			return nil
+		}
+	})
+}
+
+// errDeposed is a reason to be started again.
+var errDeposed = fmt.Errorf("%w: start this one again, it then waits for its turn", ledger.ErrDeposed)

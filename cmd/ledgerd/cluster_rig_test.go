@@ -1,0 +1,313 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ledgerd/engine"
+	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/wal"
+)
+
+// clusterRig is a cluster of real processes: nats-servers, and nodes that are started again whenever
+// they end, as a supervisor does.
+type clusterRig struct {
+	*testing.T
+	random  *rand.Rand
+	servers *natstest.Servers
+	log     string // as nodes are told
+	source  string // of ingesters
+	nodes   []*clusterNode
+}
+
+// newClusterRig starts the servers of the log.
+func newClusterRig(t *testing.T, source string) *clusterRig {
+	t.Helper()
+	random, seed := dice(t)
+	r := &clusterRig{T: t, random: random, servers: natstest.Start(t, 3), source: fmt.Sprintf("sim:seed=%d,%s", seed, source)}
+	r.log = r.logAt(0, 1, 2)
+	return r
+}
+
+// clusterNode is a node of the cluster, through all its processes.
+type clusterNode struct {
+	rig  *clusterRig
+	name string
+	args []string
+	dir  string
+
+	mu      sync.Mutex
+	now     *victim   // nil: none runs
+	ended   []*victim // those before
+	off     bool      // none is to run
+	changed chan struct{}
+	over    chan struct{} // closed when nobody looks after it any more
+}
+
+// add adds a node, which begins at once.
+func (r *clusterRig) add(role string, args ...string) *clusterNode {
+	r.Helper()
+	return r.addAt(role, r.log, args...)
+}
+
+// addAt adds a node that is told of some of the servers alone.
+func (r *clusterRig) addAt(role, log string, args ...string) *clusterNode {
+	r.Helper()
+	source := r.source
+	if role == roleReplica {
+		source = "none"
+	}
+	n := &clusterNode{
+		rig: r, name: fmt.Sprintf("%s %d", role, len(r.nodes)), dir: filepath.Join(keptDir(r.T), "data"),
+		changed: make(chan struct{}, 1), over: make(chan struct{}),
+	}
+	n.args = append([]string{"--data-dir", n.dir, "--source", source, "--role", role, "--log", log,
+		"--rate-limit-exempt", "127.0.0.0/8", "--log-level", "info"}, args...)
+	r.nodes = append(r.nodes, n)
+	go n.supervise()
+	r.Cleanup(func() {
+		n.turn(false)
+		<-n.over
+	})
+	return n
+}
+
+// logAt returns the address of the log by way of some servers.
+func (r *clusterRig) logAt(servers ...int) string {
+	var hosts []string
+	for _, i := range servers {
+		hosts = append(hosts, r.servers.Addr(i))
+	}
+	return "nats://" + strings.Join(hosts, ",") + "/LEDGER"
+}
+
+// supervise starts the node again whenever it ends, until it is turned off for good by the test's end.
+func (n *clusterNode) supervise() {
+	defer close(n.over)
+	for {
+		n.mu.Lock()
+		off := n.off
+		if !off {
+			n.now = launch(n.rig, n.args...)
+		}
+		v := n.now
+		n.mu.Unlock()
+		if off {
+			select {
+			case <-n.changed:
+				continue
+			case <-n.rig.Context().Done():
+				return
+			}
+		}
+		select {
+		case <-v.ended:
+		case <-n.changed:
+			v.kill()
+		}
+		n.mu.Lock()
+		n.now, n.ended = nil, append(n.ended, v)
+		n.mu.Unlock()
+		if n.rig.Context().Err() != nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond) // whoever supervises takes a while, too
+	}
+}
+
+// turn turns the node on, or kills it and keeps it off.
+func (n *clusterNode) turn(on bool) {
+	n.mu.Lock()
+	n.off = !on
+	n.mu.Unlock()
+	select {
+	case n.changed <- struct{}{}:
+	default:
+	}
+}
+
+// kill ends the node as a crash does. It is started again.
+func (n *clusterNode) kill() {
+	if v := n.running(); v != nil {
+		v.kill()
+	}
+}
+
+// running returns the node's process, nil where none listens.
+func (n *clusterNode) running() *victim {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.now == nil || n.now.isGone() || !addressKnown(n.now) {
+		return nil
+	}
+	return n.now
+}
+
+// addressKnown learns where the process listens, if it says so by now.
+func addressKnown(v *victim) bool {
+	if v.base == "" && bannerAddresses.MatchString(v.out.String()) {
+		return v.listens()
+	}
+	return v.base != ""
+}
+
+// metric returns a figure of the node, false where it does not answer or has none of the name.
+func (n *clusterNode) metric(name string) (value string, ok bool) {
+	v := n.running()
+	if v == nil {
+		return "", false
+	}
+	a, err := v.ask(v.ops + "/metrics")
+	if err != nil || a.status != http.StatusOK {
+		return "", false
+	}
+	for line := range strings.Lines(a.body) {
+		if rest, found := strings.CutPrefix(line, name+" "); found {
+			return strings.TrimSpace(rest), true
+		}
+	}
+	return "", false
+}
+
+// is reports whether a figure has a value.
+func (n *clusterNode) is(name, value string) bool {
+	got, ok := n.metric(name)
+	return ok && got == value
+}
+
+// isReady reports whether the node says so.
+func (n *clusterNode) isReady() bool {
+	v := n.running()
+	if v == nil {
+		return false
+	}
+	a, err := v.ask(v.ops + "/readyz")
+	return err == nil && a.status == http.StatusOK
+}
+
+// said returns what all processes of the node said.
+func (n *clusterNode) said() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var b strings.Builder
+	for _, v := range n.ended {
+		b.WriteString(v.errs.String())
+	}
+	if n.now != nil {
+		b.WriteString(n.now.errs.String())
+	}
+	return b.String()
+}
+
+// until waits for what the cluster must come to.
+func (r *clusterRig) until(what string, holds func() bool) {
+	r.Helper()
+	for late := time.Now().Add(2 * patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(late) {
+			for _, n := range r.nodes {
+				r.Logf("%s said:\n%s", n.name, n.said())
+			}
+			r.Fatalf("it does not come true that %s", what)
+		}
+	}
+}
+
+// ready waits until all nodes are.
+func (r *clusterRig) ready() {
+	r.Helper()
+	for _, n := range r.nodes {
+		r.until(n.name+" is ready", n.isReady)
+	}
+}
+
+// writer returns the node that writes the log, nil while there is none.
+func (r *clusterRig) writer() *clusterNode {
+	for _, n := range r.nodes {
+		if n.is(`ledgerd_cluster_role{role="writer"}`, "1") {
+			return n
+		}
+	}
+	return nil
+}
+
+// sameEnd waits until an ingester has come to the end of its ledger and every node holds all of it, and returns that
+// end.
+func (r *clusterRig) sameEnd() string {
+	r.Helper()
+	end := ""
+	r.until("an ingester comes to the end of its ledger", func() bool {
+		for _, n := range r.nodes {
+			if m := endOfInput.FindAllStringSubmatch(n.said(), -1); m != nil {
+				end = m[len(m)-1][1]
+				return true
+			}
+		}
+		return false
+	})
+	seq := ""
+	if _, err := fmt.Sscanf(end[strings.Index(end, "seq="):], "seq=%s", &seq); err != nil {
+		r.Fatal(err)
+	}
+	for _, n := range r.nodes {
+		r.until(n.name+" holds all of it", func() bool { return n.is("ledgerd_seq", seq) })
+	}
+	return end
+}
+
+// sameRecords compares what the logs of all nodes hold, once nothing runs any more: state hashes, blocks and
+// numbers of every record that two of them have. It returns how many records the longest has.
+func (r *clusterRig) sameRecords() (most int) {
+	r.Helper()
+	type line struct {
+		kind  ledger.RecordKind
+		slot  ledger.Slot
+		hash  ledger.Hash
+		state ledger.StateHash
+		seq   ledger.Seq
+	}
+	all := map[ledger.Version]line{}
+	for _, n := range r.nodes {
+		count := 0
+		_, err := wal.Replay(context.Background(), vfs.Disk{}, engine.LogDir(n.dir), 0, func(commit []wal.Entry) error {
+			for i := range commit {
+				record := commit[i].Record
+				here := line{record.Kind, record.Slot, record.Hash, record.StateHash, record.FirstSeq}
+				if there, known := all[record.Version]; known && there != here {
+					r.Errorf("%s: record %d is %+v, elsewhere %+v", n.name, record.Version, here, there)
+				}
+				all[record.Version] = here
+				count++
+			}
+			return nil
+		}, nil)
+		if err != nil {
+			r.Errorf("%s: %v", n.name, err)
+		}
+		most = max(most, count)
+	}
+	return most
+}
+
+// stop ends all nodes as an operator does.
+func (r *clusterRig) stop() {
+	r.Helper()
+	for _, n := range slices.Backward(r.nodes) {
+		n.mu.Lock()
+		n.off = true
+		v := n.now
+		n.mu.Unlock()
+		if v != nil {
+			v.stop()
+		}
+	}
+}

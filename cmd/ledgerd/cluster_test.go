@@ -1,0 +1,216 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// These tests run a cluster of processes: three nats-servers that sync every message, ingesters, replicas, and
+// clients that hop between the nodes. Whatever dies, no block that was visible is lost, every node gives every
+// update the same number and comes to the same state, and that is the state of a node that was alone.
+
+// strike kills a server of the log, the writer, or any node, and says what.
+func (r *clusterRig) strike() string {
+	r.Helper()
+	switch r.random.IntN(4) {
+	case 0:
+		server := r.random.IntN(3)
+		r.servers.Kill(server)
+		time.Sleep(between(r.random, 0, 300*time.Millisecond)) // any moment is good
+		r.servers.Restart(server)
+		return "server"
+	case 1:
+		if w := r.writer(); w != nil {
+			w.kill()
+			return "writer"
+		}
+	}
+	r.nodes[r.random.IntN(len(r.nodes))].kill()
+	return "node"
+}
+
+// newest returns the newest slot that any node shows.
+func (r *clusterRig) newest() (slot int) {
+	for _, n := range r.nodes {
+		if text, ok := n.metric(`ledgerd_slot{commitment="processed"}`); ok {
+			if here, err := strconv.Atoi(text); err == nil {
+				slot = max(slot, here)
+			}
+		}
+	}
+	return slot
+}
+
+func TestClusterSurvivesWhateverIsKilled(t *testing.T) {
+	const ledgerOf = "fork_rate=0.15,skip_rate=0.1,finality=8,accounts=300,tps=1000,slot_time=20ms,slots=%d"
+	slots := 100 * repetitions(t, "LEDGERD_CLUSTER_HUNDREDS", 2)
+	r := newClusterRig(t, fmt.Sprintf(ledgerOf, slots))
+	keep := []string{"--snapshot-interval", "0s"} // so that clients may have missed anything
+	for range 2 {
+		r.add(roleIngest, keep...)
+	}
+	for range 2 {
+		r.add(roleReplica, keep...)
+	}
+	r.ready()
+	f := r.followers()
+	strikes := map[string]int{}
+	for slot := r.newest(); slot < slots*4/5; slot = r.newest() {
+		for again := true; again; again = r.random.IntN(4) == 0 { // now and then the next before the cluster has come to itself
+			strikes[r.strike()]++
+			time.Sleep(between(r.random, 0, 300*time.Millisecond)) // any moment is good
+		}
+		r.until("the ledger goes on", func() bool { return r.newest() > slot })
+	}
+	t.Logf("killed: %v", strikes)
+	r.servers.WaitReady()
+	end := r.sameEnd()
+	r.compareFolds(f)
+	r.stop()
+	if n := r.sameRecords(); n < slots {
+		t.Errorf("only %d records of %d slots are compared", n, slots)
+	}
+	straight := start(t, "--data-dir", t.TempDir(), "--source", r.source)
+	if want := straight.ending(t); end != want {
+		t.Errorf("the cluster ends at %s, a node that was alone at %s", end, want)
+	}
+}
+
+// followers are clients of all kinds at all levels, each of which leaves a node now and then and goes on at
+// another one.
+func (r *clusterRig) followers() *foldRig {
+	r.Helper()
+	f := &foldRig{T: r.T, random: r.random, moved: make(chan struct{})}
+	f.dialers, f.missing = kinds(r.T)
+	random := rand.New(rand.NewPCG(r.random.Uint64(), 0)) // one follower chooses at a time
+	f.choose = func() string {
+		if n := r.nodes[random.IntN(len(r.nodes))]; n.isReady() {
+			if v := n.running(); v != nil {
+				return v.base
+			}
+		}
+		return ""
+	}
+	for i, kind := range []string{"own", "raw", "ws"} {
+		for k, level := range levels {
+			w := &follower{level: level, start: (i+k)%2 == 0, mayEnd: []uint16{0, 1001}}
+			if i == 1 {
+				w.programs = simPrograms
+			}
+			w.trouble = hop(rand.New(rand.NewPCG(r.random.Uint64(), 0)))
+			f.follow(kind, w)
+		}
+	}
+	f.node = r.nodes[len(r.nodes)-1].running()
+	f.readBase()
+	return f
+}
+
+// hop returns a trouble that leaves the node now and then.
+func hop(random *rand.Rand) func(*follower, talker, int) {
+	return func(f *follower, conn talker, n int) {
+		if f.rig.goesOn() && random.IntN(4000) == 0 {
+			conn.cut()
+		}
+	}
+}
+
+// compareFolds holds what the clients folded against what the last node answers.
+func (r *clusterRig) compareFolds(f *foldRig) {
+	r.Helper()
+	f.node = r.nodes[len(r.nodes)-1].running()
+	if f.node == nil {
+		r.Fatalf("the last replica is gone:\n%s", r.nodes[len(r.nodes)-1].said())
+	}
+	f.finish()
+	for _, w := range f.followers {
+		if w.conns < 2 {
+			r.Logf("%s never had to go on elsewhere", w.name)
+		}
+	}
+}
+
+// A server of the log is cut off from the others, and with it a replica that knows no other one: it goes on to answer
+// what it holds, says of which slot that is, is not ready any more, and catches up when the cut is healed. The
+// others do not notice.
+func TestReplicaBeyondAPartition(t *testing.T) {
+	r := newClusterRig(t, "accounts=300,tps=500,slot_time=20ms")
+	const apart = 2
+	r.addAt(roleIngest, r.logAt(0, 1))
+	other := r.addAt(roleReplica, r.logAt(0, 1))
+	lonely := r.addAt(roleReplica, r.logAt(apart), "--max-lag", "1s")
+	r.ready()
+
+	r.servers.Isolate(apart)
+	r.until("the replica beyond the cut says that it is behind", func() bool {
+		v := lonely.running()
+		a, err := v.ask(v.ops + "/readyz")
+		return err == nil && a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "behind the shared log")
+	})
+	stale := lonely.running().get("/accounts/program/" + simPrograms[0])
+	slot := stale.header.Get("X-Ledger-Slot")
+	if stale.status != http.StatusOK || slot == "" {
+		t.Errorf("beyond the cut a list is answered with %d, of slot %q", stale.status, slot)
+	}
+	for range 2 { // the others go on, past what it could have heard of when it was cut off
+		here := r.newest()
+		r.until("the others go on", func() bool { return r.newest() > here+10 })
+	}
+	if again := lonely.running().get("/accounts/program/" + simPrograms[0]); again.header.Get("X-Ledger-Slot") != slot {
+		t.Errorf("beyond the cut slot %s is shown, and then %s", slot, again.header.Get("X-Ledger-Slot"))
+	}
+	if !other.isReady() {
+		t.Error("the replica on the side of most servers is not ready")
+	}
+
+	r.servers.Heal()
+	r.until("the replica is ready again", lonely.isReady)
+	here := r.newest()
+	a := lonely.running().get(fmt.Sprintf("/accounts/program/%s?min_slot=%d", simPrograms[0], here))
+	for late := time.Now().Add(patience); a.status != http.StatusOK && time.Now().Before(late); {
+		a = lonely.running().get(fmt.Sprintf("/accounts/program/%s?min_slot=%d", simPrograms[0], here))
+	}
+	if a.status != http.StatusOK {
+		t.Errorf("after the cut slot %d is answered with %d %s", here, a.status, a.body)
+	}
+	r.stop()
+	r.sameRecords()
+}
+
+// A replica with nothing on its disk begins with a snapshot that another one offered, also where the log does not go
+// back to its beginning any more, and so does one whose directory was lost. It counts the same members.
+func TestFreshReplicaBeginsWithASnapshot(t *testing.T) {
+	r := newClusterRig(t, "finality=4,accounts=2000,tps=500,slot_time=20ms")
+	ingester := r.add(roleIngest, "--snapshot-interval", "0s")
+	maker := r.add(roleReplica, "--snapshot-interval", "300ms")
+	r.ready()
+	r.until("the log is purged behind a snapshot", func() bool {
+		first, ok := maker.metric("ledgerd_cluster_log_first_sequence")
+		return ok && first != "0" && first != "1"
+	})
+	fresh := r.add(roleReplica, "--snapshot-interval", "0s")
+	r.until("the fresh replica is ready", fresh.isReady)
+	if !fresh.is("ledgerd_cluster_snapshot_fetches_total", "1") {
+		t.Error("it did not begin with a snapshot")
+	}
+	for _, n := range r.nodes {
+		r.until(n.name+" counts the others", func() bool { return n.is("ledgerd_cluster_peers", "2") })
+	}
+	r.until("both have the same slot", func() bool {
+		slot, ok := fresh.metric(`ledgerd_slot{commitment="finalized"}`)
+		return ok && ingester.is(`ledgerd_slot{commitment="finalized"}`, slot)
+	})
+	r.stop()
+	r.sameRecords()
+	for _, what := range []string{"log", "snapshot"} {
+		tool := launchProgram(t, nil, what, "verify", "--data-dir", fresh.dir)
+		if code := tool.gone(patience); code != exitOK {
+			t.Errorf("ledgerd %s verify: exit code %d:\n%s%s", what, code, tool.out, tool.errs)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"ledgerd/engine/cluster/natstest"
+)
+
+func TestFlagsOfAClusterThatContradictEachOther(t *testing.T) {
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a role without a log":    {[]string{"--role", "replica", "--source", "none"}, "--role replica needs --log"},
+		"limits without a log":    {[]string{"--shared-limits"}, "--shared-limits needs --log"},
+		"a replica with a source": {[]string{"--log", "nats://127.0.0.1:1/L", "--role", "replica"}, "needs --source none"},
+		"an ingester without":     {[]string{"--log", "nats://127.0.0.1:1/L", "--source", "none"}, "--role all needs a --source"},
+		"no stream":               {[]string{"--log", "nats://127.0.0.1:1"}, "--log: "},
+		"another scheme":          {[]string{"--log", "http://127.0.0.1:1/L"}, "nats:// or tls://"},
+		"no patience":             {[]string{"--log", "nats://127.0.0.1:1/L", "--max-lag", "0s"}, "--max-lag must be above 0"},
+		"too many servers":        {[]string{"--log", "nats://127.0.0.1:1/L", "--log-replicas", "7"}, "between 1 and 5"},
+		"a secret is not shown":   {[]string{"--log", "nats://who:SECRET@127.0.0.1:x/L"}, "not the address of a server"},
+	} {
+		dir := t.TempDir()
+		var out, errs strings.Builder
+		code := run(t.Context(), append([]string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "", "--data-dir", dir}, tt.args...), &streams{&out, &errs})
+		if code != exitUsage || !strings.Contains(errs.String(), tt.want) || strings.Contains(errs.String(), "SECRET") {
+			t.Errorf("%s: exit code %d, said %q", name, code, errs.String())
+		}
+	}
+}
+
+// A directory belongs to one cluster and its ledger: alone it is served, and not written.
+func TestDirectoryOfAClusterStaysItsOwn(t *testing.T) {
+	servers := natstest.Start(t, 1)
+	log := func(stream string) []string {
+		return []string{"--log", servers.URL(0) + "/" + stream, "--log-replicas", "1"}
+	}
+	const ledgerOf = "sim:accounts=100,slot_time=10ms"
+	dir, alone := t.TempDir(), t.TempDir()
+	launch(t, append([]string{"--data-dir", dir, "--source", ledgerOf}, log("ONE")...)...).ready().stop()
+	launch(t, "--data-dir", alone, "--source", ledgerOf).ready().stop()
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a source without the log":       {[]string{"--data-dir", dir, "--source", ledgerOf}, "belongs to a cluster"},
+		"another stream":                 {append([]string{"--data-dir", dir, "--source", ledgerOf}, log("TWO")...), "not the one that this node followed"},
+		"another ledger's source":        {append([]string{"--data-dir", dir, "--source", "sim:seed=5,accounts=100"}, log("ONE")...), "belongs to another ledger"},
+		"a ledger of its own":            {append([]string{"--data-dir", alone, "--source", ledgerOf}, log("ONE")...), "holds a ledger of its own"},
+		"another filter than the stream": {append([]string{"--data-dir", t.TempDir(), "--source", ledgerOf, "--skip-votes"}, log("ONE")...), "differ"},
+	} {
+		v := launch(t, tt.args...)
+		if code := v.gone(patience); code != exitFailure || !strings.Contains(v.errs.String(), tt.want) {
+			t.Errorf("%s: exit code %d, said %q", name, code, v.errs)
+		}
+	}
+	launch(t, "--data-dir", dir, "--source", "none").ready().stop()
+	launch(t, append([]string{"--data-dir", dir, "--source", ledgerOf}, log("ONE")...)...).ready().stop()
+}
+
+// Where no server of the log can be reached a node says so, and answers what it holds.
+func TestNodeWithoutServersAnswersWhatItHolds(t *testing.T) {
+	servers := natstest.Start(t, 1)
+	log := strings.Replace(servers.URL(0), "nats://", "nats://who:SECRET@", 1) + "/LEDGER"
+	args := []string{"--data-dir", t.TempDir(), "--source", "sim:accounts=100,slot_time=10ms", "--log", log, "--log-replicas", "1"}
+	v := launch(t, args...).ready()
+	v.until("a block is there", func() bool { return v.get("/blocks/latest").status == http.StatusOK })
+	v.stop()
+	servers.Kill(0)
+
+	down := launch(t, args...)
+	down.listens()
+	down.until("it answers what it holds", func() bool { return down.get("/blocks/latest").status == http.StatusOK })
+	fresh := launch(t, "--data-dir", t.TempDir(), "--source", "none", "--role", "replica", "--log", log)
+	fresh.listens()
+	fresh.until("it says what it does", func() bool {
+		return strings.Contains(fresh.get("/health").body, "joining the cluster; there is no connection to the shared log")
+	})
+	if a := fresh.get("/status"); a.status != http.StatusOK {
+		t.Errorf("a fresh node answers with status %d %s", a.status, a.body)
+	}
+	for _, v := range []*victim{down, fresh} {
+		a, err := v.ask(v.ops + "/readyz")
+		if err != nil || a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "there is no connection to the shared log") {
+			t.Errorf("ready: %d %s, %v", a.status, a.body, err)
+		}
+		if said := v.out.String() + v.errs.String() + a.body; strings.Contains(said, "SECRET") {
+			t.Errorf("it tells the secret:\n%s", said)
+		}
+		v.stop()
+	}
+}
