@@ -85,7 +85,7 @@ func (c *clusterRun) log(role string) []string {
 		}
 		address += a
 	}
-	return []string{"--role", role, "--log", address + "/" + c.stream, "--wal-sync", "always"}
+	return []string{"--role", role, "--log", address + "/" + c.stream, "--wal-sync", "always", "--log-level", "error"} // servers that have just begun are warned of
 }
 
 // replica starts a node that follows the log.

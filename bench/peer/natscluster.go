@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -67,15 +68,17 @@ func StartNATSCluster(ctx context.Context, c Config) (*NATSCluster, error) {
 	return n, nil
 }
 
-// freeAddresses returns so many addresses of this machine at which nobody listens.
+// freeAddresses returns so many addresses of this machine at which nobody listens, outside of the ports that the
+// kernel gives to connections.
 func freeAddresses(count int) (addrs []string, err error) {
-	for range count {
-		l, listenErr := net.Listen("tcp", "127.0.0.1:0")
-		if listenErr != nil {
-			return nil, errors.Join(err, listenErr)
+	for tries := 0; len(addrs) < count; tries++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
+		if err == nil {
+			defer l.Close() // all at the end, so that they differ
+			addrs = append(addrs, l.Addr().String())
+		} else if tries > 100 {
+			return nil, fmt.Errorf("no ports are free: %w", err)
 		}
-		defer l.Close() // all at the end, so that they differ
-		addrs = append(addrs, l.Addr().String())
 	}
 	return addrs, nil
 }
