@@ -21,6 +21,7 @@ func Cluster() []Scenario {
 		clusterScenario("cluster-rate", "How many account updates a second pass a log on three nats-servers, each of which syncs every message, and are visible at a replica.", (*clusterRun).rates),
 		clusterScenario("cluster-lag", "How long after a block of a busy network was due a replica shows it, and what one replica and three cost the ingester.", (*clusterRun).lags),
 		clusterScenario("cluster-fresh", "How long a replica with an empty disk takes to its first right answer.", (*clusterRun).fresh),
+		clusterScenario("cluster-failover", "How long after the active ingester was killed a replica shows the next block.", (*clusterRun).failovers),
 	}
 }
 
@@ -212,7 +213,7 @@ func (c *clusterRun) fresh(ctx context.Context) (err error) {
 		return err
 	}
 	subject := fmt.Sprintf("replica, %s accounts", thousands(float64(config.Accounts)))
-	want := config.Account(config.Accounts/3, feed.FirstSlot-1)
+	want := config.Account(untouched(config, r.feed.Newest()), feed.FirstSlot-1)
 	for round := range c.env.Rounds {
 		began := time.Now()
 		s, err := c.replica(ctx, "--snapshot-interval", "0")
@@ -233,4 +234,19 @@ func (c *clusterRun) fresh(ctx context.Context) (err error) {
 		Value: c.result.median(subject, "start"), Limit: clusterFreshLimit.Seconds() * math.Max(1, float64(config.Accounts)/clusterFresh),
 	}}
 	return errors.Join(r.Stop(), maker.Stop())
+}
+
+// untouched returns an account that no block up to a slot wrote.
+func untouched(config feed.Config, newest ledger.Slot) int {
+	written := map[int]bool{}
+	for slot := feed.FirstSlot; slot <= newest; slot++ {
+		for index := range config.Indexes(slot) {
+			written[index] = true
+		}
+	}
+	index := config.Accounts / 3
+	for written[index] {
+		index++
+	}
+	return index
 }

@@ -63,7 +63,7 @@ type Config struct {
 	SnapshotInterval time.Duration       // 0: a snapshot only on the way out, or when the log grew long
 	SegmentBytes     int64               // of the log; 0: 64 MiB
 	MinFreeBytes     uint64              // ingest pauses where less of the disk is free; 0: 64 MiB
-	MaxLag           time.Duration       // health fails where it is longer unknown that all of Shared is held; 0: 5 s
+	MaxLag           time.Duration       // health fails where it is longer unknown that all of Shared is held; 0: 15 s
 	// Join is called before anything is recovered, where it is not nil: it may bind Dir to a cluster and put
 	// another node's snapshot there. It may tell how far it is. What it cannot do ends Run.
 	Join func(ctx context.Context, progress func(done, total uint64)) error
@@ -174,6 +174,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		if err == nil {
 			err = e.flow(ctx, broken)
 		}
+		e.shared.resign() // nothing is committed any more, and another node need not wait for what follows
 		if err == nil {
 			e.lastSnapshot()
 		}

@@ -164,6 +164,9 @@ func (e *Engine) Fenced() string {
 	return ""
 }
 
+// FencedOff returns a channel that is closed when the node fences itself off.
+func (e *Engine) FencedOff() <-chan struct{} { return e.shared.fence }
+
 // errFenced refuses questions to a node that fenced itself off, nil if it did not.
 func (e *Engine) errFenced() error {
 	if why := e.Fenced(); why != "" {

@@ -34,8 +34,8 @@ type Resigner interface {
 }
 
 // defaultMaxLag is for how long a node may not know that it holds the whole shared log and still
-// be sent questions.
-const defaultMaxLag = 5 * time.Second
+// be sent questions: longer than servers of a log take to agree on who leads it.
+const defaultMaxLag = 15 * time.Second
 
 // sharing is how a node takes part in a shared log.
 type sharing struct {

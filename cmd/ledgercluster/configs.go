@@ -53,6 +53,7 @@ defaults
     retries 2
 frontend public
     bind %s
+    use_backend stale if { nbsrv(nodes) eq 0 }
     default_backend nodes
 backend nodes
     balance leastconn
@@ -67,19 +68,23 @@ backend nodes
 	for _, n := range spare {
 		fmt.Fprintf(&b, "    server %s %s check port %d backup\n", n.name, local(n.port), n.ops)
 	}
+	b.WriteString("# While no node is up to date, as when the log is led by nobody, any of them answers what it holds.\nbackend stale\n    balance leastconn\n")
+	for _, n := range append(readers, spare...) {
+		fmt.Fprintf(&b, "    server %s %s\n", n.name, local(n.port))
+	}
 	return b.String()
 }
 
-// nginxConfig does the same for nginx, which knows no health checks: what a node answers with 503
-// the next one is asked.
+// nginxConfig does the same for nginx, which knows no health checks: where a node answers with 503 the next
+// one is asked. A 503 may be the client's own doing (min_slot), so none makes nginx leave a node alone.
 func nginxConfig(p *plan) string {
 	var servers strings.Builder
 	readers, spare := p.readers()
 	for _, n := range readers {
-		fmt.Fprintf(&servers, "        server %s max_fails=2 fail_timeout=2s;\n", local(n.port))
+		fmt.Fprintf(&servers, "        server %s max_fails=0;\n", local(n.port))
 	}
 	for _, n := range spare {
-		fmt.Fprintf(&servers, "        server %s backup;\n", local(n.port))
+		fmt.Fprintf(&servers, "        server %s max_fails=0 backup;\n", local(n.port))
 	}
 	return fmt.Sprintf(`pid %[1]s/nginx.pid;
 error_log stderr;

@@ -26,7 +26,7 @@ const (
 type clusterFlags struct {
 	Log            string        `help:"The log that the nodes of a cluster share: nats://HOST:PORT[,HOST:PORT…]/STREAM, or tls://. Without it the node is alone." placeholder:"URL"`
 	Role           string        `help:"What a node of a cluster does: ingest (follow the source when it is its turn), replica (follow the log; --source none), all (ingest, and make the cluster's snapshots as replicas do)." default:"all" enum:"ingest,replica,all"`
-	MaxLag         time.Duration `help:"/readyz and /health of a node of a cluster fail when for so long it has not known that it holds all of the log." default:"5s"`
+	MaxLag         time.Duration `help:"/readyz and /health of a node of a cluster fail when for so long it has not known that it holds all of the log. A vote among nats-servers takes up to 12 seconds." default:"15s"`
 	SharedLimits   bool          `help:"The nodes of a cluster count requests together, at most a second late."`
 	LogReplicas    int           `help:"How many nats-servers hold the log; counts when it is made." default:"3"`
 	LogCredentials string        `help:"File with the user that the nats-servers know." placeholder:"FILE"`
@@ -187,6 +187,23 @@ func (n *node) watchLead(parts *errgroup.Group, done <-chan struct{}) {
 		case <-done:
 			return nil
 		}
+	})
+}
+
+// watchFence closes all sockets when the node fences itself off, so that their clients go on elsewhere.
+func (n *node) watchFence(parts *errgroup.Group, done <-chan struct{}) {
+	parts.Go(func() error {
+		select {
+		case <-n.engine.FencedOff():
+		case <-done:
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+		defer cancel()
+		if err := n.hub.Shutdown(ctx); err != nil {
+			n.logger.Warn("sockets were cut off", "error", err)
+		}
+		return nil
 	})
 }
 

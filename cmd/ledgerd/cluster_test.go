@@ -71,6 +71,7 @@ func TestClusterSurvivesWhateverIsKilled(t *testing.T) {
 	r.servers.WaitReady()
 	end := r.sameEnd()
 	r.compareFolds(f)
+	r.sameAnswers()
 	r.stop()
 	if n := r.sameRecords(); n < slots {
 		t.Errorf("only %d records of %d slots are compared", n, slots)
@@ -120,6 +121,28 @@ func hop(random *rand.Rand) func(*follower, talker, int) {
 	}
 }
 
+// sameAnswers compares what all nodes list, at each level, once nothing moves any more.
+func (r *clusterRig) sameAnswers() {
+	r.Helper()
+	for _, program := range simPrograms {
+		for _, level := range levels {
+			path := "/accounts/program/" + program + "?limit=10000&commitment=" + level
+			want := ""
+			for _, n := range r.nodes {
+				v := n.running()
+				if v == nil {
+					r.Fatalf("%s is gone:\n%s", n.name, n.said())
+				}
+				if a := v.get(path); want == "" {
+					want = a.body
+				} else if a.body != want {
+					r.Errorf("GET %s: %s answers otherwise than %s", path, n.name, r.nodes[0].name)
+				}
+			}
+		}
+	}
+}
+
 // compareFolds holds what the clients folded against what the last node answers.
 func (r *clusterRig) compareFolds(f *foldRig) {
 	r.Helper()
@@ -128,10 +151,12 @@ func (r *clusterRig) compareFolds(f *foldRig) {
 		r.Fatalf("the last replica is gone:\n%s", r.nodes[len(r.nodes)-1].said())
 	}
 	f.finish()
+	hops := 0
 	for _, w := range f.followers {
-		if w.conns < 2 {
-			r.Logf("%s never had to go on elsewhere", w.name)
-		}
+		hops += w.conns - 1
+	}
+	if hops == 0 {
+		r.Error("no client ever went on at another node: the test shows less than it says")
 	}
 }
 
@@ -213,4 +238,26 @@ func TestFreshReplicaBeginsWithASnapshot(t *testing.T) {
 			t.Errorf("ledgerd %s verify: exit code %d:\n%s%s", what, code, tool.out, tool.errs)
 		}
 	}
+}
+
+// What a client is granted at one node it has spent at all of them, at most a second later.
+func TestNodesCountRequestsTogether(t *testing.T) {
+	r := newClusterRig(t, "accounts=300,tps=500,slot_time=20ms")
+	limits := []string{"--rate-limit-exempt", "", "--rate-limit-minute", "1000", "--rate-limit-hour", "100000", "--shared-limits"}
+	r.add(roleIngest, limits...)
+	r.add(roleReplica, limits...)
+	r.ready()
+	here, there := r.nodes[0].running(), r.nodes[1].running()
+	const asked = 300
+	for range asked {
+		if a := here.get("/blocks/latest"); a.status != http.StatusOK {
+			t.Fatalf("a block is answered with %d %s", a.status, a.body)
+		}
+	}
+	told := 0
+	r.until("the other node has heard of it", func() bool {
+		left, err := strconv.Atoi(there.get("/blocks/latest").header.Get("X-RateLimit-Remaining"))
+		told++
+		return err == nil && left <= 1000-asked-told
+	})
 }

@@ -300,6 +300,7 @@ func (n *node) run(ctx context.Context) error {
 	}
 	if n.cluster != nil {
 		n.watchLead(parts, failed.Done())
+		n.watchFence(parts, failed.Done())
 	}
 	parts.Go(func() error { return n.public.Serve(n.listener) })
 	if n.ops != nil {

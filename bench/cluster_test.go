@@ -1,0 +1,57 @@
+package bench
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// natsOnPath lets scenarios find the nats-server that is pinned beside the peers.
+func natsOnPath(t *testing.T) {
+	t.Helper()
+	found, err := exec.Command("go", "tool", "-C", filepath.Join("peer", "nats"), "-n", "nats-server").Output()
+	if err != nil {
+		t.Fatalf("cannot build nats-server: %v", err)
+	}
+	t.Setenv("PATH", filepath.Dir(strings.TrimSpace(string(found)))+":"+os.Getenv("PATH"))
+}
+
+func TestClusterScenariosNoteWhatTheyTime(t *testing.T) {
+	natsOnPath(t)
+	figures := map[string][]string{
+		"cluster-rate":     {"updates", "CPU of the ingester", "CPU of the replica", "CPU of the nats-servers"},
+		"cluster-lag":      {"p50", "p99", "CPU of the ingester"},
+		"cluster-fresh":    {"start"},
+		"cluster-failover": {failoverFigure},
+	}
+	for _, s := range Cluster() {
+		t.Run(s.Name, func(t *testing.T) {
+			r := run(t, s, Env{Rounds: 1, Duration: 800 * time.Millisecond, Scale: 0.02})
+			if len(r.Rows) == 0 || len(r.Goals) == 0 {
+				t.Fatalf("%d rows, %d goals; notes: %q", len(r.Rows), len(r.Goals), r.Notes)
+			}
+			for i := range r.Rows {
+				for _, name := range figures[s.Name] {
+					if f := r.Rows[i].figure(name); len(f.Values) == 0 {
+						t.Errorf("%s: %s is not noted", r.Rows[i].Subject, name)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Without nats-server the scenarios are left out by name.
+func TestClusterIsLeftOutWithoutNATS(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for _, s := range Cluster() {
+		env := &Env{Ledgerd: filepath.Join(t.TempDir(), "ledgerd"), Dir: t.TempDir(), Rounds: 1, Duration: time.Second, Scale: 0.02, Progress: t.Output()}
+		r, err := s.Do(t.Context(), env)
+		if err != nil || len(r.Rows) != 0 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "there is no nats-server") {
+			t.Errorf("%s: %+v, %v", s.Name, r, err)
+		}
+	}
+}
