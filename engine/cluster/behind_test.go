@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 )
 
@@ -37,6 +38,50 @@ func TestBehindIsSinceTheWholeLogWasHeld(t *testing.T) {
 		want("there is no more", 0)
 		l.told(time.Now().Add(-time.Second), 30)
 		want("an older answer", 0)
+	})
+}
+
+// TestBehindForgetsNoEnd tells of a higher end before the first is reached: both count, each from when it was told.
+func TestBehindForgetsNoEnd(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		l := newLog(&Cluster{})
+		l.told(time.Now(), 100)
+		time.Sleep(time.Minute)
+		l.told(time.Now(), 10000)
+		time.Sleep(time.Minute)
+		l.took(100)
+		if got := l.Behind(); got != 2*time.Minute {
+			t.Errorf("up to the first end: behind by %v", got)
+		}
+		l.took(9999)
+		if got := l.Behind(); got != 2*time.Minute {
+			t.Errorf("before the second end: behind by %v", got)
+		}
+		l.took(10000)
+		if got := l.Behind(); got != time.Minute {
+			t.Errorf("up to the second end: behind by %v", got)
+		}
+	})
+}
+
+// TestConsumerDoesNotTellTheEnd takes in what a consumer's server says is the last message of the stream: it may lag behind
+// the others.
+func TestConsumerDoesNotTellTheEnd(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := fakeNode(t, "n", &fakeServer{})
+		d, err := newDecoder(0, ledger.LogPoint{}, c.stats.refuse)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.close()
+		f := &follower{log: c.log, cluster: c, decoder: d}
+		time.Sleep(time.Minute)
+		if _, err := f.take(message{sequence: 1, data: encodeClaim(cursor{}, "other", [nonceBytes]byte{})}); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.log.Behind(); got != time.Minute {
+			t.Errorf("behind by %v, want %v", got, time.Minute)
+		}
 	})
 }
 

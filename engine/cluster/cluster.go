@@ -74,7 +74,7 @@ func Open(config Config) (*Cluster, error) {
 	c.log = newLog(c)
 	if config.MayMakeSnapshots {
 		c.maker = c.newLease("snapshots")
-		c.running.Go(func() { c.maker.run(c.ctx) })
+		c.maker.start()
 	}
 	return c, nil
 }

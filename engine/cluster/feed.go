@@ -22,8 +22,6 @@ const (
 // message is one of the stream.
 type message struct {
 	sequence uint64
-	pending  uint64 // messages behind it when the server sent it
-	received time.Time
 	data     []byte
 }
 
@@ -84,7 +82,7 @@ func (f *feed) receive(ctx context.Context, next uint64) {
 		}
 		next++
 		select {
-		case f.messages <- message{meta.Sequence.Stream, meta.NumPending, time.Now(), m.Data()}:
+		case f.messages <- message{meta.Sequence.Stream, m.Data()}:
 		case <-ctx.Done():
 			f.err = ctx.Err()
 			return

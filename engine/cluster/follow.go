@@ -56,15 +56,18 @@ func (f *follower) run(ctx context.Context) error {
 		return err
 	}
 	if f.cluster.config.MayWrite {
-		f.lease = f.log.wantsLease()
-		f.wake = make(chan struct{}, 1)
-		f.lease.onTaken(func() {
-			select {
-			case f.wake <- struct{}{}:
-			default:
-			}
-		})
-		defer f.lease.onTaken(nil)
+		if f.lease = f.log.wantsLease(); f.lease == nil {
+			f.log.setRole(Reader)
+		} else {
+			f.wake = make(chan struct{}, 1)
+			f.lease.onTaken(func() {
+				select {
+				case f.wake <- struct{}{}:
+				default:
+				}
+			})
+			defer f.lease.onTaken(nil)
+		}
 	}
 	watching := make(chan struct{})
 	defer func() { <-watching }()
@@ -132,9 +135,13 @@ func (f *follower) step(ctx context.Context) (done bool, err error) {
 	return f.take(m)
 }
 
-// patience is how long to wait for a message before something else is due; 0: for ever.
+// patience is how long to wait for a message before something else is due; 0: for ever, or until the lease is taken. A lease
+// that was taken may not be held at the moment, and is again once it was renewed, which wakes nobody.
 func (f *follower) patience() time.Duration {
-	if f.lease != nil && f.lease.held() {
+	if f.lease == nil {
+		return 0
+	}
+	if _, has, _ := f.lease.state(); has {
 		return claimPatience
 	}
 	return 0
@@ -156,7 +163,6 @@ func (f *follower) take(m message) (done bool, err error) {
 			return false, err
 		}
 	}
-	f.log.told(m.received, m.sequence+m.pending)
 	f.log.took(m.sequence)
 	if held := f.from.Version; m.sequence >= f.end && f.decoder.at.point.Version < held {
 		return false, fmt.Errorf("%w: it ended with version %d, this node holds %d", ErrShortened, f.decoder.at.point.Version, held)

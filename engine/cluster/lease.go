@@ -22,6 +22,8 @@ const (
 	glanceEvery = 250 * time.Millisecond
 	// releasePatience bounds giving a lease up on the way out. Without it the next holder waits until it ran out.
 	releasePatience = time.Second
+	// abstention is for how long a node leaves a lease to the others after it could not do what it had it for.
+	abstention = 30 * time.Second
 )
 
 // lease is a key that one node holds: it renews it, or waits until nobody does. It promises nothing: for a while two may
@@ -29,7 +31,9 @@ const (
 type lease struct {
 	cluster *Cluster
 	key     string
-	nonce   string // of this process
+	nonce   string             // of this process
+	may     func() bool        // whether it is this node's to take; nil: always
+	end     context.CancelFunc // ends run
 
 	// What follows is run's alone.
 	kv       jetstream.KeyValue
@@ -37,12 +41,14 @@ type lease struct {
 	changed  time.Time // when that was seen first
 	free     bool      // its holder gave it up
 
-	mu      sync.Mutex
-	has     bool      // nobody else was seen to have it since it was taken
-	renewed time.Time // when the newest renewal that succeeded began
-	lost    chan struct{}
-	taken   func() // called, on run's goroutine, when it is taken
-	holder  string // the node that was seen to hold it
+	mu       sync.Mutex
+	has      bool      // nobody else was seen to have it since it was taken
+	renewed  time.Time // when the newest renewal that succeeded began
+	lost     chan struct{}
+	taken    func()    // called, on run's goroutine, when it is taken
+	holder   string    // the node that was seen to hold it
+	resigned bool      // it is given up for good
+	abstains time.Time // it is given up until then
 }
 
 // leaseValue is what the key holds. The time is for people.
@@ -58,11 +64,44 @@ func (c *Cluster) newLease(key string) *lease {
 	return &lease{cluster: c, key: key, nonce: hex.EncodeToString(nonce), lost: make(chan struct{})}
 }
 
+// start lets the lease run until the cluster is closed or it is given up for good.
+func (l *lease) start() {
+	var ctx context.Context
+	ctx, l.end = context.WithCancel(l.cluster.ctx)
+	l.cluster.running.Go(func() { l.run(ctx) })
+}
+
+// resign gives the lease up for good. It is not held any more when resign returns; that others know of it takes a moment.
+func (l *lease) resign() {
+	l.mu.Lock()
+	l.resigned = true
+	l.mu.Unlock()
+	if l.end != nil {
+		l.end()
+	}
+}
+
+// abstain gives the lease up for a while, so that another node may do what this one failed to.
+func (l *lease) abstain() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.abstains = time.Now().Add(abstention)
+}
+
+// wanted reports whether this node would have the lease at all.
+func (l *lease) wanted() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.wantedLocked()
+}
+
+func (l *lease) wantedLocked() bool { return !l.resigned && !time.Now().Before(l.abstains) }
+
 // held reports whether this node holds the lease, as far as it can know.
 func (l *lease) held() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.has && time.Since(l.renewed) < leaseLength
+	return l.has && l.wantedLocked() && time.Since(l.renewed) < leaseLength
 }
 
 // state returns a channel that is closed when the lease that is held now is lost to another, whether it is held at all, be it
@@ -112,7 +151,12 @@ func (l *lease) step(ctx context.Context) error {
 		}
 		l.kv = kv
 	}
-	if _, has, renewed := l.state(); has {
+	_, has, renewed := l.state()
+	switch {
+	case !l.wanted():
+		l.release()
+		return nil
+	case has:
 		if time.Since(renewed) < renewEvery {
 			return nil
 		}
@@ -136,8 +180,12 @@ func (c *Cluster) bucket(ctx context.Context) (jetstream.KeyValue, error) {
 // watch looks whether the lease may be taken, and takes it.
 func (l *lease) watch(ctx context.Context) error {
 	entry, err := l.kv.Get(ctx, l.key)
+	mayTake := l.may == nil || l.may()
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
+		if !mayTake {
+			return nil
+		}
 		return l.take(ctx, 0)
 	case err != nil:
 		return err
@@ -146,7 +194,7 @@ func (l *lease) watch(ctx context.Context) error {
 		l.hold(time.Time{}) // it was taken, only the answer was lost; it counts once it was renewed
 		return nil
 	}
-	if l.free || time.Since(l.changed) >= leaseLength {
+	if mayTake && (l.free || time.Since(l.changed) >= leaseLength) {
 		return l.take(ctx, l.revision)
 	}
 	return nil
@@ -177,12 +225,18 @@ func (l *lease) value() []byte {
 // take replaces the value of a revision, 0 where there is none.
 func (l *lease) take(ctx context.Context, revision uint64) error {
 	begun := time.Now()
-	after, err := l.kv.Update(ctx, l.key, l.value(), revision)
+	var after uint64
+	var err error
+	if revision == 0 {
+		after, err = l.kv.Create(ctx, l.key, l.value()) // also where it was deleted, which leaves a revision behind
+	} else {
+		after, err = l.kv.Update(ctx, l.key, l.value(), revision)
+	}
 	if err != nil {
 		// Somebody else was faster, or the bucket is led by nobody at the moment: then its holder could not renew it
 		// either, and is to have the time to.
 		l.changed, l.free = time.Now(), false
-		if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		if errors.Is(err, jetstream.ErrKeyRevisionMismatch) || errors.Is(err, jetstream.ErrKeyExists) {
 			return nil
 		}
 		return fmt.Errorf("cannot take it: %w", err)
@@ -195,8 +249,10 @@ func (l *lease) take(ctx context.Context, revision uint64) error {
 // hold notes that this node has the lease, renewed last at a time.
 func (l *lease) hold(renewed time.Time) {
 	l.mu.Lock()
+	if !l.has { // else it was taken anew where somebody deleted it, and whoever waits for its loss still does
+		l.lost = make(chan struct{})
+	}
 	l.has, l.renewed, l.holder = true, renewed, l.cluster.config.NodeID
-	l.lost = make(chan struct{})
 	taken := l.taken
 	l.mu.Unlock()
 	l.cluster.logger.Info("holds a lease", "lease", l.key)

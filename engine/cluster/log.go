@@ -13,6 +13,9 @@ import (
 	"ledgerd/engine/ledger"
 )
 
+// wholeWithin is how long ago a node must have held the whole log to take the lease: it asks each askEvery.
+const wholeWithin = 2 * time.Second
+
 // Log is the log that the nodes share. Follow and Commit are for one goroutine at a time.
 type Log struct {
 	cluster *Cluster
@@ -26,16 +29,21 @@ type Log struct {
 	writer  *publisher // nil until this node became the writer
 
 	mu       sync.Mutex
-	lease    *lease             // nil until the node waits for it
-	resign   context.CancelFunc // gives it up
+	lease    *lease // nil until the node waits for it
+	resigned bool
 	role     Role
 	opened   time.Time
-	known    time.Time // when this node knew last that it held the whole log; zero: never
-	asked    time.Time // when the stream was known to end at asks, where the node was not yet
-	asks     uint64
-	taken    uint64 // the newest sequence taken in
+	known    time.Time    // when this node knew last that it held the whole log; zero: never
+	ahead    [2]streamEnd // where the node is not yet: the one to be reached first, and the newest known
+	taken    uint64       // the newest sequence taken in
 	deposed  chan struct{}
 	deposing sync.Once
+}
+
+// streamEnd is where most of the servers knew the stream to end at a time; the zero value: no end.
+type streamEnd struct {
+	at   time.Time
+	last uint64
 }
 
 func newLog(c *Cluster) *Log {
@@ -82,17 +90,19 @@ func (l *Log) Behind() time.Duration {
 	return max(0, time.Since(known))
 }
 
-// told notes that the stream ended at a sequence at a time.
+// told notes that the stream ended at a sequence at a time, as most of the servers know it: one that lags behind them, such as
+// the one that a consumer is on may, tells of less.
 func (l *Log) told(at time.Time, last uint64) {
 	l.cluster.stats.last.Store(last)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.taken >= last {
+	switch {
+	case l.taken >= last:
 		l.knownLocked(at)
-		return
-	}
-	if l.asked.IsZero() { // the older one is reached first
-		l.asked, l.asks = at, last
+	case l.ahead[0].at.IsZero():
+		l.ahead[0] = streamEnd{at, last}
+	default: // the older one is reached first
+		l.ahead[1] = streamEnd{at, last}
 	}
 }
 
@@ -101,10 +111,17 @@ func (l *Log) took(sequence uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken = sequence
-	if !l.asked.IsZero() && sequence >= l.asks {
-		l.knownLocked(l.asked)
-		l.asked = time.Time{}
+	for !l.ahead[0].at.IsZero() && sequence >= l.ahead[0].last {
+		l.knownLocked(l.ahead[0].at)
+		l.ahead = [2]streamEnd{l.ahead[1]}
 	}
+}
+
+// whole reports whether the node held the whole log a short while ago.
+func (l *Log) whole() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.known.IsZero() && time.Since(l.known) <= wholeWithin
 }
 
 func (l *Log) knownLocked(at time.Time) {
@@ -120,30 +137,35 @@ func (l *Log) setRole(r Role) {
 	l.cluster.stats.role.Store(uint32(r))
 }
 
-// wantsLease begins to wait for the lease, once.
+// wantsLease begins to wait for the lease, once. It is taken only while this node holds the whole log: of many that wait, one
+// that can write at once. It returns nil after Resign.
 func (l *Log) wantsLease() *lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.resigned {
+		return nil
+	}
 	if l.lease == nil {
-		c := l.cluster
-		l.lease = c.newLease("ingester")
-		var ctx context.Context
-		ctx, l.resign = context.WithCancel(c.ctx)
-		held := l.lease
-		c.running.Go(func() { held.run(ctx) })
+		l.lease = l.cluster.newLease("ingester")
+		l.lease.may = l.whole
+		l.lease.start()
 	}
 	return l.lease
 }
 
-// Resign gives the lease up, so that another node need not wait until it ran out. It returns at once. Nothing is committed or
-// followed after it.
+// Resign gives up what this node has before others, for good, so that another one need not wait until it ran out: to write the
+// log, and to make the snapshots. It returns at once. Nothing is committed or followed after it.
 func (l *Log) Resign() {
 	l.mu.Lock()
-	resign := l.resign
+	l.resigned = true
+	lease := l.lease
 	l.mu.Unlock()
-	if resign != nil {
-		resign()
+	if lease != nil {
+		lease.resign()
 		l.setRole(Reader)
+	}
+	if maker := l.cluster.maker; maker != nil {
+		maker.resign()
 	}
 }
 

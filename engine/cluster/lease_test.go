@@ -1,0 +1,241 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/ledger/bubble"
+)
+
+// fakeServer is a server with one bucket that holds one key, and a network that fails when it is told to.
+type fakeServer struct {
+	jetstream.KeyValue
+
+	mu       sync.Mutex
+	value    []byte // nil: there is none
+	revision uint64
+	deaf     bool // what is asked does not arrive
+	mute     bool // what is answered does not
+}
+
+type fakeEntry struct {
+	jetstream.KeyValueEntry
+	value    []byte
+	revision uint64
+}
+
+func (e fakeEntry) Value() []byte    { return e.value }
+func (e fakeEntry) Revision() uint64 { return e.revision }
+
+func (s *fakeServer) Get(context.Context, string) (jetstream.KeyValueEntry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.deaf:
+		return nil, context.DeadlineExceeded
+	case s.value == nil:
+		return nil, jetstream.ErrKeyNotFound
+	}
+	return fakeEntry{value: s.value, revision: s.revision}, nil
+}
+
+func (s *fakeServer) Create(ctx context.Context, key string, value []byte, _ ...jetstream.KVCreateOpt) (uint64, error) {
+	return s.Update(ctx, key, value, s.revision)
+}
+
+func (s *fakeServer) Update(_ context.Context, _ string, value []byte, revision uint64) (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.deaf:
+		return 0, context.DeadlineExceeded
+	case revision != s.revision:
+		return 0, jetstream.ErrKeyRevisionMismatch
+	}
+	s.value = value
+	if s.revision++; s.mute {
+		s.mute = false
+		return 0, context.DeadlineExceeded
+	}
+	return s.revision, nil
+}
+
+func (s *fakeServer) fails(deaf, mute bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deaf, s.mute = deaf, mute
+}
+
+// fakeBuckets is what a node asks for the bucket.
+type fakeBuckets struct {
+	jetstream.JetStream
+	kv *fakeServer
+}
+
+func (b fakeBuckets) KeyValue(context.Context, string) (jetstream.KeyValue, error) { return b.kv, nil }
+
+// fakeNode returns a node that knows no server but a fake one, until the test ends.
+func fakeNode(t *testing.T, name string, s *fakeServer) *Cluster {
+	c := &Cluster{config: Config{NodeID: name, Stream: "fake"}, logger: slog.New(slog.DiscardHandler), js: fakeBuckets{kv: s}, trouble: make(map[string]string)}
+	c.ctx, c.end = context.WithCancel(context.Background())
+	c.log = newLog(c)
+	t.Cleanup(func() {
+		c.end()
+		c.running.Wait()
+	})
+	return c
+}
+
+// TestStandbyWakesWhenItsLeaseIsHeldAgain lets what a standby waits with miss the moment in which it holds the lease: the
+// answer to its taking is lost, or it cannot renew it for a while.
+func TestStandbyWakesWhenItsLeaseIsHeldAgain(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		s := &fakeServer{mute: true}
+		c := fakeNode(t, "n", s)
+		f := &follower{log: c.log, cluster: c, feed: &feed{messages: make(chan message)}, wake: make(chan struct{}, 1), lease: c.newLease("ingester")}
+		f.lease.onTaken(func() { f.wake <- struct{}{} })
+		wait := func(what string, until func() bool) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for !until() {
+				if _, err := f.feed.next(ctx, f.wake, f.patience()); !errors.Is(err, errInterrupted) {
+					t.Errorf("who waits is not woken when %s: %v", what, err)
+					return
+				}
+			}
+		}
+		f.lease.start()
+		wait("the answer was lost", f.lease.held)
+		s.fails(true, false)
+		wait("it could not be renewed", func() bool { return !f.lease.held() })
+		time.AfterFunc(leaseLength, func() { s.fails(false, false) })
+		wait("it is renewed again", f.lease.held)
+	})
+}
+
+// TestLeaseIsTakenByWhoHoldsTheLog lets two nodes wait for it. One of them lags behind.
+func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		s := &fakeServer{}
+		late, whole := fakeNode(t, "late", s), fakeNode(t, "whole", s)
+		late.log.told(time.Now(), 1000)
+		late.log.took(10)
+		slow := late.log.wantsLease()
+		time.Sleep(time.Minute)
+		if slow.held() {
+			t.Fatal("who lags behind holds the lease")
+		}
+		whole.log.took(1000)
+		whole.log.told(time.Now(), 1000)
+		fast := whole.log.wantsLease()
+		time.Sleep(glanceEvery)
+		if !fast.held() {
+			t.Fatal("who holds the whole log does not hold the lease")
+		}
+		// What was known a while ago is not enough.
+		late.log.took(1000)
+		fast.resign()
+		time.Sleep(time.Minute)
+		if slow.held() {
+			t.Fatal("who held the log a minute ago holds the lease")
+		}
+		late.log.told(time.Now(), 1000)
+		time.Sleep(glanceEvery)
+		if !slow.held() {
+			t.Fatal("who has caught up does not hold the lease")
+		}
+	})
+}
+
+// TestResigningGivesUpEverything resigns before and after the leases are held.
+func TestResigningGivesUpEverything(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := fakeNode(t, "early", &fakeServer{})
+		c.log.told(time.Now(), 0)
+		c.log.Resign()
+		if l := c.log.wantsLease(); l != nil {
+			t.Error("a node that resigned waits for the lease")
+		}
+
+		maker := &fakeServer{}
+		c = fakeNode(t, "maker", maker)
+		c.maker = c.newLease("snapshots")
+		c.maker.start()
+		time.Sleep(glanceEvery)
+		if !c.MakesSnapshots() {
+			t.Fatal("it does not make snapshots")
+		}
+		next := fakeNode(t, "next", maker)
+		next.maker = next.newLease("snapshots")
+		next.maker.start()
+		c.log.Resign()
+		if c.MakesSnapshots() {
+			t.Error("a node that resigned makes snapshots")
+		}
+		time.Sleep(2 * glanceEvery)
+		if !next.MakesSnapshots() {
+			t.Error("nobody makes snapshots in its place")
+		}
+	})
+}
+
+// TestLeaseIsLeftToOthersForAWhile abstains, beside another node and alone.
+func TestLeaseIsLeftToOthersForAWhile(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		s := &fakeServer{}
+		node := func(name string) *lease {
+			l := fakeNode(t, name, s).newLease("snapshots")
+			l.start()
+			time.Sleep(glanceEvery)
+			return l
+		}
+		a, b := node("a"), node("b")
+		a.abstain()
+		if a.held() {
+			t.Error("who abstains holds it")
+		}
+		time.Sleep(2 * glanceEvery)
+		if !b.held() {
+			t.Error("the other node does not hold it")
+		}
+		b.resign()
+		time.Sleep(abstention / 2)
+		if a.held() {
+			t.Error("who abstains holds it after a while")
+		}
+		time.Sleep(abstention)
+		if !a.held() {
+			t.Error("who abstained never holds it again")
+		}
+	})
+}
+
+// TestDeletedLeaseIsTakenAgain deletes the key, as an operator might, and the node that waits for its loss goes on doing so.
+func TestDeletedLeaseIsTakenAgain(t *testing.T) {
+	s := natstest.Start(t, 1)
+	c := open(t, s.URLs(), Config{Stream: "deleted", NodeID: "n", MayMakeSnapshots: true, Replicas: 1})
+	eventually(t, "the lease is held", c.MakesSnapshots)
+	lost, _, _ := c.maker.state()
+	kv, err := c.js.KeyValue(t.Context(), c.config.leases())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := kv.Delete(t.Context(), "snapshots"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the lease is taken again", func() bool {
+		_, err := kv.Get(t.Context(), "snapshots")
+		return err == nil
+	})
+	eventually(t, "it is held", c.MakesSnapshots)
+	if now, _, _ := c.maker.state(); now != lost {
+		t.Error("who waits for the loss of the lease waits in vain")
+	}
+}
