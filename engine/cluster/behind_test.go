@@ -85,23 +85,49 @@ func TestConsumerDoesNotTellTheEnd(t *testing.T) {
 	})
 }
 
-// TestShorterIsBelievedWhenItLasts answers with less than was taken.
+// TestShorterIsBelievedWhenItLasts answers with less than was taken: for a while, and often, but not for longer than a server
+// needs to learn of all.
 func TestShorterIsBelievedWhenItLasts(t *testing.T) {
-	l := newLog(&Cluster{})
-	odd := 0
-	var err error
-	for range goneLooks - 1 {
-		if odd, err = l.compare(time.Now(), 10, 9, odd); err != nil {
-			t.Fatal(err)
+	bubble.Test(t, func(t *testing.T) {
+		l := newLog(&Cluster{goneFor: goneFor})
+		var odd doubt
+		look := func(last uint64, want error) {
+			t.Helper()
+			if err := l.compare(time.Now(), 10, last, &odd); !errors.Is(err, want) {
+				t.Errorf("err = %v, want %v", err, want)
+			}
 		}
-	}
-	if odd, err = l.compare(time.Now(), 10, 10, odd); odd != 0 || err != nil {
-		t.Fatalf("after an answer that fits: %d, %v", odd, err)
-	}
-	for range goneLooks {
-		odd, err = l.compare(time.Now(), 10, 9, odd)
-	}
-	if !errors.Is(err, ErrShortened) {
-		t.Fatalf("err = %v, want %v", err, ErrShortened)
+		for range 10 * goneLooks {
+			look(9, nil)
+		}
+		time.Sleep(goneFor - 1)
+		look(9, nil)
+		look(10, nil) // an answer that fits
+		look(9, nil)
+		time.Sleep(goneFor)
+		for range goneLooks - 2 {
+			look(9, nil) // it lasts, but was not seen often
+		}
+		look(9, ErrShortened)
+	})
+}
+
+// TestMissingStreamIsMadeWhenItLasts looks for a stream that a server does not know of at first.
+func TestMissingStreamIsMadeWhenItLasts(t *testing.T) {
+	for _, known := range []string{"", "id"} {
+		bubble.Test(t, func(t *testing.T) {
+			c := fakeNode(t, "n", &fakeServer{})
+			c.config.MayWrite, c.ledgerID = true, known
+			c.goneFor, c.missingFor = goneFor, missingFor
+			begun := time.Now()
+			_, _, err := c.bind(t.Context())
+			took := time.Since(begun)
+			switch {
+			case known == "" && (!errors.Is(err, ErrUnsafe) || took < missingFor || took >= goneFor):
+				t.Errorf("the stream is made after %v: %v", took, err)
+			case known != "" && (!errors.Is(err, ErrRecreated) || took < goneFor):
+				t.Errorf("the stream is believed to be gone after %v: %v", took, err)
+			}
+		})
 	}
 }

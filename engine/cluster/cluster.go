@@ -38,6 +38,8 @@ type Cluster struct {
 	running sync.WaitGroup
 	closing sync.Once
 
+	goneFor, missingFor time.Duration // those of the package; tests have less patience
+
 	mu       sync.Mutex
 	ledgerID string // of the stream, once known
 	bound    bool   // the stream was found once
@@ -56,6 +58,7 @@ func Open(config Config) (*Cluster, error) {
 		return nil, fmt.Errorf("cannot share a log: %w", err)
 	}
 	c := &Cluster{config: config, logger: config.Logger, ledgerID: config.LedgerID, trouble: make(map[string]string), process: newProcess()}
+	c.goneFor, c.missingFor = goneFor, missingFor
 	c.members.seen = make(map[string]Member)
 	if c.logger == nil {
 		c.logger = slog.Default()

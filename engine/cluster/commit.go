@@ -49,7 +49,7 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 	}
 	base, last := l.at.sequence, commit[len(commit)-1]
 	id := func(i int) string { return messageID(l.at.epoch, last, i) }
-	shorter := 0
+	var shorter doubt // that the stream ends before what is there
 	for next := 0; next < len(messages); {
 		acked, err := l.writer.send(ctx, messages, id, base, next)
 		if next = acked; err == nil {
@@ -57,7 +57,7 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 		}
 		l.cluster.stats.retries.Add(1)
 		l.cluster.troubled(publishing, err)
-		if next, shorter, err = l.settle(ctx, messages, base, next, shorter); err != nil {
+		if next, err = l.settle(ctx, messages, base, next, &shorter); err != nil {
 			return cursor{}, err
 		}
 	}
@@ -73,9 +73,9 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 	return after, nil
 }
 
-// settle looks up which messages from one on are in the stream, and returns the first that is not. shorter counts the times
-// in a row that the stream ended before the commit.
-func (l *Log) settle(ctx context.Context, messages [][]byte, base uint64, next, shorter int) (int, int, error) {
+// settle looks up which messages from one on are in the stream, and returns the first that is not. shorter is that
+// the stream ended before the commit.
+func (l *Log) settle(ctx context.Context, messages [][]byte, base uint64, next int, shorter *doubt) (int, error) {
 	ended := false
 	err := l.cluster.insist(ctx, "reading the stream", func(ctx context.Context) error {
 		info, err := l.stream.Info(ctx)
@@ -97,12 +97,12 @@ func (l *Log) settle(ctx context.Context, messages [][]byte, base uint64, next, 
 		return nil
 	})
 	if err != nil {
-		return next, shorter, err
+		return next, err
 	}
 	if !ended {
-		shorter = 0
-	} else if shorter++; shorter >= goneLooks {
-		return next, shorter, fmt.Errorf("%w: it ends before message %d", ErrShortened, base+uint64(next))
+		*shorter = doubt{}
+	} else if shorter.lasts(l.cluster.goneFor) {
+		return next, fmt.Errorf("%w: it ends before message %d", ErrShortened, base+uint64(next))
 	}
 	if next < len(messages) {
 		pause := firstPause
@@ -111,7 +111,7 @@ func (l *Log) settle(ctx context.Context, messages [][]byte, base uint64, next, 
 		}
 		err = l.cluster.sleep(ctx, pause)
 	}
-	return next, shorter, err
+	return next, err
 }
 
 // compareAt looks whether the stream holds a message of this writer at a sequence.

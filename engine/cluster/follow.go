@@ -173,7 +173,7 @@ func (f *follower) take(m message) (done bool, err error) {
 // reopen begins to receive from behind what was taken. The stream is looked at anew: it must be the same, and begin and
 // end so that it goes on from there.
 func (f *follower) reopen(ctx context.Context) error {
-	shorter := 0
+	var shorter doubt
 	return f.cluster.insist(ctx, "following the stream", func(ctx context.Context) error {
 		stream, err := f.cluster.js.Stream(ctx, f.cluster.config.Stream)
 		if err != nil {
@@ -184,11 +184,14 @@ func (f *follower) reopen(ctx context.Context) error {
 			return err
 		}
 		at := f.decoder.at.sequence
+		if info.State.LastSeq >= at {
+			shorter = doubt{}
+		}
 		switch {
 		case info.State.FirstSeq > at+1:
 			return fmt.Errorf("%w: it begins with message %d, message %d comes next", ErrPurged, info.State.FirstSeq, at+1)
 		case info.State.LastSeq < at:
-			if shorter++; shorter >= goneLooks {
+			if shorter.lasts(f.cluster.goneFor) {
 				return fmt.Errorf("%w: it ends with message %d, message %d was taken", ErrShortened, info.State.LastSeq, at)
 			}
 			return fmt.Errorf("it ends with message %d, message %d was taken", info.State.LastSeq, at)

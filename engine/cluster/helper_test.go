@@ -97,6 +97,7 @@ func open(t testing.TB, urls []string, config Config) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.goneFor, c.missingFor = time.Second, 0
 	t.Cleanup(c.Close)
 	return c
 }

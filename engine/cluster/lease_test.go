@@ -14,6 +14,9 @@ import (
 	"ledgerd/engine/ledger/bubble"
 )
 
+// moment is enough for a lease that was given up to be taken by another node.
+const moment = 4 * glanceEvery
+
 // fakeServer is a server with one bucket that holds one key, and a network that fails when it is told to.
 type fakeServer struct {
 	jetstream.KeyValue
@@ -79,6 +82,15 @@ type fakeBuckets struct {
 	kv *fakeServer
 }
 
+// Stream finds none, and CreateStream makes none.
+func (b fakeBuckets) Stream(context.Context, string) (jetstream.Stream, error) {
+	return nil, jetstream.ErrStreamNotFound
+}
+
+func (b fakeBuckets) CreateStream(context.Context, jetstream.StreamConfig) (jetstream.Stream, error) {
+	return nil, ErrUnsafe // which is permanent
+}
+
 func (b fakeBuckets) KeyValue(context.Context, string) (jetstream.KeyValue, error) { return b.kv, nil }
 
 // fakeNode returns a node that knows no server but a fake one, until the test ends.
@@ -135,7 +147,7 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 		whole.log.took(1000)
 		whole.log.told(time.Now(), 1000)
 		fast := whole.log.wantsLease()
-		time.Sleep(glanceEvery)
+		time.Sleep(moment)
 		if !fast.held() {
 			t.Fatal("who holds the whole log does not hold the lease")
 		}
@@ -147,7 +159,7 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 			t.Fatal("who held the log a minute ago holds the lease")
 		}
 		late.log.told(time.Now(), 1000)
-		time.Sleep(glanceEvery)
+		time.Sleep(moment)
 		if !slow.held() {
 			t.Fatal("who has caught up does not hold the lease")
 		}
@@ -168,7 +180,7 @@ func TestResigningGivesUpEverything(t *testing.T) {
 		c = fakeNode(t, "maker", maker)
 		c.maker = c.newLease("snapshots")
 		c.maker.start()
-		time.Sleep(glanceEvery)
+		time.Sleep(moment)
 		if !c.MakesSnapshots() {
 			t.Fatal("it does not make snapshots")
 		}
@@ -179,7 +191,7 @@ func TestResigningGivesUpEverything(t *testing.T) {
 		if c.MakesSnapshots() {
 			t.Error("a node that resigned makes snapshots")
 		}
-		time.Sleep(2 * glanceEvery)
+		time.Sleep(moment)
 		if !next.MakesSnapshots() {
 			t.Error("nobody makes snapshots in its place")
 		}
@@ -193,7 +205,7 @@ func TestLeaseIsLeftToOthersForAWhile(t *testing.T) {
 		node := func(name string) *lease {
 			l := fakeNode(t, name, s).newLease("snapshots")
 			l.start()
-			time.Sleep(glanceEvery)
+			time.Sleep(moment)
 			return l
 		}
 		a, b := node("a"), node("b")
@@ -201,7 +213,7 @@ func TestLeaseIsLeftToOthersForAWhile(t *testing.T) {
 		if a.held() {
 			t.Error("who abstains holds it")
 		}
-		time.Sleep(2 * glanceEvery)
+		time.Sleep(moment)
 		if !b.held() {
 			t.Error("the other node does not hold it")
 		}

@@ -19,9 +19,13 @@ const (
 	factsKey  = "ledgerd-facts"
 
 	streamFormat = "1"
-	// goneLooks is how many looks in a row must find a stream gone or shorter before it is believed: a server that just came
-	// to lead may not know of all yet.
+	// goneLooks is how many looks in a row must find what cannot be before it is believed, and goneFor how long they must go on
+	// where a node stops for good then: a server that just came to lead may not know of all yet, and one that comes back
+	// takes seconds to learn it.
 	goneLooks = 5
+	goneFor   = 8 * time.Second
+	// missingFor is how long looks must find no stream until a node that may makes one.
+	missingFor = time.Second
 	// aliveWithin is how long ago a server must have answered the one that leads the stream to count as there. They answer
 	// each second.
 	aliveWithin = 3 * time.Second
@@ -41,17 +45,33 @@ func (c *Cluster) Facts(ctx context.Context) (ledgerID string, facts []byte, err
 	return info.Config.Metadata[idKey], facts, nil
 }
 
+// doubt is what looks find that cannot be, or should not: the first may err, all of them for a while do not. The zero value is
+// none.
+type doubt struct {
+	since time.Time
+	looks int
+}
+
+// lasts notes one more look that found it, and reports whether it is to be believed after it lasted for a while.
+func (d *doubt) lasts(patience time.Duration) bool {
+	if d.looks == 0 {
+		d.since = time.Now()
+	}
+	d.looks++
+	return d.looks >= goneLooks && time.Since(d.since) >= patience
+}
+
 // bind waits for the stream and returns it, once it is known to be the right one.
 func (c *Cluster) bind(ctx context.Context) (stream jetstream.Stream, info *jetstream.StreamInfo, err error) {
-	missing := 0
+	var missing doubt
 	err = c.insist(ctx, "looking for stream "+c.config.Stream, func(ctx context.Context) error {
 		stream, err = c.js.Stream(ctx, c.config.Stream)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			if c.mayCreate() {
-				return c.create(ctx)
-			}
-			if missing++; c.knownID() != "" && missing >= goneLooks {
+			switch known := c.knownID() != ""; {
+			case known && missing.lasts(c.goneFor):
 				return fmt.Errorf("%w: there is none of this name", ErrRecreated)
+			case !known && c.config.MayWrite && missing.lasts(c.missingFor):
+				return c.create(ctx)
 			}
 			return err
 		}
@@ -72,8 +92,6 @@ func (c *Cluster) knownID() string {
 	defer c.mu.Unlock()
 	return c.ledgerID
 }
-
-func (c *Cluster) mayCreate() bool { return c.config.MayWrite && c.knownID() == "" }
 
 var errMadeNow = errors.New("the stream was made just now")
 

@@ -15,7 +15,7 @@ func (c *Cluster) watch(ctx context.Context, l *Log) error {
 	ticker := time.NewTicker(askEvery)
 	defer ticker.Stop()
 	defer c.clear(watching)
-	odd := 0 // answers in a row that tell of less than was taken
+	var odd doubt // that there is less than was taken
 	for {
 		asked, taken := time.Now(), l.lastTaken()
 		var info *jetstream.StreamInfo
@@ -31,7 +31,7 @@ func (c *Cluster) watch(ctx context.Context, l *Log) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, jetstream.ErrStreamNotFound):
-			if odd++; odd >= goneLooks {
+			if odd.lasts(c.goneFor) {
 				return fmt.Errorf("%w: there is none of this name", ErrRecreated)
 			}
 			c.troubled(watching, err)
@@ -43,7 +43,7 @@ func (c *Cluster) watch(ctx context.Context, l *Log) error {
 			c.troubled(watching, errMinority)
 		default:
 			c.clear(watching)
-			if odd, err = l.compare(asked, taken, info.State.LastSeq, odd); err != nil {
+			if err := l.compare(asked, taken, info.State.LastSeq, &odd); err != nil {
 				return err
 			}
 		}
@@ -66,15 +66,16 @@ func (l *Log) lastTaken() uint64 {
 	return l.taken
 }
 
-// compare notes where the stream ended when that was asked. taken is what was taken in before the question, odd how many
-// answers in a row told of less.
-func (l *Log) compare(asked time.Time, taken, last uint64, odd int) (int, error) {
+// compare notes where the stream ended when that was asked. taken is what was taken in before the question, odd that answers
+// told of less.
+func (l *Log) compare(asked time.Time, taken, last uint64, odd *doubt) error {
 	if last >= taken {
 		l.told(asked, last)
-		return 0, nil
+		*odd = doubt{}
+		return nil
 	}
-	if odd++; odd >= goneLooks {
-		return odd, fmt.Errorf("%w: it ends with message %d, message %d was taken", ErrShortened, last, taken)
+	if odd.lasts(l.cluster.goneFor) {
+		return fmt.Errorf("%w: it ends with message %d, message %d was taken", ErrShortened, last, taken)
 	}
-	return odd, nil
+	return nil
 }
