@@ -65,7 +65,7 @@ func Open(config Config) (*Cluster, error) {
 	}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	var err error
-	if c.conn, err = nats.Connect(joined(config.Servers), c.options()...); err != nil {
+	if c.conn, err = nats.Connect("", c.options()...); err != nil {
 		c.end()
 		return nil, fmt.Errorf("cannot connect to the cluster: %w", err)
 	}
@@ -82,16 +82,10 @@ func Open(config Config) (*Cluster, error) {
 	return c, nil
 }
 
-func joined(servers []string) string {
-	all := servers[0]
-	for _, s := range servers[1:] {
-		all += "," + s
-	}
-	return all
-}
-
 func (c *Cluster) options() []nats.Option {
+	addresses, user := c.config.access()
 	options := []nats.Option{
+		func(o *nats.Options) error { o.Servers = addresses; return nil },
 		nats.Name("ledgerd " + c.config.NodeID), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectJitter, reconnectJitter),
 		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2), nats.Timeout(connectPatience),
@@ -109,6 +103,9 @@ func (c *Cluster) options() []nats.Option {
 			c.stats.asyncErrors.Add(1)
 			c.logger.Warn("the cluster reports an error", "error", err)
 		}),
+	}
+	if user != nil {
+		options = append(options, user)
 	}
 	if c.config.Credentials != "" {
 		options = append(options, nats.UserCredentials(c.config.Credentials))

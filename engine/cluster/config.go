@@ -8,12 +8,14 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/nats-io/nats.go"
 )
 
 // Config says which log a node shares, and as what. Servers, Stream and NodeID must be set.
 type Config struct {
-	// Servers are URLs, nats:// or tls://, with a user and password or a token before an @ where they are needed. One that
-	// answers is enough: it names the others.
+	// Servers are URLs, nats:// or tls://, with a user and password or a token before an @ where they are needed: the same for
+	// all. One that answers is enough: it names the others.
 	Servers []string
 	// Stream is the name of the stream: letters, digits, - and _. What lies beside it bears its name: the buckets
 	// Stream_lease and Stream_snapshots and the subjects Stream.log, Stream.members and Stream.spent.
@@ -51,21 +53,22 @@ const (
 var streamName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // ParseLog splits what an operator writes, nats://HOST:PORT[,HOST:PORT…]/STREAM, into the URLs of servers and the name of
-// a stream. The scheme and the user information hold for all hosts.
+// a stream. The scheme and the user information hold for all hosts. No error shows any of it: where it cannot be told what is
+// what, any of it may be a password.
 func ParseLog(s string) (servers []string, stream string, err error) {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok || scheme != "nats" && scheme != "tls" {
-		return nil, "", fmt.Errorf("%q does not begin with nats:// or tls://", Redact(s))
+		return nil, "", errors.New("the address of a log does not begin with nats:// or tls://")
 	}
-	at := strings.LastIndex(rest, "/")
+	user, hosts := "", rest
+	if i := strings.LastIndex(rest, "@"); i >= 0 { // first: a password may hold a slash
+		user, hosts = rest[:i+1], rest[i+1:]
+	}
+	at := strings.LastIndex(hosts, "/")
 	if at < 0 {
-		return nil, "", fmt.Errorf("%q names no stream behind the servers", Redact(s))
+		return nil, "", errors.New("the address of a log names no stream behind the servers")
 	}
-	hosts, stream := rest[:at], rest[at+1:]
-	user := ""
-	if i := strings.LastIndex(hosts, "@"); i >= 0 {
-		user, hosts = hosts[:i+1], hosts[i+1:]
-	}
+	hosts, stream = hosts[:at], hosts[at+1:]
 	for host := range strings.SplitSeq(hosts, ",") {
 		servers = append(servers, scheme+"://"+user+host)
 	}
@@ -75,26 +78,37 @@ func ParseLog(s string) (servers []string, stream string, err error) {
 
 // Redact returns a URL of the log without what comes before an @, to be shown.
 func Redact(s string) string {
-	scheme, rest, ok := strings.Cut(s, "://")
-	if i := strings.LastIndex(rest, "@"); ok && i >= 0 {
-		return scheme + "://" + rest[i+1:]
+	i := strings.LastIndex(s, "@")
+	if i < 0 {
+		return s
 	}
-	return s
+	scheme, _, ok := strings.Cut(s, "://")
+	if !ok {
+		return s[i+1:]
+	}
+	return scheme + "://" + s[i+1:]
 }
 
 func (c *Config) check() error {
 	if len(c.Servers) == 0 {
 		return errors.New("no server is named")
 	}
-	for _, s := range c.Servers {
+	user := ""
+	for i, s := range c.Servers {
 		u, err := url.Parse(s)
-		if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" {
-			return fmt.Errorf("%q is not the address of a server: nats://HOST:PORT or tls://HOST:PORT", Redact(s))
+		if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+			return fmt.Errorf("server %d of %d: what is given is not the address of a server, nats://HOST:PORT or tls://HOST:PORT (in a password, write / ? # %% and spaces as %%XX)",
+				i+1, len(c.Servers))
+		}
+		if i == 0 {
+			user = u.User.String()
+		} else if u.User.String() != user {
+			return fmt.Errorf("server %d of %d has another user than the first", i+1, len(c.Servers))
 		}
 	}
 	switch {
 	case !streamName.MatchString(c.Stream):
-		return fmt.Errorf("%q is no name of a stream: up to 64 letters, digits, - and _", c.Stream)
+		return errors.New("the name of a stream is not one of up to 64 letters, digits, - and _")
 	case c.NodeID == "" || len(c.NodeID) > maxNodeIDBytes:
 		return fmt.Errorf("a node id of %d bytes; it has 1 to %d", len(c.NodeID), maxNodeIDBytes)
 	case len(c.Facts) > maxFactsBytes:
@@ -103,6 +117,26 @@ func (c *Config) check() error {
 		return fmt.Errorf("%d replicas of the stream; it has 1 to %d", c.Replicas, maxReplicas)
 	}
 	return nil
+}
+
+// access returns the addresses of the servers, and what they are to be told of who connects: nil for nothing. The addresses
+// bear no user: a message that shows one of them tells no password.
+func (c *Config) access() (addresses []string, user nats.Option) {
+	for _, s := range c.Servers {
+		u, err := url.Parse(s)
+		if err != nil {
+			panic(err) // it was checked
+		}
+		if u.User != nil {
+			user = nats.Token(u.User.Username())
+			if password, ok := u.User.Password(); ok {
+				user = nats.UserInfo(u.User.Username(), password)
+			}
+			u.User = nil
+		}
+		addresses = append(addresses, u.String())
+	}
+	return addresses, user
 }
 
 func (c *Config) replicas() int {

@@ -38,11 +38,60 @@ func TestLogIsParsed(t *testing.T) {
 			t.Errorf("ParseLog(%q) = %q, %q, %v, want %q", in, servers, stream, err, want)
 		}
 	}
-	if _, _, err := ParseLog("nats://user:secret@a:1/s.t"); err == nil || strings.Contains(err.Error(), "secret") {
-		t.Errorf("an error tells a password: %v", err)
+}
+
+// TestErrorsTellNoPassword makes each mistake that an operator may with an address that holds one.
+func TestErrorsTellNoPassword(t *testing.T) {
+	for _, in := range []string{
+		"nats://user:secret@a:1/s.t", "nats://user:sec/ret@a:1", "nats://user:sec/ret@a:1/s", "nats://user:secret/ret", "nats://user:secret,x",
+		"user:secret@a:1/s", "http://user:secret@a:1/s", "nats://secret@", "nats://user:sec%zzret@a:1/s", "nats://user:sec ret@a:1/s",
+		"nats://user:secret@a:1,b/c/s", "nats://user:sec?ret@a:1/s", "nats://user:sec#ret@a:1/s", "nats://user:secret@a:port/s",
+	} {
+		servers, stream, err := ParseLog(in)
+		if err == nil {
+			t.Errorf("ParseLog(%q) = %q, %q", in, servers, stream)
+		} else if strings.Contains(err.Error(), "sec") || strings.Contains(err.Error(), "ret") {
+			t.Errorf("ParseLog(%q): the error tells a password: %v", in, err)
+		}
+		if strings.Contains(in, "@") && strings.Contains(Redact(in), "sec") {
+			t.Errorf("Redact(%q) = %q", in, Redact(in))
+		}
 	}
-	if _, err := Open(Config{Servers: []string{"nats://user:secret@a:1?x=y"}, Stream: "s", NodeID: "n"}); err == nil || strings.Contains(err.Error(), "secret") {
-		t.Errorf("an error tells a password: %v", err)
+	for _, servers := range [][]string{
+		{"nats://user:secret@a:1?x=y"}, {"nats://user:sec/ret@a:1"}, {"nats://user:secret@a:1", "nats://user:other@a:2"},
+	} {
+		c, err := Open(Config{Servers: servers, Stream: "s", NodeID: "n"})
+		if err == nil {
+			c.Close()
+			t.Errorf("Open takes %q", servers)
+		} else if strings.Contains(err.Error(), "sec") {
+			t.Errorf("Open(%q): the error tells a password: %v", servers, err)
+		}
+	}
+}
+
+// TestPasswordMayHoldSeparators gives the library what it is to tell servers, and addresses that bear none of it.
+func TestPasswordMayHoldSeparators(t *testing.T) {
+	tests := map[string][3]string{ // user, password, token
+		"nats://u:secret,x@127.0.0.1:1,127.0.0.1:2/S":  {"u", "secret,x", ""},
+		"nats://u:p@ss@127.0.0.1:1,127.0.0.1:2/S":      {"u", "p@ss", ""},
+		"nats://u:p%2Fs%20s@127.0.0.1:1,127.0.0.1:2/S": {"u", "p/s s", ""},
+		"nats://token,x@127.0.0.1:1,127.0.0.1:2/S":     {"", "", "token,x"},
+		"nats://127.0.0.1:1,127.0.0.1:2/S":             {"", "", ""},
+	}
+	for in, want := range tests {
+		servers, stream, err := ParseLog(in)
+		if err != nil {
+			t.Errorf("ParseLog(%q): %v", in, err)
+			continue
+		}
+		o := open(t, servers, Config{Stream: stream}).conn.Opts
+		if got := [3]string{o.User, o.Password, o.Token}; got != want {
+			t.Errorf("%s: the servers are told %q, want %q", in, got, want)
+		}
+		if want := []string{"nats://127.0.0.1:1", "nats://127.0.0.1:2"}; o.Url != "" || !slices.Equal(o.Servers, want) {
+			t.Errorf("%s: servers %q and %q, want %q", in, o.Url, o.Servers, want)
+		}
 	}
 }
 
