@@ -24,11 +24,12 @@ func (c *Cluster) MakesSnapshots() bool { return c.maker != nil && c.maker.held(
 // Offer stores a snapshot's files for others, in the order in which they are to appear there: what a file names comes before
 // it. The files must not change meanwhile. Parts that are there already are not sent again. Then it removes what only older
 // snapshots than the two newest need, and purges the stream below them. It returns ErrNotMaker where another node makes the
-// snapshots. It is for one goroutine at a time.
+// snapshots. After another error this node leaves it to others for a while. It is for one goroutine at a time.
 func (c *Cluster) Offer(ctx context.Context, disk vfs.FS, dir string, names []string, what Snapshot) error {
 	err := c.offer(ctx, disk, dir, names, what)
 	if err != nil {
 		c.stats.offerFailures.Add(1)
+		c.offerFailed(ctx, err)
 		return fmt.Errorf("cannot offer the snapshot of version %d: %w", what.Version, err)
 	}
 	c.stats.offers.Add(1)
