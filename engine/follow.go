@@ -68,9 +68,8 @@ func (e *Engine) followShared(ctx context.Context, out chan<- *handed) (leads *h
 		refused = refused || err != nil
 		return err
 	}
-	at := ledger.LogPoint{Version: e.seq.version, StateHash: e.seq.hash, Slot: e.seq.chain.tipSlot()}
 	e.shared.began.Store(e.age())
-	err = e.shared.log.Follow(ctx, at, func(commit []*ledger.Record) error {
+	err = e.shared.log.Follow(ctx, e.shared.from, func(commit []*ledger.Record) error {
 		if len(commit) == 0 {
 			return nil
 		}

@@ -213,6 +213,9 @@ func (r *recovery) replay(ctx context.Context) (wal.End, error) {
 	r.progress.begin("replaying the log", 0)
 	end, err := wal.Replay(ctx, r.config.Dir.fs, LogDir(r.config.Dir.path), from, func(commit []wal.Entry) error {
 		records := make([]*ledger.Record, 0, len(commit))
+		if len(commit) > 0 {
+			r.shared.from = ledger.PointAfter(commit[len(commit)-1].Record)
+		}
 		for i := range commit {
 			switch record := commit[i].Record; {
 			case r.from == nil || record.Version > from:

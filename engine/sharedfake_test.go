@@ -202,8 +202,8 @@ func (l *sharedLedger) place(from ledger.LogPoint) (at, skip int, err error) {
 			continue
 		}
 		skip = int(from.Version-l.first[i]) + 1
-		if r := decoded(c)[skip-1]; r.StateHash != from.StateHash {
-			return 0, 0, fmt.Errorf("record %d leads to state hash %s in the log and not to %s", from.Version, r.StateHash, from.StateHash)
+		if r := decoded(c)[skip-1]; ledger.PointAfter(r) != from {
+			return 0, 0, fmt.Errorf("record %d is %+v in the log and not %+v", from.Version, ledger.PointAfter(r), from)
 		}
 		return i, skip, nil
 	}

@@ -41,6 +41,7 @@ const defaultMaxLag = 15 * time.Second
 type sharing struct {
 	log    SharedLog // nil: the node is alone
 	maxLag time.Duration
+	from   ledger.LogPoint // behind what recovery found
 
 	leads     atomic.Bool            // this node is the writer
 	led       chan struct{}          // closed then

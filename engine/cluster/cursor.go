@@ -182,7 +182,7 @@ func (d *decoder) commit(h *head, payload []byte) ([]*ledger.Record, error) {
 	}
 	last := records[len(records)-1]
 	d.at.chain = h.after(raw)
-	d.at.point = ledger.LogPoint{Version: last.Version, StateHash: last.StateHash, Slot: last.Slot}
+	d.at.point = ledger.PointAfter(last)
 	return d.behindFrom(records)
 }
 
@@ -196,8 +196,11 @@ func (d *decoder) behindFrom(records []*ledger.Record) ([]*ledger.Record, error)
 	if uint64(held) > uint64(len(records)) { // all of it is held
 		return nil, nil
 	}
-	if same := records[held-1]; same.StateHash != d.from.StateHash {
+	switch same := ledger.PointAfter(records[held-1]); {
+	case same.StateHash != d.from.StateHash:
 		return nil, fmt.Errorf("%w: after version %d its state hash is %s, this node's is %s", ErrOtherLedger, same.Version, same.StateHash, d.from.StateHash)
+	case same != d.from:
+		return nil, fmt.Errorf("%w: its record of version %d is another one, of slot %d; this node's is of slot %d", ErrOtherLedger, same.Version, same.Slot, d.from.Slot)
 	}
 	if int(held) == len(records) {
 		return nil, nil

@@ -70,7 +70,7 @@ func (e *encoder) encode(records []*ledger.Record, before cursor) ([][]byte, cur
 	last := records[len(records)-1]
 	after := before
 	after.chain = h.after(e.raw)
-	after.point = ledger.LogPoint{Version: last.Version, StateHash: last.StateHash, Slot: last.Slot}
+	after.point = ledger.PointAfter(last)
 	return e.split(&h, payload), after, nil
 }
 

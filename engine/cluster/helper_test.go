@@ -63,8 +63,7 @@ func pointAfter(records []*ledger.Record) ledger.LogPoint {
 	if len(records) == 0 {
 		return ledger.LogPoint{}
 	}
-	last := records[len(records)-1]
-	return ledger.LogPoint{Version: last.Version, StateHash: last.StateHash, Slot: last.Slot}
+	return ledger.PointAfter(records[len(records)-1])
 }
 
 // node is one that follows, and writes if it may.

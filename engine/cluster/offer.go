@@ -207,7 +207,7 @@ func (c *Cluster) purgeBelow(ctx context.Context, v ledger.Version) error {
 	if err != nil {
 		return err
 	}
-	begin, err := c.place(ctx, stream, info, ledger.LogPoint{Version: v - 1})
+	begin, err := c.place(ctx, stream, info, ledger.LogPoint{Version: v})
 	if errors.Is(err, ErrPurged) {
 		return nil
 	}
@@ -233,7 +233,7 @@ func (c *Cluster) RecordAt(ctx context.Context, v ledger.Version) (*ledger.Recor
 	if err != nil {
 		return nil, err
 	}
-	begin, err := c.place(ctx, stream, info, ledger.LogPoint{Version: v - 1})
+	begin, err := c.place(ctx, stream, info, ledger.LogPoint{Version: v})
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +241,7 @@ func (c *Cluster) RecordAt(ctx context.Context, v ledger.Version) (*ledger.Recor
 	if err != nil {
 		return nil, err
 	}
-	if h.first == 0 {
+	if h.first == 0 || h.first > v {
 		return nil, fmt.Errorf("%w, version %d", ErrPurged, v)
 	}
 	d, err := newDecoder(begin-1, ledger.LogPoint{Version: h.first - 1, StateHash: h.state}, c.stats.refuse)

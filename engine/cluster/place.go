@@ -10,8 +10,8 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// place returns the sequence of the message to begin with for a node that stands at a point: the first of the commit
-// behind it or, where that cannot be told from outside, of the commit that holds it.
+// place returns the sequence of the message to begin with for a node that stands at a point: the first of the commit that
+// holds the point's record, so that it can be compared, or, where that was purged, of the one behind.
 func (c *Cluster) place(ctx context.Context, stream jetstream.Stream, info *jetstream.StreamInfo, from ledger.LogPoint) (uint64, error) {
 	first, last := info.State.FirstSeq, info.State.LastSeq
 	if info.State.Msgs == 0 {
@@ -28,17 +28,8 @@ func (c *Cluster) place(ctx context.Context, stream jetstream.Stream, info *jets
 	if err != nil {
 		return 0, err
 	}
-	if behind <= last {
-		h, err := c.headAt(ctx, stream, behind)
-		if err != nil {
-			return 0, err
-		}
-		if h.first == from.Version+1 {
-			return c.wholeFrom(ctx, stream, behind, last, from)
-		}
-	}
-	if behind == first {
-		return 0, fmt.Errorf("%w, version %d", ErrPurged, from.Version+1)
+	if behind == first { // wholeFrom tells whether that is what comes next
+		return c.wholeFrom(ctx, stream, behind, last, from)
 	}
 	h, err := c.headAt(ctx, stream, behind-1)
 	if err != nil {

@@ -19,6 +19,7 @@ func TestServers(t *testing.T) {
 			"a standby takes over":                testStandbyTakesOver,
 			"a stream that changed is named":      testChangedStreamIsNamed,
 			"a repeated message is refused":       testRepeatedMessageIsRefused,
+			"another record is named":             testOtherRecordIsNamed,
 			"members hear of each other":          testMembersHear,
 			"a snapshot is offered and fetched":   testSnapshotIsOfferedAndFetched,
 			"a fetch goes on where it was cut":    testFetchGoesOn,
