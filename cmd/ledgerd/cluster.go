@@ -112,18 +112,28 @@ func (n *node) bind(ctx context.Context) error {
 	return n.dir.BindCluster(id, facts)
 }
 
-// begin fills an empty directory with the newest snapshot that is offered. Where none is, the log is followed from
-// its first record.
+// begin fills an empty directory with the newest snapshot that is offered and can be fetched. Where none is offered, the
+// log is followed from its first record.
 func (n *node) begin(ctx context.Context, progress func(done, total uint64)) error {
-	m, err := n.cluster.Newest(ctx)
+	offered, err := n.cluster.Offered(ctx)
 	if errors.Is(err, cluster.ErrNoSnapshot) {
 		return n.dir.AbandonBootstrap(ctx)
 	}
-	if err != nil {
-		return err
+	for i, m := range offered {
+		if err = n.beginWith(ctx, m, progress); err == nil || ctx.Err() != nil {
+			break
+		}
+		if i < len(offered)-1 {
+			n.logger.Warn("cannot begin with the newest snapshot, tries an older one", "slot", uint64(m.Slot), "node", m.Node, "error", err)
+		}
 	}
+	return err
+}
+
+// beginWith fills an empty directory with a snapshot.
+func (n *node) beginWith(ctx context.Context, m *cluster.Manifest, progress func(done, total uint64)) error {
 	n.logger.Info("begins with a snapshot of another node", "slot", uint64(m.Slot), "node", m.Node, "bytes", m.Bytes())
-	err = n.cluster.Fetch(ctx, m, vfs.Disk{}, engine.SnapshotDir(n.dataDir), func(done, total int64) { progress(uint64(done), uint64(total)) })
+	err := n.cluster.Fetch(ctx, m, vfs.Disk{}, engine.SnapshotDir(n.dataDir), func(done, total int64) { progress(uint64(done), uint64(total)) })
 	if err != nil {
 		return err
 	}

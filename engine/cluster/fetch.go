@@ -22,8 +22,18 @@ func sortNewest(all []ledger.Version) {
 	slices.SortFunc(all, func(a, b ledger.Version) int { return cmp.Compare(b, a) })
 }
 
-// Newest returns the manifest of the newest snapshot that is offered and can be read; ErrNoSnapshot if there is none.
+// Newest returns the manifest of the newest snapshot that is offered whole; ErrNoSnapshot if there is none.
 func (c *Cluster) Newest(ctx context.Context) (*Manifest, error) {
+	all, err := c.Offered(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// Offered returns the manifests of all snapshots that are offered, newest first, without those that cannot be read or of which
+// a part is missing. ErrNoSnapshot: there is none.
+func (c *Cluster) Offered(ctx context.Context) (all []*Manifest, err error) {
 	if _, _, err := c.bind(ctx); err != nil {
 		return nil, fmt.Errorf("cannot look for snapshots: %w", err)
 	}
@@ -42,11 +52,15 @@ func (c *Cluster) Newest(ctx context.Context) (*Manifest, error) {
 		case errors.Is(err, ErrClosed), errors.Is(err, ErrFormat):
 			return nil, err
 		case err == nil:
-			return m, nil
+			all = append(all, m)
+			continue
 		}
 		c.logger.Warn("a snapshot that is offered cannot be used", "version", uint64(v), "error", err)
 	}
-	return nil, ErrNoSnapshot
+	if len(all) == 0 {
+		return nil, ErrNoSnapshot
+	}
+	return all, nil
 }
 
 // Fetch brings the files of a snapshot into a directory, one after the other: a file has its name when it is whole and synced.

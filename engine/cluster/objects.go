@@ -208,7 +208,7 @@ func (o *objects) remove(ctx context.Context, c *Cluster, i *jetstream.ObjectInf
 	})
 }
 
-// manifest reads a manifest of this stream.
+// manifest reads a manifest of this stream. errBadPart: it, or a part that it names, is not there whole.
 func (o *objects) manifest(ctx context.Context, c *Cluster, v ledger.Version) (*Manifest, error) {
 	b, err := o.get(ctx, c, manifestName(v), maxManifestBytes)
 	if err != nil {
@@ -222,6 +222,14 @@ func (o *objects) manifest(ctx context.Context, c *Cluster, v ledger.Version) (*
 		return nil, fmt.Errorf("%w: the manifest of version %d is of version %d", errBadPart, v, m.Version)
 	case m.Ledger != c.knownID():
 		return nil, fmt.Errorf("%w: the manifest of version %d belongs to ledger %s", ErrRecreated, v, m.Ledger)
+	}
+	for i := range m.Files {
+		f := &m.Files[i]
+		for p := range f.Parts {
+			if !o.whole(f.object(p), f.partSize(p)) {
+				return nil, fmt.Errorf("%w: %s lacks something", errBadPart, f.object(p))
+			}
+		}
 	}
 	return m, nil
 }

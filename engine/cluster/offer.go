@@ -78,6 +78,9 @@ func (c *Cluster) offer(ctx context.Context, disk vfs.FS, dir string, names []st
 	if len(encoded) > maxManifestBytes {
 		return fmt.Errorf("a manifest of %d bytes", len(encoded))
 	}
+	if !c.MakesSnapshots() { // who does now may have swept the parts: no manifest named them yet
+		return ErrNotMaker
+	}
 	if err := o.put(ctx, c, manifestName(what.Version), encoded); err != nil {
 		return err
 	}
@@ -118,7 +121,7 @@ func (c *Cluster) offerFile(ctx context.Context, o *objects, disk vfs.FS, dir, n
 	return f, nil
 }
 
-// prune keeps the newest snapshots that can be read and what they name. The record of the oldest one stays in the stream, and
+// prune keeps the newest snapshots that are whole and what they name. The record of the oldest one stays in the stream, and
 // all behind it.
 func (c *Cluster) prune(ctx context.Context, o *objects) error {
 	if err := o.list(ctx, c); err != nil {

@@ -24,6 +24,8 @@ func TestServers(t *testing.T) {
 			"a snapshot is offered and fetched":   testSnapshotIsOfferedAndFetched,
 			"a fetch goes on where it was cut":    testFetchGoesOn,
 			"a corrupt part is refused":           testCorruptPartIsRefused,
+			"an incomplete snapshot is passed":    testIncompleteSnapshotIsPassedOver,
+			"a maker that is none offers nothing": testMakerThatIsNoneOffersNothing,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
