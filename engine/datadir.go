@@ -20,7 +20,7 @@ import (
 
 // Dir is a node's data directory. It belongs to one process at a time and to one ledger
 // for ever: node.json in it names the node, the source's identity and the root block.
-// Beside it lie the folders log and snapshots.
+// Beside it lie the folders log and snapshots, and those of what a node of a cluster set aside.
 type Dir struct {
 	fs   vfs.FS
 	path string
@@ -45,6 +45,8 @@ type nodeFile struct {
 	Import  *importNote  `json:"import,omitempty"`  // absent where no import made the directory
 	Filter  *filterNote  `json:"filter,omitempty"`  // absent where all accounts are held
 	Cluster *clusterNote `json:"cluster,omitempty"` // absent where the node is alone
+	// SettingAside: what the directory holds is being set aside, and nothing of it counts any more.
+	SettingAside bool `json:"setting_aside,omitempty"`
 	// SkipVotes: vote transactions are not held. Absent before the first source, and where a directory was
 	// begun when that was not noted.
 	SkipVotes *bool `json:"skip_votes,omitempty"`
@@ -80,6 +82,12 @@ func openDir(disk vfs.FS, path string) (*Dir, error) {
 	if err := d.load(); err != nil {
 		lock.Close()
 		return nil, err
+	}
+	if d.node.SettingAside { // a crash ended it
+		if err := d.finishSettingAsideLocked(); err != nil { // nobody else has d yet
+			lock.Close()
+			return nil, err
+		}
 	}
 	return d, nil
 }
