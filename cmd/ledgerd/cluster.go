@@ -93,8 +93,13 @@ func (n *node) join(ctx context.Context, progress func(done, total uint64)) erro
 		}
 	}
 	held, err := n.dir.HoldsRecords(ctx)
-	if err != nil || held {
+	if err != nil {
 		return err
+	}
+	if held {
+		if behind, err := n.setAside(ctx); err != nil || !behind {
+			return err
+		}
 	}
 	return n.begin(ctx, progress)
 }

@@ -42,6 +42,17 @@ func (c *Cluster) place(ctx context.Context, stream jetstream.Stream, info *jets
 	return c.wholeFrom(ctx, stream, begin, last, from)
 }
 
+// GoesOn returns nil where the stream holds what comes behind a version, and ErrPurged where it was purged past that: who holds
+// no more must begin with a newer snapshot. It looks at a few messages.
+func (c *Cluster) GoesOn(ctx context.Context, v ledger.Version) error {
+	stream, info, err := c.bind(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = c.place(ctx, stream, info, ledger.LogPoint{Version: v})
+	return err
+}
+
 // wholeFrom returns the first message from begin on that is the first of a commit, or a claim: a purge may have cut what
 // the stream begins with. What was cut must be held already.
 func (c *Cluster) wholeFrom(ctx context.Context, stream jetstream.Stream, begin, last uint64, from ledger.LogPoint) (uint64, error) {

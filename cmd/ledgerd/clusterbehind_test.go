@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"ledgerd/engine"
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/wal"
+)
+
+// A replica was away until the log was purged past what it holds. Started again it says so, sets that aside, begins with a
+// snapshot and is ready; it never goes on from where it stood. While no server can be reached it answers what it holds.
+func TestReplicaThatWasAwayTooLongBeginsAnew(t *testing.T) {
+	r := newClusterRig(t, "finality=4,accounts=500,tps=500,slot_time=20ms")
+	r.add(roleIngest, "--snapshot-interval", "0s")
+	maker := r.add(roleReplica, "--snapshot-interval", "300ms")
+	away := r.add(roleReplica, "--snapshot-interval", "0s")
+	r.ready()
+	away.turn(false)
+	r.until("it is gone", func() bool { return away.running() == nil })
+	held := lastRecord(t, away.dir)
+	last, ok := maker.metric("ledgerd_cluster_log_last_sequence")
+	r.until("the log's end is known", func() bool {
+		last, ok = maker.metric("ledgerd_cluster_log_last_sequence")
+		return ok
+	})
+	r.until("the log is purged past it", func() bool {
+		first, ok := maker.metric("ledgerd_cluster_log_first_sequence")
+		return ok && sequence(first) > sequence(last)+1
+	})
+
+	away.turn(true)
+	r.until("it is ready again", away.isReady)
+	if !away.is("ledgerd_cluster_snapshot_fetches_total", "1") {
+		t.Error("it did not begin with a snapshot")
+	}
+	if said := away.said(); !strings.Contains(said, "was purged past what this node holds") || !strings.Contains(said, "holds_version="+strconv.Itoa(int(held))) {
+		t.Errorf("it did not say that version %d is set aside:\n%s", held, said)
+	}
+	r.stop()
+	r.sameRecords()
+	first := ledger.Version(0)
+	_, err := wal.Replay(t.Context(), vfs.Disk{}, engine.LogDir(away.dir), 0, func(commit []wal.Entry) error {
+		if first == 0 {
+			first = commit[0].Record.Version
+		}
+		return nil
+	}, nil)
+	if err != nil || first <= held {
+		t.Errorf("its log begins with record %d (%v), it held %d", first, err, held)
+	}
+	end, err := wal.Replay(t.Context(), vfs.Disk{}, engine.LogDir(away.dir)+".behind", 0, func([]wal.Entry) error { return nil }, nil)
+	if err != nil || end.Version() != held {
+		t.Errorf("up to record %d is set aside (%v), it held %d", end.Version(), err, held)
+	}
+	if _, err := os.Stat(engine.SnapshotDir(away.dir) + ".behind"); err != nil {
+		t.Error(err)
+	}
+}
+
+// lastRecord returns the newest record of a node's log.
+func lastRecord(t *testing.T, dir string) ledger.Version {
+	t.Helper()
+	end, err := wal.Replay(t.Context(), vfs.Disk{}, engine.LogDir(dir), 0, func([]wal.Entry) error { return nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return end.Version()
+}
+
+// sequence returns what a metric says, 0 where it is none.
+func sequence(text string) int {
+	n, _ := strconv.Atoi(text)
+	return n
+}
