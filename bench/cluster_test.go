@@ -28,6 +28,9 @@ func TestClusterScenariosNoteWhatTheyTime(t *testing.T) {
 		"cluster-failover": {failoverFigure},
 	}
 	for _, s := range Cluster() {
+		if testing.Short() && s.Name != "cluster-rate" && s.Name != "cluster-failover" {
+			continue // a sample: those that start every kind of node
+		}
 		t.Run(s.Name, func(t *testing.T) {
 			r := run(t, s, Env{Rounds: 1, Duration: 800 * time.Millisecond, Scale: 0.02})
 			if len(r.Rows) == 0 || len(r.Goals) == 0 {

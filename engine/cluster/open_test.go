@@ -97,6 +97,7 @@ func TestPasswordMayHoldSeparators(t *testing.T) {
 
 // TestServerComesLater opens a connection where nobody listens, and one more that is closed before anybody does.
 func TestServerComesLater(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	s.Kill(0)
 	random := rand.New(rand.NewPCG(11, 0))
@@ -158,6 +159,7 @@ func canceled() context.Context {
 
 // TestStreamBeginsWhereItsWriterStands lets a node that holds something found the stream. One that holds less needs a snapshot.
 func TestStreamBeginsWhereItsWriterStands(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	random := rand.New(rand.NewPCG(12, 0))
 	held := commitOf(random, ledger.LogPoint{}, 7, 1)
@@ -184,6 +186,7 @@ func TestStreamBeginsWhereItsWriterStands(t *testing.T) {
 
 // TestStreamThatForgetsIsRefused sets limits that lose messages.
 func TestStreamThatForgetsIsRefused(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	c := open(t, s.URLs(), Config{Stream: "forgets", NodeID: "w", MayWrite: true, Replicas: 1})
 	id, _, err := c.Facts(t.Context())
@@ -211,6 +214,7 @@ func TestStreamThatForgetsIsRefused(t *testing.T) {
 // TestShortenedStreamIsNamed gives the only server an older disk back: it lost what it had acknowledged. Nobody goes on from
 // there, neither who followed all the time nor who comes back.
 func TestShortenedStreamIsNamed(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	random := rand.New(rand.NewPCG(16, 0))
 	w := follow(t, open(t, s.URLs(), Config{Stream: "short", NodeID: "w", MayWrite: true, Replicas: 1}), nil)

@@ -9,6 +9,7 @@ import (
 
 // TestServers runs what needs three servers on the same three: side by side what leaves them alone, then what does not.
 func TestServers(t *testing.T) {
+	t.Parallel()
 	s := suite{natstest.Start(t, 3)}
 	t.Run("side by side", func(t *testing.T) {
 		for name, run := range map[string]func(*testing.T, suite){
