@@ -42,7 +42,6 @@ type Cluster struct {
 
 	mu       sync.Mutex
 	ledgerID string // of the stream, once known
-	bound    bool   // the stream was found once
 	trouble  map[string]string
 	maker    *lease // nil: this node makes no snapshots
 

@@ -56,11 +56,7 @@ type members struct {
 // Announce lets the others know of this node until Close: self returns its line, without the node's name. It may be called
 // once.
 func (c *Cluster) Announce(self func() Member) error {
-	sub, err := c.conn.Subscribe(c.config.Stream+".members", func(m *nats.Msg) { c.heard(m.Data) })
-	if err != nil {
-		return err
-	}
-	if err := sub.SetPendingLimits(gossipMessages, gossipBytes); err != nil {
+	if err := c.listen(".members", c.heard); err != nil {
 		return err
 	}
 	c.running.Go(func() {
@@ -77,6 +73,15 @@ func (c *Cluster) Announce(self func() Member) error {
 		}
 	})
 	return nil
+}
+
+// listen has hear called with what the nodes tell each other under a subject, of which a bounded amount waits.
+func (c *Cluster) listen(subject string, hear func([]byte)) error {
+	sub, err := c.conn.Subscribe(c.config.Stream+subject, func(m *nats.Msg) { hear(m.Data) })
+	if err != nil {
+		return err
+	}
+	return sub.SetPendingLimits(gossipMessages, gossipBytes)
 }
 
 func (c *Cluster) announce(l line) {

@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"time"
-
-	"github.com/nats-io/nats.go"
 )
 
 const (
@@ -30,8 +28,8 @@ type Spent struct {
 // call, and others is told what each other node said, on a goroutine of the connection. Nothing is told twice; what is told
 // while there is no connection is lost. It may be called once.
 func (c *Cluster) Share(spent func() []Spent, others func([]Spent)) error {
-	sub, err := c.conn.Subscribe(c.config.Stream+".spent", func(m *nats.Msg) {
-		process, all, err := decodeSpent(m.Data)
+	err := c.listen(".spent", func(b []byte) {
+		process, all, err := decodeSpent(b)
 		switch {
 		case err != nil:
 			c.stats.gossipRefused.Add(1)
@@ -40,9 +38,6 @@ func (c *Cluster) Share(spent func() []Spent, others func([]Spent)) error {
 		}
 	})
 	if err != nil {
-		return err
-	}
-	if err := sub.SetPendingLimits(gossipMessages, gossipBytes); err != nil {
 		return err
 	}
 	c.running.Go(func() {

@@ -140,7 +140,7 @@ func (c *Cluster) identify(info *jetstream.StreamInfo) error {
 		return fmt.Errorf("%w: it must be kept in files, without a maximum age, and discard what is new", ErrUnsafe)
 	}
 	c.mu.Lock()
-	c.ledgerID, c.bound = id, true
+	c.ledgerID = id
 	c.mu.Unlock()
 	c.stats.first.Store(info.State.FirstSeq)
 	c.stats.last.Store(info.State.LastSeq)
