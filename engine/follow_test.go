@@ -1,10 +1,7 @@
 package engine
 
 import (
-	"context"
 	"errors"
-	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -39,28 +36,9 @@ func startMemberOf(t *testing.T, l *sharedLedger, source Source, c Config) clust
 	t.Helper()
 	m := l.join()
 	c.Shared, c.Source = m, source
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	}
 	n := clusterNode{&subject{t: t, ended: make(chan struct{})}, m}
 	n.source, _ = source.(*script)
-	also := c.OnPublish
-	c.OnPublish = func(p *ledger.Publication) {
-		if n.Engine.Head() != p.Head { // it is only told, before the first head
-			return
-		}
-		n.published = append(n.published, p)
-		if also != nil {
-			also(p)
-		}
-	}
-	n.Engine = New(c)
-	var ctx context.Context
-	ctx, n.cancel = context.WithCancel(t.Context())
-	go func() {
-		defer close(n.ended)
-		n.err = n.Engine.Run(ctx)
-	}()
+	n.run(c, func(p *ledger.Publication) bool { return n.Engine.Head() == p.Head }) // else it is only told, before the first head
 	return n
 }
 

@@ -102,11 +102,20 @@ func startNode(t *testing.T, info ledger.SourceInfo, c Config) *subject {
 	t.Helper()
 	n := &subject{t: t, source: newScript(info), ended: make(chan struct{})}
 	c.Source = n.source
+	n.run(c, func(*ledger.Publication) bool { return true })
+	return n
+}
+
+// run runs an engine until the test stops it, and remembers of what it is told what is to be kept.
+func (n *subject) run(c Config, keep func(*ledger.Publication) bool) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	also := c.OnPublish
 	c.OnPublish = func(p *ledger.Publication) {
+		if !keep(p) {
+			return
+		}
 		n.published = append(n.published, p)
 		if also != nil {
 			also(p)
@@ -114,12 +123,11 @@ func startNode(t *testing.T, info ledger.SourceInfo, c Config) *subject {
 	}
 	n.Engine = New(c)
 	var ctx context.Context
-	ctx, n.cancel = context.WithCancel(t.Context())
+	ctx, n.cancel = context.WithCancel(n.t.Context())
 	go func() {
 		defer close(n.ended)
 		n.err = n.Engine.Run(ctx)
 	}()
-	return n
 }
 
 // send shows events and waits until nothing moves any more.
