@@ -29,7 +29,7 @@ var benchState = sync.OnceValue(func() *state {
 	for i := range mints {
 		mints[i] = key()
 	}
-	st := &state{meta: Meta{Version: 1, Slot: 1}}
+	st := testState(20, 0, 0, 0)
 	for i := range benchAccounts {
 		a := &ledger.Account{Pubkey: key(), Lamports: ledger.Lamports(random.Uint64N(1 << 40)), RentEpoch: 1<<64 - 1,
 			Known: ledger.FieldsAll &^ ledger.FieldMint, Taught: ledger.TaughtByBlock(ledger.Slot(250_000_000 + random.Uint64N(10_000)))}
@@ -40,7 +40,7 @@ var benchState = sync.OnceValue(func() *state {
 		}
 		st.accounts = append(st.accounts, a)
 	}
-	slices.SortFunc(st.accounts, func(a, b *ledger.Account) int { return a.Pubkey.Compare(&b.Pubkey) })
+	st.settle()
 	return st
 })
 
@@ -69,7 +69,7 @@ func BenchmarkWrite(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var err error
-		if w, err = s.Write(context.Background(), st.meta, parts, nil, Pace{}); err != nil {
+		if w, err = s.Write(context.Background(), st.meta, parts, st.blocks, Pace{}); err != nil {
 			b.Fatal(err)
 		}
 	}
