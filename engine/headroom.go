@@ -14,8 +14,10 @@ const (
 	smallHeadroom = 32 << 20
 	// headroomShare is the part of the heap that a large one gets besides.
 	headroomShare = 8
-	// quietFor is how long nothing made the collector run before what was left over is collected.
+	// quietFor is how long next to nothing was allocated before what was left over is collected.
 	quietFor = 5 * time.Second
+	// quietBytes is what may be allocated from one look to the next in a quiet time.
+	quietBytes = 256 << 10
 )
 
 // KeepHeadroom has the garbage collector leave room for what its work is worth, until ctx ends.
@@ -29,20 +31,21 @@ const (
 //
 // The collector runs when the heap has grown, so what a burst has left, such as that of ten
 // thousand connections made at once, stays until the next one. It is given back to the system
-// once nothing has happened for a while.
+// once nothing has happened for a while. Only then: it keeps the processors busy for tens of
+// milliseconds, in which answers wait, and while blocks come the collector runs by itself.
 func KeepHeadroom(ctx context.Context) {
 	before := debug.SetGCPercent(100)
 	defer func() { debug.SetGCPercent(before) }()
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"},
 		{Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
-		{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
 	}
 	read := func(i int) uint64 { return samples[i].Value.Uint64() }
 	tick := time.NewTicker(headroomEvery)
 	defer tick.Stop()
 	set := 100
-	var calm quiet
+	calm := quiet{since: time.Now()}
 	for {
 		metrics.Read(samples)
 		// Each change stops the world for a moment.
@@ -71,17 +74,18 @@ func headroom(live, looked, roots uint64) int {
 	return int(min(100*room/(live+roots), 100))
 }
 
-// quiet is a time in which the collector does not run.
+// quiet is a time in which next to nothing is allocated.
 type quiet struct {
-	cycles uint64 // it has run so often
-	since  time.Time
+	allocated uint64 // so much ever
+	since     time.Time
 }
 
-// leaves reports whether the collector has not run for quietFor, and the objects of the heap are so
-// many more than the live ones it last found that it is worth to look again.
-func (q *quiet) leaves(now time.Time, cycles, live, objects uint64) bool {
-	if cycles != q.cycles {
-		q.cycles, q.since = cycles, now
+// leaves reports whether it has been quiet for quietFor, and the objects of the heap are so many more
+// than the live ones that the collector last found that it is worth to look again.
+func (q *quiet) leaves(now time.Time, allocated, live, objects uint64) bool {
+	if allocated-q.allocated > quietBytes {
+		q.since = now
 	}
+	q.allocated = allocated
 	return now.Sub(q.since) >= quietFor && objects > live+max(smallHeadroom/4, live/headroomShare)
 }

@@ -27,24 +27,37 @@ func TestHeadroomShrinksAsTheHeapGrows(t *testing.T) {
 // TestLeftoversAreCollectedInQuietTimes lets time pass after a burst.
 func TestLeftoversAreCollectedInQuietTimes(t *testing.T) {
 	const mega = 1 << 20
-	var q quiet
 	began := time.Now()
+	q := quiet{since: began}
 	for _, step := range []struct {
-		after                 time.Duration
-		cycles, live, objects uint64
-		want                  bool
+		after                    time.Duration
+		allocated, live, objects uint64
+		want                     bool
 	}{
-		{0, 1, 10 * mega, 100 * mega, false},
-		{4 * time.Second, 1, 10 * mega, 100 * mega, false},
-		{5 * time.Second, 1, 10 * mega, 18 * mega, false},
-		{5 * time.Second, 1, 10 * mega, 19 * mega, true},
-		{6 * time.Second, 2, 10 * mega, 100 * mega, false}, // it has run
-		{10 * time.Second, 2, 10 * mega, 100 * mega, false},
-		{11 * time.Second, 2, 800 * mega, 899 * mega, false},
-		{11 * time.Second, 2, 800 * mega, 901 * mega, true},
+		{0, 500 * mega, 10 * mega, 100 * mega, false},
+		{4 * time.Second, 500 * mega, 10 * mega, 100 * mega, false},
+		{5 * time.Second, 500*mega + quietBytes, 10 * mega, 18 * mega, false},
+		{5 * time.Second, 500*mega + quietBytes, 10 * mega, 19 * mega, true},
+		{6 * time.Second, 501*mega + quietBytes, 10 * mega, 100 * mega, false}, // blocks come again
+		{10 * time.Second, 501*mega + 2*quietBytes, 10 * mega, 100 * mega, false},
+		{11 * time.Second, 501*mega + 3*quietBytes, 800 * mega, 899 * mega, false},
+		{11 * time.Second, 501*mega + 3*quietBytes, 800 * mega, 901 * mega, true},
 	} {
-		if got := q.leaves(began.Add(step.after), step.cycles, step.live, step.objects); got != step.want {
-			t.Errorf("after %v and %d cycles, %d live of %d: %v, want %v", step.after, step.cycles, step.live, step.objects, got, step.want)
+		if got := q.leaves(began.Add(step.after), step.allocated, step.live, step.objects); got != step.want {
+			t.Errorf("after %v and %d bytes, %d live of %d: %v, want %v", step.after, step.allocated, step.live, step.objects, got, step.want)
+		}
+	}
+}
+
+// TestNothingIsCollectedWhileBlocksCome allocates steadily, and leaves much over, without the collector
+// ever running by itself.
+func TestNothingIsCollectedWhileBlocksCome(t *testing.T) {
+	const mega = 1 << 20
+	began := time.Now()
+	q := quiet{since: began}
+	for i := range uint64(60) {
+		if q.leaves(began.Add(time.Duration(i)*headroomEvery), i*mega, 10*mega, (10+i)*mega) {
+			t.Fatalf("what was left over was collected after %d s though blocks come", i)
 		}
 	}
 }
