@@ -1,9 +1,14 @@
 package shard
 
 import (
+	"errors"
 	"os"
 	"runtime"
+	"slices"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"unsafe"
 )
 
 // With one processor everything that runs while the shard passes ran because it made way.
@@ -64,4 +69,60 @@ func TestMakingWayTakesNothingWhileNobodyAsks(t *testing.T) {
 	if way.sent {
 		t.Error("the network was looked at though nobody asks")
 	}
+}
+
+// Two threads share one processor. Neither ever waits for the other.
+func TestProcessorIsOfferedToOtherThreads(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	const offers = 2000
+	var turns atomic.Int64
+	var over atomic.Bool
+	began, ended, taken := make(chan error), make(chan bool), make(chan int)
+	go func() {
+		defer close(ended)
+		began <- shareProcessor()
+		for !over.Load() {
+			turns.Add(1)
+			offerProcessor()
+		}
+	}()
+	go func() {
+		began <- shareProcessor()
+		n := 0
+		for range offers {
+			before := turns.Load()
+			offerProcessor()
+			if turns.Load() > before {
+				n++
+			}
+		}
+		over.Store(true)
+		taken <- n
+	}()
+	if err := errors.Join(<-began, <-began); err != nil {
+		t.Error(err)
+	}
+	// It would be a handful of times, each after a tick of the kernel's clock.
+	if n := <-taken; n < offers/20 {
+		t.Errorf("of %d times that a thread offered its processor another one took it %d times", offers, n)
+	}
+	<-ended
+}
+
+// shareProcessor locks the goroutine to its thread, and that to the first processor there is. The thread
+// ends with the goroutine.
+func shareProcessor() error {
+	runtime.LockOSThread()
+	var set [128]byte
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(set), uintptr(unsafe.Pointer(&set))); errno != 0 {
+		return errno
+	}
+	first := slices.IndexFunc(set[:], func(b byte) bool { return b != 0 })
+	bit := set[first] & -set[first]
+	set = [128]byte{}
+	set[first] = bit
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(set), uintptr(unsafe.Pointer(&set))); errno != 0 {
+		return errno
+	}
+	return nil
 }
