@@ -90,7 +90,7 @@ func (e *Engine) goOn(ctx context.Context) error {
 	if err := e.settle(); err != nil { // it is of what is visible
 		return err
 	}
-	pace := snapshot.Pace{Share: snapshotShare}
+	pace := e.snapshotPace(e.log.stats().Position)
 	e.beginSnapshot(ctx, pace, func(w snapshot.Written) error { return e.offerSnapshot(ctx, w, pace) })
 	return nil
 }

@@ -18,8 +18,6 @@ const (
 	// keptSnapshots are how many snapshots are kept: should the newest turn out damaged, the
 	// one before serves, and the log reaches back behind that one.
 	keptSnapshots = 2
-	// snapshotShare is how much of one core each shard's encoder takes while the node serves.
-	snapshotShare = 0.25
 	// lastSnapshotTimeout bounds the snapshot on the way out. Without it the next start
 	// replays more, that is all.
 	lastSnapshotTimeout = 5 * time.Second

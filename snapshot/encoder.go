@@ -1,18 +1,25 @@
 package snapshot
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
 	"ledgerd/engine/ledger"
 )
 
-// chunkBytes is how many raw bytes a chunk gets before it is closed: enough for zstd to find
-// what repeats, and so few that the encoder rests often.
-const chunkBytes = 256 << 10
+const (
+	// chunkBytes is how many raw bytes a chunk gets before it is closed: enough for zstd to find
+	// what repeats.
+	chunkBytes = 256 << 10
+	// pieceBytes are gathered or compressed between two times that the encoder may rest: a chunk takes
+	// milliseconds.
+	pieceBytes = 32 << 10
+)
 
 // windowBytes bounds what zstd refers back to, in the files we write and those we read.
 const windowBytes = 1 << 20
@@ -36,7 +43,8 @@ type encoder struct {
 	pacer  *pacer
 	zstd   *zstd.Encoder
 	raw    []byte // the items of the chunk in the making
-	stored []byte
+	rested int    // how long raw was at the last rest
+	stored bytes.Buffer
 	chunk  chunk
 
 	written tally
@@ -107,24 +115,48 @@ func (e *encoder) added(k kind, key *ledger.Pubkey) error {
 	}
 	c.last = *key
 	c.count++
-	if len(e.raw) < chunkBytes {
+	if len(e.raw) >= chunkBytes {
+		return e.flush()
+	}
+	if len(e.raw) < e.rested+pieceBytes {
 		return nil
 	}
-	return e.flush()
+	e.rested = len(e.raw)
+	return e.pacer.rest(e.ctx)
 }
 
-// flush writes the chunk in the making, and rests.
+// flush writes the chunk in the making, and rests meanwhile.
 func (e *encoder) flush() error {
 	if e.chunk.count == 0 {
 		return nil
 	}
 	e.chunk.raw = uint32(len(e.raw))
-	e.stored = e.zstd.EncodeAll(e.raw, e.stored[:0])
-	if err := e.file.append(e.chunk, e.stored); err != nil {
+	if err := e.compress(); err != nil {
 		return err
 	}
-	e.raw, e.chunk = e.raw[:0], chunk{}
+	if err := e.file.append(e.chunk, e.stored.Bytes()); err != nil {
+		return err
+	}
+	e.raw, e.rested, e.chunk = e.raw[:0], 0, chunk{}
 	return e.pacer.rest(e.ctx)
+}
+
+// compress makes one frame of raw.
+func (e *encoder) compress() error {
+	e.stored.Reset()
+	e.zstd.ResetContentSize(&e.stored, int64(len(e.raw)))
+	for piece := range slices.Chunk(e.raw, pieceBytes) {
+		if _, err := e.zstd.Write(piece); err != nil {
+			return fmt.Errorf("cannot compress: %w", err)
+		}
+		if err := e.pacer.rest(e.ctx); err != nil {
+			return err
+		}
+	}
+	if err := e.zstd.Close(); err != nil {
+		return fmt.Errorf("cannot compress: %w", err)
+	}
+	return nil
 }
 
 // meta writes the last chunk of a snapshot.

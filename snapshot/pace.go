@@ -8,10 +8,16 @@ import (
 // Pace bounds what the writing or checking of a snapshot takes from the cores that answer
 // queries.
 type Pace struct {
-	// Share is how much of one core each goroutine may take, above 0 and below 1. Any other
-	// value: as much as there is.
-	Share float64
+	// Share returns how much of one core each goroutine may take from now on, above 0 and below 1.
+	// Any other value, or no function: as much as there is. Any goroutine may call it.
+	Share func() float64
 }
+
+// Steady is the pace of one share.
+func Steady(share float64) Pace { return Pace{Share: func() float64 { return share }} }
+
+// slice is how long a goroutine works at least before it rests: resting takes microseconds too.
+const slice = 200 * time.Microsecond
 
 // pacer holds one goroutine to its pace.
 type pacer struct {
@@ -21,21 +27,24 @@ type pacer struct {
 
 func newPacer(p Pace) *pacer { return &pacer{p, time.Now()} }
 
-// rest sleeps until the share of the time since the last rest that was spent working is the
-// agreed one. It returns the error of ctx as soon as that is over.
+// rest sleeps, if it is time for that, until the share of the time since the last rest that was spent
+// working is the agreed one. It returns the error of ctx as soon as that is over.
 func (p *pacer) rest(ctx context.Context) error {
-	if p.pace.Share > 0 && p.pace.Share < 1 {
-		owed := time.Duration(float64(time.Since(p.began)) * (1/p.pace.Share - 1))
-		if owed <= 0 {
-			return ctx.Err()
-		}
-		t := time.NewTimer(owed)
+	if p.pace.Share == nil {
+		return ctx.Err()
+	}
+	worked := time.Since(p.began)
+	if worked < slice {
+		return ctx.Err()
+	}
+	if share := p.pace.Share(); share > 0 && share < 1 {
+		t := time.NewTimer(time.Duration(float64(worked) * (1/share - 1)))
 		defer t.Stop()
 		select {
 		case <-t.C:
 		case <-ctx.Done():
 		}
-		p.began = time.Now()
 	}
+	p.began = time.Now()
 	return ctx.Err()
 }
