@@ -30,14 +30,20 @@ const (
 	mixedShare = 0.5
 	// snapshotsTaken is how many the server says it has taken.
 	snapshotsTaken = "ledgerd_snapshots_total"
+	// snapshotRunning is 1 while it takes one.
+	snapshotRunning = "ledgerd_snapshot_running"
+	// mixedLook is how often it is looked whether it does.
+	mixedLook = mixedSnapshots / 2
 )
 
 // mixedLoad is a server to which so much is written.
 type mixedLoad struct {
 	*rig
-	subject *restSubject
-	updates int // of a block
-	rate    float64
+	subject   *restSubject
+	updates   int // of a block
+	snapshots bool
+	taken     float64 // snapshots until the last look
+	rate      float64
 }
 
 // mixed asks two servers in turns, each while nothing is written to it and while much is. One
@@ -83,9 +89,9 @@ func (r *restRun) startMixed(ctx context.Context, l *mixedLoad, snapshots time.D
 	if err != nil {
 		return err
 	}
-	l.rig = rig
+	l.rig, l.snapshots = rig, snapshots > 0
 	name := fmt.Sprintf("%s updates/s", numbers(float64(l.updates) / networkInterval.Seconds())[0])
-	if snapshots > 0 {
+	if l.snapshots {
 		name += " and snapshots"
 	}
 	if l.subject, _, err = r.ledgerdSubject(name, rig); err != nil {
@@ -108,15 +114,14 @@ func (r *restRun) mixedRound(ctx context.Context, l *mixedLoad) error {
 	rate := r.o.Rate
 	defer func() { r.o.Rate = rate }()
 	r.o.Rate = l.rate
+	if err := l.awaitNoSnapshot(ctx); err != nil {
+		return err
+	}
 	idle, err := r.measure(ctx, l.subject)
 	if err != nil {
 		return err
 	}
 	idle.note(r.result.Row("idle, beside "+l.subject.name), l.rate)
-	before, err := l.Metrics()
-	if err != nil {
-		return err
-	}
 	writing, stop := context.WithCancel(ctx)
 	defer stop()
 	wrote := make(chan error, 1)
@@ -124,21 +129,24 @@ func (r *restRun) mixedRound(ctx context.Context, l *mixedLoad) error {
 		_, err := l.feed.Pace(writing, networkInterval, math.MaxInt)
 		wrote <- err
 	}()
+	if l.snapshots {
+		if err := l.awaitSnapshot(ctx); err != nil {
+			return err
+		}
+	}
+	snapshots := l.watchSnapshots(ctx)
 	l.publications() // those of before
 	first := l.feed.Newest()
 	began := time.Now()
 	busy, err := r.measure(ctx, l.subject)
 	took := time.Since(began)
+	newest := l.feed.Newest()
+	taken := snapshots()
 	stop()
 	if err = errors.Join(err, <-wrote); err != nil {
 		return err
 	}
-	newest := l.feed.Newest()
-	if err := l.await(ctx, newest); err != nil {
-		return err
-	}
-	after, err := l.Metrics()
-	if err != nil {
+	if err := l.await(ctx, l.feed.Newest()); err != nil {
 		return err
 	}
 	row := r.result.Row(l.subject.name)
@@ -147,6 +155,68 @@ func (r *restRun) mixedRound(ctx context.Context, l *mixedLoad) error {
 	row.Add("p99.9, of idle", "×", ratio(float64(busy.Latency.Quantile(0.999)), float64(idle.Latency.Quantile(0.999))))
 	row.Add("updates", "k/s", float64(newest-first)*float64(l.updates)/took.Seconds()/1e3)
 	row.Add("published p99", "ms", milliseconds(l.publications().Quantile(0.99)))
-	row.Add("snapshots", "", target.Sum(after, snapshotsTaken)-target.Sum(before, snapshotsTaken))
+	row.Add("time in which a snapshot is taken", "%", 100*taken)
 	return nil
+}
+
+// takesSnapshot reports whether the server takes a snapshot now, or has taken one since the last look.
+func (l *mixedLoad) takesSnapshot() (bool, error) {
+	m, err := l.Metrics()
+	before := l.taken
+	l.taken = target.Sum(m, snapshotsTaken)
+	return err == nil && (l.taken > before || target.Sum(m, snapshotRunning) > 0), err
+}
+
+// awaitSnapshot returns once the server takes a snapshot.
+func (l *mixedLoad) awaitSnapshot(ctx context.Context) error {
+	return l.look(ctx, func(taken bool) bool { return taken })
+}
+
+// awaitNoSnapshot returns once the server takes none, nor is to take one of what was written.
+func (l *mixedLoad) awaitNoSnapshot(ctx context.Context) error {
+	last := time.Now()
+	return l.look(ctx, func(taken bool) bool {
+		if taken {
+			last = time.Now()
+		}
+		return !l.snapshots || time.Since(last) > 2*mixedSnapshots
+	})
+}
+
+// look looks again and again whether the server takes a snapshot, until that is enough.
+func (l *mixedLoad) look(ctx context.Context, enough func(taken bool) bool) error {
+	for {
+		taken, err := l.takesSnapshot()
+		if err != nil || enough(taken) {
+			return err
+		}
+		select {
+		case <-time.After(mixedLook):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// watchSnapshots looks until the function is called that it returns, which tells at what part of the
+// looks there was a snapshot in the making.
+func (l *mixedLoad) watchSnapshots(ctx context.Context) func() float64 {
+	ctx, stop := context.WithCancel(ctx)
+	looks, seen := 0, 0
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = l.look(ctx, func(taken bool) bool { // what ends it is no answer, and told elsewhere
+			looks++
+			if taken {
+				seen++
+			}
+			return false
+		})
+	}()
+	return func() float64 {
+		stop()
+		<-ended
+		return ratio(float64(seen), float64(looks))
+	}
 }

@@ -166,6 +166,7 @@ type SnapshotStats struct {
 	Count    uint64        // taken by this process
 	Failures uint64        // not taken because something failed
 	Damaged  uint64        // found damaged at the start, and passed over
+	Running  bool          // one is being taken
 }
 
 // ShardStats are the figures of one shard.
@@ -192,6 +193,7 @@ func (e *Engine) Stats() Stats {
 	s.Snapshot = SnapshotStats{
 		Slot: ledger.Slot(shots.slot.Load()), Bytes: shots.bytes.Load(), Duration: time.Duration(shots.nanoseconds.Load()),
 		Count: uint64(shots.count.Load()), Failures: uint64(shots.failures.Load()), Damaged: uint64(shots.damaged.Load()),
+		Running: e.snapshots.busy.Load(),
 	}
 	if taken := shots.taken.Load(); taken != 0 {
 		s.Snapshot.Taken = time.Unix(0, taken)

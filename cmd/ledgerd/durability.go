@@ -26,6 +26,7 @@ func durabilityMetrics(e *engine.Engine, fsyncs, ingests *httpd.Histogram) func(
 		seconds(w, "ledgerd_recovery_duration_seconds", "How long the start took to recover what is on disk.", stats.Recovery)
 
 		family(w, "ledgerd_snapshots_total", "counter", "Snapshots taken by this process.", shot.Count)
+		family(w, "ledgerd_snapshot_running", "gauge", "1 while a snapshot is being taken.", one(shot.Running))
 		family(w, "ledgerd_snapshot_failures_total", "counter", "Snapshots that were due and not taken: something failed, or the disk was too full.", shot.Failures)
 		family(w, "ledgerd_snapshots_damaged_total", "counter", "Snapshots found damaged at the start and passed over.", shot.Damaged)
 		family(w, "ledgerd_snapshot_slot", "gauge", "Slot of the newest snapshot.", uint64(shot.Slot))

@@ -204,7 +204,7 @@ func TestMetricsAreWellFormed(t *testing.T) {
 	_, body := get(t, r.ops+"/metrics")
 	kinds := lintMetrics(t, string(body))
 	for _, name := range []string{"ledgerd_slot", "ledgerd_accounts", "ledgerd_http_requests_total", "ledgerd_ws_connections", "ledgerd_shard_mailbox_depth", "ledgerd_rollbacks_total",
-		"ledgerd_rollback_depth_blocks", "ledgerd_log_durable_slot", "ledgerd_log_written_bytes_total", "ledgerd_log_fsync_duration_seconds", "ledgerd_ingest_duration_seconds", "ledgerd_snapshots_total"} {
+		"ledgerd_rollback_depth_blocks", "ledgerd_log_durable_slot", "ledgerd_log_written_bytes_total", "ledgerd_log_fsync_duration_seconds", "ledgerd_ingest_duration_seconds", "ledgerd_snapshots_total", "ledgerd_snapshot_running"} {
 		if kinds[name] == "" {
 			t.Errorf("metric %s is missing", name)
 		}
