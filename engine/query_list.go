@@ -6,6 +6,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
+	"ledgerd/shard/giveway"
 )
 
 // list is a page of accounts, and whether the list goes on after it.
@@ -70,6 +71,7 @@ func (e *Engine) members(v ledger.View, m shard.Members, after ledger.Opt[ledger
 			if len(l.accounts) > limit {
 				return list{l.accounts[:limit], true}, nil
 			}
+			giveway.Turn()
 		}
 	}
 	if len(l.accounts) == 0 {

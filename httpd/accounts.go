@@ -63,7 +63,7 @@ func (r *request) accounts() error {
 	r.body = append(r.body, `{"accounts":[`...)
 	var list accountList
 	for i := range found {
-		r.body = comma(r.body, i)
+		r.body = element(r.body, i)
 		if a := &found[i]; a.Exists() {
 			r.body = list.append(r.body, a)
 			r.partial |= a.Unknown()
@@ -97,7 +97,7 @@ func (r *request) tokens() error {
 	var last *ledger.Pubkey
 	for i := range tokens {
 		t := &tokens[i]
-		r.body = appendToken(comma(r.body, i), t)
+		r.body = appendToken(element(r.body, i), t)
 		// Of the fields a token shows only its program can be unknown.
 		r.partial |= t.Account.Unknown() & ledger.FieldOwner
 		last = &t.Account.Pubkey
@@ -129,7 +129,7 @@ func (r *request) program() error {
 	var last *ledger.Pubkey
 	for i := range accounts {
 		a := &accounts[i]
-		r.body = list.append(comma(r.body, i), a)
+		r.body = list.append(element(r.body, i), a)
 		r.partial |= a.Unknown()
 		last = &a.Pubkey
 	}

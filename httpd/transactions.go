@@ -32,7 +32,7 @@ func (r *request) recent() error {
 	r.expect(transactionsBytes(txs))
 	r.body = append(r.body, `{"transactions":[`...)
 	for i, t := range txs {
-		r.body = appendTransaction(comma(r.body, i), t)
+		r.body = appendTransaction(element(r.body, i), t)
 	}
 	r.body = append(r.body, `],"next_before":`...)
 	if more && len(txs) > 0 {

@@ -96,7 +96,7 @@ func (q *accountQuery) refuse() { q.end(q.turn.Load(), errStopped) }
 // Nearly always the shard waits for something to do. Then the asker looks by itself: two
 // goroutines that take turns cost more than the look-up, three microseconds of CPU in all.
 func (s *Shard) Account(key ledger.Pubkey, v ledger.Version, deadline time.Time) (a ledger.Account, found bool, err error) {
-	s.way.question()
+	s.way.Question()
 	if found, err = s.look(&key, v, &a); err != errTaken {
 		return a, found, err
 	}
@@ -176,7 +176,7 @@ func (s *Shard) refuseWaiting() {
 
 // ask sends q and waits until it was run, the deadline passed or the shard ended.
 func (s *Shard) ask(q query, done <-chan struct{}, timer *time.Timer, deadline time.Time) error {
-	s.way.question()
+	s.way.Question()
 	select {
 	case s.queries <- q:
 	default:

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"runtime/debug"
 	"sync"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/giveway"
 )
 
 // ErrFolded says that the asked version was folded into a newer one: ask again at
@@ -36,8 +36,8 @@ const (
 type Shard struct {
 	queries chan query
 	work    chan order
-	done    chan struct{} // closed when Run returns
-	way     giveway       // which only Run takes
+	done    chan struct{}  // closed when Run returns
+	way     giveway.Worker // which only Run takes
 
 	// mu is held by who is at the state: Run while it works a slice or answers its mail, or
 	// one who looks a record up in place. It is locked before Run, and for good after it.
@@ -89,8 +89,8 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 			err = fmt.Errorf("shard %d broke: %v\n%s", s.state.self, p, debug.Stack())
 		}
 	}()
-	s.way.open()
-	defer s.way.close()
+	s.way.Open()
+	defer s.way.Close()
 	s.mu.Unlock()
 	for {
 		select {
@@ -101,7 +101,7 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 			s.mu.Unlock()
 			// Whoever is about to ask goes first: then several questions are answered for one
 			// wake, which costs more than looking an account up.
-			runtime.Gosched()
+			giveway.Turn()
 		case o := <-s.work:
 			s.do(o)
 		case <-ctx.Done():
@@ -114,7 +114,7 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 // do works in slices and lets waiting queries and other goroutines in between.
 func (s *Shard) do(o order) {
 	for s.slice(o.job) {
-		s.way.pass()
+		s.way.Pass()
 	}
 	if o.done != nil {
 		o.done <- struct{}{}

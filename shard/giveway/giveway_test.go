@@ -1,4 +1,4 @@
-package shard
+package giveway
 
 import (
 	"errors"
@@ -12,11 +12,11 @@ import (
 )
 
 // With one processor everything that runs while the shard passes ran because it made way.
-func TestShardAtWorkLetsTheNetworkIn(t *testing.T) {
+func TestWorkerLetsTheNetworkIn(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	var way giveway
-	way.open()
-	defer way.close()
+	var way Worker
+	way.Open()
+	defer way.Close()
 	in, out, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -37,8 +37,8 @@ func TestShardAtWorkLetsTheNetworkIn(t *testing.T) {
 		if _, err := out.Write([]byte{1}); err != nil {
 			t.Fatal(err)
 		}
-		way.question()
-		way.pass()
+		way.Question()
+		way.Pass()
 		total++
 		select {
 		case <-came:
@@ -54,18 +54,18 @@ func TestShardAtWorkLetsTheNetworkIn(t *testing.T) {
 }
 
 func TestMakingWayTakesNothingWhileNobodyAsks(t *testing.T) {
-	var way giveway
-	way.open()
-	defer way.close()
-	way.question()
+	var way Worker
+	way.Open()
+	defer way.Close()
+	way.Question()
 	for range attentionSlices {
-		way.pass()
+		way.Pass()
 	}
 	if way.attention != 0 {
 		t.Fatalf("the shard still expects questions after %d slices without one", attentionSlices)
 	}
 	way.sent = false
-	way.pass()
+	way.Pass()
 	if way.sent {
 		t.Error("the network was looked at though nobody asks")
 	}
@@ -88,6 +88,9 @@ func TestProcessorIsOfferedToOtherThreads(t *testing.T) {
 	}()
 	go func() {
 		began <- shareProcessor()
+		for turns.Load() == 0 { // until the other one is there
+			runtime.Gosched()
+		}
 		n := 0
 		for range offers {
 			before := turns.Load()
