@@ -13,7 +13,7 @@ build: ## build the programs into bin/
 test: ## everything a contributor needs to trust a change
 	go test ./...
 
-check: fmt vet staticcheck race ## what CI asks besides the tests
+check: fmt vet staticcheck race bench-once ## what CI asks besides the tests
 
 fmt:
 	@test -z "$$(gofmt -l .)" || { gofmt -l . ; echo "these files need gofmt" ; exit 1 ; }
@@ -40,6 +40,9 @@ live: ## the long test of live sources: 2,000 schedules of faults, each followed
 chaos: ## the long test of clusters: servers and nodes are killed at random, for more than 1,000 slots
 	LEDGERD_CLUSTER_HUNDREDS=13 go test -count 1 -timeout 30m -v -run TestClusterSurvives ./cmd/ledgerd
 
+bench-once: ## every benchmark once and small, so that none stops running unseen
+	LEDGERD_BENCH_ACCOUNTS=20000 go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m ./...
+
 bench: ## ten runs of every benchmark, into bench.txt
 	go test -run '^$$' -bench . -count 10 ./... | tee bench.txt
 
@@ -51,4 +54,4 @@ load: ## measure everything, in turns with other services, into bench/RESULTS.md
 	-go build -C bench/peer/nats -trimpath -o $(CURDIR)/bin/ github.com/nats-io/nats-server/v2
 	bin/ledgerbench all --peers --markdown bench/RESULTS.md --html bin/load.html
 
-.PHONY: run cluster build test check fmt vet staticcheck race fuzz crash live chaos bench bench-compare load
+.PHONY: run cluster build test check fmt vet staticcheck race fuzz crash live chaos bench-once bench bench-compare load

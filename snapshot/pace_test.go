@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
 )
@@ -31,6 +32,58 @@ func TestPacerRestsForItsShare(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestPacerRestsAfterASliceAtTheEarliest(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		p := newPacer(Steady(0.5))
+		began := time.Now()
+		for range 3 { // of work too short to rest after
+			time.Sleep(slice * 3 / 10)
+			if err := p.rest(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if rested := time.Since(began) - 9*slice/10; rested != 0 {
+			t.Errorf("it rested for %v after less than a slice", rested)
+		}
+		time.Sleep(slice / 10)
+		began = time.Now()
+		if err := p.rest(t.Context()); err != nil || time.Since(began) != slice {
+			t.Errorf("it rested for %v after a slice, want %v; %v", time.Since(began), slice, err)
+		}
+	})
+}
+
+// TestWriterRestsWithinAChunk lets each account take a twentieth of a slice to come by. All of them are one
+// chunk.
+func TestWriterRestsWithinAChunk(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		st := testState(20, 0, 2000, 0)
+		parts := st.parts(1)
+		all := parts[0].Accounts
+		parts[0].Accounts = func(visit func(*ledger.Account) bool) error {
+			return all(func(a *ledger.Account) bool {
+				time.Sleep(slice / 20)
+				return visit(a)
+			})
+		}
+		rests := 0
+		pace := Pace{Share: func() float64 { rests++; return 0.5 }}
+		if _, err := openTestStore(t, vfs.NewMemory()).Write(t.Context(), st.meta, parts, st.blocks, pace); err != nil {
+			t.Fatal(err)
+		}
+		size := 0
+		for _, a := range st.accounts {
+			size += len(ledger.AppendAccount(nil, a))
+		}
+		if size >= chunkBytes || size < 3*pieceBytes {
+			t.Fatalf("the accounts take %d bytes, which is not a chunk of several pieces", size)
+		}
+		if want := size / pieceBytes; rests < want {
+			t.Errorf("it rested %d times in %d bytes, want %d", rests, size, want)
+		}
+	})
 }
 
 func TestPacerWakesWhenItsContextEnds(t *testing.T) {
