@@ -16,8 +16,9 @@ const (
 	headroomShare = 8
 	// quietFor is how long next to nothing was allocated before what was left over is collected.
 	quietFor = 5 * time.Second
-	// quietBytes is what may be allocated from one look to the next in a quiet time.
-	quietBytes = 256 << 10
+	// quietBytes is what may be allocated from one look to the next in a quiet time: some hundred bytes
+	// for each of the pings of ten thousand connections, say.
+	quietBytes = 1 << 20
 )
 
 // KeepHeadroom has the garbage collector leave room for what its work is worth, until ctx ends.
@@ -45,7 +46,7 @@ func KeepHeadroom(ctx context.Context) {
 	tick := time.NewTicker(headroomEvery)
 	defer tick.Stop()
 	set := 100
-	calm := quiet{since: time.Now()}
+	var calm quiet
 	for {
 		metrics.Read(samples)
 		// Each change stops the world for a moment.
@@ -74,18 +75,24 @@ func headroom(live, looked, roots uint64) int {
 	return int(min(100*room/(live+roots), 100))
 }
 
-// quiet is a time in which next to nothing is allocated.
+// quiet is a time in which next to nothing is allocated, after one in which much was.
 type quiet struct {
 	allocated uint64 // so much ever
 	since     time.Time
+	burst     bool // there was one that nothing was collected after
 }
 
-// leaves reports whether it has been quiet for quietFor, and the objects of the heap are so many more
-// than the live ones that the collector last found that it is worth to look again.
+// leaves reports whether it has been quiet for quietFor after a burst, and the objects of the heap are so
+// many more than the live ones that the collector last found that it is worth to look again: once after
+// each burst.
 func (q *quiet) leaves(now time.Time, allocated, live, objects uint64) bool {
 	if allocated-q.allocated > quietBytes {
-		q.since = now
+		q.since, q.burst = now, true
 	}
 	q.allocated = allocated
-	return now.Sub(q.since) >= quietFor && objects > live+max(smallHeadroom/4, live/headroomShare)
+	if !q.burst || now.Sub(q.since) < quietFor || objects <= live+max(smallHeadroom/4, live/headroomShare) {
+		return false
+	}
+	q.burst = false
+	return true
 }

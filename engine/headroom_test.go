@@ -24,40 +24,46 @@ func TestHeadroomShrinksAsTheHeapGrows(t *testing.T) {
 	}
 }
 
-// TestLeftoversAreCollectedInQuietTimes lets time pass after a burst.
-func TestLeftoversAreCollectedInQuietTimes(t *testing.T) {
+// TestLeftoversAreCollectedOnceAfterABurst lets time pass.
+func TestLeftoversAreCollectedOnceAfterABurst(t *testing.T) {
 	const mega = 1 << 20
 	began := time.Now()
-	q := quiet{since: began}
-	for _, step := range []struct {
+	var q quiet
+	allocated := uint64(0)
+	for i, step := range []struct {
 		after                    time.Duration
-		allocated, live, objects uint64
+		allocates, live, objects uint64
 		want                     bool
 	}{
 		{0, 500 * mega, 10 * mega, 100 * mega, false},
-		{4 * time.Second, 500 * mega, 10 * mega, 100 * mega, false},
-		{5 * time.Second, 500*mega + quietBytes, 10 * mega, 18 * mega, false},
-		{5 * time.Second, 500*mega + quietBytes, 10 * mega, 19 * mega, true},
-		{6 * time.Second, 501*mega + quietBytes, 10 * mega, 100 * mega, false}, // blocks come again
-		{10 * time.Second, 501*mega + 2*quietBytes, 10 * mega, 100 * mega, false},
-		{11 * time.Second, 501*mega + 3*quietBytes, 800 * mega, 899 * mega, false},
-		{11 * time.Second, 501*mega + 3*quietBytes, 800 * mega, 901 * mega, true},
+		{4 * time.Second, quietBytes, 10 * mega, 100 * mega, false},
+		{5 * time.Second, 0, 10 * mega, 18 * mega, false}, // too little is left over
+		{5 * time.Second, 0, 10 * mega, 19 * mega, true},
+		{6 * time.Second, quietBytes, 10 * mega, 100 * mega, false}, // no burst since
+		{60 * time.Second, quietBytes, 10 * mega, 100 * mega, false},
+		{61 * time.Second, quietBytes + 1, 10 * mega, 100 * mega, false}, // one
+		{65 * time.Second, quietBytes, 10 * mega, 100 * mega, false},
+		{66 * time.Second, 0, 800 * mega, 899 * mega, false},
+		{66 * time.Second, 0, 800 * mega, 901 * mega, true},
 	} {
-		if got := q.leaves(began.Add(step.after), step.allocated, step.live, step.objects); got != step.want {
-			t.Errorf("after %v and %d bytes, %d live of %d: %v, want %v", step.after, step.allocated, step.live, step.objects, got, step.want)
+		allocated += step.allocates
+		if got := q.leaves(began.Add(step.after), allocated, step.live, step.objects); got != step.want {
+			t.Errorf("step %d, after %v, %d live of %d: %v, want %v", i, step.after, step.live, step.objects, got, step.want)
 		}
 	}
 }
 
-// TestNothingIsCollectedWhileBlocksCome allocates steadily, and leaves much over, without the collector
-// ever running by itself.
+// TestNothingIsCollectedWhileBlocksCome allocates steadily, little or much, and leaves all of it over, without
+// the collector ever running by itself.
 func TestNothingIsCollectedWhileBlocksCome(t *testing.T) {
 	const mega = 1 << 20
-	began := time.Now()
-	q := quiet{since: began}
-	for i := range uint64(60) {
-		if q.leaves(began.Add(time.Duration(i)*headroomEvery), i*mega, 10*mega, (10+i)*mega) {
-			t.Fatalf("what was left over was collected after %d s though blocks come", i)
+	for _, each := range []uint64{quietBytes, quietBytes + 1, 5 * mega} {
+		began := time.Now()
+		var q quiet
+		for i := range uint64(100) {
+			if q.leaves(began.Add(time.Duration(i)*headroomEvery), i*each, 10*mega, 10*mega+i*each) {
+				t.Fatalf("what was left over was collected after %d s though blocks come, %d bytes a second", i, each)
+			}
 		}
 	}
 }
