@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ledgerd/bench/target"
+	"ledgerd/engine/ledger"
 )
 
 // Mixed returns the scenario in which it is asked and written at the same time. Options that
@@ -122,28 +123,25 @@ func (r *restRun) mixedRound(ctx context.Context, l *mixedLoad) error {
 		return err
 	}
 	idle.note(r.result.Row("idle, beside "+l.subject.name), l.rate)
-	writing, stop := context.WithCancel(ctx)
-	defer stop()
-	wrote := make(chan error, 1)
-	go func() {
-		_, err := l.feed.Pace(writing, networkInterval, math.MaxInt)
-		wrote <- err
-	}()
-	if l.snapshots {
-		if err := l.awaitSnapshot(ctx); err != nil {
-			return err
+	var busy *restMeasured
+	var first, newest ledger.Slot
+	var took time.Duration
+	var taken float64
+	err = l.whileWriting(ctx, func() (err error) {
+		if l.snapshots {
+			if err := l.awaitSnapshot(ctx); err != nil {
+				return err
+			}
 		}
-	}
-	snapshots := l.watchSnapshots(ctx)
-	l.publications() // those of before
-	first := l.feed.Newest()
-	began := time.Now()
-	busy, err := r.measure(ctx, l.subject)
-	took := time.Since(began)
-	newest := l.feed.Newest()
-	taken := snapshots()
-	stop()
-	if err = errors.Join(err, <-wrote); err != nil {
+		snapshots := l.watchSnapshots(ctx)
+		l.publications() // those of before
+		first = l.feed.Newest()
+		began := time.Now()
+		busy, err = r.measure(ctx, l.subject)
+		took, newest, taken = time.Since(began), l.feed.Newest(), snapshots()
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if err := l.await(ctx, l.feed.Newest()); err != nil {
@@ -157,6 +155,20 @@ func (r *restRun) mixedRound(ctx context.Context, l *mixedLoad) error {
 	row.Add("published p99", "ms", milliseconds(l.publications().Quantile(0.99)))
 	row.Add("time in which a snapshot is taken", "%", 100*taken)
 	return nil
+}
+
+// whileWriting does something while blocks come as on a network.
+func (l *mixedLoad) whileWriting(ctx context.Context, do func() error) error {
+	writing, stop := context.WithCancel(ctx)
+	defer stop()
+	wrote := make(chan error, 1)
+	go func() {
+		_, err := l.feed.Pace(writing, networkInterval, math.MaxInt)
+		wrote <- err
+	}()
+	err := do()
+	stop()
+	return errors.Join(err, <-wrote)
 }
 
 // takesSnapshot reports whether the server takes a snapshot now, or has taken one since the last look.
