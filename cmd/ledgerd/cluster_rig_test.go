@@ -222,6 +222,13 @@ func (r *clusterRig) until(what string, holds func() bool) {
 	}
 }
 
+// turnOff kills a node for good, and waits until it is gone.
+func (r *clusterRig) turnOff(n *clusterNode) {
+	r.Helper()
+	n.turn(false)
+	r.until(n.name+" is gone", func() bool { return n.running() == nil })
+}
+
 // ready waits until all nodes are.
 func (r *clusterRig) ready() {
 	r.Helper()

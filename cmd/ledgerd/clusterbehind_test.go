@@ -20,8 +20,7 @@ func TestReplicaThatWasAwayTooLongBeginsAnew(t *testing.T) {
 	maker := r.add(roleReplica, "--snapshot-interval", "300ms")
 	away := r.add(roleReplica, "--snapshot-interval", "0s")
 	r.ready()
-	away.turn(false)
-	r.until("it is gone", func() bool { return away.running() == nil })
+	r.turnOff(away)
 	held := lastRecord(t, away.dir)
 	last, ok := maker.metric("ledgerd_cluster_log_last_sequence")
 	r.until("the log's end is known", func() bool {
@@ -34,8 +33,7 @@ func TestReplicaThatWasAwayTooLongBeginsAnew(t *testing.T) {
 	})
 
 	// Nobody purges the log while it begins anew: on a slow machine it could be left behind twice.
-	maker.turn(false)
-	r.until("the maker of snapshots is gone", func() bool { return maker.running() == nil })
+	r.turnOff(maker)
 	away.turn(true)
 	r.until("it is ready again", away.isReady)
 	if !away.is("ledgerd_cluster_snapshot_fetches_total", "1") {

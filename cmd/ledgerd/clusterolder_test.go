@@ -26,8 +26,7 @@ func TestFreshReplicaBeginsWithTheOlderSnapshot(t *testing.T) {
 		n, ok := maker.metric("ledgerd_cluster_snapshot_offers_total")
 		return ok && sequence(n) >= 2
 	})
-	maker.turn(false)
-	r.until("the maker is gone", func() bool { return maker.running() == nil })
+	r.turnOff(maker)
 
 	conn, err := nats.Connect(r.servers.URL(0))
 	if err != nil {
