@@ -16,8 +16,8 @@ const (
 	headroomShare = 8
 	// quietFor is how long next to nothing was allocated before what was left over is collected.
 	quietFor = 5 * time.Second
-	// quietBytes is what may be allocated from one look to the next in a quiet time: some hundred bytes
-	// for each of the pings of ten thousand connections, say.
+	// quietBytes is what may be allocated from one look to the next in a quiet time: pings are sent and
+	// metrics read while no block comes.
 	quietBytes = 1 << 20
 )
 
