@@ -90,7 +90,7 @@ func (e *Engine) goOn(ctx context.Context) error {
 	if err := e.settle(); err != nil { // it is of what is visible
 		return err
 	}
-	pace := e.snapshotPace(e.log.stats().Position)
+	pace := e.snapshotPace()
 	e.beginSnapshot(ctx, pace, func(w snapshot.Written) error { return e.offerSnapshot(ctx, w, pace) })
 	return nil
 }

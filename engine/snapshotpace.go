@@ -7,26 +7,26 @@ import (
 	"time"
 
 	"ledgerd/snapshot"
-	"ledgerd/snapshot/wal"
 )
 
 const (
 	// snapshotShare is how much of one core each goroutine that writes or checks a snapshot takes while
 	// the process has little else to do.
 	snapshotShare = 0.25
-	// busyShare is how much it takes when half of the processors or more are at work.
+	// busyShare is the least it takes, however many of the processors are at work.
 	busyShare = 0.05
 	// loadedOver is the time over which it is looked how busy they are.
 	loadedOver = 100 * time.Millisecond
 )
 
-// snapshotPace returns how fast a snapshot is taken of what the log held up to a position: out of the way
-// of those who ask, as long as there is time. The more log gathers behind it the faster it becomes, up to
-// full speed when the next one is due: what a snapshot pins in memory grows with what is written.
-func (e *Engine) snapshotPace(of wal.Position) snapshot.Pace {
+// snapshotPace returns how fast a snapshot is taken that begins now: out of the way of those who ask, as
+// long as there is time. The more log gathers behind it the faster it becomes, up to full speed when the
+// next one is due: what a snapshot pins in memory grows with what is written.
+func (e *Engine) snapshotPace() snapshot.Pace {
 	var p processors
+	began := e.log.stats().Position
 	return snapshot.Pace{Share: func() float64 {
-		return paceShare(p.busy(time.Now(), processTime()), uint64(e.log.stats().Position-of))
+		return paceShare(p.busy(time.Now(), processTime()), uint64(e.log.stats().Position-began))
 	}}
 }
 
@@ -41,7 +41,7 @@ type processors struct {
 	mu    sync.Mutex
 	since time.Time
 	used  time.Duration // until since
-	share float64
+	part  float64
 }
 
 // busy returns the part of all processors that was used lately, all of them before that is known.
@@ -50,12 +50,12 @@ func (p *processors) busy(now time.Time, used time.Duration) float64 {
 	defer p.mu.Unlock()
 	switch took := now.Sub(p.since); {
 	case p.since.IsZero():
-		p.since, p.used, p.share = now, used, 1
+		p.since, p.used, p.part = now, used, 1
 	case took >= loadedOver:
-		p.share = float64(used-p.used) / float64(took) / float64(runtime.GOMAXPROCS(0))
+		p.part = float64(used-p.used) / float64(took) / float64(runtime.GOMAXPROCS(0))
 		p.since, p.used = now, used
 	}
-	return p.share
+	return p.part
 }
 
 // processTime returns how long all threads of the process have been at work.

@@ -13,9 +13,6 @@ type Pace struct {
 	Share func() float64
 }
 
-// Steady is the pace of one share.
-func Steady(share float64) Pace { return Pace{Share: func() float64 { return share }} }
-
 // slice is how long a goroutine works at least before it rests: resting takes microseconds too.
 const slice = 200 * time.Microsecond
 

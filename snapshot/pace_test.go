@@ -12,11 +12,14 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
+// steady is the pace of one share.
+func steady(share float64) Pace { return Pace{Share: func() float64 { return share }} }
+
 func TestPacerRestsForItsShare(t *testing.T) {
 	tests := map[float64]time.Duration{0.25: 30 * time.Millisecond, 0.5: 10 * time.Millisecond, 0.1: 90 * time.Millisecond, 0: 0, 1: 0, 2: 0, -1: 0}
 	for share, want := range tests {
 		bubble.Test(t, func(t *testing.T) {
-			p := newPacer(Steady(share))
+			p := newPacer(steady(share))
 			for range 2 { // the rest itself is no work
 				time.Sleep(10 * time.Millisecond) // the work
 				began := time.Now()
@@ -27,7 +30,7 @@ func TestPacerRestsForItsShare(t *testing.T) {
 					t.Errorf("share %v: rested %v after 10ms of work, want %v", share, rested, want)
 				}
 				if want == 0 {
-					p = newPacer(Steady(share))
+					p = newPacer(steady(share))
 				}
 			}
 		})
@@ -36,7 +39,7 @@ func TestPacerRestsForItsShare(t *testing.T) {
 
 func TestPacerRestsAfterASliceAtTheEarliest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		p := newPacer(Steady(0.5))
+		p := newPacer(steady(0.5))
 		began := time.Now()
 		for range 3 { // of work too short to rest after
 			time.Sleep(slice * 3 / 10)
@@ -90,7 +93,7 @@ func TestPacerWakesWhenItsContextEnds(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		p := newPacer(Steady(0.001))
+		p := newPacer(steady(0.001))
 		time.Sleep(time.Minute)
 		began := time.Now()
 		if err := p.rest(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 0 {
@@ -130,7 +133,7 @@ func TestOlderFilesAreReadAtThePaceGiven(t *testing.T) {
 				}
 				return time.Since(began)
 			}
-			if whole, paced := took(Pace{}), took(Steady(0.25)); paced < whole+3*read {
+			if whole, paced := took(Pace{}), took(steady(0.25)); paced < whole+3*read {
 				t.Errorf("%s took %v at a quarter of a core, %v at a whole one", name, paced, whole)
 			}
 		})

@@ -242,7 +242,7 @@ func TestWriteEndsWithItsContext(t *testing.T) {
 		})
 	}
 	// At this pace it would rest for hours after the first chunk.
-	if _, err := s.Write(ctx, st.meta, parts, st.blocks, Steady(1e-9)); !errors.Is(err, context.Canceled) {
+	if _, err := s.Write(ctx, st.meta, parts, st.blocks, steady(1e-9)); !errors.Is(err, context.Canceled) {
 		t.Errorf("Write: %v, want %v", err, context.Canceled)
 	}
 	if n > 10000 {
