@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,19 +34,20 @@ type Servers struct {
 }
 
 type server struct {
-	name, dir, config     string
-	clients, routes, logs string // addresses; the file of what it says
-	process               *exec.Cmd
-	ended                 chan struct{} // closed when the process is gone
+	name, dir, config       string
+	clients, routes, health string // addresses
+	logs                    string // the file of what it says
+	process                 *exec.Cmd
+	ended                   chan struct{} // closed when the process is gone
 }
 
-// Start starts n servers that end with the test, and waits until JetStream takes requests.
+// Start starts n servers that end with the test, and waits until they are ready.
 func Start(t testing.TB, n int) *Servers {
 	t.Helper()
 	s := &Servers{t: t, program: Program(t), routes: make(map[[2]int]*Proxy)}
 	dir := t.TempDir()
 	for i := range n {
-		m := &server{name: fmt.Sprintf("s%d", i), dir: filepath.Join(dir, fmt.Sprint(i)), clients: freeAddr(t), routes: freeAddr(t)}
+		m := &server{name: fmt.Sprintf("s%d", i), dir: filepath.Join(dir, fmt.Sprint(i)), clients: freeAddr(t), routes: freeAddr(t), health: freeAddr(t)}
 		m.config, m.logs = m.dir+".conf", m.dir+".log"
 		s.members = append(s.members, m)
 	}
@@ -59,6 +62,9 @@ func Start(t testing.TB, n int) *Servers {
 	t.Cleanup(func() {
 		for i := range s.members {
 			s.Kill(i)
+		}
+		if t.Failed() {
+			t.Logf("what the servers said last:%s", s.said())
 		}
 	})
 	for i, m := range s.members {
@@ -91,7 +97,7 @@ func freeAddr(t testing.TB) string {
 func (s *Servers) configOf(i int) []byte {
 	m := s.members[i]
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "server_name: %q\nlisten: %q\nmax_payload: 1MB\n", m.name, m.clients)
+	fmt.Fprintf(&b, "server_name: %q\nlisten: %q\nhttp: %q\nmax_payload: 1MB\n", m.name, m.clients, m.health)
 	fmt.Fprintf(&b, "jetstream { store_dir: %q, sync_interval: always, max_memory_store: 64MB, max_file_store: 4GB }\n", m.dir)
 	if len(s.members) == 1 {
 		return b.Bytes()
@@ -218,7 +224,9 @@ func (s *Servers) Heal() {
 	}
 }
 
-// WaitReady waits until JetStream answers through each server that runs.
+// WaitReady waits until JetStream answers through each server that runs, and each holds all of its streams. Before that a server
+// does not count: should the one die that it takes messages from, nobody may be left that can be elected. One that lacks
+// messages cannot, and it gives its vote to none whose log ends before its own.
 func (s *Servers) WaitReady() {
 	s.t.Helper()
 	for i, m := range s.members {
@@ -226,7 +234,24 @@ func (s *Servers) WaitReady() {
 			continue
 		}
 		s.wait("JetStream answers through "+m.name, func() error { return answers(s.URL(i)) })
+		s.wait(m.name+" holds all of its streams", m.healthy)
 	}
+}
+
+// healthy asks a server whether it holds all that it should.
+func (m *server) healthy() error {
+	client := http.Client{Timeout: 2 * time.Second}
+	defer client.CloseIdleConnections()
+	answer, err := client.Get("http://" + m.health + "/healthz")
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
+	says, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+	return errors.Join(fmt.Errorf("it answers %s: %s", answer.Status, says), err)
 }
 
 // answers asks for something that only the leader of all knows.
@@ -255,9 +280,14 @@ func (s *Servers) wait(what string, look func() error) {
 			return
 		}
 	}
+	s.t.Fatalf("it never came that %s: %v", what, err)
+}
+
+// said returns the end of what each server logged.
+func (s *Servers) said() string {
 	var said strings.Builder
 	for _, m := range s.members {
 		fmt.Fprintf(&said, "\n%s:\n%s", m.name, m.said())
 	}
-	s.t.Fatalf("it never came that %s: %v%s", what, err, &said)
+	return said.String()
 }
