@@ -1,11 +1,14 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/ledger"
@@ -161,4 +164,64 @@ func testServersAreKilled(t *testing.T, s suite) {
 	fresh.waitFor(pointAfter(w.has()).Version)
 	mustEqual(t, fresh.has(), w.has())
 	t.Logf("%d commits, %d publishes looked up", w.Stats().CommitsWritten, w.Stats().PublishRetries)
+}
+
+// testServerThatIsBehindIsAlone leaves one server that lacks messages. It answers what it holds: no node takes that for the log.
+func testServerThatIsBehindIsAlone(t *testing.T, s suite) {
+	defer s.WaitReady()
+	defer s.Heal()
+	random := rand.New(rand.NewPCG(6, 0))
+	w := follow(t, open(t, s.URLs(), Config{Stream: "alone", NodeID: "w", MayWrite: true}), nil)
+	w.writes()
+	reader := follow(t, open(t, s.URLs(), Config{Stream: "alone", NodeID: "r"}), nil)
+	w.mustCommit(random, 1, 10)
+	s.Kill(0) // who was connected to it is not any more
+	s.Restart(0)
+	s.WaitReady()
+	s.Isolate(0)
+	w.mustCommit(random, 3, 10)
+	reader.waitFor(4)
+	s.Kill(1)
+	s.Kill(2)
+	late := make(chan error, 1)
+	go func() { late <- w.commit(random, 1, 5) }()
+
+	c, err := nats.Connect(s.URL(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	eventually(t, "the one that is behind answers", func() bool {
+		answer, err := c.Request("$JS.API.STREAM.INFO.alone", nil, time.Second)
+		return err == nil && bytes.Contains(answer.Data, []byte(`"last_seq":2,`)) // the claim and the first commit
+	})
+	started := follow(t, open(t, s.URLs(), Config{Stream: "alone", NodeID: "s"}), w.has())
+	for range 2 * goneLooks { // longer than a test has patience
+		time.Sleep(askEvery)
+		select {
+		case err := <-late:
+			t.Fatalf("the commit ended: %v", err)
+		case err := <-reader.ended:
+			t.Fatalf("the reader ended: %v", err)
+		case err := <-started.ended:
+			t.Fatalf("one that was started ended: %v", err)
+		default:
+		}
+	}
+	for _, n := range []*node{w, reader, started} {
+		if behind := n.Log().Behind(); behind < goneLooks*askEvery || n.Trouble() == "" {
+			t.Errorf("%s is behind by %v; its trouble: %q", n.config.NodeID, behind, n.Trouble())
+		}
+	}
+
+	s.Heal()
+	s.Restart(1)
+	s.Restart(2)
+	if err := <-late; err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []*node{reader, started} {
+		n.waitFor(5)
+		mustEqual(t, n.has(), w.has())
+	}
 }

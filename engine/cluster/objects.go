@@ -64,10 +64,11 @@ func (o *objects) list(ctx context.Context, c *Cluster) error {
 	var subjects map[string]uint64
 	err := c.insist(ctx, "listing the snapshots", func(ctx context.Context) error {
 		info, err := o.stream.Info(ctx, jetstream.WithSubjectFilter("$O."+o.bucket+".>"))
-		if err == nil {
-			subjects = info.State.Subjects
+		if err != nil {
+			return err
 		}
-		return err
+		subjects = info.State.Subjects
+		return led(info)
 	})
 	if err != nil {
 		return err

@@ -122,6 +122,9 @@ func (c *Cluster) dataAt(ctx context.Context, stream jetstream.Stream, sequence 
 			return err // a copy may have been asked that is not up to date
 		}
 		now, err := stream.Info(ctx)
+		if err == nil {
+			err = c.identify(now)
+		}
 		switch {
 		case err != nil:
 			return err

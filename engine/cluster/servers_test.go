@@ -35,6 +35,7 @@ func TestServers(t *testing.T) {
 		}
 	})
 	t.Run("a minority does not commit", func(t *testing.T) { testMinorityDoesNotCommit(t, s) })
+	t.Run("a server that is behind is alone", func(t *testing.T) { testServerThatIsBehindIsAlone(t, s) })
 	t.Run("servers are killed", func(t *testing.T) { testServersAreKilled(t, s) })
 }
 

@@ -122,8 +122,23 @@ func (c *Cluster) create(ctx context.Context) error {
 	return errMadeNow
 }
 
-// identify refuses a stream that is not the one that this node follows, or that loses messages.
+// errLeaderless says that an answer is not that of the servers together.
+var errLeaderless = errors.New("no server leads the stream")
+
+// led refuses what is told of a stream while no server leads it: each that is asked tells what it holds itself then, also one
+// that lacks messages.
+func led(info *jetstream.StreamInfo) error {
+	if info.Cluster != nil && info.Cluster.Leader == "" {
+		return errLeaderless
+	}
+	return nil
+}
+
+// identify refuses a stream that is not the one that this node follows, or that loses messages, or that nobody leads.
 func (c *Cluster) identify(info *jetstream.StreamInfo) error {
+	if err := led(info); err != nil {
+		return err
+	}
 	m := info.Config.Metadata
 	id := m[idKey]
 	switch {
