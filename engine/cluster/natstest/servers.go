@@ -77,16 +77,25 @@ func Start(t testing.TB, n int) *Servers {
 	return s
 }
 
-// freeAddr returns a loopback address that nobody listens at now, outside of the ports that the kernel gives to
-// connections: a server that was killed finds it free again.
+// freeAddr returns a loopback address that nobody listens at, outside of the ports that the kernel gives to connections: a
+// server that was killed finds it free again. The port ten thousand above is held until the test ends, which keeps others from
+// being given the same, in this process and in those that test other packages.
 func freeAddr(t testing.TB) string {
 	t.Helper()
 	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
+		port := 10_000 + rand.IntN(10_000)
+		held, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+10_000))
+		if err != nil {
+			continue
 		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			_ = held.Close()
+			continue
+		}
+		_ = l.Close()
+		t.Cleanup(func() { _ = held.Close() })
+		return l.Addr().String()
 	}
 	t.Fatal("no port is free")
 	return ""
