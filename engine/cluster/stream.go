@@ -122,19 +122,39 @@ func (c *Cluster) create(ctx context.Context) error {
 	return errMadeNow
 }
 
-// errLeaderless says that an answer is not that of the servers together.
-var errLeaderless = errors.New("no server leads the stream")
+// What a server tells of a stream is that of the servers together only while it leads the stream and hears from most of them.
+// Each that holds some of the stream answers what it holds itself while nobody leads, also one that lacks messages; and one that
+// led when it was cut off goes on for a while.
+var (
+	errLeaderless = errors.New("the server that answers does not lead the stream")
+	errMinority   = errors.New("the server that answers has lost most of the others")
+)
 
-// led refuses what is told of a stream while no server leads it: each that is asked tells what it holds itself then, also one
-// that lacks messages.
+// led refuses what is told by a server that does not lead a stream, or not most of the others.
 func led(info *jetstream.StreamInfo) error {
-	if info.Cluster != nil && info.Cluster.Leader == "" {
+	if info.Cluster == nil {
+		return nil // it is alone
+	}
+	there := 1
+	for _, p := range info.Cluster.Replicas {
+		if p.Name == info.Cluster.Leader { // a leader names the others
+			return errLeaderless
+		}
+		if !p.Offline && p.Active > 0 && p.Active < aliveWithin { // 0: never heard of
+			there++
+		}
+	}
+	switch {
+	case info.Cluster.Leader == "":
 		return errLeaderless
+	case 2*there <= 1+len(info.Cluster.Replicas):
+		return errMinority
 	}
 	return nil
 }
 
-// identify refuses a stream that is not the one that this node follows, or that loses messages, or that nobody leads.
+// identify refuses a stream that is not the one that this node follows, or that loses messages, and what is told of it by a
+// server that cannot know.
 func (c *Cluster) identify(info *jetstream.StreamInfo) error {
 	if err := led(info); err != nil {
 		return err
@@ -160,18 +180,4 @@ func (c *Cluster) identify(info *jetstream.StreamInfo) error {
 	c.stats.first.Store(info.State.FirstSeq)
 	c.stats.last.Store(info.State.LastSeq)
 	return nil
-}
-
-// quorate reports whether the server that answered leads the stream with most of the others.
-func quorate(info *jetstream.StreamInfo) bool {
-	if info.Cluster == nil || len(info.Cluster.Replicas) == 0 {
-		return true // it is alone
-	}
-	there := 1
-	for _, p := range info.Cluster.Replicas {
-		if !p.Offline && p.Active < aliveWithin {
-			there++
-		}
-	}
-	return 2*there > 1+len(info.Cluster.Replicas)
 }

@@ -39,8 +39,6 @@ func (c *Cluster) watch(ctx context.Context, l *Log) error {
 			return err
 		case err != nil:
 			c.troubled(watching, err)
-		case !quorate(info):
-			c.troubled(watching, errMinority)
 		default:
 			c.clear(watching)
 			if err := l.compare(asked, taken, info.State.LastSeq, &odd); err != nil {
@@ -56,8 +54,6 @@ func (c *Cluster) watch(ctx context.Context, l *Log) error {
 }
 
 const watching = "asking where the stream ends"
-
-var errMinority = errors.New("the server that answers has lost most of the others")
 
 // lastTaken returns the newest sequence that was taken in.
 func (l *Log) lastTaken() uint64 {
