@@ -53,6 +53,9 @@
 // ([ErrRecreated]), ends before what a node holds ([ErrShortened]), begins behind it ([ErrPurged]) or leads elsewhere
 // ([ErrOtherLedger]) is named, never followed.
 //
+// What a server tells of the stream as a whole counts only while it leads the stream and hears from most of the others. One that
+// lacks messages, or that was cut off, answers as well: nodes wait then, and do not know that they hold the whole log.
+//
 // # Lifetime
 //
 // [Open] needs no server; everything waits for them, and goes on when they come back. [Cluster.Close] ends and awaits every
