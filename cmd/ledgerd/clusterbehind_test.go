@@ -22,14 +22,18 @@ func TestReplicaThatWasAwayTooLongBeginsAnew(t *testing.T) {
 	r.ready()
 	r.turnOff(away)
 	held := lastRecord(t, away.dir)
-	last, ok := maker.metric("ledgerd_cluster_log_last_sequence")
-	r.until("the log's end is known", func() bool {
-		last, ok = maker.metric("ledgerd_cluster_log_last_sequence")
-		return ok
-	})
+	last := 0     // of the log when it was gone, or later
+	for range 3 { // what is known, an answer that may have been on its way, one to a question after that
+		r.until("the log's end is asked for anew", func() bool {
+			now, _ := maker.metric("ledgerd_cluster_log_last_sequence")
+			before := last
+			last = sequence(now)
+			return last > before
+		})
+	}
 	r.until("the log is purged past it", func() bool {
-		first, ok := maker.metric("ledgerd_cluster_log_first_sequence")
-		return ok && sequence(first) > sequence(last)+1
+		first, _ := maker.metric("ledgerd_cluster_log_first_sequence")
+		return sequence(first) > last+1
 	})
 
 	// Nobody purges the log while it begins anew: on a slow machine it could be left behind twice.
