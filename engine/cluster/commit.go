@@ -78,11 +78,8 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 func (l *Log) settle(ctx context.Context, messages [][]byte, base uint64, next int, shorter *doubt) (int, error) {
 	ended := false
 	err := l.cluster.insist(ctx, "reading the stream", func(ctx context.Context) error {
-		info, err := l.stream.Info(ctx)
+		_, info, err := l.cluster.look(ctx)
 		if err != nil {
-			return err
-		}
-		if err := l.cluster.identify(info); err != nil {
 			return err
 		}
 		ended = info.State.LastSeq < base+uint64(next)

@@ -175,13 +175,9 @@ func (f *follower) take(m message) (done bool, err error) {
 func (f *follower) reopen(ctx context.Context) error {
 	var shorter doubt
 	return f.cluster.insist(ctx, "following the stream", func(ctx context.Context) error {
-		stream, err := f.cluster.js.Stream(ctx, f.cluster.config.Stream)
+		stream, info, err := f.cluster.look(ctx)
 		if err != nil {
 			return err // watch tells whether it is gone
-		}
-		info := stream.CachedInfo()
-		if err := f.cluster.identify(info); err != nil {
-			return err
 		}
 		at := f.decoder.at.sequence
 		if info.State.LastSeq >= at {
@@ -212,12 +208,12 @@ func (f *follower) claims(ctx context.Context) error {
 	}
 	var last uint64
 	err := f.cluster.request(ctx, func(ctx context.Context) error {
-		info, err := f.stream.Info(ctx)
+		stream, info, err := f.cluster.look(ctx)
 		if err != nil {
 			return err
 		}
-		last = info.State.LastSeq
-		return f.cluster.identify(info)
+		f.stream, last = stream, info.State.LastSeq
+		return nil
 	})
 	at := f.decoder.at
 	if permanent(err) || err != nil && ctx.Err() != nil {

@@ -121,10 +121,7 @@ func (c *Cluster) dataAt(ctx context.Context, stream jetstream.Stream, sequence 
 		if missing++; missing < goneLooks {
 			return err // a copy may have been asked that is not up to date
 		}
-		now, err := stream.Info(ctx)
-		if err == nil {
-			err = c.identify(now)
-		}
+		_, now, err := c.look(ctx)
 		switch {
 		case err != nil:
 			return err

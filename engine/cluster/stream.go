@@ -65,7 +65,7 @@ func (d *doubt) lasts(patience time.Duration) bool {
 func (c *Cluster) bind(ctx context.Context) (stream jetstream.Stream, info *jetstream.StreamInfo, err error) {
 	var missing doubt
 	err = c.insist(ctx, "looking for stream "+c.config.Stream, func(ctx context.Context) error {
-		stream, err = c.js.Stream(ctx, c.config.Stream)
+		stream, info, err = c.look(ctx)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			switch known := c.knownID() != ""; {
 			case known && missing.lasts(c.goneFor):
@@ -73,13 +73,8 @@ func (c *Cluster) bind(ctx context.Context) (stream jetstream.Stream, info *jets
 			case !known && c.config.MayWrite && missing.lasts(c.missingFor):
 				return c.create(ctx)
 			}
-			return err
 		}
-		if err != nil {
-			return err
-		}
-		info = stream.CachedInfo()
-		return c.identify(info)
+		return err
 	})
 	if err != nil {
 		return nil, nil, err
@@ -120,6 +115,17 @@ func (c *Cluster) create(ctx context.Context) error {
 	}
 	c.logger.Info("made the stream that nodes share", "stream", c.config.Stream, "ledger", hex.EncodeToString(id))
 	return errMadeNow
+}
+
+// look asks how the stream is now. Whatever is concluded from that is concluded from its answers alone: they are of the stream
+// that this node follows, and of a server that can know.
+func (c *Cluster) look(ctx context.Context) (jetstream.Stream, *jetstream.StreamInfo, error) {
+	stream, err := c.js.Stream(ctx, c.config.Stream)
+	if err != nil {
+		return nil, nil, err
+	}
+	info := stream.CachedInfo()
+	return stream, info, c.identify(info)
 }
 
 // What a server tells of a stream is that of the servers together only while it leads the stream and hears from most of them.

@@ -19,13 +19,9 @@ func (c *Cluster) watch(ctx context.Context, l *Log) error {
 	for {
 		asked, taken := time.Now(), l.lastTaken()
 		var info *jetstream.StreamInfo
-		err := c.request(ctx, func(ctx context.Context) error {
-			stream, err := c.js.Stream(ctx, c.config.Stream)
-			if err != nil {
-				return err
-			}
-			info = stream.CachedInfo()
-			return c.identify(info)
+		err := c.request(ctx, func(ctx context.Context) (err error) {
+			_, info, err = c.look(ctx)
+			return err
 		})
 		switch {
 		case ctx.Err() != nil:
