@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"ledgerd/bench/target"
@@ -127,7 +126,7 @@ func (r *restRun) mixedRound(ctx context.Context, l *mixedLoad) error {
 	var first, newest ledger.Slot
 	var took time.Duration
 	var taken float64
-	err = l.whileWriting(ctx, func() (err error) {
+	err = l.whileWriting(ctx, networkInterval, func() (err error) {
 		if l.snapshots {
 			if err := l.awaitSnapshot(ctx); err != nil {
 				return err
@@ -155,20 +154,6 @@ func (r *restRun) mixedRound(ctx context.Context, l *mixedLoad) error {
 	row.Add("published p99", "ms", milliseconds(l.publications().Quantile(0.99)))
 	row.Add("time in which a snapshot is taken", "%", 100*taken)
 	return nil
-}
-
-// whileWriting does something while blocks come as on a network.
-func (l *mixedLoad) whileWriting(ctx context.Context, do func() error) error {
-	writing, stop := context.WithCancel(ctx)
-	defer stop()
-	wrote := make(chan error, 1)
-	go func() {
-		_, err := l.feed.Pace(writing, networkInterval, math.MaxInt)
-		wrote <- err
-	}()
-	err := do()
-	stop()
-	return errors.Join(err, <-wrote)
 }
 
 // takesSnapshot reports whether the server takes a snapshot now, or has taken one since the last look.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -67,6 +68,20 @@ func (r *rig) Kill() {
 func (r *rig) pace(ctx context.Context, interval time.Duration, blocks int) error {
 	newest, err := r.feed.Pace(ctx, interval, blocks)
 	return errors.Join(err, r.await(ctx, newest))
+}
+
+// whileWriting does something while blocks are published, one an interval.
+func (r *rig) whileWriting(ctx context.Context, interval time.Duration, do func() error) error {
+	writing, stop := context.WithCancel(ctx)
+	defer stop()
+	wrote := make(chan error, 1)
+	go func() {
+		_, err := r.feed.Pace(writing, interval, math.MaxInt)
+		wrote <- err
+	}()
+	err := do()
+	stop()
+	return errors.Join(err, <-wrote)
 }
 
 // spent is the processors' time that was used until a moment.

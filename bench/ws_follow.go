@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -43,16 +42,7 @@ func runFollow(ctx context.Context, env *Env) (*Result, error) {
 	}
 	defer r.Kill()
 	f.url, f.cpu = r.StreamURL(), func() (time.Duration, error) { return cpuOf(r.Pid()) }
-	writing, stop := context.WithCancel(ctx)
-	defer stop()
-	wrote := make(chan error, 1)
-	go func() {
-		_, err := r.feed.Pace(writing, networkInterval, math.MaxInt)
-		wrote <- err
-	}()
-	err = f.run(ctx)
-	stop()
-	if err = errors.Join(err, <-wrote); err != nil {
+	if err := r.whileWriting(ctx, networkInterval, func() error { return f.run(ctx) }); err != nil {
 		return nil, err
 	}
 	return f.result, r.Stop()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"ledgerd/bench/feed"
@@ -82,15 +81,7 @@ func (s *stalledRun) attend(ctx context.Context, interval time.Duration) (err er
 		return err
 	}
 	defer s.readers.close()
-	pace, stop := context.WithCancel(ctx)
-	paced := make(chan error, 1)
-	go func() {
-		_, err := s.feed.Pace(pace, interval, math.MaxInt)
-		paced <- err
-	}()
-	err = s.rounds(ctx, interval)
-	stop()
-	if err := errors.Join(err, <-paced); err != nil {
+	if err := s.whileWriting(ctx, interval, func() error { return s.rounds(ctx, interval) }); err != nil {
 		return err
 	}
 	return s.readers.complete(ctx)
