@@ -133,16 +133,6 @@ func (l *Live) counted(ops string) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-// request appends the request for a path behind the base.
-func (l *Live) request(dst []byte, path string, fresh bool) []byte {
-	dst = append(append(append(dst, "GET "...), l.base.Path...), path...)
-	dst = append(append(dst, " HTTP/1.1\r\nHost: "...), l.base.Host...)
-	if fresh {
-		dst = append(dst, "\r\nConnection: close"...)
-	}
-	return append(dst, "\r\n\r\n"...)
-}
-
 // get asks for a path behind the base, and reads a record out of an answer with status 200.
 func (l *Live) get(ctx context.Context, path string, record any) (status int, head http.Header, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.base.String()+path, nil)

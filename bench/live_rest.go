@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"ledgerd/bench/peer"
 )
 
 // liveTruth is what can be said of the answers of a server whose ledger is not known: they are of
@@ -56,7 +58,7 @@ func (t *liveTruth) write(dst []byte, a restAsk) []byte {
 	default:
 		path = "/account/" + t.key(a.index)
 	}
-	return t.request(dst, path, t.fresh)
+	return peer.Get(dst, t.base.Host, t.base.Path+path, a.coding(), t.fresh)
 }
 
 // check says what is wrong with an answer. What is found may be gone a moment later, and a server

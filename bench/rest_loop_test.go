@@ -25,7 +25,7 @@ import (
 func asks(count int, fresh bool) *script {
 	next := uint32(0)
 	return newScript(count, func(*rand.Rand) restAsk { next++; return restAsk{index: next - 1} }, func(dst []byte, a restAsk) []byte {
-		return peer.Get(dst, netip.MustParseAddrPort("127.0.0.1:1"), fmt.Sprintf("/%d", a.index), fresh)
+		return peer.Get(dst, "127.0.0.1:1", fmt.Sprintf("/%d", a.index), peer.AnyCoding, fresh)
 	})
 }
 

@@ -2,6 +2,8 @@ package bench
 
 import (
 	"math/rand/v2"
+
+	"ledgerd/bench/peer"
 )
 
 // restKind is what a request asks for.
@@ -22,6 +24,15 @@ const (
 type restAsk struct {
 	kind  restKind
 	index uint32 // of the account, of the first of several, of the program, or the transaction
+}
+
+// coding returns which Accept-Encoding a request has. Answers of more than one account are longer than
+// what ledgerd leaves uncompressed: their scenarios measure, and check, the records themselves.
+func (a restAsk) coding() string {
+	if a.kind == askBatch || a.kind == askProgram {
+		return peer.Identity
+	}
+	return peer.AnyCoding
 }
 
 // script is requests in the order in which they are made, one behind the other in memory, so

@@ -70,7 +70,7 @@ func (t *truth) write(dst []byte, a restAsk) []byte {
 	default:
 		path = "account/" + keyOf(int(a.index))
 	}
-	return peer.Get(dst, t.address, "/api/"+path, t.fresh)
+	return peer.Get(dst, t.address.String(), "/api/"+path, a.coding(), t.fresh)
 }
 
 func keyOf(index int) string { return feed.Key(index).String() }

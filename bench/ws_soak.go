@@ -185,7 +185,7 @@ func (s *soakRun) poll(ctx context.Context) (*load, error) {
 	return newLoad(ctx, loadConfig{
 		Address: address, Connections: 4, Rate: soakPolls, Frame: frameLast,
 		Script: newScript(soakRequests, choose, func(dst []byte, a restAsk) []byte {
-			return peer.Get(dst, address, "/api/account/"+s.keys[a.index], false)
+			return peer.Get(dst, address.String(), "/api/account/"+s.keys[a.index], peer.AnyCoding, false)
 		}),
 	})
 }

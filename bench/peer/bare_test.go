@@ -2,17 +2,37 @@ package peer
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
+
+// Every peer that speaks HTTP is sent the fields of a common client, and no others.
+func TestRequestsAreThoseOfCommonClients(t *testing.T) {
+	for _, fresh := range []bool{false, true} {
+		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(Get(nil, "127.0.0.1:8080", "/api/status", AnyCoding, fresh))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := http.Header{"User-Agent": {"python-requests/2.32.3"}, "Accept-Encoding": {"gzip, deflate"}, "Accept": {"*/*"}, "Connection": {"keep-alive"}}
+		if fresh {
+			want.Set("Connection", "close")
+		}
+		if r.Host != "127.0.0.1:8080" || r.RequestURI != "/api/status" || !maps.EqualFunc(r.Header, want, slices.Equal) {
+			t.Errorf("%s is asked for %s with %v, want %v", r.Host, r.RequestURI, r.Header, want)
+		}
+	}
+}
 
 func restConfig(t *testing.T) RESTConfig {
 	t.Helper()

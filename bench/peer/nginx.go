@@ -80,7 +80,7 @@ func (s *program) Stop() error { return errors.Join(s.stop(syscall.SIGTERM), os.
 
 // Request implements RESTServer.
 func (s *program) Request(dst []byte, key string, fresh bool) []byte {
-	return Get(dst, s.address, "/api/account/"+key, fresh)
+	return Get(dst, s.address.String(), "/api/account/"+key, AnyCoding, fresh)
 }
 
 func startNginx(ctx context.Context, c *RESTConfig) (RESTServer, error) {

@@ -123,7 +123,7 @@ func (s *webdis) launch(ctx context.Context, path, dir string) (err error) {
 
 // Request implements RESTServer. The value is asked for as it is, without JSON around it.
 func (s *webdis) Request(dst []byte, key string, fresh bool) []byte {
-	return Get(dst, s.address, "/GET/"+key+".txt", fresh)
+	return Get(dst, s.address.String(), "/GET/"+key+".txt", AnyCoding, fresh)
 }
 
 func (s *webdis) Pids() []int { return append(s.program.Pids(), s.redis.Pids()...) }
