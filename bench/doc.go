@@ -16,7 +16,8 @@
 // no more once it has said so.
 //
 // A load is what asks over REST: some threads, each with many connections. It asks as fast as it
-// is answered or at a rate, for a phase or for as long as it is wanted.
+// is answered or at a rate, for a phase or for as long as it is wanted. What is due at a rate and
+// never sent is counted.
 //
 // A result is what a scenario found: a row for each subject, a figure for each quantity, with
 // the spread over the rounds. A report is the results of a run. Results are the newest of each

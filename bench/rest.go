@@ -244,10 +244,15 @@ func (m *restMeasured) note(row *Row, rate float64) {
 	row.Add("neither found nor not found", "", float64(m.answered()-m.Statuses[200]-m.Statuses[404]))
 	row.Add("answers that were checked", "", float64(m.Checked))
 	if rate > 0 {
+		row.Add("requests that were due", "", float64(m.answered()+m.Unsent))
 		row.Add("requests that found every connection busy", "", float64(m.Late))
+		row.Add(neverSent, "", float64(m.Unsent))
 	}
 	row.AddPercentiles("answers", m.Latency)
 }
+
+// neverSent counts what was due while more waited than could be asked.
+const neverSent = "requests that were never sent"
 
 func microseconds(d time.Duration) float64 { return d.Seconds() * 1e6 }
 

@@ -35,6 +35,7 @@ type loadCounts struct {
 	Failed   int        // requests without an answer: the connection broke, or it took too long
 	Why      error      // the first of those failed
 	Late     int        // requests that found every connection busy when they were due
+	Unsent   int        // requests that were due, and that there was no connection for until it was too late
 	Checked  int        // answers that were looked at
 	Took     time.Duration
 }
@@ -71,6 +72,7 @@ func (c *loadCounts) merge(other *loadCounts) {
 		c.Why = other.Why
 	}
 	c.Late += other.Late
+	c.Unsent += other.Unsent
 	c.Checked += other.Checked
 	c.Took = max(c.Took, other.Took)
 }
@@ -116,7 +118,8 @@ func newLoad(ctx context.Context, c loadConfig) (*load, error) {
 	return l, nil
 }
 
-// phase asks for so long, waits for what is still to be answered, and returns what came of it.
+// phase asks for so long, waits for what is still to be answered, and returns what came of it. What
+// was due at a rate and could not be asked is asked for a moment longer, then counted as unsent.
 func (l *load) phase(ctx context.Context, length time.Duration) (*loadCounts, error) {
 	return l.each(func(loop *loadLoop) (*loadCounts, error) { return loop.phase(ctx, length) })
 }

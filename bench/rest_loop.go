@@ -20,6 +20,8 @@ const (
 	loadOpening = 128
 	// loadPatience is how long answers and connections may take.
 	loadPatience = 10 * time.Second
+	// loadDrain is for how long after a phase it is still asked what was due in it.
+	loadDrain = time.Second
 	// loadKeep is how often connections are looked after.
 	loadKeep = time.Second
 	// loadFailures is how many requests in a row may go unanswered.
@@ -178,6 +180,9 @@ func (l *loadLoop) phase(ctx context.Context, length time.Duration) (*loadCounts
 			l.conns[i].shut()
 		}
 	}
+	for ; l.config.Rate > 0 && l.dueAt(l.due) < min(l.until, l.now); l.due++ {
+		l.counts.Unsent++
+	}
 	l.counts.Took = time.Duration(l.now - l.from)
 	return l.counts, errors.Join(l.fault, ctx.Err())
 }
@@ -212,9 +217,12 @@ func (l *loadLoop) over() bool {
 	if l.now < l.until {
 		return false
 	}
-	asked := l.config.Rate == 0 || l.dueAt(l.due) >= l.until
-	return asked && l.waiting == 0 || l.now > l.until+int64(loadPatience)
+	asked := l.config.Rate == 0 || l.dueAt(l.due) >= l.until || l.drained()
+	return asked && l.waiting == 0 || l.now > l.until+int64(loadDrain+loadPatience)
 }
+
+// drained reports whether it is too late to ask what was due in the phase.
+func (l *loadLoop) drained() bool { return l.now > l.until+int64(loadDrain) }
 
 // dueAt returns when a request of the rate is due.
 func (l *loadLoop) dueAt(i int) int64 {
@@ -227,7 +235,7 @@ func (l *loadLoop) askDue() {
 	defer l.mu.Unlock()
 	for {
 		at := l.dueAt(l.due)
-		if at > l.now || at >= l.until {
+		if at > l.now || at >= l.until || l.drained() {
 			return
 		}
 		if len(l.ready) == 0 {

@@ -158,6 +158,19 @@ func TestLoadCountsLatencyFromWhenARequestWasDue(t *testing.T) {
 	}
 }
 
+// What a server has no time for is counted: it neither fails the phase nor is left out.
+func TestLoadCountsWhatIsNeverSent(t *testing.T) {
+	t.Parallel()
+	l := loadOf(t, loadConfig{Connections: 2, Rate: 1e7, Script: asks(1000, false)}, echo)
+	counts, err := l.phase(t.Context(), 100*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if counts.answered() == 0 || counts.Unsent == 0 || counts.Failed > 0 || counts.answered()+counts.Unsent != 1e6 {
+		t.Errorf("of 1,000,000 that were due %d were answered, %d never sent, and %d failed", counts.answered(), counts.Unsent, counts.Failed)
+	}
+}
+
 // Who asks at a rate is woken again and again, also when there is nothing to read.
 func TestLoadIsWokenAgainAndAgain(t *testing.T) {
 	l, err := newLoadLoop(loadConfig{Connections: 1, Depth: 1, Rate: 1000}, 0)
