@@ -34,12 +34,22 @@ const (
 	restRequests = 1 << 18
 	// restWarmup is the part of a measurement that comes before it, and is not counted.
 	restWarmup = 5
-	// restPerAddress is how many connections come from one address.
-	restPerAddress = 2000
+	// restPerAddress is how many connections come from one address, as long as there are addresses:
+	// each client has a limit of its own, which no run shall reach.
+	restPerAddress = 4
+	restAddresses  = 250
+	// livePerAddress is the same at a server that runs already, whose limits are respected.
+	livePerAddress = 2000
+	// restPace is how many requests are due in a second where it is asked at a fixed rate.
+	restPace = 30_000
 	// restSkew is the exponent of the law by which some accounts are asked for more often than
 	// others.
 	restSkew = 1.1
 )
+
+// restLimits have ledgerd count every request of every client, and refuse none: they are the most that
+// it can count to.
+var restLimits = []string{"--rate-limit-minute", "16777215", "--rate-limit-hour", "16777215", "--rate-limit-exempt", ""}
 
 // Validate says what is wrong with the options, if something is.
 func (o *RESTOptions) Validate() error {
@@ -184,7 +194,11 @@ func (r *restRun) connect(ctx context.Context, s *restSubject) (*load, error) {
 	case r.env.Live != nil:
 		c.Frame = frameLast
 	}
-	for i := range (c.Connections + restPerAddress - 1) / restPerAddress {
+	addresses := min(restAddresses, (c.Connections+restPerAddress-1)/restPerAddress)
+	if r.env.Live != nil {
+		addresses = (c.Connections + livePerAddress - 1) / livePerAddress
+	}
+	for i := range addresses {
 		if !s.address.Addr().IsLoopback() || !s.address.Addr().Is4() {
 			break // this machine has one address there
 		}
@@ -263,7 +277,7 @@ func (r *restRun) startLedgerd(ctx context.Context, accounts, updates int, args 
 	if r.o.Mix {
 		c.Transactions = restTransactions
 	}
-	rig, err := startRig(ctx, r.env, c, args...)
+	rig, err := startRig(ctx, r.env, c, slices.Concat(restLimits, args)...)
 	if err != nil {
 		return nil, err
 	}

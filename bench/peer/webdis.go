@@ -35,7 +35,9 @@ func startRedisGet(ctx context.Context, c *RESTConfig) (RESTServer, error) {
 	if s.dir, err = os.MkdirTemp(c.Dir, "redis-"); err != nil {
 		return nil, err
 	}
-	if s.Redis, err = StartRedis(ctx, s.dir, "--bind", "127.0.0.1", "--port", strconv.Itoa(int(address.Port())), "--maxclients", "12000"); err != nil {
+	// Without protected mode it also serves clients that come from loopback addresses other than 127.0.0.1.
+	if s.Redis, err = StartRedis(ctx, s.dir, "--bind", "127.0.0.1", "--port", strconv.Itoa(int(address.Port())), "--maxclients", "12000",
+		"--protected-mode", "no"); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(s.dir))
 	}
 	if err := s.fill(&c.Records); err != nil {
