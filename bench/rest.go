@@ -75,6 +75,8 @@ func REST(o RESTOptions) []Scenario {
 
 var restAll = []restScenario{
 	{"account", "How many requests for accounts are answered in a second, what one costs, and how that compares.", "", (*restRun).account},
+	{"paced", "How long answers take at 30,000 requests a second, or those of --rate, and how that compares.", "", (*restRun).paced},
+	{"proxied", "How many are answered through a proxy that says for whom it asks, of those without.", "it starts one that trusts the load to be a proxy", (*restRun).proxied},
 	{"pipelined", "How many more when 16 are on the way on each connection.", "", (*restRun).pipelined},
 	{"keys", "What it makes of that if a few accounts are asked for often, or accounts that do not exist.", "", (*restRun).keys},
 	{"mix", "How many when other things are asked for too.", "", (*restRun).mix},
@@ -293,12 +295,12 @@ func (r *restRun) startLedgerd(ctx context.Context, accounts, updates int, args 
 	return rig, nil
 }
 
-// peers starts the peers. Those that cannot be are left out.
-func (r *restRun) peers(ctx context.Context, answer peer.Answer, accounts int) (subjects []*restSubject) {
+// peers starts those peers, if any are wanted, and canned. Those that cannot be are left out.
+func (r *restRun) peers(ctx context.Context, wanted []peer.RESTPeer, answer peer.Answer, accounts int) (subjects []*restSubject) {
 	config := peer.RESTConfig{Self: r.self, Dir: r.env.Dir, Answer: answer, Records: peer.Records{Count: accounts, Record: recordOf}}
 	all := []peer.RESTPeer{peer.Canned}
 	if r.env.Peers {
-		all = slices.Concat(peer.RESTPeers, all)
+		all = slices.Concat(wanted, all)
 	}
 	for _, p := range all {
 		if p.Name == "redis" && r.o.Fresh {

@@ -5,14 +5,58 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"ledgerd/bench/peer"
 )
 
 // restUpdates is how many accounts a block updates: a few, so that not all accounts look the same.
 const restUpdates = 100
 
-// account asks ledgerd and its peers in turns. What the load gets from who answers without
+// account asks ledgerd and its peers in turns.
+func (r *restRun) account(ctx context.Context) error {
+	if err := r.besidePeers(ctx, peer.RESTPeers); err != nil {
+		return err
+	}
+	if r.o.Rate == 0 && r.usual() {
+		r.goals("ledgerd",
+			Goal{What: answersOf("bare"), Limit: 0.95, Least: true},
+			Goal{What: answersOf("nginx"), Limit: 0.9, Least: true},
+			Goal{What: answersOf("webdis"), Limit: 1.2, Least: true},
+			Goal{What: answersOf("nethttp"), Limit: 2, Least: true},
+			Goal{What: costOf("bare"), Limit: 1.15},
+		)
+	}
+	return nil
+}
+
+// paced asks ledgerd and the bare handler in turns, at a rate that leaves both time.
+func (r *restRun) paced(ctx context.Context) error {
+	if r.o.Rate == 0 {
+		r.o.Rate = float64(r.env.Scaled(restPace))
+	}
+	if err := r.besidePeers(ctx, []peer.RESTPeer{peer.Bare}); err != nil {
+		return err
+	}
+	if r.usual() {
+		r.goals("ledgerd",
+			Goal{What: latencyOf("p50", "bare"), Limit: 1.25},
+			Goal{What: latencyOf("p99", "bare"), Limit: 1.25},
+			Goal{What: neverSent, Limit: 0},
+		)
+	}
+	return nil
+}
+
+// usual reports whether nothing but a rate was said about how it is asked. Goals are for that.
+func (r *restRun) usual() bool {
+	o := r.o
+	o.Rate = 0
+	return o == RESTOptions{Connections: restConnections}
+}
+
+// besidePeers asks ledgerd and those peers in turns. What the load gets from who answers without
 // looking is its own ceiling.
-func (r *restRun) account(ctx context.Context) (err error) {
+func (r *restRun) besidePeers(ctx context.Context, peers []peer.RESTPeer) (err error) {
 	own, accounts, kill, err := r.start(ctx, "ledgerd")
 	if err != nil {
 		return err
@@ -24,7 +68,7 @@ func (r *restRun) account(ctx context.Context) (err error) {
 	}
 	subjects := []*restSubject{own}
 	if !r.o.Mix {
-		subjects = append(subjects, r.peers(ctx, answer, accounts)...)
+		subjects = append(subjects, r.peers(ctx, peers, answer, accounts)...)
 	}
 	defer func() {
 		for _, s := range subjects {
@@ -37,7 +81,6 @@ func (r *restRun) account(ctx context.Context) (err error) {
 	if err := r.turns(ctx, subjects); err != nil {
 		return err
 	}
-	r.accountGoals()
 	r.result.Notes = append(r.result.Notes,
 		"CPU of a request is the kernel's count of all threads of the server, from the first request to the last answer.",
 		"canned answers without looking at what it is asked: what it is asked in a second is the most that this load can ask here.")
@@ -67,8 +110,8 @@ func (r *restRun) start(ctx context.Context, name string) (s *restSubject, accou
 	return s, truth.ledger.Accounts, rig.Kill, nil
 }
 
-// turns measures all subjects in each round, each round from another one on. A peer that fails
-// is left out from then on.
+// turns measures all subjects in each round, each round from another one on, and compares the first
+// with the others. A peer that fails is left out from then on.
 func (r *restRun) turns(ctx context.Context, subjects []*restSubject) error {
 	failed := map[string]bool{}
 	for round := range r.env.Rounds {
@@ -82,8 +125,8 @@ func (r *restRun) turns(ctx context.Context, subjects []*restSubject) error {
 			switch {
 			case ctx.Err() != nil:
 				return ctx.Err()
-			case err != nil && s.name == "ledgerd":
-				return fmt.Errorf("ledgerd: %w", err)
+			case err != nil && (s == subjects[0] || s.name == "ledgerd"):
+				return fmt.Errorf("%s: %w", s.name, err)
 			case err != nil:
 				failed[s.name] = true
 				r.leaveOut(s.name, err)
@@ -99,12 +142,17 @@ func (r *restRun) turns(ctx context.Context, subjects []*restSubject) error {
 	return nil
 }
 
-// compare notes how ledgerd did beside the others in the same round.
+// compare notes how the first subject did beside the others in the same round.
 func (r *restRun) compare(subjects []*restSubject, found map[string]*restMeasured) {
-	own, row := found["ledgerd"], r.result.Row("ledgerd")
+	own, row := found[subjects[0].name], r.result.Row(subjects[0].name)
 	for _, s := range subjects[1:] {
 		if theirs := found[s.name]; theirs != nil {
-			row.Add(answersOf(s.name), "×", own.perSecond()/theirs.perSecond())
+			if r.o.Rate == 0 {
+				row.Add(answersOf(s.name), "×", own.perSecond()/theirs.perSecond())
+			} else {
+				row.Add(latencyOf("p50", s.name), "×", ratio(float64(own.Latency.Quantile(0.5)), float64(theirs.Latency.Quantile(0.5))))
+				row.Add(latencyOf("p99", s.name), "×", ratio(float64(own.Latency.Quantile(0.99)), float64(theirs.Latency.Quantile(0.99))))
+			}
 			if own.costed {
 				row.Add(costOf(s.name), "×", ratio(microseconds(own.server), microseconds(theirs.server)))
 			}
@@ -115,19 +163,12 @@ func (r *restRun) compare(subjects []*restSubject, found map[string]*restMeasure
 func answersOf(peer string) string { return "requests, of " + peer + "'s" }
 func costOf(peer string) string    { return "CPU of the server, of " + peer + "'s" }
 
-// accountGoals are for what is asked when nothing else is said.
-func (r *restRun) accountGoals() {
-	if r.o != (RESTOptions{Connections: restConnections}) {
-		return
-	}
-	for _, g := range []Goal{
-		{What: answersOf("bare"), Limit: 0.95, Least: true},
-		{What: answersOf("nginx"), Limit: 0.9, Least: true},
-		{What: answersOf("webdis"), Limit: 1.4, Least: true},
-		{What: answersOf("nethttp"), Limit: 2, Least: true},
-		{What: costOf("bare"), Limit: 1.15},
-	} {
-		r.goal("ledgerd", g)
+func latencyOf(what, peer string) string { return what + ", of " + peer + "'s" }
+
+// goals holds several figures of a subject against their limits.
+func (r *restRun) goals(subject string, all ...Goal) {
+	for _, g := range all {
+		r.goal(subject, g)
 	}
 }
 
@@ -147,6 +188,53 @@ func (r *restRun) goal(subject string, g Goal) {
 func (r *restRun) mix(ctx context.Context) error {
 	r.o.Mix = true
 	return r.account(ctx)
+}
+
+// restClients are for how many a proxy asks.
+const restClients = 256
+
+// proxied asks two servers in turns: one as its clients do, the other as a proxy that it trusts, which
+// says for which of its clients it asks.
+func (r *restRun) proxied(ctx context.Context) error {
+	plain, accounts, kill, err := r.start(ctx, "ledgerd")
+	if err != nil {
+		return err
+	}
+	defer kill()
+	proxied, killProxied, err := r.startProxied(ctx, accounts)
+	if err != nil {
+		return err
+	}
+	defer killProxied()
+	if err := r.turns(ctx, []*restSubject{proxied, plain}); err != nil {
+		return err
+	}
+	if r.o.Rate == 0 && r.usual() {
+		r.goal(proxied.name, Goal{What: answersOf(plain.name), Limit: 0.95, Least: true})
+	}
+	r.result.Notes = append(r.result.Notes, fmt.Sprintf("Through a proxy: each request names one of %d clients in X-Forwarded-For.", restClients))
+	return errors.Join(proxied.stop(), plain.stop())
+}
+
+// startProxied starts a server that is asked by a proxy.
+func (r *restRun) startProxied(ctx context.Context, accounts int) (s *restSubject, kill func(), err error) {
+	rig, err := r.startLedgerd(ctx, accounts, min(restUpdates, accounts), "--trusted-proxies", "127.0.0.0/8")
+	if err != nil {
+		return nil, nil, err
+	}
+	s, truth, err := r.ledgerdSubject("through a proxy", rig)
+	if err != nil {
+		rig.Kill()
+		return nil, nil, err
+	}
+	s.write = func(dst []byte, a restAsk) []byte { return forwarded(truth.write(dst, a), a.index%restClients) }
+	r.prepare(s, accounts)
+	return s, rig.Kill, nil
+}
+
+// forwarded adds to the request that dst ends with for which client it is asked.
+func forwarded(dst []byte, client uint32) []byte {
+	return fmt.Appendf(dst[:len(dst)-len(lineEnd)], "X-Forwarded-For: 198.51.100.%d\r\n\r\n", client)
 }
 
 // pipelined asks the same server one at a time and many at a time, in turns.

@@ -2,25 +2,35 @@ package bench
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"ledgerd/bench/peer"
 )
+
+func newRESTRun(t *testing.T, name string, o RESTOptions, e Env) *restRun {
+	t.Helper()
+	e.Ledgerd, e.Dir, e.Progress = program(t, "ledgerd"), t.TempDir(), t.Output()
+	return &restRun{env: &e, self: []string{program(t, "ledgerbench"), "peer"}, o: o, result: &Result{Scenario: name}}
+}
 
 // runREST runs a scenario of REST at a small scale, in which every answer that is looked at
 // must be right.
 func runREST(t *testing.T, name string, o RESTOptions, e Env) *Result {
 	t.Helper()
-	e.Ledgerd, e.Dir, e.Progress = program(t, "ledgerd"), t.TempDir(), t.Output()
 	if o.Connections == 0 {
 		o.Connections = 8
 	}
-	r := &restRun{env: &e, self: []string{program(t, "ledgerbench"), "peer"}, o: o, result: &Result{Scenario: name}}
+	r := newRESTRun(t, name, o, e)
 	run := map[string]func() error{
 		"account": func() error { return r.account(t.Context()) }, "mix": func() error { return r.mix(t.Context()) },
 		"pipelined": func() error { return r.pipelined(t.Context()) }, "size": func() error { return r.size(t.Context()) },
 		"lists": func() error { return r.lists(t.Context()) }, "keys": func() error { return r.keys(t.Context()) },
-		"mixed": func() error { return r.mixed(t.Context()) },
+		"mixed": func() error { return r.mixed(t.Context()) }, "paced": func() error { return r.paced(t.Context()) },
+		"proxied": func() error { return r.proxied(t.Context()) },
 	}[name]
 	if err := run(); err != nil {
 		t.Fatal(err)
@@ -56,6 +66,102 @@ func TestRESTAsksLedgerdAndPeersInTurns(t *testing.T) {
 	}
 	if a, b := result.Row("ledgerd").figure("bytes of an answer").Median(), result.Row("bare").figure("bytes of an answer").Median(); a < b-20 || a > b+20 {
 		t.Errorf("an answer is %v bytes, that of the bare handler %v", a, b)
+	}
+}
+
+// The bare handler sends as much as ledgerd, whose limiter counts: the same fields, of the same lengths
+// but for the digits, and the same body.
+func TestBareHandlerSendsWhatLedgerdSends(t *testing.T) {
+	t.Parallel()
+	r := newRESTRun(t, "account", RESTOptions{}, Env{Peers: true, Scale: 0.001})
+	own, accounts, kill, err := r.start(t.Context(), "ledgerd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kill()
+	answer, err := answerOf(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	peers := r.peers(t.Context(), []peer.RESTPeer{peer.Bare}, answer, accounts)
+	for _, s := range peers {
+		defer func() { _ = s.stop() }()
+	}
+	digits := regexp.MustCompile(`[0-9]+`)
+	sent := func(s *restSubject) (fields []string, body string) {
+		head, text, err := s.fetch(restAsk{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(string(head), "\r\n") {
+			if name, _, _ := strings.Cut(line, ": "); name == "Date" {
+				line = name
+			}
+			fields = append(fields, digits.ReplaceAllString(line, "0"))
+		}
+		slices.Sort(fields)
+		return fields, string(text)
+	}
+	fields, body := sent(own)
+	bareFields, bareBody := sent(peers[0])
+	if !slices.Equal(fields, bareFields) || body != bareBody {
+		t.Errorf("ledgerd sends\n%q\n%s\nthe bare handler\n%q\n%s", fields, body, bareFields, bareBody)
+	}
+	limit, remaining := allowance(t, own, 0)
+	if limit != 1<<24-1 || remaining >= limit-2 {
+		t.Errorf("of %d requests a client has %d left after the third", limit, remaining)
+	}
+}
+
+// allowance asks for an account, and returns what the answer says of the client's limit.
+func allowance(t *testing.T, s *restSubject, index uint32) (limit, remaining int) {
+	t.Helper()
+	head, _, err := s.fetch(restAsk{index: index})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit, err1 := decimal(fieldValue(head, []byte("\r\nX-RateLimit-Limit: ")))
+	remaining, err2 := decimal(fieldValue(head, []byte("\r\nX-RateLimit-Remaining: ")))
+	if err1 != nil || err2 != nil {
+		t.Fatalf("the answer tells of no limit: %q", head)
+	}
+	return limit, remaining
+}
+
+// A proxy's requests are counted for the clients that it names.
+func TestRESTAsksThroughAProxy(t *testing.T) {
+	t.Parallel()
+	r := newRESTRun(t, "proxied", RESTOptions{}, Env{Scale: 0.001})
+	s, kill, err := r.startProxied(t.Context(), 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kill()
+	for i, want := range map[uint32]int{1: 1, 2: 1, restClients + 3: 1} {
+		if limit, remaining := allowance(t, s, i); limit-remaining != want {
+			t.Errorf("client %d has made %d requests, want %d", i, limit-remaining, want)
+		}
+	}
+	if limit, remaining := allowance(t, s, 3); limit-remaining != 2 {
+		t.Errorf("a client that asked twice has made %d requests", limit-remaining)
+	}
+	result := runREST(t, "proxied", RESTOptions{Connections: restConnections}, Env{Rounds: 2, Duration: 200 * time.Millisecond, Scale: 0.002})
+	if len(result.Rows) != 2 || len(result.Goals) != 1 || result.Goals[0].Value <= 0 {
+		t.Errorf("%d rows, goals %+v", len(result.Rows), result.Goals)
+	}
+}
+
+func TestRESTLatenciesAreComparedAtARate(t *testing.T) {
+	t.Parallel()
+	result := runREST(t, "paced", RESTOptions{Connections: restConnections}, Env{Rounds: 2, Duration: 500 * time.Millisecond, Scale: 0.03, Peers: true})
+	row := result.Row("ledgerd")
+	for _, figure := range []string{latencyOf("p50", "bare"), latencyOf("p99", "bare")} {
+		if f := row.figure(figure); len(f.Values) != 2 || f.Median() <= 0 {
+			t.Errorf("%s is %v", figure, f.Values)
+		}
+	}
+	if due := row.figure("requests that were due"); due.Median() < 450 || due.Median() > 500 || len(result.Rows) != 3 || len(result.Goals) != 3 {
+		t.Errorf("%v were due; %d rows, goals %+v", due.Values, len(result.Rows), result.Goals)
 	}
 }
 
