@@ -26,10 +26,10 @@ type restAsk struct {
 	index uint32 // of the account, of the first of several, of the program, or the transaction
 }
 
-// coding returns which Accept-Encoding a request has. Answers of more than one account are longer than
-// what ledgerd leaves uncompressed: their scenarios measure, and check, the records themselves.
+// coding returns which Accept-Encoding a request has. Answers of several accounts, and of some transactions,
+// are longer than what ledgerd leaves uncompressed: their scenarios measure, and check, the records themselves.
 func (a restAsk) coding() string {
-	if a.kind == askBatch || a.kind == askProgram {
+	if a.kind == askBatch || a.kind == askTransaction || a.kind == askProgram {
 		return peer.Identity
 	}
 	return peer.AnyCoding

@@ -65,7 +65,7 @@ var RESTPeers = []RESTPeer{
 	{"redis", "Redis GET in its own protocol", startRedisGet},
 }
 
-// Bare is the fastest that a handler of fasthttp can be that sends as much as ledgerd.
+// Bare is what fasthttp alone costs: a handler that sends the fields and the body of ledgerd's answer.
 var Bare = RESTPeer{"bare", "fasthttp with the settings, fields and body of ledgerd's answer, the same for all", startBare}
 
 // Canned answers the same bytes to whatever ends in an empty line, and reads no further into
