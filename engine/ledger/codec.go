@@ -18,15 +18,22 @@ import (
 //	[x]       present as the flags say
 //	x × n     n items, one after the other
 //
-// An event or record starts with the format version (u8) and its kind (u8). Each value
-// has exactly one encoding, so that equal bytes mean equal values: decoders refuse
+// An event or record starts with the format version (u8) and its kind (u8). Events are of
+// version 1. A record is written in the lowest version that can tell what it says: version 2 adds
+// the wallet before an update. So a record keeps its bytes when a newer program reads it and writes
+// it again, and an older program refuses only the records that it cannot understand.
+//
+// Each value has exactly one encoding, so that equal bytes mean equal values: decoders refuse
 // everything the encoders would not write. What a value marks as unknown is not written.
 //
 // Decoders copy: nothing they return refers to their input. They never allocate more
 // than a few times the size of the input, whatever its counts say. What lives as long as
 // the block (transactions, their keys, writes) is allocated in one piece each; token,
 // mint and teacher facts, which outlive it one by one, are allocated one by one.
-const formatVersion = 1
+const (
+	formatVersion       = 1
+	formatWalletsBefore = 2 // records only
+)
 
 // appendNumber appends a number.
 func appendNumber[T ~uint64 | ~uint32 | ~int](dst []byte, v T) []byte {

@@ -32,7 +32,7 @@ func AppendEvent(dst []byte, e Event) []byte {
 // DecodeEvent reads an event that takes the whole of b. Errors match ErrCorrupt.
 func DecodeEvent(b []byte) (Event, error) {
 	d := decoder{b: b}
-	d.version()
+	d.version(formatVersion)
 	var e Event
 	switch d.byte() {
 	case kindBlock:
@@ -50,11 +50,13 @@ func DecodeEvent(b []byte) (Event, error) {
 	return e, nil
 }
 
-// version reads the format version.
-func (d *decoder) version() {
-	if v := d.byte(); v != formatVersion {
-		d.fail("unknown format version")
+// version reads the format version, which is at most newest.
+func (d *decoder) version(newest byte) byte {
+	v := d.byte()
+	if v < formatVersion || v > newest {
+		d.fail(fmt.Sprintf("format version %d, this program reads up to %d,", v, newest))
 	}
+	return v
 }
 
 // flags of a block. The commitment takes the two bits from blockStatusShift on.

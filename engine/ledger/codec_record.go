@@ -8,8 +8,10 @@ import (
 const (
 	kindRecord = 0x10 // plus the RecordKind
 
-	recordTime        = 1 << 0 // flag of a record
-	updateOwnerBefore = 1 << 0 // flag of an update
+	recordTime         = 1 << 0 // flag of a record
+	updateOwnerBefore  = 1 << 0 // flags of an update
+	updateWalletBefore = 1 << 1 // with formatWalletsBefore
+	updateFlags        = updateOwnerBefore | updateWalletBefore
 
 	minUpdateBytes = 1 + minAccountBytes
 )
@@ -17,7 +19,7 @@ const (
 // AppendRecord appends the encoding of a record, whose Kind and the part that goes with
 // it must be set:
 //
-//	format version   u8
+//	format version   u8: 2 where an update tells the wallet before, else 1
 //	kind             u8: 0x10 and block 1, rollback 2, status 3, base 4
 //	flags            time known
 //	version          number
@@ -29,11 +31,12 @@ const (
 //	the part         block: block; base: base state; status: u8;
 //	                 rollback: from slot number, unchanged number n, account × n
 //	updates          number n, then × n:
-//	  flags          owner before known
+//	  flags          owner before, wallet before known
 //	  account        account
 //	  [owner before] key
+//	  [wallet before] key
 func AppendRecord(dst []byte, r *Record) []byte {
-	dst = append(dst, formatVersion, kindRecord|byte(r.Kind), bit(r.Time.Known, recordTime))
+	dst = append(dst, r.formatVersion(), kindRecord|byte(r.Kind), bit(r.Time.Known, recordTime))
 	dst = appendNumber(dst, r.Version)
 	dst = appendNumber(dst, r.Slot)
 	dst = append(dst, r.Hash[:]...)
@@ -63,11 +66,21 @@ func AppendRecord(dst []byte, r *Record) []byte {
 	return appendUpdates(dst, r.Updates)
 }
 
+// formatVersion returns the lowest format version that can tell what the record says.
+func (r *Record) formatVersion() byte {
+	for i := range r.Updates {
+		if r.Updates[i].WalletBefore.Known {
+			return formatWalletsBefore
+		}
+	}
+	return formatVersion
+}
+
 // DecodeRecord reads a record that takes the whole of b. Errors match ErrCorrupt.
 func DecodeRecord(b []byte) (*Record, error) {
 	d := decoder{b: b}
 	r := new(Record)
-	d.version()
+	version := d.version(formatWalletsBefore)
 	kind := d.byte()
 	f := d.flags(recordTime)
 	r.Version = Version(d.number())
@@ -95,6 +108,9 @@ func DecodeRecord(b []byte) (*Record, error) {
 	}
 	r.Kind = RecordKind(kind &^ kindRecord)
 	r.Updates = d.updates()
+	if version != r.formatVersion() {
+		d.fail("not the format version of such a record")
+	}
 	if err := d.finish(); err != nil {
 		return nil, fmt.Errorf("cannot read record: %w", err)
 	}
@@ -119,10 +135,13 @@ func appendUpdates(dst []byte, updates []Update) []byte {
 	dst = appendNumber(dst, len(updates))
 	for i := range updates {
 		u := &updates[i]
-		dst = append(dst, bit(u.OwnerBefore.Known, updateOwnerBefore))
+		dst = append(dst, bit(u.OwnerBefore.Known, updateOwnerBefore)|bit(u.WalletBefore.Known, updateWalletBefore))
 		dst = appendAccount(dst, &u.Account)
 		if u.OwnerBefore.Known {
 			dst = append(dst, u.OwnerBefore.Value[:]...)
+		}
+		if u.WalletBefore.Known {
+			dst = append(dst, u.WalletBefore.Value[:]...)
 		}
 	}
 	return dst
@@ -136,11 +155,15 @@ func (d *decoder) updates() []Update {
 	updates := make([]Update, n)
 	for i := range updates {
 		u := &updates[i]
-		f := d.flags(updateOwnerBefore)
+		f := d.flags(updateFlags)
 		d.account(&u.Account)
 		if f&updateOwnerBefore != 0 {
 			u.OwnerBefore.Known = true
 			d.key((*[32]byte)(&u.OwnerBefore.Value))
+		}
+		if f&updateWalletBefore != 0 {
+			u.WalletBefore.Known = true
+			d.key((*[32]byte)(&u.WalletBefore.Value))
 		}
 		if d.err != nil {
 			return nil

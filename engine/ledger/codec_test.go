@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,7 +78,7 @@ func TestAccountsAndMintsComeBackOneAfterTheOther(t *testing.T) {
 	})
 }
 
-// goldenValues are one of each kind, with every optional part once there and once not.
+// goldenValues are one of each kind in format version 1, with every optional part once there and once not.
 func goldenValues() (events []Event, records []*Record) {
 	key := func(b byte) (k Pubkey) {
 		for i := range k {
@@ -130,10 +131,29 @@ func goldenValues() (events []Event, records []*Record) {
 	return events, records
 }
 
-// TestEncodingIsTheOneOfVersionOne holds the format: log, snapshots and files written by an
+// goldenWallets are records of format version 2.
+func goldenWallets() []*Record {
+	_, records := goldenValues()
+	updates := slices.Clone(records[1].Updates)
+	updates[0].WalletBefore, updates[1].WalletBefore = Some(Pubkey{1}), Some(Pubkey{2})
+	return []*Record{
+		{Version: 5, Kind: BlockRecord, Slot: 301, Hash: Hash{3}, Block: &Block{Slot: 301}, FirstSeq: 4, Updates: updates},
+		{Version: 6, Kind: RollbackRecord, Slot: 298, Hash: Hash{2}, FromSlot: 301, FirstSeq: 6,
+			Updates: []Update{records[1].Updates[0], updates[1]}},
+	}
+}
+
+// TestEncodingIsTheOneOfItsVersion holds the formats: log, snapshots and files written by an
 // older program must stay readable.
-func TestEncodingIsTheOneOfVersionOne(t *testing.T) {
+func TestEncodingIsTheOneOfItsVersion(t *testing.T) {
 	events, records := goldenValues()
+	holdGolden(t, "codec.golden", events, records)
+	holdGolden(t, "codec2.golden", nil, goldenWallets())
+}
+
+// holdGolden compares the encodings of values with a golden file, and what the file is read as with the values.
+func holdGolden(t *testing.T, name string, events []Event, records []*Record) {
+	t.Helper()
 	var text strings.Builder
 	for _, e := range events {
 		fmt.Fprintf(&text, "%T %x\n", e, AppendEvent(nil, e))
@@ -141,7 +161,7 @@ func TestEncodingIsTheOneOfVersionOne(t *testing.T) {
 	for _, r := range records {
 		fmt.Fprintf(&text, "%T %x\n", r, AppendRecord(nil, r))
 	}
-	golden := filepath.Join("testdata", "codec.golden")
+	golden := filepath.Join("testdata", name)
 	if *update {
 		if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)
@@ -152,7 +172,7 @@ func TestEncodingIsTheOneOfVersionOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text.String() != string(want) {
-		t.Errorf("encodings changed (-update rewrites them):\ngot\n%s\nwant\n%s", text.String(), want)
+		t.Errorf("%s: encodings changed (-update rewrites them):\ngot\n%s\nwant\n%s", name, text.String(), want)
 	}
 	lines := strings.Split(strings.TrimSpace(string(want)), "\n")
 	for i, line := range lines {
@@ -170,7 +190,7 @@ func TestEncodingIsTheOneOfVersionOne(t *testing.T) {
 			got, err = DecodeRecord(encoded)
 		}
 		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("line %d: got %+v, %v, want %+v", i+1, got, err, want)
+			t.Errorf("%s, line %d: got %+v, %v, want %+v", name, i+1, got, err, want)
 		}
 	}
 }
@@ -225,18 +245,31 @@ func TestOtherEncodingsOfAValueAreRefused(t *testing.T) {
 	}
 
 	record := AppendRecord(nil, &Record{Kind: StatusRecord, Status: StatusConfirmed, Updates: []Update{{}}})
+	wallet := AppendRecord(nil, &Record{Kind: StatusRecord, Status: StatusConfirmed, Updates: []Update{{WalletBefore: Some(Pubkey{})}}})
 	const updateAt = 2 + 1 + 2 + 32 + 1 + 32 + 1 + 1 // head, flags, numbers, hash, seq, state hash, status, count
 	for name, in := range map[string][]byte{
 		"kind 0":                      with(record, 1, kindRecord),
 		"kind of an event":            with(record, 1, kindBlock),
 		"kind 5":                      with(record, 1, kindRecord|5),
 		"unknown flag of a record":    with(record, 2, 2),
-		"unknown flag of an update":   with(record, updateAt, 2),
+		"unknown flag of an update":   with(record, updateAt, 4),
+		"version 0":                   with(record, 0, 0),
+		"version 2 without need":      with(record, 0, 2),
+		"version 1 with a wallet":     with(wallet, 0, 1),
+		"version 3":                   with(wallet, 0, 3),
 		"mint known by an account":    with(record, updateAt+1, byte(FieldMint)),
 		"earlier fields that are not": with(record, updateAt+1, flagHasEarlier),
 	} {
 		if got, err := DecodeRecord(in); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: DecodeRecord(%x) = %+v, %v, want ErrCorrupt", name, in, got, err)
+		}
+	}
+	if _, err := DecodeRecord(with(wallet, 0, 3)); err == nil || !strings.Contains(err.Error(), "format version 3, this program reads up to 2") {
+		t.Errorf("a record of a newer program: %v", err)
+	}
+	for _, in := range [][]byte{record, wallet} {
+		if _, err := DecodeRecord(in); err != nil {
+			t.Errorf("DecodeRecord(%x): %v", in, err)
 		}
 	}
 	for name, in := range map[string][]byte{"status": status, "block": block, "key": oneKey, "write": plain, "mint": withMint, "token": withToken} {
@@ -302,7 +335,7 @@ func FuzzDecodeEvent(f *testing.F) {
 
 func FuzzDecodeRecord(f *testing.F) {
 	_, records := goldenValues()
-	for _, r := range records {
+	for _, r := range append(records, goldenWallets()...) {
 		f.Add(AppendRecord(nil, r))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {

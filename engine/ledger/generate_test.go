@@ -161,7 +161,7 @@ func genRecord(t *rapid.T) *Record {
 		Time:     genOpt(t, genTime),
 		FirstSeq: Seq(genNumber(t)),
 		Updates: genList(t, func(t *rapid.T) Update {
-			return Update{Account: genAccount(t), OwnerBefore: genOpt(t, genKey)}
+			return Update{Account: genAccount(t), OwnerBefore: genOpt(t, genKey), WalletBefore: genOpt(t, genKey)}
 		}),
 		StateHash: StateHash{genNumber(t), genNumber(t), genNumber(t), genNumber(t)},
 	}

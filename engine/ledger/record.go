@@ -13,10 +13,13 @@ const (
 )
 
 // Update is one visible change of an account: the whole account after it, and the owner
-// program before it where that changed. Updates of a record are in pubkey order.
+// program and the wallet before it where those changed. Updates of a record are in pubkey order.
 type Update struct {
 	Account     Account     // 0 lamports: closed, or never existed on this chain
 	OwnerBefore Opt[Pubkey] // the known owner before, where it differs from the owner after
+	// WalletBefore is the wallet of the token account before, where the account is no token account any more or
+	// is another wallet's. Records of format version 1 do not tell it.
+	WalletBefore Opt[Pubkey]
 }
 
 // Record is one entry of the log: what the sequencer decided about one event. It holds all
