@@ -82,8 +82,9 @@ func sameUpdates(got []ledger.Update, want []modelUpdate) error {
 		case i >= len(got):
 			return fmt.Errorf("update %d missing: %v", i, want[i].after)
 		}
-		if g := seeAccount(&got[i].Account); g != want[i].after || got[i].OwnerBefore != want[i].ownerBefore {
-			return fmt.Errorf("update %d: got %v owner before %v\nwant %v owner before %v", i, g, got[i].OwnerBefore, want[i].after, want[i].ownerBefore)
+		g := modelUpdate{seeAccount(&got[i].Account), got[i].OwnerBefore, got[i].WalletBefore}
+		if g != want[i] {
+			return fmt.Errorf("update %d: got %v\nwant %v", i, g, want[i])
 		}
 	}
 	return nil

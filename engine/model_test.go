@@ -363,8 +363,12 @@ func appendBool(b []byte, v bool) []byte {
 
 // modelUpdate is one visible change.
 type modelUpdate struct {
-	after       seen
-	ownerBefore ledger.Opt[ledger.Pubkey]
+	after                     seen
+	ownerBefore, walletBefore ledger.Opt[ledger.Pubkey]
+}
+
+func (u modelUpdate) String() string {
+	return fmt.Sprintf("%v owner before %v wallet before %v", u.after, u.ownerBefore, u.walletBefore)
 }
 
 // changes returns what a reader can tell apart between two worlds, in key order.
@@ -380,6 +384,9 @@ func changes(before, after *world) []modelUpdate {
 		u := modelUpdate{after: is}
 		if was.lamports != 0 && was.unknown&ledger.FieldOwner == 0 && !is.ownedBy(was.owner) {
 			u.ownerBefore = ledger.Some(was.owner)
+		}
+		if was.hasToken && !is.heldBy(was.token.Owner) {
+			u.walletBefore = ledger.Some(was.token.Owner)
 		}
 		all = append(all, u)
 	}

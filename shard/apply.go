@@ -245,11 +245,18 @@ func updateOf(before, after *ledger.Account) ledger.Update {
 		u.Account = ledger.Account{Pubkey: before.Pubkey}
 	}
 	if before != nil {
-		was, had := byProgram(before)
-		is, has := byProgram(&u.Account)
-		if had && (!has || was != is) {
-			u.OwnerBefore = ledger.Some(was)
-		}
+		u.OwnerBefore = groupLeft(byProgram, before, &u.Account)
+		u.WalletBefore = groupLeft(byWallet, before, &u.Account)
 	}
 	return u
+}
+
+// groupLeft returns the group that an account belonged to before and does not belong to after.
+func groupLeft(of grouping, before, after *ledger.Account) ledger.Opt[ledger.Pubkey] {
+	was, belonged := of(before)
+	is, belongs := of(after)
+	if belonged && (!belongs || was != is) {
+		return ledger.Some(was)
+	}
+	return ledger.Opt[ledger.Pubkey]{}
 }

@@ -97,7 +97,7 @@ func TestLogDumpShowsUpdatesAsJSON(t *testing.T) {
 		}
 	}
 	want := []string{
-		account(2, "a", 3, ""), account(3, "b", 9, `,"owner_before":"`+ledger.TokenProgram.String()+`"`),
+		account(2, "a", 3, ""), account(3, "b", 9, `,"owner_before":"`+ledger.TokenProgram.String()+`","wallet_before":"`+toolKey("wallet").String()+`"`),
 		account(4, "a", 2, ""), account(5, "b", 0, ""),
 	}
 	if code != exitOK || !slices.Equal(got, want) {

@@ -72,6 +72,10 @@ func appendUpdates(dst []byte, r *ledger.Record) []byte {
 			dst = append(dst, `,"owner_before":"`...)
 			dst = append(u.OwnerBefore.Value.AppendBase58(dst), '"')
 		}
+		if u.WalletBefore.Known {
+			dst = append(dst, `,"wallet_before":"`...)
+			dst = append(u.WalletBefore.Value.AppendBase58(dst), '"')
+		}
 		dst = append(dst, "}\n"...)
 	}
 	return dst

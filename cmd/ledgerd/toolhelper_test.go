@@ -61,7 +61,7 @@ func toolCommits() [][]*ledger.Record {
 		return ledger.Update{Account: toolAccount(name, lamports)}
 	}
 	moved := update("b", 9)
-	moved.OwnerBefore = ledger.Some(ledger.TokenProgram)
+	moved.OwnerBefore, moved.WalletBefore = ledger.Some(ledger.TokenProgram), ledger.Some(toolKey("wallet"))
 	commits := [][]*ledger.Record{
 		{{Kind: ledger.BaseRecord, Slot: 4, Base: &ledger.BaseState{Slot: 4, Accounts: []ledger.AccountWrite{{Pubkey: toolKey("a"), Lamports: 1}}}}},
 		{
