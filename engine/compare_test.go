@@ -183,7 +183,7 @@ func (c *comparer) answers(e *Engine, old *ledger.Head) {
 		}
 		s := c.shownAt(head, level)
 		for _, err := range []error{
-			c.accounts(e, q, s), c.lists(e, q, s), c.transactions(e, q, s), c.blocks(e, q, s), c.recent(e, q, s),
+			c.accounts(e, q, s), c.mints(e, q, s), c.lists(e, q, s), c.transactions(e, q, s), c.blocks(e, q, s), c.recent(e, q, s),
 		} {
 			if err != nil {
 				c.t.Fatalf("%s at version %d, slot %d (newest %d, %d shards): %v", level, s.point.tips[level].Version,
@@ -250,6 +250,19 @@ func (c *comparer) account(s shown, k ledger.Pubkey, a ledger.Account, err error
 	return nil
 }
 
+func (c *comparer) mints(e *Engine, q ledger.Query, s shown) error {
+	all, v, err := e.Mints(q, c.keys)
+	if err = errors.Join(err, s.checkView(v)); err != nil {
+		return fmt.Errorf("mints: %w", err)
+	}
+	for i, k := range c.keys {
+		if err := s.rightMint(k, all[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // lists reads every list in pages of some size.
 func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
 	for _, limit := range []int{[]int{1, 2, 3, 5, 100}[c.r.IntN(5)]} {
@@ -274,7 +287,7 @@ func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
 				var got []seen
 				for i := range page {
 					got = append(got, seeAccount(&page[i].Account))
-					err = errors.Join(err, s.rightMint(page[i]))
+					err = errors.Join(err, s.rightMint(page[i].Account.Token.Mint, page[i].Mint))
 				}
 				return got, more, v, err
 			})
@@ -286,13 +299,10 @@ func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
 	return nil
 }
 
-func (s shown) rightMint(t ledger.TokenAnswer) error {
-	want, known := s.world.mints[t.Account.Token.Mint]
-	if known != (t.Mint != nil) {
-		return fmt.Errorf("mint of %s: got %v, want %v", t.Account.Pubkey, t.Mint, want)
-	}
-	if known && (t.Mint.Decimals != want.decimals || t.Mint.Supply != want.supply || t.Mint.Scaled != want.scaled) {
-		return fmt.Errorf("mint of %s: got %v, want %v", t.Account.Pubkey, t.Mint, want)
+func (s shown) rightMint(k ledger.Pubkey, got *ledger.Mint) error {
+	want, known := s.world.mints[k]
+	if known != (got != nil) || known && (got.Decimals != want.decimals || got.Supply != want.supply || got.Scaled != want.scaled) {
+		return fmt.Errorf("mint %s: got %v, want %v, known %v", k, got, want, known)
 	}
 	return nil
 }

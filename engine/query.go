@@ -127,6 +127,20 @@ func (e *Engine) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Accoun
 	return all, v, err
 }
 
+// Mints returns the facts of mints in the order asked, nil where nothing is known, all at one version. They are
+// shared and must not be changed.
+func (e *Engine) Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error) {
+	return answer(e, q, func(v ledger.View, deadline time.Time) ([]*ledger.Mint, error) {
+		return e.mints(v, keys, deadline)
+	})
+}
+
+func (e *Engine) mints(v ledger.View, keys []ledger.Pubkey, deadline time.Time) ([]*ledger.Mint, error) {
+	return scatter(e, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]*ledger.Mint, error) {
+		return s.Mints(keys, v.Tip().Version, deadline)
+	})
+}
+
 // scatterKeys is how many keys one shard is asked for at once.
 const scatterKeys = 256
 

@@ -127,9 +127,7 @@ func (e *Engine) withMints(v ledger.View, accounts []ledger.Account, deadline ti
 			keys = append(keys, mint)
 		}
 	}
-	mints, err := scatter(e, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]*ledger.Mint, error) {
-		return s.Mints(keys, v.Tip().Version, deadline)
-	})
+	mints, err := e.mints(v, keys, deadline)
 	if err != nil {
 		return nil, err
 	}
