@@ -211,11 +211,11 @@ func TestRecoveryTellsHowFarItIs(t *testing.T) {
 		n := startNode(t, live(), onDisk(t, disk, Config{Shards: 2}))
 		synctest.Wait()
 		time.Sleep(time.Second)
-		if why := n.Status().Unhealthy; !strings.Contains(why, "recovering") {
-			t.Errorf("health says %q during recovery", why)
+		if s := n.Status(); !strings.Contains(s.Unhealthy, "recovering") || s.NotReady != ledger.ErrRecovering {
+			t.Errorf("status %+v during recovery", s)
 		}
-		if _, v, err := n.Account(ledger.Query{}, key(1)); !errors.Is(err, ledger.ErrUnavailable) || v.Head != nil {
-			t.Errorf("an account during recovery: %v, want unavailable", err)
+		if _, v, err := n.Account(ledger.Query{}, key(1)); err != ledger.ErrRecovering || v.Head != nil {
+			t.Errorf("an account during recovery: %v, want %v", err, ledger.ErrRecovering)
 		}
 		n.Stats()
 		close(gate)

@@ -87,11 +87,13 @@ type Engine struct {
 	shared   sharing
 	started  time.Time
 
-	head     atomic.Pointer[ledger.Head]
-	ready    atomic.Bool            // a block is visible, or nothing comes any more
-	frozen   atomic.Pointer[string] // why ingest stopped, nil while it goes on
-	paused   atomic.Bool            // ingest waits for finality
-	lastSeen atomic.Int64           // when the source showed a block last, since started; 0: never
+	head  atomic.Pointer[ledger.Head]
+	ready atomic.Bool // a block is visible, or nothing comes any more
+	// recovery is over, and the block it led to, if any, is visible
+	recoveryOver atomic.Bool
+	frozen       atomic.Pointer[string] // why ingest stopped, nil while it goes on
+	paused       atomic.Bool            // ingest waits for finality
+	lastSeen     atomic.Int64           // when the source showed a block last, since started; 0: never
 	// when a block of this process became visible last, likewise
 	lastShown atomic.Int64
 	backlog   backlog // touched by the goroutine of sequence alone
@@ -242,6 +244,7 @@ func (e *Engine) flow(ctx, broken context.Context) error {
 	if e.config.Source == nil && e.shared.log == nil {
 		e.ready.Store(true)
 	}
+	e.recoveryOver.Store(e.head.Load() != nil || e.seq.chain.tip == nil)
 	from := e.resumePoint()
 	following, stopFollowing := context.WithCancel(flowCtx)
 	defer stopFollowing()

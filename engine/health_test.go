@@ -158,6 +158,49 @@ func TestRestartedNodeIsHealthyWithItsFirstBlock(t *testing.T) {
 	})
 }
 
+// TestFreshNodeWithoutANodeSaysThatNoBlockHasCome starts in a fresh directory over a source that reaches nobody, twice.
+func TestFreshNodeWithoutANodeSaysThatNoBlockHasCome(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		disk := vfs.NewMemory()
+		for range 2 {
+			c := onDisk(t, disk, Config{Shards: 1})
+			if err := New(c).Status().NotReady; err != ledger.ErrRecovering {
+				t.Errorf("before it runs: %v", err)
+			}
+			w := watch(t, c)
+			w.up.Disconnected(upstream.Dial)
+			time.Sleep(time.Minute)
+			w.ill("no node", "starting: no block has come since the start", upstream.Dial.Reason())
+			if _, _, err := w.LatestBlock(ledger.Query{}); err != ledger.ErrNoBlock || w.Status().NotReady != err {
+				t.Errorf("the latest block: %v; status %+v; want %v", err, w.Status(), ledger.ErrNoBlock)
+			}
+			w.mustStop()
+			c.Dir.Close()
+		}
+	})
+}
+
+// TestSnapshotOfAnotherIsRecoveredFirst cuts off a replica that begins with a snapshot: before it followed the status
+// that makes the snapshot's block final it shows nothing, and not because no block came.
+func TestSnapshotOfAnotherIsRecoveredFirst(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		l, w, _, all := offering(t)
+		disk := vfs.NewMemory()
+		if err := all[0].begin(t.Context(), disk); err != nil {
+			t.Fatal(err)
+		}
+		l.unreachable = true
+		replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
+		synctest.Wait()
+		if _, _, err := replica.Account(ledger.Query{}, key(1)); err != ledger.ErrRecovering || replica.Head() != nil {
+			t.Errorf("an account: %v, want %v", err, ledger.ErrRecovering)
+		}
+		l.unreachable = false
+		replica.mustStop()
+		w.mustStop()
+	})
+}
+
 func TestRollbacksAreCountedByDepth(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := watch(t, Config{Shards: 1})

@@ -102,14 +102,15 @@ func TestReadiness(t *testing.T) {
 		info   ledger.SourceInfo
 		events []ledger.Event
 		ends   bool
-		ready  bool
+		want   error // nil: it is ready
 		slot   ledger.Slot
 	}{
-		"nothing came":                               {live(), nil, false, false, 0},
-		"base state only":                            {live(), []ledger.Event{base}, false, false, 0},
-		"base state and a block":                     {live(), []ledger.Event{base, rootBlock(100)}, false, true, 100},
-		"a finite source ended with nothing":         {finite(), nil, true, true, 0},
-		"a finite source ended with base state only": {finite(), []ledger.Event{base, &ledger.BaseState{Slot: 20}}, true, true, 50},
+		"nothing came":                               {live(), nil, false, ledger.ErrNoBlock, 0},
+		"nothing came of a finite source":            {finite(), nil, false, ledger.ErrNoBlock, 0},
+		"base state only":                            {live(), []ledger.Event{base}, false, ledger.ErrRecovering, 0},
+		"base state and a block":                     {live(), []ledger.Event{base, rootBlock(100)}, false, nil, 100},
+		"a finite source ended with nothing":         {finite(), nil, true, nil, 0},
+		"a finite source ended with base state only": {finite(), []ledger.Event{base, &ledger.BaseState{Slot: 20}}, true, nil, 50},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -119,18 +120,18 @@ func TestReadiness(t *testing.T) {
 				if tt.ends {
 					n.endInput()
 				}
-				if why := n.Status().Unhealthy; (why == "") != tt.ready {
-					t.Errorf("health says %q, want ready: %v", why, tt.ready)
+				if s := n.Status(); (s.Unhealthy == "") != (tt.want == nil) || s.NotReady != tt.want {
+					t.Errorf("status %+v, want %v", s, tt.want)
 				}
 				_, v, err := n.Account(ledger.Query{}, key(1))
-				if !tt.ready {
-					if !errors.Is(err, ledger.ErrUnavailable) {
-						t.Errorf("an account before the node is ready: %v, want unavailable", err)
+				if tt.want != nil {
+					if err != tt.want || !errors.Is(err, ledger.ErrUnavailable) {
+						t.Errorf("an account before the node is ready: %v, want %v", err, tt.want)
 					}
 				} else if known := len(tt.events) > 0; known != (err == nil) || v.Tip().Slot != tt.slot {
 					t.Errorf("an account: %v at slot %d, want slot %d", err, v.Tip().Slot, tt.slot)
 				}
-				if tt.ready && tt.slot != 100 {
+				if tt.want == nil && tt.slot != 100 {
 					_, _, err := n.LatestBlock(ledger.Query{})
 					if why, ok := absence(err); !ok || why.Absence != ledger.NoBlockYet {
 						t.Errorf("latest block: %v, want that there is none yet", err)

@@ -17,18 +17,31 @@ func (e *Engine) Head() *ledger.Head {
 	return e.head.Load()
 }
 
+// answerable returns the newest head, with an error while nothing can be answered from it.
+func (e *Engine) answerable() (*ledger.Head, error) {
+	if err := e.errFenced(); err != nil {
+		return nil, err
+	}
+	ready, recovered := e.ready.Load(), e.recoveryOver.Load() // before the head is read, which then is there
+	h := e.head.Load()
+	switch {
+	case ready || h != nil && h.HasSlot():
+		return h, nil
+	case recovered && h == nil:
+		return nil, ledger.ErrNoBlock
+	}
+	return h, ledger.ErrRecovering // what there is may be a part of the base state
+}
+
 // view fixes the version a query is answered from, waiting for its MinSlot if need be.
 func (e *Engine) view(q ledger.Query) (ledger.View, error) {
 	v := ledger.View{Head: q.Head, Commitment: q.Commitment}
-	if err := e.errFenced(); err != nil {
-		return v, err
-	}
 	if v.Head != nil {
-		return v, nil
+		return v, e.errFenced()
 	}
-	ready := e.ready.Load() // before the head is read, which then is there
-	if v.Head = e.head.Load(); !ready && (v.Head == nil || !v.Head.HasSlot()) {
-		return v, errNotReady // what there is may be a part of the base state
+	var err error
+	if v.Head, err = e.answerable(); err != nil {
+		return v, err
 	}
 	if v.Tip().Slot >= q.MinSlot {
 		return v, nil

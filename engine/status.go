@@ -8,12 +8,10 @@ import (
 	"ledgerd/snapshot/wal"
 )
 
-// errNotReady refuses questions until there is something to answer from.
-var errNotReady = fmt.Errorf("the node is not ready: no block yet: %w", ledger.ErrUnavailable)
-
 // Status says what the node is and whether it is healthy.
 func (e *Engine) Status() ledger.NodeStatus {
 	s := ledger.NodeStatus{Uptime: time.Since(e.started), Unhealthy: e.unhealthy()}
+	_, s.NotReady = e.answerable()
 	if e.config.Dir != nil {
 		s.NodeID = e.config.Dir.NodeID()
 	}

@@ -12,6 +12,12 @@ var (
 	// ErrUnavailable says that the question cannot be answered now and may be asked
 	// again: a full mailbox, a missed deadline, a version that was folded meanwhile.
 	ErrUnavailable = errors.New("unavailable")
+	// ErrRecovering says that nothing can be answered before what the node held, or is being told first, is
+	// loaded. It matches ErrUnavailable.
+	ErrRecovering = fmt.Errorf("recovering: %w", ErrUnavailable)
+	// ErrNoBlock says that the node holds nothing to answer from, and its source has shown nothing yet. It
+	// matches ErrUnavailable.
+	ErrNoBlock = fmt.Errorf("no block has come from the source yet: %w", ErrUnavailable)
 	// ErrMinSlot says that the asked min_slot was not reached in time.
 	// It matches ErrUnavailable.
 	ErrMinSlot = fmt.Errorf("min_slot not reached: %w", ErrUnavailable)

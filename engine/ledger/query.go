@@ -67,6 +67,9 @@ type NodeStatus struct {
 	NodeID string
 	Peers  int           // connected upstream sources and cluster peers
 	Uptime time.Duration // since the process started
+	// NotReady is nil once there is something to answer from. Before, it is what every question is refused with:
+	// ErrRecovering, ErrNoBlock or, of a node that gave up its answers for good, another ErrUnavailable.
+	NotReady error
 	// Unhealthy is empty while the node is healthy, else one sentence that says why not.
 	Unhealthy string
 }
