@@ -7,23 +7,48 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
+// Mark is a place between two commits of a log, where a replay goes on without reading again what
+// comes before it in the segment.
+type Mark struct {
+	segment uint64 // index; 0: only the version of state is known
+	state   state
+}
+
+// MarkAt returns the mark before the commit that holds the record from. A replay from there reads the
+// segment from its beginning.
+func MarkAt(from ledger.Version) Mark { return Mark{state: state{version: from - 1}} }
+
+// after returns the mark after an entry, which ends its commit.
+func (e *Entry) after() Mark {
+	return Mark{e.Segment, state{
+		version: e.frame.version, slot: tipAfter(e.tip, e.frame.kind, e.frame.slot),
+		position: e.Position + Position(e.SizeBytes), chain: e.link,
+	}}
+}
+
 // ReplayBeside is Replay of a log that its writer goes on with: it may write, begin, cut and prune
 // segments meanwhile, so that what is read at different moments does not fit together. Only what
 // a second look finds in the same place is an error. Each commit is visited once.
 func ReplayBeside(ctx context.Context, disk vfs.FS, dir string, from ledger.Version, visit func([]Entry) error) (End, error) {
-	next, before := from, ""
+	mark := MarkAt(from)
+	return ReplayFrom(ctx, disk, dir, &mark, visit)
+}
+
+// ReplayFrom is ReplayBeside from a mark on. It moves the mark after each commit that was visited, also
+// if visit then ends the replay.
+func ReplayFrom(ctx context.Context, disk vfs.FS, dir string, mark *Mark, visit func([]Entry) error) (End, error) {
+	before := ""
 	for {
 		var stop error
-		end, err := Replay(ctx, disk, dir, next, func(commit []Entry) error {
-			if stop = visit(commit); stop != nil {
-				return stop
-			}
-			next = commit[len(commit)-1].Record.Version + 1
-			return nil
+		end, err := replay(ctx, disk, dir, *mark, func(commit []Entry) error {
+			*mark = commit[len(commit)-1].after()
+			stop = visit(commit)
+			return stop
 		}, nil)
 		if err == nil || stop != nil || ctx.Err() != nil || err.Error() == before {
 			return end, err
 		}
 		before = err.Error()
+		*mark = MarkAt(mark.state.version + 1) // what lies before it may have changed
 	}
 }

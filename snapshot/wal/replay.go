@@ -21,6 +21,7 @@ type Entry struct {
 	SizeBytes int      // of its frame, padding included
 
 	frame frame
+	link  chain       // of the log after it
 	tip   ledger.Slot // of the chain before it
 }
 
@@ -41,6 +42,13 @@ const queuedChunks = 2
 // the caller's.
 func Replay(ctx context.Context, disk vfs.FS, dir string, from ledger.Version,
 	visit func([]Entry) error, progress func(read, total int64)) (End, error) {
+	return replay(ctx, disk, dir, MarkAt(from), visit, progress)
+}
+
+// replay is Replay from a mark on.
+func replay(ctx context.Context, disk vfs.FS, dir string, mark Mark,
+	visit func([]Entry) error, progress func(read, total int64)) (End, error) {
+	from := mark.state.version + 1
 	survey, err := surveyLog(disk, dir)
 	if err != nil {
 		return End{}, err
@@ -53,7 +61,7 @@ func Replay(ctx context.Context, disk vfs.FS, dir string, from ledger.Version,
 		return End{}, err
 	}
 	checked, decoded := make(chan *chunk, queuedChunks), make(chan *chunk, queuedChunks)
-	s := &scanner{disk: disk, survey: survey, from: from, out: checked, free: make(chan []byte, queuedChunks+2)}
+	s := &scanner{disk: disk, survey: survey, from: from, mark: mark, out: checked, free: make(chan []byte, queuedChunks+2)}
 	total := int64(0)
 	for i := start; i < len(survey.segments); i++ {
 		total += survey.segments[i].size

@@ -32,6 +32,7 @@ type scanner struct {
 	disk   vfs.FS
 	survey *survey
 	from   ledger.Version // records of commits before it are checked but not sent
+	mark   Mark           // where the first segment is read from, if it is in that
 	out    chan<- *chunk
 	free   chan []byte // buffers to be used again
 
@@ -49,7 +50,11 @@ func (s *scanner) run(ctx context.Context, start int) error {
 	for i := start; i < len(s.survey.segments); i++ {
 		g := &s.survey.segments[i]
 		if i == start {
-			s.state = state{version: g.first - 1, slot: g.slot, position: g.position, chain: g.chain}
+			s.state = state{version: g.first - 1, slot: g.slot, chain: g.chain}
+		}
+		s.state.position = g.position + headerBytes
+		if i == start && s.mark.segment == g.index {
+			s.state = s.mark.state
 		}
 		if err := s.segment(ctx, i); err != nil {
 			return err
@@ -80,7 +85,6 @@ func (s *scanner) segment(ctx context.Context, i int) error {
 		return fmt.Errorf("cannot open a segment: %w", err)
 	}
 	defer f.Close()
-	s.state.position = g.position + headerBytes
 	s.whole, s.pending = s.state, 0
 	last := i == len(s.survey.segments)-1
 	limit := g.size
@@ -122,7 +126,8 @@ func (s *scanner) corrupt(g *segment, offset int64, reason string) error {
 // frames checks the frames up to limit and sends the commits. It returns why the frame at
 // state.position is not whole, or nil if the frames reach the limit.
 func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int64) (reason, err error) {
-	c := &chunk{buf: s.buffer(int(min(chunkBytes, limit-headerBytes))), base: headerBytes}
+	base := g.offset(s.state.position)
+	c := &chunk{buf: s.buffer(int(max(0, min(chunkBytes, limit-base)))), base: base}
 	want := int64(chunkBytes) // how much c.buf should hold
 	for {
 		if c.buf, err = fill(f, g, c.buf, c.base, min(want, limit-c.base)); err != nil {
@@ -177,7 +182,7 @@ func (s *scanner) parse(c *chunk, g *segment) (need int, reason error) {
 		}
 		s.durable = max(s.durable, f.durable)
 		c.entries = append(c.entries, Entry{
-			frame: f, tip: s.state.slot, Segment: g.index, Offset: offset, Position: f.position, Durable: f.durable, SizeBytes: size,
+			frame: f, link: link, tip: s.state.slot, Segment: g.index, Offset: offset, Position: f.position, Durable: f.durable, SizeBytes: size,
 		})
 		s.state = state{
 			version:  f.version,
