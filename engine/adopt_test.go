@@ -150,14 +150,14 @@ func TestReplicaBeginsWithTheSnapshotOfAnother(t *testing.T) {
 // log, and returns the newest version.
 func readPast(t *testing.T, e *Engine, want map[ledger.Version]string) (newest ledger.Version) {
 	t.Helper()
-	err := e.Publications(t.Context(), e.Oldest(), func(p *ledger.Publication) error {
+	err := e.Past(e.Oldest())(t.Context(), func(p *ledger.Publication) bool {
 		for _, r := range p.Records {
 			if newest != 0 && r.Version != newest+1 || string(ledger.AppendRecord(nil, r)) != want[r.Version] {
 				t.Errorf("record %d behind record %d is not the shared log's", r.Version, newest)
 			}
 			newest = r.Version
 		}
-		return nil
+		return true
 	})
 	if err != nil {
 		t.Error(err)

@@ -239,7 +239,7 @@ func TestDifferenceFencesOff(t *testing.T) {
 					"at a head":  second(replica.Account(ledger.Query{Head: at}, key(1))),
 					"who waits":  <-waiting,
 					"the status": replica.Status().NotReady,
-					"the past":   replica.Publications(t.Context(), 3, func(*ledger.Publication) error { return nil }),
+					"the past":   replica.Past(3)(t.Context(), func(*ledger.Publication) bool { return true }),
 				} {
 					if !errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrMinSlot) || errors.Is(err, ledger.ErrNoBlock) {
 						t.Errorf("%s: %v", what, err)

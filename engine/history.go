@@ -77,27 +77,41 @@ func (e *Engine) Oldest() ledger.Seq {
 	return e.history.places[0].seq + 1
 }
 
-// Publications reads publications back from the log, in order, until the newest that is on disk or
-// the first error of visit, which it returns. It begins early enough that every block is visited
-// that was not final yet when the update after was published. A head says what stands at
-// each level, and nothing else. A seq older than Oldest is wal.ErrMissing.
-func (e *Engine) Publications(ctx context.Context, after ledger.Seq, visit func(*ledger.Publication) error) error {
-	if err := e.errFenced(); err != nil {
+// Past returns a function that reads publications back from the log, in order, until the newest that
+// is on disk, or until visit returns false or ctx ends. Each call goes on after the publication
+// that was visited last. The first one begins early enough that every block is visited that was
+// not final yet when the update after was published. A head says what stands at each level, and
+// nothing else. A seq older than Oldest, and what was pruned since, is wal.ErrMissing.
+func (e *Engine) Past(after ledger.Seq) func(ctx context.Context, visit func(*ledger.Publication) bool) error {
+	var trail headTrail
+	var mark wal.Mark // where reading goes on; zero: it has not begun
+	return func(ctx context.Context, visit func(*ledger.Publication) bool) error {
+		if err := e.errFenced(); err != nil {
+			return err
+		}
+		if mark == (wal.Mark{}) {
+			at, ok := e.history.before(after)
+			if !ok || e.log == nil {
+				return wal.ErrMissing
+			}
+			trail = headTrail{blocks: []ledger.Tip{at.final}, levels: [ledger.Commitments]ledger.Tip{at.final, at.final, at.final}}
+			mark = wal.MarkAt(at.final.Version)
+		}
+		_, err := wal.ReplayFrom(ctx, e.config.Dir.fs, LogDir(e.config.Dir.path), &mark, func(commit []wal.Entry) error {
+			records := make([]*ledger.Record, len(commit))
+			for i := range commit {
+				records[i] = commit[i].Record
+			}
+			if !visit(&ledger.Publication{Head: trail.after(records), Records: records}) {
+				return errEnoughRead
+			}
+			return nil
+		})
+		if errors.Is(err, errEnoughRead) {
+			return nil
+		}
 		return err
 	}
-	at, ok := e.history.before(after)
-	if !ok || e.log == nil {
-		return wal.ErrMissing
-	}
-	trail := headTrail{blocks: []ledger.Tip{at.final}, levels: [ledger.Commitments]ledger.Tip{at.final, at.final, at.final}}
-	_, err := wal.ReplayBeside(ctx, e.config.Dir.fs, LogDir(e.config.Dir.path), at.final.Version, func(commit []wal.Entry) error {
-		records := make([]*ledger.Record, len(commit))
-		for i := range commit {
-			records[i] = commit[i].Record
-		}
-		return visit(&ledger.Publication{Head: trail.after(records), Records: records})
-	})
-	return err
 }
 
 // readBack makes history reach back to where the log begins, behind the snapshot that the replay

@@ -9,84 +9,58 @@ import (
 // backlog is what a client has missed. Its writer makes the frames as the socket takes them,
 // without a lock.
 type backlog struct {
-	past      *past // what comes first; nil if all is there
+	past      *past // what comes first; nil if all is in memory
 	emissions []*emission
 	newest    ledger.Version // of these; 0: there is none
 	seen      ledger.Seq
-	wants     wants // of its own
+	wants     wants // when it was asked for
 
-	// In the first emission:
-	opened bool
-	update int
+	part int // the next one of the first emission
 }
 
-// clone returns what is wanted now, for a backlog that is written later.
-func (w wants) clone() wants {
-	w.pubkeys, w.programs = w.pubkeys.clone(), w.programs.clone()
-	return w
+func newBacklog(emissions []*emission, seen ledger.Seq, wants wants) *backlog {
+	return &backlog{emissions: emissions, seen: seen, wants: wants, part: opening}
 }
 
-// tokens returns what a backlog takes of a client's budget: about the share of one core that
-// making it takes, and what it holds until it is written.
-func (b *backlog) tokens() int {
-	updates, log := 0, 0
-	if b.past != nil {
-		log = pastTokens
-	}
-	for _, e := range b.emissions {
-		updates += len(e.updates) + 1
-	}
-	return log + updates/4096 + b.wants.keys()/100
-}
+// size returns about what the backlog takes while it waits: the emissions are in memory anyway.
+func (b *backlog) size() int { return packetBytes + 8*cap(b.emissions) }
 
-// next returns the next frames, as many as fit in room; none at the end.
-func (b *backlog) next(room []byte) piece {
-	p, f := piece{data: room}, b.wants.form()
-	add := func(data []byte, seq ledger.Seq) {
-		p.data, p.seq = data, max(p.seq, seq)
-		p.frames++
-	}
-	for len(b.emissions) > 0 && cap(p.data)-len(p.data) > maxFrameBytes {
-		e := b.emissions[0]
-		switch i := b.update; {
-		case !b.opened:
-			if b.opened = true; f == extended && e.openingAfter(b.seen) {
-				add(e.appendOpening(p.data), 0)
-			}
-		case i < len(e.updates):
-			if b.update++; e.updateAfter(i, b.seen) && b.wants.match(&e.updates[i]) {
-				add(e.appendUpdate(p.data, f, i), e.seq(i))
-			}
-		default:
-			if f == extended && e.endingAfter(b.seen) {
-				add(e.appendEnding(p.data), e.lastSeq)
-			}
+// next appends the next frames to the batch, as many as fit; none at the end.
+func (b *backlog) next(to *batch) {
+	for len(b.emissions) > 0 && to.hasRoom() {
+		e, part := b.emissions[0], b.part
+		b.part++
+		marker := part == opening || part == e.ending()
+		if e.after(part, b.seen) && (marker || b.wants.match(&e.updates[part])) {
+			to.add(e.appendPart(to.data, b.wants.form, part), e.seq(part))
+		}
+		if part == e.ending() {
 			b.emissions[0] = nil
-			b.emissions, b.opened, b.update = b.emissions[1:], false, 0
+			b.emissions, b.part = b.emissions[1:], opening
 		}
 	}
-	return p
 }
 
-// outgrown reports whether a backlog holds what nobody else does: none of it is kept any more.
-// So what all of them hold together is bounded, however slow their readers are.
+// outgrown reports whether none of a backlog's emissions is kept for resumes any more. A client
+// whose backlog is outgrown before it was sent is a slow consumer: so what all backlogs hold
+// together is bounded, however slow their readers are.
 func (b *backlog) outgrown(kept *recent) bool {
 	return b != nil && b.newest != 0 && uint64(b.newest) <= kept.gone.Load()
 }
 
 // writeMissed writes a backlog, unless the connection is about to end without it. The ring
-// goes on meanwhile: who gets through the backlog too slowly is lapped like anybody.
+// goes on meanwhile: a client that takes the backlog too slowly is lapped like any other.
 func (s *subscriber) writeMissed(b *backlog) error {
-	s.missed, s.late = b, false
+	s.sent, s.missed, s.late = b.seen, b, false
 	defer func() { s.missed = nil }()
 	done, err := s.writePast(b)
 	if done && err == nil {
-		done, err = s.writeEmissions(b)
+		done, err = s.writeBacklog(b)
 	}
 	if done || err != nil || s.outbox.endsAtOnce() {
 		return err
 	}
-	// Lapped before its end: the place in the ring is behind what has not been told, so nothing
+	// Lapped before its end: the position in the ring is after what was not sent, so nothing
 	// may be written from there.
 	if s.at.seq = s.sent; s.outbox.conflates && s.at.ring != nil {
 		if jumped, err := s.jump(); jumped || err != nil {
@@ -97,23 +71,23 @@ func (s *subscriber) writeMissed(b *backlog) error {
 	return &endSlow
 }
 
-// writeEmissions writes the part of a backlog that is in memory; not done is who was lapped
-// meanwhile, or is about to end.
-func (s *subscriber) writeEmissions(b *backlog) (done bool, err error) {
+// writeBacklog writes the part of a backlog that is in memory. Not done means that the
+// subscriber was lapped meanwhile, or is about to end.
+func (s *subscriber) writeBacklog(b *backlog) (done bool, err error) {
 	return s.writeFrames(b.next, func() bool { return s.at.lapped() || s.late })
 }
 
-// writeFrames writes what next makes of the room it is given, as the socket takes it, until
-// there is no more; not done is who is seen to be too slow for it, or is about to end.
-func (s *subscriber) writeFrames(next func(room []byte) piece, tooSlow func() bool) (done bool, err error) {
-	room := batches.Get().(*[]byte)
-	defer batches.Put(room)
+// writeFrames writes what next makes, as the socket takes it, until there is no more. Not done means
+// that the subscriber is too slow for it, or is about to end.
+func (s *subscriber) writeFrames(next func(*batch), tooSlow func() bool) (done bool, err error) {
+	room, release := s.hub.memory.batch()
+	defer release()
 	for !s.outbox.endsAtOnce() && !tooSlow() {
-		p := next((*room)[:0])
-		if p.frames == 0 {
+		b := batch{data: room}
+		if next(&b); b.frames == 0 {
 			return true, nil
 		}
-		if err := s.writeOnce(p); err != nil {
+		if err := s.writeOnce(b); err != nil {
 			return false, err
 		}
 		if err := s.ping(time.Now()); err != nil {

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -20,7 +21,7 @@ type keeper struct {
 
 type kept struct {
 	full  string // the extended form
-	plain string // the literal one; empty where there is none
+	plain string // the basic one; empty where there is none
 	seq   ledger.Seq
 
 	numbered      bool // seq is its own, not the last one before it
@@ -137,6 +138,7 @@ func TestWhoComesBackMissesNothing(t *testing.T) {
 			}
 		})
 		n.script.history, n.hub.pastBytes = log, 10*updateBytes
+		n.exempt = true // each connection has a budget of its own
 		var references [ledger.Commitments]*client
 		var model [ledger.Commitments]keeper
 		for level := range references {
@@ -223,4 +225,32 @@ func (n *node) checkResync(t *testing.T, l *listener, k *keeper, from ledger.Seq
 		t.Fatalf("%s from the oldest, %d:\n got %q\nwant %q", l.query(), a.Oldest, got, want)
 	}
 	_ = c.conn.Close()
+}
+
+// What a client has missed is not held for it for ever: who names much, goes back, wants nothing
+// any more and reads a little now and then is slow once all of that is not kept any more.
+func TestABacklogIsNotHeldForEver(t *testing.T) {
+	for _, query := range []string{"?extended=true&programs=" + programA.String(), "?extended=true&overflow=conflate&programs=" + programA.String()} {
+		inMemory(t, func(c *Config) { c.RecentBytes = 10_000 * updateBytes }, func(n *node) {
+			n.flood(func() bool { return n.script.seq >= 9_000 })
+			c := n.dial(query)
+			c.send(`{"type":"resume","id":1,"from_seq":0}`)
+			c.send(`{"type":"unsubscribe","id":2,"all":true}`)
+			c.expect(resumed("1", 0))
+			eventually(n, "it wants nothing", func() bool { return n.says(`ledgerd_ws_subscribers{wants="nothing"} 1`) })
+			n.flood(func() bool { return n.script.seq >= 30_000 })
+			c.r = bufio.NewReader(thinLine{c.conn})
+			before, code, text := c.ends()
+			knows := ledger.Seq(0)
+			for _, u := range readUpdates(t, before) {
+				if u.Seq != knows+1 {
+					n.Fatalf("%s: seq %d came after %d", query, u.Seq, knows)
+				}
+				knows = u.Seq
+			}
+			if want := fmt.Sprintf("slow consumer, last_seq=%d", knows); code != codeSlow || text != want || knows >= 9_000 {
+				n.Errorf("%s: ended with %d %q, want 4008 %q", query, code, text, want)
+			}
+		})
+	}
 }

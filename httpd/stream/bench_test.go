@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,7 +95,7 @@ func BenchmarkFirehose(b *testing.B) {
 	for i, p := range publications {
 		e := &emission{time: p.Records[0].Time, updates: p.Records[0].Updates}
 		for k := range e.updates {
-			sizes[i] += int64(len(e.appendUpdate(nil, literal, k)))
+			sizes[i] += int64(len(e.appendPart(nil, basic, k)))
 		}
 	}
 	const window = 256 * blockBytes // a quarter of the ring
@@ -160,7 +161,7 @@ func BenchmarkRawSockets(b *testing.B) {
 func spectators(h *Hub, count int, wanted func(i int) wants) []*subscriber {
 	all := make([]*subscriber, count)
 	for i := range all {
-		all[i] = &subscriber{hub: h, wants: wanted(i), outbox: newOutbox(1<<40, new(unshared))}
+		all[i] = &subscriber{hub: h, wants: wanted(i), outbox: newOutbox(1<<40, unlimited()), seat: &seat{peer: newPeer()}}
 		h.join(all[i], ledger.Opt[ledger.Seq]{})
 	}
 	return all
@@ -176,23 +177,24 @@ func BenchmarkPublishFiltered(b *testing.B) {
 		b.Run(fmt.Sprintf("updates=%d,keys=%d,matching=%d", shape.updates, shape.keys, shape.matching), func(b *testing.B) {
 			h := New(Config{})
 			publication := publicationsWith(1, shape.updates)[0]
-			all := spectators(h, subscribers, func(i int) (w wants) {
+			all := spectators(h, subscribers, func(i int) wants {
+				var keys []ledger.Pubkey
 				for k := range shape.keys {
 					// Of the keys that match each is of another subscriber, as far as there are enough.
 					if n := k*subscribers + i; n < shape.matching {
-						w.pubkeys.add(key(n * shape.updates / shape.matching))
+						keys = append(keys, key(n*shape.updates/shape.matching))
 					} else {
-						w.pubkeys.add(key(1_000_000 + n))
+						keys = append(keys, key(1_000_000+n))
 					}
 				}
-				return w
+				slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
+				return wants{names: names{pubkeys: keys}}
 			})
-			var room []piece
 			b.ReportAllocs()
 			for b.Loop() {
 				h.Publish(publication)
 				for _, s := range all[:min(shape.matching, subscribers)] {
-					room, _, _ = s.outbox.take(room, 0)
+					s.outbox.drain()
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(shape.updates), "ns/update")
@@ -258,24 +260,24 @@ func BenchmarkPublishToNobody(b *testing.B) {
 // BenchmarkSubscribe is one more name for a subscriber that has many: how long the hub's
 // lock is held for it.
 func BenchmarkSubscribe(b *testing.B) {
-	for _, has := range []int{1, 100, maxKeys - 1} {
+	for _, has := range []int{1, 100, maxNames - 1} {
 		b.Run(fmt.Sprintf("has=%d", has), func(b *testing.B) {
 			h := New(Config{})
 			s := spectators(h, 1, func(int) wants {
-				var w wants
+				var keys []ledger.Pubkey
 				for i := range has {
-					w.pubkeys.add(key(i))
+					keys = append(keys, key(i))
 				}
-				return w
+				slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
+				return wants{names: names{pubkeys: keys}}
 			})[0]
-			more := &request{Pubkeys: names{key(1 << 19).String()}}
-			var room []piece
+			more := &request{Pubkeys: nameList{key(1 << 19).String()}}
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := s.subscribe(more, noID); err != nil {
 					b.Fatal(err)
 				}
-				room, _, _ = s.outbox.take(room, 0)
+				s.outbox.drain()
 			}
 		})
 	}
@@ -284,12 +286,12 @@ func BenchmarkSubscribe(b *testing.B) {
 // BenchmarkFrames is the encoding of one block.
 func BenchmarkFrames(b *testing.B) {
 	r := publicationsOf(1)[0].Records[0]
-	for f, name := range map[form]string{literal: "literal", extended: "extended"} {
+	for f, name := range map[form]string{basic: "basic", extended: "extended"} {
 		b.Run(name, func(b *testing.B) {
 			ring := newRing(f, 64<<20, 0)
 			b.ReportAllocs()
 			for b.Loop() {
-				ring.tell(&emission{slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(), updates: r.Updates})
+				ring.append(&emission{slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(), updates: r.Updates})
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/blockUpdates, "ns/frame")
 		})

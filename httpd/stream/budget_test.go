@@ -5,26 +5,27 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
 )
 
 func TestFloodsExceedTheBudget(t *testing.T) {
 	tests := map[string][]byte{
-		"pings":           frameBytes(finBit|byte(opPing), "x"),
-		"pongs":           frameBytes(finBit|byte(opPong), ""),
-		"messages":        frameBytes(finBit|byte(opText), `{"type":"ping"}`),
-		"bad messages":    frameBytes(finBit|byte(opText), `x`),
-		"subscribes":      frameBytes(finBit|byte(opText), `{"type":"subscribe","pubkeys":`+list(key(1))+`}`),
+		"pings":           frameBytes(finBit|byte(frame.Ping), "x"),
+		"pongs":           frameBytes(finBit|byte(frame.Pong), ""),
+		"messages":        frameBytes(finBit|byte(frame.Text), `{"type":"ping"}`),
+		"bad messages":    frameBytes(finBit|byte(frame.Text), `x`),
+		"subscribes":      frameBytes(finBit|byte(frame.Text), `{"type":"subscribe","pubkeys":`+list(key(1))+`}`),
 		"empty fragments": frameBytes(0, ""),
 	}
-	for name, frame := range tests {
+	for name, sent := range tests {
 		t.Run(name, func(t *testing.T) {
 			n := serve(t, nil)
 			c, other := n.dial("?mode=none"), n.dial("")
 			if name == "empty fragments" {
-				c.raw(frameBytes(byte(opText), "{"))
+				c.raw(frameBytes(byte(frame.Text), "{"))
 			}
 			for range 3 * budgetBurst {
-				if _, err := c.conn.Write(frame); err != nil {
+				if _, err := c.conn.Write(sent); err != nil {
 					break // refused while we still wrote
 				}
 			}
@@ -32,13 +33,13 @@ func TestFloodsExceedTheBudget(t *testing.T) {
 				t.Errorf("ended with %d %q, want 1008 too many messages", code, text)
 			}
 			n.script.block(1, account(1, 1, programA))
-			other.expect(literalFrame(account(1, 1, programA), 1))
+			other.expect(basicFrame(account(1, 1, programA), 1))
 		})
 	}
 }
 
 func TestBudget(t *testing.T) {
-	var b budget
+	var b bucket
 	now := time.Now()
 	spend := func() (n int) {
 		for b.take(now) {
@@ -61,8 +62,8 @@ func TestBudget(t *testing.T) {
 func TestEndedConnectionsEndHoweverMuchIsSent(t *testing.T) {
 	n := serve(t, nil)
 	c := n.dial("?mode=none")
-	c.raw(frameBytes(finBit|byte(opBinary), "x"))
-	flood := frameBytes(finBit|byte(opPing), "still here")
+	c.raw(frameBytes(finBit|byte(frame.Binary), "x"))
+	flood := frameBytes(finBit|byte(frame.Ping), "still here")
 	for end := time.Now().Add(patience); ; {
 		if _, err := c.conn.Write(flood); err != nil {
 			break
@@ -79,7 +80,7 @@ func TestTooManyKeysEndTheConnection(t *testing.T) {
 	for _, names := range []string{"pubkeys", "programs"} {
 		c := n.dial("?mode=none")
 		const batch = 1000
-		for i := range maxKeys / batch {
+		for i := range maxNames / batch {
 			keys := make([]ledger.Pubkey, batch)
 			for j := range keys {
 				keys[j] = key(i*batch + j)
@@ -90,7 +91,7 @@ func TestTooManyKeysEndTheConnection(t *testing.T) {
 		c.send(`{"type":"subscribe","id":1,"pubkeys":%s}`, list(key(1)))
 		if names == "pubkeys" { // not one more
 			c.expect(`{"type":"subscribed","id":1,"pubkeys":10000,"programs":0,"slot":0,"seq":0}`)
-			c.send(`{"type":"subscribe","id":1,"pubkeys":%s}`, list(key(maxKeys)))
+			c.send(`{"type":"subscribe","id":1,"pubkeys":%s}`, list(key(maxNames)))
 		}
 		c.endsWith(1008, "more than 10000 keys")
 	}

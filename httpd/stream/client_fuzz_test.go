@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 	"unicode/utf8"
+
+	"ledgerd/httpd/stream/frame"
 )
 
 // FuzzClient lets a client send anything at all, cut into pieces anyhow, and then fall
@@ -23,11 +25,11 @@ func FuzzClient(f *testing.F) {
 		text(`{"type":"subscribe","id":1,"pubkeys":` + list(key(1)) + `,"programs":` + list(programA) + `,"snapshot":true,"extended":true}`),
 		join(text(`{"type":"subscribe","snapshot":true}`), text(`{"type":"unsubscribe","id":"x","all":true}`), text(`{"type":"ping","id":-1}`)),
 		join(text(`{"type":"resume","id":3,"from_seq":0}`), text(`{"type":"resume","from_seq":9}`), closeOf("")),
-		join(begun(mixed), ping("between"), more(""), last("µ"), closeOf(codeOf(4000, "bye"))),
-		join(text(spoiled), text("behind")),
+		join(begun("µ@ßöäüàá, plain, and 𝄞"), ping("between"), more(""), last("µ"), closeOf(codeOf(4000, "bye"))),
+		join(text("κ\xed\xa0\x80edited"), text("behind")),
 		join(ping(repeat(125)), pong("x"), binaryOf("x")),
 		bytes.Repeat(text("x"), budgetBurst+1),
-		bytes.Join(fragments(opText, 1000, repeat(maxMessageBytes+1)), nil),
+		bytes.Join(fragments(frame.Text, 1000, repeat(frame.MaxMessageBytes+1)), nil),
 		{0x81, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0},
 		{0x81, 0xfe, 0xff, 0xff, 1, 2, 3, 4, 5},
 		closeOf(codeOf(1005, "")), closeOf("\x03"), closeOf(codeOf(1000, "\xff")),
@@ -94,8 +96,8 @@ func (n *node) readAll(c *client) (gets []reply, end ending) {
 		switch {
 		case err != nil:
 			n.Fatalf("the connection ended without a close frame: %v", err)
-		case op == opPing:
-		case op != opClose:
+		case op == frame.Ping:
+		case op != frame.Close:
 			gets = append(gets, reply{op, payload})
 		case len(payload) < 2 || !maySend(binary.BigEndian.Uint16([]byte(payload))) || !utf8.ValidString(payload[2:]):
 			n.Fatalf("close frame %q", payload)
@@ -123,14 +125,14 @@ func foretell(b []byte) (gets []reply, end ending, known bool) {
 		if len(b) < 2 {
 			return gets, silent, true
 		}
-		fin, op, control := b[0]&0x80 != 0, opcode(b[0]&15), b[0]&8 != 0
+		fin, op, control := b[0]&0x80 != 0, frame.Opcode(b[0]&15), b[0]&8 != 0
 		length, size := uint64(b[1]&127), 2
 		switch {
 		case b[0]&0x70 != 0:
 			return gets, endsReserved, true
 		case b[1]&0x80 == 0:
 			return gets, endsUnmasked, true
-		case op != opContinuation && op != opText && op != opBinary && op != opClose && op != opPing && op != opPong:
+		case op != frame.Continuation && op != frame.Text && op != frame.Binary && op != frame.Close && op != frame.Ping && op != frame.Pong:
 			return gets, endsOpcode, true
 		case control && !fin:
 			return gets, endsCutControl, true
@@ -151,11 +153,11 @@ func foretell(b []byte) (gets []reply, end ending, known bool) {
 			return gets, endsRate, true
 		case control && !whole:
 			return gets, silent, true
-		case !control && within != (op == opContinuation):
+		case !control && within != (op == frame.Continuation):
 			return gets, endsOrder, true
-		case op == opBinary:
+		case op == frame.Binary:
 			return gets, endsBinary, true
-		case !control && length > uint64(maxMessageBytes-len(message)):
+		case !control && length > uint64(frame.MaxMessageBytes-len(message)):
 			return gets, endsTooBig, true
 		case !whole:
 			return gets, silent, true
@@ -166,11 +168,11 @@ func foretell(b []byte) (gets []reply, end ending, known bool) {
 		}
 		b = b[size+4+int(length):]
 		switch op {
-		case opClose:
+		case frame.Close:
 			return gets, foretellClose(payload), true
-		case opPing:
+		case frame.Ping:
 			gets = append(gets, ponged(string(payload)))
-		case opContinuation, opText:
+		case frame.Continuation, frame.Text:
 			message, within = append(message, payload...), !fin
 			if within {
 				continue

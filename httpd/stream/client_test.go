@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"ledgerd/httpd/stream/frame"
 )
 
 // client is one connection, seen from the other side: it takes nothing but whole frames
@@ -25,6 +27,9 @@ type client struct {
 	r      *bufio.Reader
 	closed bool // we sent our close frame
 }
+
+// Bits of a frame's header.
+const finBit, reservedBits, maskBit = 0x80, 0x70, 0x80
 
 const nonce = "dGhlIHNhbXBsZSBub25jZQ=="
 
@@ -103,31 +108,31 @@ func (c *client) raw(b []byte) {
 
 func (c *client) send(format string, args ...any) {
 	c.Helper()
-	c.raw(frameBytes(finBit|byte(opText), fmt.Sprintf(format, args...)))
+	c.raw(frameBytes(finBit|byte(frame.Text), fmt.Sprintf(format, args...)))
 }
 
 // close sends a close frame.
 func (c *client) close(payload string) {
 	c.Helper()
-	c.raw(frameBytes(finBit|byte(opClose), payload))
+	c.raw(frameBytes(finBit|byte(frame.Close), payload))
 	c.closed = true
 }
 
 // read returns the next frame. That it is one a server may send is checked.
-func (c *client) read() (opcode, string, error) {
+func (c *client) read() (frame.Opcode, string, error) {
 	c.Helper()
 	var head [8]byte
 	if _, err := io.ReadFull(c.r, head[:2]); err != nil {
 		return 0, "", err
 	}
 	first, length := head[0], uint64(head[1])
-	op := opcode(first & 0xf)
+	op := frame.Opcode(first & 0xf)
 	switch {
 	case first&finBit == 0 || first&reservedBits != 0:
 		c.Fatalf("frame begins with %#x, want FIN and no reserved bits", first)
 	case length&maskBit != 0:
 		c.Fatal("a frame is masked")
-	case op != opText && op != opClose && op != opPing && op != opPong:
+	case op != frame.Text && op != frame.Close && op != frame.Ping && op != frame.Pong:
 		c.Fatalf("opcode %#x", op)
 	}
 	switch length {
@@ -141,14 +146,14 @@ func (c *client) read() (opcode, string, error) {
 	case 127:
 		c.Fatal("a frame of 64 KiB or more")
 	}
-	if op.isControl() && length > maxControlBytes {
+	if op.IsControl() && length > 125 {
 		c.Fatalf("control frame of %d bytes", length)
 	}
 	payload := make([]byte, length)
 	if _, err := io.ReadFull(c.r, payload); err != nil {
 		return 0, "", fmt.Errorf("inside a frame: %w", err)
 	}
-	if op == opText && (!utf8.Valid(payload) || !json.Valid(payload)) {
+	if op == frame.Text && (!utf8.Valid(payload) || !json.Valid(payload)) {
 		c.Fatalf("message is no JSON: %q", payload)
 	}
 	return op, string(payload), nil
@@ -158,7 +163,7 @@ func (c *client) read() (opcode, string, error) {
 func (c *client) next() string {
 	c.Helper()
 	op, payload, err := c.read()
-	if err != nil || op != opText {
+	if err != nil || op != frame.Text {
 		c.Fatalf("got opcode %#x, payload %q, err %v, want a message", op, payload, err)
 	}
 	return payload
@@ -205,10 +210,10 @@ func (c *client) ends() (before []string, code uint16, text string) {
 		if err != nil {
 			c.Fatalf("the connection ended without a close frame: %v", err)
 		}
-		if op == opText {
+		if op == frame.Text {
 			before = append(before, payload)
 		}
-		if op != opClose {
+		if op != frame.Close {
 			continue
 		}
 		if len(payload) < 2 || !utf8.ValidString(payload[2:]) {
@@ -234,9 +239,9 @@ func (c *client) endsAndHangsUp() (before []string, code uint16, text string) {
 			c.Fatalf("the connection ended without a close frame: %v", err)
 		}
 		switch op {
-		case opText:
+		case frame.Text:
 			before = append(before, payload)
-		case opClose:
+		case frame.Close:
 			if len(payload) < 2 {
 				c.Fatalf("close frame %q", payload)
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
 )
 
 func TestWhatWaitsIsToldBeforeTheEnd(t *testing.T) {
@@ -23,11 +24,11 @@ func TestWhatWaitsIsToldBeforeTheEnd(t *testing.T) {
 func TestEndsAreCountedByReason(t *testing.T) {
 	n := serve(t, nil)
 	for reason, frame := range map[string][]byte{
-		"client":   frameBytes(finBit|byte(opClose), ""),
-		"binary":   frameBytes(finBit|byte(opBinary), ""),
-		"utf8":     frameBytes(finBit|byte(opText), "\xff"),
+		"client":   frameBytes(finBit|byte(frame.Close), ""),
+		"binary":   frameBytes(finBit|byte(frame.Binary), ""),
+		"utf8":     frameBytes(finBit|byte(frame.Text), "\xff"),
 		"protocol": frameBytes(finBit|3, ""),
-		"too_big":  frameBytes(finBit|byte(opText), strings.Repeat("x", maxMessageBytes+1)),
+		"too_big":  frameBytes(finBit|byte(frame.Text), strings.Repeat("x", frame.MaxMessageBytes+1)),
 	} {
 		c := n.dial("?mode=none")
 		c.raw(frame)

@@ -1,5 +1,12 @@
 package stream
 
+import (
+	"errors"
+	"net"
+
+	"ledgerd/httpd/stream/frame"
+)
+
 // reason says for operators why a connection ended. Each is one value of a metric's label.
 type reason uint8
 
@@ -10,8 +17,8 @@ const (
 	reasonProtocol               // 1002
 	reasonBinary                 // 1003
 	reasonUTF8                   // 1007
-	reasonPolicy                 // 1008: too many messages or keys
-	reasonSilent                 // 1008: nothing heard for Config.SilenceTimeout
+	reasonPolicy                 // 1008: too many messages, too much work, or too many names
+	reasonSilent                 // 1008: nothing came for Config.SilenceTimeout
 	reasonTooBig                 // 1009
 	reasonInternal               // 1011
 	reasonMemory                 // 1013
@@ -25,19 +32,14 @@ var reasonNames = [reasons]string{
 	"silent", "too_big", "internal", "memory", "slow_consumer", "stalled",
 }
 
-// Close codes of RFC 6455, section 7.4.1, and one of our own.
-const (
-	closeNormal      = 1000
-	closeGoingAway   = 1001
-	closeProtocol    = 1002
-	closeUnsupported = 1003
-	closeBadUTF8     = 1007
-	closePolicy      = 1008
-	closeTooBig      = 1009
-	closeInternal    = 1011
-	closeTryAgain    = 1013
-	closeSlow        = 4008
-)
+// breaches are the reasons of what clients do wrong within a frame, by close code.
+var breaches = map[uint16]reason{
+	frame.CodeProtocol: reasonProtocol, frame.CodeUnsupported: reasonBinary,
+	frame.CodeBadUTF8: reasonUTF8, frame.CodeTooBig: reasonTooBig,
+}
+
+// codeSlow is the close code of a slow consumer, one of our own.
+const codeSlow = 4008
 
 // closing says how a connection ends. As an error it travels from where a rule was broken
 // to the outbox.
@@ -47,28 +49,34 @@ type closing struct {
 	text   string
 }
 
-// atOnce reports whether what waits is not written any more: nobody reads it, or not fast
-// enough.
-func (c *closing) atOnce() bool { return c.code == 0 || c.reason == reasonSlow }
+// atOnce reports whether what waits is dropped: nobody reads it, or not fast enough.
+func (c *closing) atOnce() bool {
+	return c.code == 0 || c.reason == reasonSlow || c.reason == reasonMemory
+}
 
 func (c *closing) Error() string { return c.text }
 
 var (
 	endGone     = closing{reason: reasonGone}
-	endShutdown = closing{reasonShutdown, closeGoingAway, "the server is shutting down"}
-	endBinary   = closing{reasonBinary, closeUnsupported, "only text messages are understood"}
-	endUTF8     = closing{reasonUTF8, closeBadUTF8, "text must be valid UTF-8"}
-	endRate     = closing{reasonPolicy, closePolicy, "too many messages"}
-	endKeys     = closing{reasonPolicy, closePolicy, "more than 10000 keys"}
-	endSilent   = closing{reasonSilent, closePolicy, "no sign of life"}
-	endTooBig   = closing{reasonTooBig, closeTooBig, "a message may have at most 65536 bytes"}
-	endInternal = closing{reasonInternal, closeInternal, "internal error"}
-	endMemory   = closing{reasonMemory, closeTryAgain, "memory runs short, try again"}
+	endShutdown = closing{reasonShutdown, frame.CodeGoingAway, "the server is shutting down"}
+	endRate     = closing{reasonPolicy, frame.CodePolicy, "too many messages"}
+	endNames    = closing{reasonPolicy, frame.CodePolicy, "more than 10000 keys"}
+	endSilent   = closing{reasonSilent, frame.CodePolicy, "no sign of life"}
+	endInternal = closing{reasonInternal, frame.CodeInternal, "internal error"}
+	endMemory   = closing{reasonMemory, frame.CodeTryAgain, "memory runs short, try again"}
 	// The writer completes the text of endSlow with the last seq it sent.
-	endSlow = closing{reasonSlow, closeSlow, "slow consumer"}
+	endSlow = closing{reasonSlow, codeSlow, "slow consumer"}
 )
 
-// protocolError is a breach of RFC 6455. Its text is fixed and repeats nothing received.
-func protocolError(text string) *closing {
-	return &closing{reasonProtocol, closeProtocol, text}
+// endAfter returns how the connection ends after a failed read.
+func endAfter(err error) *closing {
+	var breach *frame.Error
+	var timeout net.Error
+	switch {
+	case errors.As(err, &breach):
+		return &closing{breaches[breach.Code], breach.Code, breach.Text}
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return &endSilent
+	}
+	return &endGone
 }

@@ -57,7 +57,7 @@ func TestConflatedFramesFoldToTheState(t *testing.T) {
 	for _, query := range []string{"?extended=true&overflow=conflate", "?overflow=conflate", "?extended=true&overflow=conflate" + names} {
 		for seed := range uint64(2) {
 			r := rand.New(rand.NewPCG(seed, 6))
-			n := serve(t, func(c *Config) { c.RingBytes, c.OutboxBytes = 512<<10, 512<<10 })
+			n := serve(t, func(c *Config) { c.RingBytes, c.OutboxBytes = 512<<10, 1<<20 })
 			n.script.slots = 1
 			n.script.block(1)
 			c := n.slow(query)
@@ -117,7 +117,7 @@ func TestConflatedFramesFoldToTheState(t *testing.T) {
 				n.script.slots++
 				a := account(1, ledger.Lamports(100+n.script.slots), programA)
 				n.script.block(n.script.slots, a)
-				if got := c.next(); got != literalFrame(a, n.script.slots) && !strings.HasPrefix(got, strings.TrimSuffix(literalFrame(a, n.script.slots), "}")) {
+				if got := c.next(); got != basicFrame(a, n.script.slots) && !strings.HasPrefix(got, strings.TrimSuffix(basicFrame(a, n.script.slots), "}")) {
 					t.Errorf("%s: told %s", query, got)
 				}
 				if strings.Contains(query, "extended") {
@@ -154,17 +154,17 @@ func TestADigestIsTheNewestOfWhatChanged(t *testing.T) {
 		for i := int(seen); i < len(updates); i++ {
 			if newest[updates[i].Account.Pubkey] == i {
 				e := &emission{updates: updates[i : i+1], time: at(ledger.Slot(updates[i].Account.Lamports) - 1)}
-				want = e.appendUpdate(want, literal, 0)
+				want = e.appendPart(want, basic, 0)
 			}
 		}
-		tell := telling{digest: d, form: literal, seen: seen}
+		c := digestCursor{digest: d, form: basic, seen: seen}
 		var got []byte
 		for room := make([]byte, 0, 2*maxFrameBytes); ; {
-			p := tell.frames(room)
-			if p.frames == 0 {
+			b := batch{data: room}
+			if c.next(&b); b.frames == 0 {
 				break
 			}
-			got = append(got, p.data...)
+			got = append(got, b.data...)
 		}
 		if string(got) != string(want) {
 			t.Errorf("seen %d: told\n %q\nwant\n %q", seen, got, want)
@@ -177,52 +177,7 @@ func TestWhoMissesMoreThanIsKeptIsClosed(t *testing.T) {
 	n := serve(t, func(c *Config) { c.RingBytes, c.RecentBytes = 256<<10, 1 })
 	c := n.slow("?extended=true&overflow=conflate")
 	n.flood(n.overflown)
-	if _, code, _ := c.ends(); code != closeSlow {
-		t.Errorf("ended with %d, want %d", code, closeSlow)
-	}
-}
-
-// Who names more than the outbox has room for cannot be helped by conflation.
-func TestConflationNeedsRoomForTheNewestStates(t *testing.T) {
-	o := newOutbox(1000, new(unshared))
-	o.conflates = true
-	keys := make([]ledger.Pubkey, 40)
-	put := func(k int, seq ledger.Seq) {
-		keys[k] = key(k)
-		o.put(piece{data: make([]byte, 20), frames: 1, seq: seq, state: &keys[k]})
-	}
-	o.put(one([]byte("answer"), 0))
-	for seq := ledger.Seq(1); seq <= 1000; seq++ {
-		put(int(seq%10), seq)
-	}
-	if o.isClosing() || o.bytes > 1000 {
-		t.Fatalf("closing = %t with %d bytes of 10 keys", o.isClosing(), o.bytes)
-	}
-	pieces, _, _ := o.take(nil, 0)
-	newest := map[ledger.Pubkey]ledger.Seq{}
-	if string(pieces[0].data) != "answer" {
-		t.Errorf("the answer is not what comes first: %q", pieces[0].data)
-	}
-	for _, p := range pieces[1:] {
-		if p.state == nil {
-			if !strings.Contains(string(p.data), `"type":"gap"`) {
-				t.Errorf("a piece %q", p.data)
-			}
-			continue
-		}
-		newest[*p.state] = p.seq
-	}
-	for k := range 10 {
-		if got, want := newest[key(k)], ledger.Seq(990+(k+9)%10+1); got != want {
-			t.Errorf("key %d ends at seq %d, want %d", k, got, want)
-		}
-	}
-	for k := range 40 {
-		for range 2 {
-			put(k, 2000)
-		}
-	}
-	if _, _, ending := o.take(nil, 0); ending == nil || ending.code != closeSlow {
-		t.Errorf("40 keys in room for 25: ends with %v, want 4008", ending)
+	if _, code, _ := c.ends(); code != codeSlow {
+		t.Errorf("ended with %d, want %d", code, codeSlow)
 	}
 }

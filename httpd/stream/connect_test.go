@@ -1,13 +1,14 @@
 package stream
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -107,7 +108,7 @@ func TestGoodParameters(t *testing.T) {
 		return fmt.Sprintf(`{"type":"unsubscribed","id":null,"pubkeys":%d,"programs":%d}`, pubkeys, programs)
 	}
 	ka, kb := key(1).String(), key(2).String()
-	both := []string{literalFrame(a, 2), literalFrame(b, 2)}
+	both := []string{basicFrame(a, 2), basicFrame(b, 2)}
 	tests := []struct {
 		query string
 		hears []string
@@ -249,47 +250,11 @@ func TestExemptClientsAreAboveTheCaps(t *testing.T) {
 	}
 }
 
-func TestSeatsNobodyTakesExpire(t *testing.T) {
-	s := newSeats(2, 1)
-	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-	now := time.Now()
-	lost, err := s.take(one, false, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	held, err := s.take(two, false, now)
-	if err != nil || !s.sit(held) {
-		t.Fatalf("take and sit: %v", err)
-	}
-	if _, err := s.take(one, false, now.Add(seatTimeout)); err != errFull {
-		t.Errorf("just before the timeout: err = %v, want %v", err, errFull)
-	}
-	if _, err := s.take(one, true, now); err != nil {
-		t.Errorf("an exempt client above the cap: %v", err)
-	}
-	again, err := s.take(one, false, now.Add(seatTimeout+1))
-	if err != nil {
-		t.Fatalf("after the timeout: %v", err)
-	}
-	if s.sit(lost) {
-		t.Error("an expired seat can be sat on")
-	}
-	if !s.sit(again) || s.sit(again) {
-		t.Error("a seat can be sat on once")
-	}
-	s.free(held)
-	s.free(again)
-	if s.taken != 0 || len(s.clients) != 0 || len(s.pending) != 0 {
-		t.Errorf("left behind: %d taken, %d clients, %d pending, want none", s.taken, len(s.clients), len(s.pending))
-	}
-}
-
 func TestTooManyNamesOnConnectAreRefused(t *testing.T) {
-	h := New(Config{})
 	for _, tt := range []struct {
 		pubkeys, programs int
 		want              error
-	}{{10_000, 0, nil}, {10_001, 0, errManyKeys}, {0, 10_001, errManyKeys}, {5_000, 5_000, nil}, {5_000, 5_001, errManyKeys}} {
+	}{{10_000, 0, nil}, {10_001, 0, errManyNames}, {0, 10_001, errManyNames}, {5_000, 5_000, nil}, {5_000, 5_001, errManyNames}} {
 		query := url.Values{}
 		for name, count := range map[string]int{"pubkeys": tt.pubkeys, "programs": tt.programs} {
 			list := make([]string, count)
@@ -300,7 +265,7 @@ func TestTooManyNamesOnConnectAreRefused(t *testing.T) {
 				query.Set(name, strings.Join(list, ","))
 			}
 		}
-		if _, err := h.parseConnect(requestWith(query.Encode())); err != tt.want {
+		if _, err := parseQuery(requestWith(query.Encode()).QueryArgs()); err != tt.want {
 			t.Errorf("%d pubkeys, %d programs: err = %v, want %v", tt.pubkeys, tt.programs, err, tt.want)
 		}
 	}
@@ -310,4 +275,50 @@ func requestWith(query string) *fasthttp.RequestCtx {
 	ctx := new(fasthttp.RequestCtx)
 	ctx.Request.SetRequestURI("/api/ws/accounts?" + query)
 	return ctx
+}
+
+// mute is a connection that nothing can be written to. It tells when it ends, as those of a
+// node do.
+type mute struct {
+	net.Conn
+	lost func()
+}
+
+func (m *mute) IfLost(f func())           { m.lost = f }
+func (m *mute) Write([]byte) (int, error) { return 0, errors.New("a broken socket") }
+
+func (m *mute) Close() error {
+	if m.lost != nil {
+		m.lost()
+	}
+	return m.Conn.Close()
+}
+
+// A seat for which the handshake's answer could not be written is free again at once: a client whose
+// handshakes break off is not kept out by them.
+func TestALostHandshakeHoldsNoSeat(t *testing.T) {
+	h := New(Config{Ledger: newFakeLedger(), MaxConnsPerClient: 1})
+	server := &fasthttp.Server{Logger: discard{}, Handler: func(ctx *fasthttp.RequestCtx) {
+		h.Upgrade(ctx, netip.AddrFrom4([4]byte{127, 0, 0, 1}), false)
+	}}
+	for range 3 {
+		near, far := net.Pipe()
+		served := make(chan error, 1)
+		go func() {
+			m := &mute{Conn: near}
+			served <- server.ServeConn(m)
+			_ = m.Close()
+		}()
+		if _, err := far.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + nonce + "\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-served; err == nil {
+			t.Fatal("the handshake was answered")
+		}
+		_, _ = far.Read(make([]byte, 1)) // until it is closed
+		if h.seats.taken != 0 || len(h.seats.clients) != 0 {
+			t.Fatalf("%d seats are taken by %d clients, want none", h.seats.taken, len(h.seats.clients))
+		}
+	}
 }

@@ -1,43 +1,43 @@
 package stream
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
 )
 
 // digest is the newest state of every account that the recent emissions of a level changed,
-// as of a place in the level's rings. Whoever has fallen behind in a ring and asked for
-// conflation is told the part that changed since, and goes on from there. Whether a state
-// belongs to that part depends on its own seq alone, so one digest serves all.
+// as of a position in the level's rings. A conflating subscriber that lags in its ring receives
+// the part that changed since what it has seen, and goes on from that position. Whether a state
+// belongs to the part depends on the state's own seq alone, so one digest serves all.
 type digest struct {
 	emissions []*emission
-	whole     ledger.Seq // it is good for who has seen this seq or a later one
+	whole     ledger.Seq // the digest is complete for those that have seen this seq or a later one
 	seq       ledger.Seq
 	at        [forms]*cursor // nil where there is no ring
 
 	building sync.Once
-	states   []stateRef // in log order
+	parts    []partRef // in log order
 }
 
-// stateRef names an update of a digest's emissions.
-type stateRef struct{ emission, update int32 }
+// partRef names a part of one of a digest's emissions.
+type partRef struct{ emission, part int32 }
 
-// digestShare is the part of a ring that may lie behind a digest for it to be used again, and
-// half of the part a conflating reader may be behind. So it is lapped while it is told only if
-// it takes more than half of the time a lap takes.
-const digestShare = 8
+// A digest is used again while its position lags by at most an eighth of a ring, and conflating
+// subscribers jump when they lag by a quarter. So one that jumps is lapped meanwhile only if
+// that takes more than half as long as a lap.
+const (
+	digestShare = 8
+	jumpShare   = 4
+)
 
-// behind reports whether a cursor is further behind its ring's head than some eighths of it.
-func (c *cursor) behind(eighths int) bool {
-	return c.ring != nil && c.head().number()-c.block.number > uint64(eighths*len(c.ring.slots)/digestShare)
-}
-
-// digestLocked returns a digest of a level whose rings include r, to be built by whoever comes first.
+// digestLocked returns a digest of a level whose rings include r. The first that uses it builds it.
 func (h *Hub) digestLocked(level ledger.Commitment, r *ring) *digest {
 	a := &h.levels[level]
-	if a.digest != nil && a.digest.at[r.form] != nil && !a.digest.at[r.form].behind(1) {
+	if a.digest != nil && a.digest.at[r.form] != nil && !a.digest.at[r.form].lagsBy(1, digestShare) {
 		return a.digest
 	}
 	_, newest := h.positionLocked(level)
@@ -52,81 +52,62 @@ func (h *Hub) digestLocked(level ledger.Commitment, r *ring) *digest {
 	return d
 }
 
-// forgetDigest drops a digest that nobody would use again.
+// forgetDigest drops a digest that would not be used again.
 func (a *audience) forgetDigest() {
 	if a.digest == nil {
 		return
 	}
 	for _, at := range a.digest.at {
-		if at != nil && at.behind(1) {
+		if at != nil && at.lagsBy(1, digestShare) {
 			a.digest = nil
 			return
 		}
 	}
 }
 
-// build finds the newest state of each account.
+// build finds the newest state of each account. Of rollback and slot_end frames only those of the
+// newest emission are part of the digest.
 func (d *digest) build() {
 	updates := 0
 	for _, e := range d.emissions {
 		updates += len(e.updates)
 	}
 	seen := make(map[ledger.Pubkey]struct{}, updates/4)
-	for n := len(d.emissions) - 1; n >= 0; n-- {
-		e := d.emissions[n]
-		for i := len(e.updates) - 1; i >= 0; i-- {
+	last := len(d.emissions) - 1
+	for n, e := range slices.Backward(d.emissions) {
+		if n == last {
+			d.parts = append(d.parts, partRef{int32(n), int32(e.ending())})
+		}
+		for i := range slices.Backward(e.updates) {
 			k := e.updates[i].Account.Pubkey
-			if _, told := seen[k]; !told {
+			if _, newer := seen[k]; !newer {
 				seen[k] = struct{}{}
-				d.states = append(d.states, stateRef{int32(n), int32(i)})
+				d.parts = append(d.parts, partRef{int32(n), int32(i)})
 			}
 		}
+		if n == last {
+			d.parts = append(d.parts, partRef{int32(n), opening})
+		}
 	}
-	for i, k := 0, len(d.states)-1; i < k; i, k = i+1, k-1 {
-		d.states[i], d.states[k] = d.states[k], d.states[i]
-	}
+	slices.Reverse(d.parts)
 }
 
-// telling is a digest as it is told to one subscriber.
-type telling struct {
+// digestCursor is a subscriber's reader of a digest.
+type digestCursor struct {
 	*digest
-	form   form
-	seen   ledger.Seq
-	next   int // of states
-	opened bool
-	ended  bool
+	form form
+	seen ledger.Seq
+	read int // of parts
 }
 
-// frames returns the next frames, as many as fit in room; none at the end. Of rollback and
-// slot_end frames only those of the newest emission are told.
-func (t *telling) frames(room []byte) piece {
-	p := piece{data: room}
-	newest := len(t.emissions) - 1
-	add := func(data []byte, seq ledger.Seq) {
-		if len(data) > len(p.data) {
-			p.data, p.seq = data, max(p.seq, seq)
-			p.frames++
+// next appends the next frames to the batch, as many as fit; none at the end.
+func (c *digestCursor) next(to *batch) {
+	for ; c.read < len(c.parts) && to.hasRoom(); c.read++ {
+		ref := c.parts[c.read]
+		if e, part := c.emissions[ref.emission], int(ref.part); e.after(part, c.seen) {
+			to.add(e.appendPart(to.data, c.form, part), e.seq(part))
 		}
 	}
-	for !t.ended && cap(p.data)-len(p.data) > maxFrameBytes {
-		switch {
-		case !t.opened && newest >= 0 && (t.next == len(t.states) || int(t.states[t.next].emission) == newest):
-			if t.opened = true; t.form == extended && t.emissions[newest].openingAfter(t.seen) {
-				add(t.emissions[newest].appendOpening(p.data), 0)
-			}
-		case t.next < len(t.states):
-			at := t.states[t.next]
-			t.next++
-			if e, i := t.emissions[at.emission], int(at.update); e.updateAfter(i, t.seen) {
-				add(e.appendUpdate(p.data, t.form, i), e.seq(i))
-			}
-		default:
-			if t.ended = true; t.form == extended && newest >= 0 && t.emissions[newest].endingAfter(t.seen) {
-				add(t.emissions[newest].appendEnding(p.data), t.emissions[newest].lastSeq)
-			}
-		}
-	}
-	return p
 }
 
 // digest returns a digest to go on from; nil if something waits that says how to go on.
@@ -139,9 +120,9 @@ func (s *subscriber) digest() *digest {
 	return s.hub.digestLocked(s.level, s.at.ring)
 }
 
-// jump tells a conflating subscriber that has fallen behind in its ring the newest state of
-// what it missed, and goes on from there. Not ok is who missed more than what is kept, or has turned away from
-// the ring meanwhile.
+// jump sends a conflating subscriber that lags in its ring the newest state of what it missed, and
+// goes on from there. Not ok means that it missed more than what is kept, or has turned away
+// from the ring meanwhile.
 func (s *subscriber) jump() (ok bool, err error) {
 	for {
 		d := s.digest()
@@ -151,12 +132,13 @@ func (s *subscriber) jump() (ok bool, err error) {
 		}
 		d.building.Do(d.build)
 		at := *d.at[s.at.ring.form]
-		gap := appendFrame(nil, func(b []byte) []byte { return appendGap(b, seen, d.seq) })
-		if err := s.writeOnce(one(gap, 0)); err != nil {
+		gap := frame.AppendText(nil, func(b []byte) []byte { return appendGap(b, seen, d.seq) })
+		if err := s.writeOnce(batch{data: gap, frames: 1}); err != nil {
 			return false, err
 		}
 		s.hub.meters.gaps.Inc()
-		done, err := s.writeFrames((&telling{digest: d, form: at.ring.form, seen: seen}).frames, at.lapped)
+		c := &digestCursor{digest: d, form: at.ring.form, seen: seen}
+		done, err := s.writeFrames(c.next, at.lapped)
 		if err != nil || s.outbox.endsAtOnce() {
 			return true, err
 		}
@@ -169,7 +151,7 @@ func (s *subscriber) jump() (ok bool, err error) {
 }
 
 // appendGap appends that of what lies after one seq, up to another, only the newest state of
-// each account is told.
+// each account follows.
 func appendGap(b []byte, from, to ledger.Seq) []byte {
 	b = append(b, `{"type":"gap","from_seq":`...)
 	b = strconv.AppendUint(b, uint64(from), 10)

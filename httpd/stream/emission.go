@@ -4,153 +4,153 @@ import (
 	"bytes"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
 )
-
-// pieceBytes is the most that lies in an outbox as one piece.
-const pieceBytes = 64 << 10
-
-// piece is what the writer handles at once: some whole frames, finished, or a change of
-// what it follows.
-type piece struct {
-	data   []byte
-	frames int
-	seq    ledger.Seq // the newest in it; 0 if it holds no updates
-
-	state    *ledger.Pubkey // whose newest state it is: a later one may stand for it
-	marker   bool           // slot_end or rollback: a later one may stand for it
-	gap      bool           // that states were dropped after seq
-	behind   place          // the place in the ring followed so far that must have been written before
-	unshared bool           // made for one connection alone
-
-	// Instead of frames:
-	turn   *cursor  // what the writer follows from here on
-	missed *backlog // frames that the writer makes
-}
-
-// one returns a piece of a single frame.
-func one(frame []byte, seq ledger.Seq) piece { return piece{data: frame, frames: 1, seq: seq} }
 
 // form is how updates are written.
 type form uint8
 
 const (
-	literal  form = iota // exactly the fields of the original interface
+	basic    form = iota // exactly the fields of the original interface
 	extended             // with slot, seq, owner, executable and commitment
 	forms
 )
 
-// emission is one block, or the undoing of some, as one level hears of it. The frame of an
-// update is encoded when the first who named it wants it, under the hub's lock.
-type emission struct {
-	level    ledger.Commitment
-	version  ledger.Version // of its record: increasing within a level
-	slot     ledger.Slot
-	time     ledger.Opt[int64]
-	firstSeq ledger.Seq // of updates[0], the others follow, unless seqs says otherwise
-	seqs     []ledger.Seq
-	lastSeq  ledger.Seq // the newest seq once all of it was told
-	updates  []ledger.Update
+// marksSlots reports whether slot_end, rollback and heartbeat frames belong to a form.
+func (f form) marksSlots() bool { return f >= extended }
 
-	undoneFrom ledger.Opt[ledger.Slot] // a rollback: the tip before
-
-	last    [forms]*lastFrame // while it is being heard
-	scratch []byte            // room to encode in, of the same
-}
-
-func (e *emission) seq(i int) ledger.Seq {
-	if e.seqs != nil {
-		return e.seqs[i]
-	}
-	return e.firstSeq + ledger.Seq(i)
-}
-
-// lastFrame is the frame of the update that was heard last, of which there are as many as
-// subscribers who named it, one after another. It waits in outboxes, perhaps for long, and so
-// holds nothing of the emission.
-type lastFrame struct {
-	update int
-	key    ledger.Pubkey
-	data   []byte
-}
-
-// frame returns the frame of one update, as long as it has no other one.
-func (e *emission) frame(f form, i int) *lastFrame {
-	if l := e.last[f]; l == nil || l.update != i {
-		e.scratch = e.appendUpdate(e.scratch[:0], f, i)
-		e.last[f] = &lastFrame{i, e.updates[i].Account.Pubkey, bytes.Clone(e.scratch)}
-	}
-	return e.last[f]
-}
-
-func (e *emission) appendUpdate(dst []byte, f form, i int) []byte {
-	if f == literal {
-		return appendFrame(dst, func(b []byte) []byte {
-			return appendLiteral(b, &e.updates[i].Account, e.time)
-		})
-	}
-	return appendFrame(dst, func(b []byte) []byte {
-		return appendExtended(b, &e.updates[i].Account, e.time, e.slot, e.seq(i), e.level)
-	})
-}
-
-// appendOpening appends what an extended subscriber hears before the updates: of a rollback
-// that it was one, else nothing.
-func (e *emission) appendOpening(dst []byte) []byte {
-	if !e.undoneFrom.Known {
-		return dst
-	}
-	// It carries the last seq before the restored accounts.
-	return appendFrame(dst, func(b []byte) []byte {
-		return appendRollback(b, e.undoneFrom.Value, e.slot, e.firstSeq-1)
-	})
-}
-
-// appendEnding appends what an extended subscriber hears after the updates of a block.
-func (e *emission) appendEnding(dst []byte) []byte {
-	if e.undoneFrom.Known {
-		return dst
-	}
-	return appendFrame(dst, func(b []byte) []byte { return appendSlotEnd(b, e.slot, e.lastSeq) })
-}
-
-// packer gathers frames into pieces.
-type packer struct {
-	open piece
-	done []piece
-}
-
-// maxFrameBytes is more than any frame of ours takes, so that a piece cut when it might
-// not hold another one stays within pieceBytes.
+// maxFrameBytes is more than any update, slot_end or rollback frame takes.
 const maxFrameBytes = 512
 
+// emission is one block, or the undoing of some, at one commitment level. It has parts: an
+// opening, the updates, and an ending. Of a block the ending is a slot_end frame, of an undoing
+// the opening is a rollback frame; the other one is empty, and both are in the basic form.
+type emission struct {
+	level     ledger.Commitment
+	version   ledger.Version // of its record: increasing within a level
+	slot      ledger.Slot
+	time      ledger.Opt[int64]
+	firstSeq  ledger.Seq // of updates[0], the others follow, unless seqs says otherwise
+	seqs      []ledger.Seq
+	lastSeq   ledger.Seq // the newest seq once all of it was delivered
+	updates   []ledger.Update
+	published int64 // when, see Hub.now
+
+	undoneFrom ledger.Opt[ledger.Slot] // an undoing: the tip before
+
+	last    [forms]lastPacket // while it is delivered
+	scratch []byte            // buffer to encode in, of the same
+}
+
+// opening is the part before the updates, which are the parts from 0 on.
+const opening = -1
+
+// ending returns the part after the updates.
+func (e *emission) ending() int { return len(e.updates) }
+
+// seq returns the newest seq a client knows that has received a part. The opening carries the last
+// one before the restored accounts.
+func (e *emission) seq(part int) ledger.Seq {
+	switch {
+	case part == e.ending():
+		return e.lastSeq
+	case part != opening && e.seqs != nil:
+		return e.seqs[part]
+	}
+	return e.firstSeq + ledger.Seq(part)
+}
+
+// after reports whether a part is sent to a client that has seen a seq. An update of a block has a
+// number of its own: it was seen if that is not after the seq. All else carries the last number
+// before it, and nothing says whether it was seen: where it carries the very seq it is sent again,
+// which changes nothing for a client that knows it, and is never missed.
+func (e *emission) after(part int, seen ledger.Seq) bool {
+	if part == opening {
+		return seen < e.firstSeq
+	}
+	if part == e.ending() || e.seqs != nil { // restored accounts may share a number
+		return e.seq(part) >= seen
+	}
+	return e.seq(part) > seen
+}
+
+// appendPart appends the frame of a part in a form, if it has one.
+func (e *emission) appendPart(dst []byte, f form, part int) []byte {
+	switch {
+	case part != opening && part != e.ending():
+		return appendUpdate(dst, f, &e.updates[part].Account, e.time, e.slot, e.seq(part), e.level)
+	case !f.marksSlots() || e.undoneFrom.Known != (part == opening):
+		return dst
+	}
+	return frame.AppendText(dst, func(b []byte) []byte {
+		if part == opening {
+			return appendRollback(b, e.undoneFrom.Value, e.slot, e.seq(opening))
+		}
+		return appendSlotEnd(b, e.slot, e.lastSeq)
+	})
+}
+
+// lastPacket is the packet of the update that was delivered last. As many subscribers as named it
+// receive it, one after another.
+type lastPacket struct {
+	update int
+	packet *packet
+}
+
+// packet returns the packet of an update, the same one until another update's is asked for. It may
+// wait for long, and so it holds nothing of the emission.
+func (e *emission) packet(f form, update int) *packet {
+	if l := &e.last[f]; l.packet == nil || l.update != update {
+		e.scratch = e.appendPart(e.scratch[:0], f, update)
+		*l = lastPacket{update, e.stateOf(update, bytes.Clone(e.scratch))}
+	}
+	return e.last[f].packet
+}
+
+func (e *emission) stateOf(update int, data []byte) *packet {
+	return &packet{
+		data: data, frames: 1, kind: statePacket, key: e.updates[update].Account.Pubkey,
+		seq: e.seq(update), published: e.published,
+	}
+}
+
+// delivered forgets what was needed only to deliver the emission.
+func (e *emission) delivered() { e.last, e.scratch = [forms]lastPacket{}, nil }
+
+// packer gathers frames into packets of at most batchBytes.
+type packer struct {
+	open packet
+	done []*packet
+}
+
+// room returns where the next frame is to be appended.
 func (p *packer) room() []byte {
 	if p.open.data == nil {
-		p.open.data = make([]byte, 0, pieceBytes)
+		p.open.data = make([]byte, 0, batchBytes)
 	}
 	return p.open.data
 }
 
-func (p *packer) add(frame []byte, seq ledger.Seq) {
-	if len(frame) > 0 {
-		p.open.data = append(p.room(), frame...)
-		p.count(seq)
-	}
-}
-
-// count notes that a frame was appended, and cuts where no more may fit.
-func (p *packer) count(seq ledger.Seq) {
+// add takes in a frame that was appended to room.
+func (p *packer) add(data []byte, seq ledger.Seq) {
+	p.open.data = data
 	p.open.frames++
 	p.open.seq = max(p.open.seq, seq)
-	if len(p.open.data) > pieceBytes-maxFrameBytes {
-		p.done, p.open = append(p.done, p.open), piece{}
+	if len(data) > batchBytes-maxFrameBytes {
+		p.cut()
 	}
 }
 
-// finish returns the pieces.
-func (p *packer) finish() []piece {
+func (p *packer) cut() {
+	p.done = append(p.done, &packet{data: p.open.data, frames: p.open.frames, seq: p.open.seq, published: p.open.published})
+	p.open.data, p.open.frames, p.open.seq = nil, 0, 0
+}
+
+// finish returns the packets.
+func (p *packer) finish() []*packet {
 	if p.open.frames > 0 {
 		p.open.data = bytes.Clone(p.open.data) // a small block pins no large buffer
-		p.done = append(p.done, p.open)
+		p.cut()
 	}
 	return p.done
 }

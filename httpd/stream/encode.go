@@ -5,24 +5,27 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
 )
 
-func appendLiteral(b []byte, a *ledger.Account, at ledger.Opt[int64]) []byte {
-	return append(appendCommon(b, a, at), '}')
+// appendUpdate appends the frame of an account's state in a form.
+func appendUpdate(dst []byte, f form, a *ledger.Account, at ledger.Opt[int64], slot ledger.Slot, seq ledger.Seq, level ledger.Commitment) []byte {
+	return frame.AppendText(dst, func(b []byte) []byte {
+		b = append(b, `{"type":"account_update","pubkey":"`...)
+		b = a.Pubkey.AppendBase58(b)
+		b = append(b, `","lamports":`...)
+		b = strconv.AppendUint(b, uint64(a.Lamports), 10)
+		b = append(b, `,"timestamp":`...)
+		b = appendTime(b, at)
+		if f >= extended {
+			b = appendExtended(b, a, slot, seq, level)
+		}
+		return append(b, '}')
+	})
 }
 
-// appendCommon appends the literal fields, without the closing brace.
-func appendCommon(b []byte, a *ledger.Account, at ledger.Opt[int64]) []byte {
-	b = append(b, `{"type":"account_update","pubkey":"`...)
-	b = a.Pubkey.AppendBase58(b)
-	b = append(b, `","lamports":`...)
-	b = strconv.AppendUint(b, uint64(a.Lamports), 10)
-	b = append(b, `,"timestamp":`...)
-	return appendTime(b, at)
-}
-
-func appendExtended(b []byte, a *ledger.Account, at ledger.Opt[int64], slot ledger.Slot, seq ledger.Seq, level ledger.Commitment) []byte {
-	b = appendCommon(b, a, at)
+// appendExtended appends the fields that the extended form adds.
+func appendExtended(b []byte, a *ledger.Account, slot ledger.Slot, seq ledger.Seq, level ledger.Commitment) []byte {
 	b = appendPosition(append(b, ','), slot, seq)
 	b = append(b, `,"owner":"`...)
 	if a.Known&ledger.FieldOwner != 0 {
@@ -32,7 +35,7 @@ func appendExtended(b []byte, a *ledger.Account, at ledger.Opt[int64], slot ledg
 	b = strconv.AppendBool(b, a.Executable)
 	b = append(b, `,"commitment":"`...)
 	b = append(b, level.String()...)
-	return append(b, `"}`...)
+	return append(b, '"')
 }
 
 // appendPosition appends "slot":S,"seq":N.

@@ -7,8 +7,8 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// told is a block of the present chain that some level has yet to hear of.
-type told struct {
+// chainBlock is a block of the present chain that some level has not reached yet.
+type chainBlock struct {
 	version  ledger.Version
 	slot     ledger.Slot
 	time     ledger.Opt[int64]
@@ -16,21 +16,24 @@ type told struct {
 	updates  []ledger.Update
 }
 
-// feed turns publications into emissions. It remembers the blocks of the chain that are not
-// finalized yet, for the levels that hear of them later.
+// feed turns publications into the emissions of some levels. It remembers the blocks of the chain
+// that one of these has not reached, for when it does.
 type feed struct {
-	chain []told
-	// heard is how many blocks of chain each level heard of. Higher levels lag behind.
-	heard [ledger.Commitments]int
+	levels []ledger.Commitment
+	chain  []chainBlock
+	// emitted is how many blocks of chain were emitted at each level.
+	emitted [ledger.Commitments]int
 }
 
+// allLevels are the levels of a feed for everybody.
+var allLevels = []ledger.Commitment{ledger.Processed, ledger.Confirmed, ledger.Finalized}
+
 // take returns what a publication means, level by level, in order.
-func (f *feed) take(p *ledger.Publication) []*emission {
-	var out []*emission
+func (f *feed) take(p *ledger.Publication) (out []*emission) {
 	for _, r := range p.Records {
 		switch r.Kind {
 		case ledger.BlockRecord:
-			f.chain = append(f.chain, told{r.Version, r.Slot, r.Time, r.FirstSeq, r.Updates})
+			f.chain = append(f.chain, chainBlock{r.Version, r.Slot, r.Time, r.FirstSeq, r.Updates})
 			out = f.advance(out, ledger.Processed, r.Version)
 		case ledger.RollbackRecord:
 			out = f.rollBack(out, r)
@@ -43,11 +46,14 @@ func (f *feed) take(p *ledger.Publication) []*emission {
 	return out
 }
 
-// advance emits the blocks up to a version that the level has not heard of.
+// advance emits the blocks up to a version at a level that has not reached them.
 func (f *feed) advance(out []*emission, level ledger.Commitment, to ledger.Version) []*emission {
-	for f.heard[level] < len(f.chain) && f.chain[f.heard[level]].version <= to {
-		b := &f.chain[f.heard[level]]
-		f.heard[level]++
+	if !slices.Contains(f.levels, level) {
+		return out
+	}
+	for f.emitted[level] < len(f.chain) && f.chain[f.emitted[level]].version <= to {
+		b := &f.chain[f.emitted[level]]
+		f.emitted[level]++
 		out = append(out, &emission{
 			level: level, version: b.version, slot: b.slot, time: b.time, firstSeq: b.firstSeq, updates: b.updates,
 			lastSeq: b.firstSeq + ledger.Seq(len(b.updates)) - 1,
@@ -56,31 +62,38 @@ func (f *feed) advance(out []*emission, level ledger.Commitment, to ledger.Versi
 	return out
 }
 
-// rollBack emits the undoing of blocks to every level that heard of one of them, and forgets them.
+// rollBack emits the undoing of blocks at every level that reached one of them, and forgets them.
 func (f *feed) rollBack(out []*emission, r *ledger.Record) []*emission {
 	keep := len(f.chain)
 	for keep > 0 && f.chain[keep-1].slot > r.Slot {
 		keep--
 	}
-	out = append(out, &emission{
-		level: ledger.Processed, version: r.Version, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, updates: r.Updates,
-		lastSeq: r.LastSeq(), undoneFrom: ledger.Some(r.FromSlot),
-	})
-	f.heard[ledger.Processed] = keep
-	for level := ledger.Confirmed; level < ledger.Commitments; level++ {
-		if f.heard[level] > keep {
-			out = append(out, f.restore(level, f.chain[keep:f.heard[level]], r))
-			f.heard[level] = keep
+	for _, level := range f.levels {
+		switch {
+		case level == ledger.Processed:
+			out = append(out, undoing(level, r, r.FromSlot))
+			out[len(out)-1].updates = r.Updates
+		case f.emitted[level] > keep:
+			out = append(out, restore(level, f.chain[keep:f.emitted[level]], r))
 		}
+		f.emitted[level] = min(f.emitted[level], keep)
 	}
 	clear(f.chain[keep:])
 	f.chain = f.chain[:keep]
 	return out
 }
 
-// restore returns the rollback as a higher level sees it, which heard of the undone blocks
-// only: the accounts those changed, as far as they now stand differently.
-func (f *feed) restore(level ledger.Commitment, undone []told, r *ledger.Record) *emission {
+// undoing returns the emission of a rollback from a slot, without its updates.
+func undoing(level ledger.Commitment, r *ledger.Record, from ledger.Slot) *emission {
+	return &emission{
+		level: level, version: r.Version, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(),
+		undoneFrom: ledger.Some(from),
+	}
+}
+
+// restore returns the rollback as a higher level sees it, which reached the undone blocks only:
+// the accounts those changed, as far as they now stand differently.
+func restore(level ledger.Commitment, undone []chainBlock, r *ledger.Record) *emission {
 	shown := make(map[ledger.Pubkey]*ledger.Account) // the newest the level was shown
 	for i := range undone {
 		for k := range undone[i].updates {
@@ -88,10 +101,7 @@ func (f *feed) restore(level ledger.Commitment, undone []told, r *ledger.Record)
 			shown[a.Pubkey] = a
 		}
 	}
-	e := &emission{
-		level: level, version: r.Version, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(),
-		undoneFrom: ledger.Some(undone[len(undone)-1].slot),
-	}
+	e := undoing(level, r, undone[len(undone)-1].slot)
 	restored := func(now *ledger.Account, seq ledger.Seq) {
 		before := shown[now.Pubkey]
 		if before == nil || ledger.SameToReaders(before, now) {
@@ -121,12 +131,23 @@ func (f *feed) restore(level ledger.Commitment, undone []told, r *ledger.Record)
 	return e
 }
 
-// forget drops the blocks that every level heard of.
+// forget drops the blocks that every level has reached.
 func (f *feed) forget() {
-	done := slices.Min(f.heard[:])
+	done := len(f.chain)
+	for _, level := range f.levels {
+		done = min(done, f.emitted[level])
+	}
 	clear(f.chain[:done])
 	f.chain = f.chain[done:]
-	for i := range f.heard {
-		f.heard[i] -= done
+	for i := range f.emitted {
+		f.emitted[i] = max(f.emitted[i]-done, 0)
 	}
+}
+
+// size returns about what the blocks take that the feed remembers.
+func (f *feed) size() (bytes int) {
+	for i := range f.chain {
+		bytes += (1 + len(f.chain[i].updates)) * updateBytes
+	}
+	return bytes
 }

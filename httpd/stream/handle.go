@@ -9,6 +9,9 @@ import (
 
 // handle answers one message of the client. After an error nothing has changed.
 func (s *subscriber) handle(text []byte) {
+	if !s.pay(messageCost(len(text))) {
+		return
+	}
 	r, id, err := parseRequest(text)
 	if err == nil {
 		switch r.Type {
@@ -27,57 +30,70 @@ func (s *subscriber) handle(text []byte) {
 	if err != nil {
 		s.hub.mu.Lock()
 		defer s.hub.mu.Unlock()
-		s.say(func(b []byte) []byte { return appendError(b, id, err.Error()) })
+		s.answer(func(b []byte) []byte { return appendError(b, id, err.Error()) })
 	}
 }
 
-// audience are those the subscriber is one of.
-func (s *subscriber) audience() *audience { return &s.hub.levels[s.level] }
+// pay charges the client before something is done. A client in debt is disconnected instead.
+func (s *subscriber) pay(cost time.Duration) bool {
+	paid := s.seat.work.spend(cost)
+	if !paid {
+		s.outbox.close(endRate)
+	}
+	return paid
+}
 
 func (s *subscriber) subscribe(r *request, id messageID) error {
-	pubkeys, programs, err := r.keys()
+	more, err := r.names()
 	if err != nil {
 		return err
 	}
+	to := s.wants
+	if r.Extended {
+		to.form = max(to.form, extended)
+	}
+	added := more.minus(to.names)
+	if to.names.count()+added.count() > maxNames {
+		s.outbox.close(endNames)
+		return nil
+	}
+	// Names replace everything; no names at all mean everything, and replace them.
+	var removed names
+	if to.everything = more.count() == 0; to.everything {
+		to.names, removed = names{}, to.names
+	} else {
+		to.names = to.names.plus(added)
+	}
 	if r.Snapshot {
-		return s.subscribeWithSnapshot(pubkeys, programs, r.Extended, id)
+		return s.subscribeWithSnapshot(more, func() { s.audience().change(s, to, added, removed) }, to.form, id)
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	if !s.mayWidenLocked(pubkeys, programs) {
-		return nil
-	}
-	s.audience().widen(s, pubkeys, programs, r.Extended)
+	s.audience().change(s, to, added, removed)
 	slot, seq := s.hub.positionLocked(s.level)
-	s.saySubscribed(id, slot, seq)
+	s.answerSubscribed(id, slot, seq)
 	return nil
 }
 
-// mayWidenLocked reports whether the subscriber may want more names. Too many end the connection.
-func (s *subscriber) mayWidenLocked(pubkeys, programs []ledger.Pubkey) bool {
-	if s.wants.keysWith(pubkeys, programs) > maxKeys {
-		s.outbox.close(endKeys)
-		return false
-	}
-	return true
-}
-
 func (s *subscriber) unsubscribe(r *request, id messageID) error {
-	pubkeys, programs, err := r.keys()
+	less, err := r.names()
 	switch {
 	case err != nil:
 		return err
-	case !r.All && len(pubkeys)+len(programs) == 0:
+	case !r.All && less.count() == 0:
 		return errNothing
+	case !r.All && s.wants.everything:
+		return errEverything
+	}
+	to := s.wants
+	if to.names = to.names.minus(less); r.All {
+		to.everything, to.names = false, names{}
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	if s.wants.everything && !r.All {
-		return errEverything
-	}
-	s.audience().narrow(s, pubkeys, programs, r.All)
-	s.say(func(b []byte) []byte {
-		return append(appendCounts(appendReply(b, "unsubscribed", id), &s.wants), '}')
+	s.audience().change(s, to, names{}, s.wants.names.minus(to.names))
+	s.answer(func(b []byte) []byte {
+		return append(appendCounts(appendReply(b, "unsubscribed", id), &s.wants.names), '}')
 	})
 	return nil
 }
@@ -86,7 +102,7 @@ func (s *subscriber) pong(id messageID) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	slot, seq := s.hub.positionLocked(s.level)
-	s.say(func(b []byte) []byte {
+	s.answer(func(b []byte) []byte {
 		b = appendPosition(append(appendReply(b, "pong", id), ','), slot, seq)
 		b = append(b, `,"timestamp":`...)
 		return append(appendTime(b, ledger.Some(time.Now().Unix())), '}')
@@ -98,42 +114,39 @@ func (s *subscriber) resume(r *request, id messageID) error {
 	if !ok {
 		return errFromSeq
 	}
-	wanted := s.wants.clone() // nobody else changes them
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	s.resumeLocked(from, wanted, id)
+	s.resumeLocked(from, s.wants, id)
 	return nil
 }
 
-// resumeLocked goes on behind the last seq a client has seen: what is held after it is told
-// to who wants so much, and a seq that is still to come here is waited for.
+// resumeLocked goes on after the last seq a client has seen: what is held after it is delivered
+// as wanted, and a seq that is still to come here is waited for.
 func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
 	_, newest := s.hub.positionLocked(s.level)
-	held := &s.hub.recent[s.level]
 	s.waitFor(0)
 	if oldest := s.hub.oldestLocked(s.level, newest); from < oldest {
-		s.sayResync(id, oldest, newest)
+		s.answerResync(id, oldest, newest)
 		return
 	}
-	s.say(func(b []byte) []byte {
+	missed := s.hub.missedLocked(s.level, from, newest, wanted)
+	if !s.pay(missed.cost()) {
+		return
+	}
+	s.answer(func(b []byte) []byte {
 		b = append(appendReply(b, "resumed", id), `,"from_seq":`...)
 		return append(strconv.AppendUint(b, uint64(from), 10), '}')
 	})
-	b := &backlog{emissions: held.after(from), seen: from, wants: wanted, past: s.hub.pastLocked(s.level, from, newest)}
 	switch meters := s.hub.meters; {
-	case b.past != nil:
+	case missed.past != nil:
 		meters.resumes[originLog].Inc()
 	case from > newest:
 		meters.resumes[originAhead].Inc()
 	default:
 		meters.resumes[originMemory].Inc()
 	}
-	if len(b.emissions) > 0 {
-		b.newest = b.emissions[len(b.emissions)-1].version
-	}
-	if b.past != nil || len(b.emissions) > 0 {
-		s.budget.charge(b.tokens())
-		s.put(piece{missed: b})
+	if missed.past != nil || len(missed.emissions) > 0 {
+		s.put(&packet{special: &special{missed: missed}})
 	}
 	if from > newest {
 		s.resumedBy, s.resumeID = time.Now().Add(s.hub.config.ResumeTimeout), id
@@ -141,16 +154,16 @@ func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
 	}
 }
 
-// sayResync says that the client has to start over.
-func (s *subscriber) sayResync(id messageID, oldest, newest ledger.Seq) {
+// answerResync says that the client has to start over.
+func (s *subscriber) answerResync(id messageID, oldest, newest ledger.Seq) {
 	s.hub.meters.resumes[originRefused].Inc()
-	s.say(func(b []byte) []byte { return appendResync(b, id, oldest, newest) })
+	s.answer(func(b []byte) []byte { return appendResync(b, id, oldest, newest) })
 }
 
-// saySubscribed answers with how many names are subscribed and as of where.
-func (s *subscriber) saySubscribed(id messageID, slot ledger.Slot, seq ledger.Seq) {
-	s.say(func(b []byte) []byte {
-		b = appendCounts(appendReply(b, "subscribed", id), &s.wants)
+// answerSubscribed says how many names are subscribed and as of where.
+func (s *subscriber) answerSubscribed(id messageID, slot ledger.Slot, seq ledger.Seq) {
+	s.answer(func(b []byte) []byte {
+		b = appendCounts(appendReply(b, "subscribed", id), &s.wants.names)
 		return append(appendPosition(append(b, ','), slot, seq), '}')
 	})
 }

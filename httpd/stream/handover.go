@@ -9,23 +9,19 @@ import (
 // with the goroutine it is called on goes all that the handshake needed, the request, its
 // buffers and a grown stack, many times the size of an idle connection. From here on socket
 // is read; before is the server's way to it, which may hold bytes already that the client
-// sent right behind its handshake. A server that closes what it handed over when adopt returns
-// gives sockets which can be detached.
-func (h *Hub) adopt(socket, before net.Conn, place *seat, asked connect) {
+// sent right after its handshake. A server that closes what it handed over when adopt returns
+// gives sockets that can be detached.
+func (h *Hub) adopt(socket, before net.Conn, place *seat, asked query) {
 	early := readEarly(before)
 	if d, ok := socket.(interface{ Detach() net.Conn }); ok {
 		socket = d.Detach()
 	}
-	if !h.seats.sit(place) {
-		_ = socket.Close()
-		return
-	}
 	s := &subscriber{
 		hub: h, conn: socket, seat: place, level: asked.level, wants: asked.wants,
-		outbox: newOutbox(h.config.OutboxBytes, &h.copies),
+		outbox: newOutbox(h.config.OutboxBytes, &h.memory),
 	}
 	s.outbox.conflates, s.outbox.wake = asked.conflates, s.wake
-	s.pulse.began = time.Now()
+	s.timers.began = time.Now()
 	s.ended.Add(1)
 	if end := h.join(s, asked.resume); end != nil {
 		s.outbox.close(*end)
@@ -60,13 +56,12 @@ func readEarly(before net.Conn) (early []byte) {
 	return early
 }
 
-// live is a subscriber's life, and the reader's goroutine. early is what the client has said
+// live is a subscriber's life, and the reader's goroutine. early is what the client has sent
 // so far.
 func (s *subscriber) live(early []byte) {
 	defer s.hub.conns.Done() // last: Shutdown waits for the seat and the socket too
 	defer s.vacate()
 	defer s.hub.leave(s)
-	defer s.outbox.discard()
 	s.hub.meters.connections.Inc()
 	defer s.hub.meters.connections.Dec()
 	s.wake() // to set its alarm
@@ -74,9 +69,10 @@ func (s *subscriber) live(early []byte) {
 	s.ended.Wait()
 }
 
-// vacate ends the connection and gives its seat back. The seat comes first: who sees the end
-// may come again at once.
+// vacate ends the connection and gives its seat back. The seat comes first: a client that sees the
+// end may come again at once.
 func (s *subscriber) vacate() {
+	s.outbox.discard()
 	s.hub.seats.free(s.seat)
 	_ = s.conn.Close() // often closed already
 }

@@ -3,55 +3,63 @@ package stream
 import (
 	"context"
 	"errors"
+	"time"
 
 	"ledgerd/engine/ledger"
 )
 
-// History is the log behind what the hub keeps in memory. Any goroutine may call it.
+// History is the log, which reaches further back than what the hub keeps in memory. Any goroutine
+// may call it.
 type History interface {
-	// Oldest returns the oldest seq that Publications can begin after. It does not wait.
+	// Oldest returns the oldest seq that Past can begin after. It does not wait.
 	Oldest() ledger.Seq
-	// Publications visits publications as they were published, in log order, until the newest
-	// or the first error, which it returns. It begins where every block is visited that was not
-	// final yet when the update of the given seq was published, and every later one.
-	Publications(ctx context.Context, after ledger.Seq, visit func(*ledger.Publication) error) error
+	// Past returns a function that visits publications as they were published, in log order, until
+	// the newest, or until visit returns false or ctx ends. The next call goes on after the one that
+	// was visited last. The first one begins early enough that every block is visited that was
+	// not final yet when the update of the given seq was published, and every later one.
+	Past(after ledger.Seq) func(ctx context.Context, visit func(*ledger.Publication) bool) error
 }
 
-const (
-	// pastBytes is about how much is read from the log at once, to be then written in peace:
-	// whoever is slow must not hold up others that read.
-	pastBytes = 8 << 20
-	// pastReaders is how many may read the log at the same time.
-	pastReaders = 1
-	// pastTokens is what reading the log costs a client.
-	pastTokens = budgetBurst / 4
-)
+// pastBytes is about how much is read from the log at once, to be then written without holding the
+// turn: a slow client must not hold up others that read.
+const pastBytes = 8 << 20
 
-// past is the part of a backlog that only the log holds.
+// past is the part of a backlog that only the log holds. The writer uses it.
 type past struct {
 	level ledger.Commitment
 	head  ledger.Version // of the newest publication that belongs to it
 	until ledger.Version // where the emissions kept in memory begin
-	told  ledger.Version // the emission told last
+	seen  ledger.Seq
 
+	visit func(context.Context, func(*ledger.Publication) bool) error
+	feed  feed
+	held  int  // bytes, of what was read
 	whole bool // all of it was read
 }
 
-// pastLocked returns what lies between a seq and the emissions kept; nil if that is nothing,
-// or nobody has it.
-func (h *Hub) pastLocked(level ledger.Commitment, after, newest ledger.Seq) *past {
-	if h.config.History == nil || after < h.config.History.Oldest() || !h.recent[level].lacks(after, newest) {
-		return nil
+// missedLocked returns what lies after a seq.
+func (h *Hub) missedLocked(level ledger.Commitment, after, newest ledger.Seq, wants wants) *backlog {
+	kept := &h.recent[level]
+	b := newBacklog(kept.after(after), after, wants)
+	if len(b.emissions) > 0 {
+		b.newest = b.emissions[len(b.emissions)-1].version
 	}
-	p := &past{level: level, head: h.head.Tip(ledger.Processed).Version}
-	p.until = p.head + 1
-	if kept := h.recent[level].emissions; len(kept) > 0 {
-		p.until = kept[0].version
+	if h.config.History == nil || after < h.config.History.Oldest() || !kept.lacks(after, newest) {
+		return b
 	}
-	return p
+	b.past = &past{level: level, head: h.head.Tip(ledger.Processed).Version, seen: after, feed: feed{levels: allLevels}}
+	if level == ledger.Processed {
+		b.past.feed.levels = allLevels[:1] // which remembers no blocks
+	}
+	b.past.visit = h.config.History.Past(after)
+	b.past.until = b.past.head + 1
+	if len(kept.emissions) > 0 {
+		b.past.until = kept.emissions[0].version
+	}
+	return b
 }
 
-// oldestLocked returns the oldest seq that a client can go on from.
+// oldestLocked returns the oldest seq that a client can resume from.
 func (h *Hub) oldestLocked(level ledger.Commitment, newest ledger.Seq) ledger.Seq {
 	oldest := h.recent[level].oldest(newest)
 	if h.config.History != nil {
@@ -60,71 +68,86 @@ func (h *Hub) oldestLocked(level ledger.Commitment, newest ledger.Seq) ledger.Se
 	return oldest
 }
 
-var (
-	errEnough = errors.New("enough was read")
-	errHole   = errors.New("the log ends before what is kept in memory begins")
-)
+var errHole = errors.New("the log ends before what is kept in memory begins")
 
-// read returns the next emissions that hold frames after a seq; none to a subscriber that began
-// to end while it waited for its turn.
-func (p *past) read(s *subscriber, seen ledger.Seq) (out []*emission, err error) {
-	h := s.hub
-	h.pasts <- struct{}{}
-	defer func() { <-h.pasts }()
-	if s.outbox.isClosing() {
-		return nil, nil
-	}
-	var f feed
+// read returns the next emissions.
+func (p *past) read(ctx context.Context, bytes int) (out []*emission, err error) {
 	size := 0
-	err = h.config.History.Publications(context.Background(), seen, func(publication *ledger.Publication) error {
-		if publication.Head.Tip(ledger.Processed).Version > p.head {
-			p.whole = true
-			return errEnough
+	err = p.visit(ctx, func(publication *ledger.Publication) bool {
+		version := publication.Head.Tip(ledger.Processed).Version
+		if p.whole = version >= p.head; version > p.head {
+			return false
 		}
-		for _, e := range f.take(publication) {
-			if e.level != p.level || e.version <= p.told || e.lastSeq < seen {
-				continue
-			}
-			if e.version >= p.until {
+		for _, e := range p.feed.take(publication) {
+			switch {
+			case e.level != p.level || e.lastSeq < p.seen:
+			case e.version >= p.until:
 				p.whole = true
-				return errEnough
+				return false
+			default:
+				out = append(out, e)
+				size += e.size()
 			}
-			out = append(out, e)
-			p.told = e.version
-			size += e.size()
 		}
-		if size >= h.pastBytes {
-			return errEnough
-		}
-		p.whole = p.whole || publication.Head.Tip(ledger.Processed).Version == p.head
-		return nil
+		return !p.whole && size < bytes
 	})
-	switch {
-	case err != nil && !errors.Is(err, errEnough):
-		return nil, err
-	case size < h.pastBytes && !p.whole:
-		return nil, errHole
+	if err == nil && !p.whole && size < bytes {
+		err = errHole
 	}
-	return out, nil
+	return out, err
 }
 
-// writePast writes what a subscriber missed before the emissions kept; not done is who was
+// hold counts so many bytes as taken by what was read, instead of those before.
+func (p *past) hold(m *memory, bytes int) {
+	m.used.Add(int64(bytes - p.held))
+	p.held = bytes
+}
+
+// readPast reads the next emissions of a backlog from the log, when it is the client's turn.
+func (s *subscriber) readPast(p *past) ([]*emission, error) {
+	h, ctx := s.hub, s.outbox.context()
+	done, err := h.await(ctx, s.seat.peer, readPast)
+	if err != nil {
+		return nil, s.outbox.endingSoon()
+	}
+	defer done()
+	if !h.memory.reserve(h.pastBytes) {
+		return nil, &endMemory
+	}
+	p.held += h.pastBytes
+	emissions, err := p.read(ctx, h.pastBytes)
+	size := p.feed.size()
+	for _, e := range emissions {
+		size += e.size()
+	}
+	p.hold(&h.memory, size)
+	s.seat.work.charge(pastPrice + time.Duration(size/updateBytes)*updatePrice)
+	if ctx.Err() != nil {
+		return nil, s.outbox.endingSoon()
+	}
+	if err != nil {
+		h.config.Logger.Error("cannot read the log for a subscriber", "after", uint64(p.seen), "error", err)
+		return nil, &endInternal
+	}
+	return emissions, nil
+}
+
+// writePast writes what a subscriber missed before the emissions kept. Not done means that it was
 // lapped meanwhile. A connection that is to end does so without the rest.
 func (s *subscriber) writePast(b *backlog) (done bool, err error) {
-	seen := b.seen
-	for b.past != nil && !b.past.whole {
-		emissions, err := b.past.read(s, seen)
+	if b.past == nil {
+		return true, nil
+	}
+	defer b.past.hold(&s.hub.memory, 0)
+	for !b.past.whole {
+		emissions, err := s.readPast(b.past)
 		if err != nil {
-			s.hub.config.Logger.Error("cannot read the log for a subscriber", "after", uint64(seen), "error", err)
-			s.outbox.close(endInternal)
-			return false, &endInternal
-		}
-		if len(emissions) > 0 {
-			seen = emissions[len(emissions)-1].lastSeq
-		}
-		if done, err := s.writeEmissions(&backlog{emissions: emissions, seen: b.seen, wants: b.wants}); !done || err != nil {
 			return false, err
 		}
+		if done, err := s.writeBacklog(newBacklog(emissions, b.seen, b.wants)); err != nil || !done {
+			return false, err
+		}
+		b.past.hold(&s.hub.memory, b.past.feed.size())
 		if ending := s.outbox.endingSoon(); ending != nil {
 			return false, ending
 		}

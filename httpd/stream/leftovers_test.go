@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
 )
 
 // leftovers says what the hub still holds for connections; "" is nothing.
@@ -24,9 +25,9 @@ func (n *node) leftovers() string {
 	for i := range n.hub.levels {
 		a := &n.hub.levels[i]
 		count("subscribers", len(a.all))
-		count("that are walked", len(a.walked))
-		count("pubkeys in the index", len(a.pubkeys))
-		count("programs in the index", len(a.programs))
+		count("that are walked", len(a.perEmission))
+		count("pubkeys in the index", len(a.indexes[pubkeys]))
+		count("programs in the index", len(a.indexes[programs]))
 		for _, r := range a.rings {
 			if r != nil {
 				count("rings", 1)
@@ -36,10 +37,11 @@ func (n *node) leftovers() string {
 	n.hub.seats.mu.Lock()
 	defer n.hub.seats.mu.Unlock()
 	count("seats", n.hub.seats.taken)
-	count("clients", len(n.hub.seats.clients))
-	count("seats nobody sat down on", len(n.hub.seats.pending))
+	for _, c := range n.hub.seats.clients { // those that have work to pay for stay for a while
+		count("connections of a client", c.conns)
+	}
 	count("connections counted", int(n.hub.meters.connections.Get()))
-	count("bytes of snapshots", int(n.hub.copies.bytes.Load()))
+	count("bytes that wait", int(n.hub.memory.used.Load()))
 	return strings.Join(held, ", ")
 }
 
@@ -89,7 +91,7 @@ func TestEndedConnectionsLeaveNothing(t *testing.T) {
 		"protocol": frameBytes(finBit|3, ""),
 		"binary":   binaryOf("x"),
 		"utf8":     text("\xff"),
-		"too big":  text(repeat(maxMessageBytes + 1)),
+		"too big":  text(repeat(frame.MaxMessageBytes + 1)),
 	}
 	endings := map[string]func(*node, *client){
 		"closed": func(_ *node, c *client) {
@@ -166,7 +168,7 @@ func TestEvictedConnectionsLeaveNothing(t *testing.T) {
 				clients = append(clients, n.slow(q))
 			}
 			// Nobody reads until all are stalled, or have far more coming than sockets, rings and outboxes hold.
-			enough := 2 * socketBlocks * blockBytes / len(literalFrame(account(1, 1, programA), 1))
+			enough := 2 * socketBlocks * blockBytes / len(basicFrame(account(1, 1, programA), 1))
 			n.flood(func() bool {
 				if tt.why == reasonStalled {
 					return n.ended(tt.why) == uint64(len(clients))
@@ -219,9 +221,10 @@ func TestShutdownLeavesNothing(t *testing.T) {
 	before := sockets(t)
 	t.Run("shutdown", func(t *testing.T) {
 		n := serve(t, nil)
-		for _, q := range []string{"", "?extended=true", "?mode=none", "?pubkeys=" + key(1).String(), "?resume_from=5"} {
+		for _, q := range []string{"", "?extended=true", "?mode=none", "?pubkeys=" + key(1).String()} {
 			n.dial(q)
 		}
+		n.dial("?resume_from=5").expect(resumed("null", 5))
 		for range 3 {
 			n.dial("").close(codeOf(1000, ""))
 		}

@@ -19,7 +19,7 @@ func TestBlocksAreToldInOrder(t *testing.T) {
 	n.script.block(6)       // empty
 	n.script.block(8, account(1, 0, programA))
 	closed := account(1, 0, programA)
-	plain.expect(literalFrame(a, 5), literalFrame(b, 5), literalFrame(closed, 8))
+	plain.expect(basicFrame(a, 5), basicFrame(b, 5), basicFrame(closed, 8))
 	full.expect(
 		extendedFrame(a, 5, 1, "processed"), extendedFrame(b, 5, 2, "processed"), slotEnd(5, 2),
 		slotEnd(6, 2),
@@ -49,8 +49,8 @@ func TestSeveralRecordsInOnePublication(t *testing.T) {
 	n.script.publish()
 	at := func(lamports ledger.Lamports) ledger.Account { return account(1, lamports, programA) }
 	two := account(2, 4, programA)
-	plain.expect(literalFrame(at(1), 1), literalFrame(at(2), 2), literalFrame(at(3), 3), literalFrame(at(2), 2),
-		literalFrame(at(4), 4), literalFrame(two, 4))
+	plain.expect(basicFrame(at(1), 1), basicFrame(at(2), 2), basicFrame(at(3), 3), basicFrame(at(2), 2),
+		basicFrame(at(4), 4), basicFrame(two, 4))
 	full.expect(
 		extendedFrame(at(1), 1, 1, "processed"), slotEnd(1, 1),
 		extendedFrame(at(2), 2, 2, "processed"), slotEnd(2, 2),
@@ -83,8 +83,8 @@ func TestLevelsHearWhenTheSlotReachesThem(t *testing.T) {
 	n.script.reach(ledger.Finalized, 3) // confirmed too
 	n.script.publish()
 	confirmed.expect(extendedFrame(b, 3, 2, "confirmed"), slotEnd(3, 2))
-	finalized.expect(literalFrame(a, 2), literalFrame(b, 3))
-	named.expect(literalFrame(b, 3))
+	finalized.expect(basicFrame(a, 2), basicFrame(b, 3))
+	named.expect(basicFrame(b, 3))
 	n.script.block(4, a)
 	for _, c := range []*client{confirmed, finalized, named} {
 		c.quiet()
@@ -114,7 +114,7 @@ func TestRollbacksRestore(t *testing.T) {
 	if got := silent.settle(); fmt.Sprint(got) != fmt.Sprint([]string{slotEnd(2, 4), slotEnd(3, 6), slotEnd(4, 7), rolledBack(4, 1, 7), slotEnd(5, 10)}) {
 		t.Errorf("who named nothing heard %q", got)
 	}
-	byProgram.expect(literalFrame(created, 2), literalFrame(movedAway, 3), literalFrame(gone, 1), literalFrame(moved, 1))
+	byProgram.expect(basicFrame(created, 2), basicFrame(movedAway, 3), basicFrame(gone, 1), basicFrame(moved, 1))
 
 	// The same from the start, now frame by frame.
 	n = serve(t, nil)
@@ -124,8 +124,8 @@ func TestRollbacksRestore(t *testing.T) {
 	n.script.rollBack(1)
 	n.script.append(3, movedAway)
 	n.script.publish()
-	plain.expect(literalFrame(account(1, 11, ledger.SystemProgram), 2), literalFrame(created, 2),
-		literalFrame(wallet, 1), literalFrame(gone, 1), literalFrame(movedAway, 3))
+	plain.expect(basicFrame(account(1, 11, ledger.SystemProgram), 2), basicFrame(created, 2),
+		basicFrame(wallet, 1), basicFrame(gone, 1), basicFrame(movedAway, 3))
 	full.expect(
 		extendedFrame(account(1, 11, ledger.SystemProgram), 2, 3, "processed"), extendedFrame(created, 2, 4, "processed"), slotEnd(2, 4),
 		rolledBack(2, 1, 4), extendedFrame(wallet, 1, 5, "processed"), extendedFrame(gone, 1, 6, "processed"),
@@ -162,8 +162,8 @@ func TestConfirmedBlocksThatAreOrphaned(t *testing.T) {
 	n.script.append(4, account(6, 60, programA))
 	n.script.publish()
 	gone, gone4 := account(2, 0, programA), account(4, 0, programA)
-	plain.expect(literalFrame(changed, 2), literalFrame(created, 2), literalFrame(account(4, 40, programA), 2),
-		literalFrame(first, 1), literalFrame(gone, 1), literalFrame(gone4, 1))
+	plain.expect(basicFrame(changed, 2), basicFrame(created, 2), basicFrame(account(4, 40, programA), 2),
+		basicFrame(first, 1), basicFrame(gone, 1), basicFrame(gone4, 1))
 	// Updates 8, 9 and 10 restore accounts 2, 4 and 5 at the processed level, of which 5 is
 	// nothing new here. Account 1 has no number of its own.
 	full.expect(
@@ -171,7 +171,7 @@ func TestConfirmedBlocksThatAreOrphaned(t *testing.T) {
 		extendedFrame(account(4, 40, programA), 2, 5, "confirmed"), slotEnd(2, 5),
 		rolledBack(2, 1, 7), extendedFrame(first, 1, 7, "confirmed"),
 		extendedFrame(gone, 1, 8, "confirmed"), extendedFrame(gone4, 1, 9, "confirmed"))
-	system.expect(literalFrame(created, 2), literalFrame(gone, 1))
+	system.expect(basicFrame(created, 2), basicFrame(gone, 1))
 	for _, c := range []*client{plain, full, system, finalized} {
 		c.quiet()
 	}

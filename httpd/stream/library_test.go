@@ -25,7 +25,7 @@ func TestACommonClientLibrary(t *testing.T) {
 		t.Fatalf("got %s, %v", got, err)
 	}
 	n.script.block(1, account(1, 1, programA))
-	if _, got, err := conn.ReadMessage(); err != nil || string(got) != literalFrame(account(1, 1, programA), 1) {
+	if _, got, err := conn.ReadMessage(); err != nil || string(got) != basicFrame(account(1, 1, programA), 1) {
 		t.Fatalf("got %s, %v", got, err)
 	}
 	bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "bye")

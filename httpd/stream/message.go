@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -46,30 +45,38 @@ func parseID(raw json.RawMessage) (messageID, bool) {
 type request struct {
 	Type     string          `json:"type"`
 	ID       json.RawMessage `json:"id"`
-	Pubkeys  names           `json:"pubkeys"`
-	Programs names           `json:"programs"`
+	Pubkeys  nameList        `json:"pubkeys"`
+	Programs nameList        `json:"programs"`
 	Snapshot bool            `json:"snapshot"`
 	Extended bool            `json:"extended"`
 	All      bool            `json:"all"`
 	FromSeq  json.RawMessage `json:"from_seq"`
 }
 
-// names is a list of keys. Absent it is empty, null it must not be: it might be meant as
+// nameList is a list of names. Absent it is empty, null it must not be: it might be meant as
 // nothing where an empty list means everything.
-type names []string
+type nameList []string
 
-func (n *names) UnmarshalJSON(b []byte) error {
+func (l *nameList) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		return errNotMessage
 	}
-	return json.Unmarshal(b, (*[]string)(n))
+	return json.Unmarshal(b, (*[]string)(l))
+}
+
+// names parses the names of a message.
+func (r *request) names() (n names, err error) {
+	for kind, texts := range [nameKinds]nameList{r.Pubkeys, r.Programs} {
+		if err := n.parse(nameKind(kind), texts); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }
 
 var (
 	errNotMessage = errors.New("a message is a JSON object with a type of subscribe, unsubscribe, resume or ping")
 	errID         = errors.New("id must be an integer or a string of at most 64 bytes")
-	errPubkeys    = errors.New("pubkeys must be a list of base58 public keys")
-	errPrograms   = errors.New("programs must be a list of base58 public keys")
 	errEverything = errors.New("everything is subscribed, and no name to take back: say all")
 	errNothing    = errors.New("name pubkeys or programs, or all")
 	errFromSeq    = errors.New("from_seq must be a plain decimal")
@@ -98,34 +105,6 @@ func parseRequest(text []byte) (r request, id messageID, err error) {
 	return r, id, nil
 }
 
-// keys parses the names of a message: in order, each once.
-func (r *request) keys() (pubkeys, programs []ledger.Pubkey, err error) {
-	if pubkeys, err = parseKeys(r.Pubkeys); err != nil {
-		return nil, nil, errPubkeys
-	}
-	if programs, err = parseKeys(r.Programs); err != nil {
-		return nil, nil, errPrograms
-	}
-	return eachOnce(pubkeys), eachOnce(programs), nil
-}
-
-func eachOnce(keys []ledger.Pubkey) []ledger.Pubkey {
-	slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
-	return slices.Compact(keys)
-}
-
-func parseKeys(texts []string) ([]ledger.Pubkey, error) {
-	keys := make([]ledger.Pubkey, len(texts))
-	for i, t := range texts {
-		k, err := ledger.ParsePubkey(t)
-		if err != nil {
-			return nil, err
-		}
-		keys[i] = k
-	}
-	return keys, nil
-}
-
 // parseSeq parses a plain decimal: no sign, no leading zeros.
 func parseSeq(digits []byte) (ledger.Seq, bool) {
 	if len(digits) == 0 || len(digits) > 1 && digits[0] == '0' {
@@ -150,12 +129,13 @@ func appendError(b []byte, id messageID, details string) []byte {
 	return append(b, `"}`...)
 }
 
-// appendCounts appends how many names are subscribed.
-func appendCounts(b []byte, w *wants) []byte {
-	b = append(b, `,"pubkeys":`...)
-	b = strconv.AppendInt(b, int64(w.pubkeys.len()), 10)
-	b = append(b, `,"programs":`...)
-	return strconv.AppendInt(b, int64(w.programs.len()), 10)
+// appendCounts appends how many names of each kind are subscribed.
+func appendCounts(b []byte, n *names) []byte {
+	for kind, name := range kindNames {
+		b = append(append(append(b, `,"`...), name...), `":`...)
+		b = strconv.AppendInt(b, int64(len(n[kind])), 10)
+	}
+	return b
 }
 
 func appendResync(b []byte, id messageID, oldest, newest ledger.Seq) []byte {

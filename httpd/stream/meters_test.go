@@ -74,7 +74,7 @@ func TestResumesAreCountedByWhereTheyWereServedFrom(t *testing.T) {
 
 func TestGapsAndLapsAreCounted(t *testing.T) {
 	for _, names := range []string{"", "&programs=" + programA.String()} {
-		n := serve(t, func(c *Config) { c.RingBytes, c.OutboxBytes = 256<<10, 256<<10 })
+		n := serve(t, func(c *Config) { c.RingBytes, c.OutboxBytes = 256<<10, 1<<20 })
 		c := n.slow("?extended=true&overflow=conflate" + names)
 		blocks := 0
 		n.flood(func() bool { blocks++; return blocks > 100 })

@@ -1,150 +1,176 @@
 package stream
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
 )
+
+// packet is some whole frames, finished, or a change of what the writer follows. It may wait in
+// many outboxes at once, and is not changed any more.
+type packet struct {
+	data      []byte
+	key       ledger.Pubkey // of a state
+	seq       ledger.Seq    // the newest in it; 0 if it holds no updates
+	published int64         // when, see Hub.now; 0: not known
+	special   *special      // instead of data
+	frames    int32
+	refs      atomic.Int32 // outboxes it waits in
+	kind      packetKind
+}
+
+// packetKind says which packets another one may stand for.
+type packetKind uint8
 
 const (
-	// maxPieces bounds how many pieces wait for one socket. With the bound on bytes it
-	// bounds what a connection can pin.
-	maxPieces = 1 << 15
-	// takeBytes is about how much the writer takes at once. What it took is beyond recall,
-	// so it bounds how long a slow consumer is written to before it is told so.
-	takeBytes = 1 << 20
+	plainPacket  packetKind = iota
+	statePacket             // of one account: a later state of it may stand for this one
+	markerPacket            // slot_end or rollback: a later marker may stand for this one
+	gapPacket               // tells that states after its seq were dropped
 )
 
-// outbox holds what one connection is told beside the ring it follows, in order, until the
+// special is an instruction to the writer.
+type special struct {
+	switchRing *cursor  // what the writer follows from here on
+	missed     *backlog // frames that the writer makes
+}
+
+const (
+	// packetBytes is what a packet takes beside its data, whose size is rounded up too.
+	packetBytes = 128
+	// entryBytes is what an entry of an outbox takes, with the room that the list keeps to grow.
+	entryBytes = 32
+)
+
+// single returns a packet of one frame that is no update.
+func single(data []byte) *packet { return &packet{data: data, frames: 1} }
+
+func (p *packet) size() int {
+	size := packetBytes + len(p.data)
+	if p.special != nil && p.special.missed != nil {
+		size += p.special.missed.size()
+	}
+	return size
+}
+
+// entry is a packet that waits for one socket.
+type entry struct {
+	*packet
+	after *position // in the ring followed so far: what lies before it is written first; nil: nothing
+}
+
+// outbox holds what waits for one connection beside the ring it follows, in order, until the
 // writer takes it.
 type outbox struct {
 	limitBytes int
 	conflates  bool // when it is full, rather than that the connection ends; never changes
-	unshared   *unshared
-	wake       func() // calls the writer, never waits; nil: there is none
+	memory     *memory
+	wake       func() // starts the writer, never waits; nil: there is none
 
-	mu     sync.Mutex
-	pieces []piece
-	bytes  int
-	ending *closing // set once: nothing is accepted after
+	mu      sync.Mutex
+	entries []entry
+	bytes   int                // what they take, shared packets too
+	ending  *closing           // set once: nothing is accepted after
+	ctx     context.Context    // ends with ending; nil until somebody asks for it
+	cancel  context.CancelFunc // of ctx
 }
 
-// unshared counts the bytes that wait in all outboxes and were made for one connection
-// alone. Shared pieces are in memory once, however many wait for them.
-type unshared struct {
-	limitBytes int64
-	bytes      atomic.Int64
-}
+func newOutbox(limitBytes int, m *memory) *outbox { return &outbox{limitBytes: limitBytes, memory: m} }
 
-func newOutbox(limitBytes int, u *unshared) *outbox {
-	return &outbox{limitBytes: limitBytes, unshared: u}
-}
-
-// hasRoom reports whether unshared pieces may be put, as far as all connections go.
-func (o *outbox) hasRoom(pieces []piece) bool {
-	more := int64(0)
-	for _, p := range pieces {
-		more += int64(len(p.data))
+// countLocked notes that an entry came (1) or went (-1). In the memory of all a shared packet
+// counts once, and each entry by itself.
+func (o *outbox) countLocked(p *packet, sign int) {
+	o.bytes += sign * (entryBytes + p.size())
+	change := entryBytes
+	if n := p.refs.Add(int32(sign)); n == 0 || n == 1 && sign > 0 {
+		change += p.size()
 	}
-	return o.unshared.bytes.Load()+more <= o.unshared.limitBytes
+	o.memory.used.Add(int64(sign * change))
 }
 
-// countLocked notes that a piece came (1) or went (-1).
-func (o *outbox) countLocked(p piece, sign int) {
-	o.bytes += sign * len(p.data)
-	if p.unshared {
-		o.unshared.bytes.Add(int64(sign * len(p.data)))
-	}
-}
-
-// dropLocked forgets what waits.
-func (o *outbox) dropLocked() {
-	for _, p := range o.pieces {
-		o.countLocked(p, -1)
-	}
-	o.pieces = nil
-}
-
-// discard forgets what waits, when the connection is gone.
-func (o *outbox) discard() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.endLocked(endGone)
-	o.dropLocked()
-}
-
-// put adds pieces. It never waits: where there is no room the reader is too slow, what
-// waits is dropped, and the connection is closed. Nothing is ever left out in the middle,
-// unless the client has asked for conflation.
-func (o *outbox) put(pieces ...piece) {
-	o.add(pieces...)
+// put adds packets and wakes the writer, see add.
+func (o *outbox) put(after *position, packets ...*packet) {
+	o.add(after, packets...)
 	o.wakeUp()
 }
 
-// add is put, where the writer is woken later.
-func (o *outbox) add(pieces ...piece) {
+// add adds packets, and never waits. Where there is no room the reader is too slow: what waits is
+// dropped, and the connection is closed. Nothing is ever left out in the middle, unless the
+// client has asked for conflation.
+func (o *outbox) add(after *position, packets ...*packet) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ending != nil {
 		return
 	}
-	for _, p := range pieces {
+	for _, p := range packets {
 		o.countLocked(p, 1)
+		o.entries = append(o.entries, entry{p, after})
 	}
-	o.pieces = append(o.pieces, pieces...)
-	if (o.bytes > o.limitBytes || len(o.pieces) > maxPieces) && !o.conflateLocked() {
-		o.dropLocked()
+	switch {
+	case o.bytes > o.limitBytes && !o.conflateLocked():
 		o.endLocked(endSlow)
+	case !o.memory.allows(o.bytes):
+		o.endLocked(endMemory)
 	}
 }
 
-// conflateLocked drops every state for which a newer one of the same account waits, and tells
-// so where the first of them was, once. It succeeds if that makes half of the outbox free: so each
-// piece is looked at about twice, however slow the reader is.
+// conflateLocked drops every state for which a newer one of the same account waits, and puts one
+// gap frame where the first of them was. It succeeds if that makes half of the outbox free: so
+// each entry is looked at about twice, however slow the reader is.
 func (o *outbox) conflateLocked() bool {
 	if !o.conflates {
 		return false
 	}
-	var seen = make(map[ledger.Pubkey]struct{})
-	var marked bool
-	var first piece // of those dropped
-	var place int
+	newer := make(map[ledger.Pubkey]struct{})
+	marked := false
+	var first entry // of those dropped
+	var at int      // its index in kept
 	var newest ledger.Seq
-	kept := make([]piece, 0, len(o.pieces)+1) // newest first
-	for _, p := range slices.Backward(o.pieces) {
-		newest = max(newest, p.seq)
-		stale := p.gap || p.marker && marked
-		if p.state != nil && !stale {
-			_, stale = seen[*p.state]
+	kept := make([]entry, 0, len(o.entries)+1) // newest first
+	for _, e := range slices.Backward(o.entries) {
+		newest = max(newest, e.seq)
+		stale := e.kind == gapPacket || e.kind == markerPacket && marked
+		if e.kind == statePacket {
+			_, stale = newer[e.key]
 		}
 		if stale {
-			first, place = p, len(kept)
-			o.countLocked(p, -1)
+			first, at = e, len(kept)
+			o.countLocked(e.packet, -1)
 			continue
 		}
-		if marked = marked || p.marker; p.state != nil {
-			seen[*p.state] = struct{}{}
+		switch e.kind {
+		case markerPacket:
+			marked = true
+		case statePacket:
+			newer[e.key] = struct{}{}
 		}
-		kept = append(kept, p)
+		kept = append(kept, e)
 	}
-	if first.state != nil {
-		first.seq-- // the last one before it
+	if first.packet != nil {
+		from := first.seq
+		if first.kind == statePacket {
+			from-- // the last one before it
+		}
+		p := &packet{frames: 1, kind: gapPacket, seq: from}
+		p.data = frame.AppendText(nil, func(b []byte) []byte { return appendGap(b, from, newest) })
+		o.countLocked(p, 1)
+		kept = slices.Insert(kept, at, entry{p, first.after})
 	}
-	gap := one(appendFrame(nil, func(b []byte) []byte { return appendGap(b, first.seq, newest) }), 0)
-	gap.gap, gap.seq, gap.behind = true, first.seq, first.behind
-	o.countLocked(gap, 1)
-	o.pieces = slices.Insert(kept, place, gap)
-	slices.Reverse(o.pieces)
-	return o.bytes <= o.limitBytes/2 && len(o.pieces) <= maxPieces/2
+	slices.Reverse(kept)
+	o.entries = kept
+	return o.bytes <= o.limitBytes/2
 }
 
 // holdsOnlyAnswers reports whether nothing waits that says how to go on.
 func (o *outbox) holdsOnlyAnswers() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !slices.ContainsFunc(o.pieces, func(p piece) bool { return p.turn != nil || p.missed != nil || p.seq != 0 })
+	return !slices.ContainsFunc(o.entries, func(e entry) bool { return e.special != nil || e.seq != 0 })
 }
 
 // close ends the connection after what waits was written. The first call counts.
@@ -154,15 +180,33 @@ func (o *outbox) close(c closing) {
 	o.endLocked(c)
 }
 
+// discard drops what waits, when the connection is gone.
+func (o *outbox) discard() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.endLocked(endGone)
+	o.dropLocked()
+}
+
 func (o *outbox) endLocked(c closing) {
 	if o.ending != nil {
 		return
 	}
 	o.ending = &c
+	if o.cancel != nil {
+		o.cancel()
+	}
 	if c.atOnce() {
 		o.dropLocked()
 	}
 	o.wakeUp()
+}
+
+func (o *outbox) dropLocked() {
+	for _, e := range o.entries {
+		o.countLocked(e.packet, -1)
+	}
+	o.entries = nil
 }
 
 // wakeUp lets the writer look again. It never waits.
@@ -172,10 +216,17 @@ func (o *outbox) wakeUp() {
 	}
 }
 
-// endsAtOnce reports whether what waits is not written any more.
-func (o *outbox) endsAtOnce() bool {
-	ending := o.endingSoon()
-	return ending != nil && ending.atOnce()
+// context returns a context that ends when the connection is about to end.
+func (o *outbox) context() context.Context {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ctx == nil {
+		o.ctx, o.cancel = context.WithCancel(context.Background())
+		if o.ending != nil {
+			o.cancel()
+		}
+	}
+	return o.ctx
 }
 
 // endingSoon returns how the connection is about to end, nil if it is not.
@@ -186,37 +237,55 @@ func (o *outbox) endingSoon() *closing {
 }
 
 // isClosing reports whether the connection is about to end.
-func (o *outbox) isClosing() bool {
-	return o.endingSoon() != nil
+func (o *outbox) isClosing() bool { return o.endingSoon() != nil }
+
+// endsAtOnce reports whether what waits is not written any more.
+func (o *outbox) endsAtOnce() bool {
+	ending := o.endingSoon()
+	return ending != nil && ending.atOnce()
 }
 
-// take returns some of what may be written by a writer that stands at a place of the ring it
-// follows: frames, or alone what stands for others. When that leaves something behind
-// later frames of the ring, until is their end. With nothing left comes how the connection
-// ends. The slice passed in is reused.
-func (o *outbox) take(reuse []piece, at uint64) (pieces []piece, until ledger.Opt[place], ending *closing) {
+// taken is what the writer is to do next.
+type taken struct {
+	batch            // frames to be written
+	special *special // alone, if there is one
+	until   position // where the frames of the ring end that come before what still waits
+	waits   bool     // something does
+	ending  *closing // with nothing left: how the connection ends
+	gaps    int      // among the frames
+	done    func()   // to be called when the frames were written; nil if there are none
+}
+
+// take returns what a writer may write that has written its ring up to at.
+func (o *outbox) take(at uint64) (t taken) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	clear(reuse)
-	pieces = reuse[:0]
-	for taken := 0; len(o.pieces) > 0 && taken < takeBytes && o.pieces[0].behind.at <= at; {
-		p := o.pieces[0]
-		alone := p.turn != nil || p.missed != nil
-		if alone && len(pieces) > 0 {
+	for len(o.entries) > 0 {
+		e := o.entries[0]
+		if e.after != nil && e.after.at > at {
+			t.until = *e.after
 			break
 		}
-		taken += len(p.data)
-		o.countLocked(p, -1)
-		pieces = append(pieces, p)
-		o.pieces[0] = piece{}
-		o.pieces = o.pieces[1:]
-		if alone {
+		if t.frames > 0 && (e.special != nil || len(t.data)+len(e.data) > cap(t.data)) {
+			break
+		}
+		if t.done == nil && e.special == nil {
+			t.data, t.done = o.memory.batch()
+		}
+		t.data = append(t.data, e.data...)
+		t.count(int(e.frames), e.seq, e.published)
+		if e.kind == gapPacket {
+			t.gaps++
+		}
+		o.countLocked(e.packet, -1)
+		o.entries[0] = entry{}
+		o.entries = o.entries[1:]
+		if t.special = e.special; t.special != nil {
 			break
 		}
 	}
-	if len(o.pieces) > 0 {
-		return pieces, ledger.Some(o.pieces[0].behind), nil
+	if t.waits = len(o.entries) > 0; !t.waits {
+		o.entries, t.ending = nil, o.ending
 	}
-	o.pieces = nil
-	return pieces, until, o.ending
+	return t
 }

@@ -1,55 +1,194 @@
 package stream
 
 import (
+	"strings"
 	"testing"
-	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
 )
 
-// What is made for one connection alone counts over all of them, until it was taken or dropped.
-func TestUnsharedBytesAreCountedOverAllOutboxes(t *testing.T) {
-	all := unshared{limitBytes: 100}
-	a, b := newOutbox(1000, &all), newOutbox(1000, &all)
-	own := func(n int) piece { return piece{data: make([]byte, n), frames: 1, unshared: true} }
-	a.put(own(40), one(make([]byte, 500), 0)) // the shared piece does not count
-	b.put(own(50))
-	if got := all.bytes.Load(); got != 90 {
-		t.Fatalf("%d unshared bytes wait, want 90", got)
-	}
-	if b.hasRoom([]piece{own(20)}) || !b.hasRoom([]piece{own(10)}) {
-		t.Errorf("10 more bytes have room and 20 have not: got the contrary")
-	}
-	a.take(nil, 0)
-	if got := all.bytes.Load(); got != 50 {
-		t.Errorf("%d unshared bytes wait after a was taken, want 50", got)
-	}
-	b.put(own(2000)) // more than b holds: it is dropped
-	if got := all.bytes.Load(); got != 0 || !b.isClosing() {
-		t.Errorf("%d unshared bytes wait after b overflowed, closing %v", got, b.isClosing())
-	}
-	c := newOutbox(1000, &all)
-	c.put(own(30))
-	c.discard()
-	c.put(own(30))
-	if got := all.bytes.Load(); got != 0 {
-		t.Errorf("%d unshared bytes wait after the connection was gone", got)
+func unlimited() *memory { return &memory{limit: 1 << 60} }
+
+// packetOf returns a packet that counts for so many bytes in an outbox.
+func packetOf(size int, seq ledger.Seq) *packet {
+	return &packet{data: make([]byte, size-packetBytes-entryBytes), frames: 1, seq: seq}
+}
+
+// drain takes all that waits, and returns how many frames and bytes that is, and how the connection ends.
+func (o *outbox) drain() (frames int, data []byte, ending *closing) {
+	for {
+		t := o.take(0)
+		if t.done != nil {
+			data = append(data, t.data...)
+			t.done()
+		}
+		if frames += t.frames; t.frames == 0 && t.special == nil {
+			return frames, data, t.ending
+		}
 	}
 }
 
-// A snapshot that would not fit beside what waits for other slow sockets is refused.
-func TestSnapshotsAreRefusedWhenTooManyWait(t *testing.T) {
-	n := serve(t, func(c *Config) { c.SnapshotBytes = 1 })
+func TestTheOutboxIsBounded(t *testing.T) {
+	for puts, ends := range map[int]bool{10: false, 11: true} {
+		m := unlimited()
+		o := newOutbox(3000, m)
+		for range puts {
+			o.put(nil, packetOf(300, 1))
+		}
+		frames, _, ending := o.drain()
+		if ends && (frames > 0 || ending == nil || ending.code != codeSlow) {
+			t.Errorf("%d packets: %d wait and it ends with %v, want none and 4008", puts, frames, ending)
+		}
+		if !ends && (frames != puts || ending != nil) {
+			t.Errorf("%d packets: %d were taken and it ends with %v, want all and nothing", puts, frames, ending)
+		}
+		if o.bytes != 0 || m.used.Load() != 0 {
+			t.Errorf("%d packets: %d bytes remain, %d of all", puts, o.bytes, m.used.Load())
+		}
+	}
+}
+
+func TestTheFirstEndingCounts(t *testing.T) {
+	o := newOutbox(1000, unlimited())
+	o.put(nil, packetOf(200, 1))
+	for _, c := range []closing{endShutdown, endSlow, endGone} {
+		o.close(c)
+	}
+	o.put(nil, packetOf(200, 2))
+	if frames, _, ending := o.drain(); frames != 1 || ending == nil || *ending != endShutdown {
+		t.Errorf("%d frames and %v, want what waited and the shutdown", frames, ending)
+	}
+	o = newOutbox(1000, unlimited())
+	o.put(nil, packetOf(200, 1))
+	o.close(endGone)
+	if frames, _, ending := o.drain(); frames != 0 || *ending != endGone {
+		t.Errorf("%d frames and %v, want nothing for nobody", frames, ending)
+	}
+}
+
+// All that waits counts once in the memory of all, with its overhead, until it was written or dropped.
+func TestWhatWaitsIsCountedOverAllOutboxes(t *testing.T) {
+	m := &memory{limit: 10_000}
+	a, b := newOutbox(1<<20, m), newOutbox(1<<20, m)
+	want := func(what string, used int) {
+		t.Helper()
+		if got := m.used.Load(); got != int64(used) {
+			t.Errorf("%s: %d bytes are used, want %d", what, got, used)
+		}
+	}
+	shared := packetOf(1000, 1)
+	a.put(nil, shared)
+	want("a packet waits", 1000)
+	b.put(nil, shared)
+	want("it waits twice", 1000+entryBytes)
+	b.put(nil, packetOf(2000, 2))
+	a.discard()
+	a.put(nil, packetOf(2000, 2)) // for nobody
+	want("one connection is gone", 3000)
+	taken := b.take(0)
+	want("the rest is being written", batchBytes)
+	taken.done()
+	want("all was written", 0)
+}
+
+// When memory runs short, the connection that asks for more than what is left is closed with 1013,
+// whatever it asked for. One that holds less goes on.
+func TestMemoryIsSharedByAllOutboxes(t *testing.T) {
+	for _, conflates := range []bool{false, true} {
+		m := &memory{limit: 10_000}
+		large, small := newOutbox(1<<20, m), newOutbox(1<<20, m)
+		large.conflates, small.conflates = conflates, conflates
+		for seq := ledger.Seq(1); !large.isClosing(); seq++ {
+			if small.put(nil, packetOf(200, seq)); small.isClosing() {
+				t.Fatalf("the small one was closed when all held %d bytes", m.used.Load())
+			}
+			large.put(nil, packetOf(1000, seq))
+			small.drain()
+			if used := m.used.Load(); used > m.limit {
+				t.Fatalf("%d bytes are used, want at most %d", used, m.limit)
+			}
+		}
+		if frames, _, ending := large.drain(); frames > 0 || *ending != endMemory {
+			t.Errorf("%d frames wait and it ends with %v, want none and 1013", frames, ending)
+		}
+		if got := m.used.Load(); got != 0 {
+			t.Errorf("%d bytes are used by nobody", got)
+		}
+	}
+}
+
+// A client that names more than the outbox has room for cannot be helped by conflation.
+func TestConflationNeedsRoomForTheNewestStates(t *testing.T) {
+	const size = 200
+	o := newOutbox(50*size, unlimited())
+	o.conflates = true
+	put := func(k int, seq ledger.Seq) {
+		p := packetOf(size, seq)
+		p.kind, p.key = statePacket, key(k)
+		copy(p.data, key(k).String()[:20])
+		o.put(nil, p)
+	}
+	o.put(nil, single([]byte("answer")))
+	for seq := ledger.Seq(1); seq <= 1000; seq++ {
+		put(int(seq%10), seq)
+	}
+	if o.isClosing() || o.bytes > o.limitBytes {
+		t.Fatalf("closing = %t with %d bytes of 10 keys", o.isClosing(), o.bytes)
+	}
+	newest := map[ledger.Pubkey]ledger.Seq{}
+	gaps := 0
+	for i, e := range o.entries {
+		switch {
+		case (e.kind == plainPacket) != (i == 0):
+			t.Errorf("packet %d is of kind %d: the answer comes first", i, e.kind)
+		case e.kind == gapPacket:
+			gaps++
+			if text := string(e.data); !strings.Contains(text, `"type":"gap"`) || i != 1 {
+				t.Errorf("a gap %q at %d", text, i)
+			}
+		case e.kind == statePacket:
+			newest[e.key] = e.seq
+		}
+	}
+	for k := range 10 {
+		if got, want := newest[key(k)], ledger.Seq(990+(k+9)%10+1); got != want {
+			t.Errorf("key %d ends at seq %d, want %d", k, got, want)
+		}
+	}
+	if gaps != 1 {
+		t.Errorf("%d gaps, want 1", gaps)
+	}
+	for k := range 60 {
+		for range 2 {
+			put(k, 2000)
+		}
+	}
+	if _, _, ending := o.drain(); ending == nil || ending.code != codeSlow {
+		t.Errorf("60 keys in room for 50: ends with %v, want 4008", ending)
+	}
+}
+
+// Emissions that are held while a snapshot is read count like what waits.
+func TestHeldEmissionsAreCounted(t *testing.T) {
+	h := New(Config{MemoryBytes: 100 * updateBytes})
+	s := &subscriber{hub: h, outbox: newOutbox(1<<20, &h.memory), holding: true}
+	e := &emission{updates: make([]ledger.Update, 29)}
+	for range 5 {
+		s.hold(e)
+	}
+	if got := h.memory.used.Load(); len(s.held) != 3 || got != 90*updateBytes || *s.outbox.endingSoon() != endMemory {
+		t.Errorf("%d emissions are held, %d bytes are used, and it ends with %v, want 3, %d and 1013", len(s.held), got, s.outbox.endingSoon(), 90*updateBytes)
+	}
+}
+
+// A snapshot for which there is no room is refused.
+func TestSnapshotsAreRefusedWhenMemoryRunsShort(t *testing.T) {
+	n := serve(t, func(c *Config) { c.MemoryBytes = 4000 })
 	c := n.dial("?mode=none")
 	c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(key(1)))
-	c.endsWith(closeTryAgain, endMemory.text)
-}
-
-// Large snapshots use up a client's budget.
-func TestSnapshotsCostTheirSize(t *testing.T) {
-	now := time.Now()
-	var b budget
-	b.take(now)
-	b.charge(budgetBurst)
-	if b.take(now) {
-		t.Error("a client that has spent its budget on snapshots may go on at once")
-	}
+	c.expect(subscribed("1", 1, 0, 0, 0), snapshotEnd("1", 0, 0))
+	c.send(`{"type":"subscribe","id":1,"snapshot":true,"programs":%s}`, list(programA))
+	c.endsWith(frame.CodeTryAgain, endMemory.text)
+	n.awaitEmpty()
 }

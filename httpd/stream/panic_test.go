@@ -18,7 +18,7 @@ func TestPanicsEndOnlyTheirConnection(t *testing.T) {
 		t.Errorf("ended with %d %q after %q, want 1011 internal error", code, text, before)
 	}
 	n.script.block(2, account(1, 2, programA))
-	other.expect(literalFrame(account(1, 2, programA), 2))
+	other.expect(basicFrame(account(1, 2, programA), 2))
 	if got := n.hub.meters.panics.Get(); got != 1 {
 		t.Errorf("%d panics counted, want 1", got)
 	}
@@ -32,7 +32,7 @@ func TestPanicsOfTheWriterEndOnlyTheirConnection(t *testing.T) {
 		faulty, other := n.dial(""), n.dial("")
 		faulty.near().fail()
 		n.script.block(1, account(1, 1, programA))
-		other.expect(literalFrame(account(1, 1, programA), 1))
+		other.expect(basicFrame(account(1, 1, programA), 1))
 		if _, _, err := faulty.read(); !errors.Is(err, io.EOF) {
 			n.Errorf("the connection ended with %v, want EOF", err)
 		}
@@ -40,6 +40,6 @@ func TestPanicsOfTheWriterEndOnlyTheirConnection(t *testing.T) {
 			n.Errorf("%d panics counted, want 1", got)
 		}
 		n.script.block(2, account(1, 2, programA))
-		other.expect(literalFrame(account(1, 2, programA), 2))
+		other.expect(basicFrame(account(1, 2, programA), 2))
 	})
 }

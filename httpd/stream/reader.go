@@ -3,25 +3,22 @@ package stream
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"io"
-	"net"
 	"sync"
 	"time"
-	"unicode/utf8"
+
+	"ledgerd/httpd/stream/frame"
 )
 
 const (
 	// readerBytes is the reader's buffer: clients say little. What is longer is read straight
 	// to where it belongs.
 	readerBytes = 256
-	// keptBytes is the most room for a message that is kept for the next one.
-	keptBytes = 512
 	// drainBytes is the most that is read from a peer whose connection is ending.
 	drainBytes = 1 << 20
 )
 
-// read handles what the client says until the connection ends, from either side.
+// read handles what the client sends until the connection ends, from either side.
 func (s *subscriber) read(early []byte) {
 	var from io.Reader = s.conn
 	if len(early) > 0 {
@@ -39,113 +36,90 @@ func (s *subscriber) read(early []byte) {
 	_, _ = io.Copy(io.Discard, io.LimitReader(r, drainBytes))
 }
 
-// listen waits for what the client says, has it heard, and says how the connection ends. This
-// is where an idle connection is: the little that the goroutine does here fits in the least
-// of stacks, and what needs more is done on another.
+// listen waits for what the client sends, has it handled, and returns how the connection ends.
+// This is where an idle connection is: the little that the goroutine does here fits in the
+// smallest of stacks, and what needs more is done on another one, which goes when it is done.
 func (s *subscriber) listen(r *bufio.Reader) (end *closing) {
-	m := &messages{subscriber: s, r: r}
+	in := &input{subscriber: s, r: r}
 	for {
 		if _, err := r.Peek(1); err != nil {
 			return endAfter(err)
 		}
-		var hearing sync.WaitGroup
-		hearing.Go(m.hear)
-		if hearing.Wait(); m.end != nil {
-			return m.end
+		var handling sync.WaitGroup
+		handling.Go(in.handleFrames)
+		if handling.Wait(); in.end != nil {
+			return in.end
 		}
 	}
 }
 
-// messages are what a client says.
-type messages struct {
+// input is what a client sends.
+type input struct {
 	*subscriber
-	r    *bufio.Reader
-	text []byte   // of the message that has begun
-	open bool     // it has not ended
-	end  *closing // how the connection ends, once it does
+	r       *bufio.Reader
+	message frame.Message
+	end     *closing // how the connection ends, once it does
 }
 
-// hear handles the frames that are there, at least one.
-func (m *messages) hear() {
+// handleFrames handles the frames that are there, at least one.
+func (in *input) handleFrames() {
 	defer func() {
 		if p := recover(); p != nil { // the connection ends, the process goes on
-			m.hub.panicked(p)
-			m.end = &endInternal
+			in.hub.panicked(p)
+			in.end = &endInternal
 		}
 	}()
-	for ok := true; ok && m.end == nil; ok = m.r.Buffered() > 0 {
-		m.end = m.hearFrame()
-		m.extendDeadline()
+	for ok := true; ok && in.end == nil; ok = in.r.Buffered() > 0 {
+		in.end = in.handleFrame()
+		in.extendDeadline()
 	}
 }
 
-// hearFrame handles one frame, and says how the connection ends if it does.
-func (m *messages) hearFrame() *closing {
-	h, err := readHeader(m.r)
+// handleFrame handles one frame, and returns how the connection ends if it does.
+func (in *input) handleFrame() *closing {
+	h, err := frame.ReadHeader(in.r)
 	if err != nil {
 		return endAfter(err)
 	}
-	if !m.budget.take(time.Now()) {
+	if !in.budget.take(time.Now()) {
 		return &endRate
 	}
-	switch {
-	case h.op.isControl():
-		return m.control(h, m.r)
-	case m.open != (h.op == opContinuation):
-		return protocolError("a message begins or goes on where it must not")
-	case h.op == opBinary:
-		return &endBinary
-	case h.length > uint64(maxMessageBytes-len(m.text)):
-		return &endTooBig
+	if h.Op.IsControl() {
+		return in.handleControl(h)
 	}
-	if m.text, err = h.readPayload(m.r, m.text); err != nil {
+	err = in.message.Read(h, in.r, func(text []byte) {
+		if !in.outbox.isClosing() { // no connection that ends is to become part of the hub again
+			in.handle(text)
+		}
+	})
+	if err != nil {
 		return endAfter(err)
-	}
-	if m.open = !h.fin; m.open {
-		return nil
-	}
-	if !utf8.Valid(m.text) {
-		return &endUTF8
-	}
-	if !m.outbox.isClosing() { // nobody is to become part of the hub again
-		m.handle(m.text)
-	}
-	m.text = m.text[:0]
-	if cap(m.text) > keptBytes {
-		m.text = nil
 	}
 	return nil
 }
 
-// control answers a control frame, and says how the connection ends if it is a close frame.
-func (s *subscriber) control(h frameHeader, r *bufio.Reader) *closing {
-	payload, err := h.readPayload(r, nil)
-	switch {
-	case err != nil:
+// handleControl answers a control frame, and returns how the connection ends if it is a close frame:
+// with the client's own code.
+func (in *input) handleControl(h frame.Header) *closing {
+	payload, err := h.ReadControl(in.r)
+	if err != nil {
 		return endAfter(err)
-	case h.op == opClose:
-		return answerToClose(payload)
-	case h.op == opPing:
-		s.outbox.put(one(appendControl(nil, opPong, payload), 0))
+	}
+	switch h.Op {
+	case frame.Close:
+		code, err := frame.ParseClose(payload)
+		if err != nil {
+			return endAfter(err)
+		}
+		return &closing{reason: reasonClient, code: code}
+	case frame.Ping:
+		in.outbox.put(nil, single(frame.AppendControl(nil, frame.Pong, payload)))
 	}
 	return nil
-}
-
-// endAfter says how the connection ends after a failed read.
-func endAfter(err error) *closing {
-	var end *closing
-	var timeout net.Error
-	switch {
-	case errors.As(err, &end):
-		return end
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return &endSilent
-	}
-	return &endGone
 }
 
 // extendDeadline gives the peer time until it counts as gone. On a connection that is
-// ending the writer sets the last deadline, and nothing extends it; whoever of the two
+// ending the writer sets the last deadline, and nothing extends it; whichever of the two
 // comes later keeps it short.
 func (s *subscriber) extendDeadline() {
 	if s.outbox.isClosing() {

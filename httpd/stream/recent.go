@@ -11,8 +11,11 @@ import (
 // updateBytes is about what an update holds with all it points to, and an emission besides.
 const updateBytes = 256
 
-// recent keeps the newest emissions of a level, whoever listens, for clients that go on
-// behind the seq they have seen. The hub's lock guards it.
+// size returns about what an emission takes.
+func (e *emission) size() int { return (1 + len(e.updates)) * updateBytes }
+
+// recent keeps the newest emissions of a level, whether or not there are subscribers, for clients
+// that resume. The hub's lock guards it.
 type recent struct {
 	limitBytes int
 	emissions  []*emission // the newest of all, whatever its size, is always there
@@ -44,9 +47,7 @@ func (r *recent) keep(e *emission) {
 	}
 }
 
-func (e *emission) size() int { return (1 + len(e.updates)) * updateBytes }
-
-// oldest returns the oldest seq that a client can go on from, given the newest of the level.
+// oldest returns the oldest seq that a client can resume from, given the newest of the level.
 func (r *recent) oldest(newest ledger.Seq) ledger.Seq {
 	if !r.begun {
 		return newest
@@ -67,22 +68,3 @@ func (r *recent) after(seq ledger.Seq) []*emission {
 	first := sort.Search(len(r.emissions), func(i int) bool { return r.emissions[i].lastSeq >= seq })
 	return slices.Clone(r.emissions[first:])
 }
-
-// What a client that has seen a seq is told of an emission. An update of a block has a number
-// of its own: it was seen if it is not after the seq. All else carries the last number before
-// it, and nothing tells whether it was seen: where it carries the very seq it is told again,
-// which changes nothing for who knows it, and is never missed.
-
-// updateAfter reports whether an update is told to who has seen a seq.
-func (e *emission) updateAfter(i int, seen ledger.Seq) bool {
-	if e.seqs != nil { // restored accounts may share a number
-		return e.seq(i) >= seen
-	}
-	return e.seq(i) > seen
-}
-
-// openingAfter reports whether there is a rollback frame, and it is told to who has seen a seq.
-func (e *emission) openingAfter(seen ledger.Seq) bool { return e.undoneFrom.Known && seen < e.firstSeq }
-
-// endingAfter reports whether there is a slot_end frame, and it is told to who has seen a seq.
-func (e *emission) endingAfter(seen ledger.Seq) bool { return !e.undoneFrom.Known && seen <= e.lastSeq }

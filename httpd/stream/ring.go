@@ -11,7 +11,7 @@ const (
 	blockBytes = 1 << blockBits
 )
 
-// ring holds the newest frames of one level in one form, encoded once for all who follow it.
+// ring holds the newest frames of one level in one form, encoded once for all that follow it.
 //
 // It is a row of blocks. The publisher appends to the newest under the hub's lock and moves
 // the head when an emission is whole, so heads are frame boundaries. What lies before the
@@ -22,14 +22,14 @@ const (
 type ring struct {
 	form  form
 	slots []atomic.Pointer[block] // block n is in slots[n % len(slots)]
-	head  atomic.Pointer[place]
+	head  atomic.Pointer[position]
 
 	// The hub's lock guards the rest.
 
 	open      *block
-	tail      []byte // what the open block holds, with what is not published yet
-	end       place  // where tail ends
-	moved     bool   // the head, since the followers were woken
+	tail      []byte   // what the open block holds, with what is not published yet
+	end       position // where tail ends
+	moved     bool     // the head, since the followers were woken
 	followers map[*subscriber]struct{}
 	users     int // connections that ever followed it and are still there
 }
@@ -38,21 +38,22 @@ type ring struct {
 type block struct {
 	number uint64
 	data   [blockBytes]byte
-	end    place // set before the head goes on to the next block
+	end    position // set before the head goes on to the next block
 }
 
-// place is where a reader of a ring stands, and what it was told up to there.
-type place struct {
-	at     uint64 // the number of the block, shifted by blockBits, and bytes in it
-	frames uint64
-	seq    ledger.Seq // the newest; 0 while nothing was numbered
+// position is where a reader of a ring stands, and what lies before it.
+type position struct {
+	at        uint64 // the number of the block, shifted by blockBits, and bytes in it
+	frames    uint64
+	seq       ledger.Seq // the newest; 0 while nothing was numbered
+	published int64      // when its newest emission was, see Hub.now
 }
 
-// number returns which block a place is in. Blocks never are full to the last byte.
-func (p place) number() uint64 { return p.at >> blockBits }
+// number returns the block that the position is in. Blocks never are full to the last byte.
+func (p position) number() uint64 { return p.at >> blockBits }
 
-// offset returns how far into its block a place is.
-func (p place) offset() uint64 { return p.at & (blockBytes - 1) }
+// offset returns how far into its block a position is.
+func (p position) offset() uint64 { return p.at & (blockBytes - 1) }
 
 // newRing returns an empty ring for at least so many bytes of frames, which come after a seq.
 func newRing(f form, bytes int, seq ledger.Seq) *ring {
@@ -75,44 +76,32 @@ func (r *ring) begin(b *block) {
 	r.slots[b.number%uint64(len(r.slots))].Store(b)
 }
 
-// room returns where the next frame is to be appended.
-func (r *ring) room() []byte {
-	if blockBytes-len(r.tail) <= maxFrameBytes {
-		r.open.end = r.end
-		r.begin(&block{number: r.open.number + 1})
+// append appends the frames of an emission. The followers are not woken yet.
+func (r *ring) append(e *emission) {
+	before := r.end.frames
+	for part := opening; part <= e.ending(); part++ {
+		if blockBytes-len(r.tail) <= maxFrameBytes {
+			r.open.end = r.end
+			r.begin(&block{number: r.open.number + 1})
+		}
+		tail := e.appendPart(r.tail, r.form, part)
+		if len(tail) == len(r.tail) {
+			continue
+		}
+		r.tail = tail
+		r.end.at = r.open.number<<blockBits + uint64(len(tail))
+		r.end.frames++
+		r.end.seq = max(r.end.seq, e.seq(part))
+		r.end.published = e.published
 	}
-	return r.tail
-}
-
-// count takes in a frame that was appended to room, if there was one.
-func (r *ring) count(tail []byte, seq ledger.Seq) {
-	if len(tail) == len(r.tail) {
-		return
-	}
-	r.tail = tail
-	r.end.at = r.open.number<<blockBits + uint64(len(tail))
-	r.end.frames++
-	r.end.seq = max(r.end.seq, seq)
-}
-
-// tell appends the frames of an emission. Nobody is woken.
-func (r *ring) tell(e *emission) {
-	if r.form == extended {
-		r.count(e.appendOpening(r.room()), 0)
-	}
-	for i := range e.updates {
-		r.count(e.appendUpdate(r.room(), r.form, i), e.seq(i))
-	}
-	if r.form == extended {
-		r.count(e.appendEnding(r.room()), e.lastSeq)
-	}
-	if end := r.end; end != *r.head.Load() {
-		r.head.Store(&end)
+	if r.end.frames != before {
+		head := r.end
+		r.head.Store(&head)
 		r.moved = true
 	}
 }
 
-// wake wakes the writers, if there is anything for them.
+// wake wakes the writers of the followers, if there is anything for them.
 func (r *ring) wake() {
 	if !r.moved {
 		return
@@ -124,27 +113,27 @@ func (r *ring) wake() {
 }
 
 // newest returns a cursor at the head.
-func (r *ring) newest() *cursor { return &cursor{ring: r, block: r.open, place: r.end} }
+func (r *ring) newest() *cursor { return &cursor{ring: r, block: r.open, position: r.end} }
 
 // cursor is a reader of a ring, or of none.
 type cursor struct {
 	ring  *ring
 	block *block
-	place
+	position
 }
 
 // head returns where the ring ends now.
-func (c *cursor) head() place {
+func (c *cursor) head() position {
 	if c.ring == nil {
-		return place{}
+		return position{}
 	}
 	return *c.ring.head.Load()
 }
 
 // next returns whole frames up to a limit, which is a head or was one, as far as they lie in
-// one block, and where they end; nothing when the cursor stands there. Not ok is who was
-// lapped.
-func (c *cursor) next(limit place) (frames []byte, to place, ok bool) {
+// one block, and where they end; nothing when the cursor stands there. Not ok means that the
+// cursor was lapped.
+func (c *cursor) next(limit position) (frames []byte, to position, ok bool) {
 	for c.at < limit.at {
 		to = limit
 		if limit.number() != c.block.number {
@@ -156,14 +145,17 @@ func (c *cursor) next(limit place) (frames []byte, to place, ok bool) {
 		number := c.block.number + 1
 		next := c.ring.slots[number%uint64(len(c.ring.slots))].Load()
 		if next.number != number {
-			return nil, c.place, false
+			return nil, c.position, false
 		}
 		c.block, c.at = next, number<<blockBits
 	}
-	return nil, c.place, true
+	return nil, c.position, true
 }
 
 // lapped reports whether the frames after the cursor's block are gone.
-func (c *cursor) lapped() bool {
-	return c.ring != nil && c.head().number() > c.block.number+uint64(len(c.ring.slots))
+func (c *cursor) lapped() bool { return c.lagsBy(1, 1) }
+
+// lagsBy reports whether the cursor is further from its ring's head than a part of the ring.
+func (c *cursor) lagsBy(part, of int) bool {
+	return c.ring != nil && c.head().number()-c.block.number > uint64(part*len(c.ring.slots)/of)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
 )
 
 // emissionOf returns a block of so many updates.
@@ -27,7 +28,7 @@ func framesIn(t *testing.T, data []byte) (count uint64) {
 		if n == 126 {
 			header, n = 4, int(data[2])<<8|int(data[3])
 		}
-		if data[0] != finBit|byte(opText) || header+n > len(data) {
+		if data[0] != finBit|byte(frame.Text) || header+n > len(data) {
 			t.Fatalf("%d bytes at the end are no frame", len(data))
 		}
 		data = data[header+n:]
@@ -37,11 +38,11 @@ func framesIn(t *testing.T, data []byte) (count uint64) {
 }
 
 func TestARingHoldsWholeFrames(t *testing.T) {
-	for f, want := range map[form]uint64{literal: 2000, extended: 2001} {
+	for f, want := range map[form]uint64{basic: 2000, extended: 2001} {
 		r := newRing(f, 1<<20, 0)
 		c := r.newest()
 		e := emissionOf(7, 1, 2000)
-		r.tell(e)
+		r.append(e)
 		var told []byte
 		for {
 			frames, to, ok := c.next(c.head())
@@ -55,14 +56,14 @@ func TestARingHoldsWholeFrames(t *testing.T) {
 				t.Errorf("form %d: %d frames, counted %d", f, got, to.frames-c.frames)
 			}
 			told = append(told, frames...)
-			c.place = to
+			c.position = to
 		}
 		var wanted []byte
 		for i := range e.updates {
-			wanted = e.appendUpdate(wanted, f, i)
+			wanted = e.appendPart(wanted, f, i)
 		}
 		if f == extended {
-			wanted = e.appendEnding(wanted)
+			wanted = e.appendPart(wanted, f, e.ending())
 		}
 		if !bytes.Equal(told, wanted) || c.frames != want || c.seq != 2000 {
 			t.Errorf("form %d: %d frames in %d bytes up to seq %d, want %d in %d up to 2000", f, c.frames, len(told), c.seq, want, len(wanted))
@@ -72,18 +73,18 @@ func TestARingHoldsWholeFrames(t *testing.T) {
 
 func TestARingHoldsWhatItPromises(t *testing.T) {
 	const promised = 1 << 20
-	r := newRing(literal, promised, 0)
+	r := newRing(basic, promised, 0)
 	oldest, told := r.newest(), 0
 	for slot := ledger.Slot(1); ; slot++ {
 		before, e := r.end, emissionOf(slot, 1, 50)
-		r.tell(e)
+		r.append(e)
 		// Seen from a reader that stands at the end of its block.
 		if c := *oldest; c.lapped() {
 			break
 		}
 		if before.number() > 0 {
 			for i := range e.updates {
-				told += len(e.appendUpdate(nil, literal, i))
+				told += len(e.appendPart(nil, basic, i))
 			}
 		}
 	}
@@ -91,7 +92,7 @@ func TestARingHoldsWhatItPromises(t *testing.T) {
 		t.Errorf("a reader was lapped after %d bytes, want at least %d", told, promised)
 	}
 	if _, _, ok := oldest.next(oldest.head()); ok {
-		oldest.place = oldest.block.end
+		oldest.position = oldest.block.end
 	}
 	if frames, _, ok := oldest.next(oldest.head()); ok {
 		t.Errorf("who was lapped got %d bytes", len(frames))
@@ -118,7 +119,7 @@ func TestReadersOfARingSeeNoTornFrames(t *testing.T) {
 				if got := framesIn(t, frames); got != to.frames-c.frames {
 					t.Errorf("%d frames, counted %d", got, to.frames-c.frames)
 				}
-				if c.place = to; len(frames) > 0 {
+				if c.position = to; len(frames) > 0 {
 					if random.IntN(50) >= reader {
 						continue
 					}
@@ -140,7 +141,7 @@ func TestReadersOfARingSeeNoTornFrames(t *testing.T) {
 		})
 	}
 	for slot := range ledger.Slot(2000) {
-		r.tell(emissionOf(slot, ledger.Seq(slot)*20+1, 20))
+		r.append(emissionOf(slot, ledger.Seq(slot)*20+1, 20))
 	}
 	close(done)
 	reading.Wait()

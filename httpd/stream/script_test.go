@@ -245,8 +245,8 @@ func (f *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger
 	return accounts, false, view, nil
 }
 
-// literal is the frame of an account in a block, as the original interface has it.
-func literalFrame(a ledger.Account, slot ledger.Slot) string {
+// basic is the frame of an account in a block, as the original interface has it.
+func basicFrame(a ledger.Account, slot ledger.Slot) string {
 	return fmt.Sprintf(`{"type":"account_update","pubkey":"%s","lamports":%d,"timestamp":"%s"}`, a.Pubkey, a.Lamports, iso(slot))
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"ledgerd/httpd/stream/frame"
 )
 
 func TestShutdownEndsEverybody(t *testing.T) {
@@ -56,7 +58,7 @@ func TestShutdownDoesNotWaitForWhoGoesOnTalking(t *testing.T) {
 		pauses := time.NewTicker(50 * time.Millisecond) // slower than the budget fills
 		defer pauses.Stop()
 		for range pauses.C {
-			if _, err := c.conn.Write(frameBytes(finBit|byte(opPing), "")); err != nil {
+			if _, err := c.conn.Write(frameBytes(finBit|byte(frame.Ping), "")); err != nil {
 				return
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
 )
 
 // slow makes a subscriber whose socket holds little and that reads nothing yet.
@@ -127,7 +128,7 @@ func TestASocketThatTakesNothingIsReset(t *testing.T) {
 			}
 			break
 		}
-		if op != opText {
+		if op != frame.Text {
 			t.Fatalf("opcode %#x inside the stream", op)
 		}
 		knows.fold(t, []string{text})
@@ -181,76 +182,6 @@ func TestOthersAreNotAffectedByTheSlow(t *testing.T) {
 		_ = c.conn.Close()
 	}
 	eventually(t, "the slow are gone", func() bool { return n.hub.meters.connections.Get() == 1 })
-}
-
-func TestTheOutboxIsBounded(t *testing.T) {
-	frame := one(make([]byte, 100), 1)
-	tests := map[string]struct {
-		limit, puts int
-		ends        bool
-	}{
-		"as many bytes as fit":  {1000, 10, false},
-		"one frame more":        {1000, 11, true},
-		"as many pieces as fit": {1 << 30, maxPieces, false},
-		"one piece more":        {1 << 30, maxPieces + 1, true},
-	}
-	for name, tt := range tests {
-		o := newOutbox(tt.limit, new(unshared))
-		for range tt.puts {
-			o.put(frame)
-		}
-		if o.isClosing() != tt.ends {
-			t.Errorf("%s: ends = %t, want %t", name, o.isClosing(), tt.ends)
-		}
-		if tt.ends {
-			pieces, _, ending := o.take(nil, 0)
-			if len(pieces) > 0 || ending == nil || ending.code != closeSlow {
-				t.Errorf("%s: %d pieces wait and it ends with %v, want none and 4008", name, len(pieces), ending)
-			}
-			continue
-		}
-		taken := 0
-		for pieces, _, ending := o.take(nil, 0); len(pieces) > 0; pieces, _, ending = o.take(pieces, 0) {
-			taken += len(pieces)
-			if ending != nil {
-				t.Errorf("%s: it ends with %v", name, ending)
-			}
-		}
-		if taken != tt.puts || o.bytes != 0 {
-			t.Errorf("%s: %d of %d pieces were taken, %d bytes remain", name, taken, tt.puts, o.bytes)
-		}
-	}
-}
-
-func TestTheFirstEndingCounts(t *testing.T) {
-	o := newOutbox(1000, new(unshared))
-	o.put(one([]byte("x"), 1))
-	o.close(endShutdown)
-	o.close(endSlow)
-	o.close(endGone)
-	o.put(one([]byte("y"), 2))
-	pieces, _, ending := o.take(nil, 0)
-	if len(pieces) != 1 || ending == nil || *ending != endShutdown {
-		t.Errorf("%d pieces and %v, want what waited and the shutdown", len(pieces), ending)
-	}
-	o = newOutbox(1000, new(unshared))
-	o.put(one([]byte("x"), 1))
-	o.close(endGone)
-	if pieces, _, ending := o.take(nil, 0); len(pieces) != 0 || *ending != endGone {
-		t.Errorf("%d pieces and %v, want nothing for nobody", len(pieces), ending)
-	}
-}
-
-// A snapshot that is read while too much is published ends as a slow consumer's.
-func TestHeldEmissionsAreBounded(t *testing.T) {
-	s := &subscriber{outbox: newOutbox(1000, new(unshared)), holding: true}
-	e := &emission{updates: make([]ledger.Update, maxHeldUpdates/4)}
-	for range 5 {
-		s.hold(e)
-	}
-	if _, _, ending := s.outbox.take(nil, 0); ending == nil || ending.code != closeSlow || len(s.held) > 4 {
-		t.Errorf("%d emissions are held and it ends with %v, want 4008", len(s.held), ending)
-	}
 }
 
 // A client that resets its socket in the middle of everything takes nobody with it.

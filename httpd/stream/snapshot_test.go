@@ -50,7 +50,7 @@ func TestSnapshotsTellTheLiveAccounts(t *testing.T) {
 		plain.expect(subscribed(`"s"`, tt.pubkeys, tt.programs, 2, 7))
 		full.expect(subscribed("1", tt.pubkeys, tt.programs, 2, 7))
 		for _, a := range tt.accounts {
-			plain.expect(literalFrame(a, 2))
+			plain.expect(basicFrame(a, 2))
 			full.expect(extendedFrame(a, 2, 7, "processed"))
 		}
 		plain.expect(snapshotEnd(`"s"`, 2, 7))
@@ -66,9 +66,9 @@ func TestASnapshotTellsOnlyWhatTheMessageNames(t *testing.T) {
 	n.script.block(1, a, b)
 	c := n.dial("?pubkeys=" + key(1).String())
 	c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(key(2)))
-	c.expect(subscribed("1", 2, 0, 1, 2), literalFrame(b, 1), snapshotEnd("1", 1, 2))
+	c.expect(subscribed("1", 2, 0, 1, 2), basicFrame(b, 1), snapshotEnd("1", 1, 2))
 	n.script.block(2, account(1, 11, programA))
-	c.expect(literalFrame(account(1, 11, programA), 2))
+	c.expect(basicFrame(account(1, 11, programA), 2))
 }
 
 func TestASnapshotOfNothingYet(t *testing.T) {
@@ -77,7 +77,7 @@ func TestASnapshotOfNothingYet(t *testing.T) {
 	c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(key(1)))
 	c.expect(subscribed("1", 1, 0, 0, 0), snapshotEnd("1", 0, 0))
 	n.script.block(1, account(1, 10, programA))
-	c.expect(literalFrame(account(1, 10, programA), 1))
+	c.expect(basicFrame(account(1, 10, programA), 1))
 }
 
 func TestSnapshotsStandAtTheLevel(t *testing.T) {
@@ -104,7 +104,7 @@ func TestSnapshotsHaveASize(t *testing.T) {
 	c.send(`{"type":"subscribe","id":1,"snapshot":true,"programs":%s}`, list(programA))
 	c.expect(subscribed("1", 1, 1, 1, maxSnapshot))
 	for _, a := range members {
-		c.expect(literalFrame(a, 1))
+		c.expect(basicFrame(a, 1))
 	}
 	c.expect(snapshotEnd("1", 1, maxSnapshot))
 
@@ -126,12 +126,12 @@ func TestSnapshotsHaveASize(t *testing.T) {
 		c.send(`{"type":"subscribe","id":2,"snapshot":true,"extended":true,%s}`, names)
 		// Nothing has changed, and what came meanwhile is not lost.
 		got := []string{c.next(), c.next()}
-		if want := []string{literalFrame(during, slot), tooMany}; !slices.Equal(got, want) && !slices.Equal(got, []string{want[1], want[0]}) {
+		if want := []string{basicFrame(during, slot), tooMany}; !slices.Equal(got, want) && !slices.Equal(got, []string{want[1], want[0]}) {
 			t.Errorf("%s: told %q, want %q", names, got, want)
 		}
 		n.ledger.asked = nil
 		n.script.block(slot+1, account(2, 9, programA), account(1, 9, programA))
-		c.expect(literalFrame(account(1, 9, programA), slot+1))
+		c.expect(basicFrame(account(1, 9, programA), slot+1))
 		c.send(`{"type":"unsubscribe","id":3,"pubkeys":%s}`, list(key(77)))
 		c.expect(`{"type":"unsubscribed","id":3,"pubkeys":1,"programs":0}`)
 	}
@@ -168,12 +168,12 @@ func TestALedgerThatCannotAnswerASnapshot(t *testing.T) {
 		c, other := n.dial("?mode=none"), n.dial("")
 		c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s,"programs":%s}`, list(key(1)), list(programA))
 		if tt.code == 0 {
-			c.expect(subscribed("1", 1, 1, 1, 1), literalFrame(a, 1), snapshotEnd("1", 1, 1))
+			c.expect(subscribed("1", 1, 1, 1, 1), basicFrame(a, 1), snapshotEnd("1", 1, 1))
 		} else if before, code, text := c.ends(); len(before) > 0 || code != tt.code || text != tt.text {
 			t.Errorf("%s: ended with %d %q after %q, want %d %q", name, code, text, before, tt.code, tt.text)
 		}
 		n.script.block(2, a)
-		other.expect(literalFrame(a, 2))
+		other.expect(basicFrame(a, 2))
 	}
 }
 
@@ -192,9 +192,9 @@ func TestASnapshotBegunAnewIsExact(t *testing.T) {
 	}
 	c := n.dial("?pubkeys=" + key(2).String())
 	c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(key(1)))
-	c.expect(literalFrame(account(2, 2, programA), 2), literalFrame(account(2, 3, programA), 3),
-		subscribed("1", 2, 0, 3, 6), literalFrame(account(1, 3, programA), 3), snapshotEnd("1", 3, 6),
-		literalFrame(account(1, 13, programA), 13))
+	c.expect(basicFrame(account(2, 2, programA), 2), basicFrame(account(2, 3, programA), 3),
+		subscribed("1", 2, 0, 3, 6), basicFrame(account(1, 3, programA), 3), snapshotEnd("1", 3, 6),
+		basicFrame(account(1, 13, programA), 13))
 	c.quiet()
 }
 

@@ -170,9 +170,9 @@ func TestTheSystemProgramIsAProgram(t *testing.T) {
 	c := n.dial("?programs=" + ledger.SystemProgram.String())
 	wallet := account(1, 5, ledger.SystemProgram)
 	n.script.block(1, wallet, ledger.Account{Pubkey: key(2), Lamports: 6})
-	c.expect(literalFrame(wallet, 1))
+	c.expect(basicFrame(wallet, 1))
 	n.script.block(2, account(1, 0, programA))
-	c.expect(literalFrame(account(1, 0, programA), 2))
+	c.expect(basicFrame(account(1, 0, programA), 2))
 	c.quiet()
 }
 
@@ -186,10 +186,10 @@ func TestExtendedOnceOnStaysOn(t *testing.T) {
 	}
 	say("")
 	n.script.block(2, account(1, 1, programA))
-	c.expect(literalFrame(account(1, 1, programA), 2))
+	c.expect(basicFrame(account(1, 1, programA), 2))
 	say(`,"extended":false`)
 	n.script.block(3, account(1, 2, programA))
-	c.expect(literalFrame(account(1, 2, programA), 3))
+	c.expect(basicFrame(account(1, 2, programA), 3))
 	say(`,"extended":true`)
 	n.script.block(4, account(1, 3, programA))
 	c.expect(extendedFrame(account(1, 3, programA), 4, 3, "processed"), slotEnd(4, 3))
@@ -339,7 +339,7 @@ func TestBadMessagesAreAnsweredAndChangeNothing(t *testing.T) {
 		slot := n.script.nextSlot()
 		a := account(1, ledger.Lamports(slot), programA)
 		n.script.block(slot, a, account(2, ledger.Lamports(slot), programA))
-		c.expect(literalFrame(a, slot))
+		c.expect(basicFrame(a, slot))
 		c.send(`{"type":"unsubscribe","id":"left","pubkeys":%s}`, list(key(70)))
 		c.expect(`{"type":"unsubscribed","id":"left","pubkeys":1,"programs":1}`)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
 )
 
 // subscriber is one connection.
@@ -16,28 +17,26 @@ type subscriber struct {
 	conn   net.Conn          // read by the reader, written by the writer
 	seat   *seat
 	outbox *outbox
-	budget budget // the reader's
-	duty   duty
+	budget bucket         // the reader's
+	writer writerState    // says whether there is a writer
 	at     cursor         // the writer's
-	sent   ledger.Seq     // the writer's: the newest seq the client was told, or knew
+	sent   ledger.Seq     // the writer's: the newest seq the client received, or knew
 	missed *backlog       // the writer's: what it is writing; nil: none
 	late   bool           // the writer's: it was seen to be too slow for that
-	pulse  pulse          // the writer's
-	beats  atomic.Bool    // the writer is to do what is due every heartbeat; see keepBeat
-	ended  sync.WaitGroup // done when the writer has done its last
+	timers timers         // the writer's
+	ticks  atomic.Bool    // the writer is to call tick every heartbeat; see scheduleTicks
+	ended  sync.WaitGroup // done when the writer has written its last
 
 	// The hub's lock guards the rest.
 
-	wants   wants
-	kind    kind        // as it is counted
-	ring    *ring       // what it follows, once the writer is through with what lies before
-	used    [forms]bool // the rings it ever followed
-	matched match       // the update heard last, so that it is heard once
-	woken   bool        // as soon as all of the publication was told
-	// holding, while a snapshot is read: emissions are kept and heard after it.
-	holding     bool
-	held        []*emission
-	heldUpdates int // bounds held
+	wants wants // changed by the reader alone, which reads it without the lock
+	kind  wantsKind
+	ring  *ring       // what it follows, once the writer is through with what lies before
+	used  [forms]bool // the rings it ever followed
+	last  *packet     // the match delivered last, so that it is delivered once; nil once it was woken
+	// holding, while a snapshot is read: emissions are held and delivered after it.
+	holding bool
+	held    []*emission
 	// resumed, while set, is the seq a client has seen that is not here yet: what leads up to
 	// it is left out. If it has not come by then, the client has to start over.
 	resumed   ledger.Seq
@@ -45,28 +44,22 @@ type subscriber struct {
 	resumeID  messageID
 }
 
-type match struct {
-	emission *emission
-	update   int
-}
+// audience are the subscribers that this one is among.
+func (s *subscriber) audience() *audience { return &s.hub.levels[s.level] }
 
-// maxHeldUpdates is how much may be published while a snapshot is read. One publication may
-// hold 64 blocks.
-const maxHeldUpdates = 1 << 20
-
-// walked reports whether the subscriber is given every emission by itself: not just its
+// perEmission reports whether the subscriber is given every emission by itself: not just its
 // matches, and not by way of a ring.
-func (s *subscriber) walked() bool {
-	return s.holding || s.wants.everything && s.resumed != 0 || !s.wants.everything && s.wants.extended
+func (s *subscriber) perEmission() bool {
+	return s.holding || s.wants.everything && s.resumed != 0 || !s.wants.everything && s.wants.form.marksSlots()
 }
 
-// count counts the subscriber as one of a kind.
-func (s *subscriber) count(k kind) {
+// count counts the subscriber by what it wants.
+func (s *subscriber) count(k wantsKind) {
 	if s.kind == k {
 		return
 	}
-	s.hub.meters.kinds[s.kind].Dec()
-	s.hub.meters.kinds[k].Inc()
+	s.hub.meters.wants[s.kind].Dec()
+	s.hub.meters.wants[k].Inc()
 	s.kind = k
 }
 
@@ -75,77 +68,83 @@ func (s *subscriber) follow(r *ring) {
 	if r == s.ring {
 		return
 	}
-	p := piece{turn: new(cursor)}
+	to := new(cursor)
 	if r != nil {
-		p.turn = r.newest()
+		to = r.newest()
 		r.followers[s] = struct{}{}
 	}
-	s.put(p)
+	s.put(&packet{special: &special{switchRing: to}})
 	if s.ring != nil {
 		delete(s.ring.followers, s)
 	}
 	s.ring = r
 }
 
-// put adds to the outbox, behind all that the ring was told.
-func (s *subscriber) put(pieces ...piece) {
-	if s.ring != nil {
-		for i := range pieces {
-			pieces[i].behind = s.ring.end
-		}
+// after returns the end of the ring that the subscriber follows: what it is sent now comes after it.
+func (s *subscriber) after() *position {
+	if s.ring == nil {
+		return nil
 	}
-	s.outbox.put(pieces...)
+	return s.ring.head.Load()
+}
+
+// put adds packets to the outbox, after all that the ring holds.
+func (s *subscriber) put(packets ...*packet) { s.outbox.put(s.after(), packets...) }
+
+// answer puts an answer in the outbox, as one text frame. The hub's lock is held.
+func (s *subscriber) answer(write func([]byte) []byte) {
+	s.put(single(frame.AppendText(nil, write)))
 }
 
 // hold keeps an emission for after the snapshot.
 func (s *subscriber) hold(e *emission) {
-	s.heldUpdates += len(e.updates) + 1
-	if s.heldUpdates > maxHeldUpdates {
-		s.outbox.close(endSlow)
-		s.held = nil
+	if s.outbox.isClosing() {
+		return
+	}
+	if !s.hub.memory.reserve(e.size()) {
+		s.outbox.close(endMemory)
 		return
 	}
 	s.held = append(s.held, e)
 }
 
-// hearOpening is called for those who are walked: who wants everything and has seen part of
-// it hears the rest of it now, the others only whether it is a rollback.
-func (s *subscriber) hearOpening(e *emission) {
+// deliverOpening is called for the subscribers that are given every emission, before the updates.
+// Those that want everything and have seen part of it receive the rest now.
+func (s *subscriber) deliverOpening(e *emission) {
 	switch {
 	case s.holding:
 		s.hold(e)
 	case s.wants.everything:
-		s.hearAlone(e)
+		s.deliverAlone(e)
 	default:
-		s.sayOpening(e)
+		s.deliverMarker(e, opening)
 	}
 }
 
-// hearMatch is called for every update that matches a name, perhaps more than once.
-func (s *subscriber) hearMatch(e *emission, i int) {
-	if s.holding || s.matched == (match{e, i}) || !e.updateAfter(i, s.resumed) {
+// deliverMatch is called for every update that matches a name, perhaps more than once.
+func (s *subscriber) deliverMatch(e *emission, i int) {
+	if s.holding || !e.after(i, s.resumed) {
 		return
 	}
-	s.matched = match{e, i}
-	frame := e.frame(s.wants.form(), i)
-	p := piece{data: frame.data, frames: 1, seq: e.seq(i), state: &frame.key}
-	if s.ring != nil {
-		p.behind = s.ring.end
+	p := e.packet(s.wants.form, i)
+	if s.last == p {
+		return
 	}
-	if s.outbox.add(p); !s.woken {
-		s.woken = true
+	if s.last == nil {
 		a := s.audience()
 		a.matched = append(a.matched, s)
 	}
+	s.last = p
+	s.outbox.add(s.after(), p)
 }
 
-// hearEnding is called for those who are walked. Who wants everything has heard it.
-func (s *subscriber) hearEnding(e *emission) {
+// deliverEnding is called for the subscribers that are given every emission, after the updates.
+func (s *subscriber) deliverEnding(e *emission) {
 	if s.holding {
 		return
 	}
 	if !s.wants.everything {
-		s.sayEnding(e)
+		s.deliverMarker(e, e.ending())
 	}
 	s.passed(e)
 }
@@ -160,39 +159,34 @@ func (s *subscriber) passed(e *emission) {
 // waitFor begins or, with 0, ends the leaving out of what leads up to a seq.
 func (s *subscriber) waitFor(seq ledger.Seq) {
 	s.resumed = seq
-	s.audience().place(s)
+	s.audience().classify(s)
 }
 
-// hearAlone goes through an emission without the index: after a snapshot, and while part
+// deliverAlone goes through an emission without the index: after a snapshot, and while part
 // of it was seen before.
-func (s *subscriber) hearAlone(e *emission) {
-	s.sayOpening(e)
+func (s *subscriber) deliverAlone(e *emission) {
+	s.deliverMarker(e, opening)
 	var p packer
+	p.open.published = e.published
 	for i := range e.updates {
 		switch {
-		case !e.updateAfter(i, s.resumed) || !s.wants.match(&e.updates[i]):
+		case !e.after(i, s.resumed) || !s.wants.match(&e.updates[i]):
 		case s.outbox.conflates: // one by one
-			key := e.updates[i].Account.Pubkey // a copy: what waits keeps no block in memory
-			s.put(piece{data: e.appendUpdate(nil, s.wants.form(), i), frames: 1, seq: e.seq(i), state: &key})
+			s.put(e.stateOf(i, e.appendPart(nil, s.wants.form, i)))
 		default:
-			p.open.data = e.appendUpdate(p.room(), s.wants.form(), i)
-			p.count(e.seq(i))
+			p.add(e.appendPart(p.room(), s.wants.form, i), e.seq(i))
 		}
 	}
 	s.put(p.finish()...)
-	s.sayEnding(e)
+	s.deliverMarker(e, e.ending())
 }
 
-// sayOpening says that the emission is a rollback, unless the client has seen that.
-func (s *subscriber) sayOpening(e *emission) {
-	if s.wants.extended && e.openingAfter(s.resumed) {
-		s.put(piece{data: e.appendOpening(nil), frames: 1, seq: e.firstSeq - 1, marker: true})
+// deliverMarker delivers the opening or the ending of an emission.
+func (s *subscriber) deliverMarker(e *emission, part int) {
+	if !e.after(part, s.resumed) {
+		return
 	}
-}
-
-// sayEnding says that a block is complete.
-func (s *subscriber) sayEnding(e *emission) {
-	if s.wants.extended && e.endingAfter(s.resumed) {
-		s.put(piece{data: e.appendEnding(nil), frames: 1, seq: e.lastSeq, marker: true})
+	if data := e.appendPart(nil, s.wants.form, part); len(data) > 0 {
+		s.put(&packet{data: data, frames: 1, kind: markerPacket, seq: e.seq(part), published: e.published})
 	}
 }

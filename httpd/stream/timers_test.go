@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
 )
 
 // What the interface says of time, tested with the durations that a node has by default. Ticks
@@ -27,7 +28,7 @@ func (n *node) elapsed(what string, since time.Time, want, slack time.Duration) 
 // pinged reads frames up to the next ping, which is not answered.
 func (c *client) pinged() {
 	c.Helper()
-	if op, payload, err := c.read(); op != opPing || payload != "" || err != nil {
+	if op, payload, err := c.read(); op != frame.Ping || payload != "" || err != nil {
 		c.Fatalf("opcode %#x, payload %q, err %v, want an empty ping", op, payload, err)
 	}
 }
@@ -56,10 +57,10 @@ func TestSilenceEndsTheConnectionAfterAMinute(t *testing.T) {
 				if err != nil {
 					n.Fatal(err)
 				}
-				if op == opPing {
+				if op == frame.Ping {
 					pings++
 				}
-				if op != opClose {
+				if op != frame.Close {
 					continue
 				}
 				if payload != codeOf(1008, "no sign of life") {
@@ -96,14 +97,14 @@ func TestTimePassesOnBusyConnectionsToo(t *testing.T) {
 					}
 				}
 			}()
-			pings, beats, updates, op, payload := 0, 0, 0, opText, ""
-			for op != opClose {
+			pings, beats, updates, op, payload := 0, 0, 0, frame.Text, ""
+			for op != frame.Close {
 				var err error
 				if op, payload, err = c.read(); err != nil {
 					n.Fatal(err)
 				}
 				switch {
-				case op == opPing:
+				case op == frame.Ping:
 					pings++
 				case strings.HasPrefix(payload, `{"type":"heartbeat"`):
 					beats++
@@ -208,7 +209,7 @@ func TestAnUnknownSeqIsWaitedForTenSeconds(t *testing.T) {
 		c.expect(resync("null", 0, 2))
 		n.elapsed("resync_required", since, 10*time.Second, 2*late)
 		n.script.block(3, account(1, 3, programA))
-		c.expect(literalFrame(account(1, 3, programA), 3))
+		c.expect(basicFrame(account(1, 3, programA), 3))
 	})
 }
 
@@ -220,7 +221,7 @@ func TestASeqThatComesInTime(t *testing.T) {
 		c.expect(resumed("null", 2))
 		time.Sleep(9 * time.Second)
 		n.script.block(2, account(1, 2, programA), account(2, 2, programA)) // seq 2 was seen, 3 was not
-		c.expect(literalFrame(account(2, 2, programA), 2))
+		c.expect(basicFrame(account(2, 2, programA), 2))
 		c.nothingFor(10 * time.Second) // up to the ping
 	})
 }
@@ -334,12 +335,12 @@ func TestTheClosingHandshakeHasASecond(t *testing.T) {
 			since := time.Now()
 			tt.ends(n, c)
 			op, payload, err := c.read()
-			if op != opClose || !strings.HasPrefix(payload, codeOf(tt.code, "")) || err != nil {
+			if op != frame.Close || !strings.HasPrefix(payload, codeOf(tt.code, "")) || err != nil {
 				n.Fatalf("%s: opcode %#x, payload %q, err %v, want a close frame with %d", name, op, payload, err, tt.code)
 			}
 			if tt.answers {
 				c.close(payload[:2])
-				if tt.code == closeProtocol {
+				if tt.code == frame.CodeProtocol {
 					_ = c.conn.Close() // frames are not understood any more, the end of the socket is
 				}
 			}
@@ -372,7 +373,7 @@ func TestShutdownDrains(t *testing.T) {
 			for _, query := range []string{"", "?mode=none", "?extended=true", "?pubkeys=" + key(1).String()} {
 				c := n.dial(query)
 				go func() {
-					if op, payload, err := c.read(); op != opClose || payload != codeOf(1001, "the server is shutting down") || err != nil {
+					if op, payload, err := c.read(); op != frame.Close || payload != codeOf(1001, "the server is shutting down") || err != nil {
 						n.Errorf("%s: opcode %#x, payload %q, err %v, want 1001", name, op, payload, err)
 					}
 					if tt.answers {

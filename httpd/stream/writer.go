@@ -5,30 +5,55 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"sync"
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
 )
 
 // closeWait is how long the peer may take to answer a close frame.
 const closeWait = time.Second
 
+// batch is some whole frames that are written at once.
+type batch struct {
+	data      []byte
+	frames    int
+	seq       ledger.Seq // the newest in it; 0 if it holds no updates
+	published int64      // the newest, see Hub.now; 0: not known
+}
+
+// hasRoom reports whether any frame still fits.
+func (b *batch) hasRoom() bool { return cap(b.data)-len(b.data) > maxFrameBytes }
+
+// add takes in a frame that was appended to data, if there is one.
+func (b *batch) add(data []byte, seq ledger.Seq) {
+	if len(data) > len(b.data) {
+		b.data = data
+		b.count(1, seq, 0)
+	}
+}
+
+// count notes frames that are in data.
+func (b *batch) count(frames int, seq ledger.Seq, published int64) {
+	b.frames += frames
+	b.seq, b.published = max(b.seq, seq), max(b.published, published)
+}
+
 // wake starts the writer, unless it runs.
 func (s *subscriber) wake() {
-	if s.duty.call() {
+	if s.writer.schedule() {
 		go s.write()
 	}
 }
 
 // write is the writer's goroutine, which runs only as long as there is something to do: it
-// writes what the ring it follows was told and what waits in the outbox, keeps the peer
-// awake, and ends with the connection's close frame. Afterwards the reader is unblocked.
+// writes what the ring it follows holds and what waits in the outbox, keeps the peer awake, and
+// ends with the connection's close frame. Afterwards the reader is unblocked.
 //
 // It alone writes to the socket after the handshake, and always whole frames: pings, pongs
-// and the close frame pass through it like everything else. There is one at a time, see duty.
-// So control frames never land inside a data frame, many frames share one write, and nothing
-// follows the close frame.
+// and the close frame pass through it like everything else. There is one at a time, see
+// writerState. So control frames never land inside a data frame, many frames share one write,
+// and nothing follows the close frame.
 func (s *subscriber) write() {
 	over := true
 	defer func() {
@@ -37,8 +62,8 @@ func (s *subscriber) write() {
 			_ = s.conn.Close()
 		}
 		if over {
-			s.pulse.end()
-			s.duty.retire()
+			s.timers.stop()
+			s.writer.stop()
 			s.ended.Done()
 		}
 	}()
@@ -49,14 +74,7 @@ func (s *subscriber) write() {
 		}
 		switch {
 		case err != nil:
-			switch {
-			case !errors.Is(err, os.ErrDeadlineExceeded):
-				s.hub.meters.closed(reasonGone)
-			case s.isTooSlow():
-				s.hub.meters.closed(reasonSlow)
-			default:
-				s.hub.meters.closed(reasonStalled)
-			}
+			s.hub.meters.closed(s.whyBroken(err))
 			s.outbox.close(endGone)
 			s.cut()
 			return
@@ -65,48 +83,59 @@ func (s *subscriber) write() {
 			s.end(*end)
 			return
 		}
-		s.pulse.arm(s.outbox.wake)
-		if s.duty.leave() {
+		s.timers.arm(s.outbox.wake)
+		if s.writer.tryIdle() {
 			over = false
 			return
 		}
 	}
 }
 
+// whyBroken returns the reason that a connection ends for whose write failed.
+func (s *subscriber) whyBroken(err error) reason {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return reasonGone
+	}
+	if s.isTooSlow() {
+		if ending := s.outbox.endingSoon(); ending != nil {
+			return ending.reason
+		}
+		return reasonSlow
+	}
+	return reasonStalled
+}
+
 // writeUntilIdle writes until nothing waits, or the connection ends in the way it returns.
 func (s *subscriber) writeUntilIdle() (*closing, error) {
-	var pieces []piece
-	var last ledger.Opt[place] // the head when the connection was seen to end
+	var last ledger.Opt[position] // the head when the connection was seen to end
 	for {
-		if err := s.beat(time.Now()); err != nil {
+		if err := s.runDue(time.Now()); err != nil {
 			return nil, err
 		}
 		// The head comes first: what was put before it moved there is then seen in the outbox,
-		// and so nothing is written that belongs behind an answer.
+		// and so nothing is written that belongs after an answer.
 		limit := s.at.head()
-		var until ledger.Opt[place]
-		var ending *closing
-		pieces, until, ending = s.outbox.take(pieces, s.at.at)
-		if len(pieces) > 0 {
-			if err := s.writeAll(pieces); err != nil {
+		t := s.outbox.take(s.at.at)
+		if t.special != nil || t.frames > 0 {
+			if err := s.writeTaken(&t); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if ending != nil {
-			if ending.atOnce() {
-				return ending, nil
+		if t.ending != nil {
+			if t.ending.atOnce() {
+				return t.ending, nil
 			}
 			if !last.Known {
 				last = ledger.Some(limit)
 			}
 			limit = last.Value
 		}
-		if until.Known && until.Value.at < limit.at {
-			limit = until.Value
+		if t.waits && t.until.at < limit.at {
+			limit = t.until
 		}
 		frames, to, ok := s.at.next(limit)
-		if s.outbox.conflates && s.at.at < limit.at && (!ok || s.at.behind(2)) {
+		if s.outbox.conflates && s.at.at < limit.at && (!ok || s.at.lagsBy(1, jumpShare)) {
 			jumped, err := s.jump()
 			if err != nil {
 				return nil, err
@@ -119,83 +148,48 @@ func (s *subscriber) writeUntilIdle() (*closing, error) {
 		case !ok:
 			s.hub.meters.laps.Inc()
 			return &endSlow, nil
-		case len(frames) == 0 && until.Known: // the head was read before it came
+		case len(frames) == 0 && t.waits: // the head was read before it came
 		case len(frames) == 0:
-			return ending, nil
+			return t.ending, nil
 		default:
-			if err := s.writeOnce(piece{data: frames, frames: int(to.frames - s.at.frames), seq: to.seq}); err != nil {
+			b := batch{frames, int(to.frames - s.at.frames), to.seq, to.published}
+			if err := s.writeOnce(b); err != nil {
 				return nil, err
 			}
-			s.at.place = to
+			s.at.position = to
 		}
 	}
 }
 
-// batches are room to gather small pieces in, so that one call writes many frames.
-var batches = sync.Pool{New: func() any {
-	b := make([]byte, 0, pieceBytes)
-	return &b
-}}
-
-// writeAll writes the pieces in order, as many a call as fit. What stands for frames comes
-// alone.
-func (s *subscriber) writeAll(pieces []piece) error {
-	switch first := pieces[0]; {
-	case first.turn != nil:
-		s.at = *first.turn
-		return nil
-	case first.missed != nil:
-		s.sent = first.missed.seen
-		return s.writeMissed(first.missed)
+// writeTaken does what the outbox says.
+func (s *subscriber) writeTaken(t *taken) error {
+	switch {
+	case t.special == nil:
+		defer t.done()
+		s.hub.meters.gaps.Add(t.gaps)
+		return s.writeOnce(t.batch)
+	case t.special.missed != nil:
+		return s.writeMissed(t.special.missed)
 	}
-	room := batches.Get().(*[]byte)
-	defer batches.Put(room)
-	batch := piece{data: (*room)[:0]}
-	flush := func() error {
-		full := batch
-		batch = piece{data: batch.data[:0]}
-		if s.isTooSlow() { // what was taken already is not written any more either
-			return &endSlow
-		}
-		return s.writeOnce(full)
-	}
-	for _, p := range pieces {
-		if p.gap {
-			s.hub.meters.gaps.Inc()
-		}
-		large := len(p.data) > cap(batch.data)/2 // not worth copying
-		if large || len(batch.data)+len(p.data) > cap(batch.data) {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-		if large {
-			if err := s.writeOnce(p); err != nil {
-				return err
-			}
-			continue
-		}
-		batch.data = append(batch.data, p.data...)
-		batch.frames += p.frames
-		batch.seq = max(batch.seq, p.seq)
-	}
-	return flush()
+	s.at = *t.special.switchRing
+	return nil
 }
 
-// writeTurns is how often a blocked write looks within Config.WriteTimeout whether the socket
+// writeLooks is how often a blocked write looks within Config.WriteTimeout whether the socket
 // has taken anything.
-const writeTurns = 50
+const writeLooks = 50
 
 // writeOnce writes whole frames. A socket that takes them slowly is given time as long as
 // it takes anything; once its reader is known to be too slow, Config.WriteTimeout for what is
 // left, so that it can be told; and none when the connection ends for another reason. One
 // that takes nothing for Config.WriteTimeout fails with os.ErrDeadlineExceeded.
-func (s *subscriber) writeOnce(p piece) error {
+func (s *subscriber) writeOnce(b batch) error {
 	timeout := s.hub.config.WriteTimeout
-	taken := time.Now()   // when it took a byte last, a turn's length at most after that
+	began := time.Now()
+	took := began         // when it took a byte last, the time between two looks at most after that
 	var tooSlow time.Time // when that was seen
-	for rest := p.data; len(rest) > 0; {
-		if err := s.conn.SetWriteDeadline(time.Now().Add(timeout / writeTurns)); err != nil {
+	for rest := b.data; len(rest) > 0; {
+		if err := s.conn.SetWriteDeadline(time.Now().Add(timeout / writeLooks)); err != nil {
 			return err
 		}
 		n, err := s.conn.Write(rest)
@@ -205,32 +199,43 @@ func (s *subscriber) writeOnce(p piece) error {
 			continue
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
-		case n == 0 && time.Since(taken) < timeout:
+		case n == 0 && time.Since(took) < timeout:
 			continue
 		case n == 0:
 			return err
 		}
-		taken = time.Now()
+		took = time.Now()
 		switch {
 		case !s.isTooSlow() && s.outbox.isClosing():
 			return err
 		case !s.isTooSlow():
 		case tooSlow.IsZero():
-			tooSlow = taken
-		case taken.Sub(tooSlow) >= timeout:
+			tooSlow = took
+		case took.Sub(tooSlow) >= timeout:
 			return err
 		}
 	}
-	s.sent = max(s.sent, p.seq)
-	s.hub.meters.bytes.Add(len(p.data))
-	s.hub.meters.frames.Add(p.frames)
+	s.measure(began, b.published)
+	s.sent = max(s.sent, b.seq)
+	s.hub.meters.bytes.Add(len(b.data))
+	s.hub.meters.frames.Add(b.frames)
 	return nil
+}
+
+// measure reports a write that is over to those that asked for it.
+func (s *subscriber) measure(began time.Time, published int64) {
+	if report := s.hub.config.OnWrite; report != nil {
+		report(time.Since(began))
+	}
+	if published > 0 {
+		s.hub.config.OnDelivered(time.Duration(s.hub.now() - published))
+	}
 }
 
 // isTooSlow reports whether the connection is about to end because its reader is too slow.
 func (s *subscriber) isTooSlow() bool {
 	if ending := s.outbox.endingSoon(); ending != nil {
-		return ending.reason == reasonSlow
+		return ending.atOnce() && ending.code != 0
 	}
 	s.late = s.late || s.missed.outgrown(&s.hub.recent[s.level])
 	return s.late || s.at.lapped() && !s.outbox.conflates
@@ -247,7 +252,7 @@ func (s *subscriber) end(c closing) {
 	if c.reason == reasonSlow {
 		c.text = fmt.Sprintf("%s, last_seq=%d", c.text, s.sent)
 	}
-	if s.writeOnce(one(appendClose(nil, c.code, c.text), 0)) != nil {
+	if s.writeOnce(batch{data: frame.AppendClose(nil, c.code, c.text), frames: 1}) != nil {
 		s.cut()
 		return
 	}
@@ -280,9 +285,4 @@ func unwrap[T any](conn net.Conn) (found T, ok bool) {
 			return found, false
 		}
 	}
-}
-
-// say puts an answer in the outbox, as one text frame. The hub's lock is held.
-func (s *subscriber) say(write func([]byte) []byte) {
-	s.put(one(appendFrame(nil, write), 0))
 }

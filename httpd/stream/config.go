@@ -1,0 +1,107 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"ledgerd/engine/ledger"
+)
+
+// Ledger is what the hub asks to answer snapshots. Query.Head names the version.
+type Ledger interface {
+	// Accounts answers in the order of keys; those that are missing do not exist.
+	Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error)
+	// Program lists accounts in pubkey order past a key, and whether there are more.
+	Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error)
+}
+
+// Config says what a hub does. Ledger is required; the zero value of the rest works.
+type Config struct {
+	Ledger  Ledger
+	History History  // nil: resume goes back as far as RecentBytes
+	Origins []string // Origin headers that a browser may send, see CheckOrigins; none: any
+
+	MaxConns          int // 0: 16384
+	MaxConnsPerClient int // 0: 20
+
+	PingInterval      time.Duration // 0: 20 s
+	SilenceTimeout    time.Duration // a peer that sends nothing for so long is gone; 0: 60 s
+	WriteTimeout      time.Duration // a socket that takes no byte for so long is reset; 0: 5 s
+	HeartbeatInterval time.Duration // 0: 1 s
+	ResumeTimeout     time.Duration // how long to wait for a seq that is not here yet; 0: 10 s
+	RingBytes         int           // newest frames of each level and form, if anybody follows them; 0: 64 MiB
+	RecentBytes       int           // about what is kept of each level to resume from; 0: 64 MiB
+	OutboxBytes       int           // what may wait for one socket beside the ring; 0: 32 MiB
+	MemoryBytes       int           // what may wait for all sockets together beside rings and recent emissions; 0: 128 MiB
+
+	// OnWrite is called with how long each write to a socket took, OnDelivered with the time from
+	// Publish to the end of a write that brought the publication to a socket: of several in one
+	// write, the newest. Both are called by many goroutines at once; nil: by none.
+	OnWrite, OnDelivered func(time.Duration)
+
+	Metrics *metrics.Set // nil: a set of its own
+	Logger  *slog.Logger // nil: silent
+}
+
+func defaultTo[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (c Config) withDefaults() Config {
+	defaultTo(&c.MaxConns, 16384)
+	defaultTo(&c.MaxConnsPerClient, 20)
+	defaultTo(&c.PingInterval, 20*time.Second)
+	defaultTo(&c.SilenceTimeout, 60*time.Second)
+	defaultTo(&c.WriteTimeout, 5*time.Second)
+	defaultTo(&c.HeartbeatInterval, time.Second)
+	defaultTo(&c.ResumeTimeout, 10*time.Second)
+	defaultTo(&c.RingBytes, 64<<20)
+	defaultTo(&c.RecentBytes, 64<<20)
+	defaultTo(&c.OutboxBytes, 32<<20)
+	defaultTo(&c.MemoryBytes, 128<<20)
+	if c.Metrics == nil {
+		c.Metrics = metrics.NewSet()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// anyOrigin, among Config.Origins, allows all.
+const anyOrigin = "*"
+
+// CheckOrigins returns an error if one of the origins is none that a browser can send: those are
+// a scheme, a host and perhaps a port. A lone "*" stands for all.
+func CheckOrigins(origins []string) error {
+	for _, origin := range origins {
+		u, err := url.Parse(origin)
+		switch {
+		case origin == anyOrigin && len(origins) == 1:
+		case origin == anyOrigin:
+			return errors.New("the origin * allows all: name no others beside it")
+		case err != nil || u.Scheme == "" || u.Hostname() == "" || strings.HasSuffix(origin, ":") || origin != strings.ToLower(u.Scheme+"://"+u.Host) || strings.Contains(origin, "*"):
+			return fmt.Errorf("origin %q must be a scheme and a host in lower case, such as https://app.example:8443", origin)
+		}
+	}
+	return nil
+}
+
+// allowsOrigins reports whether a handshake with these Origin fields is allowed: each of them has
+// to be. A client that is no browser sends none.
+func (c *Config) allowsOrigins(origins [][]byte) bool {
+	if len(c.Origins) == 0 || slices.Contains(c.Origins, anyOrigin) {
+		return true
+	}
+	return !slices.ContainsFunc(origins, func(o []byte) bool { return !slices.Contains(c.Origins, string(o)) })
+}

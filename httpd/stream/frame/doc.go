@@ -1,0 +1,46 @@
+// Package frame reads and writes the frames of RFC 6455 as a server sees them: every frame from
+// a client is masked, none to a client is, and no extension is negotiated.
+//
+// A [Header] stands before a payload. A [Message] is a text that may come in several frames.
+// An [Error] is a breach of the protocol or of a limit, with the close code that answers it; all
+// other errors are those of the socket. The package keeps no connection and starts nothing.
+package frame
+
+// Opcode says what a frame is.
+type Opcode byte
+
+// The opcodes of RFC 6455, section 5.2.
+const (
+	Continuation Opcode = 0x0
+	Text         Opcode = 0x1
+	Binary       Opcode = 0x2
+	Close        Opcode = 0x8
+	Ping         Opcode = 0x9
+	Pong         Opcode = 0xa
+)
+
+// IsControl reports whether frames of this kind may come between the fragments of a message.
+func (o Opcode) IsControl() bool { return o&0x8 != 0 }
+
+// Close codes of RFC 6455, section 7.4.1.
+const (
+	CodeNormal      = 1000
+	CodeGoingAway   = 1001
+	CodeProtocol    = 1002
+	CodeUnsupported = 1003
+	CodeBadUTF8     = 1007
+	CodePolicy      = 1008
+	CodeTooBig      = 1009
+	CodeInternal    = 1011
+	CodeTryAgain    = 1013
+)
+
+// Error is a breach by the client. Its text is fixed and repeats nothing that was received.
+type Error struct {
+	Code uint16 // of the close frame that answers it
+	Text string
+}
+
+func (e *Error) Error() string { return e.Text }
+
+func breach(text string) *Error { return &Error{CodeProtocol, text} }

@@ -1,0 +1,156 @@
+package frame
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"unicode/utf8"
+)
+
+const (
+	finBit, reservedBits, maskBit = 0x80, 0x70, 0x80
+
+	maxControlBytes = 125
+	// MaxMessageBytes is the largest message a client may send, however it is cut up.
+	MaxMessageBytes = 64 << 10
+	// keptBytes is the largest buffer that a Message keeps for the next one.
+	keptBytes = 512
+)
+
+// Header is what stands before a client's payload:
+//
+//	byte 0   FIN 0x80, three reserved bits 0x70, opcode 0x0f
+//	byte 1   MASK 0x80, length 0x7f: below 126 the length, 126: two, 127: eight bytes follow
+//	         the extended length, big endian
+//	         four bytes of mask, from a client
+//	         the payload
+type Header struct {
+	Fin    bool
+	Op     Opcode
+	Length uint64
+	mask   [4]byte
+}
+
+// ReadHeader reads and checks a header. It returns an *Error if no such frame may come.
+func ReadHeader(r *bufio.Reader) (h Header, err error) {
+	var b [8]byte
+	if _, err := io.ReadFull(r, b[:2]); err != nil {
+		return h, err
+	}
+	h.Fin, h.Op = b[0]&finBit != 0, Opcode(b[0]&0xf)
+	length := b[1] &^ maskBit
+	switch {
+	case b[0]&reservedBits != 0:
+		return h, breach("reserved bits are set")
+	case b[1]&maskBit == 0:
+		return h, breach("frames from a client must be masked")
+	case h.Op > Binary && h.Op < Close || h.Op > Pong:
+		return h, breach("unknown opcode")
+	case h.Op.IsControl() && !h.Fin:
+		return h, breach("control frames must not be fragmented")
+	case h.Op.IsControl() && length > maxControlBytes:
+		return h, breach("control frames carry at most 125 bytes")
+	}
+	switch length {
+	case 126:
+		_, err = io.ReadFull(r, b[:2])
+		h.Length = uint64(binary.BigEndian.Uint16(b[:]))
+	case 127:
+		_, err = io.ReadFull(r, b[:8])
+		h.Length = binary.BigEndian.Uint64(b[:])
+	default:
+		h.Length = uint64(length)
+	}
+	if err == nil {
+		_, err = io.ReadFull(r, h.mask[:])
+	}
+	return h, err
+}
+
+// ReadControl returns the payload of a control frame.
+func (h *Header) ReadControl(r *bufio.Reader) ([]byte, error) { return h.readPayload(r, nil) }
+
+// readPayload appends the payload, unmasked, to dst. The caller has checked the length.
+func (h *Header) readPayload(r *bufio.Reader, dst []byte) ([]byte, error) {
+	const step = 4096 // memory follows what arrives, not what a header promises
+	start := len(dst)
+	for left := int(h.Length); left > 0; {
+		n := min(left, step)
+		at := len(dst)
+		dst = append(dst, make([]byte, n)...)
+		if _, err := io.ReadFull(r, dst[at:]); err != nil {
+			return dst[:start], err
+		}
+		left -= n
+	}
+	for i := range dst[start:] {
+		dst[start+i] ^= h.mask[i&3]
+	}
+	return dst, nil
+}
+
+// Message gathers the fragments of one text message after the other. The zero value is ready.
+type Message struct {
+	text []byte
+	open bool // a message has begun and not ended
+}
+
+// Read reads the payload of a data frame. At the end of a message it calls handle with the text,
+// which is valid until handle returns.
+func (m *Message) Read(h Header, r *bufio.Reader, handle func(text []byte)) (err error) {
+	switch {
+	case m.open != (h.Op == Continuation):
+		return breach("a message begins or goes on where it must not")
+	case h.Op == Binary:
+		return &Error{CodeUnsupported, "only text messages are understood"}
+	case h.Length > uint64(MaxMessageBytes-len(m.text)):
+		return &Error{CodeTooBig, "a message may have at most 65536 bytes"}
+	}
+	if m.text, err = h.readPayload(r, m.text); err != nil {
+		return err
+	}
+	if m.open = !h.Fin; m.open {
+		return nil
+	}
+	if !utf8.Valid(m.text) {
+		return errUTF8
+	}
+	handle(m.text)
+	m.text = m.text[:0]
+	if cap(m.text) > keptBytes {
+		m.text = nil
+	}
+	return nil
+}
+
+var errUTF8 = &Error{CodeBadUTF8, "text must be valid UTF-8"}
+
+// ParseClose returns the code in the payload of a close frame, CodeNormal if there is none.
+func ParseClose(payload []byte) (code uint16, err error) {
+	switch {
+	case len(payload) == 0:
+		return CodeNormal, nil
+	case len(payload) == 1:
+		return 0, breach("a close code has two bytes")
+	}
+	code = binary.BigEndian.Uint16(payload)
+	switch {
+	case !mayReceive(code):
+		return 0, breach("invalid close code")
+	case !utf8.Valid(payload[2:]):
+		return 0, errUTF8
+	}
+	return code, nil
+}
+
+// mayReceive reports whether a client may send the close code: those the registry of RFC
+// 6455 names for use in a frame, and those left to libraries and applications.
+func mayReceive(code uint16) bool {
+	switch {
+	case code == 1004 || code == 1005 || code == 1006:
+		return false
+	case code >= 1000 && code <= 1014:
+		return true
+	}
+	return code >= 3000 && code <= 4999
+}

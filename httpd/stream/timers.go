@@ -1,0 +1,101 @@
+package stream
+
+import (
+	"time"
+
+	"ledgerd/httpd/stream/frame"
+)
+
+// timers say when a writer is to wake by itself. A connection that needs no heartbeat wakes for
+// its pings alone: a tick a second for each of 15,000 idle connections would cost a tenth of a core.
+//
+// The times are counted from when it began.
+type timers struct {
+	began  time.Time
+	tickAt time.Duration // the next heartbeat, at a whole interval; 0 while there are none
+	pinged time.Duration
+	due    time.Duration // what comes first of all that is due
+
+	alarm *time.Timer
+	set   time.Duration // what the alarm is set to
+}
+
+func (t *timers) stop() {
+	if t.alarm != nil {
+		t.alarm.Stop()
+	}
+}
+
+// arm has the writer woken when something is due.
+func (t *timers) arm(wake func()) {
+	if t.set == t.due {
+		return
+	}
+	t.set = t.due
+	left := t.due - time.Since(t.began)
+	if t.alarm == nil {
+		t.alarm = time.AfterFunc(left, wake)
+		return
+	}
+	t.alarm.Reset(left)
+}
+
+// runDue does what is due, and finds out when something is next.
+func (s *subscriber) runDue(now time.Time) error {
+	t, interval := &s.timers, s.hub.config.HeartbeatInterval
+	at := now.Sub(t.began)
+	switch on := s.ticks.Load(); {
+	case !on:
+		t.tickAt = 0
+	case t.tickAt == 0:
+		t.tickAt = (at/interval + 1) * interval
+	case at >= t.tickAt:
+		t.tickAt = (at/interval + 1) * interval
+		s.tick(now)
+	}
+	if err := s.ping(now); err != nil {
+		return err
+	}
+	t.due = t.pinged + s.hub.config.PingInterval
+	if t.tickAt != 0 {
+		t.due = min(t.due, t.tickAt)
+	}
+	return nil
+}
+
+// ping writes a ping when it is time for one.
+func (s *subscriber) ping(now time.Time) error {
+	at := now.Sub(s.timers.began)
+	if at-s.timers.pinged < s.hub.config.PingInterval {
+		return nil
+	}
+	s.timers.pinged = at
+	return s.writeOnce(batch{data: frame.AppendControl(nil, frame.Ping, nil), frames: 1})
+}
+
+// scheduleTicks says whether there is something to do every heartbeat: to send one, or to look
+// whether what a client waits for has come. The hub's lock is held.
+func (s *subscriber) scheduleTicks() {
+	on := s.wants.form.marksSlots() || s.resumed != 0
+	if s.ticks.Swap(on) != on && on {
+		s.outbox.wakeUp()
+	}
+}
+
+// tick is called once a heartbeat.
+func (s *subscriber) tick(now time.Time) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	slot, seq := s.hub.positionLocked(s.level)
+	switch {
+	case s.holding, s.resumed == 0: // what led to the position is delivered first
+	case seq >= s.resumed:
+		s.waitFor(0)
+	case now.After(s.resumedBy):
+		s.waitFor(0)
+		s.answerResync(s.resumeID, s.hub.oldestLocked(s.level, seq), seq)
+	}
+	if s.wants.form.marksSlots() && !s.holding {
+		s.answer(func(b []byte) []byte { return appendHeartbeat(b, slot, seq, now) })
+	}
+}
