@@ -19,7 +19,7 @@ type audience struct {
 func newAudience(ringBytes int) audience {
 	a := audience{ringBytes: ringBytes, all: make(map[*subscriber]struct{}), perEmission: make(map[*subscriber]struct{})}
 	for kind := range a.indexes {
-		a.indexes[kind] = make(index)
+		a.indexes[kind] = newIndex()
 	}
 	return a
 }
@@ -33,8 +33,11 @@ func (a *audience) add(s *subscriber) {
 	a.classify(s)
 }
 
-// remove takes a subscriber out.
+// remove takes a subscriber out, if it is there.
 func (a *audience) remove(s *subscriber) {
+	if _, known := a.all[s]; !known {
+		return
+	}
 	delete(a.all, s)
 	delete(a.perEmission, s)
 	for kind, keys := range s.wants.names {
@@ -136,7 +139,7 @@ func (a *audience) deliver(e *emission) {
 func (a *audience) deliverUpdates(e *emission) {
 	named := 0
 	for _, x := range a.indexes {
-		named += len(x)
+		named += len(x.first)
 	}
 	if named == 0 {
 		return
@@ -144,11 +147,8 @@ func (a *audience) deliverUpdates(e *emission) {
 	var room [maxNamesOf]name
 	for i := range e.updates {
 		for _, n := range namesOf(room[:0], &e.updates[i]) {
-			if len(a.indexes[n.kind]) == 0 {
-				continue
-			}
-			for _, s := range a.indexes[n.kind][*n.key] {
-				s.deliverMatch(e, i)
+			if x := &a.indexes[n.kind]; len(x.first) > 0 {
+				x.deliver(*n.key, e, i)
 			}
 		}
 	}

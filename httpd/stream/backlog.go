@@ -1,10 +1,6 @@
 package stream
 
-import (
-	"time"
-
-	"ledgerd/engine/ledger"
-)
+import "ledgerd/engine/ledger"
 
 // backlog is what a client has missed. Its writer makes the frames as the socket takes them,
 // without a lock.
@@ -80,17 +76,17 @@ func (s *subscriber) writeBacklog(b *backlog) (done bool, err error) {
 // writeFrames writes what next makes, as the socket takes it, until there is no more. Not done means
 // that the subscriber is too slow for it, or is about to end.
 func (s *subscriber) writeFrames(next func(*batch), tooSlow func() bool) (done bool, err error) {
-	room, release := s.hub.memory.batch()
-	defer release()
+	room := s.hub.memory.batch()
+	defer s.hub.memory.freeBatch(room)
 	for !s.outbox.endsAtOnce() && !tooSlow() {
-		b := batch{data: room}
+		b := batch{data: *room}
 		if next(&b); b.frames == 0 {
 			return true, nil
 		}
 		if err := s.writeOnce(b); err != nil {
 			return false, err
 		}
-		if err := s.ping(time.Now()); err != nil {
+		if err := s.ping(s.hub.now()); err != nil {
 			return false, err
 		}
 	}

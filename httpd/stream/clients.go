@@ -118,10 +118,10 @@ func (b *bucket) take(now time.Time) bool {
 }
 
 // What a client's connections ask for costs time of a processor, by a list of prices. It may be so
-// much at once, and then as little as that each second: 5 % of a core.
+// much at once, and so much each second after that: less than 5 % of a core.
 const (
-	workBurst     = 2 * time.Second
-	workPerSecond = 50 * time.Millisecond
+	workBurst     = time.Second
+	workPerSecond = 40 * time.Millisecond
 )
 
 // work is the time that a client has spent.

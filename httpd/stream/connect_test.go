@@ -322,3 +322,51 @@ func TestALostHandshakeHoldsNoSeat(t *testing.T) {
 		}
 	}
 }
+
+// Each Origin field has to be allowed.
+func TestEveryOriginIsChecked(t *testing.T) {
+	n := serve(t, func(c *Config) { c.Origins = []string{"https://a.example", "https://b.example"} })
+	n.dial("", "Origin: https://a.example", "Origin: https://b.example")
+	for _, headers := range [][]string{
+		{"Origin: https://a.example", "Origin: https://evil.example"}, {"Origin: https://evil.example", "Origin: https://a.example"},
+		{"Origin: https://a.example", "Origin: "},
+	} {
+		if got, want := refused(t, n, "", headers...), badRequest("this Origin is not allowed"); got != want {
+			t.Errorf("%q:\n got %s\nwant %s", headers, got, want)
+		}
+	}
+}
+
+func TestImpossibleOriginsAreFound(t *testing.T) {
+	for _, good := range [][]string{nil, {"*"}, {"https://app.example"}, {"http://localhost:3000", "https://[::1]:8443", "app://bundle"}} {
+		if err := CheckOrigins(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for _, bad := range []string{
+		"", " ", "null", "app.example", "https://", "//app.example", "https://app.example/", "https://app.example/path", "https://app.example?q",
+		"https://*.example", "https://App.example", "HTTPS://app.example", "https://user@app.example", "https://app.example:", "https://app.example:x", "https://a b",
+	} {
+		if err := CheckOrigins([]string{"https://app.example", bad}); err == nil {
+			t.Errorf("%q is taken for an origin", bad)
+		}
+	}
+	if CheckOrigins([]string{"https://app.example", "*"}) == nil {
+		t.Error("* is taken beside others")
+	}
+}
+
+func TestRefusalsAreCountedByReason(t *testing.T) {
+	n := serve(t, func(c *Config) { c.MaxConns, c.MaxConnsPerClient, c.Origins = 2, 1, []string{"https://a.example"} })
+	n.dial("")
+	refused(t, n, "") // the client has its share
+	n.client = netip.MustParseAddr("192.0.2.2")
+	n.dial("")
+	refused(t, n, "") // the server is full
+	refused(t, n, "", "Origin: https://evil.example")
+	refused(t, n, "?pubkeys=x")
+	refused(t, n, "?resume_from=x")
+	for reason, count := range map[string]int{"full": 1, "client": 1, "origin": 1, "request": 2} {
+		n.wantMetric("ledgerd_ws_refused_total{reason=%q} %d", reason, count)
+	}
+}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bytes"
+	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/stream/frame"
@@ -34,7 +35,7 @@ type emission struct {
 	seqs      []ledger.Seq
 	lastSeq   ledger.Seq // the newest seq once all of it was delivered
 	updates   []ledger.Update
-	published int64 // when, see Hub.now
+	published time.Duration // when, see Hub.now
 
 	undoneFrom ledger.Opt[ledger.Slot] // an undoing: the tip before
 

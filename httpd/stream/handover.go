@@ -21,7 +21,7 @@ func (h *Hub) adopt(socket, before net.Conn, place *seat, asked query) {
 		outbox: newOutbox(h.config.OutboxBytes, &h.memory),
 	}
 	s.outbox.conflates, s.outbox.wake = asked.conflates, s.wake
-	s.timers.began = time.Now()
+	s.timers.pinged = h.now()
 	s.ended.Add(1)
 	if end := h.join(s, asked.resume); end != nil {
 		s.outbox.close(*end)

@@ -43,14 +43,8 @@ func New(config Config) *Hub {
 	return h
 }
 
-// now returns the time that deliveries are measured by: nanoseconds since the hub was made, 0 if
-// nobody measures.
-func (h *Hub) now() int64 {
-	if h.config.OnDelivered == nil {
-		return 0
-	}
-	return int64(time.Since(h.started))
-}
+// now returns the time since the hub was made.
+func (h *Hub) now() time.Duration { return time.Since(h.started) }
 
 // Publish delivers a publication to all subscribers. It is called in log order, from one
 // goroutine, and never waits for a socket.

@@ -26,8 +26,8 @@ func (n *node) leftovers() string {
 		a := &n.hub.levels[i]
 		count("subscribers", len(a.all))
 		count("that are walked", len(a.perEmission))
-		count("pubkeys in the index", len(a.indexes[pubkeys]))
-		count("programs in the index", len(a.indexes[programs]))
+		count("pubkeys in the index", len(a.indexes[pubkeys].first))
+		count("programs in the index", len(a.indexes[programs].first))
 		for _, r := range a.rings {
 			if r != nil {
 				count("rings", 1)

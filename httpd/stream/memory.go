@@ -38,13 +38,14 @@ var batches = sync.Pool{New: func() any {
 	return &b
 }}
 
-// batch returns an empty buffer of batchBytes, to be given back with done. It is counted and
+// batch returns an empty buffer of batchBytes, to be given back with freeBatch. It is counted and
 // never refused: no writer has two.
-func (m *memory) batch() (room []byte, done func()) {
-	b := batches.Get().(*[]byte)
+func (m *memory) batch() *[]byte {
 	m.used.Add(batchBytes)
-	return (*b)[:0], func() {
-		m.release(batchBytes)
-		batches.Put(b)
-	}
+	return batches.Get().(*[]byte)
+}
+
+func (m *memory) freeBatch(b *[]byte) {
+	m.release(batchBytes)
+	batches.Put(b)
 }

@@ -2,7 +2,9 @@ package stream
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -91,4 +93,31 @@ func TestGapsAndLapsAreCounted(t *testing.T) {
 	c.ends()
 	n.wantMetric("ledgerd_ws_gaps_total 0")
 	n.wantMetric("ledgerd_ws_laps_total 1")
+}
+
+// Every write is measured, and each that brings a publication to a socket says how long that took.
+func TestWritesAndDeliveriesAreMeasured(t *testing.T) {
+	var mu sync.Mutex
+	var writes int
+	var deliveries []time.Duration
+	inMemory(t, func(c *Config) {
+		c.OnWrite = func(d time.Duration) { mu.Lock(); defer mu.Unlock(); writes++ }
+		c.OnDelivered = func(d time.Duration) { mu.Lock(); defer mu.Unlock(); deliveries = append(deliveries, d) }
+	}, func(n *node) {
+		time.Sleep(time.Second) // 0 is no time of a publication
+		for i, query := range []string{"", "?pubkeys=" + key(1).String(), "?mode=none"} {
+			c := n.dial(query)
+			n.script.block(ledger.Slot(i+1), account(1, ledger.Lamports(i+1), programA))
+			time.Sleep(time.Duration(i+1) * time.Second) // the client is slow to read
+			if query != "?mode=none" {
+				c.expect(basicFrame(account(1, ledger.Lamports(i+1), programA), ledger.Slot(i+1)))
+			}
+			c.quiet()
+			c.close(codeOf(1000, ""))
+			c.ends()
+		}
+	})
+	if !slices.Equal(deliveries, []time.Duration{time.Second, 2 * time.Second}) || writes < 8 {
+		t.Errorf("deliveries took %v and there were %d writes, want 1 s and 2 s, and one for each frame", deliveries, writes)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/stream/frame"
@@ -16,7 +17,7 @@ type packet struct {
 	data      []byte
 	key       ledger.Pubkey // of a state
 	seq       ledger.Seq    // the newest in it; 0 if it holds no updates
-	published int64         // when, see Hub.now; 0: not known
+	published time.Duration // when, see Hub.now; 0: not known
 	special   *special      // instead of data
 	frames    int32
 	refs      atomic.Int32 // outboxes it waits in
@@ -253,7 +254,7 @@ type taken struct {
 	waits   bool     // something does
 	ending  *closing // with nothing left: how the connection ends
 	gaps    int      // among the frames
-	done    func()   // to be called when the frames were written; nil if there are none
+	room    *[]byte  // that the frames are in, to be freed when they were written; nil if there are none
 }
 
 // take returns what a writer may write that has written its ring up to at.
@@ -269,8 +270,9 @@ func (o *outbox) take(at uint64) (t taken) {
 		if t.frames > 0 && (e.special != nil || len(t.data)+len(e.data) > cap(t.data)) {
 			break
 		}
-		if t.done == nil && e.special == nil {
-			t.data, t.done = o.memory.batch()
+		if t.room == nil && e.special == nil {
+			t.room = o.memory.batch()
+			t.data = *t.room
 		}
 		t.data = append(t.data, e.data...)
 		t.count(int(e.frames), e.seq, e.published)

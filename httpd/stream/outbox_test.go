@@ -19,9 +19,9 @@ func packetOf(size int, seq ledger.Seq) *packet {
 func (o *outbox) drain() (frames int, data []byte, ending *closing) {
 	for {
 		t := o.take(0)
-		if t.done != nil {
+		if t.room != nil {
 			data = append(data, t.data...)
-			t.done()
+			o.memory.freeBatch(t.room)
 		}
 		if frames += t.frames; t.frames == 0 && t.special == nil {
 			return frames, data, t.ending
@@ -88,7 +88,7 @@ func TestWhatWaitsIsCountedOverAllOutboxes(t *testing.T) {
 	want("one connection is gone", 3000)
 	taken := b.take(0)
 	want("the rest is being written", batchBytes)
-	taken.done()
+	m.freeBatch(taken.room)
 	want("all was written", 0)
 }
 

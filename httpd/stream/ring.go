@@ -2,6 +2,7 @@ package stream
 
 import (
 	"sync/atomic"
+	"time"
 
 	"ledgerd/engine/ledger"
 )
@@ -45,8 +46,8 @@ type block struct {
 type position struct {
 	at        uint64 // the number of the block, shifted by blockBits, and bytes in it
 	frames    uint64
-	seq       ledger.Seq // the newest; 0 while nothing was numbered
-	published int64      // when its newest emission was, see Hub.now
+	seq       ledger.Seq    // the newest; 0 while nothing was numbered
+	published time.Duration // when its newest emission was, see Hub.now
 }
 
 // number returns the block that the position is in. Blocks never are full to the last byte.

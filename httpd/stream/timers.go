@@ -9,10 +9,9 @@ import (
 // timers say when a writer is to wake by itself. A connection that needs no heartbeat wakes for
 // its pings alone: a tick a second for each of 15,000 idle connections would cost a tenth of a core.
 //
-// The times are counted from when it began.
+// The times are counted from when the hub was made.
 type timers struct {
-	began  time.Time
-	tickAt time.Duration // the next heartbeat, at a whole interval; 0 while there are none
+	tickAt time.Duration // the next heartbeat; 0 while there are none
 	pinged time.Duration
 	due    time.Duration // what comes first of all that is due
 
@@ -27,12 +26,12 @@ func (t *timers) stop() {
 }
 
 // arm has the writer woken when something is due.
-func (t *timers) arm(wake func()) {
+func (t *timers) arm(now time.Duration, wake func()) {
 	if t.set == t.due {
 		return
 	}
 	t.set = t.due
-	left := t.due - time.Since(t.began)
+	left := t.due - now
 	if t.alarm == nil {
 		t.alarm = time.AfterFunc(left, wake)
 		return
@@ -41,17 +40,16 @@ func (t *timers) arm(wake func()) {
 }
 
 // runDue does what is due, and finds out when something is next.
-func (s *subscriber) runDue(now time.Time) error {
+func (s *subscriber) runDue(now time.Duration) error {
 	t, interval := &s.timers, s.hub.config.HeartbeatInterval
-	at := now.Sub(t.began)
 	switch on := s.ticks.Load(); {
 	case !on:
 		t.tickAt = 0
 	case t.tickAt == 0:
-		t.tickAt = (at/interval + 1) * interval
-	case at >= t.tickAt:
-		t.tickAt = (at/interval + 1) * interval
-		s.tick(now)
+		t.tickAt = now + interval
+	case now >= t.tickAt:
+		t.tickAt += (now-t.tickAt)/interval*interval + interval // those that were missed are left out
+		s.tick(time.Now())
 	}
 	if err := s.ping(now); err != nil {
 		return err
@@ -64,12 +62,11 @@ func (s *subscriber) runDue(now time.Time) error {
 }
 
 // ping writes a ping when it is time for one.
-func (s *subscriber) ping(now time.Time) error {
-	at := now.Sub(s.timers.began)
-	if at-s.timers.pinged < s.hub.config.PingInterval {
+func (s *subscriber) ping(now time.Duration) error {
+	if now-s.timers.pinged < s.hub.config.PingInterval {
 		return nil
 	}
-	s.timers.pinged = at
+	s.timers.pinged = now
 	return s.writeOnce(batch{data: frame.AppendControl(nil, frame.Ping, nil), frames: 1})
 }
 

@@ -18,8 +18,8 @@ const closeWait = time.Second
 type batch struct {
 	data      []byte
 	frames    int
-	seq       ledger.Seq // the newest in it; 0 if it holds no updates
-	published int64      // the newest, see Hub.now; 0: not known
+	seq       ledger.Seq    // the newest in it; 0 if it holds no updates
+	published time.Duration // the newest, see Hub.now; 0: not known
 }
 
 // hasRoom reports whether any frame still fits.
@@ -34,7 +34,7 @@ func (b *batch) add(data []byte, seq ledger.Seq) {
 }
 
 // count notes frames that are in data.
-func (b *batch) count(frames int, seq ledger.Seq, published int64) {
+func (b *batch) count(frames int, seq ledger.Seq, published time.Duration) {
 	b.frames += frames
 	b.seq, b.published = max(b.seq, seq), max(b.published, published)
 }
@@ -83,7 +83,7 @@ func (s *subscriber) write() {
 			s.end(*end)
 			return
 		}
-		s.timers.arm(s.outbox.wake)
+		s.timers.arm(s.hub.now(), s.outbox.wake)
 		if s.writer.tryIdle() {
 			over = false
 			return
@@ -109,7 +109,7 @@ func (s *subscriber) whyBroken(err error) reason {
 func (s *subscriber) writeUntilIdle() (*closing, error) {
 	var last ledger.Opt[position] // the head when the connection was seen to end
 	for {
-		if err := s.runDue(time.Now()); err != nil {
+		if err := s.runDue(s.hub.now()); err != nil {
 			return nil, err
 		}
 		// The head comes first: what was put before it moved there is then seen in the outbox,
@@ -165,7 +165,7 @@ func (s *subscriber) writeUntilIdle() (*closing, error) {
 func (s *subscriber) writeTaken(t *taken) error {
 	switch {
 	case t.special == nil:
-		defer t.done()
+		defer s.hub.memory.freeBatch(t.room)
 		s.hub.meters.gaps.Add(t.gaps)
 		return s.writeOnce(t.batch)
 	case t.special.missed != nil:
@@ -223,12 +223,12 @@ func (s *subscriber) writeOnce(b batch) error {
 }
 
 // measure reports a write that is over to those that asked for it.
-func (s *subscriber) measure(began time.Time, published int64) {
+func (s *subscriber) measure(began time.Time, published time.Duration) {
 	if report := s.hub.config.OnWrite; report != nil {
 		report(time.Since(began))
 	}
-	if published > 0 {
-		s.hub.config.OnDelivered(time.Duration(s.hub.now() - published))
+	if report := s.hub.config.OnDelivered; report != nil && published > 0 {
+		report(s.hub.now() - published)
 	}
 }
 
