@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -76,6 +77,11 @@ func (c *serveCommand) Validate() error {
 		return errors.New("rate limits must not be negative")
 	case c.Pprof && c.OpsListen == "":
 		return errors.New("--pprof needs --ops-listen")
+	case c.WSOrigins != nil && len(c.WSOrigins) == 0:
+		return errors.New("--ws-origins must not be empty: leave it out to allow any")
+	}
+	if err := stream.CheckOrigins(c.WSOrigins); err != nil {
+		return fmt.Errorf("--ws-origins: %w", err)
 	}
 	return c.clusterFlags.validate(c.Source)
 }
@@ -96,6 +102,8 @@ type node struct {
 	listener    net.Listener
 	opsListener net.Listener
 	fsyncs      httpd.Histogram
+	writes      httpd.Histogram // to sockets
+	deliveries  httpd.Histogram // from publication to a socket
 	ingests     httpd.Histogram // from when the source showed something until it was visible
 	stopping    atomic.Bool
 }
@@ -263,7 +271,16 @@ func (c *serveCommand) assemble(n *node) error {
 		set.RegisterMetricsWriter(clusterMetrics(n.cluster, func() bool { return n.engine.Fenced() != "" }))
 	}
 	n.engine = engine.New(config)
-	n.hub = stream.New(stream.Config{Ledger: n.engine, History: n.engine, Origins: c.WSOrigins, Metrics: set, Logger: n.logger})
+	n.hub = stream.New(stream.Config{
+		Ledger: n.engine, History: n.engine, Origins: c.WSOrigins, Metrics: set, Logger: n.logger,
+		OnWrite: n.writes.Observe, OnDelivered: n.deliveries.Observe,
+	})
+	set.RegisterMetricsWriter(func(w io.Writer) {
+		header(w, "ledgerd_ws_write_seconds", "histogram", "How long each write to a WebSocket took.")
+		n.writes.Write(w, "ledgerd_ws_write_seconds", "")
+		header(w, "ledgerd_ws_delivery_seconds", "histogram", "Time from a publication to the end of a write that brought it to a WebSocket.")
+		n.deliveries.Write(w, "ledgerd_ws_delivery_seconds", "")
+	})
 	set.RegisterMetricsWriter(engineMetrics(n.engine, n.status))
 	set.RegisterMetricsWriter(durabilityMetrics(n.engine, &n.fsyncs, &n.ingests))
 	if s, ok := n.source.(interface{ Upstream() upstream.Snapshot }); ok {
