@@ -120,8 +120,8 @@ func (b *bucket) take(now time.Time) bool {
 // What a client's connections ask for costs time of a processor, by a list of prices. It may be so
 // much at once, and so much each second after that: less than 5 % of a core.
 const (
-	workBurst     = time.Second
-	workPerSecond = 40 * time.Millisecond
+	workBurst     = 600 * time.Millisecond
+	workPerSecond = 30 * time.Millisecond
 )
 
 // work is the time that a client has spent.

@@ -39,7 +39,9 @@ type Config struct {
 	RingBytes         int           // newest frames of each level and form, if anybody follows them; 0: 64 MiB
 	RecentBytes       int           // about what is kept of each level to resume from; 0: 64 MiB
 	OutboxBytes       int           // what may wait for one socket beside the ring; 0: 32 MiB
-	MemoryBytes       int           // what may wait for all sockets together beside rings and recent emissions; 0: 128 MiB
+	// MemoryBytes is what all that waits for sockets may take together, beside rings and recent emissions
+	// and with the garbage that it leaves: so two thirds of it may wait. 0: 128 MiB.
+	MemoryBytes int
 
 	// OnWrite is called with how long each write to a socket took, OnDelivered with the time from
 	// Publish to the end of a write that brought the publication to a socket: of several in one

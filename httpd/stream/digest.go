@@ -2,7 +2,6 @@ package stream
 
 import (
 	"slices"
-	"strconv"
 	"sync"
 
 	"ledgerd/engine/ledger"
@@ -148,14 +147,4 @@ func (s *subscriber) jump() (ok bool, err error) {
 			return true, nil
 		}
 	}
-}
-
-// appendGap appends that of what lies after one seq, up to another, only the newest state of
-// each account follows.
-func appendGap(b []byte, from, to ledger.Seq) []byte {
-	b = append(b, `{"type":"gap","from_seq":`...)
-	b = strconv.AppendUint(b, uint64(from), 10)
-	b = append(b, `,"to_seq":`...)
-	b = strconv.AppendUint(b, uint64(to), 10)
-	return append(b, '}')
 }

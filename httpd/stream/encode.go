@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -47,26 +48,22 @@ func appendPosition(b []byte, slot ledger.Slot, seq ledger.Seq) []byte {
 }
 
 func appendRollback(b []byte, from, to ledger.Slot, seq ledger.Seq) []byte {
-	b = append(b, `{"type":"rollback","from_slot":`...)
-	b = strconv.AppendUint(b, uint64(from), 10)
-	b = append(b, `,"to_slot":`...)
-	b = strconv.AppendUint(b, uint64(to), 10)
-	b = append(b, `,"seq":`...)
-	b = strconv.AppendUint(b, uint64(seq), 10)
-	return append(b, '}')
+	return fmt.Appendf(b, `{"type":"rollback","from_slot":%d,"to_slot":%d,"seq":%d}`, from, to, seq)
 }
 
 func appendSlotEnd(b []byte, slot ledger.Slot, seq ledger.Seq) []byte {
-	b = append(b, `{"type":"slot_end",`...)
-	return append(appendPosition(b, slot, seq), '}')
+	return fmt.Appendf(b, `{"type":"slot_end","slot":%d,"seq":%d}`, slot, seq)
 }
 
 func appendHeartbeat(b []byte, slot ledger.Slot, seq ledger.Seq, now time.Time) []byte {
-	b = append(b, `{"type":"heartbeat",`...)
-	b = appendPosition(b, slot, seq)
-	b = append(b, `,"timestamp":`...)
-	b = appendTime(b, ledger.Some(now.Unix()))
-	return append(b, '}')
+	b = fmt.Appendf(b, `{"type":"heartbeat","slot":%d,"seq":%d,"timestamp":`, slot, seq)
+	return append(appendTime(b, ledger.Some(now.Unix())), '}')
+}
+
+// appendGap appends that of what lies after one seq, up to another, only the newest state of
+// each account follows.
+func appendGap(b []byte, from, to ledger.Seq) []byte {
+	return fmt.Appendf(b, `{"type":"gap","from_seq":%d,"to_seq":%d}`, from, to)
 }
 
 // appendTime appends a time of Unix seconds as ISO 8601, null if it is not known.

@@ -1,7 +1,7 @@
 package stream
 
 import (
-	"strconv"
+	"fmt"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -103,8 +103,7 @@ func (s *subscriber) pong(id messageID) {
 	defer s.hub.mu.Unlock()
 	slot, seq := s.hub.positionLocked(s.level)
 	s.answer(func(b []byte) []byte {
-		b = appendPosition(append(appendReply(b, "pong", id), ','), slot, seq)
-		b = append(b, `,"timestamp":`...)
+		b = fmt.Appendf(appendReply(b, "pong", id), `,"slot":%d,"seq":%d,"timestamp":`, slot, seq)
 		return append(appendTime(b, ledger.Some(time.Now().Unix())), '}')
 	})
 }
@@ -133,10 +132,7 @@ func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
 	if !s.pay(missed.cost()) {
 		return
 	}
-	s.answer(func(b []byte) []byte {
-		b = append(appendReply(b, "resumed", id), `,"from_seq":`...)
-		return append(strconv.AppendUint(b, uint64(from), 10), '}')
-	})
+	s.answer(func(b []byte) []byte { return fmt.Appendf(appendReply(b, "resumed", id), `,"from_seq":%d}`, from) })
 	switch meters := s.hub.meters; {
 	case missed.past != nil:
 		meters.resumes[originLog].Inc()
@@ -164,6 +160,6 @@ func (s *subscriber) answerResync(id messageID, oldest, newest ledger.Seq) {
 func (s *subscriber) answerSubscribed(id messageID, slot ledger.Slot, seq ledger.Seq) {
 	s.answer(func(b []byte) []byte {
 		b = appendCounts(appendReply(b, "subscribed", id), &s.wants.names)
-		return append(appendPosition(append(b, ','), slot, seq), '}')
+		return fmt.Appendf(b, `,"slot":%d,"seq":%d}`, slot, seq)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"unicode/utf8"
 
@@ -116,33 +117,22 @@ func parseSeq(digits []byte) (ledger.Seq, bool) {
 
 // appendReply appends {"type":TYPE,"id":ID and leaves the object open.
 func appendReply(b []byte, kind string, id messageID) []byte {
-	b = append(b, `{"type":"`...)
-	b = append(b, kind...)
-	b = append(b, `","id":`...)
-	return append(b, id...)
+	return fmt.Appendf(b, `{"type":"%s","id":%s`, kind, id)
 }
 
+// appendError appends an error. The details are texts of ours, which need no escapes.
 func appendError(b []byte, id messageID, details string) []byte {
-	b = appendReply(b, "error", id)
-	b = append(b, `,"error":"Invalid request parameters","details":"`...)
-	b = append(b, details...) // texts of ours, which need no escapes
-	return append(b, `"}`...)
+	return fmt.Appendf(appendReply(b, "error", id), `,"error":"Invalid request parameters","details":"%s"}`, details)
 }
 
 // appendCounts appends how many names of each kind are subscribed.
 func appendCounts(b []byte, n *names) []byte {
 	for kind, name := range kindNames {
-		b = append(append(append(b, `,"`...), name...), `":`...)
-		b = strconv.AppendInt(b, int64(len(n[kind])), 10)
+		b = fmt.Appendf(b, `,"%s":%d`, name, len(n[kind]))
 	}
 	return b
 }
 
 func appendResync(b []byte, id messageID, oldest, newest ledger.Seq) []byte {
-	b = appendReply(b, "resync_required", id)
-	b = append(b, `,"oldest_seq":`...)
-	b = strconv.AppendUint(b, uint64(oldest), 10)
-	b = append(b, `,"newest_seq":`...)
-	b = strconv.AppendUint(b, uint64(newest), 10)
-	return append(b, '}')
+	return fmt.Appendf(appendReply(b, "resync_required", id), `,"oldest_seq":%d,"newest_seq":%d}`, oldest, newest)
 }

@@ -171,7 +171,7 @@ func TestConflationNeedsRoomForTheNewestStates(t *testing.T) {
 
 // Emissions that are held while a snapshot is read count like what waits.
 func TestHeldEmissionsAreCounted(t *testing.T) {
-	h := New(Config{MemoryBytes: 100 * updateBytes})
+	h := New(Config{MemoryBytes: 150 * updateBytes})
 	s := &subscriber{hub: h, outbox: newOutbox(1<<20, &h.memory), holding: true}
 	e := &emission{updates: make([]ledger.Update, 29)}
 	for range 5 {

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"ledgerd/engine/ledger"
@@ -13,6 +14,8 @@ const (
 	maxSnapshot = 10_000
 	// snapshotBytes is about what an account of a snapshot takes while it is read and encoded.
 	snapshotBytes = 512
+	// minFrameBytes is less than the frame of any account takes.
+	minFrameBytes = 100
 	// snapshotTries is how often a snapshot is begun anew because its version was folded away.
 	snapshotTries = 3
 )
@@ -61,7 +64,10 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 			s.put(packets...)
 		}
 	}
+	var end *closing
 	switch {
+	case errors.As(err, &end):
+		s.outbox.close(*end)
 	case errors.Is(err, errTooMany):
 		return err
 	case errors.Is(err, ledger.ErrUnavailable):
@@ -114,6 +120,9 @@ func (s *subscriber) snapshotUnlocked(at snapshotAt, shape form, named names, id
 	if err != nil {
 		return nil, err
 	}
+	if !s.hub.memory.allows(len(accounts) * minFrameBytes) {
+		return nil, &endMemory
+	}
 	var time ledger.Opt[int64]
 	if at.head != nil {
 		time = at.head.Tip(s.level).Time
@@ -123,7 +132,7 @@ func (s *subscriber) snapshotUnlocked(at snapshotAt, shape form, named names, id
 		p.add(appendUpdate(p.room(), shape, &accounts[i], time, at.slot, at.seq, s.level), 0)
 	}
 	p.add(frame.AppendText(p.room(), func(b []byte) []byte {
-		return append(appendPosition(append(appendReply(b, "snapshot_end", id), ','), at.slot, at.seq), '}')
+		return fmt.Appendf(appendReply(b, "snapshot_end", id), `,"slot":%d,"seq":%d}`, at.slot, at.seq)
 	}), at.seq)
 	return p.finish(), nil
 }
@@ -145,7 +154,11 @@ func (s *subscriber) readSnapshot(head *ledger.Head, named names) ([]ledger.Acco
 		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			return nil, err
 		}
-		accounts = append(accounts, members...)
+		if len(accounts) == 0 {
+			accounts = members
+		} else {
+			accounts = append(accounts, members...)
+		}
 		if more || len(accounts) > maxSnapshot {
 			return nil, errTooMany
 		}
