@@ -89,7 +89,7 @@ func parseRequest(text []byte) (r request, id messageID, err error) {
 		return r, noID, errNotMessage
 	}
 	if json.Unmarshal(text, &r) != nil {
-		// Where only a field's type is wrong the id may still be told.
+		// Where only a field's type is wrong the id may still be good.
 		var named struct {
 			ID json.RawMessage `json:"id"`
 		}

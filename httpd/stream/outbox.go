@@ -31,7 +31,7 @@ const (
 	plainPacket  packetKind = iota
 	statePacket             // of one account: a later state of it may stand for this one
 	markerPacket            // slot_end or rollback: a later marker may stand for this one
-	gapPacket               // tells that states after its seq were dropped
+	gapPacket               // says that states after its seq were dropped
 )
 
 // special is an instruction to the writer.

@@ -181,7 +181,7 @@ const writeLooks = 50
 
 // writeOnce writes whole frames. A socket that takes them slowly is given time as long as
 // it takes anything; once its reader is known to be too slow, Config.WriteTimeout for what is
-// left, so that it can be told; and none when the connection ends for another reason. One
+// left, so that the close frame reaches it; and none when the connection ends for another reason. One
 // that takes nothing for Config.WriteTimeout fails with os.ErrDeadlineExceeded.
 func (s *subscriber) writeOnce(b batch) error {
 	timeout := s.hub.config.WriteTimeout
