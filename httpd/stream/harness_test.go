@@ -16,7 +16,7 @@ import (
 
 // patience bounds how long a test waits for what must happen, and how long its connections may be
 // open, on a machine as busy as may be. It decides only when a test fails, never whether one passes.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // node is a hub behind a real server, on a real socket or in memory.
 type node struct {
