@@ -99,7 +99,7 @@ func (c *command) serve(p *plan, n node) []string {
 	return append([]string{
 		"serve", "--listen", local(n.port), "--ops-listen", local(n.ops), "--data-dir", filepath.Join(p.dir, n.name),
 		"--source", source, "--role", role, "--log", "nats://" + strings.Join(servers, ",") + "/" + stream,
-		"--trusted-proxies", "127.0.0.0/8", "--shared-limits",
+		"--trusted-proxies", "127.0.0.0/8",
 	}, c.Args...)
 }
 

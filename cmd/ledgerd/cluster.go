@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -27,7 +26,6 @@ type clusterFlags struct {
 	Log            string        `help:"The log that the nodes of a cluster share: nats://HOST:PORT[,HOST:PORT…]/STREAM, or tls://. Without it the node is alone." placeholder:"URL"`
 	Role           string        `help:"What a node of a cluster does: ingest (follow the source when it is its turn), replica (follow the log; --source none), all (ingest, and make the cluster's snapshots as replicas do)." default:"all" enum:"ingest,replica,all"`
 	MaxLag         time.Duration `help:"/readyz and /health of a node of a cluster fail when for so long it has not known that it holds all of the log. A vote among nats-servers takes up to 12 seconds." default:"15s"`
-	SharedLimits   bool          `help:"The nodes of a cluster count requests together, at most a second late."`
 	LogReplicas    int           `help:"How many nats-servers hold the log; counts when it is made." default:"3"`
 	LogCredentials string        `help:"File with the user that the nats-servers know." placeholder:"FILE"`
 }
@@ -35,11 +33,8 @@ type clusterFlags struct {
 // validate checks what the flags' types cannot. from is --source.
 func (f *clusterFlags) validate(from string) error {
 	if f.Log == "" {
-		switch {
-		case f.Role != roleAll:
+		if f.Role != roleAll {
 			return fmt.Errorf("--role %s needs --log", f.Role)
-		case f.SharedLimits:
-			return errors.New("--shared-limits needs --log")
 		}
 		return nil
 	}
@@ -165,7 +160,7 @@ func (n *node) offer(ctx context.Context, s engine.TakenSnapshot) {
 	}
 }
 
-// share tells the other nodes what this one is and, if it is to, what its clients were granted.
+// share tells the other nodes what this one is.
 func (f *clusterFlags) share(n *node) error {
 	err := n.cluster.Announce(func() cluster.Member {
 		m := cluster.Member{
@@ -177,19 +172,7 @@ func (f *clusterFlags) share(n *node) error {
 		}
 		return m
 	})
-	if err != nil || !f.SharedLimits {
-		return err
-	}
-	return n.cluster.Share(func() (spent []cluster.Spent) {
-		n.public.Granted(func(client netip.Addr, requests uint32) {
-			spent = append(spent, cluster.Spent{Client: client.As16(), Count: requests})
-		})
-		return spent
-	}, func(spent []cluster.Spent) {
-		for _, s := range spent {
-			n.public.GrantedElsewhere(netip.AddrFrom16(s.Client).Unmap(), s.Count)
-		}
-	})
+	return err
 }
 
 // watchLead ends the node when another one has taken its place: what it has applied and nobody

@@ -239,25 +239,3 @@ func TestFreshReplicaBeginsWithASnapshot(t *testing.T) {
 		}
 	}
 }
-
-// What a client is granted at one node it has spent at all of them, at most a second later.
-func TestNodesCountRequestsTogether(t *testing.T) {
-	r := newClusterRig(t, "accounts=300,tps=500,slot_time=20ms")
-	limits := []string{"--rate-limit-exempt", "", "--rate-limit-minute", "1000", "--rate-limit-hour", "100000", "--shared-limits"}
-	r.add(roleIngest, limits...)
-	r.add(roleReplica, limits...)
-	r.ready()
-	here, there := r.nodes[0].running(), r.nodes[1].running()
-	const asked = 300
-	for range asked {
-		if a := here.get("/blocks/latest"); a.status != http.StatusOK {
-			t.Fatalf("a block is answered with %d %s", a.status, a.body)
-		}
-	}
-	told := 0
-	r.until("the other node has heard of it", func() bool {
-		left, err := strconv.Atoi(there.get("/blocks/latest").header.Get("X-RateLimit-Remaining"))
-		told++
-		return err == nil && left <= 1000-asked-told
-	})
-}

@@ -14,7 +14,6 @@ func TestFlagsOfAClusterThatContradictEachOther(t *testing.T) {
 		want string
 	}{
 		"a role without a log":    {[]string{"--role", "replica", "--source", "none"}, "--role replica needs --log"},
-		"limits without a log":    {[]string{"--shared-limits"}, "--shared-limits needs --log"},
 		"a replica with a source": {[]string{"--log", "nats://127.0.0.1:1/L", "--role", "replica"}, "needs --source none"},
 		"an ingester without":     {[]string{"--log", "nats://127.0.0.1:1/L", "--source", "none"}, "--role all needs a --source"},
 		"no stream":               {[]string{"--log", "nats://127.0.0.1:1"}, "--log: "},
