@@ -1,6 +1,16 @@
 package httpd
 
-import "ledgerd/engine/ledger"
+import (
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
+)
+
+// What blocks and transactions take while they are read and encoded, in bytes.
+const (
+	wholeBlockBytes      = 4 << 20 // with its transactions
+	transactionBytes     = 2048
+	usualTransactionText = 210 // without its accounts
+)
 
 // latestBlock answers the newest block of the asked commitment.
 func (r *request) latestBlock() error {
@@ -10,38 +20,87 @@ func (r *request) latestBlock() error {
 	if err != nil {
 		return err
 	}
-	r.body = appendBlock(r.body, a.Block)
-	r.answered(v)
-	r.tagBody()
+	r.body = encode.AppendBlock(r.body, a.Block)
+	r.view = v
+	r.tagRecord(len(r.body))
 	return nil
 }
 
 // block answers the block at a slot. A finalized one will never read otherwise.
 func (r *request) block() error {
-	slot, ok := parseDecimal(r.variable)
+	slot, ok := parseDecimal(r.variable("slot"))
 	if !ok {
 		return errSlot
 	}
 	q := r.params.query
-	q.Parts = r.params.include.parts()
+	switch r.params.parts {
+	case encode.Nothing:
+		q.Parts = ledger.NoTransactions
+	case encode.Signatures:
+		q.Parts = ledger.SignaturesOnly
+	}
+	if q.Parts != ledger.NoTransactions {
+		if err := r.reserve(wholeBlockBytes); err != nil {
+			return err
+		}
+	}
 	a, v, err := r.server.ledger.Block(q, ledger.Slot(slot))
 	if err != nil {
 		return err
 	}
-	r.body = appendFullBlock(r.body, a, r.params.include)
-	r.answered(v)
-	r.tagBody()
+	r.body = encode.AppendFullBlock(r.body, a, r.params.parts, encode.List{Turn: r.server.turn})
+	r.view = v
+	r.tagRecord(len(r.body))
 	r.immutable = a.Commitment == ledger.Finalized
 	return nil
 }
 
-// answered says which view the reply was computed from.
-func (r *request) answered(v ledger.View) { r.view = v }
+// transaction answers the transaction with a first signature.
+func (r *request) transaction() error {
+	sig, err := ledger.ParseSignature(r.variable("signature"))
+	if err != nil {
+		return errSignature
+	}
+	a, v, err := r.server.ledger.Transaction(r.params.query, sig)
+	if err != nil {
+		return err
+	}
+	r.body = encode.AppendTransaction(r.body, a.Transaction)
+	r.view = v
+	r.tagRecord(len(r.body))
+	r.immutable = a.Commitment == ledger.Finalized
+	return nil
+}
 
-// tagBody gives the reply the entity tag of its whole body.
-func (r *request) tagBody() { r.tagRecord(len(r.body)) }
-
-// tagRecord gives the reply the entity tag of the first n bytes of its body.
-func (r *request) tagRecord(n int) {
-	r.tag, r.tagged = tagOf(r.body[:n], r.partial), true
+// recent answers a page of transactions, newest first, and where the next page starts.
+func (r *request) recent() error {
+	p := &r.params
+	if err := r.reserve(p.limit * transactionBytes); err != nil {
+		return err
+	}
+	txs, more, v, err := r.server.ledger.Recent(p.query, ledger.RecentRange{Before: p.before, After: p.after, Limit: p.limit})
+	if err != nil {
+		return err
+	}
+	text := len(txs) * usualTransactionText
+	for _, t := range txs {
+		text += len(t.Accounts) * len(`"12345678901234567890123456789012345678901234",`)
+	}
+	r.grow(text)
+	r.body = append(r.body, `{"transactions":[`...)
+	list := encode.List{Turn: r.server.turn}
+	for _, t := range txs {
+		r.body = encode.AppendTransaction(list.Next(r.body), t)
+	}
+	r.body = append(r.body, `],"next_before":`...)
+	if more && len(txs) > 0 {
+		r.body = append(r.body, '"')
+		r.body = txs[len(txs)-1].Signature.AppendBase58(r.body)
+		r.body = append(r.body, '"')
+	} else {
+		r.body = append(r.body, `null`...)
+	}
+	r.body = append(r.body, '}')
+	r.view = v
+	return nil
 }

@@ -1,24 +1,28 @@
 // Package httpd is the REST side of the node: it answers the questions of the interface
-// over a [Ledger] somebody else keeps, and knows nothing of how it is kept.
+// over a [Ledger] that the caller hands in, and does not know how the ledger is kept.
 //
 // # Nouns
 //
-// A conn is one accepted connection. It reads whole request heads, checks them to the
-// letter, and hands them to fasthttp one at a time; what it refuses fasthttp never sees, and
-// what is asked most is answered before fasthttp would see it: see direct.go.
-// A request is one exchange: a client, a route, a question, a reply.
-// A client is who is counted: an IPv4 address or an IPv6 /64.
+// A route is one row of the interface: a path of fasthttp/router, its parameters, and the question
+// it asks. A request is one exchange: a client, a route, a question, a reply.
 //
 // # Order
 //
-// Every exchange goes the same way, errors of parsing included: who asks, may they ask
-// (the two windows of the rate limit), what is asked, the answer, the headers that every
-// response carries. So no response leaves without them, and nothing that is refused is
-// looked at further.
+// Every exchange goes the same way, those that could not be parsed included: its client is
+// identified and counted, its head and path are checked, the router finds the route, the route
+// asks the ledger, and the headers that every response carries are set. So no response
+// leaves without them, and nothing of a refused request is looked at further.
 //
 // # Lifetime
 //
 // Nothing taken from a fasthttp.RequestCtx outlives the handler: keys are parsed to values
 // before the ledger is asked. The buffers an answer is made in belong to the request,
-// which goes back to its pool in the function that took it.
+// which goes back to its pool in the function that took it; a long body is lent to the response
+// until it is written.
+//
+// # Below
+//
+// httpd/wire holds connections and the check of heads, httpd/ratelimit clients and their windows,
+// httpd/encode the records as JSON, httpd/stream the WebSocket side, httpd/ops the operators'
+// listener. The upgrade handler of the stream is handed in by the caller.
 package httpd

@@ -203,6 +203,7 @@ func (l *fakeLedger) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account,
 	case !a.Exists():
 		return ledger.Account{}, v, &ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: a.Taught.Slot()}
 	}
+	a.Token = nil // which comes with several accounts only
 	return a, v, nil
 }
 
@@ -211,6 +212,15 @@ func (l *fakeLedger) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Ac
 	found := make([]ledger.Account, len(keys))
 	for i, k := range keys {
 		found[i] = l.accounts[k]
+	}
+	return found, v, err
+}
+
+func (l *fakeLedger) Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error) {
+	v, err := l.ask(q)
+	found := make([]*ledger.Mint, len(keys))
+	for i, k := range keys {
+		found[i] = l.mints[k]
 	}
 	return found, v, err
 }

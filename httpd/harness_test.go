@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -22,6 +22,9 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/valyala/fasthttp/fasthttputil"
 	"go.uber.org/goleak"
+
+	"ledgerd/httpd/encode"
+	"ledgerd/httpd/wire"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -39,29 +42,75 @@ func TestMain(m *testing.M) {
 // decides only when a test fails, never whether one passes.
 const patience = time.Minute
 
-// harness is a real server over an in-memory listener.
+// harness is a real server and a way to it.
 type harness struct {
 	*testing.T
 	server *Server
 	ledger *fakeLedger
-	ln     *fasthttputil.InmemoryListener
+	reach  func(from net.Addr) (net.Conn, error)
+	conns  []net.Conn
 }
 
-// serve starts a server with the fake ledger and stops it with the test.
+// serve starts a server with the fake ledger behind a listener in memory, and stops it with the test.
 func serve(t *testing.T, change func(*Config)) *harness {
 	t.Helper()
-	h := &harness{T: t, ledger: newFakeLedger(), ln: fasthttputil.NewInmemoryListener()}
+	ln := fasthttputil.NewInmemoryListener()
+	return serveOn(t, ln, ln.DialWithLocalAddr, change)
+}
+
+// serveTCP starts one on a real socket.
+func serveTCP(t *testing.T, change func(*Config)) *harness {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveOn(t, ln, func(net.Addr) (net.Conn, error) { return net.Dial("tcp", ln.Addr().String()) }, change)
+}
+
+// servePipes starts one where each write of a client is one read of the server, and nothing is
+// written that the client does not read.
+func servePipes(t *testing.T, change func(*Config)) *harness {
+	t.Helper()
+	ln := fasthttputil.NewInmemoryListener() // for its Accept and Close
+	pipes := &pipeListener{Listener: ln, pipes: make(chan net.Conn)}
+	return serveOn(t, pipes, func(net.Addr) (net.Conn, error) {
+		near, far := net.Pipe()
+		if _, err := ln.Dial(); err != nil {
+			return nil, err
+		}
+		pipes.pipes <- far
+		return near, nil
+	}, change)
+}
+
+// pipeListener gives a pipe for each connection.
+type pipeListener struct {
+	net.Listener
+	pipes chan net.Conn
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	if _, err := l.Listener.Accept(); err != nil {
+		return nil, err
+	}
+	return <-l.pipes, nil
+}
+
+func serveOn(t *testing.T, ln net.Listener, reach func(net.Addr) (net.Conn, error), change func(*Config)) *harness {
+	t.Helper()
+	h := &harness{T: t, ledger: newFakeLedger(), reach: reach}
 	config := Config{Ledger: h.ledger, Version: "0.1.0", Now: func() time.Time { return now }}
 	if change != nil {
 		change(&config)
 	}
 	h.server = New(config)
-	runUntilEnd(t, h.server.acceptor, h.ln)
+	runUntilEnd(t, h.server.Server, ln)
 	return h
 }
 
 // runUntilEnd serves ln and shuts down with the test.
-func runUntilEnd(t *testing.T, a *acceptor, ln net.Listener) {
+func runUntilEnd(t *testing.T, a *wire.Server, ln net.Listener) {
 	served := make(chan error, 1)
 	go func() { served <- a.Serve(ln) }()
 	t.Cleanup(func() {
@@ -80,6 +129,7 @@ type reply struct {
 	status int
 	header http.Header
 	body   string
+	closes bool // it announces the end of the connection
 }
 
 // dial connects from an address, "" for one without an IP.
@@ -89,11 +139,12 @@ func (h *harness) dial(from string) net.Conn {
 	if from != "" {
 		local = &net.TCPAddr{IP: net.ParseIP(from), Port: 1234}
 	}
-	c, err := h.ln.DialWithLocalAddr(local)
+	c, err := h.reach(local)
 	if err != nil {
 		h.Fatalf("dial: %v", err)
 	}
 	h.Cleanup(func() { _ = c.Close() })
+	h.conns = append(h.conns, c)
 	// So that a lost answer fails the test instead of hanging it.
 	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		h.Fatal(err)
@@ -115,42 +166,85 @@ func (h *harness) get(target string, headers ...string) reply {
 func (h *harness) doFrom(from, method, target string, headers ...string) reply {
 	h.Helper()
 	c := h.dial(from)
-	head := method + " " + target + " HTTP/1.1\r\nHost: ledger\r\n"
-	for _, line := range headers {
-		head += line + "\r\n"
-	}
-	if _, err := io.WriteString(c, head+"\r\n"); err != nil {
-		h.Fatalf("%s %s: write: %v", method, target, err)
-	}
+	h.request(c, method, target, headers...)
 	r := readReply(h.T, bufio.NewReader(c), method)
 	checkEvery(h.T, method+" "+target, r)
 	checkDocument(h.T, method, target, r)
 	return r
 }
 
+// request asks on a connection, which need not be read.
+func (h *harness) request(c net.Conn, method, target string, lines ...string) {
+	h.Helper()
+	send(h.T, c, method+" "+target+" HTTP/1.1\r\nHost: ledger\r\n"+strings.Join(append(lines, ""), "\r\n")+"\r\n")
+}
+
+func send(t *testing.T, c net.Conn, raw string) {
+	t.Helper()
+	if _, err := io.WriteString(c, raw); err != nil {
+		t.Fatalf("cannot write %.100q: %v", raw, err)
+	}
+}
+
+// exchange writes all of raw at once on a connection of its own and reads the responses.
+func (h *harness) exchange(name, raw string) []reply {
+	h.Helper()
+	c := h.dial("")
+	send(h.T, c, raw)
+	defer func() { _ = c.Close() }()
+	return h.replies(name, c)
+}
+
+// replies reads responses until the server ends the connection. A reset is an error.
+func (h *harness) replies(name string, c net.Conn) (replies []reply) {
+	h.Helper()
+	from := bufio.NewReader(c)
+	for {
+		switch _, err := from.Peek(1); {
+		case errors.Is(err, io.EOF):
+			return replies
+		case err != nil:
+			h.Errorf("%s: after %d replies: %v", name, len(replies), err)
+			return replies
+		}
+		r := readReply(h.T, from, "GET")
+		checkEvery(h.T, name, r)
+		if r.status >= 400 {
+			checkError(h.T, name, r)
+		}
+		replies = append(replies, r)
+	}
+}
+
 // readReply reads one response.
 func readReply(t *testing.T, from *bufio.Reader, method string) reply {
 	t.Helper()
-	r, err := http.ReadResponse(from, &http.Request{Method: method})
+	r, err := tryReply(from, method)
 	if err != nil {
 		t.Fatalf("%s: cannot read the response: %v", method, err)
 	}
-	body, err := io.ReadAll(r.Body)
+	return r
+}
+
+func tryReply(from *bufio.Reader, method string) (reply, error) {
+	r, err := http.ReadResponse(from, &http.Request{Method: method})
 	if err != nil {
-		t.Fatalf("%s: cannot read the body: %v", method, err)
+		return reply{}, err
 	}
-	return reply{status: r.StatusCode, header: r.Header, body: string(body)}
+	body, err := io.ReadAll(r.Body)
+	return reply{status: r.StatusCode, header: r.Header, body: string(body), closes: r.Close}, err
 }
 
 // checkEvery checks what every response carries.
 func checkEvery(t *testing.T, what string, r reply) {
 	t.Helper()
 	for name, want := range map[string]string{
-		"Access-Control-Allow-Origin": "*",
-		"X-Content-Type-Options":      "nosniff",
-		"Content-Security-Policy":     "default-src 'none'",
-		"Vary":                        "Accept-Encoding",
-		"Server":                      "",
+		"Access-Control-Allow-Origin":   "*",
+		"X-Content-Type-Options":        "nosniff",
+		"Content-Security-Policy":       "default-src 'none'",
+		"Vary":                          "Accept-Encoding",
+		"Server":                        "",
+		"Access-Control-Expose-Headers": "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Ledger-Slot, X-Ledger-Lag-Ms, X-Ledger-Partial, ETag, Cache-Control, Retry-After",
 	} {
 		if got := r.header.Get(name); got != want {
 			t.Errorf("%s: %s = %q, want %q", what, name, got, want)
@@ -183,12 +277,8 @@ func checkDocument(t *testing.T, method, target string, r reply) {
 	if r.header.Get("Content-Encoding") != "" || method == "HEAD" {
 		return // the same body was or will be checked plain
 	}
-	path, template := documentPath(target), ""
-	for candidate := range document.Paths.Map() {
-		if samePath(path, candidate) && (template == "" || !strings.Contains(candidate, "{")) {
-			template = candidate
-		}
-	}
+	path, _, _ := strings.Cut(strings.TrimPrefix(target, "http://elsewhere"), "?")
+	template, _, _ := pathOracle(path)
 	item := document.Paths.Value(template)
 	if item == nil || item.GetOperation(method) == nil {
 		checkError(t, method+" "+target, r)
@@ -213,22 +303,6 @@ func checkDocument(t *testing.T, method, target string, r reply) {
 	}
 }
 
-// documentPath returns the path of a target below the base address, decoded; of targets
-// that are no URI, something no document describes.
-func documentPath(target string) string {
-	target, _, _ = strings.Cut(target, "?")
-	if rest, ok := strings.CutPrefix(target, "http://"); ok {
-		_, target, _ = strings.Cut(rest, "/")
-		target = "/" + target
-	}
-	path, err := url.PathUnescape(target)
-	path, ok := strings.CutPrefix(path, "/api/")
-	if err != nil || !ok {
-		return ""
-	}
-	return "/" + strings.TrimSuffix(path, "/")
-}
-
 // checkError checks an answer the document has no operation for: an error record.
 func checkError(t *testing.T, what string, r reply) {
 	t.Helper()
@@ -240,19 +314,6 @@ func checkError(t *testing.T, what string, r reply) {
 	if err := document.Components.Schemas["Error"].Value.VisitJSON(value); err != nil {
 		t.Errorf("%s: status %d: body %q is no error record: %v", what, r.status, r.body, err)
 	}
-}
-
-func samePath(path, template string) bool {
-	have, want := strings.Split(path, "/"), strings.Split(template, "/")
-	if len(have) != len(want) {
-		return false
-	}
-	for i := range have {
-		if have[i] != want[i] && !strings.HasPrefix(want[i], "{") {
-			return false
-		}
-	}
-	return true
 }
 
 // golden compares text with a file in testdata.
@@ -275,5 +336,5 @@ func golden(t *testing.T, name, got string) {
 
 // errorBody is the body of an error.
 func errorBody(status int, details string) string {
-	return fmt.Sprintf(`{"error":%q,"details":%q}`, errorText(status), details)
+	return fmt.Sprintf(`{"error":%q,"details":%q}`, encode.ErrorText(status), details)
 }

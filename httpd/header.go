@@ -1,31 +1,26 @@
 package httpd
 
 import (
-	"hash/crc32"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/ratelimit"
 )
 
 // Names and values of response headers, as bytes so that setting them allocates nothing.
 // Names keep their spelling because they are set as canonical.
 var (
-	nameCacheControl = []byte("Cache-Control")
-	nameRetryAfter   = []byte("Retry-After")
-	nameAllow        = []byte("Allow")
+	nameRetryAfter = []byte("Retry-After")
 
 	noCache   = []byte("no-cache")
 	immutable = []byte("public, max-age=31536000, immutable")
 
 	typeJSON    = []byte("application/json")
 	typeMetrics = []byte("text/plain; version=0.0.4; charset=utf-8")
-
-	allowedMethods = []byte("GET, HEAD, OPTIONS")
 )
 
 // fixedLines are the same on every response. Bodies depend on Accept-Encoding alone; no
@@ -39,24 +34,18 @@ const fixedLines = "\r\nAccess-Control-Allow-Origin: *" +
 
 // preflightHeaders are on the answer to OPTIONS.
 var preflightHeaders = [][2][]byte{
-	{nameAllow, allowedMethods},
-	{[]byte("Access-Control-Allow-Headers"), []byte("If-None-Match")},
+	{[]byte("Access-Control-Allow-Headers"), []byte("If-None-Match, Content-Type, Authorization, X-API-Key, Cache-Control, traceparent")},
 	{[]byte("Access-Control-Max-Age"), []byte("86400")},
 }
 
-// setNumber sets a header to a decimal number, made in scratch.
-func setNumber(h *fasthttp.ResponseHeader, name []byte, n int64, scratch []byte) {
-	h.SetCanonical(name, strconv.AppendInt(scratch[:0], n, 10))
-}
-
 // appendAllowance appends what is left of the rate limit.
-func appendAllowance(dst []byte, a *allowance, now time.Time) []byte {
+func appendAllowance(dst []byte, a *ratelimit.Allowance, now time.Time) []byte {
 	dst = append(dst, "X-RateLimit-Limit: "...)
-	dst = strconv.AppendInt(dst, int64(a.limit), 10)
+	dst = strconv.AppendInt(dst, int64(a.Limit), 10)
 	dst = append(dst, "\r\nX-RateLimit-Remaining: "...)
-	dst = strconv.AppendInt(dst, int64(a.remaining), 10)
+	dst = strconv.AppendInt(dst, int64(a.Remaining), 10)
 	dst = append(dst, "\r\nX-RateLimit-Reset: "...)
-	return strconv.AppendInt(dst, ceilSeconds(now.Add(a.reset)), 10)
+	return strconv.AppendInt(dst, ceilSeconds(now.Add(a.Reset)), 10)
 }
 
 // ceilSeconds returns t in Unix seconds, rounded up.
@@ -88,27 +77,11 @@ func appendTip(dst []byte, v ledger.View, now time.Time) []byte {
 // someAccounts, beside unknown fields, says that a list may lack accounts.
 const someAccounts = ledger.FieldsShown + 1
 
-// partialValues are the values of X-Ledger-Partial by the unknown fields and someAccounts.
-var partialValues = func() (values [2 * someAccounts][]byte) {
-	for set := range values {
-		for _, f := range []struct {
-			field ledger.Fields
-			name  string
-		}{
-			{ledger.FieldOwner, "owner"}, {ledger.FieldExecutable, "executable"}, {ledger.FieldRentEpoch, "rent_epoch"}, {someAccounts, "accounts"},
-		} {
-			if ledger.Fields(set)&f.field == 0 {
-				continue
-			}
-			if len(values[set]) > 0 {
-				values[set] = append(values[set], ',')
-			}
-			values[set] = append(values[set], f.name...)
-		}
-		values[set] = slices.Clip(values[set])
-	}
-	return values
-}()
+// partialNames are what X-Ledger-Partial calls unknown fields, in the order it names them.
+var partialNames = []struct {
+	field ledger.Fields
+	name  string
+}{{ledger.FieldOwner, "owner"}, {ledger.FieldExecutable, "executable"}, {ledger.FieldRentEpoch, "rent_epoch"}, {someAccounts, "accounts"}}
 
 // appendPartial appends the shown fields that no source has told, and whether a list may lack accounts.
 func appendPartial(dst []byte, unknown ledger.Fields, lacks bool) []byte {
@@ -116,30 +89,53 @@ func appendPartial(dst []byte, unknown ledger.Fields, lacks bool) []byte {
 	if lacks {
 		unknown |= someAccounts
 	}
-	if unknown != 0 {
-		dst = append(dst, "\r\nX-Ledger-Partial: "...)
-		dst = append(dst, partialValues[unknown]...)
+	separator := "\r\nX-Ledger-Partial: "
+	for _, f := range partialNames {
+		if unknown&f.field != 0 {
+			dst = append(dst, separator...)
+			dst = append(dst, f.name...)
+			separator = ","
+		}
 	}
 	return dst
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// tagOf returns the tag of a record, which also stands for what is unknown in it. Tags are
-// equal on every replica and after every restart: two checksums of 32 bits, which processors
-// compute. That is enough: nobody gains by forging a tag, and records that differ within 64
-// bits only never share one, as the two polynomials have no factor in common.
-func tagOf(record []byte, unknown ledger.Fields) uint64 {
-	return uint64(crc32.Update(uint32(unknown), castagnoli, record))<<32 |
-		uint64(crc32.Update(uint32(unknown), crc32.IEEETable, record))
+// setCommonHeaders sets what is on every response, whatever its status.
+//
+// fasthttp takes header fields one by one, looks each up among those that are there and
+// searches its value for line ends, which for a dozen of them costs more than the look-up of
+// an account. So all lines but the end of the last are handed to it as the name of that one:
+// it writes names as they are. None of their bytes comes from a client.
+func (r *request) setCommonHeaders(h *fasthttp.ResponseHeader) {
+	if r.view.Head == nil {
+		r.view = ledger.View{Head: r.server.ledger.Head()}
+	}
+	b := appendAllowance(r.lines[:0], &r.allowance, r.now)
+	b = appendTip(b, r.view, r.now)
+	b = appendPartial(b, r.partial, r.view.Lacks)
+	if len(r.tag) > 0 {
+		b = append(b, "\r\nETag: "...)
+		b = append(b, r.tag...)
+	}
+	r.lines = append(b, fixedLines...)
+	caching := noCache
+	if r.immutable {
+		caching = immutable
+	}
+	h.SetCanonical(r.lines, caching)
 }
 
-// appendTag appends the weak entity tag. Weak, because all codings of a body share it.
-func appendTag(dst []byte, tag uint64) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, `W/"`...)
-	for shift := 60; shift >= 0; shift -= 4 {
-		dst = append(dst, hex[tag>>shift&0xf])
+// setStatusHeaders sets what goes with some statuses.
+func (r *request) setStatusHeaders(h *fasthttp.ResponseHeader) {
+	switch r.status {
+	case fasthttp.StatusTooManyRequests, fasthttp.StatusServiceUnavailable:
+		if len(h.PeekCanonical(nameRetryAfter)) == 0 {
+			wait := retryAfter(max(r.retryAfter, usualRetryAfter))
+			h.SetCanonical(nameRetryAfter, strconv.AppendInt(r.scratch[:0], wait, 10))
+		}
+	case fasthttp.StatusNoContent:
+		for i := range preflightHeaders {
+			h.SetCanonical(preflightHeaders[i][0], preflightHeaders[i][1])
+		}
 	}
-	return append(dst, '"')
 }

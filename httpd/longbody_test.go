@@ -2,21 +2,58 @@ package httpd
 
 import (
 	"bufio"
+	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net/http"
+	"net"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/klauspost/compress/gzip"
-
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 )
+
+// pageLedger answers the lists of some programs with all there is.
+type pageLedger struct {
+	*fakeLedger
+	pages  map[ledger.Pubkey][]ledger.Account
+	failed error // answered to lists; errPanic: they panic
+}
+
+func newPageLedger() *pageLedger {
+	return &pageLedger{fakeLedger: newFakeLedger(), pages: make(map[ledger.Pubkey][]ledger.Account)}
+}
+
+func (l *pageLedger) Program(q ledger.Query, program ledger.Pubkey, _ ledger.Opt[ledger.Pubkey], _ int) ([]ledger.Account, bool, ledger.View, error) {
+	if l.failed == errPanic {
+		panic("a fault of the test's own")
+	}
+	return l.pages[program], false, ledger.View{Head: l.head, Commitment: q.Commitment}, l.failed
+}
+
+// add makes up n accounts of a program, most of which look alike but for their lamports.
+func (l *pageLedger) add(random *rand.Rand, program ledger.Pubkey, n int) {
+	for range n {
+		a := ledger.Account{Owner: program, Lamports: ledger.Lamports(random.Uint64()>>random.IntN(64) | 1), RentEpoch: 1<<64 - 1, Known: ledger.FieldsShown}
+		for i := 0; i < len(a.Pubkey); i += 8 {
+			binary.BigEndian.PutUint64(a.Pubkey[i:], random.Uint64()>>(random.IntN(8)/7*40))
+		}
+		switch random.IntN(16) {
+		case 0:
+			a.Executable = true
+		case 1:
+			a.RentEpoch = random.Uint64()
+		case 2:
+			a.Known = ledger.FieldOwner
+		}
+		l.pages[program] = append(l.pages[program], a)
+	}
+}
 
 // listText returns a list as the interface describes it, written the plain way.
 func listText(program ledger.Pubkey, accounts []ledger.Account) string {
@@ -41,8 +78,8 @@ func listText(program ledger.Pubkey, accounts []ledger.Account) string {
 // again all the time, and no answer may have a byte of another's.
 func TestLongListsAreWhole(t *testing.T) {
 	const clients, requests = 4, 5
-	l := &pageLedger{newFakeLedger(), make(map[ledger.Pubkey][]ledger.Account)}
-	h := serve(t, func(c *Config) { c.Ledger, c.PerMinute, c.PerHour = l, maxCount, maxCount })
+	l := newPageLedger()
+	h := serve(t, func(c *Config) { c.Ledger = l })
 	var programs []ledger.Pubkey
 	var want []string
 	for i, n := range []int{0, 1, 10, 400, 1000, 5200} {
@@ -54,55 +91,37 @@ func TestLongListsAreWhole(t *testing.T) {
 	for client := range clients {
 		c := h.dial("")
 		asking.Go(func() {
-			defer c.Close()
 			random := rand.New(rand.NewPCG(2, uint64(client)))
-			in := bufio.NewReader(c)
+			from := bufio.NewReader(c)
 			for range requests {
 				var asked []int
+				var methods []string
 				var text string
 				for range 1 + random.IntN(3) {
-					i := random.IntN(len(programs))
-					method := [...]string{"GET", "GET", "HEAD"}[random.IntN(3)]
-					accept := [...]string{"identity", "identity", "gzip"}[random.IntN(3)]
-					asked = append(asked, i)
-					text += fmt.Sprintf("%s /api/accounts/program/%v HTTP/1.1\r\nHost: ledger\r\nAccept-Encoding: %s\r\n\r\n", method, programs[i], accept)
+					i, method := random.IntN(len(programs)), [...]string{"GET", "GET", "HEAD"}[random.IntN(3)]
+					asked, methods = append(asked, i), append(methods, method)
+					text += fmt.Sprintf("%s /api/accounts/program/%v HTTP/1.1\r\nHost: ledger\r\nAccept-Encoding: %s\r\n\r\n", method, programs[i],
+						[...]string{"identity", "identity", "gzip", "zstd"}[random.IntN(4)])
 				}
-				go io.WriteString(c, text) // which waits until it is read
+				go func() { _, _ = io.WriteString(c, text) }() // which waits until it is read
 				for n, i := range asked {
-					method, _, _ := strings.Cut(strings.Split(text, "\r\n\r\n")[n], " ")
-					if err := checkList(in, method, want[i]); err != nil {
-						t.Errorf("client %d, list of %d accounts: %v", client, len(l.pages[programs[i]]), err)
+					r, err := tryReply(from, methods[n])
+					if err != nil {
+						t.Errorf("client %d: %v", client, err)
 						return
+					}
+					length := r.header.Get("Content-Length")
+					plain := r.header.Get("Content-Encoding") == ""
+					if r.status != 200 || methods[n] == "GET" && decompress(t, r) != want[i] || plain && length != strconv.Itoa(len(want[i])) {
+						t.Errorf("client %d, list of %d accounts: %d, %s bytes that begin %.300q; want %d that begin %.300q", client, len(l.pages[programs[i]]),
+							r.status, length, r.body, len(want[i]), want[i])
 					}
 				}
 			}
 		})
 	}
 	asking.Wait()
-}
-
-// checkList reads an answer and compares it.
-func checkList(in *bufio.Reader, method, want string) error {
-	r, err := http.ReadResponse(in, &http.Request{Method: method})
-	if err != nil {
-		return err
-	}
-	body := io.Reader(r.Body)
-	switch {
-	case r.Header.Get("Content-Encoding") == "gzip" && method == "GET":
-		if body, err = gzip.NewReader(body); err != nil {
-			return err
-		}
-	case method == "HEAD":
-		want = ""
-	case r.Header.Get("Content-Length") != strconv.Itoa(len(want)):
-		return fmt.Errorf("a length of %s is told, want %d", r.Header.Get("Content-Length"), len(want))
-	}
-	got, err := io.ReadAll(body)
-	if err != nil || r.StatusCode != http.StatusOK || string(got) != want {
-		return fmt.Errorf("%s: status %d, %d bytes that begin %.300q, %v; want %d that begin %.300q", method, r.StatusCode, len(got), got, err, len(want), want)
-	}
-	return r.Body.Close()
+	h.expectNoAnswerBytes()
 }
 
 // TestLongBodiesAreUsedAgain holds a list to what the second one costs.
@@ -111,16 +130,10 @@ func TestLongBodiesAreUsedAgain(t *testing.T) {
 		t.Skip("the race detector allocates, and its pools forget")
 	}
 	program := testKey(60)
-	l := &pageLedger{newFakeLedger(), make(map[ledger.Pubkey][]ledger.Account)}
+	l := newPageLedger()
 	l.add(rand.New(rand.NewPCG(1, 1)), program, 1000)
-	s, ctx := handled(t, "/api/accounts/program/"+program.String())
-	s.ledger = l
 	for _, accept := range []string{"identity", "gzip", "zstd"} {
-		ctx.Request.Header.Set("Accept-Encoding", accept)
-		ask := func() {
-			ctx.Response.Reset()
-			s.handle(ctx)
-		}
+		ctx, ask := handled(t, l, "/api/accounts/program/"+program.String(), accept)
 		ask()
 		const times = 50
 		var before, after runtime.MemStats
@@ -133,4 +146,126 @@ func TestLongBodiesAreUsedAgain(t *testing.T) {
 			t.Errorf("%s: status %d, %d bytes a list, want 200 and less than half of its text", accept, status, bytes)
 		}
 	}
+}
+
+// expectNoAnswerBytes ends the server and holds the budget for answers to it.
+func (h *harness) expectNoAnswerBytes() {
+	h.Helper()
+	for _, c := range h.conns {
+		_ = c.Close()
+	}
+	if err := h.server.Shutdown(context.Background()); err != nil {
+		h.Fatal(err)
+	}
+	if used := h.server.answers.used.Load(); used != 0 {
+		h.Errorf("%d bytes are reserved for answers when all is over", used)
+	}
+}
+
+// TestAnswersThatNobodyReadsAreBounded has clients ask for lists that they do not read, until
+// their memory is used up: single records are still answered.
+func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
+	program := testKey(60)
+	l := newPageLedger()
+	l.add(rand.New(rand.NewPCG(1, 1)), program, 1000)
+	list := "/api/accounts/program/" + program.String()
+	h := servePipes(t, func(c *Config) { c.Ledger, c.MaxAnswerBytes = l, 1_000_000 })
+	var conns []net.Conn
+	var waiting []*bufio.Reader
+	for {
+		c := h.dial("")
+		h.request(c, "GET", list)
+		from := bufio.NewReaderSize(c, 16)
+		status, err := from.Peek(len("HTTP/1.1 200"))
+		if err != nil || len(waiting) > 10 {
+			t.Fatalf("%q behind %d lists: %v", status, len(waiting), err)
+		}
+		if string(status) != "HTTP/1.1 200" {
+			break
+		}
+		conns, waiting = append(conns, c), append(waiting, from)
+	}
+	for _, target := range []string{list, list + "?include=token", "/api/account/" + wallet.String() + "/tokens", "/api/transactions/recent?limit=1000",
+		"/api/blocks/28?include=transactions", "/api/blocks/28?include=signatures"} {
+		if r := h.get(target); r.status != 503 || r.body != errorBody(503, "overloaded") || r.header.Get("Retry-After") != "1" {
+			t.Errorf("%s: %d %s, Retry-After %q, want 503", target, r.status, r.body, r.header.Get("Retry-After"))
+		}
+	}
+	for _, target := range []string{"/api/account/" + whole.String(), "/api/account/" + whole.String() + "/balance", "/api/blocks/28", "/api/blocks/latest",
+		"/api/transaction/" + testSignature(1).String(), "/api/accounts?keys=" + whole.String(), "/api/account/" + wallet.String() + "/tokens?limit=1"} {
+		if r := h.get(target); r.status != 200 {
+			t.Errorf("%s beside the lists: %d, want 200", target, r.status)
+		}
+	}
+	gauge := func(bytes int64) {
+		var text strings.Builder
+		h.server.writeMetrics(&text) // not asked for: that would be a long answer itself
+		if want := fmt.Sprintf("\nledgerd_http_answer_bytes %d\n", bytes); !strings.Contains(text.String(), want) || !strings.Contains(text.String(), "\nledgerd_http_overloaded_total 7\n") {
+			t.Errorf("the metrics lack %q or 7 refusals:\n%s", want, text.String())
+		}
+	}
+	used := h.server.answers.used.Load()
+	if used < int64(len(waiting)*len(listText(program, l.pages[program]))) || used > 1_000_000 || len(waiting) < 2 {
+		t.Errorf("%d bytes are reserved for %d answers", used, len(waiting))
+	}
+	gauge(used)
+	for i, from := range waiting {
+		if r := readReply(t, from, "GET"); r.body != listText(program, l.pages[program]) {
+			t.Errorf("list %d came late and has %d bytes", i, len(r.body))
+		}
+		h.request(conns[i], "GET", "/api/health") // whose answer comes when the list is done with
+		readReply(t, from, "GET")
+	}
+	gauge(0)
+	if r := h.get(list); r.status != 200 {
+		t.Errorf("a list afterwards: %d, want 200", r.status)
+	}
+	h.expectNoAnswerBytes()
+}
+
+// TestAnswerBytesComeBack covers the ways an answer may end.
+func TestAnswerBytesComeBack(t *testing.T) {
+	program := testKey(60)
+	l := newPageLedger()
+	l.add(rand.New(rand.NewPCG(1, 1)), program, 1000)
+	list := "/api/accounts/program/" + program.String()
+	h := servePipes(t, func(c *Config) { c.Ledger = l })
+	for name, tt := range map[string]struct {
+		method, target, line string
+		failed               error
+		status               int
+	}{
+		"plain":           {"GET", list, "X: y", nil, 200},
+		"gzip":            {"GET", list, "Accept-Encoding: gzip", nil, 200},
+		"zstd":            {"GET", list, "Accept-Encoding: zstd", nil, 200},
+		"HEAD":            {"HEAD", list, "X: y", nil, 200},
+		"HEAD gzip":       {"HEAD", list, "Accept-Encoding: gzip", nil, 200},
+		"short":           {"GET", "/api/accounts/program/" + testKey(61).String(), "X: y", nil, 200},
+		"not modified":    {"GET", "/api/blocks/28?include=transactions", "If-None-Match: *", nil, 304},
+		"refused by it":   {"GET", list, "X: y", ledger.ErrUnavailable, 503},
+		"unknown program": {"GET", list, "X: y", absent(ledger.OwnerNotFound), 404},
+		"panic":           {"GET", list, "X: y", errPanic, 500},
+	} {
+		l.failed = tt.failed
+		c := h.dial("")
+		from := bufio.NewReader(c)
+		h.request(c, tt.method, tt.target, tt.line)
+		if r := readReply(t, from, tt.method); r.status != tt.status {
+			t.Errorf("%s: status %d, want %d", name, r.status, tt.status)
+		}
+		h.request(c, "GET", "/api/health")
+		readReply(t, from, "GET")
+		if used := h.server.answers.used.Load(); used != 0 {
+			t.Errorf("%s: %d bytes are still reserved", name, used)
+		}
+	}
+	l.failed = nil
+	for _, read := range []int{0, 1, 2000, 100_000} { // of an answer whose client then goes away
+		c := h.dial("")
+		h.request(c, "GET", list)
+		if _, err := io.CopyN(io.Discard, c, int64(read)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.expectNoAnswerBytes()
 }

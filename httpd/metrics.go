@@ -3,7 +3,10 @@ package httpd
 import (
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
+
+	"ledgerd/httpd/ratelimit"
 )
 
 // statusClasses are 1xx to 5xx.
@@ -12,51 +15,58 @@ const statusClasses = 5
 // meters are the numbers the server keeps about itself. Every label is one of ours: none
 // comes from a request.
 type meters struct {
-	requests [routes][statusClasses]paddedCounter
-	latency  [routes]Histogram
-	limited  [windowKinds]paddedCounter
-	panics   paddedCounter
+	limited    [ratelimit.Kinds]paddedCounter
+	panics     paddedCounter
+	overloaded paddedCounter // answers refused for want of memory
+}
 
-	refusedAll  paddedCounter // connections closed because the server is full
-	refusedPeer paddedCounter // connections closed because the client has too many
-	shortages   paddedCounter // Accept failed for want of a resource
-	connErrors  paddedCounter // connections that fasthttp gave up
-	open        func() int    // connections open now
+// paddedCounter has a cache line of its own, so that cores that count different things
+// do not take it from each other.
+type paddedCounter struct {
+	atomic.Uint64
+	_ [64 - 8]byte
 }
 
 // observe counts one finished exchange.
-func (m *meters) observe(r route, status int, took time.Duration) {
-	m.requests[r][min(max(status/100, 1), statusClasses)-1].Add(1)
-	m.latency[r].Observe(took)
+func (r *route) observe(status int, took time.Duration) {
+	r.requests[min(max(status/100, 1), statusClasses)-1].Add(1)
+	r.latency.Observe(took)
 }
 
-// write writes all of it in the Prometheus text format.
-func (m *meters) write(w io.Writer) {
+// writeOwnMetrics writes the numbers of the server in the Prometheus text format.
+func (s *Server) writeOwnMetrics(w io.Writer) {
 	writeFamily(w, "ledgerd_http_requests_total", "counter", "Requests answered on the public listener, by route and status class.")
-	for r, name := range routeNames {
+	for _, r := range s.routes {
 		for class := range statusClasses {
-			writeSample(w, "ledgerd_http_requests_total", fmt.Sprintf(`route=%q,status="%dxx"`, name, class+1), m.requests[r][class].Load())
+			writeSample(w, "ledgerd_http_requests_total", fmt.Sprintf(`route=%q,status="%dxx"`, r.label, class+1), r.requests[class].Load())
 		}
 	}
 	writeFamily(w, "ledgerd_http_request_duration_seconds", "histogram", "Time from a complete request head to a complete answer in memory, by route.")
-	for r, name := range routeNames {
-		m.latency[r].Write(w, "ledgerd_http_request_duration_seconds", fmt.Sprintf("route=%q", name))
+	for _, r := range s.routes {
+		r.latency.Write(w, "ledgerd_http_request_duration_seconds", fmt.Sprintf("route=%q", r.label))
 	}
 	writeFamily(w, "ledgerd_http_rate_limited_total", "counter", "Requests refused with 429, by the window that was used up.")
-	for k := range windowKind(windowKinds) {
-		writeSample(w, "ledgerd_http_rate_limited_total", fmt.Sprintf("window=%q", k), m.limited[k].Load())
+	for k := range ratelimit.Kind(ratelimit.Kinds) {
+		writeSample(w, "ledgerd_http_rate_limited_total", fmt.Sprintf("window=%q", k), s.meters.limited[k].Load())
 	}
-	writeFamily(w, "ledgerd_http_panics_total", "counter", "Panics recovered in request handlers.")
-	writeSample(w, "ledgerd_http_panics_total", "", m.panics.Load())
-	writeFamily(w, "ledgerd_http_connections", "gauge", "Connections open on the public listener, WebSockets included.")
-	writeSample(w, "ledgerd_http_connections", "", uint64(m.open()))
 	writeFamily(w, "ledgerd_http_connections_refused_total", "counter", "Connections closed unanswered because of a cap, by the cap.")
-	writeSample(w, "ledgerd_http_connections_refused_total", `cap="total"`, m.refusedAll.Load())
-	writeSample(w, "ledgerd_http_connections_refused_total", `cap="client"`, m.refusedPeer.Load())
-	writeFamily(w, "ledgerd_http_accept_shortages_total", "counter", "Times that accepting a connection failed for want of file descriptors or memory.")
-	writeSample(w, "ledgerd_http_accept_shortages_total", "", m.shortages.Load())
-	writeFamily(w, "ledgerd_http_connection_errors_total", "counter", "Connections that ended with an error below HTTP.")
-	writeSample(w, "ledgerd_http_connection_errors_total", "", m.connErrors.Load())
+	writeSample(w, "ledgerd_http_connections_refused_total", `cap="total"`, s.Counts.RefusedTotal.Load())
+	writeSample(w, "ledgerd_http_connections_refused_total", `cap="client"`, s.Counts.RefusedClient.Load())
+	for _, m := range []struct {
+		name, kind, help string
+		value            uint64
+	}{
+		{"ledgerd_http_panics_total", "counter", "Panics recovered in request handlers.", s.meters.panics.Load()},
+		{"ledgerd_http_connections", "gauge", "Connections open on the public listener, WebSockets included.", uint64(s.Connections())},
+		{"ledgerd_http_accept_shortages_total", "counter", "Times that accepting a connection failed for want of file descriptors or memory.", s.Counts.Shortages.Load()},
+		{"ledgerd_http_connection_errors_total", "counter", "Connections that ended with an error below HTTP.", s.Counts.Errors.Load()},
+		{"ledgerd_http_answer_bytes", "gauge", "Memory of long answers that are being made or written.", uint64(max(s.answers.used.Load(), 0))},
+		{"ledgerd_http_answer_limit_bytes", "gauge", "The most that long answers may take together.", uint64(s.answers.limit)},
+		{"ledgerd_http_overloaded_total", "counter", "Requests refused with 503 because long answers took all of their memory.", s.meters.overloaded.Load()},
+	} {
+		writeFamily(w, m.name, m.kind, m.help)
+		writeSample(w, m.name, "", m.value)
+	}
 }
 
 func writeFamily(w io.Writer, name, kind, help string) {

@@ -2,8 +2,11 @@ package httpd
 
 import (
 	"bytes"
+	_ "embed"
 	"strconv"
 	"time"
+
+	"ledgerd/httpd/encode"
 )
 
 // health answers whether the node is to be asked at all.
@@ -12,9 +15,9 @@ func (r *request) health() error {
 		return unhealthyError(why)
 	}
 	r.body = append(r.body, `{"status":"ok","version":`...)
-	r.body = appendString(r.body, r.server.version)
+	r.body = encode.AppendString(r.body, r.server.version)
 	r.body = append(r.body, `,"timestamp":`...)
-	r.body = appendTime(r.body, r.now)
+	r.body = encode.AppendTime(r.body, r.now)
 	r.body = append(r.body, '}')
 	return nil
 }
@@ -23,11 +26,11 @@ func (r *request) health() error {
 func (r *request) nodeStatus() error {
 	status := r.server.ledger.Status()
 	r.body = append(r.body, `{"status":"running","uptime":`...)
-	r.body = appendString(r.body, status.Uptime.Truncate(time.Second).String())
+	r.body = encode.AppendString(r.body, status.Uptime.Truncate(time.Second).String())
 	r.body = append(r.body, `,"version":`...)
-	r.body = appendString(r.body, r.server.version)
+	r.body = encode.AppendString(r.body, r.server.version)
 	r.body = append(r.body, `,"node_info":{"node_id":`...)
-	r.body = appendString(r.body, status.NodeID)
+	r.body = encode.AppendString(r.body, status.NodeID)
 	r.body = append(r.body, `,"node_type":"indexer","peer_count":`...)
 	r.body = strconv.AppendInt(r.body, int64(status.Peers), 10)
 	r.body = append(r.body, `}}`...)
@@ -42,6 +45,12 @@ func (r *request) metrics() error {
 	r.body = buf.Bytes()
 	return nil
 }
+
+// openAPIDocument describes the interface in OpenAPI 3. Tests hold every response they
+// see against it.
+//
+//go:embed openapi.json
+var openAPIDocument []byte
 
 // openAPI answers the description of the interface.
 func (r *request) openAPI() error {

@@ -10,9 +10,13 @@ import (
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
+	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
+	"ledgerd/httpd/ratelimit"
+	"ledgerd/httpd/wire"
 )
 
 // Ledger is what the server asks. Every answer is computed from one version, which the
@@ -30,6 +34,8 @@ type Ledger interface {
 	Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) // without token facts
 	// Accounts answers in the order of keys; those that are missing do not exist.
 	Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error)
+	// Mints answers in the order of keys; nil where nothing is known of a mint.
+	Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error)
 	Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, bool, ledger.View, error)
 	Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error)
 }
@@ -48,9 +54,10 @@ type Config struct {
 
 	MaxConns          int // 0: what the process' file descriptors allow
 	MaxConnsPerClient int // 0: 100
+	MaxAnswerBytes    int // memory of long answers that wait for their clients, together; 0: 128 MiB
 
 	ReadTimeout  time.Duration // for one request, from its first byte; 0: 5 s
-	WriteTimeout time.Duration // for what is ready to be written at once; 0: 10 s
+	WriteTimeout time.Duration // for one answer; 0: 10 s
 	IdleTimeout  time.Duration // between requests; 0: 30 s
 
 	// Upgrade is given every valid WebSocket handshake on /api/ws/accounts, after the
@@ -61,9 +68,14 @@ type Config struct {
 	// A hijacked connection is closed when the hijacker returns, unless that has called
 	// Detach() net.Conn of ctx.Conn(): what that returns is the new owner's to close, and
 	// outlives request and buffers. IfLost(func()) of ctx.Conn() tells when it ends before that:
-	// no hijacker is called where the answer cannot be written. What the client sent right behind its handshake is to be
-	// read from the connection that the hijacker is given, before it returns. nil: 503.
+	// no hijacker is called where the answer cannot be written. What the client sent right behind
+	// its handshake is to be read from the connection that the hijacker is given, before it
+	// returns. nil: 503.
 	Upgrade func(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool)
+
+	// Turn lets other goroutines and threads go first. It is called now and then while a long list
+	// is encoded; nil: nothing does.
+	Turn func()
 
 	Metrics *metrics.Set // where the server registers its numbers; nil: a set of its own
 	// WriteMetrics writes what /api/metrics answers; nil: the set.
@@ -73,81 +85,9 @@ type Config struct {
 	Now func() time.Time // the clock, with a monotonic reading; nil: time.Now
 }
 
-// The defaults of Config.
-const (
-	defaultMaxConnsPerClient = 100
-	defaultReadTimeout       = 5 * time.Second
-	defaultWriteTimeout      = 10 * time.Second
-	defaultIdleTimeout       = 30 * time.Second
-)
-
-// Server is the public side of the node.
-type Server struct {
-	ledger       Ledger
-	version      string
-	identity     *identity
-	limiter      *limiter
-	sharing      *sharing
-	compressor   *compressor
-	meters       *meters
-	date         dateText
-	upgrade      func(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool)
-	writeMetrics func(w io.Writer)
-	log          *slog.Logger
-	now          func() time.Time
-	ownClock     bool // now is not the system's
-
-	*acceptor
-	requests sync.Pool // of *request
-	long     sync.Pool // of *longBody
-}
-
-// New returns a server that serves nothing yet.
-func New(config Config) *Server {
-	c := config.withDefaults()
-	s := &Server{
-		ledger:       c.Ledger,
-		version:      c.Version,
-		identity:     &identity{trustedProxies: c.TrustedProxies, exempt: c.Exempt},
-		limiter:      newLimiter(c.PerMinute, c.PerHour, defaultBuckets, c.Now()),
-		compressor:   newCompressor(),
-		upgrade:      c.Upgrade,
-		writeMetrics: c.WriteMetrics,
-		log:          c.Log,
-		now:          c.Now,
-		ownClock:     config.Now != nil,
-		requests:     sync.Pool{New: func() any { return new(request) }},
-	}
-	s.sharing = newSharing(s.limiter)
-	s.meters = &meters{open: func() int { return s.connections() }}
-	c.Metrics.RegisterMetricsWriter(s.meters.write)
-	s.acceptor = newAcceptor(listenerConfig{
-		identity:   s.identity,
-		timeouts:   timeouts{read: c.ReadTimeout, write: c.WriteTimeout, idle: c.IdleTimeout},
-		maxConns:   c.MaxConns,
-		maxPerPeer: c.MaxConnsPerClient,
-		log:        c.Log,
-		meters:     s.meters,
-		direct:     s.direct,
-	}, s.handle)
-	return s
-}
-
 func (c Config) withDefaults() Config {
-	if c.MaxConns == 0 {
-		c.MaxConns = connsWithinFileLimit()
-	}
-	if c.MaxConnsPerClient == 0 {
-		c.MaxConnsPerClient = defaultMaxConnsPerClient
-	}
-	if c.ReadTimeout == 0 {
-		c.ReadTimeout = defaultReadTimeout
-	}
-	if c.WriteTimeout == 0 {
-		c.WriteTimeout = defaultWriteTimeout
-	}
-	if c.IdleTimeout == 0 {
-		c.IdleTimeout = defaultIdleTimeout
+	if c.MaxAnswerBytes == 0 {
+		c.MaxAnswerBytes = 128 << 20
 	}
 	if c.Metrics == nil {
 		c.Metrics = metrics.NewSet()
@@ -164,39 +104,68 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// handle is one exchange.
-func (s *Server) handle(ctx *fasthttp.RequestCtx) {
-	r := s.requests.Get().(*request)
-	r.begin(s, ctx)
-	r.answer()
-	r.finish()
-	s.meters.observe(r.route, r.status, s.since(r.now))
-	if !r.allowance.allowed {
-		s.meters.limited[r.allowance.window].Add(1)
+// Server is the public side of the node. Serve, Shutdown and Connections are those of its
+// wire.Server.
+type Server struct {
+	*wire.Server
+	ledger       Ledger
+	version      string
+	identity     *ratelimit.Identity
+	limiter      *ratelimit.Limiter
+	routes       []*route
+	router       *router.Router
+	compressor   *encode.Compressor
+	answers      answers
+	meters       meters
+	upgrade      func(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool)
+	turn         func()
+	writeMetrics func(w io.Writer)
+	log          *slog.Logger
+	now          func() time.Time
+	requests     sync.Pool // of *request
+}
+
+// New returns a server that serves nothing yet.
+func New(config Config) *Server {
+	c := config.withDefaults()
+	s := &Server{
+		ledger:       c.Ledger,
+		version:      c.Version,
+		identity:     &ratelimit.Identity{TrustedProxies: c.TrustedProxies, Exempt: c.Exempt},
+		limiter:      ratelimit.New(c.PerMinute, c.PerHour, c.Now()),
+		routes:       newRoutes(),
+		compressor:   encode.NewCompressor(),
+		answers:      answers{limit: int64(c.MaxAnswerBytes)},
+		upgrade:      c.Upgrade,
+		turn:         c.Turn,
+		writeMetrics: c.WriteMetrics,
+		log:          c.Log,
+		now:          c.Now,
+		requests:     sync.Pool{New: func() any { return new(request) }},
 	}
+	s.router = newRouter(s.routes)
+	s.Server = wire.New(wire.Config{
+		Handler: s.handle, Identity: s.identity, Log: c.Log,
+		MaxConns: c.MaxConns, MaxConnsPerClient: c.MaxConnsPerClient,
+		ReadTimeout: c.ReadTimeout, WriteTimeout: c.WriteTimeout, IdleTimeout: c.IdleTimeout,
+	})
+	c.Metrics.RegisterMetricsWriter(s.writeOwnMetrics)
+	return s
+}
+
+// handle is one exchange.
+func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault error) {
+	r := s.requests.Get().(*request)
+	r.begin(s, ctx, c)
+	r.answer(fault)
+	r.finish()
+	r.route.observe(r.status, s.now().Sub(r.now))
 	r.end()
 	s.requests.Put(r)
 }
 
-// arrival returns when an exchange began. fasthttp has just read the clock for every request
-// that it did not give up itself, and reading it again is not free.
-func (s *Server) arrival(ctx *fasthttp.RequestCtx, c *conn) time.Time {
-	if at := ctx.Time(); !s.ownClock && !c.verdict.refused() && !at.IsZero() {
-		return at
-	}
-	return s.now()
-}
-
-// since returns how long ago an instant was.
-func (s *Server) since(t time.Time) time.Duration {
-	if s.ownClock {
-		return s.now().Sub(t)
-	}
-	return time.Since(t) // which reads one clock only, the time of day not
-}
-
-// panicked tells of a panic in a handler; the process goes on.
-func (s *Server) panicked(where route, value any) {
+// panicked reports a panic in a handler; the process goes on.
+func (s *Server) panicked(label string, value any) {
 	s.meters.panics.Add(1)
-	s.log.Error("panic in a request handler", "route", routeNames[where], "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+	s.log.Error("panic in a request handler", "route", label, "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
 }

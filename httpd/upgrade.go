@@ -1,27 +1,33 @@
 package httpd
 
 import (
+	"cmp"
 	"encoding/base64"
+	"slices"
 
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/wire"
 )
 
-// upgrade hands a valid WebSocket upgrade to the handler of the configuration. From a
-// connection it took over every further byte goes to its new owner unchecked.
+// upgrade hands a valid WebSocket upgrade to the handler of the configuration. Every further byte
+// of a connection that was taken over goes to its new owner unchecked.
 func (r *request) upgrade() error {
 	if !isUpgrade(&r.ctx.Request.Header) {
 		return errUpgrade
 	}
 	if r.server.upgrade == nil || r.server.ledger.Head() == nil {
 		// Before the first head, what the hub was told may not be durable yet.
-		return ledger.ErrUnavailable
+		return cmp.Or(r.server.ledger.Status().NotReady, ledger.ErrUnavailable)
 	}
-	r.foreign = true
-	r.server.upgrade(r.ctx, r.client.key, r.client.exempt)
+	// fasthttp/websocket reads the first line of each alone.
+	r.ctx.Request.Header.Set(fasthttp.HeaderConnection, "Upgrade")
+	r.ctx.Request.Header.Set(fasthttp.HeaderUpgrade, "websocket")
+	r.upgraded = true
+	r.server.upgrade(r.ctx, r.client.Key, r.client.Exempt)
 	if r.ctx.Hijacked() {
-		r.conn.takeOver()
+		r.conn.TakeOver()
 	}
 	return nil
 }
@@ -30,10 +36,15 @@ func (r *request) upgrade() error {
 // 4.2.1.
 func isUpgrade(h *fasthttp.RequestHeader) bool {
 	return h.IsGet() && h.IsHTTP11() &&
-		hasWord(h.Peek("Connection"), "upgrade") &&
-		hasWord(h.Peek("Upgrade"), "websocket") &&
+		hasWord(h.PeekAll("Connection"), "upgrade") &&
+		hasWord(h.PeekAll("Upgrade"), "websocket") &&
 		string(h.Peek("Sec-WebSocket-Version")) == "13" &&
 		isNonce(h.Peek("Sec-WebSocket-Key"))
+}
+
+// hasWord reports whether one of a field's lines has a word.
+func hasWord(lines [][]byte, word string) bool {
+	return slices.ContainsFunc(lines, func(line []byte) bool { return wire.HasWord(line, word) })
 }
 
 // isNonce reports whether key is the base64 of 16 bytes.

@@ -6,10 +6,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/valyala/fasthttp"
+
+	"ledgerd/httpd/wire"
 )
 
 var handshake = []string{"Connection: keep-alive, Upgrade", "Upgrade: WebSocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA=="}
@@ -19,144 +22,180 @@ var handshake = []string{"Connection: keep-alive, Upgrade", "Upgrade: WebSocket"
 // or not, through fasthttp's connection and through ours.
 func TestUpgradeHandsOverTheConnection(t *testing.T) {
 	for _, detached := range []bool{false, true} {
-		testUpgrade(t, detached)
+		const frame = "\x81\x83\x00\n\x00\nabc" // a masked text frame
+		type caller struct {
+			client netip.Addr
+			exempt bool
+		}
+		called, ended := make(chan caller, 1), make(chan struct{})
+		w := serveTCP(t, func(c *Config) {
+			c.Exempt = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+			c.Upgrade = func(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool) {
+				called <- caller{client, exempt}
+				ctx.SetStatusCode(http.StatusSwitchingProtocols)
+				ctx.Response.Header.Set("Connection", "Upgrade")
+				ctx.Response.Header.Set("Upgrade", "websocket")
+				ours := ctx.Conn().(*wire.Conn)
+				echo := func(c net.Conn, early string) {
+					defer close(ended)
+					defer func() { _ = c.Close() }()
+					_, _ = io.WriteString(c, early)
+					_, _ = io.CopyN(c, c, int64(len(second)+len(frame)-len(early)))
+				}
+				ctx.Hijack(func(c net.Conn) {
+					if !detached {
+						echo(c, "")
+						return
+					}
+					early := make([]byte, len(second)) // what came with the handshake is read before
+					_, _ = io.ReadFull(c, early)
+					go echo(ours.Detach(), string(early)) // the hijacker is over before more is read
+				})
+			}
+		})
+		c := w.dial("")
+		send(t, c, second+"GET /api/ws/accounts?mode=none HTTP/1.1\r\nHost: x\r\n"+strings.Join(handshake, "\r\n")+"\r\n\r\n"+second)
+		from := bufio.NewReader(c)
+		if r := readReply(t, from, "GET"); r.status != 200 {
+			t.Errorf("the request in front: status %d", r.status)
+		}
+		r := readReply(t, from, "GET")
+		checkEvery(t, "upgrade", r)
+		checkDocument(t, "GET", "/api/ws/accounts", r)
+		if r.status != 101 || r.header.Get("Upgrade") != "websocket" || r.header.Get("X-Ledger-Slot") != "30" {
+			t.Errorf("status %d, headers %v", r.status, r.header)
+		}
+		if got := <-called; got.client != netip.MustParseAddr("127.0.0.1") || !got.exempt {
+			t.Errorf("the handler was called for %v", got)
+		}
+		send(t, c, frame)
+		echo, err := io.ReadAll(from)
+		if err != nil || string(echo) != second+frame {
+			t.Errorf("the new owner got %q, %v, want the bytes as sent", echo, err)
+		}
+		<-ended
+		if got := w.server.Connections(); got != 0 && detached {
+			t.Errorf("%d connections are counted, want 0", got)
+		}
+		if got := w.ledger.asked.Load(); got != 1 {
+			t.Errorf("%d questions were asked, want 1 and none of what followed", got)
+		}
+		if got := w.server.routes[len(w.server.routes)-1].requests[0].Load(); got != 1 {
+			t.Errorf("counted %d upgrades, want 1", got)
+		}
 	}
 }
 
 // TestUpgradeWaitsForTheFirstHead refuses sockets while there is nothing they could be told.
 func TestUpgradeWaitsForTheFirstHead(t *testing.T) {
-	w := serveTCP(t, func(c *Config) {
+	h := serve(t, func(c *Config) {
 		c.Ledger = &fakeLedger{}
 		c.Upgrade = func(*fasthttp.RequestCtx, netip.Addr, bool) { t.Error("upgraded") }
 	})
-	c := w.dial()
-	if _, err := io.WriteString(c, "GET /api/ws/accounts HTTP/1.1\r\nHost: x\r\n"+strings.Join(handshake, "\r\n")+"\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if r := readReply(t, bufio.NewReader(c), "GET"); r.status != 503 || r.header.Get("Retry-After") == "" {
+	if r := h.get("/api/ws/accounts", handshake...); r.status != 503 || r.header.Get("Retry-After") == "" {
 		t.Errorf("status %d, Retry-After %q, want 503", r.status, r.header.Get("Retry-After"))
 	}
 }
 
-func testUpgrade(t *testing.T, detached bool) {
-	t.Helper()
-	const frame = "\x81\x83\x00\n\x00\nabc" // a masked text frame
-	type caller struct {
-		client netip.Addr
-		exempt bool
-	}
-	called, ended := make(chan caller, 1), make(chan struct{})
-	w := serveTCP(t, func(c *Config) {
-		c.Exempt = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-		c.Upgrade = func(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool) {
-			called <- caller{client, exempt}
-			ctx.SetStatusCode(http.StatusSwitchingProtocols)
-			ctx.Response.Header.Set("Connection", "Upgrade")
-			ctx.Response.Header.Set("Upgrade", "websocket")
-			ours := ctx.Conn().(*conn)
-			echo := func(c net.Conn) {
-				defer close(ended)
-				defer func() { _ = c.Close() }()
-				_, _ = io.CopyN(c, c, int64(len(second)+len(frame)))
-			}
-			ctx.Hijack(func(c net.Conn) {
-				if !detached {
-					echo(c)
-					return
-				}
-				go echo(ours.Detach()) // the hijacker is over before anything is read
-			})
-		}
-	})
-	c := w.dial()
-	if _, err := io.WriteString(c, "GET /api/ws/accounts?mode=none HTTP/1.1\r\nHost: x\r\n"+strings.Join(handshake, "\r\n")+"\r\n\r\n"+second); err != nil {
-		t.Fatal(err)
-	}
-	from := bufio.NewReader(c)
-	r := readReply(t, from, "GET")
-	checkEvery(t, "upgrade", r)
-	checkDocument(t, "GET", "/api/ws/accounts", r)
-	if r.status != 101 || r.header.Get("Upgrade") != "websocket" || r.header.Get("X-Ledger-Slot") != "30" {
-		t.Errorf("status %d, headers %v", r.status, r.header)
-	}
-	if got := <-called; got.client != netip.MustParseAddr("127.0.0.1") || !got.exempt {
-		t.Errorf("the handler was called for %v", got)
-	}
-	if _, err := io.WriteString(c, frame); err != nil {
-		t.Fatal(err)
-	}
-	echo, err := io.ReadAll(from)
-	if err != nil || string(echo) != second+frame {
-		t.Errorf("the new owner got %q, %v, want the bytes as sent", echo, err)
-	}
-	<-ended
-	if got := w.server.connections(); got != 0 && detached {
-		t.Errorf("%d connections are counted, want 0", got)
-	}
-	if got := w.ledger.asked.Load(); got != 0 {
-		t.Errorf("%d of its bytes were executed as requests", got)
-	}
-	if got := w.server.meters.requests[routeSocket][0].Load(); got != 1 {
-		t.Errorf("counted %d upgrades, want 1", got)
-	}
-}
-
 func TestARefusedUpgradeCarriesEveryHeader(t *testing.T) {
-	h := serve(t, func(c *Config) {
-		c.Upgrade = func(ctx *fasthttp.RequestCtx, _ netip.Addr, _ bool) {
-			ctx.Error(errorBody(503, "the server is full"), 503) // drops what was set before
-			ctx.SetContentType("application/json")
-			ctx.Response.Header.Set("Retry-After", "5")
+	for _, tt := range []struct {
+		status       int
+		given, retry string
+	}{{503, "5", "5"}, {429, "", "1"}} {
+		h := serve(t, func(c *Config) {
+			c.Upgrade = func(ctx *fasthttp.RequestCtx, _ netip.Addr, _ bool) {
+				ctx.Error(errorBody(tt.status, "too many WebSockets"), tt.status) // drops what was set before
+				ctx.SetContentType("application/json")
+				if tt.given != "" {
+					ctx.Response.Header.Set("Retry-After", tt.given)
+				}
+			}
+		})
+		if r := h.get("/api/ws/accounts", handshake...); r.status != tt.status || r.body != errorBody(tt.status, "too many WebSockets") || r.header.Get("Retry-After") != tt.retry {
+			t.Errorf("%d %s %v, want %d", r.status, r.body, r.header, tt.status)
 		}
-	})
-	r := h.get("/api/ws/accounts", handshake...)
-	if r.status != 503 || r.body != errorBody(503, "the server is full") || r.header.Get("Retry-After") != "5" {
-		t.Errorf("%d %s %v", r.status, r.body, r.header)
 	}
-	h = serve(t, func(c *Config) {
-		c.Upgrade = func(ctx *fasthttp.RequestCtx, _ netip.Addr, _ bool) {
-			ctx.SetStatusCode(429)
-			ctx.SetContentType("application/json")
-			ctx.SetBodyString(errorBody(429, "too many WebSockets"))
-		}
-	})
-	if r := h.get("/api/ws/accounts", handshake...); r.status != 429 || r.body != errorBody(429, "too many WebSockets") || r.header.Get("Retry-After") != "1" {
-		t.Errorf("%d %s %v", r.status, r.body, r.header)
-	}
-	h = serve(t, nil)
-	if r := h.get("/api/ws/accounts", handshake...); r.status != 503 {
+	if r := serve(t, nil).get("/api/ws/accounts", handshake...); r.status != 503 {
 		t.Errorf("without a handler: %d, want 503", r.status)
 	}
 }
 
+// TestInvalidHandshakesAreRefused checks every part of one. The options of a connection may be on
+// any line (RFC 9110, section 5.3).
 func TestInvalidHandshakesAreRefused(t *testing.T) {
 	h := serve(t, func(c *Config) {
-		c.Upgrade = func(*fasthttp.RequestCtx, netip.Addr, bool) { t.Error("the handler was called") }
+		c.Upgrade = func(ctx *fasthttp.RequestCtx, _ netip.Addr, _ bool) {
+			ctx.Error(errorBody(429, "reached"), 429)
+			ctx.SetContentType("application/json")
+		}
 	})
-	replace := func(i int, line string) []string {
-		lines := append([]string(nil), handshake...)
-		lines[i] = line
-		return lines
+	replace := func(i int, lines ...string) []string {
+		return slices.Replace(slices.Clone(handshake), i, i+1, lines...)
 	}
-	for name, lines := range map[string][]string{
-		"nothing":         nil,
-		"no connection":   replace(0, "X: y"),
-		"connection":      replace(0, "Connection: keep-alive"),
-		"no upgrade":      replace(1, "X: y"),
-		"another upgrade": replace(1, "Upgrade: h2c"),
-		"no version":      replace(2, "X: y"),
-		"version 8":       replace(2, "Sec-WebSocket-Version: 8"),
-		"no key":          replace(3, "X: y"),
-		"empty key":       replace(3, "Sec-WebSocket-Key:"),
-		"short key":       replace(3, "Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4P"),
-		"long key":        replace(3, "Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEBES"),
-		"key of no bytes": replace(3, "Sec-WebSocket-Key: !QIDBAUGBwgJCgsMDQ4PEA=="),
+	for name, tt := range map[string]struct {
+		lines []string
+		valid bool
+	}{
+		"nothing":                   {nil, false},
+		"no connection":             {replace(0), false},
+		"connection":                {replace(0, "Connection: keep-alive"), false},
+		"no upgrade":                {replace(1), false},
+		"another upgrade":           {replace(1, "Upgrade: h2c"), false},
+		"no version":                {replace(2), false},
+		"version 8":                 {replace(2, "Sec-WebSocket-Version: 8"), false},
+		"no key":                    {replace(3), false},
+		"empty key":                 {replace(3, "Sec-WebSocket-Key:"), false},
+		"short key":                 {replace(3, "Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4P"), false},
+		"long key":                  {replace(3, "Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEBES"), false},
+		"key of no bytes":           {replace(3, "Sec-WebSocket-Key: !QIDBAUGBwgJCgsMDQ4PEA=="), false},
+		"all of it":                 {handshake, true},
+		"keep-alive, then Upgrade":  {replace(0, "Connection: keep-alive", "Connection: Upgrade"), true},
+		"Upgrade, then another":     {replace(0, "Connection: upgrade", "Connection: foo"), true},
+		"two upgrades on two lines": {replace(1, "Upgrade: h2c", "Upgrade: websocket"), true},
+		"two upgrades on one":       {replace(1, "Upgrade: websocket, h2c"), true},
 	} {
-		if r := h.get("/api/ws/accounts", lines...); r.status != 400 || r.body != errorBody(400, string(errUpgrade)) {
-			t.Errorf("%s: %d %s", name, r.status, r.body)
+		status, body := 400, errorBody(400, string(errUpgrade))
+		if tt.valid {
+			status, body = 429, errorBody(429, "reached")
+		}
+		if r := h.get("/api/ws/accounts", tt.lines...); r.status != status || r.body != body {
+			t.Errorf("%s: %d %s, want %d", name, r.status, r.body, status)
 		}
 	}
 	if r := h.do("HEAD", "/api/ws/accounts", handshake...); r.status != 400 {
 		t.Errorf("HEAD: %d, want 400", r.status)
+	}
+}
+
+// An upgrade handler hears of a connection that ends before its answer was written, once, and of no
+// other.
+func TestALostHandshakeIsTold(t *testing.T) {
+	for _, lost := range []bool{true, false} {
+		told, ended := make(chan bool, 2), make(chan bool)
+		w := serveTCP(t, func(c *Config) {
+			c.Upgrade = func(ctx *fasthttp.RequestCtx, _ netip.Addr, _ bool) {
+				ctx.SetStatusCode(http.StatusSwitchingProtocols)
+				ours := ctx.Conn().(*wire.Conn)
+				ours.IfLost(func() { told <- true })
+				if lost {
+					_ = ours.NetConn().Close()
+				}
+				ctx.Hijack(func(c net.Conn) {
+					_ = ours.Detach().Close()
+					close(ended)
+				})
+			}
+		})
+		c := w.dial("")
+		send(t, c, "GET /api/ws/accounts HTTP/1.1\r\nHost: x\r\n"+strings.Join(handshake, "\r\n")+"\r\n\r\n")
+		if lost {
+			<-told
+		} else {
+			<-ended
+		}
+		_, _ = io.Copy(io.Discard, c)
+		if len(told) > 0 {
+			t.Errorf("lost = %t: told once too often", lost)
+		}
 	}
 }

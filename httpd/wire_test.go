@@ -2,7 +2,6 @@ package httpd
 
 import (
 	"bufio"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -12,75 +11,12 @@ import (
 	"time"
 )
 
-// wire is a server on a real socket.
-type wire struct {
-	*testing.T
-	ledger *fakeLedger
-	server *Server
-	addr   string
-}
-
-func serveTCP(t *testing.T, change func(*Config)) *wire {
-	t.Helper()
-	w := &wire{T: t, ledger: newFakeLedger()}
-	config := Config{Ledger: w.ledger, Version: "0.1.0", Now: func() time.Time { return now }}
-	if change != nil {
-		change(&config)
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.addr = ln.Addr().String()
-	w.server = New(config)
-	runUntilEnd(t, w.server.acceptor, ln)
-	return w
-}
-
-func (w *wire) dial() net.Conn {
-	w.Helper()
-	c, err := net.Dial("tcp", w.addr)
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { _ = c.Close() })
-	// So that a lost answer fails the test instead of hanging it.
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		w.Fatal(err)
-	}
-	return c
-}
-
-// exchange writes all of raw at once and reads responses until the server ends the
-// connection. A reset is an error.
-func (w *wire) exchange(name, raw string) (replies []reply) {
-	w.Helper()
-	c := w.dial()
-	if _, err := io.WriteString(c, raw); err != nil {
-		w.Fatalf("%s: write: %v", name, err)
-	}
-	from := bufio.NewReader(c)
-	for {
-		switch _, err := from.Peek(1); {
-		case errors.Is(err, io.EOF):
-			return replies
-		case err != nil:
-			w.Errorf("%s: after %d replies: %v", name, len(replies), err)
-			return replies
-		}
-		r := readReply(w.T, from, "GET")
-		checkEvery(w.T, name, r)
-		if r.status >= 400 {
-			checkError(w.T, name, r)
-		}
-		replies = append(replies, r)
-	}
-}
-
+// second is what is sent behind a request: it must be executed never, or exactly once.
 const second = "GET /api/blocks/latest HTTP/1.1\r\nHost: ledger\r\n\r\n"
 
 // TestMalformedRequestsEndTheConnection sends each form with a second request behind it
-// in one write: the first is answered with its error, the second is never executed.
+// in one write, and others in front: those are answered, then it is with its error, and the second
+// is never executed.
 func TestMalformedRequestsEndTheConnection(t *testing.T) {
 	w := serveTCP(t, nil)
 	body := "0\r\n\r\n"
@@ -110,8 +46,8 @@ func TestMalformedRequestsEndTheConnection(t *testing.T) {
 		"empty length":             {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\n", 400},
 		"length with a space":      {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length : 0\r\n\r\n", 400},
 		"length of 64 KiB and one": {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n", 413},
-		"length beyond 64 bits":    {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n", 413},
-		"length that wraps":        {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 18446744073709551616\r\n\r\n", 413},
+		"length beyond 64 bits":    {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n", 400},
+		"length that wraps":        {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 18446744073709551616\r\n\r\n", 400},
 		"HTTP/9.9":                 {"GET /api/health HTTP/9.9\r\nHost: x\r\n\r\n", 400},
 		"HTTP/2.0":                 {"GET /api/health HTTP/2.0\r\nHost: x\r\n\r\n", 400},
 		"HTTP/1.2":                 {"GET /api/health HTTP/1.2\r\nHost: x\r\n\r\n", 400},
@@ -140,7 +76,6 @@ func TestMalformedRequestsEndTheConnection(t *testing.T) {
 		"bare CR in a field":       {"GET /api/health HTTP/1.1\r\nHost: x\r\nX: a\rb\r\n\r\n", 400},
 		"bare CR in the line":      {"GET /api/\rhealth HTTP/1.1\r\nHost: x\r\n\r\n", 400},
 		"bare CR in front":         {"\rGET /api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"two empty lines in front": {"\r\n\r\nGET /api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
 		"folded field":             {"GET /api/health HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n", 400},
 		"folded first field":       {"GET /api/health HTTP/1.1\r\n Host: x\r\n\r\n", 400},
 		"field without a colon":    {"GET /api/health HTTP/1.1\r\nHost: x\r\nX\r\n\r\n", 400},
@@ -160,30 +95,38 @@ func TestMalformedRequestsEndTheConnection(t *testing.T) {
 		"coding on DELETE":         {"DELETE /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
 	}
 	for name, tt := range tests {
-		replies := w.exchange(name, tt.raw+second)
-		if len(replies) != 1 || replies[0].status != tt.status {
-			t.Errorf("%s: %v, want one reply with status %d", name, replies, tt.status)
+		for _, front := range []int{0, 1, 40} { // 40 are more than one read takes
+			asked := w.ledger.asked.Load()
+			want := append(slices.Repeat([]int{200}, front), tt.status)
+			if strings.Contains(strings.ReplaceAll(tt.raw, "\r\n", ""), "\n") {
+				front, want = 0, want[front:] // those in front of a bare line feed share its fate
+			}
+			if got := statuses(w.exchange(name, strings.Repeat(second, front)+tt.raw+second)); !slices.Equal(got, want) {
+				t.Errorf("%s behind %d: %v, want %v", name, front, got, want)
+			}
+			if got := w.ledger.asked.Load() - asked; got != int64(front) {
+				t.Errorf("%s behind %d: %d requests were executed", name, front, got)
+			}
 		}
-	}
-	if got := w.ledger.asked.Load(); got != 0 {
-		t.Errorf("%d requests behind a malformed one were executed", got)
 	}
 }
 
 // TestRequestsBehindOneAnotherAreAnsweredInOrder sends many at once, also cut into pieces.
 func TestRequestsBehindOneAnotherAreAnsweredInOrder(t *testing.T) {
 	w := serveTCP(t, nil)
-	first := "\r\nPOST /api/blocks/28 HTTP/1.1\r\nHost: x\r\nContent-Length: " // its body looks like a request
+	first := "\r\n\r\nPOST /api/blocks/28 HTTP/1.1\r\nHost: x\r\nContent-Length: " // its body looks like a request
 	raw := first + "49\r\n\r\n" + second[:49] +
 		"GET /api/blocks/28 HTTP/1.1\r\nHost: x\r\n\r\n" +
 		"GET /api/blocks/29 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" +
 		"OPTIONS /api/health HTTP/1.1\r\nHost: x\r\n\r\n" +
+		"HEAD /api/blocks/28 HTTP/1.1\r\nHost: x\r\n\r\n" +
 		"GET /api/health HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" +
 		"GET /api/health HTTP/1.1\r\nHost: x\r\nConnection: Close\r\n\r\n" + second
-	want := []int{405, 200, 404, 204, 200, 200}
+	want := []int{405, 200, 404, 204, 200, 200, 200}
+	methods := []string{"POST", "GET", "GET", "OPTIONS", "HEAD", "GET", "GET"}
 	for _, piece := range []int{len(raw), 1, 7, 50} {
 		asked := w.ledger.asked.Load()
-		c := w.dial()
+		c := w.dial("")
 		for rest := raw; len(rest) > 0; rest = rest[min(piece, len(rest)):] {
 			if _, err := io.WriteString(c, rest[:min(piece, len(rest))]); err != nil {
 				break // the server may close at the last request while we still write
@@ -191,16 +134,16 @@ func TestRequestsBehindOneAnotherAreAnsweredInOrder(t *testing.T) {
 		}
 		var got []int
 		from := bufio.NewReader(c)
-		for range want {
-			r := readReply(t, from, "GET")
+		for _, method := range methods {
+			r := readReply(t, from, method)
 			checkEvery(t, "pipelined", r)
 			got = append(got, r.status)
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("in pieces of %d: statuses %v, want %v", piece, got, want)
 		}
-		if n := w.ledger.asked.Load() - asked; n != 2 {
-			t.Errorf("in pieces of %d: %d questions asked, want 2", piece, n)
+		if n := w.ledger.asked.Load() - asked; n != 3 {
+			t.Errorf("in pieces of %d: %d questions asked, want 3", piece, n)
 		}
 	}
 }
@@ -209,19 +152,15 @@ func TestRequestsBehindOneAnotherAreAnsweredInOrder(t *testing.T) {
 // the body must not let the other slip past the check.
 func TestABodyEndsWhereItsLengthSays(t *testing.T) {
 	w := serveTCP(t, nil)
-	c := w.dial()
-	if _, err := io.WriteString(c, "GET /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	c := w.dial("")
+	send(t, c, "GET /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
 	from := bufio.NewReader(c)
 	const goOn = "HTTP/1.1 100 Continue\r\n\r\n"
 	if line, err := from.Peek(len(goOn)); err != nil || string(line) != goOn {
 		t.Fatalf("got %q, %v, want %q", line, err, goOn)
 	}
 	_, _ = from.Discard(len(goOn))
-	if _, err := io.WriteString(c, "hello"+"GET /api/blocks/latest HTTP/1.1\r\nHost: x\r\nX: a\r\n folded\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	send(t, c, "hello"+"GET /api/blocks/latest HTTP/1.1\r\nHost: x\r\nX: a\r\n folded\r\n\r\n")
 	for _, want := range []int{200, 400} {
 		if r := readReply(t, from, "GET"); r.status != want {
 			t.Errorf("status %d, want %d: %s", r.status, want, r.body)
@@ -261,7 +200,7 @@ func TestUnfinishedRequestsTimeOut(t *testing.T) {
 			t.Errorf("%s: %d %s, want 408", name, last.status, last.body)
 		}
 	}
-	c := w.dial()
+	c := w.dial("")
 	if rest, err := io.ReadAll(c); err != nil || len(rest) > 0 {
 		t.Errorf("silent connection: %q, %v, want an end without an answer", rest, err)
 	}
@@ -274,10 +213,8 @@ func TestAHalfSentRequestIsAnsweredWhenItsSenderIsDone(t *testing.T) {
 		"head": "GET /api/health HT",
 		"body": "POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc",
 	} {
-		c := w.dial()
-		if _, err := io.WriteString(c, raw); err != nil {
-			t.Fatal(err)
-		}
+		c := w.dial("")
+		send(t, c, raw)
 		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
@@ -287,24 +224,38 @@ func TestAHalfSentRequestIsAnsweredWhenItsSenderIsDone(t *testing.T) {
 	}
 }
 
-// TestTheAnswerOutlivesAnUpload sends more than any buffer holds behind a refused head.
+// TestTheAnswerOutlivesAnUpload sends more than any buffer holds behind refused heads.
 func TestTheAnswerOutlivesAnUpload(t *testing.T) {
 	w := serveTCP(t, nil)
-	head := "POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n"
-	r := w.exchange("upload", head+strings.Repeat("x", 900_000))
-	if len(r) != 1 || r[0].status != 413 || r[0].body != errorBody(413, "the body is longer than 64 KiB; no request here needs one") {
-		t.Errorf("got %v, want one 413", r)
+	for status, line := range map[int]string{413: "Content-Length: 900000", 400: "X: a\r\n b"} {
+		if r := w.exchange(line, "GET /api/health HTTP/1.1\r\nHost: x\r\n"+line+"\r\n\r\n"+strings.Repeat("x", 900_000)); !slices.Equal(statuses(r), []int{status}) {
+			t.Errorf("%q: %v, want one %d", line, r, status)
+		}
 	}
 }
 
 func TestHeadOfARefusedRequestHasNoBody(t *testing.T) {
 	w := serveTCP(t, nil)
-	c := w.dial()
-	if _, err := io.WriteString(c, "HEAD /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"); err != nil {
-		t.Fatal(err)
+	for _, fields := range []string{"Host: x\r\nTransfer-Encoding: chunked\r\n", "no host\r\n"} { // fasthttp refuses the second itself
+		c := w.dial("")
+		send(t, c, "HEAD /api/health HTTP/1.1\r\n"+fields+"\r\n")
+		all, err := io.ReadAll(c)
+		if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 400 ") || !strings.HasSuffix(string(all), "\r\n\r\n") {
+			t.Errorf("%q: got %q, %v, want a head alone", fields, all, err)
+		}
 	}
-	all, err := io.ReadAll(c)
-	if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 400 ") || !strings.HasSuffix(string(all), "\r\n\r\n") {
-		t.Errorf("got %q, %v, want a head alone", all, err)
+}
+
+// TestAnswersOfABatchLeaveInOneWrite sends sixteen requests for an account at once.
+func TestAnswersOfABatchLeaveInOneWrite(t *testing.T) {
+	h := servePipes(t, nil)
+	c := h.dial("")
+	answers := make([]byte, 64<<10)
+	for range 3 {
+		send(t, c, strings.Repeat("GET /api/account/"+whole.String()+" HTTP/1.1\r\nHost: x\r\n\r\n", 16))
+		n, err := c.Read(answers) // of a pipe reads one write
+		if got := strings.Count(string(answers[:n]), "HTTP/1.1 200 OK"); got != 16 || err != nil {
+			t.Errorf("%d answers are in the first write: %v", got, err)
+		}
 	}
 }

@@ -21,7 +21,10 @@ import (
 	"ledgerd/engine/source"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/httpd"
+	"ledgerd/httpd/histogram"
+	"ledgerd/httpd/ops"
 	"ledgerd/httpd/stream"
+	"ledgerd/shard/giveway"
 	"ledgerd/snapshot/wal"
 )
 
@@ -48,11 +51,17 @@ type serveCommand struct {
 	RetainSlots uint64 `help:"Blocks and transactions of so many slots are held." default:"9000"`
 	RetainBytes size   `help:"Blocks and transactions of so many bytes are held, if that is less." default:"2GiB"`
 
-	RateLimitMinute int      `help:"Requests a client may make a minute; 0 is off." default:"100"`
-	RateLimitHour   int      `help:"Requests a client may make an hour; 0 is off." default:"1000"`
-	RateLimitExempt prefixes `help:"Networks free of rate limits and connection caps." placeholder:"CIDR,…"`
-	TrustedProxies  prefixes `help:"Proxies whose X-Forwarded-For is believed." placeholder:"CIDR,…"`
-	WSOrigins       []string `help:"Origins a browser may open a WebSocket from; any by default." placeholder:"ORIGIN" name:"ws-origins" env:"LEDGERD_WS_ORIGINS"`
+	RateLimitMinute     int      `help:"Requests a client may make a minute; 0 is off." default:"100"`
+	RateLimitHour       int      `help:"Requests a client may make an hour; 0 is off." default:"1000"`
+	RateLimitExempt     prefixes `help:"Networks free of rate limits and connection caps." placeholder:"CIDR,…"`
+	TrustedProxies      prefixes `help:"Proxies whose X-Forwarded-For is believed." placeholder:"CIDR,…"`
+	MaxConns            int      `help:"Connections on the public listener; 0 is what the file descriptors allow." default:"0"`
+	MaxConnsPerClient   int      `help:"Connections of one client." default:"100"`
+	MaxAnswerBytes      size     `help:"Memory of long REST answers that wait for their clients, together; more are refused with 503." default:"128MiB"`
+	MaxSocketBytes      size     `help:"Memory of all that waits for WebSockets, together; a socket that needs more is closed with 1013." default:"128MiB"`
+	MaxSockets          int      `help:"WebSockets; more are refused with 503." default:"16384"`
+	MaxSocketsPerClient int      `help:"WebSockets of one client; more are refused with 429." default:"20"`
+	WSOrigins           []string `help:"Origins a browser may open a WebSocket from; any by default." placeholder:"ORIGIN" name:"ws-origins" env:"LEDGERD_WS_ORIGINS"`
 
 	LogLevel slog.Level `help:"debug, info, warn or error." default:"info"`
 	Pprof    bool       `help:"Serve /debug/pprof on the operators' listener."`
@@ -75,6 +84,12 @@ func (c *serveCommand) Validate() error {
 		return errors.New("--retain-slots must be at least 1")
 	case c.RateLimitMinute < 0 || c.RateLimitHour < 0:
 		return errors.New("rate limits must not be negative")
+	case c.MaxConns < 0:
+		return errors.New("--max-conns must not be negative")
+	case c.MaxConnsPerClient < 1 || c.MaxSockets < 1 || c.MaxSocketsPerClient < 1:
+		return errors.New("--max-conns-per-client, --max-sockets and --max-sockets-per-client must be at least 1")
+	case c.MaxAnswerBytes < 1<<20 || c.MaxSocketBytes < 1<<20:
+		return errors.New("--max-answer-bytes and --max-socket-bytes must be at least 1MiB")
 	case c.Pprof && c.OpsListen == "":
 		return errors.New("--pprof needs --ops-listen")
 	case c.WSOrigins != nil && len(c.WSOrigins) == 0:
@@ -98,13 +113,13 @@ type node struct {
 	engine      *engine.Engine
 	hub         *stream.Hub
 	public      *httpd.Server
-	ops         *httpd.OpsServer // nil without an operators' listener
+	ops         *ops.Server // nil without an operators' listener
 	listener    net.Listener
 	opsListener net.Listener
-	fsyncs      httpd.Histogram
-	writes      httpd.Histogram // to sockets
-	deliveries  httpd.Histogram // from publication to a socket
-	ingests     httpd.Histogram // from when the source showed something until it was visible
+	fsyncs      histogram.Histogram
+	writes      histogram.Histogram // to sockets
+	deliveries  histogram.Histogram // from publication to a socket
+	ingests     histogram.Histogram // from when the source showed something until it was visible
 	stopping    atomic.Bool
 }
 
@@ -273,6 +288,7 @@ func (c *serveCommand) assemble(n *node) error {
 	n.engine = engine.New(config)
 	n.hub = stream.New(stream.Config{
 		Ledger: n.engine, History: n.engine, Origins: c.WSOrigins, Metrics: set, Logger: n.logger,
+		MaxConns: c.MaxSockets, MaxConnsPerClient: c.MaxSocketsPerClient, MemoryBytes: int(c.MaxSocketBytes),
 		OnWrite: n.writes.Observe, OnDelivered: n.deliveries.Observe,
 	})
 	set.RegisterMetricsWriter(func(w io.Writer) {
@@ -293,11 +309,12 @@ func (c *serveCommand) assemble(n *node) error {
 	n.public = httpd.New(httpd.Config{
 		Ledger: answers{n.engine, n}, Version: version, Upgrade: n.hub.Upgrade,
 		PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour,
+		MaxConns: c.MaxConns, MaxConnsPerClient: c.MaxConnsPerClient, MaxAnswerBytes: int(c.MaxAnswerBytes),
 		Exempt: c.RateLimitExempt, TrustedProxies: c.TrustedProxies,
-		Metrics: set, WriteMetrics: write, Log: n.logger,
+		Metrics: set, WriteMetrics: write, Log: n.logger, Turn: giveway.Turn,
 	})
 	if n.opsListener != nil {
-		n.ops = httpd.NewOps(httpd.OpsConfig{Status: n.status, WriteMetrics: write, Pprof: c.Pprof, Log: n.logger})
+		n.ops = ops.New(ops.Config{Status: n.status, WriteMetrics: write, Pprof: c.Pprof, Log: n.logger})
 	}
 	if n.cluster != nil {
 		return c.share(n)

@@ -1,0 +1,86 @@
+// Package ops is the operators' side of the node: a listener of its own with /metrics, /livez,
+// /readyz and, if wanted, /debug/pprof/. It counts and limits nobody and belongs on a loopback
+// address.
+package ops
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/pprofhandler"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
+	"ledgerd/httpd/wire"
+)
+
+// Config says what a server tells. Status and WriteMetrics are required.
+type Config struct {
+	Status       func() ledger.NodeStatus
+	WriteMetrics func(w io.Writer)
+	Pprof        bool         // serve /debug/pprof/
+	Log          *slog.Logger // nil: silent
+}
+
+// Server answers operators. Serve and Shutdown are those of its wire.Server.
+type Server struct {
+	*wire.Server
+	config Config
+}
+
+// maxConns is more than an operator's tools ever open.
+const maxConns = 256
+
+// New returns a server that serves nothing yet.
+func New(config Config) *Server {
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{config: config}
+	s.Server = wire.New(wire.Config{Handler: s.handle, MaxConns: maxConns, MaxConnsPerClient: maxConns, Log: config.Log})
+	return s
+}
+
+// handle is one exchange. Errors have the shape of the public side.
+func (s *Server) handle(ctx *fasthttp.RequestCtx, _ *wire.Conn, fault error) {
+	h := &ctx.Response.Header
+	h.Set("Cache-Control", "no-cache")
+	h.SetContentType("application/json")
+	defer func() {
+		if v := recover(); v != nil {
+			s.config.Log.Error("panic in an ops handler", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			writeError(ctx, fasthttp.StatusInternalServerError, "an unexpected error occurred")
+		}
+	}()
+	if fault != nil {
+		writeError(ctx, wire.Status(fault), fault.Error())
+		return
+	}
+	switch path := ctx.URI().PathOriginal(); {
+	case string(path) == "/livez":
+		ctx.SetBodyString(`{"status":"alive"}`)
+	case string(path) == "/readyz":
+		if why := s.config.Status().Unhealthy; why != "" {
+			writeError(ctx, fasthttp.StatusServiceUnavailable, why)
+			return
+		}
+		ctx.SetBodyString(`{"status":"ready"}`)
+	case string(path) == "/metrics":
+		h.SetContentType("text/plain; version=0.0.4; charset=utf-8")
+		s.config.WriteMetrics(ctx.Response.BodyWriter())
+	case s.config.Pprof && bytes.HasPrefix(path, []byte("/debug/pprof/")):
+		pprofhandler.PprofHandler(ctx)
+	default:
+		writeError(ctx, fasthttp.StatusNotFound, "no such path")
+	}
+}
+
+func writeError(ctx *fasthttp.RequestCtx, status int, details string) {
+	ctx.SetStatusCode(status)
+	ctx.SetContentType("application/json")
+	ctx.SetBody(encode.AppendError(nil, status, details))
+}

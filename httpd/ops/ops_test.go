@@ -1,0 +1,83 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp/fasthttputil"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
+	"ledgerd/httpd/wire"
+)
+
+func TestOpsTellsAliveReadyAndNumbers(t *testing.T) {
+	for _, pprof := range []bool{false, true} {
+		unhealthy, panics := "", false
+		s := New(Config{
+			Status: func() ledger.NodeStatus {
+				if panics {
+					panic("a fault of the test's own")
+				}
+				return ledger.NodeStatus{Unhealthy: unhealthy}
+			},
+			WriteMetrics: func(w io.Writer) { _, _ = io.WriteString(w, "ledgerd_up 1\n") },
+			Pprof:        pprof,
+		})
+		ln := fasthttputil.NewInmemoryListener()
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(ln) }()
+		client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ln.Dial() }}}
+		expect := func(path string, status int, body string) {
+			t.Helper()
+			r, err := client.Get("http://ops" + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(r.Body)
+			if err != nil || r.StatusCode != status || body != "" && string(got) != body || r.Header.Get("Server") != "" || r.Header.Get("Cache-Control") != "no-cache" {
+				t.Errorf("%s: %d %s %v %v, want %d %s", path, r.StatusCode, got, r.Header, err, status, body)
+			}
+			if want := map[bool]string{true: "text/plain; version=0.0.4; charset=utf-8", false: "application/json"}[path == "/metrics"]; body != "" && r.Header.Get("Content-Type") != want {
+				t.Errorf("%s: Content-Type %q, want %q", path, r.Header.Get("Content-Type"), want)
+			}
+			_ = r.Body.Close()
+		}
+		errorBody := func(status int, details string) string { return string(encode.AppendError(nil, status, details)) }
+		expect("/livez", 200, `{"status":"alive"}`)
+		expect("/readyz", 200, `{"status":"ready"}`)
+		expect("/nothing", 404, errorBody(404, "no such path"))
+		expect("/api/health", 404, errorBody(404, "no such path"))
+		unhealthy = "the source has stalled for 12s"
+		expect("/livez", 200, `{"status":"alive"}`)
+		expect("/readyz", 503, errorBody(503, unhealthy))
+		panics = true
+		expect("/readyz", 500, errorBody(500, "an unexpected error occurred"))
+		expect("/debug/pprof/cmdline", map[bool]int{false: 404, true: 200}[pprof], "")
+		for range 200 { // more than any public client may
+			expect("/metrics", 200, "ledgerd_up 1\n")
+		}
+		c, err := ln.Dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fprint(c, "GET /livez HTTP/9.9\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 400 ") || !strings.HasSuffix(string(all), errorBody(400, wire.ErrMalformed.Error())) {
+			t.Errorf("an unknown version: %q, %v", all, err)
+		}
+		client.CloseIdleConnections()
+		if err := s.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package httpd
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
+)
+
+// param is a query parameter the interface knows.
+type param uint16
+
+const (
+	paramCommitment param = 1 << iota
+	paramMinSlot
+	paramWait
+	paramLimit
+	paramBefore
+	paramAfter
+	paramCursor
+	paramParts // include, of a block
+	paramToken // include, of accounts
+	paramKeys
+
+	// paramsRead apply to every read of ledger data.
+	paramsRead = paramCommitment | paramMinSlot | paramWait
+)
+
+const (
+	maxWait = 2000 // milliseconds
+	maxKeys = 100
+)
+
+// params are the query parameters of one request, as values.
+type params struct {
+	query         ledger.Query
+	limit         int
+	before, after ledger.Opt[ledger.Signature]
+	cursor        []byte // not yet matched with its list; nil: none
+	parts         encode.Include
+	facts         bool // of token accounts and mints
+	keys          []ledger.Pubkey
+
+	room []byte // the decoded names and values, which the cursor points at
+}
+
+// reset makes ready for another request.
+func (p *params) reset() { *p = params{keys: p.keys[:0], room: p.room[:0]} }
+
+// parse reads the query string of a request to a route. Escapes must be well formed everywhere; a
+// known parameter that is repeated, empty or malformed is an error; unknown ones are ignored.
+func (p *params) parse(to *route, query []byte) error {
+	p.limit = to.limit.usual
+	if !escapesAreValid(query) {
+		return errEscape
+	}
+	seen := param(0)
+	for len(query) > 0 {
+		var pair []byte
+		pair, query, _ = bytes.Cut(query, []byte{'&'})
+		name, value, _ := bytes.Cut(pair, []byte{'='})
+		name, value = p.decode(name), p.decode(value)
+		i := slices.IndexFunc(parameters, func(q parameter) bool { return q.name == string(name) && q.is&to.params != 0 })
+		switch {
+		case i < 0:
+			continue
+		case seen&parameters[i].is != 0:
+			return errRepeated
+		case len(value) == 0:
+			return errEmpty
+		}
+		seen |= parameters[i].is
+		if err := parameters[i].set(p, value, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decode returns s with its escapes decoded and each plus sign a space.
+func (p *params) decode(s []byte) []byte {
+	at := len(p.room)
+	p.room = fasthttp.AppendUnquotedArg(p.room, s)
+	return p.room[at:]
+}
+
+// parameter is a query parameter: set parses its value.
+type parameter struct {
+	name string
+	is   param
+	set  func(p *params, value []byte, to *route) error
+}
+
+// parameters are all there are. Two share a name; no route knows both.
+var parameters = []parameter{
+	{"commitment", paramCommitment, func(p *params, value []byte, _ *route) error {
+		var ok bool
+		p.query.Commitment, ok = ledger.ParseCommitment(value)
+		return unless(ok, errCommitment)
+	}},
+	{"min_slot", paramMinSlot, func(p *params, value []byte, _ *route) error {
+		n, ok := parseDecimal(value)
+		p.query.MinSlot = ledger.Slot(n)
+		return unless(ok, errMinSlot)
+	}},
+	{"wait_ms", paramWait, func(p *params, value []byte, _ *route) error {
+		n, ok := parseDecimal(value)
+		p.query.Wait = time.Duration(min(n, maxWait)) * time.Millisecond
+		return unless(ok && n <= maxWait, errWait)
+	}},
+	{"limit", paramLimit, func(p *params, value []byte, to *route) error {
+		n, ok := parseDecimal(value)
+		p.limit = int(min(n, uint64(to.limit.most)))
+		return unless(ok && n >= 1 && n <= uint64(to.limit.most), to.limit.err)
+	}},
+	{"before", paramBefore, func(p *params, value []byte, _ *route) error {
+		sig, err := ledger.ParseSignature(value)
+		p.before = ledger.Some(sig)
+		return unless(err == nil, errBefore)
+	}},
+	{"after", paramAfter, func(p *params, value []byte, _ *route) error {
+		sig, err := ledger.ParseSignature(value)
+		p.after = ledger.Some(sig)
+		return unless(err == nil, errAfter)
+	}},
+	{"cursor", paramCursor, func(p *params, value []byte, _ *route) error {
+		p.cursor = value
+		return nil
+	}},
+	{"include", paramParts, func(p *params, value []byte, _ *route) error {
+		switch string(value) {
+		case "signatures":
+			p.parts = encode.Signatures
+		case "transactions":
+			p.parts = encode.Transactions
+		default:
+			return errParts
+		}
+		return nil
+	}},
+	{"include", paramToken, func(p *params, value []byte, _ *route) error {
+		p.facts = string(value) == "token"
+		return unless(p.facts, errToken)
+	}},
+	{"keys", paramKeys, func(p *params, value []byte, _ *route) error { return p.setKeys(value) }},
+}
+
+func (p *params) setKeys(value []byte) error {
+	for more := true; more; {
+		var key []byte
+		key, value, more = bytes.Cut(value, []byte{','})
+		if len(p.keys) == maxKeys {
+			return errKeyCount
+		}
+		k, err := ledger.ParsePubkey(key)
+		if err != nil {
+			return errKeys
+		}
+		p.keys = append(p.keys, k)
+	}
+	return nil
+}
+
+func unless(ok bool, err error) error {
+	if ok {
+		return nil
+	}
+	return err
+}
+
+// parseDecimal reads a plain decimal: digits only, no sign, no leading zeros, at most
+// 2^64-1.
+func parseDecimal[T string | []byte](s T) (uint64, bool) {
+	if len(s) == 0 || len(s) > 1 && s[0] == '0' {
+		return 0, false
+	}
+	n := uint64(0)
+	for i := range len(s) {
+		d := uint64(s[i] - '0')
+		if d > 9 || n > (math.MaxUint64-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	return n, true
+}

@@ -1,0 +1,101 @@
+package ratelimit
+
+import (
+	"bytes"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Peer is the other end of a connection: a client, or a proxy that forwards the requests of
+// many clients.
+type Peer struct {
+	Client
+	Trusted bool // X-Forwarded-For of this peer is believed
+}
+
+// Client is the unit that requests and connections are counted for.
+type Client struct {
+	// Key is the IPv4 address, or the IPv6 address with its lower 64 bits zero: one
+	// subscriber commonly holds a whole /64. The zero Addr stands for peers without an
+	// IP address, all together.
+	Key    netip.Addr
+	Exempt bool // from rate limits and connection caps
+}
+
+// Identity tells clients and peers apart by their addresses. It does not change.
+type Identity struct {
+	TrustedProxies []netip.Prefix
+	Exempt         []netip.Prefix
+}
+
+// PeerOf returns the peer with a socket address.
+func (i *Identity) PeerOf(a net.Addr) Peer {
+	var addr netip.Addr
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		addr = tcp.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return Peer{Client: i.clientAt(addr), Trusted: within(addr, i.TrustedProxies)}
+}
+
+// clientAt returns the client with an address.
+func (i *Identity) clientAt(addr netip.Addr) Client {
+	c := Client{Key: addr, Exempt: within(addr, i.Exempt)}
+	if addr.Is6() {
+		// A /64 of a valid IPv6 address always exists.
+		c.Key = netip.PrefixFrom(addr, 64).Masked().Addr()
+	}
+	return c
+}
+
+// ClientOf returns the client of a request: the peer, or behind a trusted proxy the
+// right-most hop of X-Forwarded-For that is no trusted proxy itself; where all are, the
+// left-most. If a hop that has to be read is no address, the peer is the client.
+func (i *Identity) ClientOf(p Peer, h *fasthttp.RequestHeader) Client {
+	if !p.Trusted {
+		return p.Client
+	}
+	found := p.Client
+	lines := h.PeekAll("X-Forwarded-For")
+	for _, line := range slices.Backward(lines) {
+		for len(line) > 0 {
+			comma := bytes.LastIndexByte(line, ',')
+			addr, ok := parseHop(line[comma+1:])
+			if !ok {
+				return p.Client
+			}
+			found = i.clientAt(addr)
+			if !within(addr, i.TrustedProxies) {
+				return found
+			}
+			line = line[:max(comma, 0)]
+		}
+	}
+	return found
+}
+
+// parseHop reads one hop: an address, or as some proxies write it, one with a port.
+func parseHop(hop []byte) (netip.Addr, bool) {
+	s := strings.Trim(string(hop), " \t")
+	addr, err := netip.ParseAddr(s)
+	if err != nil {
+		withPort, err := netip.ParseAddrPort(s)
+		if err != nil {
+			return netip.Addr{}, false
+		}
+		addr = withPort.Addr()
+	}
+	return addr.Unmap().WithZone(""), true
+}
+
+func within(addr netip.Addr, prefixes []netip.Prefix) bool {
+	for _, p := range prefixes {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,144 @@
+// Package ratelimit counts the requests of clients and refuses those past a limit.
+//
+// A [Client] is an IPv4 address or an IPv6 /64; an [Identity] finds the client of a connection
+// or, behind a trusted proxy, of a request. A [Limiter] counts each client in two fixed windows,
+// without locks and in bounded memory.
+package ratelimit
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Kind names one of the two windows of the rate limit.
+type Kind uint8
+
+const (
+	Minute Kind = iota
+	Hour
+	Kinds = 2
+)
+
+// String returns minute or hour.
+func (k Kind) String() string {
+	if k == Minute {
+		return "minute"
+	}
+	return "hour"
+}
+
+var windowLength = [Kinds]time.Duration{Minute: time.Minute, Hour: time.Hour}
+
+// MaxLimit is the highest limit of a window.
+const MaxLimit = maxCount
+
+// unlimitedRemaining is what callers without a limit are told to have left.
+const unlimitedRemaining = 1<<31 - 1
+
+// Allowance is the decision about one request and what its response says of the limits.
+type Allowance struct {
+	Allowed   bool
+	Window    Kind          // the one described here: with the fewest requests left, or the one that refuses
+	Limit     int           // of that window, 0: unlimited
+	Remaining int           // requests left in it after this one
+	Reset     time.Duration // from now until it ends
+}
+
+// Unlimited is the allowance of callers that are not counted.
+var Unlimited = Allowance{Allowed: true, Remaining: unlimitedRemaining, Reset: time.Minute}
+
+// Limiter counts the requests of every client in two fixed windows, each starting with
+// the first request the client makes when it has none. A request is granted by both or
+// counted by neither. Time is the monotonic reading of the instants handed in.
+//
+// What holds, for any number of goroutines and clients:
+//
+//   - While a client keeps its entry in the table it is never granted more than the limit
+//     in a window. A request may be refused wrongly only while another one of the same
+//     client is being refused by the hour.
+//   - A client is evicted in favour of a newcomer only when both its windows are over, or
+//     when it is at or below half of both limits; the idle and the least used go first.
+//   - A newcomer for whom no room can be made is counted together with the others of
+//     its bucket, against one limit for all of them, until there is room.
+//   - Memory is bounded by the size of the table, whatever the number of addresses.
+//   - No caller waits: all state is in atomics, and a failed exchange means that another
+//     caller's succeeded.
+type Limiter struct {
+	limits [Kinds]int // 0: off
+	start  time.Time
+	table  table
+}
+
+// New returns a limiter with requests per minute and per hour, 0 for no limit. Limits above
+// MaxLimit are MaxLimit. start is any instant before the first request.
+func New(perMinute, perHour int, start time.Time) *Limiter {
+	return newLimiter(perMinute, perHour, defaultBuckets, start)
+}
+
+func newLimiter(perMinute, perHour, buckets int, start time.Time) *Limiter {
+	l := &Limiter{limits: [Kinds]int{min(perMinute, maxCount), min(perHour, maxCount)}, start: start}
+	l.table.init(buckets)
+	return l
+}
+
+// Take asks for one request of a client.
+func (l *Limiter) Take(client netip.Addr, now time.Time) Allowance {
+	if l.limits == [Kinds]int{} {
+		return Unlimited
+	}
+	at := instant(now.Sub(l.start).Milliseconds())
+	for {
+		if a, ok := l.takeFrom(l.table.find(client, at, &l.limits), at); ok {
+			return a
+		}
+	}
+}
+
+// takeFrom counts one request in both windows, or in none. It is not ok when the counter
+// was evicted meanwhile.
+func (l *Limiter) takeFrom(c *counter, at instant) (a Allowance, ok bool) {
+	if hour := c[Hour].look(Hour, at); hour.spent(l.limits[Hour]) {
+		if c.isGone() {
+			return Allowance{}, false
+		}
+		minute := c[Minute].look(Minute, at)
+		if minute.spent(l.limits[Minute]) && minute.ends > hour.ends {
+			return l.refuse(Minute, minute, at), true
+		}
+		return l.refuse(Hour, hour, at), true
+	}
+	minute, outcome := c[Minute].take(Minute, at, l.limits[Minute])
+	switch outcome {
+	case gone:
+		return Allowance{}, false
+	case refused:
+		return l.refuse(Minute, minute, at), true
+	}
+	hour, outcome := c[Hour].take(Hour, at, l.limits[Hour])
+	if outcome == refused {
+		c[Minute].giveBack(minute)
+		return l.refuse(Hour, hour, at), true
+	}
+	return l.grant([Kinds]reading{minute, hour}, at), true
+}
+
+func (l *Limiter) refuse(k Kind, r reading, at instant) Allowance {
+	return Allowance{Window: k, Limit: l.limits[k], Reset: at.until(r.ends)}
+}
+
+// grant describes the window with the fewest requests remaining, of equal ones the one
+// that ends later.
+func (l *Limiter) grant(now [Kinds]reading, at instant) Allowance {
+	a := Allowance{Allowed: true, Remaining: unlimitedRemaining}
+	for k, r := range now {
+		limit := l.limits[k]
+		if limit == 0 {
+			continue
+		}
+		remaining, reset := limit-r.used, at.until(r.ends)
+		if a.Limit == 0 || remaining < a.Remaining || remaining == a.Remaining && reset > a.Reset {
+			a = Allowance{Allowed: true, Window: Kind(k), Limit: limit, Remaining: remaining, Reset: reset}
+		}
+	}
+	return a
+}

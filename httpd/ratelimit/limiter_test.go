@@ -1,0 +1,360 @@
+package ratelimit
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"ledgerd/engine/ledger/bubble"
+)
+
+// naiveWindow and naiveLimiter say what the limiter means, without any thought of speed.
+type naiveWindow struct {
+	start time.Duration
+	used  int
+}
+
+type naiveLimiter struct {
+	limits  [Kinds]int
+	clients map[netip.Addr]*[Kinds]naiveWindow
+}
+
+func (n *naiveLimiter) take(key netip.Addr, at time.Duration) Allowance {
+	if n.limits == [Kinds]int{} {
+		return Unlimited
+	}
+	c := n.clients[key]
+	if c == nil {
+		c = new([Kinds]naiveWindow)
+		n.clients[key] = c
+	}
+	live := *c
+	for k := range live {
+		if live[k].used == 0 || at >= live[k].start+windowLength[k] {
+			live[k] = naiveWindow{start: at}
+		}
+	}
+	refusal := Allowance{}
+	for k, w := range live {
+		reset := w.start + windowLength[k] - at
+		if n.limits[k] > 0 && w.used >= n.limits[k] && reset > refusal.Reset {
+			refusal = Allowance{Window: Kind(k), Limit: n.limits[k], Reset: reset}
+		}
+	}
+	if refusal.Reset > 0 {
+		return refusal
+	}
+	told := Allowance{Remaining: math.MaxInt}
+	for k := range live {
+		live[k].used++
+		a := Allowance{Allowed: true, Window: Kind(k), Limit: n.limits[k], Remaining: n.limits[k] - live[k].used, Reset: live[k].start + windowLength[k] - at}
+		if a.Limit > 0 && (a.Remaining < told.Remaining || a.Remaining == told.Remaining && a.Reset > told.Reset) {
+			told = a
+		}
+	}
+	*c = live
+	return told
+}
+
+// TestLimiterAgreesWithTheNaiveOne compares every answer over random clients and times.
+func TestLimiterAgreesWithTheNaiveOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		perMinute, perHour := rapid.IntRange(0, 6).Draw(t, "minute"), rapid.IntRange(0, 12).Draw(t, "hour")
+		start := time.Now()
+		l := newLimiter(perMinute, perHour, 64, start)
+		naive := &naiveLimiter{limits: [Kinds]int{perMinute, perHour}, clients: make(map[netip.Addr]*[Kinds]naiveWindow)}
+		at := time.Duration(0)
+		for range rapid.IntRange(1, 200).Draw(t, "requests") {
+			at += time.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 900, 15_000, 59_999, 60_000, 1_000_000}).Draw(t, "ms")) * time.Millisecond
+			client := netip.AddrFrom4([4]byte{10, 0, 0, rapid.Byte().Draw(t, "client") % 4})
+			got, want := l.Take(client, start.Add(at)), naive.take(client, at)
+			if got != want {
+				t.Fatalf("limits %d, %d: client %s at %s: got %+v, want %+v", perMinute, perHour, client, at, got, want)
+			}
+		}
+	})
+}
+
+func TestWindowsStartWithTheFirstRequestAndEndByTheClock(t *testing.T) {
+	start := time.Now()
+	l := newLimiter(2, 3, 1, start)
+	client := netip.MustParseAddr("192.0.2.1")
+	for i, tt := range []struct {
+		at   time.Duration
+		want Allowance
+	}{
+		{10 * time.Second, Allowance{true, Minute, 2, 1, time.Minute}},
+		{20 * time.Second, Allowance{true, Minute, 2, 0, 50 * time.Second}},
+		{69 * time.Second, Allowance{false, Minute, 2, 0, time.Second}},
+		{70 * time.Second, Allowance{true, Hour, 3, 0, 59 * time.Minute}},
+		{71 * time.Second, Allowance{false, Hour, 3, 0, 59*time.Minute - time.Second}},
+		{time.Hour + 10*time.Second, Allowance{true, Minute, 2, 1, time.Minute}},
+	} {
+		if got := l.Take(client, start.Add(tt.at)); got != tt.want {
+			t.Errorf("request %d at %s: got %+v, want %+v", i, tt.at, got, tt.want)
+		}
+	}
+}
+
+// race has goroutines take as many times each, and returns how many requests were granted.
+func race(goroutines, times int, take func(g, i int) Allowance) int64 {
+	var granted atomic.Int64
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			for i := range times {
+				if take(g, i).Allowed {
+					granted.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return granted.Load()
+}
+
+// TestNeverMoreThanTheLimit lets many goroutines fight over one window.
+func TestNeverMoreThanTheLimit(t *testing.T) {
+	start := time.Now()
+	for _, limits := range [][2]int{{100, 1000}, {1000, 100}, {0, 100}, {100, 0}} {
+		l := newLimiter(limits[0], limits[1], 1, start)
+		client := netip.MustParseAddr("2001:db8::")
+		if granted := race(8, 500, func(int, int) Allowance { return l.Take(client, start) }); granted != 100 {
+			t.Errorf("limits %v: %d granted, want exactly 100", limits, granted)
+		}
+	}
+}
+
+// TestNewcomersRaceForOnePlace lets goroutines meet at clients nobody has seen: two places
+// for one client would grant twice.
+func TestNewcomersRaceForOnePlace(t *testing.T) {
+	start := time.Now()
+	l := newLimiter(1, 0, 1, start)
+	for i := range 3000 {
+		// A minute apart, so that every client finds the places of the ones before expired.
+		client, at := sprayed(i), start.Add(time.Duration(i)*time.Minute)
+		if granted := race(4, 1, func(int, int) Allowance { return l.Take(client, at) }); granted != 1 {
+			t.Fatalf("client %d was granted %d requests, want 1", i, granted)
+		}
+	}
+}
+
+// TestAPlaceGivenAwayCountsNothing covers what happens between finding a counter and
+// counting in it.
+func TestAPlaceGivenAwayCountsNothing(t *testing.T) {
+	start := time.Now()
+	l := newLimiter(10, 100, 1, start)
+	client := netip.MustParseAddr("192.0.2.1")
+	held := l.table.find(client, 0, &l.limits)
+	_, droppable, word := held.use(0, &l.limits)
+	if _, ok := l.takeFrom(held, 0); !ok || !droppable {
+		t.Fatal("a fresh counter should count, and be droppable")
+	}
+	if held.evict(word) {
+		t.Error("a place was given away although a request had been counted meanwhile")
+	}
+	_, _, word = held.use(0, &l.limits)
+	if !held.evict(word) {
+		t.Fatal("an unchanged counter should lose its place")
+	}
+	if _, ok := l.takeFrom(held, 0); ok {
+		t.Error("a request was counted in a place that was given away")
+	}
+	if a := l.Take(client, start); !a.Allowed || a.Remaining != 9 {
+		t.Errorf("the next request: %+v, want a new place", a)
+	}
+}
+
+// TestWhatTheHourRefusesTheMinuteForgets covers a request that loses the last of the hour
+// after it has taken one of the minute.
+func TestWhatTheHourRefusesTheMinuteForgets(t *testing.T) {
+	var w window
+	first, _ := w.take(Minute, 5, 10)
+	second, _ := w.take(Minute, 6, 10)
+	w.giveBack(second)
+	if got := w.look(Minute, 7); got.used != 1 || got.start != 5 {
+		t.Errorf("after one of two was given back: %+v", got)
+	}
+	w.giveBack(first)
+	w.giveBack(first)
+	if got := w.look(Minute, 8); got.used != 0 || got.start != 8 {
+		t.Errorf("after both: %+v, want a window that has not started", got)
+	}
+	w.take(Minute, 70_000, 10)
+	w.giveBack(first)
+	if got := w.look(Minute, 70_001); got.used != 1 {
+		t.Errorf("after giving back to a window that is over: %+v, want the new one untouched", got)
+	}
+}
+
+// TestWindowEdgeUnderRace lets goroutines step a shared clock over many windows: no window
+// may grant more than its limit. The clock is read before the request, as the server does.
+func TestWindowEdgeUnderRace(t *testing.T) {
+	const limit, windows = 50, 40
+	start := time.Now()
+	l := newLimiter(limit, 0, 1, start)
+	client := netip.MustParseAddr("192.0.2.1")
+	var clock atomic.Int64
+	granted := race(4, 5000, func(int, int) Allowance {
+		ms := clock.Add(120) // 20,000 requests take 2,400 s: 40 minutes
+		return l.Take(client, start.Add(time.Duration(ms)*time.Millisecond))
+	})
+	if granted > limit*(windows+1) {
+		t.Errorf("%d granted in %d windows of %d", granted, windows, limit)
+	}
+}
+
+// TestActiveClientsKeepTheirPlaces sprays a full table: whoever is past half of a limit is
+// never forgotten, and newcomers are still admitted.
+func TestActiveClientsKeepTheirPlaces(t *testing.T) {
+	start := time.Now()
+	l := newLimiter(10, 100, 1, start)
+	active := make([]netip.Addr, ways-1)
+	for i := range active {
+		active[i] = netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
+		for range 6 {
+			l.Take(active[i], start)
+		}
+	}
+	for i := range 10_000 {
+		if a := l.Take(sprayed(i), start); !a.Allowed {
+			t.Fatalf("newcomer %d refused", i)
+		}
+	}
+	for _, client := range active {
+		if a := l.Take(client, start); a.Remaining != 3 {
+			t.Errorf("%s: %d remaining after the spray, want 3: it was forgotten", client, a.Remaining)
+		}
+	}
+}
+
+// TestNewcomersShareOneLimitWhenAllPlacesAreTaken fills a bucket with active clients.
+func TestNewcomersShareOneLimitWhenAllPlacesAreTaken(t *testing.T) {
+	start := time.Now()
+	l := newLimiter(10, 100, 1, start)
+	for i := range ways {
+		for range 10 {
+			l.Take(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), start)
+		}
+	}
+	granted := 0
+	for i := range 1000 {
+		if l.Take(sprayed(i), start).Allowed {
+			granted++
+		}
+	}
+	if granted != 10 {
+		t.Errorf("%d newcomers granted, want 10: one limit for all of them", granted)
+	}
+	// When the minutes are over the places are free again: nobody is past half of the hour.
+	if a := l.Take(sprayed(2000), start.Add(time.Minute)); !a.Allowed || a.Remaining != 9 {
+		t.Errorf("after a minute: %+v, want a place of its own", a)
+	}
+}
+
+func TestExpiredClientsGoBeforeLiveOnes(t *testing.T) {
+	start := time.Now()
+	l := newLimiter(10, 10, 1, start)
+	for i := range ways - 1 {
+		l.Take(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), start)
+	}
+	later := start.Add(2 * time.Hour)
+	live := netip.MustParseAddr("192.0.2.1")
+	l.Take(live, later)
+	for i := range ways - 1 {
+		l.Take(sprayed(i), later)
+	}
+	if a := l.Take(live, later); a.Remaining != 8 {
+		t.Errorf("%d remaining, want 8: a live client went before expired ones", a.Remaining)
+	}
+}
+
+// TestSprayKeepsMemoryFlat sends a million addresses through a table of the real size
+// while a busy client is being limited.
+func TestSprayKeepsMemoryFlat(t *testing.T) {
+	buckets, addresses := defaultBuckets, 1_000_000
+	if bubble.RaceEnabled {
+		buckets, addresses = defaultBuckets/16, addresses/16
+	}
+	start := time.Now()
+	l := newLimiter(100, 1000, buckets, start)
+	busy, granted := netip.MustParseAddr("192.0.2.1"), 0
+	spray := func(from, to int) {
+		for i := from; i < to; i++ {
+			l.Take(sprayed(i), start)
+			if i%500 == 0 && l.Take(busy, start).Allowed {
+				granted++
+			}
+		}
+	}
+	for range 60 {
+		l.Take(busy, start)
+	}
+	warm := addresses * 3 / 10 // more than four clients for every place
+	spray(0, warm)
+	before := heapBytes()
+	spray(warm, addresses)
+	if after := heapBytes(); after > before+1<<20 {
+		t.Errorf("the heap grew from %d to %d bytes", before, after)
+	}
+	if granted != 40 {
+		t.Errorf("the busy client was granted %d more requests, want 40", granted)
+	}
+	runtime.KeepAlive(l)
+}
+
+// TestEvictionUnderRace lets clients that take turns in one bucket race for places. Who
+// is past half when the spray starts never gets more than the rest.
+func TestEvictionUnderRace(t *testing.T) {
+	start := time.Now()
+	l := newLimiter(100, 1000, 1, start)
+	busy := netip.MustParseAddr("192.0.2.1")
+	for range 51 {
+		l.Take(busy, start)
+	}
+	granted := race(4, 5000, func(g, i int) Allowance {
+		l.Take(sprayed(g*5000+i), start)
+		return l.Take(busy, start)
+	})
+	if granted != 49 {
+		t.Errorf("%d granted, want 49", granted)
+	}
+}
+
+// sprayed returns the i-th of many /64.
+func sprayed(i int) netip.Addr {
+	var b [16]byte
+	b[0] = 0x20
+	binary.BigEndian.PutUint32(b[4:], uint32(i))
+	return netip.AddrFrom16(b)
+}
+
+func heapBytes() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func BenchmarkLimiterTake(b *testing.B) {
+	start := time.Now()
+	l := newLimiter(100, 1000, defaultBuckets, start)
+	clients := make([]netip.Addr, 10_000)
+	for i := range clients {
+		clients[i] = sprayed(i)
+	}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for i := rand.IntN(len(clients)); pb.Next(); i++ {
+			l.Take(clients[i%len(clients)], start)
+		}
+	})
+}

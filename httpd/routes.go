@@ -1,0 +1,131 @@
+package httpd
+
+import (
+	"bytes"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"ledgerd/httpd/histogram"
+)
+
+// basePath is in front of every path of the interface.
+const basePath = "/api"
+
+// route is one row of the interface. GET and HEAD are answered; OPTIONS and other methods are the
+// router's.
+type route struct {
+	path   string               // below basePath, as fasthttp/router writes it
+	label  string               // of its metrics
+	params param                // the query parameters it knows; all others are ignored
+	limit  limits               // of the parameter limit
+	ask    func(*request) error // makes the reply; an error becomes the reply of its status
+
+	requests [statusClasses]paddedCounter
+	latency  histogram.Histogram
+}
+
+// limits are the usual value of the parameter limit, the highest one, and what is wrong with others.
+type limits struct {
+	usual, most int
+	err         error
+}
+
+// newRoutes returns the rows of the interface. The first one stands for requests without a route.
+func newRoutes() []*route {
+	recent, lists := limits{100, 1000, errRecentLimit}, limits{1000, 10_000, errListLimit}
+	return []*route{
+		{label: "none"},
+		{path: "/health", label: "health", ask: (*request).health},
+		{path: "/status", label: "status", ask: (*request).nodeStatus},
+		{path: "/metrics", label: "metrics", ask: (*request).metrics},
+		{path: "/openapi.json", label: "openapi", ask: (*request).openAPI},
+		{path: "/blocks/latest", label: "blocks_latest", params: paramsRead, ask: (*request).latestBlock},
+		{path: "/blocks/{slot}", label: "block", params: paramsRead | paramParts, ask: (*request).block},
+		{path: "/transaction/{signature}", label: "transaction", params: paramsRead, ask: (*request).transaction},
+		{path: "/transactions/recent", label: "transactions_recent", params: paramsRead | paramLimit | paramBefore | paramAfter, limit: recent, ask: (*request).recent},
+		{path: "/account/{pubkey}", label: "account", params: paramsRead | paramToken, ask: (*request).account},
+		{path: "/account/{pubkey}/balance", label: "account_balance", params: paramsRead, ask: (*request).balance},
+		{path: "/account/{pubkey}/tokens", label: "account_tokens", params: paramsRead | paramLimit | paramCursor, limit: lists, ask: (*request).tokens},
+		{path: "/accounts/program/{program_id}", label: "program_accounts", params: paramsRead | paramLimit | paramCursor | paramToken, limit: lists, ask: (*request).program},
+		{path: "/accounts", label: "accounts", params: paramsRead | paramKeys | paramToken, ask: (*request).accounts},
+		{path: "/ws/accounts", label: "ws_accounts", ask: (*request).upgrade},
+	}
+}
+
+// requestKey is where a context holds its *request for the router's handlers.
+const requestKey = "ledgerd.request"
+
+func requestOf(ctx *fasthttp.RequestCtx) *request { return ctx.UserValue(requestKey).(*request) }
+
+// newRouter returns a router of the rows. It redirects nothing: checkPath has made each path
+// one that either is a resource or is none.
+func newRouter(routes []*route) *router.Router {
+	r := router.New()
+	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
+	for _, row := range routes {
+		if row.ask == nil {
+			continue
+		}
+		handler := func(ctx *fasthttp.RequestCtx) { requestOf(ctx).serve(row) }
+		r.GET(basePath+row.path, handler)
+		r.HEAD(basePath+row.path, handler)
+	}
+	r.NotFound = func(ctx *fasthttp.RequestCtx) { requestOf(ctx).fail(errNoRoute) }
+	r.MethodNotAllowed = func(ctx *fasthttp.RequestCtx) { requestOf(ctx).fail(errMethod) }
+	r.GlobalOPTIONS = func(ctx *fasthttp.RequestCtx) { requestOf(ctx).status = fasthttp.StatusNoContent }
+	return r
+}
+
+// setPath gives the router the path of a request with its escapes decoded and without a slash at
+// its end. It refuses what different readers take for different paths: bad escapes, an escaped
+// slash, control bytes, two dots in a row. An empty segment is in no path of ours.
+func (r *request) setPath() error {
+	uri := r.ctx.URI()
+	sent := uri.PathOriginal()
+	if target := r.ctx.RequestURI(); target[0] == '/' {
+		// fasthttp takes what follows two slashes for a host if there is "://" anywhere.
+		sent, _, _ = bytes.Cut(target, []byte{'?'})
+	}
+	path := sent
+	if bytes.IndexByte(sent, '%') >= 0 {
+		if !escapesAreValid(sent) {
+			return errPath
+		}
+		r.path = fasthttp.AppendUnquotedArg(r.path[:0], sent)
+		path = r.path
+		if bytes.Count(path, []byte("/")) != bytes.Count(sent, []byte("/")) || bytes.ContainsFunc(path, isControl) {
+			return errPath
+		}
+	}
+	if bytes.Contains(path, []byte("..")) {
+		return errPath
+	}
+	if bytes.Contains(path, []byte("//")) || bytes.HasPrefix(path, []byte("/*")) { // the router takes "/*" for the whole server
+		return errNoRoute
+	}
+	if path = bytes.TrimSuffix(path, []byte("/")); len(path) != len(sent) {
+		uri.SetPathBytes(path)
+	}
+	return nil
+}
+
+// escapesAreValid reports whether two hexadecimal digits follow every percent sign.
+func escapesAreValid(s []byte) bool {
+	for {
+		i := bytes.IndexByte(s, '%')
+		if i < 0 {
+			return true
+		}
+		if len(s) < i+3 || !isHex(s[i+1]) || !isHex(s[i+2]) {
+			return false
+		}
+		s = s[i+3:]
+	}
+}
+
+func isControl(c rune) bool { return c < ' ' || c == 0x7f }
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
+}

@@ -1,0 +1,114 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/valyala/fasthttp"
+)
+
+// The sizes a request may have. The request line is counted without its line end, the
+// block of header fields with the line end of each but without the empty line after it.
+const (
+	maxRequestLineBytes = 8 << 10
+	maxHeaderBlockBytes = 8 << 10
+	maxBodyBytes        = 64 << 10
+)
+
+// The faults a request may have. Their texts are fixed and repeat nothing that was received.
+var (
+	ErrMalformed      = errors.New("the request is not well-formed HTTP/1.1 or HTTP/1.0, or its length is stated in an unsupported way")
+	ErrLineTooLong    = errors.New("the request line is longer than 8 KiB")
+	ErrFieldsTooLarge = errors.New("the header fields are longer than 8 KiB")
+	ErrBodyTooLarge   = errors.New("the body is longer than 64 KiB; no request here needs one")
+	ErrTimeout        = errors.New("the request did not arrive completely in time")
+)
+
+// Status returns the status that a fault is answered with, 0 for any other error.
+func Status(fault error) int {
+	switch fault {
+	case ErrMalformed:
+		return fasthttp.StatusBadRequest
+	case ErrLineTooLong:
+		return fasthttp.StatusRequestURITooLong
+	case ErrFieldsTooLarge:
+		return fasthttp.StatusRequestHeaderFieldsTooLarge
+	case ErrBodyTooLarge:
+		return fasthttp.StatusRequestEntityTooLarge
+	case ErrTimeout:
+		return fasthttp.StatusRequestTimeout
+	}
+	return 0
+}
+
+// checkHead refuses what fasthttp's parser lets pass and RFC 9112 forbids or leaves open to several
+// readings: versions other than 1.0 and 1.1, targets other than paths, line ends other than CRLF,
+// folded fields, Transfer-Encoding of any kind, and heads that are too long. The parser itself
+// refuses a missing or second Host, names that are no tokens, control bytes, and a
+// Content-Length that is repeated or no plain number. closes reports whether the client
+// wants the connection to end after the answer: any of its Connection lines may say so.
+func checkHead(h *fasthttp.RequestHeader) (closes bool, err error) {
+	uri, rest := h.RequestURI(), h.RawHeaders()
+	switch {
+	case len(h.Method())+len(" ")+len(uri)+len(" ")+len(h.Protocol()) > maxRequestLineBytes:
+		return false, ErrLineTooLong
+	case len(rest)-len("\r\n") > maxHeaderBlockBytes:
+		return false, ErrFieldsTooLarge
+	case !isTarget(uri) || !h.IsHTTP11() && string(h.Protocol()) != "HTTP/1.0":
+		return false, ErrMalformed
+	}
+	for len(rest) > 0 {
+		end := bytes.IndexByte(rest, '\n')
+		if end < 1 || rest[end-1] != '\r' || rest[0] == ' ' || rest[0] == '\t' {
+			return false, ErrMalformed
+		}
+		line := rest[:end-1]
+		rest = rest[end+1:]
+		switch name, value, _ := bytes.Cut(line, []byte{':'}); {
+		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
+			return false, ErrMalformed
+		case bytes.EqualFold(name, []byte("Connection")):
+			closes = closes || HasWord(value, "close")
+		}
+	}
+	return closes, nil
+}
+
+// isTarget reports whether t is a path, or the absolute form that clients of a proxy
+// send, of visible ASCII and without a fragment.
+func isTarget(t []byte) bool {
+	if !bytes.HasPrefix(t, []byte("/")) && !bytes.HasPrefix(t, []byte("http://")) && !bytes.HasPrefix(t, []byte("https://")) {
+		return false
+	}
+	for _, c := range t {
+		if c <= ' ' || c >= 0x7f || c == '#' {
+			return false
+		}
+	}
+	return true
+}
+
+// HasWord reports whether a comma-separated field has a word, in upper or lower case.
+func HasWord(field []byte, word string) bool {
+	for len(field) > 0 {
+		var element []byte
+		element, field, _ = bytes.Cut(field, []byte{','})
+		if bytes.EqualFold(bytes.Trim(element, " \t"), []byte(word)) {
+			return true
+		}
+	}
+	return false
+}
+
+// prepare is called between a head and its body. A chunked body is not read, since its head is
+// about to be refused; a client of HTTP/1.0 cannot expect 100 Continue (RFC 9110, section 10.1.1),
+// and one whose body is too long is not to send it.
+func prepare(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	if h.ContentLength() == -1 {
+		h.SetContentLength(0)
+	}
+	if string(h.Protocol()) == "HTTP/1.0" || h.ContentLength() > maxBodyBytes {
+		h.Del(fasthttp.HeaderExpect)
+	}
+	return fasthttp.RequestConfig{}
+}

@@ -1,0 +1,190 @@
+package wire
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// The wait before accepting again after the system ran out of something. It doubles from
+// the first to the last, so that an exhausted node neither spins nor stays deaf for long.
+const (
+	firstAcceptPause = 5 * time.Millisecond
+	lastAcceptPause  = time.Second
+)
+
+// reservedFiles are file descriptors that connections never take: log, snapshots, sources
+// and the other listener need theirs when clients take all they can.
+const reservedFiles = 512
+
+// Counts are the numbers of a listener. They only grow.
+type Counts struct {
+	RefusedTotal  atomic.Uint64 // connections closed because the server is full
+	RefusedClient atomic.Uint64 // connections closed because the client has too many
+	Shortages     atomic.Uint64 // Accept failed for want of a resource
+	Errors        atomic.Uint64 // connections that fasthttp gave up
+}
+
+// listener accepts connections as Conns. It outlives a shortage of file descriptors or
+// memory, and caps the connections in total and per client; those above a cap are closed
+// without an answer, before anything is read or a goroutine started for them. Exempt
+// clients are above both caps. A Conn counts until it is closed, as a WebSocket too.
+type listener struct {
+	net.Listener
+	config *Config
+	counts *Counts
+
+	closeOnce sync.Once
+	done      chan struct{} // closed by Close
+
+	mu        sync.Mutex
+	conns     map[*Conn]struct{}
+	perClient map[netip.Addr]int // connections that count against a client's cap
+}
+
+func newListener(ln net.Listener, config *Config, counts *Counts) *listener {
+	return &listener{
+		Listener: ln, config: config, counts: counts,
+		done:      make(chan struct{}),
+		conns:     make(map[*Conn]struct{}),
+		perClient: make(map[netip.Addr]int),
+	}
+}
+
+// Accept returns the next connection within the caps. Its errors are final.
+func (l *listener) Accept() (net.Conn, error) {
+	pause := firstAcceptPause
+	for {
+		nc, err := l.Listener.Accept()
+		switch {
+		case err == nil:
+			pause = firstAcceptPause
+			if c := l.admit(nc); c != nil {
+				return c, nil
+			}
+			_ = nc.Close() // what becomes of a connection that never was ours is of no interest
+			continue
+		case !isShortage(err):
+			return nil, err
+		}
+		l.counts.Shortages.Add(1)
+		if pause == firstAcceptPause {
+			l.config.Log.Warn("cannot accept connections, trying again", "err", err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-l.done:
+			return nil, net.ErrClosed
+		}
+		pause = min(2*pause, lastAcceptPause)
+	}
+}
+
+// isShortage reports whether Accept may succeed later.
+func isShortage(err error) bool {
+	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// admit registers the connection, or returns nil if a cap is reached.
+func (l *listener) admit(nc net.Conn) *Conn {
+	c := &Conn{Conn: nc, Peer: l.config.Identity.PeerOf(nc.RemoteAddr()), listener: l}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.conns) >= l.config.MaxConns && !c.Peer.Exempt {
+		l.counts.RefusedTotal.Add(1)
+		return nil
+	}
+	if c.isCapped() {
+		if l.perClient[c.Peer.Key] >= l.config.MaxConnsPerClient {
+			l.counts.RefusedClient.Add(1)
+			return nil
+		}
+		l.perClient[c.Peer.Key]++
+	}
+	l.conns[c] = struct{}{}
+	return c
+}
+
+// isCapped reports whether the connection counts against its client's cap. A trusted proxy
+// is many clients; peers without an address cannot be told apart.
+func (c *Conn) isCapped() bool {
+	return !c.Peer.Exempt && !c.Peer.Trusted && c.Peer.Key.IsValid()
+}
+
+// forget stops counting a connection: against its client's cap later, if that is past its limit.
+func (l *listener) forget(c *Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.conns, c)
+	switch {
+	case !c.isCapped():
+	case c.penalized.Load():
+		time.AfterFunc(refusalPenalty, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.uncountLocked(c.Peer.Key)
+		})
+	default:
+		l.uncountLocked(c.Peer.Key)
+	}
+}
+
+func (l *listener) uncountLocked(client netip.Addr) {
+	if l.perClient[client]--; l.perClient[client] == 0 {
+		delete(l.perClient, client)
+	}
+}
+
+// count returns how many connections are open.
+func (l *listener) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.conns)
+}
+
+// Close stops accepting. Connections stay open. It may be called again.
+func (l *listener) Close() (err error) {
+	l.closeOnce.Do(func() {
+		close(l.done)
+		err = l.Listener.Close()
+	})
+	return err
+}
+
+// closeConns closes every connection that was not taken over, side by side: each may drain for
+// a moment.
+func (l *listener) closeConns() {
+	l.mu.Lock()
+	open := slices.Collect(maps.Keys(l.conns))
+	l.mu.Unlock()
+	var closing sync.WaitGroup
+	for _, c := range open {
+		if !c.takenOver.Load() {
+			// The connection may end by itself at the same time; both are fine.
+			closing.Go(func() { _ = c.Close() })
+		}
+	}
+	closing.Wait()
+}
+
+// connsWithinFileLimit returns how many connections the process' file descriptors allow.
+func connsWithinFileLimit() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 4 * reservedFiles
+	}
+	files := int(min(limit.Cur, math.MaxInt32))
+	return max(files-reservedFiles, files/2, 1)
+}

@@ -1,0 +1,224 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ledgerd/httpd/ratelimit"
+)
+
+// scriptedListener answers Accept with the errors of a script, then with connections.
+type scriptedListener struct {
+	script []error
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (l *scriptedListener) Accept() (net.Conn, error) {
+	if len(l.script) > 0 {
+		err := l.script[0]
+		l.script = l.script[1:]
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", err)}
+	}
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *scriptedListener) Close() error   { close(l.closed); return nil }
+func (l *scriptedListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+func listen(script ...error) (*scriptedListener, *listener) {
+	inner := &scriptedListener{script: script, conns: make(chan net.Conn, 10), closed: make(chan struct{})}
+	config := Config{MaxConns: 5, MaxConnsPerClient: 2, Identity: &ratelimit.Identity{
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")},
+		Exempt:         []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")},
+	}}.withDefaults()
+	return inner, newListener(inner, &config, new(Counts))
+}
+
+// TestShortagesPassAndTheListenerLives retries with a pause that grows.
+func TestShortagesPassAndTheListenerLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner, l := listen(syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED)
+		near, far := net.Pipe()
+		defer func() { _, _ = near.Close(), far.Close() }()
+		inner.conns <- far
+		start := time.Now()
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatalf("Accept: %v", err)
+		}
+		if got, want := time.Since(start), (5+10+20+40+80)*time.Millisecond; got != want {
+			t.Errorf("paused %s, want %s", got, want)
+		}
+		if got := l.counts.Shortages.Load(); got != 5 {
+			t.Errorf("counted %d shortages, want 5", got)
+		}
+		_ = c.Close()
+	})
+}
+
+func TestAPausedListenerCanBeClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l := listen(slices.Repeat([]error{syscall.EMFILE}, 1000)...)
+		ended := make(chan error)
+		go func() { _, err := l.Accept(); ended <- err }()
+		synctest.Wait()
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Accept = %v, want net.ErrClosed", err)
+		}
+	})
+}
+
+func TestOtherAcceptErrorsAreFinal(t *testing.T) {
+	_, l := listen(syscall.EINVAL)
+	if _, err := l.Accept(); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("Accept = %v, want EINVAL", err)
+	}
+}
+
+// addressed is a connection from an address.
+type addressed struct {
+	net.Conn
+	from string
+}
+
+func (a *addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(a.from)} }
+func (a *addressed) Close() error         { return nil }
+
+func TestConnectionsAreCappedByClient(t *testing.T) {
+	_, l := listen()
+	l.config.MaxConns = 100
+	admit := func(from string) *Conn { return l.admit(&addressed{from: from}) }
+	first, second := admit("2001:db8::1"), admit("2001:db8::2")
+	if first == nil || second == nil || admit("2001:db8::3") != nil {
+		t.Fatal("a /64 should have exactly two connections")
+	}
+	if admit("2001:db8:0:1::1") == nil {
+		t.Error("the next /64 was refused")
+	}
+	_ = first.Close()
+	if err := first.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("second Close = %v, want net.ErrClosed", err)
+	}
+	if third := admit("2001:db8::3"); third == nil || admit("2001:db8::4") != nil {
+		t.Error("one closed connection should make room for exactly one")
+	}
+	for _, from := range []string{"10.0.0.1", "10.0.1.1"} { // a trusted proxy, an exempt client
+		for range 3 {
+			if admit(from) == nil {
+				t.Fatalf("%s was capped", from)
+			}
+		}
+	}
+	if total, client := l.counts.RefusedTotal.Load(), l.counts.RefusedClient.Load(); total != 0 || client != 2 {
+		t.Errorf("counted %d and %d refusals, want 0 and 2", total, client)
+	}
+}
+
+func TestConnectionsAreCappedInTotal(t *testing.T) {
+	_, l := listen()
+	var held []*Conn
+	for i := range 5 {
+		held = append(held, l.admit(&addressed{from: fmt.Sprintf("192.0.2.%d", i)}))
+	}
+	if l.admit(&addressed{from: "192.0.2.9"}) != nil || l.admit(&addressed{from: "10.0.0.1"}) != nil {
+		t.Error("a sixth connection was admitted")
+	}
+	exempt := l.admit(&addressed{from: "10.0.1.1"})
+	if exempt == nil {
+		t.Fatal("an exempt client was capped")
+	}
+	_ = exempt.Close()
+	for _, c := range held {
+		_ = c.Close()
+	}
+	if l.count() != 0 || len(l.perClient) != 0 {
+		t.Errorf("%d connections and %d clients are left", l.count(), len(l.perClient))
+	}
+}
+
+// TestAConnectionPastItsLimitGoesOnCounting ends one of a client's two connections after ten
+// refusals in a row, and others after fewer: only the first one keeps its place for a second.
+func TestAConnectionPastItsLimitGoesOnCounting(t *testing.T) {
+	refuse := func(c *Conn, times int) (ends bool) {
+		for i := range times {
+			if ends = c.Refused(true); ends != (i+1 >= maxRefusals && !c.Peer.Trusted) {
+				t.Errorf("refusal %d of %s: ends = %v", i+1, c.Peer.Key, ends)
+			}
+		}
+		return ends
+	}
+	synctest.Test(t, func(t *testing.T) {
+		_, l := listen()
+		admit := func() *Conn { return l.admit(&addressed{from: "192.0.2.1"}) }
+		stays, first := admit(), admit()
+		refuse(first, maxRefusals-1)
+		if first.Refused(false) {
+			t.Error("an answered request ended a connection")
+		}
+		refuse(first, maxRefusals-1)
+		_ = first.Close()
+		second := admit()
+		if second == nil {
+			t.Fatal("a connection whose refusals were no ten in a row keeps its place")
+		}
+		refuse(second, maxRefusals)
+		_ = second.Close()
+		time.Sleep(refusalPenalty - time.Nanosecond)
+		if admit() != nil {
+			t.Error("a connection past its limit made room at once")
+		}
+		time.Sleep(2 * time.Nanosecond)
+		synctest.Wait()
+		third := admit()
+		if third == nil || admit() != nil {
+			t.Fatal("it should have made room for exactly one after a second")
+		}
+		_, _ = third.Close(), stays.Close()
+		proxy := l.admit(&addressed{from: "10.0.0.1"})
+		refuse(proxy, 2*maxRefusals)
+		_ = proxy.Close()
+		if l.count() != 0 || len(l.perClient) != 0 {
+			t.Errorf("%d connections and %d clients are left", l.count(), len(l.perClient))
+		}
+	})
+}
+
+// halfClosing is a socket that can close its writing side.
+type halfClosing struct{ net.Conn }
+
+func (halfClosing) CloseWrite() error { return nil }
+
+// TestConnectionsDrainSideBySide closes connections that each wait for the rest of a refused
+// request: together they wait as long as one.
+func TestConnectionsDrainSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l := listen()
+		for range 5 {
+			near, far := net.Pipe()
+			defer func() { _ = far.Close() }()
+			l.admit(halfClosing{near}).draining.Store(true)
+		}
+		began := time.Now()
+		l.closeConns()
+		if took := time.Since(began); took != drainTime || l.count() != 0 {
+			t.Errorf("closing took %v, want %v; %d connections are left", took, drainTime, l.count())
+		}
+	})
+}

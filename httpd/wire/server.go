@@ -1,0 +1,215 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"ledgerd/httpd/ratelimit"
+)
+
+// Config says what a server does. Handler is required; the zero value of everything else works.
+type Config struct {
+	// Handler answers one request. fault, if not nil, says what is wrong with it: then nothing of
+	// it is to be trusted, and the connection ends with the answer.
+	Handler func(ctx *fasthttp.RequestCtx, c *Conn, fault error)
+
+	Identity          *ratelimit.Identity // nil: no peer is trusted or exempt
+	MaxConns          int                 // 0: what the process' file descriptors allow
+	MaxConnsPerClient int                 // 0: 100
+
+	ReadTimeout  time.Duration // for one request, from its first byte; 0: 5 s
+	WriteTimeout time.Duration // for one answer; 0: 10 s
+	IdleTimeout  time.Duration // between requests; 0: 30 s
+
+	Log *slog.Logger // nil: silent
+}
+
+func (c Config) withDefaults() Config {
+	if c.Identity == nil {
+		c.Identity = new(ratelimit.Identity)
+	}
+	if c.MaxConns == 0 {
+		c.MaxConns = connsWithinFileLimit()
+	}
+	if c.MaxConnsPerClient == 0 {
+		c.MaxConnsPerClient = 100
+	}
+	if c.ReadTimeout == 0 {
+		c.ReadTimeout = 5 * time.Second
+	}
+	if c.WriteTimeout == 0 {
+		c.WriteTimeout = 10 * time.Second
+	}
+	if c.IdleTimeout == 0 {
+		c.IdleTimeout = 30 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Server runs fasthttp behind a listener of ours.
+type Server struct {
+	Counts   Counts
+	config   Config
+	listener atomic.Pointer[listener]
+	stopped  atomic.Bool
+	http     *fasthttp.Server
+}
+
+const (
+	// readBufferBytes holds the longest head that can be accepted.
+	readBufferBytes = 2<<10 + maxRequestLineBytes + maxHeaderBlockBytes
+	// writeBufferBytes holds the answers to sixteen requests for an account, so that those of
+	// a usual batch leave in one write.
+	writeBufferBytes = 16 << 10
+	// spareWorkers lets connections that are just ending overlap with those that follow them,
+	// so that fasthttp's own refusal, which knows none of our headers, never happens.
+	spareWorkers = 1024
+)
+
+// New returns a server that serves nothing yet.
+func New(config Config) *Server {
+	s := &Server{config: config.withDefaults()}
+	s.http = &fasthttp.Server{
+		Handler:                      s.handle,
+		ErrorHandler:                 s.handleError,
+		ExpectHandler:                s.mayContinue,
+		HeaderReceived:               prepare,
+		Logger:                       errorCounter{&s.Counts.Errors},
+		Concurrency:                  min(s.config.MaxConns, math.MaxInt32-spareWorkers) + spareWorkers,
+		ReadTimeout:                  s.config.ReadTimeout,
+		WriteTimeout:                 s.config.WriteTimeout,
+		IdleTimeout:                  s.config.IdleTimeout,
+		ReadBufferSize:               readBufferBytes,
+		WriteBufferSize:              writeBufferBytes,
+		MaxRequestBodySize:           maxBodyBytes,
+		DisablePreParseMultipartForm: true,
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		SecureErrorLogMessage:        true,
+		CloseOnShutdown:              true, // KeepHijackedConns is off: it would keep their buffers too, see Conn.Detach
+	}
+	return s
+}
+
+// handle is one request that fasthttp could parse.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	c := ctx.Conn().(*Conn) // the listener makes no others
+	closes, fault := checkHead(&ctx.Request.Header)
+	if fault == nil && !c.explains(ctx.Request.Body()) {
+		fault = ErrMalformed
+	}
+	s.config.Handler(ctx, c, fault)
+	if fault != nil {
+		c.draining.Store(true)
+	}
+	if closes || fault != nil {
+		ctx.SetConnectionClose()
+	}
+}
+
+// mayContinue returns 100 if the client may send the body it announces, else the status of the
+// answer.
+func (s *Server) mayContinue(ctx *fasthttp.RequestCtx) int {
+	if _, fault := checkHead(&ctx.Request.Header); fault == nil {
+		return fasthttp.StatusContinue
+	}
+	s.handle(ctx)
+	return ctx.Response.StatusCode()
+}
+
+// handleError is one request that fasthttp gave up. The connection ends with it. A peer
+// that has sent nothing gets no answer.
+func (s *Server) handleError(ctx *fasthttp.RequestCtx, err error) {
+	c := ctx.Conn().(*Conn)
+	if !c.heard {
+		_ = c.Conn.Close() // what is still written to it is lost
+		return
+	}
+	var tooLong *fasthttp.ErrSmallBuffer
+	fault := ErrMalformed
+	switch {
+	case c.since.timedOut:
+		fault = ErrTimeout
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		fault = ErrBodyTooLarge
+	case errors.As(err, &tooLong) && c.lineBytes < readBufferBytes: // there is a line end in the buffer
+		fault = ErrFieldsTooLarge
+	case errors.As(err, &tooLong):
+		fault = ErrLineTooLong
+	}
+	if c.since.isHead {
+		ctx.Response.SkipBody = true
+	}
+	c.draining.Store(true)
+	s.config.Handler(ctx, c, fault)
+}
+
+// errorCounter counts what fasthttp would log: its texts quote request bytes.
+type errorCounter struct{ errors *atomic.Uint64 }
+
+// Printf implements fasthttp.Logger.
+func (c errorCounter) Printf(string, ...any) { c.errors.Add(1) }
+
+// ErrServedTwice says that Serve was called again.
+var ErrServedTwice = errors.New("the server has a listener already")
+
+// Serve answers connections from ln until Shutdown, and then returns nil, or until
+// accepting fails for good. It is called once; after Shutdown it closes ln at once.
+func (s *Server) Serve(ln net.Listener) error {
+	l := newListener(ln, &s.config, &s.Counts)
+	if !s.listener.CompareAndSwap(nil, l) {
+		return ErrServedTwice
+	}
+	if s.stopped.Load() { // Shutdown came first, and may not have seen the listener
+		return l.Close()
+	}
+	if err := s.http.Serve(l); err != nil {
+		return fmt.Errorf("cannot accept connections on %s: %w", ln.Addr(), err)
+	}
+	return nil
+}
+
+// Shutdown stops accepting, lets the exchanges under way end and returns. When ctx ends
+// first it closes the connections that are left and returns ctx's error. WebSockets
+// belong to the upgrade handler and stay.
+//
+// It may come before Serve or while Serve begins. Then fasthttp knows of no listener yet,
+// returns at once and would serve the listener for ever; so that one is closed here, and
+// what came through it in between is waited for.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stopped.Store(true)
+	err := s.http.ShutdownWithContext(ctx)
+	l := s.listener.Load()
+	if l == nil {
+		return err
+	}
+	if err == nil {
+		if err = l.Close(); err == nil {
+			err = s.http.ShutdownWithContext(ctx)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	l.closeConns()
+	return fmt.Errorf("cannot end all exchanges: %w", err)
+}
+
+// Connections returns how many connections are open.
+func (s *Server) Connections() int {
+	if l := s.listener.Load(); l != nil {
+		return l.count()
+	}
+	return 0
+}
