@@ -27,6 +27,7 @@ func newAudience(ringBytes int) audience {
 // add enters a subscriber with what it wants now.
 func (a *audience) add(s *subscriber) {
 	a.all[s] = struct{}{}
+	s.countTokens(1)
 	for kind, keys := range s.wants.names {
 		a.indexes[kind].add(keys, s)
 	}
@@ -39,6 +40,7 @@ func (a *audience) remove(s *subscriber) {
 		return
 	}
 	delete(a.all, s)
+	s.countTokens(-1)
 	delete(a.perEmission, s)
 	for kind, keys := range s.wants.names {
 		a.indexes[kind].remove(keys, s)
@@ -64,7 +66,9 @@ func (a *audience) change(s *subscriber, to wants, added, removed names) {
 		a.indexes[kind].add(added[kind], s)
 		a.indexes[kind].remove(removed[kind], s)
 	}
+	s.countTokens(-1)
 	s.wants = to
+	s.countTokens(1)
 	a.classify(s)
 }
 

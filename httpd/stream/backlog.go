@@ -70,6 +70,9 @@ func (s *subscriber) writeMissed(b *backlog) error {
 // writeBacklog writes the part of a backlog that is in memory. Not done means that the
 // subscriber was lapped meanwhile, or is about to end.
 func (s *subscriber) writeBacklog(b *backlog) (done bool, err error) {
+	if b.wants.form == withTokens {
+		s.seat.work.charge(foundCost(s.hub.newestDecimals(b.emissions)))
+	}
 	return s.writeFrames(b.next, func() bool { return s.at.lapped() || s.late })
 }
 

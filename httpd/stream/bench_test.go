@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,16 +16,14 @@ import (
 
 const blockUpdates = 1000 // of a busy slot, about
 
-// publicationsOf returns publications to repeat: their slots and numbers are those of the first
+// publicationsOf returns publications of so many updates to repeat: their slots and numbers are those of the first
 // round, which no frame's length depends on.
-func publicationsOf(count int) []*ledger.Publication { return publicationsWith(count, blockUpdates) }
-
-func publicationsWith(count, blockUpdates int) []*ledger.Publication {
+func publicationsOf(count, updates int) []*ledger.Publication {
 	out := make([]*ledger.Publication, count)
 	for i := range out {
 		r := &ledger.Record{Kind: ledger.BlockRecord, Version: 1, Slot: 400_000_000, Time: at(400_000_000), FirstSeq: 1_000_000_000}
-		for n := range blockUpdates {
-			r.Updates = append(r.Updates, ledger.Update{Account: account(i*blockUpdates+n, 1_000_000_000, programA)})
+		for n := range updates {
+			r.Updates = append(r.Updates, ledger.Update{Account: account(i*updates+n, 1_000_000_000, programA)})
 		}
 		head := &ledger.Head{HasBlock: true}
 		for level := range head.Tips {
@@ -82,7 +79,7 @@ func (r *readers) await(bytes int64) {
 // the same process. One operation is one block told to all.
 func BenchmarkFirehose(b *testing.B) {
 	n := serve(b, nil)
-	publications := publicationsOf(8)
+	publications := publicationsOf(8, blockUpdates)
 	conns := make([]net.Conn, firehoseSubscribers)
 	for i := range conns {
 		conns[i] = n.dial("").conn
@@ -117,46 +114,6 @@ func BenchmarkFirehose(b *testing.B) {
 	r.reading.Wait()
 }
 
-// BenchmarkRawSockets writes blocks of 64 KiB to as many sockets, for comparison.
-func BenchmarkRawSockets(b *testing.B) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	near, far := make([]net.Conn, firehoseSubscribers), make([]net.Conn, firehoseSubscribers)
-	for i := range near {
-		if far[i], err = net.Dial("tcp", ln.Addr().String()); err != nil {
-			b.Fatal(err)
-		}
-		if near[i], err = (smallBuffers{ln}).Accept(); err != nil {
-			b.Fatal(err)
-		}
-	}
-	r := readAll(far)
-	data := make([]byte, blockBytes)
-	b.ResetTimer()
-	var writing sync.WaitGroup
-	for _, conn := range near {
-		writing.Go(func() {
-			for range b.N {
-				if _, err := conn.Write(data); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	writing.Wait()
-	r.await(int64(b.N) * blockBytes)
-	b.StopTimer()
-	b.ReportMetric(float64(b.N)*blockBytes*firehoseSubscribers/b.Elapsed().Seconds()/1e6, "MB/s")
-	for i := range near {
-		_, _ = near[i].Close(), far[i].Close()
-	}
-	_ = ln.Close()
-	r.reading.Wait()
-}
-
 // spectators enters subscribers whose outboxes nobody empties but the benchmark.
 func spectators(h *Hub, count int, wanted func(i int) wants) []*subscriber {
 	all := make([]*subscriber, count)
@@ -171,12 +128,13 @@ func spectators(h *Hub, count int, wanted func(i int) wants) []*subscriber {
 func BenchmarkPublishFiltered(b *testing.B) {
 	const subscribers = 10_000
 	for _, shape := range []struct{ updates, keys, matching int }{
+		{blockUpdates, 0, 0}, // what every block costs at least
 		{blockUpdates, 1, 0}, {blockUpdates, 1, 100}, {blockUpdates, 1, 1000},
 		{30_000, 10, 3000}, // 75,000 a second, in blocks of 400 ms
 	} {
 		b.Run(fmt.Sprintf("updates=%d,keys=%d,matching=%d", shape.updates, shape.keys, shape.matching), func(b *testing.B) {
 			h := New(Config{})
-			publication := publicationsWith(1, shape.updates)[0]
+			publication := publicationsOf(1, shape.updates)[0]
 			all := spectators(h, subscribers, func(i int) wants {
 				var keys []ledger.Pubkey
 				for k := range shape.keys {
@@ -187,7 +145,6 @@ func BenchmarkPublishFiltered(b *testing.B) {
 						keys = append(keys, key(1_000_000+n))
 					}
 				}
-				slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
 				return wants{names: names{pubkeys: keys}}
 			})
 			b.ReportAllocs()
@@ -247,16 +204,6 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// BenchmarkPublishToNobody is what every block costs at least.
-func BenchmarkPublishToNobody(b *testing.B) {
-	h := New(Config{})
-	publication := publicationsOf(1)[0]
-	b.ReportAllocs()
-	for b.Loop() {
-		h.Publish(publication)
-	}
-}
-
 // BenchmarkSubscribe is one more name for a subscriber that has many: how long the hub's
 // lock is held for it.
 func BenchmarkSubscribe(b *testing.B) {
@@ -268,7 +215,6 @@ func BenchmarkSubscribe(b *testing.B) {
 				for i := range has {
 					keys = append(keys, key(i))
 				}
-				slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
 				return wants{names: names{pubkeys: keys}}
 			})[0]
 			more := &request{Pubkeys: nameList{key(1 << 19).String()}}
@@ -279,21 +225,6 @@ func BenchmarkSubscribe(b *testing.B) {
 				}
 				s.outbox.drain()
 			}
-		})
-	}
-}
-
-// BenchmarkFrames is the encoding of one block.
-func BenchmarkFrames(b *testing.B) {
-	r := publicationsOf(1)[0].Records[0]
-	for f, name := range map[form]string{basic: "basic", extended: "extended"} {
-		b.Run(name, func(b *testing.B) {
-			ring := newRing(f, 64<<20, 0)
-			b.ReportAllocs()
-			for b.Loop() {
-				ring.append(&emission{slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(), updates: r.Updates})
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/blockUpdates, "ns/frame")
 		})
 	}
 }

@@ -40,24 +40,25 @@ func TestFloodsExceedTheBudget(t *testing.T) {
 	}
 }
 
-func TestBudget(t *testing.T) {
-	var b bucket
-	now := time.Now()
-	spend := func() (n int) {
-		for b.take(now) {
-			n++
+// A connection may send as many frames as the budget holds, and more at the pace at which it fills.
+func TestTheBudgetFills(t *testing.T) {
+	inMemory(t, nil, func(n *node) {
+		_, c := n.handshake("?mode=none")
+		for _, step := range []struct {
+			after time.Duration
+			allow int
+		}{{0, budgetBurst}, {10 * time.Second, budgetBurst}, {time.Second, budgetPerSecond}, {100 * time.Millisecond, 2}} {
+			time.Sleep(step.after)
+			for range step.allow {
+				c.raw(text("x"))
+				c.expect(refusal.payload)
+			}
 		}
-		return n
-	}
-	for _, tt := range []struct {
-		after time.Duration
-		want  int
-	}{{0, budgetBurst}, {0, 0}, {time.Second, budgetPerSecond}, {100 * time.Millisecond, 2}, {time.Hour, budgetBurst}} {
-		now = now.Add(tt.after)
-		if got := spend(); got != tt.want {
-			t.Errorf("after %v: %d frames, want %d", tt.after, got, tt.want)
+		c.raw(text("x"))
+		if gets, end := c.untilEnd(false); len(gets) > 0 || end != endsRate {
+			n.Errorf("ended with %v after %q, want %v", end, gets, endsRate)
 		}
-	}
+	})
 }
 
 // A peer cannot keep a connection that has ended: it goes on sending and is not read.
@@ -77,24 +78,24 @@ func TestEndedConnectionsEndHoweverMuchIsSent(t *testing.T) {
 	eventually(t, "the connection is gone", func() bool { return n.hub.meters.connections.Get() == 0 })
 }
 
+// Many connections of one client that subscribe to as much as they may, with snapshots, are served;
+// one name more ends the connection.
 func TestTooManyKeysEndTheConnection(t *testing.T) {
 	n := serve(t, nil)
-	for _, names := range []string{"pubkeys", "programs"} {
+	n.script.block(1)
+	batch := make([]ledger.Pubkey, maxNames/8)
+	for range 5 {
 		c := n.dial("?mode=none")
-		const batch = 1000
-		for i := range maxNames / batch {
-			keys := make([]ledger.Pubkey, batch)
-			for j := range keys {
-				keys[j] = key(i*batch + j)
+		for i := range 8 {
+			for k := range batch {
+				batch[k] = key(i*len(batch) + k)
 			}
-			c.send(`{"type":"subscribe","%s":%s}`, names, list(keys...))
-			c.next()
+			c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(batch...))
+			c.expect(subscribed("1", (i+1)*len(batch), 0, 1, 0), snapshotEnd("1", 1, 0))
 		}
-		c.send(`{"type":"subscribe","id":1,"pubkeys":%s}`, list(key(1)))
-		if names == "pubkeys" { // not one more
-			c.expect(`{"type":"subscribed","id":1,"pubkeys":10000,"programs":0,"slot":0,"seq":0}`)
-			c.send(`{"type":"subscribe","id":1,"pubkeys":%s}`, list(key(maxNames)))
-		}
+		c.send(`{"type":"subscribe","id":1,"pubkeys":%s}`, list(key(1))) // not one more
+		c.expect(subscribed("1", maxNames, 0, 1, 0))
+		c.send(`{"type":"subscribe","id":1,"programs":%s}`, list(key(1)))
 		c.endsWith(1008, "more than 10000 keys")
 	}
 	n.awaitEmpty()
@@ -120,40 +121,26 @@ func TestWorkIsCharged(t *testing.T) {
 	}
 	for name, tt := range tests {
 		inMemory(t, nil, func(n *node) {
-			members := make([]ledger.Account, maxSnapshot+1)
-			for i := range members {
-				members[i] = account(i, 1, programA)
-			}
-			n.script.block(1, members...)
+			n.script.block(1, accounts(0, maxSnapshot+1, 1)...)
 			most := int(workBurst/tt.price) + 1
-			served, closed := 0, 0
-			for closed < 3 { // it comes back at once
+			served := 0
+			for range 3 { // it comes back at once
 				_, c := n.handshake("?mode=none")
 				go func() { // at most as fast as a connection may send
-					for {
-						time.Sleep(time.Second / budgetPerSecond)
-						if _, err := c.conn.Write(text(tt.message)); err != nil {
-							return
-						}
+					for err := error(nil); err == nil; time.Sleep(time.Second / budgetPerSecond) {
+						_, err = c.conn.Write(text(tt.message))
 					}
 				}()
-				for over := false; !over; {
-					op, payload, err := c.read()
-					switch {
-					case err != nil:
-						over = true
-					case op == frame.Close:
-						if payload != codeOf(1008, "too many messages") {
-							n.Fatalf("%s: ended with %q, want 1008", name, payload)
-						}
-						_ = c.conn.Close()
-						closed++
-						over = true
-					case op == frame.Text && !strings.HasPrefix(payload, `{"type":"account_update"`) && !strings.HasPrefix(payload, `{"type":"snapshot_end"`):
+				gets, end := c.untilClose()
+				_ = c.conn.Close()
+				if end != endsRate {
+					n.Fatalf("%s: ended with %v, want %v", name, end, endsRate)
+				}
+				for _, told := range messages(gets) {
+					if !strings.HasPrefix(told, `{"type":"account_update"`) && !strings.HasPrefix(told, `{"type":"snapshot_end"`) {
 						served++
 					}
 				}
-				_ = c.conn.Close()
 			}
 			if most += int(time.Since(n.hub.started).Seconds()*float64(workPerSecond)/float64(tt.price)) + 3; served > most {
 				n.Errorf("%s: %d messages were served, want at most %d", name, served, most)
@@ -163,23 +150,6 @@ func TestWorkIsCharged(t *testing.T) {
 			c.send("%s", tests["unknown pubkeys"].message)
 			c.expect(subscribed("null", len(unknown), 0, 1, maxSnapshot+1), snapshotEnd("null", 1, maxSnapshot+1))
 		})
-	}
-}
-
-// Many connections of one client that subscribe to as much as they may, with snapshots, are served.
-func TestNormalUseIsNotRefused(t *testing.T) {
-	n := serve(t, nil)
-	n.script.block(1)
-	for range 5 {
-		c := n.dial("?mode=none")
-		for i := range 8 {
-			keys := make([]ledger.Pubkey, maxNames/8)
-			for k := range keys {
-				keys[k] = key(i*len(keys) + k)
-			}
-			c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(keys...))
-			c.expect(subscribed("1", (i+1)*len(keys), 0, 1, 0), snapshotEnd("1", 1, 0))
-		}
 	}
 }
 

@@ -3,8 +3,6 @@ package stream
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
-	"io"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -30,12 +28,19 @@ func FuzzClient(f *testing.F) {
 		join(ping(repeat(125)), pong("x"), binaryOf("x")),
 		bytes.Repeat(text("x"), budgetBurst+1),
 		bytes.Join(fragments(frame.Text, 1000, repeat(frame.MaxMessageBytes+1)), nil),
+		bytes.Join(fragments(frame.Text, 64, repeat(20_000)), nil),
+		text("\xff\xfe{\x00}\x00"),
+		join(begun("{}\xe2"), last("\x82")),
+		join(frameBytes(finBit|3, ""), text(repeat(frame.MaxMessageBytes)), text(repeat(frame.MaxMessageBytes))),
+		join(text(repeat(3000)), closeOf("")),
+		text(repeat(frame.MaxMessageBytes + 1)),
 		{0x81, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0},
 		{0x81, 0xfe, 0xff, 0xff, 1, 2, 3, 4, 5},
 		closeOf(codeOf(1005, "")), closeOf("\x03"), closeOf(codeOf(1000, "\xff")),
 		{0x88}, {0xf1, 0x80}, {0x81, 0x02, '{', '}'}, {0x83, 0x80}, {0x09, 0x80}, {0x89, 0xfe},
 	} {
 		f.Add(sent, uint16(0), byte(0))
+		f.Add(sent, uint16(0), byte(128))
 		f.Add(sent, uint16(3), byte(1))
 		f.Add(sent, uint16(1000), byte(128))
 	}
@@ -64,8 +69,8 @@ func (n *node) babble(query string, sent []byte, pieces [][]byte) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	since := time.Now()
-	c, _ := n.eager(query, pieces)
-	gets, end := n.readAll(c)
+	c := n.eager(query, pieces)
+	gets, end := c.untilEnd(false)
 	runtime.ReadMemStats(&after)
 	if want, wantEnd, known := foretell(sent); known && query == "?mode=none" {
 		if len(gets) != len(want) || end != wantEnd {
@@ -85,28 +90,6 @@ func (n *node) babble(query string, sent []byte, pieces [][]byte) {
 	// A handshake, the blocks of a ring, and a message while it grows; and what parsing costs at its worst.
 	if most := uint64(4<<20 + 64*len(sent)); after.TotalAlloc-before.TotalAlloc > most {
 		n.Fatalf("%d bytes were allocated for %d that were sent, want at most %d", after.TotalAlloc-before.TotalAlloc, len(sent), most)
-	}
-}
-
-// readAll reads up to the end, which must be a close frame with a code that a server may send
-// and then the end of the socket. Pings are left out.
-func (n *node) readAll(c *client) (gets []reply, end ending) {
-	for {
-		op, payload, err := c.read()
-		switch {
-		case err != nil:
-			n.Fatalf("the connection ended without a close frame: %v", err)
-		case op == frame.Ping:
-		case op != frame.Close:
-			gets = append(gets, reply{op, payload})
-		case len(payload) < 2 || !maySend(binary.BigEndian.Uint16([]byte(payload))) || !utf8.ValidString(payload[2:]):
-			n.Fatalf("close frame %q", payload)
-		default:
-			if _, _, err := c.read(); !errors.Is(err, io.EOF) {
-				n.Fatalf("after the close frame: err = %v, want EOF", err)
-			}
-			return gets, ending{binary.BigEndian.Uint16([]byte(payload)), payload[2:]}
-		}
 	}
 }
 

@@ -33,14 +33,8 @@ const finBit, reservedBits, maskBit = 0x80, 0x70, 0x80
 
 const nonce = "dGhlIHNhbXBsZSBub25jZQ=="
 
-// handshake sends an upgrade request on a connection of its own and reads the answer.
-func (n *node) handshake(query string, headers ...string) (*http.Response, *client) {
-	n.Helper()
-	conn, err := n.connect()
-	if err != nil {
-		n.Fatal(err)
-	}
-	n.Cleanup(func() { _ = conn.Close() })
+// requestOf returns an upgrade request. A header of "Upgrade: no" leaves out all that make it one.
+func requestOf(query string, headers ...string) []byte {
 	head := "GET /api/ws/accounts" + query + " HTTP/1.1\r\nHost: ledger\r\n"
 	if !slices.Contains(headers, "Upgrade: no") {
 		head += "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + nonce + "\r\n"
@@ -48,10 +42,25 @@ func (n *node) handshake(query string, headers ...string) (*http.Response, *clie
 	for _, h := range headers {
 		head += h + "\r\n"
 	}
-	if _, err := io.WriteString(conn, head+"\r\n"); err != nil {
+	return []byte(head + "\r\n")
+}
+
+// open makes a connection on which nothing was sent yet.
+func (n *node) open() *client {
+	n.Helper()
+	conn, err := n.connect()
+	if err != nil {
 		n.Fatal(err)
 	}
-	c := &client{TB: n.TB, conn: conn, r: bufio.NewReader(conn)}
+	n.Cleanup(func() { _ = conn.Close() })
+	return &client{TB: n.TB, conn: conn, r: bufio.NewReader(conn)}
+}
+
+// handshake sends an upgrade request on a connection of its own and reads the answer.
+func (n *node) handshake(query string, headers ...string) (*http.Response, *client) {
+	n.Helper()
+	c := n.open()
+	c.raw(requestOf(query, headers...))
 	response, err := http.ReadResponse(c.r, nil)
 	if err != nil {
 		n.Fatalf("handshake %q: %v", query, err)
@@ -201,54 +210,64 @@ func (c *client) quiet() {
 	}
 }
 
+// untilClose reads up to the close frame, which must be one that a server may send. Pings are left out.
+func (c *client) untilClose() (gets []reply, end ending) {
+	c.Helper()
+	for {
+		op, payload, err := c.read()
+		switch {
+		case err != nil:
+			c.Fatalf("the connection ended without a close frame: %v", err)
+		case op == frame.Ping:
+		case op != frame.Close:
+			gets = append(gets, reply{op, payload})
+		case len(payload) < 2 || !maySend(binary.BigEndian.Uint16([]byte(payload))) || !utf8.ValidString(payload[2:]):
+			c.Fatalf("close frame %q", payload)
+		default:
+			return gets, ending{binary.BigEndian.Uint16([]byte(payload)), payload[2:]}
+		}
+	}
+}
+
+// untilEnd is untilClose, with the end of the socket right behind. A close frame that was not
+// answered yet is answered first, if so wanted.
+func (c *client) untilEnd(answers bool) (gets []reply, end ending) {
+	c.Helper()
+	gets, end = c.untilClose()
+	if answers && !c.closed {
+		c.close(codeOf(end.code, ""))
+	}
+	if _, _, err := c.read(); !errors.Is(err, io.EOF) {
+		c.Fatalf("after the close frame: err = %v, want EOF", err)
+	}
+	return gets, end
+}
+
 // ends reads up to the close frame, answers it, sees the socket end, and returns what came
 // before it, the code and the reason.
 func (c *client) ends() (before []string, code uint16, text string) {
 	c.Helper()
-	for {
-		op, payload, err := c.read()
-		if err != nil {
-			c.Fatalf("the connection ended without a close frame: %v", err)
-		}
-		if op == frame.Text {
-			before = append(before, payload)
-		}
-		if op != frame.Close {
-			continue
-		}
-		if len(payload) < 2 || !utf8.ValidString(payload[2:]) {
-			c.Fatalf("close frame %q", payload)
-		}
-		if !c.closed {
-			c.close(payload[:2])
-		}
-		if _, _, err := c.read(); !errors.Is(err, io.EOF) {
-			c.Fatalf("after the close frame: err = %v, want EOF", err)
-		}
-		return before, binary.BigEndian.Uint16([]byte(payload)), payload[2:]
-	}
+	gets, end := c.untilEnd(true)
+	return messages(gets), end.code, end.text
 }
 
 // endsAndHangsUp is ends for a client that does not wait for the server to hang up first:
 // after a broken frame the server reads on for a moment.
 func (c *client) endsAndHangsUp() (before []string, code uint16, text string) {
 	c.Helper()
-	for {
-		op, payload, err := c.read()
-		if err != nil {
-			c.Fatalf("the connection ended without a close frame: %v", err)
-		}
-		switch op {
-		case frame.Text:
-			before = append(before, payload)
-		case frame.Close:
-			if len(payload) < 2 {
-				c.Fatalf("close frame %q", payload)
-			}
-			_ = c.conn.Close()
-			return before, binary.BigEndian.Uint16([]byte(payload)), payload[2:]
+	gets, end := c.untilClose()
+	_ = c.conn.Close()
+	return messages(gets), end.code, end.text
+}
+
+// messages returns the text messages among frames.
+func messages(gets []reply) (texts []string) {
+	for _, one := range gets {
+		if one.op == frame.Text {
+			texts = append(texts, one.payload)
 		}
 	}
+	return texts
 }
 
 // endsWith reads up to the end, which must have this code and reason, with nothing told before.

@@ -14,12 +14,16 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// Ledger is what the hub asks to answer snapshots. Query.Head names the version.
+// Ledger is what the hub asks to answer snapshots and to tell the decimals of token amounts. Query.Head names the version.
 type Ledger interface {
 	// Accounts answers in the order of keys; those that are missing do not exist.
 	Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error)
 	// Program lists accounts in pubkey order past a key, and whether there are more.
 	Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error)
+	// Tokens lists a wallet's token accounts, as Program does.
+	Tokens(q ledger.Query, wallet ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, bool, ledger.View, error)
+	// Mints answers in the order of keys, nil where a mint is not known. Publish asks it.
+	Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error)
 }
 
 // Config says what a hub does. Ledger is required; the zero value of the rest works.

@@ -9,8 +9,8 @@ const (
 	messagePrice = 25 * time.Microsecond // a message, and its answer
 	bytePrice    = 60 * time.Nanosecond  // of a message: 64 KiB that name 1,350 programs took 3.2 ms
 	pubkeyPrice  = 3 * time.Microsecond  // looked up for a snapshot, found and encoded or not
-	programPrice = 40 * time.Microsecond // looked up for a snapshot: 1,350 took 47 ms
-	memberPrice  = 2 * time.Microsecond  // of a program, found and perhaps encoded: 10,000 took 11 ms to find
+	programPrice = 40 * time.Microsecond // looked up for a snapshot: 1,350 took 47 ms; a wallet's tokens are as much
+	memberPrice  = 2 * time.Microsecond  // of a program, found and perhaps encoded: 10,000 took 11 ms to find; or a mint
 	updatePrice  = 250 * time.Nanosecond // looked at for a resume; it is sent as a live one, which costs nothing
 	pastPrice    = 5 * time.Millisecond  // to begin reading the log where it was left
 )
@@ -18,7 +18,8 @@ const (
 func messageCost(bytes int) time.Duration { return messagePrice + time.Duration(bytes)*bytePrice }
 
 func snapshotCost(n *names) time.Duration {
-	return time.Duration(len(n[pubkeys]))*pubkeyPrice + time.Duration(len(n[programs]))*programPrice
+	return time.Duration(len(n[pubkeys]))*pubkeyPrice + time.Duration(len(n[programs]))*programPrice +
+		time.Duration(len(n[wallets]))*(pubkeyPrice+programPrice)
 }
 
 func foundCost(accounts int) time.Duration { return time.Duration(accounts) * memberPrice }

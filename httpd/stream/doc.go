@@ -12,7 +12,13 @@
 //
 // A subscriber is one connection: what it wants, a position in a ring if it wants everything,
 // and an outbox of what else it is sent: answers, and the updates of accounts it named. Those
-// subscribers are found through an index, and an update is encoded once for all of them.
+// subscribers are found through an index, and an update is encoded once for all of them. A name is
+// an account's key, a program or a wallet: that of a token account, now or before the block, or
+// the wallet itself.
+//
+// A form is how updates are written: basic, extended, or extended with the facts of token accounts.
+// The decimals among them are the mint's: they are read from the ledger once for each block, before
+// the hub's lock is taken and only when a subscriber wants them, and then kept with the block.
 //
 // The [Hub] is the registry of subscribers. It turns publications into emissions: one for the
 // processed level at once, and the same updates again when their block is confirmed and
@@ -20,8 +26,8 @@
 //
 // # Order
 //
-// Publications arrive in log order from one goroutine. Under the hub's lock they become
-// emissions and are appended to rings and outboxes. Every answer to a client is put into its
+// Publications arrive in log order from one goroutine, which turns them into emissions and appends
+// those to rings and outboxes under the hub's lock. Every answer to a client is put into its
 // outbox under the same lock, with the position in the ring that it comes after. So what a
 // client reads is one consistent order.
 //
@@ -57,7 +63,8 @@
 // one small stack and one timer, about 7 KiB in all with ten keys named (BenchmarkIdle).
 //
 // [Hub.Publish] only appends to rings and outboxes, schedules writers, and never waits for a
-// socket: a subscriber that the ring laps or whose outbox is full is a slow consumer, which is
+// socket. While a subscriber wants tokens it first asks the ledger for the mints of the publication,
+// all at once, and waits for the answer. A subscriber that the ring laps or whose outbox is full is a slow consumer, which is
 // disconnected with close code 4008 unless it asked for conflation. A socket that takes no byte
 // for Config.WriteTimeout is reset: there is no boundary of frames to put a close frame at.
 //

@@ -12,8 +12,9 @@ import (
 type form uint8
 
 const (
-	basic    form = iota // exactly the fields of the original interface
-	extended             // with slot, seq, owner, executable and commitment
+	basic      form = iota // exactly the fields of the original interface
+	extended               // with slot, seq, owner, executable and commitment
+	withTokens             // extended, with the facts of token accounts
 	forms
 )
 
@@ -35,6 +36,7 @@ type emission struct {
 	seqs      []ledger.Seq
 	lastSeq   ledger.Seq // the newest seq once all of it was delivered
 	updates   []ledger.Update
+	decimals  *decimals     // of the updates' mints
 	published time.Duration // when, see Hub.now
 
 	undoneFrom ledger.Opt[ledger.Slot] // an undoing: the tip before
@@ -79,7 +81,11 @@ func (e *emission) after(part int, seen ledger.Seq) bool {
 func (e *emission) appendPart(dst []byte, f form, part int) []byte {
 	switch {
 	case part != opening && part != e.ending():
-		return appendUpdate(dst, f, &e.updates[part].Account, e.time, e.slot, e.seq(part), e.level)
+		var d ledger.Opt[uint8]
+		if f == withTokens {
+			d = e.decimals.of(part)
+		}
+		return appendUpdate(dst, f, &e.updates[part].Account, d, e.time, e.slot, e.seq(part), e.level)
 	case !f.marksSlots() || e.undoneFrom.Known != (part == opening):
 		return dst
 	}

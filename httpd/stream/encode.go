@@ -9,8 +9,8 @@ import (
 	"ledgerd/httpd/stream/frame"
 )
 
-// appendUpdate appends the frame of an account's state in a form.
-func appendUpdate(dst []byte, f form, a *ledger.Account, at ledger.Opt[int64], slot ledger.Slot, seq ledger.Seq, level ledger.Commitment) []byte {
+// appendUpdate appends the frame of an account's state in a form. decimals are those of a token account's mint.
+func appendUpdate(dst []byte, f form, a *ledger.Account, decimals ledger.Opt[uint8], at ledger.Opt[int64], slot ledger.Slot, seq ledger.Seq, level ledger.Commitment) []byte {
 	return frame.AppendText(dst, func(b []byte) []byte {
 		b = append(b, `{"type":"account_update","pubkey":"`...)
 		b = a.Pubkey.AppendBase58(b)
@@ -20,6 +20,9 @@ func appendUpdate(dst []byte, f form, a *ledger.Account, at ledger.Opt[int64], s
 		b = appendTime(b, at)
 		if f >= extended {
 			b = appendExtended(b, a, slot, seq, level)
+		}
+		if f == withTokens {
+			b = appendToken(append(b, `,"token":`...), tokenOf(a), decimals)
 		}
 		return append(b, '}')
 	})
@@ -37,6 +40,26 @@ func appendExtended(b []byte, a *ledger.Account, slot ledger.Slot, seq ledger.Se
 	b = append(b, `,"commitment":"`...)
 	b = append(b, level.String()...)
 	return append(b, '"')
+}
+
+// appendToken appends what a token account holds, null for an account that is none.
+func appendToken(b []byte, t *ledger.TokenAccount, decimals ledger.Opt[uint8]) []byte {
+	if t == nil {
+		return append(b, "null"...)
+	}
+	b = append(b, `{"mint":"`...)
+	b = t.Mint.AppendBase58(b)
+	b = append(b, `","owner":"`...)
+	b = t.Owner.AppendBase58(b)
+	b = append(b, `","amount":"`...)
+	b = strconv.AppendUint(b, t.Amount, 10)
+	b = append(b, `","decimals":`...)
+	if decimals.Known {
+		b = strconv.AppendUint(b, uint64(decimals.Value), 10)
+	} else {
+		b = append(b, "null"...)
+	}
+	return append(b, '}')
 }
 
 // appendPosition appends "slot":S,"seq":N.

@@ -14,6 +14,7 @@ type chainBlock struct {
 	time     ledger.Opt[int64]
 	firstSeq ledger.Seq
 	updates  []ledger.Update
+	decimals *decimals // of the updates' mints, shared by the levels
 }
 
 // feed turns publications into the emissions of some levels. It remembers the blocks of the chain
@@ -33,7 +34,7 @@ func (f *feed) take(p *ledger.Publication) (out []*emission) {
 	for _, r := range p.Records {
 		switch r.Kind {
 		case ledger.BlockRecord:
-			f.chain = append(f.chain, chainBlock{r.Version, r.Slot, r.Time, r.FirstSeq, r.Updates})
+			f.chain = append(f.chain, chainBlock{r.Version, r.Slot, r.Time, r.FirstSeq, r.Updates, new(decimals)})
 			out = f.advance(out, ledger.Processed, r.Version)
 		case ledger.RollbackRecord:
 			out = f.rollBack(out, r)
@@ -56,7 +57,7 @@ func (f *feed) advance(out []*emission, level ledger.Commitment, to ledger.Versi
 		f.emitted[level]++
 		out = append(out, &emission{
 			level: level, version: b.version, slot: b.slot, time: b.time, firstSeq: b.firstSeq, updates: b.updates,
-			lastSeq: b.firstSeq + ledger.Seq(len(b.updates)) - 1,
+			decimals: b.decimals, lastSeq: b.firstSeq + ledger.Seq(len(b.updates)) - 1,
 		})
 	}
 	return out
@@ -87,7 +88,7 @@ func (f *feed) rollBack(out []*emission, r *ledger.Record) []*emission {
 func undoing(level ledger.Commitment, r *ledger.Record, from ledger.Slot) *emission {
 	return &emission{
 		level: level, version: r.Version, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(),
-		undoneFrom: ledger.Some(from),
+		undoneFrom: ledger.Some(from), decimals: new(decimals),
 	}
 }
 
@@ -110,6 +111,9 @@ func restore(level ledger.Commitment, undone []chainBlock, r *ledger.Record) *em
 		u := ledger.Update{Account: *now}
 		if before.Known&ledger.FieldOwner != 0 && (now.Known&ledger.FieldOwner == 0 || before.Owner != now.Owner) {
 			u.OwnerBefore = ledger.Some(before.Owner)
+		}
+		if was, is := tokenOf(before), tokenOf(now); was != nil && (is == nil || was.Owner != is.Owner) {
+			u.WalletBefore = ledger.Some(was.Owner)
 		}
 		e.updates = append(e.updates, u)
 		e.seqs = append(e.seqs, seq)

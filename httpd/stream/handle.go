@@ -49,9 +49,7 @@ func (s *subscriber) subscribe(r *request, id messageID) error {
 		return err
 	}
 	to := s.wants
-	if r.Extended {
-		to.form = max(to.form, extended)
-	}
+	to.show(r.Extended, r.Tokens)
 	added := more.minus(to.names)
 	if to.names.count()+added.count() > maxNames {
 		s.outbox.close(endNames)
@@ -91,9 +89,10 @@ func (s *subscriber) unsubscribe(r *request, id messageID) error {
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
+	withWallets := len(s.wants.names[wallets]) > 0 || len(r.Wallets) > 0
 	s.audience().change(s, to, names{}, s.wants.names.minus(to.names))
 	s.answer(func(b []byte) []byte {
-		return append(appendCounts(appendReply(b, "unsubscribed", id), &s.wants.names), '}')
+		return append(appendCounts(appendReply(b, "unsubscribed", id), &s.wants.names, withWallets), '}')
 	})
 	return nil
 }
@@ -159,7 +158,7 @@ func (s *subscriber) answerResync(id messageID, oldest, newest ledger.Seq) {
 // answerSubscribed says how many names are subscribed and as of where.
 func (s *subscriber) answerSubscribed(id messageID, slot ledger.Slot, seq ledger.Seq) {
 	s.answer(func(b []byte) []byte {
-		b = appendCounts(appendReply(b, "subscribed", id), &s.wants.names)
+		b = appendCounts(appendReply(b, "subscribed", id), &s.wants.names, len(s.wants.names[wallets]) > 0)
 		return fmt.Appendf(b, `,"slot":%d,"seq":%d}`, slot, seq)
 	})
 }

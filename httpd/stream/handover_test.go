@@ -12,20 +12,6 @@ type faultyHistory struct{ History }
 
 func (faultyHistory) Oldest() ledger.Seq { panic("a fault") }
 
-func TestAPanicWhileJoiningEndsOnlyTheConnection(t *testing.T) {
-	n := serve(t, func(c *Config) { c.History = faultyHistory{} })
-	n.script.block(1, account(1, 1, programA))
-	c := n.dial("?extended=true&resume_from=1")
-	c.endsWith(frame.CodeInternal, endInternal.text)
-	n.awaitEmpty()
-	if got := n.hub.meters.panics.Get(); got != 1 {
-		t.Errorf("%d panics counted, want 1", got)
-	}
-	other := n.dial("")
-	n.script.block(2, account(1, 2, programA))
-	other.expect(basicFrame(account(1, 2, programA), 2))
-}
-
 // What a client says on a connection that is about to end changes nothing: where a fault ended it
 // before it was one of the hub's, its names would stay in the index for ever.
 func TestWhoIsAboutToEndSubscribesToNothing(t *testing.T) {

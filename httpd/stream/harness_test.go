@@ -109,14 +109,8 @@ func (n *node) start(ln net.Listener) {
 		if err := <-served; err != nil {
 			n.Errorf("Serve: %v", err)
 		}
+		n.awaitEmpty() // however the connections of the test ended
 	})
-}
-
-// within is the node as a part of its test sees it.
-func (n *node) within(t testing.TB) *node {
-	part := *n
-	part.TB = t
-	return &part
 }
 
 // smallBuffers makes sockets that hold little, so that slow readers are soon noticed.

@@ -71,9 +71,7 @@ func TestTheLogEndsWhereItWasPruned(t *testing.T) {
 	log := &fakeHistory{oldest: 2}
 	n := serve(t, func(c *Config) { c.History, c.RecentBytes = log, 1 })
 	n.script.history = log
-	for slot := range ledger.Slot(5) {
-		n.script.block(slot+1, account(1, ledger.Lamports(slot+1), programA))
-	}
+	n.script.blocks(5)
 	for id, c := range n.resumes("?mode=none", 1) {
 		c.expect(resync(id, 2, 5))
 	}
@@ -96,9 +94,7 @@ func TestALogThatFailsEndsTheConnection(t *testing.T) {
 		logger, text := newLog()
 		n := serve(t, func(c *Config) { c.History, c.RecentBytes, c.Logger = log, 1, logger })
 		n.script.history = log
-		for slot := range ledger.Slot(5) {
-			n.script.block(slot+1, account(1, ledger.Lamports(slot+1), programA))
-		}
+		n.script.blocks(5)
 		spoil(log)
 		c := n.dial("?resume_from=1")
 		c.expect(resumed("null", 1))
@@ -140,13 +136,11 @@ func (f *slowHistory) readAfter() []ledger.Seq {
 }
 
 // withSlowHistory returns a node whose log of some blocks is read one by one.
-func withSlowHistory(t *testing.T, blocks int) (*node, *slowHistory) {
+func withSlowHistory(t *testing.T, blocks ledger.Slot) (*node, *slowHistory) {
 	log := &slowHistory{fakeHistory: &fakeHistory{}, gate: make(chan struct{})}
 	n := serve(t, func(c *Config) { c.History, c.RecentBytes = log, 1 })
 	n.script.history, n.hub.pastBytes = log.fakeHistory, 1
-	for slot := range ledger.Slot(blocks) {
-		n.script.block(slot+1, account(1, ledger.Lamports(slot+1), programA))
-	}
+	n.script.blocks(blocks)
 	return n, log
 }
 

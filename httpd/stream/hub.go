@@ -19,13 +19,14 @@ type Hub struct {
 	started time.Time
 
 	pastBytes int
+	feed      feed // used by Publish alone
 
 	mu        sync.Mutex
 	closed    bool // no new subscribers
 	head      *ledger.Head
-	feed      feed
 	levels    [ledger.Commitments]audience
 	recent    [ledger.Commitments]recent
+	tokens    int                            // subscribers that want the facts of token accounts
 	delivered [ledger.Commitments]ledger.Seq // the newest seq of each level; it never falls
 }
 
@@ -47,14 +48,20 @@ func New(config Config) *Hub {
 func (h *Hub) now() time.Duration { return time.Since(h.started) }
 
 // Publish delivers a publication to all subscribers. It is called in log order, from one
-// goroutine, and never waits for a socket.
+// goroutine, and never waits for a socket. While a subscriber wants tokens it waits for one answer of the ledger.
 func (h *Hub) Publish(p *ledger.Publication) {
+	emissions := h.feed.take(p)
 	h.mu.Lock()
+	if h.tokens > 0 {
+		h.mu.Unlock()
+		h.readDecimals(p.Head, emissions)
+		h.mu.Lock()
+	}
 	defer h.mu.Unlock()
 	h.head = p.Head
 	h.beginLocked(p)
 	published := h.now()
-	for _, e := range h.feed.take(p) {
+	for _, e := range emissions {
 		e.published = published
 		h.recent[e.level].keep(e)
 		h.levels[e.level].deliver(e)

@@ -13,14 +13,22 @@ type memory struct {
 	used  atomic.Int64
 }
 
-// allows reports whether a connection that holds so many bytes itself may hold them. It may hold
-// as much as is left for others: so whatever the large ones hold, a small one finds room, and
-// the one that asks for more than that is the one that is refused.
-func (m *memory) allows(own int) bool { return int64(own) <= m.limit-m.used.Load() }
+// ample is the part of the memory up to which every connection may hold what its own bounds allow. What
+// is large and begins anew, such as a snapshot, begins only within it: so those that have begun
+// before find room to go on.
+func (m *memory) ample() int64 { return m.limit / 4 * 3 }
 
-// reserve takes so many bytes; false if there is no room for them.
+// allows reports whether a connection that holds so many bytes itself may hold them. Where memory is
+// not ample, it may hold as much as is left for others: so whatever the large ones hold, a small one
+// finds room, and the one that asks for more than that is the one that is refused.
+func (m *memory) allows(own int) bool {
+	used := m.used.Load()
+	return used <= m.ample() || int64(own) <= m.limit-used
+}
+
+// reserve takes so many bytes for something that begins; false if there is no room for them.
 func (m *memory) reserve(bytes int) bool {
-	if m.used.Add(int64(bytes)) <= m.limit {
+	if m.used.Add(int64(bytes)) <= m.ample() {
 		return true
 	}
 	m.release(bytes)

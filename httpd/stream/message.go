@@ -48,8 +48,10 @@ type request struct {
 	ID       json.RawMessage `json:"id"`
 	Pubkeys  nameList        `json:"pubkeys"`
 	Programs nameList        `json:"programs"`
+	Wallets  nameList        `json:"wallets"`
 	Snapshot bool            `json:"snapshot"`
 	Extended bool            `json:"extended"`
+	Tokens   bool            `json:"tokens"`
 	All      bool            `json:"all"`
 	FromSeq  json.RawMessage `json:"from_seq"`
 }
@@ -67,7 +69,7 @@ func (l *nameList) UnmarshalJSON(b []byte) error {
 
 // names parses the names of a message.
 func (r *request) names() (n names, err error) {
-	for kind, texts := range [nameKinds]nameList{r.Pubkeys, r.Programs} {
+	for kind, texts := range [nameKinds]nameList{r.Pubkeys, r.Programs, r.Wallets} {
 		if err := n.parse(nameKind(kind), texts); err != nil {
 			return n, err
 		}
@@ -79,7 +81,7 @@ var (
 	errNotMessage = errors.New("a message is a JSON object with a type of subscribe, unsubscribe, resume or ping")
 	errID         = errors.New("id must be an integer or a string of at most 64 bytes")
 	errEverything = errors.New("everything is subscribed, and no name to take back: say all")
-	errNothing    = errors.New("name pubkeys or programs, or all")
+	errNothing    = errors.New("name pubkeys, programs or wallets, or all")
 	errFromSeq    = errors.New("from_seq must be a plain decimal")
 )
 
@@ -125,9 +127,12 @@ func appendError(b []byte, id messageID, details string) []byte {
 	return fmt.Appendf(appendReply(b, "error", id), `,"error":"Invalid request parameters","details":"%s"}`, details)
 }
 
-// appendCounts appends how many names of each kind are subscribed.
-func appendCounts(b []byte, n *names) []byte {
+// appendCounts appends how many names of each kind are subscribed: of wallets only with withWallets.
+func appendCounts(b []byte, n *names, withWallets bool) []byte {
 	for kind, name := range kindNames {
+		if nameKind(kind) == wallets && !withWallets {
+			continue
+		}
 		b = fmt.Appendf(b, `,"%s":%d`, name, len(n[kind]))
 	}
 	return b

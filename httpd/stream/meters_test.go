@@ -60,9 +60,7 @@ func TestResumesAreCountedByWhereTheyWereServedFrom(t *testing.T) {
 		c.History, c.RecentBytes, c.HeartbeatInterval, c.ResumeTimeout = log, 1, time.Millisecond, time.Nanosecond
 	})
 	n.script.history = log
-	for slot := range ledger.Slot(5) {
-		n.script.block(slot+1, account(1, ledger.Lamports(slot+1), programA))
-	}
+	n.script.blocks(5)
 	for from, seq := range map[string]uint64{"memory": 5, "log": 2, "refused": 1} {
 		c := n.dial(fmt.Sprintf("?mode=none&resume_from=%d", seq))
 		c.settle() // the answer may come before it is counted

@@ -13,11 +13,12 @@ type nameKind uint8
 const (
 	pubkeys  nameKind = iota // the account's own key
 	programs                 // the program that owns the account, or owned it before the block
+	wallets                  // the wallet itself, and the wallet of a token account, now or before the block
 	nameKinds
 )
 
 // kindNames are the fields of messages and the query parameters that list names.
-var kindNames = [nameKinds]string{"pubkeys", "programs"}
+var kindNames = [nameKinds]string{"pubkeys", "programs", "wallets"}
 
 // maxNames is how many names of all kinds together one connection may have.
 const maxNames = 10_000
@@ -81,6 +82,7 @@ func union(a, b []ledger.Pubkey) []ledger.Pubkey {
 var errNames = [nameKinds]error{
 	errors.New("pubkeys must be a list of base58 public keys"),
 	errors.New("programs must be a list of base58 public keys"),
+	errors.New("wallets must be a list of base58 public keys"),
 }
 
 // parse sets the names of one kind.
@@ -106,25 +108,43 @@ type name struct {
 
 // namesOf appends the keys by which an update may have been named.
 func namesOf(dst []name, u *ledger.Update) []name {
-	dst = append(dst, name{pubkeys, &u.Account.Pubkey})
+	dst = append(dst, name{pubkeys, &u.Account.Pubkey}, name{wallets, &u.Account.Pubkey})
 	if u.Account.Known&ledger.FieldOwner != 0 {
 		dst = append(dst, name{programs, &u.Account.Owner})
 	}
 	if u.OwnerBefore.Known {
 		dst = append(dst, name{programs, &u.OwnerBefore.Value})
 	}
+	if t := tokenOf(&u.Account); t != nil {
+		dst = append(dst, name{wallets, &t.Owner})
+	}
+	if u.WalletBefore.Known {
+		dst = append(dst, name{wallets, &u.WalletBefore.Value})
+	}
 	return dst
 }
 
 // maxNamesOf is the most that namesOf appends.
-const maxNamesOf = 3
+const maxNamesOf = 6
 
 // wants is what a subscriber wants to receive: everything, or the updates of the accounts it
 // named, and in which form.
 type wants struct {
 	everything bool
+	tokens     bool // asked for: they come with extended
 	form       form
 	names      names
+}
+
+// show adds what a client asks for to the form. Once on it stays on.
+func (w *wants) show(extend, tokens bool) {
+	w.tokens = w.tokens || tokens
+	if extend {
+		w.form = max(w.form, extended)
+	}
+	if w.tokens && w.form == extended {
+		w.form = withTokens
+	}
 }
 
 // match reports whether a subscriber wants an update.

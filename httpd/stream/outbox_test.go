@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -118,7 +117,8 @@ func TestMemoryIsSharedByAllOutboxes(t *testing.T) {
 	}
 }
 
-// A client that names more than the outbox has room for cannot be helped by conflation.
+// Of each key the newest state is kept, behind the answers and one gap. A client that names more than
+// the outbox has room for cannot be helped by conflation.
 func TestConflationNeedsRoomForTheNewestStates(t *testing.T) {
 	const size = 200
 	o := newOutbox(50*size, unlimited())
@@ -126,43 +126,26 @@ func TestConflationNeedsRoomForTheNewestStates(t *testing.T) {
 	put := func(k int, seq ledger.Seq) {
 		p := packetOf(size, seq)
 		p.kind, p.key = statePacket, key(k)
-		copy(p.data, key(k).String()[:20])
 		o.put(nil, p)
 	}
 	o.put(nil, single([]byte("answer")))
 	for seq := ledger.Seq(1); seq <= 1000; seq++ {
 		put(int(seq%10), seq)
 	}
-	if o.isClosing() || o.bytes > o.limitBytes {
-		t.Fatalf("closing = %t with %d bytes of 10 keys", o.isClosing(), o.bytes)
+	if o.isClosing() || o.bytes > o.limitBytes || len(o.entries) < 12 {
+		t.Fatalf("closing = %t with %d packets of %d bytes", o.isClosing(), len(o.entries), o.bytes)
 	}
-	newest := map[ledger.Pubkey]ledger.Seq{}
-	gaps := 0
-	for i, e := range o.entries {
-		switch {
-		case (e.kind == plainPacket) != (i == 0):
-			t.Errorf("packet %d is of kind %d: the answer comes first", i, e.kind)
-		case e.kind == gapPacket:
-			gaps++
-			if text := string(e.data); !strings.Contains(text, `"type":"gap"`) || i != 1 {
-				t.Errorf("a gap %q at %d", text, i)
-			}
-		case e.kind == statePacket:
-			newest[e.key] = e.seq
+	if answer, gap := o.entries[0], o.entries[1]; answer.kind != plainPacket || gap.kind != gapPacket {
+		t.Errorf("first come packets of kind %d and %d, want the answer and a gap", answer.kind, gap.kind)
+	}
+	states := o.entries[2:] // without a hole, up to the last
+	for i, e := range states {
+		if want := ledger.Seq(1000 - len(states) + 1 + i); e.kind != statePacket || e.seq != want || e.key != key(int(want%10)) {
+			t.Errorf("packet %d behind the gap is of kind %d with seq %d, want a state with %d", i, e.kind, e.seq, want)
 		}
-	}
-	for k := range 10 {
-		if got, want := newest[key(k)], ledger.Seq(990+(k+9)%10+1); got != want {
-			t.Errorf("key %d ends at seq %d, want %d", k, got, want)
-		}
-	}
-	if gaps != 1 {
-		t.Errorf("%d gaps, want 1", gaps)
 	}
 	for k := range 60 {
-		for range 2 {
-			put(k, 2000)
-		}
+		put(k, 2000)
 	}
 	if _, _, ending := o.drain(); ending == nil || ending.code != codeSlow {
 		t.Errorf("60 keys in room for 50: ends with %v, want 4008", ending)
@@ -171,7 +154,7 @@ func TestConflationNeedsRoomForTheNewestStates(t *testing.T) {
 
 // Emissions that are held while a snapshot is read count like what waits.
 func TestHeldEmissionsAreCounted(t *testing.T) {
-	h := New(Config{MemoryBytes: 150 * updateBytes})
+	h := New(Config{MemoryBytes: 200 * updateBytes})
 	s := &subscriber{hub: h, outbox: newOutbox(1<<20, &h.memory), holding: true}
 	e := &emission{updates: make([]ledger.Update, 29)}
 	for range 5 {
@@ -182,9 +165,30 @@ func TestHeldEmissionsAreCounted(t *testing.T) {
 	}
 }
 
+// What begins stops where memory is not ample any more; what has begun goes on, also where many
+// hold as much as is left.
+func TestWhatHasBegunFindsRoomToGoOn(t *testing.T) {
+	m := &memory{limit: 1000}
+	begun := 0
+	for m.reserve(100) {
+		begun++
+	}
+	if used := m.used.Load(); begun != 7 || used != 700 {
+		t.Fatalf("%d began and use %d, want 7 and 700", begun, used)
+	}
+	m.used.Add(50)
+	if !m.allows(100) || !m.allows(600) {
+		t.Error("a connection is refused while memory is ample")
+	}
+	m.used.Add(100)
+	if !m.allows(150) || m.allows(151) {
+		t.Error("where memory is not ample a connection may hold as much as is left, and no more")
+	}
+}
+
 // A snapshot for which there is no room is refused.
 func TestSnapshotsAreRefusedWhenMemoryRunsShort(t *testing.T) {
-	n := serve(t, func(c *Config) { c.MemoryBytes = 4000 })
+	n := serve(t, func(c *Config) { c.MemoryBytes = 1 << 20 })
 	c := n.dial("?mode=none")
 	c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(key(1)))
 	c.expect(subscribed("1", 1, 0, 0, 0), snapshotEnd("1", 0, 0))

@@ -5,25 +5,33 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"ledgerd/httpd/stream/frame"
 )
 
 func TestPanicsEndOnlyTheirConnection(t *testing.T) {
-	log, text := newLog()
-	n := serve(t, func(c *Config) { c.Logger = log })
-	n.script.block(1, account(1, 1, programA))
-	n.ledger.asked = func() error { panic("a fault") }
-	c, other := n.dial("?mode=none"), n.dial("")
-	c.send(`{"type":"subscribe","snapshot":true,"pubkeys":%s}`, list(key(1)))
-	if before, code, text := c.endsAndHangsUp(); len(before) > 0 || code != 1011 || text != "internal error" {
-		t.Errorf("ended with %d %q after %q, want 1011 internal error", code, text, before)
+	tests := map[string]struct{ query, sent string }{
+		"of a question to the ledger": {"?mode=none", `{"type":"subscribe","snapshot":true,"pubkeys":` + list(key(1)) + `}`},
+		"while joining":               {"?extended=true&resume_from=1", ""},
 	}
-	n.script.block(2, account(1, 2, programA))
-	other.expect(basicFrame(account(1, 2, programA), 2))
-	if got := n.hub.meters.panics.Get(); got != 1 {
-		t.Errorf("%d panics counted, want 1", got)
-	}
-	if !strings.Contains(text.String(), "panic in a WebSocket connection") || !strings.Contains(text.String(), "a fault") {
-		t.Errorf("log says %q", text)
+	for name, tt := range tests {
+		log, text := newLog()
+		n := serve(t, func(c *Config) { c.Logger, c.History = log, faultyHistory{} })
+		n.script.block(1, account(1, 1, programA))
+		n.ledger.asked = func() error { panic("a fault") }
+		other, c := n.dial(""), n.dial(tt.query)
+		if tt.sent != "" {
+			c.send("%s", tt.sent)
+		}
+		c.endsWith(frame.CodeInternal, endInternal.text)
+		n.script.block(2, account(1, 2, programA))
+		other.expect(basicFrame(account(1, 2, programA), 2))
+		if got := n.hub.meters.panics.Get(); got != 1 {
+			t.Errorf("%s: %d panics counted, want 1", name, got)
+		}
+		if !strings.Contains(text.String(), "panic in a WebSocket connection") || !strings.Contains(text.String(), "a fault") {
+			t.Errorf("%s: the log says %q", name, text)
+		}
 	}
 }
 

@@ -29,9 +29,11 @@ var (
 var parameters = map[string]func(*query, string) bool{
 	"mode": func(_ *query, v string) bool { return v == "none" },
 	"extended": func(q *query, v string) bool {
-		if v == "true" {
-			q.wants.form = extended
-		}
+		q.wants.show(v == "true", false)
+		return v == "true" || v == "false"
+	},
+	"tokens": func(q *query, v string) bool {
+		q.wants.show(false, v == "true")
 		return v == "true" || v == "false"
 	},
 	"commitment": func(q *query, v string) (ok bool) {

@@ -63,6 +63,14 @@ func account(n int, lamports ledger.Lamports, owner ledger.Pubkey) ledger.Accoun
 	return ledger.Account{Pubkey: key(n), Lamports: lamports, Owner: owner, Known: ledger.FieldsShown}
 }
 
+// accounts returns so many of them, all of programA.
+func accounts(first, count int, lamports ledger.Lamports) (all []ledger.Account) {
+	for n := range count {
+		all = append(all, account(first+n, lamports, programA))
+	}
+	return all
+}
+
 // programs that own the accounts of tests.
 var programA, programB = key(1 << 20), key(1<<20 + 1)
 
@@ -89,6 +97,9 @@ func (s *script) move(accounts []ledger.Account) []ledger.Update {
 		u := ledger.Update{Account: a}
 		if was, ok := next[a.Pubkey]; ok && was.Known&ledger.FieldOwner != 0 && (!a.Exists() || was.Owner != a.Owner) {
 			u.OwnerBefore = ledger.Some(was.Owner)
+		}
+		if t := next[a.Pubkey].Token; t != nil && (a.Token == nil || a.Token.Owner != t.Owner) {
+			u.WalletBefore = ledger.Some(t.Owner)
 		}
 		updates = append(updates, u)
 		if a.Exists() {
@@ -175,13 +186,24 @@ func (s *script) block(slot ledger.Slot, accounts ...ledger.Account) {
 	s.publish()
 }
 
+// blocks publishes the first blocks there are: in each slot an account changes, so that its seq is the slot.
+func (s *script) blocks(count ledger.Slot) {
+	for slot := range count {
+		s.block(slot+1, account(1, ledger.Lamports(slot+1), programA))
+	}
+}
+
 // fakeLedger answers from the states that a script published.
 type fakeLedger struct {
 	mu    sync.Mutex
 	heads map[*ledger.Head][ledger.Commitments]state
 
-	// asked, if set, is called before every answer, without a lock; its error is answered.
+	// asked, if set, is called before every answer about accounts, without a lock; its error is answered.
 	asked func() error
+
+	mints    map[ledger.Pubkey]*ledger.Mint
+	mintsErr error
+	askedFor [][]ledger.Pubkey // by each call of Mints
 }
 
 func newFakeLedger() *fakeLedger {
@@ -243,6 +265,40 @@ func (f *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger
 		return accounts[:limit], true, view, nil
 	}
 	return accounts, false, view, nil
+}
+
+func (f *fakeLedger) Tokens(q ledger.Query, wallet ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, bool, ledger.View, error) {
+	view := ledger.View{Head: q.Head, Commitment: q.Commitment}
+	held, err := f.stateOf(q)
+	if err != nil {
+		return nil, false, view, err
+	}
+	var tokens []ledger.TokenAnswer
+	for _, a := range held {
+		if a.Token != nil && a.Token.Owner == wallet && (!after.Known || a.Pubkey.Compare(&after.Value) > 0) {
+			tokens = append(tokens, ledger.TokenAnswer{Account: a, Mint: f.mints[a.Token.Mint]})
+		}
+	}
+	if len(tokens) == 0 {
+		return nil, false, view, &ledger.NotFoundError{Absence: ledger.OwnerNotFound}
+	}
+	slices.SortFunc(tokens, func(a, b ledger.TokenAnswer) int { return a.Account.Pubkey.Compare(&b.Account.Pubkey) })
+	return tokens[:min(len(tokens), limit)], len(tokens) > limit, view, nil
+}
+
+func (f *fakeLedger) Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	view := ledger.View{Head: q.Head, Commitment: q.Commitment}
+	if _, ok := f.heads[q.Head]; !ok {
+		return nil, view, fmt.Errorf("asked for a head that was never published")
+	}
+	f.askedFor = append(f.askedFor, slices.Clone(keys))
+	out := make([]*ledger.Mint, len(keys))
+	for i, k := range keys {
+		out[i] = f.mints[k]
+	}
+	return out, view, f.mintsErr
 }
 
 // basic is the frame of an account in a block, as the original interface has it.

@@ -2,11 +2,7 @@ package stream
 
 import (
 	"context"
-	"errors"
 	"testing"
-	"time"
-
-	"ledgerd/httpd/stream/frame"
 )
 
 func TestShutdownEndsEverybody(t *testing.T) {
@@ -30,43 +26,4 @@ func TestShutdownEndsEverybody(t *testing.T) {
 		t.Errorf("who comes late: ended with %d %q, want 1001", code, text)
 	}
 	n.script.block(3, account(1, 3, programA)) // nobody hears it
-	if got := n.hub.meters.connections.Get(); got != 0 {
-		t.Errorf("%d connections are left", got)
-	}
-}
-
-func TestShutdownCutsOffWhoDoesNotAnswer(t *testing.T) {
-	n := serve(t, nil)
-	n.dial("?mode=none") // never answers the close frame
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := n.hub.Shutdown(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("Shutdown: err = %v, want canceled", err)
-	}
-	if got := n.hub.meters.connections.Get(); got != 0 {
-		t.Errorf("%d connections are left", got)
-	}
-}
-
-// A client that stays within its budget and does not answer the close frame.
-func TestShutdownDoesNotWaitForWhoGoesOnTalking(t *testing.T) {
-	n := serve(t, nil)
-	c := n.dial("?mode=none")
-	talking := make(chan struct{})
-	go func() {
-		defer close(talking)
-		pauses := time.NewTicker(50 * time.Millisecond) // slower than the budget fills
-		defer pauses.Stop()
-		for range pauses.C {
-			if _, err := c.conn.Write(frameBytes(finBit|byte(frame.Ping), "")); err != nil {
-				return
-			}
-		}
-	}()
-	ctx, cancel := context.WithTimeout(context.Background(), patience/2)
-	defer cancel()
-	if err := n.hub.Shutdown(ctx); err != nil {
-		t.Errorf("Shutdown: %v", err)
-	}
-	<-talking
 }

@@ -13,14 +13,17 @@ const (
 	// maxSnapshot is how many accounts one snapshot may hold.
 	maxSnapshot = 10_000
 	// snapshotBytes is about what an account of a snapshot takes while it is read and encoded.
-	snapshotBytes = 512
+	snapshotBytes = 640
 	// minFrameBytes is less than the frame of any account takes.
 	minFrameBytes = 100
 	// snapshotTries is how often a snapshot is begun anew because its version was folded away.
 	snapshotTries = 3
 )
 
-var errTooMany = errors.New("more than 10000 accounts: read them from GET /api/accounts/program/{program_id} instead")
+var (
+	errTooMany       = errors.New("more than 10000 accounts: read them from GET /api/accounts/program/{program_id} instead")
+	errTooManyTokens = errors.New("more than 10000 accounts: read them from GET /api/account/{pubkey}/tokens instead")
+)
 
 // subscribeWithSnapshot subscribes and delivers the named accounts as of the slot the
 // subscription starts at, then exactly what was published after it.
@@ -38,8 +41,8 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 		return nil // the connection ends
 	}
 	defer done()
-	size := snapshotBytes * len(named[pubkeys])
-	if len(named[programs]) > 0 {
+	size := snapshotBytes * (len(named[pubkeys]) + len(named[wallets]))
+	if len(named[programs])+len(named[wallets]) > 0 {
 		size += snapshotBytes * maxSnapshot
 	}
 	if !s.hub.memory.reserve(size) {
@@ -68,7 +71,7 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 	switch {
 	case errors.As(err, &end):
 		s.outbox.close(*end)
-	case errors.Is(err, errTooMany):
+	case errors.Is(err, errTooMany), errors.Is(err, errTooManyTokens):
 		return err
 	case errors.Is(err, ledger.ErrUnavailable):
 		s.outbox.close(endMemory)
@@ -99,6 +102,12 @@ func (s *subscriber) holdLocked(on bool) {
 // it lets publishing have the lock.
 func (s *subscriber) deliverHeldLocked() {
 	for len(s.held) > 0 {
+		if s.wants.form == withTokens && s.held[0].decimals.known.Load() == nil {
+			held := s.held
+			s.hub.mu.Unlock()
+			s.hub.newestDecimals(held)
+			s.hub.mu.Lock()
+		}
 		e := s.held[0]
 		s.held[0] = nil
 		s.held = s.held[1:]
@@ -127,9 +136,18 @@ func (s *subscriber) snapshotUnlocked(at snapshotAt, shape form, named names, id
 	if at.head != nil {
 		time = at.head.Tip(s.level).Time
 	}
+	mints := make([]ledger.Opt[uint8], len(accounts))
+	if shape == withTokens {
+		var q mintQuestion
+		for i := range accounts {
+			q.add(&accounts[i])
+		}
+		s.seat.work.charge(foundCost(len(q.mints)))
+		mints, _ = q.ask(s.hub, at.head) // without an answer they are null
+	}
 	var p packer
 	for i := range accounts {
-		p.add(appendUpdate(p.room(), shape, &accounts[i], time, at.slot, at.seq, s.level), 0)
+		p.add(appendUpdate(p.room(), shape, &accounts[i], mints[i], time, at.slot, at.seq, s.level), 0)
 	}
 	p.add(frame.AppendText(p.room(), func(b []byte) []byte {
 		return fmt.Appendf(appendReply(b, "snapshot_end", id), `,"slot":%d,"seq":%d}`, at.slot, at.seq)
@@ -137,14 +155,14 @@ func (s *subscriber) snapshotUnlocked(at snapshotAt, shape form, named names, id
 	return p.finish(), nil
 }
 
-// readSnapshot returns the live accounts among those named and among the programs'
-// members, in pubkey order, each once. What it reads is charged, also if it is then refused.
+// readSnapshot returns the live accounts among those named, among the programs' members and
+// among the wallets' token accounts, in pubkey order, each once. What it reads is charged, also if it is then refused.
 func (s *subscriber) readSnapshot(head *ledger.Head, named names) ([]ledger.Account, error) {
 	if head == nil || named.count() == 0 {
 		return nil, nil
 	}
 	q := ledger.Query{Commitment: s.level, Head: head}
-	accounts, _, err := s.hub.config.Ledger.Accounts(q, named[pubkeys])
+	accounts, _, err := s.hub.config.Ledger.Accounts(q, union(named[pubkeys], named[wallets]))
 	if err != nil {
 		return nil, err
 	}
@@ -161,6 +179,19 @@ func (s *subscriber) readSnapshot(head *ledger.Head, named names) ([]ledger.Acco
 		}
 		if more || len(accounts) > maxSnapshot {
 			return nil, errTooMany
+		}
+	}
+	for _, wallet := range named[wallets] {
+		tokens, more, _, err := s.hub.config.Ledger.Tokens(q, wallet, ledger.Opt[ledger.Pubkey]{}, maxSnapshot)
+		s.seat.work.charge(foundCost(len(tokens)))
+		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			return nil, err
+		}
+		for i := range tokens {
+			accounts = append(accounts, tokens[i].Account)
+		}
+		if more || len(accounts) > maxSnapshot {
+			return nil, errTooManyTokens
 		}
 	}
 	accounts = slices.DeleteFunc(accounts, func(a ledger.Account) bool { return !a.Exists() })

@@ -60,45 +60,9 @@ func TestSnapshotsTellTheLiveAccounts(t *testing.T) {
 	}
 }
 
-func TestASnapshotTellsOnlyWhatTheMessageNames(t *testing.T) {
-	n := serve(t, nil)
-	a, b := account(1, 10, programA), account(2, 20, programA)
-	n.script.block(1, a, b)
-	c := n.dial("?pubkeys=" + key(1).String())
-	c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(key(2)))
-	c.expect(subscribed("1", 2, 0, 1, 2), basicFrame(b, 1), snapshotEnd("1", 1, 2))
-	n.script.block(2, account(1, 11, programA))
-	c.expect(basicFrame(account(1, 11, programA), 2))
-}
-
-func TestASnapshotOfNothingYet(t *testing.T) {
-	n := serve(t, nil)
-	c := n.dial("?mode=none")
-	c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(key(1)))
-	c.expect(subscribed("1", 1, 0, 0, 0), snapshotEnd("1", 0, 0))
-	n.script.block(1, account(1, 10, programA))
-	c.expect(basicFrame(account(1, 10, programA), 1))
-}
-
-func TestSnapshotsStandAtTheLevel(t *testing.T) {
-	n := serve(t, nil)
-	old, newer := account(1, 10, programA), account(1, 11, programA)
-	n.script.block(1, old)
-	n.script.block(2, newer)
-	c := n.dial("?mode=none&extended=true&commitment=confirmed")
-	c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(key(1)))
-	c.expect(subscribed("1", 1, 0, 1, 1), extendedFrame(old, 1, 1, "confirmed"), snapshotEnd("1", 1, 1))
-	n.script.reach(ledger.Confirmed, 2)
-	n.script.publish()
-	c.expect(extendedFrame(newer, 2, 2, "confirmed"), slotEnd(2, 2))
-}
-
 func TestSnapshotsHaveASize(t *testing.T) {
 	n := serve(t, nil)
-	members := make([]ledger.Account, maxSnapshot)
-	for i := range members {
-		members[i] = account(i, 1, programA)
-	}
+	members := accounts(0, maxSnapshot, 1)
 	n.script.block(1, members...)
 	c := n.dial("?pubkeys=" + key(1).String())
 	c.send(`{"type":"subscribe","id":1,"snapshot":true,"programs":%s}`, list(programA))
@@ -198,22 +162,35 @@ func TestASnapshotBegunAnewIsExact(t *testing.T) {
 	c.quiet()
 }
 
-// updateFrame is an update as an extended subscriber reads it.
-type updateFrame struct {
-	Type, Pubkey string
-	Slot         ledger.Slot
-	Seq          ledger.Seq
-	text         string
+// told is a frame as a client reads it: the fields of all kinds there are.
+type told struct {
+	Type, Pubkey, Owner string
+	Lamports            ledger.Lamports
+	Slot                ledger.Slot
+	Seq                 ledger.Seq
+	ToSlot              ledger.Slot `json:"to_slot"`
+	From                ledger.Seq  `json:"from_seq"`
+	To                  ledger.Seq  `json:"to_seq"`
+	Oldest              ledger.Seq  `json:"oldest_seq"`
+	Newest              ledger.Seq  `json:"newest_seq"`
+
+	text string
 }
 
-func readUpdates(t *testing.T, frames []string) (updates []updateFrame) {
+func parse(t testing.TB, text string) told {
+	t.Helper()
+	f := told{text: text}
+	if err := json.Unmarshal([]byte(text), &f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// readUpdates returns the updates among frames.
+func readUpdates(t testing.TB, frames []string) (updates []told) {
 	t.Helper()
 	for _, text := range frames {
-		f := updateFrame{text: text}
-		if err := json.Unmarshal([]byte(text), &f); err != nil {
-			t.Fatal(err)
-		}
-		if f.Type == "account_update" {
+		if f := parse(t, text); f.Type == "account_update" {
 			updates = append(updates, f)
 		}
 	}
@@ -263,20 +240,14 @@ func TestSnapshotsAreExactWhileBlocksCome(t *testing.T) {
 
 // checkSnapshot compares what a subscriber heard around a snapshot with all updates: old and
 // wanted tell which it hears before and after.
-func checkSnapshot(t *testing.T, n *node, level ledger.Commitment, frames []string, all []updateFrame, old, wanted func(key string) bool) {
+func checkSnapshot(t *testing.T, n *node, level ledger.Commitment, frames []string, all []told, old, wanted func(key string) bool) {
 	t.Helper()
 	from := slices.IndexFunc(frames, func(f string) bool { return strings.HasPrefix(f, `{"type":"subscribed"`) })
 	to := slices.IndexFunc(frames, func(f string) bool { return strings.HasPrefix(f, `{"type":"snapshot_end"`) })
 	if from < 0 || to < from {
 		t.Fatalf("no snapshot in %q", frames)
 	}
-	var at struct {
-		Slot ledger.Slot
-		Seq  ledger.Seq
-	}
-	if err := json.Unmarshal([]byte(frames[to]), &at); err != nil {
-		t.Fatal(err)
-	}
+	at := parse(t, frames[to])
 	var want []string
 	for _, u := range all {
 		if u.Seq <= at.Seq && old(u.Pubkey) || u.Seq > at.Seq && wanted(u.Pubkey) {

@@ -63,6 +63,13 @@ func (s *subscriber) count(k wantsKind) {
 	s.kind = k
 }
 
+// countTokens counts the subscriber in (1) or out (-1) if it wants tokens.
+func (s *subscriber) countTokens(sign int) {
+	if s.wants.form == withTokens {
+		s.hub.tokens += sign
+	}
+}
+
 // follow goes on with another ring, or none, from its head.
 func (s *subscriber) follow(r *ring) {
 	if r == s.ring {

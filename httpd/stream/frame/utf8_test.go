@@ -3,10 +3,8 @@ package frame
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"runtime"
-	"strings"
 	"testing"
 )
 
@@ -71,104 +69,28 @@ func TestPromisesTakeNoMemory(t *testing.T) {
 // Groups 6.5 to 6.23: what is UTF-8 and what is not, one sequence a message. The sequences are
 // those of Markus Kuhn's stress test for decoders.
 func TestUTF8Sequences(t *testing.T) {
-	groups := []struct {
-		valid     bool
-		sequences []string
-	}{
-		{true, []string{"hello$world", "hello¢world", "hello€world", "hello𤭢world", greek}}, // 6.5
-		{true, prefixes(greek)}, // 6.6, and half of them are not
-		{true, []string{"\x00", "\u0080", "\u0800", "\U00010000"}}, // 6.7: the first of each length
-		{false, []string{"\xf8\x88\x80\x80\x80", "\xfc\x84\x80\x80\x80\x80"}},
-		{true, []string{"\x7f", "\u07ff", "\uffff", "\U0010ffff"}}, // 6.9: the last of each length
-		{false, []string{"\xf7\xbf\xbf\xbf", "\xfb\xbf\xbf\xbf\xbf", "\xfd\xbf\xbf\xbf\xbf\xbf"}},
-		{true, []string{"\ud7ff", "\ue000", "\ufffd", "\U0010ffff", "\xf4\x90\x80\x80"}}, // 6.11: around the limits; the last is not
-		{false, continuations()}, // 6.12
-		{false, lonelyStarts()},  // 6.13
-		{false, cutShort},        // 6.14
-		{false, []string{strings.Join(cutShort, "")}},
-		{false, []string{"\xfe", "\xff", "\xfe\xfe\xff\xff"}}, // 6.16: bytes of no character
-		{false, []string{"\xc0\xaf", "\xe0\x80\xaf", "\xf0\x80\x80\xaf", "\xf8\x80\x80\x80\xaf", "\xfc\x80\x80\x80\x80\xaf"}},
-		{false, []string{"\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", "\xf8\x87\xbf\xbf\xbf", "\xfc\x83\xbf\xbf\xbf\xbf"}},
-		{false, []string{"\xc0\x80", "\xe0\x80\x80", "\xf0\x80\x80\x80", "\xf8\x80\x80\x80\x80", "\xfc\x80\x80\x80\x80\x80"}},
-		{false, []string{"\xed\xa0\x80", "\xed\xad\xbf", "\xed\xae\x80", "\xed\xaf\xbf", "\xed\xb0\x80", "\xed\xbe\x80", "\xed\xbf\xbf"}}, // 6.20: surrogates
-		{false, pairs([]string{"\xed\xa0\x80", "\xed\xad\xbf", "\xed\xae\x80", "\xed\xaf\xbf"}, []string{"\xed\xb0\x80", "\xed\xbf\xbf"})},
-		{true, nonCharacters()}, // 6.22
-		{true, []string{"\ufff9", "\ufffa", "\ufffb", "\ufffc", "\ufffd", "\ufffe", "\uffff"}}, // 6.23: specials
+	valid := []string{
+		"hello$world", "hello¢world", "hello€world", "hello𤭢world", greek, // 6.5
+		"\x00", "\u0080", "\u0800", "\U00010000", "\x7f", "\u07ff", "\uffff", "\U0010ffff", // 6.7, 6.9: the first and the last of each length
+		"\ud7ff", "\ue000", "\ufffd", // 6.11: around the surrogates
+		"\ufffe", "\U0001fffe", "\U0010fffe", "\ufff9", "\ufffc", // 6.22, 6.23: no characters, but good UTF-8
 	}
-	var cases []protocolCase
-	for i, g := range groups {
-		for j, s := range g.sequences {
-			pc := protocolCase{id: fmt.Sprintf("6.%d.%d", i+5, j+1), sent: frames(text(s)), gets: gets(s)}
-			if !g.valid || invalidAmong[pc.id] {
-				pc.gets, pc.err = nil, errUTF8
-			}
-			cases = append(cases, pc)
-		}
+	invalid := []string{
+		greek[:1], greek[:3], greek[:4], greek[:len(greek)-1], // 6.6: a character begun
+		"\xf8\x88\x80\x80\x80", "\xfc\x84\x80\x80\x80\x80", "\xf7\xbf\xbf\xbf", "\xfd\xbf\xbf\xbf\xbf\xbf", // 6.8, 6.10: five and six bytes
+		"\xf4\x90\x80\x80",                                 // 6.11: past the last code point
+		"\x80", "\xbf", "\x80\xbf", "\x80\xbf\x80\xbf\x80", // 6.12: bytes that can only go on
+		"\xc0 \xdf ", "\xe0 \xef ", "\xf0 \xf7 ", "\xf8 \xfb ", "\xfc \xfd ", // 6.13: that can only begin
+		"\xdf", "\xef\xbf", "\xf7\xbf\xbf", "\xc0\xe0\x80\xf0\x80\x80", // 6.14, 6.15: the last is missing
+		"\xfe", "\xff", "\xfe\xfe\xff\xff", // 6.16: bytes of no character
+		"\xc0\xaf", "\xe0\x80\xaf", "\xf0\x80\x80\xaf", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", // 6.17, 6.18: too long
+		"\xc0\x80", "\xe0\x80\x80", "\xf0\x80\x80\x80", // 6.19
+		"\xed\xa0\x80", "\xed\xad\xbf", "\xed\xbf\xbf", "\xed\xa0\x80\xed\xb0\x80", // 6.20, 6.21: surrogates, alone and in pairs
 	}
-	if len(cases) != 132 {
-		t.Errorf("%d cases, want the 132 of the list", len(cases))
-	}
-	runCases(t, cases)
-}
-
-// invalidAmong are the cases of groups that are otherwise valid: prefixes that end inside a
-// character, and the first that is past the last code point.
-var invalidAmong = map[string]bool{
-	"6.6.1": true, "6.6.3": true, "6.6.4": true, "6.6.6": true, "6.6.8": true, "6.6.10": true, "6.11.5": true,
-}
-
-// cutShort are characters of two to six bytes without their last, the smallest and the largest.
-var cutShort = []string{
-	"\xc0", "\xe0\x80", "\xf0\x80\x80", "\xf8\x80\x80\x80", "\xfc\x80\x80\x80\x80",
-	"\xdf", "\xef\xbf", "\xf7\xbf\xbf", "\xfb\xbf\xbf\xbf", "\xfd\xbf\xbf\xbf\xbf",
-}
-
-func prefixes(s string) (all []string) {
-	for i := range len(s) {
-		all = append(all, s[:i+1])
-	}
-	return all
-}
-
-func pairs(first, second []string) (all []string) {
-	for _, a := range first {
-		for _, b := range second {
-			all = append(all, a+b)
-		}
-	}
-	return all
-}
-
-// continuations are bytes that can only go on: the first and the last alone, rows of them in
-// turns, and all of them.
-func continuations() []string {
-	all := []string{"\x80", "\xbf"}
-	for n := 2; n <= 6; n++ {
-		all = append(all, strings.Repeat("\x80\xbf", 3)[:n])
-	}
-	var each []byte
-	for b := byte(0x80); b < 0xbf; b++ {
-		each = append(each, b)
-	}
-	return append(all, string(each))
-}
-
-// lonelyStarts are the bytes that begin a character of each length, a space after each.
-func lonelyStarts() (all []string) {
-	for _, span := range [][2]byte{{0xc0, 0xdf}, {0xe0, 0xef}, {0xf0, 0xf7}, {0xf8, 0xfb}, {0xfc, 0xfd}} {
-		var s []byte
-		for b := span[0]; b < span[1]; b++ {
-			s = append(s, b, ' ')
-		}
-		all = append(all, string(s))
-	}
-	return all
-}
-
-// nonCharacters are the last two code points of each plane: no characters, but good UTF-8.
-func nonCharacters() (all []string) {
-	for plane := rune(0); plane <= 16; plane++ {
-		all = append(all, string(plane<<16|0xfffe), string(plane<<16|0xffff))
-	}
-	return all
+	runCases(t, numbered("6, valid", valid, func(s string) protocolCase {
+		return protocolCase{sent: frames(text(s)), gets: gets(s)}
+	}))
+	runCases(t, numbered("6, invalid", invalid, func(s string) protocolCase {
+		return protocolCase{sent: frames(text(s)), err: errUTF8}
+	}))
 }

@@ -1,0 +1,210 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"ledgerd/engine/ledger"
+)
+
+// Mints: the ledger knows the first one.
+var mintA, mintB = key(1 << 21), key(1<<21 + 1)
+
+var knownMints = map[ledger.Pubkey]*ledger.Mint{mintA: {Decimals: 6}}
+
+// tokenAccount returns a live account that holds an amount for a wallet.
+func tokenAccount(n int, mint, wallet ledger.Pubkey, amount uint64) ledger.Account {
+	a := account(n, 2039280, ledger.TokenProgram)
+	a.Token = &ledger.TokenAccount{Mint: mint, Owner: wallet, Amount: amount}
+	return a
+}
+
+// tokenFrame is the frame of an account for those that want tokens.
+func tokenFrame(a ledger.Account, slot ledger.Slot, seq ledger.Seq, level string) string {
+	token := "null"
+	if t := a.Token; t != nil {
+		decimals := "null"
+		if m := knownMints[t.Mint]; m != nil {
+			decimals = fmt.Sprint(m.Decimals)
+		}
+		token = fmt.Sprintf(`{"mint":"%s","owner":"%s","amount":"%d","decimals":%s}`, t.Mint, t.Owner, t.Amount, decimals)
+	}
+	return strings.TrimSuffix(extendedFrame(a, slot, seq, level), "}") + `,"token":` + token + "}"
+}
+
+// serveMints is serve with a ledger that knows the mints.
+func serveMints(t *testing.T, change func(*Config)) *node {
+	n := serve(t, change)
+	n.ledger.mints = knownMints
+	return n
+}
+
+func TestTheLongestFrameFits(t *testing.T) {
+	var most ledger.Pubkey
+	for i := range most {
+		most[i] = 0xff
+	}
+	a := ledger.Account{
+		Pubkey: most, Owner: most, Lamports: math.MaxUint64, Known: ledger.FieldsAll,
+		Token: &ledger.TokenAccount{Mint: most, Owner: most, Amount: math.MaxUint64},
+	}
+	got := appendUpdate(nil, withTokens, &a, ledger.Some[uint8](255), ledger.Some[int64](math.MaxInt64), math.MaxUint64, math.MaxUint64, ledger.Confirmed)
+	if len(got) > maxFrameBytes {
+		t.Errorf("%d bytes, want at most %d: %s", len(got), maxFrameBytes, got)
+	}
+}
+
+// Whichever way an update takes to a client, it ends with the facts of the token account.
+func TestTokensAreTold(t *testing.T) {
+	n := serveMints(t, nil)
+	wallet, other := key(1<<22), key(1<<22+1)
+	first, plain := tokenAccount(1, mintA, wallet, 5), account(2, 7, programA)
+	n.script.block(1, first, plain) // before anybody wants tokens
+	n.script.reach(ledger.Confirmed, 1)
+	n.script.publish()
+	if n.ledger.askedFor != nil {
+		t.Fatalf("asked for mints %v that nobody wants", n.ledger.askedFor)
+	}
+	const wants = "?extended=true&tokens=true"
+	all, confirmed := n.dial(wants), n.dial(wants+"&commitment=confirmed")
+	named := n.dial(wants + "&programs=" + list(programA)[2:46] + "," + ledger.TokenProgram.String())
+	spent, unknown := tokenAccount(1, mintA, wallet, math.MaxUint64), tokenAccount(3, mintB, other, 0)
+	n.script.block(2, spent, plain, unknown, tokenAccount(4, mintA, other, 1))
+	closed := account(1, 0, programA)
+	n.script.block(3, closed)
+	want := []string{
+		tokenFrame(spent, 2, 3, "processed"), tokenFrame(plain, 2, 4, "processed"), tokenFrame(unknown, 2, 5, "processed"),
+		tokenFrame(tokenAccount(4, mintA, other, 1), 2, 6, "processed"), slotEnd(2, 6), tokenFrame(closed, 3, 7, "processed"), slotEnd(3, 7),
+	}
+	all.expect(want...)
+	named.expect(want...)
+	if got, want := fmt.Sprint(n.ledger.askedFor), fmt.Sprint([][]ledger.Pubkey{{mintA, mintB}}); got != want {
+		t.Errorf("asked for mints %s, want %s: each once", got, want)
+	}
+
+	n.script.reach(ledger.Confirmed, 3)
+	n.script.publish()
+	for _, frame := range want {
+		confirmed.expect(strings.Replace(frame, "processed", "confirmed", 1))
+	}
+	n.script.rollBack(1)
+	n.script.publish()
+	back := func(level string) []string {
+		return []string{
+			rolledBack(3, 1, 7), tokenFrame(first, 1, 8, level), tokenFrame(account(3, 0, programA), 1, 9, level),
+			tokenFrame(account(4, 0, programA), 1, 10, level),
+		}
+	}
+	all.expect(back("processed")...)
+	confirmed.expect(back("confirmed")...)
+
+	// What was published when nobody wanted tokens has them too.
+	for id, c := range n.resumes(wants+"&pubkeys="+key(1).String(), 0) {
+		c.expect(resumed(id, 0), tokenFrame(first, 1, 1, "processed"), slotEnd(1, 2), tokenFrame(spent, 2, 3, "processed"), slotEnd(2, 6),
+			tokenFrame(closed, 3, 7, "processed"), slotEnd(3, 7), rolledBack(3, 1, 7), tokenFrame(first, 1, 8, "processed"))
+		c.quiet()
+	}
+}
+
+func TestTokensComeFromTheLog(t *testing.T) {
+	log := &fakeHistory{}
+	n := serveMints(t, func(c *Config) { c.History, c.RecentBytes = log, 1 })
+	n.script.history = log
+	a := tokenAccount(1, mintA, key(9), 5)
+	for slot := range ledger.Slot(4) {
+		n.script.block(slot+1, a)
+	}
+	for id, c := range n.resumes("?extended=true&tokens=true", 1) {
+		c.expect(resumed(id, 1), slotEnd(1, 1))
+		for slot := ledger.Slot(2); slot <= 4; slot++ {
+			c.expect(tokenFrame(a, slot, ledger.Seq(slot), "processed"), slotEnd(slot, ledger.Seq(slot)))
+		}
+	}
+}
+
+// A snapshot has them, and so has what was held meanwhile, which was published for nobody that wanted them.
+// tokens alone has no effect before extended is on.
+func TestTokensOnceOnStayOn(t *testing.T) {
+	n := serveMints(t, nil)
+	a := tokenAccount(1, mintA, key(9), 5)
+	n.script.block(1, a)
+	for _, c := range []*client{n.dial("?mode=none"), n.dial("?mode=none&tokens=true")} {
+		n.ledger.asked = nil
+		tip := n.script.chain[len(n.script.chain)-1].tip
+		c.send(`{"type":"subscribe","id":1,"tokens":true,"snapshot":true,"pubkeys":%s}`, list(key(1)))
+		c.expect(subscribed("1", 1, 0, tip.Slot, tip.Seq), basicFrame(a, tip.Slot), snapshotEnd("1", tip.Slot, tip.Seq))
+		n.ledger.askedFor = nil
+		n.ledger.asked = func() error {
+			n.script.block(tip.Slot+1, a)
+			return nil
+		}
+		c.send(`{"type":"subscribe","id":2,"extended":true,"snapshot":true,"pubkeys":%s}`, list(key(1)))
+		c.expect(subscribed("2", 1, 0, tip.Slot, tip.Seq), tokenFrame(a, tip.Slot, tip.Seq, "processed"), snapshotEnd("2", tip.Slot, tip.Seq),
+			tokenFrame(a, tip.Slot+1, tip.Seq+1, "processed"), slotEnd(tip.Slot+1, tip.Seq+1))
+		if len(n.ledger.askedFor) != 2 {
+			t.Errorf("asked for mints %v, want once for the snapshot and once for what was held", n.ledger.askedFor)
+		}
+		c.send(`{"type":"subscribe","id":3,"tokens":false,"extended":false}`)
+		c.expect(subscribed("3", 0, 0, tip.Slot+1, tip.Seq+1))
+		n.script.block(tip.Slot+2, a)
+		c.expect(tokenFrame(a, tip.Slot+2, tip.Seq+2, "processed"), slotEnd(tip.Slot+2, tip.Seq+2))
+		_ = c.conn.Close()
+		eventually(t, "nobody wants tokens", func() bool {
+			n.hub.mu.Lock()
+			defer n.hub.mu.Unlock()
+			return n.hub.tokens == 0
+		})
+	}
+}
+
+func TestWithoutTheLedgerDecimalsAreNull(t *testing.T) {
+	for _, err := range []error{ledger.ErrUnavailable, errors.New("a fault")} {
+		n := serveMints(t, nil)
+		c := n.dial("?extended=true&tokens=true")
+		a := tokenAccount(1, mintA, key(9), 5)
+		n.ledger.mintsErr = err
+		n.script.block(1, a)
+		c.expect(strings.Replace(tokenFrame(a, 1, 1, "processed"), `"decimals":6`, `"decimals":null`, 1), slotEnd(1, 1))
+		n.ledger.mintsErr = nil
+		n.script.block(2, a)
+		c.expect(tokenFrame(a, 2, 2, "processed"), slotEnd(2, 2))
+	}
+}
+
+// A client that is lapped in the midst of a resume is told the decimals of what the digest holds too.
+func TestConflatedStatesHaveTokens(t *testing.T) {
+	n := serveMints(t, func(c *Config) { c.RingBytes = 256 << 10 })
+	const blockAccounts = 1000
+	for from := 0; from < missed; from += blockAccounts {
+		accounts := make([]ledger.Account, blockAccounts)
+		for i := range accounts {
+			accounts[i] = tokenAccount(blockAccounts+from+i, mintA, key(9), uint64(i))
+		}
+		n.script.block(n.script.nextSlot(), accounts...)
+	}
+	c := n.slow("?overflow=conflate&extended=true&tokens=true&resume_from=0")
+	c.expect(resumed("null", 0))
+	n.flood(n.overflown)
+	frames, gaps := readGaps(t, c.settle())
+	told := map[string]bool{}
+	for _, u := range readUpdates(t, frames) {
+		a, slot := n.script.state[mustKey(t, u.Pubkey)], u.Slot
+		if a.Token == nil {
+			continue
+		}
+		told[u.Pubkey] = true
+		if want := tokenFrame(a, slot, u.Seq, "processed"); u.text != want {
+			t.Fatalf("told %s, want %s", u.text, want)
+		}
+	}
+	if gaps == 0 || len(told) != missed {
+		t.Errorf("%d gaps and %d token accounts told, want some and %d", gaps, len(told), missed)
+	}
+	if most := slices.MaxFunc(n.ledger.askedFor, func(a, b []ledger.Pubkey) int { return len(a) - len(b) }); len(most) != 1 {
+		t.Errorf("asked for mints %v, want each once", most)
+	}
+}

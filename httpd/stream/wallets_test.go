@@ -1,0 +1,180 @@
+package stream
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"ledgerd/engine/ledger"
+)
+
+// withWallets adds how many wallets are named to an answer.
+func withWallets(answer string, wallets int) string {
+	programs := strings.Index(answer, `"programs":`)
+	end := programs + strings.IndexAny(answer[programs:], ",}")
+	return fmt.Sprintf(`%s,"wallets":%d%s`, answer[:end], wallets, answer[end:])
+}
+
+func unsubscribed(id string, pubkeys, programs int) string {
+	return fmt.Sprintf(`{"type":"unsubscribed","id":%s,"pubkeys":%d,"programs":%d}`, id, pubkeys, programs)
+}
+
+func TestWalletsHearOfTheirTokenAccounts(t *testing.T) {
+	n := serve(t, nil)
+	alice, bob := key(1), key(2)
+	a, b := n.dial("?wallets="+alice.String()), n.dial("?wallets="+bob.String())
+	both := n.dial("?wallets=" + alice.String() + "," + bob.String() + "&pubkeys=" + key(10).String())
+	tests := []struct {
+		what  string
+		now   ledger.Account
+		hears string
+	}{
+		{"opened", tokenAccount(10, mintA, alice, 1), "alice"},
+		{"a transfer", tokenAccount(10, mintA, alice, 2), "alice"},
+		{"another's", tokenAccount(11, mintA, key(3), 2), ""},
+		{"given to another wallet", tokenAccount(10, mintA, bob, 2), "alice and bob"},
+		{"no longer hers", tokenAccount(10, mintA, bob, 1), "bob"},
+		{"closed", account(10, 0, programA), "bob"},
+		{"reopened for another", tokenAccount(10, mintB, alice, 0), "alice"},
+		{"no token account any more", account(10, 5, programA), "alice"},
+		{"a token account again", tokenAccount(10, mintB, bob, 0), "bob"},
+		{"the wallet's own account", account(1, 5, ledger.SystemProgram), "alice"},
+		{"a plain account", account(12, 5, ledger.SystemProgram), ""},
+	}
+	for _, tt := range tests {
+		slot := n.script.nextSlot()
+		n.script.block(slot, tt.now)
+		for name, c := range map[string]*client{"alice": a, "bob": b} {
+			if got := c.settle(); len(got) == 1 != strings.Contains(tt.hears, name) || len(got) > 0 && got[0] != basicFrame(tt.now, slot) {
+				t.Errorf("%s: %s told %q, want %q to hear", tt.what, name, got, tt.hears)
+			}
+		}
+		if got := both.settle(); len(got) == 1 != (tt.hears != "" || tt.now.Pubkey == key(10)) {
+			t.Errorf("%s: who named both told %q", tt.what, got)
+		}
+	}
+}
+
+func TestWalletsAreCounted(t *testing.T) {
+	n := serve(t, nil)
+	n.script.block(1)
+	w, x := list(key(1)), list(key(2))
+	c := n.dial("?mode=none")
+	for _, tt := range []struct{ say, answer string }{
+		{`subscribe","pubkeys":` + w + `,"wallets":[]`, subscribed("null", 1, 0, 1, 0)},
+		{`unsubscribe","wallets":` + w, withWallets(unsubscribed("null", 1, 0), 0)},
+		{`subscribe","wallets":` + w, withWallets(subscribed("null", 1, 0, 1, 0), 1)},
+		{`subscribe","wallets":` + list(key(1), key(2)), withWallets(subscribed("null", 1, 0, 1, 0), 2)},
+		{`subscribe","programs":` + x, withWallets(subscribed("null", 1, 1, 1, 0), 2)},
+		{`unsubscribe","wallets":` + w, withWallets(unsubscribed("null", 1, 1), 1)},
+		{`unsubscribe","all":true`, withWallets(unsubscribed("null", 0, 0), 0)},
+		{`unsubscribe","all":true`, unsubscribed("null", 0, 0)},
+		{`subscribe","wallets":null`, string(appendError(nil, noID, errNotMessage.Error()))},
+		{`subscribe","wallets":["x"]`, string(appendError(nil, noID, errNames[wallets].Error()))},
+	} {
+		c.send(`{"type":"%s}`, tt.say)
+		c.expect(tt.answer)
+	}
+}
+
+func TestAWalletTakenBackIsSilent(t *testing.T) {
+	n := serve(t, nil)
+	c := n.dial("?wallets=" + key(1).String() + "," + key(2).String())
+	c.send(`{"type":"unsubscribe","wallets":%s}`, list(key(1)))
+	c.expect(withWallets(unsubscribed("null", 0, 0), 1))
+	his := tokenAccount(11, mintA, key(2), 1)
+	n.script.block(1, tokenAccount(10, mintA, key(1), 1), his, account(1, 5, programA))
+	c.expect(basicFrame(his, 1))
+	c.quiet()
+}
+
+func TestSnapshotsOfWallets(t *testing.T) {
+	n := serveMints(t, nil)
+	wallet, poor := account(3, 9, ledger.SystemProgram), key(4)
+	first, last := tokenAccount(1, mintA, wallet.Pubkey, 5), tokenAccount(5, mintB, wallet.Pubkey, 6)
+	n.script.block(1, first, account(2, 1, programA), wallet, last, tokenAccount(6, mintA, poor, 1))
+	n.script.block(2, account(6, 0, programA))
+	c := n.dial("?mode=none&extended=true&tokens=true")
+	c.send(`{"type":"subscribe","id":1,"snapshot":true,"wallets":%s}`, list(wallet.Pubkey, poor))
+	c.expect(withWallets(subscribed("1", 0, 0, 2, 6), 2), tokenFrame(first, 2, 6, "processed"), tokenFrame(wallet, 2, 6, "processed"),
+		tokenFrame(last, 2, 6, "processed"), snapshotEnd("1", 2, 6))
+	c.quiet()
+
+	rich := make([]ledger.Account, maxSnapshot-1) // and the wallet itself
+	for i := range rich {
+		rich[i] = tokenAccount(100+i, mintA, poor, 1)
+	}
+	n.script.block(3, rich...)
+	c = n.dial("?mode=none")
+	c.send(`{"type":"subscribe","id":1,"snapshot":true,"wallets":%s}`, list(poor))
+	c.expect(withWallets(subscribed("1", 0, 0, 3, 5+maxSnapshot), 1))
+	if got := len(c.settle()); got != len(rich)+1 {
+		t.Errorf("%d frames, want %d accounts and an end", got, len(rich))
+	}
+	c.send(`{"type":"subscribe","id":2,"snapshot":true,"wallets":%s}`, list(poor, wallet.Pubkey))
+	c.expect(string(appendError(nil, "2", errTooManyTokens.Error())))
+	c.send(`{"type":"unsubscribe","wallets":%s}`, list(wallet.Pubkey)) // nothing has changed
+	c.expect(withWallets(unsubscribed("null", 0, 0), 1))
+}
+
+// tokenStep stages one random thing, most often a block of token accounts that change hands.
+func (s *script) tokenStep(r *rand.Rand) {
+	if r.IntN(2) == 0 {
+		s.step(r)
+		return
+	}
+	var writes []ledger.Account
+	for _, k := range r.Perm(8)[:r.IntN(5)] {
+		writes = append(writes, tokenAccount(k, mintA, key(r.IntN(4)), r.Uint64()))
+	}
+	s.slots++
+	s.append(s.slots, writes...)
+}
+
+// At every level, forks and confirmed blocks that are orphaned included, the wallets' frames are those of
+// everything whose token account is, or was when it was told before, one of theirs.
+func TestWalletsHearWhatAPlainFilterLeaves(t *testing.T) {
+	for seed := range uint64(6) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		n := serveMints(t, nil)
+		n.script.slots = 1
+		n.script.block(1)
+		var all, ours [ledger.Commitments]*client
+		var shown [ledger.Commitments]map[string]string // the wallet of each token account
+		named := []string{key(0).String(), key(1).String()}
+		for level := range all {
+			query := "?extended=true&tokens=true&commitment=" + ledger.Commitment(level).String()
+			all[level], ours[level] = n.dial(query), n.dial(query+"&wallets="+strings.Join(named, ","))
+			shown[level] = map[string]string{}
+		}
+		for range 60 {
+			for range 1 + r.IntN(3) {
+				n.script.tokenStep(r)
+			}
+			n.script.publish()
+			for level := range all {
+				var want []string
+				for _, text := range all[level].settle() {
+					var f struct {
+						Type, Pubkey string
+						Token        struct{ Owner string }
+					}
+					if err := json.Unmarshal([]byte(text), &f); err != nil {
+						t.Fatal(err)
+					}
+					before := shown[level][f.Pubkey]
+					shown[level][f.Pubkey] = f.Token.Owner
+					if f.Type != "account_update" || slices.Contains(named, f.Pubkey) || slices.Contains(named, f.Token.Owner) || slices.Contains(named, before) {
+						want = append(want, text)
+					}
+				}
+				if got := ours[level].settle(); !slices.Equal(got, want) {
+					t.Fatalf("seed %d, %v: told\n %q\nwant\n %q", seed, ledger.Commitment(level), got, want)
+				}
+			}
+		}
+	}
+}
