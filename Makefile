@@ -34,6 +34,9 @@ crash: ## the long durability test: fail every disk call of a run, kill nodes, c
 	LEDGERD_CRASH_ALL=1 go test -count 1 -timeout 30m -run EveryDiskCall ./engine
 	LEDGERD_CRASH_CYCLES=30 LEDGERD_POWER_CUTS=30 LEDGERD_DISK_CYCLES=12 go test -count 1 -timeout 30m -run 'Killed|PowerCut|FullDisk|ComesBack' ./cmd/ledgerd
 
+abuse: ## attack a node from a few addresses, and hold its memory and the answers of others to their bounds
+	LEDGERD_ABUSE=1 go test -count 1 -timeout 10m -run Abuse ./cmd/ledgerd
+
 live: ## the long test of live sources: 2,000 schedules of faults, each followed to its end
 	LEDGERD_FAULT_SCHEDULES=2000 go test -count 1 -timeout 60m -run TestFaultSchedules ./cmd/ledgerd
 
@@ -54,4 +57,4 @@ load: ## measure everything, in turns with other services, into bench/RESULTS.md
 	-go build -C bench/peer/nats -trimpath -o $(CURDIR)/bin/ github.com/nats-io/nats-server/v2
 	bin/ledgerbench all --peers --markdown bench/RESULTS.md --html bin/load.html
 
-.PHONY: run cluster build test check fmt vet staticcheck race fuzz crash live chaos bench-once bench bench-compare load
+.PHONY: run cluster build test check fmt vet staticcheck race fuzz crash abuse live chaos bench-once bench bench-compare load

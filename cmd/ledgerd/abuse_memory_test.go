@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Two hundred conflating sockets follow most accounts and read 1 KB a second.
+func TestAbuseSlowReadersShareOneBudget(t *testing.T) {
+	alone(t)
+	addresses, each := fewer(10), 20
+	const most = "programs=" + tokenProgram + "," + systemProgram + "&extended=true"
+	a := attack(t, addresses*each, "--retain-slots", "100", "--source", "sim:accounts=18000,tps=5000,slot_time=100ms")
+	if measuring {
+		t.Log("one reader that keeps up: the ring, the recent emissions, and garbage")
+		fast := a.socket(1, nil, most)
+		go func() { _, _ = io.Copy(io.Discard, fast) }()
+		a.checkMemory(8*time.Second, func() {})
+		fast.Close()
+	}
+	w := a.crowd()
+	a.checkMemory(8*time.Second, func() {
+		for i := range addresses * each {
+			w.join(2+i/each, most+"&overflow=conflate", "")
+		}
+	})
+	w.finish(2*time.Second, "open", "1013", "4008", "cut")
+}
+
+// Five hundred sockets ask for a snapshot of nearly 10,000 accounts each and hardly read it.
+func TestAbuseUnreadSnapshotsShareOneBudget(t *testing.T) {
+	alone(t)
+	addresses, each := fewer(25), 20
+	a := attack(t, addresses*each, "--source", "sim:accounts=19800,slots=5,slot_time=0")
+	w := a.crowd()
+	a.checkMemory(4*time.Second, func() {
+		for i := range addresses * each {
+			c := w.join(2+i/each, "mode=none", "snapshot_end")
+			if err := c.ws.WriteText(fmt.Appendf(nil, `{"type":"subscribe","id":1,"programs":[%q],"snapshot":true,"extended":true}`, systemProgram)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	if ends := w.finish(attackTimeout, "served", "1013"); ends["served"] == 0 {
+		t.Error("no snapshot was served at all")
+	}
+}
+
+// Eight addresses ask for a list of 10,000 accounts on each of 100 connections and read nothing.
+func TestAbuseUnreadListsShareOneBudget(t *testing.T) {
+	alone(t)
+	addresses, each := fewer(8), 100
+	const list = "/accounts/program/" + systemProgram + "?limit=10000"
+	a := attack(t, addresses*each, "--source", "sim:accounts=40000,slots=5,slot_time=0")
+	var conns []*attacker
+	readFast := make(chan struct{})
+	close(readFast)
+	a.checkMemory(4*time.Second, func() {
+		for i := range addresses * each {
+			c := a.mustDial(2+i/each, readFast)
+			if err := c.ask(list, ""); err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, c)
+		}
+	})
+	refused, wrong := 0, map[string]int{}
+	for _, c := range conns {
+		_ = c.SetReadDeadline(time.Now().Add(attackTimeout))
+		response, err := http.ReadResponse(c.in, nil)
+		switch {
+		case err != nil:
+			wrong[err.Error()]++
+		case response.StatusCode == http.StatusServiceUnavailable:
+			refused++
+			body, _ := io.ReadAll(response.Body)
+			if response.Header.Get("Retry-After") == "" || !strings.Contains(string(body), `"details":"overloaded`) {
+				wrong[fmt.Sprintf("Retry-After %q, %s", response.Header.Get("Retry-After"), body)]++
+			}
+		case response.StatusCode != http.StatusOK:
+			wrong[response.Status]++
+		}
+		c.Close()
+	}
+	t.Logf("%d of %d lists were refused", refused, len(conns))
+	for answer, n := range wrong {
+		t.Errorf("%d lists were answered with %s, want 200, or 503 with Retry-After and details: overloaded", n, answer)
+	}
+	for deadline, status := time.Now().Add(attackTimeout), 0; status != http.StatusOK; status, _ = get(t, a.base+list) {
+		if time.Now().After(deadline) {
+			t.Fatalf("with all connections closed a list is still answered with %d", status)
+		}
+		time.Sleep(time.Second / 4)
+	}
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"ledgerd/bench/wsclient"
+	"ledgerd/engine/ledger/bubble"
+)
+
+// The tests in abuse_*_test.go attack a node from a few addresses within the default limits. They
+// assert sizes and counts. Measuring they watch longer and compare with a node that is left alone:
+//
+//	LEDGERD_MEASURE=1 go test -count 1 -v -run Abuse ./cmd/ledgerd
+var measuring = os.Getenv("LEDGERD_MEASURE") != ""
+
+const (
+	maxGrowthBytes  = 256 << 20 // of a node's resident memory under an attack
+	stopGrowthBytes = 1 << 30   // where an attack that is only measured ends
+	attackTimeout   = 20 * time.Second
+)
+
+// alone skips an attack that is not asked for: it takes all of the machine, and beside other tests it
+// would measure them.
+func alone(t *testing.T) {
+	t.Helper()
+	if os.Getenv("LEDGERD_ABUSE") == "" && !measuring {
+		t.Skip("attacks run by themselves: make abuse")
+	}
+}
+
+// fewer returns how many addresses attack. A node under the race detector is several times as slow.
+func fewer(addresses int) int {
+	if bubble.RaceEnabled {
+		return addresses / 5
+	}
+	return addresses
+}
+
+// target is a node under attack. 127.0.0.1 is the address of a client that does no harm, the attackers
+// have those after it.
+type target struct {
+	*testing.T
+	*process
+	host string
+}
+
+// attack starts a node for so many connections.
+func attack(t *testing.T, connections int, args ...string) *target {
+	t.Helper()
+	var files syscall.Rlimit // Go has raised the soft limit to the hard one
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil || files.Cur < uint64(connections+1024) {
+		t.Fatalf("%d connections need %d file descriptors, the hard limit is %d, %v", connections, connections+1024, files.Max, err)
+	}
+	p := spawn(t, append([]string{"--data-dir", t.TempDir(), "--wal-sync", "off"}, args...)...)
+	return &target{t, p, strings.TrimSuffix(strings.TrimPrefix(p.base, "http://"), "/api")}
+}
+
+// residentBytes returns how much of the node is in memory.
+func (a *target) residentBytes() (n int64) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.Process.Pid))
+	_, kilobytes, _ := strings.Cut(string(status), "\nVmRSS:")
+	if _, scanErr := fmt.Sscan(kilobytes, &n); err != nil || scanErr != nil {
+		a.Errorf("the memory of process %d: %v, %v", a.Process.Pid, err, scanErr)
+	}
+	return n << 10
+}
+
+// checkMemory watches the resident memory during an attack and for a time after it, twice as long where
+// it is measured, and fails where it grew too much. Under the race detector, which takes several times as
+// much, it is only logged.
+func (a *target) checkMemory(watched time.Duration, attack func()) {
+	a.Helper()
+	stopAt := int64(maxGrowthBytes)
+	if measuring || bubble.RaceEnabled {
+		stopAt = stopGrowthBytes
+	}
+	if measuring {
+		watched *= 2
+	}
+	before, began := a.residentBytes(), time.Now()
+	var most int64
+	ctx, stop := context.WithCancel(a.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for ctx.Err() == nil && most < stopAt {
+			most = max(most, a.residentBytes()-before)
+			time.Sleep(20 * time.Millisecond)
+		}
+		stop()
+	})
+	defer watching.Wait()
+	defer stop()
+	attack()
+	select {
+	case <-ctx.Done():
+	case <-time.After(watched):
+	}
+	stop()
+	watching.Wait()
+	a.Logf("resident memory: %d MiB, and %d MiB more within %v", before>>20, most>>20, time.Since(began).Round(time.Millisecond))
+	if most >= maxGrowthBytes && !bubble.RaceEnabled {
+		a.Errorf("resident memory grew by %d MiB, want less than %d", most>>20, maxGrowthBytes>>20)
+	}
+}
+
+// attacker is one connection to the node.
+type attacker struct {
+	net.Conn
+	in    *bufio.Reader  // of answers
+	ws    *wsclient.Conn // of frames
+	bytes atomic.Int64   // read
+	slow  chan struct{}  // nil: it reads as fast as it can; else 1 KB a second until this is closed
+}
+
+// dial connects from 127.0.0.address. The kernel holds little for a slow reader, on both ends: what the
+// node's end may hold grows with the segments, which are 64 KiB on loopback.
+func (a *target) dial(address int, slow chan struct{}) (*attacker, error) {
+	d := net.Dialer{Timeout: attackTimeout, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(address))}}
+	if slow != nil {
+		d.Control = func(_, _ string, raw syscall.RawConn) (err error) {
+			controlErr := raw.Control(func(fd uintptr) {
+				err = errors.Join(syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10),
+					syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, 1400))
+			})
+			return errors.Join(controlErr, err)
+		}
+	}
+	conn, err := d.Dial("tcp", a.host)
+	if err != nil {
+		return nil, err
+	}
+	a.Cleanup(func() { _ = conn.Close() })
+	c := &attacker{Conn: conn, slow: slow}
+	c.in, c.ws = bufio.NewReader(c), wsclient.New(c, 0)
+	return c, nil
+}
+
+func (a *target) mustDial(address int, slow chan struct{}) *attacker {
+	a.Helper()
+	c, err := a.dial(address, slow)
+	if err != nil {
+		a.Fatal(err)
+	}
+	return c
+}
+
+// Read reads slowly where that is wanted.
+func (c *attacker) Read(p []byte) (int, error) {
+	if c.slow != nil {
+		select {
+		case <-c.slow:
+		case <-time.After(time.Second / 4):
+			p = p[:min(len(p), 256)]
+		}
+	}
+	n, err := c.Conn.Read(p)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+// ask sends a request with header lines that end in CR LF.
+func (c *attacker) ask(path, headers string) error {
+	_, err := io.WriteString(c.Conn, "GET /api"+path+" HTTP/1.1\r\nHost: ledgerd\r\n"+headers+"\r\n")
+	return err
+}
+
+// upgrade asks for a WebSocket and returns the answer to that.
+func (c *attacker) upgrade(query, headers string) (*http.Response, error) {
+	const handshake = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+	if err := c.ask("/ws/accounts?"+query, handshake+headers); err != nil {
+		return nil, err
+	}
+	// Not a byte more is read than the answer has.
+	return http.ReadResponse(bufio.NewReader(iotest.OneByteReader(c.Conn)), nil)
+}
+
+// socket connects a WebSocket.
+func (a *target) socket(address int, slow chan struct{}, query string) *attacker {
+	a.Helper()
+	c := a.mustDial(address, slow)
+	if response, err := c.upgrade(query, ""); err != nil || response.StatusCode != http.StatusSwitchingProtocols {
+		a.Fatalf("upgrade with %s: %v, %v", query, response, err)
+	}
+	return c
+}
+
+// crowd is many slow sockets, each read until it ends.
+type crowd struct {
+	*target
+	slow    chan struct{}
+	sockets []*attacker
+	reading sync.WaitGroup
+
+	mu   sync.Mutex
+	ends map[string]int // by what ended a socket
+}
+
+// crowd returns an empty one. Its sockets end with the test.
+func (a *target) crowd() *crowd {
+	w := &crowd{target: a, slow: make(chan struct{}), ends: map[string]int{}}
+	a.Cleanup(w.reading.Wait) // after the sockets were closed, which are made later
+	return w
+}
+
+// join connects a socket and reads it up to a frame that holds a text, "": for ever.
+func (w *crowd) join(address int, query, text string) *attacker {
+	w.Helper()
+	c := w.socket(address, w.slow, query)
+	w.sockets = append(w.sockets, c)
+	w.reading.Go(func() {
+		frame, err := c.ws.Next()
+		for err == nil && (text == "" || !strings.Contains(string(frame.Payload), text)) {
+			frame, err = c.ws.Next()
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.ends[end(err)]++
+	})
+	return c
+}
+
+// finish reads what is left as fast as it goes and returns how many sockets ended in which way. It
+// fails where one ended in another way than is allowed.
+func (w *crowd) finish(within time.Duration, allowed ...string) map[string]int {
+	w.Helper()
+	for _, c := range w.sockets {
+		_ = c.Conn.(*net.TCPConn).SetReadBuffer(1 << 20)
+		_ = c.SetReadDeadline(time.Now().Add(within))
+	}
+	close(w.slow)
+	w.reading.Wait()
+	w.Logf("%d sockets ended so: %v", len(w.sockets), w.ends)
+	for how, n := range w.ends {
+		if !slices.Contains(allowed, how) {
+			w.Errorf("%d sockets ended with %s, want %q", n, how, allowed)
+		}
+	}
+	return w.ends
+}
+
+// end names what ended a socket: the frame waited for, a close code, the deadline, or the network.
+func end(err error) string {
+	var closed *wsclient.CloseError
+	switch {
+	case err == nil:
+		return "served"
+	case errors.As(err, &closed):
+		return strconv.Itoa(int(closed.Code))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return "open"
+	}
+	return "cut"
+}
