@@ -47,6 +47,10 @@ const (
 	entryBytes = 32
 )
 
+// slowShare is the part of its outbox that a connection may fill before it counts as a slow consumer
+// where memory runs short: what is short is then of its making, and the close frame tells it where to resume.
+const slowShare = 4
+
 // single returns a packet of one frame that is no update.
 func single(data []byte) *packet { return &packet{data: data, frames: 1} }
 
@@ -114,6 +118,8 @@ func (o *outbox) add(after *position, packets ...*packet) {
 	}
 	switch {
 	case o.bytes > o.limitBytes && !o.conflateLocked():
+		o.endLocked(endSlow)
+	case !o.memory.allows(o.bytes) && o.bytes > o.limitBytes/slowShare:
 		o.endLocked(endSlow)
 	case !o.memory.allows(o.bytes):
 		o.endLocked(endMemory)

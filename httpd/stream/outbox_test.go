@@ -94,10 +94,17 @@ func TestWhatWaitsIsCountedOverAllOutboxes(t *testing.T) {
 // When memory runs short, the connection that asks for more than what is left is closed with 1013,
 // whatever it asked for. One that holds less goes on.
 func TestMemoryIsSharedByAllOutboxes(t *testing.T) {
-	for _, conflates := range []bool{false, true} {
+	for _, tt := range []struct {
+		outbox    int
+		conflates bool
+		want      closing
+	}{
+		{1 << 20, false, endMemory}, {1 << 20, true, endMemory},
+		{9_000, false, endSlow}, {9_000, true, endSlow}, // it has filled more than a quarter of its own
+	} {
 		m := &memory{limit: 10_000}
-		large, small := newOutbox(1<<20, m), newOutbox(1<<20, m)
-		large.conflates, small.conflates = conflates, conflates
+		large, small := newOutbox(tt.outbox, m), newOutbox(tt.outbox, m)
+		large.conflates, small.conflates = tt.conflates, tt.conflates
 		for seq := ledger.Seq(1); !large.isClosing(); seq++ {
 			if small.put(nil, packetOf(200, seq)); small.isClosing() {
 				t.Fatalf("the small one was closed when all held %d bytes", m.used.Load())
@@ -108,8 +115,8 @@ func TestMemoryIsSharedByAllOutboxes(t *testing.T) {
 				t.Fatalf("%d bytes are used, want at most %d", used, m.limit)
 			}
 		}
-		if frames, _, ending := large.drain(); frames > 0 || *ending != endMemory {
-			t.Errorf("%d frames wait and it ends with %v, want none and 1013", frames, ending)
+		if frames, _, ending := large.drain(); frames > 0 || *ending != tt.want {
+			t.Errorf("%d frames wait and it ends with %v, want none and %v", frames, ending, tt.want.text)
 		}
 		if got := m.used.Load(); got != 0 {
 			t.Errorf("%d bytes are used by nobody", got)
