@@ -274,7 +274,7 @@ func (f *follower) mayGoOn(err error) bool {
 		return false
 	}
 	switch code {
-	case 0:
+	case 0, 1013: // given up without a word of where
 		f.resets++
 	case 4008:
 		f.kicks++
