@@ -205,9 +205,6 @@ func (e *Engine) stopIngest(err error) error {
 // publish makes a publication's head the newest and tells everybody.
 func (e *Engine) publish(p *ledger.Publication) {
 	e.head.Store(p.Head)
-	if p.Head.HasBlock {
-		e.ready.Store(true)
-	}
 	if slices.ContainsFunc(p.Records, func(r *ledger.Record) bool { return r.Kind == ledger.BlockRecord }) {
 		e.lastShown.Store(e.age())
 	}
@@ -216,6 +213,9 @@ func (e *Engine) publish(p *ledger.Publication) {
 		e.fill.shown(p.Head.Tip(ledger.Processed).Version)
 	}
 	e.tell(p)
+	if p.Head.HasBlock { // only now: a client that waited for it may ask the sockets' side at once
+		e.ready.Store(true)
+	}
 }
 
 // wake has everybody look again who waits for a publication.

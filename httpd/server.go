@@ -72,6 +72,9 @@ type Config struct {
 	// its handshake is to be read from the connection that the hijacker is given, before it
 	// returns. nil: 503.
 	Upgrade func(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool)
+	// MayUpgrade reports whether Upgrade may be called: handshakes are answered with 503 before that.
+	// nil: as soon as the ledger has a head.
+	MayUpgrade func() bool
 
 	// Turn lets other goroutines and threads go first. It is called now and then while a long list
 	// is encoded; nil: nothing does.
@@ -101,6 +104,9 @@ func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.MayUpgrade == nil {
+		c.MayUpgrade = func() bool { return c.Ledger.Head() != nil }
+	}
 	return c
 }
 
@@ -118,6 +124,7 @@ type Server struct {
 	answers      answers
 	meters       meters
 	upgrade      func(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool)
+	mayUpgrade   func() bool
 	turn         func()
 	writeMetrics func(w io.Writer)
 	log          *slog.Logger
@@ -137,6 +144,7 @@ func New(config Config) *Server {
 		compressor:   encode.NewCompressor(),
 		answers:      answers{limit: int64(c.MaxAnswerBytes)},
 		upgrade:      c.Upgrade,
+		mayUpgrade:   c.MayUpgrade,
 		turn:         c.Turn,
 		writeMetrics: c.WriteMetrics,
 		log:          c.Log,

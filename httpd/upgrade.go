@@ -17,7 +17,7 @@ func (r *request) upgrade() error {
 	if !isUpgrade(&r.ctx.Request.Header) {
 		return errUpgrade
 	}
-	if r.server.upgrade == nil || r.server.ledger.Head() == nil {
+	if r.server.upgrade == nil || !r.server.mayUpgrade() {
 		// Before the first head, what the hub was told may not be durable yet.
 		return cmp.Or(r.server.ledger.Status().NotReady, ledger.ErrUnavailable)
 	}

@@ -86,6 +86,18 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 	}
 }
 
+// TestUpgradeWaitsUntilItMay refuses sockets that the upgrade handler has nothing to answer yet,
+// although the ledger has a head.
+func TestUpgradeWaitsUntilItMay(t *testing.T) {
+	h := serve(t, func(c *Config) {
+		c.Upgrade = func(*fasthttp.RequestCtx, netip.Addr, bool) { t.Error("upgraded") }
+		c.MayUpgrade = func() bool { return false }
+	})
+	if r := h.get("/api/ws/accounts", handshake...); r.status != 503 || r.body != errorBody(503, "overloaded") {
+		t.Errorf("%d %s, want 503", r.status, r.body)
+	}
+}
+
 // TestUpgradeWaitsForTheFirstHead refuses sockets while there is nothing they could be told.
 func TestUpgradeWaitsForTheFirstHead(t *testing.T) {
 	h := serve(t, func(c *Config) {

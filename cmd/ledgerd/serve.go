@@ -307,7 +307,7 @@ func (c *serveCommand) assemble(n *node) error {
 	}
 	write := writeMetrics(set)
 	n.public = httpd.New(httpd.Config{
-		Ledger: answers{n.engine, n}, Version: version, Upgrade: n.hub.Upgrade,
+		Ledger: answers{n.engine, n}, Version: version, Upgrade: n.hub.Upgrade, MayUpgrade: n.hub.HasHead,
 		PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour,
 		MaxConns: c.MaxConns, MaxConnsPerClient: c.MaxConnsPerClient, MaxAnswerBytes: int(c.MaxAnswerBytes),
 		Exempt: c.RateLimitExempt, TrustedProxies: c.TrustedProxies,

@@ -72,6 +72,13 @@ func (h *Hub) Publish(p *ledger.Publication) {
 	}
 }
 
+// HasHead reports whether anything was published: what a client is answered before that names no slot.
+func (h *Hub) HasHead() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.head != nil
+}
+
 // beginLocked notes where the first block or rollback begins: from there on everything is
 // kept, also at levels that reach it later.
 func (h *Hub) beginLocked(p *ledger.Publication) {
