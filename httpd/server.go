@@ -72,8 +72,8 @@ type Config struct {
 	// its handshake is to be read from the connection that the hijacker is given, before it
 	// returns. nil: 503.
 	Upgrade func(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool)
-	// MayUpgrade reports whether Upgrade may be called: handshakes are answered with 503 before that.
-	// nil: as soon as the ledger has a head.
+	// MayUpgrade reports whether Upgrade may be called, once the ledger has a head: handshakes are
+	// answered with 503 before that. nil: it may.
 	MayUpgrade func() bool
 
 	// Turn lets other goroutines and threads go first. It is called now and then while a long list
@@ -105,7 +105,7 @@ func (c Config) withDefaults() Config {
 		c.Now = time.Now
 	}
 	if c.MayUpgrade == nil {
-		c.MayUpgrade = func() bool { return c.Ledger.Head() != nil }
+		c.MayUpgrade = func() bool { return true }
 	}
 	return c
 }

@@ -17,8 +17,8 @@ func (r *request) upgrade() error {
 	if !isUpgrade(&r.ctx.Request.Header) {
 		return errUpgrade
 	}
-	if r.server.upgrade == nil || !r.server.mayUpgrade() {
-		// Before the first head, what the hub was told may not be durable yet.
+	if r.server.upgrade == nil || r.server.ledger.Head() == nil || !r.server.mayUpgrade() {
+		// Before the first head, what the hub was told may not be durable yet, or was published before a restart.
 		return cmp.Or(r.server.ledger.Status().NotReady, ledger.ErrUnavailable)
 	}
 	// fasthttp/websocket reads the first line of each alone.
