@@ -12,7 +12,7 @@ import (
 // Two hundred conflating sockets follow most accounts and read 1 KB a second.
 func TestAbuseSlowReadersShareOneBudget(t *testing.T) {
 	alone(t)
-	addresses, each := fewer(10), 20
+	addresses, each := 10, 20
 	const most = "programs=" + tokenProgram + "," + systemProgram + "&extended=true"
 	a := attack(t, addresses*each, "--retain-slots", "100", "--source", "sim:accounts=18000,tps=5000,slot_time=100ms")
 	if measuring {
@@ -34,7 +34,7 @@ func TestAbuseSlowReadersShareOneBudget(t *testing.T) {
 // Five hundred sockets ask for a snapshot of nearly 10,000 accounts each and hardly read it.
 func TestAbuseUnreadSnapshotsShareOneBudget(t *testing.T) {
 	alone(t)
-	addresses, each := fewer(25), 20
+	addresses, each := 25, 20
 	a := attack(t, addresses*each, "--source", "sim:accounts=19800,slots=5,slot_time=0")
 	w := a.crowd()
 	a.checkMemory(4*time.Second, func() {
@@ -53,7 +53,7 @@ func TestAbuseUnreadSnapshotsShareOneBudget(t *testing.T) {
 // Eight addresses ask for a list of 10,000 accounts on each of 100 connections and read nothing.
 func TestAbuseUnreadListsShareOneBudget(t *testing.T) {
 	alone(t)
-	addresses, each := fewer(8), 100
+	addresses, each := 8, 100
 	const list = "/accounts/program/" + systemProgram + "?limit=10000"
 	a := attack(t, addresses*each, "--source", "sim:accounts=40000,slots=5,slot_time=0")
 	var conns []*attacker

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"ledgerd/bench/wsclient"
-	"ledgerd/engine/ledger/bubble"
 )
 
 // The tests in abuse_*_test.go attack a node from a few addresses within the default limits. They
@@ -42,14 +41,6 @@ func alone(t *testing.T) {
 	if os.Getenv("LEDGERD_ABUSE") == "" && !measuring {
 		t.Skip("attacks run by themselves: make abuse")
 	}
-}
-
-// fewer returns how many addresses attack. A node under the race detector is several times as slow.
-func fewer(addresses int) int {
-	if bubble.RaceEnabled {
-		return addresses / 5
-	}
-	return addresses
 }
 
 // target is a node under attack. 127.0.0.1 is the address of a client that does no harm, the attackers
@@ -82,16 +73,12 @@ func (a *target) residentBytes() (n int64) {
 }
 
 // checkMemory watches the resident memory during an attack and for a time after it, twice as long where
-// it is measured, and fails where it grew too much. Under the race detector, which takes several times as
-// much, it is only logged.
+// it is measured, and fails where it grew too much.
 func (a *target) checkMemory(watched time.Duration, attack func()) {
 	a.Helper()
 	stopAt := int64(maxGrowthBytes)
-	if measuring || bubble.RaceEnabled {
-		stopAt = stopGrowthBytes
-	}
 	if measuring {
-		watched *= 2
+		stopAt, watched = stopGrowthBytes, 2*watched
 	}
 	before, began := a.residentBytes(), time.Now()
 	var most int64
@@ -114,7 +101,7 @@ func (a *target) checkMemory(watched time.Duration, attack func()) {
 	stop()
 	watching.Wait()
 	a.Logf("resident memory: %d MiB, and %d MiB more within %v", before>>20, most>>20, time.Since(began).Round(time.Millisecond))
-	if most >= maxGrowthBytes && !bubble.RaceEnabled {
+	if most >= maxGrowthBytes {
 		a.Errorf("resident memory grew by %d MiB, want less than %d", most>>20, maxGrowthBytes>>20)
 	}
 }

@@ -7,17 +7,12 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"ledgerd/engine/ledger/bubble"
 )
 
 // Twenty sockets of one address go on from the oldest seq of the log. Another client that does so after
 // them gets its turns in between: the address has a share, not each of its sockets.
 func TestAbuseResumesOfOneAddressLeaveTurnsToOthers(t *testing.T) {
 	alone(t)
-	if bubble.RaceEnabled {
-		t.Skip("the log takes half a minute to make under the race detector")
-	}
 	const sockets, wantedBytes, maxShare = 20, 20 << 20, 8
 	a := attack(t, sockets, "--snapshot-interval", "0", "--source", "sim:accounts=20000,tps=5000,slot_time=0,slots=170")
 	a.errs.await(t, "end of input")
