@@ -199,9 +199,9 @@ func (h *Hub) await(ctx context.Context, c *peer, kind turnKind) (done func(), e
 		return nil, ctx.Err()
 	}
 	done = func() { <-all; <-ours }
-	if ctx.Err() != nil { // the turn came at the same moment
+	if ctx.Err() != nil || h.isClosed() { // the turn came at the same moment, or because others were ended first
 		done()
-		return nil, ctx.Err()
+		return nil, context.Canceled
 	}
 	return done, nil
 }

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -108,7 +109,7 @@ func (s *subscriber) readPast(p *past) ([]*emission, error) {
 	h, ctx := s.hub, s.outbox.context()
 	done, err := h.await(ctx, s.seat.peer, readPast)
 	if err != nil {
-		return nil, s.outbox.endingSoon()
+		return nil, cmp.Or(s.outbox.endingSoon(), &endShutdown)
 	}
 	defer done()
 	if !h.memory.reserve(h.pastBytes) {

@@ -72,6 +72,13 @@ func (h *Hub) Publish(p *ledger.Publication) {
 	}
 }
 
+// isClosed reports whether Shutdown was called.
+func (h *Hub) isClosed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}
+
 // HasHead reports whether anything was published: what a client is answered before that names no slot.
 func (h *Hub) HasHead() bool {
 	h.mu.Lock()
