@@ -41,7 +41,7 @@ live: ## the long test of live sources: 2,000 schedules of faults, each followed
 	LEDGERD_FAULT_SCHEDULES=2000 go test -count 1 -timeout 60m -run TestFaultSchedules ./cmd/ledgerd
 
 chaos: ## the long test of clusters: servers and nodes are killed at random, for more than 1,000 slots
-	LEDGERD_CLUSTER_HUNDREDS=13 go test -count 1 -timeout 30m -v -run TestClusterSurvives ./cmd/ledgerd
+	LEDGERD_NATS_TOOL=nats-server LEDGERD_CLUSTER_HUNDREDS=13 go test -count 1 -timeout 30m -v -run TestClusterSurvives ./cmd/ledgerd
 
 bench-once: ## the benchmarks that take no time once and small, so that none stops running unseen
 	LEDGERD_BENCH_ACCOUNTS=20000 go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m ./engine ./engine/ledger ./engine/source/... ./httpd/... ./snapshot/...

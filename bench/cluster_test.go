@@ -2,25 +2,29 @@ package bench
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"ledgerd/engine/cluster/natstest"
 )
 
-// natsOnPath lets scenarios find the nats-server that is pinned beside the peers.
-func natsOnPath(t *testing.T) {
+// besideNATS returns ledgerd in a directory that holds the nats-server of the tests, too, where scenarios look for it first.
+func besideNATS(t *testing.T) string {
 	t.Helper()
-	found, err := exec.Command("go", "tool", "-C", filepath.Join("peer", "nats"), "-n", "nats-server").Output()
-	if err != nil {
-		t.Fatalf("cannot build nats-server: %v", err)
+	dir := t.TempDir()
+	for name, program := range map[string]string{"ledgerd": program(t, "ledgerd"), "nats-server": natstest.Program(t)} {
+		if err := os.Symlink(program, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	t.Setenv("PATH", filepath.Dir(strings.TrimSpace(string(found)))+":"+os.Getenv("PATH"))
+	return filepath.Join(dir, "ledgerd")
 }
 
 func TestClusterScenariosNoteWhatTheyTime(t *testing.T) {
-	natsOnPath(t)
+	t.Parallel()
+	ledgerd := besideNATS(t)
 	figures := map[string][]string{
 		"cluster-rate":     {"updates", "CPU of the ingester", "CPU of the replica", "CPU of the nats-servers"},
 		"cluster-lag":      {"p50", "p99", "CPU of the ingester"},
@@ -32,7 +36,8 @@ func TestClusterScenariosNoteWhatTheyTime(t *testing.T) {
 			continue // a sample: those that start every kind of node
 		}
 		t.Run(s.Name, func(t *testing.T) {
-			r := run(t, s, Env{Rounds: 1, Duration: 800 * time.Millisecond, Scale: 0.02})
+			t.Parallel()
+			r := run(t, s, Env{Ledgerd: ledgerd, Rounds: 1, Duration: 800 * time.Millisecond, Scale: 0.02})
 			if len(r.Rows) == 0 || len(r.Goals) == 0 {
 				t.Fatalf("%d rows, %d goals; notes: %q", len(r.Rows), len(r.Goals), r.Notes)
 			}

@@ -9,7 +9,10 @@ import (
 // true; how fast that went is not looked at.
 func run(t *testing.T, s Scenario, e Env) *Result {
 	t.Helper()
-	e.Ledgerd, e.Dir, e.Progress = program(t, "ledgerd"), t.TempDir(), t.Output()
+	if e.Ledgerd == "" {
+		e.Ledgerd = program(t, "ledgerd")
+	}
+	e.Dir, e.Progress = t.TempDir(), t.Output()
 	result, err := s.Run(t.Context(), &e)
 	if err != nil {
 		t.Fatal(err)

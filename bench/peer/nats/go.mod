@@ -2,7 +2,12 @@ module ledgerd/bench/peer/nats
 
 go 1.26.0
 
-tool github.com/nats-io/nats-server/v2
+tool (
+	github.com/nats-io/nats-server/v2
+	ledgerd/bench/peer/nats/hasty
+)
+
+require github.com/nats-io/nats-server/v2 v2.15.2
 
 require (
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
@@ -10,7 +15,6 @@ require (
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/minio/highwayhash v1.0.4 // indirect
 	github.com/nats-io/jwt/v2 v2.8.2 // indirect
-	github.com/nats-io/nats-server/v2 v2.15.2 // indirect
 	github.com/nats-io/nkeys v0.4.16 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	golang.org/x/crypto v0.58.0 // indirect

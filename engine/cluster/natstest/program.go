@@ -2,7 +2,9 @@ package natstest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -10,14 +12,14 @@ import (
 	"testing"
 )
 
-// program returns the path of the nats-server that the module in bench/peer/nats pins. The go command builds it once and
-// keeps it.
+// program returns the path of the nats-server that the module in bench/peer/nats pins, in its variant with short elections.
+// LEDGERD_NATS_TOOL=nats-server selects the plain one. The go command builds it once and keeps it.
 var program = sync.OnceValues(func() (string, error) {
 	module, err := output("go", "env", "GOMOD")
 	if err != nil {
 		return "", err
 	}
-	return output("go", "tool", "-C", filepath.Join(filepath.Dir(module), "bench", "peer", "nats"), "-n", "nats-server")
+	return output("go", "tool", "-C", filepath.Join(filepath.Dir(module), "bench", "peer", "nats"), "-n", cmp.Or(os.Getenv("LEDGERD_NATS_TOOL"), "hasty"))
 })
 
 // Program returns the path of the pinned nats-server.
