@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ type server struct {
 func Start(t testing.TB, n int) *Servers {
 	t.Helper()
 	s := &Servers{t: t, program: Program(t), routes: make(map[[2]int]*Proxy)}
-	dir := t.TempDir()
+	dir := storeDir(t)
 	for i := range n {
 		m := &server{name: fmt.Sprintf("s%d", i), dir: filepath.Join(dir, fmt.Sprint(i)), clients: freeAddr(t), routes: freeAddr(t), health: freeAddr(t)}
 		m.config, m.logs = m.dir+".conf", m.dir+".log"
@@ -75,6 +76,23 @@ func Start(t testing.TB, n int) *Servers {
 	}
 	s.WaitReady()
 	return s
+}
+
+// storeDir returns a directory that ends with the test: in memory where there is room, because a server syncs every message, and
+// what a killed process wrote is there without that.
+func storeDir(t testing.TB) string {
+	t.Helper()
+	const memory, room = "/dev/shm", 4 << 30
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(memory, &fs); err != nil || fs.Bavail*uint64(fs.Bsize) < room {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(memory, "ledgerd-nats-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // freeAddr returns a loopback address that nobody listens at, outside of the ports that the kernel gives to connections: a
