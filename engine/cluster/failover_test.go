@@ -76,8 +76,6 @@ func testStandbyTakesOver(t *testing.T, s suite) {
 // testMinorityDoesNotCommit cuts the server that the writer and a reader talk to off from the others: the one that leads the
 // stream, which goes on answering as if nothing were for a while.
 func testMinorityDoesNotCommit(t *testing.T, s suite) {
-	defer s.WaitReady()
-	defer s.Heal()
 	random := rand.New(rand.NewPCG(4, 0))
 	config := Config{Stream: "minority", MayWrite: true}
 	config.NodeID = "founder"
@@ -169,8 +167,6 @@ func testServersAreKilled(t *testing.T, s suite) {
 
 // testServerThatIsBehindIsAlone leaves one server that lacks messages. It answers what it holds: no node takes that for the log.
 func testServerThatIsBehindIsAlone(t *testing.T, s suite) {
-	defer s.WaitReady()
-	defer s.Heal()
 	random := rand.New(rand.NewPCG(6, 0))
 	w := follow(t, open(t, s.URLs(), Config{Stream: "alone", NodeID: "w", MayWrite: true}), nil)
 	w.writes()

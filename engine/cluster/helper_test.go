@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -17,7 +18,10 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // they wait for servers most of the time; -parallel still overrides it
+	goleak.VerifyTestMain(m)
+}
 
 // patience bounds every wait of a test; it is no measure of anything.
 const patience = 2 * time.Minute
@@ -210,7 +214,7 @@ func mustEqual(t testing.TB, a, b []*ledger.Record) {
 	}
 }
 
-// suite is what the tests with servers share: three servers, which all of them leave running and healed.
+// suite is what a test with three servers is handed.
 type suite struct {
 	*natstest.Servers
 }

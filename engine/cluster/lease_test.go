@@ -261,6 +261,7 @@ func TestFailedOfferLetsAnotherNodeMakeSnapshots(t *testing.T) {
 
 // TestDeletedLeaseIsTakenAgain deletes the key, as an operator might, and the node that waits for its loss goes on doing so.
 func TestDeletedLeaseIsTakenAgain(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	c := open(t, s.URLs(), Config{Stream: "deleted", NodeID: "n", MayMakeSnapshots: true, Replicas: 1})
 	eventually(t, "the lease is held", c.MakesSnapshots)

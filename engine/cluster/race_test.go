@@ -20,38 +20,45 @@ func testWritersRace(t *testing.T, s suite) {
 		seeds, rounds = 3, 4
 	}
 	for seed := range seeds {
-		stream := fmt.Sprintf("race-%d", seed)
-		var both sync.WaitGroup
-		racers := make([]*racer, 2)
-		for i := range racers {
-			c := open(t, s.URLs(), Config{Stream: stream, NodeID: fmt.Sprintf("racer-%d", i), MayWrite: true})
-			racers[i] = &racer{t: t, c: c, random: rand.New(rand.NewPCG(uint64(seed), uint64(i))), refused: make(map[ledger.StateHash]bool)}
-			both.Go(func() { racers[i].run(rounds) })
-		}
-		both.Wait()
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-		var end ledger.Version
-		for _, r := range racers {
-			end = max(end, pointAfter(r.held).Version)
-		}
-		reader := follow(t, open(t, s.URLs(), Config{Stream: stream, NodeID: "reader"}), nil)
-		reader.waitFor(end)
-		all := reader.has()
-		for _, r := range racers {
-			mustEqual(t, all[:len(r.held)], r.held)
-			for _, record := range all {
-				if r.refused[record.StateHash] {
-					t.Fatalf("seed %d: version %d was refused, and is in the stream", seed, record.Version)
-				}
-			}
-			r.c.Close()
-		}
-		reader.cancel()
-		reader.end()
-		reader.Close()
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			testTwoRace(t, s, seed, rounds)
+		})
 	}
+}
+
+func testTwoRace(t *testing.T, s suite, seed, rounds int) {
+	stream := fmt.Sprintf("race-%d", seed)
+	var both sync.WaitGroup
+	racers := make([]*racer, 2)
+	for i := range racers {
+		c := open(t, s.URLs(), Config{Stream: stream, NodeID: fmt.Sprintf("racer-%d", i), MayWrite: true})
+		racers[i] = &racer{t: t, c: c, random: rand.New(rand.NewPCG(uint64(seed), uint64(i))), refused: make(map[ledger.StateHash]bool)}
+		both.Go(func() { racers[i].run(rounds) })
+	}
+	both.Wait()
+	if t.Failed() {
+		t.Fatalf("seed %d", seed)
+	}
+	var end ledger.Version
+	for _, r := range racers {
+		end = max(end, pointAfter(r.held).Version)
+	}
+	reader := follow(t, open(t, s.URLs(), Config{Stream: stream, NodeID: "reader"}), nil)
+	reader.waitFor(end)
+	all := reader.has()
+	for _, r := range racers {
+		mustEqual(t, all[:len(r.held)], r.held)
+		for _, record := range all {
+			if r.refused[record.StateHash] {
+				t.Fatalf("seed %d: version %d was refused, and is in the stream", seed, record.Version)
+			}
+		}
+		r.c.Close()
+	}
+	reader.cancel()
+	reader.end()
+	reader.Close()
 }
 
 // racer becomes the writer again and again.

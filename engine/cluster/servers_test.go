@@ -7,11 +7,12 @@ import (
 	"ledgerd/engine/cluster/natstest"
 )
 
-// TestServers runs what needs three servers on the same three: side by side what leaves them alone, then what does not.
+// TestServers runs what needs three servers: what leaves them alone on the same three, what does not on three of its own.
 func TestServers(t *testing.T) {
 	t.Parallel()
-	s := suite{natstest.Start(t, 3)}
 	t.Run("side by side", func(t *testing.T) {
+		t.Parallel()
+		s := suite{natstest.Start(t, 3)}
 		for name, run := range map[string]func(*testing.T, suite){
 			"a commit is followed":                testCommitIsFollowed,
 			"writers race":                        testWritersRace,
@@ -34,9 +35,16 @@ func TestServers(t *testing.T) {
 			})
 		}
 	})
-	t.Run("a minority does not commit", func(t *testing.T) { testMinorityDoesNotCommit(t, s) })
-	t.Run("a server that is behind is alone", func(t *testing.T) { testServerThatIsBehindIsAlone(t, s) })
-	t.Run("servers are killed", func(t *testing.T) { testServersAreKilled(t, s) })
+	for name, run := range map[string]func(*testing.T, suite){
+		"a minority does not commit":       testMinorityDoesNotCommit,
+		"a server that is behind is alone": testServerThatIsBehindIsAlone,
+		"servers are killed":               testServersAreKilled,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, suite{natstest.Start(t, 3)})
+		})
+	}
 }
 
 func testCommitIsFollowed(t *testing.T, s suite) {
