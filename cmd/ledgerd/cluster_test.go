@@ -47,6 +47,7 @@ func (r *clusterRig) newest() (slot int) {
 }
 
 func TestClusterSurvivesWhateverIsKilled(t *testing.T) {
+	t.Parallel()
 	const ledgerOf = "fork_rate=0.15,skip_rate=0.1,finality=8,accounts=300,tps=1000,slot_time=20ms,slots=%d"
 	slots := 100 * repetitions(t, "LEDGERD_CLUSTER_HUNDREDS", 2)
 	r := newClusterRig(t, fmt.Sprintf(ledgerOf, slots))
@@ -164,6 +165,7 @@ func (r *clusterRig) compareFolds(f *foldRig) {
 // what it holds, says of which slot that is, is not ready any more, and catches up when the cut is healed. The
 // others do not notice.
 func TestReplicaBeyondAPartition(t *testing.T) {
+	t.Parallel()
 	r := newClusterRig(t, "accounts=300,tps=500,slot_time=20ms")
 	const apart = 2
 	r.addAt(roleIngest, r.logAt(0, 1))
@@ -210,6 +212,7 @@ func TestReplicaBeyondAPartition(t *testing.T) {
 // A replica with nothing on its disk begins with a snapshot that another one offered, also where the log does not go
 // back to its beginning any more, and so does one whose directory was lost. It counts the same members.
 func TestFreshReplicaBeginsWithASnapshot(t *testing.T) {
+	t.Parallel()
 	r := newClusterRig(t, "finality=4,accounts=2000,tps=500,slot_time=20ms")
 	ingester := r.add(roleIngest, "--snapshot-interval", "0s")
 	maker := r.add(roleReplica, "--snapshot-interval", "300ms")

@@ -15,6 +15,7 @@ import (
 // A replica was away until the log was purged past what it holds. Started again it says so, sets that aside, begins with a
 // snapshot and is ready; it never goes on from where it stood. While no server can be reached it answers what it holds.
 func TestReplicaThatWasAwayTooLongBeginsAnew(t *testing.T) {
+	t.Parallel()
 	r := newClusterRig(t, "finality=4,accounts=500,tps=500,slot_time=20ms")
 	r.add(roleIngest, "--snapshot-interval", "0s")
 	maker := r.add(roleReplica, "--snapshot-interval", "300ms")

@@ -33,6 +33,7 @@ func TestFlagsOfAClusterThatContradictEachOther(t *testing.T) {
 
 // A directory belongs to one cluster and its ledger: alone it is served, and not written.
 func TestDirectoryOfAClusterStaysItsOwn(t *testing.T) {
+	t.Parallel()
 	servers := natstest.Start(t, 1)
 	log := func(stream string) []string {
 		return []string{"--log", servers.URL(0) + "/" + stream, "--log-replicas", "1"}
@@ -62,6 +63,7 @@ func TestDirectoryOfAClusterStaysItsOwn(t *testing.T) {
 
 // Where no server of the log can be reached a node says so, and answers what it holds.
 func TestNodeWithoutServersAnswersWhatItHolds(t *testing.T) {
+	t.Parallel()
 	servers := natstest.Start(t, 1)
 	log := strings.Replace(servers.URL(0), "nats://", "nats://who:SECRET@", 1) + "/LEDGER"
 	args := []string{"--data-dir", t.TempDir(), "--source", "sim:accounts=100,slot_time=10ms", "--log", log, "--log-replicas", "1"}

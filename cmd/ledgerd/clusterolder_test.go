@@ -18,6 +18,7 @@ import (
 // The newest snapshot holds a part of the right size and other bytes: only who fetches it notices. A fresh replica then begins
 // with the older one.
 func TestFreshReplicaBeginsWithTheOlderSnapshot(t *testing.T) {
+	t.Parallel()
 	r := newClusterRig(t, "finality=4,accounts=500,tps=500,slot_time=20ms")
 	r.add(roleIngest, "--snapshot-interval", "0s")
 	maker := r.add(roleReplica, "--snapshot-interval", "300ms")

@@ -165,6 +165,7 @@ func (v *victim) frozen() {
 
 // A directory that cannot be written is refused before anybody is let in.
 func TestReadOnlyDirectoryIsRefused(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		used bool   // a node has lived there
 		path string // of the data directory below the read-only one

@@ -51,6 +51,7 @@ func recordSim(t *testing.T, spec string, hashes bool) [][]byte {
 // once: same slot, same seq, same state. So does one that reads the rest from a second file,
 // and one that finds nothing new.
 func TestRecordingGoesOnWhereItWasLeft(t *testing.T) {
+	t.Parallel()
 	for name, hashes := range map[string]bool{"statuses with hashes": true, "statuses without": false} {
 		lines := recordSim(t, "sim:seed=11,accounts=100,slot_time=0,tps=20,fork_rate=0.25,skip_rate=0.2,finality=6,slots=40", hashes)
 		firstStatus := 0

@@ -43,6 +43,7 @@ func archiveOfNode(t *testing.T, l *testnode.Ledger, at *ledger.Block) string {
 // A node that imports an archive goes on from its slot with a live node, over its stream or over JSON-RPC,
 // and holds in the end what the live node does.
 func TestImportedNodeFollowsALiveOne(t *testing.T) {
+	t.Parallel()
 	l, err := testnode.Simulated("seed=3,accounts=150,tps=20,slot_time=0,slots=40", testnode.Plan{})
 	if err != nil {
 		t.Fatal(err)

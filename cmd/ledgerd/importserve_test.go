@@ -40,6 +40,7 @@ func until(t *testing.T, url string, between func(), words ...string) {
 // A node that imported an archive newer than the node it is to follow answers from the archive meanwhile,
 // and says that it waits.
 func TestImportIsServedWhileTheLiveNodeIsBehind(t *testing.T) {
+	t.Parallel()
 	l, err := testnode.Simulated("seed=3,accounts=150,tps=20,slot_time=0,slots=40", testnode.Plan{})
 	if err != nil {
 		t.Fatal(err)

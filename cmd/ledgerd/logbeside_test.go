@@ -11,6 +11,7 @@ import (
 // A running node writes, begins and prunes segments while the log is read: none of that may
 // be taken for damage.
 func TestLogIsReadBesideItsWriter(t *testing.T) {
+	t.Parallel()
 	dir := newDataDir(t)
 	log := writeLog(t, dir, toolCommits(), 4<<10)
 	writeSnapshot(t, dir, 6, 1<<40, 1) // a node prunes behind its snapshots only

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -15,6 +16,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
+	_ = flag.Set("test.parallel", "4") // they wait for other processes much of the time; -parallel still overrides it
 	goleak.VerifyTestMain(m,
 		// fasthttp keeps its clock for the life of the process, and lets the cleaner of a
 		// stopped worker pool sleep to its end.

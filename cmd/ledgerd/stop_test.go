@@ -30,6 +30,7 @@ func (r *running) stopsInTime(t *testing.T) {
 }
 
 func TestCleanStopWithClientsConnected(t *testing.T) {
+	t.Parallel()
 	r := start(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=500,slot_time=5ms,fork_rate=0.2")
 	a := dial(t, r)
 	var clients sync.WaitGroup
