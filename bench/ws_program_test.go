@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,6 +27,7 @@ func withPrograms(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	programs = dir
+	_ = flag.Set("test.parallel", "4") // they wait for servers much of the time; -parallel still overrides it
 	code := m.Run()
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, "after all tests:", err)

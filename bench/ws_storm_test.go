@@ -7,6 +7,7 @@ import (
 )
 
 func TestStormLetsEverybodyInAndKeepsTheGreedyOut(t *testing.T) {
+	t.Parallel()
 	s := &stormRun{
 		env: &Env{
 			Ledgerd: program(t, "ledgerd"), Dir: t.TempDir(), Rounds: 2, Duration: 500 * time.Millisecond,
