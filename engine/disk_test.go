@@ -360,11 +360,7 @@ func TestThreeWayHash(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		want := simulated(t, vfs.NewMemory(), slots, 1, 1000)
 		r := seeded(t, 8)
-		counts := []int{1, 3}
-		if testing.Short() {
-			counts = []int{3} // the race detector takes ten times as long
-		}
-		for _, shards := range counts {
+		for _, shards := range []int{1, 3} {
 			disk := vfs.NewMemory()
 			for stop := ledger.Slot(5); stop < 240; stop += ledger.Slot(10 + r.IntN(40)) {
 				disk = crashAt(t, disk, slots, shards, stop, r)

@@ -16,11 +16,7 @@ import (
 // TestLookingInPlaceTakesTurnsWithWork looks accounts up from several goroutines while blocks
 // are applied, undone and folded: whether in place or by mail, a version never changes.
 func TestLookingInPlaceTakesTurnsWithWork(t *testing.T) {
-	const keys = 2 * sliceKeys
-	rounds := 100
-	if testing.Short() {
-		rounds = 20 // a reader holds the shard up much longer under the race detector
-	}
+	const keys, rounds = 2 * sliceKeys, 100
 	s := start(t)
 	block := func(v ledger.Version) {
 		writes := make([]ledger.AccountWrite, keys)

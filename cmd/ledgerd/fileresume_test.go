@@ -52,10 +52,6 @@ func recordSim(t *testing.T, spec string, hashes bool) [][]byte {
 // and one that finds nothing new.
 func TestRecordingGoesOnWhereItWasLeft(t *testing.T) {
 	t.Parallel()
-	stride := 17
-	if testing.Short() {
-		stride = 85 // the race detector takes ten times as long
-	}
 	for name, hashes := range map[string]bool{"statuses with hashes": true, "statuses without": false} {
 		lines := recordSim(t, "sim:seed=11,accounts=100,slot_time=0,tps=20,fork_rate=0.25,skip_rate=0.2,finality=6,slots=40", hashes)
 		firstStatus := 0
@@ -77,7 +73,7 @@ func TestRecordingGoesOnWhereItWasLeft(t *testing.T) {
 		}
 		whole := write("whole", lines)
 		want := read(t.TempDir(), whole)
-		for cut := firstStatus + 1; cut < len(lines); cut += stride {
+		for cut := firstStatus + 1; cut < len(lines); cut += 17 {
 			old, rest := write("old", lines[:cut]), write("rest", lines[cut:])
 			dir := t.TempDir()
 			between := read(dir, old)
