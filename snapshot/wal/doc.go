@@ -11,7 +11,7 @@
 // The log is a directory:
 //
 //	0000000000000001.wal         a segment; the name is its index
-//	0000000000000001.wal.broken  the tail that was cut off that segment after a crash
+//	0000000000000001.wal.broken  the tail that was cut off that segment after a crash; removed with it
 //	newest                       the index of the newest segment, and a position known durable
 //	*.tmp                        made aside and not yet renamed; the remains of a crash
 //

@@ -39,6 +39,7 @@ type held struct {
 	index uint64
 	first ledger.Version
 	bytes int64 // written
+	aside int64 // bytes of the tail that was cut off it and kept, 0 if none was
 }
 
 // Log is the log, open for writing. Its methods may be called by any goroutine; commits
@@ -55,7 +56,7 @@ type Log struct {
 	mu       sync.Mutex // guards what follows, and everything that is done to files
 	file     vfs.File   // the newest segment
 	segments []held     // oldest first; the last is the newest segment
-	bytes    int64      // written, in all of them
+	bytes    int64      // written or kept aside, in all of them
 	room     int64      // taken ahead in it
 	sealed   bool       // it is never written again
 	tail     bool       // a commit that failed lies behind its end and could not be cut off

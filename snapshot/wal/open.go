@@ -61,7 +61,7 @@ func Open(c Config, end End) (*Log, error) {
 	}
 	l.segments, l.state = kept, end.state
 	for i := range kept {
-		l.bytes += kept[i].bytes
+		l.bytes += kept[i].bytes + kept[i].aside
 	}
 	l.beginLocked(f, h, room)
 	l.publishLocked()
@@ -83,9 +83,12 @@ func (e *End) next() (header, []held) {
 	kept := make([]held, n, n+1)
 	for i := range kept {
 		g := &e.segments[i]
-		kept[i] = held{index: g.index, first: g.first, bytes: g.size}
+		kept[i] = held{index: g.index, first: g.first, bytes: g.size, aside: g.aside}
 	}
 	kept[n-1].bytes = e.offset
+	if e.Torn() {
+		kept[n-1].aside = e.torn // in place of what an earlier crash left there
+	}
 	h := e.segments[n-1].header
 	if e.offset == headerBytes {
 		// It holds no record, and is replaced: empty segments do not pile up.
@@ -126,8 +129,12 @@ func (l *Log) prepare(end End, h header) error {
 	if !slices.Equal(indexes, replayed) {
 		return fmt.Errorf("the log in %s holds segments %v, those replayed are %v", l.c.Dir, indexes, replayed)
 	}
+	oldest := h.index
+	if len(indexes) > 0 {
+		oldest = indexes[0]
+	}
 	for _, name := range others {
-		if madeAside(name) {
+		if index, tail := tailIndex(name); madeAside(name) || tail && index < oldest {
 			if err := disk.Remove(filepath.Join(l.c.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("cannot remove what a crash left: %w", outOfSpace(err))
 			}
