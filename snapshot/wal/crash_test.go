@@ -18,6 +18,7 @@ type life struct {
 	script    [][]*ledger.Record
 	committed int // commits of the script that Commit returned nil for
 	pruned    ledger.Version
+	pause     time.Duration // after each commit
 }
 
 // errReplayedWrong says that Replay returned something else than the script.
@@ -44,6 +45,7 @@ func (v *life) follow(n int) (*Log, error) {
 			return nil, err
 		}
 		v.committed++
+		time.Sleep(v.pause)
 	}
 	return l, nil
 }

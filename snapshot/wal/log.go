@@ -32,6 +32,8 @@ const (
 	// keptBufferBytes bounds the buffer that is kept for the next commit. Catching up
 	// commits a few MiB at a time.
 	keptBufferBytes = 32 << 20
+	// markEvery bounds how long newest may lag behind what is durable.
+	markEvery = time.Second
 )
 
 // held is a segment that the log holds.
@@ -53,16 +55,19 @@ type Log struct {
 	stats   counters
 	failure atomic.Pointer[error] // set once; matches ErrFailed
 
-	mu       sync.Mutex // guards what follows, and everything that is done to files
-	file     vfs.File   // the newest segment
-	segments []held     // oldest first; the last is the newest segment
-	bytes    int64      // written or kept aside, in all of them
-	room     int64      // taken ahead in it
-	sealed   bool       // it is never written again
-	tail     bool       // a commit that failed lies behind its end and could not be cut off
-	state    state      // after the newest commit
-	durable  state      // after the newest commit known durable
-	own      encoded    // what Commit encodes into
+	mu       sync.Mutex  // guards what follows, and everything that is done to files
+	file     vfs.File    // the newest segment
+	segments []held      // oldest first; the last is the newest segment
+	bytes    int64       // written or kept aside, in all of them
+	room     int64       // taken ahead in it
+	sealed   bool        // it is never written again
+	tail     bool        // a commit that failed lies behind its end and could not be cut off
+	state    state       // after the newest commit
+	durable  state       // after the newest commit known durable
+	marked   Position    // durable, as newest tells
+	marker   *time.Timer // calls mark at markDue
+	markDue  time.Time   // zero: newest tells of all that is durable
+	own      encoded     // what Commit encodes into
 	closed   bool
 }
 
@@ -164,6 +169,7 @@ func (l *Log) syncLocked() error {
 	}
 	l.durable = l.state
 	l.publishLocked()
+	l.markSoonLocked()
 	return nil
 }
 
@@ -229,6 +235,7 @@ func (l *Log) Close() error {
 	}
 	l.closed = true
 	close(l.stop)
+	l.marker.Stop()
 	l.mu.Unlock()
 	l.stopped.Wait()
 
@@ -241,11 +248,5 @@ func (l *Log) Close() error {
 	if err := l.finishSegmentLocked(true); err != nil {
 		return err
 	}
-	if err := announce(&l.c, newest{index: l.newestLocked().index, durable: l.durable.position}); err != nil {
-		if !errors.Is(err, ErrNoSpace) {
-			return l.failLocked(err)
-		}
-		return err
-	}
-	return nil
+	return l.markLocked()
 }

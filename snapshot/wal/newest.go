@@ -16,7 +16,7 @@ import (
 //	 0  magic      8    "ledgerWN"
 //	 8  format     u32  1
 //	12  index      u64  of the newest segment that may hold a record
-//	20  durable    u64  a position known durable: that segment's own, or at Close its end
+//	20  durable    u64  a position known durable: that segment's own, or a later one in it
 //	28  crc        u32  CRC32C of bytes 0 to 28
 //
 // All numbers are little endian.

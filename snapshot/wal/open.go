@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"ledgerd/snapshot/vfs"
 )
@@ -68,6 +69,8 @@ func Open(c Config, end End) (*Log, error) {
 	if end.opened != nil {
 		end.opened.Store(true)
 	}
+	l.marker = time.AfterFunc(markEvery, l.mark)
+	l.marker.Stop()
 	if c.Policy.Mode == Interval {
 		l.stopped.Go(func() { l.syncEach(c.Policy.Interval) })
 	}

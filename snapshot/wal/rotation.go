@@ -77,7 +77,7 @@ func (l *Log) beginLocked(f vfs.File, h header, room int64) {
 	l.segments = append(l.segments, held{index: h.index, first: h.first, bytes: headerBytes})
 	l.bytes += headerBytes
 	l.state.position = h.position + headerBytes
-	l.durable = l.state
+	l.durable, l.marked = l.state, h.position
 }
 
 // finishSegmentLocked gives back the room that the newest segment does not need, and syncs what
