@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -425,4 +426,24 @@ func simNode(t *testing.T, disk *vfs.Memory, parameters string, shards int, stop
 		n.err = n.Engine.Run(ctx)
 	}()
 	return n
+}
+
+// TestADiskFailureIsToldAtTheEnd, be it in a commit or between two: the node is not to end as if all were well.
+func TestADiskFailureIsToldAtTheEnd(t *testing.T) {
+	for _, policy := range []wal.Policy{{}, {Mode: wal.Interval, Interval: time.Second}} {
+		bubble.Test(t, func(t *testing.T) {
+			disk := vfs.NewFaulty(vfs.NewMemory(), vfs.Plan{})
+			n, root := diskNode(t, disk, Config{Sync: policy})
+			if err := n.DiskFailure(); err != nil {
+				t.Errorf("before anything failed: %v", err)
+			}
+			disk.Arm(vfs.Plan{Call: 1, Kinds: vfs.KindSync, Name: ".wal"})
+			n.send(events(chainOf(root, 1)...)...)
+			time.Sleep(2 * time.Second)
+			n.mustStop()
+			if err := n.DiskFailure(); !errors.Is(err, wal.ErrFailed) {
+				t.Errorf("%v: DiskFailure() = %v, want %v", policy, err, wal.ErrFailed)
+			}
+		})
+	}
 }

@@ -91,9 +91,10 @@ type Engine struct {
 	ready atomic.Bool // a block is visible, or nothing comes any more
 	// recovery is over, and the block it led to, if any, is visible
 	recoveryOver atomic.Bool
-	frozen       atomic.Pointer[string] // why ingest stopped, nil while it goes on
-	paused       atomic.Bool            // ingest waits for finality
-	lastSeen     atomic.Int64           // when the source showed a block last, since started; 0: never
+	frozen       atomic.Pointer[string]   // why ingest stopped, nil while it goes on
+	diskFailure  atomic.Pointer[logError] // why it stopped where the disk failed; nil else
+	paused       atomic.Bool              // ingest waits for finality
+	lastSeen     atomic.Int64             // when the source showed a block last, since started; 0: never
 	// when a block of this process became visible last, likewise
 	lastShown atomic.Int64
 	backlog   backlog // touched by the goroutine of sequence alone

@@ -195,6 +195,7 @@ func (e *Engine) stopIngest(err error) error {
 	case sharedFailed:
 		why = sharedFailure.why()
 	case logFailed:
+		e.diskFailure.Store(logFailure)
 		why = fmt.Sprintf("ingest stopped: slot %d could not be made durable, the disk failed; reads go on until a person looks", logFailure.slot)
 	}
 	e.frozen.Store(&why)

@@ -106,6 +106,15 @@ func (e *Engine) trouble() string {
 	return "the source shows nothing"
 }
 
+// DiskFailure returns what the disk failed at, so that nothing more is made durable until a restart; nil while
+// it does not fail. Want of space is no failure. Run goes on after it, for reads, and does not return it.
+func (e *Engine) DiskFailure() error {
+	if failure := e.diskFailure.Load(); failure != nil {
+		return failure
+	}
+	return nil
+}
+
 // Progress says how far recovery is.
 func (e *Engine) Progress() Progress { return e.progress.read() }
 

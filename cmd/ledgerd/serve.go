@@ -346,6 +346,9 @@ func (n *node) run(ctx context.Context) error {
 		return nil
 	})
 	err := parts.Wait()
+	if failure := n.engine.DiskFailure(); err == nil && failure != nil {
+		err = fmt.Errorf("the disk failed: %w", failure)
+	}
 	n.logger.Info("stopped")
 	return err
 }
