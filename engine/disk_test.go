@@ -447,3 +447,51 @@ func TestADiskFailureIsToldAtTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// TestWantOfFilesPausesIngest takes all file descriptors away, again and again, where the log wants its next
+// segment, and where a snapshot wants its file: when some are free again the node goes on by itself.
+func TestWantOfFilesPausesIngest(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		memory := vfs.NewMemory()
+		disk := vfs.NewFaulty(memory, vfs.Plan{})
+		n, block := diskNode(t, disk, Config{SegmentBytes: 4 << 10})
+		const opening = vfs.KindCreate | vfs.KindOpen | vfs.KindOpenWrite | vfs.KindList | vfs.KindSyncDir
+		for _, kinds := range []vfs.Kind{opening, vfs.KindSyncDir} {
+			disk.Arm(vfs.Plan{Call: 1, Lasting: true, Kinds: kinds, Err: syscall.EMFILE})
+			for next := chainOf(block, 60); len(next) > 0 && n.Status().Unhealthy == ""; next = next[1:] {
+				block = next[0]
+				n.send(block)
+			}
+			if why := n.Status().Unhealthy; why != "no further file can be opened: ingest pauses until that has passed, reads go on" {
+				t.Fatalf("health says %q", why)
+			}
+			n.mustStand(block.Slot - 1)
+			disk.Heal()
+			time.Sleep(2 * spaceRetry)
+			synctest.Wait()
+			if why := n.Status().Unhealthy; why != "" {
+				t.Fatalf("health says %q with files to be opened", why)
+			}
+			n.mustStand(block.Slot)
+			mustHold(t, memory.Crash(0, 1), block.Slot)
+		}
+		n.mustStop()
+		if err := n.DiskFailure(); err != nil {
+			t.Errorf("a shortage that passed counts as a failure: %v", err)
+		}
+	})
+	bubble.Test(t, func(t *testing.T) {
+		disk := vfs.NewFaulty(vfs.NewMemory(), vfs.Plan{})
+		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
+		disk.Arm(vfs.Plan{Call: 1, Lasting: true, Kinds: vfs.KindCreate | vfs.KindOpen, Name: "snapshots", Err: syscall.ENFILE})
+		for _, taken := range []bool{false, true} {
+			time.Sleep(2 * time.Second)
+			block = n.finalize(block)
+			if s := n.Stats().Snapshot; s.Failures == 0 || (s.Count > 0) != taken || n.Status().Unhealthy != "" {
+				t.Fatalf("%d snapshots, %d failures, health says %q; want any: %v", s.Count, s.Failures, n.Status().Unhealthy, taken)
+			}
+			disk.Heal()
+		}
+		n.mustStop()
+	})
+}

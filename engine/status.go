@@ -33,12 +33,12 @@ func (e *Engine) unhealthy() string {
 	} else if p.Phase != "" {
 		return fmt.Sprintf("recovering: %s, %d %%", p.Phase, p.Percent())
 	}
-	lag := e.shared.lag(e.age())
+	lag, shortage := e.shared.lag(e.age()), e.disk.shortage()
 	switch {
-	case e.disk.full.Load() && e.head.Load() == nil:
-		return "the disk is full: the log cannot go on until there is space"
-	case e.disk.full.Load():
-		return "the disk is full: ingest pauses until there is space, reads go on"
+	case shortage != "" && e.head.Load() == nil:
+		return shortage + ": the log cannot go on until that has passed"
+	case shortage != "":
+		return shortage + ": ingest pauses until that has passed, reads go on"
 	case !e.ready.Load() && !e.info.Live:
 		if e.newest() != "" { // of an import
 			return e.sinceStart()

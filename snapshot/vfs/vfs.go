@@ -16,6 +16,12 @@ func IsFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, io.ErrShortWrite)
 }
 
+// IsOutOfFiles tells whether a call failed because the process, or the system, may not open another
+// file. Then the call did nothing, a SyncDir included: that opens the directory.
+func IsOutOfFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
 // FS is a disk. Errors are those of package os: they match fs.ErrNotExist, fs.ErrExist and the
 // syscall.Errno behind them, such as syscall.ENOSPC.
 // Calls about different names may run at once.

@@ -37,9 +37,9 @@ func createAside(c *Config, name string, fill func(vfs.File) error) (vfs.File, e
 		_ = f.Close()
 		return nil, err
 	}
-	if err := c.FS.SyncDir(c.Dir); err != nil {
+	if err := syncDir(c.FS, c.Dir); err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("cannot sync the directory of the log: %w", err)
+		return nil, err
 	}
 	return f, nil
 }

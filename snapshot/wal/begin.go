@@ -40,8 +40,8 @@ func Remove(disk vfs.FS, dir string) error {
 				return fmt.Errorf("cannot remove a log that was begun: %w", outOfSpace(err))
 			}
 		}
-		if err := disk.SyncDir(dir); err != nil {
-			return fmt.Errorf("cannot sync the directory of the log: %w", err)
+		if err := syncDir(disk, dir); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -59,8 +59,8 @@
 //
 // # When the disk fails
 //
-// Want of space ([vfs.IsFull]), in whatever call but a sync, is [ErrNoSpace]: the commit is taken
-// back, and can be tried again. If it cannot be cut off, the segment is left as it is, and the log goes
+// Want of space ([vfs.IsFull]), in whatever call but a sync, and want of file descriptors
+// ([vfs.IsOutOfFiles]) is [ErrNoSpace]: the commit is taken back, and can be tried again. If it cannot be cut off, the segment is left as it is, and the log goes
 // on in the next. After any other failure to write, and after every failed sync, what is on disk is not
 // known, and a sync that succeeds later would say nothing about it. That is [ErrFailed]: the
 // log is never written or synced again, and only a restart finds out what is there.

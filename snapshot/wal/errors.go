@@ -18,8 +18,8 @@ var (
 	ErrCorrupt = errors.New("corrupt log")
 	// ErrMissing says that the log does not hold a record that it was asked to begin with.
 	ErrMissing = errors.New("records missing from the log")
-	// ErrNoSpace says that the disk is full or took only a part of what was written. Nothing
-	// of the commit is in the log, and it may be tried again.
+	// ErrNoSpace says that the disk is full, that it took only a part of what was written, or that
+	// no further file may be opened. Nothing of the commit is in the log, and it may be tried again.
 	ErrNoSpace = errors.New("no space for the log")
 	// ErrFailed says that the log failed for good: what is on disk is not known, and it is
 	// never written or synced again.
@@ -65,12 +65,24 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s has format version %d, this program reads up to %d", e.File, e.Version, e.Newest)
 }
 
-// outOfSpace makes err, from anything but a sync, match ErrNoSpace if want of space is why.
+// outOfSpace makes err, from anything but a sync, match ErrNoSpace if want of space or of files is why.
 func outOfSpace(err error) error {
-	if vfs.IsFull(err) {
+	if vfs.IsFull(err) || vfs.IsOutOfFiles(err) {
 		return fmt.Errorf("%w: %w", ErrNoSpace, err)
 	}
 	return err
+}
+
+// syncDir syncs the directory of a log. Its error matches ErrNoSpace if the directory could not be opened.
+func syncDir(disk vfs.FS, dir string) error {
+	err := disk.SyncDir(dir)
+	if vfs.IsOutOfFiles(err) {
+		err = fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot sync the directory of the log: %w", err)
+	}
+	return nil
 }
 
 // writeWhole writes b at off. A write that took only a part is want of space, unless

@@ -480,3 +480,48 @@ func TestASlowSyncIsWarnedAbout(t *testing.T) {
 		closeLog(t, l)
 	})
 }
+
+// opening is every kind of call that opens a file or a directory.
+const opening = vfs.KindCreate | vfs.KindOpen | vfs.KindOpenWrite | vfs.KindList | vfs.KindMkdirAll | vfs.KindSyncDir
+
+// TestWantOfFilesPasses has each call fail that opens something, for want of file descriptors.
+func TestWantOfFilesPasses(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
+		for n := 1; ; n++ {
+			memory := newDisk(t)
+			disk := vfs.NewFaulty(memory, vfs.Plan{})
+			c, commits := config(disk), script(12, 2)
+			c.SegmentBytes = 3 << 10
+			l, _ := open(t, c)
+			commitAll(t, l, commits[:2])
+			_, end, err := replayAll(disk, testDir, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			disk.Arm(vfs.Plan{Call: n, Kinds: opening, Err: errno})
+			twice := func(what string, call func() error) {
+				t.Helper()
+				err := call()
+				if errors.Is(err, ErrNoSpace) && disk.Hit() {
+					err = call()
+				}
+				if err != nil {
+					t.Fatalf("call %d (%v): %s: %v", n, errno, what, err)
+				}
+			}
+			twice("Open", func() (err error) { l, err = Open(c, end); return err })
+			for _, commit := range commits[2:] {
+				twice("Commit", func() error { return l.Commit(commit) })
+			}
+			twice("Prune", func() error { return l.Prune(commits[6][0].Version) })
+			twice("Close", l.Close)
+			got, _, err := replayAll(memory.Crash(0, 0), testDir, 0)
+			if err != nil || len(got) == 0 || !same(got, commits[len(commits)-len(got):]) {
+				t.Fatalf("call %d: %d commits, %v", n, len(got), err)
+			}
+			if !disk.Hit() {
+				break
+			}
+		}
+	}
+}

@@ -138,7 +138,7 @@ func list(disk vfs.FS, dir string) (indexes []uint64, others []string, err error
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot list the log: %w", err)
+		return nil, nil, fmt.Errorf("cannot list the log: %w", outOfSpace(err))
 	}
 	for _, name := range names {
 		if index, ok := segmentIndex(name); ok {

@@ -156,7 +156,7 @@ func (l *Log) checkVoid(h header) error {
 	}
 	f, err := l.c.FS.Open(name)
 	if err != nil {
-		return fmt.Errorf("cannot open a segment: %w", err)
+		return fmt.Errorf("cannot open a segment: %w", outOfSpace(err))
 	}
 	defer f.Close()
 	end, err := lastByte(f, headerBytes, size)

@@ -41,8 +41,11 @@ func (l *Log) pruneOneLocked(below ledger.Version) (done bool, err error) {
 			return false, fmt.Errorf("cannot remove segment %d: %w", g.index, outOfSpace(err))
 		}
 	}
-	if err := l.c.FS.SyncDir(l.c.Dir); err != nil {
-		return false, l.failLocked(fmt.Errorf("cannot sync the directory of the log: %w", err))
+	switch err := syncDir(l.c.FS, l.c.Dir); {
+	case errors.Is(err, ErrNoSpace):
+		return false, err // the next call removes again what may be gone
+	case err != nil:
+		return false, l.failLocked(err)
 	}
 	l.bytes -= g.bytes + g.aside
 	l.segments = append(l.segments[:0:0], l.segments[1:]...)

@@ -24,7 +24,7 @@ func (g *segment) offset(p Position) int64 { return int64(p - g.position) }
 func readHeader(disk vfs.FS, name string) (header, int64, error) {
 	f, err := disk.Open(name)
 	if err != nil {
-		return header{}, 0, fmt.Errorf("cannot open a segment: %w", err)
+		return header{}, 0, fmt.Errorf("cannot open a segment: %w", outOfSpace(err))
 	}
 	defer f.Close()
 	size, err := f.Size()
