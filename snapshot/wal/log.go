@@ -55,19 +55,21 @@ type Log struct {
 	stats   counters
 	failure atomic.Pointer[error] // set once; matches ErrFailed
 
-	mu       sync.Mutex  // guards what follows, and everything that is done to files
-	file     vfs.File    // the newest segment
-	segments []held      // oldest first; the last is the newest segment
-	bytes    int64       // written or kept aside, in all of them
-	room     int64       // taken ahead in it
-	sealed   bool        // it is never written again
-	tail     bool        // a commit that failed lies behind its end and could not be cut off
-	state    state       // after the newest commit
-	durable  state       // after the newest commit known durable
-	marked   Position    // durable, as newest tells
-	marker   *time.Timer // calls mark at markDue
-	markDue  time.Time   // zero: newest tells of all that is durable
-	own      encoded     // what Commit encodes into
+	announcing chan struct{}          // holds one while newest is replaced
+	marker     *time.Timer            // calls mark
+	marking    atomic.Bool            // it is set
+	durableAt  atomic.Pointer[newest] // what newest should tell
+
+	mu       sync.Mutex // guards what follows, and everything that is done to files
+	file     vfs.File   // the newest segment
+	segments []held     // oldest first; the last is the newest segment
+	bytes    int64      // written or kept aside, in all of them
+	room     int64      // taken ahead in it
+	sealed   bool       // it is never written again
+	tail     bool       // a commit that failed lies behind its end and could not be cut off
+	state    state      // after the newest commit
+	durable  state      // after the newest commit known durable
+	own      encoded    // what Commit encodes into
 	closed   bool
 }
 
@@ -138,7 +140,7 @@ func (l *Log) appendLocked(b []byte) error {
 	}
 	err = fmt.Errorf("cannot write record %d: %w", l.state.version+1, err)
 	if !errors.Is(err, ErrNoSpace) {
-		return l.failLocked(err)
+		return l.fail(err)
 	}
 	l.room = end
 	if cut := l.file.Truncate(end); cut != nil {
@@ -165,7 +167,7 @@ func (l *Log) syncLocked() error {
 		return nil
 	}
 	if err := l.syncFileLocked(l.file); err != nil {
-		return l.failLocked(fmt.Errorf("cannot sync segment %d at slot %d: %w", l.newestLocked().index, l.state.slot, err))
+		return l.fail(fmt.Errorf("cannot sync segment %d at slot %d: %w", l.newestLocked().index, l.state.slot, err))
 	}
 	l.durable = l.state
 	l.publishLocked()
@@ -187,8 +189,8 @@ func (l *Log) syncFileLocked(f vfs.File) error {
 	return err
 }
 
-// failLocked remembers that the log failed for good, and returns an error that says so.
-func (l *Log) failLocked(err error) error {
+// fail remembers that the log failed for good, and returns an error that says so.
+func (l *Log) fail(err error) error {
 	if err = fmt.Errorf("%w: %w", ErrFailed, err); l.failure.CompareAndSwap(nil, &err) {
 		close(l.failed)
 	}
@@ -248,5 +250,13 @@ func (l *Log) Close() error {
 	if err := l.finishSegmentLocked(true); err != nil {
 		return err
 	}
-	return l.markLocked()
+	l.announcing <- struct{}{}
+	defer func() { <-l.announcing }()
+	if err := announce(&l.c, newest{index: l.newestLocked().index, durable: l.durable.position}); err != nil {
+		if !errors.Is(err, ErrNoSpace) {
+			return l.fail(err)
+		}
+		return err
+	}
+	return nil
 }

@@ -1,48 +1,34 @@
 package wal
 
-import (
-	"errors"
-	"time"
-)
+import "errors"
 
-// markSoonLocked has newest tell of what became durable, about markEvery from now: the timer does it, or
-// a commit that finds it overdue, so that commits in close order cannot keep the timer from it.
+// markSoonLocked has newest tell of what became durable, markEvery from now at the latest.
 func (l *Log) markSoonLocked() {
-	switch now := time.Now(); {
-	case l.markDue.IsZero():
-		l.markDue = now.Add(markEvery)
+	l.durableAt.Store(&newest{index: l.newestLocked().index, durable: l.durable.position})
+	if !l.marking.Swap(true) {
 		l.marker.Reset(markEvery)
-	case now.After(l.markDue):
-		_ = l.markLocked() // a failure is the next commit's
 	}
 }
 
-// mark is the timer's.
+// mark has newest name the end of what is durable: a log that ends before it has lost records. It is the
+// timer's. It holds up no commit. A failure but want of space ends the log.
 func (l *Log) mark() {
-	if !l.mu.TryLock() {
-		l.marker.Reset(markEvery) // a commit is under way
+	l.announcing <- struct{}{}
+	defer func() { <-l.announcing }()
+	select {
+	case <-l.stop:
+		return
+	default:
+	}
+	l.marking.Store(false)
+	if l.Err() != nil {
 		return
 	}
-	defer l.mu.Unlock()
-	if l.usableLocked() == nil {
-		_ = l.markLocked()
+	switch err := announce(&l.c, *l.durableAt.Load()); {
+	case errors.Is(err, ErrNoSpace):
+		l.marking.Store(true)
+		l.marker.Reset(markEvery)
+	case err != nil:
+		_ = l.fail(err)
 	}
-}
-
-// markLocked has newest name the end of what is durable: a log that ends before it has lost records.
-// A failure but want of space ends the log.
-func (l *Log) markLocked() error {
-	if l.marked != l.durable.position {
-		err := announce(&l.c, newest{index: l.newestLocked().index, durable: l.durable.position})
-		if errors.Is(err, ErrNoSpace) {
-			l.markDue = time.Now().Add(markEvery)
-			l.marker.Reset(markEvery)
-			return err
-		}
-		if err != nil {
-			return l.failLocked(err)
-		}
-	}
-	l.marked, l.markDue = l.durable.position, time.Time{}
-	return nil
 }

@@ -27,7 +27,7 @@ func Settle(c Config, end End) error {
 }
 
 func settle(c Config, end End) (*Log, error) {
-	l := &Log{c: c, logger: c.Logger, stop: make(chan struct{}), failed: make(chan struct{})}
+	l := &Log{c: c, logger: c.Logger, stop: make(chan struct{}), failed: make(chan struct{}), announcing: make(chan struct{}, 1)}
 	if l.logger == nil {
 		l.logger = slog.Default()
 	}

@@ -45,7 +45,7 @@ func (l *Log) pruneOneLocked(below ledger.Version) (done bool, err error) {
 	case errors.Is(err, ErrNoSpace):
 		return false, err // the next call removes again what may be gone
 	case err != nil:
-		return false, l.failLocked(err)
+		return false, l.fail(err)
 	}
 	l.bytes -= g.bytes + g.aside
 	l.segments = append(l.segments[:0:0], l.segments[1:]...)
