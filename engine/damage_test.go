@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/wal"
 )
@@ -50,6 +52,33 @@ func damage(t *testing.T, disk *vfs.Memory, name string) {
 	if err := disk.Overwrite(name, int64(at), []byte{content[at] ^ 0x10}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestSnapshotOfAnotherStateIsPassedOver changes an account in the newest snapshot, whose checksums are right.
+func TestSnapshotOfAnotherStateIsPassedOver(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		disk, want := withSnapshots(t)
+		all, err := snapshot.ViewStore(disk, SnapshotDir("data"), slog.New(slog.DiscardHandler)).List()
+		if err != nil {
+			t.Fatal(err)
+		}
+		flip(t, disk, all[0].Version, key(51))
+		c, err := scriptConfig(t, disk, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := &subject{t: t, ended: make(chan struct{})}
+		n.run(c, func(*ledger.Publication) bool { return false })
+		synctest.Wait()
+		if got := n.Head(); got == nil || got.StateHash != want.StateHash || n.Stats().Snapshot.Damaged != 1 {
+			t.Errorf("stands at %+v, %d snapshots passed over; want %+v and one", got, n.Stats().Snapshot.Damaged, want)
+		}
+		a, _, err := n.Account(ledger.Query{}, key(51))
+		if err != nil || a.Lamports != holding(key(51), key(52), key(53), 9).Lamports {
+			t.Errorf("the account that was changed has %d lamports, %v", a.Lamports, err)
+		}
+		n.mustStop()
+	})
 }
 
 // TestDamagedSnapshotIsPassedOver damages, cuts or takes away snapshots and their history: the

@@ -91,7 +91,7 @@ func (e *Engine) goOn(ctx context.Context) error {
 		return err
 	}
 	pace := e.snapshotPace()
-	e.beginSnapshot(ctx, pace, func(w snapshot.Written) error { return e.offerSnapshot(ctx, w, pace) })
+	e.beginSnapshot(ctx, pace, func(w snapshot.Written) error { return e.offerSnapshot(ctx, w) })
 	return nil
 }
 
