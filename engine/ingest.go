@@ -164,7 +164,7 @@ func (e *Engine) endInput() error {
 	}
 	e.ready.Store(true)
 	tip := e.head.Load().Tip(ledger.Processed)
-	e.logger.Info("end of input", "source", e.info.Name, "slot", tip.Slot, "seq", tip.Seq, "state_hash", e.head.Load().StateHash)
+	e.logger.Info("end of input", "source", e.known.Load().info.Name, "slot", tip.Slot, "seq", tip.Seq, "state_hash", e.head.Load().StateHash)
 	return nil
 }
 
@@ -186,7 +186,7 @@ func (e *Engine) stopIngest(err error) error {
 	var logFailure *logError
 	var sharedFailure *sharedLogError
 	wasRefused, logFailed, sharedFailed := errors.As(err, &refusal), errors.As(err, &logFailure), errors.As(err, &sharedFailure)
-	livesOn := wasRefused || logFailed || sharedFailed || e.info.Live && e.shared.writes()
+	livesOn := wasRefused || logFailed || sharedFailed || e.known.Load().info.Live && e.shared.writes()
 	if !livesOn || errors.Is(err, errOtherLedger) {
 		return err
 	}

@@ -119,7 +119,7 @@ func (e *Engine) account(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 			return a, err
 		case found:
 			return a, &ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: a.Since.Slot()}
-		case e.info.Complete:
+		case e.known.Load().info.Complete:
 			return a, &ledger.NotFoundError{Absence: ledger.AccountNotFound}
 		}
 		return a, &ledger.NotFoundError{Absence: ledger.AccountNotIndexed}
@@ -134,7 +134,7 @@ func (e *Engine) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Accoun
 			return s.Accounts(keys, v.Tip().Version, deadline)
 		})
 	})
-	v.Lacks = !e.info.Complete && slices.ContainsFunc(all, func(a ledger.Account) bool {
+	v.Lacks = !e.known.Load().info.Complete && slices.ContainsFunc(all, func(a ledger.Account) bool {
 		return !a.Exists() && a.Since == 0 // one that is known to be closed is not lacking
 	})
 	return all, v, err
@@ -201,7 +201,7 @@ func (e *Engine) transaction(v ledger.View, sig ledger.Signature, deadline time.
 	t, err := s.Transaction(sig, v.Tip().Version, deadline)
 	if err == nil && (t == nil || t.Slot < v.Head.Floor) {
 		err = &ledger.NotFoundError{Absence: ledger.TransactionNotFound}
-		if e.config.SkipVotes {
+		if e.known.Load().skipVotes {
 			err = &ledger.NotFoundError{Absence: ledger.TransactionNotIndexed}
 		}
 	}

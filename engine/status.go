@@ -39,7 +39,7 @@ func (e *Engine) unhealthy() string {
 		return shortage + ": the log cannot go on until that has passed"
 	case shortage != "":
 		return shortage + ": ingest pauses until that has passed, reads go on"
-	case !e.ready.Load() && !e.info.Live:
+	case !e.ready.Load() && !e.known.Load().info.Live:
 		if e.newest() != "" { // of an import
 			return e.sinceStart()
 		}
@@ -48,7 +48,7 @@ func (e *Engine) unhealthy() string {
 		return lag
 	case e.paused.Load():
 		return "ingest pauses: too much is unfinalized, and no slot status comes"
-	case e.info.Live:
+	case e.known.Load().info.Live:
 		return e.standstill()
 	}
 	return ""
