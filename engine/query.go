@@ -75,19 +75,22 @@ func (e *Engine) nextPublication() <-chan struct{} {
 }
 
 // answer asks at the view's version. Should that version be folded away meanwhile, which
-// only happens where memory is short, it asks again at a newer one.
-func answer[R any](e *Engine, q ledger.Query, ask func(ledger.View, time.Time) (R, error)) (R, ledger.View, error) {
-	for {
-		v, err := e.view(q)
-		if err != nil {
-			var none R
-			return none, v, err
-		}
-		r, err := ask(v, time.Now().Add(queryDeadline))
-		if errors.Is(err, shard.ErrFolded) && q.Head == nil && e.head.Load() != v.Head {
-			continue
-		}
+// only happens where memory is short, it asks again at a newer one, all within one deadline.
+func answer[R any](e *Engine, q ledger.Query, ask func(ledger.View, time.Time) (R, error)) (r R, v ledger.View, err error) {
+	if v, err = e.view(q); err != nil {
 		return r, v, err
+	}
+	for deadline := time.Now().Add(queryDeadline); ; {
+		r, err = ask(v, deadline)
+		folded := errors.Is(err, shard.ErrFolded) && q.Head == nil && e.head.Load() != v.Head
+		left := time.Until(deadline)
+		if !folded || left <= 0 {
+			return r, v, err
+		}
+		q.Wait = min(q.Wait, left)
+		if v, err = e.view(q); err != nil {
+			return r, v, err
+		}
 	}
 }
 
