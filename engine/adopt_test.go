@@ -16,6 +16,7 @@ import (
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // offered are the snapshots that a node offered, with what their files held.
@@ -83,7 +84,7 @@ func offering(t *testing.T) (l *sharedLedger, w clusterNode, sent []*ledger.Bloc
 	t.Helper()
 	l = newSharedLedger()
 	w = writer(t, l, Config{Shards: 2, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
-	maker := startMember(t, l, nil, offers(onDisk(t, vfs.NewMemory(), Config{
+	maker := startMember(t, l, nil, offers(onDisk(t, vfstest.NewMemory(), Config{
 		Shards: 3, SnapshotInterval: time.Second, Retention: Retention{Slots: 30, Bytes: 1 << 30},
 	}), func(o offered) { all = append(all, o) }))
 	root := rootBlock(100, lamports(key(1), 5), holding(key(51), key(52), key(53), 9))
@@ -115,7 +116,7 @@ func TestReplicaBeginsWithTheSnapshotOfAnother(t *testing.T) {
 			if string(o.Record) != want[o.Version] {
 				t.Fatalf("record %d is not the shared log's", o.Version)
 			}
-			disk := vfs.NewMemory()
+			disk := vfstest.NewMemory()
 			if err := o.begin(t.Context(), disk); err != nil {
 				t.Fatal(err)
 			}
@@ -203,8 +204,8 @@ func TestAdoptionAtAnyMoment(t *testing.T) {
 			stride = 5
 		}
 		for n := 1; ; n += stride {
-			memory := vfs.NewMemory()
-			disk := vfs.NewFaulty(memory, vfs.Plan{Call: n, Fault: vfs.Crash})
+			memory := vfstest.NewMemory()
+			disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
 			first := pair[n/2%2]
 			if err := first.begin(t.Context(), disk); !disk.Hit() {
 				if err != nil {
@@ -240,7 +241,7 @@ func TestAdoptionAtAnyMoment(t *testing.T) {
 
 // refusesUnfinished starts a node on what a crash left of an adoption, and reports whether it was done. If not
 // the node holds nothing or says what is the matter, and the directory can be emptied.
-func refusesUnfinished(t *testing.T, disk *vfs.Memory) (held bool) {
+func refusesUnfinished(t *testing.T, disk *vfstest.Memory) (held bool) {
 	t.Helper()
 	l := newSharedLedger()
 	l.unreachable = true
@@ -305,7 +306,7 @@ func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
 			"another state hash": {record(func(r *ledger.Record) { r.StateHash[2]++ }), "state hash"},
 			"another seq":        {record(func(r *ledger.Record) { r.FirstSeq++ }), "update"},
 		} {
-			c := onDisk(t, vfs.NewMemory(), Config{})
+			c := onDisk(t, vfstest.NewMemory(), Config{})
 			err := c.Dir.BindCluster("the ledger", FactsOf(live(), nil, false))
 			if err == nil {
 				err = o.fetch(c.Dir.fs)
@@ -331,7 +332,7 @@ func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
 func TestSnapshotOfAnotherStateFencesOff(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l, w, sent, all := offering(t)
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		o := all[1]
 		if err := o.begin(t.Context(), disk); err != nil {
 			t.Fatal(err)
@@ -354,7 +355,7 @@ func TestSnapshotOfAnotherStateFencesOff(t *testing.T) {
 		w.mustStop()
 	})
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Minute})
 		block = n.finalize(block)
 		n.falsify(key(1))
@@ -383,7 +384,7 @@ func (n *subject) falsify(k ledger.Pubkey) {
 }
 
 // mustHaveFencedItselfOff fails the test unless the node did so because of a snapshot, which is gone.
-func (n *subject) mustHaveFencedItselfOff(disk *vfs.Memory) {
+func (n *subject) mustHaveFencedItselfOff(disk *vfstest.Memory) {
 	n.t.Helper()
 	synctest.Wait()
 	if why := n.Fenced(); !strings.Contains(why, "state hash") {

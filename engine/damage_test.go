@@ -13,16 +13,16 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 	"ledgerd/snapshot/wal"
 )
 
 // withSnapshots returns a disk with two snapshots and log behind them, and the head of the node
 // that left it.
-func withSnapshots(t *testing.T) (*vfs.Memory, *ledger.Head) {
+func withSnapshots(t *testing.T) (*vfstest.Memory, *ledger.Head) {
 	t.Helper()
 	s, _ := scripted()
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	if _, err := seenOf(t, s, disk, 2); err != nil {
 		t.Fatal(err)
 	}
@@ -37,12 +37,12 @@ func withSnapshots(t *testing.T) (*vfs.Memory, *ledger.Head) {
 }
 
 // filesOf returns the files with a suffix, oldest first.
-func filesOf(disk *vfs.Memory, suffix string) []string {
+func filesOf(disk *vfstest.Memory, suffix string) []string {
 	return slices.DeleteFunc(disk.Paths(), func(name string) bool { return !strings.HasSuffix(name, suffix) })
 }
 
 // damage turns over one byte in the middle of a file.
-func damage(t *testing.T, disk *vfs.Memory, name string) {
+func damage(t *testing.T, disk *vfstest.Memory, name string) {
 	t.Helper()
 	content, err := disk.ReadFile(name)
 	if err != nil {
@@ -89,16 +89,16 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 		disk, want := withSnapshots(t)
 		states, history := filesOf(disk, ".state"), filesOf(disk, ".blocks")
 		tests := map[string]struct {
-			harm   func(*vfs.Memory)
+			harm   func(*vfstest.Memory)
 			refuse string
 		}{
-			"the newest":             {func(d *vfs.Memory) { damage(t, d, states[1]) }, ""},
-			"the newest, to nothing": {func(d *vfs.Memory) { d.WriteFile(states[1], nil) }, ""},
-			"the newest is gone":     {func(d *vfs.Memory) { d.Remove(states[1]) }, ""},
-			"its history":            {func(d *vfs.Memory) { damage(t, d, history[len(history)-1]) }, ""},
-			"its history is gone":    {func(d *vfs.Memory) { d.Remove(history[len(history)-1]) }, ""},
-			"both":                   {func(d *vfs.Memory) { damage(t, d, states[0]); damage(t, d, states[1]) }, "no snapshot is whole"},
-			"both are gone":          {func(d *vfs.Memory) { d.Remove(states[0]); d.Remove(states[1]) }, "record 1"},
+			"the newest":             {func(d *vfstest.Memory) { damage(t, d, states[1]) }, ""},
+			"the newest, to nothing": {func(d *vfstest.Memory) { d.WriteFile(states[1], nil) }, ""},
+			"the newest is gone":     {func(d *vfstest.Memory) { d.Remove(states[1]) }, ""},
+			"its history":            {func(d *vfstest.Memory) { damage(t, d, history[len(history)-1]) }, ""},
+			"its history is gone":    {func(d *vfstest.Memory) { d.Remove(history[len(history)-1]) }, ""},
+			"both":                   {func(d *vfstest.Memory) { damage(t, d, states[0]); damage(t, d, states[1]) }, "no snapshot is whole"},
+			"both are gone":          {func(d *vfstest.Memory) { d.Remove(states[0]); d.Remove(states[1]) }, "record 1"},
 		}
 		for name, tt := range tests {
 			harmed := disk.Clone()
@@ -124,7 +124,7 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 	})
 }
 
-func logBytes(t *testing.T, disk *vfs.Memory) map[string]string {
+func logBytes(t *testing.T, disk *vfstest.Memory) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
 	segments := filesOf(disk, ".wal")
@@ -176,7 +176,7 @@ func TestDamagedHistoryOfAllSnapshotsCostsItsBlocks(t *testing.T) {
 // whole and leads there from its beginning.
 func TestOnlySnapshotDamagedReplaysAll(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		n, root := diskNode(t, disk, Config{})
 		n.send(events(chainOf(root, 9)...)...)
 		n.mustStop()
@@ -231,8 +231,8 @@ func TestRecoveryTellsHowFarItIs(t *testing.T) {
 		memory, want := withSnapshots(t)
 		gate := make(chan struct{})
 		armed := false
-		disk := vfs.NewFaulty(memory, vfs.Plan{Before: func(c vfs.Call) {
-			if armed && c.Kind == vfs.KindReadAt && strings.HasSuffix(c.Name, ".blocks") {
+		disk := vfstest.NewFaulty(memory, vfstest.Plan{Before: func(c vfstest.Call) {
+			if armed && c.Kind == vfstest.KindReadAt && strings.HasSuffix(c.Name, ".blocks") {
 				<-gate
 			}
 		}})

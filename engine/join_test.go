@@ -8,14 +8,14 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // TestQuestionsWhileJoining asks for lists, accounts and health while the directory is bound to a cluster and what
 // that says of the ledger is learned: nothing but the race detector looks at the answers.
 func TestQuestionsWhileJoining(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := onDisk(t, vfs.NewMemory(), Config{})
+		c := onDisk(t, vfstest.NewMemory(), Config{})
 		release := make(chan struct{})
 		c.Join = func(context.Context, func(done, total uint64)) error {
 			<-release

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // TestALogCutBelowTheMarkIsRefused cuts a log at the end of each of its commits, and in between, long enough
@@ -26,7 +26,7 @@ func TestALogCutBelowTheMarkIsRefused(t *testing.T) {
 			commitAll(t, l, commits)
 			time.Sleep(policy.Interval + time.Second)
 			synctest.Wait()
-			for what, left := range map[string]*vfs.Memory{"killed": disk.Crash(1, 0), "power cut": disk.Crash(0, 0)} {
+			for what, left := range map[string]*vfstest.Memory{"killed": disk.Crash(1, 0), "power cut": disk.Crash(0, 0)} {
 				got, end, err := replayAll(left, testDir, 0)
 				if err != nil || end.Torn() {
 					t.Fatalf("%v, %s: %v, %v", policy, what, end, err)
@@ -61,7 +61,7 @@ func TestAMarkClaimsNoMoreThanIsDurable(t *testing.T) {
 			hit := false
 			synctest.Test(t, func(t *testing.T) {
 				memory := newDisk(t)
-				disk := vfs.NewFaulty(memory, vfs.Plan{Call: n, Fault: vfs.Crash})
+				disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
 				v := newLife(policy)
 				v.c.FS = disk
 				v.pause = time.Second
@@ -92,7 +92,7 @@ func TestAMarkClaimsNoMoreThanIsDurable(t *testing.T) {
 // TestAMarkThatFindsNoSpaceIsWrittenLater, and what else fails ends the log.
 func TestAMarkThatFindsNoSpaceIsWrittenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := vfs.NewFaulty(newDisk(t), vfs.Plan{})
+		disk := vfstest.NewFaulty(newDisk(t), vfstest.Plan{})
 		l, _ := open(t, config(disk))
 		pass := func() { time.Sleep(markEvery); synctest.Wait() }
 		told := func() Position {
@@ -104,7 +104,7 @@ func TestAMarkThatFindsNoSpaceIsWrittenLater(t *testing.T) {
 			return n.durable
 		}
 		commitAll(t, l, [][]*ledger.Record{commitOf(1, 2, 1)})
-		disk.Arm(vfs.Plan{Call: 1, Kinds: vfs.KindCreate, Err: syscall.ENOSPC})
+		disk.Arm(vfstest.Plan{Call: 1, Kinds: vfstest.KindCreate, Err: syscall.ENOSPC})
 		pass()
 		if _, durable := reach(l); !disk.Hit() || l.Err() != nil || told() >= durable.position {
 			t.Fatalf("without space: hit %v, %v, the mark is at %d of %d", disk.Hit(), l.Err(), told(), durable.position)
@@ -113,13 +113,13 @@ func TestAMarkThatFindsNoSpaceIsWrittenLater(t *testing.T) {
 		if _, durable := reach(l); told() != durable.position {
 			t.Fatalf("with space again the mark is at %d, want %d", told(), durable.position)
 		}
-		disk.Arm(vfs.Plan{})
+		disk.Arm(vfstest.Plan{})
 		pass()
 		if n := disk.Calls(); n != 0 {
 			t.Fatalf("%d calls with nothing to mark: %v", n, disk.Trace())
 		}
 		commitAll(t, l, [][]*ledger.Record{commitOf(3, 2, 1)})
-		disk.Arm(vfs.Plan{Call: 1, Kinds: vfs.KindSync})
+		disk.Arm(vfstest.Plan{Call: 1, Kinds: vfstest.KindSync})
 		pass()
 		if err := l.Close(); !errors.Is(err, ErrFailed) || !errors.Is(l.Err(), ErrFailed) {
 			t.Fatalf("a mark that cannot be synced: %v, want %v", err, ErrFailed)

@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // tails returns the names of what was cut off segments and kept aside, and how many bytes they take.
-func tails(t testing.TB, disk *vfs.Memory) (names []string, bytes int64) {
+func tails(t testing.TB, disk *vfstest.Memory) (names []string, bytes int64) {
 	t.Helper()
 	for _, name := range disk.Paths() {
 		if strings.HasSuffix(name, brokenSuffix) {
