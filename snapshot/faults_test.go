@@ -76,7 +76,7 @@ func loadAll(s *Store, states []*state) (whole []*state, err error) {
 		return nil, err
 	}
 	for _, name := range names {
-		if strings.HasSuffix(name, temporarySuffix) {
+		if strings.HasSuffix(name, vfs.TemporarySuffix) {
 			return nil, fmt.Errorf("%s is left over", name)
 		}
 	}

@@ -27,7 +27,7 @@ func Remove(disk vfs.FS, dir string) error {
 	var first []string // a segment that newest names must not be missing
 	var last []string
 	for _, name := range others {
-		if name == newestName || madeAside(name) {
+		if name == newestName || isTemporary(name) {
 			first = append(first, name)
 		}
 	}

@@ -67,7 +67,7 @@ func (e *FormatError) Error() string {
 
 // outOfSpace makes err, from anything but a sync, match ErrNoSpace if want of space or of files is why.
 func outOfSpace(err error) error {
-	if vfs.IsFull(err) || vfs.IsOutOfFiles(err) {
+	if !errors.Is(err, ErrNoSpace) && (vfs.IsFull(err) || vfs.IsOutOfFiles(err)) {
 		return fmt.Errorf("%w: %w", ErrNoSpace, err)
 	}
 	return err

@@ -364,7 +364,7 @@ func TestASegmentIsNotGoneOnWithOnceTheNextWasBegun(t *testing.T) {
 		// What was made aside holds space that others need; only a whole file may wait for its name.
 		failed := slices.IndexFunc(disk.Trace(), func(c vfstest.Call) bool { return errors.Is(c.Err, syscall.ENOSPC) })
 		names, err := memory.List(testDir)
-		if err != nil || disk.Trace()[failed].Kind != vfstest.KindRename && slices.ContainsFunc(names, madeAside) {
+		if err != nil || disk.Trace()[failed].Kind != vfstest.KindRename && slices.ContainsFunc(names, isTemporary) {
 			t.Errorf("failure of call %d (%v): the directory holds %v, %v", n, disk.Trace()[failed], names, err)
 		}
 		disk.Heal()

@@ -22,7 +22,6 @@ const (
 	newestBytes   = 32
 	newestName    = "newest"
 	segmentSuffix = ".wal"
-	asideSuffix   = ".tmp"
 	brokenSuffix  = ".broken"
 )
 

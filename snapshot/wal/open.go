@@ -137,7 +137,7 @@ func (l *Log) prepare(end End, h header) error {
 		oldest = indexes[0]
 	}
 	for _, name := range others {
-		if index, tail := tailIndex(name); madeAside(name) || tail && index < oldest {
+		if index, tail := tailIndex(name); isTemporary(name) || tail && index < oldest {
 			if err := disk.Remove(filepath.Join(l.c.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("cannot remove what a crash left: %w", outOfSpace(err))
 			}
@@ -212,7 +212,7 @@ func (l *Log) cut(g *segment, end End) error {
 // keepAside copies the torn tail to a file of its own. A crash may have interrupted an earlier
 // attempt; the tail is still in the segment then.
 func (l *Log) keepAside(f vfs.File, g *segment, end End) error {
-	aside, err := createAside(&l.c, g.name+brokenSuffix, func(to vfs.File) error {
+	aside, err := replace(&l.c, g.name+brokenSuffix, func(to vfs.File) error {
 		return windows(f, end.offset, end.offset+end.torn, 0, func(b []byte, at int64) error {
 			return writeWhole(to, b, at-end.offset)
 		})

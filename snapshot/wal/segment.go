@@ -62,7 +62,7 @@ func asideBytes(disk vfs.FS, segment string) (int64, error) {
 // its error matches ErrNoSpace it may be called again.
 func createSegment(c *Config, h header, room int64) (vfs.File, error) {
 	name := segmentName(c.Dir, h.index)
-	f, err := createAside(c, name, func(f vfs.File) error {
+	f, err := replace(c, name, func(f vfs.File) error {
 		if err := outOfSpace(f.Preallocate(room)); err != nil {
 			return err
 		}
