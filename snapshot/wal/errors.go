@@ -52,18 +52,8 @@ func reasonOf(err error) string { return strings.TrimPrefix(err.Error(), ErrCorr
 // Is makes every CorruptError match ErrCorrupt.
 func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 
-// FormatError says that a file was written by a newer program in a format that this one does
-// not read.
-type FormatError struct {
-	File    string
-	Version uint32 // the file's
-	Newest  uint32 // the newest that can be read
-}
-
-// Error names both versions.
-func (e *FormatError) Error() string {
-	return fmt.Sprintf("%s has format version %d, this program reads up to %d", e.File, e.Version, e.Newest)
-}
+// FormatError says that a newer program wrote a file of the log; File is its path.
+type FormatError = vfs.FormatError
 
 // outOfSpace makes err, from anything but a sync, match ErrNoSpace if want of space or of files is why.
 func outOfSpace(err error) error {
