@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // offered are the snapshots that a node offered, with what their files held.
@@ -82,7 +84,7 @@ func offering(t *testing.T) (l *sharedLedger, w clusterNode, sent []*ledger.Bloc
 	t.Helper()
 	l = newSharedLedger()
 	w = writer(t, l, Config{Shards: 2, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
-	maker := startMember(t, l, nil, offers(onDisk(t, vfs.NewMemory(), Config{
+	maker := startMember(t, l, nil, offers(onDisk(t, vfstest.NewMemory(), Config{
 		Shards: 3, SnapshotInterval: time.Second, Retention: Retention{Slots: 30, Bytes: 1 << 30},
 	}), func(o offered) { all = append(all, o) }))
 	root := rootBlock(100, lamports(key(1), 5), holding(key(51), key(52), key(53), 9))
@@ -114,7 +116,7 @@ func TestReplicaBeginsWithTheSnapshotOfAnother(t *testing.T) {
 			if string(o.Record) != want[o.Version] {
 				t.Fatalf("record %d is not the shared log's", o.Version)
 			}
-			disk := vfs.NewMemory()
+			disk := vfstest.NewMemory()
 			if err := o.begin(t.Context(), disk); err != nil {
 				t.Fatal(err)
 			}
@@ -202,8 +204,8 @@ func TestAdoptionAtAnyMoment(t *testing.T) {
 			stride = 5
 		}
 		for n := 1; ; n += stride {
-			memory := vfs.NewMemory()
-			disk := vfs.NewFaulty(memory, vfs.Plan{Call: n, Fault: vfs.Crash})
+			memory := vfstest.NewMemory()
+			disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
 			first := pair[n/2%2]
 			if err := first.begin(t.Context(), disk); !disk.Hit() {
 				if err != nil {
@@ -239,7 +241,7 @@ func TestAdoptionAtAnyMoment(t *testing.T) {
 
 // refusesUnfinished starts a node on what a crash left of an adoption, and reports whether it was done. If not
 // the node holds nothing or says what is the matter, and the directory can be emptied.
-func refusesUnfinished(t *testing.T, disk *vfs.Memory) (held bool) {
+func refusesUnfinished(t *testing.T, disk *vfstest.Memory) (held bool) {
 	t.Helper()
 	l := newSharedLedger()
 	l.unreachable = true
@@ -304,7 +306,7 @@ func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
 			"another state hash": {record(func(r *ledger.Record) { r.StateHash[2]++ }), "state hash"},
 			"another seq":        {record(func(r *ledger.Record) { r.FirstSeq++ }), "update"},
 		} {
-			c := onDisk(t, vfs.NewMemory(), Config{})
+			c := onDisk(t, vfstest.NewMemory(), Config{})
 			err := c.Dir.BindCluster("the ledger", FactsOf(live(), nil, false))
 			if err == nil {
 				err = o.fetch(c.Dir.fs)
@@ -325,44 +327,75 @@ func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
 	})
 }
 
-// TestSnapshotOfAnotherStateFencesOff has a replica hold an account of which no record tells that it is wrong.
+// TestSnapshotOfAnotherStateFencesOff has a replica, and a node that is alone, hold an account of which no record tells
+// that it is wrong.
 func TestSnapshotOfAnotherStateFencesOff(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l, w, sent, all := offering(t)
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		o := all[1]
 		if err := o.begin(t.Context(), disk); err != nil {
 			t.Fatal(err)
 		}
-		flip(t, disk, o.Version, key(51))
 		c := onDisk(t, disk, Config{Shards: 2, SnapshotInterval: time.Second, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
 		var told int
 		replica := startMember(t, l, nil, offers(c, func(offered) { told++ }))
-		synctest.Wait()
-		if got, want := replica.Head(), w.Head(); got == nil || got.StateHash != want.StateHash {
-			t.Fatalf("it stands at %+v: no record told", got)
-		}
+		replica.falsify(key(51))
+		w.send(status(sent[59], ledger.StatusFinalized)) // so that the next snapshot holds it
 		time.Sleep(time.Minute)
 		w.send(child(sent[59], 300, 0))
-		if why := replica.Fenced(); !strings.Contains(why, "state hash") || told > 0 {
-			t.Errorf("fenced: %q, %d snapshots were offered", why, told)
+		replica.mustHaveFencedItselfOff(disk)
+		if told > 0 {
+			t.Errorf("%d snapshots were offered", told)
 		}
 		if got := replica.published[len(replica.published)-1].Head; got.Tips[0].Slot == 300 {
 			t.Error("it went on")
 		}
 		replica.mustStop()
-		c.Dir.Close()
-		names, err := disk.List(SnapshotDir("data"))
-		for _, name := range names {
-			if strings.HasSuffix(name, ".state") && !strings.Contains(name, fmt.Sprint(o.Version)) {
-				t.Errorf("the snapshot is still there: %s", name)
-			}
-		}
-		if err != nil {
-			t.Error(err)
-		}
 		w.mustStop()
 	})
+	bubble.Test(t, func(t *testing.T) {
+		disk := vfstest.NewMemory()
+		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Minute})
+		block = n.finalize(block)
+		n.falsify(key(1))
+		n.send(status(block, ledger.StatusFinalized))
+		time.Sleep(2 * time.Minute)
+		n.mustHaveFencedItselfOff(disk)
+		if _, _, err := n.Account(ledger.Query{}, key(1)); !errors.Is(err, ledger.ErrUnavailable) {
+			t.Errorf("an account that is wrong is answered with %v", err)
+		}
+		n.mustStop()
+		n.config.Dir.Close()
+		mustHold(t, disk, block.Slot) // the log is right
+	})
+}
+
+// falsify changes an account behind the back of the log.
+func (n *subject) falsify(k ledger.Pubkey) {
+	n.t.Helper()
+	synctest.Wait()
+	wrong := lamports(k, 123456789)
+	wrong.Pubkey = k
+	base := &ledger.BaseState{Slot: 1 << 40, Accounts: []ledger.AccountWrite{wrong}}
+	if _, err := n.ownerOf(&k).ApplyBase(n.seq.chain.tip.version, base, false).Wait(); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// mustHaveFencedItselfOff fails the test unless the node did so because of a snapshot, which is gone.
+func (n *subject) mustHaveFencedItselfOff(disk *vfstest.Memory) {
+	n.t.Helper()
+	synctest.Wait()
+	if why := n.Fenced(); !strings.Contains(why, "state hash") {
+		n.t.Errorf("fenced: %q", why)
+	}
+	if s := n.Stats().Snapshot; s.Count > 0 || s.Failures == 0 {
+		n.t.Errorf("%d snapshots were taken, %d failed", s.Count, s.Failures)
+	}
+	if files := filesOf(disk, ".state"); len(files) > 1 || n.shared.log == nil && len(files) > 0 {
+		n.t.Errorf("the snapshot is still there: %q", files)
+	}
 }
 
 // flip writes the snapshot of a version anew, with another amount in one account and the same state hash.

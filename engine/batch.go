@@ -49,7 +49,7 @@ func (s *sequencer) seal() (*batch, error) {
 
 // head describes what is visible once everything applied is durable. The shards must be done with it.
 func (s *sequencer) head() *ledger.Head {
-	h := &ledger.Head{StateHash: s.hash, Root: s.applier.root, Floor: s.held.floor, Published: time.Now()}
+	h := &ledger.Head{StateHash: s.hash, Root: s.applier.root, Floor: s.held.floor, Chain: s.held.chain(), Published: time.Now()}
 	switch tip := s.chain.tip; {
 	case tip == nil:
 		for i := range h.Tips {

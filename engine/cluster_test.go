@@ -14,7 +14,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/sim"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // simSlots is the ledger that clusters of the test follow: some 240 slots of 400 ms, with forks and skips.
@@ -42,7 +42,7 @@ type groupNode struct {
 	g       *group
 	ingests bool
 	offers  bool
-	disk    *vfs.Memory
+	disk    *vfstest.Memory
 	dir     *Dir
 	newest  ledger.Version // shown since the start
 }
@@ -54,7 +54,7 @@ func newGroup(t *testing.T, seed uint64) *group {
 	}
 	g.log.before = g.beforeCommit
 	for i := range 5 {
-		n := &groupNode{g: g, ingests: i < 2, offers: i == 2, disk: vfs.NewMemory()}
+		n := &groupNode{g: g, ingests: i < 2, offers: i == 2, disk: vfstest.NewMemory()}
 		g.nodes = append(g.nodes, n)
 		n.start()
 	}
@@ -207,7 +207,7 @@ func (n *groupNode) stop() {
 	switch g.r.IntN(5) {
 	case 0: // a clean stop
 	case 1: // the machine is gone
-		n.disk = vfs.NewMemory()
+		n.disk = vfstest.NewMemory()
 	default:
 		n.disk = n.disk.Crash([]float64{0, 0.5, 1}[g.r.IntN(3)], g.r.Uint64())
 	}

@@ -7,7 +7,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // turnLog commits when the test says so, and then as it says.
@@ -98,17 +98,17 @@ func TestStopCommitsWhatIsApplied(t *testing.T) {
 	for name, fault := range map[string]error{"works": nil, "fails": errDisk} {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				memory := vfs.NewMemory()
-				disk := vfs.NewFaulty(memory, vfs.Plan{})
+				memory := vfstest.NewMemory()
+				disk := vfstest.NewFaulty(memory, vfstest.Plan{})
 				n, root := diskNode(t, disk, Config{})
 				gate := make(chan struct{})
-				plan := vfs.Plan{Before: func(c vfs.Call) {
-					if c.Kind == vfs.KindSync {
+				plan := vfstest.Plan{Before: func(c vfstest.Call) {
+					if c.Kind == vfstest.KindSync {
 						<-gate
 					}
 				}}
 				if fault != nil {
-					plan.Call, plan.Err, plan.Kinds, plan.Name = 1, fault, vfs.KindSync, ".wal"
+					plan.Call, plan.Err, plan.Kinds, plan.Name = 1, fault, vfstest.KindSync, ".wal"
 				}
 				disk.Arm(plan)
 				next := chainOf(root, 5)
@@ -146,7 +146,7 @@ func TestStopCommitsWhatIsApplied(t *testing.T) {
 // space and one behind it: neither is ever seen, and no snapshot is of them.
 func TestStopOnAFullDiskForgetsWhatIsApplied(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		n, root := diskNode(t, disk, Config{MinFreeBytes: 1, SegmentBytes: 4 << 10})
 		block := n.finalize(root)
 		used := disk.UsedBytes()
@@ -181,11 +181,11 @@ func TestStopOnAFullDiskForgetsWhatIsApplied(t *testing.T) {
 // block that is visible when it begins.
 func TestSnapshotWaitsForWhatIsApplied(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewFaulty(vfs.NewMemory(), vfs.Plan{})
+		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
 		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
 		gate := make(chan struct{})
-		disk.Arm(vfs.Plan{Before: func(c vfs.Call) {
-			if c.Kind == vfs.KindSync {
+		disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
+			if c.Kind == vfstest.KindSync {
 				<-gate
 			}
 		}})

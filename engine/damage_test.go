@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,16 +12,17 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot"
+	"ledgerd/snapshot/vfs/vfstest"
 	"ledgerd/snapshot/wal"
 )
 
 // withSnapshots returns a disk with two snapshots and log behind them, and the head of the node
 // that left it.
-func withSnapshots(t *testing.T) (*vfs.Memory, *ledger.Head) {
+func withSnapshots(t *testing.T) (*vfstest.Memory, *ledger.Head) {
 	t.Helper()
 	s, _ := scripted()
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	if _, err := seenOf(t, s, disk, 2); err != nil {
 		t.Fatal(err)
 	}
@@ -35,12 +37,12 @@ func withSnapshots(t *testing.T) (*vfs.Memory, *ledger.Head) {
 }
 
 // filesOf returns the files with a suffix, oldest first.
-func filesOf(disk *vfs.Memory, suffix string) []string {
+func filesOf(disk *vfstest.Memory, suffix string) []string {
 	return slices.DeleteFunc(disk.Paths(), func(name string) bool { return !strings.HasSuffix(name, suffix) })
 }
 
 // damage turns over one byte in the middle of a file.
-func damage(t *testing.T, disk *vfs.Memory, name string) {
+func damage(t *testing.T, disk *vfstest.Memory, name string) {
 	t.Helper()
 	content, err := disk.ReadFile(name)
 	if err != nil {
@@ -52,6 +54,33 @@ func damage(t *testing.T, disk *vfs.Memory, name string) {
 	}
 }
 
+// TestSnapshotOfAnotherStateIsPassedOver changes an account in the newest snapshot, whose checksums are right.
+func TestSnapshotOfAnotherStateIsPassedOver(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		disk, want := withSnapshots(t)
+		all, err := snapshot.ViewStore(disk, SnapshotDir("data"), slog.New(slog.DiscardHandler)).List()
+		if err != nil {
+			t.Fatal(err)
+		}
+		flip(t, disk, all[0].Version, key(51))
+		c, err := scriptConfig(t, disk, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := &subject{t: t, ended: make(chan struct{})}
+		n.run(c, func(*ledger.Publication) bool { return false })
+		synctest.Wait()
+		if got := n.Head(); got == nil || got.StateHash != want.StateHash || n.Stats().Snapshot.Damaged != 1 {
+			t.Errorf("stands at %+v, %d snapshots passed over; want %+v and one", got, n.Stats().Snapshot.Damaged, want)
+		}
+		a, _, err := n.Account(ledger.Query{}, key(51))
+		if err != nil || a.Lamports != holding(key(51), key(52), key(53), 9).Lamports {
+			t.Errorf("the account that was changed has %d lamports, %v", a.Lamports, err)
+		}
+		n.mustStop()
+	})
+}
+
 // TestDamagedSnapshotIsPassedOver damages, cuts or takes away snapshots and their history: the
 // node answers the same from the one before, and the log is as it was. Without any it
 // says so and starts nothing.
@@ -60,16 +89,16 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 		disk, want := withSnapshots(t)
 		states, history := filesOf(disk, ".state"), filesOf(disk, ".blocks")
 		tests := map[string]struct {
-			harm   func(*vfs.Memory)
+			harm   func(*vfstest.Memory)
 			refuse string
 		}{
-			"the newest":             {func(d *vfs.Memory) { damage(t, d, states[1]) }, ""},
-			"the newest, to nothing": {func(d *vfs.Memory) { d.WriteFile(states[1], nil) }, ""},
-			"the newest is gone":     {func(d *vfs.Memory) { d.Remove(states[1]) }, ""},
-			"its history":            {func(d *vfs.Memory) { damage(t, d, history[len(history)-1]) }, ""},
-			"its history is gone":    {func(d *vfs.Memory) { d.Remove(history[len(history)-1]) }, ""},
-			"both":                   {func(d *vfs.Memory) { damage(t, d, states[0]); damage(t, d, states[1]) }, "no snapshot is whole"},
-			"both are gone":          {func(d *vfs.Memory) { d.Remove(states[0]); d.Remove(states[1]) }, "record 1"},
+			"the newest":             {func(d *vfstest.Memory) { damage(t, d, states[1]) }, ""},
+			"the newest, to nothing": {func(d *vfstest.Memory) { d.WriteFile(states[1], nil) }, ""},
+			"the newest is gone":     {func(d *vfstest.Memory) { d.Remove(states[1]) }, ""},
+			"its history":            {func(d *vfstest.Memory) { damage(t, d, history[len(history)-1]) }, ""},
+			"its history is gone":    {func(d *vfstest.Memory) { d.Remove(history[len(history)-1]) }, ""},
+			"both":                   {func(d *vfstest.Memory) { damage(t, d, states[0]); damage(t, d, states[1]) }, "no snapshot is whole"},
+			"both are gone":          {func(d *vfstest.Memory) { d.Remove(states[0]); d.Remove(states[1]) }, "record 1"},
 		}
 		for name, tt := range tests {
 			harmed := disk.Clone()
@@ -95,7 +124,7 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 	})
 }
 
-func logBytes(t *testing.T, disk *vfs.Memory) map[string]string {
+func logBytes(t *testing.T, disk *vfstest.Memory) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
 	segments := filesOf(disk, ".wal")
@@ -147,7 +176,7 @@ func TestDamagedHistoryOfAllSnapshotsCostsItsBlocks(t *testing.T) {
 // whole and leads there from its beginning.
 func TestOnlySnapshotDamagedReplaysAll(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		n, root := diskNode(t, disk, Config{})
 		n.send(events(chainOf(root, 9)...)...)
 		n.mustStop()
@@ -202,8 +231,8 @@ func TestRecoveryTellsHowFarItIs(t *testing.T) {
 		memory, want := withSnapshots(t)
 		gate := make(chan struct{})
 		armed := false
-		disk := vfs.NewFaulty(memory, vfs.Plan{Before: func(c vfs.Call) {
-			if armed && c.Kind == vfs.KindReadAt && strings.HasSuffix(c.Name, ".blocks") {
+		disk := vfstest.NewFaulty(memory, vfstest.Plan{Before: func(c vfstest.Call) {
+			if armed && c.Kind == vfstest.KindReadAt && strings.HasSuffix(c.Name, ".blocks") {
 				<-gate
 			}
 		}})

@@ -278,28 +278,14 @@ func readFile(disk vfs.FS, name string) ([]byte, error) {
 	return io.ReadAll(io.NewSectionReader(f, 0, size))
 }
 
-// temporarySuffix is of files that are not whole.
-const temporarySuffix = ".tmp"
-
-// replaceFile writes content beside the name, syncs it, and renames it into its place.
+// replaceFile makes content that of a name, old or new after a crash.
 func replaceFile(disk vfs.FS, name string, content []byte) error {
-	temporary := name + temporarySuffix
-	if err := disk.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	f, err := vfs.Replace(disk, name, func(f vfs.File) error {
+		_, err := f.WriteAt(content, 0)
 		return err
-	}
-	f, err := disk.Create(temporary)
+	})
 	if err != nil {
 		return err
 	}
-	if _, err := f.WriteAt(content, 0); err != nil {
-		f.Close()
-		return err
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := disk.Rename(temporary, name); err != nil {
-		return err
-	}
-	return disk.SyncDir(filepath.Dir(name))
+	return f.Close()
 }

@@ -12,7 +12,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 func mustOpen(t *testing.T, path string) *Dir {
@@ -108,7 +108,7 @@ func TestDirRefusesDamagedNodeFile(t *testing.T) {
 
 // TestEveryByteOfTheNodeFileCounts turns over each of its bits.
 func TestEveryByteOfTheNodeFileCounts(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	d, err := OpenDirOn(disk, "data")
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestEveryByteOfTheNodeFileCounts(t *testing.T) {
 // TestNodeFileThatIsGoneIsNotMadeAnew takes it away beside a log.
 func TestNodeFileThatIsGoneIsNotMadeAnew(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		n, _ := diskNode(t, disk, Config{})
 		n.mustStop()
 		n.config.Dir.Close()
@@ -173,8 +173,8 @@ func TestDirLeavesNoTemporaryFiles(t *testing.T) {
 // another ledger in their place: the start is refused, whatever kind the source is.
 func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		left := func(root *ledger.Block) *vfs.Memory {
-			disk := vfs.NewMemory()
+		left := func(root *ledger.Block) *vfstest.Memory {
+			disk := vfstest.NewMemory()
 			n := startNode(t, live(), onDisk(t, disk, Config{Shards: 1}))
 			if n.Status().NodeID != n.config.Dir.NodeID() {
 				t.Errorf("node id %q, want the directory's", n.Status().NodeID)
@@ -186,12 +186,12 @@ func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {
 		}
 		ours, others := left(rootBlock(100)), left(rootBlock(101))
 		for name, tt := range map[string]struct {
-			harm func(path string, disk *vfs.Memory)
+			harm func(path string, disk *vfstest.Memory)
 			want string
 		}{
-			"untouched": {func(string, *vfs.Memory) {}, ""},
-			"gone":      {func(path string, disk *vfs.Memory) { disk.Remove(path) }, "are gone"},
-			"of another ledger": {func(path string, disk *vfs.Memory) {
+			"untouched": {func(string, *vfstest.Memory) {}, ""},
+			"gone":      {func(path string, disk *vfstest.Memory) { disk.Remove(path) }, "are gone"},
+			"of another ledger": {func(path string, disk *vfstest.Memory) {
 				content, err := others.ReadFile(path)
 				if err == nil {
 					err = disk.WriteFile(path, content)

@@ -169,7 +169,7 @@ func OpenDirForImportOn(disk vfs.FS, path string) (d *Dir, anew bool, err error)
 	}
 	// What died before it could name the node leaves the lock, and what was to become node.json.
 	begun := func(name string) bool {
-		return name == "LOCK" || name == "node.json"+temporarySuffix || name == lostAndFound
+		return name == "LOCK" || name == "node.json"+vfs.TemporarySuffix || name == lostAndFound
 	}
 	if !slices.Contains(names, "node.json") && slices.ContainsFunc(names, func(name string) bool { return !begun(name) }) {
 		return nil, false, fmt.Errorf("data directory %s is not empty: an import needs one of its own", path)

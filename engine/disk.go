@@ -24,7 +24,8 @@ const (
 
 // diskState is what is known of the disk's trouble. Anybody may read it, but for checked.
 type diskState struct {
-	full    atomic.Bool // ingest waits for space
+	full    atomic.Bool // ingest waits for space, or for files
+	files   atomic.Bool // it waits for files
 	pauses  atomic.Uint64
 	free    atomic.Uint64 // bytes, as far as was asked last
 	checked time.Time     // when that was; the committer alone touches it
@@ -48,13 +49,14 @@ func (e *Engine) withSpace(ctx context.Context, try func() error) error {
 		err := try()
 		if !errors.Is(err, wal.ErrNoSpace) {
 			if err == nil && e.disk.full.Swap(false) {
-				e.logger.Info("ingest goes on: there is space on the disk again")
+				e.logger.Info("ingest goes on: the disk takes what is written again")
 			}
 			return err
 		}
+		e.disk.files.Store(vfs.IsOutOfFiles(err))
 		if !e.disk.full.Swap(true) {
 			e.disk.pauses.Add(1)
-			e.logger.Error("the disk is full: ingest waits for space", "error", err)
+			e.logger.Error(e.disk.shortage()+": ingest waits", "error", err)
 		}
 		select {
 		case <-time.After(spaceRetry):
@@ -62,6 +64,17 @@ func (e *Engine) withSpace(ctx context.Context, try func() error) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// shortage says why ingest waits for the disk, "" while it does not.
+func (d *diskState) shortage() string {
+	switch {
+	case !d.full.Load():
+		return ""
+	case d.files.Load():
+		return "no further file can be opened"
+	}
+	return "the disk is full"
 }
 
 // note keeps, beside the log, what no record of it tells: that the source speaks of finality,
@@ -77,7 +90,7 @@ func (e *Engine) note(b *batch) error {
 	}
 	err := e.config.Dir.note(root, b.statuses)
 	switch {
-	case vfs.IsFull(err):
+	case vfs.IsFull(err) || vfs.IsOutOfFiles(err):
 		return fmt.Errorf("%w: %w", wal.ErrNoSpace, err)
 	case err != nil:
 		return &logError{b.slot, err}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/sim"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 	"ledgerd/snapshot/wal"
 )
 
@@ -52,7 +54,7 @@ func mustHold(t *testing.T, disk vfs.FS, slot ledger.Slot) {
 // says why, and with space ingest goes on by itself and nothing is lost or made twice.
 func TestFullDiskPausesIngest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		n, block := diskNode(t, disk, Config{MinFreeBytes: 1})
 		for range rounds(t, 30) {
 			disk.SetCapacity(disk.UsedBytes()) // not a page more
@@ -87,7 +89,7 @@ func TestFullDiskPausesIngest(t *testing.T) {
 // follows its source once there is space.
 func TestStartOnAFullDiskServes(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		n, root := diskNode(t, disk, Config{})
 		n.mustStop()
 		n.config.Dir.Close()
@@ -112,7 +114,7 @@ func TestStartOnAFullDiskServes(t *testing.T) {
 // TestStopOnAFullDiskIsClean stops a node whose ingest waits for space.
 func TestStopOnAFullDiskIsClean(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		n, root := diskNode(t, disk, Config{SegmentBytes: 4 << 10, MinFreeBytes: 1})
 		next := chainOf(root, 60)
 		n.send(events(next[:20]...)...)
@@ -137,7 +139,7 @@ func TestStopOnAFullDiskIsClean(t *testing.T) {
 // the disk is never quite full.
 func TestLowDiskStopsSnapshotsThenIngest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		n, block := diskNode(t, disk, Config{MinFreeBytes: 1 << 20, SnapshotInterval: time.Second})
 		disk.SetCapacity(disk.UsedBytes() + 3<<19) // one and a half of what ingest wants to leave
 		for _, b := range chainOf(block, 3) {
@@ -171,7 +173,7 @@ func TestLowDiskStopsSnapshotsThenIngest(t *testing.T) {
 // with no snapshot due by time: they are taken all the same, and the log behind them goes.
 func TestLogDoesNotFillTheDisk(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		n, block := diskNode(t, disk, Config{MinFreeBytes: 64 << 10})
 		disk.SetCapacity(1 << 20)
 		for i, b := range chainOf(block, 4000) {
@@ -198,12 +200,12 @@ func TestLogDoesNotFillTheDisk(t *testing.T) {
 func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
 	for _, err := range []error{syscall.EIO, syscall.ENOSPC} {
 		bubble.Test(t, func(t *testing.T) {
-			memory := vfs.NewMemory()
-			disk := vfs.NewFaulty(memory, vfs.Plan{})
+			memory := vfstest.NewMemory()
+			disk := vfstest.NewFaulty(memory, vfstest.Plan{})
 			n, root := diskNode(t, disk, Config{})
 			next := chainOf(root, 5)
 			n.send(next[0])
-			disk.Arm(vfs.Plan{Call: 1, Err: err, Kinds: vfs.KindSync, Name: ".wal", LoseOnSyncFailure: true})
+			disk.Arm(vfstest.Plan{Call: 1, Err: err, Kinds: vfstest.KindSync, Name: ".wal", LoseOnSyncFailure: true})
 			n.send(next[1], next[2])
 			if why := n.Status().Unhealthy; !strings.Contains(why, "the disk failed") || strings.Contains(why, "data/") {
 				t.Errorf("health says %q", why)
@@ -213,10 +215,10 @@ func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
 			n.mustStop()
 			failed := false
 			for _, c := range disk.Trace() {
-				if failed && c.Kind&(vfs.KindWriteAt|vfs.KindSync|vfs.KindTruncate|vfs.KindCreate|vfs.KindRename) != 0 {
+				if failed && c.Kind&(vfstest.KindWriteAt|vfstest.KindSync|vfstest.KindTruncate|vfstest.KindCreate|vfstest.KindRename) != 0 {
 					t.Errorf("%v after a sync failed", c)
 				}
-				failed = failed || c.Err != nil && c.Kind == vfs.KindSync
+				failed = failed || c.Err != nil && c.Kind == vfstest.KindSync
 			}
 			if !failed {
 				t.Fatal("no sync failed")
@@ -230,11 +232,11 @@ func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
 // more events are taken than two commits hold, and afterwards all of them appear.
 func TestDiskStallHoldsUpNobodyButIngest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewFaulty(vfs.NewMemory(), vfs.Plan{})
+		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
 		n, root := diskNode(t, disk, Config{})
 		gate := make(chan struct{})
-		disk.Arm(vfs.Plan{Before: func(c vfs.Call) {
-			if c.Kind == vfs.KindSync {
+		disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
+			if c.Kind == vfstest.KindSync {
 				<-gate
 			}
 		}})
@@ -267,12 +269,12 @@ func TestDiskStallHoldsUpNobodyButIngest(t *testing.T) {
 // would leave it.
 func TestWhatADeadProcessLeftIsSyncedBeforeItIsShown(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		memory := vfs.NewMemory()
-		disk := vfs.NewFaulty(memory, vfs.Plan{})
+		memory := vfstest.NewMemory()
+		disk := vfstest.NewFaulty(memory, vfstest.Plan{})
 		n, root := diskNode(t, disk, Config{})
 		gate := make(chan struct{})
-		disk.Arm(vfs.Plan{Before: func(c vfs.Call) {
-			if c.Kind == vfs.KindSync {
+		disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
+			if c.Kind == vfstest.KindSync {
 				<-gate
 			}
 		}})
@@ -289,10 +291,10 @@ func TestWhatADeadProcessLeftIsSyncedBeforeItIsShown(t *testing.T) {
 // TestFailedSyncBetweenCommitsStopsIngest fails the sync that runs by itself under an interval.
 func TestFailedSyncBetweenCommitsStopsIngest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewFaulty(vfs.NewMemory(), vfs.Plan{})
+		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
 		n, root := diskNode(t, disk, Config{Sync: wal.Policy{Mode: wal.Interval, Interval: time.Second}})
 		n.send(events(chainOf(root, 1)...)...)
-		disk.Arm(vfs.Plan{Call: 1, Kinds: vfs.KindSync, Name: ".wal"})
+		disk.Arm(vfstest.Plan{Call: 1, Kinds: vfstest.KindSync, Name: ".wal"})
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if why := n.Status().Unhealthy; !strings.Contains(why, "the disk failed") {
@@ -315,14 +317,14 @@ func TestPoliciesKeepWhatTheyPromise(t *testing.T) {
 			t.Fatal(err)
 		}
 		bubble.Test(t, func(t *testing.T) {
-			disk := vfs.NewMemory()
+			disk := vfstest.NewMemory()
 			n, root := diskNode(t, disk, Config{Sync: policy})
 			time.Sleep(1500 * time.Millisecond)
 			block := chainOf(root, 1)[0]
 			n.send(block)
 			n.mustStand(block.Slot)
 			for what, cut := range map[string]struct {
-				disk *vfs.Memory
+				disk *vfstest.Memory
 				kept bool
 			}{
 				"the process died": {disk.Crash(1, 1), tt.process},
@@ -358,10 +360,10 @@ func TestPoliciesKeepWhatTheyPromise(t *testing.T) {
 func TestThreeWayHash(t *testing.T) {
 	const slots = "seed=3,accounts=300,slot_time=0,tps=40,fork_rate=0.2,skip_rate=0.1,finality=8,slots=240"
 	bubble.Test(t, func(t *testing.T) {
-		want := simulated(t, vfs.NewMemory(), slots, 1, 1000)
+		want := simulated(t, vfstest.NewMemory(), slots, 1, 1000)
 		r := seeded(t, 8)
 		for _, shards := range []int{1, 3} {
-			disk := vfs.NewMemory()
+			disk := vfstest.NewMemory()
 			for stop := ledger.Slot(5); stop < 240; stop += ledger.Slot(10 + r.IntN(40)) {
 				disk = crashAt(t, disk, slots, shards, stop, r)
 			}
@@ -374,7 +376,7 @@ func TestThreeWayHash(t *testing.T) {
 }
 
 // simulated runs the simulator to its end and returns the head.
-func simulated(t *testing.T, disk *vfs.Memory, parameters string, shards int, stop ledger.Slot) *ledger.Head {
+func simulated(t *testing.T, disk *vfstest.Memory, parameters string, shards int, stop ledger.Slot) *ledger.Head {
 	t.Helper()
 	n := simNode(t, disk, parameters, shards, stop, func() {})
 	synctest.Wait()
@@ -383,7 +385,7 @@ func simulated(t *testing.T, disk *vfs.Memory, parameters string, shards int, st
 }
 
 // crashAt runs the simulator until a slot is published and returns what a power cut leaves then.
-func crashAt(t *testing.T, disk *vfs.Memory, parameters string, shards int, stop ledger.Slot, r *rand.Rand) (left *vfs.Memory) {
+func crashAt(t *testing.T, disk *vfstest.Memory, parameters string, shards int, stop ledger.Slot, r *rand.Rand) (left *vfstest.Memory) {
 	t.Helper()
 	n := simNode(t, disk, parameters, shards, stop, func() {
 		if left == nil {
@@ -398,7 +400,7 @@ func crashAt(t *testing.T, disk *vfs.Memory, parameters string, shards int, stop
 	return left
 }
 
-func simNode(t *testing.T, disk *vfs.Memory, parameters string, shards int, stop ledger.Slot, reached func()) *subject {
+func simNode(t *testing.T, disk *vfstest.Memory, parameters string, shards int, stop ledger.Slot, reached func()) *subject {
 	t.Helper()
 	source, err := sim.Open(parameters)
 	if err != nil {
@@ -425,4 +427,72 @@ func simNode(t *testing.T, disk *vfs.Memory, parameters string, shards int, stop
 		n.err = n.Engine.Run(ctx)
 	}()
 	return n
+}
+
+// TestADiskFailureIsToldAtTheEnd, be it in a commit or between two: the node is not to end as if all were well.
+func TestADiskFailureIsToldAtTheEnd(t *testing.T) {
+	for _, policy := range []wal.Policy{{}, {Mode: wal.Interval, Interval: time.Second}} {
+		bubble.Test(t, func(t *testing.T) {
+			disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
+			n, root := diskNode(t, disk, Config{Sync: policy})
+			if err := n.DiskFailure(); err != nil {
+				t.Errorf("before anything failed: %v", err)
+			}
+			disk.Arm(vfstest.Plan{Call: 1, Kinds: vfstest.KindSync, Name: ".wal"})
+			n.send(events(chainOf(root, 1)...)...)
+			time.Sleep(2 * time.Second)
+			n.mustStop()
+			if err := n.DiskFailure(); !errors.Is(err, wal.ErrFailed) {
+				t.Errorf("%v: DiskFailure() = %v, want %v", policy, err, wal.ErrFailed)
+			}
+		})
+	}
+}
+
+// TestWantOfFilesPausesIngest takes all file descriptors away, again and again, where the log wants its next
+// segment, and where a snapshot wants its file: when some are free again the node goes on by itself.
+func TestWantOfFilesPausesIngest(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		memory := vfstest.NewMemory()
+		disk := vfstest.NewFaulty(memory, vfstest.Plan{})
+		n, block := diskNode(t, disk, Config{SegmentBytes: 4 << 10})
+		const opening = vfstest.KindCreate | vfstest.KindOpen | vfstest.KindOpenWrite | vfstest.KindList | vfstest.KindSyncDir
+		for _, kinds := range []vfstest.Kind{opening, vfstest.KindSyncDir} {
+			disk.Arm(vfstest.Plan{Call: 1, Lasting: true, Kinds: kinds, Err: syscall.EMFILE})
+			for next := chainOf(block, 60); len(next) > 0 && n.Status().Unhealthy == ""; next = next[1:] {
+				block = next[0]
+				n.send(block)
+			}
+			if why := n.Status().Unhealthy; why != "no further file can be opened: ingest pauses until that has passed, reads go on" {
+				t.Fatalf("health says %q", why)
+			}
+			n.mustStand(block.Slot - 1)
+			disk.Heal()
+			time.Sleep(2 * spaceRetry)
+			synctest.Wait()
+			if why := n.Status().Unhealthy; why != "" {
+				t.Fatalf("health says %q with files to be opened", why)
+			}
+			n.mustStand(block.Slot)
+			mustHold(t, memory.Crash(0, 1), block.Slot)
+		}
+		n.mustStop()
+		if err := n.DiskFailure(); err != nil {
+			t.Errorf("a shortage that passed counts as a failure: %v", err)
+		}
+	})
+	bubble.Test(t, func(t *testing.T) {
+		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
+		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
+		disk.Arm(vfstest.Plan{Call: 1, Lasting: true, Kinds: vfstest.KindCreate | vfstest.KindOpen, Name: "snapshots", Err: syscall.ENFILE})
+		for _, taken := range []bool{false, true} {
+			time.Sleep(2 * time.Second)
+			block = n.finalize(block)
+			if s := n.Stats().Snapshot; s.Failures == 0 || (s.Count > 0) != taken || n.Status().Unhealthy != "" {
+				t.Fatalf("%d snapshots, %d failures, health says %q; want any: %v", s.Count, s.Failures, n.Status().Unhealthy, taken)
+			}
+			disk.Heal()
+		}
+		n.mustStop()
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 const (
@@ -164,21 +165,21 @@ func heldBy(t *testing.T, disk vfs.FS) (*ledger.Head, error) {
 // fault is one thing that may befall a disk.
 type fault struct {
 	name  string
-	plan  vfs.Plan
+	plan  vfstest.Plan
 	share float64 // of what was not synced that a crash leaves; -1: no crash
 }
 
 // takesSpace are the calls that a full disk may refuse.
-const takesSpace = vfs.KindCreate | vfs.KindMkdirAll | vfs.KindWriteAt | vfs.KindPreallocate | vfs.KindRename | vfs.KindSync | vfs.KindSyncDir
+const takesSpace = vfstest.KindCreate | vfstest.KindMkdirAll | vfstest.KindWriteAt | vfstest.KindPreallocate | vfstest.KindRename | vfstest.KindSync | vfstest.KindSyncDir
 
 func faults() []fault {
 	return []fault{
-		{"EIO", vfs.Plan{Fault: vfs.Fail, Err: syscall.EIO, LoseOnSyncFailure: true}, 0},
-		{"ENOSPC", vfs.Plan{Fault: vfs.Fail, Err: syscall.ENOSPC, Kinds: takesSpace, LoseOnSyncFailure: true}, -1},
-		{"short write", vfs.Plan{Fault: vfs.Short, Kinds: takesSpace}, -1},
-		{"crash, nothing more", vfs.Plan{Fault: vfs.Crash}, 0},
-		{"crash, half", vfs.Plan{Fault: vfs.Crash}, 0.5},
-		{"crash, all", vfs.Plan{Fault: vfs.Crash}, 1},
+		{"EIO", vfstest.Plan{Fault: vfstest.Fail, Err: syscall.EIO, LoseOnSyncFailure: true}, 0},
+		{"ENOSPC", vfstest.Plan{Fault: vfstest.Fail, Err: syscall.ENOSPC, Kinds: takesSpace, LoseOnSyncFailure: true}, -1},
+		{"short write", vfstest.Plan{Fault: vfstest.Short, Kinds: takesSpace}, -1},
+		{"crash, nothing more", vfstest.Plan{Fault: vfstest.Crash}, 0},
+		{"crash, half", vfstest.Plan{Fault: vfstest.Crash}, 0.5},
+		{"crash, all", vfstest.Plan{Fault: vfstest.Crash}, 1},
 	}
 }
 
@@ -194,7 +195,7 @@ func TestEveryDiskCallMayFail(t *testing.T) {
 	}
 	total := 0
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewFaulty(vfs.NewMemory(), vfs.Plan{})
+		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
 		if _, err := seenOf(t, s, disk, 2); err != nil {
 			t.Fatal(err)
 		}
@@ -224,9 +225,9 @@ func TestEveryDiskCallMayFail(t *testing.T) {
 
 // failCall reports whether there was such a call.
 func failCall(t *testing.T, s *rerun, m *model, f fault, call int) (hit bool) {
-	memory := vfs.NewMemory()
+	memory := vfstest.NewMemory()
 	f.plan.Call = call
-	disk := vfs.NewFaulty(memory, f.plan)
+	disk := vfstest.NewFaulty(memory, f.plan)
 	newest, err := seenOf(t, s, disk, 2)
 	if !disk.Hit() {
 		return false
@@ -234,7 +235,7 @@ func failCall(t *testing.T, s *rerun, m *model, f fault, call int) (hit bool) {
 	if f.share >= 0 {
 		memory = memory.Crash(f.share, uint64(call))
 	}
-	if (f.plan.Fault == vfs.Short || f.plan.Err == syscall.ENOSPC) && err == nil && newest < m.version() && !syncFailed(disk) {
+	if (f.plan.Fault == vfstest.Short || f.plan.Err == syscall.ENOSPC) && err == nil && newest < m.version() && !syncFailed(disk) {
 		t.Errorf("a disk that was full once held up the node for ever: it got to version %d of %d after %v", newest, m.version(), disk.Trace()[max(0, len(disk.Trace())-4):])
 	}
 	head, err := heldBy(t, memory)
@@ -260,9 +261,9 @@ func failCall(t *testing.T, s *rerun, m *model, f fault, call int) (hit bool) {
 }
 
 // syncFailed reports whether what failed was a sync, after which nothing goes on.
-func syncFailed(disk *vfs.Faulty) bool {
-	return slices.ContainsFunc(disk.Trace(), func(c vfs.Call) bool {
-		return c.Kind&(vfs.KindSync|vfs.KindSyncDir) != 0 && c.Err != nil
+func syncFailed(disk *vfstest.Faulty) bool {
+	return slices.ContainsFunc(disk.Trace(), func(c vfstest.Call) bool {
+		return c.Kind&(vfstest.KindSync|vfstest.KindSyncDir) != 0 && c.Err != nil
 	})
 }
 

@@ -72,28 +72,26 @@ type Config struct {
 // Engine follows one ledger and answers questions about it. Its methods may be called
 // from any goroutine, also before and after Run.
 type Engine struct {
-	config Config
-	info   ledger.SourceInfo
-	// showsAll: the source, or what was imported, shows every account of the ledger. Of those info.Complete
-	// says in an engine that none is left out, either.
-	showsAll bool
-	shards   []*shard.Shard
-	logger   *slog.Logger
-	tally    tally
-	seq      *sequencer // touched by the goroutine of sequence alone, but for its counters
-	fill     *filler    // nil: nothing is fetched
-	commits  committer
-	store    Log // the committer writes to it, Run closes it
-	shared   sharing
-	started  time.Time
+	config  Config
+	known   atomic.Pointer[known]
+	shards  []*shard.Shard
+	logger  *slog.Logger
+	tally   tally
+	seq     *sequencer // touched by the goroutine of sequence alone, but for its counters
+	fill    *filler    // nil: nothing is fetched
+	commits committer
+	store   Log // the committer writes to it, Run closes it
+	shared  sharing
+	started time.Time
 
 	head  atomic.Pointer[ledger.Head]
 	ready atomic.Bool // a block is visible, or nothing comes any more
 	// recovery is over, and the block it led to, if any, is visible
 	recoveryOver atomic.Bool
-	frozen       atomic.Pointer[string] // why ingest stopped, nil while it goes on
-	paused       atomic.Bool            // ingest waits for finality
-	lastSeen     atomic.Int64           // when the source showed a block last, since started; 0: never
+	frozen       atomic.Pointer[string]   // why ingest stopped, nil while it goes on
+	diskFailure  atomic.Pointer[logError] // why it stopped where the disk failed; nil else
+	paused       atomic.Bool              // ingest waits for finality
+	lastSeen     atomic.Int64             // when the source showed a block last, since started; 0: never
 	// when a block of this process became visible last, likewise
 	lastShown atomic.Int64
 	backlog   backlog // touched by the goroutine of sequence alone
@@ -129,15 +127,17 @@ func New(c Config) *Engine {
 	e := &Engine{config: c, logger: c.Logger, started: time.Now(), changed: make(chan struct{})}
 	e.shared.log, e.shared.maxLag = c.Shared, cmp.Or(c.MaxLag, defaultMaxLag)
 	e.shared.led, e.shared.fence = make(chan struct{}), make(chan struct{})
+	var info ledger.SourceInfo
 	if c.Source != nil {
-		e.info = c.Source.Info()
+		info = c.Source.Info()
 	}
+	e.known.Store(&known{info: info, filter: c.Filter, skipVotes: c.SkipVotes})
 	for i := range c.Shards {
 		e.shards = append(e.shards, shard.New(i, c.Shards))
 	}
 	e.seq = &sequencer{
 		applier: applier{shards: e.shards, keys: shard.NewKeys(), retention: c.Retention},
-		chain:   newChain(), info: e.info, log: c.Logger, tally: &e.tally,
+		chain:   newChain(), info: info, log: c.Logger, tally: &e.tally,
 		checkRoot: func(ledger.Hash) error { return nil }, skipVotes: c.SkipVotes,
 	}
 	if c.Fetcher != nil {
@@ -146,7 +146,7 @@ func New(c Config) *Engine {
 	}
 	e.learnDir()
 	if c.Join != nil {
-		e.progress.begin(joining, 0) // until it is over nobody looks at what is learned then
+		e.progress.begin(joining, 0)
 	}
 	switch {
 	case c.Log != nil:
@@ -313,7 +313,7 @@ func (e *Engine) follow(ctx context.Context, from *ledger.ResumePoint, events ch
 		if ctx.Err() != nil {
 			return nil
 		}
-		return fmt.Errorf("source %s: %w", e.info.Name, err)
+		return fmt.Errorf("source %s: %w", e.known.Load().info.Name, err)
 	}
 	close(events)
 	return nil

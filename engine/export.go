@@ -106,7 +106,7 @@ func (x *exporter) unfinalized() error {
 // leaveOut takes from a block the writes of accounts that a filter left out: who reads the export has
 // no filter.
 func (x *exporter) leaveOut(n *node, b *ledger.Block) error {
-	if x.config.Filter == nil {
+	if x.known.Load().filter == nil {
 		return nil
 	}
 	keys := make([]ledger.Pubkey, len(b.Accounts))

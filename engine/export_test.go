@@ -11,6 +11,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // TestExportRebuildsTheLedger exports random ledgers and follows each export with a new node: it
@@ -51,12 +52,12 @@ func exportAndImport(t *testing.T, s stream, seed uint64) {
 }
 
 // randomLedger follows a random stream for a while and returns what it left, and its last head.
-func randomLedger(t *testing.T, s stream, seed uint64) (*vfs.Memory, *ledger.Head) {
+func randomLedger(t *testing.T, s stream, seed uint64) (*vfstest.Memory, *ledger.Head) {
 	t.Helper()
 	m := s.model()
 	g := newGenerator(seed, m)
 	g.lossy, g.exact, g.reopens = s.lossy, true, s.retention.Slots > 1000
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	c := onDisk(t, disk, Config{Retention: s.retention, SnapshotInterval: time.Second, SegmentBytes: 64 << 10, Shards: 2})
 	defer c.Dir.Close()
 	if err := c.Dir.BindFilter(s.filter()); err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 func someFacts() Facts {
@@ -36,7 +36,7 @@ func TestFactsComeBackAsTheyWere(t *testing.T) {
 }
 
 func TestDirBelongsToOneClusterLedger(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	open := func() *Dir {
 		t.Helper()
 		d, err := OpenDirOn(disk, "data")
@@ -97,7 +97,7 @@ func TestClusterTakesNoLedgerOfAnother(t *testing.T) {
 		"a root":         {func(d *Dir) error { return bindRoot(d, hash(1)) }, "of its own"},
 		"an import":      {func(d *Dir) error { return d.noteImport(importNote{Finished: true}, nil) }, "of its own"},
 	} {
-		d, err := OpenDirOn(vfs.NewMemory(), "data")
+		d, err := OpenDirOn(vfstest.NewMemory(), "data")
 		if err == nil {
 			err = tt.begin(d)
 		}

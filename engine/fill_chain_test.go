@@ -10,7 +10,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 func TestAnswerWaitsUntilTheChainGetsThere(t *testing.T) {
@@ -101,7 +101,7 @@ func TestAnswerFromBeforeTheSnapshotIsAskedForAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		k := key(1)
 		u := newFakeNode(100, lamports(k, 5))
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		n := filling(t, u, onDisk(t, disk, Config{}))
 		closes := child(rootBlock(100), 101, 0, lamports(k, 0))
 		n.send(closes, status(closes, ledger.StatusFinalized))
@@ -383,12 +383,12 @@ func TestDoubtOutlivesAQuestionUnderWay(t *testing.T) {
 // TestFetchedAccountsOutliveTheProcess holds what was answered once against power cuts, and then
 // rolls back below the slot of an answer that only the process before fetched.
 func TestFetchedAccountsOutliveTheProcess(t *testing.T) {
-	for name, stop := range map[string]func(*subject, *vfs.Memory) *vfs.Memory{
-		"clean stop": func(n *subject, disk *vfs.Memory) *vfs.Memory {
+	for name, stop := range map[string]func(*subject, *vfstest.Memory) *vfstest.Memory{
+		"clean stop": func(n *subject, disk *vfstest.Memory) *vfstest.Memory {
 			n.mustStop()
 			return disk.Crash(1, 1)
 		},
-		"power cut": func(n *subject, disk *vfs.Memory) *vfs.Memory {
+		"power cut": func(n *subject, disk *vfstest.Memory) *vfstest.Memory {
 			cut := disk.Crash(0, 1)
 			n.mustStop()
 			return cut
@@ -399,7 +399,7 @@ func TestFetchedAccountsOutliveTheProcess(t *testing.T) {
 				k, early, root := key(1), key(2), rootBlock(100)
 				b101, b102 := child(root, 101, 0), child(root, 102, 1)
 				u := newFakeNode(100, lamports(early, 7), lamports(k, 5))
-				disk := vfs.NewMemory()
+				disk := vfstest.NewMemory()
 				n := filling(t, u, onDisk(t, disk, Config{}))
 				n.mustAnswer(ledger.Query{}, early, 7)
 				n.send(b101, status(b101, ledger.StatusConfirmed))

@@ -12,7 +12,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // truth is a ledger with forks, and what every account is after each of its blocks.
@@ -164,7 +164,7 @@ type filledRun struct {
 	t                    *testing.T
 	l                    *truth
 	r                    *rand.Rand
-	disk                 *vfs.Memory
+	disk                 *vfstest.Memory
 	confirmed, finalized *truthBlock // as the node here was told
 	asking               sync.WaitGroup
 	mu                   sync.Mutex
@@ -265,7 +265,7 @@ func TestFilledAnswersAreTrueAtTheirBlock(t *testing.T) {
 			if round%2 == 1 {
 				l.filter = ledger.NewFilter([]ledger.Pubkey{ownerFor(100)}, nil)
 			}
-			f := &filledRun{t: t, l: l, r: r, disk: vfs.NewMemory(), confirmed: l.blocks[0], finalized: l.blocks[0]}
+			f := &filledRun{t: t, l: l, r: r, disk: vfstest.NewMemory(), confirmed: l.blocks[0], finalized: l.blocks[0]}
 			f.start()
 			for n := 0; n < 600 && !t.Failed(); n++ {
 				f.step()

@@ -143,9 +143,13 @@ func (e *Engine) lead(h *handed) error {
 	return nil
 }
 
-// fence ends all answers: what the node holds is not what the shared log says.
+// fence ends all answers: what the node holds is not what the log says, the shared one where there is one.
 func (e *Engine) fence(err error) {
-	why := "the node fenced itself off, what it holds differs from the shared log: " + err.Error()
+	log := "its log"
+	if e.shared.log != nil {
+		log = "the shared log"
+	}
+	why := "the node fenced itself off, what it holds differs from " + log + ": " + err.Error()
 	if !e.shared.fenced.CompareAndSwap(nil, &why) {
 		return
 	}
@@ -155,7 +159,7 @@ func (e *Engine) fence(err error) {
 }
 
 // Fenced says why the node answers nothing any more, "" while all is well: what it holds differs
-// from what the shared log says.
+// from what the log says.
 func (e *Engine) Fenced() string {
 	if why := e.shared.fenced.Load(); why != nil {
 		return *why

@@ -10,7 +10,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // clusterNode is a node of a cluster that a test leads.
@@ -23,7 +23,7 @@ type clusterNode struct {
 func startMember(t *testing.T, l *sharedLedger, source Source, c Config) clusterNode {
 	t.Helper()
 	if c.Dir == nil {
-		c = onDisk(t, vfs.NewMemory(), c)
+		c = onDisk(t, vfstest.NewMemory(), c)
 	}
 	if err := c.Dir.BindCluster("the ledger", FactsOf(live(), nil, false)); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestReplicaShowsWhatTheWriterWrote(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		w := writer(t, l, Config{Shards: 2})
-		replica := startMember(t, l, nil, onDisk(t, vfs.NewMemory(), Config{Shards: 3}))
+		replica := startMember(t, l, nil, onDisk(t, vfstest.NewMemory(), Config{Shards: 3}))
 		root := rootBlock(100, lamports(key(1), 5))
 		a, b := child(root, 101, 0, lamports(key(1), 6)), child(root, 102, 1, lamports(key(2), 7))
 		for _, e := range []ledger.Event{&ledger.BaseState{Slot: 99, Accounts: []ledger.AccountWrite{lamports(key(3), 9)}}, root, a, b, child(b, 103, 0), status(b, ledger.StatusConfirmed), status(b, ledger.StatusFinalized)} {
@@ -110,8 +110,8 @@ func TestReplicaShowsWhatTheWriterWrote(t *testing.T) {
 func TestStandbyTakesOver(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
-		first := writer(t, l, onDisk(t, vfs.NewMemory(), Config{Shards: 2}))
-		second := startMember(t, l, newScript(live()), onDisk(t, vfs.NewMemory(), Config{Shards: 1}))
+		first := writer(t, l, onDisk(t, vfstest.NewMemory(), Config{Shards: 2}))
+		second := startMember(t, l, newScript(live()), onDisk(t, vfstest.NewMemory(), Config{Shards: 1}))
 		root := rootBlock(100, lamports(key(1), 5))
 		chain := append([]*ledger.Block{root}, chainOf(root, 5)...)
 		first.send(events(chain...)...)
@@ -208,7 +208,7 @@ func TestDifferenceFencesOff(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				l := newSharedLedger()
 				w := writer(t, l, Config{Shards: 2})
-				disk := vfs.NewMemory()
+				disk := vfstest.NewMemory()
 				c := onDisk(t, disk, Config{Shards: 3, SnapshotInterval: time.Second})
 				replica := startMember(t, l, nil, c)
 				w.send(root, b101)
@@ -276,7 +276,7 @@ func TestFollowedCommitIsAllOrNothing(t *testing.T) {
 		l.first = l.first[:3]
 
 		gate := make(chan struct{})
-		c := onDisk(t, vfs.NewMemory(), Config{Shards: 1, OnSync: func(time.Duration) { <-gate }})
+		c := onDisk(t, vfstest.NewMemory(), Config{Shards: 1, OnSync: func(time.Duration) { <-gate }})
 		if err := c.Dir.BindCluster("the ledger", FactsOf(live(), nil, false)); err != nil {
 			t.Fatal(err)
 		}
@@ -331,7 +331,7 @@ func TestOnlyTheWriterFetches(t *testing.T) {
 		u := newFakeNode(100, lamports(key(7), 70))
 		var nodes [2]clusterNode
 		for i := range nodes {
-			c := onDisk(t, vfs.NewMemory(), Config{Shards: 2, Fetcher: u})
+			c := onDisk(t, vfstest.NewMemory(), Config{Shards: 2, Fetcher: u})
 			if err := c.Dir.BindCluster("the ledger", FactsOf(partial(), nil, false)); err != nil {
 				t.Fatal(err)
 			}
@@ -368,7 +368,7 @@ func TestFollowThatEnds(t *testing.T) {
 		if why := replica.Status().Unhealthy; !strings.Contains(why, "cannot be followed") || strings.Contains(why, "10.0.0.1") {
 			t.Errorf("health says %q", why)
 		}
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		c := onDisk(t, disk, Config{Shards: 1})
 		other := startMember(t, l, nil, c)
 		synctest.Wait()
@@ -391,7 +391,7 @@ func TestHealthFailsWhileTheNodeLags(t *testing.T) {
 		w := writer(t, l, Config{Shards: 2})
 		root := rootBlock(100, lamports(key(1), 5))
 		w.send(root)
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		c := onDisk(t, disk, Config{Shards: 1, MaxLag: 3 * time.Second})
 		replica := startMember(t, l, nil, c)
 		health := func(when, want string) {

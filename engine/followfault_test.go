@@ -9,6 +9,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // followedScript returns a shared log that holds the script, and where that ends.
@@ -17,7 +18,7 @@ func followedScript(t *testing.T) (commits [][][]byte, first []ledger.Version, e
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		s, _ := scripted()
-		c, err := scriptConfig(t, vfs.NewMemory(), 2)
+		c, err := scriptConfig(t, vfstest.NewMemory(), 2)
 		if err == nil {
 			err = c.Dir.BindCluster("the ledger", FactsOf(live(), nil, false))
 		}
@@ -75,9 +76,9 @@ func failFollower(t *testing.T, l *sharedLedger, f fault, call int, want *ledger
 		synctest.Wait()
 		return n, n.stop()
 	}
-	memory := vfs.NewMemory()
+	memory := vfstest.NewMemory()
 	f.plan.Call = call
-	disk := vfs.NewFaulty(memory, f.plan)
+	disk := vfstest.NewFaulty(memory, f.plan)
 	n, err := follow(disk)
 	if n.subject != nil {
 		checkHeads(t, l, n.published)

@@ -7,7 +7,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // forkAccounts are the accounts of the fork table, one for each way an account can fare in
@@ -373,7 +373,7 @@ func TestDeadBlockComesBackWhenItIsConfirmed(t *testing.T) {
 		for _, restart := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, restart %v", name, restart), func(t *testing.T) {
 				bubble.Test(t, func(t *testing.T) {
-					disk := vfs.NewMemory()
+					disk := vfstest.NewMemory()
 					n := startNode(t, live(), onDisk(t, disk, Config{Shards: 2}))
 					n.send(root, a, b, other, status(other, ledger.StatusDead), c, d, status(b, ledger.StatusDead))
 					if restart {

@@ -10,7 +10,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/sim"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // handSlots is a short ledger. That of handBase begins with base state in several records.
@@ -26,7 +26,7 @@ func simMember(t *testing.T, l *sharedLedger, parameters string, c Config) clust
 	if err != nil {
 		t.Fatal(err)
 	}
-	c = onDisk(t, vfs.NewMemory(), c)
+	c = onDisk(t, vfstest.NewMemory(), c)
 	if err := c.Dir.BindCluster("the ledger", FactsOf(source.Info(), nil, false)); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestWriterKnowsWhetherTheSourceSpeaksOfFinality(t *testing.T) {
 					b.Status = tt.status
 				}
 				member := func() clusterNode {
-					c := onDisk(t, vfs.NewMemory(), Config{Shards: 1})
+					c := onDisk(t, vfstest.NewMemory(), Config{Shards: 1})
 					if err := c.Dir.BindCluster("the ledger", FactsOf(finite(), nil, false)); err != nil {
 						t.Fatal(err)
 					}

@@ -9,7 +9,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/upstream"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // watched is a node that follows a scripted live source, which tells of its trouble as real ones do.
@@ -137,7 +137,7 @@ func TestOnlyBlocksAreSignsOfLife(t *testing.T) {
 // TestRestartedNodeIsHealthyWithItsFirstBlock holds that the old state is shown, and not called fresh.
 func TestRestartedNodeIsHealthyWithItsFirstBlock(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		root := rootBlock(100, lamports(key(1), 5))
 		w := watch(t, onDisk(t, disk, Config{Shards: 1}))
 		w.send(root)
@@ -161,7 +161,7 @@ func TestRestartedNodeIsHealthyWithItsFirstBlock(t *testing.T) {
 // TestFreshNodeWithoutANodeSaysThatNoBlockHasCome starts in a fresh directory over a source that reaches nobody, twice.
 func TestFreshNodeWithoutANodeSaysThatNoBlockHasCome(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		for range 2 {
 			c := onDisk(t, disk, Config{Shards: 1})
 			if err := New(c).Status().NotReady; err != ledger.ErrRecovering {
@@ -185,7 +185,7 @@ func TestFreshNodeWithoutANodeSaysThatNoBlockHasCome(t *testing.T) {
 func TestSnapshotOfAnotherIsRecoveredFirst(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l, w, _, all := offering(t)
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		if err := all[0].begin(t.Context(), disk); err != nil {
 			t.Fatal(err)
 		}

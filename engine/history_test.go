@@ -7,7 +7,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 	"ledgerd/snapshot/wal"
 )
 
@@ -21,7 +21,7 @@ func TestHistoryIsWhatWasPublished(t *testing.T) {
 				m := newModel(s.info)
 				g := newGenerator(seed, m)
 				g.lossy, g.exact, g.reopens = s.lossy, true, s.retention.Slots > 1000
-				disk := vfs.NewMemory()
+				disk := vfstest.NewMemory()
 				c := onDisk(t, disk, Config{Retention: s.retention, SnapshotInterval: 20 * time.Second, SegmentBytes: 16 << 10, Shards: 2})
 				n := startNode(t, s.info, c)
 				for range streamEvents {

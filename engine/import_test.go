@@ -15,6 +15,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // told is one account record of an archive.
@@ -127,7 +128,7 @@ func TestImportKeepsTheNewestOfEachAccount(t *testing.T) {
 					base.Accounts = append(base.Accounts, w)
 				}
 			}
-			disk := vfs.NewMemory()
+			disk := vfstest.NewMemory()
 			done, err := importInto(t, disk, all, ImportPoint{Slot: 100, Blockhash: hash(1), Capitalization: ledger.Some(sum)},
 				ImportConfig{Filter: filter, MemoryBytes: []int64{500, 4000, 0}[r.IntN(3)]})
 			if err != nil {
@@ -201,7 +202,7 @@ func TestImportedNodeGoesOnWithTheNextBlock(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		t.Run(fmt.Sprintf("hash known %v", known), func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				disk := vfs.NewMemory()
+				disk := vfstest.NewMemory()
 				p := importPoint()
 				if !known {
 					p.Blockhash = ledger.Hash{}
@@ -316,7 +317,7 @@ func TestImportIsServedBeforeTheFirstBlock(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				disk := vfs.NewMemory()
+				disk := vfstest.NewMemory()
 				if _, err := importInto(t, disk, someTold(), importPoint(), ImportConfig{}); err != nil {
 					t.Fatal(err)
 				}
@@ -376,7 +377,7 @@ func TestBlocksThatDoNotFollowAnImport(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				disk := vfs.NewMemory()
+				disk := vfstest.NewMemory()
 				p := importPoint()
 				if !tt.known {
 					p.Blockhash = ledger.Hash{}
@@ -407,15 +408,15 @@ func TestBlocksThatDoNotFollowAnImport(t *testing.T) {
 // TestUnfinishedImportIsRefusedAndStartedAnew cuts the power at many places of an import.
 func TestUnfinishedImportIsRefusedAndStartedAnew(t *testing.T) {
 	all := randomTold(seeded(t, 7), 40)
-	whole := vfs.NewMemory()
+	whole := vfstest.NewMemory()
 	want, err := importInto(t, whole, all, importPoint(), ImportConfig{MemoryBytes: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
 	refusedTimes := 0
 	for n := 1; ; n += 1 + n/16 {
-		disk := vfs.NewMemory()
-		faulty := vfs.NewFaulty(disk, vfs.Plan{Call: n, Lasting: true, Err: syscall.EIO})
+		disk := vfstest.NewMemory()
+		faulty := vfstest.NewFaulty(disk, vfstest.Plan{Call: n, Lasting: true, Err: syscall.EIO})
 		_, err := importInto(t, faulty, all, importPoint(), ImportConfig{MemoryBytes: 1000})
 		left := disk.Crash(0, uint64(n))
 		if err == nil {
@@ -445,14 +446,14 @@ func TestUnfinishedImportIsRefusedAndStartedAnew(t *testing.T) {
 }
 
 func TestImportRefusesADirectoryThatIsUsed(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	if _, err := importInto(t, disk, someTold(), importPoint(), ImportConfig{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := importInto(t, disk, someTold(), importPoint(), ImportConfig{}); err == nil || !strings.Contains(err.Error(), "holds a ledger already") {
 		t.Errorf("a second import: %v", err)
 	}
-	strange := vfs.NewMemory()
+	strange := vfstest.NewMemory()
 	strange.MkdirAll("data")
 	f, err := strange.Create("data/holiday.jpg")
 	if err != nil {
@@ -467,7 +468,7 @@ func TestImportRefusesADirectoryThatIsUsed(t *testing.T) {
 // TestAFreshFileSystemIsAnEmptyDirectory: ext4 puts lost+found into each.
 func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
 	for _, at := range []string{"data", "data/log", "data/snapshots"} {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		if err := disk.MkdirAll(at + "/lost+found"); err != nil {
 			t.Fatal(err)
 		}
@@ -482,7 +483,7 @@ func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
 		if at != "data" {
 			continue // an import wants no folders of ours there
 		}
-		disk = vfs.NewMemory()
+		disk = vfstest.NewMemory()
 		if err := disk.MkdirAll(at + "/lost+found"); err != nil {
 			t.Fatal(err)
 		}
@@ -499,7 +500,7 @@ func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
 
 // TestImportTakesTheRoomOfTheLogFirst: hours later is too late to learn that it is not there.
 func TestImportTakesTheRoomOfTheLogFirst(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	disk.SetCapacity(1 << 20)
 	d, _, err := OpenDirForImportOn(disk, "data")
 	if err != nil {
@@ -524,7 +525,7 @@ func TestImportTakesTheRoomOfTheLogFirst(t *testing.T) {
 
 // TestImportChecksOnceAllIsWritten looks at the phase at each write to the snapshot.
 func TestImportChecksOnceAllIsWritten(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	d, _, err := OpenDirForImportOn(disk, "data")
 	if err != nil {
 		t.Fatal(err)
@@ -574,7 +575,7 @@ func TestImportChecksOnceAllIsWritten(t *testing.T) {
 func TestImportThatIsNotWholeIsRefused(t *testing.T) {
 	p := importPoint()
 	p.Capitalization = ledger.Some(ledger.Lamports(33)) // it is 32
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	if _, err := importInto(t, disk, someTold(), p, ImportConfig{}); err == nil || !strings.Contains(err.Error(), "32 lamports") {
 		t.Errorf("another sum than the bank's: %v", err)
 	}
@@ -582,7 +583,7 @@ func TestImportThatIsNotWholeIsRefused(t *testing.T) {
 		t.Errorf("the directory: %v", err)
 	}
 	all := []told{{1, 0, lamports(key(1), 1<<63)}, {1, 0, lamports(key(2), 1<<63)}, {1, 0, lamports(key(3), 33)}}
-	if _, err := importInto(t, vfs.NewMemory(), all, p, ImportConfig{}); err == nil {
+	if _, err := importInto(t, vfstest.NewMemory(), all, p, ImportConfig{}); err == nil {
 		t.Error("a sum that overflows to the bank's is taken for it")
 	}
 }
@@ -590,7 +591,7 @@ func TestImportThatIsNotWholeIsRefused(t *testing.T) {
 func TestImportTellsOfAFullDisk(t *testing.T) {
 	all := randomTold(seeded(t, 3), 3000)
 	for _, capacity := range []int64{1, 100, 16 << 10, testSegmentBytes + 16<<10, testSegmentBytes + 128<<10, testSegmentBytes + 220<<10} {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		disk.SetCapacity(capacity)
 		_, err := importInto(t, disk, all, importPoint(), ImportConfig{})
 		if !vfs.IsFull(err) || capacity > 100 && !strings.Contains(err.Error(), "the disk is full") || strings.Contains(err.Error(), "\n") {
@@ -606,7 +607,7 @@ func TestImportTellsOfAFullDisk(t *testing.T) {
 // TestDamagedImportIsNotReplayed: the log holds nothing of what was imported.
 func TestDamagedImportIsNotReplayed(t *testing.T) {
 	for _, gone := range []bool{true, false} {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		if _, err := importInto(t, disk, someTold(), importPoint(), ImportConfig{}); err != nil {
 			t.Fatal(err)
 		}
@@ -636,7 +637,7 @@ func TestDamagedImportIsNotReplayed(t *testing.T) {
 
 // TestFiltersOfADirectoryStay: what is held depends on them.
 func TestFiltersOfADirectoryStay(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	some := ledger.NewFilter([]ledger.Pubkey{key(1)}, []ledger.Pubkey{key(3), key(2)})
 	d := onDisk(t, disk, Config{}).Dir
 	for _, f := range []*ledger.Filter{some, some, ledger.NewFilter([]ledger.Pubkey{key(1), key(1)}, []ledger.Pubkey{key(2), key(3)})} {
@@ -654,7 +655,7 @@ func TestFiltersOfADirectoryStay(t *testing.T) {
 			t.Errorf("another filter: %v", err)
 		}
 	}
-	used := onDisk(t, vfs.NewMemory(), Config{}).Dir
+	used := onDisk(t, vfstest.NewMemory(), Config{}).Dir
 	if err := used.BindFilter(nil); err != nil {
 		t.Fatal(err)
 	}

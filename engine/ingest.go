@@ -91,7 +91,7 @@ func (e *Engine) goOn(ctx context.Context) error {
 		return err
 	}
 	pace := e.snapshotPace()
-	e.beginSnapshot(ctx, pace, func(w snapshot.Written) error { return e.offerSnapshot(ctx, w, pace) })
+	e.beginSnapshot(ctx, pace, func(w snapshot.Written) error { return e.offerSnapshot(ctx, w) })
 	return nil
 }
 
@@ -164,7 +164,7 @@ func (e *Engine) endInput() error {
 	}
 	e.ready.Store(true)
 	tip := e.head.Load().Tip(ledger.Processed)
-	e.logger.Info("end of input", "source", e.info.Name, "slot", tip.Slot, "seq", tip.Seq, "state_hash", e.head.Load().StateHash)
+	e.logger.Info("end of input", "source", e.known.Load().info.Name, "slot", tip.Slot, "seq", tip.Seq, "state_hash", e.head.Load().StateHash)
 	return nil
 }
 
@@ -186,7 +186,7 @@ func (e *Engine) stopIngest(err error) error {
 	var logFailure *logError
 	var sharedFailure *sharedLogError
 	wasRefused, logFailed, sharedFailed := errors.As(err, &refusal), errors.As(err, &logFailure), errors.As(err, &sharedFailure)
-	livesOn := wasRefused || logFailed || sharedFailed || e.info.Live && e.shared.writes()
+	livesOn := wasRefused || logFailed || sharedFailed || e.known.Load().info.Live && e.shared.writes()
 	if !livesOn || errors.Is(err, errOtherLedger) {
 		return err
 	}
@@ -195,6 +195,7 @@ func (e *Engine) stopIngest(err error) error {
 	case sharedFailed:
 		why = sharedFailure.why()
 	case logFailed:
+		e.diskFailure.Store(logFailure)
 		why = fmt.Sprintf("ingest stopped: slot %d could not be made durable, the disk failed; reads go on until a person looks", logFailure.slot)
 	}
 	e.frozen.Store(&why)

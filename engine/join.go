@@ -3,33 +3,45 @@ package engine
 import (
 	"context"
 	"fmt"
+
+	"ledgerd/engine/ledger"
 )
 
 // joining is the phase in which Config.Join runs.
 const joining = "joining the cluster"
 
+// known is what the source and the data directory say of the ledger. It never changes: Join may lead to
+// another one, while questions are asked.
+type known struct {
+	info      ledger.SourceInfo // Complete: no account of the ledger is left out
+	showsAll  bool              // the source, or what was imported, shows every account of the ledger
+	filter    *ledger.Filter    // which of them are held; nil: all
+	skipVotes bool
+}
+
 // learnDir takes over what the data directory knows of the ledger.
 func (e *Engine) learnDir() {
-	c := &e.config
+	c, k := &e.config, *e.known.Load()
 	if c.Dir != nil {
 		e.seq.checkRoot, e.seq.statusSeen = c.Dir.checkRoot, c.Dir.statuses()
-		if c.Filter == nil {
-			c.Filter = c.Dir.Filter()
+		if k.filter == nil {
+			k.filter = c.Dir.Filter()
 		}
-		c.SkipVotes = c.SkipVotes || c.Dir.skipsVotes()
-		e.seq.skipVotes = c.SkipVotes
-		if c.Source == nil || c.Dir.imported() != nil && !e.info.GapsAllowed {
-			e.info.Complete = c.Dir.complete()
+		k.skipVotes = k.skipVotes || c.Dir.skipsVotes()
+		e.seq.skipVotes = k.skipVotes
+		if c.Source == nil || c.Dir.imported() != nil && !k.info.GapsAllowed {
+			k.info.Complete = c.Dir.complete()
 		}
-		e.info = c.Dir.infoOf(e.info)
+		k.info = c.Dir.infoOf(k.info)
 	}
-	e.showsAll = e.info.Complete
-	if c.Filter != nil {
-		e.info.Complete = false
+	k.showsAll = k.info.Complete
+	if k.filter != nil {
+		k.info.Complete = false
 		for _, s := range e.shards {
-			s.SetFilter(c.Filter)
+			s.SetFilter(k.filter)
 		}
 	}
+	e.known.Store(&k)
 }
 
 // join lets the data directory be bound and filled.

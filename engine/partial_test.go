@@ -7,7 +7,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // TestListsSayWhetherTheyMayLackAccounts with and without a filter, of sources that show all accounts and of those
@@ -39,7 +39,7 @@ func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				disk := vfs.NewMemory()
+				disk := vfstest.NewMemory()
 				if tt.info.Identity = ""; tt.imported {
 					if _, err := importInto(t, disk, someTold(), importPoint(), ImportConfig{Filter: tt.filter}); err != nil {
 						t.Fatal(err)

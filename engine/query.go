@@ -75,19 +75,22 @@ func (e *Engine) nextPublication() <-chan struct{} {
 }
 
 // answer asks at the view's version. Should that version be folded away meanwhile, which
-// only happens where memory is short, it asks again at a newer one.
-func answer[R any](e *Engine, q ledger.Query, ask func(ledger.View, time.Time) (R, error)) (R, ledger.View, error) {
-	for {
-		v, err := e.view(q)
-		if err != nil {
-			var none R
-			return none, v, err
-		}
-		r, err := ask(v, time.Now().Add(queryDeadline))
-		if errors.Is(err, shard.ErrFolded) && q.Head == nil && e.head.Load() != v.Head {
-			continue
-		}
+// only happens where memory is short, it asks again at a newer one, all within one deadline.
+func answer[R any](e *Engine, q ledger.Query, ask func(ledger.View, time.Time) (R, error)) (r R, v ledger.View, err error) {
+	if v, err = e.view(q); err != nil {
 		return r, v, err
+	}
+	for deadline := time.Now().Add(queryDeadline); ; {
+		r, err = ask(v, deadline)
+		folded := errors.Is(err, shard.ErrFolded) && q.Head == nil && e.head.Load() != v.Head
+		left := time.Until(deadline)
+		if !folded || left <= 0 {
+			return r, v, err
+		}
+		q.Wait = min(q.Wait, left)
+		if v, err = e.view(q); err != nil {
+			return r, v, err
+		}
 	}
 }
 
@@ -119,7 +122,7 @@ func (e *Engine) account(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 			return a, err
 		case found:
 			return a, &ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: a.Since.Slot()}
-		case e.info.Complete:
+		case e.known.Load().info.Complete:
 			return a, &ledger.NotFoundError{Absence: ledger.AccountNotFound}
 		}
 		return a, &ledger.NotFoundError{Absence: ledger.AccountNotIndexed}
@@ -134,7 +137,7 @@ func (e *Engine) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Accoun
 			return s.Accounts(keys, v.Tip().Version, deadline)
 		})
 	})
-	v.Lacks = !e.info.Complete && slices.ContainsFunc(all, func(a ledger.Account) bool {
+	v.Lacks = !e.known.Load().info.Complete && slices.ContainsFunc(all, func(a ledger.Account) bool {
 		return !a.Exists() && a.Since == 0 // one that is known to be closed is not lacking
 	})
 	return all, v, err
@@ -201,7 +204,7 @@ func (e *Engine) transaction(v ledger.View, sig ledger.Signature, deadline time.
 	t, err := s.Transaction(sig, v.Tip().Version, deadline)
 	if err == nil && (t == nil || t.Slot < v.Head.Floor) {
 		err = &ledger.NotFoundError{Absence: ledger.TransactionNotFound}
-		if e.config.SkipVotes {
+		if e.known.Load().skipVotes {
 			err = &ledger.NotFoundError{Absence: ledger.TransactionNotIndexed}
 		}
 	}

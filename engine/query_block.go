@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+	"sort"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -9,23 +11,23 @@ import (
 
 // LatestBlock returns the newest block of the asked commitment.
 func (e *Engine) LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.View, error) {
-	return answer(e, q, func(v ledger.View, deadline time.Time) (ledger.BlockAnswer, error) {
+	return answer(e, q, func(v ledger.View, _ time.Time) (ledger.BlockAnswer, error) {
 		if !v.Head.HasBlock {
 			return ledger.BlockAnswer{}, &ledger.NotFoundError{Absence: ledger.NoBlockYet}
 		}
-		return e.block(v, v.Tip().Slot, q.Parts, deadline)
+		return blockAt(v, v.Tip().Slot, q.Parts)
 	})
 }
 
 // Block returns the block at slot. A missing one is a *ledger.NotFoundError that tells
 // skipped, not yet produced, pruned and not indexed apart.
 func (e *Engine) Block(q ledger.Query, slot ledger.Slot) (ledger.BlockAnswer, ledger.View, error) {
-	return answer(e, q, func(v ledger.View, deadline time.Time) (ledger.BlockAnswer, error) {
-		return e.block(v, slot, q.Parts, deadline)
+	return answer(e, q, func(v ledger.View, _ time.Time) (ledger.BlockAnswer, error) {
+		return blockAt(v, slot, q.Parts)
 	})
 }
 
-func (e *Engine) block(v ledger.View, slot ledger.Slot, parts ledger.BlockParts, deadline time.Time) (ledger.BlockAnswer, error) {
+func blockAt(v ledger.View, slot ledger.Slot, parts ledger.BlockParts) (ledger.BlockAnswer, error) {
 	absent := func(why ledger.Absence) (ledger.BlockAnswer, error) {
 		return ledger.BlockAnswer{}, &ledger.NotFoundError{Absence: why}
 	}
@@ -37,22 +39,32 @@ func (e *Engine) block(v ledger.View, slot ledger.Slot, parts ledger.BlockParts,
 	case slot < v.Head.Floor:
 		return absent(ledger.SlotPruned)
 	}
-	b, err := e.held(v, slot, deadline)
-	if err != nil {
-		return ledger.BlockAnswer{}, err
-	}
-	if b != nil {
-		return ledger.BlockAnswer{Block: partsOf(b, parts), Commitment: v.Head.CommitmentOf(slot)}, nil
-	}
-	above, err := e.blockAbove(v, slot, deadline)
-	if err != nil {
-		return ledger.BlockAnswer{}, err
-	}
-	// Only the parent link of the next block proves that there is none here.
-	if above != nil && above.ParentSlot < slot {
+	blocks := blocksOf(v)
+	i := firstFrom(blocks, slot)
+	switch {
+	case i == len(blocks):
+		return absent(ledger.SlotNotIndexed)
+	case blocks[i].Block.Slot == slot:
+		return ledger.BlockAnswer{Block: partsOf(blocks[i], parts), Commitment: v.Head.CommitmentOf(slot)}, nil
+	case blocks[i].Block.ParentSlot < slot: // only the parent link of the next block proves that there is none here
 		return absent(ledger.SlotSkipped)
 	}
 	return absent(ledger.SlotNotIndexed)
+}
+
+// blocksOf returns the blocks that are held up to the tip of a view, oldest first.
+func blocksOf(v ledger.View) []*shard.HeldBlock {
+	chain, ok := v.Head.Chain.(*chainBlocks)
+	if !ok {
+		return nil
+	}
+	blocks := (*chain)[:firstFrom(*chain, v.Tip().Slot+1)]
+	return blocks[firstFrom(blocks, v.Head.Floor):]
+}
+
+// firstFrom returns the index of the first block at or above slot.
+func firstFrom(blocks []*shard.HeldBlock, slot ledger.Slot) int {
+	return sort.Search(len(blocks), func(i int) bool { return blocks[i].Block.Slot >= slot })
 }
 
 // partsOf returns a block with as much of its transactions as is wanted.
@@ -67,25 +79,6 @@ func partsOf(b *shard.HeldBlock, parts ledger.BlockParts) *ledger.Block {
 	default:
 		return b.Whole()
 	}
-}
-
-func (e *Engine) held(v ledger.View, slot ledger.Slot, deadline time.Time) (*shard.HeldBlock, error) {
-	return e.shards[shard.OfSlot(slot, len(e.shards))].Block(slot, v.Tip().Version, deadline)
-}
-
-// blockAbove returns the next block of the chain above slot, nil if there is none.
-func (e *Engine) blockAbove(v ledger.View, slot ledger.Slot, deadline time.Time) (*ledger.Block, error) {
-	var next *ledger.Block
-	for _, s := range e.shards {
-		above, err := s.BlockAbove(slot, v.Tip().Version, deadline)
-		if err != nil {
-			return nil, err
-		}
-		if above != nil && (next == nil || above.Block.Slot < next.Slot) {
-			next = above.Block
-		}
-	}
-	return next, nil
 }
 
 // recentPage is a page of transactions, and whether the interval goes on after it.
@@ -108,16 +101,15 @@ func (e *Engine) recent(v ledger.View, r ledger.RecentRange, deadline time.Time)
 	if err != nil || !v.Head.HasBlock {
 		return page, err
 	}
-	slot := v.Tip().Slot
+	blocks := blocksOf(v)
 	if before != nil {
-		slot = before.Slot
+		blocks = blocks[:firstFrom(blocks, before.Slot+1)]
 	}
-	for {
-		b, err := e.held(v, slot, deadline)
-		if err != nil || b == nil || after != nil && slot < after.Slot {
-			return page, err
-		}
-		first, last := 0, b.Len()
+	if after != nil {
+		blocks = blocks[firstFrom(blocks, after.Slot):]
+	}
+	for _, b := range slices.Backward(blocks) {
+		slot, first, last := b.Block.Slot, 0, b.Len()
 		if before != nil && slot == before.Slot {
 			last = int(before.Index)
 		}
@@ -131,11 +123,8 @@ func (e *Engine) recent(v ledger.View, r ledger.RecentRange, deadline time.Time)
 		if page.more = len(some) < last-first; page.more {
 			return page, nil
 		}
-		if !b.HasPrevious || b.Previous < v.Head.Floor || after != nil && b.Previous < after.Slot {
-			return page, nil
-		}
-		slot = b.Previous
 	}
+	return page, nil
 }
 
 // bounds looks the interval's ends up; nil where it is open.

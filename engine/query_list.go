@@ -49,7 +49,8 @@ func (e *Engine) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[le
 
 // holdsAllOf reports whether every account that a program owns is held.
 func (e *Engine) holdsAllOf(program ledger.Pubkey) bool {
-	return e.showsAll && e.config.Filter.ListsOwner(program)
+	k := e.known.Load()
+	return k.showsAll && k.filter.ListsOwner(program)
 }
 
 // members reads a list over all shards; their order is the order of keys.
@@ -110,7 +111,7 @@ func (e *Engine) knowsOwner(v ledger.View, key ledger.Pubkey, deadline time.Time
 			}
 		}
 	}
-	if !e.info.Complete {
+	if !e.known.Load().info.Complete {
 		return &ledger.NotFoundError{Absence: ledger.OwnerNotIndexed}
 	}
 	return &ledger.NotFoundError{Absence: ledger.OwnerNotFound}

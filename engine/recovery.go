@@ -107,13 +107,23 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 	if err != nil {
 		return err
 	}
-	loads, ctx := errgroup.WithContext(ctx)
+	loads, loadCtx := errgroup.WithContext(ctx)
+	hashes := make([]ledger.StateHash, len(r.shards))
 	for n, s := range r.shards {
-		loads.Go(func() error {
-			return r.fill(ctx, n, s, snap, blocks)
+		loads.Go(func() (err error) {
+			hashes[n], err = r.fill(loadCtx, n, s, snap, blocks)
+			return err
 		})
 	}
-	if err := loads.Wait(); err != nil {
+	err = loads.Wait()
+	var held ledger.StateHash
+	for _, h := range hashes {
+		held.Add(h)
+	}
+	if err == nil && held != m.StateHash {
+		err = &snapshot.DamagedError{File: i.Name, Reason: fmt.Sprintf("its accounts have the state hash %s, not %s", held, m.StateHash)}
+	}
+	if err != nil {
 		return cmp.Or(r.empty(), err)
 	}
 	if r.damage != nil {
@@ -139,8 +149,8 @@ func (r *recovery) empty() error {
 	return nil
 }
 
-// fill restores one shard.
-func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapshot.Snapshot, blocks []*shard.HeldBlock) error {
+// fill restores one shard, and returns the state hash of what it holds then.
+func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapshot.Snapshot, blocks []*shard.HeldBlock) (held ledger.StateHash, err error) {
 	first, last := shard.Range(n, len(r.shards))
 	c := shard.Content{
 		Version: snap.Meta().Version,
@@ -155,17 +165,24 @@ func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapsh
 						return false
 					}
 				}
+				held.Add(a.StateTerm())
 				return visit(a)
 			})
 			r.progress.add(done % progressStep)
 			return errors.Join(err, ctx.Err())
 		},
-		Mints: func(visit func(ledger.MintWrite) bool) error { return snap.Mints(first, last, visit) },
+		Mints: func(visit func(ledger.MintWrite) bool) error {
+			return snap.Mints(first, last, func(m ledger.MintWrite) bool {
+				held.Add(m.Mint.StateTerm(m.Pubkey))
+				return visit(m)
+			})
+		},
 	}
 	if n == 0 {
 		c.Hash = snap.Meta().StateHash // any split will do: only the sum is ever looked at
 	}
-	return s.Restore(c)
+	err = s.Restore(c)
+	return held, err
 }
 
 // progressStep is after how many accounts progress is told: often enough for a bar.

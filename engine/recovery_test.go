@@ -13,6 +13,7 @@ import (
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // onDisk returns the configuration of a node whose data directory lies on a disk.
@@ -33,7 +34,7 @@ type restarts struct {
 	t      *testing.T
 	s      stream
 	g      *generator
-	disk   *vfs.Memory
+	disk   *vfstest.Memory
 	shown  []ledger.Event // since the beginning
 	times  int
 	config Config
@@ -179,7 +180,7 @@ func TestRestartAnswersTheSame(t *testing.T) {
 
 func followRestarts(t *testing.T, s stream, seed uint64) {
 	m := s.model()
-	r := &restarts{t: t, s: s, g: newGenerator(seed, m), disk: vfs.NewMemory(), config: Config{
+	r := &restarts{t: t, s: s, g: newGenerator(seed, m), disk: vfstest.NewMemory(), config: Config{
 		Retention: s.retention, SnapshotInterval: time.Second, SegmentBytes: 64 << 10, Shards: 2,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}}
@@ -213,7 +214,7 @@ func followRestarts(t *testing.T, s stream, seed uint64) {
 // source shows it again, and it is still dead.
 func TestDeadBlockStaysDead(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		n, root := diskNode(t, disk, Config{})
 		parent := child(root, 101, 0, lamports(key(1), 6))
 		dead := child(parent, 102, 0, lamports(key(2), 7))
@@ -233,7 +234,7 @@ func TestDeadBlockStaysDead(t *testing.T) {
 // TestSourceNoneShowsWhatTheDiskHolds starts a node without a source on what another left.
 func TestSourceNoneShowsWhatTheDiskHolds(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		config := onDisk(t, disk, Config{Shards: 2})
 		if err := config.Dir.BindSource(live()); err != nil {
 			t.Fatal(err)

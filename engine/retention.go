@@ -15,9 +15,14 @@ type Retention struct {
 	Bytes int         // estimated bytes of blocks and transactions
 }
 
-// held are the blocks of the chain that are not pruned, oldest first.
+// spentShare is the part of the blocks that pruned ones may keep in memory besides.
+const spentShare = 32
+
+// held are the blocks of the chain that are not pruned, oldest first. Published heads share the array: what lies
+// in it is never written again.
 type held struct {
 	blocks []*shard.HeldBlock
+	spent  int // blocks before them that are pruned and still in the array
 	bytes  int
 	floor  ledger.Slot             // blocks below it are pruned
 	before ledger.Opt[ledger.Slot] // the newest block that was pruned
@@ -28,14 +33,21 @@ func (h *held) push(b *shard.HeldBlock) {
 	h.bytes += b.SizeBytes()
 }
 
+// chainBlocks is what a head tells of the blocks, oldest first.
+type chainBlocks []*shard.HeldBlock
+
+func (h *held) chain() *chainBlocks {
+	c := chainBlocks(h.blocks)
+	return &c
+}
+
 // pop drops the newest n blocks: they left the chain.
 func (h *held) pop(n int) {
-	for range n {
-		last := len(h.blocks) - 1
-		h.bytes -= h.blocks[last].SizeBytes()
-		h.blocks[last] = nil
-		h.blocks = h.blocks[:last]
+	left := len(h.blocks) - n
+	for _, b := range h.blocks[left:] {
+		h.bytes -= b.SizeBytes()
 	}
+	h.blocks, h.spent = slices.Clone(h.blocks[:left]), 0 // others come in the place of those that left
 }
 
 // previous returns the slot of the newest block, if there is one.
@@ -77,9 +89,10 @@ func (h *held) prune(r Retention, finalized, tip ledger.Slot) (pruned []*shard.H
 	if n > 0 {
 		h.before = ledger.Some(h.blocks[n-1].Block.Slot)
 	}
-	pruned = slices.Clone(h.blocks[:n])
-	clear(h.blocks[:n]) // the array lives on, the blocks must not
-	h.blocks = h.blocks[n:]
+	pruned, h.blocks, h.spent = slices.Clone(h.blocks[:n]), h.blocks[n:], h.spent+n
+	if h.spent > len(h.blocks)/spentShare {
+		h.blocks, h.spent = slices.Clone(h.blocks), 0 // the array lives on, the pruned blocks must not
+	}
 	return pruned
 }
 

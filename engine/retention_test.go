@@ -7,7 +7,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // TestRetentionPrunesOldBlocks follows chains longer than what is retained.
@@ -119,7 +119,7 @@ func TestTombstonesExpire(t *testing.T) {
 // that no record follows: until a head with a new floor is shown, no block below it may go.
 func TestEventsThatLeadToNothingPruneNothing(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		n, root := diskNode(t, disk, Config{})
 		blocks := chainOf(root, 30)
 		for _, b := range blocks {

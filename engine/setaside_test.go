@@ -9,6 +9,7 @@ import (
 
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // heldIn returns what the files of some directories hold, by their names.
@@ -47,7 +48,7 @@ func setAside(disk vfs.FS) error {
 func TestSettingAsideAtAnyMoment(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l, w, _, all := offering(t)
-		begun := vfs.NewMemory()
+		begun := vfstest.NewMemory()
 		for _, o := range all[:2] {
 			if err := o.begin(t.Context(), begun); err != nil {
 				t.Fatal(err)
@@ -69,7 +70,7 @@ func TestSettingAsideAtAnyMoment(t *testing.T) {
 		kept, moved := 0, 0
 		for n := 1; ; n++ {
 			memory := begun.Clone()
-			disk := vfs.NewFaulty(memory, vfs.Plan{Call: n, Fault: vfs.Crash})
+			disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
 			if err := setAside(disk); !disk.Hit() {
 				if err != nil {
 					t.Fatal(err)
@@ -106,7 +107,7 @@ func TestSettingAsideAtAnyMoment(t *testing.T) {
 }
 
 // beginsAnew lets a replica begin with a snapshot in a directory that was emptied.
-func beginsAnew(t *testing.T, what string, disk *vfs.Memory, o *offered, l *sharedLedger, w clusterNode) {
+func beginsAnew(t *testing.T, what string, disk *vfstest.Memory, o *offered, l *sharedLedger, w clusterNode) {
 	t.Helper()
 	if err := o.begin(t.Context(), disk); err != nil {
 		t.Fatalf("%s: %v", what, err)
@@ -121,7 +122,7 @@ func beginsAnew(t *testing.T, what string, disk *vfs.Memory, o *offered, l *shar
 // TestOnlyAClusterSetsAside asks it of a directory that holds a ledger of its own.
 func TestOnlyAClusterSetsAside(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		n := startNode(t, live(), onDisk(t, disk, Config{Shards: 1}))
 		n.send(rootBlock(100))
 		n.mustStop()

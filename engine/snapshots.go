@@ -160,6 +160,9 @@ func (e *Engine) writeSnapshot(ctx context.Context, m snapshot.Meta, frozen []*s
 	if written, err = s.store.Write(ctx, m, parts, blocks, pace); err != nil {
 		return written, err
 	}
+	if err := e.checkSnapshot(written); err != nil {
+		return written, err
+	}
 	s.stats.slot.Store(int64(written.Slot))
 	s.stats.bytes.Store(written.Bytes)
 	s.stats.taken.Store(m.Taken.UnixNano())

@@ -7,7 +7,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // finalize shows the next block and makes the one before it final.
@@ -22,13 +22,13 @@ func (n *subject) finalize(block *ledger.Block) *ledger.Block {
 // up: the one on the way out takes its place.
 func TestStopDuringASnapshotTakesOneAllTheSame(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		memory := vfs.NewMemory()
-		disk := vfs.NewFaulty(memory, vfs.Plan{})
+		memory := vfstest.NewMemory()
+		disk := vfstest.NewFaulty(memory, vfstest.Plan{})
 		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
 		block = n.finalize(block)
 		gate := make(chan struct{})
-		disk.Arm(vfs.Plan{Before: func(c vfs.Call) {
-			if c.Kind == vfs.KindCreate {
+		disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
+			if c.Kind == vfstest.KindCreate {
 				<-gate
 			}
 		}})
@@ -50,8 +50,8 @@ func TestStopDuringASnapshotTakesOneAllTheSame(t *testing.T) {
 // TestWhatCannotBeRemovedIsNoFailedSnapshot lets removing what snapshots make redundant fail.
 func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		memory := vfs.NewMemory()
-		disk := vfs.NewFaulty(memory, vfs.Plan{Call: 1, Lasting: true, Kinds: vfs.KindRemove, Name: ".state"})
+		memory := vfstest.NewMemory()
+		disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: 1, Lasting: true, Kinds: vfstest.KindRemove, Name: ".state"})
 		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
 		for range 5 {
 			time.Sleep(2 * time.Second)
@@ -68,7 +68,7 @@ func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
 // TestIdleNodeTakesTheSnapshotThatIsDue shows nothing after the interval began.
 func TestIdleNodeTakesTheSnapshotThatIsDue(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Minute})
 		n.finalize(block)
 		time.Sleep(61 * time.Second)

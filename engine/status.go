@@ -33,13 +33,13 @@ func (e *Engine) unhealthy() string {
 	} else if p.Phase != "" {
 		return fmt.Sprintf("recovering: %s, %d %%", p.Phase, p.Percent())
 	}
-	lag := e.shared.lag(e.age())
+	lag, shortage := e.shared.lag(e.age()), e.disk.shortage()
 	switch {
-	case e.disk.full.Load() && e.head.Load() == nil:
-		return "the disk is full: the log cannot go on until there is space"
-	case e.disk.full.Load():
-		return "the disk is full: ingest pauses until there is space, reads go on"
-	case !e.ready.Load() && !e.info.Live:
+	case shortage != "" && e.head.Load() == nil:
+		return shortage + ": the log cannot go on until that has passed"
+	case shortage != "":
+		return shortage + ": ingest pauses until that has passed, reads go on"
+	case !e.ready.Load() && !e.known.Load().info.Live:
 		if e.newest() != "" { // of an import
 			return e.sinceStart()
 		}
@@ -48,7 +48,7 @@ func (e *Engine) unhealthy() string {
 		return lag
 	case e.paused.Load():
 		return "ingest pauses: too much is unfinalized, and no slot status comes"
-	case e.info.Live:
+	case e.known.Load().info.Live:
 		return e.standstill()
 	}
 	return ""
@@ -104,6 +104,15 @@ func (e *Engine) trouble() string {
 		return "the source is connected, and nothing comes"
 	}
 	return "the source shows nothing"
+}
+
+// DiskFailure returns what the disk failed at, so that nothing more is made durable until a restart; nil while
+// it does not fail. Want of space is no failure. Run goes on after it, for reads, and does not return it.
+func (e *Engine) DiskFailure() error {
+	if failure := e.diskFailure.Load(); failure != nil {
+		return failure
+	}
+	return nil
 }
 
 // Progress says how far recovery is.

@@ -6,7 +6,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 	"ledgerd/snapshot/wal"
 )
 
@@ -85,7 +85,7 @@ func checkWallets(t *testing.T, what string, records []*ledger.Record) {
 // read back from the log.
 func TestUpdatesTellTheWalletBefore(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		n := startNode(t, live(), onDisk(t, disk, Config{Shards: 2}))
 		n.send(walletEvents()...)
 		checkWallets(t, "published", n.records())
@@ -145,7 +145,7 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 		after := encodedRecords(n)
 		n.mustStop()
 
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		c := onDisk(t, disk, Config{Shards: 1})
 		log, err := wal.Open(wal.Config{FS: disk, Dir: LogDir("data")}, wal.End{})
 		if err != nil {
@@ -181,7 +181,7 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 			l.appendLocked([]*ledger.Record{r})
 		}
 		l.mu.Unlock()
-		replica := startMember(t, l, nil, onDisk(t, vfs.NewMemory(), Config{Shards: 2}))
+		replica := startMember(t, l, nil, onDisk(t, vfstest.NewMemory(), Config{Shards: 2}))
 		if got := encodedRecords(replica.subject); !slices.Equal(got, want) || replica.Fenced() != "" {
 			t.Errorf("the replica does not tell the wallets before: %s", replica.Status().Unhealthy)
 		}

@@ -26,8 +26,7 @@ func TestAskersOfAShardThatEndsAreTold(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		close(s.done) // as Run does when it ends, before it looks at the lane
-		s.refuseWaiting()
+		close(s.done) // as Run does when it ends
 		askers.Wait()
 	})
 }
@@ -64,40 +63,32 @@ func TestAskersRacingWithTheEndAreTold(t *testing.T) {
 	}
 }
 
-// TestTimerSetForAnEarlierQuestionKeepsTheDeadlines asks one question after the other, so that
-// the timer of the first is still set: each is ended at its own deadline, be it later or earlier
-// than the one the timer was set for.
-func TestTimerSetForAnEarlierQuestionKeepsTheDeadlines(t *testing.T) {
-	for name, wait := range map[string]time.Duration{"later": 2 * time.Second, "earlier": 300 * time.Millisecond} {
-		bubble.Test(t, func(t *testing.T) {
-			s := New(0, 1)
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() { ended <- s.Run(ctx) }()
-			for range 50 { // by mail, which has timers; the pool may drop what it is given
-				if _, _, err := s.askAccount(key(1), 0, time.Now().Add(2*time.Second)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			time.Sleep(time.Second)
-			j := &gateJob{slices: 1, stepped: make(chan struct{}), gate: make(chan struct{})}
-			task := s.send(j, new(Applied))
-			<-j.stepped // nobody answers from here on
+// TestAskersAreToldAtTheirDeadline asks a shard that is busy, by mail, with different deadlines.
+func TestAskersAreToldAtTheirDeadline(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		s := New(0, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx) }()
+		j := &gateJob{slices: 1, stepped: make(chan struct{}), gate: make(chan struct{})}
+		task := s.send(j, new(Applied))
+		<-j.stepped // nobody answers from here on
+		for _, wait := range []time.Duration{2 * time.Second, 300 * time.Millisecond} {
 			began := time.Now()
-			if _, _, err := s.askAccount(key(1), 0, began.Add(wait)); !errors.Is(err, errLate) || time.Since(began) != wait {
-				t.Errorf("%s: %v after %v, want overdue after %v", name, err, time.Since(began), wait)
+			if _, _, err := s.Account(key(1), 0, began.Add(wait)); !errors.Is(err, errLate) || time.Since(began) != wait {
+				t.Errorf("%v after %v, want overdue after %v", err, time.Since(began), wait)
 			}
-			j.gate <- struct{}{}
-			if _, err := task.Wait(); err != nil {
-				t.Error(err)
-			}
-			if _, _, err := s.askAccount(key(1), 0, time.Now().Add(time.Second)); err != nil {
-				t.Errorf("the next question: %v", err)
-			}
-			cancel()
-			if err := <-ended; err != nil {
-				t.Errorf("Run: %v", err)
-			}
-		})
-	}
+		}
+		j.gate <- struct{}{}
+		if _, err := task.Wait(); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := s.askAccount(key(1), 0, time.Now().Add(time.Second)); err != nil {
+			t.Errorf("the next question: %v", err)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
 }

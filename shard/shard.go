@@ -45,10 +45,9 @@ type Shard struct {
 	state *state
 }
 
-// query is a question; run answers it from the state, refuse says that nobody will.
+// query is a question; run answers it from the state.
 type query interface {
 	run(*state)
-	refuse()
 }
 
 // order is a job and whom to tell when it is done.
@@ -82,7 +81,6 @@ func (s *Shard) MailboxDepth() int { return len(s.queries) }
 // Run answers queries and does work in the order it was sent until ctx ends. It returns an
 // error only when the shard broke: its state is then suspect and must not be used.
 func (s *Shard) Run(ctx context.Context) (err error) {
-	defer s.refuseWaiting()
 	defer close(s.done)
 	defer func() {
 		if p := recover(); p != nil {

@@ -10,18 +10,19 @@ import (
 	"testing"
 
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // smallSnapshot returns a disk with one snapshot of a few items and one history file.
-func smallSnapshot(t testing.TB) (*vfs.Memory, *state, Written) {
+func smallSnapshot(t testing.TB) (*vfstest.Memory, *state, Written) {
 	t.Helper()
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	st := testState(20, 14, 7, 3)
 	return disk, st, write(t, openTestStore(t, disk), st)
 }
 
 // replaced returns a copy of the disk on which the file has other bytes.
-func replaced(t testing.TB, disk *vfs.Memory, name string, content []byte) *vfs.Memory {
+func replaced(t testing.TB, disk *vfstest.Memory, name string, content []byte) *vfstest.Memory {
 	t.Helper()
 	disk = disk.Clone()
 	if err := disk.WriteFile(path.Join(testDir, name), content); err != nil {
@@ -30,7 +31,7 @@ func replaced(t testing.TB, disk *vfs.Memory, name string, content []byte) *vfs.
 	return disk
 }
 
-func content(t testing.TB, disk *vfs.Memory, name string) []byte {
+func content(t testing.TB, disk *vfstest.Memory, name string) []byte {
 	t.Helper()
 	b, err := disk.ReadFile(path.Join(testDir, name))
 	if err != nil {
@@ -120,16 +121,16 @@ func TestEveryOtherLengthIsRefused(t *testing.T) {
 }
 
 func TestFilesOfOthersAreRefused(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	s := openTestStore(t, disk)
 	first := write(t, s, testState(20, 14, 7, 3))
 	second := write(t, s, testState(30, 14, 9, 2))
 	a, b := second.Meta.History[0].Name, second.Meta.History[1].Name
 
-	swap := func(x, y string) *vfs.Memory {
+	swap := func(x, y string) *vfstest.Memory {
 		return replaced(t, replaced(t, disk, x, content(t, disk, y)), y, content(t, disk, x))
 	}
-	without := func(name string) *vfs.Memory {
+	without := func(name string) *vfstest.Memory {
 		disk := disk.Clone()
 		if err := disk.Remove(path.Join(testDir, name)); err != nil {
 			t.Fatal(err)
@@ -137,7 +138,7 @@ func TestFilesOfOthersAreRefused(t *testing.T) {
 		return disk
 	}
 	tests := map[string]struct {
-		disk *vfs.Memory
+		disk *vfstest.Memory
 		want error
 		says string
 	}{

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"ledgerd/snapshot/vfs"
 )
 
 // ErrDamaged says that a file is not what was once written: the snapshot is of no use, an
@@ -25,19 +27,8 @@ func (e *DamagedError) Error() string {
 // Is makes every DamagedError match ErrDamaged.
 func (e *DamagedError) Is(target error) bool { return target == ErrDamaged }
 
-// FormatError says that a file was written by a newer program in a format that this one does
-// not read. It is not damage: the file is whole and must stay, and the program that wrote it is to
-// be used.
-type FormatError struct {
-	File    string // its name in the store's directory
-	Version uint32 // the file's
-	Newest  uint32 // the newest that can be read
-}
-
-// Error names both versions.
-func (e *FormatError) Error() string {
-	return fmt.Sprintf("%s has format version %d, this program reads up to %d", e.File, e.Version, e.Newest)
-}
+// FormatError says that a newer program wrote a file of the store; File is its name in the directory.
+type FormatError = vfs.FormatError
 
 // readError says what a failed read of n bytes means: a file that ends too early is damaged,
 // any other failure is the disk's.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // script writes two snapshots and prunes, as a node does. It goes on after an error as a node
@@ -75,7 +76,7 @@ func loadAll(s *Store, states []*state) (whole []*state, err error) {
 		return nil, err
 	}
 	for _, name := range names {
-		if strings.HasSuffix(name, temporarySuffix) {
+		if strings.HasSuffix(name, vfs.TemporarySuffix) {
 			return nil, fmt.Errorf("%s is left over", name)
 		}
 	}
@@ -103,11 +104,11 @@ func loadAll(s *Store, states []*state) (whole []*state, err error) {
 
 // scriptDisk returns a disk with the first snapshot, and how many calls the rest of the script
 // makes of it.
-func scriptDisk(t *testing.T, states []*state) (disk *vfs.Memory, calls int) {
+func scriptDisk(t *testing.T, states []*state) (disk *vfstest.Memory, calls int) {
 	t.Helper()
-	disk = vfs.NewMemory()
+	disk = vfstest.NewMemory()
 	write(t, openTestStore(t, disk), states[0])
-	counting := vfs.NewFaulty(disk.Clone(), vfs.Plan{})
+	counting := vfstest.NewFaulty(disk.Clone(), vfstest.Plan{})
 	if written := script(counting, states[1:]); len(written) != len(states)-1 {
 		t.Fatalf("without a fault %d snapshots were written", len(written))
 	}
@@ -125,20 +126,20 @@ func stride(n int) int {
 func TestAnyFailedCallLeavesWholeSnapshots(t *testing.T) {
 	states := scriptStates()
 	disk, calls := scriptDisk(t, states)
-	plans := map[string]vfs.Plan{
+	plans := map[string]vfstest.Plan{
 		"EIO":           {Err: syscall.EIO, LoseOnSyncFailure: true},
 		"ENOSPC":        {Err: syscall.ENOSPC},
-		"short write":   {Fault: vfs.Short, Kinds: vfs.KindWriteAt},
+		"short write":   {Fault: vfstest.Short, Kinds: vfstest.KindWriteAt},
 		"EIO for good":  {Err: syscall.EIO, Lasting: true, LoseOnSyncFailure: true},
-		"full for good": {Fault: vfs.Short, Lasting: true, Kinds: vfs.KindCreate | vfs.KindWriteAt},
-		"nothing goes":  {Err: syscall.EIO, Lasting: true, Kinds: vfs.KindRemove},
+		"full for good": {Fault: vfstest.Short, Lasting: true, Kinds: vfstest.KindCreate | vfstest.KindWriteAt},
+		"nothing goes":  {Err: syscall.EIO, Lasting: true, Kinds: vfstest.KindRemove},
 	}
 	for what, plan := range plans {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			for plan.Call = 1; plan.Call <= calls; plan.Call += stride(4) {
 				disk := disk.Clone()
-				faulty := vfs.NewFaulty(disk, plan)
+				faulty := vfstest.NewFaulty(disk, plan)
 				written := append(states[:1:1], script(faulty, states[1:])...)
 				if !faulty.Hit() && plan.Kinds != 0 {
 					break // there are fewer calls of these kinds
@@ -146,7 +147,7 @@ func TestAnyFailedCallLeavesWholeSnapshots(t *testing.T) {
 				if d := atSyncs(faulty); d != "" {
 					t.Fatalf("at call %d of %d: %s", plan.Call, calls, d)
 				}
-				for name, after := range map[string]*vfs.Memory{"a restart": disk, "a power cut": disk.Crash(0, 1)} {
+				for name, after := range map[string]*vfstest.Memory{"a restart": disk, "a power cut": disk.Crash(0, 1)} {
 					if err := checkRecovered(after, states, written); err != nil {
 						t.Fatalf("at call %d of %d, then %s: %v", plan.Call, calls, name, err)
 					}
@@ -157,15 +158,15 @@ func TestAnyFailedCallLeavesWholeSnapshots(t *testing.T) {
 }
 
 // atSyncs returns which file was written or synced again after a sync of it failed.
-func atSyncs(disk *vfs.Faulty) string {
+func atSyncs(disk *vfstest.Faulty) string {
 	failed := map[string]bool{}
 	for _, c := range disk.Trace() {
 		switch c.Kind {
-		case vfs.KindCreate:
+		case vfstest.KindCreate:
 			if c.Err == nil {
 				delete(failed, c.Name)
 			}
-		case vfs.KindWriteAt, vfs.KindSync:
+		case vfstest.KindWriteAt, vfstest.KindSync:
 			if failed[c.Name] {
 				return fmt.Sprintf("%s after a failed one", c)
 			}
@@ -181,7 +182,7 @@ func TestACrashAtAnyCallLeavesWholeSnapshots(t *testing.T) {
 	disk, calls := scriptDisk(t, states)
 	for call := 1; call <= calls; call += stride(4) {
 		disk := disk.Clone()
-		written := append(states[:1:1], script(vfs.NewFaulty(disk, vfs.Plan{Call: call, Fault: vfs.Crash}), states[1:])...)
+		written := append(states[:1:1], script(vfstest.NewFaulty(disk, vfstest.Plan{Call: call, Fault: vfstest.Crash}), states[1:])...)
 		for seed, share := range []float64{0, 0.5, 0.5, 0.5, 1} {
 			if err := checkRecovered(disk.Crash(share, uint64(seed)), states, written); err != nil {
 				t.Fatalf("crash at call %d of %d, share %v, seed %d: %v", call, calls, share, seed, err)
@@ -194,7 +195,7 @@ func TestACrashAtAnyCallLeavesWholeSnapshots(t *testing.T) {
 func TestCrashesWhilePruningConverge(t *testing.T) {
 	states := scriptStates()
 	states = append(states, testState(50, 32, 6, 0), testState(60, 42, 6, 3))
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	s := openTestStore(t, disk)
 	for _, st := range states {
 		write(t, s, st)
@@ -207,9 +208,9 @@ func TestCrashesWhilePruningConverge(t *testing.T) {
 		_, err = s.Prune(context.Background(), 2, Pace{})
 		return err
 	}
-	crash := func(disk *vfs.Memory, call int, seed uint64) (after *vfs.Memory, done bool) {
-		err := prune(vfs.NewFaulty(disk, vfs.Plan{Call: call, Fault: vfs.Crash, Kinds: vfs.KindRemove | vfs.KindSyncDir}))
-		if err != nil && !errors.Is(err, vfs.ErrCrashed) {
+	crash := func(disk *vfstest.Memory, call int, seed uint64) (after *vfstest.Memory, done bool) {
+		err := prune(vfstest.NewFaulty(disk, vfstest.Plan{Call: call, Fault: vfstest.Crash, Kinds: vfstest.KindRemove | vfstest.KindSyncDir}))
+		if err != nil && !errors.Is(err, vfstest.ErrCrashed) {
 			t.Fatalf("seed %d, call %d: %v", seed, call, err)
 		}
 		after = disk.Crash(0.5, seed)
@@ -239,8 +240,8 @@ func TestCrashesWhilePruningConverge(t *testing.T) {
 func TestAFileIsNotTouchedAfterItFailed(t *testing.T) {
 	good, _ := chunkOf(testAccount(2))
 	good.raw = 10
-	for _, kind := range []vfs.Kind{vfs.KindWriteAt, vfs.KindSync} {
-		disk := vfs.NewFaulty(vfs.NewMemory(), vfs.Plan{})
+	for _, kind := range []vfstest.Kind{vfstest.KindWriteAt, vfstest.KindSync} {
+		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
 		if err := disk.MkdirAll(testDir); err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +250,7 @@ func TestAFileIsNotTouchedAfterItFailed(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.unsynced = syncEveryBytes // the next chunk is synced
-		disk.Arm(vfs.Plan{Call: 1, Kinds: kind})
+		disk.Arm(vfstest.Plan{Call: 1, Kinds: kind})
 		for n := range 3 {
 			if err := w.append(good, []byte("a frame")); !errors.Is(err, syscall.EIO) {
 				t.Errorf("%v failed: append %d: %v, want %v", kind, n, err, syscall.EIO)
@@ -290,7 +291,7 @@ func (f garbledFile) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func TestWhatTheDiskGarblesGetsNoName(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	write(t, openTestStore(t, disk), testState(20, 0, 6, 2))
 	st := testState(30, 0, 20, 3)
 	for n := 1; ; n++ {
@@ -315,7 +316,7 @@ func TestWhatTheDiskGarblesGetsNoName(t *testing.T) {
 // mistaken is a disk that opens another snapshot instead of one in the making.
 type mistaken struct {
 	vfs.FS
-	other *vfs.Memory
+	other *vfstest.Memory
 }
 
 func (m mistaken) Open(name string) (vfs.File, error) {
@@ -337,7 +338,7 @@ func TestAnotherSnapshotInPlaceOfTheOneWrittenIsTold(t *testing.T) {
 	} {
 		st, other := testState(20, 0, 6, 2), testState(20, 0, 6, 2)
 		tt.change(other)
-		disk := mistaken{vfs.NewMemory(), vfs.NewMemory()}
+		disk := mistaken{vfstest.NewMemory(), vfstest.NewMemory()}
 		write(t, openTestStore(t, disk.other), other)
 		_, err := openTestStore(t, disk).Write(t.Context(), st.meta, st.parts(1), st.blocks, Pace{})
 		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), tt.says) {

@@ -11,9 +11,6 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// temporarySuffix ends the names of files that are not finished.
-const temporarySuffix = ".tmp"
-
 // syncEveryBytes is how much a file grows between two syncs. The disk would otherwise get all
 // of a snapshot at once at the end, and the log's own syncs would wait behind it.
 const syncEveryBytes = 8 << 20
@@ -37,7 +34,7 @@ type fileWriter struct {
 
 // createFile begins a file of the given magic that is to have a name.
 func createFile(fs vfs.FS, dir, name, magic string) (*fileWriter, error) {
-	w := &fileWriter{fs: fs, dir: dir, temporary: name + temporarySuffix, header: appendHeader(nil, magic)}
+	w := &fileWriter{fs: fs, dir: dir, temporary: name + vfs.TemporarySuffix, header: appendHeader(nil, magic)}
 	path := filepath.Join(dir, w.temporary)
 	// One of the same name can only be left over from an attempt that could not remove it.
 	_ = fs.Remove(path)
@@ -104,13 +101,11 @@ func (w *fileWriter) install(name string) (placed, isNew bool, err error) {
 		return false, false, fmt.Errorf("cannot list the directory of %s: %w", w.temporary, err)
 	}
 	isNew = !slices.Contains(names, name)
-	if err := w.fs.Rename(filepath.Join(w.dir, w.temporary), filepath.Join(w.dir, name)); err != nil {
-		return false, isNew, fmt.Errorf("cannot rename %s to %s: %w", w.temporary, name, err)
+	placed, err = vfs.Install(w.fs, filepath.Join(w.dir, w.temporary), filepath.Join(w.dir, name))
+	if err != nil {
+		err = fmt.Errorf("cannot rename %s: %w", w.temporary, err)
 	}
-	if err := w.fs.SyncDir(w.dir); err != nil {
-		return true, isNew, fmt.Errorf("cannot sync the directory of %s: %w", name, err)
-	}
-	return true, isNew, nil
+	return placed, isNew, err
 }
 
 // discard removes the temporary file. What it cannot remove, OpenStore will.

@@ -114,7 +114,7 @@ func checkHeader(file, magic string, header []byte) error {
 	case string(body[:8]) != magic:
 		return &DamagedError{file, 0, fmt.Sprintf("the header says %q, not %q", body[:8], magic)}
 	case version > formatVersion:
-		return &FormatError{file, version, formatVersion}
+		return &FormatError{File: file, Version: version, Newest: formatVersion}
 	case version == 0:
 		return &DamagedError{file, 0, "format version 0 never was"}
 	}

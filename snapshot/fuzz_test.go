@@ -12,6 +12,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // FuzzOpen opens files that anybody could have written. Their sums are made right first, or
@@ -23,7 +24,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add(content(f, disk, w.Name), content(f, disk, w.Meta.History[0].Name))
 	f.Add([]byte{}, []byte(historyMagic))
 	f.Fuzz(func(t *testing.T, state, history []byte) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		for name, b := range map[string][]byte{w.Name: reseal(state), w.Meta.History[0].Name: reseal(history)} {
 			if err := disk.WriteFile(path.Join(testDir, name), b); err != nil {
 				t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // slots returns the first and last slot of each history file.
@@ -21,7 +21,7 @@ func slots(refs []HistoryRef) (s []ledger.Slot) {
 }
 
 func TestHistoryIsWrittenOnceAndReferredTo(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	s := openTestStore(t, disk)
 	steps := []struct {
 		slot, floor ledger.Slot
@@ -77,7 +77,7 @@ func TestWriteRefusesToLoseBlocks(t *testing.T) {
 		"one missing above the floor": {26, testBlocks(30, 30)[0].Block, testBlocks(28, 30), "the blocks from slot 26 on are missing"},
 	}
 	for name, tt := range tests {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		s := openTestStore(t, disk)
 		write(t, s, testState(20, 0, 3, 0))
 		st := testState(30, 0, 3, 0)
@@ -101,7 +101,7 @@ func TestWriteRefusesToLoseBlocks(t *testing.T) {
 
 func TestDamagedHistoryIsWrittenAgain(t *testing.T) {
 	for n := range 3 {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		s := openTestStore(t, disk)
 		for _, slot := range []ledger.Slot{10, 20, 30} {
 			write(t, s, testState(slot, 0, 3, 0))
@@ -128,7 +128,7 @@ func TestDamagedHistoryIsWrittenAgain(t *testing.T) {
 }
 
 func TestSnapshotAfterAFallBackLinesUp(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	s := openTestStore(t, disk)
 	write(t, s, testState(20, 0, 30, 0))
 	bad := write(t, s, testState(30, 0, 30, 0))
@@ -157,7 +157,7 @@ func TestSnapshotAfterAFallBackLinesUp(t *testing.T) {
 }
 
 func TestFailedSnapshotLeavesNoHistoryBehind(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	s := openTestStore(t, disk)
 	write(t, s, testState(20, 0, 3, 0))
 	before := disk.Paths()

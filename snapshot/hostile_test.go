@@ -12,7 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // resealHeader corrects the checksum of a header that was changed.
@@ -79,8 +79,8 @@ func chunkOf(accounts ...*ledger.Account) (chunk, []byte) {
 }
 
 // genuine returns a disk with a snapshot of nothing at slot 1 after record 1, and its meta.
-func genuine(t *testing.T) (*vfs.Memory, *Meta) {
-	disk := vfs.NewMemory()
+func genuine(t *testing.T) (*vfstest.Memory, *Meta) {
+	disk := vfstest.NewMemory()
 	blocks := testBlocks(1, 1)
 	m := Meta{Version: 1, Slot: 1, Floor: 1, Block: blocks[0].Block, Taken: time.Unix(1_700_000_000, 0)}
 	w, err := openTestStore(t, disk).Write(t.Context(), m, nil, blocks, Pace{})

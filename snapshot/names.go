@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
 )
 
 // Names hold numbers in 20 digits, so that their order is that of the numbers.
@@ -64,8 +65,8 @@ func parseNumbers(s string) (a, b uint64, rest string) {
 
 // isTemporary reports whether the name is of one of our files in the making.
 func isTemporary(name string) bool {
-	return strings.HasSuffix(name, temporarySuffix) &&
+	return strings.HasSuffix(name, vfs.TemporarySuffix) &&
 		(strings.HasPrefix(name, stateNameStart) || strings.HasPrefix(name, historyNameStart))
 }
 
-func trimTemporary(name string) string { return strings.TrimSuffix(name, temporarySuffix) }
+func trimTemporary(name string) string { return strings.TrimSuffix(name, vfs.TemporarySuffix) }

@@ -9,7 +9,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // steady is the pace of one share.
@@ -73,7 +73,7 @@ func TestWriterRestsWithinAChunk(t *testing.T) {
 		}
 		rests := 0
 		pace := Pace{Share: func() float64 { rests++; return 0.5 }}
-		if _, err := openTestStore(t, vfs.NewMemory()).Write(t.Context(), st.meta, parts, st.blocks, pace); err != nil {
+		if _, err := openTestStore(t, vfstest.NewMemory()).Write(t.Context(), st.meta, parts, st.blocks, pace); err != nil {
 			t.Fatal(err)
 		}
 		size := 0
@@ -119,11 +119,11 @@ func TestOlderFilesAreReadAtThePaceGiven(t *testing.T) {
 	}
 	for name, call := range calls {
 		bubble.Test(t, func(t *testing.T) {
-			memory := vfs.NewMemory()
+			memory := vfstest.NewMemory()
 			write(t, openTestStore(t, memory), testState(20, 0, 10, 2))
 			took := func(pace Pace) time.Duration {
-				disk := vfs.NewFaulty(memory.Clone(), vfs.Plan{Before: func(c vfs.Call) {
-					if c.Kind == vfs.KindReadAt && strings.HasSuffix(c.Name, historyNameEnd) {
+				disk := vfstest.NewFaulty(memory.Clone(), vfstest.Plan{Before: func(c vfstest.Call) {
+					if c.Kind == vfstest.KindReadAt && strings.HasSuffix(c.Name, historyNameEnd) {
 						time.Sleep(read)
 					}
 				}})

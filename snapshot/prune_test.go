@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // listed returns the slots of the snapshots in a store, newest first, and the first slots of
@@ -35,13 +35,13 @@ func listed(t *testing.T, s *Store) (snapshots, history []ledger.Slot) {
 }
 
 func TestPrune(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	s := openTestStore(t, disk)
 	var names []string
 	for _, step := range []struct{ slot, floor ledger.Slot }{{10, 0}, {20, 0}, {30, 12}, {40, 24}} {
 		names = append(names, write(t, s, testState(step.slot, step.floor, 4, 1)).Name)
 	}
-	hurt := func(numbers ...int) *vfs.Memory {
+	hurt := func(numbers ...int) *vfstest.Memory {
 		disk := disk.Clone()
 		for _, n := range numbers {
 			if err := disk.Overwrite(path.Join(testDir, names[n]), headerBytes+30, []byte{1, 2, 3}); err != nil {
@@ -52,7 +52,7 @@ func TestPrune(t *testing.T) {
 	}
 	type list = []ledger.Slot
 	tests := map[string]struct {
-		disk               *vfs.Memory
+		disk               *vfstest.Memory
 		keep               int
 		oldest             ledger.Slot // 0: none
 		snapshots, history list
@@ -88,7 +88,7 @@ func TestPrune(t *testing.T) {
 }
 
 func TestFilesOfOthersStay(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	foreign := []string{"README", "x.tmp", "snapshot-1-2.state", "history-a.blocks", "snapshot-.state.old",
 		strings.Replace(stateName(1, 2), ".state", ".STATE", 1)}
 	ours := []string{stateName(1, 2) + ".tmp", historyName(1, 2, FileHash{}) + ".tmp"}

@@ -240,13 +240,6 @@ func (m *Meta) checkNewest(state *file, newest *ledger.Block) error {
 	return nil
 }
 
-// StateHash adds up the state hash of what is held, for which it reads all accounts and mint facts. Errors
-// are those of Verify.
-func (s *Snapshot) StateHash(ctx context.Context, pace Pace) (ledger.StateHash, error) {
-	found, err := s.state.checkItems(ctx, pace, true)
-	return found.hash, err
-}
-
 // Verify reads and decodes everything, history included. All of it must be as the indexes say,
 // and counts and state hash must come out as written. Errors match ErrDamaged, or are those of
 // the disk or of ctx.

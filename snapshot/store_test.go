@@ -17,6 +17,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -24,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestWhatIsWrittenIsRead(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	s := openTestStore(t, disk)
 	want := testState(100, 40, 20000, 300)
 	w := write(t, s, want)
@@ -50,7 +51,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 }
 
 func TestEmptyStateIsWrittenAndRead(t *testing.T) {
-	s := openTestStore(t, vfs.NewMemory())
+	s := openTestStore(t, vfstest.NewMemory())
 	want := testState(2, 0, 0, 0)
 	write(t, s, want)
 	got, err := load(newest(t, s), 2)
@@ -110,7 +111,7 @@ func TestAnyStateIsReadInAnyRanges(t *testing.T) {
 			st.mints = append(st.mints, m)
 		}
 		st.settle()
-		s, err := OpenStore(vfs.NewMemory(), testDir, quiet)
+		s, err := OpenStore(vfstest.NewMemory(), testDir, quiet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +151,7 @@ func TestAnyStateIsReadInAnyRanges(t *testing.T) {
 }
 
 func TestReadersShareASnapshot(t *testing.T) {
-	s := openTestStore(t, vfs.NewMemory())
+	s := openTestStore(t, vfstest.NewMemory())
 	want := testState(100, 40, 20000, 300)
 	write(t, s, want)
 	snap := newest(t, s)
@@ -169,7 +170,7 @@ func TestReadersShareASnapshot(t *testing.T) {
 }
 
 func TestVisitorsEndAReading(t *testing.T) {
-	s := openTestStore(t, vfs.NewMemory())
+	s := openTestStore(t, vfstest.NewMemory())
 	write(t, s, testState(20, 0, 500, 20))
 	snap := newest(t, s)
 	accounts, mints, blocks, enough := 0, 0, 0, errors.New("enough")
@@ -191,7 +192,7 @@ func TestVisitorsEndAReading(t *testing.T) {
 }
 
 func TestVerifyFindsAnotherStateHash(t *testing.T) {
-	s := openTestStore(t, vfs.NewMemory())
+	s := openTestStore(t, vfstest.NewMemory())
 	st := testState(20, 0, 50, 5)
 	st.meta.StateHash[2]++
 	write(t, s, st)
@@ -212,7 +213,7 @@ func TestPartsOutOfOrderAreRefused(t *testing.T) {
 		return nil
 	}
 	for name, parts := range map[string][]Part{"backward": turned, "the same twice": append(st.parts(1), st.parts(1)...)} {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		s := openTestStore(t, disk)
 		if _, err := s.Write(context.Background(), st.meta, parts, st.blocks, Pace{}); err == nil {
 			t.Errorf("%s: it was written", name)
@@ -224,7 +225,7 @@ func TestPartsOutOfOrderAreRefused(t *testing.T) {
 }
 
 func TestWriteEndsWithItsContext(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	s := openTestStore(t, disk)
 	write(t, s, testState(20, 0, 3, 0)) // all blocks are held, and the accounts come first
 	before := disk.Paths()
@@ -298,7 +299,7 @@ func TestOldFormatsStayReadable(t *testing.T) {
 // Base state alone has no blocks; its state hash is found while it is written, and the first
 // blocks after it begin a history of their own.
 func TestBaseStateAloneIsWrittenAndRead(t *testing.T) {
-	s := openTestStore(t, vfs.NewMemory())
+	s := openTestStore(t, vfstest.NewMemory())
 	want := testState(100, 100, 3000, 50)
 	want.blocks = nil
 	m := &want.meta

@@ -29,6 +29,9 @@ type Part struct {
 // history has already, and any below m.Floor, are passed over and may be left out; without
 // any of the others the snapshot is refused, since a restart from it would lose them.
 //
+// It does not judge whether the state hash of what the parts hold is the one of m: the caller compares
+// Written.Held.
+//
 // After an error the older snapshots are as they were, and nothing of the new one counts; it may
 // be tried again. The error of ctx is returned as soon as ctx is over.
 func (s *Store) Write(ctx context.Context, m Meta, parts []Part, blocks []HeldBlock, pace Pace) (Written, error) {
@@ -74,7 +77,7 @@ func (s *Store) writeLocked(ctx context.Context, m Meta, parts []Part, blocks []
 		}
 		m.History = append(m.History, *added)
 	}
-	state, placed, err := s.writeState(ctx, &m, parts, pace)
+	state, hash, placed, err := s.writeState(ctx, &m, parts, pace)
 	if err != nil {
 		if isNew && !placed { // nothing refers to it
 			delete(s.verified, added.Name)
@@ -82,7 +85,7 @@ func (s *Store) writeLocked(ctx context.Context, m Meta, parts []Part, blocks []
 		}
 		return Written{}, err
 	}
-	w := Written{Info: Info{state.name, m.Slot, m.Version, state.bytes}, Meta: &m}
+	w := Written{Info: Info{state.name, m.Slot, m.Version, state.bytes}, Meta: &m, Held: hash}
 	if added != nil {
 		w.HistoryBytes = added.Bytes
 	}
@@ -90,19 +93,20 @@ func (s *Store) writeLocked(ctx context.Context, m Meta, parts []Part, blocks []
 }
 
 func (s *Store) writeBaseLocked(ctx context.Context, m Meta, parts []Part, pace Pace) (Written, error) {
-	state, _, err := s.writeState(ctx, &m, parts, pace)
+	state, hash, _, err := s.writeState(ctx, &m, parts, pace)
 	if err != nil {
 		return Written{}, err
 	}
-	return Written{Info: Info{state.name, m.Slot, m.Version, state.bytes}, Meta: &m}, nil
+	return Written{Info: Info{state.name, m.Slot, m.Version, state.bytes}, Meta: &m, Held: hash}, nil
 }
 
-// writeState writes the state file. placed is true once the file has had its name.
-func (s *Store) writeState(ctx context.Context, m *Meta, parts []Part, pace Pace) (f *file, placed bool, err error) {
+// writeState writes the state file, and returns the state hash of what it reads back. placed is true once the
+// file has had its name.
+func (s *Store) writeState(ctx context.Context, m *Meta, parts []Part, pace Pace) (f *file, held ledger.StateHash, placed bool, err error) {
 	name := stateName(m.Slot, m.Version)
 	w, err := createFile(s.fs, s.dir, name, snapshotMagic)
 	if err != nil {
-		return nil, false, err
+		return nil, held, false, err
 	}
 	defer func() {
 		if !placed {
@@ -110,19 +114,19 @@ func (s *Store) writeState(ctx context.Context, m *Meta, parts []Part, pace Pace
 		}
 	}()
 	if err := writeParts(ctx, w, m, parts, pace); err != nil {
-		return nil, false, err
+		return nil, held, false, err
 	}
 	hash, err := w.finish()
 	if err != nil {
-		return nil, false, err
+		return nil, held, false, err
 	}
 	f, _, err = openState(s.fs, s.dir, w.temporary)
 	if err != nil {
-		return nil, false, err
+		return nil, held, false, err
 	}
-	found, err := f.checkItems(ctx, pace, m.BaseOnly)
+	found, err := f.checkItems(ctx, pace, true)
 	if err != nil {
-		return nil, false, err
+		return nil, held, false, err
 	}
 	reason := found.differs(m)
 	if reason == "" && m.BaseOnly && found.hash != m.StateHash {
@@ -132,18 +136,18 @@ func (s *Store) writeState(ctx context.Context, m *Meta, parts []Part, pace Pace
 		reason = "the hash is not the one that was written"
 	}
 	if reason != "" {
-		return nil, false, &DamagedError{f.name, f.end, "it is not what was written: " + reason}
+		return nil, held, false, &DamagedError{f.name, f.end, "it is not what was written: " + reason}
 	}
 	var isNew bool
 	if placed, isNew, err = w.install(name); err != nil {
 		if placed && isNew { // it must not count, but it may come back: its history stays
 			_ = s.fs.Remove(filepath.Join(s.dir, name))
 		}
-		return nil, placed, err
+		return nil, held, placed, err
 	}
 	f.name = name
 	s.verified[name] = hash
-	return f, true, nil
+	return f, found.hash, true, nil
 }
 
 // writeParts writes all chunks of a snapshot, the parts at once, and counts what it writes

@@ -229,3 +229,24 @@ func makeReadOnly(t *testing.T, dir string, used bool) {
 		}
 	})
 }
+
+// TestExitCodeAfterADiskFailure takes the directory of the log away: reads go on until an operator stops the node,
+// and its exit code says that all was not well.
+func TestExitCodeAfterADiskFailure(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	v := launch(t, "--data-dir", data, "--source", "sim:seed=1,accounts=100,slot_time=20ms").ready()
+	if err := os.RemoveAll(filepath.Join(data, "log")); err != nil {
+		t.Fatal(err)
+	}
+	v.until("health tells of the failure", func() bool {
+		return strings.Contains(v.get("/health").body, "the disk failed")
+	})
+	if a := v.get("/status"); a.status != http.StatusOK {
+		t.Errorf("after a disk failure /status is answered with %d %s", a.status, a.body)
+	}
+	v.signal(syscall.SIGTERM)
+	if code := v.gone(patience); code != exitFailure || !strings.Contains(v.errs.String(), "the disk failed") {
+		t.Errorf("exit code %d after a disk failure, want %d:\n%s", code, exitFailure, v.errs)
+	}
+}

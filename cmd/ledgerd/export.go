@@ -8,11 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 
 	"ledgerd/engine"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/file"
+	"ledgerd/snapshot/vfs"
 )
 
 // exportBufferBytes is how much of an export is written at once.
@@ -181,15 +181,12 @@ func (o *exportOutput) finish(complete bool) error {
 		return errors.Join(o.file.Close(), os.Remove(o.file.Name()))
 	}
 	err := errors.Join(o.file.Sync(), o.file.Close())
+	renamed := false
 	if err == nil {
-		err = os.Rename(o.file.Name(), o.name)
+		renamed, err = vfs.Install(vfs.Disk{}, o.file.Name(), o.name)
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(o.file.Name()))
+	if err != nil && !renamed {
+		err = errors.Join(err, os.Remove(o.file.Name()))
 	}
-	dir, err := os.Open(filepath.Dir(o.name))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return err
 }

@@ -332,9 +332,9 @@ func (n *node) run(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" { // else a person decides
 		parts.Go(func() error { engine.KeepHeadroom(failed); return nil })
 	}
+	n.watchFence(parts, failed.Done())
 	if n.cluster != nil {
 		n.watchLead(parts, failed.Done())
-		n.watchFence(parts, failed.Done())
 	}
 	parts.Go(func() error { return n.public.Serve(n.listener) })
 	if n.ops != nil {
@@ -346,6 +346,9 @@ func (n *node) run(ctx context.Context) error {
 		return nil
 	})
 	err := parts.Wait()
+	if failure := n.engine.DiskFailure(); err == nil && failure != nil {
+		err = fmt.Errorf("the disk failed: %w", failure)
+	}
 	n.logger.Info("stopped")
 	return err
 }

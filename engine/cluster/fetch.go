@@ -136,10 +136,8 @@ func (t *fetcher) file(ctx context.Context, f *File) error {
 	if err := errors.Join(file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	if err := t.disk.Rename(part, name); err != nil {
-		return err
-	}
-	return t.disk.SyncDir(t.dir)
+	_, err = vfs.Install(t.disk, part, name)
+	return err
 }
 
 // holds reports whether a file is there, whole.

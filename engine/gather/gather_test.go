@@ -14,6 +14,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // rows makes rows of few keys, so that many are of one, and of keys that begin alike.
@@ -56,7 +57,7 @@ func TestNewestOfEachKeyInOrder(t *testing.T) {
 	for seed := range uint64(24) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		all := rows(r, 1+r.IntN(1200))
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		g, err := New(Config{FS: disk, Dir: "/g", MemoryBytes: []int64{1, 500, 20_000, 1 << 20}[r.IntN(4)]})
 		if err != nil {
 			t.Fatal(err)
@@ -140,7 +141,7 @@ func TestMemoryStaysWithinItsBound(t *testing.T) {
 }
 
 func TestFullDiskIsTold(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	disk.SetCapacity(1 << 20)
 	g, err := New(Config{FS: disk, Dir: "/g"})
 	if err != nil {
@@ -164,7 +165,7 @@ func TestFullDiskIsTold(t *testing.T) {
 }
 
 func TestVisitEndsTheWalk(t *testing.T) {
-	g, err := New(Config{FS: vfs.NewMemory(), Dir: "/g"})
+	g, err := New(Config{FS: vfstest.NewMemory(), Dir: "/g"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,10 @@ type Head struct {
 	Root     Slot // the first block ever held
 	Floor    Slot // blocks below it are pruned; never below Root
 
+	// Chain is what the engine that published the head holds of its blocks, and nobody else looks at. Without it,
+	// as in a head that a replay goes through, blocks are not answered.
+	Chain any
+
 	StateHash StateHash // at Tips[Processed]
 	Published time.Time // carries a monotonic reading
 }

@@ -171,3 +171,7 @@ func (f diskFile) call(action string, call func(fd int) error) error {
 	}
 	return nil
 }
+
+func pathError(action, name string, err error) error {
+	return &fs.PathError{Op: action, Path: name, Err: err}
+}

@@ -3,8 +3,7 @@
 // # Nouns
 //
 // An [FS] is a disk: a tree of names. A [File] is a run of bytes that is read and written at
-// offsets. [Disk] is the real one. [Memory] is one that can lose its power, and [Faulty]
-// wraps another and fails when it is told to; both are for tests.
+// offsets. [Disk] is the real one. Package vfstest has one that can fail and lose its power.
 //
 // # What survives a crash
 //

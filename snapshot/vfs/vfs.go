@@ -10,10 +10,17 @@ import (
 var ErrLocked = errors.New("locked by another process")
 
 // IsFull tells whether a call failed for want of space: the disk is full, its owner's share of
-// it is, or it took only a part of what was written. A sync that fails is another matter,
-// whatever its reason.
+// it is, or it took only a part of what was written. A sync that fails, a [SyncError], is another
+// matter, whatever its reason.
 func IsFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, io.ErrShortWrite)
+	var failed *SyncError
+	return !errors.As(err, &failed) && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, io.ErrShortWrite))
+}
+
+// IsOutOfFiles tells whether a call failed because the process, or the system, may not open another
+// file. Then the call did nothing, a SyncDir included: that opens the directory.
+func IsOutOfFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // FS is a disk. Errors are those of package os: they match fs.ErrNotExist, fs.ErrExist and the

@@ -29,26 +29,3 @@ func TestWantOfSpaceIsKnownByAnyOfItsNames(t *testing.T) {
 		}
 	}
 }
-
-// TestFullMemoryIsFull holds the disk for tests to the same test as the real one.
-func TestFullMemoryIsFull(t *testing.T) {
-	m := NewMemory()
-	f, err := m.Create("a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	m.SetCapacity(pageBytes)
-	if err := f.Preallocate(2 * pageBytes); !IsFull(err) {
-		t.Errorf("Preallocate on a full disk: err = %v, want one that IsFull", err)
-	}
-	faulty := NewFaulty(m, Plan{Call: 1, Kinds: KindWriteAt, Fault: Short})
-	g, err := faulty.OpenWrite("a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.Close()
-	if _, err := g.WriteAt([]byte("abcd"), 0); !IsFull(err) {
-		t.Errorf("a short write: err = %v, want one that IsFull", err)
-	}
-}

@@ -27,7 +27,7 @@ func Remove(disk vfs.FS, dir string) error {
 	var first []string // a segment that newest names must not be missing
 	var last []string
 	for _, name := range others {
-		if name == newestName || madeAside(name) {
+		if name == newestName || isTemporary(name) {
 			first = append(first, name)
 		}
 	}
@@ -40,8 +40,8 @@ func Remove(disk vfs.FS, dir string) error {
 				return fmt.Errorf("cannot remove a log that was begun: %w", outOfSpace(err))
 			}
 		}
-		if err := disk.SyncDir(dir); err != nil {
-			return fmt.Errorf("cannot sync the directory of the log: %w", err)
+		if err := syncDir(disk, dir); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // beginAt begins a log with the records of a commit.
@@ -69,7 +69,7 @@ func TestBegunLogIsRemovedAtAnyMoment(t *testing.T) {
 	one, other := commitOf(50, 1, 3), commitOf(70, 1, 3)
 	for n := 1; ; n++ {
 		memory := newDisk(t)
-		disk := vfs.NewFaulty(memory, vfs.Plan{Call: n, Fault: vfs.Crash})
+		disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
 		if err := beginAt(config(disk), one); !disk.Hit() {
 			if err != nil {
 				t.Fatal(err)
@@ -87,7 +87,7 @@ func TestBegunLogIsRemovedAtAnyMoment(t *testing.T) {
 				if len(got) > 0 {
 					break
 				}
-				disk := vfs.NewFaulty(begun, vfs.Plan{Call: again, Fault: vfs.Crash})
+				disk := vfstest.NewFaulty(begun, vfstest.Plan{Call: again, Fault: vfstest.Crash})
 				err = Remove(disk, testDir)
 				if disk.Hit() {
 					begun = begun.Crash(crash.share, crash.seed)

@@ -2,6 +2,8 @@ package wal
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
@@ -26,6 +28,25 @@ func (e *Entry) after() Mark {
 	}}
 }
 
+// place is where an error was found. What is said of it may change while a log is written.
+type place struct {
+	file   string
+	offset int64
+}
+
+// placeOf returns the place of an error, the zero place if it has none.
+func placeOf(err error) place {
+	var corrupt *CorruptError
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &corrupt):
+		return place{corrupt.Segment, corrupt.Offset}
+	case errors.As(err, &path):
+		return place{file: path.Path}
+	}
+	return place{}
+}
+
 // ReplayBeside is Replay of a log that its writer goes on with: it may write, begin, cut and prune
 // segments meanwhile, so that what is read at different moments does not fit together. Only what
 // a second look finds in the same place is an error. Each commit is visited once.
@@ -37,7 +58,7 @@ func ReplayBeside(ctx context.Context, disk vfs.FS, dir string, from ledger.Vers
 // ReplayFrom is ReplayBeside from a mark on. It moves the mark after each commit that was visited, also
 // if visit then ends the replay.
 func ReplayFrom(ctx context.Context, disk vfs.FS, dir string, mark *Mark, visit func([]Entry) error) (End, error) {
-	before := ""
+	var before *place
 	for {
 		var stop error
 		end, err := replay(ctx, disk, dir, *mark, func(commit []Entry) error {
@@ -45,10 +66,11 @@ func ReplayFrom(ctx context.Context, disk vfs.FS, dir string, mark *Mark, visit 
 			stop = visit(commit)
 			return stop
 		}, nil)
-		if err == nil || stop != nil || ctx.Err() != nil || err.Error() == before {
+		at := placeOf(err)
+		if err == nil || stop != nil || ctx.Err() != nil || before != nil && *before == at {
 			return end, err
 		}
-		before = err.Error()
+		before = &at
 		*mark = MarkAt(mark.state.version + 1) // what lies before it may have changed
 	}
 }

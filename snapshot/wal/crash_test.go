@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // life is a log's life as a test lives it on a disk that may fail: a script of commits with
@@ -18,6 +18,7 @@ type life struct {
 	script    [][]*ledger.Record
 	committed int // commits of the script that Commit returned nil for
 	pruned    ledger.Version
+	pause     time.Duration // after each commit
 }
 
 // errReplayedWrong says that Replay returned something else than the script.
@@ -44,6 +45,7 @@ func (v *life) follow(n int) (*Log, error) {
 			return nil, err
 		}
 		v.committed++
+		time.Sleep(v.pause)
 	}
 	return l, nil
 }
@@ -111,7 +113,7 @@ func TestEveryAcknowledgedCommitSurvivesACrashAtEveryCall(t *testing.T) {
 			t.Parallel()
 			for n := 1; ; n += stride(4) {
 				memory := newDisk(t)
-				disk := vfs.NewFaulty(memory, vfs.Plan{Call: n, Fault: vfs.Crash})
+				disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
 				v := newLife(policy)
 				v.c.FS = disk
 				err := v.live()
@@ -137,20 +139,20 @@ func TestEveryAcknowledgedCommitSurvivesACrashAtEveryCall(t *testing.T) {
 	}
 }
 
-func last(calls []vfs.Call) vfs.Call { return calls[len(calls)-1] }
+func last(calls []vfstest.Call) vfstest.Call { return calls[len(calls)-1] }
 
 // recoverAfter starts on what a crash left, if need be crashing again at every call of the
 // recovery, and checks that at least must commits are there each time and that the rest can
 // be committed.
-func recoverAfter(t *testing.T, what string, v *life, left *vfs.Memory, must int, crashAgain bool) {
+func recoverAfter(t *testing.T, what string, v *life, left *vfstest.Memory, must int, crashAgain bool) {
 	t.Helper()
 	for n := 1; ; n++ {
 		memory := left.Clone()
-		plan := vfs.Plan{Fault: vfs.Crash, Kinds: vfs.KindChange}
+		plan := vfstest.Plan{Fault: vfstest.Crash, Kinds: vfstest.KindChange}
 		if crashAgain {
 			plan.Call = n
 		}
-		again := vfs.NewFaulty(memory, plan)
+		again := vfstest.NewFaulty(memory, plan)
 		w := &life{c: v.c, script: v.script, pruned: v.pruned}
 		w.c.FS = again
 		l, err := w.follow(0)
@@ -181,8 +183,8 @@ func recoverAfter(t *testing.T, what string, v *life, left *vfs.Memory, must int
 // finish commits the rest of the script to a recovered log, loses the power, and looks.
 func finish(t *testing.T, what string, v *life, l *Log) {
 	t.Helper()
-	disk := v.c.FS.(*vfs.Faulty)
-	disk.Arm(vfs.Plan{})
+	disk := v.c.FS.(*vfstest.Faulty)
+	disk.Arm(vfstest.Plan{})
 	commitAll(t, l, v.script[v.committed:])
 	if err := l.Sync(); err != nil {
 		t.Fatalf("%s: %v", what, err)
@@ -204,7 +206,7 @@ func TestCrashesInARowConverge(t *testing.T) {
 		v := newLife(Policy{})
 		must, converged := 0, false
 		for round := 1; round <= 200; round++ {
-			disk := vfs.NewFaulty(memory, vfs.Plan{Call: 3 + int(seed)%11 + round, Fault: vfs.Crash})
+			disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: 3 + int(seed)%11 + round, Fault: vfstest.Crash})
 			v.c.FS = disk
 			err := v.live()
 			if errors.Is(err, errReplayedWrong) || errors.Is(err, ErrCorrupt) {
@@ -233,14 +235,14 @@ func TestCrashesInARowConverge(t *testing.T) {
 func TestAFailedSyncIsNotMadeGoodByARestart(t *testing.T) {
 	commits := script(6, 2)
 	memory := newDisk(t)
-	disk := vfs.NewFaulty(memory, vfs.Plan{})
+	disk := vfstest.NewFaulty(memory, vfstest.Plan{})
 	l, _ := open(t, config(disk))
 	commitAll(t, l, commits[:3])
-	disk.Arm(vfs.Plan{Call: 1, Kinds: vfs.KindSync, LoseOnSyncFailure: true})
+	disk.Arm(vfstest.Plan{Call: 1, Kinds: vfstest.KindSync, LoseOnSyncFailure: true})
 	if err := l.Commit(commits[3]); !errors.Is(err, ErrFailed) {
 		t.Fatalf("Commit with a failing sync: %v, want %v", err, ErrFailed)
 	}
-	disk.Arm(vfs.Plan{})
+	disk.Arm(vfstest.Plan{})
 	_, shown := open(t, config(disk))
 	if len(shown) != 4 {
 		t.Fatalf("the next process replayed %d commits, want 4: the page cache still has the last", len(shown))

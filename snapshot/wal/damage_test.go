@@ -14,6 +14,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // contents returns a file of a disk.
@@ -62,7 +63,7 @@ func entriesOf(t testing.TB, disk vfs.FS) (entries []Entry) {
 }
 
 // recorded returns a disk with a log of the commits, closed or as kill -9 leaves it.
-func recorded(t testing.TB, commits [][]*ledger.Record, segmentBytes int64, closed bool) *vfs.Memory {
+func recorded(t testing.TB, commits [][]*ledger.Record, segmentBytes int64, closed bool) *vfstest.Memory {
 	t.Helper()
 	disk := newDisk(t)
 	c := config(disk)
@@ -118,7 +119,7 @@ func cutOutcome(commits [][]*ledger.Record, entries []Entry, cut int) [][]*ledge
 
 // checkCut checks that exactly the wanted commits are replayed, that the tail is cut and kept
 // aside, and that the log goes on; a second look finds nothing torn.
-func checkCut(t *testing.T, what string, disk *vfs.Memory, want [][]*ledger.Record, cut int, durable Position) {
+func checkCut(t *testing.T, what string, disk *vfstest.Memory, want [][]*ledger.Record, cut int, durable Position) {
 	t.Helper()
 	got, end, err := replayAll(disk, testDir, 0)
 	if err != nil {
@@ -185,7 +186,7 @@ func TestEveryFlippedByteIsToldOrCut(t *testing.T) {
 }
 
 // flipAll flips each byte of each file of a log.
-func flipAll(t *testing.T, what string, disk *vfs.Memory, commits [][]*ledger.Record, closed bool) {
+func flipAll(t *testing.T, what string, disk *vfstest.Memory, commits [][]*ledger.Record, closed bool) {
 	t.Helper()
 	names, err := disk.List(testDir)
 	if err != nil {

@@ -11,7 +11,7 @@
 // The log is a directory:
 //
 //	0000000000000001.wal         a segment; the name is its index
-//	0000000000000001.wal.broken  the tail that was cut off that segment after a crash
+//	0000000000000001.wal.broken  the tail that was cut off that segment after a crash; removed with it
 //	newest                       the index of the newest segment, and a position known durable
 //	*.tmp                        made aside and not yet renamed; the remains of a crash
 //
@@ -30,7 +30,8 @@
 // aside: its room is taken, its header written and synced, then it is renamed and the directory
 // synced; so a segment is never seen without a whole header. Then newest is replaced in the
 // same way. Only after that a record of the segment is written: if newest names a segment
-// that is not there, it was taken away.
+// that is not there, it was taken away. While commits come newest is replaced each second, to
+// name the position that is durable by then: a log that ends before it was cut.
 //
 // [Open] never appends to what another process wrote. It cuts what a crash left, writes again
 // and syncs what is not known durable, and begins a segment. It writes again because a sync
@@ -48,9 +49,9 @@
 //     Replay ends before the commit it is in. Open keeps the bytes aside and cuts them.
 //   - Anything else is damage. [Replay] returns a [*CorruptError], and nothing is changed.
 //
-// Under [Always] the frame after a commit says that the commit is durable. Only the very last
-// commit before a crash has nobody to say so: if just that one is damaged afterwards, it
-// cannot be told from one that was never finished.
+// Under [Always] the frame after a commit says that the commit is durable, and newest does a second
+// later. So only what a process committed in the second before it died cannot be told from commits
+// that were never finished, if it is cut off at its end afterwards.
 //
 // The end of a segment that another follows is where the other's header says that it begins.
 // What lies behind is the rest of a commit that failed for want of space and could not be cut
@@ -58,8 +59,8 @@
 //
 // # When the disk fails
 //
-// Want of space ([vfs.IsFull]), in whatever call but a sync, is [ErrNoSpace]: the commit is taken
-// back, and can be tried again. If it cannot be cut off, the segment is left as it is, and the log goes
+// Want of space ([vfs.IsFull]), in whatever call but a sync, and want of file descriptors
+// ([vfs.IsOutOfFiles]) is [ErrNoSpace]: the commit is taken back, and can be tried again. If it cannot be cut off, the segment is left as it is, and the log goes
 // on in the next. After any other failure to write, and after every failed sync, what is on disk is not
 // known, and a sync that succeeds later would say nothing about it. That is [ErrFailed]: the
 // log is never written or synced again, and only a restart finds out what is there.

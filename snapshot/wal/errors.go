@@ -18,8 +18,8 @@ var (
 	ErrCorrupt = errors.New("corrupt log")
 	// ErrMissing says that the log does not hold a record that it was asked to begin with.
 	ErrMissing = errors.New("records missing from the log")
-	// ErrNoSpace says that the disk is full or took only a part of what was written. Nothing
-	// of the commit is in the log, and it may be tried again.
+	// ErrNoSpace says that the disk is full, that it took only a part of what was written, or that
+	// no further file may be opened. Nothing of the commit is in the log, and it may be tried again.
 	ErrNoSpace = errors.New("no space for the log")
 	// ErrFailed says that the log failed for good: what is on disk is not known, and it is
 	// never written or synced again.
@@ -52,25 +52,27 @@ func reasonOf(err error) string { return strings.TrimPrefix(err.Error(), ErrCorr
 // Is makes every CorruptError match ErrCorrupt.
 func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 
-// FormatError says that a file was written by a newer program in a format that this one does
-// not read.
-type FormatError struct {
-	File    string
-	Version uint32 // the file's
-	Newest  uint32 // the newest that can be read
-}
+// FormatError says that a newer program wrote a file of the log; File is its path.
+type FormatError = vfs.FormatError
 
-// Error names both versions.
-func (e *FormatError) Error() string {
-	return fmt.Sprintf("%s has format version %d, this program reads up to %d", e.File, e.Version, e.Newest)
-}
-
-// outOfSpace makes err, from anything but a sync, match ErrNoSpace if want of space is why.
+// outOfSpace makes err, from anything but a sync, match ErrNoSpace if want of space or of files is why.
 func outOfSpace(err error) error {
-	if vfs.IsFull(err) {
+	if !errors.Is(err, ErrNoSpace) && (vfs.IsFull(err) || vfs.IsOutOfFiles(err)) {
 		return fmt.Errorf("%w: %w", ErrNoSpace, err)
 	}
 	return err
+}
+
+// syncDir syncs the directory of a log. Its error matches ErrNoSpace if the directory could not be opened.
+func syncDir(disk vfs.FS, dir string) error {
+	err := disk.SyncDir(dir)
+	if vfs.IsOutOfFiles(err) {
+		err = fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot sync the directory of the log: %w", err)
+	}
+	return nil
 }
 
 // writeWhole writes b at off. A write that took only a part is want of space, unless

@@ -12,22 +12,23 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // faults are what befalls the n-th call in turn.
-var faults = map[string]vfs.Plan{
+var faults = map[string]vfstest.Plan{
 	"EIO":         {},
 	"EIO, lost":   {LoseOnSyncFailure: true},
 	"ENOSPC":      {Err: syscall.ENOSPC},
 	"EDQUOT":      {Err: syscall.EDQUOT},
-	"short write": {Fault: vfs.Short},
+	"short write": {Fault: vfstest.Short},
 }
 
 // errNeither is a Commit that neither may be tried again nor ended the log for good.
 var errNeither = errors.New("neither want of space nor a failure")
 
 // endure lives through the script, trying again what found no space, until the log fails for good.
-func endure(v *life, disk *vfs.Faulty) error {
+func endure(v *life, disk *vfstest.Faulty) error {
 	for range 5 {
 		l, err := v.follow(0)
 		if errors.Is(err, ErrNoSpace) {
@@ -72,7 +73,7 @@ func TestAFaultAtEveryCallHasThePromisedOutcome(t *testing.T) {
 				for n := 1; ; n++ {
 					plan.Call = n
 					memory := newDisk(t)
-					disk := vfs.NewFaulty(memory, plan)
+					disk := vfstest.NewFaulty(memory, plan)
 					v := newLife(policy)
 					v.c.FS = disk
 					err := endure(v, disk)
@@ -91,7 +92,7 @@ func TestAFaultAtEveryCallHasThePromisedOutcome(t *testing.T) {
 
 // checkOutcome checks that the log either went on as if nothing had happened, or
 // failed and then touched nothing; and that nothing acknowledged is lost or doubled.
-func checkOutcome(t *testing.T, what string, v *life, err error, memory *vfs.Memory, trace []vfs.Call, lost bool) {
+func checkOutcome(t *testing.T, what string, v *life, err error, memory *vfstest.Memory, trace []vfstest.Call, lost bool) {
 	t.Helper()
 	fault := 0
 	for trace[fault].Err == nil || errors.Is(trace[fault].Err, syscall.ENOENT) {
@@ -99,17 +100,17 @@ func checkOutcome(t *testing.T, what string, v *life, err error, memory *vfs.Mem
 	}
 	what += fmt.Sprintf(" (%v)", trace[fault])
 	for _, c := range trace[fault+1:] {
-		if errors.Is(err, ErrFailed) && c.Kind&vfs.KindChange != 0 {
+		if errors.Is(err, ErrFailed) && c.Kind&vfstest.KindChange != 0 {
 			t.Errorf("%s: the log failed, and then: %v", what, c)
 		}
 	}
-	syncing := trace[fault].Kind&(vfs.KindSync|vfs.KindSyncDir) != 0
+	syncing := trace[fault].Kind&(vfstest.KindSync|vfstest.KindSyncDir) != 0
 	switch {
 	case errors.Is(err, errNeither):
 		t.Errorf("%s: %v", what, err)
 	case syncing && err == nil:
 		t.Errorf("%s: the log went on", what)
-	case !syncing && vfs.IsFull(trace[fault].Err) && trace[fault].Kind&(vfs.KindChange|vfs.KindOpenWrite) != 0 && err != nil:
+	case !syncing && vfs.IsFull(trace[fault].Err) && trace[fault].Kind&(vfstest.KindChange|vfstest.KindOpenWrite) != 0 && err != nil:
 		t.Errorf("%s: the log did not go on when there was space again: %v", what, err)
 	}
 	for _, crash := range crashes {
@@ -136,7 +137,7 @@ func TestOpenCanBeTriedAgainWhenThereIsSpace(t *testing.T) {
 	put(t, torn, name, contents(t, torn, name)[:4000])
 	tornFirst := recorded(t, commits, 64<<10, false)
 	put(t, tornFirst, name, contents(t, tornFirst, name)[:300])
-	for what, left := range map[string]*vfs.Memory{
+	for what, left := range map[string]*vfstest.Memory{
 		"torn":                    torn,
 		"torn, nothing before it": tornFirst,
 		"closed":                  recorded(t, commits, 64<<10, true),
@@ -148,8 +149,8 @@ func TestOpenCanBeTriedAgainWhenThereIsSpace(t *testing.T) {
 			if err != nil || end.Torn() != strings.HasPrefix(what, "torn") {
 				t.Fatalf("%s: %v, %v", what, end, err)
 			}
-			disk := vfs.NewFaulty(left.Clone(), vfs.Plan{Call: n, Err: syscall.ENOSPC,
-				Kinds: vfs.KindChange&^(vfs.KindSync|vfs.KindSyncDir) | vfs.KindOpenWrite})
+			disk := vfstest.NewFaulty(left.Clone(), vfstest.Plan{Call: n, Err: syscall.ENOSPC,
+				Kinds: vfstest.KindChange&^(vfstest.KindSync|vfstest.KindSyncDir) | vfstest.KindOpenWrite})
 			l, err := Open(config(disk), end)
 			if !disk.Hit() {
 				closeLog(t, l)
@@ -183,14 +184,14 @@ func TestOpenCanBeTriedAgainWhenThereIsSpace(t *testing.T) {
 
 // TestPruneCanBeTriedAgainWhenThereIsSpace: a file system may need some to remove a file.
 func TestPruneCanBeTriedAgainWhenThereIsSpace(t *testing.T) {
-	disk := vfs.NewFaulty(newDisk(t), vfs.Plan{})
+	disk := vfstest.NewFaulty(newDisk(t), vfstest.Plan{})
 	c := config(disk)
 	c.SegmentBytes = 3 << 10
 	l, _ := open(t, c)
 	commits := script(20, 2)
 	commitAll(t, l, commits[:19])
 	before := l.Stats().Segments
-	disk.Arm(vfs.Plan{Call: 1, Kinds: vfs.KindRemove, Err: syscall.ENOSPC})
+	disk.Arm(vfstest.Plan{Call: 1, Kinds: vfstest.KindRemove, Err: syscall.ENOSPC})
 	if err := l.Prune(20); !errors.Is(err, ErrNoSpace) || errors.Is(err, ErrFailed) || l.Stats().Segments != before {
 		t.Errorf("Prune without space: %v and %d segments, want %v and %d", err, l.Stats().Segments, ErrNoSpace, before)
 	}
@@ -207,7 +208,7 @@ func TestWhatCannotBeReadIsNotTakenForTheEnd(t *testing.T) {
 	commits := script(12, 2)
 	left := recorded(t, commits, 3<<10, false)
 	for n := 1; ; n++ {
-		disk := vfs.NewFaulty(left, vfs.Plan{Call: n})
+		disk := vfstest.NewFaulty(left, vfstest.Plan{Call: n})
 		got, _, err := replayAll(disk, testDir, 0)
 		if !disk.Hit() {
 			wantCommits(t, "without a fault", got, commits)
@@ -250,14 +251,14 @@ func TestAFullDiskHealsAgain(t *testing.T) {
 // TestACommitThatCannotBeCutOffSealsItsSegment: the truncation after a short write fails too.
 func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 	commits := script(8, 2)
-	for name, failing := range map[string]vfs.Plan{
-		"part of the commit stays": {Fault: vfs.Short, Call: 1, Kinds: vfs.KindWriteAt | vfs.KindTruncate, Lasting: true},
-		"nothing of it stays":      {Err: syscall.ENOSPC, Call: 1, Kinds: vfs.KindWriteAt | vfs.KindTruncate, Lasting: true},
+	for name, failing := range map[string]vfstest.Plan{
+		"part of the commit stays": {Fault: vfstest.Short, Call: 1, Kinds: vfstest.KindWriteAt | vfstest.KindTruncate, Lasting: true},
+		"nothing of it stays":      {Err: syscall.ENOSPC, Call: 1, Kinds: vfstest.KindWriteAt | vfstest.KindTruncate, Lasting: true},
 	} {
 		for _, policy := range []Policy{{}, {Mode: Off}} {
 			what := name + ", " + policy.String()
 			memory := newDisk(t)
-			disk := vfs.NewFaulty(memory, vfs.Plan{})
+			disk := vfstest.NewFaulty(memory, vfstest.Plan{})
 			c := config(disk)
 			c.Policy = policy
 			l, _ := open(t, c)
@@ -345,14 +346,14 @@ func TestWhatLiesBehindASealedEndIsIgnored(t *testing.T) {
 // TestASegmentIsNotGoneOnWithOnceTheNextWasBegun: the next one, which says where this one ends, may
 // be on disk although making it failed.
 func TestASegmentIsNotGoneOnWithOnceTheNextWasBegun(t *testing.T) {
-	kinds := vfs.KindCreate | vfs.KindPreallocate | vfs.KindWriteAt | vfs.KindRename
+	kinds := vfstest.KindCreate | vfstest.KindPreallocate | vfstest.KindWriteAt | vfstest.KindRename
 	for n := 1; ; n++ {
 		memory := newDisk(t)
-		disk := vfs.NewFaulty(memory, vfs.Plan{})
+		disk := vfstest.NewFaulty(memory, vfstest.Plan{})
 		l, _ := open(t, config(disk))
 		commits := [][]*ledger.Record{commitOf(1, 1, 10), commitOf(2, 1, 60), commitOf(2, 1, 1), commitOf(3, 1, 1)}
 		commitAll(t, l, commits[:1])
-		disk.Arm(vfs.Plan{Call: n, Kinds: kinds, Err: syscall.ENOSPC, Lasting: true})
+		disk.Arm(vfstest.Plan{Call: n, Kinds: kinds, Err: syscall.ENOSPC, Lasting: true})
 		err := l.Commit(commits[1])
 		if !disk.Hit() {
 			return
@@ -361,9 +362,9 @@ func TestASegmentIsNotGoneOnWithOnceTheNextWasBegun(t *testing.T) {
 			t.Fatalf("failure of call %d: Commit: %v, want %v", n, err, ErrNoSpace)
 		}
 		// What was made aside holds space that others need; only a whole file may wait for its name.
-		failed := slices.IndexFunc(disk.Trace(), func(c vfs.Call) bool { return errors.Is(c.Err, syscall.ENOSPC) })
+		failed := slices.IndexFunc(disk.Trace(), func(c vfstest.Call) bool { return errors.Is(c.Err, syscall.ENOSPC) })
 		names, err := memory.List(testDir)
-		if err != nil || disk.Trace()[failed].Kind != vfs.KindRename && slices.ContainsFunc(names, madeAside) {
+		if err != nil || disk.Trace()[failed].Kind != vfstest.KindRename && slices.ContainsFunc(names, isTemporary) {
 			t.Errorf("failure of call %d (%v): the directory holds %v, %v", n, disk.Trace()[failed], names, err)
 		}
 		disk.Heal()
@@ -391,7 +392,7 @@ func TestAShortWriteIsWantOfSpace(t *testing.T) {
 }
 
 func TestAFailedSyncEndsTheLogForGood(t *testing.T) {
-	disk := vfs.NewFaulty(newDisk(t), vfs.Plan{})
+	disk := vfstest.NewFaulty(newDisk(t), vfstest.Plan{})
 	l, _ := open(t, config(disk))
 	commits := script(3, 2)
 	commitAll(t, l, commits[:1])
@@ -400,7 +401,7 @@ func TestAFailedSyncEndsTheLogForGood(t *testing.T) {
 		t.Error("failed before anything failed")
 	default:
 	}
-	disk.Arm(vfs.Plan{Call: 1, Kinds: vfs.KindSync, Err: syscall.ENOSPC})
+	disk.Arm(vfstest.Plan{Call: 1, Kinds: vfstest.KindSync, Err: syscall.ENOSPC})
 	if err := l.Commit(commits[1]); !errors.Is(err, ErrFailed) || errors.Is(err, ErrNoSpace) {
 		t.Errorf("Commit with a failing sync: %v, want %v", err, ErrFailed)
 	}
@@ -424,7 +425,7 @@ func TestAFailedSyncEndsTheLogForGood(t *testing.T) {
 
 func TestIntervalSyncsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := vfs.NewFaulty(newDisk(t), vfs.Plan{})
+		disk := vfstest.NewFaulty(newDisk(t), vfstest.Plan{})
 		c := config(disk)
 		c.Policy = Policy{Mode: Interval, Interval: time.Second}
 		var synced []time.Duration
@@ -445,7 +446,7 @@ func TestIntervalSyncsInTime(t *testing.T) {
 		if len(synced) != 1 {
 			t.Errorf("synced %d times with nothing to sync", len(synced)-1)
 		}
-		disk.Arm(vfs.Plan{Call: 1, Kinds: vfs.KindSync})
+		disk.Arm(vfstest.Plan{Call: 1, Kinds: vfstest.KindSync})
 		commitAll(t, l, commits[2:3])
 		<-l.Failed()
 		if err := l.Commit(commits[3]); !errors.Is(err, ErrFailed) {
@@ -460,13 +461,13 @@ func TestIntervalSyncsInTime(t *testing.T) {
 // TestASlowSyncIsWarnedAbout and takes as long as it takes.
 func TestASlowSyncIsWarnedAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := vfs.NewFaulty(newDisk(t), vfs.Plan{})
+		disk := vfstest.NewFaulty(newDisk(t), vfstest.Plan{})
 		c := config(disk)
 		var warned lines
 		c.Logger = warned.logger()
 		l, _ := open(t, c)
-		disk.Arm(vfs.Plan{Before: func(c vfs.Call) {
-			if c.Kind == vfs.KindSync {
+		disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
+			if c.Kind == vfstest.KindSync {
 				time.Sleep(1001 * time.Millisecond)
 			}
 		}})
@@ -476,7 +477,52 @@ func TestASlowSyncIsWarnedAbout(t *testing.T) {
 		if len(warned) != 1 {
 			t.Errorf("warnings: %q, want one", warned)
 		}
-		disk.Arm(vfs.Plan{})
+		disk.Arm(vfstest.Plan{})
 		closeLog(t, l)
 	})
+}
+
+// opening is every kind of call that opens a file or a directory.
+const opening = vfstest.KindCreate | vfstest.KindOpen | vfstest.KindOpenWrite | vfstest.KindList | vfstest.KindMkdirAll | vfstest.KindSyncDir
+
+// TestWantOfFilesPasses has each call fail that opens something, for want of file descriptors.
+func TestWantOfFilesPasses(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
+		for n := 1; ; n++ {
+			memory := newDisk(t)
+			disk := vfstest.NewFaulty(memory, vfstest.Plan{})
+			c, commits := config(disk), script(12, 2)
+			c.SegmentBytes = 3 << 10
+			l, _ := open(t, c)
+			commitAll(t, l, commits[:2])
+			_, end, err := replayAll(disk, testDir, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			disk.Arm(vfstest.Plan{Call: n, Kinds: opening, Err: errno})
+			twice := func(what string, call func() error) {
+				t.Helper()
+				err := call()
+				if errors.Is(err, ErrNoSpace) && disk.Hit() {
+					err = call()
+				}
+				if err != nil {
+					t.Fatalf("call %d (%v): %s: %v", n, errno, what, err)
+				}
+			}
+			twice("Open", func() (err error) { l, err = Open(c, end); return err })
+			for _, commit := range commits[2:] {
+				twice("Commit", func() error { return l.Commit(commit) })
+			}
+			twice("Prune", func() error { return l.Prune(commits[6][0].Version) })
+			twice("Close", l.Close)
+			got, _, err := replayAll(memory.Crash(0, 0), testDir, 0)
+			if err != nil || len(got) == 0 || !same(got, commits[len(commits)-len(got):]) {
+				t.Fatalf("call %d: %d commits, %v", n, len(got), err)
+			}
+			if !disk.Hit() {
+				break
+			}
+		}
+	}
 }

@@ -22,7 +22,6 @@ const (
 	newestBytes   = 32
 	newestName    = "newest"
 	segmentSuffix = ".wal"
-	asideSuffix   = ".tmp"
 	brokenSuffix  = ".broken"
 )
 
@@ -120,6 +119,16 @@ func segmentIndex(name string) (index uint64, ok bool) {
 	return index, err == nil
 }
 
+// tailIndex returns the index of the segment that the tail stored under name was cut off; ok is false
+// for any other name.
+func tailIndex(name string) (index uint64, ok bool) {
+	segment, ok := strings.CutSuffix(name, brokenSuffix)
+	if !ok {
+		return 0, false
+	}
+	return segmentIndex(segment)
+}
+
 // list returns the indexes of the segments in a directory, in order, and the other names in it. A
 // directory that does not exist holds none.
 func list(disk vfs.FS, dir string) (indexes []uint64, others []string, err error) {
@@ -128,7 +137,7 @@ func list(disk vfs.FS, dir string) (indexes []uint64, others []string, err error
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot list the log: %w", err)
+		return nil, nil, fmt.Errorf("cannot list the log: %w", outOfSpace(err))
 	}
 	for _, name := range names {
 		if index, ok := segmentIndex(name); ok {

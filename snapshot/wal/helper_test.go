@@ -12,6 +12,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // key returns a key that looks like any other.
@@ -84,9 +85,9 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 const testDir = "data/log"
 
 // newDisk returns a disk in memory that has the parent of testDir.
-func newDisk(t testing.TB) *vfs.Memory {
+func newDisk(t testing.TB) *vfstest.Memory {
 	t.Helper()
-	m := vfs.NewMemory()
+	m := vfstest.NewMemory()
 	if err := m.MkdirAll("data"); err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,8 @@ const (
 	// keptBufferBytes bounds the buffer that is kept for the next commit. Catching up
 	// commits a few MiB at a time.
 	keptBufferBytes = 32 << 20
+	// markEvery bounds how long newest may lag behind what is durable.
+	markEvery = time.Second
 )
 
 // held is a segment that the log holds.
@@ -39,6 +41,7 @@ type held struct {
 	index uint64
 	first ledger.Version
 	bytes int64 // written
+	aside int64 // bytes of the tail that was cut off it and kept, 0 if none was
 }
 
 // Log is the log, open for writing. Its methods may be called by any goroutine; commits
@@ -52,10 +55,15 @@ type Log struct {
 	stats   counters
 	failure atomic.Pointer[error] // set once; matches ErrFailed
 
+	announcing chan struct{}          // holds one while newest is replaced
+	marker     *time.Timer            // calls mark
+	marking    atomic.Bool            // it is set
+	durableAt  atomic.Pointer[newest] // what newest should tell
+
 	mu       sync.Mutex // guards what follows, and everything that is done to files
 	file     vfs.File   // the newest segment
 	segments []held     // oldest first; the last is the newest segment
-	bytes    int64      // written, in all of them
+	bytes    int64      // written or kept aside, in all of them
 	room     int64      // taken ahead in it
 	sealed   bool       // it is never written again
 	tail     bool       // a commit that failed lies behind its end and could not be cut off
@@ -132,7 +140,7 @@ func (l *Log) appendLocked(b []byte) error {
 	}
 	err = fmt.Errorf("cannot write record %d: %w", l.state.version+1, err)
 	if !errors.Is(err, ErrNoSpace) {
-		return l.failLocked(err)
+		return l.fail(err)
 	}
 	l.room = end
 	if cut := l.file.Truncate(end); cut != nil {
@@ -159,10 +167,11 @@ func (l *Log) syncLocked() error {
 		return nil
 	}
 	if err := l.syncFileLocked(l.file); err != nil {
-		return l.failLocked(fmt.Errorf("cannot sync segment %d at slot %d: %w", l.newestLocked().index, l.state.slot, err))
+		return l.fail(fmt.Errorf("cannot sync segment %d at slot %d: %w", l.newestLocked().index, l.state.slot, err))
 	}
 	l.durable = l.state
 	l.publishLocked()
+	l.markSoonLocked()
 	return nil
 }
 
@@ -180,8 +189,8 @@ func (l *Log) syncFileLocked(f vfs.File) error {
 	return err
 }
 
-// failLocked remembers that the log failed for good, and returns an error that says so.
-func (l *Log) failLocked(err error) error {
+// fail remembers that the log failed for good, and returns an error that says so.
+func (l *Log) fail(err error) error {
 	if err = fmt.Errorf("%w: %w", ErrFailed, err); l.failure.CompareAndSwap(nil, &err) {
 		close(l.failed)
 	}
@@ -228,6 +237,7 @@ func (l *Log) Close() error {
 	}
 	l.closed = true
 	close(l.stop)
+	l.marker.Stop()
 	l.mu.Unlock()
 	l.stopped.Wait()
 
@@ -240,9 +250,11 @@ func (l *Log) Close() error {
 	if err := l.finishSegmentLocked(true); err != nil {
 		return err
 	}
+	l.announcing <- struct{}{}
+	defer func() { <-l.announcing }()
 	if err := announce(&l.c, newest{index: l.newestLocked().index, durable: l.durable.position}); err != nil {
 		if !errors.Is(err, ErrNoSpace) {
-			return l.failLocked(err)
+			return l.fail(err)
 		}
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 //	 0  magic      8    "ledgerWN"
 //	 8  format     u32  1
 //	12  index      u64  of the newest segment that may hold a record
-//	20  durable    u64  a position known durable: that segment's own, or at Close its end
+//	20  durable    u64  a position known durable: that segment's own, or a later one in it
 //	28  crc        u32  CRC32C of bytes 0 to 28
 //
 // All numbers are little endian.
@@ -67,7 +67,7 @@ func readNewest(disk vfs.FS, dir string) (newest, error) {
 
 // announce replaces the file newest.
 func announce(c *Config, n newest) error {
-	f, err := createAside(c, filepath.Join(c.Dir, newestName), func(f vfs.File) error {
+	f, err := replace(c, filepath.Join(c.Dir, newestName), func(f vfs.File) error {
 		return writeWhole(f, n.encode(), 0)
 	})
 	if err != nil {

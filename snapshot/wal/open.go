@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"ledgerd/snapshot/vfs"
 )
@@ -26,7 +27,7 @@ func Settle(c Config, end End) error {
 }
 
 func settle(c Config, end End) (*Log, error) {
-	l := &Log{c: c, logger: c.Logger, stop: make(chan struct{}), failed: make(chan struct{})}
+	l := &Log{c: c, logger: c.Logger, stop: make(chan struct{}), failed: make(chan struct{}), announcing: make(chan struct{}, 1)}
 	if l.logger == nil {
 		l.logger = slog.Default()
 	}
@@ -61,13 +62,15 @@ func Open(c Config, end End) (*Log, error) {
 	}
 	l.segments, l.state = kept, end.state
 	for i := range kept {
-		l.bytes += kept[i].bytes
+		l.bytes += kept[i].bytes + kept[i].aside
 	}
 	l.beginLocked(f, h, room)
 	l.publishLocked()
 	if end.opened != nil {
 		end.opened.Store(true)
 	}
+	l.marker = time.AfterFunc(markEvery, l.mark)
+	l.marker.Stop()
 	if c.Policy.Mode == Interval {
 		l.stopped.Go(func() { l.syncEach(c.Policy.Interval) })
 	}
@@ -83,9 +86,12 @@ func (e *End) next() (header, []held) {
 	kept := make([]held, n, n+1)
 	for i := range kept {
 		g := &e.segments[i]
-		kept[i] = held{index: g.index, first: g.first, bytes: g.size}
+		kept[i] = held{index: g.index, first: g.first, bytes: g.size, aside: g.aside}
 	}
 	kept[n-1].bytes = e.offset
+	if e.Torn() {
+		kept[n-1].aside = e.torn // in place of what an earlier crash left there
+	}
 	h := e.segments[n-1].header
 	if e.offset == headerBytes {
 		// It holds no record, and is replaced: empty segments do not pile up.
@@ -126,8 +132,12 @@ func (l *Log) prepare(end End, h header) error {
 	if !slices.Equal(indexes, replayed) {
 		return fmt.Errorf("the log in %s holds segments %v, those replayed are %v", l.c.Dir, indexes, replayed)
 	}
+	oldest := h.index
+	if len(indexes) > 0 {
+		oldest = indexes[0]
+	}
 	for _, name := range others {
-		if madeAside(name) {
+		if index, tail := tailIndex(name); isTemporary(name) || tail && index < oldest {
 			if err := disk.Remove(filepath.Join(l.c.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("cannot remove what a crash left: %w", outOfSpace(err))
 			}
@@ -146,7 +156,7 @@ func (l *Log) checkVoid(h header) error {
 	}
 	f, err := l.c.FS.Open(name)
 	if err != nil {
-		return fmt.Errorf("cannot open a segment: %w", err)
+		return fmt.Errorf("cannot open a segment: %w", outOfSpace(err))
 	}
 	defer f.Close()
 	end, err := lastByte(f, headerBytes, size)
@@ -202,7 +212,7 @@ func (l *Log) cut(g *segment, end End) error {
 // keepAside copies the torn tail to a file of its own. A crash may have interrupted an earlier
 // attempt; the tail is still in the segment then.
 func (l *Log) keepAside(f vfs.File, g *segment, end End) error {
-	aside, err := createAside(&l.c, g.name+brokenSuffix, func(to vfs.File) error {
+	aside, err := replace(&l.c, g.name+brokenSuffix, func(to vfs.File) error {
 		return windows(f, end.offset, end.offset+end.torn, 0, func(b []byte, at int64) error {
 			return writeWhole(to, b, at-end.offset)
 		})

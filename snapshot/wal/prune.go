@@ -8,7 +8,8 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// Prune removes the segments all of whose records are below a version, oldest first. The
+// Prune removes the segments all of whose records are below a version, oldest first, with what was cut
+// off them and kept aside. The
 // segment that holds the version stays, and so do those after it, and the newest in any case.
 // An error that does not match ErrFailed leaves the log as it was, with fewer segments. Some file
 // systems need space to remove a file: then it matches ErrNoSpace.
@@ -33,14 +34,20 @@ func (l *Log) pruneOneLocked(below ledger.Version) (done bool, err error) {
 	if len(l.segments) < 2 || l.segments[1].first > below {
 		return true, nil
 	}
-	index := l.segments[0].index
-	if err := l.c.FS.Remove(segmentName(l.c.Dir, index)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("cannot remove segment %d: %w", index, outOfSpace(err))
+	g := &l.segments[0]
+	name := segmentName(l.c.Dir, g.index)
+	for _, name := range []string{name + brokenSuffix, name} {
+		if err := l.c.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("cannot remove segment %d: %w", g.index, outOfSpace(err))
+		}
 	}
-	if err := l.c.FS.SyncDir(l.c.Dir); err != nil {
-		return false, l.failLocked(fmt.Errorf("cannot sync the directory of the log: %w", err))
+	switch err := syncDir(l.c.FS, l.c.Dir); {
+	case errors.Is(err, ErrNoSpace):
+		return false, err // the next call removes again what may be gone
+	case err != nil:
+		return false, l.fail(err)
 	}
-	l.bytes -= l.segments[0].bytes
+	l.bytes -= g.bytes + g.aside
 	l.segments = append(l.segments[:0:0], l.segments[1:]...)
 	l.publishLocked()
 	return false, nil

@@ -181,7 +181,7 @@ func (e End) Torn() bool { return e.torn > 0 }
 func (e End) Stats() Stats {
 	s := Stats{Segments: len(e.segments), Position: e.position, DurableSlot: e.slot}
 	for i := range e.segments {
-		s.Bytes += e.segments[i].size
+		s.Bytes += e.segments[i].size + e.segments[i].aside
 	}
 	return s
 }

@@ -20,7 +20,7 @@ func (l *Log) makeRoomLocked(n int64) error {
 	if err := outOfSpace(l.file.Preallocate(room)); err != nil {
 		err = fmt.Errorf("cannot take room for record %d: %w", l.state.version+1, err)
 		if !errors.Is(err, ErrNoSpace) {
-			return l.failLocked(err)
+			return l.fail(err)
 		}
 		// Give back the part that was taken. If that fails, it is only zeros that stay.
 		_ = l.file.Truncate(end)
@@ -46,12 +46,14 @@ func (l *Log) rotateLocked(n int64) error {
 	if err := l.finishSegmentLocked(false); err != nil {
 		return err
 	}
+	l.announcing <- struct{}{} // else mark might name this segment after the next
+	defer func() { <-l.announcing }()
 	h := l.headerLocked()
 	room := max(l.c.segmentBytes(), headerBytes+n)
 	f, err := createSegment(&l.c, h, room)
 	if err != nil {
 		if !errors.Is(err, ErrNoSpace) {
-			return l.failLocked(err)
+			return l.fail(err)
 		}
 		return err
 	}
@@ -78,6 +80,7 @@ func (l *Log) beginLocked(f vfs.File, h header, room int64) {
 	l.bytes += headerBytes
 	l.state.position = h.position + headerBytes
 	l.durable = l.state
+	l.durableAt.Store(&newest{index: h.index, durable: h.position})
 }
 
 // finishSegmentLocked gives back the room that the newest segment does not need, and syncs what
@@ -88,7 +91,7 @@ func (l *Log) finishSegmentLocked(always bool) error {
 		// Zeros behind the end do no harm, and a tail stays where it is. So neither want of
 		// space, odd as it is here, nor another refusal to cut the tail is a failure.
 		if err != nil && !l.tail && !errors.Is(err, ErrNoSpace) {
-			return l.failLocked(fmt.Errorf("cannot cut segment %d to its length: %w", l.newestLocked().index, err))
+			return l.fail(fmt.Errorf("cannot cut segment %d to its length: %w", l.newestLocked().index, err))
 		}
 		if err == nil {
 			l.room, l.tail = end, false
@@ -96,7 +99,7 @@ func (l *Log) finishSegmentLocked(always bool) error {
 	}
 	if always {
 		if err := l.syncFileLocked(l.file); err != nil {
-			return l.failLocked(fmt.Errorf("cannot sync segment %d: %w", l.newestLocked().index, err))
+			return l.fail(fmt.Errorf("cannot sync segment %d: %w", l.newestLocked().index, err))
 		}
 		l.durable = l.state
 		l.publishLocked()

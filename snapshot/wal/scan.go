@@ -251,7 +251,7 @@ func (s *scanner) ending(f vfs.File, g *segment, reason error) error {
 	}
 	switch {
 	case reason == nil:
-		reason = errors.New("the log ends here")
+		reason = errors.New("records are missing: the log ends here")
 	case written <= at:
 		reason = errors.New("nothing but zeros follow")
 	}

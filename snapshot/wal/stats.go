@@ -10,7 +10,7 @@ import (
 // may be a commit apart.
 type Stats struct {
 	Segments    int
-	Bytes       int64       // of all segments, as written
+	Bytes       int64       // of all segments, as written, and of what was cut off them and kept aside
 	Position    Position    // behind the newest record
 	DurableSlot ledger.Slot // the chain's tip after the newest record that survives a crash
 }

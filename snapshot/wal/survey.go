@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
@@ -20,7 +21,7 @@ type survey struct {
 
 // surveyLog reads all headers and holds them against each other and against newest.
 func surveyLog(disk vfs.FS, dir string) (*survey, error) {
-	indexes, _, err := list(disk, dir)
+	indexes, others, err := list(disk, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +43,15 @@ func surveyLog(disk vfs.FS, dir string) (*survey, error) {
 	}
 	if s.damage == nil {
 		s.damage = s.checkNewest(dir, newestErr)
+	}
+	for i := range s.segments {
+		g := &s.segments[i]
+		if !slices.Contains(others, filepath.Base(g.name)+brokenSuffix) {
+			continue
+		}
+		if g.aside, err = asideBytes(disk, g.name); err != nil {
+			return nil, err
+		}
 	}
 	// Only damage has a place among the records, and waits until those before it are read.
 	if s.damage != nil && !errors.Is(s.damage, ErrCorrupt) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/unpack"
 )
 
 const (
@@ -53,12 +53,12 @@ func Open(path string) (*Archive, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read archive %s: %w", path, reason(err))
+		return nil, fmt.Errorf("cannot read archive %s: %w", path, unpack.Reason(err))
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("cannot read archive %s: %w", path, reason(err))
+		return nil, fmt.Errorf("cannot read archive %s: %w", path, unpack.Reason(err))
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("cannot read archive %s: it is not a file", path)
@@ -75,7 +75,7 @@ func (a *Archive) Progress() (read, size int64) { return a.read.Load(), a.size }
 func (a *Archive) Read(ctx context.Context, emit func(*Chunk) error) (*Bank, error) {
 	f, err := os.Open(a.path)
 	if err != nil {
-		return nil, fmt.Errorf("it cannot be opened: %w", reason(err))
+		return nil, fmt.Errorf("it cannot be opened: %w", unpack.Reason(err))
 	}
 	defer f.Close()
 	p := &pass{emit: emit, named: a.slot, vec: newVecReader()}
@@ -97,10 +97,10 @@ func (a *Archive) unpack(ctx context.Context, f io.Reader, use func(io.Reader) e
 	if a.packed {
 		z, err := zstd.NewReader(in, zstd.WithDecoderMaxWindow(maxWindowBytes), zstd.WithDecoderLowmem(true))
 		if err != nil {
-			return fmt.Errorf("its zstd packing is damaged: %w", err)
+			return unpack.Error{Packing: "zstd", Err: err}
 		}
 		defer z.Close()
-		in = unpacked{z}
+		in = unpack.Reader{Packing: "zstd", R: z}
 	}
 	if err := use(in); err != nil {
 		return err
@@ -122,21 +122,6 @@ func (c *counted) Read(p []byte) (int, error) {
 	}
 	n, err := c.r.Read(p)
 	c.read.Add(int64(n))
-	return n, err
-}
-
-// unpacked names the packing in errors that else could be taken for those of what is inside.
-type unpacked struct{ z *zstd.Decoder }
-
-func (u unpacked) Read(p []byte) (int, error) {
-	n, err := u.z.Read(p)
-	switch {
-	case err == nil || err == io.EOF:
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		err = errors.New("its zstd packing ends too early")
-	default:
-		err = fmt.Errorf("its zstd packing is damaged: %w", err)
-	}
 	return n, err
 }
 
@@ -277,13 +262,4 @@ func printable(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// reason returns what went wrong without the path, which the message already names.
-func reason(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		return pathErr.Err
-	}
-	return err
 }

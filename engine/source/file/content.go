@@ -4,12 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"os"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"ledgerd/engine/source/unpack"
 )
 
 const (
@@ -53,18 +54,18 @@ func openContent(ctx context.Context, in input, stdin io.Reader) (*content, erro
 		z, err := gzip.NewReader(packed)
 		if err != nil {
 			c.Close()
-			return nil, unpackError{"gzip", err}
+			return nil, unpack.Error{Packing: "gzip", Err: err}
 		}
 		c.closers = append(c.closers, func() { z.Close() })
-		unpacked = unpacker{"gzip", z}
+		unpacked = unpack.Reader{Packing: "gzip", R: z}
 	case bytes.HasPrefix(head, zstdMagic):
 		z, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindowBytes))
 		if err != nil {
 			c.Close()
-			return nil, unpackError{"zstd", err}
+			return nil, unpack.Error{Packing: "zstd", Err: err}
 		}
 		c.closers = append(c.closers, z.Close)
-		unpacked = unpacker{"zstd", z}
+		unpacked = unpack.Reader{Packing: "zstd", R: z}
 	default:
 		return c, nil
 	}
@@ -86,7 +87,7 @@ func (c *content) openRaw(ctx context.Context, in input, stdin io.Reader) (io.Re
 	}
 	f, err := os.Open(in.path)
 	if err != nil {
-		return nil, reason(err)
+		return nil, unpack.Reason(err)
 	}
 	c.closers = append(c.closers, func() { f.Close() })
 	return contextReader{ctx, f}, nil
@@ -97,32 +98,4 @@ func (c *content) Close() {
 	for i := len(c.closers) - 1; i >= 0; i-- {
 		c.closers[i]()
 	}
-}
-
-// unpacker names the packing in the errors of its reader, which else could be taken for
-// those of what is inside.
-type unpacker struct {
-	packing string
-	r       io.Reader
-}
-
-func (u unpacker) Read(p []byte) (int, error) {
-	n, err := u.r.Read(p)
-	if err != nil && err != io.EOF {
-		err = unpackError{u.packing, err}
-	}
-	return n, err
-}
-
-// unpackError says that packed bytes are damaged or cut.
-type unpackError struct {
-	packing string
-	err     error
-}
-
-func (e unpackError) Error() string {
-	if errors.Is(e.err, io.ErrUnexpectedEOF) {
-		return "its " + e.packing + " packing ends too early"
-	}
-	return "its " + e.packing + " packing is damaged: " + e.err.Error()
 }

@@ -3,6 +3,8 @@ package file
 import (
 	"context"
 	"io"
+
+	"ledgerd/engine/source/unpack"
 )
 
 // contextReader reads until its context ends.
@@ -45,7 +47,7 @@ func newPump(ctx context.Context, open func() (io.ReadCloser, error)) *pump {
 func (p *pump) run(open func() (io.ReadCloser, error)) {
 	r, err := open()
 	if err != nil {
-		p.send(chunk{err: reason(err)})
+		p.send(chunk{err: unpack.Reason(err)})
 		return
 	}
 	defer r.Close()

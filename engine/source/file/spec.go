@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"ledgerd/engine/source/unpack"
 )
 
 // input is one file to read.
@@ -64,14 +66,14 @@ func expand(path string) ([]input, error) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", path, reason(err))
+		return nil, fmt.Errorf("cannot read %s: %w", path, unpack.Reason(err))
 	}
 	if !info.IsDir() {
 		return one(path, info, false)
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read folder %s: %w", path, reason(err))
+		return nil, fmt.Errorf("cannot read folder %s: %w", path, unpack.Reason(err))
 	}
 	var inputs []input
 	for _, e := range entries {
@@ -81,7 +83,7 @@ func expand(path string) ([]input, error) {
 		member := filepath.Join(path, e.Name())
 		info, err := os.Stat(member)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read %s: %w", member, reason(err))
+			return nil, fmt.Errorf("cannot read %s: %w", member, unpack.Reason(err))
 		}
 		if info.IsDir() {
 			continue
@@ -105,18 +107,9 @@ func one(path string, info fs.FileInfo, inFolder bool) ([]input, error) {
 	if !in.stream {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read %s: %w", path, reason(err))
+			return nil, fmt.Errorf("cannot read %s: %w", path, unpack.Reason(err))
 		}
 		f.Close()
 	}
 	return []input{in}, nil
-}
-
-// reason returns what went wrong without the path, which the message already names.
-func reason(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		return pathErr.Err
-	}
-	return err
 }

@@ -1,4 +1,4 @@
-package vfs
+package vfstest
 
 import (
 	"io"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+
+	"ledgerd/snapshot/vfs"
 )
 
 // Memory is a disk in memory that can lose its power: it knows what was synced and what was not.
@@ -29,8 +31,8 @@ func NewMemory() *Memory {
 	return &Memory{names: newTree(), durable: newTree()}
 }
 
-// Create implements FS.
-func (m *Memory) Create(name string) (File, error) {
+// Create implements vfs.FS.
+func (m *Memory) Create(name string) (vfs.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := clean(name)
@@ -80,13 +82,13 @@ func (m *Memory) openLocked(n *node, name string, writable bool) *memoryFile {
 	return &memoryFile{disk: m, node: n, name: name, writable: writable}
 }
 
-// Open implements FS.
-func (m *Memory) Open(name string) (File, error) { return m.openAs(name, false) }
+// Open implements vfs.FS.
+func (m *Memory) Open(name string) (vfs.File, error) { return m.openAs(name, false) }
 
-// OpenWrite implements FS.
-func (m *Memory) OpenWrite(name string) (File, error) { return m.openAs(name, true) }
+// OpenWrite implements vfs.FS.
+func (m *Memory) OpenWrite(name string) (vfs.File, error) { return m.openAs(name, true) }
 
-func (m *Memory) openAs(name string, writable bool) (File, error) {
+func (m *Memory) openAs(name string, writable bool) (vfs.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, err := m.fileLocked("open", name)
@@ -113,7 +115,7 @@ func (m *Memory) fileLocked(action, name string) (*node, error) {
 	return nil, pathError(action, name, syscall.ENOENT)
 }
 
-// Remove implements FS.
+// Remove implements vfs.FS.
 func (m *Memory) Remove(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,7 +132,7 @@ func (m *Memory) Remove(name string) error {
 	return nil
 }
 
-// Rename implements FS.
+// Rename implements vfs.FS.
 func (m *Memory) Rename(from, to string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -165,7 +167,7 @@ func (m *Memory) moveLocked(from, to string) error {
 	return nil
 }
 
-// MkdirAll implements FS.
+// MkdirAll implements vfs.FS.
 func (m *Memory) MkdirAll(dir string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -201,7 +203,7 @@ func (m *Memory) mkdirLocked(missing []string) {
 	}
 }
 
-// List implements FS.
+// List implements vfs.FS.
 func (m *Memory) List(dir string) ([]string, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -224,7 +226,7 @@ func (m *Memory) directoryLocked(action, dir string) error {
 	return pathError(action, dir, m.parentLocked(path.Join(at, "any")))
 }
 
-// SyncDir implements FS. A rename from one directory to another survives once either is synced.
+// SyncDir implements vfs.FS. A rename from one directory to another survives once either is synced.
 func (m *Memory) SyncDir(dir string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -257,7 +259,7 @@ func (m *Memory) syncDirLocked(at string) {
 	m.unsynced = left
 }
 
-// Lock implements FS.
+// Lock implements vfs.FS.
 func (m *Memory) Lock(name string) (io.Closer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -274,7 +276,7 @@ func (m *Memory) Lock(name string) (io.Closer, error) {
 			return nil, err
 		}
 	case n.locked:
-		return nil, ErrLocked
+		return nil, vfs.ErrLocked
 	}
 	n.locked = true
 	return &memoryLock{m.openLocked(n, name, true)}, nil

@@ -1,4 +1,4 @@
-package vfs
+package vfstest
 
 import (
 	"bytes"
@@ -12,10 +12,12 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+
+	"ledgerd/snapshot/vfs"
 )
 
 // everyCall makes one call of each kind and returns what each returned.
-func everyCall(d FS) map[Kind]error {
+func everyCall(d vfs.FS) map[Kind]error {
 	got := map[Kind]error{}
 	got[KindMkdirAll] = d.MkdirAll("dir")
 	f, err := d.Create("dir/file")
@@ -29,7 +31,7 @@ func everyCall(d FS) map[Kind]error {
 		f.Size()
 		f.Close()
 	}
-	for kind, open := range map[Kind]func(string) (File, error){KindOpen: d.Open, KindOpenWrite: d.OpenWrite} {
+	for kind, open := range map[Kind]func(string) (vfs.File, error){KindOpen: d.Open, KindOpenWrite: d.OpenWrite} {
 		f, err := open("dir/file")
 		if got[kind] = err; err == nil {
 			f.Close()
@@ -167,7 +169,7 @@ func TestOnlyTheNthMatchingCallFails(t *testing.T) {
 		m := NewMemory()
 		must(t, m.MkdirAll("dir"))
 		d := NewFaulty(m, tt.plan)
-		var files [2]File
+		var files [2]vfs.File
 		for i, name := range []string{"dir/a", "dir/b"} {
 			f, err := d.Create(name)
 			must(t, err)
@@ -348,18 +350,18 @@ func TestBeforeHoldsCalls(t *testing.T) {
 
 // slowSync is a disk whose files wait on the disk, within Sync.
 type slowSync struct {
-	FS
+	vfs.FS
 	file *slowFile
 }
 
-func (d *slowSync) Create(name string) (File, error) {
+func (d *slowSync) Create(name string) (vfs.File, error) {
 	f, err := d.FS.Create(name)
 	d.file.File = f
 	return d.file, err
 }
 
 type slowFile struct {
-	File
+	vfs.File
 	release chan struct{}
 }
 

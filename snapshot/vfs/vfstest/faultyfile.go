@@ -1,9 +1,11 @@
-package vfs
+package vfstest
+
+import "ledgerd/snapshot/vfs"
 
 // faultyFile is an open file of a Faulty.
 type faultyFile struct {
 	disk  *Faulty
-	inner File
+	inner vfs.File
 	name  string
 }
 
@@ -14,7 +16,7 @@ func (f *faultyFile) do(kind Kind, disk func() error, instead func(Plan)) error 
 	return f.disk.do(Call{Kind: kind, Name: f.name}, disk, instead)
 }
 
-// ReadAt implements File.
+// ReadAt implements vfs.File.
 func (f *faultyFile) ReadAt(p []byte, off int64) (n int, err error) {
 	err = f.do(KindReadAt, func() (err error) {
 		n, err = f.inner.ReadAt(p, off)
@@ -23,7 +25,7 @@ func (f *faultyFile) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// WriteAt implements File.
+// WriteAt implements vfs.File.
 func (f *faultyFile) WriteAt(p []byte, off int64) (n int, err error) {
 	err = f.do(KindWriteAt, func() (err error) {
 		n, err = f.inner.WriteAt(p, off)
@@ -36,7 +38,7 @@ func (f *faultyFile) WriteAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// Size implements File. It is not counted, but after a crash it fails too.
+// Size implements vfs.File. It is not counted, but after a crash it fails too.
 func (f *faultyFile) Size() (int64, error) {
 	f.disk.mu.Lock()
 	crashed := f.disk.crashed
@@ -47,17 +49,17 @@ func (f *faultyFile) Size() (int64, error) {
 	return f.inner.Size()
 }
 
-// Truncate implements File.
+// Truncate implements vfs.File.
 func (f *faultyFile) Truncate(size int64) error {
 	return f.do(KindTruncate, func() error { return f.inner.Truncate(size) }, nil)
 }
 
-// Preallocate implements File.
+// Preallocate implements vfs.File.
 func (f *faultyFile) Preallocate(size int64) error {
 	return f.do(KindPreallocate, func() error { return f.inner.Preallocate(size) }, nil)
 }
 
-// Sync implements File.
+// Sync implements vfs.File.
 func (f *faultyFile) Sync() error {
 	return f.do(KindSync, f.inner.Sync, func(plan Plan) {
 		if plan.LoseOnSyncFailure {
@@ -73,5 +75,5 @@ func (f *faultyFile) loseUnsynced() {
 	}
 }
 
-// Close implements File. It works even after a crash.
+// Close implements vfs.File. It works even after a crash.
 func (f *faultyFile) Close() error { return f.inner.Close() }

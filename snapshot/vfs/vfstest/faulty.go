@@ -1,9 +1,11 @@
-package vfs
+package vfstest
 
 import (
 	"io"
 	"slices"
 	"sync"
+
+	"ledgerd/snapshot/vfs"
 )
 
 // Faulty wraps a disk, counts the calls that reach it, and makes one of them, or more, fail as a
@@ -14,7 +16,7 @@ import (
 // once for each number up to that, or until a run ends without Hit. After a Crash the program
 // under test is stopped, and started again on what Memory.Crash makes of the disk behind.
 type Faulty struct {
-	inner FS
+	inner vfs.FS
 
 	mu       sync.Mutex // guards what follows
 	plan     Plan
@@ -28,7 +30,7 @@ type Faulty struct {
 }
 
 // NewFaulty returns the disk with faults.
-func NewFaulty(inner FS, plan Plan) *Faulty {
+func NewFaulty(inner vfs.FS, plan Plan) *Faulty {
 	f := &Faulty{inner: inner, plan: plan}
 	f.returned = sync.NewCond(&f.mu)
 	return f
@@ -137,19 +139,21 @@ func (f *Faulty) end(c Call) {
 	f.returned.Broadcast()
 }
 
-// Create implements FS.
-func (f *Faulty) Create(name string) (File, error) { return f.open(KindCreate, name, f.inner.Create) }
+// Create implements vfs.FS.
+func (f *Faulty) Create(name string) (vfs.File, error) {
+	return f.open(KindCreate, name, f.inner.Create)
+}
 
-// Open implements FS.
-func (f *Faulty) Open(name string) (File, error) { return f.open(KindOpen, name, f.inner.Open) }
+// Open implements vfs.FS.
+func (f *Faulty) Open(name string) (vfs.File, error) { return f.open(KindOpen, name, f.inner.Open) }
 
-// OpenWrite implements FS.
-func (f *Faulty) OpenWrite(name string) (File, error) {
+// OpenWrite implements vfs.FS.
+func (f *Faulty) OpenWrite(name string) (vfs.File, error) {
 	return f.open(KindOpenWrite, name, f.inner.OpenWrite)
 }
 
-func (f *Faulty) open(kind Kind, name string, open func(string) (File, error)) (File, error) {
-	inner, err := ask(f, Call{Kind: kind, Name: name}, func() (File, error) { return open(name) })
+func (f *Faulty) open(kind Kind, name string, open func(string) (vfs.File, error)) (vfs.File, error) {
+	inner, err := ask(f, Call{Kind: kind, Name: name}, func() (vfs.File, error) { return open(name) })
 	if err != nil {
 		return nil, err
 	}
@@ -165,37 +169,37 @@ func ask[T any](f *Faulty, c Call, disk func() (T, error)) (answer T, err error)
 	return answer, err
 }
 
-// Remove implements FS.
+// Remove implements vfs.FS.
 func (f *Faulty) Remove(name string) error {
 	return f.do(Call{Kind: KindRemove, Name: name}, func() error { return f.inner.Remove(name) }, nil)
 }
 
-// Rename implements FS.
+// Rename implements vfs.FS.
 func (f *Faulty) Rename(from, to string) error {
 	return f.do(Call{Kind: KindRename, Name: from, To: to}, func() error { return f.inner.Rename(from, to) }, nil)
 }
 
-// MkdirAll implements FS.
+// MkdirAll implements vfs.FS.
 func (f *Faulty) MkdirAll(dir string) error {
 	return f.do(Call{Kind: KindMkdirAll, Name: dir}, func() error { return f.inner.MkdirAll(dir) }, nil)
 }
 
-// List implements FS.
+// List implements vfs.FS.
 func (f *Faulty) List(dir string) ([]string, error) {
 	return ask(f, Call{Kind: KindList, Name: dir}, func() ([]string, error) { return f.inner.List(dir) })
 }
 
-// SyncDir implements FS.
+// SyncDir implements vfs.FS.
 func (f *Faulty) SyncDir(dir string) error {
 	return f.do(Call{Kind: KindSyncDir, Name: dir}, func() error { return f.inner.SyncDir(dir) }, nil)
 }
 
-// Lock implements FS. Letting the lock go works even after a crash.
+// Lock implements vfs.FS. Letting the lock go works even after a crash.
 func (f *Faulty) Lock(name string) (io.Closer, error) {
 	return ask(f, Call{Kind: KindLock, Name: name}, func() (io.Closer, error) { return f.inner.Lock(name) })
 }
 
-// FreeBytes implements FS.
+// FreeBytes implements vfs.FS.
 func (f *Faulty) FreeBytes(dir string) (uint64, error) {
 	return ask(f, Call{Kind: KindFreeBytes, Name: dir}, func() (uint64, error) { return f.inner.FreeBytes(dir) })
 }

@@ -1,9 +1,9 @@
-package vfs
+package vfstest
 
 // unlimitedFreeBytes is what a Memory without a capacity says is free.
 const unlimitedFreeBytes = 1 << 40
 
-// FreeBytes implements FS.
+// FreeBytes implements vfs.FS.
 func (m *Memory) FreeBytes(dir string) (uint64, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -1,4 +1,4 @@
-package vfs
+package vfstest
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"ledgerd/snapshot/vfs"
 )
 
 func TestFullDiskTakesWhatFits(t *testing.T) {
@@ -233,5 +235,28 @@ func BenchmarkMemoryCrash(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		m.Crash(0.5, 1)
+	}
+}
+
+// TestFullMemoryIsFull holds the disk for tests to the same test as the real one.
+func TestFullMemoryIsFull(t *testing.T) {
+	m := NewMemory()
+	f, err := m.Create("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m.SetCapacity(pageBytes)
+	if err := f.Preallocate(2 * pageBytes); !vfs.IsFull(err) {
+		t.Errorf("Preallocate on a full disk: err = %v, want one that IsFull", err)
+	}
+	faulty := NewFaulty(m, Plan{Call: 1, Kinds: KindWriteAt, Fault: Short})
+	g, err := faulty.OpenWrite("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if _, err := g.WriteAt([]byte("abcd"), 0); !vfs.IsFull(err) {
+		t.Errorf("a short write: err = %v, want one that IsFull", err)
 	}
 }

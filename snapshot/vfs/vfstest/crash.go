@@ -1,4 +1,4 @@
-package vfs
+package vfstest
 
 // Crash returns a copy of the disk as after a power cut: everything that was synced, and of
 // everything else a share, from 0 (nothing) to 1 (all), that the seed picks. It picks

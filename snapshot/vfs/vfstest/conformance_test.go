@@ -1,4 +1,4 @@
-package vfs
+package vfstest
 
 import (
 	"bytes"
@@ -10,11 +10,13 @@ import (
 	"reflect"
 	"syscall"
 	"testing"
+
+	"ledgerd/snapshot/vfs"
 )
 
 // onEachDisk runs a test on every kind of disk, with an empty directory of it.
-func onEachDisk(t *testing.T, test func(t *testing.T, d FS, dir string)) {
-	t.Run("disk", func(t *testing.T) { test(t, Disk{}, t.TempDir()) })
+func onEachDisk(t *testing.T, test func(t *testing.T, d vfs.FS, dir string)) {
+	t.Run("disk", func(t *testing.T) { test(t, vfs.Disk{}, t.TempDir()) })
 	t.Run("memory", func(t *testing.T) { test(t, NewMemory(), ".") })
 	t.Run("memory, absolute", func(t *testing.T) {
 		m := NewMemory()
@@ -32,7 +34,7 @@ func must(t *testing.T, err error) {
 }
 
 // written makes a file of these bytes and leaves it open.
-func written(t *testing.T, d FS, name, text string) File {
+func written(t *testing.T, d vfs.FS, name, text string) vfs.File {
 	t.Helper()
 	f, err := d.Create(name)
 	must(t, err)
@@ -43,7 +45,7 @@ func written(t *testing.T, d FS, name, text string) File {
 }
 
 // content returns the bytes of a file.
-func contentOf(t *testing.T, d FS, name string) string {
+func contentOf(t *testing.T, d vfs.FS, name string) string {
 	t.Helper()
 	f, err := d.Open(name)
 	must(t, err)
@@ -58,7 +60,7 @@ func contentOf(t *testing.T, d FS, name string) string {
 }
 
 func TestDisksFailAlike(t *testing.T) {
-	onEachDisk(t, func(t *testing.T, d FS, dir string) {
+	onEachDisk(t, func(t *testing.T, d vfs.FS, dir string) {
 		in := func(name string) string { return filepath.Join(dir, name) }
 		must(t, d.MkdirAll(in("sub")))
 		f := written(t, d, in("file"), "bytes")
@@ -106,7 +108,7 @@ func TestDisksFailAlike(t *testing.T) {
 			"sync no directory":            {d.SyncDir(in("none")), fs.ErrNotExist},
 			"sync a file as a directory":   {d.SyncDir(in("file")), syscall.ENOTDIR},
 			"free bytes of nothing":        {free, fs.ErrNotExist},
-			"lock twice":                   {locked, ErrLocked},
+			"lock twice":                   {locked, vfs.ErrLocked},
 			"lock in no directory":         {lockedNowhere, fs.ErrNotExist},
 			"read before the beginning":    {badRead, anyError},
 			"write before the beginning":   {badWrite, anyError},
@@ -136,7 +138,7 @@ func TestDisksFailAlike(t *testing.T) {
 	})
 }
 
-func second(f File, err error) error {
+func second(f vfs.File, err error) error {
 	if err == nil {
 		f.Close()
 	}
@@ -144,7 +146,7 @@ func second(f File, err error) error {
 }
 
 func TestReadAtTellsTheEnd(t *testing.T) {
-	onEachDisk(t, func(t *testing.T, d FS, dir string) {
+	onEachDisk(t, func(t *testing.T, d vfs.FS, dir string) {
 		f := written(t, d, filepath.Join(dir, "file"), "0123456789")
 		tests := []struct {
 			length int
@@ -172,7 +174,7 @@ func TestReadAtTellsTheEnd(t *testing.T) {
 }
 
 func TestSizesAndHoles(t *testing.T) {
-	onEachDisk(t, func(t *testing.T, d FS, dir string) {
+	onEachDisk(t, func(t *testing.T, d vfs.FS, dir string) {
 		name := filepath.Join(dir, "file")
 		f := written(t, d, name, "0123456789")
 		expect := func(after, want string) {
@@ -204,7 +206,7 @@ func TestSizesAndHoles(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	onEachDisk(t, func(t *testing.T, d FS, dir string) {
+	onEachDisk(t, func(t *testing.T, d vfs.FS, dir string) {
 		in := func(name string) string { return filepath.Join(dir, name) }
 		list := func(dir string, want ...string) {
 			t.Helper()
@@ -253,12 +255,12 @@ func TestNames(t *testing.T) {
 }
 
 func TestLocksAreHeldUntilClosed(t *testing.T) {
-	onEachDisk(t, func(t *testing.T, d FS, dir string) {
+	onEachDisk(t, func(t *testing.T, d vfs.FS, dir string) {
 		name := filepath.Join(dir, "LOCK")
 		first, err := d.Lock(name)
 		must(t, err)
-		if _, err := d.Lock(name); !errors.Is(err, ErrLocked) {
-			t.Errorf("second Lock: err = %v, want %v", err, ErrLocked)
+		if _, err := d.Lock(name); !errors.Is(err, vfs.ErrLocked) {
+			t.Errorf("second Lock: err = %v, want %v", err, vfs.ErrLocked)
 		}
 		must(t, first.Close())
 		again, err := d.Lock(name)
@@ -271,7 +273,7 @@ func TestLocksAreHeldUntilClosed(t *testing.T) {
 }
 
 func TestErrorsAreThoseOfPackageOS(t *testing.T) {
-	onEachDisk(t, func(t *testing.T, d FS, dir string) {
+	onEachDisk(t, func(t *testing.T, d vfs.FS, dir string) {
 		_, err := d.Open(filepath.Join(dir, "none"))
 		if path := new(fs.PathError); !errors.As(err, &path) || path.Path != filepath.Join(dir, "none") {
 			t.Errorf("Open: err = %#v, want a fs.PathError that names the file", err)
@@ -284,7 +286,7 @@ func TestErrorsAreThoseOfPackageOS(t *testing.T) {
 }
 
 func TestFreeBytesIsMoreThanNothing(t *testing.T) {
-	onEachDisk(t, func(t *testing.T, d FS, dir string) {
+	onEachDisk(t, func(t *testing.T, d vfs.FS, dir string) {
 		if n, err := d.FreeBytes(dir); n == 0 || err != nil {
 			t.Errorf("FreeBytes = %d, %v, want some", n, err)
 		}
@@ -292,7 +294,7 @@ func TestFreeBytesIsMoreThanNothing(t *testing.T) {
 }
 
 func TestBigWritesAreReadBack(t *testing.T) {
-	onEachDisk(t, func(t *testing.T, d FS, dir string) {
+	onEachDisk(t, func(t *testing.T, d vfs.FS, dir string) {
 		f := written(t, d, filepath.Join(dir, "file"), "")
 		p := make([]byte, 3*pageBytes+777)
 		for i := range p {

@@ -1,4 +1,4 @@
-package vfs
+package vfstest
 
 import (
 	"io"
@@ -30,7 +30,7 @@ func (f *memoryFile) checkLocked(action string, offset int64, change bool) error
 	return nil
 }
 
-// ReadAt implements File.
+// ReadAt implements vfs.File.
 func (f *memoryFile) ReadAt(p []byte, off int64) (int, error) {
 	f.disk.mu.RLock()
 	defer f.disk.mu.RUnlock()
@@ -44,7 +44,7 @@ func (f *memoryFile) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// WriteAt implements File. On a full disk it writes the pages there is space for.
+// WriteAt implements vfs.File. On a full disk it writes the pages there is space for.
 func (f *memoryFile) WriteAt(p []byte, off int64) (int, error) {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
@@ -82,7 +82,7 @@ func (f *memoryFile) changeLocked(change func(*node)) {
 	f.disk.taken += f.node.live.taken - before
 }
 
-// Size implements File.
+// Size implements vfs.File.
 func (f *memoryFile) Size() (int64, error) {
 	f.disk.mu.RLock()
 	defer f.disk.mu.RUnlock()
@@ -92,7 +92,7 @@ func (f *memoryFile) Size() (int64, error) {
 	return f.node.live.size, nil
 }
 
-// Truncate implements File.
+// Truncate implements vfs.File.
 func (f *memoryFile) Truncate(size int64) error {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
@@ -103,7 +103,7 @@ func (f *memoryFile) Truncate(size int64) error {
 	return nil
 }
 
-// Preallocate implements File. Without enough space it takes none.
+// Preallocate implements vfs.File. Without enough space it takes none.
 func (f *memoryFile) Preallocate(size int64) error {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
@@ -117,7 +117,7 @@ func (f *memoryFile) Preallocate(size int64) error {
 	return nil
 }
 
-// Sync implements File.
+// Sync implements vfs.File.
 func (f *memoryFile) Sync() error {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
@@ -138,7 +138,7 @@ func (f *memoryFile) loseUnsynced() {
 	f.node.lose()
 }
 
-// Close implements File. What was written stays, synced or not.
+// Close implements vfs.File. What was written stays, synced or not.
 func (f *memoryFile) Close() error {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()

@@ -1,0 +1,70 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+)
+
+// TemporarySuffix is added to the name of a file that Replace has not finished.
+const TemporarySuffix = ".tmp"
+
+// SyncError is a sync that failed, of a file or a directory: what is on disk is not known.
+type SyncError struct{ Err error }
+
+// Error says so.
+func (e *SyncError) Error() string { return "cannot sync: " + e.Err.Error() }
+
+// Unwrap returns what the disk said.
+func (e *SyncError) Unwrap() error { return e.Err }
+
+// Replace makes what fill writes the content of a name, in place of what it had, and returns the file, open. The
+// bytes are written under another name and synced before that is renamed. So after a crash at any moment the name
+// has all of the old content or all of the new, and once Replace has returned the new.
+//
+// After an error the name has either; the next call removes what is left under the other name. An error that
+// IsFull or IsOutOfFiles passes, and the call may be tried again.
+func Replace(disk FS, name string, fill func(File) error) (File, error) {
+	temporary := name + TemporarySuffix
+	if err := disk.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot remove what a crash left: %w", err)
+	}
+	f, err := disk.Create(temporary)
+	if err != nil {
+		return nil, err
+	}
+	if err = fill(f); err == nil {
+		if err = f.Sync(); err != nil {
+			err = &SyncError{err}
+		}
+	}
+	renamed := false
+	if err == nil {
+		renamed, err = Install(disk, temporary, name)
+	}
+	if err != nil {
+		_ = f.Close()
+		if !renamed && IsFull(err) {
+			_ = disk.Remove(temporary) // it holds space that others need
+		}
+		return nil, err
+	}
+	return f, nil
+}
+
+// Install renames a file whose bytes are synced, in place of what has the name, and returns once the name would
+// survive a crash. Of an error it tells whether the file was renamed before.
+func Install(disk FS, temporary, name string) (renamed bool, err error) {
+	if err := disk.Rename(temporary, name); err != nil {
+		return false, err
+	}
+	err = disk.SyncDir(filepath.Dir(name))
+	if err != nil && !IsOutOfFiles(err) {
+		err = &SyncError{err}
+	}
+	if err != nil {
+		err = fmt.Errorf("the directory of %s: %w", name, err)
+	}
+	return true, err
+}

@@ -1,0 +1,36 @@
+package wal
+
+import (
+	"errors"
+	"testing"
+
+	"ledgerd/snapshot/vfs/vfstest"
+)
+
+// TestReplayBesideTellsDamageOfALogThatGrows: what is said of the damage changes from look to look, the place of it
+// does not.
+func TestReplayBesideTellsDamageOfALogThatGrows(t *testing.T) {
+	memory := recorded(t, script(12, 2), 64<<10, true)
+	entries := entriesOf(t, memory)
+	name := segmentName(testDir, 1)
+	put(t, memory, name, contents(t, memory, name)[:entries[5].Offset])
+	mark, err := readNewest(memory, testDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := 0
+	disk := vfstest.NewFaulty(memory, vfstest.Plan{Before: func(c vfstest.Call) {
+		if c.Kind != vfstest.KindList || looks > 10 {
+			return
+		}
+		looks++
+		mark.durable += 8
+		if err := memory.WriteFile(testDir+"/"+newestName, mark.encode()); err != nil {
+			t.Error(err)
+		}
+	}})
+	_, err = ReplayBeside(t.Context(), disk, testDir, 0, func([]Entry) error { return nil })
+	if !errors.Is(err, ErrCorrupt) || looks != 2 {
+		t.Errorf("after %d looks: %v, want damage after two", looks, err)
+	}
+}

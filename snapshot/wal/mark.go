@@ -1,0 +1,34 @@
+package wal
+
+import "errors"
+
+// markSoonLocked has newest tell of what became durable, markEvery from now at the latest.
+func (l *Log) markSoonLocked() {
+	l.durableAt.Store(&newest{index: l.newestLocked().index, durable: l.durable.position})
+	if !l.marking.Swap(true) {
+		l.marker.Reset(markEvery)
+	}
+}
+
+// mark has newest name the end of what is durable: a log that ends before it has lost records. It is the
+// timer's. It holds up no commit. A failure but want of space ends the log.
+func (l *Log) mark() {
+	l.announcing <- struct{}{}
+	defer func() { <-l.announcing }()
+	select {
+	case <-l.stop:
+		return
+	default:
+	}
+	l.marking.Store(false)
+	if l.Err() != nil {
+		return
+	}
+	switch err := announce(&l.c, *l.durableAt.Load()); {
+	case errors.Is(err, ErrNoSpace):
+		l.marking.Store(true)
+		l.marker.Reset(markEvery)
+	case err != nil:
+		_ = l.fail(err)
+	}
+}

@@ -1,0 +1,128 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs/vfstest"
+)
+
+// TestALogCutBelowTheMarkIsRefused cuts a log at the end of each of its commits, and in between, long enough
+// after the last of them: on what a process that was killed leaves, and on what a power cut leaves.
+func TestALogCutBelowTheMarkIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, policy := range []Policy{{}, {Mode: Interval, Interval: time.Second}} {
+			disk := newDisk(t)
+			c := config(disk)
+			c.Policy = policy
+			commits := script(9, 2)
+			l, _ := open(t, c)
+			commitAll(t, l, commits)
+			time.Sleep(policy.Interval + time.Second)
+			synctest.Wait()
+			for what, left := range map[string]*vfstest.Memory{"killed": disk.Crash(1, 0), "power cut": disk.Crash(0, 0)} {
+				got, end, err := replayAll(left, testDir, 0)
+				if err != nil || end.Torn() {
+					t.Fatalf("%v, %s: %v, %v", policy, what, end, err)
+				}
+				wantCommits(t, what, got, commits)
+				newest := end.segments[len(end.segments)-1]
+				for _, e := range entriesOf(t, left) {
+					if e.Segment != newest.index {
+						continue
+					}
+					cut := left.Clone()
+					put(t, cut, newest.name, contents(t, left, newest.name)[:e.Offset])
+					got, _, err := replayAll(cut, testDir, 0)
+					var corrupt *CorruptError
+					if !errors.As(err, &corrupt) || corrupt.Segment != newest.name || !isPrefix(got, commits) {
+						t.Fatalf("%v, %s, cut at byte %d: %d commits, %v; want damage of %s", policy, what, e.Offset, len(got), err, newest.name)
+					}
+					if !strings.Contains(err.Error(), "records are missing") {
+						t.Fatalf("the sentence does not say what is wrong: %v", err)
+					}
+				}
+			}
+			closeLog(t, l)
+		}
+	})
+}
+
+// TestAMarkClaimsNoMoreThanIsDurable crashes at every call of a log that writes a mark after each commit.
+func TestAMarkClaimsNoMoreThanIsDurable(t *testing.T) {
+	for _, policy := range []Policy{{}, {Mode: Interval, Interval: 3 * time.Second}, {Mode: Off}} {
+		for n := 1; ; n += stride(4) {
+			hit := false
+			synctest.Test(t, func(t *testing.T) {
+				memory := newDisk(t)
+				disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
+				v := newLife(policy)
+				v.c.FS = disk
+				v.pause = time.Second
+				err := v.live()
+				synctest.Wait()
+				if hit = disk.Hit(); !hit {
+					if err != nil {
+						t.Fatal(err)
+					}
+					return
+				}
+				for _, crash := range crashes {
+					what := fmt.Sprintf("%v, crash at call %d (%v), share %v, seed %d", policy, n, last(disk.Trace()), crash.share, crash.seed)
+					must := v.committed
+					if policy.Mode != Always && crash.share < 1 {
+						must = 0
+					}
+					recoverAfter(t, what, v, memory.Crash(crash.share, crash.seed), must, false)
+				}
+			})
+			if !hit {
+				break
+			}
+		}
+	}
+}
+
+// TestAMarkThatFindsNoSpaceIsWrittenLater, and what else fails ends the log.
+func TestAMarkThatFindsNoSpaceIsWrittenLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfstest.NewFaulty(newDisk(t), vfstest.Plan{})
+		l, _ := open(t, config(disk))
+		pass := func() { time.Sleep(markEvery); synctest.Wait() }
+		told := func() Position {
+			t.Helper()
+			n, err := readNewest(disk, testDir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n.durable
+		}
+		commitAll(t, l, [][]*ledger.Record{commitOf(1, 2, 1)})
+		disk.Arm(vfstest.Plan{Call: 1, Kinds: vfstest.KindCreate, Err: syscall.ENOSPC})
+		pass()
+		if _, durable := reach(l); !disk.Hit() || l.Err() != nil || told() >= durable.position {
+			t.Fatalf("without space: hit %v, %v, the mark is at %d of %d", disk.Hit(), l.Err(), told(), durable.position)
+		}
+		pass()
+		if _, durable := reach(l); told() != durable.position {
+			t.Fatalf("with space again the mark is at %d, want %d", told(), durable.position)
+		}
+		disk.Arm(vfstest.Plan{})
+		pass()
+		if n := disk.Calls(); n != 0 {
+			t.Fatalf("%d calls with nothing to mark: %v", n, disk.Trace())
+		}
+		commitAll(t, l, [][]*ledger.Record{commitOf(3, 2, 1)})
+		disk.Arm(vfstest.Plan{Call: 1, Kinds: vfstest.KindSync})
+		pass()
+		if err := l.Close(); !errors.Is(err, ErrFailed) || !errors.Is(l.Err(), ErrFailed) {
+			t.Fatalf("a mark that cannot be synced: %v, want %v", err, ErrFailed)
+		}
+	})
+}
