@@ -164,7 +164,7 @@ func (r *request) writeBody() {
 	if len(r.body) > minCompressBytes {
 		if c := encode.ChooseCoding(r.joined("Accept-Encoding")); c != encode.Identity {
 			r.packed = slices.Grow(r.packed[:0], len(r.body)/3) // lists of accounts shrink to a quarter
-			r.packed = r.server.compressor.AppendCompressed(r.packed, r.body, c)
+			r.packed = encode.AppendCompressed(r.packed, r.body, c)
 			r.ctx.Response.Header.SetContentEncoding(c.String())
 			out = &r.packed
 		}

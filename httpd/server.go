@@ -14,7 +14,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/encode"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
 )
@@ -120,7 +119,6 @@ type Server struct {
 	limiter      *ratelimit.Limiter
 	routes       []*route
 	router       *router.Router
-	compressor   *encode.Compressor
 	answers      answers
 	meters       meters
 	upgrade      func(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool)
@@ -141,7 +139,6 @@ func New(config Config) *Server {
 		identity:     &ratelimit.Identity{TrustedProxies: c.TrustedProxies, Exempt: c.Exempt},
 		limiter:      ratelimit.New(c.PerMinute, c.PerHour, c.Now()),
 		routes:       newRoutes(),
-		compressor:   encode.NewCompressor(),
 		answers:      answers{limit: int64(c.MaxAnswerBytes)},
 		upgrade:      c.Upgrade,
 		mayUpgrade:   c.MayUpgrade,
