@@ -6,13 +6,16 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"ledgerd/httpd/encode"
+	"ledgerd/httpd/wire"
 )
 
 // health answers whether the node is to be asked at all.
 func (r *request) health() error {
 	if why := r.server.ledger.Status().Unhealthy; why != "" {
-		return unhealthyError(why)
+		return &wire.Fault{Status: fasthttp.StatusServiceUnavailable, Text: why}
 	}
 	r.body = append(r.body, `{"status":"ok","version":`...)
 	r.body = encode.AppendString(r.body, r.server.version)

@@ -72,7 +72,7 @@ func (r *request) end() {
 
 // answer makes the reply, whatever happens. fault is what is wrong with the request, if its
 // connection has found anything.
-func (r *request) answer(fault error) {
+func (r *request) answer(fault *wire.Fault) {
 	defer func() {
 		if v := recover(); v != nil {
 			r.server.panicked(r.route.label, v)
@@ -92,7 +92,7 @@ func (r *request) answer(fault error) {
 }
 
 // admit counts the request for its client, and checks what comes before its route.
-func (r *request) admit(fault error) error {
+func (r *request) admit(fault *wire.Fault) error {
 	r.client = r.server.identity.ClientOf(r.conn.Peer, &r.ctx.Request.Header)
 	if !r.client.Exempt {
 		r.allowance = r.server.limiter.Take(r.client.Key, r.now)

@@ -159,7 +159,7 @@ func New(config Config) *Server {
 }
 
 // handle is one exchange.
-func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault error) {
+func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Fault) {
 	r := s.requests.Get().(*request)
 	r.begin(s, ctx, c)
 	r.answer(fault)
