@@ -19,13 +19,13 @@ func (r *request) account() error {
 	if err != nil {
 		return errPubkey
 	}
-	a, v, err := r.server.ledger.Account(r.params.query, key)
+	a, v, err := r.server.config.Ledger.Account(r.params.query, key)
 	if err != nil {
 		return err
 	}
 	if r.params.facts { // which come with several accounts only
 		q := ledger.Query{Commitment: r.params.query.Commitment, Head: v.Head}
-		found, _, err := r.server.ledger.Accounts(q, []ledger.Pubkey{key})
+		found, _, err := r.server.config.Ledger.Accounts(q, []ledger.Pubkey{key})
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (r *request) balance() error {
 	if err != nil {
 		return errPubkey
 	}
-	a, v, err := r.server.ledger.Account(r.params.query, key)
+	a, v, err := r.server.config.Ledger.Account(r.params.query, key)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (r *request) accounts() error {
 	if len(r.params.keys) == 0 {
 		return errNoKeys
 	}
-	found, v, err := r.server.ledger.Accounts(r.params.query, r.params.keys)
+	found, v, err := r.server.config.Ledger.Accounts(r.params.query, r.params.keys)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (r *request) tokens() error {
 	if err := r.reserve(r.params.limit * tokenBytes); err != nil {
 		return err
 	}
-	tokens, more, v, err := r.server.ledger.Tokens(r.params.query, owner, after, r.params.limit)
+	tokens, more, v, err := r.server.config.Ledger.Tokens(r.params.query, owner, after, r.params.limit)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (r *request) tokens() error {
 	r.body = append(r.body, `{"pubkey":`...)
 	r.body = encode.AppendKey(r.body, &owner)
 	r.body = append(r.body, `,"tokens":[`...)
-	list := encode.List{Turn: r.server.turn}
+	list := encode.List{Turn: r.server.config.Turn}
 	var last *ledger.Pubkey
 	for i := range tokens {
 		t := &tokens[i]
@@ -130,7 +130,7 @@ func (r *request) program() error {
 	if err := r.reserve(r.params.limit * perAccount); err != nil {
 		return err
 	}
-	accounts, more, v, err := r.server.ledger.Program(r.params.query, program, after, r.params.limit)
+	accounts, more, v, err := r.server.config.Ledger.Program(r.params.query, program, after, r.params.limit)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (r *request) appendAccounts(accounts []ledger.Account, v ledger.View) error
 			return err
 		}
 	}
-	list := encode.List{Turn: r.server.turn}
+	list := encode.List{Turn: r.server.config.Turn}
 	for i := range accounts {
 		a := &accounts[i]
 		r.body = list.Next(r.body)
@@ -232,7 +232,7 @@ func (r *request) mintsOf(accounts []ledger.Account, v ledger.View) (mintFacts, 
 			want(a.Pubkey)
 		}
 	}
-	mints, _, err := r.server.ledger.Mints(ledger.Query{Commitment: v.Commitment, Head: v.Head}, keys)
+	mints, _, err := r.server.config.Ledger.Mints(ledger.Query{Commitment: v.Commitment, Head: v.Head}, keys)
 	for i := range mints {
 		facts[keys[i]] = mints[i]
 	}

@@ -16,7 +16,7 @@ const (
 func (r *request) latestBlock() error {
 	q := r.params.query
 	q.Parts = ledger.NoTransactions
-	a, v, err := r.server.ledger.LatestBlock(q)
+	a, v, err := r.server.config.Ledger.LatestBlock(q)
 	if err != nil {
 		return err
 	}
@@ -44,11 +44,11 @@ func (r *request) block() error {
 			return err
 		}
 	}
-	a, v, err := r.server.ledger.Block(q, ledger.Slot(slot))
+	a, v, err := r.server.config.Ledger.Block(q, ledger.Slot(slot))
 	if err != nil {
 		return err
 	}
-	r.body = encode.AppendFullBlock(r.body, a, r.params.parts, encode.List{Turn: r.server.turn})
+	r.body = encode.AppendFullBlock(r.body, a, r.params.parts, encode.List{Turn: r.server.config.Turn})
 	r.view = v
 	r.tagRecord(len(r.body))
 	r.immutable = a.Commitment == ledger.Finalized
@@ -61,7 +61,7 @@ func (r *request) transaction() error {
 	if err != nil {
 		return errSignature
 	}
-	a, v, err := r.server.ledger.Transaction(r.params.query, sig)
+	a, v, err := r.server.config.Ledger.Transaction(r.params.query, sig)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (r *request) recent() error {
 	if err := r.reserve(p.limit * transactionBytes); err != nil {
 		return err
 	}
-	txs, more, v, err := r.server.ledger.Recent(p.query, ledger.RecentRange{Before: p.before, After: p.after, Limit: p.limit})
+	txs, more, v, err := r.server.config.Ledger.Recent(p.query, ledger.RecentRange{Before: p.before, After: p.after, Limit: p.limit})
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (r *request) recent() error {
 	}
 	r.grow(text)
 	r.body = append(r.body, `{"transactions":[`...)
-	list := encode.List{Turn: r.server.turn}
+	list := encode.List{Turn: r.server.config.Turn}
 	for _, t := range txs {
 		r.body = encode.AppendTransaction(list.Next(r.body), t)
 	}

@@ -108,7 +108,7 @@ func appendPartial(dst []byte, unknown ledger.Fields, lacks bool) []byte {
 // it writes names as they are. None of their bytes comes from a client.
 func (r *request) setCommonHeaders(h *fasthttp.ResponseHeader) {
 	if r.view.Head == nil {
-		r.view = ledger.View{Head: r.server.ledger.Head()}
+		r.view = ledger.View{Head: r.server.config.Ledger.Head()}
 	}
 	b := appendAllowance(r.lines[:0], &r.allowance, r.now)
 	b = appendTip(b, r.view, r.now)

@@ -199,7 +199,7 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	}
 	gauge := func(bytes int64) {
 		var text strings.Builder
-		h.server.writeMetrics(&text) // not asked for: that would be a long answer itself
+		h.server.config.WriteMetrics(&text) // not asked for: that would be a long answer itself
 		if want := fmt.Sprintf("\nledgerd_http_answer_bytes %d\n", bytes); !strings.Contains(text.String(), want) || !strings.Contains(text.String(), "\nledgerd_http_overloaded_total 7\n") {
 			t.Errorf("the metrics lack %q or 7 refusals:\n%s", want, text.String())
 		}

@@ -49,7 +49,7 @@ type request struct {
 
 // begin makes the request ready for an exchange.
 func (r *request) begin(s *Server, ctx *fasthttp.RequestCtx, c *wire.Conn) {
-	r.server, r.ctx, r.conn, r.now = s, ctx, c, s.now()
+	r.server, r.ctx, r.conn, r.now = s, ctx, c, s.config.Now()
 	r.allowance, r.route = ratelimit.Unlimited, s.routes[0]
 	r.params.reset()
 	r.status, r.contentType, r.body = fasthttp.StatusOK, typeJSON, r.body[:0]
@@ -93,7 +93,7 @@ func (r *request) answer(fault *wire.Fault) {
 
 // admit counts the request for its client, and checks what comes before its route.
 func (r *request) admit(fault *wire.Fault) error {
-	r.client = r.server.identity.ClientOf(r.conn.Peer, &r.ctx.Request.Header)
+	r.client = r.server.config.Identity.ClientOf(r.conn.Peer, &r.ctx.Request.Header)
 	if !r.client.Exempt {
 		r.allowance = r.server.limiter.Take(r.client.Key, r.now)
 	}

@@ -17,15 +17,15 @@ func (r *request) upgrade() error {
 	if !isUpgrade(&r.ctx.Request.Header) {
 		return errUpgrade
 	}
-	if r.server.upgrade == nil || r.server.ledger.Head() == nil || !r.server.mayUpgrade() {
+	if r.server.config.Upgrade == nil || r.server.config.Ledger.Head() == nil || !r.server.config.MayUpgrade() {
 		// Before the first head, what the hub was told may not be durable yet, or was published before a restart.
-		return cmp.Or(r.server.ledger.Status().NotReady, ledger.ErrUnavailable)
+		return cmp.Or(r.server.config.Ledger.Status().NotReady, ledger.ErrUnavailable)
 	}
 	// fasthttp/websocket reads the first line of each alone.
 	r.ctx.Request.Header.Set(fasthttp.HeaderConnection, "Upgrade")
 	r.ctx.Request.Header.Set(fasthttp.HeaderUpgrade, "websocket")
 	r.upgraded = true
-	r.server.upgrade(r.ctx, r.client.Key, r.client.Exempt)
+	r.server.config.Upgrade(r.ctx, r.client.Key, r.client.Exempt)
 	if r.ctx.Hijacked() {
 		r.conn.TakeOver()
 	}
