@@ -129,11 +129,10 @@ func New(config Config) *Server {
 func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Fault) {
 	r := s.requests.Get().(*request)
 	r.begin(s, ctx, c)
+	ctx.SetUserValue(requestKey, r) // whose Close comes after the response was written
 	r.answer(fault)
 	r.finish()
 	r.route.observe(r.status, s.config.Now().Sub(r.now))
-	r.end()
-	s.requests.Put(r)
 }
 
 // panicked reports a panic in a handler; the process goes on.
