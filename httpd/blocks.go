@@ -7,9 +7,9 @@ import (
 
 // What blocks and transactions take while they are read and encoded, in bytes.
 const (
-	wholeBlockBytes      = 4 << 20 // with its transactions
-	transactionBytes     = 2048
-	usualTransactionText = 210 // without its accounts
+	wholeBlockBytes  = 4 << 20 // with its transactions
+	transactionBytes = 2048
+	transactionText  = 210 // usually, without its accounts
 )
 
 // latestBlock answers the newest block of the asked commitment.
@@ -22,7 +22,7 @@ func (r *request) latestBlock() error {
 	}
 	r.body = encode.AppendBlock(r.body, a.Block)
 	r.view = v
-	r.tagRecord(len(r.body))
+	r.tagRecord()
 	return nil
 }
 
@@ -50,7 +50,7 @@ func (r *request) block() error {
 	}
 	r.body = encode.AppendFullBlock(r.body, a, r.params.parts, encode.List{Turn: r.server.config.Turn})
 	r.view = v
-	r.tagRecord(len(r.body))
+	r.tagRecord()
 	r.immutable = a.Commitment == ledger.Finalized
 	return nil
 }
@@ -67,7 +67,7 @@ func (r *request) transaction() error {
 	}
 	r.body = encode.AppendTransaction(r.body, a.Transaction)
 	r.view = v
-	r.tagRecord(len(r.body))
+	r.tagRecord()
 	r.immutable = a.Commitment == ledger.Finalized
 	return nil
 }
@@ -82,7 +82,8 @@ func (r *request) recent() error {
 	if err != nil {
 		return err
 	}
-	text := len(txs) * usualTransactionText
+	r.view = v
+	text := len(txs) * transactionText
 	for _, t := range txs {
 		text += len(t.Accounts) * len(`"12345678901234567890123456789012345678901234",`)
 	}
@@ -92,15 +93,8 @@ func (r *request) recent() error {
 	for _, t := range txs {
 		r.body = encode.AppendTransaction(list.Next(r.body), t)
 	}
-	r.body = append(r.body, `],"next_before":`...)
-	if more && len(txs) > 0 {
-		r.body = append(r.body, '"')
-		r.body = txs[len(txs)-1].Signature.AppendBase58(r.body)
-		r.body = append(r.body, '"')
-	} else {
-		r.body = append(r.body, `null`...)
-	}
-	r.body = append(r.body, '}')
-	r.view = v
+	r.endList("next_before", more && len(txs) > 0, func(dst []byte) []byte {
+		return txs[len(txs)-1].Signature.AppendBase58(dst)
+	})
 	return nil
 }
