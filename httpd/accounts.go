@@ -7,25 +7,30 @@ import (
 	"ledgerd/httpd/encode"
 )
 
-// What one element of a list takes at most while it is read and encoded, in bytes.
+// How long the records of a list get, in bytes of text. What was read for them takes no more.
 const (
-	accountBytes = 512
-	tokenBytes   = 1024
+	accountText = 240 // at most
+	tokenText   = 420 // where nobody else may spend from it
 )
+
+// findAccount returns the account at the key in the path.
+func (r *request) findAccount() (ledger.Account, ledger.View, error) {
+	key, err := r.key("pubkey", errPubkey)
+	if err != nil {
+		return ledger.Account{}, ledger.View{}, err
+	}
+	return r.server.config.Ledger.Account(r.params.query, key)
+}
 
 // account answers the account at a key.
 func (r *request) account() error {
-	key, err := ledger.ParsePubkey(r.variable("pubkey"))
-	if err != nil {
-		return errPubkey
-	}
-	a, v, err := r.server.ledger.Account(r.params.query, key)
+	a, v, err := r.findAccount()
 	if err != nil {
 		return err
 	}
 	if r.params.facts { // which come with several accounts only
 		q := ledger.Query{Commitment: r.params.query.Commitment, Head: v.Head}
-		found, _, err := r.server.ledger.Accounts(q, []ledger.Pubkey{key})
+		found, _, err := r.server.config.Ledger.Accounts(q, []ledger.Pubkey{a.Pubkey})
 		if err != nil {
 			return err
 		}
@@ -34,30 +39,26 @@ func (r *request) account() error {
 	if err := r.appendAccounts([]ledger.Account{a}, v); err != nil {
 		return err
 	}
-	r.tagRecord(len(r.body))
+	r.tagRecord()
 	return nil
 }
 
 // balance answers the lamports at a key. The tag leaves out the slot, which moves on
 // while the balance stays.
 func (r *request) balance() error {
-	key, err := ledger.ParsePubkey(r.variable("pubkey"))
-	if err != nil {
-		return errPubkey
-	}
-	a, v, err := r.server.ledger.Account(r.params.query, key)
+	a, v, err := r.findAccount()
 	if err != nil {
 		return err
 	}
+	r.view = v
 	r.body = append(r.body, `{"pubkey":`...)
 	r.body = encode.AppendKey(r.body, &a.Pubkey)
 	r.body = append(r.body, `,"lamports":`...)
 	r.body = strconv.AppendUint(r.body, uint64(a.Lamports), 10)
-	r.tagRecord(len(r.body))
+	r.tagRecord()
 	r.body = append(r.body, `,"slot":`...)
 	r.body = strconv.AppendUint(r.body, uint64(v.Tip().Slot), 10)
 	r.body = append(r.body, '}')
-	r.view = v
 	return nil
 }
 
@@ -66,71 +67,54 @@ func (r *request) accounts() error {
 	if len(r.params.keys) == 0 {
 		return errNoKeys
 	}
-	found, v, err := r.server.ledger.Accounts(r.params.query, r.params.keys)
+	found, v, err := r.server.config.Ledger.Accounts(r.params.query, r.params.keys)
 	if err != nil {
 		return err
 	}
 	r.body = append(r.body, `{"accounts":[`...)
-	if err := r.appendAccounts(found, v); err != nil {
-		return err
-	}
+	err = r.appendAccounts(found, v)
 	r.body = append(r.body, `]}`...)
-	return nil
+	return err
 }
 
 // tokens answers a page of the holdings of a wallet, ordered by token account.
 func (r *request) tokens() error {
-	owner, err := ledger.ParsePubkey(r.variable("pubkey"))
-	if err != nil {
-		return errPubkey
-	}
-	after, ok := encode.ParseCursor(r.params.cursor, encode.Tokens, &owner)
-	if !ok {
-		return errCursor
-	}
-	if err := r.reserve(r.params.limit * tokenBytes); err != nil {
-		return err
-	}
-	tokens, more, v, err := r.server.ledger.Tokens(r.params.query, owner, after, r.params.limit)
+	owner, after, err := r.pageOf("pubkey", errPubkey, encode.Tokens, tokenText)
 	if err != nil {
 		return err
 	}
-	r.grow(len(tokens) * usualTokenText)
+	tokens, more, v, err := r.server.config.Ledger.Tokens(r.params.query, owner, after, r.params.limit)
+	if err != nil {
+		return err
+	}
+	r.view = v
+	r.grow(len(tokens) * tokenText)
 	r.body = append(r.body, `{"pubkey":`...)
 	r.body = encode.AppendKey(r.body, &owner)
 	r.body = append(r.body, `,"tokens":[`...)
-	list := encode.List{Turn: r.server.turn}
-	var last *ledger.Pubkey
+	list := encode.List{Turn: r.server.config.Turn}
 	for i := range tokens {
-		t := &tokens[i]
-		r.body = encode.AppendToken(list.Next(r.body), t)
+		r.body = encode.AppendToken(list.Next(r.body), &tokens[i])
 		// Of the fields a token shows only its program can be unknown.
-		r.partial |= t.Account.Unknown() & ledger.FieldOwner
-		last = &t.Account.Pubkey
+		r.partial |= tokens[i].Account.Unknown() & ledger.FieldOwner
 	}
-	r.endList(encode.Tokens, &owner, last, more)
-	r.view = v
+	r.endList("next_cursor", more && len(tokens) > 0, func(dst []byte) []byte {
+		return encode.AppendCursor(dst, encode.Tokens, &owner, &tokens[len(tokens)-1].Account.Pubkey)
+	})
 	return nil
 }
 
 // program answers a page of the accounts a program owns, ordered by pubkey.
 func (r *request) program() error {
-	program, err := ledger.ParsePubkey(r.variable("program_id"))
-	if err != nil {
-		return errProgram
-	}
-	after, ok := encode.ParseCursor(r.params.cursor, encode.Members, &program)
-	if !ok {
-		return errCursor
-	}
-	perAccount, text := accountBytes, accountText
+	text := accountText
 	if r.params.facts {
-		perAccount, text = accountBytes+tokenBytes, accountText+usualTokenText
+		text += tokenText
 	}
-	if err := r.reserve(r.params.limit * perAccount); err != nil {
+	program, after, err := r.pageOf("program_id", errProgram, encode.Members, text)
+	if err != nil {
 		return err
 	}
-	accounts, more, v, err := r.server.ledger.Program(r.params.query, program, after, r.params.limit)
+	accounts, more, v, err := r.server.config.Ledger.Program(r.params.query, program, after, r.params.limit)
 	if err != nil {
 		return err
 	}
@@ -138,34 +122,49 @@ func (r *request) program() error {
 	r.body = append(r.body, `{"program_id":`...)
 	r.body = encode.AppendKey(r.body, &program)
 	r.body = append(r.body, `,"accounts":[`...)
-	if err := r.appendAccounts(accounts, v); err != nil {
-		return err
-	}
-	var last *ledger.Pubkey
-	if len(accounts) > 0 {
-		last = &accounts[len(accounts)-1].Pubkey
-	}
-	r.endList(encode.Members, &program, last, more)
-	return nil
+	err = r.appendAccounts(accounts, v)
+	r.endList("next_cursor", more && len(accounts) > 0, func(dst []byte) []byte {
+		return encode.AppendCursor(dst, encode.Members, &program, &accounts[len(accounts)-1].Pubkey)
+	})
+	return err
 }
 
-// How long the records of a list get, in bytes of text.
-const (
-	accountText    = 240 // at most
-	usualTokenText = 420 // where nobody else may spend from it
-)
+// pageOf returns the key in the path whose list is asked for and the last one that an earlier page
+// showed, once there is memory for a page of records with so much text.
+func (r *request) pageOf(name string, malformed error, kind encode.Kind, text int) (key ledger.Pubkey, after ledger.Opt[ledger.Pubkey], err error) {
+	if key, err = r.key(name, malformed); err != nil {
+		return key, after, err
+	}
+	after, ok := encode.ParseCursor(r.params.cursor, kind, &key)
+	if !ok {
+		return key, after, errCursor
+	}
+	return key, after, r.reserve(r.params.limit * 2 * text)
+}
+
+// endList closes a list with where the next page begins, null at the end.
+func (r *request) endList(name string, more bool, appendNext func(dst []byte) []byte) {
+	r.body = append(r.body, `],"`...)
+	r.body = append(r.body, name...)
+	r.body = append(r.body, `":`...)
+	if more {
+		r.body = append(appendNext(append(r.body, '"')), '"')
+	} else {
+		r.body = append(r.body, `null`...)
+	}
+	r.body = append(r.body, '}')
+}
 
 // appendAccounts appends the records of accounts, null for those that do not exist, with their
 // token and mint facts where the request asks for them: all at the version of one view.
-func (r *request) appendAccounts(accounts []ledger.Account, v ledger.View) error {
-	var facts mintFacts
+func (r *request) appendAccounts(accounts []ledger.Account, v ledger.View) (err error) {
+	var facts map[ledger.Pubkey]*ledger.Mint
 	if r.params.facts {
-		var err error
 		if facts, err = r.mintsOf(accounts, v); err != nil {
 			return err
 		}
 	}
-	list := encode.List{Turn: r.server.turn}
+	list := encode.List{Turn: r.server.config.Turn}
 	for i := range accounts {
 		a := &accounts[i]
 		r.body = list.Next(r.body)
@@ -174,7 +173,11 @@ func (r *request) appendAccounts(accounts []ledger.Account, v ledger.View) error
 			r.body = append(r.body, `null`...)
 			continue
 		case r.params.facts:
-			r.body = encode.AppendAccountWithFacts(r.body, a, facts.ofHolding(a), facts[a.Pubkey])
+			var held *ledger.Mint
+			if a.Token != nil {
+				held = facts[a.Token.Mint]
+			}
+			r.body = encode.AppendAccountWithFacts(r.body, a, held, facts[a.Pubkey])
 		default:
 			r.body = encode.AppendAccount(r.body, a)
 		}
@@ -184,38 +187,13 @@ func (r *request) appendAccounts(accounts []ledger.Account, v ledger.View) error
 	return nil
 }
 
-// endList closes a list with the cursor of the next page, null at the end.
-func (r *request) endList(kind encode.Kind, owner, last *ledger.Pubkey, more bool) {
-	r.body = append(r.body, `],"next_cursor":`...)
-	if more && last != nil {
-		r.body = append(r.body, '"')
-		r.body = encode.AppendCursor(r.body, kind, owner, last)
-		r.body = append(r.body, '"')
-	} else {
-		r.body = append(r.body, `null`...)
-	}
-	r.body = append(r.body, '}')
-}
+// tagRecord gives the reply the entity tag of the body so far.
+func (r *request) tagRecord() { r.tag = encode.AppendTag(r.tag[:0], r.body, r.partial) }
 
-// tagRecord gives the reply the entity tag of the first n bytes of its body.
-func (r *request) tagRecord(n int) {
-	r.tag = encode.AppendTag(r.tag[:0], r.body[:n], r.partial)
-}
-
-// mintFacts are the known facts of mints by their keys.
-type mintFacts map[ledger.Pubkey]*ledger.Mint
-
-// ofHolding returns the facts of the mint that a token account holds, nil if nothing is known.
-func (m mintFacts) ofHolding(a *ledger.Account) *ledger.Mint {
-	if a.Token == nil {
-		return nil
-	}
-	return m[a.Token.Mint]
-}
-
-// mintsOf returns the facts of the mints that accounts are or hold, at the version of a view.
-func (r *request) mintsOf(accounts []ledger.Account, v ledger.View) (mintFacts, error) {
-	facts := make(mintFacts)
+// mintsOf returns the facts of the mints that accounts are or hold, nil where nothing is known, at
+// the version of a view.
+func (r *request) mintsOf(accounts []ledger.Account, v ledger.View) (map[ledger.Pubkey]*ledger.Mint, error) {
+	facts := make(map[ledger.Pubkey]*ledger.Mint)
 	var keys []ledger.Pubkey
 	want := func(k ledger.Pubkey) {
 		if _, wanted := facts[k]; !wanted {
@@ -232,7 +210,7 @@ func (r *request) mintsOf(accounts []ledger.Account, v ledger.View) (mintFacts, 
 			want(a.Pubkey)
 		}
 	}
-	mints, _, err := r.server.ledger.Mints(ledger.Query{Commitment: v.Commitment, Head: v.Head}, keys)
+	mints, _, err := r.server.config.Ledger.Mints(ledger.Query{Commitment: v.Commitment, Head: v.Head}, keys)
 	for i := range mints {
 		facts[keys[i]] = mints[i]
 	}

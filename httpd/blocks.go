@@ -7,22 +7,22 @@ import (
 
 // What blocks and transactions take while they are read and encoded, in bytes.
 const (
-	wholeBlockBytes      = 4 << 20 // with its transactions
-	transactionBytes     = 2048
-	usualTransactionText = 210 // without its accounts
+	wholeBlockBytes  = 4 << 20 // with its transactions
+	transactionBytes = 2048
+	transactionText  = 210 // usually, without its accounts
 )
 
 // latestBlock answers the newest block of the asked commitment.
 func (r *request) latestBlock() error {
 	q := r.params.query
 	q.Parts = ledger.NoTransactions
-	a, v, err := r.server.ledger.LatestBlock(q)
+	a, v, err := r.server.config.Ledger.LatestBlock(q)
 	if err != nil {
 		return err
 	}
 	r.body = encode.AppendBlock(r.body, a.Block)
 	r.view = v
-	r.tagRecord(len(r.body))
+	r.tagRecord()
 	return nil
 }
 
@@ -44,13 +44,13 @@ func (r *request) block() error {
 			return err
 		}
 	}
-	a, v, err := r.server.ledger.Block(q, ledger.Slot(slot))
+	a, v, err := r.server.config.Ledger.Block(q, ledger.Slot(slot))
 	if err != nil {
 		return err
 	}
-	r.body = encode.AppendFullBlock(r.body, a, r.params.parts, encode.List{Turn: r.server.turn})
+	r.body = encode.AppendFullBlock(r.body, a, r.params.parts, encode.List{Turn: r.server.config.Turn})
 	r.view = v
-	r.tagRecord(len(r.body))
+	r.tagRecord()
 	r.immutable = a.Commitment == ledger.Finalized
 	return nil
 }
@@ -61,13 +61,13 @@ func (r *request) transaction() error {
 	if err != nil {
 		return errSignature
 	}
-	a, v, err := r.server.ledger.Transaction(r.params.query, sig)
+	a, v, err := r.server.config.Ledger.Transaction(r.params.query, sig)
 	if err != nil {
 		return err
 	}
 	r.body = encode.AppendTransaction(r.body, a.Transaction)
 	r.view = v
-	r.tagRecord(len(r.body))
+	r.tagRecord()
 	r.immutable = a.Commitment == ledger.Finalized
 	return nil
 }
@@ -78,29 +78,23 @@ func (r *request) recent() error {
 	if err := r.reserve(p.limit * transactionBytes); err != nil {
 		return err
 	}
-	txs, more, v, err := r.server.ledger.Recent(p.query, ledger.RecentRange{Before: p.before, After: p.after, Limit: p.limit})
+	txs, more, v, err := r.server.config.Ledger.Recent(p.query, ledger.RecentRange{Before: p.before, After: p.after, Limit: p.limit})
 	if err != nil {
 		return err
 	}
-	text := len(txs) * usualTransactionText
+	r.view = v
+	text := len(txs) * transactionText
 	for _, t := range txs {
 		text += len(t.Accounts) * len(`"12345678901234567890123456789012345678901234",`)
 	}
 	r.grow(text)
 	r.body = append(r.body, `{"transactions":[`...)
-	list := encode.List{Turn: r.server.turn}
+	list := encode.List{Turn: r.server.config.Turn}
 	for _, t := range txs {
 		r.body = encode.AppendTransaction(list.Next(r.body), t)
 	}
-	r.body = append(r.body, `],"next_before":`...)
-	if more && len(txs) > 0 {
-		r.body = append(r.body, '"')
-		r.body = txs[len(txs)-1].Signature.AppendBase58(r.body)
-		r.body = append(r.body, '"')
-	} else {
-		r.body = append(r.body, `null`...)
-	}
-	r.body = append(r.body, '}')
-	r.view = v
+	r.endList("next_before", more && len(txs) > 0, func(dst []byte) []byte {
+		return txs[len(txs)-1].Signature.AppendBase58(dst)
+	})
 	return nil
 }

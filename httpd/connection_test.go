@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
 )
 
@@ -124,7 +125,7 @@ func TestBareLineFeedsAreRefusedHoweverTheyCome(t *testing.T) {
 func TestTenRefusalsEndAConnection(t *testing.T) {
 	at := now
 	h := serve(t, func(c *Config) {
-		c.PerMinute, c.TrustedProxies = 2, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+		c.PerMinute, c.Identity = 2, &ratelimit.Identity{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 		c.Now = func() time.Time { return at }
 	})
 	ask := func(c net.Conn, from *bufio.Reader, want int, ends bool) {

@@ -43,16 +43,11 @@ const (
 )
 
 var (
-	errNoRoute = errors.New("no such path")
-	errMethod  = errors.New("only GET, HEAD and OPTIONS are answered")
-	errLimited = errors.New("too many requests: wait until the window ends, cache, or use the WebSocket")
-	errPanic   = errors.New("an unexpected error occurred")
+	errNoRoute = &wire.Fault{Status: fasthttp.StatusNotFound, Text: "no such path"}
+	errMethod  = &wire.Fault{Status: fasthttp.StatusMethodNotAllowed, Text: "only GET, HEAD and OPTIONS are answered"}
+	errLimited = &wire.Fault{Status: fasthttp.StatusTooManyRequests, Text: "too many requests: wait until the window ends, cache, or use the WebSocket"}
+	errPanic   = &wire.Fault{Status: fasthttp.StatusInternalServerError, Text: "an unexpected error occurred"}
 )
-
-// unhealthyError is the node's own sentence about what is wrong with it.
-type unhealthyError string
-
-func (e unhealthyError) Error() string { return string(e) }
 
 // usualRetryAfter is what a 503 asks clients to wait: the state it speaks of changes with every
 // block.
@@ -60,57 +55,48 @@ const usualRetryAfter = time.Second
 
 // retryAfterOf returns how long a client is to wait after an error, 0 where nobody says.
 func retryAfterOf(err error) time.Duration {
-	var upstream *ledger.UpstreamError
-	if errors.As(err, &upstream) {
+	if upstream, ok := errors.AsType[*ledger.UpstreamError](err); ok {
 		return min(upstream.RetryAfter, ledger.MaxRetryAfter)
 	}
 	return 0
 }
 
-// known are the errors with a status and a text of their own, the more special ones first.
-var known = []struct {
+// unavailable are the errors that are answered with 503, the more special ones first.
+var unavailable = []struct {
 	err     error
-	status  int
 	details string
 }{
-	{errNoRoute, fasthttp.StatusNotFound, errNoRoute.Error()},
-	{errMethod, fasthttp.StatusMethodNotAllowed, errMethod.Error()},
-	{errLimited, fasthttp.StatusTooManyRequests, errLimited.Error()},
-	{ledger.ErrRecovering, fasthttp.StatusServiceUnavailable, "recovering"},
-	{ledger.ErrNoBlock, fasthttp.StatusServiceUnavailable, "no block has come from the source yet"},
-	{ledger.ErrMinSlot, fasthttp.StatusServiceUnavailable, "min_slot not reached"},
-	{ledger.ErrFetching, fasthttp.StatusServiceUnavailable, "the account is being fetched from the upstream node, or is not at this commitment yet: try again"},
-	{ledger.ErrFetchBusy, fasthttp.StatusServiceUnavailable, "too many accounts are being fetched from the upstream node: try again"},
-	{ledger.ErrUnavailable, fasthttp.StatusServiceUnavailable, "overloaded"},
-	{ledger.ErrNotFound, fasthttp.StatusNotFound, "not found"},
+	{ledger.ErrRecovering, "recovering"},
+	{ledger.ErrNoBlock, "no block has come from the source yet"},
+	{ledger.ErrMinSlot, "min_slot not reached"},
+	{ledger.ErrFetching, "the account is being fetched from the upstream node, or is not at this commitment yet: try again"},
+	{ledger.ErrFetchBusy, "too many accounts are being fetched from the upstream node: try again"},
+	{ledger.ErrUnavailable, "overloaded"},
 }
 
 // statusOf maps an error to the status it is answered with and the text for details.
 // What it does not know is our own fault, and its text stays inside.
 func statusOf(err error) (status int, details string) {
-	if status := wire.Status(err); status != 0 {
-		return status, err.Error()
+	if fault, ok := errors.AsType[*wire.Fault](err); ok {
+		return fault.Status, fault.Text
 	}
-	var bad paramError
-	var ill unhealthyError
-	var upstream *ledger.UpstreamError
-	var absent *ledger.NotFoundError
-	switch {
-	case errors.As(err, &bad):
+	if bad, ok := errors.AsType[paramError](err); ok {
 		return fasthttp.StatusBadRequest, string(bad)
-	case errors.As(err, &ill):
-		return fasthttp.StatusServiceUnavailable, string(ill)
-	case errors.As(err, &absent):
-		return fasthttp.StatusNotFound, absent.Error()
-	case errors.As(err, &upstream) && upstream.Busy:
-		return fasthttp.StatusServiceUnavailable, "the account is not held here and the upstream node is busy: try again"
-	case errors.As(err, &upstream):
-		return fasthttp.StatusServiceUnavailable, "the account is not held here and the upstream node cannot be asked: try again"
 	}
-	for _, k := range known {
-		if errors.Is(err, k.err) {
-			return k.status, k.details
+	if absent, ok := errors.AsType[*ledger.NotFoundError](err); ok {
+		return fasthttp.StatusNotFound, absent.Error()
+	}
+	if upstream, ok := errors.AsType[*ledger.UpstreamError](err); ok {
+		why := "cannot be asked"
+		if upstream.Busy {
+			why = "is busy"
+		}
+		return fasthttp.StatusServiceUnavailable, "the account is not held here and the upstream node " + why + ": try again"
+	}
+	for _, u := range unavailable {
+		if errors.Is(err, u.err) {
+			return fasthttp.StatusServiceUnavailable, u.details
 		}
 	}
-	return fasthttp.StatusInternalServerError, errPanic.Error()
+	return errPanic.Status, errPanic.Text
 }

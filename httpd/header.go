@@ -11,11 +11,8 @@ import (
 	"ledgerd/httpd/ratelimit"
 )
 
-// Names and values of response headers, as bytes so that setting them allocates nothing.
-// Names keep their spelling because they are set as canonical.
+// Values of response headers, as bytes so that setting them allocates nothing.
 var (
-	nameRetryAfter = []byte("Retry-After")
-
 	noCache   = []byte("no-cache")
 	immutable = []byte("public, max-age=31536000, immutable")
 
@@ -32,11 +29,9 @@ const fixedLines = "\r\nAccess-Control-Allow-Origin: *" +
 	"\r\nContent-Security-Policy: default-src 'none'" +
 	"\r\nCache-Control"
 
-// preflightHeaders are on the answer to OPTIONS.
-var preflightHeaders = [][2][]byte{
-	{[]byte("Access-Control-Allow-Headers"), []byte("If-None-Match, Content-Type, Authorization, X-API-Key, Cache-Control, traceparent")},
-	{[]byte("Access-Control-Max-Age"), []byte("86400")},
-}
+// preflightLines are on the answer to OPTIONS.
+const preflightLines = "\r\nAccess-Control-Allow-Headers: If-None-Match, Content-Type, Authorization, X-API-Key, Cache-Control, traceparent" +
+	"\r\nAccess-Control-Max-Age: 86400"
 
 // appendAllowance appends what is left of the rate limit.
 func appendAllowance(dst []byte, a *ratelimit.Allowance, now time.Time) []byte {
@@ -100,15 +95,15 @@ func appendPartial(dst []byte, unknown ledger.Fields, lacks bool) []byte {
 	return dst
 }
 
-// setCommonHeaders sets what is on every response, whatever its status.
+// setHeaders sets what is on every response, and what goes with its status.
 //
 // fasthttp takes header fields one by one, looks each up among those that are there and
 // searches its value for line ends, which for a dozen of them costs more than the look-up of
 // an account. So all lines but the end of the last are handed to it as the name of that one:
 // it writes names as they are. None of their bytes comes from a client.
-func (r *request) setCommonHeaders(h *fasthttp.ResponseHeader) {
+func (r *request) setHeaders(h *fasthttp.ResponseHeader) {
 	if r.view.Head == nil {
-		r.view = ledger.View{Head: r.server.ledger.Head()}
+		r.view = ledger.View{Head: r.server.config.Ledger.Head()}
 	}
 	b := appendAllowance(r.lines[:0], &r.allowance, r.now)
 	b = appendTip(b, r.view, r.now)
@@ -117,25 +112,19 @@ func (r *request) setCommonHeaders(h *fasthttp.ResponseHeader) {
 		b = append(b, "\r\nETag: "...)
 		b = append(b, r.tag...)
 	}
+	switch r.status {
+	case fasthttp.StatusTooManyRequests, fasthttp.StatusServiceUnavailable:
+		if len(h.Peek(fasthttp.HeaderRetryAfter)) == 0 { // the upgrade handler may have set one
+			b = append(b, "\r\nRetry-After: "...)
+			b = strconv.AppendInt(b, retryAfter(max(r.retryAfter, usualRetryAfter)), 10)
+		}
+	case fasthttp.StatusNoContent:
+		b = append(b, preflightLines...)
+	}
 	r.lines = append(b, fixedLines...)
 	caching := noCache
 	if r.immutable {
 		caching = immutable
 	}
 	h.SetCanonical(r.lines, caching)
-}
-
-// setStatusHeaders sets what goes with some statuses.
-func (r *request) setStatusHeaders(h *fasthttp.ResponseHeader) {
-	switch r.status {
-	case fasthttp.StatusTooManyRequests, fasthttp.StatusServiceUnavailable:
-		if len(h.PeekCanonical(nameRetryAfter)) == 0 {
-			wait := retryAfter(max(r.retryAfter, usualRetryAfter))
-			h.SetCanonical(nameRetryAfter, strconv.AppendInt(r.scratch[:0], wait, 10))
-		}
-	case fasthttp.StatusNoContent:
-		for i := range preflightHeaders {
-			h.SetCanonical(preflightHeaders[i][0], preflightHeaders[i][1])
-		}
-	}
 }

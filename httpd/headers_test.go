@@ -283,7 +283,7 @@ func TestRateLimitHeadersFollowTheWindows(t *testing.T) {
 
 func TestClientsBehindAProxyHaveTheirOwnWindows(t *testing.T) {
 	h := serve(t, func(c *Config) {
-		c.PerMinute, c.TrustedProxies = 1, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+		c.PerMinute, c.Identity = 1, &ratelimit.Identity{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	})
 	for i, tt := range []struct {
 		from, forwarded string
@@ -306,8 +306,10 @@ func TestClientsBehindAProxyHaveTheirOwnWindows(t *testing.T) {
 
 func TestUnlimitedCallersAreToldSo(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"off":    nil,
-		"exempt": func(c *Config) { c.PerMinute, c.Exempt = 1, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} },
+		"off": nil,
+		"exempt": func(c *Config) {
+			c.PerMinute, c.Identity = 1, &ratelimit.Identity{Exempt: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+		},
 	} {
 		h := serve(t, change)
 		for range 5 {
@@ -350,7 +352,7 @@ func TestMetricsCountByRouteAndClass(t *testing.T) {
 	h.get("/api/account/x")
 	h.get("/nothing/" + strings.Repeat("a", 100))
 	var buf bytes.Buffer
-	h.server.writeMetrics(&buf)
+	h.server.config.WriteMetrics(&buf)
 	for _, want := range []string{
 		"# TYPE ledgerd_http_requests_total counter\n",
 		`ledgerd_http_requests_total{route="account",status="2xx"} 2` + "\n",
@@ -372,7 +374,7 @@ func TestMetricsCountByRouteAndClass(t *testing.T) {
 		h.get(fmt.Sprintf("/api/spray-%d", i))
 	}
 	buf.Reset()
-	if h.server.writeMetrics(&buf); strings.Count(buf.String(), "\n") != lines {
+	if h.server.config.WriteMetrics(&buf); strings.Count(buf.String(), "\n") != lines {
 		t.Error("the number of series grew with what clients sent")
 	}
 }

@@ -6,16 +6,19 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"ledgerd/httpd/encode"
+	"ledgerd/httpd/wire"
 )
 
 // health answers whether the node is to be asked at all.
 func (r *request) health() error {
-	if why := r.server.ledger.Status().Unhealthy; why != "" {
-		return unhealthyError(why)
+	if why := r.server.config.Ledger.Status().Unhealthy; why != "" {
+		return &wire.Fault{Status: fasthttp.StatusServiceUnavailable, Text: why}
 	}
 	r.body = append(r.body, `{"status":"ok","version":`...)
-	r.body = encode.AppendString(r.body, r.server.version)
+	r.body = encode.AppendString(r.body, r.server.config.Version)
 	r.body = append(r.body, `,"timestamp":`...)
 	r.body = encode.AppendTime(r.body, r.now)
 	r.body = append(r.body, '}')
@@ -24,11 +27,11 @@ func (r *request) health() error {
 
 // nodeStatus answers what the node is, healthy or not.
 func (r *request) nodeStatus() error {
-	status := r.server.ledger.Status()
+	status := r.server.config.Ledger.Status()
 	r.body = append(r.body, `{"status":"running","uptime":`...)
 	r.body = encode.AppendString(r.body, status.Uptime.Truncate(time.Second).String())
 	r.body = append(r.body, `,"version":`...)
-	r.body = encode.AppendString(r.body, r.server.version)
+	r.body = encode.AppendString(r.body, r.server.config.Version)
 	r.body = append(r.body, `,"node_info":{"node_id":`...)
 	r.body = encode.AppendString(r.body, status.NodeID)
 	r.body = append(r.body, `,"node_type":"indexer","peer_count":`...)
@@ -41,7 +44,7 @@ func (r *request) nodeStatus() error {
 func (r *request) metrics() error {
 	r.contentType = typeMetrics
 	buf := bytes.NewBuffer(r.body)
-	r.server.writeMetrics(buf)
+	r.server.config.WriteMetrics(buf)
 	r.body = buf.Bytes()
 	return nil
 }

@@ -16,7 +16,8 @@ import (
 // minCompressBytes is the longest body that is always sent as it is.
 const minCompressBytes = 1024
 
-// request is one exchange. Its buffers are reused by later ones.
+// request is one exchange, until the client has been written all of it. Its buffers are reused by
+// later ones.
 type request struct {
 	server *Server
 	ctx    *fasthttp.RequestCtx
@@ -28,8 +29,17 @@ type request struct {
 	route     *route
 	params    params
 
-	// The reply.
+	response
+	upgraded bool // the upgrade handler has written the response, or taken over
 
+	reserved int    // bytes of the budget for answers
+	lines    []byte // room for the header lines that all responses carry
+	path     []byte // room to decode the path in
+	packed   []byte // room for the compressed body
+}
+
+// response is what a request is answered with.
+type response struct {
 	status      int
 	contentType []byte
 	body        []byte
@@ -38,41 +48,36 @@ type request struct {
 	tag         []byte        // the entity tag of the record in the body; empty: none
 	immutable   bool          // the body will never change
 	retryAfter  time.Duration // what an error asks clients to wait, 0 for the usual
-	upgraded    bool          // the upgrade handler has written the response, or taken over
-
-	reserved int    // bytes of the budget for answers
-	lines    []byte // room for the header lines that all responses carry
-	path     []byte // room to decode the path in
-	packed   []byte // room for the compressed body
-	scratch  [20]byte
 }
 
 // begin makes the request ready for an exchange.
 func (r *request) begin(s *Server, ctx *fasthttp.RequestCtx, c *wire.Conn) {
-	r.server, r.ctx, r.conn, r.now = s, ctx, c, s.now()
-	r.allowance, r.route = ratelimit.Unlimited, s.routes[0]
+	r.server, r.ctx, r.conn, r.now = s, ctx, c, s.config.Now()
+	r.allowance, r.route, r.upgraded = ratelimit.Unlimited, s.routes[0], false
 	r.params.reset()
-	r.status, r.contentType, r.body = fasthttp.StatusOK, typeJSON, r.body[:0]
-	r.view, r.partial, r.tag, r.immutable, r.retryAfter, r.upgraded = ledger.View{}, 0, r.tag[:0], false, 0, false
+	r.respond(fasthttp.StatusOK)
 }
 
-// end lets go of what belongs to the exchange.
-func (r *request) end() {
+// respond begins the response; what was prepared of another one is dropped.
+func (r *request) respond(status int) {
+	r.response = response{status: status, contentType: typeJSON, body: r.body[:0], tag: r.tag[:0]}
+}
+
+// Close lets go of what belongs to the exchange. fasthttp calls it on the values of a context after
+// it has written the response: until then the body, which is not copied, and what is reserved for
+// it are held.
+func (r *request) Close() error {
+	s := r.server
+	r.holdBytes(0)
+	r.body, r.packed = s.answers.reuse(r.body), s.answers.reuse(r.packed)
 	r.ctx, r.conn, r.view = nil, nil, ledger.View{}
-	r.server.answers.give(r.reserved)
-	r.reserved = 0
-	if cap(r.body) > maxKeptBytes {
-		r.server.answers.recycle(r.body)
-		r.body = nil
-	}
-	if cap(r.packed) > maxKeptBytes {
-		r.packed = nil
-	}
+	s.requests.Put(r)
+	return nil
 }
 
 // answer makes the reply, whatever happens. fault is what is wrong with the request, if its
 // connection has found anything.
-func (r *request) answer(fault error) {
+func (r *request) answer(fault *wire.Fault) {
 	defer func() {
 		if v := recover(); v != nil {
 			r.server.panicked(r.route.label, v)
@@ -87,13 +92,12 @@ func (r *request) answer(fault error) {
 		}
 		return
 	}
-	r.ctx.SetUserValue(requestKey, r)
 	r.server.router.Handler(r.ctx)
 }
 
 // admit counts the request for its client, and checks what comes before its route.
-func (r *request) admit(fault error) error {
-	r.client = r.server.identity.ClientOf(r.conn.Peer, &r.ctx.Request.Header)
+func (r *request) admit(fault *wire.Fault) error {
+	r.client = r.server.config.Identity.ClientOf(r.conn.Peer, &r.ctx.Request.Header)
 	if !r.client.Exempt {
 		r.allowance = r.server.limiter.Take(r.client.Key, r.now)
 	}
@@ -122,6 +126,12 @@ func (r *request) serve(to *route) {
 	}
 }
 
+// key returns the pubkey in the path that stands for a name of the route.
+func (r *request) key(name string, malformed error) (ledger.Pubkey, error) {
+	key, err := ledger.ParsePubkey(r.variable(name))
+	return key, unless(err == nil, malformed)
+}
+
 // variable returns the segment of the path that stands for a name of the route.
 func (r *request) variable(name string) string {
 	s, _ := r.ctx.UserValue(name).(string)
@@ -132,50 +142,46 @@ func (r *request) variable(name string) string {
 // slot shown is then the newest visible one.
 func (r *request) fail(err error) {
 	status, details := statusOf(err)
-	r.status, r.contentType, r.retryAfter = status, typeJSON, retryAfterOf(err)
-	r.body = encode.AppendError(r.body[:0], status, details)
-	r.view, r.partial, r.tag, r.immutable = ledger.View{}, 0, r.tag[:0], false
+	r.respond(status)
+	r.retryAfter = retryAfterOf(err)
+	r.body = encode.AppendError(r.body, status, details)
 }
 
 // finish writes the reply into the response, with the headers all responses carry.
 func (r *request) finish() {
 	h := &r.ctx.Response.Header
-	r.setCommonHeaders(h)
-	if r.upgraded {
+	switch {
+	case r.upgraded:
 		r.status = r.ctx.Response.StatusCode()
-		r.setStatusHeaders(h)
-		return
-	}
-	if len(r.tag) > 0 && r.matchesTag() {
+	case len(r.tag) > 0 && encode.MatchesTag(r.joined("If-None-Match"), r.tag):
 		r.status = fasthttp.StatusNotModified
 	}
-	r.setStatusHeaders(h)
+	r.setHeaders(h)
+	if r.upgraded {
+		return
+	}
 	r.ctx.SetStatusCode(r.status)
 	if r.status != fasthttp.StatusNoContent && r.status != fasthttp.StatusNotModified {
 		h.SetContentTypeBytes(r.contentType)
-		r.writeBody()
+		r.ctx.Response.SetBodyRaw(r.coded())
 	}
+	r.holdBytes(longBytes(r.body) + longBytes(r.packed))
 }
 
-// writeBody hands the body to the response, compressed if it is long and the client
-// accepts that. A small body is copied, a long one lent.
-func (r *request) writeBody() {
-	out := &r.body
-	if len(r.body) > minCompressBytes {
-		if c := encode.ChooseCoding(r.joined("Accept-Encoding")); c != encode.Identity {
-			r.packed = slices.Grow(r.packed[:0], len(r.body)/3) // lists of accounts shrink to a quarter
-			r.packed = r.server.compressor.AppendCompressed(r.packed, r.body, c)
-			r.ctx.Response.Header.SetContentEncoding(c.String())
-			out = &r.packed
-		}
+// coded returns the body, compressed if it is long and the client accepts that.
+func (r *request) coded() []byte {
+	if len(r.body) <= minCompressBytes {
+		return r.body
 	}
-	if cap(*out) <= maxKeptBytes {
-		r.ctx.Response.SetBody(*out)
-		return
+	c := encode.ChooseCoding(r.joined("Accept-Encoding"))
+	if c == encode.Identity {
+		return r.body
 	}
-	r.reserveAtLeast(cap(*out))
-	r.ctx.Response.SetBodyStream(r.server.answers.lend(*out, r.reserved), len(*out))
-	*out, r.reserved = nil, 0
+	r.ctx.Response.Header.SetContentEncoding(c.String())
+	r.packed = slices.Grow(r.packed, len(r.body)/3) // lists of accounts shrink to a quarter
+	r.packed = encode.AppendCompressed(r.packed, r.body, c)
+	r.body = r.server.answers.reuse(r.body)
+	return r.packed
 }
 
 // joined returns a header field, its lines joined with commas.
@@ -185,14 +191,4 @@ func (r *request) joined(name string) []byte {
 		return lines[0]
 	}
 	return bytes.Join(lines, []byte{','})
-}
-
-// matchesTag reports whether the client holds what it would be sent.
-func (r *request) matchesTag() bool {
-	for _, line := range r.ctx.Request.Header.PeekAll("If-None-Match") {
-		if encode.MatchesTag(line, r.tag) {
-			return true
-		}
-	}
-	return false
 }

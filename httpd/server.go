@@ -1,9 +1,9 @@
 package httpd
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/netip"
 	"runtime/debug"
 	"sync"
@@ -14,7 +14,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/encode"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
 )
@@ -43,22 +42,13 @@ type Ledger interface {
 // Config says what a server does. Ledger is required; the zero value of everything else
 // works.
 type Config struct {
+	wire.Config // of its connections; Handler is the server's own. Exempt clients are not limited either.
+
 	Ledger  Ledger
 	Version string // of the service, N.N.N
 
 	PerMinute, PerHour int // requests a client may make, 0: unlimited
-	// Exempt clients are not limited and not capped.
-	Exempt []netip.Prefix
-	// TrustedProxies are the peers whose X-Forwarded-For is believed.
-	TrustedProxies []netip.Prefix
-
-	MaxConns          int // 0: what the process' file descriptors allow
-	MaxConnsPerClient int // 0: 100
-	MaxAnswerBytes    int // memory of long answers that wait for their clients, together; 0: 128 MiB
-
-	ReadTimeout  time.Duration // for one request, from its first byte; 0: 5 s
-	WriteTimeout time.Duration // for one answer; 0: 10 s
-	IdleTimeout  time.Duration // between requests; 0: 30 s
+	MaxAnswerBytes     int // memory of long answers that wait for their clients, together; 0: 128 MiB
 
 	// Upgrade is given every valid WebSocket handshake on /api/ws/accounts, after the
 	// client was identified and counted. It either hijacks ctx or writes a refusal; the
@@ -84,22 +74,17 @@ type Config struct {
 	// WriteMetrics writes what /api/metrics answers; nil: the set.
 	WriteMetrics func(w io.Writer)
 
-	Log *slog.Logger     // nil: silent
 	Now func() time.Time // the clock, with a monotonic reading; nil: time.Now
 }
 
 func (c Config) withDefaults() Config {
-	if c.MaxAnswerBytes == 0 {
-		c.MaxAnswerBytes = 128 << 20
-	}
+	c.Config = c.Config.WithDefaults()
+	c.MaxAnswerBytes = cmp.Or(c.MaxAnswerBytes, 128<<20)
 	if c.Metrics == nil {
 		c.Metrics = metrics.NewSet()
 	}
 	if c.WriteMetrics == nil {
 		c.WriteMetrics = c.Metrics.WritePrometheus
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -114,66 +99,44 @@ func (c Config) withDefaults() Config {
 // wire.Server.
 type Server struct {
 	*wire.Server
-	ledger       Ledger
-	version      string
-	identity     *ratelimit.Identity
-	limiter      *ratelimit.Limiter
-	routes       []*route
-	router       *router.Router
-	compressor   *encode.Compressor
-	answers      answers
-	meters       meters
-	upgrade      func(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool)
-	mayUpgrade   func() bool
-	turn         func()
-	writeMetrics func(w io.Writer)
-	log          *slog.Logger
-	now          func() time.Time
-	requests     sync.Pool // of *request
+	config   Config
+	limiter  *ratelimit.Limiter
+	routes   []*route
+	router   *router.Router
+	answers  answers
+	meters   meters
+	requests sync.Pool // of *request
 }
 
 // New returns a server that serves nothing yet.
 func New(config Config) *Server {
 	c := config.withDefaults()
 	s := &Server{
-		ledger:       c.Ledger,
-		version:      c.Version,
-		identity:     &ratelimit.Identity{TrustedProxies: c.TrustedProxies, Exempt: c.Exempt},
-		limiter:      ratelimit.New(c.PerMinute, c.PerHour, c.Now()),
-		routes:       newRoutes(),
-		compressor:   encode.NewCompressor(),
-		answers:      answers{limit: int64(c.MaxAnswerBytes)},
-		upgrade:      c.Upgrade,
-		mayUpgrade:   c.MayUpgrade,
-		turn:         c.Turn,
-		writeMetrics: c.WriteMetrics,
-		log:          c.Log,
-		now:          c.Now,
-		requests:     sync.Pool{New: func() any { return new(request) }},
+		config:   c,
+		limiter:  ratelimit.New(c.PerMinute, c.PerHour, c.Now()),
+		routes:   newRoutes(),
+		answers:  answers{limit: int64(c.MaxAnswerBytes)},
+		requests: sync.Pool{New: func() any { return new(request) }},
 	}
 	s.router = newRouter(s.routes)
-	s.Server = wire.New(wire.Config{
-		Handler: s.handle, Identity: s.identity, Log: c.Log,
-		MaxConns: c.MaxConns, MaxConnsPerClient: c.MaxConnsPerClient,
-		ReadTimeout: c.ReadTimeout, WriteTimeout: c.WriteTimeout, IdleTimeout: c.IdleTimeout,
-	})
+	c.Handler = s.handle
+	s.Server = wire.New(c.Config)
 	c.Metrics.RegisterMetricsWriter(s.writeOwnMetrics)
 	return s
 }
 
 // handle is one exchange.
-func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault error) {
+func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Fault) {
 	r := s.requests.Get().(*request)
 	r.begin(s, ctx, c)
+	ctx.SetUserValue(requestKey, r) // whose Close comes after the response was written
 	r.answer(fault)
 	r.finish()
-	r.route.observe(r.status, s.now().Sub(r.now))
-	r.end()
-	s.requests.Put(r)
+	r.route.observe(r.status, s.config.Now().Sub(r.now))
 }
 
 // panicked reports a panic in a handler; the process goes on.
 func (s *Server) panicked(label string, value any) {
 	s.meters.panics.Add(1)
-	s.log.Error("panic in a request handler", "route", label, "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+	s.config.Log.Error("panic in a request handler", "route", label, "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
 }

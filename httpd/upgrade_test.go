@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
 )
 
@@ -29,7 +30,7 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 		}
 		called, ended := make(chan caller, 1), make(chan struct{})
 		w := serveTCP(t, func(c *Config) {
-			c.Exempt = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+			c.Identity = &ratelimit.Identity{Exempt: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 			c.Upgrade = func(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool) {
 				called <- caller{client, exempt}
 				ctx.SetStatusCode(http.StatusSwitchingProtocols)

@@ -23,7 +23,9 @@ import (
 	"ledgerd/httpd"
 	"ledgerd/httpd/histogram"
 	"ledgerd/httpd/ops"
+	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/stream"
+	"ledgerd/httpd/wire"
 	"ledgerd/shard/giveway"
 	"ledgerd/snapshot/wal"
 )
@@ -309,9 +311,11 @@ func (c *serveCommand) assemble(n *node) error {
 	n.public = httpd.New(httpd.Config{
 		Ledger: answers{n.engine, n}, Version: version, Upgrade: n.hub.Upgrade, MayUpgrade: n.hub.HasHead,
 		PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour,
-		MaxConns: c.MaxConns, MaxConnsPerClient: c.MaxConnsPerClient, MaxAnswerBytes: int(c.MaxAnswerBytes),
-		Exempt: c.RateLimitExempt, TrustedProxies: c.TrustedProxies,
-		Metrics: set, WriteMetrics: write, Log: n.logger, Turn: giveway.Turn,
+		MaxAnswerBytes: int(c.MaxAnswerBytes), Metrics: set, WriteMetrics: write, Turn: giveway.Turn,
+		Config: wire.Config{
+			Identity: &ratelimit.Identity{TrustedProxies: c.TrustedProxies, Exempt: c.RateLimitExempt},
+			MaxConns: c.MaxConns, MaxConnsPerClient: c.MaxConnsPerClient, Log: n.logger,
+		},
 	})
 	if n.opsListener != nil {
 		n.ops = ops.New(ops.Config{Status: n.status, WriteMetrics: write, Pprof: c.Pprof, Log: n.logger})

@@ -18,13 +18,10 @@ const (
 	Identity Coding = iota
 	Gzip
 	Zstd
-	codings
 )
 
 // String returns the name of a coding as header fields have it.
-func (c Coding) String() string { return codingNames[c] }
-
-var codingNames = [codings]string{Identity: "identity", Gzip: "gzip", Zstd: "zstd"}
+func (c Coding) String() string { return [...]string{"identity", "gzip", "zstd"}[c] }
 
 // ChooseCoding returns the coding an Accept-Encoding field asks for: the one with the
 // highest weight of those we have, of equal ones zstd, then gzip. A coding that is not
@@ -32,42 +29,35 @@ var codingNames = [codings]string{Identity: "identity", Gzip: "gzip", Zstd: "zst
 // that cannot be read are passed over.
 func ChooseCoding(accept []byte) Coding {
 	const unnamed = -1
-	weights := [codings]int{unnamed, unnamed, unnamed} // in thousandths
-	others := unnamed
-	for len(accept) > 0 {
-		var element []byte
-		element, accept, _ = bytes.Cut(accept, []byte{','})
+	weights := [...]int{Identity: 0, Gzip: unnamed, Zstd: unnamed} // in thousandths
+	others := 0
+	for element := range bytes.SplitSeq(accept, []byte{','}) {
 		name, parameter, weighed := bytes.Cut(element, []byte{';'})
 		weight, ok := 1000, true
 		if weighed {
 			weight, ok = parseWeight(bytes.Trim(parameter, " \t"))
 		}
-		name = bytes.Trim(name, " \t")
-		switch {
-		case !ok:
-		case string(name) == "*":
+		if !ok {
+			continue
+		}
+		switch strings.ToLower(string(bytes.Trim(name, " \t"))) {
+		case "*":
 			others = weight
-		case strings.EqualFold(string(name), "x-gzip"):
+		case "identity":
+			weights[Identity] = weight
+		case "gzip", "x-gzip":
 			weights[Gzip] = weight
-		default:
-			for c := range codings {
-				if strings.EqualFold(string(name), codingNames[c]) {
-					weights[c] = weight
-				}
-			}
+		case "zstd":
+			weights[Zstd] = weight
 		}
 	}
-	best, bestWeight := Identity, weights[Identity]
-	if bestWeight == unnamed {
-		bestWeight = 0
-	}
+	best := Identity
 	for _, c := range []Coding{Gzip, Zstd} {
-		weight := weights[c]
-		if weight == unnamed {
-			weight = others
+		if weights[c] == unnamed {
+			weights[c] = others
 		}
-		if weight > 0 && weight >= bestWeight {
-			best, bestWeight = c, weight
+		if weights[c] > 0 && weights[c] >= weights[best] {
+			best = c
 		}
 	}
 	return best
@@ -82,39 +72,28 @@ func parseWeight(s []byte) (thousandths int, ok bool) {
 	return int(weight * 1000), err == nil && weight <= 1
 }
 
-// Compressor compresses bodies. It may be used by many requests at once.
-type Compressor struct {
-	zstd *zstd.Encoder // used through EncodeAll only, which starts no goroutine
-	gzip sync.Pool     // of *gzip.Writer
-}
-
-// NewCompressor returns a compressor.
-func NewCompressor() *Compressor {
-	// A body is compressed whole in the handler, so speed counts for more than size.
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(256<<10))
-	if err != nil {
-		panic("httpd: bad zstd options: " + err.Error())
-	}
-	return &Compressor{zstd: e, gzip: sync.Pool{New: func() any {
-		w, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
-		if err != nil {
-			panic("httpd: bad gzip level: " + err.Error())
-		}
+// A body is compressed whole in the handler, so speed counts for more than size. None of the
+// settings can be refused.
+var (
+	zstdEncoder, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(256<<10))
+	gzipWriters    = sync.Pool{New: func() any {
+		w, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
 		return w
-	}}}
-}
+	}}
+)
 
-// AppendCompressed appends body to dst in a coding other than identity.
-func (c *Compressor) AppendCompressed(dst []byte, body []byte, as Coding) []byte {
+// AppendCompressed appends body to dst in a coding other than identity. Many requests may call it
+// at once.
+func AppendCompressed(dst []byte, body []byte, as Coding) []byte {
 	if as == Zstd {
-		return c.zstd.EncodeAll(body, dst)
+		return zstdEncoder.EncodeAll(body, dst) // which starts no goroutine
 	}
 	buf := bytes.NewBuffer(dst)
-	w := c.gzip.Get().(*gzip.Writer)
+	w := gzipWriters.Get().(*gzip.Writer)
 	w.Reset(buf)
 	// A bytes.Buffer takes everything, so neither can fail.
 	_, _ = w.Write(body)
 	_ = w.Close()
-	c.gzip.Put(w)
+	gzipWriters.Put(w)
 	return buf.Bytes()
 }

@@ -17,20 +17,16 @@ const (
 	Transactions
 )
 
-const timeLayout = "2006-01-02T15:04:05Z"
+const timeLayout = `"2006-01-02T15:04:05Z"`
 
 // AppendBlock appends the block record.
 func AppendBlock(dst []byte, b *ledger.Block) []byte {
-	dst = append(dst, `{"slot":`...)
-	dst = strconv.AppendUint(dst, uint64(b.Slot), 10)
-	dst = append(dst, `,"blockhash":"`...)
-	dst = b.Blockhash.AppendBase58(dst)
-	dst = append(dst, `","parent_slot":`...)
-	dst = strconv.AppendUint(dst, uint64(b.ParentSlot), 10)
-	dst = append(dst, `,"timestamp":`...)
-	dst = appendBlockTime(dst, b.Time)
-	dst = append(dst, `,"transactions":`...)
-	dst = strconv.AppendUint(dst, b.TransactionCount, 10)
+	dst = appendNumber(dst, `{"slot":`, b.Slot)
+	dst = append(dst, `,"blockhash":`...)
+	dst = hash(dst, b.Blockhash)
+	dst = appendNumber(dst, `,"parent_slot":`, b.ParentSlot)
+	dst = appendOpt(dst, `,"timestamp":`, b.Time, unixTime)
+	dst = appendNumber(dst, `,"transactions":`, b.TransactionCount)
 	return append(dst, '}')
 }
 
@@ -38,20 +34,8 @@ func AppendBlock(dst []byte, b *ledger.Block) []byte {
 func AppendFullBlock(dst []byte, a ledger.BlockAnswer, shows Include, list List) []byte {
 	b := a.Block
 	dst = AppendBlock(dst, b)
-	dst = append(dst[:len(dst)-1], `,"previous_blockhash":`...)
-	if b.PreviousBlockhash.Known {
-		dst = append(dst, '"')
-		dst = b.PreviousBlockhash.Value.AppendBase58(dst)
-		dst = append(dst, '"')
-	} else {
-		dst = append(dst, `null`...)
-	}
-	dst = append(dst, `,"block_height":`...)
-	if b.Height.Known {
-		dst = strconv.AppendUint(dst, b.Height.Value, 10)
-	} else {
-		dst = append(dst, `null`...)
-	}
+	dst = appendOpt(dst[:len(dst)-1], `,"previous_blockhash":`, b.PreviousBlockhash, hash)
+	dst = appendOpt(dst, `,"block_height":`, b.Height, number)
 	dst = append(dst, `,"commitment":"`...)
 	dst = append(dst, a.Commitment.String()...)
 	dst = append(dst, '"')
@@ -78,20 +62,9 @@ func AppendFullBlock(dst []byte, a ledger.BlockAnswer, shows Include, list List)
 func AppendTransaction(dst []byte, t *ledger.Transaction) []byte {
 	dst = append(dst, `{"signature":"`...)
 	dst = t.Signature.AppendBase58(dst)
-	dst = append(dst, `","slot":`...)
-	dst = strconv.AppendUint(dst, uint64(t.Slot), 10)
-	dst = append(dst, `,"success":`...)
-	if t.Success.Known {
-		dst = strconv.AppendBool(dst, t.Success.Value)
-	} else {
-		dst = append(dst, `null`...)
-	}
-	dst = append(dst, `,"fee":`...)
-	if t.Fee.Known {
-		dst = strconv.AppendUint(dst, uint64(t.Fee.Value), 10)
-	} else {
-		dst = append(dst, `null`...)
-	}
+	dst = appendNumber(dst, `","slot":`, t.Slot)
+	dst = appendOpt(dst, `,"success":`, t.Success, strconv.AppendBool)
+	dst = appendOpt(dst, `,"fee":`, t.Fee, number)
 	dst = append(dst, `,"accounts":[`...)
 	for i := range t.Accounts {
 		if i > 0 {
@@ -99,8 +72,7 @@ func AppendTransaction(dst []byte, t *ledger.Transaction) []byte {
 		}
 		dst = AppendKey(dst, &t.Accounts[i])
 	}
-	dst = append(dst, `],"timestamp":`...)
-	dst = appendBlockTime(dst, t.Time)
+	dst = appendOpt(dst, `],"timestamp":`, t.Time, unixTime)
 	return append(dst, '}')
 }
 
@@ -108,18 +80,16 @@ func AppendTransaction(dst []byte, t *ledger.Transaction) []byte {
 func AppendAccount(dst []byte, a *ledger.Account) []byte {
 	dst = append(dst, `{"pubkey":`...)
 	dst = AppendKey(dst, &a.Pubkey)
-	dst = append(dst, `,"lamports":`...)
-	dst = strconv.AppendUint(dst, uint64(a.Lamports), 10)
+	dst = appendNumber(dst, `,"lamports":`, a.Lamports)
 	dst = append(dst, `,"owner":`...)
 	dst = appendOwner(dst, a)
 	dst = append(dst, `,"executable":`...)
 	dst = strconv.AppendBool(dst, a.Executable && a.Known&ledger.FieldExecutable != 0)
-	dst = append(dst, `,"rent_epoch":`...)
 	rentEpoch := a.RentEpoch
 	if a.Known&ledger.FieldRentEpoch == 0 {
 		rentEpoch = 0
 	}
-	dst = strconv.AppendUint(dst, rentEpoch, 10)
+	dst = appendNumber(dst, `,"rent_epoch":`, rentEpoch)
 	return append(dst, '}')
 }
 
@@ -142,10 +112,8 @@ func AppendAccountWithFacts(dst []byte, a *ledger.Account, mint, own *ledger.Min
 	if own == nil {
 		return append(dst, `null}`...)
 	}
-	dst = append(dst, `{"decimals":`...)
-	dst = strconv.AppendUint(dst, uint64(own.Decimals), 10)
-	dst = append(dst, `,"supply":`...)
-	dst = appendAmount(dst, own.Supply.Known, own.Supply.Value)
+	dst = appendNumber(dst, `{"decimals":`, uint64(own.Decimals))
+	dst = appendOpt(dst, `,"supply":`, own.Supply, amount)
 	return append(dst, `}}`...)
 }
 
@@ -172,51 +140,66 @@ func AppendToken(dst []byte, t *ledger.TokenAnswer) []byte {
 // delegate and close authority are null where only balances were shown.
 func appendHolding(dst []byte, t *ledger.TokenAccount, mint *ledger.Mint) []byte {
 	dst = append(dst, `,"amount":`...)
-	dst = appendAmount(dst, true, t.Amount)
-	dst = append(dst, `,"decimals":`...)
-	if mint == nil {
-		dst = append(dst, `null,"ui_amount":null`...)
-	} else {
-		dst = strconv.AppendUint(dst, uint64(mint.Decimals), 10)
-		dst = append(dst, `,"ui_amount":`...)
-		if mint.Scaled.Value {
-			dst = append(dst, `null`...)
-		} else {
-			dst = append(dst, '"')
-			dst = ledger.AppendUIAmount(dst, t.Amount, mint.Decimals)
-			dst = append(dst, '"')
-		}
-	}
-	known, d := t.Details.Known, &t.Details.Value
-	dst = append(dst, `,"state":`...)
+	dst = amount(dst, t.Amount)
 	switch {
-	case !known:
-		dst = append(dst, `null`...)
-	case d.State == ledger.TokenFrozen:
-		dst = append(dst, `"frozen"`...)
+	case mint == nil:
+		dst = append(dst, `,"decimals":null,"ui_amount":null`...)
+	case mint.Scaled.Value:
+		dst = appendNumber(dst, `,"decimals":`, uint64(mint.Decimals))
+		dst = append(dst, `,"ui_amount":null`...)
 	default:
-		dst = append(dst, `"initialized"`...)
+		dst = appendNumber(dst, `,"decimals":`, uint64(mint.Decimals))
+		dst = append(dst, `,"ui_amount":"`...)
+		dst = ledger.AppendUIAmount(dst, t.Amount, mint.Decimals)
+		dst = append(dst, '"')
+	}
+	d := &t.Details.Value
+	switch {
+	case !t.Details.Known:
+		dst = append(dst, `,"state":null`...)
+	case d.State == ledger.TokenFrozen:
+		dst = append(dst, `,"state":"frozen"`...)
+	default:
+		dst = append(dst, `,"state":"initialized"`...)
 	}
 	dst = append(dst, `,"is_native":`...)
 	dst = strconv.AppendBool(dst, t.IsNative())
-	dst = append(dst, `,"delegate":`...)
-	dst = appendOptKey(dst, known && d.Delegate.Known, &d.Delegate.Value)
+	if !t.Details.Known {
+		return append(dst, `,"delegate":null,"delegated_amount":null,"close_authority":null}`...)
+	}
+	dst = appendOpt(dst, `,"delegate":`, d.Delegate, key)
 	dst = append(dst, `,"delegated_amount":`...)
-	dst = appendAmount(dst, known, d.DelegatedAmount)
-	dst = append(dst, `,"close_authority":`...)
-	dst = appendOptKey(dst, known && d.CloseAuthority.Known, &d.CloseAuthority.Value)
+	dst = amount(dst, d.DelegatedAmount)
+	dst = appendOpt(dst, `,"close_authority":`, d.CloseAuthority, key)
 	return append(dst, '}')
 }
 
-// appendAmount appends an amount of tokens as a decimal string, or null.
-func appendAmount(dst []byte, known bool, amount uint64) []byte {
-	if !known {
+// appendNumber appends what stands before a number, and the number.
+func appendNumber[T ~uint64](dst []byte, before string, n T) []byte {
+	return strconv.AppendUint(append(dst, before...), uint64(n), 10)
+}
+
+// appendOpt appends what stands before a value, and the value as one of the functions below has
+// it, or null.
+func appendOpt[T any](dst []byte, before string, v ledger.Opt[T], as func([]byte, T) []byte) []byte {
+	dst = append(dst, before...)
+	if !v.Known {
 		return append(dst, `null`...)
 	}
-	dst = append(dst, '"')
-	dst = strconv.AppendUint(dst, amount, 10)
-	return append(dst, '"')
+	return as(dst, v.Value)
 }
+
+func number[T ~uint64](dst []byte, n T) []byte { return strconv.AppendUint(dst, uint64(n), 10) }
+
+// amount appends an amount of tokens as a decimal string.
+func amount(dst []byte, n uint64) []byte { return append(appendNumber(dst, `"`, n), '"') }
+
+func key(dst []byte, k ledger.Pubkey) []byte { return AppendKey(dst, &k) }
+
+func hash(dst []byte, h ledger.Hash) []byte { return key(dst, ledger.Pubkey(h)) }
+
+// unixTime appends the time of a block, in Unix seconds.
+func unixTime(dst []byte, seconds int64) []byte { return AppendTime(dst, time.Unix(seconds, 0)) }
 
 // AppendKey appends a pubkey as a JSON string.
 func AppendKey(dst []byte, k *ledger.Pubkey) []byte {
@@ -225,27 +208,8 @@ func AppendKey(dst []byte, k *ledger.Pubkey) []byte {
 	return append(dst, '"')
 }
 
-func appendOptKey(dst []byte, known bool, k *ledger.Pubkey) []byte {
-	if !known {
-		return append(dst, `null`...)
-	}
-	return AppendKey(dst, k)
-}
-
-// appendBlockTime appends the time of a block in whole seconds, or null.
-func appendBlockTime(dst []byte, t ledger.Opt[int64]) []byte {
-	if !t.Known {
-		return append(dst, `null`...)
-	}
-	return AppendTime(dst, time.Unix(t.Value, 0))
-}
-
 // AppendTime appends an instant as ISO 8601 in UTC, in whole seconds.
-func AppendTime(dst []byte, t time.Time) []byte {
-	dst = append(dst, '"')
-	dst = t.UTC().AppendFormat(dst, timeLayout)
-	return append(dst, '"')
-}
+func AppendTime(dst []byte, t time.Time) []byte { return t.UTC().AppendFormat(dst, timeLayout) }
 
 // List begins the elements of a JSON list.
 type List struct {

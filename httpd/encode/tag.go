@@ -29,9 +29,7 @@ func AppendTag(dst, record []byte, unknown ledger.Fields) []byte {
 // a star.
 func MatchesTag(line, tag []byte) bool {
 	opaque := bytes.TrimPrefix(tag, []byte("W/"))
-	for len(line) > 0 {
-		var element []byte
-		element, line, _ = bytes.Cut(line, []byte{','})
+	for element := range bytes.SplitSeq(line, []byte{','}) {
 		element = bytes.Trim(element, " \t")
 		if string(element) == "*" || bytes.Equal(bytes.TrimPrefix(element, []byte("W/")), opaque) {
 			return true

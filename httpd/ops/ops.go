@@ -46,7 +46,7 @@ func New(config Config) *Server {
 }
 
 // handle is one exchange. Errors have the shape of the public side.
-func (s *Server) handle(ctx *fasthttp.RequestCtx, _ *wire.Conn, fault error) {
+func (s *Server) handle(ctx *fasthttp.RequestCtx, _ *wire.Conn, fault *wire.Fault) {
 	h := &ctx.Response.Header
 	h.Set("Cache-Control", "no-cache")
 	h.SetContentType("application/json")
@@ -57,7 +57,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, _ *wire.Conn, fault error) {
 		}
 	}()
 	if fault != nil {
-		writeError(ctx, wire.Status(fault), fault.Error())
+		writeError(ctx, fault.Status, fault.Text)
 		return
 	}
 	switch path := ctx.URI().PathOriginal(); {

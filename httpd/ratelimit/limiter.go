@@ -57,7 +57,8 @@ var Unlimited = Allowance{Allowed: true, Remaining: unlimitedRemaining, Reset: t
 //     in a window. A request may be refused wrongly only while another one of the same
 //     client is being refused by the hour.
 //   - A client is evicted in favour of a newcomer only when both its windows are over, or
-//     when it is at or below half of both limits; the idle and the least used go first.
+//     when it is at or below half of both limits; the idle and the least used go first. Requests
+//     that are being counted for it at that moment are forgotten with the earlier ones.
 //   - A newcomer for whom no room can be made is counted together with the others of
 //     its bucket, against one limit for all of them, until there is room.
 //   - Memory is bounded by the size of the table, whatever the number of addresses.
@@ -87,49 +88,28 @@ func (l *Limiter) Take(client netip.Addr, now time.Time) Allowance {
 		return Unlimited
 	}
 	at := instant(now.Sub(l.start).Milliseconds())
-	for {
-		if a, ok := l.takeFrom(l.table.find(client, at, &l.limits), at); ok {
-			return a
-		}
-	}
+	return l.takeFrom(l.table.find(client, at, &l.limits), at)
 }
 
-// takeFrom counts one request in both windows, or in none. It is not ok when the counter
-// was evicted meanwhile.
-func (l *Limiter) takeFrom(c *counter, at instant) (a Allowance, ok bool) {
-	if hour := c[Hour].look(Hour, at); hour.spent(l.limits[Hour]) {
-		if c.isGone() {
-			return Allowance{}, false
-		}
-		minute := c[Minute].look(Minute, at)
-		if minute.spent(l.limits[Minute]) && minute.ends > hour.ends {
-			return l.refuse(Minute, minute, at), true
-		}
-		return l.refuse(Hour, hour, at), true
+// takeFrom counts one request in both windows, or in none.
+func (l *Limiter) takeFrom(c *counter, at instant) Allowance {
+	minute, ok := c[Minute].take(Minute, at, l.limits[Minute])
+	if !ok {
+		return l.describe([Kinds]reading{minute, c[Hour].look(Hour, at)}, at)
 	}
-	minute, outcome := c[Minute].take(Minute, at, l.limits[Minute])
-	switch outcome {
-	case gone:
-		return Allowance{}, false
-	case refused:
-		return l.refuse(Minute, minute, at), true
-	}
-	hour, outcome := c[Hour].take(Hour, at, l.limits[Hour])
-	if outcome == refused {
+	hour, ok := c[Hour].take(Hour, at, l.limits[Hour])
+	if !ok {
 		c[Minute].giveBack(minute)
-		return l.refuse(Hour, hour, at), true
+		minute.used--
 	}
-	return l.grant([Kinds]reading{minute, hour}, at), true
+	a := l.describe([Kinds]reading{minute, hour}, at)
+	a.Allowed = ok
+	return a
 }
 
-func (l *Limiter) refuse(k Kind, r reading, at instant) Allowance {
-	return Allowance{Window: k, Limit: l.limits[k], Reset: at.until(r.ends)}
-}
-
-// grant describes the window with the fewest requests remaining, of equal ones the one
-// that ends later.
-func (l *Limiter) grant(now [Kinds]reading, at instant) Allowance {
-	a := Allowance{Allowed: true, Remaining: unlimitedRemaining}
+// describe returns what there is to say of the window with the fewest requests remaining, of
+// equal ones the one that ends later. One that refuses has none remaining.
+func (l *Limiter) describe(now [Kinds]reading, at instant) (a Allowance) {
 	for k, r := range now {
 		limit := l.limits[k]
 		if limit == 0 {
@@ -137,7 +117,7 @@ func (l *Limiter) grant(now [Kinds]reading, at instant) Allowance {
 		}
 		remaining, reset := limit-r.used, at.until(r.ends)
 		if a.Limit == 0 || remaining < a.Remaining || remaining == a.Remaining && reset > a.Reset {
-			a = Allowance{Allowed: true, Window: Kind(k), Limit: limit, Remaining: remaining, Reset: reset}
+			a = Allowance{Window: Kind(k), Limit: limit, Remaining: remaining, Reset: reset}
 		}
 	}
 	return a

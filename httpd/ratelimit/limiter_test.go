@@ -147,32 +147,6 @@ func TestNewcomersRaceForOnePlace(t *testing.T) {
 	}
 }
 
-// TestAPlaceGivenAwayCountsNothing covers what happens between finding a counter and
-// counting in it.
-func TestAPlaceGivenAwayCountsNothing(t *testing.T) {
-	start := time.Now()
-	l := newLimiter(10, 100, 1, start)
-	client := netip.MustParseAddr("192.0.2.1")
-	held := l.table.find(client, 0, &l.limits)
-	_, droppable, word := held.use(0, &l.limits)
-	if _, ok := l.takeFrom(held, 0); !ok || !droppable {
-		t.Fatal("a fresh counter should count, and be droppable")
-	}
-	if held.evict(word) {
-		t.Error("a place was given away although a request had been counted meanwhile")
-	}
-	_, _, word = held.use(0, &l.limits)
-	if !held.evict(word) {
-		t.Fatal("an unchanged counter should lose its place")
-	}
-	if _, ok := l.takeFrom(held, 0); ok {
-		t.Error("a request was counted in a place that was given away")
-	}
-	if a := l.Take(client, start); !a.Allowed || a.Remaining != 9 {
-		t.Errorf("the next request: %+v, want a new place", a)
-	}
-}
-
 // TestWhatTheHourRefusesTheMinuteForgets covers a request that loses the last of the hour
 // after it has taken one of the minute.
 func TestWhatTheHourRefusesTheMinuteForgets(t *testing.T) {

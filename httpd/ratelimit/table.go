@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"hash/maphash"
-	"math/bits"
 	"net/netip"
 	"sync/atomic"
 )
@@ -34,10 +33,16 @@ type entry struct {
 	counter counter
 }
 
-// init makes room for at least so many buckets.
+// noEntries is the set of every bucket in the beginning.
+var noEntries [ways]*entry
+
+// init makes room for a number of buckets that is a power of two.
 func (t *table) init(buckets int) {
 	t.seed = maphash.MakeSeed()
-	t.buckets = make([]bucket, 1<<bits.Len(uint(max(buckets, 1)-1)))
+	t.buckets = make([]bucket, buckets)
+	for i := range t.buckets {
+		t.buckets[i].entries.Store(&noEntries)
+	}
 }
 
 // find returns the counter to count a request of the client in. It allocates only for a
@@ -47,17 +52,12 @@ func (t *table) find(client netip.Addr, at instant, limits *[Kinds]int) *counter
 	b := &t.buckets[maphash.Bytes(t.seed, key[:])&uint64(len(t.buckets)-1)]
 	for {
 		held := b.entries.Load()
-		if held == nil {
-			held = new([ways]*entry)
-			b.entries.CompareAndSwap(nil, held)
-			continue
-		}
 		for _, e := range held {
-			if e != nil && e.key == key && !e.counter.isGone() {
+			if e != nil && e.key == key {
 				return &e.counter
 			}
 		}
-		free, ok := makeRoom(held, at, limits)
+		free, ok := roomIn(held, at, limits)
 		if !ok {
 			return &b.overflow
 		}
@@ -69,25 +69,18 @@ func (t *table) find(client netip.Addr, at instant, limits *[Kinds]int) *counter
 	}
 }
 
-// makeRoom returns the index of an entry that is free, after it has evicted the client that
-// used the least of its limits if none was. It is not ok if all are past half.
-func makeRoom(held *[ways]*entry, at instant, limits *[Kinds]int) (free int, ok bool) {
-	for {
-		least, leastUsed, leastWord := -1, 0, uint64(0)
-		for i, e := range held {
-			if e == nil || e.counter.isGone() {
-				return i, true
-			}
-			used, evictable, word := e.counter.use(at, limits)
-			if evictable && (least < 0 || used < leastUsed) {
-				least, leastUsed, leastWord = i, used, word
-			}
+// roomIn returns the index of an entry that is free or, if none is, of the client to evict: the
+// one that used the least of its limits. It is not ok if all are past half.
+func roomIn(held *[ways]*entry, at instant, limits *[Kinds]int) (free int, ok bool) {
+	const half = 500 // thousandths
+	leastUsed := half + 1
+	for i, e := range held {
+		if e == nil {
+			return i, true
 		}
-		if least < 0 {
-			return 0, false
-		}
-		if held[least].counter.evict(leastWord) {
-			return least, true
+		if used := e.counter.use(at, limits); used < leastUsed {
+			free, leastUsed = i, used
 		}
 	}
+	return free, leastUsed <= half
 }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"errors"
 
 	"github.com/valyala/fasthttp"
 )
@@ -15,31 +14,24 @@ const (
 	maxBodyBytes        = 64 << 10
 )
 
-// The faults a request may have. Their texts are fixed and repeat nothing that was received.
-var (
-	ErrMalformed      = errors.New("the request is not well-formed HTTP/1.1 or HTTP/1.0, or its length is stated in an unsupported way")
-	ErrLineTooLong    = errors.New("the request line is longer than 8 KiB")
-	ErrFieldsTooLarge = errors.New("the header fields are longer than 8 KiB")
-	ErrBodyTooLarge   = errors.New("the body is longer than 64 KiB; no request here needs one")
-	ErrTimeout        = errors.New("the request did not arrive completely in time")
-)
-
-// Status returns the status that a fault is answered with, 0 for any other error.
-func Status(fault error) int {
-	switch fault {
-	case ErrMalformed:
-		return fasthttp.StatusBadRequest
-	case ErrLineTooLong:
-		return fasthttp.StatusRequestURITooLong
-	case ErrFieldsTooLarge:
-		return fasthttp.StatusRequestHeaderFieldsTooLarge
-	case ErrBodyTooLarge:
-		return fasthttp.StatusRequestEntityTooLarge
-	case ErrTimeout:
-		return fasthttp.StatusRequestTimeout
-	}
-	return 0
+// Fault is an error with the status it is answered with. Its text is for the client and repeats
+// nothing that was received.
+type Fault struct {
+	Status int
+	Text   string
 }
+
+// Error returns the text.
+func (f *Fault) Error() string { return f.Text }
+
+// The faults a request may have before anybody asks what it wants.
+var (
+	ErrMalformed      = &Fault{fasthttp.StatusBadRequest, "the request is not well-formed HTTP/1.1 or HTTP/1.0, or its length is stated in an unsupported way"}
+	ErrLineTooLong    = &Fault{fasthttp.StatusRequestURITooLong, "the request line is longer than 8 KiB"}
+	ErrFieldsTooLarge = &Fault{fasthttp.StatusRequestHeaderFieldsTooLarge, "the header fields are longer than 8 KiB"}
+	ErrBodyTooLarge   = &Fault{fasthttp.StatusRequestEntityTooLarge, "the body is longer than 64 KiB; no request here needs one"}
+	ErrTimeout        = &Fault{fasthttp.StatusRequestTimeout, "the request did not arrive completely in time"}
+)
 
 // checkHead refuses what fasthttp's parser lets pass and RFC 9112 forbids or leaves open to several
 // readings: versions other than 1.0 and 1.1, targets other than paths, line ends other than CRLF,
@@ -47,7 +39,7 @@ func Status(fault error) int {
 // refuses a missing or second Host, names that are no tokens, control bytes, and a
 // Content-Length that is repeated or no plain number. closes reports whether the client
 // wants the connection to end after the answer: any of its Connection lines may say so.
-func checkHead(h *fasthttp.RequestHeader) (closes bool, err error) {
+func checkHead(h *fasthttp.RequestHeader) (closes bool, fault *Fault) {
 	uri, rest := h.RequestURI(), h.RawHeaders()
 	switch {
 	case len(h.Method())+len(" ")+len(uri)+len(" ")+len(h.Protocol()) > maxRequestLineBytes:
@@ -90,9 +82,7 @@ func isTarget(t []byte) bool {
 
 // HasWord reports whether a comma-separated field has a word, in upper or lower case.
 func HasWord(field []byte, word string) bool {
-	for len(field) > 0 {
-		var element []byte
-		element, field, _ = bytes.Cut(field, []byte{','})
+	for element := range bytes.SplitSeq(field, []byte{','}) {
 		if bytes.EqualFold(bytes.Trim(element, " \t"), []byte(word)) {
 			return true
 		}

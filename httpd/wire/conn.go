@@ -64,7 +64,10 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if c.takenOver.Load() {
 		return c.Conn.Read(p)
 	}
-	n, err := c.receive(p)
+	if err := c.readBy.apply(c.Conn.SetReadDeadline); err != nil {
+		return 0, err
+	}
+	n, err := c.Conn.Read(p)
 	if n == 0 {
 		c.since.timedOut = isTimeout(err)
 		return n, err
@@ -117,13 +120,16 @@ func (c *Conn) Write(p []byte) (int, error) {
 		return c.Conn.Write(p)
 	}
 	c.since = received{}
-	return c.send(p)
+	if err := c.writeBy.apply(c.Conn.SetWriteDeadline); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
 }
 
 // isTimeout reports whether err is a passed deadline.
 func isTimeout(err error) bool {
-	var timeout interface{ Timeout() bool }
-	return errors.As(err, &timeout) && timeout.Timeout()
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
 }
 
 // Refused notes whether the present request is refused for its client's limit, and reports

@@ -44,7 +44,7 @@ func TestDeadlinesAreKeptAsTheyAreWanted(t *testing.T) {
 					t.Fatal(err)
 				}
 				began := time.Now()
-				if err := act.do(c); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) != wait {
+				if err := act.do(c); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) < wait || time.Since(began) > wait+slack {
 					t.Errorf("%s: %v after %v, want a timeout after %v", name, err, time.Since(began), wait)
 				}
 			}

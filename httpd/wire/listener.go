@@ -89,12 +89,9 @@ func (l *listener) Accept() (net.Conn, error) {
 
 // isShortage reports whether Accept may succeed later.
 func isShortage(err error) bool {
-	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	passing := []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
+	errno, ok := errors.AsType[syscall.Errno](err)
+	return ok && slices.Contains(passing, errno)
 }
 
 // admit registers the connection, or returns nil if a cap is reached.
@@ -126,22 +123,21 @@ func (c *Conn) isCapped() bool {
 // forget stops counting a connection: against its client's cap later, if that is past its limit.
 func (l *listener) forget(c *Conn) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	delete(l.conns, c)
+	l.mu.Unlock()
 	switch {
 	case !c.isCapped():
 	case c.penalized.Load():
-		time.AfterFunc(refusalPenalty, func() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.uncountLocked(c.Peer.Key)
-		})
+		time.AfterFunc(refusalPenalty, func() { l.uncount(c.Peer.Key) })
 	default:
-		l.uncountLocked(c.Peer.Key)
+		l.uncount(c.Peer.Key)
 	}
 }
 
-func (l *listener) uncountLocked(client netip.Addr) {
+// uncount makes room for another connection of a client.
+func (l *listener) uncount(client netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.perClient[client]--; l.perClient[client] == 0 {
 		delete(l.perClient, client)
 	}

@@ -44,7 +44,7 @@ func listen(script ...error) (*scriptedListener, *listener) {
 	config := Config{MaxConns: 5, MaxConnsPerClient: 2, Identity: &ratelimit.Identity{
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")},
 		Exempt:         []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")},
-	}}.withDefaults()
+	}}.WithDefaults()
 	return inner, newListener(inner, &config, new(Counts))
 }
 

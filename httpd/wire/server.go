@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 type Config struct {
 	// Handler answers one request. fault, if not nil, says what is wrong with it: then nothing of
 	// it is to be trusted, and the connection ends with the answer.
-	Handler func(ctx *fasthttp.RequestCtx, c *Conn, fault error)
+	Handler func(ctx *fasthttp.RequestCtx, c *Conn, fault *Fault)
 
 	Identity          *ratelimit.Identity // nil: no peer is trusted or exempt
 	MaxConns          int                 // 0: what the process' file descriptors allow
@@ -32,24 +33,15 @@ type Config struct {
 	Log *slog.Logger // nil: silent
 }
 
-func (c Config) withDefaults() Config {
+// WithDefaults returns the configuration with every default in its place.
+func (c Config) WithDefaults() Config {
+	c.MaxConns = cmp.Or(c.MaxConns, connsWithinFileLimit())
+	c.MaxConnsPerClient = cmp.Or(c.MaxConnsPerClient, 100)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, 5*time.Second)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, 30*time.Second)
 	if c.Identity == nil {
 		c.Identity = new(ratelimit.Identity)
-	}
-	if c.MaxConns == 0 {
-		c.MaxConns = connsWithinFileLimit()
-	}
-	if c.MaxConnsPerClient == 0 {
-		c.MaxConnsPerClient = 100
-	}
-	if c.ReadTimeout == 0 {
-		c.ReadTimeout = 5 * time.Second
-	}
-	if c.WriteTimeout == 0 {
-		c.WriteTimeout = 10 * time.Second
-	}
-	if c.IdleTimeout == 0 {
-		c.IdleTimeout = 30 * time.Second
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -79,7 +71,7 @@ const (
 
 // New returns a server that serves nothing yet.
 func New(config Config) *Server {
-	s := &Server{config: config.withDefaults()}
+	s := &Server{config: config.WithDefaults()}
 	s.http = &fasthttp.Server{
 		Handler:                      s.handle,
 		ErrorHandler:                 s.handleError,
@@ -136,16 +128,16 @@ func (s *Server) handleError(ctx *fasthttp.RequestCtx, err error) {
 		_ = c.Conn.Close() // what is still written to it is lost
 		return
 	}
-	var tooLong *fasthttp.ErrSmallBuffer
+	_, tooLong := errors.AsType[*fasthttp.ErrSmallBuffer](err)
 	fault := ErrMalformed
 	switch {
 	case c.since.timedOut:
 		fault = ErrTimeout
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		fault = ErrBodyTooLarge
-	case errors.As(err, &tooLong) && c.lineBytes < readBufferBytes: // there is a line end in the buffer
+	case tooLong && c.lineBytes < readBufferBytes: // there is a line end in the buffer
 		fault = ErrFieldsTooLarge
-	case errors.As(err, &tooLong):
+	case tooLong:
 		fault = ErrLineTooLong
 	}
 	if c.since.isHead {
