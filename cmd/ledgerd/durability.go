@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"ledgerd/engine"
-	"ledgerd/httpd/histogram"
+	"ledgerd/httpd/promtext"
 )
 
 // durabilityMetrics writes what the engine keeps on disk, in the Prometheus text format.
-func durabilityMetrics(e *engine.Engine, fsyncs, ingests *histogram.Histogram) func(io.Writer) {
+func durabilityMetrics(e *engine.Engine, fsyncs, ingests *promtext.Histogram) func(io.Writer) {
 	return func(w io.Writer) {
 		stats := e.Stats()
 		log, shot := stats.Log, stats.Snapshot

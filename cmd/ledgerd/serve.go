@@ -21,7 +21,7 @@ import (
 	"ledgerd/engine/source"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/httpd"
-	"ledgerd/httpd/histogram"
+	"ledgerd/httpd/promtext"
 	"ledgerd/httpd/ops"
 	"ledgerd/httpd/stream"
 	"ledgerd/shard/giveway"
@@ -116,10 +116,10 @@ type node struct {
 	ops         *ops.Server // nil without an operators' listener
 	listener    net.Listener
 	opsListener net.Listener
-	fsyncs      histogram.Histogram
-	writes      histogram.Histogram // to sockets
-	deliveries  histogram.Histogram // from publication to a socket
-	ingests     histogram.Histogram // from when the source showed something until it was visible
+	fsyncs      promtext.Histogram
+	writes      promtext.Histogram // to sockets
+	deliveries  promtext.Histogram // from publication to a socket
+	ingests     promtext.Histogram // from when the source showed something until it was visible
 	stopping    atomic.Bool
 }
 

@@ -47,7 +47,6 @@ func (a *audience) remove(s *subscriber) {
 	}
 	s.wants.names = names{}
 	s.follow(nil)
-	s.count(wantsNone)
 	for f, used := range s.used {
 		if !used {
 			continue
@@ -87,7 +86,6 @@ func (a *audience) classify(s *subscriber) {
 		s.follow(nil)
 	}
 	s.scheduleTicks()
-	s.count(wantedBy(&s.wants))
 }
 
 // ring returns the ring of what a subscriber wants. It stays as long as the connection does,

@@ -75,7 +75,7 @@ func TestEndedConnectionsEndHoweverMuchIsSent(t *testing.T) {
 			t.Fatalf("still written to %v after the end", patience)
 		}
 	}
-	eventually(t, "the connection is gone", func() bool { return n.hub.meters.connections.Get() == 0 })
+	eventually(t, "the connection is gone", func() bool { return n.connections() == 0 })
 }
 
 // Many connections of one client that subscribe to as much as they may, with snapshots, are served;

@@ -7,66 +7,50 @@ import (
 	"ledgerd/httpd/stream/frame"
 )
 
-// reason says for operators why a connection ended. Each is one value of a metric's label.
-type reason uint8
-
-const (
-	reasonClient   reason = iota // the client closed it
-	reasonGone                   // the socket broke or ended without a close frame
-	reasonShutdown               // 1001
-	reasonProtocol               // 1002
-	reasonBinary                 // 1003
-	reasonUTF8                   // 1007
-	reasonPolicy                 // 1008: too many messages, too much work, or too many names
-	reasonSilent                 // 1008: nothing came for Config.SilenceTimeout
-	reasonTooBig                 // 1009
-	reasonInternal               // 1011
-	reasonMemory                 // 1013
-	reasonSlow                   // 4008
-	reasonStalled                // reset: the socket took no byte for Config.WriteTimeout
-	reasons
-)
-
-var reasonNames = [reasons]string{
-	"client", "gone", "shutdown", "protocol", "binary", "utf8", "policy",
-	"silent", "too_big", "internal", "memory", "slow_consumer", "stalled",
-}
-
-// breaches are the reasons of what clients do wrong within a frame, by close code.
-var breaches = map[uint16]reason{
-	frame.CodeProtocol: reasonProtocol, frame.CodeUnsupported: reasonBinary,
-	frame.CodeBadUTF8: reasonUTF8, frame.CodeTooBig: reasonTooBig,
-}
-
 // codeSlow is the close code of a slow consumer, one of our own.
 const codeSlow = 4008
 
 // closing says how a connection ends. As an error it travels from where a rule was broken
 // to the outbox.
 type closing struct {
-	reason reason
+	reason string // for operators: one of endReasons
 	code   uint16 // 0: there is nobody to send a close frame to
 	text   string
 }
 
 // atOnce reports whether what waits is dropped: nobody reads it, or not fast enough.
 func (c *closing) atOnce() bool {
-	return c.code == 0 || c.reason == reasonSlow || c.reason == reasonMemory
+	return c.code == 0 || c.reason == endSlow.reason || c.reason == endMemory.reason
 }
 
 func (c *closing) Error() string { return c.text }
 
 var (
-	endGone     = closing{reason: reasonGone}
-	endShutdown = closing{reasonShutdown, frame.CodeGoingAway, "the server is shutting down"}
-	endRate     = closing{reasonPolicy, frame.CodePolicy, "too many messages"}
-	endNames    = closing{reasonPolicy, frame.CodePolicy, "more than 10000 keys"}
-	endSilent   = closing{reasonSilent, frame.CodePolicy, "no sign of life"}
-	endInternal = closing{reasonInternal, frame.CodeInternal, "internal error"}
-	endMemory   = closing{reasonMemory, frame.CodeTryAgain, "memory runs short, try again"}
+	endGone     = closing{reason: "gone"}    // the socket broke or ended without a close frame
+	endStalled  = closing{reason: "stalled"} // reset: the socket took no byte for Config.WriteTimeout
+	endShutdown = closing{"shutdown", frame.CodeGoingAway, "the server is shutting down"}
+	endRate     = closing{"policy", frame.CodePolicy, "too many messages"}
+	endNames    = closing{"policy", frame.CodePolicy, "more than 10000 keys"}
+	endSilent   = closing{"silent", frame.CodePolicy, "no sign of life"}
+	endInternal = closing{"internal", frame.CodeInternal, "internal error"}
+	endMemory   = closing{"memory", frame.CodeTryAgain, "memory runs short, try again"}
 	// The writer completes the text of endSlow with the last seq it sent.
-	endSlow = closing{reasonSlow, codeSlow, "slow consumer"}
+	endSlow = closing{"slow_consumer", codeSlow, "slow consumer"}
 )
+
+// reasonClient is the reason of a connection that the client closed, with a code of its own.
+const reasonClient = "client"
+
+// breaches are the reasons of what clients do wrong within a frame, by close code.
+var breaches = map[uint16]string{
+	frame.CodeProtocol: "protocol", frame.CodeUnsupported: "binary", frame.CodeBadUTF8: "utf8", frame.CodeTooBig: "too_big",
+}
+
+// endReasons are all reasons, each one value of a metric's label.
+var endReasons = []string{
+	reasonClient, "gone", "shutdown", "protocol", "binary", "utf8", "policy",
+	"silent", "too_big", "internal", "memory", "slow_consumer", "stalled",
+}
 
 // endAfter returns how the connection ends after a failed read.
 func endAfter(err error) *closing {

@@ -132,14 +132,14 @@ func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
 		return
 	}
 	s.answer(func(b []byte) []byte { return fmt.Appendf(appendReply(b, "resumed", id), `,"from_seq":%d}`, from) })
-	switch meters := s.hub.meters; {
+	source := fromMemory
+	switch {
 	case missed.past != nil:
-		meters.resumes[originLog].Inc()
+		source = fromLog
 	case from > newest:
-		meters.resumes[originAhead].Inc()
-	default:
-		meters.resumes[originMemory].Inc()
+		source = fromAhead
 	}
+	s.hub.meters.resumes[source].Inc()
 	if missed.past != nil || len(missed.emissions) > 0 {
 		s.put(&packet{special: &special{missed: missed}})
 	}
@@ -151,7 +151,7 @@ func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
 
 // answerResync says that the client has to start over.
 func (s *subscriber) answerResync(id messageID, oldest, newest ledger.Seq) {
-	s.hub.meters.resumes[originRefused].Inc()
+	s.hub.meters.resumes[fromNowhere].Inc()
 	s.answer(func(b []byte) []byte { return appendResync(b, id, oldest, newest) })
 }
 

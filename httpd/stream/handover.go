@@ -62,8 +62,6 @@ func (s *subscriber) live(early []byte) {
 	defer s.hub.conns.Done() // last: Shutdown waits for the seat and the socket too
 	defer s.vacate()
 	defer s.hub.leave(s)
-	s.hub.meters.connections.Inc()
-	defer s.hub.meters.connections.Dec()
 	s.wake() // to set its alarm
 	s.read(early)
 	s.ended.Wait()

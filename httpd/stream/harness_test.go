@@ -144,3 +144,9 @@ func newLog() (*slog.Logger, *bytes.Buffer) {
 	var b bytes.Buffer
 	return slog.New(slog.NewTextHandler(&b, nil)), &b
 }
+
+// connections counts the subscribers.
+func (n *node) connections() uint64 {
+	everything, keys, nothing := n.hub.subscribers()
+	return everything + keys + nothing
+}

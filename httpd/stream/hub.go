@@ -32,7 +32,7 @@ type Hub struct {
 
 // New returns a hub without subscribers. It starts nothing.
 func New(config Config) *Hub {
-	h := &Hub{config: config.withDefaults(), feed: feed{levels: allLevels}, pastBytes: pastBytes, started: time.Now()}
+	h := &Hub{config: config.withDefaults(), feed: feed{levels: allLevels}, pastBytes: pastBytes, started: time.Now(), meters: newMeters()}
 	h.memory.limit = int64(h.config.MemoryBytes) * 2 / 3 // the collector lets the heap grow by half of that
 	h.seats = newSeats(h.config.MaxConns, h.config.MaxConnsPerClient)
 	h.turns = newTurns(allPastReaders, allSnapshotReaders)
@@ -40,7 +40,7 @@ func New(config Config) *Hub {
 		h.levels[i] = newAudience(h.config.RingBytes)
 		h.recent[i].limitBytes = h.config.RecentBytes
 	}
-	h.meters = newMeters(h.config.Metrics, &h.memory)
+	h.config.Metrics.RegisterMetricsWriter(h.writeMetrics)
 	return h
 }
 

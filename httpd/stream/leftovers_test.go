@@ -41,7 +41,6 @@ func (n *node) leftovers() string {
 		count("connections of a client", c.conns)
 	}
 	count("that want tokens", n.hub.tokens)
-	count("connections counted", int(n.hub.meters.connections.Get()))
 	count("bytes that wait", int(n.hub.memory.used.Load()))
 	return strings.Join(held, ", ")
 }

@@ -21,7 +21,6 @@ type query struct {
 }
 
 var (
-	errOrigin    = errors.New("this Origin is not allowed")
 	errManyNames = errors.New("more than 10000 keys")
 )
 

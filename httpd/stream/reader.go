@@ -27,7 +27,7 @@ func (s *subscriber) read(early []byte) {
 	r := bufio.NewReaderSize(from, readerBytes)
 	end := s.listen(r)
 	s.outbox.close(*end)
-	if end.reason == reasonClient || end.reason == reasonGone || end.reason == reasonSilent {
+	if end.reason == reasonClient || end.reason == endGone.reason || end.reason == endSilent.reason {
 		return // nothing more comes: the socket is closed as soon as the writer is done
 	}
 	// What the peer still sends is read for a moment: the kernel would answer it with a

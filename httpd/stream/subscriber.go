@@ -29,8 +29,7 @@ type subscriber struct {
 
 	// The hub's lock guards the rest.
 
-	wants wants // changed by the reader alone, which reads it without the lock
-	kind  wantsKind
+	wants wants       // changed by the reader alone, which reads it without the lock
 	ring  *ring       // what it follows, once the writer is through with what lies before
 	used  [forms]bool // the rings it ever followed
 	last  *packet     // the match delivered last, so that it is delivered once; nil once it was woken
@@ -51,16 +50,6 @@ func (s *subscriber) audience() *audience { return &s.hub.levels[s.level] }
 // matches, and not by way of a ring.
 func (s *subscriber) perEmission() bool {
 	return s.holding || s.wants.everything && s.resumed != 0 || !s.wants.everything && s.wants.form.marksSlots()
-}
-
-// count counts the subscriber by what it wants.
-func (s *subscriber) count(k wantsKind) {
-	if s.kind == k {
-		return
-	}
-	s.hub.meters.wants[s.kind].Dec()
-	s.hub.meters.wants[k].Inc()
-	s.kind = k
 }
 
 // countTokens counts the subscriber in (1) or out (-1) if it wants tokens.

@@ -218,7 +218,7 @@ func TestASocketThatTakesNothingForFiveSecondsIsReset(t *testing.T) {
 				n.Errorf("%q: the socket was closed, want a reset", query)
 			}
 			synctest.Wait()
-			if got := n.ended(reasonStalled); got != 1 {
+			if got := n.ended(endStalled.reason); got != 1 {
 				n.Errorf("%q: %d connections counted as stalled, want 1", query, got)
 			}
 		})

@@ -12,24 +12,27 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// rejection is why a handshake was refused. Each is one value of a metric's label.
-type rejection uint8
+// rejection is why a handshake is refused, and how it is answered. Errors of other types are faults of the request.
+type rejection struct {
+	reason string // one of rejectionReasons
+	status int
+	text   string
+	error
+}
 
-const (
-	rejectedFull rejection = iota
-	rejectedClient
-	rejectedOrigin
-	rejectedRequest
-	rejections
-)
-
-var rejectionNames = [rejections]string{"full", "client", "origin", "request"}
+const invalidRequest = "Invalid request parameters"
 
 var (
-	errFull       = errors.New("the server holds as many WebSocket connections as it may")
-	errClientFull = errors.New("this client holds as many WebSocket connections as it may")
-	errHandshake  = errors.New("not a valid WebSocket handshake")
+	errFull = &rejection{"full", fasthttp.StatusServiceUnavailable, "Service unavailable",
+		errors.New("the server holds as many WebSocket connections as it may")}
+	errClientFull = &rejection{"client", fasthttp.StatusTooManyRequests, "Rate limit exceeded",
+		errors.New("this client holds as many WebSocket connections as it may")}
+	errOrigin    = &rejection{"origin", fasthttp.StatusBadRequest, invalidRequest, errors.New("this Origin is not allowed")}
+	errHandshake = errors.New("not a valid WebSocket handshake")
 )
+
+// rejectionReasons are all reasons, each one value of a metric's label.
+var rejectionReasons = []string{"full", "client", "origin", "request"}
 
 // upgrader makes the handshake; the frames after it are read and written here, so that
 // there is one writer and every frame counts. Compression is never negotiated: a compressed
@@ -69,21 +72,15 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool) 
 
 // refuse answers a handshake with an error in the shape of all errors.
 func (h *Hub) refuse(ctx *fasthttp.RequestCtx, err error) {
-	why, status, text := rejectedRequest, fasthttp.StatusBadRequest, "Invalid request parameters"
-	switch err {
-	case errFull:
-		why, status, text = rejectedFull, fasthttp.StatusServiceUnavailable, "Service unavailable"
+	why := &rejection{"request", fasthttp.StatusBadRequest, invalidRequest, err}
+	errors.As(err, &why)
+	h.meters.refused[why.reason].Inc()
+	if why.status != fasthttp.StatusBadRequest {
 		ctx.Response.Header.Set("Retry-After", "1")
-	case errClientFull:
-		why, status, text = rejectedClient, fasthttp.StatusTooManyRequests, "Rate limit exceeded"
-		ctx.Response.Header.Set("Retry-After", "1")
-	case errOrigin:
-		why = rejectedOrigin
 	}
-	h.meters.refused[why].Inc()
-	ctx.SetStatusCode(status)
+	ctx.SetStatusCode(why.status)
 	ctx.SetContentType("application/json")
-	fmt.Fprintf(ctx, `{"error":%q,"details":%q}`, text, err.Error())
+	fmt.Fprintf(ctx, `{"error":%q,"details":%q}`, why.text, why.Error())
 }
 
 // panicked notes a fault of ours; the process goes on.

@@ -74,7 +74,7 @@ func (s *subscriber) write() {
 		}
 		switch {
 		case err != nil:
-			s.hub.meters.closed(s.whyBroken(err))
+			s.hub.meters.ends[s.whyBroken(err)].Inc()
 			s.outbox.close(endGone)
 			s.cut()
 			return
@@ -92,17 +92,17 @@ func (s *subscriber) write() {
 }
 
 // whyBroken returns the reason that a connection ends for whose write failed.
-func (s *subscriber) whyBroken(err error) reason {
+func (s *subscriber) whyBroken(err error) string {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		return reasonGone
+		return endGone.reason
 	}
 	if s.isTooSlow() {
 		if ending := s.outbox.endingSoon(); ending != nil {
 			return ending.reason
 		}
-		return reasonSlow
+		return endSlow.reason
 	}
-	return reasonStalled
+	return endStalled.reason
 }
 
 // writeUntilIdle writes until nothing waits, or the connection ends in the way it returns.
@@ -244,12 +244,12 @@ func (s *subscriber) isTooSlow() bool {
 // end writes the close frame, if anybody may still read it, and gives the peer a moment to
 // answer it.
 func (s *subscriber) end(c closing) {
-	s.hub.meters.closed(c.reason)
+	s.hub.meters.ends[c.reason].Inc()
 	if c.code == 0 {
 		_ = s.conn.Close()
 		return
 	}
-	if c.reason == reasonSlow {
+	if c.reason == endSlow.reason {
 		c.text = fmt.Sprintf("%s, last_seq=%d", c.text, s.sent)
 	}
 	if s.writeOnce(batch{data: frame.AppendClose(nil, c.code, c.text), frames: 1}) != nil {
