@@ -217,7 +217,7 @@ func BenchmarkSubscribe(b *testing.B) {
 				}
 				return wants{names: names{pubkeys: keys}}
 			})[0]
-			more := &request{Pubkeys: nameList{key(1 << 19).String()}}
+			more := &request{Pubkeys: []string{key(1 << 19).String()}}
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := s.subscribe(more, noID); err != nil {

@@ -3,6 +3,7 @@ package stream
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -149,4 +150,9 @@ func newLog() (*slog.Logger, *bytes.Buffer) {
 func (n *node) connections() uint64 {
 	everything, keys, nothing := n.hub.subscribers()
 	return everything + keys + nothing
+}
+
+// failed returns the answer to a message that cannot be understood.
+func failed(id messageID, details string) string {
+	return fmt.Sprintf(`{"type":"error","id":%s,"error":"Invalid request parameters","details":%q}`, id, details)
 }

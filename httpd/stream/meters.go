@@ -16,22 +16,16 @@ type meters struct {
 	gaps    metrics.Counter
 	laps    metrics.Counter
 	ends    labelled // by one of endReasons
-	resumes labelled // by where what a client missed comes from
 	refused labelled // by one of rejectionReasons
+	// resumes by where what a client missed comes from: memory, or the log and then memory. What it has
+	// seen may be ahead of the node, or too old, which is refused.
+	resumes labelled
 }
-
-// Where what a client missed comes from.
-const (
-	fromMemory  = "memory"
-	fromLog     = "log"     // first, and then from memory
-	fromAhead   = "ahead"   // nowhere: what the client has seen is not here yet
-	fromNowhere = "refused" // resync_required, perhaps after some waiting
-)
 
 func newMeters() *meters {
 	return &meters{
 		ends: newLabelled(endReasons...), refused: newLabelled(rejectionReasons...),
-		resumes: newLabelled(fromMemory, fromLog, fromAhead, fromNowhere),
+		resumes: newLabelled("memory", "log", "ahead", "refused"),
 	}
 }
 

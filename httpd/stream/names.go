@@ -1,7 +1,7 @@
 package stream
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 
 	"ledgerd/engine/ledger"
@@ -32,6 +32,16 @@ func (n *names) count() (count int) {
 		count += len(keys)
 	}
 	return count
+}
+
+// counts returns how many names of each kind there are, as fields of an answer: of wallets only with
+// withWallets.
+func (n *names) counts(withWallets bool) string {
+	counts := fmt.Sprintf(`"pubkeys":%d,"programs":%d`, len(n[pubkeys]), len(n[programs]))
+	if withWallets {
+		counts += fmt.Sprintf(`,"wallets":%d`, len(n[wallets]))
+	}
+	return counts
 }
 
 func (n *names) has(kind nameKind, k *ledger.Pubkey) bool {
@@ -79,19 +89,13 @@ func union(a, b []ledger.Pubkey) []ledger.Pubkey {
 	return append(append(out, a...), b...)
 }
 
-var errNames = [nameKinds]error{
-	errors.New("pubkeys must be a list of base58 public keys"),
-	errors.New("programs must be a list of base58 public keys"),
-	errors.New("wallets must be a list of base58 public keys"),
-}
-
 // parse sets the names of one kind.
 func (n *names) parse(kind nameKind, texts []string) error {
 	keys := make([]ledger.Pubkey, len(texts))
 	for i, text := range texts {
 		k, err := ledger.ParsePubkey(text)
 		if err != nil {
-			return errNames[kind]
+			return fmt.Errorf("%s must be a list of base58 public keys", kindNames[kind])
 		}
 		keys[i] = k
 	}

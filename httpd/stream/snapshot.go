@@ -150,7 +150,7 @@ func (s *subscriber) snapshotUnlocked(at snapshotAt, shape form, named names, id
 		p.add(appendUpdate(p.room(), shape, &accounts[i], mints[i], time, at.slot, at.seq, s.level), 0)
 	}
 	p.add(frame.AppendText(p.room(), func(b []byte) []byte {
-		return fmt.Appendf(appendReply(b, "snapshot_end", id), `,"slot":%d,"seq":%d}`, at.slot, at.seq)
+		return fmt.Appendf(b, `{"type":"snapshot_end","id":%s,"slot":%d,"seq":%d}`, id, at.slot, at.seq)
 	}), at.seq)
 	return p.finish(), nil
 }

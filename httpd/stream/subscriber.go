@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -87,10 +88,14 @@ func (s *subscriber) after() *position {
 // put adds packets to the outbox, after all that the ring holds.
 func (s *subscriber) put(packets ...*packet) { s.outbox.put(s.after(), packets...) }
 
-// answer puts an answer in the outbox, as one text frame. The hub's lock is held.
-func (s *subscriber) answer(write func([]byte) []byte) {
-	s.put(single(frame.AppendText(nil, write)))
+// answer puts an answer in the outbox, as one text frame. The hub's lock is held. The text is of our
+// making, and needs no escapes.
+func (s *subscriber) answer(format string, args ...any) {
+	s.put(single(frame.AppendText(nil, func(b []byte) []byte { return fmt.Appendf(b, format, args...) })))
 }
+
+// timestamp returns a time in ISO 8601, to the second.
+func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // hold keeps an emission for after the snapshot.
 func (s *subscriber) hold(e *emission) {

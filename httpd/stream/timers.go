@@ -93,6 +93,6 @@ func (s *subscriber) tick(now time.Time) {
 		s.answerResync(s.resumeID, s.hub.oldestLocked(s.level, seq), seq)
 	}
 	if s.wants.form.marksSlots() && !s.holding {
-		s.answer(func(b []byte) []byte { return appendHeartbeat(b, slot, seq, now) })
+		s.answer(`{"type":"heartbeat","slot":%d,"seq":%d,"timestamp":"%s"}`, slot, seq, timestamp(now))
 	}
 }
