@@ -157,7 +157,7 @@ func TestWorkIsCharged(t *testing.T) {
 func TestAResumeOnConnectIsPaidFor(t *testing.T) {
 	n := serve(t, nil)
 	n.script.block(1, account(1, 1, programA))
-	place, err := n.hub.seats.take(n.client, false, time.Now())
+	place, err := n.hub.seats.take(n.client, false)
 	if err != nil || !place.work.spend(2*workBurst) {
 		t.Fatalf("a new client cannot spend: %v", err)
 	}

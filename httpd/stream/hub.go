@@ -15,7 +15,7 @@ type Hub struct {
 	seats   *seats
 	conns   sync.WaitGroup // one for every subscriber
 	memory  memory
-	turns   [turnKinds]turn
+	turns   turns
 	started time.Time
 
 	pastBytes int

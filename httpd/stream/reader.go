@@ -81,7 +81,7 @@ func (in *input) handleFrame() *closing {
 	if err != nil {
 		return endAfter(err)
 	}
-	if !in.budget.take(time.Now()) {
+	if !in.budget.takeToken() {
 		return &endRate
 	}
 	if h.Op.IsControl() {

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"sync"
-	"time"
 
 	"github.com/fasthttp/websocket"
 	"github.com/valyala/fasthttp"
@@ -55,7 +54,7 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool) 
 		h.refuse(ctx, err)
 		return
 	}
-	place, err := h.seats.take(client, exempt, time.Now())
+	place, err := h.seats.take(client, exempt)
 	if err != nil {
 		h.refuse(ctx, err)
 		return
