@@ -26,13 +26,13 @@ type Hub struct {
 	head      *ledger.Head
 	levels    [ledger.Commitments]audience
 	recent    [ledger.Commitments]recent
-	tokens    int                            // subscribers that want the facts of token accounts
+	tokens    set                            // want the facts of token accounts
 	delivered [ledger.Commitments]ledger.Seq // the newest seq of each level; it never falls
 }
 
 // New returns a hub without subscribers. It starts nothing.
 func New(config Config) *Hub {
-	h := &Hub{config: config.withDefaults(), feed: feed{levels: allLevels}, pastBytes: pastBytes, started: time.Now(), meters: newMeters()}
+	h := &Hub{config: config.withDefaults(), feed: feed{levels: allLevels}, pastBytes: pastBytes, started: time.Now(), meters: newMeters(), tokens: make(set)}
 	h.memory.limit = int64(h.config.MemoryBytes) * 2 / 3 // the collector lets the heap grow by half of that
 	h.seats = newSeats(h.config.MaxConns, h.config.MaxConnsPerClient)
 	h.turns = newTurns(allPastReaders, allSnapshotReaders)
@@ -52,7 +52,7 @@ func (h *Hub) now() time.Duration { return time.Since(h.started) }
 func (h *Hub) Publish(p *ledger.Publication) {
 	emissions := h.feed.take(p)
 	h.mu.Lock()
-	if h.tokens > 0 {
+	if len(h.tokens) > 0 {
 		h.mu.Unlock()
 		h.readDecimals(p.Head, emissions)
 		h.mu.Lock()

@@ -165,58 +165,23 @@ func (w *wants) match(u *ledger.Update) bool {
 	return false
 }
 
-// index leads from a key to the subscribers that named it. Almost every key has one: it takes half
-// as much memory to keep that one apart from the others.
-type index struct {
-	first  map[ledger.Pubkey]*subscriber
-	others map[ledger.Pubkey][]*subscriber
-}
-
-func newIndex() index {
-	return index{make(map[ledger.Pubkey]*subscriber), make(map[ledger.Pubkey][]*subscriber)}
-}
+// index leads from a key to the subscribers that named it.
+type index map[ledger.Pubkey][]*subscriber
 
 // add enters a subscriber that is not there yet under each of the keys.
-func (x *index) add(keys []ledger.Pubkey, s *subscriber) {
+func (x index) add(keys []ledger.Pubkey, s *subscriber) {
 	for _, k := range keys {
-		if x.first[k] == nil {
-			x.first[k] = s
-		} else {
-			x.others[k] = append(x.others[k], s)
-		}
+		x[k] = append(x[k], s)
 	}
 }
 
 // remove takes a subscriber out that is there under each of the keys.
-func (x *index) remove(keys []ledger.Pubkey, s *subscriber) {
+func (x index) remove(keys []ledger.Pubkey, s *subscriber) {
 	for _, k := range keys {
-		others := x.others[k]
-		last := len(others) - 1
-		switch {
-		case last < 0:
-			delete(x.first, k)
-			continue
-		case x.first[k] == s:
-			x.first[k] = others[last]
-		default:
-			others[slices.Index(others, s)] = others[last]
+		at := slices.Index(x[k], s)
+		x[k] = slices.Delete(x[k], at, at+1)
+		if len(x[k]) == 0 {
+			delete(x, k)
 		}
-		if others[last] = nil; last == 0 {
-			delete(x.others, k)
-		} else {
-			x.others[k] = others[:last]
-		}
-	}
-}
-
-// deliver gives an update to the subscribers that named a key.
-func (x *index) deliver(k ledger.Pubkey, e *emission, i int) {
-	first := x.first[k]
-	if first == nil {
-		return
-	}
-	first.deliverMatch(e, i)
-	for _, s := range x.others[k] {
-		s.deliverMatch(e, i)
 	}
 }

@@ -30,10 +30,9 @@ type subscriber struct {
 
 	// The hub's lock guards the rest.
 
-	wants wants       // changed by the reader alone, which reads it without the lock
-	ring  *ring       // what it follows, once the writer is through with what lies before
-	used  [forms]bool // the rings it ever followed
-	last  *packet     // the match delivered last, so that it is delivered once; nil once it was woken
+	wants wants   // changed by the reader alone, which reads it without the lock
+	ring  *ring   // what it follows, once the writer is through with what lies before
+	last  *packet // the match delivered last, so that it is delivered once; nil once it was woken
 	// holding, while a snapshot is read: emissions are held and delivered after it.
 	holding bool
 	held    []*emission
@@ -53,13 +52,6 @@ func (s *subscriber) perEmission() bool {
 	return s.holding || s.wants.everything && s.resumed != 0 || !s.wants.everything && s.wants.form.marksSlots()
 }
 
-// countTokens counts the subscriber in (1) or out (-1) if it wants tokens.
-func (s *subscriber) countTokens(sign int) {
-	if s.wants.form == withTokens {
-		s.hub.tokens += sign
-	}
-}
-
 // follow goes on with another ring, or none, from its head.
 func (s *subscriber) follow(r *ring) {
 	if r == s.ring {
@@ -68,11 +60,11 @@ func (s *subscriber) follow(r *ring) {
 	to := new(cursor)
 	if r != nil {
 		to = r.newest()
-		r.followers[s] = struct{}{}
+		r.followers.put(s, true)
 	}
 	s.put(&packet{special: &special{switchRing: to}})
 	if s.ring != nil {
-		delete(s.ring.followers, s)
+		s.ring.followers.put(s, false)
 	}
 	s.ring = r
 }
@@ -167,18 +159,11 @@ func (s *subscriber) waitFor(seq ledger.Seq) {
 // of it was seen before.
 func (s *subscriber) deliverAlone(e *emission) {
 	s.deliverMarker(e, opening)
-	var p packer
-	p.open.published = e.published
 	for i := range e.updates {
-		switch {
-		case !e.after(i, s.resumed) || !s.wants.match(&e.updates[i]):
-		case s.outbox.conflates: // one by one
+		if e.after(i, s.resumed) && s.wants.match(&e.updates[i]) {
 			s.put(e.stateOf(i, e.appendPart(nil, s.wants.form, i)))
-		default:
-			p.add(e.appendPart(p.room(), s.wants.form, i), e.seq(i))
 		}
 	}
-	s.put(p.finish()...)
 	s.deliverMarker(e, e.ending())
 }
 
