@@ -17,6 +17,27 @@ type Counter struct {
 	_ [64 - 8]byte
 }
 
+// Labelled are counters that differ in the value of one label.
+type Labelled map[string]*Counter
+
+// NewLabelled returns a counter for each value. There are no others.
+func NewLabelled(values ...string) Labelled {
+	l := make(Labelled)
+	for _, value := range values {
+		l[value] = new(Counter)
+	}
+	return l
+}
+
+// Samples returns what was counted, as Each takes it.
+func (l Labelled) Samples() map[string]uint64 {
+	samples := make(map[string]uint64)
+	for value, counter := range l {
+		samples[value] = counter.Load()
+	}
+	return samples
+}
+
 // Head writes what stands before the samples of a family.
 func Head(w io.Writer, name, kind, help string) {
 	_, _ = fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)

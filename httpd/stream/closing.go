@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/httpd/stream/frame"
 )
 
@@ -28,12 +30,12 @@ func (c *closing) Error() string { return c.text }
 var (
 	endGone     = closing{reason: "gone"}    // the socket broke or ended without a close frame
 	endStalled  = closing{reason: "stalled"} // reset: the socket took no byte for Config.WriteTimeout
-	endShutdown = closing{"shutdown", frame.CodeGoingAway, "the server is shutting down"}
-	endRate     = closing{"policy", frame.CodePolicy, "too many messages"}
-	endNames    = closing{"policy", frame.CodePolicy, "more than 10000 keys"}
-	endSilent   = closing{"silent", frame.CodePolicy, "no sign of life"}
-	endInternal = closing{"internal", frame.CodeInternal, "internal error"}
-	endMemory   = closing{"memory", frame.CodeTryAgain, "memory runs short, try again"}
+	endShutdown = closing{"shutdown", websocket.CloseGoingAway, "the server is shutting down"}
+	endRate     = closing{"policy", websocket.ClosePolicyViolation, "too many messages"}
+	endNames    = closing{"policy", websocket.ClosePolicyViolation, "more than 10000 keys"}
+	endSilent   = closing{"silent", websocket.ClosePolicyViolation, "no sign of life"}
+	endInternal = closing{"internal", websocket.CloseInternalServerErr, "internal error"}
+	endMemory   = closing{"memory", websocket.CloseTryAgainLater, "memory runs short, try again"}
 	// The writer completes the text of endSlow with the last seq it sent.
 	endSlow = closing{"slow_consumer", codeSlow, "slow consumer"}
 )
@@ -43,7 +45,7 @@ const reasonClient = "client"
 
 // breaches are the reasons of what clients do wrong within a frame, by close code.
 var breaches = map[uint16]string{
-	frame.CodeProtocol: "protocol", frame.CodeUnsupported: "binary", frame.CodeBadUTF8: "utf8", frame.CodeTooBig: "too_big",
+	websocket.CloseProtocolError: "protocol", websocket.CloseUnsupportedData: "binary", websocket.CloseInvalidFramePayloadData: "utf8", websocket.CloseMessageTooBig: "too_big",
 }
 
 // endReasons are all reasons, each one value of a metric's label.

@@ -8,8 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/stream/frame"
 )
 
 // fakeHistory is a log of publications. It shows no more than a History has to.
@@ -98,7 +99,7 @@ func TestALogThatFailsEndsTheConnection(t *testing.T) {
 		spoil(log)
 		c := n.dial("?resume_from=1")
 		c.expect(resumed("null", 1))
-		c.endsWith(frame.CodeInternal, endInternal.text)
+		c.endsWith(websocket.CloseInternalServerErr, endInternal.text)
 		if text.Len() == 0 {
 			t.Errorf("%s: nothing was logged", name)
 		}
@@ -159,8 +160,8 @@ func TestReadingTheLogIsCancelled(t *testing.T) {
 	go func() {
 		defer close(ended)
 		for _, c := range clients {
-			if _, code, _ := c.ends(); code != frame.CodeGoingAway {
-				t.Errorf("ended with %d, want %d", code, frame.CodeGoingAway)
+			if _, code, _ := c.ends(); code != websocket.CloseGoingAway {
+				t.Errorf("ended with %d, want %d", code, websocket.CloseGoingAway)
 			}
 		}
 	}()

@@ -90,11 +90,10 @@ func (h *Hub) HasHead() bool {
 // kept, also at levels that reach it later.
 func (h *Hub) beginLocked(p *ledger.Publication) {
 	for _, r := range p.Records {
-		if h.recent[0].begun || r.Kind != ledger.BlockRecord && r.Kind != ledger.RollbackRecord {
-			continue
-		}
 		for i := range h.recent {
-			h.recent[i].begin(r.FirstSeq - 1)
+			if r.Kind == ledger.BlockRecord || r.Kind == ledger.RollbackRecord {
+				h.recent[i].begin(r.FirstSeq - 1)
+			}
 		}
 	}
 }
@@ -168,19 +167,14 @@ func (h *Hub) Shutdown(ctx context.Context) error {
 	for _, s := range all {
 		s.outbox.close(endShutdown)
 	}
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		h.conns.Wait()
-	}()
-	select {
-	case <-gone:
-		return nil
-	case <-ctx.Done():
+	stop := context.AfterFunc(ctx, func() {
 		for _, s := range all {
 			s.cut()
 		}
-		<-gone
+	})
+	h.conns.Wait()
+	if !stop() {
 		return ctx.Err()
 	}
+	return nil
 }

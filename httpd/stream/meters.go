@@ -15,37 +15,18 @@ type meters struct {
 	bytes   metrics.Counter
 	gaps    metrics.Counter
 	laps    metrics.Counter
-	ends    labelled // by one of endReasons
-	refused labelled // by one of rejectionReasons
+	ends    promtext.Labelled // by one of endReasons
+	refused promtext.Labelled // by one of rejectionReasons
 	// resumes by where what a client missed comes from: memory, or the log and then memory. What it has
 	// seen may be ahead of the node, or too old, which is refused.
-	resumes labelled
+	resumes promtext.Labelled
 }
 
 func newMeters() *meters {
 	return &meters{
-		ends: newLabelled(endReasons...), refused: newLabelled(rejectionReasons...),
-		resumes: newLabelled("memory", "log", "ahead", "refused"),
+		ends: promtext.NewLabelled(endReasons...), refused: promtext.NewLabelled(rejectionReasons...),
+		resumes: promtext.NewLabelled("memory", "log", "ahead", "refused"),
 	}
-}
-
-// labelled are counters that differ in the value of a metric's label.
-type labelled map[string]*metrics.Counter
-
-func newLabelled(values ...string) labelled {
-	l := make(labelled)
-	for _, value := range values {
-		l[value] = new(metrics.Counter)
-	}
-	return l
-}
-
-func (l labelled) samples() map[string]uint64 {
-	samples := make(map[string]uint64)
-	for value, counter := range l {
-		samples[value] = counter.Get()
-	}
-	return samples
 }
 
 // subscribers counts the subscribers by what they want.
@@ -81,7 +62,7 @@ func (h *Hub) writeMetrics(w io.Writer) {
 	promtext.Value(w, "ledgerd_ws_panics_total", "counter", "Panics recovered in WebSocket connections.", m.panics.Get())
 	promtext.Each(w, "ledgerd_ws_subscribers", "gauge", "Subscribers by what they want.", "wants",
 		map[string]uint64{"everything": everything, "keys": keys, "nothing": nothing})
-	promtext.Each(w, "ledgerd_ws_resumes_total", "counter", "Resumes by where what was missed came from; one ahead of the node may be refused later.", "from", m.resumes.samples())
-	promtext.Each(w, "ledgerd_ws_refused_total", "counter", "WebSocket handshakes refused by reason.", "reason", m.refused.samples())
-	promtext.Each(w, "ledgerd_ws_closed_total", "counter", "Ended WebSocket connections by reason.", "reason", m.ends.samples())
+	promtext.Each(w, "ledgerd_ws_resumes_total", "counter", "Resumes by where what was missed came from; one ahead of the node may be refused later.", "from", m.resumes.Samples())
+	promtext.Each(w, "ledgerd_ws_refused_total", "counter", "WebSocket handshakes refused by reason.", "reason", m.refused.Samples())
+	promtext.Each(w, "ledgerd_ws_closed_total", "counter", "Ended WebSocket connections by reason.", "reason", m.ends.Samples())
 }

@@ -15,28 +15,16 @@ type timers struct {
 	pinged time.Duration
 	due    time.Duration // what comes first of all that is due
 
-	alarm *time.Timer
+	alarm *time.Timer   // wakes the writer
 	set   time.Duration // what the alarm is set to
 }
 
-func (t *timers) stop() {
-	if t.alarm != nil {
-		t.alarm.Stop()
-	}
-}
-
 // arm has the writer woken when something is due.
-func (t *timers) arm(now time.Duration, wake func()) {
-	if t.set == t.due {
-		return
+func (t *timers) arm(now time.Duration) {
+	if t.set != t.due {
+		t.set = t.due
+		t.alarm.Reset(t.due - now)
 	}
-	t.set = t.due
-	left := t.due - now
-	if t.alarm == nil {
-		t.alarm = time.AfterFunc(left, wake)
-		return
-	}
-	t.alarm.Reset(left)
 }
 
 // runDue does what is due, and finds out when something is next.

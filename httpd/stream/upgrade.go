@@ -45,16 +45,14 @@ var upgrader = websocket.FastHTTPUpgrader{
 // Upgrade makes the request a subscriber, or answers with an error. client is the address that the
 // connection counts for; exempt clients are free of the cap per client.
 func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool) {
-	if !h.config.allowsOrigins(ctx.Request.Header.PeekAll("Origin")) {
-		h.refuse(ctx, errOrigin)
-		return
-	}
 	asked, err := parseQuery(ctx.QueryArgs())
-	if err != nil {
-		h.refuse(ctx, err)
-		return
+	if !h.config.allowsOrigins(ctx.Request.Header.PeekAll("Origin")) {
+		err = errOrigin
 	}
-	place, err := h.seats.take(client, exempt)
+	var place *seat
+	if err == nil {
+		place, err = h.seats.take(client, exempt)
+	}
 	if err != nil {
 		h.refuse(ctx, err)
 		return
@@ -73,7 +71,7 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool) 
 func (h *Hub) refuse(ctx *fasthttp.RequestCtx, err error) {
 	why := &rejection{"request", fasthttp.StatusBadRequest, invalidRequest, err}
 	errors.As(err, &why)
-	h.meters.refused[why.reason].Inc()
+	h.meters.refused[why.reason].Add(1)
 	if why.status != fasthttp.StatusBadRequest {
 		ctx.Response.Header.Set("Retry-After", "1")
 	}

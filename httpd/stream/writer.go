@@ -62,7 +62,7 @@ func (s *subscriber) write() {
 			_ = s.conn.Close()
 		}
 		if over {
-			s.timers.stop()
+			s.timers.alarm.Stop()
 			s.writer.stop()
 			s.ended.Done()
 		}
@@ -74,7 +74,7 @@ func (s *subscriber) write() {
 		}
 		switch {
 		case err != nil:
-			s.hub.meters.ends[s.whyBroken(err)].Inc()
+			s.hub.meters.ends[s.whyBroken(err)].Add(1)
 			s.outbox.close(endGone)
 			s.cut()
 			return
@@ -83,7 +83,7 @@ func (s *subscriber) write() {
 			s.end(*end)
 			return
 		}
-		s.timers.arm(s.hub.now(), s.outbox.wake)
+		s.timers.arm(s.hub.now())
 		if s.writer.tryIdle() {
 			over = false
 			return
@@ -244,7 +244,7 @@ func (s *subscriber) isTooSlow() bool {
 // end writes the close frame, if anybody may still read it, and gives the peer a moment to
 // answer it.
 func (s *subscriber) end(c closing) {
-	s.hub.meters.ends[c.reason].Inc()
+	s.hub.meters.ends[c.reason].Add(1)
 	if c.code == 0 {
 		_ = s.conn.Close()
 		return

@@ -6,6 +6,8 @@
 // other errors are those of the socket. The package keeps no connection and starts nothing.
 package frame
 
+import "github.com/fasthttp/websocket"
+
 // Opcode says what a frame is.
 type Opcode byte
 
@@ -22,19 +24,6 @@ const (
 // IsControl reports whether frames of this kind may come between the fragments of a message.
 func (o Opcode) IsControl() bool { return o&0x8 != 0 }
 
-// Close codes of RFC 6455, section 7.4.1.
-const (
-	CodeNormal      = 1000
-	CodeGoingAway   = 1001
-	CodeProtocol    = 1002
-	CodeUnsupported = 1003
-	CodeBadUTF8     = 1007
-	CodePolicy      = 1008
-	CodeTooBig      = 1009
-	CodeInternal    = 1011
-	CodeTryAgain    = 1013
-)
-
 // Error is a breach by the client. Its text is fixed and repeats nothing that was received.
 type Error struct {
 	Code uint16 // of the close frame that answers it
@@ -43,4 +32,4 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Text }
 
-func breach(text string) *Error { return &Error{CodeProtocol, text} }
+func breach(text string) *Error { return &Error{websocket.CloseProtocolError, text} }
