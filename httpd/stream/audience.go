@@ -25,12 +25,12 @@ type audience struct {
 	matched     []*subscriber // received a match, and are to be woken
 
 	ringBytes int
-	rings     [forms]*ring // nil while nobody follows it
-	digest    *digest      // the last one made, as long as it may be used again
+	rings     map[form]*ring // that have users
+	digest    *digest        // the last one made, as long as it may be used again
 }
 
 func newAudience(ringBytes int) audience {
-	a := audience{ringBytes: ringBytes, all: make(set), perEmission: make(set)}
+	a := audience{ringBytes: ringBytes, all: make(set), perEmission: make(set), rings: make(map[form]*ring)}
 	for kind := range a.indexes {
 		a.indexes[kind] = make(index)
 	}
@@ -52,11 +52,9 @@ func (a *audience) remove(s *subscriber) {
 	s.resumed = 0
 	a.change(s, wants{}, names{}, s.wants.names)
 	for f, r := range a.rings {
-		if r == nil {
-			continue
-		}
 		if r.users.put(s, false); len(r.users) == 0 {
-			a.rings[f], a.digest = nil, nil
+			delete(a.rings, f)
+			a.digest = nil
 		}
 	}
 }
@@ -108,18 +106,14 @@ func (a *audience) wake() {
 	clear(a.matched)
 	a.matched = a.matched[:0]
 	for _, r := range a.rings {
-		if r != nil {
-			r.wake()
-		}
+		r.wake()
 	}
 }
 
 // deliver gives an emission to all subscribers that want any of it.
 func (a *audience) deliver(e *emission) {
 	for _, r := range a.rings {
-		if r != nil {
-			r.append(e)
-		}
+		r.append(e)
 	}
 	a.forgetDigest()
 	for s := range a.perEmission {

@@ -32,8 +32,7 @@ type peer struct {
 // seat is one connection's. That of an exempt client is not counted, and is a client by itself.
 type seat struct {
 	*peer
-	addr    netip.Addr
-	counted bool // until it is given back
+	free func() // gives the seat back, once
 }
 
 func newSeats(total, perClient int) *seats {
@@ -45,7 +44,7 @@ func newPeer() *peer { return &peer{turns: newTurns(1, 1)} }
 // take reserves a seat. Exempt clients are above both caps.
 func (s *seats) take(addr netip.Addr, exempt bool) (*seat, error) {
 	if exempt {
-		return &seat{peer: newPeer()}, nil
+		return &seat{newPeer(), func() {}}, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,21 +64,15 @@ func (s *seats) take(addr netip.Addr, exempt bool) (*seat, error) {
 	}
 	s.taken++
 	c.conns++
-	return &seat{c, addr, true}, nil
-}
-
-// free gives a seat back, once.
-func (s *seats) free(place *seat) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !place.counted {
-		return
+	free := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.taken--
+		if c.conns--; c.isGone() {
+			delete(s.clients, addr)
+		}
 	}
-	place.counted = false
-	s.taken--
-	if place.conns--; place.isGone() {
-		delete(s.clients, place.addr)
-	}
+	return &seat{c, sync.OnceFunc(free)}, nil
 }
 
 // isGone reports whether a client may be forgotten: it has no connections, and its work is paid. A

@@ -54,11 +54,13 @@ var endReasons = []string{
 	"silent", "too_big", "internal", "memory", "slow_consumer", "stalled",
 }
 
-// endAfter returns how the connection ends after a failed read.
+// endAfter returns how the connection ends after a read, nil if that did not fail.
 func endAfter(err error) *closing {
 	var breach *frame.Error
 	var timeout net.Error
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &breach):
 		return &closing{breaches[breach.Code], breach.Code, breach.Text}
 	case errors.As(err, &timeout) && timeout.Timeout():

@@ -25,8 +25,8 @@ func (h *Hub) adopt(socket, before net.Conn, place *seat, asked query) {
 	s.outbox.conflates, s.outbox.wake = asked.conflates, s.wake
 	s.timers.pinged, s.timers.alarm = h.now(), time.AfterFunc(h.config.PingInterval, s.wake)
 	s.ended.Add(1)
-	if end := h.join(s, asked.resume); end != nil {
-		s.outbox.close(*end)
+	if !h.join(s, asked.resume) {
+		s.outbox.close(endShutdown)
 		s.read(early) // up to the peer's answer
 		s.ended.Wait()
 		s.vacate()
@@ -62,6 +62,6 @@ func (s *subscriber) live(early []byte) {
 // end may come again at once.
 func (s *subscriber) vacate() {
 	s.outbox.discard()
-	s.hub.seats.free(s.seat)
+	s.seat.free()
 	_ = s.conn.Close() // often closed already
 }

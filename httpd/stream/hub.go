@@ -119,30 +119,24 @@ func (h *Hub) reachedLocked(level ledger.Commitment) ledger.Seq {
 	return seq
 }
 
-// join adds a subscriber, which resumes after the seq it has seen if it says so. It returns
-// why the connection ends instead: the hub is closing, or there was a fault of ours.
-func (h *Hub) join(s *subscriber, resume ledger.Opt[ledger.Seq]) (end *closing) {
-	defer func() {
-		if p := recover(); p != nil {
-			h.panicked(p)
-			h.leave(s)
-			h.conns.Done()
-			end = &endInternal
-		}
-	}()
+// join adds a subscriber, which resumes after the seq it has seen if it says so; false if the hub
+// is closing.
+func (h *Hub) join(s *subscriber, resume ledger.Opt[ledger.Seq]) (joined bool) {
+	defer s.endOnPanic()
 	wanted := s.wants
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return &endShutdown
+		return false
 	}
+	joined = true
 	h.conns.Add(1)
 	s.sent = h.reachedLocked(s.level)
 	h.levels[s.level].add(s)
 	if resume.Known {
 		s.resumeLocked(resume.Value, wanted, noID)
 	}
-	return nil
+	return joined
 }
 
 // leave removes a subscriber.
@@ -152,26 +146,25 @@ func (h *Hub) leave(s *subscriber) {
 	h.levels[s.level].remove(s)
 }
 
+// each calls do for every subscriber, with the lock held.
+func (h *Hub) each(do func(*subscriber)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.levels {
+		for s := range h.levels[i].all {
+			do(s)
+		}
+	}
+}
+
 // Shutdown closes every connection with 1001 and waits until all are gone. When ctx ends
 // first it cuts off the rest and returns ctx's error.
 func (h *Hub) Shutdown(ctx context.Context) error {
 	h.mu.Lock()
 	h.closed = true
-	var all []*subscriber
-	for i := range h.levels {
-		for s := range h.levels[i].all {
-			all = append(all, s)
-		}
-	}
 	h.mu.Unlock()
-	for _, s := range all {
-		s.outbox.close(endShutdown)
-	}
-	stop := context.AfterFunc(ctx, func() {
-		for _, s := range all {
-			s.cut()
-		}
-	})
+	h.each(func(s *subscriber) { s.outbox.close(endShutdown) })
+	stop := context.AfterFunc(ctx, func() { h.each((*subscriber).cut) })
 	h.conns.Wait()
 	if !stop() {
 		return ctx.Err()

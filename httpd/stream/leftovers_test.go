@@ -28,11 +28,7 @@ func (n *node) leftovers() string {
 		count("pubkeys in the index", len(a.indexes[pubkeys]))
 		count("programs in the index", len(a.indexes[programs]))
 		count("wallets in the index", len(a.indexes[wallets]))
-		for _, r := range a.rings {
-			if r != nil {
-				count("rings", 1)
-			}
-		}
+		count("rings", len(a.rings))
 	}
 	n.hub.seats.mu.Lock()
 	defer n.hub.seats.mu.Unlock()

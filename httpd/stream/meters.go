@@ -31,20 +31,16 @@ func newMeters() *meters {
 
 // subscribers counts the subscribers by what they want.
 func (h *Hub) subscribers() (everything, keys, nothing uint64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i := range h.levels {
-		for s := range h.levels[i].all {
-			switch {
-			case s.wants.everything:
-				everything++
-			case s.wants.names.count() > 0:
-				keys++
-			default:
-				nothing++
-			}
+	h.each(func(s *subscriber) {
+		switch {
+		case s.wants.everything:
+			everything++
+		case s.wants.names.count() > 0:
+			keys++
+		default:
+			nothing++
 		}
-	}
+	})
 	return everything, keys, nothing
 }
 

@@ -10,8 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/stream/frame"
 )
 
 // slow makes a subscriber whose socket holds little and that reads nothing yet.
@@ -125,7 +126,7 @@ func TestASocketThatTakesNothingIsReset(t *testing.T) {
 			}
 			break
 		}
-		if op != frame.Text {
+		if op != websocket.TextMessage {
 			t.Fatalf("opcode %#x inside the stream", op)
 		}
 		knows.fold(t, []string{text})

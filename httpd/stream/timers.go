@@ -3,6 +3,8 @@ package stream
 import (
 	"time"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/httpd/stream/frame"
 )
 
@@ -14,17 +16,7 @@ type timers struct {
 	tickAt time.Duration // the next heartbeat; 0 while there are none
 	pinged time.Duration
 	due    time.Duration // what comes first of all that is due
-
-	alarm *time.Timer   // wakes the writer
-	set   time.Duration // what the alarm is set to
-}
-
-// arm has the writer woken when something is due.
-func (t *timers) arm(now time.Duration) {
-	if t.set != t.due {
-		t.set = t.due
-		t.alarm.Reset(t.due - now)
-	}
+	alarm  *time.Timer   // wakes the writer then
 }
 
 // runDue does what is due, and finds out when something is next.
@@ -55,7 +47,7 @@ func (s *subscriber) ping(now time.Duration) error {
 		return nil
 	}
 	s.timers.pinged = now
-	return s.writeOnce(batch{data: frame.AppendControl(nil, frame.Ping, nil), frames: 1})
+	return s.writeOnce(batch{data: frame.AppendControl(nil, websocket.PingMessage, nil), frames: 1})
 }
 
 // scheduleTicks says whether there is something to do every heartbeat: to send one, or to look

@@ -10,8 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"ledgerd/engine/ledger"
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/httpd/stream/frame"
+
+	"ledgerd/engine/ledger"
 )
 
 // What the interface says of time, tested with the durations that a node has by default. Ticks
@@ -29,7 +32,7 @@ func (n *node) elapsed(what string, since time.Time, want, slack time.Duration) 
 // pinged reads frames up to the next ping, which is not answered.
 func (c *client) pinged() {
 	c.Helper()
-	if op, payload, err := c.read(); op != frame.Ping || payload != "" || err != nil {
+	if op, payload, err := c.read(); op != websocket.PingMessage || payload != "" || err != nil {
 		c.Fatalf("opcode %#x, payload %q, err %v, want an empty ping", op, payload, err)
 	}
 }
@@ -76,8 +79,8 @@ func TestSilenceEndsTheConnectionAfterAMinute(t *testing.T) {
 				}
 			}()
 			count := map[string]int{}
-			op, payload := frame.Text, ""
-			for op != frame.Close {
+			op, payload := frame.Opcode(websocket.TextMessage), ""
+			for op != websocket.CloseMessage {
 				var err error
 				if op, payload, err = c.read(); err != nil {
 					n.Fatal(err)

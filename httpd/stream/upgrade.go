@@ -59,10 +59,10 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool) 
 	}
 	socket := ctx.Conn()
 	if c, ok := socket.(interface{ IfLost(func()) }); ok {
-		c.IfLost(func() { h.seats.free(place) }) // the answer was not written, and nobody adopts the socket
+		c.IfLost(place.free) // the answer was not written, and nobody adopts the socket
 	}
 	if upgrader.Upgrade(ctx, func(conn *websocket.Conn) { h.adopt(socket, conn.NetConn(), place, asked) }) != nil {
-		h.seats.free(place)
+		place.free()
 		h.refuse(ctx, errHandshake)
 	}
 }
@@ -78,6 +78,14 @@ func (h *Hub) refuse(ctx *fasthttp.RequestCtx, err error) {
 	ctx.SetStatusCode(why.status)
 	ctx.SetContentType("application/json")
 	fmt.Fprintf(ctx, `{"error":%q,"details":%q}`, why.text, why.Error())
+}
+
+// endOnPanic is deferred: after a fault of ours the connection ends, and the process goes on.
+func (s *subscriber) endOnPanic() {
+	if p := recover(); p != nil {
+		s.hub.panicked(p)
+		s.outbox.close(endInternal)
+	}
 }
 
 // panicked notes a fault of ours; the process goes on.

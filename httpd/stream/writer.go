@@ -83,7 +83,7 @@ func (s *subscriber) write() {
 			s.end(*end)
 			return
 		}
-		s.timers.arm(s.hub.now())
+		s.timers.alarm.Reset(s.timers.due - s.hub.now())
 		if s.writer.tryIdle() {
 			over = false
 			return

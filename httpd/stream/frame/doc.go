@@ -11,15 +11,8 @@ import "github.com/fasthttp/websocket"
 // Opcode says what a frame is.
 type Opcode byte
 
-// The opcodes of RFC 6455, section 5.2.
-const (
-	Continuation Opcode = 0x0
-	Text         Opcode = 0x1
-	Binary       Opcode = 0x2
-	Close        Opcode = 0x8
-	Ping         Opcode = 0x9
-	Pong         Opcode = 0xa
-)
+// Continuation is the opcode of a fragment that goes on. The websocket library has names for the others.
+const Continuation Opcode = 0
 
 // IsControl reports whether frames of this kind may come between the fragments of a message.
 func (o Opcode) IsControl() bool { return o&0x8 != 0 }

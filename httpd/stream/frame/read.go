@@ -45,7 +45,7 @@ func ReadHeader(r *bufio.Reader) (h Header, err error) {
 		return h, breach("reserved bits are set")
 	case b[1]&maskBit == 0:
 		return h, breach("frames from a client must be masked")
-	case h.Op > Binary && h.Op < Close || h.Op > Pong:
+	case h.Op > websocket.BinaryMessage && h.Op < websocket.CloseMessage || h.Op > websocket.PongMessage:
 		return h, breach("unknown opcode")
 	case h.Op.IsControl() && !h.Fin:
 		return h, breach("control frames must not be fragmented")
@@ -94,7 +94,7 @@ func (m *Message) Read(h Header, r *bufio.Reader, handle func(text []byte)) (err
 	switch {
 	case m.open != (h.Op == Continuation):
 		return breach("a message begins or goes on where it must not")
-	case h.Op == Binary:
+	case h.Op == websocket.BinaryMessage:
 		return &Error{websocket.CloseUnsupportedData, "only text messages are understood"}
 	case h.Length > uint64(MaxMessageBytes-len(m.text)):
 		return &Error{websocket.CloseMessageTooBig, "a message may have at most 65536 bytes"}
