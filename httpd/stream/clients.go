@@ -50,7 +50,8 @@ func (s *seats) take(addr netip.Addr, exempt bool) (*seat, error) {
 	defer s.mu.Unlock()
 	if now := time.Now(); now.Sub(s.swept) > time.Second {
 		s.swept = now
-		maps.DeleteFunc(s.clients, func(_ netip.Addr, c *peer) bool { return c.isGone() })
+		// A client that comes back before its work is paid has not got rid of its debt.
+		maps.DeleteFunc(s.clients, func(_ netip.Addr, c *peer) bool { return c.conns == 0 && c.work.isFull() })
 	}
 	c := s.clients[addr]
 	switch {
@@ -68,16 +69,10 @@ func (s *seats) take(addr netip.Addr, exempt bool) (*seat, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.taken--
-		if c.conns--; c.isGone() {
-			delete(s.clients, addr)
-		}
+		c.conns--
 	}
 	return &seat{c, sync.OnceFunc(free)}, nil
 }
-
-// isGone reports whether a client may be forgotten: it has no connections, and its work is paid. A
-// client that comes back before that has not got rid of its debt.
-func (p *peer) isGone() bool { return p.conns == 0 && p.work.isFull() }
 
 // bucket is a token bucket, told by when it is full again. The zero value is full.
 type bucket struct {
@@ -133,15 +128,6 @@ func (w *work) charge(cost time.Duration) {
 	w.bucket.spend(cost*time.Second/workPerSecond, math.MaxInt64)
 }
 
-// turnKind is what is done by turns.
-type turnKind uint8
-
-const (
-	readPast     turnKind = iota // a part of the log
-	readSnapshot                 // reading and encoding one
-	turnKinds
-)
-
 const (
 	// allPastReaders is how many read the log at the same time: each has some 16 MiB in hand.
 	allPastReaders = 1
@@ -150,16 +136,18 @@ const (
 )
 
 // turns let so many in as they have room for. The others wait in the order in which they came.
-type turns [turnKinds]*semaphore.Weighted
-
-func newTurns(pasts, snapshots int64) turns {
-	return turns{readPast: semaphore.NewWeighted(pasts), readSnapshot: semaphore.NewWeighted(snapshots)}
+type turns struct {
+	past     *semaphore.Weighted // to read a part of the log
+	snapshot *semaphore.Weighted // to read and encode one
 }
 
-// await waits for a turn of the hub's. Of each client only one connection stands in line: so
-// clients take turns, however many connections each has. done ends the turn.
-func (h *Hub) await(ctx context.Context, c *peer, kind turnKind) (done func(), err error) {
-	ours, all := c.turns[kind], h.turns[kind]
+func newTurns(pasts, snapshots int64) turns {
+	return turns{semaphore.NewWeighted(pasts), semaphore.NewWeighted(snapshots)}
+}
+
+// await waits for a turn of all clients. Of each client only one connection stands in line, by turns
+// of its own: so clients take turns, however many connections each has. done ends the turn.
+func (h *Hub) await(ctx context.Context, ours, all *semaphore.Weighted) (done func(), err error) {
 	if err := ours.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}

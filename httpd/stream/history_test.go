@@ -190,7 +190,7 @@ func TestClientsReadTheLogInTurns(t *testing.T) {
 	standsInLine := func(client netip.Addr) bool {
 		n.hub.seats.mu.Lock()
 		defer n.hub.seats.mu.Unlock()
-		turn := n.hub.seats.clients[client].turns[readPast]
+		turn := n.hub.seats.clients[client].turns.past
 		if turn.TryAcquire(1) {
 			turn.Release(1)
 			return false

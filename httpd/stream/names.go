@@ -153,16 +153,9 @@ func (w *wants) show(extend, tokens bool) {
 
 // match reports whether a subscriber wants an update.
 func (w *wants) match(u *ledger.Update) bool {
-	if w.everything {
-		return true
-	}
 	var room [maxNamesOf]name
-	for _, n := range namesOf(room[:0], u) {
-		if w.names.has(n.kind, n.key) {
-			return true
-		}
-	}
-	return false
+	return w.everything ||
+		slices.ContainsFunc(namesOf(room[:0], u), func(n name) bool { return w.names.has(n.kind, n.key) })
 }
 
 // index leads from a key to the subscribers that named it.

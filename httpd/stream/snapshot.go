@@ -36,7 +36,7 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 	if !s.pay(snapshotCost(&named)) {
 		return nil
 	}
-	done, err := s.hub.await(s.outbox.context(), s.seat.peer, readSnapshot)
+	done, err := s.hub.await(s.outbox.context(), s.seat.turns.snapshot, s.hub.turns.snapshot)
 	if err != nil {
 		return nil // the connection ends
 	}

@@ -102,14 +102,8 @@ func (s *subscriber) hold(e *emission) {
 }
 
 // deliverOpening is called for the subscribers that are given every emission, before the updates.
-// Those that want everything and have seen part of it receive the rest now.
 func (s *subscriber) deliverOpening(e *emission) {
-	switch {
-	case s.holding:
-		s.hold(e)
-	case s.wants.everything:
-		s.deliverAlone(e)
-	default:
+	if !s.holding && !s.wants.everything {
 		s.deliverMarker(e, opening)
 	}
 }
@@ -132,11 +126,15 @@ func (s *subscriber) deliverMatch(e *emission, i int) {
 }
 
 // deliverEnding is called for the subscribers that are given every emission, after the updates.
+// Those that want everything and have seen part of it receive the rest now.
 func (s *subscriber) deliverEnding(e *emission) {
-	if s.holding {
+	switch {
+	case s.holding:
+		s.hold(e)
 		return
-	}
-	if !s.wants.everything {
+	case s.wants.everything:
+		s.deliverAlone(e)
+	default:
 		s.deliverMarker(e, e.ending())
 	}
 	s.passed(e)
