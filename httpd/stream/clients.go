@@ -159,7 +159,7 @@ func (h *Hub) await(ctx context.Context, ours, all *semaphore.Weighted) (done fu
 		all.Release(1)
 		ours.Release(1)
 	}
-	if ctx.Err() != nil || h.isClosed() { // the turn came at the same moment, or because others were ended first
+	if ctx.Err() != nil || h.closed.Load() { // the turn came at the same moment, or because others were ended first
 		done()
 		return nil, context.Canceled
 	}

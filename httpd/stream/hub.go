@@ -3,26 +3,28 @@ package stream
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/promtext"
 )
 
 // Hub delivers account updates to subscribers.
 type Hub struct {
 	config  Config
-	meters  *meters
+	meters  meters
 	seats   *seats
 	conns   sync.WaitGroup // one for every subscriber
 	memory  memory
 	turns   turns
 	started time.Time
+	closed  atomic.Bool // no new subscribers
 
 	pastBytes int
 	feed      feed // used by Publish alone
 
 	mu        sync.Mutex
-	closed    bool // no new subscribers
 	head      *ledger.Head
 	levels    [ledger.Commitments]audience
 	recent    [ledger.Commitments]recent
@@ -32,7 +34,7 @@ type Hub struct {
 
 // New returns a hub without subscribers. It starts nothing.
 func New(config Config) *Hub {
-	h := &Hub{config: config.withDefaults(), feed: feed{levels: allLevels}, pastBytes: pastBytes, started: time.Now(), meters: newMeters(), tokens: make(set)}
+	h := &Hub{config: config.withDefaults(), feed: feed{levels: allLevels}, pastBytes: pastBytes, started: time.Now(), tokens: make(set)}
 	h.memory.limit = int64(h.config.MemoryBytes) * 2 / 3 // the collector lets the heap grow by half of that
 	h.seats = newSeats(h.config.MaxConns, h.config.MaxConnsPerClient)
 	h.turns = newTurns(allPastReaders, allSnapshotReaders)
@@ -40,6 +42,9 @@ func New(config Config) *Hub {
 		h.levels[i] = newAudience(h.config.RingBytes)
 		h.recent[i].limitBytes = h.config.RecentBytes
 	}
+	h.meters.ends = promtext.NewLabelled(endReasons...)
+	h.meters.refused = promtext.NewLabelled(rejectionReasons...)
+	h.meters.resumes = promtext.NewLabelled("memory", "log", "ahead", "refused")
 	h.config.Metrics.RegisterMetricsWriter(h.writeMetrics)
 	return h
 }
@@ -70,13 +75,6 @@ func (h *Hub) Publish(p *ledger.Publication) {
 	for i := range h.levels {
 		h.levels[i].wake()
 	}
-}
-
-// isClosed reports whether Shutdown was called.
-func (h *Hub) isClosed() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.closed
 }
 
 // HasHead reports whether anything was published: what a client is answered before that names no slot.
@@ -126,7 +124,7 @@ func (h *Hub) join(s *subscriber, resume ledger.Opt[ledger.Seq]) (joined bool) {
 	wanted := s.wants
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
+	if h.closed.Load() {
 		return false
 	}
 	joined = true
@@ -160,9 +158,7 @@ func (h *Hub) each(do func(*subscriber)) {
 // Shutdown closes every connection with 1001 and waits until all are gone. When ctx ends
 // first it cuts off the rest and returns ctx's error.
 func (h *Hub) Shutdown(ctx context.Context) error {
-	h.mu.Lock()
-	h.closed = true
-	h.mu.Unlock()
+	h.closed.Store(true)
 	h.each(func(s *subscriber) { s.outbox.close(endShutdown) })
 	stop := context.AfterFunc(ctx, func() { h.each((*subscriber).cut) })
 	h.conns.Wait()

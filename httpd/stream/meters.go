@@ -22,13 +22,6 @@ type meters struct {
 	resumes promtext.Labelled
 }
 
-func newMeters() *meters {
-	return &meters{
-		ends: promtext.NewLabelled(endReasons...), refused: promtext.NewLabelled(rejectionReasons...),
-		resumes: promtext.NewLabelled("memory", "log", "ahead", "refused"),
-	}
-}
-
 // subscribers counts the subscribers by what they want.
 func (h *Hub) subscribers() (everything, keys, nothing uint64) {
 	h.each(func(s *subscriber) {
@@ -46,7 +39,7 @@ func (h *Hub) subscribers() (everything, keys, nothing uint64) {
 
 // writeMetrics writes the numbers of the hub in the Prometheus text format.
 func (h *Hub) writeMetrics(w io.Writer) {
-	m := h.meters
+	m := &h.meters
 	everything, keys, nothing := h.subscribers()
 	promtext.Value(w, "ledgerd_ws_connections", "gauge", "Open WebSocket connections.", everything+keys+nothing)
 	promtext.Value(w, "ledgerd_ws_frames_total", "counter", "Frames written to WebSockets.", m.frames.Get())

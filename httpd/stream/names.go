@@ -49,10 +49,10 @@ func (n *names) has(kind nameKind, k *ledger.Pubkey) bool {
 	return found
 }
 
-// plus returns the names of both.
+// plus returns the names of both, which share none.
 func (n names) plus(more names) names {
 	for kind := range n {
-		n[kind] = union(n[kind], more[kind])
+		n[kind] = merge(n[kind], more[kind])
 	}
 	return n
 }
@@ -69,21 +69,17 @@ func (n names) minus(others names) (left names) {
 	return left
 }
 
-// union merges two lists. It takes time in proportion to both.
-func union(a, b []ledger.Pubkey) []ledger.Pubkey {
+// merge merges two lists. It takes time in proportion to both. What is in both is there twice.
+func merge(a, b []ledger.Pubkey) []ledger.Pubkey {
 	if len(b) == 0 {
 		return a
 	}
 	out := make([]ledger.Pubkey, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
-		order := a[0].Compare(&b[0])
-		if order <= 0 {
+		if a[0].Compare(&b[0]) < 0 {
 			out, a = append(out, a[0]), a[1:]
 		} else {
-			out = append(out, b[0])
-		}
-		if order >= 0 {
-			b = b[1:]
+			out, b = append(out, b[0]), b[1:]
 		}
 	}
 	return append(append(out, a...), b...)

@@ -94,7 +94,7 @@ func (in *input) handleFrame() *closing {
 // handleControl answers a control frame, and returns how the connection ends if it is a close frame:
 // with the client's own code.
 func (in *input) handleControl(h frame.Header) *closing {
-	payload, err := h.ReadControl(in.r)
+	payload, err := h.ReadPayload(in.r, nil)
 	switch {
 	case err != nil:
 	case h.Op == websocket.PingMessage:

@@ -162,7 +162,7 @@ func (s *subscriber) readSnapshot(head *ledger.Head, named names) ([]ledger.Acco
 		return nil, nil
 	}
 	q := ledger.Query{Commitment: s.level, Head: head}
-	accounts, _, err := s.hub.config.Ledger.Accounts(q, union(named[pubkeys], named[wallets]))
+	accounts, _, err := s.hub.config.Ledger.Accounts(q, slices.Compact(merge(named[pubkeys], named[wallets])))
 	if err != nil {
 		return nil, err
 	}

@@ -118,7 +118,7 @@ func play(from io.Reader) (out []event, err error) {
 			}
 			continue
 		}
-		payload, err := h.ReadControl(r)
+		payload, err := h.ReadPayload(r, nil)
 		if err != nil {
 			return out, err
 		}

@@ -68,11 +68,8 @@ func ReadHeader(r *bufio.Reader) (h Header, err error) {
 	return h, err
 }
 
-// ReadControl returns the payload of a control frame.
-func (h *Header) ReadControl(r *bufio.Reader) ([]byte, error) { return h.readPayload(r, nil) }
-
-// readPayload appends the payload, unmasked, to dst. The caller has checked the length.
-func (h *Header) readPayload(r *bufio.Reader, dst []byte) ([]byte, error) {
+// ReadPayload appends the payload, unmasked, to dst. The caller has checked the length of a data frame.
+func (h *Header) ReadPayload(r *bufio.Reader, dst []byte) ([]byte, error) {
 	text := bytes.NewBuffer(dst) // it grows with what arrives, not with what a header promises
 	_, err := io.CopyN(text, r, int64(h.Length))
 	payload := text.Bytes()[len(dst):]
@@ -99,7 +96,7 @@ func (m *Message) Read(h Header, r *bufio.Reader, handle func(text []byte)) (err
 	case h.Length > uint64(MaxMessageBytes-len(m.text)):
 		return &Error{websocket.CloseMessageTooBig, "a message may have at most 65536 bytes"}
 	}
-	if m.text, err = h.readPayload(r, m.text); err != nil {
+	if m.text, err = h.ReadPayload(r, m.text); err != nil {
 		return err
 	}
 	if m.open = !h.Fin; m.open {
