@@ -21,8 +21,8 @@ import (
 	"ledgerd/engine/source"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/httpd"
-	"ledgerd/httpd/promtext"
 	"ledgerd/httpd/ops"
+	"ledgerd/httpd/promtext"
 	"ledgerd/httpd/stream"
 	"ledgerd/shard/giveway"
 	"ledgerd/snapshot/wal"
@@ -292,9 +292,9 @@ func (c *serveCommand) assemble(n *node) error {
 		OnWrite: n.writes.Observe, OnDelivered: n.deliveries.Observe,
 	})
 	set.RegisterMetricsWriter(func(w io.Writer) {
-		header(w, "ledgerd_ws_write_seconds", "histogram", "How long each write to a WebSocket took.")
+		promtext.Head(w, "ledgerd_ws_write_seconds", "histogram", "How long each write to a WebSocket took.")
 		n.writes.Write(w, "ledgerd_ws_write_seconds", "")
-		header(w, "ledgerd_ws_delivery_seconds", "histogram", "Time from a publication to the end of a write that brought it to a WebSocket.")
+		promtext.Head(w, "ledgerd_ws_delivery_seconds", "histogram", "Time from a publication to the end of a write that brought it to a WebSocket.")
 		n.deliveries.Write(w, "ledgerd_ws_delivery_seconds", "")
 	})
 	set.RegisterMetricsWriter(engineMetrics(n.engine, n.status))
