@@ -3,9 +3,9 @@ package httpd
 import (
 	"fmt"
 	"io"
-	"sync/atomic"
 	"time"
 
+	"ledgerd/httpd/promtext"
 	"ledgerd/httpd/ratelimit"
 )
 
@@ -15,16 +15,9 @@ const statusClasses = 5
 // meters are the numbers the server keeps about itself. Every label is one of ours: none
 // comes from a request.
 type meters struct {
-	limited    [ratelimit.Kinds]paddedCounter
-	panics     paddedCounter
-	overloaded paddedCounter // answers refused for want of memory
-}
-
-// paddedCounter has a cache line of its own, so that cores that count different things
-// do not take it from each other.
-type paddedCounter struct {
-	atomic.Uint64
-	_ [64 - 8]byte
+	limited    [ratelimit.Kinds]promtext.Counter
+	panics     promtext.Counter
+	overloaded promtext.Counter // answers refused for want of memory
 }
 
 // observe counts one finished exchange.
@@ -35,47 +28,28 @@ func (r *route) observe(status int, took time.Duration) {
 
 // writeOwnMetrics writes the numbers of the server in the Prometheus text format.
 func (s *Server) writeOwnMetrics(w io.Writer) {
-	writeFamily(w, "ledgerd_http_requests_total", "counter", "Requests answered on the public listener, by route and status class.")
+	promtext.Head(w, "ledgerd_http_requests_total", "counter", "Requests answered on the public listener, by route and status class.")
 	for _, r := range s.routes {
 		for class := range statusClasses {
-			writeSample(w, "ledgerd_http_requests_total", fmt.Sprintf(`route=%q,status="%dxx"`, r.label, class+1), r.requests[class].Load())
+			promtext.Sample(w, "ledgerd_http_requests_total", fmt.Sprintf(`route=%q,status="%dxx"`, r.label, class+1), r.requests[class].Load())
 		}
 	}
-	writeFamily(w, "ledgerd_http_request_duration_seconds", "histogram", "Time from a complete request head to a complete answer in memory, by route.")
+	promtext.Head(w, "ledgerd_http_request_duration_seconds", "histogram", "Time from a complete request head to a complete answer in memory, by route.")
 	for _, r := range s.routes {
 		r.latency.Write(w, "ledgerd_http_request_duration_seconds", fmt.Sprintf("route=%q", r.label))
 	}
-	writeFamily(w, "ledgerd_http_rate_limited_total", "counter", "Requests refused with 429, by the window that was used up.")
+	limited := make(map[string]uint64)
 	for k := range ratelimit.Kind(ratelimit.Kinds) {
-		writeSample(w, "ledgerd_http_rate_limited_total", fmt.Sprintf("window=%q", k), s.meters.limited[k].Load())
+		limited[k.String()] = s.meters.limited[k].Load()
 	}
-	writeFamily(w, "ledgerd_http_connections_refused_total", "counter", "Connections closed unanswered because of a cap, by the cap.")
-	writeSample(w, "ledgerd_http_connections_refused_total", `cap="total"`, s.Counts.RefusedTotal.Load())
-	writeSample(w, "ledgerd_http_connections_refused_total", `cap="client"`, s.Counts.RefusedClient.Load())
-	for _, m := range []struct {
-		name, kind, help string
-		value            uint64
-	}{
-		{"ledgerd_http_panics_total", "counter", "Panics recovered in request handlers.", s.meters.panics.Load()},
-		{"ledgerd_http_connections", "gauge", "Connections open on the public listener, WebSockets included.", uint64(s.Connections())},
-		{"ledgerd_http_accept_shortages_total", "counter", "Times that accepting a connection failed for want of file descriptors or memory.", s.Counts.Shortages.Load()},
-		{"ledgerd_http_connection_errors_total", "counter", "Connections that ended with an error below HTTP.", s.Counts.Errors.Load()},
-		{"ledgerd_http_answer_bytes", "gauge", "Memory of long answers that are being made or written.", uint64(max(s.answers.used.Load(), 0))},
-		{"ledgerd_http_answer_limit_bytes", "gauge", "The most that long answers may take together.", uint64(s.answers.limit)},
-		{"ledgerd_http_overloaded_total", "counter", "Requests refused with 503 because long answers took all of their memory.", s.meters.overloaded.Load()},
-	} {
-		writeFamily(w, m.name, m.kind, m.help)
-		writeSample(w, m.name, "", m.value)
-	}
-}
-
-func writeFamily(w io.Writer, name, kind, help string) {
-	_, _ = fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
-}
-
-func writeSample(w io.Writer, name, labels string, value uint64) {
-	if labels != "" {
-		name += "{" + labels + "}"
-	}
-	_, _ = fmt.Fprintf(w, "%s %d\n", name, value)
+	promtext.Each(w, "ledgerd_http_rate_limited_total", "counter", "Requests refused with 429, by the window that was used up.", "window", limited)
+	promtext.Each(w, "ledgerd_http_connections_refused_total", "counter", "Connections closed unanswered because of a cap, by the cap.",
+		"cap", map[string]uint64{"total": s.Counts.RefusedTotal.Load(), "client": s.Counts.RefusedClient.Load()})
+	promtext.Value(w, "ledgerd_http_panics_total", "counter", "Panics recovered in request handlers.", s.meters.panics.Load())
+	promtext.Value(w, "ledgerd_http_connections", "gauge", "Connections open on the public listener, WebSockets included.", uint64(s.Connections()))
+	promtext.Value(w, "ledgerd_http_accept_shortages_total", "counter", "Times that accepting a connection failed for want of file descriptors or memory.", s.Counts.Shortages.Load())
+	promtext.Value(w, "ledgerd_http_connection_errors_total", "counter", "Connections that ended with an error below HTTP.", s.Counts.Errors.Load())
+	promtext.Value(w, "ledgerd_http_answer_bytes", "gauge", "Memory of long answers that are being made or written.", uint64(max(s.answers.used.Load(), 0)))
+	promtext.Value(w, "ledgerd_http_answer_limit_bytes", "gauge", "The most that long answers may take together.", uint64(s.answers.limit))
+	promtext.Value(w, "ledgerd_http_overloaded_total", "counter", "Requests refused with 503 because long answers took all of their memory.", s.meters.overloaded.Load())
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
-	"ledgerd/httpd/histogram"
+	"ledgerd/httpd/promtext"
 )
 
 // basePath is in front of every path of the interface.
@@ -21,8 +21,8 @@ type route struct {
 	limit  limits               // of the parameter limit
 	ask    func(*request) error // makes the reply; an error becomes the reply of its status
 
-	requests [statusClasses]paddedCounter
-	latency  histogram.Histogram
+	requests [statusClasses]promtext.Counter
+	latency  promtext.Histogram
 }
 
 // limits are the usual value of the parameter limit, the highest one, and what is wrong with others.

@@ -6,31 +6,31 @@ import (
 	"time"
 
 	"ledgerd/engine"
-	"ledgerd/httpd/histogram"
+	"ledgerd/httpd/promtext"
 )
 
 // durabilityMetrics writes what the engine keeps on disk, in the Prometheus text format.
-func durabilityMetrics(e *engine.Engine, fsyncs, ingests *histogram.Histogram) func(io.Writer) {
+func durabilityMetrics(e *engine.Engine, fsyncs, ingests *promtext.Histogram) func(io.Writer) {
 	return func(w io.Writer) {
 		stats := e.Stats()
 		log, shot := stats.Log, stats.Snapshot
-		family(w, "ledgerd_log_durable_slot", "gauge", "Newest slot that is synced to the log, and outlives a crash of the machine.", uint64(log.DurableSlot))
-		family(w, "ledgerd_log_segments", "gauge", "Segments of the log on disk.", uint64(log.Segments))
-		family(w, "ledgerd_log_bytes", "gauge", "Bytes of the log on disk, without room that is kept for more.", uint64(log.Bytes))
-		family(w, "ledgerd_log_written_bytes_total", "counter", "Bytes the log has had since its beginning, pruned ones included.", uint64(log.Position))
-		header(w, "ledgerd_log_fsync_duration_seconds", "histogram", "How long syncing the log took.")
+		promtext.Value(w, "ledgerd_log_durable_slot", "gauge", "Newest slot that is synced to the log, and outlives a crash of the machine.", uint64(log.DurableSlot))
+		promtext.Value(w, "ledgerd_log_segments", "gauge", "Segments of the log on disk.", uint64(log.Segments))
+		promtext.Value(w, "ledgerd_log_bytes", "gauge", "Bytes of the log on disk, without room that is kept for more.", uint64(log.Bytes))
+		promtext.Value(w, "ledgerd_log_written_bytes_total", "counter", "Bytes the log has had since its beginning, pruned ones included.", uint64(log.Position))
+		promtext.Head(w, "ledgerd_log_fsync_duration_seconds", "histogram", "How long syncing the log took.")
 		fsyncs.Write(w, "ledgerd_log_fsync_duration_seconds", "")
-		header(w, "ledgerd_ingest_duration_seconds", "histogram", "Time from when a block was taken from the source until it was durable and visible; of blocks that became so at once, the first.")
+		promtext.Head(w, "ledgerd_ingest_duration_seconds", "histogram", "Time from when a block was taken from the source until it was durable and visible; of blocks that became so at once, the first.")
 		ingests.Write(w, "ledgerd_ingest_duration_seconds", "")
-		family(w, "ledgerd_disk_pauses_total", "counter", "Times ingest had to wait for space on the disk.", stats.DiskPauses)
+		promtext.Value(w, "ledgerd_disk_pauses_total", "counter", "Times ingest had to wait for space on the disk.", stats.DiskPauses)
 		seconds(w, "ledgerd_recovery_duration_seconds", "How long the start took to recover what is on disk.", stats.Recovery)
 
-		family(w, "ledgerd_snapshots_total", "counter", "Snapshots taken by this process.", shot.Count)
-		family(w, "ledgerd_snapshot_running", "gauge", "1 while a snapshot is being taken.", one(shot.Running))
-		family(w, "ledgerd_snapshot_failures_total", "counter", "Snapshots that were due and not taken: something failed, or the disk was too full.", shot.Failures)
-		family(w, "ledgerd_snapshots_damaged_total", "counter", "Snapshots found damaged at the start and passed over.", shot.Damaged)
-		family(w, "ledgerd_snapshot_slot", "gauge", "Slot of the newest snapshot.", uint64(shot.Slot))
-		family(w, "ledgerd_snapshot_bytes", "gauge", "Size of the newest snapshot, without the blocks it refers to.", uint64(shot.Bytes))
+		promtext.Value(w, "ledgerd_snapshots_total", "counter", "Snapshots taken by this process.", shot.Count)
+		promtext.Value(w, "ledgerd_snapshot_running", "gauge", "1 while a snapshot is being taken.", one(shot.Running))
+		promtext.Value(w, "ledgerd_snapshot_failures_total", "counter", "Snapshots that were due and not taken: something failed, or the disk was too full.", shot.Failures)
+		promtext.Value(w, "ledgerd_snapshots_damaged_total", "counter", "Snapshots found damaged at the start and passed over.", shot.Damaged)
+		promtext.Value(w, "ledgerd_snapshot_slot", "gauge", "Slot of the newest snapshot.", uint64(shot.Slot))
+		promtext.Value(w, "ledgerd_snapshot_bytes", "gauge", "Size of the newest snapshot, without the blocks it refers to.", uint64(shot.Bytes))
 		seconds(w, "ledgerd_snapshot_duration_seconds", "How long the newest snapshot of this process took, 0 before the first.", shot.Duration)
 		if !shot.Taken.IsZero() {
 			seconds(w, "ledgerd_snapshot_age_seconds", "Time since the state of the newest snapshot was fixed.", time.Since(shot.Taken))
@@ -40,6 +40,6 @@ func durabilityMetrics(e *engine.Engine, fsyncs, ingests *histogram.Histogram) f
 
 // seconds writes a gauge of one duration.
 func seconds(w io.Writer, name, help string, d time.Duration) {
-	header(w, name, "gauge", help)
+	promtext.Head(w, name, "gauge", help)
 	fmt.Fprintf(w, "%s %.6f\n", name, d.Seconds())
 }

@@ -9,6 +9,7 @@ import (
 
 	"ledgerd/engine"
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/promtext"
 )
 
 // engineMetrics writes what the engine knows of itself in the Prometheus text format.
@@ -17,20 +18,20 @@ func engineMetrics(e *engine.Engine, status func() ledger.NodeStatus) func(io.Wr
 	return func(w io.Writer) {
 		writeHead(w, e.Head())
 		stats := e.Stats()
-		family(w, "ledgerd_blocks_total", "counter", "Blocks the source showed, duplicates included.", stats.Blocks)
-		family(w, "ledgerd_account_updates_total", "counter", "Account updates applied, restores after rollbacks included.", stats.Updates)
-		family(w, "ledgerd_rollbacks_total", "counter", "Times the chain was cut back to an ancestor.", stats.Rollbacks)
+		promtext.Value(w, "ledgerd_blocks_total", "counter", "Blocks the source showed, duplicates included.", stats.Blocks)
+		promtext.Value(w, "ledgerd_account_updates_total", "counter", "Account updates applied, restores after rollbacks included.", stats.Updates)
+		promtext.Value(w, "ledgerd_rollbacks_total", "counter", "Times the chain was cut back to an ancestor.", stats.Rollbacks)
 		writeRollbacks(w, stats)
-		family(w, "ledgerd_duplicate_blocks_total", "counter", "Blocks that were held already.", stats.Duplicates)
-		family(w, "ledgerd_orphan_blocks_total", "counter", "Blocks ignored because finality passed them or their branch was given up.", stats.Orphans)
-		family(w, "ledgerd_dead_slots_total", "counter", "Blocks the source abandoned.", stats.Dead)
-		family(w, "ledgerd_gaps_total", "counter", "Missing parents that were passed over (gaps=allow).", stats.Gaps)
-		family(w, "ledgerd_unknown_statuses_total", "counter", "Statuses of slots that are not held.", stats.UnknownStatuses)
+		promtext.Value(w, "ledgerd_duplicate_blocks_total", "counter", "Blocks that were held already.", stats.Duplicates)
+		promtext.Value(w, "ledgerd_orphan_blocks_total", "counter", "Blocks ignored because finality passed them or their branch was given up.", stats.Orphans)
+		promtext.Value(w, "ledgerd_dead_slots_total", "counter", "Blocks the source abandoned.", stats.Dead)
+		promtext.Value(w, "ledgerd_gaps_total", "counter", "Missing parents that were passed over (gaps=allow).", stats.Gaps)
+		promtext.Value(w, "ledgerd_unknown_statuses_total", "counter", "Statuses of slots that are not held.", stats.UnknownStatuses)
 		writeShards(w, stats.Shards)
 		writeFill(w, stats.Fill)
 		now := status()
-		family(w, "ledgerd_healthy", "gauge", "1 while the node is healthy.", one(now.Unhealthy == ""))
-		family(w, "ledgerd_upstream_peers", "gauge", "Connected upstream sources.", uint64(now.Peers))
+		promtext.Value(w, "ledgerd_healthy", "gauge", "1 while the node is healthy.", one(now.Unhealthy == ""))
+		promtext.Value(w, "ledgerd_upstream_peers", "gauge", "Connected upstream sources.", uint64(now.Peers))
 	}
 }
 
@@ -38,19 +39,19 @@ func writeHead(w io.Writer, h *ledger.Head) {
 	if h == nil || !h.HasSlot() {
 		return
 	}
-	header(w, "ledgerd_slot", "gauge", "Newest visible slot by commitment.")
+	promtext.Head(w, "ledgerd_slot", "gauge", "Newest visible slot by commitment.")
 	for c := ledger.Processed; c < ledger.Commitments; c++ {
 		fmt.Fprintf(w, "ledgerd_slot{commitment=%q} %d\n", c, h.Tip(c).Slot)
 	}
 	tip := h.Tip(ledger.Processed)
-	header(w, "ledgerd_lag_seconds", "gauge", "Time since the newest slot was published here.")
+	promtext.Head(w, "ledgerd_lag_seconds", "gauge", "Time since the newest slot was published here.")
 	fmt.Fprintf(w, "ledgerd_lag_seconds %.3f\n", time.Since(h.Published).Seconds())
 	if tip.Time.Known {
-		header(w, "ledgerd_block_age_seconds", "gauge", "Wall time minus the newest block's own time.")
+		promtext.Head(w, "ledgerd_block_age_seconds", "gauge", "Wall time minus the newest block's own time.")
 		fmt.Fprintf(w, "ledgerd_block_age_seconds %d\n", time.Now().Unix()-tip.Time.Value)
 	}
-	family(w, "ledgerd_seq", "gauge", "Number of the newest visible account update.", uint64(tip.Seq))
-	family(w, "ledgerd_retention_floor_slot", "gauge", "Blocks below this slot are pruned.", uint64(h.Floor))
+	promtext.Value(w, "ledgerd_seq", "gauge", "Number of the newest visible account update.", uint64(tip.Seq))
+	promtext.Value(w, "ledgerd_retention_floor_slot", "gauge", "Blocks below this slot are pruned.", uint64(h.Floor))
 }
 
 func writeShards(w io.Writer, shards []engine.ShardStats) {
@@ -65,27 +66,17 @@ func writeShards(w io.Writer, shards []engine.ShardStats) {
 		{"ledgerd_transactions", "Transactions held, by shard.", func(s engine.ShardStats) int64 { return s.Transactions }},
 	}
 	for _, g := range gauges {
-		header(w, g.name, "gauge", g.help)
+		promtext.Head(w, g.name, "gauge", g.help)
 		for i, s := range shards {
 			fmt.Fprintf(w, "%s{shard=\"%d\"} %d\n", g.name, i, g.value(s))
 		}
 	}
 }
 
-// family writes a metric of one value.
-func family(w io.Writer, name, kind, help string, value uint64) {
-	header(w, name, kind, help)
-	fmt.Fprintf(w, "%s %d\n", name, value)
-}
-
-func header(w io.Writer, name, kind, help string) {
-	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
-}
-
 // writeMetrics returns the writer of everything a scrape shows.
 func writeMetrics(set *metrics.Set) func(io.Writer) {
 	return func(w io.Writer) {
-		header(w, "ledgerd_build_info", "gauge", "Always 1; the version is the label.")
+		promtext.Head(w, "ledgerd_build_info", "gauge", "Always 1; the version is the label.")
 		fmt.Fprintf(w, "ledgerd_build_info{version=%q} 1\n", version)
 		set.WritePrometheus(w)
 		metrics.WriteProcessMetrics(w)

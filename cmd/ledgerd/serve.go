@@ -21,9 +21,9 @@ import (
 	"ledgerd/engine/source"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/httpd"
-	"ledgerd/httpd/histogram"
 	"ledgerd/httpd/ops"
 	"ledgerd/httpd/ratelimit"
+	"ledgerd/httpd/promtext"
 	"ledgerd/httpd/stream"
 	"ledgerd/httpd/wire"
 	"ledgerd/shard/giveway"
@@ -118,10 +118,10 @@ type node struct {
 	ops         *ops.Server // nil without an operators' listener
 	listener    net.Listener
 	opsListener net.Listener
-	fsyncs      histogram.Histogram
-	writes      histogram.Histogram // to sockets
-	deliveries  histogram.Histogram // from publication to a socket
-	ingests     histogram.Histogram // from when the source showed something until it was visible
+	fsyncs      promtext.Histogram
+	writes      promtext.Histogram // to sockets
+	deliveries  promtext.Histogram // from publication to a socket
+	ingests     promtext.Histogram // from when the source showed something until it was visible
 	stopping    atomic.Bool
 }
 
@@ -294,9 +294,9 @@ func (c *serveCommand) assemble(n *node) error {
 		OnWrite: n.writes.Observe, OnDelivered: n.deliveries.Observe,
 	})
 	set.RegisterMetricsWriter(func(w io.Writer) {
-		header(w, "ledgerd_ws_write_seconds", "histogram", "How long each write to a WebSocket took.")
+		promtext.Head(w, "ledgerd_ws_write_seconds", "histogram", "How long each write to a WebSocket took.")
 		n.writes.Write(w, "ledgerd_ws_write_seconds", "")
-		header(w, "ledgerd_ws_delivery_seconds", "histogram", "Time from a publication to the end of a write that brought it to a WebSocket.")
+		promtext.Head(w, "ledgerd_ws_delivery_seconds", "histogram", "Time from a publication to the end of a write that brought it to a WebSocket.")
 		n.deliveries.Write(w, "ledgerd_ws_delivery_seconds", "")
 	})
 	set.RegisterMetricsWriter(engineMetrics(n.engine, n.status))

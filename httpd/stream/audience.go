@@ -1,37 +1,46 @@
 package stream
 
+import "slices"
+
+// set holds subscribers.
+type set map[*subscriber]struct{}
+
+func (t set) put(s *subscriber, in bool) {
+	if in {
+		t[s] = struct{}{}
+	} else {
+		delete(t, s)
+	}
+}
+
 // audience are the subscribers of one level. The hub's lock guards it.
 //
 // What a block costs is its updates plus their matches: subscribers of names are found through
 // an index, subscribers of everything follow a ring, and only the few that receive every
 // block in their own way are looked at one by one.
 type audience struct {
-	all         map[*subscriber]struct{}
-	perEmission map[*subscriber]struct{} // see subscriber.perEmission
+	all         set
+	perEmission set // see subscriber.perEmission
 	indexes     [nameKinds]index
 	matched     []*subscriber // received a match, and are to be woken
 
 	ringBytes int
-	rings     [forms]*ring // nil while nobody follows it
-	digest    *digest      // the last one made, as long as it may be used again
+	rings     map[form]*ring // that have users
+	digest    *digest        // the last one made, as long as it may be used again
 }
 
 func newAudience(ringBytes int) audience {
-	a := audience{ringBytes: ringBytes, all: make(map[*subscriber]struct{}), perEmission: make(map[*subscriber]struct{})}
+	a := audience{ringBytes: ringBytes, all: make(set), perEmission: make(set), rings: make(map[form]*ring)}
 	for kind := range a.indexes {
-		a.indexes[kind] = newIndex()
+		a.indexes[kind] = make(index)
 	}
 	return a
 }
 
 // add enters a subscriber with what it wants now.
 func (a *audience) add(s *subscriber) {
-	a.all[s] = struct{}{}
-	s.countTokens(1)
-	for kind, keys := range s.wants.names {
-		a.indexes[kind].add(keys, s)
-	}
-	a.classify(s)
+	a.all.put(s, true)
+	a.change(s, s.wants, s.wants.names, names{})
 }
 
 // remove takes a subscriber out, if it is there.
@@ -39,22 +48,13 @@ func (a *audience) remove(s *subscriber) {
 	if _, known := a.all[s]; !known {
 		return
 	}
-	delete(a.all, s)
-	s.countTokens(-1)
-	delete(a.perEmission, s)
-	for kind, keys := range s.wants.names {
-		a.indexes[kind].remove(keys, s)
-	}
-	s.wants.names = names{}
-	s.follow(nil)
-	s.count(wantsNone)
-	for f, used := range s.used {
-		if !used {
-			continue
-		}
-		s.used[f] = false
-		if a.rings[f].users--; a.rings[f].users == 0 {
-			a.rings[f], a.digest = nil, nil
+	a.all.put(s, false)
+	s.resumed = 0
+	a.change(s, wants{}, names{}, s.wants.names)
+	for f, r := range a.rings {
+		if r.users.put(s, false); len(r.users) == 0 {
+			delete(a.rings, f)
+			a.digest = nil
 		}
 	}
 }
@@ -62,13 +62,11 @@ func (a *audience) remove(s *subscriber) {
 // change gives a subscriber other wants. added and removed are the names in which they differ:
 // only those are looked up, because the hub's lock is held and clients may change often.
 func (a *audience) change(s *subscriber, to wants, added, removed names) {
-	for kind := range a.indexes {
-		a.indexes[kind].add(added[kind], s)
-		a.indexes[kind].remove(removed[kind], s)
+	for kind, x := range a.indexes {
+		x.add(added[kind], s)
+		x.remove(removed[kind], s)
 	}
-	s.countTokens(-1)
 	s.wants = to
-	s.countTokens(1)
 	a.classify(s)
 }
 
@@ -76,18 +74,14 @@ func (a *audience) change(s *subscriber, to wants, added, removed names) {
 // emission, among the followers of a ring, or neither.
 func (a *audience) classify(s *subscriber) {
 	alone := s.perEmission()
-	if alone {
-		a.perEmission[s] = struct{}{}
-	} else {
-		delete(a.perEmission, s)
-	}
+	a.perEmission.put(s, alone)
+	s.hub.tokens.put(s, s.wants.form == withTokens)
 	if s.wants.everything && !alone {
 		s.follow(a.ring(s))
 	} else {
 		s.follow(nil)
 	}
 	s.scheduleTicks()
-	s.count(wantedBy(&s.wants))
 }
 
 // ring returns the ring of what a subscriber wants. It stays as long as the connection does,
@@ -98,10 +92,7 @@ func (a *audience) ring(s *subscriber) *ring {
 	if a.rings[f] == nil {
 		a.rings[f] = newRing(f, a.ringBytes, s.hub.reachedLocked(s.level))
 	}
-	if !s.used[f] {
-		s.used[f] = true
-		a.rings[f].users++
-	}
+	a.rings[f].users.put(s, true)
 	return a.rings[f]
 }
 
@@ -115,18 +106,14 @@ func (a *audience) wake() {
 	clear(a.matched)
 	a.matched = a.matched[:0]
 	for _, r := range a.rings {
-		if r != nil {
-			r.wake()
-		}
+		r.wake()
 	}
 }
 
 // deliver gives an emission to all subscribers that want any of it.
 func (a *audience) deliver(e *emission) {
 	for _, r := range a.rings {
-		if r != nil {
-			r.append(e)
-		}
+		r.append(e)
 	}
 	a.forgetDigest()
 	for s := range a.perEmission {
@@ -141,18 +128,14 @@ func (a *audience) deliver(e *emission) {
 
 // deliverUpdates gives updates to those that named their keys, each once.
 func (a *audience) deliverUpdates(e *emission) {
-	named := 0
-	for _, x := range a.indexes {
-		named += len(x.first)
-	}
-	if named == 0 {
+	if !slices.ContainsFunc(a.indexes[:], func(x index) bool { return len(x) > 0 }) {
 		return
 	}
 	var room [maxNamesOf]name
 	for i := range e.updates {
 		for _, n := range namesOf(room[:0], &e.updates[i]) {
-			if x := &a.indexes[n.kind]; len(x.first) > 0 {
-				x.deliver(*n.key, e, i)
+			for _, s := range a.indexes[n.kind][*n.key] {
+				s.deliverMatch(e, i)
 			}
 		}
 	}

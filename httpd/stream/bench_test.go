@@ -189,7 +189,7 @@ func BenchmarkIdle(b *testing.B) {
 			_, c := n.handshake(queries[i])
 			open[i] = c.conn
 		}
-		eventually(b, "all are there", func() bool { return n.hub.meters.connections.Get() == conns })
+		eventually(b, "all are there", func() bool { return n.connections() == conns })
 		for _, conn := range open { // everybody has spoken
 			c := &client{TB: b, conn: conn, r: bufio.NewReader(conn)}
 			c.settle()
@@ -200,7 +200,7 @@ func BenchmarkIdle(b *testing.B) {
 		for i := range open {
 			_ = open[i].Close()
 		}
-		eventually(b, "all are gone", func() bool { return n.hub.meters.connections.Get() == 0 })
+		eventually(b, "all are gone", func() bool { return n.connections() == 0 })
 	}
 }
 
@@ -217,7 +217,7 @@ func BenchmarkSubscribe(b *testing.B) {
 				}
 				return wants{names: names{pubkeys: keys}}
 			})[0]
-			more := &request{Pubkeys: nameList{key(1 << 19).String()}}
+			more := &request{Pubkeys: []string{key(1 << 19).String()}}
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := s.subscribe(more, noID); err != nil {

@@ -6,17 +6,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/stream/frame"
 )
 
 func TestFloodsExceedTheBudget(t *testing.T) {
 	tests := map[string][]byte{
-		"pings":           frameBytes(finBit|byte(frame.Ping), "x"),
-		"pongs":           frameBytes(finBit|byte(frame.Pong), ""),
-		"messages":        frameBytes(finBit|byte(frame.Text), `{"type":"ping"}`),
-		"bad messages":    frameBytes(finBit|byte(frame.Text), `x`),
-		"subscribes":      frameBytes(finBit|byte(frame.Text), `{"type":"subscribe","pubkeys":`+list(key(1))+`}`),
+		"pings":           frameBytes(finBit|byte(websocket.PingMessage), "x"),
+		"pongs":           frameBytes(finBit|byte(websocket.PongMessage), ""),
+		"messages":        frameBytes(finBit|byte(websocket.TextMessage), `{"type":"ping"}`),
+		"bad messages":    frameBytes(finBit|byte(websocket.TextMessage), `x`),
+		"subscribes":      frameBytes(finBit|byte(websocket.TextMessage), `{"type":"subscribe","pubkeys":`+list(key(1))+`}`),
 		"empty fragments": frameBytes(0, ""),
 	}
 	for name, sent := range tests {
@@ -24,7 +25,7 @@ func TestFloodsExceedTheBudget(t *testing.T) {
 			n := serve(t, nil)
 			c, other := n.dial("?mode=none"), n.dial("")
 			if name == "empty fragments" {
-				c.raw(frameBytes(byte(frame.Text), "{"))
+				c.raw(frameBytes(byte(websocket.TextMessage), "{"))
 			}
 			for range 3 * budgetBurst {
 				if _, err := c.conn.Write(sent); err != nil {
@@ -65,8 +66,8 @@ func TestTheBudgetFills(t *testing.T) {
 func TestEndedConnectionsEndHoweverMuchIsSent(t *testing.T) {
 	n := serve(t, nil)
 	c := n.dial("?mode=none")
-	c.raw(frameBytes(finBit|byte(frame.Binary), "x"))
-	flood := frameBytes(finBit|byte(frame.Ping), "still here")
+	c.raw(frameBytes(finBit|byte(websocket.BinaryMessage), "x"))
+	flood := frameBytes(finBit|byte(websocket.PingMessage), "still here")
 	for end := time.Now().Add(patience); ; {
 		if _, err := c.conn.Write(flood); err != nil {
 			break
@@ -75,7 +76,7 @@ func TestEndedConnectionsEndHoweverMuchIsSent(t *testing.T) {
 			t.Fatalf("still written to %v after the end", patience)
 		}
 	}
-	eventually(t, "the connection is gone", func() bool { return n.hub.meters.connections.Get() == 0 })
+	eventually(t, "the connection is gone", func() bool { return n.connections() == 0 })
 }
 
 // Many connections of one client that subscribe to as much as they may, with snapshots, are served;
@@ -157,10 +158,10 @@ func TestWorkIsCharged(t *testing.T) {
 func TestAResumeOnConnectIsPaidFor(t *testing.T) {
 	n := serve(t, nil)
 	n.script.block(1, account(1, 1, programA))
-	place, err := n.hub.seats.take(n.client, false, time.Now())
+	place, err := n.hub.seats.take(n.client, false)
 	if err != nil || !place.work.spend(2*workBurst) {
 		t.Fatalf("a new client cannot spend: %v", err)
 	}
 	n.dial("?resume_from=0").endsWith(1008, "too many messages")
-	n.hub.seats.free(place)
+	place.free()
 }

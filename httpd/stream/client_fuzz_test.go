@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/httpd/stream/frame"
 )
 
@@ -27,8 +29,8 @@ func FuzzClient(f *testing.F) {
 		join(text("κ\xed\xa0\x80edited"), text("behind")),
 		join(ping(repeat(125)), pong("x"), binaryOf("x")),
 		bytes.Repeat(text("x"), budgetBurst+1),
-		bytes.Join(fragments(frame.Text, 1000, repeat(frame.MaxMessageBytes+1)), nil),
-		bytes.Join(fragments(frame.Text, 64, repeat(20_000)), nil),
+		bytes.Join(fragments(websocket.TextMessage, 1000, repeat(frame.MaxMessageBytes+1)), nil),
+		bytes.Join(fragments(websocket.TextMessage, 64, repeat(20_000)), nil),
 		text("\xff\xfe{\x00}\x00"),
 		join(begun("{}\xe2"), last("\x82")),
 		join(frameBytes(finBit|3, ""), text(repeat(frame.MaxMessageBytes)), text(repeat(frame.MaxMessageBytes))),
@@ -115,7 +117,7 @@ func foretell(b []byte) (gets []reply, end ending, known bool) {
 			return gets, endsReserved, true
 		case b[1]&0x80 == 0:
 			return gets, endsUnmasked, true
-		case op != frame.Continuation && op != frame.Text && op != frame.Binary && op != frame.Close && op != frame.Ping && op != frame.Pong:
+		case op != frame.Continuation && op != websocket.TextMessage && op != websocket.BinaryMessage && op != websocket.CloseMessage && op != websocket.PingMessage && op != websocket.PongMessage:
 			return gets, endsOpcode, true
 		case control && !fin:
 			return gets, endsCutControl, true
@@ -138,7 +140,7 @@ func foretell(b []byte) (gets []reply, end ending, known bool) {
 			return gets, silent, true
 		case !control && within != (op == frame.Continuation):
 			return gets, endsOrder, true
-		case op == frame.Binary:
+		case op == websocket.BinaryMessage:
 			return gets, endsBinary, true
 		case !control && length > uint64(frame.MaxMessageBytes-len(message)):
 			return gets, endsTooBig, true
@@ -151,11 +153,11 @@ func foretell(b []byte) (gets []reply, end ending, known bool) {
 		}
 		b = b[size+4+int(length):]
 		switch op {
-		case frame.Close:
+		case websocket.CloseMessage:
 			return gets, foretellClose(payload), true
-		case frame.Ping:
+		case websocket.PingMessage:
 			gets = append(gets, ponged(string(payload)))
-		case frame.Continuation, frame.Text:
+		case frame.Continuation, websocket.TextMessage:
 			message, within = append(message, payload...), !fin
 			if within {
 				continue

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/httpd/stream/frame"
 )
 
@@ -117,13 +119,13 @@ func (c *client) raw(b []byte) {
 
 func (c *client) send(format string, args ...any) {
 	c.Helper()
-	c.raw(frameBytes(finBit|byte(frame.Text), fmt.Sprintf(format, args...)))
+	c.raw(frameBytes(finBit|byte(websocket.TextMessage), fmt.Sprintf(format, args...)))
 }
 
 // close sends a close frame.
 func (c *client) close(payload string) {
 	c.Helper()
-	c.raw(frameBytes(finBit|byte(frame.Close), payload))
+	c.raw(frameBytes(finBit|byte(websocket.CloseMessage), payload))
 	c.closed = true
 }
 
@@ -141,7 +143,7 @@ func (c *client) read() (frame.Opcode, string, error) {
 		c.Fatalf("frame begins with %#x, want FIN and no reserved bits", first)
 	case length&maskBit != 0:
 		c.Fatal("a frame is masked")
-	case op != frame.Text && op != frame.Close && op != frame.Ping && op != frame.Pong:
+	case op != websocket.TextMessage && op != websocket.CloseMessage && op != websocket.PingMessage && op != websocket.PongMessage:
 		c.Fatalf("opcode %#x", op)
 	}
 	switch length {
@@ -162,7 +164,7 @@ func (c *client) read() (frame.Opcode, string, error) {
 	if _, err := io.ReadFull(c.r, payload); err != nil {
 		return 0, "", fmt.Errorf("inside a frame: %w", err)
 	}
-	if op == frame.Text && (!utf8.Valid(payload) || !json.Valid(payload)) {
+	if op == websocket.TextMessage && (!utf8.Valid(payload) || !json.Valid(payload)) {
 		c.Fatalf("message is no JSON: %q", payload)
 	}
 	return op, string(payload), nil
@@ -172,7 +174,7 @@ func (c *client) read() (frame.Opcode, string, error) {
 func (c *client) next() string {
 	c.Helper()
 	op, payload, err := c.read()
-	if err != nil || op != frame.Text {
+	if err != nil || op != websocket.TextMessage {
 		c.Fatalf("got opcode %#x, payload %q, err %v, want a message", op, payload, err)
 	}
 	return payload
@@ -218,8 +220,8 @@ func (c *client) untilClose() (gets []reply, end ending) {
 		switch {
 		case err != nil:
 			c.Fatalf("the connection ended without a close frame: %v", err)
-		case op == frame.Ping:
-		case op != frame.Close:
+		case op == websocket.PingMessage:
+		case op != websocket.CloseMessage:
 			gets = append(gets, reply{op, payload})
 		case len(payload) < 2 || !maySend(binary.BigEndian.Uint16([]byte(payload))) || !utf8.ValidString(payload[2:]):
 			c.Fatalf("close frame %q", payload)
@@ -263,7 +265,7 @@ func (c *client) endsAndHangsUp() (before []string, code uint16, text string) {
 // messages returns the text messages among frames.
 func messages(gets []reply) (texts []string) {
 	for _, one := range gets {
-		if one.op == frame.Text {
+		if one.op == websocket.TextMessage {
 			texts = append(texts, one.payload)
 		}
 	}

@@ -2,9 +2,13 @@ package stream
 
 import (
 	"context"
+	"maps"
+	"math"
 	"net/netip"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // seats count connections against the caps, and know the client of each. A seat is taken before
@@ -22,14 +26,13 @@ type seats struct {
 type peer struct {
 	conns int // guarded by seats.mu
 	work  work
-	turns [turnKinds]turn
+	turns turns
 }
 
 // seat is one connection's. That of an exempt client is not counted, and is a client by itself.
 type seat struct {
 	*peer
-	addr    netip.Addr
-	counted bool // until it is given back
+	free func() // gives the seat back, once
 }
 
 func newSeats(total, perClient int) *seats {
@@ -39,13 +42,17 @@ func newSeats(total, perClient int) *seats {
 func newPeer() *peer { return &peer{turns: newTurns(1, 1)} }
 
 // take reserves a seat. Exempt clients are above both caps.
-func (s *seats) take(addr netip.Addr, exempt bool, now time.Time) (*seat, error) {
+func (s *seats) take(addr netip.Addr, exempt bool) (*seat, error) {
 	if exempt {
-		return &seat{peer: newPeer()}, nil
+		return &seat{newPeer(), func() {}}, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sweepLocked(now)
+	if now := time.Now(); now.Sub(s.swept) > time.Second {
+		s.swept = now
+		// A client that comes back before its work is paid has not got rid of its debt.
+		maps.DeleteFunc(s.clients, func(_ netip.Addr, c *peer) bool { return c.conns == 0 && c.work.isFull() })
+	}
 	c := s.clients[addr]
 	switch {
 	case s.taken >= s.total:
@@ -58,48 +65,36 @@ func (s *seats) take(addr netip.Addr, exempt bool, now time.Time) (*seat, error)
 	}
 	s.taken++
 	c.conns++
-	return &seat{c, addr, true}, nil
+	free := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.taken--
+		c.conns--
+	}
+	return &seat{c, sync.OnceFunc(free)}, nil
 }
 
-// free gives a seat back, once.
-func (s *seats) free(place *seat) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !place.counted {
-		return
-	}
-	place.counted = false
-	s.taken--
-	if place.conns--; place.conns == 0 && place.work.isPaid(time.Now()) {
-		delete(s.clients, place.addr)
-	}
-}
-
-// sweepLocked forgets clients without connections whose work is paid. A client that comes back
-// before that has not got rid of its debt.
-func (s *seats) sweepLocked(now time.Time) {
-	if now.Sub(s.swept) < time.Second {
-		return
-	}
-	s.swept = now
-	for addr, c := range s.clients {
-		if c.conns == 0 && c.work.isPaid(now) {
-			delete(s.clients, addr)
-		}
-	}
-}
-
-// bucket is a token bucket. It begins full.
+// bucket is a token bucket, told by when it is full again. The zero value is full.
 type bucket struct {
-	spent  float64 // of its size
-	filled time.Time
+	mu   sync.Mutex
+	full time.Time
 }
 
-// fill puts in what has come since the last time.
-func (b *bucket) fill(now time.Time, perSecond float64) {
-	b.spent = max(0, b.spent-now.Sub(b.filled).Seconds()*perSecond)
-	b.filled = now
+// spend takes out what comes back within a time. It returns false instead if the bucket needs longer
+// than most as it is.
+func (b *bucket) spend(refill, most time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	left := max(b.full.Sub(now), 0)
+	if left > most {
+		return false
+	}
+	b.full = now.Add(left + refill)
+	return true
 }
+
+func (b *bucket) isFull() bool { return b.spend(0, 0) }
 
 // Every frame a client sends, pings and fragments too, takes a token of its connection's bucket.
 const (
@@ -107,14 +102,9 @@ const (
 	budgetPerSecond = 20
 )
 
-// take spends one token; false if there is none. The reader alone calls it.
-func (b *bucket) take(now time.Time) bool {
-	b.fill(now, budgetPerSecond)
-	if b.spent > budgetBurst-1 {
-		return false
-	}
-	b.spent++
-	return true
+// takeToken spends the token of a frame; false if there is none.
+func (b *bucket) takeToken() bool {
+	return b.spend(time.Second/budgetPerSecond, (budgetBurst-1)*time.Second/budgetPerSecond)
 }
 
 // What a client's connections ask for costs time of a processor, by a list of prices. It may be so
@@ -124,48 +114,19 @@ const (
 	workPerSecond = 30 * time.Millisecond
 )
 
-// work is the time that a client has spent.
-type work struct {
-	mu    sync.Mutex
-	spent bucket // seconds
-}
+// work is the time that a client may spend.
+type work struct{ bucket }
 
 // spend pays for something before it is done; false if the client is in debt, and is refused. One
 // that is not may get into it.
 func (w *work) spend(cost time.Duration) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.spent.fill(time.Now(), workPerSecond.Seconds())
-	if w.spent.spent >= workBurst.Seconds() {
-		return false
-	}
-	w.spent.spent += cost.Seconds()
-	return true
+	return w.bucket.spend(cost*time.Second/workPerSecond, workBurst*time.Second/workPerSecond)
 }
 
 // charge notes what something turned out to cost.
 func (w *work) charge(cost time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.spent.spent += cost.Seconds()
+	w.bucket.spend(cost*time.Second/workPerSecond, math.MaxInt64)
 }
-
-// isPaid reports whether all of it was made good.
-func (w *work) isPaid(now time.Time) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.spent.fill(now, workPerSecond.Seconds())
-	return w.spent.spent == 0
-}
-
-// turnKind is what is done by turns.
-type turnKind uint8
-
-const (
-	readPast     turnKind = iota // a part of the log
-	readSnapshot                 // reading and encoding one
-	turnKinds
-)
 
 const (
 	// allPastReaders is how many read the log at the same time: each has some 16 MiB in hand.
@@ -174,32 +135,31 @@ const (
 	allSnapshotReaders = 2
 )
 
-// turn lets so many in as it has room for. The others wait in the order in which they came, as the
-// senders of a channel do.
-type turn chan struct{}
-
-func newTurns(pasts, snapshots int) (t [turnKinds]turn) {
-	t[readPast], t[readSnapshot] = make(turn, pasts), make(turn, snapshots)
-	return t
+// turns let so many in as they have room for. The others wait in the order in which they came.
+type turns struct {
+	past     *semaphore.Weighted // to read a part of the log
+	snapshot *semaphore.Weighted // to read and encode one
 }
 
-// await waits for a turn of the hub's. Of each client only one connection stands in line: so
-// clients take turns, however many connections each has. done ends the turn.
-func (h *Hub) await(ctx context.Context, c *peer, kind turnKind) (done func(), err error) {
-	ours, all := c.turns[kind], h.turns[kind]
-	select {
-	case ours <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+func newTurns(pasts, snapshots int64) turns {
+	return turns{semaphore.NewWeighted(pasts), semaphore.NewWeighted(snapshots)}
+}
+
+// await waits for a turn of all clients. Of each client only one connection stands in line, by turns
+// of its own: so clients take turns, however many connections each has. done ends the turn.
+func (h *Hub) await(ctx context.Context, ours, all *semaphore.Weighted) (done func(), err error) {
+	if err := ours.Acquire(ctx, 1); err != nil {
+		return nil, err
 	}
-	select {
-	case all <- struct{}{}:
-	case <-ctx.Done():
-		<-ours
-		return nil, ctx.Err()
+	if err := all.Acquire(ctx, 1); err != nil {
+		ours.Release(1)
+		return nil, err
 	}
-	done = func() { <-all; <-ours }
-	if ctx.Err() != nil || h.isClosed() { // the turn came at the same moment, or because others were ended first
+	done = func() {
+		all.Release(1)
+		ours.Release(1)
+	}
+	if ctx.Err() != nil || h.closed.Load() { // the turn came at the same moment, or because others were ended first
 		done()
 		return nil, context.Canceled
 	}

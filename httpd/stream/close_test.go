@@ -4,17 +4,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/httpd/stream/frame"
 )
 
 func TestEndsAreCountedByReason(t *testing.T) {
 	n := serve(t, nil)
 	for reason, frame := range map[string][]byte{
-		"client":   frameBytes(finBit|byte(frame.Close), ""),
-		"binary":   frameBytes(finBit|byte(frame.Binary), ""),
-		"utf8":     frameBytes(finBit|byte(frame.Text), "\xff"),
+		"client":   frameBytes(finBit|byte(websocket.CloseMessage), ""),
+		"binary":   frameBytes(finBit|byte(websocket.BinaryMessage), ""),
+		"utf8":     frameBytes(finBit|byte(websocket.TextMessage), "\xff"),
 		"protocol": frameBytes(finBit|3, ""),
-		"too_big":  frameBytes(finBit|byte(frame.Text), strings.Repeat("x", frame.MaxMessageBytes+1)),
+		"too_big":  frameBytes(finBit|byte(websocket.TextMessage), strings.Repeat("x", frame.MaxMessageBytes+1)),
 	} {
 		c := n.dial("?mode=none")
 		c.raw(frame)

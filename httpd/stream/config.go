@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -56,31 +57,20 @@ type Config struct {
 	Logger  *slog.Logger // nil: silent
 }
 
-func defaultTo[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
 func (c Config) withDefaults() Config {
-	defaultTo(&c.MaxConns, 16384)
-	defaultTo(&c.MaxConnsPerClient, 20)
-	defaultTo(&c.PingInterval, 20*time.Second)
-	defaultTo(&c.SilenceTimeout, 60*time.Second)
-	defaultTo(&c.WriteTimeout, 5*time.Second)
-	defaultTo(&c.HeartbeatInterval, time.Second)
-	defaultTo(&c.ResumeTimeout, 10*time.Second)
-	defaultTo(&c.RingBytes, 64<<20)
-	defaultTo(&c.RecentBytes, 64<<20)
-	defaultTo(&c.OutboxBytes, 32<<20)
-	defaultTo(&c.MemoryBytes, 128<<20)
-	if c.Metrics == nil {
-		c.Metrics = metrics.NewSet()
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.MaxConns = cmp.Or(c.MaxConns, 16384)
+	c.MaxConnsPerClient = cmp.Or(c.MaxConnsPerClient, 20)
+	c.PingInterval = cmp.Or(c.PingInterval, 20*time.Second)
+	c.SilenceTimeout = cmp.Or(c.SilenceTimeout, 60*time.Second)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 5*time.Second)
+	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, time.Second)
+	c.ResumeTimeout = cmp.Or(c.ResumeTimeout, 10*time.Second)
+	c.RingBytes = cmp.Or(c.RingBytes, 64<<20)
+	c.RecentBytes = cmp.Or(c.RecentBytes, 64<<20)
+	c.OutboxBytes = cmp.Or(c.OutboxBytes, 32<<20)
+	c.MemoryBytes = cmp.Or(c.MemoryBytes, 128<<20)
+	c.Metrics = cmp.Or(c.Metrics, metrics.NewSet())
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 

@@ -43,9 +43,7 @@ func (h *Hub) digestLocked(level ledger.Commitment, r *ring) *digest {
 	kept := &h.recent[level]
 	d := &digest{emissions: kept.after(0), whole: kept.oldest(newest), seq: newest}
 	for f, r := range a.rings {
-		if r != nil {
-			d.at[f] = r.newest()
-		}
+		d.at[f] = r.newest()
 	}
 	a.digest = d
 	return d

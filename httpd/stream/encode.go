@@ -78,11 +78,6 @@ func appendSlotEnd(b []byte, slot ledger.Slot, seq ledger.Seq) []byte {
 	return fmt.Appendf(b, `{"type":"slot_end","slot":%d,"seq":%d}`, slot, seq)
 }
 
-func appendHeartbeat(b []byte, slot ledger.Slot, seq ledger.Seq, now time.Time) []byte {
-	b = fmt.Appendf(b, `{"type":"heartbeat","slot":%d,"seq":%d,"timestamp":`, slot, seq)
-	return append(appendTime(b, ledger.Some(now.Unix())), '}')
-}
-
 // appendGap appends that of what lies after one seq, up to another, only the newest state of
 // each account follows.
 func appendGap(b []byte, from, to ledger.Seq) []byte {

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"fmt"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -30,7 +29,7 @@ func (s *subscriber) handle(text []byte) {
 	if err != nil {
 		s.hub.mu.Lock()
 		defer s.hub.mu.Unlock()
-		s.answer(func(b []byte) []byte { return appendError(b, id, err.Error()) })
+		s.answer(`{"type":"error","id":%s,"error":"Invalid request parameters","details":"%s"}`, id, err)
 	}
 }
 
@@ -91,9 +90,7 @@ func (s *subscriber) unsubscribe(r *request, id messageID) error {
 	defer s.hub.mu.Unlock()
 	withWallets := len(s.wants.names[wallets]) > 0 || len(r.Wallets) > 0
 	s.audience().change(s, to, names{}, s.wants.names.minus(to.names))
-	s.answer(func(b []byte) []byte {
-		return append(appendCounts(appendReply(b, "unsubscribed", id), &s.wants.names, withWallets), '}')
-	})
+	s.answer(`{"type":"unsubscribed","id":%s,%s}`, id, s.wants.names.counts(withWallets))
 	return nil
 }
 
@@ -101,14 +98,11 @@ func (s *subscriber) pong(id messageID) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	slot, seq := s.hub.positionLocked(s.level)
-	s.answer(func(b []byte) []byte {
-		b = fmt.Appendf(appendReply(b, "pong", id), `,"slot":%d,"seq":%d,"timestamp":`, slot, seq)
-		return append(appendTime(b, ledger.Some(time.Now().Unix())), '}')
-	})
+	s.answer(`{"type":"pong","id":%s,"slot":%d,"seq":%d,"timestamp":"%s"}`, id, slot, seq, timestamp(time.Now()))
 }
 
 func (s *subscriber) resume(r *request, id messageID) error {
-	from, ok := parseSeq(r.FromSeq)
+	from, ok := parseSeq(string(r.FromSeq))
 	if !ok {
 		return errFromSeq
 	}
@@ -131,15 +125,15 @@ func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
 	if !s.pay(missed.cost()) {
 		return
 	}
-	s.answer(func(b []byte) []byte { return fmt.Appendf(appendReply(b, "resumed", id), `,"from_seq":%d}`, from) })
-	switch meters := s.hub.meters; {
+	s.answer(`{"type":"resumed","id":%s,"from_seq":%d}`, id, from)
+	source := "memory"
+	switch {
 	case missed.past != nil:
-		meters.resumes[originLog].Inc()
+		source = "log"
 	case from > newest:
-		meters.resumes[originAhead].Inc()
-	default:
-		meters.resumes[originMemory].Inc()
+		source = "ahead"
 	}
+	s.hub.meters.resumes[source].Add(1)
 	if missed.past != nil || len(missed.emissions) > 0 {
 		s.put(&packet{special: &special{missed: missed}})
 	}
@@ -151,14 +145,12 @@ func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
 
 // answerResync says that the client has to start over.
 func (s *subscriber) answerResync(id messageID, oldest, newest ledger.Seq) {
-	s.hub.meters.resumes[originRefused].Inc()
-	s.answer(func(b []byte) []byte { return appendResync(b, id, oldest, newest) })
+	s.hub.meters.resumes["refused"].Add(1)
+	s.answer(`{"type":"resync_required","id":%s,"oldest_seq":%d,"newest_seq":%d}`, id, oldest, newest)
 }
 
 // answerSubscribed says how many names are subscribed and as of where.
 func (s *subscriber) answerSubscribed(id messageID, slot ledger.Slot, seq ledger.Seq) {
-	s.answer(func(b []byte) []byte {
-		b = appendCounts(appendReply(b, "subscribed", id), &s.wants.names, len(s.wants.names[wallets]) > 0)
-		return fmt.Appendf(b, `,"slot":%d,"seq":%d}`, slot, seq)
-	})
+	counts := s.wants.names.counts(len(s.wants.names[wallets]) > 0)
+	s.answer(`{"type":"subscribed","id":%s,%s,"slot":%d,"seq":%d}`, id, counts, slot, seq)
 }

@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"bytes"
+	"io"
 	"net"
 	"time"
 )
@@ -21,10 +23,10 @@ func (h *Hub) adopt(socket, before net.Conn, place *seat, asked query) {
 		outbox: newOutbox(h.config.OutboxBytes, &h.memory),
 	}
 	s.outbox.conflates, s.outbox.wake = asked.conflates, s.wake
-	s.timers.pinged = h.now()
+	s.timers.pinged, s.timers.alarm = h.now(), time.AfterFunc(h.config.PingInterval, s.wake)
 	s.ended.Add(1)
-	if end := h.join(s, asked.resume); end != nil {
-		s.outbox.close(*end)
+	if !h.join(s, asked.resume) {
+		s.outbox.close(endShutdown)
 		s.read(early) // up to the peer's answer
 		s.ended.Wait()
 		s.vacate()
@@ -34,26 +36,16 @@ func (h *Hub) adopt(socket, before net.Conn, place *seat, asked query) {
 	go s.live(early)
 }
 
-// earlyBytes is how much is read at once of what came with a handshake: usually nothing.
-const earlyBytes = 512
-
 // readEarly returns the bytes that were read from the socket already. A connection that
 // fails says so again when it is read next.
-func readEarly(before net.Conn) (early []byte) {
+func readEarly(before net.Conn) []byte {
 	// With a deadline that has passed the socket itself gives nothing.
 	if before.SetReadDeadline(time.Unix(1, 0)) != nil {
 		return nil
 	}
-	var room [earlyBytes]byte
-	for {
-		n, err := before.Read(room[:])
-		early = append(early, room[:n]...)
-		if err != nil {
-			break
-		}
-	}
+	early, _ := io.ReadAll(before)
 	_ = before.SetReadDeadline(time.Time{}) // a socket that takes no deadline is closed
-	return early
+	return bytes.Clone(early)               // of its own size
 }
 
 // live is a subscriber's life, and the reader's goroutine. early is what the client has sent
@@ -62,9 +54,6 @@ func (s *subscriber) live(early []byte) {
 	defer s.hub.conns.Done() // last: Shutdown waits for the seat and the socket too
 	defer s.vacate()
 	defer s.hub.leave(s)
-	s.hub.meters.connections.Inc()
-	defer s.hub.meters.connections.Dec()
-	s.wake() // to set its alarm
 	s.read(early)
 	s.ended.Wait()
 }
@@ -73,6 +62,6 @@ func (s *subscriber) live(early []byte) {
 // end may come again at once.
 func (s *subscriber) vacate() {
 	s.outbox.discard()
-	s.hub.seats.free(s.seat)
+	s.seat.free()
 	_ = s.conn.Close() // often closed already
 }

@@ -3,8 +3,9 @@ package stream
 import (
 	"testing"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/stream/frame"
 )
 
 // faultyHistory has a fault that shows while a connection is taken in.
@@ -24,7 +25,7 @@ func TestWhoIsAboutToEndSubscribesToNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.endsWith(frame.CodeInternal, endInternal.text)
+		c.endsWith(websocket.CloseInternalServerErr, endInternal.text)
 	}
 	n.awaitEmpty()
 	n.wantMetric(`ledgerd_ws_subscribers{wants="keys"} 0`)

@@ -3,6 +3,7 @@ package stream
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -143,4 +144,15 @@ func eventually(t testing.TB, what string, holds func() bool) {
 func newLog() (*slog.Logger, *bytes.Buffer) {
 	var b bytes.Buffer
 	return slog.New(slog.NewTextHandler(&b, nil)), &b
+}
+
+// connections counts the subscribers.
+func (n *node) connections() uint64 {
+	everything, keys, nothing := n.hub.subscribers()
+	return everything + keys + nothing
+}
+
+// failed returns the answer to a message that cannot be understood.
+func failed(id messageID, details string) string {
+	return fmt.Sprintf(`{"type":"error","id":%s,"error":"Invalid request parameters","details":%q}`, id, details)
 }

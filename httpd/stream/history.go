@@ -107,7 +107,7 @@ func (p *past) hold(m *memory, bytes int) {
 // readPast reads the next emissions of a backlog from the log, when it is the client's turn.
 func (s *subscriber) readPast(p *past) ([]*emission, error) {
 	h, ctx := s.hub, s.outbox.context()
-	done, err := h.await(ctx, s.seat.peer, readPast)
+	done, err := h.await(ctx, s.seat.turns.past, h.turns.past)
 	if err != nil {
 		return nil, cmp.Or(s.outbox.endingSoon(), &endShutdown)
 	}

@@ -8,8 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/stream/frame"
 )
 
 // fakeHistory is a log of publications. It shows no more than a History has to.
@@ -98,7 +99,7 @@ func TestALogThatFailsEndsTheConnection(t *testing.T) {
 		spoil(log)
 		c := n.dial("?resume_from=1")
 		c.expect(resumed("null", 1))
-		c.endsWith(frame.CodeInternal, endInternal.text)
+		c.endsWith(websocket.CloseInternalServerErr, endInternal.text)
 		if text.Len() == 0 {
 			t.Errorf("%s: nothing was logged", name)
 		}
@@ -159,8 +160,8 @@ func TestReadingTheLogIsCancelled(t *testing.T) {
 	go func() {
 		defer close(ended)
 		for _, c := range clients {
-			if _, code, _ := c.ends(); code != frame.CodeGoingAway {
-				t.Errorf("ended with %d, want %d", code, frame.CodeGoingAway)
+			if _, code, _ := c.ends(); code != websocket.CloseGoingAway {
+				t.Errorf("ended with %d, want %d", code, websocket.CloseGoingAway)
 			}
 		}
 	}()
@@ -189,7 +190,12 @@ func TestClientsReadTheLogInTurns(t *testing.T) {
 	standsInLine := func(client netip.Addr) bool {
 		n.hub.seats.mu.Lock()
 		defer n.hub.seats.mu.Unlock()
-		return len(n.hub.seats.clients[client].turns[readPast]) == 1
+		turn := n.hub.seats.clients[client].turns.past
+		if turn.TryAcquire(1) {
+			turn.Release(1)
+			return false
+		}
+		return true
 	}
 	ours := func() (count int) {
 		for _, after := range log.readAfter() {

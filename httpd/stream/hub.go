@@ -3,36 +3,38 @@ package stream
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/promtext"
 )
 
 // Hub delivers account updates to subscribers.
 type Hub struct {
 	config  Config
-	meters  *meters
+	meters  meters
 	seats   *seats
 	conns   sync.WaitGroup // one for every subscriber
 	memory  memory
-	turns   [turnKinds]turn
+	turns   turns
 	started time.Time
+	closed  atomic.Bool // no new subscribers
 
 	pastBytes int
 	feed      feed // used by Publish alone
 
 	mu        sync.Mutex
-	closed    bool // no new subscribers
 	head      *ledger.Head
 	levels    [ledger.Commitments]audience
 	recent    [ledger.Commitments]recent
-	tokens    int                            // subscribers that want the facts of token accounts
+	tokens    set                            // want the facts of token accounts
 	delivered [ledger.Commitments]ledger.Seq // the newest seq of each level; it never falls
 }
 
 // New returns a hub without subscribers. It starts nothing.
 func New(config Config) *Hub {
-	h := &Hub{config: config.withDefaults(), feed: feed{levels: allLevels}, pastBytes: pastBytes, started: time.Now()}
+	h := &Hub{config: config.withDefaults(), feed: feed{levels: allLevels}, pastBytes: pastBytes, started: time.Now(), tokens: make(set)}
 	h.memory.limit = int64(h.config.MemoryBytes) * 2 / 3 // the collector lets the heap grow by half of that
 	h.seats = newSeats(h.config.MaxConns, h.config.MaxConnsPerClient)
 	h.turns = newTurns(allPastReaders, allSnapshotReaders)
@@ -40,7 +42,10 @@ func New(config Config) *Hub {
 		h.levels[i] = newAudience(h.config.RingBytes)
 		h.recent[i].limitBytes = h.config.RecentBytes
 	}
-	h.meters = newMeters(h.config.Metrics, &h.memory)
+	h.meters.ends = promtext.NewLabelled(endReasons...)
+	h.meters.refused = promtext.NewLabelled(rejectionReasons...)
+	h.meters.resumes = promtext.NewLabelled("memory", "log", "ahead", "refused")
+	h.config.Metrics.RegisterMetricsWriter(h.writeMetrics)
 	return h
 }
 
@@ -52,7 +57,7 @@ func (h *Hub) now() time.Duration { return time.Since(h.started) }
 func (h *Hub) Publish(p *ledger.Publication) {
 	emissions := h.feed.take(p)
 	h.mu.Lock()
-	if h.tokens > 0 {
+	if len(h.tokens) > 0 {
 		h.mu.Unlock()
 		h.readDecimals(p.Head, emissions)
 		h.mu.Lock()
@@ -72,13 +77,6 @@ func (h *Hub) Publish(p *ledger.Publication) {
 	}
 }
 
-// isClosed reports whether Shutdown was called.
-func (h *Hub) isClosed() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.closed
-}
-
 // HasHead reports whether anything was published: what a client is answered before that names no slot.
 func (h *Hub) HasHead() bool {
 	h.mu.Lock()
@@ -90,11 +88,10 @@ func (h *Hub) HasHead() bool {
 // kept, also at levels that reach it later.
 func (h *Hub) beginLocked(p *ledger.Publication) {
 	for _, r := range p.Records {
-		if h.recent[0].begun || r.Kind != ledger.BlockRecord && r.Kind != ledger.RollbackRecord {
-			continue
-		}
 		for i := range h.recent {
-			h.recent[i].begin(r.FirstSeq - 1)
+			if r.Kind == ledger.BlockRecord || r.Kind == ledger.RollbackRecord {
+				h.recent[i].begin(r.FirstSeq - 1)
+			}
 		}
 	}
 }
@@ -120,30 +117,24 @@ func (h *Hub) reachedLocked(level ledger.Commitment) ledger.Seq {
 	return seq
 }
 
-// join adds a subscriber, which resumes after the seq it has seen if it says so. It returns
-// why the connection ends instead: the hub is closing, or there was a fault of ours.
-func (h *Hub) join(s *subscriber, resume ledger.Opt[ledger.Seq]) (end *closing) {
-	defer func() {
-		if p := recover(); p != nil {
-			h.panicked(p)
-			h.leave(s)
-			h.conns.Done()
-			end = &endInternal
-		}
-	}()
+// join adds a subscriber, which resumes after the seq it has seen if it says so; false if the hub
+// is closing.
+func (h *Hub) join(s *subscriber, resume ledger.Opt[ledger.Seq]) (joined bool) {
+	defer s.endOnPanic()
 	wanted := s.wants
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
-		return &endShutdown
+	if h.closed.Load() {
+		return false
 	}
+	joined = true
 	h.conns.Add(1)
 	s.sent = h.reachedLocked(s.level)
 	h.levels[s.level].add(s)
 	if resume.Known {
 		s.resumeLocked(resume.Value, wanted, noID)
 	}
-	return nil
+	return joined
 }
 
 // leave removes a subscriber.
@@ -153,34 +144,26 @@ func (h *Hub) leave(s *subscriber) {
 	h.levels[s.level].remove(s)
 }
 
+// each calls do for every subscriber, with the lock held.
+func (h *Hub) each(do func(*subscriber)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.levels {
+		for s := range h.levels[i].all {
+			do(s)
+		}
+	}
+}
+
 // Shutdown closes every connection with 1001 and waits until all are gone. When ctx ends
 // first it cuts off the rest and returns ctx's error.
 func (h *Hub) Shutdown(ctx context.Context) error {
-	h.mu.Lock()
-	h.closed = true
-	var all []*subscriber
-	for i := range h.levels {
-		for s := range h.levels[i].all {
-			all = append(all, s)
-		}
-	}
-	h.mu.Unlock()
-	for _, s := range all {
-		s.outbox.close(endShutdown)
-	}
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		h.conns.Wait()
-	}()
-	select {
-	case <-gone:
-		return nil
-	case <-ctx.Done():
-		for _, s := range all {
-			s.cut()
-		}
-		<-gone
+	h.closed.Store(true)
+	h.each(func(s *subscriber) { s.outbox.close(endShutdown) })
+	stop := context.AfterFunc(ctx, func() { h.each((*subscriber).cut) })
+	h.conns.Wait()
+	if !stop() {
 		return ctx.Err()
 	}
+	return nil
 }

@@ -25,14 +25,10 @@ func (n *node) leftovers() string {
 		a := &n.hub.levels[i]
 		count("subscribers", len(a.all))
 		count("that are walked", len(a.perEmission))
-		count("pubkeys in the index", len(a.indexes[pubkeys].first))
-		count("programs in the index", len(a.indexes[programs].first))
-		count("wallets in the index", len(a.indexes[wallets].first))
-		for _, r := range a.rings {
-			if r != nil {
-				count("rings", 1)
-			}
-		}
+		count("pubkeys in the index", len(a.indexes[pubkeys]))
+		count("programs in the index", len(a.indexes[programs]))
+		count("wallets in the index", len(a.indexes[wallets]))
+		count("rings", len(a.rings))
 	}
 	n.hub.seats.mu.Lock()
 	defer n.hub.seats.mu.Unlock()
@@ -40,8 +36,7 @@ func (n *node) leftovers() string {
 	for _, c := range n.hub.seats.clients { // those that have work to pay for stay for a while
 		count("connections of a client", c.conns)
 	}
-	count("that want tokens", n.hub.tokens)
-	count("connections counted", int(n.hub.meters.connections.Get()))
+	count("that want tokens", len(n.hub.tokens))
 	count("bytes that wait", int(n.hub.memory.used.Load()))
 	return strings.Join(held, ", ")
 }

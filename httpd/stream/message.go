@@ -1,12 +1,9 @@
 package stream
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
-	"unicode/utf8"
 
 	"ledgerd/engine/ledger"
 )
@@ -25,19 +22,15 @@ func parseID(raw json.RawMessage) (messageID, bool) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return noID, true
 	}
-	if raw[0] == '"' {
-		var s string
-		if len(raw) > 2+6*maxIDBytes || json.Unmarshal(raw, &s) != nil || len(s) > maxIDBytes || !utf8.ValidString(s) {
-			return noID, false
+	for _, value := range []any{new(int64), new(uint64), new(string)} {
+		if json.Unmarshal(raw, value) != nil {
+			continue
 		}
-		written, err := json.Marshal(s)
+		if s, is := value.(*string); is && len(*s) > maxIDBytes {
+			break
+		}
+		written, err := json.Marshal(value)
 		return messageID(written), err == nil
-	}
-	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
-		return messageID(strconv.FormatInt(n, 10)), true
-	}
-	if n, err := strconv.ParseUint(string(raw), 10, 64); err == nil {
-		return messageID(strconv.FormatUint(n, 10)), true
 	}
 	return noID, false
 }
@@ -46,9 +39,9 @@ func parseID(raw json.RawMessage) (messageID, bool) {
 type request struct {
 	Type     string          `json:"type"`
 	ID       json.RawMessage `json:"id"`
-	Pubkeys  nameList        `json:"pubkeys"`
-	Programs nameList        `json:"programs"`
-	Wallets  nameList        `json:"wallets"`
+	Pubkeys  []string        `json:"pubkeys"`
+	Programs []string        `json:"programs"`
+	Wallets  []string        `json:"wallets"`
 	Snapshot bool            `json:"snapshot"`
 	Extended bool            `json:"extended"`
 	Tokens   bool            `json:"tokens"`
@@ -56,20 +49,9 @@ type request struct {
 	FromSeq  json.RawMessage `json:"from_seq"`
 }
 
-// nameList is a list of names. Absent it is empty, null it must not be: it might be meant as
-// nothing where an empty list means everything.
-type nameList []string
-
-func (l *nameList) UnmarshalJSON(b []byte) error {
-	if string(b) == "null" {
-		return errNotMessage
-	}
-	return json.Unmarshal(b, (*[]string)(l))
-}
-
 // names parses the names of a message.
 func (r *request) names() (n names, err error) {
-	for kind, texts := range [nameKinds]nameList{r.Pubkeys, r.Programs, r.Wallets} {
+	for kind, texts := range [nameKinds][]string{r.Pubkeys, r.Programs, r.Wallets} {
 		if err := n.parse(nameKind(kind), texts); err != nil {
 			return n, err
 		}
@@ -85,59 +67,24 @@ var (
 	errFromSeq    = errors.New("from_seq must be a plain decimal")
 )
 
-// parseRequest reads a message. Its id is good even where the rest is not.
+// parseRequest reads a message. Its id is good even where the type of another field is wrong.
 func parseRequest(text []byte) (r request, id messageID, err error) {
-	if trimmed := bytes.TrimSpace(text); len(trimmed) == 0 || trimmed[0] != '{' {
-		return r, noID, errNotMessage
-	}
-	if json.Unmarshal(text, &r) != nil {
-		// Where only a field's type is wrong the id may still be good.
-		var named struct {
-			ID json.RawMessage `json:"id"`
-		}
-		if json.Unmarshal(text, &named) == nil {
-			id, _ = parseID(named.ID)
-			return r, id, errNotMessage
-		}
-		return r, noID, errNotMessage
-	}
+	// An absent list stays empty. One that is null becomes nil, and is refused: it might be meant as
+	// nothing where an empty list means everything.
+	r.Pubkeys, r.Programs, r.Wallets = []string{}, []string{}, []string{}
+	err = json.Unmarshal(text, &r)
 	id, ok := parseID(r.ID)
-	if !ok {
-		return r, noID, errID
+	switch {
+	case err != nil || r.Pubkeys == nil || r.Programs == nil || r.Wallets == nil:
+		return r, id, errNotMessage
+	case !ok:
+		return r, id, errID
 	}
 	return r, id, nil
 }
 
 // parseSeq parses a plain decimal: no sign, no leading zeros.
-func parseSeq(digits []byte) (ledger.Seq, bool) {
-	if len(digits) == 0 || len(digits) > 1 && digits[0] == '0' {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(digits), 10, 64)
-	return ledger.Seq(n), err == nil && digits[0] != '+'
-}
-
-// appendReply appends {"type":TYPE,"id":ID and leaves the object open.
-func appendReply(b []byte, kind string, id messageID) []byte {
-	return fmt.Appendf(b, `{"type":"%s","id":%s`, kind, id)
-}
-
-// appendError appends an error. The details are texts of ours, which need no escapes.
-func appendError(b []byte, id messageID, details string) []byte {
-	return fmt.Appendf(appendReply(b, "error", id), `,"error":"Invalid request parameters","details":"%s"}`, details)
-}
-
-// appendCounts appends how many names of each kind are subscribed: of wallets only with withWallets.
-func appendCounts(b []byte, n *names, withWallets bool) []byte {
-	for kind, name := range kindNames {
-		if nameKind(kind) == wallets && !withWallets {
-			continue
-		}
-		b = fmt.Appendf(b, `,"%s":%d`, name, len(n[kind]))
-	}
-	return b
-}
-
-func appendResync(b []byte, id messageID, oldest, newest ledger.Seq) []byte {
-	return fmt.Appendf(appendReply(b, "resync_required", id), `,"oldest_seq":%d,"newest_seq":%d}`, oldest, newest)
+func parseSeq(digits string) (ledger.Seq, bool) {
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return ledger.Seq(n), err == nil && strconv.FormatUint(n, 10) == digits
 }

@@ -14,7 +14,7 @@ import (
 // says reports whether the metrics hold a line.
 func (n *node) says(line string) bool {
 	var text strings.Builder
-	n.hub.meters.write(&text)
+	n.hub.writeMetrics(&text)
 	return strings.Contains(text.String(), line+"\n")
 }
 
@@ -22,7 +22,7 @@ func (n *node) wantMetric(format string, args ...any) {
 	n.Helper()
 	if line := fmt.Sprintf(format, args...); !n.says(line) {
 		var text strings.Builder
-		n.hub.meters.write(&text)
+		n.hub.writeMetrics(&text)
 		n.Errorf("no %s in\n%s", line, text.String())
 	}
 }

@@ -1,7 +1,7 @@
 package stream
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 
 	"ledgerd/engine/ledger"
@@ -34,15 +34,25 @@ func (n *names) count() (count int) {
 	return count
 }
 
+// counts returns how many names of each kind there are, as fields of an answer: of wallets only with
+// withWallets.
+func (n *names) counts(withWallets bool) string {
+	counts := fmt.Sprintf(`"pubkeys":%d,"programs":%d`, len(n[pubkeys]), len(n[programs]))
+	if withWallets {
+		counts += fmt.Sprintf(`,"wallets":%d`, len(n[wallets]))
+	}
+	return counts
+}
+
 func (n *names) has(kind nameKind, k *ledger.Pubkey) bool {
 	_, found := slices.BinarySearchFunc(n[kind], k, func(a ledger.Pubkey, b *ledger.Pubkey) int { return a.Compare(b) })
 	return found
 }
 
-// plus returns the names of both.
+// plus returns the names of both, which share none.
 func (n names) plus(more names) names {
 	for kind := range n {
-		n[kind] = union(n[kind], more[kind])
+		n[kind] = merge(n[kind], more[kind])
 	}
 	return n
 }
@@ -59,30 +69,20 @@ func (n names) minus(others names) (left names) {
 	return left
 }
 
-// union merges two lists. It takes time in proportion to both.
-func union(a, b []ledger.Pubkey) []ledger.Pubkey {
+// merge merges two lists. It takes time in proportion to both. What is in both is there twice.
+func merge(a, b []ledger.Pubkey) []ledger.Pubkey {
 	if len(b) == 0 {
 		return a
 	}
 	out := make([]ledger.Pubkey, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
-		order := a[0].Compare(&b[0])
-		if order <= 0 {
+		if a[0].Compare(&b[0]) < 0 {
 			out, a = append(out, a[0]), a[1:]
 		} else {
-			out = append(out, b[0])
-		}
-		if order >= 0 {
-			b = b[1:]
+			out, b = append(out, b[0]), b[1:]
 		}
 	}
 	return append(append(out, a...), b...)
-}
-
-var errNames = [nameKinds]error{
-	errors.New("pubkeys must be a list of base58 public keys"),
-	errors.New("programs must be a list of base58 public keys"),
-	errors.New("wallets must be a list of base58 public keys"),
 }
 
 // parse sets the names of one kind.
@@ -91,7 +91,7 @@ func (n *names) parse(kind nameKind, texts []string) error {
 	for i, text := range texts {
 		k, err := ledger.ParsePubkey(text)
 		if err != nil {
-			return errNames[kind]
+			return fmt.Errorf("%s must be a list of base58 public keys", kindNames[kind])
 		}
 		keys[i] = k
 	}
@@ -149,70 +149,28 @@ func (w *wants) show(extend, tokens bool) {
 
 // match reports whether a subscriber wants an update.
 func (w *wants) match(u *ledger.Update) bool {
-	if w.everything {
-		return true
-	}
 	var room [maxNamesOf]name
-	for _, n := range namesOf(room[:0], u) {
-		if w.names.has(n.kind, n.key) {
-			return true
-		}
-	}
-	return false
+	return w.everything ||
+		slices.ContainsFunc(namesOf(room[:0], u), func(n name) bool { return w.names.has(n.kind, n.key) })
 }
 
-// index leads from a key to the subscribers that named it. Almost every key has one: it takes half
-// as much memory to keep that one apart from the others.
-type index struct {
-	first  map[ledger.Pubkey]*subscriber
-	others map[ledger.Pubkey][]*subscriber
-}
-
-func newIndex() index {
-	return index{make(map[ledger.Pubkey]*subscriber), make(map[ledger.Pubkey][]*subscriber)}
-}
+// index leads from a key to the subscribers that named it.
+type index map[ledger.Pubkey][]*subscriber
 
 // add enters a subscriber that is not there yet under each of the keys.
-func (x *index) add(keys []ledger.Pubkey, s *subscriber) {
+func (x index) add(keys []ledger.Pubkey, s *subscriber) {
 	for _, k := range keys {
-		if x.first[k] == nil {
-			x.first[k] = s
-		} else {
-			x.others[k] = append(x.others[k], s)
-		}
+		x[k] = append(x[k], s)
 	}
 }
 
 // remove takes a subscriber out that is there under each of the keys.
-func (x *index) remove(keys []ledger.Pubkey, s *subscriber) {
+func (x index) remove(keys []ledger.Pubkey, s *subscriber) {
 	for _, k := range keys {
-		others := x.others[k]
-		last := len(others) - 1
-		switch {
-		case last < 0:
-			delete(x.first, k)
-			continue
-		case x.first[k] == s:
-			x.first[k] = others[last]
-		default:
-			others[slices.Index(others, s)] = others[last]
+		at := slices.Index(x[k], s)
+		x[k] = slices.Delete(x[k], at, at+1)
+		if len(x[k]) == 0 {
+			delete(x, k)
 		}
-		if others[last] = nil; last == 0 {
-			delete(x.others, k)
-		} else {
-			x.others[k] = others[:last]
-		}
-	}
-}
-
-// deliver gives an update to the subscribers that named a key.
-func (x *index) deliver(k ledger.Pubkey, e *emission, i int) {
-	first := x.first[k]
-	if first == nil {
-		return
-	}
-	first.deliverMatch(e, i)
-	for _, s := range x.others[k] {
-		s.deliverMatch(e, i)
 	}
 }

@@ -3,8 +3,9 @@ package stream
 import (
 	"testing"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/stream/frame"
 )
 
 func unlimited() *memory { return &memory{limit: 1 << 60} }
@@ -200,6 +201,6 @@ func TestSnapshotsAreRefusedWhenMemoryRunsShort(t *testing.T) {
 	c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(key(1)))
 	c.expect(subscribed("1", 1, 0, 0, 0), snapshotEnd("1", 0, 0))
 	c.send(`{"type":"subscribe","id":1,"snapshot":true,"programs":%s}`, list(programA))
-	c.endsWith(frame.CodeTryAgain, endMemory.text)
+	c.endsWith(websocket.CloseTryAgainLater, endMemory.text)
 	n.awaitEmpty()
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"ledgerd/httpd/stream/frame"
+	"github.com/fasthttp/websocket"
 )
 
 func TestPanicsEndOnlyTheirConnection(t *testing.T) {
@@ -23,7 +23,7 @@ func TestPanicsEndOnlyTheirConnection(t *testing.T) {
 		if tt.sent != "" {
 			c.send("%s", tt.sent)
 		}
-		c.endsWith(frame.CodeInternal, endInternal.text)
+		c.endsWith(websocket.CloseInternalServerErr, endInternal.text)
 		n.script.block(2, account(1, 2, programA))
 		other.expect(basicFrame(account(1, 2, programA), 2))
 		if got := n.hub.meters.panics.Get(); got != 1 {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/engine/ledger"
 	"net/http"
 	"os"
@@ -47,21 +49,23 @@ var (
 )
 
 // refusal answers a text message that is none of ours.
-var refusal = reply{frame.Text, `{"type":"error","id":null,"error":"Invalid request parameters",` +
+var refusal = reply{websocket.TextMessage, `{"type":"error","id":null,"error":"Invalid request parameters",` +
 	`"details":"a message is a JSON object with a type of subscribe, unsubscribe, resume or ping"}`}
 
-func ponged(payload string) reply { return reply{frame.Pong, payload} }
+func ponged(payload string) reply { return reply{websocket.PongMessage, payload} }
 
 // What clients send.
-func text(payload string) []byte     { return frameBytes(finBit|byte(frame.Text), payload) }
-func begun(payload string) []byte    { return frameBytes(byte(frame.Text), payload) }
-func more(payload string) []byte     { return frameBytes(byte(frame.Continuation), payload) }
-func last(payload string) []byte     { return frameBytes(finBit|byte(frame.Continuation), payload) }
-func binaryOf(payload string) []byte { return frameBytes(finBit|byte(frame.Binary), payload) }
-func ping(payload string) []byte     { return frameBytes(finBit|byte(frame.Ping), payload) }
-func pong(payload string) []byte     { return frameBytes(finBit|byte(frame.Pong), payload) }
+func text(payload string) []byte  { return frameBytes(finBit|byte(websocket.TextMessage), payload) }
+func begun(payload string) []byte { return frameBytes(byte(websocket.TextMessage), payload) }
+func more(payload string) []byte  { return frameBytes(byte(frame.Continuation), payload) }
+func last(payload string) []byte  { return frameBytes(finBit|byte(frame.Continuation), payload) }
+func binaryOf(payload string) []byte {
+	return frameBytes(finBit|byte(websocket.BinaryMessage), payload)
+}
+func ping(payload string) []byte { return frameBytes(finBit|byte(websocket.PingMessage), payload) }
+func pong(payload string) []byte { return frameBytes(finBit|byte(websocket.PongMessage), payload) }
 
-func closeOf(payload string) []byte { return frameBytes(finBit|byte(frame.Close), payload) }
+func closeOf(payload string) []byte { return frameBytes(finBit|byte(websocket.CloseMessage), payload) }
 
 // codeOf returns the payload of a close frame.
 func codeOf(code uint16, reason string) string {
@@ -109,7 +113,7 @@ func TestPingsAreAnsweredWithinAMessage(t *testing.T) {
 			for _, piece := range sent {
 				c.raw(piece)
 			}
-			if op, got, err := c.read(); op != frame.Pong || got != want || err != nil {
+			if op, got, err := c.read(); op != websocket.PongMessage || got != want || err != nil {
 				n.Fatalf("opcode %#x, payload %q, err %v, want a pong of %q", op, got, err, want)
 			}
 		}
@@ -138,7 +142,7 @@ func TestCompressionIsNeverNegotiated(t *testing.T) {
 		slot := ledger.Slot(i + 1)
 		n.script.block(slot, account(1, ledger.Lamports(slot), programA))
 		c.expect(basicFrame(account(1, ledger.Lamports(slot), programA), slot))
-		c.raw(frameBytes(finBit|0x40|byte(frame.Text), "\xaa\x56\x2a"))
+		c.raw(frameBytes(finBit|0x40|byte(websocket.TextMessage), "\xaa\x56\x2a"))
 		if before, code, text := c.endsAndHangsUp(); len(before) > 0 || (ending{code, text}) != endsReserved {
 			t.Errorf("%s: ended with %d %q after %q, want %v", offer, code, text, before, endsReserved)
 		}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/httpd/stream/frame"
 )
 
@@ -27,7 +29,7 @@ func (s *subscriber) read(early []byte) {
 	r := bufio.NewReaderSize(from, readerBytes)
 	end := s.listen(r)
 	s.outbox.close(*end)
-	if end.reason == reasonClient || end.reason == reasonGone || end.reason == reasonSilent {
+	if end.reason == reasonClient || end.reason == endGone.reason || end.reason == endSilent.reason {
 		return // nothing more comes: the socket is closed as soon as the writer is done
 	}
 	// What the peer still sends is read for a moment: the kernel would answer it with a
@@ -63,12 +65,7 @@ type input struct {
 
 // handleFrames handles the frames that are there, at least one.
 func (in *input) handleFrames() {
-	defer func() {
-		if p := recover(); p != nil { // the connection ends, the process goes on
-			in.hub.panicked(p)
-			in.end = &endInternal
-		}
-	}()
+	defer in.endOnPanic()
 	for ok := true; ok && in.end == nil; ok = in.r.Buffered() > 0 {
 		in.end = in.handleFrame()
 		in.extendDeadline()
@@ -78,44 +75,37 @@ func (in *input) handleFrames() {
 // handleFrame handles one frame, and returns how the connection ends if it does.
 func (in *input) handleFrame() *closing {
 	h, err := frame.ReadHeader(in.r)
-	if err != nil {
-		return endAfter(err)
-	}
-	if !in.budget.take(time.Now()) {
+	switch {
+	case err != nil:
+	case !in.budget.takeToken():
 		return &endRate
-	}
-	if h.Op.IsControl() {
+	case h.Op.IsControl():
 		return in.handleControl(h)
+	default:
+		err = in.message.Read(h, in.r, func(text []byte) {
+			if !in.outbox.isClosing() { // no connection that ends is to become part of the hub again
+				in.handle(text)
+			}
+		})
 	}
-	err = in.message.Read(h, in.r, func(text []byte) {
-		if !in.outbox.isClosing() { // no connection that ends is to become part of the hub again
-			in.handle(text)
-		}
-	})
-	if err != nil {
-		return endAfter(err)
-	}
-	return nil
+	return endAfter(err)
 }
 
 // handleControl answers a control frame, and returns how the connection ends if it is a close frame:
 // with the client's own code.
 func (in *input) handleControl(h frame.Header) *closing {
-	payload, err := h.ReadControl(in.r)
-	if err != nil {
-		return endAfter(err)
-	}
-	switch h.Op {
-	case frame.Close:
-		code, err := frame.ParseClose(payload)
-		if err != nil {
-			return endAfter(err)
+	payload, err := h.ReadPayload(in.r, nil)
+	switch {
+	case err != nil:
+	case h.Op == websocket.PingMessage:
+		in.outbox.put(nil, single(frame.AppendControl(nil, websocket.PongMessage, payload)))
+	case h.Op == websocket.CloseMessage:
+		var code uint16
+		if code, err = frame.ParseClose(payload); err == nil {
+			return &closing{reason: reasonClient, code: code}
 		}
-		return &closing{reason: reasonClient, code: code}
-	case frame.Ping:
-		in.outbox.put(nil, single(frame.AppendControl(nil, frame.Pong, payload)))
 	}
-	return nil
+	return endAfter(err)
 }
 
 // extendDeadline gives the peer time until it counts as gone. On a connection that is

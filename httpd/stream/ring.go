@@ -31,8 +31,8 @@ type ring struct {
 	tail      []byte   // what the open block holds, with what is not published yet
 	end       position // where tail ends
 	moved     bool     // the head, since the followers were woken
-	followers map[*subscriber]struct{}
-	users     int // connections that ever followed it and are still there
+	followers set
+	users     set // connections that ever followed it and are still there
 }
 
 // block is a part of a ring. Frames never lie across two.
@@ -59,7 +59,7 @@ func (p position) offset() uint64 { return p.at & (blockBytes - 1) }
 // newRing returns an empty ring for at least so many bytes of frames, which come after a seq.
 func newRing(f form, bytes int, seq ledger.Seq) *ring {
 	r := &ring{
-		form: f, followers: make(map[*subscriber]struct{}),
+		form: f, followers: make(set), users: make(set),
 		// The room at the end of a block that no frame fits in does not count, nor does the open block.
 		slots: make([]atomic.Pointer[block], bytes/(blockBytes-maxFrameBytes)+2),
 	}

@@ -5,8 +5,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/stream/frame"
 )
 
 // emissionOf returns a block of so many updates.
@@ -26,7 +27,7 @@ func framesIn(t *testing.T, data []byte) (count uint64) {
 		if n == 126 {
 			header, n = 4, int(data[2])<<8|int(data[3])
 		}
-		if data[0] != finBit|byte(frame.Text) || header+n > len(data) {
+		if data[0] != finBit|byte(websocket.TextMessage) || header+n > len(data) {
 			t.Fatalf("%d bytes at the end are no frame", len(data))
 		}
 		data = data[header+n:]

@@ -10,8 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/stream/frame"
 )
 
 // slow makes a subscriber whose socket holds little and that reads nothing yet.
@@ -37,7 +38,7 @@ func (n *node) flood(until func() bool) {
 }
 
 // ended returns how many connections ended for a reason.
-func (n *node) ended(why reason) uint64 { return n.hub.meters.ends[why].Get() }
+func (n *node) ended(why string) uint64 { return n.hub.meters.ends[why].Load() }
 
 // socketBlocks is more than the sockets of a slow client hold, in blocks of a ring.
 const socketBlocks = 16
@@ -79,7 +80,7 @@ func TestASlowConsumerIsToldWhereItStopped(t *testing.T) {
 		n.flood(n.overflown)
 		c.endsSlow(1)
 		n.awaitEmpty()
-		if got := n.ended(reasonSlow); got != 1 {
+		if got := n.ended(endSlow.reason); got != 1 {
 			t.Errorf("%s: %d slow consumers counted, want 1", query, got)
 		}
 	}
@@ -96,7 +97,7 @@ func TestASlowConsumerThatStillReadsIsToldSo(t *testing.T) {
 			n.flood(n.overflown)
 			c.r = bufio.NewReader(thinLine{c.conn})
 			c.endsSlow(1) // it has joined after the first
-			if got := n.ended(reasonSlow); got != 1 {
+			if got := n.ended(endSlow.reason); got != 1 {
 				n.Errorf("%s: %d slow consumers counted, want 1", query, got)
 			}
 		})
@@ -114,7 +115,7 @@ func (l thinLine) Read(b []byte) (int, error) {
 func TestASocketThatTakesNothingIsReset(t *testing.T) {
 	n := serve(t, func(c *Config) { c.WriteTimeout = 20 * time.Millisecond })
 	c := n.slow("?extended=true")
-	n.flood(func() bool { return n.ended(reasonStalled) == 1 })
+	n.flood(func() bool { return n.ended(endStalled.reason) == 1 })
 	// What it then reads is whole frames, to the place where the socket breaks.
 	knows := heard{state: state{}}
 	for {
@@ -125,7 +126,7 @@ func TestASocketThatTakesNothingIsReset(t *testing.T) {
 			}
 			break
 		}
-		if op != frame.Text {
+		if op != websocket.TextMessage {
 			t.Fatalf("opcode %#x inside the stream", op)
 		}
 		knows.fold(t, []string{text})
@@ -155,5 +156,5 @@ func TestOthersAreNotAffectedByTheSlow(t *testing.T) {
 	for _, c := range slow {
 		_ = c.conn.Close()
 	}
-	eventually(t, "the slow are gone", func() bool { return n.hub.meters.connections.Get() == 1 })
+	eventually(t, "the slow are gone", func() bool { return n.connections() == 1 })
 }

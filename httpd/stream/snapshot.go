@@ -36,7 +36,7 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 	if !s.pay(snapshotCost(&named)) {
 		return nil
 	}
-	done, err := s.hub.await(s.outbox.context(), s.seat.peer, readSnapshot)
+	done, err := s.hub.await(s.outbox.context(), s.seat.turns.snapshot, s.hub.turns.snapshot)
 	if err != nil {
 		return nil // the connection ends
 	}
@@ -150,7 +150,7 @@ func (s *subscriber) snapshotUnlocked(at snapshotAt, shape form, named names, id
 		p.add(appendUpdate(p.room(), shape, &accounts[i], mints[i], time, at.slot, at.seq, s.level), 0)
 	}
 	p.add(frame.AppendText(p.room(), func(b []byte) []byte {
-		return fmt.Appendf(appendReply(b, "snapshot_end", id), `,"slot":%d,"seq":%d}`, at.slot, at.seq)
+		return fmt.Appendf(b, `{"type":"snapshot_end","id":%s,"slot":%d,"seq":%d}`, id, at.slot, at.seq)
 	}), at.seq)
 	return p.finish(), nil
 }
@@ -162,7 +162,7 @@ func (s *subscriber) readSnapshot(head *ledger.Head, named names) ([]ledger.Acco
 		return nil, nil
 	}
 	q := ledger.Query{Commitment: s.level, Head: head}
-	accounts, _, err := s.hub.config.Ledger.Accounts(q, union(named[pubkeys], named[wallets]))
+	accounts, _, err := s.hub.config.Ledger.Accounts(q, slices.Compact(merge(named[pubkeys], named[wallets])))
 	if err != nil {
 		return nil, err
 	}

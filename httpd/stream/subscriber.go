@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -29,11 +30,9 @@ type subscriber struct {
 
 	// The hub's lock guards the rest.
 
-	wants wants // changed by the reader alone, which reads it without the lock
-	kind  wantsKind
-	ring  *ring       // what it follows, once the writer is through with what lies before
-	used  [forms]bool // the rings it ever followed
-	last  *packet     // the match delivered last, so that it is delivered once; nil once it was woken
+	wants wants   // changed by the reader alone, which reads it without the lock
+	ring  *ring   // what it follows, once the writer is through with what lies before
+	last  *packet // the match delivered last, so that it is delivered once; nil once it was woken
 	// holding, while a snapshot is read: emissions are held and delivered after it.
 	holding bool
 	held    []*emission
@@ -53,23 +52,6 @@ func (s *subscriber) perEmission() bool {
 	return s.holding || s.wants.everything && s.resumed != 0 || !s.wants.everything && s.wants.form.marksSlots()
 }
 
-// count counts the subscriber by what it wants.
-func (s *subscriber) count(k wantsKind) {
-	if s.kind == k {
-		return
-	}
-	s.hub.meters.wants[s.kind].Dec()
-	s.hub.meters.wants[k].Inc()
-	s.kind = k
-}
-
-// countTokens counts the subscriber in (1) or out (-1) if it wants tokens.
-func (s *subscriber) countTokens(sign int) {
-	if s.wants.form == withTokens {
-		s.hub.tokens += sign
-	}
-}
-
 // follow goes on with another ring, or none, from its head.
 func (s *subscriber) follow(r *ring) {
 	if r == s.ring {
@@ -78,11 +60,11 @@ func (s *subscriber) follow(r *ring) {
 	to := new(cursor)
 	if r != nil {
 		to = r.newest()
-		r.followers[s] = struct{}{}
+		r.followers.put(s, true)
 	}
 	s.put(&packet{special: &special{switchRing: to}})
 	if s.ring != nil {
-		delete(s.ring.followers, s)
+		s.ring.followers.put(s, false)
 	}
 	s.ring = r
 }
@@ -98,10 +80,14 @@ func (s *subscriber) after() *position {
 // put adds packets to the outbox, after all that the ring holds.
 func (s *subscriber) put(packets ...*packet) { s.outbox.put(s.after(), packets...) }
 
-// answer puts an answer in the outbox, as one text frame. The hub's lock is held.
-func (s *subscriber) answer(write func([]byte) []byte) {
-	s.put(single(frame.AppendText(nil, write)))
+// answer puts an answer in the outbox, as one text frame. The hub's lock is held. The text is of our
+// making, and needs no escapes.
+func (s *subscriber) answer(format string, args ...any) {
+	s.put(single(frame.AppendText(nil, func(b []byte) []byte { return fmt.Appendf(b, format, args...) })))
 }
+
+// timestamp returns a time in ISO 8601, to the second.
+func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // hold keeps an emission for after the snapshot.
 func (s *subscriber) hold(e *emission) {
@@ -116,14 +102,8 @@ func (s *subscriber) hold(e *emission) {
 }
 
 // deliverOpening is called for the subscribers that are given every emission, before the updates.
-// Those that want everything and have seen part of it receive the rest now.
 func (s *subscriber) deliverOpening(e *emission) {
-	switch {
-	case s.holding:
-		s.hold(e)
-	case s.wants.everything:
-		s.deliverAlone(e)
-	default:
+	if !s.holding && !s.wants.everything {
 		s.deliverMarker(e, opening)
 	}
 }
@@ -146,11 +126,15 @@ func (s *subscriber) deliverMatch(e *emission, i int) {
 }
 
 // deliverEnding is called for the subscribers that are given every emission, after the updates.
+// Those that want everything and have seen part of it receive the rest now.
 func (s *subscriber) deliverEnding(e *emission) {
-	if s.holding {
+	switch {
+	case s.holding:
+		s.hold(e)
 		return
-	}
-	if !s.wants.everything {
+	case s.wants.everything:
+		s.deliverAlone(e)
+	default:
 		s.deliverMarker(e, e.ending())
 	}
 	s.passed(e)
@@ -173,18 +157,11 @@ func (s *subscriber) waitFor(seq ledger.Seq) {
 // of it was seen before.
 func (s *subscriber) deliverAlone(e *emission) {
 	s.deliverMarker(e, opening)
-	var p packer
-	p.open.published = e.published
 	for i := range e.updates {
-		switch {
-		case !e.after(i, s.resumed) || !s.wants.match(&e.updates[i]):
-		case s.outbox.conflates: // one by one
+		if e.after(i, s.resumed) && s.wants.match(&e.updates[i]) {
 			s.put(e.stateOf(i, e.appendPart(nil, s.wants.form, i)))
-		default:
-			p.add(e.appendPart(p.room(), s.wants.form, i), e.seq(i))
 		}
 	}
-	s.put(p.finish()...)
 	s.deliverMarker(e, e.ending())
 }
 

@@ -3,6 +3,8 @@ package stream
 import (
 	"time"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/httpd/stream/frame"
 )
 
@@ -14,29 +16,7 @@ type timers struct {
 	tickAt time.Duration // the next heartbeat; 0 while there are none
 	pinged time.Duration
 	due    time.Duration // what comes first of all that is due
-
-	alarm *time.Timer
-	set   time.Duration // what the alarm is set to
-}
-
-func (t *timers) stop() {
-	if t.alarm != nil {
-		t.alarm.Stop()
-	}
-}
-
-// arm has the writer woken when something is due.
-func (t *timers) arm(now time.Duration, wake func()) {
-	if t.set == t.due {
-		return
-	}
-	t.set = t.due
-	left := t.due - now
-	if t.alarm == nil {
-		t.alarm = time.AfterFunc(left, wake)
-		return
-	}
-	t.alarm.Reset(left)
+	alarm  *time.Timer   // wakes the writer then
 }
 
 // runDue does what is due, and finds out when something is next.
@@ -67,7 +47,7 @@ func (s *subscriber) ping(now time.Duration) error {
 		return nil
 	}
 	s.timers.pinged = now
-	return s.writeOnce(batch{data: frame.AppendControl(nil, frame.Ping, nil), frames: 1})
+	return s.writeOnce(batch{data: frame.AppendControl(nil, websocket.PingMessage, nil), frames: 1})
 }
 
 // scheduleTicks says whether there is something to do every heartbeat: to send one, or to look
@@ -93,6 +73,6 @@ func (s *subscriber) tick(now time.Time) {
 		s.answerResync(s.resumeID, s.hub.oldestLocked(s.level, seq), seq)
 	}
 	if s.wants.form.marksSlots() && !s.holding {
-		s.answer(func(b []byte) []byte { return appendHeartbeat(b, slot, seq, now) })
+		s.answer(`{"type":"heartbeat","slot":%d,"seq":%d,"timestamp":"%s"}`, slot, seq, timestamp(now))
 	}
 }

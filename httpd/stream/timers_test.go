@@ -3,14 +3,18 @@ package stream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"ledgerd/engine/ledger"
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/httpd/stream/frame"
+
+	"ledgerd/engine/ledger"
 )
 
 // What the interface says of time, tested with the durations that a node has by default. Ticks
@@ -28,7 +32,7 @@ func (n *node) elapsed(what string, since time.Time, want, slack time.Duration) 
 // pinged reads frames up to the next ping, which is not answered.
 func (c *client) pinged() {
 	c.Helper()
-	if op, payload, err := c.read(); op != frame.Ping || payload != "" || err != nil {
+	if op, payload, err := c.read(); op != websocket.PingMessage || payload != "" || err != nil {
 		c.Fatalf("opcode %#x, payload %q, err %v, want an empty ping", op, payload, err)
 	}
 }
@@ -75,8 +79,8 @@ func TestSilenceEndsTheConnectionAfterAMinute(t *testing.T) {
 				}
 			}()
 			count := map[string]int{}
-			op, payload := frame.Text, ""
-			for op != frame.Close {
+			op, payload := frame.Opcode(websocket.TextMessage), ""
+			for op != websocket.CloseMessage {
 				var err error
 				if op, payload, err = c.read(); err != nil {
 					n.Fatal(err)
@@ -142,7 +146,9 @@ func TestHeartbeatsComeEachSecond(t *testing.T) {
 			n.Helper()
 			var since time.Time
 			for i := range 4 {
-				if got, want := c.next(), string(appendHeartbeat(nil, slot, seq, time.Now())); got != want {
+				got := c.next()
+				want := fmt.Sprintf(`{"type":"heartbeat","slot":%d,"seq":%d,"timestamp":"%s"}`, slot, seq, timestamp(time.Now()))
+				if got != want {
 					n.Errorf("told %s, want %s", got, want)
 				}
 				if i > 0 {
@@ -218,7 +224,7 @@ func TestASocketThatTakesNothingForFiveSecondsIsReset(t *testing.T) {
 				n.Errorf("%q: the socket was closed, want a reset", query)
 			}
 			synctest.Wait()
-			if got := n.ended(reasonStalled); got != 1 {
+			if got := n.ended(endStalled.reason); got != 1 {
 				n.Errorf("%q: %d connections counted as stalled, want 1", query, got)
 			}
 		})

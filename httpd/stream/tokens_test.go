@@ -156,7 +156,7 @@ func TestTokensOnceOnStayOn(t *testing.T) {
 		eventually(t, "nobody wants tokens", func() bool {
 			n.hub.mu.Lock()
 			defer n.hub.mu.Unlock()
-			return n.hub.tokens == 0
+			return len(n.hub.tokens) == 0
 		})
 	}
 }

@@ -6,30 +6,32 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"sync"
-	"time"
 
 	"github.com/fasthttp/websocket"
 	"github.com/valyala/fasthttp"
 )
 
-// rejection is why a handshake was refused. Each is one value of a metric's label.
-type rejection uint8
+// rejection is why a handshake is refused, and how it is answered. Errors of other types are faults of the request.
+type rejection struct {
+	reason string // one of rejectionReasons
+	status int
+	text   string
+	error
+}
 
-const (
-	rejectedFull rejection = iota
-	rejectedClient
-	rejectedOrigin
-	rejectedRequest
-	rejections
-)
-
-var rejectionNames = [rejections]string{"full", "client", "origin", "request"}
+const invalidRequest = "Invalid request parameters"
 
 var (
-	errFull       = errors.New("the server holds as many WebSocket connections as it may")
-	errClientFull = errors.New("this client holds as many WebSocket connections as it may")
-	errHandshake  = errors.New("not a valid WebSocket handshake")
+	errFull = &rejection{"full", fasthttp.StatusServiceUnavailable, "Service unavailable",
+		errors.New("the server holds as many WebSocket connections as it may")}
+	errClientFull = &rejection{"client", fasthttp.StatusTooManyRequests, "Rate limit exceeded",
+		errors.New("this client holds as many WebSocket connections as it may")}
+	errOrigin    = &rejection{"origin", fasthttp.StatusBadRequest, invalidRequest, errors.New("this Origin is not allowed")}
+	errHandshake = errors.New("not a valid WebSocket handshake")
 )
+
+// rejectionReasons are all reasons, each one value of a metric's label.
+var rejectionReasons = []string{"full", "client", "origin", "request"}
 
 // upgrader makes the handshake; the frames after it are read and written here, so that
 // there is one writer and every frame counts. Compression is never negotiated: a compressed
@@ -43,47 +45,47 @@ var upgrader = websocket.FastHTTPUpgrader{
 // Upgrade makes the request a subscriber, or answers with an error. client is the address that the
 // connection counts for; exempt clients are free of the cap per client.
 func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool) {
-	if !h.config.allowsOrigins(ctx.Request.Header.PeekAll("Origin")) {
-		h.refuse(ctx, errOrigin)
-		return
-	}
 	asked, err := parseQuery(ctx.QueryArgs())
-	if err != nil {
-		h.refuse(ctx, err)
-		return
+	if !h.config.allowsOrigins(ctx.Request.Header.PeekAll("Origin")) {
+		err = errOrigin
 	}
-	place, err := h.seats.take(client, exempt, time.Now())
+	var place *seat
+	if err == nil {
+		place, err = h.seats.take(client, exempt)
+	}
 	if err != nil {
 		h.refuse(ctx, err)
 		return
 	}
 	socket := ctx.Conn()
 	if c, ok := socket.(interface{ IfLost(func()) }); ok {
-		c.IfLost(func() { h.seats.free(place) }) // the answer was not written, and nobody adopts the socket
+		c.IfLost(place.free) // the answer was not written, and nobody adopts the socket
 	}
 	if upgrader.Upgrade(ctx, func(conn *websocket.Conn) { h.adopt(socket, conn.NetConn(), place, asked) }) != nil {
-		h.seats.free(place)
+		place.free()
 		h.refuse(ctx, errHandshake)
 	}
 }
 
 // refuse answers a handshake with an error in the shape of all errors.
 func (h *Hub) refuse(ctx *fasthttp.RequestCtx, err error) {
-	why, status, text := rejectedRequest, fasthttp.StatusBadRequest, "Invalid request parameters"
-	switch err {
-	case errFull:
-		why, status, text = rejectedFull, fasthttp.StatusServiceUnavailable, "Service unavailable"
+	why := &rejection{"request", fasthttp.StatusBadRequest, invalidRequest, err}
+	errors.As(err, &why)
+	h.meters.refused[why.reason].Add(1)
+	if why.status != fasthttp.StatusBadRequest {
 		ctx.Response.Header.Set("Retry-After", "1")
-	case errClientFull:
-		why, status, text = rejectedClient, fasthttp.StatusTooManyRequests, "Rate limit exceeded"
-		ctx.Response.Header.Set("Retry-After", "1")
-	case errOrigin:
-		why = rejectedOrigin
 	}
-	h.meters.refused[why].Inc()
-	ctx.SetStatusCode(status)
+	ctx.SetStatusCode(why.status)
 	ctx.SetContentType("application/json")
-	fmt.Fprintf(ctx, `{"error":%q,"details":%q}`, text, err.Error())
+	fmt.Fprintf(ctx, `{"error":%q,"details":%q}`, why.text, why.Error())
+}
+
+// endOnPanic is deferred: after a fault of ours the connection ends, and the process goes on.
+func (s *subscriber) endOnPanic() {
+	if p := recover(); p != nil {
+		s.hub.panicked(p)
+		s.outbox.close(endInternal)
+	}
 }
 
 // panicked notes a fault of ours; the process goes on.

@@ -72,8 +72,8 @@ func TestWalletsAreCounted(t *testing.T) {
 		{`unsubscribe","wallets":` + w, withWallets(unsubscribed("null", 1, 1), 1)},
 		{`unsubscribe","all":true`, withWallets(unsubscribed("null", 0, 0), 0)},
 		{`unsubscribe","all":true`, unsubscribed("null", 0, 0)},
-		{`subscribe","wallets":null`, string(appendError(nil, noID, errNotMessage.Error()))},
-		{`subscribe","wallets":["x"]`, string(appendError(nil, noID, errNames[wallets].Error()))},
+		{`subscribe","wallets":null`, failed(noID, errNotMessage.Error())},
+		{`subscribe","wallets":["x"]`, failed(noID, "wallets must be a list of base58 public keys")},
 	} {
 		c.send(`{"type":"%s}`, tt.say)
 		c.expect(tt.answer)
@@ -115,7 +115,7 @@ func TestSnapshotsOfWallets(t *testing.T) {
 		t.Errorf("%d frames, want %d accounts and an end", got, len(rich))
 	}
 	c.send(`{"type":"subscribe","id":2,"snapshot":true,"wallets":%s}`, list(poor, wallet.Pubkey))
-	c.expect(string(appendError(nil, "2", errTooManyTokens.Error())))
+	c.expect(failed("2", errTooManyTokens.Error()))
 	c.send(`{"type":"unsubscribe","wallets":%s}`, list(wallet.Pubkey)) // nothing has changed
 	c.expect(withWallets(unsubscribed("null", 0, 0), 1))
 }

@@ -62,7 +62,7 @@ func (s *subscriber) write() {
 			_ = s.conn.Close()
 		}
 		if over {
-			s.timers.stop()
+			s.timers.alarm.Stop()
 			s.writer.stop()
 			s.ended.Done()
 		}
@@ -74,7 +74,7 @@ func (s *subscriber) write() {
 		}
 		switch {
 		case err != nil:
-			s.hub.meters.closed(s.whyBroken(err))
+			s.hub.meters.ends[s.whyBroken(err)].Add(1)
 			s.outbox.close(endGone)
 			s.cut()
 			return
@@ -83,7 +83,7 @@ func (s *subscriber) write() {
 			s.end(*end)
 			return
 		}
-		s.timers.arm(s.hub.now(), s.outbox.wake)
+		s.timers.alarm.Reset(s.timers.due - s.hub.now())
 		if s.writer.tryIdle() {
 			over = false
 			return
@@ -92,17 +92,17 @@ func (s *subscriber) write() {
 }
 
 // whyBroken returns the reason that a connection ends for whose write failed.
-func (s *subscriber) whyBroken(err error) reason {
+func (s *subscriber) whyBroken(err error) string {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		return reasonGone
+		return endGone.reason
 	}
 	if s.isTooSlow() {
 		if ending := s.outbox.endingSoon(); ending != nil {
 			return ending.reason
 		}
-		return reasonSlow
+		return endSlow.reason
 	}
-	return reasonStalled
+	return endStalled.reason
 }
 
 // writeUntilIdle writes until nothing waits, or the connection ends in the way it returns.
@@ -244,12 +244,12 @@ func (s *subscriber) isTooSlow() bool {
 // end writes the close frame, if anybody may still read it, and gives the peer a moment to
 // answer it.
 func (s *subscriber) end(c closing) {
-	s.hub.meters.closed(c.reason)
+	s.hub.meters.ends[c.reason].Add(1)
 	if c.code == 0 {
 		_ = s.conn.Close()
 		return
 	}
-	if c.reason == reasonSlow {
+	if c.reason == endSlow.reason {
 		c.text = fmt.Sprintf("%s, last_seq=%d", c.text, s.sent)
 	}
 	if s.writeOnce(batch{data: frame.AppendClose(nil, c.code, c.text), frames: 1}) != nil {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/fasthttp/websocket"
 )
 
 // The tests of this file follow the public case list of the Autobahn test suite, case by case:
@@ -63,14 +65,14 @@ func masked(first byte, payload string) []byte {
 	return b
 }
 
-func text(payload string) []byte     { return masked(finBit|byte(Text), payload) }
-func begun(payload string) []byte    { return masked(byte(Text), payload) }
+func text(payload string) []byte     { return masked(finBit|byte(websocket.TextMessage), payload) }
+func begun(payload string) []byte    { return masked(byte(websocket.TextMessage), payload) }
 func more(payload string) []byte     { return masked(byte(Continuation), payload) }
 func last(payload string) []byte     { return masked(finBit|byte(Continuation), payload) }
-func binaryOf(payload string) []byte { return masked(finBit|byte(Binary), payload) }
-func ping(payload string) []byte     { return masked(finBit|byte(Ping), payload) }
-func pong(payload string) []byte     { return masked(finBit|byte(Pong), payload) }
-func closeOf(payload string) []byte  { return masked(finBit|byte(Close), payload) }
+func binaryOf(payload string) []byte { return masked(finBit|byte(websocket.BinaryMessage), payload) }
+func ping(payload string) []byte     { return masked(finBit|byte(websocket.PingMessage), payload) }
+func pong(payload string) []byte     { return masked(finBit|byte(websocket.PongMessage), payload) }
+func closeOf(payload string) []byte  { return masked(finBit|byte(websocket.CloseMessage), payload) }
 
 // codeOf returns the payload of a close frame.
 func codeOf(code uint16, reason string) string {
@@ -94,7 +96,7 @@ func repeat(n int) string { return strings.Repeat("*", n) }
 
 func gets(messages ...string) (out []event) {
 	for _, m := range messages {
-		out = append(out, event{Text, m})
+		out = append(out, event{websocket.TextMessage, m})
 	}
 	return out
 }
@@ -111,21 +113,21 @@ func play(from io.Reader) (out []event, err error) {
 			return out, err
 		}
 		if !h.Op.IsControl() {
-			if err := m.Read(h, r, func(text []byte) { out = append(out, event{Text, string(text)}) }); err != nil {
+			if err := m.Read(h, r, func(text []byte) { out = append(out, event{websocket.TextMessage, string(text)}) }); err != nil {
 				return out, err
 			}
 			continue
 		}
-		payload, err := h.ReadControl(r)
+		payload, err := h.ReadPayload(r, nil)
 		if err != nil {
 			return out, err
 		}
-		if h.Op == Close {
+		if h.Op == websocket.CloseMessage {
 			code, err := ParseClose(payload)
 			if err != nil {
 				return out, err
 			}
-			return append(out, event{Close, fmt.Sprint(code)}), nil
+			return append(out, event{websocket.CloseMessage, fmt.Sprint(code)}), nil
 		}
 		out = append(out, event{h.Op, string(payload)})
 	}
@@ -171,10 +173,10 @@ func TestLengths(t *testing.T) {
 		return protocolCase{sent: frames(binaryOf(repeat(n))), err: notText}
 	}))
 	cut := []int{64, 256, 1 << 10, 1300, 4 << 10, 16 << 10, 64 << 10, 256 << 10}
-	runCases(t, numbered("10.1", cut, func(n int) protocolCase { return message(65536, fragments(Text, n, repeat(65536))) }))
-	runCases(t, numbered("9.3", cut, func(n int) protocolCase { return message(1<<20, fragments(Text, n, repeat(1<<20))) }))
+	runCases(t, numbered("10.1", cut, func(n int) protocolCase { return message(65536, fragments(websocket.TextMessage, n, repeat(65536))) }))
+	runCases(t, numbered("9.3", cut, func(n int) protocolCase { return message(1<<20, fragments(websocket.TextMessage, n, repeat(1<<20))) }))
 	runCases(t, numbered("9.4", cut, func(n int) protocolCase {
-		return protocolCase{sent: fragments(Binary, n, repeat(1<<20)), err: notText}
+		return protocolCase{sent: fragments(websocket.BinaryMessage, n, repeat(1<<20)), err: notText}
 	}))
 }
 
@@ -182,17 +184,17 @@ func TestLengths(t *testing.T) {
 func TestControlFramesAndOpcodes(t *testing.T) {
 	const bytes8 = "\x00\xff\xfe\xfd\xfc\xfb\x00\xff"
 	cases := []protocolCase{
-		{id: "2.1", sent: frames(ping("")), gets: []event{{Ping, ""}}},
-		{id: "2.3", sent: frames(ping(bytes8)), gets: []event{{Ping, bytes8}}},
-		{id: "2.4", sent: frames(ping(repeat(125))), gets: []event{{Ping, repeat(125)}}},
+		{id: "2.1", sent: frames(ping("")), gets: []event{{websocket.PingMessage, ""}}},
+		{id: "2.3", sent: frames(ping(bytes8)), gets: []event{{websocket.PingMessage, bytes8}}},
+		{id: "2.4", sent: frames(ping(repeat(125))), gets: []event{{websocket.PingMessage, repeat(125)}}},
 		{id: "2.5", sent: frames(ping(repeat(126))), err: longControl},
-		{id: "2.8", sent: frames(pong("unasked")), gets: []event{{Pong, "unasked"}}},
-		{id: "2.10", sent: slices.Repeat(frames(ping("x")), 10), gets: slices.Repeat([]event{{Ping, "x"}}, 10)},
+		{id: "2.8", sent: frames(pong("unasked")), gets: []event{{websocket.PongMessage, "unasked"}}},
+		{id: "2.10", sent: slices.Repeat(frames(ping("x")), 10), gets: slices.Repeat([]event{{websocket.PingMessage, "x"}}, 10)},
 		{id: "a ping of 64 KiB", sent: frames(ping(repeat(65536))), err: longControl},
 		{id: "a pong of 126 bytes", sent: frames(pong(repeat(126))), err: longControl},
 	}
 	for op := range byte(16) {
-		if slices.Contains([]Opcode{Continuation, Text, Binary, Close, Ping, Pong}, Opcode(op)) {
+		if slices.Contains([]Opcode{Continuation, websocket.TextMessage, websocket.BinaryMessage, websocket.CloseMessage, websocket.PingMessage, websocket.PongMessage}, Opcode(op)) {
 			continue
 		}
 		for _, payload := range []string{"", "the case"} {
@@ -209,7 +211,7 @@ func TestControlFramesAndOpcodes(t *testing.T) {
 func TestReservedBitsAndMasks(t *testing.T) {
 	var cases []protocolCase
 	for bits := byte(1); bits < 8; bits++ {
-		for _, op := range []Opcode{Text, Binary, Ping, Pong, Close} {
+		for _, op := range []Opcode{websocket.TextMessage, websocket.BinaryMessage, websocket.PingMessage, websocket.PongMessage, websocket.CloseMessage} {
 			cases = append(cases, protocolCase{
 				id: fmt.Sprintf("3.%d, opcode %d", bits, op), err: reserved, gets: gets("before"),
 				sent: frames(text("before"), masked(finBit|bits<<4|byte(op), ""), ping("after")),
@@ -226,19 +228,19 @@ func TestReservedBitsAndMasks(t *testing.T) {
 func TestFragmentation(t *testing.T) {
 	five := frames(begun("one"), more("two"), ping("first"), more("three"), more("four"), ping("second"), last("five"))
 	runCases(t, []protocolCase{
-		{id: "5.1", sent: frames(masked(byte(Ping), "one"), last("two")), err: cutControl},
-		{id: "5.2", sent: frames(masked(byte(Pong), "one"), last("two")), err: cutControl},
-		{id: "a fragmented close", sent: frames(masked(byte(Close), "\x03\xe8")), err: cutControl},
+		{id: "5.1", sent: frames(masked(byte(websocket.PingMessage), "one"), last("two")), err: cutControl},
+		{id: "5.2", sent: frames(masked(byte(websocket.PongMessage), "one"), last("two")), err: cutControl},
+		{id: "a fragmented close", sent: frames(masked(byte(websocket.CloseMessage), "\x03\xe8")), err: cutControl},
 		{id: "5.3", sent: frames(begun("one"), last("two")), gets: gets("onetwo")},
-		{id: "5.6", sent: frames(begun("one"), ping("between"), last("two")), gets: []event{{Ping, "between"}, {Text, "onetwo"}}},
+		{id: "5.6", sent: frames(begun("one"), ping("between"), last("two")), gets: []event{{websocket.PingMessage, "between"}, {websocket.TextMessage, "onetwo"}}},
 		{id: "5.9", sent: frames(last("of nothing"), text("whole")), err: misplaced},
 		{id: "5.12", sent: frames(more("of nothing"), text("whole")), err: misplaced},
 		{id: "5.15", sent: frames(begun("one"), last("two"), more("of nothing"), text("whole")), gets: gets("onetwo"), err: misplaced},
 		{id: "5.18", sent: frames(begun("one"), text("two")), err: misplaced},
-		{id: "5.19", sent: five, gets: []event{{Ping, "first"}, {Ping, "second"}, {Text, "onetwothreefourfive"}}},
+		{id: "5.19", sent: five, gets: []event{{websocket.PingMessage, "first"}, {websocket.PingMessage, "second"}, {websocket.TextMessage, "onetwothreefourfive"}}},
 		{id: "binary inside a message", sent: frames(begun("{"), binaryOf("}")), err: misplaced},
 		{id: "an empty text inside a message", sent: frames(begun("{"), begun("")), err: misplaced},
-		{id: "open binary", sent: frames(masked(byte(Binary), "x")), err: notText},
+		{id: "open binary", sent: frames(masked(byte(websocket.BinaryMessage), "x")), err: notText},
 		{id: "64 KiB and one in many frames", err: tooBig,
 			sent: frames(begun(repeat(30000)), more(repeat(30000)), more(""), more(repeat(5536)), more("x"))},
 		{id: "a promise of 2^63-1 bytes", sent: frames([]byte{0x81, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}), err: tooBig},
@@ -250,7 +252,7 @@ func TestFragmentation(t *testing.T) {
 
 // Group 7: what a close frame carries. Codes that a client may send are good, others a breach.
 func TestClosePayloads(t *testing.T) {
-	closed := func(code uint16) []event { return []event{{Close, fmt.Sprint(code)}} }
+	closed := func(code uint16) []event { return []event{{websocket.CloseMessage, fmt.Sprint(code)}} }
 	cases := []protocolCase{
 		{id: "7.1.1", sent: frames(text("before"), closeOf(codeOf(1000, "")), ping("after")), gets: append(gets("before"), closed(1000)...)},
 		{id: "7.1.5", sent: frames(begun("one"), closeOf(codeOf(1000, "")), last("two")), gets: closed(1000)},

@@ -6,34 +6,16 @@
 // other errors are those of the socket. The package keeps no connection and starts nothing.
 package frame
 
+import "github.com/fasthttp/websocket"
+
 // Opcode says what a frame is.
 type Opcode byte
 
-// The opcodes of RFC 6455, section 5.2.
-const (
-	Continuation Opcode = 0x0
-	Text         Opcode = 0x1
-	Binary       Opcode = 0x2
-	Close        Opcode = 0x8
-	Ping         Opcode = 0x9
-	Pong         Opcode = 0xa
-)
+// Continuation is the opcode of a fragment that goes on. The websocket library has names for the others.
+const Continuation Opcode = 0
 
 // IsControl reports whether frames of this kind may come between the fragments of a message.
 func (o Opcode) IsControl() bool { return o&0x8 != 0 }
-
-// Close codes of RFC 6455, section 7.4.1.
-const (
-	CodeNormal      = 1000
-	CodeGoingAway   = 1001
-	CodeProtocol    = 1002
-	CodeUnsupported = 1003
-	CodeBadUTF8     = 1007
-	CodePolicy      = 1008
-	CodeTooBig      = 1009
-	CodeInternal    = 1011
-	CodeTryAgain    = 1013
-)
 
 // Error is a breach by the client. Its text is fixed and repeats nothing that was received.
 type Error struct {
@@ -43,4 +25,4 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Text }
 
-func breach(text string) *Error { return &Error{CodeProtocol, text} }
+func breach(text string) *Error { return &Error{websocket.CloseProtocolError, text} }

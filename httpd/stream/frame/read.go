@@ -2,9 +2,12 @@ package frame
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"io"
 	"unicode/utf8"
+
+	"github.com/fasthttp/websocket"
 )
 
 const (
@@ -13,8 +16,6 @@ const (
 	maxControlBytes = 125
 	// MaxMessageBytes is the largest message a client may send, however it is cut up.
 	MaxMessageBytes = 64 << 10
-	// keptBytes is the largest buffer that a Message keeps for the next one.
-	keptBytes = 512
 )
 
 // Header is what stands before a client's payload:
@@ -44,7 +45,7 @@ func ReadHeader(r *bufio.Reader) (h Header, err error) {
 		return h, breach("reserved bits are set")
 	case b[1]&maskBit == 0:
 		return h, breach("frames from a client must be masked")
-	case h.Op > Binary && h.Op < Close || h.Op > Pong:
+	case h.Op > websocket.BinaryMessage && h.Op < websocket.CloseMessage || h.Op > websocket.PongMessage:
 		return h, breach("unknown opcode")
 	case h.Op.IsControl() && !h.Fin:
 		return h, breach("control frames must not be fragmented")
@@ -67,26 +68,15 @@ func ReadHeader(r *bufio.Reader) (h Header, err error) {
 	return h, err
 }
 
-// ReadControl returns the payload of a control frame.
-func (h *Header) ReadControl(r *bufio.Reader) ([]byte, error) { return h.readPayload(r, nil) }
-
-// readPayload appends the payload, unmasked, to dst. The caller has checked the length.
-func (h *Header) readPayload(r *bufio.Reader, dst []byte) ([]byte, error) {
-	const step = 4096 // memory follows what arrives, not what a header promises
-	start := len(dst)
-	for left := int(h.Length); left > 0; {
-		n := min(left, step)
-		at := len(dst)
-		dst = append(dst, make([]byte, n)...)
-		if _, err := io.ReadFull(r, dst[at:]); err != nil {
-			return dst[:start], err
-		}
-		left -= n
+// ReadPayload appends the payload, unmasked, to dst. The caller has checked the length of a data frame.
+func (h *Header) ReadPayload(r *bufio.Reader, dst []byte) ([]byte, error) {
+	text := bytes.NewBuffer(dst) // it grows with what arrives, not with what a header promises
+	_, err := io.CopyN(text, r, int64(h.Length))
+	payload := text.Bytes()[len(dst):]
+	for i := range payload {
+		payload[i] ^= h.mask[i&3]
 	}
-	for i := range dst[start:] {
-		dst[start+i] ^= h.mask[i&3]
-	}
-	return dst, nil
+	return text.Bytes(), err
 }
 
 // Message gathers the fragments of one text message after the other. The zero value is ready.
@@ -101,12 +91,12 @@ func (m *Message) Read(h Header, r *bufio.Reader, handle func(text []byte)) (err
 	switch {
 	case m.open != (h.Op == Continuation):
 		return breach("a message begins or goes on where it must not")
-	case h.Op == Binary:
-		return &Error{CodeUnsupported, "only text messages are understood"}
+	case h.Op == websocket.BinaryMessage:
+		return &Error{websocket.CloseUnsupportedData, "only text messages are understood"}
 	case h.Length > uint64(MaxMessageBytes-len(m.text)):
-		return &Error{CodeTooBig, "a message may have at most 65536 bytes"}
+		return &Error{websocket.CloseMessageTooBig, "a message may have at most 65536 bytes"}
 	}
-	if m.text, err = h.readPayload(r, m.text); err != nil {
+	if m.text, err = h.ReadPayload(r, m.text); err != nil {
 		return err
 	}
 	if m.open = !h.Fin; m.open {
@@ -116,20 +106,17 @@ func (m *Message) Read(h Header, r *bufio.Reader, handle func(text []byte)) (err
 		return errUTF8
 	}
 	handle(m.text)
-	m.text = m.text[:0]
-	if cap(m.text) > keptBytes {
-		m.text = nil
-	}
+	m.text = nil
 	return nil
 }
 
-var errUTF8 = &Error{CodeBadUTF8, "text must be valid UTF-8"}
+var errUTF8 = &Error{websocket.CloseInvalidFramePayloadData, "text must be valid UTF-8"}
 
-// ParseClose returns the code in the payload of a close frame, CodeNormal if there is none.
+// ParseClose returns the code in the payload of a close frame, 1000 if there is none.
 func ParseClose(payload []byte) (code uint16, err error) {
 	switch {
 	case len(payload) == 0:
-		return CodeNormal, nil
+		return websocket.CloseNormalClosure, nil
 	case len(payload) == 1:
 		return 0, breach("a close code has two bytes")
 	}
@@ -146,11 +133,5 @@ func ParseClose(payload []byte) (code uint16, err error) {
 // mayReceive reports whether a client may send the close code: those the registry of RFC
 // 6455 names for use in a frame, and those left to libraries and applications.
 func mayReceive(code uint16) bool {
-	switch {
-	case code == 1004 || code == 1005 || code == 1006:
-		return false
-	case code >= 1000 && code <= 1014:
-		return true
-	}
-	return code >= 3000 && code <= 4999
+	return code >= 1000 && code <= 1003 || code >= 1007 && code <= 1014 || code >= 3000 && code <= 4999
 }

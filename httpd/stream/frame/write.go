@@ -1,12 +1,16 @@
 package frame
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/fasthttp/websocket"
+)
 
 // AppendText appends a text frame with the payload that write appends, which is shorter
 // than 64 KiB.
 func AppendText(dst []byte, write func([]byte) []byte) []byte {
 	start := len(dst)
-	dst = append(dst, finBit|byte(Text), 126, 0, 0) // room for the longer of both headers
+	dst = append(dst, finBit|byte(websocket.TextMessage), 126, 0, 0) // room for the longer of both headers
 	dst = write(dst)
 	n := len(dst) - start - 4
 	if n >= 126 {
@@ -26,5 +30,5 @@ func AppendControl(dst []byte, op Opcode, payload []byte) []byte {
 // AppendClose appends a close frame; a reason longer than a control frame carries is cut.
 func AppendClose(dst []byte, code uint16, reason string) []byte {
 	payload := binary.BigEndian.AppendUint16(make([]byte, 0, maxControlBytes), code)
-	return AppendControl(dst, Close, append(payload, reason[:min(len(reason), maxControlBytes-2)]...))
+	return AppendControl(dst, websocket.CloseMessage, append(payload, reason[:min(len(reason), maxControlBytes-2)]...))
 }

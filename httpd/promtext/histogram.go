@@ -1,12 +1,9 @@
-// Package histogram counts durations for Prometheus: in buckets with "le" labels, which the metrics
-// library has none of.
-package histogram
+package promtext
 
 import (
 	"fmt"
 	"io"
-	"strconv"
-	"sync/atomic"
+	"math"
 	"time"
 )
 
@@ -20,19 +17,12 @@ var bounds = [...]time.Duration{
 	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second,
 }
 
-// padded has a cache line of its own, so that cores that count different buckets do not take
-// it from each other.
-type padded struct {
-	atomic.Uint64
-	_ [64 - 8]byte
-}
-
 // Histogram counts durations in fixed buckets and writes them in the Prometheus text
 // format, with cumulative "le" labels in seconds. The zero value is empty and ready; any
 // number of goroutines may use it.
 type Histogram struct {
-	buckets [len(bounds) + 1]padded // the last: longer than every bound
-	sum     padded                  // nanoseconds
+	buckets [len(bounds) + 1]Counter // the last: longer than every bound
+	sum     Counter                  // nanoseconds
 }
 
 // Observe counts one duration. A negative one counts as zero.
@@ -51,23 +41,19 @@ func (h *Histogram) Observe(d time.Duration) {
 // what is observed meanwhile may be in some and not yet in others, but never makes a
 // smaller bucket exceed a larger one.
 func (h *Histogram) Write(w io.Writer, name, labels string) {
-	separator := ""
+	before := ""
 	if labels != "" {
-		separator = ","
+		before = labels + ","
 	}
 	total := uint64(0)
 	for i := range h.buckets {
 		total += h.buckets[i].Load()
-		le := "+Inf"
+		le := math.Inf(1)
 		if i < len(bounds) {
-			le = strconv.FormatFloat(bounds[i].Seconds(), 'g', -1, 64)
+			le = bounds[i].Seconds()
 		}
-		// Metrics writers take what they get: the error of w is its owner's.
-		_, _ = fmt.Fprintf(w, "%s_bucket{%s%sle=%q} %d\n", name, labels, separator, le, total)
+		Sample(w, name+"_bucket", fmt.Sprintf(`%sle="%v"`, before, le), total)
 	}
-	if labels != "" {
-		labels = "{" + labels + "}"
-	}
-	_, _ = fmt.Fprintf(w, "%s_sum%s %s\n", name, labels, strconv.FormatFloat(time.Duration(h.sum.Load()).Seconds(), 'g', -1, 64))
-	_, _ = fmt.Fprintf(w, "%s_count%s %d\n", name, labels, total)
+	Sample(w, name+"_sum", labels, time.Duration(h.sum.Load()).Seconds())
+	Sample(w, name+"_count", labels, total)
 }

@@ -1,0 +1,66 @@
+// Package promtext writes metrics in the Prometheus text format, with HELP lines, and counts durations in
+// buckets with "le" labels: the metrics library has neither. A writer's errors are left to its owner.
+package promtext
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync/atomic"
+)
+
+// Counter has a cache line of its own, so that cores that count different things do not take it
+// from each other.
+type Counter struct {
+	atomic.Uint64
+	_ [64 - 8]byte
+}
+
+// Labelled are counters that differ in the value of one label.
+type Labelled map[string]*Counter
+
+// NewLabelled returns a counter for each value. There are no others.
+func NewLabelled(values ...string) Labelled {
+	l := make(Labelled)
+	for _, value := range values {
+		l[value] = new(Counter)
+	}
+	return l
+}
+
+// Samples returns what was counted, as Each takes it.
+func (l Labelled) Samples() map[string]uint64 {
+	samples := make(map[string]uint64)
+	for value, counter := range l {
+		samples[value] = counter.Load()
+	}
+	return samples
+}
+
+// Head writes what stands before the samples of a family.
+func Head(w io.Writer, name, kind, help string) {
+	_, _ = fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+// Sample writes one sample, of an integer or a float64. labels is empty or a list like `route="account"`.
+func Sample(w io.Writer, name, labels string, value any) {
+	if labels != "" {
+		name += "{" + labels + "}"
+	}
+	_, _ = fmt.Fprintf(w, "%s %v\n", name, value)
+}
+
+// Value writes a family of one sample.
+func Value(w io.Writer, name, kind, help string, value uint64) {
+	Head(w, name, kind, help)
+	Sample(w, name, "", value)
+}
+
+// Each writes a family of samples that differ in the value of one label, in the order of these.
+func Each(w io.Writer, name, kind, help, label string, samples map[string]uint64) {
+	Head(w, name, kind, help)
+	for _, value := range slices.Sorted(maps.Keys(samples)) {
+		Sample(w, name, fmt.Sprintf("%s=%q", label, value), samples[value])
+	}
+}
