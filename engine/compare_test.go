@@ -301,7 +301,11 @@ func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
 
 func (s shown) rightMint(k ledger.Pubkey, got *ledger.Mint) error {
 	want, known := s.world.mints[k]
-	if known != (got != nil) || known && (got.Decimals != want.decimals || got.Supply != want.supply || got.Scaled != want.scaled) {
+	facts := ledger.Mint{
+		Decimals: want.decimals.value, Supply: ledger.Opt[uint64]{Value: want.supply.value, Known: want.supply.known},
+		Scaled: ledger.Opt[bool]{Value: want.scaled.value, Known: want.scaled.known},
+	}
+	if known != (got != nil) || known && !got.SameFacts(&facts) {
 		return fmt.Errorf("mint %s: got %v, want %v, known %v", k, got, want, known)
 	}
 	return nil

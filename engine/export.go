@@ -147,9 +147,7 @@ func (x *exporter) leaveOut(n *node, b *ledger.Block) error {
 	b.Accounts, b.Mints = left, slices.Clone(b.Mints)
 	for i, m := range facts {
 		if m != nil {
-			fact := *m
-			fact.Taught = 0
-			b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: mints[i], Mint: fact})
+			b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: mints[i], Mint: m.Untaught()})
 		}
 	}
 	return nil
@@ -177,9 +175,7 @@ func (x *exporter) anew(tip ledger.Slot, keys []ledger.Pubkey) error {
 			taught.Accounts = append(taught.Accounts, accounts[i].Write())
 		}
 		if m := mints[i]; m != nil {
-			fact := *m
-			fact.Taught = 0
-			taught.Mints = append(taught.Mints, ledger.MintWrite{Pubkey: k, Mint: fact})
+			taught.Mints = append(taught.Mints, ledger.MintWrite{Pubkey: k, Mint: m.Untaught()})
 		}
 	}
 	if err := x.emit(closed); err != nil {
@@ -207,7 +203,7 @@ func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Ve
 	})
 	if err == nil && failed == nil {
 		err = x.visitMints(version, func(m *ledger.MintWrite) bool {
-			m.Mint.Taught = 0
+			m.Mint = m.Mint.Untaught()
 			piece.Mints = append(piece.Mints, *m)
 			return flush(exportPiece)
 		})

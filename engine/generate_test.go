@@ -105,7 +105,7 @@ func (g *generator) content(b *ledger.Block, parent *modelBlock) *ledger.Block {
 		b.Accounts = append(b.Accounts, w)
 	}
 	if k := g.mint(); g.chance(20) && !closed[k] {
-		b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: k, Mint: ledger.Mint{Decimals: decimals(k)}})
+		b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: k, Mint: g.mintFacts()})
 	}
 	return b
 }
@@ -123,7 +123,17 @@ func above(b *modelBlock, sig ledger.Signature) bool {
 	return false
 }
 
-func decimals(mint ledger.Pubkey) uint8 { return mint[0] % 10 }
+// mintFacts returns facts of a mint, any of them unknown but the decimals. A ledger's decimals never change; what a
+// source says of them may.
+func (g *generator) mintFacts() (m ledger.Mint) {
+	if m.Decimals = uint8(g.r.IntN(3)); g.chance(50) {
+		m.Supply = ledger.Some(uint64(g.r.IntN(3)))
+	}
+	if g.chance(50) {
+		m.Scaled = ledger.Some(g.chance(20))
+	}
+	return m
+}
 
 // write returns a write that shows everything, the lamports only, or any subset.
 func (g *generator) write() ledger.AccountWrite {
@@ -154,9 +164,8 @@ func (g *generator) write() ledger.AccountWrite {
 		g.token(&w)
 	}
 	if w.Known&ledger.FieldMint != 0 && g.chance(50) {
-		w.Mint = &ledger.Mint{
-			Decimals: decimals(w.Pubkey), Supply: ledger.Some(uint64(g.r.IntN(3))), Scaled: ledger.Some(g.chance(10)),
-		}
+		m := g.mintFacts()
+		w.Mint = &m
 	}
 	return w
 }
@@ -195,9 +204,7 @@ func (g *generator) base(slot ledger.Slot) ledger.Event {
 	}
 	if g.chance(40) {
 		k := g.mint()
-		b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: k, Mint: ledger.Mint{
-			Decimals: decimals(k), Supply: ledger.Some(uint64(g.r.IntN(3))), Scaled: ledger.Some(false),
-		}})
+		b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: k, Mint: g.mintFacts()})
 	}
 	return b
 }

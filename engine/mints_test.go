@@ -64,3 +64,45 @@ func TestMintsAreThoseOfTheirVersion(t *testing.T) {
 		}
 	})
 }
+
+// TestFactsOfMintsObeyTheRulesOfBaseState teaches facts of a mint in parts, the newer ones first.
+func TestFactsOfMintsObeyTheRulesOfBaseState(t *testing.T) {
+	mint := func(decimals int) ledger.AccountWrite { // fewer than 0: it is none
+		w := owned(key(1), 5, ledger.TokenProgram)
+		if decimals >= 0 {
+			w.Mint = &ledger.Mint{Decimals: uint8(decimals)}
+		}
+		return w
+	}
+	base := func(slot ledger.Slot, writes ...ledger.AccountWrite) *ledger.BaseState {
+		return &ledger.BaseState{Slot: slot, Accounts: writes}
+	}
+	root := rootBlock(9)
+	known := mint(6)
+	known.Mint.Supply = ledger.Some(uint64(10))
+	tests := map[string]struct {
+		events []ledger.Event
+		want   ledger.Opt[uint8] // unknown: there is no such mint
+	}{
+		"base state before the block":    {[]ledger.Event{rootBlock(9, mint(6)), base(8, mint(3))}, ledger.Some(uint8(6))},
+		"two base states, newer first":   {[]ledger.Event{base(9, mint(6)), base(8, mint(3)), root}, ledger.Some(uint8(6))},
+		"a block says it is no mint":     {[]ledger.Event{base(8, known), rootBlock(9, mint(-1)), base(8, mint(3))}, ledger.Opt[uint8]{}},
+		"a block always said it is none": {[]ledger.Event{rootBlock(9, mint(-1)), base(8, mint(3))}, ledger.Opt[uint8]{}},
+		"apart from the account": {[]ledger.Event{rootBlock(9, mint(-1)),
+			&ledger.BaseState{Slot: 8, Mints: []ledger.MintWrite{{Pubkey: key(1), Mint: *mint(3).Mint}}}}, ledger.Opt[uint8]{}},
+		"newer base state": {[]ledger.Event{rootBlock(9, mint(-1)), base(10, mint(3))}, ledger.Some(uint8(3))},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				n := startNode(t, live(), Config{Shards: 3})
+				defer n.mustStop()
+				n.send(tt.events...)
+				all, _, err := n.Mints(ledger.Query{}, []ledger.Pubkey{key(1)})
+				if err != nil || tt.want.Known != (all[0] != nil) || tt.want.Known && all[0].Decimals != tt.want.Value {
+					t.Errorf("got %+v, %v, want decimals %v", all[0], err, tt.want)
+				}
+			})
+		})
+	}
+}

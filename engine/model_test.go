@@ -56,13 +56,14 @@ type modelAccount struct {
 	executable fact[bool]
 	rentEpoch  fact[uint64]
 	token      fact[*ledger.TokenAccount]
+	mint       fact[struct{}] // who showed that it is a mint, or that it is none
 }
 
+// modelMint is a mint: each fact obeys the rules of base state by itself. The decimals come with every lesson.
 type modelMint struct {
-	decimals uint8
-	supply   ledger.Opt[uint64]
-	scaled   ledger.Opt[bool]
-	by       teacher
+	decimals fact[uint8]
+	supply   fact[uint64]
+	scaled   fact[bool]
 }
 
 // wanted is what a node holds that does not want all accounts.
@@ -114,11 +115,27 @@ func (w *world) learnBlock(b *ledger.Block) {
 	}
 }
 
+// mayTeachMint reports whether what a teacher says of a mint is about the account as it stands, and not about one that
+// was closed since, or said to be no mint.
+func (w *world) mayTeachMint(key ledger.Pubkey, by teacher) bool {
+	a, held := w.accounts[key]
+	_, isMint := w.mints[key]
+	switch {
+	case !held:
+		return true
+	case a.since.known && !by.mayReplace(a.since.by), !a.open && !by.mayReplace(a.lamports.by):
+		return false
+	}
+	return isMint || !a.mint.known || by.mayReplace(a.mint.by)
+}
+
 func (w *world) learnBase(b *ledger.BaseState) {
 	by := teacher{b.Slot, false}
 	w.writeAll(b.Accounts, by)
 	for _, m := range b.Mints {
-		w.learnMint(m.Pubkey, m.Mint, by)
+		if w.mayTeachMint(m.Pubkey, by) {
+			w.learnMint(m.Pubkey, m.Mint, by)
+		}
 	}
 }
 
@@ -133,10 +150,10 @@ func (w *world) write(wr *ledger.AccountWrite, by teacher) {
 	}
 	switch {
 	case closes || wr.Known&ledger.FieldMint != 0 && wr.Mint == nil:
-		if m, ok := w.mints[wr.Pubkey]; ok && by.mayReplace(m.by) {
+		if m, ok := w.mints[wr.Pubkey]; ok && by.mayReplace(m.decimals.by) {
 			delete(w.mints, wr.Pubkey)
 		}
-	case wr.Known&ledger.FieldMint != 0:
+	case wr.Known&ledger.FieldMint != 0 && w.mayTeachMint(wr.Pubkey, by):
 		w.learnMint(wr.Pubkey, *wr.Mint, by)
 	}
 	if closes {
@@ -167,6 +184,9 @@ func (w *world) write(wr *ledger.AccountWrite, by teacher) {
 	}
 	if wr.Known&ledger.FieldToken != 0 {
 		a.learnToken(wr, by)
+	}
+	if wr.Known&ledger.FieldMint != 0 {
+		a.mint.learn(struct{}{}, by)
 	}
 	if a.owner.known && a.owner.value != ledger.TokenProgram && a.owner.value != ledger.Token2022Program {
 		a.token.value = nil
@@ -200,27 +220,13 @@ func (a *modelAccount) learnToken(wr *ledger.AccountWrite, by teacher) {
 }
 
 func (w *world) learnMint(key ledger.Pubkey, m ledger.Mint, by teacher) {
-	now, held := w.mints[key]
-	if !held {
-		if !m.Supply.Known && !m.Scaled.Known {
-			by = teacher{} // decimals never change, so it matters to nobody who told them
-		}
-		w.mints[key] = modelMint{m.Decimals, m.Supply, m.Scaled, by}
-		return
+	now := w.mints[key]
+	now.decimals.learn(m.Decimals, by)
+	if m.Supply.Known {
+		now.supply.learn(m.Supply.Value, by)
 	}
-	newer := by.mayReplace(now.by)
-	if newer {
-		now.decimals = m.Decimals
-	}
-	taught := false
-	if m.Supply.Known && (newer || !now.supply.Known) {
-		now.supply, taught = m.Supply, true
-	}
-	if m.Scaled.Known && (newer || !now.scaled.Known) {
-		now.scaled, taught = m.Scaled, true
-	}
-	if taught && (by.slot > now.by.slot || by.slot == now.by.slot && by.block) {
-		now.by = by
+	if m.Scaled.Known {
+		now.scaled.learn(m.Scaled.Value, by)
 	}
 	w.mints[key] = now
 }
@@ -326,9 +332,9 @@ func (w *world) hash() string {
 	}
 	for k, m := range w.mints {
 		b := append([]byte{2}, k[:]...)
-		b = append(b, m.decimals)
-		b = binary.LittleEndian.AppendUint64(appendBool(b, m.supply.Known), m.supply.Value)
-		add(appendBool(appendBool(b, m.scaled.Known), m.scaled.Value))
+		b = append(b, m.decimals.value)
+		b = binary.LittleEndian.AppendUint64(appendBool(b, m.supply.known), m.supply.value)
+		add(appendBool(appendBool(b, m.scaled.known), m.scaled.value))
 	}
 	sum.Mod(sum, new(big.Int).Lsh(big.NewInt(1), 256))
 	return fmt.Sprintf("%064x", sum)

@@ -147,8 +147,12 @@ func (j *apply) holdTransaction(w writer, t *heldTransaction) {
 
 func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 	if w.owns(m.Pubkey.Prefix()) {
+		var held *ledger.Account
+		if !j.taught.ByBlock() {
+			held = w.accounts.newest(w.accounts.find(&m.Pubkey), &w.rooms[0])
+		}
 		before := w.mintAt(&m.Pubkey, newest)
-		j.learnMint(w, m.Pubkey, before, ledger.MergeMint(before, m.Mint, j.taught))
+		j.learnMint(w, m.Pubkey, before, ledger.MintAfter(held, before, &m.Mint, false, j.taught))
 	}
 }
 
@@ -208,24 +212,15 @@ func (j *apply) teachMint(w writer, held *ledger.Account, write *ledger.AccountW
 }
 
 // mintAfter returns the facts of a mint after a write of its account, which stood as held,
-// was learned on top of before. Closing the account forgets the mint; base state
-// from before the account was closed or opened again teaches nothing.
+// was learned on top of before.
 func mintAfter(held *ledger.Account, before *ledger.Mint, write *ledger.AccountWrite, taught ledger.Taught) *ledger.Mint {
-	closes := write.Lamports == 0
-	older := func(than ledger.Taught) bool { return !taught.ByBlock() && taught < than }
-	switch {
-	case write.Known&ledger.FieldMint == 0 && !closes:
-		return before
-	case held != nil && older(held.Since):
-		return before
-	case held != nil && older(held.Taught) && (closes || !held.Exists()):
-		return before
-	case !closes && write.Mint != nil:
-		return ledger.MergeMint(before, *write.Mint, taught)
-	case before != nil && older(before.Taught):
+	closes, says := write.Lamports == 0, write.Mint
+	if closes {
+		says = nil
+	} else if write.Known&ledger.FieldMint == 0 {
 		return before
 	}
-	return nil
+	return ledger.MintAfter(held, before, says, closes, taught)
 }
 
 // learnMint stores mint facts unless they say nothing new.
@@ -248,6 +243,7 @@ func updateOf(before, after *ledger.Account) ledger.Update {
 		u.OwnerBefore = groupLeft(byProgram, before, &u.Account)
 		u.WalletBefore = groupLeft(byWallet, before, &u.Account)
 	}
+	u.Account.Known &^= ledger.FieldMint // an update does not tell of a mint
 	return u
 }
 

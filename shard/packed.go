@@ -57,17 +57,17 @@ type delegation struct {
 	details ledger.Opt[ledger.TokenDetails]
 }
 
-// The lower bits of meta. The lowest four are the known fields of an account.
+// The lower bits of meta. The lowest five are the known fields of an account.
 const (
-	flagKnown      = uint64(ledger.FieldsShown | ledger.FieldToken)
-	flagExecutable = 1 << 4
-	flagRentMax    = 1 << 5 // the rent epoch is the usual 2^64-1; without it 0
-	flagToken      = 1 << 6
-	flagDetails    = 1 << 7 // the state of the holding is known; it takes the two bits from stateShift on
-	stateShift     = 8
+	flagKnown      = uint64(ledger.FieldsAll)
+	flagExecutable = 1 << 5
+	flagRentMax    = 1 << 6 // the rent epoch is the usual 2^64-1; without it 0
+	flagToken      = 1 << 7
+	flagDetails    = 1 << 8 // the state of the holding is known; it takes the two bits from stateShift on
+	stateShift     = 9
 	stateMask      = 3
-	flagAside      = 1 << 10
-	flagTombstone  = 1 << 11
+	flagAside      = 1 << 11
+	flagTombstone  = 1 << 12
 
 	taughtShift = 16
 )

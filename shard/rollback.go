@@ -103,7 +103,7 @@ func (j *rollback) restore(w writer, key ledger.Pubkey) {
 			held, of = account, b.base
 		}
 		if b.write == nil {
-			mint = ledger.MergeMint(mint, *b.mint, b.taught)
+			mint = ledger.MintAfter(account, mint, b.mint, false, b.taught)
 			continue
 		}
 		mint = mintAfter(account, mint, b.write, b.taught)
@@ -118,7 +118,9 @@ func (j *rollback) restore(w writer, key ledger.Pubkey) {
 	case changed:
 		j.result.Updates = append(j.result.Updates, updateOf(now, account))
 	case account != nil:
-		j.result.Unchanged = append(j.result.Unchanged, *account)
+		unchanged := *account
+		unchanged.Known &^= ledger.FieldMint
+		j.result.Unchanged = append(j.result.Unchanged, unchanged)
 	default:
 		j.result.Unchanged = append(j.result.Unchanged, ledger.Account{Pubkey: key})
 	}

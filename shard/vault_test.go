@@ -28,7 +28,7 @@ func anyAccount(r *rand.Rand) *ledger.Account {
 		return k
 	}
 	a := &ledger.Account{
-		Pubkey: key(r.IntN(1000)), Owner: few(), Executable: r.IntN(2) == 0, Known: ledger.Fields(r.IntN(16)), Taught: taught(),
+		Pubkey: key(r.IntN(1000)), Owner: few(), Executable: r.IntN(2) == 0, Known: ledger.Fields(r.IntN(32)), Taught: taught(),
 		Lamports:  []ledger.Lamports{0, 1, math.MaxUint64, ledger.Lamports(r.Uint64())}[r.IntN(4)],
 		RentEpoch: []uint64{0, math.MaxUint64, math.MaxUint64, 361, math.MaxUint64 - 1}[r.IntN(5)],
 	}
@@ -157,7 +157,7 @@ func TestRecordsAreOfTheirSize(t *testing.T) {
 		of   reflect.Type
 		want uintptr
 	}{
-		"record": {reflect.TypeFor[record](), 56}, "holding": {reflect.TypeFor[holding](), 48}, "aside": {reflect.TypeFor[aside](), 64},
+		"record": {reflect.TypeFor[record](), 56}, "holding": {reflect.TypeFor[holding](), 48}, "aside": {reflect.TypeFor[aside](), 72},
 		"leaf": {reflect.TypeFor[leaf](), 2048}, "branch": {reflect.TypeFor[branch](), 4056},
 	} {
 		if tt.of.Size() != tt.want {

@@ -168,7 +168,7 @@ func TestNewerFormatIsRefusedAndBothVersionsAreNamed(t *testing.T) {
 		if !errors.As(err, &version) || version.Version != 7 || version.Newest != formatVersion || errors.Is(err, ErrDamaged) {
 			t.Errorf("%s of version 7: err = %v, want a FormatError", name, err)
 		}
-		if want := name + " has format version 7, this program reads up to 1"; err == nil || !strings.Contains(err.Error(), want) {
+		if want := name + " has format version 7, this program reads up to 2"; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s of version 7: %v, want it to say %q", name, err, want)
 		}
 	}

@@ -47,7 +47,7 @@ import (
 // A snapshot has chunks of accounts and mints and ends in one of meta; a history file has
 // chunks of blocks only, at least one.
 const (
-	formatVersion = 1
+	formatVersion = 2 // since 2 an account tells whether it is known to be a mint, and a mint who taught each fact
 
 	snapshotMagic = "ledgerSN"
 	historyMagic  = "ledgerHI"

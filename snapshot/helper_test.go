@@ -57,7 +57,7 @@ func testAccount(n int) *ledger.Account {
 func testMint(n int) ledger.MintWrite {
 	m := ledger.MintWrite{Pubkey: testKey(n), Mint: ledger.Mint{Decimals: uint8(n % 10)}}
 	if n%2 == 0 {
-		m.Mint.Supply, m.Mint.Taught = ledger.Some(uint64(n)*1e6), ledger.TaughtByBlock(5)
+		m.Mint.Supply, m.Mint.Taught, m.Mint.SupplyTaught = ledger.Some(uint64(n)*1e6), ledger.TaughtByBlock(5), ledger.TaughtByBlock(5)
 	}
 	return m
 }

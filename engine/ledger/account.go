@@ -69,8 +69,10 @@ type Account struct {
 	Lamports   Lamports
 	RentEpoch  uint64
 	Executable bool
-	Known      Fields // never FieldMint, which the mint table knows; FieldToken is no state by itself
-	Token      *TokenAccount
+	// Known are the fields that are known. FieldToken and FieldMint are no state by themselves: mint facts are held
+	// apart, and FieldMint without any says that the account is no mint.
+	Known Fields
+	Token *TokenAccount
 
 	// Since is who closed the account or, while it lives, who opened it on a tombstone; 0 if
 	// it was never closed as far as is held. Base state from before teaches nothing.
@@ -81,14 +83,14 @@ type Account struct {
 
 // EarlierFields says who taught the fields that the last write did not show.
 type EarlierFields struct {
-	Owner, Executable, RentEpoch, Token Taught
+	Owner, Executable, RentEpoch, Token, Mint Taught
 }
 
-// Write returns the write that makes an account what a is, whoever taught it.
+// Write returns the write that makes an account what a is, whoever taught it. It does not tell of a mint.
 func (a *Account) Write() AccountWrite {
 	return AccountWrite{
 		Pubkey: a.Pubkey, Lamports: a.Lamports, Owner: a.Owner, RentEpoch: a.RentEpoch,
-		Executable: a.Executable, Known: a.Known, Token: a.Token,
+		Executable: a.Executable, Known: a.Known &^ FieldMint, Token: a.Token,
 	}
 }
 

@@ -1,14 +1,13 @@
 package ledger
 
-// flags of an account write and of an account. The lowest five of a write, and the
-// lowest four of an account, are its Fields.
+// flags of an account write and of an account. The lowest five are its Fields.
 const (
 	flagExecutable  = 1 << 5 // the value
 	flagHasToken    = 1 << 6
 	flagHasMint     = 1 << 7 // writes only
 	flagHasEarlier  = 1 << 7 // accounts only
 	accountFields   = FieldsShown | FieldToken
-	accountFlags    = byte(accountFields) | flagExecutable | flagHasToken | flagHasEarlier
+	accountFlags    = byte(FieldsAll) | flagExecutable | flagHasToken | flagHasEarlier
 	writeFlags      = byte(FieldsAll) | flagExecutable | flagHasToken | flagHasMint
 	minWriteBytes   = 1 + len(Pubkey{}) + 1
 	minAccountBytes = minWriteBytes + 2
@@ -77,7 +76,7 @@ func (d *decoder) shown(known Fields, owner *Pubkey, rentEpoch *uint64) {
 
 // appendAccount appends an account:
 //
-//	flags           owner, executable, rent epoch, token known; unnamed; executable;
+//	flags           owner, executable, rent epoch, token, mint known; executable;
 //	                token, earlier present
 //	pubkey          key
 //	lamports        number
@@ -86,9 +85,9 @@ func (d *decoder) shown(known Fields, owner *Pubkey, rentEpoch *uint64) {
 //	[token]         token
 //	since           number
 //	taught          number
-//	[earlier]       number × 4: owner, executable, rent epoch, token
+//	[earlier]       number × 4: owner, executable, rent epoch, token; and mint, where that is known
 func appendAccount(dst []byte, a *Account) []byte {
-	dst = append(dst, byte(a.Known&accountFields)|bit(a.Executable, flagExecutable)|
+	dst = append(dst, byte(a.Known&FieldsAll)|bit(a.Executable, flagExecutable)|
 		bit(a.Token != nil, flagHasToken)|bit(a.Earlier != nil, flagHasEarlier))
 	dst = append(dst, a.Pubkey[:]...)
 	dst = appendNumber(dst, a.Lamports)
@@ -103,13 +102,16 @@ func appendAccount(dst []byte, a *Account) []byte {
 		dst = appendNumber(dst, e.Executable)
 		dst = appendNumber(dst, e.RentEpoch)
 		dst = appendNumber(dst, e.Token)
+		if a.Known&FieldMint != 0 {
+			dst = appendNumber(dst, e.Mint)
+		}
 	}
 	return dst
 }
 
 func (d *decoder) account(a *Account) {
 	f := d.flags(accountFlags)
-	a.Known = Fields(f) & accountFields
+	a.Known = Fields(f) & FieldsAll
 	a.Executable = f&flagExecutable != 0
 	d.key((*[32]byte)(&a.Pubkey))
 	a.Lamports = Lamports(d.number())
@@ -128,6 +130,9 @@ func (d *decoder) account(a *Account) {
 			Executable: Taught(d.number()),
 			RentEpoch:  Taught(d.number()),
 			Token:      Taught(d.number()),
+		}
+		if a.Known&FieldMint != 0 {
+			a.Earlier.Mint = Taught(d.number())
 		}
 	}
 }
@@ -224,7 +229,8 @@ const (
 	mintSupply      = 1 << 0
 	mintScaled      = 1 << 1
 	mintScaledValue = 1 << 2
-	mintFlags       = mintSupply | mintScaled | mintScaledValue
+	mintApart       = 1 << 3 // supply or scaling was not taught with the decimals
+	mintFlags       = mintSupply | mintScaled | mintScaledValue | mintApart
 
 	minMintBytes      = 3
 	minMintWriteBytes = len(Pubkey{}) + minMintBytes
@@ -232,17 +238,32 @@ const (
 
 // appendMint appends mint facts:
 //
-//	flags      supply known, scaled known, scaled
+//	flags      supply known, scaled known, scaled, taught apart
 //	decimals   u8
 //	[supply]   number
 //	taught     number, 0 in writes
+//	[apart]    number × 2: who taught supply and scaled, 0 where that is not known
 func appendMint(dst []byte, m *Mint) []byte {
+	apart := m.SupplyTaught != taughtWith(m.Supply.Known, m) || m.ScaledTaught != taughtWith(m.Scaled.Known, m)
 	dst = append(dst, bit(m.Supply.Known, mintSupply)|bit(m.Scaled.Known, mintScaled)|
-		bit(m.Scaled.Known && m.Scaled.Value, mintScaledValue), m.Decimals)
+		bit(m.Scaled.Known && m.Scaled.Value, mintScaledValue)|bit(apart, mintApart), m.Decimals)
 	if m.Supply.Known {
 		dst = appendNumber(dst, m.Supply.Value)
 	}
-	return appendNumber(dst, m.Taught)
+	dst = appendNumber(dst, m.Taught)
+	if apart {
+		dst = appendNumber(dst, m.SupplyTaught)
+		dst = appendNumber(dst, m.ScaledTaught)
+	}
+	return dst
+}
+
+// taughtWith returns who taught a fact of a mint that is known, if that came with the decimals.
+func taughtWith(known bool, m *Mint) Taught {
+	if known {
+		return m.Taught
+	}
+	return 0
 }
 
 func (d *decoder) mint(m *Mint) {
@@ -259,6 +280,14 @@ func (d *decoder) mint(m *Mint) {
 		m.Scaled = Some(f&mintScaledValue != 0)
 	}
 	m.Taught = Taught(d.number())
+	m.SupplyTaught, m.ScaledTaught = taughtWith(m.Supply.Known, m), taughtWith(m.Scaled.Known, m)
+	if f&mintApart != 0 {
+		supply, scaled := Taught(d.number()), Taught(d.number())
+		if supply == m.SupplyTaught && scaled == m.ScaledTaught || !m.Supply.Known && supply != 0 || !m.Scaled.Known && scaled != 0 {
+			d.fail("bad mint provenance")
+		}
+		m.SupplyTaught, m.ScaledTaught = supply, scaled
+	}
 }
 
 // AppendAccount appends the encoding of an account, as records hold it.

@@ -124,11 +124,18 @@ func (d *decoder) accounts() []Account {
 	}
 	accounts := make([]Account, n)
 	for i := range accounts {
-		if d.account(&accounts[i]); d.err != nil {
+		if d.updated(&accounts[i]); d.err != nil {
 			return nil
 		}
 	}
 	return accounts
+}
+
+// updated reads the account of an update, which does not tell whether it is a mint.
+func (d *decoder) updated(a *Account) {
+	if d.account(a); a.Known&FieldMint != 0 {
+		d.fail("an update that tells of a mint")
+	}
 }
 
 func appendUpdates(dst []byte, updates []Update) []byte {
@@ -156,7 +163,7 @@ func (d *decoder) updates() []Update {
 	for i := range updates {
 		u := &updates[i]
 		f := d.flags(updateFlags)
-		d.account(&u.Account)
+		d.updated(&u.Account)
 		if f&updateOwnerBefore != 0 {
 			u.OwnerBefore.Known = true
 			d.key((*[32]byte)(&u.OwnerBefore.Value))

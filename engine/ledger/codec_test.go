@@ -105,7 +105,7 @@ func goldenValues() (events []Event, records []*Record) {
 		{Pubkey: key(14), Known: FieldToken, Token: &TokenAccount{Mint: key(10)}, TokenOwnerUnknown: true},
 		{Pubkey: key(15), Lamports: 1},
 	}
-	full.Mints = []MintWrite{{key(10), Mint{Decimals: 9, Scaled: Some(false), Taught: TaughtByBlock(300)}}}
+	full.Mints = []MintWrite{{key(10), Mint{Decimals: 9, Scaled: Some(false), Taught: TaughtByBlock(300), ScaledTaught: TaughtByBlock(300)}}}
 	base := &BaseState{Slot: 299, Accounts: full.Accounts[:1], Mints: full.Mints}
 	events = []Event{
 		full, &Block{}, base, &BaseState{},
@@ -115,7 +115,7 @@ func goldenValues() (events []Event, records []*Record) {
 	accounts := []Account{
 		{Pubkey: key(12), Owner: TokenProgram, Lamports: 128, RentEpoch: 1, Executable: true,
 			Known: FieldsShown | FieldToken, Token: token, Taught: TaughtByBlock(300),
-			Earlier: &EarlierFields{TaughtByBase(299), TaughtByBlock(1), TaughtByBase(0), TaughtByBlock(300)}},
+			Earlier: &EarlierFields{TaughtByBase(299), TaughtByBlock(1), TaughtByBase(0), TaughtByBlock(300), 0}},
 		{Pubkey: key(13), Taught: TaughtByBlock(300)},
 	}
 	updates := []Update{{Account: accounts[0], OwnerBefore: Some(SystemProgram)}, {Account: accounts[1]}}

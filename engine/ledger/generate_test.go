@@ -61,12 +61,24 @@ func genToken(t *rapid.T) *TokenAccount {
 }
 
 func genMint(t *rapid.T) Mint {
-	return Mint{
+	m := Mint{
 		Decimals: uint8(rapid.IntRange(0, 255).Draw(t, "decimals")),
 		Supply:   genOpt(t, genNumber),
 		Scaled:   genOpt(t, genBool),
 		Taught:   Taught(genNumber(t)),
 	}
+	together := genBool(t)
+	for _, f := range []struct {
+		known  bool
+		taught *Taught
+	}{{m.Supply.Known, &m.SupplyTaught}, {m.Scaled.Known, &m.ScaledTaught}} {
+		if *f.taught = m.Taught; !f.known {
+			*f.taught = 0
+		} else if !together {
+			*f.taught = Taught(genNumber(t))
+		}
+	}
+	return m
 }
 
 func genWrite(t *rapid.T) AccountWrite {
@@ -101,13 +113,25 @@ func genAccount(t *rapid.T) Account {
 	w := genWrite(t)
 	a := Account{
 		Pubkey: w.Pubkey, Owner: w.Owner, Lamports: w.Lamports, RentEpoch: w.RentEpoch,
-		Executable: w.Executable, Known: w.Known &^ FieldMint, Token: w.Token,
+		Executable: w.Executable, Known: w.Known, Token: w.Token,
 		Since: Taught(genNumber(t)), Taught: Taught(genNumber(t)),
 	}
 	if genBool(t) {
 		a.Earlier = &EarlierFields{
-			Taught(genNumber(t)), Taught(genNumber(t)), Taught(genNumber(t)), Taught(genNumber(t)),
+			Taught(genNumber(t)), Taught(genNumber(t)), Taught(genNumber(t)), Taught(genNumber(t)), 0,
 		}
+		if a.Known&FieldMint != 0 {
+			a.Earlier.Mint = Taught(genNumber(t))
+		}
+	}
+	return a
+}
+
+// genUpdated returns an account as updates show it.
+func genUpdated(t *rapid.T) Account {
+	a := genAccount(t)
+	if a.Known &^= FieldMint; a.Earlier != nil {
+		a.Earlier.Mint = 0
 	}
 	return a
 }
@@ -161,7 +185,7 @@ func genRecord(t *rapid.T) *Record {
 		Time:     genOpt(t, genTime),
 		FirstSeq: Seq(genNumber(t)),
 		Updates: genList(t, func(t *rapid.T) Update {
-			return Update{Account: genAccount(t), OwnerBefore: genOpt(t, genKey), WalletBefore: genOpt(t, genKey)}
+			return Update{Account: genUpdated(t), OwnerBefore: genOpt(t, genKey), WalletBefore: genOpt(t, genKey)}
 		}),
 		StateHash: StateHash{genNumber(t), genNumber(t), genNumber(t), genNumber(t)},
 	}
@@ -174,7 +198,7 @@ func genRecord(t *rapid.T) *Record {
 		r.Status = genStatus(t)
 	case RollbackRecord:
 		r.FromSlot = Slot(genNumber(t))
-		r.Unchanged = genList(t, genAccount)
+		r.Unchanged = genList(t, genUpdated)
 	}
 	return r
 }

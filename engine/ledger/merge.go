@@ -41,10 +41,10 @@ func MergeInto(room, before *Account, w *AccountWrite, t Taught) *Account {
 	if !held {
 		before = &unheld
 	}
-	if t.ByBlock() && w.Known&accountFields == accountFields && !w.TokenOwnerUnknown {
+	if t.ByBlock() && w.Known&accountFields == accountFields && before.Known&^w.Known == 0 && !w.TokenOwnerUnknown {
 		*room = Account{
 			Pubkey: w.Pubkey, Owner: w.Owner, Lamports: w.Lamports, RentEpoch: w.RentEpoch,
-			Executable: w.Executable, Known: accountFields, Since: since, Taught: t,
+			Executable: w.Executable, Known: w.Known, Since: since, Taught: t,
 		}
 		if w.Token != nil && IsTokenProgram(w.Owner) {
 			room.Token = mergeToken(before.Token, w)
@@ -95,11 +95,12 @@ func mergeFields(after, before *Account, w *AccountWrite, t Taught) {
 	if after.Token = before.Token; takes(FieldToken, was.Token, &now.Token) {
 		after.Token = mergeToken(before.Token, w)
 	}
+	takes(FieldMint, was.Mint, &now.Mint) // the facts are held apart
 	if after.Known&FieldOwner != 0 && !IsTokenProgram(after.Owner) {
 		after.Token = nil // only the token programs own token accounts
 	}
 	after.Taught = lamportsTaught
-	if now != (EarlierFields{lamportsTaught, lamportsTaught, lamportsTaught, lamportsTaught}).only(after.Known) {
+	if now != (EarlierFields{lamportsTaught, lamportsTaught, lamportsTaught, lamportsTaught, lamportsTaught}).only(after.Known) {
 		earlier := now // so that the usual account, which has none, allocates nothing
 		after.Earlier = &earlier
 	}
@@ -129,26 +130,39 @@ func mergeToken(before *TokenAccount, w *AccountWrite) *TokenAccount {
 
 // MergeMint returns the mint facts after w, taught by t, was learned on top of before
 // (nil if nothing was held). Facts w does not know stay; base state older than what
-// was taught fills in only what was unknown.
+// taught a fact leaves it.
 func MergeMint(before *Mint, w Mint, t Taught) *Mint {
-	if before == nil {
-		if w.Taught = 0; w.Supply.Known || w.Scaled.Known {
-			w.Taught = t
-		}
-		return &w
+	var after Mint
+	overrides := func(known bool, taught Taught) bool { return !known || t.ByBlock() || t >= taught }
+	if before != nil {
+		after = *before
 	}
-	after := *before
-	overrides := t.ByBlock() || t >= before.Taught
-	if overrides {
-		after.Decimals = w.Decimals
+	if overrides(before != nil, after.Taught) {
+		after.Decimals, after.Taught = w.Decimals, t
 	}
-	if w.Supply.Known && (overrides || !before.Supply.Known) {
-		after.Supply, after.Taught = w.Supply, max(t, before.Taught)
+	if w.Supply.Known && overrides(after.Supply.Known, after.SupplyTaught) {
+		after.Supply, after.SupplyTaught = w.Supply, t
 	}
-	if w.Scaled.Known && (overrides || !before.Scaled.Known) {
-		after.Scaled, after.Taught = w.Scaled, max(t, before.Taught)
+	if w.Scaled.Known && overrides(after.Scaled.Known, after.ScaledTaught) {
+		after.Scaled, after.ScaledTaught = w.Scaled, t
 	}
 	return &after
+}
+
+// MintAfter returns the facts of a mint, held as before, after its account or a token balance said that it is the
+// mint says, nil for none. Its account stood as held, nil if it is not held, and is closed or not by
+// the same. Base state from before the account was closed, opened again or said to be no mint teaches nothing.
+func MintAfter(held *Account, before, says *Mint, closes bool, t Taught) *Mint {
+	older := func(than Taught) bool { return !t.ByBlock() && t < than }
+	switch {
+	case held != nil && (older(held.Since) || older(held.Taught) && (closes || !held.Exists())):
+		return before
+	case says == nil && before != nil && older(before.Taught):
+		return before
+	case says == nil || before == nil && held != nil && older(held.fieldsTaught().Mint):
+		return nil
+	}
+	return MergeMint(before, *says, t)
 }
 
 // fieldsTaught returns who taught each known field; unknown ones are 0.
@@ -156,7 +170,7 @@ func (a *Account) fieldsTaught() EarlierFields {
 	if a.Earlier != nil {
 		return *a.Earlier
 	}
-	return EarlierFields{a.Taught, a.Taught, a.Taught, a.Taught}.only(a.Known)
+	return EarlierFields{a.Taught, a.Taught, a.Taught, a.Taught, a.Taught}.only(a.Known)
 }
 
 // only returns e with the fields outside known set to 0.
@@ -172,6 +186,9 @@ func (e EarlierFields) only(known Fields) EarlierFields {
 	}
 	if known&FieldToken == 0 {
 		e.Token = 0
+	}
+	if known&FieldMint == 0 {
+		e.Mint = 0
 	}
 	return e
 }

@@ -54,7 +54,7 @@ func balance(mint, owner Pubkey, amount uint64) AccountWrite {
 }
 
 func TestAccountKnowsWhatItWasTaught(t *testing.T) {
-	all := FieldsShown | FieldToken
+	all := FieldsAll
 	tests := map[string]struct {
 		lessons []lesson
 		want    *Account
@@ -67,7 +67,7 @@ func TestAccountKnowsWhatItWasTaught(t *testing.T) {
 			[]lesson{byBlock(5, whole(9, VoteProgram)), byBlock(6, lamports(8))},
 			&Account{Lamports: 8, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all,
 				Taught: TaughtByBlock(6), Earlier: &EarlierFields{
-					TaughtByBlock(5), TaughtByBlock(5), TaughtByBlock(5), TaughtByBlock(5)}},
+					TaughtByBlock(5), TaughtByBlock(5), TaughtByBlock(5), TaughtByBlock(5), TaughtByBlock(5)}},
 		},
 		"a whole write teaches all fields together": {
 			[]lesson{byBlock(5, whole(9, VoteProgram)), byBlock(6, lamports(8)), byBlock(7, whole(6, SystemProgram))},
@@ -93,7 +93,7 @@ func TestAccountKnowsWhatItWasTaught(t *testing.T) {
 			[]lesson{byBlock(5, lamports(9)), byBase(3, whole(1, VoteProgram))},
 			&Account{Lamports: 9, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all,
 				Taught: TaughtByBlock(5), Earlier: &EarlierFields{
-					TaughtByBase(3), TaughtByBase(3), TaughtByBase(3), TaughtByBase(3)}},
+					TaughtByBase(3), TaughtByBase(3), TaughtByBase(3), TaughtByBase(3), TaughtByBase(3)}},
 		},
 		"of two base states the higher slot wins, whichever came first": {
 			[]lesson{byBase(6, whole(9, VoteProgram)), byBase(5, whole(1, SystemProgram))},
@@ -107,7 +107,7 @@ func TestAccountKnowsWhatItWasTaught(t *testing.T) {
 			[]lesson{byBase(9, whole(9, VoteProgram)), byBlock(5, lamports(1))},
 			&Account{Lamports: 1, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all,
 				Taught: TaughtByBlock(5), Earlier: &EarlierFields{
-					TaughtByBase(9), TaughtByBase(9), TaughtByBase(9), TaughtByBase(9)}},
+					TaughtByBase(9), TaughtByBase(9), TaughtByBase(9), TaughtByBase(9), TaughtByBase(9)}},
 		},
 
 		"closing what is not held stores nothing": {[]lesson{byBlock(5, lamports(0))}, nil},
@@ -294,6 +294,15 @@ func TestMintFactsAreMerged(t *testing.T) {
 		},
 		"older base state fills in what is unknown": {
 			[]lesson{{Mint{Decimals: 6}, TaughtByBlock(5)}, {supply(9), TaughtByBase(3)}}, supply(9),
+		},
+		"older base state does not replace the decimals of a balance": {
+			[]lesson{{Mint{Decimals: 6}, TaughtByBlock(5)}, {Mint{Decimals: 3}, TaughtByBase(5)}}, Mint{Decimals: 6},
+		},
+		"of base state the highest slot wins": {
+			[]lesson{{Mint{Decimals: 6}, TaughtByBase(9)}, {supply(9), TaughtByBase(8)}, {Mint{Decimals: 3}, TaughtByBase(8)}}, supply(9),
+		},
+		"each fact by itself": {
+			[]lesson{{supply(10), TaughtByBlock(5)}, {Mint{Decimals: 6}, TaughtByBlock(8)}, {supply(11), TaughtByBase(7)}}, supply(11),
 		},
 		"a block may turn scaling on": {
 			[]lesson{{supply(10), TaughtByBlock(5)}, {Mint{Decimals: 6, Scaled: Some(true)}, TaughtByBlock(6)}},

@@ -42,11 +42,13 @@ type Mint struct {
 	// (ScaledUiAmount, InterestBearingConfig), so that no plain ui_amount exists.
 	Scaled Opt[bool]
 
-	// Taught says who taught supply and scaling. Decimals of a mint never change.
-	Taught Taught
+	// Taught says who taught the decimals, and with them that there is such a mint. Each fact obeys the rules of
+	// base state by itself; who taught one that is not known is 0.
+	Taught, SupplyTaught, ScaledTaught Taught
 }
 
+// Untaught returns the facts without who taught them, as a write tells them.
+func (m *Mint) Untaught() Mint { return Mint{Decimals: m.Decimals, Supply: m.Supply, Scaled: m.Scaled} }
+
 // SameFacts reports whether two mints are known to be the same, whoever taught it.
-func (m *Mint) SameFacts(o *Mint) bool {
-	return m.Decimals == o.Decimals && m.Supply == o.Supply && m.Scaled == o.Scaled
-}
+func (m *Mint) SameFacts(o *Mint) bool { return m.Untaught() == o.Untaught() }
