@@ -226,8 +226,8 @@ func TestLoadThatRunsHandsOverWhatItCounts(t *testing.T) {
 	for range 2 { // it may run again
 		ctx, stop := context.WithCancel(t.Context())
 		ran := make(chan error, 1)
+		asked.Store(0) // nothing is asked between two runs
 		go func() { ran <- l.run(ctx) }()
-		asked.Store(0)
 		all := newLoadCounts()
 		for parts := 0; parts < 5; {
 			if more := l.take(); more.answered() > 0 {
