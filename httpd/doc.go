@@ -16,9 +16,8 @@
 // # Lifetime
 //
 // Nothing taken from a fasthttp.RequestCtx outlives the handler: keys are parsed to values
-// before the ledger is asked. The buffers an answer is made in belong to the request,
-// which goes back to its pool in the function that took it; a long body is lent to the response
-// until it is written.
+// before the ledger is asked. The buffers an answer is made in belong to the request, which goes
+// back to its pool when fasthttp has written the response and closes the values of the context.
 //
 // # Below
 //

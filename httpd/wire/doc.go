@@ -7,8 +7,8 @@
 // client and outlives a shortage of file descriptors.
 //
 // A [Conn] is one accepted connection, as fasthttp sees it. It keeps what fasthttp cannot see
-// or do: line ends that fasthttp's parser drops, deadlines that cost a system call only when they
-// pass, a last moment of reading after a refusal, and the hand-over to a new owner.
+// or do: line ends that fasthttp's parser drops, deadlines that reach the socket a few times
+// a second at most, a last moment of reading after a refusal, and the hand-over to a new owner.
 //
 // # Order
 //
