@@ -41,7 +41,7 @@ type applier struct {
 type work struct {
 	record *ledger.Record
 	tasks  []*shard.Task   // nil: none, as with a status
-	node   *node           // of a block; it is told what the record leads to
+	node   *node           // of a block, or that a rollback leads to; it is told what the record leads to
 	room   []ledger.Update // of a block, for the updates: one for each write
 }
 
@@ -90,6 +90,7 @@ func (a *applier) applyRollback(m move) {
 	a.stage(work{
 		record: &ledger.Record{Kind: ledger.RollbackRecord, Slot: to.Slot, Hash: to.Blockhash, FromSlot: from.Slot, Time: to.Time},
 		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.Rollback(v, first) }),
+		node:   m.ancestor,
 	})
 }
 
@@ -195,8 +196,12 @@ func (a *applier) complete(w work) {
 	a.seq += ledger.Seq(len(r.Updates))
 	a.updates.Add(uint64(len(r.Updates)))
 	a.staged = append(a.staged, r)
-	if n := w.node; n != nil && n.version == r.Version { // it was not undone since
+	switch n := w.node; {
+	case n == nil:
+	case n.version == r.Version: // it was not undone since
 		n.seq, n.stateHash = r.LastSeq(), r.StateHash
+	case n.again == r.Version:
+		n.againSeq = r.LastSeq()
 	}
 }
 

@@ -35,15 +35,13 @@ func (s *sequencer) seal() (*batch, error) {
 		head: s.head(), root: s.rootHash, statuses: s.statusSeen,
 	}
 	s.staged = nil
-	if !b.head.HasBlock || len(b.records) == 0 {
-		return b, nil // a head that nobody is shown lets go of nothing
+	// A head that nobody is shown lets go of nothing, nor does a replay before the time when its first block was final.
+	if !b.head.HasBlock || len(b.records) == 0 || s.chain.finalized.finalizedBy > s.version {
+		return b, nil
 	}
 	b.pruned = s.held.prune(s.retention, b.head.Tips[ledger.Finalized].Slot, b.head.Tips[ledger.Processed].Slot)
 	b.head.Floor = s.held.floor
-	// In a replay the first block is not yet final at the time that is replayed.
-	if s.chain.finalized.finalizedBy <= s.version {
-		b.final = ledger.Some(b.head.Tips[ledger.Finalized])
-	}
+	b.final = ledger.Some(b.head.Tips[ledger.Finalized])
 	return b, nil
 }
 
@@ -67,6 +65,9 @@ func (s *sequencer) head() *ledger.Head {
 	h.HasBlock = true
 	for i, n := range []*node{s.chain.tip, s.chain.confirmed, s.chain.finalized} {
 		h.Tips[i] = ledger.Tip{Version: n.version, Slot: n.slot(), Hash: n.block.Blockhash, Seq: n.seq, Time: n.block.Time}
+	}
+	if n := s.chain.confirmed; n.again > n.version {
+		h.Tips[ledger.Confirmed].Version, h.Tips[ledger.Confirmed].Seq = n.again, n.againSeq
 	}
 	// A rollback or base state may lie above the tip's own record.
 	h.Tips[ledger.Processed].Version, h.Tips[ledger.Processed].Seq = s.version, s.applier.seq

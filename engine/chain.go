@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"slices"
 
 	"ledgerd/engine/ledger"
@@ -24,13 +26,15 @@ type node struct {
 	children []*node
 
 	version   ledger.Version   // of its record on the present chain; 0 beside it
+	again     ledger.Version   // of the rollback that made it the newest confirmed block once more, with base state learned meanwhile
+	againSeq  ledger.Seq       // the newest update up to that
 	seq       ledger.Seq       // the newest update up to its record, once the shards are done with that
 	stateHash ledger.StateHash // after its record, likewise
 
 	finalizedBy ledger.Version // the status record that made it final
 
-	// dead: its source gave the block up before it showed it (again). It stays beside the chain, with
-	// all that builds on it, until one of them is said to be confirmed.
+	// dead: its source gave the block up. It stays beside the chain, with all that builds on it, until one of
+	// them is said to be confirmed.
 	dead bool
 
 	// base: no block is held, the node is the base state of an import, which stands for the block
@@ -51,21 +55,32 @@ type chain struct {
 
 	nodes   map[blockID]*node
 	slots   map[ledger.Slot][]*node // in arrival order
-	orphans map[blockID]struct{}    // dead or abandoned, with a slot above finalized; none is in nodes
+	orphans map[blockID]struct{}    // abandoned, with a slot above finalized; none is in nodes
+	said    map[saying]struct{}     // of blocks above the finalized slot; it means nothing when it is said again
 	waiting waiting
 
 	unfinalizedBytes int
 
-	// recovered is the slot of the tip that this process began with. Up to there orphans may
-	// come again that only the process before knew.
+	// Up to the slot recovered orphans may come again that only the process before knew. It has no bound until a
+	// block is appended that was not recovered, and is then the slot of the tip that this process began with.
 	recovered ledger.Slot
 }
+
+// saying is a status that decided something about a block. The log tells all of them again.
+type saying struct {
+	of   blockID
+	what ledger.Status
+}
+
+// unbounded is no slot's bound.
+const unbounded = ledger.Slot(math.MaxUint64)
 
 func newChain() *chain {
 	return &chain{
 		nodes:   make(map[blockID]*node),
 		slots:   make(map[ledger.Slot][]*node),
 		orphans: make(map[blockID]struct{}),
+		said:    make(map[saying]struct{}),
 	}
 }
 
@@ -83,7 +98,7 @@ type placement uint8
 const (
 	placed    placement = iota // its parent is known
 	duplicate                  // the same block is here already
-	orphaned                   // it belongs to an abandoned branch, or to a dead one that is not here
+	orphaned                   // it belongs to an abandoned branch
 	waits                      // its parent is not known yet
 )
 
@@ -103,13 +118,8 @@ func (c *chain) place(b *ledger.Block) (*node, placement, error) {
 		return n, duplicate, nil
 	}
 	parent := c.parentOf(b)
-	if _, gone := c.orphans[id]; gone {
-		if parent == nil || parent.slot() >= b.Slot {
-			return nil, orphaned, nil
-		}
-		n := c.attach(b, parent)
-		n.dead = !c.isGivenUp(parent) // what is dead for its parent's sake comes back with that
-		return n, placed, nil
+	if _, gone := c.orphans[id]; gone && parent == nil {
+		return nil, orphaned, nil
 	}
 	if b.ParentSlot >= b.Slot {
 		return nil, 0, fmt.Errorf("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
@@ -120,11 +130,12 @@ func (c *chain) place(b *ledger.Block) (*node, placement, error) {
 	if err := c.contradictsBase(b); err != nil {
 		return nil, 0, err
 	}
-	if b.ParentSlot < c.finalized.slot() {
-		if b.Slot <= c.recovered && b.Status < ledger.Confirmed {
-			c.abandon(id)
-			return nil, orphaned, nil
-		}
+	below := b.ParentSlot < c.finalized.slot()
+	switch beside := parent == nil && b.ParentSlot == c.finalized.slot() && !c.finalized.base; {
+	case (below || beside) && b.Slot <= c.recovered && b.Status < ledger.Confirmed:
+		c.abandon(id)
+		return nil, orphaned, nil
+	case below:
 		return nil, 0, fmt.Errorf("block %d builds on slot %d, below the finalized slot %d", b.Slot, b.ParentSlot, c.finalized.slot())
 	}
 	if parent != nil {
@@ -199,6 +210,48 @@ func (c *chain) isGivenUp(n *node) bool {
 	return false
 }
 
+// says notes a status of a block, and reports whether that is new: one that comes again decides nothing.
+// What is confirmed, is so with all that it builds on.
+func (c *chain) says(of blockID, what ledger.Status) bool {
+	if _, again := c.said[saying{of, what}]; again {
+		return false
+	}
+	c.said[saying{of, what}] = struct{}{}
+	if n := c.nodes[of]; n != nil && n.parent != nil && what == ledger.StatusConfirmed {
+		c.says(n.parent.id(), what)
+	}
+	return true
+}
+
+// isDead reports whether b was called dead.
+func (c *chain) isDead(b *ledger.Block) bool {
+	_, dead := c.said[saying{blockID{b.Slot, b.Blockhash}, ledger.StatusDead}]
+	return dead
+}
+
+// wins reports whether n, which is not on the tip, becomes it for its slot alone: it has to descend from
+// the newest confirmed block.
+func (c *chain) wins(n *node) bool {
+	fork := n
+	for !fork.onChain() {
+		fork = fork.parent
+	}
+	return n.slot() > c.tip.slot() && fork.slot() >= c.confirmed.slot()
+}
+
+// without returns the block that becomes the tip when n, which is on the chain, is dead: the highest that may be, or
+// else the one below n.
+func (c *chain) without(n *node) *node {
+	sure := c.confirmed
+	if sure.slot() >= n.slot() {
+		sure = n.parent
+	}
+	if best := c.best(sure); best.slot() > n.parent.slot() {
+		return best
+	}
+	return n.parent
+}
+
 // revive takes n and what it builds on for alive: what is confirmed, or has a confirmed child, is.
 func (c *chain) revive(n *node) {
 	for ; n != nil && !n.onChain(); n = n.parent {
@@ -234,7 +287,7 @@ func (c *chain) buildsOnOrphan(b *ledger.Block) bool {
 
 // attach makes b a child of parent, beside the chain until it is moved there.
 func (c *chain) attach(b *ledger.Block, parent *node) *node {
-	n := &node{block: b, parent: parent}
+	n := &node{block: b, parent: parent, dead: c.isDead(b)}
 	c.nodes[n.id()] = n
 	c.slots[b.Slot] = append(c.slots[b.Slot], n)
 	delete(c.orphans, n.id())
@@ -262,9 +315,9 @@ func (c *chain) below(blocks int) *node {
 }
 
 // mayFollow reports whether b, whose parent was not shown, may stand on the tip with a gap
-// between: its parent must not lie on another branch.
+// between: its parent must not lie on another branch, and nobody called it dead.
 func (c *chain) mayFollow(b *ledger.Block) bool {
-	return b.Slot > c.tip.slot() && b.ParentSlot >= c.tip.slot() &&
+	return b.Slot > c.tip.slot() && b.ParentSlot >= c.tip.slot() && !c.isDead(b) &&
 		(b.ParentSlot > c.tip.slot() || !b.PreviousBlockhash.Known || b.PreviousBlockhash.Value == c.tip.block.Blockhash)
 }
 
@@ -296,32 +349,36 @@ func (c *chain) moveTo(target *node) (move, error) {
 	return m, nil
 }
 
-// undone takes the move's undone blocks off the chain.
-func (c *chain) undone(m move) {
+// undone takes the move's undone blocks off the chain, by the record of a version.
+func (c *chain) undone(m move, v ledger.Version) {
 	for _, n := range m.undo {
 		n.version, n.seq, n.stateHash = 0, 0, ledger.StateHash{}
 	}
-	if c.confirmed.slot() > m.ancestor.slot() {
-		c.confirmed = m.ancestor
+	if c.tip = m.ancestor; c.confirmed.slot() > c.tip.slot() {
+		c.confirmed, c.tip.again = c.tip, v
 	}
-	c.tip = m.ancestor
 }
 
 // appended puts n on the chain, as the tip, by the record of a version. What else the record says
 // of it is not known yet.
 func (c *chain) appended(n *node, v ledger.Version) {
-	n.version = v
+	n.version, n.dead = v, false
+	if c.recovered == unbounded {
+		c.recovered = c.tipSlot()
+	}
 	c.tip = n
 }
 
-// best returns the highest block of n's branch: n or a descendant of it that was not called dead.
+// best returns the highest block of n's branch: n or a descendant of it that was not called dead. Of two it is
+// the one of the lower hash, whichever came first.
 func (c *chain) best(n *node) *node {
 	best := n
 	for _, child := range n.children {
 		if child.dead {
 			continue
 		}
-		if b := c.best(child); b.slot() > best.slot() {
+		b := c.best(child)
+		if b.slot() > best.slot() || b.slot() == best.slot() && bytes.Compare(b.block.Blockhash[:], best.block.Blockhash[:]) < 0 {
 			best = b
 		}
 	}
@@ -349,6 +406,11 @@ func (c *chain) finalize(n *node) {
 	for id := range c.orphans {
 		if id.slot <= n.slot() {
 			delete(c.orphans, id)
+		}
+	}
+	for s := range c.said {
+		if s.of.slot <= n.slot() {
+			delete(c.said, s)
 		}
 	}
 	n.parent = nil
@@ -396,10 +458,4 @@ func (c *chain) remove(n *node) {
 		return
 	}
 	c.slots[n.slot()] = at
-}
-
-// kill removes a block that its source abandoned, which is not on the chain any more.
-func (c *chain) kill(n *node) {
-	n.parent.children = slices.DeleteFunc(n.parent.children, func(o *node) bool { return o == n })
-	c.forget(n)
 }

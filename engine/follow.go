@@ -135,7 +135,7 @@ func (e *Engine) lead(h *handed) error {
 	}
 	c := e.seq.chain
 	// Only the writer before knew which blocks up to here belong nowhere.
-	c.recovered = max(c.recovered, c.tipSlot())
+	c.recovered = unbounded
 	e.shared.leads.Store(true)
 	close(e.shared.led)
 	h.from = e.resumePoint()

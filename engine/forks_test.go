@@ -344,7 +344,7 @@ func TestDeadBlockStaysAway(t *testing.T) {
 }
 
 // TestDeadBlockComesBackWhenItIsConfirmed has a source call a block dead and show it again, with those that build
-// on it: they stay unseen until one of them is confirmed, also where the node was started again in between.
+// on it: they stay unseen until one of them is confirmed, which brings back what builds on it, also where the node was started again in between.
 func TestDeadBlockComesBackWhenItIsConfirmed(t *testing.T) {
 	root := rootBlock(100)
 	a := child(root, 101, 0, lamports(key(1), 1))
@@ -364,10 +364,10 @@ func TestDeadBlockComesBackWhenItIsConfirmed(t *testing.T) {
 		"the block itself":      {[]ledger.Event{b, c, d, fresh, status(b, ledger.StatusConfirmed)}, []*ledger.Block{a, a, a, a, fresh}},
 		"a child":               {[]ledger.Event{b, c, d, fresh, status(c, ledger.StatusConfirmed)}, []*ledger.Block{a, a, a, a, fresh}},
 		"a child is final":      {[]ledger.Event{b, c, d, status(c, ledger.StatusFinalized), fresh}, []*ledger.Block{a, a, a, d, fresh}},
-		"one that was filled":   {[]ledger.Event{b, &claimed, d, fresh}, []*ledger.Block{a, c, c, c}}, // d was dead too, for all that is known
-		"one after the other":   {[]ledger.Event{b, status(b, ledger.StatusConfirmed), c, status(c, ledger.StatusConfirmed), d, fresh, status(fresh, ledger.StatusConfirmed)}, []*ledger.Block{a, b, b, c, c, c, fresh}},
-		"alive when it is left": {[]ledger.Event{b, status(b, ledger.StatusConfirmed), away, back}, []*ledger.Block{a, b, away, back}},
-		"not a dead one beside": {[]ledger.Event{b, status(b, ledger.StatusConfirmed), other, c, d, status(c, ledger.StatusConfirmed)}, []*ledger.Block{a, b, b, b, b, d}},
+		"one that was filled":   {[]ledger.Event{b, &claimed, d, fresh}, []*ledger.Block{a, d, d, fresh}},
+		"one after the other":   {[]ledger.Event{b, status(b, ledger.StatusConfirmed), c, status(c, ledger.StatusConfirmed), d, fresh, status(fresh, ledger.StatusConfirmed)}, []*ledger.Block{a, d, d, d, d, fresh, fresh}},
+		"alive when it is left": {[]ledger.Event{b, status(b, ledger.StatusConfirmed), away, back}, []*ledger.Block{a, d, d, back}},
+		"not a dead one beside": {[]ledger.Event{b, status(b, ledger.StatusConfirmed), other, c, d, status(c, ledger.StatusConfirmed)}, []*ledger.Block{a, d, d, d, d, d}},
 	}
 	for name, way := range ways {
 		for _, restart := range []bool{false, true} {
@@ -392,6 +392,52 @@ func TestDeadBlockComesBackWhenItIsConfirmed(t *testing.T) {
 					tip := way.shown[len(way.shown)-1]
 					if x, _, err := n.Account(ledger.Query{}, key(1)); err != nil || x.Lamports != tip.Accounts[0].Lamports {
 						t.Errorf("%d lamports, %v, want those of slot %d", x.Lamports, err, tip.Slot)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestConfirmedBlockStays shows, after a status, blocks of another branch that are higher: they wait until a status decides.
+// Stopped after any event and shown all of them again, the node ends the same.
+func TestConfirmedBlockStays(t *testing.T) {
+	root := rootBlock(1, lamports(key(1), 1))
+	two := child(root, 2, 0, lamports(key(1), 2))
+	three := child(root, 3, 1, lamports(key(1), 3))
+	four := child(three, 4, 1, lamports(key(1), 4))
+	events := map[string]struct {
+		events    []ledger.Event
+		tip, sure ledger.Slot
+	}{
+		"the confirmed one came back": {[]ledger.Event{root, two, three, status(two, ledger.StatusConfirmed), four}, 2, 2},
+		"the confirmed one is alone":  {[]ledger.Event{root, two, status(two, ledger.StatusConfirmed), three}, 2, 2},
+		"the other is confirmed": {[]ledger.Event{root, two, status(two, ledger.StatusConfirmed), three,
+			status(three, ledger.StatusConfirmed), four}, 4, 3},
+		"the confirmed one is dead": {[]ledger.Event{root, two, status(two, ledger.StatusConfirmed), three, four, status(two, ledger.StatusDead)}, 4, 1},
+	}
+	for name, tt := range events {
+		for stop := range len(tt.events) {
+			t.Run(fmt.Sprintf("%s, stopped after %d", name, stop), func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
+					straight := startNode(t, live(), Config{Shards: 2})
+					defer straight.mustStop()
+					straight.send(tt.events...)
+					disk := vfs.NewMemory()
+					n := startNode(t, live(), onDisk(t, disk, Config{Shards: 2}))
+					n.send(tt.events[:stop]...)
+					n.mustStop()
+					n.config.Dir.Close()
+					n = startNode(t, live(), onDisk(t, disk, Config{Shards: 2}))
+					defer n.mustStop()
+					n.send(tt.events...)
+					for i, level := range []ledger.Commitment{ledger.Processed, ledger.Confirmed} {
+						if got := straight.Head().Tip(level).Slot; got != []ledger.Slot{tt.tip, tt.sure}[i] {
+							t.Errorf("%s stands at slot %d", level, got)
+						}
+					}
+					if err := sameEnd(n.Head(), straight.Head()); err != nil {
+						t.Errorf("the node that was stopped %v", err)
 					}
 				})
 			})

@@ -22,6 +22,7 @@ type generator struct {
 	m    *model
 	made []*modelBlock // every block ever made, shown or not; parents as they were built
 	late []*ledger.Block
+	told []ledger.Event // statuses and base state that were shown
 
 	hashes, signatures int
 	lossy              bool // some blocks are never shown
@@ -43,6 +44,14 @@ func testPrograms() []ledger.Pubkey {
 
 // next returns the next event, nil where chance chose one that would be no event at all.
 func (g *generator) next() ledger.Event {
+	e := g.choose()
+	if _, isBlock := e.(*ledger.Block); e != nil && !isBlock {
+		g.told = append(g.told, e)
+	}
+	return e
+}
+
+func (g *generator) choose() ledger.Event {
 	if len(g.m.chain) == 0 {
 		if g.chance(60) {
 			return g.base(ledger.Slot(g.r.IntN(12)))
@@ -257,8 +266,18 @@ func (g *generator) fromLate() ledger.Event {
 	return g.possible(b)
 }
 
-// again shows a block once more, be it held, waiting, abandoned or dead.
+// again shows a block once more, be it held, waiting, abandoned or dead, or repeats a status or base state.
 func (g *generator) again() ledger.Event {
+	if g.chance(40) && len(g.told) > 0 {
+		e := g.told[max(0, len(g.told)-1-g.r.IntN(30))]
+		switch s, ok := e.(*ledger.SlotStatus); {
+		case ok && s.Slot <= g.m.finalizedSlot():
+			return nil
+		case !ok && g.exact: // with restarts: what the log holds no more is learned again
+			return nil
+		}
+		return e
+	}
 	if g.chance(40) {
 		for _, b := range slices.Backward(g.made) {
 			if g.m.gone[nameOf(b.Block)] && g.m.parentOf(b.Block) != nil {

@@ -122,9 +122,16 @@ func (r *recovery) readBack(ctx context.Context) {
 	}
 	var older []place
 	trail := headTrail{}
+	since, came := r.seq.bases, ledger.Version(0)
+	r.seq.bases = nil
 	_, err := wal.Replay(ctx, r.config.Dir.fs, LogDir(r.config.Dir.path), 0, func(commit []wal.Entry) error {
 		for i := range commit {
 			record := commit[i].Record
+			// What the log begins with at record 1 came before the first block, and is not shown again.
+			if came++; came != record.Version || record.Kind != ledger.BaseRecord {
+				came = 0
+				r.seq.rememberPast(record)
+			}
 			before := trail.levels[ledger.Finalized].Version
 			trail.after([]*ledger.Record{record})
 			if final := trail.levels[ledger.Finalized]; final.Version != before {
@@ -136,6 +143,9 @@ func (r *recovery) readBack(ctx context.Context) {
 		}
 		return nil
 	}, nil)
+	for _, d := range since {
+		r.seq.remember(d)
+	}
 	if err != nil && !errors.Is(err, errEnoughRead) && ctx.Err() == nil {
 		r.logger.Warn("the log before the snapshot cannot be read: clients can resume from the snapshot on", "error", err)
 		return
@@ -161,7 +171,7 @@ func (t *headTrail) after(records []*ledger.Record) *ledger.Head {
 		case ledger.BlockRecord:
 			t.blocks = append(t.blocks, ledger.Tip{Version: r.Version, Slot: r.Slot, Hash: r.Hash, Seq: r.LastSeq(), Time: r.Time})
 		case ledger.RollbackRecord:
-			t.rollBack(r.Slot)
+			t.rollBack(r)
 		case ledger.StatusRecord:
 			t.status(r)
 		}
@@ -173,13 +183,14 @@ func (t *headTrail) after(records []*ledger.Record) *ledger.Head {
 	return &ledger.Head{Tips: t.levels, HasBlock: true}
 }
 
-// rollBack takes the blocks above a slot off the chain.
-func (t *headTrail) rollBack(to ledger.Slot) {
-	for n := len(t.blocks); n > 0 && t.blocks[n-1].Slot > to; n-- {
+// rollBack takes the blocks above that of a rollback off the chain.
+func (t *headTrail) rollBack(r *ledger.Record) {
+	for n := len(t.blocks); n > 0 && t.blocks[n-1].Slot > r.Slot; n-- {
 		t.blocks = t.blocks[:n-1]
 	}
-	if n := len(t.blocks); n > 0 && t.levels[ledger.Confirmed].Slot > to {
+	if n := len(t.blocks); n > 0 && t.levels[ledger.Confirmed].Slot > r.Slot {
 		t.levels[ledger.Confirmed] = t.blocks[n-1]
+		t.levels[ledger.Confirmed].Version, t.levels[ledger.Confirmed].Seq = r.Version, r.LastSeq()
 	}
 }
 

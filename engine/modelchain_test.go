@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"bytes"
+	"reflect"
 	"slices"
 
 	"ledgerd/engine/ledger"
@@ -13,7 +15,15 @@ type modelBlock struct {
 	children []*modelBlock // in the order they came
 	version  ledger.Version
 	seq      ledger.Seq
+	again    ledger.Version // that made it the newest confirmed block once more: it is shown as it stood then
+	againSeq ledger.Seq
 	dead     bool // called so before it came (again), and not confirmed since
+}
+
+// modelSaying is a status of a block: said again it means nothing.
+type modelSaying struct {
+	of   blockName
+	what ledger.Status
 }
 
 type modelWaiter struct {
@@ -61,14 +71,16 @@ type model struct {
 	tree    map[blockName]*modelBlock // the newest finalized block and all that build on it
 	arrived []*modelBlock
 	gone    map[blockName]bool
+	said    map[modelSaying]bool
 	waiting []modelWaiter // by slot
 	chain   []*modelBlock
 
 	confirmed, finalized int // places in the chain
 	statusSeen           bool
 	baseSlot             ledger.Slot
-	undoneDeepest        int // of all rollbacks
-	revived              int // blocks that were called dead and confirmed after all
+	bases                []*ledger.BaseState // that came after the first block: the same again means nothing
+	undoneDeepest        int                 // of all rollbacks
+	revived              int                 // blocks that were called dead and confirmed after all
 
 	log     []any // *ledger.Block and *ledger.BaseState that make up the present world
 	world   *world
@@ -79,7 +91,7 @@ type model struct {
 
 func newModel(info ledger.SourceInfo) *model {
 	return &model{
-		info: info, tree: make(map[blockName]*modelBlock), gone: make(map[blockName]bool),
+		info: info, tree: make(map[blockName]*modelBlock), gone: make(map[blockName]bool), said: make(map[modelSaying]bool),
 		world: newWorld(nil), points: make(map[ledger.Version]point),
 	}
 }
@@ -99,6 +111,12 @@ func (m *model) event(e ledger.Event) {
 	case *ledger.Block:
 		m.receive(e)
 	case *ledger.BaseState:
+		if slices.ContainsFunc(m.bases, func(b *ledger.BaseState) bool { return reflect.DeepEqual(b, e) }) {
+			break
+		}
+		if len(m.chain) > 0 {
+			m.bases = append(m.bases, e)
+		}
 		m.baseSlot = max(m.baseSlot, e.Slot)
 		m.log = append(m.log, e)
 		m.world = m.world.clone()
@@ -152,6 +170,9 @@ func (m *model) note() {
 		p.hasBlock, p.root = true, m.chain[0].Slot
 		for i, b := range []*modelBlock{m.tip(), m.chain[m.confirmed], m.chain[m.finalized]} {
 			p.tips[i] = ledger.Tip{Version: b.version, Slot: b.Slot, Hash: b.Blockhash, Seq: b.seq, Time: b.Time}
+		}
+		if b := m.chain[m.confirmed]; b.again > b.version {
+			p.tips[ledger.Confirmed].Version, p.tips[ledger.Confirmed].Seq = b.again, b.againSeq
 		}
 		p.tips[0].Version, p.tips[0].Seq = p.version, m.seq()
 	}
@@ -259,11 +280,11 @@ func (m *model) buildsOnGone(b *ledger.Block) bool {
 
 // attach puts a block into the tree and, where it wins, on the chain.
 func (m *model) attach(b *ledger.Block, parent *modelBlock, claimed ledger.Commitment) {
-	n := &modelBlock{Block: b, parent: parent, dead: m.gone[nameOf(b)] && !m.givenUp(parent)}
+	n := &modelBlock{Block: b, parent: parent, dead: m.said[modelSaying{nameOf(b), ledger.StatusDead}]}
 	delete(m.gone, nameOf(b))
 	parent.children = append(parent.children, n)
 	m.tree[nameOf(b)], m.arrived = n, append(m.arrived, n)
-	if (parent == m.tip() || b.Slot > m.tip().Slot) && !m.givenUp(n) {
+	if (parent == m.tip() || b.Slot > m.tip().Slot && m.descends(n, m.chain[m.confirmed])) && !m.givenUp(n) {
 		m.switchTo(n)
 	}
 	m.raise(n, claimed)
@@ -275,6 +296,16 @@ func (m *model) attach(b *ledger.Block, parent *modelBlock, claimed ledger.Commi
 		}
 		m.release(i, n)
 	}
+}
+
+// descends reports whether n is above, or is, a block.
+func (m *model) descends(n, above *modelBlock) bool {
+	for ; n != nil; n = n.parent {
+		if n == above {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *model) release(i int, parent *modelBlock) {
@@ -296,8 +327,10 @@ func (m *model) passGaps(tooLong func() bool) {
 		switch {
 		case !m.info.GapsAllowed:
 			m.stopped = "gap"
-		case lowest.Slot <= m.tip().Slot:
+		case lowest.Slot <= m.tip().Slot, m.said[modelSaying{nameOf(lowest), ledger.StatusDead}],
+			lowest.ParentSlot < m.tip().Slot, lowest.ParentSlot == m.tip().Slot && !m.buildsOn(lowest, m.tip().Block):
 			m.waiting = m.waiting[1:]
+			m.abandon(lowest)
 		default:
 			m.release(0, m.tip())
 		}
@@ -364,8 +397,10 @@ func (m *model) cutTo(place int) {
 	r.updates = changes(before, m.world)
 	m.noteUndone(&r, undone)
 	m.chain = m.chain[:place+1]
-	m.confirmed = min(m.confirmed, place)
 	m.record(r)
+	if m.confirmed > place {
+		m.confirmed, m.chain[place].again, m.chain[place].againSeq = place, m.version(), m.seq()
+	}
 }
 
 // noteUndone tells which accounts somebody saw change by the undone blocks, though they stand
@@ -418,13 +453,23 @@ func (m *model) status(e *ledger.SlotStatus) {
 	case ledger.StatusFinalized:
 		m.raise(n, ledger.Finalized)
 	case ledger.StatusDead:
+		if m.said[modelSaying{nameOf(n.Block), ledger.StatusDead}] {
+			return
+		}
+		m.said[modelSaying{nameOf(n.Block), ledger.StatusDead}] = true
+		n.dead = true
 		if i := slices.Index(m.chain, n); i > 0 {
-			m.cutTo(i - 1)
+			// The tip goes to the highest block that is left of what may be the chain.
+			sure, parent := m.chain[min(m.confirmed, i-1)], m.chain[i-1]
+			if best := highest(sure); best.Slot > parent.Slot {
+				m.switchTo(best)
+			} else {
+				m.cutTo(i - 1)
+			}
 		}
 		if m.stopped == "" {
 			m.record(modelRecord{kind: ledger.StatusRecord, slot: n.Slot, hash: n.Blockhash, status: ledger.StatusDead})
 		}
-		m.drop(n)
 	}
 }
 
@@ -436,23 +481,12 @@ func (m *model) statusOfWaiting(e *ledger.SlotStatus) {
 	case i < 0:
 	case e.Status == ledger.StatusDead:
 		b := m.waiting[i].block
-		m.waiting = slices.Delete(m.waiting, i, i+1)
-		m.record(modelRecord{kind: ledger.StatusRecord, slot: b.Slot, hash: b.Blockhash, status: ledger.StatusDead})
-		m.abandon(b)
+		if of := (modelSaying{nameOf(b), ledger.StatusDead}); !m.said[of] {
+			m.said[of] = true
+			m.record(modelRecord{kind: ledger.StatusRecord, slot: b.Slot, hash: b.Blockhash, status: ledger.StatusDead})
+		}
 	default:
 		m.waiting[i].status = max(m.waiting[i].status, e.Status)
-	}
-}
-
-// drop takes n and all that builds on it out of the tree.
-func (m *model) drop(n *modelBlock) {
-	for _, child := range n.children {
-		m.drop(child)
-	}
-	delete(m.tree, nameOf(n.Block))
-	m.abandon(n.Block)
-	if n.parent != nil {
-		n.parent.children = slices.DeleteFunc(slices.Clone(n.parent.children), func(o *modelBlock) bool { return o == n })
 	}
 }
 
@@ -460,6 +494,14 @@ func (m *model) drop(n *modelBlock) {
 func (m *model) raise(n *modelBlock, level ledger.Commitment) {
 	if level == ledger.Processed || m.stopped != "" {
 		return
+	}
+	if level == ledger.Confirmed {
+		if m.said[modelSaying{nameOf(n.Block), ledger.StatusConfirmed}] {
+			return
+		}
+		for a := n; a != nil; a = a.parent { // what it builds on is confirmed with it
+			m.said[modelSaying{nameOf(a.Block), ledger.StatusConfirmed}] = true
+		}
 	}
 	if !m.onChain(n) {
 		for a := n; !m.onChain(a); a = a.parent {
@@ -491,7 +533,8 @@ func highest(n *modelBlock) *modelBlock {
 		if child.dead {
 			continue
 		}
-		if h := highest(child); h.Slot > best.Slot {
+		h := highest(child)
+		if h.Slot > best.Slot || h.Slot == best.Slot && bytes.Compare(h.Blockhash[:], best.Blockhash[:]) < 0 {
 			best = h
 		}
 	}

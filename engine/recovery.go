@@ -200,8 +200,8 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	}
 	r.end = end
 	r.readBack(ctx)
-	if r.seq.chain.tip != nil {
-		r.seq.chain.recovered = r.seq.chain.tip.slot()
+	if tip := r.seq.chain.tip; tip != nil && !tip.base {
+		r.seq.chain.recovered = unbounded
 	}
 	s := &r.snapshots
 	s.store, s.interval, s.due = r.store, r.config.SnapshotInterval, time.Now().Add(r.config.SnapshotInterval)

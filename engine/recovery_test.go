@@ -3,7 +3,6 @@ package engine
 import (
 	"io"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +13,7 @@ import (
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
+	"ledgerd/snapshot/wal"
 )
 
 // onDisk returns the configuration of a node whose data directory lies on a disk.
@@ -89,39 +89,54 @@ func (r *restarts) start() {
 	r.showAgain()
 }
 
-// showAgain shows the blocks that only the memory of the node knew: those that wait for their
-// parent, and those beside the chain. A source that goes on from the finalized block shows them.
+// showAgain shows what a source shows that goes on from the finalized block. None of it changes anything, and what
+// only the memory of the node knew is known again.
 func (r *restarts) showAgain() {
 	r.t.Helper()
-	var forgotten []ledger.Event
+	finalized, passed, logged := r.g.m.finalizedSlot(), false, r.inLog()
 	for _, e := range r.shown {
-		b, ok := e.(*ledger.Block)
-		if !ok {
-			continue
+		switch e := e.(type) {
+		case *ledger.Block:
+			if e.Slot < finalized || e.Status >= ledger.Confirmed && r.g.possible(e) == nil {
+				continue // the latter is a contradiction of what is final by now
+			}
+			passed = passed || e == r.g.m.chain[r.g.m.finalized].Block
+		case *ledger.BaseState:
+			if !passed || !logged[digestOf(e)] { // what the log holds no more may be learned again
+				continue
+			}
+		case *ledger.SlotStatus:
+			if e.Slot <= finalized || e.Status == ledger.StatusDead && !logged[e.Blockhash.Value] {
+				continue
+			}
 		}
-		held := r.g.m.tree[nameOf(b)]
-		waits := slices.ContainsFunc(r.g.m.waiting, func(w modelWaiter) bool { return w.block == b })
-		if waits || held != nil && !r.g.m.onChain(held) && !slices.Contains(forgotten, e) {
-			forgotten = append(forgotten, e)
-		}
-	}
-	for _, e := range forgotten {
-		r.g.m.event(e)
 		r.send(e)
+		if len(r.published) > r.next && len(r.published[r.next].Records) > 0 {
+			r.t.Fatalf("restart %d: %T %+v came again, and led to record %+v", r.times, e, e, r.published[r.next].Records[0])
+		}
 		r.publications(r.published)
 	}
 }
 
-// mayShowAgain reports whether that changes nothing: not so where a block beside the chain is
-// higher than a tip that stepped back since or was claimed and left all the same, or where a
-// status was said of a block that waits.
-func (r *restarts) mayShowAgain() bool {
-	for _, b := range r.g.m.tree {
-		if !r.g.m.onChain(b) && (b.Slot > r.g.m.tip().Slot || b.Status >= ledger.Confirmed) {
-			return false
+// inLog returns what the log still holds of base states, by their digests, and of dead blocks, by their hashes.
+func (r *restarts) inLog() map[[32]byte]bool {
+	r.t.Helper()
+	all := make(map[[32]byte]bool)
+	_, err := wal.ReplayBeside(r.t.Context(), r.disk, LogDir("data"), 0, func(commit []wal.Entry) error {
+		for i := range commit {
+			switch record := commit[i].Record; {
+			case record.Base != nil:
+				all[digestOf(record.Base)] = true
+			case record.Status == ledger.StatusDead:
+				all[record.Hash] = true
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
 	}
-	return !slices.ContainsFunc(r.g.m.waiting, func(w modelWaiter) bool { return w.status != 0 })
+	return all
 }
 
 // again stops the node in one way or another and starts it on what the disk kept.
@@ -198,7 +213,7 @@ func followRestarts(t *testing.T, s stream, seed uint64) {
 		if r.g.chance(30) {
 			time.Sleep(time.Duration(r.g.r.IntN(int(foldAfter))))
 		}
-		if len(m.chain) > 0 && r.g.chance(8) && r.mayShowAgain() {
+		if len(m.chain) > 0 && r.g.chance(8) {
 			r.again()
 		}
 	}

@@ -110,27 +110,34 @@ func (s *sequencer) redoBlock(n *node, r *ledger.Record) error {
 	return s.append(n)
 }
 
+// rememberPast keeps of a record that is not replayed what means nothing when a source shows it again.
+func (s *sequencer) rememberPast(r *ledger.Record) {
+	switch {
+	case r.Kind == ledger.BaseRecord:
+		s.remember(digestOf(r.Base))
+	case r.Kind == ledger.StatusRecord && r.Slot > s.chain.finalized.slot():
+		s.chain.says(blockID{r.Slot, r.Hash}, r.Status)
+	}
+}
+
 // redoStatus repeats what a status meant for the chain. One of a block below the
 // state that is replayed on means nothing any more.
 func (s *sequencer) redoStatus(n *node, r *ledger.Record) error {
 	s.statusSeen = s.statusSeen || s.told(n, r)
+	s.chain.says(blockID{r.Slot, r.Hash}, r.Status)
 	switch {
 	case s.chain.finalized == nil:
 		return &replayError{r.Version, r.Slot, "it is a status before the first block"}
-	case n == nil && r.Status == ledger.StatusDead && r.Slot > s.chain.finalized.slot():
-		s.chain.abandon(blockID{r.Slot, r.Hash}) // it was never on the chain
 	case n == nil:
 	case r.Status == ledger.StatusDead:
 		if n.onChain() {
 			return &replayError{r.Version, r.Slot, "it calls a block dead that is on the chain"}
 		}
-		s.chain.kill(n)
+		n.dead = true
 	case !n.onChain():
 		return &replayError{r.Version, r.Slot, "it raises a block that is not on the chain"}
 	case r.Status == ledger.StatusFinalized:
-		s.chain.finalize(n)
-		s.fills.finalized(n.slot())
-		n.finalizedBy = s.version
+		s.finalized(n)
 	case n.slot() > s.chain.confirmed.slot():
 		s.chain.confirmed = n
 	}

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"ledgerd/engine/ledger"
 )
@@ -13,6 +15,8 @@ const (
 	finalityDepth = 32
 	// maxUnfinalizedBytes bounds the blocks that are kept whole because they may be undone.
 	maxUnfinalizedBytes = 1 << 30
+	// maxBases is how many base states are remembered: more than come while a block becomes final.
+	maxBases = 4096
 )
 
 // sequencer decides what each event means for the chain. What it decides is carried out and
@@ -30,6 +34,9 @@ type sequencer struct {
 	skipVotes  bool                    // vote transactions are left out of blocks
 	statusSeen bool                    // the source spoke of finality
 	rootHash   ledger.Opt[ledger.Hash] // where this process saw the root
+	// bases are the newest base states that came after the first block: what a source shows again after a restart is not
+	// learned again.
+	bases [][sha256.Size]byte
 }
 
 // handle applies one event. An error means that ingest has to stop; everything before
@@ -39,6 +46,9 @@ func (s *sequencer) handle(e ledger.Event) error {
 	case *ledger.Block:
 		return s.block(e)
 	case *ledger.BaseState:
+		if slices.Contains(s.bases, digestOf(e)) {
+			return nil // it came again
+		}
 		return s.base(e)
 	case *ledger.SlotStatus:
 		return s.status(e)
@@ -50,6 +60,9 @@ func (s *sequencer) handle(e ledger.Event) error {
 // from now on: every level sees it, and it is folded with it.
 func (s *sequencer) base(b *ledger.BaseState) error {
 	s.applyBase(b, s.chain.tip == nil)
+	if s.chain.finalized != nil {
+		s.remember(digestOf(b))
+	}
 	s.fills.learned(b, s.chain.finalized)
 	// In a replay the tip may be known final before its status comes.
 	tip := s.chain.tip
@@ -61,6 +74,19 @@ func (s *sequencer) base(b *ledger.BaseState) error {
 	}
 	tip.version, tip.seq, tip.stateHash = s.version, s.applier.seq, s.hash
 	return nil
+}
+
+// remember keeps the digest of base state, in the place of one too old to come again.
+func (s *sequencer) remember(digest [sha256.Size]byte) {
+	if len(s.bases) == maxBases {
+		s.bases = slices.Delete(s.bases, 0, maxBases/2)
+	}
+	s.bases = append(s.bases, digest)
+}
+
+// digestOf returns what tells base state apart from any other.
+func digestOf(b *ledger.BaseState) [sha256.Size]byte {
+	return sha256.Sum256(ledger.AppendEvent(nil, b))
 }
 
 // overflows reports whether more blocks would exceed what may be kept unfinalized.
@@ -117,6 +143,11 @@ func (s *sequencer) root(b *ledger.Block) error {
 // finalize makes n, on the chain, the newest finalized block.
 func (s *sequencer) finalize(n *node) {
 	s.applyStatus(n.block, ledger.StatusFinalized)
+	s.finalized(n)
+}
+
+// finalized notes that the newest record made n the newest finalized block.
+func (s *sequencer) finalized(n *node) {
 	s.chain.finalize(n)
 	s.fills.finalized(n.slot())
 	n.finalizedBy = s.version
@@ -142,13 +173,13 @@ func (s *sequencer) belowFinalized(b *ledger.Block) error {
 }
 
 // consider decides whether a block that found its place belongs on the chain: on the tip
-// always, beside it when its slot is higher or its source is sure of it; but nothing of what was called
-// dead before its source is sure. Then it looks whether others waited for it.
+// always, beside it when its slot is higher and it builds on what is confirmed, or its source is sure of it; but
+// nothing of what was called dead before its source is sure. Then it looks whether others waited for it.
 func (s *sequencer) consider(n *node, claimed ledger.Commitment) error {
 	switch {
 	case s.chain.isGivenUp(n):
 		s.tally.orphans.Add(1)
-	case n.parent == s.chain.tip || n.slot() > s.chain.tip.slot():
+	case n.parent == s.chain.tip || s.chain.wins(n):
 		if err := s.switchTo(n); err != nil {
 			return err
 		}
@@ -212,7 +243,7 @@ func (s *sequencer) switchTo(n *node) error {
 func (s *sequencer) rollback(m move) error {
 	s.tally.rolledBack(len(m.undo))
 	s.applyRollback(m)
-	s.chain.undone(m)
+	s.chain.undone(m, s.version)
 	s.fills.rolledBack(m.ancestor.slot())
 	return s.finish(maxWorking)
 }
@@ -276,18 +307,18 @@ func (s *sequencer) statusOfWaiting(e *ledger.SlotStatus) {
 		s.tally.unknownStatuses.Add(1)
 	case e.Status == ledger.StatusDead:
 		s.tally.dead.Add(1)
-		b := s.chain.waiting.take(i).block
-		s.applyStatus(b, ledger.StatusDead) // it may come again, after a restart too
-		s.chain.abandon(blockID{b.Slot, b.Blockhash})
+		if b := s.chain.waiting.blocks[i].block; s.chain.says(blockID{b.Slot, b.Blockhash}, ledger.StatusDead) {
+			s.applyStatus(b, ledger.StatusDead) // it may come again, after a restart too
+		}
 	default:
 		w := &s.chain.waiting.blocks[i]
 		w.status = max(w.status, e.Status)
 	}
 }
 
-// raise makes the branch of n the chain and moves the levels up to n.
+// raise makes the branch of n the chain and moves the levels up to n, unless that was done before.
 func (s *sequencer) raise(n *node, level ledger.Commitment) error {
-	if level == ledger.Processed {
+	if level == ledger.Processed || level == ledger.Confirmed && !s.chain.says(n.id(), ledger.StatusConfirmed) {
 		return nil
 	}
 	if !n.onChain() {
@@ -305,21 +336,20 @@ func (s *sequencer) raise(n *node, level ledger.Commitment) error {
 	return nil
 }
 
-// dead removes a block with all that builds on it; the tip steps back if it was there.
+// dead gives up a block with all that builds on it; the tip steps back if it was there, or to a branch that waited
+// beside and is higher than what is left.
 func (s *sequencer) dead(n *node) error {
 	s.tally.dead.Add(1)
+	if !s.chain.says(n.id(), ledger.StatusDead) {
+		return nil
+	}
+	n.dead = true
 	if n.onChain() {
-		m, err := s.chain.moveTo(n.parent)
-		if err != nil {
-			return err
-		}
-		s.log.Info("rollback", "from_slot", s.chain.tip.slot(), "to_slot", n.parent.slot(), "dead_slot", n.slot())
-		if err := s.rollback(m); err != nil {
+		if err := s.switchTo(s.chain.without(n)); err != nil {
 			return err
 		}
 	}
 	s.applyStatus(n.block, ledger.StatusDead)
-	s.chain.kill(n)
 	return nil
 }
 

@@ -4,8 +4,8 @@ import "time"
 
 // Tip is the newest point of one commitment level.
 type Tip struct {
-	// Version is the record that put the block on the present chain or, at the processed
-	// level, a newer one that changed what stands there: a rollback, base state.
+	// Version is the record that put the block on the present chain or a newer one that changed what stands there: at the
+	// processed level a rollback or base state, at the confirmed level the rollback that undid a confirmed block.
 	Version Version
 	Slot    Slot
 	Hash    Hash
