@@ -111,6 +111,7 @@ func (e *Engine) handle(h *handed) error {
 // replayFollowed carries out a commit of the shared log, unseen. Where it does not lead where it says
 // the node fences itself off; in any case nobody ever sees a part of a commit.
 func (e *Engine) replayFollowed(commit []*ledger.Record) error {
+	e.seq.follows = true
 	err := e.seq.redoAll(commit)
 	if err == nil {
 		e.commits.events += len(commit)
@@ -178,9 +179,9 @@ func (e *Engine) errFenced() error {
 	return nil
 }
 
-// told reports whether a status record tells that the source speaks of finality: it says more of its
-// block than that came with, and is not what depth leads to.
-func (s *sequencer) told(n *node, r *ledger.Record) bool {
+// tellsOfStatuses reports whether a status record tells that the source speaks of finality: it says more of its
+// block than that came with, and not for its depth.
+func tellsOfStatuses(n *node, r *ledger.Record) bool {
 	switch {
 	case r.Status == ledger.StatusDead:
 		return true
@@ -189,5 +190,5 @@ func (s *sequencer) told(n *node, r *ledger.Record) bool {
 	case r.Status == ledger.StatusConfirmed:
 		return n.block.Status < ledger.Confirmed
 	}
-	return n.block.Status < ledger.Finalized && n.parent != nil && n != s.chain.below(finalityDepth)
+	return !r.ByDepth && n.block.Status < ledger.Finalized && n.parent != nil
 }

@@ -146,10 +146,15 @@ func TestWriterKnowsWhetherTheSourceSpeaksOfFinality(t *testing.T) {
 		status ledger.Commitment // that blocks come with
 		spoke  bool
 	}{
-		"nothing":          {nil, ledger.Processed, false},
-		"confirmed":        {func(c []*ledger.Block) []ledger.Event { return []ledger.Event{status(c[1], ledger.StatusConfirmed)} }, ledger.Processed, true},
-		"final":            {func(c []*ledger.Block) []ledger.Event { return []ledger.Event{status(c[2], ledger.StatusFinalized)} }, ledger.Processed, true},
-		"dead":             {func(c []*ledger.Block) []ledger.Event { return []ledger.Event{status(c[4], ledger.StatusDead), c[5]} }, ledger.Processed, true},
+		"nothing":   {nil, ledger.Processed, false},
+		"confirmed": {func(c []*ledger.Block) []ledger.Event { return []ledger.Event{status(c[1], ledger.StatusConfirmed)} }, ledger.Processed, true},
+		"final":     {func(c []*ledger.Block) []ledger.Event { return []ledger.Event{status(c[2], ledger.StatusFinalized)} }, ledger.Processed, true},
+		"dead":      {func(c []*ledger.Block) []ledger.Event { return []ledger.Event{status(c[4], ledger.StatusDead), c[5]} }, ledger.Processed, true},
+		"final, as deep as by depth": {func(c []*ledger.Block) []ledger.Event {
+			nothing := &ledger.SlotStatus{Slot: 9999, Status: ledger.StatusConfirmed} // which no record tells
+			deep := append([]ledger.Event{nothing}, events(c[5:finalityDepth+4]...)...)
+			return append(deep, status(c[3], ledger.StatusFinalized))
+		}, ledger.Processed, true},
 		"blocks are final": {nil, ledger.Finalized, false},
 	} {
 		t.Run(name, func(t *testing.T) {

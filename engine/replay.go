@@ -86,7 +86,7 @@ func (s *sequencer) redo(r *ledger.Record) error {
 	case ledger.BaseRecord:
 		return s.base(r.Base)
 	default:
-		s.stage(work{record: &ledger.Record{Kind: r.Kind, Slot: r.Slot, Hash: r.Hash, Status: r.Status}})
+		s.stage(work{record: &ledger.Record{Kind: r.Kind, Slot: r.Slot, Hash: r.Hash, Status: r.Status, ByDepth: r.ByDepth}})
 		return s.redoStatus(n, r)
 	}
 }
@@ -123,7 +123,7 @@ func (s *sequencer) rememberPast(r *ledger.Record) {
 // redoStatus repeats what a status meant for the chain. One of a block below the
 // state that is replayed on means nothing any more.
 func (s *sequencer) redoStatus(n *node, r *ledger.Record) error {
-	s.statusSeen = s.statusSeen || s.told(n, r)
+	s.statusSeen = s.statusSeen || s.follows && tellsOfStatuses(n, r)
 	s.chain.says(blockID{r.Slot, r.Hash}, r.Status)
 	switch {
 	case s.chain.finalized == nil:

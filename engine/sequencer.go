@@ -33,6 +33,7 @@ type sequencer struct {
 
 	skipVotes  bool                    // vote transactions are left out of blocks
 	statusSeen bool                    // the source spoke of finality
+	follows    bool                    // what another node wrote, whose log alone tells whether its source did; a directory notes it
 	rootHash   ledger.Opt[ledger.Hash] // where this process saw the root
 	// bases are the newest base states that came after the first block: what a source shows again after a restart is not
 	// learned again.
@@ -136,13 +137,15 @@ func (s *sequencer) root(b *ledger.Block) error {
 	if err := s.append(n); err != nil {
 		return err
 	}
-	s.finalize(n)
+	s.finalize(n, false)
 	return nil
 }
 
-// finalize makes n, on the chain, the newest finalized block.
-func (s *sequencer) finalize(n *node) {
-	s.applyStatus(n.block, ledger.StatusFinalized)
+// finalize makes n, on the chain, the newest finalized block, for its depth or because the source said so.
+func (s *sequencer) finalize(n *node, byDepth bool) {
+	s.stage(work{record: &ledger.Record{
+		Kind: ledger.StatusRecord, Slot: n.slot(), Hash: n.block.Blockhash, Status: ledger.StatusFinalized, ByDepth: byDepth,
+	}})
 	s.finalized(n)
 }
 
@@ -187,9 +190,7 @@ func (s *sequencer) consider(n *node, claimed ledger.Commitment) error {
 	if err := s.raise(n, claimed); err != nil {
 		return err
 	}
-	if err := s.finalizeByDepth(); err != nil {
-		return err
-	}
+	s.finalizeByDepth(finalityDepth)
 	for {
 		child, ok := s.chain.waiting.childOf(n.id())
 		switch {
@@ -328,7 +329,7 @@ func (s *sequencer) raise(n *node, level ledger.Commitment) error {
 		}
 	}
 	if level == ledger.Finalized && n.slot() > s.chain.finalized.slot() {
-		s.finalize(n)
+		s.finalize(n, false)
 	} else if n.slot() > s.chain.confirmed.slot() {
 		s.applyStatus(n.block, ledger.StatusConfirmed)
 		s.chain.confirmed = n
@@ -353,15 +354,14 @@ func (s *sequencer) dead(n *node) error {
 	return nil
 }
 
-func (s *sequencer) finalizeByDepth() error {
-	if s.statusSeen || !s.info.FinalityByDepth {
-		return nil
+// finalizeByDepth makes the block so deep below the tip final, where the source never spoke of finality.
+func (s *sequencer) finalizeByDepth(depth int) {
+	if s.statusSeen || !s.info.FinalityByDepth || s.chain.tip == nil {
+		return
 	}
-	n := s.chain.below(finalityDepth)
-	if n == nil {
-		return nil
+	if n := s.chain.below(depth); n != nil && n != s.chain.finalized {
+		s.finalize(n, true)
 	}
-	return s.raise(n, ledger.Finalized)
 }
 
 // passGaps applies the gap rule to blocks that wait, while they wait too long.
@@ -395,8 +395,6 @@ func (s *sequencer) endOfInput() error {
 	if err := s.passGaps(func() bool { return len(s.chain.waiting.blocks) > 0 }); err != nil {
 		return err
 	}
-	if s.info.FinalityByDepth && !s.statusSeen && s.chain.tip != nil {
-		return s.raise(s.chain.tip, ledger.Finalized)
-	}
+	s.finalizeByDepth(0)
 	return nil
 }

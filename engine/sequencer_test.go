@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/snapshot/vfs"
 )
 
 // chainOf returns n blocks on parent, one a slot.
@@ -403,4 +405,37 @@ func final(b *ledger.Block) *ledger.Block {
 	c := *b
 	c.Status = ledger.Finalized
 	return &c
+}
+
+// TestStatusesSeenAreDurable stops a node after a status that changed nothing, cleanly or by a power cut: what comes
+// after it is not final for its depth.
+func TestStatusesSeenAreDurable(t *testing.T) {
+	root := rootBlock(1)
+	two := child(root, 2, 0)
+	for name, said := range map[string]*ledger.SlotStatus{
+		"of what is final":   status(root, ledger.StatusFinalized),
+		"of an unknown slot": {Slot: 1000, Status: ledger.StatusConfirmed},
+	} {
+		for _, cut := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, power cut %v", name, cut), func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
+					disk := vfs.NewMemory()
+					n := startNode(t, finite(), onDisk(t, disk, Config{Shards: 1}))
+					n.send(root, two, said)
+					if cut {
+						disk = disk.Crash(0, 1)
+					}
+					n.mustStop()
+					n.config.Dir.Close()
+					n = startNode(t, finite(), onDisk(t, disk, Config{Shards: 1}))
+					defer n.mustStop()
+					n.send(two, child(two, 3, 0)) // a source leaves out what is said of final slots
+					n.endInput()
+					if got := n.Head().Tip(ledger.Finalized).Slot; got != 1 {
+						t.Errorf("slot %d is final, want 1", got)
+					}
+				})
+			})
+		}
+	}
 }

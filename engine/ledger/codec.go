@@ -20,7 +20,7 @@ import (
 //
 // An event or record starts with the format version (u8) and its kind (u8). Events are of
 // version 1. A record is written in the lowest version that can tell what it says: version 2 adds
-// the wallet before an update. So a record keeps its bytes when a newer program reads it and writes
+// the wallet before an update, version 3 that a block became final by depth. So a record keeps its bytes when a newer program reads it and writes
 // it again, and an older program refuses only the records that it cannot understand.
 //
 // Each value has exactly one encoding, so that equal bytes mean equal values: decoders refuse
@@ -33,6 +33,7 @@ import (
 const (
 	formatVersion       = 1
 	formatWalletsBefore = 2 // records only
+	formatByDepth       = 3 // likewise
 )
 
 // appendNumber appends a number.

@@ -8,7 +8,8 @@ import (
 const (
 	kindRecord = 0x10 // plus the RecordKind
 
-	recordTime         = 1 << 0 // flag of a record
+	recordTime         = 1 << 0 // flags of a record
+	recordByDepth      = 1 << 1 // with formatByDepth
 	updateOwnerBefore  = 1 << 0 // flags of an update
 	updateWalletBefore = 1 << 1 // with formatWalletsBefore
 	updateFlags        = updateOwnerBefore | updateWalletBefore
@@ -19,9 +20,9 @@ const (
 // AppendRecord appends the encoding of a record, whose Kind and the part that goes with
 // it must be set:
 //
-//	format version   u8: 2 where an update tells the wallet before, else 1
+//	format version   u8: 3 where a block became final by depth, 2 where an update tells the wallet before, else 1
 //	kind             u8: 0x10 and block 1, rollback 2, status 3, base 4
-//	flags            time known
+//	flags            time known, final by depth
 //	version          number
 //	slot             number
 //	hash             key
@@ -36,7 +37,7 @@ const (
 //	  [owner before] key
 //	  [wallet before] key
 func AppendRecord(dst []byte, r *Record) []byte {
-	dst = append(dst, r.formatVersion(), kindRecord|byte(r.Kind), bit(r.Time.Known, recordTime))
+	dst = append(dst, r.formatVersion(), kindRecord|byte(r.Kind), bit(r.Time.Known, recordTime)|bit(r.ByDepth, recordByDepth))
 	dst = appendNumber(dst, r.Version)
 	dst = appendNumber(dst, r.Slot)
 	dst = append(dst, r.Hash[:]...)
@@ -68,6 +69,9 @@ func AppendRecord(dst []byte, r *Record) []byte {
 
 // formatVersion returns the lowest format version that can tell what the record says.
 func (r *Record) formatVersion() byte {
+	if r.ByDepth {
+		return formatByDepth
+	}
 	for i := range r.Updates {
 		if r.Updates[i].WalletBefore.Known {
 			return formatWalletsBefore
@@ -80,9 +84,9 @@ func (r *Record) formatVersion() byte {
 func DecodeRecord(b []byte) (*Record, error) {
 	d := decoder{b: b}
 	r := new(Record)
-	version := d.version(formatWalletsBefore)
+	version := d.version(formatByDepth)
 	kind := d.byte()
-	f := d.flags(recordTime)
+	f := d.flags(recordTime | recordByDepth)
 	r.Version = Version(d.number())
 	r.Slot = Slot(d.number())
 	d.key((*[32]byte)(&r.Hash))
@@ -99,7 +103,7 @@ func DecodeRecord(b []byte) (*Record, error) {
 	case kindRecord | byte(BaseRecord):
 		r.Base = d.baseState()
 	case kindRecord | byte(StatusRecord):
-		r.Status = d.status()
+		r.Status, r.ByDepth = d.status(), f&recordByDepth != 0
 	case kindRecord | byte(RollbackRecord):
 		r.FromSlot = Slot(d.number())
 		r.Unchanged = d.accounts()
@@ -108,7 +112,7 @@ func DecodeRecord(b []byte) (*Record, error) {
 	}
 	r.Kind = RecordKind(kind &^ kindRecord)
 	r.Updates = d.updates()
-	if version != r.formatVersion() {
+	if version != r.formatVersion() || f&recordByDepth != 0 && r.Status != StatusFinalized {
 		d.fail("not the format version of such a record")
 	}
 	if err := d.finish(); err != nil {

@@ -149,6 +149,9 @@ func TestEncodingIsTheOneOfItsVersion(t *testing.T) {
 	events, records := goldenValues()
 	holdGolden(t, "codec.golden", events, records)
 	holdGolden(t, "codec2.golden", nil, goldenWallets())
+	holdGolden(t, "codec3.golden", nil, []*Record{
+		{Version: 7, Kind: StatusRecord, Slot: 301, Hash: Hash{3}, Status: StatusFinalized, ByDepth: true, FirstSeq: 8},
+	})
 }
 
 // holdGolden compares the encodings of values with a golden file, and what the file is read as with the values.
@@ -257,6 +260,7 @@ func TestOtherEncodingsOfAValueAreRefused(t *testing.T) {
 		"version 2 without need":      with(record, 0, 2),
 		"version 1 with a wallet":     with(wallet, 0, 1),
 		"version 3":                   with(wallet, 0, 3),
+		"confirmed by depth":          append([]byte{3, kindRecord | byte(StatusRecord), recordByDepth}, AppendRecord(nil, &Record{Kind: StatusRecord, Status: StatusConfirmed})[3:]...),
 		"mint known by an account":    with(record, updateAt+1, byte(FieldMint)),
 		"earlier fields that are not": with(record, updateAt+1, flagHasEarlier),
 	} {
@@ -264,7 +268,7 @@ func TestOtherEncodingsOfAValueAreRefused(t *testing.T) {
 			t.Errorf("%s: DecodeRecord(%x) = %+v, %v, want ErrCorrupt", name, in, got, err)
 		}
 	}
-	if _, err := DecodeRecord(with(wallet, 0, 3)); err == nil || !strings.Contains(err.Error(), "format version 3, this program reads up to 2") {
+	if _, err := DecodeRecord(with(wallet, 0, 4)); err == nil || !strings.Contains(err.Error(), "format version 4, this program reads up to 3") {
 		t.Errorf("a record of a newer program: %v", err)
 	}
 	for _, in := range [][]byte{record, wallet} {

@@ -196,6 +196,7 @@ func genRecord(t *rapid.T) *Record {
 		r.Base = genBaseState(t)
 	case StatusRecord:
 		r.Status = genStatus(t)
+		r.ByDepth = r.Status == StatusFinalized && genBool(t)
 	case RollbackRecord:
 		r.FromSlot = Slot(genNumber(t))
 		r.Unchanged = genList(t, genUpdated)

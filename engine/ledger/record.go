@@ -37,6 +37,9 @@ type Record struct {
 	Block  *Block     // with BlockRecord
 	Base   *BaseState // with BaseRecord
 	Status Status     // with StatusRecord
+	// ByDepth, of a block that became final: not the source said so, but its depth or the end of the input. Programs
+	// that write no format version 3 do not tell it.
+	ByDepth bool
 
 	// FromSlot, with RollbackRecord, is the tip before.
 	FromSlot Slot

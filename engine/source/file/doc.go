@@ -51,7 +51,8 @@
 // fill in what the blocks have made unknown since.
 //
 // Statuses of slots up to the resume point are left out: a block that was called dead or
-// confirmed there may have lost or won its slot since. Statuses of later slots that do not
+// confirmed there may have lost or won its slot since. In the place of the first one a status says that the resume
+// point is final, so that the sequencer learns that the input has statuses. Statuses of later slots that do not
 // name a block name it now, if the input has shown only one, not more than 4096 slots ago.
 //
 // An input of which everything is held already ends quietly, and what follows in further

@@ -42,12 +42,22 @@ func blockAt(list []ledger.Event, slot ledger.Slot) int {
 }
 
 // whatIsLeft returns what a run resumed at slot owes: the events from its block on, but for
-// what is said of slots up to it.
+// what is said of slots up to it. If the stream's first status is one of those, it says that the slot is final.
 func whatIsLeft(list []ledger.Event, slot ledger.Slot) string {
-	return outline(slices.DeleteFunc(slices.Clone(list[blockAt(list, slot):]), func(e ledger.Event) bool {
+	var left []ledger.Event
+	spoke := false
+	for i, e := range list {
 		s, isStatus := e.(*ledger.SlotStatus)
-		return isStatus && s.Slot <= slot
-	}))
+		past := isStatus && s.Slot <= slot
+		switch {
+		case past && !spoke:
+			left = append(left, &ledger.SlotStatus{Slot: slot, Status: ledger.StatusFinalized})
+		case !past && i >= blockAt(list, slot):
+			left = append(left, e)
+		}
+		spoke = spoke || isStatus
+	}
+	return outline(left)
 }
 
 // writeStream writes a stream as event lines or as an event file.

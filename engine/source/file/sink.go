@@ -13,6 +13,7 @@ type sink struct {
 	from *ledger.ResumePoint // nil: everything passes
 	log  *slog.Logger        // may be nil without from
 
+	spoke         bool // a status was emitted
 	passed        bool // a block at or past the resume point was seen
 	sawBlock      bool
 	basesHeldBack int
@@ -105,9 +106,15 @@ func (k *sink) only(slot ledger.Slot) ledger.Opt[ledger.Hash] {
 }
 
 // resumedStatus returns a status past the resume point, with the block it meant when it was
-// read first: the sequencer may know another one of that slot by now.
+// read first: the sequencer may know another one of that slot by now. Of those before one is left, which says that
+// what is final is final: the sequencer has to know that the input has statuses.
 func (k *sink) resumedStatus(s *ledger.SlotStatus) ledger.Event {
-	if s.Slot <= k.from.Slot {
+	first := !k.spoke
+	k.spoke = true
+	switch {
+	case s.Slot <= k.from.Slot && first:
+		return &ledger.SlotStatus{Slot: k.from.Slot, Status: ledger.StatusFinalized}
+	case s.Slot <= k.from.Slot:
 		return nil
 	}
 	if s.Blockhash.Known {

@@ -199,7 +199,7 @@ func TestResumeLeavesOutWhatWasIngested(t *testing.T) {
 		"at the end":                 {lines, 3, "block 3, base 3"},
 		"the slot is not there":      {blockLine(1, 0) + accountsLine(1, 5) + blockLine(4, 1), 2, "block 4"},
 		"base state alone":           {accountsLine(0, 5) + accountsLine(7, 5), 2, "base 0, base 7"},
-		"statuses of the past":       {blockLine(1, 0) + statusLine(1, "dead") + statusLine(2, "confirmed"), 2, ""},
+		"statuses of the past":       {blockLine(1, 0) + statusLine(1, "dead") + statusLine(2, "confirmed"), 2, "finalized 2"},
 		"statuses of later slots":    {blockLine(1, 0) + statusLine(3, "confirmed") + blockLine(2, 1), 2, "confirmed 3, block 2"},
 		"above all":                  {lines, 9, ""},
 		"before all":                 {blockLine(5, 4) + accountsLine(5, 5), 2, "block 5, base 5"},
