@@ -243,8 +243,10 @@ func (c *comparer) account(s shown, k ledger.Pubkey, a ledger.Account, err error
 		return nil
 	}
 	tombstone := ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: memory.since.by.slot}
-	expired := tombstone.Slot+c.retention.Slots < s.point.tips[ledger.Finalized].Slot
-	if !ok || why != tombstone && !(expired && why == unknown) {
+	if tips := s.point.tips; tombstone.Slot+c.retention.Slots < tips[ledger.Processed].Slot && tombstone.Slot < tips[ledger.Finalized].Slot {
+		tombstone = unknown
+	}
+	if !ok || why != tombstone {
 		return fmt.Errorf("got %v, want %v", err, &tombstone)
 	}
 	return nil

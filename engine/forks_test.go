@@ -423,7 +423,7 @@ func TestConfirmedBlockStays(t *testing.T) {
 					straight := startNode(t, live(), Config{Shards: 2})
 					defer straight.mustStop()
 					straight.send(tt.events...)
-					disk := vfs.NewMemory()
+					disk := vfstest.NewMemory()
 					n := startNode(t, live(), onDisk(t, disk, Config{Shards: 2}))
 					n.send(tt.events[:stop]...)
 					n.mustStop()

@@ -120,7 +120,7 @@ func (e *Engine) account(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 		switch {
 		case err != nil || found && a.Exists():
 			return a, err
-		case found:
+		case found && !e.config.Retention.forgets(v.Head, a.Since.Slot()):
 			return a, &ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: a.Since.Slot()}
 		case e.known.Load().info.Complete:
 			return a, &ledger.NotFoundError{Absence: ledger.AccountNotFound}
@@ -138,7 +138,8 @@ func (e *Engine) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Accoun
 		})
 	})
 	v.Lacks = !e.known.Load().info.Complete && slices.ContainsFunc(all, func(a ledger.Account) bool {
-		return !a.Exists() && a.Since == 0 // one that is known to be closed is not lacking
+		// One that is known to be closed is not lacking.
+		return !a.Exists() && (a.Since == 0 || e.config.Retention.forgets(v.Head, a.Since.Slot()))
 	})
 	return all, v, err
 }

@@ -18,6 +18,13 @@ type Retention struct {
 // spentShare is the part of the blocks that pruned ones may keep in memory besides.
 const spentShare = 32
 
+// forgets reports whether an account that was closed at a slot is not remembered at a head any more. A fold removes what
+// is left of it some time after.
+func (r Retention) forgets(h *ledger.Head, closed ledger.Slot) bool {
+	tip := h.Tip(ledger.Processed).Slot
+	return tip > r.Slots && closed < min(tip-r.Slots, h.Tip(ledger.Finalized).Slot)
+}
+
 // held are the blocks of the chain that are not pruned, oldest first. Published heads share the array: what lies
 // in it is never written again.
 type held struct {
