@@ -22,7 +22,7 @@ const exportPiece = 1000
 func Export(ctx context.Context, dir *Dir, log *slog.Logger, emit func(ledger.Event) error) error {
 	e := New(Config{Dir: dir, Logger: log, Retention: Retention{Slots: math.MaxInt64, Bytes: math.MaxInt}})
 	err := e.recovered(ctx, func(r *recovery, _ context.Context) error {
-		return (&exporter{r, emit}).run(ctx)
+		return (&exporter{recovery: r, emit: emit}).run(ctx)
 	})
 	if err == nil {
 		err = ctx.Err() // what was emitted is not all
@@ -32,7 +32,8 @@ func Export(ctx context.Context, dir *Dir, log *slog.Logger, emit func(ledger.Ev
 
 type exporter struct {
 	*recovery
-	emit func(ledger.Event) error
+	emit   func(ledger.Event) error
+	newest ledger.Slot // of the base state that was emitted
 }
 
 func (x *exporter) run(ctx context.Context) error {
@@ -52,30 +53,40 @@ func (x *exporter) run(ctx context.Context) error {
 			break
 		}
 		final := *b.Whole()
-		final.Status = ledger.Finalized
+		// The newest one becomes final at the end: else base state that came after it would seem to be a part of it.
+		if final.Status = ledger.Finalized; b.Block.Slot == slot {
+			final.Status = ledger.Confirmed
+		}
 		if err := x.emit(&final); err != nil {
 			return err
 		}
 	}
-	if err := x.emit(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusFinalized}); err != nil {
+	if err := x.emit(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusConfirmed}); err != nil { // there are statuses
 		return err
 	}
-	if err := x.unfinalized(); err != nil || c.confirmed == c.finalized {
+	if err := x.unfinalized(); err != nil {
+		return err
+	}
+	if err := x.emit(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusFinalized}); err != nil || c.confirmed == c.finalized {
 		return err
 	}
 	return x.emit(&ledger.SlotStatus{Slot: c.confirmed.slot(), Status: ledger.StatusConfirmed})
 }
 
-// unfinalized emits the blocks of the chain that are not final, and then what base state was about
-// meanwhile, as it stands at the tip: it is closed and taught anew at the slots behind, so that it
-// does not matter what the blocks alone lead to.
+// unfinalized emits the blocks of the chain that are not final and, where base state came between two of them, what
+// that was about as it stood then: it is closed and taught anew at the slot after the block before, so that it does not
+// matter what the blocks alone lead to.
 func (x *exporter) unfinalized() error {
-	tip := x.seq.chain.tip
+	tip, below := x.seq.chain.tip, x.seq.chain.finalized
 	var path []*node
-	for n := tip; n != x.seq.chain.finalized; n = n.parent {
+	for n := tip; n != below; n = n.parent {
 		path = append(path, n)
 	}
 	for _, n := range slices.Backward(path) {
+		if err := x.between(below, n.version-1); err != nil {
+			return err
+		}
+		below = n
 		b := *n.block
 		b.Status = ledger.Processed
 		if err := x.leaveOut(n, &b); err != nil {
@@ -85,7 +96,15 @@ func (x *exporter) unfinalized() error {
 			return err
 		}
 	}
+	return x.between(tip, x.seq.version)
+}
+
+// between emits what base state was about that came after a block of the chain, up to a version before the next one's.
+func (x *exporter) between(below *node, v ledger.Version) error {
 	for _, r := range x.bases {
+		if r.Version <= below.version || r.Version > v {
+			continue
+		}
 		var keys []ledger.Pubkey
 		for i := range r.Base.Accounts {
 			keys = append(keys, r.Base.Accounts[i].Pubkey)
@@ -95,7 +114,7 @@ func (x *exporter) unfinalized() error {
 		}
 		slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
 		for some := range slices.Chunk(slices.Compact(keys), exportPiece) {
-			if err := x.anew(tip.slot(), some); err != nil {
+			if err := x.anew(below.slot()+1, v, some); err != nil {
 				return err
 			}
 		}
@@ -153,31 +172,40 @@ func (x *exporter) leaveOut(n *node, b *ledger.Block) error {
 	return nil
 }
 
-// anew emits accounts and mints as they stand at the tip, whatever was emitted of them before.
-func (x *exporter) anew(tip ledger.Slot, keys []ledger.Pubkey) error {
+// anew emits accounts and mints as they stand at a version, as base state of this slot or, so that it counts, of a later
+// one. What is closed is closed at its own slot first, if that is not final yet: where that counts, it stays closed there.
+func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey) error {
 	late := time.Now().Add(scanDeadline)
 	accounts, err := scatter(x.Engine, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]ledger.Account, error) {
-		return s.Accounts(keys, x.seq.version, late)
+		return s.Accounts(keys, v, late)
 	})
 	if err != nil {
 		return err
 	}
 	mints, err := scatter(x.Engine, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]*ledger.Mint, error) {
-		return s.Mints(keys, x.seq.version, late)
+		return s.Mints(keys, v, late)
 	})
 	if err != nil {
 		return err
 	}
-	closed, taught := &ledger.BaseState{Slot: tip + 1}, &ledger.BaseState{Slot: tip + 2}
+	closed, taught := new(ledger.BaseState), new(ledger.BaseState)
+	x.newest = max(x.newest, slot)
 	for i, k := range keys {
-		closed.Accounts = append(closed.Accounts, ledger.AccountWrite{Pubkey: k})
-		if accounts[i].Exists() {
-			taught.Accounts = append(taught.Accounts, accounts[i].Write())
+		closes := ledger.AccountWrite{Pubkey: k}
+		closed.Accounts = append(closed.Accounts, closes)
+		if a := &accounts[i]; a.Exists() {
+			taught.Accounts = append(taught.Accounts, a.Write())
+		} else if at := max(a.Since.Slot(), x.seq.chain.finalized.slot()); a.Since != 0 {
+			x.newest = max(x.newest, at)
+			if err := x.emit(&ledger.BaseState{Slot: at, Accounts: []ledger.AccountWrite{closes}}); err != nil {
+				return err
+			}
 		}
 		if m := mints[i]; m != nil {
 			taught.Mints = append(taught.Mints, ledger.MintWrite{Pubkey: k, Mint: m.Untaught()})
 		}
 	}
+	closed.Slot, taught.Slot = x.newest, x.newest
 	if err := x.emit(closed); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -15,7 +16,7 @@ import (
 )
 
 // TestExportRebuildsTheLedger exports random ledgers and follows each export with a new node: it
-// stands at the same blocks on every level, with the same state.
+// stands at the same blocks on every level, with the same state, and answers alike.
 func TestExportRebuildsTheLedger(t *testing.T) {
 	for i, s := range streams() {
 		t.Run(s.name, func(t *testing.T) {
@@ -31,10 +32,11 @@ func TestExportRebuildsTheLedger(t *testing.T) {
 }
 
 func exportAndImport(t *testing.T, s stream, seed uint64) {
-	disk, want := randomLedger(t, s, seed)
+	disk, old := randomLedger(t, s, seed)
+	want := old.Head()
 	info := finite()
 	info.GapsAllowed = true
-	again := startNode(t, info, Config{Shards: 3})
+	again := startNode(t, info, Config{Shards: 3, Retention: s.retention})
 	defer again.mustStop()
 	for _, e := range exported(t, disk) {
 		again.send(e)
@@ -49,10 +51,81 @@ func exportAndImport(t *testing.T, s stream, seed uint64) {
 			t.Errorf("level %d stands at slot %d, want %d", level, got.Tips[level].Slot, want.Tips[level].Slot)
 		}
 	}
+	if !want.HasBlock {
+		return
+	}
+	// What is not final is the export's own; a recovered node answers what the old one did.
+	dir := onDisk(t, disk, Config{Shards: 2, Retention: s.retention, Filter: s.filter()})
+	old = startNode(t, s.info, dir)
+	defer old.mustStop()
+	synctest.Wait()
+	for level := range want.Tips {
+		if c := old.seq.chain.confirmed; level == int(ledger.Confirmed) && c.again > c.version {
+			continue // base state came with a rollback: the export has it after the block
+		}
+		if got.Root == got.Tips[level].Slot {
+			continue // the root is final at once: base state that came next is a part of it
+		}
+		if err := sameAnswers(old.Engine, again.Engine, ledger.Commitment(level)); err != nil {
+			t.Errorf("level %d: %v", level, err)
+		}
+	}
 }
 
-// randomLedger follows a random stream for a while and returns what it left, and its last head.
-func randomLedger(t *testing.T, s stream, seed uint64) (*vfstest.Memory, *ledger.Head) {
+// TestExportKeepsBaseStateWhereItCame exports a ledger with base state between two blocks that are not final.
+func TestExportKeepsBaseStateWhereItCame(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		x, y := key(1), key(2)
+		disk := vfstest.NewMemory()
+		n := startNode(t, live(), onDisk(t, disk, Config{Shards: 2}))
+		root := rootBlock(1, lamports(y, 3))
+		two := child(root, 2, 0)
+		three := child(two, 3, 0)
+		n.send(root, two, &ledger.BaseState{Slot: 2, Accounts: []ledger.AccountWrite{lamports(x, 5), lamports(y, 0)}},
+			three, status(three, ledger.StatusConfirmed))
+		n.mustStop()
+		n.config.Dir.Close()
+		again := startNode(t, finite(), Config{Shards: 3})
+		defer again.mustStop()
+		again.send(exported(t, disk)...)
+		for _, level := range levels[:2] {
+			a, _, err := again.Account(at(level), x)
+			_, _, errY := again.Account(at(level), y)
+			if why, _ := absence(errY); err != nil || a.Lamports != 5 || why != (ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: 2}) {
+				t.Errorf("%s: %d lamports, %v; the other: %v", level, a.Lamports, err, errY)
+			}
+		}
+	})
+}
+
+// sameAnswers holds what two nodes answer of accounts and mints against each other. Where an account was closed is told of
+// those alone that are open at the finalized block: an export holds no other closed ones, and nothing that a filter forgot.
+func sameAnswers(a, b *Engine, level ledger.Commitment) error {
+	var keys []ledger.Pubkey
+	for i := range testKeys {
+		keys = append(keys, key(i))
+		x, _, errX := a.account(at(level), key(i))
+		y, _, errY := b.account(at(level), key(i))
+		wasClosed, _ := absence(errX)
+		isClosed, _ := absence(errY)
+		_, _, errFinal := a.account(at(ledger.Finalized), key(i))
+		closed := errFinal == nil && a.config.Filter == nil
+		if errX == nil && errY == nil && seeAccount(&x) != seeAccount(&y) || (errX == nil) != (errY == nil) || closed && wasClosed.Absence != isClosed.Absence {
+			return fmt.Errorf("account %d: %v %v, want %v %v", i, seeAccount(&y), errY, seeAccount(&x), errX)
+		}
+	}
+	was, _, errX := a.Mints(at(level), keys)
+	is, _, errY := b.Mints(at(level), keys)
+	for i := range keys {
+		if (was[i] == nil) != (is[i] == nil) || was[i] != nil && !was[i].SameFacts(is[i]) {
+			return fmt.Errorf("mint %d: %+v, want %+v", i, is[i], was[i])
+		}
+	}
+	return errors.Join(errX, errY)
+}
+
+// randomLedger follows a random stream for a while and returns what it left, and the node that is stopped.
+func randomLedger(t *testing.T, s stream, seed uint64) (*vfstest.Memory, *subject) {
 	t.Helper()
 	m := s.model()
 	g := newGenerator(seed, m)
@@ -76,7 +149,7 @@ func randomLedger(t *testing.T, s stream, seed uint64) (*vfstest.Memory, *ledger
 		}
 	}
 	n.mustStop()
-	return disk, n.Head()
+	return disk, n
 }
 
 func exported(t *testing.T, disk vfs.FS) (events []ledger.Event) {

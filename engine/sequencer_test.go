@@ -10,7 +10,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // chainOf returns n blocks on parent, one a slot.
@@ -419,7 +419,7 @@ func TestStatusesSeenAreDurable(t *testing.T) {
 		for _, cut := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, power cut %v", name, cut), func(t *testing.T) {
 				bubble.Test(t, func(t *testing.T) {
-					disk := vfs.NewMemory()
+					disk := vfstest.NewMemory()
 					n := startNode(t, finite(), onDisk(t, disk, Config{Shards: 1}))
 					n.send(root, two, said)
 					if cut {
