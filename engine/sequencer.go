@@ -45,8 +45,14 @@ type sequencer struct {
 func (s *sequencer) handle(e ledger.Event) error {
 	switch e := e.(type) {
 	case *ledger.Block:
+		if e.Slot > ledger.MaxSlot {
+			return fmt.Errorf("the source shows a block at slot %d, and the last slot is %d", e.Slot, ledger.MaxSlot)
+		}
 		return s.block(e)
 	case *ledger.BaseState:
+		if e.Slot > ledger.MaxSlot {
+			return fmt.Errorf("the source shows base state of slot %d, and the last slot is %d", e.Slot, ledger.MaxSlot)
+		}
 		if slices.Contains(s.bases, digestOf(e)) {
 			return nil // it came again
 		}

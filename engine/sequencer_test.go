@@ -439,3 +439,31 @@ func TestStatusesSeenAreDurable(t *testing.T) {
 		}
 	}
 }
+
+// TestLastSlot follows blocks up to the last slot there is, and refuses what is beyond.
+func TestLastSlot(t *testing.T) {
+	root := rootBlock(ledger.MaxSlot-1, lamports(key(1), 1))
+	last := child(root, ledger.MaxSlot, 1, lamports(key(1), 0))
+	for name, beyond := range map[string]ledger.Event{
+		"a block":    child(last, ledger.MaxSlot+1, 2),
+		"base state": &ledger.BaseState{Slot: ledger.MaxSlot + 1, Accounts: []ledger.AccountWrite{lamports(key(2), 1)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				n := startNode(t, finite(), Config{Shards: 2})
+				n.send(root, last)
+				_, _, err := n.Account(ledger.Query{}, key(1))
+				if why, _ := absence(err); why != (ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: ledger.MaxSlot}) {
+					t.Errorf("an account that was closed in the last slot: %v", err)
+				}
+				if _, _, err := n.Block(ledger.Query{}, ledger.MaxSlot+1); err == nil || !strings.HasPrefix(err.Error(), "slot not yet produced") {
+					t.Errorf("the block beyond the last slot: %v", err)
+				}
+				n.try(beyond)
+				if err := n.stop(); err == nil || !strings.Contains(err.Error(), "the last slot is 9223372036854775807") {
+					t.Errorf("Run: %v, want that the slot is beyond the last one", err)
+				}
+			})
+		})
+	}
+}
