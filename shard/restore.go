@@ -39,7 +39,7 @@ func (s *Shard) Restore(c Content) error {
 		}
 	}
 	r.state.hash, r.state.folded = c.Hash, c.Version
-	r.state.counters = s.state.counters // which others may hold already
+	r.state.counters = s.counters
 	r.state.counters.Accounts.Store(r.live)
 	r.state.counters.TokenAccounts.Store(r.tokens)
 	r.state.count()

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -405,4 +406,28 @@ func TestRestoredTreesAreWellFilled(t *testing.T) {
 	if !slices.Equal(random.tree.Items(), loaded.tree.Items()) {
 		t.Error("after the same writes the trees hold different items")
 	}
+}
+
+// TestCountersAreReadDuringRestore reads counters while a shard is filled, as metrics are asked for
+// during recovery. The race detector is the judge.
+func TestCountersAreReadDuringRestore(t *testing.T) {
+	s := New(0, 1)
+	c := content(many(1000))
+	began := make(chan struct{})
+	accounts := c.Accounts
+	c.Accounts = func(visit func(*ledger.Account) bool) error {
+		close(began)
+		return accounts(visit)
+	}
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		<-began
+		for s.Counters().Accounts.Load() == 0 {
+			runtime.Gosched()
+		}
+	})
+	if err := s.Restore(c); err != nil {
+		t.Error(err)
+	}
+	reader.Wait()
 }

@@ -43,6 +43,8 @@ type Shard struct {
 	// one who looks a record up in place. It is locked before Run, and for good after it.
 	mu    sync.Mutex
 	state *state
+
+	counters *Counters // of whatever state there is
 }
 
 // query is a question; run answers it from the state.
@@ -58,11 +60,13 @@ type order struct {
 
 // New returns shard number self of so many, without anything in it. It starts nothing.
 func New(self, shards int) *Shard {
+	state := newState(self, shards)
 	s := &Shard{
-		queries: make(chan query, queryLane),
-		work:    make(chan order, workLane),
-		done:    make(chan struct{}),
-		state:   newState(self, shards),
+		queries:  make(chan query, queryLane),
+		work:     make(chan order, workLane),
+		done:     make(chan struct{}),
+		state:    state,
+		counters: state.counters,
 	}
 	s.mu.Lock()
 	return s
@@ -72,8 +76,8 @@ func New(self, shards int) *Shard {
 // Restore, and is the same for all shards and for as long as the state is held.
 func (s *Shard) SetFilter(f *ledger.Filter) { s.state.filter = f }
 
-// Counters say how much the shard holds.
-func (s *Shard) Counters() *Counters { return s.state.counters }
+// Counters say how much the shard holds. Any goroutine may call it, also during Restore.
+func (s *Shard) Counters() *Counters { return s.counters }
 
 // MailboxDepth returns how many queries wait.
 func (s *Shard) MailboxDepth() int { return len(s.queries) }
