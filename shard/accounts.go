@@ -212,7 +212,7 @@ func (t *accounts) shed() {
 	shed(&t.ofNovel, t.novel)
 	t.programs.shed()
 	t.holders.shed()
-	t.base.drain(shedAfter)
+	t.base.reclaim(shedAfter)
 }
 
 // kept returns a copy of an account that lives on.

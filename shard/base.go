@@ -46,10 +46,10 @@ func (b *base) set(a *ledger.Account) { b.put(b.get(&a.Pubkey), a) }
 // put replaces what is held of an account, whose record is r, 0 if there is none. It returns
 // the record now.
 func (b *base) put(r ref, a *ledger.Account) (now ref) {
-	b.drain(2)
+	b.reclaim(2)
 	key := &a.Pubkey
 	if r == 0 {
-		r = b.vault.put(a)
+		r = b.make(a)
 		b.byKey.set(key.Prefix(), key, r)
 		b.list(r)
 		return r
@@ -65,10 +65,10 @@ func (b *base) put(r ref, a *ledger.Account) (now ref) {
 		b.wallets.remove(grouped(walletGroup(wallet), key), key)
 	}
 	now = r
-	if b.pins.pinned() {
-		now = b.vault.put(a)
+	if b.pins.shared(r) {
+		now = b.make(a)
 		b.byKey.set(key.Prefix(), key, now)
-		b.pins.keep(r)
+		b.pins.retire(r)
 	} else {
 		b.vault.write(r, a)
 	}
@@ -127,7 +127,7 @@ func (b *base) remove(key *ledger.Pubkey) {
 
 // drop forgets an account by its record.
 func (b *base) drop(r ref) {
-	b.drain(2)
+	b.reclaim(2)
 	key := &b.vault.records.at(r).key
 	if program, ok := b.vault.records.at(r).program(); ok {
 		b.programs.remove(grouped(uint32(program), key), key)
@@ -136,15 +136,22 @@ func (b *base) drop(r ref) {
 		b.wallets.remove(grouped(walletGroup(wallet), key), key)
 	}
 	b.byKey.remove(key.Prefix(), key)
-	if b.pins.pinned() {
-		b.pins.keep(r)
+	if b.pins.shared(r) {
+		b.pins.retire(r)
 	} else {
 		b.vault.free(r)
 	}
 }
 
-// drain frees some of the records that were kept for frozen copies.
-func (b *base) drain(most int) { b.pins.drain(most, b.vault.free) }
+// make makes a record of an account.
+func (b *base) make(a *ledger.Account) ref {
+	r := b.vault.put(a)
+	b.pins.made(r)
+	return r
+}
+
+// reclaim frees some of the records that were retired while a frozen copy could read them.
+func (b *base) reclaim(most int) { b.pins.reclaim(most, b.vault.free) }
 
 // frozenBase is what a base held at one time.
 type frozenBase struct {

@@ -8,15 +8,21 @@ type pin struct {
 	released atomic.Bool // by whoever held the copy
 }
 
-// pins are the frozen copies that may still be read, and the records that are kept for them.
+// pins are the frozen copies that may still be read, and the records that are kept for them. A record is
+// retired when its account does not have it any more, and reclaimed once no copy can read it.
 type pins struct {
-	number uint64    // of the newest
-	active []*pin    // oldest first
-	limbo  []remnant // oldest first
+	number  uint64    // of the newest
+	active  []*pin    // oldest first
+	retired []retired // oldest first
+
+	// fresh has a bit for each record: it was made after the newest copy was taken, so no copy reads it
+	// and it is written in place. Without it the memory of a copy would grow with the writes and not
+	// with the keys.
+	fresh []uint64
 }
 
-// remnant is a record that no longer is an account's, and the newest copy that may read it.
-type remnant struct {
+// retired is a record that no longer is an account's, and the newest copy that may read it.
+type retired struct {
 	number uint64
 	ref    ref
 }
@@ -26,6 +32,7 @@ func (p *pins) add() *pin {
 	p.number++
 	n := &pin{number: p.number}
 	p.active = append(p.active, n)
+	clear(p.fresh)
 	return n
 }
 
@@ -38,25 +45,41 @@ func (p *pins) pinned() bool {
 	return len(p.active) > 0
 }
 
-// keep keeps a record for the copies there are; there must be one.
-func (p *pins) keep(r ref) { p.limbo = append(p.limbo, remnant{p.number, r}) }
+// made notes that a record was made.
+func (p *pins) made(r ref) {
+	if !p.pinned() {
+		return
+	}
+	for int(r/64) >= len(p.fresh) {
+		p.fresh = append(p.fresh, 0)
+	}
+	p.fresh[r/64] |= 1 << (r % 64)
+}
 
-// drain calls free for at most so many records that no copy can read any more.
-func (p *pins) drain(most int, free func(ref)) {
-	if len(p.limbo) == 0 {
+// shared reports whether a copy may read a record.
+func (p *pins) shared(r ref) bool {
+	return p.pinned() && (int(r/64) >= len(p.fresh) || p.fresh[r/64]&(1<<(r%64)) == 0)
+}
+
+// retire keeps a record for the copies that share it.
+func (p *pins) retire(r ref) { p.retired = append(p.retired, retired{p.number, r}) }
+
+// reclaim calls free for at most so many retired records that no copy can read any more.
+func (p *pins) reclaim(most int, free func(ref)) {
+	if len(p.retired) == 0 {
 		return
 	}
 	pinned := p.pinned()
 	for range most {
-		if len(p.limbo) == 0 {
-			p.limbo = nil // its array was as long as it ever got
+		if len(p.retired) == 0 {
+			p.retired = nil // its array was as long as it ever got
 			return
 		}
-		// A record that was given up after the oldest copy was taken may be in it.
-		if pinned && p.limbo[0].number >= p.active[0].number {
+		// A copy may read what was retired after it was taken.
+		if pinned && p.retired[0].number >= p.active[0].number {
 			return
 		}
-		free(p.limbo[0].ref)
-		p.limbo = p.limbo[1:]
+		free(p.retired[0].ref)
+		p.retired = p.retired[1:]
 	}
 }
