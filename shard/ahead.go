@@ -94,42 +94,27 @@ func (o *versions) findAll(a *ahead, touched *uint64) {
 
 // findAll finds the records of some of the keys of a.
 func (b *base) findAll(a *ahead, wanted []int, touched *uint64) {
-	if b.byKey.root == nil {
-		return
-	}
-	var at [sliceKeys]struct {
-		leaf   *leaf
-		within span
-		place  int
-	}
 	sum := uint64(0)
-	for k, i := range wanted {
-		x := &at[k]
-		x.leaf, x.within = b.byKey.leaf(a.keys[i].Prefix(), &a.keys[i])
-		sum += uint64(x.leaf.n)
-	}
-	for k, i := range wanted {
-		x := &at[k]
-		if x.place = x.within.guess(a.keys[i].Prefix(), x.leaf.n); x.leaf.n > 0 {
-			sum += x.leaf.numbers[x.place] + uint64(x.leaf.refs[x.place])
+	for _, i := range wanted {
+		if l := b.byKey.first(a.keys[i].Prefix()); l.number() == a.keys[i].Prefix() {
+			a.places[i].base = l.ref // if it has the key
 		}
 	}
-	for k, i := range wanted {
-		x := &at[k]
-		if x.place = x.leaf.first(a.keys[i].Prefix(), x.within); x.place < x.leaf.n {
-			p := b.vault.records.at(x.leaf.refs[x.place])
+	for _, i := range wanted {
+		if r := a.places[i].base; r != 0 {
+			p := b.vault.records.at(r)
 			sum += uint64(p.key[0]) + uint64(p.more)
 		}
 	}
-	for k, i := range wanted {
-		x, key := &at[k], &a.keys[i]
-		place, found := b.byKey.findFrom(x.leaf, x.place, key.Prefix(), key)
-		if !found {
+	for _, i := range wanted {
+		f := &a.places[i]
+		if f.base == 0 {
 			continue
 		}
-		r := x.leaf.refs[place]
-		a.places[i].base = r
-		if p := b.vault.records.at(r); p.meta&flagToken != 0 {
+		p := b.vault.records.at(f.base)
+		if p.key != a.keys[i] {
+			f.base = b.get(&a.keys[i]) // two keys with one beginning
+		} else if p.meta&flagToken != 0 {
 			sum += b.vault.holdings.at(p.more).amount
 		}
 	}

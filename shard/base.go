@@ -1,21 +1,25 @@
 package shard
 
-import "ledgerd/engine/ledger"
+import (
+	"github.com/tidwall/btree"
+
+	"ledgerd/engine/ledger"
+)
 
 // base is the accounts at the newest folded version, packed, and its indexes. These
 // list exactly the accounts that are members there.
 type base struct {
 	vault    *vault
-	byKey    tree
-	programs tree
-	wallets  tree
+	byKey    *tree
+	programs *tree
+	wallets  *tree
 	pins     pins
 }
 
 func newBase() *base {
 	b := &base{vault: newVault()}
 	records := &b.vault.records
-	b.byKey, b.programs, b.wallets = tree{records: records}, tree{records: records}, tree{records: records}
+	b.byKey, b.programs, b.wallets = newTree(records), newTree(records), newTree(records)
 	return b
 }
 
@@ -50,7 +54,7 @@ func (b *base) put(r ref, a *ledger.Account) (now ref) {
 	key := &a.Pubkey
 	if r == 0 {
 		r = b.make(a)
-		b.byKey.set(key.Prefix(), key, r)
+		b.byKey.set(key.Prefix(), r)
 		b.list(r)
 		return r
 	}
@@ -59,15 +63,15 @@ func (b *base) put(r ref, a *ledger.Account) (now ref) {
 	sameProgram := ofProgram && a.Exists() && a.Known&ledger.FieldOwner != 0 && b.vault.owns(program, &a.Owner)
 	sameWallet := ofWallet && a.Exists() && a.Token != nil && *wallet == a.Token.Owner
 	if ofProgram && !sameProgram {
-		b.programs.remove(grouped(uint32(program), key), key)
+		b.programs.remove(grouped(uint32(program), key), r)
 	}
 	if ofWallet && !sameWallet {
-		b.wallets.remove(grouped(walletGroup(wallet), key), key)
+		b.wallets.remove(grouped(walletGroup(wallet), key), r)
 	}
 	now = r
 	if b.pins.shared(r) {
 		now = b.make(a)
-		b.byKey.set(key.Prefix(), key, now)
+		b.byKey.set(key.Prefix(), now)
 		b.pins.retire(r)
 	} else {
 		b.vault.write(r, a)
@@ -98,14 +102,14 @@ func (b *base) list(r ref) {
 func (b *base) listByProgram(r ref) {
 	p := b.vault.records.at(r)
 	if program, ok := p.program(); ok {
-		b.programs.set(grouped(uint32(program), &p.key), &p.key, r)
+		b.programs.set(grouped(uint32(program), &p.key), r)
 	}
 }
 
 func (b *base) listByWallet(r ref) {
 	if wallet, ok := b.vault.wallet(r); ok {
 		key := &b.vault.records.at(r).key
-		b.wallets.set(grouped(walletGroup(wallet), key), key, r)
+		b.wallets.set(grouped(walletGroup(wallet), key), r)
 	}
 }
 
@@ -130,12 +134,12 @@ func (b *base) drop(r ref) {
 	b.reclaim(2)
 	key := &b.vault.records.at(r).key
 	if program, ok := b.vault.records.at(r).program(); ok {
-		b.programs.remove(grouped(uint32(program), key), key)
+		b.programs.remove(grouped(uint32(program), key), r)
 	}
 	if wallet, ok := b.vault.wallet(r); ok {
-		b.wallets.remove(grouped(walletGroup(wallet), key), key)
+		b.wallets.remove(grouped(walletGroup(wallet), key), r)
 	}
-	b.byKey.remove(key.Prefix(), key)
+	b.byKey.remove(key.Prefix(), r)
 	if b.pins.shared(r) {
 		b.pins.retire(r)
 	} else {
@@ -155,14 +159,12 @@ func (b *base) reclaim(most int) { b.pins.reclaim(most, b.vault.free) }
 
 // frozenBase is what a base held at one time.
 type frozenBase struct {
-	view view
-	tree tree
-	pin  *pin
+	view  view
+	byKey *btree.BTreeG[listing]
+	pin   *pin
 }
 
 // freeze returns what b holds now, good until the pin is released.
 func (b *base) freeze() *frozenBase {
-	f := &frozenBase{view: b.vault.view, pin: b.pins.add()}
-	f.tree = b.byKey.freeze(&f.view.records)
-	return f
+	return &frozenBase{view: b.vault.view, byKey: b.byKey.listings.Copy(), pin: b.pins.add()}
 }

@@ -76,8 +76,8 @@ func checkIndexes(t *testing.T, s *state) {
 		of   grouping
 		want map[membership]bool
 	}{
-		"programs": {s.accounts.programs, &base.programs, byProgram, programs},
-		"holders":  {s.accounts.holders, &base.wallets, byWallet, holders},
+		"programs": {s.accounts.programs, base.programs, byProgram, programs},
+		"holders":  {s.accounts.holders, base.wallets, byWallet, holders},
 	} {
 		if n := x.over.tree.Len(); n != 0 {
 			t.Errorf("%s: %d entries are left of the overlay", name, n)

@@ -47,7 +47,8 @@ func (f *frozenBase) ascend(over *versions, v ledger.Version, visit func(*ledger
 			stopped = !visit(&a)
 		}
 	}
-	f.tree.ascend(0, nil, func(prefix uint64, r ref) bool {
+	f.byKey.Scan(func(l listing) bool {
+		prefix, r := l.number(), l.ref
 		for len(left) > 0 && left[0].prefix <= prefix && !stopped {
 			order := -1
 			if left[0].prefix == prefix {

@@ -94,21 +94,5 @@ func soon() time.Time { return time.Now().Add(time.Minute) }
 // len returns how many accounts there are, tombstones included.
 func (b *base) len() int { return b.byKey.len() }
 
-// len returns how many entries the leaves of a tree have.
-func (t *tree) len() int {
-	if t.root == nil {
-		return 0
-	}
-	return t.root.len()
-}
-
-func (b *branch) len() (n int) {
-	for i := range b.n {
-		if b.level > 1 {
-			n += b.kids[i].len()
-		} else {
-			n += b.leaves[i].n
-		}
-	}
-	return n
-}
+// len returns how many records a tree lists.
+func (t *tree) len() int { return t.listings.Len() }

@@ -55,9 +55,9 @@ func (t *accounts) members(page *Page, m Members, after ledger.Opt[ledger.Pubkey
 // gather returns the records of accounts past the key that the base lists under a group, at most
 // so many. They are good until the next call.
 func (t *accounts) gather(m Members, after ledger.Opt[ledger.Pubkey], most int) []ref {
-	listed, group := &t.base.programs, uint32(0)
+	listed, group := t.base.programs, uint32(0)
 	if m.ByWallet {
-		listed, group = &t.base.wallets, walletGroup(&m.Group)
+		listed, group = t.base.wallets, walletGroup(&m.Group)
 	} else {
 		name, held := t.base.vault.keys.find(&m.Group)
 		if !held {

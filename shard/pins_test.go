@@ -58,7 +58,7 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 	}
 	b.reclaim(1 << 20)
 	checkEmpty(t, b.vault)
-	if b.byKey.root != nil || b.programs.root != nil || b.wallets.root != nil || b.pins.retired != nil || len(b.pins.active) != 0 {
+	if b.byKey.len()+b.programs.len()+b.wallets.len() != 0 || b.pins.retired != nil || len(b.pins.active) != 0 {
 		t.Errorf("something is left: %d, %d, %d entries, %d retired records, %d pins",
 			b.byKey.len(), b.programs.len(), b.wallets.len(), len(b.pins.retired), len(b.pins.active))
 	}
@@ -67,9 +67,9 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 func checkFrozenBase(t *testing.T, f *frozenBase, want map[ledger.Pubkey]*ledger.Account) {
 	t.Helper()
 	n := 0
-	f.tree.ascend(0, &ledger.Pubkey{}, func(_ uint64, r ref) bool {
+	f.byKey.Scan(func(l listing) bool {
 		var a ledger.Account
-		f.view.unpack(r, &a, new(room))
+		f.view.unpack(l.ref, &a, new(room))
 		if n++; !reflect.DeepEqual(&a, want[a.Pubkey]) {
 			t.Errorf("%s is frozen as %+v, want %+v", a.Pubkey, a, want[a.Pubkey])
 		}

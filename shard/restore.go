@@ -57,7 +57,6 @@ type restorer struct {
 func (r *restorer) restoreAccounts(c Content) error {
 	b := r.accounts.base
 	records := &b.vault.records
-	byKey := treeLoader{records: records}
 	// Nearly every account is a program's.
 	programs, wallets := make([]member, 0, c.Size+c.Size/64), []member(nil)
 	var last ledger.Pubkey
@@ -69,7 +68,7 @@ func (r *restorer) restoreAccounts(c Content) error {
 		}
 		last, first = a.Pubkey, false
 		at := b.vault.put(a)
-		byKey.add(a.Pubkey.Prefix(), at)
+		b.byKey.listings.Load(listingOf(a.Pubkey.Prefix(), at))
 		if !a.Exists() {
 			r.tombstones = append(r.tombstones, tombstone{a.Since.Slot(), a.Pubkey})
 			return true
@@ -88,21 +87,12 @@ func (r *restorer) restoreAccounts(c Content) error {
 	if err := cmp.Or(wrong, err); err != nil {
 		return err
 	}
-	b.byKey = byKey.tree()
-	b.programs = loadMembers(records, programs)
-	b.wallets = loadMembers(records, wallets)
+	pack(b.byKey.listings)
+	b.programs.load(byGroup(programs))
+	b.wallets.load(byGroup(wallets))
 	// Oldest first is one of the orders a heap may have.
 	slices.SortFunc(r.tombstones, func(a, b tombstone) int { return cmp.Compare(a.slot, b.slot) })
 	return nil
-}
-
-// loadMembers makes an index of members that are in the order of their keys.
-func loadMembers(records *chunks[record], members []member) tree {
-	loader := treeLoader{records: records}
-	for _, m := range byGroup(members) {
-		loader.add(uint64(m.group)<<32|uint64(m.start), m.ref)
-	}
-	return loader.tree()
 }
 
 func (r *restorer) restoreMints(c Content) error {
