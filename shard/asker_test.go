@@ -63,16 +63,14 @@ func TestAskersRacingWithTheEndAreTold(t *testing.T) {
 	}
 }
 
-// TestAskersAreToldAtTheirDeadline asks a shard that is busy, by mail, with different deadlines.
-func TestAskersAreToldAtTheirDeadline(t *testing.T) {
+// TestQuestionEndsAtItsDeadline asks while the shard is at work: the asker is told at its own deadline, and
+// the next question is answered.
+func TestQuestionEndsAtItsDeadline(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		s := New(0, 1)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- s.Run(ctx) }()
+		s := start(t)
 		j := &gateJob{slices: 1, stepped: make(chan struct{}), gate: make(chan struct{})}
 		task := s.send(j, new(Applied))
-		<-j.stepped // nobody answers from here on
+		<-j.stepped // no question is answered from here on
 		for _, wait := range []time.Duration{2 * time.Second, 300 * time.Millisecond} {
 			began := time.Now()
 			if _, _, err := s.Account(key(1), 0, began.Add(wait)); !errors.Is(err, errLate) || time.Since(began) != wait {
@@ -80,15 +78,9 @@ func TestAskersAreToldAtTheirDeadline(t *testing.T) {
 			}
 		}
 		j.gate <- struct{}{}
-		if _, err := task.Wait(); err != nil {
-			t.Error(err)
-		}
+		wait(t, task)
 		if _, _, err := s.askAccount(key(1), 0, time.Now().Add(time.Second)); err != nil {
 			t.Errorf("the next question: %v", err)
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
 		}
 	})
 }

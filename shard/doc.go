@@ -9,9 +9,8 @@
 // queries that arrived meanwhile are served between them; only finding out what a block or
 // a rollback touches, and sorting that, is done in one.
 //
-// While the goroutine waits for mail, one who asks for a single account may look it up in
-// place of it: the state is locked, and has one user at a time. Nobody waits for that lock but
-// the goroutine; an asker who finds it taken sends mail.
+// While the goroutine waits, the asker for a single account looks it up in place: the state has a lock, and
+// one user at a time. Only the goroutine waits for that lock; an asker that finds it taken enqueues a query.
 //
 // A table is one versioned map in two layers. The base has the value of every key at the newest
 // folded version. The overlay has everything newer: of transactions, blocks and mints in a small

@@ -14,7 +14,7 @@ import (
 )
 
 // TestLookingInPlaceTakesTurnsWithWork looks accounts up from several goroutines while blocks
-// are applied, undone and folded: whether in place or by mail, a version never changes.
+// are applied, undone and folded: in place or enqueued, a version never changes.
 func TestLookingInPlaceTakesTurnsWithWork(t *testing.T) {
 	const keys, rounds = 2 * sliceKeys, 100
 	s := start(t)
@@ -67,7 +67,7 @@ func TestNobodyLooksWhileTheShardWorks(t *testing.T) {
 		_, err := s.look(&k, 1, &a)
 		return err
 	}
-	if err := look(); err != errTaken {
+	if err := look(); err != errLocked {
 		t.Errorf("before Run: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -77,7 +77,7 @@ func TestNobodyLooksWhileTheShardWorks(t *testing.T) {
 	j := &gateJob{slices: 1, stepped: make(chan struct{}), gate: make(chan struct{})}
 	task := s.send(j, new(Applied))
 	<-j.stepped
-	if err := look(); err != errTaken {
+	if err := look(); err != errLocked {
 		t.Errorf("during a slice: %v", err)
 	}
 	j.gate <- struct{}{}
@@ -89,7 +89,7 @@ func TestNobodyLooksWhileTheShardWorks(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if err := look(); err != errTaken {
+	if err := look(); err != errLocked {
 		t.Errorf("after Run: %v", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestPanicOfALookBreaksTheShard(t *testing.T) {
 	}
 }
 
-// TestOneAccountIsShownAsListsShowIt asks for accounts one by one, in place and by mail, and
+// TestOneAccountIsShownAsListsShowIt asks for accounts one by one, in place and enqueued, and
 // for all at once: they differ in what they point at only.
 func TestOneAccountIsShownAsListsShowIt(t *testing.T) {
 	const keys = 40
@@ -129,7 +129,7 @@ func TestOneAccountIsShownAsListsShowIt(t *testing.T) {
 			want := all[0]
 			want.Token, want.Earlier = nil, nil
 			for name, ask := range map[string]func(ledger.Pubkey, ledger.Version, time.Time) (ledger.Account, bool, error){
-				"in place": s.Account, "by mail": s.askAccount,
+				"in place": s.Account, "enqueued": s.askAccount,
 			} {
 				a, found, err := ask(k, v, soon())
 				if !found {

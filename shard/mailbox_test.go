@@ -186,7 +186,7 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 	}
 }
 
-// TestAccountAllocatesNothing measures the question asked most.
+// TestAccountAllocatesNothing measures the question asked most, where the shard is idle.
 func TestAccountAllocatesNothing(t *testing.T) {
 	s := start(t)
 	token := owned(key(4), 4, ledger.TokenProgram)

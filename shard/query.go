@@ -7,62 +7,14 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// Account returns the account at version v; found is false if nothing is held, not even
-// a tombstone. It comes without what it would point at: who taught its fields earlier, and
-// token facts, which Accounts and List tell. Errors match ledger.ErrUnavailable.
-//
-// Nearly always the shard waits for something to do. Then the asker looks by itself: two
-// goroutines that take turns cost more than the look-up, three microseconds of CPU in all.
-func (s *Shard) Account(key ledger.Pubkey, v ledger.Version, deadline time.Time) (a ledger.Account, found bool, err error) {
-	s.way.Question()
-	if found, err = s.look(&key, v, &a); err != errTaken {
-		return a, found, err
-	}
-	return s.askAccount(key, v, deadline)
-}
-
-// errTaken says that somebody else is at the state.
-var errTaken = errors.New("the shard is at work")
-
-// look looks an account up in place, unless somebody else is at the state. What panics is to
-// be asked by mail: there it breaks the shard, as it should.
-func (s *Shard) look(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) (found bool, err error) {
-	if !s.mu.TryLock() {
-		return false, errTaken
-	}
-	defer func() {
-		s.mu.Unlock()
-		if recover() != nil {
-			err = errTaken
-		}
-	}()
-	if v < s.state.folded {
-		return false, ErrFolded
-	}
-	return s.state.accounts.readShown(key, v, into), nil
-}
-
-// askAccount is Account by mail.
-func (s *Shard) askAccount(key ledger.Pubkey, v ledger.Version, deadline time.Time) (ledger.Account, bool, error) {
-	type shown struct {
-		account ledger.Account
-		found   bool
-	}
-	a, err := askAt(s, v, deadline, func(st *state) (a shown) {
-		a.found = st.accounts.readShown(&key, v, &a.account)
-		return a
-	})
-	return a.account, a.found, err
-}
-
-// question is a query whose answer runs on the shard's goroutine. It is bounded to some hundred look-ups, and
-// must not keep the state.
+// question asks for something at one version. Its answer runs on the shard's goroutine, is bounded to some hundred
+// look-ups, and must not keep the state.
 type question[R any] struct {
 	version ledger.Version
 	answer  func(*state) R
 	result  R
 	err     error
-	done    chan struct{} // room for one, so the shard never waits
+	done    chan struct{} // room for one: the shard does not wait for an asker that gave up
 }
 
 func (q *question[R]) run(s *state) {
@@ -74,7 +26,7 @@ func (q *question[R]) run(s *state) {
 	q.done <- struct{}{}
 }
 
-// askAt sends a question and waits until it was answered, the deadline passed or the shard ended.
+// askAt enqueues a question and waits until it is answered, the deadline passed or the shard ended.
 func askAt[R any](s *Shard, v ledger.Version, deadline time.Time, answer func(*state) R) (none R, err error) {
 	s.way.Question()
 	q := &question[R]{version: v, answer: answer, done: make(chan struct{}, 1)}
@@ -93,6 +45,55 @@ func askAt[R any](s *Shard, v ledger.Version, deadline time.Time, answer func(*s
 	case <-timer.C:
 		return none, errLate
 	}
+}
+
+// Account returns the account at version v; found is false if nothing is held, not even
+// a tombstone. It comes without what it would point at: who taught its fields earlier, and
+// token facts, which Accounts and List tell. Errors match ledger.ErrUnavailable.
+//
+// Nearly always the shard waits for something to do. Then the asker looks by itself: two
+// goroutines that take turns cost more than the look-up, three microseconds of CPU in all.
+func (s *Shard) Account(key ledger.Pubkey, v ledger.Version, deadline time.Time) (a ledger.Account, found bool, err error) {
+	s.way.Question()
+	if found, err = s.look(&key, v, &a); err != errLocked {
+		return a, found, err
+	}
+	return s.askAccount(key, v, deadline)
+}
+
+// errLocked says that the state is in use.
+var errLocked = errors.New("the shard is at work")
+
+// look looks an account up in place, unless the state is in use. After a panic it returns errLocked: the
+// question is then enqueued and breaks the shard, as it should.
+func (s *Shard) look(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) (found bool, err error) {
+	if !s.mu.TryLock() {
+		return false, errLocked
+	}
+	defer func() {
+		s.mu.Unlock()
+		if recover() != nil {
+			err = errLocked
+		}
+	}()
+	if v < s.state.folded {
+		return false, ErrFolded
+	}
+	return s.state.accounts.readShown(key, v, into), nil
+}
+
+// askAccount is Account by the shard's goroutine.
+func (s *Shard) askAccount(key ledger.Pubkey, v ledger.Version, deadline time.Time) (a ledger.Account, found bool, err error) {
+	held, err := askAt(s, v, deadline, func(st *state) *ledger.Account {
+		if a := new(ledger.Account); st.accounts.readShown(&key, v, a) {
+			return a
+		}
+		return nil
+	})
+	if held == nil {
+		return ledger.Account{}, false, err
+	}
+	return *held, true, nil
 }
 
 // Accounts returns the accounts at version v in the order asked; missing ones do not exist.

@@ -39,18 +39,16 @@ type Shard struct {
 	done    chan struct{}  // closed when Run returns
 	way     giveway.Worker // which only Run takes
 
-	// mu is held by who is at the state: Run while it works a slice or answers its mail, or
-	// one who looks a record up in place. It is locked before Run, and for good after it.
+	// mu is held while the state is in use: by Run during a slice of work or while it answers queries, or by an
+	// asker that looks an account up in place. It is locked before Run, and for good after it.
 	mu    sync.Mutex
 	state *state
 
 	counters *Counters // of whatever state there is
 }
 
-// query is a question; run answers it from the state.
-type query interface {
-	run(*state)
-}
+// query is a [question], whatever it is about.
+type query interface{ run(*state) }
 
 // order is a job and whom to tell when it is done.
 type order struct {
@@ -132,7 +130,7 @@ func (s *Shard) slice(j job) (more bool) {
 		s.state.count()
 		s.state.shed()
 	}
-	s.mu.Unlock() // not where it panics: nobody may look at a broken state
+	s.mu.Unlock() // not after a panic: a broken state is never read again
 	return more
 }
 
