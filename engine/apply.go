@@ -40,9 +40,8 @@ type applier struct {
 // work is a record, and what shards have to do before it is known what it says.
 type work struct {
 	record *ledger.Record
-	tasks  []*shard.Task   // nil: none, as with a status
-	node   *node           // of a block, or that a rollback leads to; it is told what the record leads to
-	room   []ledger.Update // of a block, for the updates: one for each write
+	tasks  []*shard.Task // nil: none, as with a status
+	node   *node         // of a block, or that a rollback leads to; it is told what the record leads to
 }
 
 // tally counts what the sequencer saw. Anybody may read it.
@@ -73,12 +72,10 @@ func (a *applier) applyBlock(n *node) {
 		a.root, a.held.floor = b.Slot, b.Slot
 	}
 	a.held.push(h)
-	room := make([]ledger.Update, len(b.Accounts))
 	a.stage(work{
 		record: &ledger.Record{Kind: ledger.BlockRecord, Slot: b.Slot, Hash: b.Blockhash, Block: b, Time: b.Time},
-		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBlock(v, b, h, room) }),
+		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBlock(v, b, h) }),
 		node:   n,
-		room:   room,
 	})
 }
 
@@ -163,29 +160,20 @@ func (a *applier) wait(w work) error {
 	if w.record.Kind == ledger.BaseRecord {
 		return nil
 	}
-	join(w.record, w.room, parts)
+	join(w.record, parts)
 	return nil
 }
 
-// join makes one piece of what the shards did. Those that apply a block put their updates into one
-// room: where every write led to one, they are where they belong.
-func join(r *ledger.Record, room []ledger.Update, parts []*shard.Applied) {
-	all := room[:0]
+// join makes one piece of what the shards did, which is in key order as they are.
+func join(r *ledger.Record, parts []*shard.Applied) {
+	updates := 0
 	for _, p := range parts {
-		n, k := len(all), len(p.Updates)
-		if k > 0 && n+k <= len(room) && &room[n] == &p.Updates[0] {
-			all = room[:n+k]
-		} else {
-			all = append(all, p.Updates...)
-		}
-		r.Unchanged = append(r.Unchanged, p.Unchanged...)
+		updates += len(p.Updates)
 	}
-	switch n := len(all); {
-	case n == 0:
-	case n == len(room) || len(room) == 0:
-		r.Updates = all
-	default: // what the room has beyond them must not live as long as they do
-		r.Updates = slices.Clone(all)
+	r.Updates = slices.Grow(r.Updates, updates)
+	for _, p := range parts {
+		r.Updates = append(r.Updates, p.Updates...)
+		r.Unchanged = append(r.Unchanged, p.Unchanged...)
 	}
 }
 

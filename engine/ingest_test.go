@@ -196,7 +196,7 @@ func TestBrokenShardEndsRun(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, live(), Config{Shards: 3})
 		n.send(rootBlock(100))
-		n.shards[1].ApplyBlock(9, &ledger.Block{}, &shard.HeldBlock{}, nil)
+		n.shards[1].ApplyBlock(9, &ledger.Block{}, &shard.HeldBlock{})
 		n.try(child(rootBlock(100), 101, 0))
 		<-n.ended
 		if n.err == nil || !strings.Contains(n.err.Error(), "shard 1 broke") {

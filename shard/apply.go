@@ -33,7 +33,6 @@ type apply struct {
 
 	held *HeldBlock        // the block as it is kept; nil with base state
 	base *ledger.BaseState // nil with a block
-	room []ledger.Update   // for the updates of all shards, one for each write; nil: each has its own
 
 	started        bool
 	todo           []keyedWrite // this shard's writes by key, each key's in their order
@@ -78,25 +77,16 @@ func (j *apply) step(s *state) (more bool) {
 // begin picks this shard's share of the writes and holds the block.
 func (j *apply) begin(w writer) {
 	j.todo = make([]keyedWrite, 0, len(j.writes)/w.shards+sliceKeys)
-	before := 0 // writes of other shards' keys that are in front of ours
 	for i := range j.writes {
-		p := j.writes[i].Pubkey.Prefix()
-		switch of := Of(p, w.shards); {
-		case of == w.self:
+		if p := j.writes[i].Pubkey.Prefix(); w.owns(p) {
 			j.todo = append(j.todo, keyedWrite{p, i})
-		case of < w.self:
-			before++
 		}
 	}
 	j.sort()
 	if j.direct && w.accounts.overlay.Len() > 0 {
 		panic("base state is to go below versions that are held")
 	}
-	if j.room != nil {
-		j.result.Updates = j.room[before : before : before+len(j.todo)]
-	} else {
-		j.result.Updates = make([]ledger.Update, 0, len(j.todo))
-	}
+	j.result.Updates = make([]ledger.Update, 0, len(j.todo))
 	if j.base != nil && !j.direct {
 		w.bases = append(w.bases, baseChange{j.version, j.base})
 	}

@@ -160,7 +160,7 @@ func TestPrunedBlocksGo(t *testing.T) {
 		b.AddTransaction(ledger.Transaction{Signature: sig(byte(v))})
 		b.AddTransaction(ledger.Transaction{Signature: sig(9)})
 		blocks = append(blocks, hold(b))
-		wait(t, s.ApplyBlock(v, b, blocks[v-1], nil))
+		wait(t, s.ApplyBlock(v, b, blocks[v-1]))
 	}
 	s.Fold(3, blocks[:2], 0)
 	settle(t, s, 4)

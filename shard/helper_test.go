@@ -65,7 +65,7 @@ func run(t testing.TB, s *Shard) *Shard {
 func applyBlock(t testing.TB, s *Shard, v ledger.Version, writes ...ledger.AccountWrite) *Applied {
 	t.Helper()
 	b := &ledger.Block{Slot: ledger.Slot(v), ParentSlot: ledger.Slot(v) - 1, Accounts: writes}
-	return wait(t, s.ApplyBlock(v, b, hold(b), nil))
+	return wait(t, s.ApplyBlock(v, b, hold(b)))
 }
 
 // heldKeys are those of all blocks that tests hold.

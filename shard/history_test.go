@@ -136,7 +136,7 @@ func (h *history) block() {
 	v := h.version
 	h.chain = append(h.chain, chained{v, held})
 	h.did(v, func(n *node) *Applied {
-		return n.each(func(s *Shard) *Task { return s.ApplyBlock(v, b, held, make([]ledger.Update, len(b.Accounts))) })
+		return n.each(func(s *Shard) *Task { return s.ApplyBlock(v, b, held) })
 	})
 	if twice {
 		h.finals = len(h.chain) // a rollback would bring back what is pruned meanwhile

@@ -104,7 +104,7 @@ func TestRollbackRestoresTransactions(t *testing.T) {
 	for v := ledger.Version(1); v <= 2; v++ {
 		b := &ledger.Block{Slot: ledger.Slot(v), ParentSlot: ledger.Slot(v - 1)}
 		b.AddTransaction(ledger.Transaction{Signature: sig})
-		wait(t, s.ApplyBlock(v, b, hold(b), nil))
+		wait(t, s.ApplyBlock(v, b, hold(b)))
 	}
 	wait(t, s.Rollback(3, 2))
 	wait(t, s.Rollback(4, 1))

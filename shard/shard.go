@@ -160,11 +160,9 @@ func (t *Task) Wait() (*Applied, error) {
 }
 
 // ApplyBlock applies the shard's part of b as version v, unseen by every read below it,
-// and holds it for readers as held says. Its updates are put into the room given, which all shards
-// share and which has an update for each write of the block: behind the places of those that belong
-// to lower shards. So where every write is an update they need not be brought together.
-func (s *Shard) ApplyBlock(v ledger.Version, b *ledger.Block, held *HeldBlock, room []ledger.Update) *Task {
-	j := &apply{version: v, taught: ledger.TaughtByBlock(b.Slot), writes: b.Accounts, mints: b.Mints, held: held, room: room}
+// and holds it for readers as held says.
+func (s *Shard) ApplyBlock(v ledger.Version, b *ledger.Block, held *HeldBlock) *Task {
+	j := &apply{version: v, taught: ledger.TaughtByBlock(b.Slot), writes: b.Accounts, mints: b.Mints, held: held}
 	return s.send(j, &j.result)
 }
 
