@@ -22,16 +22,16 @@ func (j *fold) step(s *state) (more bool) {
 		}
 	}
 	return s.accounts.fold(j.to, sliceKeys, s.settleAccount) ||
-		s.mints.fold(j.to, sliceKeys, nil) ||
-		s.transactions.fold(j.to, sliceKeys, nil) ||
-		s.blocks.fold(j.to, sliceKeys, nil) ||
+		s.mints.fold(j.to, sliceKeys) ||
+		s.transactions.fold(j.to, sliceKeys) ||
+		s.blocks.fold(j.to, sliceKeys) ||
 		j.prune(s)
 }
 
 // settleAccount queues a tombstone for its end.
 func (s *state) settleAccount(now *ledger.Account) {
 	if !now.Exists() {
-		s.tombstones.push(tombstone{now.Since.Slot(), now.Pubkey})
+		s.tombstones.Set(tombstone{now.Since.Slot(), now.Pubkey})
 	}
 }
 
@@ -55,15 +55,16 @@ func (j *fold) prune(s *state) (more bool) {
 		}
 		return true
 	}
-	for n := 0; len(s.tombstones) > 0 && s.tombstones[0].slot < j.tombstonesBelow; n++ {
-		if n == sliceKeys {
-			return true
+	for range sliceKeys {
+		dead, held := s.tombstones.Min()
+		if !held || dead.slot >= j.tombstonesBelow {
+			return false
 		}
+		s.tombstones.PopMin()
 		// Only this very tombstone: the account may have been opened again.
-		dead := s.tombstones.pop()
 		if s.accounts.base.closedAt(&dead.key, dead.slot) {
 			s.accounts.forget(&dead.key)
 		}
 	}
-	return false
+	return true
 }

@@ -100,8 +100,8 @@ func checkIndexes(t *testing.T, s *state) {
 	if c := s.counters; c.Accounts.Load() != int64(live) || c.TokenAccounts.Load() != int64(tokens) || c.OverlayCells.Load() != 0 {
 		t.Errorf("counted %d accounts, %d tokens, %d cells, want %d, %d, 0", c.Accounts.Load(), c.TokenAccounts.Load(), c.OverlayCells.Load(), live, tokens)
 	}
-	if len(s.tombstones) != 0 || len(s.bases) > 1 { // the one that came after the fold
-		t.Errorf("%d tombstones and %d base states are left", len(s.tombstones), len(s.bases))
+	if s.tombstones.Len() != 0 || len(s.bases) > 1 { // the one that came after the fold
+		t.Errorf("%d tombstones and %d base states are left", s.tombstones.Len(), len(s.bases))
 	}
 }
 

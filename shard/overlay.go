@@ -138,9 +138,8 @@ func (o *overlay[V]) writtenSince(first ledger.Version) []*V {
 }
 
 // foldCells takes out the values of versions up to v, at most budget keys at a time, and
-// reports whether there is more to do. For every key it calls settle with the newest one
-// and all of them, which no read finds here any more.
-func (o *overlay[V]) foldCells(v ledger.Version, budget int, settle func(now cell[V], run []cell[V])) (more bool) {
+// reports whether there is more to do. For every key it calls settle with the newest one.
+func (o *overlay[V]) foldCells(v ledger.Version, budget int, settle func(now cell[V])) (more bool) {
 	for len(o.journal) > 0 && o.journal[0].version <= v {
 		oldest := &o.journal[0]
 		for len(oldest.cells) > 0 {
@@ -159,7 +158,7 @@ func (o *overlay[V]) foldCells(v ledger.Version, budget int, settle func(now cel
 			for _, c := range o.run {
 				o.cells.Delete(c)
 			}
-			settle(o.run[0], o.run)
+			settle(o.run[0])
 		}
 		o.journal[0] = change[V]{}
 		o.journal = o.journal[1:]

@@ -70,7 +70,7 @@ func (r *restorer) restoreAccounts(c Content) error {
 		at := b.vault.put(a)
 		b.byKey.listings.Load(listingOf(a.Pubkey.Prefix(), at))
 		if !a.Exists() {
-			r.tombstones = append(r.tombstones, tombstone{a.Since.Slot(), a.Pubkey})
+			r.tombstones.Set(tombstone{a.Since.Slot(), a.Pubkey})
 			return true
 		}
 		r.live++
@@ -90,8 +90,6 @@ func (r *restorer) restoreAccounts(c Content) error {
 	pack(b.byKey.listings)
 	b.programs.load(byGroup(programs))
 	b.wallets.load(byGroup(wallets))
-	// Oldest first is one of the orders a heap may have.
-	slices.SortFunc(r.tombstones, func(a, b tombstone) int { return cmp.Compare(a.slot, b.slot) })
 	return nil
 }
 
@@ -115,7 +113,7 @@ func (r *restorer) restoreMints(c Content) error {
 // restoreBlocks takes the blocks that are this shard's and, of every block, the transactions
 // that are.
 func (r *restorer) restoreBlocks(c Content) error {
-	transactions := sorter[*heldTransaction]{prefix: func(t *heldTransaction) uint64 { return t.signature.Prefix() }}
+	var transactions []entry[heldTransaction]
 	for i, held := range c.Blocks {
 		b := held.Block
 		if i > 0 && b.Slot <= c.Blocks[i-1].Block.Slot {
@@ -126,15 +124,22 @@ func (r *restorer) restoreBlocks(c Content) error {
 		}
 		for n := range held.packed.records {
 			if t := &held.packed.records[n]; r.owns(t.signature.Prefix()) {
-				transactions.add(t)
+				transactions = append(transactions, entry[heldTransaction]{t.signature.Prefix(), t})
 			}
 		}
 	}
 	pack(r.blocks.base)
-	// Of two with one signature the later comes last, and takes the place of the other.
-	transactions.ascend(func(t *heldTransaction) {
-		r.transactions.base.Load(entry[heldTransaction]{t.signature.Prefix(), t})
+	slices.SortFunc(transactions, func(a, b entry[heldTransaction]) int {
+		if a.prefix != b.prefix {
+			return cmp.Compare(a.prefix, b.prefix)
+		}
+		// Of two with one signature the later comes last, and takes the place of the other.
+		return cmp.Or(a.value.signature.Compare(&b.value.signature), cmp.Compare(a.value.of.Block.Slot, b.value.of.Block.Slot),
+			cmp.Compare(a.value.place, b.value.place))
 	})
+	for _, t := range transactions {
+		r.transactions.base.Load(t)
+	}
 	pack(r.transactions.base)
 	return nil
 }

@@ -26,7 +26,7 @@ func TestDeletedValuesAreLetGo(t *testing.T) {
 			held = append(held, tx)
 		}
 		if v > 8 { // so many versions are not final yet
-			s.transactions.fold(v-8, len(held), nil)
+			s.transactions.fold(v-8, len(held))
 		}
 		for len(held) > window {
 			s.transactions.putBase(held[0], nil)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"sync/atomic"
 
+	"github.com/tidwall/btree"
+
 	"ledgerd/engine/ledger"
 )
 
@@ -24,7 +26,7 @@ type state struct {
 	// bases are the base states not yet folded: a rollback learns them again on top of
 	// what it restores.
 	bases      []baseChange
-	tombstones tombstones // folded ones
+	tombstones *btree.BTreeG[tombstone] // folded ones
 
 	mint     mintFacts // a key for look-ups
 	rooms    [3]ledger.Account
@@ -66,7 +68,8 @@ func newState(self, shards int) *state {
 			prefix:  func(b *HeldBlock) uint64 { return uint64(b.Block.Slot) },
 			compare: func(a, b *HeldBlock) int { return cmp.Compare(a.Block.Slot, b.Block.Slot) },
 		}),
-		counters: new(Counters),
+		tombstones: newTombstones(),
+		counters:   new(Counters),
 	}
 }
 

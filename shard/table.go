@@ -28,8 +28,6 @@ type table[V any] struct {
 	*overlay[V]
 	base   *btree.BTreeG[entry[V]]
 	ofBase shedder
-
-	dropped []*V
 }
 
 func newTable[V any](k keyed[V]) *table[V] {
@@ -62,32 +60,14 @@ func (t *table[V]) putBase(key, value *V) {
 }
 
 // fold moves values of versions up to v into the base, at most budget keys at a time,
-// and reports whether there is more to do. For every key it calls settled with the value
-// now in the base (nil for none) and the values no read can reach any more.
-func (t *table[V]) fold(v ledger.Version, budget int, settled func(now *V, dropped []*V)) (more bool) {
-	return t.foldCells(v, budget, func(now cell[V], run []cell[V]) {
-		t.ofBase.writes++
-		var before entry[V]
+// and reports whether there is more to do.
+func (t *table[V]) fold(v ledger.Version, budget int) (more bool) {
+	return t.foldCells(v, budget, func(now cell[V]) {
 		if now.absent {
-			before, _ = t.base.Delete(entry[V]{now.prefix, now.value})
-			now.value = nil
+			t.putBase(now.value, nil)
 		} else {
-			before, _ = t.base.Set(entry[V]{now.prefix, now.value})
+			t.putBase(now.value, now.value)
 		}
-		if settled == nil {
-			return
-		}
-		dropped := t.dropped[:0]
-		if before.value != nil {
-			dropped = append(dropped, before.value)
-		}
-		for _, c := range run[1:] {
-			if !c.absent {
-				dropped = append(dropped, c.value)
-			}
-		}
-		settled(now.value, dropped)
-		t.dropped = dropped
 	})
 }
 
