@@ -14,14 +14,14 @@ type accounts struct {
 	programs *index // of the overlay: program → accounts
 	holders  *index // of the overlay: wallet → token accounts
 
-	// novel are the keys that the overlay has and the base has not, in order.
-	novel   *btree.BTreeG[ledger.Pubkey]
-	ofNovel shedder
+	// overlayOnly are the keys that the overlay has and the base has not, in order.
+	overlayOnly   *btree.BTreeG[ledger.Pubkey]
+	ofOverlayOnly shedder
 
-	room    room           // of the accounts that are unpacked to live on
-	brief   room           // of those that are not
+	slab    slab           // of the accounts that are unpacked to live on
+	brief   slab           // of those that are not
 	folding ledger.Account // what goes into the base
-	touched uint64         // says nothing: what was read ahead had to go somewhere
+	touched uint64         // has no meaning: it keeps the loads of read-ahead alive
 
 	gathered []ref // room for the records of a page
 	ahead    ahead // the keys that a block goes on with
@@ -32,9 +32,9 @@ func newAccounts() *accounts {
 		overlay:  new(versions),
 		base:     newBase(),
 		programs: newIndex(), holders: newIndex(),
-		novel: btree.NewBTreeGOptions(func(a, b ledger.Pubkey) bool { return a.Compare(&b) < 0 },
+		overlayOnly: btree.NewBTreeGOptions(func(a, b ledger.Pubkey) bool { return a.Compare(&b) < 0 },
 			btree.Options{NoLocks: true, Degree: degree}),
-		brief:    room{reused: true},
+		brief:    slab{reused: true},
 		gathered: make([]ref, 0, pageKeys+1),
 	}
 }
@@ -64,7 +64,7 @@ func (t *accounts) newest(f found, into *ledger.Account) *ledger.Account {
 		}
 		t.overlay.unpack(w, into)
 	case f.base != 0:
-		t.base.vault.unpack(f.base, into, &t.brief)
+		t.base.store.unpack(f.base, into, &t.brief)
 	default:
 		return nil
 	}
@@ -85,7 +85,7 @@ func (t *accounts) read(key *ledger.Pubkey, v ledger.Version, into *ledger.Accou
 	if r == 0 {
 		return nil
 	}
-	t.base.vault.unpack(r, into, &t.room)
+	t.base.store.unpack(r, into, &t.slab)
 	return into
 }
 
@@ -100,7 +100,7 @@ func (t *accounts) readShown(key *ledger.Pubkey, v ledger.Version, into *ledger.
 	}
 	r := t.base.get(key)
 	if r != 0 {
-		t.base.vault.unpackShown(r, into)
+		t.base.store.unpackShown(r, into)
 	}
 	return r != 0
 }
@@ -135,8 +135,8 @@ func (t *accounts) write(f found, v ledger.Version, key *ledger.Pubkey, before, 
 	if older == nil {
 		w.base, older = f.base, &written{}
 		if f.base == 0 {
-			t.ofNovel.writes++
-			t.novel.Set(*key)
+			t.ofOverlayOnly.writes++
+			t.overlayOnly.Set(*key)
 		}
 	}
 	w.byProgram = t.enlist(t.programs, byProgram, before, after, older.byProgram)
@@ -179,37 +179,37 @@ func (t *accounts) ascend(from *ledger.Pubkey, v ledger.Version, visit func(*led
 		case over != nil:
 			t.overlay.unpack(over, &a)
 		case r != 0:
-			t.base.vault.unpack(r, &a, &t.brief)
+			t.base.store.unpack(r, &a, &t.brief)
 		default:
 			return true // it came after v
 		}
 		return visit(&a)
 	}
-	novel := t.novel.Iter()
-	defer novel.Release()
-	more, stopped := novel.Seek(*from), false
+	only := t.overlayOnly.Iter()
+	defer only.Release()
+	more, stopped := only.Seek(*from), false
 	t.base.byKey.ascend(from.Prefix(), from, func(_ uint64, r ref) bool {
-		key := &t.base.vault.records.at(r).key
+		key := &t.base.store.records.at(r).key
 		for more {
-			if next := novel.Item(); next.Compare(key) > 0 {
+			if next := only.Item(); next.Compare(key) > 0 {
 				break
 			} else if stopped = !see(&next, 0); stopped {
 				return false
 			}
-			more = novel.Next()
+			more = only.Next()
 		}
 		stopped = !see(key, r)
 		return !stopped
 	})
-	for ; more && !stopped; more = novel.Next() {
-		next := novel.Item()
+	for ; more && !stopped; more = only.Next() {
+		next := only.Item()
 		stopped = !see(&next, 0)
 	}
 }
 
-// shed lets all go of what is not listed any more.
+// shed releases the memory of stale nodes and of retired records.
 func (t *accounts) shed() {
-	shed(&t.ofNovel, t.novel)
+	shed(&t.ofOverlayOnly, t.overlayOnly)
 	t.programs.shed()
 	t.holders.shed()
 	t.base.reclaim(shedAfter)

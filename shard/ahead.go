@@ -102,7 +102,7 @@ func (b *base) findAll(a *ahead, wanted []int, touched *uint64) {
 	}
 	for _, i := range wanted {
 		if r := a.places[i].base; r != 0 {
-			p := b.vault.records.at(r)
+			p := b.store.records.at(r)
 			sum += uint64(p.key[0]) + uint64(p.more)
 		}
 	}
@@ -111,11 +111,11 @@ func (b *base) findAll(a *ahead, wanted []int, touched *uint64) {
 		if f.base == 0 {
 			continue
 		}
-		p := b.vault.records.at(f.base)
+		p := b.store.records.at(f.base)
 		if p.key != a.keys[i] {
 			f.base = b.get(&a.keys[i]) // two keys with one beginning
 		} else if p.meta&flagToken != 0 {
-			sum += b.vault.holdings.at(p.more).amount
+			sum += b.store.holdings.at(p.more).amount
 		}
 	}
 	*touched += sum

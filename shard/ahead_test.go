@@ -58,7 +58,7 @@ func account(n int, tokens bool) ledger.Account {
 func collide(o *versions, k ledger.Pubkey, to position) {
 	hash := hashOf(&k)
 	part := &o.heads[hash>>24]
-	part.room()
+	part.grow()
 	at, mask := part.first(hash)
 	for part.table[at] != 0 {
 		at = (at + 1) & mask

@@ -150,8 +150,8 @@ func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 func (j *apply) writeAccount(w writer) {
 	key := &j.writes[j.todo[0].at].Pubkey
 	place := j.find(w)
-	before := w.accounts.newest(place, &w.rooms[0])
-	after, room, other := before, &w.rooms[1], &w.rooms[2]
+	before := w.accounts.newest(place, &w.scratch[0])
+	after, dst, spare := before, &w.scratch[1], &w.scratch[2]
 	for len(j.todo) > 0 {
 		write := &j.writes[j.todo[0].at]
 		if write.Pubkey != *key {
@@ -159,8 +159,8 @@ func (j *apply) writeAccount(w writer) {
 		}
 		j.todo = j.todo[1:]
 		j.teachMint(w, after, write)
-		if after = ledger.MergeInto(room, after, write, j.taught); after == room {
-			room, other = other, room
+		if after = ledger.MergeInto(dst, after, write, j.taught); after == dst {
+			dst, spare = spare, dst
 		}
 	}
 	if w.filter != nil {
@@ -170,7 +170,7 @@ func (j *apply) writeAccount(w writer) {
 		return
 	}
 	if after != nil && after.Token != nil && before != nil && after.Token == before.Token {
-		own := w.accounts.room.token() // the update lives on; what before points at does not
+		own := w.accounts.slab.token() // the update lives on; what before points at does not
 		*own = *after.Token
 		after.Token = own
 	}

@@ -9,7 +9,7 @@ import (
 // base is the accounts at the newest folded version, packed, and its indexes. These
 // list exactly the accounts that are members there.
 type base struct {
-	vault    *vault
+	store    *recordStore
 	byKey    *tree
 	programs *tree
 	wallets  *tree
@@ -17,8 +17,8 @@ type base struct {
 }
 
 func newBase() *base {
-	b := &base{vault: newVault()}
-	records := &b.vault.records
+	b := &base{store: newRecordStore()}
+	records := &b.store.records
 	b.byKey, b.programs, b.wallets = newTree(records), newTree(records), newTree(records)
 	return b
 }
@@ -58,9 +58,9 @@ func (b *base) put(r ref, a *ledger.Account) (now ref) {
 		b.list(r)
 		return r
 	}
-	program, ofProgram := b.vault.records.at(r).program()
-	wallet, ofWallet := b.vault.wallet(r)
-	sameProgram := ofProgram && a.Exists() && a.Known&ledger.FieldOwner != 0 && b.vault.owns(program, &a.Owner)
+	program, ofProgram := b.store.records.at(r).program()
+	wallet, ofWallet := b.store.wallet(r)
+	sameProgram := ofProgram && a.Exists() && a.Known&ledger.FieldOwner != 0 && b.store.owns(program, &a.Owner)
 	sameWallet := ofWallet && a.Exists() && a.Token != nil && *wallet == a.Token.Owner
 	if ofProgram && !sameProgram {
 		b.programs.remove(grouped(uint32(program), key), r)
@@ -74,7 +74,7 @@ func (b *base) put(r ref, a *ledger.Account) (now ref) {
 		b.byKey.set(key.Prefix(), now)
 		b.pins.retire(r)
 	} else {
-		b.vault.write(r, a)
+		b.store.write(r, a)
 	}
 	if now != r || !sameProgram {
 		b.listByProgram(now)
@@ -86,7 +86,7 @@ func (b *base) put(r ref, a *ledger.Account) (now ref) {
 }
 
 // owns reports whether a program of that name has the key.
-func (v *vault) owns(program ref, key *ledger.Pubkey) bool {
+func (v *recordStore) owns(program ref, key *ledger.Pubkey) bool {
 	if program == 0 {
 		return *key == (ledger.Pubkey{})
 	}
@@ -100,15 +100,15 @@ func (b *base) list(r ref) {
 }
 
 func (b *base) listByProgram(r ref) {
-	p := b.vault.records.at(r)
+	p := b.store.records.at(r)
 	if program, ok := p.program(); ok {
 		b.programs.set(grouped(uint32(program), &p.key), r)
 	}
 }
 
 func (b *base) listByWallet(r ref) {
-	if wallet, ok := b.vault.wallet(r); ok {
-		key := &b.vault.records.at(r).key
+	if wallet, ok := b.store.wallet(r); ok {
+		key := &b.store.records.at(r).key
 		b.wallets.set(grouped(walletGroup(wallet), key), r)
 	}
 }
@@ -116,10 +116,10 @@ func (b *base) listByWallet(r ref) {
 // closedAt reports whether what is held of an account is the tombstone of its end at a slot.
 func (b *base) closedAt(key *ledger.Pubkey, slot ledger.Slot) bool {
 	r := b.get(key)
-	if r == 0 || b.vault.records.at(r).exists() {
+	if r == 0 || b.store.records.at(r).exists() {
 		return false
 	}
-	return ledger.Taught(b.vault.records.at(r).lamports).Slot() == slot
+	return ledger.Taught(b.store.records.at(r).lamports).Slot() == slot
 }
 
 // remove forgets an account.
@@ -132,30 +132,30 @@ func (b *base) remove(key *ledger.Pubkey) {
 // drop forgets an account by its record.
 func (b *base) drop(r ref) {
 	b.reclaim(2)
-	key := &b.vault.records.at(r).key
-	if program, ok := b.vault.records.at(r).program(); ok {
+	key := &b.store.records.at(r).key
+	if program, ok := b.store.records.at(r).program(); ok {
 		b.programs.remove(grouped(uint32(program), key), r)
 	}
-	if wallet, ok := b.vault.wallet(r); ok {
+	if wallet, ok := b.store.wallet(r); ok {
 		b.wallets.remove(grouped(walletGroup(wallet), key), r)
 	}
 	b.byKey.remove(key.Prefix(), r)
 	if b.pins.shared(r) {
 		b.pins.retire(r)
 	} else {
-		b.vault.free(r)
+		b.store.free(r)
 	}
 }
 
 // make makes a record of an account.
 func (b *base) make(a *ledger.Account) ref {
-	r := b.vault.put(a)
+	r := b.store.put(a)
 	b.pins.made(r)
 	return r
 }
 
 // reclaim frees some of the records that were retired while a frozen copy could read them.
-func (b *base) reclaim(most int) { b.pins.reclaim(most, b.vault.free) }
+func (b *base) reclaim(most int) { b.pins.reclaim(most, b.store.free) }
 
 // frozenBase is what a base held at one time.
 type frozenBase struct {
@@ -166,5 +166,5 @@ type frozenBase struct {
 
 // freeze returns what b holds now, good until the pin is released.
 func (b *base) freeze() *frozenBase {
-	return &frozenBase{view: b.vault.view, byKey: b.byKey.listings.Copy(), pin: b.pins.add()}
+	return &frozenBase{view: b.store.view, byKey: b.byKey.listings.Copy(), pin: b.pins.add()}
 }

@@ -85,7 +85,7 @@ func checkIndexes(t *testing.T, s *state) {
 		got := make(map[membership]bool)
 		x.base.ascend(0, &ledger.Pubkey{}, func(_ uint64, r ref) bool {
 			var a ledger.Account
-			base.vault.unpack(r, &a, new(room))
+			base.store.unpack(r, &a, new(slab))
 			group, _ := x.of(&a)
 			got[membership{group, a.Pubkey}] = true
 			return true

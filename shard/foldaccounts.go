@@ -10,7 +10,7 @@ func (t *accounts) fold(v ledger.Version, budget int, settled func(now *ledger.A
 	// takes a third off the fold.
 	for i := range min(n, budget) {
 		if w := t.overlay.written.at(t.overlay.written.nth(i)); w.base != 0 {
-			t.touched += t.base.vault.records.at(w.base).meta
+			t.touched += t.base.store.records.at(w.base).meta
 		}
 	}
 	for end := t.overlay.written.nth(n); n > 0 && budget > 0; n, budget = n-1, budget-1 {
@@ -61,13 +61,13 @@ func (t *accounts) settle(w *written, settled func(now *ledger.Account)) (now re
 	}
 	switch {
 	case now == 0 && w.newer != 0:
-		t.novel.Set(w.key)
-	case t.novel.Len() > 0 && (before == 0 || now == 0):
-		t.novel.Delete(w.key)
+		t.overlayOnly.Set(w.key)
+	case t.overlayOnly.Len() > 0 && (before == 0 || now == 0):
+		t.overlayOnly.Delete(w.key)
 	default:
 		return now
 	}
-	t.ofNovel.writes++
+	t.ofOverlayOnly.writes++
 	return now
 }
 
@@ -84,8 +84,8 @@ func (t *accounts) forget(key *ledger.Pubkey) {
 		w = t.overlay.written.at(w.older)
 	}
 	w.base, w.moved = 0, true
-	t.ofNovel.writes++
-	t.novel.Set(*key)
+	t.ofOverlayOnly.writes++
+	t.overlayOnly.Set(*key)
 }
 
 // unlistProgram removes what the overlay lists of a value that leaves it, unless a newer version of

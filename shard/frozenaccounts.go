@@ -37,7 +37,7 @@ func (o *versions) newestOf(v ledger.Version) []seenAt {
 // is good until visit returns.
 func (f *frozenBase) ascend(over *versions, v ledger.Version, visit func(*ledger.Account) bool) {
 	var a ledger.Account
-	brief := room{reused: true}
+	brief := slab{reused: true}
 	left, stopped := over.newestOf(v), false
 	// see visits what the overlay has next.
 	see := func() {

@@ -17,8 +17,8 @@ func (h *hashes) first(hash uint32) (at, mask int) {
 	return int(hash) & mask, mask
 }
 
-// room makes sure that one more entry can be added, which moves the others if it must.
-func (h *hashes) room() {
+// grow makes sure that one more entry can be added, which moves the others if it must.
+func (h *hashes) grow() {
 	if 4*(h.used+1) > 3*len(h.table) {
 		h.resize(max(smallestTable, 2*len(h.table)))
 	}

@@ -200,8 +200,8 @@ func (p *packed) from(index int) int {
 	return len(p.named.names)
 }
 
-// unpack makes t one of the transactions. Its keys go behind those in room, which is returned.
-func (p *packed) unpack(index int, t *ledger.Transaction, room []ledger.Pubkey) []ledger.Pubkey {
+// unpack makes t one of the transactions. Its keys go behind those in dst, which is returned.
+func (p *packed) unpack(index int, t *ledger.Transaction, dst []ledger.Pubkey) []ledger.Pubkey {
 	r := &p.records[index]
 	*t = ledger.Transaction{Signature: r.signature, Slot: p.slot, Index: uint32(index), Time: p.time}
 	if r.place&heldFee != 0 {
@@ -210,16 +210,16 @@ func (p *packed) unpack(index int, t *ledger.Transaction, room []ledger.Pubkey) 
 	if r.place&heldOutcome != 0 {
 		t.Success = ledger.Some(r.place&heldSuccess != 0)
 	}
-	from := len(room)
+	from := len(dst)
 	for _, name := range p.named.names[r.from:p.from(index+1)] {
 		if name == 0 {
-			room = append(room, ledger.Pubkey{})
+			dst = append(dst, ledger.Pubkey{})
 		} else {
-			room = append(room, *p.names.at(name))
+			dst = append(dst, *p.names.at(name))
 		}
 	}
-	if len(room) > from {
-		t.Accounts = room[from:len(room):len(room)]
+	if len(dst) > from {
+		t.Accounts = dst[from:len(dst):len(dst)]
 	}
-	return room
+	return dst
 }

@@ -20,7 +20,7 @@ type interned struct {
 	counts []uint32 // by name: how many records have it
 	hashes hashes   // of names
 
-	touched uint32 // says nothing: what was read ahead had to go somewhere
+	touched uint32 // has no meaning: it keeps the loads of read-ahead alive
 }
 
 // readAhead is for how many keys memory is read at once: about as many as a transaction names.
@@ -32,7 +32,7 @@ const readAhead = 16
 func (t *interned) useAll(keys []ledger.Pubkey, names []ref) []ref {
 	var found [readAhead]uint32
 	var places [readAhead]ref
-	t.hashes.room() // so that there is a table
+	t.hashes.grow() // so that there is a table
 	for len(keys) > 0 {
 		some := keys[:min(len(keys), readAhead)]
 		keys = keys[len(some):]
@@ -88,7 +88,7 @@ func (t *interned) use(k *ledger.Pubkey) ref {
 }
 
 func (t *interned) useHashed(k *ledger.Pubkey, hash uint32) ref {
-	t.hashes.room()
+	t.hashes.grow()
 	at := t.place(k, hash)
 	if t.hashes.table[at] == 0 {
 		r := t.slots.take()

@@ -9,7 +9,7 @@ import (
 // members adds to a page which accounts past a key are of a group at version v, in pubkey order,
 // at most so many.
 func (t *accounts) members(page *Page, m Members, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version) {
-	records := &t.base.vault.records
+	records := &t.base.store.records
 	look := min(pageKeys, limit+pageSpare)
 	refs := t.gather(m, after, look+1)
 	over := t.listedOver(m, after)
@@ -59,7 +59,7 @@ func (t *accounts) gather(m Members, after ledger.Opt[ledger.Pubkey], most int) 
 	if m.ByWallet {
 		listed, group = t.base.wallets, walletGroup(&m.Group)
 	} else {
-		name, held := t.base.vault.keys.find(&m.Group)
+		name, held := t.base.store.keys.find(&m.Group)
 		if !held {
 			return nil
 		}
@@ -71,7 +71,7 @@ func (t *accounts) gather(m Members, after ledger.Opt[ledger.Pubkey], most int) 
 		if uint32(number>>32) != group {
 			return false
 		}
-		if after.Known && len(refs) == 0 && t.base.vault.records.at(r).key == after.Value {
+		if after.Known && len(refs) == 0 && t.base.store.records.at(r).key == after.Value {
 			return true
 		}
 		refs = append(refs, r)
@@ -95,11 +95,11 @@ func (t *accounts) memberAt(page *Page, m Members, key *ledger.Pubkey, r ref, v 
 			t.overlay.unpack(over, &page.Accounts[len(page.Accounts)-1])
 		}
 	case r != 0:
-		if wallet, _ := t.base.vault.wallet(r); m.ByWallet && *wallet != m.Group {
+		if wallet, _ := t.base.store.wallet(r); m.ByWallet && *wallet != m.Group {
 			return // of one that shares its hash
 		}
 		page.Accounts = append(page.Accounts, ledger.Account{})
-		t.base.vault.unpack(r, &page.Accounts[len(page.Accounts)-1], &t.room)
+		t.base.store.unpack(r, &page.Accounts[len(page.Accounts)-1], &t.slab)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 //
 //   - a record for every account, 56 bytes: key, lamports, who taught it, flags
 //   - a holding for every token account, 48 bytes more: wallet, amount, mint
-//   - an aside for what few accounts have, and a delegation for what few holdings have:
+//   - an extra for what few accounts have, and a delegation for what few holdings have:
 //     whatever a ledger.Account can say comes out of its record as it went in
 //   - programs and mints once each, counted ([interned])
 //
@@ -22,9 +22,8 @@ import (
 // them: by key, by program, by wallet ([tree]). A reader gets a ledger.Account that is made of
 // the record ([view.unpack]), so what it was answered stays true whatever becomes of the record.
 //
-// A record is written over where its account changes, which leaves the trees alone. Only
-// while a frozen copy is pinned is it put elsewhere and the old one kept until no copy that may
-// read it is left ([pins]).
+// A record is written over where its account changes, which leaves the trees alone. A record that a
+// frozen copy may read is retired instead, and reclaimed when no such copy is left ([pins]).
 
 // record is one account. What more means depends on the flags.
 type record struct {
@@ -32,7 +31,7 @@ type record struct {
 	lamports uint64 // of a tombstone: who closed it
 	meta     uint64 // who taught it in the upper bits, flags in the lower
 	owner    ref    // the program's name, 0 for the key of zeros
-	more     ref    // the holding if there is one, else the aside if there is one
+	more     ref    // the holding if there is one, else the extra if there is one
 }
 
 // holding is the token facts of one account.
@@ -40,11 +39,11 @@ type holding struct {
 	wallet ledger.Pubkey
 	amount uint64
 	mint   ref // its name, 0 for the key of zeros
-	more   ref // the account's aside, if there is one
+	more   ref // the account's extra, if there is one
 }
 
-// aside says in full what the flags of an account cannot.
-type aside struct {
+// extra says in full what the flags of an account cannot.
+type extra struct {
 	since, taught, rentEpoch uint64
 	earlier                  ledger.EarlierFields
 	delegation               ref
@@ -66,7 +65,7 @@ const (
 	flagDetails    = 1 << 8 // the state of the holding is known; it takes the two bits from stateShift on
 	stateShift     = 9
 	stateMask      = 3
-	flagAside      = 1 << 11
+	flagExtra      = 1 << 11
 	flagTombstone  = 1 << 12
 
 	taughtShift = 16
@@ -80,10 +79,10 @@ func (p *record) program() (ref, bool) {
 	return p.owner, p.exists() && p.meta&uint64(ledger.FieldOwner) != 0
 }
 
-// flagsOf returns meta as far as it goes, and whether the account needs an aside besides.
-func flagsOf(a *ledger.Account) (meta uint64, needsAside bool) {
+// flagsOf returns meta as far as it goes, and whether the account needs an extra besides.
+func flagsOf(a *ledger.Account) (meta uint64, needsExtra bool) {
 	meta = uint64(a.Known)&flagKnown | uint64(a.Taught)<<taughtShift
-	needsAside = uint64(a.Known)&^flagKnown != 0 || uint64(a.Taught)>>(64-taughtShift) != 0 || a.Earlier != nil
+	needsExtra = uint64(a.Known)&^flagKnown != 0 || uint64(a.Taught)>>(64-taughtShift) != 0 || a.Earlier != nil
 	if a.Executable {
 		meta |= flagExecutable
 	}
@@ -92,12 +91,12 @@ func flagsOf(a *ledger.Account) (meta uint64, needsAside bool) {
 	case math.MaxUint64:
 		meta |= flagRentMax
 	default:
-		needsAside = true
+		needsExtra = true
 	}
 	if a.Lamports == 0 {
 		meta |= flagTombstone
 	} else if a.Since != 0 {
-		needsAside = true
+		needsExtra = true
 	}
 	if t := a.Token; t != nil {
 		meta |= flagToken
@@ -105,12 +104,12 @@ func flagsOf(a *ledger.Account) (meta uint64, needsAside bool) {
 			meta |= flagDetails
 		}
 		meta |= uint64(t.Details.Value.State) & stateMask << stateShift
-		needsAside = needsAside || needsDelegation(t)
+		needsExtra = needsExtra || needsDelegation(t)
 	}
-	if needsAside {
-		meta |= flagAside
+	if needsExtra {
+		meta |= flagExtra
 	}
-	return meta, needsAside
+	return meta, needsExtra
 }
 
 // needsDelegation reports whether a holding has details that flags cannot say.
@@ -123,7 +122,7 @@ func needsDelegation(t *ledger.TokenAccount) bool {
 type view struct {
 	records     chunks[record]
 	holdings    chunks[holding]
-	asides      chunks[aside]
+	extras      chunks[extra]
 	delegations chunks[delegation]
 	names       chunks[ledger.Pubkey] // of programs and mints
 }
@@ -132,12 +131,12 @@ type view struct {
 func (v *view) unpackShown(r ref, a *ledger.Account) {
 	p := v.records.at(r)
 	v.unpackRecord(p, a)
-	if p.meta&flagAside != 0 {
+	if p.meta&flagExtra != 0 {
 		more := p.more
 		if p.meta&flagToken != 0 {
 			more = v.holdings.at(more).more
 		}
-		v.asides.at(more).tell(a)
+		v.extras.at(more).applyTo(a)
 	}
 }
 
@@ -161,13 +160,13 @@ func (v *view) unpackRecord(p *record, a *ledger.Account) {
 }
 
 // unpack makes a the account of a record. Token facts and the like take room.
-func (v *view) unpack(r ref, a *ledger.Account, room *room) {
+func (v *view) unpack(r ref, a *ledger.Account, dst *slab) {
 	p := v.records.at(r)
 	v.unpackRecord(p, a)
 	more := p.more
 	if p.meta&flagToken != 0 {
 		h := v.holdings.at(more)
-		a.Token = room.token()
+		a.Token = dst.token()
 		a.Token.Owner, a.Token.Amount = h.wallet, h.amount
 		if h.mint != 0 {
 			a.Token.Mint = *v.names.at(h.mint)
@@ -176,21 +175,21 @@ func (v *view) unpack(r ref, a *ledger.Account, room *room) {
 		a.Token.Details.Value.State = ledger.TokenState(p.meta >> stateShift & stateMask)
 		more = h.more
 	}
-	if p.meta&flagAside != 0 {
-		v.unpackAside(v.asides.at(more), a, room)
+	if p.meta&flagExtra != 0 {
+		v.unpackExtra(v.extras.at(more), a, dst)
 	}
 }
 
-// tell puts into a what an aside says of the account itself.
-func (x *aside) tell(a *ledger.Account) {
+// applyTo puts into a what extra says of the account itself.
+func (x *extra) applyTo(a *ledger.Account) {
 	a.Known, a.RentEpoch = x.known, x.rentEpoch
 	a.Since, a.Taught = ledger.Taught(x.since), ledger.Taught(x.taught)
 }
 
-func (v *view) unpackAside(x *aside, a *ledger.Account, room *room) {
-	x.tell(a)
+func (v *view) unpackExtra(x *extra, a *ledger.Account, dst *slab) {
+	x.applyTo(a)
 	if x.hasEarlier {
-		a.Earlier = room.earlier()
+		a.Earlier = dst.earlier()
 		*a.Earlier = x.earlier
 	}
 	if x.delegation != 0 {
@@ -198,10 +197,10 @@ func (v *view) unpackAside(x *aside, a *ledger.Account, room *room) {
 	}
 }
 
-// room is where the parts of unpacked accounts go that an account points at. Those that live
+// slab is where the parts of unpacked accounts go that an account points at. Those that live
 // on get memory for some at once, which saves most of what that costs one by one. It belongs to
 // one goroutine.
-type room struct {
+type slab struct {
 	// reused makes an account good only until the next is unpacked.
 	reused bool
 
@@ -209,13 +208,13 @@ type room struct {
 	earliers []ledger.EarlierFields
 }
 
-// roomSlab is how many parts get memory at once: few, so that one that lives on pins little.
-const roomSlab = 16
+// slabParts is how many parts get memory at once: few, so that one that lives on pins little.
+const slabParts = 16
 
-// token returns room for empty token facts.
-func (m *room) token() (t *ledger.TokenAccount) {
+// token returns empty token facts.
+func (m *slab) token() (t *ledger.TokenAccount) {
 	if len(m.tokens) == 0 {
-		m.tokens = make([]ledger.TokenAccount, roomSlab)
+		m.tokens = make([]ledger.TokenAccount, slabParts)
 	}
 	t = &m.tokens[0]
 	if m.reused {
@@ -226,9 +225,9 @@ func (m *room) token() (t *ledger.TokenAccount) {
 	return t
 }
 
-func (m *room) earlier() (e *ledger.EarlierFields) {
+func (m *slab) earlier() (e *ledger.EarlierFields) {
 	if len(m.earliers) == 0 {
-		m.earliers = make([]ledger.EarlierFields, roomSlab)
+		m.earliers = make([]ledger.EarlierFields, slabParts)
 	}
 	if e = &m.earliers[0]; !m.reused {
 		m.earliers = m.earliers[1:]

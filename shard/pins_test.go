@@ -57,7 +57,7 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 		b.remove(&k)
 	}
 	b.reclaim(1 << 20)
-	checkEmpty(t, b.vault)
+	checkEmpty(t, b.store)
 	if b.byKey.len()+b.programs.len()+b.wallets.len() != 0 || b.pins.retired != nil || len(b.pins.active) != 0 {
 		t.Errorf("something is left: %d, %d, %d entries, %d retired records, %d pins",
 			b.byKey.len(), b.programs.len(), b.wallets.len(), len(b.pins.retired), len(b.pins.active))
@@ -69,7 +69,7 @@ func checkFrozenBase(t *testing.T, f *frozenBase, want map[ledger.Pubkey]*ledger
 	n := 0
 	f.byKey.Scan(func(l listing) bool {
 		var a ledger.Account
-		f.view.unpack(l.ref, &a, new(room))
+		f.view.unpack(l.ref, &a, new(slab))
 		if n++; !reflect.DeepEqual(&a, want[a.Pubkey]) {
 			t.Errorf("%s is frozen as %+v, want %+v", a.Pubkey, a, want[a.Pubkey])
 		}
@@ -93,7 +93,7 @@ func checkBase(t *testing.T, r *rand.Rand, b *base, held map[ledger.Pubkey]*ledg
 		live[at] = a
 		if program, ok := byProgram(a); ok {
 			programs++
-			name, found := b.vault.keys.find(&program)
+			name, found := b.store.keys.find(&program)
 			if !found || b.programs.get(grouped(uint32(name), &k), &k) != at {
 				t.Fatalf("%s is not listed by its program", k)
 			}
@@ -110,7 +110,7 @@ func checkBase(t *testing.T, r *rand.Rand, b *base, held map[ledger.Pubkey]*ledg
 			b.len(), b.programs.len(), b.wallets.len(), len(held), programs, wallets)
 	}
 	if len(b.pins.retired) == 0 {
-		checkVault(t, b.vault, live, new(room))
+		checkStore(t, b.store, live, new(slab))
 	}
 	if absent := key(2000 + r.IntN(1000)); b.get(&absent) != 0 {
 		t.Errorf("%s is found", absent)
@@ -135,7 +135,7 @@ func TestRecordsAreKeptForCopies(t *testing.T) {
 	}
 	taken := func() int {
 		t.Helper()
-		n, err := askAt(s, v, soon(), func(st *state) int { return st.accounts.base.vault.accounts.taken() })
+		n, err := askAt(s, v, soon(), func(st *state) int { return st.accounts.base.store.accounts.taken() })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ type restorer struct {
 // restoreAccounts packs accounts as they come and makes the trees of them when all are there.
 func (r *restorer) restoreAccounts(c Content) error {
 	b := r.accounts.base
-	records := &b.vault.records
+	records := &b.store.records
 	// Nearly every account is a program's.
 	programs, wallets := make([]member, 0, c.Size+c.Size/64), []member(nil)
 	var last ledger.Pubkey
@@ -67,7 +67,7 @@ func (r *restorer) restoreAccounts(c Content) error {
 			return false
 		}
 		last, first = a.Pubkey, false
-		at := b.vault.put(a)
+		at := b.store.put(a)
 		b.byKey.listings.Load(listingOf(a.Pubkey.Prefix(), at))
 		if !a.Exists() {
 			r.tombstones.Set(tombstone{a.Since.Slot(), a.Pubkey})

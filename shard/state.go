@@ -29,7 +29,7 @@ type state struct {
 	tombstones *btree.BTreeG[tombstone] // folded ones
 
 	mint     mintFacts // a key for look-ups
-	rooms    [3]ledger.Account
+	scratch  [3]ledger.Account
 	counters *Counters
 }
 
@@ -73,7 +73,7 @@ func newState(self, shards int) *state {
 	}
 }
 
-// shed lets all trees go of what they do not list any more.
+// shed releases the memory of stale nodes of all trees.
 func (s *state) shed() {
 	s.accounts.shed()
 	s.mints.shed()

@@ -71,7 +71,7 @@ func (t *table[V]) fold(v ledger.Version, budget int) (more bool) {
 	})
 }
 
-// shed lets the trees go of what they do not list any more.
+// shed releases the memory of stale nodes.
 func (t *table[V]) shed() {
 	shed(&t.ofBase, t.base)
 	shed(&t.ofCells, t.cells)

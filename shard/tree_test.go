@@ -27,7 +27,7 @@ func (a listed) compare(b listed) int {
 func TestTreeEqualsSortedList(t *testing.T) {
 	for round, spread := range []uint64{1, 3, 1000, 1 << 60} {
 		r := seeded(t, uint64(round))
-		v := newVault()
+		v := newRecordStore()
 		var want []listed
 		type copied struct {
 			listings *btree.BTreeG[listing]
@@ -128,7 +128,7 @@ func checkTree(t *testing.T, r *rand.Rand, tree *tree, want []listed) {
 // TestLoadedTreeIsATree loads trees of all sizes around those at which they grow, and writes to them.
 func TestLoadedTreeIsATree(t *testing.T) {
 	r := seeded(t, 1)
-	v := newVault()
+	v := newRecordStore()
 	const most = 120_000
 	all := make([]listed, most)
 	for i := range all {

@@ -105,7 +105,7 @@ func (o *versions) add(p place, v ledger.Version, key *ledger.Pubkey) (w, older 
 		part.replace(p.at, p.hash, uint32(p.head), uint32(at))
 		return w, older
 	}
-	part.room()
+	part.grow()
 	free, mask := part.first(p.hash)
 	for part.table[free] != 0 {
 		free = (free + 1) & mask

@@ -60,10 +60,10 @@ func anyAccount(r *rand.Rand) *ledger.Account {
 // frees some, and compares all with what they were made of.
 func TestPackedAccountsComeOutAsTheyWentIn(t *testing.T) {
 	r := seeded(t, 1)
-	v := newVault()
+	v := newRecordStore()
 	held := make(map[ref]*ledger.Account)
 	var refs []ref
-	lasting := new(room)
+	lasting := new(slab)
 	for step := range 20_000 {
 		a := anyAccount(r)
 		switch n := r.IntN(8); {
@@ -86,7 +86,7 @@ func TestPackedAccountsComeOutAsTheyWentIn(t *testing.T) {
 			refs = refs[:len(refs)-1]
 		}
 		if step%500 == 0 {
-			checkVault(t, v, held, lasting)
+			checkStore(t, v, held, lasting)
 		}
 	}
 	// Parts that live on must not be the room of another.
@@ -103,12 +103,12 @@ func TestPackedAccountsComeOutAsTheyWentIn(t *testing.T) {
 	checkEmpty(t, v)
 }
 
-func checkVault(t *testing.T, v *vault, held map[ref]*ledger.Account, room *room) {
+func checkStore(t *testing.T, v *recordStore, held map[ref]*ledger.Account, dst *slab) {
 	t.Helper()
-	names, holdings, asides, delegations := make(map[ledger.Pubkey]bool), 0, 0, 0
+	names, holdings, extras, delegations := make(map[ledger.Pubkey]bool), 0, 0, 0
 	for at, want := range held {
 		var got ledger.Account
-		if v.unpack(at, &got, room); !reflect.DeepEqual(&got, want) {
+		if v.unpack(at, &got, dst); !reflect.DeepEqual(&got, want) {
 			t.Fatalf("record %d is\n%+v (token %+v, earlier %+v), want\n%+v (token %+v, earlier %+v)", at, got, got.Token, got.Earlier, want, want.Token, want.Earlier)
 		}
 		names[want.Owner] = true
@@ -120,20 +120,20 @@ func checkVault(t *testing.T, v *vault, held map[ref]*ledger.Account, room *room
 			}
 		}
 		if _, needs := flagsOf(want); needs {
-			asides++
+			extras++
 		}
 	}
 	delete(names, ledger.Pubkey{})
-	got := [...]int{v.accounts.taken(), v.holds.taken(), v.rares.taken(), v.delegated.taken(), v.keys.slots.taken()}
-	if want := [...]int{len(held), holdings, asides, delegations, len(names)}; got != want {
-		t.Fatalf("records, holdings, asides, delegations and names taken: %d, want %d", got, want)
+	got := [...]int{v.accounts.taken(), v.holds.taken(), v.extraSlots.taken(), v.delegated.taken(), v.keys.slots.taken()}
+	if want := [...]int{len(held), holdings, extras, delegations, len(names)}; got != want {
+		t.Fatalf("records, holdings, extras, delegations and names taken: %d, want %d", got, want)
 	}
 }
 
-// checkEmpty checks that a vault holds nothing, and remembers nothing either.
-func checkEmpty(t *testing.T, v *vault) {
+// checkEmpty checks that a store holds nothing, and remembers nothing either.
+func checkEmpty(t *testing.T, v *recordStore) {
 	t.Helper()
-	checkVault(t, v, nil, nil)
+	checkStore(t, v, nil, nil)
 	for i, e := range v.keys.hashes.table {
 		if e != 0 {
 			t.Errorf("place %d of the names' table is taken", i)
@@ -157,7 +157,7 @@ func TestRecordsAreOfTheirSize(t *testing.T) {
 		of   reflect.Type
 		want uintptr
 	}{
-		"record": {reflect.TypeFor[record](), 56}, "holding": {reflect.TypeFor[holding](), 48}, "aside": {reflect.TypeFor[aside](), 72},
+		"record": {reflect.TypeFor[record](), 56}, "holding": {reflect.TypeFor[holding](), 48}, "extra": {reflect.TypeFor[extra](), 72},
 		"listing": {reflect.TypeFor[listing](), 12},
 	} {
 		if tt.of.Size() != tt.want {
@@ -231,11 +231,11 @@ func FuzzPack(f *testing.F) {
 			second = new(ledger.Account)
 			binary.LittleEndian.PutUint64(second.Pubkey[:], uint64(len(rest)))
 		}
-		v := newVault()
+		v := newRecordStore()
 		at := v.put(first)
-		checkVault(t, v, map[ref]*ledger.Account{at: first}, new(room))
+		checkStore(t, v, map[ref]*ledger.Account{at: first}, new(slab))
 		v.write(at, second)
-		checkVault(t, v, map[ref]*ledger.Account{at: second}, new(room))
+		checkStore(t, v, map[ref]*ledger.Account{at: second}, new(slab))
 		v.free(at)
 		checkEmpty(t, v)
 	})

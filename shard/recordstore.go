@@ -2,21 +2,21 @@ package shard
 
 import "ledgerd/engine/ledger"
 
-// vault owns the records and all they name.
-type vault struct {
+// recordStore owns the records and all they name.
+type recordStore struct {
 	view
-	accounts, holds, rares, delegated slots // of the chunks in the order of view
-	keys                              interned
+	accounts, holds, extraSlots, delegated slots // of the chunks in the order of view
+	keys                                   interned
 }
 
-func newVault() *vault {
-	v := &vault{}
+func newRecordStore() *recordStore {
+	v := &recordStore{}
 	v.keys.names = &v.names
 	return v
 }
 
 // put makes a record of an account.
-func (v *vault) put(a *ledger.Account) ref {
+func (v *recordStore) put(a *ledger.Account) ref {
 	r := v.accounts.take()
 	v.records.reach(r)
 	v.write(r, a)
@@ -24,19 +24,19 @@ func (v *vault) put(a *ledger.Account) ref {
 }
 
 // write makes a the account of a record, which is empty or another account's no more.
-func (v *vault) write(r ref, a *ledger.Account) {
+func (v *recordStore) write(r ref, a *ledger.Account) {
 	p := v.records.at(r)
-	meta, needsAside := flagsOf(a)
-	held, rare := p.parts(v)
-	if needsAside {
-		rare = v.writeAside(rare, a)
-	} else if rare != 0 {
-		v.freeAside(rare)
-		rare = 0
+	meta, needsExtra := flagsOf(a)
+	held, extraRef := p.parts(v)
+	if needsExtra {
+		extraRef = v.writeExtra(extraRef, a)
+	} else if extraRef != 0 {
+		v.freeExtra(extraRef)
+		extraRef = 0
 	}
-	p.more = rare
+	p.more = extraRef
 	if a.Token != nil {
-		p.more = v.writeHolding(held, a.Token, rare)
+		p.more = v.writeHolding(held, a.Token, extraRef)
 	} else if held != 0 {
 		v.freeHolding(held)
 	}
@@ -47,8 +47,8 @@ func (v *vault) write(r ref, a *ledger.Account) {
 	}
 }
 
-// parts returns the holding and the aside of a record, 0 for none.
-func (p *record) parts(v *vault) (held, rare ref) {
+// parts returns the holding and the extra of a record, 0 for none.
+func (p *record) parts(v *recordStore) (held, extraRef ref) {
 	if p.meta&flagToken != 0 {
 		return p.more, v.holdings.at(p.more).more
 	}
@@ -56,7 +56,7 @@ func (p *record) parts(v *vault) (held, rare ref) {
 }
 
 // rename returns the name of a key for a record that has the name was.
-func (v *vault) rename(was ref, k *ledger.Pubkey) ref {
+func (v *recordStore) rename(was ref, k *ledger.Pubkey) ref {
 	if was != 0 && *v.names.at(was) == *k {
 		return was
 	}
@@ -65,22 +65,22 @@ func (v *vault) rename(was ref, k *ledger.Pubkey) ref {
 	return now
 }
 
-func (v *vault) writeHolding(r ref, t *ledger.TokenAccount, rare ref) ref {
+func (v *recordStore) writeHolding(r ref, t *ledger.TokenAccount, extraRef ref) ref {
 	if r == 0 {
 		r = v.holds.take()
 		v.holdings.reach(r)
 	}
 	h := v.holdings.at(r)
-	h.wallet, h.amount, h.mint, h.more = t.Owner, t.Amount, v.rename(h.mint, &t.Mint), rare
+	h.wallet, h.amount, h.mint, h.more = t.Owner, t.Amount, v.rename(h.mint, &t.Mint), extraRef
 	return r
 }
 
-func (v *vault) writeAside(r ref, a *ledger.Account) ref {
+func (v *recordStore) writeExtra(r ref, a *ledger.Account) ref {
 	if r == 0 {
-		r = v.rares.take()
-		v.asides.reach(r)
+		r = v.extraSlots.take()
+		v.extras.reach(r)
 	}
-	x := v.asides.at(r)
+	x := v.extras.at(r)
 	x.known, x.rentEpoch = a.Known, a.RentEpoch
 	x.since, x.taught = uint64(a.Since), uint64(a.Taught)
 	if x.hasEarlier = a.Earlier != nil; x.hasEarlier {
@@ -101,30 +101,30 @@ func (v *vault) writeAside(r ref, a *ledger.Account) ref {
 }
 
 // free gives up a record and all it names. Nobody may read it any more.
-func (v *vault) free(r ref) {
+func (v *recordStore) free(r ref) {
 	p := v.records.at(r)
-	held, rare := p.parts(v)
+	held, extraRef := p.parts(v)
 	if held != 0 {
 		v.freeHolding(held)
 	}
-	if rare != 0 {
-		v.freeAside(rare)
+	if extraRef != 0 {
+		v.freeExtra(extraRef)
 	}
 	v.keys.drop(p.owner)
 	*p = record{}
 	v.accounts.give(r)
 }
 
-func (v *vault) freeHolding(r ref) {
+func (v *recordStore) freeHolding(r ref) {
 	v.keys.drop(v.holdings.at(r).mint)
 	*v.holdings.at(r) = holding{}
 	v.holds.give(r)
 }
 
-func (v *vault) freeAside(r ref) {
-	if d := v.asides.at(r).delegation; d != 0 {
+func (v *recordStore) freeExtra(r ref) {
+	if d := v.extras.at(r).delegation; d != 0 {
 		v.delegated.give(d)
 	}
-	*v.asides.at(r) = aside{}
-	v.rares.give(r)
+	*v.extras.at(r) = extra{}
+	v.extraSlots.give(r)
 }
