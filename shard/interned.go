@@ -17,8 +17,8 @@ func hashOf(k *ledger.Pubkey) uint32 { return uint32(maphash.Bytes(seed, k[:])) 
 type interned struct {
 	names  *chunks[ledger.Pubkey]
 	slots  slots
-	counts []uint32 // by name: how many records have it
-	hashes hashes   // of names
+	counts []uint32    // by name: how many records have it
+	parts  [256]hashes // of names, by the first byte of the hash, so that none takes long to resize
 
 	touched uint32 // has no meaning: it keeps the loads of read-ahead alive
 }
@@ -32,14 +32,15 @@ const readAhead = 16
 func (t *interned) useAll(keys []ledger.Pubkey, names []ref) []ref {
 	var found [readAhead]uint32
 	var places [readAhead]ref
-	t.hashes.grow() // so that there is a table
 	for len(keys) > 0 {
 		some := keys[:min(len(keys), readAhead)]
 		keys = keys[len(some):]
 		for i := range some {
 			found[i] = hashOf(&some[i])
-			at, _ := t.hashes.first(found[i])
-			places[i] = ref(t.hashes.table[at])
+			part := t.part(found[i])
+			part.grow() // so that there is a table
+			at, _ := part.first(found[i])
+			places[i] = ref(part.table[at])
 		}
 		for _, r := range places[:len(some)] {
 			if r != 0 {
@@ -62,17 +63,22 @@ func (t *interned) find(k *ledger.Pubkey) (ref, bool) {
 	if *k == (ledger.Pubkey{}) {
 		return 0, true
 	}
-	if t.hashes.used == 0 {
+	hash := hashOf(k)
+	part := t.part(hash)
+	if part.used == 0 {
 		return 0, false
 	}
-	at := t.place(k, hashOf(k))
-	return ref(t.hashes.table[at]), t.hashes.table[at] != 0
+	e := part.table[t.place(k, hash)]
+	return ref(e), e != 0
 }
 
-// place returns where in the table a key is, or would be.
+func (t *interned) part(hash uint32) *hashes { return &t.parts[hash>>24] }
+
+// place returns where in its part a key is, or would be.
 func (t *interned) place(k *ledger.Pubkey, hash uint32) int {
-	for at, mask := t.hashes.first(hash); ; at = (at + 1) & mask {
-		e := t.hashes.table[at]
+	part := t.part(hash)
+	for at, mask := part.first(hash); ; at = (at + 1) & mask {
+		e := part.table[at]
 		if e == 0 || uint32(e>>32) == hash && *t.names.at(ref(e)) == *k {
 			return at
 		}
@@ -88,18 +94,19 @@ func (t *interned) use(k *ledger.Pubkey) ref {
 }
 
 func (t *interned) useHashed(k *ledger.Pubkey, hash uint32) ref {
-	t.hashes.grow()
+	part := t.part(hash)
+	part.grow()
 	at := t.place(k, hash)
-	if t.hashes.table[at] == 0 {
+	if part.table[at] == 0 {
 		r := t.slots.take()
 		t.names.reach(r)
 		*t.names.at(r) = *k
 		for len(t.counts) <= int(r) {
 			t.counts = append(t.counts, 0)
 		}
-		t.hashes.add(at, hash, uint32(r))
+		part.add(at, hash, uint32(r))
 	}
-	r := ref(t.hashes.table[at])
+	r := ref(part.table[at])
 	t.counts[r]++
 	return r
 }
@@ -113,6 +120,7 @@ func (t *interned) drop(r ref) {
 		return
 	}
 	k := t.names.at(r)
-	t.hashes.remove(t.place(k, hashOf(k)))
+	hash := hashOf(k)
+	t.part(hash).remove(t.place(k, hash))
 	t.slots.give(r)
 }

@@ -134,9 +134,9 @@ func checkStore(t *testing.T, v *recordStore, held map[ref]*ledger.Account, dst 
 func checkEmpty(t *testing.T, v *recordStore) {
 	t.Helper()
 	checkStore(t, v, nil, nil)
-	for i, e := range v.keys.hashes.table {
-		if e != 0 {
-			t.Errorf("place %d of the names' table is taken", i)
+	for i := range v.keys.parts {
+		if n := v.keys.parts[i].used; n != 0 {
+			t.Errorf("%d places of part %d of the names are taken", n, i)
 		}
 	}
 	for name, n := range v.keys.counts {
@@ -208,6 +208,22 @@ func TestInternedKeysAreCounted(t *testing.T) {
 	}
 	if zero, found := in.find(&ledger.Pubkey{}); !found || zero != 0 || in.use(&ledger.Pubkey{}) != 0 {
 		t.Error("the key of zeros is not 0")
+	}
+}
+
+// TestNoTableOfKeysIsLong uses many keys: a table that is resized stalls whoever adds a key by its length.
+func TestNoTableOfKeysIsLong(t *testing.T) {
+	const keys = 100_000
+	var names chunks[ledger.Pubkey]
+	in := interned{names: &names}
+	for i := range keys {
+		k := key(i)
+		in.use(&k)
+	}
+	for i := range in.parts {
+		if n := len(in.parts[i].table); n > keys/32 {
+			t.Errorf("part %d has %d places for %d keys in all", i, n, keys)
+		}
 	}
 }
 
