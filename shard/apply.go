@@ -139,7 +139,7 @@ func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 	if w.owns(m.Pubkey.Prefix()) {
 		var held *ledger.Account
 		if !j.taught.ByBlock() {
-			held = w.accounts.newest(w.accounts.find(&m.Pubkey), &w.rooms[0])
+			held = w.accounts.newest(w.accounts.find(&m.Pubkey), &w.scratch[0])
 		}
 		before := w.mintAt(&m.Pubkey, newest)
 		j.learnMint(w, m.Pubkey, before, ledger.MintAfter(held, before, &m.Mint, false, j.taught))
