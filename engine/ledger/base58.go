@@ -1,34 +1,13 @@
 package ledger
 
-import (
-	"errors"
-	"fmt"
-)
+import "ledgerd/engine/base58"
 
-// Keys, hashes and signatures are written in base58 with the Bitcoin alphabet: the bytes
-// are one big-endian number, and each leading zero byte is one leading '1'.
-const (
-	text32Min, text32Max = 32, 44 // how many characters 32 bytes may take
-	text64Min, text64Max = 64, 88
-)
-
-var (
-	// ErrBase58 says that a text is not the base58 of a key, a hash or a signature.
-	// Every error of ParsePubkey, ParseHash and ParseSignature matches it, and none
-	// repeats what was parsed.
-	ErrBase58 = errors.New("not valid base58")
-
-	errBase58Length    = fmt.Errorf("%w: wrong length", ErrBase58)
-	errBase58Character = fmt.Errorf("%w: invalid character", ErrBase58)
-	errBase58Range     = fmt.Errorf("%w: wrong number of bytes", ErrBase58)
-)
+// Keys, hashes and signatures are written in base58. Every error of ParsePubkey, ParseHash and
+// ParseSignature is a base58.Err.
 
 // ParsePubkey reads a pubkey: 32 to 44 characters, the base58 of exactly 32 bytes.
 func ParsePubkey[T string | []byte](s T) (k Pubkey, err error) {
-	if len(s) < text32Min || len(s) > text32Max {
-		return Pubkey{}, errBase58Length
-	}
-	if err = decode58x32((*[32]byte)(&k), s); err != nil {
+	if err := base58.Decode32((*[32]byte)(&k), s); err != nil {
 		return Pubkey{}, err
 	}
 	return k, nil
@@ -36,10 +15,7 @@ func ParsePubkey[T string | []byte](s T) (k Pubkey, err error) {
 
 // ParseHash reads a block hash: 32 to 44 characters, the base58 of exactly 32 bytes.
 func ParseHash[T string | []byte](s T) (h Hash, err error) {
-	if len(s) < text32Min || len(s) > text32Max {
-		return Hash{}, errBase58Length
-	}
-	if err = decode58x32((*[32]byte)(&h), s); err != nil {
+	if err := base58.Decode32((*[32]byte)(&h), s); err != nil {
 		return Hash{}, err
 	}
 	return h, nil
@@ -47,39 +23,36 @@ func ParseHash[T string | []byte](s T) (h Hash, err error) {
 
 // ParseSignature reads a signature: 64 to 88 characters, the base58 of exactly 64 bytes.
 func ParseSignature[T string | []byte](s T) (sig Signature, err error) {
-	if len(s) < text64Min || len(s) > text64Max {
-		return Signature{}, errBase58Length
-	}
-	if err = decode58x64((*[64]byte)(&sig), s); err != nil {
+	if err := base58.Decode64((*[64]byte)(&sig), s); err != nil {
 		return Signature{}, err
 	}
 	return sig, nil
 }
 
 // AppendBase58 appends the base58 of the key, at most 44 bytes.
-func (k *Pubkey) AppendBase58(dst []byte) []byte { return append58x32(dst, (*[32]byte)(k)) }
+func (k *Pubkey) AppendBase58(dst []byte) []byte { return base58.Append32(dst, (*[32]byte)(k)) }
 
 // AppendBase58 appends the base58 of the hash, at most 44 bytes.
-func (h *Hash) AppendBase58(dst []byte) []byte { return append58x32(dst, (*[32]byte)(h)) }
+func (h *Hash) AppendBase58(dst []byte) []byte { return base58.Append32(dst, (*[32]byte)(h)) }
 
 // AppendBase58 appends the base58 of the signature, at most 88 bytes.
-func (s *Signature) AppendBase58(dst []byte) []byte { return append58x64(dst, (*[64]byte)(s)) }
+func (s *Signature) AppendBase58(dst []byte) []byte { return base58.Append64(dst, (*[64]byte)(s)) }
 
 // String returns the key in base58.
 func (k Pubkey) String() string {
-	var buf [text32Max]byte
+	var buf [base58.Max32]byte
 	return string(k.AppendBase58(buf[:0]))
 }
 
 // String returns the hash in base58.
 func (h Hash) String() string {
-	var buf [text32Max]byte
+	var buf [base58.Max32]byte
 	return string(h.AppendBase58(buf[:0]))
 }
 
 // String returns the signature in base58.
 func (s Signature) String() string {
-	var buf [text64Max]byte
+	var buf [base58.Max64]byte
 	return string(s.AppendBase58(buf[:0]))
 }
 

@@ -1,6 +1,9 @@
 package ledger
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // Layouts of the SPL token programs, little endian. An optional key is a u32 tag, 0 or 1,
 // and 32 bytes. Both programs agree on the base; Token-2022 may add extensions.
@@ -64,12 +67,14 @@ func ParseTokenData(program Pubkey, data []byte) (*TokenAccount, *Mint) {
 		if kind == extendedAccount {
 			return parseTokenAccount(base), nil
 		}
-		if kind == extendedMint && leadingZeros(base[mintBytes:]) == tokenAccountBytes-mintBytes {
+		if kind == extendedMint && isZero(base[mintBytes:]) {
 			return nil, parseMint(base[:mintBytes], extensions)
 		}
 	}
 	return nil, nil
 }
+
+func isZero(b []byte) bool { return !slices.ContainsFunc(b, func(v byte) bool { return v != 0 }) }
 
 // TeachData sets the token and mint facts of the write from its owner, which must be
 // known, and the whole data of the account.

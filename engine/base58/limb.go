@@ -1,4 +1,4 @@
-package ledger
+package base58
 
 import (
 	"encoding/binary"
@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Neither direction of base58 divides a long number, and neither allocates.
+// Neither direction divides a long number, and neither allocates.
 //
 // Text to bytes goes by ten digits at a time: the number read so far, in words of 64 bits,
 // times 58^10, plus the next ten digits.
@@ -17,7 +17,7 @@ import (
 // its upper half, whose words reach into 18 limbs, then its lower half, with carries
 // settled in between too: a test proves that so no sum reaches 2^64.
 const (
-	base58Alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+	alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 	pow5  = 58 * 58 * 58 * 58 * 58
 	pow10 = pow5 * pow5
@@ -42,7 +42,7 @@ func makeDigitValues() (values [256]uint32) {
 	for c := range values {
 		values[c] = notDigit
 	}
-	for v, c := range []byte(base58Alphabet) {
+	for v, c := range []byte(alphabet) {
 		values[c] = uint32(v)
 	}
 	return values
@@ -51,7 +51,7 @@ func makeDigitValues() (values [256]uint32) {
 // makeDigitPairs returns the two digits of each number below 58².
 func makeDigitPairs() (pairs [58 * 58][2]byte) {
 	for n := range pairs {
-		pairs[n] = [2]byte{base58Alphabet[n/58], base58Alphabet[n%58]}
+		pairs[n] = [2]byte{alphabet[n/58], alphabet[n%58]}
 	}
 	return pairs
 }
@@ -59,7 +59,7 @@ func makeDigitPairs() (pairs [58 * 58][2]byte) {
 // makeZeroDigits returns what fills up a text to whole groups of ten digits.
 func makeZeroDigits() (text [90]byte) {
 	for i := range text {
-		text[i] = base58Alphabet[0]
+		text[i] = alphabet[0]
 	}
 	return text
 }
@@ -121,14 +121,14 @@ func (w *words) addLower(limbs *[9]uint64) {
 	limbs[8] += w.dot(&o[8])
 }
 
-// append58x32 appends the base58 of 32 bytes.
-func append58x32(dst []byte, b *[32]byte) []byte {
+// Append32 appends the base58 of 32 bytes, at most Max32 characters.
+func Append32(dst []byte, b *[32]byte) []byte {
 	var limbs [9]uint64
 	w := loadWords(b[:])
 	w.addLower(&limbs)
 	// The text begins behind at least one of these ones. Wherever that is, as many bytes are
 	// copied as it can have, which is faster than to copy as many as it has.
-	var text [9*5 + text32Max]byte
+	var text [9*5 + Max32]byte
 	for j := len(limbs) - 1; j > 0; j-- {
 		carry := limbs[j] / pow5
 		limbs[j-1] += carry
@@ -137,13 +137,13 @@ func append58x32(dst []byte, b *[32]byte) []byte {
 	putDigits((*[5]byte)(text[:]), uint32(limbs[0]))
 	first := leadingOnes(text[:9*5]) - leadingZeros(b[:])
 	n := len(dst)
-	dst = slices.Grow(dst, text32Max)[:n+text32Max]
-	*(*[text32Max]byte)(dst[n:]) = [text32Max]byte(text[first:])
+	dst = slices.Grow(dst, Max32)[:n+Max32]
+	*(*[Max32]byte)(dst[n:]) = [Max32]byte(text[first:])
 	return dst[:n+9*5-first]
 }
 
-// append58x64 appends the base58 of 64 bytes.
-func append58x64(dst []byte, b *[64]byte) []byte {
+// Append64 appends the base58 of 64 bytes, at most Max64 characters.
+func Append64(dst []byte, b *[64]byte) []byte {
 	var limbs [18]uint64
 	w := loadWords(b[:32])
 	for j := range limbs {
@@ -165,14 +165,17 @@ func append58x64(dst []byte, b *[64]byte) []byte {
 func putDigits(text *[5]byte, limb uint32) {
 	upper := limb / (58 * 58)
 	first := upper / (58 * 58)
-	text[0] = base58Alphabet[first]
+	text[0] = alphabet[first]
 	*(*[2]byte)(text[1:]) = digitPairs[upper-first*(58*58)]
 	*(*[2]byte)(text[3:]) = digitPairs[limb-upper*(58*58)]
 }
 
-// decode58x32 sets b to what s stands for, of at most 44 characters. After an error b is
+// Decode32 sets b to the 32 bytes that s stands for. After an error, which is an Err, b is
 // undefined. It and its twin are of fixed size because slices cost a tenth more.
-func decode58x32[T string | []byte](b *[32]byte, s T) error {
+func Decode32[T string | []byte](b *[32]byte, s T) error {
+	if len(s) < min32 || len(s) > Max32 {
+		return errLength
+	}
 	text := [50]byte(zeroDigits[:])
 	copy(text[len(text)-len(s):], s)
 	var acc [5]uint64 // the number so far, least significant word first
@@ -188,19 +191,22 @@ func decode58x32[T string | []byte](b *[32]byte, s T) error {
 		acc[group] = carry
 	}
 	if seen >= notDigit {
-		return errBase58Character
+		return errCharacter
 	}
 	for i, word := range acc[:4] {
 		binary.BigEndian.PutUint64(b[24-i*8:], word)
 	}
 	if acc[4] != 0 || leadingOnes(s) != leadingZeros(b[:]) {
-		return errBase58Range
+		return errRange
 	}
 	return nil
 }
 
-// decode58x64 sets b to what s stands for, of at most 88 characters, as decode58x32 does.
-func decode58x64[T string | []byte](b *[64]byte, s T) error {
+// Decode64 sets b to the 64 bytes that s stands for, as Decode32 does.
+func Decode64[T string | []byte](b *[64]byte, s T) error {
+	if len(s) < min64 || len(s) > Max64 {
+		return errLength
+	}
 	text := zeroDigits
 	copy(text[len(text)-len(s):], s)
 	var acc [9]uint64
@@ -215,13 +221,13 @@ func decode58x64[T string | []byte](b *[64]byte, s T) error {
 		acc[group] = carry
 	}
 	if seen >= notDigit {
-		return errBase58Character
+		return errCharacter
 	}
 	for i, word := range acc[:8] {
 		binary.BigEndian.PutUint64(b[56-i*8:], word)
 	}
 	if acc[8] != 0 || leadingOnes(s) != leadingZeros(b[:]) {
-		return errBase58Range
+		return errRange
 	}
 	return nil
 }
@@ -235,7 +241,7 @@ func timesPow10(word, add uint64) (low, high uint64) {
 
 func leadingOnes[T string | []byte](s T) int {
 	n := 0
-	for n < len(s) && s[n] == base58Alphabet[0] {
+	for n < len(s) && s[n] == alphabet[0] {
 		n++
 	}
 	return n
