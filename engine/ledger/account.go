@@ -13,6 +13,8 @@ const (
 
 	// FieldsShown are the fields an account record shows and may have to name as unknown.
 	FieldsShown = FieldOwner | FieldExecutable | FieldRentEpoch
+	// AccountFields are the fields of an account; what is known of a mint is kept beside it.
+	AccountFields = FieldsShown | FieldToken
 	// FieldsAll is what a source knows that shows whole accounts with their data.
 	FieldsAll = FieldsShown | FieldToken | FieldMint
 )

@@ -6,7 +6,6 @@ const (
 	flagHasToken    = 1 << 6
 	flagHasMint     = 1 << 7 // writes only
 	flagHasEarlier  = 1 << 7 // accounts only
-	accountFields   = FieldsShown | FieldToken
 	accountFlags    = byte(FieldsAll) | flagExecutable | flagHasToken | flagHasEarlier
 	writeFlags      = byte(FieldsAll) | flagExecutable | flagHasToken | flagHasMint
 	minWriteBytes   = 1 + len(Pubkey{}) + 1

@@ -37,7 +37,7 @@ const (
 //	  [owner before] key
 //	  [wallet before] key
 func AppendRecord(dst []byte, r *Record) []byte {
-	dst = append(dst, r.formatVersion(), kindRecord|byte(r.Kind), bit(r.Time.Known, recordTime)|bit(r.ByDepth, recordByDepth))
+	dst = append(dst, recordFormat(r), kindRecord|byte(r.Kind), bit(r.Time.Known, recordTime)|bit(r.ByDepth, recordByDepth))
 	dst = appendNumber(dst, r.Version)
 	dst = appendNumber(dst, r.Slot)
 	dst = append(dst, r.Hash[:]...)
@@ -67,8 +67,8 @@ func AppendRecord(dst []byte, r *Record) []byte {
 	return appendUpdates(dst, r.Updates)
 }
 
-// formatVersion returns the lowest format version that can tell what the record says.
-func (r *Record) formatVersion() byte {
+// recordFormat returns the lowest format version that can tell what the record says.
+func recordFormat(r *Record) byte {
 	if r.ByDepth {
 		return formatByDepth
 	}
@@ -112,7 +112,7 @@ func DecodeRecord(b []byte) (*Record, error) {
 	}
 	r.Kind = RecordKind(kind &^ kindRecord)
 	r.Updates = d.updates()
-	if version != r.formatVersion() || f&recordByDepth != 0 && r.Status != StatusFinalized {
+	if version != recordFormat(r) || f&recordByDepth != 0 && r.Status != StatusFinalized {
 		d.fail("not the format version of such a record")
 	}
 	if err := d.finish(); err != nil {

@@ -203,3 +203,7 @@ func genRecord(t *rapid.T) *Record {
 	}
 	return r
 }
+
+func genStateHash(t *rapid.T) StateHash {
+	return StateHash{genNumber(t), genNumber(t), genNumber(t), genNumber(t)}
+}

@@ -41,7 +41,7 @@ func MergeInto(room, before *Account, w *AccountWrite, t Taught) *Account {
 	if !held {
 		before = &unheld
 	}
-	if t.ByBlock() && w.Known&accountFields == accountFields && before.Known&^w.Known == 0 && !w.TokenOwnerUnknown {
+	if t.ByBlock() && w.Known&AccountFields == AccountFields && before.Known&^w.Known == 0 && !w.TokenOwnerUnknown {
 		*room = Account{
 			Pubkey: w.Pubkey, Owner: w.Owner, Lamports: w.Lamports, RentEpoch: w.RentEpoch,
 			Executable: w.Executable, Known: w.Known, Since: since, Taught: t,

@@ -244,10 +244,17 @@ func TestBaseStateGivesTheSameWheneverItArrives(t *testing.T) {
 		var arrived []lesson
 		slot := Slot(0)
 		for range rapid.IntRange(1, 8).Draw(t, "writes") {
-			w := genWrite(t)
-			w.Lamports |= 1 // no closing
-			w.Known &= FieldsShown
-			w.Token, w.Mint, w.TokenOwnerUnknown = nil, nil, false
+			w := AccountWrite{
+				Lamports: Lamports(rapid.Uint64Range(1, 9).Draw(t, "lamports")), // no closing
+				Known:    Fields(rapid.Byte().Draw(t, "known")) & FieldsShown,
+			}
+			if w.Known&FieldOwner != 0 {
+				w.Owner[0] = rapid.Byte().Draw(t, "owner")
+			}
+			if w.Known&FieldRentEpoch != 0 {
+				w.RentEpoch = rapid.Uint64().Draw(t, "rent epoch")
+			}
+			w.Executable = w.Known&FieldExecutable != 0 && rapid.Bool().Draw(t, "executable")
 			if rapid.Bool().Draw(t, "block") {
 				slot++
 				arrived = append(arrived, byBlock(slot, w))

@@ -59,13 +59,13 @@ func (a *Account) StateTerm() StateHash {
 	b = binary.LittleEndian.AppendUint64(b, uint64(a.Lamports))
 	b = append(b, byte(a.Known&FieldsShown))
 	b = append(b, a.Owner[:]...)
-	b = append(b, bit(a.Executable, 1))
+	b = append(b, oneIf(a.Executable))
 	b = binary.LittleEndian.AppendUint64(b, a.RentEpoch)
 	if t := a.Token; t != nil {
 		b = append(b, t.Mint[:]...)
 		b = append(b, t.Owner[:]...)
 		b = binary.LittleEndian.AppendUint64(b, t.Amount)
-		b = append(b, bit(t.Details.Known, 1))
+		b = append(b, oneIf(t.Details.Known))
 		if t.Details.Known {
 			d := &t.Details.Value
 			b = append(b, byte(d.State))
@@ -84,9 +84,9 @@ func (m *Mint) StateTerm(key Pubkey) StateHash {
 	var buf [64]byte
 	b := append(buf[:0], mintTerm)
 	b = append(b, key[:]...)
-	b = append(b, m.Decimals, bit(m.Supply.Known, 1))
+	b = append(b, m.Decimals, oneIf(m.Supply.Known))
 	b = binary.LittleEndian.AppendUint64(b, m.Supply.Value)
-	b = append(b, bit(m.Scaled.Known, 1), bit(m.Scaled.Value, 1))
+	b = append(b, oneIf(m.Scaled.Known), oneIf(m.Scaled.Value))
 	return term(b)
 }
 
@@ -100,6 +100,13 @@ func term(b []byte) StateHash {
 }
 
 func appendOptKey(b []byte, k Opt[Pubkey]) []byte {
-	b = append(b, bit(k.Known, 1))
+	b = append(b, oneIf(k.Known))
 	return append(b, k.Value[:]...)
+}
+
+func oneIf(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
 }
