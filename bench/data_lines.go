@@ -6,13 +6,14 @@ import (
 	"io"
 	"strconv"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
 // writeLines writes the events of an event file as lines of JSON, which servers read as well.
 // It knows what a made-up ledger says, and no more.
 func writeLines(w io.Writer, eventFile io.Reader) error {
-	events, err := ledger.NewEventReader(eventFile)
+	events, err := codec.NewEventReader(eventFile)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/peer"
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -43,7 +44,7 @@ func appendValue(dst []byte, w *ledger.AccountWrite, s ledger.Slot) []byte {
 		Known: w.Known &^ ledger.FieldMint, Token: w.Token, Taught: ledger.TaughtByBlock(s),
 	}
 	begin := len(dst)
-	dst = ledger.AppendAccount(dst, &a)
+	dst = codec.AppendAccount(dst, &a)
 	// One byte of flags stands in front of the key.
 	return slices.Delete(dst, begin+1, begin+1+len(a.Pubkey))
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/gather"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
@@ -28,7 +29,7 @@ var errUnfinishedBootstrap = errors.New("holds a snapshot of another node and no
 // record, which is given as ledger.AppendRecord encodes it, lies in SnapshotDir. After an error, or a crash,
 // it may be called again, also with another snapshot; once it was done it does nothing more.
 func Adopt(ctx context.Context, d *Dir, encoded []byte, log *slog.Logger) error {
-	record, err := ledger.DecodeRecord(encoded)
+	record, err := codec.DecodeRecord(encoded)
 	if err != nil {
 		return fmt.Errorf("cannot begin with a snapshot: its record: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -46,16 +47,16 @@ func appendImportRow(dst []byte, w *ledger.AccountWrite, f *ledger.Filter) []byt
 	}
 	dst = append(dst, flags)
 	if flags&importHolds != 0 {
-		dst = ledger.AppendAccount(dst, &a)
+		dst = codec.AppendAccount(dst, &a)
 	}
 	if w.Mint != nil {
-		dst = ledger.AppendMint(dst, w.Mint)
+		dst = codec.AppendMint(dst, w.Mint)
 	}
 	return dst
 }
 
 // decodeImportRow is the inverse of appendImportRow; the account is good until the decoder's next.
-func decodeImportRow(b []byte, d *ledger.AccountDecoder) (r importRow, err error) {
+func decodeImportRow(b []byte, d *codec.AccountDecoder) (r importRow, err error) {
 	n := 0
 	if r.lamports, n = binary.Uvarint(b); n <= 0 || n == len(b) {
 		return r, errImportRow
@@ -67,7 +68,7 @@ func decodeImportRow(b []byte, d *ledger.AccountDecoder) (r importRow, err error
 		}
 	}
 	if flags&importMint != 0 {
-		m, rest, err := ledger.DecodeMint(b)
+		m, rest, err := codec.DecodeMint(b)
 		if err != nil {
 			return r, errImportRow
 		}

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"sync"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/gather"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
@@ -92,7 +93,7 @@ var errEnough = errors.New("enough")
 
 // accounts visits the accounts that are held, and keeps the mint facts of all for later.
 func (w *importWriter) accounts(first, last int, mints *gather.Gathering, visit func(*ledger.Account) bool) error {
-	decoder := &ledger.AccountDecoder{Reuse: true}
+	decoder := &codec.AccountDecoder{Reuse: true}
 	taught := ledger.TaughtByBase(w.at.Slot)
 	var sum, over, seen uint64
 	err := w.rows.Newest(first, last, func(row *gather.Row) error {
@@ -110,7 +111,7 @@ func (w *importWriter) accounts(first, last int, mints *gather.Gathering, visit 
 		sum, carry = bits.Add64(sum, r.lamports, 0)
 		over += carry
 		if r.mint != nil {
-			fact := gather.Row{Key: row.Key, Value: ledger.AppendMint(nil, ledger.MergeMint(nil, *r.mint, taught))}
+			fact := gather.Row{Key: row.Key, Value: codec.AppendMint(nil, ledger.MergeMint(nil, *r.mint, taught))}
 			if err := mints.Add(&fact); err != nil {
 				return err
 			}
@@ -155,7 +156,7 @@ func (w *importWriter) mintsOf(mints *gather.Gathering, visit func(ledger.MintWr
 		return err
 	}
 	err := mints.Newest(0, gather.Piles-1, func(row *gather.Row) error {
-		m, rest, err := ledger.DecodeMint(row.Value)
+		m, rest, err := codec.DecodeMint(row.Value)
 		if err != nil || len(rest) > 0 {
 			return errImportRow
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/wal"
@@ -56,7 +57,7 @@ func (e *Engine) offerSnapshot(ctx context.Context, w snapshot.Written) error {
 	}
 	taken := TakenSnapshot{
 		Version: m.Version, Slot: m.Slot, Blockhash: m.Blockhash, Seq: m.Seq, StateHash: m.StateHash,
-		Record: ledger.AppendRecord(nil, record), Dir: SnapshotDir(e.config.Dir.path),
+		Record: codec.AppendRecord(nil, record), Dir: SnapshotDir(e.config.Dir.path),
 	}
 	for _, f := range m.History {
 		taken.Files = append(taken.Files, SnapshotFile{f.Name, f.Bytes})

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
@@ -62,7 +63,7 @@ func writeBench(b *testing.B, path string, n int) (payload int64) {
 	b.Helper()
 	writeAccounts(b, path, n, benchAccount)
 	for i := range 1000 {
-		payload += int64(len(ledger.AppendAccount(nil, benchAccount(i, n))))
+		payload += int64(len(codec.AppendAccount(nil, benchAccount(i, n))))
 	}
 	return payload * int64(n) / 1000
 }

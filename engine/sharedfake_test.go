@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -64,7 +65,7 @@ func (l *sharedLedger) records() (all []*ledger.Record) {
 func (l *sharedLedger) appendLocked(commit []*ledger.Record) {
 	var encoded [][]byte
 	for _, r := range commit {
-		encoded = append(encoded, ledger.AppendRecord(nil, r))
+		encoded = append(encoded, codec.AppendRecord(nil, r))
 	}
 	l.commits = append(l.commits, encoded)
 	l.first = append(l.first, commit[0].Version)
@@ -73,7 +74,7 @@ func (l *sharedLedger) appendLocked(commit []*ledger.Record) {
 
 func decoded(commit [][]byte) (records []*ledger.Record) {
 	for _, b := range commit {
-		r, err := ledger.DecodeRecord(b)
+		r, err := codec.DecodeRecord(b)
 		if err != nil {
 			panic(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -234,10 +235,10 @@ func FuzzPack(f *testing.F) {
 	for range 20 {
 		a := anyAccount(r)
 		a.Known &= ledger.FieldsShown | ledger.FieldToken
-		f.Add(ledger.AppendAccount(ledger.AppendAccount(nil, a), anyAccount(r)))
+		f.Add(codec.AppendAccount(codec.AppendAccount(nil, a), anyAccount(r)))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var decoder ledger.AccountDecoder
+		var decoder codec.AccountDecoder
 		first, rest, err := decoder.Decode(b)
 		if err != nil {
 			return

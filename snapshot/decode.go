@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -89,7 +90,7 @@ func decodeMint(b []byte) (m ledger.MintWrite, rest []byte, err error) {
 		return m, nil, errCutShort
 	}
 	rest = b[copy(m.Pubkey[:], b):]
-	m.Mint, rest, err = ledger.DecodeMint(rest)
+	m.Mint, rest, err = codec.DecodeMint(rest)
 	return m, rest, err
 }
 
@@ -128,7 +129,7 @@ func decodeBlock(b []byte) (h HeldBlock, rest []byte, err error) {
 	case size > uint64(len(rest)):
 		return h, nil, errCutShort
 	}
-	e, err := ledger.DecodeEvent(rest[:size])
+	e, err := codec.DecodeEvent(rest[:size])
 	if err != nil {
 		return h, nil, err
 	}

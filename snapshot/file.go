@@ -12,7 +12,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"ledgerd/engine/ledger"
+	"ledgerd/engine/codec"
 	"ledgerd/snapshot/vfs"
 )
 
@@ -138,7 +138,7 @@ type chunkReader struct {
 	zstd   *zstd.Decoder
 	stored []byte
 	raw    []byte
-	made   ledger.AccountDecoder
+	made   codec.AccountDecoder
 }
 
 // open returns a reader of the file's chunks, to be closed.

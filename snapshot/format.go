@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -75,7 +76,7 @@ func (k kind) rawBytes() uint32 {
 	case accountChunk, mintChunk:
 		return 1 << 20
 	case blockChunk:
-		return ledger.MaxEventBytes + 2*chunkBytes
+		return codec.MaxEventBytes + 2*chunkBytes
 	case metaChunk:
 		return 16 << 20
 	}

@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"testing"
 
-	"ledgerd/engine/ledger"
+	"ledgerd/engine/codec"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -41,7 +41,7 @@ func FuzzOpen(f *testing.F) {
 			}
 		}
 		// Two copies of the longest chunk, and what its blocks decode to.
-		if took := after.TotalAlloc - before.TotalAlloc; took > 8*ledger.MaxEventBytes+64*uint64(len(state)+len(history)) {
+		if took := after.TotalAlloc - before.TotalAlloc; took > 8*codec.MaxEventBytes+64*uint64(len(state)+len(history)) {
 			t.Errorf("%d and %d bytes made readers take %d", len(state), len(history), took)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -73,7 +74,7 @@ func compressIn(window int, raw []byte) []byte {
 func chunkOf(accounts ...*ledger.Account) (chunk, []byte) {
 	var raw []byte
 	for _, a := range accounts {
-		raw = ledger.AppendAccount(raw, a)
+		raw = codec.AppendAccount(raw, a)
 	}
 	return chunk{kind: accountChunk, count: uint32(len(accounts)), first: accounts[0].Pubkey, last: accounts[len(accounts)-1].Pubkey}, raw
 }

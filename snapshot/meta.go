@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -88,7 +89,7 @@ func (m *Meta) encode() ([]byte, error) {
 		Version: m.Version, Slot: m.Slot, Blockhash: m.Blockhash.String(), Seq: m.Seq, StateHash: m.StateHash,
 		Root: m.Root, Floor: m.Floor, BaseSlot: m.BaseSlot, Taken: m.Taken,
 		Accounts: m.Accounts, Tombstones: m.Tombstones, Mints: m.Mints, History: m.History,
-		Block: ledger.AppendEvent(nil, bare(m.Block)), BaseOnly: m.BaseOnly,
+		Block: codec.AppendEvent(nil, bare(m.Block)), BaseOnly: m.BaseOnly,
 	}
 	raw, err := json.MarshalIndent(&f, "", "  ")
 	if err != nil {
@@ -118,7 +119,7 @@ func decodeMeta(raw []byte) (*Meta, error) {
 	if m.Blockhash, err = ledger.ParseHash(f.Blockhash); err != nil {
 		return nil, fmt.Errorf("blockhash: %w", err)
 	}
-	e, err := ledger.DecodeEvent(f.Block)
+	e, err := codec.DecodeEvent(f.Block)
 	if err != nil {
 		return nil, fmt.Errorf("newest block: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -17,7 +18,7 @@ const baseAccounts = 50_000
 // Feed writes a ledger. One goroutine writes; any may ask what was due when.
 type Feed struct {
 	config Config
-	out    *ledger.EventWriter
+	out    *codec.EventWriter
 	writes []ledger.AccountWrite // room for those of a block
 	times  []int64               // the Unix time of each block, by slot from FirstSlot on
 
@@ -53,7 +54,7 @@ func New(w io.Writer, c Config) (*Feed, error) {
 }
 
 func (f *Feed) begin(w io.Writer) (err error) {
-	if f.out, err = ledger.NewEventWriter(w); err != nil {
+	if f.out, err = codec.NewEventWriter(w); err != nil {
 		return fmt.Errorf("cannot begin a feed: %w", err)
 	}
 	return nil

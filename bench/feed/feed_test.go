@@ -10,13 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
 // read returns the events of an event file.
 func read(t *testing.T, r io.Reader) (events []ledger.Event) {
 	t.Helper()
-	in, err := ledger.NewEventReader(r)
+	in, err := codec.NewEventReader(r)
 	if err != nil {
 		t.Fatal(err)
 	}

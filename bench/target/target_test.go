@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -46,7 +47,7 @@ func start(t *testing.T, o Options, args ...string) *Server {
 // tell writes one block into the feed, which is the ledger's first.
 func tell(t *testing.T, s *Server) {
 	t.Helper()
-	w, err := ledger.NewEventWriter(s.Feed())
+	w, err := codec.NewEventWriter(s.Feed())
 	if err == nil {
 		err = w.Write(&ledger.Block{Slot: 8, ParentSlot: 7, Accounts: []ledger.AccountWrite{{Pubkey: ledger.Pubkey{1}, Lamports: 5}}})
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/file"
 )
@@ -51,7 +52,7 @@ func readExport(t *testing.T, path string) (encoded []string, err error) {
 		t.Fatal(err)
 	}
 	err = source.Run(t.Context(), nil, func(_ context.Context, e ledger.Event) error {
-		encoded = append(encoded, string(ledger.AppendEvent(nil, e)))
+		encoded = append(encoded, string(codec.AppendEvent(nil, e)))
 		return nil
 	})
 	return encoded, err
@@ -76,7 +77,7 @@ func TestExportIsReadBackAsItWas(t *testing.T) {
 			t.Fatalf("%s: read %d events, err = %v", format, len(got), err)
 		}
 		for i, e := range exportedEvents() {
-			if got[i] != string(ledger.AppendEvent(nil, e)) {
+			if got[i] != string(codec.AppendEvent(nil, e)) {
 				t.Errorf("%s: event %d: %+v is read as %x", format, i, e, got[i])
 			}
 		}

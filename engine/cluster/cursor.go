@@ -8,6 +8,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -216,7 +217,7 @@ func decodeRecords(h *head, raw []byte) ([]*ledger.Record, error) {
 			return nil, damaged(BadContent, "record %d is cut short", len(records))
 		}
 		n := int(binary.LittleEndian.Uint32(raw)) + 4
-		r, err := ledger.DecodeRecord(raw[4:n])
+		r, err := codec.DecodeRecord(raw[4:n])
 		if err != nil {
 			return nil, damaged(BadContent, "record %d: %v", len(records), err)
 		}

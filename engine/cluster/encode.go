@@ -8,6 +8,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -50,7 +51,7 @@ func (e *encoder) encode(records []*ledger.Record, before cursor) ([][]byte, cur
 		}
 		at := len(e.raw)
 		e.raw = append(e.raw, 0, 0, 0, 0)
-		e.raw = ledger.AppendRecord(e.raw, r)
+		e.raw = codec.AppendRecord(e.raw, r)
 		if len(e.raw) > maxCommitBytes {
 			return nil, before, fmt.Errorf("a commit of more than %d bytes", maxCommitBytes)
 		}

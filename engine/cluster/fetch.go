@@ -11,6 +11,7 @@ import (
 	"slices"
 	"syscall"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 )
@@ -80,7 +81,7 @@ func (c *Cluster) fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir strin
 	if err != nil {
 		return err
 	}
-	if record.StateHash != m.StateHash || !bytes.Equal(ledger.AppendRecord(nil, record), m.Record) {
+	if record.StateHash != m.StateHash || !bytes.Equal(codec.AppendRecord(nil, record), m.Record) {
 		return fmt.Errorf("%w: the record of version %d is another in the stream", ErrOtherLedger, m.Version)
 	}
 	o, err := c.objects(ctx, false)

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -208,7 +209,7 @@ func mustEqual(t testing.TB, a, b []*ledger.Record) {
 		t.Fatalf("%d records and %d", len(a), len(b))
 	}
 	for i := range a {
-		if got, want := ledger.AppendRecord(nil, a[i]), ledger.AppendRecord(nil, b[i]); !slices.Equal(got, want) {
+		if got, want := codec.AppendRecord(nil, a[i]), codec.AppendRecord(nil, b[i]); !slices.Equal(got, want) {
 			t.Fatalf("record %d differs: version %d at slot %d, version %d at slot %d", i, a[i].Version, a[i].Slot, b[i].Version, b[i].Slot)
 		}
 	}

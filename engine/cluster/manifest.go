@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -129,7 +130,7 @@ func decodeManifest(b []byte) (*Manifest, error) {
 		}
 		names[f.Name] = true
 	}
-	record, err := ledger.DecodeRecord(m.Record)
+	record, err := codec.DecodeRecord(m.Record)
 	if err != nil {
 		return nil, fmt.Errorf("a manifest's record: %w", err)
 	}

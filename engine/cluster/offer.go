@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 )
@@ -52,7 +53,7 @@ func (c *Cluster) offer(ctx context.Context, disk vfs.FS, dir string, names []st
 		return fmt.Errorf("%w: its state hash is %s, that of the record in the stream %s", ErrOtherLedger, what.StateHash, record.StateHash)
 	}
 	m := &Manifest{
-		Format: manifestFormat, Ledger: id, Node: c.config.NodeID, Snapshot: what, Record: ledger.AppendRecord(nil, record), Facts: facts,
+		Format: manifestFormat, Ledger: id, Node: c.config.NodeID, Snapshot: what, Record: codec.AppendRecord(nil, record), Facts: facts,
 	}
 	o, err := c.objects(ctx, true)
 	if err != nil {

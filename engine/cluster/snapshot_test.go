@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 )
@@ -252,7 +253,7 @@ func testCorruptPartIsRefused(t *testing.T, s suite) {
 		t.Errorf("%d bad parts, %d failures", got.PartsBad, got.FetchFailures)
 	}
 	other := *m
-	other.Record = ledger.AppendRecord(nil, commitOf(w.random, ledger.LogPoint{Version: 1}, 1, 1)[0])
+	other.Record = codec.AppendRecord(nil, commitOf(w.random, ledger.LogPoint{Version: 1}, 1, 1)[0])
 	if err := w.Fetch(t.Context(), &other, vfs.Disk{}, dir, nil); !errors.Is(err, ErrOtherLedger) {
 		t.Errorf("another record: err = %v, want %v", err, ErrOtherLedger)
 	}
@@ -268,7 +269,7 @@ func TestHostileManifestsAreRefused(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 0))
 	record := commitOf(random, ledger.LogPoint{}, 1, 1)[0]
 	good := Manifest{
-		Format: 1, Ledger: "id", Snapshot: Snapshot{Version: 1, StateHash: record.StateHash}, Record: ledger.AppendRecord(nil, record),
+		Format: 1, Ledger: "id", Snapshot: Snapshot{Version: 1, StateHash: record.StateHash}, Record: codec.AppendRecord(nil, record),
 		Files: []File{{"a.state", 10, make([]PartHash, 1)}},
 	}
 	tests := map[string]func(*Manifest){

@@ -1,6 +1,6 @@
 // Package ledger holds what every other package talks about: the blocks,
 // transactions and accounts of a Solana-like ledger, the events a source emits
-// and the records a sequencer makes of them, and the byte formats they travel in.
+// and the records a sequencer makes of them.
 //
 // # Nouns
 //
@@ -18,5 +18,5 @@
 // emitted, a record after it was appended, a head after it was published. So all of
 // it may be shared between goroutines and nothing of it is ever copied for safety.
 //
-// The package opens nothing, starts no goroutine and imports the standard library only.
+// The package opens nothing, starts no goroutine and imports only engine/base58 and the standard library.
 package ledger

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -188,7 +189,7 @@ func same(a, b [][]*ledger.Record) bool {
 	var x, y []byte
 	return slices.EqualFunc(a, b, func(a, b []*ledger.Record) bool {
 		return slices.EqualFunc(a, b, func(a, b *ledger.Record) bool {
-			x, y = ledger.AppendRecord(x[:0], a), ledger.AppendRecord(y[:0], b)
+			x, y = codec.AppendRecord(x[:0], a), codec.AppendRecord(y[:0], b)
 			return bytes.Equal(x, y)
 		})
 	})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/nodejson"
 )
@@ -63,8 +64,8 @@ func badFiles(t testing.TB) map[string]badInput {
 		"a stream, cut in front":  {"\x00\x00\x00\x02\x0a\x00\x00", "message 2: the input ends in it"},
 		"a stream of words":       {"\x00\x00\x00\x05\x0a" + badWord, "message 1: a field is cut short or of another type"},
 		"a stream of a giant":     {"\x00\x00\x00\x02\x0a\x00\xff\xff\xff\xff", "message 2: it is said to have 4294967295 bytes, more than 67108864"},
-		"an event file, cut":      {ledger.EventFileMagic, "event file at byte 0: unexpected EOF"},
-		"an event file, tomorrow": {ledger.EventFileMagic + "\xff\xff\xff\xff", "event file at byte 0: corrupt encoding: format version 4294967295, only 1 is known"},
+		"an event file, cut":      {codec.EventFileMagic, "event file at byte 0: unexpected EOF"},
+		"an event file, tomorrow": {codec.EventFileMagic + "\xff\xff\xff\xff", "event file at byte 0: corrupt encoding: format version 4294967295, only 1 is known"},
 	}
 }
 

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"io"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
 // readEventFile emits the events of a binary event file. An error names the event, counted
 // from 1, or the byte where the file is damaged.
 func readEventFile(ctx context.Context, r io.Reader, out *sink) error {
-	events, err := ledger.NewEventReader(r)
+	events, err := codec.NewEventReader(r)
 	if err != nil {
 		return err
 	}

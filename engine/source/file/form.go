@@ -8,7 +8,7 @@ import (
 	"errors"
 	"io"
 
-	"ledgerd/engine/ledger"
+	"ledgerd/engine/codec"
 )
 
 // form is what a file holds.
@@ -31,7 +31,7 @@ var (
 // else consumes nothing. Content without a byte is errEmpty: a zstd file that was cut
 // between frames unpacks to nothing, without any error.
 func (c *content) form() (form, error) {
-	const headBytes = len(ledger.EventFileMagic)
+	const headBytes = len(codec.EventFileMagic)
 	head, err := c.r.Peek(headBytes)
 	if err != nil && err != io.EOF {
 		return unknownForm, err
@@ -39,7 +39,7 @@ func (c *content) form() (form, error) {
 	switch {
 	case len(head) == 0:
 		return unknownForm, errEmpty
-	case bytes.HasPrefix(head, []byte(ledger.EventFileMagic)):
+	case bytes.HasPrefix(head, []byte(codec.EventFileMagic)):
 		return eventFile, nil
 	case looksLikeValidatorStream(head):
 		return validatorStream, nil

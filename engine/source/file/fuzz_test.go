@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/nodejson"
 )
@@ -16,12 +17,12 @@ import (
 // keeps what the sequencer relies on.
 func checkEvent(t *testing.T) ledger.Emit {
 	return func(_ context.Context, e ledger.Event) error {
-		encoded := ledger.AppendEvent(nil, e)
-		decoded, err := ledger.DecodeEvent(encoded)
+		encoded := codec.AppendEvent(nil, e)
+		decoded, err := codec.DecodeEvent(encoded)
 		if err != nil {
 			t.Fatalf("an emitted event does not decode: %v\n%+v", err, e)
 		}
-		if again := ledger.AppendEvent(nil, decoded); !bytes.Equal(again, encoded) {
+		if again := codec.AppendEvent(nil, decoded); !bytes.Equal(again, encoded) {
 			t.Fatalf("an emitted event changes in its encoding:\n%+v\n%+v", e, decoded)
 		}
 		checkEventLine(t, e)
@@ -47,7 +48,7 @@ func checkEventLine(t testing.TB, e ledger.Event) {
 	if err != nil {
 		t.Fatalf("the line of an emitted event is refused: %v\n%s", err, line)
 	}
-	if !bytes.Equal(ledger.AppendEvent(nil, again), ledger.AppendEvent(nil, e)) {
+	if !bytes.Equal(codec.AppendEvent(nil, again), codec.AppendEvent(nil, e)) {
 		t.Fatalf("an emitted event changes in its line:\n%+v\n%+v\n%s", e, again, line)
 	}
 	if !checkPlain(t, new(plainDecoder), line) {

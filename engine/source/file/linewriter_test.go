@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/recorded"
 	"ledgerd/engine/source/nodejson"
@@ -40,7 +41,7 @@ func TestEventLinesSayWhatEventsDo(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		if !bytes.Equal(ledger.AppendEvent(nil, got), ledger.AppendEvent(nil, e)) {
+		if !bytes.Equal(codec.AppendEvent(nil, got), codec.AppendEvent(nil, e)) {
 			t.Fatalf("%s:\n got %+v\nwant %+v", line, got, e)
 		}
 		if again := AppendEventLine([]byte("x"), got); string(again) != "x"+string(line) {
@@ -79,7 +80,7 @@ func TestEventLinesLeaveOutWhatMeansNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := block(ledger.Opt[ledger.Hash]{}, 0, ledger.Pubkey{})
-	if !bytes.Equal(ledger.AppendEvent(nil, got), ledger.AppendEvent(nil, want)) {
+	if !bytes.Equal(codec.AppendEvent(nil, got), codec.AppendEvent(nil, want)) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -104,7 +105,7 @@ func TestEventLinesAreWrittenAsReleased(t *testing.T) {
 	}
 	got := events(t, path)
 	for i, e := range goldenEvents() {
-		if i >= len(got) || !bytes.Equal(ledger.AppendEvent(nil, got[i]), ledger.AppendEvent(nil, e)) {
+		if i >= len(got) || !bytes.Equal(codec.AppendEvent(nil, got[i]), codec.AppendEvent(nil, e)) {
 			t.Errorf("event %d: got %+v, want %+v", i, got, e)
 		}
 	}

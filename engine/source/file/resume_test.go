@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -64,7 +65,7 @@ func whatIsLeft(list []ledger.Event, slot ledger.Slot) string {
 func writeStream(t *testing.T, name string, binary bool, list []ledger.Event) string {
 	t.Helper()
 	var b bytes.Buffer
-	events, err := ledger.NewEventWriter(&b)
+	events, err := codec.NewEventWriter(&b)
 	if !binary {
 		b.Reset()
 	}

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/recorded"
 )
@@ -245,7 +246,7 @@ func TestBaseStateComesInBoundedEvents(t *testing.T) {
 func TestEventFilesAreRead(t *testing.T) {
 	want := events(t, write(t, "a.ndjson", accountsLine(0, 5)+blockLine(1, 0)+`{"type":"slot","slot":1,"status":"confirmed"}`))
 	var b bytes.Buffer
-	w, err := ledger.NewEventWriter(&b)
+	w, err := codec.NewEventWriter(&b)
 	if err != nil {
 		t.Fatal(err)
 	}

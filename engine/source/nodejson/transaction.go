@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -118,10 +119,10 @@ func (j *transactionJSON) read(writes *blockWrites) (ledger.Transaction, error) 
 // tables may have to come from the metadata.
 func (t *transactionBody) keys() (out ledger.Transaction, loadsFromMeta bool, err error) {
 	if t.wire != nil {
-		w, err := ledger.ParseTransaction(t.wire)
+		w, err := codec.ParseTransaction(t.wire)
 		switch {
-		case errors.Is(err, ledger.ErrTransactionVersion):
-			return out, false, ledger.ErrTransactionVersion
+		case errors.Is(err, codec.ErrTransactionVersion):
+			return out, false, codec.ErrTransactionVersion
 		case err != nil || len(w.Signatures) == 0:
 			return out, false, errors.New("malformed wire format")
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"testing"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/ledger/recorded"
@@ -55,7 +56,7 @@ func keysOf(t *testing.T, text json.RawMessage) (signature string, keys []string
 	if err != nil {
 		t.Fatal(err)
 	}
-	parsed, err := ledger.ParseTransaction(wire)
+	parsed, err := codec.ParseTransaction(wire)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -154,7 +155,7 @@ func books(t *testing.T, events []ledger.Event) []*book {
 func encode(events []ledger.Event) [][]byte {
 	out := make([][]byte, len(events))
 	for i, e := range events {
-		out[i] = ledger.AppendEvent(nil, e)
+		out[i] = codec.AppendEvent(nil, e)
 	}
 	return out
 }
@@ -246,7 +247,7 @@ func checkResume(t *testing.T, spec string, b *book, straight []ledger.Event, en
 	}
 	n := 0
 	err := source.Run(t.Context(), b.resumePoint(), func(_ context.Context, e ledger.Event) error {
-		if n == len(want) || !bytes.Equal(ledger.AppendEvent(nil, e), want[n]) {
+		if n == len(want) || !bytes.Equal(codec.AppendEvent(nil, e), want[n]) {
 			return fmt.Errorf("event %d after slot %d differs: %+v", n, b.block.Slot, e)
 		}
 		if _, ok := e.(*ledger.Block); ok {

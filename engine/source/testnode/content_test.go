@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/recorded"
 )
@@ -51,7 +52,7 @@ func TestTransactionsReadBack(t *testing.T) {
 	for _, b := range l.main {
 		for i := range b.Transactions {
 			tx := &b.Transactions[i]
-			got, err := ledger.ParseTransaction(wireTransaction(tx, b.Blockhash))
+			got, err := codec.ParseTransaction(wireTransaction(tx, b.Blockhash))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +64,7 @@ func TestTransactionsReadBack(t *testing.T) {
 			}
 		}
 	}
-	if versions[0] == 0 || versions[ledger.LegacyTransaction] == 0 {
+	if versions[0] == 0 || versions[codec.LegacyTransaction] == 0 {
 		t.Errorf("versions %v", versions)
 	}
 }

@@ -1,4 +1,4 @@
-package ledger
+package codec
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/recorded"
 )
 
@@ -129,27 +130,27 @@ func TestMalformedTransactionsAreRefused(t *testing.T) {
 		in   []byte
 		want error
 	}{
-		"empty":                          {nil, ErrCorrupt},
-		"trailing byte":                  {append(bytes.Clone(legacy), 0), ErrCorrupt},
-		"v0 with a trailing byte":        {append(bytes.Clone(v0), 0), ErrCorrupt},
+		"empty":                          {nil, ledger.ErrCorrupt},
+		"trailing byte":                  {append(bytes.Clone(legacy), 0), ledger.ErrCorrupt},
+		"v0 with a trailing byte":        {append(bytes.Clone(v0), 0), ledger.ErrCorrupt},
 		"version 1 in front":             {append([]byte{0x81}, legacy...), ErrTransactionVersion},
 		"version 2 in the message":       {with(v0, headerAt, 0x82), ErrTransactionVersion},
-		"no signature":                   {with(append([]byte{0}, legacy[headerAt:]...), 1, 0), ErrCorrupt},
-		"more signatures than bytes":     {with(legacy, countAt, 0x7f), ErrCorrupt},
-		"fewer signatures than required": {with(legacy, headerAt, 2), ErrCorrupt},
-		"only readonly signers":          {with(legacy, headerAt+1, 1), ErrCorrupt},
-		"more readonly keys than keys":   {with(legacy, headerAt+2, 2), ErrCorrupt},
-		"count longer than needed":       {with(legacy, keysAt, 0x82, 0x00), ErrCorrupt},
-		"count of four bytes":            {with(legacy, keysAt, 0x82, 0x80, 0x80, 0x00), ErrCorrupt},
-		"count over 16 bits":             {with(legacy, keysAt, 0xff, 0xff, 0x04), ErrCorrupt},
-		"65535 keys":                     {with(legacy, keysAt, 0xff, 0xff, 0x03), ErrCorrupt},
-		"65535 lookups":                  {with(v0, lookupsAt, 0xff, 0xff, 0x03), ErrCorrupt},
+		"no signature":                   {with(append([]byte{0}, legacy[headerAt:]...), 1, 0), ledger.ErrCorrupt},
+		"more signatures than bytes":     {with(legacy, countAt, 0x7f), ledger.ErrCorrupt},
+		"fewer signatures than required": {with(legacy, headerAt, 2), ledger.ErrCorrupt},
+		"only readonly signers":          {with(legacy, headerAt+1, 1), ledger.ErrCorrupt},
+		"more readonly keys than keys":   {with(legacy, headerAt+2, 2), ledger.ErrCorrupt},
+		"count longer than needed":       {with(legacy, keysAt, 0x82, 0x00), ledger.ErrCorrupt},
+		"count of four bytes":            {with(legacy, keysAt, 0x82, 0x80, 0x80, 0x00), ledger.ErrCorrupt},
+		"count over 16 bits":             {with(legacy, keysAt, 0xff, 0xff, 0x04), ledger.ErrCorrupt},
+		"65535 keys":                     {with(legacy, keysAt, 0xff, 0xff, 0x03), ledger.ErrCorrupt},
+		"65535 lookups":                  {with(v0, lookupsAt, 0xff, 0xff, 0x03), ledger.ErrCorrupt},
 	}
 	for n := range v0 {
 		tests[fmt.Sprintf("cut to %d bytes", n)] = struct {
 			in   []byte
 			want error
-		}{v0[:n], ErrCorrupt}
+		}{v0[:n], ledger.ErrCorrupt}
 	}
 	for name, tt := range tests {
 		if got, err := ParseTransaction(tt.in); !errors.Is(err, tt.want) {
@@ -165,7 +166,7 @@ func FuzzParseTransaction(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		got, err := ParseTransaction(in)
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTransactionVersion) {
+			if !errors.Is(err, ledger.ErrCorrupt) && !errors.Is(err, ErrTransactionVersion) {
 				t.Fatalf("ParseTransaction(%x): %v is of no known kind", in, err)
 			}
 			return

@@ -1,4 +1,6 @@
-package ledger
+package codec
+
+import "ledgerd/engine/ledger"
 
 // flags of an account write and of an account. The lowest five are its Fields.
 const (
@@ -6,9 +8,9 @@ const (
 	flagHasToken    = 1 << 6
 	flagHasMint     = 1 << 7 // writes only
 	flagHasEarlier  = 1 << 7 // accounts only
-	accountFlags    = byte(FieldsAll) | flagExecutable | flagHasToken | flagHasEarlier
-	writeFlags      = byte(FieldsAll) | flagExecutable | flagHasToken | flagHasMint
-	minWriteBytes   = 1 + len(Pubkey{}) + 1
+	accountFlags    = byte(ledger.FieldsAll) | flagExecutable | flagHasToken | flagHasEarlier
+	writeFlags      = byte(ledger.FieldsAll) | flagExecutable | flagHasToken | flagHasMint
+	minWriteBytes   = 1 + len(ledger.Pubkey{}) + 1
 	minAccountBytes = minWriteBytes + 2
 )
 
@@ -22,8 +24,8 @@ const (
 //	[rent epoch]    number, plus one modulo 2^64: the usual 2^64-1 takes one byte
 //	[token]         token
 //	[mint]          mint
-func appendWrite(dst []byte, w *AccountWrite) []byte {
-	dst = append(dst, byte(w.Known&FieldsAll)|bit(w.Executable, flagExecutable)|
+func appendWrite(dst []byte, w *ledger.AccountWrite) []byte {
+	dst = append(dst, byte(w.Known&ledger.FieldsAll)|bit(w.Executable, flagExecutable)|
 		bit(w.Token != nil, flagHasToken)|bit(w.Mint != nil, flagHasMint))
 	dst = append(dst, w.Pubkey[:]...)
 	dst = appendNumber(dst, w.Lamports)
@@ -37,38 +39,38 @@ func appendWrite(dst []byte, w *AccountWrite) []byte {
 	return dst
 }
 
-func (d *decoder) write(w *AccountWrite) {
+func (d *decoder) write(w *ledger.AccountWrite) {
 	f := d.flags(writeFlags)
-	w.Known = Fields(f) & FieldsAll
+	w.Known = ledger.Fields(f) & ledger.FieldsAll
 	w.Executable = f&flagExecutable != 0
 	d.key((*[32]byte)(&w.Pubkey))
-	w.Lamports = Lamports(d.number())
+	w.Lamports = ledger.Lamports(d.number())
 	d.shown(w.Known, &w.Owner, &w.RentEpoch)
 	if f&flagHasToken != 0 {
 		w.Token, w.TokenOwnerUnknown = d.token(tokenFlags | tokenOwnerUnknown)
 	}
 	if f&flagHasMint != 0 {
-		w.Mint = new(Mint)
+		w.Mint = new(ledger.Mint)
 		d.mint(w.Mint)
 	}
 }
 
 // appendShown appends the known ones of owner and rent epoch.
-func appendShown(dst []byte, known Fields, owner *Pubkey, rentEpoch uint64) []byte {
-	if known&FieldOwner != 0 {
+func appendShown(dst []byte, known ledger.Fields, owner *ledger.Pubkey, rentEpoch uint64) []byte {
+	if known&ledger.FieldOwner != 0 {
 		dst = append(dst, owner[:]...)
 	}
-	if known&FieldRentEpoch != 0 {
+	if known&ledger.FieldRentEpoch != 0 {
 		dst = appendNumber(dst, rentEpoch+1)
 	}
 	return dst
 }
 
-func (d *decoder) shown(known Fields, owner *Pubkey, rentEpoch *uint64) {
-	if known&FieldOwner != 0 {
+func (d *decoder) shown(known ledger.Fields, owner *ledger.Pubkey, rentEpoch *uint64) {
+	if known&ledger.FieldOwner != 0 {
 		d.key((*[32]byte)(owner))
 	}
-	if known&FieldRentEpoch != 0 {
+	if known&ledger.FieldRentEpoch != 0 {
 		*rentEpoch = d.number() - 1
 	}
 }
@@ -85,8 +87,8 @@ func (d *decoder) shown(known Fields, owner *Pubkey, rentEpoch *uint64) {
 //	since           number
 //	taught          number
 //	[earlier]       number × 4: owner, executable, rent epoch, token; and mint, where that is known
-func appendAccount(dst []byte, a *Account) []byte {
-	dst = append(dst, byte(a.Known&FieldsAll)|bit(a.Executable, flagExecutable)|
+func appendAccount(dst []byte, a *ledger.Account) []byte {
+	dst = append(dst, byte(a.Known&ledger.FieldsAll)|bit(a.Executable, flagExecutable)|
 		bit(a.Token != nil, flagHasToken)|bit(a.Earlier != nil, flagHasEarlier))
 	dst = append(dst, a.Pubkey[:]...)
 	dst = appendNumber(dst, a.Lamports)
@@ -101,37 +103,37 @@ func appendAccount(dst []byte, a *Account) []byte {
 		dst = appendNumber(dst, e.Executable)
 		dst = appendNumber(dst, e.RentEpoch)
 		dst = appendNumber(dst, e.Token)
-		if a.Known&FieldMint != 0 {
+		if a.Known&ledger.FieldMint != 0 {
 			dst = appendNumber(dst, e.Mint)
 		}
 	}
 	return dst
 }
 
-func (d *decoder) account(a *Account) {
+func (d *decoder) account(a *ledger.Account) {
 	f := d.flags(accountFlags)
-	a.Known = Fields(f) & FieldsAll
+	a.Known = ledger.Fields(f) & ledger.FieldsAll
 	a.Executable = f&flagExecutable != 0
 	d.key((*[32]byte)(&a.Pubkey))
-	a.Lamports = Lamports(d.number())
+	a.Lamports = ledger.Lamports(d.number())
 	d.shown(a.Known, &a.Owner, &a.RentEpoch)
 	if f&flagHasToken != 0 {
 		a.Token, _ = d.token(tokenFlags)
 	}
-	a.Since = Taught(d.number())
-	a.Taught = Taught(d.number())
+	a.Since = ledger.Taught(d.number())
+	a.Taught = ledger.Taught(d.number())
 	if f&flagHasEarlier != 0 {
 		if a.Earlier = d.earlier; a.Earlier == nil {
-			a.Earlier = new(EarlierFields)
+			a.Earlier = new(ledger.EarlierFields)
 		}
-		*a.Earlier = EarlierFields{
-			Owner:      Taught(d.number()),
-			Executable: Taught(d.number()),
-			RentEpoch:  Taught(d.number()),
-			Token:      Taught(d.number()),
+		*a.Earlier = ledger.EarlierFields{
+			Owner:      ledger.Taught(d.number()),
+			Executable: ledger.Taught(d.number()),
+			RentEpoch:  ledger.Taught(d.number()),
+			Token:      ledger.Taught(d.number()),
 		}
-		if a.Known&FieldMint != 0 {
-			a.Earlier.Mint = Taught(d.number())
+		if a.Known&ledger.FieldMint != 0 {
+			a.Earlier.Mint = ledger.Taught(d.number())
 		}
 	}
 }
@@ -159,7 +161,7 @@ const (
 //	[delegated amount]  number, with details
 //	[delegate]          key
 //	[close authority]   key
-func appendToken(dst []byte, t *TokenAccount, ownerUnknown bool) []byte {
+func appendToken(dst []byte, t *ledger.TokenAccount, ownerUnknown bool) []byte {
 	f := bit(ownerUnknown, tokenOwnerUnknown)
 	details := &t.Details.Value
 	if t.Details.Known {
@@ -183,10 +185,10 @@ func appendToken(dst []byte, t *TokenAccount, ownerUnknown bool) []byte {
 }
 
 // token reads token facts whose flags may be the named ones.
-func (d *decoder) token(named byte) (t *TokenAccount, ownerUnknown bool) {
+func (d *decoder) token(named byte) (t *ledger.TokenAccount, ownerUnknown bool) {
 	f := d.flags(named)
-	state := TokenState(f & tokenStateMask >> tokenStateShift)
-	if state > TokenFrozen || (f&tokenDetails == 0 && f&tokenOnlyDetails != 0) {
+	state := ledger.TokenState(f & tokenStateMask >> tokenStateShift)
+	if state > ledger.TokenFrozen || (f&tokenDetails == 0 && f&tokenOnlyDetails != 0) {
 		d.fail("bad token flags")
 		return nil, false
 	}
@@ -212,12 +214,12 @@ func (d *decoder) token(named byte) (t *TokenAccount, ownerUnknown bool) {
 }
 
 // newToken returns room for token facts: of a slab, where the decoder has any.
-func (d *decoder) newToken() (t *TokenAccount) {
+func (d *decoder) newToken() (t *ledger.TokenAccount) {
 	if d.tokens == nil {
-		return new(TokenAccount)
+		return new(ledger.TokenAccount)
 	}
 	if len(d.tokens) == 0 {
-		d.tokens = make([]TokenAccount, accountSlab)
+		d.tokens = make([]ledger.TokenAccount, accountSlab)
 	}
 	t, d.tokens = &d.tokens[0], d.tokens[1:]
 	return t
@@ -232,7 +234,7 @@ const (
 	mintFlags       = mintSupply | mintScaled | mintScaledValue | mintApart
 
 	minMintBytes      = 3
-	minMintWriteBytes = len(Pubkey{}) + minMintBytes
+	minMintWriteBytes = len(ledger.Pubkey{}) + minMintBytes
 )
 
 // appendMint appends mint facts:
@@ -242,7 +244,7 @@ const (
 //	[supply]   number
 //	taught     number, 0 in writes
 //	[apart]    number × 2: who taught supply and scaled, 0 where that is not known
-func appendMint(dst []byte, m *Mint) []byte {
+func appendMint(dst []byte, m *ledger.Mint) []byte {
 	apart := m.SupplyTaught != taughtWith(m.Supply.Known, m) || m.ScaledTaught != taughtWith(m.Scaled.Known, m)
 	dst = append(dst, bit(m.Supply.Known, mintSupply)|bit(m.Scaled.Known, mintScaled)|
 		bit(m.Scaled.Known && m.Scaled.Value, mintScaledValue)|bit(apart, mintApart), m.Decimals)
@@ -258,14 +260,14 @@ func appendMint(dst []byte, m *Mint) []byte {
 }
 
 // taughtWith returns who taught a fact of a mint that is known, if that came with the decimals.
-func taughtWith(known bool, m *Mint) Taught {
+func taughtWith(known bool, m *ledger.Mint) ledger.Taught {
 	if known {
 		return m.Taught
 	}
 	return 0
 }
 
-func (d *decoder) mint(m *Mint) {
+func (d *decoder) mint(m *ledger.Mint) {
 	f := d.flags(mintFlags)
 	if f&mintScaledValue != 0 && f&mintScaled == 0 {
 		d.fail("bad mint flags")
@@ -273,15 +275,15 @@ func (d *decoder) mint(m *Mint) {
 	}
 	m.Decimals = d.byte()
 	if f&mintSupply != 0 {
-		m.Supply = Some(d.number())
+		m.Supply = ledger.Some(d.number())
 	}
 	if f&mintScaled != 0 {
-		m.Scaled = Some(f&mintScaledValue != 0)
+		m.Scaled = ledger.Some(f&mintScaledValue != 0)
 	}
-	m.Taught = Taught(d.number())
+	m.Taught = ledger.Taught(d.number())
 	m.SupplyTaught, m.ScaledTaught = taughtWith(m.Supply.Known, m), taughtWith(m.Scaled.Known, m)
 	if f&mintApart != 0 {
-		supply, scaled := Taught(d.number()), Taught(d.number())
+		supply, scaled := ledger.Taught(d.number()), ledger.Taught(d.number())
 		if supply == m.SupplyTaught && scaled == m.ScaledTaught || !m.Supply.Known && supply != 0 || !m.Scaled.Known && scaled != 0 {
 			d.fail("bad mint provenance")
 		}
@@ -290,7 +292,7 @@ func (d *decoder) mint(m *Mint) {
 }
 
 // AppendAccount appends the encoding of an account, as records hold it.
-func AppendAccount(dst []byte, a *Account) []byte { return appendAccount(dst, a) }
+func AppendAccount(dst []byte, a *ledger.Account) []byte { return appendAccount(dst, a) }
 
 // accountSlab is how many accounts, or token facts, an AccountDecoder makes at once.
 const accountSlab = 16
@@ -303,24 +305,24 @@ type AccountDecoder struct {
 	// Reuse makes each account good only until the next one is decoded.
 	Reuse bool
 
-	accounts []Account
-	tokens   []TokenAccount
-	earlier  EarlierFields // with Reuse
+	accounts []ledger.Account
+	tokens   []ledger.TokenAccount
+	earlier  ledger.EarlierFields // with Reuse
 }
 
 // Decode reads one account from the front of b and returns it and what follows. Errors match
 // ErrCorrupt.
-func (m *AccountDecoder) Decode(b []byte) (a *Account, rest []byte, err error) {
+func (m *AccountDecoder) Decode(b []byte) (a *ledger.Account, rest []byte, err error) {
 	if len(m.accounts) == 0 {
-		m.accounts = make([]Account, accountSlab)
+		m.accounts = make([]ledger.Account, accountSlab)
 	}
 	if m.tokens == nil {
-		m.tokens = make([]TokenAccount, accountSlab)
+		m.tokens = make([]ledger.TokenAccount, accountSlab)
 	}
 	a = &m.accounts[0]
 	d := decoder{b: b, tokens: m.tokens}
 	if m.Reuse {
-		*a, m.tokens[0] = Account{}, TokenAccount{}
+		*a, m.tokens[0] = ledger.Account{}, ledger.TokenAccount{}
 		d.earlier = &m.earlier
 		d.account(a)
 		return a, b[d.off:], d.err
@@ -331,11 +333,11 @@ func (m *AccountDecoder) Decode(b []byte) (a *Account, rest []byte, err error) {
 }
 
 // AppendMint appends the encoding of mint facts, as events hold them.
-func AppendMint(dst []byte, m *Mint) []byte { return appendMint(dst, m) }
+func AppendMint(dst []byte, m *ledger.Mint) []byte { return appendMint(dst, m) }
 
 // DecodeMint reads the facts of one mint from the front of b and returns what follows
 // them. Its errors match ErrCorrupt.
-func DecodeMint(b []byte) (m Mint, rest []byte, err error) {
+func DecodeMint(b []byte) (m ledger.Mint, rest []byte, err error) {
 	d := decoder{b: b}
 	d.mint(&m)
 	return m, b[d.off:], d.err

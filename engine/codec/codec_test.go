@@ -1,4 +1,4 @@
-package ledger
+package codec
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"ledgerd/engine/ledger"
 )
 
 func TestEventsComeBackAsTheyWere(t *testing.T) {
@@ -51,10 +53,10 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 // a byte more.
 func refusesOtherLengths(t *rapid.T, encoded []byte, decode func([]byte) error) {
 	cut := rapid.IntRange(0, len(encoded)-1).Draw(t, "cut")
-	if err := decode(encoded[:cut]); !errors.Is(err, ErrCorrupt) {
+	if err := decode(encoded[:cut]); !errors.Is(err, ledger.ErrCorrupt) {
 		t.Fatalf("first %d of %d bytes: err = %v, want ErrCorrupt", cut, len(encoded), err)
 	}
-	if err := decode(append(bytes.Clone(encoded), 0)); !errors.Is(err, ErrCorrupt) {
+	if err := decode(append(bytes.Clone(encoded), 0)); !errors.Is(err, ledger.ErrCorrupt) {
 		t.Fatalf("a byte more: err = %v, want ErrCorrupt", err)
 	}
 }
@@ -79,67 +81,67 @@ func TestAccountsAndMintsComeBackOneAfterTheOther(t *testing.T) {
 }
 
 // goldenValues are one of each kind in format version 1, with every optional part once there and once not.
-func goldenValues() (events []Event, records []*Record) {
-	key := func(b byte) (k Pubkey) {
+func goldenValues() (events []ledger.Event, records []*ledger.Record) {
+	key := func(b byte) (k ledger.Pubkey) {
 		for i := range k {
 			k[i] = b
 		}
 		return k
 	}
-	full := &Block{
-		Slot: 300, ParentSlot: 298, Blockhash: Hash(key(1)), PreviousBlockhash: Some(Hash(key(2))),
-		Time: Some(int64(-1)), Height: Some(uint64(200)), Status: Finalized, TransactionCount: 3,
+	full := &ledger.Block{
+		Slot: 300, ParentSlot: 298, Blockhash: ledger.Hash(key(1)), PreviousBlockhash: ledger.Some(ledger.Hash(key(2))),
+		Time: ledger.Some(int64(-1)), Height: ledger.Some(uint64(200)), Status: ledger.Finalized, TransactionCount: 3,
 	}
-	full.AddTransaction(Transaction{
-		Signature: Signature{3}, Fee: Some(Lamports(5000)), Success: Some(true), Accounts: []Pubkey{key(4), key(5)},
+	full.AddTransaction(ledger.Transaction{
+		Signature: ledger.Signature{3}, Fee: ledger.Some(ledger.Lamports(5000)), Success: ledger.Some(true), Accounts: []ledger.Pubkey{key(4), key(5)},
 	})
-	full.AddTransaction(Transaction{Signature: Signature{6}, Success: Some(false)})
-	full.AddTransaction(Transaction{Signature: Signature{7}})
-	details := TokenDetails{
-		State: TokenFrozen, Delegate: Some(key(8)), DelegatedAmount: 127, CloseAuthority: Some(key(9)),
+	full.AddTransaction(ledger.Transaction{Signature: ledger.Signature{6}, Success: ledger.Some(false)})
+	full.AddTransaction(ledger.Transaction{Signature: ledger.Signature{7}})
+	details := ledger.TokenDetails{
+		State: ledger.TokenFrozen, Delegate: ledger.Some(key(8)), DelegatedAmount: 127, CloseAuthority: ledger.Some(key(9)),
 	}
-	token := &TokenAccount{Mint: key(10), Owner: key(11), Amount: math.MaxUint64, Details: Some(details)}
-	full.Accounts = []AccountWrite{
-		{Pubkey: key(12), Lamports: 128, Owner: TokenProgram, RentEpoch: math.MaxUint64, Executable: true, Known: FieldsAll, Token: token},
-		{Pubkey: key(13), Known: FieldsAll, Mint: &Mint{Decimals: 6, Supply: Some(uint64(0)), Scaled: Some(true)}},
-		{Pubkey: key(14), Known: FieldToken, Token: &TokenAccount{Mint: key(10)}, TokenOwnerUnknown: true},
+	token := &ledger.TokenAccount{Mint: key(10), Owner: key(11), Amount: math.MaxUint64, Details: ledger.Some(details)}
+	full.Accounts = []ledger.AccountWrite{
+		{Pubkey: key(12), Lamports: 128, Owner: ledger.TokenProgram, RentEpoch: math.MaxUint64, Executable: true, Known: ledger.FieldsAll, Token: token},
+		{Pubkey: key(13), Known: ledger.FieldsAll, Mint: &ledger.Mint{Decimals: 6, Supply: ledger.Some(uint64(0)), Scaled: ledger.Some(true)}},
+		{Pubkey: key(14), Known: ledger.FieldToken, Token: &ledger.TokenAccount{Mint: key(10)}, TokenOwnerUnknown: true},
 		{Pubkey: key(15), Lamports: 1},
 	}
-	full.Mints = []MintWrite{{key(10), Mint{Decimals: 9, Scaled: Some(false), Taught: TaughtByBlock(300), ScaledTaught: TaughtByBlock(300)}}}
-	base := &BaseState{Slot: 299, Accounts: full.Accounts[:1], Mints: full.Mints}
-	events = []Event{
-		full, &Block{}, base, &BaseState{},
-		&SlotStatus{Slot: 300, Status: StatusConfirmed, Blockhash: Some(Hash(key(1)))},
-		&SlotStatus{Slot: math.MaxUint64, Status: StatusDead},
+	full.Mints = []ledger.MintWrite{{Pubkey: key(10), Mint: ledger.Mint{Decimals: 9, Scaled: ledger.Some(false), Taught: ledger.TaughtByBlock(300), ScaledTaught: ledger.TaughtByBlock(300)}}}
+	base := &ledger.BaseState{Slot: 299, Accounts: full.Accounts[:1], Mints: full.Mints}
+	events = []ledger.Event{
+		full, &ledger.Block{}, base, &ledger.BaseState{},
+		&ledger.SlotStatus{Slot: 300, Status: ledger.StatusConfirmed, Blockhash: ledger.Some(ledger.Hash(key(1)))},
+		&ledger.SlotStatus{Slot: math.MaxUint64, Status: ledger.StatusDead},
 	}
-	accounts := []Account{
-		{Pubkey: key(12), Owner: TokenProgram, Lamports: 128, RentEpoch: 1, Executable: true,
-			Known: FieldsShown | FieldToken, Token: token, Taught: TaughtByBlock(300),
-			Earlier: &EarlierFields{TaughtByBase(299), TaughtByBlock(1), TaughtByBase(0), TaughtByBlock(300), 0}},
-		{Pubkey: key(13), Taught: TaughtByBlock(300)},
+	accounts := []ledger.Account{
+		{Pubkey: key(12), Owner: ledger.TokenProgram, Lamports: 128, RentEpoch: 1, Executable: true,
+			Known: ledger.FieldsShown | ledger.FieldToken, Token: token, Taught: ledger.TaughtByBlock(300),
+			Earlier: &ledger.EarlierFields{Owner: ledger.TaughtByBase(299), Executable: ledger.TaughtByBlock(1), RentEpoch: ledger.TaughtByBase(0), Token: ledger.TaughtByBlock(300)}},
+		{Pubkey: key(13), Taught: ledger.TaughtByBlock(300)},
 	}
-	updates := []Update{{Account: accounts[0], OwnerBefore: Some(SystemProgram)}, {Account: accounts[1]}}
-	state := StateHash{1, 2, 3, math.MaxUint64}
-	records = []*Record{
-		{Version: 1, Kind: BaseRecord, Slot: 299, Base: base, FirstSeq: 1},
-		{Version: 2, Kind: BlockRecord, Slot: 300, Hash: Hash(key(1)), Time: full.Time, Block: full,
+	updates := []ledger.Update{{Account: accounts[0], OwnerBefore: ledger.Some(ledger.SystemProgram)}, {Account: accounts[1]}}
+	state := ledger.StateHash{1, 2, 3, math.MaxUint64}
+	records = []*ledger.Record{
+		{Version: 1, Kind: ledger.BaseRecord, Slot: 299, Base: base, FirstSeq: 1},
+		{Version: 2, Kind: ledger.BlockRecord, Slot: 300, Hash: ledger.Hash(key(1)), Time: full.Time, Block: full,
 			FirstSeq: 1, Updates: updates, StateHash: state},
-		{Version: 3, Kind: RollbackRecord, Slot: 298, Hash: Hash(key(2)), FromSlot: 300,
+		{Version: 3, Kind: ledger.RollbackRecord, Slot: 298, Hash: ledger.Hash(key(2)), FromSlot: 300,
 			FirstSeq: 3, Updates: updates[1:], Unchanged: accounts[:1], StateHash: state},
-		{Version: 4, Kind: StatusRecord, Slot: 298, Hash: Hash(key(2)), Status: StatusFinalized, FirstSeq: 4},
+		{Version: 4, Kind: ledger.StatusRecord, Slot: 298, Hash: ledger.Hash(key(2)), Status: ledger.StatusFinalized, FirstSeq: 4},
 	}
 	return events, records
 }
 
 // goldenWallets are records of format version 2.
-func goldenWallets() []*Record {
+func goldenWallets() []*ledger.Record {
 	_, records := goldenValues()
 	updates := slices.Clone(records[1].Updates)
-	updates[0].WalletBefore, updates[1].WalletBefore = Some(Pubkey{1}), Some(Pubkey{2})
-	return []*Record{
-		{Version: 5, Kind: BlockRecord, Slot: 301, Hash: Hash{3}, Block: &Block{Slot: 301}, FirstSeq: 4, Updates: updates},
-		{Version: 6, Kind: RollbackRecord, Slot: 298, Hash: Hash{2}, FromSlot: 301, FirstSeq: 6,
-			Updates: []Update{records[1].Updates[0], updates[1]}},
+	updates[0].WalletBefore, updates[1].WalletBefore = ledger.Some(ledger.Pubkey{1}), ledger.Some(ledger.Pubkey{2})
+	return []*ledger.Record{
+		{Version: 5, Kind: ledger.BlockRecord, Slot: 301, Hash: ledger.Hash{3}, Block: &ledger.Block{Slot: 301}, FirstSeq: 4, Updates: updates},
+		{Version: 6, Kind: ledger.RollbackRecord, Slot: 298, Hash: ledger.Hash{2}, FromSlot: 301, FirstSeq: 6,
+			Updates: []ledger.Update{records[1].Updates[0], updates[1]}},
 	}
 }
 
@@ -149,13 +151,13 @@ func TestEncodingIsTheOneOfItsVersion(t *testing.T) {
 	events, records := goldenValues()
 	holdGolden(t, "codec.golden", events, records)
 	holdGolden(t, "codec2.golden", nil, goldenWallets())
-	holdGolden(t, "codec3.golden", nil, []*Record{
-		{Version: 7, Kind: StatusRecord, Slot: 301, Hash: Hash{3}, Status: StatusFinalized, ByDepth: true, FirstSeq: 8},
+	holdGolden(t, "codec3.golden", nil, []*ledger.Record{
+		{Version: 7, Kind: ledger.StatusRecord, Slot: 301, Hash: ledger.Hash{3}, Status: ledger.StatusFinalized, ByDepth: true, FirstSeq: 8},
 	})
 }
 
 // holdGolden compares the encodings of values with a golden file, and what the file is read as with the values.
-func holdGolden(t *testing.T, name string, events []Event, records []*Record) {
+func holdGolden(t *testing.T, name string, events []ledger.Event, records []*ledger.Record) {
 	t.Helper()
 	var text strings.Builder
 	for _, e := range events {
@@ -199,14 +201,16 @@ func holdGolden(t *testing.T, name string, events []Event, records []*Record) {
 }
 
 func TestOtherEncodingsOfAValueAreRefused(t *testing.T) {
-	status := AppendEvent(nil, &SlotStatus{Slot: 5, Status: StatusDead}) // version, kind, flags, status, slot
-	block := AppendEvent(nil, &Block{})
-	transaction := &Block{}
-	transaction.AddTransaction(Transaction{Accounts: []Pubkey{{}}})
+	status := AppendEvent(nil, &ledger.SlotStatus{Slot: 5, Status: ledger.StatusDead}) // version, kind, flags, status, slot
+	block := AppendEvent(nil, &ledger.Block{})
+	transaction := &ledger.Block{}
+	transaction.AddTransaction(ledger.Transaction{Accounts: []ledger.Pubkey{{}}})
 	oneKey := AppendEvent(nil, transaction)
-	write := func(w AccountWrite) []byte { return AppendEvent(nil, &BaseState{Accounts: []AccountWrite{w}}) }
-	plain, withMint := write(AccountWrite{}), write(AccountWrite{Known: FieldMint, Mint: &Mint{}})
-	withToken := write(AccountWrite{Known: FieldToken, Token: &TokenAccount{}})
+	write := func(w ledger.AccountWrite) []byte {
+		return AppendEvent(nil, &ledger.BaseState{Accounts: []ledger.AccountWrite{w}})
+	}
+	plain, withMint := write(ledger.AccountWrite{}), write(ledger.AccountWrite{Known: ledger.FieldMint, Mint: &ledger.Mint{}})
+	withToken := write(ledger.AccountWrite{Known: ledger.FieldToken, Token: &ledger.TokenAccount{}})
 	const (
 		keysAt  = 5 + 32 + 1           // version, kind, flags, slot, parent, hash, count
 		writeAt = 4                    // version, kind, slot, count
@@ -220,7 +224,7 @@ func TestOtherEncodingsOfAValueAreRefused(t *testing.T) {
 		"version 0":                      with(status, 0, 0),
 		"version 2":                      with(status, 0, 2),
 		"kind 0":                         with(status, 1, 0),
-		"kind of a record":               with(status, 1, kindRecord|byte(StatusRecord)),
+		"kind of a record":               with(status, 1, kindRecord|byte(ledger.StatusRecord)),
 		"unknown flag of a status":       with(status, 2, 2),
 		"status 0":                       with(status, 3, 0),
 		"status 4":                       with(status, 3, 4),
@@ -238,17 +242,17 @@ func TestOtherEncodingsOfAValueAreRefused(t *testing.T) {
 		"unknown flag of a mint":         with(withMint, inWrite, 1<<3),
 		"scaled but unknown":             with(withMint, inWrite, mintScaledValue),
 		"unknown flag of a token":        with(withToken, inWrite, 1<<6),
-		"token state without details":    with(withToken, inWrite, byte(TokenFrozen)<<tokenStateShift),
+		"token state without details":    with(withToken, inWrite, byte(ledger.TokenFrozen)<<tokenStateShift),
 		"delegate without details":       with(withToken, inWrite, tokenDelegate),
 		"token state 3":                  with(withToken, inWrite, tokenDetails|3<<tokenStateShift),
 	} {
-		if got, err := DecodeEvent(in); !errors.Is(err, ErrCorrupt) {
+		if got, err := DecodeEvent(in); !errors.Is(err, ledger.ErrCorrupt) {
 			t.Errorf("%s: DecodeEvent(%x) = %+v, %v, want ErrCorrupt", name, in, got, err)
 		}
 	}
 
-	record := AppendRecord(nil, &Record{Kind: StatusRecord, Status: StatusConfirmed, Updates: []Update{{}}})
-	wallet := AppendRecord(nil, &Record{Kind: StatusRecord, Status: StatusConfirmed, Updates: []Update{{WalletBefore: Some(Pubkey{})}}})
+	record := AppendRecord(nil, &ledger.Record{Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed, Updates: []ledger.Update{{}}})
+	wallet := AppendRecord(nil, &ledger.Record{Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed, Updates: []ledger.Update{{WalletBefore: ledger.Some(ledger.Pubkey{})}}})
 	const updateAt = 2 + 1 + 2 + 32 + 1 + 32 + 1 + 1 // head, flags, numbers, hash, seq, state hash, status, count
 	for name, in := range map[string][]byte{
 		"kind 0":                      with(record, 1, kindRecord),
@@ -260,11 +264,11 @@ func TestOtherEncodingsOfAValueAreRefused(t *testing.T) {
 		"version 2 without need":      with(record, 0, 2),
 		"version 1 with a wallet":     with(wallet, 0, 1),
 		"version 3":                   with(wallet, 0, 3),
-		"confirmed by depth":          append([]byte{3, kindRecord | byte(StatusRecord), recordByDepth}, AppendRecord(nil, &Record{Kind: StatusRecord, Status: StatusConfirmed})[3:]...),
-		"mint known by an account":    with(record, updateAt+1, byte(FieldMint)),
+		"confirmed by depth":          append([]byte{3, kindRecord | byte(ledger.StatusRecord), recordByDepth}, AppendRecord(nil, &ledger.Record{Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed})[3:]...),
+		"mint known by an account":    with(record, updateAt+1, byte(ledger.FieldMint)),
 		"earlier fields that are not": with(record, updateAt+1, flagHasEarlier),
 	} {
-		if got, err := DecodeRecord(in); !errors.Is(err, ErrCorrupt) {
+		if got, err := DecodeRecord(in); !errors.Is(err, ledger.ErrCorrupt) {
 			t.Errorf("%s: DecodeRecord(%x) = %+v, %v, want ErrCorrupt", name, in, got, err)
 		}
 	}
@@ -287,17 +291,17 @@ func TestOtherEncodingsOfAValueAreRefused(t *testing.T) {
 func TestDecodersTakeMemoryInProportionToTheirInput(t *testing.T) {
 	const size = 1 << 20
 	for name, head := range map[string][]byte{
-		"keys":         append(AppendEvent(nil, &Block{})[:38], 0xff, 0xff, 0x01),
-		"transactions": append(AppendEvent(nil, &Block{})[:38], 0, 0xff, 0x7c),
-		"writes":       append(AppendEvent(nil, &BaseState{})[:3], 0xff, 0xf0, 0x01),
-		"mint writes":  append(AppendEvent(nil, &BaseState{})[:4], 0xff, 0xe0, 0x01),
+		"keys":         append(AppendEvent(nil, &ledger.Block{})[:38], 0xff, 0xff, 0x01),
+		"transactions": append(AppendEvent(nil, &ledger.Block{})[:38], 0, 0xff, 0x7c),
+		"writes":       append(AppendEvent(nil, &ledger.BaseState{})[:3], 0xff, 0xf0, 0x01),
+		"mint writes":  append(AppendEvent(nil, &ledger.BaseState{})[:4], 0xff, 0xe0, 0x01),
 	} {
 		in := append(head, make([]byte, size)...)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, err := DecodeEvent(in)
 		runtime.ReadMemStats(&after)
-		if !errors.Is(err, ErrCorrupt) {
+		if !errors.Is(err, ledger.ErrCorrupt) {
 			t.Errorf("%s: err = %v, want ErrCorrupt", name, err)
 		}
 		if taken := after.TotalAlloc - before.TotalAlloc; taken > 8*size {
@@ -307,14 +311,14 @@ func TestDecodersTakeMemoryInProportionToTheirInput(t *testing.T) {
 }
 
 func TestValuesOfUnknownFieldsAreNotWritten(t *testing.T) {
-	got, err := DecodeEvent(AppendEvent(nil, &BaseState{Accounts: []AccountWrite{{
-		Lamports: 1, Owner: TokenProgram, RentEpoch: 7, Known: 0xe0,
+	got, err := DecodeEvent(AppendEvent(nil, &ledger.BaseState{Accounts: []ledger.AccountWrite{{
+		Lamports: 1, Owner: ledger.TokenProgram, RentEpoch: 7, Known: 0xe0,
 	}}}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (AccountWrite{Lamports: 1}); got.(*BaseState).Accounts[0] != want {
-		t.Errorf("got %+v, want %+v", got.(*BaseState).Accounts[0], want)
+	if want := (ledger.AccountWrite{Lamports: 1}); got.(*ledger.BaseState).Accounts[0] != want {
+		t.Errorf("got %+v, want %+v", got.(*ledger.BaseState).Accounts[0], want)
 	}
 }
 
@@ -326,7 +330,7 @@ func FuzzDecodeEvent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		e, err := DecodeEvent(in)
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, ledger.ErrCorrupt) {
 				t.Fatalf("DecodeEvent(%x): %v is not ErrCorrupt", in, err)
 			}
 			return
@@ -345,7 +349,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		r, err := DecodeRecord(in)
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, ledger.ErrCorrupt) {
 				t.Fatalf("DecodeRecord(%x): %v is not ErrCorrupt", in, err)
 			}
 			return
@@ -360,18 +364,18 @@ func FuzzDecodeRecord(f *testing.F) {
 // with another, unless that was asked for.
 func TestAccountDecoderMakesAccountsOfTheirOwn(t *testing.T) {
 	var encoded []byte
-	var want []Account
+	var want []ledger.Account
 	for i := range 3*accountSlab + 1 {
-		a := Account{Pubkey: Pubkey{byte(i)}, Lamports: Lamports(i + 1), Known: FieldsShown | FieldToken, Owner: TokenProgram}
+		a := ledger.Account{Pubkey: ledger.Pubkey{byte(i)}, Lamports: ledger.Lamports(i + 1), Known: ledger.FieldsShown | ledger.FieldToken, Owner: ledger.TokenProgram}
 		if i%3 != 0 {
-			a.Token = &TokenAccount{Amount: uint64(i)}
+			a.Token = &ledger.TokenAccount{Amount: uint64(i)}
 		}
 		want = append(want, a)
 		encoded = AppendAccount(encoded, &a)
 	}
 	for _, reuse := range []bool{false, true} {
 		d := AccountDecoder{Reuse: reuse}
-		var made []*Account
+		var made []*ledger.Account
 		rest := encoded
 		for i := range want {
 			a, after, err := d.Decode(rest)
@@ -391,7 +395,7 @@ func TestAccountDecoderMakesAccountsOfTheirOwn(t *testing.T) {
 		if len(rest) > 0 || reuse && made[0] != made[1] {
 			t.Errorf("reuse %v: %d bytes left, accounts at %p and %p", reuse, len(rest), made[0], made[1])
 		}
-		if _, _, err := d.Decode(encoded[:5]); !errors.Is(err, ErrCorrupt) {
+		if _, _, err := d.Decode(encoded[:5]); !errors.Is(err, ledger.ErrCorrupt) {
 			t.Errorf("a part of an account: %v, want corrupt", err)
 		}
 	}

@@ -1,4 +1,4 @@
-package ledger
+package codec
 
 import (
 	"bytes"
@@ -12,10 +12,12 @@ import (
 	"testing/iotest"
 
 	"pgregory.net/rapid"
+
+	"ledgerd/engine/ledger"
 )
 
 // writeEvents returns an event file and where its frames begin; the last is its end.
-func writeEvents(t interface{ Fatal(...any) }, events []Event) (file []byte, starts []int) {
+func writeEvents(t interface{ Fatal(...any) }, events []ledger.Event) (file []byte, starts []int) {
 	var buf bytes.Buffer
 	w, err := NewEventWriter(&buf)
 	if err != nil {
@@ -31,7 +33,7 @@ func writeEvents(t interface{ Fatal(...any) }, events []Event) (file []byte, sta
 }
 
 // readEvents reads to the end or to the first error, which is not io.EOF.
-func readEvents(r io.Reader) (events []Event, offset int64, err error) {
+func readEvents(r io.Reader) (events []ledger.Event, offset int64, err error) {
 	er, err := NewEventReader(r)
 	if err != nil {
 		return nil, 0, err
@@ -81,7 +83,7 @@ func TestCutEventFileGivesWholeEventsAndThePlace(t *testing.T) {
 			continue
 		}
 		var place *EventFileError
-		if !errors.As(err, &place) || !errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, ErrCorrupt) {
+		if !errors.As(err, &place) || !errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, ledger.ErrCorrupt) {
 			t.Fatalf("cut to %d bytes: err = %v, want an unexpected end", cut, err)
 		}
 		if want := int64(starts[whole]); cut >= starts[0] && (place.Offset != want || offset != want) {
@@ -103,7 +105,7 @@ func TestDamagedEventFileIsRefused(t *testing.T) {
 		b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(event, castagnoli))
 		return append(b, event...)
 	}
-	status := AppendEvent(nil, &SlotStatus{Status: StatusDead})
+	status := AppendEvent(nil, &ledger.SlotStatus{Status: ledger.StatusDead})
 	for name, tt := range map[string]struct {
 		in     []byte
 		offset int
@@ -121,7 +123,7 @@ func TestDamagedEventFileIsRefused(t *testing.T) {
 	} {
 		_, _, err := readEvents(bytes.NewReader(tt.in))
 		var place *EventFileError
-		if !errors.Is(err, ErrCorrupt) || !errors.As(err, &place) || place.Offset != int64(tt.offset) {
+		if !errors.Is(err, ledger.ErrCorrupt) || !errors.As(err, &place) || place.Offset != int64(tt.offset) {
 			t.Errorf("%s: err = %v, want ErrCorrupt at byte %d", name, err, tt.offset)
 		}
 	}
@@ -149,11 +151,11 @@ func TestOversizeEventIsRefusedAndWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	header := buf.Len()
-	huge := &Block{Transactions: []Transaction{{Accounts: make([]Pubkey, MaxEventBytes/32)}}}
+	huge := &ledger.Block{Transactions: []ledger.Transaction{{Accounts: make([]ledger.Pubkey, MaxEventBytes/32)}}}
 	if err := w.Write(huge); err == nil || buf.Len() != header {
 		t.Fatalf("err = %v, %d bytes written", err, buf.Len()-header)
 	}
-	want := &SlotStatus{Slot: 1, Status: StatusDead}
+	want := &ledger.SlotStatus{Slot: 1, Status: ledger.StatusDead}
 	if err := w.Write(want); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +166,7 @@ func TestOversizeEventIsRefusedAndWritesNothing(t *testing.T) {
 
 func TestErrorsOfReaderAndWriterComeThrough(t *testing.T) {
 	failure := errors.New("disk on fire")
-	file, _ := writeEvents(t, []Event{&SlotStatus{Status: StatusDead}})
+	file, _ := writeEvents(t, []ledger.Event{&ledger.SlotStatus{Status: ledger.StatusDead}})
 	if _, _, err := readEvents(io.MultiReader(bytes.NewReader(file), iotest.ErrReader(failure))); !errors.Is(err, failure) {
 		t.Errorf("reading: err = %v, want %v", err, failure)
 	}
@@ -187,7 +189,7 @@ func FuzzEventFile(f *testing.F) {
 		events, offset, err := readEvents(bytes.NewReader(in))
 		if err != nil {
 			var place *EventFileError
-			if !errors.As(err, &place) || !errors.Is(err, ErrCorrupt) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			if !errors.As(err, &place) || !errors.Is(err, ledger.ErrCorrupt) && !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Fatalf("reading %x: %v is of no known kind", in, err)
 			}
 		}

@@ -1,8 +1,10 @@
-package ledger
+package codec
 
 import (
 	"encoding/binary"
 	"fmt"
+
+	"ledgerd/engine/ledger"
 )
 
 // Kinds of encoded events. Those of records are apart, so that neither is taken for the
@@ -16,24 +18,24 @@ const (
 // AppendEvent appends the encoding of an event: format version u8, kind u8, and then the
 // block, base state or slot status. The position and time of a transaction are not
 // written: a block says them, and AddTransaction stamps them.
-func AppendEvent(dst []byte, e Event) []byte {
+func AppendEvent(dst []byte, e ledger.Event) []byte {
 	dst = append(dst, formatVersion)
 	switch e := e.(type) {
-	case *Block:
+	case *ledger.Block:
 		return appendBlock(append(dst, kindBlock), e)
-	case *BaseState:
+	case *ledger.BaseState:
 		return appendBaseState(append(dst, kindBaseState), e)
-	case *SlotStatus:
+	case *ledger.SlotStatus:
 		return appendSlotStatus(append(dst, kindSlotStatus), e)
 	}
 	panic(fmt.Sprintf("no encoding for event type %T", e))
 }
 
 // DecodeEvent reads an event that takes the whole of b. Errors match ErrCorrupt.
-func DecodeEvent(b []byte) (Event, error) {
+func DecodeEvent(b []byte) (ledger.Event, error) {
 	d := decoder{b: b}
 	d.version(formatVersion)
-	var e Event
+	var e ledger.Event
 	switch d.byte() {
 	case kindBlock:
 		e = d.block()
@@ -81,7 +83,7 @@ const (
 //	transactions          see appendTransactions
 //	account writes        number n, write × n
 //	mint writes           number n, (pubkey key, mint) × n
-func appendBlock(dst []byte, b *Block) []byte {
+func appendBlock(dst []byte, b *ledger.Block) []byte {
 	dst = append(dst, bit(b.PreviousBlockhash.Known, blockPreviousHash)|bit(b.Time.Known, blockTime)|
 		bit(b.Height.Known, blockHeight)|byte(b.Status)<<blockStatusShift)
 	dst = appendNumber(dst, b.Slot)
@@ -102,24 +104,24 @@ func appendBlock(dst []byte, b *Block) []byte {
 	return appendMintWrites(dst, b.Mints)
 }
 
-func (d *decoder) block() *Block {
-	b := new(Block)
+func (d *decoder) block() *ledger.Block {
+	b := new(ledger.Block)
 	f := d.flags(blockFlags)
-	if b.Status = Commitment(f & blockStatusMask >> blockStatusShift); b.Status > Finalized {
+	if b.Status = ledger.Commitment(f & blockStatusMask >> blockStatusShift); b.Status > ledger.Finalized {
 		d.fail("bad block status")
 	}
-	b.Slot = Slot(d.number())
-	b.ParentSlot = Slot(d.number())
+	b.Slot = ledger.Slot(d.number())
+	b.ParentSlot = ledger.Slot(d.number())
 	d.key((*[32]byte)(&b.Blockhash))
 	if f&blockPreviousHash != 0 {
 		b.PreviousBlockhash.Known = true
 		d.key((*[32]byte)(&b.PreviousBlockhash.Value))
 	}
 	if f&blockTime != 0 {
-		b.Time = Some(d.signed())
+		b.Time = ledger.Some(d.signed())
 	}
 	if f&blockHeight != 0 {
-		b.Height = Some(d.number())
+		b.Height = ledger.Some(d.number())
 	}
 	b.TransactionCount = d.number()
 	d.transactions(b)
@@ -135,7 +137,7 @@ const (
 	transactionSuccessValue = 1 << 2
 	transactionFlags        = transactionFee | transactionSuccess | transactionSuccessValue
 
-	minTransactionBytes = 1 + len(Signature{}) + 1
+	minTransactionBytes = 1 + len(ledger.Signature{}) + 1
 )
 
 // appendTransactions appends the transactions of a block:
@@ -146,7 +148,7 @@ const (
 //	  signature     64
 //	  [fee]         number
 //	  accounts      number n, key × n
-func appendTransactions(dst []byte, transactions []Transaction) []byte {
+func appendTransactions(dst []byte, transactions []ledger.Transaction) []byte {
 	keys := 0
 	for i := range transactions {
 		keys += len(transactions[i].Accounts)
@@ -170,11 +172,11 @@ func appendTransactions(dst []byte, transactions []Transaction) []byte {
 }
 
 // transactions reads the transactions of b and stamps them, as AddTransaction does.
-func (d *decoder) transactions(b *Block) {
-	keys := make([]Pubkey, d.count(len(Pubkey{})))
+func (d *decoder) transactions(b *ledger.Block) {
+	keys := make([]ledger.Pubkey, d.count(len(ledger.Pubkey{})))
 	n := d.count(minTransactionBytes)
 	if n > 0 {
-		b.Transactions = make([]Transaction, n)
+		b.Transactions = make([]ledger.Transaction, n)
 	}
 	for i := range b.Transactions {
 		t := &b.Transactions[i]
@@ -184,13 +186,13 @@ func (d *decoder) transactions(b *Block) {
 			d.fail("bad transaction flags")
 		}
 		if f&transactionSuccess != 0 {
-			t.Success = Some(f&transactionSuccessValue != 0)
+			t.Success = ledger.Some(f&transactionSuccessValue != 0)
 		}
 		d.bytes(t.Signature[:])
 		if f&transactionFee != 0 {
-			t.Fee = Some(Lamports(d.number()))
+			t.Fee = ledger.Some(ledger.Lamports(d.number()))
 		}
-		n := d.count(len(Pubkey{}))
+		n := d.count(len(ledger.Pubkey{}))
 		if n > len(keys) {
 			d.fail("more keys than announced")
 		}
@@ -209,7 +211,7 @@ func (d *decoder) transactions(b *Block) {
 	}
 }
 
-func appendWrites(dst []byte, writes []AccountWrite) []byte {
+func appendWrites(dst []byte, writes []ledger.AccountWrite) []byte {
 	dst = appendNumber(dst, len(writes))
 	for i := range writes {
 		dst = appendWrite(dst, &writes[i])
@@ -217,12 +219,12 @@ func appendWrites(dst []byte, writes []AccountWrite) []byte {
 	return dst
 }
 
-func (d *decoder) writes() []AccountWrite {
+func (d *decoder) writes() []ledger.AccountWrite {
 	n := d.count(minWriteBytes)
 	if n == 0 {
 		return nil
 	}
-	writes := make([]AccountWrite, n)
+	writes := make([]ledger.AccountWrite, n)
 	for i := range writes {
 		if d.write(&writes[i]); d.err != nil {
 			return nil
@@ -231,7 +233,7 @@ func (d *decoder) writes() []AccountWrite {
 	return writes
 }
 
-func appendMintWrites(dst []byte, mints []MintWrite) []byte {
+func appendMintWrites(dst []byte, mints []ledger.MintWrite) []byte {
 	dst = appendNumber(dst, len(mints))
 	for i := range mints {
 		dst = append(dst, mints[i].Pubkey[:]...)
@@ -240,12 +242,12 @@ func appendMintWrites(dst []byte, mints []MintWrite) []byte {
 	return dst
 }
 
-func (d *decoder) mintWrites() []MintWrite {
+func (d *decoder) mintWrites() []ledger.MintWrite {
 	n := d.count(minMintWriteBytes)
 	if n == 0 {
 		return nil
 	}
-	mints := make([]MintWrite, n)
+	mints := make([]ledger.MintWrite, n)
 	for i := range mints {
 		d.key((*[32]byte)(&mints[i].Pubkey))
 		if d.mint(&mints[i].Mint); d.err != nil {
@@ -260,14 +262,14 @@ func (d *decoder) mintWrites() []MintWrite {
 //	slot              number
 //	account writes    number n, write × n
 //	mint writes       number n, (pubkey key, mint) × n
-func appendBaseState(dst []byte, b *BaseState) []byte {
+func appendBaseState(dst []byte, b *ledger.BaseState) []byte {
 	dst = appendNumber(dst, b.Slot)
 	dst = appendWrites(dst, b.Accounts)
 	return appendMintWrites(dst, b.Mints)
 }
 
-func (d *decoder) baseState() *BaseState {
-	return &BaseState{Slot: Slot(d.number()), Accounts: d.writes(), Mints: d.mintWrites()}
+func (d *decoder) baseState() *ledger.BaseState {
+	return &ledger.BaseState{Slot: ledger.Slot(d.number()), Accounts: d.writes(), Mints: d.mintWrites()}
 }
 
 const statusBlockhash = 1 << 0 // flag of a slot status
@@ -278,7 +280,7 @@ const statusBlockhash = 1 << 0 // flag of a slot status
 //	status         u8: confirmed 1, finalized 2, dead 3
 //	slot           number
 //	[blockhash]    key
-func appendSlotStatus(dst []byte, s *SlotStatus) []byte {
+func appendSlotStatus(dst []byte, s *ledger.SlotStatus) []byte {
 	dst = append(dst, bit(s.Blockhash.Known, statusBlockhash), byte(s.Status))
 	dst = appendNumber(dst, s.Slot)
 	if s.Blockhash.Known {
@@ -287,11 +289,11 @@ func appendSlotStatus(dst []byte, s *SlotStatus) []byte {
 	return dst
 }
 
-func (d *decoder) slotStatus() *SlotStatus {
-	s := new(SlotStatus)
+func (d *decoder) slotStatus() *ledger.SlotStatus {
+	s := new(ledger.SlotStatus)
 	f := d.flags(statusBlockhash)
 	s.Status = d.status()
-	s.Slot = Slot(d.number())
+	s.Slot = ledger.Slot(d.number())
 	if f&statusBlockhash != 0 {
 		s.Blockhash.Known = true
 		d.key((*[32]byte)(&s.Blockhash.Value))
@@ -299,9 +301,9 @@ func (d *decoder) slotStatus() *SlotStatus {
 	return s
 }
 
-func (d *decoder) status() Status {
-	s := Status(d.byte())
-	if s < StatusConfirmed || s > StatusDead {
+func (d *decoder) status() ledger.Status {
+	s := ledger.Status(d.byte())
+	if s < ledger.StatusConfirmed || s > ledger.StatusDead {
 		d.fail("unknown status")
 	}
 	return s

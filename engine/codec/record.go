@@ -1,8 +1,10 @@
-package ledger
+package codec
 
 import (
 	"encoding/binary"
 	"fmt"
+
+	"ledgerd/engine/ledger"
 )
 
 const (
@@ -36,7 +38,7 @@ const (
 //	  account        account
 //	  [owner before] key
 //	  [wallet before] key
-func AppendRecord(dst []byte, r *Record) []byte {
+func AppendRecord(dst []byte, r *ledger.Record) []byte {
 	dst = append(dst, recordFormat(r), kindRecord|byte(r.Kind), bit(r.Time.Known, recordTime)|bit(r.ByDepth, recordByDepth))
 	dst = appendNumber(dst, r.Version)
 	dst = appendNumber(dst, r.Slot)
@@ -49,13 +51,13 @@ func AppendRecord(dst []byte, r *Record) []byte {
 		dst = binary.LittleEndian.AppendUint64(dst, word)
 	}
 	switch r.Kind {
-	case BlockRecord:
+	case ledger.BlockRecord:
 		dst = appendBlock(dst, r.Block)
-	case BaseRecord:
+	case ledger.BaseRecord:
 		dst = appendBaseState(dst, r.Base)
-	case StatusRecord:
+	case ledger.StatusRecord:
 		dst = append(dst, byte(r.Status))
-	case RollbackRecord:
+	case ledger.RollbackRecord:
 		dst = appendNumber(dst, r.FromSlot)
 		dst = appendNumber(dst, len(r.Unchanged))
 		for i := range r.Unchanged {
@@ -68,7 +70,7 @@ func AppendRecord(dst []byte, r *Record) []byte {
 }
 
 // recordFormat returns the lowest format version that can tell what the record says.
-func recordFormat(r *Record) byte {
+func recordFormat(r *ledger.Record) byte {
 	if r.ByDepth {
 		return formatByDepth
 	}
@@ -81,38 +83,38 @@ func recordFormat(r *Record) byte {
 }
 
 // DecodeRecord reads a record that takes the whole of b. Errors match ErrCorrupt.
-func DecodeRecord(b []byte) (*Record, error) {
+func DecodeRecord(b []byte) (*ledger.Record, error) {
 	d := decoder{b: b}
-	r := new(Record)
+	r := new(ledger.Record)
 	version := d.version(formatByDepth)
 	kind := d.byte()
 	f := d.flags(recordTime | recordByDepth)
-	r.Version = Version(d.number())
-	r.Slot = Slot(d.number())
+	r.Version = ledger.Version(d.number())
+	r.Slot = ledger.Slot(d.number())
 	d.key((*[32]byte)(&r.Hash))
 	if f&recordTime != 0 {
-		r.Time = Some(d.signed())
+		r.Time = ledger.Some(d.signed())
 	}
-	r.FirstSeq = Seq(d.number())
+	r.FirstSeq = ledger.Seq(d.number())
 	for i := range r.StateHash {
 		r.StateHash[i] = d.uint64()
 	}
 	switch kind {
-	case kindRecord | byte(BlockRecord):
+	case kindRecord | byte(ledger.BlockRecord):
 		r.Block = d.block()
-	case kindRecord | byte(BaseRecord):
+	case kindRecord | byte(ledger.BaseRecord):
 		r.Base = d.baseState()
-	case kindRecord | byte(StatusRecord):
+	case kindRecord | byte(ledger.StatusRecord):
 		r.Status, r.ByDepth = d.status(), f&recordByDepth != 0
-	case kindRecord | byte(RollbackRecord):
-		r.FromSlot = Slot(d.number())
+	case kindRecord | byte(ledger.RollbackRecord):
+		r.FromSlot = ledger.Slot(d.number())
 		r.Unchanged = d.accounts()
 	default:
 		d.fail("unknown kind of record")
 	}
-	r.Kind = RecordKind(kind &^ kindRecord)
+	r.Kind = ledger.RecordKind(kind &^ kindRecord)
 	r.Updates = d.updates()
-	if version != recordFormat(r) || f&recordByDepth != 0 && r.Status != StatusFinalized {
+	if version != recordFormat(r) || f&recordByDepth != 0 && r.Status != ledger.StatusFinalized {
 		d.fail("not the format version of such a record")
 	}
 	if err := d.finish(); err != nil {
@@ -121,12 +123,12 @@ func DecodeRecord(b []byte) (*Record, error) {
 	return r, nil
 }
 
-func (d *decoder) accounts() []Account {
+func (d *decoder) accounts() []ledger.Account {
 	n := d.count(minAccountBytes)
 	if n == 0 {
 		return nil
 	}
-	accounts := make([]Account, n)
+	accounts := make([]ledger.Account, n)
 	for i := range accounts {
 		if d.updated(&accounts[i]); d.err != nil {
 			return nil
@@ -136,13 +138,13 @@ func (d *decoder) accounts() []Account {
 }
 
 // updated reads the account of an update, which does not tell whether it is a mint.
-func (d *decoder) updated(a *Account) {
-	if d.account(a); a.Known&FieldMint != 0 {
+func (d *decoder) updated(a *ledger.Account) {
+	if d.account(a); a.Known&ledger.FieldMint != 0 {
 		d.fail("an update that tells of a mint")
 	}
 }
 
-func appendUpdates(dst []byte, updates []Update) []byte {
+func appendUpdates(dst []byte, updates []ledger.Update) []byte {
 	dst = appendNumber(dst, len(updates))
 	for i := range updates {
 		u := &updates[i]
@@ -158,12 +160,12 @@ func appendUpdates(dst []byte, updates []Update) []byte {
 	return dst
 }
 
-func (d *decoder) updates() []Update {
+func (d *decoder) updates() []ledger.Update {
 	n := d.count(minUpdateBytes)
 	if n == 0 {
 		return nil
 	}
-	updates := make([]Update, n)
+	updates := make([]ledger.Update, n)
 	for i := range updates {
 		u := &updates[i]
 		f := d.flags(updateFlags)

@@ -1,4 +1,4 @@
-package ledger
+package codec
 
 import (
 	"bufio"
@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+
+	"ledgerd/engine/ledger"
 )
 
 // An event file is what EventWriter writes and a file source reads: a header, then frames to
@@ -68,7 +70,7 @@ func NewEventWriter(w io.Writer) (*EventWriter, error) {
 
 // Write appends one event. After an error the file ends in a torn frame and the writer is
 // of no more use, unless the event was refused for its size: then nothing was written.
-func (w *EventWriter) Write(e Event) error {
+func (w *EventWriter) Write(e ledger.Event) error {
 	var room [frameRoomBytes]byte
 	w.buf = AppendEvent(append(w.buf[:0], room[:]...), e)
 	event := w.buf[frameRoomBytes:]
@@ -108,10 +110,10 @@ func NewEventReader(r io.Reader) (*EventReader, error) {
 		return nil, er.fail(torn(err))
 	}
 	if string(header[:len(EventFileMagic)]) != EventFileMagic {
-		return nil, er.fail(fmt.Errorf("%w: not an event file", ErrCorrupt))
+		return nil, er.fail(fmt.Errorf("%w: not an event file", ledger.ErrCorrupt))
 	}
 	if v := binary.LittleEndian.Uint32(header[len(EventFileMagic):]); v != formatVersion {
-		return nil, er.fail(fmt.Errorf("%w: format version %d, only %d is known", ErrCorrupt, v, formatVersion))
+		return nil, er.fail(fmt.Errorf("%w: format version %d, only %d is known", ledger.ErrCorrupt, v, formatVersion))
 	}
 	er.offset = int64(len(header))
 	return er, nil
@@ -119,7 +121,7 @@ func NewEventReader(r io.Reader) (*EventReader, error) {
 
 // Read returns the next event, io.EOF at a clean end, or an *EventFileError. After an
 // error the reader is of no more use.
-func (r *EventReader) Read() (Event, error) {
+func (r *EventReader) Read() (ledger.Event, error) {
 	length, lengthBytes, err := r.length()
 	if err == io.EOF {
 		return nil, io.EOF
@@ -135,7 +137,7 @@ func (r *EventReader) Read() (Event, error) {
 		return nil, r.fail(torn(err))
 	}
 	if crc32.Checksum(r.buf, castagnoli) != binary.LittleEndian.Uint32(sum[:]) {
-		return nil, r.fail(fmt.Errorf("%w: checksum differs", ErrCorrupt))
+		return nil, r.fail(fmt.Errorf("%w: checksum differs", ledger.ErrCorrupt))
 	}
 	e, err := DecodeEvent(r.buf)
 	if err != nil {
@@ -170,7 +172,7 @@ func (r *EventReader) length() (length, size int, err error) {
 		}
 		return int(v), size, nil
 	}
-	return 0, 0, fmt.Errorf("%w: bad length of frame", ErrCorrupt)
+	return 0, 0, fmt.Errorf("%w: bad length of frame", ledger.ErrCorrupt)
 }
 
 // fill reads length bytes into buf, taking memory only as they come.

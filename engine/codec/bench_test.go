@@ -1,20 +1,22 @@
-package ledger
+package codec
 
 import (
 	"encoding/binary"
 	"testing"
+
+	"ledgerd/engine/ledger"
 )
 
 // benchBlock is a block as a busy ledger makes it: 3,000 writes, a third of them of token
 // accounts, and 1,000 transactions of 12 keys.
-func benchBlock() *Block {
-	key := func(n int) (k Pubkey) {
+func benchBlock() *ledger.Block {
+	key := func(n int) (k ledger.Pubkey) {
 		binary.BigEndian.PutUint64(k[:], uint64(n)*0x9e3779b97f4a7c15)
 		return k
 	}
-	b := &Block{Slot: 250_000_000, ParentSlot: 249_999_999, Time: Some(int64(1_700_000_000)), Height: Some(uint64(230_000_000))}
+	b := &ledger.Block{Slot: 250_000_000, ParentSlot: 249_999_999, Time: ledger.Some(int64(1_700_000_000)), Height: ledger.Some(uint64(230_000_000))}
 	for i := range 1000 {
-		t := Transaction{Fee: Some(Lamports(5000)), Success: Some(true)}
+		t := ledger.Transaction{Fee: ledger.Some(ledger.Lamports(5000)), Success: ledger.Some(true)}
 		binary.BigEndian.PutUint64(t.Signature[:], uint64(i))
 		for j := range 12 {
 			t.Accounts = append(t.Accounts, key(i*12+j))
@@ -22,10 +24,10 @@ func benchBlock() *Block {
 		b.AddTransaction(t)
 	}
 	for i := range 3000 {
-		w := AccountWrite{Pubkey: key(i), Lamports: Lamports(2_039_280 + i), RentEpoch: 1<<64 - 1, Known: FieldsAll}
+		w := ledger.AccountWrite{Pubkey: key(i), Lamports: ledger.Lamports(2_039_280 + i), RentEpoch: 1<<64 - 1, Known: ledger.FieldsAll}
 		if i%3 == 0 {
-			w.Owner = TokenProgram
-			w.Token = &TokenAccount{Mint: key(i % 50), Owner: key(i + 1), Amount: uint64(i) << 30, Details: Some(TokenDetails{State: TokenInitialized})}
+			w.Owner = ledger.TokenProgram
+			w.Token = &ledger.TokenAccount{Mint: key(i % 50), Owner: key(i + 1), Amount: uint64(i) << 30, Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized})}
 		}
 		b.Accounts = append(b.Accounts, w)
 	}
@@ -34,13 +36,13 @@ func benchBlock() *Block {
 
 func BenchmarkCodec(b *testing.B) {
 	block := benchBlock()
-	writes := &Block{Accounts: block.Accounts}
-	record := &Record{Kind: StatusRecord, Status: StatusConfirmed}
+	writes := &ledger.Block{Accounts: block.Accounts}
+	record := &ledger.Record{Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed}
 	for i := range block.Accounts {
 		w := &block.Accounts[i]
-		record.Updates = append(record.Updates, Update{Account: Account{
+		record.Updates = append(record.Updates, ledger.Update{Account: ledger.Account{
 			Pubkey: w.Pubkey, Lamports: w.Lamports, Owner: w.Owner, RentEpoch: w.RentEpoch,
-			Known: w.Known &^ FieldMint, Token: w.Token, Taught: TaughtByBlock(block.Slot),
+			Known: w.Known &^ ledger.FieldMint, Token: w.Token, Taught: ledger.TaughtByBlock(block.Slot),
 		}})
 	}
 	bench := func(name string, items int, encoded []byte, f func()) {
@@ -57,7 +59,7 @@ func BenchmarkCodec(b *testing.B) {
 	for _, e := range []struct {
 		name  string
 		items int
-		block *Block
+		block *ledger.Block
 	}{
 		{"block of 3000 writes and 1000 transactions", 3000, block},
 		{"3000 writes", 3000, writes},

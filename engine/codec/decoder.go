@@ -1,35 +1,12 @@
-package ledger
+package codec
 
 import (
 	"encoding/binary"
 	"fmt"
+
+	"ledgerd/engine/ledger"
 )
 
-// The binary codec of events, records, accounts and mints, shared by the log, snapshots,
-// replicas and event files. The layouts stand over the functions that write them, in
-// these terms:
-//
-//	u8        one byte
-//	number    unsigned, 7 bits a byte, least significant first, high bit set on all but
-//	          the last byte (LEB128); never longer than needed
-//	signed    a number holding the zigzag of a signed one: 0, -1, 1, -2 as 0, 1, 2, 3
-//	key       32 bytes; also hashes and, as 64 bytes, signatures
-//	flags     u8, bits named from the lowest; a bit without a name is 0
-//	[x]       present as the flags say
-//	x × n     n items, one after the other
-//
-// An event or record starts with the format version (u8) and its kind (u8). Events are of
-// version 1. A record is written in the lowest version that can tell what it says: version 2 adds
-// the wallet before an update, version 3 that a block became final by depth. So a record keeps its bytes when a newer program reads it and writes
-// it again, and an older program refuses only the records that it cannot understand.
-//
-// Each value has exactly one encoding, so that equal bytes mean equal values: decoders refuse
-// everything the encoders would not write. What a value marks as unknown is not written.
-//
-// Decoders copy: nothing they return refers to their input. They never allocate more
-// than a few times the size of the input, whatever its counts say. What lives as long as
-// the block (transactions, their keys, writes) is allocated in one piece each; token,
-// mint and teacher facts, which outlive it one by one, are allocated one by one.
 const (
 	formatVersion       = 1
 	formatWalletsBefore = 2 // records only
@@ -56,14 +33,14 @@ type decoder struct {
 	off int
 	err error
 
-	tokens  []TokenAccount // room for token facts; nil: they are allocated one by one
-	earlier *EarlierFields // room for who taught fields; nil: it is allocated
+	tokens  []ledger.TokenAccount // room for token facts; nil: they are allocated one by one
+	earlier *ledger.EarlierFields // room for who taught fields; nil: it is allocated
 }
 
 // fail remembers that what was read last is wrong, and ends the input.
 func (d *decoder) fail(what string) {
 	if d.err == nil {
-		d.err = fmt.Errorf("%w: %s at byte %d of %d", ErrCorrupt, what, d.off, len(d.b))
+		d.err = fmt.Errorf("%w: %s at byte %d of %d", ledger.ErrCorrupt, what, d.off, len(d.b))
 	}
 	d.off = len(d.b)
 }

@@ -1,9 +1,11 @@
-package ledger
+package codec
 
 import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"ledgerd/engine/ledger"
 )
 
 func TestStateTermFollowsTheState(t *testing.T) {
@@ -21,7 +23,7 @@ func TestStateTermFollowsTheState(t *testing.T) {
 			t.Fatalf("%+v\n%+v\nsame state: %v, same term: %v", a, b, same, terms)
 		}
 		a.Lamports = 0
-		if a.StateTerm() != (StateHash{}) {
+		if a.StateTerm() != (ledger.StateHash{}) {
 			t.Fatalf("a tombstone has the term %s", a.StateTerm())
 		}
 		key, m, n := genKey(t), genMint(t), genMint(t)

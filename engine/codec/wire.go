@@ -1,8 +1,10 @@
-package ledger
+package codec
 
 import (
 	"errors"
 	"fmt"
+
+	"ledgerd/engine/ledger"
 )
 
 // The wire format of a transaction. A count is a compact-u16: 7 bits a byte, least
@@ -33,10 +35,10 @@ var ErrTransactionVersion = errors.New("unsupported transaction version")
 
 // WireTransaction is what the wire format of a transaction tells without its metadata.
 type WireTransaction struct {
-	Version         int         // LegacyTransaction or 0
-	Signatures      []Signature // at least one; the first names the transaction
-	StaticKeys      []Pubkey    // the keys the message holds itself, signers first
-	RecentBlockhash Hash
+	Version         int                // LegacyTransaction or 0
+	Signatures      []ledger.Signature // at least one; the first names the transaction
+	StaticKeys      []ledger.Pubkey    // the keys the message holds itself, signers first
+	RecentBlockhash ledger.Hash
 	// LoadedWritable and LoadedReadonly count the keys the message takes from address
 	// lookup tables. Which they are, only metadata tells.
 	LoadedWritable, LoadedReadonly int
@@ -50,7 +52,7 @@ func ParseTransaction(wire []byte) (WireTransaction, error) {
 		return WireTransaction{}, versionError(wire[0])
 	}
 	r := wireReader{decoder{b: wire}}
-	t.Signatures = make([]Signature, r.count(len(Signature{})))
+	t.Signatures = make([]ledger.Signature, r.count(len(ledger.Signature{})))
 	for i := range t.Signatures {
 		r.bytes(t.Signatures[i][:])
 	}
@@ -62,7 +64,7 @@ func ParseTransaction(wire []byte) (WireTransaction, error) {
 		required = r.byte()
 	}
 	readonlySigned, readonlyUnsigned := r.byte(), r.byte()
-	t.StaticKeys = make([]Pubkey, r.count(len(Pubkey{})))
+	t.StaticKeys = make([]ledger.Pubkey, r.count(len(ledger.Pubkey{})))
 	for i := range t.StaticKeys {
 		r.bytes(t.StaticKeys[i][:])
 	}
@@ -74,7 +76,7 @@ func ParseTransaction(wire []byte) (WireTransaction, error) {
 	}
 	if t.Version == 0 {
 		for range r.count(minLookupBytes) {
-			r.skip(len(Pubkey{}))
+			r.skip(len(ledger.Pubkey{}))
 			writable := r.count(1)
 			r.skip(writable)
 			readonly := r.count(1)
@@ -96,8 +98,8 @@ func ParseTransaction(wire []byte) (WireTransaction, error) {
 }
 
 const (
-	minInstructionBytes = 3                 // program index and two empty lists
-	minLookupBytes      = len(Pubkey{}) + 2 // table key and two empty lists
+	minInstructionBytes = 3                        // program index and two empty lists
+	minLookupBytes      = len(ledger.Pubkey{}) + 2 // table key and two empty lists
 )
 
 func versionError(b byte) error {
