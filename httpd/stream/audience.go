@@ -26,7 +26,6 @@ type audience struct {
 
 	ringBytes int
 	rings     map[form]*ring // that have users
-	digest    *digest        // the last one made, as long as it may be used again
 }
 
 func newAudience(ringBytes int) audience {
@@ -54,7 +53,6 @@ func (a *audience) remove(s *subscriber) {
 	for f, r := range a.rings {
 		if r.users.put(s, false); len(r.users) == 0 {
 			delete(a.rings, f)
-			a.digest = nil
 		}
 	}
 }
@@ -101,7 +99,7 @@ func (a *audience) ring(s *subscriber) *ring {
 func (a *audience) wake() {
 	for _, s := range a.matched {
 		s.last = nil
-		s.outbox.wakeUp()
+		s.outbox.wake()
 	}
 	clear(a.matched)
 	a.matched = a.matched[:0]
@@ -115,7 +113,6 @@ func (a *audience) deliver(e *emission) {
 	for _, r := range a.rings {
 		r.append(e)
 	}
-	a.forgetDigest()
 	for s := range a.perEmission {
 		s.deliverOpening(e)
 	}

@@ -1,38 +1,54 @@
 package stream
 
-import "ledgerd/engine/ledger"
+import (
+	"slices"
+
+	"ledgerd/engine/ledger"
+)
 
 // backlog is what a client has missed. Its writer makes the frames as the socket takes them,
 // without a lock.
 type backlog struct {
 	past      *past // what comes first; nil if all is in memory
 	emissions []*emission
-	newest    ledger.Version // of these; 0: there is none
+	newest    ledger.Version // of these; 0: there is none, or they need not be kept
 	seen      ledger.Seq
 	wants     wants // when it was asked for
 
-	part int // the next one of the first emission
+	gap   *packet  // comes first where the backlog is a digest; nil: it is whole
+	stale [][]bool // of a digest's updates: a newer state of the same account follows
 }
 
-func newBacklog(emissions []*emission, seen ledger.Seq, wants wants) *backlog {
-	return &backlog{emissions: emissions, seen: seen, wants: wants, part: opening}
-}
-
-// size returns about what the backlog takes while it waits: the emissions are in memory anyway.
-func (b *backlog) size() int { return packetBytes + 8*cap(b.emissions) }
-
-// next appends the next frames to the batch, as many as fit; none at the end.
-func (b *backlog) next(to *batch) {
-	for len(b.emissions) > 0 && to.hasRoom() {
-		e, part := b.emissions[0], b.part
-		b.part++
-		marker := part == opening || part == e.ending()
-		if e.after(part, b.seen) && (marker || b.wants.match(&e.updates[part])) {
-			to.add(e.appendPart(to.data, b.wants.form, part), e.seq(part))
+// size returns about what the backlog takes beside the emissions, which are in memory anyway.
+func (b *backlog) size() int {
+	bytes := packetBytes + 8*cap(b.emissions)
+	if b.gap != nil {
+		for _, e := range b.emissions {
+			bytes += 24 + len(e.updates) // of stale
 		}
-		if part == e.ending() {
-			b.emissions[0] = nil
-			b.emissions, b.part = b.emissions[1:], opening
+	}
+	return bytes
+}
+
+// holds reports whether a part of the nth emission is sent.
+func (b *backlog) holds(n, part int) bool {
+	e := b.emissions[n]
+	switch {
+	case !e.after(part, b.seen):
+		return false
+	case part == opening || part == e.ending():
+		return b.gap == nil || n == len(b.emissions)-1
+	}
+	return (b.gap == nil || !b.stale[n][part]) && b.wants.match(&e.updates[part])
+}
+
+// parts visits the parts that are sent, in log order.
+func (b *backlog) parts(visit func(*emission, int) bool) {
+	for n, e := range b.emissions {
+		for part := opening; part <= e.ending(); part++ {
+			if b.holds(n, part) && !visit(e, part) {
+				return
+			}
 		}
 	}
 }
@@ -45,21 +61,18 @@ func (b *backlog) outgrown(kept *recent) bool {
 }
 
 // writeMissed writes a backlog, unless the connection is about to end without it. The ring
-// goes on meanwhile: a client that takes the backlog too slowly is lapped like any other.
+// goes on meanwhile: a client that takes the backlog too slowly is lapped like any other. The position in
+// the ring is then after what was not sent, so only a digest can be sent from there.
 func (s *subscriber) writeMissed(b *backlog) error {
-	s.sent, s.missed, s.late = b.seen, b, false
+	s.sent = b.seen
 	defer func() { s.missed = nil }()
-	done, err := s.writePast(b)
-	if done && err == nil {
-		done, err = s.writeBacklog(b)
-	}
-	if done || err != nil || s.outbox.endsAtOnce() {
-		return err
-	}
-	// Lapped before its end: the position in the ring is after what was not sent, so nothing
-	// may be written from there.
-	if s.at.seq = s.sent; s.outbox.conflates && s.at.ring != nil {
-		if jumped, err := s.jump(); jumped || err != nil {
+	for ; b != nil; b = s.digest() {
+		s.missed, s.late = b, false
+		done, err := s.writePast(b)
+		if done && err == nil {
+			done, err = s.writeBacklog(b)
+		}
+		if done || err != nil || s.outbox.ending().atOnce() {
 			return err
 		}
 	}
@@ -67,31 +80,85 @@ func (s *subscriber) writeMissed(b *backlog) error {
 	return &endSlow
 }
 
-// writeBacklog writes the part of a backlog that is in memory. Not done means that the
-// subscriber was lapped meanwhile, or is about to end.
+// writeBacklog writes the part of a backlog that is in memory, as the socket takes it. Not done means
+// that the subscriber was lapped meanwhile, or is about to end.
 func (s *subscriber) writeBacklog(b *backlog) (done bool, err error) {
 	if b.wants.form == withTokens {
 		s.seat.work.charge(foundCost(s.hub.newestDecimals(b.emissions)))
 	}
-	return s.writeFrames(b.next, func() bool { return s.at.lapped() || s.late })
-}
-
-// writeFrames writes what next makes, as the socket takes it, until there is no more. Not done means
-// that the subscriber is too slow for it, or is about to end.
-func (s *subscriber) writeFrames(next func(*batch), tooSlow func() bool) (done bool, err error) {
 	room := s.hub.memory.batch()
 	defer s.hub.memory.freeBatch(room)
-	for !s.outbox.endsAtOnce() && !tooSlow() {
-		b := batch{data: *room}
-		if next(&b); b.frames == 0 {
-			return true, nil
+	to := batch{data: *room}
+	if b.gap != nil {
+		size := b.size()
+		if !s.hub.memory.reserve(size) {
+			return false, &endMemory
 		}
-		if err := s.writeOnce(b); err != nil {
+		defer s.hub.memory.release(size)
+		s.hub.findStale(b)
+		to.add(b.gap)
+	}
+	for e, part := range b.parts {
+		to.addPart(e, b.wants.form, part)
+		if to.hasRoom() {
+			continue
+		}
+		if goOn, err := s.writePart(to); !goOn || err != nil {
 			return false, err
 		}
-		if err := s.ping(s.hub.now()); err != nil {
-			return false, err
+		to = batch{data: *room}
+	}
+	if to.frames > 0 {
+		_, err = s.writePart(to)
+	}
+	return true, err
+}
+
+// writePart writes a part of a backlog, and reports whether the subscriber is fast enough for the next one.
+func (s *subscriber) writePart(b batch) (goOn bool, err error) {
+	if err := s.writeOnce(b); err != nil {
+		return false, err
+	}
+	if err := s.ping(s.hub.now()); err != nil {
+		return false, err
+	}
+	return !s.late && !s.at.lapped() && !s.outbox.ending().atOnce(), nil
+}
+
+// digest returns what a conflating subscriber receives of what it has not seen, which then goes on from its
+// ring's head: the newest state of every account that changed, and the rollback and slot_end frames of the newest
+// emission. It returns nil if not all of that is kept, or something waits that says how to go on.
+func (s *subscriber) digest() *backlog {
+	if !s.outbox.conflates || s.at.ring == nil {
+		return nil
+	}
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	_, newest := s.hub.positionLocked(s.level)
+	kept := &s.hub.recent[s.level]
+	if s.sent < kept.oldest(newest) || !s.outbox.holdsOnlyAnswers() {
+		return nil
+	}
+	s.at = *s.at.ring.newest()
+	return &backlog{
+		emissions: kept.after(s.sent), seen: s.sent, wants: wants{everything: true, form: s.at.ring.form},
+		gap: gapPacket(s.sent, newest),
+	}
+}
+
+// findStale finds out which of a digest's updates are left out. What it needs for that is large, and so one digest
+// is made at a time.
+func (h *Hub) findStale(b *backlog) {
+	h.digesting.Lock()
+	defer h.digesting.Unlock()
+	seen := make(map[ledger.Pubkey]struct{})
+	b.stale = make([][]bool, len(b.emissions))
+	for n, e := range slices.Backward(b.emissions) {
+		b.stale[n] = make([]bool, len(e.updates))
+		for i := range slices.Backward(e.updates) {
+			k := e.updates[i].Account.Pubkey
+			_, b.stale[n][i] = seen[k]
+			seen[k] = struct{}{}
 		}
 	}
-	return false, nil
 }

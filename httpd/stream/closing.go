@@ -21,8 +21,11 @@ type closing struct {
 }
 
 // atOnce reports whether what waits is dropped: nobody reads it, or not fast enough.
-func (c *closing) atOnce() bool {
-	return c.code == 0 || c.reason == endSlow.reason || c.reason == endMemory.reason
+func (c *closing) atOnce() bool { return c != nil && (c.code == 0 || c.isSlow()) }
+
+// isSlow reports whether the client did not read fast enough for what it asked for.
+func (c *closing) isSlow() bool {
+	return c != nil && (c.reason == endSlow.reason || c.reason == endMemory.reason)
 }
 
 func (c *closing) Error() string { return c.text }

@@ -112,7 +112,7 @@ func TestConflatedFramesFoldToTheState(t *testing.T) {
 // changed last, in the order of that.
 func TestADigestIsTheNewestOfWhatChanged(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
-	d := &digest{}
+	var emissions []*emission
 	var updates []ledger.Update // numbered from 1
 	for slot := range ledger.Slot(30) {
 		e := &emission{slot: slot, time: at(slot), firstSeq: ledger.Seq(len(updates)) + 1}
@@ -121,9 +121,8 @@ func TestADigestIsTheNewestOfWhatChanged(t *testing.T) {
 		}
 		updates = append(updates, e.updates...)
 		e.lastSeq = ledger.Seq(len(updates))
-		d.emissions = append(d.emissions, e)
+		emissions = append(emissions, e)
 	}
-	d.build()
 	for seen := range ledger.Seq(len(updates) + 1) {
 		newest := map[ledger.Pubkey]int{}
 		for i := int(seen); i < len(updates); i++ {
@@ -136,14 +135,11 @@ func TestADigestIsTheNewestOfWhatChanged(t *testing.T) {
 				want = e.appendPart(want, basic, 0)
 			}
 		}
-		c := digestCursor{digest: d, form: basic, seen: seen}
+		b := &backlog{emissions: emissions, seen: seen, wants: wants{everything: true}, gap: gapPacket(seen, 0)}
+		new(Hub).findStale(b)
 		var got []byte
-		for room := make([]byte, 0, 2*maxFrameBytes); ; {
-			b := batch{data: room}
-			if c.next(&b); b.frames == 0 {
-				break
-			}
-			got = append(got, b.data...)
+		for e, part := range b.parts {
+			got = e.appendPart(got, basic, part)
 		}
 		if string(got) != string(want) {
 			t.Errorf("seen %d: told\n %q\nwant\n %q", seen, got, want)

@@ -2,22 +2,63 @@ package stream
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"ledgerd/engine/ledger"
 )
 
-// decimals are those of the mints of some updates, in the order of the updates. All emissions of the same
-// updates share them. They are read from the ledger when a subscriber first wants them, and then kept.
-type decimals struct {
-	known atomic.Pointer[[]ledger.Opt[uint8]] // nil until they were read
+// mints are those of some accounts, with the decimals that the ledger knows once they were read.
+type mints map[ledger.Pubkey]ledger.Opt[uint8]
+
+// add enters the mint of an account, if it is a token account.
+func (m mints) add(a *ledger.Account) {
+	if t := tokenOf(a); t != nil {
+		m[t.Mint] = ledger.Opt[uint8]{}
+	}
 }
 
-// of returns the decimals of an update's mint. They are unknown where the update is of no token account, the
-// ledger does not know the mint, or the ledger could not be asked.
-func (d *decimals) of(update int) (unknown ledger.Opt[uint8]) {
+// of returns the decimals of an account's mint. They are unknown where it is no token account, the ledger does
+// not know the mint, or could not be asked.
+func (m mints) of(a *ledger.Account) (unknown ledger.Opt[uint8]) {
+	if t := tokenOf(a); t != nil {
+		return m[t.Mint]
+	}
+	return unknown
+}
+
+// readMints reads the decimals of mints as of a head, all at once.
+func (h *Hub) readMints(head *ledger.Head, m mints) error {
+	if len(m) == 0 {
+		return nil
+	}
+	keys := slices.Collect(maps.Keys(m))
+	facts, _, err := h.config.Ledger.Mints(ledger.Query{Commitment: ledger.Processed, Head: head}, keys)
+	if err != nil {
+		if !errors.Is(err, ledger.ErrUnavailable) {
+			h.config.Logger.Error("cannot read the decimals of mints for subscribers", "mints", len(m), "error", err)
+		}
+		return err
+	}
+	for i, key := range keys {
+		if facts[i] != nil {
+			m[key] = ledger.Some(facts[i].Decimals)
+		}
+	}
+	return nil
+}
+
+// decimals are the mints of some updates. All emissions of the same updates share them. They are read from the
+// ledger when a subscriber first wants them, and then kept.
+type decimals struct {
+	known atomic.Pointer[mints] // nil until they were read; perhaps with mints of other updates
+}
+
+// of returns the decimals of an account's mint.
+func (d *decimals) of(a *ledger.Account) (unknown ledger.Opt[uint8]) {
 	if known := d.known.Load(); known != nil {
-		return (*known)[update]
+		return known.of(a)
 	}
 	return unknown
 }
@@ -31,26 +72,25 @@ const decimalsBatch = 10_000
 // hold the hub's lock.
 func (h *Hub) readDecimals(head *ledger.Head, emissions []*emission) (asked int) {
 	for len(emissions) > 0 {
-		var some []*emission
-		var q mintQuestion
-		for ; len(emissions) > 0 && len(q.places) < decimalsBatch; emissions = emissions[1:] {
+		var lacking []*emission
+		wanted, updates := make(mints), 0
+		for ; len(emissions) > 0 && updates < decimalsBatch; emissions = emissions[1:] {
 			e := emissions[0]
 			if e.decimals.known.Load() != nil {
 				continue
 			}
-			some = append(some, e)
+			lacking = append(lacking, e)
+			updates += len(e.updates)
 			for i := range e.updates {
-				q.add(&e.updates[i].Account)
+				wanted.add(&e.updates[i].Account)
 			}
 		}
-		all, err := q.ask(h, head)
-		if asked += len(q.mints); err != nil {
+		asked += len(wanted)
+		if h.readMints(head, wanted) != nil {
 			return asked
 		}
-		for _, e := range some {
-			mine := all[:len(e.updates):len(e.updates)]
-			all = all[len(e.updates):]
-			e.decimals.known.Store(&mine)
+		for _, e := range lacking {
+			e.decimals.known.Store(&wanted)
 		}
 	}
 	return asked
@@ -62,54 +102,6 @@ func (h *Hub) newestDecimals(emissions []*emission) (asked int) {
 	head := h.head
 	h.mu.Unlock()
 	return h.readDecimals(head, emissions)
-}
-
-// mintQuestion asks for the decimals of many accounts' mints at once, each mint once.
-type mintQuestion struct {
-	mints  []ledger.Pubkey
-	index  map[ledger.Pubkey]int32 // in mints
-	places []int32                 // of each account's mint in mints; noMint: it is no token account
-}
-
-const noMint = -1
-
-func (q *mintQuestion) add(a *ledger.Account) {
-	t := tokenOf(a)
-	if t == nil {
-		q.places = append(q.places, noMint)
-		return
-	}
-	place, known := q.index[t.Mint]
-	if !known {
-		if q.index == nil {
-			q.index = make(map[ledger.Pubkey]int32)
-		}
-		place = int32(len(q.mints))
-		q.index[t.Mint] = place
-		q.mints = append(q.mints, t.Mint)
-	}
-	q.places = append(q.places, place)
-}
-
-// ask returns the decimals of each account's mint as of a head, in the order of the accounts.
-func (q *mintQuestion) ask(h *Hub, head *ledger.Head) ([]ledger.Opt[uint8], error) {
-	out := make([]ledger.Opt[uint8], len(q.places))
-	if len(q.mints) == 0 {
-		return out, nil
-	}
-	facts, _, err := h.config.Ledger.Mints(ledger.Query{Commitment: ledger.Processed, Head: head}, q.mints)
-	if err != nil {
-		if !errors.Is(err, ledger.ErrUnavailable) {
-			h.config.Logger.Error("cannot read the decimals of mints for subscribers", "mints", len(q.mints), "error", err)
-		}
-		return out, err
-	}
-	for i, place := range q.places {
-		if place != noMint && facts[place] != nil {
-			out[i] = ledger.Some(facts[place].Decimals)
-		}
-	}
-	return out, nil
 }
 
 // tokenOf returns the facts of a token account, nil if a live account is none.

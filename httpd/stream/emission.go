@@ -83,7 +83,7 @@ func (e *emission) appendPart(dst []byte, f form, part int) []byte {
 	case part != opening && part != e.ending():
 		var d ledger.Opt[uint8]
 		if f == withTokens {
-			d = e.decimals.of(part)
+			d = e.decimals.of(&e.updates[part].Account)
 		}
 		return appendUpdate(dst, f, &e.updates[part].Account, d, e.time, e.slot, e.seq(part), e.level)
 	case !f.marksSlots() || e.undoneFrom.Known != (part == opening):
@@ -116,48 +116,10 @@ func (e *emission) packet(f form, update int) *packet {
 
 func (e *emission) stateOf(update int, data []byte) *packet {
 	return &packet{
-		data: data, frames: 1, kind: statePacket, key: e.updates[update].Account.Pubkey,
-		seq: e.seq(update), published: e.published,
+		data: data, tally: tally{frames: 1, seq: e.seq(update), published: e.published},
+		kind: statePacket, key: e.updates[update].Account.Pubkey,
 	}
 }
 
 // delivered forgets what was needed only to deliver the emission.
 func (e *emission) delivered() { e.last, e.scratch = [forms]lastPacket{}, nil }
-
-// packer gathers frames into packets of at most batchBytes.
-type packer struct {
-	open packet
-	done []*packet
-}
-
-// room returns where the next frame is to be appended.
-func (p *packer) room() []byte {
-	if p.open.data == nil {
-		p.open.data = make([]byte, 0, batchBytes)
-	}
-	return p.open.data
-}
-
-// add takes in a frame that was appended to room.
-func (p *packer) add(data []byte, seq ledger.Seq) {
-	p.open.data = data
-	p.open.frames++
-	p.open.seq = max(p.open.seq, seq)
-	if len(data) > batchBytes-maxFrameBytes {
-		p.cut()
-	}
-}
-
-func (p *packer) cut() {
-	p.done = append(p.done, &packet{data: p.open.data, frames: p.open.frames, seq: p.open.seq, published: p.open.published})
-	p.open.data, p.open.frames, p.open.seq = nil, 0, 0
-}
-
-// finish returns the packets.
-func (p *packer) finish() []*packet {
-	if p.open.frames > 0 {
-		p.open.data = bytes.Clone(p.open.data) // a small block pins no large buffer
-		p.cut()
-	}
-	return p.done
-}

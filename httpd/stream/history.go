@@ -41,7 +41,7 @@ type past struct {
 // missedLocked returns what lies after a seq.
 func (h *Hub) missedLocked(level ledger.Commitment, after, newest ledger.Seq, wants wants) *backlog {
 	kept := &h.recent[level]
-	b := newBacklog(kept.after(after), after, wants)
+	b := &backlog{emissions: kept.after(after), seen: after, wants: wants}
 	if len(b.emissions) > 0 {
 		b.newest = b.emissions[len(b.emissions)-1].version
 	}
@@ -106,10 +106,10 @@ func (p *past) hold(m *memory, bytes int) {
 
 // readPast reads the next emissions of a backlog from the log, when it is the client's turn.
 func (s *subscriber) readPast(p *past) ([]*emission, error) {
-	h, ctx := s.hub, s.outbox.context()
+	h, ctx := s.hub, s.outbox.ctx
 	done, err := h.await(ctx, s.seat.turns.past, h.turns.past)
 	if err != nil {
-		return nil, cmp.Or(s.outbox.endingSoon(), &endShutdown)
+		return nil, cmp.Or(s.outbox.ending(), &endShutdown)
 	}
 	defer done()
 	if !h.memory.reserve(h.pastBytes) {
@@ -124,7 +124,7 @@ func (s *subscriber) readPast(p *past) ([]*emission, error) {
 	p.hold(&h.memory, size)
 	s.seat.work.charge(pastPrice + time.Duration(size/updateBytes)*updatePrice)
 	if ctx.Err() != nil {
-		return nil, s.outbox.endingSoon()
+		return nil, s.outbox.ending()
 	}
 	if err != nil {
 		h.config.Logger.Error("cannot read the log for a subscriber", "after", uint64(p.seen), "error", err)
@@ -145,11 +145,11 @@ func (s *subscriber) writePast(b *backlog) (done bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if done, err := s.writeBacklog(newBacklog(emissions, b.seen, b.wants)); err != nil || !done {
+		if done, err := s.writeBacklog(&backlog{emissions: emissions, seen: b.seen, wants: b.wants}); err != nil || !done {
 			return false, err
 		}
 		b.past.hold(&s.hub.memory, b.past.feed.size())
-		if ending := s.outbox.endingSoon(); ending != nil {
+		if ending := s.outbox.ending(); ending != nil {
 			return false, ending
 		}
 	}

@@ -21,6 +21,7 @@ type Hub struct {
 	started time.Time
 	closed  atomic.Bool // no new subscribers
 
+	digesting sync.Mutex
 	pastBytes int
 	feed      feed // used by Publish alone
 

@@ -5,23 +5,21 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/stream/frame"
 )
 
-// packet is some whole frames, finished, or a change of what the writer follows. It may wait in
+// packet is some whole frames, finished, or something else for the writer to do. It may wait in
 // many outboxes at once, and is not changed any more.
 type packet struct {
-	data      []byte
-	key       ledger.Pubkey // of a state
-	seq       ledger.Seq    // the newest in it; 0 if it holds no updates
-	published time.Duration // when, see Hub.now; 0: not known
-	special   *special      // instead of data
-	frames    int32
-	refs      atomic.Int32 // outboxes it waits in
-	kind      packetKind
+	data []byte
+	tally
+	run   func() error  // instead of data: called by the writer, which follows something else after it
+	extra int           // bytes that run takes
+	key   ledger.Pubkey // of a state
+	refs  atomic.Int32  // outboxes it waits in
+	kind  packetKind
 }
 
 // packetKind says which packets another one may stand for.
@@ -31,14 +29,7 @@ const (
 	plainPacket  packetKind = iota
 	statePacket             // of one account: a later state of it may stand for this one
 	markerPacket            // slot_end or rollback: a later marker may stand for this one
-	gapPacket               // says that states after its seq were dropped
 )
-
-// special is an instruction to the writer.
-type special struct {
-	switchRing *cursor  // what the writer follows from here on
-	missed     *backlog // frames that the writer makes
-}
 
 const (
 	// packetBytes is what a packet takes beside its data, whose size is rounded up too.
@@ -52,15 +43,16 @@ const (
 const slowShare = 4
 
 // single returns a packet of one frame that is no update.
-func single(data []byte) *packet { return &packet{data: data, frames: 1} }
+func single(data []byte) *packet { return &packet{data: data, tally: tally{frames: 1}} }
 
-func (p *packet) size() int {
-	size := packetBytes + len(p.data)
-	if p.special != nil && p.special.missed != nil {
-		size += p.special.missed.size()
-	}
-	return size
+// gapPacket returns a packet that says that states between two seqs are left out.
+func gapPacket(from, to ledger.Seq) *packet {
+	p := single(frame.AppendText(nil, func(b []byte) []byte { return appendGap(b, from, to) }))
+	p.gaps, p.seq = 1, from
+	return p
 }
+
+func (p *packet) size() int { return packetBytes + len(p.data) + p.extra }
 
 // entry is a packet that waits for one socket.
 type entry struct {
@@ -74,17 +66,21 @@ type outbox struct {
 	limitBytes int
 	conflates  bool // when it is full, rather than that the connection ends; never changes
 	memory     *memory
-	wake       func() // starts the writer, never waits; nil: there is none
+	wake       func()          // lets the writer look again, never waits
+	ctx        context.Context // ends once: nothing is accepted after; its cause is the closing
 
 	mu      sync.Mutex
+	end     context.CancelCauseFunc // of ctx
 	entries []entry
-	bytes   int                // what they take, shared packets too
-	ending  *closing           // set once: nothing is accepted after
-	ctx     context.Context    // ends with ending; nil until somebody asks for it
-	cancel  context.CancelFunc // of ctx
+	bytes   int // what they take, shared packets too
 }
 
-func newOutbox(limitBytes int, m *memory) *outbox { return &outbox{limitBytes: limitBytes, memory: m} }
+// newOutbox returns an outbox that wakes nobody yet.
+func newOutbox(limitBytes int, m *memory) *outbox {
+	o := &outbox{limitBytes: limitBytes, memory: m, wake: func() {}}
+	o.ctx, o.end = context.WithCancelCause(context.Background())
+	return o
+}
 
 // countLocked notes that an entry came (1) or went (-1). In the memory of all a shared packet
 // counts once, and each entry by itself.
@@ -100,7 +96,7 @@ func (o *outbox) countLocked(p *packet, sign int) {
 // put adds packets and wakes the writer, see add.
 func (o *outbox) put(after *position, packets ...*packet) {
 	o.add(after, packets...)
-	o.wakeUp()
+	o.wake()
 }
 
 // add adds packets, and never waits. Where there is no room the reader is too slow: what waits is
@@ -109,7 +105,7 @@ func (o *outbox) put(after *position, packets ...*packet) {
 func (o *outbox) add(after *position, packets ...*packet) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.ending != nil {
+	if o.isClosing() {
 		return
 	}
 	for _, p := range packets {
@@ -141,7 +137,7 @@ func (o *outbox) conflateLocked() bool {
 	kept := make([]entry, 0, len(o.entries)+1) // newest first
 	for _, e := range slices.Backward(o.entries) {
 		newest = max(newest, e.seq)
-		stale := e.kind == gapPacket || e.kind == markerPacket && marked
+		stale := e.gaps > 0 || e.kind == markerPacket && marked
 		if e.kind == statePacket {
 			_, stale = newer[e.key]
 		}
@@ -163,8 +159,7 @@ func (o *outbox) conflateLocked() bool {
 		if first.kind == statePacket {
 			from-- // the last one before it
 		}
-		p := &packet{frames: 1, kind: gapPacket, seq: from}
-		p.data = frame.AppendText(nil, func(b []byte) []byte { return appendGap(b, from, newest) })
+		p := gapPacket(from, newest)
 		o.countLocked(p, 1)
 		kept = slices.Insert(kept, at, entry{p, first.after})
 	}
@@ -177,7 +172,7 @@ func (o *outbox) conflateLocked() bool {
 func (o *outbox) holdsOnlyAnswers() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !slices.ContainsFunc(o.entries, func(e entry) bool { return e.special != nil || e.seq != 0 })
+	return !slices.ContainsFunc(o.entries, func(e entry) bool { return e.run != nil || e.seq != 0 })
 }
 
 // close ends the connection after what waits was written. The first call counts.
@@ -196,17 +191,14 @@ func (o *outbox) discard() {
 }
 
 func (o *outbox) endLocked(c closing) {
-	if o.ending != nil {
+	if o.isClosing() {
 		return
 	}
-	o.ending = &c
-	if o.cancel != nil {
-		o.cancel()
-	}
+	o.end(&c)
 	if c.atOnce() {
 		o.dropLocked()
 	}
-	o.wakeUp()
+	o.wake()
 }
 
 func (o *outbox) dropLocked() {
@@ -216,84 +208,50 @@ func (o *outbox) dropLocked() {
 	o.entries = nil
 }
 
-// wakeUp lets the writer look again. It never waits.
-func (o *outbox) wakeUp() {
-	if o.wake != nil {
-		o.wake()
-	}
-}
-
-// context returns a context that ends when the connection is about to end.
-func (o *outbox) context() context.Context {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.ctx == nil {
-		o.ctx, o.cancel = context.WithCancel(context.Background())
-		if o.ending != nil {
-			o.cancel()
-		}
-	}
-	return o.ctx
-}
-
-// endingSoon returns how the connection is about to end, nil if it is not.
-func (o *outbox) endingSoon() *closing {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.ending
-}
-
 // isClosing reports whether the connection is about to end.
-func (o *outbox) isClosing() bool { return o.endingSoon() != nil }
+func (o *outbox) isClosing() bool { return o.ctx.Err() != nil }
 
-// endsAtOnce reports whether what waits is not written any more.
-func (o *outbox) endsAtOnce() bool {
-	ending := o.endingSoon()
-	return ending != nil && ending.atOnce()
+// ending returns how the connection is about to end, nil if it is not.
+func (o *outbox) ending() *closing {
+	ending, _ := context.Cause(o.ctx).(*closing)
+	return ending
 }
 
 // taken is what the writer is to do next.
 type taken struct {
-	batch            // frames to be written
-	special *special // alone, if there is one
-	until   position // where the frames of the ring end that come before what still waits
-	waits   bool     // something does
-	ending  *closing // with nothing left: how the connection ends
-	gaps    int      // among the frames
-	room    *[]byte  // that the frames are in, to be freed when they were written; nil if there are none
+	batch               // frames to be written
+	room   *[]byte      // that they are in, to be freed when they were written; nil if there are none
+	run    func() error // instead of frames
+	until  *position    // where the frames of the ring end that come before what still waits; nil: nothing waits
+	ending *closing     // with nothing left: how the connection ends
 }
 
 // take returns what a writer may write that has written its ring up to at.
 func (o *outbox) take(at uint64) (t taken) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(o.entries) > 0 {
+	for len(o.entries) > 0 && t.run == nil {
 		e := o.entries[0]
 		if e.after != nil && e.after.at > at {
-			t.until = *e.after
-			break
+			t.until = e.after
+			return t
 		}
-		if t.frames > 0 && (e.special != nil || len(t.data)+len(e.data) > cap(t.data)) {
-			break
+		if t.frames > 0 && (e.run != nil || len(t.data)+len(e.data) > cap(t.data)) {
+			return t
 		}
-		if t.room == nil && e.special == nil {
-			t.room = o.memory.batch()
-			t.data = *t.room
-		}
-		t.data = append(t.data, e.data...)
-		t.count(int(e.frames), e.seq, e.published)
-		if e.kind == gapPacket {
-			t.gaps++
+		if t.run = e.run; t.run == nil {
+			if t.room == nil {
+				t.room = o.memory.batch()
+				t.data = *t.room
+			}
+			t.batch.add(e.packet)
 		}
 		o.countLocked(e.packet, -1)
 		o.entries[0] = entry{}
 		o.entries = o.entries[1:]
-		if t.special = e.special; t.special != nil {
-			break
-		}
 	}
-	if t.waits = len(o.entries) > 0; !t.waits {
-		o.entries, t.ending = nil, o.ending
+	if len(o.entries) == 0 {
+		o.entries, t.ending = nil, o.ending()
 	}
 	return t
 }

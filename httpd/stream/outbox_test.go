@@ -12,7 +12,7 @@ func unlimited() *memory { return &memory{limit: 1 << 60} }
 
 // packetOf returns a packet that counts for so many bytes in an outbox.
 func packetOf(size int, seq ledger.Seq) *packet {
-	return &packet{data: make([]byte, size-packetBytes-entryBytes), frames: 1, seq: seq}
+	return &packet{data: make([]byte, size-packetBytes-entryBytes), tally: tally{frames: 1, seq: seq}}
 }
 
 // drain takes all that waits, and returns how many frames and bytes that is, and how the connection ends.
@@ -23,7 +23,7 @@ func (o *outbox) drain() (frames int, data []byte, ending *closing) {
 			data = append(data, t.data...)
 			o.memory.freeBatch(t.room)
 		}
-		if frames += t.frames; t.frames == 0 && t.special == nil {
+		if frames += t.frames; t.frames == 0 && t.run == nil {
 			return frames, data, t.ending
 		}
 	}
@@ -143,8 +143,8 @@ func TestConflationNeedsRoomForTheNewestStates(t *testing.T) {
 	if o.isClosing() || o.bytes > o.limitBytes || len(o.entries) < 12 {
 		t.Fatalf("closing = %t with %d packets of %d bytes", o.isClosing(), len(o.entries), o.bytes)
 	}
-	if answer, gap := o.entries[0], o.entries[1]; answer.kind != plainPacket || gap.kind != gapPacket {
-		t.Errorf("first come packets of kind %d and %d, want the answer and a gap", answer.kind, gap.kind)
+	if answer, gap := o.entries[0], o.entries[1]; answer.kind != plainPacket || gap.gaps != 1 {
+		t.Errorf("first come a packet of kind %d and %d gaps, want the answer and one", answer.kind, gap.gaps)
 	}
 	states := o.entries[2:] // without a hole, up to the last
 	for i, e := range states {
@@ -168,8 +168,8 @@ func TestHeldEmissionsAreCounted(t *testing.T) {
 	for range 5 {
 		s.hold(e)
 	}
-	if got := h.memory.used.Load(); len(s.held) != 3 || got != 90*updateBytes || *s.outbox.endingSoon() != endMemory {
-		t.Errorf("%d emissions are held, %d bytes are used, and it ends with %v, want 3, %d and 1013", len(s.held), got, s.outbox.endingSoon(), 90*updateBytes)
+	if got := h.memory.used.Load(); len(s.held) != 3 || got != 90*updateBytes || *s.outbox.ending() != endMemory {
+		t.Errorf("%d emissions are held, %d bytes are used, and it ends with %v, want 3, %d and 1013", len(s.held), got, s.outbox.ending(), 90*updateBytes)
 	}
 }
 

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"sync/atomic"
-	"time"
 
 	"ledgerd/engine/ledger"
 )
@@ -44,10 +43,8 @@ type block struct {
 
 // position is where a reader of a ring stands, and what lies before it.
 type position struct {
-	at        uint64 // the number of the block, shifted by blockBits, and bytes in it
-	frames    uint64
-	seq       ledger.Seq    // the newest; 0 while nothing was numbered
-	published time.Duration // when its newest emission was, see Hub.now
+	at uint64 // the number of the block, shifted by blockBits, and bytes in it
+	tally
 }
 
 // number returns the block that the position is in. Blocks never are full to the last byte.
@@ -91,9 +88,7 @@ func (r *ring) append(e *emission) {
 		}
 		r.tail = tail
 		r.end.at = r.open.number<<blockBits + uint64(len(tail))
-		r.end.frames++
-		r.end.seq = max(r.end.seq, e.seq(part))
-		r.end.published = e.published
+		r.end.add(tally{frames: 1, seq: e.seq(part), published: e.published})
 	}
 	if r.end.frames != before {
 		head := r.end
@@ -109,7 +104,7 @@ func (r *ring) wake() {
 	}
 	r.moved = false
 	for s := range r.followers {
-		s.outbox.wakeUp()
+		s.outbox.wake()
 	}
 }
 
@@ -154,9 +149,9 @@ func (c *cursor) next(limit position) (frames []byte, to position, ok bool) {
 }
 
 // lapped reports whether the frames after the cursor's block are gone.
-func (c *cursor) lapped() bool { return c.lagsBy(1, 1) }
+func (c *cursor) lapped() bool { return c.lagsBy(1) }
 
-// lagsBy reports whether the cursor is further from its ring's head than a part of the ring.
-func (c *cursor) lagsBy(part, of int) bool {
-	return c.ring != nil && c.head().number()-c.block.number > uint64(part*len(c.ring.slots)/of)
+// lagsBy reports whether the cursor is further from its ring's head than one part of share of the ring.
+func (c *cursor) lagsBy(share int) bool {
+	return c.ring != nil && c.head().number()-c.block.number > uint64(len(c.ring.slots)/share)
 }

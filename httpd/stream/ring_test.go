@@ -20,7 +20,7 @@ func emissionOf(slot ledger.Slot, firstSeq ledger.Seq, updates int) *emission {
 }
 
 // framesIn counts frames, and fails if the last is not whole.
-func framesIn(t *testing.T, data []byte) (count uint64) {
+func framesIn(t *testing.T, data []byte) (count int) {
 	t.Helper()
 	for len(data) > 0 {
 		header, n := 2, int(data[1])

@@ -293,7 +293,7 @@ func (f *fakeLedger) Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint
 	if _, ok := f.heads[q.Head]; !ok {
 		return nil, view, fmt.Errorf("asked for a head that was never published")
 	}
-	f.askedFor = append(f.askedFor, slices.Clone(keys))
+	f.askedFor = append(f.askedFor, slices.SortedFunc(slices.Values(keys), func(a, b ledger.Pubkey) int { return a.Compare(&b) }))
 	out := make([]*ledger.Mint, len(keys))
 	for i, k := range keys {
 		out[i] = f.mints[k]

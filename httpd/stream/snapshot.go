@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,8 @@ const (
 	maxSnapshot = 10_000
 	// snapshotBytes is about what an account of a snapshot takes while it is read and encoded.
 	snapshotBytes = 640
+	// snapshotPacket is how many accounts one packet holds: their frames fit in one write.
+	snapshotPacket = batchBytes / maxFrameBytes
 	// minFrameBytes is less than the frame of any account takes.
 	minFrameBytes = 100
 	// snapshotTries is how often a snapshot is begun anew because its version was folded away.
@@ -36,7 +39,7 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 	if !s.pay(snapshotCost(&named)) {
 		return nil
 	}
-	done, err := s.hub.await(s.outbox.context(), s.seat.turns.snapshot, s.hub.turns.snapshot)
+	done, err := s.hub.await(s.outbox.ctx, s.seat.turns.snapshot, s.hub.turns.snapshot)
 	if err != nil {
 		return nil // the connection ends
 	}
@@ -113,6 +116,7 @@ func (s *subscriber) deliverHeldLocked() {
 		s.held = s.held[1:]
 		s.hub.memory.release(e.size())
 		s.deliverAlone(e)
+		e.delivered()
 		s.passed(e)
 		s.hub.mu.Unlock()
 		s.hub.mu.Lock()
@@ -136,23 +140,28 @@ func (s *subscriber) snapshotUnlocked(at snapshotAt, shape form, named names, id
 	if at.head != nil {
 		time = at.head.Tip(s.level).Time
 	}
-	mints := make([]ledger.Opt[uint8], len(accounts))
+	mints := make(mints)
 	if shape == withTokens {
-		var q mintQuestion
 		for i := range accounts {
-			q.add(&accounts[i])
+			mints.add(&accounts[i])
 		}
-		s.seat.work.charge(foundCost(len(q.mints)))
-		mints, _ = q.ask(s.hub, at.head) // without an answer they are null
+		s.seat.work.charge(foundCost(len(mints)))
+		_ = s.hub.readMints(at.head, mints) // without an answer they are null
 	}
-	var p packer
-	for i := range accounts {
-		p.add(appendUpdate(p.room(), shape, &accounts[i], mints[i], time, at.slot, at.seq, s.level), 0)
+	var packets []*packet
+	var room []byte
+	for some := range slices.Chunk(accounts, snapshotPacket) {
+		room = room[:0]
+		for i := range some {
+			room = appendUpdate(room, shape, &some[i], mints.of(&some[i]), time, at.slot, at.seq, s.level)
+		}
+		packets = append(packets, &packet{data: bytes.Clone(room), tally: tally{frames: len(some)}})
 	}
-	p.add(frame.AppendText(p.room(), func(b []byte) []byte {
+	end := single(frame.AppendText(nil, func(b []byte) []byte {
 		return fmt.Appendf(b, `{"type":"snapshot_end","id":%s,"slot":%d,"seq":%d}`, id, at.slot, at.seq)
-	}), at.seq)
-	return p.finish(), nil
+	}))
+	end.seq = at.seq
+	return append(packets, end), nil
 }
 
 // readSnapshot returns the live accounts among those named, among the programs' members and

@@ -19,7 +19,7 @@ type subscriber struct {
 	seat   *seat
 	outbox *outbox
 	budget bucket         // the reader's
-	writer writerState    // says whether there is a writer
+	wakes  atomic.Int64   // since the writer last found nothing to do; 0: there is no writer
 	at     cursor         // the writer's
 	sent   ledger.Seq     // the writer's: the newest seq the client received, or knew
 	missed *backlog       // the writer's: what it is writing; nil: none
@@ -62,7 +62,10 @@ func (s *subscriber) follow(r *ring) {
 		to = r.newest()
 		r.followers.put(s, true)
 	}
-	s.put(&packet{special: &special{switchRing: to}})
+	s.put(&packet{run: func() error {
+		s.at, s.sent = *to, max(s.sent, to.seq)
+		return nil
+	}})
 	if s.ring != nil {
 		s.ring.followers.put(s, false)
 	}
@@ -159,7 +162,7 @@ func (s *subscriber) deliverAlone(e *emission) {
 	s.deliverMarker(e, opening)
 	for i := range e.updates {
 		if e.after(i, s.resumed) && s.wants.match(&e.updates[i]) {
-			s.put(e.stateOf(i, e.appendPart(nil, s.wants.form, i)))
+			s.put(e.packet(s.wants.form, i))
 		}
 	}
 	s.deliverMarker(e, e.ending())
@@ -171,6 +174,6 @@ func (s *subscriber) deliverMarker(e *emission, part int) {
 		return
 	}
 	if data := e.appendPart(nil, s.wants.form, part); len(data) > 0 {
-		s.put(&packet{data: data, frames: 1, kind: markerPacket, seq: e.seq(part), published: e.published})
+		s.put(&packet{data: data, tally: tally{frames: 1, seq: e.seq(part), published: e.published}, kind: markerPacket})
 	}
 }

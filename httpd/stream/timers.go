@@ -47,7 +47,7 @@ func (s *subscriber) ping(now time.Duration) error {
 		return nil
 	}
 	s.timers.pinged = now
-	return s.writeOnce(batch{data: frame.AppendControl(nil, websocket.PingMessage, nil), frames: 1})
+	return s.writeOnce(batch{frame.AppendControl(nil, websocket.PingMessage, nil), tally{frames: 1}})
 }
 
 // scheduleTicks says whether there is something to do every heartbeat: to send one, or to look
@@ -55,7 +55,7 @@ func (s *subscriber) ping(now time.Duration) error {
 func (s *subscriber) scheduleTicks() {
 	on := s.wants.form.marksSlots() || s.resumed != 0
 	if s.ticks.Swap(on) != on && on {
-		s.outbox.wakeUp()
+		s.outbox.wake()
 	}
 }
 

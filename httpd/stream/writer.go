@@ -14,46 +14,58 @@ import (
 // closeWait is how long the peer may take to answer a close frame.
 const closeWait = time.Second
 
+// tally says what some frames hold.
+type tally struct {
+	frames    int
+	gaps      int           // among the frames
+	seq       ledger.Seq    // the newest; 0 if they hold no updates
+	published time.Duration // when the newest was, see Hub.now; 0: not known
+}
+
+func (t *tally) add(more tally) {
+	t.frames += more.frames
+	t.gaps += more.gaps
+	t.seq, t.published = max(t.seq, more.seq), max(t.published, more.published)
+}
+
 // batch is some whole frames that are written at once.
 type batch struct {
-	data      []byte
-	frames    int
-	seq       ledger.Seq    // the newest in it; 0 if it holds no updates
-	published time.Duration // the newest, see Hub.now; 0: not known
+	data []byte
+	tally
 }
 
 // hasRoom reports whether any frame still fits.
 func (b *batch) hasRoom() bool { return cap(b.data)-len(b.data) > maxFrameBytes }
 
-// add takes in a frame that was appended to data, if there is one.
-func (b *batch) add(data []byte, seq ledger.Seq) {
-	if len(data) > len(b.data) {
-		b.data = data
-		b.count(1, seq, 0)
+// add appends a packet.
+func (b *batch) add(p *packet) {
+	b.data = append(b.data, p.data...)
+	b.tally.add(p.tally)
+}
+
+// addPart appends a part of an emission, if it has a frame.
+func (b *batch) addPart(e *emission, f form, part int) {
+	before := len(b.data)
+	if b.data = e.appendPart(b.data, f, part); len(b.data) > before {
+		b.tally.add(tally{frames: 1, seq: e.seq(part)})
 	}
 }
 
-// count notes frames that are in data.
-func (b *batch) count(frames int, seq ledger.Seq, published time.Duration) {
-	b.frames += frames
-	b.seq, b.published = max(b.seq, seq), max(b.published, published)
-}
-
-// wake starts the writer, unless it runs.
+// wake starts the writer, or lets the one that runs look once more before it stops.
 func (s *subscriber) wake() {
-	if s.writer.schedule() {
+	if s.wakes.Add(1) == 1 {
 		go s.write()
 	}
 }
 
-// write is the writer's goroutine, which runs only as long as there is something to do: it
+// write is the writer's goroutine, which runs only as long as there is something to do: asleep it would keep
+// a stack, which is most of what an idle connection costs. It
 // writes what the ring it follows holds and what waits in the outbox, keeps the peer awake, and
 // ends with the connection's close frame. Afterwards the reader is unblocked.
 //
 // It alone writes to the socket after the handshake, and always whole frames: pings, pongs
-// and the close frame pass through it like everything else. There is one at a time, see
-// writerState. So control frames never land inside a data frame, many frames share one write,
-// and nothing follows the close frame.
+// and the close frame pass through it like everything else. There is one at a time. So control
+// frames never land inside a data frame, many frames share one write, and nothing follows the close frame.
 func (s *subscriber) write() {
 	over := true
 	defer func() {
@@ -61,118 +73,101 @@ func (s *subscriber) write() {
 			s.hub.panicked(p)
 			_ = s.conn.Close()
 		}
-		if over {
+		if over { // and wakes stays above 0: no other writer starts
 			s.timers.alarm.Stop()
-			s.writer.stop()
 			s.ended.Done()
 		}
 	}()
 	for {
-		end, err := s.writeUntilIdle()
-		if errors.As(err, &end) {
-			err = nil
-		}
-		switch {
-		case err != nil:
-			s.hub.meters.ends[s.whyBroken(err)].Add(1)
-			s.outbox.close(endGone)
-			s.cut()
-			return
-		case end != nil:
-			s.outbox.close(*end) // already so, unless it was lapped
-			s.end(*end)
+		wakes := s.wakes.Load()
+		if err := s.writeUntilIdle(); err != nil {
+			s.finish(err)
 			return
 		}
 		s.timers.alarm.Reset(s.timers.due - s.hub.now())
-		if s.writer.tryIdle() {
+		if s.wakes.CompareAndSwap(wakes, 0) {
 			over = false
 			return
 		}
 	}
 }
 
-// whyBroken returns the reason that a connection ends for whose write failed.
-func (s *subscriber) whyBroken(err error) string {
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		return endGone.reason
-	}
-	if s.isTooSlow() {
-		if ending := s.outbox.endingSoon(); ending != nil {
-			return ending.reason
-		}
-		return endSlow.reason
-	}
-	return endStalled.reason
-}
-
-// writeUntilIdle writes until nothing waits, or the connection ends in the way it returns.
-func (s *subscriber) writeUntilIdle() (*closing, error) {
+// writeUntilIdle writes until nothing waits. As an error it returns how the connection ends.
+func (s *subscriber) writeUntilIdle() error {
 	var last ledger.Opt[position] // the head when the connection was seen to end
 	for {
 		if err := s.runDue(s.hub.now()); err != nil {
-			return nil, err
+			return err
 		}
 		// The head comes first: what was put before it moved there is then seen in the outbox,
 		// and so nothing is written that belongs after an answer.
 		limit := s.at.head()
 		t := s.outbox.take(s.at.at)
-		if t.special != nil || t.frames > 0 {
+		if t.run != nil || t.frames > 0 {
 			if err := s.writeTaken(&t); err != nil {
-				return nil, err
+				return err
 			}
 			continue
 		}
 		if t.ending != nil {
 			if t.ending.atOnce() {
-				return t.ending, nil
+				return t.ending
 			}
 			if !last.Known {
 				last = ledger.Some(limit)
 			}
 			limit = last.Value
 		}
-		if t.waits && t.until.at < limit.at {
-			limit = t.until
+		if t.until != nil && t.until.at < limit.at {
+			limit = *t.until
 		}
-		frames, to, ok := s.at.next(limit)
-		if s.outbox.conflates && s.at.at < limit.at && (!ok || s.at.lagsBy(1, jumpShare)) {
-			jumped, err := s.jump()
-			if err != nil {
-				return nil, err
-			}
-			if jumped {
-				continue
-			}
-		}
+		wrote, err := s.writeRing(limit)
 		switch {
-		case !ok:
-			s.hub.meters.laps.Inc()
-			return &endSlow, nil
-		case len(frames) == 0 && t.waits: // the head was read before it came
-		case len(frames) == 0:
-			return t.ending, nil
+		case err != nil:
+			return err
+		case wrote || t.until != nil: // the head was read before it came
+		case t.ending != nil:
+			return t.ending
 		default:
-			b := batch{frames, int(to.frames - s.at.frames), to.seq, to.published}
-			if err := s.writeOnce(b); err != nil {
-				return nil, err
-			}
-			s.at.position = to
+			return nil
 		}
 	}
 }
 
 // writeTaken does what the outbox says.
 func (s *subscriber) writeTaken(t *taken) error {
-	switch {
-	case t.special == nil:
-		defer s.hub.memory.freeBatch(t.room)
-		s.hub.meters.gaps.Add(t.gaps)
-		return s.writeOnce(t.batch)
-	case t.special.missed != nil:
-		return s.writeMissed(t.special.missed)
+	if t.run != nil {
+		return t.run()
 	}
-	s.at = *t.special.switchRing
-	return nil
+	defer s.hub.memory.freeBatch(t.room)
+	return s.writeOnce(t.batch)
+}
+
+// jumpShare is the part of its ring by which a conflating subscriber lags that goes on with a digest.
+const jumpShare = 4
+
+// writeRing writes the next frames of the ring up to a limit, if there are any.
+func (s *subscriber) writeRing(limit position) (wrote bool, err error) {
+	frames, to, ok := s.at.next(limit)
+	if s.at.at < limit.at && (!ok || s.at.lagsBy(jumpShare)) {
+		if b := s.digest(); b != nil {
+			return true, s.writeMissed(b)
+		}
+	}
+	if !ok {
+		s.hub.meters.laps.Inc()
+		return false, &endSlow
+	}
+	if len(frames) == 0 {
+		return false, nil
+	}
+	b := batch{frames, to.tally}
+	b.frames -= s.at.frames
+	if err := s.writeOnce(b); err != nil {
+		return false, err
+	}
+	s.at.position = to
+	return true, nil
 }
 
 // writeLooks is how often a blocked write looks within Config.WriteTimeout whether the socket
@@ -186,32 +181,26 @@ const writeLooks = 50
 func (s *subscriber) writeOnce(b batch) error {
 	timeout := s.hub.config.WriteTimeout
 	began := time.Now()
-	took := began         // when it took a byte last, the time between two looks at most after that
-	var tooSlow time.Time // when that was seen
+	until := began.Add(timeout)
+	tooSlow := false
 	for rest := b.data; len(rest) > 0; {
 		if err := s.conn.SetWriteDeadline(time.Now().Add(timeout / writeLooks)); err != nil {
 			return err
 		}
 		n, err := s.conn.Write(rest)
 		rest = rest[n:]
-		switch {
-		case err == nil:
+		if err == nil {
 			continue
-		case !errors.Is(err, os.ErrDeadlineExceeded):
-			return err
-		case n == 0 && time.Since(took) < timeout:
-			continue
-		case n == 0:
-			return err
 		}
-		took = time.Now()
-		switch {
-		case !s.isTooSlow() && s.outbox.isClosing():
-			return err
-		case !s.isTooSlow():
-		case tooSlow.IsZero():
-			tooSlow = took
-		case took.Sub(tooSlow) >= timeout:
+		now := time.Now()
+		if n > 0 && !tooSlow {
+			ending := s.ending()
+			if ending != nil && !ending.isSlow() {
+				return err
+			}
+			until, tooSlow = now.Add(timeout), ending != nil
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) || !now.Before(until) {
 			return err
 		}
 	}
@@ -219,6 +208,7 @@ func (s *subscriber) writeOnce(b batch) error {
 	s.sent = max(s.sent, b.seq)
 	s.hub.meters.bytes.Add(len(b.data))
 	s.hub.meters.frames.Add(b.frames)
+	s.hub.meters.gaps.Add(b.gaps)
 	return nil
 }
 
@@ -232,13 +222,36 @@ func (s *subscriber) measure(began time.Time, published time.Duration) {
 	}
 }
 
-// isTooSlow reports whether the connection is about to end because its reader is too slow.
-func (s *subscriber) isTooSlow() bool {
-	if ending := s.outbox.endingSoon(); ending != nil {
-		return ending.atOnce() && ending.code != 0
+// ending returns how the connection is about to end, also if its reader is too slow for what it follows;
+// nil if it is not.
+func (s *subscriber) ending() *closing {
+	if ending := s.outbox.ending(); ending != nil {
+		return ending
 	}
 	s.late = s.late || s.missed.outgrown(&s.hub.recent[s.level])
-	return s.late || s.at.lapped() && !s.outbox.conflates
+	if s.late || s.at.lapped() && !s.outbox.conflates {
+		return &endSlow
+	}
+	return nil
+}
+
+// finish ends the connection: with a close frame if err is a closing, or else because a write failed.
+func (s *subscriber) finish(err error) {
+	end, why := (*closing)(nil), endGone.reason
+	switch ending := s.ending(); {
+	case errors.As(err, &end):
+		s.outbox.close(*end) // already so, unless it was lapped
+		s.end(*end)
+		return
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+	case ending.isSlow():
+		why = ending.reason
+	default:
+		why = endStalled.reason
+	}
+	s.hub.meters.ends[why].Add(1)
+	s.outbox.close(endGone)
+	s.cut()
 }
 
 // end writes the close frame, if anybody may still read it, and gives the peer a moment to
@@ -252,7 +265,7 @@ func (s *subscriber) end(c closing) {
 	if c.reason == endSlow.reason {
 		c.text = fmt.Sprintf("%s, last_seq=%d", c.text, s.sent)
 	}
-	if s.writeOnce(batch{data: frame.AppendClose(nil, c.code, c.text), frames: 1}) != nil {
+	if s.writeOnce(batch{frame.AppendClose(nil, c.code, c.text), tally{frames: 1}}) != nil {
 		s.cut()
 		return
 	}
