@@ -74,7 +74,7 @@ func (a *audience) classify(s *subscriber) {
 	alone := s.perEmission()
 	a.perEmission.put(s, alone)
 	s.hub.tokens.put(s, s.wants.form == withTokens)
-	if s.wants.everything && !alone {
+	if s.wants.everything && !alone && !s.holding {
 		s.follow(a.ring(s))
 	} else {
 		s.follow(nil)

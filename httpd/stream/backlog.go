@@ -11,7 +11,7 @@ import (
 type backlog struct {
 	past      *past // what comes first; nil if all is in memory
 	emissions []*emission
-	newest    ledger.Version // of these; 0: there is none, or they need not be kept
+	total     int64 // how many emissions had come after the last of these; 0: they need not be kept for resumes
 	seen      ledger.Seq
 	wants     wants // when it was asked for
 
@@ -19,15 +19,43 @@ type backlog struct {
 	stale [][]bool // of a digest's updates: a newer state of the same account follows
 }
 
-// size returns about what the backlog takes beside the emissions, which are in memory anyway.
+// size returns about what the backlog takes. Emissions are in memory anyway as long as they are kept.
 func (b *backlog) size() int {
 	bytes := packetBytes + 8*cap(b.emissions)
-	if b.gap != nil {
-		for _, e := range b.emissions {
+	for _, e := range b.emissions {
+		switch {
+		case b.gap != nil:
 			bytes += 24 + len(e.updates) // of stale
+		case b.total == 0:
+			bytes += e.size()
 		}
 	}
 	return bytes
+}
+
+// putBacklog puts a backlog in the outbox.
+func (s *subscriber) putBacklog(b *backlog) {
+	s.put(&packet{run: func() error { return s.writeMissed(b) }, extra: b.size()})
+}
+
+// putSince has the writer send, as a backlog, the emissions that came since there had been so many in total. What waits
+// for that names no emission, and so a slow reader keeps none in memory.
+func (s *subscriber) putSince(total int64, seen ledger.Seq) {
+	kept := &s.hub.recent[s.level]
+	b := &backlog{total: kept.total(), seen: seen, wants: s.wants}
+	if b.total == total {
+		return
+	}
+	s.put(&packet{run: func() error {
+		var whole bool
+		s.hub.mu.Lock()
+		b.emissions, whole = kept.between(total, b.total)
+		s.hub.mu.Unlock()
+		if !whole {
+			return &endSlow
+		}
+		return s.writeMissed(b)
+	}})
 }
 
 // holds reports whether a part of the nth emission is sent.
@@ -36,7 +64,7 @@ func (b *backlog) holds(n, part int) bool {
 	switch {
 	case !e.after(part, b.seen):
 		return false
-	case part == opening || part == e.ending():
+	case e.isMarker(part):
 		return b.gap == nil || n == len(b.emissions)-1
 	}
 	return (b.gap == nil || !b.stale[n][part]) && b.wants.match(&e.updates[part])
@@ -57,7 +85,7 @@ func (b *backlog) parts(visit func(*emission, int) bool) {
 // whose backlog is outgrown before it was sent is a slow consumer: so what all backlogs hold
 // together is bounded, however slow their readers are.
 func (b *backlog) outgrown(kept *recent) bool {
-	return b != nil && b.newest != 0 && uint64(b.newest) <= kept.gone.Load()
+	return b != nil && b.total != 0 && b.total <= kept.gone.Load()
 }
 
 // writeMissed writes a backlog, unless the connection is about to end without it. The ring
@@ -86,15 +114,16 @@ func (s *subscriber) writeBacklog(b *backlog) (done bool, err error) {
 	if b.wants.form == withTokens {
 		s.seat.work.charge(foundCost(s.hub.newestDecimals(b.emissions)))
 	}
+	size := b.size()
+	if b.gap != nil && !s.hub.memory.allows(size) {
+		return false, &endMemory
+	}
+	s.hub.memory.hold(size)
+	defer s.hub.memory.release(size)
 	room := s.hub.memory.batch()
 	defer s.hub.memory.freeBatch(room)
 	to := batch{data: *room}
 	if b.gap != nil {
-		size := b.size()
-		if !s.hub.memory.reserve(size) {
-			return false, &endMemory
-		}
-		defer s.hub.memory.release(size)
 		s.hub.findStale(b)
 		to.add(b.gap)
 	}
@@ -116,6 +145,7 @@ func (s *subscriber) writeBacklog(b *backlog) (done bool, err error) {
 
 // writePart writes a part of a backlog, and reports whether the subscriber is fast enough for the next one.
 func (s *subscriber) writePart(b batch) (goOn bool, err error) {
+	b.published = 0 // how late it comes says nothing of us
 	if err := s.writeOnce(b); err != nil {
 		return false, err
 	}

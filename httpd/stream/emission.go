@@ -41,8 +41,8 @@ type emission struct {
 
 	undoneFrom ledger.Opt[ledger.Slot] // an undoing: the tip before
 
-	last    [forms]lastPacket // while it is delivered
-	scratch []byte            // buffer to encode in, of the same
+	last    [forms]*packet // the one delivered last, while it is delivered
+	scratch []byte         // buffer to encode in, of the same
 }
 
 // opening is the part before the updates, which are the parts from 0 on.
@@ -63,6 +63,11 @@ func (e *emission) seq(part int) ledger.Seq {
 	return e.firstSeq + ledger.Seq(part)
 }
 
+// tally returns that of a part's frame.
+func (e *emission) tally(part int) tally {
+	return tally{frames: 1, seq: e.seq(part), published: e.published}
+}
+
 // after reports whether a part is sent to a client that has seen a seq. An update of a block has a
 // number of its own: it was seen if that is not after the seq. All else carries the last number
 // before it, and nothing says whether it was seen: where it carries the very seq it is sent again,
@@ -77,16 +82,25 @@ func (e *emission) after(part int, seen ledger.Seq) bool {
 	return e.seq(part) > seen
 }
 
+// isMarker reports whether a part is no update.
+func (e *emission) isMarker(part int) bool { return part == opening || part == e.ending() }
+
+// hasFrame reports whether there is a frame of a part in a form.
+func (e *emission) hasFrame(f form, part int) bool {
+	return !e.isMarker(part) || f.marksSlots() && e.undoneFrom.Known == (part == opening)
+}
+
 // appendPart appends the frame of a part in a form, if it has one.
 func (e *emission) appendPart(dst []byte, f form, part int) []byte {
 	switch {
-	case part != opening && part != e.ending():
+	case !e.isMarker(part):
 		var d ledger.Opt[uint8]
+		a := &e.updates[part].Account
 		if f == withTokens {
-			d = e.decimals.of(&e.updates[part].Account)
+			d = e.decimals.of(a)
 		}
-		return appendUpdate(dst, f, &e.updates[part].Account, d, e.time, e.slot, e.seq(part), e.level)
-	case !f.marksSlots() || e.undoneFrom.Known != (part == opening):
+		return appendUpdate(dst, f, a, d, e.time, e.slot, e.seq(part), e.level)
+	case !e.hasFrame(f, part):
 		return dst
 	}
 	return frame.AppendText(dst, func(b []byte) []byte {
@@ -97,29 +111,20 @@ func (e *emission) appendPart(dst []byte, f form, part int) []byte {
 	})
 }
 
-// lastPacket is the packet of the update that was delivered last. As many subscribers as named it
-// receive it, one after another.
-type lastPacket struct {
-	update int
-	packet *packet
-}
-
-// packet returns the packet of an update, the same one until another update's is asked for. It may
-// wait for long, and so it holds nothing of the emission.
-func (e *emission) packet(f form, update int) *packet {
-	if l := &e.last[f]; l.packet == nil || l.update != update {
-		e.scratch = e.appendPart(e.scratch[:0], f, update)
-		*l = lastPacket{update, e.stateOf(update, bytes.Clone(e.scratch))}
+// packet returns the packet of a part that has a frame: the same one until another part's is asked for, because
+// as many subscribers as named an update receive it, one after another. It may wait for long, and so it
+// holds nothing of the emission.
+func (e *emission) packet(f form, part int) *packet {
+	subject := subject{kind: markerPacket}
+	if !e.isMarker(part) {
+		subject.kind, subject.key = statePacket, e.updates[part].Account.Pubkey
 	}
-	return e.last[f].packet
-}
-
-func (e *emission) stateOf(update int, data []byte) *packet {
-	return &packet{
-		data: data, tally: tally{frames: 1, seq: e.seq(update), published: e.published},
-		kind: statePacket, key: e.updates[update].Account.Pubkey,
+	if l := e.last[f]; l == nil || l.subject != subject || l.seq != e.seq(part) {
+		e.scratch = e.appendPart(e.scratch[:0], f, part)
+		e.last[f] = &packet{data: bytes.Clone(e.scratch), tally: e.tally(part), subject: subject}
 	}
+	return e.last[f]
 }
 
 // delivered forgets what was needed only to deliver the emission.
-func (e *emission) delivered() { e.last, e.scratch = [forms]lastPacket{}, nil }
+func (e *emission) delivered() { e.last, e.scratch = [forms]*packet{}, nil }

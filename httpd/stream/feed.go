@@ -7,21 +7,11 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// chainBlock is a block of the present chain that some level has not reached yet.
-type chainBlock struct {
-	version  ledger.Version
-	slot     ledger.Slot
-	time     ledger.Opt[int64]
-	firstSeq ledger.Seq
-	updates  []ledger.Update
-	decimals *decimals // of the updates' mints, shared by the levels
-}
-
 // feed turns publications into the emissions of some levels. It remembers the blocks of the chain
 // that one of these has not reached, for when it does.
 type feed struct {
 	levels []ledger.Commitment
-	chain  []chainBlock
+	chain  []emission // of those blocks, at the processed level
 	// emitted is how many blocks of chain were emitted at each level.
 	emitted [ledger.Commitments]int
 }
@@ -34,7 +24,10 @@ func (f *feed) take(p *ledger.Publication) (out []*emission) {
 	for _, r := range p.Records {
 		switch r.Kind {
 		case ledger.BlockRecord:
-			f.chain = append(f.chain, chainBlock{r.Version, r.Slot, r.Time, r.FirstSeq, r.Updates, new(decimals)})
+			f.chain = append(f.chain, emission{
+				version: r.Version, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(),
+				updates: r.Updates, decimals: new(decimals),
+			})
 			out = f.advance(out, ledger.Processed, r.Version)
 		case ledger.RollbackRecord:
 			out = f.rollBack(out, r)
@@ -53,12 +46,10 @@ func (f *feed) advance(out []*emission, level ledger.Commitment, to ledger.Versi
 		return out
 	}
 	for f.emitted[level] < len(f.chain) && f.chain[f.emitted[level]].version <= to {
-		b := &f.chain[f.emitted[level]]
+		e := f.chain[f.emitted[level]]
+		e.level = level
+		out = append(out, &e)
 		f.emitted[level]++
-		out = append(out, &emission{
-			level: level, version: b.version, slot: b.slot, time: b.time, firstSeq: b.firstSeq, updates: b.updates,
-			decimals: b.decimals, lastSeq: b.firstSeq + ledger.Seq(len(b.updates)) - 1,
-		})
 	}
 	return out
 }
@@ -94,7 +85,7 @@ func undoing(level ledger.Commitment, r *ledger.Record, from ledger.Slot) *emiss
 
 // restore returns the rollback as a higher level sees it, which reached the undone blocks only:
 // the accounts those changed, as far as they now stand differently.
-func restore(level ledger.Commitment, undone []chainBlock, r *ledger.Record) *emission {
+func restore(level ledger.Commitment, undone []emission, r *ledger.Record) *emission {
 	shown := make(map[ledger.Pubkey]*ledger.Account) // the newest the level was shown
 	for i := range undone {
 		for k := range undone[i].updates {
@@ -151,7 +142,7 @@ func (f *feed) forget() {
 // size returns about what the blocks take that the feed remembers.
 func (f *feed) size() (bytes int) {
 	for i := range f.chain {
-		bytes += (1 + len(f.chain[i].updates)) * updateBytes
+		bytes += f.chain[i].size()
 	}
 	return bytes
 }

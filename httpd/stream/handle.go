@@ -135,7 +135,7 @@ func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
 	}
 	s.hub.meters.resumes[source].Add(1)
 	if missed.past != nil || len(missed.emissions) > 0 {
-		s.put(&packet{run: func() error { return s.writeMissed(missed) }, extra: missed.size()})
+		s.putBacklog(missed)
 	}
 	if from > newest {
 		s.resumedBy, s.resumeID = time.Now().Add(s.hub.config.ResumeTimeout), id

@@ -34,7 +34,7 @@ type past struct {
 
 	visit func(context.Context, func(*ledger.Publication) bool) error
 	feed  feed
-	held  int  // bytes, of what was read
+	held  int  // bytes that the feed takes
 	whole bool // all of it was read
 }
 
@@ -43,7 +43,7 @@ func (h *Hub) missedLocked(level ledger.Commitment, after, newest ledger.Seq, wa
 	kept := &h.recent[level]
 	b := &backlog{emissions: kept.after(after), seen: after, wants: wants}
 	if len(b.emissions) > 0 {
-		b.newest = b.emissions[len(b.emissions)-1].version
+		b.total = kept.total()
 	}
 	if h.config.History == nil || after < h.config.History.Oldest() || !kept.lacks(after, newest) {
 		return b
@@ -98,12 +98,6 @@ func (p *past) read(ctx context.Context, bytes int) (out []*emission, err error)
 	return out, err
 }
 
-// hold counts so many bytes as taken by what was read, instead of those before.
-func (p *past) hold(m *memory, bytes int) {
-	m.used.Add(int64(bytes - p.held))
-	p.held = bytes
-}
-
 // readPast reads the next emissions of a backlog from the log, when it is the client's turn.
 func (s *subscriber) readPast(p *past) ([]*emission, error) {
 	h, ctx := s.hub, s.outbox.ctx
@@ -115,13 +109,15 @@ func (s *subscriber) readPast(p *past) ([]*emission, error) {
 	if !h.memory.reserve(h.pastBytes) {
 		return nil, &endMemory
 	}
-	p.held += h.pastBytes
+	defer h.memory.release(h.pastBytes)
 	emissions, err := p.read(ctx, h.pastBytes)
-	size := p.feed.size()
+	h.memory.release(p.held)
+	p.held = p.feed.size()
+	h.memory.hold(p.held)
+	size := p.held
 	for _, e := range emissions {
 		size += e.size()
 	}
-	p.hold(&h.memory, size)
 	s.seat.work.charge(pastPrice + time.Duration(size/updateBytes)*updatePrice)
 	if ctx.Err() != nil {
 		return nil, s.outbox.ending()
@@ -136,19 +132,19 @@ func (s *subscriber) readPast(p *past) ([]*emission, error) {
 // writePast writes what a subscriber missed before the emissions kept. Not done means that it was
 // lapped meanwhile. A connection that is to end does so without the rest.
 func (s *subscriber) writePast(b *backlog) (done bool, err error) {
-	if b.past == nil {
+	p := b.past
+	if p == nil {
 		return true, nil
 	}
-	defer b.past.hold(&s.hub.memory, 0)
-	for !b.past.whole {
-		emissions, err := s.readPast(b.past)
+	defer func() { s.hub.memory.release(p.held) }()
+	for !p.whole {
+		emissions, err := s.readPast(p)
 		if err != nil {
 			return false, err
 		}
 		if done, err := s.writeBacklog(&backlog{emissions: emissions, seen: b.seen, wants: b.wants}); err != nil || !done {
 			return false, err
 		}
-		b.past.hold(&s.hub.memory, b.past.feed.size())
 		if ending := s.outbox.ending(); ending != nil {
 			return false, ending
 		}

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"fmt"
 	"ledgerd/engine/ledger"
 	"net"
 	"runtime"
@@ -64,23 +65,36 @@ func TestSubscribersKeepNoBlock(t *testing.T) {
 		"is slow and conflates": {wants: wants{names: names{pubkeys: {key(1)}}}, conflates: true},
 		"is slow, conflates and is ahead": {wants: wants{everything: true}, conflates: true,
 			resume: ledger.Some(ledger.Seq(1))},
+		"is slow and reads a snapshot": {},
 	}
 	for name, asked := range tests {
-		h := New(Config{RecentBytes: 1})
-		script := newScript(h, newFakeLedger())
+		l := newFakeLedger()
+		h := New(Config{RecentBytes: 1, Ledger: l})
+		script := newScript(h, l)
 		s := &subscriber{hub: h, wants: asked.wants, outbox: newOutbox(1<<40, unlimited()), seat: &seat{peer: newPeer()}}
 		s.outbox.conflates = asked.conflates
 		h.join(s, asked.resume)
-		r := script.append(1, account(1, 1, programA), account(2, 1, programA))
-		block := weak.Make(&r.Updates[0])
-		script.reach(ledger.Finalized, 1)
-		script.publish()
+		var block weak.Pointer[ledger.Update]
+		publish := func() error {
+			r := script.append(1, account(1, 1, programA), account(2, 1, programA))
+			block = weak.Make(&r.Updates[0])
+			script.reach(ledger.Finalized, 1)
+			script.publish()
+			return nil
+		}
+		if name == "is slow and reads a snapshot" {
+			script.block(0, account(1, 2, programA))
+			l.asked = publish
+			s.handle(fmt.Appendf(nil, `{"type":"subscribe","snapshot":true,"pubkeys":%s}`, list(key(1))))
+			l.asked = nil
+		} else {
+			_ = publish()
+		}
 		if name == "has heard" {
 			if frames, _, _ := s.outbox.drain(); frames != 1 {
 				t.Fatalf("%s: told %d frames, want 1", name, frames)
 			}
 		}
-		r = nil
 		script.append(2, account(3, 1, programA))
 		script.reach(ledger.Finalized, 2)
 		script.publish() // the first is not kept to resume from any more

@@ -35,7 +35,10 @@ func (m *memory) reserve(bytes int) bool {
 	return false
 }
 
-func (m *memory) release(bytes int) { m.used.Add(int64(-bytes)) }
+// hold takes so many bytes for something that has begun.
+func (m *memory) hold(bytes int) { m.used.Add(int64(bytes)) }
+
+func (m *memory) release(bytes int) { m.hold(-bytes) }
 
 // batchBytes is the most that one write carries from an outbox or a backlog.
 const batchBytes = 64 << 10
@@ -49,7 +52,7 @@ var batches = sync.Pool{New: func() any {
 // batch returns an empty buffer of batchBytes, to be given back with freeBatch. It is counted and
 // never refused: no writer has two.
 func (m *memory) batch() *[]byte {
-	m.used.Add(batchBytes)
+	m.hold(batchBytes)
 	return batches.Get().(*[]byte)
 }
 

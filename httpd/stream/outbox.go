@@ -15,20 +15,24 @@ import (
 type packet struct {
 	data []byte
 	tally
-	run   func() error  // instead of data: called by the writer, which follows something else after it
-	extra int           // bytes that run takes
-	key   ledger.Pubkey // of a state
-	refs  atomic.Int32  // outboxes it waits in
-	kind  packetKind
+	run   func() error // instead of data: called by the writer, which follows something else after it
+	extra int          // bytes that run takes
+	refs  atomic.Int32 // outboxes it waits in
+	subject
 }
 
-// packetKind says which packets another one may stand for.
+// subject is what a packet is about: another packet may stand for an older one about the same.
+type subject struct {
+	kind packetKind
+	key  ledger.Pubkey // of a state
+}
+
 type packetKind uint8
 
 const (
-	plainPacket  packetKind = iota
-	statePacket             // of one account: a later state of it may stand for this one
-	markerPacket            // slot_end or rollback: a later marker may stand for this one
+	plainPacket  packetKind = iota // nothing stands for it
+	statePacket                    // of one account
+	markerPacket                   // slot_end or rollback
 )
 
 const (
@@ -129,29 +133,19 @@ func (o *outbox) conflateLocked() bool {
 	if !o.conflates {
 		return false
 	}
-	newer := make(map[ledger.Pubkey]struct{})
-	marked := false
+	newer := make(map[subject]bool)
 	var first entry // of those dropped
 	var at int      // its index in kept
 	var newest ledger.Seq
 	kept := make([]entry, 0, len(o.entries)+1) // newest first
 	for _, e := range slices.Backward(o.entries) {
 		newest = max(newest, e.seq)
-		stale := e.gaps > 0 || e.kind == markerPacket && marked
-		if e.kind == statePacket {
-			_, stale = newer[e.key]
-		}
-		if stale {
+		if e.gaps > 0 || newer[e.subject] {
 			first, at = e, len(kept)
 			o.countLocked(e.packet, -1)
 			continue
 		}
-		switch e.kind {
-		case markerPacket:
-			marked = true
-		case statePacket:
-			newer[e.key] = struct{}{}
-		}
+		newer[e.subject] = e.kind != plainPacket
 		kept = append(kept, e)
 	}
 	if first.packet != nil {

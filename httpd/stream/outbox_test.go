@@ -160,19 +160,6 @@ func TestConflationNeedsRoomForTheNewestStates(t *testing.T) {
 	}
 }
 
-// Emissions that are held while a snapshot is read count like what waits.
-func TestHeldEmissionsAreCounted(t *testing.T) {
-	h := New(Config{MemoryBytes: 200 * updateBytes})
-	s := &subscriber{hub: h, outbox: newOutbox(1<<20, &h.memory), holding: true}
-	e := &emission{updates: make([]ledger.Update, 29)}
-	for range 5 {
-		s.hold(e)
-	}
-	if got := h.memory.used.Load(); len(s.held) != 3 || got != 90*updateBytes || *s.outbox.ending() != endMemory {
-		t.Errorf("%d emissions are held, %d bytes are used, and it ends with %v, want 3, %d and 1013", len(s.held), got, s.outbox.ending(), 90*updateBytes)
-	}
-}
-
 // What begins stops where memory is not ample any more; what has begun goes on, also where many
 // hold as much as is left.
 func TestWhatHasBegunFindsRoomToGoOn(t *testing.T) {

@@ -23,7 +23,7 @@ type recent struct {
 	begun      bool
 	whole      ledger.Seq // everything after this seq is held
 
-	gone atomic.Uint64 // the version of the newest emission dropped; read without the lock
+	gone atomic.Int64 // how many emissions were dropped; read without the lock
 }
 
 // begin says that from here on everything is kept.
@@ -43,7 +43,7 @@ func (r *recent) keep(e *emission) {
 		r.emissions[0] = nil
 		r.emissions = r.emissions[1:]
 		r.whole = oldest.lastSeq + 1 // frames that carry the last seq itself are gone too
-		r.gone.Store(uint64(oldest.version))
+		r.gone.Add(1)
 	}
 }
 
@@ -61,6 +61,19 @@ func (r *recent) lacks(seq, newest ledger.Seq) bool {
 		return seq < newest
 	}
 	return seq < r.whole
+}
+
+// total returns how many emissions came so far.
+func (r *recent) total() int64 { return r.gone.Load() + int64(len(r.emissions)) }
+
+// between returns the emissions that came after there had been so many in total, until there were so many. Not whole
+// means that not all of them are kept any more.
+func (r *recent) between(total, until int64) (out []*emission, whole bool) {
+	gone := r.gone.Load()
+	if total < gone {
+		return nil, false
+	}
+	return slices.Clone(r.emissions[total-gone : until-gone]), true
 }
 
 // after returns the emissions that hold frames after a seq.

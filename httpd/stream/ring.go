@@ -27,7 +27,7 @@ type ring struct {
 	// The hub's lock guards the rest.
 
 	open      *block
-	tail      []byte   // what the open block holds, with what is not published yet
+	tail      batch    // what the open block holds, with what is not published yet; its tally is of all blocks
 	end       position // where tail ends
 	moved     bool     // the head, since the followers were woken
 	followers set
@@ -60,8 +60,8 @@ func newRing(f form, bytes int, seq ledger.Seq) *ring {
 		// The room at the end of a block that no frame fits in does not count, nor does the open block.
 		slots: make([]atomic.Pointer[block], bytes/(blockBytes-maxFrameBytes)+2),
 	}
+	r.tail.seq = seq
 	r.begin(new(block))
-	r.end.seq = seq
 	head := r.end
 	r.head.Store(&head)
 	return r
@@ -69,8 +69,8 @@ func newRing(f form, bytes int, seq ledger.Seq) *ring {
 
 // begin goes on in an empty block.
 func (r *ring) begin(b *block) {
-	r.open, r.tail = b, b.data[:0]
-	r.end.at = b.number << blockBits
+	r.open, r.tail.data = b, b.data[:0]
+	r.end = position{b.number << blockBits, r.tail.tally}
 	r.slots[b.number%uint64(len(r.slots))].Store(b)
 }
 
@@ -78,17 +78,12 @@ func (r *ring) begin(b *block) {
 func (r *ring) append(e *emission) {
 	before := r.end.frames
 	for part := opening; part <= e.ending(); part++ {
-		if blockBytes-len(r.tail) <= maxFrameBytes {
+		if !r.tail.hasRoom() {
 			r.open.end = r.end
 			r.begin(&block{number: r.open.number + 1})
 		}
-		tail := e.appendPart(r.tail, r.form, part)
-		if len(tail) == len(r.tail) {
-			continue
-		}
-		r.tail = tail
-		r.end.at = r.open.number<<blockBits + uint64(len(tail))
-		r.end.add(tally{frames: 1, seq: e.seq(part), published: e.published})
+		r.tail.addPart(e, r.form, part)
+		r.end = position{r.open.number<<blockBits + uint64(len(r.tail.data)), r.tail.tally}
 	}
 	if r.end.frames != before {
 		head := r.end

@@ -31,10 +31,9 @@ var (
 // subscribeWithSnapshot subscribes and delivers the named accounts as of the slot the
 // subscription starts at, then exactly what was published after it.
 //
-// Emissions that come while the accounts are read are held; afterwards they are delivered
-// as the subscriber then wants. So whatever the reading ends with, nothing is lost,
-// doubled, or changed by an error. Reading and encoding go without the lock: only
-// the reader's goroutine changes what the subscriber wants.
+// What is published while the accounts are read is delivered afterwards, as the subscriber then wants. So
+// whatever the reading ends with, nothing is lost, doubled, or changed by an error. Reading and encoding go
+// without the lock: only the reader's goroutine changes what the subscriber wants.
 func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape form, id messageID) error {
 	if !s.pay(snapshotCost(&named)) {
 		return nil
@@ -57,18 +56,19 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 	defer s.hub.mu.Unlock()
 	s.holdLocked(true)
 	defer s.holdLocked(false)
+	kept := &s.hub.recent[s.level]
 	err = ledger.ErrUnavailable
 	for try := 0; try < snapshotTries && errors.Is(err, ledger.ErrUnavailable); try++ {
-		s.deliverHeldLocked() // up to the head that is read now, the subscriber wants what it wanted
-		at := snapshotAt{head: s.hub.head}
-		at.slot, at.seq = s.hub.positionLocked(s.level)
+		head, total := s.hub.head, kept.total()
+		slot, seq := s.hub.positionLocked(s.level)
 		var packets []*packet
-		if packets, err = s.snapshotUnlocked(at, shape, named, id); err == nil {
+		if packets, err = s.snapshotUnlocked(head, slot, seq, shape, named, id); err == nil {
 			change()
 			s.resumed = 0 // a snapshot starts over: what follows it is delivered whole
-			s.answerSubscribed(id, at.slot, at.seq)
+			s.answerSubscribed(id, slot, seq)
 			s.put(packets...)
 		}
+		s.putSince(total, max(seq, s.resumed))
 	}
 	var end *closing
 	switch {
@@ -85,51 +85,18 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 	return nil
 }
 
-// snapshotAt is where a snapshot stands.
-type snapshotAt struct {
-	head *ledger.Head // nil before anything was published
-	slot ledger.Slot
-	seq  ledger.Seq
-}
-
-// holdLocked begins or ends the holding of emissions; at its end they are delivered.
+// holdLocked begins or ends the holding of emissions.
 func (s *subscriber) holdLocked(on bool) {
-	if !on {
-		s.deliverHeldLocked()
-	}
 	s.holding = on
 	s.audience().classify(s)
 }
 
-// deliverHeldLocked delivers what was held, as the subscriber now wants. Between emissions
-// it lets publishing have the lock.
-func (s *subscriber) deliverHeldLocked() {
-	for len(s.held) > 0 {
-		if s.wants.form == withTokens && s.held[0].decimals.known.Load() == nil {
-			held := s.held
-			s.hub.mu.Unlock()
-			s.hub.newestDecimals(held)
-			s.hub.mu.Lock()
-		}
-		e := s.held[0]
-		s.held[0] = nil
-		s.held = s.held[1:]
-		s.hub.memory.release(e.size())
-		s.deliverAlone(e)
-		e.delivered()
-		s.passed(e)
-		s.hub.mu.Unlock()
-		s.hub.mu.Lock()
-	}
-	s.held = nil
-}
-
 // snapshotUnlocked reads and encodes a snapshot without the hub's lock, which is held again
 // afterwards even if a fault of ours ends it.
-func (s *subscriber) snapshotUnlocked(at snapshotAt, shape form, named names, id messageID) ([]*packet, error) {
+func (s *subscriber) snapshotUnlocked(head *ledger.Head, slot ledger.Slot, seq ledger.Seq, shape form, named names, id messageID) ([]*packet, error) {
 	s.hub.mu.Unlock()
 	defer s.hub.mu.Lock()
-	accounts, err := s.readSnapshot(at.head, named)
+	accounts, err := s.readSnapshot(head, named)
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +104,8 @@ func (s *subscriber) snapshotUnlocked(at snapshotAt, shape form, named names, id
 		return nil, &endMemory
 	}
 	var time ledger.Opt[int64]
-	if at.head != nil {
-		time = at.head.Tip(s.level).Time
+	if head != nil {
+		time = head.Tip(s.level).Time
 	}
 	mints := make(mints)
 	if shape == withTokens {
@@ -146,21 +113,21 @@ func (s *subscriber) snapshotUnlocked(at snapshotAt, shape form, named names, id
 			mints.add(&accounts[i])
 		}
 		s.seat.work.charge(foundCost(len(mints)))
-		_ = s.hub.readMints(at.head, mints) // without an answer they are null
+		_ = s.hub.readMints(head, mints) // without an answer they are null
 	}
 	var packets []*packet
 	var room []byte
 	for some := range slices.Chunk(accounts, snapshotPacket) {
 		room = room[:0]
 		for i := range some {
-			room = appendUpdate(room, shape, &some[i], mints.of(&some[i]), time, at.slot, at.seq, s.level)
+			room = appendUpdate(room, shape, &some[i], mints.of(&some[i]), time, slot, seq, s.level)
 		}
 		packets = append(packets, &packet{data: bytes.Clone(room), tally: tally{frames: len(some)}})
 	}
 	end := single(frame.AppendText(nil, func(b []byte) []byte {
-		return fmt.Appendf(b, `{"type":"snapshot_end","id":%s,"slot":%d,"seq":%d}`, id, at.slot, at.seq)
+		return fmt.Appendf(b, `{"type":"snapshot_end","id":%s,"slot":%d,"seq":%d}`, id, slot, seq)
 	}))
-	end.seq = at.seq
+	end.seq = seq
 	return append(packets, end), nil
 }
 

@@ -101,6 +101,23 @@ func TestSnapshotsHaveASize(t *testing.T) {
 	}
 }
 
+// What comes while a snapshot is read waits where clients that resume find it. Who has it no more is slow.
+func TestASnapshotOutlivesWhatIsKept(t *testing.T) {
+	n := serve(t, func(c *Config) { c.RecentBytes = 1 })
+	n.script.block(1, account(1, 1, programA))
+	n.ledger.asked = func() error {
+		n.script.block(2, account(1, 2, programA))
+		n.script.block(3, account(1, 3, programA))
+		return nil
+	}
+	c := n.dial("?mode=none")
+	c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(key(1)))
+	c.expect(subscribed("1", 1, 0, 1, 1), basicFrame(account(1, 1, programA), 1), snapshotEnd("1", 1, 1))
+	if before, code, text := c.ends(); len(before) > 0 || code != codeSlow || text != "slow consumer, last_seq=1" {
+		t.Errorf("ended with %d %q after %q, want 4008 with the seq of the snapshot", code, text, before)
+	}
+}
+
 func TestALedgerThatCannotAnswerASnapshot(t *testing.T) {
 	broken := errors.New("a broken invariant")
 	tests := map[string]struct {

@@ -33,9 +33,8 @@ type subscriber struct {
 	wants wants   // changed by the reader alone, which reads it without the lock
 	ring  *ring   // what it follows, once the writer is through with what lies before
 	last  *packet // the match delivered last, so that it is delivered once; nil once it was woken
-	// holding, while a snapshot is read: emissions are held and delivered after it.
+	// holding, while a snapshot is read: what is published meanwhile is delivered after it.
 	holding bool
-	held    []*emission
 	// resumed, while set, is the seq a client has seen that is not here yet: what leads up to
 	// it is left out. If it has not come by then, the client has to start over.
 	resumed   ledger.Seq
@@ -49,7 +48,7 @@ func (s *subscriber) audience() *audience { return &s.hub.levels[s.level] }
 // perEmission reports whether the subscriber is given every emission by itself: not just its
 // matches, and not by way of a ring.
 func (s *subscriber) perEmission() bool {
-	return s.holding || s.wants.everything && s.resumed != 0 || !s.wants.everything && s.wants.form.marksSlots()
+	return !s.holding && (s.wants.everything && s.resumed != 0 || !s.wants.everything && s.wants.form.marksSlots())
 }
 
 // follow goes on with another ring, or none, from its head.
@@ -92,22 +91,15 @@ func (s *subscriber) answer(format string, args ...any) {
 // timestamp returns a time in ISO 8601, to the second.
 func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// hold keeps an emission for after the snapshot.
-func (s *subscriber) hold(e *emission) {
-	if s.outbox.isClosing() {
-		return
-	}
-	if !s.hub.memory.reserve(e.size()) {
-		s.outbox.close(endMemory)
-		return
-	}
-	s.held = append(s.held, e)
-}
-
 // deliverOpening is called for the subscribers that are given every emission, before the updates.
+// Those that want everything and have seen part of it receive the rest now, part by part: what waits for a
+// slow reader must keep no emission in memory.
 func (s *subscriber) deliverOpening(e *emission) {
-	if !s.holding && !s.wants.everything {
-		s.deliverMarker(e, opening)
+	s.deliverPart(e, opening)
+	if s.wants.everything {
+		for i := range e.updates {
+			s.deliverPart(e, i)
+		}
 	}
 }
 
@@ -129,23 +121,9 @@ func (s *subscriber) deliverMatch(e *emission, i int) {
 }
 
 // deliverEnding is called for the subscribers that are given every emission, after the updates.
-// Those that want everything and have seen part of it receive the rest now.
 func (s *subscriber) deliverEnding(e *emission) {
-	switch {
-	case s.holding:
-		s.hold(e)
-		return
-	case s.wants.everything:
-		s.deliverAlone(e)
-	default:
-		s.deliverMarker(e, e.ending())
-	}
-	s.passed(e)
-}
-
-// passed ends the leaving out where what the client has seen has come.
-func (s *subscriber) passed(e *emission) {
-	if s.resumed != 0 && e.lastSeq >= s.resumed {
+	s.deliverPart(e, e.ending())
+	if s.resumed != 0 && e.lastSeq >= s.resumed { // what the client has seen has come
 		s.waitFor(0)
 	}
 }
@@ -156,24 +134,9 @@ func (s *subscriber) waitFor(seq ledger.Seq) {
 	s.audience().classify(s)
 }
 
-// deliverAlone goes through an emission without the index: after a snapshot, and while part
-// of it was seen before.
-func (s *subscriber) deliverAlone(e *emission) {
-	s.deliverMarker(e, opening)
-	for i := range e.updates {
-		if e.after(i, s.resumed) && s.wants.match(&e.updates[i]) {
-			s.put(e.packet(s.wants.form, i))
-		}
-	}
-	s.deliverMarker(e, e.ending())
-}
-
-// deliverMarker delivers the opening or the ending of an emission.
-func (s *subscriber) deliverMarker(e *emission, part int) {
-	if !e.after(part, s.resumed) {
-		return
-	}
-	if data := e.appendPart(nil, s.wants.form, part); len(data) > 0 {
-		s.put(&packet{data: data, tally: tally{frames: 1, seq: e.seq(part), published: e.published}, kind: markerPacket})
+// deliverPart delivers a part of an emission, if it has a frame and was not seen.
+func (s *subscriber) deliverPart(e *emission, part int) {
+	if e.after(part, s.resumed) && e.hasFrame(s.wants.form, part) {
+		s.put(e.packet(s.wants.form, part))
 	}
 }

@@ -47,7 +47,7 @@ func (b *batch) add(p *packet) {
 func (b *batch) addPart(e *emission, f form, part int) {
 	before := len(b.data)
 	if b.data = e.appendPart(b.data, f, part); len(b.data) > before {
-		b.tally.add(tally{frames: 1, seq: e.seq(part)})
+		b.tally.add(e.tally(part))
 	}
 }
 
@@ -277,25 +277,12 @@ func (s *subscriber) end(c closing) {
 
 // cut resets the connection: whatever the kernel still holds is not worth waiting for.
 func (s *subscriber) cut() {
-	if tcp, ok := unwrap[interface{ SetLinger(int) error }](s.conn); ok {
+	socket := s.conn
+	if c, ok := socket.(interface{ NetConn() net.Conn }); ok {
+		socket = c.NetConn()
+	}
+	if tcp, ok := socket.(interface{ SetLinger(int) error }); ok {
 		_ = tcp.SetLinger(0) // at worst the close is a polite one
 	}
 	_ = s.conn.Close()
-}
-
-// unwrap looks for what the socket below can do through the conns around it.
-func unwrap[T any](conn net.Conn) (found T, ok bool) {
-	for {
-		if found, ok = conn.(T); ok {
-			return found, true
-		}
-		switch c := conn.(type) {
-		case interface{ UnsafeConn() net.Conn }:
-			conn = c.UnsafeConn()
-		case interface{ NetConn() net.Conn }:
-			conn = c.NetConn()
-		default:
-			return found, false
-		}
-	}
 }
