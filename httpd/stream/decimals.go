@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync/atomic"
 
 	"ledgerd/engine/ledger"
 )
@@ -20,10 +19,10 @@ func (m mints) add(a *ledger.Account) {
 }
 
 // of returns the decimals of an account's mint. They are unknown where it is no token account, the ledger does
-// not know the mint, or could not be asked.
-func (m mints) of(a *ledger.Account) (unknown ledger.Opt[uint8]) {
-	if t := tokenOf(a); t != nil {
-		return m[t.Mint]
+// not know the mint, or was not asked.
+func (m *mints) of(a *ledger.Account) (unknown ledger.Opt[uint8]) {
+	if t := tokenOf(a); m != nil && t != nil {
+		return (*m)[t.Mint]
 	}
 	return unknown
 }
@@ -49,48 +48,29 @@ func (h *Hub) readMints(head *ledger.Head, m mints) error {
 	return nil
 }
 
-// decimals are the mints of some updates. All emissions of the same updates share them. They are read from the
-// ledger when a subscriber first wants them, and then kept.
-type decimals struct {
-	known atomic.Pointer[mints] // nil until they were read; perhaps with mints of other updates
-}
-
-// of returns the decimals of an account's mint.
-func (d *decimals) of(a *ledger.Account) (unknown ledger.Opt[uint8]) {
-	if known := d.known.Load(); known != nil {
-		return known.of(a)
-	}
-	return unknown
-}
-
-// decimalsBatch is about how many updates one question to the ledger is about: it bounds the memory that a
+// decimalsBatch is how many emissions one question to the ledger is about: it bounds the memory that a
 // long backlog takes for its questions.
-const decimalsBatch = 10_000
+const decimalsBatch = 16
 
 // readDecimals reads the decimals of emissions that lack them, as of a head, and returns how many mints the
 // ledger was asked for. What cannot be read stays unknown until the next reader asks for it. The caller does not
 // hold the hub's lock.
 func (h *Hub) readDecimals(head *ledger.Head, emissions []*emission) (asked int) {
-	for len(emissions) > 0 {
-		var lacking []*emission
-		wanted, updates := make(mints), 0
-		for ; len(emissions) > 0 && updates < decimalsBatch; emissions = emissions[1:] {
-			e := emissions[0]
-			if e.decimals.known.Load() != nil {
-				continue
-			}
-			lacking = append(lacking, e)
-			updates += len(e.updates)
+	for some := range slices.Chunk(emissions, decimalsBatch) {
+		lacking := make(mints)
+		for _, e := range some {
 			for i := range e.updates {
-				wanted.add(&e.updates[i].Account)
+				if e.decimals.Load() == nil {
+					lacking.add(&e.updates[i].Account)
+				}
 			}
 		}
-		asked += len(wanted)
-		if h.readMints(head, wanted) != nil {
+		asked += len(lacking)
+		if h.readMints(head, lacking) != nil {
 			return asked
 		}
-		for _, e := range lacking {
-			e.decimals.known.Store(&wanted)
+		for _, e := range some {
+			e.decimals.CompareAndSwap(nil, &lacking)
 		}
 	}
 	return asked

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bytes"
+	"sync/atomic"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -36,8 +37,11 @@ type emission struct {
 	seqs      []ledger.Seq
 	lastSeq   ledger.Seq // the newest seq once all of it was delivered
 	updates   []ledger.Update
-	decimals  *decimals     // of the updates' mints
 	published time.Duration // when, see Hub.now
+
+	// decimals are the updates' mints, nil until they are read for the first subscriber that wants them. All
+	// emissions of the same updates share them.
+	decimals *atomic.Pointer[mints]
 
 	undoneFrom ledger.Opt[ledger.Slot] // an undoing: the tip before
 
@@ -97,7 +101,7 @@ func (e *emission) appendPart(dst []byte, f form, part int) []byte {
 		var d ledger.Opt[uint8]
 		a := &e.updates[part].Account
 		if f == withTokens {
-			d = e.decimals.of(a)
+			d = e.decimals.Load().of(a)
 		}
 		return appendUpdate(dst, f, a, d, e.time, e.slot, e.seq(part), e.level)
 	case !e.hasFrame(f, part):

@@ -3,6 +3,7 @@ package stream
 import (
 	"bytes"
 	"slices"
+	"sync/atomic"
 
 	"ledgerd/engine/ledger"
 )
@@ -26,7 +27,7 @@ func (f *feed) take(p *ledger.Publication) (out []*emission) {
 		case ledger.BlockRecord:
 			f.chain = append(f.chain, emission{
 				version: r.Version, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(),
-				updates: r.Updates, decimals: new(decimals),
+				updates: r.Updates, decimals: new(atomic.Pointer[mints]),
 			})
 			out = f.advance(out, ledger.Processed, r.Version)
 		case ledger.RollbackRecord:
@@ -79,7 +80,7 @@ func (f *feed) rollBack(out []*emission, r *ledger.Record) []*emission {
 func undoing(level ledger.Commitment, r *ledger.Record, from ledger.Slot) *emission {
 	return &emission{
 		level: level, version: r.Version, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(),
-		undoneFrom: ledger.Some(from), decimals: new(decimals),
+		undoneFrom: ledger.Some(from), decimals: new(atomic.Pointer[mints]),
 	}
 }
 

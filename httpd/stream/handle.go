@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"errors"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -26,7 +27,11 @@ func (s *subscriber) handle(text []byte) {
 			err = errNotMessage
 		}
 	}
-	if err != nil {
+	var end *closing
+	switch {
+	case errors.As(err, &end):
+		s.outbox.close(*end)
+	case err != nil:
 		s.hub.mu.Lock()
 		defer s.hub.mu.Unlock()
 		s.answer(`{"type":"error","id":%s,"error":"Invalid request parameters","details":"%s"}`, id, err)
@@ -51,8 +56,7 @@ func (s *subscriber) subscribe(r *request, id messageID) error {
 	to.show(r.Extended, r.Tokens)
 	added := more.minus(to.names)
 	if to.names.count()+added.count() > maxNames {
-		s.outbox.close(endNames)
-		return nil
+		return &endNames
 	}
 	// Names replace everything; no names at all mean everything, and replace them.
 	var removed names

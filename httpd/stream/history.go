@@ -48,11 +48,13 @@ func (h *Hub) missedLocked(level ledger.Commitment, after, newest ledger.Seq, wa
 	if h.config.History == nil || after < h.config.History.Oldest() || !kept.lacks(after, newest) {
 		return b
 	}
-	b.past = &past{level: level, head: h.head.Tip(ledger.Processed).Version, seen: after, feed: feed{levels: allLevels}}
+	b.past = &past{
+		level: level, head: h.head.Tip(ledger.Processed).Version, seen: after,
+		visit: h.config.History.Past(after), feed: feed{levels: allLevels},
+	}
 	if level == ledger.Processed {
 		b.past.feed.levels = allLevels[:1] // which remembers no blocks
 	}
-	b.past.visit = h.config.History.Past(after)
 	b.past.until = b.past.head + 1
 	if len(kept.emissions) > 0 {
 		b.past.until = kept.emissions[0].version
@@ -71,9 +73,8 @@ func (h *Hub) oldestLocked(level ledger.Commitment, newest ledger.Seq) ledger.Se
 
 var errHole = errors.New("the log ends before what is kept in memory begins")
 
-// read returns the next emissions.
-func (p *past) read(ctx context.Context, bytes int) (out []*emission, err error) {
-	size := 0
+// read returns the next emissions, and about what they take.
+func (p *past) read(ctx context.Context, bytes int) (out []*emission, size int, err error) {
 	err = p.visit(ctx, func(publication *ledger.Publication) bool {
 		version := publication.Head.Tip(ledger.Processed).Version
 		if p.whole = version >= p.head; version > p.head {
@@ -95,7 +96,7 @@ func (p *past) read(ctx context.Context, bytes int) (out []*emission, err error)
 	if err == nil && !p.whole && size < bytes {
 		err = errHole
 	}
-	return out, err
+	return out, size, err
 }
 
 // readPast reads the next emissions of a backlog from the log, when it is the client's turn.
@@ -110,15 +111,11 @@ func (s *subscriber) readPast(p *past) ([]*emission, error) {
 		return nil, &endMemory
 	}
 	defer h.memory.release(h.pastBytes)
-	emissions, err := p.read(ctx, h.pastBytes)
+	emissions, size, err := p.read(ctx, h.pastBytes)
 	h.memory.release(p.held)
 	p.held = p.feed.size()
 	h.memory.hold(p.held)
-	size := p.held
-	for _, e := range emissions {
-		size += e.size()
-	}
-	s.seat.work.charge(pastPrice + time.Duration(size/updateBytes)*updatePrice)
+	s.seat.work.charge(pastPrice + time.Duration((size+p.held)/updateBytes)*updatePrice)
 	if ctx.Err() != nil {
 		return nil, s.outbox.ending()
 	}

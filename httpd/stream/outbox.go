@@ -30,7 +30,7 @@ type subject struct {
 type packetKind uint8
 
 const (
-	plainPacket  packetKind = iota // nothing stands for it
+	plainPacket  packetKind = iota // nothing may stand for it
 	statePacket                    // of one account
 	markerPacket                   // slot_end or rollback
 )
@@ -126,38 +126,37 @@ func (o *outbox) add(after *position, packets ...*packet) {
 	}
 }
 
-// conflateLocked drops every state for which a newer one of the same account waits, and puts one
+// conflateLocked drops every packet for which a newer one about the same waits, and puts one
 // gap frame where the first of them was. It succeeds if that makes half of the outbox free: so
 // each entry is looked at about twice, however slow the reader is.
 func (o *outbox) conflateLocked() bool {
 	if !o.conflates {
 		return false
 	}
-	newer := make(map[subject]bool)
-	var first entry // of those dropped
-	var at int      // its index in kept
-	var newest ledger.Seq
-	kept := make([]entry, 0, len(o.entries)+1) // newest first
-	for _, e := range slices.Backward(o.entries) {
-		newest = max(newest, e.seq)
-		if e.gaps > 0 || newer[e.subject] {
-			first, at = e, len(kept)
-			o.countLocked(e.packet, -1)
+	newest := make(map[subject]*packet)
+	var to ledger.Seq
+	for _, e := range o.entries {
+		newest[e.subject] = e.packet
+		to = max(to, e.seq)
+	}
+	var gap *packet
+	var kept []entry
+	for _, e := range o.entries {
+		if e.gaps == 0 && (e.kind == plainPacket || newest[e.subject] == e.packet) {
+			kept = append(kept, e)
 			continue
 		}
-		newer[e.subject] = e.kind != plainPacket
-		kept = append(kept, e)
-	}
-	if first.packet != nil {
-		from := first.seq
-		if first.kind == statePacket {
-			from-- // the last one before it
+		if gap == nil {
+			from := e.seq
+			if e.kind == statePacket {
+				from-- // the last one before it
+			}
+			gap = gapPacket(from, to)
+			o.countLocked(gap, 1)
+			kept = append(kept, entry{gap, e.after})
 		}
-		p := gapPacket(from, newest)
-		o.countLocked(p, 1)
-		kept = slices.Insert(kept, at, entry{p, first.after})
+		o.countLocked(e.packet, -1)
 	}
-	slices.Reverse(kept)
 	o.entries = kept
 	return o.bytes <= o.limitBytes/2
 }

@@ -23,10 +23,7 @@ const (
 	snapshotTries = 3
 )
 
-var (
-	errTooMany       = errors.New("more than 10000 accounts: read them from GET /api/accounts/program/{program_id} instead")
-	errTooManyTokens = errors.New("more than 10000 accounts: read them from GET /api/account/{pubkey}/tokens instead")
-)
+var errTooMany = errors.New("more than 10000 accounts")
 
 // subscribeWithSnapshot subscribes and delivers the named accounts as of the slot the
 // subscription starts at, then exactly what was published after it.
@@ -48,8 +45,7 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 		size += snapshotBytes * maxSnapshot
 	}
 	if !s.hub.memory.reserve(size) {
-		s.outbox.close(endMemory)
-		return nil
+		return &endMemory
 	}
 	defer s.hub.memory.release(size)
 	s.hub.mu.Lock()
@@ -72,17 +68,13 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 	}
 	var end *closing
 	switch {
-	case errors.As(err, &end):
-		s.outbox.close(*end)
-	case errors.Is(err, errTooMany), errors.Is(err, errTooManyTokens):
+	case err == nil, errors.As(err, &end), errors.Is(err, errTooMany):
 		return err
 	case errors.Is(err, ledger.ErrUnavailable):
-		s.outbox.close(endMemory)
-	case err != nil:
-		s.hub.config.Logger.Error("cannot read a snapshot for a subscriber", "error", err)
-		s.outbox.close(endInternal)
+		return &endMemory
 	}
-	return nil
+	s.hub.config.Logger.Error("cannot read a snapshot for a subscriber", "error", err)
+	return &endInternal
 }
 
 // holdLocked begins or ends the holding of emissions.
@@ -137,37 +129,36 @@ func (s *subscriber) readSnapshot(head *ledger.Head, named names) ([]ledger.Acco
 	if head == nil || named.count() == 0 {
 		return nil, nil
 	}
-	q := ledger.Query{Commitment: s.level, Head: head}
+	q, from := ledger.Query{Commitment: s.level, Head: head}, ledger.Opt[ledger.Pubkey]{}
 	accounts, _, err := s.hub.config.Ledger.Accounts(q, slices.Compact(merge(named[pubkeys], named[wallets])))
 	if err != nil {
 		return nil, err
 	}
+	add := func(found []ledger.Account, more bool, err error, list string) error {
+		s.seat.work.charge(foundCost(len(found)))
+		accounts = append(accounts, found...)
+		switch {
+		case err != nil && !errors.Is(err, ledger.ErrNotFound):
+			return err
+		case more || len(accounts) > maxSnapshot:
+			return fmt.Errorf("%w: read them from GET /api/%s instead", errTooMany, list)
+		}
+		return nil
+	}
 	for _, program := range named[programs] {
-		members, more, _, err := s.hub.config.Ledger.Program(q, program, ledger.Opt[ledger.Pubkey]{}, maxSnapshot)
-		s.seat.work.charge(foundCost(len(members)))
-		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		members, more, _, err := s.hub.config.Ledger.Program(q, program, from, maxSnapshot)
+		if err := add(members, more, err, "accounts/program/{program_id}"); err != nil {
 			return nil, err
-		}
-		if len(accounts) == 0 {
-			accounts = members
-		} else {
-			accounts = append(accounts, members...)
-		}
-		if more || len(accounts) > maxSnapshot {
-			return nil, errTooMany
 		}
 	}
 	for _, wallet := range named[wallets] {
-		tokens, more, _, err := s.hub.config.Ledger.Tokens(q, wallet, ledger.Opt[ledger.Pubkey]{}, maxSnapshot)
-		s.seat.work.charge(foundCost(len(tokens)))
-		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		answers, more, _, err := s.hub.config.Ledger.Tokens(q, wallet, from, maxSnapshot)
+		tokens := make([]ledger.Account, len(answers))
+		for i := range answers {
+			tokens[i] = answers[i].Account
+		}
+		if err := add(tokens, more, err, "account/{pubkey}/tokens"); err != nil {
 			return nil, err
-		}
-		for i := range tokens {
-			accounts = append(accounts, tokens[i].Account)
-		}
-		if more || len(accounts) > maxSnapshot {
-			return nil, errTooManyTokens
 		}
 	}
 	accounts = slices.DeleteFunc(accounts, func(a ledger.Account) bool { return !a.Exists() })

@@ -115,7 +115,7 @@ func TestSnapshotsOfWallets(t *testing.T) {
 		t.Errorf("%d frames, want %d accounts and an end", got, len(rich))
 	}
 	c.send(`{"type":"subscribe","id":2,"snapshot":true,"wallets":%s}`, list(poor, wallet.Pubkey))
-	c.expect(failed("2", errTooManyTokens.Error()))
+	c.expect(failed("2", errTooMany.Error()+": read them from GET /api/account/{pubkey}/tokens instead"))
 	c.send(`{"type":"unsubscribe","wallets":%s}`, list(wallet.Pubkey)) // nothing has changed
 	c.expect(withWallets(unsubscribed("null", 0, 0), 1))
 }
