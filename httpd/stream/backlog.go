@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"errors"
 	"slices"
 
 	"ledgerd/engine/ledger"
@@ -96,11 +97,11 @@ func (s *subscriber) writeMissed(b *backlog) error {
 	defer func() { s.missed = nil }()
 	for ; b != nil; b = s.digest() {
 		s.missed, s.late = b, false
-		done, err := s.writePast(b)
-		if done && err == nil {
-			done, err = s.writeBacklog(b)
+		err := s.writePast(b)
+		if err == nil {
+			err = s.writeBacklog(b)
 		}
-		if done || err != nil || s.outbox.ending().atOnce() {
+		if err != errLapped {
 			return err
 		}
 	}
@@ -108,15 +109,17 @@ func (s *subscriber) writeMissed(b *backlog) error {
 	return &endSlow
 }
 
-// writeBacklog writes the part of a backlog that is in memory, as the socket takes it. Not done means
-// that the subscriber was lapped meanwhile, or is about to end.
-func (s *subscriber) writeBacklog(b *backlog) (done bool, err error) {
+// errLapped says that a subscriber is too slow for its backlog.
+var errLapped = errors.New("lapped")
+
+// writeBacklog writes the part of a backlog that is in memory, as the socket takes it.
+func (s *subscriber) writeBacklog(b *backlog) error {
 	if b.wants.form == withTokens {
 		s.seat.work.charge(foundCost(s.hub.newestDecimals(b.emissions)))
 	}
 	size := b.size()
 	if b.gap != nil && !s.hub.memory.allows(size) {
-		return false, &endMemory
+		return &endMemory
 	}
 	s.hub.memory.hold(size)
 	defer s.hub.memory.release(size)
@@ -132,27 +135,30 @@ func (s *subscriber) writeBacklog(b *backlog) (done bool, err error) {
 		if to.hasRoom() {
 			continue
 		}
-		if goOn, err := s.writePart(to); !goOn || err != nil {
-			return false, err
+		if err := s.writePart(to); err != nil {
+			return err
 		}
 		to = batch{data: *room}
 	}
-	if to.frames > 0 {
-		_, err = s.writePart(to)
+	if to.frames == 0 {
+		return nil
 	}
-	return true, err
+	return s.writePart(to)
 }
 
-// writePart writes a part of a backlog, and reports whether the subscriber is fast enough for the next one.
-func (s *subscriber) writePart(b batch) (goOn bool, err error) {
+// writePart writes a part of a backlog. An error says why the next one is not to be written.
+func (s *subscriber) writePart(b batch) error {
 	b.published = 0 // how late it comes says nothing of us
 	if err := s.writeOnce(b); err != nil {
-		return false, err
+		return err
 	}
-	if err := s.ping(s.hub.now()); err != nil {
-		return false, err
+	if ending := s.outbox.ending(); ending.atOnce() {
+		return ending
 	}
-	return !s.late && !s.at.lapped() && !s.outbox.ending().atOnce(), nil
+	if s.late || s.at.lapped() {
+		return errLapped
+	}
+	return s.ping(s.hub.now())
 }
 
 // digest returns what a conflating subscriber receives of what it has not seen, which then goes on from its

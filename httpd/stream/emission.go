@@ -77,13 +77,8 @@ func (e *emission) tally(part int) tally {
 // before it, and nothing says whether it was seen: where it carries the very seq it is sent again,
 // which changes nothing for a client that knows it, and is never missed.
 func (e *emission) after(part int, seen ledger.Seq) bool {
-	if part == opening {
-		return seen < e.firstSeq
-	}
-	if part == e.ending() || e.seqs != nil { // restored accounts may share a number
-		return e.seq(part) >= seen
-	}
-	return e.seq(part) > seen
+	numbered := part != opening && part != e.ending() && e.seqs == nil // restored accounts may share a number
+	return e.seq(part) > seen || e.seq(part) == seen && !numbered
 }
 
 // isMarker reports whether a part is no update.

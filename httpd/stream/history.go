@@ -126,25 +126,25 @@ func (s *subscriber) readPast(p *past) ([]*emission, error) {
 	return emissions, nil
 }
 
-// writePast writes what a subscriber missed before the emissions kept. Not done means that it was
-// lapped meanwhile. A connection that is to end does so without the rest.
-func (s *subscriber) writePast(b *backlog) (done bool, err error) {
+// writePast writes what a subscriber missed before the emissions kept. A connection that is to end does
+// so without the rest.
+func (s *subscriber) writePast(b *backlog) error {
 	p := b.past
 	if p == nil {
-		return true, nil
+		return nil
 	}
 	defer func() { s.hub.memory.release(p.held) }()
 	for !p.whole {
 		emissions, err := s.readPast(p)
 		if err != nil {
-			return false, err
+			return err
 		}
-		if done, err := s.writeBacklog(&backlog{emissions: emissions, seen: b.seen, wants: b.wants}); err != nil || !done {
-			return false, err
+		if err := s.writeBacklog(&backlog{emissions: emissions, seen: b.seen, wants: b.wants}); err != nil {
+			return err
 		}
 		if ending := s.outbox.ending(); ending != nil {
-			return false, ending
+			return ending
 		}
 	}
-	return true, nil
+	return nil
 }

@@ -57,10 +57,7 @@ func (r *recent) oldest(newest ledger.Seq) ledger.Seq {
 
 // lacks reports whether frames after a seq are not held.
 func (r *recent) lacks(seq, newest ledger.Seq) bool {
-	if !r.begun {
-		return seq < newest
-	}
-	return seq < r.whole
+	return seq < r.oldest(newest) || r.begun && seq < r.whole
 }
 
 // total returns how many emissions came so far.

@@ -204,22 +204,17 @@ func (s *subscriber) writeOnce(b batch) error {
 			return err
 		}
 	}
-	s.measure(began, b.published)
+	if report := s.hub.config.OnWrite; report != nil {
+		report(time.Since(began))
+	}
+	if report := s.hub.config.OnDelivered; report != nil && b.published > 0 {
+		report(s.hub.now() - b.published)
+	}
 	s.sent = max(s.sent, b.seq)
 	s.hub.meters.bytes.Add(len(b.data))
 	s.hub.meters.frames.Add(b.frames)
 	s.hub.meters.gaps.Add(b.gaps)
 	return nil
-}
-
-// measure reports a write that is over to those that asked for it.
-func (s *subscriber) measure(began time.Time, published time.Duration) {
-	if report := s.hub.config.OnWrite; report != nil {
-		report(time.Since(began))
-	}
-	if report := s.hub.config.OnDelivered; report != nil && published > 0 {
-		report(s.hub.now() - published)
-	}
 }
 
 // ending returns how the connection is about to end, also if its reader is too slow for what it follows;
