@@ -77,7 +77,7 @@ func (e *emission) tally(part int) tally {
 // before it, and nothing says whether it was seen: where it carries the very seq it is sent again,
 // which changes nothing for a client that knows it, and is never missed.
 func (e *emission) after(part int, seen ledger.Seq) bool {
-	numbered := part != opening && part != e.ending() && e.seqs == nil // restored accounts may share a number
+	numbered := !e.isMarker(part) && e.seqs == nil // restored accounts may share a number
 	return e.seq(part) > seen || e.seq(part) == seen && !numbered
 }
 

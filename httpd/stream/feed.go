@@ -2,7 +2,6 @@ package stream
 
 import (
 	"bytes"
-	"slices"
 	"sync/atomic"
 
 	"ledgerd/engine/ledger"
@@ -11,14 +10,11 @@ import (
 // feed turns publications into the emissions of some levels. It remembers the blocks of the chain
 // that one of these has not reached, for when it does.
 type feed struct {
-	levels []ledger.Commitment
-	chain  []emission // of those blocks, at the processed level
+	levels ledger.Commitment // how many, from the processed one on
+	chain  []emission        // of those blocks, at the processed level
 	// emitted is how many blocks of chain were emitted at each level.
 	emitted [ledger.Commitments]int
 }
-
-// allLevels are the levels of a feed for everybody.
-var allLevels = []ledger.Commitment{ledger.Processed, ledger.Confirmed, ledger.Finalized}
 
 // take returns what a publication means, level by level, in order.
 func (f *feed) take(p *ledger.Publication) (out []*emission) {
@@ -34,7 +30,7 @@ func (f *feed) take(p *ledger.Publication) (out []*emission) {
 			out = f.rollBack(out, r)
 		}
 	}
-	for level := ledger.Confirmed; level < ledger.Commitments; level++ {
+	for level := ledger.Confirmed; level < f.levels; level++ {
 		out = f.advance(out, level, p.Head.Tip(level).Version)
 	}
 	f.forget()
@@ -43,9 +39,6 @@ func (f *feed) take(p *ledger.Publication) (out []*emission) {
 
 // advance emits the blocks up to a version at a level that has not reached them.
 func (f *feed) advance(out []*emission, level ledger.Commitment, to ledger.Version) []*emission {
-	if !slices.Contains(f.levels, level) {
-		return out
-	}
 	for f.emitted[level] < len(f.chain) && f.chain[f.emitted[level]].version <= to {
 		e := f.chain[f.emitted[level]]
 		e.level = level
@@ -61,7 +54,7 @@ func (f *feed) rollBack(out []*emission, r *ledger.Record) []*emission {
 	for keep > 0 && f.chain[keep-1].slot > r.Slot {
 		keep--
 	}
-	for _, level := range f.levels {
+	for level := range f.levels {
 		switch {
 		case level == ledger.Processed:
 			out = append(out, undoing(level, r, r.FromSlot))
@@ -130,7 +123,7 @@ func restore(level ledger.Commitment, undone []emission, r *ledger.Record) *emis
 // forget drops the blocks that every level has reached.
 func (f *feed) forget() {
 	done := len(f.chain)
-	for _, level := range f.levels {
+	for level := range f.levels {
 		done = min(done, f.emitted[level])
 	}
 	clear(f.chain[:done])

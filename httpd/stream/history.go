@@ -50,10 +50,10 @@ func (h *Hub) missedLocked(level ledger.Commitment, after, newest ledger.Seq, wa
 	}
 	b.past = &past{
 		level: level, head: h.head.Tip(ledger.Processed).Version, seen: after,
-		visit: h.config.History.Past(after), feed: feed{levels: allLevels},
+		visit: h.config.History.Past(after), feed: feed{levels: ledger.Commitments},
 	}
 	if level == ledger.Processed {
-		b.past.feed.levels = allLevels[:1] // which remembers no blocks
+		b.past.feed.levels = 1 // which remembers no blocks
 	}
 	b.past.until = b.past.head + 1
 	if len(kept.emissions) > 0 {

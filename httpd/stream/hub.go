@@ -35,7 +35,10 @@ type Hub struct {
 
 // New returns a hub without subscribers. It starts nothing.
 func New(config Config) *Hub {
-	h := &Hub{config: config.withDefaults(), feed: feed{levels: allLevels}, pastBytes: pastBytes, started: time.Now(), tokens: make(set)}
+	h := &Hub{
+		config: config.withDefaults(), feed: feed{levels: ledger.Commitments}, pastBytes: pastBytes,
+		started: time.Now(), tokens: make(set),
+	}
 	h.memory.limit = int64(h.config.MemoryBytes) * 2 / 3 // the collector lets the heap grow by half of that
 	h.seats = newSeats(h.config.MaxConns, h.config.MaxConnsPerClient)
 	h.turns = newTurns(allPastReaders, allSnapshotReaders)

@@ -6,8 +6,8 @@ import (
 )
 
 // memory counts the bytes of all that waits for sockets, all of them together: packets with
-// their overhead, buffers that are being written, snapshots while they are made, backlogs from
-// the log, and emissions held back.
+// their overhead, buffers that are being written, snapshots while they are made, and backlogs of emissions
+// that need not be kept for others.
 type memory struct {
 	limit int64
 	used  atomic.Int64
