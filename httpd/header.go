@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"math"
 	"strconv"
 	"time"
 
@@ -40,22 +39,11 @@ func appendAllowance(dst []byte, a *ratelimit.Allowance, now time.Time) []byte {
 	dst = append(dst, "\r\nX-RateLimit-Remaining: "...)
 	dst = strconv.AppendInt(dst, int64(a.Remaining), 10)
 	dst = append(dst, "\r\nX-RateLimit-Reset: "...)
-	return strconv.AppendInt(dst, ceilSeconds(now.Add(a.Reset)), 10)
+	return strconv.AppendInt(dst, now.Add(a.Reset+roundUp).Unix(), 10)
 }
 
-// ceilSeconds returns t in Unix seconds, rounded up.
-func ceilSeconds(t time.Time) int64 {
-	seconds := t.Unix()
-	if t.Nanosecond() > 0 {
-		seconds++
-	}
-	return seconds
-}
-
-// retryAfter returns a wait in whole seconds, rounded up, at least one.
-func retryAfter(wait time.Duration) int64 {
-	return int64(max(math.Ceil(wait.Seconds()), 1))
-}
+// roundUp, added to a time or a wait, makes its whole seconds those that it has begun.
+const roundUp = time.Second - 1
 
 // appendTip appends which version of the ledger was answered from: absent before the first
 // block, unless an import names a slot.
@@ -116,7 +104,8 @@ func (r *request) setHeaders(h *fasthttp.ResponseHeader) {
 	case fasthttp.StatusTooManyRequests, fasthttp.StatusServiceUnavailable:
 		if len(h.Peek(fasthttp.HeaderRetryAfter)) == 0 { // the upgrade handler may have set one
 			b = append(b, "\r\nRetry-After: "...)
-			b = strconv.AppendInt(b, retryAfter(max(r.retryAfter, usualRetryAfter)), 10)
+			wait := max(r.retryAfter, usualRetryAfter) + roundUp
+			b = strconv.AppendInt(b, int64(wait/time.Second), 10)
 		}
 	case fasthttp.StatusNoContent:
 		b = append(b, preflightLines...)

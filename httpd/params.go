@@ -2,8 +2,8 @@ package httpd
 
 import (
 	"bytes"
-	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -176,16 +176,6 @@ func unless(ok bool, err error) error {
 // parseDecimal reads a plain decimal: digits only, no sign, no leading zeros, at most
 // 2^64-1.
 func parseDecimal[T string | []byte](s T) (uint64, bool) {
-	if len(s) == 0 || len(s) > 1 && s[0] == '0' {
-		return 0, false
-	}
-	n := uint64(0)
-	for i := range len(s) {
-		d := uint64(s[i] - '0')
-		if d > 9 || n > (math.MaxUint64-d)/10 {
-			return 0, false
-		}
-		n = n*10 + d
-	}
-	return n, true
+	n, err := strconv.ParseUint(string(s), 10, 64)
+	return n, err == nil && (s[0] != '0' || len(s) == 1)
 }

@@ -80,9 +80,7 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	c.Config = c.Config.WithDefaults()
 	c.MaxAnswerBytes = cmp.Or(c.MaxAnswerBytes, 128<<20)
-	if c.Metrics == nil {
-		c.Metrics = metrics.NewSet()
-	}
+	c.Metrics = cmp.Or(c.Metrics, metrics.NewSet())
 	if c.WriteMetrics == nil {
 		c.WriteMetrics = c.Metrics.WritePrometheus
 	}

@@ -5,6 +5,7 @@ package ops
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -37,9 +38,7 @@ const maxConns = 256
 
 // New returns a server that serves nothing yet.
 func New(config Config) *Server {
-	if config.Log == nil {
-		config.Log = slog.New(slog.DiscardHandler)
-	}
+	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
 	s := &Server{config: config}
 	s.Server = wire.New(wire.Config{Handler: s.handle, MaxConns: maxConns, MaxConnsPerClient: maxConns, Log: config.Log})
 	return s

@@ -1,17 +1,9 @@
 package ratelimit
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "sync/atomic"
 
 // instant is a time in milliseconds since the limiter's start.
 type instant int64
-
-// until returns the time from i to a later instant.
-func (i instant) until(later instant) time.Duration {
-	return time.Duration(later-i) * time.Millisecond
-}
 
 // counter counts the requests of one client, or of a bucket's newcomers.
 type counter [Kinds]window

@@ -40,12 +40,8 @@ func (c Config) WithDefaults() Config {
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, 5*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, 30*time.Second)
-	if c.Identity == nil {
-		c.Identity = new(ratelimit.Identity)
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Identity = cmp.Or(c.Identity, new(ratelimit.Identity))
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c
 }
 
