@@ -39,8 +39,8 @@ func (s *subscriber) putBacklog(b *backlog) {
 	s.put(&packet{run: func() error { return s.writeMissed(b) }, extra: b.size()})
 }
 
-// putSince has the writer send, as a backlog, the emissions that came since there had been so many in total. What waits
-// for that names no emission, and so a slow reader keeps none in memory.
+// putSince has the writer send, as a backlog, the emissions that came since there had been so many in
+// total. What waits for that holds no emission, and so a slow reader keeps none in memory.
 func (s *subscriber) putSince(total int64, seen ledger.Seq) {
 	kept := &s.hub.recent[s.level]
 	b := &backlog{total: kept.total(), seen: seen, wants: s.wants}

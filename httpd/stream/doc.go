@@ -34,9 +34,10 @@
 // # Resume
 //
 // The newest emissions of each level are kept, whether or not there are subscribers. A client that
-// comes back with a seq is sent what it missed from them, its backlog, by its own writer as fast as its socket
-// takes it, and goes on after that. A client is a slow consumer if its backlog is not kept any more
-// before it was sent. What is published while a snapshot is read is a backlog too, which follows the snapshot. What lies before the kept emissions comes from the log, if there is one
+// comes back with a seq is sent what it missed from them, its backlog, by its own writer as fast as its
+// socket takes it, and goes on after that. A client is a slow consumer if its backlog is not kept any
+// more before it was sent. What is published while a snapshot is read is a backlog too, which follows
+// the snapshot. What lies before the kept emissions comes from the log, if there is one
 // (Config.History): clients take turns at reading it, part by part. Every update with a number of
 // its own is sent once; rollback and slot_end frames, and restored accounts that share a number,
 // carry the last number before them, so those that carry the very seq are sent again rather than
@@ -47,9 +48,9 @@
 // With overflow=conflate a client that falls behind is sent {"type":"gap","from_seq":F,"to_seq":T}
 // instead of being disconnected: of what lies after F and up to T only the newest state of each
 // account follows, in log order, and of slot_end and rollback frames only the newest. A follower
-// of a ring jumps when a quarter of the ring lies ahead: it is sent a digest, which is a backlog of the kept
-// emissions without their stale states. In an outbox that is full, states make room for newer ones of the same
-// account. What comes after that is complete again. Answers that wait meanwhile follow the gap that
+// of a ring jumps when a quarter of the ring lies ahead: it is sent a digest, which is a backlog of the
+// kept emissions without their stale states. In an outbox that is full, states make room for newer ones
+// of the same account. What comes after that is complete again. Answers that wait meanwhile follow the gap that
 // they fall into. A client that missed more than what is kept is disconnected like any other.
 //
 // # Goroutines

@@ -63,8 +63,8 @@ func (r *recent) lacks(seq, newest ledger.Seq) bool {
 // total returns how many emissions came so far.
 func (r *recent) total() int64 { return r.gone.Load() + int64(len(r.emissions)) }
 
-// between returns the emissions that came after there had been so many in total, until there were so many. Not whole
-// means that not all of them are kept any more.
+// between returns the emissions that came after there had been so many in total, until there were so
+// many. Not whole means that not all of them are kept any more.
 func (r *recent) between(total, until int64) (out []*emission, whole bool) {
 	gone := r.gone.Load()
 	if total < gone {

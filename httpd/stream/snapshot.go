@@ -55,16 +55,16 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 	kept := &s.hub.recent[s.level]
 	err = ledger.ErrUnavailable
 	for try := 0; try < snapshotTries && errors.Is(err, ledger.ErrUnavailable); try++ {
-		head, total := s.hub.head, kept.total()
-		slot, seq := s.hub.positionLocked(s.level)
+		at, total := snapshotAt{head: s.hub.head}, kept.total()
+		at.slot, at.seq = s.hub.positionLocked(s.level)
 		var packets []*packet
-		if packets, err = s.snapshotUnlocked(head, slot, seq, shape, named, id); err == nil {
+		if packets, err = s.snapshotUnlocked(at, shape, named, id); err == nil {
 			change()
 			s.resumed = 0 // a snapshot starts over: what follows it is delivered whole
-			s.answerSubscribed(id, slot, seq)
+			s.answerSubscribed(id, at.slot, at.seq)
 			s.put(packets...)
 		}
-		s.putSince(total, max(seq, s.resumed))
+		s.putSince(total, max(at.seq, s.resumed))
 	}
 	var end *closing
 	switch {
@@ -77,6 +77,13 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 	return &endInternal
 }
 
+// snapshotAt is where a snapshot stands.
+type snapshotAt struct {
+	head *ledger.Head // nil before anything was published
+	slot ledger.Slot
+	seq  ledger.Seq
+}
+
 // holdLocked begins or ends the holding of emissions.
 func (s *subscriber) holdLocked(on bool) {
 	s.holding = on
@@ -85,10 +92,10 @@ func (s *subscriber) holdLocked(on bool) {
 
 // snapshotUnlocked reads and encodes a snapshot without the hub's lock, which is held again
 // afterwards even if a fault of ours ends it.
-func (s *subscriber) snapshotUnlocked(head *ledger.Head, slot ledger.Slot, seq ledger.Seq, shape form, named names, id messageID) ([]*packet, error) {
+func (s *subscriber) snapshotUnlocked(at snapshotAt, shape form, named names, id messageID) ([]*packet, error) {
 	s.hub.mu.Unlock()
 	defer s.hub.mu.Lock()
-	accounts, err := s.readSnapshot(head, named)
+	accounts, err := s.readSnapshot(at.head, named)
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +103,8 @@ func (s *subscriber) snapshotUnlocked(head *ledger.Head, slot ledger.Slot, seq l
 		return nil, &endMemory
 	}
 	var time ledger.Opt[int64]
-	if head != nil {
-		time = head.Tip(s.level).Time
+	if at.head != nil {
+		time = at.head.Tip(s.level).Time
 	}
 	mints := make(mints)
 	if shape == withTokens {
@@ -105,21 +112,21 @@ func (s *subscriber) snapshotUnlocked(head *ledger.Head, slot ledger.Slot, seq l
 			mints.add(&accounts[i])
 		}
 		s.seat.work.charge(foundCost(len(mints)))
-		_ = s.hub.readMints(head, mints) // without an answer they are null
+		_ = s.hub.readMints(at.head, mints) // without an answer they are null
 	}
 	var packets []*packet
 	var room []byte
 	for some := range slices.Chunk(accounts, snapshotPacket) {
 		room = room[:0]
 		for i := range some {
-			room = appendUpdate(room, shape, &some[i], mints.of(&some[i]), time, slot, seq, s.level)
+			room = appendUpdate(room, shape, &some[i], mints.of(&some[i]), time, at.slot, at.seq, s.level)
 		}
 		packets = append(packets, &packet{data: bytes.Clone(room), tally: tally{frames: len(some)}})
 	}
 	end := single(frame.AppendText(nil, func(b []byte) []byte {
-		return fmt.Appendf(b, `{"type":"snapshot_end","id":%s,"slot":%d,"seq":%d}`, id, slot, seq)
+		return fmt.Appendf(b, `{"type":"snapshot_end","id":%s,"slot":%d,"seq":%d}`, id, at.slot, at.seq)
 	}))
-	end.seq = seq
+	end.seq = at.seq
 	return append(packets, end), nil
 }
 

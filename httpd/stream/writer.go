@@ -58,10 +58,10 @@ func (s *subscriber) wake() {
 	}
 }
 
-// write is the writer's goroutine, which runs only as long as there is something to do: asleep it would keep
-// a stack, which is most of what an idle connection costs. It
-// writes what the ring it follows holds and what waits in the outbox, keeps the peer awake, and
-// ends with the connection's close frame. Afterwards the reader is unblocked.
+// write is the writer's goroutine, which runs only as long as there is something to do: asleep it would
+// keep a stack, which is most of what an idle connection costs. It writes what the ring it follows holds
+// and what waits in the outbox, keeps the peer awake, and ends with the connection's close frame.
+// Afterwards the reader is unblocked.
 //
 // It alone writes to the socket after the handshake, and always whole frames: pings, pongs
 // and the close frame pass through it like everything else. There is one at a time. So control
