@@ -1,18 +1,14 @@
 package httpd
 
 import (
-	"bytes"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/valyala/fasthttp"
-	"github.com/valyala/fasthttp/fasthttputil"
 
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/httpd/encode"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
 )
@@ -76,39 +72,6 @@ func BenchmarkHandler(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				ask()
-			}
-		})
-	}
-}
-
-// BenchmarkAccountServed is one keep-alive connection in memory, beside a bare fasthttp handler
-// with the same body: the difference is ours.
-func BenchmarkAccountServed(b *testing.B) {
-	l := newFakeLedger()
-	a := l.accounts[whole]
-	body := encode.AppendAccount(nil, &a)
-	for name, serveOn := range map[string]func(net.Listener) error{
-		"ledgerd": New(Config{Ledger: l, Version: "0.1.0"}).Serve,
-		"bare": (&fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) { ctx.SetBody(body) },
-			ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second}).Serve,
-	} {
-		b.Run(name, func(b *testing.B) {
-			ln := fasthttputil.NewInmemoryListener()
-			defer func() { _ = ln.Close() }()
-			go func() { _ = serveOn(ln) }()
-			c, err := ln.Dial()
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer func() { _ = c.Close() }()
-			request, answer := []byte("GET /api/account/"+whole.String()+" HTTP/1.1\r\nHost: ledger\r\n\r\n"), make([]byte, 4096)
-			b.ReportAllocs()
-			for b.Loop() {
-				_, sent := c.Write(request)
-				n, err := c.Read(answer) // all of it: it is one write
-				if sent != nil || err != nil || !bytes.HasSuffix(answer[:n], body) {
-					b.Fatalf("%q, %v, %v", answer[:n], sent, err)
-				}
 			}
 		})
 	}

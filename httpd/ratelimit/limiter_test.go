@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"encoding/binary"
 	"math"
-	"math/rand/v2"
 	"net/netip"
 	"runtime"
 	"sync"
@@ -316,19 +315,4 @@ func heapBytes() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
-}
-
-func BenchmarkLimiterTake(b *testing.B) {
-	start := time.Now()
-	l := newLimiter(100, 1000, defaultBuckets, start)
-	clients := make([]netip.Addr, 10_000)
-	for i := range clients {
-		clients[i] = sprayed(i)
-	}
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for i := rand.IntN(len(clients)); pb.Next(); i++ {
-			l.Take(clients[i%len(clients)], start)
-		}
-	})
 }

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"bufio"
-	"fmt"
 	"net"
 	"runtime"
 	"strings"
@@ -114,51 +113,6 @@ func BenchmarkFirehose(b *testing.B) {
 	r.reading.Wait()
 }
 
-// spectators enters subscribers whose outboxes nobody empties but the benchmark.
-func spectators(h *Hub, count int, wanted func(i int) wants) []*subscriber {
-	all := make([]*subscriber, count)
-	for i := range all {
-		all[i] = &subscriber{hub: h, wants: wanted(i), outbox: newOutbox(1<<40, unlimited()), seat: &seat{peer: newPeer()}}
-		h.join(all[i], ledger.Opt[ledger.Seq]{})
-	}
-	return all
-}
-
-// BenchmarkPublishFiltered is the cost of publishing to 10,000 filtered subscribers.
-func BenchmarkPublishFiltered(b *testing.B) {
-	const subscribers = 10_000
-	for _, shape := range []struct{ updates, keys, matching int }{
-		{blockUpdates, 0, 0}, // what every block costs at least
-		{blockUpdates, 1, 0}, {blockUpdates, 1, 100}, {blockUpdates, 1, 1000},
-		{30_000, 10, 3000}, // 75,000 a second, in blocks of 400 ms
-	} {
-		b.Run(fmt.Sprintf("updates=%d,keys=%d,matching=%d", shape.updates, shape.keys, shape.matching), func(b *testing.B) {
-			h := New(Config{})
-			publication := publicationsOf(1, shape.updates)[0]
-			all := spectators(h, subscribers, func(i int) wants {
-				var keys []ledger.Pubkey
-				for k := range shape.keys {
-					// Of the keys that match each is of another subscriber, as far as there are enough.
-					if n := k*subscribers + i; n < shape.matching {
-						keys = append(keys, key(n*shape.updates/shape.matching))
-					} else {
-						keys = append(keys, key(1_000_000+n))
-					}
-				}
-				return wants{names: names{pubkeys: keys}}
-			})
-			b.ReportAllocs()
-			for b.Loop() {
-				h.Publish(publication)
-				for _, s := range all[:min(shape.matching, subscribers)] {
-					s.outbox.drain()
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(shape.updates), "ns/update")
-		})
-	}
-}
-
 // inUse returns how many bytes the heap and the stacks take.
 func inUse() (heap, stack uint64) {
 	for range 3 { // what is pooled survives the first two
@@ -201,30 +155,5 @@ func BenchmarkIdle(b *testing.B) {
 			_ = open[i].Close()
 		}
 		eventually(b, "all are gone", func() bool { return n.connections() == 0 })
-	}
-}
-
-// BenchmarkSubscribe is one more name for a subscriber that has many: how long the hub's
-// lock is held for it.
-func BenchmarkSubscribe(b *testing.B) {
-	for _, has := range []int{1, 100, maxNames - 1} {
-		b.Run(fmt.Sprintf("has=%d", has), func(b *testing.B) {
-			h := New(Config{})
-			s := spectators(h, 1, func(int) wants {
-				var keys []ledger.Pubkey
-				for i := range has {
-					keys = append(keys, key(i))
-				}
-				return wants{names: names{pubkeys: keys}}
-			})[0]
-			more := &request{Pubkeys: []string{key(1 << 19).String()}}
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := s.subscribe(more, noID); err != nil {
-					b.Fatal(err)
-				}
-				s.outbox.drain()
-			}
-		})
 	}
 }
