@@ -1,11 +1,16 @@
 package stream
 
 import (
+	"context"
+	"errors"
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fasthttp/websocket"
 
+	"ledgerd/engine/ledger"
 	"ledgerd/httpd/stream/frame"
 )
 
@@ -27,5 +32,182 @@ func TestEndsAreCountedByReason(t *testing.T) {
 	_ = c.conn.Close()
 	eventually(t, "the one who vanished is counted", func() bool {
 		return n.says(`ledgerd_ws_closed_total{reason="gone"} 1`) && n.says("ledgerd_ws_connections 0")
+	})
+}
+
+// Five seconds is also what a connection that is ending can be held by who reads nothing. Who takes a
+// byte now and then does not hold it at all.
+func TestShutdownWaitsForStalledSocketsNoLongerThanTheyMayStall(t *testing.T) {
+	for reads, want := range map[bool]time.Duration{false: 5 * time.Second, true: 0} {
+		inMemory(t, nil, func(n *node) {
+			c := n.dial("")
+			n.script.block(1, account(1, 1, programA))
+			go func() {
+				for err := error(nil); reads && err == nil; time.Sleep(100 * time.Millisecond) {
+					_, err = io.ReadFull(c.conn, make([]byte, 1))
+				}
+			}()
+			since := time.Now()
+			if err := n.hub.Shutdown(n.Context()); err != nil {
+				n.Errorf("Shutdown: %v", err)
+			}
+			n.elapsed("Shutdown returned", since, want, late/2)
+			if !c.near().wasReset() {
+				n.Error("the socket was closed inside a frame, want a reset")
+			}
+		})
+	}
+}
+
+// A close frame of the server's is waited for a second to be answered.
+func TestTheClosingHandshakeHasASecond(t *testing.T) {
+	broken, closed := frameBytes(finBit|3, ""), closeOf(codeOf(1000, ""))
+	tests := map[string]struct {
+		sent     []byte // makes the server close it
+		code     uint16
+		goesAway bool
+		want     time.Duration
+	}{
+		"broken, no answer":  {broken, 1002, false, time.Second},
+		"broken, goes away":  {broken, 1002, true, 0},
+		"closed by a client": {closed, 1000, false, 0},
+	}
+	for name, tt := range tests {
+		inMemory(t, nil, func(n *node) {
+			c := n.dial("?mode=none")
+			since := time.Now()
+			c.raw(tt.sent)
+			if _, end := c.untilClose(); end.code != tt.code {
+				n.Errorf("%s: ended with %v, want %d", name, end, tt.code)
+			}
+			if tt.goesAway {
+				c.close(codeOf(tt.code, ""))
+				_ = c.conn.Close() // frames are not understood any more, the end of the socket is
+			}
+			<-c.near().closed
+			n.elapsed(name+": the socket was closed", since, tt.want, 0)
+		})
+	}
+}
+
+// Shutdown sends everybody what was published before and then its close frame. It is done when all have
+// answered, or have had their second, or its context ends. A client that comes later is turned away too.
+func TestShutdownDrains(t *testing.T) {
+	answer := func(c *client) { c.close(codeOf(1001, "")) }
+	silence := func(*client) {}
+	// Its frames stay within the budget, and none of them is an answer.
+	talk := func(c *client) {
+		for err := error(nil); err == nil; time.Sleep(time.Second / budgetPerSecond) {
+			_, err = c.conn.Write(ping(""))
+		}
+	}
+	tests := map[string]struct {
+		within time.Duration // what its context has; 0: forever
+		then   func(*client)
+		took   time.Duration
+		err    error
+	}{
+		"all answer":       {0, answer, 0, nil},
+		"nobody answers":   {0, silence, time.Second, nil},
+		"all go on":        {0, talk, time.Second, nil},
+		"no time for that": {300 * time.Millisecond, silence, 300 * time.Millisecond, context.DeadlineExceeded},
+	}
+	for name, tt := range tests {
+		inMemory(t, nil, func(n *node) {
+			ctx := context.Background()
+			if tt.within > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, tt.within)
+				defer cancel()
+			}
+			for query, told := range map[string]int{
+				"": 2, "?mode=none": 0, "?extended=true": 4, "?commitment=finalized": 1, "?pubkeys=" + key(1).String(): 2,
+			} {
+				c := n.dial(query)
+				go func() {
+					if gets, end := c.untilClose(); len(gets) != told || end != endsByShutdown {
+						n.Errorf("%s: %q: ended with %v after %q, want 1001 after %d frames", name, query, end, gets, told)
+					}
+					tt.then(c)
+				}()
+			}
+			n.script.blocks(2)
+			since := time.Now()
+			if err := n.hub.Shutdown(ctx); !errors.Is(err, tt.err) {
+				n.Errorf("%s: Shutdown: err = %v, want %v", name, err, tt.err)
+			}
+			n.elapsed(name+": Shutdown returned", since, tt.took, 0)
+			if left := n.leftovers(); left != "" {
+				n.Errorf("%s: left are %s", name, left)
+			}
+			_, late := n.handshake("")
+			if gets, end := late.untilClose(); len(gets) > 0 || end != endsByShutdown {
+				n.Errorf("%s: a late client: ended with %v after %q, want 1001", name, end, gets)
+			}
+			_ = late.conn.Close()
+			n.script.block(3, account(1, 3, programA)) // which nobody receives
+		})
+	}
+}
+
+// faultyHistory has a fault that shows while a connection is taken in.
+type faultyHistory struct{ History }
+
+func (faultyHistory) Oldest() ledger.Seq { panic("a fault") }
+
+// What a client says on a connection that is about to end changes nothing: where a fault ended it
+// before it was one of the hub's, its names would stay in the index for ever.
+func TestPanicsEndOnlyTheirConnection(t *testing.T) {
+	tests := map[string]struct {
+		query string
+		times uint64
+		sent  []string
+	}{
+		"of a question to the ledger": {"?mode=none", 1, []string{`{"type":"subscribe","snapshot":true,"pubkeys":` + list(key(1)) + `}`}},
+		"while joining": {"?extended=true&resume_from=1", 20,
+			[]string{`{"type":"subscribe","pubkeys":` + list(key(1)) + `}`, `{"type":"subscribe","extended":true}`}},
+	}
+	for name, tt := range tests {
+		log, said := newLog()
+		n := serve(t, func(c *Config) { c.Logger, c.History = log, faultyHistory{} })
+		n.script.block(1, account(1, 1, programA))
+		n.ledger.asked = func() error { panic("a fault") }
+		other := n.dial("")
+		for range tt.times {
+			c := n.dial(tt.query)
+			for _, message := range tt.sent {
+				c.raw(text(message))
+			}
+			c.endsWith(websocket.CloseInternalServerErr, endInternal.text)
+		}
+		n.script.block(2, account(1, 2, programA))
+		other.expect(basicFrame(account(1, 2, programA), 2))
+		if got := n.hub.meters.panics.Get(); got != tt.times {
+			t.Errorf("%s: %d panics counted, want %d", name, got, tt.times)
+		}
+		if !strings.Contains(said.String(), "panic in a WebSocket connection") || !strings.Contains(said.String(), "a fault") {
+			t.Errorf("%s: the log says %q", name, said)
+		}
+		_ = other.conn.Close()
+		n.awaitEmpty()
+		n.wantMetric(`ledgerd_ws_subscribers{wants="keys"} 0`)
+		n.wantMetric(`ledgerd_ws_subscribers{wants="everything"} 0`)
+	}
+}
+
+func TestPanicsOfTheWriterEndOnlyTheirConnection(t *testing.T) {
+	inMemory(t, nil, func(n *node) {
+		faulty, other := n.dial(""), n.dial("")
+		faulty.near().fail()
+		n.script.block(1, account(1, 1, programA))
+		other.expect(basicFrame(account(1, 1, programA), 1))
+		if _, _, err := faulty.read(); !errors.Is(err, io.EOF) {
+			n.Errorf("the connection ended with %v, want EOF", err)
+		}
+		if got := n.hub.meters.panics.Get(); got != 1 {
+			n.Errorf("%d panics counted, want 1", got)
+		}
+		n.script.block(2, account(1, 2, programA))
+		other.expect(basicFrame(account(1, 2, programA), 2))
 	})
 }

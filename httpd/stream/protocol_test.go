@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"github.com/fasthttp/websocket"
-
-	"ledgerd/engine/ledger"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -14,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fasthttp/websocket"
+
+	"ledgerd/engine/ledger"
 	"ledgerd/httpd/stream/frame"
 )
 
@@ -46,6 +47,7 @@ var (
 	endsRate        = ending{1008, "too many messages"}
 	endsTooBig      = ending{1009, "a message may have at most 65536 bytes"}
 	endsNormally    = ending{1000, ""}
+	endsByShutdown  = ending{1001, "the server is shutting down"}
 )
 
 // refusal answers a text message that is none of ours.
@@ -146,6 +148,35 @@ func TestCompressionIsNeverNegotiated(t *testing.T) {
 		if before, code, text := c.endsAndHangsUp(); len(before) > 0 || (ending{code, text}) != endsReserved {
 			t.Errorf("%s: ended with %d %q after %q, want %v", offer, code, text, before, endsReserved)
 		}
+	}
+}
+
+// The dialer of a common library speaks with us too.
+func TestACommonClientLibrary(t *testing.T) {
+	n := serve(t, nil)
+	dialer := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return n.connect() }}
+	conn, response, err := dialer.Dial("ws://ledger/api/ws/accounts?mode=none", nil)
+	if err != nil {
+		t.Fatalf("dial: %v", err)
+	}
+	defer func() { _ = conn.Close() }()
+	_ = response.Body.Close()
+	if err := conn.WriteJSON(map[string]any{"type": "subscribe", "id": 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, err := conn.ReadMessage(); err != nil || string(got) != `{"type":"subscribed","id":1,"pubkeys":0,"programs":0,"slot":0,"seq":0}` {
+		t.Fatalf("got %s, %v", got, err)
+	}
+	n.script.block(1, account(1, 1, programA))
+	if _, got, err := conn.ReadMessage(); err != nil || string(got) != basicFrame(account(1, 1, programA), 1) {
+		t.Fatalf("got %s, %v", got, err)
+	}
+	bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "bye")
+	if err := conn.WriteControl(websocket.CloseMessage, bye, time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := conn.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseNormalClosure) {
+		t.Errorf("err = %v, want the close frame back", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,9 +11,8 @@ import (
 
 	"github.com/fasthttp/websocket"
 
-	"ledgerd/httpd/stream/frame"
-
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
 )
 
 // What the interface says of time, tested with the durations that a node has by default. Ticks
@@ -248,109 +246,4 @@ func TestASocketThatTakesAByteNowAndThenIsNotReset(t *testing.T) {
 		<-c.near().closed
 		n.elapsed("the reset", since, 5*time.Second, late/2)
 	})
-}
-
-// Five seconds is also what a connection that is ending can be held by who reads nothing. Who takes a
-// byte now and then does not hold it at all.
-func TestShutdownWaitsForStalledSocketsNoLongerThanTheyMayStall(t *testing.T) {
-	for reads, want := range map[bool]time.Duration{false: 5 * time.Second, true: 0} {
-		inMemory(t, nil, func(n *node) {
-			c := n.dial("")
-			n.script.block(1, account(1, 1, programA))
-			go func() {
-				for err := error(nil); reads && err == nil; time.Sleep(100 * time.Millisecond) {
-					_, err = io.ReadFull(c.conn, make([]byte, 1))
-				}
-			}()
-			since := time.Now()
-			if err := n.hub.Shutdown(n.Context()); err != nil {
-				n.Errorf("Shutdown: %v", err)
-			}
-			n.elapsed("Shutdown returned", since, want, late/2)
-			if !c.near().wasReset() {
-				n.Error("the socket was closed inside a frame, want a reset")
-			}
-		})
-	}
-}
-
-// A close frame of the server's is waited for a second to be answered.
-func TestTheClosingHandshakeHasASecond(t *testing.T) {
-	broken, closed := frameBytes(finBit|3, ""), closeOf(codeOf(1000, ""))
-	tests := map[string]struct {
-		sent     []byte // makes the server close it
-		code     uint16
-		goesAway bool
-		want     time.Duration
-	}{
-		"broken, no answer":  {broken, 1002, false, time.Second},
-		"broken, goes away":  {broken, 1002, true, 0},
-		"closed by a client": {closed, 1000, false, 0},
-	}
-	for name, tt := range tests {
-		inMemory(t, nil, func(n *node) {
-			c := n.dial("?mode=none")
-			since := time.Now()
-			c.raw(tt.sent)
-			if _, end := c.untilClose(); end.code != tt.code {
-				n.Errorf("%s: ended with %v, want %d", name, end, tt.code)
-			}
-			if tt.goesAway {
-				c.close(codeOf(tt.code, ""))
-				_ = c.conn.Close() // frames are not understood any more, the end of the socket is
-			}
-			<-c.near().closed
-			n.elapsed(name+": the socket was closed", since, tt.want, 0)
-		})
-	}
-}
-
-// Shutdown is done when all have answered, or have had their second, or its context ends.
-func TestShutdownDrains(t *testing.T) {
-	answer := func(c *client) { c.close(codeOf(1001, "")) }
-	silence := func(*client) {}
-	// Its frames stay within the budget, and none of them is an answer.
-	talk := func(c *client) {
-		for err := error(nil); err == nil; time.Sleep(time.Second / budgetPerSecond) {
-			_, err = c.conn.Write(ping(""))
-		}
-	}
-	tests := map[string]struct {
-		within time.Duration // what its context has; 0: forever
-		then   func(*client)
-		took   time.Duration
-		err    error
-	}{
-		"all answer":       {0, answer, 0, nil},
-		"nobody answers":   {0, silence, time.Second, nil},
-		"all go on":        {0, talk, time.Second, nil},
-		"no time for that": {300 * time.Millisecond, silence, 300 * time.Millisecond, context.DeadlineExceeded},
-	}
-	for name, tt := range tests {
-		inMemory(t, nil, func(n *node) {
-			ctx := context.Background()
-			if tt.within > 0 {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, tt.within)
-				defer cancel()
-			}
-			for _, query := range []string{"", "?mode=none", "?extended=true", "?pubkeys=" + key(1).String()} {
-				c := n.dial(query)
-				go func() {
-					if gets, end := c.untilClose(); len(gets) > 0 || end != (ending{1001, "the server is shutting down"}) {
-						n.Errorf("%s: %q: ended with %v after %q, want 1001", name, query, end, gets)
-					}
-					tt.then(c)
-				}()
-			}
-			since := time.Now()
-			if err := n.hub.Shutdown(ctx); !errors.Is(err, tt.err) {
-				n.Errorf("%s: Shutdown: err = %v, want %v", name, err, tt.err)
-			}
-			n.elapsed(name+": Shutdown returned", since, tt.took, 0)
-			if left := n.leftovers(); left != "" {
-				n.Errorf("%s: left are %s", name, left)
-			}
-		})
-	}
 }
