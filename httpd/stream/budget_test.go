@@ -79,8 +79,8 @@ func TestEndedConnectionsEndHoweverMuchIsSent(t *testing.T) {
 	eventually(t, "the connection is gone", func() bool { return n.connections() == 0 })
 }
 
-// Many connections of one client that subscribe to as much as they may, with snapshots, are served;
-// one name more ends the connection.
+// Many connections of one client that subscribe to as much as they may, with snapshots, in long
+// messages that are cut up, are served; one name more ends the connection.
 func TestTooManyKeysEndTheConnection(t *testing.T) {
 	n := serve(t, nil)
 	n.script.block(1)
@@ -91,7 +91,9 @@ func TestTooManyKeysEndTheConnection(t *testing.T) {
 			for k := range batch {
 				batch[k] = key(i*len(batch) + k)
 			}
-			c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(batch...))
+			for _, part := range fragments(websocket.TextMessage, (8+i)<<10, `{"type":"subscribe","id":1,"snapshot":true,"pubkeys":`+list(batch...)+`}`) {
+				c.raw(part)
+			}
 			c.expect(subscribed("1", (i+1)*len(batch), 0, 1, 0), snapshotEnd("1", 1, 0))
 		}
 		c.send(`{"type":"subscribe","id":1,"pubkeys":%s}`, list(key(1))) // not one more

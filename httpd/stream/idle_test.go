@@ -2,11 +2,12 @@ package stream
 
 import (
 	"fmt"
-	"ledgerd/engine/ledger"
 	"net"
 	"runtime"
 	"testing"
 	"weak"
+
+	"ledgerd/engine/ledger"
 )
 
 // Of the handshake nothing lives on with the connection. What the server reads a request

@@ -84,36 +84,41 @@ func TestEndedConnectionsLeaveNothing(t *testing.T) {
 		}
 		_ = c.conn.Close()
 	}
-	endings := map[string]func(*node, *client){
-		"closed": func(_ *node, c *client) {
+	endings := map[string]struct {
+		reason string
+		end    func(*node, *client)
+	}{
+		"closed": {"client", func(_ *node, c *client) {
 			c.close(codeOf(1000, ""))
 			if _, code, _ := c.ends(); code != 1000 {
 				c.Errorf("ended with %d, want 1000", code)
 			}
-		},
-		"gone":           func(_ *node, c *client) { _ = c.conn.Close() },
-		"reset":          func(_ *node, c *client) { reset(c) },
-		"reset midframe": func(_ *node, c *client) { c.raw(text(`{"type":"ping"}`)[:9]); reset(c) },
-		"reset at once after a snapshot": func(_ *node, c *client) {
+		}},
+		"gone":           {"gone", func(_ *node, c *client) { _ = c.conn.Close() }},
+		"reset":          {"gone", func(_ *node, c *client) { reset(c) }},
+		"reset midframe": {"gone", func(_ *node, c *client) { c.raw(text(`{"type":"ping"}`)[:9]); reset(c) }},
+		"reset at once after a snapshot": {"gone", func(_ *node, c *client) {
 			c.send(`{"type":"subscribe","snapshot":true,"programs":%s}`, list(programA))
 			reset(c)
-		},
+		}},
 	}
+	const rounds = 3
 	before := sockets(t)
-	for name, end := range endings {
+	for name, tt := range endings {
 		t.Run(name, func(t *testing.T) {
 			n := serve(t, nil)
-			for round := range 3 {
+			for round := range rounds {
 				var clients []*client
 				for _, q := range queries {
 					clients = append(clients, n.dial(q))
 				}
 				n.script.block(n.script.nextSlot(), account(1, ledger.Lamports(round+1), programA), account(2, 1, programB))
 				for _, c := range clients {
-					end(n, c)
+					tt.end(n, c)
 				}
 			}
 			n.awaitEmpty()
+			n.wantMetric("ledgerd_ws_closed_total{reason=%q} %d", tt.reason, rounds*len(queries))
 		})
 	}
 	eventually(t, "all sockets are closed", func() bool { return sockets(t) <= before })

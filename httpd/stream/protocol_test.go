@@ -18,8 +18,8 @@ import (
 	"ledgerd/httpd/stream/frame"
 )
 
-// What a client of the protocol sends and gets. What breaks the protocol is tested by FuzzClient, the
-// frames themselves in package frame.
+// What a client of the protocol sends and gets. What breaks the protocol is tested by FuzzClient, with
+// the case list of the Autobahn test suite.
 
 // reply is a frame of the server's.
 type reply struct {
@@ -46,6 +46,7 @@ var (
 	endsUTF8        = ending{1007, "text must be valid UTF-8"}
 	endsRate        = ending{1008, "too many messages"}
 	endsTooBig      = ending{1009, "a message may have at most 65536 bytes"}
+	endsSilent      = ending{1008, "no sign of life"}
 	endsNormally    = ending{1000, ""}
 	endsByShutdown  = ending{1001, "the server is shutting down"}
 )
