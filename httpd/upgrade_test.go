@@ -87,26 +87,18 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 	}
 }
 
-// TestUpgradeWaitsUntilItMay refuses sockets that the upgrade handler has nothing to answer yet,
-// although the ledger has a head.
-func TestUpgradeWaitsUntilItMay(t *testing.T) {
-	h := serve(t, func(c *Config) {
-		c.Upgrade = func(*fasthttp.RequestCtx, netip.Addr, bool) { t.Error("upgraded") }
-		c.MayUpgrade = func() bool { return false }
-	})
-	if r := h.get("/api/ws/accounts", handshake...); r.status != 503 || r.body != errorBody(503, "overloaded") {
-		t.Errorf("%d %s, want 503", r.status, r.body)
-	}
-}
-
-// TestUpgradeWaitsForTheFirstHead refuses sockets while there is nothing they could be told.
-func TestUpgradeWaitsForTheFirstHead(t *testing.T) {
-	h := serve(t, func(c *Config) {
-		c.Ledger = &fakeLedger{}
-		c.Upgrade = func(*fasthttp.RequestCtx, netip.Addr, bool) { t.Error("upgraded") }
-	})
-	if r := h.get("/api/ws/accounts", handshake...); r.status != 503 || r.header.Get("Retry-After") == "" {
-		t.Errorf("status %d, Retry-After %q, want 503", r.status, r.header.Get("Retry-After"))
+// TestUpgradesWait refuses sockets while there is nothing they could be told: before the first head, while the
+// upgrade handler has nothing to answer yet, and where there is no handler.
+func TestUpgradesWait(t *testing.T) {
+	upgrade := func(*fasthttp.RequestCtx, netip.Addr, bool) { t.Error("upgraded") }
+	for name, change := range map[string]func(*Config){
+		"no head":    func(c *Config) { c.Ledger, c.Upgrade = &fakeLedger{}, upgrade },
+		"not yet":    func(c *Config) { c.Upgrade, c.MayUpgrade = upgrade, func() bool { return false } },
+		"no handler": nil,
+	} {
+		if r := serve(t, change).get("/api/ws/accounts", handshake...); r.status != 503 || r.body != errorBody(503, "overloaded") || r.header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d %s, Retry-After %q, want 503", name, r.status, r.body, r.header.Get("Retry-After"))
+		}
 	}
 }
 
@@ -127,9 +119,6 @@ func TestARefusedUpgradeCarriesEveryHeader(t *testing.T) {
 		if r := h.get("/api/ws/accounts", handshake...); r.status != tt.status || r.body != errorBody(tt.status, "too many WebSockets") || r.header.Get("Retry-After") != tt.retry {
 			t.Errorf("%d %s %v, want %d", r.status, r.body, r.header, tt.status)
 		}
-	}
-	if r := serve(t, nil).get("/api/ws/accounts", handshake...); r.status != 503 {
-		t.Errorf("without a handler: %d, want 503", r.status)
 	}
 }
 

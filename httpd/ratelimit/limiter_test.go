@@ -82,27 +82,6 @@ func TestLimiterAgreesWithTheNaiveOne(t *testing.T) {
 	})
 }
 
-func TestWindowsStartWithTheFirstRequestAndEndByTheClock(t *testing.T) {
-	start := time.Now()
-	l := newLimiter(2, 3, 1, start)
-	client := netip.MustParseAddr("192.0.2.1")
-	for i, tt := range []struct {
-		at   time.Duration
-		want Allowance
-	}{
-		{10 * time.Second, Allowance{true, Minute, 2, 1, time.Minute}},
-		{20 * time.Second, Allowance{true, Minute, 2, 0, 50 * time.Second}},
-		{69 * time.Second, Allowance{false, Minute, 2, 0, time.Second}},
-		{70 * time.Second, Allowance{true, Hour, 3, 0, 59 * time.Minute}},
-		{71 * time.Second, Allowance{false, Hour, 3, 0, 59*time.Minute - time.Second}},
-		{time.Hour + 10*time.Second, Allowance{true, Minute, 2, 1, time.Minute}},
-	} {
-		if got := l.Take(client, start.Add(tt.at)); got != tt.want {
-			t.Errorf("request %d at %s: got %+v, want %+v", i, tt.at, got, tt.want)
-		}
-	}
-}
-
 // race has goroutines take as many times each, and returns how many requests were granted.
 func race(goroutines, times int, take func(g, i int) Allowance) int64 {
 	var granted atomic.Int64
