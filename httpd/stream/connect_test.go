@@ -82,9 +82,6 @@ func TestGoodParameters(t *testing.T) {
 	n := serve(t, nil)
 	a, b := account(1, 10, programA), account(2, 20, programB)
 	n.script.block(1)
-	counts := func(pubkeys, programs int) string {
-		return fmt.Sprintf(`{"type":"unsubscribed","id":null,"pubkeys":%d,"programs":%d}`, pubkeys, programs)
-	}
 	ka, kb := key(1).String(), key(2).String()
 	both := []string{basicFrame(a, 2), basicFrame(b, 2)}
 	tests := []struct {
@@ -123,7 +120,7 @@ func TestGoodParameters(t *testing.T) {
 			t.Errorf("%s: told %q, want %q", tt.query, got, tt.hears)
 		}
 		clients[i].send(`{"type":"unsubscribe","all":true}`)
-		clients[i].expect(counts(0, 0))
+		clients[i].expect(unsubscribed("null", 0, 0))
 	}
 }
 

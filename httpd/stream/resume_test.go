@@ -25,49 +25,6 @@ func (n *node) resumes(query string, from ledger.Seq) map[string]*client {
 	return map[string]*client{"null": onConnect, "3": byMessage}
 }
 
-func TestResumeFromNewerLeavesOutWhatWasSeen(t *testing.T) {
-	for _, query := range []string{"?extended=true", "?extended=true&programs=" + programA.String()} {
-		n := serve(t, nil)
-		n.script.block(1, account(1, 1, programA))
-		clients := n.resumes(query, 6)
-		for id, c := range clients {
-			c.expect(resumed(id, 6))
-		}
-		n.script.block(2, account(1, 2, programA), account(2, 2, programA)) // 2, 3: seen, and their slot_end
-		n.script.rollBack(1)                                                // 4, 5: seen, and that it was a rollback
-		n.script.publish()
-		for _, c := range clients {
-			c.quiet()
-		}
-		a, b := account(3, 3, programA), account(4, 3, programA)
-		n.script.block(3, a, b) // 6: seen, which is in the middle of a block
-		n.script.rollBack(1)    // a rollback after it is told
-		n.script.publish()
-		for _, c := range clients {
-			c.expect(extendedFrame(b, 3, 7, "processed"), slotEnd(3, 7),
-				rolledBack(3, 1, 7), extendedFrame(account(3, 0, programA), 1, 8, "processed"), extendedFrame(account(4, 0, programA), 1, 9, "processed"))
-			c.quiet()
-		}
-	}
-}
-
-func TestResumeBeforeTheFirstBlock(t *testing.T) {
-	n := serve(t, nil)
-	updates := []ledger.Account{account(1, 1, programA), account(2, 1, programA)}
-	clients := map[ledger.Seq]*client{}
-	for _, from := range []ledger.Seq{0, 1, 2, 1<<64 - 1} {
-		clients[from] = n.dial(fmt.Sprintf("?resume_from=%d", from))
-		clients[from].expect(resumed("null", from))
-	}
-	n.script.block(1, updates...)
-	for from, c := range clients {
-		for _, a := range updates[min(from, 2):] {
-			c.expect(basicFrame(a, 1))
-		}
-		c.quiet()
-	}
-}
-
 func TestANewResumeReplacesTheOld(t *testing.T) {
 	n := serve(t, nil)
 	n.script.block(1, account(1, 1, programA))

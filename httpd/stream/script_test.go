@@ -24,6 +24,7 @@ type script struct {
 	state   state // at the processed tip
 
 	slots ledger.Slot // the newest slot a random step has used
+	bare  bool        // random steps write accounts of which only lamports are known
 
 	history *fakeHistory // nil: none
 }
@@ -95,7 +96,7 @@ func (s *script) move(accounts []ledger.Account) []ledger.Update {
 	var updates []ledger.Update
 	for _, a := range accounts {
 		u := ledger.Update{Account: a}
-		if was, ok := next[a.Pubkey]; ok && was.Known&ledger.FieldOwner != 0 && (!a.Exists() || was.Owner != a.Owner) {
+		if was, ok := next[a.Pubkey]; ok && was.Known&ledger.FieldOwner != 0 && (a.Known&ledger.FieldOwner == 0 || was.Owner != a.Owner) {
 			u.OwnerBefore = ledger.Some(was.Owner)
 		}
 		if t := next[a.Pubkey].Token; t != nil && (a.Token == nil || a.Token.Owner != t.Owner) {

@@ -42,7 +42,8 @@ func numbers(t *testing.T, frames []string) string {
 
 func TestSubscriptionsGrowAndShrink(t *testing.T) {
 	k1, k2, k3 := list(key(1)), list(key(2)), list(key(3))
-	everything := "1 2 3 4"
+	everything := "1 2 3 4 5" // the last is a token account of a wallet
+	wallet := key(6)
 	type step struct{ say, answer, hears string }
 	subscribed := func(pubkeys, programs int) string {
 		return fmt.Sprintf(`{"type":"subscribed","id":null,"pubkeys":%d,"programs":%d,"slot":%%d,"seq":%%d}`, pubkeys, programs)
@@ -81,7 +82,7 @@ func TestSubscriptionsGrowAndShrink(t *testing.T) {
 			{unsubscribe(`,"pubkeys":` + k1), left(0, 0), ""},
 		}},
 		"what is taken back is silent, the rest is not": {"?mode=none", []step{
-			{subscribe(`,"pubkeys":` + list(key(1), key(2), key(3)) + `,"programs":` + list(programB)), subscribed(3, 1), everything},
+			{subscribe(`,"pubkeys":` + list(key(1), key(2), key(3)) + `,"programs":` + list(programB)), subscribed(3, 1), "1 2 3 4"},
 			{unsubscribe(`,"pubkeys":` + k1), left(2, 1), "2 3 4"},
 			{unsubscribe(`,"pubkeys":` + k3), left(1, 1), "2 3 4"},
 			{unsubscribe(`,"programs":` + list(programB)), left(1, 0), "2"},
@@ -103,6 +104,16 @@ func TestSubscriptionsGrowAndShrink(t *testing.T) {
 		"no name to take back from everything": {"", []step{
 			{unsubscribe(`,"pubkeys":` + k1), failed("everything is subscribed, and no name to take back: say all"), everything},
 		}},
+		"wallets": {"?mode=none", []step{
+			{subscribe(`,"pubkeys":` + k3 + `,"wallets":[]`), subscribed(1, 0), "3"},
+			{unsubscribe(`,"wallets":` + k1), withWallets(left(1, 0), 0), "3"},
+			{subscribe(`,"wallets":` + k1), withWallets(subscribed(1, 0), 1), "1 3"},
+			{subscribe(`,"wallets":` + list(key(1), wallet)), withWallets(subscribed(1, 0), 2), "1 3 5"},
+			{subscribe(`,"programs":` + list(key(70))), withWallets(subscribed(1, 1), 2), "1 3 5"},
+			{unsubscribe(`,"wallets":` + k1), withWallets(left(1, 1), 1), "3 5"},
+			{unsubscribe(`,"all":true`), withWallets(left(0, 0), 0), ""},
+			{unsubscribe(`,"all":true`), left(0, 0), ""},
+		}},
 		"a key, twice, and its program are one update": {"?pubkeys=" + key(3).String() + "," + key(3).String() + "&programs=" + programB.String(), []step{
 			{unsubscribe(`,"pubkeys":` + k1), left(1, 1), "3 4"},
 		}},
@@ -122,41 +133,9 @@ func TestSubscriptionsGrowAndShrink(t *testing.T) {
 			}
 			amount := ledger.Lamports(i + 1)
 			n.script.block(ledger.Slot(i+2), account(1, amount, programA), account(2, amount, programA),
-				account(3, amount, programB), account(4, amount, programB))
+				account(3, amount, programB), account(4, amount, programB), tokenAccount(5, mintA, wallet, uint64(amount)))
 			if got := numbers(t, c.settle()); got != s.hears {
 				t.Errorf("%s, step %d: %s\n hears %q, want %q", name, i, s.say, got, s.hears)
-			}
-		}
-	}
-}
-
-func TestProgramsMatchTheOwnerBeforeAndAfter(t *testing.T) {
-	other := key(99)
-	tests := map[string]struct {
-		update ledger.Update
-		hears  bool
-	}{
-		"owned by it":               {ledger.Update{Account: account(1, 5, programA)}, true},
-		"came to it":                {ledger.Update{Account: account(1, 5, programA), OwnerBefore: ledger.Some(other)}, true},
-		"went from it":              {ledger.Update{Account: account(1, 5, other), OwnerBefore: ledger.Some(programA)}, true},
-		"closed, it was the last":   {ledger.Update{Account: account(1, 0, other), OwnerBefore: ledger.Some(programA)}, true},
-		"from it and to it":         {ledger.Update{Account: account(1, 5, programA), OwnerBefore: ledger.Some(programA)}, true},
-		"of another":                {ledger.Update{Account: account(1, 5, other)}, false},
-		"between others":            {ledger.Update{Account: account(1, 5, other), OwnerBefore: ledger.Some(programB)}, false},
-		"owner not known":           {ledger.Update{Account: ledger.Account{Pubkey: key(1), Lamports: 5, Owner: programA}}, false},
-		"closed, owner never known": {ledger.Update{Account: account(1, 0, other)}, false},
-	}
-	for _, query := range []string{"?programs=" + programA.String(), "?programs=" + list(programA, key(50))[2:46] + "," + key(50).String() + "&pubkeys=" + key(51).String()} {
-		n := serve(t, nil)
-		c := n.dial(query)
-		for name, tt := range tests {
-			r := n.script.append(n.script.nextSlot())
-			r.Updates = []ledger.Update{tt.update}
-			n.script.seq = r.LastSeq()
-			n.script.chain[len(n.script.chain)-1].tip.Seq = n.script.seq
-			n.script.publish()
-			if got := c.settle(); len(got) > 1 || len(got) == 1 != tt.hears {
-				t.Errorf("%s, %s: told %q, want told = %t", query, name, got, tt.hears)
 			}
 		}
 	}
@@ -255,6 +234,8 @@ func TestBadMessagesAreAnsweredAndChangeNothing(t *testing.T) {
 		{`{"type":"subscribe","id":5,"snapshot":true,"pubkeys":["0"]}`, `5`, pubkeys},
 		{`{"type":"subscribe","id":5,"programs":["` + k[1:] + `"]}`, `5`, programs},
 		{`{"type":"subscribe","id":5,"programs":null}`, `5`, message},
+		{`{"type":"subscribe","id":5,"wallets":null}`, `5`, message},
+		{`{"type":"subscribe","id":5,"wallets":["x"]}`, `5`, "wallets must be a list of base58 public keys"},
 		{`{"type":"subscribe","id":5,"pubkeys":["` + k + `"],"programs":["l"]}`, `5`, programs},
 		{`{"type":"subscribe","id":5,"snapshot":"yes","pubkeys":["` + k + `"]}`, `5`, message},
 		{`{"type":"subscribe","id":5,"extended":"true"}`, `5`, message},

@@ -22,75 +22,6 @@ func unsubscribed(id string, pubkeys, programs int) string {
 	return fmt.Sprintf(`{"type":"unsubscribed","id":%s,"pubkeys":%d,"programs":%d}`, id, pubkeys, programs)
 }
 
-func TestWalletsHearOfTheirTokenAccounts(t *testing.T) {
-	n := serve(t, nil)
-	alice, bob := key(1), key(2)
-	a, b := n.dial("?wallets="+alice.String()), n.dial("?wallets="+bob.String())
-	both := n.dial("?wallets=" + alice.String() + "," + bob.String() + "&pubkeys=" + key(10).String())
-	tests := []struct {
-		what  string
-		now   ledger.Account
-		hears string
-	}{
-		{"opened", tokenAccount(10, mintA, alice, 1), "alice"},
-		{"a transfer", tokenAccount(10, mintA, alice, 2), "alice"},
-		{"another's", tokenAccount(11, mintA, key(3), 2), ""},
-		{"given to another wallet", tokenAccount(10, mintA, bob, 2), "alice and bob"},
-		{"no longer hers", tokenAccount(10, mintA, bob, 1), "bob"},
-		{"closed", account(10, 0, programA), "bob"},
-		{"reopened for another", tokenAccount(10, mintB, alice, 0), "alice"},
-		{"no token account any more", account(10, 5, programA), "alice"},
-		{"a token account again", tokenAccount(10, mintB, bob, 0), "bob"},
-		{"the wallet's own account", account(1, 5, ledger.SystemProgram), "alice"},
-		{"a plain account", account(12, 5, ledger.SystemProgram), ""},
-	}
-	for _, tt := range tests {
-		slot := n.script.nextSlot()
-		n.script.block(slot, tt.now)
-		for name, c := range map[string]*client{"alice": a, "bob": b} {
-			if got := c.settle(); len(got) == 1 != strings.Contains(tt.hears, name) || len(got) > 0 && got[0] != basicFrame(tt.now, slot) {
-				t.Errorf("%s: %s told %q, want %q to hear", tt.what, name, got, tt.hears)
-			}
-		}
-		if got := both.settle(); len(got) == 1 != (tt.hears != "" || tt.now.Pubkey == key(10)) {
-			t.Errorf("%s: who named both told %q", tt.what, got)
-		}
-	}
-}
-
-func TestWalletsAreCounted(t *testing.T) {
-	n := serve(t, nil)
-	n.script.block(1)
-	w, x := list(key(1)), list(key(2))
-	c := n.dial("?mode=none")
-	for _, tt := range []struct{ say, answer string }{
-		{`subscribe","pubkeys":` + w + `,"wallets":[]`, subscribed("null", 1, 0, 1, 0)},
-		{`unsubscribe","wallets":` + w, withWallets(unsubscribed("null", 1, 0), 0)},
-		{`subscribe","wallets":` + w, withWallets(subscribed("null", 1, 0, 1, 0), 1)},
-		{`subscribe","wallets":` + list(key(1), key(2)), withWallets(subscribed("null", 1, 0, 1, 0), 2)},
-		{`subscribe","programs":` + x, withWallets(subscribed("null", 1, 1, 1, 0), 2)},
-		{`unsubscribe","wallets":` + w, withWallets(unsubscribed("null", 1, 1), 1)},
-		{`unsubscribe","all":true`, withWallets(unsubscribed("null", 0, 0), 0)},
-		{`unsubscribe","all":true`, unsubscribed("null", 0, 0)},
-		{`subscribe","wallets":null`, failed(noID, errNotMessage.Error())},
-		{`subscribe","wallets":["x"]`, failed(noID, "wallets must be a list of base58 public keys")},
-	} {
-		c.send(`{"type":"%s}`, tt.say)
-		c.expect(tt.answer)
-	}
-}
-
-func TestAWalletTakenBackIsSilent(t *testing.T) {
-	n := serve(t, nil)
-	c := n.dial("?wallets=" + key(1).String() + "," + key(2).String())
-	c.send(`{"type":"unsubscribe","wallets":%s}`, list(key(1)))
-	c.expect(withWallets(unsubscribed("null", 0, 0), 1))
-	his := tokenAccount(11, mintA, key(2), 1)
-	n.script.block(1, tokenAccount(10, mintA, key(1), 1), his, account(1, 5, programA))
-	c.expect(basicFrame(his, 1))
-	c.quiet()
-}
-
 func TestSnapshotsOfWallets(t *testing.T) {
 	n := serveMints(t, nil)
 	wallet, poor := account(3, 9, ledger.SystemProgram), key(4)
@@ -135,7 +66,8 @@ func (s *script) tokenStep(r *rand.Rand) {
 }
 
 // At every level, forks and confirmed blocks that are orphaned included, the wallets' frames are those of
-// everything whose token account is, or was when it was told before, one of theirs.
+// everything whose token account is, or was when it was told before, one of theirs, of the wallets themselves,
+// and of a key that is named beside them.
 func TestWalletsHearWhatAPlainFilterLeaves(t *testing.T) {
 	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(seed, 9))
@@ -144,10 +76,10 @@ func TestWalletsHearWhatAPlainFilterLeaves(t *testing.T) {
 		n.script.block(1)
 		var all, ours [ledger.Commitments]*client
 		var shown [ledger.Commitments]map[string]string // the wallet of each token account
-		named := []string{key(0).String(), key(1).String()}
+		named, heard := []string{key(0).String(), key(1).String()}, []string{key(0).String(), key(1).String(), key(2).String()}
 		for level := range all {
 			query := "?extended=true&tokens=true&commitment=" + ledger.Commitment(level).String()
-			all[level], ours[level] = n.dial(query), n.dial(query+"&wallets="+strings.Join(named, ","))
+			all[level], ours[level] = n.dial(query), n.dial(query+"&wallets="+strings.Join(named, ",")+"&pubkeys="+key(2).String())
 			shown[level] = map[string]string{}
 		}
 		for range 60 {
@@ -167,7 +99,7 @@ func TestWalletsHearWhatAPlainFilterLeaves(t *testing.T) {
 					}
 					before := shown[level][f.Pubkey]
 					shown[level][f.Pubkey] = f.Token.Owner
-					if f.Type != "account_update" || slices.Contains(named, f.Pubkey) || slices.Contains(named, f.Token.Owner) || slices.Contains(named, before) {
+					if f.Type != "account_update" || slices.Contains(heard, f.Pubkey) || slices.Contains(named, f.Token.Owner) || slices.Contains(named, before) {
 						want = append(want, text)
 					}
 				}
