@@ -70,15 +70,15 @@ type nearEnd struct {
 	closing sync.Once
 	closed  chan struct{}
 
-	mu      sync.Mutex
-	lingers bool // SetLinger was called: closing is a reset
-	faulty  bool // writes panic
+	mu     sync.Mutex
+	resets bool // closing is a reset
+	faulty bool // writes panic
 }
 
-func (e *nearEnd) SetLinger(int) error {
+func (e *nearEnd) SetLinger(seconds int) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.lingers = true
+	e.resets = seconds == 0
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (e *nearEnd) fail() {
 func (e *nearEnd) wasReset() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.lingers
+	return e.resets
 }
 
 // near is the server's end of a client in memory.

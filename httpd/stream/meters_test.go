@@ -72,27 +72,6 @@ func TestResumesAreCountedByWhereTheyWereServedFrom(t *testing.T) {
 	n.wantMetric(`ledgerd_ws_resumes_total{from="refused"} 2`)
 }
 
-func TestGapsAndLapsAreCounted(t *testing.T) {
-	for _, names := range []string{"", "&programs=" + programA.String()} {
-		n := serve(t, func(c *Config) { c.RingBytes, c.OutboxBytes = 256<<10, 1<<20 })
-		c := n.slow("?extended=true&overflow=conflate" + names)
-		blocks := 0
-		n.flood(func() bool { blocks++; return blocks > 100 })
-		_, gaps := readGaps(t, c.settle())
-		if gaps == 0 {
-			t.Fatalf("%q: nothing was conflated", names)
-		}
-		n.wantMetric("ledgerd_ws_gaps_total %d", gaps)
-		n.wantMetric("ledgerd_ws_laps_total 0")
-	}
-	n := serve(t, func(c *Config) { c.RingBytes = 256 << 10 })
-	c := n.slow("?extended=true")
-	n.flood(n.overflown)
-	c.ends()
-	n.wantMetric("ledgerd_ws_gaps_total 0")
-	n.wantMetric("ledgerd_ws_laps_total 1")
-}
-
 // Every write is measured, and each that brings a publication to a socket says how long that took.
 func TestWritesAndDeliveriesAreMeasured(t *testing.T) {
 	var mu sync.Mutex
