@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"math"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -16,40 +17,49 @@ func mustKey(t *testing.T, text string) ledger.Pubkey {
 }
 
 func TestUpdatesAreWrittenToTheLetter(t *testing.T) {
-	wallet := mustKey(t, "9xQeWvG816bUx9EPjHmaT23yvVM2ZWbrrpZb9PusVFin")
-	full := ledger.Account{Pubkey: wallet, Lamports: 1<<64 - 1, Owner: ledger.TokenProgram, Executable: true, Known: ledger.FieldsAll}
+	const walletText = "9xQeWvG816bUx9EPjHmaT23yvVM2ZWbrrpZb9PusVFin"
+	wallet := mustKey(t, walletText)
+	var top ledger.Pubkey // whose text is the longest
+	for i := range top {
+		top[i] = 0xff
+	}
+	topText := top.String()
+	full := ledger.Account{Pubkey: wallet, Lamports: math.MaxUint64, Owner: ledger.TokenProgram, Executable: true, Known: ledger.FieldsAll}
 	lamportsOnly := ledger.Account{Pubkey: ledger.NativeMint, Lamports: 5000}
 	systemOwned := ledger.Account{Pubkey: wallet, Lamports: 1, Known: ledger.FieldOwner}
 	closed := ledger.Account{Pubkey: ledger.SystemProgram}
-	const (
-		walletText = "9xQeWvG816bUx9EPjHmaT23yvVM2ZWbrrpZb9PusVFin"
-		mintText   = "So11111111111111111111111111111111111111112"
-		systemText = "11111111111111111111111111111111"
-		tokenText  = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"
-		largest    = "18446744073709551615"
-	)
-	noon, first, never := ledger.Some[int64](1770294896), ledger.Some[int64](0), ledger.Opt[int64]{}
+	longest := ledger.Account{
+		Pubkey: top, Owner: top, Lamports: math.MaxUint64, Known: ledger.FieldsAll,
+		Token: &ledger.TokenAccount{Mint: top, Owner: top, Amount: math.MaxUint64},
+	}
+	noon, first, never, end := ledger.Some[int64](1770294896), ledger.Some[int64](0), ledger.Opt[int64]{}, ledger.Some[int64](math.MaxInt64)
+	const most = 1<<64 - 1
+	const native = `{"type":"account_update","pubkey":"So11111111111111111111111111111111111111112","lamports":5000,"timestamp":`
+	const numbers = `,"slot":18446744073709551615,"seq":18446744073709551615,"owner":`
 	tests := []struct {
 		account ledger.Account
 		at      ledger.Opt[int64]
 		level   ledger.Commitment
 
-		pubkey, lamports, timestamp, owner, executable, commitment string // as they are written
+		basic, extended, token string // what each form adds
 	}{
-		{full, noon, ledger.Finalized, walletText, largest, `"2026-02-05T12:34:56Z"`, tokenText, "true", "finalized"},
-		{lamportsOnly, noon, ledger.Processed, mintText, "5000", `"2026-02-05T12:34:56Z"`, "", "false", "processed"},
-		{lamportsOnly, never, ledger.Processed, mintText, "5000", "null", "", "false", "processed"},
-		{lamportsOnly, first, ledger.Processed, mintText, "5000", `"1970-01-01T00:00:00Z"`, "", "false", "processed"},
-		{systemOwned, noon, ledger.Confirmed, walletText, "1", `"2026-02-05T12:34:56Z"`, systemText, "false", "confirmed"},
-		{closed, noon, ledger.Processed, systemText, "0", `"2026-02-05T12:34:56Z"`, "", "false", "processed"},
+		{full, noon, ledger.Finalized, `{"type":"account_update","pubkey":"` + walletText + `","lamports":18446744073709551615,"timestamp":"2026-02-05T12:34:56Z"`,
+			`"TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA","executable":true,"commitment":"finalized"`, `null`},
+		{lamportsOnly, noon, ledger.Processed, native + `"2026-02-05T12:34:56Z"`, `"","executable":false,"commitment":"processed"`, `null`},
+		{lamportsOnly, never, ledger.Processed, native + `null`, `"","executable":false,"commitment":"processed"`, `null`},
+		{lamportsOnly, first, ledger.Processed, native + `"1970-01-01T00:00:00Z"`, `"","executable":false,"commitment":"processed"`, `null`},
+		{systemOwned, noon, ledger.Confirmed, `{"type":"account_update","pubkey":"` + walletText + `","lamports":1,"timestamp":"2026-02-05T12:34:56Z"`,
+			`"11111111111111111111111111111111","executable":false,"commitment":"confirmed"`, `null`},
+		{closed, noon, ledger.Processed, `{"type":"account_update","pubkey":"11111111111111111111111111111111","lamports":0,"timestamp":"2026-02-05T12:34:56Z"`,
+			`"","executable":false,"commitment":"processed"`, `null`},
+		{longest, end, ledger.Confirmed, `{"type":"account_update","pubkey":"` + topText + `","lamports":18446744073709551615,"timestamp":"292277026596-12-04T15:30:07Z"`,
+			`"` + topText + `","executable":false,"commitment":"confirmed"`,
+			`{"mint":"` + topText + `","owner":"` + topText + `","amount":"18446744073709551615","decimals":255}`},
 	}
 	for _, tt := range tests {
-		fields := `{"type":"account_update","pubkey":"` + tt.pubkey + `","lamports":` + tt.lamports + `,"timestamp":` + tt.timestamp
-		more := `,"slot":18446744073709551615,"seq":18446744073709551615,"owner":"` + tt.owner + `","executable":` + tt.executable +
-			`,"commitment":"` + tt.commitment + `"`
-		const most = 1<<64 - 1
-		for f, want := range map[form]string{basic: fields + "}", extended: fields + more + "}"} {
-			got := payloadOf(appendUpdate(nil, f, &tt.account, ledger.Opt[uint8]{}, tt.at, most, most, tt.level))
+		extends := tt.basic + numbers + tt.extended
+		for f, want := range map[form]string{basic: tt.basic + "}", extended: extends + "}", withTokens: extends + `,"token":` + tt.token + "}"} {
+			got := payloadOf(appendUpdate(nil, f, &tt.account, ledger.Some[uint8](255), tt.at, most, most, tt.level))
 			if got != want {
 				t.Errorf("form %d:\n got %s\nwant %s", f, got, want)
 			}

@@ -217,24 +217,24 @@ func (f *fakeLedger) add(head *ledger.Head, states [ledger.Commitments]state) {
 	f.heads[head] = states
 }
 
-func (f *fakeLedger) stateOf(q ledger.Query) (state, error) {
+func (f *fakeLedger) stateOf(q ledger.Query) (held state, view ledger.View, err error) {
+	view = ledger.View{Head: q.Head, Commitment: q.Commitment}
 	if f.asked != nil {
 		if err := f.asked(); err != nil {
-			return nil, err
+			return nil, view, err
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	states, ok := f.heads[q.Head]
 	if !ok {
-		return nil, fmt.Errorf("asked for a head that was never published")
+		return nil, view, fmt.Errorf("asked for a head that was never published")
 	}
-	return states[q.Commitment], nil
+	return states[q.Commitment], view, nil
 }
 
 func (f *fakeLedger) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error) {
-	view := ledger.View{Head: q.Head, Commitment: q.Commitment}
-	held, err := f.stateOf(q)
+	held, view, err := f.stateOf(q)
 	if err != nil {
 		return nil, view, err
 	}
@@ -246,45 +246,35 @@ func (f *fakeLedger) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Ac
 	return accounts, view, nil
 }
 
-func (f *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error) {
-	view := ledger.View{Head: q.Head, Commitment: q.Commitment}
-	held, err := f.stateOf(q)
+// page returns the accounts that belong, in key order, after a key.
+func (f *fakeLedger) page(q ledger.Query, belongs func(ledger.Account) bool, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error) {
+	held, view, err := f.stateOf(q)
 	if err != nil {
 		return nil, false, view, err
 	}
-	var accounts []ledger.Account
+	var page []ledger.Account
 	for _, a := range held {
-		if a.Known&ledger.FieldOwner != 0 && a.Owner == program && (!after.Known || a.Pubkey.Compare(&after.Value) > 0) {
-			accounts = append(accounts, a)
+		if belongs(a) && (!after.Known || a.Pubkey.Compare(&after.Value) > 0) {
+			page = append(page, a)
 		}
 	}
-	if len(accounts) == 0 {
+	if len(page) == 0 {
 		return nil, false, view, &ledger.NotFoundError{Absence: ledger.OwnerNotFound}
 	}
-	slices.SortFunc(accounts, func(a, b ledger.Account) int { return a.Pubkey.Compare(&b.Pubkey) })
-	if len(accounts) > limit {
-		return accounts[:limit], true, view, nil
-	}
-	return accounts, false, view, nil
+	slices.SortFunc(page, func(a, b ledger.Account) int { return a.Pubkey.Compare(&b.Pubkey) })
+	return page[:min(len(page), limit)], len(page) > limit, view, nil
 }
 
-func (f *fakeLedger) Tokens(q ledger.Query, wallet ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, bool, ledger.View, error) {
-	view := ledger.View{Head: q.Head, Commitment: q.Commitment}
-	held, err := f.stateOf(q)
-	if err != nil {
-		return nil, false, view, err
+func (f *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error) {
+	return f.page(q, func(a ledger.Account) bool { return a.Known&ledger.FieldOwner != 0 && a.Owner == program }, after, limit)
+}
+
+func (f *fakeLedger) Tokens(q ledger.Query, wallet ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) (tokens []ledger.TokenAnswer, more bool, view ledger.View, err error) {
+	accounts, more, view, err := f.page(q, func(a ledger.Account) bool { return a.Token != nil && a.Token.Owner == wallet }, after, limit)
+	for _, a := range accounts {
+		tokens = append(tokens, ledger.TokenAnswer{Account: a, Mint: f.mints[a.Token.Mint]})
 	}
-	var tokens []ledger.TokenAnswer
-	for _, a := range held {
-		if a.Token != nil && a.Token.Owner == wallet && (!after.Known || a.Pubkey.Compare(&after.Value) > 0) {
-			tokens = append(tokens, ledger.TokenAnswer{Account: a, Mint: f.mints[a.Token.Mint]})
-		}
-	}
-	if len(tokens) == 0 {
-		return nil, false, view, &ledger.NotFoundError{Absence: ledger.OwnerNotFound}
-	}
-	slices.SortFunc(tokens, func(a, b ledger.TokenAnswer) int { return a.Account.Pubkey.Compare(&b.Account.Pubkey) })
-	return tokens[:min(len(tokens), limit)], len(tokens) > limit, view, nil
+	return tokens, more, view, err
 }
 
 func (f *fakeLedger) Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error) {

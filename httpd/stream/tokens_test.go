@@ -43,21 +43,6 @@ func serveMints(t *testing.T, change func(*Config)) *node {
 	return n
 }
 
-func TestTheLongestFrameFits(t *testing.T) {
-	var most ledger.Pubkey
-	for i := range most {
-		most[i] = 0xff
-	}
-	a := ledger.Account{
-		Pubkey: most, Owner: most, Lamports: math.MaxUint64, Known: ledger.FieldsAll,
-		Token: &ledger.TokenAccount{Mint: most, Owner: most, Amount: math.MaxUint64},
-	}
-	got := appendUpdate(nil, withTokens, &a, ledger.Some[uint8](255), ledger.Some[int64](math.MaxInt64), math.MaxUint64, math.MaxUint64, ledger.Confirmed)
-	if len(got) > maxFrameBytes {
-		t.Errorf("%d bytes, want at most %d: %s", len(got), maxFrameBytes, got)
-	}
-}
-
 // Whichever way an update takes to a client, it ends with the facts of the token account.
 func TestTokensAreTold(t *testing.T) {
 	n := serveMints(t, nil)
