@@ -14,26 +14,24 @@ import (
 // keeper is the naive model of resume: it keeps every frame a level was ever told.
 type keeper struct {
 	frames []kept
-	owners map[string]string // of the accounts, as the level was told
+	shown  map[string]told // of the accounts, as the level was told
 	forkAt ledger.Opt[ledger.Slot]
 }
 
 type kept struct {
-	full  string // the extended form
-	plain string // the basic one; empty where there is none
-	seq   ledger.Seq
+	token, full, plain string // the three forms; plain is empty where there is none
+	seq                ledger.Seq
 
-	numbered      bool // seq is its own, not the last one before it
-	pubkey        string
-	before, owner string
+	numbered    bool // seq is its own, not the last one before it
+	before, now told // the account; empty for markers
 }
 
-// take keeps frames of an extended subscriber of everything.
+// take keeps frames of a subscriber of everything with tokens.
 func (k *keeper) take(t *testing.T, level ledger.Commitment, frames []string) {
 	t.Helper()
 	for _, text := range frames {
 		f := parse(t, text)
-		one := kept{full: text, seq: f.Seq}
+		one := kept{token: text, full: text, seq: f.Seq}
 		switch f.Type {
 		case "slot_end":
 			k.forkAt.Known = false
@@ -43,8 +41,9 @@ func (k *keeper) take(t *testing.T, level ledger.Commitment, frames []string) {
 			one.plain = text[:strings.Index(text, `,"slot":`)] + "}"
 			// Above the processed level what a rollback restores may share numbers.
 			one.numbered = level == ledger.Processed || k.forkAt != ledger.Some(f.Slot)
-			one.pubkey, one.before, one.owner = f.Pubkey, k.owners[f.Pubkey], f.Owner
-			k.owners[f.Pubkey] = f.Owner
+			one.full = text[:strings.Index(text, `,"token":`)] + "}"
+			one.before, one.now = k.shown[f.Pubkey], f
+			k.shown[f.Pubkey] = f
 		}
 		k.frames = append(k.frames, one)
 	}
@@ -53,37 +52,41 @@ func (k *keeper) take(t *testing.T, level ledger.Commitment, frames []string) {
 // listener is what one client asked for.
 type listener struct {
 	level             ledger.Commitment
-	extended          bool
-	pubkeys, programs []string // both empty: everything
+	extended, tokens  bool
+	pubkeys, programs []string // all empty: everything
+	wallets           []string
 	from              ledger.Seq
 }
 
 func (l *listener) query() string {
-	q := fmt.Sprintf("?extended=%t&commitment=%s", l.extended, l.level)
-	if len(l.pubkeys) > 0 {
-		q += "&pubkeys=" + strings.Join(l.pubkeys, ",")
-	}
-	if len(l.programs) > 0 {
-		q += "&programs=" + strings.Join(l.programs, ",")
+	q := fmt.Sprintf("?extended=%t&tokens=%t&commitment=%s", l.extended, l.tokens, l.level)
+	for name, list := range map[string][]string{"pubkeys": l.pubkeys, "programs": l.programs, "wallets": l.wallets} {
+		if len(list) > 0 {
+			q += "&" + name + "=" + strings.Join(list, ",")
+		}
 	}
 	return q
 }
 
+// wants reports whether the client named the account, or what it belongs to.
+func (l *listener) wants(f told) bool {
+	return slices.Contains(l.pubkeys, f.Pubkey) || slices.Contains(l.wallets, f.Pubkey) ||
+		slices.Contains(l.programs, f.Owner) || slices.Contains(l.wallets, f.Token.Owner)
+}
+
 // hears returns what of some frames the client is told.
 func (l *listener) hears(frames []kept) (out []string) {
+	everything := len(l.pubkeys)+len(l.programs)+len(l.wallets) == 0
 	for _, f := range frames {
+		marker := f.now.Pubkey == ""
 		switch {
-		case f.pubkey == "" && !l.extended:
-			continue
-		case f.pubkey == "", len(l.pubkeys)+len(l.programs) == 0, slices.Contains(l.pubkeys, f.pubkey),
-			f.owner != "" && slices.Contains(l.programs, f.owner), f.before != "" && slices.Contains(l.programs, f.before):
-		default:
-			continue
-		}
-		if l.extended {
-			out = append(out, f.full)
-		} else {
+		case marker && !l.extended || !marker && !everything && !l.wants(f.before) && !l.wants(f.now):
+		case !l.extended:
 			out = append(out, f.plain)
+		case !l.tokens:
+			out = append(out, f.full)
+		default:
+			out = append(out, f.token)
 		}
 	}
 	return out
@@ -101,10 +104,13 @@ func after(frames []kept, seq ledger.Seq) (out []kept) {
 }
 
 func anyListener(r *rand.Rand) *listener {
-	l := &listener{level: ledger.Commitment(r.IntN(int(ledger.Commitments))), extended: r.IntN(2) == 0}
+	l := &listener{level: ledger.Commitment(r.IntN(int(ledger.Commitments))), extended: r.IntN(2) == 0, tokens: r.IntN(2) == 0}
 	if r.IntN(3) > 0 {
 		for range r.IntN(3) {
 			l.pubkeys = append(l.pubkeys, key(r.IntN(8)).String())
+		}
+		for range r.IntN(2) {
+			l.wallets = append(l.wallets, key(r.IntN(4)).String())
 		}
 		for range r.IntN(2) {
 			l.programs = append(l.programs, []ledger.Pubkey{ledger.SystemProgram, programA, programB}[r.IntN(3)].String())
@@ -124,7 +130,7 @@ func TestWhoComesBackMissesNothing(t *testing.T) {
 		if seed%3 == 2 {
 			log = &fakeHistory{}
 		}
-		n := serve(t, func(c *Config) {
+		n := serveMints(t, func(c *Config) {
 			if c.RecentBytes = limit; log != nil {
 				c.History = log
 			}
@@ -135,8 +141,8 @@ func TestWhoComesBackMissesNothing(t *testing.T) {
 		var references [ledger.Commitments]*client
 		var model [ledger.Commitments]keeper
 		for level := range references {
-			references[level] = n.dial("?extended=true&commitment=" + ledger.Commitment(level).String())
-			model[level].owners = map[string]string{}
+			references[level] = n.dial("?extended=true&tokens=true&commitment=" + ledger.Commitment(level).String())
+			model[level].shown = map[string]told{}
 		}
 		live := map[*client]*listener{}
 		for step := range 40 {
@@ -170,7 +176,7 @@ func TestWhoComesBackMissesNothing(t *testing.T) {
 				}
 			}
 			for range 1 + r.IntN(5) {
-				n.script.step(r)
+				n.script.tokenStep(r)
 			}
 			n.script.publish()
 			var came [ledger.Commitments]int

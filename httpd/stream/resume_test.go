@@ -115,7 +115,7 @@ func TestResumeIsExactWhileBlocksCome(t *testing.T) {
 }
 
 // missed is how many updates those who come back have not heard: far more than their sockets hold.
-const missed = 40_000
+const missed = 15_000
 
 // publishMissed publishes them, each of an account of its own that no other block changes.
 func (n *node) publishMissed() {

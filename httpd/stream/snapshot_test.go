@@ -182,6 +182,7 @@ func TestASnapshotBegunAnewIsExact(t *testing.T) {
 // told is a frame as a client reads it: the fields of all kinds there are.
 type told struct {
 	Type, Pubkey, Owner string
+	Token               struct{ Owner string }
 	Lamports            ledger.Lamports
 	Slot                ledger.Slot
 	Seq                 ledger.Seq

@@ -95,22 +95,6 @@ func TestTokensAreTold(t *testing.T) {
 	}
 }
 
-func TestTokensComeFromTheLog(t *testing.T) {
-	log := &fakeHistory{}
-	n := serveMints(t, func(c *Config) { c.History, c.RecentBytes = log, 1 })
-	n.script.history = log
-	a := tokenAccount(1, mintA, key(9), 5)
-	for slot := range ledger.Slot(4) {
-		n.script.block(slot+1, a)
-	}
-	for id, c := range n.resumes("?extended=true&tokens=true", 1) {
-		c.expect(resumed(id, 1), slotEnd(1, 1))
-		for slot := ledger.Slot(2); slot <= 4; slot++ {
-			c.expect(tokenFrame(a, slot, ledger.Seq(slot), "processed"), slotEnd(slot, ledger.Seq(slot)))
-		}
-	}
-}
-
 // A snapshot has them, and so has what was held meanwhile, which was published for nobody that wanted them.
 // tokens alone has no effect before extended is on.
 func TestTokensOnceOnStayOn(t *testing.T) {

@@ -1,10 +1,8 @@
 package stream
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -63,50 +61,4 @@ func (s *script) tokenStep(r *rand.Rand) {
 	}
 	s.slots++
 	s.append(s.slots, writes...)
-}
-
-// At every level, forks and confirmed blocks that are orphaned included, the wallets' frames are those of
-// everything whose token account is, or was when it was told before, one of theirs, of the wallets themselves,
-// and of a key that is named beside them.
-func TestWalletsHearWhatAPlainFilterLeaves(t *testing.T) {
-	for seed := range uint64(6) {
-		r := rand.New(rand.NewPCG(seed, 9))
-		n := serveMints(t, nil)
-		n.script.slots = 1
-		n.script.block(1)
-		var all, ours [ledger.Commitments]*client
-		var shown [ledger.Commitments]map[string]string // the wallet of each token account
-		named, heard := []string{key(0).String(), key(1).String()}, []string{key(0).String(), key(1).String(), key(2).String()}
-		for level := range all {
-			query := "?extended=true&tokens=true&commitment=" + ledger.Commitment(level).String()
-			all[level], ours[level] = n.dial(query), n.dial(query+"&wallets="+strings.Join(named, ",")+"&pubkeys="+key(2).String())
-			shown[level] = map[string]string{}
-		}
-		for range 60 {
-			for range 1 + r.IntN(3) {
-				n.script.tokenStep(r)
-			}
-			n.script.publish()
-			for level := range all {
-				var want []string
-				for _, text := range all[level].settle() {
-					var f struct {
-						Type, Pubkey string
-						Token        struct{ Owner string }
-					}
-					if err := json.Unmarshal([]byte(text), &f); err != nil {
-						t.Fatal(err)
-					}
-					before := shown[level][f.Pubkey]
-					shown[level][f.Pubkey] = f.Token.Owner
-					if f.Type != "account_update" || slices.Contains(heard, f.Pubkey) || slices.Contains(named, f.Token.Owner) || slices.Contains(named, before) {
-						want = append(want, text)
-					}
-				}
-				if got := ours[level].settle(); !slices.Equal(got, want) {
-					t.Fatalf("seed %d, %v: told\n %q\nwant\n %q", seed, ledger.Commitment(level), got, want)
-				}
-			}
-		}
-	}
 }
