@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"testing"
@@ -55,24 +54,5 @@ func TestReadsOfOneRecordAllocateOnlyInTheRouter(t *testing.T) {
 		if got := testing.AllocsPerRun(1000, ask); ctx.Response.StatusCode() != 200 || got > want {
 			t.Errorf("%s: status %d, %v allocations a request, want 200 and at most %v", target, ctx.Response.StatusCode(), got, want)
 		}
-	}
-}
-
-// BenchmarkHandler answers without a connection: one account, a page of transactions of the default
-// size, and 1,000 accounts of a program.
-func BenchmarkHandler(b *testing.B) {
-	program := testKey(60)
-	l := newPageLedger()
-	l.add(rand.New(rand.NewPCG(1, 2)), program, 1000)
-	for name, target := range map[string]string{
-		"account": "/api/account/" + whole.String(), "recent": "/api/transactions/recent", "program": "/api/accounts/program/" + program.String(),
-	} {
-		b.Run(name, func(b *testing.B) {
-			_, ask := handled(b, l, target, "identity")
-			b.ReportAllocs()
-			for b.Loop() {
-				ask()
-			}
-		})
 	}
 }

@@ -253,15 +253,6 @@ func (c *client) ends() (before []string, code uint16, text string) {
 	return messages(gets), end.code, end.text
 }
 
-// endsAndHangsUp is ends for a client that does not wait for the server to hang up first:
-// after a broken frame the server reads on for a moment.
-func (c *client) endsAndHangsUp() (before []string, code uint16, text string) {
-	c.Helper()
-	gets, end := c.untilClose()
-	_ = c.conn.Close()
-	return messages(gets), end.code, end.text
-}
-
 // messages returns the text messages among frames.
 func messages(gets []reply) (texts []string) {
 	for _, one := range gets {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,26 +30,17 @@ type node struct {
 	client  netip.Addr
 }
 
-// nodes counts those that run on sockets.
-var nodes atomic.Int32
-
 // timeless is for tests on sockets: however long they take, no connection is pinged, silent or
 // stalled. What time does to a connection is tested where it is not the machine's, see inMemory.
 var timeless = Config{HeartbeatInterval: time.Hour, PingInterval: time.Hour, SilenceTimeout: time.Hour, WriteTimeout: time.Hour}
 
-// serve starts a node on a socket and stops it with the test, which then must have left nothing.
+// serve starts a node on a socket and stops it with the test, when no connection may have left anything.
 func serve(t testing.TB, change func(*Config)) *node {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes.Add(1)
-	t.Cleanup(func() {
-		if _, bench := t.(*testing.B); nodes.Add(-1) == 0 && !bench { // the test's last
-			awaitGoroutines(t)
-		}
-	})
 	n := newNode(t, timeless, change)
 	n.connect = func() (net.Conn, error) {
 		conn, err := net.Dial("tcp", ln.Addr().String())
@@ -61,20 +51,6 @@ func serve(t testing.TB, change func(*Config)) *node {
 	}
 	n.start(smallBuffers{ln})
 	return n
-}
-
-// awaitGoroutines waits until none is left but those that fasthttp keeps.
-func awaitGoroutines(t testing.TB) {
-	t.Helper()
-	for end := time.Now().Add(patience); ; {
-		left := goleak.Find(keptByFasthttp...) // which waits by itself, but not for long
-		if left == nil {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("still not gone after %v: %v", patience, left)
-		}
-	}
 }
 
 func newNode(t testing.TB, config Config, change func(*Config)) *node {
@@ -146,8 +122,7 @@ var keptByFasthttp = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 }
 
-// TestMain fails if anything still runs after the tests. What runs after each of them is
-// looked at where its node stops.
+// TestMain fails if anything still runs after the tests.
 func TestMain(m *testing.M) {
 	new(fasthttp.ResponseHeader).Header() // starts fasthttp's clock, which outlives any bubble of testing/synctest
 	goleak.VerifyTestMain(m, keptByFasthttp...)

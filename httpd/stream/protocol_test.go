@@ -146,9 +146,10 @@ func TestCompressionIsNeverNegotiated(t *testing.T) {
 		n.script.block(slot, account(1, ledger.Lamports(slot), programA))
 		c.expect(basicFrame(account(1, ledger.Lamports(slot), programA), slot))
 		c.raw(frameBytes(finBit|0x40|byte(websocket.TextMessage), "\xaa\x56\x2a"))
-		if before, code, text := c.endsAndHangsUp(); len(before) > 0 || (ending{code, text}) != endsReserved {
-			t.Errorf("%s: ended with %d %q after %q, want %v", offer, code, text, before, endsReserved)
+		if before, end := c.untilClose(); len(before) > 0 || end != endsReserved {
+			t.Errorf("%s: ended with %v after %q, want %v", offer, end, before, endsReserved)
 		}
+		_ = c.conn.Close()
 	}
 }
 
