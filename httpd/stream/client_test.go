@@ -246,11 +246,11 @@ func (c *client) untilEnd(answers bool) (gets []reply, end ending) {
 }
 
 // ends reads up to the close frame, answers it, sees the socket end, and returns what came
-// before it, the code and the reason.
-func (c *client) ends() (before []string, code uint16, text string) {
+// before it and how it ended.
+func (c *client) ends() (before []string, end ending) {
 	c.Helper()
 	gets, end := c.untilEnd(true)
-	return messages(gets), end.code, end.text
+	return messages(gets), end
 }
 
 // messages returns the text messages among frames.
@@ -266,8 +266,7 @@ func messages(gets []reply) (texts []string) {
 // endsWith reads up to the end, which must have this code and reason, with nothing told before.
 func (c *client) endsWith(code uint16, text string) {
 	c.Helper()
-	before, gotCode, gotText := c.ends()
-	if len(before) > 0 || gotCode != code || gotText != text {
-		c.Fatalf("ended with %d %q after %q, want %d %q and nothing before", gotCode, gotText, before, code, text)
+	if before, end := c.ends(); len(before) > 0 || end != (ending{code, text}) {
+		c.Fatalf("ended with %v after %q, want %d %q and nothing before", end, before, code, text)
 	}
 }

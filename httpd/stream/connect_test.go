@@ -227,16 +227,12 @@ func TestTooManyNamesOnConnectAreRefused(t *testing.T) {
 				query.Set(name, strings.Join(list, ","))
 			}
 		}
-		if _, err := parseQuery(requestWith(query.Encode()).QueryArgs()); err != tt.want {
+		args := new(fasthttp.Args)
+		args.Parse(query.Encode())
+		if _, err := parseQuery(args); err != tt.want {
 			t.Errorf("%d pubkeys, %d programs: err = %v, want %v", tt.pubkeys, tt.programs, err, tt.want)
 		}
 	}
-}
-
-func requestWith(query string) *fasthttp.RequestCtx {
-	ctx := new(fasthttp.RequestCtx)
-	ctx.Request.SetRequestURI("/api/ws/accounts?" + query)
-	return ctx
 }
 
 // mute is a connection that nothing can be written to. It tells when it ends, as those of a

@@ -160,9 +160,7 @@ func TestReadingTheLogIsCancelled(t *testing.T) {
 	go func() {
 		defer close(ended)
 		for _, c := range clients {
-			if _, code, _ := c.ends(); code != websocket.CloseGoingAway {
-				t.Errorf("ended with %d, want %d", code, websocket.CloseGoingAway)
-			}
+			c.endsWith(websocket.CloseGoingAway, endShutdown.text)
 		}
 	}()
 	if err := n.hub.Shutdown(t.Context()); err != nil { // nobody lets the reading go on

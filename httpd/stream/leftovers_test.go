@@ -92,8 +92,8 @@ func TestEndedConnectionsLeaveNothing(t *testing.T) {
 	}{
 		"closed": {"client", func(_ *node, c *client) {
 			c.close(codeOf(1000, ""))
-			if _, code, _ := c.ends(); code != 1000 {
-				c.Errorf("ended with %d, want 1000", code)
+			if _, end := c.ends(); end != endsNormally {
+				c.Errorf("ended with %v, want 1000", end)
 			}
 		}},
 		"gone":           {"gone", func(_ *node, c *client) { _ = c.conn.Close() }},

@@ -69,13 +69,14 @@ type pipe struct {
 	near *nearEnd
 }
 
-// nearEnd is the server's end. It notes how it was closed.
+// nearEnd is the server's end. It notes how it was closed, and what it was read into first.
 type nearEnd struct {
 	net.Conn
 	closing sync.Once
 	closed  chan struct{}
 
 	mu     sync.Mutex
+	head   weak.Pointer[byte]
 	resets bool // closing is a reset
 	faulty bool // writes panic
 }
@@ -85,6 +86,21 @@ func (e *nearEnd) SetLinger(seconds int) error {
 	defer e.mu.Unlock()
 	e.resets = seconds == 0
 	return nil
+}
+
+func (e *nearEnd) Read(b []byte) (int, error) {
+	e.mu.Lock()
+	if e.head == (weak.Pointer[byte]{}) {
+		e.head = weak.Make(&b[0])
+	}
+	e.mu.Unlock()
+	return e.Conn.Read(b)
+}
+
+func (e *nearEnd) firstRead() weak.Pointer[byte] {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.head
 }
 
 func (e *nearEnd) Write(b []byte) (int, error) {
@@ -123,46 +139,16 @@ func (c *client) near() *nearEnd { return c.conn.(*pipe).near }
 func TestAConnectionKeepsNothingOfItsHandshake(t *testing.T) {
 	n := newNode(t, timeless, nil)
 	ln := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
-	watched := make(chan *watched, 1)
 	n.connect = ln.connect
-	n.start(watching{ln, watched})
+	n.start(ln)
 	c := n.dial("?pubkeys=" + key(1).String())
-	head := (<-watched).head
+	head := c.near().firstRead()
 	eventually(t, "the buffer of the request is gone", func() bool {
 		runtime.GC() // pools keep what is put back for two of them
 		return head.Value() == nil
 	})
 	n.script.block(1, account(1, 1, programA))
 	c.expect(basicFrame(account(1, 1, programA), 1))
-}
-
-// watching notes what connections are first read into.
-type watching struct {
-	net.Listener
-	conns chan *watched
-}
-
-func (l watching) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &watched{Conn: conn, read: l.conns}, nil
-}
-
-type watched struct {
-	net.Conn
-	read chan *watched // told when head is known
-	head weak.Pointer[byte]
-}
-
-func (w *watched) Read(p []byte) (int, error) {
-	if w.read != nil {
-		w.head = weak.Make(&p[0])
-		w.read <- w
-		w.read = nil
-	}
-	return w.Conn.Read(p)
 }
 
 // What a block changed goes with the block: not who heard an account of it last, nor who has yet to

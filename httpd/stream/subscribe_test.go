@@ -12,16 +12,12 @@ import (
 
 // list writes keys as the JSON list of a message.
 func list(keys ...ledger.Pubkey) string {
-	b, _ := json.Marshal(texts(keys))
-	return string(b)
-}
-
-func texts(keys []ledger.Pubkey) []string {
-	out := make([]string, len(keys))
+	texts := make([]string, len(keys))
 	for i, k := range keys {
-		out[i] = k.String()
+		texts[i] = k.String()
 	}
-	return out
+	b, _ := json.Marshal(texts)
+	return string(b)
 }
 
 // numbers names the accounts that frames are about, by the n of key, in order.
