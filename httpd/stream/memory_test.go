@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"runtime"
@@ -70,6 +71,7 @@ type pipe struct {
 }
 
 // nearEnd is the server's end. It notes how it was closed, and what it was read into first.
+// What is written to it must be whole frames, so that whatever is written next is behind one.
 type nearEnd struct {
 	net.Conn
 	closing sync.Once
@@ -79,6 +81,7 @@ type nearEnd struct {
 	head   weak.Pointer[byte]
 	resets bool // closing is a reset
 	faulty bool // writes panic
+	cut    bool // the write before ended within a frame
 }
 
 func (e *nearEnd) SetLinger(seconds int) error {
@@ -105,12 +108,33 @@ func (e *nearEnd) firstRead() weak.Pointer[byte] {
 
 func (e *nearEnd) Write(b []byte) (int, error) {
 	e.mu.Lock()
-	faulty := e.faulty
-	e.mu.Unlock()
-	if faulty {
+	defer e.mu.Unlock()
+	switch {
+	case e.faulty:
 		panic("a fault")
+	case !e.cut && !bytes.HasPrefix(b, []byte("HTTP/")) && !areWhole(b):
+		panic("a frame is written in part")
 	}
-	return e.Conn.Write(b)
+	e.mu.Unlock()
+	n, err := e.Conn.Write(b)
+	e.mu.Lock()
+	e.cut = n < len(b)
+	return n, err
+}
+
+// areWhole reports whether b is whole frames of the server's.
+func areWhole(b []byte) bool {
+	for len(b) >= 2 {
+		n := 2 + int(b[1])
+		if b[1] == 126 {
+			n = 4 + int(b[2])<<8 + int(b[3])
+		}
+		if n > len(b) {
+			return false
+		}
+		b = b[n:]
+	}
+	return len(b) == 0
 }
 
 func (e *nearEnd) Close() error {

@@ -166,36 +166,37 @@ func (n *node) inTurns(blocks int) (turn func()) {
 // Whoever goes between everything and names hears each update once, in order, while blocks come. And
 // answers stand where they belong among the frames: they name the seq of the one before.
 func TestTurnsBetweenRingAndNamesAreExact(t *testing.T) {
-	n := serve(t, nil)
-	n.script.block(1)
-	c := n.dial("?extended=true")
-	turn := n.inTurns(50)
-	next, last := ledger.Seq(1), ledger.Seq(0)
-	for round := range 45 { // within the budget of messages
-		turn()
-		if round%2 == 0 { // of the same accounts, by name
-			c.send(`{"type":"subscribe","id":1,"programs":%s}`, list(programA, programB))
-		} else {
-			c.send(`{"type":"subscribe","id":1}`)
-		}
-		c.send(`{"type":"ping"}`)
-		for kind := ""; kind != "pong"; {
-			f := parse(t, c.next())
-			switch f.Type {
-			case "account_update":
-				if f.Seq != next {
-					t.Fatalf("round %d: seq %d came, want %d", round, f.Seq, next)
-				}
-				next++
-			case "subscribed", "pong":
-				if f.Seq != last {
-					t.Fatalf("round %d: %s names seq %d after a frame of %d", round, f.Type, f.Seq, last)
-				}
+	inMemory(t, nil, func(n *node) {
+		n.script.block(1)
+		c := n.dial("?extended=true")
+		turn := n.inTurns(50)
+		next, last := ledger.Seq(1), ledger.Seq(0)
+		for round := range 45 { // within the budget of messages
+			turn()
+			if round%2 == 0 { // of the same accounts, by name
+				c.send(`{"type":"subscribe","id":1,"programs":%s}`, list(programA, programB))
+			} else {
+				c.send(`{"type":"subscribe","id":1}`)
 			}
-			kind, last = f.Type, f.Seq
+			c.send(`{"type":"ping"}`)
+			for kind := ""; kind != "pong"; {
+				f := parse(n, c.next())
+				switch f.Type {
+				case "account_update":
+					if f.Seq != next {
+						n.Fatalf("round %d: seq %d came, want %d", round, f.Seq, next)
+					}
+					next++
+				case "subscribed", "pong":
+					if f.Seq != last {
+						n.Fatalf("round %d: %s names seq %d after a frame of %d", round, f.Type, f.Seq, last)
+					}
+				}
+				kind, last = f.Type, f.Seq
+			}
 		}
-	}
-	if next < 1000 {
-		t.Errorf("only %d updates came", next-1)
-	}
+		if next < 1000 {
+			n.Errorf("only %d updates came", next-1)
+		}
+	})
 }
