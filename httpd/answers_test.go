@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,8 +11,6 @@ import (
 
 	"ledgerd/engine/ledger"
 )
-
-func jsonDecode(s string, v any) error { return json.Unmarshal([]byte(s), v) }
 
 // TestBodiesAreGolden holds every body, byte for byte, against a file under review.
 func TestBodiesAreGolden(t *testing.T) {

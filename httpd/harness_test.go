@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -307,7 +308,7 @@ func checkDocument(t *testing.T, method, target string, r reply) {
 func checkError(t *testing.T, what string, r reply) {
 	t.Helper()
 	var value any
-	if err := jsonDecode(r.body, &value); err != nil {
+	if err := json.Unmarshal([]byte(r.body), &value); err != nil {
 		t.Errorf("%s: status %d: body %q is no JSON: %v", what, r.status, r.body, err)
 		return
 	}

@@ -58,19 +58,12 @@ func readAll(conns []net.Conn) *readers {
 	return r
 }
 
-// slowest returns how many bytes everybody has read.
-func (r *readers) slowest() int64 {
-	least := r.read[0].Load()
-	for i := range r.read {
-		least = min(least, r.read[i].Load())
-	}
-	return least
-}
-
 // await waits until everybody has read so many bytes.
 func (r *readers) await(bytes int64) {
-	for r.slowest() < bytes {
-		time.Sleep(time.Millisecond)
+	for i := range r.read {
+		for r.read[i].Load() < bytes {
+			time.Sleep(time.Millisecond)
+		}
 	}
 }
 

@@ -167,7 +167,7 @@ func foretell(b []byte) (gets []reply, end ending, known bool) {
 		case websocket.CloseMessage:
 			return gets, foretellClose(payload), true
 		case websocket.PingMessage:
-			gets = append(gets, ponged(string(payload)))
+			gets = append(gets, reply{websocket.PongMessage, string(payload)})
 		case frame.Continuation, websocket.TextMessage:
 			message, within = append(message, payload...), !fin
 			if within {

@@ -126,19 +126,20 @@ func TestEndedConnectionsLeaveNothing(t *testing.T) {
 	eventually(t, "all sockets are closed", func() bool { return sockets(t) <= before })
 }
 
-// says reports whether the metrics hold a line.
-func (n *node) says(line string) bool {
+// metrics returns all lines of the metrics.
+func (n *node) metrics() string {
 	var text strings.Builder
 	n.hub.writeMetrics(&text)
-	return strings.Contains(text.String(), line+"\n")
+	return text.String()
 }
+
+// says reports whether the metrics hold a line.
+func (n *node) says(line string) bool { return strings.Contains(n.metrics(), line+"\n") }
 
 func (n *node) wantMetric(format string, args ...any) {
 	n.Helper()
 	if line := fmt.Sprintf(format, args...); !n.says(line) {
-		var text strings.Builder
-		n.hub.writeMetrics(&text)
-		n.Errorf("no %s in\n%s", line, text.String())
+		n.Errorf("no %s in\n%s", line, n.metrics())
 	}
 }
 

@@ -161,18 +161,16 @@ func (c *client) near() *nearEnd { return c.conn.(*pipe).near }
 // Of the handshake nothing lives on with the connection. What the server reads a request
 // into, which is let go of with its request, can be told by the buffers that reach the socket.
 func TestAConnectionKeepsNothingOfItsHandshake(t *testing.T) {
-	n := newNode(t, timeless, nil)
-	ln := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
-	n.connect = ln.connect
-	n.start(ln)
-	c := n.dial("?pubkeys=" + key(1).String())
-	head := c.near().firstRead()
-	eventually(t, "the buffer of the request is gone", func() bool {
-		runtime.GC() // pools keep what is put back for two of them
-		return head.Value() == nil
+	inMemory(t, nil, func(n *node) {
+		c := n.dial("?pubkeys=" + key(1).String())
+		head := c.near().firstRead()
+		eventually(n, "the buffer of the request is gone", func() bool {
+			runtime.GC() // pools keep what is put back for two of them
+			return head.Value() == nil
+		})
+		n.script.block(1, account(1, 1, programA))
+		c.expect(basicFrame(account(1, 1, programA), 1))
 	})
-	n.script.block(1, account(1, 1, programA))
-	c.expect(basicFrame(account(1, 1, programA), 1))
 }
 
 // What a block changed goes with the block: not who heard an account of it last, nor who has yet to

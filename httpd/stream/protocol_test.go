@@ -55,8 +55,6 @@ var (
 var refusal = reply{websocket.TextMessage, `{"type":"error","id":null,"error":"Invalid request parameters",` +
 	`"details":"a message is a JSON object with a type of subscribe, unsubscribe, resume or ping"}`}
 
-func ponged(payload string) reply { return reply{websocket.PongMessage, payload} }
-
 // What clients send.
 func text(payload string) []byte  { return frameBytes(finBit|byte(websocket.TextMessage), payload) }
 func begun(payload string) []byte { return frameBytes(byte(websocket.TextMessage), payload) }

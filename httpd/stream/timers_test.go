@@ -27,20 +27,14 @@ func (n *node) elapsed(what string, since time.Time, want, slack time.Duration) 
 	}
 }
 
-// pinged reads frames up to the next ping, which is not answered.
-func (c *client) pinged() {
-	c.Helper()
-	if op, payload, err := c.read(); op != websocket.PingMessage || payload != "" || err != nil {
-		c.Fatalf("opcode %#x, payload %q, err %v, want an empty ping", op, payload, err)
-	}
-}
-
 func TestPingsComeEvery20Seconds(t *testing.T) {
 	inMemory(t, nil, func(n *node) {
 		c := n.dial("?mode=none")
 		since := time.Now()
 		for range 30 { // ten minutes, ten times what a silent connection has
-			c.pinged()
+			if op, payload, err := c.read(); op != websocket.PingMessage || payload != "" || err != nil {
+				n.Fatalf("opcode %#x, payload %q, err %v, want an empty ping", op, payload, err)
+			}
 			n.elapsed("a ping", since, 20*time.Second-late, 2*late)
 			since = time.Now()
 			c.raw(pong(""))
