@@ -27,9 +27,8 @@ type ring struct {
 	// The hub's lock guards the rest.
 
 	open      *block
-	tail      batch    // what the open block holds, with what is not published yet; its tally is of all blocks
-	end       position // where tail ends
-	moved     bool     // the head, since the followers were woken
+	tail      batch // what the open block holds, with what is not published yet; its tally is of all blocks
+	moved     bool  // the head, since the followers were woken
 	followers set
 	users     set // connections that ever followed it and are still there
 }
@@ -62,7 +61,7 @@ func newRing(f form, bytes int, seq ledger.Seq) *ring {
 	}
 	r.tail.seq = seq
 	r.begin(new(block))
-	head := r.end
+	head := r.end()
 	r.head.Store(&head)
 	return r
 }
@@ -70,23 +69,26 @@ func newRing(f form, bytes int, seq ledger.Seq) *ring {
 // begin goes on in an empty block.
 func (r *ring) begin(b *block) {
 	r.open, r.tail.data = b, b.data[:0]
-	r.end = position{b.number << blockBits, r.tail.tally}
 	r.slots[b.number%uint64(len(r.slots))].Store(b)
+}
+
+// end returns where tail ends.
+func (r *ring) end() position {
+	return position{r.open.number<<blockBits + uint64(len(r.tail.data)), r.tail.tally}
 }
 
 // append appends the frames of an emission. The followers are not woken yet.
 func (r *ring) append(e *emission) {
-	before := r.end.frames
+	before := r.tail.frames
 	for part := opening; part <= e.ending(); part++ {
 		if !r.tail.hasRoom() {
-			r.open.end = r.end
+			r.open.end = r.end()
 			r.begin(&block{number: r.open.number + 1})
 		}
 		r.tail.addPart(e, r.form, part)
-		r.end = position{r.open.number<<blockBits + uint64(len(r.tail.data)), r.tail.tally}
 	}
-	if r.end.frames != before {
-		head := r.end
+	if r.tail.frames != before {
+		head := r.end()
 		r.head.Store(&head)
 		r.moved = true
 	}
@@ -104,7 +106,7 @@ func (r *ring) wake() {
 }
 
 // newest returns a cursor at the head.
-func (r *ring) newest() *cursor { return &cursor{ring: r, block: r.open, position: r.end} }
+func (r *ring) newest() *cursor { return &cursor{ring: r, block: r.open, position: r.end()} }
 
 // cursor is a reader of a ring, or of none.
 type cursor struct {

@@ -47,7 +47,7 @@ func (n *node) overflown() bool {
 	n.hub.mu.Lock()
 	defer n.hub.mu.Unlock()
 	for s := range n.hub.levels[ledger.Processed].all {
-		if s.outbox.isClosing() || s.ring != nil && s.ring.end.number() > socketBlocks+uint64(len(s.ring.slots)) {
+		if s.outbox.isClosing() || s.ring != nil && s.ring.end().number() > socketBlocks+uint64(len(s.ring.slots)) {
 			return true
 		}
 	}
