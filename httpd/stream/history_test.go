@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/fasthttp/websocket"
 
@@ -170,6 +171,29 @@ func TestReadingTheLogIsCancelled(t *testing.T) {
 	if got := log.readAfter(); len(got) != 1 {
 		t.Errorf("the log was read %d times, want once", len(got))
 	}
+}
+
+// What was read from the log is in memory for one client alone, and counts until it is written.
+func TestWhatIsReadFromTheLogCounts(t *testing.T) {
+	log := &fakeHistory{}
+	inMemory(t, func(c *Config) { c.History, c.RecentBytes = log, 1 }, func(n *node) {
+		n.script.history = log
+		n.script.block(1, accounts(0, 2000, 1)...)
+		n.script.block(2, account(1, 2, programA))
+		c := n.dial("?mode=none")
+		c.send(`{"type":"subscribe"}`)
+		c.send(`{"type":"resume","from_seq":0}`)
+		c.expect(subscribed("null", 0, 0, 2, 2001), resumed("null", 0))
+		synctest.Wait() // it reads no more
+		if got := n.hub.memory.used.Load(); got < 2000*updateBytes || got > 3000*updateBytes {
+			n.Errorf("%d bytes are counted, want those of 2,000 updates", got)
+		}
+		c.settle()
+		synctest.Wait()
+		if got := n.hub.memory.used.Load(); got != 0 {
+			n.Errorf("%d bytes are still counted", got)
+		}
+	})
 }
 
 // Clients read the log in turns, however many connections each has, and each goes on where it was.

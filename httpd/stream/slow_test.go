@@ -6,10 +6,13 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fasthttp/websocket"
 
 	"ledgerd/engine/ledger"
 )
@@ -161,6 +164,11 @@ func readGaps(t *testing.T, frames []string) (rest []string, gaps int) {
 			clear(came)
 			gaps++
 			continue
+		case f.Type != "account_update" && f.Seq < gap.To:
+			if came[f.Type] {
+				t.Fatalf("in the gap from %d to %d came %s, not the first", gap.From, gap.To, text)
+			}
+			came[f.Type] = true
 		case f.Type == "account_update" && f.Seq > 0 && f.Seq <= gap.To:
 			if f.Seq <= gap.From || came[f.Pubkey] {
 				t.Fatalf("in the gap from %d to %d came %s, or twice", gap.From, gap.To, text)
@@ -238,6 +246,37 @@ func TestConflatedFramesFoldToTheState(t *testing.T) {
 			}
 			_ = c.conn.Close()
 		}
+	}
+}
+
+// A gap begins where the client was told that it follows everything. Where there is no memory for what follows
+// the gap, the connection ends.
+func TestAGapBeginsWithTheSubscription(t *testing.T) {
+	for _, short := range []bool{false, true} {
+		inMemory(t, func(c *Config) { c.RingBytes = 256 << 10 }, func(n *node) {
+			c := n.dial("?overflow=conflate&mode=none")
+			n.script.block(1, accounts(0, 100, 1)...)
+			c.send(`{"type":"subscribe","id":1}`)
+			c.expect(subscribed("1", 0, 0, 1, 100))
+			if short {
+				n.hub.memory.hold(int(n.hub.memory.limit))
+				defer n.hub.memory.release(int(n.hub.memory.limit))
+			}
+			for slot := range ledger.Slot(100) { // of which it reads nothing
+				n.script.block(slot+2, accounts(0, 50, ledger.Lamports(slot+2))...)
+			}
+			if short {
+				if _, end := c.untilEnd(true); end.code != websocket.CloseTryAgainLater {
+					n.Errorf("without memory: ended with %v, want 1013", end)
+				}
+				return
+			}
+			frames := c.settle()
+			gap := slices.IndexFunc(frames, func(f string) bool { return strings.HasPrefix(f, `{"type":"gap"`) })
+			if gap < 0 || parse(n, frames[gap]).From < 100 {
+				n.Errorf("of %d frames the gap is number %d, want one from seq 100 on", len(frames), gap)
+			}
+		})
 	}
 }
 

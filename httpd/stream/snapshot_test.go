@@ -101,6 +101,20 @@ func TestSnapshotsHaveASize(t *testing.T) {
 	}
 }
 
+// Who receives everything and then names accounts with a snapshot is told nothing twice.
+func TestASnapshotEndsEverything(t *testing.T) {
+	n := serve(t, nil)
+	n.script.block(1, account(1, 1, programA), account(2, 1, programA))
+	n.ledger.asked = func() error {
+		n.script.block(2, account(1, 2, programA), account(2, 2, programA))
+		return nil
+	}
+	c := n.dial("")
+	c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(key(1)))
+	c.expect(subscribed("1", 1, 0, 1, 2), basicFrame(account(1, 1, programA), 1), snapshotEnd("1", 1, 2), basicFrame(account(1, 2, programA), 2))
+	c.quiet()
+}
+
 // What comes while a snapshot is read waits where clients that resume find it. Who has it no more is slow.
 func TestASnapshotOutlivesWhatIsKept(t *testing.T) {
 	n := serve(t, func(c *Config) { c.RecentBytes = 1 })
