@@ -70,11 +70,12 @@ type outbox struct {
 	limitBytes int
 	conflates  bool // when it is full, rather than that the connection ends; never changes
 	memory     *memory
-	wake       func()          // lets the writer look again, never waits
-	ctx        context.Context // ends once: nothing is accepted after; its cause is the closing
+	wake       func()                  // lets the writer look again, never waits
+	end        atomic.Pointer[closing] // set once: nothing is accepted after
+	ctx        context.Context         // ends with it
 
 	mu      sync.Mutex
-	end     context.CancelCauseFunc // of ctx
+	cancel  context.CancelFunc // of ctx
 	entries []entry
 	bytes   int // what they take, shared packets too
 }
@@ -82,7 +83,7 @@ type outbox struct {
 // newOutbox returns an outbox that wakes nobody yet.
 func newOutbox(limitBytes int, m *memory) *outbox {
 	o := &outbox{limitBytes: limitBytes, memory: m, wake: func() {}}
-	o.ctx, o.end = context.WithCancelCause(context.Background())
+	o.ctx, o.cancel = context.WithCancel(context.Background())
 	return o
 }
 
@@ -187,7 +188,8 @@ func (o *outbox) endLocked(c closing) {
 	if o.isClosing() {
 		return
 	}
-	o.end(&c)
+	o.end.Store(&c)
+	o.cancel()
 	if c.atOnce() {
 		o.dropLocked()
 	}
@@ -202,13 +204,10 @@ func (o *outbox) dropLocked() {
 }
 
 // isClosing reports whether the connection is about to end.
-func (o *outbox) isClosing() bool { return o.ctx.Err() != nil }
+func (o *outbox) isClosing() bool { return o.ending() != nil }
 
 // ending returns how the connection is about to end, nil if it is not.
-func (o *outbox) ending() *closing {
-	ending, _ := context.Cause(o.ctx).(*closing)
-	return ending
-}
+func (o *outbox) ending() *closing { return o.end.Load() }
 
 // taken is what the writer is to do next.
 type taken struct {
