@@ -70,7 +70,7 @@ func (n *node) handshake(query string, headers ...string) (*http.Response, *clie
 	return response, c
 }
 
-// dial makes a subscriber and waits until the hub has it.
+// dial makes a subscriber.
 func (n *node) dial(query string, headers ...string) *client {
 	n.Helper()
 	response, c := n.handshake(query, headers...)
@@ -84,9 +84,6 @@ func (n *node) dial(query string, headers ...string) *client {
 	}
 	if got := response.Header.Values("Sec-WebSocket-Extensions"); len(got) > 0 {
 		n.Fatalf("extensions %q were negotiated", got)
-	}
-	if !strings.Contains(query, "resume_from") {
-		c.settle()
 	}
 	return c
 }

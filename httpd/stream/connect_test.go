@@ -1,14 +1,17 @@
 package stream
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -274,9 +277,43 @@ func TestALostHandshakeHoldsNoSeat(t *testing.T) {
 			t.Fatal("the handshake was answered")
 		}
 		_, _ = far.Read(make([]byte, 1)) // until it is closed
-		if h.seats.taken != 0 {
-			t.Fatalf("%d seats are taken, want none", h.seats.taken)
+		if h.seats.taken != 0 || len(h.levels[0].all) != 0 {
+			t.Fatalf("%d seats are taken and %d subscribers left, want none", h.seats.taken, len(h.levels[0].all))
 		}
+	}
+}
+
+// interrupted is a connection on which something happens before the handshake's answer is written.
+type interrupted struct {
+	net.Conn
+	before func()
+}
+
+func (l *interrupted) Write(p []byte) (int, error) {
+	l.before()
+	l.before = func() {}
+	return l.Conn.Write(p)
+}
+
+// What is published before the client can have read the 101 is told, whatever it follows.
+func TestAPositionIsFixedBeforeTheAnswer(t *testing.T) {
+	for _, query := range []string{"", "?pubkeys=" + key(1).String(), "?programs=" + programA.String(), "?resume_from=0"} {
+		n := serve(t, nil)
+		near, far := net.Pipe()
+		server := &fasthttp.Server{KeepHijackedConns: true, Handler: func(ctx *fasthttp.RequestCtx) { n.hub.Upgrade(ctx, n.client, false) }}
+		publish := func() { n.script.block(1, account(1, 1, programA)) }
+		go func() { _ = server.ServeConn(&interrupted{near, publish}) }()
+		c := &client{TB: t, conn: far, r: bufio.NewReader(far)}
+		_ = far.SetDeadline(time.Now().Add(patience))
+		c.raw(requestOf(query))
+		if response, err := http.ReadResponse(c.r, nil); err != nil || response.StatusCode != http.StatusSwitchingProtocols {
+			t.Fatalf("%q: the handshake: %v, %v", query, response, err)
+		}
+		if strings.Contains(query, "resume") {
+			c.expect(`{"type":"resumed","id":null,"from_seq":0}`)
+		}
+		c.expect(basicFrame(account(1, 1, programA), 1))
+		_ = far.Close()
 	}
 }
 

@@ -7,33 +7,71 @@ import (
 	"time"
 )
 
-// adopt makes a subscriber of a connection whose handshake was answered, and returns at once:
+// join makes a subscriber without a connection, which resumes after the seq it has seen if it says so.
+// What it is to be sent waits in its outbox until adopt gives it the connection, or abandon is called.
+func (h *Hub) join(asked query, place *seat) (s *subscriber) {
+	s = &subscriber{
+		hub: h, seat: place, level: asked.level, wants: asked.wants,
+		outbox: newOutbox(h.config.OutboxBytes, &h.memory),
+	}
+	s.outbox.conflates, s.outbox.wake = asked.conflates, s.wake
+	s.wakes.Store(1) // as if there were a writer
+	s.ended.Add(1)
+	defer s.endOnPanic()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.awaited = !h.closed.Load(); s.awaited {
+		h.conns.Add(1)
+	} else {
+		s.outbox.close(endShutdown)
+	}
+	s.sent = h.reachedLocked(s.level)
+	h.levels[s.level].add(s)
+	if asked.resume.Known {
+		s.resumeLocked(asked.resume.Value, asked.wants, noID)
+	}
+	return s
+}
+
+// abandon removes a subscriber whose handshake was not answered.
+func (s *subscriber) abandon() {
+	defer s.release()
+	s.hub.leave(s)
+	s.outbox.discard()
+	s.seat.free()
+}
+
+// release lets Shutdown go on: the seat and the socket are given back.
+func (s *subscriber) release() {
+	if s.awaited {
+		s.hub.conns.Done()
+	}
+}
+
+// adopt gives a subscriber the connection on which its handshake was answered, and returns at once:
 // with the goroutine it is called on goes all that the handshake needed, the request, its
 // buffers and a grown stack, many times the size of an idle connection. From here on socket
 // is read; before is the server's way to it, which may hold bytes already that the client
 // sent right after its handshake. A server that closes what it handed over when adopt returns
 // gives sockets that can be detached.
-func (h *Hub) adopt(socket, before net.Conn, place *seat, asked query) {
+func (s *subscriber) adopt(socket, before net.Conn) {
 	early := readEarly(before)
 	if d, ok := socket.(interface{ Detach() net.Conn }); ok {
 		socket = d.Detach()
 	}
-	s := &subscriber{
-		hub: h, conn: socket, seat: place, level: asked.level, wants: asked.wants,
-		outbox: newOutbox(h.config.OutboxBytes, &h.memory),
-	}
-	s.outbox.conflates, s.outbox.wake = asked.conflates, s.wake
-	s.timers.pinged, s.timers.alarm = h.now(), time.AfterFunc(h.config.PingInterval, s.wake)
-	s.ended.Add(1)
-	if !h.join(s, asked.resume) {
-		s.outbox.close(endShutdown)
-		s.read(early) // up to the peer's answer
-		s.ended.Wait()
-		s.vacate()
-		return
-	}
+	s.hub.mu.Lock()
+	s.conn = socket // Shutdown may cut it from here on
+	s.hub.mu.Unlock()
 	s.extendDeadline()
-	go s.live(early)
+	s.timers.pinged, s.timers.alarm = s.hub.now(), time.AfterFunc(s.hub.config.PingInterval, s.wake)
+	if !s.wakes.CompareAndSwap(1, 0) { // something waits
+		go s.write()
+	}
+	if s.awaited {
+		go s.live(early)
+	} else {
+		s.live(early) // the server waits for this call
+	}
 }
 
 // readEarly returns the bytes that were read from the socket already. A connection that
@@ -51,7 +89,7 @@ func readEarly(before net.Conn) []byte {
 // live is a subscriber's life, and the reader's goroutine. early is what the client has sent
 // so far.
 func (s *subscriber) live(early []byte) {
-	defer s.hub.conns.Done() // last: Shutdown waits for the seat and the socket too
+	defer s.release()
 	defer s.vacate()
 	defer s.hub.leave(s)
 	s.read(early)

@@ -15,7 +15,7 @@ type Hub struct {
 	config  Config
 	meters  meters
 	seats   *seats
-	conns   sync.WaitGroup // one for every subscriber
+	conns   sync.WaitGroup // one for every subscriber that Shutdown waits for
 	memory  memory
 	turns   turns
 	started time.Time
@@ -119,26 +119,6 @@ func (h *Hub) reachedLocked(level ledger.Commitment) ledger.Seq {
 	}
 	_, seq := h.positionLocked(level)
 	return seq
-}
-
-// join adds a subscriber, which resumes after the seq it has seen if it says so; false if the hub
-// is closing.
-func (h *Hub) join(s *subscriber, resume ledger.Opt[ledger.Seq]) (joined bool) {
-	defer s.endOnPanic()
-	wanted := s.wants
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed.Load() {
-		return false
-	}
-	joined = true
-	h.conns.Add(1)
-	s.sent = h.reachedLocked(s.level)
-	h.levels[s.level].add(s)
-	if resume.Known {
-		s.resumeLocked(resume.Value, wanted, noID)
-	}
-	return joined
 }
 
 // leave removes a subscriber.

@@ -186,11 +186,9 @@ func TestSubscribersKeepNoBlock(t *testing.T) {
 	}
 	for name, asked := range tests {
 		l := newFakeLedger()
-		h := New(Config{RecentBytes: 1, Ledger: l})
+		h := New(Config{RecentBytes: 1, OutboxBytes: 1 << 40, Ledger: l})
 		script := newScript(h, l)
-		s := &subscriber{hub: h, wants: asked.wants, outbox: newOutbox(1<<40, unlimited()), seat: &seat{peer: newPeer()}}
-		s.outbox.conflates = asked.conflates
-		h.join(s, asked.resume)
+		s := h.join(asked, &seat{peer: newPeer()})
 		var block weak.Pointer[ledger.Update]
 		publish := func() error {
 			r := script.append(1, account(1, 1, programA), account(2, 1, programA))

@@ -43,7 +43,8 @@ var upgrader = websocket.FastHTTPUpgrader{
 }
 
 // Upgrade makes the request a subscriber, or answers with an error. client is the address that the
-// connection counts for; exempt clients are free of the cap per client.
+// connection counts for; exempt clients are free of the cap per client. The subscriber's position is fixed
+// before the client can read the answer.
 func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool) {
 	asked, err := parseQuery(ctx.QueryArgs())
 	if !h.config.allowsOrigins(ctx.Request.Header.PeekAll("Origin")) {
@@ -57,12 +58,14 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool) 
 		h.refuse(ctx, err)
 		return
 	}
-	socket := ctx.Conn()
-	if c, ok := socket.(interface{ IfLost(func()) }); ok {
-		c.IfLost(place.free) // the answer was not written, and nobody adopts the socket
+	s := h.join(asked, place)
+	abandon := sync.OnceFunc(s.abandon)
+	if c, ok := ctx.Conn().(interface{ IfLost(func()) }); ok {
+		c.IfLost(abandon) // the answer was not written, and nobody adopts the socket
 	}
-	if upgrader.Upgrade(ctx, func(conn *websocket.Conn) { h.adopt(socket, conn.NetConn(), place, asked) }) != nil {
-		place.free()
+	socket := ctx.Conn()
+	if upgrader.Upgrade(ctx, func(conn *websocket.Conn) { s.adopt(socket, conn.NetConn()) }) != nil {
+		abandon()
 		h.refuse(ctx, errHandshake)
 	}
 }

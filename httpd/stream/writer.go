@@ -272,6 +272,9 @@ func (s *subscriber) end(c closing) {
 
 // cut resets the connection: whatever the kernel still holds is not worth waiting for.
 func (s *subscriber) cut() {
+	if s.conn == nil {
+		return // the server has it still
+	}
 	socket := s.conn
 	if c, ok := socket.(interface{ NetConn() net.Conn }); ok {
 		socket = c.NetConn()
