@@ -7,20 +7,17 @@ import (
 	"errors"
 
 	"github.com/klauspost/compress/zstd"
+
+	"ledgerd/engine/base58"
 )
 
 // maxDataBytes is the size of the largest account the ledger allows.
 const maxDataBytes = 10 << 20
 
-// maxBase58Text bounds text in base58, whose decoding takes quadratic time. Nodes encode
-// account data of up to 128 bytes in it, and transactions.
-const maxBase58Text = 2048
-
 var (
 	errDataForm     = errors.New("data is neither text with its encoding, nor a list of bytes, nor parsed")
 	errDataEncoding = errors.New("data is in an unknown encoding")
 	errDataTooLong  = errors.New("data is longer than any account's")
-	errBase58       = errors.New("not base58")
 )
 
 // DataDecoder decodes account data. Its zero value is ready; it must be closed.
@@ -104,7 +101,7 @@ func (d *DataDecoder) decodeText(text, encoding string) (raw []byte, err error) 
 	case "base64":
 		raw, err = base64.StdEncoding.Strict().DecodeString(text)
 	case "base58":
-		raw, err = decodeBase58(text)
+		raw, err = base58.Decode(text)
 	case "base64+zstd":
 		if raw, err = base64.StdEncoding.Strict().DecodeString(text); err == nil {
 			raw, err = d.unpack(raw)
@@ -135,35 +132,4 @@ func checkDataSize(raw []byte) error {
 		return errDataTooLong
 	}
 	return nil
-}
-
-// decodeBase58 decodes text of any length up to a bound.
-func decodeBase58(text string) ([]byte, error) {
-	const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-	if len(text) > maxBase58Text {
-		return nil, errBase58
-	}
-	zeros := 0
-	for zeros < len(text) && text[zeros] == '1' {
-		zeros++
-	}
-	var digits []byte // base 256, least significant first
-	for i := zeros; i < len(text); i++ {
-		carry := bytes.IndexByte([]byte(alphabet), text[i])
-		if carry < 0 {
-			return nil, errBase58
-		}
-		for k := range digits {
-			carry += int(digits[k]) * 58
-			digits[k], carry = byte(carry), carry>>8
-		}
-		if carry > 0 {
-			digits = append(digits, byte(carry))
-		}
-	}
-	raw := make([]byte, zeros+len(digits))
-	for i, d := range digits {
-		raw[len(raw)-1-i] = d
-	}
-	return raw, nil
 }

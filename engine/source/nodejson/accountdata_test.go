@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/mr-tron/base58"
-	"pgregory.net/rapid"
 )
 
 func TestAccountDataIsBounded(t *testing.T) {
@@ -24,17 +22,4 @@ func TestAccountDataIsBounded(t *testing.T) {
 	if _, err := data.decodeText(strings.Repeat("AAAA", maxDataBytes/3+1), "base64"); err != errDataTooLong {
 		t.Errorf("plain: err = %v, want %v", err, errDataTooLong)
 	}
-}
-
-func TestBase58DecodesLikeAnother(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		want := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "bytes")
-		if rapid.Bool().Draw(t, "zeros in front") {
-			want = append(make([]byte, 3), want...)
-		}
-		got, err := decodeBase58(base58.Encode(want))
-		if err != nil || string(got) != string(want) {
-			t.Fatalf("got %x, %v; want %x", got, err, want)
-		}
-	})
 }

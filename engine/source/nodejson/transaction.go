@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"ledgerd/engine/base58"
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
@@ -82,7 +83,7 @@ func (t *transactionBody) decode(text, encoding string) (err error) {
 	case "base64":
 		t.wire, err = base64.StdEncoding.Strict().DecodeString(text)
 	case "base58":
-		t.wire, err = decodeBase58(text)
+		t.wire, err = base58.Decode(text)
 	default:
 		return errors.New("a transaction is in an unknown encoding")
 	}
