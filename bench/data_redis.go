@@ -41,7 +41,7 @@ func startRedis(ctx context.Context, env *Env, result *Result, dir string, optio
 func appendValue(dst []byte, w *ledger.AccountWrite, s ledger.Slot) []byte {
 	a := ledger.Account{
 		Pubkey: w.Pubkey, Owner: w.Owner, Lamports: w.Lamports, RentEpoch: w.RentEpoch, Executable: w.Executable,
-		Known: w.Known &^ ledger.FieldMint, Token: w.Token, Taught: ledger.TaughtByBlock(s),
+		Known: w.Known &^ ledger.FieldMint, Token: w.Token, Provenance: ledger.BlockProvenance(s),
 	}
 	begin := len(dst)
 	dst = codec.AppendAccount(dst, &a)

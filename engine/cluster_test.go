@@ -163,7 +163,7 @@ func visible(r *ledger.Record) string {
 	}
 	forget := func(a *ledger.Account) {
 		if a.Since = 0; !a.Exists() {
-			a.Taught = 0
+			a.Provenance = 0
 		}
 	}
 	for i := range c.Updates {

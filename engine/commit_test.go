@@ -221,8 +221,8 @@ func TestPublicationTellsWhenItsBlockCame(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		log.turn(nil)
 		for i, want := range []time.Duration{50 * time.Millisecond, 30 * time.Millisecond} {
-			if p := n.published[i]; p.Head.Published.Sub(p.Came) != want {
-				t.Errorf("publication %d was visible %v after its block came, want %v", i, p.Head.Published.Sub(p.Came), want)
+			if p := n.published[i]; p.Head.Published.Sub(p.ReceivedAt) != want {
+				t.Errorf("publication %d was visible %v after its block came, want %v", i, p.Head.Published.Sub(p.ReceivedAt), want)
 			}
 		}
 		n.mustStop()

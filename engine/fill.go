@@ -145,7 +145,7 @@ func (e *Engine) completeAccount(q ledger.Query, key ledger.Pubkey, a ledger.Acc
 		return a, v, nil
 	}
 	q.Wait = 0 // it was waited for
-	w, err := e.fill.want(key, at.Tip().Version, want{held: true, atLeast: newest.Taught.Slot()})
+	w, err := e.fill.want(key, at.Tip().Version, want{held: true, atLeast: newest.Provenance.Slot()})
 	switch {
 	case errors.Is(err, errLookAgain):
 		return e.Account(q, key)

@@ -94,7 +94,7 @@ var errEnough = errors.New("enough")
 // accounts visits the accounts that are held, and keeps the mint facts of all for later.
 func (w *importWriter) accounts(first, last int, mints *gather.Gathering, visit func(*ledger.Account) bool) error {
 	decoder := &codec.AccountDecoder{Reuse: true}
-	taught := ledger.TaughtByBase(w.at.Slot)
+	taught := ledger.BaseProvenance(w.at.Slot)
 	var sum, over, seen uint64
 	err := w.rows.Newest(first, last, func(row *gather.Row) error {
 		r, err := decodeImportRow(row.Value, decoder)
@@ -119,7 +119,7 @@ func (w *importWriter) accounts(first, last int, mints *gather.Gathering, visit 
 		if r.account == nil {
 			return nil
 		}
-		if r.account.Taught = taught; !visit(r.account) {
+		if r.account.Provenance = taught; !visit(r.account) {
 			return errEnough
 		}
 		return nil

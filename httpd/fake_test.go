@@ -71,7 +71,7 @@ func newFakeLedger() *fakeLedger {
 	all := ledger.FieldsAll &^ ledger.FieldMint
 	l.put(ledger.Account{Pubkey: whole, Owner: owner, Lamports: 1<<64 - 1, RentEpoch: 1<<64 - 1, Executable: true, Known: all})
 	l.put(ledger.Account{Pubkey: part, Lamports: 5})
-	l.put(ledger.Account{Pubkey: closed, Taught: ledger.TaughtByBlock(25)})
+	l.put(ledger.Account{Pubkey: closed, Provenance: ledger.BlockProvenance(25)})
 	l.put(ledger.Account{Pubkey: wallet, Owner: ledger.SystemProgram, Lamports: 7, Known: all})
 	l.put(ledger.Account{Pubkey: testKey(30), Owner: ledger.TokenProgram, Lamports: 1, Known: all, Token: &ledger.TokenAccount{
 		Mint: mintA, Owner: wallet, Amount: 1500000, Details: ledger.Some(ledger.TokenDetails{
@@ -201,7 +201,7 @@ func (l *fakeLedger) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account,
 	case !ok:
 		return ledger.Account{}, v, absent(ledger.AccountNotFound)
 	case !a.Exists():
-		return ledger.Account{}, v, &ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: a.Taught.Slot()}
+		return ledger.Account{}, v, &ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: a.Provenance.Slot()}
 	}
 	a.Token = nil // which comes with several accounts only
 	return a, v, nil

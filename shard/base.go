@@ -119,7 +119,7 @@ func (b *base) closedAt(key *ledger.Pubkey, slot ledger.Slot) bool {
 	if r == 0 || b.store.records.at(r).exists() {
 		return false
 	}
-	return ledger.Taught(b.store.records.at(r).lamports).Slot() == slot
+	return ledger.Provenance(b.store.records.at(r).lamports).Slot() == slot
 }
 
 // remove forgets an account.

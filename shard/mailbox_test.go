@@ -171,7 +171,7 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 		}
 		return n
 	}
-	block := &apply{version: 1, taught: ledger.TaughtByBlock(1), writes: b.Accounts, held: hold(b)}
+	block := &apply{version: 1, taught: ledger.BlockProvenance(1), writes: b.Accounts, held: hold(b)}
 	if n := steps(block); n < 20 {
 		t.Errorf("a block took %d slices for %d accounts and transactions", n, keys)
 	}

@@ -209,7 +209,7 @@ func ownersOf(blocks []*ledger.Block) *ledger.BaseState {
 	for _, b := range blocks {
 		for i := range b.Accounts {
 			w := &b.Accounts[i]
-			state[w.Pubkey] = ledger.Merge(state[w.Pubkey], w, ledger.TaughtByBlock(b.Slot))
+			state[w.Pubkey] = ledger.Merge(state[w.Pubkey], w, ledger.BlockProvenance(b.Slot))
 		}
 	}
 	for _, a := range state {

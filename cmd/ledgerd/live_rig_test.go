@@ -306,7 +306,7 @@ func (r *liveRun) differences(slot ledger.Slot) string {
 }
 
 func shortAccount(a *ledger.Account) string {
-	s := fmt.Sprintf("{%d lamports, owner %s, known %b, taught %d", a.Lamports, a.Owner, a.Known, a.Taught.Slot())
+	s := fmt.Sprintf("{%d lamports, owner %s, known %b, taught %d", a.Lamports, a.Owner, a.Known, a.Provenance.Slot())
 	if a.Token != nil {
 		s += fmt.Sprintf(", token %+v", *a.Token)
 	}

@@ -89,7 +89,7 @@ func (d *decoder) shown(known ledger.Fields, owner *ledger.Pubkey, rentEpoch *ui
 //	[earlier]       number × 4: owner, executable, rent epoch, token; and mint, where that is known
 func appendAccount(dst []byte, a *ledger.Account) []byte {
 	dst = append(dst, byte(a.Known&ledger.FieldsAll)|bit(a.Executable, flagExecutable)|
-		bit(a.Token != nil, flagHasToken)|bit(a.Earlier != nil, flagHasEarlier))
+		bit(a.Token != nil, flagHasToken)|bit(a.FieldProvenance != nil, flagHasEarlier))
 	dst = append(dst, a.Pubkey[:]...)
 	dst = appendNumber(dst, a.Lamports)
 	dst = appendShown(dst, a.Known, &a.Owner, a.RentEpoch)
@@ -97,8 +97,8 @@ func appendAccount(dst []byte, a *ledger.Account) []byte {
 		dst = appendToken(dst, a.Token, false)
 	}
 	dst = appendNumber(dst, a.Since)
-	dst = appendNumber(dst, a.Taught)
-	if e := a.Earlier; e != nil {
+	dst = appendNumber(dst, a.Provenance)
+	if e := a.FieldProvenance; e != nil {
 		dst = appendNumber(dst, e.Owner)
 		dst = appendNumber(dst, e.Executable)
 		dst = appendNumber(dst, e.RentEpoch)
@@ -120,20 +120,20 @@ func (d *decoder) account(a *ledger.Account) {
 	if f&flagHasToken != 0 {
 		a.Token, _ = d.token(tokenFlags)
 	}
-	a.Since = ledger.Taught(d.number())
-	a.Taught = ledger.Taught(d.number())
+	a.Since = ledger.Provenance(d.number())
+	a.Provenance = ledger.Provenance(d.number())
 	if f&flagHasEarlier != 0 {
-		if a.Earlier = d.earlier; a.Earlier == nil {
-			a.Earlier = new(ledger.EarlierFields)
+		if a.FieldProvenance = d.earlier; a.FieldProvenance == nil {
+			a.FieldProvenance = new(ledger.FieldProvenance)
 		}
-		*a.Earlier = ledger.EarlierFields{
-			Owner:      ledger.Taught(d.number()),
-			Executable: ledger.Taught(d.number()),
-			RentEpoch:  ledger.Taught(d.number()),
-			Token:      ledger.Taught(d.number()),
+		*a.FieldProvenance = ledger.FieldProvenance{
+			Owner:      ledger.Provenance(d.number()),
+			Executable: ledger.Provenance(d.number()),
+			RentEpoch:  ledger.Provenance(d.number()),
+			Token:      ledger.Provenance(d.number()),
 		}
 		if a.Known&ledger.FieldMint != 0 {
-			a.Earlier.Mint = ledger.Taught(d.number())
+			a.FieldProvenance.Mint = ledger.Provenance(d.number())
 		}
 	}
 }
@@ -245,24 +245,24 @@ const (
 //	taught     number, 0 in writes
 //	[apart]    number × 2: who taught supply and scaled, 0 where that is not known
 func appendMint(dst []byte, m *ledger.Mint) []byte {
-	apart := m.SupplyTaught != taughtWith(m.Supply.Known, m) || m.ScaledTaught != taughtWith(m.Scaled.Known, m)
+	apart := m.SupplyProvenance != taughtWith(m.Supply.Known, m) || m.ScaledProvenance != taughtWith(m.Scaled.Known, m)
 	dst = append(dst, bit(m.Supply.Known, mintSupply)|bit(m.Scaled.Known, mintScaled)|
 		bit(m.Scaled.Known && m.Scaled.Value, mintScaledValue)|bit(apart, mintApart), m.Decimals)
 	if m.Supply.Known {
 		dst = appendNumber(dst, m.Supply.Value)
 	}
-	dst = appendNumber(dst, m.Taught)
+	dst = appendNumber(dst, m.Provenance)
 	if apart {
-		dst = appendNumber(dst, m.SupplyTaught)
-		dst = appendNumber(dst, m.ScaledTaught)
+		dst = appendNumber(dst, m.SupplyProvenance)
+		dst = appendNumber(dst, m.ScaledProvenance)
 	}
 	return dst
 }
 
 // taughtWith returns who taught a fact of a mint that is known, if that came with the decimals.
-func taughtWith(known bool, m *ledger.Mint) ledger.Taught {
+func taughtWith(known bool, m *ledger.Mint) ledger.Provenance {
 	if known {
-		return m.Taught
+		return m.Provenance
 	}
 	return 0
 }
@@ -280,14 +280,14 @@ func (d *decoder) mint(m *ledger.Mint) {
 	if f&mintScaled != 0 {
 		m.Scaled = ledger.Some(f&mintScaledValue != 0)
 	}
-	m.Taught = ledger.Taught(d.number())
-	m.SupplyTaught, m.ScaledTaught = taughtWith(m.Supply.Known, m), taughtWith(m.Scaled.Known, m)
+	m.Provenance = ledger.Provenance(d.number())
+	m.SupplyProvenance, m.ScaledProvenance = taughtWith(m.Supply.Known, m), taughtWith(m.Scaled.Known, m)
 	if f&mintApart != 0 {
-		supply, scaled := ledger.Taught(d.number()), ledger.Taught(d.number())
-		if supply == m.SupplyTaught && scaled == m.ScaledTaught || !m.Supply.Known && supply != 0 || !m.Scaled.Known && scaled != 0 {
+		supply, scaled := ledger.Provenance(d.number()), ledger.Provenance(d.number())
+		if supply == m.SupplyProvenance && scaled == m.ScaledProvenance || !m.Supply.Known && supply != 0 || !m.Scaled.Known && scaled != 0 {
 			d.fail("bad mint provenance")
 		}
-		m.SupplyTaught, m.ScaledTaught = supply, scaled
+		m.SupplyProvenance, m.ScaledProvenance = supply, scaled
 	}
 }
 
@@ -307,7 +307,7 @@ type AccountDecoder struct {
 
 	accounts []ledger.Account
 	tokens   []ledger.TokenAccount
-	earlier  ledger.EarlierFields // with Reuse
+	earlier  ledger.FieldProvenance // with Reuse
 }
 
 // Decode reads one account from the front of b and returns it and what follows. Errors match

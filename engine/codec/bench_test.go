@@ -42,7 +42,7 @@ func BenchmarkCodec(b *testing.B) {
 		w := &block.Accounts[i]
 		record.Updates = append(record.Updates, ledger.Update{Account: ledger.Account{
 			Pubkey: w.Pubkey, Lamports: w.Lamports, Owner: w.Owner, RentEpoch: w.RentEpoch,
-			Known: w.Known &^ ledger.FieldMint, Token: w.Token, Taught: ledger.TaughtByBlock(block.Slot),
+			Known: w.Known &^ ledger.FieldMint, Token: w.Token, Provenance: ledger.BlockProvenance(block.Slot),
 		}})
 	}
 	bench := func(name string, items int, encoded []byte, f func()) {

@@ -107,7 +107,7 @@ func goldenValues() (events []ledger.Event, records []*ledger.Record) {
 		{Pubkey: key(14), Known: ledger.FieldToken, Token: &ledger.TokenAccount{Mint: key(10)}, TokenOwnerUnknown: true},
 		{Pubkey: key(15), Lamports: 1},
 	}
-	full.Mints = []ledger.MintWrite{{Pubkey: key(10), Mint: ledger.Mint{Decimals: 9, Scaled: ledger.Some(false), Taught: ledger.TaughtByBlock(300), ScaledTaught: ledger.TaughtByBlock(300)}}}
+	full.Mints = []ledger.MintWrite{{Pubkey: key(10), Mint: ledger.Mint{Decimals: 9, Scaled: ledger.Some(false), Provenance: ledger.BlockProvenance(300), ScaledProvenance: ledger.BlockProvenance(300)}}}
 	base := &ledger.BaseState{Slot: 299, Accounts: full.Accounts[:1], Mints: full.Mints}
 	events = []ledger.Event{
 		full, &ledger.Block{}, base, &ledger.BaseState{},
@@ -116,9 +116,9 @@ func goldenValues() (events []ledger.Event, records []*ledger.Record) {
 	}
 	accounts := []ledger.Account{
 		{Pubkey: key(12), Owner: ledger.TokenProgram, Lamports: 128, RentEpoch: 1, Executable: true,
-			Known: ledger.FieldsShown | ledger.FieldToken, Token: token, Taught: ledger.TaughtByBlock(300),
-			Earlier: &ledger.EarlierFields{Owner: ledger.TaughtByBase(299), Executable: ledger.TaughtByBlock(1), RentEpoch: ledger.TaughtByBase(0), Token: ledger.TaughtByBlock(300)}},
-		{Pubkey: key(13), Taught: ledger.TaughtByBlock(300)},
+			Known: ledger.FieldsShown | ledger.FieldToken, Token: token, Provenance: ledger.BlockProvenance(300),
+			FieldProvenance: &ledger.FieldProvenance{Owner: ledger.BaseProvenance(299), Executable: ledger.BlockProvenance(1), RentEpoch: ledger.BaseProvenance(0), Token: ledger.BlockProvenance(300)}},
+		{Pubkey: key(13), Provenance: ledger.BlockProvenance(300)},
 	}
 	updates := []ledger.Update{{Account: accounts[0], OwnerBefore: ledger.Some(ledger.SystemProgram)}, {Account: accounts[1]}}
 	state := ledger.StateHash{1, 2, 3, math.MaxUint64}

@@ -33,8 +33,8 @@ type decoder struct {
 	off int
 	err error
 
-	tokens  []ledger.TokenAccount // room for token facts; nil: they are allocated one by one
-	earlier *ledger.EarlierFields // room for who taught fields; nil: it is allocated
+	tokens  []ledger.TokenAccount   // room for token facts; nil: they are allocated one by one
+	earlier *ledger.FieldProvenance // room for who taught fields; nil: it is allocated
 }
 
 // fail remembers that what was read last is wrong, and ends the input.

@@ -64,20 +64,20 @@ func genToken(t *rapid.T) *ledger.TokenAccount {
 
 func genMint(t *rapid.T) ledger.Mint {
 	m := ledger.Mint{
-		Decimals: uint8(rapid.IntRange(0, 255).Draw(t, "decimals")),
-		Supply:   genOpt(t, genNumber),
-		Scaled:   genOpt(t, genBool),
-		Taught:   ledger.Taught(genNumber(t)),
+		Decimals:   uint8(rapid.IntRange(0, 255).Draw(t, "decimals")),
+		Supply:     genOpt(t, genNumber),
+		Scaled:     genOpt(t, genBool),
+		Provenance: ledger.Provenance(genNumber(t)),
 	}
 	together := genBool(t)
 	for _, f := range []struct {
 		known  bool
-		taught *ledger.Taught
-	}{{m.Supply.Known, &m.SupplyTaught}, {m.Scaled.Known, &m.ScaledTaught}} {
-		if *f.taught = m.Taught; !f.known {
+		taught *ledger.Provenance
+	}{{m.Supply.Known, &m.SupplyProvenance}, {m.Scaled.Known, &m.ScaledProvenance}} {
+		if *f.taught = m.Provenance; !f.known {
 			*f.taught = 0
 		} else if !together {
-			*f.taught = ledger.Taught(genNumber(t))
+			*f.taught = ledger.Provenance(genNumber(t))
 		}
 	}
 	return m
@@ -118,15 +118,15 @@ func genAccount(t *rapid.T) ledger.Account {
 	a := ledger.Account{
 		Pubkey: w.Pubkey, Owner: w.Owner, Lamports: w.Lamports, RentEpoch: w.RentEpoch,
 		Executable: w.Executable, Known: w.Known, Token: w.Token,
-		Since: ledger.Taught(genNumber(t)), Taught: ledger.Taught(genNumber(t)),
+		Since: ledger.Provenance(genNumber(t)), Provenance: ledger.Provenance(genNumber(t)),
 	}
 	if genBool(t) {
-		a.Earlier = &ledger.EarlierFields{
-			Owner: ledger.Taught(genNumber(t)), Executable: ledger.Taught(genNumber(t)),
-			RentEpoch: ledger.Taught(genNumber(t)), Token: ledger.Taught(genNumber(t)),
+		a.FieldProvenance = &ledger.FieldProvenance{
+			Owner: ledger.Provenance(genNumber(t)), Executable: ledger.Provenance(genNumber(t)),
+			RentEpoch: ledger.Provenance(genNumber(t)), Token: ledger.Provenance(genNumber(t)),
 		}
 		if a.Known&ledger.FieldMint != 0 {
-			a.Earlier.Mint = ledger.Taught(genNumber(t))
+			a.FieldProvenance.Mint = ledger.Provenance(genNumber(t))
 		}
 	}
 	return a
@@ -135,8 +135,8 @@ func genAccount(t *rapid.T) ledger.Account {
 // genUpdated returns an account as updates show it.
 func genUpdated(t *rapid.T) ledger.Account {
 	a := genAccount(t)
-	if a.Known &^= ledger.FieldMint; a.Earlier != nil {
-		a.Earlier.Mint = 0
+	if a.Known &^= ledger.FieldMint; a.FieldProvenance != nil {
+		a.FieldProvenance.Mint = 0
 	}
 	return a
 }

@@ -12,9 +12,9 @@ func TestStateTermFollowsTheState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := genAccount(t), genAccount(t)
 		if rapid.Bool().Draw(t, "alike") {
-			taught, earlier := b.Taught, b.Earlier
+			taught, earlier := b.Provenance, b.FieldProvenance
 			b = a
-			b.Taught, b.Earlier = taught, earlier
+			b.Provenance, b.FieldProvenance = taught, earlier
 		}
 		b.Pubkey = a.Pubkey
 		a.Lamports |= 1

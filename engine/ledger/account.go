@@ -46,22 +46,22 @@ type MintWrite struct {
 	Mint   Mint
 }
 
-// Taught says who taught a field last, and at which slot: twice the slot, plus one
-// for a block. Base state overrides a field when its own Taught is not below the
+// Provenance says who taught a field last, and at which slot: twice the slot, plus one
+// for a block. Base state overrides a field when its own Provenance is not below the
 // field's; a block overrides always.
-type Taught uint64
+type Provenance uint64
 
-// TaughtByBase returns the Taught of base state at a slot.
-func TaughtByBase(s Slot) Taught { return Taught(s) << 1 }
+// BaseProvenance returns the Provenance of base state at a slot.
+func BaseProvenance(s Slot) Provenance { return Provenance(s) << 1 }
 
-// TaughtByBlock returns the Taught of the block at a slot.
-func TaughtByBlock(s Slot) Taught { return Taught(s)<<1 | 1 }
+// BlockProvenance returns the Provenance of the block at a slot.
+func BlockProvenance(s Slot) Provenance { return Provenance(s)<<1 | 1 }
 
 // ByBlock reports whether a block taught the field.
-func (t Taught) ByBlock() bool { return t&1 == 1 }
+func (t Provenance) ByBlock() bool { return t&1 == 1 }
 
 // Slot returns the slot at which the field was taught.
-func (t Taught) Slot() Slot { return Slot(t >> 1) }
+func (t Provenance) Slot() Slot { return Slot(t >> 1) }
 
 // Account is the state of an account after a write. An account with 0 lamports does
 // not exist: it is a tombstone, and Since tells where it was closed.
@@ -78,14 +78,14 @@ type Account struct {
 
 	// Since is who closed the account or, while it lives, who opened it on a tombstone; 0 if
 	// it was never closed as far as is held. Base state from before teaches nothing.
-	Since   Taught
-	Taught  Taught         // of the lamports, and of every known field that Earlier does not name
-	Earlier *EarlierFields // nil when all known fields were taught together
+	Since           Provenance
+	Provenance      Provenance       // of the lamports, and of every known field that Earlier does not name
+	FieldProvenance *FieldProvenance // nil when all known fields were taught together
 }
 
-// EarlierFields says who taught the fields that the last write did not show.
-type EarlierFields struct {
-	Owner, Executable, RentEpoch, Token, Mint Taught
+// FieldProvenance says who taught the fields that the last write did not show.
+type FieldProvenance struct {
+	Owner, Executable, RentEpoch, Token, Mint Provenance
 }
 
 // Write returns the write that makes an account what a is, whoever taught it. It does not tell of a mint.

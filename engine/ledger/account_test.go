@@ -3,16 +3,16 @@ package ledger
 import "testing"
 
 func TestTaughtOrdersBaseStateBeforeTheBlockOfItsSlot(t *testing.T) {
-	order := []Taught{TaughtByBase(0), TaughtByBlock(0), TaughtByBase(1), TaughtByBlock(1), TaughtByBase(7), TaughtByBlock(7)}
+	order := []Provenance{BaseProvenance(0), BlockProvenance(0), BaseProvenance(1), BlockProvenance(1), BaseProvenance(7), BlockProvenance(7)}
 	for i := 1; i < len(order); i++ {
 		if order[i-1] >= order[i] {
 			t.Errorf("%d is not before %d", order[i-1], order[i])
 		}
 	}
-	if a := TaughtByBase(7); a.ByBlock() || a.Slot() != 7 {
+	if a := BaseProvenance(7); a.ByBlock() || a.Slot() != 7 {
 		t.Errorf("base state at 7: by block %v, slot %d", a.ByBlock(), a.Slot())
 	}
-	if a := TaughtByBlock(7); !a.ByBlock() || a.Slot() != 7 {
+	if a := BlockProvenance(7); !a.ByBlock() || a.Slot() != 7 {
 		t.Errorf("block at 7: by block %v, slot %d", a.ByBlock(), a.Slot())
 	}
 }
@@ -42,7 +42,7 @@ func TestSameStateIgnoresTeachers(t *testing.T) {
 		same   bool
 	}{
 		"nothing":           {func(*Account) {}, true},
-		"teacher":           {func(a *Account) { a.Taught, a.Earlier = 9, &EarlierFields{} }, true},
+		"teacher":           {func(a *Account) { a.Provenance, a.FieldProvenance = 9, &FieldProvenance{} }, true},
 		"another copy":      {func(a *Account) { a.Token = &sameToken }, true},
 		"token facts known": {func(a *Account) { a.Known |= FieldToken }, true},
 		"lamports":          {func(a *Account) { a.Lamports = 2 }, false},

@@ -11,11 +11,11 @@ import (
 // lesson is a write and who taught it.
 type lesson struct {
 	write AccountWrite
-	by    Taught
+	by    Provenance
 }
 
-func byBlock(s Slot, w AccountWrite) lesson { return lesson{w, TaughtByBlock(s)} }
-func byBase(s Slot, w AccountWrite) lesson  { return lesson{w, TaughtByBase(s)} }
+func byBlock(s Slot, w AccountWrite) lesson { return lesson{w, BlockProvenance(s)} }
+func byBase(s Slot, w AccountWrite) lesson  { return lesson{w, BaseProvenance(s)} }
 
 func learn(lessons []lesson) *Account {
 	var a *Account
@@ -61,95 +61,95 @@ func TestAccountKnowsWhatItWasTaught(t *testing.T) {
 	}{
 		"a balance alone leaves the rest unknown": {
 			[]lesson{byBlock(5, lamports(9))},
-			&Account{Lamports: 9, Taught: TaughtByBlock(5)},
+			&Account{Lamports: 9, Provenance: BlockProvenance(5)},
 		},
 		"a partial write keeps what it does not show": {
 			[]lesson{byBlock(5, whole(9, VoteProgram)), byBlock(6, lamports(8))},
 			&Account{Lamports: 8, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all,
-				Taught: TaughtByBlock(6), Earlier: &EarlierFields{
-					TaughtByBlock(5), TaughtByBlock(5), TaughtByBlock(5), TaughtByBlock(5), TaughtByBlock(5)}},
+				Provenance: BlockProvenance(6), FieldProvenance: &FieldProvenance{
+					BlockProvenance(5), BlockProvenance(5), BlockProvenance(5), BlockProvenance(5), BlockProvenance(5)}},
 		},
 		"a whole write teaches all fields together": {
 			[]lesson{byBlock(5, whole(9, VoteProgram)), byBlock(6, lamports(8)), byBlock(7, whole(6, SystemProgram))},
-			&Account{Lamports: 6, Owner: SystemProgram, RentEpoch: 7, Executable: true, Known: all, Taught: TaughtByBlock(7)},
+			&Account{Lamports: 6, Owner: SystemProgram, RentEpoch: 7, Executable: true, Known: all, Provenance: BlockProvenance(7)},
 		},
 		"of two writes in a block the later wins": {
 			[]lesson{byBlock(5, lamports(9)), byBlock(5, lamports(8))},
-			&Account{Lamports: 8, Taught: TaughtByBlock(5)},
+			&Account{Lamports: 8, Provenance: BlockProvenance(5)},
 		},
 		"base state before any block is taken": {
 			[]lesson{byBase(5, whole(9, VoteProgram))},
-			&Account{Lamports: 9, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all, Taught: TaughtByBase(5)},
+			&Account{Lamports: 9, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all, Provenance: BaseProvenance(5)},
 		},
 		"base state of the slot of a block does not override it": {
 			[]lesson{byBlock(5, whole(9, VoteProgram)), byBase(5, whole(1, SystemProgram))},
-			&Account{Lamports: 9, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all, Taught: TaughtByBlock(5)},
+			&Account{Lamports: 9, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all, Provenance: BlockProvenance(5)},
 		},
 		"base state after a block overrides it": {
 			[]lesson{byBlock(5, whole(9, VoteProgram)), byBase(6, whole(1, SystemProgram))},
-			&Account{Lamports: 1, Owner: SystemProgram, RentEpoch: 7, Executable: true, Known: all, Taught: TaughtByBase(6)},
+			&Account{Lamports: 1, Owner: SystemProgram, RentEpoch: 7, Executable: true, Known: all, Provenance: BaseProvenance(6)},
 		},
 		"base state before a block fills in what is unknown": {
 			[]lesson{byBlock(5, lamports(9)), byBase(3, whole(1, VoteProgram))},
 			&Account{Lamports: 9, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all,
-				Taught: TaughtByBlock(5), Earlier: &EarlierFields{
-					TaughtByBase(3), TaughtByBase(3), TaughtByBase(3), TaughtByBase(3), TaughtByBase(3)}},
+				Provenance: BlockProvenance(5), FieldProvenance: &FieldProvenance{
+					BaseProvenance(3), BaseProvenance(3), BaseProvenance(3), BaseProvenance(3), BaseProvenance(3)}},
 		},
 		"of two base states the higher slot wins, whichever came first": {
 			[]lesson{byBase(6, whole(9, VoteProgram)), byBase(5, whole(1, SystemProgram))},
-			&Account{Lamports: 9, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all, Taught: TaughtByBase(6)},
+			&Account{Lamports: 9, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all, Provenance: BaseProvenance(6)},
 		},
 		"of two base states of a slot the later wins": {
 			[]lesson{byBase(5, lamports(9)), byBase(5, lamports(8))},
-			&Account{Lamports: 8, Taught: TaughtByBase(5)},
+			&Account{Lamports: 8, Provenance: BaseProvenance(5)},
 		},
 		"a block overrides base state taken after it": {
 			[]lesson{byBase(9, whole(9, VoteProgram)), byBlock(5, lamports(1))},
 			&Account{Lamports: 1, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all,
-				Taught: TaughtByBlock(5), Earlier: &EarlierFields{
-					TaughtByBase(9), TaughtByBase(9), TaughtByBase(9), TaughtByBase(9), TaughtByBase(9)}},
+				Provenance: BlockProvenance(5), FieldProvenance: &FieldProvenance{
+					BaseProvenance(9), BaseProvenance(9), BaseProvenance(9), BaseProvenance(9), BaseProvenance(9)}},
 		},
 
 		"closing what is not held stores nothing": {[]lesson{byBlock(5, lamports(0))}, nil},
 		"closing forgets every field": {
 			[]lesson{byBlock(5, whole(9, VoteProgram)), byBlock(6, whole(0, VoteProgram))},
-			&Account{Taught: TaughtByBlock(6), Since: TaughtByBlock(6)},
+			&Account{Provenance: BlockProvenance(6), Since: BlockProvenance(6)},
 		},
 		"closed again stays closed where it was": {
 			[]lesson{byBlock(5, lamports(9)), byBlock(6, lamports(0)), byBlock(8, lamports(0))},
-			&Account{Taught: TaughtByBlock(8), Since: TaughtByBlock(6)},
+			&Account{Provenance: BlockProvenance(8), Since: BlockProvenance(6)},
 		},
 		"base state from before the last of two closings stays out": {
 			[]lesson{byBlock(5, lamports(9)), byBlock(6, lamports(0)), byBlock(8, lamports(0)), byBase(7, lamports(3))},
-			&Account{Taught: TaughtByBlock(8), Since: TaughtByBlock(6)},
+			&Account{Provenance: BlockProvenance(8), Since: BlockProvenance(6)},
 		},
 		"base state of an earlier life teaches nothing": {
 			[]lesson{byBlock(5, lamports(9)), byBlock(6, lamports(0)), byBlock(8, lamports(3)), byBase(7, whole(9, VoteProgram))},
-			&Account{Lamports: 3, Taught: TaughtByBlock(8), Since: TaughtByBlock(8)},
+			&Account{Lamports: 3, Provenance: BlockProvenance(8), Since: BlockProvenance(8)},
 		},
 		"an account that comes back starts from unknown": {
 			[]lesson{byBlock(5, whole(9, VoteProgram)), byBlock(6, lamports(0)), byBlock(7, lamports(3))},
-			&Account{Lamports: 3, Taught: TaughtByBlock(7), Since: TaughtByBlock(7)},
+			&Account{Lamports: 3, Provenance: BlockProvenance(7), Since: BlockProvenance(7)},
 		},
 		"closed and back in one block": {
 			[]lesson{byBlock(5, whole(9, VoteProgram)), byBlock(6, lamports(0)), byBlock(6, lamports(3))},
-			&Account{Lamports: 3, Taught: TaughtByBlock(6), Since: TaughtByBlock(6)},
+			&Account{Lamports: 3, Provenance: BlockProvenance(6), Since: BlockProvenance(6)},
 		},
 		"base state from before the closing stays out": {
 			[]lesson{byBlock(5, lamports(9)), byBlock(6, lamports(0)), byBase(6, whole(9, VoteProgram))},
-			&Account{Taught: TaughtByBlock(6), Since: TaughtByBlock(6)},
+			&Account{Provenance: BlockProvenance(6), Since: BlockProvenance(6)},
 		},
 		"base state from after the closing brings the account back": {
 			[]lesson{byBlock(5, lamports(9)), byBlock(6, lamports(0)), byBase(7, lamports(4))},
-			&Account{Lamports: 4, Taught: TaughtByBase(7), Since: TaughtByBase(7)},
+			&Account{Lamports: 4, Provenance: BaseProvenance(7), Since: BaseProvenance(7)},
 		},
 		"base state that lacks the account closes it": {
 			[]lesson{byBlock(5, lamports(9)), byBase(6, lamports(0))},
-			&Account{Taught: TaughtByBase(6), Since: TaughtByBase(6)},
+			&Account{Provenance: BaseProvenance(6), Since: BaseProvenance(6)},
 		},
 		"base state from before the creation closes and teaches nothing": {
 			[]lesson{byBlock(5, lamports(9)), byBase(4, whole(0, VoteProgram))},
-			&Account{Lamports: 9, Taught: TaughtByBlock(5)},
+			&Account{Lamports: 9, Provenance: BlockProvenance(5)},
 		},
 	}
 	for name, tt := range tests {
@@ -278,41 +278,41 @@ func TestMintFactsAreMerged(t *testing.T) {
 	supply := func(n uint64) Mint { return Mint{Decimals: 6, Supply: Some(n), Scaled: Some(false)} }
 	type lesson struct {
 		mint Mint
-		by   Taught
+		by   Provenance
 	}
 	tests := map[string]struct {
 		lessons []lesson
 		want    Mint
 	}{
 		"a balance teaches decimals": {
-			[]lesson{{Mint{Decimals: 6}, TaughtByBlock(5)}}, Mint{Decimals: 6},
+			[]lesson{{Mint{Decimals: 6}, BlockProvenance(5)}}, Mint{Decimals: 6},
 		},
 		"a balance keeps supply and scaling": {
-			[]lesson{{supply(10), TaughtByBlock(5)}, {Mint{Decimals: 6}, TaughtByBlock(6)}}, supply(10),
+			[]lesson{{supply(10), BlockProvenance(5)}, {Mint{Decimals: 6}, BlockProvenance(6)}}, supply(10),
 		},
 		"a later block replaces supply": {
-			[]lesson{{supply(10), TaughtByBlock(5)}, {supply(11), TaughtByBlock(6)}}, supply(11),
+			[]lesson{{supply(10), BlockProvenance(5)}, {supply(11), BlockProvenance(6)}}, supply(11),
 		},
 		"older base state does not replace supply": {
-			[]lesson{{supply(10), TaughtByBlock(5)}, {supply(9), TaughtByBase(5)}}, supply(10),
+			[]lesson{{supply(10), BlockProvenance(5)}, {supply(9), BaseProvenance(5)}}, supply(10),
 		},
 		"newer base state replaces supply": {
-			[]lesson{{supply(10), TaughtByBlock(5)}, {supply(12), TaughtByBase(6)}}, supply(12),
+			[]lesson{{supply(10), BlockProvenance(5)}, {supply(12), BaseProvenance(6)}}, supply(12),
 		},
 		"older base state fills in what is unknown": {
-			[]lesson{{Mint{Decimals: 6}, TaughtByBlock(5)}, {supply(9), TaughtByBase(3)}}, supply(9),
+			[]lesson{{Mint{Decimals: 6}, BlockProvenance(5)}, {supply(9), BaseProvenance(3)}}, supply(9),
 		},
 		"older base state does not replace the decimals of a balance": {
-			[]lesson{{Mint{Decimals: 6}, TaughtByBlock(5)}, {Mint{Decimals: 3}, TaughtByBase(5)}}, Mint{Decimals: 6},
+			[]lesson{{Mint{Decimals: 6}, BlockProvenance(5)}, {Mint{Decimals: 3}, BaseProvenance(5)}}, Mint{Decimals: 6},
 		},
 		"of base state the highest slot wins": {
-			[]lesson{{Mint{Decimals: 6}, TaughtByBase(9)}, {supply(9), TaughtByBase(8)}, {Mint{Decimals: 3}, TaughtByBase(8)}}, supply(9),
+			[]lesson{{Mint{Decimals: 6}, BaseProvenance(9)}, {supply(9), BaseProvenance(8)}, {Mint{Decimals: 3}, BaseProvenance(8)}}, supply(9),
 		},
 		"each fact by itself": {
-			[]lesson{{supply(10), TaughtByBlock(5)}, {Mint{Decimals: 6}, TaughtByBlock(8)}, {supply(11), TaughtByBase(7)}}, supply(11),
+			[]lesson{{supply(10), BlockProvenance(5)}, {Mint{Decimals: 6}, BlockProvenance(8)}, {supply(11), BaseProvenance(7)}}, supply(11),
 		},
 		"a block may turn scaling on": {
-			[]lesson{{supply(10), TaughtByBlock(5)}, {Mint{Decimals: 6, Scaled: Some(true)}, TaughtByBlock(6)}},
+			[]lesson{{supply(10), BlockProvenance(5)}, {Mint{Decimals: 6, Scaled: Some(true)}, BlockProvenance(6)}},
 			Mint{Decimals: 6, Supply: Some(uint64(10)), Scaled: Some(true)},
 		},
 	}

@@ -69,5 +69,5 @@ type Publication struct {
 	Records []*Record
 	// Came is when the first event that led to this was taken from the source; zero where none
 	// did, as in a replay.
-	Came time.Time
+	ReceivedAt time.Time
 }

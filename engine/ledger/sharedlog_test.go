@@ -26,7 +26,7 @@ func TestDigestTellsRecordsApart(t *testing.T) {
 	}
 	a := Record{Version: 7, Updates: make([]Update, 1)}
 	b := Record{Version: 7, Updates: make([]Update, 1)}
-	b.Updates[0].Account.Taught = TaughtByBlock(5)
+	b.Updates[0].Account.Provenance = BlockProvenance(5)
 	if a.Digest() != b.Digest() {
 		t.Error("who taught an account changes the digest")
 	}

@@ -76,9 +76,9 @@ func ParseTokenData(program Pubkey, data []byte) (*TokenAccount, *Mint) {
 
 func isZero(b []byte) bool { return !slices.ContainsFunc(b, func(v byte) bool { return v != 0 }) }
 
-// TeachData sets the token and mint facts of the write from its owner, which must be
+// SetTokenFacts sets the token and mint facts of the write from its owner, which must be
 // known, and the whole data of the account.
-func (w *AccountWrite) TeachData(data []byte) {
+func (w *AccountWrite) SetTokenFacts(data []byte) {
 	w.Token, w.Mint = ParseTokenData(w.Owner, data)
 	w.TokenOwnerUnknown = false
 	w.Known |= FieldToken | FieldMint

@@ -297,15 +297,15 @@ func TestTeachDataReplacesAllTokenFacts(t *testing.T) {
 		Owner: TokenProgram, Known: FieldOwner,
 		Mint: &Mint{}, TokenOwnerUnknown: true,
 	}
-	w.TeachData(tokenData())
+	w.SetTokenFacts(tokenData())
 	if w.Known != FieldOwner|FieldToken|FieldMint || w.Token == nil || w.Mint != nil || w.TokenOwnerUnknown {
 		t.Errorf("after a token account: %+v", w)
 	}
-	w.TeachData(mintData())
+	w.SetTokenFacts(mintData())
 	if w.Token != nil || w.Mint == nil {
 		t.Errorf("after a mint: %+v", w)
 	}
-	w.TeachData(nil)
+	w.SetTokenFacts(nil)
 	if w.Known != FieldOwner|FieldToken|FieldMint || w.Token != nil || w.Mint != nil {
 		t.Errorf("after no data: %+v", w)
 	}

@@ -76,7 +76,7 @@ func TestStateTermsHashTheDocumentedBytes(t *testing.T) {
 
 	a := Account{
 		Pubkey: key, Owner: TokenProgram, Lamports: 5, RentEpoch: 6, Executable: true,
-		Known: FieldsShown | FieldToken, Taught: 77, Earlier: &EarlierFields{Owner: 3},
+		Known: FieldsShown | FieldToken, Provenance: 77, FieldProvenance: &FieldProvenance{Owner: 3},
 	}
 	b = append([]byte{1}, key[:]...)
 	u64(5)
@@ -105,7 +105,7 @@ func TestStateTermsHashTheDocumentedBytes(t *testing.T) {
 		t.Errorf("token account: %s, want %s", got, want)
 	}
 
-	m := Mint{Decimals: 6, Supply: Some(uint64(12)), Scaled: Some(true), Taught: 78}
+	m := Mint{Decimals: 6, Supply: Some(uint64(12)), Scaled: Some(true), Provenance: 78}
 	b = append([]byte{2}, key[:]...)
 	b = append(b, 6, 1)
 	u64(12)

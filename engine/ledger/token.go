@@ -42,13 +42,13 @@ type Mint struct {
 	// (ScaledUiAmount, InterestBearingConfig), so that no plain ui_amount exists.
 	Scaled Opt[bool]
 
-	// Taught says who taught the decimals, and with them that there is such a mint. Each fact obeys the rules of
+	// Provenance says who taught the decimals, and with them that there is such a mint. Each fact obeys the rules of
 	// base state by itself; who taught one that is not known is 0.
-	Taught, SupplyTaught, ScaledTaught Taught
+	Provenance, SupplyProvenance, ScaledProvenance Provenance
 }
 
-// Untaught returns the facts without who taught them, as a write tells them.
-func (m *Mint) Untaught() Mint { return Mint{Decimals: m.Decimals, Supply: m.Supply, Scaled: m.Scaled} }
+// Facts returns the facts without who taught them, as a write tells them.
+func (m *Mint) Facts() Mint { return Mint{Decimals: m.Decimals, Supply: m.Supply, Scaled: m.Scaled} }
 
 // SameFacts reports whether two mints are known to be the same, whoever taught it.
-func (m *Mint) SameFacts(o *Mint) bool { return m.Untaught() == o.Untaught() }
+func (m *Mint) SameFacts(o *Mint) bool { return m.Facts() == o.Facts() }

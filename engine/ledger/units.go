@@ -4,7 +4,7 @@ package ledger
 // was skipped, none.
 type Slot uint64
 
-// MaxSlot is the last slot that a block or base state may have: a Taught says one bit besides the slot.
+// MaxSlot is the last slot that a block or base state may have: a Provenance says one bit besides the slot.
 const MaxSlot = Slot(1)<<63 - 1
 
 // Lamports is an amount of the ledger's native token; 10^9 lamports are one SOL.

@@ -23,7 +23,7 @@ func key(what string, n int) [32]byte { return sha256.Sum256(fmt.Appendf(nil, "%
 func account(n int) ledger.Account {
 	return ledger.Account{
 		Pubkey: key("account", n), Owner: key("owner", n%3), Lamports: ledger.Lamports(1000 + n),
-		RentEpoch: 1<<64 - 1, Known: ledger.FieldsShown, Taught: ledger.Taught(n),
+		RentEpoch: 1<<64 - 1, Known: ledger.FieldsShown, Provenance: ledger.Provenance(n),
 	}
 }
 

@@ -99,7 +99,7 @@ func (v *vecReader) teach(w *ledger.AccountWrite, size int) error {
 		if err != nil {
 			return err
 		}
-		w.TeachData(data)
+		w.SetTokenFacts(data)
 		v.r.Discard(size)
 		return nil
 	}
@@ -110,6 +110,6 @@ func (v *vecReader) teach(w *ledger.AccountWrite, size int) error {
 	if _, err := io.ReadFull(v.r, data); err != nil {
 		return err
 	}
-	w.TeachData(data)
+	w.SetTokenFacts(data)
 	return nil
 }

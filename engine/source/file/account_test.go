@@ -16,7 +16,7 @@ func TestEncodingsOfAccountDataAreTheSame(t *testing.T) {
 	data := make([]byte, 165)
 	data[0], data[32], data[64], data[108] = 1, 2, 5, 1
 	want := ledger.AccountWrite{Pubkey: mustKey(testKey(1)), Lamports: 7, Owner: ledger.TokenProgram, Known: ledger.FieldOwner}
-	want.TeachData(data)
+	want.SetTokenFacts(data)
 	if want.Token == nil || want.Token.Amount != 5 {
 		t.Fatalf("the data teaches %+v", want.Token)
 	}

@@ -72,7 +72,7 @@ func TestFactsOfEventLines(t *testing.T) {
 	data := base64.StdEncoding.EncodeToString(mintData)
 	owner := fmt.Sprintf(`,"owner":%q`, ledger.TokenProgram)
 	mintWithData := ledger.AccountWrite{Owner: ledger.TokenProgram, Known: ledger.FieldOwner}
-	mintWithData.TeachData(mintData)
+	mintWithData.SetTokenFacts(mintData)
 	if mintWithData.Mint == nil || mintWithData.Mint.Decimals != 6 {
 		t.Fatalf("the data teaches %+v", mintWithData.Mint)
 	}

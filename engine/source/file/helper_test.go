@@ -102,7 +102,7 @@ func state(b *ledger.Block) map[ledger.Pubkey]*ledger.Account {
 	accounts := make(map[ledger.Pubkey]*ledger.Account)
 	for i := range b.Accounts {
 		w := &b.Accounts[i]
-		accounts[w.Pubkey] = ledger.Merge(accounts[w.Pubkey], w, ledger.TaughtByBlock(b.Slot))
+		accounts[w.Pubkey] = ledger.Merge(accounts[w.Pubkey], w, ledger.BlockProvenance(b.Slot))
 	}
 	for k, a := range accounts {
 		if a == nil || !a.Exists() {

@@ -84,7 +84,7 @@ func (a *lineAccount[T]) teachFacts(w *ledger.AccountWrite, data *nodejson.DataD
 		if err != nil {
 			return err
 		}
-		w.TeachData(raw)
+		w.SetTokenFacts(raw)
 		return nil
 	}
 	if a.Token.known {

@@ -62,11 +62,11 @@ func TestRecordedBlocksSurviveAsEventLines(t *testing.T) {
 // What means nothing in an event is left out, and comes back as nothing.
 func TestEventLinesLeaveOutWhatMeansNothing(t *testing.T) {
 	key := mustKey(testKey(1))
-	mint := func(by ledger.Taught) *ledger.Mint { return &ledger.Mint{Decimals: 2, Taught: by} }
+	mint := func(by ledger.Provenance) *ledger.Mint { return &ledger.Mint{Decimals: 2, Provenance: by} }
 	balance := func(owner ledger.Pubkey) *ledger.TokenAccount {
 		return &ledger.TokenAccount{Mint: key, Owner: owner, Amount: 1}
 	}
-	block := func(previous ledger.Opt[ledger.Hash], by ledger.Taught, owner ledger.Pubkey) *ledger.Block {
+	block := func(previous ledger.Opt[ledger.Hash], by ledger.Provenance, owner ledger.Pubkey) *ledger.Block {
 		return &ledger.Block{Slot: 2, ParentSlot: 1, PreviousBlockhash: previous,
 			Accounts: []ledger.AccountWrite{{
 				Pubkey: key, Lamports: 1, Known: ledger.FieldToken | ledger.FieldMint,

@@ -82,7 +82,7 @@ func compareBase(t *testing.T, got []*ledger.BaseState, want []map[string]any) {
 				fmt.Sscan(text(m["rentEpoch"]), &exp.RentEpoch)
 				exp.Known |= ledger.FieldRentEpoch
 			}
-			exp.TeachData(oracleBytes(m["data"]))
+			exp.SetTokenFacts(oracleBytes(m["data"]))
 			if !reflect.DeepEqual(w, exp) {
 				t.Errorf("account %d is %+v, want %+v", i, w, exp)
 			}

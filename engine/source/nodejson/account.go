@@ -51,7 +51,7 @@ func (a *Account) Write(decoder *DataDecoder) (ledger.AccountWrite, error) {
 		return w, err
 	}
 	if a.Owner.Known && (a.Space == nil || *a.Space == uint64(len(data))) {
-		w.TeachData(data)
+		w.SetTokenFacts(data)
 	}
 	return w, nil
 }

@@ -36,7 +36,7 @@ func drawWrite(t *rapid.T) ledger.AccountWrite {
 func TestFoldedWritesTeachWhatTheSingleOnesDo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plain, folded := map[ledger.Pubkey]*ledger.Account{}, map[ledger.Pubkey]*ledger.Account{}
-		apply := func(accounts map[ledger.Pubkey]*ledger.Account, list []ledger.AccountWrite, taught ledger.Taught) {
+		apply := func(accounts map[ledger.Pubkey]*ledger.Account, list []ledger.AccountWrite, taught ledger.Provenance) {
 			for i := range list {
 				accounts[list[i].Pubkey] = ledger.Merge(accounts[list[i].Pubkey], &list[i], taught)
 			}
@@ -48,15 +48,15 @@ func TestFoldedWritesTeachWhatTheSingleOnesDo(t *testing.T) {
 			}
 		}
 		list := rapid.SliceOfN(rapid.Custom(drawWrite), 0, 12).Draw(t, "block")
-		apply(plain, before, ledger.TaughtByBlock(1))
-		apply(folded, before, ledger.TaughtByBlock(1))
+		apply(plain, before, ledger.BlockProvenance(1))
+		apply(folded, before, ledger.BlockProvenance(1))
 
 		gathered := newBlockWrites()
 		for _, w := range list {
 			gathered.add(w)
 		}
-		apply(plain, list, ledger.TaughtByBlock(2))
-		apply(folded, gathered.accounts, ledger.TaughtByBlock(2))
+		apply(plain, list, ledger.BlockProvenance(2))
+		apply(folded, gathered.accounts, ledger.BlockProvenance(2))
 		for k, want := range plain {
 			got := folded[k]
 			if exists(got) != exists(want) || exists(got) && (!got.SameState(want) || got.Known != want.Known) {

@@ -105,7 +105,7 @@ func TestATransactionChangesWhatItNames(t *testing.T) {
 	err := s.Run(t.Context(), nil, func(_ context.Context, e ledger.Event) error {
 		switch e := e.(type) {
 		case *ledger.BaseState:
-			before.apply(e.Accounts, ledger.TaughtByBase(e.Slot))
+			before.apply(e.Accounts, ledger.BaseProvenance(e.Slot))
 			states[genesisHash(&s.params)] = before
 		case *ledger.Block:
 			parent := states[e.PreviousBlockhash.Value]

@@ -23,7 +23,7 @@ func TestGoldenLedgerOfSeed1(t *testing.T) {
 	for _, e := range events {
 		switch e := e.(type) {
 		case *ledger.BaseState:
-			state.apply(e.Accounts, ledger.TaughtByBase(e.Slot))
+			state.apply(e.Accounts, ledger.BaseProvenance(e.Slot))
 		case *ledger.Block:
 			last, blocks[e.Blockhash] = e, e
 		}
@@ -39,7 +39,7 @@ func TestGoldenLedgerOfSeed1(t *testing.T) {
 		chain = append(chain, b)
 	}
 	for i := len(chain) - 1; i >= 0; i-- {
-		state.apply(chain[i].Accounts, ledger.TaughtByBlock(chain[i].Slot))
+		state.apply(chain[i].Accounts, ledger.BlockProvenance(chain[i].Slot))
 	}
 	if len(chain) == len(blocks) {
 		t.Errorf("no branch in %d blocks: the pins guard less than they should", len(chain))

@@ -66,11 +66,11 @@ func newBook() *book {
 // after returns the state after a block on top of b.
 func (b *book) after(block *ledger.Block) *book {
 	next := &book{maps.Clone(b.accounts), maps.Clone(b.mints), block}
-	next.apply(block.Accounts, ledger.TaughtByBlock(block.Slot))
+	next.apply(block.Accounts, ledger.BlockProvenance(block.Slot))
 	return next
 }
 
-func (b *book) apply(writes []ledger.AccountWrite, taught ledger.Taught) {
+func (b *book) apply(writes []ledger.AccountWrite, taught ledger.Provenance) {
 	for i := range writes {
 		w := &writes[i]
 		if a := ledger.Merge(b.accounts[w.Pubkey], w, taught); a != nil && a.Exists() {
@@ -134,7 +134,7 @@ func books(t *testing.T, events []ledger.Event) []*book {
 	for _, e := range events {
 		switch e := e.(type) {
 		case *ledger.BaseState:
-			genesis.apply(e.Accounts, ledger.TaughtByBase(e.Slot))
+			genesis.apply(e.Accounts, ledger.BaseProvenance(e.Slot))
 		case *ledger.Block:
 			parent := byHash[e.PreviousBlockhash.Value]
 			if parent == nil && e.Slot == firstSlot {

@@ -146,7 +146,7 @@ func (l *Ledger) StateHash(slot ledger.Slot) (sum ledger.StateHash) {
 		if w == nil {
 			continue
 		}
-		a := ledger.Merge(nil, w, ledger.TaughtByBase(slot))
+		a := ledger.Merge(nil, w, ledger.BaseProvenance(slot))
 		sum.Add(a.StateTerm())
 		if w.Mint != nil {
 			sum.Add(w.Mint.StateTerm(key))

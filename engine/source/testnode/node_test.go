@@ -144,7 +144,7 @@ func post(t testing.TB, n *Node, body string) (status int, header http.Header, a
 // book is a state kept the plain way.
 type book map[ledger.Pubkey]*ledger.Account
 
-func (b book) apply(writes []ledger.AccountWrite, taught ledger.Taught) {
+func (b book) apply(writes []ledger.AccountWrite, taught ledger.Provenance) {
 	for i := range writes {
 		b[writes[i].Pubkey] = ledger.Merge(b[writes[i].Pubkey], &writes[i], taught)
 	}
@@ -183,13 +183,13 @@ func TestTheStreamTellsTheLedger(t *testing.T) {
 		}
 	}
 	state := make(book)
-	state.apply(l.Base.Accounts, ledger.TaughtByBase(l.Base.Slot))
+	state.apply(l.Base.Accounts, ledger.BaseProvenance(l.Base.Slot))
 	for _, want := range main {
 		got := blocks[want.Blockhash]
 		if got == nil || got.ParentSlot != want.ParentSlot || len(got.Transactions) != len(want.Transactions) {
 			t.Fatalf("block %d came as %+v", want.Slot, got)
 		}
-		state.apply(got.Accounts, ledger.TaughtByBlock(got.Slot))
+		state.apply(got.Accounts, ledger.BlockProvenance(got.Slot))
 		for i := range want.Accounts {
 			w := &want.Accounts[i]
 			if held := state[w.Pubkey]; !ledger.SameToReaders(held, ledger.Merge(nil, w, 1)) {

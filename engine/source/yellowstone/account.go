@@ -69,6 +69,6 @@ func (u *Update) decodeAccountInfo(message []byte, sliced bool) error {
 	if sliced {
 		return teachSlices(w, data)
 	}
-	w.TeachData(data)
+	w.SetTokenFacts(data)
 	return nil
 }

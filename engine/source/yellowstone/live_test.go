@@ -131,7 +131,7 @@ func TestSlicesTellWhatAnAccountIs(t *testing.T) {
 				}
 			}
 			want := ledger.AccountWrite{Pubkey: key(1), Lamports: 1, Owner: owner, Known: ledger.FieldsShown}
-			want.TeachData(data)
+			want.SetTokenFacts(data)
 			if want.Mint != nil && len(data) > holdingBytes {
 				want.Mint.Scaled = ledger.Opt[bool]{} // the slices do not reach that far
 			}

@@ -48,10 +48,10 @@ func teachSlices(w *ledger.AccountWrite, data []byte) error {
 	const kindBytes = holdingBytes + 1
 	switch len(data) {
 	case 0, mintBytes, mintBytes + 1, holdingBytes:
-		w.TeachData(data)
+		w.SetTokenFacts(data)
 		return nil
 	case kindBytes, kindBytes + 2:
-		w.TeachData(data[:kindBytes])
+		w.SetTokenFacts(data[:kindBytes])
 		if w.Mint != nil {
 			mint := *w.Mint
 			mint.Scaled = ledger.Opt[bool]{}
@@ -59,7 +59,7 @@ func teachSlices(w *ledger.AccountWrite, data []byte) error {
 		}
 		return nil
 	case kindBytes + 1:
-		w.TeachData(nil)
+		w.SetTokenFacts(nil)
 		return nil
 	}
 	return ErrNotSliced
