@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"ledgerd/engine/codec"
-	"ledgerd/engine/gather"
+	"ledgerd/engine/extsort"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/wal"
@@ -141,5 +141,5 @@ func (d *Dir) AbandonBootstrap(ctx context.Context) error {
 	if err := wal.Remove(d.fs, LogDir(d.path)); err != nil {
 		return err
 	}
-	return gather.Clear(d.fs, SnapshotDir(d.path))
+	return extsort.Clear(d.fs, SnapshotDir(d.path))
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"ledgerd/engine/gather"
+	"ledgerd/engine/extsort"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 )
@@ -195,12 +195,12 @@ func OpenDirForImportOn(disk vfs.FS, path string) (d *Dir, anew bool, err error)
 
 // clearImport removes what an import may have left.
 func (d *Dir) clearImport() error {
-	dirs := []string{LogDir(d.path), SnapshotDir(d.path), d.gatherDir("accounts")}
+	dirs := []string{LogDir(d.path), SnapshotDir(d.path), d.sortDir("accounts")}
 	for i := range importParts {
-		dirs = append(dirs, d.gatherDir(fmt.Sprintf("mints-%d", i)))
+		dirs = append(dirs, d.sortDir(fmt.Sprintf("mints-%d", i)))
 	}
 	for _, dir := range dirs {
-		if err := gather.Clear(d.fs, dir); err != nil {
+		if err := extsort.Clear(d.fs, dir); err != nil {
 			return err
 		}
 		_ = d.fs.Remove(dir) // empty, and in nobody's way
@@ -208,8 +208,8 @@ func (d *Dir) clearImport() error {
 	return nil
 }
 
-// gatherDir returns where an import gathers what it reads.
-func (d *Dir) gatherDir(of string) string { return filepath.Join(d.path, "import-"+of) }
+// sortDir returns the directory in which an import sorts.
+func (d *Dir) sortDir(of string) string { return filepath.Join(d.path, "import-"+of) }
 
 // noteImport remembers how far an import is.
 func (d *Dir) noteImport(n importNote, f *ledger.Filter) error {

@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"ledgerd/engine/gather"
+	"ledgerd/engine/extsort"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/wal"
@@ -41,7 +41,7 @@ type ImportPoint struct {
 }
 
 // Import makes a data directory of the accounts of a whole ledger, each of which may be told of several
-// times in any order. It needs no memory for them: they are sorted on disk, by package gather, and
+// times in any order. It needs no memory for them: they are sorted on disk, by package extsort, and
 // go from there into a snapshot from which a node starts.
 //
 // Add is for one goroutine, and Finish comes after it; the rest may be called by any. Until Finish
@@ -49,9 +49,9 @@ type ImportPoint struct {
 type Import struct {
 	c      ImportConfig
 	log    *wal.Log // its room is taken; nil once the record is in it
-	rows   *gather.Gathering
-	mints  []*gather.Gathering
-	row    gather.Row
+	rows   *extsort.Sorter
+	mints  []*extsort.Sorter
+	row    extsort.Row
 	added  atomic.Uint64
 	sorted atomic.Uint64
 	phase  atomic.Uint32
@@ -100,7 +100,7 @@ func (i *Import) begin() error {
 	if err != nil {
 		return err
 	}
-	if i.rows, err = i.gather("accounts"); err != nil {
+	if i.rows, err = i.sorter("accounts"); err != nil {
 		return err
 	}
 	i.log, err = wal.Open(wal.Config{FS: d.fs, Dir: LogDir(d.path), SegmentBytes: i.c.SegmentBytes, Logger: i.c.Logger}, wal.End{})
@@ -110,9 +110,9 @@ func (i *Import) begin() error {
 	return nil
 }
 
-func (i *Import) gather(of string) (*gather.Gathering, error) {
+func (i *Import) sorter(of string) (*extsort.Sorter, error) {
 	d := i.c.Dir
-	return gather.New(gather.Config{FS: d.fs, Dir: d.gatherDir(of), MemoryBytes: i.c.MemoryBytes})
+	return extsort.New(extsort.Config{FS: d.fs, Dir: d.sortDir(of), MemoryBytes: i.c.MemoryBytes})
 }
 
 // Progress says how far the import is.
@@ -139,7 +139,7 @@ func (i *Import) Close() error {
 	d := i.c.Dir
 	var err error
 	if i.log != nil { // it is of no use to anybody
-		err = errors.Join(i.log.Close(), gather.Clear(d.fs, LogDir(d.path)))
+		err = errors.Join(i.log.Close(), extsort.Clear(d.fs, LogDir(d.path)))
 		i.log = nil
 	}
 	if i.rows != nil {
@@ -148,9 +148,9 @@ func (i *Import) Close() error {
 	for _, m := range i.mints {
 		err = errors.Join(err, m.Close())
 	}
-	_ = d.fs.Remove(d.gatherDir("accounts"))
+	_ = d.fs.Remove(d.sortDir("accounts"))
 	for n := range i.mints {
-		_ = d.fs.Remove(d.gatherDir(fmt.Sprintf("mints-%d", n)))
+		_ = d.fs.Remove(d.sortDir(fmt.Sprintf("mints-%d", n)))
 	}
 	return err
 }
@@ -175,9 +175,6 @@ func (i *Import) Finish(ctx context.Context, at ImportPoint) (Imported, error) {
 }
 
 func (i *Import) finish(ctx context.Context, at ImportPoint) (done Imported, err error) {
-	if err := i.rows.Finish(); err != nil {
-		return done, err
-	}
 	i.phase.Store(uint32(ImportWrites))
 	n := min(importParts, runtime.GOMAXPROCS(0))
 	w := &importWriter{Import: i, ctx: ctx, at: at, left: n, mintsLeft: n}

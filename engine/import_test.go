@@ -548,9 +548,6 @@ func TestImportChecksOnceAllIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := i.rows.Finish(); err != nil {
-		t.Fatal(err)
-	}
 	for _, p := range parts {
 		if err := p.Accounts(func(*ledger.Account) bool { return true }); err != nil {
 			t.Fatal(err)
@@ -590,7 +587,7 @@ func TestImportThatIsNotWholeIsRefused(t *testing.T) {
 
 func TestImportTellsOfAFullDisk(t *testing.T) {
 	all := randomTold(seeded(t, 3), 3000)
-	for _, capacity := range []int64{1, 100, 16 << 10, testSegmentBytes + 16<<10, testSegmentBytes + 128<<10, testSegmentBytes + 220<<10} {
+	for _, capacity := range []int64{1, 100, 16 << 10, testSegmentBytes + 1<<10, testSegmentBytes + 16<<10, testSegmentBytes + 32<<10} {
 		disk := vfstest.NewMemory()
 		disk.SetCapacity(capacity)
 		_, err := importInto(t, disk, all, importPoint(), ImportConfig{})

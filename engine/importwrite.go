@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"ledgerd/engine/codec"
-	"ledgerd/engine/gather"
+	"ledgerd/engine/extsort"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
 )
@@ -74,8 +74,8 @@ func (w *importWriter) log(m *snapshot.Meta) error {
 func (w *importWriter) parts(n int) ([]snapshot.Part, error) {
 	parts := make([]snapshot.Part, n)
 	for i := range parts {
-		first, last := i*gather.Piles/n, (i+1)*gather.Piles/n-1
-		mints, err := w.gather(fmt.Sprintf("mints-%d", i))
+		first, last := i*extsort.Partitions/n, (i+1)*extsort.Partitions/n-1
+		mints, err := w.sorter(fmt.Sprintf("mints-%d", i))
 		if err != nil {
 			return nil, err
 		}
@@ -92,11 +92,11 @@ func (w *importWriter) parts(n int) ([]snapshot.Part, error) {
 var errEnough = errors.New("enough")
 
 // accounts visits the accounts that are held, and keeps the mint facts of all for later.
-func (w *importWriter) accounts(first, last int, mints *gather.Gathering, visit func(*ledger.Account) bool) error {
+func (w *importWriter) accounts(first, last int, mints *extsort.Sorter, visit func(*ledger.Account) bool) error {
 	decoder := &codec.AccountDecoder{Reuse: true}
 	taught := ledger.BaseProvenance(w.at.Slot)
 	var sum, over, seen uint64
-	err := w.rows.Newest(first, last, func(row *gather.Row) error {
+	err := w.rows.EachNewest(first, last, func(row *extsort.Row) error {
 		r, err := decodeImportRow(row.Value, decoder)
 		if err != nil {
 			return err
@@ -111,7 +111,7 @@ func (w *importWriter) accounts(first, last int, mints *gather.Gathering, visit 
 		sum, carry = bits.Add64(sum, r.lamports, 0)
 		over += carry
 		if r.mint != nil {
-			fact := gather.Row{Key: row.Key, Value: codec.AppendMint(nil, ledger.MergeMint(nil, *r.mint, taught))}
+			fact := extsort.Row{Key: row.Key, Value: codec.AppendMint(nil, ledger.MergeMint(nil, *r.mint, taught))}
 			if err := mints.Add(&fact); err != nil {
 				return err
 			}
@@ -151,11 +151,8 @@ func (w *importWriter) counted(sum, over uint64) error {
 }
 
 // mintsOf visits the mint facts of a part.
-func (w *importWriter) mintsOf(mints *gather.Gathering, visit func(ledger.MintWrite) bool) error {
-	if err := mints.Finish(); err != nil {
-		return err
-	}
-	err := mints.Newest(0, gather.Piles-1, func(row *gather.Row) error {
+func (w *importWriter) mintsOf(mints *extsort.Sorter, visit func(ledger.MintWrite) bool) error {
+	err := mints.EachNewest(0, extsort.Partitions-1, func(row *extsort.Row) error {
 		m, rest, err := codec.DecodeMint(row.Value)
 		if err != nil || len(rest) > 0 {
 			return errImportRow

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"ledgerd/engine/gather"
+	"ledgerd/engine/extsort"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
@@ -55,7 +55,7 @@ func (d *Dir) clearAsideLocked() error {
 		if err := d.fs.MkdirAll(aside); err != nil {
 			return fmt.Errorf("cannot make %s: %w", aside, err)
 		}
-		if err := gather.Clear(d.fs, aside); err != nil {
+		if err := extsort.Clear(d.fs, aside); err != nil {
 			return err
 		}
 		if err := d.fs.SyncDir(aside); err != nil {

@@ -1,13 +1,14 @@
-package gather
+package extsort
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 
 	"ledgerd/engine/ledger"
 )
 
-// Row is a value of a key, with what makes it newer or older than others of that key.
+// Row is a value of a key, with the slot and version that rank it among the rows of that key.
 type Row struct {
 	Key     ledger.Pubkey
 	Slot    ledger.Slot
@@ -18,10 +19,10 @@ type Row struct {
 // maxValueBytes bounds the value of a row.
 const maxValueBytes = 1 << 12
 
-// maxRowBytes is what a row takes at most: key, slot, version, length of the value, value.
+// maxRowBytes is the size of the largest row: key, slot, version, length of the value, value.
 const maxRowBytes = len(ledger.Pubkey{}) + 3*binary.MaxVarintLen64 + maxValueBytes
 
-// appendRow appends a row as it lies in a pile.
+// appendRow appends a row as a partition holds it.
 func appendRow(dst []byte, r *Row) []byte {
 	dst = append(dst, r.Key[:]...)
 	dst = binary.AppendUvarint(dst, uint64(r.Slot))
@@ -30,7 +31,7 @@ func appendRow(dst []byte, r *Row) []byte {
 	return append(dst, r.Value...)
 }
 
-var errRow = errors.New("it holds what is no row: the disk changed it")
+var errRow = errors.New("not a row: the file was changed on disk")
 
 // decodeRow reads the row at the front of b, whose value stays part of b, and returns its length.
 func decodeRow(b []byte, r *Row) (n int, err error) {
@@ -55,10 +56,7 @@ func decodeRow(b []byte, r *Row) (n int, err error) {
 	return n + int(size), nil
 }
 
-// olderThan reports whether r is older than o, of which it is not known which was added first.
+// olderThan reports whether r ranks below o by slot and version.
 func (r *Row) olderThan(o *Row) bool {
-	if r.Slot != o.Slot {
-		return r.Slot < o.Slot
-	}
-	return r.Version < o.Version
+	return cmp.Or(cmp.Compare(r.Slot, o.Slot), cmp.Compare(r.Version, o.Version)) < 0
 }

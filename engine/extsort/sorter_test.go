@@ -1,4 +1,4 @@
-package gather
+package extsort
 
 import (
 	"bytes"
@@ -67,16 +67,13 @@ func TestNewestOfEachKeyInOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := g.Finish(); err != nil {
-			t.Fatal(err)
-		}
 		var got []Row
-		cut := r.IntN(Piles)
-		for _, part := range [][2]int{{0, cut}, {cut + 1, Piles - 1}} {
+		cut := r.IntN(Partitions)
+		for _, part := range [][2]int{{0, cut}, {cut + 1, Partitions - 1}} {
 			if part[0] > part[1] {
 				continue
 			}
-			if err := g.Newest(part[0], part[1], func(r *Row) error {
+			if err := g.EachNewest(part[0], part[1], func(r *Row) error {
 				own := *r
 				own.Value = bytes.Clone(r.Value)
 				got = append(got, own)
@@ -121,11 +118,8 @@ func TestMemoryStaysWithinItsBound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := g.Finish(); err != nil {
-		t.Fatal(err)
-	}
 	peak, seen := uint64(0), 0
-	if err := g.Newest(0, Piles-1, func(*Row) error {
+	if err := g.EachNewest(0, Partitions-1, func(*Row) error {
 		if seen++; seen%20_000 == 0 {
 			runtime.GC()
 			runtime.ReadMemStats(&now)
@@ -172,12 +166,9 @@ func TestVisitEndsTheWalk(t *testing.T) {
 	for i := range byte(5) {
 		g.Add(&Row{Key: ledger.Pubkey{i}})
 	}
-	if err := g.Finish(); err != nil {
-		t.Fatal(err)
-	}
 	enough := errors.New("enough")
 	seen := 0
-	if err := g.Newest(0, Piles-1, func(*Row) error { seen++; return enough }); err != enough || seen != 1 {
+	if err := g.EachNewest(0, Partitions-1, func(*Row) error { seen++; return enough }); err != enough || seen != 1 {
 		t.Errorf("err = %v after %d rows", err, seen)
 	}
 }
