@@ -215,7 +215,7 @@ func (p *plainAccounts) write(r *rand.Rand, a *accounts) {
 				after.Token = &ledger.TokenAccount{Owner: wallet(r.IntN(3)), Amount: uint64(p.newest)}
 			}
 			if r.IntN(4) == 0 {
-				after.FieldProvenance = &ledger.FieldProvenance{Owner: ledger.Provenance(p.newest)}
+				after.FieldProvenance = &ledger.FieldProvenance{ledger.Provenance(p.newest)}
 			}
 		}
 		a.write(place, p.newest, &k, before, after)

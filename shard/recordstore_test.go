@@ -40,7 +40,7 @@ func anyAccount(r *rand.Rand) *ledger.Account {
 		a.Known = ledger.Fields(r.IntN(256))
 	}
 	if r.IntN(3) == 0 {
-		a.FieldProvenance = &ledger.FieldProvenance{Owner: taught(), Executable: taught(), RentEpoch: taught(), Token: taught()}
+		a.FieldProvenance = &ledger.FieldProvenance{taught(), taught(), taught(), taught()}
 	}
 	if r.IntN(2) == 0 {
 		a.Token = &ledger.TokenAccount{Mint: few(), Owner: few(), Amount: r.Uint64() >> r.IntN(64)}

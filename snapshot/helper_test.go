@@ -42,7 +42,7 @@ func testAccount(n int) *ledger.Account {
 		return a
 	case 1: // partial
 		a.Lamports, a.Since = ledger.Lamports(n), ledger.BaseProvenance(7)
-		a.FieldProvenance = &ledger.FieldProvenance{Owner: 3}
+		a.FieldProvenance = &ledger.FieldProvenance{3}
 		return a
 	}
 	a.Lamports, a.RentEpoch, a.Known = ledger.Lamports(2039280+n), 1<<64-1, ledger.FieldsAll&^ledger.FieldMint

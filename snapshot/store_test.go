@@ -86,7 +86,7 @@ func genAccount(t *rapid.T, key ledger.Pubkey) *ledger.Account {
 		}
 	}
 	if rapid.Bool().Draw(t, "earlier") {
-		a.FieldProvenance = &ledger.FieldProvenance{Owner: ledger.Provenance(number("owner taught"))}
+		a.FieldProvenance = &ledger.FieldProvenance{ledger.Provenance(number("owner taught"))}
 	}
 	return a
 }

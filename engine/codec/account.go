@@ -99,12 +99,8 @@ func appendAccount(dst []byte, a *ledger.Account) []byte {
 	dst = appendNumber(dst, a.Since)
 	dst = appendNumber(dst, a.Provenance)
 	if e := a.FieldProvenance; e != nil {
-		dst = appendNumber(dst, e.Owner)
-		dst = appendNumber(dst, e.Executable)
-		dst = appendNumber(dst, e.RentEpoch)
-		dst = appendNumber(dst, e.Token)
-		if a.Known&ledger.FieldMint != 0 {
-			dst = appendNumber(dst, e.Mint)
+		for _, p := range e[:storedProvenance(a.Known)] {
+			dst = appendNumber(dst, p)
 		}
 	}
 	return dst
@@ -126,16 +122,20 @@ func (d *decoder) account(a *ledger.Account) {
 		if a.FieldProvenance = d.earlier; a.FieldProvenance == nil {
 			a.FieldProvenance = new(ledger.FieldProvenance)
 		}
-		*a.FieldProvenance = ledger.FieldProvenance{
-			Owner:      ledger.Provenance(d.number()),
-			Executable: ledger.Provenance(d.number()),
-			RentEpoch:  ledger.Provenance(d.number()),
-			Token:      ledger.Provenance(d.number()),
-		}
-		if a.Known&ledger.FieldMint != 0 {
-			a.FieldProvenance.Mint = ledger.Provenance(d.number())
+		*a.FieldProvenance = ledger.FieldProvenance{}
+		for i := range storedProvenance(a.Known) {
+			a.FieldProvenance[i] = ledger.Provenance(d.number())
 		}
 	}
+}
+
+// storedProvenance returns how many fields have their provenance in an encoding: the last one, the mint, only where it is known.
+func storedProvenance(known ledger.Fields) int {
+	n := len(ledger.FieldProvenance{})
+	if known&ledger.FieldMint == 0 {
+		n--
+	}
+	return n
 }
 
 // flags of a token account. The state takes the two bits from tokenStateShift on.

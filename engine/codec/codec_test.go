@@ -117,7 +117,7 @@ func goldenValues() (events []ledger.Event, records []*ledger.Record) {
 	accounts := []ledger.Account{
 		{Pubkey: key(12), Owner: ledger.TokenProgram, Lamports: 128, RentEpoch: 1, Executable: true,
 			Known: ledger.FieldsShown | ledger.FieldToken, Token: token, Provenance: ledger.BlockProvenance(300),
-			FieldProvenance: &ledger.FieldProvenance{Owner: ledger.BaseProvenance(299), Executable: ledger.BlockProvenance(1), RentEpoch: ledger.BaseProvenance(0), Token: ledger.BlockProvenance(300)}},
+			FieldProvenance: &ledger.FieldProvenance{ledger.BaseProvenance(299), ledger.BlockProvenance(1), ledger.BaseProvenance(0), ledger.BlockProvenance(300)}},
 		{Pubkey: key(13), Provenance: ledger.BlockProvenance(300)},
 	}
 	updates := []ledger.Update{{Account: accounts[0], OwnerBefore: ledger.Some(ledger.SystemProgram)}, {Account: accounts[1]}}

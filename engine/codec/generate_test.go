@@ -122,11 +122,10 @@ func genAccount(t *rapid.T) ledger.Account {
 	}
 	if genBool(t) {
 		a.FieldProvenance = &ledger.FieldProvenance{
-			Owner: ledger.Provenance(genNumber(t)), Executable: ledger.Provenance(genNumber(t)),
-			RentEpoch: ledger.Provenance(genNumber(t)), Token: ledger.Provenance(genNumber(t)),
+			ledger.Provenance(genNumber(t)), ledger.Provenance(genNumber(t)), ledger.Provenance(genNumber(t)), ledger.Provenance(genNumber(t)),
 		}
 		if a.Known&ledger.FieldMint != 0 {
-			a.FieldProvenance.Mint = ledger.Provenance(genNumber(t))
+			a.FieldProvenance[4] = ledger.Provenance(genNumber(t))
 		}
 	}
 	return a
@@ -136,7 +135,7 @@ func genAccount(t *rapid.T) ledger.Account {
 func genUpdated(t *rapid.T) ledger.Account {
 	a := genAccount(t)
 	if a.Known &^= ledger.FieldMint; a.FieldProvenance != nil {
-		a.FieldProvenance.Mint = 0
+		a.FieldProvenance[4] = 0
 	}
 	return a
 }

@@ -15,7 +15,7 @@ const (
 	FieldsShown = FieldOwner | FieldExecutable | FieldRentEpoch
 	// AccountFields are the fields of an account; what is known of a mint is kept beside it.
 	AccountFields = FieldsShown | FieldToken
-	// FieldsAll is what a source knows that shows whole accounts with their data.
+	// FieldsAll are the fields that a source knows which shows whole accounts with their data.
 	FieldsAll = FieldsShown | FieldToken | FieldMint
 )
 
@@ -40,15 +40,14 @@ type AccountWrite struct {
 	Mint *Mint
 }
 
-// MintWrite teaches facts of a mint.
+// MintWrite tells facts of a mint apart from a write of its account.
 type MintWrite struct {
 	Pubkey Pubkey
 	Mint   Mint
 }
 
-// Provenance says who taught a field last, and at which slot: twice the slot, plus one
-// for a block. Base state overrides a field when its own Provenance is not below the
-// field's; a block overrides always.
+// Provenance says where the value of a field comes from: twice the slot, plus one for a block, none for
+// base state. Base state overrides a field whose Provenance is not above its own; a block overrides always.
 type Provenance uint64
 
 // BaseProvenance returns the Provenance of base state at a slot.
@@ -57,11 +56,11 @@ func BaseProvenance(s Slot) Provenance { return Provenance(s) << 1 }
 // BlockProvenance returns the Provenance of the block at a slot.
 func BlockProvenance(s Slot) Provenance { return Provenance(s)<<1 | 1 }
 
-// ByBlock reports whether a block taught the field.
-func (t Provenance) ByBlock() bool { return t&1 == 1 }
+// ByBlock reports whether the value comes from a block.
+func (p Provenance) ByBlock() bool { return p&1 == 1 }
 
-// Slot returns the slot at which the field was taught.
-func (t Provenance) Slot() Slot { return Slot(t >> 1) }
+// Slot returns the slot of the block or base state.
+func (p Provenance) Slot() Slot { return Slot(p >> 1) }
 
 // Account is the state of an account after a write. An account with 0 lamports does
 // not exist: it is a tombstone, and Since tells where it was closed.
@@ -71,24 +70,24 @@ type Account struct {
 	Lamports   Lamports
 	RentEpoch  uint64
 	Executable bool
-	// Known are the fields that are known. FieldToken and FieldMint are no state by themselves: mint facts are held
+	// Known are the fields that are known. FieldToken and FieldMint are no state by themselves: mint facts are stored
 	// apart, and FieldMint without any says that the account is no mint.
 	Known Fields
 	Token *TokenAccount
 
-	// Since is who closed the account or, while it lives, who opened it on a tombstone; 0 if
-	// it was never closed as far as is held. Base state from before teaches nothing.
-	Since           Provenance
-	Provenance      Provenance       // of the lamports, and of every known field that Earlier does not name
-	FieldProvenance *FieldProvenance // nil when all known fields were taught together
+	// Since is where the account was closed or, while it lives, where it was opened on a tombstone; 0 if
+	// no closing is known. Base state from before Since changes nothing.
+	Since Provenance
+	// Provenance is that of the lamports, and of every known field where FieldProvenance is nil.
+	Provenance      Provenance
+	FieldProvenance *FieldProvenance
 }
 
-// FieldProvenance says who taught the fields that the last write did not show.
-type FieldProvenance struct {
-	Owner, Executable, RentEpoch, Token, Mint Provenance
-}
+// FieldProvenance is the provenance of each field, in the order of their bits in Fields: owner, executable, rent epoch,
+// token, mint. It is 0 for unknown fields.
+type FieldProvenance [5]Provenance
 
-// Write returns the write that makes an account what a is, whoever taught it. It does not tell of a mint.
+// Write returns the write that makes an account what a is. It tells nothing of a mint.
 func (a *Account) Write() AccountWrite {
 	return AccountWrite{
 		Pubkey: a.Pubkey, Lamports: a.Lamports, Owner: a.Owner, RentEpoch: a.RentEpoch,
@@ -99,11 +98,11 @@ func (a *Account) Write() AccountWrite {
 // Exists reports whether the account is live.
 func (a *Account) Exists() bool { return a.Lamports != 0 }
 
-// Unknown returns the shown fields whose value no source has told.
+// Unknown returns the shown fields whose value is not known.
 func (a *Account) Unknown() Fields { return FieldsShown &^ a.Known }
 
 // SameState reports whether two accounts have the same stored fields and token facts,
-// whoever taught them. Both may be tombstones.
+// whatever their provenance. Both may be tombstones.
 func (a *Account) SameState(b *Account) bool {
 	if a.Lamports != b.Lamports || a.Owner != b.Owner || a.RentEpoch != b.RentEpoch ||
 		a.Executable != b.Executable || a.Unknown() != b.Unknown() {

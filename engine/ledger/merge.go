@@ -1,108 +1,102 @@
 package ledger
 
-// Merge returns the account after the write w, taught by t, was learned on top of
-// before (nil if nothing was held). The result shares w's pointers. It is a
-// tombstone if w closes the account; w with 0 lamports on nothing gives nil.
-func Merge(before *Account, w *AccountWrite, t Provenance) *Account {
-	return MergeInto(new(Account), before, w, t)
+// Merge returns the account after the write w of provenance p on top of before (nil if nothing is
+// known of it). The result shares w's pointers. It is a tombstone if w closes the account; w with 0 lamports on
+// nothing gives nil.
+func Merge(before *Account, w *AccountWrite, p Provenance) *Account {
+	return MergeInto(new(Account), before, w, p)
 }
 
-// MergeInto is Merge for who applies many writes: an account that it makes is put into the room
-// given, which must not be before. Where before stands, or nothing is held, it leaves the room alone.
-func MergeInto(room, before *Account, w *AccountWrite, t Provenance) *Account {
-	held := before != nil && before.Exists()
-	// A block overrides whatever was taught; base state only what is not newer.
-	overrides := t.ByBlock() || before == nil || t >= before.Provenance
-
+// MergeInto is Merge for callers that apply many writes: an account that it makes is written to
+// dst, which must not be before. Where the result is before, or nil, dst stays as it was.
+func MergeInto(dst, before *Account, w *AccountWrite, p Provenance) *Account {
+	exists := before != nil && before.Exists()
+	overrides := before == nil || before.Provenance.yieldsTo(p)
 	var since Provenance
 	switch {
 	case before == nil:
 		if w.Lamports == 0 {
 			return nil
 		}
-	case !t.ByBlock() && t < before.Since:
-		return before // of an earlier life
+	case !before.Since.yieldsTo(p):
+		return before // w is of an earlier life
 	case overrides && w.Lamports == 0:
-		if since = t; !held {
+		if since = p; !exists {
 			since = before.Since // it stays closed where it was
 		}
-		*room = Account{Pubkey: before.Pubkey, Provenance: t, Since: since}
-		return room
-	case overrides:
-	case !held || w.Lamports == 0:
+		*dst = Account{Pubkey: before.Pubkey, Provenance: p, Since: since}
+		return dst
+	case !overrides && (!exists || w.Lamports == 0):
 		return before // closed after this base state was taken, or opened after it
-	}
-	switch {
-	case held:
+	case exists:
 		since = before.Since
-	case before != nil:
-		since = t
+	default:
+		since = p
 	}
-	if !held {
-		before = &unheld
+	if !exists {
+		before = &unknown
 	}
-	if t.ByBlock() && w.Known&AccountFields == AccountFields && before.Known&^w.Known == 0 && !w.TokenOwnerUnknown {
-		*room = Account{
-			Pubkey: w.Pubkey, Owner: w.Owner, Lamports: w.Lamports, RentEpoch: w.RentEpoch,
-			Executable: w.Executable, Known: w.Known, Since: since, Provenance: t,
-		}
-		if w.Token != nil && IsTokenProgram(w.Owner) {
-			room.Token = mergeToken(before.Token, w)
-		}
-		return room
-	}
-	mergeFields(room, before, w, t)
-	room.Pubkey, room.Since = w.Pubkey, since
-	return room
+	mergeFields(dst, before, w, p)
+	dst.Pubkey, dst.Since = w.Pubkey, since
+	return dst
 }
 
-// unheld is an account of which nothing is known.
-var unheld Account
+// unknown is an account of which nothing is known.
+var unknown Account
 
-// mergeFields makes after what before is with the fields of w that t may teach.
-func mergeFields(after, before *Account, w *AccountWrite, t Provenance) {
-	overrides := func(field Provenance) bool { return t.ByBlock() || t >= field }
-	*after = Account{}
-	was, now := before.fieldsTaught(), FieldProvenance{}
-	lamportsTaught := t
-	if after.Lamports = w.Lamports; before.Exists() && !overrides(before.Provenance) {
-		after.Lamports, lamportsTaught = before.Lamports, before.Provenance
-	}
-	shows := w.Known
+// yieldsTo reports whether a value of provenance p is overridden by one of provenance newer.
+func (p Provenance) yieldsTo(newer Provenance) bool { return newer.ByBlock() || newer >= p }
+
+// mergeFields sets dst to before with the fields of w that override those of before.
+func mergeFields(dst, before *Account, w *AccountWrite, p Provenance) {
+	taken := w.Known
 	if w.TokenOwnerUnknown && before.Token == nil {
-		shows &^= FieldToken // it would change a holding, and none is known
+		taken &^= FieldToken // it would change a holding, and none is known
 	}
-	// takes decides one field: true for the write's value, false for the old one.
-	takes := func(f Fields, old Provenance, teacher *Provenance) bool {
-		*teacher = old
-		if shows&f == 0 || (before.Known&f != 0 && !overrides(old)) {
-			after.Known |= before.Known & f
-			return false
+	if !p.ByBlock() {
+		for i, was := range before.fieldProvenance() {
+			if f := Fields(1) << i; before.Known&f != 0 && !was.yieldsTo(p) {
+				taken &^= f
+			}
 		}
-		after.Known |= f
-		*teacher = t
-		return true
 	}
-	if after.Owner = before.Owner; takes(FieldOwner, was.Owner, &now.Owner) {
-		after.Owner = w.Owner
+	*dst = *before
+	dst.Known |= taken
+	if !before.Exists() || before.Provenance.yieldsTo(p) {
+		dst.Lamports, dst.Provenance = w.Lamports, p
 	}
-	if after.Executable = before.Executable; takes(FieldExecutable, was.Executable, &now.Executable) {
-		after.Executable = w.Executable
+	if taken&FieldOwner != 0 {
+		dst.Owner = w.Owner
 	}
-	if after.RentEpoch = before.RentEpoch; takes(FieldRentEpoch, was.RentEpoch, &now.RentEpoch) {
-		after.RentEpoch = w.RentEpoch
+	if taken&FieldExecutable != 0 {
+		dst.Executable = w.Executable
 	}
-	if after.Token = before.Token; takes(FieldToken, was.Token, &now.Token) {
-		after.Token = mergeToken(before.Token, w)
+	if taken&FieldRentEpoch != 0 {
+		dst.RentEpoch = w.RentEpoch
 	}
-	takes(FieldMint, was.Mint, &now.Mint) // the facts are held apart
-	if after.Known&FieldOwner != 0 && !IsTokenProgram(after.Owner) {
-		after.Token = nil // only the token programs own token accounts
+	if taken&FieldToken != 0 {
+		dst.Token = mergeToken(before.Token, w)
 	}
-	after.Provenance = lamportsTaught
-	if now != (FieldProvenance{lamportsTaught, lamportsTaught, lamportsTaught, lamportsTaught, lamportsTaught}).only(after.Known) {
-		earlier := now // so that the usual account, which has none, allocates nothing
-		after.FieldProvenance = &earlier
+	if dst.Known&FieldOwner != 0 && !IsTokenProgram(dst.Owner) {
+		dst.Token = nil // only the token programs own token accounts
+	}
+	dst.FieldProvenance = nil
+	if dst.Known != taken || dst.Provenance != p {
+		dst.setFieldProvenance(before, taken, p)
+	}
+}
+
+// setFieldProvenance sets the provenance of the fields where it is not that of the account: p of the
+// taken ones, that of before of the others.
+func (a *Account) setFieldProvenance(before *Account, taken Fields, p Provenance) {
+	all := before.fieldProvenance()
+	for i := range all {
+		if taken&(1<<i) != 0 {
+			all[i] = p
+		}
+	}
+	if all != allOf(a.Known, a.Provenance) {
+		a.FieldProvenance = &all
 	}
 }
 
@@ -128,67 +122,56 @@ func mergeToken(before *TokenAccount, w *AccountWrite) *TokenAccount {
 	return &after
 }
 
-// MergeMint returns the mint facts after w, taught by t, was learned on top of before
-// (nil if nothing was held). Facts w does not know stay; base state older than what
-// taught a fact leaves it.
-func MergeMint(before *Mint, w Mint, t Provenance) *Mint {
+// MergeMint returns the mint facts after w of provenance p on top of before (nil if nothing is known). Facts that w does
+// not know stay; base state leaves facts that are newer.
+func MergeMint(before *Mint, w Mint, p Provenance) *Mint {
 	var after Mint
-	overrides := func(known bool, taught Provenance) bool { return !known || t.ByBlock() || t >= taught }
 	if before != nil {
 		after = *before
 	}
-	if overrides(before != nil, after.Provenance) {
-		after.Decimals, after.Provenance = w.Decimals, t
+	if before == nil || after.Provenance.yieldsTo(p) {
+		after.Decimals, after.Provenance = w.Decimals, p
 	}
-	if w.Supply.Known && overrides(after.Supply.Known, after.SupplyProvenance) {
-		after.Supply, after.SupplyProvenance = w.Supply, t
+	if w.Supply.Known && (!after.Supply.Known || after.SupplyProvenance.yieldsTo(p)) {
+		after.Supply, after.SupplyProvenance = w.Supply, p
 	}
-	if w.Scaled.Known && overrides(after.Scaled.Known, after.ScaledProvenance) {
-		after.Scaled, after.ScaledProvenance = w.Scaled, t
+	if w.Scaled.Known && (!after.Scaled.Known || after.ScaledProvenance.yieldsTo(p)) {
+		after.Scaled, after.ScaledProvenance = w.Scaled, p
 	}
 	return &after
 }
 
-// MintAfter returns the facts of a mint, held as before, after its account or a token balance said that it is the
-// mint says, nil for none. Its account stood as held, nil if it is not held, and is closed or not by
-// the same. Base state from before the account was closed, opened again or said to be no mint teaches nothing.
-func MintAfter(held *Account, before, says *Mint, closes bool, t Provenance) *Mint {
-	older := func(than Provenance) bool { return !t.ByBlock() && t < than }
+// MintAfter returns the facts of a mint after a write of its account or a token balance of provenance p, which tells
+// the facts told, nil for no mint, and may close the account. Before it the facts were before, and the account was account,
+// nil if it is unknown. Base state from before the account was closed, opened again or known to be no mint changes nothing.
+func MintAfter(account *Account, before, told *Mint, closes bool, p Provenance) *Mint {
 	switch {
-	case held != nil && (older(held.Since) || older(held.Provenance) && (closes || !held.Exists())):
+	case account != nil && (!account.Since.yieldsTo(p) || !account.Provenance.yieldsTo(p) && (closes || !account.Exists())):
 		return before
-	case says == nil && before != nil && older(before.Provenance):
+	case told == nil && before != nil && !before.Provenance.yieldsTo(p):
 		return before
-	case says == nil || before == nil && held != nil && older(held.fieldsTaught().Mint):
+	case told == nil || before == nil && account != nil && !account.fieldProvenance()[mintField].yieldsTo(p):
 		return nil
 	}
-	return MergeMint(before, *says, t)
+	return MergeMint(before, *told, p)
 }
 
-// fieldsTaught returns who taught each known field; unknown ones are 0.
-func (a *Account) fieldsTaught() FieldProvenance {
+const mintField = 4 // the place of FieldMint in a FieldProvenance
+
+// fieldProvenance returns the provenance of each known field; that of unknown ones is 0.
+func (a *Account) fieldProvenance() FieldProvenance {
 	if a.FieldProvenance != nil {
 		return *a.FieldProvenance
 	}
-	return FieldProvenance{a.Provenance, a.Provenance, a.Provenance, a.Provenance, a.Provenance}.only(a.Known)
+	return allOf(a.Known, a.Provenance)
 }
 
-// only returns e with the fields outside known set to 0.
-func (e FieldProvenance) only(known Fields) FieldProvenance {
-	if known&FieldOwner == 0 {
-		e.Owner = 0
+// allOf returns the same provenance for all known fields.
+func allOf(known Fields, p Provenance) (all FieldProvenance) {
+	for i := range all {
+		if known&(1<<i) != 0 {
+			all[i] = p
+		}
 	}
-	if known&FieldExecutable == 0 {
-		e.Executable = 0
-	}
-	if known&FieldRentEpoch == 0 {
-		e.RentEpoch = 0
-	}
-	if known&FieldToken == 0 {
-		e.Token = 0
-	}
-	if known&FieldMint == 0 {
-		e.Mint = 0
-	}
-	return e
+	return all
 }

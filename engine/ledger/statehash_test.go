@@ -76,7 +76,7 @@ func TestStateTermsHashTheDocumentedBytes(t *testing.T) {
 
 	a := Account{
 		Pubkey: key, Owner: TokenProgram, Lamports: 5, RentEpoch: 6, Executable: true,
-		Known: FieldsShown | FieldToken, Provenance: 77, FieldProvenance: &FieldProvenance{Owner: 3},
+		Known: FieldsShown | FieldToken, Provenance: 77, FieldProvenance: &FieldProvenance{3},
 	}
 	b = append([]byte{1}, key[:]...)
 	u64(5)
