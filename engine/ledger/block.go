@@ -9,7 +9,7 @@ type Block struct {
 	Time              Opt[int64] // Unix seconds, the ledger's own estimate
 	Height            Opt[uint64]
 
-	// Status is the commitment the source claims for the block as it arrives:
+	// Status is the commitment that the source states for the block as it arrives:
 	// Finalized for getBlock results, Processed where statuses follow.
 	Status Commitment
 
@@ -46,9 +46,9 @@ func (b *Block) AddTransaction(t Transaction) {
 	b.Transactions = append(b.Transactions, t)
 }
 
-// IsVote reports whether a validator's vote is all the transaction can be: it calls the vote program, and
-// names no account besides but its signers, one more, and the sysvars that a vote reads. What
-// its instructions say is not kept, so some others about a vote account alone look the same.
+// IsVote reports whether the accounts of the transaction are those of a validator's vote: the vote program, the signers,
+// one more account, and the sysvars that a vote reads. Instructions are not stored, so some other transactions
+// about a single vote account count as votes too.
 func (t *Transaction) IsVote() bool {
 	if len(t.Accounts) < 3 || len(t.Accounts) > 6 {
 		return false
@@ -66,7 +66,7 @@ func (t *Transaction) IsVote() bool {
 	return calls && others <= 3
 }
 
-// WithoutVotes returns the block without its vote transactions, b itself if it has none. The count
+// WithoutVotes returns the block without its vote transactions, or b itself if it has none. The count
 // that the source states stays.
 func (b *Block) WithoutVotes() *Block {
 	first := 0
@@ -87,19 +87,19 @@ func (b *Block) WithoutVotes() *Block {
 	return &less
 }
 
-// WithoutWrites returns the block as it is held for readers: the writes are gone, the
-// transactions are shared.
+// WithoutWrites returns the block without its writes, as it is stored for queries. It shares the
+// transactions.
 func (b *Block) WithoutWrites() *Block {
 	held := *b
 	held.Accounts, held.Mints = nil, nil
 	return &held
 }
 
-// What the parts of a block take in memory, about.
+// Estimates of what the parts of a block take in memory.
 const blockBytes, transactionBytes, writeBytes = 256, 192, 224
 
-// SizeBytes estimates what the block holds in memory; retention and the bounds on
-// waiting blocks count it.
+// SizeBytes estimates what the block takes in memory. Retention and the bounds on
+// waiting blocks use it.
 func (b *Block) SizeBytes() int {
 	n := blockBytes + len(b.Transactions)*transactionBytes + (len(b.Accounts)+len(b.Mints))*writeBytes
 	for i := range b.Transactions {

@@ -6,28 +6,28 @@ import (
 )
 
 var (
-	// ErrNotFound says that what was asked for is not held. Errors that say why are
+	// ErrNotFound says that the node does not hold what a query names. Errors with the reason are
 	// of type *NotFoundError and match it.
 	ErrNotFound = errors.New("not found")
-	// ErrUnavailable says that the question cannot be answered now and may be asked
-	// again: a full mailbox, a missed deadline, a version that was folded meanwhile.
+	// ErrUnavailable says that a query cannot be answered now and may be
+	// repeated: a full mailbox, a missed deadline, a version that was folded meanwhile.
 	ErrUnavailable = errors.New("unavailable")
-	// ErrRecovering says that nothing can be answered before what the node held, or is being told first, is
-	// loaded. It matches ErrUnavailable.
+	// ErrRecovering says that the node answers no query before it has loaded what it held, or its first base
+	// state. It matches ErrUnavailable.
 	ErrRecovering = fmt.Errorf("recovering: %w", ErrUnavailable)
-	// ErrNoBlock says that the node holds nothing to answer from, and its source has shown nothing yet. It
+	// ErrNoBlock says that the node holds no state, and that no block has come from its source yet. It
 	// matches ErrUnavailable.
 	ErrNoBlock = fmt.Errorf("no block has come from the source yet: %w", ErrUnavailable)
-	// ErrMinSlot says that the asked min_slot was not reached in time.
+	// ErrMinSlot says that the min_slot of a query was not reached in time.
 	// It matches ErrUnavailable.
 	ErrMinSlot = fmt.Errorf("min_slot not reached: %w", ErrUnavailable)
-	// ErrFetching says that an account which is not held is being fetched from the node, and
-	// was not there in time. It matches ErrUnavailable.
+	// ErrFetching says that an account which is not held is being fetched from the upstream node, and
+	// did not come in time. It matches ErrUnavailable.
 	ErrFetching = fmt.Errorf("the account is being fetched from the node: %w", ErrUnavailable)
 	// ErrFetchBusy says that too many accounts are being fetched already. It matches
 	// ErrUnavailable.
 	ErrFetchBusy = fmt.Errorf("too many accounts are being fetched from the node: %w", ErrUnavailable)
-	// ErrCorrupt says that bytes are not an encoding of what they should be.
+	// ErrCorrupt says that bytes are not a valid encoding.
 	ErrCorrupt = errors.New("corrupt encoding")
 )
 
@@ -39,13 +39,13 @@ const (
 	AccountNotIndexed                    // not held, and only part of the ledger is
 	AccountClosed                        // closed at Slot, the tombstone is still held
 	TransactionNotFound                  // no transaction held has the signature
-	TransactionNotIndexed                // likewise, and votes are not held
+	TransactionNotIndexed                // likewise, on a node that holds no votes
 	SlotSkipped                          // a child's parent link proves that the slot has no block
-	SlotNotYetProduced                   // above the newest block of the asked commitment
+	SlotNotYetProduced                   // above the newest block of the commitment level
 	SlotPruned                           // was held once, now below retention
 	SlotNotIndexed                       // below the root, at or below an import, or in a gap of a partial source
 	OwnerNotFound                        // neither an account at the key nor anything it owns
-	OwnerNotIndexed                      // likewise, and only part of the ledger is held
+	OwnerNotIndexed                      // likewise, on a node that holds only part of the ledger
 	NoBlockYet                           // nothing has been published
 )
 
@@ -55,7 +55,7 @@ type NotFoundError struct {
 	Slot    Slot // with AccountClosed: where it was closed
 }
 
-// Error returns the text the interface shows in details.
+// Error returns the text that the HTTP interface shows in details.
 func (e *NotFoundError) Error() string {
 	switch e.Absence {
 	case AccountNotFound:

@@ -9,19 +9,19 @@ func (*SlotStatus) event() {}
 
 // BaseState is a set of accounts as they stood at a slot, without a block: a snapshot
 // to start from, or accounts fetched later. It never overrides a field that a block
-// taught at or after its slot.
+// wrote at or after its slot.
 type BaseState struct {
 	Slot     Slot
 	Accounts []AccountWrite
 	Mints    []MintWrite
 }
 
-// SizeBytes estimates what the base state holds in memory.
+// SizeBytes estimates what the base state takes in memory.
 func (b *BaseState) SizeBytes() int {
 	return blockBytes + (len(b.Accounts)+len(b.Mints))*writeBytes
 }
 
-// Status is what a source says of a slot after its block.
+// Status is what a source reports of a slot after its block.
 type Status uint8
 
 const (
@@ -43,8 +43,8 @@ func (s Status) String() string {
 	return "unknown"
 }
 
-// SlotStatus is a status of a slot. Blockhash tells which block is meant where two
-// share the slot and the source knows.
+// SlotStatus is a status of a slot. Blockhash, where the source knows it, tells which block of
+// the slot is meant.
 type SlotStatus struct {
 	Slot      Slot
 	Status    Status

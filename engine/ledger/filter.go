@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Filter says which accounts a node holds that does not want the whole ledger: those it lists, and those
-// owned by a program it lists. A nil *Filter wants them all. It is immutable.
+// Filter selects the accounts that a node of a part of the ledger holds: those it lists, and those
+// owned by a program it lists. A nil *Filter selects all. It is immutable.
 type Filter struct {
 	owners, accounts map[Pubkey]struct{}
 }
 
-// NewFilter returns the filter of the listed programs and accounts, nil if both lists are empty.
+// NewFilter returns the filter of programs and accounts, nil if both lists are empty.
 func NewFilter(owners, accounts []Pubkey) *Filter {
 	if len(owners)+len(accounts) == 0 {
 		return nil
@@ -29,13 +29,13 @@ func keySet(keys []Pubkey) map[Pubkey]struct{} {
 	return set
 }
 
-// Lists reports whether an account is wanted whoever owns it. The filter must not be nil.
+// Lists reports whether an account is selected whoever owns it. The filter must not be nil.
 func (f *Filter) Lists(key *Pubkey) bool {
 	_, listed := f.accounts[*key]
 	return listed
 }
 
-// ListsOwner reports whether the accounts of a program are wanted. All are without a filter.
+// ListsOwner reports whether all accounts of a program are selected.
 func (f *Filter) ListsOwner(program Pubkey) bool {
 	if f == nil {
 		return true
@@ -44,8 +44,8 @@ func (f *Filter) ListsOwner(program Pubkey) bool {
 	return listed
 }
 
-// Admits reports whether an account that is not held comes to be held as it stands now. One that
-// is held is followed on, whoever owns it.
+// Admits reports whether the node starts to hold an account in this state. It keeps an account that it holds already,
+// whoever owns it later.
 func (f *Filter) Admits(a *Account) bool {
 	return f == nil || f.Lists(&a.Pubkey) || a.Known&FieldOwner != 0 && f.ListsOwner(a.Owner)
 }
@@ -79,7 +79,7 @@ func JoinKeys(keys []Pubkey) string {
 	return strings.Join(texts, ",")
 }
 
-// SplitKeys is the inverse of JoinKeys. Its error tells which of the keys is none, by its number.
+// SplitKeys is the inverse of JoinKeys. Its error names the number of the invalid key.
 func SplitKeys(text string) ([]Pubkey, error) {
 	if text == "" {
 		return nil, nil

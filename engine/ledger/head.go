@@ -4,7 +4,7 @@ import "time"
 
 // Tip is the newest point of one commitment level.
 type Tip struct {
-	// Version is the record that put the block on the present chain or a newer one that changed what stands there: at the
+	// Version is the record that put the block on the chain, or a newer one that changed the state at it: at the
 	// processed level a rollback or base state, at the confirmed level the rollback that undid a confirmed block.
 	Version Version
 	Slot    Slot
@@ -19,14 +19,14 @@ type Head struct {
 	Tips [Commitments]Tip // by Commitment
 
 	HasBlock bool // false until the first block: then the tips name base state only
-	// Imported: there is no block yet, and the tips name the slot of the archive that was imported: the
-	// state is that of the ledger at that slot, whole but for what a filter leaves out.
+	// Imported is true while there is no block yet and the tips name the slot of an imported archive: the
+	// state is that of the ledger at that slot, without what a filter leaves out.
 	Imported bool
 	Root     Slot // the first block ever held
 	Floor    Slot // blocks below it are pruned; never below Root
 
-	// Chain is what the engine that published the head holds of its blocks, and nobody else looks at. Without it,
-	// as in a head that a replay goes through, blocks are not answered.
+	// Chain holds the blocks for queries. Only the engine that published the head reads it. A head of
+	// a replay has none and answers no query for a block.
 	Chain any
 
 	StateHash StateHash // at Tips[Processed]
@@ -36,7 +36,7 @@ type Head struct {
 // Tip returns the tip of a level.
 func (h *Head) Tip(c Commitment) *Tip { return &h.Tips[c] }
 
-// HasSlot reports whether the tips name slots of the ledger: those of blocks, or of an import.
+// HasSlot reports whether the tips name slots of the ledger: of blocks or of an import.
 func (h *Head) HasSlot() bool { return h.HasBlock || h.Imported }
 
 // CommitmentOf returns the level that a block at slot on the chain has reached.

@@ -14,8 +14,8 @@ type Hash [32]byte
 // Signature names a transaction: the first of its ed25519 signatures.
 type Signature [64]byte
 
-// Prefix returns the first 8 bytes as a big-endian number, so that the order of
-// prefixes is the order of keys as far as it goes. Trees compare it inline before
+// Prefix returns the first 8 bytes as a big-endian number, so that keys with different
+// prefixes have the order of their prefixes. Trees compare it inline before
 // they follow a pointer to the rest.
 func (k *Pubkey) Prefix() uint64 { return binary.BigEndian.Uint64(k[:8]) }
 
@@ -28,7 +28,7 @@ func (s *Signature) Prefix() uint64 { return binary.BigEndian.Uint64(s[:8]) }
 // Compare orders signatures by their bytes.
 func (s *Signature) Compare(other *Signature) int { return bytes.Compare(s[:], other[:]) }
 
-// Programs and mints the ledger gives a meaning of their own.
+// Programs and mints that have a meaning of their own.
 var (
 	SystemProgram    = Pubkey{}
 	TokenProgram     = mustPubkey("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA")

@@ -2,39 +2,38 @@ package ledger
 
 import "time"
 
-// Query says which version of the ledger a question is about.
+// Query selects the version of the ledger that an answer is computed from.
 type Query struct {
 	Commitment Commitment
-	// MinSlot asks for a version at or past the slot at that commitment; Wait is how
+	// MinSlot requires a version at or past the slot at that commitment; Wait is how
 	// long to wait for it.
 	MinSlot Slot
 	Wait    time.Duration
 	// Head, when set, is the head to answer from instead of the newest.
 	Head *Head
-	// Parts says how much of a block is wanted.
+	// Parts is how much of a block the caller needs.
 	Parts BlockParts
 }
 
-// BlockParts says how much of a block an answer has to tell. More may be told.
+// BlockParts is how much of a block an answer must hold. It may hold more.
 type BlockParts uint8
 
-// A block with its transactions, with nothing of them but their signatures, or without them.
 const (
-	WholeBlock BlockParts = iota
-	SignaturesOnly
+	WholeBlock     BlockParts = iota
+	SignaturesOnly            // of its transactions
 	NoTransactions
 )
 
-// View says which version an answer was computed from.
+// View is the version that an answer was computed from.
 type View struct {
 	Head       *Head // nil before anything was published
 	Commitment Commitment
-	// Lacks: of a list, or of several accounts asked for by key, that it may lack some that exist: this node does
-	// not hold all of them.
+	// Lacks is true where a list, or several accounts by key, may lack some that exist, because the node does
+	// not hold all accounts.
 	Lacks bool
 }
 
-// Tip returns the tip the answer stands at. Head must not be nil.
+// Tip returns the tip of the answer's level. Head must not be nil.
 func (v View) Tip() *Tip { return &v.Head.Tips[v.Commitment] }
 
 // BlockAnswer is a block with the level it has reached in the answer's view.
@@ -56,20 +55,20 @@ type TokenAnswer struct {
 	Mint    *Mint
 }
 
-// RecentRange asks for transactions strictly between two others, newest first.
+// RecentRange selects transactions strictly between two others, newest first.
 type RecentRange struct {
 	Before, After Opt[Signature]
 	Limit         int
 }
 
-// NodeStatus is what the node says of itself.
+// NodeStatus is the state of the node.
 type NodeStatus struct {
 	NodeID string
 	Peers  int           // connected upstream sources and cluster peers
 	Uptime time.Duration // since the process started
-	// NotReady is nil once there is something to answer from. Before, it is what every question is refused with:
-	// ErrRecovering, ErrNoBlock or, of a node that gave up its answers for good, another ErrUnavailable.
+	// NotReady is nil once the node answers queries. Before, it is the error of every query:
+	// ErrRecovering, ErrNoBlock or, on a node that stopped answering for good, another ErrUnavailable.
 	NotReady error
-	// Unhealthy is empty while the node is healthy, else one sentence that says why not.
+	// Unhealthy is empty while the node is healthy, else one sentence with the reason.
 	Unhealthy string
 }

@@ -2,7 +2,7 @@ package ledger
 
 import "time"
 
-// RecordKind is what a record in the log says.
+// RecordKind is the kind of a record in the log.
 type RecordKind uint8
 
 const (
@@ -17,13 +17,13 @@ const (
 type Update struct {
 	Account     Account     // 0 lamports: closed, or never existed on this chain
 	OwnerBefore Opt[Pubkey] // the known owner before, where it differs from the owner after
-	// WalletBefore is the wallet of the token account before, where the account is no token account any more or
-	// is another wallet's. Records of format version 1 do not tell it.
+	// WalletBefore is the wallet of the token account before, where the account is no longer a token account or
+	// now belongs to another wallet. Records of format version 1 lack it.
 	WalletBefore Opt[Pubkey]
 }
 
 // Record is one entry of the log: what the sequencer decided about one event. It holds all
-// that replay, resume and replicas need, so that none of them needs older state.
+// that replay, resume and replicas need, so they never read older state.
 // It is immutable once appended.
 type Record struct {
 	Version Version // its position in the log; increasing by one
@@ -37,8 +37,8 @@ type Record struct {
 	Block  *Block     // with BlockRecord
 	Base   *BaseState // with BaseRecord
 	Status Status     // with StatusRecord
-	// ByDepth, of a block that became final: not the source said so, but its depth or the end of the input. Programs
-	// that write no format version 3 do not tell it.
+	// ByDepth, with StatusFinalized: the block became final by its depth or by the end of the input, not by
+	// a status of the source. Records of format versions 1 and 2 lack it.
 	ByDepth bool
 
 	// FromSlot, with RollbackRecord, is the tip before.
@@ -51,8 +51,8 @@ type Record struct {
 	FirstSeq Seq
 	Updates  []Update
 	// Unchanged, with RollbackRecord, are the accounts that the undone blocks wrote but
-	// that stand at the old tip as they stood at the ancestor. Nobody at processed
-	// level is told; a reader of a higher level may have seen them in between.
+	// whose state at the old tip equals that at the ancestor. Subscribers at processed level
+	// get no update of them; readers of a higher level may have seen them change in between.
 	Unchanged []Account
 
 	// StateHash is the state hash after the record.
@@ -62,12 +62,12 @@ type Record struct {
 // LastSeq returns the number of the newest update up to and including the record.
 func (r *Record) LastSeq() Seq { return r.FirstSeq + Seq(len(r.Updates)) - 1 }
 
-// Publication is what became visible at once: the head after it and the records that
-// led there, in log order. A rollback and the blocks that caused it come in one.
+// Publication is what becomes visible at once: the new head and the records that
+// led to it, in log order. A rollback and the blocks that caused it are in one publication.
 type Publication struct {
 	Head    *Head
 	Records []*Record
-	// Came is when the first event that led to this was taken from the source; zero where none
-	// did, as in a replay.
+	// ReceivedAt is when the first event of the publication was taken from the source; zero without
+	// an event, as in a replay.
 	ReceivedAt time.Time
 }

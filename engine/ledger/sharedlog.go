@@ -6,26 +6,26 @@ import (
 	"errors"
 )
 
-// LogPoint is where a node stands in a log: behind a record. The zero value is before the first.
+// LogPoint is a position in a log: the one after a record. The zero value is before the first record.
 type LogPoint struct {
 	Version   Version // of the record
 	Slot      Slot    // of the record
 	StateHash StateHash
-	// Record tells the record from another one of its version: many change no account, and no state hash.
+	// Record tells the record from others of the same version: many change no account, and so no state hash.
 	Record RecordDigest
 }
 
-// PointAfter returns the point behind a record.
+// PointAfter returns the point after a record.
 func PointAfter(r *Record) LogPoint {
 	return LogPoint{Version: r.Version, Slot: r.Slot, StateHash: r.StateHash, Record: r.Digest()}
 }
 
-// RecordDigest is the SHA-256 of what is the same in a record on all nodes that hold it.
+// RecordDigest is the SHA-256 of the parts of a record that are the same on all nodes.
 type RecordDigest [sha256.Size]byte
 
-// Digest returns the digest of a record: of its version, kind, slot, block hash, status, the tip before a rollback, the
-// number of its first update, how many there are, and the state hash. What its updates say is in that; since when a node holds
-// an account, and who taught it, nodes need not agree on.
+// Digest returns the digest of a record's version, kind, slot, block hash, status, tip before a rollback, number of the
+// first update, count of updates, and state hash. The state hash covers the updated accounts, without
+// their provenance, which may differ between nodes.
 func (r *Record) Digest() RecordDigest {
 	b := make([]byte, 0, 128)
 	b = binary.LittleEndian.AppendUint64(b, uint64(r.Version))

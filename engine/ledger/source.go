@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// SourceInfo says what kind of source blocks come from; it decides how the sequencer
-// treats gaps, finality and the end of input.
+// SourceInfo describes a source. It decides how the sequencer treats gaps, finality and the
+// end of input.
 type SourceInfo struct {
-	// Name is what an operator wrote, without secrets: "sim:seed=7", "file:a.json".
+	// Name is what the operator wrote, without secrets: "sim:seed=7", "file:a.json".
 	Name string
 	// Identity names the ledger the source shows, "" if only its root block can tell.
 	// A data directory of another identity is refused.
 	Identity string
 
-	Finite      bool // ends by itself
-	Live        bool // follows a node: when it shows nothing for 10 seconds it is stalled
+	Finite      bool // its input ends
+	Live        bool // follows a node: it counts as stalled after 10 seconds without an event
 	Complete    bool // shows every account of the ledger, so that absence means "does not exist"
-	GapsAllowed bool // missing parents are passed over: the slots between are not indexed
+	GapsAllowed bool // parents may be missing: the slots between are not indexed
 	// FinalityByDepth: until the first slot status, blocks become final 32 blocks deep, and
 	// all of them at the end of input.
 	FinalityByDepth bool
 }
 
-// ResumePoint is where a source goes on: the newest finalized block already held.
+// ResumePoint is where a source resumes: at the newest finalized block already held.
 //
 // Where base state was imported and no block came after it, that is the slot of the base state: the
-// source goes on with the first block whose parent slot is at or below Slot, and has to show, or to prove
-// skipped, everything after Slot. Then Blockhash is that of the block at Slot, or zero if nobody knows
-// it; a parent hash is not to be held against a zero one.
+// source resumes with the first block whose parent slot is at or below Slot, and must show, or prove
+// skipped, every slot after Slot. Then Blockhash is that of the block at Slot, or zero if it is not
+// known; a source must not compare a parent hash with a zero one.
 type ResumePoint struct {
 	Slot      Slot
-	Newest    Slot // of the blocks held, which may be undone: up to there a source shows nothing new
+	Newest    Slot // of the newest block held, which may be undone: up to it a source shows nothing new
 	Blockhash Hash // zero: not known
 	Height    Opt[uint64]
 	// Accounts calls visit for every live account at that block, in pubkey order, until
@@ -40,43 +40,42 @@ type ResumePoint struct {
 	Mints    func(visit func(Pubkey, Mint) bool) error
 }
 
-// Emit hands one event to the sequencer and waits until there is room for it. After an
-// error the source must return it.
+// Emit passes one event to the sequencer and waits until its queue has room. After an
+// error the source must return that error.
 type Emit func(ctx context.Context, e Event) error
 
-// Fetcher is what a source may be as well: one whose node can be asked for accounts.
+// Fetcher is an optional interface of a source: its node answers requests for accounts.
 type Fetcher interface {
-	// Fetch returns the accounts as they stand at the node at confirmed level, as base state of
-	// the slot that the node answered at. Keys that do not exist there come as writes of 0
-	// lamports, so that each key is answered. There are at most [MaxFetchKeys] keys. Any
-	// goroutine may call it, also several at once. An *UpstreamError says that the node is
-	// down or busy.
+	// Fetch returns the accounts at the node's confirmed level, as base state of the slot of the
+	// node's answer. Keys that do not exist there come as writes of 0 lamports, so that each
+	// key is answered. There are at most [MaxFetchKeys] keys. It is safe for concurrent
+	// use. An *UpstreamError says that the node is down or busy.
 	Fetch(ctx context.Context, keys []Pubkey) (*BaseState, error)
 }
 
-// MaxFetchKeys is how many accounts a node is asked for at once.
+// MaxFetchKeys bounds the accounts of one request to a node.
 const MaxFetchKeys = 100
 
-// MaxRetryAfter is how long an upstream node can make anybody wait: it is left alone for so long at most, and
-// clients are asked to wait no longer. What it asks beyond that is taken for a mistake.
+// MaxRetryAfter bounds the wait that an upstream node can ask for: of the source before its next request, and of
+// clients. A longer one is cut to it.
 const MaxRetryAfter = time.Minute
 
-// Troubled is what a source may be as well: one that knows what keeps it from going on.
+// Troubled is an optional interface of a source: it knows what stops it.
 type Troubled interface {
-	// Trouble returns one sentence, "" if the source knows of nothing. Anybody may read it: it
-	// names no address and nothing that came from the node.
+	// Trouble returns one sentence that says what stops the source, or "". It is shown to clients, so it
+	// contains no address and no text from the node.
 	Trouble() string
 }
 
-// UpstreamError says that the node which a source follows could not be asked, or did not answer
-// as it should. It matches ErrUnavailable.
+// UpstreamError says that a request to the node which a source follows failed, or that its answer was
+// invalid. It matches ErrUnavailable.
 type UpstreamError struct {
-	Busy       bool          // it asks for patience; else it is down or out of order
-	RetryAfter time.Duration // what it asks for, 0 if it says nothing
+	Busy       bool          // it limits our rate; else it is down or faulty
+	RetryAfter time.Duration // the wait it asks for, or 0
 	Err        error         // for the log of the node's operator; holds no secrets
 }
 
-// Error tells which of the two it is, and why.
+// Error says whether the node is down or busy, and why.
 func (e *UpstreamError) Error() string {
 	text := "the upstream node is down"
 	if e.Busy {
@@ -88,7 +87,7 @@ func (e *UpstreamError) Error() string {
 	return text
 }
 
-// Unwrap returns why.
+// Unwrap returns the cause.
 func (e *UpstreamError) Unwrap() error { return e.Err }
 
 // Is makes every UpstreamError match ErrUnavailable.

@@ -42,9 +42,9 @@ const (
 // initialized mint: another size, a multisig, a tag or state that the programs never
 // write.
 //
-// Extensions beyond reach do not take the base away: where they are malformed, or end
-// inside one, the token programs still read the base, and so do we. But whether the mint
-// scales its amounts is then unknown, unless it was seen before the damage.
+// Malformed extensions do not invalidate the base: the token programs still read it, and so does
+// this function. Whether the mint scales its amounts is then unknown, unless an extension before the
+// malformed one says so.
 func ParseTokenData(program Pubkey, data []byte) (*TokenAccount, *Mint) {
 	switch program {
 	case TokenProgram:
@@ -140,8 +140,8 @@ func parseOptionalKey(b []byte) (key Opt[Pubkey], ok bool) {
 }
 
 // walkExtensions calls visit for each extension until type 0 or the end, whatever the
-// type. It returns false where an extension reaches beyond the end. A single byte too
-// many is no damage: growing an account leaves such.
+// type. It returns false where an extension reaches beyond the end. One trailing byte is
+// valid: growing an account leaves one.
 func walkExtensions(b []byte, visit func(kind uint16, value []byte)) bool {
 	for len(b) >= 2 {
 		kind := binary.LittleEndian.Uint16(b)

@@ -8,8 +8,8 @@ import (
 )
 
 // StateHash is the order-independent sum, modulo 2^256, of the SHA-256 of every live
-// account and mint fact. Tombstones and who taught a field are outside it.
-// It is kept incrementally: Add what a write made, Sub what it replaced.
+// account and mint fact. Tombstones and provenance are outside it.
+// It is kept incrementally: each write adds the term of the new state and subtracts that of the old one.
 type StateHash [4]uint64
 
 // Add adds one term, or the sum of a shard.
@@ -20,7 +20,7 @@ func (h *StateHash) Add(t StateHash) {
 	}
 }
 
-// Sub takes one term out.
+// Sub subtracts one term.
 func (h *StateHash) Sub(t StateHash) {
 	var b uint64
 	for i := range h {

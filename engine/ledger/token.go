@@ -9,15 +9,15 @@ const (
 	TokenFrozen
 )
 
-// TokenAccount is what the ledger knows of one holding of an SPL token. It is a fact
-// about an account owned by one of the token programs and never changes in place.
+// TokenAccount is one holding of an SPL token: what is known of an account that one of the token
+// programs owns. It never changes in place.
 type TokenAccount struct {
 	Mint   Pubkey
 	Owner  Pubkey // the wallet, not the owner program
 	Amount uint64 // in the mint's smallest unit
 
-	// Details holds what only the account's data shows. Token balances in
-	// transaction metadata do not show it.
+	// Details are known where a source shows the account's data. Token balances in
+	// transaction metadata lack them.
 	Details Opt[TokenDetails]
 }
 
@@ -34,7 +34,7 @@ func (t *TokenAccount) IsNative() bool {
 	return t.Mint == NativeMint || t.Mint == NativeMint2022
 }
 
-// Mint is what the ledger knows of one SPL mint. A token balance teaches decimals only.
+// Mint is what is known of one SPL mint. A token balance tells decimals only.
 type Mint struct {
 	Decimals uint8
 	Supply   Opt[uint64]
@@ -42,13 +42,13 @@ type Mint struct {
 	// (ScaledUiAmount, InterestBearingConfig), so that no plain ui_amount exists.
 	Scaled Opt[bool]
 
-	// Provenance says who taught the decimals, and with them that there is such a mint. Each fact obeys the rules of
-	// base state by itself; who taught one that is not known is 0.
+	// Provenance is that of the decimals, and so of the fact that there is such a mint. Base state overrides each fact
+	// by its own provenance, which is 0 for unknown facts.
 	Provenance, SupplyProvenance, ScaledProvenance Provenance
 }
 
-// Facts returns the facts without who taught them, as a write tells them.
+// Facts returns the facts without their provenance, as a write tells them.
 func (m *Mint) Facts() Mint { return Mint{Decimals: m.Decimals, Supply: m.Supply, Scaled: m.Scaled} }
 
-// SameFacts reports whether two mints are known to be the same, whoever taught it.
+// SameFacts reports whether the facts of two mints are equal, whatever their provenance.
 func (m *Mint) SameFacts(o *Mint) bool { return m.Facts() == o.Facts() }

@@ -4,7 +4,7 @@ package ledger
 // was skipped, none.
 type Slot uint64
 
-// MaxSlot is the last slot that a block or base state may have: a Provenance says one bit besides the slot.
+// MaxSlot is the last slot that a block or base state may have: a Provenance holds one bit besides the slot.
 const MaxSlot = Slot(1)<<63 - 1
 
 // Lamports is an amount of the ledger's native token; 10^9 lamports are one SOL.
@@ -18,7 +18,7 @@ type Version uint64
 // every replica and after every restart.
 type Seq uint64
 
-// Opt is a value that the ledger may never have recorded.
+// Opt is a value that may be unknown.
 type Opt[T any] struct {
 	Value T
 	Known bool
@@ -27,7 +27,7 @@ type Opt[T any] struct {
 // Some returns a known value.
 func Some[T any](v T) Opt[T] { return Opt[T]{Value: v, Known: true} }
 
-// Commitment is how sure the ledger is of a block. Levels are ordered: a finalized
+// Commitment is how final a block is. Levels are ordered: a finalized
 // block is also confirmed, a confirmed one also processed.
 type Commitment uint8
 

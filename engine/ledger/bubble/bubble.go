@@ -1,4 +1,4 @@
-// Package bubble runs tests by a clock of their own.
+// Package bubble runs tests with a fake clock.
 package bubble
 
 import (
@@ -7,14 +7,14 @@ import (
 	"testing/synctest"
 )
 
-// Test runs f in a bubble of testing/synctest: time passes when everybody waits.
+// Test runs f in a bubble of testing/synctest: time passes when all goroutines of f wait.
 //
-// What lies in a pool belongs to the bubble it was made in, and so do its timers and channels. So the pools are emptied
-// on the way in and out.
+// An object in a sync.Pool may hold timers and channels of the bubble that made it, which no other bubble may use. So Test
+// empties the pools before and after f.
 //
-// Under the race detector f has one processor: where two goroutines of a bubble each run a timer that is due, or
-// one does while the bubble runs others, the detector crashes (Go 1.26). It finds races by what happens before what, not
-// by what happens at once.
+// Under the race detector f has one processor, because the detector crashes where two goroutines of a bubble each run a timer
+// that is due, or one does while the bubble runs others (Go 1.26). It still finds races: it looks at the order of
+// synchronization, not at simultaneous access.
 func Test(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	emptyPools()
@@ -25,7 +25,7 @@ func Test(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, f)
 }
 
-// emptyPools collects twice: what a pool held before the first is kept for one more.
+// emptyPools runs two collections, because a pool keeps its objects for one.
 func emptyPools() {
 	runtime.GC()
 	runtime.GC()

@@ -1,6 +1,6 @@
-// Package recorded finds the recorded ledger data that tests read: real blocks, streams and accounts. They
-// lie in the folder that LEDGERD_TESTDATA names or, where it names none, beside the project in
-// shared/data. They are no part of the project; tests that need them are skipped where they are not.
+// Package recorded finds the recorded ledger data that tests read: real blocks, streams and accounts. The
+// data is in the folder that LEDGERD_TESTDATA names or, without it, beside the project in
+// shared/data. It is no part of the project; tests that need it are skipped where it is missing.
 package recorded
 
 import (
@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// Path returns the path of a file or folder of the data, whose parts are parted by slashes. A named folder
-// that is not there, or not whole, fails the test.
+// Path returns the path of a file or folder of the data; name is separated by slashes. If LEDGERD_TESTDATA is
+// set and the data is missing or incomplete, the test fails.
 func Path(t testing.TB, name string) string {
 	t.Helper()
 	dir, required := os.LookupEnv("LEDGERD_TESTDATA")
@@ -36,7 +36,7 @@ func Path(t testing.TB, name string) string {
 	return path
 }
 
-// root returns the folder of the module; tests run in those of their packages.
+// root returns the folder of the module. Tests run in the folders of their packages.
 func root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -55,7 +55,7 @@ func root(t testing.TB) string {
 	}
 }
 
-// Read returns what a file holds, unpacked where its name ends in .gz.
+// Read returns the content of a file, decompressed if its name ends in .gz.
 func Read(t testing.TB, path string) []byte {
 	t.Helper()
 	f, err := os.Open(path)
