@@ -7,8 +7,8 @@ const (
 	flagExecutable  = 1 << 5 // the value
 	flagHasToken    = 1 << 6
 	flagHasMint     = 1 << 7 // writes only
-	flagHasEarlier  = 1 << 7 // accounts only
-	accountFlags    = byte(ledger.FieldsAll) | flagExecutable | flagHasToken | flagHasEarlier
+	flagProvenance  = 1 << 7 // accounts only
+	accountFlags    = byte(ledger.FieldsAll) | flagExecutable | flagHasToken | flagProvenance
 	writeFlags      = byte(ledger.FieldsAll) | flagExecutable | flagHasToken | flagHasMint
 	minWriteBytes   = 1 + len(ledger.Pubkey{}) + 1
 	minAccountBytes = minWriteBytes + 2
@@ -34,7 +34,7 @@ func appendWrite(dst []byte, w *ledger.AccountWrite) []byte {
 		dst = appendToken(dst, w.Token, w.TokenOwnerUnknown)
 	}
 	if w.Mint != nil {
-		dst = appendMint(dst, w.Mint)
+		dst = AppendMint(dst, w.Mint)
 	}
 	return dst
 }
@@ -43,7 +43,7 @@ func (d *decoder) write(w *ledger.AccountWrite) {
 	f := d.flags(writeFlags)
 	w.Known = ledger.Fields(f) & ledger.FieldsAll
 	w.Executable = f&flagExecutable != 0
-	d.key((*[32]byte)(&w.Pubkey))
+	d.bytes(w.Pubkey[:])
 	w.Lamports = ledger.Lamports(d.number())
 	d.shown(w.Known, &w.Owner, &w.RentEpoch)
 	if f&flagHasToken != 0 {
@@ -68,28 +68,28 @@ func appendShown(dst []byte, known ledger.Fields, owner *ledger.Pubkey, rentEpoc
 
 func (d *decoder) shown(known ledger.Fields, owner *ledger.Pubkey, rentEpoch *uint64) {
 	if known&ledger.FieldOwner != 0 {
-		d.key((*[32]byte)(owner))
+		d.bytes(owner[:])
 	}
 	if known&ledger.FieldRentEpoch != 0 {
 		*rentEpoch = d.number() - 1
 	}
 }
 
-// appendAccount appends an account:
+// AppendAccount appends an account:
 //
 //	flags           owner, executable, rent epoch, token, mint known; executable;
-//	                token, earlier present
+//	                token, field provenance present
 //	pubkey          key
 //	lamports        number
 //	[owner]         key
 //	[rent epoch]    number, plus one modulo 2^64
 //	[token]         token
 //	since           number
-//	taught          number
-//	[earlier]       number × 4: owner, executable, rent epoch, token; and mint, where that is known
-func appendAccount(dst []byte, a *ledger.Account) []byte {
+//	provenance      number
+//	[fields]        number × 4, the provenance of owner, executable, rent epoch, token; and mint, where that is known
+func AppendAccount(dst []byte, a *ledger.Account) []byte {
 	dst = append(dst, byte(a.Known&ledger.FieldsAll)|bit(a.Executable, flagExecutable)|
-		bit(a.Token != nil, flagHasToken)|bit(a.FieldProvenance != nil, flagHasEarlier))
+		bit(a.Token != nil, flagHasToken)|bit(a.FieldProvenance != nil, flagProvenance))
 	dst = append(dst, a.Pubkey[:]...)
 	dst = appendNumber(dst, a.Lamports)
 	dst = appendShown(dst, a.Known, &a.Owner, a.RentEpoch)
@@ -98,8 +98,8 @@ func appendAccount(dst []byte, a *ledger.Account) []byte {
 	}
 	dst = appendNumber(dst, a.Since)
 	dst = appendNumber(dst, a.Provenance)
-	if e := a.FieldProvenance; e != nil {
-		for _, p := range e[:storedProvenance(a.Known)] {
+	if fields := a.FieldProvenance; fields != nil {
+		for _, p := range fields[:storedProvenance(a.Known)] {
 			dst = appendNumber(dst, p)
 		}
 	}
@@ -110,7 +110,7 @@ func (d *decoder) account(a *ledger.Account) {
 	f := d.flags(accountFlags)
 	a.Known = ledger.Fields(f) & ledger.FieldsAll
 	a.Executable = f&flagExecutable != 0
-	d.key((*[32]byte)(&a.Pubkey))
+	d.bytes(a.Pubkey[:])
 	a.Lamports = ledger.Lamports(d.number())
 	d.shown(a.Known, &a.Owner, &a.RentEpoch)
 	if f&flagHasToken != 0 {
@@ -118,8 +118,8 @@ func (d *decoder) account(a *ledger.Account) {
 	}
 	a.Since = ledger.Provenance(d.number())
 	a.Provenance = ledger.Provenance(d.number())
-	if f&flagHasEarlier != 0 {
-		if a.FieldProvenance = d.earlier; a.FieldProvenance == nil {
+	if f&flagProvenance != 0 {
+		if a.FieldProvenance = d.fieldProvenance; a.FieldProvenance == nil {
 			a.FieldProvenance = new(ledger.FieldProvenance)
 		}
 		*a.FieldProvenance = ledger.FieldProvenance{}
@@ -172,14 +172,10 @@ func appendToken(dst []byte, t *ledger.TokenAccount, ownerUnknown bool) []byte {
 	dst = append(dst, t.Mint[:]...)
 	dst = append(dst, t.Owner[:]...)
 	dst = appendNumber(dst, t.Amount)
-	if f&tokenDetails != 0 {
+	if t.Details.Known {
 		dst = appendNumber(dst, details.DelegatedAmount)
-	}
-	if f&tokenDelegate != 0 {
-		dst = append(dst, details.Delegate.Value[:]...)
-	}
-	if f&tokenCloseAuthority != 0 {
-		dst = append(dst, details.CloseAuthority.Value[:]...)
+		dst = appendOptKey(dst, &details.Delegate)
+		dst = appendOptKey(dst, &details.CloseAuthority)
 	}
 	return dst
 }
@@ -193,27 +189,21 @@ func (d *decoder) token(named byte) (t *ledger.TokenAccount, ownerUnknown bool) 
 		return nil, false
 	}
 	t = d.newToken()
-	d.key((*[32]byte)(&t.Mint))
-	d.key((*[32]byte)(&t.Owner))
+	d.bytes(t.Mint[:])
+	d.bytes(t.Owner[:])
 	t.Amount = d.number()
 	if f&tokenDetails != 0 {
-		t.Details.Known = true
-		details := &t.Details.Value
-		details.State = state
-		details.DelegatedAmount = d.number()
-		if f&tokenDelegate != 0 {
-			details.Delegate.Known = true
-			d.key((*[32]byte)(&details.Delegate.Value))
-		}
-		if f&tokenCloseAuthority != 0 {
-			details.CloseAuthority.Known = true
-			d.key((*[32]byte)(&details.CloseAuthority.Value))
-		}
+		t.Details = ledger.Some(ledger.TokenDetails{
+			State:           state,
+			DelegatedAmount: d.number(),
+			Delegate:        optKey[ledger.Pubkey](d, f&tokenDelegate != 0),
+			CloseAuthority:  optKey[ledger.Pubkey](d, f&tokenCloseAuthority != 0),
+		})
 	}
 	return t, f&tokenOwnerUnknown != 0
 }
 
-// newToken returns room for token facts: of a slab, where the decoder has any.
+// newToken returns empty token facts: from the slab, where the decoder has one.
 func (d *decoder) newToken() (t *ledger.TokenAccount) {
 	if d.tokens == nil {
 		return new(ledger.TokenAccount)
@@ -230,22 +220,22 @@ const (
 	mintSupply      = 1 << 0
 	mintScaled      = 1 << 1
 	mintScaledValue = 1 << 2
-	mintApart       = 1 << 3 // supply or scaling was not taught with the decimals
+	mintApart       = 1 << 3 // supply or scaling has a provenance of its own
 	mintFlags       = mintSupply | mintScaled | mintScaledValue | mintApart
 
 	minMintBytes      = 3
 	minMintWriteBytes = len(ledger.Pubkey{}) + minMintBytes
 )
 
-// appendMint appends mint facts:
+// AppendMint appends mint facts:
 //
-//	flags      supply known, scaled known, scaled, taught apart
+//	flags      supply known, scaled known, scaled, provenance apart
 //	decimals   u8
 //	[supply]   number
-//	taught     number, 0 in writes
-//	[apart]    number × 2: who taught supply and scaled, 0 where that is not known
-func appendMint(dst []byte, m *ledger.Mint) []byte {
-	apart := m.SupplyProvenance != taughtWith(m.Supply.Known, m) || m.ScaledProvenance != taughtWith(m.Scaled.Known, m)
+//	provenance number, 0 in writes
+//	[apart]    number × 2, the provenance of supply and scaled; 0 where that is not known
+func AppendMint(dst []byte, m *ledger.Mint) []byte {
+	apart := m.SupplyProvenance != provenanceWith(m.Supply.Known, m) || m.ScaledProvenance != provenanceWith(m.Scaled.Known, m)
 	dst = append(dst, bit(m.Supply.Known, mintSupply)|bit(m.Scaled.Known, mintScaled)|
 		bit(m.Scaled.Known && m.Scaled.Value, mintScaledValue)|bit(apart, mintApart), m.Decimals)
 	if m.Supply.Known {
@@ -259,8 +249,8 @@ func appendMint(dst []byte, m *ledger.Mint) []byte {
 	return dst
 }
 
-// taughtWith returns who taught a fact of a mint that is known, if that came with the decimals.
-func taughtWith(known bool, m *ledger.Mint) ledger.Provenance {
+// provenanceWith returns the provenance of a fact that came with the decimals of a mint, 0 if it is not known.
+func provenanceWith(known bool, m *ledger.Mint) ledger.Provenance {
 	if known {
 		return m.Provenance
 	}
@@ -281,7 +271,7 @@ func (d *decoder) mint(m *ledger.Mint) {
 		m.Scaled = ledger.Some(f&mintScaledValue != 0)
 	}
 	m.Provenance = ledger.Provenance(d.number())
-	m.SupplyProvenance, m.ScaledProvenance = taughtWith(m.Supply.Known, m), taughtWith(m.Scaled.Known, m)
+	m.SupplyProvenance, m.ScaledProvenance = provenanceWith(m.Supply.Known, m), provenanceWith(m.Scaled.Known, m)
 	if f&mintApart != 0 {
 		supply, scaled := ledger.Provenance(d.number()), ledger.Provenance(d.number())
 		if supply == m.SupplyProvenance && scaled == m.ScaledProvenance || !m.Supply.Known && supply != 0 || !m.Scaled.Known && scaled != 0 {
@@ -291,23 +281,19 @@ func (d *decoder) mint(m *ledger.Mint) {
 	}
 }
 
-// AppendAccount appends the encoding of an account, as records hold it.
-func AppendAccount(dst []byte, a *ledger.Account) []byte { return appendAccount(dst, a) }
-
-// accountSlab is how many accounts, or token facts, an AccountDecoder makes at once.
+// accountSlab is how many accounts, or token facts, an AccountDecoder allocates at once.
 const accountSlab = 16
 
-// AccountDecoder decodes many accounts. Those that live on, such as a snapshot's, get memory for
-// some at once, which saves most of what that costs one by one. Accounts of one piece are
-// freed together: a piece is small, so that what is replaced early pins little.
+// AccountDecoder decodes many accounts. It allocates accountSlab of them at once, which saves most of the
+// cost of single allocations. Accounts of one slab are freed together, so a slab is small.
 // The zero value is ready. It is not safe for concurrent use.
 type AccountDecoder struct {
-	// Reuse makes each account good only until the next one is decoded.
+	// Reuse makes each account valid only until the next one is decoded.
 	Reuse bool
 
-	accounts []ledger.Account
-	tokens   []ledger.TokenAccount
-	earlier  ledger.FieldProvenance // with Reuse
+	accounts        []ledger.Account
+	tokens          []ledger.TokenAccount
+	fieldProvenance ledger.FieldProvenance // with Reuse
 }
 
 // Decode reads one account from the front of b and returns it and what follows. Errors match
@@ -323,7 +309,7 @@ func (m *AccountDecoder) Decode(b []byte) (a *ledger.Account, rest []byte, err e
 	d := decoder{b: b, tokens: m.tokens}
 	if m.Reuse {
 		*a, m.tokens[0] = ledger.Account{}, ledger.TokenAccount{}
-		d.earlier = &m.earlier
+		d.fieldProvenance = &m.fieldProvenance
 		d.account(a)
 		return a, b[d.off:], d.err
 	}
@@ -331,9 +317,6 @@ func (m *AccountDecoder) Decode(b []byte) (a *ledger.Account, rest []byte, err e
 	m.accounts, m.tokens = m.accounts[1:], d.tokens
 	return a, b[d.off:], d.err
 }
-
-// AppendMint appends the encoding of mint facts, as events hold them.
-func AppendMint(dst []byte, m *ledger.Mint) []byte { return appendMint(dst, m) }
 
 // DecodeMint reads the facts of one mint from the front of b and returns what follows
 // them. Its errors match ErrCorrupt.

@@ -255,18 +255,18 @@ func TestOtherEncodingsOfAValueAreRefused(t *testing.T) {
 	wallet := AppendRecord(nil, &ledger.Record{Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed, Updates: []ledger.Update{{WalletBefore: ledger.Some(ledger.Pubkey{})}}})
 	const updateAt = 2 + 1 + 2 + 32 + 1 + 32 + 1 + 1 // head, flags, numbers, hash, seq, state hash, status, count
 	for name, in := range map[string][]byte{
-		"kind 0":                      with(record, 1, kindRecord),
-		"kind of an event":            with(record, 1, kindBlock),
-		"kind 5":                      with(record, 1, kindRecord|5),
-		"unknown flag of a record":    with(record, 2, 2),
-		"unknown flag of an update":   with(record, updateAt, 4),
-		"version 0":                   with(record, 0, 0),
-		"version 2 without need":      with(record, 0, 2),
-		"version 1 with a wallet":     with(wallet, 0, 1),
-		"version 3":                   with(wallet, 0, 3),
-		"confirmed by depth":          append([]byte{3, kindRecord | byte(ledger.StatusRecord), recordByDepth}, AppendRecord(nil, &ledger.Record{Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed})[3:]...),
-		"mint known by an account":    with(record, updateAt+1, byte(ledger.FieldMint)),
-		"earlier fields that are not": with(record, updateAt+1, flagHasEarlier),
+		"kind 0":                           with(record, 1, kindRecord),
+		"kind of an event":                 with(record, 1, kindBlock),
+		"kind 5":                           with(record, 1, kindRecord|5),
+		"unknown flag of a record":         with(record, 2, 2),
+		"unknown flag of an update":        with(record, updateAt, 4),
+		"version 0":                        with(record, 0, 0),
+		"version 2 without need":           with(record, 0, 2),
+		"version 1 with a wallet":          with(wallet, 0, 1),
+		"version 3":                        with(wallet, 0, 3),
+		"confirmed by depth":               append([]byte{3, kindRecord | byte(ledger.StatusRecord), recordByDepth}, AppendRecord(nil, &ledger.Record{Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed})[3:]...),
+		"mint known by an account":         with(record, updateAt+1, byte(ledger.FieldMint)),
+		"field provenance that is missing": with(record, updateAt+1, flagProvenance),
 	} {
 		if got, err := DecodeRecord(in); !errors.Is(err, ledger.ErrCorrupt) {
 			t.Errorf("%s: DecodeRecord(%x) = %+v, %v, want ErrCorrupt", name, in, got, err)

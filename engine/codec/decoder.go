@@ -18,6 +18,23 @@ func appendNumber[T ~uint64 | ~uint32 | ~int](dst []byte, v T) []byte {
 	return binary.AppendUvarint(dst, uint64(v))
 }
 
+// appendOptKey appends a key if it is known, which the flags say.
+func appendOptKey[K ~[32]byte](dst []byte, k *ledger.Opt[K]) []byte {
+	if !k.Known {
+		return dst
+	}
+	return append(dst, k.Value[:]...)
+}
+
+// appendList appends the count of items and the items.
+func appendList[T any](dst []byte, items []T, appendItem func([]byte, *T) []byte) []byte {
+	dst = appendNumber(dst, len(items))
+	for i := range items {
+		dst = appendItem(dst, &items[i])
+	}
+	return dst
+}
+
 // bit returns the flag if v is set.
 func bit(v bool, flag byte) byte {
 	if v {
@@ -33,8 +50,8 @@ type decoder struct {
 	off int
 	err error
 
-	tokens  []ledger.TokenAccount   // room for token facts; nil: they are allocated one by one
-	earlier *ledger.FieldProvenance // room for who taught fields; nil: it is allocated
+	tokens          []ledger.TokenAccount   // the slab that token facts are taken from; nil: each is allocated
+	fieldProvenance *ledger.FieldProvenance // reused; nil: each is allocated
 }
 
 // fail remembers that what was read last is wrong, and ends the input.
@@ -83,16 +100,6 @@ func (d *decoder) bytes(dst []byte) {
 	d.off += copy(dst, d.b[d.off:])
 }
 
-// key reads 32 bytes.
-func (d *decoder) key(k *[32]byte) {
-	if d.left() < len(k) {
-		d.fail("cut short")
-		return
-	}
-	*k = [32]byte(d.b[d.off:])
-	d.off += len(k)
-}
-
 // flags reads flags of which only the named bits may be set.
 func (d *decoder) flags(named byte) byte {
 	f := d.byte()
@@ -138,4 +145,28 @@ func (d *decoder) count(size int) int {
 		return 0
 	}
 	return int(n)
+}
+
+// optKey reads a key if it is known, as the flags say.
+func optKey[K ~[32]byte](d *decoder, isKnown bool) (k ledger.Opt[K]) {
+	if isKnown {
+		k.Known = true
+		d.bytes(k.Value[:])
+	}
+	return k
+}
+
+// list reads a count and that many items, which take at least size bytes each. Without items it returns nil.
+func list[T any](d *decoder, size int, read func(*decoder, *T)) []T {
+	n := d.count(size)
+	if n == 0 {
+		return nil
+	}
+	items := make([]T, n)
+	for i := range items {
+		if read(d, &items[i]); d.err != nil {
+			return nil
+		}
+	}
+	return items
 }

@@ -7,7 +7,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// Kinds of encoded events. Those of records are apart, so that neither is taken for the
+// Kinds of encoded events. They differ from those of records, so that neither is taken for the
 // other.
 const (
 	kindBlock      = 1
@@ -89,9 +89,7 @@ func appendBlock(dst []byte, b *ledger.Block) []byte {
 	dst = appendNumber(dst, b.Slot)
 	dst = appendNumber(dst, b.ParentSlot)
 	dst = append(dst, b.Blockhash[:]...)
-	if b.PreviousBlockhash.Known {
-		dst = append(dst, b.PreviousBlockhash.Value[:]...)
-	}
+	dst = appendOptKey(dst, &b.PreviousBlockhash)
 	if b.Time.Known {
 		dst = binary.AppendVarint(dst, b.Time.Value)
 	}
@@ -100,8 +98,7 @@ func appendBlock(dst []byte, b *ledger.Block) []byte {
 	}
 	dst = appendNumber(dst, b.TransactionCount)
 	dst = appendTransactions(dst, b.Transactions)
-	dst = appendWrites(dst, b.Accounts)
-	return appendMintWrites(dst, b.Mints)
+	return appendWrites(dst, b.Accounts, b.Mints)
 }
 
 func (d *decoder) block() *ledger.Block {
@@ -112,11 +109,8 @@ func (d *decoder) block() *ledger.Block {
 	}
 	b.Slot = ledger.Slot(d.number())
 	b.ParentSlot = ledger.Slot(d.number())
-	d.key((*[32]byte)(&b.Blockhash))
-	if f&blockPreviousHash != 0 {
-		b.PreviousBlockhash.Known = true
-		d.key((*[32]byte)(&b.PreviousBlockhash.Value))
-	}
+	d.bytes(b.Blockhash[:])
+	b.PreviousBlockhash = optKey[ledger.Hash](d, f&blockPreviousHash != 0)
 	if f&blockTime != 0 {
 		b.Time = ledger.Some(d.signed())
 	}
@@ -125,8 +119,7 @@ func (d *decoder) block() *ledger.Block {
 	}
 	b.TransactionCount = d.number()
 	d.transactions(b)
-	b.Accounts = d.writes()
-	b.Mints = d.mintWrites()
+	b.Accounts, b.Mints = d.writes()
 	return b
 }
 
@@ -142,7 +135,7 @@ const (
 
 // appendTransactions appends the transactions of a block:
 //
-//	keys            number, of all transactions together: readers make room once
+//	keys            number, of all transactions together: decoders allocate them once
 //	transactions    number n, then × n:
 //	  flags         fee known, success known, success
 //	  signature     64
@@ -203,7 +196,7 @@ func (d *decoder) transactions(b *ledger.Block) {
 			t.Accounts, keys = keys[:n:n], keys[n:]
 		}
 		for j := range t.Accounts {
-			d.key((*[32]byte)(&t.Accounts[j]))
+			d.bytes(t.Accounts[j][:])
 		}
 	}
 	if len(keys) > 0 {
@@ -211,50 +204,23 @@ func (d *decoder) transactions(b *ledger.Block) {
 	}
 }
 
-func appendWrites(dst []byte, writes []ledger.AccountWrite) []byte {
-	dst = appendNumber(dst, len(writes))
-	for i := range writes {
-		dst = appendWrite(dst, &writes[i])
-	}
-	return dst
+func appendMintWrite(dst []byte, m *ledger.MintWrite) []byte {
+	return AppendMint(append(dst, m.Pubkey[:]...), &m.Mint)
 }
 
-func (d *decoder) writes() []ledger.AccountWrite {
-	n := d.count(minWriteBytes)
-	if n == 0 {
-		return nil
-	}
-	writes := make([]ledger.AccountWrite, n)
-	for i := range writes {
-		if d.write(&writes[i]); d.err != nil {
-			return nil
-		}
-	}
-	return writes
+func (d *decoder) mintWrite(m *ledger.MintWrite) {
+	d.bytes(m.Pubkey[:])
+	d.mint(&m.Mint)
 }
 
-func appendMintWrites(dst []byte, mints []ledger.MintWrite) []byte {
-	dst = appendNumber(dst, len(mints))
-	for i := range mints {
-		dst = append(dst, mints[i].Pubkey[:]...)
-		dst = appendMint(dst, &mints[i].Mint)
-	}
-	return dst
+// appendWrites appends lists of account writes and of mint writes.
+func appendWrites(dst []byte, accounts []ledger.AccountWrite, mints []ledger.MintWrite) []byte {
+	return appendList(appendList(dst, accounts, appendWrite), mints, appendMintWrite)
 }
 
-func (d *decoder) mintWrites() []ledger.MintWrite {
-	n := d.count(minMintWriteBytes)
-	if n == 0 {
-		return nil
-	}
-	mints := make([]ledger.MintWrite, n)
-	for i := range mints {
-		d.key((*[32]byte)(&mints[i].Pubkey))
-		if d.mint(&mints[i].Mint); d.err != nil {
-			return nil
-		}
-	}
-	return mints
+func (d *decoder) writes() ([]ledger.AccountWrite, []ledger.MintWrite) {
+	accounts := list(d, minWriteBytes, (*decoder).write)
+	return accounts, list(d, minMintWriteBytes, (*decoder).mintWrite)
 }
 
 // appendBaseState appends base state:
@@ -264,12 +230,13 @@ func (d *decoder) mintWrites() []ledger.MintWrite {
 //	mint writes       number n, (pubkey key, mint) × n
 func appendBaseState(dst []byte, b *ledger.BaseState) []byte {
 	dst = appendNumber(dst, b.Slot)
-	dst = appendWrites(dst, b.Accounts)
-	return appendMintWrites(dst, b.Mints)
+	return appendWrites(dst, b.Accounts, b.Mints)
 }
 
 func (d *decoder) baseState() *ledger.BaseState {
-	return &ledger.BaseState{Slot: ledger.Slot(d.number()), Accounts: d.writes(), Mints: d.mintWrites()}
+	b := &ledger.BaseState{Slot: ledger.Slot(d.number())}
+	b.Accounts, b.Mints = d.writes()
+	return b
 }
 
 const statusBlockhash = 1 << 0 // flag of a slot status
@@ -283,10 +250,7 @@ const statusBlockhash = 1 << 0 // flag of a slot status
 func appendSlotStatus(dst []byte, s *ledger.SlotStatus) []byte {
 	dst = append(dst, bit(s.Blockhash.Known, statusBlockhash), byte(s.Status))
 	dst = appendNumber(dst, s.Slot)
-	if s.Blockhash.Known {
-		dst = append(dst, s.Blockhash.Value[:]...)
-	}
-	return dst
+	return appendOptKey(dst, &s.Blockhash)
 }
 
 func (d *decoder) slotStatus() *ledger.SlotStatus {
@@ -294,10 +258,7 @@ func (d *decoder) slotStatus() *ledger.SlotStatus {
 	f := d.flags(statusBlockhash)
 	s.Status = d.status()
 	s.Slot = ledger.Slot(d.number())
-	if f&statusBlockhash != 0 {
-		s.Blockhash.Known = true
-		d.key((*[32]byte)(&s.Blockhash.Value))
-	}
+	s.Blockhash = optKey[ledger.Hash](d, f&statusBlockhash != 0)
 	return s
 }
 

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -22,20 +23,16 @@ const (
 
 	eventFileHeaderBytes = len(EventFileMagic) + 4
 
-	// MaxEventBytes bounds an encoded event. A mainnet block is far below it; it keeps a
-	// damaged length from asking for all memory.
+	// MaxEventBytes bounds an encoded event. A mainnet block is far smaller.
 	MaxEventBytes = 64 << 20
 
-	// frameRoomBytes is the room for length and checksum before an event.
-	frameRoomBytes = binary.MaxVarintLen32 + crc32.Size
-
-	// readStepBytes is how far memory runs ahead of what was really read.
-	readStepBytes = 1 << 20
+	// maxFrameHeadBytes bounds length and checksum of a frame.
+	maxFrameHeadBytes = binary.MaxVarintLen32 + crc32.Size
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// EventFileError is the place where an event file cannot be read or written on. It
+// EventFileError says where an event file cannot be read or written. It
 // matches ErrCorrupt for damage and io.ErrUnexpectedEOF where the file was cut short.
 type EventFileError struct {
 	Offset int64 // where the frame or header begins, in bytes
@@ -57,8 +54,8 @@ type EventWriter struct {
 	offset int64
 }
 
-// NewEventWriter writes the header to w and returns a writer of events behind it. Each
-// event is one call of w.Write; buffering and closing are the caller's.
+// NewEventWriter writes the header to w and returns a writer of events after it. Each
+// event is one call of w.Write. The caller buffers and closes w.
 func NewEventWriter(w io.Writer) (*EventWriter, error) {
 	header := binary.LittleEndian.AppendUint32([]byte(EventFileMagic), formatVersion)
 	ew := &EventWriter{w: w}
@@ -68,19 +65,19 @@ func NewEventWriter(w io.Writer) (*EventWriter, error) {
 	return ew, nil
 }
 
-// Write appends one event. After an error the file ends in a torn frame and the writer is
-// of no more use, unless the event was refused for its size: then nothing was written.
+// Write appends one event. After an error the file may end in a torn frame and the writer must not
+// be used, unless the event was over MaxEventBytes: then nothing was written.
 func (w *EventWriter) Write(e ledger.Event) error {
-	var room [frameRoomBytes]byte
-	w.buf = AppendEvent(append(w.buf[:0], room[:]...), e)
-	event := w.buf[frameRoomBytes:]
+	var space [maxFrameHeadBytes]byte
+	w.buf = AppendEvent(append(w.buf[:0], space[:]...), e)
+	event := w.buf[maxFrameHeadBytes:]
 	if len(event) > MaxEventBytes {
 		return &EventFileError{w.offset, fmt.Errorf("event of %d bytes is over the bound of %d", len(event), MaxEventBytes)}
 	}
 	// Length and checksum go right before the event.
-	head := appendNumber(room[:0], len(event))
+	head := appendNumber(space[:0], len(event))
 	head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(event, castagnoli))
-	start := frameRoomBytes - len(head)
+	start := maxFrameHeadBytes - len(head)
 	copy(w.buf[start:], head)
 	return w.write(w.buf[start:])
 }
@@ -97,7 +94,7 @@ func (w *EventWriter) write(b []byte) error {
 // EventReader reads an event file. It is not safe for concurrent use.
 type EventReader struct {
 	r      *bufio.Reader
-	buf    []byte
+	buf    bytes.Buffer
 	offset int64 // of the next frame
 }
 
@@ -120,7 +117,7 @@ func NewEventReader(r io.Reader) (*EventReader, error) {
 }
 
 // Read returns the next event, io.EOF at a clean end, or an *EventFileError. After an
-// error the reader is of no more use.
+// error the reader must not be used.
 func (r *EventReader) Read() (ledger.Event, error) {
 	length, lengthBytes, err := r.length()
 	if err == io.EOF {
@@ -133,13 +130,14 @@ func (r *EventReader) Read() (ledger.Event, error) {
 	if _, err := io.ReadFull(r.r, sum[:]); err != nil {
 		return nil, r.fail(torn(err))
 	}
-	if err := r.fill(length); err != nil {
+	r.buf.Reset() // it grows as bytes come: a damaged length takes no memory
+	if _, err := io.CopyN(&r.buf, r.r, int64(length)); err != nil {
 		return nil, r.fail(torn(err))
 	}
-	if crc32.Checksum(r.buf, castagnoli) != binary.LittleEndian.Uint32(sum[:]) {
+	if crc32.Checksum(r.buf.Bytes(), castagnoli) != binary.LittleEndian.Uint32(sum[:]) {
 		return nil, r.fail(fmt.Errorf("%w: checksum differs", ledger.ErrCorrupt))
 	}
-	e, err := DecodeEvent(r.buf)
+	e, err := DecodeEvent(r.buf.Bytes())
 	if err != nil {
 		return nil, r.fail(err)
 	}
@@ -147,7 +145,7 @@ func (r *EventReader) Read() (ledger.Event, error) {
 	return e, nil
 }
 
-// Offset returns where the next frame begins, in bytes: what stands before it was read.
+// Offset returns where the next frame begins, in bytes.
 func (r *EventReader) Offset() int64 { return r.offset }
 
 // length reads the length of a frame and how many bytes it took. It returns io.EOF only
@@ -175,26 +173,9 @@ func (r *EventReader) length() (length, size int, err error) {
 	return 0, 0, fmt.Errorf("%w: bad length of frame", ledger.ErrCorrupt)
 }
 
-// fill reads length bytes into buf, taking memory only as they come.
-func (r *EventReader) fill(length int) error {
-	r.buf = r.buf[:0]
-	for len(r.buf) < length {
-		have := len(r.buf)
-		step := min(length-have, max(readStepBytes, have))
-		if cap(r.buf) < have+step {
-			r.buf = append(make([]byte, 0, have+step), r.buf...)
-		}
-		r.buf = r.buf[:have+step]
-		if _, err := io.ReadFull(r.r, r.buf[have:]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (r *EventReader) fail(err error) error { return &EventFileError{r.offset, err} }
 
-// torn tells an end inside of something from an end.
+// torn turns an end of the input inside a frame or header into io.ErrUnexpectedEOF.
 func torn(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF

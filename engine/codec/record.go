@@ -59,17 +59,14 @@ func AppendRecord(dst []byte, r *ledger.Record) []byte {
 		dst = append(dst, byte(r.Status))
 	case ledger.RollbackRecord:
 		dst = appendNumber(dst, r.FromSlot)
-		dst = appendNumber(dst, len(r.Unchanged))
-		for i := range r.Unchanged {
-			dst = appendAccount(dst, &r.Unchanged[i])
-		}
+		dst = appendList(dst, r.Unchanged, AppendAccount)
 	default:
 		panic(fmt.Sprintf("no encoding for record kind %d", r.Kind))
 	}
-	return appendUpdates(dst, r.Updates)
+	return appendList(dst, r.Updates, appendUpdate)
 }
 
-// recordFormat returns the lowest format version that can tell what the record says.
+// recordFormat returns the lowest format version that can express the record.
 func recordFormat(r *ledger.Record) byte {
 	if r.ByDepth {
 		return formatByDepth
@@ -84,14 +81,14 @@ func recordFormat(r *ledger.Record) byte {
 
 // DecodeRecord reads a record that takes the whole of b. Errors match ErrCorrupt.
 func DecodeRecord(b []byte) (*ledger.Record, error) {
-	d := decoder{b: b}
+	d := &decoder{b: b}
 	r := new(ledger.Record)
 	version := d.version(formatByDepth)
 	kind := d.byte()
 	f := d.flags(recordTime | recordByDepth)
 	r.Version = ledger.Version(d.number())
 	r.Slot = ledger.Slot(d.number())
-	d.key((*[32]byte)(&r.Hash))
+	d.bytes(r.Hash[:])
 	if f&recordTime != 0 {
 		r.Time = ledger.Some(d.signed())
 	}
@@ -108,12 +105,12 @@ func DecodeRecord(b []byte) (*ledger.Record, error) {
 		r.Status, r.ByDepth = d.status(), f&recordByDepth != 0
 	case kindRecord | byte(ledger.RollbackRecord):
 		r.FromSlot = ledger.Slot(d.number())
-		r.Unchanged = d.accounts()
+		r.Unchanged = list(d, minAccountBytes, (*decoder).updated)
 	default:
 		d.fail("unknown kind of record")
 	}
 	r.Kind = ledger.RecordKind(kind &^ kindRecord)
-	r.Updates = d.updates()
+	r.Updates = list(d, minUpdateBytes, (*decoder).update)
 	if version != recordFormat(r) || f&recordByDepth != 0 && r.Status != ledger.StatusFinalized {
 		d.fail("not the format version of such a record")
 	}
@@ -123,20 +120,6 @@ func DecodeRecord(b []byte) (*ledger.Record, error) {
 	return r, nil
 }
 
-func (d *decoder) accounts() []ledger.Account {
-	n := d.count(minAccountBytes)
-	if n == 0 {
-		return nil
-	}
-	accounts := make([]ledger.Account, n)
-	for i := range accounts {
-		if d.updated(&accounts[i]); d.err != nil {
-			return nil
-		}
-	}
-	return accounts
-}
-
 // updated reads the account of an update, which does not tell whether it is a mint.
 func (d *decoder) updated(a *ledger.Account) {
 	if d.account(a); a.Known&ledger.FieldMint != 0 {
@@ -144,45 +127,17 @@ func (d *decoder) updated(a *ledger.Account) {
 	}
 }
 
-func appendUpdates(dst []byte, updates []ledger.Update) []byte {
-	dst = appendNumber(dst, len(updates))
-	for i := range updates {
-		u := &updates[i]
-		dst = append(dst, bit(u.OwnerBefore.Known, updateOwnerBefore)|bit(u.WalletBefore.Known, updateWalletBefore))
-		dst = appendAccount(dst, &u.Account)
-		if u.OwnerBefore.Known {
-			dst = append(dst, u.OwnerBefore.Value[:]...)
-		}
-		if u.WalletBefore.Known {
-			dst = append(dst, u.WalletBefore.Value[:]...)
-		}
-	}
-	return dst
+func appendUpdate(dst []byte, u *ledger.Update) []byte {
+	dst = append(dst, bit(u.OwnerBefore.Known, updateOwnerBefore)|bit(u.WalletBefore.Known, updateWalletBefore))
+	dst = AppendAccount(dst, &u.Account)
+	return appendOptKey(appendOptKey(dst, &u.OwnerBefore), &u.WalletBefore)
 }
 
-func (d *decoder) updates() []ledger.Update {
-	n := d.count(minUpdateBytes)
-	if n == 0 {
-		return nil
-	}
-	updates := make([]ledger.Update, n)
-	for i := range updates {
-		u := &updates[i]
-		f := d.flags(updateFlags)
-		d.updated(&u.Account)
-		if f&updateOwnerBefore != 0 {
-			u.OwnerBefore.Known = true
-			d.key((*[32]byte)(&u.OwnerBefore.Value))
-		}
-		if f&updateWalletBefore != 0 {
-			u.WalletBefore.Known = true
-			d.key((*[32]byte)(&u.WalletBefore.Value))
-		}
-		if d.err != nil {
-			return nil
-		}
-	}
-	return updates
+func (d *decoder) update(u *ledger.Update) {
+	f := d.flags(updateFlags)
+	d.updated(&u.Account)
+	u.OwnerBefore = optKey[ledger.Pubkey](d, f&updateOwnerBefore != 0)
+	u.WalletBefore = optKey[ledger.Pubkey](d, f&updateWalletBefore != 0)
 }
 
 // uint64 reads 8 bytes, little endian.
