@@ -20,45 +20,30 @@ import (
 )
 
 func TestEventsComeBackAsTheyWere(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		event := genEvent(t)
-		encoded := AppendEvent([]byte("before"), event)[len("before"):]
-		got, err := DecodeEvent(encoded)
-		if err != nil {
-			t.Fatalf("DecodeEvent(%x): %v", encoded, err)
-		}
-		if !reflect.DeepEqual(got, event) {
-			t.Fatalf("DecodeEvent(%x):\ngot  %+v\nwant %+v", encoded, got, event)
-		}
-		refusesOtherLengths(t, encoded, func(b []byte) error { _, err := DecodeEvent(b); return err })
-	})
+	comeBack(t, genEvent, AppendEvent, DecodeEvent)
 }
 
 func TestRecordsComeBackAsTheyWere(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		record := genRecord(t)
-		encoded := AppendRecord(nil, record)
-		got, err := DecodeRecord(encoded)
-		if err != nil {
-			t.Fatalf("DecodeRecord(%x): %v", encoded, err)
-		}
-		if !reflect.DeepEqual(got, record) {
-			t.Fatalf("DecodeRecord(%x):\ngot  %+v\nwant %+v", encoded, got, record)
-		}
-		refusesOtherLengths(t, encoded, func(b []byte) error { _, err := DecodeRecord(b); return err })
-	})
+	comeBack(t, genRecord, AppendRecord, DecodeRecord)
 }
 
-// refusesOtherLengths checks that no prefix of an encoding is one, nor the encoding with
-// a byte more.
-func refusesOtherLengths(t *rapid.T, encoded []byte, decode func([]byte) error) {
-	cut := rapid.IntRange(0, len(encoded)-1).Draw(t, "cut")
-	if err := decode(encoded[:cut]); !errors.Is(err, ledger.ErrCorrupt) {
-		t.Fatalf("first %d of %d bytes: err = %v, want ErrCorrupt", cut, len(encoded), err)
-	}
-	if err := decode(append(bytes.Clone(encoded), 0)); !errors.Is(err, ledger.ErrCorrupt) {
-		t.Fatalf("a byte more: err = %v, want ErrCorrupt", err)
-	}
+// comeBack encodes and decodes values.
+func comeBack[T any](t *testing.T, gen func(*rapid.T) T, encode func([]byte, T) []byte, decode func([]byte) (T, error)) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := gen(t)
+		encoded := encode([]byte("before"), want)[len("before"):]
+		got, err := decode(encoded)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("decoding %x:\ngot  %+v, %v\nwant %+v", encoded, got, err, want)
+		}
+		cut := rapid.IntRange(0, len(encoded)-1).Draw(t, "cut")
+		if _, err := decode(encoded[:cut]); !errors.Is(err, ledger.ErrCorrupt) {
+			t.Fatalf("first %d of %d bytes: err = %v, want ErrCorrupt", cut, len(encoded), err)
+		}
+		if _, err := decode(append(bytes.Clone(encoded), 0)); !errors.Is(err, ledger.ErrCorrupt) {
+			t.Fatalf("a byte more: err = %v, want ErrCorrupt", err)
+		}
+	})
 }
 
 func TestAccountsAndMintsComeBackOneAfterTheOther(t *testing.T) {
@@ -145,19 +130,19 @@ func goldenWallets() []*ledger.Record {
 	}
 }
 
-// TestEncodingIsTheOneOfItsVersion holds the formats: log, snapshots and files written by an
+// TestEncodingIsTheOneOfItsVersion compares with golden files: log, snapshots and files written by an
 // older program must stay readable.
 func TestEncodingIsTheOneOfItsVersion(t *testing.T) {
 	events, records := goldenValues()
-	holdGolden(t, "codec.golden", events, records)
-	holdGolden(t, "codec2.golden", nil, goldenWallets())
-	holdGolden(t, "codec3.golden", nil, []*ledger.Record{
+	checkGolden(t, "codec.golden", events, records)
+	checkGolden(t, "codec2.golden", nil, goldenWallets())
+	checkGolden(t, "codec3.golden", nil, []*ledger.Record{
 		{Version: 7, Kind: ledger.StatusRecord, Slot: 301, Hash: ledger.Hash{3}, Status: ledger.StatusFinalized, ByDepth: true, FirstSeq: 8},
 	})
 }
 
-// holdGolden compares the encodings of values with a golden file, and what the file is read as with the values.
-func holdGolden(t *testing.T, name string, events []ledger.Event, records []*ledger.Record) {
+// checkGolden compares the encodings of values with a golden file, and what the file is read as with the values.
+func checkGolden(t *testing.T, name string, events []ledger.Event, records []*ledger.Record) {
 	t.Helper()
 	var text strings.Builder
 	for _, e := range events {
@@ -324,38 +309,29 @@ func TestValuesOfUnknownFieldsAreNotWritten(t *testing.T) {
 
 func FuzzDecodeEvent(f *testing.F) {
 	events, _ := goldenValues()
-	for _, e := range events {
-		f.Add(AppendEvent(nil, e))
-	}
-	f.Fuzz(func(t *testing.T, in []byte) {
-		e, err := DecodeEvent(in)
-		if err != nil {
-			if !errors.Is(err, ledger.ErrCorrupt) {
-				t.Fatalf("DecodeEvent(%x): %v is not ErrCorrupt", in, err)
-			}
-			return
-		}
-		if again := AppendEvent(nil, e); !bytes.Equal(again, in) {
-			t.Fatalf("%x is read as %+v and written as %x", in, e, again)
-		}
-	})
+	fuzzDecoder(f, events, AppendEvent, DecodeEvent)
 }
 
 func FuzzDecodeRecord(f *testing.F) {
 	_, records := goldenValues()
-	for _, r := range append(records, goldenWallets()...) {
-		f.Add(AppendRecord(nil, r))
+	fuzzDecoder(f, append(records, goldenWallets()...), AppendRecord, DecodeRecord)
+}
+
+// fuzzDecoder checks that whatever is decoded has one encoding.
+func fuzzDecoder[T any](f *testing.F, seeds []T, encode func([]byte, T) []byte, decode func([]byte) (T, error)) {
+	for _, v := range seeds {
+		f.Add(encode(nil, v))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		r, err := DecodeRecord(in)
+		v, err := decode(in)
 		if err != nil {
 			if !errors.Is(err, ledger.ErrCorrupt) {
-				t.Fatalf("DecodeRecord(%x): %v is not ErrCorrupt", in, err)
+				t.Fatalf("decoding %x: %v is not ErrCorrupt", in, err)
 			}
 			return
 		}
-		if again := AppendRecord(nil, r); !bytes.Equal(again, in) {
-			t.Fatalf("%x is read as %+v and written as %x", in, r, again)
+		if again := encode(nil, v); !bytes.Equal(again, in) {
+			t.Fatalf("%x is read as %+v and written as %x", in, v, again)
 		}
 	})
 }

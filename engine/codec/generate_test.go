@@ -209,7 +209,3 @@ func genRecord(t *rapid.T) *ledger.Record {
 	}
 	return r
 }
-
-func genStateHash(t *rapid.T) ledger.StateHash {
-	return ledger.StateHash{genNumber(t), genNumber(t), genNumber(t), genNumber(t)}
-}

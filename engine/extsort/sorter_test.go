@@ -53,17 +53,23 @@ func naive(all []Row) []Row {
 	return out
 }
 
+func newSorter(t *testing.T, c Config) *Sorter {
+	t.Helper()
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func TestNewestOfEachKeyInOrder(t *testing.T) {
 	for seed := range uint64(24) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		all := rows(r, 1+r.IntN(1200))
 		disk := vfstest.NewMemory()
-		g, err := New(Config{FS: disk, Dir: "/g", MemoryBytes: []int64{1, 500, 20_000, 1 << 20}[r.IntN(4)]})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := newSorter(t, Config{FS: disk, Dir: "/s", MemoryBytes: []int64{1, 500, 20_000, 1 << 20}[r.IntN(4)]})
 		for i := range all {
-			if err := g.Add(&all[i]); err != nil {
+			if err := s.Add(&all[i]); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -73,7 +79,7 @@ func TestNewestOfEachKeyInOrder(t *testing.T) {
 			if part[0] > part[1] {
 				continue
 			}
-			if err := g.EachNewest(part[0], part[1], func(r *Row) error {
+			if err := s.EachNewest(part[0], part[1], func(r *Row) error {
 				own := *r
 				own.Value = bytes.Clone(r.Value)
 				got = append(got, own)
@@ -88,22 +94,18 @@ func TestNewestOfEachKeyInOrder(t *testing.T) {
 		if !same {
 			t.Fatalf("seed %d: %d rows of %d keys, want %d", seed, len(all), len(got), len(naive(all)))
 		}
-		if names, _ := disk.List("/g"); len(names) != 0 {
+		if names, _ := disk.List("/s"); len(names) != 0 {
 			t.Fatalf("seed %d: files are left: %v", seed, names)
 		}
-		if err := g.Close(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 func TestMemoryStaysWithinItsBound(t *testing.T) {
-	disk := vfs.Disk{}
-	g, err := New(Config{FS: disk, Dir: t.TempDir(), MemoryBytes: 4 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.Close()
+	s := newSorter(t, Config{FS: vfs.Disk{}, Dir: t.TempDir(), MemoryBytes: 4 << 20})
+	defer s.Close()
 	var before, now runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -114,12 +116,12 @@ func TestMemoryStaysWithinItsBound(t *testing.T) {
 		for i := 1; i < len(row.Key); i++ {
 			row.Key[i] = byte(r.Uint32())
 		}
-		if err := g.Add(&row); err != nil {
+		if err := s.Add(&row); err != nil {
 			t.Fatal(err)
 		}
 	}
 	peak, seen := uint64(0), 0
-	if err := g.EachNewest(0, Partitions-1, func(*Row) error {
+	if err := s.EachNewest(0, Partitions-1, func(*Row) error {
 		if seen++; seen%20_000 == 0 {
 			runtime.GC()
 			runtime.ReadMemStats(&now)
@@ -137,20 +139,18 @@ func TestMemoryStaysWithinItsBound(t *testing.T) {
 func TestFullDiskIsTold(t *testing.T) {
 	disk := vfstest.NewMemory()
 	disk.SetCapacity(1 << 20)
-	g, err := New(Config{FS: disk, Dir: "/g"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := newSorter(t, Config{FS: disk, Dir: "/s"})
 	row := Row{Value: make([]byte, 1000)}
+	var err error
 	for range 3000 {
-		if err = g.Add(&row); err != nil {
+		if err = s.Add(&row); err != nil {
 			break
 		}
 	}
 	if !errors.Is(err, syscall.ENOSPC) || !vfs.IsFull(err) {
 		t.Errorf("err = %v, want a full disk", err)
 	}
-	if err := g.Close(); err != nil {
+	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	if used := disk.UsedBytes(); used != 0 {
@@ -159,16 +159,13 @@ func TestFullDiskIsTold(t *testing.T) {
 }
 
 func TestVisitEndsTheWalk(t *testing.T) {
-	g, err := New(Config{FS: vfstest.NewMemory(), Dir: "/g"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := newSorter(t, Config{FS: vfstest.NewMemory(), Dir: "/s"})
 	for i := range byte(5) {
-		g.Add(&Row{Key: ledger.Pubkey{i}})
+		s.Add(&Row{Key: ledger.Pubkey{i}})
 	}
 	enough := errors.New("enough")
 	seen := 0
-	if err := g.EachNewest(0, Partitions-1, func(*Row) error { seen++; return enough }); err != enough || seen != 1 {
+	if err := s.EachNewest(0, Partitions-1, func(*Row) error { seen++; return enough }); err != enough || seen != 1 {
 		t.Errorf("err = %v after %d rows", err, seen)
 	}
 }
