@@ -71,13 +71,13 @@ func genMint(t *rapid.T) ledger.Mint {
 	}
 	together := genBool(t)
 	for _, f := range []struct {
-		known  bool
-		taught *ledger.Provenance
+		known      bool
+		provenance *ledger.Provenance
 	}{{m.Supply.Known, &m.SupplyProvenance}, {m.Scaled.Known, &m.ScaledProvenance}} {
-		if *f.taught = m.Provenance; !f.known {
-			*f.taught = 0
+		if *f.provenance = m.Provenance; !f.known {
+			*f.provenance = 0
 		} else if !together {
-			*f.taught = ledger.Provenance(genNumber(t))
+			*f.provenance = ledger.Provenance(genNumber(t))
 		}
 	}
 	return m

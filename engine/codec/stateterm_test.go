@@ -8,13 +8,14 @@ import (
 	"ledgerd/engine/ledger"
 )
 
+// TestStateTermFollowsTheState is a test of package ledger that needs the generators of this one.
 func TestStateTermFollowsTheState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := genAccount(t), genAccount(t)
 		if rapid.Bool().Draw(t, "alike") {
-			taught, earlier := b.Provenance, b.FieldProvenance
+			account, fields := b.Provenance, b.FieldProvenance
 			b = a
-			b.Provenance, b.FieldProvenance = taught, earlier
+			b.Provenance, b.FieldProvenance = account, fields
 		}
 		b.Pubkey = a.Pubkey
 		a.Lamports |= 1

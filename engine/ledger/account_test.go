@@ -2,7 +2,7 @@ package ledger
 
 import "testing"
 
-func TestTaughtOrdersBaseStateBeforeTheBlockOfItsSlot(t *testing.T) {
+func TestProvenanceOrdersBaseStateBeforeTheBlockOfItsSlot(t *testing.T) {
 	order := []Provenance{BaseProvenance(0), BlockProvenance(0), BaseProvenance(1), BlockProvenance(1), BaseProvenance(7), BlockProvenance(7)}
 	for i := 1; i < len(order); i++ {
 		if order[i-1] >= order[i] {
@@ -32,7 +32,7 @@ func TestUnknownNamesShownFieldsOnly(t *testing.T) {
 	}
 }
 
-func TestSameStateIgnoresTeachers(t *testing.T) {
+func TestSameStateIgnoresProvenance(t *testing.T) {
 	token := TokenAccount{Mint: mintKey, Amount: 1}
 	sameToken := token
 	otherToken := TokenAccount{Mint: mintKey, Amount: 2}
@@ -42,7 +42,7 @@ func TestSameStateIgnoresTeachers(t *testing.T) {
 		same   bool
 	}{
 		"nothing":           {func(*Account) {}, true},
-		"teacher":           {func(a *Account) { a.Provenance, a.FieldProvenance = 9, &FieldProvenance{} }, true},
+		"provenance":        {func(a *Account) { a.Provenance, a.FieldProvenance = 9, &FieldProvenance{} }, true},
 		"another copy":      {func(a *Account) { a.Token = &sameToken }, true},
 		"token facts known": {func(a *Account) { a.Known |= FieldToken }, true},
 		"lamports":          {func(a *Account) { a.Lamports = 2 }, false},

@@ -21,7 +21,7 @@ type Block struct {
 	// Accounts are the account writes in the order they happened; for one
 	// key the last wins, field by field.
 	Accounts []AccountWrite
-	// Mints are mint facts learned from token balances, apart from any write of the
+	// Mints are mint facts from token balances, apart from any write of the
 	// mint's own account.
 	Mints []MintWrite
 }

@@ -9,7 +9,7 @@ const (
 	BlockRecord    RecordKind = iota + 1 // a block was appended to the chain
 	RollbackRecord                       // the chain was cut back to an ancestor
 	StatusRecord                         // a block on the chain was confirmed or finalized
-	BaseRecord                           // accounts were learned without a block
+	BaseRecord                           // accounts came without a block
 )
 
 // Update is one visible change of an account: the whole account after it, and the owner

@@ -2,7 +2,7 @@ package ledger
 
 import "testing"
 
-// TestDigestTellsRecordsApart changes one field after the other of which all nodes hold the same.
+// TestDigestTellsRecordsApart changes the fields that are the same on all nodes, one at a time.
 func TestDigestTellsRecordsApart(t *testing.T) {
 	seen := map[RecordDigest]string{}
 	for what, change := range map[string]func(*Record){
@@ -28,6 +28,6 @@ func TestDigestTellsRecordsApart(t *testing.T) {
 	b := Record{Version: 7, Updates: make([]Update, 1)}
 	b.Updates[0].Account.Provenance = BlockProvenance(5)
 	if a.Digest() != b.Digest() {
-		t.Error("who taught an account changes the digest")
+		t.Error("the provenance of an account changes the digest")
 	}
 }

@@ -292,7 +292,7 @@ func TestTokenDataIsToldApart(t *testing.T) {
 	}
 }
 
-func TestTeachDataReplacesAllTokenFacts(t *testing.T) {
+func TestSetTokenFactsReplacesAllTokenFacts(t *testing.T) {
 	w := AccountWrite{
 		Owner: TokenProgram, Known: FieldOwner,
 		Mint: &Mint{}, TokenOwnerUnknown: true,
