@@ -8,12 +8,12 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// What an import keeps of an account record, behind its key, slot and version:
+// What an import keeps of an account record, after its key, slot and version:
 //
 //	lamports   number; 0 is a deletion
 //	held       u8: 1 the filter admits it and account follows, 2 mint facts follow
-//	[account]  as ledger.AppendAccount, taught by nobody yet
-//	[mint]     as ledger.AppendMint
+//	[account]  as codec.AppendAccount, without provenance
+//	[mint]     as codec.AppendMint
 //
 // One that the filter leaves out is kept so far: it takes the place of an older one that it admits.
 const (
