@@ -419,7 +419,16 @@ func flip(t *testing.T, disk vfs.FS, v ledger.Version, k ledger.Pubkey) {
 			a.Lamports++
 			found = true
 		}
-		accounts = append(accounts, a)
+		kept := *a
+		if a.Token != nil {
+			token := *a.Token
+			kept.Token = &token
+		}
+		if a.Earlier != nil {
+			earlier := *a.Earlier
+			kept.Earlier = &earlier
+		}
+		accounts = append(accounts, &kept)
 		return true
 	})
 	if err == nil {

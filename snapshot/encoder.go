@@ -64,18 +64,12 @@ func (e *encoder) close() { e.zstd.Close() }
 
 func (e *encoder) account(a *ledger.Account) error {
 	e.raw = ledger.AppendAccount(e.raw, a)
-	if a.Exists() {
-		e.written.accounts++
-	} else {
-		e.written.tombstones++
-	}
 	return e.added(accountChunk, &a.Pubkey)
 }
 
 func (e *encoder) mint(m *ledger.MintWrite) error {
 	e.raw = append(e.raw, m.Pubkey[:]...)
 	e.raw = ledger.AppendMint(e.raw, &m.Mint)
-	e.written.mints++
 	return e.added(mintChunk, &m.Pubkey)
 }
 

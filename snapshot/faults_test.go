@@ -256,7 +256,7 @@ func TestAFileIsNotTouchedAfterItFailed(t *testing.T) {
 				t.Errorf("%v failed: append %d: %v, want %v", kind, n, err, syscall.EIO)
 			}
 		}
-		if _, err := w.finish(); !errors.Is(err, syscall.EIO) {
+		if err := w.finish(); !errors.Is(err, syscall.EIO) {
 			t.Errorf("%v failed: finish: %v, want %v", kind, err, syscall.EIO)
 		}
 		if calls := disk.Trace(); calls[len(calls)-1].Err == nil {
@@ -320,7 +320,7 @@ type mistaken struct {
 }
 
 func (m mistaken) Open(name string) (vfs.File, error) {
-	if whole := trimTemporary(name); strings.HasSuffix(whole, stateNameEnd) {
+	if whole := trimTemporary(name); strings.HasSuffix(whole, stateSuffix) {
 		return m.other.Open(whole)
 	}
 	return m.FS.Open(name)

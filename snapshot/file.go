@@ -133,12 +133,12 @@ const overBytes = 16
 
 // chunkReader reads the chunks of a file. It belongs to one goroutine.
 type chunkReader struct {
-	of     *file
-	file   vfs.File
-	zstd   *zstd.Decoder
-	stored []byte
-	raw    []byte
-	made   ledger.AccountDecoder
+	of      *file
+	file    vfs.File
+	zstd    *zstd.Decoder
+	stored  []byte
+	raw     []byte
+	account ledger.AccountDecoder
 }
 
 // open returns a reader of the file's chunks, to be closed.
@@ -153,7 +153,7 @@ func (f *file) open() (*chunkReader, error) {
 		opened.Close()
 		return nil, fmt.Errorf("cannot make a decompressor: %w", err)
 	}
-	return &chunkReader{of: f, file: opened, zstd: z}, nil
+	return &chunkReader{of: f, file: opened, zstd: z, account: ledger.AccountDecoder{Reuse: true}}, nil
 }
 
 func (r *chunkReader) close() {

@@ -42,7 +42,7 @@ import (
 //	mint      pubkey 32 | as ledger.AppendMint
 //	block     flags u8: previous known 1 | previous slot u64 | length n u32 |
 //	          as ledger.AppendEvent n, without writes
-//	meta      JSON, see metaFile
+//	meta      JSON, see storedMeta
 //
 // A snapshot has chunks of accounts and mints and ends in one of meta; a history file has
 // chunks of blocks only, at least one.

@@ -54,6 +54,20 @@ func testAccount(n int) *ledger.Account {
 	return a
 }
 
+// cloned returns a copy that stays valid after the visit that the account was handed to.
+func cloned(a *ledger.Account) *ledger.Account {
+	c := *a
+	if a.Token != nil {
+		token := *a.Token
+		c.Token = &token
+	}
+	if a.Earlier != nil {
+		earlier := *a.Earlier
+		c.Earlier = &earlier
+	}
+	return &c
+}
+
 func testMint(n int) ledger.MintWrite {
 	m := ledger.MintWrite{Pubkey: testKey(n), Mint: ledger.Mint{Decimals: uint8(n % 10)}}
 	if n%2 == 0 {
@@ -179,7 +193,7 @@ func load(snap *Snapshot, ranges int) (*state, error) {
 		} else if i == ranges-1 {
 			last = math.MaxUint64
 		}
-		if err := snap.Accounts(first, last, func(a *ledger.Account) bool { st.accounts = append(st.accounts, a); return true }); err != nil {
+		if err := snap.Accounts(first, last, func(a *ledger.Account) bool { st.accounts = append(st.accounts, cloned(a)); return true }); err != nil {
 			return nil, err
 		}
 		if err := snap.Mints(first, last, func(m ledger.MintWrite) bool { st.mints = append(st.mints, m); return true }); err != nil {

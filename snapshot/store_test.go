@@ -138,7 +138,7 @@ func TestAnyStateIsReadInAnyRanges(t *testing.T) {
 		want.accounts = slices.DeleteFunc(want.accounts, func(a *ledger.Account) bool { return !in(&a.Pubkey) })
 		want.mints = slices.DeleteFunc(want.mints, func(m ledger.MintWrite) bool { return !in(&m.Pubkey) })
 		got := &state{meta: *snap.Meta(), blocks: st.blocks}
-		if err := snap.Accounts(first, last, func(a *ledger.Account) bool { got.accounts = append(got.accounts, a); return true }); err != nil {
+		if err := snap.Accounts(first, last, func(a *ledger.Account) bool { got.accounts = append(got.accounts, cloned(a)); return true }); err != nil {
 			t.Fatal(err)
 		}
 		if err := snap.Mints(first, last, func(m ledger.MintWrite) bool { got.mints = append(got.mints, m); return true }); err != nil {
