@@ -101,7 +101,7 @@ func (s *Store) List() ([]Info, error) {
 		if !ok {
 			continue
 		}
-		bytes, err := s.size(name)
+		bytes, err := vfs.Size(s.fs, filepath.Join(s.dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // pruned meanwhile
 		}
@@ -114,15 +114,6 @@ func (s *Store) List() ([]Info, error) {
 		return cmp.Or(cmp.Compare(b.Version, a.Version), cmp.Compare(b.Slot, a.Slot))
 	})
 	return infos, nil
-}
-
-func (s *Store) size(name string) (int64, error) {
-	f, err := s.fs.Open(filepath.Join(s.dir, name))
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	return f.Size()
 }
 
 // verifyLocked makes sure that every byte of the file was read back since the process started.

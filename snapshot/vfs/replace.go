@@ -68,3 +68,13 @@ func Install(disk FS, temporary, name string) (renamed bool, err error) {
 	}
 	return true, err
 }
+
+// Size returns the size of a file in bytes.
+func Size(disk FS, name string) (int64, error) {
+	f, err := disk.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return f.Size()
+}

@@ -9,7 +9,7 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// Mark is a place between two commits of a log, where a replay goes on without reading again what
+// Mark is a point between two commits of a log, where a replay goes on without reading again what
 // comes before it in the segment.
 type Mark struct {
 	segment uint64 // index; 0: only the version of state is known
@@ -19,14 +19,6 @@ type Mark struct {
 // MarkAt returns the mark before the commit that holds the record from. A replay from there reads the
 // segment from its beginning.
 func MarkAt(from ledger.Version) Mark { return Mark{state: state{version: from - 1}} }
-
-// after returns the mark after an entry, which ends its commit.
-func (e *Entry) after() Mark {
-	return Mark{e.Segment, state{
-		version: e.frame.version, slot: tipAfter(e.tip, e.frame.kind, e.frame.slot),
-		position: e.Position + Position(e.SizeBytes), chain: e.link,
-	}}
-}
 
 // place is where an error was found. What is said of it may change while a log is written.
 type place struct {
@@ -62,7 +54,8 @@ func ReplayFrom(ctx context.Context, disk vfs.FS, dir string, mark *Mark, visit 
 	for {
 		var stop error
 		end, err := replay(ctx, disk, dir, *mark, func(commit []Entry) error {
-			*mark = commit[len(commit)-1].after()
+			last := &commit[len(commit)-1]
+			*mark = Mark{last.Segment, last.frame.after(last.tip)}
 			stop = visit(commit)
 			return stop
 		}, nil)

@@ -55,6 +55,12 @@ func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 // FormatError says that a newer program wrote a file of the log; File is its path.
 type FormatError = vfs.FormatError
 
+// replaceFile is vfs.Replace with the errors of the log.
+func replaceFile(c *Config, name string, fill func(vfs.File) error) (vfs.File, error) {
+	f, err := vfs.Replace(c.FS, name, fill)
+	return f, outOfSpace(err)
+}
+
 // outOfSpace makes err, from anything but a sync, match ErrNoSpace if want of space or of files is why.
 func outOfSpace(err error) error {
 	if !errors.Is(err, ErrNoSpace) && (vfs.IsFull(err) || vfs.IsOutOfFiles(err)) {

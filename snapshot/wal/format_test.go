@@ -51,7 +51,7 @@ func TestReleasedFormatsStayReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCommits(t, "testdata", got, commits)
-	if want := fmt.Sprintf("the log ends behind record %d, at slot %d, in %s at byte %d",
+	if want := fmt.Sprintf("the log ends after record %d, at slot %d, in %s at byte %d",
 		end.Version(), end.Slot(), segmentName(testDir, 2), end.offset); end.String() != want {
 		t.Errorf("the end is told as %q, want %q", end, want)
 	}
@@ -135,21 +135,21 @@ func FuzzFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// Random bytes rarely have the right checksum, so half of the work is to give them one.
 		for range 2 {
-			h, payload, link, size, err := decodeFrame(b)
+			h, payload, err := decodeFrame(b)
 			if err != nil {
 				if !errors.Is(err, ErrTorn) && !errors.Is(err, ErrCorrupt) {
 					t.Fatalf("decodeFrame(%x): %v", b, err)
 				}
-				if _, size, err := decodeHeader(b); err == nil && size <= len(b) {
-					binary.LittleEndian.PutUint32(b[crcAt:], frameCRC(b[:size]))
+				if h, err := decodeHeader(b); err == nil && h.size <= len(b) {
+					binary.LittleEndian.PutUint32(b[crcAt:], frameCRC(b[:h.size]))
 				}
 				continue
 			}
 			again := closeFrame(append(openFrame(nil), payload...), 0)
 			h.stamp(again, crc32.Checksum(again[frameBytes:], castagnoli), chain{})
-			copy(again[chainAt:], link[:]) // what it links to is not in the frame
-			if !bytes.Equal(again, b[:size]) {
-				t.Fatalf("decoded and encoded again:\n got %x\nwant %x", again, b[:size])
+			copy(again[chainAt:], h.link[:]) // what it links to is not in the frame
+			if !bytes.Equal(again, b[:h.size]) {
+				t.Fatalf("decoded and encoded again:\n got %x\nwant %x", again, b[:h.size])
 			}
 		}
 	})

@@ -157,7 +157,7 @@ func checkStats(t testing.TB, l *Log) {
 	defer l.mu.Unlock()
 	want := Stats{Segments: len(l.segments), Position: l.state.position, DurableSlot: l.durable.slot}
 	for _, g := range l.segments {
-		want.Bytes += g.bytes
+		want.Bytes += g.size
 	}
 	if got != want {
 		t.Errorf("Stats() = %+v, want %+v", got, want)

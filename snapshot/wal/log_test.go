@@ -35,8 +35,8 @@ func TestWhatIsCommittedIsReplayed(t *testing.T) {
 	if !reflect.DeepEqual(got, commits) {
 		t.Errorf("at the end: %d commits, want %d, or their records differ", len(got), len(commits))
 	}
-	if end.Torn() || end.Version() != 79 || end.Durable() != end.Position() {
-		t.Errorf("the end is %v, durable up to %d of %d; want it behind record 79, all durable", end, end.Durable(), end.Position())
+	if end.Torn() || end.Version() != 79 || end.durable != end.position {
+		t.Errorf("the end is %v, durable up to %d of %d; want it behind record 79, all durable", end, end.durable, end.position)
 	}
 	v := ledger.Version(1)
 	for i, commit := range commits {
@@ -61,8 +61,8 @@ func TestTheEndTellsWhatIsKnownDurable(t *testing.T) {
 	}
 	// The last commit, of two records, has nobody behind it to say that it is durable.
 	first := entries[len(entries)-2]
-	if end.Durable() != first.Position || end.Slot() != 108 || first.Durable != first.Position {
-		t.Errorf("durable up to %d at slot %d, want %d and 108", end.Durable(), end.Slot(), first.Position)
+	if end.durable != first.Position || end.Slot() != 108 || first.Durable != first.Position {
+		t.Errorf("durable up to %d at slot %d, want %d and 108", end.durable, end.Slot(), first.Position)
 	}
 }
 

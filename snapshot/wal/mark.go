@@ -15,13 +15,8 @@ func (l *Log) markSoonLocked() {
 func (l *Log) mark() {
 	l.announcing <- struct{}{}
 	defer func() { <-l.announcing }()
-	select {
-	case <-l.stop:
-		return
-	default:
-	}
 	l.marking.Store(false)
-	if l.Err() != nil {
+	if l.closed.Load() || l.Err() != nil {
 		return
 	}
 	switch err := announce(&l.c, *l.durableAt.Load()); {

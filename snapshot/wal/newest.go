@@ -67,7 +67,7 @@ func readNewest(disk vfs.FS, dir string) (newest, error) {
 
 // announce replaces the file newest.
 func announce(c *Config, n newest) error {
-	f, err := replace(c, filepath.Join(c.Dir, newestName), func(f vfs.File) error {
+	f, err := replaceFile(c, filepath.Join(c.Dir, newestName), func(f vfs.File) error {
 		return writeWhole(f, n.encode(), 0)
 	})
 	if err != nil {

@@ -32,7 +32,7 @@ func TestWhatCrashesLeaveIsCountedAndPruned(t *testing.T) {
 		next += 2
 		// What the next commit wrote before the process died.
 		segment := segmentName(testDir, l.newestLocked().index)
-		end := l.newestLocked().bytes
+		end := l.newestLocked().size
 		disk = disk.Crash(1, 0)
 		if err := disk.Overwrite(segment, end, []byte("a part of a commit")); err != nil {
 			t.Fatal(err)
@@ -45,7 +45,7 @@ func TestWhatCrashesLeaveIsCountedAndPruned(t *testing.T) {
 	}
 	written := int64(0)
 	for _, g := range l.segments {
-		written += g.bytes
+		written += g.size
 	}
 	if got := l.Stats().Bytes; got != written+bytes {
 		t.Errorf("Stats().Bytes = %d, want %d of segments and %d of what was kept aside", got, written, bytes)
@@ -65,7 +65,7 @@ func TestWhatCrashesLeaveIsCountedAndPruned(t *testing.T) {
 	}
 	written = 0
 	for _, g := range l.segments {
-		written += g.bytes
+		written += g.size
 	}
 	if got := l.Stats().Bytes; got != written+bytes {
 		t.Errorf("after pruning Stats().Bytes = %d, want %d", got, written+bytes)

@@ -21,7 +21,6 @@ type Entry struct {
 	SizeBytes int      // of its frame, padding included
 
 	frame frame
-	link  chain       // of the log after it
 	tip   ledger.Slot // of the chain before it
 }
 
@@ -61,7 +60,7 @@ func replay(ctx context.Context, disk vfs.FS, dir string, mark Mark,
 		return End{}, err
 	}
 	checked, decoded := make(chan *chunk, queuedChunks), make(chan *chunk, queuedChunks)
-	s := &scanner{disk: disk, survey: survey, from: from, mark: mark, out: checked, free: make(chan []byte, queuedChunks+2)}
+	s := &scanner{disk: disk, survey: survey, from: from, mark: mark, out: checked}
 	total := int64(0)
 	for i := start; i < len(survey.segments); i++ {
 		total += survey.segments[i].size
@@ -80,12 +79,10 @@ func replay(ctx context.Context, disk vfs.FS, dir string, mark Mark,
 			cancel()
 		}
 	})
-	tell := func(read int64) {
-		if progress != nil {
-			progress(read, total)
-		}
+	if progress == nil {
+		progress = func(int64, int64) {}
 	}
-	err = deliver(decoded, visit, tell)
+	err = deliver(decoded, visit, func(read int64) { progress(read, total) })
 	cancel()
 	wg.Wait()
 
@@ -98,7 +95,7 @@ func replay(ctx context.Context, disk vfs.FS, dir string, mark Mark,
 	if newest := s.end.Version(); from > newest+1 {
 		return End{}, fmt.Errorf("%w: record %d was asked for, the newest is %d", ErrMissing, from, newest)
 	}
-	tell(total) // the room taken ahead was looked at too
+	progress(total, total) // the room taken ahead was looked at too
 	return s.end, nil
 }
 
@@ -120,10 +117,6 @@ func (s *scanner) decode(ctx context.Context, in <-chan *chunk, out chan<- *chun
 				}
 			}
 			e.Record = r
-		}
-		select {
-		case s.free <- c.buf:
-		default:
 		}
 		c.buf = nil
 		select {
@@ -155,10 +148,10 @@ type End struct {
 	state
 	durable  Position
 	segments []segment
-	offset   int64        // in the last segment, behind the last whole commit
-	torn     int64        // bytes behind it that a crash left
+	offset   int64        // in the last segment, after the last whole commit
+	torn     int64        // bytes after it that a crash left
 	reason   string       // why they are not whole
-	opened   *atomic.Bool // set by Open: what this tells is over then; nil for an empty log
+	opened   *atomic.Bool // set by Open: the end is out of date then; nil for an empty log
 }
 
 // Version returns that of the newest whole record or, for an empty log, of the one before the first that
@@ -168,23 +161,8 @@ func (e End) Version() ledger.Version { return e.version }
 // Slot returns the chain's tip after the newest record.
 func (e End) Slot() ledger.Slot { return e.slot }
 
-// Position returns where the newest whole commit ends.
-func (e End) Position() Position { return e.position }
-
-// Durable returns the highest position that was known durable before the crash or stop.
-func (e End) Durable() Position { return e.durable }
-
-// Torn tells whether a crash left something behind the newest whole commit, which Open cuts.
+// Torn tells whether a crash left something after the newest whole commit, which Open cuts.
 func (e End) Torn() bool { return e.torn > 0 }
-
-// Stats returns what the stats of a log that goes on here begin with.
-func (e End) Stats() Stats {
-	s := Stats{Segments: len(e.segments), Position: e.position, DurableSlot: e.slot}
-	for i := range e.segments {
-		s.Bytes += e.segments[i].size + e.segments[i].aside
-	}
-	return s
-}
 
 // String tells how the log ends.
 func (e End) String() string {
@@ -192,9 +170,9 @@ func (e End) String() string {
 		return "the log is empty"
 	}
 	g := &e.segments[len(e.segments)-1]
-	s := fmt.Sprintf("the log ends behind record %d, at slot %d, in %s at byte %d", e.version, e.slot, g.name, e.offset)
+	s := fmt.Sprintf("the log ends after record %d, at slot %d, in %s at byte %d", e.version, e.slot, g.name, e.offset)
 	if e.Torn() {
-		s += fmt.Sprintf("; a crash left %d bytes behind it (%s)", e.torn, e.reason)
+		s += fmt.Sprintf("; a crash left %d bytes after it (%s)", e.torn, e.reason)
 	}
 	return s
 }

@@ -9,9 +9,9 @@ import (
 	"io"
 )
 
-// durableBehind searches a segment behind the frame at off, which is not whole, for frames that
-// are, and returns the highest position known durable that one of them names.
-func durableBehind(f io.ReaderAt, g *segment, off int64) (Position, error) {
+// durableAfter searches a segment for whole frames after the frame at off, which is not whole,
+// and returns the highest position known durable that one of them names.
+func durableAfter(f io.ReaderAt, g *segment, off int64) (Position, error) {
 	var durable Position
 	// Windows overlap by a header less one step, so that each place is looked at with the
 	// whole header at hand.
@@ -20,13 +20,13 @@ func durableBehind(f io.ReaderAt, g *segment, off int64) (Position, error) {
 			if binary.LittleEndian.Uint16(b[i+4:]) != frameMarker {
 				continue
 			}
-			h, size, err := decodeHeader(b[i:])
-			place := at + int64(i)
-			if err != nil || h.position != g.position+Position(place) || h.segment != uint32(g.index) ||
-				h.durable <= durable || h.durable > h.position || place+int64(size) > g.size {
+			h, err := decodeHeader(b[i:])
+			offset := at + int64(i)
+			if err != nil || h.position != g.position+Position(offset) || h.segment != uint32(g.index) ||
+				h.durable <= durable || h.durable > h.position || offset+int64(h.size) > g.size {
 				continue
 			}
-			whole, err := checksumAt(f, b[i:i+frameBytes], place, int64(size))
+			whole, err := checksumAt(f, b[i:i+frameBytes], offset, int64(h.size))
 			if err != nil {
 				return err
 			}
@@ -42,13 +42,10 @@ func durableBehind(f io.ReaderAt, g *segment, off int64) (Position, error) {
 // checksumAt tells whether the frame at off, whose header is b, has the checksum it names. It
 // reads the rest piece by piece: the length may be wrong.
 func checksumAt(f io.ReaderAt, b []byte, off, size int64) (bool, error) {
-	crc := uint32(0)
-	err := windows(f, off+frameBytes, off+size, 0, func(b []byte, _ int64) error {
-		crc = crc32.Update(crc, castagnoli, b)
-		return nil
-	})
-	crc = crc32.Update(crc, castagnoli, b[:crcAt])
-	return crc == binary.LittleEndian.Uint32(b[crcAt:]), err
+	sum := crc32.New(castagnoli)
+	_, err := io.Copy(sum, io.NewSectionReader(f, off+frameBytes, size-frameBytes))
+	sum.Write(b[:crcAt])
+	return sum.Sum32() == binary.LittleEndian.Uint32(b[crcAt:]), err
 }
 
 // windows reads from off to end in pieces, each of which begins overlap bytes before the end of

@@ -49,8 +49,8 @@ func surveyLog(disk vfs.FS, dir string) (*survey, error) {
 		if !slices.Contains(others, filepath.Base(g.name)+brokenSuffix) {
 			continue
 		}
-		if g.aside, err = asideBytes(disk, g.name); err != nil {
-			return nil, err
+		if g.aside, err = vfs.Size(disk, g.name+brokenSuffix); err != nil {
+			return nil, fmt.Errorf("cannot read the size of what was cut off a segment: %w", err)
 		}
 	}
 	// Only damage has a place among the records, and waits until those before it are read.
