@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"path/filepath"
@@ -124,7 +123,6 @@ func (w *fileWriter) discard() {
 		w.file.Close()
 		w.file = nil
 	}
-	w.err = errors.Join(w.err, errors.New("the file was given up"))
 	_ = w.fs.Remove(filepath.Join(w.dir, w.temporary))
 }
 

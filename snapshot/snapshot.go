@@ -22,27 +22,15 @@ type Snapshot struct {
 // Open opens a snapshot and checks everything that the indexes of its files tell: that the files are
 // complete, fit together, and are those it was written with. Errors match ErrDamaged, match
 // fs.ErrNotExist if the snapshot was pruned, are a *vfs.FormatError, or the disk's.
-func (s *Store) Open(i Info) (*Snapshot, error) {
-	state, meta, err := openState(s.fs, s.dir, i.Name)
-	if err != nil {
-		return nil, err
-	}
-	found := &Snapshot{meta: meta, state: state}
-	for _, ref := range meta.History {
-		f, err := openHistory(s.fs, s.dir, ref)
-		if err != nil {
-			return nil, fmt.Errorf("cannot open the history of %s: %w", i.Name, err)
-		}
-		found.history = append(found.history, f)
-	}
-	return found, nil
-}
+func (s *Store) Open(i Info) (*Snapshot, error) { return s.open(context.Background(), i, false) }
 
 // Salvage opens a snapshot with damaged or missing history without the blocks of
 // the newest such file and all before it: the Floor of its Meta lies after them. It reads every
 // byte of the history that it keeps. Errors are those of Open; if the newest history file
 // is damaged there is nothing to keep, and Salvage returns that damage.
-func (s *Store) Salvage(ctx context.Context, i Info) (*Snapshot, error) {
+func (s *Store) Salvage(ctx context.Context, i Info) (*Snapshot, error) { return s.open(ctx, i, true) }
+
+func (s *Store) open(ctx context.Context, i Info, salvage bool) (*Snapshot, error) {
 	state, meta, err := openState(s.fs, s.dir, i.Name)
 	if err != nil {
 		return nil, err
@@ -50,15 +38,15 @@ func (s *Store) Salvage(ctx context.Context, i Info) (*Snapshot, error) {
 	found := &Snapshot{meta: meta, state: state}
 	for n, ref := range slices.Backward(meta.History) {
 		f, err := openHistory(s.fs, s.dir, ref)
-		if err == nil {
+		if err == nil && salvage {
 			err = f.checkStored(ctx, Pace{})
 		}
 		if err == nil {
 			found.history = slices.Insert(found.history, 0, f)
 			continue
 		}
-		if !errors.Is(err, ErrDamaged) || len(found.history) == 0 {
-			return nil, err
+		if !salvage || !errors.Is(err, ErrDamaged) || len(found.history) == 0 {
+			return nil, fmt.Errorf("cannot open the history of %s: %w", i.Name, err)
 		}
 		meta.Floor = max(meta.Floor, ref.Last+1)
 		meta.History = meta.History[n+1:]

@@ -242,7 +242,7 @@ func tipAt(commits [][]*ledger.Record, v ledger.Version) (tip ledger.Slot) {
 func checkRefused(t *testing.T, what, path string, got [][]*ledger.Record, err error, commits [][]*ledger.Record) {
 	t.Helper()
 	var corrupt *CorruptError
-	var format *FormatError
+	var format *vfs.FormatError
 	switch {
 	case errors.As(err, &format):
 		if format.File != path {

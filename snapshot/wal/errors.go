@@ -52,9 +52,6 @@ func reasonOf(err error) string { return strings.TrimPrefix(err.Error(), ErrCorr
 // Is makes every CorruptError match ErrCorrupt.
 func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 
-// FormatError says that a newer program wrote a file of the log; File is its path.
-type FormatError = vfs.FormatError
-
 // replaceFile is vfs.Replace with the errors of the log.
 func replaceFile(c *Config, name string, fill func(vfs.File) error) (vfs.File, error) {
 	f, err := vfs.Replace(c.FS, name, fill)

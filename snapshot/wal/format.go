@@ -66,7 +66,7 @@ func (h *header) encode() []byte {
 }
 
 // decodeSegmentHeader reads the header of the segment stored under name. It returns ErrTorn,
-// ErrCorrupt or a *FormatError.
+// ErrCorrupt or a *vfs.FormatError.
 func decodeSegmentHeader(name string, b []byte) (header, error) {
 	if err := checkFile(name, b, headerMagic, headerBytes); err != nil {
 		return header{}, err
@@ -93,7 +93,7 @@ func checkFile(name string, b []byte, magic string, size int) error {
 	}
 	le := binary.LittleEndian
 	if v := le.Uint32(b[8:]); v > formatVersion {
-		return &FormatError{File: name, Version: v, Newest: formatVersion}
+		return &vfs.FormatError{File: name, Version: v, Newest: formatVersion}
 	} else if v == 0 {
 		return fmt.Errorf("%w: format version 0", ErrCorrupt)
 	}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"ledgerd/snapshot/vfs"
 )
 
 var update = flag.Bool("update", false, "rewrite the files in testdata")
@@ -82,8 +84,8 @@ func TestANewerFormatIsRefused(t *testing.T) {
 		binary.LittleEndian.PutUint32(b[8:], 9)
 		put(t, disk, path, b)
 		_, _, err := replayAll(disk, testDir, 0)
-		want := &FormatError{File: path, Version: 9, Newest: 1}
-		var got *FormatError
+		want := &vfs.FormatError{File: path, Version: 9, Newest: 1}
+		var got *vfs.FormatError
 		if !errors.As(err, &got) || *got != *want {
 			t.Errorf("%s: %v, want %v", name, err, want)
 		}
@@ -145,7 +147,7 @@ func FuzzFrame(f *testing.F) {
 				}
 				continue
 			}
-			again := closeFrame(append(openFrame(nil), payload...), 0)
+			again := closeFrame(append(make([]byte, frameBytes), payload...), 0)
 			h.stamp(again, crc32.Checksum(again[frameBytes:], castagnoli), chain{})
 			copy(again[chainAt:], h.link[:]) // what it links to is not in the frame
 			if !bytes.Equal(again, b[:h.size]) {
@@ -168,7 +170,7 @@ func FuzzReplay(f *testing.F) {
 		left := disk.Clone()
 		put(t, left, path, b)
 		got, end, err := replayAll(left, testDir, 0)
-		var format *FormatError
+		var format *vfs.FormatError
 		switch {
 		case err != nil && !errors.Is(err, ErrCorrupt) && !errors.As(err, &format):
 			t.Fatalf("Replay: %v", err)

@@ -80,18 +80,11 @@ func frameOf(r *ledger.Record, last bool) frame {
 // padded returns the size of a frame whose payload has n bytes.
 func padded(n int) int { return (frameBytes + n + 7) &^ 7 }
 
-// openFrame appends room for a frame's header.
-func openFrame(dst []byte) []byte {
-	var room [frameBytes]byte
-	return append(dst, room[:]...)
-}
-
-// closeFrame appends the padding that the payload behind dst[start:], which openFrame began,
-// needs, and notes the payload's length.
+// closeFrame ends the frame that begins at dst[start:] with room for its header: it appends the padding that the
+// payload needs, and notes the payload's length.
 func closeFrame(dst []byte, start int) []byte {
 	n := len(dst) - start - frameBytes
-	var zeros [8]byte
-	dst = append(dst, zeros[:padded(n)-frameBytes-n]...)
+	dst = append(dst, make([]byte, padded(n)-frameBytes-n)...)
 	binary.LittleEndian.PutUint32(dst[start:], uint32(n))
 	return dst
 }

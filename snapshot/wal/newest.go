@@ -54,7 +54,7 @@ func readNewest(disk vfs.FS, dir string) (newest, error) {
 	if err == nil && n > newestBytes {
 		err = fmt.Errorf("%w: too long", ErrCorrupt)
 	}
-	var format *FormatError
+	var format *vfs.FormatError
 	if errors.As(err, &format) {
 		return newest{}, err
 	}

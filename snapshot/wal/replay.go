@@ -34,7 +34,7 @@ const queuedChunks = 2
 // directory is an empty log. Segments before the one that holds from are looked at only as far
 // as their headers.
 //
-// Damage is a *CorruptError, a newer format a *FormatError. A record from that the log
+// Damage is a *CorruptError, a newer format a *vfs.FormatError. A record from that the log
 // does not reach, or does not reach back to, is ErrMissing. What visit returns, Replay returns.
 // In every case visit may have been called for the commits before. Progress, which may be nil, is
 // told between calls of visit how many bytes were read of how many. Entries and their records are

@@ -117,10 +117,8 @@ func (s *survey) startAt(from ledger.Version) (int, error) {
 		return 0, fmt.Errorf("%w: record %d was asked for, the oldest is %d", ErrMissing, from, oldest)
 	}
 	start := 0
-	for i := range s.segments {
-		if s.segments[i].first <= from {
-			start = i
-		}
+	for start+1 < len(s.segments) && s.segments[start+1].first <= from {
+		start++
 	}
 	return start, nil
 }
