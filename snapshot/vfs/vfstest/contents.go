@@ -32,8 +32,8 @@ func (m *Memory) ReadFile(name string) ([]byte, error) {
 }
 
 // WriteFile puts a file in place, directories included, in place of what had the name. All of it
-// survives a crash. It minds neither the capacity nor that the disk is read-only, and files open on
-// what had the name keep that.
+// survives a crash. The capacity does not bound it, and files open on
+// what had the name keep their bytes.
 func (m *Memory) WriteFile(name string, p []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
