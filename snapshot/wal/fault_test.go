@@ -149,7 +149,8 @@ func TestOpenCanBeTriedAgainWhenThereIsSpace(t *testing.T) {
 			if err != nil || end.Torn() != strings.HasPrefix(what, "torn") {
 				t.Fatalf("%s: %v, %v", what, end, err)
 			}
-			disk := vfstest.NewFaulty(left.Clone(), vfstest.Plan{Call: n, Err: syscall.ENOSPC,
+			memory := left.Clone()
+			disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Err: syscall.ENOSPC,
 				Kinds: vfstest.KindChange&^(vfstest.KindSync|vfstest.KindSyncDir) | vfstest.KindOpenWrite})
 			l, err := Open(config(disk), end)
 			if !disk.Hit() {
@@ -169,7 +170,7 @@ func TestOpenCanBeTriedAgainWhenThereIsSpace(t *testing.T) {
 			}
 			closeLog(t, l)
 			if end.Torn() {
-				if kept := contents(t, disk, name+brokenSuffix); int64(len(kept)) != end.torn || kept[0] == 0 {
+				if kept := contents(t, memory, name+brokenSuffix); int64(len(kept)) != end.torn || kept[0] == 0 {
 					t.Fatalf("%s: %x was kept aside", what, kept)
 				}
 			}
@@ -180,27 +181,6 @@ func TestOpenCanBeTriedAgainWhenThereIsSpace(t *testing.T) {
 			wantCommits(t, what, got, append(want[:len(want):len(want)], more))
 		}
 	}
-}
-
-// TestPruneCanBeTriedAgainWhenThereIsSpace: a file system may need some to remove a file.
-func TestPruneCanBeTriedAgainWhenThereIsSpace(t *testing.T) {
-	disk := vfstest.NewFaulty(newDisk(t), vfstest.Plan{})
-	c := config(disk)
-	c.SegmentBytes = 3 << 10
-	l, _ := open(t, c)
-	commits := script(20, 2)
-	commitAll(t, l, commits[:19])
-	before := l.Stats().Segments
-	disk.Arm(vfstest.Plan{Call: 1, Kinds: vfstest.KindRemove, Err: syscall.ENOSPC})
-	if err := l.Prune(20); !errors.Is(err, ErrNoSpace) || errors.Is(err, ErrFailed) || l.Stats().Segments != before {
-		t.Errorf("Prune without space: %v and %d segments, want %v and %d", err, l.Stats().Segments, ErrNoSpace, before)
-	}
-	commitAll(t, l, commits[19:])
-	if err := l.Prune(20); err != nil || l.Stats().Segments >= before {
-		t.Errorf("Prune again: %v and %d segments, want less than %d", err, l.Stats().Segments, before)
-	}
-	checkStats(t, l)
-	closeLog(t, l)
 }
 
 // TestWhatCannotBeReadIsNotTakenForTheEnd fails each call that reads.
@@ -316,8 +296,8 @@ func (f fullFile) Truncate(size int64) error {
 	return f.File.Truncate(size)
 }
 
-// TestWhatLiesBehindASealedEndIsIgnored: whole commits lie there that were never acknowledged.
-func TestWhatLiesBehindASealedEndIsIgnored(t *testing.T) {
+// TestWhatLiesAfterASealedEndIsIgnored: whole commits lie there that were never acknowledged.
+func TestWhatLiesAfterASealedEndIsIgnored(t *testing.T) {
 	commits := script(8, 2)
 	memory := newDisk(t)
 	full := false
@@ -334,7 +314,7 @@ func TestWhatLiesBehindASealedEndIsIgnored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantCommits(t, "behind a sealed end", got, commits)
+	wantCommits(t, "after a sealed end", got, commits)
 	closeLog(t, l)
 	got, _, err = replayAll(left.Crash(0, 0), testDir, 0)
 	if err != nil {

@@ -59,23 +59,6 @@ func TestReleasedFormatsStayReadable(t *testing.T) {
 	}
 }
 
-// TestFormatVersion1 writes the files byte by byte as the diagrams say.
-func TestFormatVersion1(t *testing.T) {
-	h := header{index: 2, first: 3, position: 4, durable: 5, slot: 6, chain: chain{7, 8}}
-	want := []byte("ledgerWL\x01\x00\x00\x00\x00\x00\x00\x00")
-	for n := range uint64(5) {
-		want = binary.LittleEndian.AppendUint64(want, n+2)
-	}
-	want = append(want, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-	want = binary.LittleEndian.AppendUint32(want, crc32.Checksum(want, crc32.MakeTable(crc32.Castagnoli)))
-	if got := h.encode(); !bytes.Equal(got, want) {
-		t.Errorf("header = %x, want %x", got, want)
-	}
-	if got, err := decodeSegmentHeader("", want); err != nil || got != h {
-		t.Errorf("decoded %+v, %v; want %+v", got, err, h)
-	}
-}
-
 func TestANewerFormatIsRefused(t *testing.T) {
 	for _, name := range goldenFiles {
 		disk := recorded(t, script(4, 1), goldenSegmentBytes, true)

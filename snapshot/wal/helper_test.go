@@ -158,6 +158,9 @@ func checkStats(t testing.TB, l *Log) {
 	want := Stats{Segments: len(l.segments), Position: l.state.position, DurableSlot: l.durable.slot}
 	for _, g := range l.segments {
 		want.Bytes += g.size
+		if kept, err := vfs.Size(l.c.FS, g.name+brokenSuffix); err == nil {
+			want.Bytes += kept
+		}
 	}
 	if got != want {
 		t.Errorf("Stats() = %+v, want %+v", got, want)

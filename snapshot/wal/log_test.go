@@ -51,21 +51,6 @@ func TestWhatIsCommittedIsReplayed(t *testing.T) {
 	}
 }
 
-func TestTheEndTellsWhatIsKnownDurable(t *testing.T) {
-	commits := script(5, 2)
-	disk := recorded(t, commits, 64<<10, false)
-	entries := entriesOf(t, disk)
-	_, end, err := replayAll(disk, testDir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The last commit, of two records, has nobody behind it to say that it is durable.
-	first := entries[len(entries)-2]
-	if end.durable != first.Position || end.Slot() != 108 || first.Durable != first.Position {
-		t.Errorf("durable up to %d at slot %d, want %d and 108", end.durable, end.Slot(), first.Position)
-	}
-}
-
 func TestPruneKeepsWhatHoldsTheVersion(t *testing.T) {
 	commits := script(20, 2)
 	newest := commits[19][len(commits[19])-1].Version
