@@ -185,12 +185,10 @@ func write(t testing.TB, s *Store, st *state) Written {
 // load reads a snapshot in ranges, each from one of the given prefixes up to the next.
 func load(snap *Snapshot, ranges int) (*state, error) {
 	st := &state{meta: *snap.Meta()}
-	step := math.MaxUint64/uint64(ranges) + 1
+	step, last := math.MaxUint64/uint64(ranges), uint64(math.MaxUint64)
 	for i := range ranges {
-		first, last := uint64(i)*step, uint64(i)*step+step-1
-		if ranges == 1 {
-			first, last = 0, math.MaxUint64
-		} else if i == ranges-1 {
+		first := uint64(i) * step
+		if last = first + step - 1; i == ranges-1 {
 			last = math.MaxUint64
 		}
 		if err := snap.Accounts(first, last, func(a *ledger.Account) bool { st.accounts = append(st.accounts, cloned(a)); return true }); err != nil {
@@ -202,6 +200,17 @@ func load(snap *Snapshot, ranges int) (*state, error) {
 	}
 	err := snap.Blocks(func(b HeldBlock) error { st.blocks = append(st.blocks, b); return nil })
 	return st, err
+}
+
+// wantLoaded reads a snapshot in so many ranges and fails the test unless it is the wanted state.
+func wantLoaded(t testing.TB, what string, snap *Snapshot, ranges int, want *state) {
+	t.Helper()
+	got, err := load(snap, ranges)
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	} else if d := got.differs(want); d != "" {
+		t.Errorf("%s: got %s", what, d)
+	}
 }
 
 // differs returns in what two states differ, "" if they are the same. History refs are not
