@@ -205,6 +205,16 @@ func wantCommits(t testing.TB, what string, got, want [][]*ledger.Record) {
 	}
 }
 
+// wantLog fails unless a healthy log holds just these commits.
+func wantLog(t testing.TB, what string, disk vfs.FS, want [][]*ledger.Record) {
+	t.Helper()
+	got, _, err := replayAll(disk, testDir, 0)
+	if err != nil {
+		t.Fatalf("%s: Replay: %v", what, err)
+	}
+	wantCommits(t, what, got, want)
+}
+
 // isPrefix tells whether got is the beginning of want.
 func isPrefix(got, want [][]*ledger.Record) bool {
 	return len(got) <= len(want) && same(got, want[:len(got)])
