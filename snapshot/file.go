@@ -139,7 +139,7 @@ func (f *file) count(k kind) (n uint64) {
 	return n
 }
 
-// overBytes are what the decompressor wants behind its output to copy in whole words.
+// overBytes are what the decompressor wants after its output to copy in whole words.
 const overBytes = 16
 
 // chunkReader reads the chunks of a file. It belongs to one goroutine.

@@ -11,7 +11,7 @@ import (
 )
 
 // syncEveryBytes is how much a file grows between two syncs. The disk would otherwise get all
-// of a snapshot at once at the end, and the log's own syncs would wait behind it.
+// of a snapshot at once at the end, and the log's own syncs would wait for it.
 const syncEveryBytes = 8 << 20
 
 // fileWriter writes one file under a temporary name. Its append may be called by several

@@ -10,8 +10,8 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// Begin returns the end of a log that holds nothing yet and goes on with the record next, for Open in an
-// empty directory: what comes before that record is held elsewhere. tip is the chain's tip before it.
+// Begin returns the end of an empty log whose first record will be next, for Open in an
+// empty directory: the records before it are held elsewhere. tip is the chain's tip before it.
 // Begin of record 1 is the zero End.
 func Begin(next ledger.Version, tip ledger.Slot) End {
 	return End{state: state{version: next - 1, slot: tip}}

@@ -197,7 +197,7 @@ func flipAll(t *testing.T, what string, disk *vfstest.Memory, commits [][]*ledge
 	}
 }
 
-// checkFlipCut: behind the end only zeros were flipped, before it the last commit went.
+// checkFlipCut: after the end only zeros were flipped, before it the last commit went.
 func checkFlipCut(t *testing.T, what string, got [][]*ledger.Record, after End, commits [][]*ledger.Record, at, end int64) {
 	t.Helper()
 	want := len(commits)
@@ -373,7 +373,7 @@ func TestARecordThatCannotBeReadIsDamage(t *testing.T) {
 		_, _, err = replayAll(disk, testDir, 0)
 		var c *CorruptError
 		if !errors.As(err, &c) || c.LastVersion != 3 || c.LastSlot != 103 || c.Offset <= headerBytes {
-			t.Errorf("%s: %v, want damage behind record 3", name, err)
+			t.Errorf("%s: %v, want damage after record 3", name, err)
 		}
 	}
 }

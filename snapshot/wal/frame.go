@@ -52,7 +52,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 //	    padding         zeros up to a multiple of 8
 //
 // All numbers are little endian. What the header repeats of the record lets a reader check and
-// list a log without decoding it. Position and segment tie a frame to its place: a search behind
+// list a log without decoding it. Position and segment tie a frame to its place: a search after
 // damage finds no frame that lies there by accident.
 type frame struct {
 	kind     ledger.RecordKind

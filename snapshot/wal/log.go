@@ -20,19 +20,19 @@ type Config struct {
 	// SegmentBytes is how large a segment gets; 0 means 64 MiB. The room is taken ahead. A
 	// commit that is larger gets a segment of its size.
 	SegmentBytes int64
-	OnSync       func(time.Duration) // told how long each sync of a segment took; may be nil
+	OnSync       func(time.Duration) // called with the duration of each sync of a segment; may be nil
 	Logger       *slog.Logger        // nil means slog.Default
 }
 
 const (
 	defaultSegmentBytes = 64 << 20
-	// slowSync is how long a sync may take before it is worth a warning: a disk that
-	// stalls is felt by everybody who waits for a block.
+	// slowSync is how long a sync may take before the log warns of it: every block
+	// waits for its sync.
 	slowSync = time.Second
 	// keptBufferBytes bounds the buffer that is kept for the next commit. Catching up
 	// commits a few MiB at a time.
 	keptBufferBytes = 32 << 20
-	// markEvery bounds how long newest may lag behind what is durable.
+	// markEvery bounds how much later than the disk newest may learn what is durable.
 	markEvery = time.Second
 )
 
@@ -67,7 +67,7 @@ type Log struct {
 // newestLocked returns the segment that is being written.
 func (l *Log) newestLocked() *segment { return &l.segments[len(l.segments)-1] }
 
-// usableLocked returns why the log cannot be written any more.
+// usableLocked returns an error if the log cannot be written any more.
 func (l *Log) usableLocked() error {
 	if err := l.Err(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (l *Log) usableLocked() error {
 //
 // After ErrNoSpace nothing of the commit is in the log, and the same records, or
 // others of the same versions, may be tried again later; what was committed is safe. After
-// ErrFailed nothing is known of the commit, and every later call fails in the same way.
+// ErrFailed it is unknown whether the commit is on disk, and every later call fails in the same way.
 func (l *Log) Commit(records []*ledger.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,7 +163,7 @@ func (l *Log) syncLocked() error {
 	return l.syncNowLocked()
 }
 
-// syncNowLocked syncs the newest segment and tells how long it took.
+// syncNowLocked syncs the newest segment and reports how long that took.
 func (l *Log) syncNowLocked() error {
 	began := time.Now()
 	err := l.file.Sync()
@@ -183,7 +183,7 @@ func (l *Log) syncNowLocked() error {
 	return nil
 }
 
-// fail remembers that the log failed for good, and returns an error that says so.
+// fail marks the log as failed for good, and returns the first such failure.
 func (l *Log) fail(err error) error {
 	if err = fmt.Errorf("%w: %w", ErrFailed, err); l.failure.CompareAndSwap(nil, &err) {
 		close(l.failed)
@@ -203,7 +203,7 @@ func (l *Log) Err() error {
 	return nil
 }
 
-// syncLater syncs under Interval. It is the syncer's.
+// syncLater syncs under Interval. The timer syncer calls it.
 func (l *Log) syncLater() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -36,7 +36,7 @@ func TestWhatIsCommittedIsReplayed(t *testing.T) {
 		t.Errorf("at the end: %d commits, want %d, or their records differ", len(got), len(commits))
 	}
 	if end.Torn() || end.Version() != 79 || end.durable != end.position {
-		t.Errorf("the end is %v, durable up to %d of %d; want it behind record 79, all durable", end, end.durable, end.position)
+		t.Errorf("the end is %v, durable up to %d of %d; want it after record 79, all durable", end, end.durable, end.position)
 	}
 	v := ledger.Version(1)
 	for i, commit := range commits {

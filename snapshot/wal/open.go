@@ -14,14 +14,14 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// Settle makes durable what Replay found, and cuts what a crash left behind the end, keeping the
-// bytes aside in a file named like the segment with .broken added. Nothing else may have changed
+// Settle makes durable what Replay found, and cuts what a crash left after the end. It copies the
+// cut bytes to a file named like the segment with .broken added. Nothing else may have changed
 // the directory in between.
 //
-// What Replay returned may be gone after a power cut until Settle has returned: it is not to
-// be shown to anybody before. It takes space only where something is kept aside.
+// Until Settle has returned a power cut may take away what Replay returned, so the caller must not
+// show it before. Settle takes space only for the copy.
 //
-// It may be interrupted by a crash at any moment, any number of times. After an error that
+// A crash may interrupt Settle at any moment, any number of times. After an error that
 // matches ErrNoSpace it may be called again with the same end.
 func Settle(c Config, end End) error {
 	_, err := settle(c, end)
@@ -49,8 +49,8 @@ func settle(c Config, end End) (*Log, error) {
 }
 
 // Open settles the log and begins a new segment where Replay found its end. The zero End, or
-// one of Begin, begins a log in an empty directory. What is said of Settle holds for it too, but that it takes the space
-// of a segment.
+// one of Begin, begins a log in an empty directory. The rules of Settle hold for Open too, which takes the space
+// of a segment besides.
 func Open(c Config, end End) (*Log, error) {
 	l, err := settle(c, end)
 	if err != nil {
@@ -94,8 +94,8 @@ func (e *End) next() (header, []segment) {
 	return e.header(g.index + 1), kept
 }
 
-// prepare makes the directory, holds it against the end, and removes what was made aside and
-// never renamed. h is the header of the segment that will be made.
+// prepare makes the directory, compares it with the end, and removes temporary files and the
+// tails of pruned segments. h is the header of the segment that will be made.
 func (l *Log) prepare(end End, h header) error {
 	disk := l.c.FS
 	if err := disk.MkdirAll(l.c.Dir); err != nil {
@@ -131,8 +131,7 @@ func (l *Log) prepare(end End, h header) error {
 	return nil
 }
 
-// checkVoid checks that the segment that will be replaced by one with the header h is the same and
-// holds no record.
+// checkVoid checks that the segment to be replaced has the header h and holds no record.
 func (l *Log) checkVoid(h header) error {
 	name := segmentName(l.c.Dir, h.index)
 	found, size, err := readHeader(l.c.FS, name)
@@ -154,7 +153,7 @@ func (l *Log) checkVoid(h header) error {
 	return nil
 }
 
-// cut ends the last segment behind its last whole commit and makes it durable.
+// cut ends the last segment after its last whole commit and makes it durable.
 func (l *Log) cut(g *segment, end End) error {
 	f, err := l.c.FS.OpenWrite(g.name)
 	if err != nil {

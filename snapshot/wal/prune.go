@@ -14,7 +14,7 @@ import (
 // systems need space to remove a file: then it matches ErrNoSpace.
 func (l *Log) Prune(below ledger.Version) error {
 	for {
-		// The lock is let go between two segments, so that commits get their turn.
+		// The lock is released between two segments, so that commits need not wait for all of them.
 		l.mu.Lock()
 		done, err := l.pruneOneLocked(below)
 		l.mu.Unlock()
@@ -24,7 +24,7 @@ func (l *Log) Prune(below ledger.Version) error {
 	}
 }
 
-// pruneOneLocked removes the oldest segment, or tells that it is done. Each removal is made
+// pruneOneLocked removes the oldest segment; done is true if none is to be removed. Each removal is made
 // durable before the next: a crash must not bring back an older one alone.
 func (l *Log) pruneOneLocked(below ledger.Version) (done bool, err error) {
 	if err := l.usableLocked(); err != nil {

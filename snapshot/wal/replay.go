@@ -11,7 +11,7 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// Entry is a record and where it lies.
+// Entry is a record and its place in the log.
 type Entry struct {
 	Record    *ledger.Record
 	Segment   uint64   // index
@@ -24,21 +24,21 @@ type Entry struct {
 	tip   ledger.Slot // of the chain before it
 }
 
-// queuedChunks bounds how far the disk may be ahead of the decoder and the decoder of
-// the caller: far enough that neither waits for the other's hiccups.
+// queuedChunks bounds how far reading may be ahead of the decoder and the decoder of
+// the caller, so that a short stall of one does not stop the others.
 const queuedChunks = 2
 
 // Replay reads the log in dir, changing nothing, from the commit that holds the record from, or
 // from the oldest if from is 0. It calls visit for every whole commit, in order, and returns
-// where the log ends; a torn tail is told there and is no error. An empty or missing
-// directory is an empty log. Segments before the one that holds from are looked at only as far
-// as their headers.
+// where the log ends; a torn tail is noted there and is no error. An empty or missing
+// directory is an empty log. Of the segments before the one that holds from, Replay reads only
+// the headers.
 //
 // Damage is a *CorruptError, a newer format a *vfs.FormatError. A record from that the log
 // does not reach, or does not reach back to, is ErrMissing. What visit returns, Replay returns.
-// In every case visit may have been called for the commits before. Progress, which may be nil, is
-// told between calls of visit how many bytes were read of how many. Entries and their records are
-// the caller's.
+// In every case visit may have been called for the commits before. Replay calls progress, which may be nil,
+// between calls of visit with the bytes read so far and in total. Entries and their records belong to
+// the caller.
 func Replay(ctx context.Context, disk vfs.FS, dir string, from ledger.Version,
 	visit func([]Entry) error, progress func(read, total int64)) (End, error) {
 	return replay(ctx, disk, dir, MarkAt(from), visit, progress)
@@ -86,7 +86,7 @@ func replay(ctx context.Context, disk vfs.FS, dir string, mark Mark,
 	cancel()
 	wg.Wait()
 
-	// What stopped the others comes first.
+	// The error that stopped the others comes first.
 	for _, err := range []error{err, ctx.Err(), decodeErr, scanErr} {
 		if err != nil {
 			return End{}, err
@@ -95,7 +95,7 @@ func replay(ctx context.Context, disk vfs.FS, dir string, mark Mark,
 	if newest := s.end.Version(); from > newest+1 {
 		return End{}, fmt.Errorf("%w: record %d was asked for, the newest is %d", ErrMissing, from, newest)
 	}
-	progress(total, total) // the room taken ahead was looked at too
+	progress(total, total) // preallocated space included
 	return s.end, nil
 }
 
@@ -143,7 +143,7 @@ func deliver(in <-chan *chunk, visit func([]Entry) error, progress func(read int
 	return nil
 }
 
-// End is where a log ends: all that Open needs to go on.
+// End is where a log ends: everything that Open needs to go on.
 type End struct {
 	state
 	durable  Position
@@ -161,10 +161,10 @@ func (e End) Version() ledger.Version { return e.version }
 // Slot returns the chain's tip after the newest record.
 func (e End) Slot() ledger.Slot { return e.slot }
 
-// Torn tells whether a crash left something after the newest whole commit, which Open cuts.
+// Torn says whether a crash left something after the newest whole commit, which Open cuts.
 func (e End) Torn() bool { return e.torn > 0 }
 
-// String tells how the log ends.
+// String describes how the log ends.
 func (e End) String() string {
 	if len(e.segments) == 0 {
 		return "the log is empty"

@@ -106,7 +106,7 @@ func (s *scanner) segment(ctx context.Context, i int) error {
 	case !last:
 		return s.checkBoundary(g, &s.survey.segments[i+1], reason)
 	case s.survey.damage != nil:
-		return nil // run tells
+		return nil // run returns the damage
 	}
 	return s.classifyTail(f, g, reason)
 }
@@ -130,8 +130,8 @@ func (s *scanner) corrupt(g *segment, offset int64, reason string) error {
 		LastVersion: s.whole.version, LastSlot: s.whole.slot}
 }
 
-// frames checks the frames up to limit and sends the commits. It returns why the frame at
-// state.position is not whole, or nil if the frames reach the limit.
+// frames checks the frames up to limit and sends the commits. The reason says why the frame at
+// state.position is not whole; it is nil if the frames reach the limit.
 func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int64) (reason, err error) {
 	base := g.offset(s.state.position)
 	c := &chunk{base: base}
@@ -148,8 +148,7 @@ func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int6
 		if reason != nil && (!errors.Is(reason, ErrTorn) || c.base+int64(len(c.buf)) >= limit) {
 			return reason, s.send(ctx, c)
 		}
-		// The buffer ends inside a frame, or a commit. Go on in another one, which
-		// begins with that commit.
+		// The buffer ends inside a frame, or a commit. The next chunk begins with that commit.
 		from := g.offset(s.whole.position)
 		want = max(chunkBytes, 2*(at+int64(need)-from))
 		rest := c.buf[from-c.base:]

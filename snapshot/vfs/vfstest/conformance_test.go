@@ -193,7 +193,7 @@ func TestSizesAndHoles(t *testing.T) {
 		expect("preallocating more", "0123"+zeros(8))
 		_, err := f.WriteAt([]byte("end"), 10_000)
 		must(t, err)
-		expect("a write behind the end", "0123"+zeros(9_996)+"end")
+		expect("a write after the end", "0123"+zeros(9_996)+"end")
 		_, err = f.WriteAt(nil, 20_000)
 		must(t, err)
 		must(t, f.Truncate(5_000))

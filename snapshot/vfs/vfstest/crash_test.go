@@ -172,7 +172,7 @@ func TestSizeAndBytesSurviveEachForItself(t *testing.T) {
 	}
 }
 
-// TestLostBytesStayLost makes files longer after a crash: what survived behind the size that
+// TestLostBytesStayLost makes files longer after a crash: what survived after the size that
 // survived must not come back.
 func TestLostBytesStayLost(t *testing.T) {
 	m := NewMemory()

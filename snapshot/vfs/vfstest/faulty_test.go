@@ -299,7 +299,7 @@ func (f *slowFile) Sync() error {
 }
 
 // TestCrashWaitsForCallsUnderWay shows that once the crash is seen, a call that was on the disk at
-// that time has either returned or fails: nothing is acknowledged behind the crash's back.
+// that time has either returned or fails: nothing is acknowledged after the crash.
 func TestCrashWaitsForCallsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
@@ -359,6 +359,6 @@ func TestDisksAreSafeForConcurrentUse(t *testing.T) {
 		t.Errorf("Calls = %d, want 2000", f.Calls())
 	}
 	if _, err := m.Open("none"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the disk behind does not work after the crash: %v", err)
+		t.Errorf("the wrapped disk does not work after the crash: %v", err)
 	}
 }

@@ -75,7 +75,7 @@ func TestSpaceIsGivenBack(t *testing.T) {
 	used("preallocating", 20)
 	_, err := f.WriteAt([]byte("x"), 30*pageBytes)
 	must(t, err)
-	used("a write behind a hole", 21)
+	used("a write after a hole", 21)
 	must(t, f.Preallocate(25*pageBytes))
 	used("preallocating more", 26)
 	must(t, f.Truncate(2*pageBytes+1))
@@ -89,13 +89,13 @@ func TestSpaceIsGivenBack(t *testing.T) {
 	used("closing it", 1)
 	must(t, m.WriteFile("dir/new", make([]byte, 2*pageBytes)))
 	must(t, m.Overwrite("dir/new", 2*pageBytes, []byte("x")))
-	used("writing behind the back", 4)
+	used("writing without a file open", 4)
 	must(t, m.WriteFile("dir/new", nil))
 	must(t, m.Remove("dir/new"))
 	used("removing it", 1)
 }
 
-func TestFilesWrittenBehindTheBackSurvive(t *testing.T) {
+func TestFilesWrittenByNameSurvive(t *testing.T) {
 	m := NewMemory()
 	must(t, m.WriteFile("a/b/file", []byte("0123456789")))
 	must(t, m.WriteFile("a/other", nil))

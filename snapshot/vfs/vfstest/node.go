@@ -124,7 +124,7 @@ func (n *node) replay(survives func() bool) content {
 			image.size = c.size
 		}
 	}
-	image.truncate(image.size) // Sectors that survived behind it are no part of the file.
+	image.truncate(image.size) // sectors that survived after its end are no part of the file
 	return image
 }
 
