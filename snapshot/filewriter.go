@@ -24,7 +24,6 @@ type fileWriter struct {
 	temporary string
 	header    []byte
 	hash      FileHash // once it is finished
-	installed bool
 
 	mu       sync.Mutex
 	file     vfs.File
@@ -103,22 +102,20 @@ func (w *fileWriter) install() error {
 		return fmt.Errorf("cannot list the directory of %s: %w", w.temporary, err)
 	}
 	name := filepath.Join(w.dir, w.name)
-	if w.installed, err = vfs.Install(w.fs, filepath.Join(w.dir, w.temporary), name); err == nil {
+	renamed, err := vfs.Install(w.fs, filepath.Join(w.dir, w.temporary), name)
+	if err == nil {
 		return nil
 	}
-	if w.installed && !slices.Contains(names, w.name) {
+	if renamed && !slices.Contains(names, w.name) {
 		_ = w.fs.Remove(name)
 	}
 	return fmt.Errorf("cannot rename %s: %w", w.temporary, err)
 }
 
-// discard removes the temporary file, unless it was installed. What discard cannot remove, OpenStore removes.
+// discard removes the temporary file, if it was not installed. What discard cannot remove, OpenStore removes.
 func (w *fileWriter) discard() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.installed {
-		return
-	}
 	if w.file != nil {
 		w.file.Close()
 		w.file = nil

@@ -16,7 +16,7 @@ func durableAfter(f vfs.File, g *segment, off int64) (durable Position, err erro
 	if err != nil {
 		return 0, err
 	}
-	for i := 16; i+frameBytes <= len(b); i += 8 {
+	for i := 8; i+frameBytes <= len(b); i += 8 {
 		if binary.LittleEndian.Uint16(b[i+4:]) != frameMarker {
 			continue
 		}
