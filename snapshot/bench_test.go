@@ -32,7 +32,7 @@ var benchState = sync.OnceValue(func() *state {
 	st := testState(20, 0, 0, 0)
 	for i := range benchAccounts {
 		a := &ledger.Account{Pubkey: key(), Lamports: ledger.Lamports(random.Uint64N(1 << 40)), RentEpoch: 1<<64 - 1,
-			Known: ledger.FieldsAll &^ ledger.FieldMint, Taught: ledger.TaughtByBlock(ledger.Slot(250_000_000 + random.Uint64N(10_000)))}
+			Known: ledger.FieldsAll &^ ledger.FieldMint, Provenance: ledger.BlockProvenance(ledger.Slot(250_000_000 + random.Uint64N(10_000)))}
 		if i%2 == 0 {
 			a.Lamports, a.Owner = 2_039_280, ledger.TokenProgram
 			a.Token = &ledger.TokenAccount{Mint: mints[random.IntN(len(mints))], Owner: key(), Amount: random.Uint64N(1 << 40),

@@ -76,7 +76,7 @@ func (r *chunkReader) mints(c *chunk, visit func(ledger.MintWrite) error) error 
 			return m, key, nil, errCutShort
 		}
 		rest = b[copy(m.Pubkey[:], b):]
-		m.Mint, rest, err = ledger.DecodeMint(rest)
+		m.Mint, rest, err = codec.DecodeMint(rest)
 		return m, m.Pubkey, rest, err
 	}, visit)
 }
@@ -105,7 +105,7 @@ func decodeBlock(b []byte) (h HeldBlock, rest []byte, err error) {
 	case size > uint64(len(rest)):
 		return h, nil, errCutShort
 	}
-	e, err := ledger.DecodeEvent(rest[:size])
+	e, err := codec.DecodeEvent(rest[:size])
 	if err != nil {
 		return h, nil, err
 	}

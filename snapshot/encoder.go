@@ -63,13 +63,13 @@ func newEncoder(ctx context.Context, file *fileWriter, pace Pace) (*encoder, err
 func (e *encoder) close() { e.zstd.Close() }
 
 func (e *encoder) account(a *ledger.Account) error {
-	e.raw = ledger.AppendAccount(e.raw, a)
+	e.raw = codec.AppendAccount(e.raw, a)
 	return e.added(accountChunk, &a.Pubkey)
 }
 
 func (e *encoder) mint(m *ledger.MintWrite) error {
 	e.raw = append(e.raw, m.Pubkey[:]...)
-	e.raw = ledger.AppendMint(e.raw, &m.Mint)
+	e.raw = codec.AppendMint(e.raw, &m.Mint)
 	return e.added(mintChunk, &m.Pubkey)
 }
 
@@ -89,7 +89,7 @@ func (e *encoder) block(b *HeldBlock) error {
 		whole = b.Whole()
 	}
 	start := len(e.raw)
-	e.raw = ledger.AppendEvent(append(e.raw, head[:]...), whole.WithoutWrites())
+	e.raw = codec.AppendEvent(append(e.raw, head[:]...), whole.WithoutWrites())
 	size := len(e.raw) - start - blockHeadBytes
 	if size > ledger.MaxEventBytes {
 		return fmt.Errorf("the block at slot %d takes %d bytes, over the bound of %d", b.Block.Slot, size, ledger.MaxEventBytes)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 )
 
@@ -149,7 +148,7 @@ type chunkReader struct {
 	zstd    *zstd.Decoder
 	stored  []byte
 	raw     []byte
-	account ledger.AccountDecoder
+	account codec.AccountDecoder
 }
 
 // open returns a reader of the file's chunks, to be closed.
@@ -164,7 +163,7 @@ func (f *file) open() (*chunkReader, error) {
 		opened.Close()
 		return nil, fmt.Errorf("cannot make a decompressor: %w", err)
 	}
-	return &chunkReader{of: f, file: opened, zstd: z, account: ledger.AccountDecoder{Reuse: true}}, nil
+	return &chunkReader{of: f, file: opened, zstd: z, account: codec.AccountDecoder{Reuse: true}}, nil
 }
 
 func (r *chunkReader) close() {

@@ -38,10 +38,10 @@ import (
 // their keys; the key ranges of the chunks of one kind do not overlap, but the chunks may stand
 // in any order, as several goroutines write them:
 //
-//	account   as ledger.AppendAccount
-//	mint      pubkey 32 | as ledger.AppendMint
+//	account   as codec.AppendAccount
+//	mint      pubkey 32 | as codec.AppendMint
 //	block     flags u8: previous known 1 | previous slot u64 | length n u32 |
-//	          as ledger.AppendEvent n, without writes
+//	          as codec.AppendEvent n, without writes
 //	meta      JSON, see storedMeta
 //
 // A snapshot has chunks of accounts and mints and ends in one of meta; a history file has

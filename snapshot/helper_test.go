@@ -35,14 +35,14 @@ func testKey(n int) (k ledger.Pubkey) {
 
 // testAccount returns an account of one of the forms there are, by n.
 func testAccount(n int) *ledger.Account {
-	a := &ledger.Account{Pubkey: testKey(n), Taught: ledger.TaughtByBlock(ledger.Slot(1000 + n))}
+	a := &ledger.Account{Pubkey: testKey(n), Provenance: ledger.BlockProvenance(ledger.Slot(1000 + n))}
 	switch n % 5 {
 	case 0:
-		a.Since = a.Taught // a tombstone
+		a.Since = a.Provenance // a tombstone
 		return a
 	case 1: // partial
-		a.Lamports, a.Since = ledger.Lamports(n), ledger.TaughtByBase(7)
-		a.Earlier = &ledger.EarlierFields{Owner: 3}
+		a.Lamports, a.Since = ledger.Lamports(n), ledger.BaseProvenance(7)
+		a.FieldProvenance = &ledger.FieldProvenance{Owner: 3}
 		return a
 	}
 	a.Lamports, a.RentEpoch, a.Known = ledger.Lamports(2039280+n), 1<<64-1, ledger.FieldsAll&^ledger.FieldMint
@@ -61,9 +61,9 @@ func cloned(a *ledger.Account) *ledger.Account {
 		token := *a.Token
 		c.Token = &token
 	}
-	if a.Earlier != nil {
-		earlier := *a.Earlier
-		c.Earlier = &earlier
+	if a.FieldProvenance != nil {
+		earlier := *a.FieldProvenance
+		c.FieldProvenance = &earlier
 	}
 	return &c
 }
@@ -71,7 +71,7 @@ func cloned(a *ledger.Account) *ledger.Account {
 func testMint(n int) ledger.MintWrite {
 	m := ledger.MintWrite{Pubkey: testKey(n), Mint: ledger.Mint{Decimals: uint8(n % 10)}}
 	if n%2 == 0 {
-		m.Mint.Supply, m.Mint.Taught, m.Mint.SupplyTaught = ledger.Some(uint64(n)*1e6), ledger.TaughtByBlock(5), ledger.TaughtByBlock(5)
+		m.Mint.Supply, m.Mint.Provenance, m.Mint.SupplyProvenance = ledger.Some(uint64(n)*1e6), ledger.BlockProvenance(5), ledger.BlockProvenance(5)
 	}
 	return m
 }

@@ -73,7 +73,7 @@ func compressIn(window int, raw []byte) []byte {
 func chunkOf(accounts ...*ledger.Account) (chunk, []byte) {
 	var raw []byte
 	for _, a := range accounts {
-		raw = ledger.AppendAccount(raw, a)
+		raw = codec.AppendAccount(raw, a)
 	}
 	return chunk{kind: accountChunk, count: uint32(len(accounts)), first: accounts[0].Pubkey, last: accounts[len(accounts)-1].Pubkey}, raw
 }

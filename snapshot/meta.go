@@ -73,7 +73,7 @@ type storedMeta struct {
 
 // encode returns the raw bytes of a meta chunk.
 func (m *Meta) encode() ([]byte, error) {
-	raw, err := json.MarshalIndent(storedMeta{m, ledger.AppendEvent(nil, bare(m.Block))}, "", "  ")
+	raw, err := json.MarshalIndent(storedMeta{m, codec.AppendEvent(nil, bare(m.Block))}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the meta of a snapshot: %w", err)
 	}
@@ -91,7 +91,7 @@ func decodeMeta(raw []byte) (*Meta, error) {
 	if d.InputOffset() != int64(len(raw)) {
 		return nil, errors.New("more follows")
 	}
-	e, err := ledger.DecodeEvent(f.Block)
+	e, err := codec.DecodeEvent(f.Block)
 	if err != nil {
 		return nil, fmt.Errorf("newest block: %w", err)
 	}

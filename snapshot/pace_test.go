@@ -78,7 +78,7 @@ func TestWriterRestsWithinAChunk(t *testing.T) {
 		}
 		size := 0
 		for _, a := range st.accounts {
-			size += len(ledger.AppendAccount(nil, a))
+			size += len(codec.AppendAccount(nil, a))
 		}
 		if size >= chunkBytes || size < 3*pieceBytes {
 			t.Fatalf("the accounts take %d bytes, which is not a chunk of several pieces", size)

@@ -49,7 +49,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 // genAccount makes any account there can be, at the key.
 func genAccount(t *rapid.T, key ledger.Pubkey) *ledger.Account {
 	number := func(name string) uint64 { return rapid.Uint64().Draw(t, name) }
-	a := &ledger.Account{Pubkey: key, Taught: ledger.Taught(number("taught")), Since: ledger.Taught(number("since"))}
+	a := &ledger.Account{Pubkey: key, Provenance: ledger.Provenance(number("taught")), Since: ledger.Provenance(number("since"))}
 	if rapid.Bool().Draw(t, "tombstone") {
 		return a
 	}
@@ -69,7 +69,7 @@ func genAccount(t *rapid.T, key ledger.Pubkey) *ledger.Account {
 		}
 	}
 	if rapid.Bool().Draw(t, "earlier") {
-		a.Earlier = &ledger.EarlierFields{Owner: ledger.Taught(number("owner taught"))}
+		a.FieldProvenance = &ledger.FieldProvenance{Owner: ledger.Provenance(number("owner taught"))}
 	}
 	return a
 }

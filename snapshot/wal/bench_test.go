@@ -27,7 +27,7 @@ func benchBlock(n int) *ledger.Record {
 // benchCommit returns the records of one commit that takes about so many bytes.
 func benchCommit(bytes int) []*ledger.Record {
 	const perRecord = 64 << 10
-	size := func(n int) int { return len(ledger.AppendRecord(nil, benchBlock(n))) }
+	size := func(n int) int { return len(codec.AppendRecord(nil, benchBlock(n))) }
 	each := size(1000) - size(0)
 	if bytes <= perRecord {
 		return []*ledger.Record{benchBlock(1000 * bytes / each)}

@@ -48,7 +48,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 //	80  segment    u32  low half of the index of the segment
 //	84  crc        u32  CRC32C of the payload, the padding and bytes 0 to 84, in this order
 //	88  chain      16   first half of SHA-256(chain of the frame before, bytes 0 to 88)
-//	104 payload         the record, as ledger.AppendRecord writes it
+//	104 payload         the record, as codec.AppendRecord writes it
 //	    padding         zeros up to a multiple of 8
 //
 // All numbers are little endian. What the header repeats of the record lets a reader check and

@@ -22,7 +22,7 @@ func key(what string, n int) [32]byte { return sha256.Sum256(fmt.Appendf(nil, "%
 func account(n int) ledger.Account {
 	return ledger.Account{
 		Pubkey: key("account", n), Owner: key("owner", n%3), Lamports: ledger.Lamports(1000 + n),
-		RentEpoch: 1<<64 - 1, Known: ledger.FieldsShown, Taught: ledger.Taught(n),
+		RentEpoch: 1<<64 - 1, Known: ledger.FieldsShown, Provenance: ledger.Provenance(n),
 	}
 }
 
@@ -191,7 +191,7 @@ func same(a, b [][]*ledger.Record) bool {
 	var x, y []byte
 	return slices.EqualFunc(a, b, func(a, b []*ledger.Record) bool {
 		return slices.EqualFunc(a, b, func(a, b *ledger.Record) bool {
-			x, y = ledger.AppendRecord(x[:0], a), ledger.AppendRecord(y[:0], b)
+			x, y = codec.AppendRecord(x[:0], a), codec.AppendRecord(y[:0], b)
 			return bytes.Equal(x, y)
 		})
 	})
