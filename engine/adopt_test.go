@@ -420,7 +420,16 @@ func flip(t *testing.T, disk vfs.FS, v ledger.Version, k ledger.Pubkey) {
 			a.Lamports++
 			found = true
 		}
-		accounts = append(accounts, a)
+		kept := *a
+		if a.Token != nil {
+			token := *a.Token
+			kept.Token = &token
+		}
+		if a.FieldProvenance != nil {
+			earlier := *a.FieldProvenance
+			kept.FieldProvenance = &earlier
+		}
+		accounts = append(accounts, &kept)
 		return true
 	})
 	if err == nil {

@@ -158,7 +158,7 @@ func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapsh
 		Size:    int(snap.Meta().Accounts+snap.Meta().Tombstones) / len(r.shards),
 		Accounts: func(visit func(*ledger.Account) bool) error {
 			done := uint64(0)
-			err := snap.PassAccounts(first, last, func(a *ledger.Account) bool {
+			err := snap.Accounts(first, last, func(a *ledger.Account) bool {
 				if done++; done%progressStep == 0 {
 					r.progress.add(progressStep)
 					if ctx.Err() != nil {

@@ -12,10 +12,28 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// tally is what was found in a file.
+// tally counts what is in a file.
 type tally struct {
 	accounts, tombstones, mints uint64
-	hash                        ledger.StateHash
+	hash                        ledger.StateHash // of the state, if it was asked for
+}
+
+func (t *tally) account(a *ledger.Account, hash bool) {
+	if a.Exists() {
+		t.accounts++
+	} else {
+		t.tombstones++
+	}
+	if hash {
+		t.hash.Add(a.StateTerm())
+	}
+}
+
+func (t *tally) mint(m *ledger.MintWrite, hash bool) {
+	t.mints++
+	if hash {
+		t.hash.Add(m.Mint.StateTerm(m.Pubkey))
+	}
 }
 
 func (t *tally) add(o *tally) {
@@ -25,7 +43,7 @@ func (t *tally) add(o *tally) {
 	t.hash.Add(o.hash)
 }
 
-// differs returns in what the counts differ from those of m, "" if they do not.
+// differs returns how the counts differ from those of m, "" if they do not.
 func (t *tally) differs(m *Meta) string {
 	if t.accounts != m.Accounts || t.tombstones != m.Tombstones || t.mints != m.Mints {
 		return fmt.Sprintf("it holds %d live accounts, %d closed ones and %d mints, not %d, %d and %d",
@@ -74,25 +92,14 @@ func (f *file) checkItems(ctx context.Context, pace Pace, hash bool) (tally, err
 func (r *chunkReader) check(c *chunk, hash bool, found *tally) (err error) {
 	switch c.kind {
 	case accountChunk:
-		r.made.Reuse = true
-		_, err = r.accounts(c, func(a *ledger.Account) bool {
-			if a.Exists() {
-				found.accounts++
-			} else {
-				found.tombstones++
-			}
-			if hash {
-				found.hash.Add(a.StateTerm())
-			}
-			return true
+		err = r.accounts(c, func(a *ledger.Account) error {
+			found.account(a, hash)
+			return nil
 		})
 	case mintChunk:
-		_, err = r.mints(c, func(m ledger.MintWrite) bool {
-			found.mints++
-			if hash {
-				found.hash.Add(m.Mint.StateTerm(m.Pubkey))
-			}
-			return true
+		err = r.mints(c, func(m ledger.MintWrite) error {
+			found.mint(&m, hash)
+			return nil
 		})
 	case blockChunk:
 		err = r.blocks(c, func(HeldBlock) error { return nil })

@@ -2,118 +2,95 @@ package snapshot
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
-// cursor walks the items of a chunk and holds them against the index.
-type cursor struct {
-	file  *file
-	chunk *chunk
-	rest  []byte // the items not taken yet
-	count uint32
-	last  ledger.Pubkey
-}
+var (
+	// errStop ends a walk over items without an error.
+	errStop     = errors.New("the visitor wants no more")
+	errCutShort = fmt.Errorf("%w: cut short", ledger.ErrCorrupt)
+)
 
-// took moves on behind an item, or says why there is none.
-func (u *cursor) took(key *ledger.Pubkey, rest []byte, err error) error {
-	switch {
-	case err != nil:
-		return u.file.damaged(u.chunk, fmt.Sprintf("item %d of a chunk: %v", u.count, err))
-	case u.count == 0 && *key != u.chunk.first:
-		return u.file.damaged(u.chunk, "the first key of a chunk is not that of the index")
-	case u.count > 0 && u.last.Compare(key) >= 0:
-		return u.file.damaged(u.chunk, fmt.Sprintf("item %d of a chunk is out of order", u.count))
-	}
-	u.rest, u.last = rest, *key
-	u.count++
-	return nil
-}
-
-// finish checks what only the end of a chunk tells.
-func (u *cursor) finish() error {
-	if u.count != u.chunk.count {
-		return u.file.damaged(u.chunk, fmt.Sprintf("a chunk holds %d items, not %d", u.count, u.chunk.count))
-	}
-	if u.last != u.chunk.last {
-		return u.file.damaged(u.chunk, "the last key of a chunk is not that of the index")
-	}
-	return nil
-}
-
-// cursor reads a chunk and begins to walk it.
-func (r *chunkReader) cursor(c *chunk) (cursor, error) {
-	raw, err := r.read(c)
-	return cursor{file: r.of, chunk: c, rest: raw}, err
-}
-
-// accounts decodes a chunk of accounts and calls visit for each until it returns false.
-func (r *chunkReader) accounts(c *chunk, visit func(*ledger.Account) bool) (more bool, err error) {
-	u, err := r.cursor(c)
-	if err != nil {
-		return false, err
-	}
-	for len(u.rest) > 0 {
-		a, rest, err := r.made.Decode(u.rest)
-		if err := u.took(&a.Pubkey, rest, err); err != nil {
-			return false, err
+// untilFalse makes a visitor that ends a walk by returning false one that returns errStop.
+func untilFalse[T any](visit func(T) bool) func(T) error {
+	return func(item T) error {
+		if !visit(item) {
+			return errStop
 		}
-		if !visit(a) {
-			return false, nil
-		}
+		return nil
 	}
-	return true, u.finish()
 }
 
-// mints decodes a chunk of mints and calls visit for each until it returns false.
-func (r *chunkReader) mints(c *chunk, visit func(ledger.MintWrite) bool) (more bool, err error) {
-	u, err := r.cursor(c)
-	if err != nil {
-		return false, err
-	}
-	for len(u.rest) > 0 {
-		m, rest, err := decodeMint(u.rest)
-		if err := u.took(&m.Pubkey, rest, err); err != nil {
-			return false, err
-		}
-		if !visit(m) {
-			return false, nil
-		}
-	}
-	return true, u.finish()
-}
-
-func decodeMint(b []byte) (m ledger.MintWrite, rest []byte, err error) {
-	if len(b) < len(m.Pubkey) {
-		return m, nil, errCutShort
-	}
-	rest = b[copy(m.Pubkey[:], b):]
-	m.Mint, rest, err = codec.DecodeMint(rest)
-	return m, rest, err
-}
-
-// blocks decodes a chunk of blocks and calls visit for each until it returns an error.
-func (r *chunkReader) blocks(c *chunk, visit func(HeldBlock) error) error {
-	u, err := r.cursor(c)
+// decodeChunk reads a chunk, decodes its items, compares them with the index, and calls visit for each until it
+// returns an error. decode returns an item, its key and the bytes after it.
+func decodeChunk[T any](r *chunkReader, c *chunk, decode func([]byte) (T, ledger.Pubkey, []byte, error), visit func(T) error) error {
+	rest, err := r.read(c)
 	if err != nil {
 		return err
 	}
-	for len(u.rest) > 0 {
-		b, rest, err := decodeBlock(u.rest)
-		var key ledger.Pubkey
-		if err == nil {
-			key = blockKey(b.Block.Slot)
+	var count uint32
+	var last ledger.Pubkey
+	for len(rest) > 0 {
+		item, key, after, err := decode(rest)
+		switch {
+		case err != nil:
+			return r.of.damaged(c, fmt.Sprintf("item %d of a chunk: %v", count, err))
+		case count == 0 && key != c.first:
+			return r.of.damaged(c, "the first key of a chunk is not that of the index")
+		case count > 0 && last.Compare(&key) >= 0:
+			return r.of.damaged(c, fmt.Sprintf("item %d of a chunk is out of order", count))
 		}
-		if err := u.took(&key, rest, err); err != nil {
-			return err
-		}
-		if err := visit(b); err != nil {
+		rest, last = after, key
+		count++
+		if err := visit(item); err != nil {
 			return err
 		}
 	}
-	return u.finish()
+	switch {
+	case count != c.count:
+		return r.of.damaged(c, fmt.Sprintf("a chunk holds %d items, not %d", count, c.count))
+	case last != c.last:
+		return r.of.damaged(c, "the last key of a chunk is not that of the index")
+	}
+	return nil
+}
+
+// accounts visits the accounts of a chunk. An account is valid until visit returns.
+func (r *chunkReader) accounts(c *chunk, visit func(*ledger.Account) error) error {
+	return decodeChunk(r, c, func(b []byte) (*ledger.Account, ledger.Pubkey, []byte, error) {
+		a, rest, err := r.account.Decode(b)
+		if err != nil {
+			return nil, ledger.Pubkey{}, nil, err
+		}
+		return a, a.Pubkey, rest, nil
+	}, visit)
+}
+
+// mints visits the mint facts of a chunk.
+func (r *chunkReader) mints(c *chunk, visit func(ledger.MintWrite) error) error {
+	return decodeChunk(r, c, func(b []byte) (m ledger.MintWrite, key ledger.Pubkey, rest []byte, err error) {
+		if len(b) < len(key) {
+			return m, key, nil, errCutShort
+		}
+		rest = b[copy(m.Pubkey[:], b):]
+		m.Mint, rest, err = codec.DecodeMint(rest)
+		return m, m.Pubkey, rest, err
+	}, visit)
+}
+
+// blocks visits the blocks of a chunk.
+func (r *chunkReader) blocks(c *chunk, visit func(HeldBlock) error) error {
+	return decodeChunk(r, c, func(b []byte) (HeldBlock, ledger.Pubkey, []byte, error) {
+		h, rest, err := decodeBlock(b)
+		if err != nil {
+			return h, ledger.Pubkey{}, nil, err
+		}
+		return h, blockKey(h.Block.Slot), rest, nil
+	}, visit)
 }
 
 func decodeBlock(b []byte) (h HeldBlock, rest []byte, err error) {
@@ -139,5 +116,3 @@ func decodeBlock(b []byte) (h HeldBlock, rest []byte, err error) {
 	}
 	return HeldBlock{Block: block, Previous: previous, HasPrevious: flags != 0}, rest[size:], nil
 }
-
-var errCutShort = fmt.Errorf("%w: cut short", ledger.ErrCorrupt)

@@ -4,15 +4,15 @@
 // # Nouns
 //
 // A snapshot is the state after the record of the newest finalized block: every account,
-// tombstones included, every mint fact, and what is known of the chain ([Meta]). It is one
+// tombstones included, every mint fact, and facts about the chain ([Meta]). It is one
 // file, snapshot-<slot>-<version>.state, together with the history files it names.
 //
 // A history file, history-<first slot>-<last slot>-<hash>.blocks, holds finalized blocks with
 // their transactions. It never changes: each snapshot adds one with the blocks finalized
 // since the one before, and refers to the older ones as long as retention needs them.
 //
-// A part is one range of keys as a shard hands it over to be written. Readers ask for whatever
-// ranges they like; how a snapshot was split when it was written leaves no trace in it.
+// A part is one range of keys as a shard hands it over to be written. Readers may ask for other
+// ranges: a snapshot does not record how it was split when it was written.
 //
 // A chunk is the unit of both kinds of file: some hundred KiB of accounts, mints or blocks,
 // compressed by itself, checked by itself. See format.go for the bytes.
@@ -21,16 +21,16 @@
 //
 // # Rules
 //
-// What a compressed stream says about itself proves nothing: one that was cut between two
-// frames decodes without an error, and a flipped bit is told only after the bytes in front of
-// it were delivered. So the checksum of a chunk is checked before the chunk is decoded, the
+// A compressed stream cannot vouch for itself: one that was cut between two
+// frames decodes without an error, and the decoder reports a flipped bit only after it delivered the bytes before
+// it. So the checksum of a chunk is checked before the chunk is decoded, the
 // index holds the checksums, counts and keys of all chunks, and the footer holds the hash of
 // the index. No byte of a file is without a check. Damage is a [*DamagedError].
 //
-// A file is written under a temporary name, synced, read back and decoded completely, and
-// only then given its name; then the directory is synced. History files come before the snapshot
-// that names them. So at every instant of a crash each name is of a whole file, and the
-// older snapshots are untouched.
+// A file is written under a temporary name, synced, read back and decoded completely. Only after
+// both files of a snapshot have passed are they renamed, the history file first, and the directory is synced
+// after each. So after a crash at any moment each name belongs to a whole file, a snapshot has its history,
+// and the older snapshots are untouched.
 //
 // Prune keeps the newest snapshots that pass their checks and removes what is older, oldest
 // first: snapshots before the history files that only they need. Nothing newer than the oldest
@@ -38,7 +38,7 @@
 //
 // # Lifetime
 //
-// Write and Prune wait for each other; everything else may be called by any goroutine at any
-// time and waits for nobody. A [Snapshot] holds no file open between calls, so there is nothing to
-// close. Every goroutine started here has ended when the call that started it returns.
+// Write and Prune exclude each other; any goroutine may call the other methods at any
+// time, and they wait for no lock. A [Snapshot] holds no file open between calls, so it need not be
+// closed. Every goroutine started here has ended when the call that started it returns.
 package snapshot

@@ -15,9 +15,9 @@ import (
 
 const (
 	// chunkBytes is how many raw bytes a chunk gets before it is closed: enough for zstd to find
-	// what repeats.
+	// repetitions.
 	chunkBytes = 256 << 10
-	// pieceBytes are gathered or compressed between two times that the encoder may rest: a chunk takes
+	// pieceBytes are gathered or compressed between two points where the encoder may rest: a whole chunk takes
 	// milliseconds.
 	pieceBytes = 32 << 10
 )
@@ -60,23 +60,17 @@ func newEncoder(ctx context.Context, file *fileWriter, pace Pace) (*encoder, err
 	return &encoder{ctx: ctx, file: file, pacer: newPacer(pace), zstd: z}, nil
 }
 
-// close gives up what the compressor holds. Chunks not flushed are lost.
+// close releases the compressor. Chunks not flushed are lost.
 func (e *encoder) close() { e.zstd.Close() }
 
 func (e *encoder) account(a *ledger.Account) error {
 	e.raw = codec.AppendAccount(e.raw, a)
-	if a.Exists() {
-		e.written.accounts++
-	} else {
-		e.written.tombstones++
-	}
 	return e.added(accountChunk, &a.Pubkey)
 }
 
 func (e *encoder) mint(m *ledger.MintWrite) error {
 	e.raw = append(e.raw, m.Pubkey[:]...)
 	e.raw = codec.AppendMint(e.raw, &m.Mint)
-	e.written.mints++
 	return e.added(mintChunk, &m.Pubkey)
 }
 
@@ -106,7 +100,7 @@ func (e *encoder) block(b *HeldBlock) error {
 	return e.added(blockChunk, &key)
 }
 
-// added counts the item that was just put behind raw.
+// added counts the item that was just appended to raw.
 func (e *encoder) added(k kind, key *ledger.Pubkey) error {
 	c := &e.chunk
 	if c.count == 0 {

@@ -3,13 +3,12 @@ package snapshot
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"ledgerd/snapshot/vfs"
 )
 
-// ErrDamaged says that a file is not what was once written: the snapshot is of no use, an
-// older one may be. Errors that name the place are of type *DamagedError and match it.
+// ErrDamaged says that a file is not what was once written. The snapshot cannot be used; an
+// older one may be whole. Errors that name the place are of type *DamagedError and match it.
 var ErrDamaged = errors.New("damaged")
 
 // DamagedError names the place where a file is damaged.
@@ -29,12 +28,3 @@ func (e *DamagedError) Is(target error) bool { return target == ErrDamaged }
 
 // FormatError says that a newer program wrote a file of the store; File is its name in the directory.
 type FormatError = vfs.FormatError
-
-// readError says what a failed read of n bytes means: a file that ends too early is damaged,
-// any other failure is the disk's.
-func readError(file string, offset int64, err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return &DamagedError{file, offset, "the file ends early"}
-	}
-	return fmt.Errorf("cannot read %s at byte %d: %w", file, offset, err)
-}

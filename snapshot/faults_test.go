@@ -256,7 +256,7 @@ func TestAFileIsNotTouchedAfterItFailed(t *testing.T) {
 				t.Errorf("%v failed: append %d: %v, want %v", kind, n, err, syscall.EIO)
 			}
 		}
-		if _, err := w.finish(); !errors.Is(err, syscall.EIO) {
+		if err := w.finish(); !errors.Is(err, syscall.EIO) {
 			t.Errorf("%v failed: finish: %v, want %v", kind, err, syscall.EIO)
 		}
 		if calls := disk.Trace(); calls[len(calls)-1].Err == nil {
@@ -320,7 +320,7 @@ type mistaken struct {
 }
 
 func (m mistaken) Open(name string) (vfs.File, error) {
-	if whole := trimTemporary(name); strings.HasSuffix(whole, stateNameEnd) {
+	if whole := trimTemporary(name); strings.HasSuffix(whole, stateSuffix) {
 		return m.other.Open(whole)
 	}
 	return m.FS.Open(name)
@@ -331,16 +331,28 @@ func (m mistaken) Open(name string) (vfs.File, error) {
 func TestAnotherSnapshotInPlaceOfTheOneWrittenIsTold(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*state)
+		base   bool
 		says   string
 	}{
-		"other counts": {func(st *state) { st.accounts = st.accounts[1:] }, "it is not what was written: it holds "},
-		"other hash":   {func(st *state) { st.meta.BaseSlot++ }, "it is not what was written: the hash is not the one that was written"},
+		"other counts": {func(st *state) { st.accounts = st.accounts[1:] }, false, "it is not what was written: it holds "},
+		"other hash":   {func(st *state) { st.meta.BaseSlot++ }, false, "it is not what was written: the hash is not the one that was written"},
+		"other base":   {func(st *state) { st.mints[0].Mint.Decimals++ }, true, "it is not what was written: the state hash is "},
 	} {
 		st, other := testState(20, 0, 6, 2), testState(20, 0, 6, 2)
 		tt.change(other)
 		disk := mistaken{vfstest.NewMemory(), vfstest.NewMemory()}
-		write(t, openTestStore(t, disk.other), other)
-		_, err := openTestStore(t, disk).Write(t.Context(), st.meta, st.parts(1), st.blocks, Pace{})
+		save := func(disk vfs.FS, st *state) (err error) {
+			if tt.base {
+				_, err = openTestStore(t, disk).WriteBase(t.Context(), st.meta, st.parts(1), Pace{})
+			} else {
+				_, err = openTestStore(t, disk).Write(t.Context(), st.meta, st.parts(1), st.blocks, Pace{})
+			}
+			return err
+		}
+		if err := save(disk.other, other); err != nil {
+			t.Fatal(err)
+		}
+		err := save(disk, st)
 		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: Write: %v, want damage that says %q", name, err, tt.says)
 		}

@@ -1,14 +1,17 @@
 package snapshot
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"path/filepath"
 	"slices"
+	"sort"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -42,8 +45,8 @@ func openFile(fs vfs.FS, dir, name, magic string) (*file, error) {
 		return nil, &DamagedError{name, size, "the file ends early"}
 	}
 	header := make([]byte, headerBytes)
-	if _, err := f.ReadAt(header, 0); err != nil {
-		return nil, readError(name, 0, err)
+	if err := readAt(f, name, header, 0); err != nil {
+		return nil, err
 	}
 	if err := checkHeader(name, magic, header); err != nil {
 		return nil, err
@@ -52,20 +55,28 @@ func openFile(fs vfs.FS, dir, name, magic string) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened := &file{fs: fs, dir: dir, name: name, bytes: size, hash: hash}
-	opened.end = size - footerBytes - int64(len(index))
-	if err := opened.decodeIndex(index); err != nil {
-		return nil, err
+	opened := &file{fs: fs, dir: dir, name: name, bytes: size, hash: hash, end: size - footerBytes - int64(len(index))}
+	return opened, opened.decodeIndex(index)
+}
+
+// readAt fills b from a place in a file. A file that ends too early is damaged, any other failure is the disk's.
+func readAt(f vfs.File, name string, b []byte, offset int64) error {
+	_, err := f.ReadAt(b, offset)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return &DamagedError{name, offset, "the file ends early"}
 	}
-	return opened, nil
+	return fmt.Errorf("cannot read %s at byte %d: %w", name, offset, err)
 }
 
 // readIndex returns the bytes of the index after checking the footer.
 func readIndex(f vfs.File, name string, size int64, header []byte) (index []byte, hash FileHash, err error) {
 	footer := make([]byte, footerBytes)
 	at := size - footerBytes
-	if _, err := f.ReadAt(footer, at); err != nil {
-		return nil, hash, readError(name, at, err)
+	if err := readAt(f, name, footer, at); err != nil {
+		return nil, hash, err
 	}
 	if string(footer[4+len(hash):]) != endMagic {
 		return nil, hash, &DamagedError{name, at, "the file does not end in a footer"}
@@ -75,11 +86,11 @@ func readIndex(f vfs.File, name string, size int64, header []byte) (index []byte
 		return nil, hash, &DamagedError{name, at, fmt.Sprintf("the index says it has %d bytes", length)}
 	}
 	index = make([]byte, length)
-	if _, err := f.ReadAt(index, at-length); err != nil {
-		return nil, hash, readError(name, at-length, err)
+	if err := readAt(f, name, index, at-length); err != nil {
+		return nil, hash, err
 	}
-	_, hash = appendFooter(nil, header, index)
-	if string(hash[:]) != string(footer[4:4+sha256.Size]) {
+	expected, hash := appendFooter(nil, header, index)
+	if !bytes.Equal(expected, footer) {
 		return nil, hash, &DamagedError{name, at - length, "the hash of the index is wrong"}
 	}
 	return index, hash, nil
@@ -115,8 +126,8 @@ func (f *file) decodeIndex(index []byte) error {
 
 // of returns the chunks of a kind, in the order of their keys.
 func (f *file) of(k kind) []chunk {
-	from, _ := slices.BinarySearchFunc(f.chunks, k, func(c chunk, k kind) int { return cmp.Compare(c.kind, k) })
-	to, _ := slices.BinarySearchFunc(f.chunks, k+1, func(c chunk, k kind) int { return cmp.Compare(c.kind, k) })
+	from := sort.Search(len(f.chunks), func(i int) bool { return f.chunks[i].kind >= k })
+	to := sort.Search(len(f.chunks), func(i int) bool { return f.chunks[i].kind > k })
 	return f.chunks[from:to]
 }
 
@@ -128,17 +139,17 @@ func (f *file) count(k kind) (n uint64) {
 	return n
 }
 
-// overBytes are what the decompressor wants behind its output to copy in whole words.
+// overBytes are what the decompressor wants after its output to copy in whole words.
 const overBytes = 16
 
 // chunkReader reads the chunks of a file. It belongs to one goroutine.
 type chunkReader struct {
-	of     *file
-	file   vfs.File
-	zstd   *zstd.Decoder
-	stored []byte
-	raw    []byte
-	made   codec.AccountDecoder
+	of      *file
+	file    vfs.File
+	zstd    *zstd.Decoder
+	stored  []byte
+	raw     []byte
+	account codec.AccountDecoder
 }
 
 // open returns a reader of the file's chunks, to be closed.
@@ -153,7 +164,7 @@ func (f *file) open() (*chunkReader, error) {
 		opened.Close()
 		return nil, fmt.Errorf("cannot make a decompressor: %w", err)
 	}
-	return &chunkReader{of: f, file: opened, zstd: z}, nil
+	return &chunkReader{of: f, file: opened, zstd: z, account: codec.AccountDecoder{Reuse: true}}, nil
 }
 
 func (r *chunkReader) close() {
@@ -164,8 +175,8 @@ func (r *chunkReader) close() {
 // readStored returns the frame of a chunk, valid until the next call, after checking it.
 func (r *chunkReader) readStored(c *chunk) ([]byte, error) {
 	r.stored = slices.Grow(r.stored[:0], int(c.stored))[:c.stored]
-	if _, err := r.file.ReadAt(r.stored, c.offset); err != nil {
-		return nil, readError(r.of.name, c.offset, err)
+	if err := readAt(r.file, r.of.name, r.stored, c.offset); err != nil {
+		return nil, err
 	}
 	if crc32.Checksum(r.stored, castagnoli) != c.checksum {
 		return nil, r.of.damaged(c, "the checksum of a chunk is wrong")

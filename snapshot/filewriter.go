@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"path/filepath"
@@ -12,7 +11,7 @@ import (
 )
 
 // syncEveryBytes is how much a file grows between two syncs. The disk would otherwise get all
-// of a snapshot at once at the end, and the log's own syncs would wait behind it.
+// of a snapshot at once at the end, and the log's own syncs would wait for it.
 const syncEveryBytes = 8 << 20
 
 // fileWriter writes one file under a temporary name. Its append may be called by several
@@ -21,8 +20,10 @@ const syncEveryBytes = 8 << 20
 type fileWriter struct {
 	fs        vfs.FS
 	dir       string
+	name      string // that install gives it
 	temporary string
 	header    []byte
+	hash      FileHash // once it is finished
 
 	mu       sync.Mutex
 	file     vfs.File
@@ -32,9 +33,9 @@ type fileWriter struct {
 	err      error // the first failure
 }
 
-// createFile begins a file of the given magic that is to have a name.
+// createFile begins a file of the given magic under the temporary form of a name.
 func createFile(fs vfs.FS, dir, name, magic string) (*fileWriter, error) {
-	w := &fileWriter{fs: fs, dir: dir, temporary: name + vfs.TemporarySuffix, header: appendHeader(nil, magic)}
+	w := &fileWriter{fs: fs, dir: dir, name: name, temporary: name + vfs.TemporarySuffix, header: appendHeader(nil, magic)}
 	path := filepath.Join(dir, w.temporary)
 	// One of the same name can only be left over from an attempt that could not remove it.
 	_ = fs.Remove(path)
@@ -70,7 +71,7 @@ func (w *fileWriter) append(c chunk, stored []byte) error {
 }
 
 // finish writes index and footer, and returns once all of the file would survive a crash.
-func (w *fileWriter) finish() (FileHash, error) {
+func (w *fileWriter) finish() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var index []byte
@@ -79,36 +80,39 @@ func (w *fileWriter) finish() (FileHash, error) {
 	}
 	end, hash := appendFooter(index, w.header, index)
 	if err := w.writeLocked(end); err != nil {
-		return FileHash{}, err
+		return err
 	}
 	if err := w.syncLocked(); err != nil {
-		return FileHash{}, err
+		return err
 	}
+	w.hash = hash
 	err := w.file.Close()
 	w.file = nil
 	if err != nil {
-		return FileHash{}, fmt.Errorf("cannot close %s: %w", w.temporary, err)
+		return fmt.Errorf("cannot close %s: %w", w.temporary, err)
 	}
-	return hash, nil
+	return nil
 }
 
-// install gives the finished file its name, for good. What it tells is true of errors too:
-// placed, that the file has its name, even where it is not known whether the name would
-// survive a crash; isNew, that no file had it before.
-func (w *fileWriter) install(name string) (placed, isNew bool, err error) {
+// install gives the finished file its name and returns once the name would survive a crash. A name of
+// which that is not known must not count, so after an error install takes it away, unless it was there before.
+func (w *fileWriter) install() error {
 	names, err := w.fs.List(w.dir)
 	if err != nil {
-		return false, false, fmt.Errorf("cannot list the directory of %s: %w", w.temporary, err)
+		return fmt.Errorf("cannot list the directory of %s: %w", w.temporary, err)
 	}
-	isNew = !slices.Contains(names, name)
-	placed, err = vfs.Install(w.fs, filepath.Join(w.dir, w.temporary), filepath.Join(w.dir, name))
-	if err != nil {
-		err = fmt.Errorf("cannot rename %s: %w", w.temporary, err)
+	name := filepath.Join(w.dir, w.name)
+	renamed, err := vfs.Install(w.fs, filepath.Join(w.dir, w.temporary), name)
+	if err == nil {
+		return nil
 	}
-	return placed, isNew, err
+	if renamed && !slices.Contains(names, w.name) {
+		_ = w.fs.Remove(name)
+	}
+	return fmt.Errorf("cannot rename %s: %w", w.temporary, err)
 }
 
-// discard removes the temporary file. What it cannot remove, OpenStore will.
+// discard removes the temporary file, if it was not installed. What discard cannot remove, OpenStore removes.
 func (w *fileWriter) discard() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +120,6 @@ func (w *fileWriter) discard() {
 		w.file.Close()
 		w.file = nil
 	}
-	w.err = errors.Join(w.err, errors.New("the file was given up"))
 	_ = w.fs.Remove(filepath.Join(w.dir, w.temporary))
 }
 

@@ -42,13 +42,13 @@ import (
 //	account   as codec.AppendAccount
 //	mint      pubkey 32 | as codec.AppendMint
 //	block     flags u8: previous known 1 | previous slot u64 | length n u32 |
-//	          as ledger.AppendEvent n, without writes
-//	meta      JSON, see metaFile
+//	          as codec.AppendEvent n, without writes
+//	meta      JSON, see storedMeta
 //
 // A snapshot has chunks of accounts and mints and ends in one of meta; a history file has
 // chunks of blocks only, at least one.
 const (
-	formatVersion = 2 // since 2 an account tells whether it is known to be a mint, and a mint who taught each fact
+	formatVersion = 2 // since 2 an account says whether it is known to be a mint, and a mint has the provenance of each fact
 
 	snapshotMagic = "ledgerSN"
 	historyMagic  = "ledgerHI"
@@ -69,8 +69,8 @@ const (
 	metaChunk
 )
 
-// rawBytes returns how long the raw bytes of a chunk may be: readers make so much room on
-// the word of the index alone.
+// rawBytes returns how long the raw bytes of a chunk may be: readers allocate that much
+// because the index says so, before any other check.
 func (k kind) rawBytes() uint32 {
 	switch k {
 	case accountChunk, mintChunk:
@@ -141,7 +141,7 @@ func decodeEntry(b []byte, offset int64) chunk {
 	}
 }
 
-// check returns what is wrong with an entry by itself, "" if nothing is.
+// check returns why an entry by itself cannot be right, "" if it can.
 func (c *chunk) check() string {
 	switch {
 	case c.kind.rawBytes() == 0:

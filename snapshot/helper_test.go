@@ -54,6 +54,20 @@ func testAccount(n int) *ledger.Account {
 	return a
 }
 
+// cloned returns a copy that stays valid after the visit that the account was handed to.
+func cloned(a *ledger.Account) *ledger.Account {
+	c := *a
+	if a.Token != nil {
+		token := *a.Token
+		c.Token = &token
+	}
+	if a.FieldProvenance != nil {
+		earlier := *a.FieldProvenance
+		c.FieldProvenance = &earlier
+	}
+	return &c
+}
+
 func testMint(n int) ledger.MintWrite {
 	m := ledger.MintWrite{Pubkey: testKey(n), Mint: ledger.Mint{Decimals: uint8(n % 10)}}
 	if n%2 == 0 {
@@ -171,15 +185,13 @@ func write(t testing.TB, s *Store, st *state) Written {
 // load reads a snapshot in ranges, each from one of the given prefixes up to the next.
 func load(snap *Snapshot, ranges int) (*state, error) {
 	st := &state{meta: *snap.Meta()}
-	step := math.MaxUint64/uint64(ranges) + 1
+	step, last := math.MaxUint64/uint64(ranges), uint64(math.MaxUint64)
 	for i := range ranges {
-		first, last := uint64(i)*step, uint64(i)*step+step-1
-		if ranges == 1 {
-			first, last = 0, math.MaxUint64
-		} else if i == ranges-1 {
+		first := uint64(i) * step
+		if last = first + step - 1; i == ranges-1 {
 			last = math.MaxUint64
 		}
-		if err := snap.Accounts(first, last, func(a *ledger.Account) bool { st.accounts = append(st.accounts, a); return true }); err != nil {
+		if err := snap.Accounts(first, last, func(a *ledger.Account) bool { st.accounts = append(st.accounts, cloned(a)); return true }); err != nil {
 			return nil, err
 		}
 		if err := snap.Mints(first, last, func(m ledger.MintWrite) bool { st.mints = append(st.mints, m); return true }); err != nil {
@@ -188,6 +200,17 @@ func load(snap *Snapshot, ranges int) (*state, error) {
 	}
 	err := snap.Blocks(func(b HeldBlock) error { st.blocks = append(st.blocks, b); return nil })
 	return st, err
+}
+
+// wantLoaded reads a snapshot in so many ranges and fails the test unless it is the wanted state.
+func wantLoaded(t testing.TB, what string, snap *Snapshot, ranges int, want *state) {
+	t.Helper()
+	got, err := load(snap, ranges)
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	} else if d := got.differs(want); d != "" {
+		t.Errorf("%s: got %s", what, d)
+	}
 }
 
 // differs returns in what two states differ, "" if they are the same. History refs are not

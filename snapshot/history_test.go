@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -46,13 +47,7 @@ func TestHistoryIsWrittenOnceAndReferredTo(t *testing.T) {
 		if got := slots(w.Meta.History); !slices.Equal(got, step.want) {
 			t.Fatalf("at slot %d with floor %d: history %v, want %v", step.slot, step.floor, got, step.want)
 		}
-		got, err := load(newest(t, s), 1)
-		if err != nil {
-			t.Fatalf("at slot %d: %v", step.slot, err)
-		}
-		if d := got.differs(st); d != "" {
-			t.Errorf("at slot %d: got %s", step.slot, d)
-		}
+		wantLoaded(t, fmt.Sprintf("at slot %d", step.slot), newest(t, s), 1, st)
 	}
 }
 
@@ -117,13 +112,7 @@ func TestDamagedHistoryIsWrittenAgain(t *testing.T) {
 		if got := slots(w.Meta.History); !slices.Equal(got, want) {
 			t.Errorf("with file %d damaged: history %v, want %v", n, got, want)
 		}
-		got, err := load(newest(t, s), 1)
-		if err != nil {
-			t.Fatalf("with file %d damaged: %v", n, err)
-		}
-		if d := got.differs(st); d != "" {
-			t.Errorf("with file %d damaged: got %s", n, d)
-		}
+		wantLoaded(t, fmt.Sprintf("with file %d damaged", n), newest(t, s), 1, st)
 	}
 }
 
@@ -145,30 +134,7 @@ func TestSnapshotAfterAFallBackLinesUp(t *testing.T) {
 		// Recovered from slot 20 and the log, the node writes slot 30 once more, then others.
 		for _, st := range []*state{testState(30, 0, 30, 0), testState(40, 0, 20, 0), testState(50, 0, 20, 0)} {
 			write(t, s, st)
-			got, err := load(newest(t, s), 1)
-			if err != nil {
-				t.Fatalf("at byte %d, slot %d: %v", offset, st.meta.Slot, err)
-			}
-			if d := got.differs(st); d != "" {
-				t.Errorf("at byte %d, slot %d: got %s", offset, st.meta.Slot, d)
-			}
+			wantLoaded(t, fmt.Sprintf("at byte %d, slot %d", offset, st.meta.Slot), newest(t, s), 1, st)
 		}
-	}
-}
-
-func TestFailedSnapshotLeavesNoHistoryBehind(t *testing.T) {
-	disk := vfstest.NewMemory()
-	s := openTestStore(t, disk)
-	write(t, s, testState(20, 0, 3, 0))
-	before := disk.Paths()
-	st := testState(30, 0, 3, 0)
-	parts := st.parts(1)
-	broken := errors.New("broken")
-	parts[0].Mints = func(func(ledger.MintWrite) bool) error { return broken }
-	if _, err := s.Write(context.Background(), st.meta, parts, st.blocks, Pace{}); !errors.Is(err, broken) {
-		t.Fatalf("Write: %v, want %v", err, broken)
-	}
-	if after := disk.Paths(); !slices.Equal(before, after) {
-		t.Errorf("the error left %v, before it was %v", after, before)
 	}
 }

@@ -13,30 +13,32 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// Meta is what a snapshot is a state of.
+// Meta says of what a snapshot is the state.
 type Meta struct {
-	Version   ledger.Version // the record it is the state after
-	Slot      ledger.Slot
-	Blockhash ledger.Hash
-	Seq       ledger.Seq // of the newest update up to and including the record
-	StateHash ledger.StateHash
+	Version   ledger.Version   `json:"version"` // of the record after which the state was taken
+	Slot      ledger.Slot      `json:"slot"`
+	Blockhash ledger.Hash      `json:"blockhash"`
+	Seq       ledger.Seq       `json:"seq"`        // of the newest update up to and including the record
+	StateHash ledger.StateHash `json:"state_hash"` // four words, least significant first
 	// Block is the newest finalized block without transactions and writes: height, time,
 	// parent.
-	Block *ledger.Block
-	// BaseOnly: it is the state of base state alone. No block is held; Block tells where the
-	// base state stands, and its hash is zero if that is not known.
-	BaseOnly bool
+	Block *ledger.Block `json:"-"`
+	// BaseOnly: the snapshot holds base state alone and no block. Block tells at which slot the
+	// base state was taken; its hash is zero if that is not known.
+	BaseOnly bool `json:"base_only,omitempty"`
 
-	Root     ledger.Slot // the first block ever
-	Floor    ledger.Slot // blocks below it are pruned
-	BaseSlot ledger.Slot // the highest base state learned
+	Root     ledger.Slot `json:"root"`      // the first block ever
+	Floor    ledger.Slot `json:"floor"`     // blocks below it are pruned
+	BaseSlot ledger.Slot `json:"base_slot"` // the highest base state learned
 
-	Taken time.Time // filled in by Write if zero
+	Taken time.Time `json:"taken"` // Write fills it in if it is zero
 
-	// What follows is filled in by Write: how many live accounts, tombstones and mint facts
-	// there are, and where the blocks from Floor on are held, oldest first.
-	Accounts, Tombstones, Mints uint64
-	History                     []HistoryRef
+	// Write fills in what follows: how many live accounts, tombstones and mint facts
+	// there are, and the history files that hold the blocks from Floor on, oldest first.
+	Accounts   uint64       `json:"accounts"`
+	Tombstones uint64       `json:"tombstones"`
+	Mints      uint64       `json:"mints"`
+	History    []HistoryRef `json:"history"`
 }
 
 // HistoryRef names a history file and says what it must be.
@@ -63,44 +65,25 @@ func (h *FileHash) UnmarshalText(text []byte) error {
 	return err
 }
 
-// metaFile is Meta as it is stored: as JSON, since it is read once a start, by people too, and
-// may grow. Block is an event of the shared codec.
-type metaFile struct {
-	Version    ledger.Version   `json:"version"`
-	Slot       ledger.Slot      `json:"slot"`
-	Blockhash  string           `json:"blockhash"`
-	Seq        ledger.Seq       `json:"seq"`
-	StateHash  ledger.StateHash `json:"state_hash"` // four words, least significant first
-	Block      []byte           `json:"block"`
-	BaseOnly   bool             `json:"base_only,omitempty"`
-	Root       ledger.Slot      `json:"root"`
-	Floor      ledger.Slot      `json:"floor"`
-	BaseSlot   ledger.Slot      `json:"base_slot"`
-	Taken      time.Time        `json:"taken"`
-	Accounts   uint64           `json:"accounts"`
-	Tombstones uint64           `json:"tombstones"`
-	Mints      uint64           `json:"mints"`
-	History    []HistoryRef     `json:"history"`
+// storedMeta is Meta as it is stored: as JSON, because it is read once a start, by people too, and
+// may grow. Its block is an event of the shared codec.
+type storedMeta struct {
+	*Meta
+	Block []byte `json:"block"`
 }
 
 // encode returns the raw bytes of a meta chunk.
 func (m *Meta) encode() ([]byte, error) {
-	f := metaFile{
-		Version: m.Version, Slot: m.Slot, Blockhash: m.Blockhash.String(), Seq: m.Seq, StateHash: m.StateHash,
-		Root: m.Root, Floor: m.Floor, BaseSlot: m.BaseSlot, Taken: m.Taken,
-		Accounts: m.Accounts, Tombstones: m.Tombstones, Mints: m.Mints, History: m.History,
-		Block: codec.AppendEvent(nil, bare(m.Block)), BaseOnly: m.BaseOnly,
-	}
-	raw, err := json.MarshalIndent(&f, "", "  ")
+	raw, err := json.MarshalIndent(storedMeta{m, codec.AppendEvent(nil, bare(m.Block))}, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("cannot encode what the snapshot is of: %w", err)
+		return nil, fmt.Errorf("cannot encode the meta of a snapshot: %w", err)
 	}
 	return raw, nil
 }
 
 // decodeMeta is the inverse of encode.
 func decodeMeta(raw []byte) (*Meta, error) {
-	var f metaFile
+	f := storedMeta{Meta: new(Meta)}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&f); err != nil {
@@ -109,26 +92,15 @@ func decodeMeta(raw []byte) (*Meta, error) {
 	if d.InputOffset() != int64(len(raw)) {
 		return nil, errors.New("more follows")
 	}
-	m := &Meta{
-		Version: f.Version, Slot: f.Slot, Seq: f.Seq, StateHash: f.StateHash,
-		Root: f.Root, Floor: f.Floor, BaseSlot: f.BaseSlot, Taken: f.Taken,
-		Accounts: f.Accounts, Tombstones: f.Tombstones, Mints: f.Mints, History: f.History,
-		BaseOnly: f.BaseOnly,
-	}
-	var err error
-	if m.Blockhash, err = ledger.ParseHash(f.Blockhash); err != nil {
-		return nil, fmt.Errorf("blockhash: %w", err)
-	}
 	e, err := codec.DecodeEvent(f.Block)
 	if err != nil {
 		return nil, fmt.Errorf("newest block: %w", err)
 	}
-	block, ok := e.(*ledger.Block)
-	if !ok {
+	var ok bool
+	if f.Meta.Block, ok = e.(*ledger.Block); !ok {
 		return nil, fmt.Errorf("newest block: it is a %T", e)
 	}
-	m.Block = block
-	return m, nil
+	return f.Meta, nil
 }
 
 // bare returns the block without transactions and writes.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Pace bounds what the writing or checking of a snapshot takes from the cores that answer
-// queries.
+// Pace bounds how much time of the cores the writing or checking of a snapshot takes, so that
+// queries keep their share.
 type Pace struct {
 	// Share returns how much of one core each goroutine may take from now on, above 0 and below 1.
 	// Any other value, or no function: as much as there is. Any goroutine may call it.

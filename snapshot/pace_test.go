@@ -124,7 +124,7 @@ func TestOlderFilesAreReadAtThePaceGiven(t *testing.T) {
 			write(t, openTestStore(t, memory), testState(20, 0, 10, 2))
 			took := func(pace Pace) time.Duration {
 				disk := vfstest.NewFaulty(memory.Clone(), vfstest.Plan{Before: func(c vfstest.Call) {
-					if c.Kind == vfstest.KindReadAt && strings.HasSuffix(c.Name, historyNameEnd) {
+					if c.Kind == vfstest.KindReadAt && strings.HasSuffix(c.Name, historySuffix) {
 						time.Sleep(read)
 					}
 				}})

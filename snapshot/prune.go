@@ -45,7 +45,11 @@ func (s *Store) Prune(ctx context.Context, keep int, pace Pace) (oldest *Meta, e
 			continue
 		}
 		oldest = snapshot.meta
-		if err := s.removeLocked(infos[n+1:]); err != nil {
+		var older []string // oldest first
+		for _, i := range slices.Backward(infos[n+1:]) {
+			older = append(older, i.Name)
+		}
+		if err := s.removeLocked(older); err != nil {
 			return nil, err
 		}
 		// A damaged one among the kept may be mended by hand: then it needs its history.
@@ -72,12 +76,14 @@ func (s *Store) openVerifiedLocked(ctx context.Context, i Info, pace Pace) (*Sna
 	return snapshot, nil
 }
 
-// removeLocked removes snapshots, which are given newest first.
-func (s *Store) removeLocked(infos []Info) error {
-	for _, i := range slices.Backward(infos) {
-		if err := s.removeFileLocked(i.Name); err != nil {
-			return err
+// removeLocked removes files in the order given.
+func (s *Store) removeLocked(names []string) error {
+	for _, name := range names {
+		delete(s.verified, name)
+		if err := s.fs.Remove(filepath.Join(s.dir, name)); err != nil {
+			return fmt.Errorf("cannot remove %s: %w", name, err)
 		}
+		s.log.Debug("removed a file of an old snapshot", "file", name)
 	}
 	return nil
 }
@@ -99,19 +105,5 @@ func (s *Store) removeHistoryLocked(needed []string) error {
 	if err := s.fs.SyncDir(s.dir); err != nil {
 		return fmt.Errorf("cannot sync the directory of snapshots: %w", err)
 	}
-	for _, name := range names {
-		if err := s.removeFileLocked(name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Store) removeFileLocked(name string) error {
-	delete(s.verified, name)
-	if err := s.fs.Remove(filepath.Join(s.dir, name)); err != nil {
-		return fmt.Errorf("cannot remove %s: %w", name, err)
-	}
-	s.log.Debug("removed a file of an old snapshot", "file", name)
-	return nil
+	return s.removeLocked(names)
 }

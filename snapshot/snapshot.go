@@ -19,53 +19,43 @@ type Snapshot struct {
 	history []*file // as Meta names them
 }
 
-// openSnapshot opens the state file of the given name and the history files it names.
-func openSnapshot(disk vfs.FS, dir, name string) (*Snapshot, error) {
-	state, meta, err := openState(disk, dir, name)
-	if err != nil {
-		return nil, err
-	}
-	s := &Snapshot{meta: meta, state: state}
-	for _, ref := range meta.History {
-		f, err := openHistory(disk, dir, ref)
-		if err != nil {
-			return nil, fmt.Errorf("cannot open the history of %s: %w", name, err)
-		}
-		s.history = append(s.history, f)
-	}
-	return s, nil
-}
+// Open opens a snapshot and checks everything that the indexes of its files tell: that the files are
+// complete, fit together, and are those it was written with. Errors match ErrDamaged, match
+// fs.ErrNotExist if the snapshot was pruned, are a *vfs.FormatError, or the disk's.
+func (s *Store) Open(i Info) (*Snapshot, error) { return s.open(context.Background(), i, false) }
 
-// Salvage opens a snapshot some of whose history is damaged or missing, without the blocks of
-// the newest file that is and all before it: Meta's Floor lies behind them. It reads every
-// byte of the history that it keeps. Errors are those of Open; a snapshot whose newest history
-// is damaged has none to keep.
-func (s *Store) Salvage(ctx context.Context, i Info) (*Snapshot, error) {
+// Salvage opens a snapshot with damaged or missing history without the blocks of
+// the newest such file and all before it: the Floor of its Meta lies after them. It reads every
+// byte of the history that it keeps. Errors are those of Open; if the newest history file
+// is damaged there is nothing to keep, and Salvage returns that damage.
+func (s *Store) Salvage(ctx context.Context, i Info) (*Snapshot, error) { return s.open(ctx, i, true) }
+
+func (s *Store) open(ctx context.Context, i Info, salvage bool) (*Snapshot, error) {
 	state, meta, err := openState(s.fs, s.dir, i.Name)
 	if err != nil {
 		return nil, err
 	}
 	found := &Snapshot{meta: meta, state: state}
-	for n := len(meta.History) - 1; n >= 0; n-- {
-		f, err := openHistory(s.fs, s.dir, meta.History[n])
-		if err == nil {
+	for n, ref := range slices.Backward(meta.History) {
+		f, err := openHistory(s.fs, s.dir, ref)
+		if err == nil && salvage {
 			err = f.checkStored(ctx, Pace{})
 		}
-		switch {
-		case err == nil:
+		if err == nil {
 			found.history = slices.Insert(found.history, 0, f)
 			continue
-		case !errors.Is(err, ErrDamaged), len(found.history) == 0:
-			return nil, err
 		}
-		meta.Floor = max(meta.Floor, meta.History[n].Last+1)
+		if !salvage || !errors.Is(err, ErrDamaged) || len(found.history) == 0 {
+			return nil, fmt.Errorf("cannot open the history of %s: %w", i.Name, err)
+		}
+		meta.Floor = max(meta.Floor, ref.Last+1)
 		meta.History = meta.History[n+1:]
 		break
 	}
 	return found, nil
 }
 
-// openState opens a state file and reads what it is of.
+// openState opens a state file and reads its meta.
 func openState(disk vfs.FS, dir, name string) (*file, *Meta, error) {
 	f, err := openFile(disk, dir, name, snapshotMagic)
 	if err != nil {
@@ -86,7 +76,7 @@ func openState(disk vfs.FS, dir, name string) (*file, *Meta, error) {
 	}
 	m, err := decodeMeta(raw)
 	if err != nil {
-		return nil, nil, f.damaged(&metas[0], fmt.Sprintf("what the snapshot is of cannot be read: %v", err))
+		return nil, nil, f.damaged(&metas[0], fmt.Sprintf("its meta cannot be read: %v", err))
 	}
 	if reason := m.check(f); reason != "" {
 		return nil, nil, f.damaged(&metas[0], reason)
@@ -94,9 +84,9 @@ func openState(disk vfs.FS, dir, name string) (*file, *Meta, error) {
 	return f, m, nil
 }
 
-// check returns in what the meta does not fit the file it is from, "" if it does.
+// check returns why the meta does not fit the file it was read from, "" if it does.
 func (m *Meta) check(f *file) string {
-	// A name under construction ends in another suffix than the one it will have.
+	// A file that is not finished has a temporary name.
 	if slot, version, ok := parseStateName(trimTemporary(f.name)); !ok || slot != m.Slot || version != m.Version {
 		return fmt.Sprintf("it is the state at slot %d after record %d and has another's name", m.Slot, m.Version)
 	}
@@ -114,7 +104,7 @@ func (m *Meta) check(f *file) string {
 	return ""
 }
 
-// openHistory opens the history file that a snapshot means by ref. A missing one is damage: of
+// openHistory opens the history file that a snapshot names. A missing one is damage of
 // the snapshot, which is not whole without it.
 func openHistory(disk vfs.FS, dir string, ref HistoryRef) (*file, error) {
 	if first, last, ok := parseHistoryName(ref.Name); !ok || first != ref.First || last != ref.Last {
@@ -138,65 +128,52 @@ func openHistory(disk vfs.FS, dir string, ref HistoryRef) (*file, error) {
 	return f, nil
 }
 
-// Meta returns what the snapshot is of. It must not be changed.
+// Meta returns the meta of the snapshot. The caller must not change it.
 func (s *Snapshot) Meta() *Meta { return s.meta }
 
 // Accounts calls visit for the accounts whose Pubkey.Prefix is from first to last, tombstones
-// included, in key order, until it returns false. Each account is new and the visitor's.
-// It may be called by several goroutines at once, with ranges that need not be those the
-// snapshot was written in. Errors match ErrDamaged or are the disk's; what was visited before
-// an error is of no use.
+// included, in key order, until visit returns false. An account is valid until visit returns.
+// Several goroutines may call Accounts at once, with ranges that need not be those the
+// snapshot was written in. Errors match ErrDamaged or are the disk's; after an error the caller
+// must discard what was visited.
 func (s *Snapshot) Accounts(first, last uint64, visit func(*ledger.Account) bool) error {
-	return s.accounts(first, last, false, visit)
-}
-
-// PassAccounts does as Accounts, but an account is good only until visit returns: none is made
-// anew.
-func (s *Snapshot) PassAccounts(first, last uint64, visit func(*ledger.Account) bool) error {
-	return s.accounts(first, last, true, visit)
-}
-
-func (s *Snapshot) accounts(first, last uint64, reuse bool, visit func(*ledger.Account) bool) error {
-	return s.state.within(accountChunk, first, last, func(r *chunkReader, c *chunk) (bool, error) {
-		r.made.Reuse = reuse
-		return r.accounts(c, func(a *ledger.Account) bool {
+	return s.state.within(accountChunk, first, last, func(r *chunkReader, c *chunk) error {
+		return r.accounts(c, untilFalse(func(a *ledger.Account) bool {
 			prefix := a.Pubkey.Prefix()
 			return prefix < first || prefix <= last && visit(a)
-		})
+		}))
 	})
 }
 
 // Mints does for mint facts what Accounts does for accounts.
 func (s *Snapshot) Mints(first, last uint64, visit func(ledger.MintWrite) bool) error {
-	return s.state.within(mintChunk, first, last, func(r *chunkReader, c *chunk) (bool, error) {
-		return r.mints(c, func(m ledger.MintWrite) bool {
+	return s.state.within(mintChunk, first, last, func(r *chunkReader, c *chunk) error {
+		return r.mints(c, untilFalse(func(m ledger.MintWrite) bool {
 			prefix := m.Pubkey.Prefix()
 			return prefix < first || prefix <= last && visit(m)
-		})
+		}))
 	})
 }
 
 // within calls visit for each chunk of a kind that may hold keys with a prefix from first to
-// last, in key order, until it returns false.
-func (f *file) within(k kind, first, last uint64, visit func(*chunkReader, *chunk) (bool, error)) error {
-	var r *chunkReader
-	chunks := f.of(k)
+// last, in key order, until visit returns an error, of which errStop is none.
+func (f *file) within(k kind, first, last uint64, visit func(*chunkReader, *chunk) error) error {
+	chunks := slices.DeleteFunc(slices.Clone(f.of(k)), func(c chunk) bool {
+		return c.last.Prefix() < first || c.first.Prefix() > last
+	})
+	if len(chunks) == 0 {
+		return nil
+	}
+	r, err := f.open()
+	if err != nil {
+		return err
+	}
+	defer r.close()
 	for i := range chunks {
-		c := &chunks[i]
-		if c.last.Prefix() < first {
-			continue
-		}
-		if c.first.Prefix() > last {
-			break
-		}
-		if r == nil {
-			var err error
-			if r, err = f.open(); err != nil {
-				return err
+		if err := visit(r, &chunks[i]); err != nil {
+			if err == errStop {
+				return nil
 			}
-			defer r.close()
-		}
-		if more, err := visit(r, c); err != nil || !more {
 			return err
 		}
 	}
@@ -204,13 +181,13 @@ func (f *file) within(k kind, first, last uint64, visit func(*chunkReader, *chun
 }
 
 // Blocks calls visit for the finalized blocks held, from the retention floor on, oldest first,
-// until it returns an error, which Blocks then returns. Other errors match ErrDamaged or are
+// until visit returns an error, which Blocks then returns. Other errors match ErrDamaged or are
 // the disk's.
 func (s *Snapshot) Blocks(visit func(HeldBlock) error) error {
 	var newest *ledger.Block
 	for _, f := range s.history {
-		err := f.within(blockChunk, uint64(s.meta.Floor), math.MaxUint64, func(r *chunkReader, c *chunk) (bool, error) {
-			err := r.blocks(c, func(b HeldBlock) error {
+		err := f.within(blockChunk, uint64(s.meta.Floor), math.MaxUint64, func(r *chunkReader, c *chunk) error {
+			return r.blocks(c, func(b HeldBlock) error {
 				if b.Block.Slot < s.meta.Floor {
 					return nil
 				}
@@ -220,29 +197,23 @@ func (s *Snapshot) Blocks(visit func(HeldBlock) error) error {
 				newest = b.Block
 				return visit(b)
 			})
-			return true, err
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return s.meta.checkNewest(s.state, newest)
-}
-
-// checkNewest holds the newest block of the history against the one the snapshot is at.
-func (m *Meta) checkNewest(state *file, newest *ledger.Block) error {
-	if m.BaseOnly && newest == nil {
+	m := s.meta
+	if newest == nil && m.BaseOnly {
 		return nil
 	}
 	if newest == nil || newest.Slot != m.Block.Slot || newest.Blockhash != m.Block.Blockhash {
-		return &DamagedError{state.name, state.end, "its history does not end at its newest block"}
+		return &DamagedError{s.state.name, s.state.end, "its history does not end at its newest block"}
 	}
 	return nil
 }
 
-// Verify reads and decodes everything, history included. All of it must be as the indexes say,
-// and counts and state hash must come out as written. Errors match ErrDamaged, or are those of
-// the disk or of ctx.
+// Verify reads and decodes everything, history included, and compares it with the indexes, the counts
+// and the state hash. Errors match ErrDamaged, or are those of the disk or of ctx.
 func (s *Snapshot) Verify(ctx context.Context, pace Pace) error {
 	found, err := s.state.checkItems(ctx, pace, true)
 	if err != nil {

@@ -101,7 +101,7 @@ func (s *Store) List() ([]Info, error) {
 		if !ok {
 			continue
 		}
-		bytes, err := s.size(name)
+		bytes, err := vfs.Size(s.fs, filepath.Join(s.dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // pruned meanwhile
 		}
@@ -115,20 +115,6 @@ func (s *Store) List() ([]Info, error) {
 	})
 	return infos, nil
 }
-
-func (s *Store) size(name string) (int64, error) {
-	f, err := s.fs.Open(filepath.Join(s.dir, name))
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	return f.Size()
-}
-
-// Open opens a snapshot and checks all that the indexes of its files tell: that they are
-// complete, fit together, and are those it was written with. Errors match ErrDamaged, match
-// fs.ErrNotExist if the snapshot was pruned, are a *FormatError, or the disk's.
-func (s *Store) Open(i Info) (*Snapshot, error) { return openSnapshot(s.fs, s.dir, i.Name) }
 
 // verifyLocked makes sure that every byte of the file was read back since the process started.
 func (s *Store) verifyLocked(ctx context.Context, f *file, pace Pace) error {

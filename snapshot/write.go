@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,10 +11,10 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// Part is one range of keys to be written, with all that stands in it. Parts are given in
+// Part is one range of keys to be written, with every account and mint fact in it. Parts are given in
 // key order.
 type Part struct {
-	// Accounts calls visit for every account in pubkey order, tombstones included, until it
+	// Accounts calls visit for every account in pubkey order, tombstones included, until visit
 	// returns false. Mints does the same for mint facts. Parts are read at once, each by a
 	// goroutine of its own.
 	Accounts func(visit func(*ledger.Account) bool) error
@@ -25,14 +24,14 @@ type Part struct {
 // Write writes a snapshot, and with it a history file of the blocks that no history file
 // holds yet. It returns once both are verified and would survive a crash.
 //
-// The blocks are all those of the chain from m.Floor up to m.Block, oldest first. Those that the
-// history has already, and any below m.Floor, are passed over and may be left out; without
-// any of the others the snapshot is refused, since a restart from it would lose them.
+// The blocks are all those of the chain from m.Floor up to m.Block, oldest first. Write passes over those that the
+// history has already, and any below m.Floor, and they may be left out; if
+// any of the others is missing, Write refuses the snapshot, since a restart from it would lose them.
 //
-// It does not judge whether the state hash of what the parts hold is the one of m: the caller compares
+// Write does not judge whether the state hash of what the parts hold is the one of m: the caller compares
 // Written.Held.
 //
-// After an error the older snapshots are as they were, and nothing of the new one counts; it may
+// After an error the older snapshots are as they were, nothing of the new one counts, and Write may
 // be tried again. The error of ctx is returned as soon as ctx is over.
 func (s *Store) Write(ctx context.Context, m Meta, parts []Part, blocks []HeldBlock, pace Pace) (Written, error) {
 	s.mu.Lock()
@@ -43,7 +42,7 @@ func (s *Store) Write(ctx context.Context, m Meta, parts []Part, blocks []HeldBl
 	}
 	m.Taken = m.Taken.Round(0).UTC()
 	m.Block = bare(m.Block)
-	written, err := s.writeLocked(ctx, m, parts, blocks, pace)
+	written, err := s.writeLocked(ctx, &m, parts, blocks, pace)
 	if err != nil {
 		return Written{}, fmt.Errorf("cannot write a snapshot at slot %d: %w", m.Slot, err)
 	}
@@ -52,106 +51,95 @@ func (s *Store) Write(ctx context.Context, m Meta, parts []Part, blocks []HeldBl
 }
 
 // WriteBase is Write for base state alone, without blocks. It fills in the state hash, which it sums
-// up from what the parts hold, and finds it again in what it reads back.
+// up from what the parts hold, and compares it with that of what it reads back.
 func (s *Store) WriteBase(ctx context.Context, m Meta, parts []Part, pace Pace) (Written, error) {
 	m.BaseOnly, m.StateHash = true, ledger.StateHash{}
 	return s.Write(ctx, m, parts, nil, pace)
 }
 
-func (s *Store) writeLocked(ctx context.Context, m Meta, parts []Part, blocks []HeldBlock, pace Pace) (Written, error) {
-	if m.BaseOnly {
-		return s.writeBaseLocked(ctx, m, parts, pace)
-	}
-	held, err := s.historyLocked(ctx, pace)
-	if err != nil {
-		return Written{}, err
-	}
-	if m.History, blocks, err = continueHistory(held, m.Floor, m.Block, blocks); err != nil {
-		return Written{}, err
-	}
-	var added *HistoryRef
-	var isNew bool
-	if len(blocks) > 0 {
-		if added, isNew, err = s.writeHistory(ctx, blocks, pace); err != nil {
-			return Written{}, err
-		}
-		m.History = append(m.History, *added)
-	}
-	state, hash, placed, err := s.writeState(ctx, &m, parts, pace)
-	if err != nil {
-		if isNew && !placed { // nothing refers to it
-			delete(s.verified, added.Name)
-			_ = s.fs.Remove(filepath.Join(s.dir, added.Name))
-		}
-		return Written{}, err
-	}
-	w := Written{Info: Info{state.name, m.Slot, m.Version, state.bytes}, Meta: &m, Held: hash}
-	if added != nil {
-		w.HistoryBytes = added.Bytes
-	}
-	return w, nil
-}
-
-func (s *Store) writeBaseLocked(ctx context.Context, m Meta, parts []Part, pace Pace) (Written, error) {
-	state, hash, _, err := s.writeState(ctx, &m, parts, pace)
-	if err != nil {
-		return Written{}, err
-	}
-	return Written{Info: Info{state.name, m.Slot, m.Version, state.bytes}, Meta: &m, Held: hash}, nil
-}
-
-// writeState writes the state file, and returns the state hash of what it reads back. placed is true once the
-// file has had its name.
-func (s *Store) writeState(ctx context.Context, m *Meta, parts []Part, pace Pace) (f *file, held ledger.StateHash, placed bool, err error) {
-	name := stateName(m.Slot, m.Version)
-	w, err := createFile(s.fs, s.dir, name, snapshotMagic)
-	if err != nil {
-		return nil, held, false, err
-	}
+// writeLocked writes and verifies both files before it gives the first of them its name.
+func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks []HeldBlock, pace Pace) (Written, error) {
+	var files []*fileWriter
 	defer func() {
-		if !placed {
+		for _, w := range files {
 			w.discard()
 		}
 	}()
+	create := func(name, magic string) (*fileWriter, error) {
+		w, err := createFile(s.fs, s.dir, name, magic)
+		if err == nil {
+			files = append(files, w)
+		}
+		return w, err
+	}
+	written := Written{Info: Info{Name: stateName(m.Slot, m.Version), Slot: m.Slot, Version: m.Version}, Meta: m}
+	if !m.BaseOnly {
+		held, err := s.historyLocked(ctx, pace)
+		if err != nil {
+			return written, err
+		}
+		if m.History, blocks, err = continueHistory(held, m.Floor, m.Block, blocks); err != nil {
+			return written, err
+		}
+	}
+	if len(blocks) > 0 && !m.BaseOnly {
+		first, last := blocks[0].Block.Slot, blocks[len(blocks)-1].Block.Slot
+		w, err := create(historyName(first, last, FileHash{}), historyMagic)
+		if err != nil {
+			return written, err
+		}
+		if written.HistoryBytes, err = s.writeHistory(ctx, w, blocks, pace); err != nil {
+			return written, err
+		}
+		w.name = historyName(first, last, w.hash)
+		m.History = append(m.History, HistoryRef{Name: w.name, Bytes: written.HistoryBytes, Hash: w.hash, First: first, Last: last})
+	}
+	w, err := create(written.Name, snapshotMagic)
+	if err != nil {
+		return written, err
+	}
+	if written.Bytes, written.Held, err = s.writeState(ctx, w, m, parts, pace); err != nil {
+		return written, err
+	}
+	for _, w := range files { // the snapshot last: no crash leaves it without its history
+		if err := w.install(); err != nil {
+			return written, err
+		}
+		s.verified[w.name] = w.hash
+	}
+	return written, nil
+}
+
+// writeState writes the state file, and returns its size and the state hash of what it reads back.
+func (s *Store) writeState(ctx context.Context, w *fileWriter, m *Meta, parts []Part, pace Pace) (bytes int64, held ledger.StateHash, err error) {
 	if err := writeParts(ctx, w, m, parts, pace); err != nil {
-		return nil, held, false, err
+		return 0, held, err
 	}
-	hash, err := w.finish()
-	if err != nil {
-		return nil, held, false, err
+	if err := w.finish(); err != nil {
+		return 0, held, err
 	}
-	f, _, err = openState(s.fs, s.dir, w.temporary)
+	f, _, err := openState(s.fs, s.dir, w.temporary)
 	if err != nil {
-		return nil, held, false, err
+		return 0, held, err
 	}
 	found, err := f.checkItems(ctx, pace, true)
 	if err != nil {
-		return nil, held, false, err
+		return 0, held, err
 	}
 	reason := found.differs(m)
 	if reason == "" && m.BaseOnly && found.hash != m.StateHash {
 		reason = fmt.Sprintf("the state hash is %s, not %s", found.hash, m.StateHash)
 	}
-	if reason == "" && f.hash != hash {
+	if reason == "" && f.hash != w.hash {
 		reason = "the hash is not the one that was written"
 	}
 	if reason != "" {
-		return nil, held, false, &DamagedError{f.name, f.end, "it is not what was written: " + reason}
+		return 0, held, &DamagedError{f.name, f.end, "it is not what was written: " + reason}
 	}
-	var isNew bool
-	if placed, isNew, err = w.install(name); err != nil {
-		if placed && isNew { // it must not count, but it may come back: its history stays
-			_ = s.fs.Remove(filepath.Join(s.dir, name))
-		}
-		return nil, held, placed, err
-	}
-	f.name = name
-	s.verified[name] = hash
-	return f, found.hash, true, nil
+	return f.bytes, found.hash, nil
 }
 
-// writeParts writes all chunks of a snapshot, the parts at once, and counts what it writes
-// in m.
+// writeParts writes all chunks of a snapshot, the parts at once, and counts in m what it writes.
 func writeParts(ctx context.Context, w *fileWriter, m *Meta, parts []Part, pace Pace) error {
 	g, gctx := errgroup.WithContext(ctx)
 	counts := make([]tally, len(parts))
@@ -164,14 +152,13 @@ func writeParts(ctx context.Context, w *fileWriter, m *Meta, parts []Part, pace 
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	m.Accounts, m.Tombstones, m.Mints = 0, 0, 0
-	for _, c := range counts {
-		m.Accounts += c.accounts
-		m.Tombstones += c.tombstones
-		m.Mints += c.mints
-		if m.BaseOnly {
-			m.StateHash.Add(c.hash)
-		}
+	var total tally
+	for i := range counts {
+		total.add(&counts[i])
+	}
+	m.Accounts, m.Tombstones, m.Mints = total.accounts, total.tombstones, total.mints
+	if m.BaseOnly {
+		m.StateHash = total.hash
 	}
 	e, err := newEncoder(ctx, w, pace)
 	if err != nil {
@@ -181,92 +168,63 @@ func writeParts(ctx context.Context, w *fileWriter, m *Meta, parts []Part, pace 
 	return e.meta(m)
 }
 
-// writePart writes one part, and adds up its state hash if asked.
+// writePart writes one part and counts what is in it; it sums up the state hash only if asked.
 func writePart(ctx context.Context, w *fileWriter, p *Part, hash bool, pace Pace) (tally, error) {
 	e, err := newEncoder(ctx, w, pace)
 	if err != nil {
 		return tally{}, err
 	}
 	defer e.close()
-	var sum ledger.StateHash
 	var failed error
 	err = p.Accounts(func(a *ledger.Account) bool {
-		if hash {
-			sum.Add(a.StateTerm())
-		}
+		e.written.account(a, hash)
 		failed = e.account(a)
 		return failed == nil
 	})
-	if err = errors.Join(failed, err); err != nil {
-		return tally{}, err
+	if err = errors.Join(failed, err); err == nil {
+		err = e.flush()
 	}
-	if err := e.flush(); err != nil {
+	if err != nil {
 		return tally{}, err
 	}
 	err = p.Mints(func(m ledger.MintWrite) bool {
-		if hash {
-			sum.Add(m.Mint.StateTerm(m.Pubkey))
-		}
+		e.written.mint(&m, hash)
 		failed = e.mint(&m)
 		return failed == nil
 	})
-	if err = errors.Join(failed, err); err != nil {
-		return tally{}, err
+	if err = errors.Join(failed, err); err == nil {
+		err = e.flush()
 	}
-	err = e.flush()
-	e.written.hash = sum
 	return e.written, err
 }
 
-// writeHistory writes a history file. isNew is false if a file of the same bytes was there
-// before: it was replaced, and another snapshot may refer to it.
-func (s *Store) writeHistory(ctx context.Context, blocks []HeldBlock, pace Pace) (ref *HistoryRef, isNew bool, err error) {
-	first, last := blocks[0].Block.Slot, blocks[len(blocks)-1].Block.Slot
-	w, err := createFile(s.fs, s.dir, historyName(first, last, FileHash{}), historyMagic)
-	if err != nil {
-		return nil, false, err
-	}
-	var placed bool
-	defer func() {
-		if !placed {
-			w.discard()
-		}
-	}()
-	if err := writeBlocks(ctx, w, blocks, pace); err != nil {
-		return nil, false, err
-	}
-	hash, err := w.finish()
-	if err != nil {
-		return nil, false, err
-	}
-	f, err := openFile(s.fs, s.dir, w.temporary, historyMagic)
-	if err != nil {
-		return nil, false, err
-	}
-	if _, err := f.checkItems(ctx, pace, false); err != nil {
-		return nil, false, err
-	}
-	if f.hash != hash || f.count(blockChunk) != uint64(len(blocks)) {
-		return nil, false, &DamagedError{f.name, f.end, "it is not what was written"}
-	}
-	name := historyName(first, last, hash)
-	if placed, isNew, err = w.install(name); err != nil {
-		return nil, false, err
-	}
-	s.verified[name] = hash
-	return &HistoryRef{Name: name, Bytes: f.bytes, Hash: hash, First: first, Last: last}, isNew, nil
-}
-
-func writeBlocks(ctx context.Context, w *fileWriter, blocks []HeldBlock, pace Pace) error {
+// writeHistory writes and verifies a history file, and returns its size.
+func (s *Store) writeHistory(ctx context.Context, w *fileWriter, blocks []HeldBlock, pace Pace) (bytes int64, err error) {
 	e, err := newEncoder(ctx, w, pace)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer e.close()
 	for i := range blocks {
 		if err := e.block(&blocks[i]); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return e.flush()
+	if err := e.flush(); err != nil {
+		return 0, err
+	}
+	if err := w.finish(); err != nil {
+		return 0, err
+	}
+	f, err := openFile(s.fs, s.dir, w.temporary, historyMagic)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := f.checkItems(ctx, pace, false); err != nil {
+		return 0, err
+	}
+	if f.hash != w.hash || f.count(blockChunk) != uint64(len(blocks)) {
+		return 0, &DamagedError{f.name, f.end, "it is not what was written"}
+	}
+	return f.bytes, nil
 }

@@ -14,7 +14,7 @@ import (
 // Disk is the real disk.
 type Disk struct{}
 
-// Modes of what is made: nobody but the owner and the group looks inside.
+// Modes of new files and directories: only the owner and the group may read.
 const (
 	fileMode = 0o640
 	dirMode  = 0o750

@@ -13,7 +13,7 @@ const TemporarySuffix = ".tmp"
 // SyncError is a sync that failed, of a file or a directory: what is on disk is not known.
 type SyncError struct{ Err error }
 
-// Error says so.
+// Error returns what the disk said, after "cannot sync".
 func (e *SyncError) Error() string { return "cannot sync: " + e.Err.Error() }
 
 // Unwrap returns what the disk said.
@@ -54,7 +54,7 @@ func Replace(disk FS, name string, fill func(File) error) (File, error) {
 }
 
 // Install renames a file whose bytes are synced, in place of what has the name, and returns once the name would
-// survive a crash. Of an error it tells whether the file was renamed before.
+// survive a crash. With an error, renamed says whether the file was renamed before it.
 func Install(disk FS, temporary, name string) (renamed bool, err error) {
 	if err := disk.Rename(temporary, name); err != nil {
 		return false, err
@@ -67,4 +67,14 @@ func Install(disk FS, temporary, name string) (renamed bool, err error) {
 		err = fmt.Errorf("the directory of %s: %w", name, err)
 	}
 	return true, err
+}
+
+// Size returns the size of a file in bytes.
+func Size(disk FS, name string) (int64, error) {
+	f, err := disk.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return f.Size()
 }

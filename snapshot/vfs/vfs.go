@@ -24,7 +24,7 @@ func IsOutOfFiles(err error) bool {
 }
 
 // FS is a disk. Errors are those of package os: they match fs.ErrNotExist, fs.ErrExist and the
-// syscall.Errno behind them, such as syscall.ENOSPC.
+// syscall.Errno they wrap, such as syscall.ENOSPC.
 // Calls about different names may run at once.
 type FS interface {
 	// Create makes a new, empty file, open for reading and writing. A name that is taken is
@@ -34,7 +34,7 @@ type FS interface {
 	Open(name string) (File, error)
 	// OpenWrite opens a file that exists for reading and writing.
 	OpenWrite(name string) (File, error)
-	// Remove takes the name of a file away. Who has it open goes on reading and writing it.
+	// Remove takes the name of a file away. An open File goes on reading and writing it.
 	Remove(name string) error
 	// Rename gives the file a new name, in place of the file that had it. A crash leaves one of the
 	// two names, never none.

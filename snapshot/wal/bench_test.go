@@ -3,7 +3,6 @@ package wal
 import (
 	"path/filepath"
 	"testing"
-	"time"
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
@@ -49,84 +48,30 @@ func number(records []*ledger.Record, next *ledger.Version) {
 	}
 }
 
-// plainFile is what the log is measured against: the same bytes, written to a file whose room was
-// taken ahead, and synced.
-type plainFile struct {
-	dir string
-	f   vfs.File
-	end int64
+// BenchmarkCommit is one block in one commit, and many in one, on the disk.
+func BenchmarkCommit(b *testing.B) {
+	for name, size := range map[string]int{"16KiB": 16 << 10, "1MiB": 1 << 20, "8MiB": 8 << 20} {
+		b.Run(name, func(b *testing.B) {
+			benchCommits(b, Config{FS: vfs.Disk{}, Dir: filepath.Join(b.TempDir(), "log"), Logger: quiet}, benchCommit(size))
+		})
+	}
 }
 
-func (p *plainFile) write(b *testing.B, data []byte) time.Duration {
-	if p.f == nil || p.end+int64(len(data)) > defaultSegmentBytes {
-		if p.f != nil {
-			p.f.Close()
-			(vfs.Disk{}).Remove(filepath.Join(p.dir, "plain"))
-		}
-		f, err := vfs.Disk{}.Create(filepath.Join(p.dir, "plain"))
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := f.Preallocate(defaultSegmentBytes); err != nil {
-			b.Fatal(err)
-		}
-		if err := f.Sync(); err != nil {
-			b.Fatal(err)
-		}
-		p.f, p.end = f, 0
-	}
-	began := time.Now()
-	if _, err := p.f.WriteAt(data, p.end); err != nil {
-		b.Fatal(err)
-	}
-	if err := p.f.Sync(); err != nil {
-		b.Fatal(err)
-	}
-	p.end += int64(len(data))
-	return time.Since(began)
-}
-
-// benchAgainstDisk commits the records again and again, each time followed by a plain write and
-// sync of the same bytes, and reports how long each took.
-func benchAgainstDisk(b *testing.B, records []*ledger.Record) {
-	dir := b.TempDir()
-	l, _ := open(b, Config{FS: vfs.Disk{}, Dir: filepath.Join(dir, "log"), Logger: quiet})
+func benchCommits(b *testing.B, c Config, records []*ledger.Record) {
+	l, _ := open(b, c)
 	defer closeLog(b, l)
-	plain := &plainFile{dir: dir}
 	next := ledger.Version(1)
-	var logged, wrote time.Duration
-	bytes := 0
 	b.ReportAllocs()
 	for b.Loop() {
 		number(records, &next)
-		began := time.Now()
 		if err := l.Commit(records); err != nil {
 			b.Fatal(err)
 		}
-		logged += time.Since(began)
-		wrote += plain.write(b, l.own.buf)
-		bytes += len(l.own.buf)
+		b.SetBytes(int64(len(l.own.buf)))
 		if err := l.Prune(next); err != nil {
 			b.Fatal(err)
 		}
 	}
-	n := float64(b.N)
-	b.ReportMetric(float64(bytes)/1e6/logged.Seconds(), "log-MB/s")
-	b.ReportMetric(float64(bytes)/1e6/wrote.Seconds(), "disk-MB/s")
-	b.ReportMetric(float64(logged.Microseconds())/n, "log-µs")
-	b.ReportMetric(float64(wrote.Microseconds())/n, "disk-µs")
-	b.ReportMetric(float64((logged-wrote).Microseconds())/n, "over-µs")
-}
-
-// BenchmarkCommitGroup is catching up: many records in one commit.
-func BenchmarkCommitGroup(b *testing.B) {
-	b.Run("1MiB", func(b *testing.B) { benchAgainstDisk(b, benchCommit(1<<20)) })
-	b.Run("8MiB", func(b *testing.B) { benchAgainstDisk(b, benchCommit(8<<20)) })
-}
-
-// BenchmarkCommitOne is the tip: one block in one commit.
-func BenchmarkCommitOne(b *testing.B) {
-	b.Run("16KiB", func(b *testing.B) { benchAgainstDisk(b, benchCommit(16<<10)) })
 }
 
 // nothing is a disk that takes everything at once, so that only the log's own work is left.
@@ -148,19 +93,9 @@ func (nothingFile) Truncate(int64) error                   { return nil }
 func BenchmarkFraming(b *testing.B) {
 	for name, size := range map[string]int{"16KiB": 16 << 10, "1MiB": 1 << 20, "8MiB": 8 << 20} {
 		b.Run(name, func(b *testing.B) {
-			records := benchCommit(size)
 			c := config(nothing{newDisk(b)})
 			c.SegmentBytes = 1 << 40
-			l, _ := open(b, c)
-			next := ledger.Version(1)
-			b.ReportAllocs()
-			for b.Loop() {
-				number(records, &next)
-				if err := l.Commit(records); err != nil {
-					b.Fatal(err)
-				}
-				b.SetBytes(int64(len(l.own.buf)))
-			}
+			benchCommits(b, c, benchCommit(size))
 		})
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// Mark is a place between two commits of a log, where a replay goes on without reading again what
+// Mark is a point between two commits of a log, where a replay goes on without reading again what
 // comes before it in the segment.
 type Mark struct {
 	segment uint64 // index; 0: only the version of state is known
@@ -20,36 +20,28 @@ type Mark struct {
 // segment from its beginning.
 func MarkAt(from ledger.Version) Mark { return Mark{state: state{version: from - 1}} }
 
-// after returns the mark after an entry, which ends its commit.
-func (e *Entry) after() Mark {
-	return Mark{e.Segment, state{
-		version: e.frame.version, slot: tipAfter(e.tip, e.frame.kind, e.frame.slot),
-		position: e.Position + Position(e.SizeBytes), chain: e.link,
-	}}
-}
-
-// place is where an error was found. What is said of it may change while a log is written.
-type place struct {
+// errorPlace is where an error was found. The text of an error may change while a log is written, its place does not.
+type errorPlace struct {
 	file   string
 	offset int64
 }
 
-// placeOf returns the place of an error, the zero place if it has none.
-func placeOf(err error) place {
+// placeOf returns the place of an error, the zero value if it has none.
+func placeOf(err error) errorPlace {
 	var corrupt *CorruptError
 	var path *fs.PathError
 	switch {
 	case errors.As(err, &corrupt):
-		return place{corrupt.Segment, corrupt.Offset}
+		return errorPlace{corrupt.Segment, corrupt.Offset}
 	case errors.As(err, &path):
-		return place{file: path.Path}
+		return errorPlace{file: path.Path}
 	}
-	return place{}
+	return errorPlace{}
 }
 
-// ReplayBeside is Replay of a log that its writer goes on with: it may write, begin, cut and prune
-// segments meanwhile, so that what is read at different moments does not fit together. Only what
-// a second look finds in the same place is an error. Each commit is visited once.
+// ReplayBeside is Replay of a log that is being written. The writer may append, begin, cut and prune
+// segments meanwhile, so that parts read at different moments do not fit together. An error counts only if
+// a second attempt finds one in the same place. Each commit is visited once.
 func ReplayBeside(ctx context.Context, disk vfs.FS, dir string, from ledger.Version, visit func([]Entry) error) (End, error) {
 	mark := MarkAt(from)
 	return ReplayFrom(ctx, disk, dir, &mark, visit)
@@ -58,11 +50,12 @@ func ReplayBeside(ctx context.Context, disk vfs.FS, dir string, from ledger.Vers
 // ReplayFrom is ReplayBeside from a mark on. It moves the mark after each commit that was visited, also
 // if visit then ends the replay.
 func ReplayFrom(ctx context.Context, disk vfs.FS, dir string, mark *Mark, visit func([]Entry) error) (End, error) {
-	var before *place
+	var before *errorPlace
 	for {
 		var stop error
 		end, err := replay(ctx, disk, dir, *mark, func(commit []Entry) error {
-			*mark = commit[len(commit)-1].after()
+			last := &commit[len(commit)-1]
+			*mark = Mark{last.Segment, last.frame.after(last.tip)}
 			stop = visit(commit)
 			return stop
 		}, nil)
@@ -71,6 +64,6 @@ func ReplayFrom(ctx context.Context, disk vfs.FS, dir string, mark *Mark, visit 
 			return end, err
 		}
 		before = &at
-		*mark = MarkAt(mark.state.version + 1) // what lies before it may have changed
+		*mark = MarkAt(mark.state.version + 1) // the segment before it may have changed
 	}
 }

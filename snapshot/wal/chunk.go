@@ -34,7 +34,7 @@ func (c *chunk) payload(e *Entry) []byte {
 	return b[frameBytes : frameBytes+int(binary.LittleEndian.Uint32(b))]
 }
 
-// fill reads on behind b, which begins at base, until it holds n bytes.
+// fill extends b, which begins at base, to n bytes from the file.
 func fill(f vfs.File, g *segment, b []byte, base, n int64) ([]byte, error) {
 	have := int64(len(b))
 	if n <= have {

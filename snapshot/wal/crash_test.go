@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -106,37 +107,48 @@ func stride(n int) int {
 	return 1
 }
 
+// TestEveryAcknowledgedCommitSurvivesACrashAtEveryCall crashes a log at every call. With a pause after each commit
+// newest is replaced between commits, and must claim no more than is durable.
 func TestEveryAcknowledgedCommitSurvivesACrashAtEveryCall(t *testing.T) {
-	policies := []Policy{{}, {Mode: Off}, {Mode: Interval, Interval: time.Hour}}
-	for _, policy := range policies {
-		t.Run(policy.String(), func(t *testing.T) {
+	for policy, pause := range map[Policy]time.Duration{
+		{}: 0, {Mode: Off}: 0, {Mode: Interval, Interval: time.Hour}: 0,
+		{Interval: 1}: time.Second, {Mode: Off, Interval: 1}: time.Second, {Mode: Interval, Interval: 3 * time.Second}: time.Second,
+	} {
+		t.Run(fmt.Sprintf("%v, pause %v", policy, pause), func(t *testing.T) {
 			t.Parallel()
-			for n := 1; ; n += stride(4) {
-				memory := newDisk(t)
-				disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
-				v := newLife(policy)
-				v.c.FS = disk
-				err := v.live()
-				if !disk.Hit() {
-					if err != nil {
-						t.Fatal(err)
-					}
-					t.Logf("call %d is there no more", n)
-					return
-				}
-				for _, crash := range crashes {
-					what := fmt.Sprintf("crash at call %d (%v), share %v, seed %d", n, last(disk.Trace()), crash.share, crash.seed)
-					must := v.committed
-					if policy.Mode != Always && crash.share < 1 {
-						must = 0
-					}
-					// With one picture of what is left, recovery itself crashes at every call.
-					again := crash.seed == 1 || policy.Mode == Always && crash.seed == 0
-					recoverAfter(t, what, v, memory.Crash(crash.share, crash.seed), must, again)
-				}
+			hit := true
+			for n := 1; hit; n += stride(4) {
+				synctest.Test(t, func(t *testing.T) { hit = crashAt(t, n, policy, pause) })
 			}
 		})
 	}
+}
+
+// crashAt tells whether the life of a log has an n-th call, and checks what a crash at that call leaves.
+func crashAt(t *testing.T, n int, policy Policy, pause time.Duration) (hit bool) {
+	memory := newDisk(t)
+	disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
+	v := newLife(policy)
+	v.c.FS, v.pause = disk, pause
+	err := v.live()
+	synctest.Wait()
+	if !disk.Hit() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return false
+	}
+	for _, crash := range crashes {
+		what := fmt.Sprintf("crash at call %d (%v), share %v, seed %d", n, last(disk.Trace()), crash.share, crash.seed)
+		must := v.committed
+		if policy.Mode != Always && crash.share < 1 {
+			must = 0
+		}
+		// With one picture of what is left, recovery itself crashes at every call.
+		again := pause == 0 && (crash.seed == 1 || policy.Mode == Always && crash.seed == 0)
+		recoverAfter(t, what, v, memory.Crash(crash.share, crash.seed), must, again)
+	}
+	return true
 }
 
 func last(calls []vfstest.Call) vfstest.Call { return calls[len(calls)-1] }
@@ -196,37 +208,6 @@ func finish(t *testing.T, what string, v *life, l *Log) {
 	}
 	if at, err := v.check(got); err != nil || at != len(v.script) {
 		t.Fatalf("%s: at the end: %d of %d commits, %v", what, at, len(v.script), err)
-	}
-}
-
-func TestCrashesInARowConverge(t *testing.T) {
-	t.Parallel()
-	for seed := uint64(0); seed < 60; seed += uint64(stride(4)) {
-		memory := newDisk(t)
-		v := newLife(Policy{})
-		must, converged := 0, false
-		for round := 1; round <= 200; round++ {
-			disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: 3 + int(seed)%11 + round, Fault: vfstest.Crash})
-			v.c.FS = disk
-			err := v.live()
-			if errors.Is(err, errReplayedWrong) || errors.Is(err, ErrCorrupt) {
-				t.Fatalf("seed %d, round %d: %v", seed, round, err)
-			}
-			if v.committed < must {
-				t.Fatalf("seed %d, round %d: %d commits, %d were acknowledged", seed, round, v.committed, must)
-			}
-			must = v.committed
-			if converged = !disk.Hit(); converged {
-				break
-			}
-			memory = memory.Crash(0.5, seed+uint64(round))
-		}
-		if !converged {
-			t.Fatalf("seed %d: did not converge", seed)
-		}
-		if names, err := memory.List(testDir); err != nil || len(names) > 30 {
-			t.Errorf("seed %d: the directory holds %v, %v", seed, names, err)
-		}
 	}
 }
 

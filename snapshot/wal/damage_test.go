@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -18,34 +17,19 @@ import (
 )
 
 // contents returns a file of a disk.
-func contents(t testing.TB, disk vfs.FS, name string) []byte {
+func contents(t testing.TB, disk *vfstest.Memory, name string) []byte {
 	t.Helper()
-	f, err := disk.Open(name)
+	b, err := disk.ReadFile(name)
 	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := make([]byte, size)
-	if _, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
 		t.Fatal(err)
 	}
 	return b
 }
 
 // put makes a file hold b and nothing else.
-func put(t testing.TB, disk vfs.FS, name string, b []byte) {
+func put(t testing.TB, disk *vfstest.Memory, name string, b []byte) {
 	t.Helper()
-	_ = disk.Remove(name)
-	f, err := disk.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteAt(b, 0); err != nil {
+	if err := disk.WriteFile(name, b); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -85,21 +69,18 @@ func TestTruncationAtEveryByte(t *testing.T) {
 	entries := entriesOf(t, disk)
 	last := entries[len(entries)-3:]
 	whole := contents(t, disk, segmentName(testDir, 1))
-	durable := last[2].Durable // the last frame that is whole tells it
 	end := int(last[2].Offset) + last[2].SizeBytes
 	for cut := int(last[0].Offset); cut <= end; cut += stride(5) {
 		left := disk.Clone()
 		put(t, left, segmentName(testDir, 1), whole[:cut])
-		checkCut(t, fmt.Sprintf("cut at byte %d", cut), left, cutOutcome(commits, entries, cut), cut, durable)
+		checkCut(t, fmt.Sprintf("cut at byte %d", cut), left, cutOutcome(commits, entries, cut), cut)
 	}
-	for _, closed := range []string{"cut by a person after a clean end"} {
-		disk := recorded(t, commits, 64<<10, true)
-		for cut := int(last[0].Offset); cut < end; cut += stride(5) {
-			left := disk.Clone()
-			put(t, left, segmentName(testDir, 1), whole[:cut])
-			if _, _, err := replayAll(left, testDir, 0); !errors.Is(err, ErrCorrupt) {
-				t.Fatalf("%s at byte %d: %v, want %v", closed, cut, err, ErrCorrupt)
-			}
+	disk = recorded(t, commits, 64<<10, true)
+	for cut := int(last[0].Offset); cut < end; cut += stride(5) {
+		left := disk.Clone()
+		put(t, left, segmentName(testDir, 1), whole[:cut])
+		if _, _, err := replayAll(left, testDir, 0); !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("cut by a person after a clean end, at byte %d: %v, want %v", cut, err, ErrCorrupt)
 		}
 	}
 }
@@ -119,7 +100,7 @@ func cutOutcome(commits [][]*ledger.Record, entries []Entry, cut int) [][]*ledge
 
 // checkCut checks that exactly the wanted commits are replayed, that the tail is cut and kept
 // aside, and that the log goes on; a second look finds nothing torn.
-func checkCut(t *testing.T, what string, disk *vfstest.Memory, want [][]*ledger.Record, cut int, durable Position) {
+func checkCut(t *testing.T, what string, disk *vfstest.Memory, want [][]*ledger.Record, cut int) {
 	t.Helper()
 	got, end, err := replayAll(disk, testDir, 0)
 	if err != nil {
@@ -216,7 +197,7 @@ func flipAll(t *testing.T, what string, disk *vfstest.Memory, commits [][]*ledge
 	}
 }
 
-// checkFlipCut: behind the end only zeros were flipped, before it the last commit went.
+// checkFlipCut: after the end only zeros were flipped, before it the last commit went.
 func checkFlipCut(t *testing.T, what string, got [][]*ledger.Record, after End, commits [][]*ledger.Record, at, end int64) {
 	t.Helper()
 	want := len(commits)
@@ -242,7 +223,7 @@ func tipAt(commits [][]*ledger.Record, v ledger.Version) (tip ledger.Slot) {
 func checkRefused(t *testing.T, what, path string, got [][]*ledger.Record, err error, commits [][]*ledger.Record) {
 	t.Helper()
 	var corrupt *CorruptError
-	var format *FormatError
+	var format *vfs.FormatError
 	switch {
 	case errors.As(err, &format):
 		if format.File != path {
@@ -269,8 +250,8 @@ func checkRefused(t *testing.T, what, path string, got [][]*ledger.Record, err e
 func TestWhatFollowsTheEnd(t *testing.T) {
 	commits := script(5, 2)
 	tests := map[string]struct {
-		behind []byte
-		torn   bool
+		after []byte
+		torn  bool
 	}{
 		"nothing":            {nil, false},
 		"a few zeros":        {make([]byte, 13), false},
@@ -288,7 +269,7 @@ func TestWhatFollowsTheEnd(t *testing.T) {
 		e := entries[len(entries)-1]
 		path := segmentName(testDir, 1)
 		whole := contents(t, disk, path)[:int(e.Offset)+e.SizeBytes]
-		put(t, disk, path, append(bytes.Clone(whole), tt.behind...))
+		put(t, disk, path, append(bytes.Clone(whole), tt.after...))
 		got, end, err := replayAll(disk, testDir, 0)
 		if err != nil || end.Torn() != tt.torn {
 			t.Errorf("%s: torn %v, %v; want torn %v", name, end.Torn(), err, tt.torn)
@@ -392,7 +373,7 @@ func TestARecordThatCannotBeReadIsDamage(t *testing.T) {
 		_, _, err = replayAll(disk, testDir, 0)
 		var c *CorruptError
 		if !errors.As(err, &c) || c.LastVersion != 3 || c.LastSlot != 103 || c.Offset <= headerBytes {
-			t.Errorf("%s: %v, want damage behind record 3", name, err)
+			t.Errorf("%s: %v, want damage after record 3", name, err)
 		}
 	}
 }

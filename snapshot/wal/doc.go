@@ -1,10 +1,10 @@
-// Package wal is the log: what the sequencer decided, in order, on disk before anybody sees it.
+// Package wal is the log: the decisions of the sequencer, in order, on disk before they are shown.
 //
 // # Nouns
 //
 // A record is a [ledger.Record] in its frame. A commit is what becomes durable and visible at
 // once: one record or several, all of them or none. A segment is one file of the log. A
-// [Position] counts the bytes of the log from its beginning, whatever was pruned since.
+// [Position] counts the bytes of the log from its beginning, pruned ones included.
 //
 // # The files
 //
@@ -13,11 +13,11 @@
 //	0000000000000001.wal         a segment; the name is its index
 //	0000000000000001.wal.broken  the tail that was cut off that segment after a crash; removed with it
 //	newest                       the index of the newest segment, and a position known durable
-//	*.tmp                        made aside and not yet renamed; the remains of a crash
+//	*.tmp                        a file that was not finished; left by a crash
 //
-// Any other name is not ours and is left alone. A segment is a header and then frames, one
-// after the other, each padded with zeros to a multiple of 8 bytes. Zeros behind the last frame
-// are room taken ahead. Every frame holds the start of a hash over the frame before it and
+// The package leaves any other name alone. A segment is a header and then frames, one
+// after the other, each padded with zeros to a multiple of 8 bytes. Zeros after the last frame
+// are preallocated space. Every frame holds the start of a hash over the frame before it and
 // itself, and every header the hash at its beginning: the segments form one chain, into
 // which no other fits.
 //
@@ -26,14 +26,14 @@
 // A commit is one write, and under [Always] one sync, before [Log.Commit] returns. Commits
 // never span segments. A full segment is cut to its length, and every record in it is durable,
 // whatever the policy, before the next one is made. (After a crash the cut may be undone: the
-// next header says where it ends.) From then on it is never written again. The next one is made
-// aside: its room is taken, its header written and synced, then it is renamed and the directory
-// synced; so a segment is never seen without a whole header. Then newest is replaced in the
+// next header says where the segment ends.) From then on it is never written again. The next segment is
+// written under a temporary name: its space is preallocated, its header written and synced; then it is renamed and the
+// directory synced, so a segment is never seen without a whole header. Then newest is replaced in the
 // same way. Only after that a record of the segment is written: if newest names a segment
-// that is not there, it was taken away. While commits come newest is replaced each second, to
-// name the position that is durable by then: a log that ends before it was cut.
+// that is missing, that segment was removed. While commits come, newest is replaced each second with
+// the position that is durable by then: a log that ends before it was cut.
 //
-// [Open] never appends to what another process wrote. It cuts what a crash left, writes again
+// [Open] never appends to a segment that another process wrote. It cuts what a crash left, writes again
 // and syncs what is not known durable, and begins a segment. It writes again because a sync
 // that failed in the other process may have left pages that look clean and are not on disk.
 // [Log.Close] names the end of the log in newest, so that nothing before it can go missing.
@@ -41,27 +41,27 @@
 // # What is a crash, and what is damage
 //
 // Every frame says up to which position the log was known durable when it was written. So do
-// the headers and newest. The highest of these positions, over all that is intact anywhere,
-// frames behind the damage included, divides the log:
+// the headers and newest. The highest of these positions, over everything intact,
+// frames after the damage included, divides the log:
 //
-//   - What is not whole above it, at the end of the last segment, is what a crash may leave: a
+//   - Above it, at the end of the last segment, a crash may leave bytes that are not whole: a
 //     frame cut short, pages that were not written, a commit whose last record is missing.
-//     Replay ends before the commit it is in. Open keeps the bytes aside and cuts them.
+//     Replay ends before the commit they are in. Open copies the bytes to a file of their own and cuts them.
 //   - Anything else is damage. [Replay] returns a [*CorruptError], and nothing is changed.
 //
 // Under [Always] the frame after a commit says that the commit is durable, and newest does a second
-// later. So only what a process committed in the second before it died cannot be told from commits
-// that were never finished, if it is cut off at its end afterwards.
+// later. So if the log is cut off at its end afterwards, only the commits of the last second before the
+// process died cannot be distinguished from commits that were never finished.
 //
-// The end of a segment that another follows is where the other's header says that it begins.
-// What lies behind is the rest of a commit that failed for want of space and could not be cut
+// A segment that another follows ends where the header of the other says that it begins.
+// What lies after that is the rest of a commit that failed for want of space and could not be cut
 // off. It was never acknowledged.
 //
 // # When the disk fails
 //
-// Want of space ([vfs.IsFull]), in whatever call but a sync, and want of file descriptors
-// ([vfs.IsOutOfFiles]) is [ErrNoSpace]: the commit is taken back, and can be tried again. If it cannot be cut off, the segment is left as it is, and the log goes
-// on in the next. After any other failure to write, and after every failed sync, what is on disk is not
-// known, and a sync that succeeds later would say nothing about it. That is [ErrFailed]: the
-// log is never written or synced again, and only a restart finds out what is there.
+// Want of space ([vfs.IsFull]), in any call but a sync, and want of file descriptors
+// ([vfs.IsOutOfFiles]) is [ErrNoSpace]: the commit is cut off again, and can be retried. If it cannot be
+// cut off, the segment is sealed, and the log goes on in the next. After any other failure to write, and after every
+// failed sync, it is unknown what is on disk, and a sync that succeeds later would prove nothing. That is [ErrFailed]: the
+// log is never written or synced again, and only a restart finds out what is on disk.
 package wal

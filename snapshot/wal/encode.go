@@ -28,7 +28,7 @@ func (e *encoded) encode(records []*ledger.Record) error {
 			return fmt.Errorf("cannot encode record %d for the log: record %d is next", r.Version, want)
 		}
 		start := len(e.buf)
-		e.buf = codec.AppendRecord(openFrame(e.buf), r)
+		e.buf = codec.AppendRecord(append(e.buf, make([]byte, frameBytes)...), r)
 		if n := len(e.buf) - start - frameBytes; n > maxPayloadBytes {
 			return fmt.Errorf("record %d takes %d bytes, a frame holds up to %d", r.Version, n, maxPayloadBytes)
 		}

@@ -16,12 +16,12 @@ var (
 	// ErrCorrupt says that bytes are not what was written. Where the place is known, the
 	// error is a *CorruptError, which matches it.
 	ErrCorrupt = errors.New("corrupt log")
-	// ErrMissing says that the log does not hold a record that it was asked to begin with.
+	// ErrMissing says that the log does not hold the record that a replay was to begin with.
 	ErrMissing = errors.New("records missing from the log")
 	// ErrNoSpace says that the disk is full, that it took only a part of what was written, or that
 	// no further file may be opened. Nothing of the commit is in the log, and it may be tried again.
 	ErrNoSpace = errors.New("no space for the log")
-	// ErrFailed says that the log failed for good: what is on disk is not known, and it is
+	// ErrFailed says that the log failed for good: it is unknown what is on disk, and the log is
 	// never written or synced again.
 	ErrFailed = errors.New("the log has failed and is not written any more")
 	// ErrClosed says that the log was closed.
@@ -37,7 +37,7 @@ type CorruptError struct {
 	Reason      string
 }
 
-// Error tells the place and the last record before it.
+// Error names the place and the last record before it.
 func (e *CorruptError) Error() string {
 	last := "there is no good record before it"
 	if e.LastVersion > 0 {
@@ -46,14 +46,17 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("the log is damaged in %s at byte %d: %s; %s", e.Segment, e.Offset, e.Reason, last)
 }
 
-// reasonOf returns err as the reason of a CorruptError, which says by itself that it is about damage.
+// reasonOf returns err as the reason of a CorruptError, without the words that CorruptError adds itself.
 func reasonOf(err error) string { return strings.TrimPrefix(err.Error(), ErrCorrupt.Error()+": ") }
 
 // Is makes every CorruptError match ErrCorrupt.
 func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 
-// FormatError says that a newer program wrote a file of the log; File is its path.
-type FormatError = vfs.FormatError
+// replaceFile is vfs.Replace with the errors of the log.
+func replaceFile(c *Config, name string, fill func(vfs.File) error) (vfs.File, error) {
+	f, err := vfs.Replace(c.FS, name, fill)
+	return f, outOfSpace(err)
+}
 
 // outOfSpace makes err, from anything but a sync, match ErrNoSpace if want of space or of files is why.
 func outOfSpace(err error) error {

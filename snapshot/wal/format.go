@@ -66,7 +66,7 @@ func (h *header) encode() []byte {
 }
 
 // decodeSegmentHeader reads the header of the segment stored under name. It returns ErrTorn,
-// ErrCorrupt or a *FormatError.
+// ErrCorrupt or a *vfs.FormatError.
 func decodeSegmentHeader(name string, b []byte) (header, error) {
 	if err := checkFile(name, b, headerMagic, headerBytes); err != nil {
 		return header{}, err
@@ -93,7 +93,7 @@ func checkFile(name string, b []byte, magic string, size int) error {
 	}
 	le := binary.LittleEndian
 	if v := le.Uint32(b[8:]); v > formatVersion {
-		return &FormatError{File: name, Version: v, Newest: formatVersion}
+		return &vfs.FormatError{File: name, Version: v, Newest: formatVersion}
 	} else if v == 0 {
 		return fmt.Errorf("%w: format version 0", ErrCorrupt)
 	}
@@ -119,14 +119,11 @@ func segmentIndex(name string) (index uint64, ok bool) {
 	return index, err == nil
 }
 
-// tailIndex returns the index of the segment that the tail stored under name was cut off; ok is false
-// for any other name.
-func tailIndex(name string) (index uint64, ok bool) {
-	segment, ok := strings.CutSuffix(name, brokenSuffix)
-	if !ok {
-		return 0, false
-	}
-	return segmentIndex(segment)
+// isTemporary tells whether the name is of a file of the log that replaceFile has not finished.
+func isTemporary(name string) bool {
+	name, ok := strings.CutSuffix(name, vfs.TemporarySuffix)
+	_, segment := segmentIndex(strings.TrimSuffix(name, brokenSuffix))
+	return ok && (segment || name == newestName)
 }
 
 // list returns the indexes of the segments in a directory, in order, and the other names in it. A

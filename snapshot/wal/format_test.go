@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"ledgerd/snapshot/vfs"
 )
 
 var update = flag.Bool("update", false, "rewrite the files in testdata")
@@ -51,26 +53,9 @@ func TestReleasedFormatsStayReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCommits(t, "testdata", got, commits)
-	if want := fmt.Sprintf("the log ends behind record %d, at slot %d, in %s at byte %d",
+	if want := fmt.Sprintf("the log ends after record %d, at slot %d, in %s at byte %d",
 		end.Version(), end.Slot(), segmentName(testDir, 2), end.offset); end.String() != want {
 		t.Errorf("the end is told as %q, want %q", end, want)
-	}
-}
-
-// TestFormatVersion1 writes the files byte by byte as the diagrams say.
-func TestFormatVersion1(t *testing.T) {
-	h := header{index: 2, first: 3, position: 4, durable: 5, slot: 6, chain: chain{7, 8}}
-	want := []byte("ledgerWL\x01\x00\x00\x00\x00\x00\x00\x00")
-	for n := range uint64(5) {
-		want = binary.LittleEndian.AppendUint64(want, n+2)
-	}
-	want = append(want, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-	want = binary.LittleEndian.AppendUint32(want, crc32.Checksum(want, crc32.MakeTable(crc32.Castagnoli)))
-	if got := h.encode(); !bytes.Equal(got, want) {
-		t.Errorf("header = %x, want %x", got, want)
-	}
-	if got, err := decodeSegmentHeader("", want); err != nil || got != h {
-		t.Errorf("decoded %+v, %v; want %+v", got, err, h)
 	}
 }
 
@@ -82,8 +67,8 @@ func TestANewerFormatIsRefused(t *testing.T) {
 		binary.LittleEndian.PutUint32(b[8:], 9)
 		put(t, disk, path, b)
 		_, _, err := replayAll(disk, testDir, 0)
-		want := &FormatError{File: path, Version: 9, Newest: 1}
-		var got *FormatError
+		want := &vfs.FormatError{File: path, Version: 9, Newest: 1}
+		var got *vfs.FormatError
 		if !errors.As(err, &got) || *got != *want {
 			t.Errorf("%s: %v, want %v", name, err, want)
 		}
@@ -135,21 +120,21 @@ func FuzzFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// Random bytes rarely have the right checksum, so half of the work is to give them one.
 		for range 2 {
-			h, payload, link, size, err := decodeFrame(b)
+			h, payload, err := decodeFrame(b)
 			if err != nil {
 				if !errors.Is(err, ErrTorn) && !errors.Is(err, ErrCorrupt) {
 					t.Fatalf("decodeFrame(%x): %v", b, err)
 				}
-				if _, size, err := decodeHeader(b); err == nil && size <= len(b) {
-					binary.LittleEndian.PutUint32(b[crcAt:], frameCRC(b[:size]))
+				if h, err := decodeHeader(b); err == nil && h.size <= len(b) {
+					binary.LittleEndian.PutUint32(b[crcAt:], frameCRC(b[:h.size]))
 				}
 				continue
 			}
-			again := closeFrame(append(openFrame(nil), payload...), 0)
+			again := closeFrame(append(make([]byte, frameBytes), payload...), 0)
 			h.stamp(again, crc32.Checksum(again[frameBytes:], castagnoli), chain{})
-			copy(again[chainAt:], link[:]) // what it links to is not in the frame
-			if !bytes.Equal(again, b[:size]) {
-				t.Fatalf("decoded and encoded again:\n got %x\nwant %x", again, b[:size])
+			copy(again[chainAt:], h.link[:]) // what it links to is not in the frame
+			if !bytes.Equal(again, b[:h.size]) {
+				t.Fatalf("decoded and encoded again:\n got %x\nwant %x", again, b[:h.size])
 			}
 		}
 	})
@@ -168,7 +153,7 @@ func FuzzReplay(f *testing.F) {
 		left := disk.Clone()
 		put(t, left, path, b)
 		got, end, err := replayAll(left, testDir, 0)
-		var format *FormatError
+		var format *vfs.FormatError
 		switch {
 		case err != nil && !errors.Is(err, ErrCorrupt) && !errors.As(err, &format):
 			t.Fatalf("Replay: %v", err)

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -47,11 +48,11 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 //	80  segment    u32  low half of the index of the segment
 //	84  crc        u32  CRC32C of the payload, the padding and bytes 0 to 84, in this order
 //	88  chain      16   first half of SHA-256(chain of the frame before, bytes 0 to 88)
-//	104 payload         the record, as ledger.AppendRecord writes it
+//	104 payload         the record, as codec.AppendRecord writes it
 //	    padding         zeros up to a multiple of 8
 //
 // All numbers are little endian. What the header repeats of the record lets a reader check and
-// list a log without decoding it. Position and segment tie a frame to its place: a search behind
+// list a log without decoding it. Position and segment tie a frame to its place: a search after
 // damage finds no frame that lies there by accident.
 type frame struct {
 	kind     ledger.RecordKind
@@ -63,6 +64,8 @@ type frame struct {
 	slot     ledger.Slot
 	parent   ledger.Slot
 	hash     ledger.Hash
+	link     chain // value of the chain after it
+	size     int   // of the whole, padding included
 }
 
 // frameOf returns the frame of a record, but for its place.
@@ -77,18 +80,11 @@ func frameOf(r *ledger.Record, last bool) frame {
 // padded returns the size of a frame whose payload has n bytes.
 func padded(n int) int { return (frameBytes + n + 7) &^ 7 }
 
-// openFrame appends room for a frame's header.
-func openFrame(dst []byte) []byte {
-	var room [frameBytes]byte
-	return append(dst, room[:]...)
-}
-
-// closeFrame appends the padding that the payload behind dst[start:], which openFrame began,
-// needs, and notes the payload's length.
+// closeFrame ends the frame that begins at dst[start:] with room for its header: it appends the padding that the
+// payload needs, and notes the payload's length.
 func closeFrame(dst []byte, start int) []byte {
 	n := len(dst) - start - frameBytes
-	var zeros [8]byte
-	dst = append(dst, zeros[:padded(n)-frameBytes-n]...)
+	dst = append(dst, make([]byte, padded(n)-frameBytes-n)...)
 	binary.LittleEndian.PutUint32(dst[start:], uint32(n))
 	return dst
 }
@@ -130,12 +126,11 @@ func chainAfter(before chain, b []byte) chain {
 	return chain(sum[:])
 }
 
-// decodeHeader reads the header of a frame and returns the size of the whole. Its checksum is
-// not looked at. It returns ErrTorn if b ends before the header does, and ErrCorrupt for
-// what is no frame.
-func decodeHeader(b []byte) (f frame, size int, err error) {
+// decodeHeader reads the header of a frame. It does not check the checksum. It returns ErrTorn if b
+// ends before the header does, and ErrCorrupt for what is no frame.
+func decodeHeader(b []byte) (f frame, err error) {
 	if len(b) < frameBytes {
-		return frame{}, 0, fmt.Errorf("%w: %d bytes of a frame's header", ErrTorn, len(b))
+		return f, fmt.Errorf("%w: %d bytes of a frame's header", ErrTorn, len(b))
 	}
 	le := binary.LittleEndian
 	n := le.Uint32(b)
@@ -149,41 +144,40 @@ func decodeHeader(b []byte) (f frame, size int, err error) {
 		parent:   ledger.Slot(le.Uint64(b[40:])),
 		hash:     ledger.Hash(b[48:80]),
 		segment:  le.Uint32(b[80:]),
+		link:     chain(b[chainAt:frameBytes]),
+		size:     padded(int(n)),
 	}
 	switch {
 	case le.Uint16(b[4:]) != frameMarker:
-		return frame{}, 0, fmt.Errorf("%w: no frame begins here", ErrCorrupt)
+		err = fmt.Errorf("%w: no frame begins here", ErrCorrupt)
 	case n > maxPayloadBytes:
-		return frame{}, 0, fmt.Errorf("%w: a length of %d", ErrCorrupt, n)
+		err = fmt.Errorf("%w: a length of %d", ErrCorrupt, n)
 	case f.kind < ledger.BlockRecord || f.kind > ledger.BaseRecord:
-		return frame{}, 0, fmt.Errorf("%w: unknown kind of record %d", ErrCorrupt, f.kind)
+		err = fmt.Errorf("%w: unknown kind of record %d", ErrCorrupt, f.kind)
 	case b[7]&^frameLast != 0:
-		return frame{}, 0, fmt.Errorf("%w: unknown flags %#x", ErrCorrupt, b[7])
+		err = fmt.Errorf("%w: unknown flags %#x", ErrCorrupt, b[7])
 	}
-	return f, padded(int(n)), nil
+	return f, err
 }
 
-// decodeFrame reads the frame at the front of b, and returns its payload, which is a part of b,
-// its chain value and its size. It returns ErrTorn if b ends inside the frame, and ErrCorrupt
-// if it is not as it was written. It does not know the chain value before, so it cannot
+// decodeFrame reads the frame at the front of b, and returns it with its payload, which is a part of b.
+// It returns ErrTorn if b ends inside the frame, whose size it returns if its header
+// is in b, and ErrCorrupt if the frame is not as it was written. It does not know the chain value before, so it cannot
 // tell whether the frame's own is right.
-func decodeFrame(b []byte) (f frame, payload []byte, c chain, size int, err error) {
-	f, size, err = decodeHeader(b)
-	if err != nil {
-		return frame{}, nil, chain{}, 0, err
+func decodeFrame(b []byte) (f frame, payload []byte, err error) {
+	if f, err = decodeHeader(b); err != nil {
+		return frame{}, nil, err
 	}
-	if size > len(b) {
-		return frame{}, nil, chain{}, size, fmt.Errorf("%w: %d of %d bytes of a frame", ErrTorn, len(b), size)
+	if f.size > len(b) {
+		return f, nil, fmt.Errorf("%w: %d of %d bytes of a frame", ErrTorn, len(b), f.size)
 	}
-	b = b[:size]
+	b = b[:f.size]
 	if got, want := frameCRC(b), binary.LittleEndian.Uint32(b[crcAt:]); got != want {
-		return frame{}, nil, chain{}, size, fmt.Errorf("%w: checksum %08x instead of %08x", ErrCorrupt, got, want)
+		return f, nil, fmt.Errorf("%w: checksum %08x instead of %08x", ErrCorrupt, got, want)
 	}
 	n := frameBytes + int(binary.LittleEndian.Uint32(b))
-	for _, p := range b[n:] {
-		if p != 0 {
-			return frame{}, nil, chain{}, size, fmt.Errorf("%w: padding that is not zero", ErrCorrupt)
-		}
+	if len(bytes.Trim(b[n:], "\x00")) > 0 {
+		return f, nil, fmt.Errorf("%w: padding that is not zero", ErrCorrupt)
 	}
-	return f, b[frameBytes:n], chain(b[chainAt:frameBytes]), size, nil
+	return f, b[frameBytes:n], nil
 }

@@ -158,7 +158,10 @@ func checkStats(t testing.TB, l *Log) {
 	defer l.mu.Unlock()
 	want := Stats{Segments: len(l.segments), Position: l.state.position, DurableSlot: l.durable.slot}
 	for _, g := range l.segments {
-		want.Bytes += g.bytes
+		want.Bytes += g.size
+		if kept, err := vfs.Size(l.c.FS, g.name+brokenSuffix); err == nil {
+			want.Bytes += kept
+		}
 	}
 	if got != want {
 		t.Errorf("Stats() = %+v, want %+v", got, want)
@@ -201,6 +204,16 @@ func wantCommits(t testing.TB, what string, got, want [][]*ledger.Record) {
 	if !same(got, want) {
 		t.Fatalf("%s: got %d commits, want %d, or their records differ", what, len(got), len(want))
 	}
+}
+
+// wantLog fails unless a healthy log holds just these commits.
+func wantLog(t testing.TB, what string, disk vfs.FS, want [][]*ledger.Record) {
+	t.Helper()
+	got, _, err := replayAll(disk, testDir, 0)
+	if err != nil {
+		t.Fatalf("%s: Replay: %v", what, err)
+	}
+	wantCommits(t, what, got, want)
 }
 
 // isPrefix tells whether got is the beginning of want.

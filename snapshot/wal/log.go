@@ -20,68 +20,59 @@ type Config struct {
 	// SegmentBytes is how large a segment gets; 0 means 64 MiB. The room is taken ahead. A
 	// commit that is larger gets a segment of its size.
 	SegmentBytes int64
-	OnSync       func(time.Duration) // told how long each sync of a segment took; may be nil
+	OnSync       func(time.Duration) // called with the duration of each sync of a segment; may be nil
 	Logger       *slog.Logger        // nil means slog.Default
 }
 
 const (
 	defaultSegmentBytes = 64 << 20
-	// slowSync is how long a sync may take before it is worth a warning: a disk that
-	// stalls is felt by everybody who waits for a block.
+	// slowSync is how long a sync may take before the log warns of it: every block
+	// waits for its sync.
 	slowSync = time.Second
 	// keptBufferBytes bounds the buffer that is kept for the next commit. Catching up
 	// commits a few MiB at a time.
 	keptBufferBytes = 32 << 20
-	// markEvery bounds how long newest may lag behind what is durable.
+	// markEvery bounds how much later than the disk newest may learn what is durable.
 	markEvery = time.Second
 )
-
-// held is a segment that the log holds.
-type held struct {
-	index uint64
-	first ledger.Version
-	bytes int64 // written
-	aside int64 // bytes of the tail that was cut off it and kept, 0 if none was
-}
 
 // Log is the log, open for writing. Its methods may be called by any goroutine; commits
 // take their order from their versions, so one goroutine should make them.
 type Log struct {
 	c       Config
 	logger  *slog.Logger
-	stop    chan struct{} // closed by Close: ends the syncing under Interval
-	stopped sync.WaitGroup
 	failed  chan struct{} // closed when the log fails
-	stats   counters
+	stats   atomic.Pointer[Stats]
 	failure atomic.Pointer[error] // set once; matches ErrFailed
+	closed  atomic.Bool           // set under mu
 
-	announcing chan struct{}          // holds one while newest is replaced
+	announcing chan struct{}          // holds one element while newest is replaced
 	marker     *time.Timer            // calls mark
-	marking    atomic.Bool            // it is set
+	marking    atomic.Bool            // marker is set
 	durableAt  atomic.Pointer[newest] // what newest should tell
 
-	mu       sync.Mutex // guards what follows, and everything that is done to files
-	file     vfs.File   // the newest segment
-	segments []held     // oldest first; the last is the newest segment
-	bytes    int64      // written or kept aside, in all of them
-	room     int64      // taken ahead in it
-	sealed   bool       // it is never written again
-	tail     bool       // a commit that failed lies behind its end and could not be cut off
-	state    state      // after the newest commit
-	durable  state      // after the newest commit known durable
-	own      encoded    // what Commit encodes into
-	closed   bool
+	mu       sync.Mutex  // guards what follows, and all writes to files but newest
+	file     vfs.File    // the newest segment
+	segments []segment   // oldest first; the last is the newest segment
+	room     int64       // taken ahead in the newest segment
+	sealed   bool        // the newest segment is never written again
+	tail     bool        // a failed commit lies after the end of the newest segment and could not be cut off
+	state    state       // after the newest commit
+	durable  state       // after the newest commit known durable
+	own      encoded     // what Commit encodes into
+	syncer   *time.Timer // calls syncLater, under Interval
+	syncing  bool        // syncer is set
 }
 
 // newestLocked returns the segment that is being written.
-func (l *Log) newestLocked() *held { return &l.segments[len(l.segments)-1] }
+func (l *Log) newestLocked() *segment { return &l.segments[len(l.segments)-1] }
 
-// usableLocked returns why the log cannot be written any more.
+// usableLocked returns an error if the log cannot be written any more.
 func (l *Log) usableLocked() error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	if l.closed {
+	if l.closed.Load() {
 		return ErrClosed
 	}
 	return nil
@@ -92,7 +83,7 @@ func (l *Log) usableLocked() error {
 //
 // After ErrNoSpace nothing of the commit is in the log, and the same records, or
 // others of the same versions, may be tried again later; what was committed is safe. After
-// ErrFailed nothing is known of the commit, and every later call fails in the same way.
+// ErrFailed it is unknown whether the commit is on disk, and every later call fails in the same way.
 func (l *Log) Commit(records []*ledger.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,19 +112,22 @@ func (l *Log) commitLocked(e *encoded) error {
 		return err
 	}
 	l.state = after
-	l.newestLocked().bytes += int64(len(e.buf))
-	l.bytes += int64(len(e.buf))
+	l.newestLocked().size += int64(len(e.buf))
 	l.publishLocked()
-	if l.c.Policy.Mode == Always {
+	switch {
+	case l.c.Policy.Mode == Always:
 		return l.syncLocked()
+	case l.c.Policy.Mode == Interval && !l.syncing:
+		l.syncing = true
+		l.syncer.Reset(l.c.Policy.Interval)
 	}
 	return nil
 }
 
-// appendLocked writes a commit behind the newest one. If there is no space it takes back what was
-// written; if even that is impossible, nothing is written to the segment any more.
+// appendLocked writes a commit after the newest one. If there is no space it cuts off what was
+// written; if even that is impossible, the segment is sealed.
 func (l *Log) appendLocked(b []byte) error {
-	end := l.newestLocked().bytes
+	end := l.newestLocked().size
 	err := writeWhole(l.file, b, end)
 	if err == nil {
 		return nil
@@ -166,7 +160,21 @@ func (l *Log) syncLocked() error {
 	if l.durable.position == l.state.position {
 		return nil
 	}
-	if err := l.syncFileLocked(l.file); err != nil {
+	return l.syncNowLocked()
+}
+
+// syncNowLocked syncs the newest segment and reports how long that took.
+func (l *Log) syncNowLocked() error {
+	began := time.Now()
+	err := l.file.Sync()
+	took := time.Since(began)
+	if l.c.OnSync != nil {
+		l.c.OnSync(took)
+	}
+	if took > slowSync {
+		l.logger.Warn("the disk took long to sync the log", "took", took, "segment", l.newestLocked().index)
+	}
+	if err != nil {
 		return l.fail(fmt.Errorf("cannot sync segment %d at slot %d: %w", l.newestLocked().index, l.state.slot, err))
 	}
 	l.durable = l.state
@@ -175,21 +183,7 @@ func (l *Log) syncLocked() error {
 	return nil
 }
 
-// syncFileLocked syncs a file and tells how long it took.
-func (l *Log) syncFileLocked(f vfs.File) error {
-	began := time.Now()
-	err := f.Sync()
-	took := time.Since(began)
-	if l.c.OnSync != nil {
-		l.c.OnSync(took)
-	}
-	if took > slowSync {
-		l.logger.Warn("the disk took long to sync the log", "took", took, "segment", l.newestLocked().index)
-	}
-	return err
-}
-
-// fail remembers that the log failed for good, and returns an error that says so.
+// fail marks the log as failed for good, and returns the first such failure.
 func (l *Log) fail(err error) error {
 	if err = fmt.Errorf("%w: %w", ErrFailed, err); l.failure.CompareAndSwap(nil, &err) {
 		close(l.failed)
@@ -209,54 +203,39 @@ func (l *Log) Err() error {
 	return nil
 }
 
-// syncEach syncs under Interval until Close.
-func (l *Log) syncEach(d time.Duration) {
-	ticker := time.NewTicker(d)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			// A failure closes failed, and the next Commit returns it.
-			_ = l.Sync()
-		case <-l.failed:
-			return
-		case <-l.stop:
-			return
-		}
+// syncLater syncs under Interval. The timer syncer calls it.
+func (l *Log) syncLater() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.syncing = false
+	if l.usableLocked() == nil {
+		_ = l.syncLocked() // a failure closes failed, and the next Commit returns it
 	}
 }
 
 // Close syncs the log, gives back the room that was taken ahead, and names the end in the file
-// newest, so that the last commit counts as known durable. After a failure it only lets
-// go of the file, and returns the failure. Closing again does nothing.
+// newest, so that the last commit counts as known durable. After a failure it only closes
+// the file, and returns the failure. Closing again does nothing.
 func (l *Log) Close() error {
 	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
+	defer l.mu.Unlock()
+	if l.closed.Swap(true) {
 		return nil
 	}
-	l.closed = true
-	close(l.stop)
-	l.marker.Stop()
-	l.mu.Unlock()
-	l.stopped.Wait()
-
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.announcing <- struct{}{} // a mark under way ends before; a later one sees that the log is closed
+	defer func() { <-l.announcing }()
 	defer l.file.Close()
+	defer l.syncer.Stop()
+	defer l.marker.Stop()
 	if err := l.Err(); err != nil {
 		return err
 	}
-	if err := l.finishSegmentLocked(true); err != nil {
+	if err := l.finishSegmentLocked(); err != nil {
 		return err
 	}
-	l.announcing <- struct{}{}
-	defer func() { <-l.announcing }()
-	if err := announce(&l.c, newest{index: l.newestLocked().index, durable: l.durable.position}); err != nil {
-		if !errors.Is(err, ErrNoSpace) {
-			return l.fail(err)
-		}
-		return err
+	err := announce(&l.c, newest{index: l.newestLocked().index, durable: l.durable.position})
+	if err != nil && !errors.Is(err, ErrNoSpace) {
+		return l.fail(err)
 	}
-	return nil
+	return err
 }

@@ -35,8 +35,8 @@ func TestWhatIsCommittedIsReplayed(t *testing.T) {
 	if !reflect.DeepEqual(got, commits) {
 		t.Errorf("at the end: %d commits, want %d, or their records differ", len(got), len(commits))
 	}
-	if end.Torn() || end.Version() != 79 || end.Durable() != end.Position() {
-		t.Errorf("the end is %v, durable up to %d of %d; want it behind record 79, all durable", end, end.Durable(), end.Position())
+	if end.Torn() || end.Version() != 79 || end.durable != end.position {
+		t.Errorf("the end is %v, durable up to %d of %d; want it after record 79, all durable", end, end.durable, end.position)
 	}
 	v := ledger.Version(1)
 	for i, commit := range commits {
@@ -48,21 +48,6 @@ func TestWhatIsCommittedIsReplayed(t *testing.T) {
 			wantCommits(t, "from the middle", got, commits[i:])
 			v++
 		}
-	}
-}
-
-func TestTheEndTellsWhatIsKnownDurable(t *testing.T) {
-	commits := script(5, 2)
-	disk := recorded(t, commits, 64<<10, false)
-	entries := entriesOf(t, disk)
-	_, end, err := replayAll(disk, testDir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The last commit, of two records, has nobody behind it to say that it is durable.
-	first := entries[len(entries)-2]
-	if end.Durable() != first.Position || end.Slot() != 108 || first.Durable != first.Position {
-		t.Errorf("durable up to %d at slot %d, want %d and 108", end.Durable(), end.Slot(), first.Position)
 	}
 }
 
@@ -148,11 +133,7 @@ func TestACommitLargerThanASegment(t *testing.T) {
 	commits := [][]*ledger.Record{commitOf(1, 1, 1), commitOf(2, 3, 400), commitOf(5, 1, 1), commitOf(6, 3, 30000), commitOf(9, 1, 1)}
 	commitAll(t, l, commits)
 	closeLog(t, l)
-	got, _, err := replayAll(disk, testDir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantCommits(t, "large commits", got, commits)
+	wantLog(t, "large commits", disk, commits)
 }
 
 func TestCommitRefusesAnotherVersion(t *testing.T) {

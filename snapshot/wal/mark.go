@@ -2,7 +2,7 @@ package wal
 
 import "errors"
 
-// markSoonLocked has newest tell of what became durable, markEvery from now at the latest.
+// markSoonLocked has newest name what became durable, markEvery from now at the latest.
 func (l *Log) markSoonLocked() {
 	l.durableAt.Store(&newest{index: l.newestLocked().index, durable: l.durable.position})
 	if !l.marking.Swap(true) {
@@ -10,18 +10,13 @@ func (l *Log) markSoonLocked() {
 	}
 }
 
-// mark has newest name the end of what is durable: a log that ends before it has lost records. It is the
-// timer's. It holds up no commit. A failure but want of space ends the log.
+// mark has newest name the end of what is durable: a log that ends before it has lost records. The timer
+// marker calls it. It does not take mu, so no commit waits for it. Any failure but want of space ends the log.
 func (l *Log) mark() {
 	l.announcing <- struct{}{}
 	defer func() { <-l.announcing }()
-	select {
-	case <-l.stop:
-		return
-	default:
-	}
 	l.marking.Store(false)
-	if l.Err() != nil {
+	if l.closed.Load() || l.Err() != nil {
 		return
 	}
 	switch err := announce(&l.c, *l.durableAt.Load()); {

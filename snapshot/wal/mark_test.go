@@ -2,7 +2,6 @@ package wal
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -52,41 +51,6 @@ func TestALogCutBelowTheMarkIsRefused(t *testing.T) {
 			closeLog(t, l)
 		}
 	})
-}
-
-// TestAMarkClaimsNoMoreThanIsDurable crashes at every call of a log that writes a mark after each commit.
-func TestAMarkClaimsNoMoreThanIsDurable(t *testing.T) {
-	for _, policy := range []Policy{{}, {Mode: Interval, Interval: 3 * time.Second}, {Mode: Off}} {
-		for n := 1; ; n += stride(4) {
-			hit := false
-			synctest.Test(t, func(t *testing.T) {
-				memory := newDisk(t)
-				disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
-				v := newLife(policy)
-				v.c.FS = disk
-				v.pause = time.Second
-				err := v.live()
-				synctest.Wait()
-				if hit = disk.Hit(); !hit {
-					if err != nil {
-						t.Fatal(err)
-					}
-					return
-				}
-				for _, crash := range crashes {
-					what := fmt.Sprintf("%v, crash at call %d (%v), share %v, seed %d", policy, n, last(disk.Trace()), crash.share, crash.seed)
-					must := v.committed
-					if policy.Mode != Always && crash.share < 1 {
-						must = 0
-					}
-					recoverAfter(t, what, v, memory.Crash(crash.share, crash.seed), must, false)
-				}
-			})
-			if !hit {
-				break
-			}
-		}
-	}
 }
 
 // TestAMarkThatFindsNoSpaceIsWrittenLater, and what else fails ends the log.

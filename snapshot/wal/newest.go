@@ -54,7 +54,7 @@ func readNewest(disk vfs.FS, dir string) (newest, error) {
 	if err == nil && n > newestBytes {
 		err = fmt.Errorf("%w: too long", ErrCorrupt)
 	}
-	var format *FormatError
+	var format *vfs.FormatError
 	if errors.As(err, &format) {
 		return newest{}, err
 	}
@@ -67,7 +67,7 @@ func readNewest(disk vfs.FS, dir string) (newest, error) {
 
 // announce replaces the file newest.
 func announce(c *Config, n newest) error {
-	f, err := replace(c, filepath.Join(c.Dir, newestName), func(f vfs.File) error {
+	f, err := replaceFile(c, filepath.Join(c.Dir, newestName), func(f vfs.File) error {
 		return writeWhole(f, n.encode(), 0)
 	})
 	if err != nil {

@@ -3,23 +3,25 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"ledgerd/snapshot/vfs"
 )
 
-// Settle makes durable what Replay found, and cuts what a crash left behind the end, keeping the
-// bytes aside in a file named like the segment with .broken added. Nothing else may have changed
+// Settle makes durable what Replay found, and cuts what a crash left after the end. It copies the
+// cut bytes to a file named like the segment with .broken added. Nothing else may have changed
 // the directory in between.
 //
-// What Replay returned may be gone after a power cut until Settle has returned: it is not to
-// be shown to anybody before. It takes space only where something is kept aside.
+// Until Settle has returned a power cut may take away what Replay returned, so the caller must not
+// show it before. Settle takes space only for the copy.
 //
-// It may be interrupted by a crash at any moment, any number of times. After an error that
+// A crash may interrupt Settle at any moment, any number of times. After an error that
 // matches ErrNoSpace it may be called again with the same end.
 func Settle(c Config, end End) error {
 	_, err := settle(c, end)
@@ -27,7 +29,7 @@ func Settle(c Config, end End) error {
 }
 
 func settle(c Config, end End) (*Log, error) {
-	l := &Log{c: c, logger: c.Logger, stop: make(chan struct{}), failed: make(chan struct{}), announcing: make(chan struct{}, 1)}
+	l := &Log{c: c, logger: c.Logger, failed: make(chan struct{}), announcing: make(chan struct{}, 1)}
 	if l.logger == nil {
 		l.logger = slog.Default()
 	}
@@ -47,8 +49,8 @@ func settle(c Config, end End) (*Log, error) {
 }
 
 // Open settles the log and begins a new segment where Replay found its end. The zero End, or
-// one of Begin, begins a log in an empty directory. What is said of Settle holds for it too, but that it takes the space
-// of a segment.
+// one of Begin, begins a log in an empty directory. The rules of Settle hold for Open too, which takes the space
+// of a segment besides.
 func Open(c Config, end End) (*Log, error) {
 	l, err := settle(c, end)
 	if err != nil {
@@ -61,51 +63,39 @@ func Open(c Config, end End) (*Log, error) {
 		return nil, err
 	}
 	l.segments, l.state = kept, end.state
-	for i := range kept {
-		l.bytes += kept[i].bytes + kept[i].aside
-	}
 	l.beginLocked(f, h, room)
 	l.publishLocked()
 	if end.opened != nil {
 		end.opened.Store(true)
 	}
-	l.marker = time.AfterFunc(markEvery, l.mark)
+	l.marker, l.syncer = time.AfterFunc(markEvery, l.mark), time.AfterFunc(markEvery, l.syncLater)
 	l.marker.Stop()
-	if c.Policy.Mode == Interval {
-		l.stopped.Go(func() { l.syncEach(c.Policy.Interval) })
-	}
+	l.syncer.Stop()
 	return l, nil
 }
 
 // next returns the header of the segment that the log goes on with, and the segments before it.
-func (e *End) next() (header, []held) {
+func (e *End) next() (header, []segment) {
 	n := len(e.segments)
 	if n == 0 {
-		return header{index: 1, first: e.version + 1, slot: e.slot}, nil
+		return e.header(1), nil
 	}
-	kept := make([]held, n, n+1)
-	for i := range kept {
-		g := &e.segments[i]
-		kept[i] = held{index: g.index, first: g.first, bytes: g.size, aside: g.aside}
-	}
-	kept[n-1].bytes = e.offset
-	if e.Torn() {
-		kept[n-1].aside = e.torn // in place of what an earlier crash left there
-	}
-	h := e.segments[n-1].header
+	kept := slices.Clone(e.segments)
+	g := &kept[n-1]
 	if e.offset == headerBytes {
-		// It holds no record, and is replaced: empty segments do not pile up.
-		h.durable = h.position
-		return h, kept[:n-1]
+		// The last segment holds no record, and is replaced: empty segments do not pile up.
+		g.durable = g.position
+		return g.header, kept[:n-1]
 	}
-	return header{
-		index: h.index + 1, first: e.version + 1, position: e.position,
-		durable: e.position, slot: e.slot, chain: e.chain,
-	}, kept
+	g.size = e.offset
+	if e.Torn() {
+		g.aside = e.torn // in place of what an earlier crash left there
+	}
+	return e.header(g.index + 1), kept
 }
 
-// prepare makes the directory, holds it against the end, and removes what was made aside and
-// never renamed. h is the header of the segment that will be made.
+// prepare makes the directory, compares it with the end, and removes temporary files and the
+// tails of pruned segments. h is the header of the segment that will be made.
 func (l *Log) prepare(end End, h header) error {
 	disk := l.c.FS
 	if err := disk.MkdirAll(l.c.Dir); err != nil {
@@ -119,35 +109,29 @@ func (l *Log) prepare(end End, h header) error {
 	for i := range end.segments {
 		replayed[i] = end.segments[i].index
 	}
-	n := len(indexes)
-	replaced := n > 0 && indexes[n-1] == h.index && !end.Torn()
-	left := n == len(replayed)+1 // by an attempt that found no space
-	if replaced || left {
-		if err := l.checkVoid(h); err != nil {
-			return err
-		}
-		indexes = slices.DeleteFunc(indexes, func(index uint64) bool { return index == h.index })
-		replayed = slices.DeleteFunc(replayed, func(index uint64) bool { return index == h.index })
-	}
-	if !slices.Equal(indexes, replayed) {
-		return fmt.Errorf("the log in %s holds segments %v, those replayed are %v", l.c.Dir, indexes, replayed)
-	}
-	oldest := h.index
-	if len(indexes) > 0 {
-		oldest = indexes[0]
-	}
 	for _, name := range others {
-		if index, tail := tailIndex(name); isTemporary(name) || tail && index < oldest {
+		index, tail := segmentIndex(strings.TrimSuffix(name, brokenSuffix)) // a tail whose segment was pruned
+		if isTemporary(name) || tail && index < h.index && !slices.Contains(indexes, index) {
 			if err := disk.Remove(filepath.Join(l.c.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("cannot remove what a crash left: %w", outOfSpace(err))
 			}
 		}
 	}
+	// The segment that will be replaced must be void: a torn one is cut first, one that was not replayed
+	// was left by an attempt that found no space.
+	if slices.Contains(indexes, h.index) && !(end.Torn() && slices.Contains(replayed, h.index)) {
+		if err := l.checkVoid(h); err != nil {
+			return err
+		}
+	}
+	isNext := func(index uint64) bool { return index == h.index }
+	if indexes, replayed = slices.DeleteFunc(indexes, isNext), slices.DeleteFunc(replayed, isNext); !slices.Equal(indexes, replayed) {
+		return fmt.Errorf("the log in %s holds segments %v, those replayed are %v", l.c.Dir, indexes, replayed)
+	}
 	return nil
 }
 
-// checkVoid checks that the segment that will be replaced by one with the header h is the same and
-// holds no record.
+// checkVoid checks that the segment to be replaced has the header h and holds no record.
 func (l *Log) checkVoid(h header) error {
 	name := segmentName(l.c.Dir, h.index)
 	found, size, err := readHeader(l.c.FS, name)
@@ -169,7 +153,7 @@ func (l *Log) checkVoid(h header) error {
 	return nil
 }
 
-// cut ends the last segment behind its last whole commit and makes it durable.
+// cut ends the last segment after its last whole commit and makes it durable.
 func (l *Log) cut(g *segment, end End) error {
 	f, err := l.c.FS.OpenWrite(g.name)
 	if err != nil {
@@ -180,14 +164,14 @@ func (l *Log) cut(g *segment, end End) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the size of %s: %w", g.name, err)
 	}
-	behind, err := lastByte(f, end.offset, size)
+	written, err := lastByte(f, end.offset, size)
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", g.name, err)
 	}
-	if behind > end.offset && !end.Torn() {
+	if written > end.offset && !end.Torn() {
 		return fmt.Errorf("the log has changed since it was replayed: %s holds more", g.name)
 	}
-	if behind > end.offset { // else an attempt that found no space has cut it already
+	if written > end.offset { // else an attempt that found no space has cut it already
 		if err := l.keepAside(f, g, end); err != nil {
 			return fmt.Errorf("cannot keep aside what a crash left in %s: %w", g.name, err)
 		}
@@ -209,13 +193,12 @@ func (l *Log) cut(g *segment, end End) error {
 	return nil
 }
 
-// keepAside copies the torn tail to a file of its own. A crash may have interrupted an earlier
-// attempt; the tail is still in the segment then.
+// keepAside copies the torn tail to a file of its own. If a crash interrupted an earlier
+// attempt, the tail is still in the segment.
 func (l *Log) keepAside(f vfs.File, g *segment, end End) error {
-	aside, err := replace(&l.c, g.name+brokenSuffix, func(to vfs.File) error {
-		return windows(f, end.offset, end.offset+end.torn, 0, func(b []byte, at int64) error {
-			return writeWhole(to, b, at-end.offset)
-		})
+	aside, err := replaceFile(&l.c, g.name+brokenSuffix, func(to vfs.File) error {
+		_, err := io.Copy(io.NewOffsetWriter(to, 0), io.NewSectionReader(f, end.offset, end.torn))
+		return err
 	})
 	if err != nil {
 		return err
@@ -232,5 +215,6 @@ func (l *Log) rewrite(f vfs.File, g *segment, end End) error {
 	if end.durable > g.position+headerBytes {
 		from = g.offset(end.durable)
 	}
-	return windows(f, from, end.offset, 0, func(b []byte, at int64) error { return writeWhole(f, b, at) })
+	_, err := io.Copy(io.NewOffsetWriter(f, from), io.NewSectionReader(f, from, end.offset-from))
+	return outOfSpace(err)
 }

@@ -12,7 +12,7 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// Entry is a record and where it lies.
+// Entry is a record and its place in the log.
 type Entry struct {
 	Record    *ledger.Record
 	Segment   uint64   // index
@@ -22,25 +22,24 @@ type Entry struct {
 	SizeBytes int      // of its frame, padding included
 
 	frame frame
-	link  chain       // of the log after it
 	tip   ledger.Slot // of the chain before it
 }
 
-// queuedChunks bounds how far the disk may be ahead of the decoder and the decoder of
-// the caller: far enough that neither waits for the other's hiccups.
+// queuedChunks bounds how far reading may be ahead of the decoder and the decoder of
+// the caller, so that a short stall of one does not stop the others.
 const queuedChunks = 2
 
 // Replay reads the log in dir, changing nothing, from the commit that holds the record from, or
 // from the oldest if from is 0. It calls visit for every whole commit, in order, and returns
-// where the log ends; a torn tail is told there and is no error. An empty or missing
-// directory is an empty log. Segments before the one that holds from are looked at only as far
-// as their headers.
+// where the log ends; a torn tail is noted there and is no error. An empty or missing
+// directory is an empty log. Of the segments before the one that holds from, Replay reads only
+// the headers.
 //
-// Damage is a *CorruptError, a newer format a *FormatError. A record from that the log
+// Damage is a *CorruptError, a newer format a *vfs.FormatError. A record from that the log
 // does not reach, or does not reach back to, is ErrMissing. What visit returns, Replay returns.
-// In every case visit may have been called for the commits before. Progress, which may be nil, is
-// told between calls of visit how many bytes were read of how many. Entries and their records are
-// the caller's.
+// In every case visit may have been called for the commits before. Replay calls progress, which may be nil,
+// between calls of visit with the bytes read so far and in total. Entries and their records belong to
+// the caller.
 func Replay(ctx context.Context, disk vfs.FS, dir string, from ledger.Version,
 	visit func([]Entry) error, progress func(read, total int64)) (End, error) {
 	return replay(ctx, disk, dir, MarkAt(from), visit, progress)
@@ -62,7 +61,7 @@ func replay(ctx context.Context, disk vfs.FS, dir string, mark Mark,
 		return End{}, err
 	}
 	checked, decoded := make(chan *chunk, queuedChunks), make(chan *chunk, queuedChunks)
-	s := &scanner{disk: disk, survey: survey, from: from, mark: mark, out: checked, free: make(chan []byte, queuedChunks+2)}
+	s := &scanner{disk: disk, survey: survey, from: from, mark: mark, out: checked}
 	total := int64(0)
 	for i := start; i < len(survey.segments); i++ {
 		total += survey.segments[i].size
@@ -81,16 +80,14 @@ func replay(ctx context.Context, disk vfs.FS, dir string, mark Mark,
 			cancel()
 		}
 	})
-	tell := func(read int64) {
-		if progress != nil {
-			progress(read, total)
-		}
+	if progress == nil {
+		progress = func(int64, int64) {}
 	}
-	err = deliver(decoded, visit, tell)
+	err = deliver(decoded, visit, func(read int64) { progress(read, total) })
 	cancel()
 	wg.Wait()
 
-	// What stopped the others comes first.
+	// The error that stopped the others comes first.
 	for _, err := range []error{err, ctx.Err(), decodeErr, scanErr} {
 		if err != nil {
 			return End{}, err
@@ -99,7 +96,7 @@ func replay(ctx context.Context, disk vfs.FS, dir string, mark Mark,
 	if newest := s.end.Version(); from > newest+1 {
 		return End{}, fmt.Errorf("%w: record %d was asked for, the newest is %d", ErrMissing, from, newest)
 	}
-	tell(total) // the room taken ahead was looked at too
+	progress(total, total) // preallocated space included
 	return s.end, nil
 }
 
@@ -121,10 +118,6 @@ func (s *scanner) decode(ctx context.Context, in <-chan *chunk, out chan<- *chun
 				}
 			}
 			e.Record = r
-		}
-		select {
-		case s.free <- c.buf:
-		default:
 		}
 		c.buf = nil
 		select {
@@ -151,15 +144,15 @@ func deliver(in <-chan *chunk, visit func([]Entry) error, progress func(read int
 	return nil
 }
 
-// End is where a log ends: all that Open needs to go on.
+// End is where a log ends: everything that Open needs to go on.
 type End struct {
 	state
 	durable  Position
 	segments []segment
-	offset   int64        // in the last segment, behind the last whole commit
-	torn     int64        // bytes behind it that a crash left
+	offset   int64        // in the last segment, after the last whole commit
+	torn     int64        // bytes after it that a crash left
 	reason   string       // why they are not whole
-	opened   *atomic.Bool // set by Open: what this tells is over then; nil for an empty log
+	opened   *atomic.Bool // set by Open: the end is out of date then; nil for an empty log
 }
 
 // Version returns that of the newest whole record or, for an empty log, of the one before the first that
@@ -169,33 +162,18 @@ func (e End) Version() ledger.Version { return e.version }
 // Slot returns the chain's tip after the newest record.
 func (e End) Slot() ledger.Slot { return e.slot }
 
-// Position returns where the newest whole commit ends.
-func (e End) Position() Position { return e.position }
-
-// Durable returns the highest position that was known durable before the crash or stop.
-func (e End) Durable() Position { return e.durable }
-
-// Torn tells whether a crash left something behind the newest whole commit, which Open cuts.
+// Torn says whether a crash left something after the newest whole commit, which Open cuts.
 func (e End) Torn() bool { return e.torn > 0 }
 
-// Stats returns what the stats of a log that goes on here begin with.
-func (e End) Stats() Stats {
-	s := Stats{Segments: len(e.segments), Position: e.position, DurableSlot: e.slot}
-	for i := range e.segments {
-		s.Bytes += e.segments[i].size + e.segments[i].aside
-	}
-	return s
-}
-
-// String tells how the log ends.
+// String describes how the log ends.
 func (e End) String() string {
 	if len(e.segments) == 0 {
 		return "the log is empty"
 	}
 	g := &e.segments[len(e.segments)-1]
-	s := fmt.Sprintf("the log ends behind record %d, at slot %d, in %s at byte %d", e.version, e.slot, g.name, e.offset)
+	s := fmt.Sprintf("the log ends after record %d, at slot %d, in %s at byte %d", e.version, e.slot, g.name, e.offset)
 	if e.Torn() {
-		s += fmt.Sprintf("; a crash left %d bytes behind it (%s)", e.torn, e.reason)
+		s += fmt.Sprintf("; a crash left %d bytes after it (%s)", e.torn, e.reason)
 	}
 	return s
 }

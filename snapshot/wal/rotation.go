@@ -9,7 +9,7 @@ import (
 
 // makeRoomLocked sees to it that the newest segment has room for a commit of n bytes, taken ahead.
 func (l *Log) makeRoomLocked(n int64) error {
-	end := l.newestLocked().bytes
+	end := l.newestLocked().size
 	if l.sealed || (end+n > l.c.segmentBytes() && end > headerBytes) {
 		return l.rotateLocked(n)
 	}
@@ -43,12 +43,12 @@ func (c *Config) segmentBytes() int64 {
 // which may be on disk already, says where the old one ends.
 func (l *Log) rotateLocked(n int64) error {
 	l.sealed = true
-	if err := l.finishSegmentLocked(false); err != nil {
+	if err := l.finishSegmentLocked(); err != nil {
 		return err
 	}
 	l.announcing <- struct{}{} // else mark might name this segment after the next
 	defer func() { <-l.announcing }()
-	h := l.headerLocked()
+	h := l.state.header(l.newestLocked().index + 1)
 	room := max(l.c.segmentBytes(), headerBytes+n)
 	f, err := createSegment(&l.c, h, room)
 	if err != nil {
@@ -63,12 +63,11 @@ func (l *Log) rotateLocked(n int64) error {
 	return nil
 }
 
-// headerLocked returns the header of the segment that follows the newest commit, all of
-// which is durable.
-func (l *Log) headerLocked() header {
+// header returns the header of a segment that begins after the state, all of which is durable.
+func (s *state) header(index uint64) header {
 	return header{
-		index: l.newestLocked().index + 1, first: l.state.version + 1, position: l.state.position,
-		durable: l.state.position, slot: l.state.slot, chain: l.state.chain,
+		index: index, first: s.version + 1, position: s.position,
+		durable: s.position, slot: s.slot, chain: s.chain,
 	}
 }
 
@@ -76,19 +75,17 @@ func (l *Log) headerLocked() header {
 func (l *Log) beginLocked(f vfs.File, h header, room int64) {
 	l.file, l.room = f, room
 	l.sealed, l.tail = false, false
-	l.segments = append(l.segments, held{index: h.index, first: h.first, bytes: headerBytes})
-	l.bytes += headerBytes
+	l.segments = append(l.segments, segment{header: h, name: segmentName(l.c.Dir, h.index), size: headerBytes})
 	l.state.position = h.position + headerBytes
 	l.durable = l.state
 	l.durableAt.Store(&newest{index: h.index, durable: h.position})
 }
 
-// finishSegmentLocked gives back the room that the newest segment does not need, and syncs what
-// is not durable, or with always set in any case.
-func (l *Log) finishSegmentLocked(always bool) error {
-	if end := l.newestLocked().bytes; l.tail || l.room > end {
+// finishSegmentLocked gives back the room that the newest segment does not need, and syncs it.
+func (l *Log) finishSegmentLocked() error {
+	if end := l.newestLocked().size; l.tail || l.room > end {
 		err := outOfSpace(l.file.Truncate(end))
-		// Zeros behind the end do no harm, and a tail stays where it is. So neither want of
+		// Zeros after the end do no harm, and a tail stays where it is. So neither want of
 		// space, odd as it is here, nor another refusal to cut the tail is a failure.
 		if err != nil && !l.tail && !errors.Is(err, ErrNoSpace) {
 			return l.fail(fmt.Errorf("cannot cut segment %d to its length: %w", l.newestLocked().index, err))
@@ -97,12 +94,5 @@ func (l *Log) finishSegmentLocked(always bool) error {
 			l.room, l.tail = end, false
 		}
 	}
-	if always {
-		if err := l.syncFileLocked(l.file); err != nil {
-			return l.fail(fmt.Errorf("cannot sync segment %d: %w", l.newestLocked().index, err))
-		}
-		l.durable = l.state
-		l.publishLocked()
-	}
-	return l.syncLocked()
+	return l.syncNowLocked()
 }

@@ -14,7 +14,7 @@ import (
 type state struct {
 	version  ledger.Version // of the newest record
 	slot     ledger.Slot    // the chain's tip after it
-	position Position       // behind it
+	position Position       // of its end
 	chain    chain
 }
 
@@ -27,6 +27,14 @@ func tipAfter(tip ledger.Slot, kind ledger.RecordKind, slot ledger.Slot) ledger.
 	return slot
 }
 
+// after returns the state after a frame; tip is the chain's tip before it.
+func (f *frame) after(tip ledger.Slot) state {
+	return state{
+		version: f.version, slot: tipAfter(tip, f.kind, f.slot),
+		position: f.position + Position(f.size), chain: f.link,
+	}
+}
+
 // scanner reads segments from front to back, checks every frame, and sends whole commits on.
 type scanner struct {
 	disk   vfs.FS
@@ -34,7 +42,6 @@ type scanner struct {
 	from   ledger.Version // records of commits before it are checked but not sent
 	mark   Mark           // where the first segment is read from, if it is in that
 	out    chan<- *chunk
-	free   chan []byte // buffers to be used again
 
 	state   state
 	pending int      // records of the commit that is being read
@@ -97,15 +104,15 @@ func (s *scanner) segment(ctx context.Context, i int) error {
 	}
 	switch {
 	case !last:
-		return s.joint(g, &s.survey.segments[i+1], reason)
+		return s.checkBoundary(g, &s.survey.segments[i+1], reason)
 	case s.survey.damage != nil:
-		return nil // run tells
+		return nil // run returns the damage
 	}
-	return s.ending(f, g, reason)
+	return s.classifyTail(f, g, reason)
 }
 
-// joint checks that a segment ends as the header of the next one says.
-func (s *scanner) joint(g, next *segment, reason error) error {
+// checkBoundary checks that a segment ends as the header of the next one says.
+func (s *scanner) checkBoundary(g, next *segment, reason error) error {
 	switch {
 	case reason == nil && s.pending > 0:
 		reason = errors.New("the last commit is not complete")
@@ -123,11 +130,11 @@ func (s *scanner) corrupt(g *segment, offset int64, reason string) error {
 		LastVersion: s.whole.version, LastSlot: s.whole.slot}
 }
 
-// frames checks the frames up to limit and sends the commits. It returns why the frame at
-// state.position is not whole, or nil if the frames reach the limit.
+// frames checks the frames up to limit and sends the commits. The reason says why the frame at
+// state.position is not whole; it is nil if the frames reach the limit.
 func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int64) (reason, err error) {
 	base := g.offset(s.state.position)
-	c := &chunk{buf: s.buffer(int(max(0, min(chunkBytes, limit-base)))), base: base}
+	c := &chunk{base: base}
 	want := int64(chunkBytes) // how much c.buf should hold
 	for {
 		if c.buf, err = fill(f, g, c.buf, c.base, min(want, limit-c.base)); err != nil {
@@ -141,12 +148,11 @@ func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int6
 		if reason != nil && (!errors.Is(reason, ErrTorn) || c.base+int64(len(c.buf)) >= limit) {
 			return reason, s.send(ctx, c)
 		}
-		// The buffer ends inside a frame, or a commit. Go on in another one, which
-		// begins with that commit.
+		// The buffer ends inside a frame, or a commit. The next chunk begins with that commit.
 		from := g.offset(s.whole.position)
 		want = max(chunkBytes, 2*(at+int64(need)-from))
 		rest := c.buf[from-c.base:]
-		next := &chunk{buf: append(s.buffer(int(min(want, limit-from))), rest...), base: from}
+		next := &chunk{buf: append(make([]byte, 0, min(want, limit-from)), rest...), base: from}
 		n := len(c.entries) - s.pending
 		next.entries = append(next.entries, c.entries[n:]...)
 		c.entries = c.entries[:n]
@@ -157,7 +163,7 @@ func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int6
 	}
 }
 
-// parse checks the frames that the chunk holds behind state.position. It returns why it
+// parse checks the frames that the chunk holds after state.position. It returns why it
 // stopped, nil if at the end of the buffer, and how many bytes the next frame needs at least.
 func (s *scanner) parse(c *chunk, g *segment) (need int, reason error) {
 	for {
@@ -166,9 +172,9 @@ func (s *scanner) parse(c *chunk, g *segment) (need int, reason error) {
 		if len(b) == 0 {
 			return frameBytes, nil
 		}
-		f, _, link, size, err := decodeFrame(b)
+		f, _, err := decodeFrame(b)
 		if err != nil {
-			return max(size, frameBytes), err
+			return max(f.size, frameBytes), err
 		}
 		switch {
 		case f.position != s.state.position || f.segment != uint32(g.index):
@@ -177,19 +183,14 @@ func (s *scanner) parse(c *chunk, g *segment) (need int, reason error) {
 			return 0, fmt.Errorf("%w: record %d follows record %d", ErrCorrupt, f.version, s.state.version)
 		case f.durable > f.position:
 			return 0, fmt.Errorf("%w: the frame contradicts itself", ErrCorrupt)
-		case link != chainAfter(s.state.chain, b):
+		case f.link != chainAfter(s.state.chain, b):
 			return 0, fmt.Errorf("%w: the frame belongs to another log", ErrCorrupt)
 		}
 		s.durable = max(s.durable, f.durable)
 		c.entries = append(c.entries, Entry{
-			frame: f, link: link, tip: s.state.slot, Segment: g.index, Offset: offset, Position: f.position, Durable: f.durable, SizeBytes: size,
+			frame: f, tip: s.state.slot, Segment: g.index, Offset: offset, Position: f.position, Durable: f.durable, SizeBytes: f.size,
 		})
-		s.state = state{
-			version:  f.version,
-			slot:     tipAfter(s.state.slot, f.kind, f.slot),
-			position: s.state.position + Position(size),
-			chain:    link,
-		}
+		s.state = f.after(s.state.slot)
 		s.pending++
 		if f.last {
 			s.commitRead(c)
@@ -207,24 +208,12 @@ func (s *scanner) commitRead(c *chunk) {
 	s.pending, s.whole = 0, s.state
 }
 
-// buffer returns an empty buffer with room for n bytes.
-func (s *scanner) buffer(n int) []byte {
-	select {
-	case b := <-s.free:
-		if cap(b) >= n {
-			return b[:0]
-		}
-	default:
-	}
-	return make([]byte, 0, n)
-}
-
 // send hands a chunk on, without what is not a whole commit.
 func (s *scanner) send(ctx context.Context, c *chunk) error {
 	c.read = s.read + c.base + int64(len(c.buf))
 	c.entries = c.entries[:c.whole()]
-	if len(c.ends) == 0 && cap(c.buf) > 2*chunkBytes {
-		return ctx.Err() // nothing to decode; the buffer is not worth keeping
+	if len(c.ends) == 0 {
+		return ctx.Err()
 	}
 	select {
 	case s.out <- c:
@@ -234,8 +223,8 @@ func (s *scanner) send(ctx context.Context, c *chunk) error {
 	}
 }
 
-// ending decides how the last segment ends: at its end or in zeros, torn, or damaged.
-func (s *scanner) ending(f vfs.File, g *segment, reason error) error {
+// classifyTail decides how the last segment ends: at its end or in zeros, torn, or damaged.
+func (s *scanner) classifyTail(f vfs.File, g *segment, reason error) error {
 	at := g.offset(s.state.position)        // where the first frame that is not whole begins
 	written, err := lastByte(f, at, g.size) // from there on nothing but zeros
 	if err != nil {
@@ -243,11 +232,11 @@ func (s *scanner) ending(f vfs.File, g *segment, reason error) error {
 	}
 	torn := s.pending > 0 || written > at
 	if torn {
-		behind, err := durableBehind(f, g, at)
+		after, err := durableAfter(f, g, at)
 		if err != nil {
 			return fmt.Errorf("cannot read %s: %w", g.name, err)
 		}
-		s.durable = max(s.durable, behind)
+		s.durable = max(s.durable, after)
 	}
 	switch {
 	case reason == nil:

@@ -3,94 +3,50 @@ package wal
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
+
+	"ledgerd/snapshot/vfs"
 )
 
-// durableBehind searches a segment behind the frame at off, which is not whole, for frames that
-// are, and returns the highest position known durable that one of them names.
-func durableBehind(f io.ReaderAt, g *segment, off int64) (Position, error) {
-	var durable Position
-	// Windows overlap by a header less one step, so that each place is looked at with the
-	// whole header at hand.
-	err := windows(f, off+8, g.size, frameBytes-8, func(b []byte, at int64) error {
-		for i := 0; i+frameBytes <= len(b); i += 8 {
-			if binary.LittleEndian.Uint16(b[i+4:]) != frameMarker {
-				continue
-			}
-			h, size, err := decodeHeader(b[i:])
-			place := at + int64(i)
-			if err != nil || h.position != g.position+Position(place) || h.segment != uint32(g.index) ||
-				h.durable <= durable || h.durable > h.position || place+int64(size) > g.size {
-				continue
-			}
-			whole, err := checksumAt(f, b[i:i+frameBytes], place, int64(size))
-			if err != nil {
-				return err
-			}
-			if whole {
-				durable = h.durable
-			}
-		}
-		return nil
-	})
-	return durable, err
-}
-
-// checksumAt tells whether the frame at off, whose header is b, has the checksum it names. It
-// reads the rest piece by piece: the length may be wrong.
-func checksumAt(f io.ReaderAt, b []byte, off, size int64) (bool, error) {
-	crc := uint32(0)
-	err := windows(f, off+frameBytes, off+size, 0, func(b []byte, _ int64) error {
-		crc = crc32.Update(crc, castagnoli, b)
-		return nil
-	})
-	crc = crc32.Update(crc, castagnoli, b[:crcAt])
-	return crc == binary.LittleEndian.Uint32(b[crcAt:]), err
-}
-
-// windows reads from off to end in pieces, each of which begins overlap bytes before the end of
-// the one before, and hands them on with their offset.
-func windows(f io.ReaderAt, off, end int64, overlap int, visit func(b []byte, at int64) error) error {
-	if off >= end {
-		return nil
+// durableAfter searches a segment for whole frames after the frame at off, which is not whole,
+// and returns the highest position known durable that one of them names.
+func durableAfter(f vfs.File, g *segment, off int64) (durable Position, err error) {
+	b, err := fill(f, g, nil, off, g.size-off)
+	if err != nil {
+		return 0, err
 	}
-	buf := make([]byte, min(chunkBytes/2, end-off))
-	for {
-		b := buf[:min(int64(len(buf)), end-off)]
-		if n, err := f.ReadAt(b, off); n < len(b) {
-			if err == nil || errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
-			return fmt.Errorf("cannot read at byte %d: %w", off+int64(n), err)
+	for i := 8; i+frameBytes <= len(b); i += 8 {
+		if binary.LittleEndian.Uint16(b[i+4:]) != frameMarker {
+			continue
 		}
-		if err := visit(b, off); err != nil {
-			return err
+		h, err := decodeHeader(b[i:])
+		if err != nil || h.position != g.position+Position(off)+Position(i) || h.segment != uint32(g.index) || h.durable > h.position {
+			continue
 		}
-		if off += int64(len(b)); off >= end {
-			return nil
+		if _, _, err := decodeFrame(b[i:]); err == nil {
+			durable = max(durable, h.durable)
 		}
-		off -= int64(overlap)
 	}
+	return durable, nil
 }
 
-// lastByte returns the offset behind the last byte from off on that is not zero, or off.
+// lastWritten notes where the last byte that is not zero was written to it.
+type lastWritten struct{ offset, last int64 }
+
+func (w *lastWritten) Write(b []byte) (int, error) {
+	if n := len(bytes.TrimRight(b, "\x00")); n > 0 {
+		w.last = w.offset + int64(n)
+	}
+	w.offset += int64(len(b))
+	return len(b), nil
+}
+
+// lastByte returns the offset after the last byte from off on that is not zero, or off.
 func lastByte(f io.ReaderAt, off, size int64) (int64, error) {
-	last := off
-	err := windows(f, off, size, 0, func(b []byte, at int64) error {
-		// Comparing a piece with itself one byte on is ten times as fast as a look at each byte.
-		if b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1]) {
-			return nil
-		}
-		for i := len(b) - 1; i >= 0; i-- {
-			if b[i] != 0 {
-				last = at + int64(i) + 1
-				break
-			}
-		}
-		return nil
-	})
-	return last, err
+	w := &lastWritten{offset: off, last: off}
+	if n, err := io.Copy(w, io.NewSectionReader(f, off, size-off)); err != nil {
+		return 0, fmt.Errorf("cannot read at byte %d: %w", off+n, err)
+	}
+	return w.last, nil
 }

@@ -4,16 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 
 	"ledgerd/snapshot/vfs"
 )
 
-// segment is a file of the log as its header and its size show it.
+// segment is a file of the log.
 type segment struct {
 	header
 	name  string // path
-	size  int64  // room taken ahead included
+	size  int64  // of the file, room taken ahead included; in a Log only what was written
 	aside int64  // bytes of the tail that was cut off it and kept, 0 if none was
 }
 
@@ -40,29 +39,12 @@ func readHeader(disk vfs.FS, name string) (header, int64, error) {
 	return h, size, err
 }
 
-// asideBytes returns the size of the tail that was cut off a segment and kept, 0 if none was.
-func asideBytes(disk vfs.FS, segment string) (int64, error) {
-	f, err := disk.Open(segment + brokenSuffix)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("cannot open what was cut off a segment: %w", err)
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return 0, fmt.Errorf("cannot read the size of what was cut off %s: %w", segment, err)
-	}
-	return size, nil
-}
-
 // createSegment makes a segment, its header durable and its room taken, and names it in newest.
 // It may replace a segment of the same index and the same header that holds no record. If
 // its error matches ErrNoSpace it may be called again.
 func createSegment(c *Config, h header, room int64) (vfs.File, error) {
 	name := segmentName(c.Dir, h.index)
-	f, err := replace(c, name, func(f vfs.File) error {
+	f, err := replaceFile(c, name, func(f vfs.File) error {
 		if err := outOfSpace(f.Preallocate(room)); err != nil {
 			return err
 		}

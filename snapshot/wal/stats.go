@@ -1,43 +1,31 @@
 package wal
 
-import (
-	"sync/atomic"
+import "ledgerd/engine/ledger"
 
-	"ledgerd/engine/ledger"
-)
-
-// Stats is what the log tells about itself. Each value is right by itself; together they
-// may be a commit apart.
+// Stats are the figures of a log.
 type Stats struct {
 	Segments    int
 	Bytes       int64       // of all segments, as written, and of what was cut off them and kept aside
-	Position    Position    // behind the newest record
+	Position    Position    // after the newest record
 	DurableSlot ledger.Slot // the chain's tip after the newest record that survives a crash
 }
 
-// counters hold what Stats returns.
-type counters struct {
-	segments, bytes       atomic.Int64
-	position, durableSlot atomic.Uint64
-}
-
-// publishLocked brings the counters up to date.
-func (l *Log) publishLocked() {
-	c := &l.stats
-	c.segments.Store(int64(len(l.segments)))
-	c.bytes.Store(l.bytes)
-	c.position.Store(uint64(l.state.position))
-	c.durableSlot.Store(uint64(l.durable.slot))
-}
-
-// Stats returns what the log tells about itself. Any goroutine may call it; it never waits for
-// the disk.
-func (l *Log) Stats() Stats {
-	c := &l.stats
-	return Stats{
-		Segments:    int(c.segments.Load()),
-		Bytes:       c.bytes.Load(),
-		Position:    Position(c.position.Load()),
-		DurableSlot: ledger.Slot(c.durableSlot.Load()),
+func statsOf(segments []segment, newest, durable state) Stats {
+	s := Stats{Segments: len(segments), Position: newest.position, DurableSlot: durable.slot}
+	for i := range segments {
+		s.Bytes += segments[i].size + segments[i].aside
 	}
+	return s
 }
+
+func (l *Log) publishLocked() {
+	s := statsOf(l.segments, l.state, l.durable)
+	l.stats.Store(&s)
+}
+
+// Stats returns the figures after the newest commit or sync. Any goroutine may call it; it never waits for
+// the disk.
+func (l *Log) Stats() Stats { return *l.stats.Load() }
+
+// Stats returns the figures with which a log that goes on here begins.
+func (e End) Stats() Stats { return statsOf(e.segments, e.state, e.state) }

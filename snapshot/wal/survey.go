@@ -49,8 +49,8 @@ func surveyLog(disk vfs.FS, dir string) (*survey, error) {
 		if !slices.Contains(others, filepath.Base(g.name)+brokenSuffix) {
 			continue
 		}
-		if g.aside, err = asideBytes(disk, g.name); err != nil {
-			return nil, err
+		if g.aside, err = vfs.Size(disk, g.name+brokenSuffix); err != nil {
+			return nil, fmt.Errorf("cannot read the size of what was cut off a segment: %w", err)
 		}
 	}
 	// Only damage has a place among the records, and waits until those before it are read.
@@ -117,10 +117,8 @@ func (s *survey) startAt(from ledger.Version) (int, error) {
 		return 0, fmt.Errorf("%w: record %d was asked for, the oldest is %d", ErrMissing, from, oldest)
 	}
 	start := 0
-	for i := range s.segments {
-		if s.segments[i].first <= from {
-			start = i
-		}
+	for start+1 < len(s.segments) && s.segments[start+1].first <= from {
+		start++
 	}
 	return start, nil
 }

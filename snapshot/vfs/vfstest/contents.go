@@ -32,8 +32,8 @@ func (m *Memory) ReadFile(name string) ([]byte, error) {
 }
 
 // WriteFile puts a file in place, directories included, in place of what had the name. All of it
-// survives a crash. It minds neither the capacity nor that the disk is read-only, and files open on
-// what had the name keep that.
+// survives a crash. The capacity does not bound it, and files open on
+// what had the name keep their bytes.
 func (m *Memory) WriteFile(name string, p []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,8 +62,8 @@ func (m *Memory) WriteFile(name string, p []byte) error {
 	return nil
 }
 
-// Overwrite changes bytes behind the back of whoever uses the file, as a bad disk does: nothing
-// need be open, and the change is there after any crash. What was written before is synced with it.
+// Overwrite changes bytes of a file as a bad disk does: no File
+// need be open, and the change survives any crash. What was written before is synced with it.
 func (m *Memory) Overwrite(name string, off int64, p []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

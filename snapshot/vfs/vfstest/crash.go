@@ -25,7 +25,7 @@ func (m *Memory) Crash(share float64, seed uint64) *Memory {
 			names.apply(c)
 		}
 	}
-	copied := &Memory{lastID: m.lastID, capacity: m.capacity, readOnly: m.readOnly}
+	copied := &Memory{lastID: m.lastID, capacity: m.capacity}
 	copied.names = names.translated(func(n *node) *node {
 		survivor := newNode(n.id, n.survive(share, seed))
 		survivor.named = true
@@ -41,7 +41,7 @@ func (m *Memory) Crash(share float64, seed uint64) *Memory {
 func (m *Memory) Clone() *Memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	copied := &Memory{lastID: m.lastID, capacity: m.capacity, readOnly: m.readOnly}
+	copied := &Memory{lastID: m.lastID, capacity: m.capacity}
 	nodes := map[*node]*node{}
 	same := func(n *node) *node {
 		if nodes[n] == nil {

@@ -2,8 +2,6 @@ package vfstest
 
 import (
 	"bytes"
-	"math/rand/v2"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -11,48 +9,6 @@ import (
 
 // shares are what every test of a crash that holds for any share is run with.
 var shares = []float64{0, 0.25, 0.5, 0.75, 1}
-
-func TestCrashKeepsWhatWasSynced(t *testing.T) {
-	m := NewMemory()
-	f := written(t, m, "file", "synced")
-	must(t, f.Sync())
-	must(t, m.SyncDir("."))
-	_, err := f.WriteAt([]byte(" not synced"), 6)
-	must(t, err)
-	written(t, m, "other", "other")
-	tests := map[float64]struct{ file, names string }{
-		0: {"synced", "file"},
-		1: {"synced not synced", "file other"},
-	}
-	for share, tt := range tests {
-		copied := m.Crash(share, 1)
-		if got := contentOf(t, copied, "file"); got != tt.file {
-			t.Errorf("Crash(%v): file = %q, want %q", share, got, tt.file)
-		}
-		if got := strings.Join(copied.Paths(), " "); got != tt.names {
-			t.Errorf("Crash(%v): files %q, want %q", share, got, tt.names)
-		}
-	}
-	if got := contentOf(t, m, "file"); got != "synced not synced" {
-		t.Errorf("after the crashes of its copies the disk holds %q, want all of it", got)
-	}
-}
-
-func TestNamesSurviveOnlyWithTheirDirectory(t *testing.T) {
-	m := NewMemory()
-	must(t, m.MkdirAll("a/b"))
-	for _, name := range []string{"top", "a/one", "a/b/two"} {
-		must(t, written(t, m, name, name).Sync())
-	}
-	must(t, m.SyncDir("a"))
-	copied := m.Crash(0, 1)
-	if got, want := copied.Paths(), []string{"a/one"}; !slices.Equal(got, want) {
-		t.Errorf("files after the crash: %q, want %q", got, want)
-	}
-	if names, err := copied.List("a"); err != nil || !slices.Equal(names, []string{"b", "one"}) {
-		t.Errorf("List(a) after the crash = %q, %v, want the directory b and the file one", names, err)
-	}
-}
 
 // outcomes returns what a disk is seen to hold after many crashes, each as "name=bytes name=bytes".
 func outcomes(t *testing.T, m *Memory, share float64) map[string]int {
@@ -163,96 +119,6 @@ func sortedWords(text string) string {
 	return strings.Join(words, " ")
 }
 
-// named is what is known of a file in TestNoFileVanishes.
-type named struct {
-	text   string
-	names  map[string]bool // it may have after a crash
-	at     string          // empty: it was removed or replaced
-	firm   bool            // its directory was synced while it was there
-	doomed string          // the directory it was removed from, if it was
-	gone   bool            // that directory was synced since
-}
-
-// TestNoFileVanishes renames, removes and syncs at random, and looks after crashes whether each
-// file whose name was once synced is where it may be, and only there.
-func TestNoFileVanishes(t *testing.T) {
-	for seed := range uint64(60) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		m := NewMemory()
-		must(t, m.MkdirAll("a"))
-		must(t, m.MkdirAll("b"))
-		var files []*named
-		for i := range 120 {
-			files = stepNames(t, m, r, files)
-			if i%5 == 0 {
-				for _, share := range shares {
-					checkNames(t, m.Crash(share, seed+uint64(i)), files, seed)
-				}
-			}
-		}
-	}
-}
-
-func stepNames(t *testing.T, m *Memory, r *rand.Rand, files []*named) []*named {
-	dir := []string{"a", "b"}[r.IntN(2)]
-	name := path.Join(dir, string(rune('p'+r.IntN(4))))
-	var file, other *named
-	to := path.Join([]string{"a", "b"}[r.IntN(2)], string(rune('p'+r.IntN(4))))
-	for _, f := range files {
-		if f.at == name {
-			file = f
-		} else if f.at == to {
-			other = f
-		}
-	}
-	switch action := r.IntN(10); {
-	case file == nil:
-		text := string(rune(0x4e00 + len(files)))
-		f := written(t, m, name, text)
-		must(t, f.Sync())
-		must(t, f.Close())
-		return append(files, &named{text: text, at: name, names: map[string]bool{name: true}})
-	case action < 5:
-		must(t, m.Rename(name, to))
-		if to != name && other != nil {
-			other.at, other.doomed = "", path.Dir(to)
-		}
-		file.at, file.names[to] = to, true
-	case action < 7:
-		must(t, m.Remove(name))
-		file.at, file.doomed = "", dir
-	default:
-		must(t, m.SyncDir(dir))
-		for _, f := range files {
-			if f.at != "" && path.Dir(f.at) == dir {
-				f.firm, f.names = true, map[string]bool{f.at: true}
-			}
-			f.gone = f.gone || f.at == "" && f.doomed == dir
-		}
-	}
-	return files
-}
-
-func checkNames(t *testing.T, copied *Memory, files []*named, seed uint64) {
-	t.Helper()
-	where := map[string][]string{}
-	for _, name := range copied.Paths() {
-		text := contentOf(t, copied, name)
-		where[text] = append(where[text], name)
-	}
-	for _, f := range files {
-		at := where[f.text]
-		switch {
-		case len(at) > 1:
-			t.Errorf("seed %d: a file has the names %q at once", seed, at)
-		case len(at) == 1 && (f.gone || !f.names[at[0]]):
-			t.Errorf("seed %d: a file is found as %s, and cannot be there", seed, at[0])
-		case len(at) == 0 && f.firm && f.at != "":
-			t.Errorf("seed %d: the file %s vanished", seed, f.at)
-		}
-	}
-}
-
 func TestSectorsSurviveEachForItself(t *testing.T) {
 	m := NewMemory()
 	must(t, m.WriteFile("file", bytes.Repeat([]byte("0"), 8*sectorBytes)))
@@ -306,7 +172,7 @@ func TestSizeAndBytesSurviveEachForItself(t *testing.T) {
 	}
 }
 
-// TestLostBytesStayLost makes files longer after a crash: what survived behind the size that
+// TestLostBytesStayLost makes files longer after a crash: what survived after the size that
 // survived must not come back.
 func TestLostBytesStayLost(t *testing.T) {
 	m := NewMemory()
@@ -375,24 +241,5 @@ func TestCopiesAreIndependent(t *testing.T) {
 		}
 		_, err = f.WriteAt([]byte("before"), 0)
 		must(t, err)
-	}
-}
-
-func TestSameSeedSameCrash(t *testing.T) {
-	m := NewMemory()
-	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		written(t, m, name, strings.Repeat(name, 10*sectorBytes))
-	}
-	different := 0
-	for seed := range uint64(20) {
-		if err := m.Crash(0.5, seed).same(m.Crash(0.5, seed)); err != nil {
-			t.Errorf("seed %d: two crashes differ: %v", seed, err)
-		}
-		if m.Crash(0.5, seed).same(m.Crash(0.5, seed+1)) != nil {
-			different++
-		}
-	}
-	if different < 15 {
-		t.Errorf("only %d of 20 other seeds made another crash", different)
 	}
 }

@@ -70,7 +70,7 @@ func (c Call) String() string {
 	return text
 }
 
-// Fault is what befalls a call.
+// Fault is how a call fails.
 type Fault uint8
 
 const (
@@ -86,7 +86,7 @@ const (
 // Plan says which calls fail, and how. The zero value lets all through.
 type Plan struct {
 	Call    int    // which of the calls that match fails, from 1; 0: none
-	Fault   Fault  // what befalls it
+	Fault   Fault  // how it fails
 	Err     error  // what Fail returns; nil: EIO
 	Lasting bool   // all calls that match from then on fail, until Heal
 	Kinds   Kind   // the calls that match are of these kinds; 0: of any
@@ -94,7 +94,7 @@ type Plan struct {
 
 	// LoseOnSyncFailure makes a Sync that fails by plan lose what it was to make durable, as Linux
 	// does: it can still be read, but no later Sync makes it durable, and no crash leaves it.
-	// It does so on files of a Memory, also behind another Faulty.
+	// It does so on files of a Memory, also inside another Faulty.
 	LoseOnSyncFailure bool
 
 	// Before, if not nil, is called before each call, of whatever kind and name, without any lock.

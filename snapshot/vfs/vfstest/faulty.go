@@ -14,7 +14,7 @@ import (
 //
 // A test that tries a fault at every call runs once with Plan{} and asks for Calls, and then
 // once for each number up to that, or until a run ends without Hit. After a Crash the program
-// under test is stopped, and started again on what Memory.Crash makes of the disk behind.
+// under test is stopped, and started again on what Memory.Crash makes of the wrapped disk.
 type Faulty struct {
 	inner vfs.FS
 
@@ -74,7 +74,7 @@ func (f *Faulty) Trace() []Call {
 	return slices.Clone(f.trace)
 }
 
-// do takes a call through the plan: it calls disk, or if the fault befalls the call, instead,
+// do takes a call through the plan: it calls disk, or if the call is to fail, instead,
 // which may be nil.
 func (f *Faulty) do(c Call, disk func() error, instead func(Plan)) error {
 	f.before(c)
@@ -103,7 +103,7 @@ func (f *Faulty) before(c Call) {
 	}
 }
 
-// begin counts a call and says whether the fault befalls it. It returns an error if nothing reaches
+// begin counts a call and says whether it is to fail. It returns an error if nothing reaches
 // the disk any more. The call that crashes the disk waits for those that are on it: once it
 // returns, the disk does not change any more.
 func (f *Faulty) begin(c Call) (struck bool, plan Plan, err error) {

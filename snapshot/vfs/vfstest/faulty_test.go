@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -202,24 +200,6 @@ func TestRenamesMatchByEitherName(t *testing.T) {
 	}
 }
 
-func TestHealEndsALastingFault(t *testing.T) {
-	f := NewFaulty(NewMemory(), Plan{Call: 1, Kinds: KindWriteAt, Lasting: true, Err: syscall.ENOSPC})
-	file, err := f.Create("file")
-	must(t, err)
-	for range 3 {
-		if _, err := file.WriteAt([]byte("x"), 0); !errors.Is(err, syscall.ENOSPC) {
-			t.Errorf("WriteAt before Heal: err = %v, want %v", err, syscall.ENOSPC)
-		}
-	}
-	f.Heal()
-	if _, err := file.WriteAt([]byte("x"), 0); err != nil {
-		t.Errorf("WriteAt after Heal: %v", err)
-	}
-	if f.Calls() != 4 || !f.Hit() {
-		t.Errorf("Calls = %d, Hit = %v, want 4 that were hit", f.Calls(), f.Hit())
-	}
-}
-
 func TestNothingReachesACrashedDisk(t *testing.T) {
 	m := NewMemory()
 	f := NewFaulty(m, Plan{Call: 4, Fault: Crash})
@@ -255,29 +235,6 @@ func TestNothingReachesACrashedDisk(t *testing.T) {
 	must(t, errors.Join(file.Close(), lock.Close()))
 	if _, err := m.Lock("LOCK"); err != nil {
 		t.Errorf("the lock of the crashed program is still held: %v", err)
-	}
-}
-
-func TestTraceTellsWhatHappened(t *testing.T) {
-	f := NewFaulty(NewMemory(), Plan{Call: 1, Kinds: KindSync})
-	file := written(t, f, "file", "text")
-	if err := file.Sync(); err == nil {
-		t.Fatal("Sync succeeds, want the fault")
-	}
-	must(t, f.Rename("file", "other"))
-	if _, err := file.ReadAt(make([]byte, 9), 0); err != io.EOF {
-		t.Errorf("ReadAt behind the end: err = %v, want io.EOF itself", err)
-	}
-	want := []string{
-		"create file", "write-at file", "sync file (sync file: input/output error)",
-		"rename file to other", "read-at file (EOF)",
-	}
-	var got []string
-	for _, c := range f.Trace() {
-		got = append(got, c.String())
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("Trace = %q, want %q", got, want)
 	}
 }
 
@@ -319,35 +276,6 @@ func TestSyncAfterAFailedOneSavesNothing(t *testing.T) {
 	}
 }
 
-// TestBeforeHoldsCalls stalls a sync and shows that other calls go on and that it is not
-// on the disk yet.
-func TestBeforeHoldsCalls(t *testing.T) {
-	arrived, release := make(chan Call), make(chan struct{})
-	m := NewMemory()
-	f := NewFaulty(m, Plan{Before: func(c Call) {
-		if c.Kind == KindSync {
-			arrived <- c
-			<-release
-		}
-	}})
-	file := written(t, f, "file", "text")
-	must(t, f.SyncDir("."))
-	synced := make(chan error)
-	go func() { synced <- file.Sync() }()
-	if c := <-arrived; c.Name != "file" {
-		t.Errorf("Before was told of %v, want the sync of file", c)
-	}
-	must(t, written(t, f, "other", "text").Close())
-	if got := contentOf(t, m.Crash(0, 1), "file"); got != "" {
-		t.Errorf("a sync that is held made %q durable", got)
-	}
-	close(release)
-	must(t, <-synced)
-	if got := contentOf(t, m.Crash(0, 1), "file"); got != "text" {
-		t.Errorf("after the sync was let go, durable is %q, want %q", got, "text")
-	}
-}
-
 // slowSync is a disk whose files wait on the disk, within Sync.
 type slowSync struct {
 	vfs.FS
@@ -371,7 +299,7 @@ func (f *slowFile) Sync() error {
 }
 
 // TestCrashWaitsForCallsUnderWay shows that once the crash is seen, a call that was on the disk at
-// that time has either returned or fails: nothing is acknowledged behind the crash's back.
+// that time has either returned or fails: nothing is acknowledged after the crash.
 func TestCrashWaitsForCallsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
@@ -431,6 +359,6 @@ func TestDisksAreSafeForConcurrentUse(t *testing.T) {
 		t.Errorf("Calls = %d, want 2000", f.Calls())
 	}
 	if _, err := m.Open("none"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the disk behind does not work after the crash: %v", err)
+		t.Errorf("the wrapped disk does not work after the crash: %v", err)
 	}
 }

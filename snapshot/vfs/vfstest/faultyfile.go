@@ -68,7 +68,7 @@ func (f *faultyFile) Sync() error {
 	})
 }
 
-// loseUnsynced implements loser for the disk behind.
+// loseUnsynced implements loser for the wrapped disk.
 func (f *faultyFile) loseUnsynced() {
 	if l, ok := f.inner.(loser); ok {
 		l.loseUnsynced()

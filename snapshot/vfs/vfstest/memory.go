@@ -23,7 +23,6 @@ type Memory struct {
 	lastID   uint64
 	taken    int // pages of all files that have a name or are open
 	capacity int64
-	readOnly bool
 }
 
 // NewMemory returns an empty disk of unlimited size.
@@ -49,9 +48,6 @@ func (m *Memory) Create(name string) (vfs.File, error) {
 func (m *Memory) createLocked(name, at string) (*node, error) {
 	if err := m.parentLocked(at); err != nil {
 		return nil, pathError("open", name, err)
-	}
-	if m.readOnly {
-		return nil, pathError("open", name, syscall.EROFS)
 	}
 	m.lastID++
 	n := newNode(m.lastID, content{})
@@ -95,9 +91,6 @@ func (m *Memory) openAs(name string, writable bool) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if writable && m.readOnly {
-		return nil, pathError("open", name, syscall.EROFS)
-	}
 	return m.openLocked(n, name, writable), nil
 }
 
@@ -122,9 +115,6 @@ func (m *Memory) Remove(name string) error {
 	n, err := m.fileLocked("remove", name)
 	if err != nil {
 		return err
-	}
-	if m.readOnly {
-		return pathError("remove", name, syscall.EROFS)
 	}
 	m.renameLocked(naming{node: n, from: clean(name)})
 	n.named = false
@@ -152,8 +142,6 @@ func (m *Memory) moveLocked(from, to string) error {
 	}
 	replaced := m.names.get(to)
 	switch {
-	case m.readOnly:
-		return syscall.EROFS
 	case m.names.isDir(to):
 		return syscall.EEXIST
 	case replaced == n:
@@ -172,9 +160,6 @@ func (m *Memory) MkdirAll(dir string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	missing, err := m.missingLocked(clean(dir))
-	if err == nil && len(missing) > 0 && m.readOnly {
-		err = syscall.EROFS
-	}
 	if err != nil {
 		return pathError("mkdir", dir, err)
 	}
@@ -234,9 +219,6 @@ func (m *Memory) SyncDir(dir string) error {
 		return err
 	}
 	at := clean(dir)
-	if m.readOnly && slices.ContainsFunc(m.unsynced, func(c naming) bool { return c.touches(at) }) {
-		return pathError("sync", dir, syscall.EROFS)
-	}
 	m.syncDirLocked(at)
 	return nil
 }
@@ -268,8 +250,6 @@ func (m *Memory) Lock(name string) (io.Closer, error) {
 	switch {
 	case m.names.isDir(at):
 		return nil, pathError("open", name, syscall.EISDIR)
-	case m.readOnly:
-		return nil, pathError("open", name, syscall.EROFS)
 	case n == nil:
 		var err error
 		if n, err = m.createLocked(name, at); err != nil {

@@ -144,7 +144,7 @@ func (f *modelFile) explain(got []byte) error {
 	return nil
 }
 
-// padded returns v[at:end], with zeros behind the end of v.
+// padded returns v[at:end], with zeros after the end of v.
 func padded(v []byte, at, end int) []byte {
 	p := make([]byte, end-at)
 	if at < len(v) {

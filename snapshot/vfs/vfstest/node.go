@@ -9,10 +9,9 @@ type node struct {
 	live     content
 	durable  content
 	unsynced []change
-	low      int64 // the smallest size since the last sync
-	lost     bool  // a sync failed: live holds bytes that no sync makes durable any more
-	named    bool  // a directory names it
-	open     int   // files open
+	lost     bool // a sync failed: live holds bytes that no sync makes durable any more
+	named    bool // a directory names it
+	open     int  // files open
 	locked   bool
 }
 
@@ -34,7 +33,7 @@ const (
 )
 
 func newNode(id uint64, c content) *node {
-	return &node{id: id, live: c, durable: c.share(), low: c.size}
+	return &node{id: id, live: c, durable: c.share()}
 }
 
 func (n *node) writeAt(p []byte, off int64) {
@@ -46,7 +45,6 @@ func (n *node) writeAt(p []byte, off int64) {
 func (n *node) truncate(size int64) {
 	before := n.live.size
 	n.live.truncate(size)
-	n.low = min(n.low, size)
 	n.note(change{action: truncate}, before)
 }
 
@@ -69,12 +67,10 @@ func (n *node) sync() {
 	}
 	if n.lost {
 		n.durable = n.replay(func() bool { return true })
-		n.durable.forgetFresh()
-		n.live.forgetFresh()
 	} else {
-		n.durable.follow(&n.live, n.low)
+		n.durable = n.live.share()
 	}
-	n.begin()
+	n.unsynced = nil
 }
 
 // lose does what Linux does when it fails to write pages back: they count as clean. They are
@@ -83,13 +79,7 @@ func (n *node) lose() {
 	if len(n.unsynced) == 0 {
 		return
 	}
-	n.lost = true
-	n.begin()
-}
-
-func (n *node) begin() {
-	clear(n.unsynced)
-	n.unsynced, n.low = n.unsynced[:0], n.live.size
+	n.lost, n.unsynced = true, nil
 }
 
 // survive returns the bytes as after a power cut.
@@ -134,8 +124,7 @@ func (n *node) replay(survives func() bool) content {
 			image.size = c.size
 		}
 	}
-	image.truncate(image.size) // Sectors that survived behind it are no part of the file.
-	image.forgetFresh()
+	image.truncate(image.size) // sectors that survived after its end are no part of the file
 	return image
 }
 
@@ -160,8 +149,7 @@ func coin(share float64, seed, stream uint64) func() bool {
 
 // clone returns a copy, unsynced changes included.
 func (n *node) clone() *node {
-	copied := &node{id: n.id, live: n.live.share(), durable: n.durable.share(), low: n.low, lost: n.lost, named: n.named}
-	copied.live.fresh = append([]int(nil), n.live.fresh...)
+	copied := &node{id: n.id, live: n.live.share(), durable: n.durable.share(), lost: n.lost, named: n.named}
 	copied.unsynced = append([]change(nil), n.unsynced...)
 	return copied
 }

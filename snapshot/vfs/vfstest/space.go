@@ -29,13 +29,6 @@ func (m *Memory) SetCapacity(n int64) {
 	m.capacity = n
 }
 
-// SetReadOnly makes every change fail with EROFS, and so the syncs of what was not synced before.
-func (m *Memory) SetReadOnly(readOnly bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.readOnly = readOnly
-}
-
 // UsedBytes returns how much space the files take.
 func (m *Memory) UsedBytes() int64 {
 	m.mu.RLock()
