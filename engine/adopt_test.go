@@ -27,7 +27,7 @@ type offered struct {
 
 // offers returns a configuration whose snapshots go to the function.
 func offers(c Config, take func(offered)) Config {
-	disk := c.Dir.fs
+	disk := c.Dir.FS()
 	c.OnSnapshot = func(_ context.Context, s TakenSnapshot) {
 		o := offered{s, map[string][]byte{}}
 		for _, f := range s.Files {
@@ -226,7 +226,7 @@ func TestAdoptionAtAnyMoment(t *testing.T) {
 				}
 				left = left.Crash(0, uint64(n)) // what is done is done
 				c := onDisk(t, left, Config{Shards: 2, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
-				if first, err := c.Dir.firstRecord(t.Context()); err != nil || first.Version != o.Version {
+				if first, err := c.Dir.FirstRecord(t.Context()); err != nil || first.Version != o.Version {
 					t.Fatalf("crash at call %d: begins with %v, %v", n, first, err)
 				}
 				replica := startMember(t, l, nil, c)
@@ -309,7 +309,7 @@ func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
 			c := onDisk(t, vfstest.NewMemory(), Config{})
 			err := c.Dir.BindCluster("the ledger", FactsOf(live(), nil, false))
 			if err == nil {
-				err = o.fetch(c.Dir.fs)
+				err = o.fetch(c.Dir.FS())
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -42,7 +42,7 @@ type nodeFile struct {
 	Statuses bool    `json:"statuses,omitempty"`        // the source spoke of finality
 	Gaps     bool    `json:"gaps,omitempty"`            // a source was to pass over missing blocks
 
-	Import  *importNote  `json:"import,omitempty"`  // absent where no import made the directory
+	Import  *ImportNote  `json:"import,omitempty"`  // absent where no import made the directory
 	Filter  *filterNote  `json:"filter,omitempty"`  // absent where all accounts are held
 	Cluster *clusterNote `json:"cluster,omitempty"` // absent where the node is alone
 	// SettingAside: what the directory holds is being set aside, and nothing of it counts any more.
@@ -61,7 +61,7 @@ func OpenDirOn(disk vfs.FS, path string) (*Dir, error) {
 	d, err := openDir(disk, path)
 	if err == nil && d.node.Import != nil && !d.node.Import.Finished {
 		d.lock.Close()
-		return nil, fmt.Errorf("data directory %s %w", path, errUnfinishedImport)
+		return nil, fmt.Errorf("data directory %s %w", path, ErrUnfinishedImport)
 	}
 	return d, err
 }
@@ -101,6 +101,18 @@ func LogDir(path string) string { return filepath.Join(path, "log") }
 // SnapshotDir returns where the snapshots of a data directory lie.
 func SnapshotDir(path string) string { return filepath.Join(path, "snapshots") }
 
+// FS returns the disk that the directory lies on.
+func (d *Dir) FS() vfs.FS { return d.fs }
+
+// Path returns where the directory lies on its disk.
+func (d *Dir) Path() string { return d.path }
+
+// LogDir returns where the directory's log lies.
+func (d *Dir) LogDir() string { return LogDir(d.path) }
+
+// SnapshotDir returns where the directory's snapshots lie.
+func (d *Dir) SnapshotDir() string { return SnapshotDir(d.path) }
+
 // NodeID returns the node's identifier: made once, kept for ever.
 func (d *Dir) NodeID() string {
 	d.mu.Lock()
@@ -127,16 +139,16 @@ func (d *Dir) BindSource(info ledger.SourceInfo) error {
 	return d.replaceLocked(node)
 }
 
-// complete reports whether every account of the ledger was shown: the source that the directory is tied to
+// ShowsAll reports whether every account of the ledger was shown: the source that the directory is tied to
 // shows them all, or the import that made it did, and no blocks may be missing. A filter may leave some out.
-func (d *Dir) complete() bool {
+func (d *Dir) ShowsAll() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return (d.node.Complete || d.node.Import != nil) && !d.node.Gaps
 }
 
-// checkRoot refuses a first block that is not the one of the directory's ledger.
-func (d *Dir) checkRoot(root ledger.Hash) error {
+// CheckRoot refuses a first block that is not the one of the directory's ledger.
+func (d *Dir) CheckRoot(root ledger.Hash) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.node.Root != "" && d.node.Root != root.String() {
@@ -145,21 +157,21 @@ func (d *Dir) checkRoot(root ledger.Hash) error {
 	return nil
 }
 
-// hasRoot reports whether a first block was ever durable.
-func (d *Dir) hasRoot() bool {
+// HasRoot reports whether a first block was ever durable.
+func (d *Dir) HasRoot() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.node.Root != ""
 }
 
-// note remembers the first block of the ledger, where that is known, and whether the source
+// SaveRoot saves the first block of the ledger, where that is known, and whether the source
 // ever spoke of finality, which no record tells apart from finality by depth.
-func (d *Dir) note(root ledger.Opt[ledger.Hash], statuses bool) error {
+func (d *Dir) SaveRoot(root ledger.Opt[ledger.Hash], statuses bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	node := d.node
 	node.Statuses = node.Statuses || statuses
-	if root.Known && node.Root == "" { // checkRoot refused any other
+	if root.Known && node.Root == "" { // CheckRoot refused any other
 		node.Root = root.Value.String()
 	}
 	if node == d.node {
@@ -179,18 +191,18 @@ func (d *Dir) replaceLocked(node nodeFile) error {
 	return nil
 }
 
-// statuses reports whether the source ever spoke of finality.
-func (d *Dir) statuses() bool {
+// Statuses reports whether the source ever spoke of finality.
+func (d *Dir) Statuses() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.node.Statuses
 }
 
-// errOtherLedger ends the node whatever its source: nothing that comes later can mend it.
-var errOtherLedger = errors.New("belongs to another ledger: choose another one with --data-dir")
+// ErrOtherLedger ends the node whatever its source: nothing that comes later can mend it.
+var ErrOtherLedger = errors.New("belongs to another ledger: choose another one with --data-dir")
 
 func (d *Dir) otherLedgerLocked() error {
-	return fmt.Errorf("data directory %s %w", d.path, errOtherLedger)
+	return fmt.Errorf("data directory %s %w", d.path, ErrOtherLedger)
 }
 
 func (d *Dir) load() error {
@@ -227,7 +239,7 @@ const lostAndFound = "lost+found"
 
 // mustBeNew refuses to name the node anew beside what it kept.
 func (d *Dir) mustBeNew() error {
-	for _, dir := range []string{LogDir(d.path), SnapshotDir(d.path)} {
+	for _, dir := range []string{d.LogDir(), d.SnapshotDir()} {
 		names, err := d.fs.List(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot list %s: %w", dir, err)

@@ -26,10 +26,10 @@ func mustOpen(t *testing.T, path string) *Dir {
 
 // bindRoot ties a directory to a first block as an engine does.
 func bindRoot(d *Dir, root ledger.Hash) error {
-	if err := d.checkRoot(root); err != nil {
+	if err := d.CheckRoot(root); err != nil {
 		return err
 	}
-	return d.note(ledger.Some(root), false)
+	return d.SaveRoot(ledger.Some(root), false)
 }
 
 func TestDirKeepsItsNodeID(t *testing.T) {
@@ -113,7 +113,7 @@ func TestEveryByteOfTheNodeFileCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(d.BindSource(live()), d.note(ledger.Some(hash(1)), true), d.Close()); err != nil {
+	if err := errors.Join(d.BindSource(live()), d.SaveRoot(ledger.Some(hash(1)), true), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	content, err := disk.ReadFile("data/node.json")

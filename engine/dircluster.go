@@ -67,8 +67,8 @@ func (d *Dir) Cluster() (ledgerID string, f Facts) {
 	return c.LedgerID, f
 }
 
-// infoOf adds to what a source says of itself what the directory's cluster knows of it.
-func (d *Dir) infoOf(info ledger.SourceInfo) ledger.SourceInfo {
+// InfoOf adds to what a source says of itself what the directory's cluster knows of it.
+func (d *Dir) InfoOf(info ledger.SourceInfo) ledger.SourceInfo {
 	if id, f := d.Cluster(); id != "" {
 		info.Identity, info.Complete, info.Live = f.Source, f.Complete, f.Live
 	}

@@ -14,8 +14,8 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// importNote is what node.json says of the import that made a directory.
-type importNote struct {
+// ImportNote is what node.json says of the import that made a directory.
+type ImportNote struct {
 	Slot      ledger.Slot `json:"slot"`
 	Blockhash string      `json:"blockhash,omitempty"`
 	Complete  bool        `json:"complete,omitempty"` // no filter left out any account of the archive
@@ -111,8 +111,8 @@ func (d *Dir) BindVotes(skip bool) error {
 	return fmt.Errorf("data directory %s was begun with --skip-votes: give it again, or choose another --data-dir", d.path)
 }
 
-// skipsVotes reports whether vote transactions are not held.
-func (d *Dir) skipsVotes() bool {
+// SkipsVotes reports whether vote transactions are not held.
+func (d *Dir) SkipsVotes() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.node.SkipVotes != nil && *d.node.SkipVotes
@@ -131,15 +131,15 @@ func (d *Dir) isNewLocked() bool {
 	return n.Source == nil && n.Root == "" && n.Import == nil && n.Filter == nil && d.mustBeNew() == nil
 }
 
-// imported returns what is known of the import that made the directory, nil if there was none.
-func (d *Dir) imported() *importNote {
+// Imported returns what is known of the import that made the directory, nil if there was none.
+func (d *Dir) Imported() *ImportNote {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.node.Import
 }
 
-// errUnfinishedImport refuses what an import left that was killed.
-var errUnfinishedImport = errors.New("holds an import that did not finish: where none is running, run ledgerd import again, or choose another --data-dir")
+// ErrUnfinishedImport refuses what an import left that was killed.
+var ErrUnfinishedImport = errors.New("holds an import that did not finish: where none is running, run ledgerd import again, or choose another --data-dir")
 
 // CheckImport returns an error for a directory that holds an import which did not finish, be it that it is going
 // on. It takes no lock and says nothing of what else is wrong with the directory.
@@ -150,7 +150,7 @@ func CheckImport(path string) error {
 		return nil
 	}
 	if err := json.Unmarshal(content, &d.node); err == nil && d.node.Import != nil && !d.node.Import.Finished {
-		return fmt.Errorf("data directory %s %w", path, errUnfinishedImport)
+		return fmt.Errorf("data directory %s %w", path, ErrUnfinishedImport)
 	}
 	return nil
 }
@@ -195,9 +195,15 @@ func OpenDirForImportOn(disk vfs.FS, path string) (d *Dir, anew bool, err error)
 
 // clearImport removes what an import may have left.
 func (d *Dir) clearImport() error {
-	dirs := []string{LogDir(d.path), SnapshotDir(d.path), d.gatherDir("accounts")}
-	for i := range importParts {
-		dirs = append(dirs, d.gatherDir(fmt.Sprintf("mints-%d", i)))
+	dirs := []string{d.LogDir(), d.SnapshotDir()}
+	names, err := d.fs.List(d.path)
+	if err != nil {
+		return fmt.Errorf("cannot list the data directory: %w", err)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, importPrefix) {
+			dirs = append(dirs, filepath.Join(d.path, name))
+		}
 	}
 	for _, dir := range dirs {
 		if err := gather.Clear(d.fs, dir); err != nil {
@@ -208,11 +214,14 @@ func (d *Dir) clearImport() error {
 	return nil
 }
 
-// gatherDir returns where an import gathers what it reads.
-func (d *Dir) gatherDir(of string) string { return filepath.Join(d.path, "import-"+of) }
+// importPrefix begins the names of the folders in which an import sorts.
+const importPrefix = "import-"
 
-// noteImport remembers how far an import is.
-func (d *Dir) noteImport(n importNote, f *ledger.Filter) error {
+// ImportDir returns the folder in which an import sorts rows of a kind.
+func (d *Dir) ImportDir(kind string) string { return filepath.Join(d.path, importPrefix+kind) }
+
+// SaveImport saves how far an import is, and the filter that it applies.
+func (d *Dir) SaveImport(n ImportNote, f *ledger.Filter) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	node := d.node

@@ -88,7 +88,7 @@ func (e *Engine) note(b *batch) error {
 	if h := e.head.Load(); h != nil && h.HasBlock && durable {
 		root = b.root
 	}
-	err := e.config.Dir.note(root, b.statuses)
+	err := e.config.Dir.SaveRoot(root, b.statuses)
 	switch {
 	case vfs.IsFull(err) || vfs.IsOutOfFiles(err):
 		return fmt.Errorf("%w: %w", wal.ErrNoSpace, err)
@@ -117,13 +117,13 @@ func (e *Engine) wantedForSnapshot() uint64 {
 
 // room returns an error that matches wal.ErrNoSpace where fewer bytes are free.
 func (e *Engine) room(bytes uint64) error {
-	free, err := e.config.Dir.fs.FreeBytes(e.config.Dir.path)
+	free, err := e.config.Dir.FS().FreeBytes(e.config.Dir.Path())
 	if err != nil {
 		return nil // where nobody knows, the write itself will tell
 	}
 	e.disk.free.Store(free)
 	if free < bytes {
-		return fmt.Errorf("%d bytes are free in %s and %d are wanted: %w", free, e.config.Dir.path, bytes, wal.ErrNoSpace)
+		return fmt.Errorf("%d bytes are free in %s and %d are wanted: %w", free, e.config.Dir.Path(), bytes, wal.ErrNoSpace)
 	}
 	return nil
 }

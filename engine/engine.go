@@ -153,7 +153,7 @@ func New(c Config) *Engine {
 		e.store = c.Log
 	case c.Dir != nil:
 		e.log = &diskLog{config: wal.Config{
-			FS: c.Dir.fs, Dir: LogDir(c.Dir.path), Policy: c.Sync,
+			FS: c.Dir.FS(), Dir: c.Dir.LogDir(), Policy: c.Sync,
 			SegmentBytes: c.SegmentBytes, OnSync: c.OnSync, Logger: c.Logger,
 		}}
 		e.store = e.log

@@ -95,7 +95,7 @@ func TestClusterTakesNoLedgerOfAnother(t *testing.T) {
 		"another source": {func(d *Dir) error { return d.BindSource(ledger.SourceInfo{Identity: "sim:seed=2"}) }, "is of the source"},
 		"another filter": {func(d *Dir) error { return d.BindSource(ledger.SourceInfo{Identity: someFacts().Source}) }, "without filters"},
 		"a root":         {func(d *Dir) error { return bindRoot(d, hash(1)) }, "of its own"},
-		"an import":      {func(d *Dir) error { return d.noteImport(importNote{Finished: true}, nil) }, "of its own"},
+		"an import":      {func(d *Dir) error { return d.SaveImport(ImportNote{Finished: true}, nil) }, "of its own"},
 	} {
 		d, err := OpenDirOn(vfstest.NewMemory(), "data")
 		if err == nil {

@@ -283,14 +283,14 @@ func TestFollowedCommitIsAllOrNothing(t *testing.T) {
 		l.unreachable = true
 		replica := startMemberOf(t, l, nil, c)
 		synctest.Wait()
-		if err := c.Dir.note(ledger.Some(hash(1)), false); err != nil {
+		if err := c.Dir.SaveRoot(ledger.Some(hash(1)), false); err != nil {
 			t.Fatal(err)
 		}
 		replica.cutOff(false)
 		synctest.Wait()
 		close(gate)
 		<-replica.ended
-		if !errors.Is(replica.err, errOtherLedger) {
+		if !errors.Is(replica.err, ErrOtherLedger) {
 			t.Errorf("ended with %v", replica.err)
 		}
 		if n := len(replica.records()); n != 1 {

@@ -186,8 +186,8 @@ func TestWriterKnowsWhetherTheSourceSpeaksOfFinality(t *testing.T) {
 				l.grant(second.member)
 				first.mustStop()
 				synctest.Wait()
-				if spoke := second.seq.statusSeen; spoke != tt.spoke || dir.statuses() != tt.spoke {
-					t.Errorf("the second knows that it spoke: %v, for good: %v", spoke, dir.statuses())
+				if spoke := second.seq.statusSeen; spoke != tt.spoke || dir.Statuses() != tt.spoke {
+					t.Errorf("the second knows that it spoke: %v, for good: %v", spoke, dir.Statuses())
 				}
 				second.mustStop()
 			})

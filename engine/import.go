@@ -96,14 +96,14 @@ func NewImport(c ImportConfig) (*Import, error) {
 
 func (i *Import) begin() error {
 	d := i.c.Dir
-	err := d.noteImport(importNote{}, i.c.Filter)
+	err := d.SaveImport(ImportNote{}, i.c.Filter)
 	if err != nil {
 		return err
 	}
 	if i.rows, err = i.gather("accounts"); err != nil {
 		return err
 	}
-	i.log, err = wal.Open(wal.Config{FS: d.fs, Dir: LogDir(d.path), SegmentBytes: i.c.SegmentBytes, Logger: i.c.Logger}, wal.End{})
+	i.log, err = wal.Open(wal.Config{FS: d.FS(), Dir: d.LogDir(), SegmentBytes: i.c.SegmentBytes, Logger: i.c.Logger}, wal.End{})
 	if err != nil {
 		return fmt.Errorf("cannot begin the log: %w", err)
 	}
@@ -112,7 +112,7 @@ func (i *Import) begin() error {
 
 func (i *Import) gather(of string) (*gather.Gathering, error) {
 	d := i.c.Dir
-	return gather.New(gather.Config{FS: d.fs, Dir: d.gatherDir(of), MemoryBytes: i.c.MemoryBytes})
+	return gather.New(gather.Config{FS: d.FS(), Dir: d.ImportDir(of), MemoryBytes: i.c.MemoryBytes})
 }
 
 // Progress says how far the import is.
@@ -139,7 +139,7 @@ func (i *Import) Close() error {
 	d := i.c.Dir
 	var err error
 	if i.log != nil { // it is of no use to anybody
-		err = errors.Join(i.log.Close(), gather.Clear(d.fs, LogDir(d.path)))
+		err = errors.Join(i.log.Close(), gather.Clear(d.FS(), d.LogDir()))
 		i.log = nil
 	}
 	if i.rows != nil {
@@ -148,9 +148,9 @@ func (i *Import) Close() error {
 	for _, m := range i.mints {
 		err = errors.Join(err, m.Close())
 	}
-	_ = d.fs.Remove(d.gatherDir("accounts"))
+	_ = d.FS().Remove(d.ImportDir("accounts"))
 	for n := range i.mints {
-		_ = d.fs.Remove(d.gatherDir(fmt.Sprintf("mints-%d", n)))
+		_ = d.FS().Remove(d.ImportDir(fmt.Sprintf("mints-%d", n)))
 	}
 	return err
 }
@@ -158,8 +158,8 @@ func (i *Import) Close() error {
 // explain says first that the disk is full where that is why something failed.
 func (i *Import) explain(err error) error {
 	if vfs.IsFull(err) {
-		free, _ := i.c.Dir.fs.FreeBytes(i.c.Dir.path)
-		return fmt.Errorf("the disk is full, %d bytes are free in %s: %w", free, i.c.Dir.path, err)
+		free, _ := i.c.Dir.FS().FreeBytes(i.c.Dir.Path())
+		return fmt.Errorf("the disk is full, %d bytes are free in %s: %w", free, i.c.Dir.Path(), err)
 	}
 	return err
 }
@@ -184,12 +184,12 @@ func (i *Import) finish(ctx context.Context, at ImportPoint) (done Imported, err
 	if done, err = w.write(); err != nil {
 		return done, err
 	}
-	note := importNote{Slot: at.Slot, Complete: i.c.Filter == nil, Finished: true}
+	note := ImportNote{Slot: at.Slot, Complete: i.c.Filter == nil, Finished: true}
 	if at.Blockhash != (ledger.Hash{}) {
 		note.Blockhash = at.Blockhash.String()
 	}
 	if err := i.Close(); err != nil {
 		return done, err
 	}
-	return done, i.c.Dir.noteImport(note, i.c.Filter)
+	return done, i.c.Dir.SaveImport(note, i.c.Filter)
 }

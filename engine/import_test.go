@@ -424,12 +424,12 @@ func TestUnfinishedImportIsRefusedAndStartedAnew(t *testing.T) {
 		}
 		dir, openErr := OpenDirOn(left, "data")
 		if openErr == nil { // nothing was begun, or all was done
-			note := dir.imported()
+			note := dir.Imported()
 			dir.Close()
 			if note != nil {
 				continue
 			}
-		} else if !errors.Is(openErr, errUnfinishedImport) {
+		} else if !errors.Is(openErr, ErrUnfinishedImport) {
 			t.Fatalf("call %d: %v", n, openErr)
 		} else {
 			refusedTimes++
@@ -579,7 +579,7 @@ func TestImportThatIsNotWholeIsRefused(t *testing.T) {
 	if _, err := importInto(t, disk, someTold(), p, ImportConfig{}); err == nil || !strings.Contains(err.Error(), "32 lamports") {
 		t.Errorf("another sum than the bank's: %v", err)
 	}
-	if _, err := OpenDirOn(disk, "data"); !errors.Is(err, errUnfinishedImport) {
+	if _, err := OpenDirOn(disk, "data"); !errors.Is(err, ErrUnfinishedImport) {
 		t.Errorf("the directory: %v", err)
 	}
 	all := []told{{1, 0, lamports(key(1), 1<<63)}, {1, 0, lamports(key(2), 1<<63)}, {1, 0, lamports(key(3), 33)}}

@@ -30,7 +30,7 @@ type importWriter struct {
 
 func (w *importWriter) write() (done Imported, err error) {
 	d := w.c.Dir
-	store, err := snapshot.OpenStore(d.fs, SnapshotDir(d.path), w.c.Logger)
+	store, err := snapshot.OpenStore(d.FS(), d.SnapshotDir(), w.c.Logger)
 	if err != nil {
 		return done, err
 	}

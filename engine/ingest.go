@@ -187,7 +187,7 @@ func (e *Engine) stopIngest(err error) error {
 	var sharedFailure *sharedLogError
 	wasRefused, logFailed, sharedFailed := errors.As(err, &refusal), errors.As(err, &logFailure), errors.As(err, &sharedFailure)
 	livesOn := wasRefused || logFailed || sharedFailed || e.known.Load().info.Live && e.shared.writes()
-	if !livesOn || errors.Is(err, errOtherLedger) {
+	if !livesOn || errors.Is(err, ErrOtherLedger) {
 		return err
 	}
 	why := "ingest stopped: " + err.Error()

@@ -23,16 +23,16 @@ type known struct {
 func (e *Engine) learnDir() {
 	c, k := &e.config, *e.known.Load()
 	if c.Dir != nil {
-		e.seq.checkRoot, e.seq.statusSeen = c.Dir.checkRoot, c.Dir.statuses()
+		e.seq.checkRoot, e.seq.statusSeen = c.Dir.CheckRoot, c.Dir.Statuses()
 		if k.filter == nil {
 			k.filter = c.Dir.Filter()
 		}
-		k.skipVotes = k.skipVotes || c.Dir.skipsVotes()
+		k.skipVotes = k.skipVotes || c.Dir.SkipsVotes()
 		e.seq.skipVotes = k.skipVotes
-		if c.Source == nil || c.Dir.imported() != nil && !k.info.GapsAllowed {
-			k.info.Complete = c.Dir.complete()
+		if c.Source == nil || c.Dir.Imported() != nil && !k.info.GapsAllowed {
+			k.info.Complete = c.Dir.ShowsAll()
 		}
-		k.info = c.Dir.infoOf(k.info)
+		k.info = c.Dir.InfoOf(k.info)
 	}
 	k.showsAll = k.info.Complete
 	if k.filter != nil {

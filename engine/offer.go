@@ -40,7 +40,7 @@ func (e *Engine) checkSnapshot(w snapshot.Written) error {
 	}
 	err := fmt.Errorf("the accounts at slot %d have the state hash %s and should have %s", w.Slot, w.Held, w.Meta.StateHash)
 	e.fence(err)
-	disk, dir := e.config.Dir.fs, SnapshotDir(e.config.Dir.path)
+	disk, dir := e.config.Dir.FS(), e.config.Dir.SnapshotDir()
 	return errors.Join(err, disk.Remove(filepath.Join(dir, w.Name)), disk.SyncDir(dir))
 }
 
@@ -56,7 +56,7 @@ func (e *Engine) offerSnapshot(ctx context.Context, w snapshot.Written) error {
 	}
 	taken := TakenSnapshot{
 		Version: m.Version, Slot: m.Slot, Blockhash: m.Blockhash, Seq: m.Seq, StateHash: m.StateHash,
-		Record: ledger.AppendRecord(nil, record), Dir: SnapshotDir(e.config.Dir.path),
+		Record: ledger.AppendRecord(nil, record), Dir: e.config.Dir.SnapshotDir(),
 	}
 	for _, f := range m.History {
 		taken.Files = append(taken.Files, SnapshotFile{f.Name, f.Bytes})
@@ -68,7 +68,7 @@ func (e *Engine) offerSnapshot(ctx context.Context, w snapshot.Written) error {
 
 // recordAt reads a record back from the log.
 func (e *Engine) recordAt(ctx context.Context, v ledger.Version) (found *ledger.Record, err error) {
-	_, err = wal.ReplayBeside(ctx, e.config.Dir.fs, LogDir(e.config.Dir.path), v, func(commit []wal.Entry) error {
+	_, err = wal.ReplayBeside(ctx, e.config.Dir.FS(), e.config.Dir.LogDir(), v, func(commit []wal.Entry) error {
 		for i := range commit {
 			if commit[i].Record.Version == v {
 				found = commit[i].Record

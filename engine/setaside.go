@@ -46,7 +46,7 @@ func (d *Dir) SetAside() error {
 }
 
 // setAsideDirs are the folders whose content is set aside.
-func (d *Dir) setAsideDirs() []string { return []string{LogDir(d.path), SnapshotDir(d.path)} }
+func (d *Dir) setAsideDirs() []string { return []string{d.LogDir(), d.SnapshotDir()} }
 
 // clearAsideLocked removes what an earlier time set aside. That must not come back once other files are moved there.
 func (d *Dir) clearAsideLocked() error {
@@ -100,7 +100,7 @@ func moveAll(disk vfs.FS, from, to string) error {
 // LeastVersion returns a version up to which the directory holds the ledger at least, without reading the log; 0 where
 // only that tells.
 func (d *Dir) LeastVersion() (ledger.Version, error) {
-	dir := SnapshotDir(d.path)
+	dir := d.SnapshotDir()
 	if _, err := d.fs.List(dir); errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
@@ -117,7 +117,7 @@ func (d *Dir) LastVersion(ctx context.Context) (ledger.Version, error) {
 	if err != nil {
 		return 0, err
 	}
-	end, err := wal.Replay(ctx, d.fs, LogDir(d.path), from, func([]wal.Entry) error { return nil }, nil)
+	end, err := wal.Replay(ctx, d.fs, d.LogDir(), from, func([]wal.Entry) error { return nil }, nil)
 	if err != nil {
 		return 0, fmt.Errorf("cannot read the log: %w", err)
 	}

@@ -107,7 +107,7 @@ func TestUpdatesTellTheWalletBefore(t *testing.T) {
 // encodedLog returns the records that lie in a node's log.
 func encodedLog(t *testing.T, e *Engine) (all []string) {
 	t.Helper()
-	_, err := wal.ReplayBeside(t.Context(), e.config.Dir.fs, LogDir("data"), 1, func(commit []wal.Entry) error {
+	_, err := wal.ReplayBeside(t.Context(), e.config.Dir.FS(), LogDir("data"), 1, func(commit []wal.Entry) error {
 		for i := range commit {
 			all = append(all, string(ledger.AppendRecord(nil, commit[i].Record)))
 		}
