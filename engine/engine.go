@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
 	"ledgerd/snapshot/wal"
@@ -43,7 +44,7 @@ type Source interface {
 type Config struct {
 	Source    Source
 	Shared    SharedLog                 // the log that this node follows, and writes when it is its turn; nil: it is alone
-	Dir       *Dir                      // nil: nothing is kept, as in tests
+	Dir       *datadir.Dir              // nil: nothing is kept, as in tests
 	Log       Log                       // nil: the one in Dir or, without Dir, NullLog
 	Shards    int                       // 0: one a core
 	Retention Retention                 // 0: 9000 slots, 2 GiB

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
 )
@@ -19,7 +20,7 @@ const exportPiece = 1000
 // that rebuild the same ledger: base state at the newest finalized block, the finalized blocks
 // that are held, without their writes, and then what is not final yet as it happened.
 // It stops at the first error of emit and returns it.
-func Export(ctx context.Context, dir *Dir, log *slog.Logger, emit func(ledger.Event) error) error {
+func Export(ctx context.Context, dir *datadir.Dir, log *slog.Logger, emit func(ledger.Event) error) error {
 	e := New(Config{Dir: dir, Logger: log, Retention: Retention{Slots: math.MaxInt64, Bytes: math.MaxInt}})
 	err := e.recovered(ctx, func(r *recovery, _ context.Context) error {
 		return (&exporter{recovery: r, emit: emit}).run(ctx)

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/gather"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
@@ -19,7 +20,7 @@ const importParts = 4
 
 // ImportConfig is what an import needs.
 type ImportConfig struct {
-	Dir    *Dir           // from OpenDirForImport
+	Dir    *datadir.Dir   // from datadir.OpenForImport
 	Filter *ledger.Filter // which accounts are held; nil: all
 	Logger *slog.Logger   // nil: slog.Default
 	// MemoryBytes bounds the rows that each of up to four goroutines holds; 0: 64 MiB. Besides there
@@ -96,7 +97,7 @@ func NewImport(c ImportConfig) (*Import, error) {
 
 func (i *Import) begin() error {
 	d := i.c.Dir
-	err := d.SaveImport(ImportNote{}, i.c.Filter)
+	err := d.SaveImport(datadir.ImportNote{}, i.c.Filter)
 	if err != nil {
 		return err
 	}
@@ -184,7 +185,7 @@ func (i *Import) finish(ctx context.Context, at ImportPoint) (done Imported, err
 	if done, err = w.write(); err != nil {
 		return done, err
 	}
-	note := ImportNote{Slot: at.Slot, Complete: i.c.Filter == nil, Finished: true}
+	note := datadir.ImportNote{Slot: at.Slot, Complete: i.c.Filter == nil, Finished: true}
 	if at.Blockhash != (ledger.Hash{}) {
 		note.Blockhash = at.Blockhash.String()
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
@@ -63,7 +64,7 @@ const testSegmentBytes = 64 << 10
 // importInto imports records into a directory on a disk.
 func importInto(t testing.TB, disk vfs.FS, all []told, at ImportPoint, c ImportConfig) (Imported, error) {
 	t.Helper()
-	d, _, err := OpenDirForImportOn(disk, "data")
+	d, _, err := datadir.OpenForImportOn(disk, "data")
 	if err != nil {
 		return Imported{}, err
 	}
@@ -422,14 +423,14 @@ func TestUnfinishedImportIsRefusedAndStartedAnew(t *testing.T) {
 		if err == nil {
 			break
 		}
-		dir, openErr := OpenDirOn(left, "data")
+		dir, openErr := datadir.OpenOn(left, "data")
 		if openErr == nil { // nothing was begun, or all was done
 			note := dir.Imported()
 			dir.Close()
 			if note != nil {
 				continue
 			}
-		} else if !errors.Is(openErr, ErrUnfinishedImport) {
+		} else if !errors.Is(openErr, datadir.ErrUnfinishedImport) {
 			t.Fatalf("call %d: %v", n, openErr)
 		} else {
 			refusedTimes++
@@ -472,7 +473,7 @@ func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
 		if err := disk.MkdirAll(at + "/lost+found"); err != nil {
 			t.Fatal(err)
 		}
-		d, err := OpenDirOn(disk, "data")
+		d, err := datadir.OpenOn(disk, "data")
 		if err != nil {
 			t.Fatalf("%s: %v", at, err)
 		}
@@ -502,7 +503,7 @@ func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
 func TestImportTakesTheRoomOfTheLogFirst(t *testing.T) {
 	disk := vfstest.NewMemory()
 	disk.SetCapacity(1 << 20)
-	d, _, err := OpenDirForImportOn(disk, "data")
+	d, _, err := datadir.OpenForImportOn(disk, "data")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -526,7 +527,7 @@ func TestImportTakesTheRoomOfTheLogFirst(t *testing.T) {
 // TestImportChecksOnceAllIsWritten looks at the phase at each write to the snapshot.
 func TestImportChecksOnceAllIsWritten(t *testing.T) {
 	disk := vfstest.NewMemory()
-	d, _, err := OpenDirForImportOn(disk, "data")
+	d, _, err := datadir.OpenForImportOn(disk, "data")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -579,7 +580,7 @@ func TestImportThatIsNotWholeIsRefused(t *testing.T) {
 	if _, err := importInto(t, disk, someTold(), p, ImportConfig{}); err == nil || !strings.Contains(err.Error(), "32 lamports") {
 		t.Errorf("another sum than the bank's: %v", err)
 	}
-	if _, err := OpenDirOn(disk, "data"); !errors.Is(err, ErrUnfinishedImport) {
+	if _, err := datadir.OpenOn(disk, "data"); !errors.Is(err, datadir.ErrUnfinishedImport) {
 		t.Errorf("the directory: %v", err)
 	}
 	all := []told{{1, 0, lamports(key(1), 1<<63)}, {1, 0, lamports(key(2), 1<<63)}, {1, 0, lamports(key(3), 33)}}

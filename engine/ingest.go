@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
 )
@@ -187,7 +188,7 @@ func (e *Engine) stopIngest(err error) error {
 	var sharedFailure *sharedLogError
 	wasRefused, logFailed, sharedFailed := errors.As(err, &refusal), errors.As(err, &logFailure), errors.As(err, &sharedFailure)
 	livesOn := wasRefused || logFailed || sharedFailed || e.known.Load().info.Live && e.shared.writes()
-	if !livesOn || errors.Is(err, ErrOtherLedger) {
+	if !livesOn || errors.Is(err, datadir.ErrOtherLedger) {
 		return err
 	}
 	why := "ingest stopped: " + err.Error()

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"testing"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 )
 
@@ -44,7 +45,7 @@ func BenchmarkMemory(b *testing.B) {
 		path := b.TempDir()
 		writeAccounts(b, path, n, memoryAccount)
 		measureMemory(b, n, func() (*Engine, *script, *ledger.Block) {
-			dir, err := OpenDir(path)
+			dir, err := datadir.Open(path)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
 	"ledgerd/snapshot"
@@ -48,7 +49,7 @@ func (r *recovery) restore(ctx context.Context) error {
 		if held, err := r.config.Dir.HoldsRecords(ctx); err != nil {
 			return err
 		} else if !held {
-			return fmt.Errorf("data directory %s %w", r.config.Dir.Path(), ErrUnfinishedBootstrap)
+			return fmt.Errorf("data directory %s %w", r.config.Dir.Path(), datadir.ErrUnfinishedBootstrap)
 		}
 	}
 	for _, open := range []func(snapshot.Info) (*snapshot.Snapshot, error){

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -107,7 +108,7 @@ func TestUpdatesTellTheWalletBefore(t *testing.T) {
 // encodedLog returns the records that lie in a node's log.
 func encodedLog(t *testing.T, e *Engine) (all []string) {
 	t.Helper()
-	_, err := wal.ReplayBeside(t.Context(), e.config.Dir.FS(), LogDir("data"), 1, func(commit []wal.Entry) error {
+	_, err := wal.ReplayBeside(t.Context(), e.config.Dir.FS(), datadir.LogDir("data"), 1, func(commit []wal.Entry) error {
 		for i := range commit {
 			all = append(all, string(ledger.AppendRecord(nil, commit[i].Record)))
 		}
@@ -147,7 +148,7 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 
 		disk := vfstest.NewMemory()
 		c := onDisk(t, disk, Config{Shards: 1})
-		log, err := wal.Open(wal.Config{FS: disk, Dir: LogDir("data")}, wal.End{})
+		log, err := wal.Open(wal.Config{FS: disk, Dir: datadir.LogDir("data")}, wal.End{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"ledgerd/engine"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/file"
 	"ledgerd/snapshot/vfs"
@@ -26,7 +27,7 @@ type exportCommand struct {
 
 // exportLedger is the exporter of the engine.
 func exportLedger(ctx context.Context, dataDir string, log *slog.Logger, emit func(ledger.Event) error) error {
-	dir, err := engine.OpenDir(dataDir)
+	dir, err := datadir.Open(dataDir)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ledgerd/engine"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/agave"
 	"ledgerd/engine/source/agave/agavetest"
@@ -50,7 +51,7 @@ func BenchmarkImport(b *testing.B) {
 	b.SetBytes(unpacked)
 	var reading time.Duration
 	for b.Loop() {
-		dir, _, err := engine.OpenDirForImport(filepath.Join(b.TempDir(), "data"))
+		dir, _, err := datadir.OpenForImport(filepath.Join(b.TempDir(), "data"))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ledgerd/engine"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/agave"
 )
@@ -56,7 +57,7 @@ func (c *importCommand) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	dir, anew, err := engine.OpenDirForImport(c.DataDir)
+	dir, anew, err := datadir.OpenForImport(c.DataDir)
 	if err != nil {
 		return err
 	}

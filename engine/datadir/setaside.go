@@ -1,4 +1,4 @@
-package engine
+package datadir
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 const asideSuffix = ".behind"
 
 // SetAside empties a directory of a cluster and keeps what it held in the folders log.behind and snapshots.behind. Nothing
-// of the directory may be open. After an error, or a crash, the directory holds what it held, or the next OpenDir ends it.
+// of the directory may be open. After an error, or a crash, the directory holds what it held, or the next Open ends it.
 func (d *Dir) SetAside() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,4 +1,4 @@
-package engine
+package datadir
 
 import (
 	"encoding/json"
@@ -155,14 +155,14 @@ func CheckImport(path string) error {
 	return nil
 }
 
-// OpenDirForImport opens a directory that an import may fill: one that is empty or is not there yet, or
+// OpenForImport opens a directory that an import may fill: one that is empty or is not there yet, or
 // that holds an import which did not finish. That is removed, and told by the second result.
-func OpenDirForImport(path string) (d *Dir, anew bool, err error) {
-	return OpenDirForImportOn(vfs.Disk{}, path)
+func OpenForImport(path string) (d *Dir, anew bool, err error) {
+	return OpenForImportOn(vfs.Disk{}, path)
 }
 
-// OpenDirForImportOn is OpenDirForImport on any disk.
-func OpenDirForImportOn(disk vfs.FS, path string) (d *Dir, anew bool, err error) {
+// OpenForImportOn is OpenForImport on any disk.
+func OpenForImportOn(disk vfs.FS, path string) (d *Dir, anew bool, err error) {
 	names, err := disk.List(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, false, fmt.Errorf("cannot list the data directory: %w", err)
@@ -174,7 +174,7 @@ func OpenDirForImportOn(disk vfs.FS, path string) (d *Dir, anew bool, err error)
 	if !slices.Contains(names, "node.json") && slices.ContainsFunc(names, func(name string) bool { return !begun(name) }) {
 		return nil, false, fmt.Errorf("data directory %s is not empty: an import needs one of its own", path)
 	}
-	if d, err = openDir(disk, path); err != nil {
+	if d, err = open(disk, path); err != nil {
 		return nil, false, err
 	}
 	d.mu.Lock()

@@ -1,4 +1,4 @@
-package engine
+package datadir
 
 import (
 	"bytes"
@@ -52,13 +52,13 @@ type nodeFile struct {
 	SkipVotes *bool `json:"skip_votes,omitempty"`
 }
 
-// OpenDir creates the directory if need be and locks it until Close. The lock dies with
+// Open creates the directory if need be and locks it until Close. The lock dies with
 // the process, however it ends.
-func OpenDir(path string) (*Dir, error) { return OpenDirOn(vfs.Disk{}, path) }
+func Open(path string) (*Dir, error) { return OpenOn(vfs.Disk{}, path) }
 
-// OpenDirOn is OpenDir on any disk.
-func OpenDirOn(disk vfs.FS, path string) (*Dir, error) {
-	d, err := openDir(disk, path)
+// OpenOn is Open on any disk.
+func OpenOn(disk vfs.FS, path string) (*Dir, error) {
+	d, err := open(disk, path)
 	if err == nil && d.node.Import != nil && !d.node.Import.Finished {
 		d.lock.Close()
 		return nil, fmt.Errorf("data directory %s %w", path, ErrUnfinishedImport)
@@ -66,8 +66,8 @@ func OpenDirOn(disk vfs.FS, path string) (*Dir, error) {
 	return d, err
 }
 
-// openDir opens a directory whatever it holds.
-func openDir(disk vfs.FS, path string) (*Dir, error) {
+// open opens a directory whatever it holds.
+func open(disk vfs.FS, path string) (*Dir, error) {
 	if err := disk.MkdirAll(path); err != nil {
 		return nil, fmt.Errorf("cannot create data directory: %w", err)
 	}
