@@ -5,45 +5,42 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"ledgerd/engine/ledger"
 )
 
-// Facts are what the nodes of one ledger have to agree on, and one without a source cannot know.
+// Facts are what the nodes of one ledger have to agree on, and one without a source cannot know. Their JSON
+// is in the shared log.
 type Facts struct {
-	Source    string         // identity of the source
-	Complete  bool           // the source shows every account of its ledger
-	Live      bool           // it follows a node: where nothing comes for long something is wrong
-	SkipVotes bool           // vote transactions are not held
-	Filter    *ledger.Filter // which accounts are held; nil: all
+	Source    string         `json:"source_identity"`
+	Complete  bool           `json:"complete"`         // the source shows every account of its ledger
+	Live      bool           `json:"live"`             // it follows a node: where nothing comes for long something is wrong
+	SkipVotes bool           `json:"skip_votes"`       // vote transactions are not held
+	Filter    *ledger.Filter `json:"filter,omitempty"` // which accounts are held; nil: all
 }
 
-// FactsOf returns what the others have to be told of a source and of what is held of it.
+// FactsOf returns the facts of a source and of what is held of it.
 func FactsOf(info ledger.SourceInfo, f *ledger.Filter, skipVotes bool) Facts {
 	return Facts{Source: info.Identity, Complete: info.Complete, Live: info.Live, SkipVotes: skipVotes, Filter: f}
 }
 
-// factsNote is Facts as they are stored.
-type factsNote struct {
-	Source    string      `json:"source_identity"`
-	Complete  bool        `json:"complete"`
-	Live      bool        `json:"live"`
-	SkipVotes bool        `json:"skip_votes"`
-	Filter    *filterNote `json:"filter,omitempty"` // absent where all accounts are held
-}
-
-func (f *Facts) note() factsNote {
-	return factsNote{f.Source, f.Complete, f.Live, f.SkipVotes, noteOf(f.Filter)}
-}
-
-func (n *factsNote) facts() (Facts, error) {
-	filter, err := n.Filter.filter()
-	return Facts{n.Source, n.Complete, n.Live, n.SkipVotes, filter}, err
+// facts returns the facts that a directory is bound to.
+func (n nodeFile) facts() Facts {
+	f := Facts{Complete: n.Complete, Live: n.Live, Filter: n.Filter}
+	if n.Source != nil {
+		f.Source = *n.Source
+	}
+	if n.SkipVotes != nil {
+		f.SkipVotes = *n.SkipVotes
+	}
+	return f
 }
 
 // Encode returns the facts as JSON: the same bytes for the same facts.
 func (f *Facts) Encode() []byte {
-	b, err := json.Marshal(f.note())
+	b, err := json.Marshal(f)
 	if err != nil {
 		panic(err) // it is all strings and flags
 	}
@@ -52,14 +49,8 @@ func (f *Facts) Encode() []byte {
 
 // DecodeFacts is the inverse of Encode. It takes nothing else: what it does not know may matter.
 func DecodeFacts(b []byte) (Facts, error) {
-	var n factsNote
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	err := d.Decode(&n)
 	var f Facts
-	if err == nil {
-		f, err = n.facts()
-	}
+	err := json.Unmarshal(b, &f)
 	if err == nil && !bytes.Equal(b, f.Encode()) {
 		err = errors.New("they are not as they would be written")
 	}
@@ -71,20 +62,44 @@ func DecodeFacts(b []byte) (Facts, error) {
 
 // Difference names the first fact in which others differ, with both values; "" if there is none.
 func (f *Facts) Difference(others *Facts) string {
-	a, b := f.note(), others.note()
 	for _, c := range []struct{ name, a, b string }{
-		{"source", fmt.Sprintf("%q", a.Source), fmt.Sprintf("%q", b.Source)},
-		{"completeness of the source", fmt.Sprint(a.Complete), fmt.Sprint(b.Complete)},
-		{"liveness of the source", fmt.Sprint(a.Live), fmt.Sprint(b.Live)},
-		{"--skip-votes", fmt.Sprint(a.SkipVotes), fmt.Sprint(b.SkipVotes)},
-		{"filter", a.Filter.flags(), b.Filter.flags()},
+		{"source", fmt.Sprintf("%q", f.Source), fmt.Sprintf("%q", others.Source)},
+		{"completeness of the source", fmt.Sprint(f.Complete), fmt.Sprint(others.Complete)},
+		{"liveness of the source", fmt.Sprint(f.Live), fmt.Sprint(others.Live)},
+		{"--skip-votes", fmt.Sprint(f.SkipVotes), fmt.Sprint(others.SkipVotes)},
+		{"filter", flagsOf(f.Filter), flagsOf(others.Filter)},
 	} {
 		if c.a != c.b {
 			return fmt.Sprintf("%s: %s here, %s there", c.name, c.a, c.b)
 		}
 	}
-	if !a.Filter.same(b.Filter) { // too long to be told
+	if !sameFilter(f.Filter, others.Filter) { // flagsOf shortens both to the same text
 		return "filter: other keys here than there"
 	}
 	return ""
+}
+
+// sameFilter reports whether two filters list the same.
+func sameFilter(a, b *ledger.Filter) bool {
+	return slices.Equal(a.Owners(), b.Owners()) && slices.Equal(a.Accounts(), b.Accounts())
+}
+
+// flagsOf returns a filter as an operator would give it, shortened.
+func flagsOf(f *ledger.Filter) string {
+	if f == nil {
+		return "without filters"
+	}
+	var flags []string
+	for _, l := range []struct {
+		name string
+		keys []ledger.Pubkey
+	}{{"--index-owners", f.Owners()}, {"--index-accounts", f.Accounts()}} {
+		switch n := len(l.keys); {
+		case n > 4:
+			flags = append(flags, fmt.Sprintf("%s %s,… (%d keys)", l.name, ledger.JoinKeys(l.keys[:4]), n))
+		case n > 0:
+			flags = append(flags, l.name+" "+ledger.JoinKeys(l.keys))
+		}
+	}
+	return "with " + strings.Join(flags, " ")
 }

@@ -5,106 +5,69 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 
 	"ledgerd/engine/gather"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
-	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/wal"
 )
 
 // # Beginning anew
 //
 // A node of a cluster that was away until the shared log does not go back to what it holds cannot go on from there. It
-// begins with a snapshot of another node, and what it held is set aside, not removed: into folders beside the log and the
-// snapshots, in place of what an earlier time left there. A note in node.json says that this goes on. Before it is durable
-// the directory is what it was; after it, the next one who opens the directory goes on where a crash ended it.
+// begins with a snapshot of another node, and what it held is set aside, not removed: the folders of log and snapshots get
+// other names, in place of what an earlier time left there. A note in node.json says that this goes on. Before it is durable
+// the directory is what it was; after it, the next Open completes what a crash interrupted.
 
-// asideSuffix is of the folders that hold what was set aside.
+// asideSuffix is added to the names of the folders that are set aside.
 const asideSuffix = ".behind"
 
 // SetAside empties a directory of a cluster and keeps what it held in the folders log.behind and snapshots.behind. Nothing
-// of the directory may be open. After an error, or a crash, the directory holds what it held, or the next Open ends it.
+// of the directory may be open. After an error, or a crash, the directory holds what it held, or the next Open completes it.
 func (d *Dir) SetAside() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.node.Cluster == nil {
-		return fmt.Errorf("data directory %s belongs to no cluster: what it holds is not to be set aside", d.path)
-	}
-	if !d.node.SettingAside {
-		if err := d.clearAsideLocked(); err != nil {
-			return err
+	err := d.update(func(n *nodeFile) error {
+		if n.MovingAside = true; n.LedgerID == "" {
+			return fmt.Errorf("data directory %s belongs to no cluster: what it holds is not to be set aside", d.path)
 		}
-		n := d.node
-		n.SettingAside = true
-		if err := d.replaceLocked(n); err != nil {
-			return err
-		}
-	}
-	return d.finishSettingAsideLocked()
-}
-
-// setAsideDirs are the folders whose content is set aside.
-func (d *Dir) setAsideDirs() []string { return []string{d.LogDir(), d.SnapshotDir()} }
-
-// clearAsideLocked removes what an earlier time set aside. That must not come back once other files are moved there.
-func (d *Dir) clearAsideLocked() error {
-	for _, dir := range d.setAsideDirs() {
-		aside := dir + asideSuffix
-		if err := d.fs.MkdirAll(aside); err != nil {
-			return fmt.Errorf("cannot make %s: %w", aside, err)
-		}
-		if err := gather.Clear(d.fs, aside); err != nil {
-			return err
-		}
-		if err := d.fs.SyncDir(aside); err != nil {
-			return fmt.Errorf("cannot sync %s: %w", aside, err)
-		}
-	}
-	return nil
-}
-
-// finishSettingAsideLocked moves what is not moved yet, and removes the note.
-func (d *Dir) finishSettingAsideLocked() error {
-	for _, dir := range d.setAsideDirs() {
-		if err := moveAll(d.fs, dir, dir+asideSuffix); err != nil {
-			return fmt.Errorf("cannot set aside what %s holds: %w", dir, err)
-		}
-	}
-	n := d.node
-	n.SettingAside = false
-	return d.replaceLocked(n)
-}
-
-// moveAll moves all files of a directory into another one.
-func moveAll(disk vfs.FS, from, to string) error {
-	names, err := disk.List(from)
-	if errors.Is(err, fs.ErrNotExist) {
 		return nil
-	}
+	})
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if name == lostAndFound {
+	return d.moveAside()
+}
+
+// moveAside renames the folders that have their names still, and removes the note.
+func (d *Dir) moveAside() error {
+	for _, dir := range []string{d.LogDir(), d.SnapshotDir()} {
+		if _, err := d.fs.List(dir); errors.Is(err, fs.ErrNotExist) { // it is renamed, or there was none
 			continue
 		}
-		if err := disk.Rename(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
-			return err
+		// What is aside was set aside an earlier time: dir would not be here any more.
+		err := gather.Clear(d.fs, dir+asideSuffix)
+		if err == nil {
+			err = d.fs.Remove(dir + asideSuffix)
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = d.fs.Rename(dir, dir+asideSuffix)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot set aside %s: %w", dir, err)
 		}
 	}
-	return errors.Join(disk.SyncDir(to), disk.SyncDir(from))
+	if err := d.fs.SyncDir(d.path); err != nil {
+		return fmt.Errorf("cannot sync the data directory: %w", err)
+	}
+	return d.update(func(n *nodeFile) error { n.MovingAside = false; return nil })
 }
 
 // LeastVersion returns a version up to which the directory holds the ledger at least, without reading the log; 0 where
 // only that tells.
 func (d *Dir) LeastVersion() (ledger.Version, error) {
-	dir := d.SnapshotDir()
-	if _, err := d.fs.List(dir); errors.Is(err, fs.ErrNotExist) {
+	if _, err := d.fs.List(d.SnapshotDir()); errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
-	all, err := snapshot.ViewStore(d.fs, dir, nil).List()
+	all, err := snapshot.ViewStore(d.fs, d.SnapshotDir(), nil).List()
 	if err != nil || len(all) == 0 {
 		return 0, err
 	}
