@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 	"os"
 	"path/filepath"
@@ -150,6 +151,47 @@ func TestDirLeavesNoTemporaryFiles(t *testing.T) {
 			t.Errorf("left %s behind", e.Name())
 		}
 	}
+}
+
+// TestFiltersOfADirectoryStay: what is held depends on them.
+func TestFiltersOfADirectoryStay(t *testing.T) {
+	disk := vfstest.NewMemory()
+	some := ledger.NewFilter([]ledger.Pubkey{key(1)}, []ledger.Pubkey{key(3), key(2)})
+	d := openOn(t, disk)
+	for _, f := range []*ledger.Filter{some, some, ledger.NewFilter([]ledger.Pubkey{key(1), key(1)}, []ledger.Pubkey{key(2), key(3)})} {
+		if err := d.BindFilter(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Close()
+	d = openOn(t, disk)
+	if got := d.Filter(); got == nil || len(got.Owners()) != 1 || len(got.Accounts()) != 2 {
+		t.Errorf("filter = %+v", got)
+	}
+	for _, f := range []*ledger.Filter{nil, ledger.NewFilter([]ledger.Pubkey{key(1)}, nil), ledger.NewFilter([]ledger.Pubkey{key(2)}, []ledger.Pubkey{key(2), key(3)})} {
+		if err := d.BindFilter(f); err == nil || !strings.Contains(err.Error(), "--index-owners "+key(1).String()) {
+			t.Errorf("another filter: %v", err)
+		}
+	}
+	used := openOn(t, vfstest.NewMemory())
+	if err := used.BindFilter(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := used.BindSource(ledger.SourceInfo{Identity: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := used.BindFilter(some); err == nil || !strings.Contains(err.Error(), "begun without filters") {
+		t.Errorf("a filter on a directory without: %v", err)
+	}
+}
+
+func openOn(t *testing.T, disk vfs.FS) *Dir {
+	t.Helper()
+	d, err := OpenOn(disk, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // key returns the n-th key of a test.

@@ -1,4 +1,4 @@
-package engine
+package importer
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 	"ledgerd/snapshot/wal"
 )
 
-// importParts is how many goroutines sort at most; each takes memory of its own.
-const importParts = 4
+// maxParts is how many goroutines sort at most; each takes memory of its own.
+const maxParts = 4
 
-// ImportConfig is what an import needs.
-type ImportConfig struct {
+// Config is what an import needs.
+type Config struct {
 	Dir    *datadir.Dir   // from datadir.OpenForImport
 	Filter *ledger.Filter // which accounts are held; nil: all
 	Logger *slog.Logger   // nil: slog.Default
@@ -30,8 +30,8 @@ type ImportConfig struct {
 	SegmentBytes int64
 }
 
-// ImportPoint is where base state stands that is imported.
-type ImportPoint struct {
+// Point is the slot at which the imported accounts stand.
+type Point struct {
 	Slot       ledger.Slot
 	ParentSlot ledger.Slot
 	Blockhash  ledger.Hash // zero: not known
@@ -41,49 +41,44 @@ type ImportPoint struct {
 	Capitalization ledger.Opt[ledger.Lamports]
 }
 
-// Import makes a data directory of the accounts of a whole ledger, each of which may be told of several
-// times in any order. It needs no memory for them: they are sorted on disk, by package gather, and
-// go from there into a snapshot from which a node starts.
-//
-// Add is for one goroutine, and Finish comes after it; the rest may be called by any. Until Finish
-// returns nil the directory is refused by everybody but another import.
+// Import is an import that goes on. It needs no memory for the accounts.
 type Import struct {
-	c      ImportConfig
-	log    *wal.Log // its room is taken; nil once the record is in it
-	rows   *gather.Gathering
-	mints  []*gather.Gathering
+	c      Config
+	log    *wal.Log            // its space is allocated; nil once the record is in it
+	rows   *gather.Gathering   // every record that was added
+	mints  []*gather.Gathering // the mint facts of each part
 	row    gather.Row
 	added  atomic.Uint64
 	sorted atomic.Uint64
 	phase  atomic.Uint32
 }
 
-// ImportPhase says what an import does.
-type ImportPhase uint32
+// Phase is what an import is doing.
+type Phase uint32
 
 const (
-	ImportReads  ImportPhase = iota // accounts are added
-	ImportWrites                    // they are sorted and written
-	ImportChecks                    // what was written is read back
+	Reads  Phase = iota // accounts are added
+	Writes              // they are sorted and written
+	Checks              // what was written is read back
 )
 
-// ImportProgress says how far an import is.
-type ImportProgress struct {
-	Phase  ImportPhase
+// Progress says how far an import is.
+type Progress struct {
+	Phase  Phase
 	Added  uint64 // account records
 	Sorted uint64 // accounts that were found the newest
 }
 
-// Imported is what an import led to.
-type Imported struct {
+// Result is what an import wrote.
+type Result struct {
 	Accounts, Mints uint64
 	Bytes           int64 // of the snapshot
 	StateHash       ledger.StateHash
 }
 
-// NewImport begins an import into a directory. The log takes its room now: that it is not there is better
-// known at the beginning.
-func NewImport(c ImportConfig) (*Import, error) {
+// New begins an import into a directory. It allocates the space of the log, so that an import does not fail for
+// want of it after hours.
+func New(c Config) (*Import, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -117,16 +112,16 @@ func (i *Import) gather(of string) (*gather.Gathering, error) {
 }
 
 // Progress says how far the import is.
-func (i *Import) Progress() ImportProgress {
-	return ImportProgress{ImportPhase(i.phase.Load()), i.added.Load(), i.sorted.Load()}
+func (i *Import) Progress() Progress {
+	return Progress{Phase(i.phase.Load()), i.added.Load(), i.sorted.Load()}
 }
 
-// Add tells of an account as it stood after a write: whole, or closed with 0 lamports. Of several
-// the one of the highest slot counts, of those the highest version, of those the last added.
+// Add adds an account as it stood after a write: whole, or closed with 0 lamports. Of several records of an
+// account the one of the highest slot counts, of those the highest version, of those the last added.
 func (i *Import) Add(slot ledger.Slot, version uint64, w *ledger.AccountWrite) error {
 	r := &i.row
 	r.Key, r.Slot, r.Version = w.Pubkey, slot, version
-	r.Value = appendImportRow(r.Value[:0], w, i.c.Filter)
+	r.Value = appendRow(r.Value[:0], w, i.c.Filter)
 	if err := i.rows.Add(r); err != nil {
 		return i.explain(err)
 	}
@@ -139,7 +134,7 @@ func (i *Import) Add(slot ledger.Slot, version uint64, w *ledger.AccountWrite) e
 func (i *Import) Close() error {
 	d := i.c.Dir
 	var err error
-	if i.log != nil { // it is of no use to anybody
+	if i.log != nil { // it is empty
 		err = errors.Join(i.log.Close(), gather.Clear(d.FS(), d.LogDir()))
 		i.log = nil
 	}
@@ -156,7 +151,7 @@ func (i *Import) Close() error {
 	return err
 }
 
-// explain says first that the disk is full where that is why something failed.
+// explain puts first that the disk is full, where that is why something failed.
 func (i *Import) explain(err error) error {
 	if vfs.IsFull(err) {
 		free, _ := i.c.Dir.FS().FreeBytes(i.c.Dir.Path())
@@ -167,7 +162,7 @@ func (i *Import) explain(err error) error {
 
 // Finish writes what was added as the state at a point, and makes the directory one from which a node
 // starts. Errors are one line.
-func (i *Import) Finish(ctx context.Context, at ImportPoint) (Imported, error) {
+func (i *Import) Finish(ctx context.Context, at Point) (Result, error) {
 	done, err := i.finish(ctx, at)
 	if err != nil {
 		return done, i.explain(err)
@@ -175,13 +170,13 @@ func (i *Import) Finish(ctx context.Context, at ImportPoint) (Imported, error) {
 	return done, nil
 }
 
-func (i *Import) finish(ctx context.Context, at ImportPoint) (done Imported, err error) {
+func (i *Import) finish(ctx context.Context, at Point) (done Result, err error) {
 	if err := i.rows.Finish(); err != nil {
 		return done, err
 	}
-	i.phase.Store(uint32(ImportWrites))
-	n := min(importParts, runtime.GOMAXPROCS(0))
-	w := &importWriter{Import: i, ctx: ctx, at: at, left: n, mintsLeft: n}
+	i.phase.Store(uint32(Writes))
+	n := min(maxParts, runtime.GOMAXPROCS(0))
+	w := &writer{Import: i, ctx: ctx, at: at, left: n, mintsLeft: n}
 	if done, err = w.write(); err != nil {
 		return done, err
 	}
