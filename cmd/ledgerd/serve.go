@@ -335,7 +335,7 @@ func (n *node) run(ctx context.Context) error {
 	parts, failed := errgroup.WithContext(ctx)
 	parts.Go(func() error { return n.engine.Run(engineCtx) })
 	if os.Getenv("GOGC") == "" { // else a person decides
-		parts.Go(func() error { engine.KeepHeadroom(failed); return nil })
+		parts.Go(func() error { keepHeadroom(failed); return nil })
 	}
 	n.watchFence(parts, failed.Done())
 	if n.cluster != nil {
