@@ -27,6 +27,9 @@ const (
 	// logShare keeps the log from filling the disk by itself: the next snapshot is also due when
 	// what it makes redundant takes this part of what is free.
 	logShare = 4
+	// snapshotShare is the part of a core that each goroutine takes which writes or checks a snapshot, while no
+	// log gathers behind it.
+	snapshotShare = 0.1
 )
 
 // snapshots takes snapshots of the newest finalized block, one at a time. The goroutine of
@@ -107,6 +110,16 @@ func (e *Engine) beginSnapshot(ctx context.Context, pace snapshot.Pace, offer fu
 			e.logger.Error("a snapshot was taken, but what it makes redundant is still there", "error", err)
 		}
 	})
+}
+
+// snapshotPace returns how fast a snapshot is taken that begins now. It leaves the cores to queries, but becomes
+// faster the more log gathers, up to full speed when the next one is due: what a snapshot pins in memory grows
+// with what is written.
+func (e *Engine) snapshotPace() snapshot.Pace {
+	began := e.log.stats().Position
+	return snapshot.Pace{Share: func() float64 {
+		return snapshotShare + float64(e.log.stats().Position-began)/maxReplayBytes
+	}}
 }
 
 // freeze takes copies of all shards at the same point of the log.
