@@ -36,7 +36,7 @@ func (e *Engine) settleLog(ctx context.Context, end wal.End) error {
 	if e.log == nil {
 		return nil
 	}
-	if err := e.withSpace(ctx, func() error { return e.log.settle(end) }); err != nil {
+	if err := e.withSpace(ctx, func() error { return e.log.Settle(end) }); err != nil {
 		return fmt.Errorf("cannot go on with the log: %w", err)
 	}
 	return nil
@@ -84,7 +84,7 @@ func (e *Engine) note(b *batch) error {
 		return nil
 	}
 	var root ledger.Opt[ledger.Hash]
-	durable := e.config.Sync.Mode == wal.Always || e.log.stats().DurableSlot > 0
+	durable := e.config.Sync.Mode == wal.Always || e.log != nil && e.log.Stats().DurableSlot > 0
 	if h := e.head.Load(); h != nil && h.HasBlock && durable {
 		root = b.root
 	}

@@ -97,7 +97,7 @@ type Engine struct {
 	lastShown atomic.Int64
 	backlog   backlog // touched by the goroutine of sequence alone
 
-	log          *diskLog // nil without a directory
+	log          *wal.Log // nil without a directory
 	snapshots    snapshots
 	history      history
 	disk         diskState
@@ -153,10 +153,10 @@ func New(c Config) *Engine {
 	case c.Log != nil:
 		e.store = c.Log
 	case c.Dir != nil:
-		e.log = &diskLog{config: wal.Config{
+		e.log = wal.New(wal.Config{
 			FS: c.Dir.FS(), Dir: c.Dir.LogDir(), Policy: c.Sync,
 			SegmentBytes: c.SegmentBytes, OnSync: c.OnSync, Logger: c.Logger,
-		}}
+		})
 		e.store = e.log
 	default:
 		e.store = NullLog{}

@@ -68,7 +68,7 @@ func (e *Engine) snapshotDue(now time.Time) bool {
 	if s.interval > 0 && !now.Before(s.due) {
 		return true
 	}
-	behind, free := uint64(e.log.stats().Position-s.logged), e.disk.free.Load()
+	behind, free := uint64(e.log.Stats().Position-s.logged), e.disk.free.Load()
 	return behind > maxReplayBytes || behind > free/logShare && free >= e.wantedForSnapshot()
 }
 
@@ -84,7 +84,7 @@ func (e *Engine) beginSnapshot(ctx context.Context, pace snapshot.Pace, offer fu
 		e.snapshotFailed(err)
 		return
 	}
-	s.logged = e.log.stats().Position // of a failed one too: the next is due a while later
+	s.logged = e.log.Stats().Position // of a failed one too: the next is due a while later
 	c := &e.seq.applier
 	m := snapshot.Meta{
 		Version: n.version, Slot: n.slot(), Blockhash: n.block.Blockhash, Seq: n.seq, StateHash: n.stateHash,
@@ -116,9 +116,9 @@ func (e *Engine) beginSnapshot(ctx context.Context, pace snapshot.Pace, offer fu
 // faster the more log gathers, up to full speed when the next one is due: what a snapshot pins in memory grows
 // with what is written.
 func (e *Engine) snapshotPace() snapshot.Pace {
-	began := e.log.stats().Position
+	began := e.log.Stats().Position
 	return snapshot.Pace{Share: func() float64 {
-		return snapshotShare + float64(e.log.stats().Position-began)/maxReplayBytes
+		return snapshotShare + float64(e.log.Stats().Position-began)/maxReplayBytes
 	}}
 }
 

@@ -33,7 +33,7 @@
 // that is not there, it was taken away. While commits come newest is replaced each second, to
 // name the position that is durable by then: a log that ends before it was cut.
 //
-// [Open] never appends to what another process wrote. It cuts what a crash left, writes again
+// [Log.Settle] never appends to what another process wrote. It cuts what a crash left, writes again
 // and syncs what is not known durable, and begins a segment. It writes again because a sync
 // that failed in the other process may have left pages that look clean and are not on disk.
 // [Log.Close] names the end of the log in newest, so that nothing before it can go missing.
@@ -46,7 +46,7 @@
 //
 //   - What is not whole above it, at the end of the last segment, is what a crash may leave: a
 //     frame cut short, pages that were not written, a commit whose last record is missing.
-//     Replay ends before the commit it is in. Open keeps the bytes aside and cuts them.
+//     Replay ends before the commit it is in. Settle keeps the bytes aside and cuts them.
 //   - Anything else is damage. [Replay] returns a [*CorruptError], and nothing is changed.
 //
 // Under [Always] the frame after a commit says that the commit is durable, and newest does a second

@@ -60,16 +60,18 @@ type Log struct {
 	marking    atomic.Bool            // it is set
 	durableAt  atomic.Pointer[newest] // what newest should tell
 
-	mu       sync.Mutex // guards what follows, and everything that is done to files
-	file     vfs.File   // the newest segment
-	segments []held     // oldest first; the last is the newest segment
-	bytes    int64      // written or kept aside, in all of them
-	room     int64      // taken ahead in it
-	sealed   bool       // it is never written again
-	tail     bool       // a commit that failed lies behind its end and could not be cut off
-	state    state      // after the newest commit
-	durable  state      // after the newest commit known durable
-	own      encoded    // what Commit encodes into
+	mu       sync.Mutex   // guards what follows, and everything that is done to files
+	first    *header      // of the segment that the first commit begins; nil before Settle
+	opened   *atomic.Bool // of the End that was settled
+	file     vfs.File     // the newest segment; nil before the first commit
+	segments []held       // oldest first; the last is the newest segment
+	bytes    int64        // written or kept aside, in all of them
+	room     int64        // taken ahead in it
+	sealed   bool         // it is never written again
+	tail     bool         // a commit that failed lies behind its end and could not be cut off
+	state    state        // after the newest commit
+	durable  state        // after the newest commit known durable
+	own      encoded      // what Commit encodes into
 	closed   bool
 }
 
@@ -98,6 +100,11 @@ func (l *Log) Commit(records []*ledger.Record) error {
 	defer l.mu.Unlock()
 	if err := l.usableLocked(); err != nil {
 		return err
+	}
+	if l.file == nil {
+		if err := l.goOnLocked(); err != nil {
+			return err
+		}
 	}
 	if err := l.own.encode(records); err != nil {
 		return err
@@ -226,7 +233,7 @@ func (l *Log) syncEach(d time.Duration) {
 	}
 }
 
-// Close syncs the log, gives back the room that was taken ahead, and names the end in the file
+// Close of a log without a commit does nothing. Else it syncs the log, gives back the room that was taken ahead, and names the end in the file
 // newest, so that the last commit counts as known durable. After a failure it only lets
 // go of the file, and returns the failure. Closing again does nothing.
 func (l *Log) Close() error {
@@ -243,6 +250,9 @@ func (l *Log) Close() error {
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.file == nil {
+		return l.Err()
+	}
 	defer l.file.Close()
 	if err := l.Err(); err != nil {
 		return err

@@ -12,69 +12,88 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// Settle makes durable what Replay found, and cuts what a crash left behind the end, keeping the
-// bytes aside in a file named like the segment with .broken added. Nothing else may have changed
-// the directory in between.
-//
-// What Replay returned may be gone after a power cut until Settle has returned: it is not to
-// be shown to anybody before. It takes space only where something is kept aside.
-//
-// It may be interrupted by a crash at any moment, any number of times. After an error that
-// matches ErrNoSpace it may be called again with the same end.
-func Settle(c Config, end End) error {
-	_, err := settle(c, end)
-	return err
-}
-
-func settle(c Config, end End) (*Log, error) {
+// New returns a log that is neither read nor written yet. Its directory is replayed first; Settle is next.
+func New(c Config) *Log {
 	l := &Log{c: c, logger: c.Logger, stop: make(chan struct{}), failed: make(chan struct{}), announcing: make(chan struct{}, 1)}
 	if l.logger == nil {
 		l.logger = slog.Default()
 	}
+	l.marker = time.AfterFunc(markEvery, l.mark)
+	l.marker.Stop()
+	return l
+}
+
+// Settle makes durable what Replay found, and cuts what a crash left after the end, keeping the
+// bytes aside in a file named like the segment with .broken added. Nothing else may have changed
+// the directory in between. The log goes on there at the first commit; until then it takes no space
+// but for what is kept aside.
+//
+// What Replay returned may be gone after a power cut until Settle has returned: it is not to
+// be shown to anybody before.
+//
+// It may be interrupted by a crash at any moment, any number of times. After an error that
+// matches ErrNoSpace it may be called again with the same end.
+func (l *Log) Settle(end End) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if end.opened != nil && end.opened.Load() {
-		return nil, fmt.Errorf("the log in %s was opened already; it has to be replayed again", c.Dir)
+		return fmt.Errorf("the log in %s was opened already; it has to be replayed again", l.c.Dir)
 	}
-	h, _ := end.next()
+	h, kept := end.next()
 	if err := l.prepare(end, h); err != nil {
-		return nil, err
+		return err
 	}
 	if n := len(end.segments); n > 0 {
 		if err := l.cut(&end.segments[n-1], end); err != nil {
-			return nil, err
+			return err
 		}
+	}
+	l.first, l.opened, l.segments, l.state, l.durable = &h, end.opened, kept, end.state, end.state
+	for i := range kept {
+		l.bytes += kept[i].bytes + kept[i].aside
+	}
+	l.publishLocked()
+	return nil
+}
+
+// Open settles a new log and begins a segment where Replay found its end. The zero End, or
+// one of Begin, begins a log in an empty directory. What is said of Settle holds for it too, but that it takes the space
+// of a segment.
+func Open(c Config, end End) (*Log, error) {
+	l := New(c)
+	if err := l.Settle(end); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.goOnLocked(); err != nil {
+		return nil, err
 	}
 	return l, nil
 }
 
-// Open settles the log and begins a new segment where Replay found its end. The zero End, or
-// one of Begin, begins a log in an empty directory. What is said of Settle holds for it too, but that it takes the space
-// of a segment.
-func Open(c Config, end End) (*Log, error) {
-	l, err := settle(c, end)
+// goOnLocked begins the first segment of a log that was settled.
+func (l *Log) goOnLocked() error {
+	if l.first == nil {
+		return fmt.Errorf("the log in %s has not been settled", l.c.Dir)
+	}
+	room := l.c.segmentBytes()
+	f, err := createSegment(&l.c, *l.first, room)
 	if err != nil {
-		return nil, err
+		if !errors.Is(err, ErrNoSpace) {
+			return l.fail(err)
+		}
+		return err
 	}
-	h, kept := end.next()
-	room := c.segmentBytes()
-	f, err := createSegment(&c, h, room)
-	if err != nil {
-		return nil, err
-	}
-	l.segments, l.state = kept, end.state
-	for i := range kept {
-		l.bytes += kept[i].bytes + kept[i].aside
-	}
-	l.beginLocked(f, h, room)
+	l.beginLocked(f, *l.first, room)
 	l.publishLocked()
-	if end.opened != nil {
-		end.opened.Store(true)
+	if l.opened != nil {
+		l.opened.Store(true)
 	}
-	l.marker = time.AfterFunc(markEvery, l.mark)
-	l.marker.Stop()
-	if c.Policy.Mode == Interval {
-		l.stopped.Go(func() { l.syncEach(c.Policy.Interval) })
+	if l.c.Policy.Mode == Interval {
+		l.stopped.Go(func() { l.syncEach(l.c.Policy.Interval) })
 	}
-	return l, nil
+	return nil
 }
 
 // next returns the header of the segment that the log goes on with, and the segments before it.

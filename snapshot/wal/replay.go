@@ -177,15 +177,6 @@ func (e End) Durable() Position { return e.durable }
 // Torn tells whether a crash left something behind the newest whole commit, which Open cuts.
 func (e End) Torn() bool { return e.torn > 0 }
 
-// Stats returns what the stats of a log that goes on here begin with.
-func (e End) Stats() Stats {
-	s := Stats{Segments: len(e.segments), Position: e.position, DurableSlot: e.slot}
-	for i := range e.segments {
-		s.Bytes += e.segments[i].size + e.segments[i].aside
-	}
-	return s
-}
-
 // String tells how the log ends.
 func (e End) String() string {
 	if len(e.segments) == 0 {
