@@ -78,8 +78,8 @@ func TestSettingAsideAtAnyMoment(t *testing.T) {
 				}
 				break
 			}
-			for i, share := range []float64{0, 0.5, 1} {
-				left := memory.Crash(share, uint64(n))
+			for i, share := range []float64{0, 0.3, 0.5, 0.5, 0.5, 0.7, 1} {
+				left := memory.Crash(share, uint64(100*n+i))
 				d, err := datadir.OpenOn(left, "data")
 				if err != nil {
 					t.Fatalf("crash at call %d: %v", n, err)

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// keptSnapshots are how many snapshots are kept: should the newest turn out damaged, the
-	// one before serves, and the log reaches back behind that one.
+	// keptSnapshots are how many snapshots are kept: where the newest is damaged, a start takes the
+	// one before, and the log begins before that one.
 	keptSnapshots = 2
-	// lastSnapshotTimeout bounds the snapshot on the way out. Without it the next start
-	// replays more, that is all.
+	// lastSnapshotTimeout bounds the snapshot on the way out. Without that snapshot the next start
+	// only replays more.
 	lastSnapshotTimeout = 5 * time.Second
-	// maxReplayBytes is how much log may gather behind a snapshot before the next is due,
+	// maxReplayBytes is how much log may gather after a snapshot before the next is due,
 	// whatever the interval: it bounds how long a start takes and what the log takes on disk.
 	maxReplayBytes = 1 << 30
 	// logShare keeps the log from filling the disk by itself: the next snapshot is also due when
 	// what it makes redundant takes this part of what is free.
 	logShare = 4
 	// snapshotShare is the part of a core that each goroutine takes which writes or checks a snapshot, while no
-	// log gathers behind it.
+	// log gathers after it.
 	snapshotShare = 0.1
 )
 
@@ -46,7 +46,7 @@ type snapshots struct {
 	stats   snapshotStats
 }
 
-// snapshotStats are read by anybody.
+// snapshotStats may be read by any goroutine.
 type snapshotStats struct {
 	slot, bytes, taken, failures atomic.Int64 // taken: Unix nanoseconds of the newest
 	nanoseconds, count, damaged  atomic.Int64
@@ -68,8 +68,8 @@ func (e *Engine) snapshotDue(now time.Time) bool {
 	if s.interval > 0 && !now.Before(s.due) {
 		return true
 	}
-	behind, free := uint64(e.log.Stats().Position-s.logged), e.disk.free.Load()
-	return behind > maxReplayBytes || behind > free/logShare && free >= e.wantedForSnapshot()
+	gathered, free := uint64(e.log.Stats().Position-s.logged), e.disk.free.Load()
+	return gathered > maxReplayBytes || gathered > free/logShare && free >= e.wantedForSnapshot()
 }
 
 // beginSnapshot fixes what the snapshot is of, and has it written and offered. It must be possible,
@@ -106,7 +106,7 @@ func (e *Engine) beginSnapshot(ctx context.Context, pace snapshot.Pace, offer fu
 			}
 			return
 		}
-		if err := e.pruneBehindSnapshots(ctx, pace); err != nil && ctx.Err() == nil {
+		if err := e.pruneToSnapshots(ctx, pace); err != nil && ctx.Err() == nil {
 			e.logger.Error("a snapshot was taken, but what it makes redundant is still there", "error", err)
 		}
 	})
@@ -122,7 +122,7 @@ func (e *Engine) snapshotPace() snapshot.Pace {
 	}}
 }
 
-// freeze takes copies of all shards at the same point of the log.
+// freeze takes copies of all shards at one version.
 func (e *Engine) freeze(v ledger.Version) ([]*shard.Frozen, error) {
 	sent := make([]*shard.Freezing, len(e.shards))
 	for i, s := range e.shards {
@@ -145,7 +145,7 @@ func (e *Engine) freeze(v ledger.Version) ([]*shard.Frozen, error) {
 	return frozen, nil
 }
 
-// release lets the shards use again what their copies pin.
+// release releases what the copies pin in the shards.
 func release(frozen []*shard.Frozen) {
 	for _, f := range frozen {
 		f.Release()
@@ -160,7 +160,7 @@ func (e *Engine) writeSnapshot(ctx context.Context, m snapshot.Meta, frozen []*s
 	if err := e.log.Sync(); err != nil {
 		return written, fmt.Errorf("cannot sync the log before a snapshot: %w", err)
 	}
-	if err := e.room(e.wantedForSnapshot()); err != nil {
+	if err := e.requireFree(e.wantedForSnapshot()); err != nil {
 		return written, err
 	}
 	parts := make([]snapshot.Part, len(frozen))
@@ -186,8 +186,8 @@ func (e *Engine) writeSnapshot(ctx context.Context, m snapshot.Meta, frozen []*s
 	return written, nil
 }
 
-// pruneBehindSnapshots gives up older snapshots, and the log behind the oldest that is kept.
-func (e *Engine) pruneBehindSnapshots(ctx context.Context, pace snapshot.Pace) error {
+// pruneToSnapshots removes older snapshots than the kept ones, and the log before the oldest of these.
+func (e *Engine) pruneToSnapshots(ctx context.Context, pace snapshot.Pace) error {
 	oldest, err := e.snapshots.store.Prune(ctx, keptSnapshots, pace)
 	if err != nil || oldest == nil {
 		return err
@@ -199,7 +199,7 @@ func (e *Engine) pruneBehindSnapshots(ctx context.Context, pace snapshot.Pace) e
 	return nil
 }
 
-// snapshotFailed tells of a snapshot that was not taken. Nothing is lost: the log is kept.
+// snapshotFailed counts and logs a snapshot that was not taken. Nothing is lost: the log is kept.
 func (e *Engine) snapshotFailed(err error) {
 	if errors.Is(err, context.Canceled) {
 		return // the node stops: the last one follows

@@ -17,9 +17,9 @@ import (
 //
 // A node of a cluster need not follow the shared log from its first record: it begins with a snapshot
 // that another node took. The files are put into the directory of snapshots, each under its name once it is
-// whole and synced. Then [Adopt] makes the record that the snapshot is the state after the first of the own
+// whole and synced. Then [Adopt] makes the record that the snapshot is the state after the first of the node's
 // log. Until that record is durable the directory holds no ledger, whatever else lies in it: a start
-// refuses it, and who was killed on the way begins again or goes on.
+// refuses it, and a node that was killed before begins again or goes on.
 
 // ErrUnfinishedBootstrap refuses what a node left that was killed before Adopt was done.
 var ErrUnfinishedBootstrap = errors.New("holds a snapshot of another node and no record: it has to begin once more")
@@ -54,7 +54,7 @@ func (d *Dir) adopt(ctx context.Context, record *ledger.Record, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	// Only now the record may count: what it stands on would survive a crash.
+	// The snapshot is durable now, so the record may be.
 	if err := wal.Remove(d.fs, d.LogDir()); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (d *Dir) adopt(ctx context.Context, record *ledger.Record, log *slog.Logger
 }
 
 // onlySnapshot finds the snapshot of a record, and removes all others: a start would take a newer one,
-// or go back to an older one, and the log would not reach them.
+// or go back to an older one, and the log has no records of either.
 func (d *Dir) onlySnapshot(record *ledger.Record, log *slog.Logger) (found *snapshot.Meta, err error) {
 	store, err := snapshot.OpenStore(d.fs, d.SnapshotDir(), log)
 	if err != nil {
@@ -124,8 +124,8 @@ func (d *Dir) FirstRecord(ctx context.Context) (first *ledger.Record, err error)
 // errFirstRead ends a reading of the log behind its first commit.
 var errFirstRead = errors.New("the first record was read")
 
-// HoldsRecords reports whether the directory's log holds a record. One of a cluster that does not is to be
-// begun, or begun again.
+// HoldsRecords reports whether the directory's log holds a record. The directory of a cluster's node that holds
+// none is to be begun, or begun again.
 func (d *Dir) HoldsRecords(ctx context.Context) (bool, error) {
 	first, err := d.FirstRecord(ctx)
 	return first != nil, err

@@ -34,7 +34,7 @@
 // name the position that is durable by then: a log that ends before it was cut.
 //
 // [Log.Settle] never appends to what another process wrote. It cuts what a crash left, writes again
-// and syncs what is not known durable, and begins a segment. It writes again because a sync
+// and syncs what is not known durable; the first commit begins a segment. It writes again because a sync
 // that failed in the other process may have left pages that look clean and are not on disk.
 // [Log.Close] names the end of the log in newest, so that nothing before it can go missing.
 //

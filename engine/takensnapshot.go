@@ -31,9 +31,8 @@ type SnapshotFile struct {
 	Bytes int64
 }
 
-// checkSnapshot compares what a snapshot holds with what it should hold. The state hash is carried along with
-// the writes: only this adds up what is really held. A snapshot of anything else is removed, and the node fences
-// itself off.
+// checkSnapshot compares the state hash of the accounts that a snapshot holds with the one that was updated with
+// each write. Where they differ the shards hold a wrong state: the snapshot is removed, and the node fences itself off.
 func (e *Engine) checkSnapshot(w snapshot.Written) error {
 	if w.Held == w.Meta.StateHash {
 		return nil
@@ -44,7 +43,7 @@ func (e *Engine) checkSnapshot(w snapshot.Written) error {
 	return errors.Join(err, disk.Remove(filepath.Join(dir, w.Name)), disk.SyncDir(dir))
 }
 
-// offerSnapshot hands a snapshot that was checked to whoever wants it.
+// offerSnapshot passes a snapshot that was checked to Config.OnSnapshot.
 func (e *Engine) offerSnapshot(ctx context.Context, w snapshot.Written) error {
 	if e.config.OnSnapshot == nil || e.stopped() {
 		return nil
