@@ -157,13 +157,13 @@ func (n *groupNode) saw(p *ledger.Publication) {
 // visible returns what is the same of a record on all nodes: all but when an account was closed before, which a
 // node knows for about as long as it retains that.
 func visible(r *ledger.Record) string {
-	c, err := ledger.DecodeRecord(ledger.AppendRecord(nil, r))
+	c, err := codec.DecodeRecord(codec.AppendRecord(nil, r))
 	if err != nil {
 		panic(err)
 	}
 	forget := func(a *ledger.Account) {
 		if a.Since = 0; !a.Exists() {
-			a.Taught = 0
+			a.Provenance = 0
 		}
 	}
 	for i := range c.Updates {
@@ -172,7 +172,7 @@ func visible(r *ledger.Record) string {
 	for i := range c.Unchanged {
 		forget(&c.Unchanged[i])
 	}
-	return string(ledger.AppendRecord(nil, c))
+	return string(codec.AppendRecord(nil, c))
 }
 
 // beforeCommit has the writer lose its place now and then, before or after its commit got into the log.

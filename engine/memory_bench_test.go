@@ -86,7 +86,7 @@ func measureMemory(b *testing.B, n int, begin func() (*Engine, *script, *ledger.
 func memoryAccount(i, n int) *ledger.Account {
 	a := &ledger.Account{
 		Pubkey: benchKey(i, n), Owner: ledger.SystemProgram, Lamports: ledger.Lamports(1_000_000 + i*7),
-		RentEpoch: math.MaxUint64, Known: ledger.FieldsAll &^ ledger.FieldMint, Taught: ledger.TaughtByBlock(1000),
+		RentEpoch: math.MaxUint64, Known: ledger.FieldsAll &^ ledger.FieldMint, Provenance: ledger.BlockProvenance(1000),
 	}
 	if i%10 < 3 {
 		a.Owner = ledger.TokenProgram

@@ -39,7 +39,7 @@ func recoveredAccounts(b *testing.B) int {
 func benchAccount(i, n int) *ledger.Account {
 	a := &ledger.Account{
 		Pubkey: benchKey(i, n), Owner: ledger.SystemProgram, Lamports: ledger.Lamports(1_000_000 + i*7),
-		RentEpoch: math.MaxUint64, Known: ledger.FieldsAll &^ ledger.FieldMint, Taught: ledger.TaughtByBlock(1000),
+		RentEpoch: math.MaxUint64, Known: ledger.FieldsAll &^ ledger.FieldMint, Provenance: ledger.BlockProvenance(1000),
 	}
 	if i%2 == 1 {
 		a.Owner = ledger.TokenProgram
@@ -63,7 +63,7 @@ func writeBench(b *testing.B, path string, n int) (payload int64) {
 	b.Helper()
 	writeAccounts(b, path, n, benchAccount)
 	for i := range 1000 {
-		payload += int64(len(ledger.AppendAccount(nil, benchAccount(i, n))))
+		payload += int64(len(codec.AppendAccount(nil, benchAccount(i, n))))
 	}
 	return payload * int64(n) / 1000
 }

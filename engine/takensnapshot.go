@@ -19,7 +19,7 @@ type TakenSnapshot struct {
 	Seq       ledger.Seq
 	StateHash ledger.StateHash
 
-	Record []byte // that record, as ledger.AppendRecord encodes it
+	Record []byte // that record, as codec.AppendRecord encodes it
 
 	Dir   string // where the files lie
 	Files []SnapshotFile
@@ -55,7 +55,7 @@ func (e *Engine) offerSnapshot(ctx context.Context, w snapshot.Written) error {
 	}
 	taken := TakenSnapshot{
 		Version: m.Version, Slot: m.Slot, Blockhash: m.Blockhash, Seq: m.Seq, StateHash: m.StateHash,
-		Record: ledger.AppendRecord(nil, record), Dir: e.config.Dir.SnapshotDir(),
+		Record: codec.AppendRecord(nil, record), Dir: e.config.Dir.SnapshotDir(),
 	}
 	for _, f := range m.History {
 		taken.Files = append(taken.Files, SnapshotFile{f.Name, f.Bytes})

@@ -110,7 +110,7 @@ func encodedLog(t *testing.T, e *Engine) (all []string) {
 	t.Helper()
 	_, err := wal.ReplayBeside(t.Context(), e.config.Dir.FS(), datadir.LogDir("data"), 1, func(commit []wal.Entry) error {
 		for i := range commit {
-			all = append(all, string(ledger.AppendRecord(nil, commit[i].Record)))
+			all = append(all, string(codec.AppendRecord(nil, commit[i].Record)))
 		}
 		return nil
 	})
@@ -165,7 +165,7 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 		own.send(events[4])
 		var kept []string
 		for _, r := range old {
-			b := ledger.AppendRecord(nil, r)
+			b := codec.AppendRecord(nil, r)
 			if b[0] != 1 {
 				t.Fatalf("record %d is of format version %d", r.Version, b[0])
 			}

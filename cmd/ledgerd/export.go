@@ -82,7 +82,7 @@ func (c *exportCommand) run(ctx context.Context, s *streams, export exporter) er
 type exportWriter struct {
 	out    *bufio.Writer
 	binary bool
-	events *ledger.EventWriter // with binary
+	events *codec.EventWriter // with binary
 	line   []byte
 	any    bool // an event was written, or a part of one
 
@@ -93,7 +93,7 @@ type exportWriter struct {
 // begin writes what stands in front of the events.
 func (x *exportWriter) begin() (err error) {
 	if x.binary {
-		x.events, err = ledger.NewEventWriter(x.out)
+		x.events, err = codec.NewEventWriter(x.out)
 	}
 	return err
 }

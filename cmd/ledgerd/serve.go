@@ -144,8 +144,8 @@ func (n *node) status() ledger.NodeStatus {
 
 // publish tells everybody what became visible.
 func (n *node) publish(p *ledger.Publication) {
-	if !p.Came.IsZero() {
-		n.ingests.Observe(p.Head.Published.Sub(p.Came))
+	if !p.ReceivedAt.IsZero() {
+		n.ingests.Observe(p.Head.Published.Sub(p.ReceivedAt))
 	}
 	n.hub.Publish(p)
 }

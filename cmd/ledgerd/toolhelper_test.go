@@ -46,7 +46,7 @@ func toolHash(slot ledger.Slot) ledger.Hash {
 }
 
 func toolAccount(name string, lamports ledger.Lamports) ledger.Account {
-	return ledger.Account{Pubkey: toolKey(name), Lamports: lamports, Owner: ledger.SystemProgram, Known: ledger.FieldOwner, Taught: 3}
+	return ledger.Account{Pubkey: toolKey(name), Lamports: lamports, Owner: ledger.SystemProgram, Known: ledger.FieldOwner, Provenance: 3}
 }
 
 // toolCommits returns the commits of a log of all kinds of records: base state, the root, a

@@ -25,10 +25,10 @@ import (
 var ErrUnfinishedBootstrap = errors.New("holds a snapshot of another node and no record: it has to begin once more")
 
 // Adopt makes a directory of a cluster one from which a node starts. The snapshot that is the state after the
-// record, which is given as ledger.AppendRecord encodes it, lies in SnapshotDir. After an error, or a crash,
+// record, which is given as codec.AppendRecord encodes it, lies in SnapshotDir. After an error, or a crash,
 // it may be called again, also with another snapshot; once it was done it does nothing more.
 func Adopt(ctx context.Context, d *Dir, encoded []byte, log *slog.Logger) error {
-	record, err := ledger.DecodeRecord(encoded)
+	record, err := codec.DecodeRecord(encoded)
 	if err != nil {
 		return fmt.Errorf("cannot begin with a snapshot: its record: %w", err)
 	}

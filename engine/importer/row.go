@@ -11,8 +11,8 @@ import (
 //
 //	lamports   number; 0 is a deletion
 //	held       u8: 1 the filter admits it and account follows, 2 mint facts follow
-//	[account]  as ledger.AppendAccount, without where its fields come from
-//	[mint]     as ledger.AppendMint
+//	[account]  as codec.AppendAccount, without where its fields come from
+//	[mint]     as codec.AppendMint
 //
 // A record that the filter leaves out is kept in short: it takes the place of an older one that it admits.
 const (
@@ -46,16 +46,16 @@ func appendRow(dst []byte, w *ledger.AccountWrite, f *ledger.Filter) []byte {
 	}
 	dst = append(dst, flags)
 	if flags&rowHolds != 0 {
-		dst = ledger.AppendAccount(dst, &a)
+		dst = codec.AppendAccount(dst, &a)
 	}
 	if w.Mint != nil {
-		dst = ledger.AppendMint(dst, w.Mint)
+		dst = codec.AppendMint(dst, w.Mint)
 	}
 	return dst
 }
 
 // decodeRow is the inverse of appendRow. The account is overwritten by the next call with the same decoder.
-func decodeRow(b []byte, d *ledger.AccountDecoder) (r row, err error) {
+func decodeRow(b []byte, d *codec.AccountDecoder) (r row, err error) {
 	n := 0
 	if r.lamports, n = binary.Uvarint(b); n <= 0 || n == len(b) {
 		return r, errRow
@@ -67,7 +67,7 @@ func decodeRow(b []byte, d *ledger.AccountDecoder) (r row, err error) {
 		}
 	}
 	if flags&rowMint != 0 {
-		m, rest, err := ledger.DecodeMint(b)
+		m, rest, err := codec.DecodeMint(b)
 		if err != nil {
 			return r, errRow
 		}

@@ -95,8 +95,8 @@ var errEnough = errors.New("enough")
 
 // accounts visits the accounts of a part that the filter admits, and adds the facts of all its mints to mints.
 func (w *writer) accounts(first, last int, mints *gather.Gathering, visit func(*ledger.Account) bool) error {
-	decoder := &ledger.AccountDecoder{Reuse: true}
-	taught := ledger.TaughtByBase(w.at.Slot)
+	decoder := &codec.AccountDecoder{Reuse: true}
+	taught := ledger.BaseProvenance(w.at.Slot)
 	var sum, over, seen uint64
 	err := w.rows.Newest(first, last, func(row *gather.Row) error {
 		r, err := decodeRow(row.Value, decoder)
@@ -113,7 +113,7 @@ func (w *writer) accounts(first, last int, mints *gather.Gathering, visit func(*
 		sum, carry = bits.Add64(sum, r.lamports, 0)
 		over += carry
 		if r.mint != nil {
-			fact := gather.Row{Key: row.Key, Value: ledger.AppendMint(nil, ledger.MergeMint(nil, *r.mint, taught))}
+			fact := gather.Row{Key: row.Key, Value: codec.AppendMint(nil, ledger.MergeMint(nil, *r.mint, taught))}
 			if err := mints.Add(&fact); err != nil {
 				return err
 			}
@@ -121,7 +121,7 @@ func (w *writer) accounts(first, last int, mints *gather.Gathering, visit func(*
 		if r.account == nil {
 			return nil
 		}
-		if r.account.Taught = taught; !visit(r.account) {
+		if r.account.Provenance = taught; !visit(r.account) {
 			return errEnough
 		}
 		return nil
@@ -158,7 +158,7 @@ func (w *writer) mintsOf(mints *gather.Gathering, visit func(ledger.MintWrite) b
 		return err
 	}
 	err := mints.Newest(0, gather.Piles-1, func(row *gather.Row) error {
-		m, rest, err := ledger.DecodeMint(row.Value)
+		m, rest, err := codec.DecodeMint(row.Value)
 		if err != nil || len(rest) > 0 {
 			return errRow
 		}

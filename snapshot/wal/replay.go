@@ -107,7 +107,7 @@ func (s *scanner) decode(ctx context.Context, in <-chan *chunk, out chan<- *chun
 	for c := range in {
 		for i := range c.entries {
 			e := &c.entries[i]
-			r, err := ledger.DecodeRecord(c.payload(e))
+			r, err := codec.DecodeRecord(c.payload(e))
 			if err == nil && (r.Version != e.frame.version || r.Slot != e.frame.slot ||
 				r.Kind != e.frame.kind || r.Hash != e.frame.hash) {
 				err = errors.New("the record is not what its frame says")
