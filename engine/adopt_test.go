@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"ledgerd/engine/codec"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot"
@@ -28,7 +31,7 @@ type offered struct {
 
 // offers returns a configuration whose snapshots go to the function.
 func offers(c Config, take func(offered)) Config {
-	disk := c.Dir.fs
+	disk := c.Dir.FS()
 	c.OnSnapshot = func(_ context.Context, s TakenSnapshot) {
 		o := offered{s, map[string][]byte{}}
 		for _, f := range s.Files {
@@ -46,7 +49,7 @@ func offers(c Config, take func(offered)) Config {
 // fetch puts the files of a snapshot into a directory as package cluster does: each has its name once
 // it is whole.
 func (o *offered) fetch(disk vfs.FS) error {
-	dir := SnapshotDir("data")
+	dir := datadir.SnapshotDir("data")
 	if err := disk.MkdirAll(dir); err != nil {
 		return err
 	}
@@ -54,21 +57,36 @@ func (o *offered) fetch(disk vfs.FS) error {
 		if b, err := readFile(disk, filepath.Join(dir, f.Name)); err == nil && string(b) == string(o.content[f.Name]) {
 			continue
 		}
-		if err := replaceFile(disk, filepath.Join(dir, f.Name), o.content[f.Name]); err != nil {
+		made, err := vfs.Replace(disk, filepath.Join(dir, f.Name), func(to vfs.File) error {
+			_, err := to.WriteAt(o.content[f.Name], 0)
+			return err
+		})
+		if err != nil {
 			return err
 		}
+		made.Close()
 	}
 	return nil
 }
 
+// readFile returns the content of a file.
+func readFile(disk vfs.FS, name string) ([]byte, error) {
+	f, err := disk.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.NewSectionReader(f, 0, math.MaxInt64))
+}
+
 // begin makes a directory that begins with the snapshot.
 func (o *offered) begin(ctx context.Context, disk vfs.FS) error {
-	d, err := OpenDirOn(disk, "data")
+	d, err := datadir.OpenOn(disk, "data")
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	if err := d.BindCluster("the ledger", FactsOf(live(), nil, false)); err != nil {
+	if err := d.BindCluster("the ledger", datadir.FactsOf(live(), nil, false)); err != nil {
 		return err
 	}
 	if held, err := d.HoldsRecords(ctx); err != nil || held {
@@ -77,7 +95,7 @@ func (o *offered) begin(ctx context.Context, disk vfs.FS) error {
 	if err := o.fetch(disk); err != nil {
 		return err
 	}
-	return Adopt(ctx, d, o.Record, slog.New(slog.DiscardHandler))
+	return datadir.Adopt(ctx, d, o.Record, slog.New(slog.DiscardHandler))
 }
 
 // offering returns a shared ledger, its writer, what was sent, and the snapshots that a replica offered of it.
@@ -227,7 +245,7 @@ func TestAdoptionAtAnyMoment(t *testing.T) {
 				}
 				left = left.Crash(0, uint64(n)) // what is done is done
 				c := onDisk(t, left, Config{Shards: 2, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
-				if first, err := c.Dir.firstRecord(t.Context()); err != nil || first.Version != o.Version {
+				if first, err := c.Dir.FirstRecord(t.Context()); err != nil || first.Version != o.Version {
 					t.Fatalf("crash at call %d: begins with %v, %v", n, first, err)
 				}
 				replica := startMember(t, l, nil, c)
@@ -246,9 +264,9 @@ func refusesUnfinished(t *testing.T, disk *vfstest.Memory) (held bool) {
 	t.Helper()
 	l := newSharedLedger()
 	l.unreachable = true
-	d, err := OpenDirOn(disk, "data")
+	d, err := datadir.OpenOn(disk, "data")
 	if err == nil {
-		err = d.BindCluster("the ledger", FactsOf(live(), nil, false))
+		err = d.BindCluster("the ledger", datadir.FactsOf(live(), nil, false))
 	}
 	if err == nil {
 		held, err = d.HoldsRecords(t.Context())
@@ -273,7 +291,7 @@ func refusesUnfinished(t *testing.T, disk *vfstest.Memory) (held bool) {
 		if err := c.Dir.AbandonBootstrap(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for _, dir := range []string{LogDir("data"), SnapshotDir("data")} {
+		for _, dir := range []string{datadir.LogDir("data"), datadir.SnapshotDir("data")} {
 			if names, err := disk.List(dir); len(names) > 0 && err == nil {
 				t.Fatalf("%s holds %v", dir, names)
 			}
@@ -308,20 +326,20 @@ func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
 			"another seq":        {record(func(r *ledger.Record) { r.FirstSeq++ }), "update"},
 		} {
 			c := onDisk(t, vfstest.NewMemory(), Config{})
-			err := c.Dir.BindCluster("the ledger", FactsOf(live(), nil, false))
+			err := c.Dir.BindCluster("the ledger", datadir.FactsOf(live(), nil, false))
 			if err == nil {
-				err = o.fetch(c.Dir.fs)
+				err = o.fetch(c.Dir.FS())
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := Adopt(t.Context(), c.Dir, tt.record, nil); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err := datadir.Adopt(t.Context(), c.Dir, tt.record, nil); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s: %v, want %q", name, err, tt.want)
 			}
-			if err := Adopt(t.Context(), c.Dir, o.Record, nil); err != nil {
+			if err := datadir.Adopt(t.Context(), c.Dir, o.Record, nil); err != nil {
 				t.Errorf("%s: then the right one: %v", name, err)
 			}
-			if err := Adopt(t.Context(), c.Dir, other.Record, nil); err == nil || !strings.Contains(err.Error(), "holds records already") {
+			if err := datadir.Adopt(t.Context(), c.Dir, other.Record, nil); err == nil || !strings.Contains(err.Error(), "holds records already") {
 				t.Errorf("%s: then another: %v", name, err)
 			}
 		}
@@ -402,7 +420,7 @@ func (n *subject) mustHaveFencedItselfOff(disk *vfstest.Memory) {
 // flip writes the snapshot of a version anew, with another amount in one account and the same state hash.
 func flip(t *testing.T, disk vfs.FS, v ledger.Version, k ledger.Pubkey) {
 	t.Helper()
-	store := snapshot.ViewStore(disk, SnapshotDir("data"), slog.New(slog.DiscardHandler))
+	store := snapshot.ViewStore(disk, datadir.SnapshotDir("data"), slog.New(slog.DiscardHandler))
 	all, err := store.List()
 	if err != nil || all[0].Version != v {
 		t.Fatal(all, err)
@@ -439,7 +457,7 @@ func flip(t *testing.T, disk vfs.FS, v ledger.Version, k ledger.Pubkey) {
 		err = snap.Blocks(func(b snapshot.HeldBlock) error { blocks = append(blocks, b); return nil })
 	}
 	if err == nil {
-		err = disk.Remove(filepath.Join(SnapshotDir("data"), all[0].Name))
+		err = disk.Remove(filepath.Join(datadir.SnapshotDir("data"), all[0].Name))
 	}
 	if err == nil && !found {
 		err = fs.ErrNotExist

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ledgerd/engine/codec"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/sim"
@@ -44,7 +45,7 @@ type groupNode struct {
 	ingests bool
 	offers  bool
 	disk    *vfstest.Memory
-	dir     *Dir
+	dir     *datadir.Dir
 	newest  ledger.Version // shown since the start
 }
 
@@ -83,7 +84,7 @@ func (g *group) source() Source {
 
 func (n *groupNode) start() {
 	g := n.g
-	d, err := OpenDirOn(n.disk, "data")
+	d, err := datadir.OpenOn(n.disk, "data")
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func (n *groupNode) start() {
 		err = d.BindSource(info)
 	}
 	if err == nil {
-		err = d.BindCluster("the ledger", FactsOf(info, nil, false))
+		err = d.BindCluster("the ledger", datadir.FactsOf(info, nil, false))
 	}
 	if err != nil {
 		g.t.Fatal(err)
@@ -102,7 +103,7 @@ func (n *groupNode) start() {
 		g.t.Fatal(err)
 	} else if o := g.newestOffered(); !held && o != nil && g.chance(70) {
 		if err = o.fetch(n.disk); err == nil {
-			err = Adopt(g.t.Context(), d, o.Record, slog.New(slog.DiscardHandler))
+			err = datadir.Adopt(g.t.Context(), d, o.Record, slog.New(slog.DiscardHandler))
 		}
 		if err != nil {
 			g.t.Fatal(err)

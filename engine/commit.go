@@ -95,7 +95,7 @@ func (e *Engine) commit(ctx context.Context, b *batch) error {
 		}
 		unseen := len(b.records) > 0 && !b.shown // it may be that only the last note found no space
 		if unseen {
-			if err := e.roomForLog(); err != nil {
+			if err := e.requireFreeForLog(); err != nil {
 				return err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot"
@@ -58,7 +59,7 @@ func damage(t *testing.T, disk *vfstest.Memory, name string) {
 func TestSnapshotOfAnotherStateIsPassedOver(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		disk, want := withSnapshots(t)
-		all, err := snapshot.ViewStore(disk, SnapshotDir("data"), slog.New(slog.DiscardHandler)).List()
+		all, err := snapshot.ViewStore(disk, datadir.SnapshotDir("data"), slog.New(slog.DiscardHandler)).List()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,142 +1,15 @@
 package engine
 
 import (
-	"encoding/json"
-	"errors"
-	"os"
-	"path/filepath"
-	"reflect"
-	"strings"
-	"testing"
-	"testing/synctest"
-
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs/vfstest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
 )
-
-func mustOpen(t *testing.T, path string) *Dir {
-	t.Helper()
-	d, err := OpenDir(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
-// bindRoot ties a directory to a first block as an engine does.
-func bindRoot(d *Dir, root ledger.Hash) error {
-	if err := d.checkRoot(root); err != nil {
-		return err
-	}
-	return d.note(ledger.Some(root), false)
-}
-
-func TestDirKeepsItsNodeID(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a", "b")
-	d := mustOpen(t, path)
-	id := d.NodeID()
-	if id == "" {
-		t.Error("no node id")
-	}
-	d.Close()
-	again := mustOpen(t, path)
-	defer again.Close()
-	if again.NodeID() != id {
-		t.Errorf("node id %q after a restart, want %q", again.NodeID(), id)
-	}
-	other := mustOpen(t, t.TempDir())
-	defer other.Close()
-	if other.NodeID() == id {
-		t.Error("two directories have one node id")
-	}
-}
-
-func TestDirBelongsToOneProcess(t *testing.T) {
-	path := t.TempDir()
-	d := mustOpen(t, path)
-	if _, err := OpenDir(path); err == nil || !strings.Contains(err.Error(), "in use") || !strings.Contains(err.Error(), path) {
-		t.Errorf("opened twice: %v, want that it is in use", err)
-	}
-	d.Close()
-	mustOpen(t, path).Close()
-}
-
-func TestDirRefusesAnotherLedger(t *testing.T) {
-	path := t.TempDir()
-	sim := ledger.SourceInfo{Identity: "sim:seed=1"}
-	d := mustOpen(t, path)
-	for name, err := range map[string]error{"source": d.BindSource(sim), "root": bindRoot(d, hash(1))} {
-		if err != nil {
-			t.Fatalf("the first %s is refused: %v", name, err)
-		}
-	}
-	d.Close()
-	d = mustOpen(t, path)
-	defer d.Close()
-	for name, err := range map[string]error{"source": d.BindSource(sim), "root": bindRoot(d, hash(1))} {
-		if err != nil {
-			t.Errorf("the same %s is refused: %v", name, err)
-		}
-	}
-	for name, err := range map[string]error{"source": d.BindSource(ledger.SourceInfo{Identity: "sim:seed=2"}), "root": bindRoot(d, hash(2))} {
-		if err == nil || !strings.Contains(err.Error(), "another ledger") || !strings.Contains(err.Error(), "--data-dir") {
-			t.Errorf("another %s: %v, want a refusal that hints at --data-dir", name, err)
-		}
-	}
-}
-
-func TestDirRefusesDamagedNodeFile(t *testing.T) {
-	for name, content := range map[string]string{
-		"empty": "", "cut": `{"node_id":"12`, "no object": `[]`, "no id": `{"source_identity":"x"}`, "zeros": "\x00\x00\x00\x00",
-		"no checksum": `{"node_id":"08c893010d2a396b85131f185655e350"}`,
-	} {
-		path := t.TempDir()
-		mustOpen(t, path).Close()
-		file := filepath.Join(path, "node.json")
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if d, err := OpenDir(path); err == nil || !strings.Contains(err.Error(), file) {
-			t.Errorf("%s: opened %v, %v, want an error that names %s", name, d, err, file)
-		}
-		// The lock is free again: a person can put the file right and go on.
-		os.Remove(file)
-		mustOpen(t, path).Close()
-	}
-}
-
-// TestEveryByteOfTheNodeFileCounts turns over each of its bits.
-func TestEveryByteOfTheNodeFileCounts(t *testing.T) {
-	disk := vfstest.NewMemory()
-	d, err := OpenDirOn(disk, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(d.BindSource(live()), d.note(ledger.Some(hash(1)), true), d.Close()); err != nil {
-		t.Fatal(err)
-	}
-	content, err := disk.ReadFile("data/node.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want nodeFile
-	if err := json.Unmarshal(content, &want); err != nil {
-		t.Fatal(err)
-	}
-	for at := range content {
-		for bit := range 8 {
-			harmed := disk.Clone()
-			if err := harmed.Overwrite("data/node.json", int64(at), []byte{content[at] ^ 1<<bit}); err != nil {
-				t.Fatal(err)
-			}
-			// White space and the case of a name may change and mean the same.
-			if d, err := OpenDirOn(harmed, "data"); err == nil && !reflect.DeepEqual(d.node, want) {
-				t.Errorf("bit %d of byte %d (%q) was turned over: opened as %+v", bit, at, content[at], d.node)
-			}
-		}
-	}
-}
 
 // TestNodeFileThatIsGoneIsNotMadeAnew takes it away beside a log.
 func TestNodeFileThatIsGoneIsNotMadeAnew(t *testing.T) {
@@ -146,27 +19,10 @@ func TestNodeFileThatIsGoneIsNotMadeAnew(t *testing.T) {
 		n.mustStop()
 		n.config.Dir.Close()
 		disk.Remove("data/node.json")
-		if _, err := OpenDirOn(disk, "data"); err == nil || !strings.Contains(err.Error(), "node.json is missing") {
+		if _, err := datadir.OpenOn(disk, "data"); err == nil || !strings.Contains(err.Error(), "node.json is missing") {
 			t.Errorf("opened without its node file: %v", err)
 		}
 	})
-}
-
-func TestDirLeavesNoTemporaryFiles(t *testing.T) {
-	path := t.TempDir()
-	d := mustOpen(t, path)
-	d.BindSource(ledger.SourceInfo{Identity: "x"})
-	bindRoot(d, hash(1))
-	d.Close()
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if e.Name() != "LOCK" && e.Name() != "node.json" {
-			t.Errorf("left %s behind", e.Name())
-		}
-	}
 }
 
 // TestLedgerThatIsGoneIsNoFreshStart takes away the log and the snapshots of a node, or puts those of
@@ -203,7 +59,7 @@ func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {
 		} {
 			disk := ours.Clone()
 			for _, path := range disk.Paths() {
-				if filepath.Dir(path) == LogDir("data") {
+				if filepath.Dir(path) == datadir.LogDir("data") {
 					tt.harm(path, disk)
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/sim"
@@ -406,7 +407,7 @@ func simNode(t *testing.T, disk *vfstest.Memory, parameters string, shards int, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := OpenDirOn(disk, "data")
+	dir, err := datadir.OpenOn(disk, "data")
 	if err != nil {
 		t.Fatal(err)
 	}

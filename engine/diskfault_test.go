@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
@@ -104,7 +105,7 @@ func scripted() (*rerun, *model) {
 
 // scriptConfig takes a snapshot about every three seconds of the script, which takes some seven.
 func scriptConfig(t *testing.T, disk vfs.FS, shards int) (Config, error) {
-	dir, err := OpenDirOn(disk, "data")
+	dir, err := datadir.OpenOn(disk, "data")
 	if err != nil {
 		return Config{}, err
 	}

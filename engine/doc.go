@@ -28,7 +28,7 @@
 //
 // # Durability
 //
-// The log and the snapshots lie in a data directory ([Dir]). A snapshot is the state after
+// The log and the snapshots lie in a data directory ([datadir.Dir]). A snapshot is the state after
 // exactly one record, that of the newest finalized block; it is written from copies of the
 // shards while they go on. A start fills the shards from the newest snapshot that is whole,
 // carries out the log behind it once more, and holds every record against what that led

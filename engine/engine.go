@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
 	"ledgerd/snapshot/wal"
@@ -43,7 +44,7 @@ type Source interface {
 type Config struct {
 	Source    Source
 	Shared    SharedLog                 // the log that this node follows, and writes when it is its turn; nil: it is alone
-	Dir       *Dir                      // nil: nothing is kept, as in tests
+	Dir       *datadir.Dir              // nil: nothing is kept, as in tests
 	Log       Log                       // nil: the one in Dir or, without Dir, NullLog
 	Shards    int                       // 0: one a core
 	Retention Retention                 // 0: 9000 slots, 2 GiB
@@ -96,7 +97,7 @@ type Engine struct {
 	lastShown atomic.Int64
 	backlog   backlog // touched by the goroutine of sequence alone
 
-	log          *diskLog // nil without a directory
+	log          *wal.Log // nil without a directory
 	snapshots    snapshots
 	history      history
 	disk         diskState
@@ -152,10 +153,10 @@ func New(c Config) *Engine {
 	case c.Log != nil:
 		e.store = c.Log
 	case c.Dir != nil:
-		e.log = &diskLog{config: wal.Config{
-			FS: c.Dir.fs, Dir: LogDir(c.Dir.path), Policy: c.Sync,
+		e.log = wal.New(wal.Config{
+			FS: c.Dir.FS(), Dir: c.Dir.LogDir(), Policy: c.Sync,
 			SegmentBytes: c.SegmentBytes, OnSync: c.OnSync, Logger: c.Logger,
-		}}
+		})
 		e.store = e.log
 	default:
 		e.store = NullLog{}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
 )
@@ -19,7 +20,7 @@ const exportPiece = 1000
 // that rebuild the same ledger: base state at the newest finalized block, the finalized blocks
 // that are held, without their writes, and then what is not final yet as it happened.
 // It stops at the first error of emit and returns it.
-func Export(ctx context.Context, dir *Dir, log *slog.Logger, emit func(ledger.Event) error) error {
+func Export(ctx context.Context, dir *datadir.Dir, log *slog.Logger, emit func(ledger.Event) error) error {
 	e := New(Config{Dir: dir, Logger: log, Retention: Retention{Slots: math.MaxInt64, Bytes: math.MaxInt}})
 	err := e.recovered(ctx, func(r *recovery, _ context.Context) error {
 		return (&exporter{recovery: r, emit: emit}).run(ctx)
@@ -73,9 +74,9 @@ func (x *exporter) run(ctx context.Context) error {
 	return x.emit(&ledger.SlotStatus{Slot: c.confirmed.slot(), Status: ledger.StatusConfirmed})
 }
 
-// unfinalized emits the blocks of the chain that are not final and, where base state came between two of them, what
-// that was about as it stood then: it is closed and taught anew at the slot after the block before, so that it does not
-// matter what the blocks alone lead to.
+// unfinalized emits the blocks of the chain that are not final. Where base state came between two of them, it emits
+// the accounts of that base state as they stood then: each is closed and written anew at the slot after the block
+// before, so that the result does not depend on what the blocks alone lead to.
 func (x *exporter) unfinalized() error {
 	tip, below := x.seq.chain.tip, x.seq.chain.finalized
 	var path []*node
@@ -99,7 +100,7 @@ func (x *exporter) unfinalized() error {
 	return x.between(tip, x.seq.version)
 }
 
-// between emits what base state was about that came after a block of the chain, up to a version before the next one's.
+// between emits the accounts of base state that came after a block of the chain, up to a version before the next one's.
 func (x *exporter) between(below *node, v ledger.Version) error {
 	for _, r := range x.bases {
 		if r.Version <= below.version || r.Version > v {
@@ -122,7 +123,7 @@ func (x *exporter) between(below *node, v ledger.Version) error {
 	return nil
 }
 
-// leaveOut takes from a block the writes of accounts that a filter left out: who reads the export has
+// leaveOut removes from a block the writes of accounts that a filter left out: a node that reads the export has
 // no filter.
 func (x *exporter) leaveOut(n *node, b *ledger.Block) error {
 	if x.known.Load().filter == nil {
@@ -172,8 +173,8 @@ func (x *exporter) leaveOut(n *node, b *ledger.Block) error {
 	return nil
 }
 
-// anew emits accounts and mints as they stand at a version, as base state of this slot or, so that it counts, of a later
-// one. What is closed is closed at its own slot first, if that is not final yet: where that counts, it stays closed there.
+// anew emits accounts and mints as they stand at a version, as base state of this slot or of a later one, so that it
+// takes precedence. An account that is closed is closed at its own slot first, if that is not final yet.
 func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey) error {
 	late := time.Now().Add(scanDeadline)
 	accounts, err := scatter(x.Engine, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]ledger.Account, error) {

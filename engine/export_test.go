@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
@@ -154,7 +155,7 @@ func randomLedger(t *testing.T, s stream, seed uint64) (*vfstest.Memory, *subjec
 
 func exported(t *testing.T, disk vfs.FS) (events []ledger.Event) {
 	t.Helper()
-	dir, err := OpenDirOn(disk, "data")
+	dir, err := datadir.OpenOn(disk, "data")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func exported(t *testing.T, disk vfs.FS) (events []ledger.Event) {
 func TestExportSaysThatItIsNotAll(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		disk, _ := randomLedger(t, streams()[0], 1)
-		dir, err := OpenDirOn(disk, "data")
+		dir, err := datadir.OpenOn(disk, "data")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ledgerd/engine/codec"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -26,7 +27,7 @@ func startMember(t *testing.T, l *sharedLedger, source Source, c Config) cluster
 	if c.Dir == nil {
 		c = onDisk(t, vfstest.NewMemory(), c)
 	}
-	if err := c.Dir.BindCluster("the ledger", FactsOf(live(), nil, false)); err != nil {
+	if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(live(), nil, false)); err != nil {
 		t.Fatal(err)
 	}
 	return startMemberOf(t, l, source, c)
@@ -278,20 +279,20 @@ func TestFollowedCommitIsAllOrNothing(t *testing.T) {
 
 		gate := make(chan struct{})
 		c := onDisk(t, vfstest.NewMemory(), Config{Shards: 1, OnSync: func(time.Duration) { <-gate }})
-		if err := c.Dir.BindCluster("the ledger", FactsOf(live(), nil, false)); err != nil {
+		if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(live(), nil, false)); err != nil {
 			t.Fatal(err)
 		}
 		l.unreachable = true
 		replica := startMemberOf(t, l, nil, c)
 		synctest.Wait()
-		if err := c.Dir.note(ledger.Some(hash(1)), false); err != nil {
+		if err := c.Dir.SaveRoot(ledger.Some(hash(1)), false); err != nil {
 			t.Fatal(err)
 		}
 		replica.cutOff(false)
 		synctest.Wait()
 		close(gate)
 		<-replica.ended
-		if !errors.Is(replica.err, errOtherLedger) {
+		if !errors.Is(replica.err, datadir.ErrOtherLedger) {
 			t.Errorf("ended with %v", replica.err)
 		}
 		if n := len(replica.records()); n != 1 {
@@ -333,7 +334,7 @@ func TestOnlyTheWriterFetches(t *testing.T) {
 		var nodes [2]clusterNode
 		for i := range nodes {
 			c := onDisk(t, vfstest.NewMemory(), Config{Shards: 2, Fetcher: u})
-			if err := c.Dir.BindCluster("the ledger", FactsOf(partial(), nil, false)); err != nil {
+			if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(partial(), nil, false)); err != nil {
 				t.Fatal(err)
 			}
 			nodes[i] = startMemberOf(t, l, newScript(partial()), c)

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
@@ -20,7 +21,7 @@ func followedScript(t *testing.T) (commits [][][]byte, first []ledger.Version, e
 		s, _ := scripted()
 		c, err := scriptConfig(t, vfstest.NewMemory(), 2)
 		if err == nil {
-			err = c.Dir.BindCluster("the ledger", FactsOf(live(), nil, false))
+			err = c.Dir.BindCluster("the ledger", datadir.FactsOf(live(), nil, false))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +69,7 @@ func failFollower(t *testing.T, l *sharedLedger, f fault, call int, want *ledger
 			return n, err
 		}
 		defer c.Dir.Close()
-		if err := c.Dir.BindCluster("the ledger", FactsOf(live(), nil, false)); err != nil {
+		if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(live(), nil, false)); err != nil {
 			return n, err
 		}
 		n = startMemberOf(t, l, nil, c)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/sim"
@@ -27,7 +28,7 @@ func simMember(t *testing.T, l *sharedLedger, parameters string, c Config) clust
 		t.Fatal(err)
 	}
 	c = onDisk(t, vfstest.NewMemory(), c)
-	if err := c.Dir.BindCluster("the ledger", FactsOf(source.Info(), nil, false)); err != nil {
+	if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(source.Info(), nil, false)); err != nil {
 		t.Fatal(err)
 	}
 	return startMemberOf(t, l, source, c)
@@ -167,7 +168,7 @@ func TestWriterKnowsWhetherTheSourceSpeaksOfFinality(t *testing.T) {
 				}
 				member := func() clusterNode {
 					c := onDisk(t, vfstest.NewMemory(), Config{Shards: 1})
-					if err := c.Dir.BindCluster("the ledger", FactsOf(finite(), nil, false)); err != nil {
+					if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(finite(), nil, false)); err != nil {
 						t.Fatal(err)
 					}
 					return startMemberOf(t, l, newScript(finite()), c)
@@ -186,8 +187,8 @@ func TestWriterKnowsWhetherTheSourceSpeaksOfFinality(t *testing.T) {
 				l.grant(second.member)
 				first.mustStop()
 				synctest.Wait()
-				if spoke := second.seq.statusSeen; spoke != tt.spoke || dir.statuses() != tt.spoke {
-					t.Errorf("the second knows that it spoke: %v, for good: %v", spoke, dir.statuses())
+				if spoke := second.seq.statusSeen; spoke != tt.spoke || dir.Statuses() != tt.spoke {
+					t.Errorf("the second knows that it spoke: %v, for good: %v", spoke, dir.Statuses())
 				}
 				second.mustStop()
 			})

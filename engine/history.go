@@ -97,7 +97,7 @@ func (e *Engine) Past(after ledger.Seq) func(ctx context.Context, visit func(*le
 			trail = headTrail{blocks: []ledger.Tip{at.final}, levels: [ledger.Commitments]ledger.Tip{at.final, at.final, at.final}}
 			mark = wal.MarkAt(at.final.Version)
 		}
-		_, err := wal.ReplayFrom(ctx, e.config.Dir.fs, LogDir(e.config.Dir.path), &mark, func(commit []wal.Entry) error {
+		_, err := wal.ReplayFrom(ctx, e.config.Dir.FS(), e.config.Dir.LogDir(), &mark, func(commit []wal.Entry) error {
 			records := make([]*ledger.Record, len(commit))
 			for i := range commit {
 				records[i] = commit[i].Record
@@ -124,7 +124,7 @@ func (r *recovery) readBack(ctx context.Context) {
 	trail := headTrail{}
 	since, came := r.seq.bases, ledger.Version(0)
 	r.seq.bases = nil
-	_, err := wal.Replay(ctx, r.config.Dir.fs, LogDir(r.config.Dir.path), 0, func(commit []wal.Entry) error {
+	_, err := wal.Replay(ctx, r.config.Dir.FS(), r.config.Dir.LogDir(), 0, func(commit []wal.Entry) error {
 		for i := range commit {
 			record := commit[i].Record
 			// What the log begins with at record 1 came before the first block, and is not shown again.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"ledgerd/engine/datadir"
+	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
@@ -61,22 +63,22 @@ func newestOf(all []told) map[ledger.Pubkey]told {
 const testSegmentBytes = 64 << 10
 
 // importInto imports records into a directory on a disk.
-func importInto(t testing.TB, disk vfs.FS, all []told, at ImportPoint, c ImportConfig) (Imported, error) {
+func importInto(t testing.TB, disk vfs.FS, all []told, at importer.Point, c importer.Config) (importer.Result, error) {
 	t.Helper()
-	d, _, err := OpenDirForImportOn(disk, "data")
+	d, _, err := datadir.OpenForImportOn(disk, "data")
 	if err != nil {
-		return Imported{}, err
+		return importer.Result{}, err
 	}
 	defer d.Close()
 	c.Dir, c.Logger, c.SegmentBytes = d, slog.New(slog.DiscardHandler), testSegmentBytes
-	i, err := NewImport(c)
+	i, err := importer.New(c)
 	if err != nil {
-		return Imported{}, err
+		return importer.Result{}, err
 	}
 	for n := range all {
 		if err := i.Add(all[n].slot, all[n].version, &all[n].write); err != nil {
 			i.Close()
-			return Imported{}, err
+			return importer.Result{}, err
 		}
 	}
 	done, err := i.Finish(t.Context(), at)
@@ -129,8 +131,8 @@ func TestImportKeepsTheNewestOfEachAccount(t *testing.T) {
 				}
 			}
 			disk := vfstest.NewMemory()
-			done, err := importInto(t, disk, all, ImportPoint{Slot: 100, Blockhash: hash(1), Capitalization: ledger.Some(sum)},
-				ImportConfig{Filter: filter, MemoryBytes: []int64{500, 4000, 0}[r.IntN(3)]})
+			done, err := importInto(t, disk, all, importer.Point{Slot: 100, Blockhash: hash(1), Capitalization: ledger.Some(sum)},
+				importer.Config{Filter: filter, MemoryBytes: []int64{500, 4000, 0}[r.IntN(3)]})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,8 +192,8 @@ func someTold() []told {
 	return []told{{5, 0, lamports(key(1), 10)}, {7, 0, lamports(key(1), 20)}, {9, 0, lamports(key(2), 5)}, {9, 0, owned(key(3), 7, key(9))}}
 }
 
-func importPoint() ImportPoint {
-	return ImportPoint{Slot: 100, ParentSlot: 98, Blockhash: hash(100 * 100), Height: ledger.Some(uint64(90))}
+func importPoint() importer.Point {
+	return importer.Point{Slot: 100, ParentSlot: 98, Blockhash: hash(100 * 100), Height: ledger.Some(uint64(90))}
 }
 
 // at100 is the block that stands at the slot of importPoint.
@@ -207,7 +209,7 @@ func TestImportedNodeGoesOnWithTheNextBlock(t *testing.T) {
 				if !known {
 					p.Blockhash = ledger.Hash{}
 				}
-				if _, err := importInto(t, disk, someTold(), p, ImportConfig{}); err != nil {
+				if _, err := importInto(t, disk, someTold(), p, importer.Config{}); err != nil {
 					t.Fatal(err)
 				}
 				info := live()
@@ -318,7 +320,7 @@ func TestImportIsServedBeforeTheFirstBlock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				disk := vfstest.NewMemory()
-				if _, err := importInto(t, disk, someTold(), importPoint(), ImportConfig{}); err != nil {
+				if _, err := importInto(t, disk, someTold(), importPoint(), importer.Config{}); err != nil {
 					t.Fatal(err)
 				}
 				if tt.info == nil {
@@ -382,7 +384,7 @@ func TestBlocksThatDoNotFollowAnImport(t *testing.T) {
 				if !tt.known {
 					p.Blockhash = ledger.Hash{}
 				}
-				if _, err := importInto(t, disk, someTold(), p, ImportConfig{}); err != nil {
+				if _, err := importInto(t, disk, someTold(), p, importer.Config{}); err != nil {
 					t.Fatal(err)
 				}
 				info := finite()
@@ -409,7 +411,7 @@ func TestBlocksThatDoNotFollowAnImport(t *testing.T) {
 func TestUnfinishedImportIsRefusedAndStartedAnew(t *testing.T) {
 	all := randomTold(seeded(t, 7), 40)
 	whole := vfstest.NewMemory()
-	want, err := importInto(t, whole, all, importPoint(), ImportConfig{MemoryBytes: 1000})
+	want, err := importInto(t, whole, all, importPoint(), importer.Config{MemoryBytes: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -417,24 +419,24 @@ func TestUnfinishedImportIsRefusedAndStartedAnew(t *testing.T) {
 	for n := 1; ; n += 1 + n/16 {
 		disk := vfstest.NewMemory()
 		faulty := vfstest.NewFaulty(disk, vfstest.Plan{Call: n, Lasting: true, Err: syscall.EIO})
-		_, err := importInto(t, faulty, all, importPoint(), ImportConfig{MemoryBytes: 1000})
+		_, err := importInto(t, faulty, all, importPoint(), importer.Config{MemoryBytes: 1000})
 		left := disk.Crash(0, uint64(n))
 		if err == nil {
 			break
 		}
-		dir, openErr := OpenDirOn(left, "data")
+		dir, openErr := datadir.OpenOn(left, "data")
 		if openErr == nil { // nothing was begun, or all was done
-			note := dir.imported()
+			note := dir.Imported()
 			dir.Close()
 			if note != nil {
 				continue
 			}
-		} else if !errors.Is(openErr, errUnfinishedImport) {
+		} else if !errors.Is(openErr, datadir.ErrUnfinishedImport) {
 			t.Fatalf("call %d: %v", n, openErr)
 		} else {
 			refusedTimes++
 		}
-		got, err := importInto(t, left, all, importPoint(), ImportConfig{})
+		got, err := importInto(t, left, all, importPoint(), importer.Config{})
 		if err != nil || got.StateHash != want.StateHash {
 			t.Fatalf("call %d: anew: %+v, %v", n, got, err)
 		}
@@ -447,10 +449,10 @@ func TestUnfinishedImportIsRefusedAndStartedAnew(t *testing.T) {
 
 func TestImportRefusesADirectoryThatIsUsed(t *testing.T) {
 	disk := vfstest.NewMemory()
-	if _, err := importInto(t, disk, someTold(), importPoint(), ImportConfig{}); err != nil {
+	if _, err := importInto(t, disk, someTold(), importPoint(), importer.Config{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := importInto(t, disk, someTold(), importPoint(), ImportConfig{}); err == nil || !strings.Contains(err.Error(), "holds a ledger already") {
+	if _, err := importInto(t, disk, someTold(), importPoint(), importer.Config{}); err == nil || !strings.Contains(err.Error(), "holds a ledger already") {
 		t.Errorf("a second import: %v", err)
 	}
 	strange := vfstest.NewMemory()
@@ -460,7 +462,7 @@ func TestImportRefusesADirectoryThatIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	if _, err := importInto(t, strange, nil, importPoint(), ImportConfig{}); err == nil || !strings.Contains(err.Error(), "not empty") {
+	if _, err := importInto(t, strange, nil, importPoint(), importer.Config{}); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("a folder with other things: %v", err)
 	}
 }
@@ -472,7 +474,7 @@ func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
 		if err := disk.MkdirAll(at + "/lost+found"); err != nil {
 			t.Fatal(err)
 		}
-		d, err := OpenDirOn(disk, "data")
+		d, err := datadir.OpenOn(disk, "data")
 		if err != nil {
 			t.Fatalf("%s: %v", at, err)
 		}
@@ -487,7 +489,7 @@ func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
 		if err := disk.MkdirAll(at + "/lost+found"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := importInto(t, disk, someTold(), importPoint(), ImportConfig{}); err != nil {
+		if _, err := importInto(t, disk, someTold(), importPoint(), importer.Config{}); err != nil {
 			t.Errorf("an import: %v", err)
 		}
 		bubble.Test(t, func(t *testing.T) {
@@ -502,16 +504,16 @@ func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
 func TestImportTakesTheRoomOfTheLogFirst(t *testing.T) {
 	disk := vfstest.NewMemory()
 	disk.SetCapacity(1 << 20)
-	d, _, err := OpenDirForImportOn(disk, "data")
+	d, _, err := datadir.OpenForImportOn(disk, "data")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if _, err := NewImport(ImportConfig{Dir: d}); !vfs.IsFull(err) || !strings.Contains(err.Error(), "the disk is full") {
+	if _, err := importer.New(importer.Config{Dir: d}); !vfs.IsFull(err) || !strings.Contains(err.Error(), "the disk is full") {
 		t.Errorf("on a disk of 1 MiB: %v", err)
 	}
 	disk.SetCapacity(1 << 30)
-	i, err := NewImport(ImportConfig{Dir: d})
+	i, err := importer.New(importer.Config{Dir: d})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -523,64 +525,18 @@ func TestImportTakesTheRoomOfTheLogFirst(t *testing.T) {
 	}
 }
 
-// TestImportChecksOnceAllIsWritten looks at the phase at each write to the snapshot.
-func TestImportChecksOnceAllIsWritten(t *testing.T) {
-	disk := vfstest.NewMemory()
-	d, _, err := OpenDirForImportOn(disk, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	i, err := NewImport(ImportConfig{Dir: d})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range 500 {
-		w := owned(key(n), 1, ledger.TokenProgram)
-		w.Mint = &ledger.Mint{Decimals: 6}
-		if err := i.Add(1, 1, &w); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w := &importWriter{Import: i, ctx: t.Context(), at: importPoint(), left: 2, mintsLeft: 2}
-	i.phase.Store(uint32(ImportWrites))
-	parts, err := w.parts(2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range parts {
-		if err := p.Accounts(func(*ledger.Account) bool { return true }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, p := range parts {
-		if got := i.Progress(); got.Phase != ImportWrites || got.Sorted != 500 {
-			t.Errorf("before all mints are written: %+v", got)
-		}
-		if err := p.Mints(func(ledger.MintWrite) bool { return true }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := i.Progress(); got.Phase != ImportChecks {
-		t.Errorf("all is written: %+v", got)
-	}
-	if err := i.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestImportThatIsNotWholeIsRefused(t *testing.T) {
 	p := importPoint()
 	p.Capitalization = ledger.Some(ledger.Lamports(33)) // it is 32
 	disk := vfstest.NewMemory()
-	if _, err := importInto(t, disk, someTold(), p, ImportConfig{}); err == nil || !strings.Contains(err.Error(), "32 lamports") {
+	if _, err := importInto(t, disk, someTold(), p, importer.Config{}); err == nil || !strings.Contains(err.Error(), "32 lamports") {
 		t.Errorf("another sum than the bank's: %v", err)
 	}
-	if _, err := OpenDirOn(disk, "data"); !errors.Is(err, errUnfinishedImport) {
+	if _, err := datadir.OpenOn(disk, "data"); !errors.Is(err, datadir.ErrUnfinishedImport) {
 		t.Errorf("the directory: %v", err)
 	}
 	all := []told{{1, 0, lamports(key(1), 1<<63)}, {1, 0, lamports(key(2), 1<<63)}, {1, 0, lamports(key(3), 33)}}
-	if _, err := importInto(t, vfstest.NewMemory(), all, p, ImportConfig{}); err == nil {
+	if _, err := importInto(t, vfstest.NewMemory(), all, p, importer.Config{}); err == nil {
 		t.Error("a sum that overflows to the bank's is taken for it")
 	}
 }
@@ -590,12 +546,12 @@ func TestImportTellsOfAFullDisk(t *testing.T) {
 	for _, capacity := range []int64{1, 100, 16 << 10, testSegmentBytes + 1<<10, testSegmentBytes + 16<<10, testSegmentBytes + 32<<10} {
 		disk := vfstest.NewMemory()
 		disk.SetCapacity(capacity)
-		_, err := importInto(t, disk, all, importPoint(), ImportConfig{})
+		_, err := importInto(t, disk, all, importPoint(), importer.Config{})
 		if !vfs.IsFull(err) || capacity > 100 && !strings.Contains(err.Error(), "the disk is full") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%d bytes: %v", capacity, err)
 		}
 		disk.SetCapacity(1 << 40)
-		if _, err := importInto(t, disk, all, importPoint(), ImportConfig{}); err != nil {
+		if _, err := importInto(t, disk, all, importPoint(), importer.Config{}); err != nil {
 			t.Errorf("with space again after %d bytes: %v", capacity, err)
 		}
 	}
@@ -605,7 +561,7 @@ func TestImportTellsOfAFullDisk(t *testing.T) {
 func TestDamagedImportIsNotReplayed(t *testing.T) {
 	for _, gone := range []bool{true, false} {
 		disk := vfstest.NewMemory()
-		if _, err := importInto(t, disk, someTold(), importPoint(), ImportConfig{}); err != nil {
+		if _, err := importInto(t, disk, someTold(), importPoint(), importer.Config{}); err != nil {
 			t.Fatal(err)
 		}
 		names, _ := disk.List("data/snapshots")
@@ -629,37 +585,5 @@ func TestDamagedImportIsNotReplayed(t *testing.T) {
 		if err := e.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "import the archive again") {
 			t.Errorf("gone %v: %v", gone, err)
 		}
-	}
-}
-
-// TestFiltersOfADirectoryStay: what is held depends on them.
-func TestFiltersOfADirectoryStay(t *testing.T) {
-	disk := vfstest.NewMemory()
-	some := ledger.NewFilter([]ledger.Pubkey{key(1)}, []ledger.Pubkey{key(3), key(2)})
-	d := onDisk(t, disk, Config{}).Dir
-	for _, f := range []*ledger.Filter{some, some, ledger.NewFilter([]ledger.Pubkey{key(1), key(1)}, []ledger.Pubkey{key(2), key(3)})} {
-		if err := d.BindFilter(f); err != nil {
-			t.Fatal(err)
-		}
-	}
-	d.Close()
-	d = onDisk(t, disk, Config{}).Dir
-	if got := d.Filter(); got == nil || len(got.Owners()) != 1 || len(got.Accounts()) != 2 {
-		t.Errorf("filter = %+v", got)
-	}
-	for _, f := range []*ledger.Filter{nil, ledger.NewFilter([]ledger.Pubkey{key(1)}, nil), ledger.NewFilter([]ledger.Pubkey{key(2)}, []ledger.Pubkey{key(2), key(3)})} {
-		if err := d.BindFilter(f); err == nil || !strings.Contains(err.Error(), "--index-owners "+key(1).String()) {
-			t.Errorf("another filter: %v", err)
-		}
-	}
-	used := onDisk(t, vfstest.NewMemory(), Config{}).Dir
-	if err := used.BindFilter(nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := used.BindSource(live()); err != nil {
-		t.Fatal(err)
-	}
-	if err := used.BindFilter(some); err == nil || !strings.Contains(err.Error(), "begun without filters") {
-		t.Errorf("a filter on a directory without: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
 )
@@ -21,12 +22,13 @@ func (e *Engine) sequence(ctx context.Context, out <-chan *handed, stopFollowing
 	defer timer.Stop()
 	fence := e.shared.fence
 	for {
-		taken, followed, learned, logFailed := events, out, e.fill.learnable(), e.log.failed()
+		taken, followed, learned := events, out, e.fill.learnable()
 		if e.commits.events >= batchEvents {
 			taken, followed, learned = nil, nil, nil // the next batch is large enough, and the one before is not committed
 		}
-		if e.stopped() {
-			logFailed = nil
+		var logFailed <-chan struct{}
+		if e.log != nil && !e.stopped() {
+			logFailed = e.log.Failed()
 		}
 		timer.Reset(e.nextWork(time.Now()))
 		var err error
@@ -49,7 +51,7 @@ func (e *Engine) sequence(ctx context.Context, out <-chan *handed, stopFollowing
 			err = e.handedBack(o)
 		case <-timer.C:
 		case <-logFailed: // a sync that no commit waited for
-			err = &logError{e.seq.chain.tipSlot(), e.log.err()}
+			err = &logError{e.seq.chain.tipSlot(), e.log.Err()}
 		case <-fence: // by whoever looked at a snapshot
 			fence, err = nil, e.errFenced()
 		case <-ctx.Done():
@@ -187,7 +189,7 @@ func (e *Engine) stopIngest(err error) error {
 	var sharedFailure *sharedLogError
 	wasRefused, logFailed, sharedFailed := errors.As(err, &refusal), errors.As(err, &logFailure), errors.As(err, &sharedFailure)
 	livesOn := wasRefused || logFailed || sharedFailed || e.known.Load().info.Live && e.shared.writes()
-	if !livesOn || errors.Is(err, errOtherLedger) {
+	if !livesOn || errors.Is(err, datadir.ErrOtherLedger) {
 		return err
 	}
 	why := "ingest stopped: " + err.Error()

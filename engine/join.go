@@ -10,8 +10,8 @@ import (
 // joining is the phase in which Config.Join runs.
 const joining = "joining the cluster"
 
-// known is what the source and the data directory say of the ledger. It never changes: Join may lead to
-// another one, while questions are asked.
+// known is what the source and the data directory say of the ledger. A known never changes: after Join the engine
+// points to another one, while queries go on with the one before.
 type known struct {
 	info      ledger.SourceInfo // Complete: no account of the ledger is left out
 	showsAll  bool              // the source, or what was imported, shows every account of the ledger
@@ -23,16 +23,16 @@ type known struct {
 func (e *Engine) learnDir() {
 	c, k := &e.config, *e.known.Load()
 	if c.Dir != nil {
-		e.seq.checkRoot, e.seq.statusSeen = c.Dir.checkRoot, c.Dir.statuses()
+		e.seq.checkRoot, e.seq.statusSeen = c.Dir.CheckRoot, c.Dir.Statuses()
 		if k.filter == nil {
 			k.filter = c.Dir.Filter()
 		}
-		k.skipVotes = k.skipVotes || c.Dir.skipsVotes()
+		k.skipVotes = k.skipVotes || c.Dir.SkipsVotes()
 		e.seq.skipVotes = k.skipVotes
-		if c.Source == nil || c.Dir.imported() != nil && !k.info.GapsAllowed {
-			k.info.Complete = c.Dir.complete()
+		if c.Source == nil || c.Dir.Imported() != nil && !k.info.GapsAllowed {
+			k.info.Complete = c.Dir.ShowsAll()
 		}
-		k.info = c.Dir.infoOf(k.info)
+		k.info = c.Dir.InfoOf(k.info)
 	}
 	k.showsAll = k.info.Complete
 	if k.filter != nil {
@@ -44,7 +44,7 @@ func (e *Engine) learnDir() {
 	e.known.Store(&k)
 }
 
-// join lets the data directory be bound and filled.
+// join calls Config.Join, which binds and fills the data directory, and learns what it is bound to.
 func (e *Engine) join(ctx context.Context) error {
 	if e.config.Join == nil {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -19,7 +20,7 @@ func TestQuestionsWhileJoining(t *testing.T) {
 		release := make(chan struct{})
 		c.Join = func(context.Context, func(done, total uint64)) error {
 			<-release
-			return c.Dir.BindCluster("the ledger", FactsOf(live(), ledger.NewFilter([]ledger.Pubkey{ledger.SystemProgram}, nil), true))
+			return c.Dir.BindCluster("the ledger", datadir.FactsOf(live(), ledger.NewFilter([]ledger.Pubkey{ledger.SystemProgram}, nil), true))
 		}
 		n := startNode(t, live(), c)
 		var asking sync.WaitGroup

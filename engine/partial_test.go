@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -41,7 +42,7 @@ func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				disk := vfstest.NewMemory()
 				if tt.info.Identity = ""; tt.imported {
-					if _, err := importInto(t, disk, someTold(), importPoint(), ImportConfig{Filter: tt.filter}); err != nil {
+					if _, err := importInto(t, disk, someTold(), importPoint(), importer.Config{Filter: tt.filter}); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
 	"ledgerd/snapshot"
@@ -37,7 +38,7 @@ type recovery struct {
 func (r *recovery) restore(ctx context.Context) error {
 	r.progress.begin("opening the snapshot", 0)
 	var err error
-	if r.store, err = snapshot.OpenStore(r.config.Dir.fs, SnapshotDir(r.config.Dir.path), r.logger); err != nil {
+	if r.store, err = snapshot.OpenStore(r.config.Dir.FS(), r.config.Dir.SnapshotDir(), r.logger); err != nil {
 		return err
 	}
 	all, err := r.store.List()
@@ -48,7 +49,7 @@ func (r *recovery) restore(ctx context.Context) error {
 		if held, err := r.config.Dir.HoldsRecords(ctx); err != nil {
 			return err
 		} else if !held {
-			return fmt.Errorf("data directory %s %w", r.config.Dir.path, errUnfinishedBootstrap)
+			return fmt.Errorf("data directory %s %w", r.config.Dir.Path(), datadir.ErrUnfinishedBootstrap)
 		}
 	}
 	for _, open := range []func(snapshot.Info) (*snapshot.Snapshot, error){
@@ -69,12 +70,12 @@ func (r *recovery) restore(ctx context.Context) error {
 		}
 	}
 	switch {
-	case r.config.Dir.imported() == nil:
+	case r.config.Dir.Imported() == nil:
 		return nil
 	case r.damage != nil: // the log begins behind it
 		return fmt.Errorf("no snapshot is whole, and the first was an import's: import the archive again into another --data-dir: %w", r.damage)
 	}
-	return fmt.Errorf("%s was made by an import, and its snapshots are gone: restore them, or import the archive again into another --data-dir", r.config.Dir.path)
+	return fmt.Errorf("%s was made by an import, and its snapshots are gone: restore them, or import the archive again into another --data-dir", r.config.Dir.Path())
 }
 
 // noteDamage tells of a snapshot that is passed over.
@@ -195,8 +196,8 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 		return err
 	}
 	// The directory learned of its root only once that was durable.
-	if end.Version() == 0 && r.from == nil && r.config.Dir.hasRoot() {
-		return fmt.Errorf("%s held a ledger, and its log and snapshots are gone: restore them, or start with another --data-dir", r.config.Dir.path)
+	if end.Version() == 0 && r.from == nil && r.config.Dir.HasRoot() {
+		return fmt.Errorf("%s held a ledger, and its log and snapshots are gone: restore them, or start with another --data-dir", r.config.Dir.Path())
 	}
 	r.end = end
 	r.readBack(ctx)
@@ -228,7 +229,7 @@ func (r *recovery) replay(ctx context.Context) (wal.End, error) {
 		from = r.from.Version
 	}
 	r.progress.begin("replaying the log", 0)
-	end, err := wal.Replay(ctx, r.config.Dir.fs, LogDir(r.config.Dir.path), from, func(commit []wal.Entry) error {
+	end, err := wal.Replay(ctx, r.config.Dir.FS(), r.config.Dir.LogDir(), from, func(commit []wal.Entry) error {
 		records := make([]*ledger.Record, 0, len(commit))
 		if len(commit) > 0 {
 			r.shared.from = ledger.PointAfter(commit[len(commit)-1].Record)
@@ -314,7 +315,7 @@ func (r *recovery) explain(err error) error {
 		}
 		from = "the snapshots are " + strings.Join(names, ", ")
 	}
-	return fmt.Errorf("%s: %w; %s", LogDir(r.config.Dir.path), err, from)
+	return fmt.Errorf("%s: %w; %s", r.config.Dir.LogDir(), err, from)
 }
 
 // resumeAt makes the state of a snapshot, with the blocks it holds, the one to go on from.

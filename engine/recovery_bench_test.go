@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"ledgerd/engine/codec"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
@@ -71,14 +72,14 @@ func writeBench(b *testing.B, path string, n int) (payload int64) {
 // writeAccounts leaves a data directory with n accounts in its snapshot: account returns the i-th.
 func writeAccounts(b *testing.B, path string, n int, account func(i, n int) *ledger.Account) {
 	b.Helper()
-	dir, err := OpenDir(path)
+	dir, err := datadir.Open(path)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer dir.Close()
 	root := rootBlock(1000)
 	record := &ledger.Record{Version: 1, Kind: ledger.BlockRecord, Slot: root.Slot, Hash: root.Blockhash, Block: root, FirstSeq: 1}
-	log, err := wal.Open(wal.Config{FS: vfs.Disk{}, Dir: LogDir(path), Logger: slog.New(slog.DiscardHandler)}, wal.End{})
+	log, err := wal.Open(wal.Config{FS: vfs.Disk{}, Dir: datadir.LogDir(path), Logger: slog.New(slog.DiscardHandler)}, wal.End{})
 	if err == nil {
 		err = log.Commit([]*ledger.Record{record})
 	}
@@ -88,7 +89,7 @@ func writeAccounts(b *testing.B, path string, n int, account func(i, n int) *led
 	if err != nil {
 		b.Fatal(err)
 	}
-	store, err := snapshot.OpenStore(vfs.Disk{}, SnapshotDir(path), nil)
+	store, err := snapshot.OpenStore(vfs.Disk{}, datadir.SnapshotDir(path), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func BenchmarkRecovery(b *testing.B) {
 }
 
 func recoverOnce(b *testing.B, path string, n int) {
-	dir, err := OpenDir(path)
+	dir, err := datadir.Open(path)
 	if err != nil {
 		b.Fatal(err)
 	}

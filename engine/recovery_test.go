@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot"
@@ -19,7 +20,7 @@ import (
 // onDisk returns the configuration of a node whose data directory lies on a disk.
 func onDisk(t *testing.T, disk vfs.FS, c Config) Config {
 	t.Helper()
-	dir, err := OpenDirOn(disk, "data")
+	dir, err := datadir.OpenOn(disk, "data")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ type restarts struct {
 	shown  []ledger.Event // since the beginning
 	times  int
 	config Config
-	dir    *Dir
+	dir    *datadir.Dir
 }
 
 // start runs the node on the disk as it stands, and holds what it answers against the model.
@@ -122,7 +123,7 @@ func (r *restarts) showAgain() {
 func (r *restarts) inLog() map[[32]byte]bool {
 	r.t.Helper()
 	all := make(map[[32]byte]bool)
-	_, err := wal.ReplayBeside(r.t.Context(), r.disk, LogDir("data"), 0, func(commit []wal.Entry) error {
+	_, err := wal.ReplayBeside(r.t.Context(), r.disk, datadir.LogDir("data"), 0, func(commit []wal.Entry) error {
 		for i := range commit {
 			switch record := commit[i].Record; {
 			case record.Base != nil:
@@ -160,7 +161,7 @@ func (r *restarts) again() {
 // node had at that block while it went on.
 func mustVerify(t *testing.T, disk vfs.FS) {
 	t.Helper()
-	store := snapshot.ViewStore(disk, SnapshotDir("data"), slog.New(slog.DiscardHandler))
+	store := snapshot.ViewStore(disk, datadir.SnapshotDir("data"), slog.New(slog.DiscardHandler))
 	all, err := store.List()
 	if err != nil {
 		t.Fatal(err)

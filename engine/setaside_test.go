@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -34,7 +35,7 @@ func heldIn(t *testing.T, disk vfs.FS, dirs ...string) map[string]string {
 
 // setAside opens a directory and sets aside what it holds.
 func setAside(disk vfs.FS) error {
-	d, err := OpenDirOn(disk, "data")
+	d, err := datadir.OpenOn(disk, "data")
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func TestSettingAsideAtAnyMoment(t *testing.T) {
 				}
 			}
 		}
-		here, aside := []string{LogDir("data"), SnapshotDir("data")}, []string{LogDir("data") + asideSuffix, SnapshotDir("data") + asideSuffix}
+		here, aside := []string{datadir.LogDir("data"), datadir.SnapshotDir("data")}, []string{datadir.LogDir("data") + ".behind", datadir.SnapshotDir("data") + ".behind"}
 		old := heldIn(t, begun, here...)
 		kept, moved := 0, 0
 		for n := 1; ; n++ {
@@ -77,9 +78,9 @@ func TestSettingAsideAtAnyMoment(t *testing.T) {
 				}
 				break
 			}
-			for i, share := range []float64{0, 0.5, 1} {
-				left := memory.Crash(share, uint64(n))
-				d, err := OpenDirOn(left, "data")
+			for i, share := range []float64{0, 0.3, 0.5, 0.5, 0.5, 0.7, 1} {
+				left := memory.Crash(share, uint64(100*n+i))
+				d, err := datadir.OpenOn(left, "data")
 				if err != nil {
 					t.Fatalf("crash at call %d: %v", n, err)
 				}
@@ -126,8 +127,8 @@ func TestOnlyAClusterSetsAside(t *testing.T) {
 		n := startNode(t, live(), onDisk(t, disk, Config{Shards: 1}))
 		n.send(rootBlock(100))
 		n.mustStop()
-		before := heldIn(t, disk, LogDir("data"), SnapshotDir("data"))
-		if err := n.config.Dir.SetAside(); err == nil || !maps.Equal(before, heldIn(t, disk, LogDir("data"), SnapshotDir("data"))) {
+		before := heldIn(t, disk, datadir.LogDir("data"), datadir.SnapshotDir("data"))
+		if err := n.config.Dir.SetAside(); err == nil || !maps.Equal(before, heldIn(t, disk, datadir.LogDir("data"), datadir.SnapshotDir("data"))) {
 			t.Errorf("err = %v, %d files were held", err, len(before))
 		}
 		if v, err := n.config.Dir.LastVersion(t.Context()); err != nil || v != n.Head().Tips[0].Version {

@@ -13,13 +13,13 @@ import (
 // SharedLog is a log that several nodes hold together: one of them at a time writes it, and the
 // others follow. Beside it each node keeps a log of its own, which is never ahead of it.
 type SharedLog interface {
-	// Follow hands every commit behind the point to take, in order, whole. It returns nil when this node has become the
+	// Follow passes every commit after the point to take, in order, whole. It returns nil when this node has become the
 	// log's writer and everything before was taken; a node that only reads never becomes it. Otherwise it returns ctx's
 	// error, what take returned, or why the log cannot be followed (recreated, shortened, purged past the point,
-	// damaged). take returns when the commit was carried out, so who is to be fast reads ahead meanwhile.
+	// damaged). take returns when the commit was carried out, so a fast implementation reads ahead meanwhile.
 	Follow(ctx context.Context, from ledger.LogPoint, take func(commit []*ledger.Record) error) error
-	// Commit appends a commit behind all that was followed or committed before; it returns when the log acknowledged all
-	// of it. ledger.ErrDeposed: another node is the writer now, nobody will ever see this commit (by us).
+	// Commit appends a commit after all that was followed or committed before; it returns when the log acknowledged all
+	// of it. ledger.ErrDeposed: another node is the writer now, and no node will ever see this commit.
 	// It waits while the log cannot be reached; other errors are those of [Log], and final.
 	Commit(ctx context.Context, commit []*ledger.Record) error
 	// Behind returns for how long the node has not known that it holds the whole log; 0 while it writes itself, and the
@@ -27,25 +27,25 @@ type SharedLog interface {
 	Behind() time.Duration
 }
 
-// Resigner is what a SharedLog may be as well: one that lets another node become the writer at once.
+// Resigner is a SharedLog that can let another node become the writer at once.
 type Resigner interface {
 	// Resign returns at once. Nothing is committed or followed after it.
 	Resign()
 }
 
 // defaultMaxLag is for how long a node may not know that it holds the whole shared log and still
-// be sent questions: longer than servers of a log take to agree on who leads it.
+// be ready for queries: longer than the servers of a log take to elect a leader.
 const defaultMaxLag = 15 * time.Second
 
 // sharing is how a node takes part in a shared log.
 type sharing struct {
 	log    SharedLog // nil: the node is alone
 	maxLag time.Duration
-	from   ledger.LogPoint // behind what recovery found
+	from   ledger.LogPoint // where recovery ended
 
 	leads     atomic.Bool            // this node is the writer
 	led       chan struct{}          // closed then
-	fenced    atomic.Pointer[string] // why nothing is answered any more; nil while all is well
+	fenced    atomic.Pointer[string] // why no query is answered any more; nil while they are
 	fence     chan struct{}          // closed then
 	began     atomic.Int64           // when it began to follow, as engine.age; 0: not yet
 	commitsAt atomic.Int64           // since when a commit waits for the log, likewise; 0: none does
@@ -60,7 +60,7 @@ func (s *sharing) knows(age int64) bool {
 	return began != 0 && behind <= time.Duration(age-began)
 }
 
-// lag says why the node should not be asked, though it answers: "" where it keeps up.
+// lag returns why balancers should send the node no queries, though it answers them: "" where it keeps up.
 func (s *sharing) lag(age int64) string {
 	if s.log == nil {
 		return ""
@@ -84,8 +84,8 @@ func (s *sharing) resign() {
 	}
 }
 
-// share appends a batch to the shared log, once: that the local log has no space for it afterwards
-// is another matter.
+// share appends a batch to the shared log, once: a commit that is tried again because the local log has no space
+// is in the shared log already.
 func (e *Engine) share(ctx context.Context, b *batch) error {
 	s := &e.shared
 	if s.log == nil || b.shared {
@@ -106,7 +106,7 @@ func (e *Engine) share(ctx context.Context, b *batch) error {
 	return &sharedLogError{err: fmt.Errorf("cannot commit slot %d to the shared log: %w", b.slot, err)}
 }
 
-// sharedLogError says that the shared log is of no use any more: what was on its way to it stays
+// sharedLogError says that the shared log failed for good: a commit that it has not acknowledged stays
 // unseen.
 type sharedLogError struct {
 	following bool
@@ -116,7 +116,7 @@ type sharedLogError struct {
 func (e *sharedLogError) Error() string { return e.err.Error() }
 func (e *sharedLogError) Unwrap() error { return e.err }
 
-// why says so to anybody: it names no hosts.
+// why returns the words for health checks, which name no hosts.
 func (e *sharedLogError) why() string {
 	if e.following {
 		return "the shared log cannot be followed; reads go on until a person looks"

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 )
 
@@ -89,7 +90,7 @@ func BenchmarkSnapshotWhileServing(b *testing.B) {
 	n := recoveredAccounts(b)
 	path := b.TempDir()
 	writeBench(b, path, n)
-	dir, err := OpenDir(path)
+	dir, err := datadir.Open(path)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -15,18 +15,21 @@ import (
 )
 
 const (
-	// keptSnapshots are how many snapshots are kept: should the newest turn out damaged, the
-	// one before serves, and the log reaches back behind that one.
+	// keptSnapshots are how many snapshots are kept: where the newest is damaged, a start takes the
+	// one before, and the log begins before that one.
 	keptSnapshots = 2
-	// lastSnapshotTimeout bounds the snapshot on the way out. Without it the next start
-	// replays more, that is all.
+	// lastSnapshotTimeout bounds the snapshot on the way out. Without that snapshot the next start
+	// only replays more.
 	lastSnapshotTimeout = 5 * time.Second
-	// maxReplayBytes is how much log may gather behind a snapshot before the next is due,
+	// maxReplayBytes is how much log may gather after a snapshot before the next is due,
 	// whatever the interval: it bounds how long a start takes and what the log takes on disk.
 	maxReplayBytes = 1 << 30
 	// logShare keeps the log from filling the disk by itself: the next snapshot is also due when
 	// what it makes redundant takes this part of what is free.
 	logShare = 4
+	// snapshotShare is the part of a core that each goroutine takes which writes or checks a snapshot, while no
+	// log gathers after it.
+	snapshotShare = 0.1
 )
 
 // snapshots takes snapshots of the newest finalized block, one at a time. The goroutine of
@@ -43,7 +46,7 @@ type snapshots struct {
 	stats   snapshotStats
 }
 
-// snapshotStats are read by anybody.
+// snapshotStats may be read by any goroutine.
 type snapshotStats struct {
 	slot, bytes, taken, failures atomic.Int64 // taken: Unix nanoseconds of the newest
 	nanoseconds, count, damaged  atomic.Int64
@@ -65,8 +68,8 @@ func (e *Engine) snapshotDue(now time.Time) bool {
 	if s.interval > 0 && !now.Before(s.due) {
 		return true
 	}
-	behind, free := uint64(e.log.stats().Position-s.logged), e.disk.free.Load()
-	return behind > maxReplayBytes || behind > free/logShare && free >= e.wantedForSnapshot()
+	gathered, free := uint64(e.log.Stats().Position-s.logged), e.disk.free.Load()
+	return gathered > maxReplayBytes || gathered > free/logShare && free >= e.wantedForSnapshot()
 }
 
 // beginSnapshot fixes what the snapshot is of, and has it written and offered. It must be possible,
@@ -81,7 +84,7 @@ func (e *Engine) beginSnapshot(ctx context.Context, pace snapshot.Pace, offer fu
 		e.snapshotFailed(err)
 		return
 	}
-	s.logged = e.log.stats().Position // of a failed one too: the next is due a while later
+	s.logged = e.log.Stats().Position // of a failed one too: the next is due a while later
 	c := &e.seq.applier
 	m := snapshot.Meta{
 		Version: n.version, Slot: n.slot(), Blockhash: n.block.Blockhash, Seq: n.seq, StateHash: n.stateHash,
@@ -103,13 +106,23 @@ func (e *Engine) beginSnapshot(ctx context.Context, pace snapshot.Pace, offer fu
 			}
 			return
 		}
-		if err := e.pruneBehindSnapshots(ctx, pace); err != nil && ctx.Err() == nil {
+		if err := e.pruneToSnapshots(ctx, pace); err != nil && ctx.Err() == nil {
 			e.logger.Error("a snapshot was taken, but what it makes redundant is still there", "error", err)
 		}
 	})
 }
 
-// freeze takes copies of all shards at the same point of the log.
+// snapshotPace returns how fast a snapshot is taken that begins now. It leaves the cores to queries, but becomes
+// faster the more log gathers, up to full speed when the next one is due: what a snapshot pins in memory grows
+// with what is written.
+func (e *Engine) snapshotPace() snapshot.Pace {
+	began := e.log.Stats().Position
+	return snapshot.Pace{Share: func() float64 {
+		return snapshotShare + float64(e.log.Stats().Position-began)/maxReplayBytes
+	}}
+}
+
+// freeze takes copies of all shards at one version.
 func (e *Engine) freeze(v ledger.Version) ([]*shard.Frozen, error) {
 	sent := make([]*shard.Freezing, len(e.shards))
 	for i, s := range e.shards {
@@ -132,7 +145,7 @@ func (e *Engine) freeze(v ledger.Version) ([]*shard.Frozen, error) {
 	return frozen, nil
 }
 
-// release lets the shards use again what their copies pin.
+// release releases what the copies pin in the shards.
 func release(frozen []*shard.Frozen) {
 	for _, f := range frozen {
 		f.Release()
@@ -147,7 +160,7 @@ func (e *Engine) writeSnapshot(ctx context.Context, m snapshot.Meta, frozen []*s
 	if err := e.log.Sync(); err != nil {
 		return written, fmt.Errorf("cannot sync the log before a snapshot: %w", err)
 	}
-	if err := e.room(e.wantedForSnapshot()); err != nil {
+	if err := e.requireFree(e.wantedForSnapshot()); err != nil {
 		return written, err
 	}
 	parts := make([]snapshot.Part, len(frozen))
@@ -173,8 +186,8 @@ func (e *Engine) writeSnapshot(ctx context.Context, m snapshot.Meta, frozen []*s
 	return written, nil
 }
 
-// pruneBehindSnapshots gives up older snapshots, and the log behind the oldest that is kept.
-func (e *Engine) pruneBehindSnapshots(ctx context.Context, pace snapshot.Pace) error {
+// pruneToSnapshots removes older snapshots than the kept ones, and the log before the oldest of these.
+func (e *Engine) pruneToSnapshots(ctx context.Context, pace snapshot.Pace) error {
 	oldest, err := e.snapshots.store.Prune(ctx, keptSnapshots, pace)
 	if err != nil || oldest == nil {
 		return err
@@ -186,7 +199,7 @@ func (e *Engine) pruneBehindSnapshots(ctx context.Context, pace snapshot.Pace) e
 	return nil
 }
 
-// snapshotFailed tells of a snapshot that was not taken. Nothing is lost: the log is kept.
+// snapshotFailed counts and logs a snapshot that was not taken. Nothing is lost: the log is kept.
 func (e *Engine) snapshotFailed(err error) {
 	if errors.Is(err, context.Canceled) {
 		return // the node stops: the last one follows

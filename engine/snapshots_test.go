@@ -84,3 +84,20 @@ func TestIdleNodeTakesTheSnapshotThatIsDue(t *testing.T) {
 		n.mustStop()
 	})
 }
+
+// TestASnapshotHurriesAsLogGathers asks for the share of a core before and after blocks.
+func TestASnapshotHurriesAsLogGathers(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		n, root := diskNode(t, vfstest.NewMemory(), Config{})
+		began, pace := n.Stats().Log.Position, n.snapshotPace()
+		if got := pace.Share(); got != snapshotShare {
+			t.Errorf("at first: %v of a core, want %v", got, snapshotShare)
+		}
+		n.send(events(chainOf(root, 5)...)...)
+		gathered := n.Stats().Log.Position - began
+		if got, want := pace.Share(), snapshotShare+float64(gathered)/maxReplayBytes; gathered == 0 || got != want {
+			t.Errorf("after %d bytes of log: %v of a core, want %v", gathered, got, want)
+		}
+		n.mustStop()
+	})
+}

@@ -194,7 +194,10 @@ func (e *Engine) Stats() Stats {
 		sum += t.depths[i].Load()
 		s.RollbacksUpTo[i] = sum
 	}
-	s.Log, s.Recovery, s.DiskPauses = e.log.stats(), time.Duration(e.recoveryTook.Load()), e.disk.pauses.Load()
+	if e.log != nil {
+		s.Log = e.log.Stats()
+	}
+	s.Recovery, s.DiskPauses = time.Duration(e.recoveryTook.Load()), e.disk.pauses.Load()
 	s.Fill = e.fill.figures()
 	shots := &e.snapshots.stats
 	s.Snapshot = SnapshotStats{

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/codec"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -108,7 +109,7 @@ func TestUpdatesTellTheWalletBefore(t *testing.T) {
 // encodedLog returns the records that lie in a node's log.
 func encodedLog(t *testing.T, e *Engine) (all []string) {
 	t.Helper()
-	_, err := wal.ReplayBeside(t.Context(), e.config.Dir.fs, LogDir("data"), 1, func(commit []wal.Entry) error {
+	_, err := wal.ReplayBeside(t.Context(), e.config.Dir.FS(), datadir.LogDir("data"), 1, func(commit []wal.Entry) error {
 		for i := range commit {
 			all = append(all, string(codec.AppendRecord(nil, commit[i].Record)))
 		}
@@ -148,7 +149,7 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 
 		disk := vfstest.NewMemory()
 		c := onDisk(t, disk, Config{Shards: 1})
-		log, err := wal.Open(wal.Config{FS: disk, Dir: LogDir("data")}, wal.End{})
+		log, err := wal.Open(wal.Config{FS: disk, Dir: datadir.LogDir("data")}, wal.End{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"ledgerd/engine"
 	"ledgerd/engine/cluster"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 )
@@ -66,7 +67,7 @@ func (f *clusterFlags) connect(n *node, filter *ledger.Filter, skipVotes bool) (
 	}
 	c.LedgerID, _ = n.dir.Cluster()
 	if n.source != nil {
-		facts := engine.FactsOf(n.source.Info(), filter, skipVotes)
+		facts := datadir.FactsOf(n.source.Info(), filter, skipVotes)
 		n.facts, c.Facts = &facts, facts.Encode()
 	}
 	n.cluster, err = cluster.Open(c)
@@ -105,7 +106,7 @@ func (n *node) bind(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	facts, err := engine.DecodeFacts(encoded)
+	facts, err := datadir.DecodeFacts(encoded)
 	if err != nil {
 		return err
 	}
@@ -133,11 +134,11 @@ func (n *node) begin(ctx context.Context, progress func(done, total uint64)) err
 // beginWith fills an empty directory with a snapshot.
 func (n *node) beginWith(ctx context.Context, m *cluster.Manifest, progress func(done, total uint64)) error {
 	n.logger.Info("begins with a snapshot of another node", "slot", uint64(m.Slot), "node", m.Node, "bytes", m.Bytes())
-	err := n.cluster.Fetch(ctx, m, vfs.Disk{}, engine.SnapshotDir(n.dataDir), func(done, total int64) { progress(uint64(done), uint64(total)) })
+	err := n.cluster.Fetch(ctx, m, vfs.Disk{}, datadir.SnapshotDir(n.dataDir), func(done, total int64) { progress(uint64(done), uint64(total)) })
 	if err != nil {
 		return err
 	}
-	return engine.Adopt(ctx, n.dir, m.Record, n.logger)
+	return datadir.Adopt(ctx, n.dir, m.Record, n.logger)
 }
 
 // offer gives a snapshot to those who begin, if it is this node's turn.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"ledgerd/engine"
 	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/wal"
@@ -285,7 +285,7 @@ func (r *clusterRig) sameRecords() (most int) {
 	all := map[ledger.Version]line{}
 	for _, n := range r.nodes {
 		count := 0
-		_, err := wal.Replay(context.Background(), vfs.Disk{}, engine.LogDir(n.dir), 0, func(commit []wal.Entry) error {
+		_, err := wal.Replay(context.Background(), vfs.Disk{}, datadir.LogDir(n.dir), 0, func(commit []wal.Entry) error {
 			for i := range commit {
 				record := commit[i].Record
 				here := line{record.Kind, record.Slot, record.Hash, record.StateHash, record.FirstSeq}

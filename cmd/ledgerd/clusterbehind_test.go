@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"ledgerd/engine"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/wal"
@@ -52,7 +52,7 @@ func TestReplicaThatWasAwayTooLongBeginsAnew(t *testing.T) {
 	r.stop()
 	r.sameRecords()
 	first := ledger.Version(0)
-	_, err := wal.Replay(t.Context(), vfs.Disk{}, engine.LogDir(away.dir), 0, func(commit []wal.Entry) error {
+	_, err := wal.Replay(t.Context(), vfs.Disk{}, datadir.LogDir(away.dir), 0, func(commit []wal.Entry) error {
 		if first == 0 {
 			first = commit[0].Record.Version
 		}
@@ -61,11 +61,11 @@ func TestReplicaThatWasAwayTooLongBeginsAnew(t *testing.T) {
 	if err != nil || first <= held {
 		t.Errorf("its log begins with record %d (%v), it held %d", first, err, held)
 	}
-	end, err := wal.Replay(t.Context(), vfs.Disk{}, engine.LogDir(away.dir)+".behind", 0, func([]wal.Entry) error { return nil }, nil)
+	end, err := wal.Replay(t.Context(), vfs.Disk{}, datadir.LogDir(away.dir)+".behind", 0, func([]wal.Entry) error { return nil }, nil)
 	if err != nil || end.Version() != held {
 		t.Errorf("up to record %d is set aside (%v), it held %d", end.Version(), err, held)
 	}
-	if _, err := os.Stat(engine.SnapshotDir(away.dir) + ".behind"); err != nil {
+	if _, err := os.Stat(datadir.SnapshotDir(away.dir) + ".behind"); err != nil {
 		t.Error(err)
 	}
 }
@@ -73,7 +73,7 @@ func TestReplicaThatWasAwayTooLongBeginsAnew(t *testing.T) {
 // lastRecord returns the newest record of a node's log.
 func lastRecord(t *testing.T, dir string) ledger.Version {
 	t.Helper()
-	end, err := wal.Replay(t.Context(), vfs.Disk{}, engine.LogDir(dir), 0, func([]wal.Entry) error { return nil }, nil)
+	end, err := wal.Replay(t.Context(), vfs.Disk{}, datadir.LogDir(dir), 0, func([]wal.Entry) error { return nil }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"ledgerd/engine"
+	"ledgerd/engine/datadir"
 )
 
 // checkDataDir returns an error unless path is the data directory of a node, with more in it than what
@@ -22,5 +22,5 @@ func checkDataDir(path string) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a data directory: its node.json is no file", path)
 	}
-	return engine.CheckImport(path)
+	return datadir.CheckImport(path)
 }

@@ -11,6 +11,7 @@ import (
 
 	"ledgerd/engine"
 	"ledgerd/engine/codec"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/file"
 	"ledgerd/snapshot/vfs"
@@ -27,7 +28,7 @@ type exportCommand struct {
 
 // exportLedger is the exporter of the engine.
 func exportLedger(ctx context.Context, dataDir string, log *slog.Logger, emit func(ledger.Event) error) error {
-	dir, err := engine.OpenDir(dataDir)
+	dir, err := datadir.Open(dataDir)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"ledgerd/engine"
+	"ledgerd/engine/datadir"
+	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/agave"
 	"ledgerd/engine/source/agave/agavetest"
@@ -50,11 +51,11 @@ func BenchmarkImport(b *testing.B) {
 	b.SetBytes(unpacked)
 	var reading time.Duration
 	for b.Loop() {
-		dir, _, err := engine.OpenDirForImport(filepath.Join(b.TempDir(), "data"))
+		dir, _, err := datadir.OpenForImport(filepath.Join(b.TempDir(), "data"))
 		if err != nil {
 			b.Fatal(err)
 		}
-		into, err := engine.NewImport(engine.ImportConfig{Dir: dir, Logger: quietLog()})
+		into, err := importer.New(importer.Config{Dir: dir, Logger: quietLog()})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -74,7 +75,7 @@ func BenchmarkImport(b *testing.B) {
 			b.Fatal(err)
 		}
 		reading += time.Since(begun)
-		done, err := into.Finish(b.Context(), engine.ImportPoint{Slot: 1000, Capitalization: ledger.Some(ledger.Lamports(accounts))})
+		done, err := into.Finish(b.Context(), importer.Point{Slot: 1000, Capitalization: ledger.Some(ledger.Lamports(accounts))})
 		if err != nil || done.Accounts != accounts {
 			b.Fatal(done, err)
 		}

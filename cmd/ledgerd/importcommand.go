@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"ledgerd/engine"
+	"ledgerd/engine/datadir"
+	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/agave"
 )
@@ -56,7 +58,7 @@ func (c *importCommand) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	dir, anew, err := engine.OpenDirForImport(c.DataDir)
+	dir, anew, err := datadir.OpenForImport(c.DataDir)
 	if err != nil {
 		return err
 	}
@@ -65,7 +67,7 @@ func (c *importCommand) Run(ctx context.Context, s *streams) error {
 		fmt.Fprintf(s.err, "an import into %s did not finish: what it left is removed, and it starts anew\n", c.DataDir)
 	}
 	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	into, err := engine.NewImport(engine.ImportConfig{Dir: dir, Filter: c.filter(), Logger: log})
+	into, err := importer.New(importer.Config{Dir: dir, Filter: c.filter(), Logger: log})
 	if err != nil {
 		return fmt.Errorf("cannot import %s: %w", c.Archive, err)
 	}
@@ -86,7 +88,7 @@ func (c *importCommand) Run(ctx context.Context, s *streams) error {
 }
 
 // importArchive reads an archive into an import, and finishes it.
-func importArchive(ctx context.Context, archive *agave.Archive, into *engine.Import) (*agave.Bank, engine.Imported, error) {
+func importArchive(ctx context.Context, archive *agave.Archive, into *importer.Import) (*agave.Bank, importer.Result, error) {
 	bank, err := archive.Read(ctx, func(c *agave.Chunk) error {
 		for i := range c.State.Accounts {
 			if err := into.Add(c.State.Slot, c.WriteVersions[i], &c.State.Accounts[i]); err != nil {
@@ -96,9 +98,9 @@ func importArchive(ctx context.Context, archive *agave.Archive, into *engine.Imp
 		return nil
 	})
 	if err != nil {
-		return nil, engine.Imported{}, err
+		return nil, importer.Result{}, err
 	}
-	done, err := into.Finish(ctx, engine.ImportPoint{
+	done, err := into.Finish(ctx, importer.Point{
 		Slot: bank.Slot, ParentSlot: bank.ParentSlot, Blockhash: bank.Blockhash,
 		Height: ledger.Some(bank.Height), Capitalization: ledger.Some(bank.Capitalization),
 	})
@@ -108,7 +110,7 @@ func importArchive(ctx context.Context, archive *agave.Archive, into *engine.Imp
 // importState is what there is to show of an import.
 type importState struct {
 	archive interface{ Progress() (read, size int64) }
-	engine.ImportProgress
+	importer.Progress
 	since time.Duration
 }
 
@@ -116,11 +118,11 @@ type importState struct {
 func (s importState) line() string {
 	read, size := s.archive.Progress()
 	switch s.Phase {
-	case engine.ImportReads:
+	case importer.Reads:
 		seconds := max(s.since.Seconds(), 0.001)
 		return fmt.Sprintf("%s of %s, %d records, %.0f records/s, %s/s", bytesText(float64(read)), bytesText(float64(size)),
 			s.Added, float64(s.Added)/seconds, bytesText(float64(read)/seconds))
-	case engine.ImportWrites:
+	case importer.Writes:
 		return fmt.Sprintf("%d accounts are sorted and written", s.Sorted)
 	default:
 		return "what was written is checked"
@@ -131,7 +133,7 @@ func (s importState) line() string {
 func (s importState) percent() int {
 	read, size := s.archive.Progress()
 	done, total := float64(read), float64(size)
-	if s.Phase != engine.ImportReads {
+	if s.Phase != importer.Reads {
 		done, total = float64(s.Sorted), float64(s.Added)
 	}
 	if total == 0 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ledgerd/engine"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/recorded"
 	"ledgerd/engine/source/agave/agavetest"
@@ -25,7 +26,7 @@ var stateHashField = regexp.MustCompile(`state_hash=\S+`)
 // versions and deletions of its accounts strewn over storages in no order.
 func archiveOf(t *testing.T, dataDir string, r *rand.Rand) *agavetest.Archive {
 	t.Helper()
-	dir, err := engine.OpenDir(dataDir)
+	dir, err := datadir.Open(dataDir)
 	if err != nil {
 		t.Fatal(err)
 	}

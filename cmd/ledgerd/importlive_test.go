@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ledgerd/engine"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source"
 	"ledgerd/engine/source/agave/agavetest"
@@ -63,7 +64,7 @@ func TestImportedNodeFollowsALiveOne(t *testing.T) {
 			if _, errors, code := tool(t, "import", "--archive", archive, "--data-dir", path); code != exitOK {
 				t.Fatalf("import: exit %d, %s", code, errors)
 			}
-			dir, err := engine.OpenDir(path)
+			dir, err := datadir.Open(path)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,7 +8,7 @@ import (
 	"io"
 	"io/fs"
 
-	"ledgerd/engine"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
@@ -42,7 +42,7 @@ func (c *logDumpCommand) Run(ctx context.Context, s *streams) error {
 	fmt.Fprintln(out, logHeading)
 	var line []byte
 	printed := uint64(0)
-	end, err := wal.ReplayBeside(ctx, vfs.Disk{}, engine.LogDir(c.DataDir), ledger.Version(c.From), func(commit []wal.Entry) error {
+	end, err := wal.ReplayBeside(ctx, vfs.Disk{}, datadir.LogDir(c.DataDir), ledger.Version(c.From), func(commit []wal.Entry) error {
 		for i := range commit {
 			if c.Limit > 0 && printed == c.Limit {
 				return errEnough
@@ -92,7 +92,7 @@ func (c *logVerifyCommand) Run(ctx context.Context, s *streams) error {
 	if err := checkDataDir(c.DataDir); err != nil {
 		return err
 	}
-	dir := engine.LogDir(c.DataDir)
+	dir := datadir.LogDir(c.DataDir)
 	var totals logTotals
 	end, err := wal.ReplayBeside(ctx, vfs.Disk{}, dir, 0, totals.add)
 	for errors.Is(err, wal.ErrMissing) { // a running node pruned it meanwhile
@@ -127,7 +127,7 @@ func reachable(dataDir string, first ledger.Version) error {
 	if first == 1 {
 		return nil
 	}
-	store := snapshot.ViewStore(vfs.Disk{}, engine.SnapshotDir(dataDir), nil)
+	store := snapshot.ViewStore(vfs.Disk{}, datadir.SnapshotDir(dataDir), nil)
 	infos, err := store.List()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -187,7 +187,7 @@ func (t *logTotals) print(w io.Writer) {
 
 // helpFromSnapshots says what the snapshots of a data directory are worth beside a damaged log.
 func helpFromSnapshots(ctx context.Context, dataDir string, damage *wal.CorruptError) []string {
-	store := snapshot.ViewStore(vfs.Disk{}, engine.SnapshotDir(dataDir), nil)
+	store := snapshot.ViewStore(vfs.Disk{}, datadir.SnapshotDir(dataDir), nil)
 	infos, err := store.List()
 	if errors.Is(err, fs.ErrNotExist) {
 		return []string{"there are no snapshots"}
@@ -203,7 +203,7 @@ func helpFromSnapshots(ctx context.Context, dataDir string, damage *wal.CorruptE
 			return []string{fmt.Sprintf("the newest snapshot from before the damage is %s, at slot %d", i.Name, i.Slot)}
 		}
 		// A start reads from the snapshot's own record on: it joins the two.
-		_, err := wal.Replay(ctx, vfs.Disk{}, engine.LogDir(dataDir), i.Version, func([]wal.Entry) error { return nil }, nil)
+		_, err := wal.Replay(ctx, vfs.Disk{}, datadir.LogDir(dataDir), i.Version, func([]wal.Entry) error { return nil }, nil)
 		if err == nil {
 			return []string{fmt.Sprintf("the log is whole behind snapshot %s, at slot %d: a start needs no more", i.Name, i.Slot)}
 		}

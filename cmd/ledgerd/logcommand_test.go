@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"ledgerd/engine"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 )
 
@@ -237,7 +237,7 @@ func TestDamagedLogIsSaidToBe(t *testing.T) {
 		}
 	}
 	verify("the newest snapshot from before the damage is " + old + ", at slot 5")
-	flipByte(t, filepath.Join(engine.SnapshotDir(dir), old), -1)
+	flipByte(t, filepath.Join(datadir.SnapshotDir(dir), old), -1)
 	verify("no snapshot is from before the damage")
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ledgerd/engine"
+	"ledgerd/engine/datadir"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/wal"
 )
@@ -19,7 +19,7 @@ func TestALogThatWasCutIsRefused(t *testing.T) {
 	data := t.TempDir()
 	v := launch(t, "--data-dir", data, "--source", "sim:seed=1,accounts=100,slot_time=20ms").ready()
 	mark := func() []byte {
-		content, err := os.ReadFile(filepath.Join(engine.LogDir(data), "newest"))
+		content, err := os.ReadFile(filepath.Join(datadir.LogDir(data), "newest"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +30,7 @@ func TestALogThatWasCutIsRefused(t *testing.T) {
 	v.kill()
 	var cuts []int64 // where commits of the newest segment begin
 	segment := uint64(0)
-	end, err := wal.ReplayBeside(t.Context(), vfs.Disk{}, engine.LogDir(data), 0, func(commit []wal.Entry) error {
+	end, err := wal.ReplayBeside(t.Context(), vfs.Disk{}, datadir.LogDir(data), 0, func(commit []wal.Entry) error {
 		if commit[0].Segment != segment {
 			segment, cuts = commit[0].Segment, nil
 		}
@@ -40,7 +40,7 @@ func TestALogThatWasCutIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	segments, err := filepath.Glob(filepath.Join(engine.LogDir(data), "*.wal"))
+	segments, err := filepath.Glob(filepath.Join(datadir.LogDir(data), "*.wal"))
 	if err != nil || len(segments) == 0 || len(cuts) < 10 {
 		t.Fatalf("segments %q, %d commits, %v: %v", segments, len(cuts), end, err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"ledgerd/engine"
 	"ledgerd/engine/cluster"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source"
 	"ledgerd/engine/source/upstream"
@@ -108,10 +109,10 @@ type node struct {
 	logger      *slog.Logger
 	source      source.Source
 	fetcher     ledger.Fetcher // nil: nothing is fetched
-	dir         *engine.Dir
+	dir         *datadir.Dir
 	dataDir     string           // where it is
 	cluster     *cluster.Cluster // nil: the node is alone
-	facts       *engine.Facts    // what a node of a cluster knows of its ledger by its source; nil without one
+	facts       *datadir.Facts   // what a node of a cluster knows of its ledger by its source; nil without one
 	engine      *engine.Engine
 	hub         *stream.Hub
 	public      *httpd.Server
@@ -240,8 +241,8 @@ func (c *serveCommand) open(n *node) (err error) {
 
 // openDir opens the data directory and ties it to what is asked for. Without a source it may be served
 // with the filters it has, which then need not be given.
-func (c *serveCommand) openDir(from source.Source) (*engine.Dir, error) {
-	dir, err := engine.OpenDir(c.DataDir)
+func (c *serveCommand) openDir(from source.Source) (*datadir.Dir, error) {
+	dir, err := datadir.Open(c.DataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -334,7 +335,7 @@ func (n *node) run(ctx context.Context) error {
 	parts, failed := errgroup.WithContext(ctx)
 	parts.Go(func() error { return n.engine.Run(engineCtx) })
 	if os.Getenv("GOGC") == "" { // else a person decides
-		parts.Go(func() error { engine.KeepHeadroom(failed); return nil })
+		parts.Go(func() error { keepHeadroom(failed); return nil })
 	}
 	n.watchFence(parts, failed.Done())
 	if n.cluster != nil {

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"ledgerd/engine"
+	"ledgerd/engine/datadir"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
 )
@@ -27,7 +27,7 @@ func snapshots(dataDir string) (*snapshot.Store, []snapshot.Info, error) {
 	if err := checkDataDir(dataDir); err != nil {
 		return nil, nil, err
 	}
-	store := snapshot.ViewStore(vfs.Disk{}, engine.SnapshotDir(dataDir), nil)
+	store := snapshot.ViewStore(vfs.Disk{}, datadir.SnapshotDir(dataDir), nil)
 	infos, err := store.List()
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // no snapshot was ever taken

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"ledgerd/engine"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
@@ -34,7 +34,7 @@ func TestSnapshotListShowsTheNewestFirst(t *testing.T) {
 	if listing(t, dir) != before {
 		t.Error("listing changes the directory")
 	}
-	flipByte(t, filepath.Join(engine.SnapshotDir(dir), old), -1)
+	flipByte(t, filepath.Join(datadir.SnapshotDir(dir), old), -1)
 	out, errors, code = tool(t, "snapshot", "list", "--data-dir", dir)
 	if code != exitFailure || !strings.Contains(out, old+" is damaged at byte ") || !strings.Contains(out, new) || errors != "ledgerd: not all snapshots can be used\n" {
 		t.Errorf("one damaged: exit %d, %s, %s", code, out, errors)
@@ -68,7 +68,7 @@ func TestSnapshotVerifyFindsDamageAnywhere(t *testing.T) {
 		t.Error("verifying changes the directory")
 	}
 
-	path := filepath.Join(engine.SnapshotDir(dir), new)
+	path := filepath.Join(datadir.SnapshotDir(dir), new)
 	const said = "ledgerd: not all snapshots can be used\n"
 	for _, at := range []int{0, 100, 5000, -200, -1} {
 		flipByte(t, path, at)
@@ -78,7 +78,7 @@ func TestSnapshotVerifyFindsDamageAnywhere(t *testing.T) {
 	}
 	verify(exitOK, newOK+"\n"+oldOK, "")
 
-	histories, err := filepath.Glob(filepath.Join(engine.SnapshotDir(dir), "history-*"))
+	histories, err := filepath.Glob(filepath.Join(datadir.SnapshotDir(dir), "history-*"))
 	if err != nil || len(histories) != 2 {
 		t.Fatalf("history files %q, err = %v", histories, err)
 	}
@@ -109,7 +109,7 @@ func TestSnapshotsPrunedMeanwhileAreNoDamage(t *testing.T) {
 	}()
 	for slot := ledger.Slot(3); slot < 40; slot++ {
 		writeSnapshot(t, dir, slot, ledger.Version(slot), 3000)
-		store, err := snapshot.OpenStore(vfs.Disk{}, engine.SnapshotDir(dir), quietLog())
+		store, err := snapshot.OpenStore(vfs.Disk{}, datadir.SnapshotDir(dir), quietLog())
 		if err == nil {
 			_, err = store.Prune(t.Context(), 1, snapshot.Pace{})
 		}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"ledgerd/engine"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
@@ -89,7 +89,7 @@ func toolCommits() [][]*ledger.Record {
 // leaves it unless it is closed.
 func writeLog(t *testing.T, dataDir string, commits [][]*ledger.Record, segmentBytes int64) *wal.Log {
 	t.Helper()
-	log, err := wal.Open(wal.Config{FS: vfs.Disk{}, Dir: engine.LogDir(dataDir), SegmentBytes: segmentBytes, Logger: quietLog()}, wal.End{})
+	log, err := wal.Open(wal.Config{FS: vfs.Disk{}, Dir: datadir.LogDir(dataDir), SegmentBytes: segmentBytes, Logger: quietLog()}, wal.End{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func writeLog(t *testing.T, dataDir string, commits [][]*ledger.Record, segmentB
 // segments returns the paths of the segments of a data directory's log.
 func segments(t *testing.T, dataDir string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(engine.LogDir(dataDir), "*.wal"))
+	paths, err := filepath.Glob(filepath.Join(datadir.LogDir(dataDir), "*.wal"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("segments %q, err = %v", paths, err)
 	}
@@ -116,7 +116,7 @@ func segments(t *testing.T, dataDir string) []string {
 // many accounts, and returns the name of its file.
 func writeSnapshot(t *testing.T, dataDir string, slot ledger.Slot, version ledger.Version, accounts int) string {
 	t.Helper()
-	store, err := snapshot.OpenStore(vfs.Disk{}, engine.SnapshotDir(dataDir), quietLog())
+	store, err := snapshot.OpenStore(vfs.Disk{}, datadir.SnapshotDir(dataDir), quietLog())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -93,4 +95,36 @@ func SplitKeys(text string) ([]Pubkey, error) {
 		keys = append(keys, k)
 	}
 	return keys, nil
+}
+
+// filterJSON is a Filter as JSON, its keys as JoinKeys writes them.
+type filterJSON struct {
+	Owners   string `json:"owners,omitempty"`
+	Accounts string `json:"accounts,omitempty"`
+}
+
+// MarshalJSON returns the same bytes for filters that list the same.
+func (f *Filter) MarshalJSON() ([]byte, error) {
+	return json.Marshal(filterJSON{JoinKeys(f.Owners()), JoinKeys(f.Accounts())})
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (f *Filter) UnmarshalJSON(b []byte) error {
+	var lists filterJSON
+	if err := json.Unmarshal(b, &lists); err != nil {
+		return err
+	}
+	owners, err := SplitKeys(lists.Owners)
+	if err != nil {
+		return err
+	}
+	accounts, err := SplitKeys(lists.Accounts)
+	if err != nil {
+		return err
+	}
+	if len(owners)+len(accounts) == 0 {
+		return errors.New("a filter lists nothing")
+	}
+	*f = *NewFilter(owners, accounts)
+	return nil
 }

@@ -34,10 +34,11 @@ type FS interface {
 	Open(name string) (File, error)
 	// OpenWrite opens a file that exists for reading and writing.
 	OpenWrite(name string) (File, error)
-	// Remove takes the name of a file away. An open File goes on reading and writing it.
+	// Remove takes the name of a file, or of an empty directory, away. Who has the file open goes on reading and
+	// writing it.
 	Remove(name string) error
-	// Rename gives the file a new name, in place of the file that had it. A crash leaves one of the
-	// two names, never none.
+	// Rename gives the file a new name, in place of the file that had it, or a directory, with all that it
+	// holds, a name that is free. A crash leaves one of the two names, never none.
 	Rename(from, to string) error
 	// MkdirAll makes a directory and those above it, where they are missing. Once it returned they
 	// survive a crash.

@@ -112,3 +112,45 @@ func TestBegunLogIsRemovedAtAnyMoment(t *testing.T) {
 		}
 	}
 }
+
+// TestASettledLogTakesNoSpaceBeforeItsFirstCommit settles on a disk without a page to spare.
+func TestASettledLogTakesNoSpaceBeforeItsFirstCommit(t *testing.T) {
+	disk := recorded(t, script(14, 2), 3<<10, true)
+	_, end, err := replayAll(disk, testDir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.SetCapacity(disk.UsedBytes())
+	l := New(config(disk))
+	next := commitOf(end.Version()+1, 2, 1)
+	if err := l.Commit(next); err == nil {
+		t.Error("a log was written that was not settled")
+	}
+	if err := l.Settle(end); err != nil {
+		t.Fatal(err)
+	}
+	if s := l.Stats(); s.Position != end.position || s.DurableSlot != end.Slot() || s.Segments == 0 {
+		t.Errorf("settled at %+v, want %v", s, end)
+	}
+	if err := errors.Join(l.Sync(), l.Prune(end.Version())); err != nil {
+		t.Error(err)
+	}
+	if err := l.Commit(next); !errors.Is(err, ErrNoSpace) {
+		t.Errorf("a commit without space: %v", err)
+	}
+	disk.SetCapacity(0)
+	if err := l.Commit(next); err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, l)
+	if _, again, err := replayAll(disk, testDir, 0); err != nil || again.Version() != end.Version()+2 {
+		t.Errorf("the log ends with record %d, %v", again.Version(), err)
+	}
+	if err := New(config(disk)).Settle(end); err == nil {
+		t.Error("a log was settled where it ended before")
+	}
+	idle := New(config(disk))
+	if err := idle.Close(); err != nil {
+		t.Errorf("a log that was never settled: %v", err)
+	}
+}

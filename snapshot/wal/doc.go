@@ -33,8 +33,8 @@
 // that is missing, that segment was removed. While commits come, newest is replaced each second with
 // the position that is durable by then: a log that ends before it was cut.
 //
-// [Open] never appends to a segment that another process wrote. It cuts what a crash left, writes again
-// and syncs what is not known durable, and begins a segment. It writes again because a sync
+// [Log.Settle] never appends to what another process wrote. It cuts what a crash left, writes again
+// and syncs what is not known durable; the first commit begins a segment. It writes again because a sync
 // that failed in the other process may have left pages that look clean and are not on disk.
 // [Log.Close] names the end of the log in newest, so that nothing before it can go missing.
 //
@@ -46,7 +46,7 @@
 //
 //   - Above it, at the end of the last segment, a crash may leave bytes that are not whole: a
 //     frame cut short, pages that were not written, a commit whose last record is missing.
-//     Replay ends before the commit they are in. Open copies the bytes to a file of their own and cuts them.
+//     Replay ends before the commit it is in. Settle keeps the bytes aside and cuts them.
 //   - Anything else is damage. [Replay] returns a [*CorruptError], and nothing is changed.
 //
 // Under [Always] the frame after a commit says that the commit is durable, and newest does a second

@@ -51,17 +51,19 @@ type Log struct {
 	marking    atomic.Bool            // marker is set
 	durableAt  atomic.Pointer[newest] // what newest should tell
 
-	mu       sync.Mutex  // guards what follows, and all writes to files but newest
-	file     vfs.File    // the newest segment
-	segments []segment   // oldest first; the last is the newest segment
-	room     int64       // taken ahead in the newest segment
-	sealed   bool        // the newest segment is never written again
-	tail     bool        // a failed commit lies after the end of the newest segment and could not be cut off
-	state    state       // after the newest commit
-	durable  state       // after the newest commit known durable
-	own      encoded     // what Commit encodes into
-	syncer   *time.Timer // calls syncLater, under Interval
-	syncing  bool        // syncer is set
+	mu       sync.Mutex   // guards what follows, and all writes to files but newest
+	first    *header      // of the segment that the first commit begins; nil before Settle
+	opened   *atomic.Bool // of the End that was settled
+	file     vfs.File     // the newest segment; nil before the first commit
+	segments []segment    // oldest first; the last is the newest segment
+	room     int64        // taken ahead in the newest segment
+	sealed   bool         // the newest segment is never written again
+	tail     bool         // a failed commit lies after the end of the newest segment and could not be cut off
+	state    state        // after the newest commit
+	durable  state        // after the newest commit known durable
+	own      encoded      // what Commit encodes into
+	syncer   *time.Timer  // calls syncLater, under Interval
+	syncing  bool         // syncer is set
 }
 
 // newestLocked returns the segment that is being written.
@@ -89,6 +91,11 @@ func (l *Log) Commit(records []*ledger.Record) error {
 	defer l.mu.Unlock()
 	if err := l.usableLocked(); err != nil {
 		return err
+	}
+	if l.file == nil {
+		if err := l.beginFirstLocked(); err != nil {
+			return err
+		}
 	}
 	if err := l.own.encode(records); err != nil {
 		return err
@@ -215,7 +222,7 @@ func (l *Log) syncLater() {
 
 // Close syncs the log, gives back the room that was taken ahead, and names the end in the file
 // newest, so that the last commit counts as known durable. After a failure it only closes
-// the file, and returns the failure. Closing again does nothing.
+// the file, and returns the failure. Closing a log without a commit, or closing again, changes no file.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -224,9 +231,12 @@ func (l *Log) Close() error {
 	}
 	l.announcing <- struct{}{} // a mark under way ends before; a later one sees that the log is closed
 	defer func() { <-l.announcing }()
-	defer l.file.Close()
 	defer l.syncer.Stop()
 	defer l.marker.Stop()
+	if l.file == nil {
+		return l.Err()
+	}
+	defer l.file.Close()
 	if err := l.Err(); err != nil {
 		return err
 	}

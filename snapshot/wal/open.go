@@ -14,64 +14,84 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// Settle makes durable what Replay found, and cuts what a crash left after the end. It copies the
-// cut bytes to a file named like the segment with .broken added. Nothing else may have changed
-// the directory in between.
-//
-// Until Settle has returned a power cut may take away what Replay returned, so the caller must not
-// show it before. Settle takes space only for the copy.
-//
-// A crash may interrupt Settle at any moment, any number of times. After an error that
-// matches ErrNoSpace it may be called again with the same end.
-func Settle(c Config, end End) error {
-	_, err := settle(c, end)
-	return err
-}
-
-func settle(c Config, end End) (*Log, error) {
+// New returns a log that is neither read nor written yet. Its directory is replayed first; Settle is next.
+func New(c Config) *Log {
 	l := &Log{c: c, logger: c.Logger, failed: make(chan struct{}), announcing: make(chan struct{}, 1)}
 	if l.logger == nil {
 		l.logger = slog.Default()
 	}
+	l.stats.Store(new(Stats))
+	l.marker, l.syncer = time.AfterFunc(markEvery, l.mark), time.AfterFunc(markEvery, l.syncLater)
+	l.marker.Stop()
+	l.syncer.Stop()
+	return l
+}
+
+// Settle makes durable what Replay found, and cuts what a crash left after the end. It copies the
+// cut bytes to a file named like the segment with .broken added. Nothing else may have changed
+// the directory in between. The first commit begins a segment there; until then the log takes space
+// only for the copy.
+//
+// Until Settle has returned a power cut may take away what Replay returned, so the caller must not
+// show it before.
+//
+// A crash may interrupt Settle at any moment, any number of times. After an error that
+// matches ErrNoSpace it may be called again with the same end.
+func (l *Log) Settle(end End) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if end.opened != nil && end.opened.Load() {
-		return nil, fmt.Errorf("the log in %s was opened already; it has to be replayed again", c.Dir)
+		return fmt.Errorf("the log in %s was opened already; it has to be replayed again", l.c.Dir)
 	}
-	h, _ := end.next()
+	h, kept := end.next()
 	if err := l.prepare(end, h); err != nil {
-		return nil, err
+		return err
 	}
 	if n := len(end.segments); n > 0 {
 		if err := l.cut(&end.segments[n-1], end); err != nil {
-			return nil, err
+			return err
 		}
+	}
+	l.first, l.opened, l.segments, l.state, l.durable = &h, end.opened, kept, end.state, end.state
+	l.publishLocked()
+	return nil
+}
+
+// Open settles a new log and begins a segment where Replay found its end. The zero End, or
+// one of Begin, begins a log in an empty directory. The rules of Settle hold for Open too, which takes the space
+// of a segment besides.
+func Open(c Config, end End) (*Log, error) {
+	l := New(c)
+	if err := l.Settle(end); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.beginFirstLocked(); err != nil {
+		return nil, err
 	}
 	return l, nil
 }
 
-// Open settles the log and begins a new segment where Replay found its end. The zero End, or
-// one of Begin, begins a log in an empty directory. The rules of Settle hold for Open too, which takes the space
-// of a segment besides.
-func Open(c Config, end End) (*Log, error) {
-	l, err := settle(c, end)
-	if err != nil {
-		return nil, err
+// beginFirstLocked begins the first segment of a log that was settled.
+func (l *Log) beginFirstLocked() error {
+	if l.first == nil {
+		return fmt.Errorf("the log in %s has not been settled", l.c.Dir)
 	}
-	h, kept := end.next()
-	room := c.segmentBytes()
-	f, err := createSegment(&c, h, room)
-	if err != nil {
-		return nil, err
+	room := l.c.segmentBytes()
+	f, err := createSegment(&l.c, *l.first, room)
+	switch {
+	case errors.Is(err, ErrNoSpace):
+		return err
+	case err != nil:
+		return l.fail(err)
 	}
-	l.segments, l.state = kept, end.state
-	l.beginLocked(f, h, room)
+	l.beginLocked(f, *l.first, room)
 	l.publishLocked()
-	if end.opened != nil {
-		end.opened.Store(true)
+	if l.opened != nil {
+		l.opened.Store(true)
 	}
-	l.marker, l.syncer = time.AfterFunc(markEvery, l.mark), time.AfterFunc(markEvery, l.syncLater)
-	l.marker.Stop()
-	l.syncer.Stop()
-	return l, nil
+	return nil
 }
 
 // next returns the header of the segment that the log goes on with, and the segments before it.

@@ -30,7 +30,7 @@ func (l *Log) pruneOneLocked(below ledger.Version) (done bool, err error) {
 	if err := l.usableLocked(); err != nil {
 		return false, err
 	}
-	if len(l.segments) < 2 || l.segments[1].first > below {
+	if l.file == nil || len(l.segments) < 2 || l.segments[1].first > below {
 		return true, nil
 	}
 	g := &l.segments[0]

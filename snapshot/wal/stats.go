@@ -26,6 +26,3 @@ func (l *Log) publishLocked() {
 // Stats returns the figures after the newest commit or sync. Any goroutine may call it; it never waits for
 // the disk.
 func (l *Log) Stats() Stats { return *l.stats.Load() }
-
-// Stats returns the figures with which a log that goes on here begins.
-func (e End) Stats() Stats { return statsOf(e.segments, e.state, e.state) }

@@ -55,7 +55,9 @@ func (m *Memory) Clone() *Memory {
 	copied.names = m.names.translated(same)
 	copied.durable = m.durable.translated(same)
 	for _, c := range m.unsynced {
-		c.node = same(c.node)
+		if c.node != nil {
+			c.node = same(c.node)
+		}
 		copied.unsynced = append(copied.unsynced, c)
 	}
 	return copied

@@ -79,6 +79,38 @@ func TestNameChangesSurviveWholeOrNot(t *testing.T) {
 			must(t, m.Remove("b"))
 			must(t, m.SyncDir("d"))
 		}, []string{"b=B d/c=C d/x=A", "d/c=C d/x=A"}},
+		"rename a directory": {func(t *testing.T, m *Memory) {
+			must(t, m.Rename("d", "e"))
+		}, []string{"a=A b=B d/c=C", "a=A b=B e/c=C"}},
+		"rename a directory after a file in it": {func(t *testing.T, m *Memory) {
+			must(t, m.Rename("d/c", "d/x"))
+			must(t, m.Rename("d", "e"))
+		}, []string{"a=A b=B d/c=C", "a=A b=B d/x=C", "a=A b=B e/c=C", "a=A b=B e/x=C"}},
+		"rename a directory, and sync that": {func(t *testing.T, m *Memory) {
+			must(t, m.Rename("d/c", "d/x"))
+			must(t, m.Rename("d", "e"))
+			must(t, m.SyncDir("."))
+		}, []string{"a=A b=B e/c=C", "a=A b=B e/x=C"}},
+		"rename a directory, and then a file in it": {func(t *testing.T, m *Memory) {
+			must(t, m.Rename("d", "e"))
+			must(t, m.Rename("e/c", "e/x"))
+		}, []string{"a=A b=B d/c=C", "a=A b=B e/c=C", "a=A b=B e/x=C"}},
+		"rename a directory, and make another in its place": {func(t *testing.T, m *Memory) {
+			must(t, m.Rename("d", "e"))
+			must(t, m.MkdirAll("d"))
+			must(t, m.Remove("a"))
+		}, []string{"a=A b=B e/c=C", "b=B e/c=C"}},
+		"remove a directory": {func(t *testing.T, m *Memory) {
+			must(t, m.Remove("d/c"))
+			must(t, m.Remove("d"))
+		}, []string{"a=A b=B d/c=C", "a=A b=B"}},
+		"rename a directory in place of another": {func(t *testing.T, m *Memory) {
+			must(t, m.MkdirAll("e"))
+			must(t, m.WriteFile("e/x", []byte("X")))
+			must(t, m.Remove("d/c"))
+			must(t, m.Remove("d"))
+			must(t, m.Rename("e", "d"))
+		}, []string{"a=A b=B d/c=C e/x=X", "a=A b=B e/x=X", "a=A b=B d/x=X"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 // Memory is a disk in memory that can lose its power: it knows what was synced and what was not.
 // It is safe for concurrent use. Names are relative to its root, with or without a leading slash.
-// Only files can be renamed and removed, and a directory survives a crash once MkdirAll returned.
+// A directory survives a crash once MkdirAll returned.
 type Memory struct {
 	mu       sync.RWMutex
 	names    tree
@@ -112,6 +112,9 @@ func (m *Memory) fileLocked(action, name string) (*node, error) {
 func (m *Memory) Remove(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if at := clean(name); m.names.isDir(at) {
+		return m.removeDirLocked(at, name)
+	}
 	n, err := m.fileLocked("remove", name)
 	if err != nil {
 		return err
@@ -119,6 +122,15 @@ func (m *Memory) Remove(name string) error {
 	m.renameLocked(naming{node: n, from: clean(name)})
 	n.named = false
 	m.releaseLocked(n)
+	return nil
+}
+
+// removeDirLocked removes an empty directory.
+func (m *Memory) removeDirLocked(at, name string) error {
+	if len(m.names.dirs[at]) > 0 {
+		return pathError("remove", name, syscall.ENOTEMPTY)
+	}
+	m.renameLocked(naming{from: at})
 	return nil
 }
 
@@ -133,6 +145,9 @@ func (m *Memory) Rename(from, to string) error {
 }
 
 func (m *Memory) moveLocked(from, to string) error {
+	if m.names.isDir(clean(from)) {
+		return m.moveDirLocked(clean(from), to)
+	}
 	n, err := m.fileLocked("rename", from)
 	if err != nil {
 		return err.(*fs.PathError).Err
@@ -152,6 +167,23 @@ func (m *Memory) moveLocked(from, to string) error {
 		replaced.named = false
 		m.releaseLocked(replaced)
 	}
+	return nil
+}
+
+// moveDirLocked renames a directory to a name that is free.
+func (m *Memory) moveDirLocked(from, to string) error {
+	if err := m.parentLocked(to); err != nil {
+		return err
+	}
+	switch {
+	case m.names.isDir(to):
+		return syscall.EEXIST
+	case isOrBelow(to, from):
+		return syscall.EINVAL
+	case m.names.get(to) != nil:
+		return syscall.ENOTDIR
+	}
+	m.renameLocked(naming{from: from, to: to})
 	return nil
 }
 
@@ -183,6 +215,9 @@ func (m *Memory) missingLocked(at string) ([]string, error) {
 
 func (m *Memory) mkdirLocked(missing []string) {
 	for _, at := range missing {
+		if m.durable.isDir(at) { // what befell the directory that had the name becomes durable first
+			m.syncDirLocked(path.Dir(at))
+		}
 		m.names.mkdir(at)
 		m.durable.mkdir(at)
 	}
@@ -231,14 +266,29 @@ func (m *Memory) syncDirLocked(at string) {
 	complete(m.unsynced, synced)
 	left := m.unsynced[:0]
 	for i, c := range m.unsynced {
-		if synced[i] {
+		switch {
+		case synced[i]:
 			m.durable.apply(c)
-		} else {
+			if c.node == nil && c.to != "" {
+				moveNames(left, c.from, c.to)
+			}
+		default:
 			left = append(left, c)
 		}
 	}
 	clear(m.unsynced[len(left):])
 	m.unsynced = left
+}
+
+// moveNames has changes, which came before a directory was renamed, be of its new name.
+func moveNames(changes []naming, from, to string) {
+	for i := range changes {
+		for _, name := range []*string{&changes[i].from, &changes[i].to} {
+			if isOrBelow(*name, from) {
+				*name = to + (*name)[len(from):]
+			}
+		}
+	}
 }
 
 // Lock implements vfs.FS.

@@ -74,9 +74,37 @@ func (t tree) translated(other func(*node) *node) tree {
 	return copied
 }
 
+// moveDir gives a directory, with all below it, another name; an empty one removes them.
+func (t tree) moveDir(from, to string) {
+	for dir, names := range maps.Clone(t.dirs) {
+		if isOrBelow(dir, from) {
+			delete(t.dirs, dir)
+			if to != "" {
+				t.dirs[to+dir[len(from):]] = names
+			}
+		}
+	}
+	for n, name := range t.home {
+		switch {
+		case !isOrBelow(name, from):
+		case to == "":
+			delete(t.home, n)
+		default:
+			t.home[n] = to + name[len(from):]
+		}
+	}
+	delete(t.dirs[path.Dir(from)], path.Base(from))
+	if to != "" {
+		t.dirs[path.Dir(to)][path.Base(to)] = nil
+	}
+}
+
+// isOrBelow says whether a name is a directory's or of something below it.
+func isOrBelow(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
+
 // naming is a change of the name of a node since its directory was synced.
 type naming struct {
-	node *node
+	node *node  // nil: the change is one of a directory
 	from string // empty: it had none
 	to   string // empty: it has none any more
 }
@@ -88,20 +116,24 @@ func (c naming) touches(dir string) bool {
 
 // apply does a change.
 func (t tree) apply(c naming) {
-	if c.to == "" {
+	switch {
+	case c.node == nil:
+		t.moveDir(c.from, c.to)
+	case c.to == "":
 		t.drop(c.node)
-		return
+	default:
+		t.put(c.to, c.node)
 	}
-	t.put(c.to, c.node)
 }
 
 // complete marks, beside the changes marked already, those that they cannot do without: the earlier
-// ones of the same names, and by that of the same node. Otherwise a file that was renamed away
-// could be overwritten by its follower, and be found under neither name.
+// ones of the same names, and by that of the same node, and of directories above. Otherwise a file that was
+// renamed away could be overwritten by its follower, and be found under neither name.
 func complete(changes []naming, marked []bool) {
 	names := map[string]bool{}
 	for i, c := range slices.Backward(changes) {
-		if marked[i] || names[c.from] || names[c.to] {
+		above := func(name string) bool { return c.node == nil && c.to != "" && names[name] && isOrBelow(name, c.to) }
+		if marked[i] || names[c.from] || names[c.to] || slices.ContainsFunc(slices.Collect(maps.Keys(names)), above) {
 			marked[i] = true
 			names[c.from], names[c.to] = c.from != "", c.to != "" // No name is not a name in common.
 		}

@@ -20,7 +20,7 @@ type TakenSnapshot struct {
 	Seq       ledger.Seq
 	StateHash ledger.StateHash
 
-	Record []byte // that record, as ledger.AppendRecord encodes it
+	Record []byte // that record, as codec.AppendRecord encodes it
 
 	Dir   string // where the files lie
 	Files []SnapshotFile
@@ -32,20 +32,19 @@ type SnapshotFile struct {
 	Bytes int64
 }
 
-// checkSnapshot compares what a snapshot holds with what it should hold. The state hash is carried along with
-// the writes: only this adds up what is really held. A snapshot of anything else is removed, and the node fences
-// itself off.
+// checkSnapshot compares the state hash of the accounts that a snapshot holds with the one that was updated with
+// each write. Where they differ the shards hold a wrong state: the snapshot is removed, and the node fences itself off.
 func (e *Engine) checkSnapshot(w snapshot.Written) error {
 	if w.Held == w.Meta.StateHash {
 		return nil
 	}
 	err := fmt.Errorf("the accounts at slot %d have the state hash %s and should have %s", w.Slot, w.Held, w.Meta.StateHash)
 	e.fence(err)
-	disk, dir := e.config.Dir.fs, SnapshotDir(e.config.Dir.path)
+	disk, dir := e.config.Dir.FS(), e.config.Dir.SnapshotDir()
 	return errors.Join(err, disk.Remove(filepath.Join(dir, w.Name)), disk.SyncDir(dir))
 }
 
-// offerSnapshot hands a snapshot that was checked to whoever wants it.
+// offerSnapshot passes a snapshot that was checked to Config.OnSnapshot.
 func (e *Engine) offerSnapshot(ctx context.Context, w snapshot.Written) error {
 	if e.config.OnSnapshot == nil || e.stopped() {
 		return nil
@@ -57,7 +56,7 @@ func (e *Engine) offerSnapshot(ctx context.Context, w snapshot.Written) error {
 	}
 	taken := TakenSnapshot{
 		Version: m.Version, Slot: m.Slot, Blockhash: m.Blockhash, Seq: m.Seq, StateHash: m.StateHash,
-		Record: codec.AppendRecord(nil, record), Dir: SnapshotDir(e.config.Dir.path),
+		Record: codec.AppendRecord(nil, record), Dir: e.config.Dir.SnapshotDir(),
 	}
 	for _, f := range m.History {
 		taken.Files = append(taken.Files, SnapshotFile{f.Name, f.Bytes})
@@ -69,7 +68,7 @@ func (e *Engine) offerSnapshot(ctx context.Context, w snapshot.Written) error {
 
 // recordAt reads a record back from the log.
 func (e *Engine) recordAt(ctx context.Context, v ledger.Version) (found *ledger.Record, err error) {
-	_, err = wal.ReplayBeside(ctx, e.config.Dir.fs, LogDir(e.config.Dir.path), v, func(commit []wal.Entry) error {
+	_, err = wal.ReplayBeside(ctx, e.config.Dir.FS(), e.config.Dir.LogDir(), v, func(commit []wal.Entry) error {
 		for i := range commit {
 			if commit[i].Record.Version == v {
 				found = commit[i].Record

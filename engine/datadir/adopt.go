@@ -1,4 +1,4 @@
-package engine
+package datadir
 
 import (
 	"context"
@@ -18,15 +18,15 @@ import (
 //
 // A node of a cluster need not follow the shared log from its first record: it begins with a snapshot
 // that another node took. The files are put into the directory of snapshots, each under its name once it is
-// whole and synced. Then [Adopt] makes the record that the snapshot is the state after the first of the own
+// whole and synced. Then [Adopt] makes the record that the snapshot is the state after the first of the node's
 // log. Until that record is durable the directory holds no ledger, whatever else lies in it: a start
-// refuses it, and who was killed on the way begins again or goes on.
+// refuses it, and a node that was killed before begins again or goes on.
 
-// errUnfinishedBootstrap refuses what a node left that was killed before Adopt was done.
-var errUnfinishedBootstrap = errors.New("holds a snapshot of another node and no record: it has to begin once more")
+// ErrUnfinishedBootstrap refuses what a node left that was killed before Adopt was done.
+var ErrUnfinishedBootstrap = errors.New("holds a snapshot of another node and no record: it has to begin once more")
 
 // Adopt makes a directory of a cluster one from which a node starts. The snapshot that is the state after the
-// record, which is given as ledger.AppendRecord encodes it, lies in SnapshotDir. After an error, or a crash,
+// record, which is given as codec.AppendRecord encodes it, lies in SnapshotDir. After an error, or a crash,
 // it may be called again, also with another snapshot; once it was done it does nothing more.
 func Adopt(ctx context.Context, d *Dir, encoded []byte, log *slog.Logger) error {
 	record, err := codec.DecodeRecord(encoded)
@@ -43,7 +43,7 @@ func (d *Dir) adopt(ctx context.Context, record *ledger.Record, log *slog.Logger
 	if id, _ := d.Cluster(); id == "" {
 		return fmt.Errorf("data directory %s belongs to no cluster", d.path)
 	}
-	switch first, err := d.firstRecord(ctx); {
+	switch first, err := d.FirstRecord(ctx); {
 	case err != nil:
 		return err
 	case first != nil && first.Version == record.Version && first.StateHash == record.StateHash:
@@ -55,11 +55,11 @@ func (d *Dir) adopt(ctx context.Context, record *ledger.Record, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	// Only now the record may count: what it stands on would survive a crash.
-	if err := wal.Remove(d.fs, LogDir(d.path)); err != nil {
+	// The snapshot is durable now, so the record may be.
+	if err := wal.Remove(d.fs, d.LogDir()); err != nil {
 		return err
 	}
-	l, err := wal.Open(wal.Config{FS: d.fs, Dir: LogDir(d.path), Logger: log}, wal.Begin(m.Version, m.Slot))
+	l, err := wal.Open(wal.Config{FS: d.fs, Dir: d.LogDir(), Logger: log}, wal.Begin(m.Version, m.Slot))
 	if err != nil {
 		return fmt.Errorf("cannot begin the log: %w", err)
 	}
@@ -70,9 +70,9 @@ func (d *Dir) adopt(ctx context.Context, record *ledger.Record, log *slog.Logger
 }
 
 // onlySnapshot finds the snapshot of a record, and removes all others: a start would take a newer one,
-// or go back to an older one, and the log would not reach them.
+// or go back to an older one, and the log has no records of either.
 func (d *Dir) onlySnapshot(record *ledger.Record, log *slog.Logger) (found *snapshot.Meta, err error) {
-	store, err := snapshot.OpenStore(d.fs, SnapshotDir(d.path), log)
+	store, err := snapshot.OpenStore(d.fs, d.SnapshotDir(), log)
 	if err != nil {
 		return nil, err
 	}
@@ -99,33 +99,36 @@ func (d *Dir) onlySnapshot(record *ledger.Record, log *slog.Logger) (found *snap
 	}
 	for _, i := range all {
 		if i.Version != record.Version {
-			if err := d.fs.Remove(filepath.Join(SnapshotDir(d.path), i.Name)); err != nil {
+			if err := d.fs.Remove(filepath.Join(d.SnapshotDir(), i.Name)); err != nil {
 				return nil, fmt.Errorf("cannot remove another snapshot: %w", err)
 			}
 		}
 	}
-	if err := d.fs.SyncDir(SnapshotDir(d.path)); err != nil {
+	if err := d.fs.SyncDir(d.SnapshotDir()); err != nil {
 		return nil, fmt.Errorf("cannot sync the directory of snapshots: %w", err)
 	}
 	return found, nil
 }
 
-// firstRecord returns the oldest record of the directory's log, nil where it holds none.
-func (d *Dir) firstRecord(ctx context.Context) (first *ledger.Record, err error) {
-	_, err = wal.Replay(ctx, d.fs, LogDir(d.path), 0, func(commit []wal.Entry) error {
+// FirstRecord returns the oldest record of the directory's log, nil where it holds none.
+func (d *Dir) FirstRecord(ctx context.Context) (first *ledger.Record, err error) {
+	_, err = wal.Replay(ctx, d.fs, d.LogDir(), 0, func(commit []wal.Entry) error {
 		first = commit[0].Record
-		return errEnoughRead
+		return errFirstRead
 	}, nil)
-	if err != nil && !errors.Is(err, errEnoughRead) {
+	if err != nil && !errors.Is(err, errFirstRead) {
 		return nil, fmt.Errorf("cannot read the log: %w", err)
 	}
 	return first, nil
 }
 
-// HoldsRecords reports whether the directory's log holds a record. One of a cluster that does not is to be
-// begun, or begun again.
+// errFirstRead ends a reading of the log behind its first commit.
+var errFirstRead = errors.New("the first record was read")
+
+// HoldsRecords reports whether the directory's log holds a record. The directory of a cluster's node that holds
+// none is to be begun, or begun again.
 func (d *Dir) HoldsRecords(ctx context.Context) (bool, error) {
-	first, err := d.firstRecord(ctx)
+	first, err := d.FirstRecord(ctx)
 	return first != nil, err
 }
 
@@ -138,8 +141,8 @@ func (d *Dir) AbandonBootstrap(ctx context.Context) error {
 	} else if held || id == "" {
 		return fmt.Errorf("data directory %s holds a ledger, which is not to be removed", d.path)
 	}
-	if err := wal.Remove(d.fs, LogDir(d.path)); err != nil {
+	if err := wal.Remove(d.fs, d.LogDir()); err != nil {
 		return err
 	}
-	return extsort.Clear(d.fs, SnapshotDir(d.path))
+	return extsort.Clear(d.fs, d.SnapshotDir())
 }

@@ -1,4 +1,4 @@
-package engine
+package importer
 
 import (
 	"encoding/binary"
@@ -12,24 +12,24 @@ import (
 //
 //	lamports   number; 0 is a deletion
 //	held       u8: 1 the filter admits it and account follows, 2 mint facts follow
-//	[account]  as codec.AppendAccount, without provenance
+//	[account]  as codec.AppendAccount, without where its fields come from
 //	[mint]     as codec.AppendMint
 //
-// One that the filter leaves out is kept so far: it takes the place of an older one that it admits.
+// A record that the filter leaves out is kept in short: it takes the place of an older one that it admits.
 const (
-	importHolds = 1 << 0
-	importMint  = 1 << 1
+	rowHolds = 1 << 0
+	rowMint  = 1 << 1
 )
 
-// importRow is one of them.
-type importRow struct {
+// row is such a record, decoded.
+type row struct {
 	lamports uint64
 	account  *ledger.Account // nil: not held
 	mint     *ledger.Mint    // nil: no mint
 }
 
-// appendImportRow appends a record that is whole, but where it closes the account.
-func appendImportRow(dst []byte, w *ledger.AccountWrite, f *ledger.Filter) []byte {
+// appendRow appends the row of an account record, which is whole or closes the account.
+func appendRow(dst []byte, w *ledger.AccountWrite, f *ledger.Filter) []byte {
 	dst = binary.AppendUvarint(dst, uint64(w.Lamports))
 	if w.Lamports == 0 {
 		return append(dst, 0)
@@ -40,13 +40,13 @@ func appendImportRow(dst []byte, w *ledger.AccountWrite, f *ledger.Filter) []byt
 	}
 	flags := byte(0)
 	if f.Admits(&a) {
-		flags |= importHolds
+		flags |= rowHolds
 	}
 	if w.Mint != nil {
-		flags |= importMint
+		flags |= rowMint
 	}
 	dst = append(dst, flags)
-	if flags&importHolds != 0 {
+	if flags&rowHolds != 0 {
 		dst = codec.AppendAccount(dst, &a)
 	}
 	if w.Mint != nil {
@@ -55,29 +55,29 @@ func appendImportRow(dst []byte, w *ledger.AccountWrite, f *ledger.Filter) []byt
 	return dst
 }
 
-// decodeImportRow is the inverse of appendImportRow; the account is good until the decoder's next.
-func decodeImportRow(b []byte, d *codec.AccountDecoder) (r importRow, err error) {
+// decodeRow is the inverse of appendRow. The account is overwritten by the next call with the same decoder.
+func decodeRow(b []byte, d *codec.AccountDecoder) (r row, err error) {
 	n := 0
 	if r.lamports, n = binary.Uvarint(b); n <= 0 || n == len(b) {
-		return r, errImportRow
+		return r, errRow
 	}
 	flags, b := b[n], b[n+1:]
-	if flags&importHolds != 0 {
+	if flags&rowHolds != 0 {
 		if r.account, b, err = d.Decode(b); err != nil {
-			return r, errImportRow
+			return r, errRow
 		}
 	}
-	if flags&importMint != 0 {
+	if flags&rowMint != 0 {
 		m, rest, err := codec.DecodeMint(b)
 		if err != nil {
-			return r, errImportRow
+			return r, errRow
 		}
 		r.mint, b = &m, rest
 	}
 	if len(b) > 0 {
-		return r, errImportRow
+		return r, errRow
 	}
 	return r, nil
 }
 
-var errImportRow = fmt.Errorf("what was gathered cannot be read back: %w", ledger.ErrCorrupt)
+var errRow = fmt.Errorf("what was gathered cannot be read back: %w", ledger.ErrCorrupt)

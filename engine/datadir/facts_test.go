@@ -1,4 +1,4 @@
-package engine
+package datadir
 
 import (
 	"strings"
@@ -39,7 +39,7 @@ func TestDirBelongsToOneClusterLedger(t *testing.T) {
 	disk := vfstest.NewMemory()
 	open := func() *Dir {
 		t.Helper()
-		d, err := OpenDirOn(disk, "data")
+		d, err := OpenOn(disk, "data")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,6 +68,9 @@ func TestDirBelongsToOneClusterLedger(t *testing.T) {
 		"--skip-votes": func(f *Facts) { f.SkipVotes = false },
 		"filter":       func(f *Facts) { f.Filter = nil },
 		"(5 keys) there": func(f *Facts) {
+			f.Filter = ledger.NewFilter([]ledger.Pubkey{key(1)}, []ledger.Pubkey{key(0), key(3), key(4), key(5), key(6)})
+		},
+		"filter: other keys": func(f *Facts) { // beyond those that are shown
 			f.Filter = ledger.NewFilter([]ledger.Pubkey{key(1)}, []ledger.Pubkey{key(2), key(3), key(4), key(5), key(7)})
 		},
 	} {
@@ -95,9 +98,9 @@ func TestClusterTakesNoLedgerOfAnother(t *testing.T) {
 		"another source": {func(d *Dir) error { return d.BindSource(ledger.SourceInfo{Identity: "sim:seed=2"}) }, "is of the source"},
 		"another filter": {func(d *Dir) error { return d.BindSource(ledger.SourceInfo{Identity: someFacts().Source}) }, "without filters"},
 		"a root":         {func(d *Dir) error { return bindRoot(d, hash(1)) }, "of its own"},
-		"an import":      {func(d *Dir) error { return d.noteImport(importNote{Finished: true}, nil) }, "of its own"},
+		"an import":      {func(d *Dir) error { return d.SaveImport(ImportNote{Finished: true}, nil) }, "of its own"},
 	} {
-		d, err := OpenDirOn(vfstest.NewMemory(), "data")
+		d, err := OpenOn(vfstest.NewMemory(), "data")
 		if err == nil {
 			err = tt.begin(d)
 		}

@@ -1,4 +1,4 @@
-package engine
+package importer
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 	"ledgerd/snapshot"
 )
 
-// importVersion is the record of an import: the first, and the only one until a block comes.
-const importVersion ledger.Version = 1
+// firstVersion is the record of an import: the first, and the only one until a block comes.
+const firstVersion ledger.Version = 1
 
-// importWriter writes the snapshot of an import, and the record it is the state after.
-type importWriter struct {
+// writer writes the snapshot of an import, and the record it is the state after.
+type writer struct {
 	*Import
 	ctx context.Context
-	at  ImportPoint
+	at  Point
 
 	mu        sync.Mutex
 	left      int    // parts whose accounts are not all written
@@ -29,9 +29,9 @@ type importWriter struct {
 	overflow  uint64
 }
 
-func (w *importWriter) write() (done Imported, err error) {
+func (w *writer) write() (done Result, err error) {
 	d := w.c.Dir
-	store, err := snapshot.OpenStore(d.fs, SnapshotDir(d.path), w.c.Logger)
+	store, err := snapshot.OpenStore(d.FS(), d.SnapshotDir(), w.c.Logger)
 	if err != nil {
 		return done, err
 	}
@@ -41,21 +41,21 @@ func (w *importWriter) write() (done Imported, err error) {
 	}
 	block := &ledger.Block{Slot: w.at.Slot, ParentSlot: w.at.ParentSlot, Blockhash: w.at.Blockhash, Height: w.at.Height, Status: ledger.Finalized}
 	written, err := store.WriteBase(w.ctx, snapshot.Meta{
-		Version: importVersion, Slot: w.at.Slot, Blockhash: w.at.Blockhash, Block: block, Floor: w.at.Slot + 1, BaseSlot: w.at.Slot,
+		Version: firstVersion, Slot: w.at.Slot, Blockhash: w.at.Blockhash, Block: block, Floor: w.at.Slot + 1, BaseSlot: w.at.Slot,
 	}, parts, snapshot.Pace{})
 	if err != nil {
 		return done, err
 	}
 	m := written.Meta
-	if err := w.log(m); err != nil {
+	if err := w.beginLog(m); err != nil {
 		return done, err
 	}
-	return Imported{m.Accounts, m.Mints, written.Bytes, m.StateHash}, nil
+	return Result{m.Accounts, m.Mints, written.Bytes, m.StateHash}, nil
 }
 
-// log writes the record that the snapshot is the state after. What it taught is in the snapshot
+// beginLog writes the record that the snapshot is the state after. The accounts are in the snapshot
 // alone: an import can be made again.
-func (w *importWriter) log(m *snapshot.Meta) error {
+func (w *writer) beginLog(m *snapshot.Meta) error {
 	l := w.Import.log
 	err := l.Commit([]*ledger.Record{{
 		Version: m.Version, Kind: ledger.BaseRecord, Slot: m.Slot, Base: &ledger.BaseState{Slot: m.Slot}, FirstSeq: 1, StateHash: m.StateHash,
@@ -70,8 +70,8 @@ func (w *importWriter) log(m *snapshot.Meta) error {
 	return nil
 }
 
-// parts splits the keys among so many goroutines.
-func (w *importWriter) parts(n int) ([]snapshot.Part, error) {
+// parts splits the keys into n parts, each of which one goroutine writes.
+func (w *writer) parts(n int) ([]snapshot.Part, error) {
 	parts := make([]snapshot.Part, n)
 	for i := range parts {
 		first, last := i*extsort.Partitions/n, (i+1)*extsort.Partitions/n-1
@@ -88,21 +88,24 @@ func (w *importWriter) parts(n int) ([]snapshot.Part, error) {
 	return parts, nil
 }
 
-// errEnough says that whoever visits wants no more.
+// sortedStep is how many accounts are sorted between two looks at ctx and two steps of Progress.
+const sortedStep = 4096
+
+// errEnough says that the visitor wants no more.
 var errEnough = errors.New("enough")
 
-// accounts visits the accounts that are held, and keeps the mint facts of all for later.
-func (w *importWriter) accounts(first, last int, mints *extsort.Sorter, visit func(*ledger.Account) bool) error {
+// accounts visits the accounts of a part that the filter admits, and adds the facts of all its mints to mints.
+func (w *writer) accounts(first, last int, mints *extsort.Sorter, visit func(*ledger.Account) bool) error {
 	decoder := &codec.AccountDecoder{Reuse: true}
 	taught := ledger.BaseProvenance(w.at.Slot)
 	var sum, over, seen uint64
 	err := w.rows.EachNewest(first, last, func(row *extsort.Row) error {
-		r, err := decodeImportRow(row.Value, decoder)
+		r, err := decodeRow(row.Value, decoder)
 		if err != nil {
 			return err
 		}
-		if seen++; seen%progressStep == 0 {
-			w.sorted.Add(progressStep)
+		if seen++; seen%sortedStep == 0 {
+			w.sorted.Add(sortedStep)
 			if err := w.ctx.Err(); err != nil {
 				return err
 			}
@@ -124,18 +127,18 @@ func (w *importWriter) accounts(first, last int, mints *extsort.Sorter, visit fu
 		}
 		return nil
 	})
-	w.sorted.Add(seen % progressStep)
+	w.sorted.Add(seen % sortedStep)
 	if err == errEnough {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return w.counted(sum, over)
+	return w.addLamports(sum, over)
 }
 
-// counted adds what a part's accounts hold. The last one sees whether it is what the ledger says.
-func (w *importWriter) counted(sum, over uint64) error {
+// addLamports adds what a part's accounts hold together. After the last part it compares the sum with the bank's.
+func (w *writer) addLamports(sum, over uint64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var carry uint64
@@ -151,11 +154,11 @@ func (w *importWriter) counted(sum, over uint64) error {
 }
 
 // mintsOf visits the mint facts of a part.
-func (w *importWriter) mintsOf(mints *extsort.Sorter, visit func(ledger.MintWrite) bool) error {
+func (w *writer) mintsOf(mints *extsort.Sorter, visit func(ledger.MintWrite) bool) error {
 	err := mints.EachNewest(0, extsort.Partitions-1, func(row *extsort.Row) error {
 		m, rest, err := codec.DecodeMint(row.Value)
 		if err != nil || len(rest) > 0 {
-			return errImportRow
+			return errRow
 		}
 		if !visit(ledger.MintWrite{Pubkey: row.Key, Mint: m}) {
 			return errEnough
@@ -166,16 +169,16 @@ func (w *importWriter) mintsOf(mints *extsort.Sorter, visit func(ledger.MintWrit
 	case errEnough:
 		return nil
 	case nil:
-		w.written()
+		w.partWritten()
 	}
 	return err
 }
 
-// written notes that a part is written. Behind the last one all of it is read back.
-func (w *importWriter) written() {
+// partWritten counts a part that is written. After the last one the snapshot is read back.
+func (w *writer) partWritten() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.mintsLeft--; w.mintsLeft == 0 {
-		w.phase.Store(uint32(ImportChecks))
+		w.phase.Store(uint32(Checks))
 	}
 }

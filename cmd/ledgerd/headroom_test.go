@@ -1,4 +1,4 @@
-package engine
+package main
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func TestHeadroomShrinksAsTheHeapGrows(t *testing.T) {
 func TestLeftoversAreCollectedOnceAfterABurst(t *testing.T) {
 	const mega = 1 << 20
 	began := time.Now()
-	var q quiet
+	var q lull
 	allocated := uint64(0)
 	for i, step := range []struct {
 		after                    time.Duration
@@ -59,7 +59,7 @@ func TestNothingIsCollectedWhileBlocksCome(t *testing.T) {
 	const mega = 1 << 20
 	for _, each := range []uint64{quietBytes, quietBytes + 1, 5 * mega} {
 		began := time.Now()
-		var q quiet
+		var q lull
 		for i := range uint64(100) {
 			if q.leaves(began.Add(time.Duration(i)*headroomEvery), i*each, 10*mega, 10*mega+i*each) {
 				t.Fatalf("what was left over was collected after %d s though blocks come, %d bytes a second", i, each)
@@ -74,7 +74,7 @@ func TestHeadroomIsGivenBack(t *testing.T) {
 	defer debug.SetGCPercent(before)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	KeepHeadroom(ctx)
+	keepHeadroom(ctx)
 	if got := debug.SetGCPercent(77); got != 77 {
 		t.Errorf("the percent is %d after, want 77 as before", got)
 	}

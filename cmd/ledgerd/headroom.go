@@ -1,4 +1,4 @@
-package engine
+package main
 
 import (
 	"context"
@@ -21,7 +21,7 @@ const (
 	quietBytes = 1 << 20
 )
 
-// KeepHeadroom has the garbage collector leave room for what its work is worth, until ctx ends.
+// keepHeadroom has the garbage collector leave room for what its work is worth, until ctx ends.
 //
 // By itself it lets the heap grow to twice what is live, since that much work pays for looking at
 // all of it. But most of ours are packed accounts, which it need not look into: a collection of
@@ -34,7 +34,7 @@ const (
 // thousand connections made at once, stays until the next one. It is given back to the system
 // once nothing has happened for a while. Only then: it keeps the processors busy for tens of
 // milliseconds, in which answers wait, and while blocks come the collector runs by itself.
-func KeepHeadroom(ctx context.Context) {
+func keepHeadroom(ctx context.Context) {
 	before := debug.SetGCPercent(100)
 	defer func() { debug.SetGCPercent(before) }()
 	samples := []metrics.Sample{
@@ -46,7 +46,7 @@ func KeepHeadroom(ctx context.Context) {
 	tick := time.NewTicker(headroomEvery)
 	defer tick.Stop()
 	set := 100
-	var calm quiet
+	var calm lull
 	for {
 		metrics.Read(samples)
 		// Each change stops the world for a moment.
@@ -75,8 +75,8 @@ func headroom(live, looked, roots uint64) int {
 	return int(min(100*room/(live+roots), 100))
 }
 
-// quiet is a time in which next to nothing is allocated, after one in which much was.
-type quiet struct {
+// lull is a time in which next to nothing is allocated, after one in which much was.
+type lull struct {
 	allocated uint64 // so much ever
 	since     time.Time
 	burst     bool // there was one that nothing was collected after
@@ -85,7 +85,7 @@ type quiet struct {
 // leaves reports whether it has been quiet for quietFor after a burst, and the objects of the heap are so
 // many more than the live ones that the collector last found that it is worth to look again: once after
 // each burst.
-func (q *quiet) leaves(now time.Time, allocated, live, objects uint64) bool {
+func (q *lull) leaves(now time.Time, allocated, live, objects uint64) bool {
 	if allocated-q.allocated > quietBytes {
 		q.since, q.burst = now, true
 	}

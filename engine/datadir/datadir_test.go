@@ -1,0 +1,201 @@
+package datadir
+
+import (
+	"encoding/json"
+	"errors"
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func mustOpen(t *testing.T, path string) *Dir {
+	t.Helper()
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// bindRoot ties a directory to a first block as an engine does.
+func bindRoot(d *Dir, root ledger.Hash) error {
+	if err := d.CheckRoot(root); err != nil {
+		return err
+	}
+	return d.SaveRoot(ledger.Some(root), false)
+}
+
+func TestDirKeepsItsNodeID(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b")
+	d := mustOpen(t, path)
+	id := d.NodeID()
+	if id == "" {
+		t.Error("no node id")
+	}
+	d.Close()
+	again := mustOpen(t, path)
+	defer again.Close()
+	if again.NodeID() != id {
+		t.Errorf("node id %q after a restart, want %q", again.NodeID(), id)
+	}
+	other := mustOpen(t, t.TempDir())
+	defer other.Close()
+	if other.NodeID() == id {
+		t.Error("two directories have one node id")
+	}
+}
+
+func TestDirBelongsToOneProcess(t *testing.T) {
+	path := t.TempDir()
+	d := mustOpen(t, path)
+	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "in use") || !strings.Contains(err.Error(), path) {
+		t.Errorf("opened twice: %v, want that it is in use", err)
+	}
+	d.Close()
+	mustOpen(t, path).Close()
+}
+
+func TestDirRefusesAnotherLedger(t *testing.T) {
+	path := t.TempDir()
+	sim := ledger.SourceInfo{Identity: "sim:seed=1"}
+	d := mustOpen(t, path)
+	for name, err := range map[string]error{"source": d.BindSource(sim), "root": bindRoot(d, hash(1))} {
+		if err != nil {
+			t.Fatalf("the first %s is refused: %v", name, err)
+		}
+	}
+	d.Close()
+	d = mustOpen(t, path)
+	defer d.Close()
+	for name, err := range map[string]error{"source": d.BindSource(sim), "root": bindRoot(d, hash(1))} {
+		if err != nil {
+			t.Errorf("the same %s is refused: %v", name, err)
+		}
+	}
+	for name, err := range map[string]error{"source": d.BindSource(ledger.SourceInfo{Identity: "sim:seed=2"}), "root": bindRoot(d, hash(2))} {
+		if err == nil || !strings.Contains(err.Error(), "another ledger") || !strings.Contains(err.Error(), "--data-dir") {
+			t.Errorf("another %s: %v, want a refusal that hints at --data-dir", name, err)
+		}
+	}
+}
+
+func TestDirRefusesDamagedNodeFile(t *testing.T) {
+	for name, content := range map[string]string{
+		"empty": "", "cut": `{"node_id":"12`, "no object": `[]`, "no id": `{"source_identity":"x"}`, "zeros": "\x00\x00\x00\x00",
+		"no checksum": `{"node_id":"08c893010d2a396b85131f185655e350"}`,
+	} {
+		path := t.TempDir()
+		mustOpen(t, path).Close()
+		file := filepath.Join(path, "node.json")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := Open(path); err == nil || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: opened %v, %v, want an error that names %s", name, d, err, file)
+		}
+		// The lock is free again: a person can put the file right and go on.
+		os.Remove(file)
+		mustOpen(t, path).Close()
+	}
+}
+
+// TestEveryByteOfTheNodeFileCounts turns over each of its bits.
+func TestEveryByteOfTheNodeFileCounts(t *testing.T) {
+	disk := vfstest.NewMemory()
+	d, err := OpenOn(disk, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(d.BindSource(ledger.SourceInfo{Identity: "test", Live: true, Complete: true}), d.SaveRoot(ledger.Some(hash(1)), true), d.Close()); err != nil {
+		t.Fatal(err)
+	}
+	content, err := disk.ReadFile("data/node.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want nodeFile
+	if err := json.Unmarshal(content, &want); err != nil {
+		t.Fatal(err)
+	}
+	for at := range content {
+		for bit := range 8 {
+			harmed := disk.Clone()
+			if err := harmed.Overwrite("data/node.json", int64(at), []byte{content[at] ^ 1<<bit}); err != nil {
+				t.Fatal(err)
+			}
+			// White space and the case of a name may change and mean the same.
+			if d, err := OpenOn(harmed, "data"); err == nil && !reflect.DeepEqual(d.node, want) {
+				t.Errorf("bit %d of byte %d (%q) was turned over: opened as %+v", bit, at, content[at], d.node)
+			}
+		}
+	}
+}
+
+func TestDirLeavesNoTemporaryFiles(t *testing.T) {
+	path := t.TempDir()
+	d := mustOpen(t, path)
+	d.BindSource(ledger.SourceInfo{Identity: "x"})
+	bindRoot(d, hash(1))
+	d.Close()
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() != "LOCK" && e.Name() != "node.json" {
+			t.Errorf("left %s behind", e.Name())
+		}
+	}
+}
+
+// TestFiltersOfADirectoryStay: what is held depends on them.
+func TestFiltersOfADirectoryStay(t *testing.T) {
+	disk := vfstest.NewMemory()
+	some := ledger.NewFilter([]ledger.Pubkey{key(1)}, []ledger.Pubkey{key(3), key(2)})
+	d := openOn(t, disk)
+	for _, f := range []*ledger.Filter{some, some, ledger.NewFilter([]ledger.Pubkey{key(1), key(1)}, []ledger.Pubkey{key(2), key(3)})} {
+		if err := d.BindFilter(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Close()
+	d = openOn(t, disk)
+	if got := d.Filter(); got == nil || len(got.Owners()) != 1 || len(got.Accounts()) != 2 {
+		t.Errorf("filter = %+v", got)
+	}
+	for _, f := range []*ledger.Filter{nil, ledger.NewFilter([]ledger.Pubkey{key(1)}, nil), ledger.NewFilter([]ledger.Pubkey{key(2)}, []ledger.Pubkey{key(2), key(3)})} {
+		if err := d.BindFilter(f); err == nil || !strings.Contains(err.Error(), "--index-owners "+key(1).String()) {
+			t.Errorf("another filter: %v", err)
+		}
+	}
+	used := openOn(t, vfstest.NewMemory())
+	if err := used.BindFilter(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := used.BindSource(ledger.SourceInfo{Identity: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := used.BindFilter(some); err == nil || !strings.Contains(err.Error(), "begun without filters") {
+		t.Errorf("a filter on a directory without: %v", err)
+	}
+}
+
+func openOn(t *testing.T, disk vfs.FS) *Dir {
+	t.Helper()
+	d, err := OpenOn(disk, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// key returns the n-th key of a test.
+func key(n byte) ledger.Pubkey { return ledger.Pubkey{31: n} }
+
+// hash returns the n-th block hash.
+func hash(n byte) ledger.Hash { return ledger.Hash(key(n)) }

@@ -1,0 +1,188 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync/atomic"
+
+	"ledgerd/engine/datadir"
+	"ledgerd/engine/extsort"
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/wal"
+)
+
+// maxParts is how many goroutines sort at most; each takes memory of its own.
+const maxParts = 4
+
+// Config is what an import needs.
+type Config struct {
+	Dir    *datadir.Dir   // from datadir.OpenForImport
+	Filter *ledger.Filter // which accounts are held; nil: all
+	Logger *slog.Logger   // nil: slog.Default
+	// MemoryBytes bounds the rows that each of up to four goroutines holds; 0: 64 MiB. Besides there
+	// are write buffers of 16 MiB for each and once more, and what the snapshot is compressed in.
+	MemoryBytes int64
+	// SegmentBytes is how large the segment of the log is whose room is taken first; 0: 64 MiB.
+	SegmentBytes int64
+}
+
+// Point is the slot at which the imported accounts stand.
+type Point struct {
+	Slot       ledger.Slot
+	ParentSlot ledger.Slot
+	Blockhash  ledger.Hash // zero: not known
+	Height     ledger.Opt[uint64]
+	// Capitalization is what all accounts of the ledger hold together, those that the filter leaves
+	// out included. Where it is known, accounts that hold another sum are refused.
+	Capitalization ledger.Opt[ledger.Lamports]
+}
+
+// Import is an import that goes on. It needs no memory for the accounts.
+type Import struct {
+	c      Config
+	log    *wal.Log          // its space is allocated; nil once the record is in it
+	rows   *extsort.Sorter   // every record that was added
+	mints  []*extsort.Sorter // the mint facts of each part
+	row    extsort.Row
+	added  atomic.Uint64
+	sorted atomic.Uint64
+	phase  atomic.Uint32
+}
+
+// Phase is what an import is doing.
+type Phase uint32
+
+const (
+	Reads  Phase = iota // accounts are added
+	Writes              // they are sorted and written
+	Checks              // what was written is read back
+)
+
+// Progress says how far an import is.
+type Progress struct {
+	Phase  Phase
+	Added  uint64 // account records
+	Sorted uint64 // accounts that were found the newest
+}
+
+// Result is what an import wrote.
+type Result struct {
+	Accounts, Mints uint64
+	Bytes           int64 // of the snapshot
+	StateHash       ledger.StateHash
+}
+
+// New begins an import into a directory. It allocates the space of the log, so that an import does not fail for
+// want of it after hours.
+func New(c Config) (*Import, error) {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	i := &Import{c: c}
+	if err := i.begin(); err != nil {
+		i.Close()
+		return nil, i.explain(err)
+	}
+	return i, nil
+}
+
+func (i *Import) begin() error {
+	d := i.c.Dir
+	err := d.SaveImport(datadir.ImportNote{}, i.c.Filter)
+	if err != nil {
+		return err
+	}
+	if i.rows, err = i.sorter("accounts"); err != nil {
+		return err
+	}
+	i.log, err = wal.Open(wal.Config{FS: d.FS(), Dir: d.LogDir(), SegmentBytes: i.c.SegmentBytes, Logger: i.c.Logger}, wal.End{})
+	if err != nil {
+		return fmt.Errorf("cannot begin the log: %w", err)
+	}
+	return nil
+}
+
+func (i *Import) sorter(of string) (*extsort.Sorter, error) {
+	d := i.c.Dir
+	return extsort.New(extsort.Config{FS: d.FS(), Dir: d.ImportDir(of), MemoryBytes: i.c.MemoryBytes})
+}
+
+// Progress says how far the import is.
+func (i *Import) Progress() Progress {
+	return Progress{Phase(i.phase.Load()), i.added.Load(), i.sorted.Load()}
+}
+
+// Add adds an account as it stood after a write: whole, or closed with 0 lamports. Of several records of an
+// account the one of the highest slot counts, of those the highest version, of those the last added.
+func (i *Import) Add(slot ledger.Slot, version uint64, w *ledger.AccountWrite) error {
+	r := &i.row
+	r.Key, r.Slot, r.Version = w.Pubkey, slot, version
+	r.Value = appendRow(r.Value[:0], w, i.c.Filter)
+	if err := i.rows.Add(r); err != nil {
+		return i.explain(err)
+	}
+	i.added.Add(1)
+	return nil
+}
+
+// Close removes what the import needed on its way. The directory stays unfinished where Finish did
+// not return nil.
+func (i *Import) Close() error {
+	d := i.c.Dir
+	var err error
+	if i.log != nil { // it is empty
+		err = errors.Join(i.log.Close(), extsort.Clear(d.FS(), d.LogDir()))
+		i.log = nil
+	}
+	if i.rows != nil {
+		err = errors.Join(err, i.rows.Close())
+	}
+	for _, m := range i.mints {
+		err = errors.Join(err, m.Close())
+	}
+	_ = d.FS().Remove(d.ImportDir("accounts"))
+	for n := range i.mints {
+		_ = d.FS().Remove(d.ImportDir(fmt.Sprintf("mints-%d", n)))
+	}
+	return err
+}
+
+// explain puts first that the disk is full, where that is why something failed.
+func (i *Import) explain(err error) error {
+	if vfs.IsFull(err) {
+		free, _ := i.c.Dir.FS().FreeBytes(i.c.Dir.Path())
+		return fmt.Errorf("the disk is full, %d bytes are free in %s: %w", free, i.c.Dir.Path(), err)
+	}
+	return err
+}
+
+// Finish writes what was added as the state at a point, and makes the directory one from which a node
+// starts. Errors are one line.
+func (i *Import) Finish(ctx context.Context, at Point) (Result, error) {
+	done, err := i.finish(ctx, at)
+	if err != nil {
+		return done, i.explain(err)
+	}
+	return done, nil
+}
+
+func (i *Import) finish(ctx context.Context, at Point) (done Result, err error) {
+	i.phase.Store(uint32(Writes))
+	n := min(maxParts, runtime.GOMAXPROCS(0))
+	w := &writer{Import: i, ctx: ctx, at: at, left: n, mintsLeft: n}
+	if done, err = w.write(); err != nil {
+		return done, err
+	}
+	note := datadir.ImportNote{Slot: at.Slot, Complete: i.c.Filter == nil, Finished: true}
+	if at.Blockhash != (ledger.Hash{}) {
+		note.Blockhash = at.Blockhash.String()
+	}
+	if err := i.Close(); err != nil {
+		return done, err
+	}
+	return done, i.c.Dir.SaveImport(note, i.c.Filter)
+}
