@@ -38,7 +38,7 @@ type node struct {
 	dead bool
 
 	// base: no block is held, the node is the base state of an import, which stands for the block
-	// at its slot. That block's hash is zero if nobody knows it.
+	// at its slot.
 	base bool
 }
 
@@ -124,9 +124,6 @@ func (c *chain) place(b *ledger.Block) (*node, placement, error) {
 	if b.ParentSlot >= b.Slot {
 		return nil, 0, fmt.Errorf("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
 	}
-	if c.followsBase(b) {
-		return c.attach(b, parent), placed, nil
-	}
 	if err := c.contradictsBase(b); err != nil {
 		return nil, 0, err
 	}
@@ -151,13 +148,6 @@ func (c *chain) place(b *ledger.Block) (*node, placement, error) {
 	return nil, waits, nil
 }
 
-// followsBase reports whether b is the first block after base state whose blockhash nobody knows: its
-// parent link passes over no slot after that state.
-func (c *chain) followsBase(b *ledger.Block) bool {
-	f := c.finalized
-	return f.base && f.block.Blockhash == ledger.Hash{} && b.ParentSlot <= f.slot()
-}
-
 // contradictsBase returns an error for a block that says it builds on the slot of base state and means
 // another block there.
 func (c *chain) contradictsBase(b *ledger.Block) error {
@@ -172,9 +162,6 @@ func (c *chain) contradictsBase(b *ledger.Block) error {
 // parentOf returns the node that b builds on, nil if it is not here. Where the source does
 // not tell the parent's hash, the chain's block at that slot is meant.
 func (c *chain) parentOf(b *ledger.Block) *node {
-	if c.followsBase(b) {
-		return c.finalized
-	}
 	if b.PreviousBlockhash.Known {
 		return c.nodes[blockID{b.ParentSlot, b.PreviousBlockhash.Value}]
 	}

@@ -33,7 +33,7 @@ type ImportConfig struct {
 type ImportPoint struct {
 	Slot       ledger.Slot
 	ParentSlot ledger.Slot
-	Blockhash  ledger.Hash // zero: not known
+	Blockhash  ledger.Hash
 	Height     ledger.Opt[uint64]
 	// Capitalization is what all accounts of the ledger hold together, those that the filter leaves
 	// out included. Where it is known, accounts that hold another sum are refused.
@@ -184,10 +184,7 @@ func (i *Import) finish(ctx context.Context, at ImportPoint) (done Imported, err
 	if done, err = w.write(); err != nil {
 		return done, err
 	}
-	note := importNote{Slot: at.Slot, Complete: i.c.Filter == nil, Finished: true}
-	if at.Blockhash != (ledger.Hash{}) {
-		note.Blockhash = at.Blockhash.String()
-	}
+	note := importNote{Slot: at.Slot, Blockhash: at.Blockhash.String(), Complete: i.c.Filter == nil, Finished: true}
 	if err := i.Close(); err != nil {
 		return done, err
 	}

@@ -165,7 +165,7 @@ func (s *sequencer) finalized(n *node) {
 // belowFinalized handles a block that finality has passed: it is the one held, or an
 // orphan that comes again, or the source contradicts what is final.
 func (s *sequencer) belowFinalized(b *ledger.Block) error {
-	if f := s.chain.finalized; f.base && b.Slot == f.slot() && f.block.Blockhash != (ledger.Hash{}) && b.Blockhash != f.block.Blockhash && b.Status >= ledger.Confirmed {
+	if f := s.chain.finalized; f.base && b.Slot == f.slot() && b.Blockhash != f.block.Blockhash && b.Status >= ledger.Confirmed {
 		return fmt.Errorf("the source calls another block at slot %d %s than the one that was imported: it shows another ledger", b.Slot, b.Status)
 	}
 	same, above := s.held.at(b.Slot)
