@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
 )
@@ -41,7 +42,7 @@ type applier struct {
 type work struct {
 	record *ledger.Record
 	tasks  []*shard.Task // nil: none, as with a status
-	node   *node         // of a block, or that a rollback leads to; it is told what the record leads to
+	node   *chain.Node   // of a block, or that a rollback leads to; it is told what the record leads to
 }
 
 // tally counts what the sequencer saw. Anybody may read it.
@@ -53,7 +54,7 @@ type tally struct {
 }
 
 // RollbackDepths are the bounds by which rollbacks are told apart. Deeper ones than the last are refused.
-var RollbackDepths = [...]uint64{1, 2, 4, 8, 16, maxRollbackBlocks}
+var RollbackDepths = [...]uint64{1, 2, 4, 8, 16, chain.MaxRollbackBlocks}
 
 // rolledBack counts a rollback of so many blocks.
 func (t *tally) rolledBack(blocks int) {
@@ -64,8 +65,8 @@ func (t *tally) rolledBack(blocks int) {
 }
 
 // applyBlock has the shards apply n's block.
-func (a *applier) applyBlock(n *node) {
-	b := n.block
+func (a *applier) applyBlock(n *chain.Node) {
+	b := n.Block
 	h := a.keys.Hold(b)
 	h.Previous, h.HasPrevious = a.held.previous()
 	if !h.HasPrevious {
@@ -80,14 +81,14 @@ func (a *applier) applyBlock(n *node) {
 }
 
 // applyRollback has the shards restore what stood before the move's undone blocks.
-func (a *applier) applyRollback(m move) {
-	first := m.undo[len(m.undo)-1].version
-	from, to := m.undo[0].block, m.ancestor.block
-	a.held.pop(len(m.undo))
+func (a *applier) applyRollback(m chain.Move) {
+	first := m.Undo[len(m.Undo)-1].Version
+	from, to := m.Undo[0].Block, m.Ancestor.Block
+	a.held.pop(len(m.Undo))
 	a.stage(work{
 		record: &ledger.Record{Kind: ledger.RollbackRecord, Slot: to.Slot, Hash: to.Blockhash, FromSlot: from.Slot, Time: to.Time},
 		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.Rollback(v, first) }),
-		node:   m.ancestor,
+		node:   m.Ancestor,
 	})
 }
 
@@ -186,10 +187,10 @@ func (a *applier) complete(w work) {
 	a.staged = append(a.staged, r)
 	switch n := w.node; {
 	case n == nil:
-	case n.version == r.Version: // it was not undone since
-		n.seq, n.stateHash = r.LastSeq(), r.StateHash
-	case n.again == r.Version:
-		n.againSeq = r.LastSeq()
+	case n.Version == r.Version: // it was not undone since
+		n.Seq, n.StateHash = r.LastSeq(), r.StateHash
+	case n.ConfirmedAgain == r.Version:
+		n.ConfirmedAgainSeq = r.LastSeq()
 	}
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
 )
@@ -31,12 +32,12 @@ func (s *sequencer) seal() (*batch, error) {
 		return nil, err
 	}
 	b := &batch{
-		records: s.staged, version: s.version, seq: s.applier.seq, slot: s.chain.tipSlot(),
+		records: s.staged, version: s.version, seq: s.applier.seq, slot: s.chain.TipSlot(),
 		head: s.head(), root: s.rootHash, statuses: s.statusSeen,
 	}
 	s.staged = nil
 	// A head that nobody is shown lets go of nothing, nor does a replay before the time when its first block was final.
-	if !b.head.HasBlock || len(b.records) == 0 || s.chain.finalized.finalizedBy > s.version {
+	if !b.head.HasBlock || len(b.records) == 0 || s.chain.Finalized.FinalizedBy > s.version {
 		return b, nil
 	}
 	b.pruned = s.held.prune(s.retention, b.head.Tips[ledger.Finalized].Slot, b.head.Tips[ledger.Processed].Slot)
@@ -48,26 +49,26 @@ func (s *sequencer) seal() (*batch, error) {
 // head describes what is visible once everything applied is durable. The shards must be done with it.
 func (s *sequencer) head() *ledger.Head {
 	h := &ledger.Head{StateHash: s.hash, Root: s.applier.root, Floor: s.held.floor, Chain: s.held.chain(), Published: time.Now()}
-	switch tip := s.chain.tip; {
+	switch tip := s.chain.Tip; {
 	case tip == nil:
 		for i := range h.Tips {
 			h.Tips[i] = ledger.Tip{Version: s.version, Slot: s.baseSlot}
 		}
 		return h
-	case tip.base:
+	case tip.Base:
 		// Base state that came since is no block either, whatever slot it names.
 		h.Imported = true
 		for i := range h.Tips {
-			h.Tips[i] = ledger.Tip{Version: s.version, Slot: tip.slot(), Hash: tip.block.Blockhash}
+			h.Tips[i] = ledger.Tip{Version: s.version, Slot: tip.Slot(), Hash: tip.Block.Blockhash}
 		}
 		return h
 	}
 	h.HasBlock = true
-	for i, n := range []*node{s.chain.tip, s.chain.confirmed, s.chain.finalized} {
-		h.Tips[i] = ledger.Tip{Version: n.version, Slot: n.slot(), Hash: n.block.Blockhash, Seq: n.seq, Time: n.block.Time}
+	for i, n := range []*chain.Node{s.chain.Tip, s.chain.Confirmed, s.chain.Finalized} {
+		h.Tips[i] = ledger.Tip{Version: n.Version, Slot: n.Slot(), Hash: n.Block.Blockhash, Seq: n.Seq, Time: n.Block.Time}
 	}
-	if n := s.chain.confirmed; n.again > n.version {
-		h.Tips[ledger.Confirmed].Version, h.Tips[ledger.Confirmed].Seq = n.again, n.againSeq
+	if n := s.chain.Confirmed; n.ConfirmedAgain > n.Version {
+		h.Tips[ledger.Confirmed].Version, h.Tips[ledger.Confirmed].Seq = n.ConfirmedAgain, n.ConfirmedAgainSeq
 	}
 	// A rollback or base state may lie above the tip's own record.
 	h.Tips[ledger.Processed].Version, h.Tips[ledger.Processed].Seq = s.version, s.applier.seq

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
 )
@@ -39,13 +40,13 @@ type exporter struct {
 func (x *exporter) run(ctx context.Context) error {
 	c := x.seq.chain
 	slot, version := x.seq.baseSlot, x.seq.version
-	if c.finalized != nil {
-		slot, version = c.finalized.slot(), c.finalized.version
+	if c.Finalized != nil {
+		slot, version = c.Finalized.Slot(), c.Finalized.Version
 	}
 	if err := x.base(ctx, slot, version); err != nil {
 		return err
 	}
-	if c.finalized == nil {
+	if c.Finalized == nil {
 		return nil
 	}
 	for _, b := range x.seq.held.blocks {
@@ -67,27 +68,27 @@ func (x *exporter) run(ctx context.Context) error {
 	if err := x.unfinalized(); err != nil {
 		return err
 	}
-	if err := x.emit(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusFinalized}); err != nil || c.confirmed == c.finalized {
+	if err := x.emit(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusFinalized}); err != nil || c.Confirmed == c.Finalized {
 		return err
 	}
-	return x.emit(&ledger.SlotStatus{Slot: c.confirmed.slot(), Status: ledger.StatusConfirmed})
+	return x.emit(&ledger.SlotStatus{Slot: c.Confirmed.Slot(), Status: ledger.StatusConfirmed})
 }
 
 // unfinalized emits the blocks of the chain that are not final and, where base state came between two of them, what
 // that was about as it stood then: it is closed and taught anew at the slot after the block before, so that it does not
 // matter what the blocks alone lead to.
 func (x *exporter) unfinalized() error {
-	tip, below := x.seq.chain.tip, x.seq.chain.finalized
-	var path []*node
-	for n := tip; n != below; n = n.parent {
+	tip, below := x.seq.chain.Tip, x.seq.chain.Finalized
+	var path []*chain.Node
+	for n := tip; n != below; n = n.Parent {
 		path = append(path, n)
 	}
 	for _, n := range slices.Backward(path) {
-		if err := x.between(below, n.version-1); err != nil {
+		if err := x.between(below, n.Version-1); err != nil {
 			return err
 		}
 		below = n
-		b := *n.block
+		b := *n.Block
 		b.Status = ledger.Processed
 		if err := x.leaveOut(n, &b); err != nil {
 			return err
@@ -100,9 +101,9 @@ func (x *exporter) unfinalized() error {
 }
 
 // between emits what base state was about that came after a block of the chain, up to a version before the next one's.
-func (x *exporter) between(below *node, v ledger.Version) error {
+func (x *exporter) between(below *chain.Node, v ledger.Version) error {
 	for _, r := range x.bases {
-		if r.Version <= below.version || r.Version > v {
+		if r.Version <= below.Version || r.Version > v {
 			continue
 		}
 		var keys []ledger.Pubkey
@@ -114,7 +115,7 @@ func (x *exporter) between(below *node, v ledger.Version) error {
 		}
 		slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
 		for some := range slices.Chunk(slices.Compact(keys), exportPiece) {
-			if err := x.anew(below.slot()+1, v, some); err != nil {
+			if err := x.anew(below.Slot()+1, v, some); err != nil {
 				return err
 			}
 		}
@@ -124,7 +125,7 @@ func (x *exporter) between(below *node, v ledger.Version) error {
 
 // leaveOut takes from a block the writes of accounts that a filter left out: who reads the export has
 // no filter.
-func (x *exporter) leaveOut(n *node, b *ledger.Block) error {
+func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
 	if x.known.Load().filter == nil {
 		return nil
 	}
@@ -133,7 +134,7 @@ func (x *exporter) leaveOut(n *node, b *ledger.Block) error {
 		keys[i] = b.Accounts[i].Pubkey
 	}
 	held := make(map[ledger.Pubkey]bool)
-	for _, v := range []ledger.Version{n.version - 1, n.version} {
+	for _, v := range []ledger.Version{n.Version - 1, n.Version} {
 		accounts, err := scatter(x.Engine, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]ledger.Account, error) {
 			return s.Accounts(keys, v, time.Now().Add(scanDeadline))
 		})
@@ -158,7 +159,7 @@ func (x *exporter) leaveOut(n *node, b *ledger.Block) error {
 		}
 	}
 	facts, err := scatter(x.Engine, mints, func(s *shard.Shard, keys []ledger.Pubkey) ([]*ledger.Mint, error) {
-		return s.Mints(keys, n.version, time.Now().Add(scanDeadline))
+		return s.Mints(keys, n.Version, time.Now().Add(scanDeadline))
 	})
 	if err != nil {
 		return err
@@ -195,7 +196,7 @@ func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey
 		closed.Accounts = append(closed.Accounts, closes)
 		if a := &accounts[i]; a.Exists() {
 			taught.Accounts = append(taught.Accounts, a.Write())
-		} else if at := max(a.Since.Slot(), x.seq.chain.finalized.slot()); a.Since != 0 {
+		} else if at := max(a.Since.Slot(), x.seq.chain.Finalized.Slot()); a.Since != 0 {
 			x.newest = max(x.newest, at)
 			if err := x.emit(&ledger.BaseState{Slot: at, Accounts: []ledger.AccountWrite{closes}}); err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
 )
 
@@ -136,11 +137,11 @@ func (e *Engine) lead(h *handed) error {
 	}
 	c := e.seq.chain
 	// Only the writer before knew which blocks up to here belong nowhere.
-	c.recovered = unbounded
+	c.Resume()
 	e.shared.leads.Store(true)
 	close(e.shared.led)
 	h.from = e.resumePoint()
-	e.logger.Info("this node writes the shared log now", "record", uint64(e.seq.version), "slot", uint64(c.tipSlot()))
+	e.logger.Info("this node writes the shared log now", "record", uint64(e.seq.version), "slot", uint64(c.TipSlot()))
 	return nil
 }
 
@@ -181,14 +182,14 @@ func (e *Engine) errFenced() error {
 
 // tellsOfStatuses reports whether a status record tells that the source speaks of finality: it says more of its
 // block than that came with, and not for its depth.
-func tellsOfStatuses(n *node, r *ledger.Record) bool {
+func tellsOfStatuses(n *chain.Node, r *ledger.Record) bool {
 	switch {
 	case r.Status == ledger.StatusDead:
 		return true
 	case n == nil:
 		return false
 	case r.Status == ledger.StatusConfirmed:
-		return n.block.Status < ledger.Confirmed
+		return n.Block.Status < ledger.Confirmed
 	}
-	return !r.ByDepth && n.block.Status < ledger.Finalized && n.parent != nil
+	return !r.ByDepth && n.Block.Status < ledger.Finalized && n.Parent != nil
 }

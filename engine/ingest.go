@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
 )
@@ -49,7 +50,7 @@ func (e *Engine) sequence(ctx context.Context, out <-chan *handed, stopFollowing
 			err = e.handedBack(o)
 		case <-timer.C:
 		case <-logFailed: // a sync that no commit waited for
-			err = &logError{e.seq.chain.tipSlot(), e.log.err()}
+			err = &logError{e.seq.chain.TipSlot(), e.log.err()}
 		case <-fence: // by whoever looked at a snapshot
 			fence, err = nil, e.errFenced()
 		case <-ctx.Done():
@@ -128,7 +129,7 @@ func (e *Engine) offer(ev ledger.Event) error {
 	}
 	if !isStatus && (e.backlog.waits() || e.seq.overflows()) {
 		if !e.backlog.waits() {
-			e.logger.Warn("ingest pauses: too much is unfinalized", "bytes", e.seq.chain.unfinalizedBytes)
+			e.logger.Warn("ingest pauses: too much is unfinalized", "bytes", e.seq.chain.UnfinalizedBytes)
 		}
 		return e.backlog.add(ev)
 	}
@@ -150,7 +151,7 @@ func (e *Engine) endInput() error {
 	}
 	err := e.seq.endOfInput()
 	if n := len(e.backlog.events); err == nil && n > 0 {
-		err = refused("the input ended with %d events held back because too much is unfinalized", n)
+		err = chain.Refused("the input ended with %d events held back because too much is unfinalized", n)
 	}
 	e.commits.events++ // it may have led to something
 	if err != nil {
@@ -182,7 +183,7 @@ func (e *Engine) stopIngest(err error) error {
 	if e.stopped() {
 		return nil // the first reason stands
 	}
-	var refusal *refusedError
+	var refusal *chain.RefusedError
 	var logFailure *logError
 	var sharedFailure *sharedLogError
 	wasRefused, logFailed, sharedFailed := errors.As(err, &refusal), errors.As(err, &logFailure), errors.As(err, &sharedFailure)

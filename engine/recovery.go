@@ -200,8 +200,8 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	}
 	r.end = end
 	r.readBack(ctx)
-	if tip := r.seq.chain.tip; tip != nil && !tip.base {
-		r.seq.chain.recovered = unbounded
+	if tip := r.seq.chain.Tip; tip != nil && !tip.Base {
+		r.seq.chain.Resume()
 	}
 	s := &r.snapshots
 	s.store, s.interval, s.due = r.store, r.config.SnapshotInterval, time.Now().Add(r.config.SnapshotInterval)
@@ -279,7 +279,7 @@ func (r *recovery) join(record *ledger.Record) error {
 	if record.Kind == ledger.BaseRecord {
 		// Base state is taken to a block only where that is final already. A snapshot of the
 		// block's own record lies before the status that makes it final.
-		r.seq.chain.finalized.finalizedBy = record.Version - 1
+		r.seq.chain.Finalized.FinalizedBy = record.Version - 1
 	}
 	return nil
 }
@@ -294,10 +294,10 @@ func (r *recovery) noteBases(records []*ledger.Record) {
 			r.bases = append(r.bases, record)
 		}
 	}
-	if f := r.seq.chain.finalized; f == nil {
+	if f := r.seq.chain.Finalized; f == nil {
 		r.bases = nil // all of it was learned at once
 	} else {
-		r.bases = slices.DeleteFunc(r.bases, func(b *ledger.Record) bool { return b.Version <= f.version })
+		r.bases = slices.DeleteFunc(r.bases, func(b *ledger.Record) bool { return b.Version <= f.Version })
 	}
 }
 
@@ -319,13 +319,13 @@ func (r *recovery) explain(err error) error {
 
 // resumeAt makes the state of a snapshot, with the blocks it holds, the one to go on from.
 func (s *sequencer) resumeAt(m *snapshot.Meta, blocks []*shard.HeldBlock) {
-	n := s.chain.begin(m.Block)
-	n.version, n.seq, n.stateHash = m.Version, m.Seq, m.StateHash
-	if n.finalizedBy = notYet; m.BaseOnly {
-		n.base, n.finalizedBy = true, 0
+	n := s.chain.Begin(m.Block)
+	n.Version, n.Seq, n.StateHash = m.Version, m.Seq, m.StateHash
+	if n.FinalizedBy = notYet; m.BaseOnly {
+		n.Base, n.FinalizedBy = true, 0
 	}
-	s.chain.tip = n
-	s.fills.from(n.slot())
+	s.chain.Tip = n
+	s.fills.from(n.Slot())
 	s.version, s.shown, s.hash = m.Version, m.Version, m.StateHash
 	s.applier.root, s.applier.seq, s.baseSlot = m.Root, m.Seq, m.BaseSlot
 	s.held = held{floor: m.Floor}

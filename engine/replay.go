@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 
+	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
 )
 
@@ -70,15 +71,15 @@ func difference(made, logged *ledger.Record) string {
 // redo carries out one record. What it decides was decided when the record was made; here it is
 // only checked that it is possible.
 func (s *sequencer) redo(r *ledger.Record) error {
-	n := s.chain.nodes[blockID{r.Slot, r.Hash}]
+	n := s.chain.Node(chain.BlockID{Slot: r.Slot, Hash: r.Hash})
 	switch r.Kind {
 	case ledger.BlockRecord:
 		return s.redoBlock(n, r)
 	case ledger.RollbackRecord:
-		if n == nil || !n.onChain() || n == s.chain.tip {
+		if n == nil || !n.OnChain() || n == s.chain.Tip {
 			return &replayError{r.Version, r.Slot, "it rolls back to a block that is not below the tip"}
 		}
-		m, err := s.chain.moveTo(n)
+		m, err := s.chain.MoveTo(n)
 		if err != nil {
 			return &replayError{r.Version, r.Slot, err.Error()}
 		}
@@ -91,20 +92,20 @@ func (s *sequencer) redo(r *ledger.Record) error {
 	}
 }
 
-func (s *sequencer) redoBlock(n *node, r *ledger.Record) error {
+func (s *sequencer) redoBlock(n *chain.Node, r *ledger.Record) error {
 	b := r.Block
 	switch {
-	case s.chain.finalized == nil:
+	case s.chain.Finalized == nil:
 		if err := s.checkRoot(b.Blockhash); err != nil {
 			return err
 		}
-		n = s.chain.begin(b)
+		n = s.chain.Begin(b)
 		s.held.floor, s.rootHash = b.Slot, ledger.Some(b.Blockhash)
-	case b.Slot <= s.chain.tip.slot():
-		return &replayError{r.Version, r.Slot, fmt.Sprintf("it does not go on from slot %d", s.chain.tip.slot())}
+	case b.Slot <= s.chain.Tip.Slot():
+		return &replayError{r.Version, r.Slot, fmt.Sprintf("it does not go on from slot %d", s.chain.Tip.Slot())}
 	case n == nil:
-		n = s.chain.attach(b, s.chain.tip)
-	case n.onChain() || n.parent != s.chain.tip:
+		n = s.chain.Attach(b, s.chain.Tip)
+	case n.OnChain() || n.Parent != s.chain.Tip:
 		return &replayError{r.Version, r.Slot, "its block stands elsewhere"}
 	}
 	return s.append(n)
@@ -115,31 +116,31 @@ func (s *sequencer) rememberPast(r *ledger.Record) {
 	switch {
 	case r.Kind == ledger.BaseRecord:
 		s.remember(digestOf(r.Base))
-	case r.Kind == ledger.StatusRecord && r.Slot > s.chain.finalized.slot():
-		s.chain.says(blockID{r.Slot, r.Hash}, r.Status)
+	case r.Kind == ledger.StatusRecord && r.Slot > s.chain.Finalized.Slot():
+		s.chain.NoteStatus(chain.BlockID{Slot: r.Slot, Hash: r.Hash}, r.Status)
 	}
 }
 
 // redoStatus repeats what a status meant for the chain. One of a block below the
 // state that is replayed on means nothing any more.
-func (s *sequencer) redoStatus(n *node, r *ledger.Record) error {
+func (s *sequencer) redoStatus(n *chain.Node, r *ledger.Record) error {
 	s.statusSeen = s.statusSeen || s.follows && tellsOfStatuses(n, r)
-	s.chain.says(blockID{r.Slot, r.Hash}, r.Status)
+	s.chain.NoteStatus(chain.BlockID{Slot: r.Slot, Hash: r.Hash}, r.Status)
 	switch {
-	case s.chain.finalized == nil:
+	case s.chain.Finalized == nil:
 		return &replayError{r.Version, r.Slot, "it is a status before the first block"}
 	case n == nil:
 	case r.Status == ledger.StatusDead:
-		if n.onChain() {
+		if n.OnChain() {
 			return &replayError{r.Version, r.Slot, "it calls a block dead that is on the chain"}
 		}
-		n.dead = true
-	case !n.onChain():
+		n.Dead = true
+	case !n.OnChain():
 		return &replayError{r.Version, r.Slot, "it raises a block that is not on the chain"}
 	case r.Status == ledger.StatusFinalized:
 		s.finalized(n)
-	case n.slot() > s.chain.confirmed.slot():
-		s.chain.confirmed = n
+	case n.Slot() > s.chain.Confirmed.Slot():
+		s.chain.Confirmed = n
 	}
 	return nil
 }
