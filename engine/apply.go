@@ -15,8 +15,8 @@ import (
 // work on and one to go on with. More would only be more memory.
 const maxWorking = 2
 
-// applier carries out what the sequencer decided: on the shards, unseen, and as records, of which
-// it makes batches. The sequencer's goroutine alone touches it.
+// applier has the shards apply what the sequencer decided, and makes records and batches of it. Only the goroutine of the
+// sequencer uses it.
 type applier struct {
 	shards    []*shard.Shard
 	retention Retention
@@ -24,15 +24,15 @@ type applier struct {
 	version  ledger.Version   // of the newest record
 	working  []work           // records whose shards may not be done; oldest first
 	unwaited int              // of working: those that shards have to do with
-	seq      ledger.Seq       // of the newest update of a record that is done
+	lastSeq  ledger.Seq       // of the newest update of a record that is done
 	hash     ledger.StateHash // after that record
 	staged   []*ledger.Record // done, and in no batch yet
 	shown    ledger.Version   // of the newest record that is visible
 
-	keys    *shard.Keys // that held transactions name
-	held    held
-	folds   folds
-	updates atomic.Uint64 // how many there were, for anybody to read
+	keys     *shard.Keys // that held transactions name
+	retained retained
+	folds    folds
+	updates  atomic.Uint64 // how many there were, for anybody to read
 
 	baseSlot ledger.Slot // the highest base state learned
 	root     ledger.Slot
@@ -68,11 +68,11 @@ func (t *tally) rolledBack(blocks int) {
 func (a *applier) applyBlock(n *chain.Node) {
 	b := n.Block
 	h := a.keys.Hold(b)
-	h.Previous, h.HasPrevious = a.held.previous()
+	h.Previous, h.HasPrevious = a.retained.previous()
 	if !h.HasPrevious {
-		a.root, a.held.floor = b.Slot, b.Slot
+		a.root, a.retained.floor = b.Slot, b.Slot
 	}
-	a.held.push(h)
+	a.retained.push(h)
 	a.stage(work{
 		record: &ledger.Record{Kind: ledger.BlockRecord, Slot: b.Slot, Hash: b.Blockhash, Block: b, Time: b.Time},
 		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBlock(v, b, h) }),
@@ -84,7 +84,7 @@ func (a *applier) applyBlock(n *chain.Node) {
 func (a *applier) applyRollback(m chain.Move) {
 	first := m.Undo[len(m.Undo)-1].Version
 	from, to := m.Undo[0].Block, m.Ancestor.Block
-	a.held.pop(len(m.Undo))
+	a.retained.pop(len(m.Undo))
 	a.stage(work{
 		record: &ledger.Record{Kind: ledger.RollbackRecord, Slot: to.Slot, Hash: to.Blockhash, FromSlot: from.Slot, Time: to.Time},
 		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.Rollback(v, first) }),
@@ -92,8 +92,8 @@ func (a *applier) applyRollback(m chain.Move) {
 	})
 }
 
-// applyBase has the shards learn base state, direct as long as there is no block. Nobody is
-// told of it: it has no updates.
+// applyBase has the shards learn base state, without the overlay where direct says that there is no block yet. It has no
+// updates.
 func (a *applier) applyBase(b *ledger.BaseState, direct bool) {
 	a.baseSlot = max(a.baseSlot, b.Slot)
 	a.stage(work{
@@ -165,7 +165,7 @@ func (a *applier) wait(w work) error {
 	return nil
 }
 
-// join makes one piece of what the shards did, which is in key order as they are.
+// join adds the updates of all shards to the record. Shard order is key order.
 func join(r *ledger.Record, parts []*shard.Applied) {
 	updates := 0
 	for _, p := range parts {
@@ -181,8 +181,8 @@ func join(r *ledger.Record, parts []*shard.Applied) {
 // complete numbers a record's updates, and stages it.
 func (a *applier) complete(w work) {
 	r := w.record
-	r.FirstSeq, r.StateHash = a.seq+1, a.hash
-	a.seq += ledger.Seq(len(r.Updates))
+	r.FirstSeq, r.StateHash = a.lastSeq+1, a.hash
+	a.lastSeq += ledger.Seq(len(r.Updates))
 	a.updates.Add(uint64(len(r.Updates)))
 	a.staged = append(a.staged, r)
 	switch n := w.node; {
@@ -194,7 +194,7 @@ func (a *applier) complete(w work) {
 	}
 }
 
-// shows notes that a batch became visible: what it made final may be folded a while later.
+// shows notes that a batch became visible: what it finalized may be folded once no query reads below it.
 func (a *applier) shows(b *batch) {
 	a.shown = b.version
 	if b.head.HasBlock {

@@ -5,8 +5,8 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// backlog holds back events, in order, while too much is unfinalized. It is bounded by
-// maxWaitingBytes: past that the source finalizes nothing, and ingest stops.
+// backlog keeps events, in order, while too much is unfinalized. When it exceeds chain.MaxWaitingBytes the source finalizes
+// nothing, and ingest stops.
 type backlog struct {
 	events []ledger.Event
 	bytes  int

@@ -249,7 +249,7 @@ func (e *Engine) flow(ctx, broken context.Context) error {
 	from := e.resumePoint()
 	following, stopFollowing := context.WithCancel(flowCtx)
 	defer stopFollowing()
-	out := make(chan *handed)
+	out := make(chan *followMsg)
 	flow.Go(func() error { return e.feed(flowCtx, following, from, out, events) })
 	flow.Go(func() error { return e.sequence(flowCtx, out, stopFollowing, events) })
 	if e.fill != nil {

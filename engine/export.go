@@ -49,7 +49,7 @@ func (x *exporter) run(ctx context.Context) error {
 	if c.Finalized == nil {
 		return nil
 	}
-	for _, b := range x.seq.held.blocks {
+	for _, b := range x.seq.retained.blocks {
 		if b.Block.Slot > slot {
 			break
 		}

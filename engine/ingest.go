@@ -15,7 +15,7 @@ import (
 // sequence is the sequencer's goroutine: it takes events, and before them what comes of a shared log, has
 // committed what they led to, folds what is due, begins snapshots, and returns when ctx ends or
 // ingest failed for good.
-func (e *Engine) sequence(ctx context.Context, out <-chan *handed, stopFollowing func(), events <-chan ledger.Event) error {
+func (e *Engine) sequence(ctx context.Context, out <-chan *followMsg, stopFollowing func(), events <-chan ledger.Event) error {
 	e.commits.start(func(b *batch) error { return e.commit(ctx, b) })
 	defer e.commits.stop()
 	timer := time.NewTimer(time.Hour)
@@ -110,8 +110,8 @@ func (e *Engine) nextWork(now time.Time) time.Duration {
 
 // ingest handles ev and the events that wait already, as far as one batch may hold them.
 func (e *Engine) ingest(ev ledger.Event, events <-chan ledger.Event) error {
-	if e.commits.came.IsZero() {
-		e.commits.came = time.Now()
+	if e.commits.receivedAt.IsZero() {
+		e.commits.receivedAt = time.Now()
 	}
 	err := e.offer(ev)
 	for e.commits.events++; err == nil && e.commits.events < batchEvents && len(events) > 0; e.commits.events++ {

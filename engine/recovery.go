@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -215,7 +214,7 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	r.progress.begin("", 0)
 	if end.Version() != 0 || r.from != nil {
 		r.logger.Info("recovered", "slot", uint64(r.seq.head().Tip(ledger.Processed).Slot),
-			"seq", uint64(r.seq.applier.seq), "state_hash", r.seq.hash.String(), "record", uint64(end.Version()), "log", end.String(), "took", took.Round(time.Millisecond))
+			"seq", uint64(r.seq.lastSeq), "state_hash", r.seq.hash.String(), "record", uint64(end.Version()), "log", end.String(), "took", took.Round(time.Millisecond))
 	}
 	return nil
 }
@@ -284,9 +283,6 @@ func (r *recovery) join(record *ledger.Record) error {
 	return nil
 }
 
-// notYet is the version of a status that the log behind the snapshot will tell.
-const notYet = ledger.Version(math.MaxUint64)
-
 // noteBases remembers the base state that is not part of the finalized block, for Export.
 func (r *recovery) noteBases(records []*ledger.Record) {
 	for _, record := range records {
@@ -315,24 +311,4 @@ func (r *recovery) explain(err error) error {
 		from = "the snapshots are " + strings.Join(names, ", ")
 	}
 	return fmt.Errorf("%s: %w; %s", LogDir(r.config.Dir.path), err, from)
-}
-
-// resumeAt makes the state of a snapshot, with the blocks it holds, the one to go on from.
-func (s *sequencer) resumeAt(m *snapshot.Meta, blocks []*shard.HeldBlock) {
-	n := s.chain.Begin(m.Block)
-	n.Version, n.Seq, n.StateHash = m.Version, m.Seq, m.StateHash
-	if n.FinalizedBy = notYet; m.BaseOnly {
-		n.Base, n.FinalizedBy = true, 0
-	}
-	s.chain.Tip = n
-	s.fills.from(n.Slot())
-	s.version, s.shown, s.hash = m.Version, m.Version, m.StateHash
-	s.applier.root, s.applier.seq, s.baseSlot = m.Root, m.Seq, m.BaseSlot
-	s.held = held{floor: m.Floor}
-	for _, b := range blocks {
-		s.held.push(b)
-	}
-	if len(blocks) > 0 && blocks[0].HasPrevious {
-		s.held.before = ledger.Some(blocks[0].Previous)
-	}
 }

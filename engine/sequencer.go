@@ -80,7 +80,7 @@ func (s *sequencer) base(b *ledger.BaseState) error {
 	if err := s.finish(0); err != nil {
 		return err
 	}
-	tip.Version, tip.Seq, tip.StateHash = s.version, s.applier.seq, s.hash
+	tip.Version, tip.Seq, tip.StateHash = s.version, s.lastSeq, s.hash
 	return nil
 }
 
@@ -140,7 +140,7 @@ func (s *sequencer) root(b *ledger.Block) error {
 		return err
 	}
 	n := s.chain.Begin(b)
-	s.held.floor, s.rootHash = b.Slot, ledger.Some(b.Blockhash)
+	s.retained.floor, s.rootHash = b.Slot, ledger.Some(b.Blockhash)
 	if err := s.append(n); err != nil {
 		return err
 	}
@@ -169,12 +169,12 @@ func (s *sequencer) belowFinalized(b *ledger.Block) error {
 	if f := s.chain.Finalized; f.Base && b.Slot == f.Slot() && b.Blockhash != f.Block.Blockhash && b.Status >= ledger.Confirmed {
 		return fmt.Errorf("the source calls another block at slot %d %s than the one that was imported: it shows another ledger", b.Slot, b.Status)
 	}
-	same, above := s.held.at(b.Slot)
+	same, above := s.retained.at(b.Slot)
 	if same != nil && same.Blockhash == b.Blockhash {
 		s.tally.duplicates.Add(1)
 		return nil
 	}
-	skipped := above != nil && above.ParentSlot < b.Slot && b.Slot >= s.held.floor
+	skipped := above != nil && above.ParentSlot < b.Slot && b.Slot >= s.retained.floor
 	if b.Status >= ledger.Confirmed && (same != nil || skipped) {
 		return fmt.Errorf("the source calls another block at slot %d %s, below the finalized slot %d", b.Slot, b.Status, s.chain.Finalized.Slot())
 	}
@@ -293,7 +293,7 @@ func (s *sequencer) knows(e *ledger.SlotStatus) bool {
 
 // statusBelowFinalized stops ingest where the source takes back what is final.
 func (s *sequencer) statusBelowFinalized(e *ledger.SlotStatus) error {
-	same, _ := s.held.at(e.Slot)
+	same, _ := s.retained.at(e.Slot)
 	if same == nil {
 		return nil
 	}

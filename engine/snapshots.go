@@ -85,9 +85,9 @@ func (e *Engine) beginSnapshot(ctx context.Context, pace snapshot.Pace, offer fu
 	c := &e.seq.applier
 	m := snapshot.Meta{
 		Version: n.Version, Slot: n.Slot(), Blockhash: n.Block.Blockhash, Seq: n.Seq, StateHash: n.StateHash,
-		Block: n.Block, Root: c.root, Floor: c.held.floor, BaseSlot: c.baseSlot, Taken: now,
+		Block: n.Block, Root: c.root, Floor: c.retained.floor, BaseSlot: c.baseSlot, Taken: now,
 	}
-	blocks := c.held.upTo(n.Slot())
+	blocks := c.retained.upTo(n.Slot())
 	s.busy.Store(true)
 	s.writing.Go(func() {
 		defer s.busy.Store(false)
