@@ -110,7 +110,7 @@ func TestReplicaBeginsWithTheSnapshotOfAnother(t *testing.T) {
 		l, w, _, all := offering(t)
 		want := map[ledger.Version]string{}
 		for _, r := range l.records() {
-			want[r.Version] = string(ledger.AppendRecord(nil, r))
+			want[r.Version] = string(codec.AppendRecord(nil, r))
 		}
 		for _, o := range all {
 			if string(o.Record) != want[o.Version] {
@@ -154,7 +154,7 @@ func readPast(t *testing.T, e *Engine, want map[ledger.Version]string) (newest l
 	t.Helper()
 	err := e.Past(e.Oldest())(t.Context(), func(p *ledger.Publication) bool {
 		for _, r := range p.Records {
-			if newest != 0 && r.Version != newest+1 || string(ledger.AppendRecord(nil, r)) != want[r.Version] {
+			if newest != 0 && r.Version != newest+1 || string(codec.AppendRecord(nil, r)) != want[r.Version] {
 				t.Errorf("record %d behind record %d is not the shared log's", r.Version, newest)
 			}
 			newest = r.Version
@@ -290,12 +290,12 @@ func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
 		w.mustStop()
 		o, other := all[1], all[2]
 		record := func(change func(*ledger.Record)) []byte {
-			r, err := ledger.DecodeRecord(o.Record)
+			r, err := codec.DecodeRecord(o.Record)
 			if err != nil {
 				t.Fatal(err)
 			}
 			change(r)
-			return ledger.AppendRecord(nil, r)
+			return codec.AppendRecord(nil, r)
 		}
 		for name, tt := range map[string]struct {
 			record []byte

@@ -130,7 +130,7 @@ func (e *Engine) publishTo(b *batch) func(*ledger.Publication) {
 // show publishes a batch, which is durable.
 func (e *Engine) show(b *batch, publish func(*ledger.Publication)) {
 	b.shown, b.head.Published = true, time.Now()
-	publish(&ledger.Publication{Head: b.head, Records: b.records, Came: b.receivedAt})
+	publish(&ledger.Publication{Head: b.head, Records: b.records, ReceivedAt: b.receivedAt})
 	if b.final.Known {
 		e.history.add(b.seq, b.final.Value)
 	}

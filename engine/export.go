@@ -167,7 +167,7 @@ func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
 	b.Accounts, b.Mints = left, slices.Clone(b.Mints)
 	for i, m := range facts {
 		if m != nil {
-			b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: mints[i], Mint: m.Untaught()})
+			b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: mints[i], Mint: m.Facts()})
 		}
 	}
 	return nil
@@ -203,7 +203,7 @@ func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey
 			}
 		}
 		if m := mints[i]; m != nil {
-			taught.Mints = append(taught.Mints, ledger.MintWrite{Pubkey: k, Mint: m.Untaught()})
+			taught.Mints = append(taught.Mints, ledger.MintWrite{Pubkey: k, Mint: m.Facts()})
 		}
 	}
 	closed.Slot, taught.Slot = x.newest, x.newest
@@ -232,7 +232,7 @@ func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Ve
 	})
 	if err == nil && failed == nil {
 		err = x.visitMints(version, func(m *ledger.MintWrite) bool {
-			m.Mint = m.Mint.Untaught()
+			m.Mint = m.Mint.Facts()
 			piece.Mints = append(piece.Mints, *m)
 			return flush(exportPiece)
 		})
