@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
 )
@@ -14,8 +15,8 @@ import (
 // work on and one to go on with. More would only be more memory.
 const maxWorking = 2
 
-// applier carries out what the sequencer decided: on the shards, unseen, and as records, of which
-// it makes batches. The sequencer's goroutine alone touches it.
+// applier has the shards apply what the sequencer decided, and makes records and batches of it. Only the goroutine of the
+// sequencer uses it.
 type applier struct {
 	shards    []*shard.Shard
 	retention Retention
@@ -23,15 +24,15 @@ type applier struct {
 	version  ledger.Version   // of the newest record
 	working  []work           // records whose shards may not be done; oldest first
 	unwaited int              // of working: those that shards have to do with
-	seq      ledger.Seq       // of the newest update of a record that is done
+	lastSeq  ledger.Seq       // of the newest update of a record that is done
 	hash     ledger.StateHash // after that record
 	staged   []*ledger.Record // done, and in no batch yet
 	shown    ledger.Version   // of the newest record that is visible
 
-	keys    *shard.Keys // that held transactions name
-	held    held
-	folds   folds
-	updates atomic.Uint64 // how many there were, for anybody to read
+	keys     *shard.Keys // that held transactions name
+	retained retained
+	folds    folds
+	updates  atomic.Uint64 // how many there were, for anybody to read
 
 	baseSlot ledger.Slot // the highest base state learned
 	root     ledger.Slot
@@ -41,7 +42,7 @@ type applier struct {
 type work struct {
 	record *ledger.Record
 	tasks  []*shard.Task // nil: none, as with a status
-	node   *node         // of a block, or that a rollback leads to; it is told what the record leads to
+	node   *chain.Node   // of a block, or that a rollback leads to; it is told what the record leads to
 }
 
 // tally counts what the sequencer saw. Anybody may read it.
@@ -53,7 +54,7 @@ type tally struct {
 }
 
 // RollbackDepths are the bounds by which rollbacks are told apart. Deeper ones than the last are refused.
-var RollbackDepths = [...]uint64{1, 2, 4, 8, 16, maxRollbackBlocks}
+var RollbackDepths = [...]uint64{1, 2, 4, 8, 16, chain.MaxRollbackBlocks}
 
 // rolledBack counts a rollback of so many blocks.
 func (t *tally) rolledBack(blocks int) {
@@ -64,14 +65,14 @@ func (t *tally) rolledBack(blocks int) {
 }
 
 // applyBlock has the shards apply n's block.
-func (a *applier) applyBlock(n *node) {
-	b := n.block
+func (a *applier) applyBlock(n *chain.Node) {
+	b := n.Block
 	h := a.keys.Hold(b)
-	h.Previous, h.HasPrevious = a.held.previous()
+	h.Previous, h.HasPrevious = a.retained.previous()
 	if !h.HasPrevious {
-		a.root, a.held.floor = b.Slot, b.Slot
+		a.root, a.retained.floor = b.Slot, b.Slot
 	}
-	a.held.push(h)
+	a.retained.push(h)
 	a.stage(work{
 		record: &ledger.Record{Kind: ledger.BlockRecord, Slot: b.Slot, Hash: b.Blockhash, Block: b, Time: b.Time},
 		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBlock(v, b, h) }),
@@ -80,19 +81,19 @@ func (a *applier) applyBlock(n *node) {
 }
 
 // applyRollback has the shards restore what stood before the move's undone blocks.
-func (a *applier) applyRollback(m move) {
-	first := m.undo[len(m.undo)-1].version
-	from, to := m.undo[0].block, m.ancestor.block
-	a.held.pop(len(m.undo))
+func (a *applier) applyRollback(m chain.Move) {
+	first := m.Undo[len(m.Undo)-1].Version
+	from, to := m.Undo[0].Block, m.Ancestor.Block
+	a.retained.pop(len(m.Undo))
 	a.stage(work{
 		record: &ledger.Record{Kind: ledger.RollbackRecord, Slot: to.Slot, Hash: to.Blockhash, FromSlot: from.Slot, Time: to.Time},
 		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.Rollback(v, first) }),
-		node:   m.ancestor,
+		node:   m.Ancestor,
 	})
 }
 
-// applyBase has the shards learn base state, direct as long as there is no block. Nobody is
-// told of it: it has no updates.
+// applyBase has the shards learn base state, without the overlay where direct says that there is no block yet. It has no
+// updates.
 func (a *applier) applyBase(b *ledger.BaseState, direct bool) {
 	a.baseSlot = max(a.baseSlot, b.Slot)
 	a.stage(work{
@@ -164,7 +165,7 @@ func (a *applier) wait(w work) error {
 	return nil
 }
 
-// join makes one piece of what the shards did, which is in key order as they are.
+// join adds the updates of all shards to the record. Shard order is key order.
 func join(r *ledger.Record, parts []*shard.Applied) {
 	updates := 0
 	for _, p := range parts {
@@ -180,20 +181,20 @@ func join(r *ledger.Record, parts []*shard.Applied) {
 // complete numbers a record's updates, and stages it.
 func (a *applier) complete(w work) {
 	r := w.record
-	r.FirstSeq, r.StateHash = a.seq+1, a.hash
-	a.seq += ledger.Seq(len(r.Updates))
+	r.FirstSeq, r.StateHash = a.lastSeq+1, a.hash
+	a.lastSeq += ledger.Seq(len(r.Updates))
 	a.updates.Add(uint64(len(r.Updates)))
 	a.staged = append(a.staged, r)
 	switch n := w.node; {
 	case n == nil:
-	case n.version == r.Version: // it was not undone since
-		n.seq, n.stateHash = r.LastSeq(), r.StateHash
-	case n.again == r.Version:
-		n.againSeq = r.LastSeq()
+	case n.Version == r.Version: // it was not undone since
+		n.Seq, n.StateHash = r.LastSeq(), r.StateHash
+	case n.ConfirmedAgain == r.Version:
+		n.ConfirmedAgainSeq = r.LastSeq()
 	}
 }
 
-// shows notes that a batch became visible: what it made final may be folded a while later.
+// shows notes that a batch became visible: what it finalized may be folded once no query reads below it.
 func (a *applier) shows(b *batch) {
 	a.shown = b.version
 	if b.head.HasBlock {

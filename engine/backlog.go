@@ -1,9 +1,12 @@
 package engine
 
-import "ledgerd/engine/ledger"
+import (
+	"ledgerd/engine/chain"
+	"ledgerd/engine/ledger"
+)
 
-// backlog holds back events, in order, while too much is unfinalized. It is bounded by
-// maxWaitingBytes: past that the source finalizes nothing, and ingest stops.
+// backlog keeps events, in order, while too much is unfinalized. When it exceeds chain.MaxWaitingBytes the source finalizes
+// nothing, and ingest stops.
 type backlog struct {
 	events []ledger.Event
 	bytes  int
@@ -12,8 +15,8 @@ type backlog struct {
 func (b *backlog) waits() bool { return len(b.events) > 0 }
 
 func (b *backlog) add(ev ledger.Event) error {
-	if b.bytes > maxWaitingBytes {
-		return refused("more than %d bytes of blocks are unfinalized and the source finalizes none of them", maxUnfinalizedBytes)
+	if b.bytes > chain.MaxWaitingBytes {
+		return chain.Refused("more than %d bytes of blocks are unfinalized and the source finalizes none of them", maxUnfinalizedBytes)
 	}
 	b.bytes += eventBytes(ev)
 	b.events = append(b.events, ev)

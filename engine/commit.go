@@ -16,13 +16,13 @@ type committer struct {
 	running sync.WaitGroup
 
 	// What follows is the sequencer's.
-	busy   bool      // it has a batch
-	failed bool      // it never gets another one: what was applied since stays unseen
-	events int       // taken for the next one
-	came   time.Time // when the first of them was
+	busy       bool      // it has a batch
+	failed     bool      // it never gets another one: what was applied since stays unseen
+	events     int       // taken for the next one
+	receivedAt time.Time // when the first of them was
 }
 
-// outcome is what came of a batch. Even one that was shown may end with an error.
+// outcome is the result of a commit. A batch that was published may have an error too.
 type outcome struct {
 	batch *batch
 	err   error
@@ -56,14 +56,14 @@ func (e *Engine) handOver() error {
 		return err
 	}
 	e.paused.Store(e.backlog.waits())
-	b.came, c.came = c.came, time.Time{}
+	b.receivedAt, c.receivedAt = c.receivedAt, time.Time{}
 	b.shared = !e.shared.writes()
 	c.busy, c.events = true, 0
 	c.batches <- b
 	return nil
 }
 
-// handedBack learns what came of a batch.
+// handedBack processes the outcome of a batch.
 func (e *Engine) handedBack(o outcome) error {
 	e.commits.busy = false
 	e.commits.failed = e.commits.failed || o.err != nil
@@ -112,15 +112,15 @@ func (e *Engine) commit(ctx context.Context, b *batch) error {
 			if err := e.errFenced(); err != nil {
 				return err
 			}
-			e.show(b, e.audience(b))
+			e.show(b, e.publishTo(b))
 		}
 		return e.note(b) // what is durable now
 	})
 }
 
-// audience returns who is shown a batch: everybody or, behind the snapshot of a shared log, only those
-// who have to hear of what leads to the first head.
-func (e *Engine) audience(b *batch) func(*ledger.Publication) {
+// publishTo returns the function that publishes a batch: publish or, before the first head after the snapshot of a
+// shared log, tell, which does not make the head the newest.
+func (e *Engine) publishTo(b *batch) func(*ledger.Publication) {
 	if e.shared.log != nil && b.head.HasBlock && !b.final.Known {
 		return e.tell
 	}
@@ -130,7 +130,7 @@ func (e *Engine) audience(b *batch) func(*ledger.Publication) {
 // show publishes a batch, which is durable.
 func (e *Engine) show(b *batch, publish func(*ledger.Publication)) {
 	b.shown, b.head.Published = true, time.Now()
-	publish(&ledger.Publication{Head: b.head, Records: b.records, ReceivedAt: b.came})
+	publish(&ledger.Publication{Head: b.head, Records: b.records, ReceivedAt: b.receivedAt})
 	if b.final.Known {
 		e.history.add(b.seq, b.final.Value)
 	}

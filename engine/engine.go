@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"ledgerd/engine/chain"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
@@ -138,7 +139,7 @@ func New(c Config) *Engine {
 	}
 	e.seq = &sequencer{
 		applier: applier{shards: e.shards, keys: shard.NewKeys(), retention: c.Retention},
-		chain:   newChain(), info: info, log: c.Logger, tally: &e.tally,
+		chain:   chain.New(), info: info, log: c.Logger, tally: &e.tally,
 		checkRoot: func(ledger.Hash) error { return nil }, skipVotes: c.SkipVotes,
 	}
 	if c.Fetcher != nil {
@@ -245,11 +246,11 @@ func (e *Engine) flow(ctx, broken context.Context) error {
 	if e.config.Source == nil && e.shared.log == nil {
 		e.ready.Store(true)
 	}
-	e.recoveryOver.Store(e.head.Load() != nil || e.seq.chain.tip == nil)
+	e.recoveryOver.Store(e.head.Load() != nil || e.seq.chain.Tip == nil)
 	from := e.resumePoint()
 	following, stopFollowing := context.WithCancel(flowCtx)
 	defer stopFollowing()
-	out := make(chan *handed)
+	out := make(chan *followMsg)
 	flow.Go(func() error { return e.feed(flowCtx, following, from, out, events) })
 	flow.Go(func() error { return e.sequence(flowCtx, out, stopFollowing, events) })
 	if e.fill != nil {
@@ -280,11 +281,11 @@ func (e *Engine) fetch(ctx context.Context) {
 
 // holdsSomething reports whether what was recovered is to be shown.
 func (e *Engine) holdsSomething() bool {
-	tip := e.seq.chain.tip
+	tip := e.seq.chain.Tip
 	if e.shared.log == nil {
 		return e.config.Source == nil || tip != nil
 	}
-	return tip != nil && !tip.base && e.seq.chain.finalized.finalizedBy <= e.seq.version
+	return tip != nil && !tip.Base && e.seq.chain.Finalized.FinalizedBy <= e.seq.version
 }
 
 // age returns for how long the engine is there, never 0.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"ledgerd/engine/chain"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
@@ -40,16 +41,16 @@ type exporter struct {
 func (x *exporter) run(ctx context.Context) error {
 	c := x.seq.chain
 	slot, version := x.seq.baseSlot, x.seq.version
-	if c.finalized != nil {
-		slot, version = c.finalized.slot(), c.finalized.version
+	if c.Finalized != nil {
+		slot, version = c.Finalized.Slot(), c.Finalized.Version
 	}
 	if err := x.base(ctx, slot, version); err != nil {
 		return err
 	}
-	if c.finalized == nil {
+	if c.Finalized == nil {
 		return nil
 	}
-	for _, b := range x.seq.held.blocks {
+	for _, b := range x.seq.retained.blocks {
 		if b.Block.Slot > slot {
 			break
 		}
@@ -68,27 +69,27 @@ func (x *exporter) run(ctx context.Context) error {
 	if err := x.unfinalized(); err != nil {
 		return err
 	}
-	if err := x.emit(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusFinalized}); err != nil || c.confirmed == c.finalized {
+	if err := x.emit(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusFinalized}); err != nil || c.Confirmed == c.Finalized {
 		return err
 	}
-	return x.emit(&ledger.SlotStatus{Slot: c.confirmed.slot(), Status: ledger.StatusConfirmed})
+	return x.emit(&ledger.SlotStatus{Slot: c.Confirmed.Slot(), Status: ledger.StatusConfirmed})
 }
 
 // unfinalized emits the blocks of the chain that are not final. Where base state came between two of them, it emits
 // the accounts of that base state as they stood then: each is closed and written anew at the slot after the block
 // before, so that the result does not depend on what the blocks alone lead to.
 func (x *exporter) unfinalized() error {
-	tip, below := x.seq.chain.tip, x.seq.chain.finalized
-	var path []*node
-	for n := tip; n != below; n = n.parent {
+	tip, below := x.seq.chain.Tip, x.seq.chain.Finalized
+	var path []*chain.Node
+	for n := tip; n != below; n = n.Parent {
 		path = append(path, n)
 	}
 	for _, n := range slices.Backward(path) {
-		if err := x.between(below, n.version-1); err != nil {
+		if err := x.between(below, n.Version-1); err != nil {
 			return err
 		}
 		below = n
-		b := *n.block
+		b := *n.Block
 		b.Status = ledger.Processed
 		if err := x.leaveOut(n, &b); err != nil {
 			return err
@@ -101,9 +102,9 @@ func (x *exporter) unfinalized() error {
 }
 
 // between emits the accounts of base state that came after a block of the chain, up to a version before the next one's.
-func (x *exporter) between(below *node, v ledger.Version) error {
+func (x *exporter) between(below *chain.Node, v ledger.Version) error {
 	for _, r := range x.bases {
-		if r.Version <= below.version || r.Version > v {
+		if r.Version <= below.Version || r.Version > v {
 			continue
 		}
 		var keys []ledger.Pubkey
@@ -115,7 +116,7 @@ func (x *exporter) between(below *node, v ledger.Version) error {
 		}
 		slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
 		for some := range slices.Chunk(slices.Compact(keys), exportPiece) {
-			if err := x.anew(below.slot()+1, v, some); err != nil {
+			if err := x.anew(below.Slot()+1, v, some); err != nil {
 				return err
 			}
 		}
@@ -125,7 +126,7 @@ func (x *exporter) between(below *node, v ledger.Version) error {
 
 // leaveOut removes from a block the writes of accounts that a filter left out: a node that reads the export has
 // no filter.
-func (x *exporter) leaveOut(n *node, b *ledger.Block) error {
+func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
 	if x.known.Load().filter == nil {
 		return nil
 	}
@@ -134,7 +135,7 @@ func (x *exporter) leaveOut(n *node, b *ledger.Block) error {
 		keys[i] = b.Accounts[i].Pubkey
 	}
 	held := make(map[ledger.Pubkey]bool)
-	for _, v := range []ledger.Version{n.version - 1, n.version} {
+	for _, v := range []ledger.Version{n.Version - 1, n.Version} {
 		accounts, err := scatter(x.Engine, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]ledger.Account, error) {
 			return s.Accounts(keys, v, time.Now().Add(scanDeadline))
 		})
@@ -159,7 +160,7 @@ func (x *exporter) leaveOut(n *node, b *ledger.Block) error {
 		}
 	}
 	facts, err := scatter(x.Engine, mints, func(s *shard.Shard, keys []ledger.Pubkey) ([]*ledger.Mint, error) {
-		return s.Mints(keys, n.version, time.Now().Add(scanDeadline))
+		return s.Mints(keys, n.Version, time.Now().Add(scanDeadline))
 	})
 	if err != nil {
 		return err
@@ -196,7 +197,7 @@ func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey
 		closed.Accounts = append(closed.Accounts, closes)
 		if a := &accounts[i]; a.Exists() {
 			taught.Accounts = append(taught.Accounts, a.Write())
-		} else if at := max(a.Since.Slot(), x.seq.chain.finalized.slot()); a.Since != 0 {
+		} else if at := max(a.Since.Slot(), x.seq.chain.Finalized.Slot()); a.Since != 0 {
 			x.newest = max(x.newest, at)
 			if err := x.emit(&ledger.BaseState{Slot: at, Accounts: []ledger.AccountWrite{closes}}); err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -159,14 +160,14 @@ func TestAccountClosedMeanwhileIsNotLearned(t *testing.T) {
 
 func TestTouchesAreBoundedAndSayHowFarTheyReach(t *testing.T) {
 	l := &fillLedger{filler: newFiller(nil, nil)}
-	root := &node{block: rootBlock(100)}
+	root := &chain.Node{Block: rootBlock(100)}
 	l.appended(root)
 	closed := func(slot ledger.Slot) ledger.Pubkey { return key(2 * int(slot)) }
 	kept := func(slot ledger.Slot) ledger.Pubkey { return key(2*int(slot) + 1) }
 	block := func(slot ledger.Slot, more int) {
 		b := &ledger.Block{Slot: slot, Accounts: []ledger.AccountWrite{lamports(closed(slot), 0), lamports(kept(slot), 1)}}
 		b.Accounts = append(b.Accounts, make([]ledger.AccountWrite, more)...)
-		l.appended(&node{block: b, parent: root})
+		l.appended(&chain.Node{Block: b, Parent: root})
 	}
 	const last = ledger.Slot(100 + 3*maxTouchBlocks)
 	l.filler.unwanted(kept(last))

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
 )
 
@@ -52,12 +53,12 @@ func (l *fillLedger) from(slot ledger.Slot) {
 }
 
 // appended notes what a block closed and what it made.
-func (l *fillLedger) appended(n *node) {
+func (l *fillLedger) appended(n *chain.Node) {
 	if l == nil {
 		return
 	}
-	b := n.block
-	if n.parent == nil {
+	b := n.Block
+	if n.Parent == nil {
 		l.from(b.Slot)
 	}
 	c := touch{slot: b.Slot, kept: make([]ledger.Pubkey, 0, len(b.Accounts))}
@@ -80,8 +81,8 @@ func (l *fillLedger) appended(n *node) {
 }
 
 // learned notes base state above the finalized block.
-func (l *fillLedger) learned(b *ledger.BaseState, finalized *node) {
-	if l == nil || finalized == nil || b.Slot <= finalized.slot() {
+func (l *fillLedger) learned(b *ledger.BaseState, finalized *chain.Node) {
+	if l == nil || finalized == nil || b.Slot <= finalized.Slot() {
 		return
 	}
 	s := settling{slot: b.Slot}
@@ -193,10 +194,10 @@ func (l *fillLedger) after(slot ledger.Slot, keys []ledger.Pubkey) (map[ledger.P
 func (e *Engine) learn(r *fetched) error {
 	f, s := e.fill, e.seq
 	switch {
-	case e.frozen.Load() != nil || e.commits.failed || e.backlog.waits() || s.overflows() || s.chain.tip == nil:
+	case e.frozen.Load() != nil || e.commits.failed || e.backlog.waits() || s.overflows() || s.chain.Tip == nil:
 		f.end(r.keys, errNothingLearned)
 		return nil
-	case r.base.Slot > s.chain.confirmed.slot():
+	case r.base.Slot > s.chain.Confirmed.Slot():
 		f.giveBack(r)
 		return nil
 	}

@@ -13,13 +13,12 @@ const (
 	// foldAfter is how long a version stays readable after it stopped being the newest
 	// finalized one: longer than any query that started before.
 	foldAfter = queryDeadline + 250*time.Millisecond
-	// maxOverlayCells bounds what the overlays keep only for queries that may still be
-	// reading it, all shards together: some hundred bytes each. Past it finalized versions are folded at once, and a query
-	// that was still reading below starts over at a newer one.
+	// maxOverlayCells bounds the cells, of some hundred bytes each, that the overlays of all shards keep only for running
+	// queries. Above it finalized versions are folded at once, and a query of an older version starts over at a newer one.
 	maxOverlayCells = 4 << 20
 )
 
-// folds are finalized versions that wait until nobody reads below them.
+// folds are the finalized versions that no query may read below any more once they are due.
 type folds struct {
 	waiting []dueFold
 	newest  ledger.Version

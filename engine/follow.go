@@ -15,14 +15,14 @@ import (
 // log, and then they are published. Several that wait share one commit of the own log.
 //
 // Should it become the writer it stands where a restart on the same log would have left it, and its source
-// goes on from the finalized block: blocks beside the chain and blocks that waited for their parent, which
-// the writer before knew and never recorded, are shown again.
+// goes on from the finalized block and shows again the blocks beside the chain and those that waited for their parent:
+// the previous writer knew them and never recorded them.
 //
-// Behind a snapshot nothing is shown before the status was followed that made its block final: the levels
-// would stand where they never stood together.
+// After a snapshot nothing is visible before the status that finalized its block was followed: until then the levels are
+// not ones that were ever published together.
 
-// handed is what following hands the sequencer.
-type handed struct {
+// followMsg is a message from the follower of the shared log to the sequencer.
+type followMsg struct {
 	commit []*ledger.Record // nil where there is nothing more to follow
 	err    error            // without a commit: why; nil if the node is the log's writer now
 	done   chan error       // has room for one
@@ -30,8 +30,8 @@ type handed struct {
 	from *ledger.ResumePoint // where the source goes on, after done, of a writer
 }
 
-// give hands h to the sequencer and returns what came of it.
-func (h *handed) give(ctx context.Context, out chan<- *handed) error {
+// send sends the message to the sequencer and returns what processing it returned, or the error of ctx.
+func (h *followMsg) send(ctx context.Context, out chan<- *followMsg) error {
 	h.done = make(chan error, 1)
 	select {
 	case out <- h:
@@ -46,9 +46,8 @@ func (h *handed) give(ctx context.Context, out chan<- *handed) error {
 	}
 }
 
-// feed leads the node's events: it follows the shared log, if there is one, until the node is its
-// writer, and then runs the source.
-func (e *Engine) feed(ctx, following context.Context, from *ledger.ResumePoint, out chan<- *handed, events chan<- ledger.Event) error {
+// feed follows the shared log, if there is one, until the node is its writer, and then runs the source.
+func (e *Engine) feed(ctx, following context.Context, from *ledger.ResumePoint, out chan<- *followMsg, events chan<- ledger.Event) error {
 	if e.shared.log != nil {
 		leads, err := e.followShared(following, out)
 		if err != nil || leads == nil {
@@ -59,12 +58,12 @@ func (e *Engine) feed(ctx, following context.Context, from *ledger.ResumePoint, 
 	return e.follow(ctx, from, events)
 }
 
-// followShared follows the shared log until the node is its writer; then it returns what the
-// sequencer made of that, and nil where following ended.
-func (e *Engine) followShared(ctx context.Context, out chan<- *handed) (leads *handed, err error) {
+// followShared follows the shared log until the node is its writer, and returns the message that made it so. It returns
+// nil where following ended otherwise.
+func (e *Engine) followShared(ctx context.Context, out chan<- *followMsg) (leads *followMsg, err error) {
 	refused := false // the sequencer takes nothing more, and knows why
-	give := func(h *handed) error {
-		err := h.give(ctx, out)
+	send := func(h *followMsg) error {
+		err := h.send(ctx, out)
 		refused = refused || err != nil
 		return err
 	}
@@ -73,14 +72,14 @@ func (e *Engine) followShared(ctx context.Context, out chan<- *handed) (leads *h
 		if len(commit) == 0 {
 			return nil
 		}
-		return give(&handed{commit: commit})
+		return send(&followMsg{commit: commit})
 	})
 	switch {
 	case refused || ctx.Err() != nil:
 		return nil, nil
 	case err == nil:
-		leads = new(handed)
-		if give(leads) != nil {
+		leads = new(followMsg)
+		if send(leads) != nil {
 			return nil, nil
 		}
 		return leads, nil
@@ -89,12 +88,12 @@ func (e *Engine) followShared(ctx context.Context, out chan<- *handed) (leads *h
 	if !e.shared.knows(e.age()) {
 		return nil, err // it never could: who started the node is there to see
 	}
-	_ = give(&handed{err: err})
+	_ = send(&followMsg{err: err})
 	return nil, nil
 }
 
-// handle does with what following hands over what is to be done with it.
-func (e *Engine) handle(h *handed) error {
+// handle processes one message from the follower.
+func (e *Engine) handle(h *followMsg) error {
 	var err error
 	switch {
 	case h.commit != nil:
@@ -108,8 +107,8 @@ func (e *Engine) handle(h *handed) error {
 	return err
 }
 
-// replayFollowed carries out a commit of the shared log, unseen. Where it does not lead where it says
-// the node fences itself off; in any case nobody ever sees a part of a commit.
+// replayFollowed applies a commit of the shared log. If that leads to another state than the commit states, the node
+// fences itself off. A part of a commit never becomes visible.
 func (e *Engine) replayFollowed(commit []*ledger.Record) error {
 	e.seq.follows = true
 	err := e.seq.redoAll(commit)
@@ -130,21 +129,21 @@ func (e *Engine) replayFollowed(commit []*ledger.Record) error {
 }
 
 // lead makes the node the writer.
-func (e *Engine) lead(h *handed) error {
+func (e *Engine) lead(h *followMsg) error {
 	if err := e.settle(); err != nil {
 		return err
 	}
 	c := e.seq.chain
 	// Only the writer before knew which blocks up to here belong nowhere.
-	c.recovered = unbounded
+	c.Resume()
 	e.shared.leads.Store(true)
 	close(e.shared.led)
 	h.from = e.resumePoint()
-	e.logger.Info("this node writes the shared log now", "record", uint64(e.seq.version), "slot", uint64(c.tipSlot()))
+	e.logger.Info("this node writes the shared log now", "record", uint64(e.seq.version), "slot", uint64(c.TipSlot()))
 	return nil
 }
 
-// fence ends all answers: what the node holds is not what the log says, the shared one where there is one.
+// fence stops all answers, because the state of the node is not the one that the log states.
 func (e *Engine) fence(err error) {
 	log := "its log"
 	if e.shared.log != nil {
@@ -177,18 +176,4 @@ func (e *Engine) errFenced() error {
 		return fmt.Errorf("%s: %w", why, ledger.ErrUnavailable)
 	}
 	return nil
-}
-
-// tellsOfStatuses reports whether a status record tells that the source speaks of finality: it says more of its
-// block than that came with, and not for its depth.
-func tellsOfStatuses(n *node, r *ledger.Record) bool {
-	switch {
-	case r.Status == ledger.StatusDead:
-		return true
-	case n == nil:
-		return false
-	case r.Status == ledger.StatusConfirmed:
-		return n.block.Status < ledger.Confirmed
-	}
-	return !r.ByDepth && n.block.Status < ledger.Finalized && n.parent != nil
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -201,76 +200,69 @@ var at100 = &ledger.Block{Slot: 100, Blockhash: hash(100 * 100)}
 
 // TestImportedNodeGoesOnWithTheNextBlock follows forks, statuses and restarts from an import on.
 func TestImportedNodeGoesOnWithTheNextBlock(t *testing.T) {
-	for _, known := range []bool{true, false} {
-		t.Run(fmt.Sprintf("hash known %v", known), func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				disk := vfstest.NewMemory()
-				p := importPoint()
-				if !known {
-					p.Blockhash = ledger.Hash{}
-				}
-				if _, err := importInto(t, disk, someTold(), p, importer.Config{}); err != nil {
-					t.Fatal(err)
-				}
-				info := live()
-				info.Identity, info.Complete = "", false
-				config := onDisk(t, disk, Config{Shards: 2})
-				if err := config.Dir.BindSource(info); err != nil {
-					t.Fatal(err)
-				}
-				n := startNode(t, info, config)
-				synctest.Wait()
-				mustAnswerTheImport(t, n)
-				if why := n.Status().Unhealthy; !strings.Contains(why, "no block has come since the start, reads are answered from the import of slot 100") {
-					t.Fatalf("health before the first block says %q", why)
-				}
-				if from := n.resumePoint(); from == nil || from.Slot != 100 || from.Blockhash != p.Blockhash {
-					t.Fatalf("goes on from %+v", from)
-				}
-				one := child(at100, 103, 0, lamports(key(1), 33))
-				other := child(at100, 104, 1, lamports(key(2), 44))
-				n.send(one)
-				if a, v, err := n.Account(ledger.Query{}, key(1)); err != nil || a.Lamports != 33 || v.Tip().Slot != 103 {
-					t.Fatalf("after the first block: %+v, %v", a, err)
-				}
-				if a, v, err := n.Account(at(ledger.Finalized), key(1)); err != nil || a.Lamports != 20 || v.Tip().Slot != 100 {
-					t.Fatalf("finalized: %+v at %d, %v", a, v.Tip().Slot, err)
-				}
-				if _, _, err := n.LatestBlock(at(ledger.Finalized)); !errors.Is(err, ledger.ErrNotFound) {
-					t.Errorf("the block at the import: %v", err)
-				}
-				n.send(other) // a fork right behind the import
-				if a, _, _ := n.Account(ledger.Query{}, key(1)); a.Lamports != 20 {
-					t.Errorf("after the fork: %+v", a)
-				}
-				n.send(status(one, ledger.StatusConfirmed))
-				if _, v, err := n.Block(ledger.Query{}, 101); err == nil || v.Tip().Slot != 103 {
-					t.Errorf("slot 101: %v at %d", err, v.Tip().Slot)
-				} else if why, _ := absence(err); why.Absence != ledger.SlotNotIndexed {
-					t.Errorf("slot 101: %v", err)
-				}
-				if _, _, err := n.Account(ledger.Query{}, key(77)); err == nil || !strings.Contains(err.Error(), "not found") {
-					t.Errorf("an account that the archive does not hold: %v", err)
-				}
-				want := n.Head().StateHash
-				n.mustStop()
+	bubble.Test(t, func(t *testing.T) {
+		disk := vfstest.NewMemory()
+		p := importPoint()
+		if _, err := importInto(t, disk, someTold(), p, importer.Config{}); err != nil {
+			t.Fatal(err)
+		}
+		info := live()
+		info.Identity, info.Complete = "", false
+		config := onDisk(t, disk, Config{Shards: 2})
+		if err := config.Dir.BindSource(info); err != nil {
+			t.Fatal(err)
+		}
+		n := startNode(t, info, config)
+		synctest.Wait()
+		mustAnswerTheImport(t, n)
+		if why := n.Status().Unhealthy; !strings.Contains(why, "no block has come since the start, reads are answered from the import of slot 100") {
+			t.Fatalf("health before the first block says %q", why)
+		}
+		if from := n.resumePoint(); from == nil || from.Slot != 100 || from.Blockhash != p.Blockhash {
+			t.Fatalf("goes on from %+v", from)
+		}
+		one := child(at100, 103, 0, lamports(key(1), 33))
+		other := child(at100, 104, 1, lamports(key(2), 44))
+		n.send(one)
+		if a, v, err := n.Account(ledger.Query{}, key(1)); err != nil || a.Lamports != 33 || v.Tip().Slot != 103 {
+			t.Fatalf("after the first block: %+v, %v", a, err)
+		}
+		if a, v, err := n.Account(at(ledger.Finalized), key(1)); err != nil || a.Lamports != 20 || v.Tip().Slot != 100 {
+			t.Fatalf("finalized: %+v at %d, %v", a, v.Tip().Slot, err)
+		}
+		if _, _, err := n.LatestBlock(at(ledger.Finalized)); !errors.Is(err, ledger.ErrNotFound) {
+			t.Errorf("the block at the import: %v", err)
+		}
+		n.send(other) // a fork right behind the import
+		if a, _, _ := n.Account(ledger.Query{}, key(1)); a.Lamports != 20 {
+			t.Errorf("after the fork: %+v", a)
+		}
+		n.send(status(one, ledger.StatusConfirmed))
+		if _, v, err := n.Block(ledger.Query{}, 101); err == nil || v.Tip().Slot != 103 {
+			t.Errorf("slot 101: %v at %d", err, v.Tip().Slot)
+		} else if why, _ := absence(err); why.Absence != ledger.SlotNotIndexed {
+			t.Errorf("slot 101: %v", err)
+		}
+		if _, _, err := n.Account(ledger.Query{}, key(77)); err == nil || !strings.Contains(err.Error(), "not found") {
+			t.Errorf("an account that the archive does not hold: %v", err)
+		}
+		want := n.Head().StateHash
+		n.mustStop()
 
-				c := onDisk(t, disk.Crash(0, 1), Config{Shards: 3})
-				again := startNode(t, info, c)
-				synctest.Wait()
-				if h := again.Head(); h == nil || h.StateHash != want || h.Tips[ledger.Processed].Slot != 103 || h.Root != 103 {
-					t.Fatalf("after a restart: %+v", h)
-				}
-				two := child(one, 105, 0, lamports(key(2), 1))
-				again.send(two, status(two, ledger.StatusFinalized))
-				if from := again.resumePoint(); from.Slot != 105 {
-					t.Errorf("goes on from %+v", from)
-				}
-				again.mustStop()
-				mustVerify(t, disk)
-			})
-		})
-	}
+		c := onDisk(t, disk.Crash(0, 1), Config{Shards: 3})
+		again := startNode(t, info, c)
+		synctest.Wait()
+		if h := again.Head(); h == nil || h.StateHash != want || h.Tips[ledger.Processed].Slot != 103 || h.Root != 103 {
+			t.Fatalf("after a restart: %+v", h)
+		}
+		two := child(one, 105, 0, lamports(key(2), 1))
+		again.send(two, status(two, ledger.StatusFinalized))
+		if from := again.resumePoint(); from.Slot != 105 {
+			t.Errorf("goes on from %+v", from)
+		}
+		again.mustStop()
+		mustVerify(t, disk)
+	})
 }
 
 // mustAnswerTheImport asks a node on which no block came since the import of importPoint.
@@ -360,30 +352,23 @@ func TestBlocksThatDoNotFollowAnImport(t *testing.T) {
 	below := child(&ledger.Block{Slot: 99, Blockhash: hash(1)}, 103, 0)
 	tests := map[string]struct {
 		block *ledger.Block
-		known bool
 		want  string // "": it follows
 	}{
-		"child":                            {child(at100, 101, 0), true, ""},
-		"child behind skipped slots":       {child(at100, 109, 0), true, ""},
-		"child without a parent hash":      {noParentHash(child(at100, 109, 0)), true, ""},
-		"child, hash unknown":              {child(at100, 101, 0), false, ""},
-		"the slot itself skipped, unknown": {below, false, ""},
-		"the slot itself skipped, known":   {below, true, "below the finalized slot"},
-		"beyond":                           {beyond, true, "did not show after slot 100"},
-		"beyond, hash unknown":             {beyond, false, "did not show after slot 100"},
-		"child of another block":           {final(child(&ledger.Block{Slot: 100, Blockhash: hash(1)}, 101, 0)), true, "another ledger"},
-		"another block at the slot":        {final(child(&ledger.Block{Slot: 98}, 100, 5)), true, "another ledger"},
-		"an older block":                   {final(child(&ledger.Block{Slot: 90}, 91, 5)), true, ""},
-		"the block itself":                 {final(child(&ledger.Block{Slot: 98}, 100, 0)), true, ""},
+		"child":                       {child(at100, 101, 0), ""},
+		"child behind skipped slots":  {child(at100, 109, 0), ""},
+		"child without a parent hash": {noParentHash(child(at100, 109, 0)), ""},
+		"the slot itself skipped":     {below, "below the finalized slot"},
+		"beyond":                      {beyond, "did not show after slot 100"},
+		"child of another block":      {final(child(&ledger.Block{Slot: 100, Blockhash: hash(1)}, 101, 0)), "another ledger"},
+		"another block at the slot":   {final(child(&ledger.Block{Slot: 98}, 100, 5)), "another ledger"},
+		"an older block":              {final(child(&ledger.Block{Slot: 90}, 91, 5)), ""},
+		"the block itself":            {final(child(&ledger.Block{Slot: 98}, 100, 0)), ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				disk := vfstest.NewMemory()
 				p := importPoint()
-				if !tt.known {
-					p.Blockhash = ledger.Hash{}
-				}
 				if _, err := importInto(t, disk, someTold(), p, importer.Config{}); err != nil {
 					t.Fatal(err)
 				}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"ledgerd/engine/chain"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
@@ -15,7 +16,7 @@ import (
 // sequence is the sequencer's goroutine: it takes events, and before them what comes of a shared log, has
 // committed what they led to, folds what is due, begins snapshots, and returns when ctx ends or
 // ingest failed for good.
-func (e *Engine) sequence(ctx context.Context, out <-chan *handed, stopFollowing func(), events <-chan ledger.Event) error {
+func (e *Engine) sequence(ctx context.Context, out <-chan *followMsg, stopFollowing func(), events <-chan ledger.Event) error {
 	e.commits.start(func(b *batch) error { return e.commit(ctx, b) })
 	defer e.commits.stop()
 	timer := time.NewTimer(time.Hour)
@@ -51,7 +52,7 @@ func (e *Engine) sequence(ctx context.Context, out <-chan *handed, stopFollowing
 			err = e.handedBack(o)
 		case <-timer.C:
 		case <-logFailed: // a sync that no commit waited for
-			err = &logError{e.seq.chain.tipSlot(), e.log.Err()}
+			err = &logError{e.seq.chain.TipSlot(), e.log.Err()}
 		case <-fence: // by whoever looked at a snapshot
 			fence, err = nil, e.errFenced()
 		case <-ctx.Done():
@@ -111,8 +112,8 @@ func (e *Engine) nextWork(now time.Time) time.Duration {
 
 // ingest handles ev and the events that wait already, as far as one batch may hold them.
 func (e *Engine) ingest(ev ledger.Event, events <-chan ledger.Event) error {
-	if e.commits.came.IsZero() {
-		e.commits.came = time.Now()
+	if e.commits.receivedAt.IsZero() {
+		e.commits.receivedAt = time.Now()
 	}
 	err := e.offer(ev)
 	for e.commits.events++; err == nil && e.commits.events < batchEvents && len(events) > 0; e.commits.events++ {
@@ -130,7 +131,7 @@ func (e *Engine) offer(ev ledger.Event) error {
 	}
 	if !isStatus && (e.backlog.waits() || e.seq.overflows()) {
 		if !e.backlog.waits() {
-			e.logger.Warn("ingest pauses: too much is unfinalized", "bytes", e.seq.chain.unfinalizedBytes)
+			e.logger.Warn("ingest pauses: too much is unfinalized", "bytes", e.seq.chain.UnfinalizedBytes)
 		}
 		return e.backlog.add(ev)
 	}
@@ -152,7 +153,7 @@ func (e *Engine) endInput() error {
 	}
 	err := e.seq.endOfInput()
 	if n := len(e.backlog.events); err == nil && n > 0 {
-		err = refused("the input ended with %d events held back because too much is unfinalized", n)
+		err = chain.Refused("the input ended with %d events held back because too much is unfinalized", n)
 	}
 	e.commits.events++ // it may have led to something
 	if err != nil {
@@ -184,7 +185,7 @@ func (e *Engine) stopIngest(err error) error {
 	if e.stopped() {
 		return nil // the first reason stands
 	}
-	var refusal *refusedError
+	var refusal *chain.RefusedError
 	var logFailure *logError
 	var sharedFailure *sharedLogError
 	wasRefused, logFailed, sharedFailed := errors.As(err, &refusal), errors.As(err, &logFailure), errors.As(err, &sharedFailure)

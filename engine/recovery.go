@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -201,8 +200,8 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	}
 	r.end = end
 	r.readBack(ctx)
-	if tip := r.seq.chain.tip; tip != nil && !tip.base {
-		r.seq.chain.recovered = unbounded
+	if tip := r.seq.chain.Tip; tip != nil && !tip.Base {
+		r.seq.chain.Resume()
 	}
 	s := &r.snapshots
 	s.store, s.interval, s.due = r.store, r.config.SnapshotInterval, time.Now().Add(r.config.SnapshotInterval)
@@ -216,7 +215,7 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	r.progress.begin("", 0)
 	if end.Version() != 0 || r.from != nil {
 		r.logger.Info("recovered", "slot", uint64(r.seq.head().Tip(ledger.Processed).Slot),
-			"seq", uint64(r.seq.applier.seq), "state_hash", r.seq.hash.String(), "record", uint64(end.Version()), "log", end.String(), "took", took.Round(time.Millisecond))
+			"seq", uint64(r.seq.lastSeq), "state_hash", r.seq.hash.String(), "record", uint64(end.Version()), "log", end.String(), "took", took.Round(time.Millisecond))
 	}
 	return nil
 }
@@ -280,13 +279,10 @@ func (r *recovery) join(record *ledger.Record) error {
 	if record.Kind == ledger.BaseRecord {
 		// Base state is taken to a block only where that is final already. A snapshot of the
 		// block's own record lies before the status that makes it final.
-		r.seq.chain.finalized.finalizedBy = record.Version - 1
+		r.seq.chain.Finalized.FinalizedBy = record.Version - 1
 	}
 	return nil
 }
-
-// notYet is the version of a status that the log behind the snapshot will tell.
-const notYet = ledger.Version(math.MaxUint64)
 
 // noteBases remembers the base state that is not part of the finalized block, for Export.
 func (r *recovery) noteBases(records []*ledger.Record) {
@@ -295,10 +291,10 @@ func (r *recovery) noteBases(records []*ledger.Record) {
 			r.bases = append(r.bases, record)
 		}
 	}
-	if f := r.seq.chain.finalized; f == nil {
+	if f := r.seq.chain.Finalized; f == nil {
 		r.bases = nil // all of it was learned at once
 	} else {
-		r.bases = slices.DeleteFunc(r.bases, func(b *ledger.Record) bool { return b.Version <= f.version })
+		r.bases = slices.DeleteFunc(r.bases, func(b *ledger.Record) bool { return b.Version <= f.Version })
 	}
 }
 
@@ -316,24 +312,4 @@ func (r *recovery) explain(err error) error {
 		from = "the snapshots are " + strings.Join(names, ", ")
 	}
 	return fmt.Errorf("%s: %w; %s", r.config.Dir.LogDir(), err, from)
-}
-
-// resumeAt makes the state of a snapshot, with the blocks it holds, the one to go on from.
-func (s *sequencer) resumeAt(m *snapshot.Meta, blocks []*shard.HeldBlock) {
-	n := s.chain.begin(m.Block)
-	n.version, n.seq, n.stateHash = m.Version, m.Seq, m.StateHash
-	if n.finalizedBy = notYet; m.BaseOnly {
-		n.base, n.finalizedBy = true, 0
-	}
-	s.chain.tip = n
-	s.fills.from(n.slot())
-	s.version, s.shown, s.hash = m.Version, m.Version, m.StateHash
-	s.applier.root, s.applier.seq, s.baseSlot = m.Root, m.Seq, m.BaseSlot
-	s.held = held{floor: m.Floor}
-	for _, b := range blocks {
-		s.held.push(b)
-	}
-	if len(blocks) > 0 && blocks[0].HasPrevious {
-		s.held.before = ledger.Some(blocks[0].Previous)
-	}
 }

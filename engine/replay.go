@@ -2,12 +2,16 @@ package engine
 
 import (
 	"fmt"
+	"math"
 
+	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
+	"ledgerd/shard"
+	"ledgerd/snapshot"
 )
 
-// replayError says that the log does not lead where its own records say: the log, or what it
-// is replayed on, is not what was written.
+// replayError says that the replay of a record led to another state than the record states: the log, or the state it is
+// replayed on, is not what was written.
 type replayError struct {
 	version ledger.Version
 	slot    ledger.Slot
@@ -21,8 +25,7 @@ func (e *replayError) Error() string {
 // Is makes every replayError match ledger.ErrCorrupt.
 func (e *replayError) Is(target error) bool { return target == ledger.ErrCorrupt }
 
-// replay carries out one commit of the log again, on shards that stand where they stood before
-// it, and returns it as the batch that it was.
+// replay applies one commit of the log again, on shards in the state before it, and returns it as a batch.
 func (s *sequencer) replay(records []*ledger.Record) (*batch, error) {
 	if err := s.redoAll(records); err != nil {
 		return nil, err
@@ -30,7 +33,7 @@ func (s *sequencer) replay(records []*ledger.Record) (*batch, error) {
 	return s.seal()
 }
 
-// redoAll carries out the records of one commit, and holds each against what it led to.
+// redoAll applies the records of one commit, and compares each with the record that this makes.
 func (s *sequencer) redoAll(records []*ledger.Record) error {
 	for _, r := range records {
 		if r.Version != s.version+1 {
@@ -52,7 +55,7 @@ func (s *sequencer) redoAll(records []*ledger.Record) error {
 	return nil
 }
 
-// difference says in what a record made again differs from the one in the log, "" if in nothing.
+// difference says how a record that a replay made differs from the logged one, "" if it does not.
 func difference(made, logged *ledger.Record) string {
 	switch {
 	case made.Version != logged.Version:
@@ -67,18 +70,17 @@ func difference(made, logged *ledger.Record) string {
 	return ""
 }
 
-// redo carries out one record. What it decides was decided when the record was made; here it is
-// only checked that it is possible.
+// redo applies one record. Its decision was made when the record was; redo only checks that it is possible.
 func (s *sequencer) redo(r *ledger.Record) error {
-	n := s.chain.nodes[blockID{r.Slot, r.Hash}]
+	n := s.chain.Node(chain.BlockID{Slot: r.Slot, Hash: r.Hash})
 	switch r.Kind {
 	case ledger.BlockRecord:
 		return s.redoBlock(n, r)
 	case ledger.RollbackRecord:
-		if n == nil || !n.onChain() || n == s.chain.tip {
+		if n == nil || !n.OnChain() || n == s.chain.Tip {
 			return &replayError{r.Version, r.Slot, "it rolls back to a block that is not below the tip"}
 		}
-		m, err := s.chain.moveTo(n)
+		m, err := s.chain.MoveTo(n)
 		if err != nil {
 			return &replayError{r.Version, r.Slot, err.Error()}
 		}
@@ -91,55 +93,92 @@ func (s *sequencer) redo(r *ledger.Record) error {
 	}
 }
 
-func (s *sequencer) redoBlock(n *node, r *ledger.Record) error {
+func (s *sequencer) redoBlock(n *chain.Node, r *ledger.Record) error {
 	b := r.Block
 	switch {
-	case s.chain.finalized == nil:
+	case s.chain.Finalized == nil:
 		if err := s.checkRoot(b.Blockhash); err != nil {
 			return err
 		}
-		n = s.chain.begin(b)
-		s.held.floor, s.rootHash = b.Slot, ledger.Some(b.Blockhash)
-	case b.Slot <= s.chain.tip.slot():
-		return &replayError{r.Version, r.Slot, fmt.Sprintf("it does not go on from slot %d", s.chain.tip.slot())}
+		n = s.chain.Begin(b)
+		s.retained.floor, s.rootHash = b.Slot, ledger.Some(b.Blockhash)
+	case b.Slot <= s.chain.Tip.Slot():
+		return &replayError{r.Version, r.Slot, fmt.Sprintf("it does not go on from slot %d", s.chain.Tip.Slot())}
 	case n == nil:
-		n = s.chain.attach(b, s.chain.tip)
-	case n.onChain() || n.parent != s.chain.tip:
+		n = s.chain.Attach(b, s.chain.Tip)
+	case n.OnChain() || n.Parent != s.chain.Tip:
 		return &replayError{r.Version, r.Slot, "its block stands elsewhere"}
 	}
 	return s.append(n)
 }
 
-// rememberPast keeps of a record that is not replayed what means nothing when a source shows it again.
+// rememberPast notes the base state or status of a record before the snapshot, so that it decides nothing when the source
+// shows it again.
 func (s *sequencer) rememberPast(r *ledger.Record) {
 	switch {
 	case r.Kind == ledger.BaseRecord:
 		s.remember(digestOf(r.Base))
-	case r.Kind == ledger.StatusRecord && r.Slot > s.chain.finalized.slot():
-		s.chain.says(blockID{r.Slot, r.Hash}, r.Status)
+	case r.Kind == ledger.StatusRecord && r.Slot > s.chain.Finalized.Slot():
+		s.chain.NoteStatus(chain.BlockID{Slot: r.Slot, Hash: r.Hash}, r.Status)
 	}
 }
 
-// redoStatus repeats what a status meant for the chain. One of a block below the
-// state that is replayed on means nothing any more.
-func (s *sequencer) redoStatus(n *node, r *ledger.Record) error {
+// redoStatus repeats the effect of a status on the chain. A status of a block below the state that is replayed on has none.
+func (s *sequencer) redoStatus(n *chain.Node, r *ledger.Record) error {
 	s.statusSeen = s.statusSeen || s.follows && tellsOfStatuses(n, r)
-	s.chain.says(blockID{r.Slot, r.Hash}, r.Status)
+	s.chain.NoteStatus(chain.BlockID{Slot: r.Slot, Hash: r.Hash}, r.Status)
 	switch {
-	case s.chain.finalized == nil:
+	case s.chain.Finalized == nil:
 		return &replayError{r.Version, r.Slot, "it is a status before the first block"}
 	case n == nil:
 	case r.Status == ledger.StatusDead:
-		if n.onChain() {
+		if n.OnChain() {
 			return &replayError{r.Version, r.Slot, "it calls a block dead that is on the chain"}
 		}
-		n.dead = true
-	case !n.onChain():
+		n.Dead = true
+	case !n.OnChain():
 		return &replayError{r.Version, r.Slot, "it raises a block that is not on the chain"}
 	case r.Status == ledger.StatusFinalized:
 		s.finalized(n)
-	case n.slot() > s.chain.confirmed.slot():
-		s.chain.confirmed = n
+	case n.Slot() > s.chain.Confirmed.Slot():
+		s.chain.Confirmed = n
 	}
 	return nil
+}
+
+// notYet is FinalizedBy of a snapshot's block until the log after the snapshot has told the version.
+const notYet = ledger.Version(math.MaxUint64)
+
+// resumeAt sets the sequencer to the state of a snapshot and the blocks it holds.
+func (s *sequencer) resumeAt(m *snapshot.Meta, blocks []*shard.HeldBlock) {
+	n := s.chain.Begin(m.Block)
+	n.Version, n.Seq, n.StateHash = m.Version, m.Seq, m.StateHash
+	if n.FinalizedBy = notYet; m.BaseOnly {
+		n.Base, n.FinalizedBy = true, 0
+	}
+	s.chain.Tip = n
+	s.fills.from(n.Slot())
+	s.version, s.shown, s.hash = m.Version, m.Version, m.StateHash
+	s.applier.root, s.lastSeq, s.baseSlot = m.Root, m.Seq, m.BaseSlot
+	s.retained = retained{floor: m.Floor}
+	for _, b := range blocks {
+		s.retained.push(b)
+	}
+	if len(blocks) > 0 && blocks[0].HasPrevious {
+		s.retained.before = ledger.Some(blocks[0].Previous)
+	}
+}
+
+// tellsOfStatuses reports whether a status record shows that the source emits statuses: the record raises its block above
+// the level that it arrived with, and not because of its depth.
+func tellsOfStatuses(n *chain.Node, r *ledger.Record) bool {
+	switch {
+	case r.Status == ledger.StatusDead:
+		return true
+	case n == nil:
+		return false
+	case r.Status == ledger.StatusConfirmed:
+		return n.Block.Status < ledger.Confirmed
+	}
+	return !r.ByDepth && n.Block.Status < ledger.Finalized && n.Parent != nil
 }

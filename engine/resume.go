@@ -9,13 +9,13 @@ import (
 
 // resumePoint is where the source goes on, nil on a fresh start.
 func (e *Engine) resumePoint() *ledger.ResumePoint {
-	n := e.seq.chain.finalized
+	n := e.seq.chain.Finalized
 	if n == nil {
 		return nil
 	}
-	version := n.version
+	version := n.Version
 	return &ledger.ResumePoint{
-		Slot: n.slot(), Newest: e.seq.chain.tip.slot(), Blockhash: n.block.Blockhash, Height: n.block.Height,
+		Slot: n.Slot(), Newest: e.seq.chain.Tip.Slot(), Blockhash: n.Block.Blockhash, Height: n.Block.Height,
 		Accounts: func(visit func(*ledger.Account) bool) error { return e.visitAccounts(version, visit) },
 		Mints: func(visit func(ledger.Pubkey, ledger.Mint) bool) error {
 			return e.visitMints(version, func(m *ledger.MintWrite) bool { return visit(m.Pubkey, m.Mint) })

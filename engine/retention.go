@@ -18,16 +18,16 @@ type Retention struct {
 // spentShare is the part of the blocks that pruned ones may keep in memory besides.
 const spentShare = 32
 
-// forgets reports whether an account that was closed at a slot is not remembered at a head any more. A fold removes what
-// is left of it some time after.
+// forgets reports whether the tombstone of an account that was closed at a slot has expired at a head. A fold removes it
+// some time later.
 func (r Retention) forgets(h *ledger.Head, closed ledger.Slot) bool {
 	tip := h.Tip(ledger.Processed).Slot
 	return tip > r.Slots && closed < min(tip-r.Slots, h.Tip(ledger.Finalized).Slot)
 }
 
-// held are the blocks of the chain that are not pruned, oldest first. Published heads share the array: what lies
+// retained are the blocks of the chain that are not pruned, oldest first. Published heads share the array: what lies
 // in it is never written again.
-type held struct {
+type retained struct {
 	blocks []*shard.HeldBlock
 	spent  int // blocks before them that are pruned and still in the array
 	bytes  int
@@ -35,7 +35,7 @@ type held struct {
 	before ledger.Opt[ledger.Slot] // the newest block that was pruned
 }
 
-func (h *held) push(b *shard.HeldBlock) {
+func (h *retained) push(b *shard.HeldBlock) {
 	h.blocks = append(h.blocks, b)
 	h.bytes += b.SizeBytes()
 }
@@ -43,13 +43,13 @@ func (h *held) push(b *shard.HeldBlock) {
 // chainBlocks is what a head tells of the blocks, oldest first.
 type chainBlocks []*shard.HeldBlock
 
-func (h *held) chain() *chainBlocks {
+func (h *retained) chain() *chainBlocks {
 	c := chainBlocks(h.blocks)
 	return &c
 }
 
 // pop drops the newest n blocks: they left the chain.
-func (h *held) pop(n int) {
+func (h *retained) pop(n int) {
 	left := len(h.blocks) - n
 	for _, b := range h.blocks[left:] {
 		h.bytes -= b.SizeBytes()
@@ -58,7 +58,7 @@ func (h *held) pop(n int) {
 }
 
 // previous returns the slot of the newest block, if there is one.
-func (h *held) previous() (ledger.Slot, bool) {
+func (h *retained) previous() (ledger.Slot, bool) {
 	if len(h.blocks) == 0 {
 		return 0, false
 	}
@@ -67,7 +67,7 @@ func (h *held) previous() (ledger.Slot, bool) {
 
 // at returns the block at slot or, if the chain has none there, the next one above.
 // Either may be missing.
-func (h *held) at(slot ledger.Slot) (block, above *ledger.Block) {
+func (h *retained) at(slot ledger.Slot) (block, above *ledger.Block) {
 	i := sort.Search(len(h.blocks), func(i int) bool { return h.blocks[i].Block.Slot >= slot })
 	if i == len(h.blocks) {
 		return nil, nil
@@ -80,7 +80,7 @@ func (h *held) at(slot ledger.Slot) (block, above *ledger.Block) {
 
 // prune drops what retention gives up and returns it, oldest first. The newest finalized
 // block and everything above it stay.
-func (h *held) prune(r Retention, finalized, tip ledger.Slot) (pruned []*shard.HeldBlock) {
+func (h *retained) prune(r Retention, finalized, tip ledger.Slot) (pruned []*shard.HeldBlock) {
 	if tip >= r.Slots {
 		h.floor = max(h.floor, min(tip-r.Slots+1, finalized))
 	}
@@ -104,7 +104,7 @@ func (h *held) prune(r Retention, finalized, tip ledger.Slot) (pruned []*shard.H
 }
 
 // upTo returns the blocks held up to a slot, as snapshots keep them.
-func (h *held) upTo(last ledger.Slot) []snapshot.HeldBlock {
+func (h *retained) upTo(last ledger.Slot) []snapshot.HeldBlock {
 	var out []snapshot.HeldBlock
 	previous := h.before
 	for _, b := range h.blocks {

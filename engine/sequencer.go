@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"ledgerd/engine/chain"
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
@@ -24,7 +25,7 @@ const (
 // recorded by its applier.
 type sequencer struct {
 	applier
-	chain *chain
+	chain *chain.Chain
 	info  ledger.SourceInfo
 	log   *slog.Logger
 	tally *tally
@@ -67,20 +68,20 @@ func (s *sequencer) handle(e ledger.Event) error {
 // base learns base state. Where nothing is unfinalized it belongs to the finalized block
 // from now on: every level sees it, and it is folded with it.
 func (s *sequencer) base(b *ledger.BaseState) error {
-	s.applyBase(b, s.chain.tip == nil)
-	if s.chain.finalized != nil {
+	s.applyBase(b, s.chain.Tip == nil)
+	if s.chain.Finalized != nil {
 		s.remember(digestOf(b))
 	}
-	s.fills.learned(b, s.chain.finalized)
+	s.fills.learned(b, s.chain.Finalized)
 	// In a replay the tip may be known final before its status comes.
-	tip := s.chain.tip
-	if tip == nil || tip != s.chain.finalized || s.version <= tip.finalizedBy {
+	tip := s.chain.Tip
+	if tip == nil || tip != s.chain.Finalized || s.version <= tip.FinalizedBy {
 		return s.finish(maxWorking)
 	}
 	if err := s.finish(0); err != nil {
 		return err
 	}
-	tip.version, tip.seq, tip.stateHash = s.version, s.applier.seq, s.hash
+	tip.Version, tip.Seq, tip.StateHash = s.version, s.lastSeq, s.hash
 	return nil
 }
 
@@ -98,38 +99,38 @@ func digestOf(b *ledger.BaseState) [sha256.Size]byte {
 }
 
 // overflows reports whether more blocks would exceed what may be kept unfinalized.
-func (s *sequencer) overflows() bool { return s.chain.unfinalizedBytes > maxUnfinalizedBytes }
+func (s *sequencer) overflows() bool { return s.chain.UnfinalizedBytes > maxUnfinalizedBytes }
 
 func (s *sequencer) block(b *ledger.Block) error {
 	s.tally.blocks.Add(1)
 	if s.skipVotes {
 		b = b.WithoutVotes()
 	}
-	if s.chain.finalized == nil {
+	if s.chain.Finalized == nil {
 		if b.ParentSlot >= b.Slot && b.Slot != 0 {
 			return fmt.Errorf("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
 		}
 		return s.root(b)
 	}
-	if b.Slot <= s.chain.finalized.slot() {
+	if b.Slot <= s.chain.Finalized.Slot() {
 		return s.belowFinalized(b)
 	}
-	n, p, err := s.chain.place(b)
+	n, p, err := s.chain.Place(b)
 	if err != nil {
 		return err
 	}
 	switch p {
-	case duplicate:
+	case chain.Duplicate:
 		s.tally.duplicates.Add(1)
 		if n != nil {
 			return s.raise(n, b.Status)
 		}
-	case orphaned:
+	case chain.Orphaned:
 		s.tally.orphans.Add(1)
-	case placed:
+	case chain.Placed:
 		return s.consider(n, b.Status)
-	case waits:
-		return s.passGaps(s.chain.waiting.overflows)
+	case chain.Waits:
+		return s.passGaps(s.chain.Waiting.Overflows)
 	}
 	return nil
 }
@@ -139,8 +140,8 @@ func (s *sequencer) root(b *ledger.Block) error {
 	if err := s.checkRoot(b.Blockhash); err != nil {
 		return err
 	}
-	n := s.chain.begin(b)
-	s.held.floor, s.rootHash = b.Slot, ledger.Some(b.Blockhash)
+	n := s.chain.Begin(b)
+	s.retained.floor, s.rootHash = b.Slot, ledger.Some(b.Blockhash)
 	if err := s.append(n); err != nil {
 		return err
 	}
@@ -149,34 +150,34 @@ func (s *sequencer) root(b *ledger.Block) error {
 }
 
 // finalize makes n, on the chain, the newest finalized block, for its depth or because the source said so.
-func (s *sequencer) finalize(n *node, byDepth bool) {
+func (s *sequencer) finalize(n *chain.Node, byDepth bool) {
 	s.stage(work{record: &ledger.Record{
-		Kind: ledger.StatusRecord, Slot: n.slot(), Hash: n.block.Blockhash, Status: ledger.StatusFinalized, ByDepth: byDepth,
+		Kind: ledger.StatusRecord, Slot: n.Slot(), Hash: n.Block.Blockhash, Status: ledger.StatusFinalized, ByDepth: byDepth,
 	}})
 	s.finalized(n)
 }
 
 // finalized notes that the newest record made n the newest finalized block.
-func (s *sequencer) finalized(n *node) {
-	s.chain.finalize(n)
-	s.fills.finalized(n.slot())
-	n.finalizedBy = s.version
+func (s *sequencer) finalized(n *chain.Node) {
+	s.chain.Finalize(n)
+	s.fills.finalized(n.Slot())
+	n.FinalizedBy = s.version
 }
 
 // belowFinalized handles a block that finality has passed: it is the one held, or an
 // orphan that comes again, or the source contradicts what is final.
 func (s *sequencer) belowFinalized(b *ledger.Block) error {
-	if f := s.chain.finalized; f.base && b.Slot == f.slot() && f.block.Blockhash != (ledger.Hash{}) && b.Blockhash != f.block.Blockhash && b.Status >= ledger.Confirmed {
+	if f := s.chain.Finalized; f.Base && b.Slot == f.Slot() && b.Blockhash != f.Block.Blockhash && b.Status >= ledger.Confirmed {
 		return fmt.Errorf("the source calls another block at slot %d %s than the one that was imported: it shows another ledger", b.Slot, b.Status)
 	}
-	same, above := s.held.at(b.Slot)
+	same, above := s.retained.at(b.Slot)
 	if same != nil && same.Blockhash == b.Blockhash {
 		s.tally.duplicates.Add(1)
 		return nil
 	}
-	skipped := above != nil && above.ParentSlot < b.Slot && b.Slot >= s.held.floor
+	skipped := above != nil && above.ParentSlot < b.Slot && b.Slot >= s.retained.floor
 	if b.Status >= ledger.Confirmed && (same != nil || skipped) {
-		return fmt.Errorf("the source calls another block at slot %d %s, below the finalized slot %d", b.Slot, b.Status, s.chain.finalized.slot())
+		return fmt.Errorf("the source calls another block at slot %d %s, below the finalized slot %d", b.Slot, b.Status, s.chain.Finalized.Slot())
 	}
 	s.tally.orphans.Add(1)
 	return nil
@@ -185,11 +186,11 @@ func (s *sequencer) belowFinalized(b *ledger.Block) error {
 // consider decides whether a block that found its place belongs on the chain: on the tip
 // always, beside it when its slot is higher and it builds on what is confirmed, or its source is sure of it; but
 // nothing of what was called dead before its source is sure. Then it looks whether others waited for it.
-func (s *sequencer) consider(n *node, claimed ledger.Commitment) error {
+func (s *sequencer) consider(n *chain.Node, claimed ledger.Commitment) error {
 	switch {
-	case s.chain.isGivenUp(n):
+	case s.chain.IsGivenUp(n):
 		s.tally.orphans.Add(1)
-	case n.parent == s.chain.tip || s.chain.wins(n):
+	case n.Parent == s.chain.Tip || s.chain.Wins(n):
 		if err := s.switchTo(n); err != nil {
 			return err
 		}
@@ -199,13 +200,13 @@ func (s *sequencer) consider(n *node, claimed ledger.Commitment) error {
 	}
 	s.finalizeByDepth(finalityDepth)
 	for {
-		child, ok := s.chain.waiting.childOf(n.id())
+		child, ok := s.chain.Waiting.ChildOf(n.ID())
 		switch {
 		case !ok:
 			return nil
-		case !s.chain.holds(n): // finality passed n with another child
+		case !s.chain.Holds(n): // finality passed n with another child
 			s.tally.orphans.Add(1)
-			s.chain.abandon(blockID{child.block.Slot, child.block.Blockhash})
+			s.chain.Abandon(chain.BlockID{Slot: child.Block.Slot, Hash: child.Block.Blockhash})
 		default:
 			if err := s.release(child, n); err != nil {
 				return err
@@ -215,10 +216,10 @@ func (s *sequencer) consider(n *node, claimed ledger.Commitment) error {
 }
 
 // release places a block that waited, as a child of parent.
-func (s *sequencer) release(w waitingBlock, parent *node) error {
-	n := s.chain.attach(w.block, parent)
-	claimed := w.block.Status
-	switch w.status {
+func (s *sequencer) release(w chain.WaitingBlock, parent *chain.Node) error {
+	n := s.chain.Attach(w.Block, parent)
+	claimed := w.Block.Status
+	switch w.Status {
 	case ledger.StatusConfirmed:
 		claimed = max(claimed, ledger.Confirmed)
 	case ledger.StatusFinalized:
@@ -228,18 +229,18 @@ func (s *sequencer) release(w waitingBlock, parent *node) error {
 }
 
 // switchTo makes n the tip: by appending, or by undoing the present branch first.
-func (s *sequencer) switchTo(n *node) error {
-	m, err := s.chain.moveTo(n)
+func (s *sequencer) switchTo(n *chain.Node) error {
+	m, err := s.chain.MoveTo(n)
 	if err != nil {
 		return err
 	}
-	if len(m.undo) > 0 {
-		s.log.Info("rollback", "from_slot", s.chain.tip.slot(), "to_slot", m.ancestor.slot(), "blocks", len(m.undo), "new_slot", n.slot())
+	if len(m.Undo) > 0 {
+		s.log.Info("rollback", "from_slot", s.chain.Tip.Slot(), "to_slot", m.Ancestor.Slot(), "blocks", len(m.Undo), "new_slot", n.Slot())
 		if err := s.rollback(m); err != nil {
 			return err
 		}
 	}
-	for _, a := range m.add {
+	for _, a := range m.Add {
 		if err := s.append(a); err != nil {
 			return err
 		}
@@ -248,30 +249,30 @@ func (s *sequencer) switchTo(n *node) error {
 }
 
 // rollback undoes the newest blocks of the chain.
-func (s *sequencer) rollback(m move) error {
-	s.tally.rolledBack(len(m.undo))
+func (s *sequencer) rollback(m chain.Move) error {
+	s.tally.rolledBack(len(m.Undo))
 	s.applyRollback(m)
-	s.chain.undone(m, s.version)
-	s.fills.rolledBack(m.ancestor.slot())
+	s.chain.Undone(m, s.version)
+	s.fills.rolledBack(m.Ancestor.Slot())
 	return s.finish(maxWorking)
 }
 
-func (s *sequencer) append(n *node) error {
+func (s *sequencer) append(n *chain.Node) error {
 	s.applyBlock(n)
-	s.chain.appended(n, s.version)
+	s.chain.Appended(n, s.version)
 	s.fills.appended(n)
 	return s.finish(maxWorking)
 }
 
 func (s *sequencer) status(e *ledger.SlotStatus) error {
 	s.statusSeen = true
-	if s.chain.finalized == nil {
+	if s.chain.Finalized == nil {
 		return nil
 	}
-	if e.Slot <= s.chain.finalized.slot() {
+	if e.Slot <= s.chain.Finalized.Slot() {
 		return s.statusBelowFinalized(e)
 	}
-	n := s.chain.meant(e)
+	n := s.chain.BlockFor(e)
 	switch {
 	case n == nil:
 		s.statusOfWaiting(e)
@@ -287,86 +288,85 @@ func (s *sequencer) status(e *ledger.SlotStatus) error {
 
 // knows reports whether a status is about a block that came already.
 func (s *sequencer) knows(e *ledger.SlotStatus) bool {
-	return s.chain.finalized != nil &&
-		(e.Slot <= s.chain.finalized.slot() || s.chain.meant(e) != nil || s.chain.waiting.meant(e) >= 0)
+	return s.chain.Finalized != nil &&
+		(e.Slot <= s.chain.Finalized.Slot() || s.chain.BlockFor(e) != nil || s.chain.Waiting.BlockFor(e) != nil)
 }
 
 // statusBelowFinalized stops ingest where the source takes back what is final.
 func (s *sequencer) statusBelowFinalized(e *ledger.SlotStatus) error {
-	same, _ := s.held.at(e.Slot)
+	same, _ := s.retained.at(e.Slot)
 	if same == nil {
 		return nil
 	}
 	meant := !e.Blockhash.Known || e.Blockhash.Value == same.Blockhash
 	switch {
 	case meant && e.Status == ledger.StatusDead:
-		return refused("the source calls slot %d dead, below the finalized slot %d", e.Slot, s.chain.finalized.slot())
+		return chain.Refused("the source calls slot %d dead, below the finalized slot %d", e.Slot, s.chain.Finalized.Slot())
 	case !meant && e.Status != ledger.StatusDead:
-		return fmt.Errorf("the source calls another block at slot %d %s, below the finalized slot %d", e.Slot, e.Status, s.chain.finalized.slot())
+		return fmt.Errorf("the source calls another block at slot %d %s, below the finalized slot %d", e.Slot, e.Status, s.chain.Finalized.Slot())
 	}
 	return nil
 }
 
 // statusOfWaiting remembers what is said of a block whose parent has not come.
 func (s *sequencer) statusOfWaiting(e *ledger.SlotStatus) {
-	i := s.chain.waiting.meant(e)
+	w := s.chain.Waiting.BlockFor(e)
 	switch {
-	case i < 0:
+	case w == nil:
 		s.tally.unknownStatuses.Add(1)
 	case e.Status == ledger.StatusDead:
 		s.tally.dead.Add(1)
-		if b := s.chain.waiting.blocks[i].block; s.chain.says(blockID{b.Slot, b.Blockhash}, ledger.StatusDead) {
+		if b := w.Block; s.chain.NoteStatus(chain.BlockID{Slot: b.Slot, Hash: b.Blockhash}, ledger.StatusDead) {
 			s.applyStatus(b, ledger.StatusDead) // it may come again, after a restart too
 		}
 	default:
-		w := &s.chain.waiting.blocks[i]
-		w.status = max(w.status, e.Status)
+		w.Status = max(w.Status, e.Status)
 	}
 }
 
 // raise makes the branch of n the chain and moves the levels up to n, unless that was done before.
-func (s *sequencer) raise(n *node, level ledger.Commitment) error {
-	if level == ledger.Processed || level == ledger.Confirmed && !s.chain.says(n.id(), ledger.StatusConfirmed) {
+func (s *sequencer) raise(n *chain.Node, level ledger.Commitment) error {
+	if level == ledger.Processed || level == ledger.Confirmed && !s.chain.NoteStatus(n.ID(), ledger.StatusConfirmed) {
 		return nil
 	}
-	if !n.onChain() {
-		s.chain.revive(n)
-		if err := s.switchTo(s.chain.best(n)); err != nil {
+	if !n.OnChain() {
+		s.chain.Revive(n)
+		if err := s.switchTo(s.chain.Best(n)); err != nil {
 			return err
 		}
 	}
-	if level == ledger.Finalized && n.slot() > s.chain.finalized.slot() {
+	if level == ledger.Finalized && n.Slot() > s.chain.Finalized.Slot() {
 		s.finalize(n, false)
-	} else if n.slot() > s.chain.confirmed.slot() {
-		s.applyStatus(n.block, ledger.StatusConfirmed)
-		s.chain.confirmed = n
+	} else if n.Slot() > s.chain.Confirmed.Slot() {
+		s.applyStatus(n.Block, ledger.StatusConfirmed)
+		s.chain.Confirmed = n
 	}
 	return nil
 }
 
 // dead gives up a block with all that builds on it; the tip steps back if it was there, or to a branch that waited
 // beside and is higher than what is left.
-func (s *sequencer) dead(n *node) error {
+func (s *sequencer) dead(n *chain.Node) error {
 	s.tally.dead.Add(1)
-	if !s.chain.says(n.id(), ledger.StatusDead) {
+	if !s.chain.NoteStatus(n.ID(), ledger.StatusDead) {
 		return nil
 	}
-	n.dead = true
-	if n.onChain() {
-		if err := s.switchTo(s.chain.without(n)); err != nil {
+	n.Dead = true
+	if n.OnChain() {
+		if err := s.switchTo(s.chain.TipWithout(n)); err != nil {
 			return err
 		}
 	}
-	s.applyStatus(n.block, ledger.StatusDead)
+	s.applyStatus(n.Block, ledger.StatusDead)
 	return nil
 }
 
 // finalizeByDepth makes the block so deep below the tip final, where the source never spoke of finality.
 func (s *sequencer) finalizeByDepth(depth int) {
-	if s.statusSeen || !s.info.FinalityByDepth || s.chain.tip == nil {
+	if s.statusSeen || !s.info.FinalityByDepth || s.chain.Tip == nil {
 		return
 	}
-	if n := s.chain.below(depth); n != nil && n != s.chain.finalized {
+	if n := s.chain.Below(depth); n != nil && n != s.chain.Finalized {
 		s.finalize(n, true)
 	}
 }
@@ -374,22 +374,22 @@ func (s *sequencer) finalizeByDepth(depth int) {
 // passGaps applies the gap rule to blocks that wait, while they wait too long.
 func (s *sequencer) passGaps(tooLong func() bool) error {
 	for tooLong() {
-		w, ok := s.chain.waiting.lowest()
+		w, ok := s.chain.Waiting.Lowest()
 		if !ok {
 			return nil
 		}
 		if !s.info.GapsAllowed {
 			return fmt.Errorf("block %d builds on slot %d, which the source did not show after slot %d (?gaps=allow passes over it)",
-				w.block.Slot, w.block.ParentSlot, s.chain.tip.slot())
+				w.Block.Slot, w.Block.ParentSlot, s.chain.Tip.Slot())
 		}
-		if !s.chain.mayFollow(w.block) {
+		if !s.chain.MayFollowGap(w.Block) {
 			s.tally.orphans.Add(1)
-			s.chain.abandon(blockID{w.block.Slot, w.block.Blockhash})
+			s.chain.Abandon(chain.BlockID{Slot: w.Block.Slot, Hash: w.Block.Blockhash})
 			continue
 		}
-		s.log.Warn("gap: slots between are not indexed", "after_slot", s.chain.tip.slot(), "next_slot", w.block.Slot)
+		s.log.Warn("gap: slots between are not indexed", "after_slot", s.chain.Tip.Slot(), "next_slot", w.Block.Slot)
 		s.tally.gaps.Add(1)
-		if err := s.release(w, s.chain.tip); err != nil {
+		if err := s.release(w, s.chain.Tip); err != nil {
 			return err
 		}
 	}
@@ -399,7 +399,7 @@ func (s *sequencer) passGaps(tooLong func() bool) error {
 // endOfInput settles what a finite source left open: blocks that still wait, and the
 // finality of a ledger whose source never spoke of it.
 func (s *sequencer) endOfInput() error {
-	if err := s.passGaps(func() bool { return len(s.chain.waiting.blocks) > 0 }); err != nil {
+	if err := s.passGaps(func() bool { return s.chain.Waiting.Len() > 0 }); err != nil {
 		return err
 	}
 	s.finalizeByDepth(0)

@@ -54,9 +54,9 @@ type snapshotStats struct {
 
 // snapshotPossible reports whether there is a finalized block that no snapshot is of.
 func (e *Engine) snapshotPossible() bool {
-	s, n := &e.snapshots, e.seq.chain.finalized
+	s, n := &e.snapshots, e.seq.chain.Finalized
 	return s.store != nil && (e.config.Source != nil || e.shared.log != nil) && !e.stopped() &&
-		n != nil && !n.base && !s.busy.Load() && n.version != s.version
+		n != nil && !n.Base && !s.busy.Load() && n.Version != s.version
 }
 
 // snapshotDue reports whether it is time for one.
@@ -78,8 +78,8 @@ func (e *Engine) beginSnapshot(ctx context.Context, pace snapshot.Pace, offer fu
 	s := &e.snapshots
 	now := time.Now()
 	s.due = now.Add(s.interval)
-	n := e.seq.chain.finalized
-	frozen, err := e.freeze(n.version)
+	n := e.seq.chain.Finalized
+	frozen, err := e.freeze(n.Version)
 	if err != nil {
 		e.snapshotFailed(err)
 		return
@@ -87,10 +87,10 @@ func (e *Engine) beginSnapshot(ctx context.Context, pace snapshot.Pace, offer fu
 	s.logged = e.log.Stats().Position // of a failed one too: the next is due a while later
 	c := &e.seq.applier
 	m := snapshot.Meta{
-		Version: n.version, Slot: n.slot(), Blockhash: n.block.Blockhash, Seq: n.seq, StateHash: n.stateHash,
-		Block: n.block, Root: c.root, Floor: c.held.floor, BaseSlot: c.baseSlot, Taken: now,
+		Version: n.Version, Slot: n.Slot(), Blockhash: n.Block.Blockhash, Seq: n.Seq, StateHash: n.StateHash,
+		Block: n.Block, Root: c.root, Floor: c.retained.floor, BaseSlot: c.baseSlot, Taken: now,
 	}
-	blocks := c.held.upTo(n.slot())
+	blocks := c.retained.upTo(n.Slot())
 	s.busy.Store(true)
 	s.writing.Go(func() {
 		defer s.busy.Store(false)

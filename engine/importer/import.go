@@ -34,7 +34,7 @@ type Config struct {
 type Point struct {
 	Slot       ledger.Slot
 	ParentSlot ledger.Slot
-	Blockhash  ledger.Hash // zero: not known
+	Blockhash  ledger.Hash
 	Height     ledger.Opt[uint64]
 	// Capitalization is what all accounts of the ledger hold together, those that the filter leaves
 	// out included. Where it is known, accounts that hold another sum are refused.
@@ -177,10 +177,7 @@ func (i *Import) finish(ctx context.Context, at Point) (done Result, err error) 
 	if done, err = w.write(); err != nil {
 		return done, err
 	}
-	note := datadir.ImportNote{Slot: at.Slot, Complete: i.c.Filter == nil, Finished: true}
-	if at.Blockhash != (ledger.Hash{}) {
-		note.Blockhash = at.Blockhash.String()
-	}
+	note := datadir.ImportNote{Slot: at.Slot, Blockhash: at.Blockhash.String(), Complete: i.c.Filter == nil, Finished: true}
 	if err := i.Close(); err != nil {
 		return done, err
 	}

@@ -25,14 +25,12 @@ type SourceInfo struct {
 
 // ResumePoint is where a source resumes: at the newest finalized block already held.
 //
-// Where base state was imported and no block came after it, that is the slot of the base state: the
-// source resumes with the first block whose parent slot is at or below Slot, and must show, or prove
-// skipped, every slot after Slot. Then Blockhash is that of the block at Slot, or zero if it is not
-// known; a source must not compare a parent hash with a zero one.
+// Where base state was imported and no block came after it, Slot and Blockhash are of the block that the base state
+// is the state after. That block itself is not held. The source shows, or proves skipped, everything after Slot.
 type ResumePoint struct {
 	Slot      Slot
-	Newest    Slot // of the newest block held, which may be undone: up to it a source shows nothing new
-	Blockhash Hash // zero: not known
+	Newest    Slot // of the blocks held, which may be undone: up to there a source shows nothing new
+	Blockhash Hash // of the block at Slot
 	Height    Opt[uint64]
 	// Accounts calls visit for every live account at that block, in pubkey order, until
 	// it returns false. Mints does the same for mint facts.

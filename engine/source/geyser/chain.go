@@ -45,10 +45,6 @@ type chain struct {
 
 	rooted bool // the root is known
 	root   blockID
-	// after is, before the root is known, the slot of the base state that the root has to follow.
-	after ledger.Opt[ledger.Slot]
-	// claimed is then the lowest slot behind the base state that was said to be confirmed, shown or not.
-	claimed ledger.Opt[ledger.Slot]
 
 	held      map[blockID]heldBlock
 	slots     map[ledger.Slot][]blockID // of held
@@ -73,11 +69,7 @@ func newChain(from *ledger.ResumePoint, emit ledger.Emit, m *mints, stats *upstr
 		showsElsewhere: func(ledger.Hash, ledger.Slot) bool { return false },
 	}
 	c.clearWaiting()
-	switch {
-	case from == nil:
-	case from.Blockhash == ledger.Hash{}:
-		c.after = ledger.Some(from.Slot)
-	default:
+	if from != nil {
 		c.begin(blockID{from.Slot, from.Blockhash})
 	}
 	return c
@@ -145,10 +137,6 @@ func (c *chain) takeFilled(ctx context.Context, e ledger.Event) error {
 	switch parent, ok := c.parentOf(b); {
 	case c.rooted && (b.Slot <= c.root.slot || c.holds(id)):
 		c.stats.Duplicate()
-	case !c.rooted && c.after.Known && b.Slot > c.after.Value && b.ParentSlot <= c.after.Value:
-		if err := c.beginWith(ctx, b); err != nil {
-			return err
-		}
 	case !ok:
 		return errForeign
 	default:

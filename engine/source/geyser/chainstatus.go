@@ -17,9 +17,6 @@ func (c *chain) status(ctx context.Context, e *ledger.SlotStatus) error {
 	if c.rooted && e.Slot == c.root.slot && e.Blockhash.Known && e.Blockhash.Value != c.root.hash && e.Status != ledger.StatusDead {
 		return errForeign
 	}
-	if c.isBehindBase(e.Slot) && e.Status != ledger.StatusDead && (!c.claimed.Known || e.Slot < c.claimed.Value) {
-		c.claimed = ledger.Some(e.Slot)
-	}
 	id, ok := c.meant(e)
 	switch {
 	case !ok && e.Status != ledger.StatusDead && c.gone(e):
@@ -222,48 +219,27 @@ func (c *chain) dropWaiting(w *waitingBlock) {
 	}
 }
 
-// isBehindBase reports whether there is no root yet, but base state, and a slot comes after that.
-func (c *chain) isBehindBase(slot ledger.Slot) bool {
-	return !c.rooted && c.after.Known && slot > c.after.Value
-}
-
-// tryBegin makes the root of a waiting block that is confirmed: itself on a fresh start; after base
-// state the block that follows it, if all between came. Another block has to build on the root, and its head, which
-// says that what is between was skipped, must not be alone with that.
+// tryBegin makes a waiting block that is confirmed the root, once another block builds on it. The stream must not have
+// shown its parent at another slot than its head says.
 func (c *chain) tryBegin(ctx context.Context, w *waitingBlock) error {
-	first := w
-	if c.after.Known {
-		if w.block.Slot <= c.after.Value {
-			c.dropWaiting(w)
-			return nil
-		}
-		for p := c.waitingParent(first); p != nil && p.block.Slot > c.after.Value; p = c.waitingParent(first) {
-			first = p
-		}
-		if first.block.ParentSlot > c.after.Value {
-			return nil // a gap
-		}
-	}
-	if len(c.childrenOf(first.block)) == 0 {
+	b := w.block
+	if len(c.childrenOf(b)) == 0 {
 		return nil
 	}
-	if b := first.block; b.PreviousBlockhash.Known && c.showsElsewhere(b.PreviousBlockhash.Value, b.ParentSlot) {
+	if b.PreviousBlockhash.Known && c.showsElsewhere(b.PreviousBlockhash.Value, b.ParentSlot) {
 		return errParentSlot
 	}
-	if c.isBehindBase(first.block.Slot) && c.claimed.Known && c.claimed.Value < first.block.Slot {
-		return errParentSlot
-	}
-	claimed := first.claimed
-	c.unwait(first)
-	if err := c.beginWith(ctx, first.block); err != nil {
+	claimed := w.claimed
+	c.unwait(w)
+	if err := c.beginWith(ctx, b); err != nil {
 		return err
 	}
-	return c.status(ctx, idOf(first.block).status(claimed))
+	return c.status(ctx, idOf(b).status(claimed))
 }
 
 // gap is a part of the chain that was not shown.
 type gap struct {
-	after     blockID     // the newest confirmed block held; a zero hash where base state is
+	after     blockID     // the newest confirmed block held
 	upTo      ledger.Slot // the slot of the first block behind the gap names as its parent's
 	confirmed bool        // that block is confirmed
 }
@@ -271,27 +247,21 @@ type gap struct {
 // gap returns what is missing: the lowest waiting block whose parent nobody expects any more. A
 // confirmed one goes before. It is an error if a confirmed block can never find its parent.
 func (c *chain) gap(expects func(ledger.Slot) bool) (g gap, open bool, err error) {
-	if !c.rooted && !c.after.Known {
+	if !c.rooted {
 		return gap{}, false, nil // whatever comes first may be the root
 	}
-	floor := c.root.slot
-	if g.after = c.confirmed; !c.rooted {
-		g.after = blockID{slot: c.after.Value}
-		floor = c.after.Value
-	}
+	g.after = c.confirmed
 	for _, w := range c.waiting {
 		parent := w.block.ParentSlot
 		switch {
 		case c.waitingParent(w) != nil:
 			continue
-		case c.rooted && (parent < floor || parent == floor && w.block.PreviousBlockhash.Known):
+		case parent < c.root.slot || parent == c.root.slot && w.block.PreviousBlockhash.Known:
 			if w.claimed != 0 {
 				return gap{}, false, errForeign
 			}
 			continue // an orphan
-		case parent <= floor:
-			continue // it may become the root
-		case c.rooted && parent <= c.confirmed.slot:
+		case parent <= c.confirmed.slot:
 			if w.claimed == 0 {
 				continue // of a branch that comes to nothing
 			}

@@ -42,7 +42,7 @@ type Config struct {
 
 // Filler emits blocks that a stream does not show any more.
 type Filler interface {
-	// Fill emits the confirmed blocks after a slot, whose hash is given (zero if it is not known),
+	// Fill emits the confirmed blocks after the block with slot after and hash afterHash,
 	// up to and including another slot, each after its parent. It returns the error of emit.
 	Fill(ctx context.Context, after ledger.Slot, afterHash ledger.Hash, upTo ledger.Slot, emit ledger.Emit) error
 }

@@ -64,8 +64,6 @@ func (f *follower) subscription() subscription {
 	case c.rooted:
 		const overlap = 2
 		sub.from = ledger.Some(min(c.newest-min(c.newest, overlap), c.confirmed.slot))
-	case c.after.Known:
-		sub.from = c.after
 	}
 	return sub
 }

@@ -67,29 +67,23 @@ func TestFinalityWaitsForTheNextBlock(t *testing.T) {
 }
 
 func TestTheRootIsABlockThatAnotherBuildsOn(t *testing.T) {
-	for _, from := range []*ledger.ResumePoint{nil, {Slot: 100}} {
-		bubble.Test(t, func(t *testing.T) {
-			node := newFakeNode(t, func(c *call) error {
-				wrong := block{slot: 101, parent: 100, fork: 1}.messages()
-				all := append(append(wrong, slotUpdate(101, yellowstone.Confirmed)), straight(102, 104)...)
-				if c.number > 0 {
-					all = straight(101, 106)
-				}
-				return c.send(all...)
-			})
-			out := &collector{until: "block 106"}
-			if _, err := run(t, configFor(node), from, out, time.Minute); !errors.Is(err, errEnough) {
-				t.Fatalf("Run: %v after %q", err, out.first(60))
+	bubble.Test(t, func(t *testing.T) {
+		node := newFakeNode(t, func(c *call) error {
+			wrong := block{slot: 101, parent: 100, fork: 1}.messages()
+			all := append(append(wrong, slotUpdate(101, yellowstone.Confirmed)), straight(102, 104)...)
+			if c.number > 0 {
+				all = straight(101, 106)
 			}
-			want := "102 103 104 105 106"
-			if from != nil {
-				want = "101 " + want
-			}
-			if got := out.of("block"); got != want {
-				t.Errorf("from %v: blocks %s, want %s", from, got, want)
-			}
+			return c.send(all...)
 		})
-	}
+		out := &collector{until: "block 106"}
+		if _, err := run(t, configFor(node), nil, out, time.Minute); !errors.Is(err, errEnough) {
+			t.Fatalf("Run: %v after %q", err, out.first(60))
+		}
+		if got, want := out.of("block"), "102 103 104 105 106"; got != want {
+			t.Errorf("blocks %s, want %s", got, want)
+		}
+	})
 }
 
 // A head that names slot 100 for its parent, which is of slot 101, would have 101 skipped: also where the stream
@@ -104,7 +98,7 @@ func TestTheRootIsNotWhatNamesAnotherSlotForItsParent(t *testing.T) {
 		}
 	}
 	mute := slices.DeleteFunc(slices.Clone(all), func(p part) bool { return string(p) == string(slotUpdate(101, yellowstone.Confirmed)) })
-	for name, first := range map[string][]part{"whole": mute, "from its middle on": mute[2:], "its end": mute[4:], "its statuses alone": all[8:]} {
+	for name, first := range map[string][]part{"whole": mute, "from its middle on": mute[2:], "its end": mute[4:]} {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				node := newFakeNode(t, func(c *call) error {
@@ -117,7 +111,7 @@ func TestTheRootIsNotWhatNamesAnotherSlotForItsParent(t *testing.T) {
 					return c.send(straight(101, 106)...)
 				})
 				out := &collector{until: "block 106"}
-				if _, err := run(t, configFor(node), &ledger.ResumePoint{Slot: 100}, out, time.Minute); !errors.Is(err, errEnough) {
+				if _, err := run(t, configFor(node), nil, out, time.Minute); !errors.Is(err, errEnough) {
 					t.Fatalf("Run: %v after %q", err, out.first(60))
 				}
 				if got := out.of("block"); got != "101 102 103 104 105 106" {
@@ -166,40 +160,34 @@ func TestWhatIsInDoubtIsNotMeant(t *testing.T) {
 // Of two that wait for the same parent, one is final when that comes: the other is of no use any more.
 func TestWhatIsBesideTheFinalBlockIsNotEmitted(t *testing.T) {
 	for range 20 { // they wait in no order
-		for _, rooted := range []bool{false, true} {
-			var out []ledger.Slot
-			final := false
-			from := &ledger.ResumePoint{Slot: 100}
-			if rooted {
-				from = at(100)
-			}
-			c := newChain(from, func(_ context.Context, e ledger.Event) error {
-				switch e := e.(type) {
-				case *ledger.Block:
-					if out = append(out, e.Slot); final && e.Slot == 104 {
-						t.Error("block 104 is emitted beside the final block 102")
-					}
-				case *ledger.SlotStatus:
-					final = final || e.Status == ledger.StatusFinalized
+		var out []ledger.Slot
+		final := false
+		c := newChain(at(100), func(_ context.Context, e ledger.Event) error {
+			switch e := e.(type) {
+			case *ledger.Block:
+				if out = append(out, e.Slot); final && e.Slot == 104 {
+					t.Error("block 104 is emitted beside the final block 102")
 				}
-				return nil
-			}, newMints(&Config{}), &upstream.Stats{}, 1<<20)
-			for _, e := range []ledger.Event{
-				block{slot: 103, parent: 102}.filled(), block{slot: 102, parent: 101}.filled(), block{slot: 104, parent: 101, fork: 1}.filled(),
-				&ledger.SlotStatus{Slot: 102, Status: ledger.StatusFinalized, Blockhash: ledger.Some(hashOf(102, 0))},
-				block{slot: 101, parent: 100}.filled(),
-				&ledger.SlotStatus{Slot: 103, Status: ledger.StatusConfirmed, Blockhash: ledger.Some(hashOf(103, 0))},
-			} {
-				if err := c.take(t.Context(), e); err != nil {
-					t.Fatal(err)
-				}
+			case *ledger.SlotStatus:
+				final = final || e.Status == ledger.StatusFinalized
 			}
-			if n := len(out); n < 3 || out[0] != 101 || c.root.slot != 102 {
-				t.Errorf("blocks %v, the root is %v", out, c.root)
+			return nil
+		}, newMints(&Config{}), &upstream.Stats{}, 1<<20)
+		for _, e := range []ledger.Event{
+			block{slot: 103, parent: 102}.filled(), block{slot: 102, parent: 101}.filled(), block{slot: 104, parent: 101, fork: 1}.filled(),
+			&ledger.SlotStatus{Slot: 102, Status: ledger.StatusFinalized, Blockhash: ledger.Some(hashOf(102, 0))},
+			block{slot: 101, parent: 100}.filled(),
+			&ledger.SlotStatus{Slot: 103, Status: ledger.StatusConfirmed, Blockhash: ledger.Some(hashOf(103, 0))},
+		} {
+			if err := c.take(t.Context(), e); err != nil {
+				t.Fatal(err)
 			}
-			if c.bytes < 0 || len(c.waiting) == 0 && c.bytes != 0 {
-				t.Errorf("%d bytes wait in %d blocks", c.bytes, len(c.waiting))
-			}
+		}
+		if n := len(out); n < 3 || out[0] != 101 || c.root.slot != 102 {
+			t.Errorf("blocks %v, the root is %v", out, c.root)
+		}
+		if c.bytes < 0 || len(c.waiting) == 0 && c.bytes != 0 {
+			t.Errorf("%d bytes wait in %d blocks", c.bytes, len(c.waiting))
 		}
 	}
 }

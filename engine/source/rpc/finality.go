@@ -52,7 +52,7 @@ func (f *follower) finality(ctx context.Context) (rewound bool, err error) {
 	}
 	if final > 0 {
 		at := f.chain[final]
-		if err := f.emit(ctx, &ledger.SlotStatus{Slot: at.slot, Status: ledger.StatusFinalized, Blockhash: at.hash}); err != nil {
+		if err := f.emit(ctx, &ledger.SlotStatus{Slot: at.slot, Status: ledger.StatusFinalized, Blockhash: ledger.Some(at.hash)}); err != nil {
 			return false, err
 		}
 		f.chain = f.chain[:copy(f.chain, f.chain[final:])]
@@ -71,7 +71,7 @@ func (f *follower) finality(ctx context.Context) (rewound bool, err error) {
 // lacks reports whether the node has no block, or another, in the place of one.
 func (f *follower) lacks(ctx context.Context, l link) bool {
 	hash, err := f.client.hash(ctx, l.slot, ledger.Confirmed)
-	return err == nil && hash != l.hash.Value || err != nil && causeOf(err) == absent && ctx.Err() == nil
+	return err == nil && hash != l.hash || err != nil && causeOf(err) == absent && ctx.Err() == nil
 }
 
 // finalized returns the newest block of the chain, up to a candidate, whose hash the node has
@@ -82,7 +82,7 @@ func (f *follower) finalized(ctx context.Context, candidate int) (final int, dif
 		switch {
 		case err != nil && causeOf(err) != absent:
 			return 0, false, err
-		case err == nil && hash == f.chain[i].hash.Value:
+		case err == nil && hash == f.chain[i].hash:
 			return i, differs, nil
 		}
 		differs = differs || err == nil

@@ -88,16 +88,6 @@ func TestWhereAFreshNodeBegins(t *testing.T) {
 	}
 }
 
-// A base state alone says no hash: whatever builds on its slot or below is next.
-func TestGoesOnFromBaseStateAlone(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t)
-		n.add(9, 10, 12, 13)
-		r := follow(t, New(n.config()), &ledger.ResumePoint{Slot: 11}, untilSlot(13))
-		wantSlots(t, r, 12, 13)
-	})
-}
-
 // blockFault answers getBlock of one slot by a function, while it returns true.
 func blockFault(n *fakeNode, slot ledger.Slot, answer func(w http.ResponseWriter) bool) {
 	n.fault = func(w http.ResponseWriter, method string, params []json.RawMessage) bool {

@@ -24,7 +24,7 @@ const (
 // link is a block by its slot and hash.
 type link struct {
 	slot ledger.Slot
-	hash ledger.Opt[ledger.Hash] // unknown: only base state of that slot is held
+	hash ledger.Hash
 }
 
 // follower goes along the chain of one node and emits it. It belongs to one goroutine.
@@ -80,10 +80,7 @@ func (f *follower) begin(from *ledger.ResumePoint) {
 	f.chain = []link{{}}
 	switch {
 	case from != nil:
-		f.chain[0].slot = from.Slot
-		if from.Blockhash != (ledger.Hash{}) {
-			f.chain[0].hash = ledger.Some(from.Blockhash)
-		}
+		f.chain[0] = link{from.Slot, from.Blockhash}
 		f.stats.Resumed(from.Slot)
 	case f.config.From.Known:
 		f.rootless, f.chain[0].slot = true, max(f.config.From.Value, 1)-1
@@ -159,18 +156,12 @@ func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool)
 // follows reports whether a block is the next one.
 func (f *follower) follows(b *ledger.Block) bool {
 	last := f.last()
-	switch {
-	case f.rootless:
-		return true
-	case !last.hash.Known:
-		return b.ParentSlot <= last.slot
-	}
-	return b.ParentSlot == last.slot && b.PreviousBlockhash == last.hash
+	return f.rootless || b.ParentSlot == last.slot && b.PreviousBlockhash == ledger.Some(last.hash)
 }
 
 // nameless reports whether a block is the next one by its slot and does not say on which hash it builds.
 func (f *follower) nameless(b *ledger.Block) bool {
-	return !f.rootless && f.last().hash.Known && b.ParentSlot == f.last().slot && !b.PreviousBlockhash.Known
+	return !f.rootless && b.ParentSlot == f.last().slot && !b.PreviousBlockhash.Known
 }
 
 // name has such a block build on what the node shows in its parent's place. It is false where the node cannot
@@ -203,7 +194,7 @@ func (f *follower) put(ctx context.Context, b *ledger.Block, asks bool) error {
 		f.gap = 0
 		f.stats.GapRepaired()
 	}
-	at := link{b.Slot, ledger.Some(b.Blockhash)}
+	at := link{b.Slot, b.Blockhash}
 	if f.rootless {
 		f.rootless, f.chain = false, f.chain[:0]
 	}
@@ -308,7 +299,7 @@ func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
 	f.why = &callError{method: "getBlock", cause: misfit, detail: fmt.Errorf("block %d, after block %d", b.Slot, last.slot)}
 	hash, err := f.client.hash(ctx, last.slot, ledger.Confirmed)
 	gone := err != nil && (causeOf(err) == absent || causeOf(err) == pruned)
-	differs := err == nil && hash != last.hash.Value
+	differs := err == nil && hash != last.hash
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -323,7 +314,7 @@ func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
 	case f.disputes < maxDisputes:
 		return f.miss(ctx, b.Slot, misfit)
 	}
-	return fmt.Errorf("block %s at slot %d is final here: %w", last.hash.Value, last.slot, upstream.ErrOtherChain)
+	return fmt.Errorf("block %s at slot %d is final here: %w", last.hash, last.slot, upstream.ErrOtherChain)
 }
 
 // rewind takes back all but the first n blocks of the chain: the node has others in their place.

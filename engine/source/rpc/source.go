@@ -99,7 +99,7 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 // given up. The last tries are 10 seconds apart.
 const fillTries = 10
 
-// Fill emits the confirmed blocks after one, whose hash may be zero for unknown, up to and including
+// Fill emits the confirmed blocks after the block with slot after and hash afterHash, up to and including
 // the block of slot upTo, in the order of the chain, and base state of all accounts that they
 // touch, as it stands at that block or later. It returns nil once upTo is emitted, ctx.Err(), the error
 // of emit, or why the node cannot give the next block; what was emitted before stands then.
