@@ -325,7 +325,7 @@ func (s *sequencer) resumeAt(m *snapshot.Meta, blocks []*shard.HeldBlock) {
 		n.base, n.finalizedBy = true, 0
 	}
 	s.chain.tip = n
-	s.fills.from(n.slot())
+	s.fill.Begin(n.slot())
 	s.version, s.shown, s.hash = m.Version, m.Version, m.StateHash
 	s.applier.root, s.applier.seq, s.baseSlot = m.Root, m.Seq, m.BaseSlot
 	s.held = held{floor: m.Floor}

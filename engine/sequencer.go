@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"ledgerd/engine/fill"
 	"ledgerd/engine/ledger"
 )
 
@@ -29,7 +30,7 @@ type sequencer struct {
 	tally *tally
 	// checkRoot refuses a root that is not the data directory's.
 	checkRoot func(ledger.Hash) error
-	fills     *fillLedger // nil: nothing is fetched
+	fill      *fill.Filler // nil: nothing is fetched
 
 	skipVotes  bool                    // vote transactions are left out of blocks
 	statusSeen bool                    // the source spoke of finality
@@ -70,7 +71,6 @@ func (s *sequencer) base(b *ledger.BaseState) error {
 	if s.chain.finalized != nil {
 		s.remember(digestOf(b))
 	}
-	s.fills.learned(b, s.chain.finalized)
 	// In a replay the tip may be known final before its status comes.
 	tip := s.chain.tip
 	if tip == nil || tip != s.chain.finalized || s.version <= tip.finalizedBy {
@@ -158,7 +158,6 @@ func (s *sequencer) finalize(n *node, byDepth bool) {
 // finalized notes that the newest record made n the newest finalized block.
 func (s *sequencer) finalized(n *node) {
 	s.chain.finalize(n)
-	s.fills.finalized(n.slot())
 	n.finalizedBy = s.version
 }
 
@@ -251,14 +250,14 @@ func (s *sequencer) rollback(m move) error {
 	s.tally.rolledBack(len(m.undo))
 	s.applyRollback(m)
 	s.chain.undone(m, s.version)
-	s.fills.rolledBack(m.ancestor.slot())
+	s.fill.RolledBack(m.ancestor.slot())
 	return s.finish(maxWorking)
 }
 
 func (s *sequencer) append(n *node) error {
 	s.applyBlock(n)
 	s.chain.appended(n, s.version)
-	s.fills.appended(n)
+	s.fill.Appended(n.block)
 	return s.finish(maxWorking)
 }
 

@@ -46,12 +46,12 @@ type Emit func(ctx context.Context, e Event) error
 
 // Fetcher is what a source may be as well: one whose node can be asked for accounts.
 type Fetcher interface {
-	// Fetch returns the accounts as they stand at the node at confirmed level, as base state of
+	// Fetch returns the accounts as they stand at the node at a level, confirmed or finalized, as base state of
 	// the slot that the node answered at. Keys that do not exist there come as writes of 0
 	// lamports, so that each key is answered. There are at most [MaxFetchKeys] keys. Any
 	// goroutine may call it, also several at once. An *UpstreamError says that the node is
 	// down or busy.
-	Fetch(ctx context.Context, keys []Pubkey) (*BaseState, error)
+	Fetch(ctx context.Context, keys []Pubkey, level Commitment) (*BaseState, error)
 }
 
 // MaxFetchKeys is how many accounts a node is asked for at once.
