@@ -76,7 +76,7 @@ func mustShow(t *testing.T, e *Engine, slot ledger.Slot) {
 // encodedRecords returns the records that a node published.
 func encodedRecords(n *subject) (all []string) {
 	for _, r := range n.records() {
-		all = append(all, string(ledger.AppendRecord(nil, r)))
+		all = append(all, string(codec.AppendRecord(nil, r)))
 	}
 	return all
 }

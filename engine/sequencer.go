@@ -93,7 +93,7 @@ func (s *sequencer) remember(digest [sha256.Size]byte) {
 
 // digestOf returns what tells base state apart from any other.
 func digestOf(b *ledger.BaseState) [sha256.Size]byte {
-	return sha256.Sum256(ledger.AppendEvent(nil, b))
+	return sha256.Sum256(codec.AppendEvent(nil, b))
 }
 
 // overflows reports whether more blocks would exceed what may be kept unfinalized.

@@ -104,7 +104,7 @@ func (f *Filler) complete(q ledger.Query, key ledger.Pubkey, a ledger.Account, v
 	if _, known := f.remembered(key); known || f.Frozen() {
 		return a, v, nil
 	}
-	p, err := f.await(key, true, newest.Taught.Slot())
+	p, err := f.await(key, true, newest.Provenance.Slot())
 	if err != nil || p.atLeast > f.finalized() {
 		return a, v, nil // it is completed later
 	}

@@ -110,7 +110,7 @@ func (c *client) complete(ctx context.Context, cuts []part, level ledger.Commitm
 		if !continues(p, whole) {
 			return c.counted(&callError{method: "getMultipleAccounts", cause: notYet, detail: errors.New("an account changed meanwhile")})
 		}
-		p.write.TeachData(append(p.data[:headBytes:headBytes], whole.data[headBytes:]...))
+		p.write.SetTokenFacts(append(p.data[:headBytes:headBytes], whole.data[headBytes:]...))
 	}
 	return nil
 }
@@ -225,7 +225,7 @@ func (p *part) read(key ledger.Pubkey, text json.RawMessage, whole bool, decoder
 	if size == multisigBytes && w.Owner == ledger.Token2022Program {
 		data = nil // whatever byte 165 says
 	}
-	p.write.TeachData(data)
+	p.write.SetTokenFacts(data)
 	return nil
 }
 

@@ -20,7 +20,7 @@ import (
 // stateAfter applies what was emitted, as the engine does.
 func stateAfter(events []ledger.Event) map[ledger.Pubkey]*ledger.Account {
 	held := map[ledger.Pubkey]*ledger.Account{}
-	apply := func(list []ledger.AccountWrite, taught ledger.Taught) {
+	apply := func(list []ledger.AccountWrite, taught ledger.Provenance) {
 		for i := range list {
 			held[list[i].Pubkey] = ledger.Merge(held[list[i].Pubkey], &list[i], taught)
 		}
@@ -28,9 +28,9 @@ func stateAfter(events []ledger.Event) map[ledger.Pubkey]*ledger.Account {
 	for _, e := range events {
 		switch e := e.(type) {
 		case *ledger.Block:
-			apply(e.Accounts, ledger.TaughtByBlock(e.Slot))
+			apply(e.Accounts, ledger.BlockProvenance(e.Slot))
 		case *ledger.BaseState:
-			apply(e.Accounts, ledger.TaughtByBase(e.Slot))
+			apply(e.Accounts, ledger.BaseProvenance(e.Slot))
 		}
 	}
 	return held
@@ -58,7 +58,7 @@ func TestABlockComesWithWhatItsAccountsAre(t *testing.T) {
 		n.hold(k, 500, ledger.VoteProgram, nil)
 		r := follow(t, New(n.config()), at(10), untilSlot(12))
 		a := stateAfter(r.events)[k]
-		if a == nil || a.Lamports != 500 || a.Owner != ledger.VoteProgram || a.Unknown() != 0 || a.Taught != ledger.TaughtByBlock(12) {
+		if a == nil || a.Lamports != 500 || a.Owner != ledger.VoteProgram || a.Unknown() != 0 || a.Provenance != ledger.BlockProvenance(12) {
 			t.Errorf("got %+v", a)
 		}
 		if len(n.asked) != 1 {
@@ -96,10 +96,10 @@ func TestAnswersWaitForTheBlockOfTheirSlot(t *testing.T) {
 			}
 		}
 		held := stateAfter(r.events)
-		if a := held[again]; a.Lamports != 700 || a.Owner != owner || a.Taught != ledger.TaughtByBlock(13) {
+		if a := held[again]; a.Lamports != 700 || a.Owner != owner || a.Provenance != ledger.BlockProvenance(13) {
 			t.Errorf("touched again: %+v", a)
 		}
-		if a := held[still]; a.Lamports != 500 || a.Owner != owner || a.Taught != ledger.TaughtByBase(13) {
+		if a := held[still]; a.Lamports != 500 || a.Owner != owner || a.Provenance != ledger.BaseProvenance(13) {
 			t.Errorf("not touched again: %+v", a)
 		}
 	})
@@ -375,7 +375,7 @@ func TestTokenFactsComeFromThePartOfTheData(t *testing.T) {
 			w := state.Accounts[0]
 			want := ledger.AccountWrite{Pubkey: keyOf(1), Lamports: 500, Owner: tt.owner, RentEpoch: 1<<64 - 1, Known: ledger.FieldsAll, Mint: tt.mint}
 			if tt.amount != 0 {
-				want.TeachData(tt.data)
+				want.SetTokenFacts(tt.data)
 			}
 			if !reflect.DeepEqual(w, want) || (w.Token != nil) != (tt.amount != 0) {
 				t.Errorf("%s: got %+v, want %+v", name, w, want)
