@@ -49,8 +49,8 @@ func heapBytes() uint64 {
 
 const benchAccounts = 1_000_000
 
-// fill loads a million accounts as base state, and a root block above them.
-func fill(b *testing.B, e *Engine, source *script, keys []ledger.Pubkey) *ledger.Block {
+// loadMillion loads a million accounts as base state, and a root block above them.
+func loadMillion(b *testing.B, e *Engine, source *script, keys []ledger.Pubkey) *ledger.Block {
 	b.Helper()
 	for from := 0; from < len(keys); from += 10_000 {
 		base := &ledger.BaseState{Slot: 9}
@@ -79,7 +79,7 @@ func BenchmarkAccount(b *testing.B) {
 	keys := benchKeys()
 	before := heapBytes()
 	e, source := running(b, finite())
-	fill(b, e, source, keys)
+	loadMillion(b, e, source, keys)
 	size := float64(heapBytes()-before) / benchAccounts
 	b.Run("parallel", func(b *testing.B) {
 		b.ReportAllocs()
@@ -101,7 +101,7 @@ func BenchmarkIngest(b *testing.B) {
 	const updates = 3000
 	keys := benchKeys()
 	e, source := running(b, finite())
-	parent := fill(b, e, source, keys)
+	parent := loadMillion(b, e, source, keys)
 	r := rand.New(rand.NewPCG(1, 1))
 	var blocks []*ledger.Block
 	for n := range 64 {

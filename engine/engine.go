@@ -15,6 +15,7 @@ import (
 
 	"ledgerd/engine/chain"
 	"ledgerd/engine/datadir"
+	"ledgerd/engine/fill"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
 	"ledgerd/snapshot/wal"
@@ -79,8 +80,8 @@ type Engine struct {
 	shards  []*shard.Shard
 	logger  *slog.Logger
 	tally   tally
-	seq     *sequencer // touched by the goroutine of sequence alone, but for its counters
-	fill    *filler    // nil: nothing is fetched
+	seq     *sequencer   // touched by the goroutine of sequence alone, but for its counters
+	fill    *fill.Filler // nil: nothing is fetched
 	commits committer
 	store   Log // the committer writes to it, Run closes it
 	shared  sharing
@@ -143,8 +144,11 @@ func New(c Config) *Engine {
 		checkRoot: func(ledger.Hash) error { return nil }, skipVotes: c.SkipVotes,
 	}
 	if c.Fetcher != nil {
-		e.fill = newFiller(c.Fetcher, c.Logger)
-		e.seq.fills = &fillLedger{filler: e.fill}
+		e.fill = fill.New(fill.Config{
+			Fetcher: c.Fetcher, Logger: c.Logger, Held: e.account, Head: e.Head, NextPublication: e.nextPublication,
+			Frozen: func() bool { return e.frozen.Load() != nil }, Deadline: queryDeadline,
+		})
+		e.seq.fill = e.fill
 	}
 	e.learnDir()
 	if c.Join != nil {
@@ -276,7 +280,7 @@ func (e *Engine) fetch(ctx context.Context) {
 			return
 		}
 	}
-	e.fill.run(ctx, e)
+	e.fill.Run(ctx)
 }
 
 // holdsSomething reports whether what was recovered is to be shown.

@@ -33,7 +33,7 @@ func newFakeNode(slot ledger.Slot, writes ...ledger.AccountWrite) *fakeNode {
 	return u
 }
 
-// at has the node stand at a slot, with these accounts changed.
+// at has the node's ledger be final up to a slot, with these accounts changed.
 func (u *fakeNode) at(slot ledger.Slot, writes ...ledger.AccountWrite) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -56,7 +56,7 @@ func (u *fakeNode) questions() int {
 	return len(u.asked)
 }
 
-func (u *fakeNode) Fetch(ctx context.Context, keys []ledger.Pubkey) (*ledger.BaseState, error) {
+func (u *fakeNode) Fetch(ctx context.Context, keys []ledger.Pubkey, _ ledger.Commitment) (*ledger.BaseState, error) {
 	u.mu.Lock()
 	u.asked = append(u.asked, keys)
 	u.busy++

@@ -20,7 +20,7 @@ type truth struct {
 	mu     sync.Mutex
 	r      *rand.Rand
 	blocks []*truthBlock // by arrival; the first is the root
-	node   *truthBlock   // the newest that the upstream node knows confirmed
+	node   *truthBlock   // the newest that is final at the upstream node
 	down   bool
 	filter *ledger.Filter
 }
@@ -78,25 +78,36 @@ func (b *truthBlock) stands(on *truthBlock) bool {
 	return false
 }
 
-// confirm has the node know one more block confirmed, if there is one, and returns it.
-func (l *truth) confirm() *truthBlock {
+// childOf returns a child of a block, nil if it has none. It prefers one that another block stands on.
+func (l *truth) childOf(parent, preferred *truthBlock) *truthBlock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var next []*truthBlock
 	for _, b := range l.blocks {
-		if b.parent == l.node {
+		if b.parent == parent {
 			next = append(next, b)
+		}
+		if b.parent == parent && preferred.stands(b) && l.r.IntN(10) > 0 {
+			return b
 		}
 	}
 	if len(next) == 0 {
 		return nil
 	}
-	l.node = next[l.r.IntN(len(next))]
-	return l.node
+	return next[l.r.IntN(len(next))]
 }
 
-// Fetch answers as of the newest confirmed block or, as nodes behind a balancer do, one before.
-func (l *truth) Fetch(ctx context.Context, keys []ledger.Pubkey) (*ledger.BaseState, error) {
+// finalize has one more block be final at the node, if there is one. Now and then it orphans blocks that were confirmed.
+func (l *truth) finalize(confirmed *truthBlock) {
+	if next := l.childOf(l.node, confirmed); next != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.node = next
+	}
+}
+
+// Fetch answers as of the newest final block or, as nodes behind a balancer do, one before.
+func (l *truth) Fetch(ctx context.Context, keys []ledger.Pubkey, _ ledger.Commitment) (*ledger.BaseState, error) {
 	pause := func() {
 		l.mu.Lock()
 		wait := time.Duration(l.r.IntN(600)) * time.Millisecond
@@ -224,19 +235,20 @@ func (f *filledRun) step() {
 		}
 		f.send(f.l.grow(parent).Block)
 	case 5, 6:
-		f.l.confirm()
-	case 7, 8: // the stream tells it later
-		for b := f.l.node; b != f.confirmed; b = b.parent {
-			if b.parent == f.confirmed {
-				f.confirmed = b
-				f.send(status(b.Block, ledger.StatusConfirmed))
-				break
-			}
+		if b := f.l.childOf(f.confirmed, f.l.node); b != nil {
+			f.confirmed = b
+			f.send(status(b.Block, ledger.StatusConfirmed))
 		}
-	case 9:
-		for b := f.confirmed; b != f.finalized; b = b.parent {
-			if b.parent == f.finalized && f.r.IntN(2) == 0 {
+	case 7:
+		f.l.finalize(f.confirmed)
+		f.l.finalize(f.confirmed)
+	case 8, 9: // the stream tells it later
+		for b := f.l.node; b != f.finalized; b = b.parent {
+			if b.parent == f.finalized {
 				f.finalized = b
+				if !f.confirmed.stands(b) {
+					f.confirmed = b
+				}
 				f.send(status(b.Block, ledger.StatusFinalized))
 				break
 			}

@@ -2,12 +2,12 @@ package engine
 
 import (
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/fill"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 )
@@ -86,7 +86,7 @@ func TestManyQuestionsAreOneFetch(t *testing.T) {
 				t.Errorf("key %v was asked for %d times", k, n)
 			}
 		}
-		if len(times) != keys || u.most > maxFetches || len(u.asked) > keys/ledger.MaxFetchKeys+maxFetches+1 {
+		if len(times) != keys || u.most > fill.MaxFetches || len(u.asked) > keys/ledger.MaxFetchKeys+fill.MaxFetches+1 {
 			t.Errorf("%d keys in %d questions, %d at once", len(times), len(u.asked), u.most)
 		}
 		if got := n.Stats().Fill.Waiting; got != 0 {
@@ -102,11 +102,11 @@ func TestTooManyWantsAreRefused(t *testing.T) {
 		n := filling(t, u, Config{})
 		defer n.mustStop()
 		var replies []<-chan reply
-		for i := range maxWants {
+		for i := range fill.MaxPending {
 			replies = append(replies, n.ask(ledger.Query{}, key(i)))
 		}
-		pending(t, replies[maxWants-1])
-		if r := <-n.ask(ledger.Query{}, key(maxWants)); !errors.Is(r.err, ledger.ErrFetchBusy) {
+		pending(t, replies[fill.MaxPending-1])
+		if r := <-n.ask(ledger.Query{}, key(fill.MaxPending)); !errors.Is(r.err, ledger.ErrFetchBusy) {
 			t.Errorf("one more: %v, want busy", r.err)
 		}
 		pending(t, n.ask(ledger.Query{}, key(0))) // of one that is wanted already
@@ -116,7 +116,7 @@ func TestTooManyWantsAreRefused(t *testing.T) {
 				t.Fatalf("%v, want not found", r.err)
 			}
 		}
-		n.mustAnswer(ledger.Query{}, key(maxWants), 0)
+		n.mustAnswer(ledger.Query{}, key(fill.MaxPending), 0)
 	})
 }
 
@@ -152,10 +152,10 @@ func TestNodeThatIsDownIsLeftAlone(t *testing.T) {
 			pause time.Duration
 			busy  bool
 		}{
-			{&ledger.UpstreamError{Err: errors.New("no route")}, pauseAfter, false},
+			{&ledger.UpstreamError{Err: errors.New("no route")}, fill.PauseAfter, false},
 			{&ledger.UpstreamError{Busy: true, RetryAfter: 7 * time.Second}, 7 * time.Second, true},
 			{&ledger.UpstreamError{Busy: true, RetryAfter: time.Hour}, ledger.MaxRetryAfter, true},
-			{errors.New("anything"), pauseAfter, false},
+			{errors.New("anything"), fill.PauseAfter, false},
 		}
 		for _, tt := range tests {
 			u.fails(tt.err)
@@ -189,16 +189,16 @@ func TestMissingAccountIsRememberedForAWhile(t *testing.T) {
 		n := filling(t, u, Config{})
 		defer n.mustStop()
 		begun := time.Now()
-		for time.Since(begun) < absentFor {
+		for time.Since(begun) < fill.NegativeFor {
 			n.mustAnswer(ledger.Query{}, k, 0)
 			time.Sleep(time.Second)
 		}
 		if u.questions() != 1 {
-			t.Errorf("a bot that polls for %v asked the node %d times", absentFor, u.questions())
+			t.Errorf("a bot that polls for %v asked the node %d times", fill.NegativeFor, u.questions())
 		}
 		n.mustAnswer(ledger.Query{}, k, 0)
 		if u.questions() != 2 {
-			t.Errorf("after %v the node was asked %d times, want once more", absentFor, u.questions())
+			t.Errorf("after %v the node was asked %d times, want once more", fill.NegativeFor, u.questions())
 		}
 		// A block that makes it wins at once, and it can be closed and asked for again.
 		b101 := child(root, 101, 0, lamports(k, 9))
@@ -211,37 +211,6 @@ func TestMissingAccountIsRememberedForAWhile(t *testing.T) {
 		}
 		if u.questions() != 2 {
 			t.Errorf("the node was asked %d times for an account that blocks tell of", u.questions())
-		}
-	})
-}
-
-func TestAbsencesAreBoundedAndExpire(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		var a absences
-		r := rand.New(rand.NewPCG(1, 1))
-		for range 3 * maxAbsences {
-			a.add(key(r.IntN(2*maxAbsences)), absentKey{since: 7}, time.Now())
-			if len(a.order) > maxAbsences || len(a.keys) > len(a.order) {
-				t.Fatalf("%d keys, %d in order, at most %d are remembered", len(a.keys), len(a.order), maxAbsences)
-			}
-		}
-		a.add(key(-1), absentKey{since: 8}, time.Now())
-		a.add(key(-2), absentKey{since: 8}, time.Now())
-		a.made([]ledger.AccountWrite{lamports(key(-2), 1), lamports(key(-1), 0)})
-		if _, ok := a.find(key(-2), time.Now()); ok {
-			t.Error("a key that a block made is still remembered as missing")
-		}
-		time.Sleep(absentFor - 1)
-		if k, ok := a.find(key(-1), time.Now()); !ok || k.since != 8 {
-			t.Errorf("remembered as of %d, %v", k.since, ok)
-		}
-		time.Sleep(time.Nanosecond)
-		if _, ok := a.find(key(-1), time.Now()); ok {
-			t.Error("a key is remembered for too long")
-		}
-		a.add(key(-3), absentKey{since: 9}, time.Now())
-		if len(a.keys) != 1 || len(a.order) != 1 {
-			t.Errorf("%d keys and %d in order are left of what expired", len(a.keys), len(a.order))
 		}
 	})
 }
@@ -335,30 +304,50 @@ func TestNothingIsFetchedWhileIngestStandsStill(t *testing.T) {
 	})
 }
 
+// TestAccountKnownInPartIsCompleted has each block write an account in part: it is completed when the block is final that was
+// the newest when it was first asked for.
 func TestAccountKnownInPartIsCompleted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		k, root := key(1), rootBlock(100)
 		u := newFakeNode(100, lamports(k, 7))
-		u.fails(&ledger.UpstreamError{})
 		n := filling(t, u, Config{})
 		defer n.mustStop()
-		n.send(child(root, 101, 0, ledger.AccountWrite{Pubkey: k, Lamports: 8}))
-		if r := n.mustAnswer(ledger.Query{}, k, 8); r.account.Unknown() != ledger.FieldsShown {
-			t.Errorf("unknown is %b: the node was not asked", r.account.Unknown())
+		asIs := func(want ledger.Lamports) {
+			t.Helper()
+			begun := time.Now()
+			if r := n.mustAnswer(ledger.Query{}, k, want); r.account.Unknown() != ledger.FieldsShown || time.Since(begun) != 0 {
+				t.Errorf("unknown is %b after %v, want what is known at once", r.account.Unknown(), time.Since(begun))
+			}
 		}
-		time.Sleep(pauseAfter)
-		u.fails(nil)
-		c := n.ask(ledger.Query{}, k) // the node stands at 100, before the block
-		pending(t, c)
+		b101 := child(root, 101, 0, ledger.AccountWrite{Pubkey: k, Lamports: 8})
+		b102 := child(b101, 102, 0, ledger.AccountWrite{Pubkey: k, Lamports: 9})
+		n.send(b101)
+		asIs(8)
+		n.send(b102)
+		asIs(9)
+		n.send(status(b102, ledger.StatusConfirmed))
+		if u.questions() != 0 {
+			t.Errorf("the node was asked %d times before the block is final", u.questions())
+		}
+		n.send(status(b101, ledger.StatusFinalized))
+		c := n.ask(ledger.Query{}, k)
+		pending(t, c) // the node stands at 100, before the block
 		u.at(101, owned(k, 8, key(9)))
-		n.send(&ledger.SlotStatus{Slot: 101, Status: ledger.StatusConfirmed})
-		if r := <-c; r.err != nil || r.account.Unknown() != 0 || r.account.Owner != key(9) || r.account.Lamports != 8 {
+		if r := <-c; r.err != nil || r.account.Unknown() != 0 || r.account.Owner != key(9) || r.account.Lamports != 9 {
 			t.Errorf("completed to %+v, %v", r.account, r.err)
 		}
 		asked := u.questions()
-		n.mustAnswer(ledger.Query{}, k, 8)
+		n.mustAnswer(ledger.Query{}, k, 9)
 		if u.questions() != asked {
 			t.Error("what is complete was fetched again")
 		}
+		// It is closed and opened again: what the node says of before tells of an earlier life.
+		b103 := child(b102, 103, 0, lamports(k, 0))
+		b104 := child(b103, 104, 0, ledger.AccountWrite{Pubkey: k, Lamports: 3})
+		n.send(b103, b104)
+		asIs(3)
+		u.fails(&ledger.UpstreamError{})
+		n.send(status(b104, ledger.StatusFinalized))
+		asIs(3)
 	})
 }

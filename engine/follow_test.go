@@ -343,7 +343,8 @@ func TestOnlyTheWriterFetches(t *testing.T) {
 		synctest.Wait()
 		root := rootBlock(100)
 		nodes[0].send(root, status(root, ledger.StatusConfirmed))
-		if _, _, err := nodes[1].Account(ledger.Query{}, key(7)); !notIndexed(err) || u.questions() != 0 {
+		_, _, err := nodes[1].Account(ledger.Query{}, key(7))
+		if why, _ := absence(err); why.Absence != ledger.AccountNotIndexed || u.questions() != 0 {
 			t.Errorf("one that follows answers %v, and asked %d times", err, u.questions())
 		}
 		l.grant(nodes[1].member)

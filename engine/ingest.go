@@ -9,6 +9,7 @@ import (
 
 	"ledgerd/engine/chain"
 	"ledgerd/engine/datadir"
+	"ledgerd/engine/fill"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
 )
@@ -23,7 +24,7 @@ func (e *Engine) sequence(ctx context.Context, out <-chan *followMsg, stopFollow
 	defer timer.Stop()
 	fence := e.shared.fence
 	for {
-		taken, followed, learned := events, out, e.fill.learnable()
+		taken, followed, learned := events, out, e.fill.Answers()
 		if e.commits.events >= batchEvents {
 			taken, followed, learned = nil, nil, nil // the next batch is large enough, and the one before is not committed
 		}
@@ -46,8 +47,8 @@ func (e *Engine) sequence(ctx context.Context, out <-chan *followMsg, stopFollow
 			}
 		case h := <-followed:
 			err = e.handle(h)
-		case r := <-learned:
-			err = e.learn(r)
+		case a := <-learned:
+			err = e.learn(a)
 		case o := <-e.commits.done:
 			err = e.handedBack(o)
 		case <-timer.C:
@@ -146,6 +147,21 @@ func (e *Engine) offer(ev ledger.Event) error {
 	return nil
 }
 
+// learn learns what was fetched of accounts that were asked for.
+func (e *Engine) learn(a *fill.Answer) error {
+	if e.frozen.Load() != nil || e.commits.failed || e.backlog.waits() || e.seq.overflows() || e.seq.chain.Tip == nil {
+		a.Refuse()
+		return nil
+	}
+	var err error
+	if base := e.fill.Learn(a); base != nil {
+		err = e.seq.base(base)
+		e.commits.events++
+	}
+	a.Done(e.seq.version)
+	return err
+}
+
 // endInput settles the end of the input.
 func (e *Engine) endInput() error {
 	if e.config.Source == nil {
@@ -213,9 +229,6 @@ func (e *Engine) publish(p *ledger.Publication) {
 		e.lastShown.Store(e.age())
 	}
 	e.wake()
-	if e.fill != nil {
-		e.fill.shown(p.Head.Tip(ledger.Processed).Version)
-	}
 	e.tell(p)
 	if p.Head.HasBlock { // only now: a client that waited for it may ask the sockets' side at once
 		e.ready.Store(true)

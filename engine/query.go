@@ -103,14 +103,10 @@ func (e *Engine) ownerOf(key *ledger.Pubkey) *shard.Shard {
 // asked of the node first, within the deadline of all questions.
 func (e *Engine) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
 	a, v, err := e.account(q, key)
-	switch {
-	case e.fill == nil || q.Head != nil || !e.shared.writes(): // nothing would be learned
-	case err == nil && a.Unknown() != 0:
-		return e.completeAccount(q, key, a, v)
-	case err != nil && notIndexed(err):
-		return e.fillAccount(q, key)
+	if e.fill == nil || q.Head != nil || !e.shared.writes() { // nothing would be learned
+		return a, v, err
 	}
-	return a, v, err
+	return e.fill.Account(q, key, a, v, err)
 }
 
 // account is Account from what is held.

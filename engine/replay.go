@@ -157,7 +157,7 @@ func (s *sequencer) resumeAt(m *snapshot.Meta, blocks []*shard.HeldBlock) {
 		n.Base, n.FinalizedBy = true, 0
 	}
 	s.chain.Tip = n
-	s.fills.from(n.Slot())
+	s.fill.Begin(n.Slot())
 	s.version, s.shown, s.hash = m.Version, m.Version, m.StateHash
 	s.applier.root, s.lastSeq, s.baseSlot = m.Root, m.Seq, m.BaseSlot
 	s.retained = retained{floor: m.Floor}

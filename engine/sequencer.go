@@ -8,6 +8,7 @@ import (
 
 	"ledgerd/engine/chain"
 	"ledgerd/engine/codec"
+	"ledgerd/engine/fill"
 	"ledgerd/engine/ledger"
 )
 
@@ -31,7 +32,7 @@ type sequencer struct {
 	tally *tally
 	// checkRoot refuses a root that is not the data directory's.
 	checkRoot func(ledger.Hash) error
-	fills     *fillLedger // nil: nothing is fetched
+	fill      *fill.Filler // nil: nothing is fetched
 
 	skipVotes  bool                    // vote transactions are left out of blocks
 	statusSeen bool                    // the source spoke of finality
@@ -72,7 +73,6 @@ func (s *sequencer) base(b *ledger.BaseState) error {
 	if s.chain.Finalized != nil {
 		s.remember(digestOf(b))
 	}
-	s.fills.learned(b, s.chain.Finalized)
 	// In a replay the tip may be known final before its status comes.
 	tip := s.chain.Tip
 	if tip == nil || tip != s.chain.Finalized || s.version <= tip.FinalizedBy {
@@ -160,7 +160,6 @@ func (s *sequencer) finalize(n *chain.Node, byDepth bool) {
 // finalized notes that the newest record made n the newest finalized block.
 func (s *sequencer) finalized(n *chain.Node) {
 	s.chain.Finalize(n)
-	s.fills.finalized(n.Slot())
 	n.FinalizedBy = s.version
 }
 
@@ -253,14 +252,14 @@ func (s *sequencer) rollback(m chain.Move) error {
 	s.tally.rolledBack(len(m.Undo))
 	s.applyRollback(m)
 	s.chain.Undone(m, s.version)
-	s.fills.rolledBack(m.Ancestor.Slot())
+	s.fill.RolledBack(m.Ancestor.Slot())
 	return s.finish(maxWorking)
 }
 
 func (s *sequencer) append(n *chain.Node) error {
 	s.applyBlock(n)
 	s.chain.Appended(n, s.version)
-	s.fills.appended(n)
+	s.fill.Appended(n.Block)
 	return s.finish(maxWorking)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"ledgerd/engine/fill"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/wal"
 )
@@ -133,35 +134,7 @@ type Stats struct {
 	Recovery time.Duration // how long the start took to recover; 0 where nothing is kept
 	// DiskPauses is how often ingest had to wait for space.
 	DiskPauses uint64
-	Fill       FillStats
-}
-
-// FillStats are the figures of accounts that were asked for and not held. Zero where nothing is fetched.
-type FillStats struct {
-	On bool
-	// Questions about accounts that were not held, by what they were answered with.
-	Found, Missing, Unavailable uint64
-
-	Fetches, Failures uint64 // questions to the node, and those it did not answer
-	Keys              uint64 // that it was asked for
-	Stale             uint64 // of Keys: answered as of a slot too old, and asked for again
-	Doubted           uint64 // asked for again because a rollback went below the slot of the answer
-	Waiting           int    // keys that are waited for now
-}
-
-func (f *filler) figures() FillStats {
-	if f == nil {
-		return FillStats{}
-	}
-	f.mu.Lock()
-	waiting := len(f.wants)
-	f.mu.Unlock()
-	s := &f.stats
-	return FillStats{
-		On: true, Found: s.found.Load(), Missing: s.missing.Load(), Unavailable: s.unavailable.Load(),
-		Fetches: s.fetches.Load(), Failures: s.failures.Load(), Keys: s.keys.Load(), Stale: s.stale.Load(),
-		Doubted: s.doubted.Load(), Waiting: waiting,
-	}
+	Fill       fill.Stats
 }
 
 // SnapshotStats are the figures of snapshots.
@@ -198,7 +171,7 @@ func (e *Engine) Stats() Stats {
 		s.Log = e.log.Stats()
 	}
 	s.Recovery, s.DiskPauses = time.Duration(e.recoveryTook.Load()), e.disk.pauses.Load()
-	s.Fill = e.fill.figures()
+	s.Fill = e.fill.Stats()
 	shots := &e.snapshots.stats
 	s.Snapshot = SnapshotStats{
 		Slot: ledger.Slot(shots.slot.Load()), Bytes: shots.bytes.Load(), Duration: time.Duration(shots.nanoseconds.Load()),

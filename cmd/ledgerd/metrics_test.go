@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ledgerd/engine"
+	"ledgerd/engine/fill"
 	"ledgerd/engine/source/upstream"
 )
 
@@ -240,7 +241,7 @@ func TestMetricsOfALiveSourceTellTheCause(t *testing.T) {
 	var text bytes.Buffer
 	sourceMetrics(stats.Snapshot)(&text)
 	callsMetrics(stats.Snapshot)(&text)
-	writeFill(&text, engine.FillStats{On: true, Found: 3, Missing: 4, Unavailable: 5, Fetches: 6, Failures: 7, Keys: 8, Stale: 9, Doubted: 10, Waiting: 11})
+	writeFill(&text, fill.Stats{On: true, Found: 3, Missing: 4, Unavailable: 5, Fetches: 6, Failures: 7, Keys: 8, Stale: 9, Waiting: 11})
 	writeRollbacks(&text, engine.Stats{Rollbacks: 7, Undone: 50, RollbacksUpTo: [...]uint64{2, 3, 4, 5, 6, 7}})
 	lintMetrics(t, text.String())
 	for _, want := range []string{
@@ -256,7 +257,7 @@ func TestMetricsOfALiveSourceTellTheCause(t *testing.T) {
 		`ledgerd_source_calls_errors_total{kind="rate_limited"} 2`,
 		`ledgerd_fill_answers_total{answer="hit"} 3`, `ledgerd_fill_answers_total{answer="miss"} 4`, `ledgerd_fill_answers_total{answer="unavailable"} 5`,
 		"ledgerd_fill_fetches_total 6", "ledgerd_fill_fetch_failures_total 7", "ledgerd_fill_fetched_accounts_total 8",
-		"ledgerd_fill_stale_accounts_total 9", "ledgerd_fill_doubted_accounts_total 10", "ledgerd_fill_waiting_accounts 11",
+		"ledgerd_fill_stale_accounts_total 9", "ledgerd_fill_waiting_accounts 11",
 		`ledgerd_rollback_depth_blocks_bucket{le="32"} 7`, "ledgerd_rollback_depth_blocks_sum 50",
 	} {
 		if !strings.Contains(text.String(), "\n"+want+"\n") {

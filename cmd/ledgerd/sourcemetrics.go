@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"ledgerd/engine"
+	"ledgerd/engine/fill"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/httpd/promtext"
 )
@@ -58,7 +59,7 @@ func writeErrors(w io.Writer, name, help string, s *upstream.Snapshot) {
 }
 
 // writeFill writes the figures of accounts that are fetched when they are asked for.
-func writeFill(w io.Writer, s engine.FillStats) {
+func writeFill(w io.Writer, s fill.Stats) {
 	if !s.On {
 		return
 	}
@@ -68,7 +69,6 @@ func writeFill(w io.Writer, s engine.FillStats) {
 	promtext.Value(w, "ledgerd_fill_fetch_failures_total", "counter", "Questions to the node without a usable answer.", s.Failures)
 	promtext.Value(w, "ledgerd_fill_fetched_accounts_total", "counter", "Accounts the node was asked for.", s.Keys)
 	promtext.Value(w, "ledgerd_fill_stale_accounts_total", "counter", "Accounts the node told as of a slot too old, and was asked for again.", s.Stale)
-	promtext.Value(w, "ledgerd_fill_doubted_accounts_total", "counter", "Accounts asked for again because a rollback went below the slot they were told as of.", s.Doubted)
 	promtext.Value(w, "ledgerd_fill_waiting_accounts", "gauge", "Accounts that are waited for now.", uint64(s.Waiting))
 }
 

@@ -44,11 +44,12 @@ type Emit func(ctx context.Context, e Event) error
 
 // Fetcher is an optional interface of a source: its node answers requests for accounts.
 type Fetcher interface {
-	// Fetch returns the accounts at the node's confirmed level, as base state of the slot of the
-	// node's answer. Keys that do not exist there come as writes of 0 lamports, so that each
-	// key is answered. There are at most [MaxFetchKeys] keys. It is safe for concurrent
-	// use. An *UpstreamError says that the node is down or busy.
-	Fetch(ctx context.Context, keys []Pubkey) (*BaseState, error)
+	// Fetch returns the accounts as they stand at the node at a level, confirmed or finalized, as base state of
+	// the slot that the node answered at. Keys that do not exist there come as writes of 0
+	// lamports, so that each key is answered. There are at most [MaxFetchKeys] keys. Any
+	// goroutine may call it, also several at once. An *UpstreamError says that the node is
+	// down or busy.
+	Fetch(ctx context.Context, keys []Pubkey, level Commitment) (*BaseState, error)
 }
 
 // MaxFetchKeys bounds the accounts of one request to a node.

@@ -112,7 +112,7 @@ func (f *filled) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 // Calls returns the figures of the way to the node that is asked.
 func (f *filled) Calls() upstream.Snapshot { return f.calls.Upstream() }
 
-// Fetch asks the node for accounts.
-func (f *filled) Fetch(ctx context.Context, keys []ledger.Pubkey) (*ledger.BaseState, error) {
-	return f.calls.Fetch(ctx, keys)
+// Fetch asks the node for accounts as they stand at a level.
+func (f *filled) Fetch(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment) (*ledger.BaseState, error) {
+	return f.calls.Fetch(ctx, keys, level)
 }

@@ -63,8 +63,8 @@ func (m *mints) look(b *ledger.Block) mintNews {
 	return news
 }
 
-// confirmed takes what a block says that will not be undone. So it is known where the mints are asked for,
-// which answers at confirmed level, and what it answers stays.
+// confirmed takes what a block says that will not be undone. So it is known where the mints are asked for
+// at confirmed level, and what is answered stays.
 func (m *mints) confirmed(news mintNews) {
 	if m.config.Fetcher == nil {
 		if len(news.cut) > 0 {
@@ -157,7 +157,7 @@ func (m *mints) askFor(ctx context.Context, wanted []wantedMint) (left []wantedM
 	}
 	asking, done := context.WithTimeout(ctx, mintTimeout)
 	defer done()
-	state, err := m.config.Fetcher.Fetch(asking, keys)
+	state, err := m.config.Fetcher.Fetch(asking, keys, ledger.Confirmed)
 	if err != nil {
 		var busy *ledger.UpstreamError
 		if errors.As(err, &busy) {

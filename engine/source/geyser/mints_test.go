@@ -24,7 +24,7 @@ func mintUpdate(slot ledger.Slot, key ledger.Pubkey) part {
 // fetcherFunc is a Fetcher.
 type fetcherFunc func(keys []ledger.Pubkey) (*ledger.BaseState, error)
 
-func (f fetcherFunc) Fetch(ctx context.Context, keys []ledger.Pubkey) (*ledger.BaseState, error) {
+func (f fetcherFunc) Fetch(ctx context.Context, keys []ledger.Pubkey, _ ledger.Commitment) (*ledger.BaseState, error) {
 	return f(keys)
 }
 

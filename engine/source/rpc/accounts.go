@@ -38,9 +38,9 @@ type part struct {
 	cut   bool // the data does not tell its facts: what is behind it has to be asked for
 }
 
-// accounts asks for accounts as they stand at a slot not below another. Keys that do not exist are writes
+// accounts asks for accounts as they stand at a level, at a slot not below another. Keys that do not exist are writes
 // of 0 lamports. Of up to 100 keys all are told as of one slot. What was answered before an error stands.
-func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, atLeast ledger.Slot, maxBytes int64) ([]fetched, error) {
+func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot, maxBytes int64) ([]fetched, error) {
 	var (
 		mu      sync.Mutex
 		results []fetched
@@ -49,7 +49,7 @@ func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, atLeast led
 	)
 	for keys := range slices.Chunk(keys, ledger.MaxFetchKeys) {
 		calls.Go(func() {
-			f, err := c.accountsAt(ctx, keys, atLeast, maxBytes)
+			f, err := c.accountsAt(ctx, keys, level, atLeast, maxBytes)
 			mu.Lock()
 			defer mu.Unlock()
 			if len(f.writes) > 0 {
@@ -66,8 +66,8 @@ func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, atLeast led
 
 // accountsAt asks for up to 100 accounts as they stand at one slot. Mints with extensions take a second
 // call, as their data does not end where it is cut. What was answered before an error stands.
-func (c *client) accountsAt(ctx context.Context, keys []ledger.Pubkey, atLeast ledger.Slot, maxBytes int64) (fetched, error) {
-	slot, parts, err := c.accountsOnce(ctx, keys, atLeast, false, maxBytes)
+func (c *client) accountsAt(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot, maxBytes int64) (fetched, error) {
+	slot, parts, err := c.accountsOnce(ctx, keys, level, atLeast, false, maxBytes)
 	if err != nil {
 		return fetched{}, err
 	}
@@ -83,7 +83,7 @@ func (c *client) accountsAt(ctx context.Context, keys []ledger.Pubkey, atLeast l
 	for len(cuts) > 0 {
 		var some []part
 		some, cuts = nextWhole(cuts)
-		if err := c.complete(ctx, some, max(atLeast, slot), maxBytes); err != nil {
+		if err := c.complete(ctx, some, level, max(atLeast, slot), maxBytes); err != nil {
 			return f, err
 		}
 		for i := range some {
@@ -96,12 +96,12 @@ func (c *client) accountsAt(ctx context.Context, keys []ledger.Pubkey, atLeast l
 // complete teaches accounts that were cut. The node may have got on since it told their heads: those
 // stand. Only the extensions are taken of what it tells now, and a mint's are chosen when it is made. If it is not
 // the same mint any more, the node has to be asked for all of it again.
-func (c *client) complete(ctx context.Context, cuts []part, atLeast ledger.Slot, maxBytes int64) error {
+func (c *client) complete(ctx context.Context, cuts []part, level ledger.Commitment, atLeast ledger.Slot, maxBytes int64) error {
 	keys := make([]ledger.Pubkey, len(cuts))
 	for i := range cuts {
 		keys[i] = cuts[i].write.Pubkey
 	}
-	_, wholes, err := c.accountsOnce(ctx, keys, atLeast, true, maxBytes)
+	_, wholes, err := c.accountsOnce(ctx, keys, level, atLeast, true, maxBytes)
 	if err != nil {
 		return err
 	}
@@ -138,8 +138,8 @@ func nextWhole(cuts []part) (some, rest []part) {
 }
 
 // accountsOnce is one call, for up to 100 keys.
-func (c *client) accountsOnce(ctx context.Context, keys []ledger.Pubkey, atLeast ledger.Slot, whole bool, maxBytes int64) (ledger.Slot, []part, error) {
-	o := options{"commitment": "confirmed", "encoding": "base64"}
+func (c *client) accountsOnce(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot, whole bool, maxBytes int64) (ledger.Slot, []part, error) {
+	o := options{"commitment": level.String(), "encoding": "base64"}
 	if atLeast > 0 {
 		o["minContextSlot"] = uint64(atLeast)
 	}

@@ -39,7 +39,7 @@ func TestAFetchTellsOneMoment(t *testing.T) {
 		}
 		s := New(n.config())
 		defer s.CloseIdle()
-		state, err := s.Fetch(t.Context(), []ledger.Pubkey{mint, holder, plain})
+		state, err := s.Fetch(t.Context(), []ledger.Pubkey{mint, holder, plain}, ledger.Finalized)
 		if err != nil || len(state.Accounts) != 3 || state.Slot != 11 || n.calls["getMultipleAccounts"] != 2 {
 			t.Fatalf("got %+v, %v after %v", state, err, n.calls)
 		}
@@ -79,12 +79,12 @@ func TestAMintThatIsReplacedBetweenTwoCallsIsAskedForAgain(t *testing.T) {
 			}
 			s := New(n.config())
 			defer s.CloseIdle()
-			state, err := s.Fetch(t.Context(), []ledger.Pubkey{mint})
+			state, err := s.Fetch(t.Context(), []ledger.Pubkey{mint}, ledger.Finalized)
 			var up *ledger.UpstreamError
 			if !errors.As(err, &up) || !up.Busy {
 				t.Errorf("%s: got %+v, %v", name, state, err)
 			}
-			if state, err = s.Fetch(t.Context(), []ledger.Pubkey{mint}); err != nil || len(state.Accounts) != 1 {
+			if state, err = s.Fetch(t.Context(), []ledger.Pubkey{mint}, ledger.Finalized); err != nil || len(state.Accounts) != 1 {
 				t.Errorf("%s: again: got %+v, %v", name, state, err)
 			}
 		})

@@ -34,7 +34,7 @@ type follower struct {
 	stats  *upstream.Stats
 	learn  *learner
 	emit   ledger.Emit
-	sealed func(ledger.Slot) // told each slot whose block was emitted
+	final  func(ledger.Slot) // told each slot that was emitted as final
 
 	rootless bool        // nothing is held: any block may be the first
 	upTo     ledger.Slot // the last slot to emit, 0 for none
@@ -61,7 +61,7 @@ type follower struct {
 func (s *Source) newFollower(emit ledger.Emit, mode Accounts) *follower {
 	return &follower{
 		config: &s.config, client: s.client, stats: &s.stats, emit: emit,
-		learn: newLearner(s.client, &s.config, mode), span: s.config.Span, sealed: func(ledger.Slot) {},
+		learn: newLearner(s.client, &s.config, mode), span: s.config.Span, final: func(ledger.Slot) {},
 		pause: upstream.Backoff{Min: s.config.Poll / 2, Max: 10 * time.Second, Random: s.config.Random},
 	}
 }
@@ -189,7 +189,6 @@ func (f *follower) put(ctx context.Context, b *ledger.Block, asks bool) error {
 	if err := f.emit(ctx, b); err != nil {
 		return err
 	}
-	f.sealed(b.Slot)
 	if f.gap != 0 && b.Slot >= f.gap {
 		f.gap = 0
 		f.stats.GapRepaired()

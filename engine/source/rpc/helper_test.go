@@ -256,7 +256,7 @@ func (n *fakeNode) answerLocked(method string, params []json.RawMessage) string 
 	case "getMultipleAccounts":
 		at := n.context
 		if at == 0 {
-			at = n.confirmed
+			at = top
 		}
 		if at < o.MinContextSlot {
 			return `"error":{"code":-32016,"message":"Minimum context slot has not been reached"}`

@@ -363,11 +363,12 @@ func TestTokenFactsComeFromThePartOfTheData(t *testing.T) {
 	for name, tt := range tests {
 		bubble.Test(t, func(t *testing.T) {
 			n := startNode(t)
-			n.add(10, 11)
+			n.add(10, 11, 12)
+			n.finalized = 11 // what is confirmed alone is not told
 			n.hold(keyOf(1), 500, tt.owner, tt.data)
 			s := New(n.config())
 			defer s.CloseIdle()
-			state, err := s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1)})
+			state, err := s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1)}, ledger.Finalized)
 			if err != nil || state.Slot != 11 || len(state.Accounts) != 1 {
 				t.Fatalf("%s: got %+v, %v", name, state, err)
 			}
@@ -393,36 +394,36 @@ func TestFetchTellsWhatIsNotThereAndWhy(t *testing.T) {
 		n.hold(keyOf(2), 5, ledger.SystemProgram, nil)
 		s := New(n.config())
 		defer s.CloseIdle()
-		state, err := s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1), keyOf(2)})
+		state, err := s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1), keyOf(2)}, ledger.Finalized)
 		if err != nil || len(state.Accounts) != 2 || state.Accounts[0].Lamports != 0 || state.Accounts[0].Pubkey != keyOf(1) || state.Accounts[1].Lamports != 5 {
 			t.Fatalf("got %+v, %v", state, err)
 		}
-		s.sealed.Store(12) // the answer must not be older than what was emitted
-		_, err = s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1)})
+		s.final.Store(12) // the answer must not be older than what was emitted as final
+		_, err = s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1)}, ledger.Finalized)
 		var up *ledger.UpstreamError
 		if !errors.As(err, &up) || !up.Busy || !errors.Is(err, ledger.ErrUnavailable) {
 			t.Errorf("an old answer: err = %v", err)
 		}
 		answering(n, says(200, `{"jsonrpc":"2.0","id":3,"result":{"context":{"slot":11},"value":[null]}}`))
-		if _, err = s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1)}); !errors.As(err, &up) || !up.Busy {
+		if _, err = s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1)}, ledger.Finalized); !errors.As(err, &up) || !up.Busy {
 			t.Errorf("an old answer of a node that does not know minContextSlot: err = %v", err)
 		}
 		answering(n, says(429, "", "Retry-After", "9"))
-		if _, err = s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1)}); !errors.As(err, &up) || !up.Busy || up.RetryAfter != 9*time.Second {
+		if _, err = s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1)}, ledger.Finalized); !errors.As(err, &up) || !up.Busy || up.RetryAfter != 9*time.Second {
 			t.Errorf("limited: err = %v", err)
 		}
 		calls := n.calls["getMultipleAccounts"]
-		if _, err = s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1)}); !errors.As(err, &up) || !up.Busy || up.RetryAfter != 9*time.Second || n.calls["getMultipleAccounts"] != calls {
+		if _, err = s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1)}, ledger.Finalized); !errors.As(err, &up) || !up.Busy || up.RetryAfter != 9*time.Second || n.calls["getMultipleAccounts"] != calls {
 			t.Errorf("while limited: err = %v, %d calls", err, n.calls["getMultipleAccounts"]-calls)
 		}
 		time.Sleep(10 * time.Second)
 		answering(n, says(500, ""))
-		if _, err = s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1)}); !errors.As(err, &up) || up.Busy {
+		if _, err = s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1)}, ledger.Finalized); !errors.As(err, &up) || up.Busy {
 			t.Errorf("down: err = %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err = s.Fetch(ctx, []ledger.Pubkey{keyOf(1)}); !errors.Is(err, context.Canceled) {
+		if _, err = s.Fetch(ctx, []ledger.Pubkey{keyOf(1)}, ledger.Finalized); !errors.Is(err, context.Canceled) {
 			t.Errorf("given up: err = %v", err)
 		}
 	})

@@ -108,7 +108,7 @@ func (l *learner) ask(ctx context.Context, at ledger.Slot) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, l.config.LearnTimeout)
 	defer cancel()
-	results, err := l.client.accounts(limited, keys, at, l.config.MaxAccounts)
+	results, err := l.client.accounts(limited, keys, ledger.Confirmed, at, l.config.MaxAccounts)
 	l.ahead = append(l.ahead, results...)
 	if err != nil {
 		l.until, l.failed = time.Now().Add(l.pause.Next()), err

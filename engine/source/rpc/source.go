@@ -17,7 +17,7 @@ type Source struct {
 	config Config
 	client *client
 	stats  upstream.Stats
-	sealed atomic.Uint64 // the newest slot emitted
+	final  atomic.Uint64 // the newest slot that is known final
 }
 
 // Open returns the source for what follows "rpc:" in its specification.
@@ -69,9 +69,9 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 		listening.Go(func() { trigger.run(listenCtx) })
 	}
 	f := s.newFollower(emit, s.config.Accounts)
-	f.sealed = func(slot ledger.Slot) { s.sealed.Store(uint64(slot)) }
+	f.final = func(slot ledger.Slot) { s.final.Store(uint64(slot)) }
 	if from != nil {
-		s.sealed.Store(uint64(from.Slot))
+		s.final.Store(uint64(from.Slot))
 	}
 	f.begin(from)
 	for {
@@ -146,16 +146,16 @@ func (s *Source) Fill(ctx context.Context, after ledger.Slot, afterHash ledger.H
 	return nil
 }
 
-// Fetch returns accounts as they stand at the node at confirmed level, all at one slot, not below the newest
-// block emitted. Errors are of type *ledger.UpstreamError, or ctx's.
-func (s *Source) Fetch(ctx context.Context, keys []ledger.Pubkey) (*ledger.BaseState, error) {
+// Fetch returns accounts as they stand at the node at a level, all at one slot, not below the newest
+// block emitted as final. Errors are of type *ledger.UpstreamError, or ctx's.
+func (s *Source) Fetch(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment) (*ledger.BaseState, error) {
 	if len(keys) > ledger.MaxFetchKeys {
 		return nil, fmt.Errorf("cannot fetch %d accounts at once", len(keys))
 	}
 	if wait := s.client.limited(); wait > 0 {
 		return nil, &ledger.UpstreamError{Busy: true, RetryAfter: wait, Err: &callError{method: "getMultipleAccounts", cause: rateLimited}}
 	}
-	results, err := s.client.accounts(ctx, keys, ledger.Slot(s.sealed.Load()), s.config.MaxAccounts)
+	results, err := s.client.accounts(ctx, keys, level, ledger.Slot(s.final.Load()), s.config.MaxAccounts)
 	var failed *callError
 	switch {
 	case errors.As(err, &failed):
