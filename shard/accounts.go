@@ -4,6 +4,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
 )
 
 // accounts is the versioned map of accounts: an overlay above a packed base, and what lists the
@@ -23,8 +24,8 @@ type accounts struct {
 	folding ledger.Account // what goes into the base
 	touched uint64         // has no meaning: it keeps the loads of read-ahead alive
 
-	gathered []ref // room for the records of a page
-	ahead    ahead // the keys that a block goes on with
+	gathered []arena.Ref // room for the records of a page
+	ahead    ahead       // the keys that a block goes on with
 }
 
 func newAccounts() *accounts {
@@ -35,14 +36,14 @@ func newAccounts() *accounts {
 		overlayOnly: btree.NewBTreeGOptions(func(a, b ledger.Pubkey) bool { return a.Compare(&b) < 0 },
 			btree.Options{NoLocks: true, Degree: degree}),
 		brief:    slab{reused: true},
-		gathered: make([]ref, 0, pageKeys+1),
+		gathered: make([]arena.Ref, 0, pageKeys+1),
 	}
 }
 
 // found is where a key is, until that is written or something is folded.
 type found struct {
 	place
-	base ref // the record, 0 if there is none; where the overlay has the key, nobody looked
+	base arena.Ref // the record, 0 if there is none; where the overlay has the key, nobody looked
 }
 
 // find looks a key up in both layers.
@@ -171,7 +172,7 @@ func (t *accounts) enlist(x *index, of grouping, before, after *ledger.Account, 
 func (t *accounts) ascend(from *ledger.Pubkey, v ledger.Version, visit func(*ledger.Account) bool) {
 	var a ledger.Account
 	// see visits the account of a key, whose record is r.
-	see := func(key *ledger.Pubkey, r ref) bool {
+	see := func(key *ledger.Pubkey, r arena.Ref) bool {
 		over := t.over(key, v)
 		switch {
 		case over != nil && over.absent:
@@ -188,8 +189,8 @@ func (t *accounts) ascend(from *ledger.Pubkey, v ledger.Version, visit func(*led
 	only := t.overlayOnly.Iter()
 	defer only.Release()
 	more, stopped := only.Seek(*from), false
-	t.base.byKey.ascend(from.Prefix(), from, func(_ uint64, r ref) bool {
-		key := &t.base.store.records.at(r).key
+	t.base.byKey.ascend(from.Prefix(), from, func(_ uint64, r arena.Ref) bool {
+		key := &t.base.store.records.At(r).key
 		for more {
 			if next := only.Item(); next.Compare(key) > 0 {
 				break

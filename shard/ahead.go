@@ -1,6 +1,9 @@
 package shard
 
-import "ledgerd/engine/ledger"
+import (
+	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
+)
 
 // # Looking ahead
 //
@@ -56,21 +59,21 @@ func (t *accounts) findAll(a *ahead) {
 func (o *versions) findAll(a *ahead, touched *uint64) {
 	sum := uint64(0)
 	for i := range a.n {
-		p := place{hash: hashOf(&a.keys[i])}
-		if part := &o.heads[p.hash>>24]; part.used > 0 {
-			p.at, _ = part.first(p.hash)
-			sum += part.table[p.at]
+		p := place{hash: arena.HashOf(&a.keys[i])}
+		if part := o.heads.Part(p.hash); part.Used > 0 {
+			p.at, _ = part.First(p.hash)
+			sum += part.Entries[p.at]
 		}
 		a.places[i] = found{place: p}
 	}
 	for i := range a.n {
 		p := &a.places[i].place
-		part := &o.heads[p.hash>>24]
-		if part.used == 0 {
+		part := o.heads.Part(p.hash)
+		if part.Used == 0 {
 			continue
 		}
-		for mask := len(part.table) - 1; ; p.at = (p.at + 1) & mask {
-			e := part.table[p.at]
+		for mask := len(part.Entries) - 1; ; p.at = (p.at + 1) & mask {
+			e := part.Entries[p.at]
 			if uint32(e>>32) == p.hash {
 				p.head = position(e) // if it has the key; e may be 0
 			}
@@ -102,7 +105,7 @@ func (b *base) findAll(a *ahead, wanted []int, touched *uint64) {
 	}
 	for _, i := range wanted {
 		if r := a.places[i].base; r != 0 {
-			p := b.store.records.at(r)
+			p := b.store.records.At(r)
 			sum += uint64(p.key[0]) + uint64(p.more)
 		}
 	}
@@ -111,11 +114,11 @@ func (b *base) findAll(a *ahead, wanted []int, touched *uint64) {
 		if f.base == 0 {
 			continue
 		}
-		p := b.store.records.at(f.base)
+		p := b.store.records.At(f.base)
 		if p.key != a.keys[i] {
 			f.base = b.get(&a.keys[i]) // two keys with one beginning
 		} else if p.meta&flagToken != 0 {
-			sum += b.store.holdings.at(p.more).amount
+			sum += b.store.holdings.At(p.more).amount
 		}
 	}
 	*touched += sum

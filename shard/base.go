@@ -4,6 +4,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
 )
 
 // base is the accounts at the newest folded version, packed, and its indexes. These
@@ -17,7 +18,7 @@ type base struct {
 }
 
 func newBase() *base {
-	b := &base{store: newRecordStore()}
+	b := &base{store: new(recordStore)}
 	records := &b.store.records
 	b.byKey, b.programs, b.wallets = newTree(records), newTree(records), newTree(records)
 	return b
@@ -31,15 +32,15 @@ func grouped(group uint32, member *ledger.Pubkey) uint64 {
 
 // walletGroup returns what the wallets' index has for a wallet: part of its hash, which a few
 // wallets share.
-func walletGroup(wallet *ledger.Pubkey) uint32 { return hashOf(wallet) }
+func walletGroup(wallet *ledger.Pubkey) uint32 { return arena.HashOf(wallet) }
 
 // get returns the record of an account, 0 if there is none.
-func (b *base) get(key *ledger.Pubkey) ref { return b.byKey.get(key.Prefix(), key) }
+func (b *base) get(key *ledger.Pubkey) arena.Ref { return b.byKey.get(key.Prefix(), key) }
 
 // wallet returns the wallet an account belongs to, as byWallet does.
-func (v *view) wallet(r ref) (*ledger.Pubkey, bool) {
-	if p := v.records.at(r); p.meta&flagToken != 0 && p.exists() {
-		return &v.holdings.at(p.more).wallet, true
+func (v *view) wallet(r arena.Ref) (*ledger.Pubkey, bool) {
+	if p := v.records.At(r); p.meta&flagToken != 0 && p.exists() {
+		return &v.holdings.At(p.more).wallet, true
 	}
 	return nil, false
 }
@@ -49,7 +50,7 @@ func (b *base) set(a *ledger.Account) { b.put(b.get(&a.Pubkey), a) }
 
 // put replaces what is held of an account, whose record is r, 0 if there is none. It returns
 // the record now.
-func (b *base) put(r ref, a *ledger.Account) (now ref) {
+func (b *base) put(r arena.Ref, a *ledger.Account) (now arena.Ref) {
 	b.reclaim(2)
 	key := &a.Pubkey
 	if r == 0 {
@@ -58,7 +59,7 @@ func (b *base) put(r ref, a *ledger.Account) (now ref) {
 		b.list(r)
 		return r
 	}
-	program, ofProgram := b.store.records.at(r).program()
+	program, ofProgram := b.store.records.At(r).program()
 	wallet, ofWallet := b.store.wallet(r)
 	sameProgram := ofProgram && a.Exists() && a.Known&ledger.FieldOwner != 0 && b.store.owns(program, &a.Owner)
 	sameWallet := ofWallet && a.Exists() && a.Token != nil && *wallet == a.Token.Owner
@@ -86,29 +87,29 @@ func (b *base) put(r ref, a *ledger.Account) (now ref) {
 }
 
 // owns reports whether a program of that name has the key.
-func (v *recordStore) owns(program ref, key *ledger.Pubkey) bool {
+func (v *recordStore) owns(program arena.Ref, key *ledger.Pubkey) bool {
 	if program == 0 {
 		return *key == (ledger.Pubkey{})
 	}
-	return *v.names.at(program) == *key
+	return *v.names.At(program) == *key
 }
 
 // list lists an account by what it is a member of, in the place of an older record of it.
-func (b *base) list(r ref) {
+func (b *base) list(r arena.Ref) {
 	b.listByProgram(r)
 	b.listByWallet(r)
 }
 
-func (b *base) listByProgram(r ref) {
-	p := b.store.records.at(r)
+func (b *base) listByProgram(r arena.Ref) {
+	p := b.store.records.At(r)
 	if program, ok := p.program(); ok {
 		b.programs.set(grouped(uint32(program), &p.key), r)
 	}
 }
 
-func (b *base) listByWallet(r ref) {
+func (b *base) listByWallet(r arena.Ref) {
 	if wallet, ok := b.store.wallet(r); ok {
-		key := &b.store.records.at(r).key
+		key := &b.store.records.At(r).key
 		b.wallets.set(grouped(walletGroup(wallet), key), r)
 	}
 }
@@ -116,10 +117,10 @@ func (b *base) listByWallet(r ref) {
 // closedAt reports whether what is held of an account is the tombstone of its end at a slot.
 func (b *base) closedAt(key *ledger.Pubkey, slot ledger.Slot) bool {
 	r := b.get(key)
-	if r == 0 || b.store.records.at(r).exists() {
+	if r == 0 || b.store.records.At(r).exists() {
 		return false
 	}
-	return ledger.Taught(b.store.records.at(r).lamports).Slot() == slot
+	return ledger.Taught(b.store.records.At(r).lamports).Slot() == slot
 }
 
 // remove forgets an account.
@@ -130,10 +131,10 @@ func (b *base) remove(key *ledger.Pubkey) {
 }
 
 // drop forgets an account by its record.
-func (b *base) drop(r ref) {
+func (b *base) drop(r arena.Ref) {
 	b.reclaim(2)
-	key := &b.store.records.at(r).key
-	if program, ok := b.store.records.at(r).program(); ok {
+	key := &b.store.records.At(r).key
+	if program, ok := b.store.records.At(r).program(); ok {
 		b.programs.remove(grouped(uint32(program), key), r)
 	}
 	if wallet, ok := b.store.wallet(r); ok {
@@ -148,7 +149,7 @@ func (b *base) drop(r ref) {
 }
 
 // make makes a record of an account.
-func (b *base) make(a *ledger.Account) ref {
+func (b *base) make(a *ledger.Account) arena.Ref {
 	r := b.store.put(a)
 	b.pins.made(r)
 	return r

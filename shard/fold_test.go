@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
 )
 
 // TestFoldLeavesNoStaleIndexEntries moves accounts between programs and wallets, closes them,
@@ -83,7 +84,7 @@ func checkIndexes(t *testing.T, s *state) {
 			t.Errorf("%s: %d entries are left of the overlay", name, n)
 		}
 		got := make(map[membership]bool)
-		x.base.ascend(0, &ledger.Pubkey{}, func(_ uint64, r ref) bool {
+		x.base.ascend(0, &ledger.Pubkey{}, func(_ uint64, r arena.Ref) bool {
 			var a ledger.Account
 			base.store.unpack(r, &a, new(slab))
 			group, _ := x.of(&a)

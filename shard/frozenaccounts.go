@@ -52,7 +52,7 @@ func (f *frozenBase) ascend(over *versions, v ledger.Version, visit func(*ledger
 		for len(left) > 0 && left[0].prefix <= prefix && !stopped {
 			order := -1
 			if left[0].prefix == prefix {
-				order = over.written.at(left[0].at).key.Compare(&f.view.records.at(r).key)
+				order = over.written.at(left[0].at).key.Compare(&f.view.records.At(r).key)
 			}
 			if order > 0 {
 				break

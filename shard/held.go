@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
 )
 
 // # Held transactions
@@ -21,17 +22,12 @@ import (
 
 // Keys are the keys that held transactions name. One serves all shards of a node.
 type Keys struct {
-	mu    sync.Mutex
-	names chunks[ledger.Pubkey]
-	all   interned
+	mu  sync.Mutex
+	all arena.Keys
 }
 
 // NewKeys returns no keys yet.
-func NewKeys() *Keys {
-	k := new(Keys)
-	k.all.names = &k.names
-	return k
-}
+func NewKeys() *Keys { return new(Keys) }
 
 // HeldBlock is a block on the chain with the slot of the block before it there, which
 // in a partial ledger need not be its parent.
@@ -48,9 +44,9 @@ type packed struct {
 	slot    ledger.Slot
 	time    ledger.Opt[int64]
 	records []heldTransaction
-	names   chunks[ledger.Pubkey] // as far as these need them
-	named   *named                // nil where there are no transactions
-	bytes   int                   // what they are said to take
+	names   arena.Chunks[ledger.Pubkey] // as far as these need them
+	named   *named                      // nil where there are no transactions
+	bytes   int                         // what they are said to take
 }
 
 // heldTransaction is one transaction.
@@ -73,7 +69,7 @@ const (
 // named is what is left of a block when it is gone: which keys it had named.
 type named struct {
 	keys  *Keys
-	names []ref
+	names []arena.Ref
 	// reads counts those who read the keys. It says nothing: whoever gives the names up looks at
 	// it, so that the memory model, too, has all reads before.
 	reads atomic.Uint64
@@ -97,7 +93,7 @@ func (k *Keys) Hold(b *ledger.Block) *HeldBlock {
 	p.bytes = size - header.SizeBytes()
 	p.slot, p.time = b.Slot, b.Time
 	p.records = make([]heldTransaction, len(b.Transactions))
-	p.named = &named{keys: k, names: make([]ref, 0, total)}
+	p.named = &named{keys: k, names: make([]arena.Ref, 0, total)}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i := range b.Transactions {
@@ -106,9 +102,9 @@ func (k *Keys) Hold(b *ledger.Block) *HeldBlock {
 			signature: t.Signature, of: h, fee: t.Fee.Value,
 			from: uint32(len(p.named.names)), place: uint32(i)<<placeShift | heldFlags(t),
 		}
-		p.named.names = k.all.useAll(t.Accounts, p.named.names)
+		p.named.names = k.all.UseAll(t.Accounts, p.named.names)
 	}
-	p.names = k.names
+	p.names = k.all.Names
 	runtime.AddCleanup(h, (*named).giveUp, p.named)
 	return h
 }
@@ -137,7 +133,7 @@ func (n *named) giveUp() {
 		n.names = n.names[len(some):]
 		n.keys.mu.Lock()
 		for _, name := range some {
-			n.keys.all.drop(name)
+			n.keys.all.Drop(name)
 		}
 		n.keys.mu.Unlock()
 	}
@@ -215,7 +211,7 @@ func (p *packed) unpack(index int, t *ledger.Transaction, dst []ledger.Pubkey) [
 		if name == 0 {
 			dst = append(dst, ledger.Pubkey{})
 		} else {
-			dst = append(dst, *p.names.at(name))
+			dst = append(dst, *p.names.At(name))
 		}
 	}
 	if len(dst) > from {

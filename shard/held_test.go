@@ -98,7 +98,7 @@ func TestHeldBlocksReadAsTheyWere(t *testing.T) {
 func (k *Keys) count() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.all.slots.taken()
+	return k.all.Len()
 }
 
 // TestPagesOfHeldTransactions reads every interval of a block.

@@ -4,6 +4,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
 )
 
 // members adds to a page which accounts past a key are of a group at version v, in pubkey order,
@@ -22,7 +23,7 @@ func (t *accounts) members(page *Page, m Members, after ledger.Opt[ledger.Pubkey
 	for ; ; looked++ {
 		var listed *ledger.Pubkey
 		if len(refs) > 0 {
-			listed = &records.at(refs[0]).key
+			listed = &records.At(refs[0]).key
 		}
 		other := over.next()
 		page.Done = listed == nil && other == nil
@@ -36,7 +37,7 @@ func (t *accounts) members(page *Page, m Members, after ledger.Opt[ledger.Pubkey
 		case other != nil:
 			order = listed.Compare(other)
 		}
-		var r ref
+		var r arena.Ref
 		if order > 0 {
 			key = *other
 		} else {
@@ -54,12 +55,12 @@ func (t *accounts) members(page *Page, m Members, after ledger.Opt[ledger.Pubkey
 
 // gather returns the records of accounts past the key that the base lists under a group, at most
 // so many. They are good until the next call.
-func (t *accounts) gather(m Members, after ledger.Opt[ledger.Pubkey], most int) []ref {
+func (t *accounts) gather(m Members, after ledger.Opt[ledger.Pubkey], most int) []arena.Ref {
 	listed, group := t.base.programs, uint32(0)
 	if m.ByWallet {
 		listed, group = t.base.wallets, walletGroup(&m.Group)
 	} else {
-		name, held := t.base.store.keys.find(&m.Group)
+		name, held := t.base.store.keys.Find(&m.Group)
 		if !held {
 			return nil
 		}
@@ -67,11 +68,11 @@ func (t *accounts) gather(m Members, after ledger.Opt[ledger.Pubkey], most int) 
 	}
 	refs := t.gathered[:0]
 	from := after.Value
-	listed.ascend(grouped(group, &from), &from, func(number uint64, r ref) bool {
+	listed.ascend(grouped(group, &from), &from, func(number uint64, r arena.Ref) bool {
 		if uint32(number>>32) != group {
 			return false
 		}
-		if after.Known && len(refs) == 0 && t.base.store.records.at(r).key == after.Value {
+		if after.Known && len(refs) == 0 && t.base.store.records.At(r).key == after.Value {
 			return true
 		}
 		refs = append(refs, r)
@@ -82,7 +83,7 @@ func (t *accounts) gather(m Members, after ledger.Opt[ledger.Pubkey], most int) 
 
 // memberAt adds an account to a page if it is of the group at version v. The record is what the
 // base lists, 0 if it lists none.
-func (t *accounts) memberAt(page *Page, m Members, key *ledger.Pubkey, r ref, v ledger.Version) {
+func (t *accounts) memberAt(page *Page, m Members, key *ledger.Pubkey, r arena.Ref, v ledger.Version) {
 	over := t.over(key, v)
 	switch {
 	case over != nil:

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
 )
 
 // # The packed base
@@ -28,25 +29,25 @@ import (
 // record is one account. What more means depends on the flags.
 type record struct {
 	key      ledger.Pubkey
-	lamports uint64 // of a tombstone: who closed it
-	meta     uint64 // who taught it in the upper bits, flags in the lower
-	owner    ref    // the program's name, 0 for the key of zeros
-	more     ref    // the holding if there is one, else the extra if there is one
+	lamports uint64    // of a tombstone: who closed it
+	meta     uint64    // who taught it in the upper bits, flags in the lower
+	owner    arena.Ref // the program's name, 0 for the key of zeros
+	more     arena.Ref // the holding if there is one, else the extra if there is one
 }
 
 // holding is the token facts of one account.
 type holding struct {
 	wallet ledger.Pubkey
 	amount uint64
-	mint   ref // its name, 0 for the key of zeros
-	more   ref // the account's extra, if there is one
+	mint   arena.Ref // its name, 0 for the key of zeros
+	more   arena.Ref // the account's extra, if there is one
 }
 
 // extra says in full what the flags of an account cannot.
 type extra struct {
 	since, taught, rentEpoch uint64
 	earlier                  ledger.EarlierFields
-	delegation               ref
+	delegation               arena.Ref
 	known                    ledger.Fields
 	hasEarlier               bool
 }
@@ -75,7 +76,7 @@ const (
 func (p *record) exists() bool { return p.meta&flagTombstone == 0 }
 
 // program returns the name of the program that is known to own the account, as byProgram does.
-func (p *record) program() (ref, bool) {
+func (p *record) program() (arena.Ref, bool) {
 	return p.owner, p.exists() && p.meta&uint64(ledger.FieldOwner) != 0
 }
 
@@ -120,23 +121,23 @@ func needsDelegation(t *ledger.TokenAccount) bool {
 
 // view is the records as they can be read, by the shard or by whoever holds a frozen copy.
 type view struct {
-	records     chunks[record]
-	holdings    chunks[holding]
-	extras      chunks[extra]
-	delegations chunks[delegation]
-	names       chunks[ledger.Pubkey] // of programs and mints
+	records     arena.Chunks[record]
+	holdings    arena.Chunks[holding]
+	extras      arena.Chunks[extra]
+	delegations arena.Chunks[delegation]
+	names       arena.Chunks[ledger.Pubkey] // of programs and mints
 }
 
 // unpackShown makes a the account of a record without what it would point at.
-func (v *view) unpackShown(r ref, a *ledger.Account) {
-	p := v.records.at(r)
+func (v *view) unpackShown(r arena.Ref, a *ledger.Account) {
+	p := v.records.At(r)
 	v.unpackRecord(p, a)
 	if p.meta&flagExtra != 0 {
 		more := p.more
 		if p.meta&flagToken != 0 {
-			more = v.holdings.at(more).more
+			more = v.holdings.At(more).more
 		}
-		v.extras.at(more).applyTo(a)
+		v.extras.At(more).applyTo(a)
 	}
 }
 
@@ -147,7 +148,7 @@ func (v *view) unpackRecord(p *record, a *ledger.Account) {
 		Taught: ledger.Taught(p.meta >> taughtShift),
 	}
 	if p.owner != 0 {
-		a.Owner = *v.names.at(p.owner)
+		a.Owner = *v.names.At(p.owner)
 	}
 	if p.meta&flagTombstone != 0 {
 		a.Since = ledger.Taught(p.lamports)
@@ -160,23 +161,23 @@ func (v *view) unpackRecord(p *record, a *ledger.Account) {
 }
 
 // unpack makes a the account of a record. Token facts and the like take room.
-func (v *view) unpack(r ref, a *ledger.Account, dst *slab) {
-	p := v.records.at(r)
+func (v *view) unpack(r arena.Ref, a *ledger.Account, dst *slab) {
+	p := v.records.At(r)
 	v.unpackRecord(p, a)
 	more := p.more
 	if p.meta&flagToken != 0 {
-		h := v.holdings.at(more)
+		h := v.holdings.At(more)
 		a.Token = dst.token()
 		a.Token.Owner, a.Token.Amount = h.wallet, h.amount
 		if h.mint != 0 {
-			a.Token.Mint = *v.names.at(h.mint)
+			a.Token.Mint = *v.names.At(h.mint)
 		}
 		a.Token.Details.Known = p.meta&flagDetails != 0
 		a.Token.Details.Value.State = ledger.TokenState(p.meta >> stateShift & stateMask)
 		more = h.more
 	}
 	if p.meta&flagExtra != 0 {
-		v.unpackExtra(v.extras.at(more), a, dst)
+		v.unpackExtra(v.extras.At(more), a, dst)
 	}
 }
 
@@ -193,7 +194,7 @@ func (v *view) unpackExtra(x *extra, a *ledger.Account, dst *slab) {
 		*a.Earlier = x.earlier
 	}
 	if x.delegation != 0 {
-		a.Token.Details = v.delegations.at(x.delegation).details
+		a.Token.Details = v.delegations.At(x.delegation).details
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
 )
 
 // TestBaseEqualsPlainMap sets and removes accounts at random while copies are taken, walked and
@@ -83,7 +84,7 @@ func checkFrozenBase(t *testing.T, f *frozenBase, want map[ledger.Pubkey]*ledger
 // checkBase compares a base and its indexes with what they should list.
 func checkBase(t *testing.T, r *rand.Rand, b *base, held map[ledger.Pubkey]*ledger.Account) {
 	t.Helper()
-	live := make(map[ref]*ledger.Account)
+	live := make(map[arena.Ref]*ledger.Account)
 	programs, wallets := 0, 0
 	for k, a := range held {
 		at := b.get(&k)
@@ -93,7 +94,7 @@ func checkBase(t *testing.T, r *rand.Rand, b *base, held map[ledger.Pubkey]*ledg
 		live[at] = a
 		if program, ok := byProgram(a); ok {
 			programs++
-			name, found := b.store.keys.find(&program)
+			name, found := b.store.keys.Find(&program)
 			if !found || b.programs.get(grouped(uint32(name), &k), &k) != at {
 				t.Fatalf("%s is not listed by its program", k)
 			}
@@ -135,7 +136,7 @@ func TestRecordsAreKeptForCopies(t *testing.T) {
 	}
 	taken := func() int {
 		t.Helper()
-		n, err := askAt(s, v, soon(), func(st *state) int { return st.accounts.base.store.accounts.taken() })
+		n, err := askAt(s, v, soon(), func(st *state) int { return st.accounts.base.store.accounts.Taken() })
 		if err != nil {
 			t.Fatal(err)
 		}

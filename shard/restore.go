@@ -75,7 +75,7 @@ func (r *restorer) restoreAccounts(c Content) error {
 		}
 		r.live++
 		start := uint32(a.Pubkey.Prefix() >> 32)
-		if program, ok := records.at(at).program(); ok {
+		if program, ok := records.At(at).program(); ok {
 			programs = append(programs, member{uint32(program), start, at})
 		}
 		if a.Token != nil {
