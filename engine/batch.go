@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/shard"
+	"ledgerd/shard/txstore"
 )
 
 // batch is what becomes durable, and then visible, at once: records, and what the chain and the
@@ -16,7 +16,7 @@ type batch struct {
 	slot    ledger.Slot      // of the chain's tip
 	head    *ledger.Head
 	final   ledger.Opt[ledger.Tip] // the finalized tip, where its status is no later record
-	pruned  []*shard.HeldBlock     // what the head does not hold any more
+	pruned  []*txstore.Block       // what the head does not hold any more
 	came    time.Time              // when the first of its events was taken from the source; zero: there is none
 	shared  bool                   // it is in the shared log
 	shown   bool                   // it is durable and published

@@ -104,13 +104,13 @@ func TestUpdateOwnsItsTokenFacts(t *testing.T) {
 		partial = append(partial, ledger.AccountWrite{Pubkey: key(i), Lamports: 2})
 	}
 	applyBlock(t, s, 1, whole...)
-	s.Fold(1, nil, 0)
+	s.Fold(1, 0)
 	all := applyBlock(t, s, 2, partial...).Updates
 	for i := range partial {
 		partial[i].Lamports = 3
 	}
 	all = append(all, applyBlock(t, s, 3, partial...).Updates...)
-	s.Fold(3, nil, 0)
+	s.Fold(3, 0)
 	settle(t, s, 4)
 	for i := range all {
 		if a := &all[i].Account; a.Token == nil || a.Token.Owner != a.Pubkey || a.Token.Amount != 5 {

@@ -14,7 +14,7 @@ type Frozen struct {
 	version ledger.Version
 	over    *versions
 	base    *frozenBase
-	mints   *table[mintFacts]
+	mints   *mints
 }
 
 // Release lets the shard use again what the copy pins. The copy must not be walked any more. One
@@ -33,7 +33,7 @@ func (f *Frozen) Accounts(visit func(*ledger.Account) bool) {
 
 // Mints calls visit for the facts of every mint in pubkey order until it returns false.
 func (f *Frozen) Mints(visit func(ledger.MintWrite) bool) {
-	f.mints.ascend(&mintFacts{}, f.version, func(m *mintFacts) bool {
+	f.mints.ascend(&ledger.Pubkey{}, f.version, func(m *mintFacts) bool {
 		return visit(ledger.MintWrite{Pubkey: m.pubkey, Mint: m.mint})
 	})
 }

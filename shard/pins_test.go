@@ -131,7 +131,7 @@ func TestRecordsAreKeptForCopies(t *testing.T) {
 			writes = append(writes, lamports(key(i), ledger.Lamports(v)))
 		}
 		applyBlock(t, s, v, writes...)
-		s.Fold(v, nil, 0)
+		s.Fold(v, 0)
 		settle(t, s, v)
 	}
 	taken := func() int {
