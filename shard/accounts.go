@@ -65,7 +65,7 @@ func (t *accounts) newest(f found, into *ledger.Account) *ledger.Account {
 		}
 		t.overlay.unpack(w, into)
 	case f.base != 0:
-		t.base.store.unpack(f.base, into, &t.brief)
+		t.base.unpack(f.base, into, &t.brief)
 	default:
 		return nil
 	}
@@ -86,7 +86,7 @@ func (t *accounts) read(key *ledger.Pubkey, v ledger.Version, into *ledger.Accou
 	if r == 0 {
 		return nil
 	}
-	t.base.store.unpack(r, into, &t.slab)
+	t.base.unpack(r, into, &t.slab)
 	return into
 }
 
@@ -101,7 +101,7 @@ func (t *accounts) readShown(key *ledger.Pubkey, v ledger.Version, into *ledger.
 	}
 	r := t.base.get(key)
 	if r != 0 {
-		t.base.store.unpackShown(r, into)
+		t.base.unpackShown(r, into)
 	}
 	return r != 0
 }
@@ -180,7 +180,7 @@ func (t *accounts) ascend(from *ledger.Pubkey, v ledger.Version, visit func(*led
 		case over != nil:
 			t.overlay.unpack(over, &a)
 		case r != 0:
-			t.base.store.unpack(r, &a, &t.brief)
+			t.base.unpack(r, &a, &t.brief)
 		default:
 			return true // it came after v
 		}
@@ -189,8 +189,7 @@ func (t *accounts) ascend(from *ledger.Pubkey, v ledger.Version, visit func(*led
 	only := t.overlayOnly.Iter()
 	defer only.Release()
 	more, stopped := only.Seek(*from), false
-	t.base.byKey.ascend(from.Prefix(), from, func(_ uint64, r arena.Ref) bool {
-		key := &t.base.store.records.At(r).key
+	t.base.ascend(from, func(key *ledger.Pubkey, r arena.Ref) bool {
 		for more {
 			if next := only.Item(); next.Compare(key) > 0 {
 				break

@@ -42,17 +42,21 @@ func (a *ahead) gather(writes []ledger.AccountWrite, todo []keyedWrite) {
 // anything is folded.
 func (t *accounts) findAll(a *ahead) {
 	t.overlay.findAll(a, &t.touched)
-	var wanted [sliceKeys]int // of those that the overlay has not
+	var missing [sliceKeys]lookup // what the overlay has not
+	var at [sliceKeys]int         // and where in a
 	n := 0
 	for i := range a.n {
 		if f := &a.places[i]; f.head == 0 {
-			wanted[n] = i
+			missing[n].key, at[n] = &a.keys[i], i
 			n++
 		} else if w := t.overlay.written.at(f.head); w.token != 0 {
 			t.touched += t.overlay.tokens.at(w.token).Amount
 		}
 	}
-	t.base.findAll(a, wanted[:n], &t.touched)
+	t.touched += t.base.findAll(missing[:n])
+	for i := range n {
+		a.places[at[i]].base = missing[i].ref
+	}
 }
 
 // findAll is find for all the keys of a.
@@ -90,35 +94,6 @@ func (o *versions) findAll(a *ahead, touched *uint64) {
 		p := &a.places[i].place
 		if p.head != 0 && o.written.at(p.head).key != a.keys[i] {
 			*p = o.find(&a.keys[i]) // two keys with one hash
-		}
-	}
-	*touched += sum
-}
-
-// findAll finds the records of some of the keys of a.
-func (b *base) findAll(a *ahead, wanted []int, touched *uint64) {
-	sum := uint64(0)
-	for _, i := range wanted {
-		if l := b.byKey.first(a.keys[i].Prefix()); l.number() == a.keys[i].Prefix() {
-			a.places[i].base = l.ref // if it has the key
-		}
-	}
-	for _, i := range wanted {
-		if r := a.places[i].base; r != 0 {
-			p := b.store.records.At(r)
-			sum += uint64(p.key[0]) + uint64(p.more)
-		}
-	}
-	for _, i := range wanted {
-		f := &a.places[i]
-		if f.base == 0 {
-			continue
-		}
-		p := b.store.records.At(f.base)
-		if p.key != a.keys[i] {
-			f.base = b.get(&a.keys[i]) // two keys with one beginning
-		} else if p.meta&flagToken != 0 {
-			sum += b.store.holdings.At(p.more).amount
 		}
 	}
 	*touched += sum

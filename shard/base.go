@@ -1,8 +1,6 @@
 package shard
 
 import (
-	"github.com/tidwall/btree"
-
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/arena"
 )
@@ -45,8 +43,55 @@ func (v *view) wallet(r arena.Ref) (*ledger.Pubkey, bool) {
 	return nil, false
 }
 
-// set replaces what is held of an account.
-func (b *base) set(a *ledger.Account) { b.put(b.get(&a.Pubkey), a) }
+// wallet returns the wallet that the account of a record belongs to, as byWallet does.
+func (b *base) wallet(r arena.Ref) (*ledger.Pubkey, bool) { return b.store.wallet(r) }
+
+// key returns the key of the account of a record.
+func (b *base) key(r arena.Ref) *ledger.Pubkey { return &b.store.records.At(r).key }
+
+// unpack makes a the account of a record. What a points at comes from dst.
+func (b *base) unpack(r arena.Ref, a *ledger.Account, dst *slab) { b.store.unpack(r, a, dst) }
+
+// unpackShown makes a the account of a record without what it would point at.
+func (b *base) unpackShown(r arena.Ref, a *ledger.Account) { b.store.unpackShown(r, a) }
+
+// prefetch loads a record into the caches of the processor. What it returns means nothing.
+func (b *base) prefetch(r arena.Ref) uint64 { return b.store.records.At(r).meta }
+
+// len returns how many accounts there are, tombstones included.
+func (b *base) len() int { return b.byKey.listings.Len() }
+
+// ascend calls visit for the records of all accounts from a key on, in key order, until it returns false.
+func (b *base) ascend(from *ledger.Pubkey, visit func(key *ledger.Pubkey, r arena.Ref) bool) {
+	b.byKey.ascend(from.Prefix(), from, func(_ uint64, r arena.Ref) bool { return visit(b.key(r), r) })
+}
+
+// members appends to refs the records of at most so many accounts of a program, or token accounts of a wallet,
+// past a key, in key order. Accounts of wallets that share a hash are among them.
+func (b *base) members(refs []arena.Ref, group *ledger.Pubkey, byWallet bool, after ledger.Opt[ledger.Pubkey], most int) []arena.Ref {
+	listed, number := b.programs, uint32(0)
+	if byWallet {
+		listed, number = b.wallets, walletGroup(group)
+	} else {
+		name, held := b.store.keys.Find(group)
+		if !held {
+			return refs
+		}
+		number = uint32(name)
+	}
+	from, begun := after.Value, len(refs)
+	listed.ascend(grouped(number, &from), &from, func(at uint64, r arena.Ref) bool {
+		if uint32(at>>32) != number {
+			return false
+		}
+		if after.Known && len(refs) == begun && *b.key(r) == after.Value {
+			return true
+		}
+		refs = append(refs, r)
+		return len(refs)-begun < most
+	})
+	return refs
+}
 
 // put replaces what is held of an account, whose record is r, 0 if there is none. It returns
 // the record now.
@@ -157,15 +202,3 @@ func (b *base) make(a *ledger.Account) arena.Ref {
 
 // reclaim frees some of the records that were retired while a frozen copy could read them.
 func (b *base) reclaim(most int) { b.pins.reclaim(most, b.store.free) }
-
-// frozenBase is what a base held at one time.
-type frozenBase struct {
-	view  view
-	byKey *btree.BTreeG[listing]
-	pin   *pin
-}
-
-// freeze returns what b holds now, good until the pin is released.
-func (b *base) freeze() *frozenBase {
-	return &frozenBase{view: b.store.view, byKey: b.byKey.listings.Copy(), pin: b.pins.add()}
-}

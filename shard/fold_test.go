@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/shard/arena"
 )
 
 // TestFoldLeavesNoStaleIndexEntries moves accounts between programs and wallets, closes them,
@@ -69,29 +68,28 @@ func checkIndexes(t *testing.T, s *state) {
 		hash.Add(a.StateTerm())
 		return true
 	})
-	base := s.accounts.base
+	groups := []ledger.Pubkey{ledger.TokenProgram}
+	for i := range 3 {
+		groups = append(groups, key(200+i), key(300+i))
+	}
 	for name, x := range map[string]struct {
-		over *index
-		base *tree
-		of   grouping
-		want map[membership]bool
+		over     *index
+		byWallet bool
+		want     map[membership]bool
 	}{
-		"programs": {s.accounts.programs, base.programs, byProgram, programs},
-		"holders":  {s.accounts.holders, base.wallets, byWallet, holders},
+		"programs": {s.accounts.programs, false, programs}, "holders": {s.accounts.holders, true, holders},
 	} {
 		if n := x.over.tree.Len(); n != 0 {
 			t.Errorf("%s: %d entries are left of the overlay", name, n)
 		}
 		got := make(map[membership]bool)
-		x.base.ascend(0, &ledger.Pubkey{}, func(_ uint64, r arena.Ref) bool {
-			var a ledger.Account
-			base.store.unpack(r, &a, new(slab))
-			group, _ := x.of(&a)
-			got[membership{group, a.Pubkey}] = true
-			return true
-		})
-		if !maps.Equal(got, x.want) || x.base.len() != len(x.want) {
-			t.Errorf("%s: %d entries, %d counted, want %d", name, len(got), x.base.len(), len(x.want))
+		for _, g := range groups {
+			for _, r := range s.accounts.base.members(nil, &g, x.byWallet, ledger.Opt[ledger.Pubkey]{}, 1000) {
+				got[membership{g, *s.accounts.base.key(r)}] = true
+			}
+		}
+		if !maps.Equal(got, x.want) {
+			t.Errorf("%s: %d entries, want %d", name, len(got), len(x.want))
 		}
 	}
 	if hash != s.hash {

@@ -13,7 +13,7 @@ func (t *accounts) fold(v ledger.Version, budget int, settled func(now *ledger.A
 	// takes a third off the fold.
 	for i := range min(n, budget) {
 		if w := t.overlay.written.at(t.overlay.written.nth(i)); w.base != 0 {
-			t.touched += t.base.store.records.At(w.base).meta
+			t.touched += t.base.prefetch(w.base)
 		}
 	}
 	for end := t.overlay.written.nth(n); n > 0 && budget > 0; n, budget = n-1, budget-1 {

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"errors"
-	"runtime"
 
 	"ledgerd/engine/ledger"
 )
@@ -19,16 +18,12 @@ type Frozen struct {
 
 // Release lets the shard use again what the copy pins. The copy must not be walked any more. One
 // that is dropped without is released when the garbage collector finds it.
-func (f *Frozen) Release() { f.base.pin.released.Store(true) }
+func (f *Frozen) Release() { f.base.release() }
 
 // Accounts calls visit for every account in pubkey order, tombstones included, until it
 // returns false. An account is good until visit returns.
 func (f *Frozen) Accounts(visit func(*ledger.Account) bool) {
-	if f.base.pin.released.Load() {
-		panic("a frozen copy is walked that was released")
-	}
-	f.base.ascend(f.over, f.version, visit)
-	runtime.KeepAlive(f) // by which what was just read is pinned
+	ascendFrozen(f.base, f.over, f.version, visit)
 }
 
 // Mints calls visit for the facts of every mint in pubkey order until it returns false.
@@ -83,6 +78,5 @@ func (j *freeze) step(s *state) (more bool) {
 	j.frozen = &Frozen{
 		version: j.version, over: s.accounts.overlay.freeze(), base: s.accounts.base.freeze(), mints: s.mints.freeze(),
 	}
-	runtime.AddCleanup(j.frozen, func(p *pin) { p.released.Store(true) }, j.frozen.base.pin)
 	return false
 }

@@ -86,12 +86,6 @@ func settle(t testing.TB, s *Shard, next ledger.Version) {
 // soon is a deadline that only a broken shard misses.
 func soon() time.Time { return time.Now().Add(time.Minute) }
 
-// len returns how many accounts there are, tombstones included.
-func (b *base) len() int { return b.byKey.len() }
-
-// len returns how many records a tree lists.
-func (t *tree) len() int { return t.listings.Len() }
-
 // ownKey returns a key that is the shard's.
 func ownKey(s *state) ledger.Pubkey {
 	for n := 0; ; n++ {

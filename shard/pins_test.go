@@ -34,13 +34,13 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 		case n == 1 && len(copies) > 0:
 			i := r.IntN(len(copies))
 			checkFrozenBase(t, copies[i].base, copies[i].want)
-			copies[i].base.pin.released.Store(true)
+			copies[i].base.release()
 			copies = append(copies[:i], copies[i+1:]...)
 		case n < 60:
 			b.remove(&a.Pubkey)
 			delete(held, a.Pubkey)
 		default:
-			b.set(a)
+			b.put(b.get(&a.Pubkey), a)
 			held[a.Pubkey] = a
 		}
 		if step%1000 == 0 {
@@ -52,25 +52,25 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 	}
 	for _, c := range copies {
 		checkFrozenBase(t, c.base, c.want)
-		c.base.pin.released.Store(true)
+		c.base.release()
 	}
 	for k := range held {
 		b.remove(&k)
 	}
 	b.reclaim(1 << 20)
 	checkEmpty(t, b.store)
-	if b.byKey.len()+b.programs.len()+b.wallets.len() != 0 || b.pins.retired != nil || len(b.pins.active) != 0 {
+	if b.len()+b.programs.listings.Len()+b.wallets.listings.Len() != 0 || b.pins.retired != nil || len(b.pins.active) != 0 {
 		t.Errorf("something is left: %d, %d, %d entries, %d retired records, %d pins",
-			b.byKey.len(), b.programs.len(), b.wallets.len(), len(b.pins.retired), len(b.pins.active))
+			b.len(), b.programs.listings.Len(), b.wallets.listings.Len(), len(b.pins.retired), len(b.pins.active))
 	}
 }
 
 func checkFrozenBase(t *testing.T, f *frozenBase, want map[ledger.Pubkey]*ledger.Account) {
 	t.Helper()
 	n := 0
-	f.byKey.Scan(func(l listing) bool {
+	f.ascend(func(_ *ledger.Pubkey, r arena.Ref) bool {
 		var a ledger.Account
-		f.view.unpack(l.ref, &a, new(slab))
+		f.unpack(r, &a, new(slab))
 		if n++; !reflect.DeepEqual(&a, want[a.Pubkey]) {
 			t.Errorf("%s is frozen as %+v, want %+v", a.Pubkey, a, want[a.Pubkey])
 		}
@@ -92,23 +92,23 @@ func checkBase(t *testing.T, r *rand.Rand, b *base, held map[ledger.Pubkey]*ledg
 			t.Fatalf("%s is not found", k)
 		}
 		live[at] = a
-		if program, ok := byProgram(a); ok {
+		if program := a.Owner; a.Exists() && a.Known&ledger.FieldOwner != 0 {
 			programs++
 			name, found := b.store.keys.Find(&program)
 			if !found || b.programs.get(grouped(uint32(name), &k), &k) != at {
 				t.Fatalf("%s is not listed by its program", k)
 			}
 		}
-		if wallet, ok := byWallet(a); ok {
+		if a.Exists() && a.Token != nil {
 			wallets++
-			if b.wallets.get(grouped(walletGroup(&wallet), &k), &k) != at {
+			if b.wallets.get(grouped(walletGroup(&a.Token.Owner), &k), &k) != at {
 				t.Fatalf("%s is not listed by its wallet", k)
 			}
 		}
 	}
-	if b.len() != len(held) || b.programs.len() != programs || b.wallets.len() != wallets {
+	if b.len() != len(held) || b.programs.listings.Len() != programs || b.wallets.listings.Len() != wallets {
 		t.Fatalf("%d accounts, %d of programs and %d of wallets are listed, want %d, %d, %d",
-			b.len(), b.programs.len(), b.wallets.len(), len(held), programs, wallets)
+			b.len(), b.programs.listings.Len(), b.wallets.listings.Len(), len(held), programs, wallets)
 	}
 	if len(b.pins.retired) == 0 {
 		checkStore(t, b.store, live, new(slab))
@@ -118,77 +118,59 @@ func checkBase(t *testing.T, r *rand.Rand, b *base, held map[ledger.Pubkey]*ledg
 	}
 }
 
-// TestRecordsAreKeptForCopies folds over the same accounts again and again with a copy held, then
-// released, then forgotten, and counts records.
+// TestRecordsAreKeptForCopies writes the same accounts again and again with a copy held, then released,
+// then forgotten, and counts records.
 func TestRecordsAreKeptForCopies(t *testing.T) {
 	const accounts = 100
-	s := start(t)
-	v := ledger.Version(0)
+	b := newBase()
+	v := ledger.Lamports(0)
 	write := func() {
 		v++
-		var writes []ledger.AccountWrite
 		for i := range accounts {
-			writes = append(writes, lamports(key(i), ledger.Lamports(v)))
+			a := &ledger.Account{Pubkey: key(i), Lamports: v}
+			b.put(b.get(&a.Pubkey), a)
 		}
-		applyBlock(t, s, v, writes...)
-		s.Fold(v, 0)
-		settle(t, s, v)
 	}
-	taken := func() int {
-		t.Helper()
-		n, err := askAt(s, v, soon(), func(st *state) int { return st.accounts.base.store.accounts.Taken() })
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
+	taken := func() int { return b.store.accounts.Taken() }
+	if write(); taken() != accounts {
+		t.Fatalf("%d records are taken for %d accounts", taken(), accounts)
 	}
-	freeze := func() *Frozen {
-		t.Helper()
-		frozen, err := s.Freeze(v).Wait()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return frozen
-	}
-	write()
-	if n := taken(); n != accounts {
-		t.Fatalf("%d records are taken for %d accounts", n, accounts)
-	}
-	frozen, then := freeze(), v
+	frozen, then := b.freeze(), v
 	for range 10 { // however often an account is written, the copy keeps one record of it
 		write()
 	}
 	if n := taken(); n != 2*accounts {
 		t.Errorf("%d records are taken with a copy held, want those of the copy and the newest", n)
 	}
-	frozen.Accounts(func(a *ledger.Account) bool {
-		if a.Lamports != ledger.Lamports(then) {
-			t.Errorf("%s is frozen with %d lamports, want %d", a.Pubkey, a.Lamports, then)
+	frozen.ascend(func(key *ledger.Pubkey, r arena.Ref) bool {
+		var a ledger.Account
+		if frozen.unpack(r, &a, new(slab)); a.Lamports != then {
+			t.Errorf("%s is frozen with %d lamports, want %d", key, a.Lamports, then)
 		}
 		return !t.Failed()
 	})
-	second := freeze()
+	second := b.freeze()
 	for range 10 {
 		write()
 	}
 	if n := taken(); n != 3*accounts {
 		t.Errorf("%d records are taken with two copies held, want those of both and the newest", n)
 	}
-	second.Release()
-	frozen.Release()
+	second.release()
+	frozen.release()
 	if write(); taken() != accounts {
-		t.Errorf("%d records are taken after the copy was released, want %d", taken(), accounts)
+		t.Errorf("%d records are taken after the copies were released, want %d", taken(), accounts)
 	}
-	freeze() // and forgotten
+	b.freeze() // and forgotten
 	write()
 	for taken() != accounts {
 		runtime.GC() // its cleanup runs some time after
-		settle(t, s, v)
+		b.reclaim(accounts)
 	}
 	defer func() {
 		if recover() == nil {
 			t.Error("a copy was walked after its release")
 		}
 	}()
-	frozen.Accounts(func(*ledger.Account) bool { return true })
+	frozen.ascend(func(*ledger.Pubkey, arena.Ref) bool { return true })
 }

@@ -51,10 +51,7 @@ type restorer struct {
 
 // restoreAccounts packs accounts as they come and makes the trees of them when all are there.
 func (r *restorer) restoreAccounts(c Content) error {
-	b := r.accounts.base
-	records := &b.store.records
-	// Nearly every account is a program's.
-	programs, wallets := make([]member, 0, c.Size+c.Size/64), []member(nil)
+	load := r.accounts.base.loader(c.Size)
 	var last ledger.Pubkey
 	var wrong error
 	first := true
@@ -63,29 +60,21 @@ func (r *restorer) restoreAccounts(c Content) error {
 			return false
 		}
 		last, first = a.Pubkey, false
-		at := b.store.put(a)
-		b.byKey.listings.Load(listingOf(a.Pubkey.Prefix(), at))
-		if !a.Exists() {
+		load.add(a)
+		switch {
+		case !a.Exists():
 			r.tombstones.Set(tombstone{a.Since.Slot(), a.Pubkey})
 			return true
+		case a.Token != nil:
+			r.tokens++
 		}
 		r.live++
-		start := uint32(a.Pubkey.Prefix() >> 32)
-		if program, ok := records.At(at).program(); ok {
-			programs = append(programs, member{uint32(program), start, at})
-		}
-		if a.Token != nil {
-			r.tokens++
-			wallets = append(wallets, member{walletGroup(&a.Token.Owner), start, at})
-		}
 		return true
 	})
 	if err := cmp.Or(wrong, err); err != nil {
 		return err
 	}
-	pack(b.byKey.listings)
-	b.programs.load(byGroup(programs))
-	b.wallets.load(byGroup(wallets))
+	load.finish()
 	return nil
 }
 

@@ -90,8 +90,8 @@ func TestTreeEqualsSortedList(t *testing.T) {
 // finds.
 func checkTree(t *testing.T, r *rand.Rand, tree *tree, want []listed) {
 	t.Helper()
-	if tree.len() != len(want) {
-		t.Errorf("%d entries are counted, want %d", tree.len(), len(want))
+	if tree.listings.Len() != len(want) {
+		t.Errorf("%d entries are counted, want %d", tree.listings.Len(), len(want))
 	}
 	from, limit := 0, len(want)
 	start := listed{}

@@ -1,0 +1,43 @@
+package shard
+
+import (
+	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
+)
+
+// lookup is a key and the record of its account, 0 if there is none.
+type lookup struct {
+	key *ledger.Pubkey
+	ref arena.Ref
+}
+
+// findAll looks many keys up at once: all of them one step and then all of them the next, so that the processor waits
+// for memory once and not for each. It prefetches what is read of an account then. What it returns means
+// nothing and keeps the loads alive.
+func (b *base) findAll(all []lookup) (prefetched uint64) {
+	for i := range all {
+		f := &all[i]
+		if l := b.byKey.first(f.key.Prefix()); l.number() == f.key.Prefix() {
+			f.ref = l.ref // if it has the key
+		}
+	}
+	for i := range all {
+		if r := all[i].ref; r != 0 {
+			p := b.store.records.At(r)
+			prefetched += uint64(p.key[0]) + uint64(p.more)
+		}
+	}
+	for i := range all {
+		f := &all[i]
+		if f.ref == 0 {
+			continue
+		}
+		p := b.store.records.At(f.ref)
+		if p.key != *f.key {
+			f.ref = b.get(f.key) // two keys with one beginning
+		} else if p.meta&flagToken != 0 {
+			prefetched += b.store.holdings.At(p.more).amount
+		}
+	}
+	return prefetched
+}
