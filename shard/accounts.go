@@ -5,13 +5,14 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/arena"
+	"ledgerd/shard/packed"
 )
 
 // accounts is the versioned map of accounts: an overlay above a packed base, and what lists the
 // members of programs and wallets in both. Who holds the shard's lock uses it.
 type accounts struct {
 	overlay  *versions
-	base     *base
+	base     *packed.Base
 	programs *index // of the overlay: program → accounts
 	holders  *index // of the overlay: wallet → token accounts
 
@@ -19,8 +20,8 @@ type accounts struct {
 	overlayOnly   *btree.BTreeG[ledger.Pubkey]
 	ofOverlayOnly shedder
 
-	slab    slab           // of the accounts that are unpacked to live on
-	brief   slab           // of those that are not
+	slab    packed.Slab    // of the accounts that are unpacked to live on
+	brief   packed.Slab    // of those that are not
 	folding ledger.Account // what goes into the base
 	touched uint64         // has no meaning: it keeps the loads of read-ahead alive
 
@@ -31,11 +32,11 @@ type accounts struct {
 func newAccounts() *accounts {
 	return &accounts{
 		overlay:  new(versions),
-		base:     newBase(),
+		base:     packed.New(),
 		programs: newIndex(), holders: newIndex(),
 		overlayOnly: btree.NewBTreeGOptions(func(a, b ledger.Pubkey) bool { return a.Compare(&b) < 0 },
 			btree.Options{NoLocks: true, Degree: degree}),
-		brief:    slab{reused: true},
+		brief:    packed.Slab{Reused: true},
 		gathered: make([]arena.Ref, 0, pageKeys+1),
 	}
 }
@@ -49,7 +50,7 @@ type found struct {
 // find looks a key up in both layers.
 func (t *accounts) find(key *ledger.Pubkey) (f found) {
 	if f.place = t.overlay.find(key); f.head == 0 {
-		f.base = t.base.get(key)
+		f.base = t.base.Get(key)
 	}
 	return f
 }
@@ -65,7 +66,7 @@ func (t *accounts) newest(f found, into *ledger.Account) *ledger.Account {
 		}
 		t.overlay.unpack(w, into)
 	case f.base != 0:
-		t.base.unpack(f.base, into, &t.brief)
+		t.base.Unpack(f.base, into, &t.brief)
 	default:
 		return nil
 	}
@@ -82,11 +83,11 @@ func (t *accounts) read(key *ledger.Pubkey, v ledger.Version, into *ledger.Accou
 		t.overlay.unpack(over, into)
 		return into
 	}
-	r := t.base.get(key)
+	r := t.base.Get(key)
 	if r == 0 {
 		return nil
 	}
-	t.base.unpack(r, into, &t.slab)
+	t.base.Unpack(r, into, &t.slab)
 	return into
 }
 
@@ -99,9 +100,9 @@ func (t *accounts) readShown(key *ledger.Pubkey, v ledger.Version, into *ledger.
 		}
 		return !over.absent
 	}
-	r := t.base.get(key)
+	r := t.base.Get(key)
 	if r != 0 {
-		t.base.unpackShown(r, into)
+		t.base.UnpackShown(r, into)
 	}
 	return r != 0
 }
@@ -180,7 +181,7 @@ func (t *accounts) ascend(from *ledger.Pubkey, v ledger.Version, visit func(*led
 		case over != nil:
 			t.overlay.unpack(over, &a)
 		case r != 0:
-			t.base.unpack(r, &a, &t.brief)
+			t.base.Unpack(r, &a, &t.brief)
 		default:
 			return true // it came after v
 		}
@@ -189,7 +190,7 @@ func (t *accounts) ascend(from *ledger.Pubkey, v ledger.Version, visit func(*led
 	only := t.overlayOnly.Iter()
 	defer only.Release()
 	more, stopped := only.Seek(*from), false
-	t.base.ascend(from, func(key *ledger.Pubkey, r arena.Ref) bool {
+	t.base.Ascend(from, func(key *ledger.Pubkey, r arena.Ref) bool {
 		for more {
 			if next := only.Item(); next.Compare(key) > 0 {
 				break
@@ -212,7 +213,7 @@ func (t *accounts) shed() {
 	shed(&t.ofOverlayOnly, t.overlayOnly)
 	t.programs.shed()
 	t.holders.shed()
-	t.base.reclaim(shedAfter)
+	t.base.Reclaim(shedAfter)
 }
 
 // kept returns a copy of an account that lives on.

@@ -161,7 +161,7 @@ func TestAccountsEqualPlainMaps(t *testing.T) {
 				frozen = nil
 			default:
 				v := p.folded + ledger.Version(r.IntN(int(p.newest-p.folded)+1))
-				frozen = &Frozen{version: v, over: a.overlay.freeze(), base: a.base.freeze()}
+				frozen = &Frozen{version: v, over: a.overlay.freeze(), base: a.base.Freeze()}
 				then = maps.Clone(p.versions[v])
 			}
 			for v := p.folded; v <= p.newest; v++ {

@@ -3,6 +3,7 @@ package shard
 import (
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/arena"
+	"ledgerd/shard/packed"
 )
 
 // # Looking ahead
@@ -42,20 +43,20 @@ func (a *ahead) gather(writes []ledger.AccountWrite, todo []keyedWrite) {
 // anything is folded.
 func (t *accounts) findAll(a *ahead) {
 	t.overlay.findAll(a, &t.touched)
-	var missing [sliceKeys]lookup // what the overlay has not
-	var at [sliceKeys]int         // and where in a
+	var missing [sliceKeys]packed.Lookup // what the overlay has not
+	var at [sliceKeys]int                // and where in a
 	n := 0
 	for i := range a.n {
 		if f := &a.places[i]; f.head == 0 {
-			missing[n].key, at[n] = &a.keys[i], i
+			missing[n].Key, at[n] = &a.keys[i], i
 			n++
 		} else if w := t.overlay.written.at(f.head); w.token != 0 {
 			t.touched += t.overlay.tokens.at(w.token).Amount
 		}
 	}
-	t.touched += t.base.findAll(missing[:n])
+	t.touched += t.base.FindAll(missing[:n])
 	for i := range n {
-		a.places[at[i]].base = missing[i].ref
+		a.places[at[i]].base = missing[i].Ref
 	}
 }
 

@@ -16,7 +16,7 @@ func TestLookingAheadFindsTheSame(t *testing.T) {
 		x := account(n, n%4 == 1)
 		switch {
 		case n%3 == 0:
-			a.base.put(0, &x)
+			a.base.Put(0, &x)
 		case n%3 == 1:
 			a.write(a.find(&x.Pubkey), 2, &x.Pubkey, nil, &x)
 		}

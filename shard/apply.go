@@ -156,7 +156,7 @@ func (j *apply) writeAccount(w writer) {
 		return
 	}
 	if after != nil && after.Token != nil && before != nil && after.Token == before.Token {
-		own := w.accounts.slab.token() // the update lives on; what before points at does not
+		own := w.accounts.slab.Token() // the update lives on; what before points at does not
 		*own = *after.Token
 		after.Token = own
 	}

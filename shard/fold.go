@@ -40,7 +40,7 @@ func (j *fold) forgetTombstones(s *state) (more bool) {
 		}
 		s.tombstones.PopMin()
 		// Only this very tombstone: the account may have been opened again.
-		if s.accounts.base.closedAt(&dead.key, dead.slot) {
+		if s.accounts.base.ClosedAt(&dead.key, dead.slot) {
 			s.accounts.forget(&dead.key)
 		}
 	}

@@ -84,8 +84,8 @@ func checkIndexes(t *testing.T, s *state) {
 		}
 		got := make(map[membership]bool)
 		for _, g := range groups {
-			for _, r := range s.accounts.base.members(nil, &g, x.byWallet, ledger.Opt[ledger.Pubkey]{}, 1000) {
-				got[membership{g, *s.accounts.base.key(r)}] = true
+			for _, r := range s.accounts.base.Members(nil, &g, x.byWallet, ledger.Opt[ledger.Pubkey]{}, 1000) {
+				got[membership{g, *s.accounts.base.Key(r)}] = true
 			}
 		}
 		if !maps.Equal(got, x.want) {

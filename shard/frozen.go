@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/packed"
 )
 
 // Frozen is what a shard held at one version, for a snapshot to walk while the shard goes
@@ -12,13 +13,13 @@ import (
 type Frozen struct {
 	version ledger.Version
 	over    *versions
-	base    *frozenBase
+	base    *packed.Frozen
 	mints   *mints
 }
 
 // Release lets the shard use again what the copy pins. The copy must not be walked any more. One
 // that is dropped without is released when the garbage collector finds it.
-func (f *Frozen) Release() { f.base.release() }
+func (f *Frozen) Release() { f.base.Release() }
 
 // Accounts calls visit for every account in pubkey order, tombstones included, until it
 // returns false. An account is good until visit returns.
@@ -76,7 +77,7 @@ func (j *freeze) step(s *state) (more bool) {
 		return false
 	}
 	j.frozen = &Frozen{
-		version: j.version, over: s.accounts.overlay.freeze(), base: s.accounts.base.freeze(), mints: s.mints.freeze(),
+		version: j.version, over: s.accounts.overlay.freeze(), base: s.accounts.base.Freeze(), mints: s.mints.freeze(),
 	}
 	return false
 }

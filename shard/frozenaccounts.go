@@ -6,6 +6,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/arena"
+	"ledgerd/shard/packed"
 )
 
 // seenAt is the place of a value among those of its key.
@@ -36,9 +37,9 @@ func (o *versions) newestOf(v ledger.Version) []seenAt {
 
 // ascendFrozen calls visit, in key order, for every account of both layers at version v, until it returns
 // false. An account is good until visit returns.
-func ascendFrozen(base *frozenBase, over *versions, v ledger.Version, visit func(*ledger.Account) bool) {
+func ascendFrozen(base *packed.Frozen, over *versions, v ledger.Version, visit func(*ledger.Account) bool) {
 	var a ledger.Account
-	brief := slab{reused: true}
+	brief := packed.Slab{Reused: true}
 	left, stopped := over.newestOf(v), false
 	// see visits what the overlay has next.
 	see := func() {
@@ -48,7 +49,7 @@ func ascendFrozen(base *frozenBase, over *versions, v ledger.Version, visit func
 			stopped = !visit(&a)
 		}
 	}
-	base.ascend(func(key *ledger.Pubkey, r arena.Ref) bool {
+	base.Ascend(func(key *ledger.Pubkey, r arena.Ref) bool {
 		prefix := key.Prefix()
 		for len(left) > 0 && left[0].prefix <= prefix && !stopped {
 			order := -1
@@ -63,7 +64,7 @@ func ascendFrozen(base *frozenBase, over *versions, v ledger.Version, visit func
 			}
 		}
 		if !stopped {
-			base.unpack(r, &a, &brief)
+			base.Unpack(r, &a, &brief)
 			stopped = !visit(&a)
 		}
 		return !stopped

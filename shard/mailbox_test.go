@@ -181,8 +181,8 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 	if n := steps(&fold{to: 2}); n < 10 {
 		t.Errorf("a fold took %d slices for %d accounts", n, keys)
 	}
-	if s.hash != (ledger.StateHash{}) || s.accounts.base.len() != 0 {
-		t.Errorf("state hash %s and %d accounts after all was undone", s.hash, s.accounts.base.len())
+	if s.hash != (ledger.StateHash{}) || s.accounts.base.Len() != 0 {
+		t.Errorf("state hash %s and %d accounts after all was undone", s.hash, s.accounts.base.Len())
 	}
 }
 

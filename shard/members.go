@@ -11,7 +11,7 @@ import (
 // at most so many.
 func (t *accounts) members(page *Page, m Members, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version) {
 	look := min(pageKeys, limit+pageSpare)
-	refs := t.base.members(t.gathered[:0], &m.Group, m.ByWallet, after, look+1)
+	refs := t.base.Members(t.gathered[:0], &m.Group, m.ByWallet, after, look+1)
 	over := t.listedOver(m, after)
 	defer over.Release()
 	if page.Accounts == nil {
@@ -22,7 +22,7 @@ func (t *accounts) members(page *Page, m Members, after ledger.Opt[ledger.Pubkey
 	for ; ; looked++ {
 		var listed *ledger.Pubkey
 		if len(refs) > 0 {
-			listed = t.base.key(refs[0])
+			listed = t.base.Key(refs[0])
 		}
 		other := over.next()
 		page.Done = listed == nil && other == nil
@@ -67,11 +67,11 @@ func (t *accounts) memberAt(page *Page, m Members, key *ledger.Pubkey, r arena.R
 			t.overlay.unpack(over, &page.Accounts[len(page.Accounts)-1])
 		}
 	case r != 0:
-		if wallet, _ := t.base.wallet(r); m.ByWallet && *wallet != m.Group {
+		if wallet, _ := t.base.Wallet(r); m.ByWallet && *wallet != m.Group {
 			return // of one that shares its hash
 		}
 		page.Accounts = append(page.Accounts, ledger.Account{})
-		t.base.unpack(r, &page.Accounts[len(page.Accounts)-1], &t.slab)
+		t.base.Unpack(r, &page.Accounts[len(page.Accounts)-1], &t.slab)
 	}
 }
 

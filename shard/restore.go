@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/packed"
 )
 
 // Content is what a shard held at one version, as a snapshot keeps it.
@@ -51,7 +52,7 @@ type restorer struct {
 
 // restoreAccounts packs accounts as they come and makes the trees of them when all are there.
 func (r *restorer) restoreAccounts(c Content) error {
-	load := r.accounts.base.loader(c.Size)
+	load := r.accounts.base.Loader(c.Size)
 	var last ledger.Pubkey
 	var wrong error
 	first := true
@@ -60,7 +61,7 @@ func (r *restorer) restoreAccounts(c Content) error {
 			return false
 		}
 		last, first = a.Pubkey, false
-		load.add(a)
+		load.Add(a)
 		switch {
 		case !a.Exists():
 			r.tombstones.Set(tombstone{a.Since.Slot(), a.Pubkey})
@@ -74,7 +75,7 @@ func (r *restorer) restoreAccounts(c Content) error {
 	if err := cmp.Or(wrong, err); err != nil {
 		return err
 	}
-	load.finish()
+	load.Finish()
 	return nil
 }
 
@@ -90,7 +91,7 @@ func (r *restorer) restoreMints(c Content) error {
 		r.mints.tree.Load((&mintFacts{pubkey: m.Pubkey, mint: m.Mint}).entry())
 		return true
 	})
-	pack(r.mints.tree)
+	packed.Pack(r.mints.tree)
 	return cmp.Or(wrong, err)
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/packed"
 )
 
 // TestRestoredShardsGoOnAsTheOriginal makes random histories, freezes them at a version, fills
@@ -312,7 +313,7 @@ func TestRestoreRefusesBadContent(t *testing.T) {
 		if !errors.Is(err, tt.want) || tt.want == broken && err != broken {
 			t.Errorf("%s: Restore: %v, want %v", name, err, tt.want)
 		}
-		if held, want := s.Counters().Accounts.Load(), int64(len(tt.accounts)); err == nil && held != want || err != nil && (held != 0 || s.state.accounts.base.len() != 0) {
+		if held, want := s.Counters().Accounts.Load(), int64(len(tt.accounts)); err == nil && held != want || err != nil && (held != 0 || s.state.accounts.base.Len() != 0) {
 			t.Errorf("%s: %d accounts are held after %v", name, held, err)
 		}
 	}
@@ -339,7 +340,7 @@ func TestRestoredTreesAreWellFilled(t *testing.T) {
 		for _, m := range items {
 			loaded.tree.Load(m)
 		}
-		pack(loaded.tree)
+		packed.Pack(loaded.tree)
 	})
 	runtime.KeepAlive(items)
 	t.Logf("%.0f bytes an entry inserted, %.0f loaded", grown, restored)

@@ -85,9 +85,9 @@ func (w writer) setAccount(f found, key *ledger.Pubkey, before, after *ledger.Ac
 		now := w.accounts.write(f, w.version, key, before, after)
 		now.term, now.termed = term, changed
 	case after != nil:
-		w.accounts.base.put(f.base, after)
+		w.accounts.base.Put(f.base, after)
 	default:
-		w.accounts.base.drop(f.base)
+		w.accounts.base.Drop(f.base)
 	}
 	return changed
 }

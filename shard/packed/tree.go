@@ -1,4 +1,4 @@
-package shard
+package packed
 
 import (
 	"github.com/tidwall/btree"
@@ -93,5 +93,5 @@ func (t *tree) load(members []member) {
 	for _, m := range members {
 		t.listings.Load(listing{m.group, m.start, m.ref})
 	}
-	pack(t.listings)
+	Pack(t.listings)
 }

@@ -1,4 +1,4 @@
-package shard
+package packed
 
 import (
 	"encoding/binary"
@@ -64,7 +64,7 @@ func TestPackedAccountsComeOutAsTheyWentIn(t *testing.T) {
 	v := new(recordStore)
 	held := make(map[arena.Ref]*ledger.Account)
 	var refs []arena.Ref
-	lasting := new(slab)
+	lasting := new(Slab)
 	for step := range 20_000 {
 		a := anyAccount(r)
 		switch n := r.IntN(8); {
@@ -104,7 +104,7 @@ func TestPackedAccountsComeOutAsTheyWentIn(t *testing.T) {
 	checkEmpty(t, v)
 }
 
-func checkStore(t *testing.T, v *recordStore, held map[arena.Ref]*ledger.Account, dst *slab) {
+func checkStore(t *testing.T, v *recordStore, held map[arena.Ref]*ledger.Account, dst *Slab) {
 	t.Helper()
 	names, holdings, extras, delegations := make(map[ledger.Pubkey]bool), 0, 0, 0
 	for at, want := range held {
@@ -179,9 +179,9 @@ func FuzzPack(f *testing.F) {
 		}
 		v := new(recordStore)
 		at := v.put(first)
-		checkStore(t, v, map[arena.Ref]*ledger.Account{at: first}, new(slab))
+		checkStore(t, v, map[arena.Ref]*ledger.Account{at: first}, new(Slab))
 		v.write(at, second)
-		checkStore(t, v, map[arena.Ref]*ledger.Account{at: second}, new(slab))
+		checkStore(t, v, map[arena.Ref]*ledger.Account{at: second}, new(Slab))
 		v.free(at)
 		checkEmpty(t, v)
 	})

@@ -1,13 +1,13 @@
-package shard
+package packed
 
 import (
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/arena"
 )
 
-// base is the accounts at the newest folded version, packed, and its indexes. These
-// list exactly the accounts that are members there.
-type base struct {
+// Base is the accounts at one version, and the indexes of their programs and wallets, which list exactly
+// the accounts that are members.
+type Base struct {
 	store    *recordStore
 	byKey    *tree
 	programs *tree
@@ -15,8 +15,8 @@ type base struct {
 	pins     pins
 }
 
-func newBase() *base {
-	b := &base{store: new(recordStore)}
+func New() *Base {
+	b := &Base{store: new(recordStore)}
 	records := &b.store.records
 	b.byKey, b.programs, b.wallets = newTree(records), newTree(records), newTree(records)
 	return b
@@ -32,10 +32,10 @@ func grouped(group uint32, member *ledger.Pubkey) uint64 {
 // wallets share.
 func walletGroup(wallet *ledger.Pubkey) uint32 { return arena.HashOf(wallet) }
 
-// get returns the record of an account, 0 if there is none.
-func (b *base) get(key *ledger.Pubkey) arena.Ref { return b.byKey.get(key.Prefix(), key) }
+// Get returns the record of an account, 0 if there is none.
+func (b *Base) Get(key *ledger.Pubkey) arena.Ref { return b.byKey.get(key.Prefix(), key) }
 
-// wallet returns the wallet an account belongs to, as byWallet does.
+// wallet returns the wallet that a live token account belongs to.
 func (v *view) wallet(r arena.Ref) (*ledger.Pubkey, bool) {
 	if p := v.records.At(r); p.meta&flagToken != 0 && p.exists() {
 		return &v.holdings.At(p.more).wallet, true
@@ -43,32 +43,32 @@ func (v *view) wallet(r arena.Ref) (*ledger.Pubkey, bool) {
 	return nil, false
 }
 
-// wallet returns the wallet that the account of a record belongs to, as byWallet does.
-func (b *base) wallet(r arena.Ref) (*ledger.Pubkey, bool) { return b.store.wallet(r) }
+// Wallet returns the wallet that the account of a record belongs to, if it is a live token account.
+func (b *Base) Wallet(r arena.Ref) (*ledger.Pubkey, bool) { return b.store.wallet(r) }
 
-// key returns the key of the account of a record.
-func (b *base) key(r arena.Ref) *ledger.Pubkey { return &b.store.records.At(r).key }
+// Key returns the key of the account of a record.
+func (b *Base) Key(r arena.Ref) *ledger.Pubkey { return &b.store.records.At(r).key }
 
-// unpack makes a the account of a record. What a points at comes from dst.
-func (b *base) unpack(r arena.Ref, a *ledger.Account, dst *slab) { b.store.unpack(r, a, dst) }
+// Unpack makes a the account of a record. What a points at comes from dst.
+func (b *Base) Unpack(r arena.Ref, a *ledger.Account, dst *Slab) { b.store.unpack(r, a, dst) }
 
-// unpackShown makes a the account of a record without what it would point at.
-func (b *base) unpackShown(r arena.Ref, a *ledger.Account) { b.store.unpackShown(r, a) }
+// UnpackShown makes a the account of a record without what it would point at.
+func (b *Base) UnpackShown(r arena.Ref, a *ledger.Account) { b.store.unpackShown(r, a) }
 
-// prefetch loads a record into the caches of the processor. What it returns means nothing.
-func (b *base) prefetch(r arena.Ref) uint64 { return b.store.records.At(r).meta }
+// Prefetch loads a record into the caches of the processor. What it returns means nothing.
+func (b *Base) Prefetch(r arena.Ref) uint64 { return b.store.records.At(r).meta }
 
-// len returns how many accounts there are, tombstones included.
-func (b *base) len() int { return b.byKey.listings.Len() }
+// Len returns how many accounts there are, tombstones included.
+func (b *Base) Len() int { return b.byKey.listings.Len() }
 
-// ascend calls visit for the records of all accounts from a key on, in key order, until it returns false.
-func (b *base) ascend(from *ledger.Pubkey, visit func(key *ledger.Pubkey, r arena.Ref) bool) {
-	b.byKey.ascend(from.Prefix(), from, func(_ uint64, r arena.Ref) bool { return visit(b.key(r), r) })
+// Ascend calls visit for the records of all accounts from a key on, in key order, until it returns false.
+func (b *Base) Ascend(from *ledger.Pubkey, visit func(key *ledger.Pubkey, r arena.Ref) bool) {
+	b.byKey.ascend(from.Prefix(), from, func(_ uint64, r arena.Ref) bool { return visit(b.Key(r), r) })
 }
 
-// members appends to refs the records of at most so many accounts of a program, or token accounts of a wallet,
+// Members appends to refs the records of at most so many accounts of a program, or token accounts of a wallet,
 // past a key, in key order. Accounts of wallets that share a hash are among them.
-func (b *base) members(refs []arena.Ref, group *ledger.Pubkey, byWallet bool, after ledger.Opt[ledger.Pubkey], most int) []arena.Ref {
+func (b *Base) Members(refs []arena.Ref, group *ledger.Pubkey, byWallet bool, after ledger.Opt[ledger.Pubkey], most int) []arena.Ref {
 	listed, number := b.programs, uint32(0)
 	if byWallet {
 		listed, number = b.wallets, walletGroup(group)
@@ -84,7 +84,7 @@ func (b *base) members(refs []arena.Ref, group *ledger.Pubkey, byWallet bool, af
 		if uint32(at>>32) != number {
 			return false
 		}
-		if after.Known && len(refs) == begun && *b.key(r) == after.Value {
+		if after.Known && len(refs) == begun && *b.Key(r) == after.Value {
 			return true
 		}
 		refs = append(refs, r)
@@ -93,10 +93,10 @@ func (b *base) members(refs []arena.Ref, group *ledger.Pubkey, byWallet bool, af
 	return refs
 }
 
-// put replaces what is held of an account, whose record is r, 0 if there is none. It returns
+// Put replaces what is held of an account, whose record is r, 0 if there is none. It returns
 // the record now.
-func (b *base) put(r arena.Ref, a *ledger.Account) (now arena.Ref) {
-	b.reclaim(2)
+func (b *Base) Put(r arena.Ref, a *ledger.Account) (now arena.Ref) {
+	b.Reclaim(2)
 	key := &a.Pubkey
 	if r == 0 {
 		r = b.make(a)
@@ -139,45 +139,45 @@ func (v *recordStore) owns(program arena.Ref, key *ledger.Pubkey) bool {
 	return *v.names.At(program) == *key
 }
 
-// list lists an account by what it is a member of, in the place of an older record of it.
-func (b *base) list(r arena.Ref) {
+// list adds a record to the indexes of its program and wallet, in the place of an older record of its account.
+func (b *Base) list(r arena.Ref) {
 	b.listByProgram(r)
 	b.listByWallet(r)
 }
 
-func (b *base) listByProgram(r arena.Ref) {
+func (b *Base) listByProgram(r arena.Ref) {
 	p := b.store.records.At(r)
 	if program, ok := p.program(); ok {
 		b.programs.set(grouped(uint32(program), &p.key), r)
 	}
 }
 
-func (b *base) listByWallet(r arena.Ref) {
+func (b *Base) listByWallet(r arena.Ref) {
 	if wallet, ok := b.store.wallet(r); ok {
 		key := &b.store.records.At(r).key
 		b.wallets.set(grouped(walletGroup(wallet), key), r)
 	}
 }
 
-// closedAt reports whether what is held of an account is the tombstone of its end at a slot.
-func (b *base) closedAt(key *ledger.Pubkey, slot ledger.Slot) bool {
-	r := b.get(key)
+// ClosedAt reports whether what is held of an account is the tombstone of its end at a slot.
+func (b *Base) ClosedAt(key *ledger.Pubkey, slot ledger.Slot) bool {
+	r := b.Get(key)
 	if r == 0 || b.store.records.At(r).exists() {
 		return false
 	}
 	return ledger.Taught(b.store.records.At(r).lamports).Slot() == slot
 }
 
-// remove forgets an account.
-func (b *base) remove(key *ledger.Pubkey) {
-	if r := b.get(key); r != 0 {
-		b.drop(r)
+// Remove forgets an account.
+func (b *Base) Remove(key *ledger.Pubkey) {
+	if r := b.Get(key); r != 0 {
+		b.Drop(r)
 	}
 }
 
-// drop forgets an account by its record.
-func (b *base) drop(r arena.Ref) {
-	b.reclaim(2)
+// Drop forgets an account by its record.
+func (b *Base) Drop(r arena.Ref) {
+	b.Reclaim(2)
 	key := &b.store.records.At(r).key
 	if program, ok := b.store.records.At(r).program(); ok {
 		b.programs.remove(grouped(uint32(program), key), r)
@@ -194,11 +194,11 @@ func (b *base) drop(r arena.Ref) {
 }
 
 // make makes a record of an account.
-func (b *base) make(a *ledger.Account) arena.Ref {
+func (b *Base) make(a *ledger.Account) arena.Ref {
 	r := b.store.put(a)
 	b.pins.made(r)
 	return r
 }
 
-// reclaim frees some of the records that were retired while a frozen copy could read them.
-func (b *base) reclaim(most int) { b.pins.reclaim(most, b.store.free) }
+// Reclaim frees some of the records that were retired while a frozen copy could read them.
+func (b *Base) Reclaim(most int) { b.pins.reclaim(most, b.store.free) }

@@ -1,4 +1,4 @@
-package shard
+package packed
 
 import (
 	"math"
@@ -7,31 +7,12 @@ import (
 	"ledgerd/shard/arena"
 )
 
-// # The packed base
-//
-// The base holds nearly all accounts of a ledger, and most of them are not written for
-// a long time. It keeps each as one record of fixed size without pointers, so that an account
-// takes little memory and the garbage collector has nothing to look at:
-//
-//   - a record for every account, 56 bytes: key, lamports, who taught it, flags
-//   - a holding for every token account, 48 bytes more: wallet, amount, mint
-//   - an extra for what few accounts have, and a delegation for what few holdings have:
-//     whatever a ledger.Account can say comes out of its record as it went in
-//   - programs and mints once each, counted ([interned])
-//
-// Records lie in chunks that never move; a [ref] names one by its place. Three trees list
-// them: by key, by program, by wallet ([tree]). A reader gets a ledger.Account that is made of
-// the record ([view.unpack]), so what it was answered stays true whatever becomes of the record.
-//
-// A record is written over where its account changes, which leaves the trees alone. A record that a
-// frozen copy may read is retired instead, and reclaimed when no such copy is left ([pins]).
-
 // record is one account. What more means depends on the flags.
 type record struct {
 	key      ledger.Pubkey
-	lamports uint64    // of a tombstone: who closed it
-	meta     uint64    // who taught it in the upper bits, flags in the lower
-	owner    arena.Ref // the program's name, 0 for the key of zeros
+	lamports uint64    // of a tombstone: the provenance of its end
+	meta     uint64    // provenance in the upper bits, flags in the lower
+	owner    arena.Ref // the number of the program's key
 	more     arena.Ref // the holding if there is one, else the extra if there is one
 }
 
@@ -39,7 +20,7 @@ type record struct {
 type holding struct {
 	wallet ledger.Pubkey
 	amount uint64
-	mint   arena.Ref // its name, 0 for the key of zeros
+	mint   arena.Ref // the number of its key
 	more   arena.Ref // the account's extra, if there is one
 }
 
@@ -75,7 +56,7 @@ const (
 // exists reports whether the account is live.
 func (p *record) exists() bool { return p.meta&flagTombstone == 0 }
 
-// program returns the name of the program that is known to own the account, as byProgram does.
+// program returns the number of the program that is known to own the account, if it is live.
 func (p *record) program() (arena.Ref, bool) {
 	return p.owner, p.exists() && p.meta&uint64(ledger.FieldOwner) != 0
 }
@@ -119,7 +100,7 @@ func needsDelegation(t *ledger.TokenAccount) bool {
 	return t.Details.Value != plain
 }
 
-// view is the records as they can be read, by the shard or by whoever holds a frozen copy.
+// view is the records as they can be read, by the owner of the base or by the reader of a frozen copy.
 type view struct {
 	records     arena.Chunks[record]
 	holdings    arena.Chunks[holding]
@@ -160,14 +141,14 @@ func (v *view) unpackRecord(p *record, a *ledger.Account) {
 	}
 }
 
-// unpack makes a the account of a record. Token facts and the like take room.
-func (v *view) unpack(r arena.Ref, a *ledger.Account, dst *slab) {
+// unpack makes a the account of a record. What a points at comes from dst.
+func (v *view) unpack(r arena.Ref, a *ledger.Account, dst *Slab) {
 	p := v.records.At(r)
 	v.unpackRecord(p, a)
 	more := p.more
 	if p.meta&flagToken != 0 {
 		h := v.holdings.At(more)
-		a.Token = dst.token()
+		a.Token = dst.Token()
 		a.Token.Owner, a.Token.Amount = h.wallet, h.amount
 		if h.mint != 0 {
 			a.Token.Mint = *v.names.At(h.mint)
@@ -187,7 +168,7 @@ func (x *extra) applyTo(a *ledger.Account) {
 	a.Since, a.Taught = ledger.Taught(x.since), ledger.Taught(x.taught)
 }
 
-func (v *view) unpackExtra(x *extra, a *ledger.Account, dst *slab) {
+func (v *view) unpackExtra(x *extra, a *ledger.Account, dst *Slab) {
 	x.applyTo(a)
 	if x.hasEarlier {
 		a.Earlier = dst.earlier()
@@ -198,12 +179,11 @@ func (v *view) unpackExtra(x *extra, a *ledger.Account, dst *slab) {
 	}
 }
 
-// slab is where the parts of unpacked accounts go that an account points at. Those that live
-// on get memory for some at once, which saves most of what that costs one by one. It belongs to
-// one goroutine.
-type slab struct {
-	// reused makes an account good only until the next is unpacked.
-	reused bool
+// Slab allocates what unpacked accounts point at, some parts at once, which saves most of what allocating them one by
+// one costs. It belongs to one goroutine.
+type Slab struct {
+	// Reused: an account is valid only until the next is unpacked, and nothing more is allocated.
+	Reused bool
 
 	tokens   []ledger.TokenAccount
 	earliers []ledger.EarlierFields
@@ -212,26 +192,26 @@ type slab struct {
 // slabParts is how many parts get memory at once: few, so that one that lives on pins little.
 const slabParts = 16
 
-// token returns empty token facts.
-func (m *slab) token() (t *ledger.TokenAccount) {
-	if len(m.tokens) == 0 {
-		m.tokens = make([]ledger.TokenAccount, slabParts)
+// Token returns empty token facts.
+func (s *Slab) Token() (t *ledger.TokenAccount) {
+	if len(s.tokens) == 0 {
+		s.tokens = make([]ledger.TokenAccount, slabParts)
 	}
-	t = &m.tokens[0]
-	if m.reused {
+	t = &s.tokens[0]
+	if s.Reused {
 		*t = ledger.TokenAccount{}
 	} else {
-		m.tokens = m.tokens[1:]
+		s.tokens = s.tokens[1:]
 	}
 	return t
 }
 
-func (m *slab) earlier() (e *ledger.EarlierFields) {
-	if len(m.earliers) == 0 {
-		m.earliers = make([]ledger.EarlierFields, slabParts)
+func (s *Slab) earlier() (e *ledger.EarlierFields) {
+	if len(s.earliers) == 0 {
+		s.earliers = make([]ledger.EarlierFields, slabParts)
 	}
-	if e = &m.earliers[0]; !m.reused {
-		m.earliers = m.earliers[1:]
+	if e = &s.earliers[0]; !s.Reused {
+		s.earliers = s.earliers[1:]
 	}
 	return e
 }

@@ -1,4 +1,4 @@
-package shard
+package packed
 
 import (
 	"math/rand/v2"
@@ -15,10 +15,10 @@ import (
 // goes, and nothing may be left.
 func TestBaseEqualsPlainMap(t *testing.T) {
 	r := seeded(t, 1)
-	b := newBase()
+	b := New()
 	held := make(map[ledger.Pubkey]*ledger.Account)
 	type copied struct {
-		base *frozenBase
+		base *Frozen
 		want map[ledger.Pubkey]*ledger.Account
 	}
 	var copies []copied
@@ -30,17 +30,17 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 			for k, a := range held {
 				want[k] = a
 			}
-			copies = append(copies, copied{b.freeze(), want})
+			copies = append(copies, copied{b.Freeze(), want})
 		case n == 1 && len(copies) > 0:
 			i := r.IntN(len(copies))
 			checkFrozenBase(t, copies[i].base, copies[i].want)
-			copies[i].base.release()
+			copies[i].base.Release()
 			copies = append(copies[:i], copies[i+1:]...)
 		case n < 60:
-			b.remove(&a.Pubkey)
+			b.Remove(&a.Pubkey)
 			delete(held, a.Pubkey)
 		default:
-			b.put(b.get(&a.Pubkey), a)
+			b.Put(b.Get(&a.Pubkey), a)
 			held[a.Pubkey] = a
 		}
 		if step%1000 == 0 {
@@ -52,25 +52,25 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 	}
 	for _, c := range copies {
 		checkFrozenBase(t, c.base, c.want)
-		c.base.release()
+		c.base.Release()
 	}
 	for k := range held {
-		b.remove(&k)
+		b.Remove(&k)
 	}
-	b.reclaim(1 << 20)
+	b.Reclaim(1 << 20)
 	checkEmpty(t, b.store)
-	if b.len()+b.programs.listings.Len()+b.wallets.listings.Len() != 0 || b.pins.retired != nil || len(b.pins.active) != 0 {
+	if b.Len()+b.programs.listings.Len()+b.wallets.listings.Len() != 0 || b.pins.retired != nil || len(b.pins.active) != 0 {
 		t.Errorf("something is left: %d, %d, %d entries, %d retired records, %d pins",
-			b.len(), b.programs.listings.Len(), b.wallets.listings.Len(), len(b.pins.retired), len(b.pins.active))
+			b.Len(), b.programs.listings.Len(), b.wallets.listings.Len(), len(b.pins.retired), len(b.pins.active))
 	}
 }
 
-func checkFrozenBase(t *testing.T, f *frozenBase, want map[ledger.Pubkey]*ledger.Account) {
+func checkFrozenBase(t *testing.T, f *Frozen, want map[ledger.Pubkey]*ledger.Account) {
 	t.Helper()
 	n := 0
-	f.ascend(func(_ *ledger.Pubkey, r arena.Ref) bool {
+	f.Ascend(func(_ *ledger.Pubkey, r arena.Ref) bool {
 		var a ledger.Account
-		f.unpack(r, &a, new(slab))
+		f.Unpack(r, &a, new(Slab))
 		if n++; !reflect.DeepEqual(&a, want[a.Pubkey]) {
 			t.Errorf("%s is frozen as %+v, want %+v", a.Pubkey, a, want[a.Pubkey])
 		}
@@ -82,12 +82,12 @@ func checkFrozenBase(t *testing.T, f *frozenBase, want map[ledger.Pubkey]*ledger
 }
 
 // checkBase compares a base and its indexes with what they should list.
-func checkBase(t *testing.T, r *rand.Rand, b *base, held map[ledger.Pubkey]*ledger.Account) {
+func checkBase(t *testing.T, r *rand.Rand, b *Base, held map[ledger.Pubkey]*ledger.Account) {
 	t.Helper()
 	live := make(map[arena.Ref]*ledger.Account)
 	programs, wallets := 0, 0
 	for k, a := range held {
-		at := b.get(&k)
+		at := b.Get(&k)
 		if at == 0 {
 			t.Fatalf("%s is not found", k)
 		}
@@ -106,14 +106,14 @@ func checkBase(t *testing.T, r *rand.Rand, b *base, held map[ledger.Pubkey]*ledg
 			}
 		}
 	}
-	if b.len() != len(held) || b.programs.listings.Len() != programs || b.wallets.listings.Len() != wallets {
+	if b.Len() != len(held) || b.programs.listings.Len() != programs || b.wallets.listings.Len() != wallets {
 		t.Fatalf("%d accounts, %d of programs and %d of wallets are listed, want %d, %d, %d",
-			b.len(), b.programs.listings.Len(), b.wallets.listings.Len(), len(held), programs, wallets)
+			b.Len(), b.programs.listings.Len(), b.wallets.listings.Len(), len(held), programs, wallets)
 	}
 	if len(b.pins.retired) == 0 {
-		checkStore(t, b.store, live, new(slab))
+		checkStore(t, b.store, live, new(Slab))
 	}
-	if absent := key(2000 + r.IntN(1000)); b.get(&absent) != 0 {
+	if absent := key(2000 + r.IntN(1000)); b.Get(&absent) != 0 {
 		t.Errorf("%s is found", absent)
 	}
 }
@@ -122,55 +122,55 @@ func checkBase(t *testing.T, r *rand.Rand, b *base, held map[ledger.Pubkey]*ledg
 // then forgotten, and counts records.
 func TestRecordsAreKeptForCopies(t *testing.T) {
 	const accounts = 100
-	b := newBase()
+	b := New()
 	v := ledger.Lamports(0)
 	write := func() {
 		v++
 		for i := range accounts {
 			a := &ledger.Account{Pubkey: key(i), Lamports: v}
-			b.put(b.get(&a.Pubkey), a)
+			b.Put(b.Get(&a.Pubkey), a)
 		}
 	}
 	taken := func() int { return b.store.accounts.Taken() }
 	if write(); taken() != accounts {
 		t.Fatalf("%d records are taken for %d accounts", taken(), accounts)
 	}
-	frozen, then := b.freeze(), v
+	frozen, then := b.Freeze(), v
 	for range 10 { // however often an account is written, the copy keeps one record of it
 		write()
 	}
 	if n := taken(); n != 2*accounts {
 		t.Errorf("%d records are taken with a copy held, want those of the copy and the newest", n)
 	}
-	frozen.ascend(func(key *ledger.Pubkey, r arena.Ref) bool {
+	frozen.Ascend(func(key *ledger.Pubkey, r arena.Ref) bool {
 		var a ledger.Account
-		if frozen.unpack(r, &a, new(slab)); a.Lamports != then {
+		if frozen.Unpack(r, &a, new(Slab)); a.Lamports != then {
 			t.Errorf("%s is frozen with %d lamports, want %d", key, a.Lamports, then)
 		}
 		return !t.Failed()
 	})
-	second := b.freeze()
+	second := b.Freeze()
 	for range 10 {
 		write()
 	}
 	if n := taken(); n != 3*accounts {
 		t.Errorf("%d records are taken with two copies held, want those of both and the newest", n)
 	}
-	second.release()
-	frozen.release()
+	second.Release()
+	frozen.Release()
 	if write(); taken() != accounts {
 		t.Errorf("%d records are taken after the copies were released, want %d", taken(), accounts)
 	}
-	b.freeze() // and forgotten
+	b.Freeze() // and forgotten
 	write()
 	for taken() != accounts {
 		runtime.GC() // its cleanup runs some time after
-		b.reclaim(accounts)
+		b.Reclaim(accounts)
 	}
 	defer func() {
 		if recover() == nil {
 			t.Error("a copy was walked after its release")
 		}
 	}()
-	frozen.ascend(func(*ledger.Pubkey, arena.Ref) bool { return true })
+	frozen.Ascend(func(*ledger.Pubkey, arena.Ref) bool { return true })
 }
