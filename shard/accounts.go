@@ -23,7 +23,7 @@ type accounts struct {
 	slab    packed.Slab    // of the accounts that are unpacked to live on
 	brief   packed.Slab    // of those that are not
 	folding ledger.Account // what goes into the base
-	touched uint64         // has no meaning: it keeps the loads of read-ahead alive
+	touched uint64         // a sink that keeps prefetch loads alive
 
 	gathered []arena.Ref // room for the records of a page
 	ahead    ahead       // the keys that a block goes on with
