@@ -223,22 +223,22 @@ func kept(a *ledger.Account) ledger.Account {
 		t := *a.Token
 		c.Token = &t
 	}
-	if a.Earlier != nil {
-		e := *a.Earlier
-		c.Earlier = &e
+	if a.FieldProvenance != nil {
+		e := *a.FieldProvenance
+		c.FieldProvenance = &e
 	}
 	return c
 }
 
 // same reports whether two accounts are alike in all there is to them.
 func same(a, b *ledger.Account) bool {
-	if (a.Token == nil) != (b.Token == nil) || (a.Earlier == nil) != (b.Earlier == nil) {
+	if (a.Token == nil) != (b.Token == nil) || (a.FieldProvenance == nil) != (b.FieldProvenance == nil) {
 		return false
 	}
-	if a.Token != nil && *a.Token != *b.Token || a.Earlier != nil && *a.Earlier != *b.Earlier {
+	if a.Token != nil && *a.Token != *b.Token || a.FieldProvenance != nil && *a.FieldProvenance != *b.FieldProvenance {
 		return false
 	}
 	x, y := *a, *b
-	x.Token, y.Token, x.Earlier, y.Earlier = nil, nil, nil, nil
+	x.Token, y.Token, x.FieldProvenance, y.FieldProvenance = nil, nil, nil, nil
 	return x == y
 }

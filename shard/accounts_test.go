@@ -197,21 +197,21 @@ func (p *plainAccounts) write(r *rand.Rand, a *accounts) {
 		place := a.find(&k)
 		before, after := a.newest(place, new(ledger.Account)), (*ledger.Account)(nil)
 		if r.IntN(4) > 0 {
-			after = &ledger.Account{Pubkey: k, Lamports: ledger.Lamports(r.IntN(4)), Taught: ledger.Taught(p.newest)}
+			after = &ledger.Account{Pubkey: k, Lamports: ledger.Lamports(r.IntN(4)), Provenance: ledger.Provenance(p.newest)}
 		} else if before == nil {
 			continue
 		}
 		switch {
 		case after == nil:
 		case after.Lamports == 0:
-			after.Since = ledger.TaughtByBlock(ledger.Slot(p.newest))
+			after.Since = ledger.BlockProvenance(ledger.Slot(p.newest))
 		default:
 			after.Owner, after.Known = program(r.IntN(3)), ledger.FieldOwner
 			if r.IntN(2) == 0 {
 				after.Token = &ledger.TokenAccount{Owner: wallet(r.IntN(3)), Amount: uint64(p.newest)}
 			}
 			if r.IntN(4) == 0 {
-				after.Earlier = &ledger.EarlierFields{Owner: ledger.Taught(p.newest)}
+				after.FieldProvenance = &ledger.FieldProvenance{Owner: ledger.Provenance(p.newest)}
 			}
 		}
 		a.write(place, p.newest, &k, before, after)

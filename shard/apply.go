@@ -27,7 +27,7 @@ type job interface {
 type apply struct {
 	version ledger.Version
 	direct  bool
-	taught  ledger.Taught
+	taught  ledger.Provenance
 	writes  []ledger.AccountWrite
 	mints   []ledger.MintWrite
 
@@ -189,7 +189,7 @@ func (j *apply) teachMint(w writer, held *ledger.Account, write *ledger.AccountW
 
 // mintAfter returns the facts of a mint after a write of its account, which stood as held,
 // was learned on top of before.
-func mintAfter(held *ledger.Account, before *ledger.Mint, write *ledger.AccountWrite, taught ledger.Taught) *ledger.Mint {
+func mintAfter(held *ledger.Account, before *ledger.Mint, write *ledger.AccountWrite, taught ledger.Provenance) *ledger.Mint {
 	closes, says := write.Lamports == 0, write.Mint
 	if closes {
 		says = nil

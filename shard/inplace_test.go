@@ -127,7 +127,7 @@ func TestOneAccountIsShownAsListsShowIt(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := all[0]
-			want.Token, want.Earlier = nil, nil
+			want.Token, want.FieldProvenance = nil, nil
 			for name, ask := range map[string]func(ledger.Pubkey, ledger.Version, time.Time) (ledger.Account, bool, error){
 				"in place": s.Account, "enqueued": s.askAccount,
 			} {

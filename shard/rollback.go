@@ -20,7 +20,7 @@ type rollback struct {
 type baseWrite struct {
 	write  *ledger.AccountWrite
 	mint   *ledger.Mint // a fact of the mint alone, when write is nil
-	taught ledger.Taught
+	taught ledger.Provenance
 	base   *ledger.BaseState // that it is of
 }
 
@@ -57,7 +57,7 @@ func (j *rollback) collectBases(w writer) {
 		if b.version < j.first {
 			continue
 		}
-		taught := ledger.TaughtByBase(b.base.Slot)
+		taught := ledger.BaseProvenance(b.base.Slot)
 		for i := range b.base.Accounts {
 			write := &b.base.Accounts[i]
 			if w.owns(write.Pubkey.Prefix()) {

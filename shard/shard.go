@@ -161,14 +161,14 @@ func (t *Task) Wait() (*Applied, error) {
 
 // ApplyBlock applies the shard's part of b as version v, unseen by every read below it.
 func (s *Shard) ApplyBlock(v ledger.Version, b *ledger.Block) *Task {
-	j := &apply{version: v, taught: ledger.TaughtByBlock(b.Slot), writes: b.Accounts, mints: b.Mints}
+	j := &apply{version: v, taught: ledger.BlockProvenance(b.Slot), writes: b.Accounts, mints: b.Mints}
 	return s.send(j, &j.result)
 }
 
 // ApplyBase learns base state as a version. Direct puts it below every version that
 // is held; it is for the time before the first block, when nobody reads.
 func (s *Shard) ApplyBase(v ledger.Version, base *ledger.BaseState, direct bool) *Task {
-	j := &apply{version: v, direct: direct, taught: ledger.TaughtByBase(base.Slot), writes: base.Accounts, mints: base.Mints, base: base}
+	j := &apply{version: v, direct: direct, taught: ledger.BaseProvenance(base.Slot), writes: base.Accounts, mints: base.Mints, base: base}
 	return s.send(j, &j.result)
 }
 

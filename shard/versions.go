@@ -26,7 +26,7 @@ type written struct {
 	term                ledger.StateHash // of the account, if termed: hashing takes longer than reading it
 	lamports            ledger.Lamports
 	rentEpoch           uint64
-	taught, since       ledger.Taught
+	taught, since       ledger.Provenance
 	version             ledger.Version
 	token, earlier      position // of what few accounts have, 0 for none
 	known               ledger.Fields
@@ -44,7 +44,7 @@ type written struct {
 type versions struct {
 	written  queue[written]
 	tokens   queue[ledger.TokenAccount]
-	earliers queue[ledger.EarlierFields]
+	earliers queue[ledger.FieldProvenance]
 	heads    arena.HashTable // positions of the newest values
 }
 
@@ -183,14 +183,14 @@ func (o *versions) put(w *written, a *ledger.Account) {
 		return
 	}
 	w.owner, w.lamports, w.rentEpoch, w.executable = a.Owner, a.Lamports, a.RentEpoch, a.Executable
-	w.taught, w.since, w.known = a.Taught, a.Since, a.Known
+	w.taught, w.since, w.known = a.Provenance, a.Since, a.Known
 	if a.Token != nil {
 		at, t := o.tokens.add()
 		w.token, *t = at, *a.Token
 	}
-	if a.Earlier != nil {
+	if a.FieldProvenance != nil {
 		at, e := o.earliers.add()
-		w.earlier, *e = at, *a.Earlier
+		w.earlier, *e = at, *a.FieldProvenance
 	}
 }
 
@@ -201,7 +201,7 @@ func (o *versions) unpack(w *written, a *ledger.Account) {
 		a.Token = o.tokens.at(w.token)
 	}
 	if w.earlier != 0 {
-		a.Earlier = o.earliers.at(w.earlier)
+		a.FieldProvenance = o.earliers.at(w.earlier)
 	}
 }
 
@@ -209,7 +209,7 @@ func (o *versions) unpack(w *written, a *ledger.Account) {
 func (w *written) unpackShown(a *ledger.Account) {
 	*a = ledger.Account{
 		Pubkey: w.key, Owner: w.owner, Lamports: w.lamports, RentEpoch: w.rentEpoch, Executable: w.executable,
-		Taught: w.taught, Since: w.since, Known: w.known,
+		Provenance: w.taught, Since: w.since, Known: w.known,
 	}
 }
 

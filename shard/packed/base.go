@@ -165,7 +165,7 @@ func (b *Base) ClosedAt(key *ledger.Pubkey, slot ledger.Slot) bool {
 	if r == 0 || b.store.records.At(r).exists() {
 		return false
 	}
-	return ledger.Taught(b.store.records.At(r).lamports).Slot() == slot
+	return ledger.Provenance(b.store.records.At(r).lamports).Slot() == slot
 }
 
 // Remove forgets an account.

@@ -27,7 +27,7 @@ type holding struct {
 // extra says in full what the flags of an account cannot.
 type extra struct {
 	since, taught, rentEpoch uint64
-	earlier                  ledger.EarlierFields
+	earlier                  ledger.FieldProvenance
 	delegation               arena.Ref
 	known                    ledger.Fields
 	hasEarlier               bool
@@ -63,8 +63,8 @@ func (p *record) program() (arena.Ref, bool) {
 
 // flagsOf returns meta as far as it goes, and whether the account needs an extra besides.
 func flagsOf(a *ledger.Account) (meta uint64, needsExtra bool) {
-	meta = uint64(a.Known)&flagKnown | uint64(a.Taught)<<taughtShift
-	needsExtra = uint64(a.Known)&^flagKnown != 0 || uint64(a.Taught)>>(64-taughtShift) != 0 || a.Earlier != nil
+	meta = uint64(a.Known)&flagKnown | uint64(a.Provenance)<<taughtShift
+	needsExtra = uint64(a.Known)&^flagKnown != 0 || uint64(a.Provenance)>>(64-taughtShift) != 0 || a.FieldProvenance != nil
 	if a.Executable {
 		meta |= flagExecutable
 	}
@@ -126,13 +126,13 @@ func (v *view) unpackShown(r arena.Ref, a *ledger.Account) {
 func (v *view) unpackRecord(p *record, a *ledger.Account) {
 	*a = ledger.Account{
 		Pubkey: p.key, Known: ledger.Fields(p.meta & flagKnown), Executable: p.meta&flagExecutable != 0,
-		Taught: ledger.Taught(p.meta >> taughtShift),
+		Provenance: ledger.Provenance(p.meta >> taughtShift),
 	}
 	if p.owner != 0 {
 		a.Owner = *v.names.At(p.owner)
 	}
 	if p.meta&flagTombstone != 0 {
-		a.Since = ledger.Taught(p.lamports)
+		a.Since = ledger.Provenance(p.lamports)
 	} else {
 		a.Lamports = ledger.Lamports(p.lamports)
 	}
@@ -165,14 +165,14 @@ func (v *view) unpack(r arena.Ref, a *ledger.Account, dst *Slab) {
 // applyTo puts into a what extra says of the account itself.
 func (x *extra) applyTo(a *ledger.Account) {
 	a.Known, a.RentEpoch = x.known, x.rentEpoch
-	a.Since, a.Taught = ledger.Taught(x.since), ledger.Taught(x.taught)
+	a.Since, a.Provenance = ledger.Provenance(x.since), ledger.Provenance(x.taught)
 }
 
 func (v *view) unpackExtra(x *extra, a *ledger.Account, dst *Slab) {
 	x.applyTo(a)
 	if x.hasEarlier {
-		a.Earlier = dst.earlier()
-		*a.Earlier = x.earlier
+		a.FieldProvenance = dst.earlier()
+		*a.FieldProvenance = x.earlier
 	}
 	if x.delegation != 0 {
 		a.Token.Details = v.delegations.At(x.delegation).details
@@ -186,7 +186,7 @@ type Slab struct {
 	Reused bool
 
 	tokens   []ledger.TokenAccount
-	earliers []ledger.EarlierFields
+	earliers []ledger.FieldProvenance
 }
 
 // slabParts is how many parts get memory at once: few, so that one that lives on pins little.
@@ -206,9 +206,9 @@ func (s *Slab) Token() (t *ledger.TokenAccount) {
 	return t
 }
 
-func (s *Slab) earlier() (e *ledger.EarlierFields) {
+func (s *Slab) earlier() (e *ledger.FieldProvenance) {
 	if len(s.earliers) == 0 {
-		s.earliers = make([]ledger.EarlierFields, slabParts)
+		s.earliers = make([]ledger.FieldProvenance, slabParts)
 	}
 	if e = &s.earliers[0]; !s.Reused {
 		s.earliers = s.earliers[1:]

@@ -80,9 +80,9 @@ func (v *recordStore) writeExtra(r arena.Ref, a *ledger.Account) arena.Ref {
 	}
 	x := v.extras.At(r)
 	x.known, x.rentEpoch = a.Known, a.RentEpoch
-	x.since, x.taught = uint64(a.Since), uint64(a.Taught)
-	if x.hasEarlier = a.Earlier != nil; x.hasEarlier {
-		x.earlier = *a.Earlier
+	x.since, x.taught = uint64(a.Since), uint64(a.Provenance)
+	if x.hasEarlier = a.FieldProvenance != nil; x.hasEarlier {
+		x.earlier = *a.FieldProvenance
 	}
 	switch {
 	case a.Token != nil && needsDelegation(a.Token):

@@ -19,8 +19,8 @@ func anyAccount(r *rand.Rand) *ledger.Account {
 		}
 		return key(r.IntN(20))
 	}
-	taught := func() ledger.Taught {
-		return []ledger.Taught{0, 1, ledger.Taught(r.Uint32()), 1<<48 - 1, 1 << 48, math.MaxUint64}[r.IntN(6)]
+	taught := func() ledger.Provenance {
+		return []ledger.Provenance{0, 1, ledger.Provenance(r.Uint32()), 1<<48 - 1, 1 << 48, math.MaxUint64}[r.IntN(6)]
 	}
 	optional := func() (k ledger.Opt[ledger.Pubkey]) {
 		if r.IntN(2) == 0 {
@@ -29,7 +29,7 @@ func anyAccount(r *rand.Rand) *ledger.Account {
 		return k
 	}
 	a := &ledger.Account{
-		Pubkey: key(r.IntN(1000)), Owner: few(), Executable: r.IntN(2) == 0, Known: ledger.Fields(r.IntN(32)), Taught: taught(),
+		Pubkey: key(r.IntN(1000)), Owner: few(), Executable: r.IntN(2) == 0, Known: ledger.Fields(r.IntN(32)), Provenance: taught(),
 		Lamports:  []ledger.Lamports{0, 1, math.MaxUint64, ledger.Lamports(r.Uint64())}[r.IntN(4)],
 		RentEpoch: []uint64{0, math.MaxUint64, math.MaxUint64, 361, math.MaxUint64 - 1}[r.IntN(5)],
 	}
@@ -40,7 +40,7 @@ func anyAccount(r *rand.Rand) *ledger.Account {
 		a.Known = ledger.Fields(r.IntN(256))
 	}
 	if r.IntN(3) == 0 {
-		a.Earlier = &ledger.EarlierFields{Owner: taught(), Executable: taught(), RentEpoch: taught(), Token: taught()}
+		a.FieldProvenance = &ledger.FieldProvenance{Owner: taught(), Executable: taught(), RentEpoch: taught(), Token: taught()}
 	}
 	if r.IntN(2) == 0 {
 		a.Token = &ledger.TokenAccount{Mint: few(), Owner: few(), Amount: r.Uint64() >> r.IntN(64)}
@@ -95,7 +95,7 @@ func TestPackedAccountsComeOutAsTheyWentIn(t *testing.T) {
 	var first, second ledger.Account
 	v.unpack(at, &first, lasting)
 	v.unpack(at, &second, lasting)
-	if first.Token != nil && first.Token == second.Token || first.Earlier != nil && first.Earlier == second.Earlier {
+	if first.Token != nil && first.Token == second.Token || first.FieldProvenance != nil && first.FieldProvenance == second.FieldProvenance {
 		t.Error("two accounts share what they point at")
 	}
 	for _, at := range refs {
@@ -110,7 +110,7 @@ func checkStore(t *testing.T, v *recordStore, held map[arena.Ref]*ledger.Account
 	for at, want := range held {
 		var got ledger.Account
 		if v.unpack(at, &got, dst); !reflect.DeepEqual(&got, want) {
-			t.Fatalf("record %d is\n%+v (token %+v, earlier %+v), want\n%+v (token %+v, earlier %+v)", at, got, got.Token, got.Earlier, want, want.Token, want.Earlier)
+			t.Fatalf("record %d is\n%+v (token %+v, earlier %+v), want\n%+v (token %+v, earlier %+v)", at, got, got.Token, got.FieldProvenance, want, want.Token, want.FieldProvenance)
 		}
 		names[want.Owner] = true
 		if want.Token != nil {
@@ -164,10 +164,10 @@ func FuzzPack(f *testing.F) {
 	for range 20 {
 		a := anyAccount(r)
 		a.Known &= ledger.FieldsShown | ledger.FieldToken
-		f.Add(ledger.AppendAccount(ledger.AppendAccount(nil, a), anyAccount(r)))
+		f.Add(codec.AppendAccount(codec.AppendAccount(nil, a), anyAccount(r)))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var decoder ledger.AccountDecoder
+		var decoder codec.AccountDecoder
 		first, rest, err := decoder.Decode(b)
 		if err != nil {
 			return
