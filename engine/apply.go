@@ -9,6 +9,7 @@ import (
 	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
+	"ledgerd/shard/txstore"
 )
 
 // maxWorking bounds the blocks that the shards have to do and that nobody waited for yet: one to
@@ -29,7 +30,7 @@ type applier struct {
 	staged   []*ledger.Record // done, and in no batch yet
 	shown    ledger.Version   // of the newest record that is visible
 
-	keys     *shard.Keys // that held transactions name
+	stored   *txstore.Store // the transactions of blocks
 	retained retained
 	folds    folds
 	updates  atomic.Uint64 // how many there were, for anybody to read
@@ -67,15 +68,15 @@ func (t *tally) rolledBack(blocks int) {
 // applyBlock has the shards apply n's block.
 func (a *applier) applyBlock(n *chain.Node) {
 	b := n.Block
-	h := a.keys.Hold(b)
-	h.Previous, h.HasPrevious = a.retained.previous()
-	if !h.HasPrevious {
+	if len(a.retained.blocks) == 0 {
 		a.root, a.retained.floor = b.Slot, b.Slot
 	}
-	a.retained.push(h)
+	packed := a.stored.Pack(b)
+	a.stored.Add(packed)
+	a.retained.push(packed)
 	a.stage(work{
 		record: &ledger.Record{Kind: ledger.BlockRecord, Slot: b.Slot, Hash: b.Blockhash, Block: b, Time: b.Time},
-		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBlock(v, b, h) }),
+		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBlock(v, b) }),
 		node:   n,
 	})
 }
@@ -223,6 +224,7 @@ func (a *applier) fold(now time.Time, atOnce bool) {
 		below = to.Slot - a.retention.Slots
 	}
 	for _, s := range a.shards {
-		s.Fold(to.Version, pruned, below)
+		s.Fold(to.Version, below)
 	}
+	a.stored.Remove(pruned)
 }

@@ -5,7 +5,7 @@ import (
 
 	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
-	"ledgerd/shard"
+	"ledgerd/shard/txstore"
 )
 
 // batch is the unit of a commit: records that become durable and then visible together, with the state of the chain and
@@ -17,7 +17,7 @@ type batch struct {
 	slot       ledger.Slot      // of the chain's tip
 	head       *ledger.Head
 	final      ledger.Opt[ledger.Tip] // the finalized tip, where its status is no later record
-	pruned     []*shard.HeldBlock     // what the head does not hold any more
+	pruned     []*txstore.Block       // what the head does not hold any more
 	receivedAt time.Time              // when the first of its events was taken from the source; zero: there is none
 	shared     bool                   // it is in the shared log
 	shown      bool                   // it is durable and published

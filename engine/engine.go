@@ -18,6 +18,7 @@ import (
 	"ledgerd/engine/fill"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
+	"ledgerd/shard/txstore"
 	"ledgerd/snapshot/wal"
 )
 
@@ -78,6 +79,7 @@ type Engine struct {
 	config  Config
 	known   atomic.Pointer[known]
 	shards  []*shard.Shard
+	stored  *txstore.Store // the transactions of blocks
 	logger  *slog.Logger
 	tally   tally
 	seq     *sequencer   // touched by the goroutine of sequence alone, but for its counters
@@ -127,7 +129,7 @@ func New(c Config) *Engine {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	e := &Engine{config: c, logger: c.Logger, started: time.Now(), changed: make(chan struct{})}
+	e := &Engine{config: c, stored: txstore.New(), logger: c.Logger, started: time.Now(), changed: make(chan struct{})}
 	e.shared.log, e.shared.maxLag = c.Shared, cmp.Or(c.MaxLag, defaultMaxLag)
 	e.shared.led, e.shared.fence = make(chan struct{}), make(chan struct{})
 	var info ledger.SourceInfo
@@ -139,7 +141,7 @@ func New(c Config) *Engine {
 		e.shards = append(e.shards, shard.New(i, c.Shards))
 	}
 	e.seq = &sequencer{
-		applier: applier{shards: e.shards, keys: shard.NewKeys(), retention: c.Retention},
+		applier: applier{shards: e.shards, stored: e.stored, retention: c.Retention},
 		chain:   chain.New(), info: info, log: c.Logger, tally: &e.tally,
 		checkRoot: func(ledger.Hash) error { return nil }, skipVotes: c.SkipVotes,
 	}

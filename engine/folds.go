@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/shard"
+	"ledgerd/shard/txstore"
 )
 
 const (
@@ -26,12 +26,12 @@ type folds struct {
 
 type dueFold struct {
 	tip    ledger.Tip
-	pruned []*shard.HeldBlock
+	pruned []*txstore.Block
 	at     time.Time
 }
 
 // add notes that tip became the newest finalized one now, with blocks given up meanwhile.
-func (f *folds) add(tip ledger.Tip, pruned []*shard.HeldBlock, now time.Time) {
+func (f *folds) add(tip ledger.Tip, pruned []*txstore.Block, now time.Time) {
 	if tip.Version == f.newest && len(pruned) == 0 {
 		return
 	}
@@ -40,7 +40,7 @@ func (f *folds) add(tip ledger.Tip, pruned []*shard.HeldBlock, now time.Time) {
 }
 
 // due takes out the newest fold that is due and all before it, as one.
-func (f *folds) due(now time.Time, atOnce bool) (to ledger.Tip, pruned []*shard.HeldBlock, ok bool) {
+func (f *folds) due(now time.Time, atOnce bool) (to ledger.Tip, pruned []*txstore.Block, ok bool) {
 	n := 0
 	for ; n < len(f.waiting) && (atOnce || !now.Before(f.waiting[n].at)); n++ {
 		to, ok = f.waiting[n].tip, true

@@ -14,7 +14,6 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/shard"
 )
 
 // TestIngestPausesWhileTooMuchIsUnfinalized shows more than 1 GiB of blocks without finality:
@@ -195,9 +194,10 @@ func TestSourceErrorEndsRun(t *testing.T) {
 func TestBrokenShardEndsRun(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, live(), Config{Shards: 3})
-		n.send(rootBlock(100))
-		n.shards[1].ApplyBlock(9, &ledger.Block{}, &shard.HeldBlock{})
-		n.try(child(rootBlock(100), 101, 0))
+		root := rootBlock(100, lamports(key(1), 1), lamports(key(2), 1), lamports(key(3), 1), lamports(key(4), 1))
+		n.send(root)
+		n.shards[1].ApplyBase(9, &ledger.BaseState{}, true) // below what is held
+		n.try(child(root, 101, 0))
 		<-n.ended
 		if n.err == nil || !strings.Contains(n.err.Error(), "shard 1 broke") {
 			t.Errorf("Run: %v, want that shard 1 broke", n.err)

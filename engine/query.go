@@ -7,6 +7,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
+	"ledgerd/shard/txstore"
 )
 
 // Head returns the newest published head, nil before the first and once the node fenced itself off.
@@ -187,8 +188,8 @@ func scatter[R any](e *Engine, keys []ledger.Pubkey, ask func(*shard.Shard, []le
 
 // Transaction returns the transaction with the signature.
 func (e *Engine) Transaction(q ledger.Query, sig ledger.Signature) (ledger.TransactionAnswer, ledger.View, error) {
-	return answer(e, q, func(v ledger.View, deadline time.Time) (a ledger.TransactionAnswer, err error) {
-		a.Transaction, err = e.transaction(v, sig, deadline)
+	return answer(e, q, func(v ledger.View, _ time.Time) (a ledger.TransactionAnswer, err error) {
+		a.Transaction, err = e.transaction(v, sig)
 		if err == nil {
 			a.Commitment = v.Head.CommitmentOf(a.Transaction.Slot)
 		}
@@ -196,14 +197,17 @@ func (e *Engine) Transaction(q ledger.Query, sig ledger.Signature) (ledger.Trans
 	})
 }
 
-func (e *Engine) transaction(v ledger.View, sig ledger.Signature, deadline time.Time) (*ledger.Transaction, error) {
-	s := e.shards[shard.Of(sig.Prefix(), len(e.shards))]
-	t, err := s.Transaction(sig, v.Tip().Version, deadline)
-	if err == nil && (t == nil || t.Slot < v.Head.Floor) {
-		err = &ledger.NotFoundError{Absence: ledger.TransactionNotFound}
-		if e.known.Load().skipVotes {
-			err = &ledger.NotFoundError{Absence: ledger.TransactionNotIndexed}
-		}
+func (e *Engine) transaction(v ledger.View, sig ledger.Signature) (*ledger.Transaction, error) {
+	blocks := blocksOf(v)
+	t := e.stored.Transaction(&sig, func(b *txstore.Block) bool {
+		i := firstFrom(blocks, b.Block.Slot)
+		return i < len(blocks) && blocks[i] == b
+	})
+	switch {
+	case t != nil:
+		return t, nil
+	case e.known.Load().skipVotes:
+		return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotIndexed}
 	}
-	return t, err
+	return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotFound}
 }

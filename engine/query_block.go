@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/shard"
+	"ledgerd/shard/txstore"
 )
 
 // LatestBlock returns the newest block of the asked commitment.
@@ -53,7 +53,7 @@ func blockAt(v ledger.View, slot ledger.Slot, parts ledger.BlockParts) (ledger.B
 }
 
 // blocksOf returns the blocks that are held up to the tip of a view, oldest first.
-func blocksOf(v ledger.View) []*shard.HeldBlock {
+func blocksOf(v ledger.View) []*txstore.Block {
 	chain, ok := v.Head.Chain.(*chainBlocks)
 	if !ok {
 		return nil
@@ -63,12 +63,12 @@ func blocksOf(v ledger.View) []*shard.HeldBlock {
 }
 
 // firstFrom returns the index of the first block at or above slot.
-func firstFrom(blocks []*shard.HeldBlock, slot ledger.Slot) int {
+func firstFrom(blocks []*txstore.Block, slot ledger.Slot) int {
 	return sort.Search(len(blocks), func(i int) bool { return blocks[i].Block.Slot >= slot })
 }
 
 // partsOf returns a block with as much of its transactions as is wanted.
-func partsOf(b *shard.HeldBlock, parts ledger.BlockParts) *ledger.Block {
+func partsOf(b *txstore.Block, parts ledger.BlockParts) *ledger.Block {
 	switch parts {
 	case ledger.NoTransactions:
 		return b.Block
@@ -90,14 +90,14 @@ type recentPage struct {
 // Recent returns the newest transactions strictly between two others, newest first, and
 // whether there are more of them. Bounds that are not held are a *ledger.NotFoundError.
 func (e *Engine) Recent(q ledger.Query, r ledger.RecentRange) ([]*ledger.Transaction, bool, ledger.View, error) {
-	page, v, err := answer(e, q, func(v ledger.View, deadline time.Time) (recentPage, error) {
-		return e.recent(v, r, deadline)
+	page, v, err := answer(e, q, func(v ledger.View, _ time.Time) (recentPage, error) {
+		return e.recent(v, r)
 	})
 	return page.transactions, page.more, v, err
 }
 
-func (e *Engine) recent(v ledger.View, r ledger.RecentRange, deadline time.Time) (page recentPage, err error) {
-	before, after, err := e.bounds(v, r, deadline)
+func (e *Engine) recent(v ledger.View, r ledger.RecentRange) (page recentPage, err error) {
+	before, after, err := e.bounds(v, r)
 	if err != nil || !v.Head.HasBlock {
 		return page, err
 	}
@@ -128,14 +128,14 @@ func (e *Engine) recent(v ledger.View, r ledger.RecentRange, deadline time.Time)
 }
 
 // bounds looks the interval's ends up; nil where it is open.
-func (e *Engine) bounds(v ledger.View, r ledger.RecentRange, deadline time.Time) (before, after *ledger.Transaction, err error) {
+func (e *Engine) bounds(v ledger.View, r ledger.RecentRange) (before, after *ledger.Transaction, err error) {
 	if r.Before.Known {
-		if before, err = e.transaction(v, r.Before.Value, deadline); err != nil {
+		if before, err = e.transaction(v, r.Before.Value); err != nil {
 			return nil, nil, err
 		}
 	}
 	if r.After.Known {
-		if after, err = e.transaction(v, r.After.Value, deadline); err != nil {
+		if after, err = e.transaction(v, r.After.Value); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
+	"ledgerd/shard/txstore"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/wal"
 )
@@ -97,11 +98,15 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 	m := snap.Meta()
 	r.progress.begin("loading the snapshot", m.Accounts+m.Tombstones)
 
-	var blocks []*shard.HeldBlock
+	var blocks []*txstore.Block
+	var before ledger.Opt[ledger.Slot] // the first of them
 	err = snap.Blocks(func(b snapshot.HeldBlock) error {
-		held := r.seq.keys.Hold(b.Block)
-		held.Previous, held.HasPrevious = b.Previous, b.HasPrevious
-		blocks = append(blocks, held)
+		if n := len(blocks); n == 0 {
+			before = ledger.Opt[ledger.Slot]{Value: b.Previous, Known: b.HasPrevious}
+		} else if last := blocks[n-1].Block.Slot; b.Block.Slot <= last {
+			return fmt.Errorf("block %d comes after block %d: %w", b.Block.Slot, last, ledger.ErrCorrupt)
+		}
+		blocks = append(blocks, r.seq.stored.Pack(b.Block))
 		return ctx.Err()
 	})
 	if err != nil {
@@ -111,7 +116,7 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 	hashes := make([]ledger.StateHash, len(r.shards))
 	for n, s := range r.shards {
 		loads.Go(func() (err error) {
-			hashes[n], err = r.fill(loadCtx, n, s, snap, blocks)
+			hashes[n], err = r.fill(loadCtx, n, s, snap)
 			return err
 		})
 	}
@@ -131,7 +136,7 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 	}
 	r.from = m
 	r.snapshots.stats.bytes.Store(i.Bytes)
-	r.seq.resumeAt(m, blocks)
+	r.seq.resumeAt(m, blocks, before)
 	return nil
 }
 
@@ -150,11 +155,10 @@ func (r *recovery) empty() error {
 }
 
 // fill restores one shard, and returns the state hash of what it holds then.
-func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapshot.Snapshot, blocks []*shard.HeldBlock) (held ledger.StateHash, err error) {
+func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapshot.Snapshot) (held ledger.StateHash, err error) {
 	first, last := shard.Range(n, len(r.shards))
 	c := shard.Content{
 		Version: snap.Meta().Version,
-		Blocks:  blocks,
 		Size:    int(snap.Meta().Accounts+snap.Meta().Tombstones) / len(r.shards),
 		Accounts: func(visit func(*ledger.Account) bool) error {
 			done := uint64(0)

@@ -6,7 +6,7 @@ import (
 
 	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
-	"ledgerd/shard"
+	"ledgerd/shard/txstore"
 	"ledgerd/snapshot"
 )
 
@@ -149,8 +149,9 @@ func (s *sequencer) redoStatus(n *chain.Node, r *ledger.Record) error {
 // notYet is FinalizedBy of a snapshot's block until the log after the snapshot has told the version.
 const notYet = ledger.Version(math.MaxUint64)
 
-// resumeAt sets the sequencer to the state of a snapshot and the blocks it holds.
-func (s *sequencer) resumeAt(m *snapshot.Meta, blocks []*shard.HeldBlock) {
+// resumeAt sets the sequencer to the state of a snapshot and the blocks it holds. Before is the slot of the block
+// below them.
+func (s *sequencer) resumeAt(m *snapshot.Meta, blocks []*txstore.Block, before ledger.Opt[ledger.Slot]) {
 	n := s.chain.Begin(m.Block)
 	n.Version, n.Seq, n.StateHash = m.Version, m.Seq, m.StateHash
 	if n.FinalizedBy = notYet; m.BaseOnly {
@@ -160,12 +161,10 @@ func (s *sequencer) resumeAt(m *snapshot.Meta, blocks []*shard.HeldBlock) {
 	s.fill.Begin(n.Slot())
 	s.version, s.shown, s.hash = m.Version, m.Version, m.StateHash
 	s.applier.root, s.lastSeq, s.baseSlot = m.Root, m.Seq, m.BaseSlot
-	s.retained = retained{floor: m.Floor}
+	s.retained = retained{floor: m.Floor, before: before}
 	for _, b := range blocks {
+		s.stored.Add(b)
 		s.retained.push(b)
-	}
-	if len(blocks) > 0 && blocks[0].HasPrevious {
-		s.retained.before = ledger.Some(blocks[0].Previous)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"sort"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/shard"
+	"ledgerd/shard/txstore"
 	"ledgerd/snapshot"
 )
 
@@ -28,20 +28,21 @@ func (r Retention) forgets(h *ledger.Head, closed ledger.Slot) bool {
 // retained are the blocks of the chain that are not pruned, oldest first. Published heads share the array: what lies
 // in it is never written again.
 type retained struct {
-	blocks []*shard.HeldBlock
+	blocks []*txstore.Block
 	spent  int // blocks before them that are pruned and still in the array
 	bytes  int
 	floor  ledger.Slot             // blocks below it are pruned
 	before ledger.Opt[ledger.Slot] // the newest block that was pruned
+	undone []*txstore.Block        // blocks that left the chain since the last prune
 }
 
-func (h *retained) push(b *shard.HeldBlock) {
+func (h *retained) push(b *txstore.Block) {
 	h.blocks = append(h.blocks, b)
 	h.bytes += b.SizeBytes()
 }
 
 // chainBlocks is what a head tells of the blocks, oldest first.
-type chainBlocks []*shard.HeldBlock
+type chainBlocks []*txstore.Block
 
 func (h *retained) chain() *chainBlocks {
 	c := chainBlocks(h.blocks)
@@ -54,15 +55,8 @@ func (h *retained) pop(n int) {
 	for _, b := range h.blocks[left:] {
 		h.bytes -= b.SizeBytes()
 	}
+	h.undone = append(h.undone, h.blocks[left:]...)
 	h.blocks, h.spent = slices.Clone(h.blocks[:left]), 0 // others come in the place of those that left
-}
-
-// previous returns the slot of the newest block, if there is one.
-func (h *retained) previous() (ledger.Slot, bool) {
-	if len(h.blocks) == 0 {
-		return 0, false
-	}
-	return h.blocks[len(h.blocks)-1].Block.Slot, true
 }
 
 // at returns the block at slot or, if the chain has none there, the next one above.
@@ -78,9 +72,9 @@ func (h *retained) at(slot ledger.Slot) (block, above *ledger.Block) {
 	return h.blocks[i].Block, nil
 }
 
-// prune drops what retention gives up and returns it, oldest first. The newest finalized
-// block and everything above it stay.
-func (h *retained) prune(r Retention, finalized, tip ledger.Slot) (pruned []*shard.HeldBlock) {
+// prune drops what retention gives up and returns it, with the blocks that left the chain. The newest
+// finalized block and everything above it stay.
+func (h *retained) prune(r Retention, finalized, tip ledger.Slot) (pruned []*txstore.Block) {
 	if tip >= r.Slots {
 		h.floor = max(h.floor, min(tip-r.Slots+1, finalized))
 	}
@@ -96,7 +90,8 @@ func (h *retained) prune(r Retention, finalized, tip ledger.Slot) (pruned []*sha
 	if n > 0 {
 		h.before = ledger.Some(h.blocks[n-1].Block.Slot)
 	}
-	pruned, h.blocks, h.spent = slices.Clone(h.blocks[:n]), h.blocks[n:], h.spent+n
+	pruned, h.undone = append(h.undone, h.blocks[:n]...), nil
+	h.blocks, h.spent = h.blocks[n:], h.spent+n
 	if h.spent > len(h.blocks)/spentShare {
 		h.blocks, h.spent = slices.Clone(h.blocks), 0 // the array lives on, the pruned blocks must not
 	}

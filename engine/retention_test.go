@@ -51,11 +51,7 @@ func TestRetentionPrunesOldBlocks(t *testing.T) {
 					checkHeld(t, n, tt.floor)
 					time.Sleep(2 * foldAfter)
 				}
-				held := int64(0)
-				for _, s := range n.Stats().Shards {
-					held += s.Transactions
-				}
-				if want := int64(131 - tt.floor); held != want {
+				if held, want := n.Stats().Transactions, int(131-tt.floor); held != want {
 					t.Errorf("%d transactions in memory after the folds, want %d", held, want)
 				}
 			})
@@ -85,6 +81,37 @@ func checkHeld(t *testing.T, n *subject, floor ledger.Slot) {
 	if err != nil || more || len(all) != int(131-floor) || all[len(all)-1].Slot != floor {
 		t.Errorf("recent: %d transactions, more %v, %v, want those down to slot %d", len(all), more, err, floor)
 	}
+}
+
+// TestTransactionsOfUndoneBlocksGo undoes a block: a signature that both branches have is found in the block on the
+// chain, and what only the undone one has leaves the memory.
+func TestTransactionsOfUndoneBlocksGo(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		n := startNode(t, live(), Config{Shards: 2})
+		defer n.mustStop()
+		root := rootBlock(100)
+		undone := with(child(root, 101, 1), signature(1), signature(2))
+		tip := with(child(root, 102, 0), signature(1))
+		n.send(root, undone)
+		if a, _, err := n.Transaction(ledger.Query{}, signature(2)); err != nil || a.Transaction.Slot != 101 {
+			t.Errorf("before the rollback: %v", err)
+		}
+		n.send(tip, child(tip, 103, 0))
+		for range 2 { // before the fold and after it
+			if a, _, err := n.Transaction(ledger.Query{}, signature(1)); err != nil || a.Transaction.Slot != 102 {
+				t.Errorf("a signature on two branches: %v", err)
+			}
+			if _, _, err := n.Transaction(ledger.Query{}, signature(2)); err == nil {
+				t.Error("a transaction of the undone block is found")
+			}
+			n.send(status(tip, ledger.StatusFinalized))
+			time.Sleep(2 * foldAfter)
+			synctest.Wait()
+		}
+		if held := n.Stats().Transactions; held != 1 {
+			t.Errorf("%d transactions in memory, want 1", held)
+		}
+	})
 }
 
 // TestTombstonesExpire closes an account: the memory of it stays as many slots as blocks do.

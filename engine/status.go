@@ -128,10 +128,11 @@ type Stats struct {
 	Undone        uint64
 	RollbacksUpTo [len(RollbackDepths)]uint64
 
-	Shards   []ShardStats
-	Log      wal.Stats
-	Snapshot SnapshotStats
-	Recovery time.Duration // how long the start took to recover; 0 where nothing is kept
+	Transactions int // held, with those of blocks that left the chain a moment ago
+	Shards       []ShardStats
+	Log          wal.Stats
+	Snapshot     SnapshotStats
+	Recovery     time.Duration // how long the start took to recover; 0 where nothing is kept
 	// DiskPauses is how often ingest had to wait for space.
 	DiskPauses uint64
 	Fill       fill.Stats
@@ -151,8 +152,8 @@ type SnapshotStats struct {
 
 // ShardStats are the figures of one shard.
 type ShardStats struct {
-	MailboxDepth                                        int
-	Accounts, TokenAccounts, Transactions, OverlayCells int64
+	MailboxDepth                          int
+	Accounts, TokenAccounts, OverlayCells int64
 }
 
 // Stats returns the figures as they stand now.
@@ -181,11 +182,12 @@ func (e *Engine) Stats() Stats {
 	if taken := shots.taken.Load(); taken != 0 {
 		s.Snapshot.Taken = time.Unix(0, taken)
 	}
+	s.Transactions = e.stored.Len()
 	for _, sh := range e.shards {
 		c := sh.Counters()
 		s.Shards = append(s.Shards, ShardStats{
 			MailboxDepth: sh.MailboxDepth(), Accounts: c.Accounts.Load(), TokenAccounts: c.TokenAccounts.Load(),
-			Transactions: c.Transactions.Load(), OverlayCells: c.OverlayCells.Load(),
+			OverlayCells: c.OverlayCells.Load(),
 		})
 	}
 	return s

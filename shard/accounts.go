@@ -4,13 +4,15 @@ import (
 	"github.com/tidwall/btree"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
+	"ledgerd/shard/packed"
 )
 
 // accounts is the versioned map of accounts: an overlay above a packed base, and what lists the
 // members of programs and wallets in both. Who holds the shard's lock uses it.
 type accounts struct {
 	overlay  *versions
-	base     *base
+	base     *packed.Base
 	programs *index // of the overlay: program → accounts
 	holders  *index // of the overlay: wallet → token accounts
 
@@ -18,37 +20,37 @@ type accounts struct {
 	overlayOnly   *btree.BTreeG[ledger.Pubkey]
 	ofOverlayOnly shedder
 
-	slab    slab           // of the accounts that are unpacked to live on
-	brief   slab           // of those that are not
+	slab    packed.Slab    // of the accounts that are unpacked to live on
+	brief   packed.Slab    // of those that are not
 	folding ledger.Account // what goes into the base
-	touched uint64         // has no meaning: it keeps the loads of read-ahead alive
+	touched uint64         // a sink that keeps prefetch loads alive
 
-	gathered []ref // room for the records of a page
-	ahead    ahead // the keys that a block goes on with
+	gathered []arena.Ref // room for the records of a page
+	ahead    ahead       // the keys that a block goes on with
 }
 
 func newAccounts() *accounts {
 	return &accounts{
 		overlay:  new(versions),
-		base:     newBase(),
+		base:     packed.New(),
 		programs: newIndex(), holders: newIndex(),
 		overlayOnly: btree.NewBTreeGOptions(func(a, b ledger.Pubkey) bool { return a.Compare(&b) < 0 },
 			btree.Options{NoLocks: true, Degree: degree}),
-		brief:    slab{reused: true},
-		gathered: make([]ref, 0, pageKeys+1),
+		brief:    packed.Slab{Reused: true},
+		gathered: make([]arena.Ref, 0, pageKeys+1),
 	}
 }
 
 // found is where a key is, until that is written or something is folded.
 type found struct {
 	place
-	base ref // the record, 0 if there is none; where the overlay has the key, nobody looked
+	base arena.Ref // the record, 0 if there is none; where the overlay has the key, nobody looked
 }
 
 // find looks a key up in both layers.
 func (t *accounts) find(key *ledger.Pubkey) (f found) {
 	if f.place = t.overlay.find(key); f.head == 0 {
-		f.base = t.base.get(key)
+		f.base = t.base.Get(key)
 	}
 	return f
 }
@@ -64,7 +66,7 @@ func (t *accounts) newest(f found, into *ledger.Account) *ledger.Account {
 		}
 		t.overlay.unpack(w, into)
 	case f.base != 0:
-		t.base.store.unpack(f.base, into, &t.brief)
+		t.base.Unpack(f.base, into, &t.brief)
 	default:
 		return nil
 	}
@@ -81,11 +83,11 @@ func (t *accounts) read(key *ledger.Pubkey, v ledger.Version, into *ledger.Accou
 		t.overlay.unpack(over, into)
 		return into
 	}
-	r := t.base.get(key)
+	r := t.base.Get(key)
 	if r == 0 {
 		return nil
 	}
-	t.base.store.unpack(r, into, &t.slab)
+	t.base.Unpack(r, into, &t.slab)
 	return into
 }
 
@@ -98,9 +100,9 @@ func (t *accounts) readShown(key *ledger.Pubkey, v ledger.Version, into *ledger.
 		}
 		return !over.absent
 	}
-	r := t.base.get(key)
+	r := t.base.Get(key)
 	if r != 0 {
-		t.base.store.unpackShown(r, into)
+		t.base.UnpackShown(r, into)
 	}
 	return r != 0
 }
@@ -171,7 +173,7 @@ func (t *accounts) enlist(x *index, of grouping, before, after *ledger.Account, 
 func (t *accounts) ascend(from *ledger.Pubkey, v ledger.Version, visit func(*ledger.Account) bool) {
 	var a ledger.Account
 	// see visits the account of a key, whose record is r.
-	see := func(key *ledger.Pubkey, r ref) bool {
+	see := func(key *ledger.Pubkey, r arena.Ref) bool {
 		over := t.over(key, v)
 		switch {
 		case over != nil && over.absent:
@@ -179,7 +181,7 @@ func (t *accounts) ascend(from *ledger.Pubkey, v ledger.Version, visit func(*led
 		case over != nil:
 			t.overlay.unpack(over, &a)
 		case r != 0:
-			t.base.store.unpack(r, &a, &t.brief)
+			t.base.Unpack(r, &a, &t.brief)
 		default:
 			return true // it came after v
 		}
@@ -188,8 +190,7 @@ func (t *accounts) ascend(from *ledger.Pubkey, v ledger.Version, visit func(*led
 	only := t.overlayOnly.Iter()
 	defer only.Release()
 	more, stopped := only.Seek(*from), false
-	t.base.byKey.ascend(from.Prefix(), from, func(_ uint64, r ref) bool {
-		key := &t.base.store.records.at(r).key
+	t.base.Ascend(from, func(key *ledger.Pubkey, r arena.Ref) bool {
 		for more {
 			if next := only.Item(); next.Compare(key) > 0 {
 				break
@@ -212,7 +213,7 @@ func (t *accounts) shed() {
 	shed(&t.ofOverlayOnly, t.overlayOnly)
 	t.programs.shed()
 	t.holders.shed()
-	t.base.reclaim(shedAfter)
+	t.base.Reclaim(shedAfter)
 }
 
 // kept returns a copy of an account that lives on.

@@ -104,13 +104,13 @@ func TestUpdateOwnsItsTokenFacts(t *testing.T) {
 		partial = append(partial, ledger.AccountWrite{Pubkey: key(i), Lamports: 2})
 	}
 	applyBlock(t, s, 1, whole...)
-	s.Fold(1, nil, 0)
+	s.Fold(1, 0)
 	all := applyBlock(t, s, 2, partial...).Updates
 	for i := range partial {
 		partial[i].Lamports = 3
 	}
 	all = append(all, applyBlock(t, s, 3, partial...).Updates...)
-	s.Fold(3, nil, 0)
+	s.Fold(3, 0)
 	settle(t, s, 4)
 	for i := range all {
 		if a := &all[i].Account; a.Token == nil || a.Token.Owner != a.Pubkey || a.Token.Amount != 5 {
@@ -161,7 +161,7 @@ func TestAccountsEqualPlainMaps(t *testing.T) {
 				frozen = nil
 			default:
 				v := p.folded + ledger.Version(r.IntN(int(p.newest-p.folded)+1))
-				frozen = &Frozen{version: v, over: a.overlay.freeze(), base: a.base.freeze()}
+				frozen = &Frozen{version: v, over: a.overlay.freeze(), base: a.base.Freeze()}
 				then = maps.Clone(p.versions[v])
 			}
 			for v := p.folded; v <= p.newest; v++ {
@@ -175,11 +175,7 @@ func TestAccountsEqualPlainMaps(t *testing.T) {
 		if p.check(t, r, a, p.newest); t.Failed() {
 			t.Fatalf("round %d", round)
 		}
-		heads := 0
-		for i := range a.overlay.heads {
-			heads += a.overlay.heads[i].used
-		}
-		left := [...]int{a.overlay.Len(), heads, a.overlayOnly.Len(), a.programs.tree.Len(), a.holders.tree.Len(), int(a.overlay.tokens.held), int(a.overlay.earliers.held)}
+		left := [...]int{a.overlay.Len(), a.overlay.heads.Len(), a.overlayOnly.Len(), a.programs.tree.Len(), a.holders.tree.Len(), int(a.overlay.tokens.held), int(a.overlay.earliers.held)}
 		if left != [...]int{0, 0, 0, 0, 0, 0, 0} {
 			t.Fatalf("round %d: values, heads, keys of the overlay alone, index entries, tokens and teachers left of the overlay: %d", round, left)
 		}

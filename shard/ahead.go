@@ -1,6 +1,10 @@
 package shard
 
-import "ledgerd/engine/ledger"
+import (
+	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
+	"ledgerd/shard/packed"
+)
 
 // # Looking ahead
 //
@@ -39,38 +43,42 @@ func (a *ahead) gather(writes []ledger.AccountWrite, todo []keyedWrite) {
 // anything is folded.
 func (t *accounts) findAll(a *ahead) {
 	t.overlay.findAll(a, &t.touched)
-	var wanted [sliceKeys]int // of those that the overlay has not
+	var missing [sliceKeys]packed.Lookup // what the overlay has not
+	var at [sliceKeys]int                // and where in a
 	n := 0
 	for i := range a.n {
 		if f := &a.places[i]; f.head == 0 {
-			wanted[n] = i
+			missing[n].Key, at[n] = &a.keys[i], i
 			n++
 		} else if w := t.overlay.written.at(f.head); w.token != 0 {
 			t.touched += t.overlay.tokens.at(w.token).Amount
 		}
 	}
-	t.base.findAll(a, wanted[:n], &t.touched)
+	t.touched += t.base.FindAll(missing[:n])
+	for i := range n {
+		a.places[at[i]].base = missing[i].Ref
+	}
 }
 
 // findAll is find for all the keys of a.
 func (o *versions) findAll(a *ahead, touched *uint64) {
 	sum := uint64(0)
 	for i := range a.n {
-		p := place{hash: hashOf(&a.keys[i])}
-		if part := &o.heads[p.hash>>24]; part.used > 0 {
-			p.at, _ = part.first(p.hash)
-			sum += part.table[p.at]
+		p := place{hash: arena.HashOf(&a.keys[i])}
+		if part := o.heads.Part(p.hash); part.Used > 0 {
+			p.at, _ = part.First(p.hash)
+			sum += part.Entries[p.at]
 		}
 		a.places[i] = found{place: p}
 	}
 	for i := range a.n {
 		p := &a.places[i].place
-		part := &o.heads[p.hash>>24]
-		if part.used == 0 {
+		part := o.heads.Part(p.hash)
+		if part.Used == 0 {
 			continue
 		}
-		for mask := len(part.table) - 1; ; p.at = (p.at + 1) & mask {
-			e := part.table[p.at]
+		for mask := len(part.Entries) - 1; ; p.at = (p.at + 1) & mask {
+			e := part.Entries[p.at]
 			if uint32(e>>32) == p.hash {
 				p.head = position(e) // if it has the key; e may be 0
 			}
@@ -87,35 +95,6 @@ func (o *versions) findAll(a *ahead, touched *uint64) {
 		p := &a.places[i].place
 		if p.head != 0 && o.written.at(p.head).key != a.keys[i] {
 			*p = o.find(&a.keys[i]) // two keys with one hash
-		}
-	}
-	*touched += sum
-}
-
-// findAll finds the records of some of the keys of a.
-func (b *base) findAll(a *ahead, wanted []int, touched *uint64) {
-	sum := uint64(0)
-	for _, i := range wanted {
-		if l := b.byKey.first(a.keys[i].Prefix()); l.number() == a.keys[i].Prefix() {
-			a.places[i].base = l.ref // if it has the key
-		}
-	}
-	for _, i := range wanted {
-		if r := a.places[i].base; r != 0 {
-			p := b.store.records.at(r)
-			sum += uint64(p.key[0]) + uint64(p.more)
-		}
-	}
-	for _, i := range wanted {
-		f := &a.places[i]
-		if f.base == 0 {
-			continue
-		}
-		p := b.store.records.at(f.base)
-		if p.key != a.keys[i] {
-			f.base = b.get(&a.keys[i]) // two keys with one beginning
-		} else if p.meta&flagToken != 0 {
-			sum += b.store.holdings.at(p.more).amount
 		}
 	}
 	*touched += sum

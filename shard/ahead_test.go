@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
 )
 
 // TestLookingAheadFindsTheSame looks keys up together that only the base has, only the overlay,
@@ -15,7 +16,7 @@ func TestLookingAheadFindsTheSame(t *testing.T) {
 		x := account(n, n%4 == 1)
 		switch {
 		case n%3 == 0:
-			a.base.set(&x)
+			a.base.Put(0, &x)
 		case n%3 == 1:
 			a.write(a.find(&x.Pubkey), 2, &x.Pubkey, nil, &x)
 		}
@@ -56,14 +57,14 @@ func account(n int, tokens bool) ledger.Account {
 
 // collide makes the hash of a key lead to another's value too.
 func collide(o *versions, k ledger.Pubkey, to position) {
-	hash := hashOf(&k)
-	part := &o.heads[hash>>24]
-	part.grow()
-	at, mask := part.first(hash)
-	for part.table[at] != 0 {
+	hash := arena.HashOf(&k)
+	part := o.heads.Part(hash)
+	part.Grow()
+	at, mask := part.First(hash)
+	for part.Entries[at] != 0 {
 		at = (at + 1) & mask
 	}
-	part.add(at, hash, uint32(to))
+	part.Add(at, hash, uint32(to))
 }
 
 // TestAPlaceOutlivesOtherWrites writes a key where it was found before others were, for which the

@@ -31,14 +31,12 @@ type apply struct {
 	writes  []ledger.AccountWrite
 	mints   []ledger.MintWrite
 
-	held *HeldBlock        // the block as it is kept; nil with base state
 	base *ledger.BaseState // nil with a block
 
-	started        bool
-	todo           []keyedWrite // this shard's writes by key, each key's in their order
-	mintsAt        int
-	transactionsAt int
-	result         Applied
+	started bool
+	todo    []keyedWrite // this shard's writes by key, each key's in their order
+	mintsAt int
+	result  Applied
 }
 
 // keyedWrite is a write's place among the writes, with the key it is sorted by.
@@ -60,9 +58,6 @@ func (j *apply) step(s *state) (more bool) {
 		case j.mintsAt < len(j.mints):
 			j.writeMint(w, &j.mints[j.mintsAt])
 			j.mintsAt++
-		case j.held != nil && j.transactionsAt < j.held.Len():
-			j.holdTransaction(w, &j.held.packed.records[j.transactionsAt])
-			j.transactionsAt++
 		default:
 			if j.direct {
 				s.folded = j.version
@@ -74,7 +69,7 @@ func (j *apply) step(s *state) (more bool) {
 	return true
 }
 
-// begin picks this shard's share of the writes and holds the block.
+// begin picks this shard's share of the writes.
 func (j *apply) begin(w writer) {
 	j.todo = make([]keyedWrite, 0, len(j.writes)/w.shards+sliceKeys)
 	for i := range j.writes {
@@ -89,9 +84,6 @@ func (j *apply) begin(w writer) {
 	j.result.Updates = make([]ledger.Update, 0, len(j.todo))
 	if j.base != nil && !j.direct {
 		w.bases = append(w.bases, baseChange{j.version, j.base})
-	}
-	if j.held != nil && OfSlot(j.held.Block.Slot, w.shards) == w.self {
-		w.blocks.put(j.version, j.held, j.held)
 	}
 }
 
@@ -129,19 +121,13 @@ func (j *apply) sort() {
 	})
 }
 
-func (j *apply) holdTransaction(w writer, t *heldTransaction) {
-	if w.owns(t.signature.Prefix()) {
-		w.transactions.put(j.version, t, t)
-	}
-}
-
 func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 	if w.owns(m.Pubkey.Prefix()) {
 		var held *ledger.Account
 		if !j.taught.ByBlock() {
 			held = w.accounts.newest(w.accounts.find(&m.Pubkey), &w.scratch[0])
 		}
-		before := w.mintAt(&m.Pubkey, newest)
+		before := w.mints.at(&m.Pubkey, newest)
 		j.learnMint(w, m.Pubkey, before, ledger.MintAfter(held, before, &m.Mint, false, j.taught))
 	}
 }
@@ -170,7 +156,7 @@ func (j *apply) writeAccount(w writer) {
 		return
 	}
 	if after != nil && after.Token != nil && before != nil && after.Token == before.Token {
-		own := w.accounts.slab.token() // the update lives on; what before points at does not
+		own := w.accounts.slab.Token() // the update lives on; what before points at does not
 		*own = *after.Token
 		after.Token = own
 	}
@@ -197,7 +183,7 @@ func (j *apply) teachMint(w writer, held *ledger.Account, write *ledger.AccountW
 	if write.Known&ledger.FieldMint == 0 && write.Lamports != 0 {
 		return
 	}
-	before := w.mintAt(&write.Pubkey, newest)
+	before := w.mints.at(&write.Pubkey, newest)
 	j.learnMint(w, write.Pubkey, before, mintAfter(held, before, write, j.taught))
 }
 

@@ -49,10 +49,7 @@ func benchApply(b *testing.B, unfolded int) {
 	next := func() {
 		v++
 		block := &ledger.Block{Slot: ledger.Slot(v), Accounts: ring[int(v)%blocks]}
-		finish(s, &apply{
-			version: v, taught: ledger.BlockProvenance(block.Slot), writes: block.Accounts,
-			held: hold(block),
-		})
+		finish(s, &apply{version: v, taught: ledger.BlockProvenance(block.Slot), writes: block.Accounts})
 		if v > ledger.Version(unfolded) {
 			finish(s, &fold{to: v - ledger.Version(unfolded)})
 		}

@@ -12,14 +12,13 @@
 // While the goroutine waits, the asker for a single account looks it up in place: the state has a lock, and
 // one user at a time. Only the goroutine waits for that lock; an asker that finds it taken enqueues a query.
 //
-// A table is one versioned map in two layers. The base has the value of every key at the newest
-// folded version. The overlay has everything newer: of transactions, blocks and mints in a small
-// B-tree of (key, version), of accounts, of which there are most, in a queue without pointers that a
-// hash table leads into. A read at version V takes the newest value at or below V in the overlay,
-// else the base, so it does not matter what was applied since. The base of accounts
-// is packed into records without pointers; those of transactions, blocks and mints point at values.
-// A block is held with its transactions packed, and the keys that they name are in [Keys],
-// which all shards share.
+// The accounts are one versioned map in two layers. The base has the value of every key at the newest
+// folded version, packed into records without pointers. The overlay has everything newer, in a queue without
+// pointers that a hash table leads into. A read at version V takes the newest value at or below V in the
+// overlay, else the base, so it does not matter what was applied since. The facts of mints, of which there are
+// few, are another versioned map, in one B-tree of (key, version).
+//
+// Blocks and transactions are stored beside the shards, by package txstore.
 //
 // An index lists the members of a group: the accounts of a program, the token accounts of
 // a wallet. Each layer of the accounts has its own. The base's lists what is a member there; the

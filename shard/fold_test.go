@@ -2,7 +2,6 @@ package shard
 
 import (
 	"maps"
-	"slices"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -34,12 +33,12 @@ func TestFoldLeavesNoStaleIndexEntries(t *testing.T) {
 				v++
 				wait(t, s.Rollback(v, first))
 			case r.IntN(5) == 0:
-				s.Fold(folded+ledger.Version(r.IntN(int(v-folded)+1)), nil, 0)
+				s.Fold(folded+ledger.Version(r.IntN(int(v-folded)+1)), 0)
 			}
 			v++
 			settle(t, s, v)
 		}
-		s.Fold(v, nil, ledger.Slot(v)+1)
+		s.Fold(v, ledger.Slot(v)+1)
 		settle(t, s, v+1)
 		checkIndexes(t, s.state)
 		if t.Failed() {
@@ -69,29 +68,28 @@ func checkIndexes(t *testing.T, s *state) {
 		hash.Add(a.StateTerm())
 		return true
 	})
-	base := s.accounts.base
+	groups := []ledger.Pubkey{ledger.TokenProgram}
+	for i := range 3 {
+		groups = append(groups, key(200+i), key(300+i))
+	}
 	for name, x := range map[string]struct {
-		over *index
-		base *tree
-		of   grouping
-		want map[membership]bool
+		over     *index
+		byWallet bool
+		want     map[membership]bool
 	}{
-		"programs": {s.accounts.programs, base.programs, byProgram, programs},
-		"holders":  {s.accounts.holders, base.wallets, byWallet, holders},
+		"programs": {s.accounts.programs, false, programs}, "holders": {s.accounts.holders, true, holders},
 	} {
 		if n := x.over.tree.Len(); n != 0 {
 			t.Errorf("%s: %d entries are left of the overlay", name, n)
 		}
 		got := make(map[membership]bool)
-		x.base.ascend(0, &ledger.Pubkey{}, func(_ uint64, r ref) bool {
-			var a ledger.Account
-			base.store.unpack(r, &a, new(slab))
-			group, _ := x.of(&a)
-			got[membership{group, a.Pubkey}] = true
-			return true
-		})
-		if !maps.Equal(got, x.want) || x.base.len() != len(x.want) {
-			t.Errorf("%s: %d entries, %d counted, want %d", name, len(got), x.base.len(), len(x.want))
+		for _, g := range groups {
+			for _, r := range s.accounts.base.Members(nil, &g, x.byWallet, ledger.Opt[ledger.Pubkey]{}, 1000) {
+				got[membership{g, *s.accounts.base.Key(r)}] = true
+			}
+		}
+		if !maps.Equal(got, x.want) {
+			t.Errorf("%s: %d entries, want %d", name, len(got), len(x.want))
 		}
 	}
 	if hash != s.hash {
@@ -113,7 +111,7 @@ func TestTombstonesEndAtTheirSlot(t *testing.T) {
 	applyBlock(t, s, 3, lamports(key(2), 0))
 	applyBlock(t, s, 4, lamports(key(3), 7)) // opened again
 	for below, want := range []string{"123", "123", "123", "23", "3"} {
-		s.Fold(ledger.Version(4+below), nil, ledger.Slot(below))
+		s.Fold(ledger.Version(4+below), ledger.Slot(below))
 		settle(t, s, ledger.Version(5+below))
 		got := ""
 		for i := 1; i <= 3; i++ {
@@ -135,7 +133,7 @@ func TestFoldRefusesOlderReads(t *testing.T) {
 	for v := ledger.Version(1); v <= 5; v++ {
 		applyBlock(t, s, v, lamports(key(1), ledger.Lamports(v)))
 	}
-	s.Fold(3, nil, 0)
+	s.Fold(3, 0)
 	settle(t, s, 6)
 	for v := ledger.Version(1); v <= 6; v++ {
 		a, _, err := s.Account(key(1), v, soon())
@@ -146,41 +144,5 @@ func TestFoldRefusesOlderReads(t *testing.T) {
 		case v >= 3 && (err != nil || listErr != nil || a.Lamports != want):
 			t.Errorf("version %d: %d, %v, %v, want %d", v, a.Lamports, err, listErr, want)
 		}
-	}
-}
-
-// TestPrunedBlocksGo drops blocks with their transactions, but for a transaction that a later
-// block holds again.
-func TestPrunedBlocksGo(t *testing.T) {
-	s := start(t)
-	sig := func(n byte) ledger.Signature { return ledger.Signature{n} }
-	var blocks []*HeldBlock
-	for v := ledger.Version(1); v <= 3; v++ {
-		b := &ledger.Block{Slot: ledger.Slot(v), ParentSlot: ledger.Slot(v - 1)}
-		b.AddTransaction(ledger.Transaction{Signature: sig(byte(v))})
-		b.AddTransaction(ledger.Transaction{Signature: sig(9)})
-		blocks = append(blocks, hold(b))
-		wait(t, s.ApplyBlock(v, b, blocks[v-1]))
-	}
-	s.Fold(3, blocks[:2], 0)
-	settle(t, s, 4)
-	var held []ledger.Slot
-	for slot := ledger.Slot(1); slot <= 3; slot++ {
-		if b, err := s.Block(slot, 4, soon()); err != nil {
-			t.Fatal(err)
-		} else if b != nil {
-			held = append(held, slot)
-		}
-	}
-	if !slices.Equal(held, []ledger.Slot{3}) {
-		t.Errorf("blocks at %v are held, want 3", held)
-	}
-	for n, want := range map[byte]bool{1: false, 2: false, 3: true, 9: true} {
-		if x, err := s.Transaction(sig(n), 4, soon()); err != nil || (x != nil) != want {
-			t.Errorf("transaction %d: %v, %v, want held: %v", n, x, err, want)
-		}
-	}
-	if s.Counters().Transactions.Load() != 2 {
-		t.Errorf("%d transactions counted, want 2", s.Counters().Transactions.Load())
 	}
 }

@@ -1,6 +1,9 @@
 package shard
 
-import "ledgerd/engine/ledger"
+import (
+	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
+)
 
 // fold moves accounts of versions up to v into the base, at most budget of them, and reports
 // whether there is more to do. It calls settled with each that is now there.
@@ -10,7 +13,7 @@ func (t *accounts) fold(v ledger.Version, budget int, settled func(now *ledger.A
 	// takes a third off the fold.
 	for i := range min(n, budget) {
 		if w := t.overlay.written.at(t.overlay.written.nth(i)); w.base != 0 {
-			t.touched += t.base.store.records.at(w.base).meta
+			t.touched += t.base.Prefetch(w.base)
 		}
 	}
 	for end := t.overlay.written.nth(n); n > 0 && budget > 0; n, budget = n-1, budget-1 {
@@ -45,18 +48,18 @@ func (t *accounts) foldOldest(end position, settled func(now *ledger.Account)) {
 }
 
 // settle makes what the base holds of a key what w says, and returns the record, 0 for none.
-func (t *accounts) settle(w *written, settled func(now *ledger.Account)) (now ref) {
+func (t *accounts) settle(w *written, settled func(now *ledger.Account)) (now arena.Ref) {
 	before := w.base
 	if before == 0 {
-		before = t.base.get(&w.key)
+		before = t.base.Get(&w.key)
 	}
 	if w.absent {
 		if before != 0 {
-			t.base.drop(before)
+			t.base.Drop(before)
 		}
 	} else {
 		t.overlay.unpack(w, &t.folding)
-		now = t.base.put(before, &t.folding)
+		now = t.base.Put(before, &t.folding)
 		settled(&t.folding)
 	}
 	switch {
@@ -73,7 +76,7 @@ func (t *accounts) settle(w *written, settled func(now *ledger.Account)) (now re
 
 // forget removes an account from the base that is folded.
 func (t *accounts) forget(key *ledger.Pubkey) {
-	t.base.remove(key)
+	t.base.Remove(key)
 	p := t.overlay.find(key).head
 	if p == 0 {
 		return

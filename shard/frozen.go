@@ -2,9 +2,9 @@ package shard
 
 import (
 	"errors"
-	"runtime"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/packed"
 )
 
 // Frozen is what a shard held at one version, for a snapshot to walk while the shard goes
@@ -13,27 +13,23 @@ import (
 type Frozen struct {
 	version ledger.Version
 	over    *versions
-	base    *frozenBase
-	mints   *table[mintFacts]
+	base    *packed.Frozen
+	mints   *mints
 }
 
 // Release lets the shard use again what the copy pins. The copy must not be walked any more. One
 // that is dropped without is released when the garbage collector finds it.
-func (f *Frozen) Release() { f.base.pin.released.Store(true) }
+func (f *Frozen) Release() { f.base.Release() }
 
 // Accounts calls visit for every account in pubkey order, tombstones included, until it
 // returns false. An account is good until visit returns.
 func (f *Frozen) Accounts(visit func(*ledger.Account) bool) {
-	if f.base.pin.released.Load() {
-		panic("a frozen copy is walked that was released")
-	}
-	f.base.ascend(f.over, f.version, visit)
-	runtime.KeepAlive(f) // by which what was just read is pinned
+	ascendFrozen(f.base, f.over, f.version, visit)
 }
 
 // Mints calls visit for the facts of every mint in pubkey order until it returns false.
 func (f *Frozen) Mints(visit func(ledger.MintWrite) bool) {
-	f.mints.ascend(&mintFacts{}, f.version, func(m *mintFacts) bool {
+	f.mints.ascend(&ledger.Pubkey{}, f.version, func(m *mintFacts) bool {
 		return visit(ledger.MintWrite{Pubkey: m.pubkey, Mint: m.mint})
 	})
 }
@@ -81,8 +77,7 @@ func (j *freeze) step(s *state) (more bool) {
 		return false
 	}
 	j.frozen = &Frozen{
-		version: j.version, over: s.accounts.overlay.freeze(), base: s.accounts.base.freeze(), mints: s.mints.freeze(),
+		version: j.version, over: s.accounts.overlay.freeze(), base: s.accounts.base.Freeze(), mints: s.mints.freeze(),
 	}
-	runtime.AddCleanup(j.frozen, func(p *pin) { p.released.Store(true) }, j.frozen.base.pin)
 	return false
 }

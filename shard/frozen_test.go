@@ -64,7 +64,7 @@ func TestFrozenStaysAsItWas(t *testing.T) {
 		wait(t, s.Rollback(v, final+1))
 		if round%2 == 1 {
 			// Forgets no tombstone, so that the model needs no memory.
-			s.Fold(v, nil, 0)
+			s.Fold(v, 0)
 		}
 		if _, _, err := s.Account(key(round), v, soon()); err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func TestFreezeOfFoldedVersionIsRefused(t *testing.T) {
 	for v := ledger.Version(1); v <= 4; v++ {
 		applyBlock(t, s, v, lamports(key(1), ledger.Lamports(v)))
 	}
-	s.Fold(3, nil, 0)
+	s.Fold(3, 0)
 	for v := ledger.Version(1); v <= 4; v++ {
 		frozen, err := s.Freeze(v).Wait()
 		if v < 3 {
@@ -135,7 +135,7 @@ func TestFrozenWalkStops(t *testing.T) {
 		writes = append(writes, w)
 	}
 	applyBlock(t, s, 1, writes[:5]...)
-	s.Fold(1, nil, 0)
+	s.Fold(1, 0)
 	applyBlock(t, s, 2, writes[5:]...)
 	frozen, err := s.Freeze(2).Wait()
 	if err != nil {

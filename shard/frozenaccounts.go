@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
+	"ledgerd/shard/packed"
 )
 
 // seenAt is the place of a value among those of its key.
@@ -33,11 +35,11 @@ func (o *versions) newestOf(v ledger.Version) []seenAt {
 	return slices.CompactFunc(all, func(a, b seenAt) bool { return a.prefix == b.prefix && *key(a) == *key(b) })
 }
 
-// ascend calls visit, in key order, for every account at version v, until it returns false. An account
-// is good until visit returns.
-func (f *frozenBase) ascend(over *versions, v ledger.Version, visit func(*ledger.Account) bool) {
+// ascendFrozen calls visit, in key order, for every account of both layers at version v, until it returns
+// false. An account is good until visit returns.
+func ascendFrozen(base *packed.Frozen, over *versions, v ledger.Version, visit func(*ledger.Account) bool) {
 	var a ledger.Account
-	brief := slab{reused: true}
+	brief := packed.Slab{Reused: true}
 	left, stopped := over.newestOf(v), false
 	// see visits what the overlay has next.
 	see := func() {
@@ -47,12 +49,12 @@ func (f *frozenBase) ascend(over *versions, v ledger.Version, visit func(*ledger
 			stopped = !visit(&a)
 		}
 	}
-	f.byKey.Scan(func(l listing) bool {
-		prefix, r := l.number(), l.ref
+	base.Ascend(func(key *ledger.Pubkey, r arena.Ref) bool {
+		prefix := key.Prefix()
 		for len(left) > 0 && left[0].prefix <= prefix && !stopped {
 			order := -1
 			if left[0].prefix == prefix {
-				order = over.written.at(left[0].at).key.Compare(&f.view.records.at(r).key)
+				order = over.written.at(left[0].at).key.Compare(key)
 			}
 			if order > 0 {
 				break
@@ -62,7 +64,7 @@ func (f *frozenBase) ascend(over *versions, v ledger.Version, visit func(*ledger
 			}
 		}
 		if !stopped {
-			f.view.unpack(r, &a, &brief)
+			base.Unpack(r, &a, &brief)
 			stopped = !visit(&a)
 		}
 		return !stopped

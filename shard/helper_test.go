@@ -65,13 +65,8 @@ func run(t testing.TB, s *Shard) *Shard {
 func applyBlock(t testing.TB, s *Shard, v ledger.Version, writes ...ledger.AccountWrite) *Applied {
 	t.Helper()
 	b := &ledger.Block{Slot: ledger.Slot(v), ParentSlot: ledger.Slot(v) - 1, Accounts: writes}
-	return wait(t, s.ApplyBlock(v, b, hold(b)))
+	return wait(t, s.ApplyBlock(v, b))
 }
-
-// heldKeys are those of all blocks that tests hold.
-var heldKeys = NewKeys()
-
-func hold(b *ledger.Block) *HeldBlock { return heldKeys.Hold(b) }
 
 func wait(t testing.TB, task *Task) *Applied {
 	t.Helper()
@@ -91,8 +86,11 @@ func settle(t testing.TB, s *Shard, next ledger.Version) {
 // soon is a deadline that only a broken shard misses.
 func soon() time.Time { return time.Now().Add(time.Minute) }
 
-// len returns how many accounts there are, tombstones included.
-func (b *base) len() int { return b.byKey.len() }
-
-// len returns how many records a tree lists.
-func (t *tree) len() int { return t.listings.Len() }
+// ownKey returns a key that is the shard's.
+func ownKey(s *state) ledger.Pubkey {
+	for n := 0; ; n++ {
+		if k := key(n); s.owns(k.Prefix()) {
+			return k
+		}
+	}
+}

@@ -1,16 +1,12 @@
 package shard
 
 import (
-	"encoding/binary"
 	"math/rand/v2"
 
 	"ledgerd/engine/ledger"
 )
 
-const (
-	testGroups     = 5
-	testSignatures = 200
-)
+const testGroups = 5
 
 func program(n int) ledger.Pubkey {
 	if n < 2 {
@@ -26,13 +22,6 @@ func near(first byte, n int) ledger.Pubkey {
 	k := ledger.Pubkey{first, 31: byte(n)}
 	k[6] = byte(n % 2)
 	return k
-}
-
-func signature(n int) (s ledger.Signature) {
-	k := key(n / 2)
-	copy(s[:4], k[:4]) // two of a half prefix
-	binary.BigEndian.PutUint64(s[8:], uint64(n))
-	return s
 }
 
 // op is one thing that was done to a node, to be done to another.
@@ -54,27 +43,16 @@ type history struct {
 	slot    ledger.Slot
 	chain   []chained
 	finals  int // of the chain, so many blocks are final
-	pruned  int // and so many of those pruned
 	hashes  map[ledger.Version]ledger.StateHash
 }
 
 // chained is a block on the chain and the version it was applied as.
 type chained struct {
 	version ledger.Version
-	held    *HeldBlock
+	slot    ledger.Slot
 }
 
 func (h *history) final() chained { return h.chain[h.finals-1] }
-
-// held returns the blocks held at version v, which is a final block's.
-func (h *history) held(v ledger.Version) (all []*HeldBlock) {
-	for _, c := range h.chain[h.pruned:] {
-		if c.version <= v {
-			all = append(all, c.held)
-		}
-	}
-	return all
-}
 
 func (h *history) did(v ledger.Version, do func(*node) *Applied) {
 	o := op{at: h.next, version: v, do: do, applied: do(h.node)}
@@ -121,37 +99,12 @@ func (h *history) base(direct bool) {
 func (h *history) block() {
 	h.slot += ledger.Slot(1 + h.r.IntN(2))
 	b := &ledger.Block{Slot: h.slot, Accounts: h.writes(10), Mints: h.mints()}
-	twice := false
-	for range h.r.IntN(5) {
-		s := signature(h.r.IntN(testSignatures))
-		twice = twice || h.holds(s)
-		b.AddTransaction(ledger.Transaction{Signature: s})
-	}
-	held := hold(b)
-	if n := len(h.chain); n > 0 {
-		held.Previous, held.HasPrevious = h.chain[n-1].held.Block.Slot, true
-		b.ParentSlot = held.Previous
-	}
 	h.version++
 	v := h.version
-	h.chain = append(h.chain, chained{v, held})
+	h.chain = append(h.chain, chained{v, h.slot})
 	h.did(v, func(n *node) *Applied {
-		return n.each(func(s *Shard) *Task { return s.ApplyBlock(v, b, held) })
+		return n.each(func(s *Shard) *Task { return s.ApplyBlock(v, b) })
 	})
-	if twice {
-		h.finals = len(h.chain) // a rollback would bring back what is pruned meanwhile
-	}
-}
-
-func (h *history) holds(s ledger.Signature) bool {
-	for _, c := range h.chain[h.pruned:] {
-		for _, t := range c.held.Signatures() {
-			if t.Signature == s {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func (h *history) rollback() {
@@ -165,26 +118,21 @@ func (h *history) rollback() {
 	})
 }
 
-// fold folds up to the newest final block and gives up some of those before it.
+// fold folds up to the newest final block and forgets tombstones of before one of those.
 func (h *history) fold() {
 	if h.r.IntN(2) == 0 {
 		h.finals = len(h.chain)
 	}
 	to := h.final().version
-	var pruned []*HeldBlock
-	for n := h.r.IntN(h.finals - h.pruned); n > 0; n-- {
-		pruned = append(pruned, h.chain[h.pruned].held)
-		h.pruned++
-	}
 	// What is applied above a version may see tombstones that are forgotten before a snapshot
 	// of that version is taken. So they are forgotten only where nothing is above.
 	below := ledger.Slot(0)
-	if h.pruned > 0 && to == h.version {
-		below = h.chain[h.pruned-1].held.Block.Slot
+	if n := h.r.IntN(h.finals); n > 0 && to == h.version {
+		below = h.chain[n-1].slot
 	}
 	h.did(0, func(n *node) *Applied {
 		for _, s := range n.shards {
-			s.Fold(to, pruned, below)
+			s.Fold(to, below)
 		}
 		return &Applied{}
 	})

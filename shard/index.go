@@ -38,7 +38,7 @@ func (x *index) remove(group, member ledger.Pubkey) {
 	x.tree.Delete(membership{group, member})
 }
 
-// shed lets the tree go of what it does not list any more.
+// shed releases the memory of stale nodes.
 func (x *index) shed() { shed(&x.ofTree, x.tree) }
 
 // grouping says which group an account belongs to at one moment, if any.

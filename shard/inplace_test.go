@@ -51,7 +51,7 @@ func TestLookingInPlaceTakesTurnsWithWork(t *testing.T) {
 		wait(t, s.Rollback(v+1, v))
 		block(v + 2)
 		newest.Store(uint64(v + 2))
-		s.Fold(v+2, nil, 0)
+		s.Fold(v+2, 0)
 	}
 	cancel()
 	readers.Wait()
@@ -118,7 +118,7 @@ func TestOneAccountIsShownAsListsShowIt(t *testing.T) {
 	for v := ledger.Version(1); v <= 30; v++ {
 		applyBlock(t, s, v, h.writes(20)...)
 		if v%7 == 0 {
-			s.Fold(v-3, nil, 0)
+			s.Fold(v-3, 0)
 		}
 		for i := range keys {
 			k := key(i)

@@ -72,7 +72,7 @@ type MintPage struct {
 func (s *Shard) ScanMints(after ledger.Opt[ledger.Pubkey], v ledger.Version, deadline time.Time) (MintPage, error) {
 	return askAt(s, v, deadline, func(st *state) MintPage {
 		page := MintPage{Done: true}
-		st.mints.ascend(&mintFacts{pubkey: after.Value}, v, func(m *mintFacts) bool {
+		st.mints.ascend(&after.Value, v, func(m *mintFacts) bool {
 			if after.Known && m.pubkey == after.Value {
 				return true
 			}

@@ -96,22 +96,3 @@ func TestMintsAreScannedInOrder(t *testing.T) {
 		}
 	}
 }
-
-// TestRollbackRestoresTransactions undoes a block that held a signature again.
-func TestRollbackRestoresTransactions(t *testing.T) {
-	s := start(t)
-	sig := ledger.Signature{7}
-	for v := ledger.Version(1); v <= 2; v++ {
-		b := &ledger.Block{Slot: ledger.Slot(v), ParentSlot: ledger.Slot(v - 1)}
-		b.AddTransaction(ledger.Transaction{Signature: sig})
-		wait(t, s.ApplyBlock(v, b, hold(b)))
-	}
-	wait(t, s.Rollback(3, 2))
-	wait(t, s.Rollback(4, 1))
-	for v, want := range map[ledger.Version]ledger.Slot{1: 1, 2: 2, 3: 1, 4: 0} {
-		x, err := s.Transaction(sig, v, soon())
-		if err != nil || (x != nil) != (want != 0) || x != nil && x.Slot != want {
-			t.Errorf("version %d: %v, %v, want that of slot %d", v, x, err, want)
-		}
-	}
-}

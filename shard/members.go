@@ -4,14 +4,14 @@ import (
 	"github.com/tidwall/btree"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
 )
 
 // members adds to a page which accounts past a key are of a group at version v, in pubkey order,
 // at most so many.
 func (t *accounts) members(page *Page, m Members, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version) {
-	records := &t.base.store.records
 	look := min(pageKeys, limit+pageSpare)
-	refs := t.gather(m, after, look+1)
+	refs := t.base.Members(t.gathered[:0], &m.Group, m.ByWallet, after, look+1)
 	over := t.listedOver(m, after)
 	defer over.Release()
 	if page.Accounts == nil {
@@ -22,7 +22,7 @@ func (t *accounts) members(page *Page, m Members, after ledger.Opt[ledger.Pubkey
 	for ; ; looked++ {
 		var listed *ledger.Pubkey
 		if len(refs) > 0 {
-			listed = &records.at(refs[0]).key
+			listed = t.base.Key(refs[0])
 		}
 		other := over.next()
 		page.Done = listed == nil && other == nil
@@ -36,7 +36,7 @@ func (t *accounts) members(page *Page, m Members, after ledger.Opt[ledger.Pubkey
 		case other != nil:
 			order = listed.Compare(other)
 		}
-		var r ref
+		var r arena.Ref
 		if order > 0 {
 			key = *other
 		} else {
@@ -52,37 +52,9 @@ func (t *accounts) members(page *Page, m Members, after ledger.Opt[ledger.Pubkey
 	}
 }
 
-// gather returns the records of accounts past the key that the base lists under a group, at most
-// so many. They are good until the next call.
-func (t *accounts) gather(m Members, after ledger.Opt[ledger.Pubkey], most int) []ref {
-	listed, group := t.base.programs, uint32(0)
-	if m.ByWallet {
-		listed, group = t.base.wallets, walletGroup(&m.Group)
-	} else {
-		name, held := t.base.store.keys.find(&m.Group)
-		if !held {
-			return nil
-		}
-		group = uint32(name)
-	}
-	refs := t.gathered[:0]
-	from := after.Value
-	listed.ascend(grouped(group, &from), &from, func(number uint64, r ref) bool {
-		if uint32(number>>32) != group {
-			return false
-		}
-		if after.Known && len(refs) == 0 && t.base.store.records.at(r).key == after.Value {
-			return true
-		}
-		refs = append(refs, r)
-		return len(refs) < most
-	})
-	return refs
-}
-
 // memberAt adds an account to a page if it is of the group at version v. The record is what the
 // base lists, 0 if it lists none.
-func (t *accounts) memberAt(page *Page, m Members, key *ledger.Pubkey, r ref, v ledger.Version) {
+func (t *accounts) memberAt(page *Page, m Members, key *ledger.Pubkey, r arena.Ref, v ledger.Version) {
 	over := t.over(key, v)
 	switch {
 	case over != nil:
@@ -95,11 +67,11 @@ func (t *accounts) memberAt(page *Page, m Members, key *ledger.Pubkey, r ref, v 
 			t.overlay.unpack(over, &page.Accounts[len(page.Accounts)-1])
 		}
 	case r != 0:
-		if wallet, _ := t.base.store.wallet(r); m.ByWallet && *wallet != m.Group {
+		if wallet, _ := t.base.Wallet(r); m.ByWallet && *wallet != m.Group {
 			return // of one that shares its hash
 		}
 		page.Accounts = append(page.Accounts, ledger.Account{})
-		t.base.store.unpack(r, &page.Accounts[len(page.Accounts)-1], &t.slab)
+		t.base.Unpack(r, &page.Accounts[len(page.Accounts)-1], &t.slab)
 	}
 }
 

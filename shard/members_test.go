@@ -40,7 +40,7 @@ func TestListsAreWhatTheAccountsSay(t *testing.T) {
 		}
 		applyBlock(t, s, v, writes...)
 		if v == 2*folded {
-			s.Fold(folded, nil, 0)
+			s.Fold(folded, 0)
 		}
 	}
 	inWallets := 0

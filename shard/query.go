@@ -114,41 +114,8 @@ func (s *Shard) Mints(keys []ledger.Pubkey, v ledger.Version, deadline time.Time
 	return askAt(s, v, deadline, func(st *state) []*ledger.Mint {
 		out := make([]*ledger.Mint, len(keys))
 		for i := range keys {
-			out[i] = st.mintAt(&keys[i], v)
+			out[i] = st.mints.at(&keys[i], v)
 		}
 		return out
 	})
-}
-
-// Transaction returns the transaction at version v, nil if it is not held there.
-func (s *Shard) Transaction(sig ledger.Signature, v ledger.Version, deadline time.Time) (*ledger.Transaction, error) {
-	held, err := askAt(s, v, deadline, func(st *state) *heldTransaction {
-		return st.transactions.at(&heldTransaction{signature: sig}, v)
-	})
-	if held == nil {
-		return nil, err
-	}
-	return held.unpack(), nil
-}
-
-// Block returns the block at slot at version v, nil if the chain has none there.
-func (s *Shard) Block(slot ledger.Slot, v ledger.Version, deadline time.Time) (*HeldBlock, error) {
-	return askAt(s, v, deadline, func(st *state) *HeldBlock {
-		return st.blocks.at(blockKey(slot), v)
-	})
-}
-
-// BlockAbove returns the shard's first block of a higher slot at version v, nil if none.
-func (s *Shard) BlockAbove(slot ledger.Slot, v ledger.Version, deadline time.Time) (*HeldBlock, error) {
-	return askAt(s, v, deadline, func(st *state) (above *HeldBlock) {
-		st.blocks.ascend(blockKey(slot+1), v, func(b *HeldBlock) bool {
-			above = b
-			return false
-		})
-		return above
-	})
-}
-
-func blockKey(slot ledger.Slot) *HeldBlock {
-	return &HeldBlock{Block: &ledger.Block{Slot: slot}}
 }

@@ -2,8 +2,6 @@ package shard
 
 import (
 	"math/bits"
-
-	"ledgerd/engine/ledger"
 )
 
 // Of returns the shard that owns a key with the given prefix: shards are ranges, so
@@ -30,6 +28,3 @@ func firstOf(self, shards int) uint64 {
 	}
 	return q
 }
-
-// OfSlot returns the shard that holds the block at slot.
-func OfSlot(slot ledger.Slot, shards int) int { return int(uint64(slot) % uint64(shards)) }

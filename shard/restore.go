@@ -3,9 +3,9 @@ package shard
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/packed"
 )
 
 // Content is what a shard held at one version, as a snapshot keeps it.
@@ -21,9 +21,6 @@ type Content struct {
 	Accounts func(visit func(*ledger.Account) bool) error
 	// Mints does so for all mint facts.
 	Mints func(visit func(ledger.MintWrite) bool) error
-	// Blocks are all blocks of the chain, oldest first. The shard takes its share of them
-	// and of their transactions.
-	Blocks []*HeldBlock
 }
 
 // Restore makes c what the shard holds, and c's version the oldest that can be read. It is
@@ -33,7 +30,7 @@ type Content struct {
 func (s *Shard) Restore(c Content) error {
 	r := restorer{state: newState(s.state.self, s.state.shards)}
 	r.filter = s.state.filter
-	for _, part := range []func(Content) error{r.restoreAccounts, r.restoreMints, r.restoreBlocks} {
+	for _, part := range []func(Content) error{r.restoreAccounts, r.restoreMints} {
 		if err := part(c); err != nil {
 			return err
 		}
@@ -55,10 +52,7 @@ type restorer struct {
 
 // restoreAccounts packs accounts as they come and makes the trees of them when all are there.
 func (r *restorer) restoreAccounts(c Content) error {
-	b := r.accounts.base
-	records := &b.store.records
-	// Nearly every account is a program's.
-	programs, wallets := make([]member, 0, c.Size+c.Size/64), []member(nil)
+	load := r.accounts.base.Loader(c.Size)
 	var last ledger.Pubkey
 	var wrong error
 	first := true
@@ -67,29 +61,21 @@ func (r *restorer) restoreAccounts(c Content) error {
 			return false
 		}
 		last, first = a.Pubkey, false
-		at := b.store.put(a)
-		b.byKey.listings.Load(listingOf(a.Pubkey.Prefix(), at))
-		if !a.Exists() {
+		load.Add(a)
+		switch {
+		case !a.Exists():
 			r.tombstones.Set(tombstone{a.Since.Slot(), a.Pubkey})
 			return true
+		case a.Token != nil:
+			r.tokens++
 		}
 		r.live++
-		start := uint32(a.Pubkey.Prefix() >> 32)
-		if program, ok := records.at(at).program(); ok {
-			programs = append(programs, member{uint32(program), start, at})
-		}
-		if a.Token != nil {
-			r.tokens++
-			wallets = append(wallets, member{walletGroup(&a.Token.Owner), start, at})
-		}
 		return true
 	})
 	if err := cmp.Or(wrong, err); err != nil {
 		return err
 	}
-	pack(b.byKey.listings)
-	b.programs.load(byGroup(programs))
-	b.wallets.load(byGroup(wallets))
+	load.Finish()
 	return nil
 }
 
@@ -101,47 +87,12 @@ func (r *restorer) restoreMints(c Content) error {
 		if wrong = r.check("mint", &m.Pubkey, &last, first); wrong != nil {
 			return false
 		}
-		held := &mintFacts{m.Pubkey, m.Mint}
 		last, first = m.Pubkey, false
-		r.mints.base.Load(entry[mintFacts]{held.pubkey.Prefix(), held})
+		r.mints.tree.Load((&mintFacts{pubkey: m.Pubkey, mint: m.Mint}).entry())
 		return true
 	})
-	pack(r.mints.base)
+	packed.Pack(r.mints.tree)
 	return cmp.Or(wrong, err)
-}
-
-// restoreBlocks takes the blocks that are this shard's and, of every block, the transactions
-// that are.
-func (r *restorer) restoreBlocks(c Content) error {
-	var transactions []entry[heldTransaction]
-	for i, held := range c.Blocks {
-		b := held.Block
-		if i > 0 && b.Slot <= c.Blocks[i-1].Block.Slot {
-			return fmt.Errorf("block %d comes after block %d: %w", b.Slot, c.Blocks[i-1].Block.Slot, ledger.ErrCorrupt)
-		}
-		if OfSlot(b.Slot, r.shards) == r.self {
-			r.blocks.base.Load(entry[HeldBlock]{uint64(b.Slot), held})
-		}
-		for n := range held.packed.records {
-			if t := &held.packed.records[n]; r.owns(t.signature.Prefix()) {
-				transactions = append(transactions, entry[heldTransaction]{t.signature.Prefix(), t})
-			}
-		}
-	}
-	pack(r.blocks.base)
-	slices.SortFunc(transactions, func(a, b entry[heldTransaction]) int {
-		if a.prefix != b.prefix {
-			return cmp.Compare(a.prefix, b.prefix)
-		}
-		// Of two with one signature the later comes last, and takes the place of the other.
-		return cmp.Or(a.value.signature.Compare(&b.value.signature), cmp.Compare(a.value.of.Block.Slot, b.value.of.Block.Slot),
-			cmp.Compare(a.value.place, b.value.place))
-	})
-	for _, t := range transactions {
-		r.transactions.base.Load(t)
-	}
-	pack(r.transactions.base)
-	return nil
 }
 
 // check returns why key cannot come after last, unless it is the first, or is not this shard's.

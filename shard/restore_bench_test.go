@@ -139,7 +139,7 @@ func BenchmarkFoldAfterFreeze(b *testing.B) {
 					writes = append(writes, lamports(keys[(int(v)*7919+i*104729)%len(keys)], ledger.Lamports(v)))
 				}
 				applyBlock(b, s, v, writes...)
-				s.Fold(v, nil, 0)
+				s.Fold(v, 0)
 				settle(b, s, v)
 			}
 			_ = kept

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/packed"
 )
 
 // TestRestoredShardsGoOnAsTheOriginal makes random histories, freezes them at a version, fills
@@ -25,10 +26,10 @@ func TestRestoredShardsGoOnAsTheOriginal(t *testing.T) {
 		for range 30 + h.r.IntN(30) {
 			h.step()
 		}
-		v, slots := h.final().version, h.slot+2
+		v := h.final().version
 		frozen := h.node.freeze(v)
-		held, before := h.held(v), h.next // what the snapshot holds, and what was applied when it was taken
-		want := h.node.answers(h.keys, slots, v)
+		before := h.next // what was applied when the snapshot was taken
+		want := h.node.answers(h.keys, v)
 		replay := slices.DeleteFunc(slices.Clone(h.ops), func(o op) bool { return o.version <= v })
 		for range 20 {
 			h.step() // what comes now must not show in what is frozen
@@ -36,8 +37,8 @@ func TestRestoredShardsGoOnAsTheOriginal(t *testing.T) {
 		later := slices.DeleteFunc(slices.Clone(h.ops), func(o op) bool { return o.at < before })
 
 		for _, shards := range []int{1, 2, 5} {
-			other := restored(t, shards, v, h.hashes[v], frozen, held)
-			if got := other.answers(h.keys, slots, v); !reflect.DeepEqual(got, want) {
+			other := restored(t, shards, v, h.hashes[v], frozen)
+			if got := other.answers(h.keys, v); !reflect.DeepEqual(got, want) {
 				t.Fatalf("round %d, version %d: %d shards answer otherwise than %d did: %s", round, v, shards, len(h.node.shards), difference(got, want))
 			}
 			for _, s := range other.shards {
@@ -45,15 +46,12 @@ func TestRestoredShardsGoOnAsTheOriginal(t *testing.T) {
 					t.Fatalf("round %d: a read below version %d: %v, want that it is folded", round, v, err)
 				}
 			}
-			if got, want := other.transactions(), distinct(held); got != want {
-				t.Fatalf("round %d: %d restored shards count %d transactions, want %d", round, shards, got, want)
-			}
 			for _, o := range slices.Concat(replay, later) {
 				if diff := differentlyApplied(o.do(other), o.applied); diff != "" {
 					t.Fatalf("round %d: %d restored shards did op %d, of version %d, otherwise: %s", round, shards, o.at, o.version, diff)
 				}
 			}
-			if got, want := other.answers(h.keys, h.slot+2, h.version), h.node.answers(h.keys, h.slot+2, h.version); !reflect.DeepEqual(got, want) {
+			if got, want := other.answers(h.keys, h.version), h.node.answers(h.keys, h.version); !reflect.DeepEqual(got, want) {
 				t.Fatalf("round %d: after version %d, %d shards answer otherwise: %s", round, h.version, shards, difference(got, want))
 			}
 			if got, want := other.counted(), h.node.counted(); got != want {
@@ -78,12 +76,12 @@ func newNode(t *testing.T, shards int) *node {
 }
 
 // restored returns running shards filled with what was frozen. The hash is all given to the last.
-func restored(t *testing.T, shards int, v ledger.Version, hash ledger.StateHash, frozen []*Frozen, blocks []*HeldBlock) *node {
+func restored(t *testing.T, shards int, v ledger.Version, hash ledger.StateHash, frozen []*Frozen) *node {
 	t.Helper()
 	n := &node{t: t}
 	for i := range shards {
 		s := New(i, shards)
-		c := Content{Version: v, Blocks: blocks, Accounts: everyAccount(frozen, s.state), Mints: everyMint(frozen, s.state)}
+		c := Content{Version: v, Accounts: everyAccount(frozen, s.state), Mints: everyMint(frozen, s.state)}
 		if i == shards-1 {
 			c.Hash = hash
 		}
@@ -149,26 +147,8 @@ func (n *node) counted() (c [2]int64) {
 	return c
 }
 
-func (n *node) transactions() (c int) {
-	for _, s := range n.shards {
-		c += int(s.Counters().Transactions.Load())
-	}
-	return c
-}
-
-// distinct counts the signatures in these blocks.
-func distinct(blocks []*HeldBlock) int {
-	seen := make(map[ledger.Signature]bool)
-	for _, b := range blocks {
-		for _, t := range b.Signatures() {
-			seen[t.Signature] = true
-		}
-	}
-	return len(seen)
-}
-
-// answers are everything a node can be asked at one version about so many keys and slots, by question.
-func (n *node) answers(keys int, slots ledger.Slot, v ledger.Version) map[string]any {
+// answers are everything a node can be asked at one version about so many keys, by question.
+func (n *node) answers(keys int, v ledger.Version) map[string]any {
 	all := make(map[string]any)
 	put := func(question string, answer any, err error) {
 		if err != nil {
@@ -192,26 +172,6 @@ func (n *node) answers(keys int, slots ledger.Slot, v ledger.Version) map[string
 	}
 	put("scan", n.scan(v), nil)
 	put("mints", n.scanMints(v), nil)
-	for i := range testSignatures {
-		s := signature(i)
-		tx, err := n.shards[Of(s.Prefix(), len(n.shards))].Transaction(s, v, soon())
-		put(fmt.Sprint("transaction ", i), tx, err)
-	}
-	for slot := range slots {
-		b, err := n.shards[OfSlot(slot, len(n.shards))].Block(slot, v, soon())
-		put(fmt.Sprint("block ", slot), b, err)
-		var above *HeldBlock
-		for _, s := range n.shards {
-			b, err := s.BlockAbove(slot, v, soon())
-			if err != nil {
-				n.t.Fatal(err)
-			}
-			if b != nil && (above == nil || b.Block.Slot < above.Block.Slot) {
-				above = b
-			}
-		}
-		put(fmt.Sprint("block above ", slot), above, nil)
-	}
 	return all
 }
 
@@ -311,27 +271,23 @@ func TestRestoreRefusesBadContent(t *testing.T) {
 	slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
 	foreign := ledger.Pubkey{1}
 	broken := errors.New("broken")
-	block := func(slot ledger.Slot) *HeldBlock { return &HeldBlock{Block: &ledger.Block{Slot: slot}} }
 	tests := map[string]struct {
 		accounts, mints []ledger.Pubkey
-		blocks          []*HeldBlock
 		fails           error // of the accounts, then of the mints
 		mintsFail       error
 		want            error
 	}{
-		"good":                   {keys, keys, []*HeldBlock{block(3), block(5)}, nil, nil, nil},
-		"empty":                  {nil, nil, nil, nil, nil, nil},
-		"account twice":          {[]ledger.Pubkey{keys[0], keys[1], keys[1]}, nil, nil, nil, nil, ledger.ErrCorrupt},
-		"accounts out of order":  {[]ledger.Pubkey{keys[1], keys[0]}, nil, nil, nil, nil, ledger.ErrCorrupt},
-		"another's account":      {[]ledger.Pubkey{foreign, keys[0]}, nil, nil, nil, nil, ledger.ErrCorrupt},
-		"mint twice":             {keys, []ledger.Pubkey{keys[2], keys[2]}, nil, nil, nil, ledger.ErrCorrupt},
-		"mints out of order":     {keys, []ledger.Pubkey{keys[2], keys[1]}, nil, nil, nil, ledger.ErrCorrupt},
-		"another's mint":         {keys, []ledger.Pubkey{foreign}, nil, nil, nil, ledger.ErrCorrupt},
-		"block twice":            {keys, keys, []*HeldBlock{block(3), block(3)}, nil, nil, ledger.ErrCorrupt},
-		"blocks out of order":    {keys, keys, []*HeldBlock{block(5), block(3)}, nil, nil, ledger.ErrCorrupt},
-		"accounts fail":          {keys, keys, nil, broken, nil, broken},
-		"mints fail":             {keys, keys, nil, nil, broken, broken},
-		"wrong before it failed": {[]ledger.Pubkey{foreign}, nil, nil, broken, nil, ledger.ErrCorrupt},
+		"good":                   {keys, keys, nil, nil, nil},
+		"empty":                  {nil, nil, nil, nil, nil},
+		"account twice":          {[]ledger.Pubkey{keys[0], keys[1], keys[1]}, nil, nil, nil, ledger.ErrCorrupt},
+		"accounts out of order":  {[]ledger.Pubkey{keys[1], keys[0]}, nil, nil, nil, ledger.ErrCorrupt},
+		"another's account":      {[]ledger.Pubkey{foreign, keys[0]}, nil, nil, nil, ledger.ErrCorrupt},
+		"mint twice":             {keys, []ledger.Pubkey{keys[2], keys[2]}, nil, nil, ledger.ErrCorrupt},
+		"mints out of order":     {keys, []ledger.Pubkey{keys[2], keys[1]}, nil, nil, ledger.ErrCorrupt},
+		"another's mint":         {keys, []ledger.Pubkey{foreign}, nil, nil, ledger.ErrCorrupt},
+		"accounts fail":          {keys, keys, broken, nil, broken},
+		"mints fail":             {keys, keys, nil, broken, broken},
+		"wrong before it failed": {[]ledger.Pubkey{foreign}, nil, broken, nil, ledger.ErrCorrupt},
 	}
 	for name, tt := range tests {
 		s := New(1, 2)
@@ -353,12 +309,11 @@ func TestRestoreRefusesBadContent(t *testing.T) {
 				}
 				return tt.mintsFail
 			},
-			Blocks: tt.blocks,
 		})
 		if !errors.Is(err, tt.want) || tt.want == broken && err != broken {
 			t.Errorf("%s: Restore: %v, want %v", name, err, tt.want)
 		}
-		if held, want := s.Counters().Accounts.Load(), int64(len(tt.accounts)); err == nil && held != want || err != nil && (held != 0 || s.state.accounts.base.len() != 0) {
+		if held, want := s.Counters().Accounts.Load(), int64(len(tt.accounts)); err == nil && held != want || err != nil && (held != 0 || s.state.accounts.base.Len() != 0) {
 			t.Errorf("%s: %d accounts are held after %v", name, held, err)
 		}
 	}
@@ -385,7 +340,7 @@ func TestRestoredTreesAreWellFilled(t *testing.T) {
 		for _, m := range items {
 			loaded.tree.Load(m)
 		}
-		pack(loaded.tree)
+		packed.Pack(loaded.tree)
 	})
 	runtime.KeepAlive(items)
 	t.Logf("%.0f bytes an entry inserted, %.0f loaded", grown, restored)

@@ -12,8 +12,7 @@ type rollback struct {
 	version, first ledger.Version
 
 	started bool
-	undone  []*heldTransaction // still to take off the chain
-	todo    []ledger.Pubkey    // keys of accounts and mints still to restore, in order
+	todo    []ledger.Pubkey // keys of accounts and mints still to restore, in order
 	bases   map[ledger.Pubkey][]baseWrite
 	result  Applied
 }
@@ -33,10 +32,6 @@ func (j *rollback) step(s *state) (more bool) {
 	}
 	for range sliceKeys {
 		switch {
-		case len(j.undone) > 0:
-			t := j.undone[0]
-			w.transactions.put(j.version, t, w.transactions.at(t, j.first-1))
-			j.undone = j.undone[1:]
 		case len(j.todo) > 0:
 			j.restore(w, j.todo[0])
 			j.todo = j.todo[1:]
@@ -48,17 +43,9 @@ func (j *rollback) step(s *state) (more bool) {
 	return true
 }
 
-// begin takes the blocks of the undone versions off the chain and notes which transactions,
-// accounts and mints go after them. Finding and sorting those is one slice, however many.
+// begin notes which accounts and mints the undone versions wrote. Finding and sorting those is one slice, however many.
 func (j *rollback) begin(w writer) {
-	for _, b := range w.blocks.writtenSince(j.first) {
-		w.blocks.put(j.version, b, w.blocks.at(b, j.first-1))
-	}
-	j.undone = w.transactions.writtenSince(j.first)
-	j.todo = w.accounts.overlay.writtenSince(j.first)
-	for _, m := range w.mints.writtenSince(j.first) {
-		j.todo = append(j.todo, m.pubkey)
-	}
+	j.todo = append(w.accounts.overlay.writtenSince(j.first), w.mints.writtenSince(j.first)...)
 	slices.SortFunc(j.todo, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
 	j.todo = slices.Compact(j.todo)
 	j.collectBases(w)
@@ -95,7 +82,7 @@ func (j *rollback) restore(w writer, key ledger.Pubkey) {
 		// Nobody wrote it since, or an earlier rollback put it back.
 		now = account
 	}
-	mint := w.mintAt(&key, j.first-1)
+	mint := w.mints.at(&key, j.first-1)
 	held, of := account, (*ledger.BaseState)(nil) // before the base state at hand
 	for _, b := range j.bases[key] {
 		if b.base != of {
@@ -110,7 +97,7 @@ func (j *rollback) restore(w writer, key ledger.Pubkey) {
 		account = ledger.Merge(account, b.write, b.taught)
 	}
 	account = w.admitted(held, account)
-	w.setMint(key, w.mintAt(&key, newest), mint)
+	w.setMint(key, w.mints.at(&key, newest), mint)
 	if now == account && !w.accounts.wasForgotten(place) {
 		return // the mint alone was written
 	}

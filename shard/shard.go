@@ -159,10 +159,9 @@ func (t *Task) Wait() (*Applied, error) {
 	}
 }
 
-// ApplyBlock applies the shard's part of b as version v, unseen by every read below it,
-// and holds it for readers as held says.
-func (s *Shard) ApplyBlock(v ledger.Version, b *ledger.Block, held *HeldBlock) *Task {
-	j := &apply{version: v, taught: ledger.BlockProvenance(b.Slot), writes: b.Accounts, mints: b.Mints, held: held}
+// ApplyBlock applies the shard's part of b as version v, unseen by every read below it.
+func (s *Shard) ApplyBlock(v ledger.Version, b *ledger.Block) *Task {
+	j := &apply{version: v, taught: ledger.BlockProvenance(b.Slot), writes: b.Accounts, mints: b.Mints}
 	return s.send(j, &j.result)
 }
 
@@ -179,11 +178,11 @@ func (s *Shard) Rollback(v, first ledger.Version) *Task {
 	return s.send(j, &j.result)
 }
 
-// Fold moves everything up to version to into the base and drops the pruned blocks,
-// their transactions, and tombstones of slots below tombstonesBelow. Nobody waits for it.
-func (s *Shard) Fold(to ledger.Version, pruned []*HeldBlock, tombstonesBelow ledger.Slot) {
+// Fold moves everything up to version to into the base and drops tombstones of slots below tombstonesBelow.
+// Nobody waits for it.
+func (s *Shard) Fold(to ledger.Version, tombstonesBelow ledger.Slot) {
 	select {
-	case s.work <- order{job: &fold{to: to, pruned: pruned, tombstonesBelow: tombstonesBelow}}:
+	case s.work <- order{job: &fold{to: to, tombstonesBelow: tombstonesBelow}}:
 	case <-s.done:
 	}
 }

@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"cmp"
 	"sync/atomic"
 
 	"github.com/tidwall/btree"
@@ -15,10 +14,8 @@ type state struct {
 
 	filter *ledger.Filter // which accounts come to be held; nil: all
 
-	accounts     *accounts
-	mints        *table[mintFacts]
-	transactions *table[heldTransaction]
-	blocks       *table[HeldBlock]
+	accounts *accounts
+	mints    *mints
 
 	hash   ledger.StateHash // of everything applied
 	folded ledger.Version   // reads below it are refused
@@ -28,15 +25,8 @@ type state struct {
 	bases      []baseChange
 	tombstones *btree.BTreeG[tombstone] // folded ones
 
-	mint     mintFacts // a key for look-ups
 	scratch  [3]ledger.Account
 	counters *Counters
-}
-
-// mintFacts is a mint with its key.
-type mintFacts struct {
-	pubkey ledger.Pubkey
-	mint   ledger.Mint
 }
 
 type baseChange struct {
@@ -48,26 +38,14 @@ type baseChange struct {
 type Counters struct {
 	Accounts      atomic.Int64 // live, at the newest applied version
 	TokenAccounts atomic.Int64
-	Transactions  atomic.Int64 // about: those of versions not yet folded may count twice
 	OverlayCells  atomic.Int64 // account values of versions not yet folded
 }
 
 func newState(self, shards int) *state {
 	return &state{
 		self: self, shards: shards,
-		accounts: newAccounts(),
-		mints: newTable(keyed[mintFacts]{
-			prefix:  func(m *mintFacts) uint64 { return m.pubkey.Prefix() },
-			compare: func(a, b *mintFacts) int { return a.pubkey.Compare(&b.pubkey) },
-		}),
-		transactions: newTable(keyed[heldTransaction]{
-			prefix:  func(t *heldTransaction) uint64 { return t.signature.Prefix() },
-			compare: func(a, b *heldTransaction) int { return a.signature.Compare(&b.signature) },
-		}),
-		blocks: newTable(keyed[HeldBlock]{
-			prefix:  func(b *HeldBlock) uint64 { return uint64(b.Block.Slot) },
-			compare: func(a, b *HeldBlock) int { return cmp.Compare(a.Block.Slot, b.Block.Slot) },
-		}),
+		accounts:   newAccounts(),
+		mints:      newMints(),
 		tombstones: newTombstones(),
 		counters:   new(Counters),
 	}
@@ -76,27 +54,13 @@ func newState(self, shards int) *state {
 // shed releases the memory of stale nodes of all trees.
 func (s *state) shed() {
 	s.accounts.shed()
-	s.mints.shed()
-	s.transactions.shed()
-	s.blocks.shed()
+	shed(&s.mints.ofTree, s.mints.tree)
 }
 
-// count brings the counters that are sizes of trees up to date.
-func (s *state) count() {
-	s.counters.Transactions.Store(int64(s.transactions.base.Len() + s.transactions.Len()))
-	s.counters.OverlayCells.Store(int64(s.accounts.overlay.Len()))
-}
+// count brings the counter that is the size of the overlay up to date.
+func (s *state) count() { s.counters.OverlayCells.Store(int64(s.accounts.overlay.Len())) }
 
 func (s *state) owns(prefix uint64) bool { return Of(prefix, s.shards) == s.self }
-
-// mintAt returns the facts of a mint at version v, nil if none are known.
-func (s *state) mintAt(key *ledger.Pubkey, v ledger.Version) *ledger.Mint {
-	s.mint.pubkey = *key
-	if m := s.mints.at(&s.mint, v); m != nil {
-		return &m.mint
-	}
-	return nil
-}
 
 // writer puts values at one version. Direct ones go to the base.
 type writer struct {
@@ -121,9 +85,9 @@ func (w writer) setAccount(f found, key *ledger.Pubkey, before, after *ledger.Ac
 		now := w.accounts.write(f, w.version, key, before, after)
 		now.term, now.termed = term, changed
 	case after != nil:
-		w.accounts.base.put(f.base, after)
+		w.accounts.base.Put(f.base, after)
 	default:
-		w.accounts.base.drop(f.base)
+		w.accounts.base.Drop(f.base)
 	}
 	return changed
 }
@@ -144,14 +108,10 @@ func (w writer) setMint(key ledger.Pubkey, before, after *ledger.Mint) {
 	if before == nil && after == nil {
 		return
 	}
-	var value *mintFacts
-	if after != nil {
-		value = &mintFacts{key, *after}
-	}
 	if w.direct {
-		w.mints.putBase(&mintFacts{pubkey: key}, value)
+		w.mints.putBase(key, after)
 	} else {
-		w.mints.put(w.version, &mintFacts{pubkey: key}, value)
+		w.mints.put(w.version, key, after)
 	}
 	if before != nil {
 		w.hash.Sub(before.StateTerm(key))

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
 )
 
 // # The overlay of accounts
@@ -33,8 +34,8 @@ type written struct {
 	byProgram, byWallet bool // the overlay's index lists it
 	moved               bool // what newer ones say of base may be out of date
 	termed              bool
-	forgotten           bool // absent since a block opened it again that the filter does not want
-	base                ref  // the account's record, 0 if not known; right where nothing is older
+	forgotten           bool      // absent since a block opened it again that the filter does not want
+	base                arena.Ref // the account's record, 0 if not known; right where nothing is older
 	older, newer, jump  position
 	depth               uint32 // how many were written before, counted while the overlay has the key
 }
@@ -44,7 +45,7 @@ type versions struct {
 	written  queue[written]
 	tokens   queue[ledger.TokenAccount]
 	earliers queue[ledger.FieldProvenance]
-	heads    [256]hashes // by the first byte of the hash, so that none is long to resize: positions of the newest
+	heads    arena.HashTable // positions of the newest values
 }
 
 // place is where the overlay has a key, or would have it, until that is written or something is folded.
@@ -59,13 +60,13 @@ func (o *versions) Len() int { return int(o.written.held) }
 
 // find returns the place of a key.
 func (o *versions) find(key *ledger.Pubkey) place {
-	p := place{hash: hashOf(key)}
-	part := &o.heads[p.hash>>24]
-	if part.used == 0 {
+	p := place{hash: arena.HashOf(key)}
+	part := o.heads.Part(p.hash)
+	if part.Used == 0 {
 		return p
 	}
-	for at, mask := part.first(p.hash); ; at = (at + 1) & mask {
-		e := part.table[at]
+	for at, mask := part.First(p.hash); ; at = (at + 1) & mask {
+		e := part.Entries[at]
 		if e == 0 {
 			p.at = at
 			return p
@@ -96,21 +97,21 @@ func (o *versions) seen(head position, v ledger.Version) position {
 func (o *versions) add(p place, v ledger.Version, key *ledger.Pubkey) (w, older *written) {
 	at, w := o.written.add()
 	w.key, w.version = *key, v
-	part := &o.heads[p.hash>>24]
+	part := o.heads.Part(p.hash)
 	if p.head != 0 {
 		older = o.written.at(p.head)
 		older.newer = at
 		w.older, w.base, w.depth = p.head, older.base, older.depth+1
 		w.jump = o.jump(p.head, w.depth)
-		part.replace(p.at, p.hash, uint32(p.head), uint32(at))
+		part.Replace(p.at, p.hash, uint32(p.head), uint32(at))
 		return w, older
 	}
-	part.grow()
-	free, mask := part.first(p.hash)
-	for part.table[free] != 0 {
+	part.Grow()
+	free, mask := part.First(p.hash)
+	for part.Entries[free] != 0 {
 		free = (free + 1) & mask
 	}
-	part.add(free, p.hash, uint32(at))
+	part.Add(free, p.hash, uint32(at))
 	return w, nil
 }
 
@@ -130,13 +131,13 @@ func (o *versions) jump(older position, depth uint32) position {
 
 // removeHead forgets a key, whose newest value is at p.
 func (o *versions) removeHead(p position, key *ledger.Pubkey) {
-	hash := hashOf(key)
-	part := &o.heads[hash>>24]
+	hash := arena.HashOf(key)
+	part := o.heads.Part(hash)
 	want := uint64(hash)<<32 | uint64(p)
-	for at, mask := part.first(hash); ; at = (at + 1) & mask {
-		switch part.table[at] {
+	for at, mask := part.First(hash); ; at = (at + 1) & mask {
+		switch part.Entries[at] {
 		case want:
-			part.remove(at)
+			part.Remove(at)
 			return
 		case 0:
 			panic("the newest value of a key is not where keys are found")

@@ -27,6 +27,7 @@ func engineMetrics(e *engine.Engine, status func() ledger.NodeStatus) func(io.Wr
 		promtext.Value(w, "ledgerd_dead_slots_total", "counter", "Blocks the source abandoned.", stats.Dead)
 		promtext.Value(w, "ledgerd_gaps_total", "counter", "Missing parents that were passed over (gaps=allow).", stats.Gaps)
 		promtext.Value(w, "ledgerd_unknown_statuses_total", "counter", "Statuses of slots that are not held.", stats.UnknownStatuses)
+		promtext.Value(w, "ledgerd_transactions", "gauge", "Transactions held.", uint64(stats.Transactions))
 		writeShards(w, stats.Shards)
 		writeFill(w, stats.Fill)
 		now := status()
@@ -63,7 +64,6 @@ func writeShards(w io.Writer, shards []engine.ShardStats) {
 		{"ledgerd_shard_overlay_values", "Account values a shard holds of versions not yet folded.", func(s engine.ShardStats) int64 { return s.OverlayCells }},
 		{"ledgerd_accounts", "Live accounts held, by shard.", func(s engine.ShardStats) int64 { return s.Accounts }},
 		{"ledgerd_token_accounts", "Live token accounts held, by shard.", func(s engine.ShardStats) int64 { return s.TokenAccounts }},
-		{"ledgerd_transactions", "Transactions held, by shard.", func(s engine.ShardStats) int64 { return s.Transactions }},
 	}
 	for _, g := range gauges {
 		promtext.Head(w, g.name, "gauge", g.help)

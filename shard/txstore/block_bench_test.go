@@ -1,4 +1,4 @@
-package shard
+package txstore
 
 import (
 	"math/rand/v2"
@@ -8,9 +8,9 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// BenchmarkHoldBlock holds blocks of 1000 transactions that name 12 of 200,000 accounts each, and
+// BenchmarkPackBlock packs blocks of 1000 transactions that name 12 of 200,000 accounts each, and
 // keeps the newest 200 of them.
-func BenchmarkHoldBlock(b *testing.B) {
+func BenchmarkPackBlock(b *testing.B) {
 	const transactions, named, accounts, blocks, kept = 1000, 12, 200_000, 64, 200
 	r := rand.New(rand.NewPCG(1, 2))
 	keys := make([]ledger.Pubkey, accounts)
@@ -30,18 +30,18 @@ func BenchmarkHoldBlock(b *testing.B) {
 			ring[n].AddTransaction(t)
 		}
 	}
-	k := NewKeys()
-	held := make([]*HeldBlock, kept)
+	s := New()
+	held := make([]*Block, kept)
 	before := heapBytes()
 	for n := range held {
-		held[n] = k.Hold(ring[n%blocks])
+		held[n] = s.Pack(ring[n%blocks])
 	}
 	each := float64(heapBytes()-before) / (kept * transactions)
 	b.ReportAllocs()
 	start := cpuTime(b)
 	n := 0
 	for b.Loop() {
-		held[n%kept] = k.Hold(ring[n%blocks])
+		held[n%kept] = s.Pack(ring[n%blocks])
 		n++
 	}
 	b.ReportMetric(float64(cpuTime(b)-start)/float64(b.N)/transactions, "cpu-ns/transaction")

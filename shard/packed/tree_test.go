@@ -1,4 +1,4 @@
-package shard
+package packed
 
 import (
 	"cmp"
@@ -9,13 +9,14 @@ import (
 	"github.com/tidwall/btree"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
 )
 
 // listed is what a tree lists under one number and key.
 type listed struct {
 	number uint64
 	key    ledger.Pubkey
-	ref    ref
+	ref    arena.Ref
 }
 
 func (a listed) compare(b listed) int {
@@ -27,7 +28,7 @@ func (a listed) compare(b listed) int {
 func TestTreeEqualsSortedList(t *testing.T) {
 	for round, spread := range []uint64{1, 3, 1000, 1 << 60} {
 		r := seeded(t, uint64(round))
-		v := newRecordStore()
+		v := new(recordStore)
 		var want []listed
 		type copied struct {
 			listings *btree.BTreeG[listing]
@@ -35,7 +36,7 @@ func TestTreeEqualsSortedList(t *testing.T) {
 		}
 		tree := newTree(&v.records)
 		var copies []copied
-		records := make(map[ledger.Pubkey]ref)
+		records := make(map[ledger.Pubkey]arena.Ref)
 		for step := range 30_000 {
 			e := listed{key: key(r.IntN(12_000))}
 			e.number = e.key.Prefix() % spread
@@ -89,8 +90,8 @@ func TestTreeEqualsSortedList(t *testing.T) {
 // finds.
 func checkTree(t *testing.T, r *rand.Rand, tree *tree, want []listed) {
 	t.Helper()
-	if tree.len() != len(want) {
-		t.Errorf("%d entries are counted, want %d", tree.len(), len(want))
+	if tree.listings.Len() != len(want) {
+		t.Errorf("%d entries are counted, want %d", tree.listings.Len(), len(want))
 	}
 	from, limit := 0, len(want)
 	start := listed{}
@@ -100,11 +101,11 @@ func checkTree(t *testing.T, r *rand.Rand, tree *tree, want []listed) {
 		start = want[from]
 	}
 	var got []listed
-	tree.ascend(start.number, &start.key, func(number uint64, at ref) bool {
+	tree.ascend(start.number, &start.key, func(number uint64, at arena.Ref) bool {
 		if len(got) == limit {
 			return false
 		}
-		got = append(got, listed{number, tree.records.at(at).key, at})
+		got = append(got, listed{number, tree.records.At(at).key, at})
 		return true
 	})
 	if !slices.Equal(got, want[from:from+limit]) {
@@ -115,7 +116,7 @@ func checkTree(t *testing.T, r *rand.Rand, tree *tree, want []listed) {
 		if len(want) > 0 && r.IntN(2) == 0 {
 			e = want[r.IntN(len(want))]
 		}
-		var found ref
+		var found arena.Ref
 		if at, ok := slices.BinarySearchFunc(want, e, listed.compare); ok {
 			found = want[at].ref
 		}
@@ -128,7 +129,7 @@ func checkTree(t *testing.T, r *rand.Rand, tree *tree, want []listed) {
 // TestLoadedTreeIsATree loads trees of all sizes around those at which they grow, and writes to them.
 func TestLoadedTreeIsATree(t *testing.T) {
 	r := seeded(t, 1)
-	v := newRecordStore()
+	v := new(recordStore)
 	const most = 120_000
 	all := make([]listed, most)
 	for i := range all {

@@ -1,31 +1,28 @@
-package shard
+package packed
 
-import "ledgerd/engine/ledger"
+import (
+	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
+)
 
 // recordStore owns the records and all they name.
 type recordStore struct {
 	view
-	accounts, holds, extraSlots, delegated slots // of the chunks in the order of view
-	keys                                   interned
-}
-
-func newRecordStore() *recordStore {
-	v := &recordStore{}
-	v.keys.names = &v.names
-	return v
+	accounts, holds, extraSlots, delegated arena.Slots // of the chunks in the order of view
+	keys                                   arena.Keys  // that names of records stand for
 }
 
 // put makes a record of an account.
-func (v *recordStore) put(a *ledger.Account) ref {
-	r := v.accounts.take()
-	v.records.reach(r)
+func (v *recordStore) put(a *ledger.Account) arena.Ref {
+	r := v.accounts.Take()
+	v.records.Reach(r)
 	v.write(r, a)
 	return r
 }
 
 // write makes a the account of a record, which is empty or another account's no more.
-func (v *recordStore) write(r ref, a *ledger.Account) {
-	p := v.records.at(r)
+func (v *recordStore) write(r arena.Ref, a *ledger.Account) {
+	p := v.records.At(r)
 	meta, needsExtra := flagsOf(a)
 	held, extraRef := p.parts(v)
 	if needsExtra {
@@ -48,39 +45,40 @@ func (v *recordStore) write(r ref, a *ledger.Account) {
 }
 
 // parts returns the holding and the extra of a record, 0 for none.
-func (p *record) parts(v *recordStore) (held, extraRef ref) {
+func (p *record) parts(v *recordStore) (held, extraRef arena.Ref) {
 	if p.meta&flagToken != 0 {
-		return p.more, v.holdings.at(p.more).more
+		return p.more, v.holdings.At(p.more).more
 	}
 	return 0, p.more
 }
 
 // rename returns the name of a key for a record that has the name was.
-func (v *recordStore) rename(was ref, k *ledger.Pubkey) ref {
-	if was != 0 && *v.names.at(was) == *k {
+func (v *recordStore) rename(was arena.Ref, k *ledger.Pubkey) arena.Ref {
+	if was != 0 && *v.names.At(was) == *k {
 		return was
 	}
-	now := v.keys.use(k)
-	v.keys.drop(was)
+	now := v.keys.Use(k)
+	v.keys.Drop(was)
+	v.names = v.keys.Names
 	return now
 }
 
-func (v *recordStore) writeHolding(r ref, t *ledger.TokenAccount, extraRef ref) ref {
+func (v *recordStore) writeHolding(r arena.Ref, t *ledger.TokenAccount, extraRef arena.Ref) arena.Ref {
 	if r == 0 {
-		r = v.holds.take()
-		v.holdings.reach(r)
+		r = v.holds.Take()
+		v.holdings.Reach(r)
 	}
-	h := v.holdings.at(r)
+	h := v.holdings.At(r)
 	h.wallet, h.amount, h.mint, h.more = t.Owner, t.Amount, v.rename(h.mint, &t.Mint), extraRef
 	return r
 }
 
-func (v *recordStore) writeExtra(r ref, a *ledger.Account) ref {
+func (v *recordStore) writeExtra(r arena.Ref, a *ledger.Account) arena.Ref {
 	if r == 0 {
-		r = v.extraSlots.take()
-		v.extras.reach(r)
+		r = v.extraSlots.Take()
+		v.extras.Reach(r)
 	}
-	x := v.extras.at(r)
+	x := v.extras.At(r)
 	x.known, x.rentEpoch = a.Known, a.RentEpoch
 	x.since, x.taught = uint64(a.Since), uint64(a.Provenance)
 	if x.hasEarlier = a.FieldProvenance != nil; x.hasEarlier {
@@ -89,20 +87,20 @@ func (v *recordStore) writeExtra(r ref, a *ledger.Account) ref {
 	switch {
 	case a.Token != nil && needsDelegation(a.Token):
 		if x.delegation == 0 {
-			x.delegation = v.delegated.take()
-			v.delegations.reach(x.delegation)
+			x.delegation = v.delegated.Take()
+			v.delegations.Reach(x.delegation)
 		}
-		v.delegations.at(x.delegation).details = a.Token.Details
+		v.delegations.At(x.delegation).details = a.Token.Details
 	case x.delegation != 0:
-		v.delegated.give(x.delegation)
+		v.delegated.Give(x.delegation)
 		x.delegation = 0
 	}
 	return r
 }
 
 // free gives up a record and all it names. Nobody may read it any more.
-func (v *recordStore) free(r ref) {
-	p := v.records.at(r)
+func (v *recordStore) free(r arena.Ref) {
+	p := v.records.At(r)
 	held, extraRef := p.parts(v)
 	if held != 0 {
 		v.freeHolding(held)
@@ -110,21 +108,21 @@ func (v *recordStore) free(r ref) {
 	if extraRef != 0 {
 		v.freeExtra(extraRef)
 	}
-	v.keys.drop(p.owner)
+	v.keys.Drop(p.owner)
 	*p = record{}
-	v.accounts.give(r)
+	v.accounts.Give(r)
 }
 
-func (v *recordStore) freeHolding(r ref) {
-	v.keys.drop(v.holdings.at(r).mint)
-	*v.holdings.at(r) = holding{}
-	v.holds.give(r)
+func (v *recordStore) freeHolding(r arena.Ref) {
+	v.keys.Drop(v.holdings.At(r).mint)
+	*v.holdings.At(r) = holding{}
+	v.holds.Give(r)
 }
 
-func (v *recordStore) freeExtra(r ref) {
-	if d := v.extras.at(r).delegation; d != 0 {
-		v.delegated.give(d)
+func (v *recordStore) freeExtra(r arena.Ref) {
+	if d := v.extras.At(r).delegation; d != 0 {
+		v.delegated.Give(d)
 	}
-	*v.extras.at(r) = extra{}
-	v.extraSlots.give(r)
+	*v.extras.At(r) = extra{}
+	v.extraSlots.Give(r)
 }

@@ -1,52 +1,34 @@
-package shard
+package packed
 
 import (
 	"math"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
 )
-
-// # The packed base
-//
-// The base holds nearly all accounts of a ledger, and most of them are not written for
-// a long time. It keeps each as one record of fixed size without pointers, so that an account
-// takes little memory and the garbage collector has nothing to look at:
-//
-//   - a record for every account, 56 bytes: key, lamports, who taught it, flags
-//   - a holding for every token account, 48 bytes more: wallet, amount, mint
-//   - an extra for what few accounts have, and a delegation for what few holdings have:
-//     whatever a ledger.Account can say comes out of its record as it went in
-//   - programs and mints once each, counted ([interned])
-//
-// Records lie in chunks that never move; a [ref] names one by its place. Three trees list
-// them: by key, by program, by wallet ([tree]). A reader gets a ledger.Account that is made of
-// the record ([view.unpack]), so what it was answered stays true whatever becomes of the record.
-//
-// A record is written over where its account changes, which leaves the trees alone. A record that a
-// frozen copy may read is retired instead, and reclaimed when no such copy is left ([pins]).
 
 // record is one account. What more means depends on the flags.
 type record struct {
 	key      ledger.Pubkey
-	lamports uint64 // of a tombstone: who closed it
-	meta     uint64 // who taught it in the upper bits, flags in the lower
-	owner    ref    // the program's name, 0 for the key of zeros
-	more     ref    // the holding if there is one, else the extra if there is one
+	lamports uint64    // of a tombstone: the provenance of its end
+	meta     uint64    // provenance in the upper bits, flags in the lower
+	owner    arena.Ref // the number of the program's key
+	more     arena.Ref // the holding if there is one, else the extra if there is one
 }
 
 // holding is the token facts of one account.
 type holding struct {
 	wallet ledger.Pubkey
 	amount uint64
-	mint   ref // its name, 0 for the key of zeros
-	more   ref // the account's extra, if there is one
+	mint   arena.Ref // the number of its key
+	more   arena.Ref // the account's extra, if there is one
 }
 
 // extra says in full what the flags of an account cannot.
 type extra struct {
 	since, taught, rentEpoch uint64
 	earlier                  ledger.FieldProvenance
-	delegation               ref
+	delegation               arena.Ref
 	known                    ledger.Fields
 	hasEarlier               bool
 }
@@ -74,8 +56,8 @@ const (
 // exists reports whether the account is live.
 func (p *record) exists() bool { return p.meta&flagTombstone == 0 }
 
-// program returns the name of the program that is known to own the account, as byProgram does.
-func (p *record) program() (ref, bool) {
+// program returns the number of the program that is known to own the account, if it is live.
+func (p *record) program() (arena.Ref, bool) {
 	return p.owner, p.exists() && p.meta&uint64(ledger.FieldOwner) != 0
 }
 
@@ -118,25 +100,25 @@ func needsDelegation(t *ledger.TokenAccount) bool {
 	return t.Details.Value != plain
 }
 
-// view is the records as they can be read, by the shard or by whoever holds a frozen copy.
+// view is the records as they can be read, by the owner of the base or by the reader of a frozen copy.
 type view struct {
-	records     chunks[record]
-	holdings    chunks[holding]
-	extras      chunks[extra]
-	delegations chunks[delegation]
-	names       chunks[ledger.Pubkey] // of programs and mints
+	records     arena.Chunks[record]
+	holdings    arena.Chunks[holding]
+	extras      arena.Chunks[extra]
+	delegations arena.Chunks[delegation]
+	names       arena.Chunks[ledger.Pubkey] // of programs and mints
 }
 
 // unpackShown makes a the account of a record without what it would point at.
-func (v *view) unpackShown(r ref, a *ledger.Account) {
-	p := v.records.at(r)
+func (v *view) unpackShown(r arena.Ref, a *ledger.Account) {
+	p := v.records.At(r)
 	v.unpackRecord(p, a)
 	if p.meta&flagExtra != 0 {
 		more := p.more
 		if p.meta&flagToken != 0 {
-			more = v.holdings.at(more).more
+			more = v.holdings.At(more).more
 		}
-		v.extras.at(more).applyTo(a)
+		v.extras.At(more).applyTo(a)
 	}
 }
 
@@ -147,7 +129,7 @@ func (v *view) unpackRecord(p *record, a *ledger.Account) {
 		Provenance: ledger.Provenance(p.meta >> taughtShift),
 	}
 	if p.owner != 0 {
-		a.Owner = *v.names.at(p.owner)
+		a.Owner = *v.names.At(p.owner)
 	}
 	if p.meta&flagTombstone != 0 {
 		a.Since = ledger.Provenance(p.lamports)
@@ -159,24 +141,24 @@ func (v *view) unpackRecord(p *record, a *ledger.Account) {
 	}
 }
 
-// unpack makes a the account of a record. Token facts and the like take room.
-func (v *view) unpack(r ref, a *ledger.Account, dst *slab) {
-	p := v.records.at(r)
+// unpack makes a the account of a record. What a points at comes from dst.
+func (v *view) unpack(r arena.Ref, a *ledger.Account, dst *Slab) {
+	p := v.records.At(r)
 	v.unpackRecord(p, a)
 	more := p.more
 	if p.meta&flagToken != 0 {
-		h := v.holdings.at(more)
-		a.Token = dst.token()
+		h := v.holdings.At(more)
+		a.Token = dst.Token()
 		a.Token.Owner, a.Token.Amount = h.wallet, h.amount
 		if h.mint != 0 {
-			a.Token.Mint = *v.names.at(h.mint)
+			a.Token.Mint = *v.names.At(h.mint)
 		}
 		a.Token.Details.Known = p.meta&flagDetails != 0
 		a.Token.Details.Value.State = ledger.TokenState(p.meta >> stateShift & stateMask)
 		more = h.more
 	}
 	if p.meta&flagExtra != 0 {
-		v.unpackExtra(v.extras.at(more), a, dst)
+		v.unpackExtra(v.extras.At(more), a, dst)
 	}
 }
 
@@ -186,23 +168,22 @@ func (x *extra) applyTo(a *ledger.Account) {
 	a.Since, a.Provenance = ledger.Provenance(x.since), ledger.Provenance(x.taught)
 }
 
-func (v *view) unpackExtra(x *extra, a *ledger.Account, dst *slab) {
+func (v *view) unpackExtra(x *extra, a *ledger.Account, dst *Slab) {
 	x.applyTo(a)
 	if x.hasEarlier {
 		a.FieldProvenance = dst.earlier()
 		*a.FieldProvenance = x.earlier
 	}
 	if x.delegation != 0 {
-		a.Token.Details = v.delegations.at(x.delegation).details
+		a.Token.Details = v.delegations.At(x.delegation).details
 	}
 }
 
-// slab is where the parts of unpacked accounts go that an account points at. Those that live
-// on get memory for some at once, which saves most of what that costs one by one. It belongs to
-// one goroutine.
-type slab struct {
-	// reused makes an account good only until the next is unpacked.
-	reused bool
+// Slab allocates what unpacked accounts point at, some parts at once, which saves most of what allocating them one by
+// one costs. It belongs to one goroutine.
+type Slab struct {
+	// Reused: an account is valid only until the next is unpacked, and nothing more is allocated.
+	Reused bool
 
 	tokens   []ledger.TokenAccount
 	earliers []ledger.FieldProvenance
@@ -211,26 +192,26 @@ type slab struct {
 // slabParts is how many parts get memory at once: few, so that one that lives on pins little.
 const slabParts = 16
 
-// token returns empty token facts.
-func (m *slab) token() (t *ledger.TokenAccount) {
-	if len(m.tokens) == 0 {
-		m.tokens = make([]ledger.TokenAccount, slabParts)
+// Token returns empty token facts.
+func (s *Slab) Token() (t *ledger.TokenAccount) {
+	if len(s.tokens) == 0 {
+		s.tokens = make([]ledger.TokenAccount, slabParts)
 	}
-	t = &m.tokens[0]
-	if m.reused {
+	t = &s.tokens[0]
+	if s.Reused {
 		*t = ledger.TokenAccount{}
 	} else {
-		m.tokens = m.tokens[1:]
+		s.tokens = s.tokens[1:]
 	}
 	return t
 }
 
-func (m *slab) earlier() (e *ledger.FieldProvenance) {
-	if len(m.earliers) == 0 {
-		m.earliers = make([]ledger.FieldProvenance, slabParts)
+func (s *Slab) earlier() (e *ledger.FieldProvenance) {
+	if len(s.earliers) == 0 {
+		s.earliers = make([]ledger.FieldProvenance, slabParts)
 	}
-	if e = &m.earliers[0]; !m.reused {
-		m.earliers = m.earliers[1:]
+	if e = &s.earliers[0]; !s.Reused {
+		s.earliers = s.earliers[1:]
 	}
 	return e
 }

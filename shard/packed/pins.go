@@ -1,6 +1,9 @@
-package shard
+package packed
 
-import "sync/atomic"
+import (
+	"ledgerd/shard/arena"
+	"sync/atomic"
+)
 
 // pin keeps every record that a frozen copy may read.
 type pin struct {
@@ -24,7 +27,7 @@ type pins struct {
 // retired is a record that no longer is an account's, and the newest copy that may read it.
 type retired struct {
 	number uint64
-	ref    ref
+	ref    arena.Ref
 }
 
 // add pins what there is now.
@@ -46,7 +49,7 @@ func (p *pins) pinned() bool {
 }
 
 // made notes that a record was made.
-func (p *pins) made(r ref) {
+func (p *pins) made(r arena.Ref) {
 	if !p.pinned() {
 		return
 	}
@@ -57,15 +60,15 @@ func (p *pins) made(r ref) {
 }
 
 // shared reports whether a copy may read a record.
-func (p *pins) shared(r ref) bool {
+func (p *pins) shared(r arena.Ref) bool {
 	return p.pinned() && (int(r/64) >= len(p.fresh) || p.fresh[r/64]&(1<<(r%64)) == 0)
 }
 
 // retire keeps a record for the copies that share it.
-func (p *pins) retire(r ref) { p.retired = append(p.retired, retired{p.number, r}) }
+func (p *pins) retire(r arena.Ref) { p.retired = append(p.retired, retired{p.number, r}) }
 
 // reclaim calls free for at most so many retired records that no copy can read any more.
-func (p *pins) reclaim(most int, free func(ref)) {
+func (p *pins) reclaim(most int, free func(arena.Ref)) {
 	if len(p.retired) == 0 {
 		return
 	}

@@ -1,4 +1,4 @@
-package shard
+package packed
 
 import (
 	"encoding/binary"
@@ -9,6 +9,7 @@ import (
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
 )
 
 // anyAccount returns an account of which everything that can be said may be said.
@@ -61,10 +62,10 @@ func anyAccount(r *rand.Rand) *ledger.Account {
 // frees some, and compares all with what they were made of.
 func TestPackedAccountsComeOutAsTheyWentIn(t *testing.T) {
 	r := seeded(t, 1)
-	v := newRecordStore()
-	held := make(map[ref]*ledger.Account)
-	var refs []ref
-	lasting := new(slab)
+	v := new(recordStore)
+	held := make(map[arena.Ref]*ledger.Account)
+	var refs []arena.Ref
+	lasting := new(Slab)
 	for step := range 20_000 {
 		a := anyAccount(r)
 		switch n := r.IntN(8); {
@@ -104,7 +105,7 @@ func TestPackedAccountsComeOutAsTheyWentIn(t *testing.T) {
 	checkEmpty(t, v)
 }
 
-func checkStore(t *testing.T, v *recordStore, held map[ref]*ledger.Account, dst *slab) {
+func checkStore(t *testing.T, v *recordStore, held map[arena.Ref]*ledger.Account, dst *Slab) {
 	t.Helper()
 	names, holdings, extras, delegations := make(map[ledger.Pubkey]bool), 0, 0, 0
 	for at, want := range held {
@@ -125,7 +126,7 @@ func checkStore(t *testing.T, v *recordStore, held map[ref]*ledger.Account, dst 
 		}
 	}
 	delete(names, ledger.Pubkey{})
-	got := [...]int{v.accounts.taken(), v.holds.taken(), v.extraSlots.taken(), v.delegated.taken(), v.keys.slots.taken()}
+	got := [...]int{v.accounts.Taken(), v.holds.Taken(), v.extraSlots.Taken(), v.delegated.Taken(), v.keys.Len()}
 	if want := [...]int{len(held), holdings, extras, delegations, len(names)}; got != want {
 		t.Fatalf("records, holdings, extras, delegations and names taken: %d, want %d", got, want)
 	}
@@ -135,18 +136,8 @@ func checkStore(t *testing.T, v *recordStore, held map[ref]*ledger.Account, dst 
 func checkEmpty(t *testing.T, v *recordStore) {
 	t.Helper()
 	checkStore(t, v, nil, nil)
-	for i := range v.keys.parts {
-		if n := v.keys.parts[i].used; n != 0 {
-			t.Errorf("%d places of part %d of the names are taken", n, i)
-		}
-	}
-	for name, n := range v.keys.counts {
-		if n != 0 {
-			t.Errorf("name %d is still counted %d times", name, n)
-		}
-	}
-	for at := ref(1); at <= v.accounts.highest; at++ {
-		if *v.records.at(at) != (record{}) {
+	for at := arena.Ref(1); at <= v.accounts.Highest(); at++ {
+		if *v.records.At(at) != (record{}) {
 			t.Errorf("record %d is not empty", at)
 		}
 	}
@@ -163,67 +154,6 @@ func TestRecordsAreOfTheirSize(t *testing.T) {
 	} {
 		if tt.of.Size() != tt.want {
 			t.Errorf("%s takes %d bytes, want %d", name, tt.of.Size(), tt.want)
-		}
-	}
-}
-
-// TestInternedKeysAreCounted uses and drops keys at random, many of which collide, and compares with
-// a map of counts.
-func TestInternedKeysAreCounted(t *testing.T) {
-	r := seeded(t, 1)
-	var names chunks[ledger.Pubkey]
-	in := interned{names: &names}
-	counts, given := make(map[ledger.Pubkey]int), make(map[ledger.Pubkey]ref)
-	for step := range 100_000 {
-		k := key(r.IntN(1 + step/50%700))
-		if n := counts[k]; n > 0 && r.IntN(2) == 0 {
-			in.drop(given[k])
-			counts[k]--
-			continue
-		}
-		name := in.use(&k)
-		if counts[k] > 0 && given[k] != name {
-			t.Fatalf("step %d: a key has two names", step)
-		}
-		counts[k]++
-		given[k] = name
-	}
-	held := 0
-	for k, n := range counts {
-		name, found := in.find(&k)
-		if found != (n > 0) || found && (name != given[k] || *names.at(name) != k) {
-			t.Errorf("%s is name %d (%v), want %d, counted %d", k, name, found, given[k], n)
-		}
-		if n > 0 {
-			held++
-		}
-		for range n {
-			in.drop(given[k])
-		}
-		if _, found := in.find(&k); found {
-			t.Errorf("%s is found when nothing has it", k)
-		}
-	}
-	if held == 0 || in.slots.taken() != 0 {
-		t.Errorf("%d names are taken after all of %d were dropped", in.slots.taken(), held)
-	}
-	if zero, found := in.find(&ledger.Pubkey{}); !found || zero != 0 || in.use(&ledger.Pubkey{}) != 0 {
-		t.Error("the key of zeros is not 0")
-	}
-}
-
-// TestNoTableOfKeysIsLong uses many keys: a table that is resized stalls whoever adds a key by its length.
-func TestNoTableOfKeysIsLong(t *testing.T) {
-	const keys = 100_000
-	var names chunks[ledger.Pubkey]
-	in := interned{names: &names}
-	for i := range keys {
-		k := key(i)
-		in.use(&k)
-	}
-	for i := range in.parts {
-		if n := len(in.parts[i].table); n > keys/32 {
-			t.Errorf("part %d has %d places for %d keys in all", i, n, keys)
 		}
 	}
 }
@@ -248,11 +178,11 @@ func FuzzPack(f *testing.F) {
 			second = new(ledger.Account)
 			binary.LittleEndian.PutUint64(second.Pubkey[:], uint64(len(rest)))
 		}
-		v := newRecordStore()
+		v := new(recordStore)
 		at := v.put(first)
-		checkStore(t, v, map[ref]*ledger.Account{at: first}, new(slab))
+		checkStore(t, v, map[arena.Ref]*ledger.Account{at: first}, new(Slab))
 		v.write(at, second)
-		checkStore(t, v, map[ref]*ledger.Account{at: second}, new(slab))
+		checkStore(t, v, map[arena.Ref]*ledger.Account{at: second}, new(Slab))
 		v.free(at)
 		checkEmpty(t, v)
 	})

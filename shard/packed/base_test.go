@@ -1,4 +1,4 @@
-package shard
+package packed
 
 import (
 	"math/rand/v2"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
 )
 
 // TestBaseEqualsPlainMap sets and removes accounts at random while copies are taken, walked and
@@ -14,10 +15,10 @@ import (
 // goes, and nothing may be left.
 func TestBaseEqualsPlainMap(t *testing.T) {
 	r := seeded(t, 1)
-	b := newBase()
+	b := New()
 	held := make(map[ledger.Pubkey]*ledger.Account)
 	type copied struct {
-		base *frozenBase
+		base *Frozen
 		want map[ledger.Pubkey]*ledger.Account
 	}
 	var copies []copied
@@ -29,17 +30,17 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 			for k, a := range held {
 				want[k] = a
 			}
-			copies = append(copies, copied{b.freeze(), want})
+			copies = append(copies, copied{b.Freeze(), want})
 		case n == 1 && len(copies) > 0:
 			i := r.IntN(len(copies))
 			checkFrozenBase(t, copies[i].base, copies[i].want)
-			copies[i].base.pin.released.Store(true)
+			copies[i].base.Release()
 			copies = append(copies[:i], copies[i+1:]...)
 		case n < 60:
-			b.remove(&a.Pubkey)
+			b.Remove(&a.Pubkey)
 			delete(held, a.Pubkey)
 		default:
-			b.set(a)
+			b.Put(b.Get(&a.Pubkey), a)
 			held[a.Pubkey] = a
 		}
 		if step%1000 == 0 {
@@ -51,25 +52,25 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 	}
 	for _, c := range copies {
 		checkFrozenBase(t, c.base, c.want)
-		c.base.pin.released.Store(true)
+		c.base.Release()
 	}
 	for k := range held {
-		b.remove(&k)
+		b.Remove(&k)
 	}
-	b.reclaim(1 << 20)
+	b.Reclaim(1 << 20)
 	checkEmpty(t, b.store)
-	if b.byKey.len()+b.programs.len()+b.wallets.len() != 0 || b.pins.retired != nil || len(b.pins.active) != 0 {
+	if b.Len()+b.programs.listings.Len()+b.wallets.listings.Len() != 0 || b.pins.retired != nil || len(b.pins.active) != 0 {
 		t.Errorf("something is left: %d, %d, %d entries, %d retired records, %d pins",
-			b.byKey.len(), b.programs.len(), b.wallets.len(), len(b.pins.retired), len(b.pins.active))
+			b.Len(), b.programs.listings.Len(), b.wallets.listings.Len(), len(b.pins.retired), len(b.pins.active))
 	}
 }
 
-func checkFrozenBase(t *testing.T, f *frozenBase, want map[ledger.Pubkey]*ledger.Account) {
+func checkFrozenBase(t *testing.T, f *Frozen, want map[ledger.Pubkey]*ledger.Account) {
 	t.Helper()
 	n := 0
-	f.byKey.Scan(func(l listing) bool {
+	f.Ascend(func(_ *ledger.Pubkey, r arena.Ref) bool {
 		var a ledger.Account
-		f.view.unpack(l.ref, &a, new(slab))
+		f.Unpack(r, &a, new(Slab))
 		if n++; !reflect.DeepEqual(&a, want[a.Pubkey]) {
 			t.Errorf("%s is frozen as %+v, want %+v", a.Pubkey, a, want[a.Pubkey])
 		}
@@ -81,92 +82,74 @@ func checkFrozenBase(t *testing.T, f *frozenBase, want map[ledger.Pubkey]*ledger
 }
 
 // checkBase compares a base and its indexes with what they should list.
-func checkBase(t *testing.T, r *rand.Rand, b *base, held map[ledger.Pubkey]*ledger.Account) {
+func checkBase(t *testing.T, r *rand.Rand, b *Base, held map[ledger.Pubkey]*ledger.Account) {
 	t.Helper()
-	live := make(map[ref]*ledger.Account)
+	live := make(map[arena.Ref]*ledger.Account)
 	programs, wallets := 0, 0
 	for k, a := range held {
-		at := b.get(&k)
+		at := b.Get(&k)
 		if at == 0 {
 			t.Fatalf("%s is not found", k)
 		}
 		live[at] = a
-		if program, ok := byProgram(a); ok {
+		if program := a.Owner; a.Exists() && a.Known&ledger.FieldOwner != 0 {
 			programs++
-			name, found := b.store.keys.find(&program)
+			name, found := b.store.keys.Find(&program)
 			if !found || b.programs.get(grouped(uint32(name), &k), &k) != at {
 				t.Fatalf("%s is not listed by its program", k)
 			}
 		}
-		if wallet, ok := byWallet(a); ok {
+		if a.Exists() && a.Token != nil {
 			wallets++
-			if b.wallets.get(grouped(walletGroup(&wallet), &k), &k) != at {
+			if b.wallets.get(grouped(walletGroup(&a.Token.Owner), &k), &k) != at {
 				t.Fatalf("%s is not listed by its wallet", k)
 			}
 		}
 	}
-	if b.len() != len(held) || b.programs.len() != programs || b.wallets.len() != wallets {
+	if b.Len() != len(held) || b.programs.listings.Len() != programs || b.wallets.listings.Len() != wallets {
 		t.Fatalf("%d accounts, %d of programs and %d of wallets are listed, want %d, %d, %d",
-			b.len(), b.programs.len(), b.wallets.len(), len(held), programs, wallets)
+			b.Len(), b.programs.listings.Len(), b.wallets.listings.Len(), len(held), programs, wallets)
 	}
 	if len(b.pins.retired) == 0 {
-		checkStore(t, b.store, live, new(slab))
+		checkStore(t, b.store, live, new(Slab))
 	}
-	if absent := key(2000 + r.IntN(1000)); b.get(&absent) != 0 {
+	if absent := key(2000 + r.IntN(1000)); b.Get(&absent) != 0 {
 		t.Errorf("%s is found", absent)
 	}
 }
 
-// TestRecordsAreKeptForCopies folds over the same accounts again and again with a copy held, then
-// released, then forgotten, and counts records.
+// TestRecordsAreKeptForCopies writes the same accounts again and again with a copy held, then released,
+// then forgotten, and counts records.
 func TestRecordsAreKeptForCopies(t *testing.T) {
 	const accounts = 100
-	s := start(t)
-	v := ledger.Version(0)
+	b := New()
+	v := ledger.Lamports(0)
 	write := func() {
 		v++
-		var writes []ledger.AccountWrite
 		for i := range accounts {
-			writes = append(writes, lamports(key(i), ledger.Lamports(v)))
+			a := &ledger.Account{Pubkey: key(i), Lamports: v}
+			b.Put(b.Get(&a.Pubkey), a)
 		}
-		applyBlock(t, s, v, writes...)
-		s.Fold(v, nil, 0)
-		settle(t, s, v)
 	}
-	taken := func() int {
-		t.Helper()
-		n, err := askAt(s, v, soon(), func(st *state) int { return st.accounts.base.store.accounts.taken() })
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
+	taken := func() int { return b.store.accounts.Taken() }
+	if write(); taken() != accounts {
+		t.Fatalf("%d records are taken for %d accounts", taken(), accounts)
 	}
-	freeze := func() *Frozen {
-		t.Helper()
-		frozen, err := s.Freeze(v).Wait()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return frozen
-	}
-	write()
-	if n := taken(); n != accounts {
-		t.Fatalf("%d records are taken for %d accounts", n, accounts)
-	}
-	frozen, then := freeze(), v
+	frozen, then := b.Freeze(), v
 	for range 10 { // however often an account is written, the copy keeps one record of it
 		write()
 	}
 	if n := taken(); n != 2*accounts {
 		t.Errorf("%d records are taken with a copy held, want those of the copy and the newest", n)
 	}
-	frozen.Accounts(func(a *ledger.Account) bool {
-		if a.Lamports != ledger.Lamports(then) {
-			t.Errorf("%s is frozen with %d lamports, want %d", a.Pubkey, a.Lamports, then)
+	frozen.Ascend(func(key *ledger.Pubkey, r arena.Ref) bool {
+		var a ledger.Account
+		if frozen.Unpack(r, &a, new(Slab)); a.Lamports != then {
+			t.Errorf("%s is frozen with %d lamports, want %d", key, a.Lamports, then)
 		}
 		return !t.Failed()
 	})
-	second := freeze()
+	second := b.Freeze()
 	for range 10 {
 		write()
 	}
@@ -176,18 +159,18 @@ func TestRecordsAreKeptForCopies(t *testing.T) {
 	second.Release()
 	frozen.Release()
 	if write(); taken() != accounts {
-		t.Errorf("%d records are taken after the copy was released, want %d", taken(), accounts)
+		t.Errorf("%d records are taken after the copies were released, want %d", taken(), accounts)
 	}
-	freeze() // and forgotten
+	b.Freeze() // and forgotten
 	write()
 	for taken() != accounts {
 		runtime.GC() // its cleanup runs some time after
-		settle(t, s, v)
+		b.Reclaim(accounts)
 	}
 	defer func() {
 		if recover() == nil {
 			t.Error("a copy was walked after its release")
 		}
 	}()
-	frozen.Accounts(func(*ledger.Account) bool { return true })
+	frozen.Ascend(func(*ledger.Pubkey, arena.Ref) bool { return true })
 }

@@ -1,9 +1,11 @@
-package shard
+package packed
+
+import "ledgerd/shard/arena"
 
 // member is one entry of an index to be: the group, the start of the account's key, its record.
 type member struct {
 	group, start uint32
-	ref          ref
+	ref          arena.Ref
 }
 
 // byGroup brings members in the order of their groups. Those of one group stay in the order in

@@ -1,0 +1,104 @@
+package arena
+
+import (
+	"hash/maphash"
+
+	"ledgerd/engine/ledger"
+)
+
+// seed is of all hashes of keys. It is secret, since others choose the keys and must not know which collide.
+var seed = maphash.MakeSeed()
+
+// HashOf returns 32 bits of a key's hash.
+func HashOf(k *ledger.Pubkey) uint32 { return uint32(maphash.Bytes(seed, k[:])) }
+
+// HashTable finds the numbers of values by the hashes of their keys. It consists of parts, so that no
+// resize takes long.
+type HashTable struct {
+	parts [256]Part // by the first byte of the hash
+}
+
+// Part returns the part that hashes like this one are in.
+func (t *HashTable) Part(hash uint32) *Part { return &t.parts[hash>>24] }
+
+// Len returns how many entries there are.
+func (t *HashTable) Len() (n int) {
+	for i := range t.parts {
+		n += t.parts[i].Used
+	}
+	return n
+}
+
+// Part is a hash table with linear probing. An entry has the hash in its upper half and the number
+// in its lower; 0 is a free place. A search begins at First and compares keys until it comes to a free place.
+type Part struct {
+	Entries []uint64
+	Used    int
+}
+
+// smallestPart is how many places a part has at least, once it has an entry.
+const smallestPart = 64
+
+// First returns the place where a search begins; the place after at is (at+1)&mask.
+func (p *Part) First(hash uint32) (at, mask int) {
+	mask = len(p.Entries) - 1
+	return int(hash) & mask, mask
+}
+
+// Grow makes sure that one more entry can be added. The others may move.
+func (p *Part) Grow() {
+	if 4*(p.Used+1) > 3*len(p.Entries) {
+		p.resize(max(smallestPart, 2*len(p.Entries)))
+	}
+}
+
+func (p *Part) resize(places int) {
+	old := p.Entries
+	p.Entries = make([]uint64, places)
+	for _, e := range old {
+		if e == 0 {
+			continue
+		}
+		at, mask := p.First(uint32(e >> 32))
+		for p.Entries[at] != 0 {
+			at = (at + 1) & mask
+		}
+		p.Entries[at] = e
+	}
+}
+
+// Add puts an entry at a place, which is free and the one where a search for it ends.
+func (p *Part) Add(at int, hash, number uint32) {
+	p.Entries[at] = uint64(hash)<<32 | uint64(number)
+	p.Used++
+}
+
+// Replace gives an entry another number. It is at the place where it was found, unless others were
+// added since and moved it.
+func (p *Part) Replace(at int, hash, number, by uint32) {
+	was := uint64(hash)<<32 | uint64(number)
+	if p.Entries[at] != was {
+		mask := 0
+		for at, mask = p.First(hash); p.Entries[at] != was; at = (at + 1) & mask {
+		}
+	}
+	p.Entries[at] = uint64(hash)<<32 | uint64(by)
+}
+
+// Remove frees a place. Others may move.
+func (p *Part) Remove(at int) {
+	// Close the gap, so that probing needs no marks of removed entries: each later entry that would not be
+	// found past a free place moves up.
+	mask := len(p.Entries) - 1
+	for next := (at + 1) & mask; p.Entries[next] != 0; next = (next + 1) & mask {
+		home := int(p.Entries[next]>>32) & mask
+		if (next-home)&mask >= (next-at)&mask {
+			p.Entries[at] = p.Entries[next]
+			at = next
+		}
+	}
+	p.Entries[at] = 0
+	if p.Used--; len(p.Entries) > smallestPart && 8*p.Used < len(p.Entries) {
+		p.resize(len(p.Entries) / 2)
+	}
+}
