@@ -37,8 +37,8 @@ const (
 
 // named is what is left of a block when it is gone: the numbers of the keys that its transactions name.
 type named struct {
-	store *Store
-	keys  []arena.Ref
+	of   *keys
+	keys []arena.Ref
 	// reads is written by readers after they read the keys and read before these are dropped: runtime.KeepAlive
 	// alone does not order the two in the memory model.
 	reads atomic.Uint64
@@ -50,11 +50,11 @@ func (n *named) drop() {
 	for len(n.keys) > 0 {
 		some := n.keys[:min(len(n.keys), lockedAtOnce)]
 		n.keys = n.keys[len(some):]
-		n.store.keysMu.Lock()
+		n.of.mu.Lock()
 		for _, key := range some {
-			n.store.keys.Drop(key)
+			n.of.Drop(key)
 		}
-		n.store.keysMu.Unlock()
+		n.of.mu.Unlock()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"ledgerd/engine/ledger"
 )
@@ -91,10 +92,24 @@ func TestPackedBlocksReadAsTheyWere(t *testing.T) {
 	}
 }
 
+// TestADroppedStoreIsCollected drops a store that holds a block.
+func TestADroppedStoreIsCollected(t *testing.T) {
+	s := New()
+	b := s.Pack(randomBlock(seeded(t, 3), 7, 0, 50))
+	s.Add(b)
+	gone := weak.Make(b)
+	s, b = nil, nil
+	for late := time.Now().Add(10 * time.Second); gone.Value() != nil; {
+		if runtime.GC(); time.Now().After(late) {
+			t.Fatal("its block is still reachable")
+		}
+	}
+}
+
 // named returns how many keys are stored.
 func (s *Store) named() int {
-	s.keysMu.Lock()
-	defer s.keysMu.Unlock()
+	s.keys.mu.Lock()
+	defer s.keys.mu.Unlock()
 	return s.keys.Len()
 }
 

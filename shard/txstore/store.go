@@ -15,8 +15,7 @@ const lockedAtOnce = 512
 
 // Store holds the transactions of a node.
 type Store struct {
-	keysMu sync.Mutex
-	keys   arena.Keys // that transactions name
+	keys *keys // that transactions name
 
 	mu     sync.RWMutex
 	seed   maphash.Seed
@@ -24,9 +23,16 @@ type Store struct {
 	others map[uint64][]*record // with the same hash, where blocks of several branches have it
 }
 
+// keys are shared by all blocks. A block's cleanup refers to them and not to the store, which refers to blocks: a
+// node that is dropped is collected with all its blocks.
+type keys struct {
+	mu sync.Mutex
+	arena.Keys
+}
+
 // New returns an empty store.
 func New() *Store {
-	return &Store{seed: maphash.MakeSeed(), newest: make(map[uint64]*record), others: make(map[uint64][]*record)}
+	return &Store{keys: new(keys), seed: maphash.MakeSeed(), newest: make(map[uint64]*record), others: make(map[uint64][]*record)}
 }
 
 // Pack returns b as it is stored, which shares nothing large with b. Its transactions are found once it is added.
@@ -44,9 +50,9 @@ func (s *Store) Pack(b *ledger.Block) *Block {
 	}
 	p.packedBytes = size - header.SizeBytes()
 	p.records = make([]record, len(b.Transactions))
-	p.named = &named{store: s, keys: make([]arena.Ref, 0, total)}
-	s.keysMu.Lock()
-	defer s.keysMu.Unlock()
+	p.named = &named{of: s.keys, keys: make([]arena.Ref, 0, total)}
+	s.keys.mu.Lock()
+	defer s.keys.mu.Unlock()
 	for i := range b.Transactions {
 		t := &b.Transactions[i]
 		p.records[i] = record{
