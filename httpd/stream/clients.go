@@ -35,10 +35,6 @@ type seat struct {
 	free func() // gives the seat back, once
 }
 
-func newSeats(total, perClient int) *seats {
-	return &seats{total: total, perClient: perClient, clients: make(map[netip.Addr]*peer)}
-}
-
 func newPeer() *peer { return &peer{turns: newTurns(1, 1)} }
 
 // take reserves a seat. Exempt clients are above both caps.

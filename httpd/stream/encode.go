@@ -30,7 +30,10 @@ func appendUpdate(dst []byte, f form, a *ledger.Account, decimals ledger.Opt[uin
 
 // appendExtended appends the fields that the extended form adds.
 func appendExtended(b []byte, a *ledger.Account, slot ledger.Slot, seq ledger.Seq, level ledger.Commitment) []byte {
-	b = appendPosition(append(b, ','), slot, seq)
+	b = append(b, `,"slot":`...)
+	b = strconv.AppendUint(b, uint64(slot), 10)
+	b = append(b, `,"seq":`...)
+	b = strconv.AppendUint(b, uint64(seq), 10)
 	b = append(b, `,"owner":"`...)
 	if a.Known&ledger.FieldOwner != 0 {
 		b = a.Owner.AppendBase58(b)
@@ -60,14 +63,6 @@ func appendToken(b []byte, t *ledger.TokenAccount, decimals ledger.Opt[uint8]) [
 		b = append(b, "null"...)
 	}
 	return append(b, '}')
-}
-
-// appendPosition appends "slot":S,"seq":N.
-func appendPosition(b []byte, slot ledger.Slot, seq ledger.Seq) []byte {
-	b = append(b, `"slot":`...)
-	b = strconv.AppendUint(b, uint64(slot), 10)
-	b = append(b, `,"seq":`...)
-	return strconv.AppendUint(b, uint64(seq), 10)
 }
 
 func appendRollback(b []byte, from, to ledger.Slot, seq ledger.Seq) []byte {

@@ -8,7 +8,7 @@ import (
 )
 
 // join makes a subscriber without a connection, which resumes after the seq it has seen if it says so.
-// What it is to be sent waits in its outbox until adopt gives it the connection, or abandon is called.
+// What it is to be sent waits in its outbox until adopt gives it the connection, or depart is called.
 func (h *Hub) join(asked query, place *seat) (s *subscriber) {
 	s = &subscriber{
 		hub: h, seat: place, level: asked.level, wants: asked.wants,
@@ -31,21 +31,6 @@ func (h *Hub) join(asked query, place *seat) (s *subscriber) {
 		s.resumeLocked(asked.resume.Value, asked.wants, noID)
 	}
 	return s
-}
-
-// abandon removes a subscriber whose handshake was not answered.
-func (s *subscriber) abandon() {
-	defer s.release()
-	s.hub.leave(s)
-	s.outbox.discard()
-	s.seat.free()
-}
-
-// release lets Shutdown go on: the seat and the socket are given back.
-func (s *subscriber) release() {
-	if s.awaited {
-		s.hub.conns.Done()
-	}
 }
 
 // adopt gives a subscriber the connection on which its handshake was answered, and returns at once:
@@ -89,17 +74,23 @@ func readEarly(before net.Conn) []byte {
 // live is a subscriber's life, and the reader's goroutine. early is what the client has sent
 // so far.
 func (s *subscriber) live(early []byte) {
-	defer s.release()
-	defer s.vacate()
-	defer s.hub.leave(s)
+	defer s.depart()
 	s.read(early)
 	s.ended.Wait()
 }
 
-// vacate ends the connection and gives its seat back. The seat comes first: a client that sees the
-// end may come again at once.
-func (s *subscriber) vacate() {
+// depart removes a subscriber whose connection has ended, or whose handshake was not answered. The seat is given
+// back before the socket is closed: a client that sees the end may come again at once.
+func (s *subscriber) depart() {
+	s.hub.mu.Lock()
+	s.audience().remove(s)
+	s.hub.mu.Unlock()
 	s.outbox.discard()
 	s.seat.free()
-	_ = s.conn.Close() // often closed already
+	if s.conn != nil {
+		_ = s.conn.Close() // often closed already
+	}
+	if s.awaited {
+		s.hub.conns.Done()
+	}
 }

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,7 +41,7 @@ func New(config Config) *Hub {
 		started: time.Now(), tokens: make(set),
 	}
 	h.memory.limit = int64(h.config.MemoryBytes) * 2 / 3 // the collector lets the heap grow by half of that
-	h.seats = newSeats(h.config.MaxConns, h.config.MaxConnsPerClient)
+	h.seats = &seats{total: h.config.MaxConns, perClient: h.config.MaxConnsPerClient, clients: make(map[netip.Addr]*peer)}
 	h.turns = newTurns(allPastReaders, allSnapshotReaders)
 	for i := range h.levels {
 		h.levels[i] = newAudience(h.config.RingBytes)
@@ -119,13 +120,6 @@ func (h *Hub) reachedLocked(level ledger.Commitment) ledger.Seq {
 	}
 	_, seq := h.positionLocked(level)
 	return seq
-}
-
-// leave removes a subscriber.
-func (h *Hub) leave(s *subscriber) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.levels[s.level].remove(s)
 }
 
 // each calls do for every subscriber, with the lock held.

@@ -58,12 +58,11 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool) 
 		h.refuse(ctx, err)
 		return
 	}
-	s := h.join(asked, place)
-	abandon := sync.OnceFunc(s.abandon)
-	if c, ok := ctx.Conn().(interface{ IfLost(func()) }); ok {
+	s, socket := h.join(asked, place), ctx.Conn()
+	abandon := sync.OnceFunc(s.depart)
+	if c, ok := socket.(interface{ IfLost(func()) }); ok {
 		c.IfLost(abandon) // the answer was not written, and nobody adopts the socket
 	}
-	socket := ctx.Conn()
 	if upgrader.Upgrade(ctx, func(conn *websocket.Conn) { s.adopt(socket, conn.NetConn()) }) != nil {
 		abandon()
 		h.refuse(ctx, errHandshake)
