@@ -12,11 +12,15 @@ import (
 	"time"
 
 	"ledgerd/engine"
+	"ledgerd/engine/datadir"
+	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/geyser"
 	"ledgerd/engine/source/rpc"
 	"ledgerd/engine/source/testnode"
+	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // liveSource makes the source under test, which follows a node.
@@ -77,20 +81,38 @@ func quiet() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// onBase is a source that goes on from whole base state, as after an import.
-type onBase struct {
-	engine.Source
-	base *ledger.BaseState
+// imported returns a data directory into which the state before a ledger's first block was imported.
+func imported(t *testing.T, l *testnode.Ledger) *datadir.Dir {
+	t.Helper()
+	disk := vfstest.NewMemory()
+	if err := importBase(t.Context(), disk, l); err != nil {
+		t.Fatal(err)
+	}
+	d, err := datadir.OpenOn(disk, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
-func (s onBase) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
-	if from == nil {
-		if err := emit(ctx, s.base); err != nil {
+func importBase(ctx context.Context, disk vfs.FS, l *testnode.Ledger) error {
+	d, _, err := datadir.OpenForImportOn(disk, "data")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	i, err := importer.New(importer.Config{Dir: d, Logger: quiet(), SegmentBytes: 1 << 20})
+	if err != nil {
+		return err
+	}
+	defer i.Close()
+	for n := range l.Base.Accounts {
+		if err := i.Add(l.Base.Slot, 0, &l.Base.Accounts[n]); err != nil {
 			return err
 		}
-		from = &ledger.ResumePoint{Slot: s.base.Slot}
 	}
-	return s.Source.Run(ctx, from, emit)
+	_, err = i.Finish(ctx, importer.Point{Slot: l.Base.Slot, Blockhash: l.Main()[0].PreviousBlockhash.Value})
+	return err
 }
 
 // liveRun is an engine that follows a test node through a schedule, in a bubble.
@@ -140,14 +162,16 @@ func startLive(t *testing.T, s *testnode.Schedule, source liveSource) *liveRun {
 	t.Helper()
 	r := &liveRun{t: t, schedule: s, ledger: simulatedLedger(t, s.Parameters, s.Plan), ended: make(chan struct{})}
 	r.node = startNode(t, r.ledger, s.Config)
+	dir := imported(t, r.ledger)
 	r.engine = engine.New(engine.Config{
-		Source: onBase{source(r.node, s.Config), r.ledger.Base}, Shards: 2, Logger: quiet(), OnPublish: r.chain.take,
+		Source: source(r.node, s.Config), Dir: dir, Shards: 2, Logger: quiet(), OnPublish: r.chain.take,
 	})
 	var ctx context.Context
 	ctx, r.cancel = context.WithCancel(context.Background())
 	go func() {
 		defer close(r.ended)
 		r.err = r.engine.Run(ctx)
+		_ = dir.Close()
 	}()
 	return r
 }
