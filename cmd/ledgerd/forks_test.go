@@ -70,7 +70,7 @@ func TestBranchesAreSeenTheSameEverywhere(t *testing.T) {
 			{"a branch with a higher slot wins", "13", [3]string{"10 11 13", "10 11", "10"}},
 			{"one with a lower slot waits, though the slot was taken before", "12y", [3]string{"10 11 13", "10 11", "10"}},
 			{"until it grows", "14", [3]string{"10 11 12y 14", "10 11", "10"}},
-			{"a dead tip", "14:dead", [3]string{"10 11 12y", "10 11", "10"}},
+			{"a dead tip leaves the highest branch", "14:dead", [3]string{"10 11 13", "10 11", "10"}},
 			{"the first branch comes back", "15", [3]string{"10 11 12x 15", "10 11", "10"}},
 			{"a block whose parent is not there waits", "17", [3]string{"10 11 12x 15", "10 11", "10"}},
 			{"and follows it", "16", [3]string{"10 11 12x 15 16 17", "10 11", "10"}},
