@@ -2,6 +2,7 @@ package wal
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"ledgerd/snapshot/vfs/vfstest"
@@ -32,5 +33,28 @@ func TestReplayBesideTellsDamageOfALogThatGrows(t *testing.T) {
 	_, err = ReplayBeside(t.Context(), disk, testDir, 0, func([]Entry) error { return nil })
 	if !errors.Is(err, ErrCorrupt) || looks != 2 {
 		t.Errorf("after %d looks: %v, want damage after two", looks, err)
+	}
+}
+
+// TestReplayBesideAWriterThatEndsItsSegment cuts the zeros that were preallocated each time the size was read.
+func TestReplayBesideAWriterThatEndsItsSegment(t *testing.T) {
+	memory := recorded(t, script(12, 2), 64<<10, true)
+	entries := entriesOf(t, memory)
+	name := segmentName(testDir, 1)
+	ended := contents(t, memory, name)
+	disk := vfstest.NewFaulty(memory, vfstest.Plan{Before: func(c vfstest.Call) {
+		switch {
+		case c.Kind == vfstest.KindList:
+			put(t, memory, name, append(slices.Clone(ended), make([]byte, 64<<10)...))
+		case c.Kind == vfstest.KindReadAt && c.Name == name:
+			put(t, memory, name, ended)
+		}
+	}})
+	visited := 0
+	if _, err := ReplayBeside(t.Context(), disk, testDir, 0, func(commit []Entry) error {
+		visited += len(commit)
+		return nil
+	}); err != nil || visited != len(entries) {
+		t.Errorf("%d of %d records are read: %v", visited, len(entries), err)
 	}
 }

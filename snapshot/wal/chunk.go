@@ -2,7 +2,9 @@ package wal
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 
 	"ledgerd/snapshot/vfs"
 )
@@ -34,7 +36,8 @@ func (c *chunk) payload(e *Entry) []byte {
 	return b[frameBytes : frameBytes+int(binary.LittleEndian.Uint32(b))]
 }
 
-// fill extends b, which begins at base, to n bytes from the file.
+// fill extends b, which begins at base, to n bytes from the file. Bytes after the file's end are zeros: a segment that
+// its writer ends while it is read loses the zeros that were preallocated.
 func fill(f vfs.File, g *segment, b []byte, base, n int64) ([]byte, error) {
 	have := int64(len(b))
 	if n <= have {
@@ -44,7 +47,11 @@ func fill(f vfs.File, g *segment, b []byte, base, n int64) ([]byte, error) {
 		b = append(make([]byte, 0, n), b...)
 	}
 	b = b[:n]
-	if m, err := f.ReadAt(b[have:], base+have); int64(m) < n-have {
+	m, err := f.ReadAt(b[have:], base+have)
+	switch {
+	case errors.Is(err, io.EOF):
+		clear(b[have+int64(m):])
+	case int64(m) < n-have:
 		return nil, fmt.Errorf("cannot read %s at byte %d: %w", g.name, base+have+int64(m), err)
 	}
 	return b, nil
