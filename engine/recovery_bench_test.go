@@ -78,7 +78,11 @@ func writeAccounts(b *testing.B, path string, n int, account func(i, n int) *led
 	}
 	defer dir.Close()
 	root := rootBlock(1000)
-	record := &ledger.Record{Version: 1, Kind: ledger.BlockRecord, Slot: root.Slot, Hash: root.Blockhash, Block: root, FirstSeq: 1}
+	var hash ledger.StateHash
+	for i := range n {
+		hash.Add(account(i, n).StateTerm())
+	}
+	record := &ledger.Record{Version: 1, Kind: ledger.BlockRecord, Slot: root.Slot, Hash: root.Blockhash, Block: root, FirstSeq: 1, StateHash: hash}
 	log, err := wal.Open(wal.Config{FS: vfs.Disk{}, Dir: datadir.LogDir(path), Logger: slog.New(slog.DiscardHandler)}, wal.End{})
 	if err == nil {
 		err = log.Commit([]*ledger.Record{record})
@@ -106,7 +110,7 @@ func writeAccounts(b *testing.B, path string, n int, account func(i, n int) *led
 			Mints: func(visit func(ledger.MintWrite) bool) error { return nil },
 		})
 	}
-	m := snapshot.Meta{Version: 1, Slot: root.Slot, Blockhash: root.Blockhash, Block: root, Root: root.Slot, Floor: root.Slot}
+	m := snapshot.Meta{Version: 1, StateHash: hash, Slot: root.Slot, Blockhash: root.Blockhash, Block: root, Root: root.Slot, Floor: root.Slot}
 	if _, err := store.Write(context.Background(), m, all, []snapshot.HeldBlock{{Block: root}}, snapshot.Pace{}); err != nil {
 		b.Fatal(err)
 	}
