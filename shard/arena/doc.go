@@ -1,10 +1,10 @@
-// Package arena stores values without pointers and names each by a number of 32 bits, so that
-// millions of them take little memory and the garbage collector has nothing to scan.
+// Package arena stores values without pointers and identifies each by a number of 32 bits, so
+// millions of them take little memory and the garbage collector does not scan them.
 //
-// [Chunks] hold values of one type. They never move: a copy of the slice of chunks stays readable while
-// the owner adds more. [Slots] says which of them are taken. A [HashTable] finds a value by the hash of
-// its key. [Keys] are public keys that many records name, each stored once and counted.
+// [Chunks] have values of one type, which never move: a copy of the slice of chunks stays readable while
+// the owner adds values. [Slots] allocates the numbers of values. A [HashTable] finds a number by the hash of
+// a key. [Keys] interns public keys: each is stored once and counts its references.
 //
-// Nothing here has a lock: each value has one owner, who alone writes. Others read only copies of
-// chunks, and only what was written before they got the copy.
+// Nothing here has a lock: each value has one owner, and only the owner writes. Another goroutine reads only a copy
+// of chunks, and only values that were written before the copy was made.
 package arena

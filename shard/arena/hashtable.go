@@ -6,19 +6,19 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// seed is of all hashes of keys. It is secret, since others choose the keys and must not know which collide.
+// seed is the seed of all hashes of keys. It is random, so that nobody can choose keys that collide.
 var seed = maphash.MakeSeed()
 
-// HashOf returns 32 bits of a key's hash.
+// HashOf returns 32 bits of a key's hash. It differs from process to process.
 func HashOf(k *ledger.Pubkey) uint32 { return uint32(maphash.Bytes(seed, k[:])) }
 
-// HashTable finds the numbers of values by the hashes of their keys. It consists of parts, so that no
-// resize takes long.
+// HashTable finds the numbers of values by the hashes of their keys. It is divided into parts that are resized one by
+// one, so no resize takes long.
 type HashTable struct {
 	parts [256]Part // by the first byte of the hash
 }
 
-// Part returns the part that hashes like this one are in.
+// Part returns the part for a hash.
 func (t *HashTable) Part(hash uint32) *Part { return &t.parts[hash>>24] }
 
 // Len returns how many entries there are.
@@ -30,31 +30,31 @@ func (t *HashTable) Len() (n int) {
 }
 
 // Part is a hash table with linear probing. An entry has the hash in its upper half and the number
-// in its lower; 0 is a free place. A search begins at First and compares keys until it comes to a free place.
+// in its lower; 0 is an empty bucket. A search begins at First and compares keys until it comes to an empty bucket.
 type Part struct {
-	Entries []uint64
-	Used    int
+	Entries []uint64 // one per bucket
+	Used    int      // how many buckets are not empty
 }
 
-// smallestPart is how many places a part has at least, once it has an entry.
+// smallestPart is how many buckets a part with entries has at least.
 const smallestPart = 64
 
-// First returns the place where a search begins; the place after at is (at+1)&mask.
+// First returns the bucket where a search begins; the bucket after at is (at+1)&mask.
 func (p *Part) First(hash uint32) (at, mask int) {
 	mask = len(p.Entries) - 1
 	return int(hash) & mask, mask
 }
 
-// Grow makes sure that one more entry can be added. The others may move.
+// Grow ensures that one more entry can be added. Entries may move.
 func (p *Part) Grow() {
 	if 4*(p.Used+1) > 3*len(p.Entries) {
 		p.resize(max(smallestPart, 2*len(p.Entries)))
 	}
 }
 
-func (p *Part) resize(places int) {
+func (p *Part) resize(buckets int) {
 	old := p.Entries
-	p.Entries = make([]uint64, places)
+	p.Entries = make([]uint64, buckets)
 	for _, e := range old {
 		if e == 0 {
 			continue
@@ -67,14 +67,14 @@ func (p *Part) resize(places int) {
 	}
 }
 
-// Add puts an entry at a place, which is free and the one where a search for it ends.
+// Add puts an entry into the empty bucket where a search for it ends.
 func (p *Part) Add(at int, hash, number uint32) {
 	p.Entries[at] = uint64(hash)<<32 | uint64(number)
 	p.Used++
 }
 
-// Replace gives an entry another number. It is at the place where it was found, unless others were
-// added since and moved it.
+// Replace changes the number of an entry. at is the bucket where the entry was found; the entry may have moved
+// since.
 func (p *Part) Replace(at int, hash, number, by uint32) {
 	was := uint64(hash)<<32 | uint64(number)
 	if p.Entries[at] != was {
@@ -85,10 +85,10 @@ func (p *Part) Replace(at int, hash, number, by uint32) {
 	p.Entries[at] = uint64(hash)<<32 | uint64(by)
 }
 
-// Remove frees a place. Others may move.
+// Remove removes the entry of a bucket. Entries may move.
 func (p *Part) Remove(at int) {
-	// Close the gap, so that probing needs no marks of removed entries: each later entry that would not be
-	// found past a free place moves up.
+	// Backward shift, which needs no marks of deleted entries: each later entry that a search would not reach
+	// past the empty bucket moves into it.
 	mask := len(p.Entries) - 1
 	for next := (at + 1) & mask; p.Entries[next] != 0; next = (next + 1) & mask {
 		home := int(p.Entries[next]>>32) & mask

@@ -2,24 +2,24 @@ package arena
 
 import "ledgerd/engine/ledger"
 
-// Keys stores each key once for as long as a record names it. The number of the key of zeros is 0,
-// and it takes nothing.
+// Keys stores each key once for as long as it has references. The zero key has number 0
+// and is not stored.
 type Keys struct {
 	Names Chunks[ledger.Pubkey] // by number
 
 	slots  Slots
-	counts []uint32 // by number: how many records name the key
+	counts []uint32 // references by number
 	table  HashTable
 
-	prefetched uint32 // a sink that keeps prefetch loads alive
+	prefetchSink uint32 // keeps prefetch loads alive
 }
 
-// prefetchKeys is for how many keys memory is loaded at once: about as many as a transaction names.
+// prefetchKeys is how many keys are prefetched at once: about as many as a transaction has.
 const prefetchKeys = 16
 
-// UseAll appends the numbers of keys to names, each for one more record. It loads the places of
-// some keys before it compares any, so that the processor waits for memory once and not for each:
-// measured with 200,000 keys in random order, that takes a quarter less.
+// UseAll is Use for many keys: it appends their numbers to names. It prefetches the buckets of several keys
+// before it compares any, so that cache misses overlap: with 200,000 keys in random order this takes
+// a quarter less time.
 func (k *Keys) UseAll(keys []ledger.Pubkey, names []Ref) []Ref {
 	var hashes [prefetchKeys]uint32
 	var likely [prefetchKeys]Ref
@@ -29,13 +29,13 @@ func (k *Keys) UseAll(keys []ledger.Pubkey, names []Ref) []Ref {
 		for i := range some {
 			hashes[i] = HashOf(&some[i])
 			part := k.table.Part(hashes[i])
-			part.Grow() // so that there is a place
+			part.Grow() // so that there is a bucket
 			at, _ := part.First(hashes[i])
 			likely[i] = Ref(part.Entries[at])
 		}
 		for _, r := range likely[:len(some)] {
 			if r != 0 {
-				k.prefetched += uint32(k.Names.At(r)[0]) + k.counts[r]
+				k.prefetchSink += uint32(k.Names.At(r)[0]) + k.counts[r]
 			}
 		}
 		for i := range some {
@@ -49,7 +49,7 @@ func (k *Keys) UseAll(keys []ledger.Pubkey, names []Ref) []Ref {
 	return names
 }
 
-// Find returns the number of a key, false if no record names it.
+// Find returns the number of a key, false if the key is not stored.
 func (k *Keys) Find(key *ledger.Pubkey) (Ref, bool) {
 	if *key == (ledger.Pubkey{}) {
 		return 0, true
@@ -59,12 +59,12 @@ func (k *Keys) Find(key *ledger.Pubkey) (Ref, bool) {
 	if part.Used == 0 {
 		return 0, false
 	}
-	e := part.Entries[k.place(key, hash)]
+	e := part.Entries[k.bucket(key, hash)]
 	return Ref(e), e != 0
 }
 
-// place returns where in its part a key is, or would be.
-func (k *Keys) place(key *ledger.Pubkey, hash uint32) int {
+// bucket returns the bucket of a key in its part, or the empty one where it would be.
+func (k *Keys) bucket(key *ledger.Pubkey, hash uint32) int {
 	part := k.table.Part(hash)
 	for at, mask := part.First(hash); ; at = (at + 1) & mask {
 		e := part.Entries[at]
@@ -74,7 +74,7 @@ func (k *Keys) place(key *ledger.Pubkey, hash uint32) int {
 	}
 }
 
-// Use returns the number of a key for one more record.
+// Use adds a reference to a key and returns its number.
 func (k *Keys) Use(key *ledger.Pubkey) Ref {
 	if *key == (ledger.Pubkey{}) {
 		return 0
@@ -85,7 +85,7 @@ func (k *Keys) Use(key *ledger.Pubkey) Ref {
 func (k *Keys) useHashed(key *ledger.Pubkey, hash uint32) Ref {
 	part := k.table.Part(hash)
 	part.Grow()
-	at := k.place(key, hash)
+	at := k.bucket(key, hash)
 	if part.Entries[at] == 0 {
 		r := k.slots.Take()
 		k.Names.Reach(r)
@@ -100,7 +100,7 @@ func (k *Keys) useHashed(key *ledger.Pubkey, hash uint32) Ref {
 	return r
 }
 
-// Drop says that one record less names a key. The number is reused when none does.
+// Drop removes a reference. The number is reused when there are none.
 func (k *Keys) Drop(r Ref) {
 	if r == 0 {
 		return
@@ -110,7 +110,7 @@ func (k *Keys) Drop(r Ref) {
 	}
 	key := k.Names.At(r)
 	hash := HashOf(key)
-	k.table.Part(hash).Remove(k.place(key, hash))
+	k.table.Part(hash).Remove(k.bucket(key, hash))
 	k.slots.Give(r)
 }
 

@@ -66,7 +66,7 @@ func TestNoTableOfKeysIsLong(t *testing.T) {
 	}
 	for i := range in.table.parts {
 		if n := len(in.table.parts[i].Entries); n > keys/32 {
-			t.Errorf("part %d has %d places for %d keys in all", i, n, keys)
+			t.Errorf("part %d has %d buckets for %d keys in all", i, n, keys)
 		}
 	}
 }
