@@ -1,18 +1,17 @@
-// Package giveway lets others go first between two slices of long work: the network, other goroutines, and
-// other threads on the same processor.
+// Package giveway yields between two slices of long work: to goroutines that wait for the network, to other
+// goroutines, and to other threads on the same processor.
 //
-// Yielding alone does not let the network in: a goroutine that yields is taken up again before the
-// scheduler looks at the network, and while every processor has a goroutine at work nobody else
-// looks. Requests that have arrived then lie in their sockets until the runtime looks by itself, after
-// 10 ms. So a [Worker] queues up behind them at the same door: it sends itself a byte through a pipe, and
-// whoever was readable before it goes first.
+// runtime.Gosched does not yield to the network: the scheduler resumes a goroutine that yields before it polls
+// the network, and nothing else polls while every processor runs a goroutine. Requests that
+// have arrived then wait in their sockets until the runtime polls, after 10 ms at the latest. So a [Worker]
+// writes a byte into a pipe and waits until the poller finds it readable: the same poll finds all sockets that became
+// readable earlier.
 //
-// Nor does that help another thread that waits for the processor, of this process or of a client on the
-// same machine. The kernel lets who runs go on for a slice, which ends with a tick of its clock, 4 ms apart on
-// most machines, and whoever was interrupted in the middle of an answer waits as long. So the processor
-// is offered between slices.
+// Neither does runtime.Gosched yield to another thread that waits for the processor, of this process or of a client on
+// the same machine. The kernel switches threads at a tick of its clock, 4 ms apart on most machines. So a worker
+// also calls sched_yield between slices.
 //
-// All of it takes microseconds when nobody waits.
+// All of it takes microseconds when nothing else can run.
 package giveway
 
 import (
@@ -22,24 +21,24 @@ import (
 	"syscall"
 )
 
-// Worker is a goroutine that works in slices while others ask questions: it gives way to the network and to
-// other threads only while questions come.
+// Worker is a goroutine that works in slices while others ask it questions. It yields to the network and to
+// other threads only for some time after a question.
 type Worker struct {
-	asked     atomic.Bool // somebody had a question since the last slice
-	attention int         // slices for which more are expected
+	asked     atomic.Bool // a question came since the last slice
+	attention int         // slices after which it still yields
 
 	in, out *os.File
-	conn    syscall.RawConn       // of in; nil: no pipe was to be had, and yielding must do
+	conn    syscall.RawConn       // of in; nil: no pipe could be opened, so the network is not polled
 	turn    func(fd uintptr) bool // receive, bound once
-	sent    bool                  // the byte of this turn
+	sent    bool                  // the byte was written
 }
 
-// attentionSlices are some 10 ms of work.
+// attentionSlices is how many slices a question counts for: some 10 ms of work.
 const attentionSlices = 64
 
-// Question notes that somebody asks. Any goroutine may call it.
+// Question records that somebody asks. Any goroutine may call it.
 func (w *Worker) Question() {
-	if !w.asked.Load() { // or the readers would take the line from one another
+	if !w.asked.Load() { // a store would take the cache line from the other processors
 		w.asked.Store(true)
 	}
 }
@@ -64,39 +63,39 @@ func (w *Worker) Close() {
 	}
 }
 
-// Pass lets others go first.
+// Pass yields. Only the goroutine that called Open may call it.
 func (w *Worker) Pass() {
 	if w.asked.Swap(false) {
 		w.attention = attentionSlices
 	}
 	if w.attention > 0 {
 		w.attention--
-		w.lookAtNetwork()
-		offerProcessor()
+		w.pollNetwork()
+		yieldProcessor()
 	}
-	runtime.Gosched() // also for those who were found: the last one found is the first to run
+	runtime.Gosched() // also for goroutines that pollNetwork made runnable: the last one found runs first
 }
 
-// Turn lets other goroutines and threads go first.
+// Turn yields to other goroutines and threads, without polling the network. Any goroutine may call it.
 func Turn() {
-	offerProcessor()
+	yieldProcessor()
 	runtime.Gosched()
 }
 
-// offerProcessor has the kernel run the threads that wait for this processor first. The goroutine keeps its
-// place in the Go scheduler meanwhile: what waits there is for whoever has the other processors.
-func offerProcessor() { _, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) } // it cannot fail
+// yieldProcessor yields to other threads that wait for this processor. The Go scheduler does not see the call, so
+// the goroutine keeps its P.
+func yieldProcessor() { _, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) } // it cannot fail
 
-// lookAtNetwork returns after the scheduler has looked at the network.
-func (w *Worker) lookAtNetwork() {
+// pollNetwork returns after the scheduler has polled the network.
+func (w *Worker) pollNetwork() {
 	if w.conn != nil {
 		w.sent = false
 		_ = w.conn.Read(w.turn) // fails only on a closed pipe
 	}
 }
 
-// receive sends the byte, reports that nothing is there, so that the goroutine waits for the network to
-// bring it, and then takes it.
+// receive is called twice by RawConn.Read: first it writes the byte and returns false, so that the goroutine waits until
+// the poller finds the pipe readable; then it reads the byte.
 func (w *Worker) receive(fd uintptr) (done bool) {
 	var b [1]byte
 	if !w.sent {

@@ -83,7 +83,7 @@ func TestProcessorIsOfferedToOtherThreads(t *testing.T) {
 		began <- shareProcessor()
 		for !over.Load() {
 			turns.Add(1)
-			offerProcessor()
+			yieldProcessor()
 		}
 	}()
 	go func() {
@@ -94,7 +94,7 @@ func TestProcessorIsOfferedToOtherThreads(t *testing.T) {
 		n := 0
 		for range offers {
 			before := turns.Load()
-			offerProcessor()
+			yieldProcessor()
 			if turns.Load() > before {
 				n++
 			}
