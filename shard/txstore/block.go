@@ -10,12 +10,12 @@ import (
 
 // Block is a block of the ledger without its writes and with its transactions packed.
 type Block struct {
-	Block *ledger.Block // without its transactions too
+	Block *ledger.Block // without writes and transactions
 
 	records     []record
-	keys        arena.Chunks[ledger.Pubkey] // as far as these records need them
+	keys        arena.Chunks[ledger.Pubkey] // the store's keys when the block was packed
 	named       *named                      // nil without transactions
-	packedBytes int                         // the estimate for transactions that are not packed
+	packedBytes int                         // an estimate of the size of the unpacked transactions
 }
 
 // record is one transaction.
@@ -23,8 +23,8 @@ type record struct {
 	signature ledger.Signature
 	block     *Block
 	fee       ledger.Lamports
-	keysFrom  uint32 // where its keys begin among those of the block; they end where the next one's begin
-	index     uint32 // in the block, from indexShift on, and flags below
+	keysFrom  uint32 // index of its first key in named.keys; its keys end where those of the next record begin
+	index     uint32 // in the block, above indexShift; flags below
 }
 
 const (
@@ -35,16 +35,16 @@ const (
 	indexShift = iota
 )
 
-// named is what is left of a block when it is gone: the numbers of the keys that its transactions name.
+// named are the numbers of the keys of a block's transactions. It outlives the block, to drop them.
 type named struct {
 	of   *keys
 	keys []arena.Ref
-	// reads is written by readers after they read the keys and read before these are dropped: runtime.KeepAlive
+	// reads is written by readers after they read the keys, and read before the keys are dropped: runtime.KeepAlive
 	// alone does not order the two in the memory model.
 	reads atomic.Uint64
 }
 
-// drop is called by the runtime when nobody can reach the block any more.
+// drop drops the keys. It is the cleanup of the block: the runtime calls it when the block is unreachable.
 func (n *named) drop() {
 	n.reads.Load()
 	for len(n.keys) > 0 {
@@ -71,10 +71,10 @@ func flagsOf(t *ledger.Transaction) (flags uint32) {
 	return flags
 }
 
-// place returns the index in the block.
-func (r *record) place() int { return int(r.index >> indexShift) }
+// indexInBlock returns the transaction's index in its block.
+func (r *record) indexInBlock() int { return int(r.index >> indexShift) }
 
-// after reports whether a transaction comes after another in the ledger.
+// after reports whether r has a newer slot than other, or a greater index in the same block.
 func (r *record) after(other *record) bool {
 	if r.block != other.block {
 		return r.block.Block.Slot > other.block.Block.Slot
@@ -82,13 +82,13 @@ func (r *record) after(other *record) bool {
 	return r.index > other.index
 }
 
-// SizeBytes estimates what the block takes in memory, as if its transactions were not packed.
+// SizeBytes estimates the size of the block in memory as if its transactions were not packed.
 func (b *Block) SizeBytes() int { return b.Block.SizeBytes() + b.packedBytes }
 
 // Len returns how many transactions there are.
 func (b *Block) Len() int { return len(b.records) }
 
-// Signatures returns the transactions with nothing but their signatures.
+// Signatures returns the transactions with only their signatures set.
 func (b *Block) Signatures() []ledger.Transaction {
 	if b.Len() == 0 {
 		return nil
@@ -100,7 +100,7 @@ func (b *Block) Signatures() []ledger.Transaction {
 	return out
 }
 
-// Transactions returns those from index first on, before last.
+// Transactions returns the transactions with indexes from first up to but not including last.
 func (b *Block) Transactions(first, last int) []ledger.Transaction {
 	if first >= last {
 		return nil
@@ -111,7 +111,7 @@ func (b *Block) Transactions(first, last int) []ledger.Transaction {
 		keys = b.unpack(first+i, &out[i], keys)
 	}
 	b.named.reads.Add(1)
-	runtime.KeepAlive(b) // the keys must not be dropped before
+	runtime.KeepAlive(b) // its cleanup would drop the keys
 	return out
 }
 
@@ -125,7 +125,7 @@ func (b *Block) Whole() *ledger.Block {
 	return &whole
 }
 
-// keysFrom returns where the keys of a transaction begin; an index past the last is where all end.
+// keysFrom returns where the keys of a transaction begin in named.keys; for an index past the last, where all end.
 func (b *Block) keysFrom(index int) int {
 	if index < len(b.records) {
 		return int(b.records[index].keysFrom)
@@ -133,7 +133,7 @@ func (b *Block) keysFrom(index int) int {
 	return len(b.named.keys)
 }
 
-// unpack makes t one of the transactions. It appends its keys to dst and returns that.
+// unpack sets t to the transaction with an index. It appends the keys to dst, from which t's are a slice, and returns dst.
 func (b *Block) unpack(index int, t *ledger.Transaction, dst []ledger.Pubkey) []ledger.Pubkey {
 	r := &b.records[index]
 	*t = ledger.Transaction{Signature: r.signature, Slot: b.Block.Slot, Index: uint32(index), Time: b.Block.Time}

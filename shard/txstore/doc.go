@@ -2,21 +2,20 @@
 //
 // # Nouns
 //
-// Most of the memory of a transaction is the keys that it names, and most of these are named by many
-// others. So a [Block] has its transactions packed: one array of records and one array of key numbers, 4
-// bytes each. The keys themselves are stored once for all blocks of a [Store]. A reader gets
-// transactions that are unpacked for it and never sees a record.
+// Most of the memory of a transaction is its account keys, and most keys occur in many
+// transactions. So a [Block] has its transactions packed: one array of records and one array of key numbers, 4
+// bytes each. The keys themselves are stored once for all blocks of a [Store]. A reader gets unpacked
+// transactions and never sees a record.
 //
 // Blocks and transactions never change, so they have no versions: a transaction is visible at a version of
-// the ledger if its block is on the chain there, which the reader knows ([Store.Transaction]). Blocks of
-// several branches may have a transaction of one signature.
+// the ledger if its block is on the chain of that version, which the caller of [Store.Transaction] decides. Blocks of
+// several branches may have a transaction with the same signature.
 //
 // # Lifetime and order
 //
-// A block is first packed, then added, and then published; it is removed when nobody reads a chain with it
-// any more. Removing it makes its transactions unfindable, and its memory is freed when nobody can reach the
-// block: a key is kept for as long as a snapshot or a reader has a block that names it. The garbage collector
-// says when a block is gone, so readers need not be counted.
+// A block is packed, then added, and then published; it is removed when no reader has a chain with it
+// any more. Remove makes its transactions unfindable. The keys of a block are freed after the garbage collector
+// has found the block unreachable, so snapshots and readers that still have it need not be counted.
 //
-// All methods of a Store may be called by any goroutine. A Block is immutable.
+// Any goroutine may call the methods of a Store. A Block is immutable.
 package txstore

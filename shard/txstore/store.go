@@ -10,21 +10,21 @@ import (
 	"ledgerd/shard/arena"
 )
 
-// lockedAtOnce is for how many transactions or keys a lock is held at a time: some ten microseconds.
+// lockedAtOnce is how many transactions or keys are handled under one lock: some ten microseconds.
 const lockedAtOnce = 512
 
-// Store holds the transactions of a node.
+// Store has the transactions of a node.
 type Store struct {
-	keys *keys // that transactions name
+	keys *keys // account keys of all transactions
 
 	mu     sync.RWMutex
 	seed   maphash.Seed
 	newest map[uint64]*record   // by the hash of the signature: the one that was added last
-	others map[uint64][]*record // with the same hash, where blocks of several branches have it
+	others map[uint64][]*record // the other ones with that hash: of blocks on other branches
 }
 
-// keys are shared by all blocks. A block's cleanup refers to them and not to the store, which refers to blocks: a
-// node that is dropped is collected with all its blocks.
+// keys are shared by all blocks. The cleanup of a block refers to them and not to the store: the store refers to
+// blocks, and a cleanup that refers to its own block would keep it reachable.
 type keys struct {
 	mu sync.Mutex
 	arena.Keys
@@ -35,7 +35,7 @@ func New() *Store {
 	return &Store{keys: new(keys), seed: maphash.MakeSeed(), newest: make(map[uint64]*record), others: make(map[uint64][]*record)}
 }
 
-// Pack returns b as it is stored, which shares nothing large with b. Its transactions are found once it is added.
+// Pack returns b packed; the result shares nothing large with b. Transaction finds its transactions only after Add.
 func (s *Store) Pack(b *ledger.Block) *Block {
 	header := b.WithoutWrites()
 	size := header.SizeBytes()
@@ -83,7 +83,7 @@ func (s *Store) Add(b *Block) {
 	}
 }
 
-// Remove makes the transactions of blocks that were added unfindable.
+// Remove undoes Add for blocks.
 func (s *Store) Remove(blocks []*Block) {
 	for _, b := range blocks {
 		for some := range slices.Chunk(b.records, lockedAtOnce) {
@@ -114,14 +114,14 @@ func (s *Store) removeLocked(r *record) {
 	}
 }
 
-// Transaction returns the transaction with the signature whose block is on a chain, nil if there is none. Should
-// there be several, it returns the one of the newest block.
+// Transaction returns the transaction with the signature in a block for which onChain is true, nil if there is none. Of
+// several it returns the one of the newest slot. onChain is called with the store locked.
 func (s *Store) Transaction(sig *ledger.Signature, onChain func(*Block) bool) *ledger.Transaction {
 	r := s.find(sig, onChain)
 	if r == nil {
 		return nil
 	}
-	i := r.place()
+	i := r.indexInBlock()
 	return &r.block.Transactions(i, i+1)[0]
 }
 
