@@ -8,25 +8,25 @@ import (
 	"ledgerd/shard/packed"
 )
 
-// accounts is the versioned map of accounts: an overlay above a packed base, and what lists the
-// members of programs and wallets in both. Who holds the shard's lock uses it.
+// accounts is the versioned map of accounts: an overlay above a packed base, with an index of programs and
+// one of wallets in each. Shard.mu guards it.
 type accounts struct {
 	overlay  *versions
 	base     *packed.Base
 	programs *index // of the overlay: program → accounts
 	holders  *index // of the overlay: wallet → token accounts
 
-	// overlayOnly are the keys that the overlay has and the base has not, in order.
+	// overlayOnly has the keys that are in the overlay and not in the base, in order.
 	overlayOnly   *btree.BTreeG[ledger.Pubkey]
 	ofOverlayOnly shedder
 
-	slab    packed.Slab    // of the accounts that are unpacked to live on
-	brief   packed.Slab    // of those that are not
-	folding ledger.Account // what goes into the base
-	touched uint64         // a sink that keeps prefetch loads alive
+	slab         packed.Slab    // for accounts that outlive the call that unpacks them
+	reusedSlab   packed.Slab    // of those that are not
+	folding      ledger.Account // scratch of foldValue
+	prefetchSink uint64         // keeps prefetch loads alive
 
-	gathered []arena.Ref // room for the records of a page
-	ahead    ahead       // the keys that a block goes on with
+	pageRefs []arena.Ref // scratch of members
+	prefetch prefetch    // the keys that a block goes on with
 }
 
 func newAccounts() *accounts {
@@ -36,27 +36,27 @@ func newAccounts() *accounts {
 		programs: newIndex(), holders: newIndex(),
 		overlayOnly: btree.NewBTreeGOptions(func(a, b ledger.Pubkey) bool { return a.Compare(&b) < 0 },
 			btree.Options{NoLocks: true, Degree: degree}),
-		brief:    packed.Slab{Reused: true},
-		gathered: make([]arena.Ref, 0, pageKeys+1),
+		reusedSlab: packed.Slab{Reused: true},
+		pageRefs:   make([]arena.Ref, 0, pageKeys+1),
 	}
 }
 
-// found is where a key is, until that is written or something is folded.
+// found is where a key is. It is valid until the key is written or something is folded.
 type found struct {
-	place
-	base arena.Ref // the record, 0 if there is none; where the overlay has the key, nobody looked
+	bucket
+	base arena.Ref // the record, 0 if there is none; not set if the overlay has the key
 }
 
 // find looks a key up in both layers.
 func (t *accounts) find(key *ledger.Pubkey) (f found) {
-	if f.place = t.overlay.find(key); f.head == 0 {
+	if f.bucket = t.overlay.find(key); f.head == 0 {
 		f.base = t.base.Get(key)
 	}
 	return f
 }
 
-// newest unpacks the account at its newest version into the room given and returns it, nil if
-// nothing is held. What it points at is good until the next is.
+// newest unpacks the newest version of an account into into and returns that, nil if there is none.
+// What the account points at is valid until the next call.
 func (t *accounts) newest(f found, into *ledger.Account) *ledger.Account {
 	switch {
 	case f.head != 0:
@@ -66,15 +66,15 @@ func (t *accounts) newest(f found, into *ledger.Account) *ledger.Account {
 		}
 		t.overlay.unpack(w, into)
 	case f.base != 0:
-		t.base.Unpack(f.base, into, &t.brief)
+		t.base.Unpack(f.base, into, &t.reusedSlab)
 	default:
 		return nil
 	}
 	return into
 }
 
-// read unpacks the account of key at version v into the room given and returns it, nil if
-// nothing is held. What it points at is never changed.
+// read unpacks the account of key at version v into into and returns that, nil if there is none.
+// What the account points at is never changed.
 func (t *accounts) read(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) *ledger.Account {
 	if over := t.over(key, v); over != nil {
 		if over.absent {
@@ -91,35 +91,35 @@ func (t *accounts) read(key *ledger.Pubkey, v ledger.Version, into *ledger.Accou
 	return into
 }
 
-// readShown makes into the account of key at version v without what it would point at, and
-// reports whether anything is held. It allocates nothing and changes nothing.
-func (t *accounts) readShown(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) bool {
+// readShallow is read without Token and FieldProvenance. It reports whether there is an account, allocates
+// nothing and changes nothing.
+func (t *accounts) readShallow(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) bool {
 	if over := t.over(key, v); over != nil {
 		if !over.absent {
-			over.unpackShown(into)
+			over.unpackShallow(into)
 		}
 		return !over.absent
 	}
 	r := t.base.Get(key)
 	if r != 0 {
-		t.base.UnpackShown(r, into)
+		t.base.UnpackShallow(r, into)
 	}
 	return r != 0
 }
 
-// over returns what the overlay says of key at version v, nil if that is not for it to say.
+// over returns the overlay's value of key that is visible at version v, nil if there is none and the base decides.
 func (t *accounts) over(key *ledger.Pubkey, v ledger.Version) *written {
 	if t.overlay.Len() == 0 {
 		return nil
 	}
-	if p := t.overlay.seen(t.overlay.find(key).head, v); p != 0 {
+	if p := t.overlay.visible(t.overlay.find(key).head, v); p != 0 {
 		return t.overlay.written.at(p)
 	}
 	return nil
 }
 
-// term returns what the newest account of a key is in the state hash: a, nil for none. The
-// overlay may know.
+// term returns the state hash of a, the newest account of the key at f, nil for none. It uses the hash that the overlay
+// stored, if there is one.
 func (t *accounts) term(f found, a *ledger.Account) ledger.StateHash {
 	if f.head != 0 {
 		if w := t.overlay.written.at(f.head); w.termed {
@@ -129,10 +129,10 @@ func (t *accounts) term(f found, a *ledger.Account) ledger.StateHash {
 	return a.StateTerm()
 }
 
-// write puts an account as of version v, nil for none, where its key was found; before is
-// what was held until then.
+// write adds account after, nil for none, to the overlay as of version v. f is where its key was found, before is
+// the account until then.
 func (t *accounts) write(f found, v ledger.Version, key *ledger.Pubkey, before, after *ledger.Account) (w *written) {
-	w, older := t.overlay.add(f.place, v, key)
+	w, older := t.overlay.add(f.bucket, v, key)
 	t.overlay.put(w, after)
 	if older == nil {
 		w.base, older = f.base, &written{}
@@ -146,9 +146,8 @@ func (t *accounts) write(f found, v ledger.Version, key *ledger.Pubkey, before, 
 	return w
 }
 
-// enlist makes an account findable under its new group and reports whether the overlay lists it
-// there, as it did the account before if listed. What it was before stays findable until
-// no version that can still be read supports it.
+// enlist adds account after to an index of the overlay and reports whether the overlay lists it under its group;
+// listed says so of before. The entry of before's group stays until no readable version needs it.
 func (t *accounts) enlist(x *index, of grouping, before, after *ledger.Account, listed bool) bool {
 	if after == nil {
 		return false
@@ -158,8 +157,8 @@ func (t *accounts) enlist(x *index, of grouping, before, after *ledger.Account, 
 		return false
 	}
 	if before != nil {
-		// As it did not change, the overlay lists it already or the base does; and the base goes on
-		// to for as long as it is not folded up to a version of another group.
+		// The group is unchanged, so the overlay or the base lists it already. The base drops its entry only
+		// when it folds a version with another group.
 		if was, had := of(before); had && was == is {
 			return listed
 		}
@@ -169,11 +168,11 @@ func (t *accounts) enlist(x *index, of grouping, before, after *ledger.Account, 
 }
 
 // ascend calls visit, in key order, for every account at version v whose key is not below from,
-// until it returns false. An account is good until visit returns.
+// until it returns false. The account passed to visit is valid until visit returns.
 func (t *accounts) ascend(from *ledger.Pubkey, v ledger.Version, visit func(*ledger.Account) bool) {
 	var a ledger.Account
-	// see visits the account of a key, whose record is r.
-	see := func(key *ledger.Pubkey, r arena.Ref) bool {
+	// visitKey visits the account of a key, whose record is r.
+	visitKey := func(key *ledger.Pubkey, r arena.Ref) bool {
 		over := t.over(key, v)
 		switch {
 		case over != nil && over.absent:
@@ -181,9 +180,9 @@ func (t *accounts) ascend(from *ledger.Pubkey, v ledger.Version, visit func(*led
 		case over != nil:
 			t.overlay.unpack(over, &a)
 		case r != 0:
-			t.base.Unpack(r, &a, &t.brief)
+			t.base.Unpack(r, &a, &t.reusedSlab)
 		default:
-			return true // it came after v
+			return true // it was created after v
 		}
 		return visit(&a)
 	}
@@ -194,21 +193,21 @@ func (t *accounts) ascend(from *ledger.Pubkey, v ledger.Version, visit func(*led
 		for more {
 			if next := only.Item(); next.Compare(key) > 0 {
 				break
-			} else if stopped = !see(&next, 0); stopped {
+			} else if stopped = !visitKey(&next, 0); stopped {
 				return false
 			}
 			more = only.Next()
 		}
-		stopped = !see(key, r)
+		stopped = !visitKey(key, r)
 		return !stopped
 	})
 	for ; more && !stopped; more = only.Next() {
 		next := only.Item()
-		stopped = !see(&next, 0)
+		stopped = !visitKey(&next, 0)
 	}
 }
 
-// shed releases the memory of stale nodes and of retired records.
+// shed releases the memory of stale nodes and reclaims retired records.
 func (t *accounts) shed() {
 	shed(&t.ofOverlayOnly, t.overlayOnly)
 	t.programs.shed()
@@ -216,8 +215,8 @@ func (t *accounts) shed() {
 	t.base.Reclaim(shedAfter)
 }
 
-// kept returns a copy of an account that lives on.
-func kept(a *ledger.Account) ledger.Account {
+// clone returns a deep copy of an account.
+func clone(a *ledger.Account) ledger.Account {
 	c := *a
 	if a.Token != nil {
 		t := *a.Token
@@ -230,7 +229,7 @@ func kept(a *ledger.Account) ledger.Account {
 	return c
 }
 
-// same reports whether two accounts are alike in all there is to them.
+// same reports whether all fields of two accounts are equal.
 func same(a, b *ledger.Account) bool {
 	if (a.Token == nil) != (b.Token == nil) || (a.FieldProvenance == nil) != (b.FieldProvenance == nil) {
 		return false

@@ -175,7 +175,7 @@ func TestAccountsEqualPlainMaps(t *testing.T) {
 		if p.check(t, r, a, p.newest); t.Failed() {
 			t.Fatalf("round %d", round)
 		}
-		left := [...]int{a.overlay.Len(), a.overlay.heads.Len(), a.overlayOnly.Len(), a.programs.tree.Len(), a.holders.tree.Len(), int(a.overlay.tokens.held), int(a.overlay.earliers.held)}
+		left := [...]int{a.overlay.Len(), a.overlay.heads.Len(), a.overlayOnly.Len(), a.programs.tree.Len(), a.holders.tree.Len(), int(a.overlay.tokens.held), int(a.overlay.fieldProvenances.held)}
 		if left != [...]int{0, 0, 0, 0, 0, 0, 0} {
 			t.Fatalf("round %d: values, heads, keys of the overlay alone, index entries, tokens and teachers left of the overlay: %d", round, left)
 		}
@@ -194,8 +194,8 @@ func (p *plainAccounts) write(r *rand.Rand, a *accounts) {
 			continue
 		}
 		k := plainKey(n)
-		place := a.find(&k)
-		before, after := a.newest(place, new(ledger.Account)), (*ledger.Account)(nil)
+		at := a.find(&k)
+		before, after := a.newest(at, new(ledger.Account)), (*ledger.Account)(nil)
 		if r.IntN(4) > 0 {
 			after = &ledger.Account{Pubkey: k, Lamports: ledger.Lamports(r.IntN(4)), Provenance: ledger.Provenance(p.newest)}
 		} else if before == nil {
@@ -214,7 +214,7 @@ func (p *plainAccounts) write(r *rand.Rand, a *accounts) {
 				after.FieldProvenance = &ledger.FieldProvenance{ledger.Provenance(p.newest)}
 			}
 		}
-		a.write(place, p.newest, &k, before, after)
+		a.write(at, p.newest, &k, before, after)
 		if now[k] = after; after == nil {
 			delete(now, k)
 		}

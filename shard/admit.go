@@ -2,18 +2,17 @@ package shard
 
 import "ledgerd/engine/ledger"
 
-// The filter sits where a record meets the state: what is held before it and what it leads to are
-// known here and nowhere else, on every branch and at every replay, and are the same however many
-// shards there are. It decides once for a record, by what all its writes of an account lead to. The log
-// has the record whole, so that another branch, or a replay, decides by itself.
+// The filter is applied where a record is applied to the state, because only there both the account before the
+// record and the account after it are known. It decides once for each account of a record, after all writes of that
+// account. The log has unfiltered records, so another branch or a replay decides for itself, and the
+// decision does not depend on the number of shards.
 
-// admitted returns what comes to be held of an account that stands as before and that a record makes
-// what after is; either may be nil. An account that is held is followed on. One that is not, and that
-// the filter does not want, stays unheld; and what was known of its end is forgotten, since
-// it is not closed any more.
+// admitted returns the account to store when a record turns before into after; each is nil for none.
+// An account that is stored stays stored. An account that is not stored and that the filter does not admit
+// stays out, and its tombstone is dropped, since the account is not closed any more.
 //
-// Mint facts are not asked about: a token account that is held needs those of its mint, which is
-// another account and may be another shard's.
+// The filter does not apply to mint facts: a stored token account needs those of its mint, which is
+// another account and may belong to another shard.
 func (s *state) admitted(before, after *ledger.Account) *ledger.Account {
 	switch f := s.filter; {
 	case f == nil, after == before, after == nil, before != nil && before.Exists():
@@ -21,22 +20,22 @@ func (s *state) admitted(before, after *ledger.Account) *ledger.Account {
 	case f.Lists(&after.Pubkey):
 		return after
 	case !after.Exists():
-		return before // opened and closed at once, or closed where nobody looked
+		return before // closed, and never stored
 	case f.Admits(after):
 		return after
 	}
 	return nil
 }
 
-// noteForgotten notes at the newest value of a key, which says that there is no account, that a block led
-// to that: who saw the account before is to be told when the block is undone.
+// noteForgotten marks the newest value of a key, which is absent, as written by a block that reopened an
+// account the filter does not admit. A rollback of that block then reports the key.
 func (t *accounts) noteForgotten(key *ledger.Pubkey) {
 	if p := t.overlay.find(key); p.head != 0 {
 		t.overlay.written.at(p.head).forgotten = true
 	}
 }
 
-// wasForgotten reports whether noteForgotten noted that at the newest value where a key was found.
+// wasForgotten reports whether noteForgotten marked the newest value at f.
 func (t *accounts) wasForgotten(f found) bool {
 	return f.head != 0 && t.overlay.written.at(f.head).forgotten
 }

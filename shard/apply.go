@@ -7,15 +7,15 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// sliceKeys is how many keys a job handles before waiting queries are served: some
-// hundred microseconds of work.
+// sliceKeys is how many keys a slice of a job handles: some hundred microseconds of work, after which
+// waiting queries are answered.
 const sliceKeys = 128
 
-// Applied is what one shard did with a block, a rollback or base state.
+// Applied is what a block, a rollback or base state changed in one shard.
 type Applied struct {
 	Updates   []ledger.Update  // in pubkey order
-	Unchanged []ledger.Account // by a rollback: written since, but standing as before
-	Hash      ledger.StateHash // of the shard, after
+	Unchanged []ledger.Account // of a rollback: written by the undone versions, but the same for readers
+	Hash      ledger.StateHash // of the shard's state afterwards
 }
 
 // job is one piece of work, done in slices. step reports whether there is more.
@@ -23,26 +23,26 @@ type job interface {
 	step(*state) (more bool)
 }
 
-// apply teaches the shard its part of a block or of base state.
+// apply writes the shard's part of a block or of base state.
 type apply struct {
-	version ledger.Version
-	direct  bool
-	taught  ledger.Provenance
-	writes  []ledger.AccountWrite
-	mints   []ledger.MintWrite
+	version    ledger.Version
+	direct     bool
+	provenance ledger.Provenance
+	writes     []ledger.AccountWrite
+	mints      []ledger.MintWrite
 
-	base *ledger.BaseState // nil with a block
+	base *ledger.BaseState // nil for a block
 
 	started bool
-	todo    []keyedWrite // this shard's writes by key, each key's in their order
-	mintsAt int
+	todo    []keyedWrite // remaining writes of this shard by key, those of one key in their order
+	mintsAt int          // the next of mints
 	result  Applied
 }
 
-// keyedWrite is a write's place among the writes, with the key it is sorted by.
+// keyedWrite is a write, to be sorted by its key.
 type keyedWrite struct {
-	prefix uint64
-	at     int
+	prefix uint64 // of the key
+	at     int    // index among the writes
 }
 
 func (j *apply) step(s *state) (more bool) {
@@ -69,7 +69,7 @@ func (j *apply) step(s *state) (more bool) {
 	return true
 }
 
-// begin picks this shard's share of the writes.
+// begin selects and sorts the writes that belong to this shard.
 func (j *apply) begin(w writer) {
 	j.todo = make([]keyedWrite, 0, len(j.writes)/w.shards+sliceKeys)
 	for i := range j.writes {
@@ -79,7 +79,7 @@ func (j *apply) begin(w writer) {
 	}
 	j.sort()
 	if j.direct && w.accounts.overlay.Len() > 0 {
-		panic("base state is to go below versions that are held")
+		panic("base state is applied directly while the overlay has versions")
 	}
 	j.result.Updates = make([]ledger.Update, 0, len(j.todo))
 	if j.base != nil && !j.direct {
@@ -87,10 +87,10 @@ func (j *apply) begin(w writer) {
 	}
 }
 
-// sort brings what is to do in the order of keys. A million writes a second are worth
-// the counting: by the first bits of the keys, which leaves only few out of their place.
+// sort sorts todo by key: first a radix sort by 33 bits of the keys, which leaves few out of order, then a
+// comparison sort. The radix sort pays off at a million writes a second.
 func (j *apply) sort() {
-	const bits = 11 // at a time: the places to put to stay within the processor's caches
+	const bits = 11 // of one pass: the write positions of 2^11 counters stay in the processor's caches
 	from, to := j.todo, make([]keyedWrite, len(j.todo))
 	for shift := 64 - 3*bits; shift < 64 && len(from) > 1<<(bits-3); shift += bits {
 		var at [1 << bits]int32
@@ -124,19 +124,19 @@ func (j *apply) sort() {
 func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 	if w.owns(m.Pubkey.Prefix()) {
 		var held *ledger.Account
-		if !j.taught.ByBlock() {
+		if !j.provenance.ByBlock() {
 			held = w.accounts.newest(w.accounts.find(&m.Pubkey), &w.scratch[0])
 		}
 		before := w.mints.at(&m.Pubkey, newest)
-		j.learnMint(w, m.Pubkey, before, ledger.MintAfter(held, before, &m.Mint, false, j.taught))
+		j.learnMint(w, m.Pubkey, before, ledger.MintAfter(held, before, &m.Mint, false, j.provenance))
 	}
 }
 
 // writeAccount applies all writes of the next key; together they make at most one update.
 func (j *apply) writeAccount(w writer) {
 	key := &j.writes[j.todo[0].at].Pubkey
-	place := j.find(w)
-	before := w.accounts.newest(place, &w.scratch[0])
+	at := j.find(w)
+	before := w.accounts.newest(at, &w.scratch[0])
 	after, dst, spare := before, &w.scratch[1], &w.scratch[2]
 	for len(j.todo) > 0 {
 		write := &j.writes[j.todo[0].at]
@@ -145,7 +145,7 @@ func (j *apply) writeAccount(w writer) {
 		}
 		j.todo = j.todo[1:]
 		j.teachMint(w, after, write)
-		if after = ledger.MergeInto(dst, after, write, j.taught); after == dst {
+		if after = ledger.MergeInto(dst, after, write, j.provenance); after == dst {
 			dst, spare = spare, dst
 		}
 	}
@@ -156,11 +156,11 @@ func (j *apply) writeAccount(w writer) {
 		return
 	}
 	if after != nil && after.Token != nil && before != nil && after.Token == before.Token {
-		own := w.accounts.slab.Token() // the update lives on; what before points at does not
+		own := w.accounts.slab.Token() // the update outlives the token facts that before points at
 		*own = *after.Token
 		after.Token = own
 	}
-	if w.setAccount(place, key, before, after) {
+	if w.setAccount(at, key, before, after) {
 		j.result.Updates = append(j.result.Updates, updateOf(before, after))
 	}
 	if after == nil {
@@ -168,9 +168,9 @@ func (j *apply) writeAccount(w writer) {
 	}
 }
 
-// find returns where the next key is.
+// find returns where the next key of todo is. It looks up sliceKeys keys at once.
 func (j *apply) find(w writer) found {
-	a := &w.accounts.ahead
+	a := &w.accounts.prefetch
 	if a.next == a.n {
 		a.gather(j.writes, j.todo)
 		w.accounts.findAll(a)
@@ -178,28 +178,28 @@ func (j *apply) find(w writer) found {
 	return a.take()
 }
 
-// teachMint applies what a write of the mint's own account says of the mint.
+// teachMint applies the mint facts in a write of the mint's own account.
 func (j *apply) teachMint(w writer, held *ledger.Account, write *ledger.AccountWrite) {
 	if write.Known&ledger.FieldMint == 0 && write.Lamports != 0 {
 		return
 	}
 	before := w.mints.at(&write.Pubkey, newest)
-	j.learnMint(w, write.Pubkey, before, mintAfter(held, before, write, j.taught))
+	j.learnMint(w, write.Pubkey, before, mintAfter(held, before, write, j.provenance))
 }
 
-// mintAfter returns the facts of a mint after a write of its account, which stood as held,
-// was learned on top of before.
-func mintAfter(held *ledger.Account, before *ledger.Mint, write *ledger.AccountWrite, taught ledger.Provenance) *ledger.Mint {
+// mintAfter returns the facts of a mint after a write of its account. held is the account and before are the
+// facts before the write.
+func mintAfter(held *ledger.Account, before *ledger.Mint, write *ledger.AccountWrite, provenance ledger.Provenance) *ledger.Mint {
 	closes, says := write.Lamports == 0, write.Mint
 	if closes {
 		says = nil
 	} else if write.Known&ledger.FieldMint == 0 {
 		return before
 	}
-	return ledger.MintAfter(held, before, says, closes, taught)
+	return ledger.MintAfter(held, before, says, closes, provenance)
 }
 
-// learnMint stores mint facts unless they say nothing new.
+// learnMint stores mint facts if they changed.
 func (j *apply) learnMint(w writer, key ledger.Pubkey, before, after *ledger.Mint) {
 	if before != nil && after != nil && *before == *after {
 		return
@@ -219,11 +219,11 @@ func updateOf(before, after *ledger.Account) ledger.Update {
 		u.OwnerBefore = groupLeft(byProgram, before, &u.Account)
 		u.WalletBefore = groupLeft(byWallet, before, &u.Account)
 	}
-	u.Account.Known &^= ledger.FieldMint // an update does not tell of a mint
+	u.Account.Known &^= ledger.FieldMint // updates carry no mint facts
 	return u
 }
 
-// groupLeft returns the group that an account belonged to before and does not belong to after.
+// groupLeft returns the group of before if after is not in it.
 func groupLeft(of grouping, before, after *ledger.Account) ledger.Opt[ledger.Pubkey] {
 	was, belonged := of(before)
 	is, belongs := of(after)

@@ -37,7 +37,7 @@ func benchApply(b *testing.B, unfolded int) {
 		for n := from; n < from+10_000; n++ {
 			base.Accounts = append(base.Accounts, write(n, 1))
 		}
-		finish(s, &apply{version: 1, direct: true, taught: ledger.BaseProvenance(0), writes: base.Accounts, base: base})
+		finish(s, &apply{version: 1, direct: true, provenance: ledger.BaseProvenance(0), writes: base.Accounts, base: base})
 	}
 	ring := make([][]ledger.AccountWrite, blocks)
 	for n := range ring {
@@ -49,7 +49,7 @@ func benchApply(b *testing.B, unfolded int) {
 	next := func() {
 		v++
 		block := &ledger.Block{Slot: ledger.Slot(v), Accounts: ring[int(v)%blocks]}
-		finish(s, &apply{version: v, taught: ledger.BlockProvenance(block.Slot), writes: block.Accounts})
+		finish(s, &apply{version: v, provenance: ledger.BlockProvenance(block.Slot), writes: block.Accounts})
 		if v > ledger.Version(unfolded) {
 			finish(s, &fold{to: v - ledger.Version(unfolded)})
 		}

@@ -1,45 +1,41 @@
-// Package shard keeps one range of the key space in memory and answers questions
-// about it at any version that is still held.
+// Package shard keeps one range of the key space in memory and answers queries
+// at every version that is not yet folded.
 //
 // # Nouns
 //
-// A [Shard] is one goroutine and the trees that are its own. Its mailbox has two lanes:
-// work, which comes from the sequencer in log order and waits for room, and queries,
-// which are refused when their lane is full. Work is done in small slices, and the
-// queries that arrived meanwhile are served between them; only finding out what a block or
-// a rollback touches, and sorting that, is done in one.
+// A [Shard] is one goroutine and the state that it owns. Its mailbox has two lanes: the sequencer
+// sends work in log order and blocks while the work lane is full; a query is refused when the query lane
+// is full. The goroutine does work in small slices and answers waiting queries between them. Only one
+// part is not divided: finding and sorting the keys that a block or a rollback writes.
 //
-// While the goroutine waits, the asker for a single account looks it up in place: the state has a lock, and
-// one user at a time. Only the goroutine waits for that lock; an asker that finds it taken enqueues a query.
+// A query for a single account skips the mailbox while the goroutine is idle: the caller takes the lock of the
+// state and reads the account itself. Only the goroutine blocks on that lock; a caller that finds it
+// locked enqueues a query.
 //
-// The accounts are one versioned map in two layers. The base has the value of every key at the newest
-// folded version, packed into records without pointers. The overlay has everything newer, in a queue without
-// pointers that a hash table leads into. A read at version V takes the newest value at or below V in the
-// overlay, else the base, so it does not matter what was applied since. The facts of mints, of which there are
-// few, are another versioned map, in one B-tree of (key, version).
+// The accounts are a versioned map in two layers. The base, package packed, has the value of every key at
+// the newest folded version. The overlay has every newer value. A read at version V returns the newest value at or
+// below V in the overlay, else the value of the base, so later writes do not change its result. The facts of
+// mints, of which there are few, are a second versioned map: one B-tree ordered by key and version.
 //
-// Blocks and transactions are stored beside the shards, by package txstore.
+// Blocks and transactions are not in a shard; package txstore stores them.
 //
 // An index lists the members of a group: the accounts of a program, the token accounts of
-// a wallet. Each layer of the accounts has its own. The base's lists what is a member there; the
-// overlay's may list too much, and what either lists is checked against the account as read
-// at the asked version.
+// a wallet. The base and the overlay have their own. An index of the base is exact. An index of the
+// overlay may list accounts that have left the group, so a query checks each account at its version.
 //
-// A [Frozen] copy is what a shard held at one version, for a snapshot to walk on a goroutine
-// of its own. The copy shares the trees' nodes, which the shard from then on copies before
-// it writes to them, and pins the records, which are kept until it is released. [Content] is
-// the same the other way round: what a new shard is filled with.
+// A [Frozen] copy is the content of a shard at one version, which a snapshot walks on another
+// goroutine. It shares the nodes of the trees, which the shard copies before its next write to them, and pins the
+// records until it is released. [Content] is the opposite: what a new shard is filled with.
 //
 // # Order
 //
-// Work is applied in the order it is sent. Each block, rollback and base state has a
-// version greater than all before. [Shard.Fold] moves everything up to a version into the
-// base; reads below it are refused with [ErrFolded] from then on, so the sequencer folds
-// a version only when nobody can still be reading below it. [Shard.Freeze] is sent like work
-// and takes its turn among it, so that all shards freeze at one point of the log.
-// [Shard.Restore] comes before all work; what is below its version counts as folded.
+// Work is applied in the order in which it is sent. The version of each block, rollback and base state is
+// greater than all before. [Shard.Fold] moves all values up to a version into the base; reads below that
+// version then fail with [ErrFolded], so the sequencer folds a version only when no reader needs
+// an older one. [Shard.Freeze] is queued with the work, so all shards freeze at the same point of the log.
+// [Shard.Restore] comes before all work; its version counts as folded.
 //
-// What a query was answered stays true: values of the overlay are replaced, never changed in
-// place, and an account of the base is unpacked for the one who asks.
-// A shard does no I/O and knows nothing of other shards; keys belong to it by [Of].
+// The answer to a query never changes: values of the overlay are replaced, never changed in
+// place, and an account of the base is unpacked for each query.
+// A shard does no I/O and does not know other shards; [Of] says which shard owns a key.
 package shard

@@ -2,11 +2,10 @@ package shard
 
 import "ledgerd/engine/ledger"
 
-// fold moves everything up to a version into the base and forgets old tombstones.
+// fold moves all values up to a version into the base and drops old tombstones.
 type fold struct {
-	to ledger.Version
-	// tombstonesBelow is the slot below which closed accounts are forgotten wholly.
-	tombstonesBelow ledger.Slot
+	to              ledger.Version
+	tombstonesBelow ledger.Slot // tombstones of older slots are dropped
 
 	started bool
 }
@@ -19,19 +18,19 @@ func (j *fold) step(s *state) (more bool) {
 			s.bases = s.bases[1:]
 		}
 	}
-	return s.accounts.fold(j.to, sliceKeys, s.settleAccount) ||
+	return s.accounts.fold(j.to, sliceKeys, s.addTombstone) ||
 		s.mints.fold(j.to, sliceKeys) ||
 		j.forgetTombstones(s)
 }
 
-// settleAccount queues a tombstone for its end.
-func (s *state) settleAccount(now *ledger.Account) {
+// addTombstone adds an account that was folded to the tombstones if it is closed.
+func (s *state) addTombstone(now *ledger.Account) {
 	if !now.Exists() {
 		s.tombstones.Set(tombstone{now.Since.Slot(), now.Pubkey})
 	}
 }
 
-// forgetTombstones removes closed accounts whose time is over.
+// forgetTombstones drops tombstones below the slot of the fold, at most sliceKeys of them.
 func (j *fold) forgetTombstones(s *state) (more bool) {
 	for range sliceKeys {
 		dead, held := s.tombstones.Min()
@@ -39,7 +38,7 @@ func (j *fold) forgetTombstones(s *state) (more bool) {
 			return false
 		}
 		s.tombstones.PopMin()
-		// Only this very tombstone: the account may have been opened again.
+		// The account may have been opened, or closed again, since.
 		if s.accounts.base.ClosedAt(&dead.key, dead.slot) {
 			s.accounts.forget(&dead.key)
 		}

@@ -7,9 +7,9 @@ import (
 	"ledgerd/shard/packed"
 )
 
-// Frozen is what a shard held at one version, for a snapshot to walk while the shard goes
-// on. It stays as it is whatever is applied, folded or shed meanwhile, and pins what it
-// lists until it is released. One goroutine at a time may walk it, whichever that is.
+// Frozen is the content of a shard at one version, for a snapshot to walk while the shard goes
+// on. It does not change whatever the shard does, and pins its records until it is released.
+// Only one goroutine at a time may walk it.
 type Frozen struct {
 	version ledger.Version
 	over    *versions
@@ -17,12 +17,12 @@ type Frozen struct {
 	mints   *mints
 }
 
-// Release lets the shard use again what the copy pins. The copy must not be walked any more. One
-// that is dropped without is released when the garbage collector finds it.
+// Release lets the shard reuse the pinned records. The copy must not be walked any more. A copy that is
+// dropped without Release is released when the garbage collector finds it.
 func (f *Frozen) Release() { f.base.Release() }
 
 // Accounts calls visit for every account in pubkey order, tombstones included, until it
-// returns false. An account is good until visit returns.
+// returns false. The account passed to visit is valid until visit returns.
 func (f *Frozen) Accounts(visit func(*ledger.Account) bool) {
 	ascendFrozen(f.base, f.over, f.version, visit)
 }
@@ -34,15 +34,15 @@ func (f *Frozen) Mints(visit func(ledger.MintWrite) bool) {
 	})
 }
 
-// Freezing is a freeze that was sent and may not be done yet.
+// Freezing is a freeze that was queued and may not be done yet.
 type Freezing struct {
 	shard *Shard
 	done  chan struct{}
 	job   freeze
 }
 
-// Wait returns the frozen copy once the shard took it. It fails with ErrFolded if the version
-// was folded before, and with another error if the shard has stopped.
+// Wait blocks until the shard has made the copy and returns it. It fails with ErrFolded if a newer version
+// is folded, and with another error if the shard has stopped.
 func (f *Freezing) Wait() (*Frozen, error) {
 	select {
 	case <-f.done:
@@ -52,9 +52,9 @@ func (f *Freezing) Wait() (*Frozen, error) {
 	}
 }
 
-// Freeze keeps what the shard holds at version v. It takes its turn among the work, so
-// shards that are sent it between the same two pieces of work all freeze at one point of the
-// log; and it takes the shard no longer than a query does, however much is held.
+// Freeze queues a copy of the shard's content at version v. It is done in the order of the work, so
+// shards that get it between the same two jobs all freeze at the same point of the
+// log. It takes about as long as a query, however many accounts there are.
 func (s *Shard) Freeze(v ledger.Version) *Freezing {
 	f := &Freezing{shard: s, done: make(chan struct{}, 1), job: freeze{version: v}}
 	select {
@@ -64,7 +64,7 @@ func (s *Shard) Freeze(v ledger.Version) *Freezing {
 	return f
 }
 
-// freeze is the shard's part of it.
+// freeze is the job of Freeze.
 type freeze struct {
 	version ledger.Version
 	frozen  *Frozen

@@ -9,21 +9,21 @@ import (
 	"ledgerd/shard/packed"
 )
 
-// seenAt is the place of a value among those of its key.
-type seenAt struct {
+// keyPosition is the position of a value and the prefix of its key.
+type keyPosition struct {
 	prefix uint64
 	at     position
 }
 
-// newestOf returns where the newest value of every key is at version v, in key order.
-func (o *versions) newestOf(v ledger.Version) []seenAt {
-	all := make([]seenAt, o.upTo(v))
+// newestOf returns, in key order, the newest value up to version v of every key.
+func (o *versions) newestOf(v ledger.Version) []keyPosition {
+	all := make([]keyPosition, o.upTo(v))
 	for i := range all {
 		at := o.written.nth(i)
-		all[i] = seenAt{o.written.at(at).key.Prefix(), at}
+		all[i] = keyPosition{o.written.at(at).key.Prefix(), at}
 	}
-	key := func(s seenAt) *ledger.Pubkey { return &o.written.at(s.at).key }
-	slices.SortFunc(all, func(a, b seenAt) int {
+	key := func(s keyPosition) *ledger.Pubkey { return &o.written.at(s.at).key }
+	slices.SortFunc(all, func(a, b keyPosition) int {
 		if a.prefix != b.prefix {
 			return cmp.Compare(a.prefix, b.prefix)
 		}
@@ -32,17 +32,17 @@ func (o *versions) newestOf(v ledger.Version) []seenAt {
 		}
 		return cmp.Compare(b.at-o.written.oldest, a.at-o.written.oldest) // the newest first
 	})
-	return slices.CompactFunc(all, func(a, b seenAt) bool { return a.prefix == b.prefix && *key(a) == *key(b) })
+	return slices.CompactFunc(all, func(a, b keyPosition) bool { return a.prefix == b.prefix && *key(a) == *key(b) })
 }
 
 // ascendFrozen calls visit, in key order, for every account of both layers at version v, until it returns
-// false. An account is good until visit returns.
+// false. The account passed to visit is valid until visit returns.
 func ascendFrozen(base *packed.Frozen, over *versions, v ledger.Version, visit func(*ledger.Account) bool) {
 	var a ledger.Account
-	brief := packed.Slab{Reused: true}
+	reusedSlab := packed.Slab{Reused: true}
 	left, stopped := over.newestOf(v), false
-	// see visits what the overlay has next.
-	see := func() {
+	// visitNext visits the next value of the overlay.
+	visitNext := func() {
 		w := over.written.at(left[0].at)
 		if left = left[1:]; !w.absent {
 			over.unpack(w, &a)
@@ -59,17 +59,17 @@ func ascendFrozen(base *packed.Frozen, over *versions, v ledger.Version, visit f
 			if order > 0 {
 				break
 			}
-			if see(); order == 0 {
+			if visitNext(); order == 0 {
 				return !stopped
 			}
 		}
 		if !stopped {
-			base.Unpack(r, &a, &brief)
+			base.Unpack(r, &a, &reusedSlab)
 			stopped = !visit(&a)
 		}
 		return !stopped
 	})
 	for len(left) > 0 && !stopped {
-		see()
+		visitNext()
 	}
 }

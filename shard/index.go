@@ -6,14 +6,13 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// membership is one entry of an index: an account that belongs to a group, that is to a
-// program or to a wallet.
+// membership is one entry of an index: an account and its group, which is a program or a wallet.
 type membership struct {
 	group, member ledger.Pubkey
 }
 
-// index lists the members of groups that the overlay knows of, in pubkey order. It may list
-// accounts that left their group at some version still held; readers check.
+// index lists the members of groups that are in the overlay, in pubkey order. It may list
+// accounts that have left the group, so readers check each account at their version.
 type index struct {
 	tree   *btree.BTreeG[membership]
 	ofTree shedder
@@ -41,7 +40,7 @@ func (x *index) remove(group, member ledger.Pubkey) {
 // shed releases the memory of stale nodes.
 func (x *index) shed() { shed(&x.ofTree, x.tree) }
 
-// grouping says which group an account belongs to at one moment, if any.
+// grouping returns the group of an account, if it belongs to one.
 type grouping func(*ledger.Account) (group ledger.Pubkey, ok bool)
 
 // byProgram groups accounts by the program that is known to own them.
@@ -49,7 +48,7 @@ func byProgram(a *ledger.Account) (ledger.Pubkey, bool) {
 	return a.Owner, a.Exists() && a.Known&ledger.FieldOwner != 0
 }
 
-// byWallet groups token accounts by the wallet they belong to.
+// byWallet groups token accounts by their wallet.
 func byWallet(a *ledger.Account) (ledger.Pubkey, bool) {
 	if !a.Exists() || a.Token == nil {
 		return ledger.Pubkey{}, false

@@ -6,17 +6,17 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// pageKeys is how many keys one query looks at: a long list is many queries at one
-// version, so that it never holds up the others and pins nothing.
+// pageKeys bounds the keys that one query looks at. A long list is read by many queries at one
+// version, so it does not delay other queries and pins nothing.
 const pageKeys = 256
 
-// pageSpare is how many keys more than accounts are wanted one query looks at: some may have left.
+// pageSpare is how many keys beyond its limit one query looks at, since some may have left the group.
 const pageSpare = 16
 
 // Page is a part of a list in pubkey order.
 type Page struct {
 	Accounts []ledger.Account
-	// Next is the last key looked at; the list goes on after it unless Done.
+	// Next is the last key that was looked at. Unless Done, the next page starts after it.
 	Next ledger.Opt[ledger.Pubkey]
 	Done bool
 }
@@ -27,9 +27,9 @@ type Members struct {
 	ByWallet bool // token accounts of a wallet, else accounts of a program
 }
 
-// List returns the next members past the key at version v, at most limit of them, behind the
-// accounts given: it takes the room that is behind these, and the asker does not touch it any more
-// after an error. It may return fewer, even none, without being done.
+// List appends the next members past the key at version v, at most limit of them, to accounts. It uses the
+// capacity of to; after an error the shard may still write there, so the caller must not reuse to.
+// It may return fewer accounts, even none, without being done.
 func (s *Shard) List(m Members, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version, deadline time.Time, to []ledger.Account) (Page, error) {
 	return askAt(s, v, deadline, func(st *state) Page {
 		page := Page{Accounts: to}
@@ -38,7 +38,7 @@ func (s *Shard) List(m Members, after ledger.Opt[ledger.Pubkey], limit int, v le
 	})
 }
 
-// Scan returns the next live accounts past the key at version v, whatever they are.
+// Scan returns the next live accounts past the key at version v, of all groups.
 func (s *Shard) Scan(after ledger.Opt[ledger.Pubkey], v ledger.Version, deadline time.Time) (Page, error) {
 	return askAt(s, v, deadline, func(st *state) Page {
 		page := Page{Done: true}
@@ -54,7 +54,7 @@ func (s *Shard) Scan(after ledger.Opt[ledger.Pubkey], v ledger.Version, deadline
 			looked++
 			page.Next = ledger.Some(a.Pubkey)
 			if a.Exists() {
-				page.Accounts = append(page.Accounts, kept(a))
+				page.Accounts = append(page.Accounts, clone(a))
 			}
 			return true
 		})

@@ -171,7 +171,7 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 		}
 		return n
 	}
-	block := &apply{version: 1, taught: ledger.BlockProvenance(1), writes: b.Accounts}
+	block := &apply{version: 1, provenance: ledger.BlockProvenance(1), writes: b.Accounts}
 	if n := steps(block); n < 10 {
 		t.Errorf("a block took %d slices for %d accounts", n, keys)
 	}

@@ -7,11 +7,11 @@ import (
 	"ledgerd/shard/arena"
 )
 
-// members adds to a page which accounts past a key are of a group at version v, in pubkey order,
-// at most so many.
+// members appends to a page the accounts past a key that are in a group at version v, in pubkey order,
+// at most limit of them.
 func (t *accounts) members(page *Page, m Members, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version) {
 	look := min(pageKeys, limit+pageSpare)
-	refs := t.base.Members(t.gathered[:0], &m.Group, m.ByWallet, after, look+1)
+	refs := t.base.Members(t.pageRefs[:0], &m.Group, m.ByWallet, after, look+1)
 	over := t.listedOver(m, after)
 	defer over.Release()
 	if page.Accounts == nil {
@@ -52,8 +52,8 @@ func (t *accounts) members(page *Page, m Members, after ledger.Opt[ledger.Pubkey
 	}
 }
 
-// memberAt adds an account to a page if it is of the group at version v. The record is what the
-// base lists, 0 if it lists none.
+// memberAt appends an account to a page if it is in the group at version v. r is the record that the
+// index of the base lists, 0 if it lists none.
 func (t *accounts) memberAt(page *Page, m Members, key *ledger.Pubkey, r arena.Ref, v ledger.Version) {
 	over := t.over(key, v)
 	switch {
@@ -68,14 +68,14 @@ func (t *accounts) memberAt(page *Page, m Members, key *ledger.Pubkey, r arena.R
 		}
 	case r != 0:
 		if wallet, _ := t.base.Wallet(r); m.ByWallet && *wallet != m.Group {
-			return // of one that shares its hash
+			return // a wallet with the same hash
 		}
 		page.Accounts = append(page.Accounts, ledger.Account{})
 		t.base.Unpack(r, &page.Accounts[len(page.Accounts)-1], &t.slab)
 	}
 }
 
-// listedOver walks over what the overlay lists under a group past a key.
+// listedOver is an iterator over what the overlay lists under a group past a key.
 type listedOver struct {
 	btree.IterG[membership]
 	group ledger.Pubkey
@@ -99,7 +99,7 @@ func (t *accounts) listedOver(m Members, after ledger.Opt[ledger.Pubkey]) listed
 	return w
 }
 
-// next returns the key of the next account, nil if there is none, until it is taken.
+// next returns the key of the current account, nil if there is none. taken moves on to the next.
 func (w *listedOver) next() *ledger.Pubkey {
 	if !w.more || w.item.group != w.group {
 		return nil

@@ -10,37 +10,37 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// newest reads whatever was applied last.
+// newest is above all versions: a read at it returns the newest value.
 const newest = ledger.Version(math.MaxUint64)
 
-// degree of the B-trees that point at values. With entries compared inline, 64 measured best
-// for both lookups and memory on the reference machine.
+// degree is of the B-trees of this package. 64 measured best
+// for both look-ups and memory on the reference machine.
 const degree = 64
 
-// mints is the versioned map of the facts of mints. One tree lists all values of a key, the newest first; the
-// oldest of them is the base, which reads at the folded version see.
+// mints is the versioned map of the facts of mints. One tree has all values of a key, the newest first; the
+// oldest is the base value, which reads at the folded version return.
 type mints struct {
 	tree    *btree.BTreeG[mintEntry]
 	ofTree  shedder
 	written []*mintFacts // of versions that are not folded, in their order
 
-	// What a look-up needs, so that it allocates nothing.
+	// These belong to facts; as fields they are not allocated for every look-up.
 	probe mintFacts
 	found *mintFacts
 	first func(mintEntry) bool // leaves its argument in found
 }
 
-// mintEntry is one value, with the first 8 bytes of its key inline, so that most comparisons follow no pointer.
+// mintEntry is one value with the prefix of its key, so that most comparisons follow no pointer.
 type mintEntry struct {
 	prefix uint64
 	*mintFacts
 }
 
-// mintFacts are the facts of a mint from a version on. 0 is below all versions.
+// mintFacts are the facts of a mint from a version on.
 type mintFacts struct {
 	pubkey  ledger.Pubkey
-	version ledger.Version
-	absent  bool // nothing is known from then on
+	version ledger.Version // 0, below all versions, for restored facts and direct base state
+	absent  bool           // nothing is known from that version on
 	mint    ledger.Mint
 }
 
@@ -61,7 +61,7 @@ func newMints() *mints {
 	return m
 }
 
-// entry returns f as it is listed.
+// entry returns the tree's entry for f.
 func (f *mintFacts) entry() mintEntry { return mintEntry{f.pubkey.Prefix(), f} }
 
 // facts returns the newest value of a key up to version v, nil if there is none.
@@ -74,7 +74,7 @@ func (m *mints) facts(key *ledger.Pubkey, v ledger.Version) *mintFacts {
 	return m.found
 }
 
-// at returns what is known of a mint at version v, nil for nothing.
+// at returns the facts of a mint at version v, nil if nothing is known.
 func (m *mints) at(key *ledger.Pubkey, v ledger.Version) *ledger.Mint {
 	if f := m.facts(key, v); f != nil && !f.absent {
 		return &f.mint
@@ -82,7 +82,7 @@ func (m *mints) at(key *ledger.Pubkey, v ledger.Version) *ledger.Mint {
 	return nil
 }
 
-// put writes what is known as of version v, nil for nothing. Versions begin at 1 and only grow.
+// put writes the facts of a mint as of version v, nil for none. Versions begin at 1 and only grow.
 func (m *mints) put(v ledger.Version, key ledger.Pubkey, mint *ledger.Mint) {
 	f := &mintFacts{pubkey: key, version: v, absent: mint == nil}
 	if mint != nil {
@@ -92,7 +92,7 @@ func (m *mints) put(v ledger.Version, key ledger.Pubkey, mint *ledger.Mint) {
 	m.written = append(m.written, f)
 }
 
-// putBase writes what is known below all versions, nil for nothing. It is for the time before anybody reads.
+// putBase replaces the facts of a mint below all versions, nil for none. It must not be called while anybody reads.
 func (m *mints) putBase(key ledger.Pubkey, mint *ledger.Mint) {
 	if f := m.facts(&key, newest); f != nil {
 		m.remove(f)
@@ -112,7 +112,7 @@ func (m *mints) remove(f *mintFacts) {
 	m.tree.Delete(f.entry())
 }
 
-// writtenSince returns the keys written by version first or later, some more than once.
+// writtenSince returns the keys written by version first or later, with duplicates.
 func (m *mints) writtenSince(first ledger.Version) (keys []ledger.Pubkey) {
 	from, _ := slices.BinarySearchFunc(m.written, first, func(f *mintFacts, v ledger.Version) int { return cmp.Compare(f.version, v) })
 	for _, f := range m.written[from:] {
@@ -121,8 +121,8 @@ func (m *mints) writtenSince(first ledger.Version) (keys []ledger.Pubkey) {
 	return keys
 }
 
-// fold removes values that no read at version v or later sees, for at most budget of those written, and
-// reports whether there is more to do.
+// fold removes values that no read at version v or later returns. It handles at most budget written values and
+// reports whether there are more.
 func (m *mints) fold(v ledger.Version, budget int) (more bool) {
 	for ; len(m.written) > 0 && m.written[0].version <= v; budget-- {
 		if budget == 0 {
@@ -133,8 +133,8 @@ func (m *mints) fold(v ledger.Version, budget int) (more bool) {
 		m.written = m.written[1:]
 		switch now := m.facts(&f.pubkey, v); {
 		case now.version != f.version:
-			m.remove(f) // a newer one is folded too
-		case now == f: // else its version wrote the key once more
+			m.remove(f) // a newer value is at or below v
+		case now == f: // not equal if its version wrote the key again, which replaced f in the tree
 			if base := m.facts(&f.pubkey, f.version-1); base != nil {
 				m.remove(base)
 			}
@@ -146,13 +146,13 @@ func (m *mints) fold(v ledger.Version, budget int) (more bool) {
 	return false
 }
 
-// freeze returns what m holds now, to be walked by another goroutine.
+// freeze returns a copy of m for another goroutine to walk.
 func (m *mints) freeze() *mints { return &mints{tree: copyOf(&m.ofTree, m.tree)} }
 
-// ascend calls visit for what is known at version v of every mint from a key on, in key order, until it
+// ascend calls visit, in key order, for the facts at version v of every mint from a key on, until it
 // returns false.
 func (m *mints) ascend(from *ledger.Pubkey, v ledger.Version, visit func(*mintFacts) bool) {
-	var last *mintFacts // seen at v
+	var last *mintFacts // the newest visible value of the last key
 	probe := mintFacts{pubkey: *from, version: newest}
 	m.tree.Ascend(probe.entry(), func(e mintEntry) bool {
 		if e.version > v || last != nil && last.pubkey == e.pubkey {

@@ -6,29 +6,29 @@ import (
 	"ledgerd/shard/packed"
 )
 
-// # Looking ahead
+// # Prefetching
 //
-// Of a million accounts hardly one is in the processor's caches, and to look one up is to wait for
-// memory some ten times: at each step for what the step before has named. So a block's keys are looked
-// up many at once, all of them one step and then all of them the next. The processor waits for
-// many lines of memory at a time, which took a tenth off what a write costs (BenchmarkApply).
+// With millions of accounts a look-up misses the processor's caches some ten times, and each miss
+// depends on the one before. So the keys of a block are looked up many at once: one step for
+// all keys, then the next step for all keys. The misses of different keys overlap, which makes a write
+// a tenth cheaper (BenchmarkApply).
 
-// ahead is where the next keys of a block are.
-type ahead struct {
-	keys   [sliceKeys]ledger.Pubkey // all different
-	places [sliceKeys]found
-	next   int // of those that are not asked for yet
-	n      int
+// prefetch is where the next keys of a block are.
+type prefetch struct {
+	keys  [sliceKeys]ledger.Pubkey // all different
+	found [sliceKeys]found
+	next  int // index of the key that take is for
+	n     int // how many keys there are
 }
 
-// take returns the place of the next key. There must be one.
-func (a *ahead) take() found {
+// take returns where the next key is. There must be one.
+func (a *prefetch) take() found {
 	a.next++
-	return a.places[a.next-1]
+	return a.found[a.next-1]
 }
 
-// gather fills a with the keys of the next writes.
-func (a *ahead) gather(writes []ledger.AccountWrite, todo []keyedWrite) {
+// gather sets the keys of a to those of the next writes.
+func (a *prefetch) gather(writes []ledger.AccountWrite, todo []keyedWrite) {
 	a.next, a.n = 0, 0
 	for _, w := range todo[:min(len(todo), sliceKeys)] {
 		key := &writes[w.at].Pubkey
@@ -39,40 +39,39 @@ func (a *ahead) gather(writes []ledger.AccountWrite, todo []keyedWrite) {
 	}
 }
 
-// findAll is find for all the keys of a, whose places are good until something else is written or
-// anything is folded.
-func (t *accounts) findAll(a *ahead) {
-	t.overlay.findAll(a, &t.touched)
-	var missing [sliceKeys]packed.Lookup // what the overlay has not
-	var at [sliceKeys]int                // and where in a
+// findAll is find for all keys of a. The results are valid until another key is written or something is folded.
+func (t *accounts) findAll(a *prefetch) {
+	t.overlay.findAll(a, &t.prefetchSink)
+	var missing [sliceKeys]packed.Lookup // the keys that are not in the overlay
+	var at [sliceKeys]int                // and their indexes in a
 	n := 0
 	for i := range a.n {
-		if f := &a.places[i]; f.head == 0 {
+		if f := &a.found[i]; f.head == 0 {
 			missing[n].Key, at[n] = &a.keys[i], i
 			n++
 		} else if w := t.overlay.written.at(f.head); w.token != 0 {
-			t.touched += t.overlay.tokens.at(w.token).Amount
+			t.prefetchSink += t.overlay.tokens.at(w.token).Amount
 		}
 	}
-	t.touched += t.base.FindAll(missing[:n])
+	t.prefetchSink += t.base.FindAll(missing[:n])
 	for i := range n {
-		a.places[at[i]].base = missing[i].Ref
+		a.found[at[i]].base = missing[i].Ref
 	}
 }
 
-// findAll is find for all the keys of a.
-func (o *versions) findAll(a *ahead, touched *uint64) {
+// findAll is find for all keys of a. It adds to prefetchSink what it reads, so that the reads are not optimized away.
+func (o *versions) findAll(a *prefetch, prefetchSink *uint64) {
 	sum := uint64(0)
 	for i := range a.n {
-		p := place{hash: arena.HashOf(&a.keys[i])}
+		p := bucket{hash: arena.HashOf(&a.keys[i])}
 		if part := o.heads.Part(p.hash); part.Used > 0 {
 			p.at, _ = part.First(p.hash)
 			sum += part.Entries[p.at]
 		}
-		a.places[i] = found{place: p}
+		a.found[i] = found{bucket: p}
 	}
 	for i := range a.n {
-		p := &a.places[i].place
+		p := &a.found[i].bucket
 		part := o.heads.Part(p.hash)
 		if part.Used == 0 {
 			continue
@@ -80,7 +79,7 @@ func (o *versions) findAll(a *ahead, touched *uint64) {
 		for mask := len(part.Entries) - 1; ; p.at = (p.at + 1) & mask {
 			e := part.Entries[p.at]
 			if uint32(e>>32) == p.hash {
-				p.head = position(e) // if it has the key; e may be 0
+				p.head = position(e) // of this key or another one with its hash; e may be 0
 			}
 			if e == 0 || p.head != 0 {
 				break
@@ -92,10 +91,10 @@ func (o *versions) findAll(a *ahead, touched *uint64) {
 		}
 	}
 	for i := range a.n {
-		p := &a.places[i].place
+		p := &a.found[i].bucket
 		if p.head != 0 && o.written.at(p.head).key != a.keys[i] {
-			*p = o.find(&a.keys[i]) // two keys with one hash
+			*p = o.find(&a.keys[i]) // a hash collision
 		}
 	}
-	*touched += sum
+	*prefetchSink += sum
 }

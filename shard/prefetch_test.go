@@ -34,12 +34,12 @@ func TestLookingAheadFindsTheSame(t *testing.T) {
 			writes = append(writes, lamports(key(n), 1))
 			todo = append(todo, keyedWrite{at: len(writes) - 1})
 		}
-		var all ahead
+		var all prefetch
 		all.gather(writes, todo)
 		a.findAll(&all)
 		for i := range writes {
 			if got, want := all.take(), a.find(&writes[i].Pubkey); got != want {
-				t.Errorf("key %d: found ahead at %+v, by itself at %+v", from+i, got, want)
+				t.Errorf("key %d: found with others at %+v, alone at %+v", from+i, got, want)
 			}
 		}
 	}
@@ -74,14 +74,14 @@ func TestAPlaceOutlivesOtherWrites(t *testing.T) {
 	a := newAccounts()
 	x := account(0, false)
 	a.write(a.find(&x.Pubkey), 1, &x.Pubkey, nil, &x)
-	place := a.find(&x.Pubkey)
+	at := a.find(&x.Pubkey)
 	for n := 1; n < keys; n++ {
 		other := account(n, false)
 		a.write(a.find(&other.Pubkey), 2, &other.Pubkey, nil, &other)
 	}
 	after := x
 	after.Lamports = 7
-	a.write(place, 2, &x.Pubkey, &x, &after)
+	a.write(at, 2, &x.Pubkey, &x, &after)
 	var got ledger.Account
 	if a.read(&x.Pubkey, 2, &got) == nil || got.Lamports != after.Lamports {
 		t.Errorf("read %+v after the write, want %d lamports", got, after.Lamports)

@@ -7,14 +7,14 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// question asks for something at one version. Its answer runs on the shard's goroutine, is bounded to some hundred
-// look-ups, and must not keep the state.
+// question is a query at one version. The shard's goroutine calls answer, which must do at most some hundred
+// look-ups and must not keep a reference to the state.
 type question[R any] struct {
 	version ledger.Version
 	answer  func(*state) R
 	result  R
 	err     error
-	done    chan struct{} // room for one: the shard does not wait for an asker that gave up
+	done    chan struct{} // buffered: the shard does not block on a caller that gave up
 }
 
 func (q *question[R]) run(s *state) {
@@ -26,7 +26,7 @@ func (q *question[R]) run(s *state) {
 	q.done <- struct{}{}
 }
 
-// askAt enqueues a question and waits until it is answered, the deadline passed or the shard ended.
+// askAt enqueues a question and blocks until it is answered, the deadline passes or the shard stops.
 func askAt[R any](s *Shard, v ledger.Version, deadline time.Time, answer func(*state) R) (none R, err error) {
 	s.way.Question()
 	q := &question[R]{version: v, answer: answer, done: make(chan struct{}, 1)}
@@ -47,12 +47,11 @@ func askAt[R any](s *Shard, v ledger.Version, deadline time.Time, answer func(*s
 	}
 }
 
-// Account returns the account at version v; found is false if nothing is held, not even
-// a tombstone. It comes without what it would point at: who taught its fields earlier, and
-// token facts, which Accounts and List tell. Errors match ledger.ErrUnavailable.
+// Account returns the account at version v without Token and FieldProvenance, which Accounts and List return.
+// found is false if there is neither an account nor a tombstone. Errors match ledger.ErrUnavailable.
 //
-// Nearly always the shard waits for something to do. Then the asker looks by itself: two
-// goroutines that take turns cost more than the look-up, three microseconds of CPU in all.
+// The shard's goroutine is idle most of the time. Then the caller reads the account itself, because switching
+// to the goroutine and back costs more than the look-up: three microseconds of CPU in all.
 func (s *Shard) Account(key ledger.Pubkey, v ledger.Version, deadline time.Time) (a ledger.Account, found bool, err error) {
 	s.way.Question()
 	if found, err = s.look(&key, v, &a); err != errLocked {
@@ -61,11 +60,11 @@ func (s *Shard) Account(key ledger.Pubkey, v ledger.Version, deadline time.Time)
 	return s.askAccount(key, v, deadline)
 }
 
-// errLocked says that the state is in use.
+// errLocked means that the lock of the state is taken.
 var errLocked = errors.New("the shard is at work")
 
-// look looks an account up in place, unless the state is in use. After a panic it returns errLocked: the
-// question is then enqueued and breaks the shard, as it should.
+// look reads an account on the caller's goroutine; if the lock is taken it returns errLocked. It also returns errLocked
+// after a panic: the query is then enqueued, panics on the shard's goroutine and so ends the shard.
 func (s *Shard) look(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) (found bool, err error) {
 	if !s.mu.TryLock() {
 		return false, errLocked
@@ -79,13 +78,13 @@ func (s *Shard) look(key *ledger.Pubkey, v ledger.Version, into *ledger.Account)
 	if v < s.state.folded {
 		return false, ErrFolded
 	}
-	return s.state.accounts.readShown(key, v, into), nil
+	return s.state.accounts.readShallow(key, v, into), nil
 }
 
-// askAccount is Account by the shard's goroutine.
+// askAccount is Account on the shard's goroutine.
 func (s *Shard) askAccount(key ledger.Pubkey, v ledger.Version, deadline time.Time) (a ledger.Account, found bool, err error) {
 	held, err := askAt(s, v, deadline, func(st *state) *ledger.Account {
-		if a := new(ledger.Account); st.accounts.readShown(&key, v, a) {
+		if a := new(ledger.Account); st.accounts.readShallow(&key, v, a) {
 			return a
 		}
 		return nil
@@ -96,8 +95,8 @@ func (s *Shard) askAccount(key ledger.Pubkey, v ledger.Version, deadline time.Ti
 	return *held, true, nil
 }
 
-// Accounts returns the accounts at version v in the order asked; missing ones do not exist.
-// The keys must belong to the shard and be few (hundreds).
+// Accounts returns the accounts at version v in the order of keys. One that is not stored has only its key.
+// The keys must belong to the shard, some hundred at most.
 func (s *Shard) Accounts(keys []ledger.Pubkey, v ledger.Version, deadline time.Time) ([]ledger.Account, error) {
 	return askAt(s, v, deadline, func(st *state) []ledger.Account {
 		out := make([]ledger.Account, len(keys))
@@ -109,7 +108,7 @@ func (s *Shard) Accounts(keys []ledger.Pubkey, v ledger.Version, deadline time.T
 	})
 }
 
-// Mints returns the facts of mints at version v in the order asked, nil for unknown ones.
+// Mints returns the facts of mints at version v in the order of keys, nil for unknown ones.
 func (s *Shard) Mints(keys []ledger.Pubkey, v ledger.Version, deadline time.Time) ([]*ledger.Mint, error) {
 	return askAt(s, v, deadline, func(st *state) []*ledger.Mint {
 		out := make([]*ledger.Mint, len(keys))

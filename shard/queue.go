@@ -1,8 +1,8 @@
 package shard
 
-// position names one value of a queue by its place in the order of arrival, which goes round:
-// after 2^32-1 comes 1. 0 is none. Two positions that were held at one time are
-// compared by how far they are from the oldest.
+// position is the number of a value of a queue in the order of arrival. It wraps around: the number after
+// 2^32-1 is 1; 0 means none. Two positions of one queue are compared by their distance from
+// the oldest.
 type position uint32
 
 const (
@@ -11,27 +11,26 @@ const (
 	queueChunk = 1 << queueBits
 )
 
-// queue holds values without pointers in the order in which they came, and lets go of them in that
-// order. They never move and no place is used again, so that whoever has a copy, or a pointer
-// to one, reads on while the owner adds and drops; the garbage collector frees a chunk once
-// nobody has it.
+// queue is a first-in-first-out queue of values without pointers. Values never move and their memory
+// is never reused, so a reader of a frozen copy, or of a pointer to a value, may go on reading while the owner
+// adds and drops values. The garbage collector frees a chunk when nothing refers to it.
 type queue[T any] struct {
-	chunks     []*[queueChunk]T // a ring: chunk number n is at n modulo its length, a power of two
-	oldest     position         // the oldest value, where there is one
-	next, held uint32           // the position that the next value gets; how many values there are
+	chunks     []*[queueChunk]T // a ring: chunk n is at n modulo its length, a power of two
+	oldest     position         // the oldest value, if held > 0
+	next, held uint32           // the position of the next value; how many values there are
 }
 
 func (q *queue[T]) at(p position) *T {
 	return &q.chunks[int(p>>queueBits)&(len(q.chunks)-1)][p%queueChunk]
 }
 
-// holds reports whether the value of a position was not dropped yet. It was added not long
-// ago: less than 2^32 values since.
+// holds reports whether the value at p is not yet dropped. At most 2^32-1 values may have been added
+// since p.
 func (q *queue[T]) holds(p position) bool {
 	return p != 0 && q.held != 0 && uint32(p)-uint32(q.oldest) < q.next-uint32(q.oldest)
 }
 
-// add adds an empty value.
+// add adds an empty value at the end and returns it.
 func (q *queue[T]) add() (position, *T) {
 	if q.next == 0 {
 		q.next = 1
@@ -46,7 +45,7 @@ func (q *queue[T]) add() (position, *T) {
 	return p, &chunk[p%queueChunk]
 }
 
-// reach returns the chunk of a position, which is the next.
+// reach returns the chunk of the next position and allocates it if necessary.
 func (q *queue[T]) reach(p position) *[queueChunk]T {
 	const numbers = 1 << (32 - queueBits)
 	first := int(q.oldest >> queueBits)
@@ -64,7 +63,7 @@ func (q *queue[T]) reach(p position) *[queueChunk]T {
 	return *chunk
 }
 
-// drop lets go of the oldest value; there must be one.
+// drop removes the oldest value; there must be one.
 func (q *queue[T]) drop() {
 	was := q.oldest
 	q.held--
@@ -76,17 +75,16 @@ func (q *queue[T]) drop() {
 	}
 }
 
-// nth returns the position of the nth value from the oldest on, 0 being that itself; it may be
-// the one past the newest.
+// nth returns the position n after the oldest; it may be the one past the newest.
 func (q *queue[T]) nth(n int) position {
 	p := q.oldest + position(n)
 	if p < q.oldest {
-		p++ // 0 is none
+		p++ // position 0 is not used
 	}
 	return p
 }
 
-// freeze returns a queue with what q holds now, for others to read.
+// freeze returns a copy of q for another goroutine to read.
 func (q *queue[T]) freeze() queue[T] {
 	c := *q
 	c.chunks = append(c.chunks[:0:0], q.chunks...)

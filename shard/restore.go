@@ -8,25 +8,25 @@ import (
 	"ledgerd/shard/packed"
 )
 
-// Content is what a shard held at one version, as a snapshot keeps it.
+// Content is the content of a shard at one version, as read from a snapshot.
 type Content struct {
 	Version ledger.Version
-	// Hash is the shard's part of the state hash. It is taken as it is, so any split among
-	// the shards will do that sums up to the whole.
+	// Hash is the shard's part of the state hash. It is not checked, so the parts may be
+	// any that sum up to the state hash of the whole ledger.
 	Hash ledger.StateHash
-	// Size is about how many accounts there are; 0 will do. Room is made for so many.
+	// Size is an estimate of the number of accounts, for which memory is reserved; it may be 0.
 	Size int
 	// Accounts calls visit for every account of the shard in pubkey order, tombstones
-	// included, until it returns false. The shard keeps nothing of an account.
+	// included, until it returns false. The shard does not keep the account passed to visit.
 	Accounts func(visit func(*ledger.Account) bool) error
-	// Mints does so for all mint facts.
+	// Mints does the same for mint facts.
 	Mints func(visit func(ledger.MintWrite) bool) error
 }
 
-// Restore makes c what the shard holds, and c's version the oldest that can be read. It is
+// Restore replaces the content of the shard by c; reads below c's version then fail. It must be
 // called before Run. Errors of c are returned as they are; content that is out of order or
-// another shard's gives one that matches ledger.ErrCorrupt. After an error the shard holds
-// what it held before.
+// of another shard gives an error that matches ledger.ErrCorrupt. After an error the shard is
+// unchanged.
 func (s *Shard) Restore(c Content) error {
 	r := restorer{state: newState(s.state.self, s.state.shards)}
 	r.filter = s.state.filter
@@ -50,7 +50,7 @@ type restorer struct {
 	live, tokens int64
 }
 
-// restoreAccounts packs accounts as they come and makes the trees of them when all are there.
+// restoreAccounts packs the accounts and then builds their indexes.
 func (r *restorer) restoreAccounts(c Content) error {
 	load := r.accounts.base.Loader(c.Size)
 	var last ledger.Pubkey
@@ -95,7 +95,7 @@ func (r *restorer) restoreMints(c Content) error {
 	return cmp.Or(wrong, err)
 }
 
-// check returns why key cannot come after last, unless it is the first, or is not this shard's.
+// check returns an error if key is not this shard's or not above last; first means that there is no last.
 func (r *restorer) check(what string, key, last *ledger.Pubkey, first bool) error {
 	switch {
 	case !first && key.Compare(last) <= 0:

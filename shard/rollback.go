@@ -6,8 +6,8 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// rollback writes again, as a new version, what stood before version first. Base
-// state learned since is no part of the undone branch: it is learned once more on top.
+// rollback writes, as a new version, the values that were valid before version first. Base
+// state since first does not belong to the undone branch, so it is merged in again.
 type rollback struct {
 	version, first ledger.Version
 
@@ -17,11 +17,12 @@ type rollback struct {
 	result  Applied
 }
 
+// baseWrite is one write of base state.
 type baseWrite struct {
-	write  *ledger.AccountWrite
-	mint   *ledger.Mint // a fact of the mint alone, when write is nil
-	taught ledger.Provenance
-	base   *ledger.BaseState // that it is of
+	write      *ledger.AccountWrite
+	mint       *ledger.Mint // if write is nil
+	provenance ledger.Provenance
+	base       *ledger.BaseState // which the write belongs to
 }
 
 func (j *rollback) step(s *state) (more bool) {
@@ -43,7 +44,7 @@ func (j *rollback) step(s *state) (more bool) {
 	return true
 }
 
-// begin notes which accounts and mints the undone versions wrote. Finding and sorting those is one slice, however many.
+// begin collects the keys that the undone versions wrote and the base state to merge in again. It is not divided into slices.
 func (j *rollback) begin(w writer) {
 	j.todo = append(w.accounts.overlay.writtenSince(j.first), w.mints.writtenSince(j.first)...)
 	slices.SortFunc(j.todo, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
@@ -51,57 +52,57 @@ func (j *rollback) begin(w writer) {
 	j.collectBases(w)
 }
 
+// collectBases collects this shard's writes of the base states since version first.
 func (j *rollback) collectBases(w writer) {
 	j.bases = make(map[ledger.Pubkey][]baseWrite)
 	for _, b := range w.bases {
 		if b.version < j.first {
 			continue
 		}
-		taught := ledger.BaseProvenance(b.base.Slot)
+		provenance := ledger.BaseProvenance(b.base.Slot)
 		for i := range b.base.Accounts {
 			write := &b.base.Accounts[i]
 			if w.owns(write.Pubkey.Prefix()) {
-				j.bases[write.Pubkey] = append(j.bases[write.Pubkey], baseWrite{write: write, taught: taught, base: b.base})
+				j.bases[write.Pubkey] = append(j.bases[write.Pubkey], baseWrite{write: write, provenance: provenance, base: b.base})
 			}
 		}
 		for i := range b.base.Mints {
 			m := &b.base.Mints[i]
 			if w.owns(m.Pubkey.Prefix()) {
-				j.bases[m.Pubkey] = append(j.bases[m.Pubkey], baseWrite{mint: &m.Mint, taught: taught, base: b.base})
+				j.bases[m.Pubkey] = append(j.bases[m.Pubkey], baseWrite{mint: &m.Mint, provenance: provenance, base: b.base})
 			}
 		}
 	}
 }
 
-// restore puts back what stood at key, with the base state learned since on top of it.
+// restore writes the account and the mint facts that key had before version first, with later base state merged in.
 func (j *rollback) restore(w writer, key ledger.Pubkey) {
 	account := w.accounts.read(&key, j.first-1, new(ledger.Account))
-	place := w.accounts.find(&key)
-	now := w.accounts.newest(place, new(ledger.Account))
+	at := w.accounts.find(&key)
+	now := w.accounts.newest(at, new(ledger.Account))
 	if now != nil && account != nil && same(now, account) {
-		// Nobody wrote it since, or an earlier rollback put it back.
-		now = account
+		now = account // not written since first, or restored by an earlier rollback
 	}
 	mint := w.mints.at(&key, j.first-1)
-	held, of := account, (*ledger.BaseState)(nil) // before the base state at hand
+	held, of := account, (*ledger.BaseState)(nil) // the account before base state of, for the filter
 	for _, b := range j.bases[key] {
 		if b.base != of {
 			account = w.admitted(held, account)
 			held, of = account, b.base
 		}
 		if b.write == nil {
-			mint = ledger.MintAfter(account, mint, b.mint, false, b.taught)
+			mint = ledger.MintAfter(account, mint, b.mint, false, b.provenance)
 			continue
 		}
-		mint = mintAfter(account, mint, b.write, b.taught)
-		account = ledger.Merge(account, b.write, b.taught)
+		mint = mintAfter(account, mint, b.write, b.provenance)
+		account = ledger.Merge(account, b.write, b.provenance)
 	}
 	account = w.admitted(held, account)
 	w.setMint(key, w.mints.at(&key, newest), mint)
-	if now == account && !w.accounts.wasForgotten(place) {
-		return // the mint alone was written
+	if now == account && !w.accounts.wasForgotten(at) {
+		return // only the mint was written
 	}
-	switch changed := w.setAccount(place, &key, now, account); {
+	switch changed := w.setAccount(at, &key, now, account); {
 	case changed:
 		j.result.Updates = append(j.result.Updates, updateOf(now, account))
 	case account != nil:

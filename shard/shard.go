@@ -11,11 +11,11 @@ import (
 	"ledgerd/shard/giveway"
 )
 
-// ErrFolded says that the asked version was folded into a newer one: ask again at
-// a newer version. It matches ledger.ErrUnavailable.
+// ErrFolded means that the version of a read is below the folded one; the caller may retry
+// at a newer version. It matches ledger.ErrUnavailable.
 var ErrFolded = fmt.Errorf("version no longer held: %w", ledger.ErrUnavailable)
 
-// errBusy says that the queries' lane is full, errStopped that the shard ended.
+// These errors of a query match ledger.ErrUnavailable.
 var (
 	errBusy    = fmt.Errorf("shard mailbox is full: %w", ledger.ErrUnavailable)
 	errStopped = fmt.Errorf("shard stopped: %w", ledger.ErrUnavailable)
@@ -23,12 +23,12 @@ var (
 )
 
 const (
-	// queryLane bounds the questions that wait for a shard. At some microseconds each, a
-	// full lane is answered well within the deadline of its last; past that more waiting
-	// helps nobody, so the asker is refused at once.
+	// queryLane bounds the queries that wait for a shard. A query takes some microseconds, so a
+	// full lane is answered well within the deadline of its last query. Further queries fail with errBusy.
 	queryLane = 4096
-	// workLane bounds the work that waits; the sequencer waits for room. It is up to three
-	// blocks ahead of what it has collected, and a fold may lie before a block: more is never useful.
+	// workLane bounds the work that waits; the sequencer blocks while it is full. The sequencer sends at most
+	// three blocks before it collects the result of the first, and a fold may precede a block, so a longer
+	// lane would not be used.
 	workLane = 4
 )
 
@@ -37,26 +37,26 @@ type Shard struct {
 	queries chan query
 	work    chan order
 	done    chan struct{}  // closed when Run returns
-	way     giveway.Worker // which only Run takes
+	way     giveway.Worker // Run calls Pass, every query calls Question
 
-	// mu is held while the state is in use: by Run during a slice of work or while it answers queries, or by an
-	// asker that looks an account up in place. It is locked before Run, and for good after it.
+	// mu guards state. Run locks it for a slice of work and for answering queries; a caller of Account
+	// locks it for its look-up. It is locked until Run starts and stays locked after Run returns.
 	mu    sync.Mutex
 	state *state
 
-	counters *Counters // of whatever state there is
+	counters *Counters // also of the state that Restore puts in place
 }
 
-// query is a [question], whatever it is about.
+// query is a [question] with a result of any type.
 type query interface{ run(*state) }
 
-// order is a job and whom to tell when it is done.
+// order is a job in the work lane.
 type order struct {
 	job  job
-	done chan<- struct{}
+	done chan<- struct{} // receives when the job is done; nil: nobody waits
 }
 
-// New returns shard number self of so many, without anything in it. It starts nothing.
+// New returns the empty shard number self of the given number of shards. It starts nothing.
 func New(self, shards int) *Shard {
 	state := newState(self, shards)
 	s := &Shard{
@@ -70,18 +70,18 @@ func New(self, shards int) *Shard {
 	return s
 }
 
-// SetFilter has the shard hold the accounts alone that the filter wants. It is called before Run and
-// Restore, and is the same for all shards and for as long as the state is held.
+// SetFilter makes the shard store only accounts that the filter admits. It must be called before Run and
+// Restore, with the same filter for all shards and for as long as their ledger exists.
 func (s *Shard) SetFilter(f *ledger.Filter) { s.state.filter = f }
 
-// Counters say how much the shard holds. Any goroutine may call it, also during Restore.
+// Counters returns the shard's counters. Any goroutine may call it, also during Restore.
 func (s *Shard) Counters() *Counters { return s.counters }
 
 // MailboxDepth returns how many queries wait.
 func (s *Shard) MailboxDepth() int { return len(s.queries) }
 
 // Run answers queries and does work in the order it was sent until ctx ends. It returns an
-// error only when the shard broke: its state is then suspect and must not be used.
+// error only after a panic; the lock of the state then stays held, so a broken state is never read.
 func (s *Shard) Run(ctx context.Context) (err error) {
 	defer close(s.done)
 	defer func() {
@@ -99,8 +99,8 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 			q.run(s.state)
 			s.answerWaiting()
 			s.mu.Unlock()
-			// Whoever is about to ask goes first: then several questions are answered for one
-			// wake, which costs more than looking an account up.
+			// Other callers can enqueue their queries before the goroutine sleeps: then one wake-up, which
+			// costs more than a look-up, serves several queries.
 			giveway.Turn()
 		case o := <-s.work:
 			s.do(o)
@@ -111,7 +111,7 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 	}
 }
 
-// do works in slices and lets waiting queries and other goroutines in between.
+// do does a job in slices. Between two slices it answers waiting queries and yields.
 func (s *Shard) do(o order) {
 	for s.slice(o.job) {
 		s.way.Pass()
@@ -121,7 +121,7 @@ func (s *Shard) do(o order) {
 	}
 }
 
-// slice does a part of a job, and reports whether there is more of it.
+// slice does a part of a job and reports whether there is more.
 func (s *Shard) slice(j job) (more bool) {
 	s.mu.Lock()
 	if more = j.step(s.state); more {
@@ -130,26 +130,26 @@ func (s *Shard) slice(j job) (more bool) {
 		s.state.count()
 		s.state.shed()
 	}
-	s.mu.Unlock() // not after a panic: a broken state is never read again
+	s.mu.Unlock() // not deferred: after a panic the lock stays held
 	return more
 }
 
-// answerWaiting serves the queries that wait now; those that come meanwhile are for
-// the next time, so that work goes on however many readers there are.
+// answerWaiting answers the queries that wait now. Queries that arrive meanwhile wait for the
+// next call, so readers cannot stop the work.
 func (s *Shard) answerWaiting() {
 	for n := len(s.queries); n > 0; n-- {
 		(<-s.queries).run(s.state)
 	}
 }
 
-// Task is work that was sent and may not be done yet.
+// Task is a job that was sent and may not be done yet.
 type Task struct {
 	shard *Shard
 	done  chan struct{}
 	out   *Applied
 }
 
-// Wait returns what the shard did, once it did it.
+// Wait blocks until the job is done and returns its result. It fails if the shard stops first.
 func (t *Task) Wait() (*Applied, error) {
 	select {
 	case <-t.done:
@@ -159,27 +159,27 @@ func (t *Task) Wait() (*Applied, error) {
 	}
 }
 
-// ApplyBlock applies the shard's part of b as version v, unseen by every read below it.
+// ApplyBlock sends the shard's part of b as version v. Reads below v do not see it.
 func (s *Shard) ApplyBlock(v ledger.Version, b *ledger.Block) *Task {
-	j := &apply{version: v, taught: ledger.BlockProvenance(b.Slot), writes: b.Accounts, mints: b.Mints}
+	j := &apply{version: v, provenance: ledger.BlockProvenance(b.Slot), writes: b.Accounts, mints: b.Mints}
 	return s.send(j, &j.result)
 }
 
-// ApplyBase learns base state as a version. Direct puts it below every version that
-// is held; it is for the time before the first block, when nobody reads.
+// ApplyBase sends base state as version v. With direct it goes into the base layer, which is allowed
+// only while the overlay is empty and nobody reads.
 func (s *Shard) ApplyBase(v ledger.Version, base *ledger.BaseState, direct bool) *Task {
-	j := &apply{version: v, direct: direct, taught: ledger.BaseProvenance(base.Slot), writes: base.Accounts, mints: base.Mints, base: base}
+	j := &apply{version: v, direct: direct, provenance: ledger.BaseProvenance(base.Slot), writes: base.Accounts, mints: base.Mints, base: base}
 	return s.send(j, &j.result)
 }
 
-// Rollback restores, as version v, what stood before version first.
+// Rollback restores, as version v, the state before version first, with later base state merged in again.
 func (s *Shard) Rollback(v, first ledger.Version) *Task {
 	j := &rollback{version: v, first: first}
 	return s.send(j, &j.result)
 }
 
-// Fold moves everything up to version to into the base and drops tombstones of slots below tombstonesBelow.
-// Nobody waits for it.
+// Fold moves all values up to version to into the base and drops tombstones of slots below tombstonesBelow.
+// It returns when the work is queued.
 func (s *Shard) Fold(to ledger.Version, tombstonesBelow ledger.Slot) {
 	select {
 	case s.work <- order{job: &fold{to: to, tombstonesBelow: tombstonesBelow}}:

@@ -8,24 +8,24 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// state is everything a shard holds. Who holds the lock of the shard touches it.
+// state is the content of a shard. Shard.mu guards it.
 type state struct {
 	self, shards int
 
-	filter *ledger.Filter // which accounts come to be held; nil: all
+	filter *ledger.Filter // which accounts are stored; nil: all
 
 	accounts *accounts
 	mints    *mints
 
-	hash   ledger.StateHash // of everything applied
-	folded ledger.Version   // reads below it are refused
+	hash   ledger.StateHash // of the newest version
+	folded ledger.Version   // reads below it fail with ErrFolded
 
-	// bases are the base states not yet folded: a rollback learns them again on top of
-	// what it restores.
+	// bases are the base states that are not yet folded: a rollback merges them again into what
+	// it restores.
 	bases      []baseChange
-	tombstones *btree.BTreeG[tombstone] // folded ones
+	tombstones *btree.BTreeG[tombstone] // of the base layer
 
-	scratch  [3]ledger.Account
+	scratch  [3]ledger.Account // for apply
 	counters *Counters
 }
 
@@ -34,9 +34,9 @@ type baseChange struct {
 	base    *ledger.BaseState
 }
 
-// Counters say how much a shard holds. They may be read by anybody.
+// Counters are the sizes of a shard. Any goroutine may read them.
 type Counters struct {
-	Accounts      atomic.Int64 // live, at the newest applied version
+	Accounts      atomic.Int64 // live ones at the newest applied version
 	TokenAccounts atomic.Int64
 	OverlayCells  atomic.Int64 // account values of versions not yet folded
 }
@@ -57,20 +57,20 @@ func (s *state) shed() {
 	shed(&s.mints.ofTree, s.mints.tree)
 }
 
-// count brings the counter that is the size of the overlay up to date.
+// count sets the counter of the overlay's size.
 func (s *state) count() { s.counters.OverlayCells.Store(int64(s.accounts.overlay.Len())) }
 
 func (s *state) owns(prefix uint64) bool { return Of(prefix, s.shards) == s.self }
 
-// writer puts values at one version. Direct ones go to the base.
+// writer writes values of one version: into the overlay, or with direct into the base.
 type writer struct {
 	*state
 	version ledger.Version
 	direct  bool
 }
 
-// setAccount replaces what is held at the writer's version (nil for nothing) of a key, where it
-// was found, and keeps hash, indexes and counters in step. It reports whether a reader can tell the difference.
+// setAccount replaces account before of a key by after; either is nil for none. f is where the key was found. It
+// updates hash, indexes and counters, and reports whether the two differ for readers.
 func (w writer) setAccount(f found, key *ledger.Pubkey, before, after *ledger.Account) (changed bool) {
 	var term ledger.StateHash
 	if changed = !ledger.SameToReaders(before, after); changed {
@@ -92,7 +92,7 @@ func (w writer) setAccount(f found, key *ledger.Pubkey, before, after *ledger.Ac
 	return changed
 }
 
-// count adds n to what an account, nil for none, counts as.
+// count adds n to the counters that count a; a is nil for none.
 func (c *Counters) count(a *ledger.Account, n int64) {
 	if a == nil || !a.Exists() {
 		return
@@ -103,7 +103,7 @@ func (c *Counters) count(a *ledger.Account, n int64) {
 	}
 }
 
-// setMint replaces the facts of a mint, nil for none.
+// setMint replaces the facts of a mint; before and after are nil for none.
 func (w writer) setMint(key ledger.Pubkey, before, after *ledger.Mint) {
 	if before == nil && after == nil {
 		return

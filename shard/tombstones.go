@@ -6,14 +6,14 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// tombstone is a closed account and where it was closed.
+// tombstone is a closed account.
 type tombstone struct {
-	slot ledger.Slot
+	slot ledger.Slot // where it was closed
 	key  ledger.Pubkey
 }
 
-// newTombstones returns a tree of tombstones, the oldest first: folding finds them nearly but not quite in the
-// order of their slots, and how long one is held must not depend on what was folded with it.
+// newTombstones returns a tree of tombstones, the oldest slot first. A queue would not do: folding finds tombstones
+// only nearly in the order of their slots, and when one is dropped must not depend on what was folded with it.
 func newTombstones() *btree.BTreeG[tombstone] {
 	return btree.NewBTreeGOptions(func(a, b tombstone) bool {
 		if a.slot != b.slot {

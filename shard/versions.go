@@ -10,57 +10,57 @@ import (
 
 // # The overlay of accounts
 //
-// What blocks write is kept in the order in which it came, as values without pointers: of a
-// million writes a second some millions are not folded, and the garbage collector has nothing to
-// look at. A hash table leads to the newest value of a key and each value to the one before, so a
-// look-up touches a few lines of memory, and folding takes from the front. Values of one
+// The overlay is a queue of written values in the order of their versions, without pointers: at a
+// million writes a second some millions are not folded, and the garbage collector has nothing to scan.
+// A hash table has the position of the newest value of each key, and each value has the position of
+// the one before it, so a look-up reads a few cache lines. Folding takes values from the front. Values of one
 // version are in the order of their keys.
 //
-// There is no order of keys among all: who walks in that order walks the base, and besides it
-// the few keys that only the overlay has ([accounts.ascend]); a frozen copy sorts for itself.
+// The overlay has no order of keys across versions. A walk in key order walks the base and merges the
+// few keys that only the overlay has ([accounts.ascend]); a walk of a frozen copy sorts the overlay's keys.
 
-// written is the account of a key from one version on. The links are the owner's alone, all else
-// stays as it is.
+// written is the account of a key from one version on. Only the shard reads and changes older, newer, jump, base and
+// moved. The job that adds a value sets everything else, which then never changes and may be read through frozen copies.
 type written struct {
-	key, owner          ledger.Pubkey
-	term                ledger.StateHash // of the account, if termed: hashing takes longer than reading it
-	lamports            ledger.Lamports
-	rentEpoch           uint64
-	taught, since       ledger.Provenance
-	version             ledger.Version
-	token, earlier      position // of what few accounts have, 0 for none
-	known               ledger.Fields
-	executable, absent  bool // absent: there is no such account
-	byProgram, byWallet bool // the overlay's index lists it
-	moved               bool // what newer ones say of base may be out of date
-	termed              bool
-	forgotten           bool      // absent since a block opened it again that the filter does not want
-	base                arena.Ref // the account's record, 0 if not known; right where nothing is older
-	older, newer, jump  position
-	depth               uint32 // how many were written before, counted while the overlay has the key
+	key, owner             ledger.Pubkey
+	term                   ledger.StateHash // of the account, if termed: hashing it again would take longer
+	lamports               ledger.Lamports
+	rentEpoch              uint64
+	provenance, since      ledger.Provenance
+	version                ledger.Version
+	token, fieldProvenance position // in the queues of their kind; 0: none
+	known                  ledger.Fields
+	executable, absent     bool // absent: there is no such account
+	byProgram, byWallet    bool // the overlay's index lists it for this value
+	moved                  bool // base was changed since newer values copied it
+	termed                 bool
+	forgotten              bool      // absent because a block reopened an account that the filter does not admit
+	base                   arena.Ref // the account's record, 0 for none; valid in the oldest value of a key
+	older, newer, jump     position  // other values of the key; see jump
+	depth                  uint32    // how many older values the key had, since the overlay has it
 }
 
 // versions is the overlay of accounts.
 type versions struct {
-	written  queue[written]
-	tokens   queue[ledger.TokenAccount]
-	earliers queue[ledger.FieldProvenance]
-	heads    arena.HashTable // positions of the newest values
+	written          queue[written]
+	tokens           queue[ledger.TokenAccount]
+	fieldProvenances queue[ledger.FieldProvenance]
+	heads            arena.HashTable // positions of the newest values
 }
 
-// place is where the overlay has a key, or would have it, until that is written or something is folded.
-type place struct {
+// bucket is the bucket of a key in the hash table. It is valid until the key is written or something is folded.
+type bucket struct {
 	hash uint32
-	at   int      // in its part of heads
+	at   int      // index in its part of heads; a hint, since buckets move
 	head position // the newest value, 0 if there is none
 }
 
 // Len returns how many values there are, of all versions.
 func (o *versions) Len() int { return int(o.written.held) }
 
-// find returns the place of a key.
-func (o *versions) find(key *ledger.Pubkey) place {
-	p := place{hash: arena.HashOf(key)}
+// find returns the bucket of a key.
+func (o *versions) find(key *ledger.Pubkey) bucket {
+	p := bucket{hash: arena.HashOf(key)}
 	part := o.heads.Part(p.hash)
 	if part.Used == 0 {
 		return p
@@ -78,14 +78,14 @@ func (o *versions) find(key *ledger.Pubkey) place {
 	}
 }
 
-// seen returns what a read at version v sees from a head on, 0 if that is not for the overlay to say.
-func (o *versions) seen(head position, v ledger.Version) position {
+// visible returns the newest value at or below version v of the key with the given head, 0 if the overlay has none.
+func (o *versions) visible(head position, v ledger.Version) position {
 	for p := head; o.written.holds(p); {
 		w := o.written.at(p)
 		if w.version <= v {
 			return p
 		}
-		// The jump may go too far, or to what is folded.
+		// A jump may lead below v or to a folded value.
 		if p = w.older; w.jump != p && o.written.holds(w.jump) && o.written.at(w.jump).version > v {
 			p = w.jump
 		}
@@ -93,31 +93,32 @@ func (o *versions) seen(head position, v ledger.Version) position {
 	return 0
 }
 
-// add writes a key as of version v, without saying what; the place is then out of date.
-func (o *versions) add(p place, v ledger.Version, key *ledger.Pubkey) (w, older *written) {
+// add adds an empty value of a key as of version v and returns it and the value before it, nil if there is none.
+// The bucket is invalid afterwards.
+func (o *versions) add(b bucket, v ledger.Version, key *ledger.Pubkey) (w, older *written) {
 	at, w := o.written.add()
 	w.key, w.version = *key, v
-	part := o.heads.Part(p.hash)
-	if p.head != 0 {
-		older = o.written.at(p.head)
+	part := o.heads.Part(b.hash)
+	if b.head != 0 {
+		older = o.written.at(b.head)
 		older.newer = at
-		w.older, w.base, w.depth = p.head, older.base, older.depth+1
-		w.jump = o.jump(p.head, w.depth)
-		part.Replace(p.at, p.hash, uint32(p.head), uint32(at))
+		w.older, w.base, w.depth = b.head, older.base, older.depth+1
+		w.jump = o.jump(b.head, w.depth)
+		part.Replace(b.at, b.hash, uint32(b.head), uint32(at))
 		return w, older
 	}
 	part.Grow()
-	free, mask := part.First(p.hash)
+	free, mask := part.First(b.hash)
 	for part.Entries[free] != 0 {
 		free = (free + 1) & mask
 	}
-	part.Add(free, p.hash, uint32(at))
+	part.Add(free, b.hash, uint32(at))
 	return w, nil
 }
 
-// jump returns where a value of some depth jumps to, 0 if that is folded: to the one whose depth
-// is the same but for the lowest bit that is set. So a key that every block
-// writes is found at an old version in some logarithm of steps.
+// jump returns the position that a value of the given depth jumps to, 0 if that is folded: the value whose depth is the
+// same without its lowest set bit, as in a Fenwick tree. An old version of a key is then found
+// in a logarithmic number of steps.
 func (o *versions) jump(older position, depth uint32) position {
 	to := older
 	for range bits.TrailingZeros32(depth) {
@@ -129,7 +130,7 @@ func (o *versions) jump(older position, depth uint32) position {
 	return to
 }
 
-// removeHead forgets a key, whose newest value is at p.
+// removeHead removes a key, whose newest value is at p, from the hash table.
 func (o *versions) removeHead(p position, key *ledger.Pubkey) {
 	hash := arena.HashOf(key)
 	part := o.heads.Part(hash)
@@ -140,28 +141,28 @@ func (o *versions) removeHead(p position, key *ledger.Pubkey) {
 			part.Remove(at)
 			return
 		case 0:
-			panic("the newest value of a key is not where keys are found")
+			panic("the hash table has no entry for the newest value of a key")
 		}
 	}
 }
 
-// drop lets go of the oldest value.
+// drop removes the oldest value, which is w.
 func (o *versions) drop(w *written) {
 	if w.token != 0 {
 		o.tokens.drop()
 	}
-	if w.earlier != 0 {
-		o.earliers.drop()
+	if w.fieldProvenance != 0 {
+		o.fieldProvenances.drop()
 	}
 	o.written.drop()
 }
 
-// upTo returns how many values are of versions up to v: they are the oldest.
+// upTo returns how many values have a version up to v; they are the oldest.
 func (o *versions) upTo(v ledger.Version) int {
 	return sort.Search(o.Len(), func(i int) bool { return o.written.at(o.written.nth(i)).version > v })
 }
 
-// writtenSince returns the keys written by version first or later, some more than once.
+// writtenSince returns the keys written by version first or later, with duplicates.
 func (o *versions) writtenSince(first ledger.Version) []ledger.Pubkey {
 	n := o.upTo(first - 1)
 	keys := make([]ledger.Pubkey, 0, o.Len()-n)
@@ -171,54 +172,54 @@ func (o *versions) writtenSince(first ledger.Version) []ledger.Pubkey {
 	return keys
 }
 
-// freeze returns what o holds now, to be walked by another goroutine.
+// freeze returns a copy of o for another goroutine to walk. It has no hash table.
 func (o *versions) freeze() *versions {
-	return &versions{written: o.written.freeze(), tokens: o.tokens.freeze(), earliers: o.earliers.freeze()}
+	return &versions{written: o.written.freeze(), tokens: o.tokens.freeze(), fieldProvenances: o.fieldProvenances.freeze()}
 }
 
-// put makes w the account a, nil for none.
+// put sets w, which is empty, to the account a, nil for none.
 func (o *versions) put(w *written, a *ledger.Account) {
 	if a == nil {
 		w.absent = true
 		return
 	}
 	w.owner, w.lamports, w.rentEpoch, w.executable = a.Owner, a.Lamports, a.RentEpoch, a.Executable
-	w.taught, w.since, w.known = a.Provenance, a.Since, a.Known
+	w.provenance, w.since, w.known = a.Provenance, a.Since, a.Known
 	if a.Token != nil {
 		at, t := o.tokens.add()
 		w.token, *t = at, *a.Token
 	}
 	if a.FieldProvenance != nil {
-		at, e := o.earliers.add()
-		w.earlier, *e = at, *a.FieldProvenance
+		at, e := o.fieldProvenances.add()
+		w.fieldProvenance, *e = at, *a.FieldProvenance
 	}
 }
 
-// unpack makes a the account that w is. What it points at stays as it is.
+// unpack sets a to the account in w. The result points into the overlay and is never changed.
 func (o *versions) unpack(w *written, a *ledger.Account) {
-	w.unpackShown(a)
+	w.unpackShallow(a)
 	if w.token != 0 {
 		a.Token = o.tokens.at(w.token)
 	}
-	if w.earlier != 0 {
-		a.FieldProvenance = o.earliers.at(w.earlier)
+	if w.fieldProvenance != 0 {
+		a.FieldProvenance = o.fieldProvenances.at(w.fieldProvenance)
 	}
 }
 
-// unpackShown makes a the account that w is, without what it would point at.
-func (w *written) unpackShown(a *ledger.Account) {
+// unpackShallow is unpack without Token and FieldProvenance.
+func (w *written) unpackShallow(a *ledger.Account) {
 	*a = ledger.Account{
 		Pubkey: w.key, Owner: w.owner, Lamports: w.lamports, RentEpoch: w.rentEpoch, Executable: w.executable,
-		Provenance: w.taught, Since: w.since, Known: w.known,
+		Provenance: w.provenance, Since: w.since, Known: w.known,
 	}
 }
 
-// program returns the program that is known to own the account, as byProgram does.
+// program is byProgram for a value.
 func (w *written) program() (*ledger.Pubkey, bool) {
 	return &w.owner, !w.absent && w.lamports != 0 && w.known&ledger.FieldOwner != 0
 }
 
-// wallet returns the wallet the account belongs to, as byWallet does.
+// wallet is byWallet for a value.
 func (o *versions) wallet(w *written) (*ledger.Pubkey, bool) {
 	if w.absent || w.lamports == 0 || w.token == 0 {
 		return nil, false

@@ -5,8 +5,8 @@ import (
 	"ledgerd/shard/arena"
 )
 
-// Base is the accounts at one version, and the indexes of their programs and wallets, which list exactly
-// the accounts that are members.
+// Base is the accounts at one version, and the indexes of their programs and wallets. The index of programs
+// is exact; that of wallets groups wallets with the same hash.
 type Base struct {
 	store    *recordStore
 	byKey    *tree
@@ -15,6 +15,7 @@ type Base struct {
 	pins     pins
 }
 
+// New returns an empty base.
 func New() *Base {
 	b := &Base{store: new(recordStore)}
 	records := &b.store.records
@@ -22,14 +23,13 @@ func New() *Base {
 	return b
 }
 
-// grouped returns what an index lists a member under: its group, and then the beginning of
-// its key, so that members of a group are in the order of keys.
+// grouped returns the number under which an index lists a member: its group and then the first 4 bytes of
+// its key, so that the members of a group are in the order of keys.
 func grouped(group uint32, member *ledger.Pubkey) uint64 {
 	return uint64(group)<<32 | member.Prefix()>>32
 }
 
-// walletGroup returns what the wallets' index has for a wallet: part of its hash, which a few
-// wallets share.
+// walletGroup returns the group of a wallet: 32 bits of its hash, which a few wallets share.
 func walletGroup(wallet *ledger.Pubkey) uint32 { return arena.HashOf(wallet) }
 
 // Get returns the record of an account, 0 if there is none.
@@ -49,13 +49,14 @@ func (b *Base) Wallet(r arena.Ref) (*ledger.Pubkey, bool) { return b.store.walle
 // Key returns the key of the account of a record.
 func (b *Base) Key(r arena.Ref) *ledger.Pubkey { return &b.store.records.At(r).key }
 
-// Unpack makes a the account of a record. What a points at comes from dst.
+// Unpack sets a to the account of a record. What a points at is allocated from dst.
 func (b *Base) Unpack(r arena.Ref, a *ledger.Account, dst *Slab) { b.store.unpack(r, a, dst) }
 
-// UnpackShown makes a the account of a record without what it would point at.
-func (b *Base) UnpackShown(r arena.Ref, a *ledger.Account) { b.store.unpackShown(r, a) }
+// UnpackShallow is Unpack without Token and FieldProvenance.
+func (b *Base) UnpackShallow(r arena.Ref, a *ledger.Account) { b.store.unpackShallow(r, a) }
 
-// Prefetch loads a record into the caches of the processor. What it returns means nothing.
+// Prefetch loads a record into the caches of the processor. The caller must use the result, which has no
+// meaning, so that the load is not optimized away.
 func (b *Base) Prefetch(r arena.Ref) uint64 { return b.store.records.At(r).meta }
 
 // Len returns how many accounts there are, tombstones included.
@@ -66,8 +67,8 @@ func (b *Base) Ascend(from *ledger.Pubkey, visit func(key *ledger.Pubkey, r aren
 	b.byKey.ascend(from.Prefix(), from, func(_ uint64, r arena.Ref) bool { return visit(b.Key(r), r) })
 }
 
-// Members appends to refs the records of at most so many accounts of a program, or token accounts of a wallet,
-// past a key, in key order. Accounts of wallets that share a hash are among them.
+// Members appends to refs the records of at most most accounts of a program, or token accounts of a wallet,
+// past a key, in key order. They include accounts of other wallets with the same hash.
 func (b *Base) Members(refs []arena.Ref, group *ledger.Pubkey, byWallet bool, after ledger.Opt[ledger.Pubkey], most int) []arena.Ref {
 	listed, number := b.programs, uint32(0)
 	if byWallet {
@@ -93,8 +94,8 @@ func (b *Base) Members(refs []arena.Ref, group *ledger.Pubkey, byWallet bool, af
 	return refs
 }
 
-// Put replaces what is held of an account, whose record is r, 0 if there is none. It returns
-// the record now.
+// Put stores an account whose record is r, 0 if it has none yet, and returns its record,
+// which may be another one.
 func (b *Base) Put(r arena.Ref, a *ledger.Account) (now arena.Ref) {
 	b.Reclaim(2)
 	key := &a.Pubkey
@@ -131,7 +132,7 @@ func (b *Base) Put(r arena.Ref, a *ledger.Account) (now arena.Ref) {
 	return now
 }
 
-// owns reports whether a program of that name has the key.
+// owns reports whether program is the number of key.
 func (v *recordStore) owns(program arena.Ref, key *ledger.Pubkey) bool {
 	if program == 0 {
 		return *key == (ledger.Pubkey{})
@@ -139,7 +140,7 @@ func (v *recordStore) owns(program arena.Ref, key *ledger.Pubkey) bool {
 	return *v.names.At(program) == *key
 }
 
-// list adds a record to the indexes of its program and wallet, in the place of an older record of its account.
+// list adds a record to the indexes of its program and wallet. It replaces an older record of its account there.
 func (b *Base) list(r arena.Ref) {
 	b.listByProgram(r)
 	b.listByWallet(r)
@@ -159,7 +160,7 @@ func (b *Base) listByWallet(r arena.Ref) {
 	}
 }
 
-// ClosedAt reports whether what is held of an account is the tombstone of its end at a slot.
+// ClosedAt reports whether an account is a tombstone of the given slot.
 func (b *Base) ClosedAt(key *ledger.Pubkey, slot ledger.Slot) bool {
 	r := b.Get(key)
 	if r == 0 || b.store.records.At(r).exists() {
@@ -168,14 +169,14 @@ func (b *Base) ClosedAt(key *ledger.Pubkey, slot ledger.Slot) bool {
 	return ledger.Provenance(b.store.records.At(r).lamports).Slot() == slot
 }
 
-// Remove forgets an account.
+// Remove removes an account if it is stored.
 func (b *Base) Remove(key *ledger.Pubkey) {
 	if r := b.Get(key); r != 0 {
 		b.Drop(r)
 	}
 }
 
-// Drop forgets an account by its record.
+// Drop removes the account of a record.
 func (b *Base) Drop(r arena.Ref) {
 	b.Reclaim(2)
 	key := &b.store.records.At(r).key
@@ -193,12 +194,12 @@ func (b *Base) Drop(r arena.Ref) {
 	}
 }
 
-// make makes a record of an account.
+// make returns a new record of an account.
 func (b *Base) make(a *ledger.Account) arena.Ref {
 	r := b.store.put(a)
 	b.pins.made(r)
 	return r
 }
 
-// Reclaim frees some of the records that were retired while a frozen copy could read them.
+// Reclaim frees at most most retired records that no frozen copy can read any more.
 func (b *Base) Reclaim(most int) { b.pins.reclaim(most, b.store.free) }

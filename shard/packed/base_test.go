@@ -131,7 +131,7 @@ func TestRecordsAreKeptForCopies(t *testing.T) {
 			b.Put(b.Get(&a.Pubkey), a)
 		}
 	}
-	taken := func() int { return b.store.accounts.Taken() }
+	taken := func() int { return b.store.recordSlots.Taken() }
 	if write(); taken() != accounts {
 		t.Fatalf("%d records are taken for %d accounts", taken(), accounts)
 	}

@@ -9,32 +9,32 @@ import (
 	"ledgerd/shard/arena"
 )
 
-// Frozen is what a base held at one time. One goroutine at a time may read it.
+// Frozen is the content of a base when it was frozen. Only one goroutine at a time may read it.
 type Frozen struct {
 	view  view
 	byKey *btree.BTreeG[listing]
 	pin   *pin
 }
 
-// Freeze returns what b holds now, good until it is released. One that is dropped without is released when the
-// garbage collector finds it.
+// Freeze returns a copy of b that is valid until it is released. A copy that is dropped without Release is released
+// when the garbage collector finds it.
 func (b *Base) Freeze() *Frozen {
 	f := &Frozen{view: b.store.view, byKey: b.byKey.listings.Copy(), pin: b.pins.add()}
 	runtime.AddCleanup(f, func(p *pin) { p.released.Store(true) }, f.pin)
 	return f
 }
 
-// Release lets the base reuse the records that only f reads. f must not be read any more.
+// Release lets the base reclaim the records that only f can read. f must not be read any more.
 func (f *Frozen) Release() { f.pin.released.Store(true) }
 
 // Ascend calls visit for the records of all accounts, in key order, until it returns false.
 func (f *Frozen) Ascend(visit func(key *ledger.Pubkey, r arena.Ref) bool) {
 	if f.pin.released.Load() {
-		panic("a frozen copy is walked that was released")
+		panic("a frozen copy is walked after its release")
 	}
 	f.byKey.Scan(func(l listing) bool { return visit(&f.view.records.At(l.ref).key, l.ref) })
-	runtime.KeepAlive(f) // or the records that are visited could be reused
+	runtime.KeepAlive(f) // its cleanup would release the records during the walk
 }
 
-// Unpack makes a the account of a record. What a points at comes from dst.
+// Unpack sets a to the account of a record. What a points at is allocated from dst.
 func (f *Frozen) Unpack(r arena.Ref, a *ledger.Account, dst *Slab) { f.view.unpack(r, a, dst) }

@@ -2,18 +2,18 @@ package packed
 
 import "ledgerd/engine/ledger"
 
-// Loader fills an empty base with accounts in key order, and makes the indexes when all are there.
+// loader fills an empty base with accounts in key order and builds the indexes at the end.
 type loader struct {
 	base              *Base
 	programs, wallets []member
 }
 
-// Loader returns one for about so many accounts.
+// Loader returns a loader for about size accounts.
 func (b *Base) Loader(size int) *loader {
-	return &loader{base: b, programs: make([]member, 0, size+size/64)} // nearly every account is a program's
+	return &loader{base: b, programs: make([]member, 0, size+size/64)} // nearly every account has a known program
 }
 
-// Add packs an account, whose key is above those before.
+// Add packs an account. Its key must be above all before.
 func (l *loader) Add(a *ledger.Account) {
 	r := l.base.store.put(a)
 	l.base.byKey.listings.Load(listingOf(a.Pubkey.Prefix(), r))
@@ -26,7 +26,7 @@ func (l *loader) Add(a *ledger.Account) {
 	}
 }
 
-// Finish makes the indexes. Nothing is read or written before.
+// Finish builds the indexes. The base must not be used before.
 func (l *loader) Finish() {
 	Pack(l.base.byKey.listings)
 	l.base.programs.load(byGroup(l.programs))

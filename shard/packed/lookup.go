@@ -5,20 +5,20 @@ import (
 	"ledgerd/shard/arena"
 )
 
-// Lookup is a key and the record of its account, 0 if there is none.
+// Lookup is a key and, as the result of FindAll, the record of its account, 0 if there is none.
 type Lookup struct {
 	Key *ledger.Pubkey
 	Ref arena.Ref
 }
 
-// FindAll looks many keys up at once: all of them one step and then all of them the next, so that the processor waits
-// for memory once and not for each. It prefetches what is read of an account then. What it returns means
-// nothing and keeps the loads alive.
+// FindAll looks up many keys at once: one step for all keys, then the next step for all keys, so that cache
+// misses of different keys overlap. It also prefetches the holdings of token accounts. The caller must use the
+// result, which has no meaning, so that the loads are not optimized away.
 func (b *Base) FindAll(all []Lookup) (prefetched uint64) {
 	for i := range all {
 		f := &all[i]
 		if l := b.byKey.first(f.Key.Prefix()); l.number() == f.Key.Prefix() {
-			f.Ref = l.ref // if it has the key
+			f.Ref = l.ref // of this key or another one with its prefix
 		}
 	}
 	for i := range all {
@@ -34,7 +34,7 @@ func (b *Base) FindAll(all []Lookup) (prefetched uint64) {
 		}
 		p := b.store.records.At(f.Ref)
 		if p.key != *f.Key {
-			f.Ref = b.Get(f.Key) // two keys with one beginning
+			f.Ref = b.Get(f.Key) // several keys have this prefix
 		} else if p.meta&flagToken != 0 {
 			prefetched += b.store.holdings.At(p.more).amount
 		}

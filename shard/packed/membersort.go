@@ -2,16 +2,16 @@ package packed
 
 import "ledgerd/shard/arena"
 
-// member is one entry of an index to be: the group, the start of the account's key, its record.
+// member is a future entry of an index: the group, the first 4 bytes of the account's key, its record.
 type member struct {
 	group, start uint32
 	ref          arena.Ref
 }
 
-// byGroup brings members in the order of their groups. Those of one group stay in the order in
-// which they come. It needs the memory of the members once more and leaves them out of order.
+// byGroup returns the members sorted by group; it is a stable radix sort. It allocates a second slice of the same
+// size and uses the first as scratch.
 func byGroup(members []member) []member {
-	const bits = 11 // at a time: the places to put to stay within the processor's caches
+	const bits = 11 // of one pass: the write positions of 2^11 counters stay in the processor's caches
 	var all uint32
 	for i := range members {
 		all |= members[i].group

@@ -2,11 +2,10 @@ package packed
 
 import "github.com/tidwall/btree"
 
-// Pack makes a tree that was just loaded in order take as little memory as it can.
+// Pack reduces the memory of a tree that was just loaded in order.
 //
-// Loading leaves every node half full, in an array twice as long of which the other
-// half is a node's that moved out. A node that is copied gets an array for what it has. Nodes
-// that are half full have room for inserts, so afterwards they split no sooner than others.
+// Loading leaves every node half full, with an array twice as long as needed. Copying a node gives it an array of
+// the right length. So Pack marks all nodes as shared and makes the tree copy each.
 func Pack[T any](tree *btree.BTreeG[T]) {
 	tree.Copy()
 	tree.WalkMut(func([]T) bool { return true })

@@ -5,32 +5,32 @@ import (
 	"sync/atomic"
 )
 
-// pin keeps every record that a frozen copy may read.
+// pin protects the records of one frozen copy from reuse.
 type pin struct {
 	number   uint64
-	released atomic.Bool // by whoever held the copy
+	released atomic.Bool
 }
 
-// pins are the frozen copies that may still be read, and the records that are kept for them. A record is
-// retired when its account does not have it any more, and reclaimed once no copy can read it.
+// pins are the epochs of reclamation: the frozen copies that may still be read, and the retired records. A record is
+// retired when its account has left it, and reclaimed when no copy can read it.
 type pins struct {
-	number  uint64    // of the newest
+	number  uint64    // of the newest copy
 	active  []*pin    // oldest first
 	retired []retired // oldest first
 
-	// fresh has a bit for each record: it was made after the newest copy was taken, so no copy reads it
-	// and it is written in place. Without it the memory of a copy would grow with the writes and not
-	// with the keys.
+	// fresh has a bit for each record: it was made after the newest copy, so no copy reads it
+	// and it may be overwritten. Without it the memory of a copy would grow with every write and not
+	// only with every key written.
 	fresh []uint64
 }
 
-// retired is a record that no longer is an account's, and the newest copy that may read it.
+// retired is a record that its account has left, and the newest copy that may read it.
 type retired struct {
 	number uint64
 	ref    arena.Ref
 }
 
-// add pins what there is now.
+// add pins all present records.
 func (p *pins) add() *pin {
 	p.number++
 	n := &pin{number: p.number}
@@ -39,7 +39,7 @@ func (p *pins) add() *pin {
 	return n
 }
 
-// pinned reports whether there is a copy that may still be read.
+// pinned reports whether a copy may still be read.
 func (p *pins) pinned() bool {
 	for len(p.active) > 0 && p.active[0].released.Load() {
 		p.active[0] = nil
@@ -48,7 +48,7 @@ func (p *pins) pinned() bool {
 	return len(p.active) > 0
 }
 
-// made notes that a record was made.
+// made marks a new record as fresh.
 func (p *pins) made(r arena.Ref) {
 	if !p.pinned() {
 		return
@@ -64,10 +64,10 @@ func (p *pins) shared(r arena.Ref) bool {
 	return p.pinned() && (int(r/64) >= len(p.fresh) || p.fresh[r/64]&(1<<(r%64)) == 0)
 }
 
-// retire keeps a record for the copies that share it.
+// retire queues a record for reclamation.
 func (p *pins) retire(r arena.Ref) { p.retired = append(p.retired, retired{p.number, r}) }
 
-// reclaim calls free for at most so many retired records that no copy can read any more.
+// reclaim calls free for at most most retired records that no copy can read any more.
 func (p *pins) reclaim(most int, free func(arena.Ref)) {
 	if len(p.retired) == 0 {
 		return
@@ -75,7 +75,7 @@ func (p *pins) reclaim(most int, free func(arena.Ref)) {
 	pinned := p.pinned()
 	for range most {
 		if len(p.retired) == 0 {
-			p.retired = nil // its array was as long as it ever got
+			p.retired = nil // frees the array
 			return
 		}
 		// A copy may read what was retired after it was taken.

@@ -7,10 +7,10 @@ import (
 	"ledgerd/shard/arena"
 )
 
-// record is one account. What more means depends on the flags.
+// record is one account.
 type record struct {
 	key      ledger.Pubkey
-	lamports uint64    // of a tombstone: the provenance of its end
+	lamports uint64    // of a tombstone: the provenance of its closing
 	meta     uint64    // provenance in the upper bits, flags in the lower
 	owner    arena.Ref // the number of the program's key
 	more     arena.Ref // the holding if there is one, else the extra if there is one
@@ -24,13 +24,13 @@ type holding struct {
 	more   arena.Ref // the account's extra, if there is one
 }
 
-// extra says in full what the flags of an account cannot.
+// extra has the fields of an account that its record cannot express.
 type extra struct {
-	since, taught, rentEpoch uint64
-	earlier                  ledger.FieldProvenance
-	delegation               arena.Ref
-	known                    ledger.Fields
-	hasEarlier               bool
+	since, provenance, rentEpoch uint64
+	fieldProvenance              ledger.FieldProvenance
+	delegation                   arena.Ref
+	known                        ledger.Fields
+	hasFieldProvenance           bool
 }
 
 // delegation is the details of a holding where they are more than its state.
@@ -50,7 +50,7 @@ const (
 	flagExtra      = 1 << 11
 	flagTombstone  = 1 << 12
 
-	taughtShift = 16
+	provenanceShift = 16
 )
 
 // exists reports whether the account is live.
@@ -61,10 +61,10 @@ func (p *record) program() (arena.Ref, bool) {
 	return p.owner, p.exists() && p.meta&uint64(ledger.FieldOwner) != 0
 }
 
-// flagsOf returns meta as far as it goes, and whether the account needs an extra besides.
+// flagsOf returns the meta of an account's record, and whether the account also needs an extra.
 func flagsOf(a *ledger.Account) (meta uint64, needsExtra bool) {
-	meta = uint64(a.Known)&flagKnown | uint64(a.Provenance)<<taughtShift
-	needsExtra = uint64(a.Known)&^flagKnown != 0 || uint64(a.Provenance)>>(64-taughtShift) != 0 || a.FieldProvenance != nil
+	meta = uint64(a.Known)&flagKnown | uint64(a.Provenance)<<provenanceShift
+	needsExtra = uint64(a.Known)&^flagKnown != 0 || uint64(a.Provenance)>>(64-provenanceShift) != 0 || a.FieldProvenance != nil
 	if a.Executable {
 		meta |= flagExecutable
 	}
@@ -94,13 +94,13 @@ func flagsOf(a *ledger.Account) (meta uint64, needsExtra bool) {
 	return meta, needsExtra
 }
 
-// needsDelegation reports whether a holding has details that flags cannot say.
+// needsDelegation reports whether a holding has details that flags cannot express.
 func needsDelegation(t *ledger.TokenAccount) bool {
 	plain := ledger.TokenDetails{State: t.Details.Value.State & stateMask}
 	return t.Details.Value != plain
 }
 
-// view is the records as they can be read, by the owner of the base or by the reader of a frozen copy.
+// view is the read side of the records: of the owner of the base, or of the reader of a frozen copy.
 type view struct {
 	records     arena.Chunks[record]
 	holdings    arena.Chunks[holding]
@@ -109,8 +109,8 @@ type view struct {
 	names       arena.Chunks[ledger.Pubkey] // of programs and mints
 }
 
-// unpackShown makes a the account of a record without what it would point at.
-func (v *view) unpackShown(r arena.Ref, a *ledger.Account) {
+// unpackShallow is unpack without Token and FieldProvenance.
+func (v *view) unpackShallow(r arena.Ref, a *ledger.Account) {
 	p := v.records.At(r)
 	v.unpackRecord(p, a)
 	if p.meta&flagExtra != 0 {
@@ -122,11 +122,11 @@ func (v *view) unpackShown(r arena.Ref, a *ledger.Account) {
 	}
 }
 
-// unpackRecord makes a the account as far as the record itself says.
+// unpackRecord sets a to the account without its holding and extra.
 func (v *view) unpackRecord(p *record, a *ledger.Account) {
 	*a = ledger.Account{
 		Pubkey: p.key, Known: ledger.Fields(p.meta & flagKnown), Executable: p.meta&flagExecutable != 0,
-		Provenance: ledger.Provenance(p.meta >> taughtShift),
+		Provenance: ledger.Provenance(p.meta >> provenanceShift),
 	}
 	if p.owner != 0 {
 		a.Owner = *v.names.At(p.owner)
@@ -141,7 +141,7 @@ func (v *view) unpackRecord(p *record, a *ledger.Account) {
 	}
 }
 
-// unpack makes a the account of a record. What a points at comes from dst.
+// unpack sets a to the account of a record. What a points at is allocated from dst.
 func (v *view) unpack(r arena.Ref, a *ledger.Account, dst *Slab) {
 	p := v.records.At(r)
 	v.unpackRecord(p, a)
@@ -162,34 +162,34 @@ func (v *view) unpack(r arena.Ref, a *ledger.Account, dst *Slab) {
 	}
 }
 
-// applyTo puts into a what extra says of the account itself.
+// applyTo sets the fields of a that need no allocation.
 func (x *extra) applyTo(a *ledger.Account) {
 	a.Known, a.RentEpoch = x.known, x.rentEpoch
-	a.Since, a.Provenance = ledger.Provenance(x.since), ledger.Provenance(x.taught)
+	a.Since, a.Provenance = ledger.Provenance(x.since), ledger.Provenance(x.provenance)
 }
 
 func (v *view) unpackExtra(x *extra, a *ledger.Account, dst *Slab) {
 	x.applyTo(a)
-	if x.hasEarlier {
-		a.FieldProvenance = dst.earlier()
-		*a.FieldProvenance = x.earlier
+	if x.hasFieldProvenance {
+		a.FieldProvenance = dst.fieldProvenance()
+		*a.FieldProvenance = x.fieldProvenance
 	}
 	if x.delegation != 0 {
 		a.Token.Details = v.delegations.At(x.delegation).details
 	}
 }
 
-// Slab allocates what unpacked accounts point at, some parts at once, which saves most of what allocating them one by
-// one costs. It belongs to one goroutine.
+// Slab allocates what unpacked accounts point at, several values at once, which saves most of the cost of single
+// allocations. It belongs to one goroutine.
 type Slab struct {
-	// Reused: an account is valid only until the next is unpacked, and nothing more is allocated.
+	// Reused: each value is valid only until the next account is unpacked, and its memory is used again.
 	Reused bool
 
-	tokens   []ledger.TokenAccount
-	earliers []ledger.FieldProvenance
+	tokens           []ledger.TokenAccount
+	fieldProvenances []ledger.FieldProvenance
 }
 
-// slabParts is how many parts get memory at once: few, so that one that lives on pins little.
+// slabParts is how many values are allocated at once: few, since one that is still in use keeps all in memory.
 const slabParts = 16
 
 // Token returns empty token facts.
@@ -206,12 +206,12 @@ func (s *Slab) Token() (t *ledger.TokenAccount) {
 	return t
 }
 
-func (s *Slab) earlier() (e *ledger.FieldProvenance) {
-	if len(s.earliers) == 0 {
-		s.earliers = make([]ledger.FieldProvenance, slabParts)
+func (s *Slab) fieldProvenance() (e *ledger.FieldProvenance) {
+	if len(s.fieldProvenances) == 0 {
+		s.fieldProvenances = make([]ledger.FieldProvenance, slabParts)
 	}
-	if e = &s.earliers[0]; !s.Reused {
-		s.earliers = s.earliers[1:]
+	if e = &s.fieldProvenances[0]; !s.Reused {
+		s.fieldProvenances = s.fieldProvenances[1:]
 	}
 	return e
 }

@@ -126,7 +126,7 @@ func checkStore(t *testing.T, v *recordStore, held map[arena.Ref]*ledger.Account
 		}
 	}
 	delete(names, ledger.Pubkey{})
-	got := [...]int{v.accounts.Taken(), v.holds.Taken(), v.extraSlots.Taken(), v.delegated.Taken(), v.keys.Len()}
+	got := [...]int{v.recordSlots.Taken(), v.holdingSlots.Taken(), v.extraSlots.Taken(), v.delegationSlots.Taken(), v.keys.Len()}
 	if want := [...]int{len(held), holdings, extras, delegations, len(names)}; got != want {
 		t.Fatalf("records, holdings, extras, delegations and names taken: %d, want %d", got, want)
 	}
@@ -136,7 +136,7 @@ func checkStore(t *testing.T, v *recordStore, held map[arena.Ref]*ledger.Account
 func checkEmpty(t *testing.T, v *recordStore) {
 	t.Helper()
 	checkStore(t, v, nil, nil)
-	for at := arena.Ref(1); at <= v.accounts.Highest(); at++ {
+	for at := arena.Ref(1); at <= v.recordSlots.Highest(); at++ {
 		if *v.records.At(at) != (record{}) {
 			t.Errorf("record %d is not empty", at)
 		}

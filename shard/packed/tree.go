@@ -7,24 +7,24 @@ import (
 	"ledgerd/shard/arena"
 )
 
-// treeDegree makes a leaf fill at most 3 KiB. Of 16, 32, 64 and 128 it measured best for look-ups, memory and
-// copies; more a btree.PathHint cannot say.
+// treeDegree limits a leaf to 3 KiB. Of 16, 32, 64 and 128 it measured best for look-ups, memory and
+// copies; a btree.PathHint supports no more.
 const treeDegree = 128
 
-// tree lists records in the order of a number, and of their accounts' keys where that is equal. What the
-// number says is up to the owner: the beginning of the key, or a group and the beginning of the key. So a
-// search reads a record only where numbers are equal. Nodes are shared with the copies that frozen bases
-// have ([btree.BTreeG.Copy]) and copied before they are written.
+// tree lists records in the order of a number, and of their accounts' keys where numbers are equal. The
+// number is the prefix of the key, or a group and the first 4 bytes of the key. So a
+// search reads a record only where numbers are equal. Frozen copies share the nodes
+// ([btree.BTreeG.Copy]), and the tree copies a shared node before it writes to it.
 type tree struct {
-	records  *arena.Chunks[record] // which the listings are of
+	records  *arena.Chunks[record] // the records that are listed
 	listings *btree.BTreeG[listing]
-	hint     btree.PathHint // of the last call of first
+	hint     btree.PathHint // where the last call of first ended
 }
 
 // listing is one entry of a tree: a number and a record. It takes 12 bytes and has no pointer.
 type listing struct {
-	high, low uint32    // halves of the number; in one it would be aligned and a listing take 16 bytes
-	ref       arena.Ref // 0 in a search: before all records of that number
+	high, low uint32    // halves of the number; with a uint64, alignment would make it 16 bytes
+	ref       arena.Ref // 0 only in a search: sorts before all records of that number
 }
 
 func listingOf(number uint64, r arena.Ref) listing {
@@ -61,8 +61,8 @@ func (t *tree) get(number uint64, key *ledger.Pubkey) (found arena.Ref) {
 	return found
 }
 
-// first returns the first listing whose number is not below, without a record if there is none. It reads
-// no record, and less of the tree where numbers are asked for in their order.
+// first returns the first listing whose number is not below number, the zero listing if there is none. It reads
+// no record. Ascending numbers make it faster.
 func (t *tree) first(number uint64) (l listing) {
 	t.listings.AscendHint(listingOf(number, 0), func(next listing) bool {
 		l = next
@@ -71,13 +71,13 @@ func (t *tree) first(number uint64) (l listing) {
 	return l
 }
 
-// set lists a record under a number and its account's key, in the place of the one that was listed so.
+// set lists a record under a number and its account's key. It replaces the record listed there.
 func (t *tree) set(number uint64, r arena.Ref) { t.listings.Set(listingOf(number, r)) }
 
-// remove takes out what is listed under a number and the key of a record's account.
+// remove removes the record listed under a number and the key of r's account.
 func (t *tree) remove(number uint64, r arena.Ref) { t.listings.Delete(listingOf(number, r)) }
 
-// ascend calls visit for all that is not below a number and a key, in order, until it returns false.
+// ascend calls visit, in order, for all listings not below a number and a key, until it returns false.
 func (t *tree) ascend(number uint64, key *ledger.Pubkey, visit func(number uint64, r arena.Ref) bool) {
 	t.listings.Ascend(listingOf(number, 0), func(l listing) bool {
 		n := l.number()
@@ -88,7 +88,7 @@ func (t *tree) ascend(number uint64, key *ledger.Pubkey, visit func(number uint6
 	})
 }
 
-// load fills an empty tree with members, which are in the order of their groups and keys.
+// load fills an empty tree with members, which must be in the order of their groups and keys.
 func (t *tree) load(members []member) {
 	for _, m := range members {
 		t.listings.Load(listing{m.group, m.start, m.ref})
