@@ -10,81 +10,81 @@ import (
 	"ledgerd/snapshot/wal"
 )
 
-// history knows where in the log to begin for a client that comes back with a seq.
+// history finds where in the log to begin for a client that resumes after a seq.
 type history struct {
 	mu     sync.Mutex
-	places []place // oldest first
+	points []finalPoint // oldest first
 }
 
-// place says which block was the newest final one when the update seq was published.
-type place struct {
+// finalPoint is the block that was the newest final one when the update seq was published.
+type finalPoint struct {
 	seq   ledger.Seq
 	final ledger.Tip
 }
 
-// add notes what is final after a publication.
+// add records which block is final after a publication.
 func (h *history) add(seq ledger.Seq, final ledger.Tip) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if n := len(h.places); n > 0 && h.places[n-1].final.Version == final.Version {
-		h.places[n-1].seq = min(h.places[n-1].seq, seq) // the earliest says most
+	if n := len(h.points); n > 0 && h.points[n-1].final.Version == final.Version {
+		h.points[n-1].seq = min(h.points[n-1].seq, seq) // the earliest serves the most clients
 		return
 	}
-	h.places = append(h.places, place{seq, final})
+	h.points = append(h.points, finalPoint{seq, final})
 }
 
-// prepend adds older places in front.
-func (h *history) prepend(older []place) {
+// prepend adds older points in front.
+func (h *history) prepend(older []finalPoint) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.places) > 0 {
-		n := sort.Search(len(older), func(i int) bool { return older[i].final.Version >= h.places[0].final.Version })
-		if n < len(older) { // the same block: the earliest seq says most
-			h.places[0].seq = min(h.places[0].seq, older[n].seq)
+	if len(h.points) > 0 {
+		n := sort.Search(len(older), func(i int) bool { return older[i].final.Version >= h.points[0].final.Version })
+		if n < len(older) { // the same block
+			h.points[0].seq = min(h.points[0].seq, older[n].seq)
 		}
 		older = older[:n]
 	}
-	h.places = append(older, h.places...)
+	h.points = append(older, h.points...)
 }
 
-// prune forgets places before a version, which the log does not reach back to any more.
+// prune drops points below a version, which are no longer in the log.
 func (h *history) prune(below ledger.Version) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := sort.Search(len(h.places), func(i int) bool { return h.places[i].final.Version >= below })
-	h.places = append([]place(nil), h.places[n:]...)
+	n := sort.Search(len(h.points), func(i int) bool { return h.points[i].final.Version >= below })
+	h.points = append([]finalPoint(nil), h.points[n:]...)
 }
 
-// before returns the last place that was noted before the update seq was published.
-func (h *history) before(seq ledger.Seq) (place, bool) {
+// before returns the last point whose seq is below seq, false if there is none.
+func (h *history) before(seq ledger.Seq) (finalPoint, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := sort.Search(len(h.places), func(i int) bool { return h.places[i].seq >= seq })
+	n := sort.Search(len(h.points), func(i int) bool { return h.points[i].seq >= seq })
 	if n == 0 {
-		return place{}, false
+		return finalPoint{}, false
 	}
-	return h.places[n-1], true
+	return h.points[n-1], true
 }
 
-// Oldest returns the oldest seq that Publications can begin after; nothing is that old where
-// there is no log.
+// Oldest returns the oldest seq that Past can begin after. Without a log it returns the greatest
+// seq.
 func (e *Engine) Oldest() ledger.Seq {
 	e.history.mu.Lock()
 	defer e.history.mu.Unlock()
-	if e.log == nil || len(e.history.places) == 0 {
+	if e.log == nil || len(e.history.points) == 0 {
 		return ledger.Seq(^uint64(0))
 	}
-	return e.history.places[0].seq + 1
+	return e.history.points[0].seq + 1
 }
 
 // Past returns a function that reads publications back from the log, in order, until the newest that
-// is on disk, or until visit returns false or ctx ends. Each call goes on after the publication
-// that was visited last. The first one begins early enough that every block is visited that was
-// not final yet when the update after was published. A head says what stands at each level, and
-// nothing else. A seq older than Oldest, and what was pruned since, is wal.ErrMissing.
+// is on disk, or until visit returns false or ctx ends. Each call continues after the publication
+// that was visited last. The first call begins early enough to visit every block that was
+// not final yet when the update after was published. Of the heads only Tips and HasBlock are set.
+// The function returns wal.ErrMissing if after is older than Oldest or was pruned meanwhile.
 func (e *Engine) Past(after ledger.Seq) func(ctx context.Context, visit func(*ledger.Publication) bool) error {
 	var trail headTrail
-	var mark wal.Mark // where reading goes on; zero: it has not begun
+	var mark wal.Mark // where the next call continues; zero before the first
 	return func(ctx context.Context, visit func(*ledger.Publication) bool) error {
 		if err := e.errFenced(); err != nil {
 			return err
@@ -114,28 +114,29 @@ func (e *Engine) Past(after ledger.Seq) func(ctx context.Context, visit func(*le
 	}
 }
 
-// readBack makes history reach back to where the log begins, behind the snapshot that the replay
-// began at. What cannot be read only makes it shorter.
+// readBack adds to history the part of the log before the snapshot that replay
+// began at. If that part cannot be read, history begins at the snapshot.
 func (r *recovery) readBack(ctx context.Context) {
 	if r.from == nil || r.config.OnPublish == nil {
-		return // all of the log was replayed, or nobody is told of publications
+		return // the whole log was replayed, or there are no subscribers
 	}
-	var older []place
+	var older []finalPoint
 	trail := headTrail{}
-	since, came := r.seq.bases, ledger.Version(0)
+	since, initial := r.seq.bases, ledger.Version(0) // initial counts the base state records at the beginning
 	r.seq.bases = nil
 	_, err := wal.Replay(ctx, r.config.Dir.FS(), r.config.Dir.LogDir(), 0, func(commit []wal.Entry) error {
 		for i := range commit {
 			record := commit[i].Record
-			// What the log begins with at record 1 came before the first block, and is not shown again.
-			if came++; came != record.Version || record.Kind != ledger.BaseRecord {
-				came = 0
+			// The base state at the beginning of the log, from record 1 on, precedes the first block, and sources
+			// do not repeat it.
+			if initial++; initial != record.Version || record.Kind != ledger.BaseRecord {
+				initial = 0
 				r.seq.rememberPast(record)
 			}
 			before := trail.levels[ledger.Finalized].Version
 			trail.after([]*ledger.Record{record})
 			if final := trail.levels[ledger.Finalized]; final.Version != before {
-				older = append(older, place{trail.levels[ledger.Processed].Seq, final})
+				older = append(older, finalPoint{trail.levels[ledger.Processed].Seq, final})
 			}
 			if trail.levels[ledger.Finalized].Version >= r.from.Version {
 				return errEnoughRead
@@ -155,9 +156,9 @@ func (r *recovery) readBack(ctx context.Context) {
 
 var errEnoughRead = errors.New("enough was read")
 
-// headTrail follows records behind a final block and knows what stands at each level after them.
+// headTrail computes the tips of all commitment levels from the records after a final block.
 type headTrail struct {
-	blocks []ledger.Tip // of the chain, from the newest final one on, as far as they were seen
+	blocks []ledger.Tip // of the chain, from the newest final one on, as far as they were read
 	levels [ledger.Commitments]ledger.Tip
 }
 
@@ -165,7 +166,7 @@ type headTrail struct {
 func (t *headTrail) after(records []*ledger.Record) *ledger.Head {
 	for _, r := range records {
 		if r.Version <= t.levels[ledger.Processed].Version {
-			continue // the commit began before
+			continue // the commit began before the starting point
 		}
 		switch r.Kind {
 		case ledger.BlockRecord:
@@ -183,7 +184,7 @@ func (t *headTrail) after(records []*ledger.Record) *ledger.Head {
 	return &ledger.Head{Tips: t.levels, HasBlock: true}
 }
 
-// rollBack takes the blocks above that of a rollback off the chain.
+// rollBack removes the blocks above the slot of a rollback from the chain.
 func (t *headTrail) rollBack(r *ledger.Record) {
 	for n := len(t.blocks); n > 0 && t.blocks[n-1].Slot > r.Slot; n-- {
 		t.blocks = t.blocks[:n-1]
@@ -194,7 +195,7 @@ func (t *headTrail) rollBack(r *ledger.Record) {
 	}
 }
 
-// status moves a level up to the block that a status is about, if that is past it.
+// status raises a level to the block of a status record if it is below that.
 func (t *headTrail) status(r *ledger.Record) {
 	for i, b := range t.blocks {
 		if b.Slot != r.Slot || b.Hash != r.Hash {
@@ -211,7 +212,7 @@ func (t *headTrail) status(r *ledger.Record) {
 	}
 }
 
-// raise moves a level, and those below that must not be behind it.
+// raise raises a level to a block, and all levels under it that are lower.
 func (t *headTrail) raise(level ledger.Commitment, to ledger.Tip) {
 	for ; level > ledger.Processed; level-- {
 		if t.levels[level].Slot < to.Slot {

@@ -2,13 +2,13 @@ package engine
 
 import "sync"
 
-// Progress says how far a recovery is.
+// Progress is how far a recovery is.
 type Progress struct {
-	Phase       string // "" before it begins and once it is over
-	Done, Total uint64
+	Phase       string // "" before recovery begins and after it ended
+	Done, Total uint64 // in a unit of the phase
 }
 
-// progress is a Progress that one goroutine leads and anybody reads.
+// progress is a Progress that one goroutine updates and any goroutine reads.
 type progress struct {
 	mu  sync.Mutex
 	now Progress
@@ -38,7 +38,7 @@ func (p *progress) read() Progress {
 	return p.now
 }
 
-// Percent returns how much of the phase is done.
+// Percent returns how much of the phase is done, 0 if Total is not known.
 func (p Progress) Percent() int {
 	if p.Total == 0 {
 		return 0

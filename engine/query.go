@@ -10,7 +10,7 @@ import (
 	"ledgerd/shard/txstore"
 )
 
-// Head returns the newest published head, nil before the first and once the node fenced itself off.
+// Head returns the newest published head, nil before the first and after the node fenced itself off.
 func (e *Engine) Head() *ledger.Head {
 	if e.shared.fenced.Load() != nil {
 		return nil
@@ -18,12 +18,12 @@ func (e *Engine) Head() *ledger.Head {
 	return e.head.Load()
 }
 
-// answerable returns the newest head, with an error while nothing can be answered from it.
+// answerable returns the newest head, with an error while no query can be answered from it.
 func (e *Engine) answerable() (*ledger.Head, error) {
 	if err := e.errFenced(); err != nil {
 		return nil, err
 	}
-	ready, recovered := e.ready.Load(), e.recoveryOver.Load() // before the head is read, which then is there
+	ready, recovered := e.ready.Load(), e.recoveryOver.Load() // loaded before head, so the head that they announce is visible
 	h := e.head.Load()
 	switch {
 	case ready || h != nil && h.HasSlot():
@@ -31,10 +31,10 @@ func (e *Engine) answerable() (*ledger.Head, error) {
 	case recovered && h == nil:
 		return nil, ledger.ErrNoBlock
 	}
-	return h, ledger.ErrRecovering // what there is may be a part of the base state
+	return h, ledger.ErrRecovering // the state may have only a part of the base state
 }
 
-// view fixes the version a query is answered from, waiting for its MinSlot if need be.
+// view returns the view that a query is answered from. It waits for the query's MinSlot for at most its Wait.
 func (e *Engine) view(q ledger.Query) (ledger.View, error) {
 	v := ledger.View{Head: q.Head, Commitment: q.Commitment}
 	if v.Head != nil {
@@ -75,8 +75,8 @@ func (e *Engine) nextPublication() <-chan struct{} {
 	return e.changed
 }
 
-// answer asks at the view's version. Should that version be folded away meanwhile, which
-// only happens where memory is short, it asks again at a newer one, all within one deadline.
+// answer calls ask with the view of a query. If the view's version is folded meanwhile, which happens
+// only when memory is short, it retries with a newer view. All attempts share one deadline.
 func answer[R any](e *Engine, q ledger.Query, ask func(ledger.View, time.Time) (R, error)) (r R, v ledger.View, err error) {
 	if v, err = e.view(q); err != nil {
 		return r, v, err
@@ -95,22 +95,23 @@ func answer[R any](e *Engine, q ledger.Query, ask func(ledger.View, time.Time) (
 	}
 }
 
+// ownerOf returns the shard that owns a key.
 func (e *Engine) ownerOf(key *ledger.Pubkey) *shard.Shard {
 	return e.shards[shard.Of(key.Prefix(), len(e.shards))]
 }
 
-// Account returns a live account without its token facts, which Accounts and Tokens tell. A
-// missing one is a *ledger.NotFoundError. Where accounts are fetched, one that is not held is
-// asked of the node first, within the deadline of all questions.
+// Account returns a live account without its token facts, which Accounts and Tokens return. For a
+// missing one it returns a *ledger.NotFoundError. With Config.Fetcher it first fetches an account that is not
+// held, within the deadline of the query.
 func (e *Engine) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
 	a, v, err := e.account(q, key)
-	if e.fill == nil || q.Head != nil || !e.shared.writes() { // nothing would be learned
+	if e.fill == nil || q.Head != nil || !e.shared.writes() { // only the writer records fetched accounts
 		return a, v, err
 	}
 	return e.fill.Account(q, key, a, v, err)
 }
 
-// account is Account from what is held.
+// account is Account without fetching.
 func (e *Engine) account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
 	return answer(e, q, func(v ledger.View, deadline time.Time) (ledger.Account, error) {
 		a, found, err := e.ownerOf(&key).Account(key, v.Tip().Version, deadline)
@@ -126,8 +127,8 @@ func (e *Engine) account(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 	})
 }
 
-// Accounts returns accounts in the order asked, all at one version; those that do not
-// exist have 0 lamports, and so have those that are not held: the view says whether there may be any.
+// Accounts returns accounts in the order of keys, all at one version. One that does not
+// exist or is not held has 0 lamports; View.Lacks says whether some may be missing because they are not held.
 func (e *Engine) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error) {
 	all, v, err := answer(e, q, func(v ledger.View, deadline time.Time) ([]ledger.Account, error) {
 		return scatter(e, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]ledger.Account, error) {
@@ -135,13 +136,13 @@ func (e *Engine) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Accoun
 		})
 	})
 	v.Lacks = !e.known.Load().info.Complete && slices.ContainsFunc(all, func(a ledger.Account) bool {
-		// One that is known to be closed is not lacking.
+		// An account that is known to be closed is not missing.
 		return !a.Exists() && (a.Since == 0 || e.config.Retention.forgets(v.Head, a.Since.Slot()))
 	})
 	return all, v, err
 }
 
-// Mints returns the facts of mints in the order asked, nil where nothing is known, all at one version. They are
+// Mints returns the facts of mints in the order of keys, nil for unknown ones, all at one version. The facts are
 // shared and must not be changed.
 func (e *Engine) Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error) {
 	return answer(e, q, func(v ledger.View, deadline time.Time) ([]*ledger.Mint, error) {
@@ -155,38 +156,38 @@ func (e *Engine) mints(v ledger.View, keys []ledger.Pubkey, deadline time.Time) 
 	})
 }
 
-// scatterKeys is how many keys one shard is asked for at once.
+// scatterKeys bounds the keys of one query to a shard.
 const scatterKeys = 256
 
-// scatter asks each key's shard and puts the answers in the order of the keys.
+// scatter calls ask for the keys of each shard and returns the answers in the order of keys.
 func scatter[R any](e *Engine, keys []ledger.Pubkey, ask func(*shard.Shard, []ledger.Pubkey) ([]R, error)) ([]R, error) {
 	out := make([]R, len(keys))
-	places := make([][]int, len(e.shards))
+	indexes := make([][]int, len(e.shards)) // into keys, by shard
 	for i := range keys {
 		n := shard.Of(keys[i].Prefix(), len(e.shards))
-		places[n] = append(places[n], i)
+		indexes[n] = append(indexes[n], i)
 	}
-	for n, all := range places {
+	for n, all := range indexes {
 		for len(all) > 0 {
 			some := all[:min(len(all), scatterKeys)]
 			all = all[len(some):]
 			part := make([]ledger.Pubkey, len(some))
-			for i, place := range some {
-				part[i] = keys[place]
+			for i, at := range some {
+				part[i] = keys[at]
 			}
 			answers, err := ask(e.shards[n], part)
 			if err != nil {
 				return nil, err
 			}
-			for i, place := range some {
-				out[place] = answers[i]
+			for i, at := range some {
+				out[at] = answers[i]
 			}
 		}
 	}
 	return out, nil
 }
 
-// Transaction returns the transaction with the signature.
+// Transaction returns the transaction with the signature, or a *ledger.NotFoundError.
 func (e *Engine) Transaction(q ledger.Query, sig ledger.Signature) (ledger.TransactionAnswer, ledger.View, error) {
 	return answer(e, q, func(v ledger.View, _ time.Time) (a ledger.TransactionAnswer, err error) {
 		a.Transaction, err = e.transaction(v, sig)

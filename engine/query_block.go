@@ -9,7 +9,7 @@ import (
 	"ledgerd/shard/txstore"
 )
 
-// LatestBlock returns the newest block of the asked commitment.
+// LatestBlock returns the newest block of the query's commitment.
 func (e *Engine) LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.View, error) {
 	return answer(e, q, func(v ledger.View, _ time.Time) (ledger.BlockAnswer, error) {
 		if !v.Head.HasBlock {
@@ -19,8 +19,8 @@ func (e *Engine) LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.View, e
 	})
 }
 
-// Block returns the block at slot. A missing one is a *ledger.NotFoundError that tells
-// skipped, not yet produced, pruned and not indexed apart.
+// Block returns the block at slot. For a missing one it returns a *ledger.NotFoundError that distinguishes
+// skipped, not yet produced, pruned and not indexed.
 func (e *Engine) Block(q ledger.Query, slot ledger.Slot) (ledger.BlockAnswer, ledger.View, error) {
 	return answer(e, q, func(v ledger.View, _ time.Time) (ledger.BlockAnswer, error) {
 		return blockAt(v, slot, q.Parts)
@@ -46,13 +46,13 @@ func blockAt(v ledger.View, slot ledger.Slot, parts ledger.BlockParts) (ledger.B
 		return absent(ledger.SlotNotIndexed)
 	case blocks[i].Block.Slot == slot:
 		return ledger.BlockAnswer{Block: partsOf(blocks[i], parts), Commitment: v.Head.CommitmentOf(slot)}, nil
-	case blocks[i].Block.ParentSlot < slot: // only the parent link of the next block proves that there is none here
+	case blocks[i].Block.ParentSlot < slot: // only the parent link of the next block proves that the slot has no block
 		return absent(ledger.SlotSkipped)
 	}
 	return absent(ledger.SlotNotIndexed)
 }
 
-// blocksOf returns the blocks that are held up to the tip of a view, oldest first.
+// blocksOf returns the held blocks up to the tip of a view, oldest first.
 func blocksOf(v ledger.View) []*txstore.Block {
 	chain, ok := v.Head.Chain.(*chainBlocks)
 	if !ok {
@@ -67,28 +67,28 @@ func firstFrom(blocks []*txstore.Block, slot ledger.Slot) int {
 	return sort.Search(len(blocks), func(i int) bool { return blocks[i].Block.Slot >= slot })
 }
 
-// partsOf returns a block with as much of its transactions as is wanted.
+// partsOf returns a block with the requested parts of its transactions.
 func partsOf(b *txstore.Block, parts ledger.BlockParts) *ledger.Block {
 	switch parts {
 	case ledger.NoTransactions:
 		return b.Block
 	case ledger.SignaturesOnly:
-		brief := *b.Block
-		brief.Transactions = b.Signatures()
-		return &brief
+		block := *b.Block
+		block.Transactions = b.Signatures()
+		return &block
 	default:
 		return b.Whole()
 	}
 }
 
-// recentPage is a page of transactions, and whether the interval goes on after it.
+// recentPage is a page of transactions, and whether the interval has more.
 type recentPage struct {
 	transactions []*ledger.Transaction
 	more         bool
 }
 
 // Recent returns the newest transactions strictly between two others, newest first, and
-// whether there are more of them. Bounds that are not held are a *ledger.NotFoundError.
+// whether there are more. If a bound is not held it returns a *ledger.NotFoundError.
 func (e *Engine) Recent(q ledger.Query, r ledger.RecentRange) ([]*ledger.Transaction, bool, ledger.View, error) {
 	page, v, err := answer(e, q, func(v ledger.View, _ time.Time) (recentPage, error) {
 		return e.recent(v, r)
@@ -127,7 +127,7 @@ func (e *Engine) recent(v ledger.View, r ledger.RecentRange) (page recentPage, e
 	return page, nil
 }
 
-// bounds looks the interval's ends up; nil where it is open.
+// bounds returns the transactions that bound a range, nil for an open end.
 func (e *Engine) bounds(v ledger.View, r ledger.RecentRange) (before, after *ledger.Transaction, err error) {
 	if r.Before.Known {
 		if before, err = e.transaction(v, r.Before.Value); err != nil {

@@ -9,16 +9,16 @@ import (
 	"ledgerd/shard/giveway"
 )
 
-// list is a page of accounts, and whether the list goes on after it.
+// list is a page of accounts, and whether the list has more.
 type list struct {
 	accounts []ledger.Account
 	more     bool
 }
 
 // Program returns the accounts a program is known to own, in pubkey order, past a key if
-// one is given, and whether there are more. The view says whether it may lack any, because a filter leaves
-// them out or the source shows what is touched alone. Where neither an account at the program's key nor
-// anything it owns is held it returns a *ledger.NotFoundError.
+// one is given, and whether there are more. View.Lacks says whether some may be missing, because a filter excludes
+// them or the source shows only accounts that are written. If neither an account at the program's key nor
+// an account it owns is held, it returns a *ledger.NotFoundError.
 func (e *Engine) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error) {
 	page, v, err := answer(e, q, func(v ledger.View, deadline time.Time) (list, error) {
 		return e.members(v, shard.Members{Group: program}, after, limit, deadline)
@@ -27,13 +27,13 @@ func (e *Engine) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt
 	return page.accounts, page.more, v, err
 }
 
-// tokenList is a page of holdings, and whether the list goes on after it.
+// tokenList is a page of token accounts, and whether the list has more.
 type tokenList struct {
 	tokens []ledger.TokenAnswer
 	more   bool
 }
 
-// Tokens returns the token accounts of a wallet, in pubkey order, as Program does.
+// Tokens is Program for the token accounts of a wallet.
 func (e *Engine) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, bool, ledger.View, error) {
 	page, v, err := answer(e, q, func(v ledger.View, deadline time.Time) (tokenList, error) {
 		l, err := e.members(v, shard.Members{Group: owner, ByWallet: true}, after, limit, deadline)
@@ -53,7 +53,7 @@ func (e *Engine) holdsAllOf(program ledger.Pubkey) bool {
 	return k.showsAll && k.filter.ListsOwner(program)
 }
 
-// members reads a list over all shards; their order is the order of keys.
+// members reads a list from the shards one after the other; the order of shards is the order of keys.
 func (e *Engine) members(v ledger.View, m shard.Members, after ledger.Opt[ledger.Pubkey], limit int, deadline time.Time) (l list, err error) {
 	first := 0
 	if after.Known {
@@ -62,9 +62,9 @@ func (e *Engine) members(v ledger.View, m shard.Members, after ledger.Opt[ledger
 	for _, s := range e.shards[first:] {
 		page := shard.Page{Next: after}
 		for !page.Done {
-			// One more than asked for tells whether the list goes on.
+			// One account more than the limit shows whether the list has more.
 			most := limit + 1 - len(l.accounts)
-			page, err = s.List(m, page.Next, most, v.Tip().Version, deadline, withRoom(l.accounts, most))
+			page, err = s.List(m, page.Next, most, v.Tip().Version, deadline, withCapacity(l.accounts, most))
 			if err != nil {
 				return list{}, err
 			}
@@ -81,17 +81,17 @@ func (e *Engine) members(v ledger.View, m shard.Members, after ledger.Opt[ledger
 	return l, nil
 }
 
-// withRoom returns accounts with room for more of a list, at most so many. A list that was long so
-// far is given the room for a long one: then few of its accounts are copied, and the shards need
-// not make any.
-func withRoom(accounts []ledger.Account, most int) []ledger.Account {
-	if room := cap(accounts) - len(accounts); len(accounts) > 0 && room < min(most, len(accounts)) {
+// withCapacity returns accounts with capacity for at most most more. A list that is already long gets four times its
+// length, so that few accounts are copied and the shards do not have to grow it.
+func withCapacity(accounts []ledger.Account, most int) []ledger.Account {
+	if free := cap(accounts) - len(accounts); len(accounts) > 0 && free < min(most, len(accounts)) {
 		return slices.Grow(accounts, min(most, 4*len(accounts)))
 	}
 	return accounts
 }
 
-// knowsOwner returns nil if there is an account at key or anything that key owns.
+// knowsOwner returns nil if an account at key, or one that key owns as a program or wallet, is held; otherwise a
+// *ledger.NotFoundError.
 func (e *Engine) knowsOwner(v ledger.View, key ledger.Pubkey, deadline time.Time) error {
 	a, found, err := e.ownerOf(&key).Account(key, v.Tip().Version, deadline)
 	if err != nil || found && a.Exists() {
@@ -117,14 +117,14 @@ func (e *Engine) knowsOwner(v ledger.View, key ledger.Pubkey, deadline time.Time
 	return &ledger.NotFoundError{Absence: ledger.OwnerNotFound}
 }
 
-// withMints puts the facts of their mints beside token accounts.
+// withMints adds the facts of their mints to token accounts.
 func (e *Engine) withMints(v ledger.View, accounts []ledger.Account, deadline time.Time) ([]ledger.TokenAnswer, error) {
 	var keys []ledger.Pubkey
-	place := make(map[ledger.Pubkey]int)
+	index := make(map[ledger.Pubkey]int) // into keys
 	for i := range accounts {
 		mint := accounts[i].Token.Mint
-		if _, known := place[mint]; !known {
-			place[mint] = len(keys)
+		if _, known := index[mint]; !known {
+			index[mint] = len(keys)
 			keys = append(keys, mint)
 		}
 	}
@@ -134,7 +134,7 @@ func (e *Engine) withMints(v ledger.View, accounts []ledger.Account, deadline ti
 	}
 	tokens := make([]ledger.TokenAnswer, len(accounts))
 	for i, a := range accounts {
-		tokens[i] = ledger.TokenAnswer{Account: a, Mint: mints[place[a.Token.Mint]]}
+		tokens[i] = ledger.TokenAnswer{Account: a, Mint: mints[index[a.Token.Mint]]}
 	}
 	return tokens, nil
 }

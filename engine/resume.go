@@ -7,7 +7,7 @@ import (
 	"ledgerd/shard"
 )
 
-// resumePoint is where the source goes on, nil on a fresh start.
+// resumePoint returns where the source continues, nil if there is no finalized block yet.
 func (e *Engine) resumePoint() *ledger.ResumePoint {
 	n := e.seq.chain.Finalized
 	if n == nil {
@@ -24,7 +24,7 @@ func (e *Engine) resumePoint() *ledger.ResumePoint {
 }
 
 // visitAccounts calls visit for every live account at a version, in pubkey order, until it
-// returns false. The version must not be folded away meanwhile.
+// returns false. The caller must keep the version from being folded.
 func (e *Engine) visitAccounts(v ledger.Version, visit func(*ledger.Account) bool) error {
 	for _, s := range e.shards {
 		for page := (shard.Page{}); !page.Done; {
@@ -62,5 +62,5 @@ func (e *Engine) visitMints(v ledger.Version, visit func(*ledger.MintWrite) bool
 	return nil
 }
 
-// scanDeadline bounds one page of a walk over everything, which nobody waits for at a socket.
+// scanDeadline bounds one page of a walk over all accounts or mints. It is long, since no client waits for it.
 const scanDeadline = time.Minute

@@ -9,7 +9,7 @@ import (
 	"ledgerd/snapshot/wal"
 )
 
-// Status says what the node is and whether it is healthy.
+// Status returns what the node is and whether it is healthy.
 func (e *Engine) Status() ledger.NodeStatus {
 	s := ledger.NodeStatus{Uptime: time.Since(e.started), Unhealthy: e.unhealthy()}
 	_, s.NotReady = e.answerable()
@@ -22,6 +22,7 @@ func (e *Engine) Status() ledger.NodeStatus {
 	return s
 }
 
+// unhealthy returns why the node is unhealthy, "" while it is healthy.
 func (e *Engine) unhealthy() string {
 	if why := e.Fenced(); why != "" {
 		return why
@@ -55,9 +56,9 @@ func (e *Engine) unhealthy() string {
 	return ""
 }
 
-// standstill says why a live source gets the ledger nowhere, "" while it does. Only a block that
-// became visible is progress: what comes twice is not, nor what waits for a parent that is
-// missing. One slot without a block is far from a standstill, and no count of slots is one.
+// standstill returns why a live source makes no progress, "" while it does. Only a block that
+// becomes visible is progress: a duplicate is not, nor a block whose parent is
+// missing. The time since then decides, not the number of slots.
 func (e *Engine) standstill() string {
 	last := time.Duration(e.lastShown.Load())
 	switch {
@@ -69,12 +70,12 @@ func (e *Engine) standstill() string {
 	return fmt.Sprintf("no block for more than %v%s: %s", stallAfter, e.newest(), e.trouble())
 }
 
-// sinceStart says that no block has come yet, and what is shown meanwhile.
+// sinceStart returns the text for a node that has had no block since its start.
 func (e *Engine) sinceStart() string {
 	return "starting: no block has come since the start" + e.newest()
 }
 
-// newest adds to a sentence what is the newest that reads are answered from.
+// newest returns a clause that names the state which reads are answered from, "" if there is none.
 func (e *Engine) newest() string {
 	switch h := e.head.Load(); {
 	case h == nil || !h.HasSlot():
@@ -86,7 +87,7 @@ func (e *Engine) newest() string {
 	}
 }
 
-// trouble says what keeps a live source from going on, as far as anybody knows.
+// trouble returns the best known reason why a live source makes no progress.
 func (e *Engine) trouble() string {
 	if !e.shared.writes() {
 		return "the shared log holds none that is newer"
@@ -107,8 +108,8 @@ func (e *Engine) trouble() string {
 	return "the source shows nothing"
 }
 
-// DiskFailure returns what the disk failed at, so that nothing more is made durable until a restart; nil while
-// it does not fail. Want of space is no failure. Run goes on after it, for reads, and does not return it.
+// DiskFailure returns the disk error that stopped ingest until a restart, nil if there is none. A full disk is not a
+// failure. Run goes on after it, for reads, and does not return it.
 func (e *Engine) DiskFailure() error {
 	if failure := e.diskFailure.Load(); failure != nil {
 		return failure
@@ -116,24 +117,24 @@ func (e *Engine) DiskFailure() error {
 	return nil
 }
 
-// Progress says how far recovery is.
+// Progress returns how far recovery is.
 func (e *Engine) Progress() Progress { return e.progress.read() }
 
 // Stats are the engine's figures for operators.
 type Stats struct {
 	Blocks, Updates, Rollbacks, Duplicates, Orphans, Dead, Gaps, UnknownStatuses uint64
 
-	// Undone counts the blocks of all rollbacks. RollbacksUpTo counts the rollbacks of at most
-	// so many blocks as RollbackDepths says in the same place.
+	// Undone counts the blocks of all rollbacks. RollbacksUpTo[i] counts the rollbacks of at most
+	// RollbackDepths[i] blocks.
 	Undone        uint64
 	RollbacksUpTo [len(RollbackDepths)]uint64
 
-	Transactions int // held, with those of blocks that left the chain a moment ago
+	Transactions int // held, including those of blocks that left the chain and are not yet dropped
 	Shards       []ShardStats
 	Log          wal.Stats
 	Snapshot     SnapshotStats
-	Recovery     time.Duration // how long the start took to recover; 0 where nothing is kept
-	// DiskPauses is how often ingest had to wait for space.
+	Recovery     time.Duration // how long recovery took; 0 without a data directory
+	// DiskPauses is how often ingest paused because of a full disk.
 	DiskPauses uint64
 	Fill       fill.Stats
 }
@@ -145,9 +146,9 @@ type SnapshotStats struct {
 	Bytes    int64         // of the newest
 	Duration time.Duration // the newest took
 	Count    uint64        // taken by this process
-	Failures uint64        // not taken because something failed
-	Damaged  uint64        // found damaged at the start, and passed over
-	Running  bool          // one is being taken
+	Failures uint64        // failed attempts
+	Damaged  uint64        // found damaged and skipped at the start
+	Running  bool          // a snapshot is being taken
 }
 
 // ShardStats are the figures of one shard.
@@ -156,7 +157,7 @@ type ShardStats struct {
 	Accounts, TokenAccounts, OverlayCells int64
 }
 
-// Stats returns the figures as they stand now.
+// Stats returns the current figures.
 func (e *Engine) Stats() Stats {
 	t := &e.tally
 	s := Stats{
