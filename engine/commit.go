@@ -8,18 +8,18 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// committer makes batches durable and then visible, one after the other, on a goroutine of its
-// own. Meanwhile the next one grows; there is never a third.
+// committer makes batches durable and then visible, one after the other, on its own
+// goroutine. Meanwhile the sequencer fills the next one; there is never a third.
 type committer struct {
 	batches chan *batch  // to the goroutine
 	done    chan outcome // and back
 	running sync.WaitGroup
 
-	// What follows is the sequencer's.
-	busy       bool      // it has a batch
-	failed     bool      // it never gets another one: what was applied since stays unseen
-	events     int       // taken for the next one
-	receivedAt time.Time // when the first of them was
+	// The sequencer owns these.
+	busy       bool      // the goroutine has a batch
+	failed     bool      // a batch failed: the goroutine gets no other, and later records never become visible
+	events     int       // taken for the next batch
+	receivedAt time.Time // when the first of these was taken
 }
 
 // outcome is the result of a commit. A batch that was published may have an error too.
@@ -28,7 +28,7 @@ type outcome struct {
 	err   error
 }
 
-// start begins the goroutine, which ends with stop.
+// start starts the goroutine, which stop ends.
 func (c *committer) start(commit func(*batch) error) {
 	c.batches, c.done = make(chan *batch, 1), make(chan outcome, 1)
 	c.running.Go(func() {
@@ -38,13 +38,13 @@ func (c *committer) start(commit func(*batch) error) {
 	})
 }
 
-// stop ends the goroutine, after the batch that it has.
+// stop ends the goroutine and waits for it, and for the batch that it has.
 func (c *committer) stop() {
 	close(c.batches)
 	c.running.Wait()
 }
 
-// handOver gives the committer what was applied since the last batch, unless it still has that one.
+// handOver gives the committer the next batch, unless it still has one.
 func (e *Engine) handOver() error {
 	c := &e.commits
 	if c.busy || c.failed || c.events == 0 {
@@ -63,8 +63,8 @@ func (e *Engine) handOver() error {
 	return nil
 }
 
-// handedBack processes the outcome of a batch.
-func (e *Engine) handedBack(o outcome) error {
+// batchDone processes the outcome of a batch.
+func (e *Engine) batchDone(o outcome) error {
 	e.commits.busy = false
 	e.commits.failed = e.commits.failed || o.err != nil
 	if o.batch.shown || o.err == nil {
@@ -73,33 +73,33 @@ func (e *Engine) handedBack(o outcome) error {
 	return o.err
 }
 
-// settle waits until everything applied is visible, or returns why it never will be. Once a batch
-// failed it has nothing to wait for and returns nil: then ingest is frozen.
-func (e *Engine) settle() error {
+// flush waits until everything applied is visible, or returns why it never will be. After a batch
+// failed it returns nil at once: ingest is frozen then.
+func (e *Engine) flush() error {
 	for {
 		if err := e.handOver(); err != nil || !e.commits.busy {
 			return err
 		}
-		if err := e.handedBack(<-e.commits.done); err != nil {
+		if err := e.batchDone(<-e.commits.done); err != nil {
 			return err
 		}
 	}
 }
 
-// commit makes a batch durable and visible. It returns ctx's error if that ends while the disk is
-// full: then nobody ever sees it.
+// commit makes a batch durable and visible. It returns ctx's error if ctx ends while the disk is
+// full; the batch then never becomes visible.
 func (e *Engine) commit(ctx context.Context, b *batch) error {
 	return e.withSpace(ctx, func() error {
 		if err := e.errFenced(); err != nil {
 			return err
 		}
-		unseen := len(b.records) > 0 && !b.shown // it may be that only the last note found no space
+		unseen := len(b.records) > 0 && !b.shown // false in a retry after only the second note failed
 		if unseen {
 			if err := e.requireFreeForLog(); err != nil {
 				return err
 			}
 		}
-		if err := e.note(b); err != nil { // what the records build on
+		if err := e.note(b); err != nil { // the source speaks of finality: durable before records that depend on it
 			return err
 		}
 		if unseen {
@@ -114,15 +114,15 @@ func (e *Engine) commit(ctx context.Context, b *batch) error {
 			}
 			e.show(b, e.publishTo(b))
 		}
-		return e.note(b) // what is durable now
+		return e.note(b) // the root, which is durable now
 	})
 }
 
 // publishTo returns the function that publishes a batch: publish or, before the first head after the snapshot of a
-// shared log, tell, which does not make the head the newest.
+// shared log, notify, which does not make the head the newest.
 func (e *Engine) publishTo(b *batch) func(*ledger.Publication) {
 	if e.shared.log != nil && b.head.HasBlock && !b.final.Known {
-		return e.tell
+		return e.notify
 	}
 	return e.publish
 }

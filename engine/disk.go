@@ -31,8 +31,8 @@ type diskState struct {
 	checked time.Time     // when free was read; the committer alone touches it
 }
 
-// settleLog makes durable what recovery found. Before it returns nothing of that may be published.
-func (e *Engine) settleLog(ctx context.Context, end wal.End) error {
+// syncRecovered makes durable what recovery found. Before it returns nothing of that may be published.
+func (e *Engine) syncRecovered(ctx context.Context, end wal.End) error {
 	if e.log == nil {
 		return nil
 	}

@@ -180,7 +180,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		return errors.Join(err, e.store.Close())
 	}
 	err = e.recovered(ctx, func(r *recovery, broken context.Context) error {
-		err := e.settleLog(ctx, r.end)
+		err := e.syncRecovered(ctx, r.end)
 		if err == nil {
 			err = e.flow(ctx, broken)
 		}

@@ -130,7 +130,7 @@ func (e *Engine) replayFollowed(commit []*ledger.Record) error {
 
 // lead makes the node the writer.
 func (e *Engine) lead(h *followMsg) error {
-	if err := e.settle(); err != nil {
+	if err := e.flush(); err != nil {
 		return err
 	}
 	c := e.seq.chain

@@ -14,9 +14,9 @@ import (
 	"ledgerd/snapshot"
 )
 
-// sequence is the sequencer's goroutine: it takes events, and before them what comes of a shared log, has
-// committed what they led to, folds what is due, begins snapshots, and returns when ctx ends or
-// ingest failed for good.
+// sequence is the sequencer's goroutine. It takes events, or messages of the follower of a shared log, hands their
+// records to the committer, folds, and begins snapshots. It returns when ctx ends or
+// ingest fails in a way that ends the node.
 func (e *Engine) sequence(ctx context.Context, out <-chan *followMsg, stopFollowing func(), events <-chan ledger.Event) error {
 	e.commits.start(func(b *batch) error { return e.commit(ctx, b) })
 	defer e.commits.stop()
@@ -26,7 +26,7 @@ func (e *Engine) sequence(ctx context.Context, out <-chan *followMsg, stopFollow
 	for {
 		taken, followed, learned := events, out, e.fill.Answers()
 		if e.commits.events >= batchEvents {
-			taken, followed, learned = nil, nil, nil // the next batch is large enough, and the one before is not committed
+			taken, followed, learned = nil, nil, nil // the next batch is full, and the one before is not committed
 		}
 		var logFailed <-chan struct{}
 		if e.log != nil && !e.stopped() {
@@ -50,11 +50,11 @@ func (e *Engine) sequence(ctx context.Context, out <-chan *followMsg, stopFollow
 		case a := <-learned:
 			err = e.learn(a)
 		case o := <-e.commits.done:
-			err = e.handedBack(o)
+			err = e.batchDone(o)
 		case <-timer.C:
-		case <-logFailed: // a sync that no commit waited for
+		case <-logFailed: // a background sync failed
 			err = &logError{e.seq.chain.TipSlot(), e.log.Err()}
-		case <-fence: // by whoever looked at a snapshot
+		case <-fence: // the check of a snapshot failed
 			fence, err = nil, e.errFenced()
 		case <-ctx.Done():
 			err = ctx.Err()
@@ -65,12 +65,12 @@ func (e *Engine) sequence(ctx context.Context, out <-chan *followMsg, stopFollow
 		if err == nil {
 			continue
 		}
-		// What came before is good, as far as it can be committed.
-		if commitErr := e.settle(); commitErr != nil {
+		// The events before the failure are valid, so they are committed.
+		if commitErr := e.flush(); commitErr != nil {
 			err = commitErr
 		}
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return nil // what was not committed was never seen
+			return nil // uncommitted records were never visible
 		}
 		if err = e.stopIngest(err); err != nil {
 			return err
@@ -81,7 +81,7 @@ func (e *Engine) sequence(ctx context.Context, out <-chan *followMsg, stopFollow
 	}
 }
 
-// goOn does what is due between two steps: it hands over a batch, folds, and begins a snapshot.
+// goOn does what is due between two steps: it hands a batch to the committer, folds, and begins a snapshot.
 func (e *Engine) goOn(ctx context.Context) error {
 	if err := e.handOver(); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (e *Engine) goOn(ctx context.Context) error {
 	if !e.snapshotDue(now) {
 		return nil
 	}
-	if err := e.settle(); err != nil { // it is of what is visible
+	if err := e.flush(); err != nil { // a snapshot has only visible state
 		return err
 	}
 	pace := e.snapshotPace()
@@ -99,7 +99,7 @@ func (e *Engine) goOn(ctx context.Context) error {
 	return nil
 }
 
-// nextWork returns how long there is nothing to do without an event.
+// nextWork returns the time until a fold or a snapshot is due.
 func (e *Engine) nextWork(now time.Time) time.Duration {
 	wait := time.Hour
 	if at, ok := e.seq.folds.next(); ok {
@@ -111,7 +111,7 @@ func (e *Engine) nextWork(now time.Time) time.Duration {
 	return wait
 }
 
-// ingest handles ev and the events that wait already, as far as one batch may hold them.
+// ingest handles ev and the events that wait already, up to the size of a batch.
 func (e *Engine) ingest(ev ledger.Event, events <-chan ledger.Event) error {
 	if e.commits.receivedAt.IsZero() {
 		e.commits.receivedAt = time.Now()
@@ -123,12 +123,12 @@ func (e *Engine) ingest(ev ledger.Event, events <-chan ledger.Event) error {
 	return err
 }
 
-// offer handles ev, or holds it back while too much is unfinalized: then only statuses
-// can make room.
+// offer handles ev. While too much is unfinalized it puts ev into the backlog instead, except statuses, which
+// may finalize blocks.
 func (e *Engine) offer(ev ledger.Event) error {
 	status, isStatus := ev.(*ledger.SlotStatus)
 	if isStatus && e.backlog.waits() && !e.seq.knows(status) {
-		return e.backlog.add(ev) // it may be about a block that is held back
+		return e.backlog.add(ev) // its block may be in the backlog
 	}
 	if !isStatus && (e.backlog.waits() || e.seq.overflows()) {
 		if !e.backlog.waits() {
@@ -147,7 +147,7 @@ func (e *Engine) offer(ev ledger.Event) error {
 	return nil
 }
 
-// learn learns what was fetched of accounts that were asked for.
+// learn applies fetched accounts as base state. It refuses them while ingest is stopped or paused.
 func (e *Engine) learn(a *fill.Answer) error {
 	if e.frozen.Load() != nil || e.commits.failed || e.backlog.waits() || e.seq.overflows() || e.seq.chain.Tip == nil {
 		a.Refuse()
@@ -162,7 +162,7 @@ func (e *Engine) learn(a *fill.Answer) error {
 	return err
 }
 
-// endInput settles the end of the input.
+// endInput finishes a finite input: it commits everything and publishes a head even if there was no event.
 func (e *Engine) endInput() error {
 	if e.config.Source == nil {
 		return nil
@@ -171,14 +171,14 @@ func (e *Engine) endInput() error {
 	if n := len(e.backlog.events); err == nil && n > 0 {
 		err = chain.Refused("the input ended with %d events held back because too much is unfinalized", n)
 	}
-	e.commits.events++ // it may have led to something
+	e.commits.events++ // the end of input may have produced records
 	if err != nil {
 		return err
 	}
-	if err := e.settle(); err != nil {
+	if err := e.flush(); err != nil {
 		return err
 	}
-	if e.head.Load() == nil { // nothing came at all
+	if e.head.Load() == nil { // there was no event
 		e.publish(&ledger.Publication{Head: e.seq.head()})
 	}
 	e.ready.Store(true)
@@ -187,19 +187,19 @@ func (e *Engine) endInput() error {
 	return nil
 }
 
-// stopped reports whether nothing is taken any more.
+// stopped reports whether ingest has stopped for good.
 func (e *Engine) stopped() bool { return e.frozen.Load() != nil || e.shared.fenced.Load() != nil }
 
-// stopIngest decides what an ingest failure means: where the source lives on, or a rollback
-// was refused, or a log failed, reads go on at the frozen slot and health says why. A
-// finite source that contradicts itself ends the node, and so does the root of another ledger,
-// and another writer of the shared log.
+// stopIngest handles an ingest failure. With a live source, a refused rollback or a failed
+// log it stops ingest and returns nil: reads go on at the frozen slot, and health gives the reason. A
+// finite source that contradicts itself, the root of another ledger, and another writer of the shared
+// log end the node: then it returns the error.
 func (e *Engine) stopIngest(err error) error {
 	if errors.Is(err, ledger.ErrDeposed) {
 		return err
 	}
 	if e.stopped() {
-		return nil // the first reason stands
+		return nil // the first reason is kept
 	}
 	var refusal *chain.RefusedError
 	var logFailure *logError
@@ -210,7 +210,7 @@ func (e *Engine) stopIngest(err error) error {
 		return err
 	}
 	why := "ingest stopped: " + err.Error()
-	switch { // anybody may ask for health: it names no files
+	switch { // health is public, so the reason names no files
 	case sharedFailed:
 		why = sharedFailure.why()
 	case logFailed:
@@ -222,20 +222,20 @@ func (e *Engine) stopIngest(err error) error {
 	return nil
 }
 
-// publish makes a publication's head the newest and tells everybody.
+// publish makes a publication's head the newest, wakes waiting queries and notifies OnPublish.
 func (e *Engine) publish(p *ledger.Publication) {
 	e.head.Store(p.Head)
 	if slices.ContainsFunc(p.Records, func(r *ledger.Record) bool { return r.Kind == ledger.BlockRecord }) {
 		e.lastShown.Store(e.age())
 	}
 	e.wake()
-	e.tell(p)
-	if p.Head.HasBlock { // only now: a client that waited for it may ask the sockets' side at once
+	e.notify(p)
+	if p.Head.HasBlock { // last: a client that waits for readiness may subscribe at once
 		e.ready.Store(true)
 	}
 }
 
-// wake has everybody look again who waits for a publication.
+// wake wakes all goroutines that wait for a publication.
 func (e *Engine) wake() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -243,8 +243,8 @@ func (e *Engine) wake() {
 	e.changed = make(chan struct{})
 }
 
-// tell hands a publication to whoever listens.
-func (e *Engine) tell(p *ledger.Publication) {
+// notify calls Config.OnPublish, if it is set.
+func (e *Engine) notify(p *ledger.Publication) {
 	if e.config.OnPublish != nil {
 		e.config.OnPublish(p)
 	}

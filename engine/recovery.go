@@ -19,22 +19,22 @@ import (
 	"ledgerd/snapshot/wal"
 )
 
-// recovery brings an engine to where its data directory stands: the newest snapshot that is
-// whole, and then every record of the log behind it.
+// recovery restores an engine from its data directory: first the newest snapshot that is
+// whole, then every record of the log after it.
 type recovery struct {
 	*Engine
 	store *snapshot.Store
-	from  *snapshot.Meta   // what the shards hold; nil where there is no snapshot
-	bases []*ledger.Record // base state of the log behind it
+	from  *snapshot.Meta   // of the restored snapshot; nil without one
+	bases []*ledger.Record // base state records that are not part of the finalized block
 
-	damage       error        // of the snapshots that were passed over
-	fromPosition wal.Position // of the record in the log that from is of
+	damage       error        // of the snapshots that were skipped
+	fromPosition wal.Position // in the log, of the record that from is the state after
 	end          wal.End      // of the log
 }
 
 // restore fills the shards, which do not run yet, from the newest snapshot that is whole.
-// One that is damaged is passed over: the log reaches back behind the older one, and to its
-// beginning as long as there are less than two.
+// Damaged snapshots are skipped: the log begins before the older of two snapshots, and at record 1
+// as long as there are fewer than two.
 func (r *recovery) restore(ctx context.Context) error {
 	r.progress.begin("opening the snapshot", 0)
 	var err error
@@ -54,8 +54,8 @@ func (r *recovery) restore(ctx context.Context) error {
 	}
 	for _, open := range []func(snapshot.Info) (*snapshot.Snapshot, error){
 		r.store.Open,
-		// The snapshots share most of their history: damage of that is damage of all. Better
-		// without some old blocks, and say so, than without a node.
+		// The snapshots share most files of their history, so damage of one of these affects all snapshots. Salvage
+		// opens a snapshot without the damaged old blocks.
 		func(i snapshot.Info) (*snapshot.Snapshot, error) { return r.store.Salvage(ctx, i) },
 	} {
 		for _, i := range all {
@@ -72,13 +72,13 @@ func (r *recovery) restore(ctx context.Context) error {
 	switch {
 	case r.config.Dir.Imported() == nil:
 		return nil
-	case r.damage != nil: // the log begins behind it
+	case r.damage != nil: // the log alone cannot restore an import
 		return fmt.Errorf("no snapshot is whole, and the first was an import's: import the archive again into another --data-dir: %w", r.damage)
 	}
 	return fmt.Errorf("%s was made by an import, and its snapshots are gone: restore them, or import the archive again into another --data-dir", r.config.Dir.Path())
 }
 
-// noteDamage tells of a snapshot that is passed over.
+// noteDamage logs and records that a snapshot is skipped.
 func (r *recovery) noteDamage(i snapshot.Info, err error) {
 	r.logger.Warn("a snapshot is damaged and passed over", "snapshot", i.Name, "error", err)
 	r.snapshots.stats.damaged.Add(1)
@@ -99,7 +99,7 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 	r.progress.begin("loading the snapshot", m.Accounts+m.Tombstones)
 
 	var blocks []*txstore.Block
-	var before ledger.Opt[ledger.Slot] // the first of them
+	var before ledger.Opt[ledger.Slot] // the slot of the block before the first of them
 	err = snap.Blocks(func(b snapshot.HeldBlock) error {
 		if n := len(blocks); n == 0 {
 			before = ledger.Opt[ledger.Slot]{Value: b.Previous, Known: b.HasPrevious}
@@ -140,7 +140,7 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 	return nil
 }
 
-// empty takes from the shards what some of them got of a snapshot whose other parts are damaged.
+// empty empties all shards after some of them were restored from a damaged snapshot.
 func (r *recovery) empty() error {
 	nothing := shard.Content{
 		Accounts: func(func(*ledger.Account) bool) error { return nil },
@@ -154,7 +154,7 @@ func (r *recovery) empty() error {
 	return nil
 }
 
-// fill restores one shard, and returns the state hash of what it holds then.
+// fill restores one shard and returns the state hash of its accounts and mints.
 func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapshot.Snapshot) (held ledger.StateHash, err error) {
 	first, last := shard.Range(n, len(r.shards))
 	c := shard.Content{
@@ -183,22 +183,22 @@ func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapsh
 		},
 	}
 	if n == 0 {
-		c.Hash = snap.Meta().StateHash // any split will do: only the sum is ever looked at
+		c.Hash = snap.Meta().StateHash // only the sum over all shards is used
 	}
 	err = s.Restore(c)
 	return held, err
 }
 
-// progressStep is after how many accounts progress is told: often enough for a bar.
+// progressStep is how many accounts are loaded between two updates of progress.
 const progressStep = 4096
 
-// catchUp replays the log on the shards, which run now, and readies the engine to go on.
+// catchUp replays the log on the shards, which run now, and prepares the engine for new events.
 func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	end, err := r.replay(ctx)
 	if err != nil {
 		return err
 	}
-	// The directory learned of its root only once that was durable.
+	// The root is saved in the directory only after its record is durable.
 	if end.Version() == 0 && r.from == nil && r.config.Dir.HasRoot() {
 		return fmt.Errorf("%s held a ledger, and its log and snapshots are gone: restore them, or start with another --data-dir", r.config.Dir.Path())
 	}
@@ -224,10 +224,10 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	return nil
 }
 
-// replay carries out the log behind the snapshot on shards that run, and returns where the log
+// replay applies the log after the snapshot and returns where the log
 // ends.
 func (r *recovery) replay(ctx context.Context) (wal.End, error) {
-	from := ledger.Version(1) // all of it must be there
+	from := ledger.Version(1) // without a snapshot the whole log is needed
 	if r.from != nil {
 		from = r.from.Version
 	}
@@ -255,9 +255,9 @@ func (r *recovery) replay(ctx context.Context) (wal.End, error) {
 		if err != nil {
 			return err
 		}
-		// The hub is told, for levels that have yet to hear of it. Nobody can subscribe before the
-		// first head, which comes once the log is settled.
-		r.show(b, r.tell)
+		// OnPublish gets the replayed records too, since higher commitment levels have yet to deliver them. Nobody
+		// can subscribe before the first head, which is published after the log is synced.
+		r.show(b, r.notify)
 		r.seq.shows(b)
 		r.seq.fold(time.Now(), true) // nobody reads yet
 		r.noteBases(records)
@@ -275,20 +275,20 @@ func (r *recovery) replay(ctx context.Context) (wal.End, error) {
 	return end, nil
 }
 
-// join checks that a snapshot and the log are of one ledger, by the record that both hold.
+// join checks that the snapshot and the log belong together, by the record that the snapshot is the state after.
 func (r *recovery) join(record *ledger.Record) error {
 	if record.StateHash != r.from.StateHash {
 		return &replayError{record.Version, record.Slot, "the log is not the one the snapshot was taken of"}
 	}
 	if record.Kind == ledger.BaseRecord {
-		// Base state is taken to a block only where that is final already. A snapshot of the
-		// block's own record lies before the status that makes it final.
+		// Base state belongs to a block only if the block is final already. A snapshot at the
+		// block's own record precedes the status that makes the block final.
 		r.seq.chain.Finalized.FinalizedBy = record.Version - 1
 	}
 	return nil
 }
 
-// noteBases remembers the base state that is not part of the finalized block, for Export.
+// noteBases collects the base state that is not part of the finalized block, for Export.
 func (r *recovery) noteBases(records []*ledger.Record) {
 	for _, record := range records {
 		if record.Kind == ledger.BaseRecord {
@@ -296,13 +296,13 @@ func (r *recovery) noteBases(records []*ledger.Record) {
 		}
 	}
 	if f := r.seq.chain.Finalized; f == nil {
-		r.bases = nil // all of it was learned at once
+		r.bases = nil // all base state so far is initial
 	} else {
 		r.bases = slices.DeleteFunc(r.bases, func(b *ledger.Record) bool { return b.Version <= f.Version })
 	}
 }
 
-// explain adds to a log that cannot be replayed where it lies and what a person can go on from.
+// explain adds to the error of a log that cannot be replayed the log's path and the snapshots to go back to.
 func (r *recovery) explain(err error) error {
 	if !errors.Is(err, wal.ErrCorrupt) && !errors.Is(err, wal.ErrMissing) && !errors.Is(err, ledger.ErrCorrupt) {
 		return err
