@@ -14,20 +14,20 @@ import (
 	"ledgerd/snapshot/wal"
 )
 
-// # Beginning with a snapshot of another node
+// # Bootstrap from a snapshot of another node
 //
-// A node of a cluster need not follow the shared log from its first record: it begins with a snapshot
-// that another node took. The files are put into the directory of snapshots, each under its name once it is
-// whole and synced. Then [Adopt] makes the record that the snapshot is the state after the first of the node's
-// log. Until that record is durable the directory holds no ledger, whatever else lies in it: a start
-// refuses it, and a node that was killed before begins again or goes on.
+// A node of a cluster does not have to follow the shared log from its first record: it can begin with a snapshot
+// of another node. The caller puts the files into the directory of snapshots; each gets its name after it is
+// whole and synced. Then [Adopt] writes the record that the snapshot is the state after as the first record of the
+// node's log. Until that record is durable the directory holds no ledger: a start
+// refuses it, and a node that was killed repeats or continues the bootstrap.
 
-// ErrUnfinishedBootstrap refuses what a node left that was killed before Adopt was done.
+// ErrUnfinishedBootstrap refuses a directory whose node was killed before Adopt returned.
 var ErrUnfinishedBootstrap = errors.New("holds a snapshot of another node and no record: it has to begin once more")
 
-// Adopt makes a directory of a cluster one from which a node starts. The snapshot that is the state after the
-// record, which is given as codec.AppendRecord encodes it, lies in SnapshotDir. After an error, or a crash,
-// it may be called again, also with another snapshot; once it was done it does nothing more.
+// Adopt makes a snapshot in SnapshotDir the beginning of a cluster node's directory. encoded is the record that the
+// snapshot is the state after, as codec.AppendRecord encodes it. After an error or a crash
+// Adopt may be called again, also with another snapshot. After success it does nothing.
 func Adopt(ctx context.Context, d *Dir, encoded []byte, log *slog.Logger) error {
 	record, err := codec.DecodeRecord(encoded)
 	if err != nil {
@@ -55,7 +55,7 @@ func (d *Dir) adopt(ctx context.Context, record *ledger.Record, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	// The snapshot is durable now, so the record may be.
+	// The snapshot is durable, so the record may become durable.
 	if err := wal.Remove(d.fs, d.LogDir()); err != nil {
 		return err
 	}
@@ -69,8 +69,8 @@ func (d *Dir) adopt(ctx context.Context, record *ledger.Record, log *slog.Logger
 	return nil
 }
 
-// onlySnapshot finds the snapshot of a record, and removes all others: a start would take a newer one,
-// or go back to an older one, and the log has no records of either.
+// onlySnapshot returns the snapshot of a record and removes all others: a start could choose another one,
+// and the log has no records for it.
 func (d *Dir) onlySnapshot(record *ledger.Record, log *slog.Logger) (found *snapshot.Meta, err error) {
 	store, err := snapshot.OpenStore(d.fs, d.SnapshotDir(), log)
 	if err != nil {
@@ -110,7 +110,7 @@ func (d *Dir) onlySnapshot(record *ledger.Record, log *slog.Logger) (found *snap
 	return found, nil
 }
 
-// FirstRecord returns the oldest record of the directory's log, nil where it holds none.
+// FirstRecord returns the oldest record of the directory's log, nil if there is none.
 func (d *Dir) FirstRecord(ctx context.Context) (first *ledger.Record, err error) {
 	_, err = wal.Replay(ctx, d.fs, d.LogDir(), 0, func(commit []wal.Entry) error {
 		first = commit[0].Record
@@ -122,18 +122,18 @@ func (d *Dir) FirstRecord(ctx context.Context) (first *ledger.Record, err error)
 	return first, nil
 }
 
-// errFirstRead ends a reading of the log behind its first commit.
+// errFirstRead stops a replay of the log after its first commit.
 var errFirstRead = errors.New("the first record was read")
 
-// HoldsRecords reports whether the directory's log holds a record. The directory of a cluster's node that holds
-// none is to be begun, or begun again.
+// HoldsRecords reports whether the directory's log has a record. Without one, a cluster node's directory
+// needs a bootstrap.
 func (d *Dir) HoldsRecords(ctx context.Context) (bool, error) {
 	first, err := d.FirstRecord(ctx)
 	return first != nil, err
 }
 
-// AbandonBootstrap removes what lies in the directory of a snapshot that was not adopted, so that the shared
-// log can be followed from its beginning.
+// AbandonBootstrap removes the files of a snapshot that was not adopted, so that the node can follow the shared
+// log from its beginning.
 func (d *Dir) AbandonBootstrap(ctx context.Context) error {
 	id, _ := d.Cluster()
 	if held, err := d.HoldsRecords(ctx); err != nil {

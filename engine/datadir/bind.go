@@ -7,7 +7,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// ErrOtherLedger ends the node whatever its source: nothing that comes later can mend it.
+// ErrOtherLedger ends the node with every kind of source: later events cannot repair it.
 var ErrOtherLedger = errors.New("belongs to another ledger: choose another one with --data-dir")
 
 func (d *Dir) otherLedger() error { return fmt.Errorf("data directory %s %w", d.path, ErrOtherLedger) }
@@ -18,7 +18,7 @@ func (d *Dir) BindSource(info ledger.SourceInfo) error {
 		switch {
 		case n.Source != nil && *n.Source != info.Identity:
 			return d.otherLedger()
-		case n.Source == nil && n.Import != nil && info.Identity != "": // it makes a ledger of its own
+		case n.Source == nil && n.Import != nil && info.Identity != "": // a source with an identity has its own ledger
 			return d.otherLedger()
 		case n.Source == nil:
 			n.Source, n.Complete = &info.Identity, info.Complete || n.Complete
@@ -28,8 +28,8 @@ func (d *Dir) BindSource(info ledger.SourceInfo) error {
 	})
 }
 
-// BindFilter binds the directory to the accounts it holds, or refuses others: what is held depends
-// on the filter from the first record on. It comes before BindSource.
+// BindFilter binds the directory to a filter, or refuses another one: the accounts that are held depend
+// on the filter from the first record on. It must be called before BindSource.
 func (d *Dir) BindFilter(f *ledger.Filter) error {
 	return d.update(func(n *nodeFile) error {
 		switch {
@@ -43,14 +43,14 @@ func (d *Dir) BindFilter(f *ledger.Filter) error {
 	})
 }
 
-// BindVotes binds the directory to whether vote transactions are held, or refuses the other: it would answer
-// for some blocks with votes and for some without. It comes after BindSource.
+// BindVotes binds the directory to whether vote transactions are held, or refuses a change: some blocks
+// would have votes and others not. It must be called after BindSource.
 func (d *Dir) BindVotes(skip bool) error {
 	return d.update(func(n *nodeFile) error {
-		switch held := n.SkipVotes; {
-		case held == nil:
+		switch bound := n.SkipVotes; {
+		case bound == nil:
 			n.SkipVotes = &skip
-		case *held == skip:
+		case *bound == skip:
 		case skip:
 			return fmt.Errorf("data directory %s was begun without --skip-votes: leave it out, or choose another --data-dir", d.path)
 		default:
@@ -60,14 +60,14 @@ func (d *Dir) BindVotes(skip bool) error {
 	})
 }
 
-// BindCluster binds the directory to a ledger that several nodes hold, or refuses another one, or other
-// facts of it. A directory that is bound to none must hold nothing yet; what it was bound to by
-// BindFilter and BindSource must be what the facts say, and comes from them otherwise.
+// BindCluster binds the directory to the ledger of a cluster and its facts, or refuses another ledger or other
+// facts. A directory that is not yet bound to a cluster must not hold a ledger. Where BindFilter or
+// BindSource has bound it, the facts must agree; everything else is taken from the facts.
 func (d *Dir) BindCluster(ledgerID string, f Facts) error {
 	return d.update(func(n *nodeFile) error {
-		switch held := n.facts(); {
+		switch bound := n.facts(); {
 		case n.LedgerID == ledgerID:
-			if other := held.Difference(&f); other != "" {
+			if other := bound.Difference(&f); other != "" {
 				return fmt.Errorf("data directory %s and the stream differ in what they say of the ledger: %s", d.path, other)
 			}
 			return nil
@@ -86,21 +86,21 @@ func (d *Dir) BindCluster(ledgerID string, f Facts) error {
 	})
 }
 
-// isNew reports whether nothing was ever begun in the directory.
+// isNew reports whether the directory is bound to nothing and holds nothing.
 func (d *Dir) isNew(n *nodeFile) bool {
 	return n.Source == nil && n.Root == "" && n.Import == nil && n.Filter == nil && d.mustBeNew() == nil
 }
 
-// CheckRoot refuses a first block that is not the one of the directory's ledger.
+// CheckRoot returns ErrOtherLedger if root is not the first block of the directory's ledger.
 func (d *Dir) CheckRoot(root ledger.Hash) error {
-	if held := d.content().Root; held != "" && held != root.String() {
+	if saved := d.content().Root; saved != "" && saved != root.String() {
 		return d.otherLedger()
 	}
 	return nil
 }
 
-// SaveRoot saves the first block of the ledger, where that is known, and whether the source
-// ever spoke of finality, which no record tells apart from finality by depth.
+// SaveRoot saves the first block of the ledger, if it is known, and whether the source
+// has sent a status that confirms or finalizes; records do not distinguish these from finality by depth.
 func (d *Dir) SaveRoot(root ledger.Opt[ledger.Hash], statuses bool) error {
 	return d.update(func(n *nodeFile) error {
 		n.Statuses = n.Statuses || statuses
@@ -111,14 +111,14 @@ func (d *Dir) SaveRoot(root ledger.Opt[ledger.Hash], statuses bool) error {
 	})
 }
 
-// HasRoot reports whether a first block was ever durable.
+// HasRoot reports whether SaveRoot has saved a first block.
 func (d *Dir) HasRoot() bool { return d.content().Root != "" }
 
-// Statuses reports whether the source ever spoke of finality.
+// Statuses reports whether the source has sent a status that confirms or finalizes.
 func (d *Dir) Statuses() bool { return d.content().Statuses }
 
-// ShowsAll reports whether every account of the ledger was shown: the source that the directory is bound to
-// shows them all, or the import that made it did, and no blocks may be missing. A filter may leave some out.
+// ShowsAll reports whether every account of the ledger was shown to the node: the source of the directory
+// is complete or an import made it, and no blocks may be missing. A filter may still exclude accounts.
 func (d *Dir) ShowsAll() bool {
 	n := d.content()
 	return (n.Complete || n.Import != nil) && !n.Gaps
@@ -130,8 +130,8 @@ func (d *Dir) SkipsVotes() bool { return d.content().facts().SkipVotes }
 // Filter returns the filter that the directory is bound to, nil if it holds all accounts.
 func (d *Dir) Filter() *ledger.Filter { return d.content().Filter }
 
-// Cluster returns the id of the shared ledger that the directory is bound to, and what is known of
-// it; "" where it is bound to none.
+// Cluster returns the id and the facts of the cluster's ledger that the directory is bound to; "" if there is
+// none.
 func (d *Dir) Cluster() (ledgerID string, f Facts) {
 	n := d.content()
 	if n.LedgerID != "" {
@@ -140,7 +140,7 @@ func (d *Dir) Cluster() (ledgerID string, f Facts) {
 	return n.LedgerID, f
 }
 
-// InfoOf adds to what a source says of itself what the directory's cluster knows of it.
+// InfoOf returns info with the facts of the directory's cluster in place of its own.
 func (d *Dir) InfoOf(info ledger.SourceInfo) ledger.SourceInfo {
 	if id, f := d.Cluster(); id != "" {
 		info.Identity, info.Complete, info.Live = f.Source, f.Complete, f.Live

@@ -25,43 +25,43 @@ type Dir struct {
 	lock io.Closer
 
 	mu   sync.Mutex
-	node nodeFile // as it is on disk
+	node nodeFile // the content on disk
 }
 
-// nodeFile is the content of node.json. Checksum is the CRC32C, in hexadecimal, of the same content without
-// it: a file that was changed by hand or by the disk is refused.
+// nodeFile is the content of node.json. Checksum is the CRC32C, in hexadecimal, of the content without the
+// checksum: a file that was changed by hand or by the disk is refused.
 type nodeFile struct {
 	Checksum string  `json:"checksum,omitempty"`
 	NodeID   string  `json:"node_id"`
 	Source   *string `json:"source_identity,omitempty"` // absent before the first source
 	Complete bool    `json:"complete,omitempty"`        // the source shows every account of its ledger
 	Root     string  `json:"root_blockhash,omitempty"`  // absent before the first block
-	Statuses bool    `json:"statuses,omitempty"`        // the source spoke of finality
-	Gaps     bool    `json:"gaps,omitempty"`            // a source was to pass over missing blocks
+	Statuses bool    `json:"statuses,omitempty"`        // the source has sent a status that confirms or finalizes
+	Gaps     bool    `json:"gaps,omitempty"`            // a source was allowed to have missing blocks
 
-	Import *ImportNote    `json:"import,omitempty"` // absent where no import made the directory
-	Filter *ledger.Filter `json:"filter,omitempty"` // absent where all accounts are held
-	// Cluster and SettingAside are of earlier versions; see upgrade.
+	Import *ImportNote    `json:"import,omitempty"` // absent if no import made the directory
+	Filter *ledger.Filter `json:"filter,omitempty"` // absent if all accounts are held
+	// Cluster and SettingAside were written by earlier versions; see upgrade.
 	Cluster *struct {
 		LedgerID string `json:"ledger_id"`
 		Facts    Facts  `json:"facts"`
 	} `json:"cluster,omitempty"`
 	SettingAside bool `json:"setting_aside,omitempty"`
-	// SkipVotes: vote transactions are not held. Absent before the first source, and where a directory was
-	// begun when that was not noted.
+	// SkipVotes: vote transactions are not held. Absent before the first source, and in directories of
+	// versions that did not save it.
 	SkipVotes *bool `json:"skip_votes,omitempty"`
 
-	LedgerID string `json:"ledger_id,omitempty"` // of the log that a cluster shares; absent where the node is alone
+	LedgerID string `json:"ledger_id,omitempty"` // of the shared log of a cluster; absent without a cluster
 	Live     bool   `json:"live,omitempty"`      // the cluster's source follows a node
-	// MovingAside: log and snapshots are being set aside, and what they hold does not count any more.
+	// MovingAside: SetAside has begun and is not complete; log and snapshots are no longer valid.
 	MovingAside bool `json:"moving_aside,omitempty"`
 }
 
-// Open creates the directory if need be and locks it until Close. The lock ends with the process, however that
-// ends.
+// Open creates the directory if necessary and locks it until Close or the end of the process.
+// It returns ErrUnfinishedImport if an import did not finish.
 func Open(path string) (*Dir, error) { return OpenOn(vfs.Disk{}, path) }
 
-// OpenOn is Open on any disk.
+// OpenOn is Open on a given disk.
 func OpenOn(disk vfs.FS, path string) (*Dir, error) {
 	d, err := open(disk, path)
 	if err == nil && d.node.Import.unfinished() {
@@ -71,7 +71,7 @@ func OpenOn(disk vfs.FS, path string) (*Dir, error) {
 	return d, err
 }
 
-// open opens a directory also where an import did not finish.
+// open is OpenOn that also opens a directory with an unfinished import.
 func open(disk vfs.FS, path string) (*Dir, error) {
 	if err := disk.MkdirAll(path); err != nil {
 		return nil, fmt.Errorf("cannot create data directory: %w", err)
@@ -84,7 +84,7 @@ func open(disk vfs.FS, path string) (*Dir, error) {
 		return nil, fmt.Errorf("cannot lock the data directory: %w", err)
 	}
 	d := &Dir{fs: disk, path: path, lock: lock}
-	if err = d.load(); err == nil && d.node.MovingAside { // a crash interrupted it
+	if err = d.load(); err == nil && d.node.MovingAside { // a crash interrupted SetAside
 		err = d.moveAside()
 	}
 	if err != nil {
@@ -94,38 +94,38 @@ func open(disk vfs.FS, path string) (*Dir, error) {
 	return d, nil
 }
 
-// Close gives the directory free.
+// Close unlocks the directory.
 func (d *Dir) Close() error { return d.lock.Close() }
 
-// LogDir returns where the log of a data directory lies.
+// LogDir returns the path of the log in a data directory.
 func LogDir(path string) string { return filepath.Join(path, "log") }
 
-// SnapshotDir returns where the snapshots of a data directory lie.
+// SnapshotDir returns the path of the snapshots in a data directory.
 func SnapshotDir(path string) string { return filepath.Join(path, "snapshots") }
 
-// FS returns the disk that the directory lies on.
+// FS returns the disk of the directory.
 func (d *Dir) FS() vfs.FS { return d.fs }
 
-// Path returns where the directory lies on its disk.
+// Path returns the path of the directory.
 func (d *Dir) Path() string { return d.path }
 
-// LogDir returns where the directory's log lies.
+// LogDir returns the path of the directory's log.
 func (d *Dir) LogDir() string { return LogDir(d.path) }
 
-// SnapshotDir returns where the directory's snapshots lie.
+// SnapshotDir returns the path of the directory's snapshots.
 func (d *Dir) SnapshotDir() string { return SnapshotDir(d.path) }
 
-// NodeID returns the node's identifier: made once, kept for ever.
+// NodeID returns the node's identifier, which never changes.
 func (d *Dir) NodeID() string { return d.content().NodeID }
 
-// content returns what node.json says.
+// content returns the content of node.json.
 func (d *Dir) content() nodeFile {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.node
 }
 
-// update makes what change makes of node.json durable. After an error of either, the file is as it was.
+// update applies change to the content of node.json and makes it durable. After an error the file is unchanged.
 func (d *Dir) update(change func(n *nodeFile) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,7 +136,7 @@ func (d *Dir) update(change func(n *nodeFile) error) error {
 	return d.saveLocked(n)
 }
 
-// saveLocked replaces node.json atomically: after a crash there is the old or the new one.
+// saveLocked replaces node.json atomically: after a crash the file is the old or the new one.
 func (d *Dir) saveLocked(n nodeFile) error {
 	n.Checksum = n.checksum()
 	content, err := json.MarshalIndent(&n, "", "  ")
@@ -157,19 +157,19 @@ func (d *Dir) saveLocked(n nodeFile) error {
 	return nil
 }
 
-// checksum returns what Checksum must be.
+// checksum returns the correct Checksum of n.
 func (n nodeFile) checksum() string {
 	n.Checksum = ""
 	content, err := json.Marshal(n)
 	if err != nil {
-		panic(err) // it is all strings and flags
+		panic(err) // strings and flags can always be encoded
 	}
 	return fmt.Sprintf("%08x", crc32.Checksum(content, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 func (d *Dir) file() string { return filepath.Join(d.path, "node.json") }
 
-// load reads node.json, and makes it where the directory is new.
+// load reads node.json, or creates it in a new directory.
 func (d *Dir) load() error {
 	content, err := readFile(d.fs, d.file())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -192,8 +192,8 @@ func (d *Dir) load() error {
 	return d.upgrade()
 }
 
-// upgrade takes over what an earlier version wrote differently. It had the facts of a cluster twice, and moved
-// file by file what it set aside.
+// upgrade converts the content that an earlier version wrote. That version stored the facts of a cluster twice, and
+// set files aside one by one.
 func (d *Dir) upgrade() error {
 	n := &d.node
 	if n.SettingAside {
@@ -205,10 +205,10 @@ func (d *Dir) upgrade() error {
 	return nil
 }
 
-// lostAndFound is in every file system of ext2 to ext4, from the beginning.
+// lostAndFound is in the root of every new ext2, ext3 and ext4 file system.
 const lostAndFound = "lost+found"
 
-// mustBeNew returns an error where there is log or a snapshot: a node that has either is not named anew.
+// mustBeNew returns an error if the directory has a log or a snapshot: such a node must not get a new identifier.
 func (d *Dir) mustBeNew() error {
 	for _, dir := range []string{d.LogDir(), d.SnapshotDir()} {
 		names, err := d.fs.List(dir)

@@ -1,21 +1,22 @@
-// Package datadir is the data directory of a node: which node and which ledger it belongs to, and how it
-// is begun with an import, begun with the snapshot of another node, or emptied.
+// Package datadir manages the data directory of a node: it identifies the node and its ledger, and begins a
+// directory from an import or from the snapshot of another node, or sets its content aside.
 //
 // # Nouns
 //
-// A [Dir] is an open directory. The file node.json names the node and what the directory is bound to; the
-// folders log and snapshots belong to packages wal and snapshot; the folders log.behind and
-// snapshots.behind hold what was set aside. [Facts] are what the nodes of one ledger have to agree on.
+// A [Dir] is an open directory. The file node.json names the node and what the directory is bound to. The
+// folders log and snapshots belong to packages wal and snapshot. The folders log.behind and
+// snapshots.behind have the content that was set aside. [Facts] are properties on which all nodes of one ledger
+// must agree.
 //
 // # Rules
 //
-// A directory belongs to one process at a time, by the lock on the file LOCK, and to one ledger for ever:
-// each Bind method binds a directory that is not bound yet, and refuses another ledger later.
+// A lock on the file LOCK gives the directory to one process at a time. A directory belongs to one ledger for ever:
+// each Bind method binds a directory that is not yet bound, and refuses another ledger later.
 //
-// node.json is replaced as a whole and carries a checksum. What it says is durable before anything that
+// node.json is replaced atomically and has a checksum. It is durable before anything that
 // depends on it is written, so a crash at any moment leaves a directory that [Open] accepts, completes,
-// or refuses with what is to be done.
+// or refuses with an error that says what to do.
 //
-// The methods of a Dir may be called from any goroutine, but [Adopt], [Dir.SetAside] and
-// [Dir.AbandonBootstrap] need a directory whose log and snapshots nobody has open.
+// Any goroutine may call the methods of a Dir. [Adopt], [Dir.SetAside] and [Dir.AbandonBootstrap] must not be
+// called while the log or the snapshots of the directory are open.
 package datadir

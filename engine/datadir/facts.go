@@ -11,17 +11,17 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// Facts are what the nodes of one ledger have to agree on, and one without a source cannot know. Their JSON
-// is in the shared log.
+// Facts are properties on which all nodes of one ledger must agree. A node without a source learns them from the
+// shared log, which has them as JSON.
 type Facts struct {
 	Source    string         `json:"source_identity"`
 	Complete  bool           `json:"complete"`         // the source shows every account of its ledger
-	Live      bool           `json:"live"`             // it follows a node: where nothing comes for long something is wrong
+	Live      bool           `json:"live"`             // the source follows a node, so a long time without a block is a failure
 	SkipVotes bool           `json:"skip_votes"`       // vote transactions are not held
 	Filter    *ledger.Filter `json:"filter,omitempty"` // which accounts are held; nil: all
 }
 
-// FactsOf returns the facts of a source and of what is held of it.
+// FactsOf returns the facts of a source, a filter and a choice about vote transactions.
 func FactsOf(info ledger.SourceInfo, f *ledger.Filter, skipVotes bool) Facts {
 	return Facts{Source: info.Identity, Complete: info.Complete, Live: info.Live, SkipVotes: skipVotes, Filter: f}
 }
@@ -42,12 +42,13 @@ func (n nodeFile) facts() Facts {
 func (f *Facts) Encode() []byte {
 	b, err := json.Marshal(f)
 	if err != nil {
-		panic(err) // it is all strings and flags
+		panic(err) // strings and flags can always be encoded
 	}
 	return b
 }
 
-// DecodeFacts is the inverse of Encode. It takes nothing else: what it does not know may matter.
+// DecodeFacts is the inverse of Encode. It accepts only bytes that Encode returns, since a field that it does not know
+// may matter.
 func DecodeFacts(b []byte) (Facts, error) {
 	var f Facts
 	err := json.Unmarshal(b, &f)
@@ -60,7 +61,7 @@ func DecodeFacts(b []byte) (Facts, error) {
 	return f, nil
 }
 
-// Difference names the first fact in which others differ, with both values; "" if there is none.
+// Difference describes the first fact in which f and others differ, with both values; "" if they are equal.
 func (f *Facts) Difference(others *Facts) string {
 	for _, c := range []struct{ name, a, b string }{
 		{"source", fmt.Sprintf("%q", f.Source), fmt.Sprintf("%q", others.Source)},
@@ -79,12 +80,12 @@ func (f *Facts) Difference(others *Facts) string {
 	return ""
 }
 
-// sameFilter reports whether two filters list the same.
+// sameFilter reports whether two filters list the same keys.
 func sameFilter(a, b *ledger.Filter) bool {
 	return slices.Equal(a.Owners(), b.Owners()) && slices.Equal(a.Accounts(), b.Accounts())
 }
 
-// flagsOf returns a filter as an operator would give it, shortened.
+// flagsOf returns the command line flags of a filter, shortened.
 func flagsOf(f *ledger.Filter) string {
 	if f == nil {
 		return "without filters"

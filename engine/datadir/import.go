@@ -14,22 +14,22 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// ImportNote is what node.json says of the import that made a directory.
+// ImportNote is the entry of node.json about the import that made a directory.
 type ImportNote struct {
 	Slot      ledger.Slot `json:"slot"`
 	Blockhash string      `json:"blockhash,omitempty"`
-	Complete  bool        `json:"complete,omitempty"` // no filter left out any account of the archive
+	Complete  bool        `json:"complete,omitempty"` // there was no filter
 	Finished  bool        `json:"finished"`
 }
 
-// unfinished reports whether there is an import that did not finish.
+// unfinished reports whether there is an unfinished import.
 func (n *ImportNote) unfinished() bool { return n != nil && !n.Finished }
 
-// ErrUnfinishedImport refuses what a killed import left.
+// ErrUnfinishedImport refuses a directory with an unfinished import.
 var ErrUnfinishedImport = errors.New("holds an import that did not finish: where none is running, run ledgerd import again, or choose another --data-dir")
 
-// CheckImport returns an error for a directory that holds an import which did not finish, also one that is still
-// running. It takes no lock and says nothing of what else is wrong with the directory.
+// CheckImport returns ErrUnfinishedImport for a directory with an unfinished import, also one that is still
+// running. It takes no lock and reports nothing else that is wrong with the directory.
 func CheckImport(path string) error {
 	d := &Dir{fs: vfs.Disk{}, path: path}
 	content, err := readFile(d.fs, d.file())
@@ -42,19 +42,19 @@ func CheckImport(path string) error {
 	return nil
 }
 
-// OpenForImport opens a directory that an import may fill: one that is empty or is not there yet, or
-// that holds an import which did not finish. That is removed, and anew is true.
+// OpenForImport opens a directory for an import: one that is empty, does not exist yet, or has an unfinished import.
+// It removes an unfinished import and then returns anew true.
 func OpenForImport(path string) (d *Dir, anew bool, err error) {
 	return OpenForImportOn(vfs.Disk{}, path)
 }
 
-// OpenForImportOn is OpenForImport on any disk.
+// OpenForImportOn is OpenForImport on a given disk.
 func OpenForImportOn(disk vfs.FS, path string) (d *Dir, anew bool, err error) {
 	names, err := disk.List(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, false, fmt.Errorf("cannot list the data directory: %w", err)
 	}
-	// A process that died before it could name the node leaves the lock, and what was to become node.json.
+	// A process that died before it wrote node.json leaves the lock and a temporary file.
 	begun := func(name string) bool {
 		return name == "LOCK" || name == "node.json"+vfs.TemporarySuffix || name == lostAndFound
 	}
@@ -78,7 +78,7 @@ func OpenForImportOn(disk vfs.FS, path string) (d *Dir, anew bool, err error) {
 	return d, anew, nil
 }
 
-// clearImport removes what an import may have left.
+// clearImport removes the files of an unfinished import.
 func (d *Dir) clearImport() error {
 	names, err := d.fs.List(d.path)
 	if err != nil {
@@ -94,18 +94,18 @@ func (d *Dir) clearImport() error {
 		if err := extsort.Clear(d.fs, dir); err != nil {
 			return err
 		}
-		_ = d.fs.Remove(dir) // it is empty, and may stay
+		_ = d.fs.Remove(dir) // an empty folder may stay
 	}
 	return nil
 }
 
-// importPrefix begins the names of the folders in which an import sorts.
+// importPrefix is the prefix of the folders in which an import sorts.
 const importPrefix = "import-"
 
 // ImportDir returns the folder in which an import sorts rows of a kind.
 func (d *Dir) ImportDir(kind string) string { return filepath.Join(d.path, importPrefix+kind) }
 
-// SaveImport saves how far an import is, and the filter that it applies.
+// SaveImport saves the state of an import and its filter.
 func (d *Dir) SaveImport(i ImportNote, f *ledger.Filter) error {
 	return d.update(func(n *nodeFile) error {
 		n.Import, n.Filter, n.Complete = &i, f, i.Complete
@@ -113,5 +113,5 @@ func (d *Dir) SaveImport(i ImportNote, f *ledger.Filter) error {
 	})
 }
 
-// Imported returns what is known of the import that made the directory, nil if there was none.
+// Imported returns the note of the import that made the directory, nil if there was none.
 func (d *Dir) Imported() *ImportNote { return d.content().Import }

@@ -12,18 +12,19 @@ import (
 	"ledgerd/snapshot/wal"
 )
 
-// # Beginning anew
+// # Setting content aside
 //
-// A node of a cluster that was away until the shared log does not go back to what it holds cannot go on from there. It
-// begins with a snapshot of another node, and what it held is set aside, not removed: the folders of log and snapshots get
-// other names, in place of what an earlier time left there. A note in node.json says that this goes on. Before it is durable
-// the directory is what it was; after it, the next Open completes what a crash interrupted.
+// A cluster node that was away so long that the shared log no longer has its next record cannot continue. It
+// begins with a snapshot of another node, and its content is set aside, not removed: the folders of log and snapshots are
+// renamed and replace what was set aside before. First, MovingAside in node.json is made durable. A crash before that
+// leaves the directory unchanged; after it, the next Open completes the renames.
 
 // asideSuffix is added to the names of the folders that are set aside.
 const asideSuffix = ".behind"
 
-// SetAside empties a directory of a cluster and keeps what it held in the folders log.behind and snapshots.behind. Nothing
-// of the directory may be open. After an error, or a crash, the directory holds what it held, or the next Open completes it.
+// SetAside empties the directory of a cluster node and keeps its content in the folders log.behind and snapshots.behind. The
+// log and the snapshots must not be open. After an error or a crash the directory is unchanged, or the next Open completes
+// the work.
 func (d *Dir) SetAside() error {
 	err := d.update(func(n *nodeFile) error {
 		if n.MovingAside = true; n.LedgerID == "" {
@@ -37,13 +38,13 @@ func (d *Dir) SetAside() error {
 	return d.moveAside()
 }
 
-// moveAside renames the folders that have their names still, and removes the note.
+// moveAside renames the folders that are not yet renamed, and clears MovingAside.
 func (d *Dir) moveAside() error {
 	for _, dir := range []string{d.LogDir(), d.SnapshotDir()} {
 		if _, err := d.fs.List(dir); errors.Is(err, fs.ErrNotExist) { // it is renamed, or there was none
 			continue
 		}
-		// What is aside was set aside an earlier time: dir would not be here any more.
+		// The target is from an earlier SetAside, since dir is not renamed yet.
 		err := extsort.Clear(d.fs, dir+asideSuffix)
 		if err == nil {
 			err = d.fs.Remove(dir + asideSuffix)
@@ -61,8 +62,8 @@ func (d *Dir) moveAside() error {
 	return d.update(func(n *nodeFile) error { n.MovingAside = false; return nil })
 }
 
-// LeastVersion returns a version up to which the directory holds the ledger at least, without reading the log; 0 where
-// only that tells.
+// LeastVersion returns the version of the newest snapshot, so the directory holds the ledger at least up to there; 0 if
+// there is none. It does not read the log.
 func (d *Dir) LeastVersion() (ledger.Version, error) {
 	if _, err := d.fs.List(d.SnapshotDir()); errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -74,7 +75,7 @@ func (d *Dir) LeastVersion() (ledger.Version, error) {
 	return all[0].Version, nil
 }
 
-// LastVersion returns the version of the newest record in the directory's log, 0 where it holds none.
+// LastVersion returns the version of the newest record in the directory's log, 0 if there is none.
 func (d *Dir) LastVersion(ctx context.Context) (ledger.Version, error) {
 	from, err := d.LeastVersion()
 	if err != nil {
