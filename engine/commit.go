@@ -99,7 +99,7 @@ func (e *Engine) commit(ctx context.Context, b *batch) error {
 				return err
 			}
 		}
-		if err := e.note(b); err != nil { // the source speaks of finality: durable before records that depend on it
+		if err := e.note(b); err != nil { // statuses seen: durable before records that depend on them
 			return err
 		}
 		if unseen {

@@ -100,7 +100,7 @@ func (d *Dir) CheckRoot(root ledger.Hash) error {
 }
 
 // SaveRoot saves the first block of the ledger, if it is known, and whether the source
-// has sent a status that confirms or finalizes; records do not distinguish these from finality by depth.
+// has sent a slot status; records do not distinguish statuses from finality by depth.
 func (d *Dir) SaveRoot(root ledger.Opt[ledger.Hash], statuses bool) error {
 	return d.update(func(n *nodeFile) error {
 		n.Statuses = n.Statuses || statuses
@@ -114,7 +114,7 @@ func (d *Dir) SaveRoot(root ledger.Opt[ledger.Hash], statuses bool) error {
 // HasRoot reports whether SaveRoot has saved a first block.
 func (d *Dir) HasRoot() bool { return d.content().Root != "" }
 
-// Statuses reports whether the source has sent a status that confirms or finalizes.
+// Statuses reports whether the source has sent a slot status.
 func (d *Dir) Statuses() bool { return d.content().Statuses }
 
 // ShowsAll reports whether every account of the ledger was shown to the node: the source of the directory

@@ -36,7 +36,7 @@ type nodeFile struct {
 	Source   *string `json:"source_identity,omitempty"` // absent before the first source
 	Complete bool    `json:"complete,omitempty"`        // the source shows every account of its ledger
 	Root     string  `json:"root_blockhash,omitempty"`  // absent before the first block
-	Statuses bool    `json:"statuses,omitempty"`        // the source has sent a status that confirms or finalizes
+	Statuses bool    `json:"statuses,omitempty"`        // the source has sent a slot status
 	Gaps     bool    `json:"gaps,omitempty"`            // a source was allowed to have missing blocks
 
 	Import *ImportNote    `json:"import,omitempty"` // absent if no import made the directory
