@@ -1,37 +1,37 @@
-// Package fill fetches accounts on demand. A source may show only what changes: an account that somebody
-// asks for and that no block has touched yet is then fetched from the source's node once, learned as base
-// state, and from there on followed like any other.
+// Package fill fetches accounts on demand. A source may show only accounts that change. When a query asks for an
+// account that no block has written yet, the Filler fetches it once from the source's node, the sequencer applies it as
+// base state, and from then on it is followed like any other.
 //
 // # Nouns
 //
-// A pending key is an account that a question waits for; all questions about one key wait for one
-// fetch. An [Answer] is what the node said of some keys, as of one slot. The touched keys are what the newest
-// blocks of the chain wrote. The negative cache holds keys that do not exist.
+// A pending key is an account that queries wait for; all queries for one key wait for one
+// fetch. An [Answer] has the accounts that the node returned for some keys, as of one slot. The recent writes are the
+// keys that the newest blocks of the chain wrote. The negative cache has keys that do not exist.
 //
-// # When an answer is good
+// # When an answer is valid
 //
-// The node is asked at finalized level. Its answer of slot F is learned when the chain here is final up to F, so
-// no rollback reaches what it says. It is base state of slot F, and newer blocks win by the rules of
-// base state. One thing those rules do not cover: a block that closes an account which is not held leaves
-// no trace. So the sequencer reports the keys that each block writes ([Filler.Appended]), and
-// of a key that was not held
-//   - a block after F left it alive: the state tells, as the account is held now or a filter keeps it out;
-//   - blocks after F only closed it: it does not exist since the last of them;
-//   - no block after F wrote it: it is as the answer says.
+// The node is asked at commitment finalized. An answer of slot F is applied after the chain here is final up to F, so
+// no rollback can undo it. It is base state of slot F, and newer blocks win by the rules of
+// base state. These rules do not cover one case: a block that closes an account which is not held leaves
+// no trace. So the sequencer reports the keys that each block writes ([Filler.Appended]). For a key that
+// was not held there are three cases:
+//   - A block after F left the account alive. Then it is held now, or a filter excludes it.
+//   - Blocks after F only closed the account. Then it does not exist since the last of them.
+//   - No block after F wrote the account. Then the answer is applied.
 //
-// Where blocks after F are not known any more (F lies before a restart's snapshot, or too many keys were
-// written), the node is asked again. What does not exist is remembered for a short while, with the
-// slot since when: a view at or past that slot is answered "not found". What was learned and is still
-// not held is kept out by a filter: it is "not indexed", and remembered likewise. A rollback clears this cache.
+// If the writes after F are no longer known (F is below the snapshot of a restart, or the blocks wrote too many keys),
+// the node is asked again. The negative cache keeps a key that does not exist for a short time, with the
+// slot since which it does not exist: a view at or past that slot gets "not found". If an account was applied and is still
+// not held, a filter excludes it: the query gets "not indexed", and the cache keeps that too. A rollback clears the cache.
 //
-// An account of which some fields are unknown is completed the same way, from an answer that is not older than the block
-// that had written the account when it was first asked for: a block that shows lamports alone may
-// have changed the rest. Until that block is final the account is answered as it is known.
+// An account with unknown fields is completed the same way. A block that shows only lamports may have changed the other
+// fields, so the answer must not be older than the block that had written the account when the query
+// came. Until that block is final, queries get the account with its known fields.
 //
 // # Ownership and order
 //
-// The caller of [Filler.Run] owns the goroutines that fetch. Questions come from any goroutine. Begin, Appended, RolledBack
-// and Learn belong to the sequencer's goroutine, which takes answers from [Filler.Answers] between two
-// events: what Learn returns has to become the next record, and Answer.Done tells its version. A question
-// is answered only when that version is visible, and from the state like all others.
+// The caller of [Filler.Run] owns the goroutines that fetch. Queries come from any goroutine. Only the sequencer's goroutine
+// calls Begin, Appended, RolledBack and Learn. It takes answers from [Filler.Answers] between two
+// events, makes the result of Learn its next record, and passes the version of that record to Answer.Done. A query
+// is answered from the state after that version is visible.
 package fill

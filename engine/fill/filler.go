@@ -13,66 +13,66 @@ import (
 )
 
 const (
-	// MaxPending bounds the keys that are waited for: some 100 bytes each, and forty answers of
-	// the node. Past it questions about accounts that are not held are answered with 503.
+	// MaxPending bounds the pending keys, at some 100 bytes each; they take about forty requests to
+	// the node. Past it queries for further accounts get ledger.ErrFetchBusy.
 	MaxPending = 4096
-	// MaxFetches is how many questions the node is asked at once. Each is of many keys where
-	// many wait, so more would only make them smaller.
+	// MaxFetches bounds the concurrent requests to the node. A request has up to ledger.MaxFetchKeys of the waiting
+	// keys, so more requests would only be smaller.
 	MaxFetches = 4
-	// fetchTimeout bounds one question to the node.
+	// fetchTimeout bounds one request to the node.
 	fetchTimeout = 5 * time.Second
-	// GiveUpAfter bounds the work for one batch of keys, from the first question to the node to the
+	// GiveUpAfter bounds the work for one batch of keys, from the first request to the
 	// publication of the answer.
 	GiveUpAfter = 10 * time.Second
-	// PauseAfter is for how long nothing is asked of a node that is down, unless it says.
+	// PauseAfter is the least time without requests after one failed. The node may ask for more.
 	PauseAfter = time.Second
-	// AgainAfter is when a node is asked again that answered as of a slot too old.
+	// AgainAfter is the time before a retry when the node answered as of a slot that is too old.
 	AgainAfter = 400 * time.Millisecond
 )
 
-// Config says whom to ask, and how to see what is held. All fields are needed.
+// Config is what a Filler needs. All fields must be set.
 type Config struct {
 	Fetcher ledger.Fetcher
 	Logger  *slog.Logger
-	// Held answers a question about an account from what is held.
+	// Held answers a query for an account without fetching.
 	Held func(ledger.Query, ledger.Pubkey) (ledger.Account, ledger.View, error)
 	// Head returns the newest visible head, nil before the first.
 	Head func() *ledger.Head
 	// NextPublication returns a channel that is closed when the next head is visible.
 	NextPublication func() <-chan struct{}
-	// Frozen reports whether ingest stopped for good: then nothing can be learned.
+	// Frozen reports whether ingest stopped for good: then no answer can be applied.
 	Frozen func() bool
-	// Deadline is how long one question may take.
+	// Deadline bounds one query.
 	Deadline time.Duration
 }
 
-// Filler fetches accounts that are asked for and not held. A nil *Filler fetches nothing: what the sequencer
-// calls does nothing, and Answers and Stats are empty.
+// Filler fetches accounts that queries ask for and that are not held. A nil *Filler fetches nothing: the methods for the
+// sequencer do nothing, and Answers and Stats are empty.
 type Filler struct {
 	Config
 	answers chan *Answer
-	fetches chan struct{} // holds a token for each question that the node is being asked
+	fetches chan struct{} // a semaphore: holds a token for each running request
 	wake    chan struct{} // holds a token when a key was queued
 	stats   counters
 
 	mu        sync.Mutex
 	pending   map[ledger.Pubkey]*pending
-	queue     []ledger.Pubkey // of pending: those that no goroutine serves yet
-	touched   touched
+	queue     []ledger.Pubkey // pending keys that no goroutine serves yet
+	recent    recentWrites
 	negative  negativeCache
 	rollbacks uint64
-	paused    time.Time            // until then the node is not asked
+	paused    time.Time            // no requests until then
 	pausedBy  ledger.UpstreamError // why
-	down      bool                 // the newest fetch failed
+	down      bool                 // the newest request failed
 	stopped   bool
 }
 
-// pending is an account that somebody asked for.
+// pending is an account that queries wait for.
 type pending struct {
 	partial bool          // it is held, but some fields are unknown
-	atLeast ledger.Slot   // an answer as of an older slot is of no use
+	atLeast ledger.Slot   // the least slot of a useful answer
 	done    chan struct{} // closed when err is set
-	err     error         // nil: the state or the negative cache tells now
+	err     error         // nil: the state or the negative cache has the result
 }
 
 // New returns a filler that does nothing until Run.
@@ -83,13 +83,13 @@ func New(c Config) *Filler {
 	}
 }
 
-// Run fetches what is asked for until ctx ends. It returns when every goroutine that it started has ended.
+// Run fetches pending accounts until ctx ends. It returns when every goroutine that it started has ended.
 func (f *Filler) Run(ctx context.Context) {
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	defer f.stop()
 	for {
-		select { // first, so that keys gather while the node is busy
+		select { // before nextKeys, so that keys collect in the queue while all requests are in flight
 		case f.fetches <- struct{}{}:
 		case <-ctx.Done():
 			return
@@ -126,7 +126,7 @@ func (f *Filler) finalized() ledger.Slot {
 	return 0
 }
 
-// take takes the oldest queued keys of which a finalized answer can be new enough.
+// take dequeues the oldest keys for which an answer at the finalized slot is new enough, at most ledger.MaxFetchKeys.
 func (f *Filler) take(finalized ledger.Slot) (keys []ledger.Pubkey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,19 +142,19 @@ func (f *Filler) take(finalized ledger.Slot) (keys []ledger.Pubkey) {
 	return keys
 }
 
-// await makes a key pending, or returns what is pending already.
+// await makes a key pending, or returns the pending entry that exists already.
 func (f *Filler) await(key ledger.Pubkey, partial bool, atLeast ledger.Slot) (*pending, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p := f.pending[key]; p != nil {
-		if !partial { // the block that showed a part of it was undone
+		if !partial { // a rollback undid the block that showed a part of the account
 			p.partial, p.atLeast = false, 0
 		}
-		return p, nil // atLeast is not raised: else an account that each block writes would never be complete
+		return p, nil // raising atLeast would starve an account that every block writes
 	}
-	room := MaxPending
+	limit := MaxPending
 	if partial {
-		room /= 2 // they may wait for finality, and what is not held must not wait for them
+		limit /= 2 // partial accounts may wait long for finality, and must not block accounts that are not held
 	}
 	switch {
 	case f.stopped:
@@ -163,7 +163,7 @@ func (f *Filler) await(key ledger.Pubkey, partial bool, atLeast ledger.Slot) (*p
 		err := f.pausedBy
 		err.RetryAfter = time.Until(f.paused)
 		return nil, &err
-	case len(f.pending) >= room:
+	case len(f.pending) >= limit:
 		return nil, ledger.ErrFetchBusy
 	}
 	p := &pending{partial: partial, atLeast: atLeast, done: make(chan struct{})}
@@ -176,6 +176,7 @@ func (f *Filler) await(key ledger.Pubkey, partial bool, atLeast ledger.Slot) (*p
 	return p, nil
 }
 
+// endLocked removes a pending key and wakes its queries with err.
 func (f *Filler) endLocked(key ledger.Pubkey, err error) {
 	if p := f.pending[key]; p != nil {
 		p.err = err
@@ -184,7 +185,7 @@ func (f *Filler) endLocked(key ledger.Pubkey, err error) {
 	}
 }
 
-// end ends the waiting for keys, with an error or because the state tells now.
+// end is endLocked for several keys.
 func (f *Filler) end(keys []ledger.Pubkey, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -193,7 +194,7 @@ func (f *Filler) end(keys []ledger.Pubkey, err error) {
 	}
 }
 
-// fail ends the waiting for keys that the node could not be asked for, and for all that are queued. The node is left alone for a while.
+// fail ends keys whose request failed, and all queued keys, with the error. It pauses requests.
 func (f *Filler) fail(keys []ledger.Pubkey, err error) {
 	f.stats.failures.Add(1)
 	why := ledger.UpstreamError{Err: err}
@@ -215,7 +216,7 @@ func (f *Filler) fail(keys []ledger.Pubkey, err error) {
 	}
 }
 
-// back notes that the node answered.
+// back records that the node answered.
 func (f *Filler) back() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -225,7 +226,7 @@ func (f *Filler) back() {
 	}
 }
 
-// stop ends all waiting: the engine stops.
+// stop ends all pending keys, since the engine stops.
 func (f *Filler) stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -235,16 +236,16 @@ func (f *Filler) stop() {
 	}
 }
 
-// Stats are the figures of accounts that were asked for and not held. Zero where nothing is fetched.
+// Stats are the figures of fetching; all are zero for a nil Filler.
 type Stats struct {
 	On bool
-	// Questions about accounts that were not held, by what they were answered with.
+	// Queries for accounts that were not held, by result.
 	Found, Missing, Unavailable uint64
 
-	Fetches, Failures uint64 // questions to the node, and those it did not answer
-	Keys              uint64 // that it was asked for
-	Stale             uint64 // of Keys: answered as of a slot too old, and asked for again
-	Waiting           int    // keys that are waited for now
+	Fetches, Failures uint64 // requests to the node, and those that failed
+	Keys              uint64 // keys of all requests
+	Stale             uint64 // of Keys: answered as of a slot that was too old
+	Waiting           int    // pending keys
 }
 
 type counters struct {
@@ -252,7 +253,7 @@ type counters struct {
 	fetches, failures, keys, stale atomic.Uint64
 }
 
-// Stats returns the figures as they stand now.
+// Stats returns the current figures.
 func (f *Filler) Stats() Stats {
 	if f == nil {
 		return Stats{}

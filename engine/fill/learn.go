@@ -6,22 +6,22 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// Answer is what the node said of some accounts.
+// Answer is the node's answer to a request for some accounts.
 type Answer struct {
 	keys []ledger.Pubkey
 	base *ledger.BaseState
 
-	// What came of it, to be read after done is closed.
-	done       chan struct{}
-	err        error           // nothing of it was learned
-	version    ledger.Version  // from which on the state tells
-	stateTells []ledger.Pubkey // whether they are held
-	tooOld     []ledger.Pubkey // to be asked for again
-	rollbacks  uint64          // how many there were before
+	// The outcome, to be read after done is closed.
+	done      chan struct{}
+	err       error           // why nothing was applied
+	version   ledger.Version  // from which on the state has the result for inState
+	inState   []ledger.Pubkey // keys that are held, or excluded by the filter
+	tooOld    []ledger.Pubkey // keys to request again
+	rollbacks uint64          // Filler.rollbacks when the answer was applied
 }
 
-// Answers returns the channel on which the sequencer is offered answers, nil where nothing is fetched. Each
-// answer taken is ended by Done or Refuse.
+// Answers returns the channel of answers for the sequencer, nil for a nil Filler. The sequencer must end each
+// answer that it takes by Done or Refuse.
 func (f *Filler) Answers() <-chan *Answer {
 	if f == nil {
 		return nil
@@ -29,40 +29,40 @@ func (f *Filler) Answers() <-chan *Answer {
 	return f.answers
 }
 
-// Refuse ends an answer of which nothing can be learned, as ingest stands still.
+// Refuse ends an answer that is not applied because ingest has stopped or is paused.
 func (a *Answer) Refuse() {
 	a.err = errFrozen
 	close(a.done)
 }
 
-// Done ends an answer that was learned, as of the newest version of the sequencer.
+// Done ends an answer that was applied. v is the newest version of the sequencer.
 func (a *Answer) Done(v ledger.Version) {
 	a.version = v
 	close(a.done)
 }
 
-// Begin says that the blocks up to a slot are not known, but the state after them is.
+// Begin is called when the sequencer begins with the state after a slot and without its blocks.
 func (f *Filler) Begin(slot ledger.Slot) {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.touched.begin(slot)
+	f.recent.begin(slot)
 }
 
-// Appended notes what a block wrote that became the tip of the chain.
+// Appended records the writes of a block that became the tip of the chain.
 func (f *Filler) Appended(b *ledger.Block) {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.touched.add(b)
+	f.recent.add(b)
 	f.negative.forgetAlive(b.Accounts)
 }
 
-// RolledBack notes that the chain went back to a slot.
+// RolledBack records that the chain was rolled back to a slot.
 func (f *Filler) RolledBack(to ledger.Slot) {
 	if f == nil {
 		return
@@ -70,17 +70,17 @@ func (f *Filler) RolledBack(to ledger.Slot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rollbacks++
-	f.touched.rollBack(to)
+	f.recent.rollBack(to)
 	f.negative.clear()
 }
 
-// Learn returns the base state that an answer teaches, nil for none. No block may come between it and its record. See
-// "When an answer is good" of the package.
+// Learn returns the base state to apply for an answer, nil for none. No block may be applied between Learn and the record of
+// that base state. See "When an answer is valid" in the package comment.
 func (f *Filler) Learn(a *Answer) *ledger.BaseState {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	slot, now := a.base.Slot, time.Now()
-	if slot < f.touched.horizon {
+	if slot < f.recent.horizon {
 		a.tooOld = a.keys
 		return nil
 	}
@@ -90,9 +90,9 @@ func (f *Filler) Learn(a *Answer) *ledger.BaseState {
 		w := &a.base.Accounts[i]
 		p := f.pending[w.Pubkey]
 		if p == nil {
-			continue // the filler was stopped
+			continue // the filler has stopped
 		}
-		alive, closed := f.touched.after(slot, w.Pubkey)
+		alive, closed := f.recent.after(slot, w.Pubkey)
 		absent := func(since ledger.Slot) {
 			f.negative.add(w.Pubkey, absence{since: since}, now)
 			f.endLocked(w.Pubkey, nil)
@@ -100,15 +100,15 @@ func (f *Filler) Learn(a *Answer) *ledger.BaseState {
 		switch {
 		case slot < p.atLeast:
 			a.tooOld = append(a.tooOld, w.Pubkey)
-		case p.partial && closed != 0 || !p.partial && alive: // what is held is of a later life than the answer, or not older
-			a.stateTells = append(a.stateTells, w.Pubkey)
+		case p.partial && closed != 0 || !p.partial && alive: // the held account was reopened after the answer, or is not older than it
+			a.inState = append(a.inState, w.Pubkey)
 		case closed != 0:
 			absent(closed)
 		case w.Lamports == 0:
 			absent(slot)
 		default:
 			base.Accounts = append(base.Accounts, *w)
-			a.stateTells = append(a.stateTells, w.Pubkey)
+			a.inState = append(a.inState, w.Pubkey)
 		}
 	}
 	if len(base.Accounts) == 0 {

@@ -7,26 +7,26 @@ import (
 )
 
 const (
-	// maxNegative bounds the keys that are remembered not to exist, at some hundred bytes each.
-	// Past it the oldest are forgotten: then a question about them asks the node again.
+	// maxNegative bounds the negative cache, at some hundred bytes a key.
+	// Past it the oldest keys are evicted.
 	maxNegative = 1 << 16
-	// NegativeFor is how long a key is remembered: a client that polls for an account that does not
-	// exist makes the node be asked that often.
+	// NegativeFor is how long an entry is valid: a client that polls for an account that does not
+	// exist causes one request to the node in this time.
 	NegativeFor = 10 * time.Second
 )
 
-// negativeCache holds keys that do not exist, each since a slot, or that a filter keeps out. All are remembered equally long, so the
-// oldest is the next to be forgotten.
+// negativeCache has keys that do not exist since a slot, or that a filter excludes. All entries are valid equally long, so
+// the oldest expires first.
 type negativeCache struct {
 	keys  map[ledger.Pubkey]absence
-	order []expiry // oldest first; some were forgotten since, or remembered anew
+	order []expiry // oldest first; may have entries of keys that were removed or added again
 }
 
-// absence says why a key is not held.
+// absence is why a key is not held.
 type absence struct {
-	since    ledger.Slot // from which on it does not exist
-	unwanted bool        // it may exist: a filter keeps it out
-	until    time.Time
+	since    ledger.Slot // the key does not exist since then
+	unwanted bool        // the key may exist: a filter excludes it
+	until    time.Time   // the end of the entry
 }
 
 type expiry struct {
@@ -34,7 +34,7 @@ type expiry struct {
 	until time.Time
 }
 
-// add remembers a key.
+// add adds a key and evicts entries that expired or are too many.
 func (c *negativeCache) add(key ledger.Pubkey, a absence, now time.Time) {
 	if c.keys == nil {
 		c.keys = make(map[ledger.Pubkey]absence)
@@ -51,13 +51,13 @@ func (c *negativeCache) add(key ledger.Pubkey, a absence, now time.Time) {
 	}
 }
 
-// find returns what is remembered of a key.
+// find returns the valid entry of a key.
 func (c *negativeCache) find(key ledger.Pubkey, now time.Time) (absence, bool) {
 	a, ok := c.keys[key]
 	return a, ok && now.Before(a.until)
 }
 
-// forgetAlive forgets keys that a block left alive.
+// forgetAlive removes keys that a block left alive.
 func (c *negativeCache) forgetAlive(writes []ledger.AccountWrite) {
 	if len(c.keys) == 0 {
 		return
@@ -69,10 +69,10 @@ func (c *negativeCache) forgetAlive(writes []ledger.AccountWrite) {
 	}
 }
 
-// clear forgets all of them.
+// clear removes all keys.
 func (c *negativeCache) clear() { c.keys, c.order = nil, nil }
 
-// remembered returns what is known of a key that is not held.
+// remembered returns the entry of a key in the negative cache.
 func (f *Filler) remembered(key ledger.Pubkey) (absence, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// errFrozen refuses to fetch while ingest stands still.
+// errFrozen refuses to fetch while ingest has stopped or is paused.
 var errFrozen = fmt.Errorf("ingest stands still, nothing can be learned: %w", ledger.ErrUnavailable)
 
-// Account takes what Config.Held answered to a question about an account. It fetches the account if it is not held, and what is
-// unknown of it if it is held in part, and returns the answer after that, within Config.Deadline.
+// Account continues a query for which Config.Held returned a, v and err. If the account is not held or has unknown
+// fields, it fetches the account and returns the answer after that, within Config.Deadline.
 func (f *Filler) Account(q ledger.Query, key ledger.Pubkey, a ledger.Account, v ledger.View, err error) (ledger.Account, ledger.View, error) {
-	q.Wait = 0 // it was waited for
+	q.Wait = 0 // Held has waited already
 	switch {
 	case err == nil && a.Unknown() != 0:
 		return f.complete(q, key, a, v)
@@ -33,11 +33,11 @@ func (f *Filler) Account(q ledger.Query, key ledger.Pubkey, a ledger.Account, v 
 	return a, v, err
 }
 
-// fetched answers a question about an account that is not held.
+// fetched answers a query for an account that is not held.
 func (f *Filler) fetched(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
 	timer := time.NewTimer(f.Deadline)
 	defer timer.Stop()
-	var p *pending // kept until it is done, as its error is an answer
+	var p *pending // kept until it is done, since its error is the answer
 	for {
 		changed := f.NextPublication() // before the state is read, so that none is missed
 		a, v, err := f.Held(q, key)
@@ -59,15 +59,15 @@ func (f *Filler) fetched(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 				return a, v, p.err
 			}
 			p = nil
-		case <-changed: // a block may have made it
+		case <-changed: // a block may have created the account
 		case <-timer.C:
 			return a, v, ledger.ErrFetching
 		}
 	}
 }
 
-// awaitAt returns what to wait for where an account is not held at a view: nil for the next publication,
-// where all is known and only the view has to get there. A *ledger.NotFoundError is the answer at the view.
+// awaitAt makes an account that is not held at a view pending. It returns nil if a newer view has the
+// answer, so the query has to wait for the next publication. A *ledger.NotFoundError is the answer at the view.
 func (f *Filler) awaitAt(v ledger.View, key ledger.Pubkey) (*pending, error) {
 	if f.Frozen() {
 		return nil, errFrozen
@@ -91,14 +91,14 @@ func (f *Filler) awaitAt(v ledger.View, key ledger.Pubkey) (*pending, error) {
 	return f.await(key, false, 0)
 }
 
-// complete answers a question about an account of which not every field is known. What is
-// known is an answer too, so no failure on the way is an error.
+// complete answers a query for an account with unknown fields. If these cannot be fetched it returns the account
+// as it is, without an error.
 func (f *Filler) complete(q ledger.Query, key ledger.Pubkey, a ledger.Account, v ledger.View) (ledger.Account, ledger.View, error) {
 	newest := a
 	if v.Commitment != ledger.Processed {
 		var err error
 		if newest, _, err = f.Held(ledger.Query{}, key); err != nil || newest.Unknown() == 0 {
-			return a, v, nil // this view will get there
+			return a, v, nil // the fields are known at a newer view
 		}
 	}
 	if _, known := f.remembered(key); known || f.Frozen() {
@@ -106,7 +106,7 @@ func (f *Filler) complete(q ledger.Query, key ledger.Pubkey, a ledger.Account, v
 	}
 	p, err := f.await(key, true, newest.Provenance.Slot())
 	if err != nil || p.atLeast > f.finalized() {
-		return a, v, nil // it is completed later
+		return a, v, nil // the account is completed later, or not at all
 	}
 	timer := time.NewTimer(f.Deadline)
 	defer timer.Stop()
@@ -121,6 +121,7 @@ func (f *Filler) complete(q ledger.Query, key ledger.Pubkey, a ledger.Account, v
 	return a, v, nil
 }
 
+// notIndexed reports whether err says that an account is not held.
 func notIndexed(err error) bool {
 	var absent *ledger.NotFoundError
 	return errors.As(err, &absent) && absent.Absence == ledger.AccountNotIndexed

@@ -3,26 +3,27 @@ package fill
 import "ledgerd/engine/ledger"
 
 const (
-	// maxTouched and maxTouchedBlocks bound the touched keys, at some 64 bytes each. They reach back over the unfinalized blocks of a
-	// busy ledger, and some more for answers that are on their way: an answer of before them is asked for again.
-	maxTouched       = 1 << 19
-	maxTouchedBlocks = 512
+	// maxRecentKeys and maxRecentBlocks bound the recent writes, at some 64 bytes a key. They cover the unfinalized blocks
+	// of a busy ledger, and some more for requests in flight: an answer from before them is requested again.
+	maxRecentKeys   = 1 << 19
+	maxRecentBlocks = 512
 )
 
-// touched is a ring of the keys that the newest blocks of the chain wrote.
-type touched struct {
-	blocks  []touchedBlock // all above horizon, oldest first
+// recentWrites are the keys that the newest blocks of the chain wrote.
+type recentWrites struct {
+	blocks  []blockWrites // all above horizon, oldest first
 	keys    int
 	horizon ledger.Slot
 	begun   bool
 }
 
-type touchedBlock struct {
+// blockWrites are the keys that one block wrote.
+type blockWrites struct {
 	slot ledger.Slot
 	keys map[ledger.Pubkey]written
 }
 
-// written says what one block did to a key. Several writes of one block may do both.
+// written is what one block did to a key. Several writes of one block may do both.
 type written uint8
 
 const (
@@ -30,13 +31,13 @@ const (
 	closedIt
 )
 
-// begin says that nothing is known of the blocks up to a slot.
-func (t *touched) begin(slot ledger.Slot) { t.horizon, t.begun = slot, true }
+// begin records that the writes of blocks up to a slot are not known.
+func (r *recentWrites) begin(slot ledger.Slot) { r.horizon, r.begun = slot, true }
 
-// add adds the block that became the tip. The first block ever is the root, which no answer has to look behind.
-func (t *touched) add(b *ledger.Block) {
-	if !t.begun {
-		t.begin(b.Slot)
+// add adds the block that became the tip. Without begin the first block is the root, before which no writes are needed.
+func (r *recentWrites) add(b *ledger.Block) {
+	if !r.begun {
+		r.begin(b.Slot)
 	}
 	keys := make(map[ledger.Pubkey]written, len(b.Accounts))
 	for i := range b.Accounts {
@@ -46,30 +47,30 @@ func (t *touched) add(b *ledger.Block) {
 			keys[w.Pubkey] |= leftAlive
 		}
 	}
-	t.blocks, t.keys = append(t.blocks, touchedBlock{b.Slot, keys}), t.keys+len(keys)
-	for len(t.blocks) > maxTouchedBlocks || t.keys > maxTouched {
-		t.horizon, t.keys = t.blocks[0].slot, t.keys-len(t.blocks[0].keys)
-		t.blocks[0] = touchedBlock{} // the array lives on, the keys must not
-		t.blocks = t.blocks[1:]
+	r.blocks, r.keys = append(r.blocks, blockWrites{b.Slot, keys}), r.keys+len(keys)
+	for len(r.blocks) > maxRecentBlocks || r.keys > maxRecentKeys {
+		r.horizon, r.keys = r.blocks[0].slot, r.keys-len(r.blocks[0].keys)
+		r.blocks[0] = blockWrites{} // frees the keys, since the array stays
+		r.blocks = r.blocks[1:]
 	}
 }
 
-// rollBack forgets the blocks after a slot.
-func (t *touched) rollBack(to ledger.Slot) {
-	for n := len(t.blocks); n > 0 && t.blocks[n-1].slot > to; n-- {
-		t.keys -= len(t.blocks[n-1].keys)
-		t.blocks = t.blocks[:n-1]
+// rollBack removes the blocks after a slot.
+func (r *recentWrites) rollBack(to ledger.Slot) {
+	for n := len(r.blocks); n > 0 && r.blocks[n-1].slot > to; n-- {
+		r.keys -= len(r.blocks[n-1].keys)
+		r.blocks = r.blocks[:n-1]
 	}
 }
 
-// after says whether a block after a slot left a key alive, and the slot of the newest that closed it, 0 for none. The
-// slot must not be below the horizon.
-func (t *touched) after(slot ledger.Slot, key ledger.Pubkey) (alive bool, closed ledger.Slot) {
-	for i := len(t.blocks) - 1; i >= 0 && t.blocks[i].slot > slot; i-- {
-		did := t.blocks[i].keys[key]
+// after returns whether a block after a slot left a key alive, and the slot of the newest block that closed it, 0 for none.
+// The slot must not be below the horizon.
+func (r *recentWrites) after(slot ledger.Slot, key ledger.Pubkey) (alive bool, closed ledger.Slot) {
+	for i := len(r.blocks) - 1; i >= 0 && r.blocks[i].slot > slot; i-- {
+		did := r.blocks[i].keys[key]
 		alive = alive || did&leftAlive != 0
 		if did&closedIt != 0 && closed == 0 {
-			closed = t.blocks[i].slot
+			closed = r.blocks[i].slot
 		}
 	}
 	return alive, closed

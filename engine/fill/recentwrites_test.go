@@ -7,17 +7,17 @@ import (
 )
 
 func TestTouchedKeysAreBoundedAndSayHowFarTheyReach(t *testing.T) {
-	var ring touched
+	var ring recentWrites
 	gone := func(slot ledger.Slot) ledger.Pubkey { return key(2 * int(slot)) }
 	kept := func(slot ledger.Slot) ledger.Pubkey { return key(2*int(slot) + 1) }
-	const root, last = 100, ledger.Slot(100 + 3*maxTouchedBlocks)
+	const root, last = 100, ledger.Slot(100 + 3*maxRecentBlocks)
 	for slot := ledger.Slot(root); slot <= last; slot++ {
 		ring.add(&ledger.Block{Slot: slot, Accounts: []ledger.AccountWrite{{Pubkey: gone(slot)}, {Pubkey: kept(slot), Lamports: 1}, {Pubkey: key(-1)}, {Pubkey: key(-1), Lamports: 1}}})
 		if slot == root && ring.horizon != root {
 			t.Errorf("with the root known, the horizon is %d", ring.horizon)
 		}
 	}
-	if len(ring.blocks) != maxTouchedBlocks || ring.keys != 3*maxTouchedBlocks || ring.horizon != last-maxTouchedBlocks {
+	if len(ring.blocks) != maxRecentBlocks || ring.keys != 3*maxRecentBlocks || ring.horizon != last-maxRecentBlocks {
 		t.Errorf("%d blocks, %d keys, from slot %d", len(ring.blocks), ring.keys, ring.horizon)
 	}
 	tests := map[string]struct {
@@ -40,11 +40,11 @@ func TestTouchedKeysAreBoundedAndSayHowFarTheyReach(t *testing.T) {
 		}
 	}
 	ring.rollBack(last - 1)
-	if _, closed := ring.after(last-2, gone(last)); closed != 0 || ring.keys != 3*(maxTouchedBlocks-1) {
+	if _, closed := ring.after(last-2, gone(last)); closed != 0 || ring.keys != 3*(maxRecentBlocks-1) {
 		t.Errorf("closed at %d by a block that was undone; %d keys", closed, ring.keys)
 	}
 	large := &ledger.Block{Slot: last}
-	for n := range maxTouched + 1 {
+	for n := range maxRecentKeys + 1 {
 		large.Accounts = append(large.Accounts, ledger.AccountWrite{Pubkey: key(n)})
 	}
 	ring.add(large)

@@ -8,11 +8,11 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// errIncomplete refuses an answer that is not one.
+// errIncomplete refuses an answer without all requested accounts.
 var errIncomplete = &ledger.UpstreamError{Err: errors.New("its answer does not tell each account that was asked for")}
 
-// serve fetches keys, asking again for those of which the node's answer was too old, and ends the waiting for
-// each. It begins with a token of f.fetches.
+// serve fetches keys until every key is ended. It retries keys whose answer was too old. It is called with a
+// token in f.fetches.
 func (f *Filler) serve(ctx context.Context, keys []ledger.Pubkey) {
 	bounded, cancel := context.WithTimeout(ctx, GiveUpAfter)
 	defer cancel()
@@ -21,7 +21,7 @@ func (f *Filler) serve(ctx context.Context, keys []ledger.Pubkey) {
 		<-f.fetches
 		switch {
 		case ctx.Err() != nil:
-			return // stop ends the waiting
+			return // stop ends the keys
 		case err != nil:
 			f.fail(keys, err)
 			return
@@ -51,21 +51,21 @@ func (f *Filler) serve(ctx context.Context, keys []ledger.Pubkey) {
 	}
 }
 
-// fetch asks the node once.
+// fetch sends one request to the node.
 func (f *Filler) fetch(ctx context.Context, keys []ledger.Pubkey) (*ledger.BaseState, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	f.stats.fetches.Add(1)
 	f.stats.keys.Add(uint64(len(keys)))
 	base, err := f.Fetcher.Fetch(ctx, keys, ledger.Finalized)
-	if err == nil && !tells(base, keys) {
+	if err == nil && !isComplete(base, keys) {
 		err = errIncomplete
 	}
 	return base, err
 }
 
-// tells reports whether an answer tells each account that was asked for, once, and no other.
-func tells(base *ledger.BaseState, keys []ledger.Pubkey) bool {
+// isComplete reports whether an answer has each requested account once, and no other.
+func isComplete(base *ledger.BaseState, keys []ledger.Pubkey) bool {
 	if base == nil || len(base.Accounts) != len(keys) {
 		return false
 	}
@@ -79,8 +79,8 @@ func tells(base *ledger.BaseState, keys []ledger.Pubkey) bool {
 	return len(asked) == 0
 }
 
-// offer has the sequencer learn an answer when the chain here is final up to its slot, waits until that is visible, and ends the
-// waiting for what was learned.
+// offer waits until the chain here is final up to the slot of an answer, passes it to the sequencer, waits until the result
+// is visible, and ends the keys for which the state has the result.
 func (f *Filler) offer(ctx context.Context, a *Answer) error {
 	if !f.visible(ctx, func(h *ledger.Head) bool { return h.Tip(ledger.Finalized).Slot >= a.base.Slot }) {
 		return ledger.ErrFetching
@@ -97,7 +97,7 @@ func (f *Filler) offer(ctx context.Context, a *Answer) error {
 	if !f.visible(ctx, func(h *ledger.Head) bool { return h.Tip(ledger.Processed).Version >= a.version }) {
 		return ledger.ErrFetching
 	}
-	for _, k := range a.stateTells {
+	for _, k := range a.inState {
 		_, _, err := f.Held(ledger.Query{}, k)
 		f.mu.Lock()
 		if notIndexed(err) && a.rollbacks == f.rollbacks {
@@ -109,7 +109,7 @@ func (f *Filler) offer(ctx context.Context, a *Answer) error {
 	return nil
 }
 
-// visible waits until a visible head is as wanted, or ctx ends.
+// visible waits until wanted is true for a visible head, which has a block. It returns false if ctx ends first.
 func (f *Filler) visible(ctx context.Context, wanted func(*ledger.Head) bool) bool {
 	for {
 		changed := f.NextPublication() // before the head is read, so that none is missed
