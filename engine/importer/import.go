@@ -15,7 +15,7 @@ import (
 	"ledgerd/snapshot/wal"
 )
 
-// maxParts is how many goroutines sort at most; each takes memory of its own.
+// maxParts bounds the goroutines that sort; each needs its own memory.
 const maxParts = 4
 
 // Config is what an import needs.
@@ -23,31 +23,31 @@ type Config struct {
 	Dir    *datadir.Dir   // from datadir.OpenForImport
 	Filter *ledger.Filter // which accounts are held; nil: all
 	Logger *slog.Logger   // nil: slog.Default
-	// MemoryBytes bounds the rows that each of up to four goroutines holds; 0: 64 MiB. Besides there
-	// are write buffers of 16 MiB for each and once more, and what the snapshot is compressed in.
+	// MemoryBytes bounds the rows in memory of each of up to four goroutines; 0: 64 MiB. In addition there
+	// are up to five write buffers of 16 MiB, and the buffers that compress the snapshot.
 	MemoryBytes int64
-	// SegmentBytes is how large the segment of the log is whose room is taken first; 0: 64 MiB.
+	// SegmentBytes is the size of the log segment that New allocates; 0: 64 MiB.
 	SegmentBytes int64
 }
 
-// Point is the slot at which the imported accounts stand.
+// Point is the slot of the imported state, and its block.
 type Point struct {
 	Slot       ledger.Slot
 	ParentSlot ledger.Slot
 	Blockhash  ledger.Hash
 	Height     ledger.Opt[uint64]
-	// Capitalization is what all accounts of the ledger hold together, those that the filter leaves
-	// out included. Where it is known, accounts that hold another sum are refused.
+	// Capitalization is the sum of the lamports of all accounts of the ledger, including those that the filter
+	// excludes. If it is known, Finish fails for accounts with another sum.
 	Capitalization ledger.Opt[ledger.Lamports]
 }
 
-// Import is an import that goes on. It needs no memory for the accounts.
+// Import is a running import. Its memory does not grow with the number of accounts.
 type Import struct {
 	c      Config
-	log    *wal.Log          // its space is allocated; nil once the record is in it
-	rows   *extsort.Sorter   // every record that was added
+	log    *wal.Log          // empty, with allocated space; nil after the record is written
+	rows   *extsort.Sorter   // all added records
 	mints  []*extsort.Sorter // the mint facts of each part
-	row    extsort.Row
+	row    extsort.Row       // scratch of Add
 	added  atomic.Uint64
 	sorted atomic.Uint64
 	phase  atomic.Uint32
@@ -59,14 +59,14 @@ type Phase uint32
 const (
 	Reads  Phase = iota // accounts are added
 	Writes              // they are sorted and written
-	Checks              // what was written is read back
+	Checks              // the snapshot is read back and checked
 )
 
-// Progress says how far an import is.
+// Progress is how far an import is.
 type Progress struct {
 	Phase  Phase
 	Added  uint64 // account records
-	Sorted uint64 // accounts that were found the newest
+	Sorted uint64 // accounts whose newest record was found
 }
 
 // Result is what an import wrote.
@@ -76,8 +76,8 @@ type Result struct {
 	StateHash       ledger.StateHash
 }
 
-// New begins an import into a directory. It allocates the space of the log, so that an import does not fail for
-// want of it after hours.
+// New begins an import into a directory. It allocates the space of the log, so that a full disk does not make the
+// import fail at its end, after hours.
 func New(c Config) (*Import, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -106,18 +106,19 @@ func (i *Import) begin() error {
 	return nil
 }
 
+// sorter returns a sorter that works in the directory's folder for rows of a kind.
 func (i *Import) sorter(of string) (*extsort.Sorter, error) {
 	d := i.c.Dir
 	return extsort.New(extsort.Config{FS: d.FS(), Dir: d.ImportDir(of), MemoryBytes: i.c.MemoryBytes})
 }
 
-// Progress says how far the import is.
+// Progress returns how far the import is. Any goroutine may call it.
 func (i *Import) Progress() Progress {
 	return Progress{Phase(i.phase.Load()), i.added.Load(), i.sorted.Load()}
 }
 
-// Add adds an account as it stood after a write: whole, or closed with 0 lamports. Of several records of an
-// account the one of the highest slot counts, of those the highest version, of those the last added.
+// Add adds the record of an account after a write: with all fields, or with 0 lamports if it was closed. The record with
+// the highest slot is the newest of an account, then the one with the highest version, then the one added last.
 func (i *Import) Add(slot ledger.Slot, version uint64, w *ledger.AccountWrite) error {
 	r := &i.row
 	r.Key, r.Slot, r.Version = w.Pubkey, slot, version
@@ -129,12 +130,12 @@ func (i *Import) Add(slot ledger.Slot, version uint64, w *ledger.AccountWrite) e
 	return nil
 }
 
-// Close removes what the import needed on its way. The directory stays unfinished where Finish did
-// not return nil.
+// Close removes temporary files. The directory stays unfinished unless Finish has
+// returned nil.
 func (i *Import) Close() error {
 	d := i.c.Dir
 	var err error
-	if i.log != nil { // it is empty
+	if i.log != nil { // empty
 		err = errors.Join(i.log.Close(), extsort.Clear(d.FS(), d.LogDir()))
 		i.log = nil
 	}
@@ -151,7 +152,7 @@ func (i *Import) Close() error {
 	return err
 }
 
-// explain puts first that the disk is full, where that is why something failed.
+// explain adds to an error caused by a full disk how much space is free.
 func (i *Import) explain(err error) error {
 	if vfs.IsFull(err) {
 		free, _ := i.c.Dir.FS().FreeBytes(i.c.Dir.Path())
@@ -160,8 +161,8 @@ func (i *Import) explain(err error) error {
 	return err
 }
 
-// Finish writes what was added as the state at a point, and makes the directory one from which a node
-// starts. Errors are one line.
+// Finish writes the added accounts as the state at a point and marks the import as finished. A node can then start from
+// the directory. Errors are one line.
 func (i *Import) Finish(ctx context.Context, at Point) (Result, error) {
 	done, err := i.finish(ctx, at)
 	if err != nil {

@@ -8,27 +8,27 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// What an import keeps of an account record, after its key, slot and version:
+// The value of a row that an import sorts; key, slot and version are fields of extsort.Row:
 //
 //	lamports   number; 0 is a deletion
 //	held       u8: 1 the filter admits it and account follows, 2 mint facts follow
 //	[account]  as codec.AppendAccount, without where its fields come from
 //	[mint]     as codec.AppendMint
 //
-// A record that the filter leaves out is kept in short: it takes the place of an older one that it admits.
+// A record that the filter does not admit has no account, but it still replaces older records of its account.
 const (
 	rowHolds = 1 << 0
 	rowMint  = 1 << 1
 )
 
-// row is such a record, decoded.
+// row is a decoded value.
 type row struct {
 	lamports uint64
-	account  *ledger.Account // nil: not held
-	mint     *ledger.Mint    // nil: no mint
+	account  *ledger.Account // nil: the filter does not admit it
+	mint     *ledger.Mint    // nil: not a mint
 }
 
-// appendRow appends the row of an account record, which is whole or closes the account.
+// appendRow appends the value for an account record, which has all fields or closes the account.
 func appendRow(dst []byte, w *ledger.AccountWrite, f *ledger.Filter) []byte {
 	dst = binary.AppendUvarint(dst, uint64(w.Lamports))
 	if w.Lamports == 0 {
@@ -55,7 +55,7 @@ func appendRow(dst []byte, w *ledger.AccountWrite, f *ledger.Filter) []byte {
 	return dst
 }
 
-// decodeRow is the inverse of appendRow. The account is overwritten by the next call with the same decoder.
+// decodeRow is the inverse of appendRow. The next call with the same decoder may overwrite the account.
 func decodeRow(b []byte, d *codec.AccountDecoder) (r row, err error) {
 	n := 0
 	if r.lamports, n = binary.Uvarint(b); n <= 0 || n == len(b) {

@@ -13,20 +13,20 @@ import (
 	"ledgerd/snapshot"
 )
 
-// firstVersion is the record of an import: the first, and the only one until a block comes.
+// firstVersion is the version of an import's record, the first of the log.
 const firstVersion ledger.Version = 1
 
-// writer writes the snapshot of an import, and the record it is the state after.
+// writer writes the snapshot of an import, and the record that the snapshot is the state after.
 type writer struct {
 	*Import
 	ctx context.Context
 	at  Point
 
 	mu        sync.Mutex
-	left      int    // parts whose accounts are not all written
-	mintsLeft int    // parts whose mints are not
-	lamports  uint64 // of all newest accounts, held or not
-	overflow  uint64
+	left      int    // parts whose accounts are not yet written
+	mintsLeft int    // parts whose mints are not yet written
+	lamports  uint64 // the sum over the newest records of all accounts, also of those the filter excludes
+	overflow  uint64 // the sum's upper 64 bits
 }
 
 func (w *writer) write() (done Result, err error) {
@@ -53,8 +53,8 @@ func (w *writer) write() (done Result, err error) {
 	return Result{m.Accounts, m.Mints, written.Bytes, m.StateHash}, nil
 }
 
-// beginLog writes the record that the snapshot is the state after. The accounts are in the snapshot
-// alone: an import can be made again.
+// beginLog writes the record that the snapshot is the state after. The record has no accounts: if the snapshot is
+// lost, the import must be repeated.
 func (w *writer) beginLog(m *snapshot.Meta) error {
 	l := w.Import.log
 	err := l.Commit([]*ledger.Record{{
@@ -91,20 +91,20 @@ func (w *writer) parts(n int) ([]snapshot.Part, error) {
 // sortedStep is how many accounts are sorted between two looks at ctx and two steps of Progress.
 const sortedStep = 4096
 
-// errEnough says that the visitor wants no more.
-var errEnough = errors.New("enough")
+// errStop says that the visitor wants no more.
+var errStop = errors.New("stop")
 
-// accounts visits the accounts of a part that the filter admits, and adds the facts of all its mints to mints.
+// accounts calls visit for the accounts of a part that the filter admits, and adds the facts of all mints of the part to mints.
 func (w *writer) accounts(first, last int, mints *extsort.Sorter, visit func(*ledger.Account) bool) error {
 	decoder := &codec.AccountDecoder{Reuse: true}
-	taught := ledger.BaseProvenance(w.at.Slot)
-	var sum, over, seen uint64
+	provenance := ledger.BaseProvenance(w.at.Slot)
+	var sum, over, count uint64
 	err := w.rows.EachNewest(first, last, func(row *extsort.Row) error {
 		r, err := decodeRow(row.Value, decoder)
 		if err != nil {
 			return err
 		}
-		if seen++; seen%sortedStep == 0 {
+		if count++; count%sortedStep == 0 {
 			w.sorted.Add(sortedStep)
 			if err := w.ctx.Err(); err != nil {
 				return err
@@ -114,7 +114,7 @@ func (w *writer) accounts(first, last int, mints *extsort.Sorter, visit func(*le
 		sum, carry = bits.Add64(sum, r.lamports, 0)
 		over += carry
 		if r.mint != nil {
-			fact := extsort.Row{Key: row.Key, Value: codec.AppendMint(nil, ledger.MergeMint(nil, *r.mint, taught))}
+			fact := extsort.Row{Key: row.Key, Value: codec.AppendMint(nil, ledger.MergeMint(nil, *r.mint, provenance))}
 			if err := mints.Add(&fact); err != nil {
 				return err
 			}
@@ -122,13 +122,13 @@ func (w *writer) accounts(first, last int, mints *extsort.Sorter, visit func(*le
 		if r.account == nil {
 			return nil
 		}
-		if r.account.Provenance = taught; !visit(r.account) {
-			return errEnough
+		if r.account.Provenance = provenance; !visit(r.account) {
+			return errStop
 		}
 		return nil
 	})
-	w.sorted.Add(seen % sortedStep)
-	if err == errEnough {
+	w.sorted.Add(count % sortedStep)
+	if err == errStop {
 		return nil
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (w *writer) accounts(first, last int, mints *extsort.Sorter, visit func(*le
 	return w.addLamports(sum, over)
 }
 
-// addLamports adds what a part's accounts hold together. After the last part it compares the sum with the bank's.
+// addLamports adds the sum of a part's lamports. After the last part it compares the total with Point.Capitalization.
 func (w *writer) addLamports(sum, over uint64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,7 +153,7 @@ func (w *writer) addLamports(sum, over uint64) error {
 	return nil
 }
 
-// mintsOf visits the mint facts of a part.
+// mintsOf calls visit for the mint facts of a part.
 func (w *writer) mintsOf(mints *extsort.Sorter, visit func(ledger.MintWrite) bool) error {
 	err := mints.EachNewest(0, extsort.Partitions-1, func(row *extsort.Row) error {
 		m, rest, err := codec.DecodeMint(row.Value)
@@ -161,12 +161,12 @@ func (w *writer) mintsOf(mints *extsort.Sorter, visit func(ledger.MintWrite) boo
 			return errRow
 		}
 		if !visit(ledger.MintWrite{Pubkey: row.Key, Mint: m}) {
-			return errEnough
+			return errStop
 		}
 		return nil
 	})
 	switch err {
-	case errEnough:
+	case errStop:
 		return nil
 	case nil:
 		w.partWritten()
@@ -174,7 +174,7 @@ func (w *writer) mintsOf(mints *extsort.Sorter, visit func(ledger.MintWrite) boo
 	return err
 }
 
-// partWritten counts a part that is written. After the last one the snapshot is read back.
+// partWritten counts a written part. After the last one the phase is Checks.
 func (w *writer) partWritten() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
