@@ -88,10 +88,10 @@ func (w *writer) parts(n int) ([]snapshot.Part, error) {
 	return parts, nil
 }
 
-// sortedStep is how many accounts are sorted between two looks at ctx and two steps of Progress.
+// sortedStep is how many accounts are sorted between two checks of ctx and two updates of Progress.
 const sortedStep = 4096
 
-// errStop says that the visitor wants no more.
+// errStop stops a walk after visit returned false.
 var errStop = errors.New("stop")
 
 // accounts calls visit for the accounts of a part that the filter admits, and adds the facts of all mints of the part to mints.
