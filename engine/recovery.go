@@ -121,12 +121,12 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 		})
 	}
 	err = loads.Wait()
-	var held ledger.StateHash
+	var sum ledger.StateHash
 	for _, h := range hashes {
-		held.Add(h)
+		sum.Add(h)
 	}
-	if err == nil && held != m.StateHash {
-		err = &snapshot.DamagedError{File: i.Name, Reason: fmt.Sprintf("its accounts have the state hash %s, not %s", held, m.StateHash)}
+	if err == nil && sum != m.StateHash {
+		err = &snapshot.DamagedError{File: i.Name, Reason: fmt.Sprintf("its accounts have the state hash %s, not %s", sum, m.StateHash)}
 	}
 	if err != nil {
 		return cmp.Or(r.empty(), err)
@@ -155,7 +155,7 @@ func (r *recovery) empty() error {
 }
 
 // fill restores one shard and returns the state hash of its accounts and mints.
-func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapshot.Snapshot) (held ledger.StateHash, err error) {
+func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapshot.Snapshot) (sum ledger.StateHash, err error) {
 	first, last := shard.Range(n, len(r.shards))
 	c := shard.Content{
 		Version: snap.Meta().Version,
@@ -169,7 +169,7 @@ func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapsh
 						return false
 					}
 				}
-				held.Add(a.StateTerm())
+				sum.Add(a.StateTerm())
 				return visit(a)
 			})
 			r.progress.add(done % progressStep)
@@ -177,7 +177,7 @@ func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapsh
 		},
 		Mints: func(visit func(ledger.MintWrite) bool) error {
 			return snap.Mints(first, last, func(m ledger.MintWrite) bool {
-				held.Add(m.Mint.StateTerm(m.Pubkey))
+				sum.Add(m.Mint.StateTerm(m.Pubkey))
 				return visit(m)
 			})
 		},
@@ -186,7 +186,7 @@ func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapsh
 		c.Hash = snap.Meta().StateHash // only the sum over all shards is used
 	}
 	err = s.Restore(c)
-	return held, err
+	return sum, err
 }
 
 // progressStep is how many accounts are loaded between two updates of progress.

@@ -46,8 +46,8 @@ func TestQueueGoesRound(t *testing.T) {
 			q.drop()
 		}
 		kept := slices.DeleteFunc(q.chunks, func(c *[queueChunk]int) bool { return c == nil })
-		if q.held != 0 || len(kept) > 1 || q.holds(q.oldest) {
-			t.Errorf("%d values and %d chunks are held by an empty queue", q.held, len(kept))
+		if q.count != 0 || len(kept) > 1 || q.holds(q.oldest) {
+			t.Errorf("%d values and %d chunks are held by an empty queue", q.count, len(kept))
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestAccountsEqualPlainMaps(t *testing.T) {
 		if p.check(t, r, a, p.newest); t.Failed() {
 			t.Fatalf("round %d", round)
 		}
-		left := [...]int{a.overlay.Len(), a.overlay.heads.Len(), a.overlayOnly.Len(), a.programs.tree.Len(), a.holders.tree.Len(), int(a.overlay.tokens.held), int(a.overlay.fieldProvenances.held)}
+		left := [...]int{a.overlay.Len(), a.overlay.heads.Len(), a.overlayOnly.Len(), a.programs.tree.Len(), a.holders.tree.Len(), int(a.overlay.tokens.count), int(a.overlay.fieldProvenances.count)}
 		if left != [...]int{0, 0, 0, 0, 0, 0, 0} {
 			t.Fatalf("round %d: values, heads, keys of the overlay alone, index entries, tokens and teachers left of the overlay: %d", round, left)
 		}

@@ -15,9 +15,9 @@ const (
 // is never reused, so a reader of a frozen copy, or of a pointer to a value, may go on reading while the owner
 // adds and drops values. The garbage collector frees a chunk when nothing refers to it.
 type queue[T any] struct {
-	chunks     []*[queueChunk]T // a ring: chunk n is at n modulo its length, a power of two
-	oldest     position         // the oldest value, if held > 0
-	next, held uint32           // the position of the next value; how many values there are
+	chunks      []*[queueChunk]T // a ring: chunk n is at n modulo its length, a power of two
+	oldest      position         // the oldest value, if count > 0
+	next, count uint32           // the position of the next value; how many values there are
 }
 
 func (q *queue[T]) at(p position) *T {
@@ -27,7 +27,7 @@ func (q *queue[T]) at(p position) *T {
 // holds reports whether the value at p is not yet dropped. At most 2^32-1 values may have been added
 // since p.
 func (q *queue[T]) holds(p position) bool {
-	return p != 0 && q.held != 0 && uint32(p)-uint32(q.oldest) < q.next-uint32(q.oldest)
+	return p != 0 && q.count != 0 && uint32(p)-uint32(q.oldest) < q.next-uint32(q.oldest)
 }
 
 // add adds an empty value at the end and returns it.
@@ -36,12 +36,12 @@ func (q *queue[T]) add() (position, *T) {
 		q.next = 1
 	}
 	p := position(q.next)
-	if q.held == 0 {
+	if q.count == 0 {
 		q.oldest = p
 	}
 	chunk := q.reach(p)
 	q.next++
-	q.held++
+	q.count++
 	return p, &chunk[p%queueChunk]
 }
 
@@ -66,7 +66,7 @@ func (q *queue[T]) reach(p position) *[queueChunk]T {
 // drop removes the oldest value; there must be one.
 func (q *queue[T]) drop() {
 	was := q.oldest
-	q.held--
+	q.count--
 	if q.oldest++; q.oldest == 0 {
 		q.oldest = 1
 	}

@@ -35,7 +35,7 @@ type written struct {
 	moved                  bool // base was changed since newer values copied it
 	termed                 bool
 	forgotten              bool      // absent because a block reopened an account that the filter does not admit
-	base                   arena.Ref // the account's record, 0 for none; valid in the oldest value of a key
+	base                   arena.Ref // the account's record, 0 for none or not known; valid in the oldest value of a key
 	older, newer, jump     position  // other values of the key; see jump
 	depth                  uint32    // how many older values the key had, since the overlay has it
 }
@@ -56,7 +56,7 @@ type bucket struct {
 }
 
 // Len returns how many values there are, of all versions.
-func (o *versions) Len() int { return int(o.written.held) }
+func (o *versions) Len() int { return int(o.written.count) }
 
 // find returns the bucket of a key.
 func (o *versions) find(key *ledger.Pubkey) bucket {
