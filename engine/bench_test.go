@@ -5,10 +5,10 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"runtime"
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // running starts an engine over a script, outside any bubble, until the benchmark ends.
@@ -39,13 +39,7 @@ func reach(e *Engine, slot ledger.Slot) {
 	}
 }
 
-func heapBytes() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
+var heapBytes = ledgertest.HeapBytes
 
 const benchAccounts = 1_000_000
 

@@ -2,12 +2,9 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
@@ -16,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,18 +32,7 @@ func rounds(t testing.TB, few int) int {
 	return few * times
 }
 
-// seeded returns a random source. LEDGERD_TEST_SEED repeats one run.
-func seeded(t testing.TB, seed uint64) *rand.Rand {
-	if text := os.Getenv("LEDGERD_TEST_SEED"); text != "" {
-		fixed, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatalf("LEDGERD_TEST_SEED is %q, want a number", text)
-		}
-		seed = fixed
-	}
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 1))
-}
+var seeded, key = ledgertest.Seeded, ledgertest.Key
 
 // script is a source that shows what a test feeds it.
 type script struct {
@@ -194,9 +181,6 @@ func (n *subject) hasEnded() bool {
 		return false
 	}
 }
-
-// key returns the n-th key of a test: fixed, and spread over the key space.
-func key(n int) ledger.Pubkey { return sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(n))) }
 
 // hash returns the n-th block hash.
 func hash(n int) ledger.Hash { return ledger.Hash(key(1_000_000 + n)) }

@@ -3,11 +3,10 @@ package shard
 import (
 	"fmt"
 	"math/rand/v2"
-	"syscall"
 	"testing"
-	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // BenchmarkApply applies blocks of 3,000 writes to one shard of a million accounts, a third of
@@ -73,11 +72,4 @@ func finish(s *state, j job) {
 	s.shed()
 }
 
-// cpuTime returns how long the process was on a processor.
-func cpuTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
+var cpuTime = ledgertest.CPUTime

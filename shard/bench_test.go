@@ -2,10 +2,10 @@ package shard
 
 import (
 	"math/rand/v2"
-	"runtime"
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // BenchmarkAccount asks one shard of a million accounts for random ones.
@@ -36,10 +36,4 @@ func BenchmarkAccount(b *testing.B) {
 	b.ReportMetric(size, "B/account")
 }
 
-func heapBytes() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
+var heapBytes = ledgertest.HeapBytes

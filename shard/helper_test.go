@@ -2,35 +2,18 @@ package shard
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// seeded returns a random source. LEDGERD_TEST_SEED repeats one run.
-func seeded(t testing.TB, seed uint64) *rand.Rand {
-	if text := os.Getenv("LEDGERD_TEST_SEED"); text != "" {
-		fixed, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatalf("LEDGERD_TEST_SEED is %q, want a number", text)
-		}
-		seed = fixed
-	}
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 1))
-}
-
-func key(n int) ledger.Pubkey { return sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(n))) }
+var seeded, key = ledgertest.Seeded, ledgertest.Key
 
 func owned(k ledger.Pubkey, amount ledger.Lamports, owner ledger.Pubkey) ledger.AccountWrite {
 	return ledger.AccountWrite{Pubkey: k, Lamports: amount, Owner: owner, Known: ledger.FieldsAll}

@@ -10,11 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"ledgerd/bench/feed"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // BenchmarkListsOverLoopback asks for 1,000 accounts of a program at a time, over four
@@ -87,12 +86,4 @@ func writeFeed(b *testing.B, path string, c feed.Config, blocks int) {
 	}
 }
 
-// cpuTime returns how long processors were at work for this process.
-func cpuTime(b *testing.B) time.Duration {
-	b.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}
+var cpuTime = ledgertest.CPUTime

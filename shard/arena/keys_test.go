@@ -1,16 +1,15 @@
 package arena
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
-func key(n int) ledger.Pubkey { return sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(n))) }
+var key = ledgertest.Key
 
 // TestInternedKeysAreCounted uses and drops keys at random, many of which collide, and compares with
 // a map of counts.

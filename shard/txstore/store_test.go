@@ -1,61 +1,32 @@
 package txstore
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// seeded returns a random source. LEDGERD_TEST_SEED repeats one run.
-func seeded(t testing.TB, seed uint64) *rand.Rand {
-	if text := os.Getenv("LEDGERD_TEST_SEED"); text != "" {
-		fixed, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatalf("LEDGERD_TEST_SEED is %q, want a number", text)
-		}
-		seed = fixed
-	}
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 1))
-}
-
-func key(n int) ledger.Pubkey { return sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(n))) }
+var (
+	seeded    = ledgertest.Seeded
+	key       = ledgertest.Key
+	heapBytes = ledgertest.HeapBytes
+	cpuTime   = ledgertest.CPUTime
+)
 
 func signature(n int) (s ledger.Signature) {
 	binary.BigEndian.PutUint64(s[8:], uint64(n))
 	return s
-}
-
-func heapBytes() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
-// cpuTime returns how long the process was on a processor.
-func cpuTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // TestTransactionsAreFoundOnTheirChain adds and removes blocks of several branches, many of which have the
