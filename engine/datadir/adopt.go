@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 
 	"ledgerd/engine/codec"
-	"ledgerd/engine/extsort"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
+	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/wal"
 )
 
@@ -144,5 +144,5 @@ func (d *Dir) AbandonBootstrap(ctx context.Context) error {
 	if err := wal.Remove(d.fs, d.LogDir()); err != nil {
 		return err
 	}
-	return extsort.Clear(d.fs, d.SnapshotDir())
+	return vfs.Clear(d.fs, d.SnapshotDir())
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"ledgerd/engine/extsort"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 )
@@ -91,7 +90,7 @@ func (d *Dir) clearImport() error {
 		}
 	}
 	for _, dir := range dirs {
-		if err := extsort.Clear(d.fs, dir); err != nil {
+		if err := vfs.Clear(d.fs, dir); err != nil {
 			return err
 		}
 		_ = d.fs.Remove(dir) // an empty folder may stay

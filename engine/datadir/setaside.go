@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 
-	"ledgerd/engine/extsort"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
+	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/wal"
 )
 
@@ -45,7 +45,7 @@ func (d *Dir) moveAside() error {
 			continue
 		}
 		// The target is from an earlier SetAside, since dir is not renamed yet.
-		err := extsort.Clear(d.fs, dir+asideSuffix)
+		err := vfs.Clear(d.fs, dir+asideSuffix)
 		if err == nil {
 			err = d.fs.Remove(dir + asideSuffix)
 		}

@@ -1,9 +1,7 @@
 package extsort
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"path/filepath"
 
@@ -36,7 +34,7 @@ func New(c Config) (*Sorter, error) {
 		c.MemoryBytes = defaultMemoryBytes
 	}
 	c.MemoryBytes = min(c.MemoryBytes, math.MaxUint32) // entry.at is 32 bits wide
-	if err := Clear(c.FS, c.Dir); err != nil {
+	if err := vfs.Clear(c.FS, c.Dir); err != nil {
 		return nil, err
 	}
 	if err := c.FS.MkdirAll(c.Dir); err != nil {
@@ -45,21 +43,6 @@ func New(c Config) (*Sorter, error) {
 	s := &Sorter{config: c}
 	s.partitions = s.split("")
 	return s, nil
-}
-
-// Clear removes the files that a Sorter left in its directory when its process was killed.
-func Clear(disk vfs.FS, dir string) error {
-	names, err := disk.List(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, name := range names {
-		err = errors.Join(err, disk.Remove(filepath.Join(dir, name)))
-	}
-	if err != nil {
-		return fmt.Errorf("cannot clear %s: %w", dir, err)
-	}
-	return nil
 }
 
 // split returns empty partitions, one for each next byte of keys that begin with prefix, in hexadecimal.
@@ -98,5 +81,5 @@ func (s *Sorter) Close() error {
 	for i := range s.partitions {
 		s.partitions[i].remove()
 	}
-	return Clear(s.config.FS, s.config.Dir)
+	return vfs.Clear(s.config.FS, s.config.Dir)
 }

@@ -136,7 +136,7 @@ func (i *Import) Close() error {
 	d := i.c.Dir
 	var err error
 	if i.log != nil { // empty
-		err = errors.Join(i.log.Close(), extsort.Clear(d.FS(), d.LogDir()))
+		err = errors.Join(i.log.Close(), vfs.Clear(d.FS(), d.LogDir()))
 		i.log = nil
 	}
 	if i.rows != nil {
