@@ -164,7 +164,7 @@ func (f *file) open() (*chunkReader, error) {
 		opened.Close()
 		return nil, fmt.Errorf("cannot make a decompressor: %w", err)
 	}
-	return &chunkReader{of: f, file: opened, zstd: z, account: codec.AccountDecoder{Reuse: true}}, nil
+	return &chunkReader{of: f, file: opened, zstd: z}, nil
 }
 
 func (r *chunkReader) close() {

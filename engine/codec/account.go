@@ -188,7 +188,9 @@ func (d *decoder) token(named byte) (t *ledger.TokenAccount, ownerUnknown bool) 
 		d.fail("bad token flags")
 		return nil, false
 	}
-	t = d.newToken()
+	if t = d.tokenFacts; t == nil {
+		t = new(ledger.TokenAccount)
+	}
 	d.bytes(t.Mint[:])
 	d.bytes(t.Owner[:])
 	t.Amount = d.number()
@@ -201,18 +203,6 @@ func (d *decoder) token(named byte) (t *ledger.TokenAccount, ownerUnknown bool) 
 		})
 	}
 	return t, f&tokenOwnerUnknown != 0
-}
-
-// newToken returns empty token facts: from the slab, where the decoder has one.
-func (d *decoder) newToken() (t *ledger.TokenAccount) {
-	if d.tokens == nil {
-		return new(ledger.TokenAccount)
-	}
-	if len(d.tokens) == 0 {
-		d.tokens = make([]ledger.TokenAccount, accountSlab)
-	}
-	t, d.tokens = &d.tokens[0], d.tokens[1:]
-	return t
 }
 
 // flags of a mint.
@@ -281,41 +271,21 @@ func (d *decoder) mint(m *ledger.Mint) {
 	}
 }
 
-// accountSlab is how many accounts, or token facts, an AccountDecoder allocates at once.
-const accountSlab = 16
-
-// AccountDecoder decodes many accounts. It allocates accountSlab of them at once, which saves most of the
-// cost of single allocations. Accounts of one slab are freed together, so a slab is small.
-// The zero value is ready. It is not safe for concurrent use.
+// AccountDecoder decodes many accounts without an allocation for each. The zero value is ready. It is not safe
+// for concurrent use.
 type AccountDecoder struct {
-	// Reuse makes each account valid only until the next one is decoded.
-	Reuse bool
-
-	accounts        []ledger.Account
-	tokens          []ledger.TokenAccount
-	fieldProvenance ledger.FieldProvenance // with Reuse
+	account         ledger.Account
+	token           ledger.TokenAccount
+	fieldProvenance ledger.FieldProvenance
 }
 
-// Decode reads one account from the front of b and returns it and what follows. Errors match
-// ErrCorrupt.
+// Decode reads one account from the front of b and returns it and what follows. The account is valid until
+// the next one is decoded. Errors match ErrCorrupt.
 func (m *AccountDecoder) Decode(b []byte) (a *ledger.Account, rest []byte, err error) {
-	if len(m.accounts) == 0 {
-		m.accounts = make([]ledger.Account, accountSlab)
-	}
-	if m.tokens == nil {
-		m.tokens = make([]ledger.TokenAccount, accountSlab)
-	}
-	a = &m.accounts[0]
-	d := decoder{b: b, tokens: m.tokens}
-	if m.Reuse {
-		*a, m.tokens[0] = ledger.Account{}, ledger.TokenAccount{}
-		d.fieldProvenance = &m.fieldProvenance
-		d.account(a)
-		return a, b[d.off:], d.err
-	}
-	d.account(a)
-	m.accounts, m.tokens = m.accounts[1:], d.tokens
-	return a, b[d.off:], d.err
+	m.account, m.token = ledger.Account{}, ledger.TokenAccount{}
+	d := decoder{b: b, tokenFacts: &m.token, fieldProvenance: &m.fieldProvenance}
+	d.account(&m.account)
+	return &m.account, b[d.off:], d.err
 }
 
 // DecodeMint reads the facts of one mint from the front of b and returns what follows

@@ -336,12 +336,11 @@ func fuzzDecoder[T any](f *testing.F, seeds []T, encode func([]byte, T) []byte, 
 	})
 }
 
-// TestAccountDecoderMakesAccountsOfTheirOwn decodes many accounts in a row: none shares anything
-// with another, unless that was asked for.
-func TestAccountDecoderMakesAccountsOfTheirOwn(t *testing.T) {
+// TestAccountDecoderReusesItsAccount decodes many accounts in a row into one: none keeps anything of the one before.
+func TestAccountDecoderReusesItsAccount(t *testing.T) {
 	var encoded []byte
 	var want []ledger.Account
-	for i := range 3*accountSlab + 1 {
+	for i := range 50 {
 		a := ledger.Account{Pubkey: ledger.Pubkey{byte(i)}, Lamports: ledger.Lamports(i + 1), Known: ledger.FieldsShown | ledger.FieldToken, Owner: ledger.TokenProgram}
 		if i%3 != 0 {
 			a.Token = &ledger.TokenAccount{Amount: uint64(i)}
@@ -349,30 +348,23 @@ func TestAccountDecoderMakesAccountsOfTheirOwn(t *testing.T) {
 		want = append(want, a)
 		encoded = AppendAccount(encoded, &a)
 	}
-	for _, reuse := range []bool{false, true} {
-		d := AccountDecoder{Reuse: reuse}
-		var made []*ledger.Account
-		rest := encoded
-		for i := range want {
-			a, after, err := d.Decode(rest)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !reflect.DeepEqual(*a, want[i]) {
-				t.Fatalf("reuse %v: account %d: got %+v, want %+v", reuse, i, *a, want[i])
-			}
-			made, rest = append(made, a), after
+	var d AccountDecoder
+	var made []*ledger.Account
+	rest := encoded
+	for i := range want {
+		a, after, err := d.Decode(rest)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for i := range made {
-			if !reuse && !reflect.DeepEqual(*made[i], want[i]) {
-				t.Fatalf("account %d became %+v later", i, *made[i])
-			}
+		if !reflect.DeepEqual(*a, want[i]) {
+			t.Fatalf("account %d: got %+v, want %+v", i, *a, want[i])
 		}
-		if len(rest) > 0 || reuse && made[0] != made[1] {
-			t.Errorf("reuse %v: %d bytes left, accounts at %p and %p", reuse, len(rest), made[0], made[1])
-		}
-		if _, _, err := d.Decode(encoded[:5]); !errors.Is(err, ledger.ErrCorrupt) {
-			t.Errorf("a part of an account: %v, want corrupt", err)
-		}
+		made, rest = append(made, a), after
+	}
+	if len(rest) > 0 || made[0] != made[1] {
+		t.Errorf("%d bytes left, accounts at %p and %p", len(rest), made[0], made[1])
+	}
+	if _, _, err := d.Decode(encoded[:5]); !errors.Is(err, ledger.ErrCorrupt) {
+		t.Errorf("a part of an account: %v, want corrupt", err)
 	}
 }

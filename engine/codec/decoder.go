@@ -50,7 +50,7 @@ type decoder struct {
 	off int
 	err error
 
-	tokens          []ledger.TokenAccount   // the slab that token facts are taken from; nil: each is allocated
+	tokenFacts      *ledger.TokenAccount    // empty, for the token facts of the one account; nil: they are allocated
 	fieldProvenance *ledger.FieldProvenance // reused; nil: each is allocated
 }
 

@@ -96,7 +96,7 @@ var errStop = errors.New("stop")
 
 // accounts calls visit for the accounts of a part that the filter admits, and adds the facts of all mints of the part to mints.
 func (w *writer) accounts(first, last int, mints *extsort.Sorter, visit func(*ledger.Account) bool) error {
-	decoder := &codec.AccountDecoder{Reuse: true}
+	decoder := new(codec.AccountDecoder)
 	provenance := ledger.BaseProvenance(w.at.Slot)
 	var sum, over, count uint64
 	err := w.rows.EachNewest(first, last, func(row *extsort.Row) error {
