@@ -83,6 +83,7 @@ func (n *node) start(ln net.Listener) {
 		if err := server.ShutdownWithContext(ctx); err != nil {
 			n.Errorf("server: %v", err)
 		}
+		_ = ln.Close() // a server that had not begun to serve leaves it open, and Serve would wait for ever
 		if err := <-served; err != nil {
 			n.Errorf("Serve: %v", err)
 		}
