@@ -397,7 +397,7 @@ func (n *subject) falsify(k ledger.Pubkey) {
 	wrong := lamports(k, 123456789)
 	wrong.Pubkey = k
 	base := &ledger.BaseState{Slot: 1 << 40, Accounts: []ledger.AccountWrite{wrong}}
-	if _, err := n.ownerOf(&k).ApplyBase(n.seq.chain.Tip.Version, base, false).Wait(); err != nil {
+	if _, err := n.ownerOf(&k).ApplyBase(n.seq.Chain().Tip.Version, base, false).Wait(); err != nil {
 		n.t.Fatal(err)
 	}
 }

@@ -12,8 +12,6 @@ type backlog struct {
 	bytes  int
 }
 
-func (b *backlog) waits() bool { return len(b.events) > 0 }
-
 func (b *backlog) add(ev ledger.Event) error {
 	if b.bytes > chain.MaxWaitingBytes {
 		return chain.Refused("more than %d bytes of blocks are unfinalized and the source finalizes none of them", maxUnfinalizedBytes)

@@ -8,6 +8,14 @@ import (
 	"ledgerd/engine/ledger"
 )
 
+// batch is a batch of the sequencer on its way through a commit.
+type batch struct {
+	*Batch
+	receivedAt time.Time // when the first of its events was taken from the source; zero: there is none
+	shared     bool      // it is in the shared log
+	shown      bool      // it is durable and published
+}
+
 // committer makes batches durable and then visible, one after the other, on a goroutine of its
 // own. Meanwhile the next one grows; there is never a third.
 type committer struct {
@@ -50,15 +58,14 @@ func (e *Engine) handOver() error {
 	if c.busy || c.failed || c.events == 0 {
 		return nil
 	}
-	b, err := e.seq.seal()
+	sealed, err := e.seq.Seal()
 	if err != nil {
 		c.failed = true
 		return err
 	}
-	e.paused.Store(e.backlog.waits())
-	b.receivedAt, c.receivedAt = c.receivedAt, time.Time{}
-	b.shared = !e.shared.writes()
-	c.busy, c.events = true, 0
+	e.paused.Store(e.seq.Paused())
+	b := &batch{Batch: sealed, receivedAt: c.receivedAt, shared: !e.shared.writes()}
+	c.busy, c.events, c.receivedAt = true, 0, time.Time{}
 	c.batches <- b
 	return nil
 }
@@ -68,7 +75,7 @@ func (e *Engine) handedBack(o outcome) error {
 	e.commits.busy = false
 	e.commits.failed = e.commits.failed || o.err != nil
 	if o.batch.shown || o.err == nil {
-		e.seq.shows(o.batch)
+		e.seq.Shown(o.batch.Batch)
 	}
 	return o.err
 }
@@ -93,7 +100,7 @@ func (e *Engine) commit(ctx context.Context, b *batch) error {
 		if err := e.errFenced(); err != nil {
 			return err
 		}
-		unseen := len(b.records) > 0 && !b.shown // it may be that only the last note found no space
+		unseen := len(b.Records) > 0 && !b.shown // it may be that only the last note found no space
 		if unseen {
 			if err := e.requireFreeForLog(); err != nil {
 				return err
@@ -106,8 +113,8 @@ func (e *Engine) commit(ctx context.Context, b *batch) error {
 			if err := e.share(ctx, b); err != nil {
 				return err
 			}
-			if err := e.store.Commit(b.records); err != nil {
-				return &logError{b.slot, err}
+			if err := e.store.Commit(b.Records); err != nil {
+				return &logError{b.Slot, err}
 			}
 			if err := e.errFenced(); err != nil {
 				return err
@@ -121,7 +128,7 @@ func (e *Engine) commit(ctx context.Context, b *batch) error {
 // publishTo returns the function that publishes a batch: publish or, before the first head after the snapshot of a
 // shared log, tell, which does not make the head the newest.
 func (e *Engine) publishTo(b *batch) func(*ledger.Publication) {
-	if e.shared.log != nil && b.head.HasBlock && !b.final.Known {
+	if e.shared.log != nil && b.Head.HasBlock && !b.Final.Known {
 		return e.tell
 	}
 	return e.publish
@@ -129,9 +136,9 @@ func (e *Engine) publishTo(b *batch) func(*ledger.Publication) {
 
 // show publishes a batch, which is durable.
 func (e *Engine) show(b *batch, publish func(*ledger.Publication)) {
-	b.shown, b.head.Published = true, time.Now()
-	publish(&ledger.Publication{Head: b.head, Records: b.records, ReceivedAt: b.receivedAt})
-	if b.final.Known {
-		e.history.add(b.seq, b.final.Value)
+	b.shown, b.Head.Published = true, time.Now()
+	publish(&ledger.Publication{Head: b.Head, Records: b.Records, ReceivedAt: b.receivedAt})
+	if b.Final.Known {
+		e.history.add(b.Seq, b.Final.Value)
 	}
 }

@@ -122,30 +122,29 @@ func (r *recovery) readBack(ctx context.Context) {
 	}
 	var older []place
 	trail := headTrail{}
-	since, came := r.seq.bases, ledger.Version(0)
-	r.seq.bases = nil
-	_, err := wal.Replay(ctx, r.config.Dir.FS(), r.config.Dir.LogDir(), 0, func(commit []wal.Entry) error {
-		for i := range commit {
-			record := commit[i].Record
-			// What the log begins with at record 1 came before the first block, and is not shown again.
-			if came++; came != record.Version || record.Kind != ledger.BaseRecord {
-				came = 0
-				r.seq.rememberPast(record)
+	came := ledger.Version(0)
+	err := r.seq.RememberPast(func(note func(*ledger.Record)) error {
+		_, err := wal.Replay(ctx, r.config.Dir.FS(), r.config.Dir.LogDir(), 0, func(commit []wal.Entry) error {
+			for i := range commit {
+				record := commit[i].Record
+				// What the log begins with at record 1 came before the first block, and is not shown again.
+				if came++; came != record.Version || record.Kind != ledger.BaseRecord {
+					came = 0
+					note(record)
+				}
+				before := trail.levels[ledger.Finalized].Version
+				trail.after([]*ledger.Record{record})
+				if final := trail.levels[ledger.Finalized]; final.Version != before {
+					older = append(older, place{trail.levels[ledger.Processed].Seq, final})
+				}
+				if trail.levels[ledger.Finalized].Version >= r.from.Version {
+					return errEnoughRead
+				}
 			}
-			before := trail.levels[ledger.Finalized].Version
-			trail.after([]*ledger.Record{record})
-			if final := trail.levels[ledger.Finalized]; final.Version != before {
-				older = append(older, place{trail.levels[ledger.Processed].Seq, final})
-			}
-			if trail.levels[ledger.Finalized].Version >= r.from.Version {
-				return errEnoughRead
-			}
-		}
-		return nil
-	}, nil)
-	for _, d := range since {
-		r.seq.remember(d)
-	}
+			return nil
+		}, nil)
+		return err
+	})
 	if err != nil && !errors.Is(err, errEnoughRead) && ctx.Err() == nil {
 		r.logger.Warn("the log before the snapshot cannot be read: clients can resume from the snapshot on", "error", err)
 		return

@@ -54,7 +54,7 @@ func blockAt(v ledger.View, slot ledger.Slot, parts ledger.BlockParts) (ledger.B
 
 // blocksOf returns the blocks that are held up to the tip of a view, oldest first.
 func blocksOf(v ledger.View) []*txstore.Block {
-	chain, ok := v.Head.Chain.(*chainBlocks)
+	chain, ok := v.Head.Chain.(*ChainBlocks)
 	if !ok {
 		return nil
 	}

@@ -18,9 +18,9 @@ type Retention struct {
 // spentShare is the part of the blocks that pruned ones may keep in memory besides.
 const spentShare = 32
 
-// forgets reports whether the tombstone of an account that was closed at a slot has expired at a head. A fold removes it
+// Forgets reports whether the tombstone of an account that was closed at a slot has expired at a head. A fold removes it
 // some time later.
-func (r Retention) forgets(h *ledger.Head, closed ledger.Slot) bool {
+func (r Retention) Forgets(h *ledger.Head, closed ledger.Slot) bool {
 	tip := h.Tip(ledger.Processed).Slot
 	return tip > r.Slots && closed < min(tip-r.Slots, h.Tip(ledger.Finalized).Slot)
 }
@@ -41,11 +41,11 @@ func (h *retained) push(b *txstore.Block) {
 	h.bytes += b.SizeBytes()
 }
 
-// chainBlocks is what a head tells of the blocks, oldest first.
-type chainBlocks []*txstore.Block
+// ChainBlocks are the blocks that a head holds for queries in its Chain, oldest first.
+type ChainBlocks []*txstore.Block
 
-func (h *retained) chain() *chainBlocks {
-	c := chainBlocks(h.blocks)
+func (h *retained) chain() *ChainBlocks {
+	c := ChainBlocks(h.blocks)
 	return &c
 }
 

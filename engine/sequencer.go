@@ -1,406 +1,176 @@
 package engine
 
 import (
-	"crypto/sha256"
-	"fmt"
 	"log/slog"
-	"slices"
+	"math"
+	"time"
 
 	"ledgerd/engine/chain"
-	"ledgerd/engine/codec"
-	"ledgerd/engine/fill"
 	"ledgerd/engine/ledger"
+	"ledgerd/shard"
+	"ledgerd/shard/txstore"
+	"ledgerd/snapshot"
 )
 
-const (
-	// finalityDepth is how deep a block becomes final while a source that may never tell
-	// has told no status yet.
-	finalityDepth = 32
-	// maxUnfinalizedBytes bounds the blocks that are kept whole because they may be undone.
-	maxUnfinalizedBytes = 1 << 30
-	// maxBases is how many base states are remembered: more than come while a block becomes final.
-	maxBases = 4096
-)
-
-// sequencer decides what each event means for the chain. What it decides is carried out and
-// recorded by its applier.
-type sequencer struct {
-	applier
-	chain *chain.Chain
-	info  ledger.SourceInfo
-	log   *slog.Logger
-	tally *tally
-	// checkRoot refuses a root that is not the data directory's.
-	checkRoot func(ledger.Hash) error
-	fill      *fill.Filler // nil: nothing is fetched
-
-	skipVotes  bool                    // vote transactions are left out of blocks
-	statusSeen bool                    // the source spoke of finality
-	follows    bool                    // what another node wrote, whose log alone tells whether its source did; a directory notes it
-	rootHash   ledger.Opt[ledger.Hash] // where this process saw the root
-	// bases are the newest base states that came after the first block: what a source shows again after a restart is not
-	// learned again.
-	bases [][sha256.Size]byte
+// SequencerConfig is what a sequencer needs.
+type SequencerConfig struct {
+	Shards    []*shard.Shard // they run from the first event or record on
+	Stored    *txstore.Store // the transactions of the retained blocks, and those of undone ones until they are folded
+	Retention Retention
+	FoldAfter time.Duration // for how long a version stays readable after a newer one is finalized: longer than a query takes
+	Info      ledger.SourceInfo
+	SkipVotes bool   // vote transactions are left out of blocks
+	Filler    Filler // never nil; a nil *fill.Filler does nothing
+	Logger    *slog.Logger
 }
 
-// handle applies one event. An error means that ingest has to stop; everything before
-// the event may still be committed.
-func (s *sequencer) handle(e ledger.Event) error {
-	switch e := e.(type) {
-	case *ledger.Block:
-		if e.Slot > ledger.MaxSlot {
-			return fmt.Errorf("the source shows a block at slot %d, and the last slot is %d", e.Slot, ledger.MaxSlot)
-		}
-		return s.block(e)
-	case *ledger.BaseState:
-		if e.Slot > ledger.MaxSlot {
-			return fmt.Errorf("the source shows base state of slot %d, and the last slot is %d", e.Slot, ledger.MaxSlot)
-		}
-		if slices.Contains(s.bases, digestOf(e)) {
-			return nil // it came again
-		}
-		return s.base(e)
-	case *ledger.SlotStatus:
-		return s.status(e)
-	}
-	return fmt.Errorf("source emitted an event of unknown type %T", e)
+// Filler is told what happens to the chain, in order, so that it can judge whether an account that it fetched is up to date.
+type Filler interface {
+	Begin(slot ledger.Slot) // the state after the block at slot is known, and the blocks up to it are not
+	Appended(b *ledger.Block)
+	RolledBack(to ledger.Slot)
 }
 
-// base learns base state. Where nothing is unfinalized it belongs to the finalized block
-// from now on: every level sees it, and it is folded with it.
-func (s *sequencer) base(b *ledger.BaseState) error {
-	s.applyBase(b, s.chain.Tip == nil)
-	if s.chain.Finalized != nil {
-		s.remember(digestOf(b))
+// Directory is what a data directory says of the ledger it is bound to.
+type Directory interface {
+	CheckRoot(ledger.Hash) error // refuses a root that is not the directory's
+	Statuses() bool              // the source emitted a status before
+	SkipsVotes() bool            // blocks are held without their vote transactions
+}
+
+// Sequencer makes records and batches of events, or of the records of a log.
+type Sequencer struct {
+	decider
+	backlog backlog
+}
+
+// NewSequencer returns a sequencer without a block.
+func NewSequencer(c SequencerConfig) *Sequencer {
+	return &Sequencer{decider: decider{
+		applier: applier{
+			shards: c.Shards, stored: c.Stored, retention: c.Retention, folds: folds{after: c.FoldAfter},
+		},
+		chain: chain.New(), info: c.Info, log: c.Logger, fill: c.Filler, skipVotes: c.SkipVotes,
+		checkRoot: func(ledger.Hash) error { return nil },
+	}}
+}
+
+// Bind ties the sequencer to what a data directory says. It is called before the first event or record.
+func (s *Sequencer) Bind(d Directory) {
+	s.checkRoot, s.statusSeen = d.CheckRoot, d.Statuses()
+	s.skipVotes = s.skipVotes || d.SkipsVotes()
+}
+
+// notYet is FinalizedBy of a snapshot's block until the log after the snapshot has told the version.
+const notYet = ledger.Version(math.MaxUint64)
+
+// ResumeAt sets a new sequencer to the state of a snapshot, which its shards hold, and the blocks of the snapshot. Before
+// is the slot of the block below them.
+func (s *Sequencer) ResumeAt(m *snapshot.Meta, blocks []*txstore.Block, before ledger.Opt[ledger.Slot]) {
+	n := s.chain.Begin(m.Block)
+	n.Version, n.Seq, n.StateHash = m.Version, m.Seq, m.StateHash
+	if n.FinalizedBy = notYet; m.BaseOnly {
+		n.Base, n.FinalizedBy = true, 0
 	}
-	// In a replay the tip may be known final before its status comes.
-	tip := s.chain.Tip
-	if tip == nil || tip != s.chain.Finalized || s.version <= tip.FinalizedBy {
-		return s.finish(maxWorking)
+	s.chain.Tip = n
+	s.fill.Begin(n.Slot())
+	s.version, s.shown, s.hash = m.Version, m.Version, m.StateHash
+	s.rootSlot, s.lastSeq, s.baseSlot = m.Root, m.Seq, m.BaseSlot
+	s.retained = retained{floor: m.Floor, before: before}
+	for _, b := range blocks {
+		s.stored.Add(b)
+		s.retained.push(b)
 	}
-	if err := s.finish(0); err != nil {
+}
+
+// ResumeSource says that the source goes on after blocks that came from a log: it may show again blocks that belong to
+// branches which no record tells of.
+func (s *Sequencer) ResumeSource() { s.chain.Resume() }
+
+// Handle applies one event, or keeps it back while too much is unfinalized: then only statuses can make room.
+func (s *Sequencer) Handle(ev ledger.Event) error {
+	status, isStatus := ev.(*ledger.SlotStatus)
+	if isStatus && s.Paused() && !s.knows(status) {
+		return s.backlog.add(ev) // it may be about a block that is kept back
+	}
+	if !isStatus && (s.Paused() || s.overflows()) {
+		if !s.Paused() {
+			s.log.Warn("ingest pauses: too much is unfinalized", "bytes", s.chain.UnfinalizedBytes)
+		}
+		return s.backlog.add(ev)
+	}
+	if err := s.decide(ev); err != nil {
 		return err
 	}
-	tip.Version, tip.Seq, tip.StateHash = s.version, s.lastSeq, s.hash
-	return nil
-}
-
-// remember keeps the digest of base state, in the place of one too old to come again.
-func (s *sequencer) remember(digest [sha256.Size]byte) {
-	if len(s.bases) == maxBases {
-		s.bases = slices.Delete(s.bases, 0, maxBases/2)
-	}
-	s.bases = append(s.bases, digest)
-}
-
-// digestOf returns what tells base state apart from any other.
-func digestOf(b *ledger.BaseState) [sha256.Size]byte {
-	return sha256.Sum256(codec.AppendEvent(nil, b))
-}
-
-// overflows reports whether more blocks would exceed what may be kept unfinalized.
-func (s *sequencer) overflows() bool { return s.chain.UnfinalizedBytes > maxUnfinalizedBytes }
-
-func (s *sequencer) block(b *ledger.Block) error {
-	s.tally.blocks.Add(1)
-	if s.skipVotes {
-		b = b.WithoutVotes()
-	}
-	if s.chain.Finalized == nil {
-		if b.ParentSlot >= b.Slot && b.Slot != 0 {
-			return fmt.Errorf("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
-		}
-		return s.root(b)
-	}
-	if b.Slot <= s.chain.Finalized.Slot() {
-		return s.belowFinalized(b)
-	}
-	n, p, err := s.chain.Place(b)
-	if err != nil {
-		return err
-	}
-	switch p {
-	case chain.Duplicate:
-		s.tally.duplicates.Add(1)
-		if n != nil {
-			return s.raise(n, b.Status)
-		}
-	case chain.Orphaned:
-		s.tally.orphans.Add(1)
-	case chain.Placed:
-		return s.consider(n, b.Status)
-	case chain.Waits:
-		return s.passGaps(s.chain.Waiting.Overflows)
-	}
-	return nil
-}
-
-// root takes the first block ever, which is trusted and final.
-func (s *sequencer) root(b *ledger.Block) error {
-	if err := s.checkRoot(b.Blockhash); err != nil {
-		return err
-	}
-	n := s.chain.Begin(b)
-	s.retained.floor, s.rootHash = b.Slot, ledger.Some(b.Blockhash)
-	if err := s.append(n); err != nil {
-		return err
-	}
-	s.finalize(n, false)
-	return nil
-}
-
-// finalize makes n, on the chain, the newest finalized block, for its depth or because the source said so.
-func (s *sequencer) finalize(n *chain.Node, byDepth bool) {
-	s.stage(work{record: &ledger.Record{
-		Kind: ledger.StatusRecord, Slot: n.Slot(), Hash: n.Block.Blockhash, Status: ledger.StatusFinalized, ByDepth: byDepth,
-	}})
-	s.finalized(n)
-}
-
-// finalized notes that the newest record made n the newest finalized block.
-func (s *sequencer) finalized(n *chain.Node) {
-	s.chain.Finalize(n)
-	n.FinalizedBy = s.version
-}
-
-// belowFinalized handles a block that finality has passed: it is the one held, or an
-// orphan that comes again, or the source contradicts what is final.
-func (s *sequencer) belowFinalized(b *ledger.Block) error {
-	if f := s.chain.Finalized; f.Base && b.Slot == f.Slot() && b.Blockhash != f.Block.Blockhash && b.Status >= ledger.Confirmed {
-		return fmt.Errorf("the source calls another block at slot %d %s than the one that was imported: it shows another ledger", b.Slot, b.Status)
-	}
-	same, above := s.retained.at(b.Slot)
-	if same != nil && same.Blockhash == b.Blockhash {
-		s.tally.duplicates.Add(1)
-		return nil
-	}
-	skipped := above != nil && above.ParentSlot < b.Slot && b.Slot >= s.retained.floor
-	if b.Status >= ledger.Confirmed && (same != nil || skipped) {
-		return fmt.Errorf("the source calls another block at slot %d %s, below the finalized slot %d", b.Slot, b.Status, s.chain.Finalized.Slot())
-	}
-	s.tally.orphans.Add(1)
-	return nil
-}
-
-// consider decides whether a block that found its place belongs on the chain: on the tip
-// always, beside it when its slot is higher and it builds on what is confirmed, or its source is sure of it; but
-// nothing of what was called dead before its source is sure. Then it looks whether others waited for it.
-func (s *sequencer) consider(n *chain.Node, claimed ledger.Commitment) error {
-	switch {
-	case s.chain.IsGivenUp(n):
-		s.tally.orphans.Add(1)
-	case n.Parent == s.chain.Tip || s.chain.Wins(n):
-		if err := s.switchTo(n); err != nil {
-			return err
-		}
-	}
-	if err := s.raise(n, claimed); err != nil {
-		return err
-	}
-	s.finalizeByDepth(finalityDepth)
-	for {
-		child, ok := s.chain.Waiting.ChildOf(n.ID())
-		switch {
-		case !ok:
-			return nil
-		case !s.chain.Holds(n): // finality passed n with another child
-			s.tally.orphans.Add(1)
-			s.chain.Abandon(chain.BlockID{Slot: child.Block.Slot, Hash: child.Block.Blockhash})
-		default:
-			if err := s.release(child, n); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// release places a block that waited, as a child of parent.
-func (s *sequencer) release(w chain.WaitingBlock, parent *chain.Node) error {
-	n := s.chain.Attach(w.Block, parent)
-	claimed := w.Block.Status
-	switch w.Status {
-	case ledger.StatusConfirmed:
-		claimed = max(claimed, ledger.Confirmed)
-	case ledger.StatusFinalized:
-		claimed = ledger.Finalized
-	}
-	return s.consider(n, claimed)
-}
-
-// switchTo makes n the tip: by appending, or by undoing the present branch first.
-func (s *sequencer) switchTo(n *chain.Node) error {
-	m, err := s.chain.MoveTo(n)
-	if err != nil {
-		return err
-	}
-	if len(m.Undo) > 0 {
-		s.log.Info("rollback", "from_slot", s.chain.Tip.Slot(), "to_slot", m.Ancestor.Slot(), "blocks", len(m.Undo), "new_slot", n.Slot())
-		if err := s.rollback(m); err != nil {
-			return err
-		}
-	}
-	for _, a := range m.Add {
-		if err := s.append(a); err != nil {
+	for s.Paused() && !s.overflows() {
+		if err := s.decide(s.backlog.take()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rollback undoes the newest blocks of the chain.
-func (s *sequencer) rollback(m chain.Move) error {
-	s.tally.rolledBack(len(m.Undo))
-	s.applyRollback(m)
-	s.chain.Undone(m, s.version)
-	s.fill.RolledBack(m.Ancestor.Slot())
-	return s.finish(maxWorking)
-}
+// Paused reports whether events are kept back because too much is unfinalized.
+func (s *Sequencer) Paused() bool { return len(s.backlog.events) > 0 }
 
-func (s *sequencer) append(n *chain.Node) error {
-	s.applyBlock(n)
-	s.chain.Appended(n, s.version)
-	s.fill.Appended(n.Block)
-	return s.finish(maxWorking)
-}
+// MayLearn reports whether Learn may be called: there is a block, and room for more.
+func (s *Sequencer) MayLearn() bool { return s.chain.Tip != nil && !s.Paused() && !s.overflows() }
 
-func (s *sequencer) status(e *ledger.SlotStatus) error {
-	s.statusSeen = true
-	if s.chain.Finalized == nil {
-		return nil
-	}
-	if e.Slot <= s.chain.Finalized.Slot() {
-		return s.statusBelowFinalized(e)
-	}
-	n := s.chain.BlockFor(e)
-	switch {
-	case n == nil:
-		s.statusOfWaiting(e)
-		return nil
-	case e.Status == ledger.StatusDead:
-		return s.dead(n)
-	case e.Status == ledger.StatusFinalized:
-		return s.raise(n, ledger.Finalized)
-	default:
-		return s.raise(n, ledger.Confirmed)
-	}
-}
+// Learn applies base state that the source did not show, as the next record.
+func (s *Sequencer) Learn(b *ledger.BaseState) error { return s.base(b) }
 
-// knows reports whether a status is about a block that came already.
-func (s *sequencer) knows(e *ledger.SlotStatus) bool {
-	return s.chain.Finalized != nil &&
-		(e.Slot <= s.chain.Finalized.Slot() || s.chain.BlockFor(e) != nil || s.chain.Waiting.BlockFor(e) != nil)
-}
-
-// statusBelowFinalized stops ingest where the source takes back what is final.
-func (s *sequencer) statusBelowFinalized(e *ledger.SlotStatus) error {
-	same, _ := s.retained.at(e.Slot)
-	if same == nil {
-		return nil
-	}
-	meant := !e.Blockhash.Known || e.Blockhash.Value == same.Blockhash
-	switch {
-	case meant && e.Status == ledger.StatusDead:
-		return chain.Refused("the source calls slot %d dead, below the finalized slot %d", e.Slot, s.chain.Finalized.Slot())
-	case !meant && e.Status != ledger.StatusDead:
-		return fmt.Errorf("the source calls another block at slot %d %s, below the finalized slot %d", e.Slot, e.Status, s.chain.Finalized.Slot())
-	}
-	return nil
-}
-
-// statusOfWaiting remembers what is said of a block whose parent has not come.
-func (s *sequencer) statusOfWaiting(e *ledger.SlotStatus) {
-	w := s.chain.Waiting.BlockFor(e)
-	switch {
-	case w == nil:
-		s.tally.unknownStatuses.Add(1)
-	case e.Status == ledger.StatusDead:
-		s.tally.dead.Add(1)
-		if b := w.Block; s.chain.NoteStatus(chain.BlockID{Slot: b.Slot, Hash: b.Blockhash}, ledger.StatusDead) {
-			s.applyStatus(b, ledger.StatusDead) // it may come again, after a restart too
-		}
-	default:
-		w.Status = max(w.Status, e.Status)
-	}
-}
-
-// raise makes the branch of n the chain and moves the levels up to n, unless that was done before.
-func (s *sequencer) raise(n *chain.Node, level ledger.Commitment) error {
-	if level == ledger.Processed || level == ledger.Confirmed && !s.chain.NoteStatus(n.ID(), ledger.StatusConfirmed) {
-		return nil
-	}
-	if !n.OnChain() {
-		s.chain.Revive(n)
-		if err := s.switchTo(s.chain.Best(n)); err != nil {
-			return err
-		}
-	}
-	if level == ledger.Finalized && n.Slot() > s.chain.Finalized.Slot() {
-		s.finalize(n, false)
-	} else if n.Slot() > s.chain.Confirmed.Slot() {
-		s.applyStatus(n.Block, ledger.StatusConfirmed)
-		s.chain.Confirmed = n
-	}
-	return nil
-}
-
-// dead gives up a block with all that builds on it; the tip steps back if it was there, or to a branch that waited
-// beside and is higher than what is left.
-func (s *sequencer) dead(n *chain.Node) error {
-	s.tally.dead.Add(1)
-	if !s.chain.NoteStatus(n.ID(), ledger.StatusDead) {
-		return nil
-	}
-	n.Dead = true
-	if n.OnChain() {
-		if err := s.switchTo(s.chain.TipWithout(n)); err != nil {
-			return err
-		}
-	}
-	s.applyStatus(n.Block, ledger.StatusDead)
-	return nil
-}
-
-// finalizeByDepth makes the block so deep below the tip final, where the source never spoke of finality.
-func (s *sequencer) finalizeByDepth(depth int) {
-	if s.statusSeen || !s.info.FinalityByDepth || s.chain.Tip == nil {
-		return
-	}
-	if n := s.chain.Below(depth); n != nil && n != s.chain.Finalized {
-		s.finalize(n, true)
-	}
-}
-
-// passGaps applies the gap rule to blocks that wait, while they wait too long.
-func (s *sequencer) passGaps(tooLong func() bool) error {
-	for tooLong() {
-		w, ok := s.chain.Waiting.Lowest()
-		if !ok {
-			return nil
-		}
-		if !s.info.GapsAllowed {
-			return fmt.Errorf("block %d builds on slot %d, which the source did not show after slot %d (?gaps=allow passes over it)",
-				w.Block.Slot, w.Block.ParentSlot, s.chain.Tip.Slot())
-		}
-		if !s.chain.MayFollowGap(w.Block) {
-			s.tally.orphans.Add(1)
-			s.chain.Abandon(chain.BlockID{Slot: w.Block.Slot, Hash: w.Block.Blockhash})
-			continue
-		}
-		s.log.Warn("gap: slots between are not indexed", "after_slot", s.chain.Tip.Slot(), "next_slot", w.Block.Slot)
-		s.tally.gaps.Add(1)
-		if err := s.release(w, s.chain.Tip); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// endOfInput settles what a finite source left open: blocks that still wait, and the
+// EndOfInput settles what a finite source left open: blocks that still wait, and the
 // finality of a ledger whose source never spoke of it.
-func (s *sequencer) endOfInput() error {
+func (s *Sequencer) EndOfInput() error {
 	if err := s.passGaps(func() bool { return s.chain.Waiting.Len() > 0 }); err != nil {
 		return err
 	}
 	s.finalizeByDepth(0)
+	if n := len(s.backlog.events); n > 0 {
+		return chain.Refused("the input ended with %d events held back because too much is unfinalized", n)
+	}
 	return nil
 }
+
+// Chain returns the tree of blocks, for reading alone.
+func (s *Sequencer) Chain() *chain.Chain { return s.chain }
+
+// Version returns the version of the newest record.
+func (s *Sequencer) Version() ledger.Version { return s.version }
+
+// Snapshot returns what a snapshot of the newest finalized block says of itself, and the blocks it holds. The state is that
+// of the shards at the version of the Meta. There must be a block, and everything applied must be visible.
+func (s *Sequencer) Snapshot() (snapshot.Meta, []snapshot.HeldBlock) {
+	n := s.chain.Finalized
+	return snapshot.Meta{
+		Version: n.Version, Slot: n.Slot(), Blockhash: n.Block.Blockhash, Seq: n.Seq, StateHash: n.StateHash,
+		Block: n.Block, Root: s.rootSlot, Floor: s.retained.floor, BaseSlot: s.baseSlot,
+	}, s.retained.upTo(n.Slot())
+}
+
+// Shown notes that a batch became visible: what it finalized is folded once no query reads below it.
+func (s *Sequencer) Shown(b *Batch) {
+	s.shown = b.Version
+	if b.Head.HasBlock {
+		s.folds.add(b.Head.Tips[ledger.Finalized], b.pruned, b.Head.Published)
+	}
+}
+
+// AllShown reports whether everything that was applied is visible.
+func (s *Sequencer) AllShown() bool { return s.shown == s.version }
+
+// FoldDue folds what no query can be reading below any more, or anything finalized where the
+// overlays hold too much.
+func (s *Sequencer) FoldDue(now time.Time) {
+	var cells int64
+	for _, sh := range s.shards {
+		cells += sh.Counters().OverlayCells.Load()
+	}
+	s.fold(now, cells > maxOverlayCells)
+}
+
+// FoldAll folds everything finalized at once. The caller knows that no query runs.
+func (s *Sequencer) FoldAll() { s.fold(time.Now(), true) }
+
+// NextFold returns when the next fold is due, false if none waits.
+func (s *Sequencer) NextFold() (time.Time, bool) { return s.folds.next() }

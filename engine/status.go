@@ -121,12 +121,7 @@ func (e *Engine) Progress() Progress { return e.progress.read() }
 
 // Stats are the engine's figures for operators.
 type Stats struct {
-	Blocks, Updates, Rollbacks, Duplicates, Orphans, Dead, Gaps, UnknownStatuses uint64
-
-	// Undone counts the blocks of all rollbacks. RollbacksUpTo counts the rollbacks of at most
-	// so many blocks as RollbackDepths says in the same place.
-	Undone        uint64
-	RollbacksUpTo [len(RollbackDepths)]uint64
+	Counters
 
 	Transactions int // held, with those of blocks that left the chain a moment ago
 	Shards       []ShardStats
@@ -158,16 +153,7 @@ type ShardStats struct {
 
 // Stats returns the figures as they stand now.
 func (e *Engine) Stats() Stats {
-	t := &e.tally
-	s := Stats{
-		Blocks: t.blocks.Load(), Updates: e.seq.updates.Load(), Rollbacks: t.rollbacks.Load(),
-		Duplicates: t.duplicates.Load(), Orphans: t.orphans.Load(), Dead: t.dead.Load(),
-		Gaps: t.gaps.Load(), UnknownStatuses: t.unknownStatuses.Load(), Undone: t.undone.Load(),
-	}
-	for i, sum := 0, uint64(0); i < len(s.RollbacksUpTo); i++ {
-		sum += t.depths[i].Load()
-		s.RollbacksUpTo[i] = sum
-	}
+	s := Stats{Counters: e.seq.Counters()}
 	if e.log != nil {
 		s.Log = e.log.Stats()
 	}

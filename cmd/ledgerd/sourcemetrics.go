@@ -73,7 +73,7 @@ func writeFill(w io.Writer, s fill.Stats) {
 }
 
 // writeRollbacks writes how deep rollbacks went.
-func writeRollbacks(w io.Writer, s engine.Stats) {
+func writeRollbacks(w io.Writer, s engine.Counters) {
 	const name = "ledgerd_rollback_depth_blocks"
 	promtext.Head(w, name, "histogram", "Blocks undone by each rollback.")
 	for i, n := range s.RollbacksUpTo {
