@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
 )
 
 // batch is a batch of the sequencer on its way through a commit.
 type batch struct {
-	*Batch
+	*sequencer.Batch
 	receivedAt time.Time // when the first of its events was taken from the source; zero: there is none
 	shared     bool      // it is in the shared log
 	shown      bool      // it is durable and published

@@ -16,6 +16,7 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/fill"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
 	"ledgerd/shard"
 	"ledgerd/shard/txstore"
 	"ledgerd/snapshot/wal"
@@ -49,7 +50,7 @@ type Config struct {
 	Dir       *datadir.Dir              // nil: nothing is kept, as in tests
 	Log       Log                       // nil: the one in Dir or, without Dir, NullLog
 	Shards    int                       // 0: one a core
-	Retention Retention                 // 0: 9000 slots, 2 GiB
+	Retention sequencer.Retention       // 0: 9000 slots, 2 GiB
 	Fetcher   ledger.Fetcher            // where accounts are fetched that are asked for and not held; nil: nowhere
 	SkipVotes bool                      // vote transactions are not held; where Dir is tied to that they are not, either
 	Filter    *ledger.Filter            // which accounts are held; nil: the one Dir is tied to, or all
@@ -80,8 +81,8 @@ type Engine struct {
 	shards  []*shard.Shard
 	stored  *txstore.Store // the transactions of blocks
 	logger  *slog.Logger
-	seq     *Sequencer   // touched by the goroutine of sequence alone, but for its counters
-	fill    *fill.Filler // nil: nothing is fetched
+	seq     *sequencer.Sequencer // touched by the goroutine of sequence alone, but for its counters
+	fill    *fill.Filler         // nil: nothing is fetched
 	commits committer
 	store   Log // the committer writes to it, Run closes it
 	shared  sharing
@@ -143,7 +144,7 @@ func New(c Config) *Engine {
 			Frozen: func() bool { return e.frozen.Load() != nil }, Deadline: queryDeadline,
 		})
 	}
-	e.seq = NewSequencer(SequencerConfig{
+	e.seq = sequencer.New(sequencer.Config{
 		Shards: e.shards, Stored: e.stored, Retention: c.Retention, FoldAfter: foldAfter,
 		Info: info, SkipVotes: c.SkipVotes, Filler: e.fill, Logger: c.Logger,
 	})

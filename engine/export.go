@@ -11,6 +11,7 @@ import (
 	"ledgerd/engine/chain"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
 	"ledgerd/shard"
 )
 
@@ -22,7 +23,7 @@ const exportPiece = 1000
 // that are held, without their writes, and then what is not final yet as it happened.
 // It stops at the first error of emit and returns it.
 func Export(ctx context.Context, dir *datadir.Dir, log *slog.Logger, emit func(ledger.Event) error) error {
-	e := New(Config{Dir: dir, Logger: log, Retention: Retention{Slots: math.MaxInt64, Bytes: math.MaxInt}})
+	e := New(Config{Dir: dir, Logger: log, Retention: sequencer.Retention{Slots: math.MaxInt64, Bytes: math.MaxInt}})
 	err := e.recovered(ctx, func(r *recovery, _ context.Context) error {
 		return (&exporter{recovery: r, emit: emit}).run(ctx)
 	})

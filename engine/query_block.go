@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
 	"ledgerd/shard/txstore"
 )
 
@@ -54,7 +55,7 @@ func blockAt(v ledger.View, slot ledger.Slot, parts ledger.BlockParts) (ledger.B
 
 // blocksOf returns the blocks that are held up to the tip of a view, oldest first.
 func blocksOf(v ledger.View) []*txstore.Block {
-	chain, ok := v.Head.Chain.(*ChainBlocks)
+	chain, ok := v.Head.Chain.(*sequencer.ChainBlocks)
 	if !ok {
 		return nil
 	}

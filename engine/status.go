@@ -6,6 +6,7 @@ import (
 
 	"ledgerd/engine/fill"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/wal"
 )
 
@@ -121,7 +122,7 @@ func (e *Engine) Progress() Progress { return e.progress.read() }
 
 // Stats are the engine's figures for operators.
 type Stats struct {
-	Counters
+	sequencer.Counters
 
 	Transactions int // held, with those of blocks that left the chain a moment ago
 	Shards       []ShardStats

@@ -1,4 +1,4 @@
-package engine
+package sequencer
 
 import (
 	"log/slog"
@@ -12,8 +12,8 @@ import (
 	"ledgerd/snapshot"
 )
 
-// SequencerConfig is what a sequencer needs.
-type SequencerConfig struct {
+// Config is what a sequencer needs.
+type Config struct {
 	Shards    []*shard.Shard // they run from the first event or record on
 	Stored    *txstore.Store // the transactions of the retained blocks, and those of undone ones until they are folded
 	Retention Retention
@@ -44,8 +44,8 @@ type Sequencer struct {
 	backlog backlog
 }
 
-// NewSequencer returns a sequencer without a block.
-func NewSequencer(c SequencerConfig) *Sequencer {
+// New returns a sequencer without a block.
+func New(c Config) *Sequencer {
 	return &Sequencer{decider: decider{
 		applier: applier{
 			shards: c.Shards, stored: c.Stored, retention: c.Retention, folds: folds{after: c.FoldAfter},
