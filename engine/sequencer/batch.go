@@ -18,8 +18,8 @@ type Batch struct {
 	Head    *ledger.Head           // Published is the time of Seal until the caller sets it
 	Final   ledger.Opt[ledger.Tip] // the finalized tip, where its status is no later record
 
-	Root     ledger.Opt[ledger.Hash] // of the ledger, where this process saw it
-	Statuses bool                    // the source spoke of finality
+	Root     ledger.Opt[ledger.Hash] // the first block's hash, if this process applied it
+	Statuses bool                    // the source emitted a status
 
 	pruned []*txstore.Block // what the head does not hold any more
 }

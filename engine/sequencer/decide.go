@@ -31,9 +31,11 @@ type decider struct {
 	fill      Filler
 
 	skipVotes  bool                    // vote transactions are left out of blocks
-	statusSeen bool                    // the source spoke of finality
-	follows    bool                    // what another node wrote, whose log alone tells whether its source did; a directory notes it
-	rootHash   ledger.Opt[ledger.Hash] // where this process saw the root
+	statusSeen bool                    // the source emitted a status
+	rootHash   ledger.Opt[ledger.Hash] // of the first block, if this process applied it
+	// follows is set while the records come from another node, whose source is known by its records alone: those show
+	// whether it emits statuses. What the own source does is kept in the data directory.
+	follows bool
 	// bases are the newest base states that came after the first block: what a source shows again after a restart is not
 	// learned again.
 	bases [][sha256.Size]byte

@@ -41,12 +41,20 @@ func (h *retained) push(b *txstore.Block) {
 	h.bytes += b.SizeBytes()
 }
 
-// ChainBlocks are the blocks that a head holds for queries in its Chain, oldest first.
-type ChainBlocks []*txstore.Block
+// chainBlocks is what Head.Chain points to: the blocks, oldest first.
+type chainBlocks []*txstore.Block
 
-func (h *retained) chain() *ChainBlocks {
-	c := ChainBlocks(h.blocks)
+func (h *retained) chain() *chainBlocks {
+	c := chainBlocks(h.blocks)
 	return &c
+}
+
+// Blocks returns the blocks that a head of a sequencer holds, oldest first; nil where it holds none. The result is only read.
+func Blocks(h *ledger.Head) []*txstore.Block {
+	if c, ok := h.Chain.(*chainBlocks); ok {
+		return *c
+	}
+	return nil
 }
 
 // pop drops the newest n blocks: they left the chain.
