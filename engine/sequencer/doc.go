@@ -17,9 +17,8 @@
 //
 // # Order
 //
-// A record gets its version when it is decided, its updates when the shards are done with it. The sequencer decides about
-// the next block while the shards apply the one before, and is never more than that ahead; [Sequencer.Seal] waits for
-// all of them. Batches are made, committed and shown in one order. What a batch finalized is folded once no query can
+// A record gets its version when it is decided, and its updates when the shards are done with it. The sequencer goes on
+// deciding while the shards have at most two blocks to do; [Sequencer.Seal] waits for all of them. Batches are made, committed and shown in one order. What a batch finalized is folded once no query can
 // read below it any more: Config.FoldAfter after the caller reported with [Sequencer.Shown] that the batch is visible.
 //
 // A replay takes the records of a log in place of events. It makes no decision anew, repeats the effect of each record, and
