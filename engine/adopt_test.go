@@ -18,6 +18,7 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -102,9 +103,9 @@ func (o *offered) begin(ctx context.Context, disk vfs.FS) error {
 func offering(t *testing.T) (l *sharedLedger, w clusterNode, sent []*ledger.Block, all []offered) {
 	t.Helper()
 	l = newSharedLedger()
-	w = writer(t, l, Config{Shards: 2, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
+	w = writer(t, l, Config{Shards: 2, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}})
 	maker := startMember(t, l, nil, offers(onDisk(t, vfstest.NewMemory(), Config{
-		Shards: 3, SnapshotInterval: time.Second, Retention: Retention{Slots: 30, Bytes: 1 << 30},
+		Shards: 3, SnapshotInterval: time.Second, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30},
 	}), func(o offered) { all = append(all, o) }))
 	root := rootBlock(100, lamports(key(1), 5), holding(key(51), key(52), key(53), 9))
 	sent = append([]*ledger.Block{root}, chainOf(root, 59)...)
@@ -142,7 +143,7 @@ func TestReplicaBeginsWithTheSnapshotOfAnother(t *testing.T) {
 			if err := o.begin(t.Context(), disk); err != nil {
 				t.Fatalf("once more: %v", err)
 			}
-			c := onDisk(t, disk, Config{Shards: 1, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
+			c := onDisk(t, disk, Config{Shards: 1, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}})
 			replica := startMember(t, l, nil, c)
 			same(t, fmt.Sprintf("from record %d", o.Version), w.Engine, replica.Engine)
 			checkHeads(t, l, replica.published)
@@ -152,7 +153,7 @@ func TestReplicaBeginsWithTheSnapshotOfAnother(t *testing.T) {
 			replica.mustStop()
 			c.Dir.Close()
 			// It starts again from what it has, without anybody.
-			c = onDisk(t, disk, Config{Shards: 2, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
+			c = onDisk(t, disk, Config{Shards: 2, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}})
 			l.unreachable = true
 			again := startMember(t, l, nil, c)
 			l.unreachable = false
@@ -244,7 +245,7 @@ func TestAdoptionAtAnyMoment(t *testing.T) {
 					o = first
 				}
 				left = left.Crash(0, uint64(n)) // what is done is done
-				c := onDisk(t, left, Config{Shards: 2, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
+				c := onDisk(t, left, Config{Shards: 2, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}})
 				if first, err := c.Dir.FirstRecord(t.Context()); err != nil || first.Version != o.Version {
 					t.Fatalf("crash at call %d: begins with %v, %v", n, first, err)
 				}
@@ -356,7 +357,7 @@ func TestSnapshotOfAnotherStateFencesOff(t *testing.T) {
 		if err := o.begin(t.Context(), disk); err != nil {
 			t.Fatal(err)
 		}
-		c := onDisk(t, disk, Config{Shards: 2, SnapshotInterval: time.Second, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
+		c := onDisk(t, disk, Config{Shards: 2, SnapshotInterval: time.Second, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}})
 		var told int
 		replica := startMember(t, l, nil, offers(c, func(offered) { told++ }))
 		replica.falsify(key(51))
@@ -397,7 +398,7 @@ func (n *subject) falsify(k ledger.Pubkey) {
 	wrong := lamports(k, 123456789)
 	wrong.Pubkey = k
 	base := &ledger.BaseState{Slot: 1 << 40, Accounts: []ledger.AccountWrite{wrong}}
-	if _, err := n.ownerOf(&k).ApplyBase(n.seq.chain.Tip.Version, base, false).Wait(); err != nil {
+	if _, err := n.ownerOf(&k).ApplyBase(n.seq.Chain().Tip.Version, base, false).Wait(); err != nil {
 		n.t.Fatal(err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/sequencer"
 	"ledgerd/engine/source/sim"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -111,7 +112,7 @@ func (n *groupNode) start() {
 		g.begun++
 	}
 	c := Config{
-		Dir: d, Shards: 1 + g.r.IntN(4), Retention: Retention{Slots: 60, Bytes: 1 << 30}, SegmentBytes: 64 << 10,
+		Dir: d, Shards: 1 + g.r.IntN(4), Retention: sequencer.Retention{Slots: 60, Bytes: 1 << 30}, SegmentBytes: 64 << 10,
 		SnapshotInterval: 5 * time.Second, OnPublish: n.saw,
 	}
 	if n.offers {

@@ -6,7 +6,16 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
 )
+
+// batch is a batch of the sequencer on its way through a commit.
+type batch struct {
+	*sequencer.Batch
+	receivedAt time.Time // when the first of its events was taken from the source; zero: there is none
+	shared     bool      // it is in the shared log
+	shown      bool      // it is durable and published
+}
 
 // committer makes batches durable and then visible, one after the other, on its own
 // goroutine. Meanwhile the sequencer fills the next one; there is never a third.
@@ -50,15 +59,14 @@ func (e *Engine) handOver() error {
 	if c.busy || c.failed || c.events == 0 {
 		return nil
 	}
-	b, err := e.seq.seal()
+	sealed, err := e.seq.Seal()
 	if err != nil {
 		c.failed = true
 		return err
 	}
-	e.paused.Store(e.backlog.waits())
-	b.receivedAt, c.receivedAt = c.receivedAt, time.Time{}
-	b.shared = !e.shared.writes()
-	c.busy, c.events = true, 0
+	e.paused.Store(e.seq.Paused())
+	b := &batch{Batch: sealed, receivedAt: c.receivedAt, shared: !e.shared.writes()}
+	c.busy, c.events, c.receivedAt = true, 0, time.Time{}
 	c.batches <- b
 	return nil
 }
@@ -68,7 +76,7 @@ func (e *Engine) batchDone(o outcome) error {
 	e.commits.busy = false
 	e.commits.failed = e.commits.failed || o.err != nil
 	if o.batch.shown || o.err == nil {
-		e.seq.shows(o.batch)
+		e.seq.Shown(o.batch.Batch)
 	}
 	return o.err
 }
@@ -93,7 +101,7 @@ func (e *Engine) commit(ctx context.Context, b *batch) error {
 		if err := e.errFenced(); err != nil {
 			return err
 		}
-		unseen := len(b.records) > 0 && !b.shown // false in a retry after only the second note failed
+		unseen := len(b.Records) > 0 && !b.shown // false in a retry after only the second note failed
 		if unseen {
 			if err := e.requireFreeForLog(); err != nil {
 				return err
@@ -106,8 +114,8 @@ func (e *Engine) commit(ctx context.Context, b *batch) error {
 			if err := e.share(ctx, b); err != nil {
 				return err
 			}
-			if err := e.store.Commit(b.records); err != nil {
-				return &logError{b.slot, err}
+			if err := e.store.Commit(b.Records); err != nil {
+				return &logError{b.Slot, err}
 			}
 			if err := e.errFenced(); err != nil {
 				return err
@@ -121,7 +129,7 @@ func (e *Engine) commit(ctx context.Context, b *batch) error {
 // publishTo returns the function that publishes a batch: publish or, before the first head after the snapshot of a
 // shared log, notify, which does not make the head the newest.
 func (e *Engine) publishTo(b *batch) func(*ledger.Publication) {
-	if e.shared.log != nil && b.head.HasBlock && !b.final.Known {
+	if e.shared.log != nil && b.Head.HasBlock && !b.Final.Known {
 		return e.notify
 	}
 	return e.publish
@@ -129,9 +137,9 @@ func (e *Engine) publishTo(b *batch) func(*ledger.Publication) {
 
 // show publishes a batch, which is durable.
 func (e *Engine) show(b *batch, publish func(*ledger.Publication)) {
-	b.shown, b.head.Published = true, time.Now()
-	publish(&ledger.Publication{Head: b.head, Records: b.records, ReceivedAt: b.receivedAt})
-	if b.final.Known {
-		e.history.add(b.seq, b.final.Value)
+	b.shown, b.Head.Published = true, time.Now()
+	publish(&ledger.Publication{Head: b.Head, Records: b.Records, ReceivedAt: b.receivedAt})
+	if b.Final.Known {
+		e.history.add(b.Seq, b.Final.Value)
 	}
 }

@@ -161,7 +161,7 @@ func TestStopOnAFullDiskForgetsWhatIsApplied(t *testing.T) {
 			block = b
 		}
 		n.send(events(chainOf(block, 3)[1:]...)...)
-		if n.seq.shown == n.seq.version {
+		if n.seq.AllShown() {
 			t.Fatalf("everything is visible on a full disk of %d bytes", used)
 		}
 		seen := n.Head().Tips[ledger.Processed].Version

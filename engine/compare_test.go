@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
 )
 
 // comparer holds an engine's publications and answers against a model.
@@ -15,7 +16,7 @@ type comparer struct {
 	t         *testing.T
 	r         *rand.Rand // chooses page sizes and intervals
 	m         *model
-	retention Retention
+	retention sequencer.Retention
 	held      map[*ledger.Head]point // heads that were published, with what they show
 	floor     ledger.Slot
 	next      int // the first publication not looked at
@@ -25,7 +26,7 @@ type comparer struct {
 	signatures              []ledger.Signature
 }
 
-func newComparer(t *testing.T, r *rand.Rand, m *model, retention Retention) *comparer {
+func newComparer(t *testing.T, r *rand.Rand, m *model, retention sequencer.Retention) *comparer {
 	return &comparer{t: t, r: r, m: m, retention: retention, held: make(map[*ledger.Head]point)}
 }
 

@@ -86,14 +86,14 @@ func (e *Engine) note(b *batch) error {
 	var root ledger.Opt[ledger.Hash]
 	durable := e.config.Sync.Mode == wal.Always || e.log != nil && e.log.Stats().DurableSlot > 0
 	if h := e.head.Load(); h != nil && h.HasBlock && durable {
-		root = b.root
+		root = b.Root
 	}
-	err := e.config.Dir.SaveRoot(root, b.statuses)
+	err := e.config.Dir.SaveRoot(root, b.Statuses)
 	switch {
 	case vfs.IsFull(err) || vfs.IsOutOfFiles(err):
 		return fmt.Errorf("%w: %w", wal.ErrNoSpace, err)
 	case err != nil:
-		return &logError{b.slot, err}
+		return &logError{b.Slot, err}
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -111,7 +112,7 @@ func scriptConfig(t *testing.T, disk vfs.FS, shards int) (Config, error) {
 	}
 	t.Cleanup(func() { dir.Close() })
 	return Config{
-		Dir: dir, Shards: shards, Retention: Retention{Slots: 60, Bytes: 1 << 30},
+		Dir: dir, Shards: shards, Retention: sequencer.Retention{Slots: 60, Bytes: 1 << 30},
 		SnapshotInterval: 3 * time.Second, SegmentBytes: 16 << 10,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}, nil

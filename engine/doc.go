@@ -1,13 +1,11 @@
-// Package engine turns the events of a source into one chain of records, routes it over
-// the shards, and answers questions about any published version.
+// Package engine runs one node of a ledger: it recovers what the data directory holds, hands the events of a source to the
+// sequencer, commits what that makes of them, and answers questions about any published version.
 //
 // # Nouns
 //
-// The sequencer is the only writer: one goroutine that takes events in arrival order,
-// decides about forks, duplicates and gaps (see chain), lets the shards apply what it
-// decided, and makes records of it. A batch is records and the [ledger.Head] that stands after
-// them. The committer, a goroutine of its own, commits one batch after the other to the
-// [Log] and publishes it.
+// The sequencer (see package sequencer) is the only writer of the shards. One goroutine owns it: it hands over events
+// in arrival order, and takes batches, each of them records and the [ledger.Head] that stands after them. The committer,
+// a goroutine of its own, commits one batch after the other to the [Log] and publishes it.
 //
 // A query reads the newest head once, asks the shards at that head's version, and so is
 // answered from one block, whatever is applied, undone or folded meanwhile.
@@ -40,11 +38,6 @@
 //
 // A full disk pauses ingest until there is space; one that fails stops it for good. Reads go
 // on in both cases.
-//
-// # Folding
-//
-// Nothing is folded that a query may still read: a version leaves the overlay when it
-// stopped being the newest finalized one longer ago than a query may take.
 //
 // # Lifetime
 //

@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"ledgerd/engine/chain"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/fill"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
 	"ledgerd/shard"
 	"ledgerd/shard/txstore"
 	"ledgerd/snapshot/wal"
@@ -50,7 +50,7 @@ type Config struct {
 	Dir       *datadir.Dir              // nil: nothing is kept, as in tests
 	Log       Log                       // nil: the one in Dir or, without Dir, NullLog
 	Shards    int                       // 0: one a core
-	Retention Retention                 // 0: 9000 slots, 2 GiB
+	Retention sequencer.Retention       // 0: 9000 slots, 2 GiB
 	Fetcher   ledger.Fetcher            // where accounts are fetched that are asked for and not held; nil: nowhere
 	SkipVotes bool                      // vote transactions are not held; where Dir is tied to that they are not, either
 	Filter    *ledger.Filter            // which accounts are held; nil: the one Dir is tied to, or all
@@ -81,9 +81,8 @@ type Engine struct {
 	shards  []*shard.Shard
 	stored  *txstore.Store // the transactions of blocks
 	logger  *slog.Logger
-	tally   tally
-	seq     *sequencer   // touched by the goroutine of sequence alone, but for its counters
-	fill    *fill.Filler // nil: nothing is fetched
+	seq     *sequencer.Sequencer // touched by the goroutine of sequence alone, but for its counters
+	fill    *fill.Filler         // nil: nothing is fetched
 	commits committer
 	store   Log // the committer writes to it, Run closes it
 	shared  sharing
@@ -99,7 +98,6 @@ type Engine struct {
 	lastSeen     atomic.Int64             // when the source showed a block last, since started; 0: never
 	// when a block of this process became visible last, likewise
 	lastShown atomic.Int64
-	backlog   backlog // touched by the goroutine of sequence alone
 
 	log          *wal.Log // nil without a directory
 	snapshots    snapshots
@@ -140,18 +138,16 @@ func New(c Config) *Engine {
 	for i := range c.Shards {
 		e.shards = append(e.shards, shard.New(i, c.Shards))
 	}
-	e.seq = &sequencer{
-		applier: applier{shards: e.shards, stored: e.stored, retention: c.Retention},
-		chain:   chain.New(), info: info, log: c.Logger, tally: &e.tally,
-		checkRoot: func(ledger.Hash) error { return nil }, skipVotes: c.SkipVotes,
-	}
 	if c.Fetcher != nil {
 		e.fill = fill.New(fill.Config{
 			Fetcher: c.Fetcher, Logger: c.Logger, Held: e.account, Head: e.Head, NextPublication: e.nextPublication,
 			Frozen: func() bool { return e.frozen.Load() != nil }, Deadline: queryDeadline,
 		})
-		e.seq.fill = e.fill
 	}
+	e.seq = sequencer.New(sequencer.Config{
+		Shards: e.shards, Stored: e.stored, Retention: c.Retention, FoldAfter: foldAfter,
+		Info: info, SkipVotes: c.SkipVotes, Filler: e.fill, Logger: c.Logger,
+	})
 	e.learnDir()
 	if c.Join != nil {
 		e.progress.begin(joining, 0)
@@ -247,12 +243,12 @@ func (e *Engine) flow(ctx, broken context.Context) error {
 	flow, flowCtx := errgroup.WithContext(ctx)
 	events := make(chan ledger.Event, eventLane)
 	if e.holdsSomething() {
-		e.publish(&ledger.Publication{Head: e.seq.head()})
+		e.publish(&ledger.Publication{Head: e.seq.Head()})
 	}
 	if e.config.Source == nil && e.shared.log == nil {
 		e.ready.Store(true)
 	}
-	e.recoveryOver.Store(e.head.Load() != nil || e.seq.chain.Tip == nil)
+	e.recoveryOver.Store(e.head.Load() != nil || e.seq.Chain().Tip == nil)
 	from := e.resumePoint()
 	following, stopFollowing := context.WithCancel(flowCtx)
 	defer stopFollowing()
@@ -287,11 +283,11 @@ func (e *Engine) fetch(ctx context.Context) {
 
 // holdsSomething reports whether what was recovered is to be shown.
 func (e *Engine) holdsSomething() bool {
-	tip := e.seq.chain.Tip
+	c := e.seq.Chain()
 	if e.shared.log == nil {
-		return e.config.Source == nil || tip != nil
+		return e.config.Source == nil || c.Tip != nil
 	}
-	return tip != nil && !tip.Base && e.seq.chain.Finalized.FinalizedBy <= e.seq.version
+	return c.Tip != nil && !c.Tip.Base && c.Finalized.FinalizedBy <= e.seq.Version()
 }
 
 // age returns for how long the engine is there, never 0.

@@ -11,6 +11,7 @@ import (
 	"ledgerd/engine/chain"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
 	"ledgerd/shard"
 )
 
@@ -22,7 +23,7 @@ const exportPiece = 1000
 // that are held, without their writes, and then what is not final yet as it happened.
 // It stops at the first error of emit and returns it.
 func Export(ctx context.Context, dir *datadir.Dir, log *slog.Logger, emit func(ledger.Event) error) error {
-	e := New(Config{Dir: dir, Logger: log, Retention: Retention{Slots: math.MaxInt64, Bytes: math.MaxInt}})
+	e := New(Config{Dir: dir, Logger: log, Retention: sequencer.Retention{Slots: math.MaxInt64, Bytes: math.MaxInt}})
 	err := e.recovered(ctx, func(r *recovery, _ context.Context) error {
 		return (&exporter{recovery: r, emit: emit}).run(ctx)
 	})
@@ -39,8 +40,8 @@ type exporter struct {
 }
 
 func (x *exporter) run(ctx context.Context) error {
-	c := x.seq.chain
-	slot, version := x.seq.baseSlot, x.seq.version
+	c, head := x.seq.Chain(), x.seq.Head()
+	slot, version := head.Tip(ledger.Processed).Slot, head.Tip(ledger.Processed).Version
 	if c.Finalized != nil {
 		slot, version = c.Finalized.Slot(), c.Finalized.Version
 	}
@@ -50,10 +51,8 @@ func (x *exporter) run(ctx context.Context) error {
 	if c.Finalized == nil {
 		return nil
 	}
-	for _, b := range x.seq.retained.blocks {
-		if b.Block.Slot > slot {
-			break
-		}
+	_, blocks := x.seq.Snapshot()
+	for _, b := range blocks {
 		final := *b.Whole()
 		// The newest one becomes final at the end: else base state that came after it would seem to be a part of it.
 		if final.Status = ledger.Finalized; b.Block.Slot == slot {
@@ -79,7 +78,8 @@ func (x *exporter) run(ctx context.Context) error {
 // the accounts of that base state as they stood then: each is closed and written anew at the slot after the block
 // before, so that the result does not depend on what the blocks alone lead to.
 func (x *exporter) unfinalized() error {
-	tip, below := x.seq.chain.Tip, x.seq.chain.Finalized
+	c := x.seq.Chain()
+	tip, below := c.Tip, c.Finalized
 	var path []*chain.Node
 	for n := tip; n != below; n = n.Parent {
 		path = append(path, n)
@@ -98,7 +98,7 @@ func (x *exporter) unfinalized() error {
 			return err
 		}
 	}
-	return x.between(tip, x.seq.version)
+	return x.between(tip, x.seq.Version())
 }
 
 // between emits the accounts of base state that came after a block of the chain, up to a version before the next one's.
@@ -197,7 +197,7 @@ func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey
 		closed.Accounts = append(closed.Accounts, closes)
 		if a := &accounts[i]; a.Exists() {
 			taught.Accounts = append(taught.Accounts, a.Write())
-		} else if at := max(a.Since.Slot(), x.seq.chain.Finalized.Slot()); a.Since != 0 {
+		} else if at := max(a.Since.Slot(), x.seq.Chain().Finalized.Slot()); a.Since != 0 {
 			x.newest = max(x.newest, at)
 			if err := x.emit(&ledger.BaseState{Slot: at, Accounts: []ledger.AccountWrite{closes}}); err != nil {
 				return err

@@ -61,7 +61,7 @@ func exportAndImport(t *testing.T, s stream, seed uint64) {
 	defer old.mustStop()
 	synctest.Wait()
 	for level := range want.Tips {
-		if c := old.seq.chain.Confirmed; level == int(ledger.Confirmed) && c.ConfirmedAgain > c.Version {
+		if c := old.seq.Chain().Confirmed; level == int(ledger.Confirmed) && c.ConfirmedAgain > c.Version {
 			continue // base state came with a rollback: the export has it after the block
 		}
 		if got.Root == got.Tips[level].Slot {

@@ -110,15 +110,9 @@ func (e *Engine) handle(h *followMsg) error {
 // replayFollowed applies a commit of the shared log. If that leads to another state than the commit states, the node
 // fences itself off. A part of a commit never becomes visible.
 func (e *Engine) replayFollowed(commit []*ledger.Record) error {
-	e.seq.follows = true
-	err := e.seq.redoAll(commit)
+	err := e.seq.Follow(commit)
 	if err == nil {
 		e.commits.events += len(commit)
-		for _, r := range commit {
-			if r.Kind == ledger.BlockRecord {
-				e.tally.blocks.Add(1)
-			}
-		}
 		return nil
 	}
 	e.commits.failed = true
@@ -133,13 +127,12 @@ func (e *Engine) lead(h *followMsg) error {
 	if err := e.flush(); err != nil {
 		return err
 	}
-	c := e.seq.chain
 	// Only the writer before knew which blocks up to here belong nowhere.
-	c.Resume()
+	e.seq.ResumeSource()
 	e.shared.leads.Store(true)
 	close(e.shared.led)
 	h.from = e.resumePoint()
-	e.logger.Info("this node writes the shared log now", "record", uint64(e.seq.version), "slot", uint64(c.TipSlot()))
+	e.logger.Info("this node writes the shared log now", "record", uint64(e.seq.Version()), "slot", uint64(e.seq.Chain().TipSlot()))
 	return nil
 }
 

@@ -332,8 +332,8 @@ func TestDeadBlockStaysAway(t *testing.T) {
 				t.Fatalf("the tip is at slot %d, want the dead block's parent", tip.Slot)
 			}
 		}
-		if got := n.Stats(); got.Dead != 2 || n.seq.chain.Waiting.Len() != 0 {
-			t.Errorf("%d dead, %d waiting for a dead block, want 2 and 0", got.Dead, n.seq.chain.Waiting.Len())
+		if got := n.Stats(); got.Dead != 2 || n.seq.Chain().Waiting.Len() != 0 {
+			t.Errorf("%d dead, %d waiting for a dead block, want 2 and 0", got.Dead, n.seq.Chain().Waiting.Len())
 		}
 		next := child(a, 105, 0, lamports(key(1), 9))
 		n.send(next)

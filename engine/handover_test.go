@@ -10,6 +10,7 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/sequencer"
 	"ledgerd/engine/source/sim"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -153,7 +154,7 @@ func TestWriterKnowsWhetherTheSourceSpeaksOfFinality(t *testing.T) {
 		"dead":      {func(c []*ledger.Block) []ledger.Event { return []ledger.Event{status(c[4], ledger.StatusDead), c[5]} }, ledger.Processed, true},
 		"final, as deep as by depth": {func(c []*ledger.Block) []ledger.Event {
 			nothing := &ledger.SlotStatus{Slot: 9999, Status: ledger.StatusConfirmed} // which no record tells
-			deep := append([]ledger.Event{nothing}, events(c[5:finalityDepth+4]...)...)
+			deep := append([]ledger.Event{nothing}, events(c[5:sequencer.FinalityDepth+4]...)...)
 			return append(deep, status(c[3], ledger.StatusFinalized))
 		}, ledger.Processed, true},
 		"blocks are final": {nil, ledger.Finalized, false},
@@ -162,7 +163,7 @@ func TestWriterKnowsWhetherTheSourceSpeaksOfFinality(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				l := newSharedLedger()
 				root := rootBlock(100, lamports(key(1), 5))
-				chain := append([]*ledger.Block{root}, chainOf(root, finalityDepth+6)...)
+				chain := append([]*ledger.Block{root}, chainOf(root, sequencer.FinalityDepth+6)...)
 				for _, b := range chain {
 					b.Status = tt.status
 				}
@@ -180,15 +181,15 @@ func TestWriterKnowsWhetherTheSourceSpeaksOfFinality(t *testing.T) {
 				if tt.say != nil {
 					first.send(tt.say(chain)...)
 				}
-				if spoke := first.seq.statusSeen; spoke != tt.spoke {
+				if spoke := first.Engine.config.Dir.Statuses(); spoke != tt.spoke {
 					t.Fatalf("the first writer knows that it spoke: %v", spoke)
 				}
 				dir := second.Engine.config.Dir
 				l.grant(second.member)
 				first.mustStop()
 				synctest.Wait()
-				if spoke := second.seq.statusSeen; spoke != tt.spoke || dir.Statuses() != tt.spoke {
-					t.Errorf("the second knows that it spoke: %v, for good: %v", spoke, dir.Statuses())
+				if spoke := dir.Statuses(); spoke != tt.spoke {
+					t.Errorf("the second knows that it spoke: %v", spoke)
 				}
 				second.mustStop()
 			})
@@ -201,18 +202,18 @@ func TestWriterFinalizesByDepthAfterAnother(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		root := rootBlock(100, lamports(key(1), 5))
-		chain := append([]*ledger.Block{root}, chainOf(root, finalityDepth+20)...)
+		chain := append([]*ledger.Block{root}, chainOf(root, sequencer.FinalityDepth+20)...)
 		first := startMember(t, l, newScript(finite()), Config{Shards: 1})
 		second := startMember(t, l, newScript(finite()), Config{Shards: 1})
 		l.grant(first.member)
 		synctest.Wait()
-		first.send(events(chain[:finalityDepth+5]...)...)
+		first.send(events(chain[:sequencer.FinalityDepth+5]...)...)
 		l.grant(second.member)
 		synctest.Wait()
-		if second.seq.statusSeen {
+		if second.Engine.config.Dir.Statuses() {
 			t.Fatal("finality by depth counts as a status")
 		}
-		second.send(events(chain[finalityDepth+5:]...)...)
+		second.send(events(chain[sequencer.FinalityDepth+5:]...)...)
 		if got, want := second.Head().Tips[ledger.Finalized].Slot, chain[20].Slot; got != want {
 			t.Errorf("slot %d is final, want %d", got, want)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/sequencer"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -220,7 +221,7 @@ func TestRollbacksAreCountedByDepth(t *testing.T) {
 		}
 		s := w.Stats()
 		if want := [...]uint64{2, 3, 4, 5, 6, 7}; s.RollbacksUpTo != want || s.Rollbacks != 7 || s.Undone != undone {
-			t.Errorf("%v of %v, %d rollbacks of %d blocks; want %v of %d", s.RollbacksUpTo, RollbackDepths, s.Rollbacks, s.Undone, want, undone)
+			t.Errorf("%v of %v, %d rollbacks of %d blocks; want %v of %d", s.RollbacksUpTo, sequencer.RollbackDepths, s.Rollbacks, s.Undone, want, undone)
 		}
 	})
 }

@@ -122,31 +122,30 @@ func (r *recovery) readBack(ctx context.Context) {
 	}
 	var older []finalPoint
 	trail := headTrail{}
-	since, initial := r.seq.bases, ledger.Version(0) // initial counts the base state records at the beginning
-	r.seq.bases = nil
-	_, err := wal.Replay(ctx, r.config.Dir.FS(), r.config.Dir.LogDir(), 0, func(commit []wal.Entry) error {
-		for i := range commit {
-			record := commit[i].Record
-			// The base state at the beginning of the log, from record 1 on, precedes the first block, and sources
-			// do not repeat it.
-			if initial++; initial != record.Version || record.Kind != ledger.BaseRecord {
-				initial = 0
-				r.seq.rememberPast(record)
+	initial := ledger.Version(0) // counts the base state records at the beginning of the log
+	err := r.seq.RememberPast(func(note func(*ledger.Record)) error {
+		_, err := wal.Replay(ctx, r.config.Dir.FS(), r.config.Dir.LogDir(), 0, func(commit []wal.Entry) error {
+			for i := range commit {
+				record := commit[i].Record
+				// The base state at the beginning of the log, from record 1 on, precedes the first block, and sources
+				// do not repeat it.
+				if initial++; initial != record.Version || record.Kind != ledger.BaseRecord {
+					initial = 0
+					note(record)
+				}
+				before := trail.levels[ledger.Finalized].Version
+				trail.after([]*ledger.Record{record})
+				if final := trail.levels[ledger.Finalized]; final.Version != before {
+					older = append(older, finalPoint{trail.levels[ledger.Processed].Seq, final})
+				}
+				if trail.levels[ledger.Finalized].Version >= r.from.Version {
+					return errEnoughRead
+				}
 			}
-			before := trail.levels[ledger.Finalized].Version
-			trail.after([]*ledger.Record{record})
-			if final := trail.levels[ledger.Finalized]; final.Version != before {
-				older = append(older, finalPoint{trail.levels[ledger.Processed].Seq, final})
-			}
-			if trail.levels[ledger.Finalized].Version >= r.from.Version {
-				return errEnoughRead
-			}
-		}
-		return nil
-	}, nil)
-	for _, d := range since {
-		r.seq.remember(d)
-	}
+			return nil
+		}, nil)
+		return err
+	})
 	if err != nil && !errors.Is(err, errEnoughRead) && ctx.Err() == nil {
 		r.logger.Warn("the log before the snapshot cannot be read: clients can resume from the snapshot on", "error", err)
 		return

@@ -53,7 +53,7 @@ func (e *Engine) sequence(ctx context.Context, out <-chan *followMsg, stopFollow
 			err = e.batchDone(o)
 		case <-timer.C:
 		case <-logFailed: // a background sync failed
-			err = &logError{e.seq.chain.TipSlot(), e.log.Err()}
+			err = &logError{e.seq.Chain().TipSlot(), e.log.Err()}
 		case <-fence: // the check of a snapshot failed
 			fence, err = nil, e.errFenced()
 		case <-ctx.Done():
@@ -87,7 +87,7 @@ func (e *Engine) goOn(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	e.seq.foldDue(now)
+	e.seq.FoldDue(now)
 	if !e.snapshotDue(now) {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (e *Engine) goOn(ctx context.Context) error {
 // nextWork returns the time until a fold or a snapshot is due.
 func (e *Engine) nextWork(now time.Time) time.Duration {
 	wait := time.Hour
-	if at, ok := e.seq.folds.next(); ok {
+	if at, ok := e.seq.NextFold(); ok {
 		wait = min(wait, at.Sub(now))
 	}
 	if e.snapshots.interval > 0 && e.snapshotPossible() {
@@ -116,49 +116,25 @@ func (e *Engine) ingest(ev ledger.Event, events <-chan ledger.Event) error {
 	if e.commits.receivedAt.IsZero() {
 		e.commits.receivedAt = time.Now()
 	}
-	err := e.offer(ev)
+	err := e.seq.Handle(ev)
 	for e.commits.events++; err == nil && e.commits.events < batchEvents && len(events) > 0; e.commits.events++ {
-		err = e.offer(<-events)
+		err = e.seq.Handle(<-events)
 	}
 	return err
 }
 
-// offer handles ev. While too much is unfinalized it puts ev into the backlog instead, except statuses, which
-// may finalize blocks.
-func (e *Engine) offer(ev ledger.Event) error {
-	status, isStatus := ev.(*ledger.SlotStatus)
-	if isStatus && e.backlog.waits() && !e.seq.knows(status) {
-		return e.backlog.add(ev) // its block may be in the backlog
-	}
-	if !isStatus && (e.backlog.waits() || e.seq.overflows()) {
-		if !e.backlog.waits() {
-			e.logger.Warn("ingest pauses: too much is unfinalized", "bytes", e.seq.chain.UnfinalizedBytes)
-		}
-		return e.backlog.add(ev)
-	}
-	if err := e.seq.handle(ev); err != nil {
-		return err
-	}
-	for e.backlog.waits() && !e.seq.overflows() {
-		if err := e.seq.handle(e.backlog.take()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // learn applies fetched accounts as base state. It refuses them while ingest is stopped or paused.
 func (e *Engine) learn(a *fill.Answer) error {
-	if e.frozen.Load() != nil || e.commits.failed || e.backlog.waits() || e.seq.overflows() || e.seq.chain.Tip == nil {
+	if e.frozen.Load() != nil || e.commits.failed || !e.seq.MayLearn() {
 		a.Refuse()
 		return nil
 	}
 	var err error
 	if base := e.fill.Learn(a); base != nil {
-		err = e.seq.base(base)
+		err = e.seq.Learn(base)
 		e.commits.events++
 	}
-	a.Done(e.seq.version)
+	a.Done(e.seq.Version())
 	return err
 }
 
@@ -167,10 +143,7 @@ func (e *Engine) endInput() error {
 	if e.config.Source == nil {
 		return nil
 	}
-	err := e.seq.endOfInput()
-	if n := len(e.backlog.events); err == nil && n > 0 {
-		err = chain.Refused("the input ended with %d events held back because too much is unfinalized", n)
-	}
+	err := e.seq.EndOfInput()
 	e.commits.events++ // the end of input may have produced records
 	if err != nil {
 		return err
@@ -179,7 +152,7 @@ func (e *Engine) endInput() error {
 		return err
 	}
 	if e.head.Load() == nil { // there was no event
-		e.publish(&ledger.Publication{Head: e.seq.head()})
+		e.publish(&ledger.Publication{Head: e.seq.Head()})
 	}
 	e.ready.Store(true)
 	tip := e.head.Load().Tip(ledger.Processed)

@@ -14,13 +14,14 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/sequencer"
 )
 
 // TestIngestPausesWhileTooMuchIsUnfinalized shows more than 1 GiB of blocks without finality:
 // the newest are held back until a status makes room, and then nothing of them is lost.
 func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t, live(), Config{Shards: 2, Retention: Retention{Slots: 9000, Bytes: 1 << 40}})
+		n := startNode(t, live(), Config{Shards: 2, Retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 40}})
 		defer n.mustStop()
 		root := rootBlock(100)
 		n.send(root)
@@ -56,7 +57,7 @@ func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
 // TestInputThatEndsHeldBackIsNotLostSilently ends the input while blocks wait for finality.
 func TestInputThatEndsHeldBackIsNotLostSilently(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t, finite(), Config{Shards: 1, Retention: Retention{Slots: 9000, Bytes: 1 << 40}})
+		n := startNode(t, finite(), Config{Shards: 1, Retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 40}})
 		root := rootBlock(100)
 		n.send(root, status(root, ledger.StatusFinalized)) // it speaks of finality, and stops to
 		parent := root
@@ -76,7 +77,7 @@ func TestInputThatEndsHeldBackIsNotLostSilently(t *testing.T) {
 // too many.
 func TestIngestStopsWhereNothingIsFinalized(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t, live(), Config{Shards: 1, Retention: Retention{Slots: 9000, Bytes: 1 << 40}})
+		n := startNode(t, live(), Config{Shards: 1, Retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 40}})
 		root := rootBlock(100)
 		n.send(root)
 		parent := root

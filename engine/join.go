@@ -23,12 +23,11 @@ type known struct {
 func (e *Engine) learnDir() {
 	c, k := &e.config, *e.known.Load()
 	if c.Dir != nil {
-		e.seq.checkRoot, e.seq.statusSeen = c.Dir.CheckRoot, c.Dir.Statuses()
+		e.seq.Bind(c.Dir)
 		if k.filter == nil {
 			k.filter = c.Dir.Filter()
 		}
 		k.skipVotes = k.skipVotes || c.Dir.SkipsVotes()
-		e.seq.skipVotes = k.skipVotes
 		if c.Source == nil || c.Dir.Imported() != nil && !k.info.GapsAllowed {
 			k.info.Complete = c.Dir.ShowsAll()
 		}

@@ -9,6 +9,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/sequencer"
 )
 
 // gateLog commits nothing until it is opened, and counts.
@@ -135,7 +136,7 @@ func followFailingLog(t *testing.T, info ledger.SourceInfo, failAt int) (done bo
 	log := &failingLog{failAt: failAt}
 	n := startNode(t, info, Config{Shards: 2, Log: log})
 	defer n.mustStop()
-	all := Retention{Slots: 9000, Bytes: math.MaxInt}
+	all := sequencer.Retention{Slots: 9000, Bytes: math.MaxInt}
 	m := newModel(info)
 	c := newComparer(t, seeded(t, uint64(failAt)), m, all)
 	for i := range 14 {

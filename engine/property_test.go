@@ -9,13 +9,14 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/sequencer"
 )
 
 // stream says what kind of random stream a run follows.
 type stream struct {
 	name      string
 	info      ledger.SourceInfo
-	retention Retention
+	retention sequencer.Retention
 	lossy     bool // some blocks are never shown
 	wanted    *wanted
 }
@@ -38,21 +39,21 @@ func (s *stream) model() *model {
 }
 
 func streams() []stream {
-	all := Retention{Slots: 100_000, Bytes: 1 << 30}
+	all := sequencer.Retention{Slots: 100_000, Bytes: 1 << 30}
 	gaps := finite()
 	gaps.GapsAllowed = true
 	tokens := &wanted{[]ledger.Pubkey{ledger.TokenProgram, key(9)}, []ledger.Pubkey{key(0), key(6), key(11)}}
 	return []stream{
 		{"live", live(), all, false, nil},
-		{"few slots", live(), Retention{Slots: 25, Bytes: 1 << 30}, false, nil},
-		{"few bytes", live(), Retention{Slots: 100_000, Bytes: 24 << 10}, false, nil},
+		{"few slots", live(), sequencer.Retention{Slots: 25, Bytes: 1 << 30}, false, nil},
+		{"few bytes", live(), sequencer.Retention{Slots: 100_000, Bytes: 24 << 10}, false, nil},
 		{"final by depth", finite(), all, false, nil},
 		{"partial, lossy", gaps, all, true, nil},
 		{"live, lossy", ledger.SourceInfo{Name: "test", Live: true, GapsAllowed: true}, all, true, nil},
-		{"lossy, few slots", gaps, Retention{Slots: 40, Bytes: 1 << 30}, true, nil},
+		{"lossy, few slots", gaps, sequencer.Retention{Slots: 40, Bytes: 1 << 30}, true, nil},
 		{"some accounts", live(), all, false, tokens},
 		{"some accounts, lossy", gaps, all, true, &wanted{keys: []ledger.Pubkey{key(1), key(2), key(7)}}},
-		{"some programs, few slots", live(), Retention{Slots: 25, Bytes: 1 << 30}, false, &wanted{owners: []ledger.Pubkey{ledger.Token2022Program}}},
+		{"some programs, few slots", live(), sequencer.Retention{Slots: 25, Bytes: 1 << 30}, false, &wanted{owners: []ledger.Pubkey{ledger.Token2022Program}}},
 	}
 }
 

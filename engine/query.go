@@ -10,6 +10,14 @@ import (
 	"ledgerd/shard/txstore"
 )
 
+const (
+	// queryDeadline is how long a query may take after its version is fixed.
+	queryDeadline = 2 * time.Second
+	// foldAfter is how long a version stays readable after it stopped being the newest
+	// finalized one: longer than any query that started before.
+	foldAfter = queryDeadline + 250*time.Millisecond
+)
+
 // Head returns the newest published head, nil before the first and after the node fenced itself off.
 func (e *Engine) Head() *ledger.Head {
 	if e.shared.fenced.Load() != nil {
@@ -118,7 +126,7 @@ func (e *Engine) account(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 		switch {
 		case err != nil || found && a.Exists():
 			return a, err
-		case found && !e.config.Retention.forgets(v.Head, a.Since.Slot()):
+		case found && !e.config.Retention.Forgets(v.Head, a.Since.Slot()):
 			return a, &ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: a.Since.Slot()}
 		case e.known.Load().info.Complete:
 			return a, &ledger.NotFoundError{Absence: ledger.AccountNotFound}
@@ -137,7 +145,7 @@ func (e *Engine) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Accoun
 	})
 	v.Lacks = !e.known.Load().info.Complete && slices.ContainsFunc(all, func(a ledger.Account) bool {
 		// An account that is known to be closed is not missing.
-		return !a.Exists() && (a.Since == 0 || e.config.Retention.forgets(v.Head, a.Since.Slot()))
+		return !a.Exists() && (a.Since == 0 || e.config.Retention.Forgets(v.Head, a.Since.Slot()))
 	})
 	return all, v, err
 }

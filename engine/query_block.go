@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
 	"ledgerd/shard/txstore"
 )
 
@@ -54,11 +55,8 @@ func blockAt(v ledger.View, slot ledger.Slot, parts ledger.BlockParts) (ledger.B
 
 // blocksOf returns the held blocks up to the tip of a view, oldest first.
 func blocksOf(v ledger.View) []*txstore.Block {
-	chain, ok := v.Head.Chain.(*chainBlocks)
-	if !ok {
-		return nil
-	}
-	blocks := (*chain)[:firstFrom(*chain, v.Tip().Slot+1)]
+	blocks := sequencer.Blocks(v.Head)
+	blocks = blocks[:firstFrom(blocks, v.Tip().Slot+1)]
 	return blocks[firstFrom(blocks, v.Head.Floor):]
 }
 

@@ -106,7 +106,7 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 		} else if last := blocks[n-1].Block.Slot; b.Block.Slot <= last {
 			return fmt.Errorf("block %d comes after block %d: %w", b.Block.Slot, last, ledger.ErrCorrupt)
 		}
-		blocks = append(blocks, r.seq.stored.Pack(b.Block))
+		blocks = append(blocks, r.stored.Pack(b.Block))
 		return ctx.Err()
 	})
 	if err != nil {
@@ -136,7 +136,7 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 	}
 	r.from = m
 	r.snapshots.stats.bytes.Store(i.Bytes)
-	r.seq.resumeAt(m, blocks, before)
+	r.seq.ResumeAt(m, blocks, before)
 	return nil
 }
 
@@ -204,8 +204,8 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	}
 	r.end = end
 	r.readBack(ctx)
-	if tip := r.seq.chain.Tip; tip != nil && !tip.Base {
-		r.seq.chain.Resume()
+	if tip := r.seq.Chain().Tip; tip != nil && !tip.Base {
+		r.seq.ResumeSource()
 	}
 	s := &r.snapshots
 	s.store, s.interval, s.due = r.store, r.config.SnapshotInterval, time.Now().Add(r.config.SnapshotInterval)
@@ -218,8 +218,9 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	r.recoveryTook.Store(int64(took))
 	r.progress.begin("", 0)
 	if end.Version() != 0 || r.from != nil {
-		r.logger.Info("recovered", "slot", uint64(r.seq.head().Tip(ledger.Processed).Slot),
-			"seq", uint64(r.seq.lastSeq), "state_hash", r.seq.hash.String(), "record", uint64(end.Version()), "log", end.String(), "took", took.Round(time.Millisecond))
+		head := r.seq.Head()
+		tip := head.Tip(ledger.Processed)
+		r.logger.Info("recovered", "slot", uint64(tip.Slot), "seq", uint64(tip.Seq), "state_hash", head.StateHash.String(), "record", uint64(end.Version()), "log", end.String(), "took", took.Round(time.Millisecond))
 	}
 	return nil
 }
@@ -242,7 +243,7 @@ func (r *recovery) replay(ctx context.Context) (wal.End, error) {
 			case r.from == nil || record.Version > from:
 				records = append(records, record)
 			case record.Version == from:
-				if err := r.join(record); err != nil {
+				if err := r.seq.MatchSnapshot(record); err != nil {
 					return err
 				}
 				r.fromPosition = commit[i].Position
@@ -251,15 +252,18 @@ func (r *recovery) replay(ctx context.Context) (wal.End, error) {
 		if len(records) == 0 {
 			return nil
 		}
-		b, err := r.seq.replay(records)
+		if err := r.seq.Replay(records); err != nil {
+			return err
+		}
+		b, err := r.seq.Seal()
 		if err != nil {
 			return err
 		}
 		// OnPublish gets the replayed records too, since higher commitment levels have yet to deliver them. Nobody
 		// can subscribe before the first head, which is published after the log is synced.
-		r.show(b, r.notify)
-		r.seq.shows(b)
-		r.seq.fold(time.Now(), true) // nobody reads yet
+		r.show(&batch{Batch: b}, r.notify)
+		r.seq.Shown(b)
+		r.seq.FoldAll() // nobody reads yet
 		r.noteBases(records)
 		return nil
 	}, func(read, total int64) { r.progress.set(uint64(read), uint64(total)) })
@@ -275,19 +279,6 @@ func (r *recovery) replay(ctx context.Context) (wal.End, error) {
 	return end, nil
 }
 
-// join checks that the snapshot and the log belong together, by the record that the snapshot is the state after.
-func (r *recovery) join(record *ledger.Record) error {
-	if record.StateHash != r.from.StateHash {
-		return &replayError{record.Version, record.Slot, "the log is not the one the snapshot was taken of"}
-	}
-	if record.Kind == ledger.BaseRecord {
-		// Base state belongs to a block only if the block is final already. A snapshot at the
-		// block's own record precedes the status that makes the block final.
-		r.seq.chain.Finalized.FinalizedBy = record.Version - 1
-	}
-	return nil
-}
-
 // noteBases collects the base state that is not part of the finalized block, for Export.
 func (r *recovery) noteBases(records []*ledger.Record) {
 	for _, record := range records {
@@ -295,7 +286,7 @@ func (r *recovery) noteBases(records []*ledger.Record) {
 			r.bases = append(r.bases, record)
 		}
 	}
-	if f := r.seq.chain.Finalized; f == nil {
+	if f := r.seq.Chain().Finalized; f == nil {
 		r.bases = nil // all base state so far is initial
 	} else {
 		r.bases = slices.DeleteFunc(r.bases, func(b *ledger.Record) bool { return b.Version <= f.Version })

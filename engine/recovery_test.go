@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"crypto/sha256"
 	"io"
 	"log/slog"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
@@ -103,7 +105,7 @@ func (r *restarts) showAgain() {
 			}
 			passed = passed || e == r.g.m.chain[r.g.m.finalized].Block
 		case *ledger.BaseState:
-			if !passed || !logged[digestOf(e)] { // what the log holds no more may be learned again
+			if !passed || !logged[sha256.Sum256(codec.AppendEvent(nil, e))] { // what the log holds no more may be learned again
 				continue
 			}
 		case *ledger.SlotStatus:
@@ -127,7 +129,7 @@ func (r *restarts) inLog() map[[32]byte]bool {
 		for i := range commit {
 			switch record := commit[i].Record; {
 			case record.Base != nil:
-				all[digestOf(record.Base)] = true
+				all[sha256.Sum256(codec.AppendEvent(nil, record.Base))] = true
 			case record.Status == ledger.StatusDead:
 				all[record.Hash] = true
 			}

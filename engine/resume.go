@@ -9,13 +9,14 @@ import (
 
 // resumePoint returns where the source continues, nil if there is no finalized block yet.
 func (e *Engine) resumePoint() *ledger.ResumePoint {
-	n := e.seq.chain.Finalized
+	c := e.seq.Chain()
+	n := c.Finalized
 	if n == nil {
 		return nil
 	}
 	version := n.Version
 	return &ledger.ResumePoint{
-		Slot: n.Slot(), Newest: e.seq.chain.Tip.Slot(), Blockhash: n.Block.Blockhash, Height: n.Block.Height,
+		Slot: n.Slot(), Newest: c.Tip.Slot(), Blockhash: n.Block.Blockhash, Height: n.Block.Height,
 		Accounts: func(visit func(*ledger.Account) bool) error { return e.visitAccounts(version, visit) },
 		Mints: func(visit func(ledger.Pubkey, ledger.Mint) bool) error {
 			return e.visitMints(version, func(m *ledger.MintWrite) bool { return visit(m.Pubkey, m.Mint) })

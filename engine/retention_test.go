@@ -7,6 +7,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -15,20 +16,20 @@ func TestRetentionPrunesOldBlocks(t *testing.T) {
 	const much = 1 << 40
 	size := with(child(rootBlock(100), 101, 0), signature(1)).SizeBytes()
 	tests := map[string]struct {
-		retention Retention
+		retention sequencer.Retention
 		finalized int         // how many of the 30 blocks above the root
 		floor     ledger.Slot // the lowest slot held, when slot 130 is the tip
 	}{
-		"nothing to prune":               {Retention{Slots: 9000, Bytes: much}, 30, 100},
-		"exactly what is held":           {Retention{Slots: 31, Bytes: much}, 30, 100},
-		"by slots":                       {Retention{Slots: 10, Bytes: much}, 30, 121},
-		"one slot":                       {Retention{Slots: 1, Bytes: much}, 30, 130},
-		"by bytes":                       {Retention{Slots: 9000, Bytes: 10 * size}, 30, 121},
-		"one byte":                       {Retention{Slots: 9000, Bytes: 1}, 30, 130},
-		"whichever is less":              {Retention{Slots: 10, Bytes: 5 * size}, 30, 126},
-		"nothing above finalized, slots": {Retention{Slots: 10, Bytes: much}, 5, 105},
-		"nothing above finalized, bytes": {Retention{Slots: 9000, Bytes: 1}, 5, 105},
-		"nothing finalized but the root": {Retention{Slots: 1, Bytes: 1}, 0, 100},
+		"nothing to prune":               {sequencer.Retention{Slots: 9000, Bytes: much}, 30, 100},
+		"exactly what is held":           {sequencer.Retention{Slots: 31, Bytes: much}, 30, 100},
+		"by slots":                       {sequencer.Retention{Slots: 10, Bytes: much}, 30, 121},
+		"one slot":                       {sequencer.Retention{Slots: 1, Bytes: much}, 30, 130},
+		"by bytes":                       {sequencer.Retention{Slots: 9000, Bytes: 10 * size}, 30, 121},
+		"one byte":                       {sequencer.Retention{Slots: 9000, Bytes: 1}, 30, 130},
+		"whichever is less":              {sequencer.Retention{Slots: 10, Bytes: 5 * size}, 30, 126},
+		"nothing above finalized, slots": {sequencer.Retention{Slots: 10, Bytes: much}, 5, 105},
+		"nothing above finalized, bytes": {sequencer.Retention{Slots: 9000, Bytes: 1}, 5, 105},
+		"nothing finalized but the root": {sequencer.Retention{Slots: 1, Bytes: 1}, 0, 100},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +118,7 @@ func TestTransactionsOfUndoneBlocksGo(t *testing.T) {
 // TestTombstonesExpire closes an account: the memory of it stays as many slots as blocks do.
 func TestTombstonesExpire(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t, live(), Config{Shards: 2, Retention: Retention{Slots: 20, Bytes: 1 << 40}})
+		n := startNode(t, live(), Config{Shards: 2, Retention: sequencer.Retention{Slots: 20, Bytes: 1 << 40}})
 		defer n.mustStop()
 		root := rootBlock(100, lamports(key(7), 5), lamports(key(8), 5))
 		parent := child(root, 101, 0, lamports(key(7), 0), lamports(key(8), 0), lamports(key(8), 6))
@@ -155,7 +156,7 @@ func TestEventsThatLeadToNothingPruneNothing(t *testing.T) {
 		n.send(&ledger.BaseState{Slot: 130, Accounts: []ledger.AccountWrite{lamports(key(7), 7)}})
 		n.mustStop()
 		n.config.Dir.Close()
-		n = startNode(t, live(), onDisk(t, disk, Config{Shards: 2, Retention: Retention{Slots: 5, Bytes: 1 << 40}}))
+		n = startNode(t, live(), onDisk(t, disk, Config{Shards: 2, Retention: sequencer.Retention{Slots: 5, Bytes: 1 << 40}}))
 		synctest.Wait()
 		defer n.mustStop()
 		n.send(blocks[29]) // shown again: it leads to nothing

@@ -252,8 +252,8 @@ func TestBaseStateAfterTheLastBlockBelongsToIt(t *testing.T) {
 				t.Errorf("shard %d still holds %d values in its overlay", i, s.OverlayCells)
 			}
 		}
-		if n.seq.chain.UnfinalizedBytes != 0 {
-			t.Errorf("%d bytes are unfinalized, want none", n.seq.chain.UnfinalizedBytes)
+		if n.seq.Chain().UnfinalizedBytes != 0 {
+			t.Errorf("%d bytes are unfinalized, want none", n.seq.Chain().UnfinalizedBytes)
 		}
 		n.mustStop()
 	})

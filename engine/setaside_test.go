@@ -9,6 +9,7 @@ import (
 
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -54,7 +55,7 @@ func TestSettingAsideAtAnyMoment(t *testing.T) {
 			if err := o.begin(t.Context(), begun); err != nil {
 				t.Fatal(err)
 			}
-			c := onDisk(t, begun, Config{Shards: 1, Retention: Retention{Slots: 30, Bytes: 1 << 30}})
+			c := onDisk(t, begun, Config{Shards: 1, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}})
 			last, err := c.Dir.LastVersion(t.Context())
 			if least, leastErr := c.Dir.LeastVersion(); err != nil || leastErr != nil || last != o.Version || least != o.Version {
 				t.Fatalf("it holds versions up to %d (%v), %d (%v) at least, want %d", last, err, least, leastErr, o.Version)
@@ -113,7 +114,7 @@ func beginsAnew(t *testing.T, what string, disk *vfstest.Memory, o *offered, l *
 	if err := o.begin(t.Context(), disk); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-	c := onDisk(t, disk, Config{Shards: 2, Retention: Retention{Slots: 30, Bytes: 1 << 30}, Logger: slog.New(slog.DiscardHandler)})
+	c := onDisk(t, disk, Config{Shards: 2, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}, Logger: slog.New(slog.DiscardHandler)})
 	replica := startMember(t, l, nil, c)
 	same(t, what, w.Engine, replica.Engine)
 	replica.mustStop()

@@ -92,18 +92,18 @@ func (e *Engine) share(ctx context.Context, b *batch) error {
 		return nil
 	}
 	s.commitsAt.Store(e.age())
-	err := s.log.Commit(ctx, b.records)
+	err := s.log.Commit(ctx, b.Records)
 	s.commitsAt.Store(0)
 	switch {
 	case err == nil:
 		b.shared = true
 		return nil
 	case errors.Is(err, ledger.ErrDeposed):
-		return fmt.Errorf("slot %d was not committed: %w", b.slot, err)
+		return fmt.Errorf("slot %d was not committed: %w", b.Slot, err)
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return err
 	}
-	return &sharedLogError{err: fmt.Errorf("cannot commit slot %d to the shared log: %w", b.slot, err)}
+	return &sharedLogError{err: fmt.Errorf("cannot commit slot %d to the shared log: %w", b.Slot, err)}
 }
 
 // sharedLogError says that the shared log failed for good: a commit that it has not acknowledged stays

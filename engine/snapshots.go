@@ -54,7 +54,7 @@ type snapshotStats struct {
 
 // snapshotPossible reports whether there is a finalized block that no snapshot is of.
 func (e *Engine) snapshotPossible() bool {
-	s, n := &e.snapshots, e.seq.chain.Finalized
+	s, n := &e.snapshots, e.seq.Chain().Finalized
 	return s.store != nil && (e.config.Source != nil || e.shared.log != nil) && !e.stopped() &&
 		n != nil && !n.Base && !s.busy.Load() && n.Version != s.version
 }
@@ -78,19 +78,14 @@ func (e *Engine) beginSnapshot(ctx context.Context, pace snapshot.Pace, offer fu
 	s := &e.snapshots
 	now := time.Now()
 	s.due = now.Add(s.interval)
-	n := e.seq.chain.Finalized
-	frozen, err := e.freeze(n.Version)
+	m, blocks := e.seq.Snapshot()
+	m.Taken = now
+	frozen, err := e.freeze(m.Version)
 	if err != nil {
 		e.snapshotFailed(err)
 		return
 	}
 	s.logged = e.log.Stats().Position // of a failed one too: the next is due a while later
-	c := &e.seq.applier
-	m := snapshot.Meta{
-		Version: n.Version, Slot: n.Slot(), Blockhash: n.Block.Blockhash, Seq: n.Seq, StateHash: n.StateHash,
-		Block: n.Block, Root: c.root, Floor: c.retained.floor, BaseSlot: c.baseSlot, Taken: now,
-	}
-	blocks := c.retained.upTo(n.Slot())
 	s.busy.Store(true)
 	s.writing.Go(func() {
 		defer s.busy.Store(false)
@@ -211,7 +206,7 @@ func (e *Engine) snapshotFailed(err error) {
 // lastSnapshot takes one on the way out, so that the next start replays little.
 func (e *Engine) lastSnapshot() {
 	e.snapshots.writing.Wait()
-	if !e.snapshotPossible() || e.seq.shown != e.seq.version {
+	if !e.snapshotPossible() || !e.seq.AllShown() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastSnapshotTimeout)

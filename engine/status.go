@@ -6,6 +6,7 @@ import (
 
 	"ledgerd/engine/fill"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/wal"
 )
 
@@ -122,12 +123,7 @@ func (e *Engine) Progress() Progress { return e.progress.read() }
 
 // Stats are the engine's figures for operators.
 type Stats struct {
-	Blocks, Updates, Rollbacks, Duplicates, Orphans, Dead, Gaps, UnknownStatuses uint64
-
-	// Undone counts the blocks of all rollbacks. RollbacksUpTo[i] counts the rollbacks of at most
-	// RollbackDepths[i] blocks.
-	Undone        uint64
-	RollbacksUpTo [len(RollbackDepths)]uint64
+	sequencer.Counters
 
 	Transactions int // held, including those of blocks that left the chain and are not yet dropped
 	Shards       []ShardStats
@@ -159,16 +155,7 @@ type ShardStats struct {
 
 // Stats returns the current figures.
 func (e *Engine) Stats() Stats {
-	t := &e.tally
-	s := Stats{
-		Blocks: t.blocks.Load(), Updates: e.seq.updates.Load(), Rollbacks: t.rollbacks.Load(),
-		Duplicates: t.duplicates.Load(), Orphans: t.orphans.Load(), Dead: t.dead.Load(),
-		Gaps: t.gaps.Load(), UnknownStatuses: t.unknownStatuses.Load(), Undone: t.undone.Load(),
-	}
-	for i, sum := 0, uint64(0); i < len(s.RollbacksUpTo); i++ {
-		sum += t.depths[i].Load()
-		s.RollbacksUpTo[i] = sum
-	}
+	s := Stats{Counters: e.seq.Counters()}
 	if e.log != nil {
 		s.Log = e.log.Stats()
 	}

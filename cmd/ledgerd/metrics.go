@@ -21,7 +21,7 @@ func engineMetrics(e *engine.Engine, status func() ledger.NodeStatus) func(io.Wr
 		promtext.Value(w, "ledgerd_blocks_total", "counter", "Blocks the source showed, duplicates included.", stats.Blocks)
 		promtext.Value(w, "ledgerd_account_updates_total", "counter", "Account updates applied, restores after rollbacks included.", stats.Updates)
 		promtext.Value(w, "ledgerd_rollbacks_total", "counter", "Times the chain was cut back to an ancestor.", stats.Rollbacks)
-		writeRollbacks(w, stats)
+		writeRollbacks(w, stats.Counters)
 		promtext.Value(w, "ledgerd_duplicate_blocks_total", "counter", "Blocks that were held already.", stats.Duplicates)
 		promtext.Value(w, "ledgerd_orphan_blocks_total", "counter", "Blocks ignored because finality passed them or their branch was given up.", stats.Orphans)
 		promtext.Value(w, "ledgerd_dead_slots_total", "counter", "Blocks the source abandoned.", stats.Dead)

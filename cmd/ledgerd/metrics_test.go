@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"ledgerd/engine"
 	"ledgerd/engine/fill"
+	"ledgerd/engine/sequencer"
 	"ledgerd/engine/source/upstream"
 )
 
@@ -242,7 +242,7 @@ func TestMetricsOfALiveSourceTellTheCause(t *testing.T) {
 	sourceMetrics(stats.Snapshot)(&text)
 	callsMetrics(stats.Snapshot)(&text)
 	writeFill(&text, fill.Stats{On: true, Found: 3, Missing: 4, Unavailable: 5, Fetches: 6, Failures: 7, Keys: 8, Stale: 9, Waiting: 11})
-	writeRollbacks(&text, engine.Stats{Rollbacks: 7, Undone: 50, RollbacksUpTo: [...]uint64{2, 3, 4, 5, 6, 7}})
+	writeRollbacks(&text, sequencer.Counters{Rollbacks: 7, Undone: 50, RollbacksUpTo: [...]uint64{2, 3, 4, 5, 6, 7}})
 	lintMetrics(t, text.String())
 	for _, want := range []string{
 		"ledgerd_source_connected 1", "ledgerd_source_reconnects_total 1", "ledgerd_source_replays_total 1",

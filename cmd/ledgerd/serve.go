@@ -19,6 +19,7 @@ import (
 	"ledgerd/engine/cluster"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
 	"ledgerd/engine/source"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/httpd"
@@ -270,7 +271,7 @@ func (c *serveCommand) assemble(n *node) error {
 	set := metrics.NewSet()
 	config := engine.Config{
 		Dir: n.dir, Shards: c.Shards, SkipVotes: c.SkipVotes, Logger: n.logger, Fetcher: n.fetcher,
-		Retention: engine.Retention{Slots: ledger.Slot(c.RetainSlots), Bytes: int(c.RetainBytes)},
+		Retention: sequencer.Retention{Slots: ledger.Slot(c.RetainSlots), Bytes: int(c.RetainBytes)},
 		OnPublish: n.publish,
 		Sync:      c.WALSync, OnSync: n.fsyncs.Observe,
 		SnapshotInterval: c.SnapshotInterval, SegmentBytes: int64(c.LogSegmentBytes), MinFreeBytes: uint64(c.MinFreeBytes),

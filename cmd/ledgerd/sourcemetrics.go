@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
-	"ledgerd/engine"
 	"ledgerd/engine/fill"
+	"ledgerd/engine/sequencer"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/httpd/promtext"
 )
@@ -73,11 +73,11 @@ func writeFill(w io.Writer, s fill.Stats) {
 }
 
 // writeRollbacks writes how deep rollbacks went.
-func writeRollbacks(w io.Writer, s engine.Stats) {
+func writeRollbacks(w io.Writer, s sequencer.Counters) {
 	const name = "ledgerd_rollback_depth_blocks"
 	promtext.Head(w, name, "histogram", "Blocks undone by each rollback.")
 	for i, n := range s.RollbacksUpTo {
-		fmt.Fprintf(w, "%s_bucket{le=\"%d\"} %d\n", name, engine.RollbackDepths[i], n)
+		fmt.Fprintf(w, "%s_bucket{le=\"%d\"} %d\n", name, sequencer.RollbackDepths[i], n)
 	}
 	fmt.Fprintf(w, "%s_bucket{le=\"+Inf\"} %d\n%s_sum %d\n%s_count %d\n", name, s.Rollbacks, name, s.Undone, name, s.Rollbacks)
 }

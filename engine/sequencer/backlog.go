@@ -1,4 +1,4 @@
-package engine
+package sequencer
 
 import (
 	"ledgerd/engine/chain"
@@ -11,8 +11,6 @@ type backlog struct {
 	events []ledger.Event
 	bytes  int
 }
-
-func (b *backlog) waits() bool { return len(b.events) > 0 }
 
 func (b *backlog) add(ev ledger.Event) error {
 	if b.bytes > chain.MaxWaitingBytes {

@@ -1,4 +1,4 @@
-package engine
+package sequencer
 
 import (
 	"slices"
@@ -18,9 +18,9 @@ type Retention struct {
 // spentShare is the part of the blocks that pruned ones may keep in memory besides.
 const spentShare = 32
 
-// forgets reports whether the tombstone of an account that was closed at a slot has expired at a head. A fold removes it
+// Forgets reports whether the tombstone of an account that was closed at a slot has expired at a head. A fold removes it
 // some time later.
-func (r Retention) forgets(h *ledger.Head, closed ledger.Slot) bool {
+func (r Retention) Forgets(h *ledger.Head, closed ledger.Slot) bool {
 	tip := h.Tip(ledger.Processed).Slot
 	return tip > r.Slots && closed < min(tip-r.Slots, h.Tip(ledger.Finalized).Slot)
 }
@@ -41,12 +41,20 @@ func (h *retained) push(b *txstore.Block) {
 	h.bytes += b.SizeBytes()
 }
 
-// chainBlocks is what a head tells of the blocks, oldest first.
+// chainBlocks is what Head.Chain points to: the blocks, oldest first.
 type chainBlocks []*txstore.Block
 
 func (h *retained) chain() *chainBlocks {
 	c := chainBlocks(h.blocks)
 	return &c
+}
+
+// Blocks returns the blocks that a head of a sequencer holds, oldest first; nil where it holds none. The result is only read.
+func Blocks(h *ledger.Head) []*txstore.Block {
+	if c, ok := h.Chain.(*chainBlocks); ok {
+		return *c
+	}
+	return nil
 }
 
 // pop drops the newest n blocks: they left the chain.

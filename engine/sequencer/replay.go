@@ -1,13 +1,10 @@
-package engine
+package sequencer
 
 import (
 	"fmt"
-	"math"
 
 	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
-	"ledgerd/shard/txstore"
-	"ledgerd/snapshot"
 )
 
 // replayError says that the replay of a record led to another state than the record states: the log, or the state it is
@@ -25,16 +22,9 @@ func (e *replayError) Error() string {
 // Is makes every replayError match ledger.ErrCorrupt.
 func (e *replayError) Is(target error) bool { return target == ledger.ErrCorrupt }
 
-// replay applies one commit of the log again, on shards in the state before it, and returns it as a batch.
-func (s *sequencer) replay(records []*ledger.Record) (*batch, error) {
-	if err := s.redoAll(records); err != nil {
-		return nil, err
-	}
-	return s.seal()
-}
-
-// redoAll applies the records of one commit, and compares each with the record that this makes.
-func (s *sequencer) redoAll(records []*ledger.Record) error {
+// Replay applies the records of one commit of a log again, on the state before them, and compares each with the record that
+// this makes. An error that matches ledger.ErrCorrupt says that they differ.
+func (s *Sequencer) Replay(records []*ledger.Record) error {
 	for _, r := range records {
 		if r.Version != s.version+1 {
 			return &replayError{r.Version, r.Slot, fmt.Sprintf("record %d is next", s.version+1)}
@@ -55,6 +45,53 @@ func (s *sequencer) redoAll(records []*ledger.Record) error {
 	return nil
 }
 
+// Follow is Replay of a commit that another node wrote, whose log alone tells whether its source emits statuses.
+func (s *Sequencer) Follow(records []*ledger.Record) error {
+	s.follows = true
+	if err := s.Replay(records); err != nil {
+		return err
+	}
+	for _, r := range records {
+		if r.Kind == ledger.BlockRecord {
+			s.tally.blocks.Add(1)
+		}
+	}
+	return nil
+}
+
+// MatchSnapshot compares the snapshot that the sequencer resumed at with its record in the log. It is called before the
+// records after that one are replayed.
+func (s *Sequencer) MatchSnapshot(r *ledger.Record) error {
+	if r.StateHash != s.hash {
+		return &replayError{r.Version, r.Slot, "the log is not the one the snapshot was taken of"}
+	}
+	if r.Kind == ledger.BaseRecord {
+		// Base state is taken to a block only where that is final already. A snapshot of the
+		// block's own record lies before the status that makes it final.
+		s.chain.Finalized.FinalizedBy = r.Version - 1
+	}
+	return nil
+}
+
+// RememberPast calls walk with a function that notes records of the log before the snapshot, oldest first: their base state
+// and statuses decide nothing when the source shows them again. It returns what walk returned.
+func (s *Sequencer) RememberPast(walk func(note func(*ledger.Record)) error) error {
+	since := s.bases
+	s.bases = nil
+	err := walk(func(r *ledger.Record) {
+		switch {
+		case r.Kind == ledger.BaseRecord:
+			s.remember(digestOf(r.Base))
+		case r.Kind == ledger.StatusRecord && r.Slot > s.chain.Finalized.Slot():
+			s.chain.NoteStatus(chain.BlockID{Slot: r.Slot, Hash: r.Hash}, r.Status)
+		}
+	})
+	for _, d := range since {
+		s.remember(d)
+	}
+	return err
+}
+
 // difference says how a record that a replay made differs from the logged one, "" if it does not.
 func difference(made, logged *ledger.Record) string {
 	switch {
@@ -71,7 +108,7 @@ func difference(made, logged *ledger.Record) string {
 }
 
 // redo applies one record. Its decision was made when the record was; redo only checks that it is possible.
-func (s *sequencer) redo(r *ledger.Record) error {
+func (s *decider) redo(r *ledger.Record) error {
 	n := s.chain.Node(chain.BlockID{Slot: r.Slot, Hash: r.Hash})
 	switch r.Kind {
 	case ledger.BlockRecord:
@@ -93,7 +130,7 @@ func (s *sequencer) redo(r *ledger.Record) error {
 	}
 }
 
-func (s *sequencer) redoBlock(n *chain.Node, r *ledger.Record) error {
+func (s *decider) redoBlock(n *chain.Node, r *ledger.Record) error {
 	b := r.Block
 	switch {
 	case s.chain.Finalized == nil:
@@ -112,19 +149,8 @@ func (s *sequencer) redoBlock(n *chain.Node, r *ledger.Record) error {
 	return s.append(n)
 }
 
-// rememberPast notes the base state or status of a record before the snapshot, so that it decides nothing when the source
-// shows it again.
-func (s *sequencer) rememberPast(r *ledger.Record) {
-	switch {
-	case r.Kind == ledger.BaseRecord:
-		s.remember(digestOf(r.Base))
-	case r.Kind == ledger.StatusRecord && r.Slot > s.chain.Finalized.Slot():
-		s.chain.NoteStatus(chain.BlockID{Slot: r.Slot, Hash: r.Hash}, r.Status)
-	}
-}
-
 // redoStatus repeats the effect of a status on the chain. A status of a block below the state that is replayed on has none.
-func (s *sequencer) redoStatus(n *chain.Node, r *ledger.Record) error {
+func (s *decider) redoStatus(n *chain.Node, r *ledger.Record) error {
 	s.statusSeen = s.statusSeen || s.follows && tellsOfStatuses(n, r)
 	s.chain.NoteStatus(chain.BlockID{Slot: r.Slot, Hash: r.Hash}, r.Status)
 	switch {
@@ -144,28 +170,6 @@ func (s *sequencer) redoStatus(n *chain.Node, r *ledger.Record) error {
 		s.chain.Confirmed = n
 	}
 	return nil
-}
-
-// notYet is FinalizedBy of a snapshot's block until the log after the snapshot has told the version.
-const notYet = ledger.Version(math.MaxUint64)
-
-// resumeAt sets the sequencer to the state of a snapshot and the blocks it holds. Before is the slot of the block
-// below them.
-func (s *sequencer) resumeAt(m *snapshot.Meta, blocks []*txstore.Block, before ledger.Opt[ledger.Slot]) {
-	n := s.chain.Begin(m.Block)
-	n.Version, n.Seq, n.StateHash = m.Version, m.Seq, m.StateHash
-	if n.FinalizedBy = notYet; m.BaseOnly {
-		n.Base, n.FinalizedBy = true, 0
-	}
-	s.chain.Tip = n
-	s.fill.Begin(n.Slot())
-	s.version, s.shown, s.hash = m.Version, m.Version, m.StateHash
-	s.applier.root, s.lastSeq, s.baseSlot = m.Root, m.Seq, m.BaseSlot
-	s.retained = retained{floor: m.Floor, before: before}
-	for _, b := range blocks {
-		s.stored.Add(b)
-		s.retained.push(b)
-	}
 }
 
 // tellsOfStatuses reports whether a status record shows that the source emits statuses: the record raises its block above

@@ -1,4 +1,4 @@
-package engine
+package sequencer
 
 import (
 	"crypto/sha256"
@@ -8,44 +8,41 @@ import (
 
 	"ledgerd/engine/chain"
 	"ledgerd/engine/codec"
-	"ledgerd/engine/fill"
 	"ledgerd/engine/ledger"
 )
 
 const (
-	// finalityDepth is how deep a block becomes final while a source that may never tell
-	// has told no status yet.
-	finalityDepth = 32
 	// maxUnfinalizedBytes bounds the blocks that are kept whole because they may be undone.
 	maxUnfinalizedBytes = 1 << 30
 	// maxBases is how many base states are remembered: more than come while a block becomes final.
 	maxBases = 4096
 )
 
-// sequencer decides what each event means for the chain. What it decides is carried out and
+// decider decides what each event means for the chain. What it decides is carried out and
 // recorded by its applier.
-type sequencer struct {
+type decider struct {
 	applier
 	chain *chain.Chain
 	info  ledger.SourceInfo
 	log   *slog.Logger
-	tally *tally
+	tally tally
 	// checkRoot refuses a root that is not the data directory's.
 	checkRoot func(ledger.Hash) error
-	fill      *fill.Filler // nil: nothing is fetched
+	fill      Filler
 
 	skipVotes  bool                    // vote transactions are left out of blocks
-	statusSeen bool                    // the source spoke of finality
-	follows    bool                    // what another node wrote, whose log alone tells whether its source did; a directory notes it
-	rootHash   ledger.Opt[ledger.Hash] // where this process saw the root
+	statusSeen bool                    // the source emitted a status
+	rootHash   ledger.Opt[ledger.Hash] // of the first block, if this process applied it
+	// follows is set while the records come from another node, whose source is known by its records alone: those show
+	// whether it emits statuses. What the own source does is kept in the data directory.
+	follows bool
 	// bases are the newest base states that came after the first block: what a source shows again after a restart is not
 	// learned again.
 	bases [][sha256.Size]byte
 }
 
-// handle applies one event. An error means that ingest has to stop; everything before
-// the event may still be committed.
-func (s *sequencer) handle(e ledger.Event) error {
+// decide applies one event.
+func (s *decider) decide(e ledger.Event) error {
 	switch e := e.(type) {
 	case *ledger.Block:
 		if e.Slot > ledger.MaxSlot {
@@ -68,7 +65,7 @@ func (s *sequencer) handle(e ledger.Event) error {
 
 // base learns base state. Where nothing is unfinalized it belongs to the finalized block
 // from now on: every level sees it, and it is folded with it.
-func (s *sequencer) base(b *ledger.BaseState) error {
+func (s *decider) base(b *ledger.BaseState) error {
 	s.applyBase(b, s.chain.Tip == nil)
 	if s.chain.Finalized != nil {
 		s.remember(digestOf(b))
@@ -86,7 +83,7 @@ func (s *sequencer) base(b *ledger.BaseState) error {
 }
 
 // remember keeps the digest of base state, in the place of one too old to come again.
-func (s *sequencer) remember(digest [sha256.Size]byte) {
+func (s *decider) remember(digest [sha256.Size]byte) {
 	if len(s.bases) == maxBases {
 		s.bases = slices.Delete(s.bases, 0, maxBases/2)
 	}
@@ -99,9 +96,9 @@ func digestOf(b *ledger.BaseState) [sha256.Size]byte {
 }
 
 // overflows reports whether more blocks would exceed what may be kept unfinalized.
-func (s *sequencer) overflows() bool { return s.chain.UnfinalizedBytes > maxUnfinalizedBytes }
+func (s *decider) overflows() bool { return s.chain.UnfinalizedBytes > maxUnfinalizedBytes }
 
-func (s *sequencer) block(b *ledger.Block) error {
+func (s *decider) block(b *ledger.Block) error {
 	s.tally.blocks.Add(1)
 	if s.skipVotes {
 		b = b.WithoutVotes()
@@ -136,7 +133,7 @@ func (s *sequencer) block(b *ledger.Block) error {
 }
 
 // root takes the first block ever, which is trusted and final.
-func (s *sequencer) root(b *ledger.Block) error {
+func (s *decider) root(b *ledger.Block) error {
 	if err := s.checkRoot(b.Blockhash); err != nil {
 		return err
 	}
@@ -149,23 +146,9 @@ func (s *sequencer) root(b *ledger.Block) error {
 	return nil
 }
 
-// finalize makes n, on the chain, the newest finalized block, for its depth or because the source said so.
-func (s *sequencer) finalize(n *chain.Node, byDepth bool) {
-	s.stage(work{record: &ledger.Record{
-		Kind: ledger.StatusRecord, Slot: n.Slot(), Hash: n.Block.Blockhash, Status: ledger.StatusFinalized, ByDepth: byDepth,
-	}})
-	s.finalized(n)
-}
-
-// finalized notes that the newest record made n the newest finalized block.
-func (s *sequencer) finalized(n *chain.Node) {
-	s.chain.Finalize(n)
-	n.FinalizedBy = s.version
-}
-
 // belowFinalized handles a block that finality has passed: it is the one held, or an
 // orphan that comes again, or the source contradicts what is final.
-func (s *sequencer) belowFinalized(b *ledger.Block) error {
+func (s *decider) belowFinalized(b *ledger.Block) error {
 	if f := s.chain.Finalized; f.Base && b.Slot == f.Slot() && b.Blockhash != f.Block.Blockhash && b.Status >= ledger.Confirmed {
 		return fmt.Errorf("the source calls another block at slot %d %s than the one that was imported: it shows another ledger", b.Slot, b.Status)
 	}
@@ -185,7 +168,7 @@ func (s *sequencer) belowFinalized(b *ledger.Block) error {
 // consider decides whether a block that found its place belongs on the chain: on the tip
 // always, beside it when its slot is higher and it builds on what is confirmed, or its source is sure of it; but
 // nothing of what was called dead before its source is sure. Then it looks whether others waited for it.
-func (s *sequencer) consider(n *chain.Node, claimed ledger.Commitment) error {
+func (s *decider) consider(n *chain.Node, claimed ledger.Commitment) error {
 	switch {
 	case s.chain.IsGivenUp(n):
 		s.tally.orphans.Add(1)
@@ -197,7 +180,7 @@ func (s *sequencer) consider(n *chain.Node, claimed ledger.Commitment) error {
 	if err := s.raise(n, claimed); err != nil {
 		return err
 	}
-	s.finalizeByDepth(finalityDepth)
+	s.finalizeByDepth(FinalityDepth)
 	for {
 		child, ok := s.chain.Waiting.ChildOf(n.ID())
 		switch {
@@ -215,7 +198,7 @@ func (s *sequencer) consider(n *chain.Node, claimed ledger.Commitment) error {
 }
 
 // release places a block that waited, as a child of parent.
-func (s *sequencer) release(w chain.WaitingBlock, parent *chain.Node) error {
+func (s *decider) release(w chain.WaitingBlock, parent *chain.Node) error {
 	n := s.chain.Attach(w.Block, parent)
 	claimed := w.Block.Status
 	switch w.Status {
@@ -228,7 +211,7 @@ func (s *sequencer) release(w chain.WaitingBlock, parent *chain.Node) error {
 }
 
 // switchTo makes n the tip: by appending, or by undoing the present branch first.
-func (s *sequencer) switchTo(n *chain.Node) error {
+func (s *decider) switchTo(n *chain.Node) error {
 	m, err := s.chain.MoveTo(n)
 	if err != nil {
 		return err
@@ -248,7 +231,7 @@ func (s *sequencer) switchTo(n *chain.Node) error {
 }
 
 // rollback undoes the newest blocks of the chain.
-func (s *sequencer) rollback(m chain.Move) error {
+func (s *decider) rollback(m chain.Move) error {
 	s.tally.rolledBack(len(m.Undo))
 	s.applyRollback(m)
 	s.chain.Undone(m, s.version)
@@ -256,122 +239,15 @@ func (s *sequencer) rollback(m chain.Move) error {
 	return s.finish(maxWorking)
 }
 
-func (s *sequencer) append(n *chain.Node) error {
+func (s *decider) append(n *chain.Node) error {
 	s.applyBlock(n)
 	s.chain.Appended(n, s.version)
 	s.fill.Appended(n.Block)
 	return s.finish(maxWorking)
 }
 
-func (s *sequencer) status(e *ledger.SlotStatus) error {
-	s.statusSeen = true
-	if s.chain.Finalized == nil {
-		return nil
-	}
-	if e.Slot <= s.chain.Finalized.Slot() {
-		return s.statusBelowFinalized(e)
-	}
-	n := s.chain.BlockFor(e)
-	switch {
-	case n == nil:
-		s.statusOfWaiting(e)
-		return nil
-	case e.Status == ledger.StatusDead:
-		return s.dead(n)
-	case e.Status == ledger.StatusFinalized:
-		return s.raise(n, ledger.Finalized)
-	default:
-		return s.raise(n, ledger.Confirmed)
-	}
-}
-
-// knows reports whether a status is about a block that came already.
-func (s *sequencer) knows(e *ledger.SlotStatus) bool {
-	return s.chain.Finalized != nil &&
-		(e.Slot <= s.chain.Finalized.Slot() || s.chain.BlockFor(e) != nil || s.chain.Waiting.BlockFor(e) != nil)
-}
-
-// statusBelowFinalized stops ingest where the source takes back what is final.
-func (s *sequencer) statusBelowFinalized(e *ledger.SlotStatus) error {
-	same, _ := s.retained.at(e.Slot)
-	if same == nil {
-		return nil
-	}
-	meant := !e.Blockhash.Known || e.Blockhash.Value == same.Blockhash
-	switch {
-	case meant && e.Status == ledger.StatusDead:
-		return chain.Refused("the source calls slot %d dead, below the finalized slot %d", e.Slot, s.chain.Finalized.Slot())
-	case !meant && e.Status != ledger.StatusDead:
-		return fmt.Errorf("the source calls another block at slot %d %s, below the finalized slot %d", e.Slot, e.Status, s.chain.Finalized.Slot())
-	}
-	return nil
-}
-
-// statusOfWaiting remembers what is said of a block whose parent has not come.
-func (s *sequencer) statusOfWaiting(e *ledger.SlotStatus) {
-	w := s.chain.Waiting.BlockFor(e)
-	switch {
-	case w == nil:
-		s.tally.unknownStatuses.Add(1)
-	case e.Status == ledger.StatusDead:
-		s.tally.dead.Add(1)
-		if b := w.Block; s.chain.NoteStatus(chain.BlockID{Slot: b.Slot, Hash: b.Blockhash}, ledger.StatusDead) {
-			s.applyStatus(b, ledger.StatusDead) // it may come again, after a restart too
-		}
-	default:
-		w.Status = max(w.Status, e.Status)
-	}
-}
-
-// raise makes the branch of n the chain and moves the levels up to n, unless that was done before.
-func (s *sequencer) raise(n *chain.Node, level ledger.Commitment) error {
-	if level == ledger.Processed || level == ledger.Confirmed && !s.chain.NoteStatus(n.ID(), ledger.StatusConfirmed) {
-		return nil
-	}
-	if !n.OnChain() {
-		s.chain.Revive(n)
-		if err := s.switchTo(s.chain.Best(n)); err != nil {
-			return err
-		}
-	}
-	if level == ledger.Finalized && n.Slot() > s.chain.Finalized.Slot() {
-		s.finalize(n, false)
-	} else if n.Slot() > s.chain.Confirmed.Slot() {
-		s.applyStatus(n.Block, ledger.StatusConfirmed)
-		s.chain.Confirmed = n
-	}
-	return nil
-}
-
-// dead gives up a block with all that builds on it; the tip steps back if it was there, or to a branch that waited
-// beside and is higher than what is left.
-func (s *sequencer) dead(n *chain.Node) error {
-	s.tally.dead.Add(1)
-	if !s.chain.NoteStatus(n.ID(), ledger.StatusDead) {
-		return nil
-	}
-	n.Dead = true
-	if n.OnChain() {
-		if err := s.switchTo(s.chain.TipWithout(n)); err != nil {
-			return err
-		}
-	}
-	s.applyStatus(n.Block, ledger.StatusDead)
-	return nil
-}
-
-// finalizeByDepth makes the block so deep below the tip final, where the source never spoke of finality.
-func (s *sequencer) finalizeByDepth(depth int) {
-	if s.statusSeen || !s.info.FinalityByDepth || s.chain.Tip == nil {
-		return
-	}
-	if n := s.chain.Below(depth); n != nil && n != s.chain.Finalized {
-		s.finalize(n, true)
-	}
-}
-
 // passGaps applies the gap rule to blocks that wait, while they wait too long.
-func (s *sequencer) passGaps(tooLong func() bool) error {
+func (s *decider) passGaps(tooLong func() bool) error {
 	for tooLong() {
 		w, ok := s.chain.Waiting.Lowest()
 		if !ok {
@@ -392,15 +268,5 @@ func (s *sequencer) passGaps(tooLong func() bool) error {
 			return err
 		}
 	}
-	return nil
-}
-
-// endOfInput settles what a finite source left open: blocks that still wait, and the
-// finality of a ledger whose source never spoke of it.
-func (s *sequencer) endOfInput() error {
-	if err := s.passGaps(func() bool { return s.chain.Waiting.Len() > 0 }); err != nil {
-		return err
-	}
-	s.finalizeByDepth(0)
 	return nil
 }

@@ -1,4 +1,4 @@
-package engine
+package sequencer
 
 import (
 	"time"
@@ -7,19 +7,13 @@ import (
 	"ledgerd/shard/txstore"
 )
 
-const (
-	// queryDeadline is how long a query may take after its version is fixed.
-	queryDeadline = 2 * time.Second
-	// foldAfter is how long a version stays readable after it stopped being the newest
-	// finalized one: longer than any query that started before.
-	foldAfter = queryDeadline + 250*time.Millisecond
-	// maxOverlayCells bounds the cells, of some hundred bytes each, that the overlays of all shards keep only for running
-	// queries. Above it finalized versions are folded at once, and a query of an older version starts over at a newer one.
-	maxOverlayCells = 4 << 20
-)
+// maxOverlayCells bounds the cells, of some hundred bytes each, that the overlays of all shards keep only for running
+// queries. Above it finalized versions are folded at once, and a query of an older version starts over at a newer one.
+const maxOverlayCells = 4 << 20
 
 // folds are the finalized versions that no query may read below any more once they are due.
 type folds struct {
+	after   time.Duration // how long a version stays readable once a newer one is finalized
 	waiting []dueFold
 	newest  ledger.Version
 }
@@ -36,7 +30,7 @@ func (f *folds) add(tip ledger.Tip, pruned []*txstore.Block, now time.Time) {
 		return
 	}
 	f.newest = tip.Version
-	f.waiting = append(f.waiting, dueFold{tip, pruned, now.Add(foldAfter)})
+	f.waiting = append(f.waiting, dueFold{tip, pruned, now.Add(f.after)})
 }
 
 // due takes out the newest fold that is due and all before it, as one.

@@ -1,4 +1,4 @@
-package engine
+package sequencer
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ type applier struct {
 	updates  atomic.Uint64 // how many there were, for anybody to read
 
 	baseSlot ledger.Slot // the highest base state learned
-	root     ledger.Slot
+	rootSlot ledger.Slot // of the first block ever
 }
 
 // work is a record, and what shards have to do before it is known what it says.
@@ -46,30 +46,11 @@ type work struct {
 	node   *chain.Node   // of a block, or that a rollback leads to; it is told what the record leads to
 }
 
-// tally counts what the sequencer saw. Anybody may read it.
-type tally struct {
-	blocks, rollbacks, duplicates, orphans, dead, gaps, unknownStatuses atomic.Uint64
-
-	undone atomic.Uint64                          // blocks, by all rollbacks
-	depths [len(RollbackDepths) + 1]atomic.Uint64 // rollbacks, by the first of RollbackDepths that is not less
-}
-
-// RollbackDepths are the bounds by which rollbacks are told apart. Deeper ones than the last are refused.
-var RollbackDepths = [...]uint64{1, 2, 4, 8, 16, chain.MaxRollbackBlocks}
-
-// rolledBack counts a rollback of so many blocks.
-func (t *tally) rolledBack(blocks int) {
-	t.rollbacks.Add(1)
-	t.undone.Add(uint64(blocks))
-	i, _ := slices.BinarySearch(RollbackDepths[:], uint64(blocks))
-	t.depths[i].Add(1)
-}
-
 // applyBlock has the shards apply n's block.
 func (a *applier) applyBlock(n *chain.Node) {
 	b := n.Block
 	if len(a.retained.blocks) == 0 {
-		a.root, a.retained.floor = b.Slot, b.Slot
+		a.rootSlot, a.retained.floor = b.Slot, b.Slot
 	}
 	packed := a.stored.Pack(b)
 	a.stored.Add(packed)
@@ -193,24 +174,6 @@ func (a *applier) complete(w work) {
 	case n.ConfirmedAgain == r.Version:
 		n.ConfirmedAgainSeq = r.LastSeq()
 	}
-}
-
-// shows notes that a batch became visible: what it finalized may be folded once no query reads below it.
-func (a *applier) shows(b *batch) {
-	a.shown = b.version
-	if b.head.HasBlock {
-		a.folds.add(b.head.Tips[ledger.Finalized], b.pruned, b.head.Published)
-	}
-}
-
-// foldDue folds what nobody can be reading below any more, or anything finalized where the
-// overlays hold too much.
-func (a *applier) foldDue(now time.Time) {
-	var cells int64
-	for _, s := range a.shards {
-		cells += s.Counters().OverlayCells.Load()
-	}
-	a.fold(now, cells > maxOverlayCells)
 }
 
 // fold folds what is due, or anything finalized at once.
