@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"testing"
 
-	"ledgerd/engine/fill"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/txstore"
 	"ledgerd/snapshot"
@@ -17,20 +16,20 @@ func TestLogOfAnotherLedgerDoesNotMatchASnapshot(t *testing.T) {
 	tests := map[string]struct {
 		record ledger.Record
 		want   error
-		final  ledger.Version // by which record the block of the snapshot is known to be final
+		known  bool // that the block of the snapshot is final
 	}{
-		"the block's record": {ledger.Record{Kind: ledger.BlockRecord, Version: 7, StateHash: m.StateHash}, nil, notYet},
+		"the block's record": {ledger.Record{Kind: ledger.BlockRecord, Version: 7, StateHash: m.StateHash}, nil, false},
 		"base state after the block was final": {
-			ledger.Record{Kind: ledger.BaseRecord, Version: 7, StateHash: m.StateHash}, nil, 6,
+			ledger.Record{Kind: ledger.BaseRecord, Version: 7, StateHash: m.StateHash}, nil, true,
 		},
-		"another state": {ledger.Record{Kind: ledger.BlockRecord, Version: 7, StateHash: ledger.StateHash{2}}, ledger.ErrCorrupt, notYet},
+		"another state": {ledger.Record{Kind: ledger.BlockRecord, Version: 7, StateHash: ledger.StateHash{2}}, ledger.ErrCorrupt, false},
 	}
 	for name, tt := range tests {
-		s := New(Config{Stored: txstore.New(), Filler: (*fill.Filler)(nil), Logger: slog.New(slog.DiscardHandler)})
+		s := New(Config{Stored: txstore.New(), Logger: slog.New(slog.DiscardHandler)})
 		s.ResumeAt(m, nil, ledger.Opt[ledger.Slot]{})
 		err := s.MatchSnapshot(&tt.record)
-		if !errors.Is(err, tt.want) || s.Chain().Finalized.FinalizedBy != tt.final {
-			t.Errorf("%s: %v, final by record %d; want %v, %d", name, err, s.Chain().Finalized.FinalizedBy, tt.want, tt.final)
+		if !errors.Is(err, tt.want) || s.Chain().Finalized.Provisional == tt.known {
+			t.Errorf("%s: %v, provisional %v; want %v, known to be final %v", name, err, s.Chain().Finalized.Provisional, tt.want, tt.known)
 		}
 	}
 }

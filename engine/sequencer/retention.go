@@ -2,7 +2,6 @@ package sequencer
 
 import (
 	"slices"
-	"sort"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/txstore"
@@ -15,7 +14,7 @@ type Retention struct {
 	Bytes int         // estimated bytes of blocks and transactions
 }
 
-// spentShare is the part of the blocks that pruned ones may keep in memory besides.
+// spentShare is the part of the retained blocks, 1 in so many, that pruned ones may keep in memory besides.
 const spentShare = 32
 
 // Forgets reports whether the tombstone of an account that was closed at a slot has expired at a head. A fold removes it
@@ -25,36 +24,22 @@ func (r Retention) Forgets(h *ledger.Head, closed ledger.Slot) bool {
 	return tip > r.Slots && closed < min(tip-r.Slots, h.Tip(ledger.Finalized).Slot)
 }
 
-// retained are the blocks of the chain that are not pruned, oldest first. Published heads share the array: what lies
+// retained are the blocks of the chain that are not pruned. Published heads share the array: what lies
 // in it is never written again.
 type retained struct {
-	blocks []*txstore.Block
-	spent  int // blocks before them that are pruned and still in the array
+	blocks []*txstore.Block // oldest first
+	spent  int              // blocks before them that are pruned and still in the array
 	bytes  int
 	floor  ledger.Slot             // blocks below it are pruned
 	before ledger.Opt[ledger.Slot] // the newest block that was pruned
 	undone []*txstore.Block        // blocks that left the chain since the last prune
 }
 
-func (h *retained) push(b *txstore.Block) {
-	h.blocks = append(h.blocks, b)
-	h.bytes += b.SizeBytes()
-}
-
-// chainBlocks is what Head.Chain points to: the blocks, oldest first.
-type chainBlocks []*txstore.Block
-
-func (h *retained) chain() *chainBlocks {
-	c := chainBlocks(h.blocks)
-	return &c
-}
-
-// Blocks returns the blocks that a head of a sequencer holds, oldest first; nil where it holds none. The result is only read.
+// Blocks returns the blocks that a head of a sequencer holds, oldest first; nil where it holds none. The caller must not
+// change the result.
 func Blocks(h *ledger.Head) []*txstore.Block {
-	if c, ok := h.Chain.(*chainBlocks); ok {
-		return *c
-	}
-	return nil
+	blocks, _ := h.Chain.([]*txstore.Block)
+	return blocks
 }
 
 // pop drops the newest n blocks: they left the chain.
@@ -64,28 +49,14 @@ func (h *retained) pop(n int) {
 		h.bytes -= b.SizeBytes()
 	}
 	h.undone = append(h.undone, h.blocks[left:]...)
-	h.blocks, h.spent = slices.Clone(h.blocks[:left]), 0 // others come in the place of those that left
+	h.blocks, h.spent = slices.Clone(h.blocks[:left]), 0 // later blocks must not overwrite those that left
 }
 
-// at returns the block at slot or, if the chain has none there, the next one above.
-// Either may be missing.
-func (h *retained) at(slot ledger.Slot) (block, above *ledger.Block) {
-	i := sort.Search(len(h.blocks), func(i int) bool { return h.blocks[i].Block.Slot >= slot })
-	if i == len(h.blocks) {
-		return nil, nil
-	}
-	if b := h.blocks[i].Block; b.Slot != slot {
-		return nil, b
-	}
-	return h.blocks[i].Block, nil
-}
-
-// prune drops what retention gives up and returns it, with the blocks that left the chain. The newest
-// finalized block and everything above it stay.
-func (h *retained) prune(r Retention, finalized, tip ledger.Slot) (pruned []*txstore.Block) {
-	if tip >= r.Slots {
-		h.floor = max(h.floor, min(tip-r.Slots+1, finalized))
-	}
+// prune drops the blocks that a retention gives up at a head and returns them, with the blocks that left the chain. The
+// newest finalized block and everything above it stay.
+func (h *retained) prune(r Retention, head *ledger.Head) (pruned []*txstore.Block) {
+	finalized, next := head.Tip(ledger.Finalized).Slot, head.Tip(ledger.Processed).Slot+1
+	h.floor = max(h.floor, min(next-min(next, r.Slots), finalized))
 	n := 0
 	for ; n < len(h.blocks) && h.blocks[n].Block.Slot < finalized; n++ {
 		b := h.blocks[n]
@@ -94,19 +65,17 @@ func (h *retained) prune(r Retention, finalized, tip ledger.Slot) (pruned []*txs
 		}
 		h.floor = max(h.floor, b.Block.Slot+1)
 		h.bytes -= b.SizeBytes()
-	}
-	if n > 0 {
-		h.before = ledger.Some(h.blocks[n-1].Block.Slot)
+		h.before = ledger.Some(b.Block.Slot)
 	}
 	pruned, h.undone = append(h.undone, h.blocks[:n]...), nil
 	h.blocks, h.spent = h.blocks[n:], h.spent+n
 	if h.spent > len(h.blocks)/spentShare {
-		h.blocks, h.spent = slices.Clone(h.blocks), 0 // the array lives on, the pruned blocks must not
+		h.blocks, h.spent = slices.Clone(h.blocks), 0 // frees the pruned blocks, which the array keeps in memory
 	}
 	return pruned
 }
 
-// upTo returns the blocks held up to a slot, as snapshots keep them.
+// upTo returns the blocks held up to a slot, oldest first, as snapshots keep them.
 func (h *retained) upTo(last ledger.Slot) []snapshot.HeldBlock {
 	var out []snapshot.HeldBlock
 	previous := h.before
