@@ -82,9 +82,10 @@ const (
 )
 
 // Place puts a block above the finalized slot where it belongs: in the tree, beside the chain, or among the waiting blocks.
-// It returns the node of a block that is in the tree now or was before. An error means that the source contradicts itself or what is final.
+// It returns the node of a block that is in the tree now or was before. An error means that the source contradicts itself
+// or what is final.
 func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
-	id := IDOf(b)
+	id := idOf(b)
 	if n := c.Node(id); n != nil {
 		return n, Duplicate, nil
 	}
@@ -98,10 +99,9 @@ func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
 	case stranger && !sure && b.Slot <= c.recovered, parent == nil && c.buildsOnOrphan(b):
 		c.Abandon(id)
 		return nil, Orphaned, nil
-	case b.ParentSlot < final:
-		return nil, 0, fmt.Errorf("block %d builds on slot %d, below the finalized slot %d", b.Slot, b.ParentSlot, final)
-	case stranger && sure && c.Finalized.Base:
-		return nil, 0, fmt.Errorf("block %d builds on another block at slot %d than the one that was imported: the source shows another ledger", b.Slot, final)
+	case b.ParentSlot < final, stranger && sure && c.Finalized.Base:
+		return nil, 0, fmt.Errorf("block %d builds on slot %d, beside or below the finalized slot %d: another ledger, or a fork below finality",
+			b.Slot, b.ParentSlot, final)
 	case parent != nil:
 		return c.Attach(b, parent), Placed, nil
 	case slices.ContainsFunc(c.Waiting, func(n *Node) bool { return n.ID() == id }):
@@ -190,7 +190,7 @@ func (c *Chain) BlockFor(e *ledger.SlotStatus) *Node {
 
 // newNode returns a node that is not in the tree.
 func (c *Chain) newNode(b *ledger.Block) *Node {
-	return &Node{Block: b, Claimed: b.Status, Dead: c.notes[note{IDOf(b), ledger.StatusDead}]}
+	return &Node{Block: b, Claimed: b.Status, Dead: c.notes[note{idOf(b), ledger.StatusDead}]}
 }
 
 // Attach makes b a child of parent, beside the chain.

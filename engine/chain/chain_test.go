@@ -3,6 +3,7 @@ package chain_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -17,14 +18,13 @@ import (
 
 // blockOn returns a block whose hash is its slot and its branch.
 func blockOn(parent *ledger.Block, slot ledger.Slot, branch byte) *ledger.Block {
-	return &ledger.Block{Slot: slot, ParentSlot: parent.Slot, Blockhash: ledger.Hash{byte(slot), branch}, PreviousBlockhash: ledger.Some(parent.Blockhash)}
+	previous := ledger.Some(parent.Blockhash)
+	return &ledger.Block{Slot: slot, ParentSlot: parent.Slot, Blockhash: ledger.Hash{byte(slot), branch}, PreviousBlockhash: previous}
 }
 
-// levels are the slots of the tip, the newest confirmed and the newest finalized block.
-type levels struct{ tip, confirmed, final ledger.Slot }
-
-// decide replays a log on a chain with one shard, shows it events, and returns its levels, the whole log and the last error.
-func decide(t *testing.T, log []*ledger.Record, events []ledger.Event) (levels, []*ledger.Record, error) {
+// decide replays a log on a chain with one shard and shows it events until one is refused. It returns the branch and the
+// slot of the tip, the newest confirmed and the newest finalized block, and the whole log.
+func decide(t *testing.T, log []*ledger.Record, events []ledger.Event) (levels string, all []*ledger.Record, err error) {
 	s := shard.New(0, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -39,7 +39,6 @@ func decide(t *testing.T, log []*ledger.Record, events []ledger.Event) (levels, 
 		t.Fatal(err)
 	}
 	seq.ResumeSource()
-	var err error
 	for i := 0; i < len(events) && err == nil; i++ {
 		err = seq.Handle(events[i])
 	}
@@ -48,15 +47,18 @@ func decide(t *testing.T, log []*ledger.Record, events []ledger.Event) (levels, 
 		t.Fatal(sealErr)
 	}
 	c := seq.Chain()
-	return levels{c.Tip.Slot(), c.Confirmed.Slot(), c.Finalized.Slot()}, b.Records, err
+	for _, n := range []*chain.Node{c.Tip, c.Confirmed, c.Finalized} {
+		levels += fmt.Sprintf(" %c%d", n.Block.Blockhash[1], n.Slot())
+	}
+	return levels[1:], b.Records, err
 }
 
 // TestForkChoice shows events to a chain. Stopped after any event, restarted from its log and shown all events again, it
 // ends the same.
 func TestForkChoice(t *testing.T) {
-	root := &ledger.Block{Slot: 1, Blockhash: ledger.Hash{1}}
+	root := &ledger.Block{Slot: 1, Blockhash: ledger.Hash{1, 'r'}}
 	a2, b3 := blockOn(root, 2, 'a'), blockOn(root, 3, 'b')
-	a4, b4 := blockOn(a2, 4, 'a'), blockOn(b3, 4, 'b')
+	a4, b4, c4 := blockOn(a2, 4, 'a'), blockOn(b3, 4, 'b'), blockOn(a2, 4, 'c')
 	b5, c5 := blockOn(b4, 5, 'b'), blockOn(a2, 5, 'c')
 	high := blockOn(root, 60, 'd')
 	status := func(b *ledger.Block, s ledger.Status) ledger.Event {
@@ -72,29 +74,31 @@ func TestForkChoice(t *testing.T) {
 	}
 	tests := map[string]struct {
 		events  []ledger.Event
-		want    levels
+		want    string
 		refused bool // the last event
 	}{
-		"the higher slot wins":                       {[]ledger.Event{a2, b3}, levels{3, 1, 1}, false},
-		"the lower slot does not":                    {[]ledger.Event{b3, a2}, levels{3, 1, 1}, false},
-		"confirmed beats processed":                  {[]ledger.Event{b3, b4, a2, confirmed(a2)}, levels{2, 2, 1}, false},
-		"a higher slot beside the confirmed block":   {[]ledger.Event{a2, confirmed(a2), b3, b4}, levels{2, 2, 1}, false},
-		"the best descendant of the confirmed block": {[]ledger.Event{b3, a2, a4, c5, confirmed(a2)}, levels{5, 2, 1}, false},
-		"the order of arrival":                       {[]ledger.Event{a4, b5, b4, b3, a2}, levels{5, 1, 1}, false},
-		"finalized is never undone":                  {[]ledger.Event{a2, b3, b4, final(a2), b5}, levels{2, 2, 2}, false},
-		"finalized is never dead":                    {[]ledger.Event{a2, final(a2), dead(a2)}, levels{2, 2, 2}, true},
-		"finalized beats confirmed":                  {[]ledger.Event{b3, confirmed(b3), a2, a4, final(a2)}, levels{4, 2, 2}, false},
-		"a dead tip":                                 {[]ledger.Event{a2, a4, dead(a4), a4}, levels{2, 1, 1}, false},
-		"a dead tip beside a lower block":            {[]ledger.Event{a2, a4, c5, dead(c5)}, levels{4, 1, 1}, false},
-		"a dead confirmed block":                     {[]ledger.Event{a2, confirmed(a2), b3, dead(a2)}, levels{3, 1, 1}, false},
-		"a dead block above the confirmed one":       {[]ledger.Event{a2, confirmed(a2), a4, b5, dead(a4)}, levels{2, 2, 1}, false},
-		"children of a dead block":                   {[]ledger.Event{b3, a2, dead(b3), b4, b5}, levels{2, 1, 1}, false},
-		"a dead block whose child is confirmed":      {[]ledger.Event{b3, dead(b3), b4, confirmed(b4), b5}, levels{5, 4, 1}, false},
-		"a block that is dead while it waits":        {[]ledger.Event{b4, dead(b4), b3}, levels{3, 1, 1}, false},
-		"a block that is confirmed while it waits":   {[]ledger.Event{a2, b4, confirmed(b4), c5, b3}, levels{4, 4, 1}, false},
-		"32 blocks are undone":                       {append(slices.Clone(long[:32]), high), levels{60, 1, 1}, false},
-		"33 blocks would be undone":                  {append(slices.Clone(long), high), levels{34, 1, 1}, true},
-		"33 blocks would be undone by a status":      {append(slices.Clone(long), b3, confirmed(b3)), levels{34, 1, 1}, true},
+		"the higher slot wins":                     {[]ledger.Event{a2, b3}, "b3 r1 r1", false},
+		"the lower slot does not":                  {[]ledger.Event{b3, a2}, "b3 r1 r1", false},
+		"an equal slot does not":                   {[]ledger.Event{b4, a2, a4, b3}, "a4 r1 r1", false},
+		"confirmed beats processed":                {[]ledger.Event{b3, b4, a2, confirmed(a2)}, "a2 a2 r1", false},
+		"a higher slot beside the confirmed block": {[]ledger.Event{a2, confirmed(a2), b3, b4}, "a2 a2 r1", false},
+		"the confirmed block's best descendant":    {[]ledger.Event{b3, a2, a4, c5, confirmed(a2)}, "c5 a2 r1", false},
+		"the lower hash of the best descendants":   {[]ledger.Event{b3, b4, a2, c4, a4, confirmed(a2)}, "a4 a2 r1", false},
+		"the order of arrival":                     {[]ledger.Event{a4, b5, b4, b3, a2}, "b5 r1 r1", false},
+		"finalized is never undone":                {[]ledger.Event{a2, b3, b4, final(a2), b5}, "a2 a2 a2", false},
+		"finalized is never dead":                  {[]ledger.Event{a2, final(a2), dead(a2)}, "a2 a2 a2", true},
+		"finalized beats confirmed":                {[]ledger.Event{b3, confirmed(b3), a2, a4, final(a2)}, "a4 a2 a2", false},
+		"a dead tip":                               {[]ledger.Event{a2, a4, dead(a4), a4}, "a2 r1 r1", false},
+		"a dead tip beside a lower block":          {[]ledger.Event{a2, a4, c5, dead(c5)}, "a4 r1 r1", false},
+		"a dead confirmed block":                   {[]ledger.Event{a2, confirmed(a2), b3, dead(a2)}, "b3 r1 r1", false},
+		"a dead block above the confirmed one":     {[]ledger.Event{a2, confirmed(a2), a4, b5, dead(a4)}, "a2 a2 r1", false},
+		"children of a dead block":                 {[]ledger.Event{b3, a2, dead(b3), b4, b5}, "a2 r1 r1", false},
+		"a dead block whose child is confirmed":    {[]ledger.Event{b3, dead(b3), b4, confirmed(b4), b5}, "b5 b4 r1", false},
+		"a block that is dead while it waits":      {[]ledger.Event{b4, dead(b4), b3}, "b3 r1 r1", false},
+		"a block that is confirmed while it waits": {[]ledger.Event{a2, b4, confirmed(b4), c5, b3}, "b4 b4 r1", false},
+		"32 blocks are undone":                     {append(slices.Clone(long[:32]), high), "d60 r1 r1", false},
+		"33 blocks would be undone":                {append(slices.Clone(long), high), "a34 r1 r1", true},
+		"33 blocks would be undone by a status":    {append(slices.Clone(long), b3, confirmed(b3)), "a34 r1 r1", true},
 	}
 	for name, tt := range tests {
 		events := append([]ledger.Event{root}, tt.events...)
@@ -106,7 +110,7 @@ func TestForkChoice(t *testing.T) {
 			got, _, err := decide(t, log, events)
 			var refused *chain.RefusedError
 			if got != tt.want || errors.As(err, &refused) != tt.refused || err != nil && !tt.refused {
-				t.Errorf("%s, stopped after event %d: %+v, %v; want %+v, refused %v", name, stop, got, err, tt.want, tt.refused)
+				t.Errorf("%s, stopped after event %d: %s, %v; want %s, refused %v", name, stop, got, err, tt.want, tt.refused)
 			}
 		}
 	}

@@ -56,7 +56,8 @@ type Move struct {
 }
 
 // MoveTo returns the move that makes target, a node of the tree, the tip. It returns a RefusedError where more than
-// MaxRollbackBlocks blocks would be undone. Every node of the tree descends from the finalized block, so no move undoes that.
+// MaxRollbackBlocks blocks would be undone. No move undoes the finalized block, because every node of the tree descends
+// from it.
 func (c *Chain) MoveTo(target *Node) (Move, error) {
 	m := Move{Ancestor: target}
 	for ; !m.Ancestor.OnChain(); m.Ancestor = m.Ancestor.Parent {
@@ -82,7 +83,8 @@ func (c *Chain) Undone(m Move, v ledger.Version) {
 	}
 }
 
-// Appended puts n on the chain, as the tip. v is the version of its record; its Seq and StateHash are not known yet.
+// Appended puts n on the chain, as the tip, where it is not dead any more. v is the version of its record; its Seq and
+// StateHash are not known yet.
 func (c *Chain) Appended(n *Node, v ledger.Version) {
 	n.Version, n.Dead = v, false
 	if c.recovered == unbounded {

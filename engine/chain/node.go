@@ -12,8 +12,7 @@ type BlockID struct {
 	Hash ledger.Hash
 }
 
-// IDOf returns the identifier of a block.
-func IDOf(b *ledger.Block) BlockID { return BlockID{b.Slot, b.Blockhash} }
+func idOf(b *ledger.Block) BlockID { return BlockID{b.Slot, b.Blockhash} }
 
 // Node is a block of the tree, on the chain or beside it, or a block that waits for its parent. Only the owner of the
 // Chain sets its fields.
@@ -52,7 +51,7 @@ type Node struct {
 func (n *Node) Slot() ledger.Slot { return n.Block.Slot }
 
 // ID returns the identifier of the block.
-func (n *Node) ID() BlockID { return IDOf(n.Block) }
+func (n *Node) ID() BlockID { return idOf(n.Block) }
 
 // OnChain reports whether the block is on the chain, and not beside it.
 func (n *Node) OnChain() bool { return n.Version != 0 }
@@ -65,13 +64,6 @@ func (n *Node) IsGivenUp() bool {
 		}
 	}
 	return false
-}
-
-// Revive makes n and its ancestors beside the chain not dead: the source confirmed n.
-func (n *Node) Revive() {
-	for ; !n.OnChain(); n = n.Parent {
-		n.Dead = false
-	}
 }
 
 // Best returns the highest block among n and its descendants that are not dead. Of two at one slot it is the one of

@@ -49,8 +49,8 @@ func (a *applier) applyBlock(n *chain.Node) {
 		a.rootSlot, a.retained.floor = b.Slot, b.Slot
 	}
 	a.retain(a.config.Stored.Pack(b))
-	a.stage(&ledger.Record{Kind: ledger.BlockRecord, Slot: b.Slot, Hash: b.Blockhash, Block: b, Time: b.Time}, n,
-		func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBlock(v, b) })
+	r := &ledger.Record{Kind: ledger.BlockRecord, Slot: b.Slot, Hash: b.Blockhash, Block: b, Time: b.Time}
+	a.stage(r, n, func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBlock(v, b) })
 }
 
 // retain makes the newest block of the chain, and its transactions, visible to queries of the next head.
@@ -65,16 +65,16 @@ func (a *applier) applyRollback(m chain.Move) {
 	first := m.Undo[len(m.Undo)-1].Version
 	from, to := m.Undo[0].Block, m.Ancestor.Block
 	a.retained.pop(len(m.Undo))
-	a.stage(&ledger.Record{Kind: ledger.RollbackRecord, Slot: to.Slot, Hash: to.Blockhash, FromSlot: from.Slot, Time: to.Time}, m.Ancestor,
-		func(s *shard.Shard, v ledger.Version) *shard.Task { return s.Rollback(v, first) })
+	r := &ledger.Record{Kind: ledger.RollbackRecord, Slot: to.Slot, Hash: to.Blockhash, FromSlot: from.Slot, Time: to.Time}
+	a.stage(r, m.Ancestor, func(s *shard.Shard, v ledger.Version) *shard.Task { return s.Rollback(v, first) })
 }
 
 // applyBase has the shards learn base state, as a part of block n unless n is nil. With direct, which says that there is no
 // block yet, they learn it without the overlay.
 func (a *applier) applyBase(b *ledger.BaseState, n *chain.Node, direct bool) {
 	a.baseSlot = max(a.baseSlot, b.Slot)
-	a.stage(&ledger.Record{Kind: ledger.BaseRecord, Slot: b.Slot, Base: b}, n,
-		func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBase(v, b, direct) })
+	r := &ledger.Record{Kind: ledger.BaseRecord, Slot: b.Slot, Base: b}
+	a.stage(r, n, func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBase(v, b, direct) })
 	if n != nil {
 		n.Version = a.version
 	}

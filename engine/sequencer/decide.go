@@ -1,15 +1,14 @@
 package sequencer
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"sort"
 
 	"ledgerd/engine/chain"
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
-	"ledgerd/shard/txstore"
 )
 
 // maxBases is how many base states are remembered: more than come while a block becomes final.
@@ -130,7 +129,7 @@ func (s *decider) begin(b *ledger.Block) error {
 }
 
 // otherBlock is the error for a source that raises another block at a slot than the one that is final there.
-const otherBlock = "the source calls another block at slot %d %s, below the finalized slot %d: it shows another ledger, or a fork below finality"
+const otherBlock = "the source calls another block at slot %d %s, below the finalized slot %d: another ledger, or a fork below finality"
 
 // finalAt returns the finalized block at a slot that finality has passed or, if there is none, the next one above. Either
 // may be missing.
@@ -139,14 +138,14 @@ func (s *decider) finalAt(slot ledger.Slot) (block, above *ledger.Block) {
 		return f.Block, nil // that of an import is not retained
 	}
 	blocks := s.retained.blocks
-	i, found := slices.BinarySearchFunc(blocks, slot, func(b *txstore.Block, s ledger.Slot) int { return cmp.Compare(b.Block.Slot, s) })
+	i := sort.Search(len(blocks), func(i int) bool { return blocks[i].Block.Slot >= slot })
 	switch {
-	case found:
-		return blocks[i].Block, nil
-	case i < len(blocks):
+	case i == len(blocks):
+		return nil, nil
+	case blocks[i].Block.Slot > slot:
 		return nil, blocks[i].Block
 	}
-	return nil, nil
+	return blocks[i].Block, nil
 }
 
 // belowFinalized handles a block that finality has passed: it is the one held, or an
@@ -204,7 +203,8 @@ func (s *decider) switchTo(n *chain.Node) error {
 		return err
 	}
 	if len(m.Undo) > 0 {
-		s.config.Logger.Info("rollback", "from_slot", s.chain.Tip.Slot(), "to_slot", m.Ancestor.Slot(), "blocks", len(m.Undo), "new_slot", n.Slot())
+		from, to := s.chain.Tip.Slot(), m.Ancestor.Slot()
+		s.config.Logger.Info("rollback", "from_slot", from, "to_slot", to, "blocks", len(m.Undo), "new_slot", n.Slot())
 		if err := s.rollback(m); err != nil {
 			return err
 		}

@@ -80,7 +80,8 @@ func (s *Sequencer) RememberPast(walk func(note func(*ledger.Record)) error) err
 func compare(made, logged *ledger.Record) error {
 	switch {
 	case made.FirstSeq != logged.FirstSeq || len(made.Updates) != len(logged.Updates):
-		return mismatch(logged, "it leads to updates %d to %d, the log says %d to %d", made.FirstSeq, made.LastSeq(), logged.FirstSeq, logged.LastSeq())
+		return mismatch(logged, "it leads to updates %d to %d, the log says %d to %d",
+			made.FirstSeq, made.LastSeq(), logged.FirstSeq, logged.LastSeq())
 	case made.Slot != logged.Slot || made.Hash != logged.Hash:
 		return mismatch(logged, "it leads to slot %d, block %s", made.Slot, made.Hash)
 	case made.StateHash != logged.StateHash:
@@ -89,8 +90,8 @@ func compare(made, logged *ledger.Record) error {
 	return nil
 }
 
-// redo makes the record of a logged one again, or returns an error. Its decision was made when the log was written; redo only
-// checks that it is possible.
+// redo makes a logged record again, or returns an error. Its decision was made when the log was written; redo only checks
+// that it is possible.
 func (s *decider) redo(r *ledger.Record) error {
 	id := chain.BlockID{Slot: r.Slot, Hash: r.Hash}
 	n := s.chain.Node(id)

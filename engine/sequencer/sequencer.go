@@ -40,9 +40,9 @@ func New(c Config) *Sequencer {
 	}}
 }
 
-// Bind ties the sequencer to what a data directory says: which root its ledger has, whether the source emitted a status
-// before, and whether blocks are held without their vote transactions. checkRoot returns an error for any other root. Bind is
-// called before the first event or record.
+// Bind ties the sequencer to what a data directory says. checkRoot returns an error for a root that is not the one of its
+// ledger; statuses says that the source emitted a status before, and skipVotes that blocks are held without their vote
+// transactions. Bind is called before the first event or record.
 func (s *Sequencer) Bind(checkRoot func(ledger.Hash) error, statuses, skipVotes bool) {
 	s.checkRoot, s.statusSeen = checkRoot, statuses
 	s.config.SkipVotes = s.config.SkipVotes || skipVotes

@@ -60,7 +60,6 @@ func (s *decider) raise(n *chain.Node, level ledger.Commitment) error {
 		return nil
 	}
 	if !n.OnChain() {
-		n.Revive()
 		if err := s.switchTo(n.Best()); err != nil {
 			return err
 		}
