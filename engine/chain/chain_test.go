@@ -1,18 +1,15 @@
 package chain_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"testing"
 
 	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/sequencer"
-	"ledgerd/shard"
 	"ledgerd/shard/txstore"
 )
 
@@ -22,18 +19,11 @@ func blockOn(parent *ledger.Block, slot ledger.Slot, branch byte) *ledger.Block 
 	return &ledger.Block{Slot: slot, ParentSlot: parent.Slot, Blockhash: ledger.Hash{byte(slot), branch}, PreviousBlockhash: previous}
 }
 
-// decide replays a log on a chain with one shard and shows it events until one is refused. It returns the branch and the
+// decide replays a log on a new chain and shows it events until one is refused. It returns the branch and the
 // slot of the tip, the newest confirmed and the newest finalized block, and the whole log.
 func decide(t *testing.T, log []*ledger.Record, events []ledger.Event) (levels string, all []*ledger.Record, err error) {
-	s := shard.New(0, 1)
-	ctx, stop := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { _ = s.Run(ctx) })
-	defer running.Wait()
-	defer stop()
-	seq := sequencer.New(sequencer.Config{
-		Shards: []*shard.Shard{s}, Stored: txstore.New(), Retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 30},
-		Logger: slog.New(slog.DiscardHandler),
+	seq := sequencer.New(sequencer.Config{ // without shards no record has updates
+		Stored: txstore.New(), Retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 30}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err := seq.Replay(log); err != nil {
 		t.Fatal(err)
