@@ -15,7 +15,7 @@ import (
 const maxWorking = 2
 
 // applier has the shards apply what the decider decided, and makes records and batches of it. Only the goroutine of the
-// sequencer uses it, but for the tally.
+// sequencer uses it, except that any goroutine may read the tally.
 type applier struct {
 	config Config
 	tally  tally

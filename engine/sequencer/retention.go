@@ -8,7 +8,7 @@ import (
 	"ledgerd/snapshot"
 )
 
-// Retention says how much of the past is held in memory, whichever is less.
+// Retention bounds how much of the past is held in memory. The lower of both bounds counts.
 type Retention struct {
 	Slots ledger.Slot // blocks and transactions of so many slots; also how long tombstones stay
 	Bytes int         // estimated bytes of blocks and transactions
@@ -43,43 +43,43 @@ func Blocks(h *ledger.Head) []*txstore.Block {
 }
 
 // pop drops the newest n blocks: they left the chain.
-func (h *retained) pop(n int) {
-	left := len(h.blocks) - n
-	for _, b := range h.blocks[left:] {
-		h.bytes -= b.SizeBytes()
+func (r *retained) pop(n int) {
+	left := len(r.blocks) - n
+	for _, b := range r.blocks[left:] {
+		r.bytes -= b.SizeBytes()
 	}
-	h.undone = append(h.undone, h.blocks[left:]...)
-	h.blocks, h.spent = slices.Clone(h.blocks[:left]), 0 // later blocks must not overwrite those that left
+	r.undone = append(r.undone, r.blocks[left:]...)
+	r.blocks, r.spent = slices.Clone(r.blocks[:left]), 0 // later blocks must not overwrite those that left
 }
 
-// prune drops the blocks that a retention gives up at a head and returns them, with the blocks that left the chain. The
+// prune drops the blocks that exceed a retention at a head and returns them, with the blocks that left the chain. The
 // newest finalized block and everything above it stay.
-func (h *retained) prune(r Retention, head *ledger.Head) (pruned []*txstore.Block) {
+func (r *retained) prune(limit Retention, head *ledger.Head) (pruned []*txstore.Block) {
 	finalized, next := head.Tip(ledger.Finalized).Slot, head.Tip(ledger.Processed).Slot+1
-	h.floor = max(h.floor, min(next-min(next, r.Slots), finalized))
+	r.floor = max(r.floor, min(next-min(next, limit.Slots), finalized))
 	n := 0
-	for ; n < len(h.blocks) && h.blocks[n].Block.Slot < finalized; n++ {
-		b := h.blocks[n]
-		if b.Block.Slot >= h.floor && h.bytes <= r.Bytes {
+	for ; n < len(r.blocks) && r.blocks[n].Block.Slot < finalized; n++ {
+		b := r.blocks[n]
+		if b.Block.Slot >= r.floor && r.bytes <= limit.Bytes {
 			break
 		}
-		h.floor = max(h.floor, b.Block.Slot+1)
-		h.bytes -= b.SizeBytes()
-		h.before = ledger.Some(b.Block.Slot)
+		r.floor = max(r.floor, b.Block.Slot+1)
+		r.bytes -= b.SizeBytes()
+		r.before = ledger.Some(b.Block.Slot)
 	}
-	pruned, h.undone = append(h.undone, h.blocks[:n]...), nil
-	h.blocks, h.spent = h.blocks[n:], h.spent+n
-	if h.spent > len(h.blocks)/spentShare {
-		h.blocks, h.spent = slices.Clone(h.blocks), 0 // frees the pruned blocks, which the array keeps in memory
+	pruned, r.undone = append(r.undone, r.blocks[:n]...), nil
+	r.blocks, r.spent = r.blocks[n:], r.spent+n
+	if r.spent > len(r.blocks)/spentShare {
+		r.blocks, r.spent = slices.Clone(r.blocks), 0 // frees the pruned blocks, which the array keeps in memory
 	}
 	return pruned
 }
 
 // upTo returns the blocks held up to a slot, oldest first, as snapshots keep them.
-func (h *retained) upTo(last ledger.Slot) []snapshot.HeldBlock {
+func (r *retained) upTo(last ledger.Slot) []snapshot.HeldBlock {
 	var out []snapshot.HeldBlock
-	previous := h.before
-	for _, b := range h.blocks {
+	previous := r.before
+	for _, b := range r.blocks {
 		if b.Block.Slot > last {
 			break
 		}
