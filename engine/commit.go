@@ -115,7 +115,7 @@ func (e *Engine) commit(ctx context.Context, b *batch) error {
 				return err
 			}
 			if err := e.store.Commit(b.Records); err != nil {
-				return &logError{b.Slot, err}
+				return &logError{b.Head.Tip(ledger.Processed).Slot, err}
 			}
 			if err := e.errFenced(); err != nil {
 				return err
@@ -129,7 +129,7 @@ func (e *Engine) commit(ctx context.Context, b *batch) error {
 // publishTo returns the function that publishes a batch: publish or, before the first head after the snapshot of a
 // shared log, notify, which does not make the head the newest.
 func (e *Engine) publishTo(b *batch) func(*ledger.Publication) {
-	if e.shared.log != nil && b.Head.HasBlock && !b.Final.Known {
+	if e.shared.log != nil && b.Head.HasBlock && !b.Final {
 		return e.notify
 	}
 	return e.publish
@@ -139,7 +139,7 @@ func (e *Engine) publishTo(b *batch) func(*ledger.Publication) {
 func (e *Engine) show(b *batch, publish func(*ledger.Publication)) {
 	b.shown, b.Head.Published = true, time.Now()
 	publish(&ledger.Publication{Head: b.Head, Records: b.Records, ReceivedAt: b.receivedAt})
-	if b.Final.Known {
-		e.history.add(b.Seq, b.Final.Value)
+	if b.Final {
+		e.history.add(b.Head.Tip(ledger.Processed).Seq, *b.Head.Tip(ledger.Finalized))
 	}
 }

@@ -93,7 +93,7 @@ func (e *Engine) note(b *batch) error {
 	case vfs.IsFull(err) || vfs.IsOutOfFiles(err):
 		return fmt.Errorf("%w: %w", wal.ErrNoSpace, err)
 	case err != nil:
-		return &logError{b.Slot, err}
+		return &logError{b.Head.Tip(ledger.Processed).Slot, err}
 	}
 	return nil
 }

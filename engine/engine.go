@@ -287,7 +287,7 @@ func (e *Engine) holdsSomething() bool {
 	if e.shared.log == nil {
 		return e.config.Source == nil || c.Tip != nil
 	}
-	return c.Tip != nil && !c.Tip.Base && c.Finalized.FinalizedBy <= e.seq.Version()
+	return c.Tip != nil && !c.Tip.Base && !c.Finalized.Provisional
 }
 
 // age returns for how long the engine is there, never 0.

@@ -23,7 +23,7 @@ type known struct {
 func (e *Engine) learnDir() {
 	c, k := &e.config, *e.known.Load()
 	if c.Dir != nil {
-		e.seq.Bind(c.Dir)
+		e.seq.Bind(c.Dir.CheckRoot, c.Dir.Statuses(), c.Dir.SkipsVotes())
 		if k.filter == nil {
 			k.filter = c.Dir.Filter()
 		}

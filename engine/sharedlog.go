@@ -99,11 +99,11 @@ func (e *Engine) share(ctx context.Context, b *batch) error {
 		b.shared = true
 		return nil
 	case errors.Is(err, ledger.ErrDeposed):
-		return fmt.Errorf("slot %d was not committed: %w", b.Slot, err)
+		return fmt.Errorf("slot %d was not committed: %w", b.Head.Tip(ledger.Processed).Slot, err)
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return err
 	}
-	return &sharedLogError{err: fmt.Errorf("cannot commit slot %d to the shared log: %w", b.Slot, err)}
+	return &sharedLogError{err: fmt.Errorf("cannot commit slot %d to the shared log: %w", b.Head.Tip(ledger.Processed).Slot, err)}
 }
 
 // sharedLogError says that the shared log failed for good: a commit that it has not acknowledged stays

@@ -1,48 +1,60 @@
 package chain
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"ledgerd/engine/ledger"
 )
 
-// Chain is the tree of blocks from the newest finalized one on, with the branch of it that is the chain.
-type Chain struct {
-	Finalized *Node // nil before the first block, like Confirmed and Tip
-	Confirmed *Node
+// View is the part of a Chain that the owner shows to others. It is a copy and valid until the owner changes the Chain.
+type View struct {
+	Finalized *Node // the root of the tree; nil before the first block, like Confirmed and Tip
+	Confirmed *Node // the newest confirmed block of the chain
 	Tip       *Node
 
 	Waiting          Waiting
 	UnfinalizedBytes int // of the blocks above the finalized one, on the chain and beside it
+}
 
-	nodes   map[BlockID]*Node
-	slots   map[ledger.Slot][]*Node // in arrival order
-	orphans map[BlockID]struct{}    // abandoned, with a slot above finalized; none is in nodes
-	noted   map[statusNote]struct{} // of blocks above the finalized slot; a repeated status decides nothing
+// TipSlot returns the slot of the tip, 0 before the first block.
+func (v View) TipSlot() ledger.Slot {
+	if v.Tip == nil {
+		return 0
+	}
+	return v.Tip.Slot()
+}
+
+// Chain is the tree of blocks from the newest finalized one on, with the branch of it that is the chain.
+type Chain struct {
+	View
+
+	nodes map[ledger.Slot][]*Node // the tree, by slot in arrival order
+	notes map[note]bool
 
 	// recovered is the slot up to which a source may show orphans that only the previous process knew. It is
 	// unbounded until the first block is appended after Resume, and then the slot of the tip before that block.
 	recovered ledger.Slot
 }
 
-// statusNote is a status that decided something about a block. The log holds a record of each.
-type statusNote struct {
+// note is a fact about a block above the finalized slot, whether the block is held or not: the source gave it a status,
+// of which the log holds a record, or it was orphaned. No orphan is in the tree.
+type note struct {
 	block  BlockID
 	status ledger.Status
 }
+
+// orphaned is the status of a note that says that the block was dropped with an abandoned branch.
+const orphaned ledger.Status = 0
 
 // unbounded is above every slot.
 const unbounded = ledger.Slot(math.MaxUint64)
 
 // New returns a chain without a block.
 func New() *Chain {
-	return &Chain{
-		nodes:   make(map[BlockID]*Node),
-		slots:   make(map[ledger.Slot][]*Node),
-		orphans: make(map[BlockID]struct{}),
-		noted:   make(map[statusNote]struct{}),
-	}
+	return &Chain{nodes: make(map[ledger.Slot][]*Node), notes: make(map[note]bool)}
 }
 
 // Resume notes that the blocks of the chain come from the log: the source, which goes on after the finalized block, may
@@ -50,14 +62,13 @@ func New() *Chain {
 func (c *Chain) Resume() { c.recovered = unbounded }
 
 // Node returns a block of the tree, nil if it is not there.
-func (c *Chain) Node(id BlockID) *Node { return c.nodes[id] }
-
-// TipSlot returns the slot of the tip, 0 before the first block.
-func (c *Chain) TipSlot() ledger.Slot {
-	if c.Tip == nil {
-		return 0
+func (c *Chain) Node(id BlockID) *Node {
+	for _, n := range c.nodes[id.Slot] {
+		if n.Block.Blockhash == id.Hash {
+			return n
+		}
 	}
-	return c.Tip.Slot()
+	return nil
 }
 
 // Placement says where a block belongs that arrived.
@@ -71,152 +82,127 @@ const (
 )
 
 // Place puts a block above the finalized slot where it belongs: in the tree, beside the chain, or among the waiting blocks.
-// It returns the node of a block that is in the tree now or was before. An error means that the source contradicts itself or what is final.
+// It returns the node of a block that is in the tree now or was before. An error means that the source contradicts itself
+// or what is final.
 func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
-	id := BlockID{b.Slot, b.Blockhash}
-	if n := c.nodes[id]; n != nil {
+	id := idOf(b)
+	if n := c.Node(id); n != nil {
 		return n, Duplicate, nil
 	}
-	parent := c.parentOf(b)
-	if _, gone := c.orphans[id]; gone && parent == nil {
+	parent, final, sure := c.parentOf(b), c.Finalized.Slot(), b.Status >= ledger.Confirmed
+	stranger := parent == nil && b.ParentSlot <= final // its parent is below the finalized block, or another block of that slot
+	switch {
+	case parent == nil && c.notes[note{id, orphaned}]:
 		return nil, Orphaned, nil
-	}
-	if b.ParentSlot >= b.Slot {
+	case b.ParentSlot >= b.Slot:
 		return nil, 0, fmt.Errorf("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
-	}
-	if err := c.contradictsBase(b); err != nil {
-		return nil, 0, err
-	}
-	below := b.ParentSlot < c.Finalized.Slot()
-	switch beside := parent == nil && b.ParentSlot == c.Finalized.Slot() && !c.Finalized.Base; {
-	case (below || beside) && b.Slot <= c.recovered && b.Status < ledger.Confirmed:
+	case stranger && !sure && b.Slot <= c.recovered, parent == nil && c.buildsOnOrphan(b):
 		c.Abandon(id)
 		return nil, Orphaned, nil
-	case below:
-		return nil, 0, fmt.Errorf("block %d builds on slot %d, below the finalized slot %d", b.Slot, b.ParentSlot, c.Finalized.Slot())
-	}
-	if parent != nil {
+	case b.ParentSlot < final, stranger && sure && c.Finalized.Base:
+		return nil, 0, fmt.Errorf("block %d builds on slot %d, beside or below the finalized slot %d: another ledger, or a fork below finality",
+			b.Slot, b.ParentSlot, final)
+	case parent != nil:
 		return c.Attach(b, parent), Placed, nil
-	}
-	if c.buildsOnOrphan(b) {
-		c.Abandon(id)
-		return nil, Orphaned, nil
-	}
-	if !c.Waiting.add(b) {
+	case slices.ContainsFunc(c.Waiting, func(n *Node) bool { return n.ID() == id }):
 		return nil, Duplicate, nil
 	}
+	c.Waiting = append(c.Waiting, c.newNode(b))
+	slices.SortStableFunc(c.Waiting, func(a, b *Node) int { return cmp.Compare(a.Slot(), b.Slot()) })
 	return nil, Waits, nil
 }
 
-// contradictsBase returns an error for a block that says it builds on the slot of base state and means
-// another block there.
-func (c *Chain) contradictsBase(b *ledger.Block) error {
-	f := c.Finalized
-	if !f.Base || b.Status < ledger.Confirmed || b.ParentSlot != f.Slot() ||
-		!b.PreviousBlockhash.Known || b.PreviousBlockhash.Value == f.Block.Blockhash {
-		return nil
-	}
-	return fmt.Errorf("block %d builds on another block at slot %d than the one that was imported: the source shows another ledger", b.Slot, f.Slot())
-}
-
-// parentOf returns the node that b builds on, nil if it is not here. Where the source does
+// parentOf returns the node that b builds on, nil if it is not in the tree. Where the source does
 // not tell the parent's hash, the chain's block at that slot is meant.
 func (c *Chain) parentOf(b *ledger.Block) *Node {
 	if b.PreviousBlockhash.Known {
-		return c.nodes[BlockID{b.ParentSlot, b.PreviousBlockhash.Value}]
+		return c.Node(BlockID{b.ParentSlot, b.PreviousBlockhash.Value})
 	}
 	return c.atSlot(b.ParentSlot)
 }
 
-// Holds reports whether n is still in the tree.
-func (c *Chain) Holds(n *Node) bool { return c.nodes[n.ID()] == n }
-
-// atSlot returns the block at slot that is on the chain, else the one that came last and was not given
-// up, else the one that came last.
-func (c *Chain) atSlot(slot ledger.Slot) *Node {
-	var found *Node
-	for _, n := range c.slots[slot] {
-		if n.OnChain() {
-			return n
-		}
-		if found == nil || c.IsGivenUp(found) || !c.IsGivenUp(n) {
-			found = n
-		}
-	}
-	return found
+// buildsOn reports whether b may be a child of a block: the source may not tell the parent's hash.
+func buildsOn(b *ledger.Block, parent BlockID) bool {
+	previous := b.PreviousBlockhash
+	return b.ParentSlot == parent.Slot && (!previous.Known || previous.Value == parent.Hash)
 }
 
-// IsGivenUp reports whether n, or an ancestor of it beside the chain, is dead.
-func (c *Chain) IsGivenUp(n *Node) bool {
-	for ; n != nil && !n.OnChain(); n = n.Parent {
-		if n.Dead {
+// buildsOnOrphan reports whether the parent of b, which is not in the tree, was abandoned.
+func (c *Chain) buildsOnOrphan(b *ledger.Block) bool {
+	for n := range c.notes {
+		if n.status == orphaned && buildsOn(b, n.block) {
 			return true
 		}
 	}
 	return false
 }
 
+// Holds reports whether n is still in the tree.
+func (c *Chain) Holds(n *Node) bool { return c.Node(n.ID()) == n }
+
+// atSlot returns the block at slot that is on the chain, else the one that came last and was not given
+// up, else the one that came last.
+func (c *Chain) atSlot(slot ledger.Slot) *Node {
+	var found *Node
+	for _, n := range c.nodes[slot] {
+		if n.OnChain() {
+			return n
+		}
+		if found == nil || found.IsGivenUp() || !n.IsGivenUp() {
+			found = n
+		}
+	}
+	return found
+}
+
 // NoteStatus notes a status of a block and reports whether it is new: a repeated one decides nothing. A block that is
 // confirmed is noted so with its ancestors.
 func (c *Chain) NoteStatus(id BlockID, status ledger.Status) bool {
-	if _, again := c.noted[statusNote{id, status}]; again {
+	if c.notes[note{id, status}] {
 		return false
 	}
-	c.noted[statusNote{id, status}] = struct{}{}
-	if n := c.nodes[id]; n != nil && n.Parent != nil && status == ledger.StatusConfirmed {
+	c.notes[note{id, status}] = true
+	if n := c.Node(id); n != nil && n.Parent != nil && status == ledger.StatusConfirmed {
 		c.NoteStatus(n.Parent.ID(), status)
 	}
 	return true
 }
 
-// isDead reports whether b was called dead.
-func (c *Chain) isDead(b *ledger.Block) bool {
-	_, dead := c.noted[statusNote{BlockID{b.Slot, b.Blockhash}, ledger.StatusDead}]
-	return dead
-}
-
-// Revive makes n and its ancestors not dead: the source confirmed n.
-func (c *Chain) Revive(n *Node) {
-	for ; n != nil && !n.OnChain(); n = n.Parent {
-		n.Dead = false
-	}
-}
-
-// BlockFor returns the block in the tree that a status is about, nil if there is none. A block that was given up is
-// only named by its hash: another may come at its slot.
+// BlockFor returns the block that a status above the finalized slot is about: one in the tree, else one that waits, else
+// nil. A status without a hash never means a block that was given up, because another may come at its slot.
 func (c *Chain) BlockFor(e *ledger.SlotStatus) *Node {
+	n := c.atSlot(e.Slot)
 	if e.Blockhash.Known {
-		return c.nodes[BlockID{e.Slot, e.Blockhash.Value}]
+		n = c.Node(BlockID{e.Slot, e.Blockhash.Value})
+	} else if n.IsGivenUp() {
+		n = nil
 	}
-	if n := c.atSlot(e.Slot); !c.IsGivenUp(n) {
+	if n != nil {
 		return n
+	}
+	for _, w := range c.Waiting {
+		if w.Slot() == e.Slot && (!e.Blockhash.Known || e.Blockhash.Value == w.Block.Blockhash) {
+			return w
+		}
 	}
 	return nil
 }
 
-// buildsOnOrphan reports whether the parent of b, which is not here, was given up.
-func (c *Chain) buildsOnOrphan(b *ledger.Block) bool {
-	if !b.PreviousBlockhash.Known {
-		for id := range c.orphans {
-			if id.Slot == b.ParentSlot {
-				return true
-			}
-		}
-		return false
-	}
-	_, gone := c.orphans[BlockID{b.ParentSlot, b.PreviousBlockhash.Value}]
-	return gone
+// newNode returns a node that is not in the tree.
+func (c *Chain) newNode(b *ledger.Block) *Node {
+	return &Node{Block: b, Claimed: b.Status, Dead: c.notes[note{idOf(b), ledger.StatusDead}]}
 }
 
-// Attach makes b a child of parent, beside the chain until it is moved there.
-func (c *Chain) Attach(b *ledger.Block, parent *Node) *Node {
-	n := &Node{Block: b, Parent: parent, Dead: c.isDead(b)}
-	c.nodes[n.ID()] = n
-	c.slots[b.Slot] = append(c.slots[b.Slot], n)
-	delete(c.orphans, n.ID())
-	if parent != nil {
+// Attach makes b a child of parent, beside the chain.
+func (c *Chain) Attach(b *ledger.Block, parent *Node) *Node { return c.Link(c.newNode(b), parent) }
+
+// Link makes a block that waited a child of parent, beside the chain, and returns it.
+func (c *Chain) Link(n, parent *Node) *Node {
+	c.nodes[n.Slot()] = append(c.nodes[n.Slot()], n)
+	delete(c.notes, note{n.ID(), orphaned})
+	if n.Parent = parent; parent != nil {
 		parent.children = append(parent.children, n)
-		c.UnfinalizedBytes += b.SizeBytes()
+		c.UnfinalizedBytes += n.Block.SizeBytes()
 	}
 	return n
 }
@@ -226,13 +212,4 @@ func (c *Chain) Begin(b *ledger.Block) *Node {
 	c.Finalized = c.Attach(b, nil)
 	c.Confirmed = c.Finalized
 	return c.Finalized
-}
-
-// Below returns the block so many blocks below the tip, nil where finality has passed it.
-func (c *Chain) Below(blocks int) *Node {
-	n := c.Tip
-	for ; n != nil && blocks > 0; blocks-- {
-		n = n.Parent
-	}
-	return n
 }

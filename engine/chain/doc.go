@@ -2,9 +2,9 @@
 //
 // # Nouns
 //
-// A [Node] is a block whose parent is known. The [Chain] is the tree of nodes from the newest finalized block on.
+// A [Node] is a block. The [Chain] is the tree of the nodes whose parent is known, from the newest finalized block on.
 // One branch of the tree is the chain: it leads from the finalized block to the tip. A block whose parent has not
-// arrived is a [WaitingBlock] and in no tree. An orphan is a block that was dropped with an abandoned branch; only its
+// arrived waits ([Waiting]) and is not in the tree. An orphan is a block that was dropped with an abandoned branch; only its
 // identifier is remembered.
 //
 // # Rules
@@ -12,7 +12,8 @@
 // The chain decides, and its owner carries out. The owner asks where a block belongs ([Chain.Place]), whether it may
 // become the tip ([Chain.Wins]) and what has to be undone and appended for that ([Chain.MoveTo]); it makes a record of
 // each step and reports it with [Chain.Undone], [Chain.Appended] and [Chain.Finalize].
-// The owner alone sets the exported fields. One goroutine uses a Chain.
+// One goroutine uses a Chain. The owner hands out a [View], and a View has no method that changes the Chain; its receiver
+// only reads the nodes.
 //
 // A block becomes the tip because of its slot alone only if it descends from the newest confirmed block. No move
 // undoes the finalized block or more than [MaxRollbackBlocks] blocks.

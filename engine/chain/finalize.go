@@ -1,19 +1,16 @@
 package chain
 
 import (
+	"maps"
 	"slices"
 )
 
 // Finalize makes n, which is on the chain, the newest finalized block and forgets every
 // branch that does not hold it.
 func (c *Chain) Finalize(n *Node) {
-	keep := map[*Node]bool{}
-	for a := n; a != nil; a = a.Parent {
-		keep[a] = true
-	}
-	for a := n.Parent; a != nil; a = a.Parent {
+	for above, a := n, n.Parent; a != nil; above, a = a, a.Parent {
 		for _, child := range a.children {
-			if !keep[child] {
+			if child != above {
 				c.forget(child)
 			}
 		}
@@ -22,26 +19,16 @@ func (c *Chain) Finalize(n *Node) {
 	if n.Parent != nil {
 		c.UnfinalizedBytes -= n.Block.SizeBytes()
 	}
-	for id := range c.orphans {
-		if id.Slot <= n.Slot() {
-			delete(c.orphans, id)
-		}
-	}
-	for s := range c.noted {
-		if s.block.Slot <= n.Slot() {
-			delete(c.noted, s)
-		}
-	}
-	n.Parent = nil
+	maps.DeleteFunc(c.notes, func(o note, _ bool) bool { return o.block.Slot <= n.Slot() })
+	c.Waiting = slices.DeleteFunc(c.Waiting, func(w *Node) bool { return w.Slot() <= n.Slot() })
+	n.Parent, n.Provisional = nil, false
 	// The shards hold the block now; only its header is of use here.
-	header := *n.Block
-	header.Transactions, header.Accounts, header.Mints = nil, nil, nil
-	n.Block = &header
+	n.Block = n.Block.WithoutWrites()
+	n.Block.Transactions = nil
 	c.Finalized = n
 	if c.Confirmed.Slot() < n.Slot() {
 		c.Confirmed = n
 	}
-	c.Waiting.dropUpTo(n.Slot())
 }
 
 // forget removes n and all that builds on it, and remembers them as orphans.
@@ -53,28 +40,21 @@ func (c *Chain) forget(n *Node) {
 	c.remove(n)
 }
 
-// Abandon remembers a block as an orphan, with the waiting blocks that descend from it.
+// Abandon remembers a block as an orphan, and drops the waiting blocks that descend from it as orphans too.
 func (c *Chain) Abandon(id BlockID) {
-	c.orphans[id] = struct{}{}
-	for {
-		child, ok := c.Waiting.ChildOf(id)
-		if !ok {
-			return
-		}
-		c.Abandon(BlockID{child.Block.Slot, child.Block.Blockhash})
+	c.notes[note{id, orphaned}] = true
+	for child := c.WaitingChild(id); child != nil; child = c.WaitingChild(id) {
+		c.Abandon(child.ID())
 	}
 }
 
-// remove takes n out of the maps. The caller drops the links to it.
+// remove takes n out of the tree's index. The caller drops the links to it.
 func (c *Chain) remove(n *Node) {
-	delete(c.nodes, n.ID())
 	if n.Parent != nil {
 		c.UnfinalizedBytes -= n.Block.SizeBytes()
 	}
-	at := slices.DeleteFunc(c.slots[n.Slot()], func(o *Node) bool { return o == n })
-	if len(at) == 0 {
-		delete(c.slots, n.Slot())
-		return
+	left := slices.DeleteFunc(c.nodes[n.Slot()], func(o *Node) bool { return o == n })
+	if c.nodes[n.Slot()] = left; len(left) == 0 {
+		delete(c.nodes, n.Slot())
 	}
-	c.slots[n.Slot()] = at
 }

@@ -1,14 +1,14 @@
 package chain
 
 import (
-	"bytes"
 	"fmt"
-	"ledgerd/engine/ledger"
 	"slices"
+
+	"ledgerd/engine/ledger"
 )
 
 // MaxRollbackBlocks is the deepest rollback that is carried out. A deeper one means that the source follows another
-// ledger, which a person has to look into.
+// ledger, and an operator has to decide.
 const MaxRollbackBlocks = 32
 
 // RefusedError says that a rollback was refused: ingest stops, reads go on.
@@ -22,13 +22,10 @@ func Refused(format string, args ...any) error {
 }
 
 // Wins reports whether n becomes the tip because of its slot alone: its slot is above that of the tip, and it descends
-// from the newest confirmed block.
+// from the newest confirmed block. A child of the tip always wins.
 func (c *Chain) Wins(n *Node) bool {
-	fork := n
-	for !fork.OnChain() {
-		fork = fork.Parent
-	}
-	return n.Slot() > c.Tip.Slot() && fork.Slot() >= c.Confirmed.Slot()
+	m, _ := c.MoveTo(n) // a move that is too deep is refused when it is made
+	return n.Slot() > c.Tip.Slot() && m.Ancestor.Slot() >= c.Confirmed.Slot()
 }
 
 // TipWithout returns the block that becomes the tip when n, which is on the chain, is dead: the highest descendant of
@@ -38,33 +35,16 @@ func (c *Chain) TipWithout(n *Node) *Node {
 	if confirmed.Slot() >= n.Slot() {
 		confirmed = n.Parent
 	}
-	if best := c.Best(confirmed); best.Slot() > n.Parent.Slot() {
+	if best := confirmed.Best(); best.Slot() > n.Parent.Slot() {
 		return best
 	}
 	return n.Parent
 }
 
-// MayFollowGap reports whether b, whose parent was not shown, may be appended to the tip with a gap between them: its
-// parent must not be on another branch, and b must not be dead.
-func (c *Chain) MayFollowGap(b *ledger.Block) bool {
-	return b.Slot > c.Tip.Slot() && b.ParentSlot >= c.Tip.Slot() && !c.isDead(b) &&
-		(b.ParentSlot > c.Tip.Slot() || !b.PreviousBlockhash.Known || b.PreviousBlockhash.Value == c.Tip.Block.Blockhash)
-}
-
-// Best returns the highest block among n and its descendants that are not dead. Of two at one slot it is the one of
-// the lower hash, so that the order of arrival does not matter.
-func (c *Chain) Best(n *Node) *Node {
-	best := n
-	for _, child := range n.children {
-		if child.Dead {
-			continue
-		}
-		b := c.Best(child)
-		if b.Slot() > best.Slot() || b.Slot() == best.Slot() && bytes.Compare(b.Block.Blockhash[:], best.Block.Blockhash[:]) < 0 {
-			best = b
-		}
-	}
-	return best
+// MayFollowGap reports whether n, whose parent was not shown, may be appended to the tip with a gap between them: its
+// parent must not be on another branch, and n must not be dead.
+func (c *Chain) MayFollowGap(n *Node) bool {
+	return n.Slot() > c.Tip.Slot() && !n.Dead && (n.Block.ParentSlot > c.Tip.Slot() || buildsOn(n.Block, c.Tip.ID()))
 }
 
 // Move is a change of the chain: the blocks of Undo are undone, newest first, down to Ancestor, and then those of Add
@@ -75,19 +55,16 @@ type Move struct {
 	Add      []*Node
 }
 
-// MoveTo returns the move that makes target the tip, or a RefusedError.
+// MoveTo returns the move that makes target, a node of the tree, the tip. It returns a RefusedError where more than
+// MaxRollbackBlocks blocks would be undone. No move undoes the finalized block, because every node of the tree descends
+// from it.
 func (c *Chain) MoveTo(target *Node) (Move, error) {
-	var m Move
-	n := target
-	for ; !n.OnChain(); n = n.Parent {
-		m.Add = append(m.Add, n)
+	m := Move{Ancestor: target}
+	for ; !m.Ancestor.OnChain(); m.Ancestor = m.Ancestor.Parent {
+		m.Add = append(m.Add, m.Ancestor)
 	}
 	slices.Reverse(m.Add)
-	m.Ancestor = n
 	for u := c.Tip; u != m.Ancestor; u = u.Parent {
-		if u.Parent == nil {
-			return m, Refused("slot %d is on a branch that leaves the chain below the finalized slot %d", target.Slot(), c.Finalized.Slot())
-		}
 		m.Undo = append(m.Undo, u)
 	}
 	if len(m.Undo) > MaxRollbackBlocks {
@@ -106,7 +83,8 @@ func (c *Chain) Undone(m Move, v ledger.Version) {
 	}
 }
 
-// Appended puts n on the chain, as the tip. v is the version of its record; its Seq and StateHash are not known yet.
+// Appended puts n on the chain, as the tip, where it is not dead any more. v is the version of its record; its Seq and
+// StateHash are not known yet.
 func (c *Chain) Appended(n *Node, v ledger.Version) {
 	n.Version, n.Dead = v, false
 	if c.recovered == unbounded {

@@ -1,6 +1,10 @@
 package chain
 
-import "ledgerd/engine/ledger"
+import (
+	"bytes"
+
+	"ledgerd/engine/ledger"
+)
 
 // BlockID names a block; two blocks may share a slot.
 type BlockID struct {
@@ -8,10 +12,13 @@ type BlockID struct {
 	Hash ledger.Hash
 }
 
-// Node is a block whose parent is known. It is on the chain, or kept whole beside it and not visible.
+func idOf(b *ledger.Block) BlockID { return BlockID{b.Slot, b.Blockhash} }
+
+// Node is a block of the tree, on the chain or beside it, or a block that waits for its parent. Only the owner of the
+// Chain sets its fields.
 type Node struct {
 	Block    *ledger.Block
-	Parent   *Node // nil for the newest finalized block
+	Parent   *Node // nil for the newest finalized block, and while the block waits for its parent
 	children []*Node
 
 	// Version is that of the block's record on the present chain, 0 beside the chain. Seq is the newest update up to
@@ -25,7 +32,8 @@ type Node struct {
 	ConfirmedAgain    ledger.Version
 	ConfirmedAgainSeq ledger.Seq
 
-	FinalizedBy ledger.Version // of the status record that finalized the block
+	// Claimed is the highest level that the source gave the block before the block joined the tree.
+	Claimed ledger.Commitment
 
 	// Dead says that the source called the block dead. It stays beside the chain, with its descendants, until
 	// one of them is confirmed.
@@ -33,13 +41,43 @@ type Node struct {
 
 	// Base says that the node is the base state of an import and stands for the block at its slot, which is not held.
 	Base bool
+
+	// Provisional says that the node is the block of a snapshot and that the status record that finalized it lies in the
+	// log after the snapshot and is not replayed yet.
+	Provisional bool
 }
 
 // Slot returns the slot of the block.
 func (n *Node) Slot() ledger.Slot { return n.Block.Slot }
 
 // ID returns the identifier of the block.
-func (n *Node) ID() BlockID { return BlockID{n.Block.Slot, n.Block.Blockhash} }
+func (n *Node) ID() BlockID { return idOf(n.Block) }
 
 // OnChain reports whether the block is on the chain, and not beside it.
 func (n *Node) OnChain() bool { return n.Version != 0 }
+
+// IsGivenUp reports whether n, or an ancestor of it beside the chain, is dead.
+func (n *Node) IsGivenUp() bool {
+	for ; n != nil && !n.OnChain(); n = n.Parent {
+		if n.Dead {
+			return true
+		}
+	}
+	return false
+}
+
+// Best returns the highest block among n and its descendants that are not dead. Of two at one slot it is the one of
+// the lower hash, so that the order of arrival does not matter.
+func (n *Node) Best() *Node {
+	best := n
+	for _, child := range n.children {
+		if child.Dead {
+			continue
+		}
+		b := child.Best()
+		if b.Slot() > best.Slot() || b.Slot() == best.Slot() && bytes.Compare(b.Block.Blockhash[:], best.Block.Blockhash[:]) < 0 {
+			best = b
+		}
+	}
+	return best
+}

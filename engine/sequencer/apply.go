@@ -3,8 +3,6 @@ package sequencer
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
-	"time"
 
 	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
@@ -12,38 +10,36 @@ import (
 	"ledgerd/shard/txstore"
 )
 
-// maxWorking bounds the blocks that the shards have to do and that nobody waited for yet: one to
-// work on and one to go on with. More would only be more memory.
+// maxWorking bounds the records that the shards may still work on while the sequencer decides: one to work on and one to
+// go on with. More would only take more memory.
 const maxWorking = 2
 
-// applier has the shards apply what the sequencer decided, and makes records and batches of it. Only the goroutine of the
-// sequencer uses it.
+// applier has the shards apply what the decider decided, and makes records and batches of it. Only the goroutine of the
+// sequencer uses it, except that any goroutine may read the tally.
 type applier struct {
-	shards    []*shard.Shard
-	retention Retention
+	config Config
+	tally  tally
 
-	version  ledger.Version   // of the newest record
-	working  []work           // records whose shards may not be done; oldest first
-	unwaited int              // of working: those that shards have to do with
-	lastSeq  ledger.Seq       // of the newest update of a record that is done
-	hash     ledger.StateHash // after that record
-	staged   []*ledger.Record // done, and in no batch yet
-	shown    ledger.Version   // of the newest record that is visible
+	version ledger.Version   // of the newest record
+	working []work           // records whose shards may not be done; oldest first
+	lastSeq ledger.Seq       // of the newest update of a record whose shards are done
+	hash    ledger.StateHash // after that record
+	staged  []*ledger.Record // records whose shards are done, in no batch yet
+	shown   ledger.Version   // of the newest record that is visible
 
-	stored   *txstore.Store // the transactions of blocks
 	retained retained
-	folds    folds
-	updates  atomic.Uint64 // how many there were, for anybody to read
+	folds    []fold         // oldest first
+	folded   ledger.Version // of the newest tip that was ever in folds
 
 	baseSlot ledger.Slot // the highest base state learned
 	rootSlot ledger.Slot // of the first block ever
 }
 
-// work is a record, and what shards have to do before it is known what it says.
+// work is a record, and the tasks of the shards that determine its updates and state hash.
 type work struct {
 	record *ledger.Record
-	tasks  []*shard.Task // nil: none, as with a status
-	node   *chain.Node   // of a block, or that a rollback leads to; it is told what the record leads to
+	tasks  []*shard.Task // nil for a status
+	node   *chain.Node   // the block whose Seq and StateHash the record determines; nil: none
 }
 
 // applyBlock has the shards apply n's block.
@@ -52,120 +48,94 @@ func (a *applier) applyBlock(n *chain.Node) {
 	if len(a.retained.blocks) == 0 {
 		a.rootSlot, a.retained.floor = b.Slot, b.Slot
 	}
-	packed := a.stored.Pack(b)
-	a.stored.Add(packed)
-	a.retained.push(packed)
-	a.stage(work{
-		record: &ledger.Record{Kind: ledger.BlockRecord, Slot: b.Slot, Hash: b.Blockhash, Block: b, Time: b.Time},
-		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBlock(v, b) }),
-		node:   n,
-	})
+	a.retain(a.config.Stored.Pack(b))
+	r := &ledger.Record{Kind: ledger.BlockRecord, Slot: b.Slot, Hash: b.Blockhash, Block: b, Time: b.Time}
+	a.stage(r, n, func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBlock(v, b) })
 }
 
-// applyRollback has the shards restore what stood before the move's undone blocks.
+// retain makes the newest block of the chain, and its transactions, visible to queries of the next head.
+func (a *applier) retain(b *txstore.Block) {
+	a.config.Stored.Add(b)
+	a.retained.blocks = append(a.retained.blocks, b)
+	a.retained.bytes += b.SizeBytes()
+}
+
+// applyRollback has the shards restore the state before the undone blocks of a move.
 func (a *applier) applyRollback(m chain.Move) {
 	first := m.Undo[len(m.Undo)-1].Version
 	from, to := m.Undo[0].Block, m.Ancestor.Block
 	a.retained.pop(len(m.Undo))
-	a.stage(work{
-		record: &ledger.Record{Kind: ledger.RollbackRecord, Slot: to.Slot, Hash: to.Blockhash, FromSlot: from.Slot, Time: to.Time},
-		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.Rollback(v, first) }),
-		node:   m.Ancestor,
-	})
+	r := &ledger.Record{Kind: ledger.RollbackRecord, Slot: to.Slot, Hash: to.Blockhash, FromSlot: from.Slot, Time: to.Time}
+	a.stage(r, m.Ancestor, func(s *shard.Shard, v ledger.Version) *shard.Task { return s.Rollback(v, first) })
 }
 
-// applyBase has the shards learn base state, without the overlay where direct says that there is no block yet. It has no
-// updates.
-func (a *applier) applyBase(b *ledger.BaseState, direct bool) {
+// applyBase has the shards learn base state, as a part of block n unless n is nil. With direct, which says that there is no
+// block yet, they learn it without the overlay.
+func (a *applier) applyBase(b *ledger.BaseState, n *chain.Node, direct bool) {
 	a.baseSlot = max(a.baseSlot, b.Slot)
-	a.stage(work{
-		record: &ledger.Record{Kind: ledger.BaseRecord, Slot: b.Slot, Base: b},
-		tasks:  a.send(func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBase(v, b, direct) }),
-	})
-}
-
-// applyStatus records what a block came to: a level, on the chain, or its end.
-func (a *applier) applyStatus(b *ledger.Block, status ledger.Status) {
-	a.stage(work{record: &ledger.Record{Kind: ledger.StatusRecord, Slot: b.Slot, Hash: b.Blockhash, Status: status}})
-}
-
-// send sends all shards their work for the next version.
-func (a *applier) send(work func(*shard.Shard, ledger.Version) *shard.Task) []*shard.Task {
-	tasks := make([]*shard.Task, len(a.shards))
-	for i, s := range a.shards {
-		tasks[i] = work(s, a.version+1)
+	r := &ledger.Record{Kind: ledger.BaseRecord, Slot: b.Slot, Base: b}
+	a.stage(r, n, func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBase(v, b, direct) })
+	if n != nil {
+		n.Version = a.version
 	}
-	return tasks
 }
 
-// stage gives a record its version. What it says is known once its shards are done.
-func (a *applier) stage(w work) {
+// applyStatus records a status of a block, which changes no account.
+func (a *applier) applyStatus(id chain.BlockID, status ledger.Status, byDepth bool) {
+	a.stage(&ledger.Record{Kind: ledger.StatusRecord, Slot: id.Slot, Hash: id.Hash, Status: status, ByDepth: byDepth}, nil, nil)
+}
+
+// stage gives a record its version and sends the shards their tasks, if it has any.
+func (a *applier) stage(r *ledger.Record, n *chain.Node, send func(*shard.Shard, ledger.Version) *shard.Task) {
 	a.version++
-	w.record.Version = a.version
-	a.working = append(a.working, w)
-	if w.tasks != nil {
-		a.unwaited++
+	r.Version = a.version
+	w := work{record: r, node: n}
+	if send != nil {
+		for _, s := range a.config.Shards {
+			w.tasks = append(w.tasks, send(s, a.version))
+		}
 	}
+	a.working = append(a.working, w)
 }
 
-// finish waits for the shards until they are busy with no more than so many records, and completes
-// those before.
+// finish completes the oldest records until only so many are left that the shards may work on.
 func (a *applier) finish(left int) error {
-	for len(a.working) > 0 && (left == 0 || a.unwaited > left) {
+	for len(a.working) > left {
 		w := a.working[0]
-		if w.tasks != nil {
-			if err := a.wait(w); err != nil {
-				return fmt.Errorf("cannot apply record %d at slot %d: %w", w.record.Version, w.record.Slot, err)
-			}
-			a.unwaited--
-		}
-		a.working[0] = work{} // the array lives on, the tasks must not
+		a.working[0] = work{} // the array outlives the tasks
 		a.working = a.working[1:]
-		a.complete(w)
+		if err := a.complete(w); err != nil {
+			return fmt.Errorf("cannot apply record %d at slot %d: %w", w.record.Version, w.record.Slot, err)
+		}
 	}
 	return nil
 }
 
-// wait waits for a record's shards. Their updates in shard order are in key order.
-func (a *applier) wait(w work) error {
-	parts := make([]*shard.Applied, len(w.tasks))
+// complete waits for the shards, adds their updates and the state hash to the record, and numbers the updates. Shard order
+// is key order, so the updates of all shards are in key order.
+func (a *applier) complete(w work) error {
+	r, parts, updates, hash := w.record, make([]*shard.Applied, len(w.tasks)), 0, ledger.StateHash{}
 	for i, t := range w.tasks {
-		done, err := t.Wait()
-		if err != nil {
+		var err error
+		if parts[i], err = t.Wait(); err != nil {
 			return err
 		}
-		parts[i] = done
+		updates += len(parts[i].Updates)
+		hash.Add(parts[i].Hash)
 	}
-	a.hash = ledger.StateHash{}
-	for _, p := range parts {
-		a.hash.Add(p.Hash)
+	if w.tasks != nil {
+		a.hash = hash
 	}
-	if w.record.Kind == ledger.BaseRecord {
-		return nil
+	if r.Kind != ledger.BaseRecord { // base state has no updates
+		r.Updates = slices.Grow(r.Updates, updates)
+		for _, p := range parts {
+			r.Updates = append(r.Updates, p.Updates...)
+			r.Unchanged = append(r.Unchanged, p.Unchanged...)
+		}
 	}
-	join(w.record, parts)
-	return nil
-}
-
-// join adds the updates of all shards to the record. Shard order is key order.
-func join(r *ledger.Record, parts []*shard.Applied) {
-	updates := 0
-	for _, p := range parts {
-		updates += len(p.Updates)
-	}
-	r.Updates = slices.Grow(r.Updates, updates)
-	for _, p := range parts {
-		r.Updates = append(r.Updates, p.Updates...)
-		r.Unchanged = append(r.Unchanged, p.Unchanged...)
-	}
-}
-
-// complete numbers a record's updates, and stages it.
-func (a *applier) complete(w work) {
-	r := w.record
 	r.FirstSeq, r.StateHash = a.lastSeq+1, a.hash
-	a.lastSeq += ledger.Seq(len(r.Updates))
-	a.updates.Add(uint64(len(r.Updates)))
+	a.lastSeq = r.LastSeq()
+	a.tally.count(func(c *Counters) { c.Updates += uint64(len(r.Updates)) })
 	a.staged = append(a.staged, r)
 	switch n := w.node; {
 	case n == nil:
@@ -174,20 +144,5 @@ func (a *applier) complete(w work) {
 	case n.ConfirmedAgain == r.Version:
 		n.ConfirmedAgainSeq = r.LastSeq()
 	}
-}
-
-// fold folds what is due, or anything finalized at once.
-func (a *applier) fold(now time.Time, atOnce bool) {
-	to, pruned, ok := a.folds.due(now, atOnce)
-	if !ok {
-		return
-	}
-	below := ledger.Slot(0)
-	if to.Slot > a.retention.Slots {
-		below = to.Slot - a.retention.Slots
-	}
-	for _, s := range a.shards {
-		s.Fold(to.Version, below)
-	}
-	a.stored.Remove(pruned)
+	return nil
 }

@@ -11,58 +11,47 @@ import (
 // Batch is the unit of a commit: records that become durable and then visible together, with the state of the chain and
 // of the retention after the last of them. Nothing that is applied later changes it.
 type Batch struct {
-	Records []*ledger.Record       // none where the events led to nothing
-	Version ledger.Version         // the newest up to and with them
-	Seq     ledger.Seq             // likewise
-	Slot    ledger.Slot            // of the chain's tip
-	Head    *ledger.Head           // Published is the time of Seal until the caller sets it
-	Final   ledger.Opt[ledger.Tip] // the finalized tip, where its status is no later record
+	Records []*ledger.Record // oldest first; none where the events led to nothing
+	Head    *ledger.Head     // after the records. Published is the time of Seal until the caller sets it
+	// Final says that with the batch it is durable that the finalized tip of Head is final. It is false without a record or
+	// a block, and in a replay before the status record of the snapshot's block.
+	Final bool
 
 	Root     ledger.Opt[ledger.Hash] // the first block's hash, if this process applied it
-	Statuses bool                    // the source emitted a status
+	Statuses bool                    // the source emitted a status, now or before
 
-	pruned []*txstore.Block // what the head does not hold any more
+	pruned []*txstore.Block // blocks that no head has from this one on
 }
 
-// Seal waits for the shards and makes a batch of everything that is staged.
+// Seal waits for the shards and makes a batch of everything that was applied since the batch before.
 func (s *Sequencer) Seal() (*Batch, error) {
 	if err := s.finish(0); err != nil {
 		return nil, err
 	}
-	b := &Batch{
-		Records: s.staged, Version: s.version, Seq: s.lastSeq, Slot: s.chain.TipSlot(),
-		Head: s.Head(), Root: s.rootHash, Statuses: s.statusSeen,
-	}
+	b := &Batch{Records: s.staged, Head: s.Head(), Root: s.rootHash, Statuses: s.statusSeen}
 	s.staged = nil
-	// A head that is never published prunes nothing, nor does a replay before the status that finalized its first block.
-	if !b.Head.HasBlock || len(b.Records) == 0 || s.chain.Finalized.FinalizedBy > s.version {
-		return b, nil
+	// Only a head that is published, and whose finalized tip is known to be final, prunes.
+	if b.Final = b.Head.HasBlock && len(b.Records) > 0 && !s.chain.Finalized.Provisional; b.Final {
+		b.pruned = s.retained.prune(s.config.Retention, b.Head)
+		b.Head.Floor = s.retained.floor
 	}
-	b.pruned = s.retained.prune(s.retention, b.Head.Tips[ledger.Finalized].Slot, b.Head.Tips[ledger.Processed].Slot)
-	b.Head.Floor = s.retained.floor
-	b.Final = ledger.Some(b.Head.Tips[ledger.Finalized])
 	return b, nil
 }
 
 // Head describes what is visible once everything applied is durable. The shards must be done with it.
 func (s *Sequencer) Head() *ledger.Head {
-	h := &ledger.Head{StateHash: s.hash, Root: s.rootSlot, Floor: s.retained.floor, Chain: s.retained.chain(), Published: time.Now()}
-	switch tip := s.chain.Tip; {
-	case tip == nil:
-		for i := range h.Tips {
-			h.Tips[i] = ledger.Tip{Version: s.version, Slot: s.baseSlot}
+	h := &ledger.Head{StateHash: s.hash, Root: s.rootSlot, Floor: s.retained.floor, Chain: s.retained.blocks, Published: time.Now()}
+	tip := s.chain.Tip
+	if tip == nil || tip.Base {
+		at := ledger.Tip{Version: s.version, Slot: s.baseSlot}
+		if h.Imported = tip != nil; h.Imported { // base state that came since is no block either, whatever slot it names
+			at.Slot, at.Hash = tip.Slot(), tip.Block.Blockhash
 		}
-		return h
-	case tip.Base:
-		// Base state that came since is no block either, whatever slot it names.
-		h.Imported = true
-		for i := range h.Tips {
-			h.Tips[i] = ledger.Tip{Version: s.version, Slot: tip.Slot(), Hash: tip.Block.Blockhash}
-		}
+		h.Tips = [ledger.Commitments]ledger.Tip{at, at, at}
 		return h
 	}
 	h.HasBlock = true
-	for i, n := range []*chain.Node{s.chain.Tip, s.chain.Confirmed, s.chain.Finalized} {
+	for i, n := range []*chain.Node{tip, s.chain.Confirmed, s.chain.Finalized} {
 		h.Tips[i] = ledger.Tip{Version: n.Version, Slot: n.Slot(), Hash: n.Block.Blockhash, Seq: n.Seq, Time: n.Block.Time}
 	}
 	if n := s.chain.Confirmed; n.ConfirmedAgain > n.Version {

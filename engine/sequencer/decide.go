@@ -3,41 +3,30 @@ package sequencer
 import (
 	"crypto/sha256"
 	"fmt"
-	"log/slog"
 	"slices"
+	"sort"
 
 	"ledgerd/engine/chain"
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
-const (
-	// maxUnfinalizedBytes bounds the blocks that are kept whole because they may be undone.
-	maxUnfinalizedBytes = 1 << 30
-	// maxBases is how many base states are remembered: more than come while a block becomes final.
-	maxBases = 4096
-)
+// maxBases is how many base states are remembered: more than come while a block becomes final.
+const maxBases = 4096
 
-// decider decides what each event means for the chain. What it decides is carried out and
-// recorded by its applier.
+// decider decides what each event means for the chain. Its applier carries that out and makes the records.
 type decider struct {
 	applier
-	chain *chain.Chain
-	info  ledger.SourceInfo
-	log   *slog.Logger
-	tally tally
-	// checkRoot refuses a root that is not the data directory's.
-	checkRoot func(ledger.Hash) error
-	fill      Filler
+	chain     *chain.Chain
+	checkRoot func(ledger.Hash) error // refuses a root that is not the data directory's
 
-	skipVotes  bool                    // vote transactions are left out of blocks
 	statusSeen bool                    // the source emitted a status
 	rootHash   ledger.Opt[ledger.Hash] // of the first block, if this process applied it
-	// follows is set while the records come from another node, whose source is known by its records alone: those show
-	// whether it emits statuses. What the own source does is kept in the data directory.
+	// follows is set while the records come from another node. Only these show whether its source emits statuses. For the
+	// own source the data directory says that.
 	follows bool
-	// bases are the newest base states that came after the first block: what a source shows again after a restart is not
-	// learned again.
+	// bases are the digests of the newest base states that came after the first block. A source shows base state again after
+	// a restart, and it is not learned again.
 	bases [][sha256.Size]byte
 }
 
@@ -66,20 +55,15 @@ func (s *decider) decide(e ledger.Event) error {
 // base learns base state. Where nothing is unfinalized it belongs to the finalized block
 // from now on: every level sees it, and it is folded with it.
 func (s *decider) base(b *ledger.BaseState) error {
-	s.applyBase(b, s.chain.Tip == nil)
+	n := s.chain.Tip
+	if n != s.chain.Finalized || n != nil && n.Provisional {
+		n = nil
+	}
+	s.applyBase(b, n, s.chain.Tip == nil)
 	if s.chain.Finalized != nil {
 		s.remember(digestOf(b))
 	}
-	// In a replay the tip may be known final before its status comes.
-	tip := s.chain.Tip
-	if tip == nil || tip != s.chain.Finalized || s.version <= tip.FinalizedBy {
-		return s.finish(maxWorking)
-	}
-	if err := s.finish(0); err != nil {
-		return err
-	}
-	tip.Version, tip.Seq, tip.StateHash = s.version, s.lastSeq, s.hash
-	return nil
+	return s.finish(maxWorking)
 }
 
 // remember keeps the digest of base state, in the place of one too old to come again.
@@ -90,24 +74,25 @@ func (s *decider) remember(digest [sha256.Size]byte) {
 	s.bases = append(s.bases, digest)
 }
 
-// digestOf returns what tells base state apart from any other.
+// digestOf returns a digest that differs between any two base states.
 func digestOf(b *ledger.BaseState) [sha256.Size]byte {
 	return sha256.Sum256(codec.AppendEvent(nil, b))
 }
 
-// overflows reports whether more blocks would exceed what may be kept unfinalized.
-func (s *decider) overflows() bool { return s.chain.UnfinalizedBytes > maxUnfinalizedBytes }
-
 func (s *decider) block(b *ledger.Block) error {
-	s.tally.blocks.Add(1)
-	if s.skipVotes {
+	s.tally.count(func(c *Counters) { c.Blocks++ })
+	if s.config.SkipVotes {
 		b = b.WithoutVotes()
 	}
 	if s.chain.Finalized == nil {
 		if b.ParentSlot >= b.Slot && b.Slot != 0 {
 			return fmt.Errorf("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
 		}
-		return s.root(b)
+		if err := s.begin(b); err != nil {
+			return err
+		}
+		s.finalize(s.chain.Tip, false)
+		return nil
 	}
 	if b.Slot <= s.chain.Finalized.Slot() {
 		return s.belowFinalized(b)
@@ -118,96 +103,97 @@ func (s *decider) block(b *ledger.Block) error {
 	}
 	switch p {
 	case chain.Duplicate:
-		s.tally.duplicates.Add(1)
+		s.tally.count(func(c *Counters) { c.Duplicates++ })
 		if n != nil {
 			return s.raise(n, b.Status)
 		}
 	case chain.Orphaned:
-		s.tally.orphans.Add(1)
+		s.countOrphan()
 	case chain.Placed:
-		return s.consider(n, b.Status)
+		return s.consider(n)
 	case chain.Waits:
-		return s.passGaps(s.chain.Waiting.Overflows)
+		return s.passGaps(false)
 	}
 	return nil
 }
 
-// root takes the first block ever, which is trusted and final.
-func (s *decider) root(b *ledger.Block) error {
+func (s *decider) countOrphan() { s.tally.count(func(c *Counters) { c.Orphans++ }) }
+
+// begin appends the first block ever, which is trusted.
+func (s *decider) begin(b *ledger.Block) error {
 	if err := s.checkRoot(b.Blockhash); err != nil {
 		return err
 	}
-	n := s.chain.Begin(b)
-	s.retained.floor, s.rootHash = b.Slot, ledger.Some(b.Blockhash)
-	if err := s.append(n); err != nil {
-		return err
+	s.rootHash = ledger.Some(b.Blockhash)
+	return s.append(s.chain.Begin(b))
+}
+
+// otherBlock is the error for a source that raises another block at a slot than the one that is final there.
+const otherBlock = "the source calls another block at slot %d %s, below the finalized slot %d: another ledger, or a fork below finality"
+
+// finalAt returns the finalized block at a slot that finality has passed or, if there is none, the next one above. Either
+// may be missing.
+func (s *decider) finalAt(slot ledger.Slot) (block, above *ledger.Block) {
+	if f := s.chain.Finalized; f.Slot() == slot {
+		return f.Block, nil // that of an import is not retained
 	}
-	s.finalize(n, false)
-	return nil
+	blocks := s.retained.blocks
+	i := sort.Search(len(blocks), func(i int) bool { return blocks[i].Block.Slot >= slot })
+	switch {
+	case i == len(blocks):
+		return nil, nil
+	case blocks[i].Block.Slot > slot:
+		return nil, blocks[i].Block
+	}
+	return blocks[i].Block, nil
 }
 
 // belowFinalized handles a block that finality has passed: it is the one held, or an
 // orphan that comes again, or the source contradicts what is final.
 func (s *decider) belowFinalized(b *ledger.Block) error {
-	if f := s.chain.Finalized; f.Base && b.Slot == f.Slot() && b.Blockhash != f.Block.Blockhash && b.Status >= ledger.Confirmed {
-		return fmt.Errorf("the source calls another block at slot %d %s than the one that was imported: it shows another ledger", b.Slot, b.Status)
-	}
-	same, above := s.retained.at(b.Slot)
+	same, above := s.finalAt(b.Slot)
 	if same != nil && same.Blockhash == b.Blockhash {
-		s.tally.duplicates.Add(1)
+		s.tally.count(func(c *Counters) { c.Duplicates++ })
 		return nil
 	}
 	skipped := above != nil && above.ParentSlot < b.Slot && b.Slot >= s.retained.floor
 	if b.Status >= ledger.Confirmed && (same != nil || skipped) {
-		return fmt.Errorf("the source calls another block at slot %d %s, below the finalized slot %d", b.Slot, b.Status, s.chain.Finalized.Slot())
+		return fmt.Errorf(otherBlock, b.Slot, b.Status, s.chain.Finalized.Slot())
 	}
-	s.tally.orphans.Add(1)
+	s.countOrphan()
 	return nil
 }
 
-// consider decides whether a block that found its place belongs on the chain: on the tip
-// always, beside it when its slot is higher and it builds on what is confirmed, or its source is sure of it; but
-// nothing of what was called dead before its source is sure. Then it looks whether others waited for it.
-func (s *decider) consider(n *chain.Node, claimed ledger.Commitment) error {
+// consider decides whether a block that joined the tree belongs on the chain: where its slot is the highest and it builds on
+// what is confirmed, or its source is sure of it. A block that was called dead, or builds on one, needs that its source is
+// sure. Then the waiting blocks that build on it join the tree.
+func (s *decider) consider(n *chain.Node) error {
 	switch {
-	case s.chain.IsGivenUp(n):
-		s.tally.orphans.Add(1)
-	case n.Parent == s.chain.Tip || s.chain.Wins(n):
+	case n.IsGivenUp():
+		s.countOrphan()
+	case s.chain.Wins(n):
 		if err := s.switchTo(n); err != nil {
 			return err
 		}
 	}
-	if err := s.raise(n, claimed); err != nil {
+	if err := s.raise(n, n.Claimed); err != nil {
 		return err
 	}
 	s.finalizeByDepth(FinalityDepth)
 	for {
-		child, ok := s.chain.Waiting.ChildOf(n.ID())
+		child := s.chain.WaitingChild(n.ID())
 		switch {
-		case !ok:
+		case child == nil:
 			return nil
 		case !s.chain.Holds(n): // finality passed n with another child
-			s.tally.orphans.Add(1)
-			s.chain.Abandon(chain.BlockID{Slot: child.Block.Slot, Hash: child.Block.Blockhash})
+			s.countOrphan()
+			s.chain.Abandon(child.ID())
 		default:
-			if err := s.release(child, n); err != nil {
+			if err := s.consider(s.chain.Link(child, n)); err != nil {
 				return err
 			}
 		}
 	}
-}
-
-// release places a block that waited, as a child of parent.
-func (s *decider) release(w chain.WaitingBlock, parent *chain.Node) error {
-	n := s.chain.Attach(w.Block, parent)
-	claimed := w.Block.Status
-	switch w.Status {
-	case ledger.StatusConfirmed:
-		claimed = max(claimed, ledger.Confirmed)
-	case ledger.StatusFinalized:
-		claimed = ledger.Finalized
-	}
-	return s.consider(n, claimed)
 }
 
 // switchTo makes n the tip: by appending, or by undoing the present branch first.
@@ -217,7 +203,8 @@ func (s *decider) switchTo(n *chain.Node) error {
 		return err
 	}
 	if len(m.Undo) > 0 {
-		s.log.Info("rollback", "from_slot", s.chain.Tip.Slot(), "to_slot", m.Ancestor.Slot(), "blocks", len(m.Undo), "new_slot", n.Slot())
+		from, to := s.chain.Tip.Slot(), m.Ancestor.Slot()
+		s.config.Logger.Info("rollback", "from_slot", from, "to_slot", to, "blocks", len(m.Undo), "new_slot", n.Slot())
 		if err := s.rollback(m); err != nil {
 			return err
 		}
@@ -232,39 +219,37 @@ func (s *decider) switchTo(n *chain.Node) error {
 
 // rollback undoes the newest blocks of the chain.
 func (s *decider) rollback(m chain.Move) error {
-	s.tally.rolledBack(len(m.Undo))
+	s.tally.count(func(c *Counters) { c.rolledBack(len(m.Undo)) })
 	s.applyRollback(m)
 	s.chain.Undone(m, s.version)
-	s.fill.RolledBack(m.Ancestor.Slot())
+	s.config.Filler.RolledBack(m.Ancestor.Slot())
 	return s.finish(maxWorking)
 }
 
+// append makes n, a child of the tip, the tip.
 func (s *decider) append(n *chain.Node) error {
 	s.applyBlock(n)
 	s.chain.Appended(n, s.version)
-	s.fill.Appended(n.Block)
+	s.config.Filler.Appended(n.Block)
 	return s.finish(maxWorking)
 }
 
-// passGaps applies the gap rule to blocks that wait, while they wait too long.
-func (s *decider) passGaps(tooLong func() bool) error {
-	for tooLong() {
-		w, ok := s.chain.Waiting.Lowest()
-		if !ok {
-			return nil
-		}
-		if !s.info.GapsAllowed {
+// passGaps applies the gap rule to waiting blocks, the lowest first: to all of them, or until none waits too long.
+func (s *decider) passGaps(all bool) error {
+	for s.chain.WaitsTooLong() || all && s.chain.Waiting.Len() > 0 {
+		n, tip := s.chain.LowestWaiting(), s.chain.Tip
+		if !s.config.Info.GapsAllowed {
 			return fmt.Errorf("block %d builds on slot %d, which the source did not show after slot %d (?gaps=allow passes over it)",
-				w.Block.Slot, w.Block.ParentSlot, s.chain.Tip.Slot())
+				n.Slot(), n.Block.ParentSlot, tip.Slot())
 		}
-		if !s.chain.MayFollowGap(w.Block) {
-			s.tally.orphans.Add(1)
-			s.chain.Abandon(chain.BlockID{Slot: w.Block.Slot, Hash: w.Block.Blockhash})
+		if !s.chain.MayFollowGap(n) {
+			s.countOrphan()
+			s.chain.Abandon(n.ID())
 			continue
 		}
-		s.log.Warn("gap: slots between are not indexed", "after_slot", s.chain.Tip.Slot(), "next_slot", w.Block.Slot)
-		s.tally.gaps.Add(1)
-		if err := s.release(w, s.chain.Tip); err != nil {
+		s.config.Logger.Warn("gap: slots between are not indexed", "after_slot", tip.Slot(), "next_slot", n.Slot())
+		s.tally.count(func(c *Counters) { c.Gaps++ })
+		if err := s.consider(s.chain.Link(n, tip)); err != nil {
 			return err
 		}
 	}

@@ -6,24 +6,26 @@
 // The [Sequencer] takes events in arrival order. Its decider says what each of them means for the chain (see package
 // chain): a block is appended, replaces others, waits, or is dropped; a status moves a level. Its applier carries that
 // out: it has the shards apply it, and makes a [ledger.Record] of each step. A [Batch] is the records since the batch
-// before, with the [ledger.Head] that stands after them; it is the unit of a commit. The retained blocks are those of
+// before, with the [ledger.Head] after them; it is the unit of a commit. The retained blocks are those of
 // the chain that queries may ask for, as far back as a [Retention] allows.
 //
 // # Ownership
 //
-// One goroutine at a time uses a Sequencer, but for [Sequencer.Counters]. The sequencer alone sends writes, rollbacks and
-// folds to the shards, and it alone changes the chain and the retained blocks. What [Sequencer.Chain] returns is
-// only read by the caller. A Batch belongs to its receiver: nothing that is applied later changes it.
+// One goroutine at a time uses a Sequencer, except that any goroutine may call [Sequencer.Counters]. The sequencer alone
+// sends blocks, rollbacks, base state and folds to the shards, and it alone changes the chain and the retained blocks:
+// [Sequencer.Chain] returns a [chain.View], which has no method that changes the chain. A Batch belongs to its receiver:
+// nothing that is applied later changes it.
 //
 // # Order
 //
 // A record gets its version when it is decided, and its updates when the shards are done with it. The sequencer goes on
-// deciding while the shards have at most two blocks to do; [Sequencer.Seal] waits for all of them. Batches are made, committed and shown in one order. What a batch finalized is folded once no query can
+// deciding while the shards have at most two records to apply; [Sequencer.Seal] waits for all of them. Batches are made,
+// committed and shown in one order. What a batch finalized is folded once no query can
 // read below it any more: Config.FoldAfter after the caller reported with [Sequencer.Shown] that the batch is visible.
 //
 // A replay takes the records of a log in place of events. It makes no decision anew, repeats the effect of each record, and
 // compares the record that this makes with the logged one. A difference matches [ledger.ErrCorrupt]. After a replay the
-// sequencer stands where the writer of the log stood, and takes events from there.
+// sequencer is in the state in which the writer of the log was, and takes events from there.
 //
 // # Errors
 //

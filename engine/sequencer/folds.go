@@ -11,44 +11,62 @@ import (
 // queries. Above it finalized versions are folded at once, and a query of an older version starts over at a newer one.
 const maxOverlayCells = 4 << 20
 
-// folds are the finalized versions that no query may read below any more once they are due.
-type folds struct {
-	after   time.Duration // how long a version stays readable once a newer one is finalized
-	waiting []dueFold
-	newest  ledger.Version
-}
-
-type dueFold struct {
+// fold is a finalized tip that the shards fold to once it is due: no query reads below its version any more.
+type fold struct {
 	tip    ledger.Tip
-	pruned []*txstore.Block
-	at     time.Time
+	pruned []*txstore.Block // blocks that no head holds any more once the fold is due
+	due    time.Time
 }
 
-// add notes that tip became the newest finalized one now, with blocks given up meanwhile.
-func (f *folds) add(tip ledger.Tip, pruned []*txstore.Block, now time.Time) {
-	if tip.Version == f.newest && len(pruned) == 0 {
+// Shown notes that a batch became visible: what it finalized is folded once no query reads below it.
+func (s *Sequencer) Shown(b *Batch) {
+	s.shown = b.Head.Tip(ledger.Processed).Version
+	tip := *b.Head.Tip(ledger.Finalized)
+	if !b.Head.HasBlock || tip.Version == s.folded && len(b.pruned) == 0 {
 		return
 	}
-	f.newest = tip.Version
-	f.waiting = append(f.waiting, dueFold{tip, pruned, now.Add(f.after)})
+	s.folded = tip.Version
+	s.folds = append(s.folds, fold{tip, b.pruned, b.Head.Published.Add(s.config.FoldAfter)})
 }
 
-// due takes out the newest fold that is due and all before it, as one.
-func (f *folds) due(now time.Time, atOnce bool) (to ledger.Tip, pruned []*txstore.Block, ok bool) {
-	n := 0
-	for ; n < len(f.waiting) && (atOnce || !now.Before(f.waiting[n].at)); n++ {
-		to, ok = f.waiting[n].tip, true
-		pruned = append(pruned, f.waiting[n].pruned...)
+// AllShown reports whether everything that was applied is visible.
+func (s *Sequencer) AllShown() bool { return s.shown == s.version }
+
+// FoldDue folds what no query can be reading below any more, or anything finalized where the
+// overlays hold too much.
+func (s *Sequencer) FoldDue(now time.Time) {
+	var cells int64
+	for _, sh := range s.config.Shards {
+		cells += sh.Counters().OverlayCells.Load()
 	}
-	clear(f.waiting[:n]) // the array lives on, the blocks must not
-	f.waiting = f.waiting[n:]
-	return to, pruned, ok
+	s.fold(func(f fold) bool { return cells > maxOverlayCells || !now.Before(f.due) })
 }
 
-// next returns when the next fold is due, false if none waits.
-func (f *folds) next() (time.Time, bool) {
-	if len(f.waiting) == 0 {
+// FoldAll folds everything finalized at once. The caller knows that no query runs.
+func (s *Sequencer) FoldAll() { s.fold(func(fold) bool { return true }) }
+
+// fold takes out the folds for which due is true, up to the first for which it is not, and does them as one.
+func (s *Sequencer) fold(due func(fold) bool) {
+	n, pruned := 0, []*txstore.Block(nil)
+	for ; n < len(s.folds) && due(s.folds[n]); n++ {
+		pruned = append(pruned, s.folds[n].pruned...)
+	}
+	if n == 0 {
+		return
+	}
+	to := s.folds[n-1].tip
+	clear(s.folds[:n]) // the array outlives the blocks
+	s.folds = s.folds[n:]
+	for _, sh := range s.config.Shards {
+		sh.Fold(to.Version, to.Slot-min(to.Slot, s.config.Retention.Slots))
+	}
+	s.config.Stored.Remove(pruned)
+}
+
+// NextFold returns when the next fold is due, false if there is none.
+func (s *Sequencer) NextFold() (time.Time, bool) {
+	if len(s.folds) == 0 {
 		return time.Time{}, false
 	}
-	return f.waiting[0].at, true
+	return s.folds[0].due, true
 }

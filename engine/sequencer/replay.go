@@ -7,27 +7,22 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// replayError says that the replay of a record led to another state than the record states: the log, or the state it is
-// replayed on, is not what was written.
-type replayError struct {
-	version ledger.Version
-	slot    ledger.Slot
-	why     string
-}
+// mismatchError says that the replay of a record led to another state than the record states: the log, or the state it is
+// replayed on, is not what was written. It matches ledger.ErrCorrupt.
+type mismatchError struct{ error }
 
-func (e *replayError) Error() string {
-	return fmt.Sprintf("replay of record %d at slot %d: %s", e.version, e.slot, e.why)
-}
+func (mismatchError) Is(target error) bool { return target == ledger.ErrCorrupt }
 
-// Is makes every replayError match ledger.ErrCorrupt.
-func (e *replayError) Is(target error) bool { return target == ledger.ErrCorrupt }
+func mismatch(r *ledger.Record, format string, args ...any) error {
+	return mismatchError{fmt.Errorf("replay of record %d at slot %d: %s", r.Version, r.Slot, fmt.Sprintf(format, args...))}
+}
 
 // Replay applies the records of one commit of a log again, on the state before them, and compares each with the record that
 // this makes. An error that matches ledger.ErrCorrupt says that they differ.
 func (s *Sequencer) Replay(records []*ledger.Record) error {
 	for _, r := range records {
 		if r.Version != s.version+1 {
-			return &replayError{r.Version, r.Slot, fmt.Sprintf("record %d is next", s.version+1)}
+			return mismatch(r, "record %d is next", s.version+1)
 		}
 		if err := s.redo(r); err != nil {
 			return err
@@ -35,40 +30,29 @@ func (s *Sequencer) Replay(records []*ledger.Record) error {
 		if err := s.finish(0); err != nil {
 			return err
 		}
-		if len(s.staged) == 0 {
-			return &replayError{r.Version, r.Slot, "it makes no record"}
-		}
-		if why := difference(s.staged[len(s.staged)-1], r); why != "" {
-			return &replayError{r.Version, r.Slot, why}
+		if err := compare(s.staged[len(s.staged)-1], r); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// Follow is Replay of a commit that another node wrote, whose log alone tells whether its source emits statuses.
+// Follow is Replay of a commit that another node wrote. Only the log of that node shows whether its source emits statuses.
 func (s *Sequencer) Follow(records []*ledger.Record) error {
 	s.follows = true
-	if err := s.Replay(records); err != nil {
-		return err
-	}
-	for _, r := range records {
-		if r.Kind == ledger.BlockRecord {
-			s.tally.blocks.Add(1)
-		}
-	}
-	return nil
+	return s.Replay(records)
 }
 
 // MatchSnapshot compares the snapshot that the sequencer resumed at with its record in the log. It is called before the
 // records after that one are replayed.
 func (s *Sequencer) MatchSnapshot(r *ledger.Record) error {
 	if r.StateHash != s.hash {
-		return &replayError{r.Version, r.Slot, "the log is not the one the snapshot was taken of"}
+		return mismatch(r, "the log is not the one the snapshot was taken of")
 	}
 	if r.Kind == ledger.BaseRecord {
-		// Base state is taken to a block only where that is final already. A snapshot of the
+		// Base state belongs to a block only where that is final already. A snapshot at the
 		// block's own record lies before the status that makes it final.
-		s.chain.Finalized.FinalizedBy = r.Version - 1
+		s.chain.Finalized.Provisional = false
 	}
 	return nil
 }
@@ -92,96 +76,92 @@ func (s *Sequencer) RememberPast(walk func(note func(*ledger.Record)) error) err
 	return err
 }
 
-// difference says how a record that a replay made differs from the logged one, "" if it does not.
-func difference(made, logged *ledger.Record) string {
+// compare returns an error if a record that a replay made differs from the logged one.
+func compare(made, logged *ledger.Record) error {
 	switch {
-	case made.Version != logged.Version:
-		return fmt.Sprintf("it should be record %d", made.Version)
 	case made.FirstSeq != logged.FirstSeq || len(made.Updates) != len(logged.Updates):
-		return fmt.Sprintf("it leads to updates %d to %d, the log says %d to %d", made.FirstSeq, made.LastSeq(), logged.FirstSeq, logged.LastSeq())
+		return mismatch(logged, "it leads to updates %d to %d, the log says %d to %d",
+			made.FirstSeq, made.LastSeq(), logged.FirstSeq, logged.LastSeq())
 	case made.Slot != logged.Slot || made.Hash != logged.Hash:
-		return fmt.Sprintf("it leads to slot %d, block %s", made.Slot, made.Hash)
+		return mismatch(logged, "it leads to slot %d, block %s", made.Slot, made.Hash)
 	case made.StateHash != logged.StateHash:
-		return fmt.Sprintf("it leads to state hash %s, the log says %s", made.StateHash, logged.StateHash)
+		return mismatch(logged, "it leads to state hash %s, the log says %s", made.StateHash, logged.StateHash)
 	}
-	return ""
+	return nil
 }
 
-// redo applies one record. Its decision was made when the record was; redo only checks that it is possible.
+// redo makes a logged record again, or returns an error. Its decision was made when the log was written; redo only checks
+// that it is possible.
 func (s *decider) redo(r *ledger.Record) error {
-	n := s.chain.Node(chain.BlockID{Slot: r.Slot, Hash: r.Hash})
+	id := chain.BlockID{Slot: r.Slot, Hash: r.Hash}
+	n := s.chain.Node(id)
 	switch r.Kind {
 	case ledger.BlockRecord:
 		return s.redoBlock(n, r)
 	case ledger.RollbackRecord:
 		if n == nil || !n.OnChain() || n == s.chain.Tip {
-			return &replayError{r.Version, r.Slot, "it rolls back to a block that is not below the tip"}
+			return mismatch(r, "it rolls back to a block that is not below the tip")
 		}
 		m, err := s.chain.MoveTo(n)
 		if err != nil {
-			return &replayError{r.Version, r.Slot, err.Error()}
+			return mismatch(r, "%v", err)
 		}
 		return s.rollback(m)
 	case ledger.BaseRecord:
 		return s.base(r.Base)
 	default:
-		s.stage(work{record: &ledger.Record{Kind: r.Kind, Slot: r.Slot, Hash: r.Hash, Status: r.Status, ByDepth: r.ByDepth}})
+		s.applyStatus(id, r.Status, r.ByDepth)
 		return s.redoStatus(n, r)
 	}
 }
 
 func (s *decider) redoBlock(n *chain.Node, r *ledger.Record) error {
 	b := r.Block
+	if s.follows {
+		s.tally.count(func(c *Counters) { c.Blocks++ })
+	}
 	switch {
 	case s.chain.Finalized == nil:
-		if err := s.checkRoot(b.Blockhash); err != nil {
-			return err
-		}
-		n = s.chain.Begin(b)
-		s.retained.floor, s.rootHash = b.Slot, ledger.Some(b.Blockhash)
+		return s.begin(b)
 	case b.Slot <= s.chain.Tip.Slot():
-		return &replayError{r.Version, r.Slot, fmt.Sprintf("it does not go on from slot %d", s.chain.Tip.Slot())}
+		return mismatch(r, "it does not go on from slot %d", s.chain.Tip.Slot())
 	case n == nil:
 		n = s.chain.Attach(b, s.chain.Tip)
 	case n.OnChain() || n.Parent != s.chain.Tip:
-		return &replayError{r.Version, r.Slot, "its block stands elsewhere"}
+		return mismatch(r, "its block is not beside the chain on the tip")
 	}
 	return s.append(n)
 }
 
 // redoStatus repeats the effect of a status on the chain. A status of a block below the state that is replayed on has none.
 func (s *decider) redoStatus(n *chain.Node, r *ledger.Record) error {
-	s.statusSeen = s.statusSeen || s.follows && tellsOfStatuses(n, r)
+	s.statusSeen = s.statusSeen || s.follows && showsStatus(n, r)
 	s.chain.NoteStatus(chain.BlockID{Slot: r.Slot, Hash: r.Hash}, r.Status)
 	switch {
 	case s.chain.Finalized == nil:
-		return &replayError{r.Version, r.Slot, "it is a status before the first block"}
+		return mismatch(r, "it is a status before the first block")
 	case n == nil:
 	case r.Status == ledger.StatusDead:
 		if n.OnChain() {
-			return &replayError{r.Version, r.Slot, "it calls a block dead that is on the chain"}
+			return mismatch(r, "it calls a block dead that is on the chain")
 		}
 		n.Dead = true
 	case !n.OnChain():
-		return &replayError{r.Version, r.Slot, "it raises a block that is not on the chain"}
+		return mismatch(r, "it raises a block that is not on the chain")
 	case r.Status == ledger.StatusFinalized:
-		s.finalized(n)
+		s.chain.Finalize(n)
 	case n.Slot() > s.chain.Confirmed.Slot():
 		s.chain.Confirmed = n
 	}
 	return nil
 }
 
-// tellsOfStatuses reports whether a status record shows that the source emits statuses: the record raises its block above
-// the level that it arrived with, and not because of its depth.
-func tellsOfStatuses(n *chain.Node, r *ledger.Record) bool {
-	switch {
-	case r.Status == ledger.StatusDead:
-		return true
-	case n == nil:
-		return false
-	case r.Status == ledger.StatusConfirmed:
-		return n.Block.Status < ledger.Confirmed
+// showsStatus reports whether a status record shows that the source emits statuses: the record raises its block above
+// the level that it arrived with, and not because of its depth or because it is the first block.
+func showsStatus(n *chain.Node, r *ledger.Record) bool {
+	if n == nil || r.Status == ledger.StatusDead {
+		return r.Status == ledger.StatusDead
 	}
-	return !r.ByDepth && n.Block.Status < ledger.Finalized && n.Parent != nil
+	isFirst := r.Status == ledger.StatusFinalized && n.Parent == nil
+	return !isFirst && !r.ByDepth && n.Block.Status < levelOf(r.Status)
 }

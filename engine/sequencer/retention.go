@@ -2,20 +2,19 @@ package sequencer
 
 import (
 	"slices"
-	"sort"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/txstore"
 	"ledgerd/snapshot"
 )
 
-// Retention says how much of the past is held in memory, whichever is less.
+// Retention bounds how much of the past is held in memory. The lower of both bounds counts.
 type Retention struct {
 	Slots ledger.Slot // blocks and transactions of so many slots; also how long tombstones stay
 	Bytes int         // estimated bytes of blocks and transactions
 }
 
-// spentShare is the part of the blocks that pruned ones may keep in memory besides.
+// spentShare is the part of the retained blocks, 1 in so many, that pruned ones may keep in memory besides.
 const spentShare = 32
 
 // Forgets reports whether the tombstone of an account that was closed at a slot has expired at a head. A fold removes it
@@ -25,92 +24,62 @@ func (r Retention) Forgets(h *ledger.Head, closed ledger.Slot) bool {
 	return tip > r.Slots && closed < min(tip-r.Slots, h.Tip(ledger.Finalized).Slot)
 }
 
-// retained are the blocks of the chain that are not pruned, oldest first. Published heads share the array: what lies
+// retained are the blocks of the chain that are not pruned. Published heads share the array: what lies
 // in it is never written again.
 type retained struct {
-	blocks []*txstore.Block
-	spent  int // blocks before them that are pruned and still in the array
+	blocks []*txstore.Block // oldest first
+	spent  int              // blocks before them that are pruned and still in the array
 	bytes  int
 	floor  ledger.Slot             // blocks below it are pruned
 	before ledger.Opt[ledger.Slot] // the newest block that was pruned
 	undone []*txstore.Block        // blocks that left the chain since the last prune
 }
 
-func (h *retained) push(b *txstore.Block) {
-	h.blocks = append(h.blocks, b)
-	h.bytes += b.SizeBytes()
-}
-
-// chainBlocks is what Head.Chain points to: the blocks, oldest first.
-type chainBlocks []*txstore.Block
-
-func (h *retained) chain() *chainBlocks {
-	c := chainBlocks(h.blocks)
-	return &c
-}
-
-// Blocks returns the blocks that a head of a sequencer holds, oldest first; nil where it holds none. The result is only read.
+// Blocks returns the blocks that a head of a sequencer holds, oldest first; nil where it holds none. The caller must not
+// change the result.
 func Blocks(h *ledger.Head) []*txstore.Block {
-	if c, ok := h.Chain.(*chainBlocks); ok {
-		return *c
-	}
-	return nil
+	blocks, _ := h.Chain.([]*txstore.Block)
+	return blocks
 }
 
 // pop drops the newest n blocks: they left the chain.
-func (h *retained) pop(n int) {
-	left := len(h.blocks) - n
-	for _, b := range h.blocks[left:] {
-		h.bytes -= b.SizeBytes()
+func (r *retained) pop(n int) {
+	left := len(r.blocks) - n
+	for _, b := range r.blocks[left:] {
+		r.bytes -= b.SizeBytes()
 	}
-	h.undone = append(h.undone, h.blocks[left:]...)
-	h.blocks, h.spent = slices.Clone(h.blocks[:left]), 0 // others come in the place of those that left
+	r.undone = append(r.undone, r.blocks[left:]...)
+	r.blocks, r.spent = slices.Clone(r.blocks[:left]), 0 // later blocks must not overwrite those that left
 }
 
-// at returns the block at slot or, if the chain has none there, the next one above.
-// Either may be missing.
-func (h *retained) at(slot ledger.Slot) (block, above *ledger.Block) {
-	i := sort.Search(len(h.blocks), func(i int) bool { return h.blocks[i].Block.Slot >= slot })
-	if i == len(h.blocks) {
-		return nil, nil
-	}
-	if b := h.blocks[i].Block; b.Slot != slot {
-		return nil, b
-	}
-	return h.blocks[i].Block, nil
-}
-
-// prune drops what retention gives up and returns it, with the blocks that left the chain. The newest
-// finalized block and everything above it stay.
-func (h *retained) prune(r Retention, finalized, tip ledger.Slot) (pruned []*txstore.Block) {
-	if tip >= r.Slots {
-		h.floor = max(h.floor, min(tip-r.Slots+1, finalized))
-	}
+// prune drops the blocks that exceed a retention at a head and returns them, with the blocks that left the chain. The
+// newest finalized block and everything above it stay.
+func (r *retained) prune(limit Retention, head *ledger.Head) (pruned []*txstore.Block) {
+	finalized, next := head.Tip(ledger.Finalized).Slot, head.Tip(ledger.Processed).Slot+1
+	r.floor = max(r.floor, min(next-min(next, limit.Slots), finalized))
 	n := 0
-	for ; n < len(h.blocks) && h.blocks[n].Block.Slot < finalized; n++ {
-		b := h.blocks[n]
-		if b.Block.Slot >= h.floor && h.bytes <= r.Bytes {
+	for ; n < len(r.blocks) && r.blocks[n].Block.Slot < finalized; n++ {
+		b := r.blocks[n]
+		if b.Block.Slot >= r.floor && r.bytes <= limit.Bytes {
 			break
 		}
-		h.floor = max(h.floor, b.Block.Slot+1)
-		h.bytes -= b.SizeBytes()
+		r.floor = max(r.floor, b.Block.Slot+1)
+		r.bytes -= b.SizeBytes()
+		r.before = ledger.Some(b.Block.Slot)
 	}
-	if n > 0 {
-		h.before = ledger.Some(h.blocks[n-1].Block.Slot)
-	}
-	pruned, h.undone = append(h.undone, h.blocks[:n]...), nil
-	h.blocks, h.spent = h.blocks[n:], h.spent+n
-	if h.spent > len(h.blocks)/spentShare {
-		h.blocks, h.spent = slices.Clone(h.blocks), 0 // the array lives on, the pruned blocks must not
+	pruned, r.undone = append(r.undone, r.blocks[:n]...), nil
+	r.blocks, r.spent = r.blocks[n:], r.spent+n
+	if r.spent > len(r.blocks)/spentShare {
+		r.blocks, r.spent = slices.Clone(r.blocks), 0 // frees the pruned blocks, which the array keeps in memory
 	}
 	return pruned
 }
 
-// upTo returns the blocks held up to a slot, as snapshots keep them.
-func (h *retained) upTo(last ledger.Slot) []snapshot.HeldBlock {
+// upTo returns the blocks held up to a slot, oldest first, as snapshots keep them.
+func (r *retained) upTo(last ledger.Slot) []snapshot.HeldBlock {
 	var out []snapshot.HeldBlock
-	previous := h.before
-	for _, b := range h.blocks {
+	previous := r.before
+	for _, b := range r.blocks {
 		if b.Block.Slot > last {
 			break
 		}

@@ -7,8 +7,8 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// FinalityDepth is how deep a block becomes final while a source that may never tell
-// has told no status yet.
+// FinalityDepth is how many blocks below the tip a block becomes final while a source that may emit no statuses has not
+// emitted any.
 const FinalityDepth = 32
 
 func (s *decider) status(e *ledger.SlotStatus) error {
@@ -22,53 +22,36 @@ func (s *decider) status(e *ledger.SlotStatus) error {
 	n := s.chain.BlockFor(e)
 	switch {
 	case n == nil:
-		s.statusOfWaiting(e)
-		return nil
+		s.tally.count(func(c *Counters) { c.UnknownStatuses++ })
 	case e.Status == ledger.StatusDead:
 		return s.dead(n)
-	case e.Status == ledger.StatusFinalized:
-		return s.raise(n, ledger.Finalized)
+	case n.Parent == nil: // it waits for its parent
+		n.Claimed = max(n.Claimed, levelOf(e.Status))
 	default:
-		return s.raise(n, ledger.Confirmed)
-	}
-}
-
-// knows reports whether a status is about a block that came already.
-func (s *decider) knows(e *ledger.SlotStatus) bool {
-	return s.chain.Finalized != nil &&
-		(e.Slot <= s.chain.Finalized.Slot() || s.chain.BlockFor(e) != nil || s.chain.Waiting.BlockFor(e) != nil)
-}
-
-// statusBelowFinalized stops ingest where the source takes back what is final.
-func (s *decider) statusBelowFinalized(e *ledger.SlotStatus) error {
-	same, _ := s.retained.at(e.Slot)
-	if same == nil {
-		return nil
-	}
-	meant := !e.Blockhash.Known || e.Blockhash.Value == same.Blockhash
-	switch {
-	case meant && e.Status == ledger.StatusDead:
-		return chain.Refused("the source calls slot %d dead, below the finalized slot %d", e.Slot, s.chain.Finalized.Slot())
-	case !meant && e.Status != ledger.StatusDead:
-		return fmt.Errorf("the source calls another block at slot %d %s, below the finalized slot %d", e.Slot, e.Status, s.chain.Finalized.Slot())
+		return s.raise(n, levelOf(e.Status))
 	}
 	return nil
 }
 
-// statusOfWaiting remembers what is said of a block whose parent has not come.
-func (s *decider) statusOfWaiting(e *ledger.SlotStatus) {
-	w := s.chain.Waiting.BlockFor(e)
-	switch {
-	case w == nil:
-		s.tally.unknownStatuses.Add(1)
-	case e.Status == ledger.StatusDead:
-		s.tally.dead.Add(1)
-		if b := w.Block; s.chain.NoteStatus(chain.BlockID{Slot: b.Slot, Hash: b.Blockhash}, ledger.StatusDead) {
-			s.applyStatus(b, ledger.StatusDead) // it may come again, after a restart too
-		}
-	default:
-		w.Status = max(w.Status, e.Status)
+// levelOf returns the level that a status, which is not StatusDead, raises a block to.
+func levelOf(s ledger.Status) ledger.Commitment {
+	if s == ledger.StatusFinalized {
+		return ledger.Finalized
 	}
+	return ledger.Confirmed
+}
+
+// statusBelowFinalized returns an error where the source takes back what is final.
+func (s *decider) statusBelowFinalized(e *ledger.SlotStatus) error {
+	final, _ := s.finalAt(e.Slot)
+	same := final != nil && (!e.Blockhash.Known || e.Blockhash.Value == final.Blockhash)
+	switch {
+	case same && e.Status == ledger.StatusDead:
+		return chain.Refused("the source calls slot %d dead, below the finalized slot %d", e.Slot, s.chain.Finalized.Slot())
+	case final != nil && !same && e.Status != ledger.StatusDead:
+		return fmt.Errorf(otherBlock, e.Slot, e.Status, s.chain.Finalized.Slot())
+	}
+	return nil
 }
 
 // raise makes the branch of n the chain and moves the levels up to n, unless that was done before.
@@ -77,15 +60,14 @@ func (s *decider) raise(n *chain.Node, level ledger.Commitment) error {
 		return nil
 	}
 	if !n.OnChain() {
-		s.chain.Revive(n)
-		if err := s.switchTo(s.chain.Best(n)); err != nil {
+		if err := s.switchTo(n.Best()); err != nil {
 			return err
 		}
 	}
 	if level == ledger.Finalized && n.Slot() > s.chain.Finalized.Slot() {
 		s.finalize(n, false)
 	} else if n.Slot() > s.chain.Confirmed.Slot() {
-		s.applyStatus(n.Block, ledger.StatusConfirmed)
+		s.applyStatus(n.ID(), ledger.StatusConfirmed, false)
 		s.chain.Confirmed = n
 	}
 	return nil
@@ -93,32 +75,28 @@ func (s *decider) raise(n *chain.Node, level ledger.Commitment) error {
 
 // finalize makes n, on the chain, the newest finalized block, for its depth or because the source said so.
 func (s *decider) finalize(n *chain.Node, byDepth bool) {
-	s.stage(work{record: &ledger.Record{
-		Kind: ledger.StatusRecord, Slot: n.Slot(), Hash: n.Block.Blockhash, Status: ledger.StatusFinalized, ByDepth: byDepth,
-	}})
-	s.finalized(n)
-}
-
-// finalized notes that the newest record made n the newest finalized block.
-func (s *decider) finalized(n *chain.Node) {
+	s.applyStatus(n.ID(), ledger.StatusFinalized, byDepth)
 	s.chain.Finalize(n)
-	n.FinalizedBy = s.version
 }
 
-// finalizeByDepth makes the block so deep below the tip final, where the source never spoke of finality.
+// finalizeByDepth finalizes the block so many blocks below the tip if the source may emit no statuses and emitted none.
 func (s *decider) finalizeByDepth(depth int) {
-	if s.statusSeen || !s.info.FinalityByDepth || s.chain.Tip == nil {
+	if s.statusSeen || !s.config.Info.FinalityByDepth {
 		return
 	}
-	if n := s.chain.Below(depth); n != nil && n != s.chain.Finalized {
+	n := s.chain.Tip
+	for ; n != nil && depth > 0; depth-- {
+		n = n.Parent
+	}
+	if n != nil && n != s.chain.Finalized {
 		s.finalize(n, true)
 	}
 }
 
-// dead gives up a block with all that builds on it; the tip steps back if it was there, or to a branch that waited
-// beside and is higher than what is left.
+// dead gives up a block, in the tree or waiting, with all that builds on it. If it was on the chain, the tip steps back to
+// its parent, or to a higher block beside the chain.
 func (s *decider) dead(n *chain.Node) error {
-	s.tally.dead.Add(1)
+	s.tally.count(func(c *Counters) { c.Dead++ })
 	if !s.chain.NoteStatus(n.ID(), ledger.StatusDead) {
 		return nil
 	}
@@ -128,6 +106,6 @@ func (s *decider) dead(n *chain.Node) error {
 			return err
 		}
 	}
-	s.applyStatus(n.Block, ledger.StatusDead)
+	s.applyStatus(n.ID(), ledger.StatusDead, false) // the block may come again, after a restart too
 	return nil
 }
