@@ -73,12 +73,14 @@ func (d *decoder) finish() error {
 // left returns how many bytes are left.
 func (d *decoder) left() int { return len(d.b) - d.off }
 
-func (d *decoder) skip(n int) {
+// skip skips n bytes and returns them, nil if there are fewer.
+func (d *decoder) skip(n int) []byte {
 	if n > d.left() {
 		d.fail("cut short")
-		return
+		return nil
 	}
 	d.off += n
+	return d.b[d.off-n : d.off]
 }
 
 func (d *decoder) byte() byte {
@@ -92,13 +94,7 @@ func (d *decoder) byte() byte {
 }
 
 // bytes fills dst.
-func (d *decoder) bytes(dst []byte) {
-	if len(dst) > d.left() {
-		d.fail("cut short")
-		return
-	}
-	d.off += copy(dst, d.b[d.off:])
-}
+func (d *decoder) bytes(dst []byte) { copy(dst, d.skip(len(dst))) }
 
 // flags reads flags of which only the named bits may be set.
 func (d *decoder) flags(named byte) byte {

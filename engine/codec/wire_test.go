@@ -113,7 +113,7 @@ func TestTransactionPartsAreTold(t *testing.T) {
 			t.Fatalf("version %d: %v", version, err)
 		}
 		if got.Version != version || len(got.Signatures) != 1 || len(got.StaticKeys) != 2 ||
-			got.Signatures[0][63] != 0xaa || got.StaticKeys[1][31] != 0xbb || got.RecentBlockhash[0] != 0xcc ||
+			got.Signatures[0][63] != 0xaa || got.StaticKeys[1][31] != 0xbb ||
 			got.LoadedWritable != loaded[0] || got.LoadedReadonly != loaded[1] {
 			t.Errorf("version %d: got %+v", version, got)
 		}
@@ -121,7 +121,7 @@ func TestTransactionPartsAreTold(t *testing.T) {
 }
 
 func TestMalformedTransactionsAreRefused(t *testing.T) {
-	const countAt, headerAt, keysAt, lookupsAt = 0, 65, 68, 65 + 5 + 96 + 9
+	const countAt, headerAt, keysAt, dataAt, lookupsAt = 0, 65, 68, 65 + 4 + 96 + 4, 65 + 5 + 96 + 9
 	legacy, v0 := wireTransaction(LegacyTransaction), wireTransaction(0)
 	with := func(b []byte, at int, v ...byte) []byte {
 		return append(append(bytes.Clone(b[:at]), v...), b[at+1:]...)
@@ -145,6 +145,7 @@ func TestMalformedTransactionsAreRefused(t *testing.T) {
 		"count over 16 bits":             {with(legacy, keysAt, 0xff, 0xff, 0x04), ledger.ErrCorrupt},
 		"65535 keys":                     {with(legacy, keysAt, 0xff, 0xff, 0x03), ledger.ErrCorrupt},
 		"65535 lookups":                  {with(v0, lookupsAt, 0xff, 0xff, 0x03), ledger.ErrCorrupt},
+		"65536 bytes of data":            {with(legacy, dataAt, append([]byte{0x80, 0x80, 0x04}, make([]byte, 1<<16-3)...)...), ledger.ErrCorrupt},
 	}
 	for n := range v0 {
 		tests[fmt.Sprintf("cut to %d bytes", n)] = struct {
