@@ -72,8 +72,8 @@ func TestTransactionsAreFoundOnTheirChain(t *testing.T) {
 			t.Fatalf("step %d: %d transactions are found, want %d", step, s.Len(), count)
 		}
 	}
-	if len(s.newest) != 0 || len(s.others) != 0 {
-		t.Errorf("%d signatures and %d lists are left of no blocks", len(s.newest), len(s.others))
+	if len(s.records) != 0 {
+		t.Errorf("%d signatures are left of no blocks", len(s.records))
 	}
 }
 
