@@ -73,14 +73,12 @@ func (d *decoder) finish() error {
 // left returns how many bytes are left.
 func (d *decoder) left() int { return len(d.b) - d.off }
 
-// skip skips n bytes and returns them, nil if there are fewer.
-func (d *decoder) skip(n int) []byte {
+func (d *decoder) skip(n int) {
 	if n > d.left() {
 		d.fail("cut short")
-		return nil
+		return
 	}
 	d.off += n
-	return d.b[d.off-n : d.off]
 }
 
 func (d *decoder) byte() byte {
@@ -94,7 +92,13 @@ func (d *decoder) byte() byte {
 }
 
 // bytes fills dst.
-func (d *decoder) bytes(dst []byte) { copy(dst, d.skip(len(dst))) }
+func (d *decoder) bytes(dst []byte) {
+	if len(dst) > d.left() {
+		d.fail("cut short")
+		return
+	}
+	d.off += copy(dst, d.b[d.off:])
+}
 
 // flags reads flags of which only the named bits may be set.
 func (d *decoder) flags(named byte) byte {
