@@ -37,24 +37,14 @@ func TestStateHashDoesNotDependOnOrder(t *testing.T) {
 
 func TestStateHashCarriesAndWraps(t *testing.T) {
 	const most = 1<<64 - 1
-	all := StateHash{most, most, most, most}
-	h := StateHash{most, most, 0, 0}
-	h.Add(StateHash{1})
-	if want := (StateHash{0, 0, 1, 0}); h != want {
-		t.Errorf("carry: got %v, want %v", h, want)
-	}
-	h.Sub(StateHash{1})
-	if want := (StateHash{most, most, 0, 0}); h != want {
-		t.Errorf("borrow: got %v, want %v", h, want)
-	}
-	h = all
-	h.Add(StateHash{1})
-	if h != (StateHash{}) {
-		t.Errorf("the sum does not wrap: %v", h)
-	}
-	h.Sub(StateHash{1})
-	if h != all {
-		t.Errorf("the difference does not wrap: %v", h)
+	for sum, from := range map[StateHash]StateHash{{0, 0, 1, 0}: {most, most, 0, 0}, {}: {most, most, most, most}} {
+		h := from
+		if h.Add(StateHash{1}); h != sum {
+			t.Errorf("%v and 1 is %v, want %v", from, h, sum)
+		}
+		if h.Sub(StateHash{1}); h != from {
+			t.Errorf("%v less 1 is %v, want %v", sum, h, from)
+		}
 	}
 	if got, want := (StateHash{1, 2, 3, 4}).String(), "0000000000000004000000000000000300000000000000020000000000000001"; got != want {
 		t.Errorf("String = %s, want %s", got, want)
