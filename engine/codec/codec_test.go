@@ -247,6 +247,7 @@ func TestOtherEncodingsOfAValueAreRefused(t *testing.T) {
 		"a million writes":               with(plain, writeAt-1, 0xc0, 0x84, 0x3d),
 		"unknown flag of a mint":         with(withMint, inWrite, 1<<3),
 		"scaled but unknown":             with(withMint, inWrite, mintScaledValue),
+		"provenance apart, but the same": with(with(withMint, inWrite, mintApart), inWrite+2, 0, 0, 0),
 		"unknown flag of a token":        with(withToken, inWrite, 1<<6),
 		"token state without details":    with(withToken, inWrite, byte(ledger.TokenFrozen)<<tokenStateShift),
 		"delegate without details":       with(withToken, inWrite, tokenDelegate),
@@ -298,6 +299,7 @@ func TestDecodersTakeMemoryInProportionToTheirInput(t *testing.T) {
 	const size = 1 << 20
 	for name, head := range map[string][]byte{
 		"keys":         append(AppendEvent(nil, &ledger.Block{})[:38], 0xff, 0xff, 0x01),
+		"keys beyond":  append(AppendEvent(nil, &ledger.Block{})[:38], 0xff, 0xff, 0x3f),
 		"transactions": append(AppendEvent(nil, &ledger.Block{})[:38], 0, 0xff, 0x7c),
 		"writes":       append(AppendEvent(nil, &ledger.BaseState{})[:3], 0xff, 0xf0, 0x01),
 		"mint writes":  append(AppendEvent(nil, &ledger.BaseState{})[:4], 0xff, 0xe0, 0x01),

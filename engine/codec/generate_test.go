@@ -23,6 +23,12 @@ var values = rapid.MakeConfig{Types: map[reflect.Type]*rapid.Generator[any]{
 		a, b := key.Draw(t, "first half"), key.Draw(t, "second half")
 		return ledger.Signature(slices.Concat(a[:], b[:]))
 	}).AsAny(),
+	reflect.TypeFor[ledger.Fields](): rapid.Custom(func(t *rapid.T) (known ledger.Fields) {
+		for bit := range 8 {
+			known |= ledger.Fields(rapid.IntRange(0, 1).Draw(t, "known")) << bit
+		}
+		return known
+	}).AsAny(),
 	reflect.TypeFor[ledger.Provenance](): oneOf[ledger.Provenance](0, 1, 1<<40, math.MaxUint64),
 	reflect.TypeFor[ledger.Commitment](): oneOf(ledger.Processed, ledger.Confirmed, ledger.Finalized),
 	reflect.TypeFor[ledger.TokenState](): oneOf(ledger.TokenUninitialized, ledger.TokenInitialized, ledger.TokenFrozen),
