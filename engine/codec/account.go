@@ -104,10 +104,7 @@ func (d *decoder) account(a *ledger.Account) {
 		Known: w.Known, Token: w.Token, Since: ledger.Provenance(d.number()), Provenance: ledger.Provenance(d.number()),
 	}
 	if flags&flagProvenance != 0 {
-		if a.FieldProvenance = d.fieldProvenance; a.FieldProvenance == nil {
-			a.FieldProvenance = new(ledger.FieldProvenance)
-		}
-		*a.FieldProvenance = ledger.FieldProvenance{}
+		a.FieldProvenance = new(ledger.FieldProvenance)
 		for i := range storedProvenance(a.Known) {
 			a.FieldProvenance[i] = ledger.Provenance(d.number())
 		}
@@ -256,19 +253,18 @@ func (d *decoder) mint(m *ledger.Mint) {
 	}
 }
 
-// AccountDecoder decodes many accounts without an allocation for each. The zero value is ready. It is not safe
-// for concurrent use.
+// AccountDecoder decodes many accounts without an allocation for each, but for their FieldProvenance. The zero value is
+// ready. It is not safe for concurrent use.
 type AccountDecoder struct {
-	account         ledger.Account
-	token           ledger.TokenAccount
-	fieldProvenance ledger.FieldProvenance
+	account ledger.Account
+	token   ledger.TokenAccount
 }
 
 // Decode reads one account from the front of b and returns it and what follows. The account is valid until
 // the next one is decoded. Errors match ErrCorrupt.
 func (m *AccountDecoder) Decode(b []byte) (a *ledger.Account, rest []byte, err error) {
 	m.token = ledger.TokenAccount{}
-	d := decoder{b: b, tokenFacts: &m.token, fieldProvenance: &m.fieldProvenance}
+	d := decoder{b: b, tokenFacts: &m.token}
 	d.account(&m.account)
 	return &m.account, b[d.off:], d.err
 }

@@ -35,13 +35,10 @@ var ErrTransactionVersion = errors.New("unsupported transaction version")
 type WireTransaction struct {
 	Version    int                // LegacyTransaction or 0
 	Signatures []ledger.Signature // at least one; the first names the transaction
-	StaticKeys []ledger.Pubkey    // the keys the message holds itself, signers first
-	// LoadedWritable and LoadedReadonly count the keys the message takes from address
-	// lookup tables. Which they are, only metadata tells.
-	LoadedWritable, LoadedReadonly int
+	StaticKeys []ledger.Pubkey    // the keys the message holds itself, signers first; others only metadata tells
 }
 
-// ParseTransaction reads the whole of wire as one transaction. Instructions are checked
+// ParseTransaction reads the whole of wire as one transaction. Instructions and lookups are checked
 // for their bounds and skipped. Errors match ErrTransactionVersion or ErrCorrupt.
 func ParseTransaction(wire []byte) (WireTransaction, error) {
 	t := WireTransaction{Version: LegacyTransaction}
@@ -65,14 +62,14 @@ func ParseTransaction(wire []byte) (WireTransaction, error) {
 	d.skip(len(ledger.Hash{}))
 	for range d.count(minInstructionBytes) {
 		d.byte()
-		d.skipList()
-		d.skipList()
+		d.skip(d.count(1))
+		d.skip(d.count(1))
 	}
 	if t.Version == 0 {
 		for range d.count(minLookupBytes) {
 			d.skip(len(ledger.Pubkey{}))
-			t.LoadedWritable += d.skipList()
-			t.LoadedReadonly += d.skipList()
+			d.skip(d.count(1))
+			d.skip(d.count(1))
 		}
 	}
 	switch {
@@ -97,11 +94,4 @@ const (
 
 func versionError(b byte) error {
 	return fmt.Errorf("%w: %d", ErrTransactionVersion, b&0x7f)
-}
-
-// skipList skips a count and so many bytes, and returns the count.
-func (d *decoder) skipList() int {
-	n := d.count(1)
-	d.skip(n)
-	return n
 }

@@ -39,9 +39,8 @@ func TestRecordedTransactionsAreRead(t *testing.T) {
 				t.Fatalf("%s: ParseTransaction(%x): %v", name, wire, err)
 			}
 			writable, readonly := len(r.Meta.LoadedAddresses.Writable), len(r.Meta.LoadedAddresses.Readonly)
-			if keys := len(r.Meta.PreBalances) - writable - readonly; len(got.StaticKeys) != keys || got.LoadedWritable != writable || got.LoadedReadonly != readonly {
-				t.Errorf("%s: %s has %d keys and loads %d and %d, its metadata says %d, %d and %d", name, got.Signatures[0],
-					len(got.StaticKeys), got.LoadedWritable, got.LoadedReadonly, keys, writable, readonly)
+			if keys := len(r.Meta.PreBalances) - writable - readonly; len(got.StaticKeys) != keys {
+				t.Errorf("%s: %s has %d static keys, its metadata says %d", name, got.Signatures[0], len(got.StaticKeys), keys)
 			}
 			if got.Version == 0 {
 				v0++
@@ -75,14 +74,13 @@ func wireTransaction(version int) []byte {
 }
 
 func TestTransactionPartsAreTold(t *testing.T) {
-	for version, loaded := range map[int][2]int{LegacyTransaction: {0, 0}, 0: {2, 1}} {
+	for _, version := range []int{LegacyTransaction, 0} {
 		got, err := ParseTransaction(wireTransaction(version))
 		if err != nil {
 			t.Fatalf("version %d: %v", version, err)
 		}
 		if got.Version != version || len(got.Signatures) != 1 || len(got.StaticKeys) != 2 ||
-			got.Signatures[0][63] != 0xaa || got.StaticKeys[1][31] != 0xbb ||
-			got.LoadedWritable != loaded[0] || got.LoadedReadonly != loaded[1] {
+			got.Signatures[0][63] != 0xaa || got.StaticKeys[1][31] != 0xbb {
 			t.Errorf("version %d: got %+v", version, got)
 		}
 	}
@@ -138,7 +136,7 @@ func FuzzParseTransaction(f *testing.F) {
 			}
 			return
 		}
-		if n := 64*len(got.Signatures) + 32*len(got.StaticKeys) + got.LoadedWritable + got.LoadedReadonly; n > len(in) {
+		if n := 64*len(got.Signatures) + 32*len(got.StaticKeys); n > len(in) {
 			t.Fatalf("ParseTransaction(%x) made %d bytes of %d", in, n, len(in))
 		}
 		if len(got.Signatures) == 0 || len(got.StaticKeys) < len(got.Signatures) {

@@ -113,13 +113,11 @@ func (s *recordStore) unpack(r arena.Ref, a *ledger.Account, dst *Slab) {
 		a.Token.Details.Known = p.meta&flagDetails != 0
 		a.Token.Details.Value.State = ledger.TokenState(p.meta >> stateShift & stateMask)
 	}
-	if p.meta&flagExtra != 0 {
-		_, extraRef := s.parts(p)
-		s.unpackExtra(s.extras.At(extraRef), a, dst)
+	if p.meta&flagExtra == 0 {
+		return
 	}
-}
-
-func (s *recordStore) unpackExtra(x *extra, a *ledger.Account, dst *Slab) {
+	_, extraRef := s.parts(p)
+	x := s.extras.At(extraRef)
 	a.Known, a.RentEpoch = x.known, x.rentEpoch
 	a.Since, a.Provenance = ledger.Provenance(x.since), ledger.Provenance(x.provenance)
 	if x.hasFieldProvenance && dst != nil {

@@ -90,9 +90,6 @@ func (b *Block) Len() int { return len(b.records) }
 
 // Signatures returns the transactions with only their signatures set.
 func (b *Block) Signatures() []ledger.Transaction {
-	if b.Len() == 0 {
-		return nil
-	}
 	out := make([]ledger.Transaction, b.Len())
 	for i := range out {
 		out[i].Signature = b.records[i].signature
