@@ -16,7 +16,7 @@ import (
 // or 9 limbs of base 58^5, and each limb is a dot product: the words times what a unit of
 // each is worth in that limb. Carries are settled once at the end. A number of 512 bits is
 // its upper half, whose words reach into 18 limbs, then its lower half, with carries
-// settled in between too: a test proves that so no sum reaches 2^64.
+// settled in between too, so that no sum reaches 2^64. Sums are greatest with all bits set, which the fuzz test begins with.
 const (
 	alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 

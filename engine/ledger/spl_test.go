@@ -2,9 +2,7 @@ package ledger
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/binary"
-	"path/filepath"
 	"reflect"
 	"testing"
 
@@ -63,47 +61,6 @@ func TestTokenFactsAgreeWithThePublishedDecoders(t *testing.T) {
 		}
 		if token != nil && token.IsNative() != decoded.IsNative.opt().Known {
 			t.Errorf("%s: native %v", row.Pubkey, token.IsNative())
-		}
-	}
-}
-
-func TestRecordedAccountsAreToldApart(t *testing.T) {
-	const neither, account, mint, scaledMint = "neither", "account", "mint", "scaled mint"
-	tests := map[string]string{
-		"address-lookup-table-account":                      neither,
-		"nonce-account":                                     neither,
-		"spl-token-22-account-mega-token":                   account,
-		"spl-token-22-mint-account":                         mint,
-		"spl-token-22-mint-mega-token-member":               mint,
-		"spl-token-22-mint-mega-token":                      scaledMint,
-		"spl-token-22-mint-with-token-group-account":        mint,
-		"spl-token-22-mint-with-token-group-member-account": mint,
-		"spl-token-mint-account-with-delegated":             mint,
-		"spl-token-mint-account-with-owner":                 mint,
-		"spl-token-mint-account":                            mint,
-		"spl-token-mint-no-token-accounts":                  mint,
-		"spl-token-multisig-account":                        neither,
-		"spl-token-token-account-delegated":                 account,
-		"spl-token-token-account-owner":                     account,
-		"spl-token-token-account":                           account,
-		"stake-account":                                     neither,
-		"vote-account":                                      neither,
-	}
-	dir := recorded.Path(t, "vectors/kit-accounts")
-	for name, want := range tests {
-		var file struct { // an account as command-line tools write it
-			Account struct {
-				Data  []string
-				Owner Pubkey
-			}
-		}
-		recorded.JSON(t, filepath.Join(dir, name+".json"), &file)
-		data, err := base64.StdEncoding.DecodeString(file.Account.Data[0])
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if got := tokenKind(file.Account.Owner, data); got != want {
-			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
 }

@@ -4,36 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"testing"
-
-	"pgregory.net/rapid"
 )
-
-func TestStateHashDoesNotDependOnOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		terms := make([]StateHash, rapid.IntRange(1, 6).Draw(t, "terms"))
-		for i := range terms {
-			terms[i] = StateHash(rapid.SliceOfN(rapid.Uint64(), 4, 4).Draw(t, "term"))
-		}
-		var forwards, sharded StateHash
-		var shards [3]StateHash
-		for i := range terms {
-			forwards.Add(terms[i])
-			shards[rapid.IntRange(0, 2).Draw(t, "shard")].Add(terms[len(terms)-1-i])
-		}
-		for _, s := range shards {
-			sharded.Add(s)
-		}
-		if forwards != sharded {
-			t.Fatalf("%v: in a row %s, in shards %s", terms, forwards, sharded)
-		}
-		for _, term := range terms {
-			forwards.Sub(term)
-		}
-		if forwards != (StateHash{}) {
-			t.Fatalf("%v: %s is left when all are taken out", terms, forwards)
-		}
-	})
-}
 
 func TestStateHashCarriesAndWraps(t *testing.T) {
 	const most = 1<<64 - 1
