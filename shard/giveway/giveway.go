@@ -55,10 +55,8 @@ func (w *Worker) Open() {
 
 // Close ends what Open began.
 func (w *Worker) Close() {
-	if w.in != nil {
-		w.in.Close()
-		w.out.Close()
-	}
+	w.in.Close() // nil if there is no pipe, which Close allows
+	w.out.Close()
 }
 
 // Pass yields. Only the goroutine that called Open may call it.

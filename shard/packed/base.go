@@ -153,13 +153,6 @@ func (b *Base) ClosedAt(key *ledger.Pubkey, slot ledger.Slot) bool {
 	return !p.exists() && ledger.Provenance(p.lamports).Slot() == slot
 }
 
-// Remove removes an account if it is stored.
-func (b *Base) Remove(key *ledger.Pubkey) {
-	if r := b.Get(key); r != 0 {
-		b.Drop(r)
-	}
-}
-
 // Drop removes the account of a record.
 func (b *Base) Drop(r arena.Ref) {
 	b.Reclaim(2)

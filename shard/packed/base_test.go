@@ -36,7 +36,9 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 			copies[i].base.Release()
 			copies = slices.Delete(copies, i, i+1)
 		case n < 60:
-			b.Remove(&a.Pubkey)
+			if at := b.Get(&a.Pubkey); at != 0 {
+				b.Drop(at)
+			}
 			delete(held, a.Pubkey)
 		default:
 			b.Put(b.Get(&a.Pubkey), a)
@@ -62,7 +64,7 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 		c.base.Release()
 	}
 	for k := range held {
-		b.Remove(&k)
+		b.Drop(b.Get(&k))
 	}
 	b.Reclaim(1 << 20)
 	checkBase(t, r, b, nil)

@@ -116,24 +116,20 @@ func (s *Store) removeLocked(r *record, h uint64) {
 // Transaction returns the transaction with the signature in a block for which onChain is true, nil if there is none. Of
 // several it returns the one of the newest slot. onChain is called with the store locked.
 func (s *Store) Transaction(sig *ledger.Signature, onChain func(*Block) bool) *ledger.Transaction {
-	r := s.find(sig, onChain)
-	if r == nil {
-		return nil
-	}
-	i := r.indexInBlock()
-	return &r.block.Transactions(i, i+1)[0]
-}
-
-func (s *Store) find(sig *ledger.Signature, onChain func(*Block) bool) (found *record) {
+	var found *record
 	h := s.hash(sig)
 	s.mu.RLock()
-	defer s.mu.RUnlock()
 	for r := s.records[h]; r != nil; r = r.next {
 		if r.signature == *sig && onChain(r.block) && (found == nil || r.after(found)) {
 			found = r
 		}
 	}
-	return found
+	s.mu.RUnlock()
+	if found == nil {
+		return nil
+	}
+	i := found.indexInBlock()
+	return &found.block.Transactions(i, i+1)[0]
 }
 
 // Len returns how many transactions can be found.
