@@ -38,3 +38,16 @@ func TestKeysTravelAsTextInJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestFilterTravelsInJSON(t *testing.T) {
+	text, err := json.Marshal(NewFilter([]Pubkey{VoteProgram, TokenProgram, VoteProgram}, []Pubkey{NativeMint}))
+	var f Filter
+	if err != nil || json.Unmarshal(text, &f) != nil || len(f.Owners()) != 2 || !f.ListsOwner(VoteProgram) || f.ListsOwner(NativeMint) || !f.Lists(&NativeMint) {
+		t.Errorf("%s is %v, %v", text, f, err)
+	}
+	for _, bad := range []string{`{}`, `{"owners":"0"}`, `{"accounts":"0"}`, `[]`} {
+		if json.Unmarshal([]byte(bad), &f) == nil {
+			t.Errorf("%s is a filter", bad)
+		}
+	}
+}
