@@ -156,9 +156,8 @@ func (j *apply) writeAccount(w writer) {
 		return
 	}
 	if after != nil && after.Token != nil && before != nil && after.Token == before.Token {
-		own := w.accounts.slab.Token() // the update outlives the token facts that before points at
-		*own = *after.Token
-		after.Token = own
+		own := *after.Token // the update outlives the token facts that before points at
+		after.Token = &own
 	}
 	if w.setAccount(at, key, before, after) {
 		j.result.Updates = append(j.result.Updates, updateOf(before, after))

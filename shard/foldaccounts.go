@@ -76,7 +76,7 @@ func (t *accounts) foldValue(w *written, onFolded func(now *ledger.Account)) (no
 
 // forget removes a tombstone from the base.
 func (t *accounts) forget(key *ledger.Pubkey) {
-	t.base.Remove(key)
+	t.base.Drop(t.base.Get(key))
 	p := t.overlay.find(key).head
 	if p == 0 {
 		return

@@ -43,5 +43,5 @@ func Decode(s string) ([]byte, error) {
 		}
 		number.Mul(&number, base).Add(&number, big.NewInt(int64(digit)))
 	}
-	return append(make([]byte, leadingOnes(s)), number.Bytes()...), nil
+	return append(make([]byte, leading(s, alphabet[0])), number.Bytes()...), nil
 }

@@ -1,6 +1,7 @@
 package base58
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"slices"
@@ -15,7 +16,7 @@ import (
 // or 9 limbs of base 58^5, and each limb is a dot product: the words times what a unit of
 // each is worth in that limb. Carries are settled once at the end. A number of 512 bits is
 // its upper half, whose words reach into 18 limbs, then its lower half, with carries
-// settled in between too: a test proves that so no sum reaches 2^64.
+// settled in between too, so that no sum reaches 2^64. Sums are greatest with all bits set, which the fuzz test begins with.
 const (
 	alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
@@ -32,36 +33,22 @@ const (
 type words [8]uint64
 
 var (
-	digitValues            = makeDigitValues()
-	digitPairs             = makeDigitPairs()
-	zeroDigits             = makeZeroDigits()
+	digitValues            [256]uint32
+	digitPairs             [58 * 58][2]byte                          // the two digits of each number
+	zeroDigits             = [90]byte(bytes.Repeat([]byte{'1'}, 90)) // fill up a text to whole groups of ten digits
 	lowerWorth, upperWorth = makeWorths()
 )
 
-func makeDigitValues() (values [256]uint32) {
-	for c := range values {
-		values[c] = notDigit
+func init() {
+	for c := range digitValues {
+		digitValues[c] = notDigit
 	}
 	for v, c := range []byte(alphabet) {
-		values[c] = uint32(v)
+		digitValues[c] = uint32(v)
 	}
-	return values
-}
-
-// makeDigitPairs returns the two digits of each number below 58².
-func makeDigitPairs() (pairs [58 * 58][2]byte) {
-	for n := range pairs {
-		pairs[n] = [2]byte{alphabet[n/58], alphabet[n%58]}
+	for n := range digitPairs {
+		digitPairs[n] = [2]byte{alphabet[n/58], alphabet[n%58]}
 	}
-	return pairs
-}
-
-// makeZeroDigits returns what fills up a text to whole groups of ten digits.
-func makeZeroDigits() (text [90]byte) {
-	for i := range text {
-		text[i] = alphabet[0]
-	}
-	return text
 }
 
 // makeWorths returns, by limb, what the words of the lower and of the upper half of 512
@@ -135,7 +122,7 @@ func Append32(dst []byte, b *[32]byte) []byte {
 		putDigits((*[5]byte)(text[j*5:]), uint32(limbs[j]-carry*pow5))
 	}
 	putDigits((*[5]byte)(text[:]), uint32(limbs[0]))
-	first := leadingOnes(text[:9*5]) - leadingZeros(b[:])
+	first := leading(text[:9*5], alphabet[0]) - leading(b[:], 0)
 	n := len(dst)
 	dst = slices.Grow(dst, Max32)[:n+Max32]
 	*(*[Max32]byte)(dst[n:]) = [Max32]byte(text[first:])
@@ -158,7 +145,7 @@ func Append64(dst []byte, b *[64]byte) []byte {
 		putDigits((*[5]byte)(text[j*5:]), uint32(limb))
 	}
 	// There are as many leading ones as the number has leading zero bytes, never fewer.
-	return append(dst, text[leadingOnes(text[:])-leadingZeros(b[:]):]...)
+	return append(dst, text[leading(text[:], alphabet[0])-leading(b[:], 0):]...)
 }
 
 // putDigits writes a limb as five characters.
@@ -171,32 +158,22 @@ func putDigits(text *[5]byte, limb uint32) {
 }
 
 // Decode32 sets b to the 32 bytes that s stands for. After an error, which is an Err, b is
-// undefined. It and its twin are of fixed size because slices cost a tenth more.
+// unchanged or zero.
 func Decode32[T string | []byte](b *[32]byte, s T) error {
 	if len(s) < min32 || len(s) > Max32 {
 		return errLength
 	}
 	text := [50]byte(zeroDigits[:])
 	copy(text[len(text)-len(s):], s)
-	var acc [5]uint64 // the number so far, least significant word first
-	var seen uint64
-	for group := range acc {
-		upper, lower := fiveDigits((*[5]byte)(text[group*10:])), fiveDigits((*[5]byte)(text[group*10+5:]))
-		seen |= upper | lower
-		carry := upper*pow5 + lower
-		// The number so far takes no more words than there were groups.
-		for i := range group {
-			acc[i], carry = timesPow10(acc[i], carry)
-		}
-		acc[group] = carry
-	}
-	if seen >= notDigit {
+	var acc [5]uint64
+	if readDigits(acc[:], text[:]) >= notDigit {
 		return errCharacter
 	}
 	for i, word := range acc[:4] {
 		binary.BigEndian.PutUint64(b[24-i*8:], word)
 	}
-	if acc[4] != 0 || leadingOnes(s) != leadingZeros(b[:]) {
+	if acc[4] != 0 || leading(s, alphabet[0]) != leading(b[:], 0) {
+		*b = [32]byte{}
 		return errRange
 	}
 	return nil
@@ -210,41 +187,37 @@ func Decode64[T string | []byte](b *[64]byte, s T) error {
 	text := zeroDigits
 	copy(text[len(text)-len(s):], s)
 	var acc [9]uint64
-	var seen uint64
-	for group := range acc {
-		upper, lower := fiveDigits((*[5]byte)(text[group*10:])), fiveDigits((*[5]byte)(text[group*10+5:]))
-		seen |= upper | lower
-		carry := upper*pow5 + lower
-		for i := range group {
-			acc[i], carry = timesPow10(acc[i], carry)
-		}
-		acc[group] = carry
-	}
-	if seen >= notDigit {
+	if readDigits(acc[:], text[:]) >= notDigit {
 		return errCharacter
 	}
 	for i, word := range acc[:8] {
 		binary.BigEndian.PutUint64(b[56-i*8:], word)
 	}
-	if acc[8] != 0 || leadingOnes(s) != leadingZeros(b[:]) {
+	if acc[8] != 0 || leading(s, alphabet[0]) != leading(b[:], 0) {
+		*b = [64]byte{}
 		return errRange
 	}
 	return nil
 }
 
-// timesPow10 returns the two words of word×58^10 + add.
-func timesPow10(word, add uint64) (low, high uint64) {
-	high, low = bits.Mul64(word, pow10)
-	low, c := bits.Add64(low, add, 0)
-	return low, high + c
-}
-
-func leadingOnes[T string | []byte](s T) int {
-	n := 0
-	for n < len(s) && s[n] == alphabet[0] {
-		n++
+// readDigits sets acc to the number that text stands for, least significant word first. The text has ten digits for each
+// word. It returns notDigit or more if a character is no digit.
+func readDigits(acc []uint64, text []byte) (seen uint64) {
+	for group := range acc {
+		upper, lower := fiveDigits((*[5]byte)(text[:5])), fiveDigits((*[5]byte)(text[5:10]))
+		text = text[10:]
+		seen |= upper | lower
+		carry := upper*pow5 + lower
+		// The number so far takes no more words than there were groups.
+		for i := range acc[:group] {
+			high, low := bits.Mul64(acc[i], pow10)
+			var c uint64
+			acc[i], c = bits.Add64(low, carry, 0)
+			carry = high + c
+		}
+		acc[group] = carry
 	}
-	return n
+	return seen
 }
 
 // fiveDigits returns the number five characters stand for; notDigit or more if one of
@@ -254,11 +227,11 @@ func fiveDigits(c *[5]byte) uint64 {
 		uint64(digitValues[c[2]])*(58*58) + uint64(digitValues[c[3]])*58 + uint64(digitValues[c[4]])
 }
 
-func leadingZeros(b []byte) int {
-	for i, v := range b {
-		if v != 0 {
-			return i
-		}
+// leading returns with how many bytes c a text begins.
+func leading[T string | []byte](s T, c byte) int {
+	n := 0
+	for n < len(s) && s[n] == c {
+		n++
 	}
-	return len(b)
+	return n
 }

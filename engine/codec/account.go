@@ -8,31 +8,61 @@ const (
 	flagHasToken    = 1 << 6
 	flagHasMint     = 1 << 7 // writes only
 	flagProvenance  = 1 << 7 // accounts only
-	accountFlags    = byte(ledger.FieldsAll) | flagExecutable | flagHasToken | flagProvenance
-	writeFlags      = byte(ledger.FieldsAll) | flagExecutable | flagHasToken | flagHasMint
 	minWriteBytes   = 1 + len(ledger.Pubkey{}) + 1
 	minAccountBytes = minWriteBytes + 2
 )
 
-// appendWrite appends an account write:
+// appendState appends the part that writes and accounts have in common. flag is the one that only writes or only
+// accounts have.
 //
 //	flags           owner, executable, rent epoch, token, mint known; executable;
-//	                token, mint present
+//	                token present; flag
 //	pubkey          key
 //	lamports        number
 //	[owner]         key
 //	[rent epoch]    number, plus one modulo 2^64: the usual 2^64-1 takes one byte
 //	[token]         token
-//	[mint]          mint
-func appendWrite(dst []byte, w *ledger.AccountWrite) []byte {
-	dst = append(dst, byte(w.Known&ledger.FieldsAll)|bit(w.Executable, flagExecutable)|
-		bit(w.Token != nil, flagHasToken)|bit(w.Mint != nil, flagHasMint))
+func appendState(dst []byte, w *ledger.AccountWrite, flag byte) []byte {
+	dst = append(dst, byte(w.Known&ledger.FieldsAll)|bit(w.Executable, flagExecutable)|bit(w.Token != nil, flagHasToken)|flag)
 	dst = append(dst, w.Pubkey[:]...)
 	dst = appendNumber(dst, w.Lamports)
-	dst = appendShown(dst, w.Known, &w.Owner, w.RentEpoch)
+	if w.Known&ledger.FieldOwner != 0 {
+		dst = append(dst, w.Owner[:]...)
+	}
+	if w.Known&ledger.FieldRentEpoch != 0 {
+		dst = appendNumber(dst, w.RentEpoch+1)
+	}
 	if w.Token != nil {
 		dst = appendToken(dst, w.Token, w.TokenOwnerUnknown)
 	}
+	return dst
+}
+
+// state is the inverse of appendState. The token facts may have the named flags.
+func (d *decoder) state(w *ledger.AccountWrite, named byte) (flags byte) {
+	flags = d.byte()
+	w.Known = ledger.Fields(flags) & ledger.FieldsAll
+	w.Executable = flags&flagExecutable != 0
+	d.bytes(w.Pubkey[:])
+	w.Lamports = ledger.Lamports(d.number())
+	if w.Known&ledger.FieldOwner != 0 {
+		d.bytes(w.Owner[:])
+	}
+	if w.Known&ledger.FieldRentEpoch != 0 {
+		w.RentEpoch = d.number() - 1
+	}
+	if flags&flagHasToken != 0 {
+		w.Token, w.TokenOwnerUnknown = d.token(named)
+	}
+	return flags
+}
+
+// appendWrite appends an account write:
+//
+//	state           see appendState; flag: mint present
+//	[mint]          mint
+func appendWrite(dst []byte, w *ledger.AccountWrite) []byte {
+	dst = appendState(dst, w, bit(w.Mint != nil, flagHasMint))
 	if w.Mint != nil {
 		dst = AppendMint(dst, w.Mint)
 	}
@@ -40,62 +70,22 @@ func appendWrite(dst []byte, w *ledger.AccountWrite) []byte {
 }
 
 func (d *decoder) write(w *ledger.AccountWrite) {
-	f := d.flags(writeFlags)
-	w.Known = ledger.Fields(f) & ledger.FieldsAll
-	w.Executable = f&flagExecutable != 0
-	d.bytes(w.Pubkey[:])
-	w.Lamports = ledger.Lamports(d.number())
-	d.shown(w.Known, &w.Owner, &w.RentEpoch)
-	if f&flagHasToken != 0 {
-		w.Token, w.TokenOwnerUnknown = d.token(tokenFlags | tokenOwnerUnknown)
-	}
-	if f&flagHasMint != 0 {
+	if d.state(w, tokenFlags|tokenOwnerUnknown)&flagHasMint != 0 {
 		w.Mint = new(ledger.Mint)
 		d.mint(w.Mint)
 	}
 }
 
-// appendShown appends the known ones of owner and rent epoch.
-func appendShown(dst []byte, known ledger.Fields, owner *ledger.Pubkey, rentEpoch uint64) []byte {
-	if known&ledger.FieldOwner != 0 {
-		dst = append(dst, owner[:]...)
-	}
-	if known&ledger.FieldRentEpoch != 0 {
-		dst = appendNumber(dst, rentEpoch+1)
-	}
-	return dst
-}
-
-func (d *decoder) shown(known ledger.Fields, owner *ledger.Pubkey, rentEpoch *uint64) {
-	if known&ledger.FieldOwner != 0 {
-		d.bytes(owner[:])
-	}
-	if known&ledger.FieldRentEpoch != 0 {
-		*rentEpoch = d.number() - 1
-	}
-}
-
 // AppendAccount appends an account:
 //
-//	flags           owner, executable, rent epoch, token, mint known; executable;
-//	                token, field provenance present
-//	pubkey          key
-//	lamports        number
-//	[owner]         key
-//	[rent epoch]    number, plus one modulo 2^64
-//	[token]         token
+//	state           see appendState; flag: field provenance present
 //	since           number
 //	provenance      number
 //	[fields]        number × 4, the provenance of owner, executable, rent epoch, token; and mint, where that is known
 func AppendAccount(dst []byte, a *ledger.Account) []byte {
-	dst = append(dst, byte(a.Known&ledger.FieldsAll)|bit(a.Executable, flagExecutable)|
-		bit(a.Token != nil, flagHasToken)|bit(a.FieldProvenance != nil, flagProvenance))
-	dst = append(dst, a.Pubkey[:]...)
-	dst = appendNumber(dst, a.Lamports)
-	dst = appendShown(dst, a.Known, &a.Owner, a.RentEpoch)
-	if a.Token != nil {
-		dst = appendToken(dst, a.Token, false)
-	}
+	w := a.Write()
+	w.Known = a.Known
+	dst = appendState(dst, &w, bit(a.FieldProvenance != nil, flagProvenance))
 	dst = appendNumber(dst, a.Since)
 	dst = appendNumber(dst, a.Provenance)
 	if fields := a.FieldProvenance; fields != nil {
@@ -107,22 +97,14 @@ func AppendAccount(dst []byte, a *ledger.Account) []byte {
 }
 
 func (d *decoder) account(a *ledger.Account) {
-	f := d.flags(accountFlags)
-	a.Known = ledger.Fields(f) & ledger.FieldsAll
-	a.Executable = f&flagExecutable != 0
-	d.bytes(a.Pubkey[:])
-	a.Lamports = ledger.Lamports(d.number())
-	d.shown(a.Known, &a.Owner, &a.RentEpoch)
-	if f&flagHasToken != 0 {
-		a.Token, _ = d.token(tokenFlags)
+	var w ledger.AccountWrite
+	flags := d.state(&w, tokenFlags)
+	*a = ledger.Account{
+		Pubkey: w.Pubkey, Owner: w.Owner, Lamports: w.Lamports, RentEpoch: w.RentEpoch, Executable: w.Executable,
+		Known: w.Known, Token: w.Token, Since: ledger.Provenance(d.number()), Provenance: ledger.Provenance(d.number()),
 	}
-	a.Since = ledger.Provenance(d.number())
-	a.Provenance = ledger.Provenance(d.number())
-	if f&flagProvenance != 0 {
-		if a.FieldProvenance = d.fieldProvenance; a.FieldProvenance == nil {
-			a.FieldProvenance = new(ledger.FieldProvenance)
-		}
-		*a.FieldProvenance = ledger.FieldProvenance{}
+	if flags&flagProvenance != 0 {
+		a.FieldProvenance = new(ledger.FieldProvenance)
 		for i := range storedProvenance(a.Known) {
 			a.FieldProvenance[i] = ledger.Provenance(d.number())
 		}
@@ -271,19 +253,18 @@ func (d *decoder) mint(m *ledger.Mint) {
 	}
 }
 
-// AccountDecoder decodes many accounts without an allocation for each. The zero value is ready. It is not safe
-// for concurrent use.
+// AccountDecoder decodes many accounts without an allocation for each, but for their FieldProvenance. The zero value is
+// ready. It is not safe for concurrent use.
 type AccountDecoder struct {
-	account         ledger.Account
-	token           ledger.TokenAccount
-	fieldProvenance ledger.FieldProvenance
+	account ledger.Account
+	token   ledger.TokenAccount
 }
 
 // Decode reads one account from the front of b and returns it and what follows. The account is valid until
 // the next one is decoded. Errors match ErrCorrupt.
 func (m *AccountDecoder) Decode(b []byte) (a *ledger.Account, rest []byte, err error) {
-	m.account, m.token = ledger.Account{}, ledger.TokenAccount{}
-	d := decoder{b: b, tokenFacts: &m.token, fieldProvenance: &m.fieldProvenance}
+	m.token = ledger.TokenAccount{}
+	d := decoder{b: b, tokenFacts: &m.token}
 	d.account(&m.account)
 	return &m.account, b[d.off:], d.err
 }

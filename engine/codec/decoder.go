@@ -50,8 +50,7 @@ type decoder struct {
 	off int
 	err error
 
-	tokenFacts      *ledger.TokenAccount    // empty, for the token facts of the one account; nil: they are allocated
-	fieldProvenance *ledger.FieldProvenance // reused; nil: each is allocated
+	tokenFacts *ledger.TokenAccount // empty, for the token facts of the one account; nil: they are allocated
 }
 
 // fail remembers that what was read last is wrong, and ends the input.

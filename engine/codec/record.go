@@ -93,8 +93,10 @@ func DecodeRecord(b []byte) (*ledger.Record, error) {
 		r.Time = ledger.Some(d.signed())
 	}
 	r.FirstSeq = ledger.Seq(d.number())
+	var hash [8 * len(r.StateHash)]byte
+	d.bytes(hash[:])
 	for i := range r.StateHash {
-		r.StateHash[i] = d.uint64()
+		r.StateHash[i] = binary.LittleEndian.Uint64(hash[8*i:])
 	}
 	switch kind {
 	case kindRecord | byte(ledger.BlockRecord):
@@ -138,11 +140,4 @@ func (d *decoder) update(u *ledger.Update) {
 	d.updated(&u.Account)
 	u.OwnerBefore = optKey[ledger.Pubkey](d, f&updateOwnerBefore != 0)
 	u.WalletBefore = optKey[ledger.Pubkey](d, f&updateWalletBefore != 0)
-}
-
-// uint64 reads 8 bytes, little endian.
-func (d *decoder) uint64() uint64 {
-	var b [8]byte
-	d.bytes(b[:])
-	return binary.LittleEndian.Uint64(b[:])
 }

@@ -7,9 +7,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// The wire format of a transaction. A count is a compact-u16: 7 bits a byte, least
-// significant first, the high bit set on all but the last, at most 3 bytes, never longer
-// than needed.
+// The wire format of a transaction. A count is a compact-u16: a number below 2^16.
 //
 //	transaction   count, signatures of 64 each | message
 //	message       [version u8: 0x80 + version, absent in legacy ones]
@@ -35,102 +33,65 @@ var ErrTransactionVersion = errors.New("unsupported transaction version")
 
 // WireTransaction is what the wire format of a transaction tells without its metadata.
 type WireTransaction struct {
-	Version         int                // LegacyTransaction or 0
-	Signatures      []ledger.Signature // at least one; the first names the transaction
-	StaticKeys      []ledger.Pubkey    // the keys the message holds itself, signers first
-	RecentBlockhash ledger.Hash
-	// LoadedWritable and LoadedReadonly count the keys the message takes from address
-	// lookup tables. Which they are, only metadata tells.
-	LoadedWritable, LoadedReadonly int
+	Version    int                // LegacyTransaction or 0
+	Signatures []ledger.Signature // at least one; the first names the transaction
+	StaticKeys []ledger.Pubkey    // the keys the message holds itself, signers first; others only metadata tells
 }
 
-// ParseTransaction reads the whole of wire as one transaction. Instructions are checked
+// ParseTransaction reads the whole of wire as one transaction. Instructions and lookups are checked
 // for their bounds and skipped. Errors match ErrTransactionVersion or ErrCorrupt.
 func ParseTransaction(wire []byte) (WireTransaction, error) {
 	t := WireTransaction{Version: LegacyTransaction}
 	if len(wire) > 0 && wire[0] > 0x80 {
 		return WireTransaction{}, versionError(wire[0])
 	}
-	r := wireReader{decoder{b: wire}}
-	t.Signatures = make([]ledger.Signature, r.count(len(ledger.Signature{})))
-	for i := range t.Signatures {
-		r.bytes(t.Signatures[i][:])
+	d := &decoder{b: wire}
+	if len(wire) > maxWireBytes {
+		d.fail("too long")
 	}
-	required := r.byte()
+	t.Signatures = list(d, len(ledger.Signature{}), func(d *decoder, s *ledger.Signature) { d.bytes(s[:]) })
+	required := d.byte()
 	if required&0x80 != 0 {
 		if t.Version = int(required & 0x7f); t.Version != 0 {
 			return WireTransaction{}, versionError(required)
 		}
-		required = r.byte()
+		required = d.byte()
 	}
-	readonlySigned, readonlyUnsigned := r.byte(), r.byte()
-	t.StaticKeys = make([]ledger.Pubkey, r.count(len(ledger.Pubkey{})))
-	for i := range t.StaticKeys {
-		r.bytes(t.StaticKeys[i][:])
-	}
-	r.bytes(t.RecentBlockhash[:])
-	for range r.count(minInstructionBytes) {
-		r.byte()
-		r.skip(r.count(1))
-		r.skip(r.count(1))
+	readonlySigned, readonlyUnsigned := d.byte(), d.byte()
+	t.StaticKeys = list(d, len(ledger.Pubkey{}), func(d *decoder, k *ledger.Pubkey) { d.bytes(k[:]) })
+	d.skip(len(ledger.Hash{}))
+	for range d.count(minInstructionBytes) {
+		d.byte()
+		d.skip(d.count(1))
+		d.skip(d.count(1))
 	}
 	if t.Version == 0 {
-		for range r.count(minLookupBytes) {
-			r.skip(len(ledger.Pubkey{}))
-			writable := r.count(1)
-			r.skip(writable)
-			readonly := r.count(1)
-			r.skip(readonly)
-			t.LoadedWritable += writable
-			t.LoadedReadonly += readonly
+		for range d.count(minLookupBytes) {
+			d.skip(len(ledger.Pubkey{}))
+			d.skip(d.count(1))
+			d.skip(d.count(1))
 		}
 	}
 	switch {
 	case int(required) != len(t.Signatures):
-		r.fail("wrong count of signatures")
+		d.fail("wrong count of signatures")
 	case readonlySigned >= required || int(required)+int(readonlyUnsigned) > len(t.StaticKeys):
-		r.fail("bad message header")
+		d.fail("bad message header")
 	}
-	if err := r.finish(); err != nil {
+	if err := d.finish(); err != nil {
 		return WireTransaction{}, fmt.Errorf("cannot read transaction: %w", err)
 	}
 	return t, nil
 }
 
 const (
+	// maxWireBytes is far more than a network packet takes. In so few bytes every count is below 2^16.
+	maxWireBytes = 1<<16 - 1
+
 	minInstructionBytes = 3                        // program index and two empty lists
 	minLookupBytes      = len(ledger.Pubkey{}) + 2 // table key and two empty lists
 )
 
 func versionError(b byte) error {
 	return fmt.Errorf("%w: %d", ErrTransactionVersion, b&0x7f)
-}
-
-// wireReader is a decoder whose counts are of the wire format.
-type wireReader struct{ decoder }
-
-// count returns the next compact-u16, or 0 after failing where so many items of size
-// bytes do not fit into what is left.
-func (r *wireReader) count(size int) int {
-	n := 0
-	for shift := 0; ; shift += 7 {
-		b := r.byte()
-		n |= int(b&0x7f) << shift
-		if b&0x80 == 0 {
-			if b == 0 && shift > 0 {
-				r.fail("compact-u16 longer than needed")
-				return 0
-			}
-			break
-		}
-		if shift == 14 {
-			r.fail("compact-u16 too long")
-			return 0
-		}
-	}
-	if n > 0xffff || n > r.left()/size {
-		r.fail("count beyond the end")
-		return 0
-	}
-	return n
 }

@@ -13,8 +13,6 @@ const (
 
 	// FieldsShown are the fields an account record shows and may have to name as unknown.
 	FieldsShown = FieldOwner | FieldExecutable | FieldRentEpoch
-	// AccountFields are the fields of an account; what is known of a mint is kept beside it.
-	AccountFields = FieldsShown | FieldToken
 	// FieldsAll are the fields that a source knows which shows whole accounts with their data.
 	FieldsAll = FieldsShown | FieldToken | FieldMint
 )

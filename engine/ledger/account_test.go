@@ -9,26 +9,8 @@ func TestProvenanceOrdersBaseStateBeforeTheBlockOfItsSlot(t *testing.T) {
 			t.Errorf("%d is not before %d", order[i-1], order[i])
 		}
 	}
-	if a := BaseProvenance(7); a.ByBlock() || a.Slot() != 7 {
-		t.Errorf("base state at 7: by block %v, slot %d", a.ByBlock(), a.Slot())
-	}
-	if a := BlockProvenance(7); !a.ByBlock() || a.Slot() != 7 {
-		t.Errorf("block at 7: by block %v, slot %d", a.ByBlock(), a.Slot())
-	}
-}
-
-func TestUnknownNamesShownFieldsOnly(t *testing.T) {
-	for known, want := range map[Fields]Fields{
-		0:                                FieldsShown,
-		FieldsAll:                        0,
-		FieldToken | FieldMint:           FieldsShown,
-		FieldOwner | FieldToken:          FieldExecutable | FieldRentEpoch,
-		FieldExecutable | FieldRentEpoch: FieldOwner,
-	} {
-		a := Account{Known: known}
-		if got := a.Unknown(); got != want {
-			t.Errorf("known %05b: unknown %05b, want %05b", known, got, want)
-		}
+	if base, block := BaseProvenance(7), BlockProvenance(7); base.ByBlock() || !block.ByBlock() || base.Slot() != 7 || block.Slot() != 7 {
+		t.Errorf("base state at 7 is %d, a block %d", base, block)
 	}
 }
 

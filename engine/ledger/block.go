@@ -69,20 +69,16 @@ func (t *Transaction) IsVote() bool {
 // WithoutVotes returns the block without its vote transactions, or b itself if it has none. The count
 // that the source states stays.
 func (b *Block) WithoutVotes() *Block {
-	first := 0
-	for first < len(b.Transactions) && !b.Transactions[first].IsVote() {
-		first++
-	}
-	if first == len(b.Transactions) {
-		return b
-	}
 	less := *b
 	less.TransactionCount = max(b.TransactionCount, uint64(len(b.Transactions)))
-	less.Transactions = make([]Transaction, 0, len(b.Transactions)-1)
+	less.Transactions = make([]Transaction, 0, len(b.Transactions))
 	for i := range b.Transactions {
 		if !b.Transactions[i].IsVote() {
 			less.AddTransaction(b.Transactions[i])
 		}
+	}
+	if len(less.Transactions) == len(b.Transactions) {
+		return b
 	}
 	return &less
 }

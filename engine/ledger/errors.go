@@ -57,33 +57,24 @@ type NotFoundError struct {
 
 // Error returns the text that the HTTP interface shows in details.
 func (e *NotFoundError) Error() string {
-	switch e.Absence {
-	case AccountNotFound:
-		return "account not found"
-	case AccountNotIndexed:
-		return "account not indexed: this node holds only part of the ledger"
-	case AccountClosed:
+	if e.Absence == AccountClosed {
 		return fmt.Sprintf("account closed at slot %d", e.Slot)
-	case TransactionNotFound:
-		return "transaction not held: unknown, orphaned or pruned"
-	case TransactionNotIndexed:
-		return "transaction not held: unknown, orphaned, pruned or a vote: votes are not indexed here"
-	case SlotSkipped:
-		return "slot skipped: no block was produced in it"
-	case SlotNotYetProduced:
-		return "slot not yet produced at this commitment"
-	case SlotPruned:
-		return "slot pruned: below the node's retention"
-	case SlotNotIndexed:
-		return "slot not indexed: this node never held it"
-	case OwnerNotFound:
-		return "neither an account at this key nor anything it owns is known"
-	case OwnerNotIndexed:
-		return "account not indexed: neither it nor anything it owns is held, and this node holds only part of the ledger"
-	case NoBlockYet:
-		return "no block yet"
 	}
-	return "not found"
+	return absenceTexts[e.Absence]
+}
+
+var absenceTexts = [...]string{
+	AccountNotFound:       "account not found",
+	AccountNotIndexed:     "account not indexed: this node holds only part of the ledger",
+	TransactionNotFound:   "transaction not held: unknown, orphaned or pruned",
+	TransactionNotIndexed: "transaction not held: unknown, orphaned, pruned or a vote: votes are not indexed here",
+	SlotSkipped:           "slot skipped: no block was produced in it",
+	SlotNotYetProduced:    "slot not yet produced at this commitment",
+	SlotPruned:            "slot pruned: below the node's retention",
+	SlotNotIndexed:        "slot not indexed: this node never held it",
+	OwnerNotFound:         "neither an account at this key nor anything it owns is known",
+	OwnerNotIndexed:       "account not indexed: neither it nor anything it owns is held, and this node holds only part of the ledger",
+	NoBlockYet:            "no block yet",
 }
 
 // Is makes every NotFoundError match ErrNotFound.

@@ -30,17 +30,14 @@ const (
 	StatusDead // the block is abandoned, with all its children
 )
 
+var statusNames = [...]string{"unknown", "confirmed", "finalized", "dead"}
+
 // String returns confirmed, finalized or dead.
 func (s Status) String() string {
-	switch s {
-	case StatusConfirmed:
-		return "confirmed"
-	case StatusFinalized:
-		return "finalized"
-	case StatusDead:
-		return "dead"
+	if s > StatusDead {
+		s = 0
 	}
-	return "unknown"
+	return statusNames[s]
 }
 
 // SlotStatus is a status of a slot. Blockhash, where the source knows it, tells which block of

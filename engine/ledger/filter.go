@@ -1,10 +1,10 @@
 package ledger
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -12,7 +12,7 @@ import (
 // Filter selects the accounts that a node of a part of the ledger holds: those it lists, and those
 // owned by a program it lists. A nil *Filter selects all. It is immutable.
 type Filter struct {
-	owners, accounts map[Pubkey]struct{}
+	owners, accounts []Pubkey // each in the order of their bytes
 }
 
 // NewFilter returns the filter of programs and accounts, nil if both lists are empty.
@@ -20,31 +20,25 @@ func NewFilter(owners, accounts []Pubkey) *Filter {
 	if len(owners)+len(accounts) == 0 {
 		return nil
 	}
-	return &Filter{keySet(owners), keySet(accounts)}
+	return &Filter{sortedKeys(owners), sortedKeys(accounts)}
 }
 
-func keySet(keys []Pubkey) map[Pubkey]struct{} {
-	set := make(map[Pubkey]struct{}, len(keys))
-	for _, k := range keys {
-		set[k] = struct{}{}
-	}
-	return set
+func compareKeys(a, b Pubkey) int { return a.Compare(&b) }
+
+func sortedKeys(keys []Pubkey) []Pubkey {
+	return slices.Compact(slices.SortedFunc(slices.Values(keys), compareKeys))
+}
+
+func contains(sorted []Pubkey, key *Pubkey) bool {
+	_, found := slices.BinarySearchFunc(sorted, *key, compareKeys)
+	return found
 }
 
 // Lists reports whether an account is selected whoever owns it. The filter must not be nil.
-func (f *Filter) Lists(key *Pubkey) bool {
-	_, listed := f.accounts[*key]
-	return listed
-}
+func (f *Filter) Lists(key *Pubkey) bool { return contains(f.accounts, key) }
 
 // ListsOwner reports whether all accounts of a program are selected.
-func (f *Filter) ListsOwner(program Pubkey) bool {
-	if f == nil {
-		return true
-	}
-	_, listed := f.owners[program]
-	return listed
-}
+func (f *Filter) ListsOwner(program Pubkey) bool { return f == nil || contains(f.owners, &program) }
 
 // Admits reports whether the node starts to hold an account in this state. It keeps an account that it holds already,
 // whoever owns it later.
@@ -52,24 +46,20 @@ func (f *Filter) Admits(a *Account) bool {
 	return f == nil || f.Lists(&a.Pubkey) || a.Known&FieldOwner != 0 && f.ListsOwner(a.Owner)
 }
 
-// Owners returns the listed programs in the order of their bytes.
+// Owners returns the listed programs in the order of their bytes. They must not be changed.
 func (f *Filter) Owners() []Pubkey {
 	if f == nil {
 		return nil
 	}
-	return sortedKeys(f.owners)
+	return f.owners
 }
 
-// Accounts returns the listed accounts in the order of their bytes.
+// Accounts returns the listed accounts in the order of their bytes. They must not be changed.
 func (f *Filter) Accounts() []Pubkey {
 	if f == nil {
 		return nil
 	}
-	return sortedKeys(f.accounts)
-}
-
-func sortedKeys(set map[Pubkey]struct{}) []Pubkey {
-	return slices.SortedFunc(maps.Keys(set), func(a, b Pubkey) int { return a.Compare(&b) })
+	return f.accounts
 }
 
 // JoinKeys writes keys in base58 with commas between them.
@@ -114,17 +104,12 @@ func (f *Filter) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &lists); err != nil {
 		return err
 	}
-	owners, err := SplitKeys(lists.Owners)
-	if err != nil {
-		return err
+	owners, ownersErr := SplitKeys(lists.Owners)
+	accounts, accountsErr := SplitKeys(lists.Accounts)
+	read := NewFilter(owners, accounts)
+	if err := cmp.Or(ownersErr, accountsErr); err != nil || read == nil {
+		return cmp.Or(err, errors.New("a filter lists nothing"))
 	}
-	accounts, err := SplitKeys(lists.Accounts)
-	if err != nil {
-		return err
-	}
-	if len(owners)+len(accounts) == 0 {
-		return errors.New("a filter lists nothing")
-	}
-	*f = *NewFilter(owners, accounts)
+	*f = *read
 	return nil
 }

@@ -22,12 +22,6 @@ func (k *Pubkey) Prefix() uint64 { return binary.BigEndian.Uint64(k[:8]) }
 // Compare orders keys by their bytes.
 func (k *Pubkey) Compare(other *Pubkey) int { return bytes.Compare(k[:], other[:]) }
 
-// Prefix returns the first 8 bytes as a big-endian number, as Pubkey.Prefix does.
-func (s *Signature) Prefix() uint64 { return binary.BigEndian.Uint64(s[:8]) }
-
-// Compare orders signatures by their bytes.
-func (s *Signature) Compare(other *Signature) int { return bytes.Compare(s[:], other[:]) }
-
 // Programs and mints that have a meaning of their own.
 var (
 	SystemProgram    = Pubkey{}

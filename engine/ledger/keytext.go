@@ -7,26 +7,20 @@ import "ledgerd/engine/base58"
 
 // ParsePubkey reads a pubkey: 32 to 44 characters, the base58 of exactly 32 bytes.
 func ParsePubkey[T string | []byte](s T) (k Pubkey, err error) {
-	if err := base58.Decode32((*[32]byte)(&k), s); err != nil {
-		return Pubkey{}, err
-	}
-	return k, nil
+	err = base58.Decode32((*[32]byte)(&k), s)
+	return k, err
 }
 
 // ParseHash reads a block hash: 32 to 44 characters, the base58 of exactly 32 bytes.
 func ParseHash[T string | []byte](s T) (h Hash, err error) {
-	if err := base58.Decode32((*[32]byte)(&h), s); err != nil {
-		return Hash{}, err
-	}
-	return h, nil
+	err = base58.Decode32((*[32]byte)(&h), s)
+	return h, err
 }
 
 // ParseSignature reads a signature: 64 to 88 characters, the base58 of exactly 64 bytes.
 func ParseSignature[T string | []byte](s T) (sig Signature, err error) {
-	if err := base58.Decode64((*[64]byte)(&sig), s); err != nil {
-		return Signature{}, err
-	}
-	return sig, nil
+	err = base58.Decode64((*[64]byte)(&sig), s)
+	return sig, err
 }
 
 // AppendBase58 appends the base58 of the key, at most 44 bytes.
@@ -39,22 +33,13 @@ func (h *Hash) AppendBase58(dst []byte) []byte { return base58.Append32(dst, (*[
 func (s *Signature) AppendBase58(dst []byte) []byte { return base58.Append64(dst, (*[64]byte)(s)) }
 
 // String returns the key in base58.
-func (k Pubkey) String() string {
-	var buf [base58.Max32]byte
-	return string(k.AppendBase58(buf[:0]))
-}
+func (k Pubkey) String() string { return string(k.AppendBase58(make([]byte, 0, base58.Max32))) }
 
 // String returns the hash in base58.
-func (h Hash) String() string {
-	var buf [base58.Max32]byte
-	return string(h.AppendBase58(buf[:0]))
-}
+func (h Hash) String() string { return string(h.AppendBase58(make([]byte, 0, base58.Max32))) }
 
 // String returns the signature in base58.
-func (s Signature) String() string {
-	var buf [base58.Max64]byte
-	return string(s.AppendBase58(buf[:0]))
-}
+func (s Signature) String() string { return string(s.AppendBase58(make([]byte, 0, base58.Max64))) }
 
 // MarshalText returns the key in base58.
 func (k Pubkey) MarshalText() ([]byte, error) { return k.AppendBase58(nil), nil }
@@ -66,19 +51,10 @@ func (h Hash) MarshalText() ([]byte, error) { return h.AppendBase58(nil), nil }
 func (s Signature) MarshalText() ([]byte, error) { return s.AppendBase58(nil), nil }
 
 // UnmarshalText sets the key as ParsePubkey reads it.
-func (k *Pubkey) UnmarshalText(text []byte) (err error) {
-	*k, err = ParsePubkey(text)
-	return err
-}
+func (k *Pubkey) UnmarshalText(text []byte) error { return base58.Decode32((*[32]byte)(k), text) }
 
 // UnmarshalText sets the hash as ParseHash reads it.
-func (h *Hash) UnmarshalText(text []byte) (err error) {
-	*h, err = ParseHash(text)
-	return err
-}
+func (h *Hash) UnmarshalText(text []byte) error { return base58.Decode32((*[32]byte)(h), text) }
 
 // UnmarshalText sets the signature as ParseSignature reads it.
-func (s *Signature) UnmarshalText(text []byte) (err error) {
-	*s, err = ParseSignature(text)
-	return err
-}
+func (s *Signature) UnmarshalText(text []byte) error { return base58.Decode64((*[64]byte)(s), text) }

@@ -81,22 +81,17 @@ func mergeFields(dst, before *Account, w *AccountWrite, p Provenance) {
 		dst.Token = nil // only the token programs own token accounts
 	}
 	dst.FieldProvenance = nil
-	if dst.Known != taken || dst.Provenance != p {
-		dst.setFieldProvenance(before, taken, p)
+	if dst.Known == taken && dst.Provenance == p {
+		return
 	}
-}
-
-// setFieldProvenance sets the provenance of the fields where it is not that of the account: p of the
-// taken ones, that of before of the others.
-func (a *Account) setFieldProvenance(before *Account, taken Fields, p Provenance) {
 	all := before.fieldProvenance()
 	for i := range all {
 		if taken&(1<<i) != 0 {
 			all[i] = p
 		}
 	}
-	if all != allOf(a.Known, a.Provenance) {
-		a.FieldProvenance = &all
+	if all != allOf(dst.Known, dst.Provenance) {
+		dst.FieldProvenance = &all
 	}
 }
 

@@ -45,9 +45,6 @@ func holding(mint, owner Pubkey, amount uint64, d TokenDetails) AccountWrite {
 	return w
 }
 
-// allFields is the provenance of an account whose fields are all of one write.
-func allFields(p Provenance) *FieldProvenance { return &FieldProvenance{p, p, p, p, p} }
-
 // balance is a write that knows a token balance only.
 func balance(mint, owner Pubkey, amount uint64) AccountWrite {
 	return AccountWrite{
@@ -56,100 +53,92 @@ func balance(mint, owner Pubkey, amount uint64) AccountWrite {
 	}
 }
 
+// account is an account of which all is known, as whole writes it: the lamports of provenance p, the fields of another one.
+func account(n Lamports, owner Pubkey, p, fields Provenance) *Account {
+	a := &Account{Lamports: n, Owner: owner, RentEpoch: 7, Executable: true, Known: FieldsAll, Provenance: p}
+	if fields != p {
+		a.FieldProvenance = &FieldProvenance{fields, fields, fields, fields, fields}
+	}
+	return a
+}
+
+// bare is an account of which only the lamports are known.
+func bare(n Lamports, p, since Provenance) *Account {
+	return &Account{Lamports: n, Provenance: p, Since: since}
+}
+
 func TestWritesAreMerged(t *testing.T) {
-	all := FieldsAll
+	block, base := BlockProvenance, BaseProvenance
+	vote, system := VoteProgram, SystemProgram
+	opened := byBlock(5, lamports(9))
+	wholly := byBlock(5, whole(9, vote))
+	closed := byBlock(6, lamports(0))
+	again := byBlock(8, lamports(0))
 	tests := map[string]struct {
-		changes []change
 		want    *Account
+		changes []change
 	}{
-		"a balance alone leaves the rest unknown": {
-			[]change{byBlock(5, lamports(9))},
-			&Account{Lamports: 9, Provenance: BlockProvenance(5)},
-		},
+		"a balance alone leaves the rest unknown": {bare(9, block(5), 0), []change{opened}},
 		"a partial write keeps what it does not show": {
-			[]change{byBlock(5, whole(9, VoteProgram)), byBlock(6, lamports(8))},
-			&Account{Lamports: 8, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all,
-				Provenance: BlockProvenance(6), FieldProvenance: allFields(BlockProvenance(5))},
+			account(8, vote, block(6), block(5)), []change{wholly, byBlock(6, lamports(8))},
 		},
 		"a whole write sets the provenance of all fields": {
-			[]change{byBlock(5, whole(9, VoteProgram)), byBlock(6, lamports(8)), byBlock(7, whole(6, SystemProgram))},
-			&Account{Lamports: 6, Owner: SystemProgram, RentEpoch: 7, Executable: true, Known: all, Provenance: BlockProvenance(7)},
+			account(6, system, block(7), block(7)), []change{wholly, byBlock(6, lamports(8)), byBlock(7, whole(6, system))},
 		},
 		"of two writes in a block the later wins": {
-			[]change{byBlock(5, lamports(9)), byBlock(5, lamports(8))},
-			&Account{Lamports: 8, Provenance: BlockProvenance(5)},
+			bare(8, block(5), 0), []change{opened, byBlock(5, lamports(8))},
 		},
 		"base state before any block is taken": {
-			[]change{byBase(5, whole(9, VoteProgram))},
-			&Account{Lamports: 9, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all, Provenance: BaseProvenance(5)},
+			account(9, vote, base(5), base(5)), []change{byBase(5, whole(9, vote))},
 		},
 		"base state of the slot of a block does not override it": {
-			[]change{byBlock(5, whole(9, VoteProgram)), byBase(5, whole(1, SystemProgram))},
-			&Account{Lamports: 9, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all, Provenance: BlockProvenance(5)},
+			account(9, vote, block(5), block(5)), []change{wholly, byBase(5, whole(1, system))},
 		},
 		"base state after a block overrides it": {
-			[]change{byBlock(5, whole(9, VoteProgram)), byBase(6, whole(1, SystemProgram))},
-			&Account{Lamports: 1, Owner: SystemProgram, RentEpoch: 7, Executable: true, Known: all, Provenance: BaseProvenance(6)},
+			account(1, system, base(6), base(6)), []change{wholly, byBase(6, whole(1, system))},
 		},
 		"base state before a block fills in what is unknown": {
-			[]change{byBlock(5, lamports(9)), byBase(3, whole(1, VoteProgram))},
-			&Account{Lamports: 9, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all,
-				Provenance: BlockProvenance(5), FieldProvenance: allFields(BaseProvenance(3))},
+			account(9, vote, block(5), base(3)), []change{opened, byBase(3, whole(1, vote))},
 		},
 		"of two base states the higher slot wins, whichever came first": {
-			[]change{byBase(6, whole(9, VoteProgram)), byBase(5, whole(1, SystemProgram))},
-			&Account{Lamports: 9, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all, Provenance: BaseProvenance(6)},
+			account(9, vote, base(6), base(6)), []change{byBase(6, whole(9, vote)), byBase(5, whole(1, system))},
 		},
 		"of two base states of a slot the later wins": {
-			[]change{byBase(5, lamports(9)), byBase(5, lamports(8))},
-			&Account{Lamports: 8, Provenance: BaseProvenance(5)},
+			bare(8, base(5), 0), []change{byBase(5, lamports(9)), byBase(5, lamports(8))},
 		},
 		"a block overrides base state taken after it": {
-			[]change{byBase(9, whole(9, VoteProgram)), byBlock(5, lamports(1))},
-			&Account{Lamports: 1, Owner: VoteProgram, RentEpoch: 7, Executable: true, Known: all,
-				Provenance: BlockProvenance(5), FieldProvenance: allFields(BaseProvenance(9))},
+			account(1, vote, block(5), base(9)), []change{byBase(9, whole(9, vote)), byBlock(5, lamports(1))},
 		},
-
-		"closing what is not held stores nothing": {[]change{byBlock(5, lamports(0))}, nil},
+		"closing what is not held stores nothing": {nil, []change{byBlock(5, lamports(0))}},
 		"closing forgets every field": {
-			[]change{byBlock(5, whole(9, VoteProgram)), byBlock(6, whole(0, VoteProgram))},
-			&Account{Provenance: BlockProvenance(6), Since: BlockProvenance(6)},
+			bare(0, block(6), block(6)), []change{wholly, byBlock(6, whole(0, vote))},
 		},
 		"closed again stays closed where it was": {
-			[]change{byBlock(5, lamports(9)), byBlock(6, lamports(0)), byBlock(8, lamports(0))},
-			&Account{Provenance: BlockProvenance(8), Since: BlockProvenance(6)},
+			bare(0, block(8), block(6)), []change{opened, closed, again},
 		},
-		"base state from before the last of two closings stays out": {
-			[]change{byBlock(5, lamports(9)), byBlock(6, lamports(0)), byBlock(8, lamports(0)), byBase(7, lamports(3))},
-			&Account{Provenance: BlockProvenance(8), Since: BlockProvenance(6)},
+		"base state from before the last of two closings": {
+			bare(0, block(8), block(6)), []change{opened, closed, again, byBase(7, lamports(3))},
 		},
 		"base state of an earlier life changes nothing": {
-			[]change{byBlock(5, lamports(9)), byBlock(6, lamports(0)), byBlock(8, lamports(3)), byBase(7, whole(9, VoteProgram))},
-			&Account{Lamports: 3, Provenance: BlockProvenance(8), Since: BlockProvenance(8)},
+			bare(3, block(8), block(8)), []change{opened, closed, byBlock(8, lamports(3)), byBase(7, whole(9, vote))},
 		},
 		"an account that comes back starts from unknown": {
-			[]change{byBlock(5, whole(9, VoteProgram)), byBlock(6, lamports(0)), byBlock(7, lamports(3))},
-			&Account{Lamports: 3, Provenance: BlockProvenance(7), Since: BlockProvenance(7)},
+			bare(3, block(7), block(7)), []change{wholly, closed, byBlock(7, lamports(3))},
 		},
 		"closed and back in one block": {
-			[]change{byBlock(5, whole(9, VoteProgram)), byBlock(6, lamports(0)), byBlock(6, lamports(3))},
-			&Account{Lamports: 3, Provenance: BlockProvenance(6), Since: BlockProvenance(6)},
+			bare(3, block(6), block(6)), []change{wholly, closed, byBlock(6, lamports(3))},
 		},
 		"base state from before the closing stays out": {
-			[]change{byBlock(5, lamports(9)), byBlock(6, lamports(0)), byBase(6, whole(9, VoteProgram))},
-			&Account{Provenance: BlockProvenance(6), Since: BlockProvenance(6)},
+			bare(0, block(6), block(6)), []change{opened, closed, byBase(6, whole(9, vote))},
 		},
-		"base state from after the closing brings the account back": {
-			[]change{byBlock(5, lamports(9)), byBlock(6, lamports(0)), byBase(7, lamports(4))},
-			&Account{Lamports: 4, Provenance: BaseProvenance(7), Since: BaseProvenance(7)},
+		"base state from after the closing brings it back": {
+			bare(4, base(7), base(7)), []change{opened, closed, byBase(7, lamports(4))},
 		},
 		"base state that lacks the account closes it": {
-			[]change{byBlock(5, lamports(9)), byBase(6, lamports(0))},
-			&Account{Provenance: BaseProvenance(6), Since: BaseProvenance(6)},
+			bare(0, base(6), base(6)), []change{opened, byBase(6, lamports(0))},
 		},
-		"base state from before the creation closes and changes nothing": {
-			[]change{byBlock(5, lamports(9)), byBase(4, whole(0, VoteProgram))},
-			&Account{Lamports: 9, Provenance: BlockProvenance(5)},
+		"base state from before the creation": {
+			bare(9, block(5), 0), []change{opened, byBase(4, whole(0, vote))},
 		},
 	}
 	for name, tt := range tests {
@@ -160,65 +149,59 @@ func TestWritesAreMerged(t *testing.T) {
 }
 
 func TestTokenFactsAreMerged(t *testing.T) {
-	details := TokenDetails{State: TokenFrozen, Delegate: Some(wallet), DelegatedAmount: 3}
+	details := Some(TokenDetails{State: TokenFrozen, Delegate: Some(wallet), DelegatedAmount: 3})
+	initialized := TokenDetails{State: TokenInitialized}
 	ownerless := balance(mintKey, Pubkey{}, 50)
 	ownerless.TokenOwnerUnknown = true
-	noToken := AccountWrite{Lamports: 2, Owner: TokenProgram, Known: FieldOwner | FieldToken}
+	held := byBlock(5, holding(mintKey, wallet, 10, details.Value))
+	heldBefore := byBase(4, holding(mintKey, wallet, 10, details.Value))
+	of := func(program Pubkey, known Fields, token *TokenAccount) change {
+		return byBlock(6, AccountWrite{Lamports: 2, Owner: program, Known: known, Token: token})
+	}
 	tests := map[string]struct {
-		changes []change
 		want    *TokenAccount
+		changes []change
 	}{
 		"a balance keeps the details of the holding": {
-			[]change{byBlock(5, holding(mintKey, wallet, 10, details)), byBlock(6, balance(mintKey, wallet, 50))},
-			&TokenAccount{mintKey, wallet, 50, Some(details)},
+			&TokenAccount{mintKey, wallet, 50, details}, []change{held, byBlock(6, balance(mintKey, wallet, 50))},
 		},
 		"a balance of another wallet starts a holding": {
-			[]change{byBlock(5, holding(mintKey, wallet, 10, details)), byBlock(6, balance(mintKey, newWallet, 50))},
-			&TokenAccount{Mint: mintKey, Owner: newWallet, Amount: 50},
+			&TokenAccount{Mint: mintKey, Owner: newWallet, Amount: 50}, []change{held, byBlock(6, balance(mintKey, newWallet, 50))},
 		},
 		"a balance of another mint starts a holding": {
-			[]change{byBlock(5, holding(mintKey, wallet, 10, details)), byBlock(6, balance(otherMint, wallet, 50))},
-			&TokenAccount{Mint: otherMint, Owner: wallet, Amount: 50},
+			&TokenAccount{Mint: otherMint, Owner: wallet, Amount: 50}, []change{held, byBlock(6, balance(otherMint, wallet, 50))},
 		},
 		"data replaces details": {
-			[]change{byBlock(5, holding(mintKey, wallet, 10, details)), byBlock(6, holding(mintKey, wallet, 5, TokenDetails{State: TokenInitialized}))},
-			&TokenAccount{mintKey, wallet, 5, Some(TokenDetails{State: TokenInitialized})},
+			&TokenAccount{mintKey, wallet, 5, Some(initialized)}, []change{held, byBlock(6, holding(mintKey, wallet, 5, initialized))},
 		},
 		"a write that shows no token facts keeps them": {
-			[]change{byBlock(5, holding(mintKey, wallet, 10, details)), byBlock(6, lamports(3))},
-			&TokenAccount{mintKey, wallet, 10, Some(details)},
+			&TokenAccount{mintKey, wallet, 10, details}, []change{held, byBlock(6, lamports(3))},
 		},
 		"no longer a token account": {
-			[]change{byBlock(5, holding(mintKey, wallet, 10, details)), byBlock(6, noToken)}, nil,
+			nil, []change{held, of(TokenProgram, FieldOwner|FieldToken, nil)},
 		},
-		"another owner program ends the holding": {
-			[]change{byBlock(5, holding(mintKey, wallet, 10, details)), byBlock(6, AccountWrite{Lamports: 2, Owner: VoteProgram, Known: FieldOwner})}, nil,
-		},
+		"another owner program ends the holding": {nil, []change{held, of(VoteProgram, FieldOwner, nil)}},
 		"token facts of another program are none": {
-			[]change{byBlock(5, AccountWrite{Lamports: 2, Owner: VoteProgram, Known: FieldOwner | FieldToken, Token: &TokenAccount{Mint: mintKey}})}, nil,
+			nil, []change{of(VoteProgram, FieldOwner|FieldToken, &TokenAccount{Mint: mintKey})},
 		},
 		"closing ends the holding": {
-			[]change{byBlock(5, holding(mintKey, wallet, 10, details)), byBlock(6, lamports(0)), byBlock(7, lamports(2))}, nil,
+			nil, []change{held, byBlock(6, lamports(0)), byBlock(7, lamports(2))},
 		},
-		"a balance without wallet changes the amount of a known holding": {
-			[]change{byBlock(5, holding(mintKey, wallet, 10, details)), byBlock(6, ownerless)},
-			&TokenAccount{mintKey, wallet, 50, Some(details)},
+		"a balance without wallet changes the amount": {
+			&TokenAccount{mintKey, wallet, 50, details}, []change{held, byBlock(6, ownerless)},
 		},
-		"a balance without wallet makes no holding": {[]change{byBlock(6, ownerless)}, nil},
-		"a balance without wallet leaves older base state its say": {
-			[]change{byBlock(6, ownerless), byBase(5, holding(mintKey, wallet, 10, details))},
-			&TokenAccount{mintKey, wallet, 10, Some(details)},
+		"a balance without wallet makes no holding": {nil, []change{byBlock(6, ownerless)}},
+		"a balance without wallet yields to base": {
+			&TokenAccount{mintKey, wallet, 10, details}, []change{byBlock(6, ownerless), heldBefore},
 		},
-		"a balance without wallet of another mint ends the holding": {
-			[]change{byBlock(5, balance(otherMint, wallet, 10)), byBlock(6, ownerless)}, nil,
+		"a balance without wallet of another mint": {
+			nil, []change{byBlock(5, balance(otherMint, wallet, 10)), byBlock(6, ownerless)},
 		},
 		"older base state does not override a balance": {
-			[]change{byBlock(5, balance(mintKey, wallet, 50)), byBase(4, holding(mintKey, wallet, 10, details))},
-			&TokenAccount{Mint: mintKey, Owner: wallet, Amount: 50},
+			&TokenAccount{Mint: mintKey, Owner: wallet, Amount: 50}, []change{byBlock(5, balance(mintKey, wallet, 50)), heldBefore},
 		},
-		"older base state fills in a holding that was not known": {
-			[]change{byBlock(5, lamports(2)), byBase(4, holding(mintKey, wallet, 10, details))},
-			&TokenAccount{mintKey, wallet, 10, Some(details)},
+		"older base state fills in a holding": {
+			&TokenAccount{mintKey, wallet, 10, details}, []change{byBlock(5, lamports(2)), heldBefore},
 		},
 	}
 	for name, tt := range tests {
@@ -276,57 +259,48 @@ func TestBaseStateGivesTheSameWheneverItArrives(t *testing.T) {
 
 func TestMintFactsAreMerged(t *testing.T) {
 	supply := func(n uint64) Mint { return Mint{Decimals: 6, Supply: Some(n), Scaled: Some(false)} }
+	six, three := Mint{Decimals: 6}, Mint{Decimals: 3}
+	block, base := BlockProvenance, BaseProvenance
 	type change struct {
 		mint Mint
 		from Provenance
 	}
+	held := change{supply(10), block(5)}
 	tests := map[string]struct {
-		changes []change
 		want    Mint
+		changes []change
 	}{
-		"a balance tells decimals": {
-			[]change{{Mint{Decimals: 6}, BlockProvenance(5)}}, Mint{Decimals: 6},
-		},
-		"a balance keeps supply and scaling": {
-			[]change{{supply(10), BlockProvenance(5)}, {Mint{Decimals: 6}, BlockProvenance(6)}}, supply(10),
-		},
-		"a later block replaces supply": {
-			[]change{{supply(10), BlockProvenance(5)}, {supply(11), BlockProvenance(6)}}, supply(11),
-		},
-		"older base state does not replace supply": {
-			[]change{{supply(10), BlockProvenance(5)}, {supply(9), BaseProvenance(5)}}, supply(10),
-		},
-		"newer base state replaces supply": {
-			[]change{{supply(10), BlockProvenance(5)}, {supply(12), BaseProvenance(6)}}, supply(12),
-		},
+		"a balance tells decimals":                 {six, []change{{six, block(5)}}},
+		"a balance keeps supply and scaling":       {supply(10), []change{held, {six, block(6)}}},
+		"a later block replaces supply":            {supply(11), []change{held, {supply(11), block(6)}}},
+		"older base state does not replace supply": {supply(10), []change{held, {supply(9), base(5)}}},
+		"newer base state replaces supply":         {supply(12), []change{held, {supply(12), base(6)}}},
 		"older base state fills in what is unknown": {
-			[]change{{Mint{Decimals: 6}, BlockProvenance(5)}, {supply(9), BaseProvenance(3)}}, supply(9),
+			supply(9), []change{{six, block(5)}, {supply(9), base(3)}},
 		},
-		"older base state does not replace the decimals of a balance": {
-			[]change{{Mint{Decimals: 6}, BlockProvenance(5)}, {Mint{Decimals: 3}, BaseProvenance(5)}}, Mint{Decimals: 6},
-		},
+		"older base state does not replace decimals": {six, []change{{six, block(5)}, {three, base(5)}}},
 		"of base state the highest slot wins": {
-			[]change{{Mint{Decimals: 6}, BaseProvenance(9)}, {supply(9), BaseProvenance(8)}, {Mint{Decimals: 3}, BaseProvenance(8)}}, supply(9),
+			supply(9), []change{{six, base(9)}, {supply(9), base(8)}, {three, base(8)}},
 		},
 		"each fact by itself": {
-			[]change{{supply(10), BlockProvenance(5)}, {Mint{Decimals: 6}, BlockProvenance(8)}, {supply(11), BaseProvenance(7)}}, supply(11),
+			supply(11), []change{held, {six, block(8)}, {supply(11), base(7)}},
 		},
-		"a block may turn scaling on": {
-			[]change{{supply(10), BlockProvenance(5)}, {Mint{Decimals: 6, Scaled: Some(true)}, BlockProvenance(6)}},
-			Mint{Decimals: 6, Supply: Some(uint64(10)), Scaled: Some(true)},
+		"a block may turn scaling on, and leave the other": {
+			Mint{6, Some(uint64(10)), Some(true), 0, 0, 0}, []change{held, {Mint{Decimals: 6, Scaled: Some(true)}, block(6)}},
 		},
 	}
 	for name, tt := range tests {
 		var got *Mint
 		for _, c := range tt.changes {
-			var held Mint
 			before := got
 			if before != nil {
-				held = *before
+				clone := *before
+				before = &clone
 			}
-			got = MergeMint(before, c.mint, c.from)
-			if before != nil && *before != held {
+			if after := MergeMint(got, c.mint, c.from); got != nil && *before != *got {
 				t.Errorf("%s: what was held changed in place", name)
+			} else {
+				got = after
 			}
 		}
 		if !got.SameFacts(&tt.want) {

@@ -46,30 +46,17 @@ const (
 // this function. Whether the mint scales its amounts is then unknown, unless an extension before the
 // malformed one says so.
 func ParseTokenData(program Pubkey, data []byte) (*TokenAccount, *Mint) {
-	switch program {
-	case TokenProgram:
-		switch len(data) {
-		case tokenAccountBytes:
-			return parseTokenAccount(data), nil
-		case mintBytes:
-			return nil, parseMint(data, nil)
-		}
-	case Token2022Program:
-		switch {
-		case len(data) == tokenAccountBytes:
-			return parseTokenAccount(data), nil
-		case len(data) == mintBytes:
-			return nil, parseMint(data, nil)
-		case len(data) <= tokenAccountBytes || len(data) == multisigBytes:
-			return nil, nil
-		}
-		base, kind, extensions := data[:tokenAccountBytes], data[tokenAccountBytes], data[tokenAccountBytes+1:]
-		if kind == extendedAccount {
-			return parseTokenAccount(base), nil
-		}
-		if kind == extendedMint && isZero(base[mintBytes:]) {
-			return nil, parseMint(base[:mintBytes], extensions)
-		}
+	switch size := len(data); {
+	case !IsTokenProgram(program):
+	case size == tokenAccountBytes:
+		return parseTokenAccount(data), nil
+	case size == mintBytes:
+		return nil, parseMint(data, nil)
+	case program == TokenProgram || size < tokenAccountBytes || size == multisigBytes: // no extensions
+	case data[tokenAccountBytes] == extendedAccount:
+		return parseTokenAccount(data), nil
+	case data[tokenAccountBytes] == extendedMint && isZero(data[mintBytes:tokenAccountBytes]):
+		return nil, parseMint(data, data[tokenAccountBytes+1:])
 	}
 	return nil, nil
 }
@@ -106,26 +93,18 @@ func parseTokenAccount(b []byte) *TokenAccount {
 	}
 }
 
-// parseMint reads the base of a mint, nil if it is not initialized, and looks through the
-// extensions for one that scales its amounts.
+// parseMint reads the base of a mint, nil if it is not initialized.
 func parseMint(b, extensions []byte) *Mint {
 	_, ok1 := parseOptionalKey(b[0:36])
 	_, ok2 := parseOptionalKey(b[46:82])
 	if !ok1 || !ok2 || b[45] != 1 {
 		return nil
 	}
-	m := &Mint{
+	return &Mint{
 		Decimals: b[44],
 		Supply:   Some(binary.LittleEndian.Uint64(b[36:])),
+		Scaled:   parseScaled(extensions),
 	}
-	scaled := false
-	whole := walkExtensions(extensions, func(kind uint16, _ []byte) {
-		scaled = scaled || kind == extensionInterestBearing || kind == extensionScaledUIAmount
-	})
-	if scaled || whole {
-		m.Scaled = Some(scaled)
-	}
-	return m
 }
 
 // parseOptionalKey reads a tag and a key. It is not ok where the tag is neither 0 nor 1.
@@ -139,24 +118,25 @@ func parseOptionalKey(b []byte) (key Opt[Pubkey], ok bool) {
 	return Opt[Pubkey]{}, false
 }
 
-// walkExtensions calls visit for each extension until type 0 or the end, whatever the
-// type. It returns false where an extension reaches beyond the end. One trailing byte is
-// valid: growing an account leaves one.
-func walkExtensions(b []byte, visit func(kind uint16, value []byte)) bool {
+// parseScaled reports whether one of the extensions scales the amounts of their mint. That is unknown if an extension
+// reaches beyond the end before one that scales. One trailing byte is valid: growing an account leaves one.
+func parseScaled(b []byte) Opt[bool] {
 	for len(b) >= 2 {
 		kind := binary.LittleEndian.Uint16(b)
 		if kind == 0 {
-			return true
+			break
 		}
 		if len(b) < 4 {
-			return false
+			return Opt[bool]{}
 		}
 		size := int(binary.LittleEndian.Uint16(b[2:]))
 		if b = b[4:]; size > len(b) {
-			return false
+			return Opt[bool]{}
 		}
-		visit(kind, b[:size])
+		if kind == extensionInterestBearing || kind == extensionScaledUIAmount {
+			return Some(true)
+		}
 		b = b[size:]
 	}
-	return true
+	return Some(false)
 }

@@ -3,7 +3,7 @@ package ledger
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
+	"fmt"
 	"math/bits"
 )
 
@@ -30,11 +30,7 @@ func (h *StateHash) Sub(t StateHash) {
 
 // String returns the hash as 64 hexadecimal digits, most significant first.
 func (h StateHash) String() string {
-	var b [32]byte
-	for i, w := range h {
-		binary.BigEndian.PutUint64(b[(3-i)*8:], w)
-	}
-	return hex.EncodeToString(b[:])
+	return fmt.Sprintf("%016x%016x%016x%016x", h[3], h[2], h[1], h[0])
 }
 
 // The first byte of every hashed term, so that no account can be taken for a mint.

@@ -1,5 +1,7 @@
 package ledger
 
+import "slices"
+
 // Slot is a position in the ledger. A slot holds one block or, if its leader
 // was skipped, none.
 type Slot uint64
@@ -39,28 +41,18 @@ const (
 	Commitments = 3 // how many levels there are
 )
 
+var commitmentNames = [Commitments]string{"processed", "confirmed", "finalized"}
+
 // String returns the name the interface uses: processed, confirmed or finalized.
 func (c Commitment) String() string {
-	switch c {
-	case Processed:
-		return "processed"
-	case Confirmed:
-		return "confirmed"
-	case Finalized:
-		return "finalized"
+	if c >= Commitments {
+		return "unknown"
 	}
-	return "unknown"
+	return commitmentNames[c]
 }
 
 // ParseCommitment is the inverse of String; ok is false for any other text.
 func ParseCommitment[T string | []byte](s T) (c Commitment, ok bool) {
-	switch string(s) {
-	case "processed":
-		return Processed, true
-	case "confirmed":
-		return Confirmed, true
-	case "finalized":
-		return Finalized, true
-	}
-	return 0, false
+	i := slices.Index(commitmentNames[:], string(s))
+	return Commitment(max(i, 0)), i >= 0
 }

@@ -14,46 +14,44 @@ const (
 // Chunks are values of one type, by number.
 type Chunks[T any] []*[chunkValues]T
 
-// At returns the value with number r, whose chunk must be allocated.
+// At returns the value with number r, which must have been taken before c was copied.
 func (c Chunks[T]) At(r Ref) *T { return &c[r>>chunkBits][r%chunkValues] }
 
-// Reach allocates the chunk of r if necessary. It must have been called for all numbers below r.
-func (c *Chunks[T]) Reach(r Ref) {
-	if int(r>>chunkBits) == len(*c) {
+// Pool has chunks. It allocates the numbers of their values, and reuses those that were given back.
+type Pool[T any] struct {
+	Chunks[T]
+	highest Ref // number that was ever taken
+	free    []Ref
+}
+
+// Take returns a number that is not taken. Its value is zero.
+func (p *Pool[T]) Take() Ref {
+	if n := len(p.free); n > 0 {
+		r := p.free[n-1]
+		p.free = p.free[:n-1]
+		return r
+	}
+	if p.highest == math.MaxUint32 {
+		panic("a shard holds at most 2^32-1 records of a kind: the node needs more shards")
+	}
+	p.highest++
+	if int(p.highest>>chunkBits) == len(p.Chunks) {
 		made := new([chunkValues]T)
 		// The chunk is written before it is read: the kernel maps new memory that is read first to the shared zero
 		// page, and to replace that page at the first write it interrupts all processors. Starts with
 		// 3 M accounts took 1.1 s instead of 1.5 s.
 		clear(made[:])
-		*c = append(*c, made)
+		p.Chunks = append(p.Chunks, made)
 	}
+	return p.highest
 }
 
-// Slots allocates numbers and reuses those that were given back.
-type Slots struct {
-	highest Ref // number that was ever taken
-	free    []Ref
+// Give gives a number back, so that Take may return it again. Nobody may read its value any more.
+func (p *Pool[T]) Give(r Ref) {
+	var zero T
+	*p.At(r) = zero
+	p.free = append(p.free, r)
 }
-
-// Take returns a number that is not taken.
-func (s *Slots) Take() Ref {
-	if n := len(s.free); n > 0 {
-		r := s.free[n-1]
-		s.free = s.free[:n-1]
-		return r
-	}
-	if s.highest == math.MaxUint32 {
-		panic("a shard holds at most 2^32-1 records of a kind: the node needs more shards")
-	}
-	s.highest++
-	return s.highest
-}
-
-// Give gives a number back, so that Take may return it again.
-func (s *Slots) Give(r Ref) { s.free = append(s.free, r) }
 
 // Taken returns how many numbers are taken.
-func (s *Slots) Taken() int { return int(s.highest) - len(s.free) }
-
-// Highest returns the highest number that was ever taken.
-func (s *Slots) Highest() Ref { return s.highest }
+func (p *Pool[T]) Taken() int { return int(p.highest) - len(p.free) }

@@ -73,14 +73,11 @@ func (p *Part) Add(at int, hash, number uint32) {
 	p.Used++
 }
 
-// Replace changes the number of an entry. at is the bucket where the entry was found; the entry may have moved
-// since.
+// Replace changes the number of an entry. at is the bucket where the entry was found; if it has moved since, all
+// buckets may be searched.
 func (p *Part) Replace(at int, hash, number, by uint32) {
-	was := uint64(hash)<<32 | uint64(number)
-	if p.Entries[at] != was {
-		mask := 0
-		for at, mask = p.First(hash); p.Entries[at] != was; at = (at + 1) & mask {
-		}
+	mask := len(p.Entries) - 1
+	for at &= mask; p.Entries[at] != uint64(hash)<<32|uint64(number); at = (at + 1) & mask {
 	}
 	p.Entries[at] = uint64(hash)<<32 | uint64(by)
 }

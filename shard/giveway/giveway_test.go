@@ -1,10 +1,10 @@
 package giveway
 
 import (
-	"errors"
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -77,55 +77,49 @@ func TestProcessorIsOfferedToOtherThreads(t *testing.T) {
 	const offers = 2000
 	var turns atomic.Int64
 	var over atomic.Bool
-	began, ended, taken := make(chan error), make(chan bool), make(chan int)
-	go func() {
-		defer close(ended)
-		began <- shareProcessor()
+	var threads sync.WaitGroup
+	threads.Go(func() {
+		shareProcessor(t)
 		for !over.Load() {
 			turns.Add(1)
 			yieldProcessor()
 		}
-	}()
-	go func() {
-		began <- shareProcessor()
+	})
+	threads.Go(func() {
+		defer over.Store(true)
+		shareProcessor(t)
 		for turns.Load() == 0 { // until the other one is there
 			runtime.Gosched()
 		}
-		n := 0
+		taken := 0
 		for range offers {
 			before := turns.Load()
 			yieldProcessor()
 			if turns.Load() > before {
-				n++
+				taken++
 			}
 		}
-		over.Store(true)
-		taken <- n
-	}()
-	if err := errors.Join(<-began, <-began); err != nil {
-		t.Error(err)
-	}
-	// It would be a handful of times, each after a tick of the kernel's clock.
-	if n := <-taken; n < offers/20 {
-		t.Errorf("of %d times that a thread offered its processor another one took it %d times", offers, n)
-	}
-	<-ended
+		// It would be a handful of times, each after a tick of the kernel's clock.
+		if taken < offers/20 {
+			t.Errorf("of %d times that a thread offered its processor another one took it %d times", offers, taken)
+		}
+	})
+	threads.Wait()
 }
 
 // shareProcessor locks the goroutine to its thread, and that to the first processor there is. The thread
 // ends with the goroutine.
-func shareProcessor() error {
+func shareProcessor(t *testing.T) {
 	runtime.LockOSThread()
 	var set [128]byte
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(set), uintptr(unsafe.Pointer(&set))); errno != 0 {
-		return errno
+	for _, call := range []uintptr{syscall.SYS_SCHED_GETAFFINITY, syscall.SYS_SCHED_SETAFFINITY} {
+		if _, _, errno := syscall.RawSyscall(call, 0, unsafe.Sizeof(set), uintptr(unsafe.Pointer(&set))); errno != 0 {
+			t.Error(errno)
+			return
+		}
+		first := slices.IndexFunc(set[:], func(b byte) bool { return b != 0 })
+		bit := set[first] & -set[first]
+		set = [128]byte{}
+		set[first] = bit
 	}
-	first := slices.IndexFunc(set[:], func(b byte) bool { return b != 0 })
-	bit := set[first] & -set[first]
-	set = [128]byte{}
-	set[first] = bit
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(set), uintptr(unsafe.Pointer(&set))); errno != 0 {
-		return errno
-	}
-	return nil
 }

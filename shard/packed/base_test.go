@@ -1,20 +1,23 @@
 package packed
 
 import (
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
+	"slices"
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/shard/arena"
 )
 
 // TestBaseEqualsPlainMap sets and removes accounts at random while copies are taken, walked and
-// released in any order, and compares base, indexes and copies with plain maps. At the end all
-// goes, and nothing may be left.
+// released in any order, and compares base, indexes and copies with plain maps. Halfway it goes on with a base that was
+// loaded. At the end all goes, and nothing may be left.
 func TestBaseEqualsPlainMap(t *testing.T) {
-	r := seeded(t, 1)
+	r := ledgertest.Seeded(t, 1)
 	b := New()
 	held := make(map[ledger.Pubkey]*ledger.Account)
 	type copied struct {
@@ -26,22 +29,28 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 		a := anyAccount(r)
 		switch n := r.IntN(200); {
 		case n == 0 && len(copies) < 4:
-			want := make(map[ledger.Pubkey]*ledger.Account, len(held))
-			for k, a := range held {
-				want[k] = a
-			}
-			copies = append(copies, copied{b.Freeze(), want})
+			copies = append(copies, copied{b.Freeze(), maps.Clone(held)})
 		case n == 1 && len(copies) > 0:
 			i := r.IntN(len(copies))
 			checkFrozenBase(t, copies[i].base, copies[i].want)
 			copies[i].base.Release()
-			copies = append(copies[:i], copies[i+1:]...)
+			copies = slices.Delete(copies, i, i+1)
 		case n < 60:
-			b.Remove(&a.Pubkey)
+			if at := b.Get(&a.Pubkey); at != 0 {
+				b.Drop(at)
+			}
 			delete(held, a.Pubkey)
 		default:
 			b.Put(b.Get(&a.Pubkey), a)
 			held[a.Pubkey] = a
+		}
+		if step == 15_000 {
+			b = New()
+			load := b.Loader(len(held))
+			for _, k := range sortedKeys(held, func(*ledger.Account) bool { return true }) {
+				load.Add(held[k])
+			}
+			load.Finish()
 		}
 		if step%1000 == 0 {
 			checkBase(t, r, b, held)
@@ -55,22 +64,22 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 		c.base.Release()
 	}
 	for k := range held {
-		b.Remove(&k)
+		b.Drop(b.Get(&k))
 	}
 	b.Reclaim(1 << 20)
-	checkEmpty(t, b.store)
-	if b.Len()+b.programs.listings.Len()+b.wallets.listings.Len() != 0 || b.pins.retired != nil || len(b.pins.active) != 0 {
-		t.Errorf("something is left: %d, %d, %d entries, %d retired records, %d pins",
-			b.Len(), b.programs.listings.Len(), b.wallets.listings.Len(), len(b.pins.retired), len(b.pins.active))
+	checkBase(t, r, b, nil)
+	if b.pins.retired != nil || len(b.pins.active) != 0 {
+		t.Errorf("%d retired records and %d pins are left", len(b.pins.retired), len(b.pins.active))
 	}
 }
 
 func checkFrozenBase(t *testing.T, f *Frozen, want map[ledger.Pubkey]*ledger.Account) {
 	t.Helper()
 	n := 0
+	slab := Slab{Reused: true}
 	f.Ascend(func(_ *ledger.Pubkey, r arena.Ref) bool {
 		var a ledger.Account
-		f.Unpack(r, &a, new(Slab))
+		f.Unpack(r, &a, &slab)
 		if n++; !reflect.DeepEqual(&a, want[a.Pubkey]) {
 			t.Errorf("%s is frozen as %+v, want %+v", a.Pubkey, a, want[a.Pubkey])
 		}
@@ -81,40 +90,86 @@ func checkFrozenBase(t *testing.T, f *Frozen, want map[ledger.Pubkey]*ledger.Acc
 	}
 }
 
-// checkBase compares a base and its indexes with what they should list.
+// sortedKeys returns the keys of the accounts that are selected.
+func sortedKeys(held map[ledger.Pubkey]*ledger.Account, selected func(*ledger.Account) bool) (keys []ledger.Pubkey) {
+	for k, a := range held {
+		if selected(a) {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
+	return keys
+}
+
+// checkBase compares a base and its indexes with what they should have.
 func checkBase(t *testing.T, r *rand.Rand, b *Base, held map[ledger.Pubkey]*ledger.Account) {
 	t.Helper()
-	live := make(map[arena.Ref]*ledger.Account)
-	programs, wallets := 0, 0
-	for k, a := range held {
-		at := b.Get(&k)
-		if at == 0 {
-			t.Fatalf("%s is not found", k)
-		}
-		live[at] = a
-		if program := a.Owner; a.Exists() && a.Known&ledger.FieldOwner != 0 {
-			programs++
-			name, found := b.store.keys.Find(&program)
-			if !found || b.programs.get(grouped(uint32(name), &k), &k) != at {
-				t.Fatalf("%s is not listed by its program", k)
-			}
-		}
-		if a.Exists() && a.Token != nil {
-			wallets++
-			if b.wallets.get(grouped(walletGroup(&a.Token.Owner), &k), &k) != at {
-				t.Fatalf("%s is not listed by its wallet", k)
-			}
-		}
+	from, most := key(r.IntN(1000)), 1+r.IntN(200)
+	want := sortedKeys(held, func(a *ledger.Account) bool { return a.Pubkey.Compare(&from) >= 0 })
+	want = want[:min(most, len(want))]
+	var got []ledger.Pubkey
+	b.Ascend(&from, func(k *ledger.Pubkey, _ arena.Ref) bool {
+		got = append(got, *k)
+		return len(got) < most
+	})
+	if !slices.Equal(got, want) {
+		t.Errorf("%d accounts from %s on, want %d others", len(got), from, len(want))
 	}
-	if b.Len() != len(held) || b.programs.listings.Len() != programs || b.wallets.listings.Len() != wallets {
-		t.Fatalf("%d accounts, %d of programs and %d of wallets are listed, want %d, %d, %d",
-			b.Len(), b.programs.listings.Len(), b.wallets.listings.Len(), len(held), programs, wallets)
+
+	look, live := make([]Lookup, 2000), make(map[arena.Ref]*ledger.Account)
+	for n := range look {
+		k := key(n)
+		look[n].Key = &k
+	}
+	b.FindAll(look)
+	for _, l := range look {
+		a := held[*l.Key]
+		if found := b.Get(l.Key); found != l.Ref || (found != 0) != (a != nil) {
+			t.Fatalf("%s is record %d and %d, want one: %v", l.Key, found, l.Ref, a != nil)
+		}
+		slot, closed := ledger.Slot(0), a != nil && !a.Exists()
+		if closed {
+			slot = a.Since.Slot()
+		}
+		if b.ClosedAt(l.Key, slot) != closed || b.ClosedAt(l.Key, slot+1) {
+			t.Errorf("%s is closed at %d, want %v", l.Key, slot, closed)
+		}
+		if a != nil {
+			live[l.Ref] = a
+		}
 	}
 	if len(b.pins.retired) == 0 {
-		checkStore(t, b.store, live, new(Slab))
+		checkStore(t, &b.store, live)
 	}
-	if absent := key(2000 + r.IntN(1000)); b.Get(&absent) != 0 {
-		t.Errorf("%s is found", absent)
+
+	listed := [indexes]int{}
+	for n := range 21 {
+		group := key(n)
+		if n == 20 {
+			group = ledger.Pubkey{}
+		}
+		for index, in := range [indexes]func(*ledger.Account) bool{
+			byProgram: func(a *ledger.Account) bool { return a.Exists() && a.Known&ledger.FieldOwner != 0 && a.Owner == group },
+			byWallet:  func(a *ledger.Account) bool { return a.Exists() && a.Token != nil && a.Token.Owner == group },
+		} {
+			want, got := sortedKeys(held, in), []ledger.Pubkey(nil)
+			listed[index] += len(want)
+			most := 1 + r.IntN(50)
+			var after ledger.Opt[ledger.Pubkey]
+			for refs := make([]arena.Ref, most); len(refs) == most; {
+				refs = b.Members(nil, &group, index == byWallet, after, most)
+				for _, at := range refs {
+					got = append(got, *b.Key(at))
+					after = ledger.Some(*b.Key(at))
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("index %d lists %d accounts of %s, want %d others", index, len(got), group, len(want))
+			}
+		}
+	}
+	if got := [indexes]int{b.indexes[byProgram].listings.Len(), b.indexes[byWallet].listings.Len()}; got != listed || b.Len() != len(held) {
+		t.Errorf("%d accounts, %d of them in the indexes, want %d and %d", b.Len(), got, len(held), listed)
 	}
 }
 
@@ -131,7 +186,7 @@ func TestRecordsAreKeptForCopies(t *testing.T) {
 			b.Put(b.Get(&a.Pubkey), a)
 		}
 	}
-	taken := func() int { return b.store.recordSlots.Taken() }
+	taken := func() int { return b.store.records.Taken() }
 	if write(); taken() != accounts {
 		t.Fatalf("%d records are taken for %d accounts", taken(), accounts)
 	}

@@ -11,7 +11,7 @@ import (
 
 // Frozen is the content of a base when it was frozen. Only one goroutine at a time may read it.
 type Frozen struct {
-	view  view
+	store recordStore
 	byKey *btree.BTreeG[listing]
 	pin   *pin
 }
@@ -19,7 +19,7 @@ type Frozen struct {
 // Freeze returns a copy of b that is valid until it is released. A copy that is dropped without Release is released
 // when the garbage collector finds it.
 func (b *Base) Freeze() *Frozen {
-	f := &Frozen{view: b.store.view, byKey: b.byKey.listings.Copy(), pin: b.pins.add()}
+	f := &Frozen{store: b.store, byKey: b.byKey.listings.Copy(), pin: b.pins.add()}
 	runtime.AddCleanup(f, func(p *pin) { p.released.Store(true) }, f.pin)
 	return f
 }
@@ -32,9 +32,9 @@ func (f *Frozen) Ascend(visit func(key *ledger.Pubkey, r arena.Ref) bool) {
 	if f.pin.released.Load() {
 		panic("a frozen copy is walked after its release")
 	}
-	f.byKey.Scan(func(l listing) bool { return visit(&f.view.records.At(l.ref).key, l.ref) })
+	f.byKey.Scan(func(l listing) bool { return visit(&f.store.records.At(l.ref).key, l.ref) })
 	runtime.KeepAlive(f) // its cleanup would release the records during the walk
 }
 
-// Unpack sets a to the account of a record. What a points at is allocated from dst.
-func (f *Frozen) Unpack(r arena.Ref, a *ledger.Account, dst *Slab) { f.view.unpack(r, a, dst) }
+// Unpack sets a to the account of a record. dst has what a points at.
+func (f *Frozen) Unpack(r arena.Ref, a *ledger.Account, dst *Slab) { f.store.unpack(r, a, dst) }

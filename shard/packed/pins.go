@@ -69,20 +69,16 @@ func (p *pins) retire(r arena.Ref) { p.retired = append(p.retired, retired{p.num
 
 // reclaim calls free for at most most retired records that no copy can read any more.
 func (p *pins) reclaim(most int, free func(arena.Ref)) {
-	if len(p.retired) == 0 {
-		return
-	}
 	pinned := p.pinned()
-	for range most {
-		if len(p.retired) == 0 {
-			p.retired = nil // frees the array
-			return
-		}
+	for ; most > 0 && len(p.retired) > 0; most-- {
 		// A copy may read what was retired after it was taken.
 		if pinned && p.retired[0].number >= p.active[0].number {
 			return
 		}
 		free(p.retired[0].ref)
 		p.retired = p.retired[1:]
+	}
+	if len(p.retired) == 0 {
+		p.retired = nil // frees the array
 	}
 }

@@ -33,11 +33,6 @@ type extra struct {
 	hasFieldProvenance           bool
 }
 
-// delegation is the details of a holding where they are more than its state.
-type delegation struct {
-	details ledger.Opt[ledger.TokenDetails]
-}
-
 // The lower bits of meta. The lowest five are the known fields of an account.
 const (
 	flagKnown      = uint64(ledger.FieldsAll)
@@ -55,11 +50,6 @@ const (
 
 // exists reports whether the account is live.
 func (p *record) exists() bool { return p.meta&flagTombstone == 0 }
-
-// program returns the number of the program that is known to own the account, if it is live.
-func (p *record) program() (arena.Ref, bool) {
-	return p.owner, p.exists() && p.meta&uint64(ledger.FieldOwner) != 0
-}
 
 // flagsOf returns the meta of an account's record, and whether the account also needs an extra.
 func flagsOf(a *ledger.Account) (meta uint64, needsExtra bool) {
@@ -100,118 +90,58 @@ func needsDelegation(t *ledger.TokenAccount) bool {
 	return t.Details.Value != plain
 }
 
-// view is the read side of the records: of the owner of the base, or of the reader of a frozen copy.
-type view struct {
-	records     arena.Chunks[record]
-	holdings    arena.Chunks[holding]
-	extras      arena.Chunks[extra]
-	delegations arena.Chunks[delegation]
-	names       arena.Chunks[ledger.Pubkey] // of programs and mints
-}
-
-// unpackShallow is unpack without Token and FieldProvenance.
-func (v *view) unpackShallow(r arena.Ref, a *ledger.Account) {
-	p := v.records.At(r)
-	v.unpackRecord(p, a)
-	if p.meta&flagExtra != 0 {
-		more := p.more
-		if p.meta&flagToken != 0 {
-			more = v.holdings.At(more).more
-		}
-		v.extras.At(more).applyTo(a)
-	}
-}
-
-// unpackRecord sets a to the account without its holding and extra.
-func (v *view) unpackRecord(p *record, a *ledger.Account) {
+// unpack sets a to the account of a record. dst has what a points at; if it is nil, a gets neither Token nor
+// FieldProvenance.
+func (s *recordStore) unpack(r arena.Ref, a *ledger.Account, dst *Slab) {
+	p := s.records.At(r)
 	*a = ledger.Account{
-		Pubkey: p.key, Known: ledger.Fields(p.meta & flagKnown), Executable: p.meta&flagExecutable != 0,
-		Provenance: ledger.Provenance(p.meta >> provenanceShift),
+		Pubkey: p.key, Owner: s.keys.Names.At(p.owner).Pubkey, Executable: p.meta&flagExecutable != 0,
+		Known: ledger.Fields(p.meta & flagKnown), Provenance: ledger.Provenance(p.meta >> provenanceShift),
 	}
-	if p.owner != 0 {
-		a.Owner = *v.names.At(p.owner)
-	}
-	if p.meta&flagTombstone != 0 {
-		a.Since = ledger.Provenance(p.lamports)
-	} else {
+	if p.exists() {
 		a.Lamports = ledger.Lamports(p.lamports)
+	} else {
+		a.Since = ledger.Provenance(p.lamports)
 	}
 	if p.meta&flagRentMax != 0 {
 		a.RentEpoch = math.MaxUint64
 	}
-}
-
-// unpack sets a to the account of a record. What a points at is allocated from dst.
-func (v *view) unpack(r arena.Ref, a *ledger.Account, dst *Slab) {
-	p := v.records.At(r)
-	v.unpackRecord(p, a)
-	more := p.more
-	if p.meta&flagToken != 0 {
-		h := v.holdings.At(more)
-		a.Token = dst.Token()
-		a.Token.Owner, a.Token.Amount = h.wallet, h.amount
-		if h.mint != 0 {
-			a.Token.Mint = *v.names.At(h.mint)
-		}
+	if p.meta&flagToken != 0 && dst != nil {
+		h := s.holdings.At(p.more)
+		a.Token = reusedOrNew(dst, &dst.token)
+		*a.Token = ledger.TokenAccount{Mint: s.keys.Names.At(h.mint).Pubkey, Owner: h.wallet, Amount: h.amount}
 		a.Token.Details.Known = p.meta&flagDetails != 0
 		a.Token.Details.Value.State = ledger.TokenState(p.meta >> stateShift & stateMask)
-		more = h.more
 	}
-	if p.meta&flagExtra != 0 {
-		v.unpackExtra(v.extras.At(more), a, dst)
+	if p.meta&flagExtra == 0 {
+		return
 	}
-}
-
-// applyTo sets the fields of a that need no allocation.
-func (x *extra) applyTo(a *ledger.Account) {
+	_, extraRef := s.parts(p)
+	x := s.extras.At(extraRef)
 	a.Known, a.RentEpoch = x.known, x.rentEpoch
 	a.Since, a.Provenance = ledger.Provenance(x.since), ledger.Provenance(x.provenance)
-}
-
-func (v *view) unpackExtra(x *extra, a *ledger.Account, dst *Slab) {
-	x.applyTo(a)
-	if x.hasFieldProvenance {
-		a.FieldProvenance = dst.fieldProvenance()
+	if x.hasFieldProvenance && dst != nil {
+		a.FieldProvenance = reusedOrNew(dst, &dst.fieldProvenance)
 		*a.FieldProvenance = x.fieldProvenance
 	}
-	if x.delegation != 0 {
-		a.Token.Details = v.delegations.At(x.delegation).details
+	if x.delegation != 0 && dst != nil {
+		a.Token.Details = *s.delegations.At(x.delegation)
 	}
 }
 
-// Slab allocates what unpacked accounts point at, several values at once, which saves most of the cost of single
-// allocations. It belongs to one goroutine.
+// Slab has what unpacked accounts point at. It belongs to one goroutine.
 type Slab struct {
-	// Reused: each value is valid only until the next account is unpacked, and its memory is used again.
+	// Reused: each value is valid only until the next account is unpacked. Else each is allocated.
 	Reused bool
 
-	tokens           []ledger.TokenAccount
-	fieldProvenances []ledger.FieldProvenance
+	token           ledger.TokenAccount
+	fieldProvenance ledger.FieldProvenance
 }
 
-// slabParts is how many values are allocated at once: few, since one that is still in use keeps all in memory.
-const slabParts = 16
-
-// Token returns empty token facts.
-func (s *Slab) Token() (t *ledger.TokenAccount) {
-	if len(s.tokens) == 0 {
-		s.tokens = make([]ledger.TokenAccount, slabParts)
-	}
-	t = &s.tokens[0]
+// reusedOrNew returns a value of the slab if that is reused, else a new value.
+func reusedOrNew[T any](s *Slab, reused *T) *T {
 	if s.Reused {
-		*t = ledger.TokenAccount{}
-	} else {
-		s.tokens = s.tokens[1:]
+		return reused
 	}
-	return t
-}
-
-func (s *Slab) fieldProvenance() (e *ledger.FieldProvenance) {
-	if len(s.fieldProvenances) == 0 {
-		s.fieldProvenances = make([]ledger.FieldProvenance, slabParts)
-	}
-	if e = &s.fieldProvenances[0]; !s.Reused {
-		s.fieldProvenances = s.fieldProvenances[1:]
-	}
-	return e
+	return new(T)
 }

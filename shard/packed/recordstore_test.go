@@ -9,8 +9,18 @@ import (
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/shard/arena"
 )
+
+// key returns the n-th key of a test. A quarter of the keys have one of two prefixes.
+func key(n int) ledger.Pubkey {
+	k := ledgertest.Key(n)
+	if n%4 == 0 {
+		copy(k[:8], []byte{7, 7, 7, 7, 7, 7, 7, byte(n / 4 % 2)})
+	}
+	return k
+}
 
 // anyAccount returns an account of which everything that can be said may be said.
 func anyAccount(r *rand.Rand) *ledger.Account {
@@ -20,7 +30,7 @@ func anyAccount(r *rand.Rand) *ledger.Account {
 		}
 		return key(r.IntN(20))
 	}
-	taught := func() ledger.Provenance {
+	provenance := func() ledger.Provenance {
 		return []ledger.Provenance{0, 1, ledger.Provenance(r.Uint32()), 1<<48 - 1, 1 << 48, math.MaxUint64}[r.IntN(6)]
 	}
 	optional := func() (k ledger.Opt[ledger.Pubkey]) {
@@ -30,18 +40,18 @@ func anyAccount(r *rand.Rand) *ledger.Account {
 		return k
 	}
 	a := &ledger.Account{
-		Pubkey: key(r.IntN(1000)), Owner: few(), Executable: r.IntN(2) == 0, Known: ledger.Fields(r.IntN(32)), Provenance: taught(),
+		Pubkey: key(r.IntN(1000)), Owner: few(), Executable: r.IntN(2) == 0, Known: ledger.Fields(r.IntN(32)), Provenance: provenance(),
 		Lamports:  []ledger.Lamports{0, 1, math.MaxUint64, ledger.Lamports(r.Uint64())}[r.IntN(4)],
 		RentEpoch: []uint64{0, math.MaxUint64, math.MaxUint64, 361, math.MaxUint64 - 1}[r.IntN(5)],
 	}
 	if r.IntN(3) == 0 {
-		a.Since = taught()
+		a.Since = provenance()
 	}
 	if r.IntN(8) == 0 {
 		a.Known = ledger.Fields(r.IntN(256))
 	}
 	if r.IntN(3) == 0 {
-		a.FieldProvenance = &ledger.FieldProvenance{taught(), taught(), taught(), taught()}
+		a.FieldProvenance = &ledger.FieldProvenance{provenance(), provenance(), provenance(), provenance()}
 	}
 	if r.IntN(2) == 0 {
 		a.Token = &ledger.TokenAccount{Mint: few(), Owner: few(), Amount: r.Uint64() >> r.IntN(64)}
@@ -58,60 +68,19 @@ func anyAccount(r *rand.Rand) *ledger.Account {
 	return a
 }
 
-// TestPackedAccountsComeOutAsTheyWentIn writes accounts into records, over other accounts and anew,
-// frees some, and compares all with what they were made of.
-func TestPackedAccountsComeOutAsTheyWentIn(t *testing.T) {
-	r := seeded(t, 1)
-	v := new(recordStore)
-	held := make(map[arena.Ref]*ledger.Account)
-	var refs []arena.Ref
-	lasting := new(Slab)
-	for step := range 20_000 {
-		a := anyAccount(r)
-		switch n := r.IntN(8); {
-		case n < 3 || len(refs) == 0:
-			at := v.put(a)
-			if held[at] != nil || at == 0 {
-				t.Fatalf("step %d: record %d was given out twice", step, at)
-			}
-			held[at] = a
-			refs = append(refs, at)
-		case n < 6:
-			at := refs[r.IntN(len(refs))]
-			v.write(at, a)
-			held[at] = a
-		default:
-			i := r.IntN(len(refs))
-			v.free(refs[i])
-			delete(held, refs[i])
-			refs[i] = refs[len(refs)-1]
-			refs = refs[:len(refs)-1]
-		}
-		if step%500 == 0 {
-			checkStore(t, v, held, lasting)
-		}
-	}
-	// Parts that live on must not be the room of another.
-	at := refs[0]
-	var first, second ledger.Account
-	v.unpack(at, &first, lasting)
-	v.unpack(at, &second, lasting)
-	if first.Token != nil && first.Token == second.Token || first.FieldProvenance != nil && first.FieldProvenance == second.FieldProvenance {
-		t.Error("two accounts share what they point at")
-	}
-	for _, at := range refs {
-		v.free(at)
-	}
-	checkEmpty(t, v)
-}
-
-func checkStore(t *testing.T, v *recordStore, held map[arena.Ref]*ledger.Account, dst *Slab) {
+// checkStore compares a store with the accounts that its records should have.
+func checkStore(t *testing.T, s *recordStore, held map[arena.Ref]*ledger.Account) {
 	t.Helper()
 	names, holdings, extras, delegations := make(map[ledger.Pubkey]bool), 0, 0, 0
 	for at, want := range held {
 		var got ledger.Account
-		if v.unpack(at, &got, dst); !reflect.DeepEqual(&got, want) {
+		if s.unpack(at, &got, new(Slab)); !reflect.DeepEqual(&got, want) {
 			t.Fatalf("record %d is\n%+v (token %+v, earlier %+v), want\n%+v (token %+v, earlier %+v)", at, got, got.Token, got.FieldProvenance, want, want.Token, want.FieldProvenance)
+		}
+		shallow := *want
+		shallow.Token, shallow.FieldProvenance = nil, nil
+		if s.unpack(at, &got, nil); got != shallow {
+			t.Fatalf("record %d is %+v without what is allocated, want %+v", at, got, shallow)
 		}
 		names[want.Owner] = true
 		if want.Token != nil {
@@ -125,36 +94,19 @@ func checkStore(t *testing.T, v *recordStore, held map[arena.Ref]*ledger.Account
 			extras++
 		}
 	}
-	delete(names, ledger.Pubkey{})
-	got := [...]int{v.recordSlots.Taken(), v.holdingSlots.Taken(), v.extraSlots.Taken(), v.delegationSlots.Taken(), v.keys.Len()}
+	got := [...]int{s.records.Taken(), s.holdings.Taken(), s.extras.Taken(), s.delegations.Taken(), s.keys.Names.Taken()}
 	if want := [...]int{len(held), holdings, extras, delegations, len(names)}; got != want {
 		t.Fatalf("records, holdings, extras, delegations and names taken: %d, want %d", got, want)
 	}
 }
 
-// checkEmpty checks that a store holds nothing, and remembers nothing either.
-func checkEmpty(t *testing.T, v *recordStore) {
-	t.Helper()
-	checkStore(t, v, nil, nil)
-	for at := arena.Ref(1); at <= v.recordSlots.Highest(); at++ {
-		if *v.records.At(at) != (record{}) {
-			t.Errorf("record %d is not empty", at)
-		}
+// TestSizesOfRecords holds the sizes that the memory for each account depends on.
+func TestSizesOfRecords(t *testing.T) {
+	sizes := [...]uintptr{
+		reflect.TypeFor[record]().Size(), reflect.TypeFor[holding]().Size(), reflect.TypeFor[extra]().Size(), reflect.TypeFor[listing]().Size(),
 	}
-}
-
-// TestRecordsAreOfTheirSize holds the sizes against what memory per account is reckoned with.
-func TestRecordsAreOfTheirSize(t *testing.T) {
-	for name, tt := range map[string]struct {
-		of   reflect.Type
-		want uintptr
-	}{
-		"record": {reflect.TypeFor[record](), 56}, "holding": {reflect.TypeFor[holding](), 48}, "extra": {reflect.TypeFor[extra](), 72},
-		"listing": {reflect.TypeFor[listing](), 12},
-	} {
-		if tt.of.Size() != tt.want {
-			t.Errorf("%s takes %d bytes, want %d", name, tt.of.Size(), tt.want)
-		}
+	if want := [...]uintptr{56, 48, 72, 12}; sizes != want {
+		t.Errorf("record, holding, extra and listing take %d bytes, want %d", sizes, want)
 	}
 }
 
@@ -168,22 +120,21 @@ func FuzzPack(f *testing.F) {
 		f.Add(codec.AppendAccount(codec.AppendAccount(nil, a), anyAccount(r)))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var decoder codec.AccountDecoder
-		first, rest, err := decoder.Decode(b)
+		first, rest, err := new(codec.AccountDecoder).Decode(b)
 		if err != nil {
 			return
 		}
-		second, _, err := decoder.Decode(rest)
+		second, _, err := new(codec.AccountDecoder).Decode(rest)
 		if err != nil {
 			second = new(ledger.Account)
 			binary.LittleEndian.PutUint64(second.Pubkey[:], uint64(len(rest)))
 		}
-		v := new(recordStore)
-		at := v.put(first)
-		checkStore(t, v, map[arena.Ref]*ledger.Account{at: first}, new(Slab))
-		v.write(at, second)
-		checkStore(t, v, map[arena.Ref]*ledger.Account{at: second}, new(Slab))
-		v.free(at)
-		checkEmpty(t, v)
+		s := new(recordStore)
+		at := s.put(first)
+		checkStore(t, s, map[arena.Ref]*ledger.Account{at: first})
+		s.write(at, second)
+		checkStore(t, s, map[arena.Ref]*ledger.Account{at: second})
+		s.free(at)
+		checkStore(t, s, nil)
 	})
 }

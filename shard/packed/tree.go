@@ -16,7 +16,7 @@ const treeDegree = 128
 // search reads a record only where numbers are equal. Frozen copies share the nodes
 // ([btree.BTreeG.Copy]), and the tree copies a shared node before it writes to it.
 type tree struct {
-	records  *arena.Chunks[record] // the records that are listed
+	records  *arena.Pool[record] // the records that are listed
 	listings *btree.BTreeG[listing]
 	hint     btree.PathHint // where the last call of first ended
 }
@@ -33,13 +33,10 @@ func listingOf(number uint64, r arena.Ref) listing {
 
 func (l listing) number() uint64 { return uint64(l.high)<<32 | uint64(l.low) }
 
-func newTree(records *arena.Chunks[record]) *tree {
+func newTree(records *arena.Pool[record]) *tree {
 	less := func(a, b listing) bool {
-		if a.high != b.high {
-			return a.high < b.high
-		}
-		if a.low != b.low {
-			return a.low < b.low
+		if a.number() != b.number() {
+			return a.number() < b.number()
 		}
 		return b.ref != 0 && (a.ref == 0 || records.At(a.ref).key.Compare(&records.At(b.ref).key) < 0)
 	}
@@ -48,15 +45,11 @@ func newTree(records *arena.Chunks[record]) *tree {
 
 // get returns the record listed under a number and a key, 0 if there is none.
 func (t *tree) get(number uint64, key *ledger.Pubkey) (found arena.Ref) {
-	t.listings.Ascend(listingOf(number, 0), func(l listing) bool {
-		if l.number() != number {
-			return false
+	t.ascend(number, key, func(n uint64, r arena.Ref) bool {
+		if n == number && t.records.At(r).key == *key {
+			found = r
 		}
-		order := t.records.At(l.ref).key.Compare(key)
-		if order == 0 {
-			found = l.ref
-		}
-		return order < 0
+		return false
 	})
 	return found
 }
@@ -88,10 +81,10 @@ func (t *tree) ascend(number uint64, key *ledger.Pubkey, visit func(number uint6
 	})
 }
 
-// load fills an empty tree with members, which must be in the order of their groups and keys.
-func (t *tree) load(members []member) {
-	for _, m := range members {
-		t.listings.Load(listing{m.group, m.start, m.ref})
+// load fills an empty tree with listings, which must be in the order of their numbers and keys.
+func (t *tree) load(listings []listing) {
+	for _, l := range listings {
+		t.listings.Load(l)
 	}
 	Pack(t.listings)
 }

@@ -2,6 +2,7 @@ package txstore
 
 import (
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"ledgerd/engine/ledger"
@@ -13,15 +14,16 @@ type Block struct {
 	Block *ledger.Block // without writes and transactions
 
 	records     []record
-	keys        arena.Chunks[ledger.Pubkey] // the store's keys when the block was packed
-	named       *named                      // nil without transactions
-	packedBytes int                         // an estimate of the size of the unpacked transactions
+	keys        arena.Chunks[arena.Key] // the store's keys when the block was packed
+	named       *named                  // nil without transactions
+	packedBytes int                     // an estimate of the size of the unpacked transactions
 }
 
 // record is one transaction.
 type record struct {
 	signature ledger.Signature
 	block     *Block
+	next      *record // the next one with the same hash of the signature; Store.mu guards it
 	fee       ledger.Lamports
 	keysFrom  uint32 // index of its first key in named.keys; its keys end where those of the next record begin
 	index     uint32 // in the block, above indexShift; flags below
@@ -47,9 +49,7 @@ type named struct {
 // drop drops the keys. It is the cleanup of the block: the runtime calls it when the block is unreachable.
 func (n *named) drop() {
 	n.reads.Load()
-	for len(n.keys) > 0 {
-		some := n.keys[:min(len(n.keys), lockedAtOnce)]
-		n.keys = n.keys[len(some):]
+	for some := range slices.Chunk(n.keys, lockedAtOnce) {
 		n.of.mu.Lock()
 		for _, key := range some {
 			n.of.Drop(key)
@@ -90,9 +90,6 @@ func (b *Block) Len() int { return len(b.records) }
 
 // Signatures returns the transactions with only their signatures set.
 func (b *Block) Signatures() []ledger.Transaction {
-	if b.Len() == 0 {
-		return nil
-	}
 	out := make([]ledger.Transaction, b.Len())
 	for i := range out {
 		out[i].Signature = b.records[i].signature
@@ -117,9 +114,6 @@ func (b *Block) Transactions(first, last int) []ledger.Transaction {
 
 // Whole returns the block with its transactions.
 func (b *Block) Whole() *ledger.Block {
-	if b.Len() == 0 {
-		return b.Block
-	}
 	whole := *b.Block
 	whole.Transactions = b.Transactions(0, b.Len())
 	return &whole
@@ -145,11 +139,7 @@ func (b *Block) unpack(index int, t *ledger.Transaction, dst []ledger.Pubkey) []
 	}
 	from := len(dst)
 	for _, key := range b.named.keys[r.keysFrom:b.keysFrom(index+1)] {
-		if key == 0 {
-			dst = append(dst, ledger.Pubkey{})
-		} else {
-			dst = append(dst, *b.keys.At(key))
-		}
+		dst = append(dst, b.keys.At(key).Pubkey)
 	}
 	if len(dst) > from {
 		t.Accounts = dst[from:len(dst):len(dst)]

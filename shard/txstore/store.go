@@ -17,10 +17,10 @@ const lockedAtOnce = 512
 type Store struct {
 	keys *keys // account keys of all transactions
 
-	mu     sync.RWMutex
-	seed   maphash.Seed
-	newest map[uint64]*record   // by the hash of the signature: the one that was added last
-	others map[uint64][]*record // the other ones with that hash: of blocks on other branches
+	mu      sync.RWMutex
+	seed    maphash.Seed
+	records map[uint64]*record // by the hash of the signature: the one that was added last
+	count   int                // of all records
 }
 
 // keys are shared by all blocks. The cleanup of a block refers to them and not to the store: the store refers to
@@ -32,7 +32,7 @@ type keys struct {
 
 // New returns an empty store.
 func New() *Store {
-	return &Store{keys: new(keys), seed: maphash.MakeSeed(), newest: make(map[uint64]*record), others: make(map[uint64][]*record)}
+	return &Store{keys: new(keys), seed: maphash.MakeSeed(), records: make(map[uint64]*record)}
 }
 
 // Pack returns b packed; the result shares nothing large with b. Transaction finds its transactions only after Add.
@@ -59,9 +59,11 @@ func (s *Store) Pack(b *ledger.Block) *Block {
 			signature: t.Signature, block: p, fee: t.Fee.Value,
 			keysFrom: uint32(len(p.named.keys)), index: uint32(i)<<indexShift | flagsOf(t),
 		}
-		p.named.keys = s.keys.UseAll(t.Accounts, p.named.keys)
+		for j := range t.Accounts {
+			p.named.keys = append(p.named.keys, s.keys.Use(&t.Accounts[j]))
+		}
 	}
-	p.keys = s.keys.Names
+	p.keys = s.keys.Names.Chunks
 	runtime.AddCleanup(p, (*named).drop, p.named)
 	return p
 }
@@ -70,86 +72,69 @@ func (s *Store) hash(sig *ledger.Signature) uint64 { return maphash.Bytes(s.seed
 
 // Add makes the transactions of a block findable.
 func (s *Store) Add(b *Block) {
-	for some := range slices.Chunk(b.records, lockedAtOnce) {
-		s.mu.Lock()
-		for i := range some {
-			h := s.hash(&some[i].signature)
-			if other := s.newest[h]; other != nil {
-				s.others[h] = append(s.others[h], other)
-			}
-			s.newest[h] = &some[i]
-		}
-		s.mu.Unlock()
-	}
+	s.eachLocked(b, func(at *record, h uint64) {
+		at.next = s.records[h]
+		s.records[h] = at
+		s.count++
+	})
 }
 
 // Remove undoes Add for blocks.
 func (s *Store) Remove(blocks []*Block) {
 	for _, b := range blocks {
-		for some := range slices.Chunk(b.records, lockedAtOnce) {
-			s.mu.Lock()
-			for i := range some {
-				s.removeLocked(&some[i])
-			}
-			s.mu.Unlock()
-		}
+		s.eachLocked(b, s.removeLocked)
 	}
 }
 
-func (s *Store) removeLocked(r *record) {
-	h := s.hash(&r.signature)
-	others := s.others[h]
-	switch last := len(others) - 1; {
-	case s.newest[h] != r:
-		others = slices.DeleteFunc(others, func(o *record) bool { return o == r })
-	case last < 0:
-		delete(s.newest, h)
-		return
-	default:
-		s.newest[h] = others[last]
-		others = slices.Delete(others, last, last+1)
+// eachLocked calls do for the records of a block and the hashes of their signatures.
+func (s *Store) eachLocked(b *Block, do func(r *record, h uint64)) {
+	for some := range slices.Chunk(b.records, lockedAtOnce) {
+		s.mu.Lock()
+		for i := range some {
+			do(&some[i], s.hash(&some[i].signature))
+		}
+		s.mu.Unlock()
 	}
-	if s.others[h] = others; len(others) == 0 {
-		delete(s.others, h)
+}
+
+func (s *Store) removeLocked(r *record, h uint64) {
+	s.count--
+	before := s.records[h]
+	if before != r {
+		for before.next != r {
+			before = before.next
+		}
+		before.next = r.next
+	} else if r.next != nil {
+		s.records[h] = r.next
+	} else {
+		delete(s.records, h)
 	}
+	r.next = nil // it would keep the block of the next one reachable
 }
 
 // Transaction returns the transaction with the signature in a block for which onChain is true, nil if there is none. Of
 // several it returns the one of the newest slot. onChain is called with the store locked.
 func (s *Store) Transaction(sig *ledger.Signature, onChain func(*Block) bool) *ledger.Transaction {
-	r := s.find(sig, onChain)
-	if r == nil {
-		return nil
-	}
-	i := r.indexInBlock()
-	return &r.block.Transactions(i, i+1)[0]
-}
-
-func (s *Store) find(sig *ledger.Signature, onChain func(*Block) bool) (found *record) {
+	var found *record
 	h := s.hash(sig)
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	consider := func(r *record) {
+	for r := s.records[h]; r != nil; r = r.next {
 		if r.signature == *sig && onChain(r.block) && (found == nil || r.after(found)) {
 			found = r
 		}
 	}
-	if r := s.newest[h]; r != nil {
-		consider(r)
+	s.mu.RUnlock()
+	if found == nil {
+		return nil
 	}
-	for _, r := range s.others[h] {
-		consider(r)
-	}
-	return found
+	i := found.indexInBlock()
+	return &found.block.Transactions(i, i+1)[0]
 }
 
 // Len returns how many transactions can be found.
 func (s *Store) Len() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	n := len(s.newest)
-	for _, others := range s.others {
-		n += len(others)
-	}
-	return n
+	return s.count
 }
