@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"ledgerd/engine/ledger"
 )
 
@@ -51,8 +53,8 @@ type Config struct {
 type Filler struct {
 	Config
 	answers chan *Answer
-	fetches chan struct{} // a semaphore: holds a token for each running request
-	wake    chan struct{} // holds a token when a key was queued
+	fetches *semaphore.Weighted // bounds the running requests
+	wake    chan struct{}       // holds a token when a key was queued
 	stats   counters
 
 	mu        sync.Mutex
@@ -79,7 +81,7 @@ type pending struct {
 func New(c Config) *Filler {
 	return &Filler{
 		Config: c, pending: make(map[ledger.Pubkey]*pending),
-		answers: make(chan *Answer), fetches: make(chan struct{}, MaxFetches), wake: make(chan struct{}, 1),
+		answers: make(chan *Answer), fetches: semaphore.NewWeighted(MaxFetches), wake: make(chan struct{}, 1),
 	}
 }
 
@@ -88,12 +90,7 @@ func (f *Filler) Run(ctx context.Context) {
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	defer f.stop()
-	for {
-		select { // before nextKeys, so that keys collect in the queue while all requests are in flight
-		case f.fetches <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
+	for f.fetches.Acquire(ctx, 1) == nil { // before nextKeys, so that keys collect in the queue while all requests are in flight
 		keys := f.nextKeys(ctx)
 		if len(keys) == 0 {
 			return

@@ -11,14 +11,14 @@ import (
 // errIncomplete refuses an answer without all requested accounts.
 var errIncomplete = &ledger.UpstreamError{Err: errors.New("its answer does not tell each account that was asked for")}
 
-// serve fetches keys until every key is ended. It retries keys whose answer was too old. It is called with a
-// token in f.fetches.
+// serve fetches keys until every key is ended. It retries keys whose answer was too old. The caller has acquired
+// f.fetches.
 func (f *Filler) serve(ctx context.Context, keys []ledger.Pubkey) {
 	bounded, cancel := context.WithTimeout(ctx, GiveUpAfter)
 	defer cancel()
 	for {
 		base, err := f.fetch(ctx, keys)
-		<-f.fetches
+		f.fetches.Release(1)
 		switch {
 		case ctx.Err() != nil:
 			return // stop ends the keys
@@ -40,11 +40,7 @@ func (f *Filler) serve(ctx context.Context, keys []ledger.Pubkey) {
 		case <-time.After(AgainAfter):
 		case <-bounded.Done():
 		}
-		select {
-		case f.fetches <- struct{}{}:
-		case <-bounded.Done():
-		}
-		if bounded.Err() != nil {
+		if f.fetches.Acquire(bounded, 1) != nil {
 			f.end(keys, ledger.ErrFetching)
 			return
 		}
