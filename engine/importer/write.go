@@ -20,7 +20,7 @@ const (
 	firstVersion ledger.Version = 1
 )
 
-// writer writes the snapshot of an import, and the record that the snapshot is the state after.
+// writer writes the snapshot of an import.
 type writer struct {
 	*Import
 	ctx      context.Context
@@ -29,6 +29,7 @@ type writer struct {
 	lamports atomic.Uint64 // the sum over the newest records of all accounts, also of those the filter excludes
 }
 
+// write writes the snapshot, and the record that the snapshot is the state after.
 func (i *Import) write(ctx context.Context, at Point) (done Result, err error) {
 	i.phase.Store(uint32(Writes))
 	d := i.c.Dir
@@ -48,24 +49,18 @@ func (i *Import) write(ctx context.Context, at Point) (done Result, err error) {
 		return done, fmt.Errorf("its accounts hold %d lamports together, and its bank says that they hold %d: it is not whole", sum, want.Value)
 	}
 	m := written.Meta
-	if err := i.beginLog(m); err != nil {
+	// The record has no accounts: if the snapshot is lost, the import must be repeated.
+	err = i.log.Commit([]*ledger.Record{{
+		Version: m.Version, Kind: ledger.BaseRecord, Slot: m.Slot, Base: &ledger.BaseState{Slot: m.Slot}, FirstSeq: 1, StateHash: m.StateHash,
+	}})
+	if err == nil {
+		err = i.log.Close()
+		i.log = nil
+	}
+	if err != nil {
 		return done, fmt.Errorf("cannot begin the log: %w", err)
 	}
 	return Result{m.Accounts, m.Mints, m.StateHash}, nil
-}
-
-// beginLog writes the record that the snapshot is the state after. The record has no accounts: if the snapshot is
-// lost, the import must be repeated.
-func (i *Import) beginLog(m *snapshot.Meta) error {
-	l := i.log
-	err := l.Commit([]*ledger.Record{{
-		Version: m.Version, Kind: ledger.BaseRecord, Slot: m.Slot, Base: &ledger.BaseState{Slot: m.Slot}, FirstSeq: 1, StateHash: m.StateHash,
-	}})
-	if err != nil {
-		return err
-	}
-	i.log = nil
-	return l.Close()
 }
 
 // parts splits the keys into n parts, each of which one goroutine writes.
@@ -83,17 +78,12 @@ func (w *writer) parts(n int) []snapshot.Part {
 	return parts
 }
 
-var (
-	// errStop stops a walk after visit returned false.
-	errStop = errors.New("stop")
-	// errOverflow is the error for an archive whose lamports cannot be summed up.
-	errOverflow = errors.New("its accounts hold 2^64 lamports or more together: it is not whole")
-)
+// errStop stops a walk after visit returned false.
+var errStop = errors.New("stop")
 
 // accounts calls visit for the accounts of a part that the filter admits, and adds the facts of all mints of the part to mints.
 func (w *writer) accounts(first, last int, mints *extsort.Spool, visit func(*ledger.Account) bool) error {
 	var decoder codec.AccountDecoder
-	var sum uint64
 	err := w.rows.EachNewest(first, last, func(row *extsort.Row) error {
 		w.sorted.Add(1)
 		if err := w.ctx.Err(); err != nil {
@@ -106,24 +96,22 @@ func (w *writer) accounts(first, last int, mints *extsort.Spool, visit func(*led
 		if err != nil {
 			return fmt.Errorf("a sorted account cannot be read back: %w", err)
 		}
-		if sum += uint64(a.Lamports); sum < uint64(a.Lamports) {
-			return errOverflow
+		if n := uint64(a.Lamports); w.lamports.Add(n) < n {
+			return errors.New("its accounts hold 2^64 lamports or more together: it is not whole")
 		}
 		if len(mint) > 0 {
 			if err := mints.Add(&extsort.Row{Key: row.Key, Value: mint}); err != nil {
 				return err
 			}
 		}
-		if a.Provenance = ledger.BaseProvenance(w.at.Slot); a.Known != 0 && !visit(a) { // without fields the filter excludes it
+		a.Provenance = ledger.BaseProvenance(w.at.Slot)
+		if a.Known != 0 && !visit(a) { // without fields it is excluded by the filter
 			return errStop
 		}
 		return nil
 	})
-	switch {
-	case err == errStop:
+	if err == errStop {
 		return nil
-	case err == nil && w.lamports.Add(sum) < sum:
-		return errOverflow
 	}
 	return err
 }
