@@ -171,3 +171,22 @@ func key(n byte) ledger.Pubkey { return ledger.Pubkey{31: n} }
 
 // hash returns the n-th block hash.
 func hash(n byte) ledger.Hash { return ledger.Hash(key(n)) }
+
+// TestImportBeginsWithoutWhatAnotherLeft opens the directory of an import that did not finish.
+func TestImportBeginsWithoutWhatAnotherLeft(t *testing.T) {
+	disk := vfstest.NewMemory()
+	for _, again := range []bool{false, true} {
+		d, anew, err := OpenForImportOn(disk, "data")
+		if err != nil || anew != again {
+			t.Fatalf("opened anew %v, %v, want %v", anew, err, again)
+		}
+		if paths := disk.Paths(); len(paths) != 2 {
+			t.Errorf("opened anew %v, it holds %v, want the lock and the node file", again, paths)
+		}
+		err = errors.Join(d.SaveImport(ImportNote{}, nil), d.Close(),
+			disk.WriteFile(LogDir("data")+"/1", []byte("x")), disk.WriteFile(SnapshotDir("data")+"/1", []byte("x")))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
