@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
@@ -71,7 +73,7 @@ func (d *Dir) adopt(ctx context.Context, record *ledger.Record, log *slog.Logger
 
 // onlySnapshot returns the snapshot of a record and removes all others: a start could choose another one,
 // and the log has no records for it.
-func (d *Dir) onlySnapshot(record *ledger.Record, log *slog.Logger) (found *snapshot.Meta, err error) {
+func (d *Dir) onlySnapshot(record *ledger.Record, log *slog.Logger) (*snapshot.Meta, error) {
 	store, err := snapshot.OpenStore(d.fs, d.SnapshotDir(), log)
 	if err != nil {
 		return nil, err
@@ -80,50 +82,43 @@ func (d *Dir) onlySnapshot(record *ledger.Record, log *slog.Logger) (found *snap
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range all {
-		if i.Version == record.Version {
-			snap, err := store.Open(i)
-			if err != nil {
-				return nil, err
-			}
-			found = snap.Meta()
-		}
-	}
-	switch {
-	case found == nil:
+	at := slices.IndexFunc(all, func(i snapshot.Info) bool { return i.Version == record.Version })
+	if at < 0 {
 		return nil, errors.New("it is not there")
-	case found.StateHash != record.StateHash:
-		return nil, fmt.Errorf("its state hash is %s, that of the record %s", found.StateHash, record.StateHash)
-	case found.Seq != record.LastSeq():
-		return nil, fmt.Errorf("it stands at update %d, the record at %d", found.Seq, record.LastSeq())
 	}
-	for _, i := range all {
-		if i.Version != record.Version {
-			if err := d.fs.Remove(filepath.Join(d.SnapshotDir(), i.Name)); err != nil {
-				return nil, fmt.Errorf("cannot remove another snapshot: %w", err)
-			}
+	snap, err := store.Open(all[at])
+	if err != nil {
+		return nil, err
+	}
+	m := snap.Meta()
+	switch {
+	case m.StateHash != record.StateHash:
+		return nil, fmt.Errorf("its state hash is %s, that of the record %s", m.StateHash, record.StateHash)
+	case m.Seq != record.LastSeq():
+		return nil, fmt.Errorf("it stands at update %d, the record at %d", m.Seq, record.LastSeq())
+	}
+	for _, other := range slices.Delete(all, at, at+1) {
+		if err := d.fs.Remove(filepath.Join(d.SnapshotDir(), other.Name)); err != nil {
+			return nil, fmt.Errorf("cannot remove another snapshot: %w", err)
 		}
 	}
 	if err := d.fs.SyncDir(d.SnapshotDir()); err != nil {
 		return nil, fmt.Errorf("cannot sync the directory of snapshots: %w", err)
 	}
-	return found, nil
+	return m, nil
 }
 
 // FirstRecord returns the oldest record of the directory's log, nil if there is none.
 func (d *Dir) FirstRecord(ctx context.Context) (first *ledger.Record, err error) {
 	_, err = wal.Replay(ctx, d.fs, d.LogDir(), 0, func(commit []wal.Entry) error {
 		first = commit[0].Record
-		return errFirstRead
+		return io.EOF // ends the replay
 	}, nil)
-	if err != nil && !errors.Is(err, errFirstRead) {
+	if err != nil && first == nil {
 		return nil, fmt.Errorf("cannot read the log: %w", err)
 	}
 	return first, nil
 }
-
-// errFirstRead stops a replay of the log after its first commit.
-var errFirstRead = errors.New("the first record was read")
 
 // HoldsRecords reports whether the directory's log has a record. Without one, a cluster node's directory
 // needs a bootstrap.

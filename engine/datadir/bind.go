@@ -33,7 +33,7 @@ func (d *Dir) BindSource(info ledger.SourceInfo) error {
 func (d *Dir) BindFilter(f *ledger.Filter) error {
 	return d.update(func(n *nodeFile) error {
 		switch {
-		case sameFilter(f, n.Filter):
+		case flagsOf(f) == flagsOf(n.Filter):
 		case !d.isNew(n):
 			return fmt.Errorf("data directory %s was begun %s: give the same --index-owners and --index-accounts, or choose another --data-dir", d.path, flagsOf(n.Filter))
 		default:
@@ -77,7 +77,7 @@ func (d *Dir) BindCluster(ledgerID string, f Facts) error {
 			return fmt.Errorf("data directory %s holds a ledger of its own: a node of a cluster needs an empty one, choose it with --data-dir", d.path)
 		case n.Source != nil && *n.Source != f.Source:
 			return fmt.Errorf("data directory %s is of the source %q, the cluster's is %q: choose another --data-dir", d.path, *n.Source, f.Source)
-		case n.Source != nil && !sameFilter(n.Filter, f.Filter):
+		case n.Source != nil && flagsOf(n.Filter) != flagsOf(f.Filter):
 			return fmt.Errorf("data directory %s was begun %s, the cluster holds its ledger %s: choose another --data-dir", d.path, flagsOf(n.Filter), flagsOf(f.Filter))
 		}
 		n.LedgerID = ledgerID

@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -62,17 +63,10 @@ type nodeFile struct {
 func Open(path string) (*Dir, error) { return OpenOn(vfs.Disk{}, path) }
 
 // OpenOn is Open on a given disk.
-func OpenOn(disk vfs.FS, path string) (*Dir, error) {
-	d, err := open(disk, path)
-	if err == nil && d.node.Import.unfinished() {
-		d.lock.Close()
-		return nil, fmt.Errorf("data directory %s %w", path, ErrUnfinishedImport)
-	}
-	return d, err
-}
+func OpenOn(disk vfs.FS, path string) (*Dir, error) { return open(disk, path, false) }
 
-// open is OpenOn that also opens a directory with an unfinished import.
-func open(disk vfs.FS, path string) (*Dir, error) {
+// open is OpenOn. For an import it also opens a directory with an unfinished import.
+func open(disk vfs.FS, path string, forImport bool) (*Dir, error) {
 	if err := disk.MkdirAll(path); err != nil {
 		return nil, fmt.Errorf("cannot create data directory: %w", err)
 	}
@@ -86,6 +80,9 @@ func open(disk vfs.FS, path string) (*Dir, error) {
 	d := &Dir{fs: disk, path: path, lock: lock}
 	if err = d.load(); err == nil && d.node.MovingAside { // a crash interrupted SetAside
 		err = d.moveAside()
+	}
+	if err == nil && !forImport {
+		err = d.checkImport()
 	}
 	if err != nil {
 		lock.Close()
@@ -160,26 +157,42 @@ func (d *Dir) saveLocked(n nodeFile) error {
 // checksum returns the correct Checksum of n.
 func (n nodeFile) checksum() string {
 	n.Checksum = ""
-	content, err := json.Marshal(n)
+	return fmt.Sprintf("%08x", crc32.Checksum(encode(n), crc32.MakeTable(crc32.Castagnoli)))
+}
+
+// encode returns v as JSON.
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // strings and flags can always be encoded
 	}
-	return fmt.Sprintf("%08x", crc32.Checksum(content, crc32.MakeTable(crc32.Castagnoli)))
+	return b
 }
 
 func (d *Dir) file() string { return filepath.Join(d.path, "node.json") }
 
 // load reads node.json, or creates it in a new directory.
 func (d *Dir) load() error {
-	content, err := readFile(d.fs, d.file())
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := d.mustBeNew(); err != nil {
-			return err
-		}
-		id := make([]byte, 16)
-		rand.Read(id) // never fails
-		return d.saveLocked(nodeFile{NodeID: hex.EncodeToString(id)})
+	err := d.read()
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
+	if err := d.mustBeNew(); err != nil {
+		return err
+	}
+	id := make([]byte, 16)
+	rand.Read(id) // never fails
+	return d.saveLocked(nodeFile{NodeID: hex.EncodeToString(id)})
+}
+
+// read reads node.json.
+func (d *Dir) read() error {
+	f, err := d.fs.Open(d.file())
+	if err != nil {
+		return fmt.Errorf("cannot open the node file: %w", err)
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.NewSectionReader(f, 0, math.MaxInt64))
 	if err != nil {
 		return fmt.Errorf("cannot read the node file: %w", err)
 	}
@@ -220,18 +233,4 @@ func (d *Dir) mustBeNew() error {
 		}
 	}
 	return nil
-}
-
-// readFile returns the content of a small file.
-func readFile(disk vfs.FS, name string) ([]byte, error) {
-	f, err := disk.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.NewSectionReader(f, 0, size))
 }

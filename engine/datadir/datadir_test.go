@@ -3,23 +3,31 @@ package datadir
 import (
 	"encoding/json"
 	"errors"
-	"ledgerd/engine/ledger"
-	"ledgerd/snapshot/vfs"
-	"ledgerd/snapshot/vfs/vfstest"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
-func mustOpen(t *testing.T, path string) *Dir {
+func mustOpen(t *testing.T, disk vfs.FS, path string) *Dir {
 	t.Helper()
-	d, err := Open(path)
+	d, err := OpenOn(disk, path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
+}
+
+func openOn(t *testing.T, disk vfs.FS) *Dir {
+	t.Helper()
+	return mustOpen(t, disk, "data")
 }
 
 // bindRoot ties a directory to a first block as an engine does.
@@ -30,57 +38,50 @@ func bindRoot(d *Dir, root ledger.Hash) error {
 	return d.SaveRoot(ledger.Some(root), false)
 }
 
-func TestDirKeepsItsNodeID(t *testing.T) {
+func TestDirBelongsToOneProcessAndKeepsItsNodeID(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b")
-	d := mustOpen(t, path)
+	d := mustOpen(t, vfs.Disk{}, path)
 	id := d.NodeID()
 	if id == "" {
 		t.Error("no node id")
 	}
+	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "in use") || !strings.Contains(err.Error(), path) {
+		t.Errorf("opened twice: %v, want that it is in use", err)
+	}
 	d.Close()
-	again := mustOpen(t, path)
+	again := mustOpen(t, vfs.Disk{}, path)
 	defer again.Close()
 	if again.NodeID() != id {
 		t.Errorf("node id %q after a restart, want %q", again.NodeID(), id)
 	}
-	other := mustOpen(t, t.TempDir())
+	other := mustOpen(t, vfs.Disk{}, t.TempDir())
 	defer other.Close()
 	if other.NodeID() == id {
 		t.Error("two directories have one node id")
 	}
 }
 
-func TestDirBelongsToOneProcess(t *testing.T) {
-	path := t.TempDir()
-	d := mustOpen(t, path)
-	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "in use") || !strings.Contains(err.Error(), path) {
-		t.Errorf("opened twice: %v, want that it is in use", err)
-	}
-	d.Close()
-	mustOpen(t, path).Close()
-}
-
 func TestDirRefusesAnotherLedger(t *testing.T) {
-	path := t.TempDir()
-	sim := ledger.SourceInfo{Identity: "sim:seed=1"}
-	d := mustOpen(t, path)
-	for name, err := range map[string]error{"source": d.BindSource(sim), "root": bindRoot(d, hash(1))} {
-		if err != nil {
-			t.Fatalf("the first %s is refused: %v", name, err)
-		}
+	disk := vfstest.NewMemory()
+	bind := func(d *Dir, n byte) map[string]error {
+		return map[string]error{"source": d.BindSource(ledger.SourceInfo{Identity: fmt.Sprintf("sim:seed=%d", n)}), "root": bindRoot(d, hash(n))}
 	}
-	d.Close()
-	d = mustOpen(t, path)
-	defer d.Close()
-	for name, err := range map[string]error{"source": d.BindSource(sim), "root": bindRoot(d, hash(1))} {
-		if err != nil {
-			t.Errorf("the same %s is refused: %v", name, err)
+	for range 2 {
+		d := openOn(t, disk)
+		for name, err := range bind(d, 1) {
+			if err != nil {
+				t.Errorf("the %s is refused: %v", name, err)
+			}
 		}
+		d.Close()
 	}
-	for name, err := range map[string]error{"source": d.BindSource(ledger.SourceInfo{Identity: "sim:seed=2"}), "root": bindRoot(d, hash(2))} {
+	for name, err := range bind(openOn(t, disk), 2) {
 		if err == nil || !strings.Contains(err.Error(), "another ledger") || !strings.Contains(err.Error(), "--data-dir") {
 			t.Errorf("another %s: %v, want a refusal that hints at --data-dir", name, err)
 		}
+	}
+	if names, err := disk.List("data"); err != nil || !slices.Equal(names, []string{"LOCK", "node.json"}) {
+		t.Errorf("the directory holds %v, %v, want no temporary file", names, err)
 	}
 }
 
@@ -90,7 +91,7 @@ func TestDirRefusesDamagedNodeFile(t *testing.T) {
 		"no checksum": `{"node_id":"08c893010d2a396b85131f185655e350"}`,
 	} {
 		path := t.TempDir()
-		mustOpen(t, path).Close()
+		mustOpen(t, vfs.Disk{}, path).Close()
 		file := filepath.Join(path, "node.json")
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -100,17 +101,14 @@ func TestDirRefusesDamagedNodeFile(t *testing.T) {
 		}
 		// The lock is free again: a person can put the file right and go on.
 		os.Remove(file)
-		mustOpen(t, path).Close()
+		mustOpen(t, vfs.Disk{}, path).Close()
 	}
 }
 
 // TestEveryByteOfTheNodeFileCounts turns over each of its bits.
 func TestEveryByteOfTheNodeFileCounts(t *testing.T) {
 	disk := vfstest.NewMemory()
-	d, err := OpenOn(disk, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := openOn(t, disk)
 	if err := errors.Join(d.BindSource(ledger.SourceInfo{Identity: "test", Live: true, Complete: true}), d.SaveRoot(ledger.Some(hash(1)), true), d.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -132,23 +130,6 @@ func TestEveryByteOfTheNodeFileCounts(t *testing.T) {
 			if d, err := OpenOn(harmed, "data"); err == nil && !reflect.DeepEqual(d.node, want) {
 				t.Errorf("bit %d of byte %d (%q) was turned over: opened as %+v", bit, at, content[at], d.node)
 			}
-		}
-	}
-}
-
-func TestDirLeavesNoTemporaryFiles(t *testing.T) {
-	path := t.TempDir()
-	d := mustOpen(t, path)
-	d.BindSource(ledger.SourceInfo{Identity: "x"})
-	bindRoot(d, hash(1))
-	d.Close()
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if e.Name() != "LOCK" && e.Name() != "node.json" {
-			t.Errorf("left %s behind", e.Name())
 		}
 	}
 }
@@ -185,17 +166,27 @@ func TestFiltersOfADirectoryStay(t *testing.T) {
 	}
 }
 
-func openOn(t *testing.T, disk vfs.FS) *Dir {
-	t.Helper()
-	d, err := OpenOn(disk, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
 // key returns the n-th key of a test.
 func key(n byte) ledger.Pubkey { return ledger.Pubkey{31: n} }
 
 // hash returns the n-th block hash.
 func hash(n byte) ledger.Hash { return ledger.Hash(key(n)) }
+
+// TestImportBeginsWithoutWhatAnotherLeft opens the directory of an import that did not finish.
+func TestImportBeginsWithoutWhatAnotherLeft(t *testing.T) {
+	disk := vfstest.NewMemory()
+	for _, again := range []bool{false, true} {
+		d, anew, err := OpenForImportOn(disk, "data")
+		if err != nil || anew != again {
+			t.Fatalf("opened anew %v, %v, want %v", anew, err, again)
+		}
+		if paths := disk.Paths(); len(paths) != 2 {
+			t.Errorf("opened anew %v, it holds %v, want the lock and the node file", again, paths)
+		}
+		err = errors.Join(d.SaveImport(ImportNote{}, nil), d.Close(),
+			disk.WriteFile(LogDir("data")+"/1", []byte("x")), disk.WriteFile(SnapshotDir("data")+"/1", []byte("x")))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"ledgerd/engine/ledger"
 )
@@ -39,13 +37,7 @@ func (n nodeFile) facts() Facts {
 }
 
 // Encode returns the facts as JSON: the same bytes for the same facts.
-func (f *Facts) Encode() []byte {
-	b, err := json.Marshal(f)
-	if err != nil {
-		panic(err) // strings and flags can always be encoded
-	}
-	return b
-}
+func (f *Facts) Encode() []byte { return encode(f) }
 
 // DecodeFacts is the inverse of Encode. It accepts only bytes that Encode returns, since a field that it does not know
 // may matter.
@@ -74,33 +66,20 @@ func (f *Facts) Difference(others *Facts) string {
 			return fmt.Sprintf("%s: %s here, %s there", c.name, c.a, c.b)
 		}
 	}
-	if !sameFilter(f.Filter, others.Filter) { // flagsOf shortens both to the same text
-		return "filter: other keys here than there"
-	}
 	return ""
 }
 
-// sameFilter reports whether two filters list the same keys.
-func sameFilter(a, b *ledger.Filter) bool {
-	return slices.Equal(a.Owners(), b.Owners()) && slices.Equal(a.Accounts(), b.Accounts())
-}
-
-// flagsOf returns the command line flags of a filter, shortened.
+// flagsOf returns the command line flags of a filter. It is the same for filters that list the same keys.
 func flagsOf(f *ledger.Filter) string {
 	if f == nil {
 		return "without filters"
 	}
-	var flags []string
-	for _, l := range []struct {
-		name string
-		keys []ledger.Pubkey
-	}{{"--index-owners", f.Owners()}, {"--index-accounts", f.Accounts()}} {
-		switch n := len(l.keys); {
-		case n > 4:
-			flags = append(flags, fmt.Sprintf("%s %s,… (%d keys)", l.name, ledger.JoinKeys(l.keys[:4]), n))
-		case n > 0:
-			flags = append(flags, l.name+" "+ledger.JoinKeys(l.keys))
-		}
+	text := "with"
+	if owners := f.Owners(); len(owners) > 0 {
+		text += " --index-owners " + ledger.JoinKeys(owners)
 	}
-	return "with " + strings.Join(flags, " ")
+	if accounts := f.Accounts(); len(accounts) > 0 {
+		text += " --index-accounts " + ledger.JoinKeys(accounts)
+	}
+	return text
 }

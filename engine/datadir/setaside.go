@@ -65,11 +65,11 @@ func (d *Dir) moveAside() error {
 // LeastVersion returns the version of the newest snapshot, so the directory holds the ledger at least up to there; 0 if
 // there is none. It does not read the log.
 func (d *Dir) LeastVersion() (ledger.Version, error) {
-	if _, err := d.fs.List(d.SnapshotDir()); errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
 	all, err := snapshot.ViewStore(d.fs, d.SnapshotDir(), nil).List()
-	if err != nil || len(all) == 0 {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, nil
+	case err != nil || len(all) == 0:
 		return 0, err
 	}
 	return all[0].Version, nil

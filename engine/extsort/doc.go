@@ -1,25 +1,24 @@
-// Package extsort sorts rows on disk and keeps the newest of each key: rows come in any order, however
-// many there are, and the newest of each key go out in the order of keys, in bounded memory.
+// Package extsort sorts rows on disk and keeps the newest row of each key, in bounded memory: any number of rows is
+// added in any order, and the newest row of each key is visited in the order of keys.
 //
 // # Nouns
 //
 // A [Row] is a value of a key with a rank: slot, then version, then the order in which rows were added.
 // The row of the highest rank is the newest, and the others of its key are dropped. The package does not look at
-// values: a deletion is a row like any other, so it wins over what is older, whichever came first.
+// values: a deletion is a row like any other, so it replaces older rows, whichever was added first.
 //
-// A partition is a file of the rows whose keys begin with the same bytes. A [Sorter] adds rows to 256 of
-// them by the first byte. A partition that fits into memory is sorted there; a larger one is first split into 256
-// others by the next byte.
+// A [Spool] is a file of rows. A [Sorter] adds rows to 256 spools by the first byte of their keys, the partitions. A
+// partition that fits into memory is sorted there; a larger one is first split into 256 others by the next byte.
 //
 // # Bounds
 //
-// A Sorter has a buffer of bufferBytes for each partition that is written. Each caller of EachNewest takes MemoryBytes at most for
-// rows, half as much again for their order, and 256 buffers for each partition that it splits. On disk the
-// rows lie once, and those of one partition twice while it is split.
+// A Spool that is written has a buffer of bufferBytes. Each call of EachNewest takes at most the memoryBytes of New for rows
+// and what sorts them, and 256 buffers for each partition that it splits. Each row is on disk once, and the rows of one
+// partition twice while it is split.
 //
 // # Lifetime
 //
-// [New] makes a directory that belongs to the Sorter alone, and [Sorter.Close] removes its files. Add is for
-// one goroutine. When all was added, EachNewest may be called by several, each with its own range of
-// first bytes, and once for each range: it removes what it has read.
+// [New] makes a directory that belongs to the Sorter alone, and [Sorter.Close] removes its files; after a crash the next
+// New removes them. One goroutine calls Add. After the last Add, several goroutines may call EachNewest, each with its
+// own range of first bytes and once for each range, since EachNewest removes the rows.
 package extsort

@@ -1,9 +1,11 @@
 package extsort
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/binary"
-	"errors"
+	"io"
+	"slices"
 
 	"ledgerd/engine/ledger"
 )
@@ -13,47 +15,36 @@ type Row struct {
 	Key     ledger.Pubkey
 	Slot    ledger.Slot
 	Version uint64
-	Value   []byte // at most maxValueBytes
+	Value   []byte // at most 64 KiB - 1
 }
 
-// maxValueBytes bounds the value of a row.
-const maxValueBytes = 1 << 12
+// headerBytes is the size of a row in a file before its value.
+const headerBytes = len(ledger.Pubkey{}) + 8 + 8 + 2
 
-// maxRowBytes is the size of the largest row: key, slot, version, length of the value, value.
-const maxRowBytes = len(ledger.Pubkey{}) + 3*binary.MaxVarintLen64 + maxValueBytes
-
-// appendRow appends a row as a partition holds it.
+// appendRow appends a row as a spool has it: key, slot u64, version u64, size of the value u16, value. Integers are
+// big-endian.
 func appendRow(dst []byte, r *Row) []byte {
 	dst = append(dst, r.Key[:]...)
-	dst = binary.AppendUvarint(dst, uint64(r.Slot))
-	dst = binary.AppendUvarint(dst, r.Version)
-	dst = binary.AppendUvarint(dst, uint64(len(r.Value)))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(r.Slot))
+	dst = binary.BigEndian.AppendUint64(dst, r.Version)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(r.Value)))
 	return append(dst, r.Value...)
 }
 
-var errRow = errors.New("not a row: the file was changed on disk")
-
-// decodeRow reads the row at the front of b, whose value stays part of b, and returns its length.
-func decodeRow(b []byte, r *Row) (n int, err error) {
-	if len(b) < len(r.Key) {
-		return 0, errRow
+// read reads the next row. It reuses the memory of Value.
+func (r *Row) read(in *bufio.Reader) error {
+	header, err := in.Peek(headerBytes)
+	if err != nil {
+		return err
 	}
-	n = copy(r.Key[:], b)
-	var numbers [3]uint64
-	for i := range numbers {
-		v, size := binary.Uvarint(b[n:])
-		if size <= 0 {
-			return 0, errRow
-		}
-		numbers[i] = v
-		n += size
-	}
-	size := numbers[2]
-	if size > maxValueBytes || size > uint64(len(b)-n) {
-		return 0, errRow
-	}
-	r.Slot, r.Version, r.Value = ledger.Slot(numbers[0]), numbers[1], b[n:n+int(size)]
-	return n + int(size), nil
+	n := copy(r.Key[:], header)
+	r.Slot = ledger.Slot(binary.BigEndian.Uint64(header[n:]))
+	r.Version = binary.BigEndian.Uint64(header[n+8:])
+	size := int(binary.BigEndian.Uint16(header[n+16:]))
+	in.Discard(headerBytes) // cannot fail: these bytes were peeked
+	r.Value = slices.Grow(r.Value[:0], size)[:size]
+	_, err = io.ReadFull(in, r.Value)
+	return err
 }
 
 // olderThan reports whether r ranks below o by slot and version.

@@ -53,9 +53,9 @@ func naive(all []Row) []Row {
 	return out
 }
 
-func newSorter(t *testing.T, c Config) *Sorter {
+func newSorter(t *testing.T, disk vfs.FS, dir string, memoryBytes int64) *Sorter {
 	t.Helper()
-	s, err := New(c)
+	s, err := New(disk, dir, memoryBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestNewestOfEachKeyInOrder(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		all := rows(r, 1+r.IntN(1200))
 		disk := vfstest.NewMemory()
-		s := newSorter(t, Config{FS: disk, Dir: "/s", MemoryBytes: []int64{1, 500, 20_000, 1 << 20}[r.IntN(4)]})
+		s := newSorter(t, disk, "/s", []int64{1, 2000, 80_000, 1 << 20}[r.IntN(4)])
 		for i := range all {
 			if err := s.Add(&all[i]); err != nil {
 				t.Fatal(err)
@@ -104,7 +104,7 @@ func TestNewestOfEachKeyInOrder(t *testing.T) {
 }
 
 func TestMemoryStaysWithinItsBound(t *testing.T) {
-	s := newSorter(t, Config{FS: vfs.Disk{}, Dir: t.TempDir(), MemoryBytes: 4 << 20})
+	s := newSorter(t, vfs.Disk{}, t.TempDir(), 4<<20)
 	defer s.Close()
 	var before, now runtime.MemStats
 	runtime.GC()
@@ -139,7 +139,7 @@ func TestMemoryStaysWithinItsBound(t *testing.T) {
 func TestFullDiskIsTold(t *testing.T) {
 	disk := vfstest.NewMemory()
 	disk.SetCapacity(1 << 20)
-	s := newSorter(t, Config{FS: disk, Dir: "/s"})
+	s := newSorter(t, disk, "/s", 0)
 	row := Row{Value: make([]byte, 1000)}
 	var err error
 	for range 3000 {
@@ -159,7 +159,7 @@ func TestFullDiskIsTold(t *testing.T) {
 }
 
 func TestVisitEndsTheWalk(t *testing.T) {
-	s := newSorter(t, Config{FS: vfstest.NewMemory(), Dir: "/s"})
+	s := newSorter(t, vfstest.NewMemory(), "/s", 0)
 	for i := range byte(5) {
 		s.Add(&Row{Key: ledger.Pubkey{i}})
 	}

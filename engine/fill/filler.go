@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"ledgerd/engine/ledger"
 )
@@ -51,15 +52,15 @@ type Config struct {
 type Filler struct {
 	Config
 	answers chan *Answer
-	fetches chan struct{} // a semaphore: holds a token for each running request
-	wake    chan struct{} // holds a token when a key was queued
-	stats   counters
+	fetches *semaphore.Weighted // bounds the running requests
+	wake    chan struct{}       // holds a token when a key was queued
 
 	mu        sync.Mutex
+	stats     Stats // without On and Waiting
 	pending   map[ledger.Pubkey]*pending
 	queue     []ledger.Pubkey // pending keys that no goroutine serves yet
 	recent    recentWrites
-	negative  negativeCache
+	negative  map[ledger.Pubkey]absence
 	rollbacks uint64
 	paused    time.Time            // no requests until then
 	pausedBy  ledger.UpstreamError // why
@@ -67,7 +68,7 @@ type Filler struct {
 	stopped   bool
 }
 
-// pending is an account that queries wait for.
+// pending is an account that queries wait for. Only err ever changes.
 type pending struct {
 	partial bool          // it is held, but some fields are unknown
 	atLeast ledger.Slot   // the least slot of a useful answer
@@ -78,8 +79,8 @@ type pending struct {
 // New returns a filler that does nothing until Run.
 func New(c Config) *Filler {
 	return &Filler{
-		Config: c, pending: make(map[ledger.Pubkey]*pending),
-		answers: make(chan *Answer), fetches: make(chan struct{}, MaxFetches), wake: make(chan struct{}, 1),
+		Config: c, pending: make(map[ledger.Pubkey]*pending), negative: make(map[ledger.Pubkey]absence),
+		answers: make(chan *Answer), fetches: semaphore.NewWeighted(MaxFetches), wake: make(chan struct{}, 1),
 	}
 }
 
@@ -88,12 +89,7 @@ func (f *Filler) Run(ctx context.Context) {
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	defer f.stop()
-	for {
-		select { // before nextKeys, so that keys collect in the queue while all requests are in flight
-		case f.fetches <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
+	for f.fetches.Acquire(ctx, 1) == nil { // before nextKeys, so that keys collect in the queue while all requests are in flight
 		keys := f.nextKeys(ctx)
 		if len(keys) == 0 {
 			return
@@ -147,8 +143,9 @@ func (f *Filler) await(key ledger.Pubkey, partial bool, atLeast ledger.Slot) (*p
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p := f.pending[key]; p != nil {
-		if !partial { // a rollback undid the block that showed a part of the account
-			p.partial, p.atLeast = false, 0
+		if !partial && p.partial { // a rollback undid the block that showed a part of the account
+			p = &pending{done: p.done}
+			f.pending[key] = p
 		}
 		return p, nil // raising atLeast would starve an account that every block writes
 	}
@@ -159,6 +156,8 @@ func (f *Filler) await(key ledger.Pubkey, partial bool, atLeast ledger.Slot) (*p
 	switch {
 	case f.stopped:
 		return nil, ledger.ErrUnavailable
+	case f.Frozen():
+		return nil, errFrozen
 	case time.Now().Before(f.paused):
 		err := f.pausedBy
 		err.RetryAfter = time.Until(f.paused)
@@ -187,42 +186,51 @@ func (f *Filler) endLocked(key ledger.Pubkey, err error) {
 
 // end is endLocked for several keys.
 func (f *Filler) end(keys []ledger.Pubkey, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, k := range keys {
-		f.endLocked(k, err)
-	}
+	f.update(func() {
+		for _, k := range keys {
+			f.endLocked(k, err)
+		}
+	})
 }
 
-// fail ends keys whose request failed, and all queued keys, with the error. It pauses requests.
-func (f *Filler) fail(keys []ledger.Pubkey, err error) {
-	f.stats.failures.Add(1)
+// update calls change with the lock held. A nil Filler has nothing to change.
+func (f *Filler) update(change func()) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// record counts a request for keys. If it failed, record ends these keys and all queued keys with the error, and pauses
+// requests.
+func (f *Filler) record(keys []ledger.Pubkey, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stats.Fetches++
+	f.stats.Keys += uint64(len(keys))
+	wasDown := f.down
+	if f.down = err != nil; !f.down {
+		if wasDown {
+			f.Logger.Info("accounts are fetched from the node again")
+		}
+		return
+	}
+	f.stats.Failures++
 	why := ledger.UpstreamError{Err: err}
-	var upstream *ledger.UpstreamError
-	if errors.As(err, &upstream) {
+	if upstream, ok := errors.AsType[*ledger.UpstreamError](err); ok {
 		why = *upstream
 	}
 	why.RetryAfter = min(max(PauseAfter, why.RetryAfter), ledger.MaxRetryAfter)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.down {
+	if !wasDown {
 		f.Logger.Warn("accounts cannot be fetched from the node", "error", &why)
 	}
-	f.down, f.paused, f.pausedBy = true, time.Now().Add(why.RetryAfter), why
+	f.paused, f.pausedBy = time.Now().Add(why.RetryAfter), why
 	queued := f.queue
 	f.queue = nil
 	for _, k := range append(keys, queued...) {
 		f.endLocked(k, &why)
-	}
-}
-
-// back records that the node answered.
-func (f *Filler) back() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.down {
-		f.down = false
-		f.Logger.Info("accounts are fetched from the node again")
 	}
 }
 
@@ -242,28 +250,17 @@ type Stats struct {
 	// Queries for accounts that were not held, by result.
 	Found, Missing, Unavailable uint64
 
-	Fetches, Failures uint64 // requests to the node, and those that failed
+	Fetches, Failures uint64 // requests to the node that ended, and those that failed
 	Keys              uint64 // keys of all requests
 	Stale             uint64 // of Keys: answered as of a slot that was too old
 	Waiting           int    // pending keys
 }
 
-type counters struct {
-	found, missing, unavailable    atomic.Uint64
-	fetches, failures, keys, stale atomic.Uint64
-}
-
 // Stats returns the current figures.
-func (f *Filler) Stats() Stats {
-	if f == nil {
-		return Stats{}
-	}
-	f.mu.Lock()
-	waiting := len(f.pending)
-	f.mu.Unlock()
-	s := &f.stats
-	return Stats{
-		On: true, Found: s.found.Load(), Missing: s.missing.Load(), Unavailable: s.unavailable.Load(),
-		Fetches: s.fetches.Load(), Failures: s.failures.Load(), Keys: s.keys.Load(), Stale: s.stale.Load(), Waiting: waiting,
-	}
+func (f *Filler) Stats() (s Stats) {
+	f.update(func() {
+		s = f.stats
+		s.On, s.Waiting = true, len(f.pending)
+	})
+	return s
 }

@@ -1,15 +1,10 @@
 package fill
 
-import (
-	"time"
-
-	"ledgerd/engine/ledger"
-)
+import "ledgerd/engine/ledger"
 
 // Answer is the node's answer to a request for some accounts.
 type Answer struct {
-	keys []ledger.Pubkey
-	base *ledger.BaseState
+	base *ledger.BaseState // has each requested key once
 
 	// The outcome, to be read after done is closed.
 	done      chan struct{}
@@ -43,35 +38,28 @@ func (a *Answer) Done(v ledger.Version) {
 
 // Begin is called when the sequencer begins with the state after a slot and without its blocks.
 func (f *Filler) Begin(slot ledger.Slot) {
-	if f == nil {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.recent.begin(slot)
+	f.update(func() { f.recent.horizon = slot })
 }
 
 // Appended records the writes of a block that became the tip of the chain.
 func (f *Filler) Appended(b *ledger.Block) {
-	if f == nil {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.recent.add(b)
-	f.negative.forgetAlive(b.Accounts)
+	f.update(func() {
+		f.recent.add(b)
+		for i := range b.Accounts {
+			if w := &b.Accounts[i]; w.Lamports > 0 {
+				delete(f.negative, w.Pubkey)
+			}
+		}
+	})
 }
 
 // RolledBack records that the chain was rolled back to a slot.
 func (f *Filler) RolledBack(to ledger.Slot) {
-	if f == nil {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.rollbacks++
-	f.recent.rollBack(to)
-	f.negative.clear()
+	f.update(func() {
+		f.rollbacks++
+		f.recent.rollBack(to)
+		clear(f.negative)
+	})
 }
 
 // Learn returns the base state to apply for an answer, nil for none. No block may be applied between Learn and the record of
@@ -79,38 +67,29 @@ func (f *Filler) RolledBack(to ledger.Slot) {
 func (f *Filler) Learn(a *Answer) *ledger.BaseState {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	slot, now := a.base.Slot, time.Now()
-	if slot < f.recent.horizon {
-		a.tooOld = a.keys
-		return nil
-	}
 	a.rollbacks = f.rollbacks
-	base := &ledger.BaseState{Slot: slot}
+	base := &ledger.BaseState{Slot: a.base.Slot}
 	for i := range a.base.Accounts {
 		w := &a.base.Accounts[i]
 		p := f.pending[w.Pubkey]
 		if p == nil {
 			continue // the filler has stopped
 		}
-		alive, closed := f.recent.after(slot, w.Pubkey)
-		absent := func(since ledger.Slot) {
-			f.negative.add(w.Pubkey, absence{since: since}, now)
-			f.endLocked(w.Pubkey, nil)
-		}
+		alive, closed := f.recent.after(base.Slot, w.Pubkey)
 		switch {
-		case slot < p.atLeast:
+		case base.Slot < max(p.atLeast, f.recent.horizon):
 			a.tooOld = append(a.tooOld, w.Pubkey)
 		case p.partial && closed != 0 || !p.partial && alive: // the held account was reopened after the answer, or is not older than it
 			a.inState = append(a.inState, w.Pubkey)
-		case closed != 0:
-			absent(closed)
-		case w.Lamports == 0:
-			absent(slot)
+		case closed != 0 || w.Lamports == 0:
+			f.addNegativeLocked(w.Pubkey, absence{since: max(closed, base.Slot)})
+			f.endLocked(w.Pubkey, nil)
 		default:
 			base.Accounts = append(base.Accounts, *w)
 			a.inState = append(a.inState, w.Pubkey)
 		}
 	}
+	f.stats.Stale += uint64(len(a.tooOld))
 	if len(base.Accounts) == 0 {
 		return nil
 	}

@@ -22,21 +22,22 @@ func (f *Filler) Account(q ledger.Query, key ledger.Pubkey, a ledger.Account, v 
 		return a, v, err
 	}
 	a, v, err = f.fetched(q, key)
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	switch {
 	case err == nil:
-		f.stats.found.Add(1)
+		f.stats.Found++
 	case errors.Is(err, ledger.ErrNotFound):
-		f.stats.missing.Add(1)
+		f.stats.Missing++
 	default:
-		f.stats.unavailable.Add(1)
+		f.stats.Unavailable++
 	}
 	return a, v, err
 }
 
 // fetched answers a query for an account that is not held.
 func (f *Filler) fetched(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
-	timer := time.NewTimer(f.Deadline)
-	defer timer.Stop()
+	deadline := time.After(f.Deadline)
 	var p *pending // kept until it is done, since its error is the answer
 	for {
 		changed := f.NextPublication() // before the state is read, so that none is missed
@@ -60,7 +61,7 @@ func (f *Filler) fetched(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 			}
 			p = nil
 		case <-changed: // a block may have created the account
-		case <-timer.C:
+		case <-deadline:
 			return a, v, ledger.ErrFetching
 		}
 	}
@@ -69,16 +70,11 @@ func (f *Filler) fetched(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 // awaitAt makes an account that is not held at a view pending. It returns nil if a newer view has the
 // answer, so the query has to wait for the next publication. A *ledger.NotFoundError is the answer at the view.
 func (f *Filler) awaitAt(v ledger.View, key ledger.Pubkey) (*pending, error) {
-	if f.Frozen() {
-		return nil, errFrozen
-	}
-	if v.Commitment != ledger.Processed {
-		switch _, _, err := f.Held(ledger.Query{}, key); {
-		case err == nil || errors.Is(err, ledger.ErrNotFound) && !notIndexed(err):
-			return nil, nil
-		case !notIndexed(err):
-			return nil, err
-		}
+	switch _, _, err := f.Held(ledger.Query{}, key); {
+	case err == nil || errors.Is(err, ledger.ErrNotFound) && !notIndexed(err):
+		return nil, nil
+	case !notIndexed(err):
+		return nil, err
 	}
 	switch k, known := f.remembered(key); {
 	case known && k.unwanted:
@@ -94,25 +90,20 @@ func (f *Filler) awaitAt(v ledger.View, key ledger.Pubkey) (*pending, error) {
 // complete answers a query for an account with unknown fields. If these cannot be fetched it returns the account
 // as it is, without an error.
 func (f *Filler) complete(q ledger.Query, key ledger.Pubkey, a ledger.Account, v ledger.View) (ledger.Account, ledger.View, error) {
-	newest := a
-	if v.Commitment != ledger.Processed {
-		var err error
-		if newest, _, err = f.Held(ledger.Query{}, key); err != nil || newest.Unknown() == 0 {
-			return a, v, nil // the fields are known at a newer view
-		}
+	newest, _, err := f.Held(ledger.Query{}, key)
+	if err != nil || newest.Unknown() == 0 {
+		return a, v, nil // the fields are known at a newer view
 	}
-	if _, known := f.remembered(key); known || f.Frozen() {
+	if _, known := f.remembered(key); known {
 		return a, v, nil
 	}
 	p, err := f.await(key, true, newest.Provenance.Slot())
 	if err != nil || p.atLeast > f.finalized() {
 		return a, v, nil // the account is completed later, or not at all
 	}
-	timer := time.NewTimer(f.Deadline)
-	defer timer.Stop()
 	select {
 	case <-p.done:
-	case <-timer.C:
+	case <-time.After(f.Deadline):
 		return a, v, nil
 	}
 	if after, view, err := f.Held(q, key); err == nil || errors.Is(err, ledger.ErrNotFound) {
@@ -123,6 +114,6 @@ func (f *Filler) complete(q ledger.Query, key ledger.Pubkey, a ledger.Account, v
 
 // notIndexed reports whether err says that an account is not held.
 func notIndexed(err error) bool {
-	var absent *ledger.NotFoundError
-	return errors.As(err, &absent) && absent.Absence == ledger.AccountNotIndexed
+	absent, ok := errors.AsType[*ledger.NotFoundError](err)
+	return ok && absent.Absence == ledger.AccountNotIndexed
 }

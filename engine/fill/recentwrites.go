@@ -13,8 +13,7 @@ const (
 type recentWrites struct {
 	blocks  []blockWrites // all above horizon, oldest first
 	keys    int
-	horizon ledger.Slot
-	begun   bool
+	horizon ledger.Slot // the writes of blocks up to here are not known; 0 before the first block
 }
 
 // blockWrites are the keys that one block wrote.
@@ -31,13 +30,11 @@ const (
 	closedIt
 )
 
-// begin records that the writes of blocks up to a slot are not known.
-func (r *recentWrites) begin(slot ledger.Slot) { r.horizon, r.begun = slot, true }
-
-// add adds the block that became the tip. Without begin the first block is the root, before which no writes are needed.
+// add adds the block that became the tip. The first one is the root, before which no writes are needed, unless the
+// horizon was set before.
 func (r *recentWrites) add(b *ledger.Block) {
-	if !r.begun {
-		r.begin(b.Slot)
+	if r.horizon == 0 {
+		r.horizon = b.Slot
 	}
 	keys := make(map[ledger.Pubkey]written, len(b.Accounts))
 	for i := range b.Accounts {
@@ -64,7 +61,7 @@ func (r *recentWrites) rollBack(to ledger.Slot) {
 }
 
 // after returns whether a block after a slot left a key alive, and the slot of the newest block that closed it, 0 for none.
-// The slot must not be below the horizon.
+// The result is wrong for a slot below the horizon.
 func (r *recentWrites) after(slot ledger.Slot, key ledger.Pubkey) (alive bool, closed ledger.Slot) {
 	for i := len(r.blocks) - 1; i >= 0 && r.blocks[i].slot > slot; i-- {
 		did := r.blocks[i].keys[key]

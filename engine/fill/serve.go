@@ -3,6 +3,7 @@ package fill
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -11,23 +12,21 @@ import (
 // errIncomplete refuses an answer without all requested accounts.
 var errIncomplete = &ledger.UpstreamError{Err: errors.New("its answer does not tell each account that was asked for")}
 
-// serve fetches keys until every key is ended. It retries keys whose answer was too old. It is called with a
-// token in f.fetches.
+// serve fetches keys until every key is ended. It retries keys whose answer was too old. The caller has acquired
+// f.fetches.
 func (f *Filler) serve(ctx context.Context, keys []ledger.Pubkey) {
 	bounded, cancel := context.WithTimeout(ctx, GiveUpAfter)
 	defer cancel()
 	for {
 		base, err := f.fetch(ctx, keys)
-		<-f.fetches
-		switch {
-		case ctx.Err() != nil:
+		f.fetches.Release(1)
+		if ctx.Err() != nil {
 			return // stop ends the keys
-		case err != nil:
-			f.fail(keys, err)
+		}
+		if f.record(keys, err); err != nil {
 			return
 		}
-		f.back()
-		a := &Answer{keys: keys, base: base, done: make(chan struct{})}
+		a := &Answer{base: base, done: make(chan struct{})}
 		if err := f.offer(bounded, a); err != nil {
 			f.end(keys, err)
 			return
@@ -35,48 +34,32 @@ func (f *Filler) serve(ctx context.Context, keys []ledger.Pubkey) {
 		if keys = a.tooOld; len(keys) == 0 {
 			return
 		}
-		f.stats.stale.Add(uint64(len(keys)))
 		select {
 		case <-time.After(AgainAfter):
 		case <-bounded.Done():
 		}
-		select {
-		case f.fetches <- struct{}{}:
-		case <-bounded.Done():
-		}
-		if bounded.Err() != nil {
+		if f.fetches.Acquire(bounded, 1) != nil {
 			f.end(keys, ledger.ErrFetching)
 			return
 		}
 	}
 }
 
-// fetch sends one request to the node.
+// fetch sends one request to the node. The answer has each key once, and no other.
 func (f *Filler) fetch(ctx context.Context, keys []ledger.Pubkey) (*ledger.BaseState, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	f.stats.fetches.Add(1)
-	f.stats.keys.Add(uint64(len(keys)))
 	base, err := f.Fetcher.Fetch(ctx, keys, ledger.Finalized)
-	if err == nil && !isComplete(base, keys) {
-		err = errIncomplete
+	if err != nil {
+		return nil, err
 	}
-	return base, err
-}
-
-// isComplete reports whether an answer has each requested account once, and no other.
-func isComplete(base *ledger.BaseState, keys []ledger.Pubkey) bool {
-	if base == nil || len(base.Accounts) != len(keys) {
-		return false
+	isMissing := func(k ledger.Pubkey) bool {
+		return !slices.ContainsFunc(base.Accounts, func(w ledger.AccountWrite) bool { return w.Pubkey == k })
 	}
-	asked := make(map[ledger.Pubkey]bool, len(keys))
-	for _, k := range keys {
-		asked[k] = true
+	if base == nil || len(base.Accounts) != len(keys) || slices.ContainsFunc(keys, isMissing) {
+		return nil, errIncomplete
 	}
-	for i := range base.Accounts {
-		delete(asked, base.Accounts[i].Pubkey)
-	}
-	return len(asked) == 0
+	return base, nil
 }
 
 // offer waits until the chain here is final up to the slot of an answer, passes it to the sequencer, waits until the result
@@ -101,7 +84,7 @@ func (f *Filler) offer(ctx context.Context, a *Answer) error {
 		_, _, err := f.Held(ledger.Query{}, k)
 		f.mu.Lock()
 		if notIndexed(err) && a.rollbacks == f.rollbacks {
-			f.negative.add(k, absence{unwanted: true}, time.Now())
+			f.addNegativeLocked(k, absence{unwanted: true})
 		}
 		f.endLocked(k, nil)
 		f.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
+	"path/filepath"
 	"sync/atomic"
 
 	"ledgerd/engine/datadir"
@@ -14,9 +14,6 @@ import (
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/wal"
 )
-
-// maxParts bounds the goroutines that sort; each needs its own memory.
-const maxParts = 4
 
 // Config is what an import needs.
 type Config struct {
@@ -37,17 +34,16 @@ type Point struct {
 	Blockhash  ledger.Hash
 	Height     ledger.Opt[uint64]
 	// Capitalization is the sum of the lamports of all accounts of the ledger, including those that the filter
-	// excludes. If it is known, Finish fails for accounts with another sum.
+	// excludes. If it is known, Finish fails for accounts with another sum. It always fails for a sum of 2^64 or more.
 	Capitalization ledger.Opt[ledger.Lamports]
 }
 
 // Import is a running import. Its memory does not grow with the number of accounts.
 type Import struct {
 	c      Config
-	log    *wal.Log          // empty, with allocated space; nil after the record is written
-	rows   *extsort.Sorter   // all added records
-	mints  []*extsort.Sorter // the mint facts of each part
-	row    extsort.Row       // scratch of Add
+	log    *wal.Log        // empty, with allocated space; nil after the record is written
+	rows   *extsort.Sorter // all added records
+	row    extsort.Row     // scratch of Add
 	added  atomic.Uint64
 	sorted atomic.Uint64
 	phase  atomic.Uint32
@@ -72,45 +68,29 @@ type Progress struct {
 // Result is what an import wrote.
 type Result struct {
 	Accounts, Mints uint64
-	Bytes           int64 // of the snapshot
 	StateHash       ledger.StateHash
 }
 
 // New begins an import into a directory. It allocates the space of the log, so that a full disk does not make the
 // import fail at its end, after hours.
 func New(c Config) (*Import, error) {
-	if c.Logger == nil {
-		c.Logger = slog.Default()
+	i, d := &Import{c: c}, c.Dir
+	err := d.SaveImport(datadir.ImportNote{}, c.Filter)
+	if err == nil {
+		i.rows, err = extsort.New(d.FS(), i.sortDir(), c.MemoryBytes)
 	}
-	i := &Import{c: c}
-	if err := i.begin(); err != nil {
+	if err == nil {
+		i.log, err = wal.Open(wal.Config{FS: d.FS(), Dir: d.LogDir(), SegmentBytes: c.SegmentBytes, Logger: c.Logger}, wal.End{})
+	}
+	if err != nil {
 		i.Close()
-		return nil, i.explain(err)
+		return nil, i.explain(fmt.Errorf("cannot begin: %w", err))
 	}
 	return i, nil
 }
 
-func (i *Import) begin() error {
-	d := i.c.Dir
-	err := d.SaveImport(datadir.ImportNote{}, i.c.Filter)
-	if err != nil {
-		return err
-	}
-	if i.rows, err = i.sorter("accounts"); err != nil {
-		return err
-	}
-	i.log, err = wal.Open(wal.Config{FS: d.FS(), Dir: d.LogDir(), SegmentBytes: i.c.SegmentBytes, Logger: i.c.Logger}, wal.End{})
-	if err != nil {
-		return fmt.Errorf("cannot begin the log: %w", err)
-	}
-	return nil
-}
-
-// sorter returns a sorter that works in the directory's folder for rows of a kind.
-func (i *Import) sorter(of string) (*extsort.Sorter, error) {
-	d := i.c.Dir
-	return extsort.New(extsort.Config{FS: d.FS(), Dir: d.ImportDir(of), MemoryBytes: i.c.MemoryBytes})
-}
+// sortDir returns the folder of the directory in which the records are sorted.
+func (i *Import) sortDir() string { return filepath.Join(i.c.Dir.Path(), "import-accounts") }
 
 // Progress returns how far the import is. Any goroutine may call it.
 func (i *Import) Progress() Progress {
@@ -122,7 +102,7 @@ func (i *Import) Progress() Progress {
 func (i *Import) Add(slot ledger.Slot, version uint64, w *ledger.AccountWrite) error {
 	r := &i.row
 	r.Key, r.Slot, r.Version = w.Pubkey, slot, version
-	r.Value = appendRow(r.Value[:0], w, i.c.Filter)
+	r.Value = appendValue(r.Value[:0], w, i.c.Filter)
 	if err := i.rows.Add(r); err != nil {
 		return i.explain(err)
 	}
@@ -142,13 +122,7 @@ func (i *Import) Close() error {
 	if i.rows != nil {
 		err = errors.Join(err, i.rows.Close())
 	}
-	for _, m := range i.mints {
-		err = errors.Join(err, m.Close())
-	}
-	_ = d.FS().Remove(d.ImportDir("accounts"))
-	for n := range i.mints {
-		_ = d.FS().Remove(d.ImportDir(fmt.Sprintf("mints-%d", n)))
-	}
+	_ = d.FS().Remove(i.sortDir())
 	return err
 }
 
@@ -164,23 +138,13 @@ func (i *Import) explain(err error) error {
 // Finish writes the added accounts as the state at a point and marks the import as finished. A node can then start from
 // the directory. Errors are one line.
 func (i *Import) Finish(ctx context.Context, at Point) (Result, error) {
-	done, err := i.finish(ctx, at)
-	if err != nil {
-		return done, i.explain(err)
+	done, err := i.write(ctx, at)
+	if err == nil {
+		err = i.Close()
 	}
-	return done, nil
-}
-
-func (i *Import) finish(ctx context.Context, at Point) (done Result, err error) {
-	i.phase.Store(uint32(Writes))
-	n := min(maxParts, runtime.GOMAXPROCS(0))
-	w := &writer{Import: i, ctx: ctx, at: at, left: n, mintsLeft: n}
-	if done, err = w.write(); err != nil {
-		return done, err
+	if err == nil {
+		note := datadir.ImportNote{Slot: at.Slot, Blockhash: at.Blockhash.String(), Complete: i.c.Filter == nil, Finished: true}
+		err = i.c.Dir.SaveImport(note, i.c.Filter)
 	}
-	note := datadir.ImportNote{Slot: at.Slot, Blockhash: at.Blockhash.String(), Complete: i.c.Filter == nil, Finished: true}
-	if err := i.Close(); err != nil {
-		return done, err
-	}
-	return done, i.c.Dir.SaveImport(note, i.c.Filter)
+	return done, i.explain(err)
 }

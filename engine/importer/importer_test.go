@@ -1,12 +1,11 @@
 package importer
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"testing"
 
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -24,19 +23,15 @@ func TestChecksOnceAllIsWritten(t *testing.T) {
 	}
 	for n := range 500 {
 		w := ledger.AccountWrite{
-			Pubkey: sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(n))), // spread over the key space
-			Owner:  ledger.TokenProgram, Lamports: 1, Known: ledger.FieldsAll, Mint: &ledger.Mint{Decimals: 6},
+			Pubkey: ledgertest.Key(n), Owner: ledger.TokenProgram, Lamports: 1, Known: ledger.FieldsAll, Mint: &ledger.Mint{Decimals: 6},
 		}
 		if err := i.Add(1, 1, &w); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w := &writer{Import: i, ctx: t.Context(), at: Point{Slot: 100}, left: 2, mintsLeft: 2}
+	w := &writer{Import: i, ctx: t.Context(), at: Point{Slot: 100}}
 	i.phase.Store(uint32(Writes))
-	parts, err := w.parts(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parts := w.parts(2)
 	for _, p := range parts {
 		if err := p.Accounts(func(*ledger.Account) bool { return true }); err != nil {
 			t.Fatal(err)
