@@ -11,6 +11,7 @@ import (
 	"ledgerd/engine/chain"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/reader"
 	"ledgerd/engine/sequencer"
 	"ledgerd/shard"
 )
@@ -24,7 +25,7 @@ const exportPiece = 1000
 // It stops at the first error of emit and returns it.
 func Export(ctx context.Context, dir *datadir.Dir, log *slog.Logger, emit func(ledger.Event) error) error {
 	e := New(Config{Dir: dir, Logger: log, Retention: sequencer.Retention{Slots: math.MaxInt64, Bytes: math.MaxInt}})
-	err := e.recovered(ctx, func(r *recovery, _ context.Context) error {
+	err := e.recovered(ctx, func(ctx context.Context, r *recovery) error {
 		return (&exporter{recovery: r, emit: emit}).run(ctx)
 	})
 	if err == nil {
@@ -127,7 +128,7 @@ func (x *exporter) between(below *chain.Node, v ledger.Version) error {
 // leaveOut removes from a block the writes of accounts that a filter left out: a node that reads the export has
 // no filter.
 func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
-	if x.known.Load().filter == nil {
+	if x.config.Dir.Filter() == nil {
 		return nil
 	}
 	keys := make([]ledger.Pubkey, len(b.Accounts))
@@ -136,9 +137,7 @@ func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
 	}
 	held := make(map[ledger.Pubkey]bool)
 	for _, v := range []ledger.Version{n.Version - 1, n.Version} {
-		accounts, err := scatter(x.Engine, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]ledger.Account, error) {
-			return s.Accounts(keys, v, time.Now().Add(scanDeadline))
-		})
+		accounts, err := reader.Scatter(x.shards, keys, v, time.Now().Add(scanDeadline), (*shard.Shard).Accounts)
 		if err != nil {
 			return err
 		}
@@ -159,9 +158,7 @@ func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
 			mints = append(mints, w.Pubkey)
 		}
 	}
-	facts, err := scatter(x.Engine, mints, func(s *shard.Shard, keys []ledger.Pubkey) ([]*ledger.Mint, error) {
-		return s.Mints(keys, n.Version, time.Now().Add(scanDeadline))
-	})
+	facts, err := reader.Scatter(x.shards, mints, n.Version, time.Now().Add(scanDeadline), (*shard.Shard).Mints)
 	if err != nil {
 		return err
 	}
@@ -178,15 +175,11 @@ func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
 // takes precedence. An account that is closed is closed at its own slot first, if that is not final yet.
 func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey) error {
 	late := time.Now().Add(scanDeadline)
-	accounts, err := scatter(x.Engine, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]ledger.Account, error) {
-		return s.Accounts(keys, v, late)
-	})
+	accounts, err := reader.Scatter(x.shards, keys, v, late, (*shard.Shard).Accounts)
 	if err != nil {
 		return err
 	}
-	mints, err := scatter(x.Engine, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]*ledger.Mint, error) {
-		return s.Mints(keys, v, late)
-	})
+	mints, err := reader.Scatter(x.shards, keys, v, late, (*shard.Shard).Mints)
 	if err != nil {
 		return err
 	}
@@ -246,3 +239,45 @@ func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Ve
 	}
 	return failed
 }
+
+// visitAccounts calls visit for every live account at a version, in pubkey order, until it
+// returns false. The caller must keep the version from being folded.
+func (e *Engine) visitAccounts(v ledger.Version, visit func(*ledger.Account) bool) error {
+	for _, s := range e.shards {
+		for page := (shard.Page{}); !page.Done; {
+			var err error
+			if page, err = s.Scan(page.Next, v, time.Now().Add(scanDeadline)); err != nil {
+				return err
+			}
+			for i := range page.Accounts {
+				if !visit(&page.Accounts[i]) {
+					return nil
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// visitMints does the same for mint facts.
+func (e *Engine) visitMints(v ledger.Version, visit func(*ledger.MintWrite) bool) error {
+	for _, s := range e.shards {
+		var after ledger.Opt[ledger.Pubkey]
+		for page := (shard.MintPage{}); !page.Done; {
+			var err error
+			if page, err = s.ScanMints(after, v, time.Now().Add(scanDeadline)); err != nil {
+				return err
+			}
+			for i := range page.Mints {
+				after = ledger.Some(page.Mints[i].Pubkey)
+				if !visit(&page.Mints[i]) {
+					return nil
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// scanDeadline bounds one page of a walk over all accounts or mints. It is long, since no client waits for it.
+const scanDeadline = time.Minute
