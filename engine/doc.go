@@ -3,9 +3,9 @@
 //
 // # Parts
 //
-// An [Engine] has four parts. The sequencer (package sequencer) makes records of events and is the only writer of the shards.
-// The writer (package ingest) feeds it, makes its batches durable, and publishes them. The board (package published)
-// shows the newest head. The reader (package reader) answers queries at the version of that head.
+// An [Engine] has four parts. The sequencer (package sequencer) makes records of events and is the only writer of the
+// shards. The writer (package ingest) feeds it, makes its batches durable, and publishes them. The board (package
+// published) shows the newest head. The reader (package reader) answers queries at the version of that head.
 //
 // # Durability
 //

@@ -22,12 +22,23 @@ type batch struct {
 
 // committer makes batches durable and then visible, one after the other, on its own goroutine. Meanwhile the loop fills the
 // next one; there is never a third.
-type committer struct{ *Writer }
+type committer struct {
+	*Writer
+	checked time.Time // when the free space was read
+}
+
+// run commits batches in order until their channel is closed.
+func (c *committer) run(ctx context.Context, in <-chan *batch, out chan<- *batch) {
+	for b := range in {
+		b.err = c.commit(ctx, b)
+		out <- b
+	}
+}
 
 // commit makes a batch durable and visible. It returns ctx's error if ctx ends while the disk is
 // full; the batch then never becomes visible.
 func (c *committer) commit(ctx context.Context, b *batch) error {
-	err := c.space.wait(ctx, func() error { return c.makeDurable(ctx, b) })
+	err := c.waitForSpace(ctx, func() error { return c.makeDurable(ctx, b) })
 	if err != nil || len(b.Records) == 0 {
 		return err
 	}
@@ -41,7 +52,7 @@ func (c *committer) commit(ctx context.Context, b *batch) error {
 	if b.Final.Known {
 		c.History.Add(b.Seq, b.Final.Value)
 	}
-	return c.space.wait(ctx, func() error { return c.note(b) }) // the root, which is durable now
+	return c.waitForSpace(ctx, func() error { return c.note(b) }) // the root, which is durable now
 }
 
 // makeDurable commits a batch to the shared and to the own log. After an error that matches wal.ErrNoSpace it may be called
@@ -50,8 +61,10 @@ func (c *committer) makeDurable(ctx context.Context, b *batch) error {
 	if err := c.Board.Refusal(); err != nil {
 		return err
 	}
-	if len(b.Records) > 0 {
-		if err := c.space.requireForLog(); err != nil {
+	now := time.Now()
+	if c.Dir != nil && len(b.Records) > 0 && (c.Shortage() != "" || now.Sub(c.checked) >= SpaceRetry) {
+		c.checked = now
+		if err := c.requireFree(c.MinFreeBytes); err != nil {
 			return err
 		}
 	}

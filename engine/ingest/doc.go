@@ -25,18 +25,18 @@
 // # Failures
 //
 // A full disk pauses ingest until there is space. A disk or a shared log that fails, and a contradiction of a live source,
-// stop ingest for good. Reads go on in these cases. A node whose state differs from the log or whose snapshot has another state hash
-// fences itself off: it answers nothing any more.
+// stop ingest for good. Reads go on in these cases. A node fences itself off, and answers nothing any more, if its
+// state differs from the log or from its snapshot.
 //
 // # Shared log
 //
 // Several nodes may hold one ledger. Then a [SharedLog] orders the records: one node writes it from its source, and the
 // others follow. A commit is in the shared log before it is in the own log, so the own log is never ahead; after a crash
-// the node follows what it misses. The commits of another node are replayed like the own log after a restart, and each record is
-// compared with the result.
+// the node follows what it misses. The commits of another node are replayed like the own log after a restart, and each
+// record is compared with the result.
 //
 // A follower that becomes the writer is in the state that a restart on the same log would lead to. Its source goes on from
 // the finalized block and shows again the blocks beside the chain and those that wait for their parent, which
-// the log does not have. After a snapshot, nothing is published before the status that finalized the block of the snapshot: until
-// then the levels of the head were never published together.
+// the log does not have. After a snapshot, nothing is published before the status that finalized the block of
+// the snapshot: until then the levels of the head were never published together.
 package ingest

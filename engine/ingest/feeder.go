@@ -32,8 +32,8 @@ func (f *feeder) call(ctx context.Context, do func() error) error {
 	}
 }
 
-// follow follows the shared log after a point until the node is its writer, and then returns true. If following fails the node
-// stops ingest, and reads go on; if it never knew that it held the whole log, follow returns the error.
+// follow follows the shared log after a point until the node is its writer, and then returns true. If following fails,
+// ingest stops and reads go on; but if the node never knew that it held the whole log, follow returns the error.
 func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool, err error) {
 	refused := false // the loop takes nothing more, and knows why
 	call := func(do func() error) error {

@@ -41,8 +41,8 @@ type call struct {
 	done chan error // has room for one
 }
 
-// publishRecovered publishes what was recovered. Without a shared log a node with a source publishes blocks, or an import,
-// alone. With one it publishes a block whose levels were published together before.
+// publishRecovered publishes the state that was recovered, if queries may be answered from it. A node with a source needs a
+// block or an import for that. A node of a cluster needs a block whose levels were published together before.
 func (l *loop) publishRecovered() {
 	c := l.seq.Chain()
 	shows := l.Source == nil || c.Tip != nil
@@ -60,30 +60,24 @@ func (l *loop) publishRecovered() {
 	}
 }
 
-// run takes events and calls, hands their records to the committer, folds, and begins snapshots. It returns when ctx ends or
-// ingest fails in a way that ends the node. When ingest stops for good it calls stopFeeding.
+// run takes events and calls, passes their records to the committer, folds, and begins snapshots. It returns when ctx
+// ends or ingest fails in a way that ends the node. When ingest stops for good it calls stopFeeding.
 func (l *loop) run(ctx context.Context, stopFeeding func()) error {
-	committer := committer{l.Writer}
 	var committing sync.WaitGroup
-	committing.Go(func() {
-		for b := range l.batches {
-			b.err = committer.commit(ctx, b)
-			l.done <- b
-		}
-	})
+	committing.Go(func() { (&committer{Writer: l.Writer}).run(ctx, l.batches, l.done) })
 	defer committing.Wait()
 	defer close(l.batches)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	events, calls, fence := l.feed, l.calls, l.Board.FencedOff()
+	var logFailed <-chan struct{}
+	if l.WAL != nil {
+		logFailed = l.WAL.Failed()
+	}
 	for {
 		taken, called, learned := events, calls, l.Filler.Answers()
 		if l.events >= BatchEvents {
 			taken, called, learned = nil, nil, nil // the next batch is full, and the one before is not committed
-		}
-		var logFailed <-chan struct{}
-		if l.WAL != nil && !l.halted() {
-			logFailed = l.WAL.Failed()
 		}
 		timer.Reset(l.nextWork(time.Now()))
 		var err error
@@ -107,7 +101,7 @@ func (l *loop) run(ctx context.Context, stopFeeding func()) error {
 			err = l.batchDone(b)
 		case <-timer.C:
 		case <-logFailed: // a background sync failed
-			err = diskFailed(l.seq.Chain().TipSlot(), l.WAL.Err())
+			logFailed, err = nil, diskFailed(l.seq.Chain().TipSlot(), l.WAL.Err())
 		case <-fence: // the check of a snapshot failed
 			fence, err = nil, l.Board.Refusal()
 		case <-ctx.Done():
@@ -281,9 +275,10 @@ func (l *loop) lead() (*ledger.ResumePoint, error) {
 	return l.ResumePoint(), nil
 }
 
-// stop handles a failure of ingest. A disk or a shared log that failed, a refused rollback and a contradiction of a live source
-// stop ingest for good: then it returns nil, and reads go on at the slot where ingest stopped. A finite source that contradicts
-// itself, the root of another ledger, and another writer of the shared log end the node: then it returns the error.
+// stop handles a failure of ingest. A disk or a shared log that failed, a refused rollback and a contradiction of a live
+// source stop ingest for good: then it returns nil, and reads go on at the slot where ingest stopped. A finite
+// source that contradicts itself, the root of another ledger, and another writer of the shared log end the node:
+// then it returns the error.
 func (l *loop) stop(err error) error {
 	var stop *stopError
 	var refusal *chain.RefusedError

@@ -41,7 +41,8 @@ func (w *Writer) knows() bool {
 	return began != nil && w.Shared.Behind() <= time.Since(*began)
 }
 
-// Lag returns why balancers should send the node no queries, though it answers them: "" where it keeps up with the shared log.
+// Lag returns why balancers should send the node no queries, though it answers them; "" while it keeps up with the
+// shared log.
 func (w *Writer) Lag() string {
 	if w.Shared == nil {
 		return ""

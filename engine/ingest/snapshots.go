@@ -105,13 +105,13 @@ func (s *snapshotter) isDue(now time.Time) bool {
 	if s.SnapshotInterval > 0 && !now.Before(s.due) {
 		return true
 	}
-	gathered, free := uint64(s.WAL.Stats().Position-s.logged), s.space.free.Load()
+	gathered, free := uint64(s.WAL.Stats().Position-s.logged), s.free.Load()
 	return gathered > MaxReplayBytes || gathered > free/logShare && free >= s.wanted()
 }
 
 // wanted returns how many bytes must be free so that a snapshot does not take the space that the log needs.
 func (s *snapshotter) wanted() uint64 {
-	return snapshotReserve*s.space.least + uint64(s.figures.read().Bytes)
+	return snapshotReserve*s.MinFreeBytes + uint64(s.figures.read().Bytes)
 }
 
 // begin fixes what a snapshot is of, and has it taken. A snapshot must be possible, and everything that is applied must be
@@ -193,7 +193,7 @@ func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard
 	if err := s.WAL.Sync(); err != nil {
 		return written, fmt.Errorf("cannot sync the log before a snapshot: %w", err)
 	}
-	if err := s.space.require(s.wanted()); err != nil {
+	if err := s.requireFree(s.wanted()); err != nil {
 		return written, err
 	}
 	parts := make([]snapshot.Part, len(frozen))

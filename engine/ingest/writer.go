@@ -83,11 +83,14 @@ type Recovered struct {
 // Writer writes one node's log and publishes what it wrote.
 type Writer struct {
 	Config
-	space   space
 	figures figures
 	stopped atomic.Pointer[stopError] // why ingest stopped for good, nil while it goes on
 	paused  atomic.Bool               // ingest waits for finality
 	seen    atomic.Pointer[time.Time] // when the source emitted a block last; nil: never
+
+	short  atomic.Pointer[string] // why ingest waits for the disk; nil: it does not
+	pauses atomic.Uint64          // how often it waited
+	free   atomic.Uint64          // bytes of the disk, when they were read last
 
 	leads     atomic.Bool               // the node is the writer of the shared log
 	began     atomic.Pointer[time.Time] // when it began to follow the shared log; nil: not yet
@@ -96,12 +99,12 @@ type Writer struct {
 
 // New returns a writer that does nothing until Run.
 func New(c Config) *Writer {
-	c.MaxLag = cmp.Or(c.MaxLag, DefaultMaxLag)
-	return &Writer{Config: c, space: space{dir: c.Dir, least: cmp.Or(c.MinFreeBytes, minFreeBytes), logger: c.Logger}}
+	c.MaxLag, c.MinFreeBytes = cmp.Or(c.MaxLag, DefaultMaxLag), cmp.Or(c.MinFreeBytes, minFreeBytes)
+	return &Writer{Config: c}
 }
 
-// Run publishes what was recovered, once that is durable, and ingests until ctx ends; then it takes a last snapshot and returns
-// nil. It returns an error if something fails that a person has to look at. At the end of a finite source it
+// Run publishes what was recovered, once that is durable, and ingests until ctx ends; then it takes a last snapshot and
+// returns nil. It returns an error if something fails that a person has to look at. At the end of a finite source it
 // goes on, so that the node serves what it holds. The sequencer, in the state after r.End, belongs to Run
 // until it returns.
 func (w *Writer) Run(ctx context.Context, seq *sequencer.Sequencer, r Recovered) error {
@@ -121,7 +124,7 @@ func (w *Writer) Run(ctx context.Context, seq *sequencer.Sequencer, r Recovered)
 // ingest settles the log and runs the loop and the feeder until ctx ends or one of them fails.
 func (w *Writer) ingest(ctx context.Context, l *loop, r *Recovered) error {
 	if w.WAL != nil {
-		if err := w.space.wait(ctx, func() error { return w.WAL.Settle(r.End) }); err != nil {
+		if err := w.waitForSpace(ctx, func() error { return w.WAL.Settle(r.End) }); err != nil {
 			return fmt.Errorf("cannot go on with the log: %w", err)
 		}
 	}
@@ -153,7 +156,8 @@ func (w *Writer) Stopped() string {
 	return ""
 }
 
-// DiskFailure returns the disk error that stopped ingest until a restart, nil if there is none. A full disk is not a failure.
+// DiskFailure returns the disk error that stopped ingest until a restart, nil if there is none. A full disk is no
+// failure.
 func (w *Writer) DiskFailure() error {
 	if stop := w.stopped.Load(); stop != nil && stop.disk {
 		return stop
@@ -161,11 +165,8 @@ func (w *Writer) DiskFailure() error {
 	return nil
 }
 
-// Shortage returns why ingest waits for the disk, "" while it does not.
-func (w *Writer) Shortage() string { return w.space.shortage() }
-
 // DiskPauses returns how often ingest waited for the disk.
-func (w *Writer) DiskPauses() uint64 { return w.space.pauses.Load() }
+func (w *Writer) DiskPauses() uint64 { return w.pauses.Load() }
 
 // Paused reports whether ingest waits for finality, because too much is unfinalized.
 func (w *Writer) Paused() bool { return w.paused.Load() }

@@ -26,7 +26,8 @@ type Board struct {
 	changed chan struct{} // closed and replaced at each publication
 }
 
-// NewBoard returns a board without a head. Each publication is passed to tell, in order, unless tell is nil. It must not block.
+// NewBoard returns a board without a head. It calls tell, unless that is nil, with each publication in order. tell must not
+// block.
 func NewBoard(tell func(*ledger.Publication)) *Board {
 	return &Board{tell: tell, fence: make(chan struct{}), changed: make(chan struct{})}
 }
