@@ -191,7 +191,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		return e.writer.Run(ctx, e.seq, r.found)
 	})
 	switch closeErr := e.config.Log.Close(); {
-	case closeErr == nil || err != nil || e.writer.Stopped() != "": // of a log that failed everybody was told
+	case closeErr == nil || err != nil || e.writer.Stopped() != "": // the failure of a log was reported when ingest stopped
 	case errors.Is(closeErr, wal.ErrNoSpace):
 		e.logger.Warn("the log ends without a mark that it was closed: the disk is full", "error", closeErr)
 	default:
@@ -200,7 +200,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	return err
 }
 
-// join calls Config.Join, which binds and fills the data directory, and learns what it is bound to.
+// join calls Config.Join, which may bind and fill the data directory, and then takes over what the directory says.
 func (e *Engine) join(ctx context.Context) error {
 	if e.config.Join == nil {
 		return nil
@@ -214,8 +214,8 @@ func (e *Engine) join(ctx context.Context) error {
 	return nil
 }
 
-// recovered runs the shards with what the data directory holds for as long as use takes. The
-// context that use gets ends also when a shard broke, whose error recovered then returns.
+// recovered recovers what the data directory holds and runs the shards while use runs. The context of use ends with ctx
+// or when a shard breaks; then recovered returns the error of the shard.
 func (e *Engine) recovered(ctx context.Context, use func(ctx context.Context, r *recovery) error) error {
 	r := &recovery{Engine: e}
 	begun := time.Now()
@@ -251,7 +251,7 @@ func (e *Engine) recovered(ctx context.Context, use func(ctx context.Context, r 
 	return unlessEnded(ctx, err)
 }
 
-// unlessEnded returns err, but nil where it only says that ctx ended.
+// unlessEnded returns err, or nil if err only says that ctx ended.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil

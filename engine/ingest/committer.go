@@ -17,7 +17,7 @@ type batch struct {
 	*sequencer.Batch
 	receivedAt time.Time // when the first of its events was taken from the source; zero: there is none
 	shared     bool      // it is in the shared log, or there is none
-	err        error     // why it is not visible, or could not be noted in the data directory
+	err        error     // of its commit
 }
 
 // committer makes batches durable and then visible, one after the other, on its own goroutine. Meanwhile the loop fills the
@@ -35,8 +35,8 @@ func (c *committer) run(ctx context.Context, in <-chan *batch, out chan<- *batch
 	}
 }
 
-// commit makes a batch durable and visible. It returns ctx's error if ctx ends while the disk is
-// full; the batch then never becomes visible.
+// commit makes a batch durable and visible, and then notes the root. It returns ctx's error if ctx ends while the
+// disk is full.
 func (c *committer) commit(ctx context.Context, b *batch) error {
 	err := c.waitForSpace(ctx, func() error { return c.makeDurable(ctx, b) })
 	if err != nil || len(b.Records) == 0 {
@@ -83,8 +83,7 @@ func (c *committer) makeDurable(ctx context.Context, b *batch) error {
 	return c.Board.Refusal()
 }
 
-// share appends a batch to the shared log, once: a commit that is tried again because the own log has no space
-// is in the shared log already.
+// share appends a batch to the shared log, unless it is there: makeDurable is called again if the own log has no space.
 func (c *committer) share(ctx context.Context, b *batch) error {
 	if b.shared {
 		return nil

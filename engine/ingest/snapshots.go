@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// KeptSnapshots are how many snapshots are kept: where the newest is damaged, a start takes the
+	// KeptSnapshots is how many snapshots are kept: if the newest is damaged, a start uses the
 	// one before, and the log begins before that one.
 	KeptSnapshots = 2
 	// lastSnapshotTimeout bounds the last snapshot, which Run takes before it returns. Without that snapshot the next start
@@ -25,10 +25,10 @@ const (
 	// MaxReplayBytes is how much log may gather after a snapshot before the next is due,
 	// whatever the interval: it bounds how long a start takes and what the log takes on disk.
 	MaxReplayBytes = 1 << 30
-	// logShare keeps the log from filling the disk by itself: the next snapshot is also due when
-	// what it makes redundant takes this part of what is free.
+	// logShare keeps the log from filling the disk: the next snapshot is also due when the log that it makes redundant
+	// takes more than one part in logShare of the free space.
 	logShare = 4
-	// SnapshotShare is the part of a core that each goroutine takes which writes or checks a snapshot, while no
+	// SnapshotShare is the part of a core that each goroutine takes that writes or checks a snapshot, while no
 	// log gathers after it.
 	SnapshotShare = 0.1
 	// snapshotReserve is how many times as much as ingest a snapshot leaves free: snapshots stop first.
@@ -97,7 +97,7 @@ func (s *snapshotter) possible() bool {
 		n != nil && !n.Base && !s.figures.read().Running && n.Version != s.version
 }
 
-// isDue reports whether it is time for one.
+// isDue reports whether a snapshot is possible and due.
 func (s *snapshotter) isDue(now time.Time) bool {
 	if !s.possible() {
 		return false
@@ -114,8 +114,8 @@ func (s *snapshotter) wanted() uint64 {
 	return snapshotReserve*s.MinFreeBytes + uint64(s.figures.read().Bytes)
 }
 
-// begin fixes what a snapshot is of, and has it taken. A snapshot must be possible, and everything that is applied must be
-// visible. The last one takes all the cores and is not offered.
+// begin copies the state of the newest finalized block and starts the goroutine that takes the snapshot. A snapshot must be
+// possible, and everything that is applied must be visible. The last one is taken at full speed and not offered.
 func (s *snapshotter) begin(ctx context.Context, last bool) {
 	var pace snapshot.Pace
 	if !last {
@@ -130,7 +130,7 @@ func (s *snapshotter) begin(ctx context.Context, last bool) {
 		s.failed(err)
 		return
 	}
-	s.logged = s.WAL.Stats().Position // of a failed one too: the next is due a while later
+	s.logged = s.WAL.Stats().Position // also if the snapshot fails: the next one is due some time later
 	s.figures.update(func(now *SnapshotStats) { now.Running = true })
 	s.writing.Go(func() {
 		defer s.figures.update(func(now *SnapshotStats) { now.Running = false })
@@ -189,7 +189,7 @@ func release(frozen []*shard.Frozen) {
 
 // take writes a snapshot and checks it.
 func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard.Frozen, blocks []snapshot.HeldBlock, pace snapshot.Pace) (written snapshot.Written, err error) {
-	// Whatever the policy: no snapshot may be newer than the log.
+	// No snapshot may be newer than the log, whatever its policy is.
 	if err := s.WAL.Sync(); err != nil {
 		return written, fmt.Errorf("cannot sync the log before a snapshot: %w", err)
 	}
@@ -219,7 +219,7 @@ func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard
 }
 
 // check compares the state hash of the accounts that a snapshot holds with the one that was updated with
-// each write. Where they differ the shards hold a wrong state: the snapshot is removed, and the node fences itself off.
+// each write. If they differ the shards hold a wrong state: check removes the snapshot, and the node fences itself off.
 func (s *snapshotter) check(w snapshot.Written) error {
 	if w.Held == w.Meta.StateHash {
 		return nil
@@ -230,7 +230,7 @@ func (s *snapshotter) check(w snapshot.Written) error {
 	return errors.Join(err, disk.Remove(filepath.Join(dir, w.Name)), disk.SyncDir(dir))
 }
 
-// prune removes older snapshots than the kept ones, and the log before the oldest of these.
+// prune removes all but the newest KeptSnapshots, and the log before the oldest of these.
 func (s *snapshotter) prune(ctx context.Context, pace snapshot.Pace) error {
 	oldest, err := s.store.Prune(ctx, KeptSnapshots, pace)
 	if err != nil || oldest == nil {
