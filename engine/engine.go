@@ -58,13 +58,14 @@ type Config struct {
 	OnPublish func(*ledger.Publication) // called in order, one at a time; must not block
 	Logger    *slog.Logger              // nil: slog.Default
 
-	OnSnapshot       func(context.Context, snapshot.Written) // see ingest.Config
-	Sync             wal.Policy                              // when the log is synced; the zero value is always
-	OnSync           func(time.Duration)                     // gets how long each sync of the log took; may be nil
-	SnapshotInterval time.Duration                           // 0: a snapshot only at the end, or when the log grew long
-	SegmentBytes     int64                                   // of the log; 0: 64 MiB
-	MinFreeBytes     uint64                                  // ingest pauses where less of the disk is free; 0: 64 MiB
-	MaxLag           time.Duration                           // health fails if it is longer unknown that all of Shared is held; 0: 15 s
+	// OnSnapshot is called with each snapshot but the last; see ingest.Config. It may be nil.
+	OnSnapshot       func(context.Context, snapshot.Written)
+	Sync             wal.Policy          // when the log is synced; the zero value is always
+	OnSync           func(time.Duration) // gets how long each sync of the log took; may be nil
+	SnapshotInterval time.Duration       // 0: a snapshot only at the end, or when the log grew long
+	SegmentBytes     int64               // of the log; 0: 64 MiB
+	MinFreeBytes     uint64              // ingest pauses where less of the disk is free; 0: 64 MiB
+	MaxLag           time.Duration       // health fails if it is longer unknown that all of Shared is held; 0: 15 s
 	// Join is called before the recovery, unless it is nil. It may bind Dir to a cluster and put
 	// another node's snapshot there, and reports how far it is. Its error ends Run.
 	Join func(ctx context.Context, progress func(done, total uint64)) error

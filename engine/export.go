@@ -64,7 +64,8 @@ func (x *exporter) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := x.emit(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusConfirmed}); err != nil { // the reader must know that statuses come
+	// A first status tells the reader that statuses come.
+	if err := x.emit(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusConfirmed}); err != nil {
 		return err
 	}
 	if err := x.unfinalized(); err != nil {

@@ -280,11 +280,8 @@ func (r *recovery) noteBases(records []*ledger.Record) {
 			r.bases = append(r.bases, record)
 		}
 	}
-	if f := r.seq.Chain().Finalized; f == nil {
-		r.bases = nil // all base state so far is initial
-	} else {
-		r.bases = slices.DeleteFunc(r.bases, func(b *ledger.Record) bool { return b.Version <= f.Version })
-	}
+	f := r.seq.Chain().Finalized // nil: all base state so far is initial
+	r.bases = slices.DeleteFunc(r.bases, func(b *ledger.Record) bool { return f == nil || b.Version <= f.Version })
 }
 
 // explain adds to the error of a log that cannot be replayed the log's path and the snapshots to go back to.

@@ -48,7 +48,7 @@ func (h *History) Prepend(part *History) {
 	defer h.mu.Unlock()
 	older := part.points
 	if len(h.points) > 0 {
-		n := firstFrom(older, h.points[0].final.Version)
+		n := sort.Search(len(older), func(i int) bool { return older[i].final.Version >= h.points[0].final.Version })
 		if n < len(older) { // the same block
 			h.points[0].seq = min(h.points[0].seq, older[n].seq)
 		}
@@ -61,12 +61,7 @@ func (h *History) Prepend(part *History) {
 func (h *History) Prune(below ledger.Version) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.points = slices.Clone(h.points[firstFrom(h.points, below):])
-}
-
-// firstFrom returns the index of the first point at or above a version.
-func firstFrom(points []point, v ledger.Version) int {
-	return sort.Search(len(points), func(i int) bool { return points[i].final.Version >= v })
+	h.points = slices.DeleteFunc(h.points, func(p point) bool { return p.final.Version < below })
 }
 
 // before returns the last point whose seq is below seq, false if there is none.

@@ -1,6 +1,10 @@
 package published
 
-import "ledgerd/engine/ledger"
+import (
+	"slices"
+
+	"ledgerd/engine/ledger"
+)
 
 // Trail computes the tips of all commitment levels from the records after a final block, or from record 1 on.
 type Trail struct {
@@ -32,9 +36,7 @@ func (t *Trail) After(records []*ledger.Record) *ledger.Head {
 
 // rollBack removes the blocks above the slot of a rollback from the chain.
 func (t *Trail) rollBack(r *ledger.Record) {
-	for n := len(t.blocks); n > 0 && t.blocks[n-1].Slot > r.Slot; n-- {
-		t.blocks = t.blocks[:n-1]
-	}
+	t.blocks = slices.DeleteFunc(t.blocks, func(b ledger.Tip) bool { return b.Slot > r.Slot })
 	if n := len(t.blocks); n > 0 && t.levels[ledger.Confirmed].Slot > r.Slot {
 		t.levels[ledger.Confirmed] = t.blocks[n-1]
 		t.levels[ledger.Confirmed].Version, t.levels[ledger.Confirmed].Seq = r.Version, r.LastSeq()
