@@ -116,9 +116,8 @@ func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool,
 	if !f.knows() {
 		return false, err // who started the node is there to see it
 	}
-	_ = call(func() error {
-		return &stopError{why: "the shared log cannot be followed; reads go on until a person looks", err: err}
-	})
+	stop := &stopError{why: "the shared log cannot be followed; reads go on until a person looks", err: err}
+	_ = call(func() error { return stop })
 	return false, nil
 }
 
