@@ -19,28 +19,43 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/sequencer"
+	"ledgerd/shard"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
+	"ledgerd/snapshot/wal"
 )
 
 // offered are the snapshots that a node offered, with what their files held.
 type offered struct {
-	TakenSnapshot
+	snapshot.Written
+	Record  []byte   // of the version, encoded
+	names   []string // of its files
 	content map[string][]byte
 }
 
 // offers returns a configuration whose snapshots go to the function.
 func offers(c Config, take func(offered)) Config {
 	disk := c.Dir.FS()
-	c.OnSnapshot = func(_ context.Context, s TakenSnapshot) {
-		o := offered{s, map[string][]byte{}}
-		for _, f := range s.Files {
-			b, err := readFile(disk, filepath.Join(s.Dir, f.Name))
+	c.OnSnapshot = func(ctx context.Context, s snapshot.Written) {
+		o := offered{Written: s, content: map[string][]byte{}}
+		for _, f := range append(s.Meta.History, snapshot.HistoryRef{Name: s.Name, Bytes: s.Bytes}) {
+			b, err := readFile(disk, filepath.Join(c.Dir.SnapshotDir(), f.Name))
 			if err != nil || int64(len(b)) != f.Bytes {
 				panic(fmt.Sprintf("%s: %d bytes, %v; want %d", f.Name, len(b), err, f.Bytes))
 			}
-			o.content[f.Name] = b
+			o.names, o.content[f.Name] = append(o.names, f.Name), b
+		}
+		_, err := wal.ReplayBeside(ctx, disk, c.Dir.LogDir(), s.Version, func(commit []wal.Entry) error {
+			for i := range commit {
+				if r := commit[i].Record; r.Version == s.Version {
+					o.Record = codec.AppendRecord(nil, r)
+				}
+			}
+			return errEnoughRead
+		})
+		if !errors.Is(err, errEnoughRead) || o.Record == nil {
+			panic(fmt.Sprintf("cannot read record %d: %v", s.Version, err))
 		}
 		take(o)
 	}
@@ -54,12 +69,12 @@ func (o *offered) fetch(disk vfs.FS) error {
 	if err := disk.MkdirAll(dir); err != nil {
 		return err
 	}
-	for _, f := range o.Files {
-		if b, err := readFile(disk, filepath.Join(dir, f.Name)); err == nil && string(b) == string(o.content[f.Name]) {
+	for _, name := range o.names {
+		if b, err := readFile(disk, filepath.Join(dir, name)); err == nil && string(b) == string(o.content[name]) {
 			continue
 		}
-		made, err := vfs.Replace(disk, filepath.Join(dir, f.Name), func(to vfs.File) error {
-			_, err := to.WriteAt(o.content[f.Name], 0)
+		made, err := vfs.Replace(disk, filepath.Join(dir, name), func(to vfs.File) error {
+			_, err := to.WriteAt(o.content[name], 0)
 			return err
 		})
 		if err != nil {
@@ -193,7 +208,7 @@ func checkHeads(t *testing.T, l *sharedLedger, published []*ledger.Publication) 
 	points := map[ledger.Version]*ledger.Head{}
 	var trail headTrail
 	for _, r := range l.records() {
-		points[r.Version] = trail.after([]*ledger.Record{r})
+		points[r.Version] = trail.After([]*ledger.Record{r})
 		points[r.Version].StateHash = r.StateHash
 	}
 	for _, p := range published {
@@ -398,7 +413,7 @@ func (n *subject) falsify(k ledger.Pubkey) {
 	wrong := lamports(k, 123456789)
 	wrong.Pubkey = k
 	base := &ledger.BaseState{Slot: 1 << 40, Accounts: []ledger.AccountWrite{wrong}}
-	if _, err := n.ownerOf(&k).ApplyBase(n.seq.Chain().Tip.Version, base, false).Wait(); err != nil {
+	if _, err := n.shards[shard.Of(k.Prefix(), len(n.shards))].ApplyBase(n.seq.Chain().Tip.Version, base, false).Wait(); err != nil {
 		n.t.Fatal(err)
 	}
 }
@@ -413,7 +428,7 @@ func (n *subject) mustHaveFencedItselfOff(disk *vfstest.Memory) {
 	if s := n.Stats().Snapshot; s.Count > 0 || s.Failures == 0 {
 		n.t.Errorf("%d snapshots were taken, %d failed", s.Count, s.Failures)
 	}
-	if files := filesOf(disk, ".state"); len(files) > 1 || n.shared.log == nil && len(files) > 0 {
+	if files := filesOf(disk, ".state"); len(files) > 1 || n.config.Shared == nil && len(files) > 0 {
 		n.t.Errorf("the snapshot is still there: %q", files)
 	}
 }

@@ -340,7 +340,7 @@ func straight(t *testing.T, parameters string) (points map[standing]bool, end *l
 	n := &subject{t: t}
 	n.Engine = New(Config{Source: source, Shards: 2, Logger: slog.New(slog.DiscardHandler), OnPublish: func(p *ledger.Publication) {
 		for _, r := range p.Records {
-			tip := trail.after([]*ledger.Record{r}).Tips[0]
+			tip := trail.After([]*ledger.Record{r}).Tips[0]
 			points[standing{tip.Slot, tip.Hash, tip.Seq, r.StateHash}] = true
 		}
 	}})

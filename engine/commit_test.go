@@ -193,7 +193,7 @@ func TestSnapshotWaitsForWhatIsApplied(t *testing.T) {
 			block = n.finalize(block)
 			time.Sleep(time.Second)
 		}
-		if s := n.Stats().Snapshot; s.Count != 0 || n.snapshots.busy.Load() {
+		if s := n.Stats().Snapshot; s.Count != 0 || s.Running {
 			t.Errorf("a snapshot of slot %d was begun during a commit", s.Slot)
 		}
 		close(gate)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,21 +14,23 @@ import (
 
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/fill"
+	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/published"
+	"ledgerd/engine/reader"
 	"ledgerd/engine/sequencer"
 	"ledgerd/shard"
 	"ledgerd/shard/txstore"
+	"ledgerd/snapshot"
 	"ledgerd/snapshot/wal"
 )
 
 const (
-	// eventLane bounds the events that wait for the sequencer; a source waits for room.
-	eventLane = 64
-	// batchEvents is how many events may share one commit. Two batches are under way: one that
-	// is being committed, and one that is being applied.
-	batchEvents = 32
-	// stallAfter is how long a live source may lead to no block before health says so.
-	stallAfter = 10 * time.Second
+	// queryDeadline is how long a query may take after its version is fixed.
+	queryDeadline = 2 * time.Second
+	// foldAfter is how long a version stays readable after it stopped being the newest
+	// finalized one: longer than any query that started before.
+	foldAfter = queryDeadline + 250*time.Millisecond
 )
 
 // Source is where events come from.
@@ -43,128 +44,139 @@ type Source interface {
 	Peers() int
 }
 
-// Config is what an engine needs. Source may be nil: then it serves what it holds, or follows.
+// Config is what an engine needs. Source may be nil: then the engine serves what it holds, or follows.
 type Config struct {
 	Source    Source
-	Shared    SharedLog                 // the log that this node follows, and writes when it is its turn; nil: it is alone
+	Shared    ingest.SharedLog          // the log that the node follows, and writes when it is its turn; nil: the node is alone
 	Dir       *datadir.Dir              // nil: nothing is kept, as in tests
-	Log       Log                       // nil: the one in Dir or, without Dir, NullLog
-	Shards    int                       // 0: one a core
+	Log       ingest.Log                // nil: the one in Dir or, without Dir, NullLog
+	Shards    int                       // 0: one for each core
 	Retention sequencer.Retention       // 0: 9000 slots, 2 GiB
 	Fetcher   ledger.Fetcher            // where accounts are fetched that are asked for and not held; nil: nowhere
-	SkipVotes bool                      // vote transactions are not held; where Dir is tied to that they are not, either
-	Filter    *ledger.Filter            // which accounts are held; nil: the one Dir is tied to, or all
+	SkipVotes bool                      // vote transactions are not held, also if Dir is bound to that
+	Filter    *ledger.Filter            // which accounts are held; nil: the one Dir is bound to, or all
 	OnPublish func(*ledger.Publication) // called in order, one at a time; must not block
 	Logger    *slog.Logger              // nil: slog.Default
 
-	// OnSnapshot is told of each snapshot but the last one on the way out, one at a time, when it was
-	// found to hold what it should. No other is taken and none removed until it returns, which it does
-	// when ctx ends at the latest; may be nil.
-	OnSnapshot func(ctx context.Context, s TakenSnapshot)
-
+	// OnSnapshot is called with each snapshot but the last; see ingest.Config. It may be nil.
+	OnSnapshot       func(context.Context, snapshot.Written)
 	Sync             wal.Policy          // when the log is synced; the zero value is always
-	OnSync           func(time.Duration) // told how long each sync of the log took; may be nil
-	SnapshotInterval time.Duration       // 0: a snapshot only on the way out, or when the log grew long
+	OnSync           func(time.Duration) // gets how long each sync of the log took; may be nil
+	SnapshotInterval time.Duration       // 0: a snapshot only at the end, or when the log grew long
 	SegmentBytes     int64               // of the log; 0: 64 MiB
 	MinFreeBytes     uint64              // ingest pauses where less of the disk is free; 0: 64 MiB
-	MaxLag           time.Duration       // health fails where it is longer unknown that all of Shared is held; 0: 15 s
-	// Join is called before anything is recovered, where it is not nil: it may bind Dir to a cluster and put
-	// another node's snapshot there. It may tell how far it is. What it cannot do ends Run.
+	MaxLag           time.Duration       // health fails if it is longer unknown that all of Shared is held; 0: 15 s
+	// Join is called before the recovery, unless it is nil. It may bind Dir to a cluster and put
+	// another node's snapshot there, and reports how far it is. Its error ends Run.
 	Join func(ctx context.Context, progress func(done, total uint64)) error
 }
+
+// NullLog keeps nothing: after a restart the ledger is followed from its beginning again.
+type NullLog struct{}
+
+// Commit implements ingest.Log.
+func (NullLog) Commit([]*ledger.Record) error { return nil }
+
+// Close implements ingest.Log.
+func (NullLog) Close() error { return nil }
 
 // Engine follows one ledger and answers questions about it. Its methods may be called
 // from any goroutine, also before and after Run.
 type Engine struct {
+	*reader.Reader // the queries, but for Account
+
 	config  Config
-	known   atomic.Pointer[known]
+	info    atomic.Pointer[ledger.SourceInfo] // of the source or, in a cluster, of the ledger
 	shards  []*shard.Shard
-	stored  *txstore.Store // the transactions of blocks
+	stored  *txstore.Store       // the transactions of blocks
+	seq     *sequencer.Sequencer // belongs to the recovery, and then to the writer; any goroutine reads its counters
+	board   *published.Board
+	history *published.History
+	writer  *ingest.Writer
+	fill    *fill.Filler // nil: nothing is fetched
+	log     *wal.Log     // nil without a directory
 	logger  *slog.Logger
-	seq     *sequencer.Sequencer // touched by the goroutine of sequence alone, but for its counters
-	fill    *fill.Filler         // nil: nothing is fetched
-	commits committer
-	store   Log // the committer writes to it, Run closes it
-	shared  sharing
 	started time.Time
 
-	head  atomic.Pointer[ledger.Head]
-	ready atomic.Bool // a block is visible, or nothing comes any more
-	// recovery is over, and the block it led to, if any, is visible
-	recoveryOver atomic.Bool
-	frozen       atomic.Pointer[string]   // why ingest stopped, nil while it goes on
-	diskFailure  atomic.Pointer[logError] // why it stopped where the disk failed; nil else
-	paused       atomic.Bool              // ingest waits for finality
-	lastSeen     atomic.Int64             // when the source showed a block last, since started; 0: never
-	// when a block of this process became visible last, likewise
-	lastShown atomic.Int64
-
-	log          *wal.Log // nil without a directory
-	snapshots    snapshots
-	history      history
-	disk         diskState
 	progress     progress
 	recoveryTook atomic.Int64 // nanoseconds
-
-	mu      sync.Mutex
-	changed chan struct{} // closed and replaced at each publication
 }
 
 // New returns an engine that does nothing yet.
 func New(c Config) *Engine {
-	if c.Shards <= 0 {
-		c.Shards = runtime.GOMAXPROCS(0)
+	c.Shards = cmp.Or(max(c.Shards, 0), runtime.GOMAXPROCS(0))
+	c.Retention.Slots = cmp.Or(c.Retention.Slots, 9000)
+	c.Retention.Bytes = cmp.Or(c.Retention.Bytes, 2<<30)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	e := &Engine{
+		config: c, board: published.NewBoard(c.OnPublish), stored: txstore.New(), logger: c.Logger, started: time.Now(),
 	}
-	if c.MinFreeBytes == 0 {
-		c.MinFreeBytes = minFreeBytes
-	}
-	if c.Retention.Slots == 0 {
-		c.Retention.Slots = 9000
-	}
-	if c.Retention.Bytes == 0 {
-		c.Retention.Bytes = 2 << 30
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	e := &Engine{config: c, stored: txstore.New(), logger: c.Logger, started: time.Now(), changed: make(chan struct{})}
-	e.shared.log, e.shared.maxLag = c.Shared, cmp.Or(c.MaxLag, defaultMaxLag)
-	e.shared.led, e.shared.fence = make(chan struct{}), make(chan struct{})
-	var info ledger.SourceInfo
-	if c.Source != nil {
-		info = c.Source.Info()
-	}
-	e.known.Store(&known{info: info, filter: c.Filter, skipVotes: c.SkipVotes})
 	for i := range c.Shards {
 		e.shards = append(e.shards, shard.New(i, c.Shards))
 	}
-	if c.Fetcher != nil {
-		e.fill = fill.New(fill.Config{
-			Fetcher: c.Fetcher, Logger: c.Logger, Held: e.account, Head: e.Head, NextPublication: e.nextPublication,
-			Frozen: func() bool { return e.frozen.Load() != nil }, Deadline: queryDeadline,
-		})
-	}
-	e.seq = sequencer.New(sequencer.Config{
-		Shards: e.shards, Stored: e.stored, Retention: c.Retention, FoldAfter: foldAfter,
-		Info: info, SkipVotes: c.SkipVotes, Filler: e.fill, Logger: c.Logger,
-	})
-	e.learnDir()
-	if c.Join != nil {
-		e.progress.begin(joining, 0)
-	}
+	var logDir *datadir.Dir
 	switch {
 	case c.Log != nil:
-		e.store = c.Log
 	case c.Dir != nil:
 		e.log = wal.New(wal.Config{
 			FS: c.Dir.FS(), Dir: c.Dir.LogDir(), Policy: c.Sync,
 			SegmentBytes: c.SegmentBytes, OnSync: c.OnSync, Logger: c.Logger,
 		})
-		e.store = e.log
+		e.config.Log, logDir = e.log, c.Dir
 	default:
-		e.store = NullLog{}
+		e.config.Log = NullLog{}
+	}
+	e.history = published.NewHistory(e.board, logDir)
+	e.Reader = reader.New(reader.Config{
+		Board: e.board, Shards: e.shards, Stored: e.stored, Retention: c.Retention, Deadline: queryDeadline,
+	})
+	if c.Fetcher != nil {
+		e.fill = fill.New(fill.Config{
+			Fetcher: c.Fetcher, Logger: c.Logger, Held: e.Reader.Account, Head: e.Head, NextPublication: e.board.Next,
+			Frozen: func() bool { return e.writer.Stopped() != "" }, Deadline: queryDeadline,
+		})
+	}
+	var info ledger.SourceInfo
+	if c.Source != nil {
+		info = c.Source.Info()
+	}
+	e.seq = sequencer.New(sequencer.Config{
+		Shards: e.shards, Stored: e.stored, Retention: c.Retention, FoldAfter: foldAfter,
+		Info: info, SkipVotes: c.SkipVotes, Filler: e.fill, Logger: c.Logger,
+	})
+	e.writer = ingest.New(ingest.Config{
+		Source: c.Source, Shared: c.Shared, Log: e.config.Log, WAL: e.log, Dir: c.Dir, Shards: e.shards, Filler: e.fill,
+		Board: e.board, History: e.history, Logger: c.Logger, ResumePoint: e.resumePoint, OnSnapshot: c.OnSnapshot,
+		Sync: c.Sync.Mode, SnapshotInterval: c.SnapshotInterval, MinFreeBytes: c.MinFreeBytes, MaxLag: c.MaxLag,
+	})
+	e.learnDir(info)
+	if c.Join != nil {
+		e.progress.begin(joining, 0)
 	}
 	return e
+}
+
+// learnDir takes over what the data directory says of the ledger.
+func (e *Engine) learnDir(info ledger.SourceInfo) {
+	c := &e.config
+	covers := reader.Coverage{Filter: c.Filter, SkipVotes: c.SkipVotes}
+	if c.Dir != nil {
+		e.seq.Bind(c.Dir.CheckRoot, c.Dir.Statuses(), c.Dir.SkipsVotes())
+		covers.Filter = cmp.Or(c.Filter, c.Dir.Filter())
+		covers.SkipVotes = c.SkipVotes || c.Dir.SkipsVotes()
+		if c.Source == nil || c.Dir.Imported() != nil && !info.GapsAllowed {
+			info.Complete = c.Dir.ShowsAll()
+		}
+		info = c.Dir.InfoOf(info)
+	}
+	covers.ShowsAll, covers.Complete = info.Complete, info.Complete && covers.Filter == nil
+	if covers.Filter != nil {
+		for _, s := range e.shards {
+			s.SetFilter(covers.Filter)
+		}
+	}
+	e.Cover(covers)
+	e.info.Store(&info)
 }
 
 // Run recovers what the data directory holds, follows the source until ctx ends, and then
@@ -173,22 +185,14 @@ func New(c Config) *Engine {
 func (e *Engine) Run(ctx context.Context) error {
 	err := e.join(ctx)
 	if err != nil || ctx.Err() != nil {
-		return errors.Join(err, e.store.Close())
+		return errors.Join(err, e.config.Log.Close())
 	}
-	err = e.recovered(ctx, func(r *recovery, broken context.Context) error {
-		err := e.syncRecovered(ctx, r.end)
-		if err == nil {
-			err = e.flow(ctx, broken)
-		}
-		e.shared.resign() // nothing is committed any more, and another node need not wait for what follows
-		if err == nil {
-			e.lastSnapshot()
-		}
-		e.snapshots.writing.Wait()
-		return err
+	err = e.recovered(ctx, func(ctx context.Context, r *recovery) error {
+		r.found.Source = *e.info.Load()
+		return e.writer.Run(ctx, e.seq, r.found)
 	})
-	switch closeErr := e.store.Close(); {
-	case closeErr == nil || err != nil || e.frozen.Load() != nil: // of a log that failed everybody was told
+	switch closeErr := e.config.Log.Close(); {
+	case closeErr == nil || err != nil || e.writer.Stopped() != "": // the failure of a log was reported when ingest stopped
 	case errors.Is(closeErr, wal.ErrNoSpace):
 		e.logger.Warn("the log ends without a mark that it was closed: the disk is full", "error", closeErr)
 	default:
@@ -197,9 +201,23 @@ func (e *Engine) Run(ctx context.Context) error {
 	return err
 }
 
-// recovered runs the shards with what the data directory holds for as long as use takes. The
-// context that use gets ends when a shard broke.
-func (e *Engine) recovered(ctx context.Context, use func(r *recovery, broken context.Context) error) error {
+// join calls Config.Join, which may bind and fill the data directory, and then takes over what the directory says.
+func (e *Engine) join(ctx context.Context) error {
+	if e.config.Join == nil {
+		return nil
+	}
+	if err := e.config.Join(ctx, e.progress.set); err != nil {
+		return unlessEnded(ctx, fmt.Errorf("cannot join the cluster: %w", err))
+	}
+	if ctx.Err() == nil {
+		e.learnDir(*e.info.Load())
+	}
+	return nil
+}
+
+// recovered recovers what the data directory holds and runs the shards while use runs. The context of use ends with ctx
+// or when a shard breaks; then recovered returns the error of the shard.
+func (e *Engine) recovered(ctx context.Context, use func(ctx context.Context, r *recovery) error) error {
 	r := &recovery{Engine: e}
 	begun := time.Now()
 	if e.log != nil {
@@ -221,7 +239,11 @@ func (e *Engine) recovered(ctx context.Context, use func(r *recovery, broken con
 		}
 	}
 	if err == nil {
-		err = use(r, broken)
+		using, end := context.WithCancel(ctx)
+		forget := context.AfterFunc(broken, end)
+		err = use(using, r)
+		forget()
+		end()
 	}
 	stopShards()
 	if shardErr := shards.Wait(); shardErr != nil {
@@ -230,7 +252,7 @@ func (e *Engine) recovered(ctx context.Context, use func(r *recovery, broken con
 	return unlessEnded(ctx, err)
 }
 
-// unlessEnded returns err, but nil where it only says that ctx ended.
+// unlessEnded returns err, or nil if err only says that ctx ended.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
@@ -238,87 +260,48 @@ func unlessEnded(ctx context.Context, err error) error {
 	return err
 }
 
-// flow follows the source until ctx ends, something fails, or a shard broke.
-func (e *Engine) flow(ctx, broken context.Context) error {
-	flow, flowCtx := errgroup.WithContext(ctx)
-	events := make(chan ledger.Event, eventLane)
-	if e.holdsSomething() {
-		e.publish(&ledger.Publication{Head: e.seq.Head()})
-	}
-	if e.config.Source == nil && e.shared.log == nil {
-		e.ready.Store(true)
-	}
-	e.recoveryOver.Store(e.head.Load() != nil || e.seq.Chain().Tip == nil)
-	from := e.resumePoint()
-	following, stopFollowing := context.WithCancel(flowCtx)
-	defer stopFollowing()
-	out := make(chan *followMsg)
-	flow.Go(func() error { return e.feed(flowCtx, following, from, out, events) })
-	flow.Go(func() error { return e.sequence(flowCtx, out, stopFollowing, events) })
-	if e.fill != nil {
-		flow.Go(func() error { e.fetch(flowCtx); return nil })
-	}
-	flow.Go(func() error {
-		select {
-		case <-broken.Done():
-			return errBroken
-		case <-flowCtx.Done():
-			return nil
-		}
-	})
-	return flow.Wait()
-}
-
-// fetch fetches accounts for as long as what comes of them can be learned.
-func (e *Engine) fetch(ctx context.Context) {
-	if e.shared.log != nil {
-		select {
-		case <-e.shared.led:
-		case <-ctx.Done():
-			return
-		}
-	}
-	e.fill.Run(ctx)
-}
-
-// holdsSomething reports whether what was recovered is to be shown.
-func (e *Engine) holdsSomething() bool {
+// resumePoint returns where the source continues, nil if there is no finalized block yet. Only the goroutine that owns the
+// sequencer calls it.
+func (e *Engine) resumePoint() *ledger.ResumePoint {
 	c := e.seq.Chain()
-	if e.shared.log == nil {
-		return e.config.Source == nil || c.Tip != nil
-	}
-	return c.Tip != nil && !c.Tip.Base && !c.Finalized.Provisional
-}
-
-// age returns for how long the engine is there, never 0.
-func (e *Engine) age() int64 { return max(int64(time.Since(e.started)), 1) }
-
-// errBroken ends the flow; the shard's own error says why.
-var errBroken = errors.New("a shard broke")
-
-// follow runs the source and closes events at the end of its input; one that fails has none.
-func (e *Engine) follow(ctx context.Context, from *ledger.ResumePoint, events chan<- ledger.Event) error {
-	if e.config.Source == nil {
-		close(events)
+	n := c.Finalized
+	if n == nil {
 		return nil
 	}
-	emit := func(ctx context.Context, ev ledger.Event) error {
-		if _, isBlock := ev.(*ledger.Block); isBlock {
-			e.lastSeen.Store(e.age())
-		}
-		select {
-		case events <- ev:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	version := n.Version
+	return &ledger.ResumePoint{
+		Slot: n.Slot(), Newest: c.Tip.Slot(), Blockhash: n.Block.Blockhash, Height: n.Block.Height,
+		Accounts: func(visit func(*ledger.Account) bool) error { return e.visitAccounts(version, visit) },
+		Mints: func(visit func(ledger.Pubkey, ledger.Mint) bool) error {
+			return e.visitMints(version, func(m *ledger.MintWrite) bool { return visit(m.Pubkey, m.Mint) })
+		},
 	}
-	if err := e.config.Source.Run(ctx, from, emit); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("source %s: %w", e.known.Load().info.Name, err)
-	}
-	close(events)
-	return nil
 }
+
+// Account returns a live account without its token facts, which Accounts and Tokens return. For a
+// missing one it returns a *ledger.NotFoundError. With Config.Fetcher it first fetches an account that is not
+// held, within the deadline of the query.
+func (e *Engine) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
+	a, v, err := e.Reader.Account(q, key)
+	if e.fill == nil || q.Head != nil || !e.writer.Writes() { // only the writer of a shared log records fetched accounts
+		return a, v, err
+	}
+	return e.fill.Account(q, key, a, v, err)
+}
+
+// Head returns the newest published head, nil before the first and after the node fenced itself off.
+func (e *Engine) Head() *ledger.Head { return e.board.Head() }
+
+// Oldest returns the oldest seq that Past can begin after. Without a log it returns the greatest seq.
+func (e *Engine) Oldest() ledger.Seq { return e.history.Oldest() }
+
+// Past returns a function that reads publications back from the log; see published.History.
+func (e *Engine) Past(after ledger.Seq) func(ctx context.Context, visit func(*ledger.Publication) bool) error {
+	return e.history.Past(after)
+}
+
+// Fenced returns why the node answers nothing any more, "" while it answers: what it holds differs from what the log says.
+func (e *Engine) Fenced() string { return e.board.Fenced() }
+
+// FencedOff returns a channel that is closed when the node fences itself off.
+func (e *Engine) FencedOff() <-chan struct{} { return e.board.FencedOff() }

@@ -11,6 +11,7 @@ import (
 	"ledgerd/engine/chain"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/reader"
 	"ledgerd/engine/sequencer"
 	"ledgerd/shard"
 )
@@ -18,13 +19,13 @@ import (
 // exportPiece is how many accounts or mints one exported event holds.
 const exportPiece = 1000
 
-// Export recovers what a data directory holds, changing nothing that a node reads, and emits the events
-// that rebuild the same ledger: base state at the newest finalized block, the finalized blocks
-// that are held, without their writes, and then what is not final yet as it happened.
-// It stops at the first error of emit and returns it.
+// Export recovers what a data directory holds and emits the events that rebuild the same ledger: base state at the
+// newest finalized block, the finalized blocks that are held, without their writes, and then the blocks and the base
+// state that are not final, in their order. It changes nothing that a node reads. It stops at the first error of
+// emit and returns it.
 func Export(ctx context.Context, dir *datadir.Dir, log *slog.Logger, emit func(ledger.Event) error) error {
 	e := New(Config{Dir: dir, Logger: log, Retention: sequencer.Retention{Slots: math.MaxInt64, Bytes: math.MaxInt}})
-	err := e.recovered(ctx, func(r *recovery, _ context.Context) error {
+	err := e.recovered(ctx, func(ctx context.Context, r *recovery) error {
 		return (&exporter{recovery: r, emit: emit}).run(ctx)
 	})
 	if err == nil {
@@ -33,10 +34,11 @@ func Export(ctx context.Context, dir *datadir.Dir, log *slog.Logger, emit func(l
 	return err
 }
 
+// exporter emits the events of a recovered ledger.
 type exporter struct {
 	*recovery
 	emit   func(ledger.Event) error
-	newest ledger.Slot // of the base state that was emitted
+	newest ledger.Slot // the highest slot of base state that anew emitted
 }
 
 func (x *exporter) run(ctx context.Context) error {
@@ -54,7 +56,7 @@ func (x *exporter) run(ctx context.Context) error {
 	_, blocks := x.seq.Snapshot()
 	for _, b := range blocks {
 		final := *b.Whole()
-		// The newest one becomes final at the end: else base state that came after it would seem to be a part of it.
+		// The newest block becomes final at the end. Base state that came after it would otherwise belong to it.
 		if final.Status = ledger.Finalized; b.Block.Slot == slot {
 			final.Status = ledger.Confirmed
 		}
@@ -62,7 +64,8 @@ func (x *exporter) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := x.emit(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusConfirmed}); err != nil { // there are statuses
+	// A first status tells the reader that statuses come.
+	if err := x.emit(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusConfirmed}); err != nil {
 		return err
 	}
 	if err := x.unfinalized(); err != nil {
@@ -74,9 +77,9 @@ func (x *exporter) run(ctx context.Context) error {
 	return x.emit(&ledger.SlotStatus{Slot: c.Confirmed.Slot(), Status: ledger.StatusConfirmed})
 }
 
-// unfinalized emits the blocks of the chain that are not final. Where base state came between two of them, it emits
-// the accounts of that base state as they stood then: each is closed and written anew at the slot after the block
-// before, so that the result does not depend on what the blocks alone lead to.
+// unfinalized emits the blocks of the chain that are not final. If base state came between two of them, it emits
+// the accounts of that base state as they were then: each is closed, and written again at the slot after the first of
+// the two, so that the result does not depend on what the blocks alone lead to.
 func (x *exporter) unfinalized() error {
 	c := x.seq.Chain()
 	tip, below := c.Tip, c.Finalized
@@ -101,7 +104,7 @@ func (x *exporter) unfinalized() error {
 	return x.between(tip, x.seq.Version())
 }
 
-// between emits the accounts of base state that came after a block of the chain, up to a version before the next one's.
+// between emits the accounts of base state whose records come after a block of the chain and not after version v.
 func (x *exporter) between(below *chain.Node, v ledger.Version) error {
 	for _, r := range x.bases {
 		if r.Version <= below.Version || r.Version > v {
@@ -124,10 +127,10 @@ func (x *exporter) between(below *chain.Node, v ledger.Version) error {
 	return nil
 }
 
-// leaveOut removes from a block the writes of accounts that a filter left out: a node that reads the export has
-// no filter.
+// leaveOut removes from a block the writes of accounts that the filter excludes, since the node that reads the export
+// has no filter.
 func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
-	if x.known.Load().filter == nil {
+	if x.config.Dir.Filter() == nil {
 		return nil
 	}
 	keys := make([]ledger.Pubkey, len(b.Accounts))
@@ -136,9 +139,7 @@ func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
 	}
 	held := make(map[ledger.Pubkey]bool)
 	for _, v := range []ledger.Version{n.Version - 1, n.Version} {
-		accounts, err := scatter(x.Engine, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]ledger.Account, error) {
-			return s.Accounts(keys, v, time.Now().Add(scanDeadline))
-		})
+		accounts, err := reader.Scatter(x.shards, keys, v, time.Now().Add(scanDeadline), (*shard.Shard).Accounts)
 		if err != nil {
 			return err
 		}
@@ -154,14 +155,13 @@ func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
 		case held[w.Pubkey]:
 			left = append(left, *w)
 		case w.Lamports == 0 || w.Known&ledger.FieldMint != 0:
-			// Facts of mints are held whoever holds the mint: they are forgotten, and then taught.
+			// The facts of a mint are held even if a filter excludes its account. The block makes them unknown, and
+			// then states those that are known.
 			left = append(left, ledger.AccountWrite{Pubkey: w.Pubkey})
 			mints = append(mints, w.Pubkey)
 		}
 	}
-	facts, err := scatter(x.Engine, mints, func(s *shard.Shard, keys []ledger.Pubkey) ([]*ledger.Mint, error) {
-		return s.Mints(keys, n.Version, time.Now().Add(scanDeadline))
-	})
+	facts, err := reader.Scatter(x.shards, mints, n.Version, time.Now().Add(scanDeadline), (*shard.Shard).Mints)
 	if err != nil {
 		return err
 	}
@@ -174,29 +174,26 @@ func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
 	return nil
 }
 
-// anew emits accounts and mints as they stand at a version, as base state of this slot or of a later one, so that it
-// takes precedence. An account that is closed is closed at its own slot first, if that is not final yet.
+// anew emits accounts and mints as they are at a version, as base state of the slot or of a later one, so that no earlier
+// base state takes precedence. An account that is closed is first closed at its own slot or, if that is final, at the
+// newest finalized slot.
 func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey) error {
 	late := time.Now().Add(scanDeadline)
-	accounts, err := scatter(x.Engine, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]ledger.Account, error) {
-		return s.Accounts(keys, v, late)
-	})
+	accounts, err := reader.Scatter(x.shards, keys, v, late, (*shard.Shard).Accounts)
 	if err != nil {
 		return err
 	}
-	mints, err := scatter(x.Engine, keys, func(s *shard.Shard, keys []ledger.Pubkey) ([]*ledger.Mint, error) {
-		return s.Mints(keys, v, late)
-	})
+	mints, err := reader.Scatter(x.shards, keys, v, late, (*shard.Shard).Mints)
 	if err != nil {
 		return err
 	}
-	closed, taught := new(ledger.BaseState), new(ledger.BaseState)
+	closed, written := new(ledger.BaseState), new(ledger.BaseState)
 	x.newest = max(x.newest, slot)
 	for i, k := range keys {
 		closes := ledger.AccountWrite{Pubkey: k}
 		closed.Accounts = append(closed.Accounts, closes)
 		if a := &accounts[i]; a.Exists() {
-			taught.Accounts = append(taught.Accounts, a.Write())
+			written.Accounts = append(written.Accounts, a.Write())
 		} else if at := max(a.Since.Slot(), x.seq.Chain().Finalized.Slot()); a.Since != 0 {
 			x.newest = max(x.newest, at)
 			if err := x.emit(&ledger.BaseState{Slot: at, Accounts: []ledger.AccountWrite{closes}}); err != nil {
@@ -204,17 +201,17 @@ func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey
 			}
 		}
 		if m := mints[i]; m != nil {
-			taught.Mints = append(taught.Mints, ledger.MintWrite{Pubkey: k, Mint: m.Facts()})
+			written.Mints = append(written.Mints, ledger.MintWrite{Pubkey: k, Mint: m.Facts()})
 		}
 	}
-	closed.Slot, taught.Slot = x.newest, x.newest
+	closed.Slot, written.Slot = x.newest, x.newest
 	if err := x.emit(closed); err != nil {
 		return err
 	}
-	return x.emit(taught)
+	return x.emit(written)
 }
 
-// base emits every live account and all mint facts at a version, as base state of a slot.
+// base emits all live accounts and mint facts at a version, as base state of a slot.
 func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Version) error {
 	var failed error
 	piece := &ledger.BaseState{Slot: slot}
@@ -246,3 +243,45 @@ func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Ve
 	}
 	return failed
 }
+
+// visitAccounts calls visit for every live account at a version, in pubkey order, until it
+// returns false. No newer version may be folded meanwhile.
+func (e *Engine) visitAccounts(v ledger.Version, visit func(*ledger.Account) bool) error {
+	for _, s := range e.shards {
+		for page := (shard.Page{}); !page.Done; {
+			var err error
+			if page, err = s.Scan(page.Next, v, time.Now().Add(scanDeadline)); err != nil {
+				return err
+			}
+			for i := range page.Accounts {
+				if !visit(&page.Accounts[i]) {
+					return nil
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// visitMints does the same for mint facts.
+func (e *Engine) visitMints(v ledger.Version, visit func(*ledger.MintWrite) bool) error {
+	for _, s := range e.shards {
+		var after ledger.Opt[ledger.Pubkey]
+		for page := (shard.MintPage{}); !page.Done; {
+			var err error
+			if page, err = s.ScanMints(after, v, time.Now().Add(scanDeadline)); err != nil {
+				return err
+			}
+			for i := range page.Mints {
+				after = ledger.Some(page.Mints[i].Pubkey)
+				if !visit(&page.Mints[i]) {
+					return nil
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// scanDeadline bounds one page of a walk over all accounts or mints. It is long, since no client waits for it.
+const scanDeadline = time.Minute

@@ -105,11 +105,11 @@ func sameAnswers(a, b *Engine, level ledger.Commitment) error {
 	var keys []ledger.Pubkey
 	for i := range testKeys {
 		keys = append(keys, key(i))
-		x, _, errX := a.account(at(level), key(i))
-		y, _, errY := b.account(at(level), key(i))
+		x, _, errX := a.Reader.Account(at(level), key(i))
+		y, _, errY := b.Reader.Account(at(level), key(i))
 		wasClosed, _ := absence(errX)
 		isClosed, _ := absence(errY)
-		_, _, errFinal := a.account(at(ledger.Finalized), key(i))
+		_, _, errFinal := a.Reader.Account(at(ledger.Finalized), key(i))
 		closed := errFinal == nil && a.config.Filter == nil
 		if errX == nil && errY == nil && seeAccount(&x) != seeAccount(&y) || (errX == nil) != (errY == nil) || closed && wasClosed.Absence != isClosed.Absence {
 			return fmt.Errorf("account %d: %v %v, want %v %v", i, seeAccount(&y), errY, seeAccount(&x), errX)

@@ -44,7 +44,7 @@ func TestQuestionsWhileJoining(t *testing.T) {
 		}
 		close(release)
 		n.source.feed <- rootBlock(100, lamports(key(1), 5))
-		for !n.ready.Load() {
+		for !n.board.Ready.Load() {
 			n.Stats()
 		}
 		close(over)

@@ -14,28 +14,23 @@ type progress struct {
 	now Progress
 }
 
-func (p *progress) begin(phase string, total uint64) {
+func (p *progress) update(change func(*Progress)) {
 	p.mu.Lock()
-	p.now = Progress{Phase: phase, Total: total}
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	change(&p.now)
 }
 
-func (p *progress) add(n uint64) {
-	p.mu.Lock()
-	p.now.Done += n
-	p.mu.Unlock()
+func (p *progress) begin(phase string, total uint64) {
+	p.update(func(now *Progress) { *now = Progress{Phase: phase, Total: total} })
 }
 
 func (p *progress) set(done, total uint64) {
-	p.mu.Lock()
-	p.now.Done, p.now.Total = done, total
-	p.mu.Unlock()
+	p.update(func(now *Progress) { now.Done, now.Total = done, total })
 }
 
-func (p *progress) read() Progress {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.now
+func (p *progress) read() (now Progress) {
+	p.update(func(p *Progress) { now = *p })
+	return now
 }
 
 // Percent returns how much of the phase is done, 0 if Total is not known.

@@ -12,7 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ledgerd/engine/datadir"
+	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/published"
 	"ledgerd/shard"
 	"ledgerd/shard/txstore"
 	"ledgerd/snapshot"
@@ -23,13 +25,9 @@ import (
 // whole, then every record of the log after it.
 type recovery struct {
 	*Engine
-	store *snapshot.Store
-	from  *snapshot.Meta   // of the restored snapshot; nil without one
-	bases []*ledger.Record // base state records that are not part of the finalized block
-
-	damage       error        // of the snapshots that were skipped
-	fromPosition wal.Position // in the log, of the record that from is the state after
-	end          wal.End      // of the log
+	found  ingest.Recovered // for the writer
+	bases  []*ledger.Record // base state records that are not part of the finalized block
+	damage error            // of the snapshots that were skipped
 }
 
 // restore fills the shards, which do not run yet, from the newest snapshot that is whole.
@@ -38,10 +36,10 @@ type recovery struct {
 func (r *recovery) restore(ctx context.Context) error {
 	r.progress.begin("opening the snapshot", 0)
 	var err error
-	if r.store, err = snapshot.OpenStore(r.config.Dir.FS(), r.config.Dir.SnapshotDir(), r.logger); err != nil {
+	if r.found.Store, err = snapshot.OpenStore(r.config.Dir.FS(), r.config.Dir.SnapshotDir(), r.logger); err != nil {
 		return err
 	}
-	all, err := r.store.List()
+	all, err := r.found.Store.List()
 	if err != nil {
 		return err
 	}
@@ -53,10 +51,10 @@ func (r *recovery) restore(ctx context.Context) error {
 		}
 	}
 	for _, open := range []func(snapshot.Info) (*snapshot.Snapshot, error){
-		r.store.Open,
+		r.found.Store.Open,
 		// The snapshots share most files of their history, so damage of one of these affects all snapshots. Salvage
 		// opens a snapshot without the damaged old blocks.
-		func(i snapshot.Info) (*snapshot.Snapshot, error) { return r.store.Salvage(ctx, i) },
+		func(i snapshot.Info) (*snapshot.Snapshot, error) { return r.found.Store.Salvage(ctx, i) },
 	} {
 		for _, i := range all {
 			err := r.restoreFrom(ctx, i, open)
@@ -81,7 +79,7 @@ func (r *recovery) restore(ctx context.Context) error {
 // noteDamage logs and records that a snapshot is skipped.
 func (r *recovery) noteDamage(i snapshot.Info, err error) {
 	r.logger.Warn("a snapshot is damaged and passed over", "snapshot", i.Name, "error", err)
-	r.snapshots.stats.damaged.Add(1)
+	r.found.Damaged++
 	if r.damage == nil {
 		r.damage = err
 		return
@@ -134,8 +132,7 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 	if r.damage != nil {
 		r.logger.Warn("the node goes on from another snapshot", "snapshot", i.Name, "blocks_from_slot", uint64(m.Floor))
 	}
-	r.from = m
-	r.snapshots.stats.bytes.Store(i.Bytes)
+	r.found.Snapshot, r.found.Bytes = m, i.Bytes
 	r.seq.ResumeAt(m, blocks, before)
 	return nil
 }
@@ -164,7 +161,7 @@ func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapsh
 			done := uint64(0)
 			err := snap.Accounts(first, last, func(a *ledger.Account) bool {
 				if done++; done%progressStep == 0 {
-					r.progress.add(progressStep)
+					r.progress.update(func(p *Progress) { p.Done += progressStep })
 					if ctx.Err() != nil {
 						return false
 					}
@@ -172,7 +169,7 @@ func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapsh
 				sum.Add(a.StateTerm())
 				return visit(a)
 			})
-			r.progress.add(done % progressStep)
+			r.progress.update(func(p *Progress) { p.Done += done % progressStep })
 			return errors.Join(err, ctx.Err())
 		},
 		Mints: func(visit func(ledger.MintWrite) bool) error {
@@ -199,25 +196,18 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 		return err
 	}
 	// The root is saved in the directory only after its record is durable.
-	if end.Version() == 0 && r.from == nil && r.config.Dir.HasRoot() {
+	if end.Version() == 0 && r.found.Snapshot == nil && r.config.Dir.HasRoot() {
 		return fmt.Errorf("%s held a ledger, and its log and snapshots are gone: restore them, or start with another --data-dir", r.config.Dir.Path())
 	}
-	r.end = end
+	r.found.End = end
 	r.readBack(ctx)
 	if tip := r.seq.Chain().Tip; tip != nil && !tip.Base {
 		r.seq.ResumeSource()
 	}
-	s := &r.snapshots
-	s.store, s.interval, s.due = r.store, r.config.SnapshotInterval, time.Now().Add(r.config.SnapshotInterval)
-	if r.from != nil {
-		s.version, s.logged = r.from.Version, r.fromPosition
-		s.stats.taken.Store(r.from.Taken.UnixNano())
-		s.stats.slot.Store(int64(r.from.Slot))
-	}
 	took := time.Since(begun)
 	r.recoveryTook.Store(int64(took))
 	r.progress.begin("", 0)
-	if end.Version() != 0 || r.from != nil {
+	if end.Version() != 0 || r.found.Snapshot != nil {
 		head := r.seq.Head()
 		tip := head.Tip(ledger.Processed)
 		r.logger.Info("recovered", "slot", uint64(tip.Slot), "seq", uint64(tip.Seq), "state_hash", head.StateHash.String(), "record", uint64(end.Version()), "log", end.String(), "took", took.Round(time.Millisecond))
@@ -229,24 +219,24 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 // ends.
 func (r *recovery) replay(ctx context.Context) (wal.End, error) {
 	from := ledger.Version(1) // without a snapshot the whole log is needed
-	if r.from != nil {
-		from = r.from.Version
+	if r.found.Snapshot != nil {
+		from = r.found.Snapshot.Version
 	}
 	r.progress.begin("replaying the log", 0)
 	end, err := wal.Replay(ctx, r.config.Dir.FS(), r.config.Dir.LogDir(), from, func(commit []wal.Entry) error {
 		records := make([]*ledger.Record, 0, len(commit))
 		if len(commit) > 0 {
-			r.shared.from = ledger.PointAfter(commit[len(commit)-1].Record)
+			r.found.Point = ledger.PointAfter(commit[len(commit)-1].Record)
 		}
 		for i := range commit {
 			switch record := commit[i].Record; {
-			case r.from == nil || record.Version > from:
+			case r.found.Snapshot == nil || record.Version > from:
 				records = append(records, record)
 			case record.Version == from:
 				if err := r.seq.MatchSnapshot(record); err != nil {
 					return err
 				}
-				r.fromPosition = commit[i].Position
+				r.found.Position = commit[i].Position
 			}
 		}
 		if len(records) == 0 {
@@ -261,19 +251,23 @@ func (r *recovery) replay(ctx context.Context) (wal.End, error) {
 		}
 		// OnPublish gets the replayed records too, since higher commitment levels have yet to deliver them. Nobody
 		// can subscribe before the first head, which is published after the log is synced.
-		r.show(&batch{Batch: b}, r.notify)
+		b.Head.Published = time.Now()
+		r.board.Tell(&ledger.Publication{Head: b.Head, Records: b.Records})
+		if b.Final {
+			r.history.Add(b.Head.Tip(ledger.Processed).Seq, *b.Head.Tip(ledger.Finalized))
+		}
 		r.seq.Shown(b)
 		r.seq.FoldAll() // nobody reads yet
 		r.noteBases(records)
 		return nil
 	}, func(read, total int64) { r.progress.set(uint64(read), uint64(total)) })
-	if errors.Is(err, wal.ErrMissing) && r.from == nil && r.damage != nil {
+	if errors.Is(err, wal.ErrMissing) && r.found.Snapshot == nil && r.damage != nil {
 		return end, fmt.Errorf("no snapshot is whole, and the log does not reach back to its beginning: %w", r.damage)
 	}
 	if err != nil {
 		return end, r.explain(err)
 	}
-	if r.from != nil && end.Version() < from {
+	if r.found.Snapshot != nil && end.Version() < from {
 		return end, fmt.Errorf("the log ends at record %d, before the snapshot's record %d: segments are missing", end.Version(), from)
 	}
 	return end, nil
@@ -286,11 +280,8 @@ func (r *recovery) noteBases(records []*ledger.Record) {
 			r.bases = append(r.bases, record)
 		}
 	}
-	if f := r.seq.Chain().Finalized; f == nil {
-		r.bases = nil // all base state so far is initial
-	} else {
-		r.bases = slices.DeleteFunc(r.bases, func(b *ledger.Record) bool { return b.Version <= f.Version })
-	}
+	f := r.seq.Chain().Finalized // nil: all base state so far is initial
+	r.bases = slices.DeleteFunc(r.bases, func(b *ledger.Record) bool { return f == nil || b.Version <= f.Version })
 }
 
 // explain adds to the error of a log that cannot be replayed the log's path and the snapshots to go back to.
@@ -299,7 +290,7 @@ func (r *recovery) explain(err error) error {
 		return err
 	}
 	from := "there is no snapshot to go back to"
-	if all, listErr := r.store.List(); listErr == nil && len(all) > 0 {
+	if all, listErr := r.found.Store.List(); listErr == nil && len(all) > 0 {
 		names := make([]string, len(all))
 		for i := range all {
 			names[i] = all[i].Name
@@ -308,3 +299,44 @@ func (r *recovery) explain(err error) error {
 	}
 	return fmt.Errorf("%s: %w; %s", r.config.Dir.LogDir(), err, from)
 }
+
+// readBack adds to history the part of the log before the snapshot that replay
+// began at. If that part cannot be read, history begins at the snapshot.
+func (r *recovery) readBack(ctx context.Context) {
+	if r.found.Snapshot == nil || r.config.OnPublish == nil {
+		return // the whole log was replayed, or there are no subscribers
+	}
+	older := published.NewHistory(nil, nil)
+	var trail published.Trail
+	initial := ledger.Version(0) // counts the base state records at the beginning of the log
+	err := r.seq.RememberPast(func(note func(*ledger.Record)) error {
+		_, err := wal.Replay(ctx, r.config.Dir.FS(), r.config.Dir.LogDir(), 0, func(commit []wal.Entry) error {
+			for i := range commit {
+				record := commit[i].Record
+				// The base state at the beginning of the log, from record 1 on, precedes the first block, and sources
+				// do not repeat it.
+				if initial++; initial != record.Version || record.Kind != ledger.BaseRecord {
+					initial = 0
+					note(record)
+				}
+				tips := trail.After([]*ledger.Record{record}).Tips
+				if final := tips[ledger.Finalized]; final.Version > 0 {
+					older.Add(tips[ledger.Processed].Seq, final)
+				}
+				if tips[ledger.Finalized].Version >= r.found.Snapshot.Version {
+					return errEnoughRead
+				}
+			}
+			return nil
+		}, nil)
+		return err
+	})
+	if err != nil && !errors.Is(err, errEnoughRead) && ctx.Err() == nil {
+		r.logger.Warn("the log before the snapshot cannot be read: clients can resume from the snapshot on", "error", err)
+		return
+	}
+	r.history.Prepend(older)
+}
+
+// errEnoughRead ends a walk of the log.
+var errEnoughRead = errors.New("enough was read")

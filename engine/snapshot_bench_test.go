@@ -98,7 +98,7 @@ func BenchmarkSnapshotWhileServing(b *testing.B) {
 	var idle, busy measured
 	var e *Engine
 	phase := func() *measured {
-		if e.snapshots.busy.Load() {
+		if e.Stats().Snapshot.Running {
 			return &busy
 		}
 		return &idle

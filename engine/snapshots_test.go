@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -34,7 +35,7 @@ func TestStopDuringASnapshotTakesOneAllTheSame(t *testing.T) {
 		}})
 		time.Sleep(2 * time.Second)
 		n.finalize(block)
-		if !n.snapshots.busy.Load() {
+		if !n.Stats().Snapshot.Running {
 			t.Fatal("no snapshot is being written")
 		}
 		n.cancel()
@@ -89,7 +90,7 @@ func TestIdleNodeTakesTheSnapshotThatIsDue(t *testing.T) {
 func TestASnapshotHurriesAsLogGathers(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n, root := diskNode(t, vfstest.NewMemory(), Config{})
-		began, pace := n.Stats().Log.Position, n.snapshotPace()
+		began, pace := n.Stats().Log.Position, ingest.Pace(n.log)
 		if got := pace.Share(); got != snapshotShare {
 			t.Errorf("at first: %v of a core, want %v", got, snapshotShare)
 		}

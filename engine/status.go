@@ -5,15 +5,22 @@ import (
 	"time"
 
 	"ledgerd/engine/fill"
+	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/wal"
 )
 
+// joining is the phase of Progress in which Config.Join runs.
+const joining = "joining the cluster"
+
+// stallAfter is how long a live source may lead to no block before health says so.
+const stallAfter = 10 * time.Second
+
 // Status returns what the node is and whether it is healthy.
 func (e *Engine) Status() ledger.NodeStatus {
 	s := ledger.NodeStatus{Uptime: time.Since(e.started), Unhealthy: e.unhealthy()}
-	_, s.NotReady = e.answerable()
+	_, s.NotReady = e.board.Answerable()
 	if e.config.Dir != nil {
 		s.NodeID = e.config.Dir.NodeID()
 	}
@@ -28,30 +35,30 @@ func (e *Engine) unhealthy() string {
 	if why := e.Fenced(); why != "" {
 		return why
 	}
-	if why := e.frozen.Load(); why != nil {
-		return *why
+	if why := e.writer.Stopped(); why != "" {
+		return why
 	}
 	if p := e.progress.read(); p.Phase == joining && p.Total == 0 {
 		return "starting: " + joining
 	} else if p.Phase != "" {
 		return fmt.Sprintf("recovering: %s, %d %%", p.Phase, p.Percent())
 	}
-	lag, shortage := e.shared.lag(e.age()), e.disk.shortage()
+	lag, shortage := e.writer.Lag(), e.writer.Shortage()
 	switch {
-	case shortage != "" && e.head.Load() == nil:
+	case shortage != "" && e.Head() == nil:
 		return shortage + ": the log cannot go on until that has passed"
 	case shortage != "":
 		return shortage + ": ingest pauses until that has passed, reads go on"
-	case !e.ready.Load() && !e.known.Load().info.Live:
+	case !e.board.Ready.Load() && !e.info.Load().Live:
 		if e.newest() != "" { // of an import
 			return e.sinceStart()
 		}
 		return "starting: base state and the first block are not loaded yet"
 	case lag != "":
 		return lag
-	case e.paused.Load():
+	case e.writer.Paused():
 		return "ingest pauses: too much is unfinalized, and no slot status comes"
-	case e.known.Load().info.Live:
+	case e.info.Load().Live:
 		return e.standstill()
 	}
 	return ""
@@ -61,11 +68,10 @@ func (e *Engine) unhealthy() string {
 // becomes visible is progress: a duplicate is not, nor a block whose parent is
 // missing. The time since then decides, not the number of slots.
 func (e *Engine) standstill() string {
-	last := time.Duration(e.lastShown.Load())
-	switch {
-	case last == 0:
+	switch last := e.board.LastBlock(); {
+	case last.IsZero():
 		return e.sinceStart() + ": " + e.trouble()
-	case time.Since(e.started)-last <= stallAfter:
+	case time.Since(last) <= stallAfter:
 		return ""
 	}
 	return fmt.Sprintf("no block for more than %v%s: %s", stallAfter, e.newest(), e.trouble())
@@ -78,7 +84,7 @@ func (e *Engine) sinceStart() string {
 
 // newest returns a clause that names the state which reads are answered from, "" if there is none.
 func (e *Engine) newest() string {
-	switch h := e.head.Load(); {
+	switch h := e.Head(); {
 	case h == nil || !h.HasSlot():
 		return ""
 	case h.Imported:
@@ -90,7 +96,7 @@ func (e *Engine) newest() string {
 
 // trouble returns the best known reason why a live source makes no progress.
 func (e *Engine) trouble() string {
-	if !e.shared.writes() {
+	if !e.writer.Writes() {
 		return "the shared log holds none that is newer"
 	}
 	source, knows := e.config.Source.(ledger.Troubled)
@@ -99,9 +105,8 @@ func (e *Engine) trouble() string {
 			return why
 		}
 	}
-	seen := time.Duration(e.lastSeen.Load())
 	switch {
-	case seen != 0 && time.Since(e.started)-seen <= stallAfter:
+	case e.writer.SeenWithin(stallAfter):
 		return "blocks come, but their parents are missing, or the disk does not keep up"
 	case knows:
 		return "the source is connected, and nothing comes"
@@ -111,12 +116,7 @@ func (e *Engine) trouble() string {
 
 // DiskFailure returns the disk error that stopped ingest until a restart, nil if there is none. A full disk is not a
 // failure. Run goes on after it, for reads, and does not return it.
-func (e *Engine) DiskFailure() error {
-	if failure := e.diskFailure.Load(); failure != nil {
-		return failure
-	}
-	return nil
-}
+func (e *Engine) DiskFailure() error { return e.writer.DiskFailure() }
 
 // Progress returns how far recovery is.
 func (e *Engine) Progress() Progress { return e.progress.read() }
@@ -128,23 +128,11 @@ type Stats struct {
 	Transactions int // held, including those of blocks that left the chain and are not yet dropped
 	Shards       []ShardStats
 	Log          wal.Stats
-	Snapshot     SnapshotStats
+	Snapshot     ingest.SnapshotStats
 	Recovery     time.Duration // how long recovery took; 0 without a data directory
 	// DiskPauses is how often ingest paused because of a full disk.
 	DiskPauses uint64
 	Fill       fill.Stats
-}
-
-// SnapshotStats are the figures of snapshots.
-type SnapshotStats struct {
-	Slot     ledger.Slot   // of the newest
-	Taken    time.Time     // when its state was fixed; zero before the first
-	Bytes    int64         // of the newest
-	Duration time.Duration // the newest took
-	Count    uint64        // taken by this process
-	Failures uint64        // failed attempts
-	Damaged  uint64        // found damaged and skipped at the start
-	Running  bool          // a snapshot is being taken
 }
 
 // ShardStats are the figures of one shard.
@@ -155,22 +143,13 @@ type ShardStats struct {
 
 // Stats returns the current figures.
 func (e *Engine) Stats() Stats {
-	s := Stats{Counters: e.seq.Counters()}
+	s := Stats{
+		Counters: e.seq.Counters(), Transactions: e.stored.Len(), Snapshot: e.writer.Snapshots(),
+		Recovery: time.Duration(e.recoveryTook.Load()), DiskPauses: e.writer.DiskPauses(), Fill: e.fill.Stats(),
+	}
 	if e.log != nil {
 		s.Log = e.log.Stats()
 	}
-	s.Recovery, s.DiskPauses = time.Duration(e.recoveryTook.Load()), e.disk.pauses.Load()
-	s.Fill = e.fill.Stats()
-	shots := &e.snapshots.stats
-	s.Snapshot = SnapshotStats{
-		Slot: ledger.Slot(shots.slot.Load()), Bytes: shots.bytes.Load(), Duration: time.Duration(shots.nanoseconds.Load()),
-		Count: uint64(shots.count.Load()), Failures: uint64(shots.failures.Load()), Damaged: uint64(shots.damaged.Load()),
-		Running: e.snapshots.busy.Load(),
-	}
-	if taken := shots.taken.Load(); taken != 0 {
-		s.Snapshot.Taken = time.Unix(0, taken)
-	}
-	s.Transactions = e.stored.Len()
 	for _, sh := range e.shards {
 		c := sh.Counters()
 		s.Shards = append(s.Shards, ShardStats{

@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"ledgerd/engine"
 	"ledgerd/engine/cluster"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
+	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
 )
 
@@ -142,16 +142,16 @@ func (n *node) beginWith(ctx context.Context, m *cluster.Manifest, progress func
 }
 
 // offer gives a snapshot to those who begin, if it is this node's turn.
-func (n *node) offer(ctx context.Context, s engine.TakenSnapshot) {
+func (n *node) offer(ctx context.Context, s snapshot.Written) {
 	if !n.cluster.MakesSnapshots() {
 		return
 	}
-	names := make([]string, len(s.Files))
-	for i, f := range s.Files {
-		names[i] = f.Name
+	var names []string // the blocks, and then the state, which refers to them
+	for _, f := range s.Meta.History {
+		names = append(names, f.Name)
 	}
-	err := n.cluster.Offer(ctx, vfs.Disk{}, s.Dir, names, cluster.Snapshot{
-		Version: s.Version, Slot: s.Slot, Blockhash: s.Blockhash.String(), Seq: s.Seq, StateHash: s.StateHash, Taken: time.Now(),
+	err := n.cluster.Offer(ctx, vfs.Disk{}, datadir.SnapshotDir(n.dataDir), append(names, s.Name), cluster.Snapshot{
+		Version: s.Version, Slot: s.Slot, Blockhash: s.Meta.Blockhash.String(), Seq: s.Meta.Seq, StateHash: s.Meta.StateHash, Taken: time.Now(),
 	})
 	switch {
 	case err == nil:

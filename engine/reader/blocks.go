@@ -1,4 +1,4 @@
-package engine
+package reader
 
 import (
 	"slices"
@@ -11,8 +11,8 @@ import (
 )
 
 // LatestBlock returns the newest block of the query's commitment.
-func (e *Engine) LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.View, error) {
-	return answer(e, q, func(v ledger.View, _ time.Time) (ledger.BlockAnswer, error) {
+func (r *Reader) LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.View, error) {
+	return answer(r, q, func(v ledger.View, _ time.Time) (ledger.BlockAnswer, error) {
 		if !v.Head.HasBlock {
 			return ledger.BlockAnswer{}, &ledger.NotFoundError{Absence: ledger.NoBlockYet}
 		}
@@ -22,8 +22,8 @@ func (e *Engine) LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.View, e
 
 // Block returns the block at slot. For a missing one it returns a *ledger.NotFoundError that distinguishes
 // skipped, not yet produced, pruned and not indexed.
-func (e *Engine) Block(q ledger.Query, slot ledger.Slot) (ledger.BlockAnswer, ledger.View, error) {
-	return answer(e, q, func(v ledger.View, _ time.Time) (ledger.BlockAnswer, error) {
+func (r *Reader) Block(q ledger.Query, slot ledger.Slot) (ledger.BlockAnswer, ledger.View, error) {
+	return answer(r, q, func(v ledger.View, _ time.Time) (ledger.BlockAnswer, error) {
 		return blockAt(v, slot, q.Parts)
 	})
 }
@@ -79,25 +79,35 @@ func partsOf(b *txstore.Block, parts ledger.BlockParts) *ledger.Block {
 	}
 }
 
-// recentPage is a page of transactions, and whether the interval has more.
-type recentPage struct {
-	transactions []*ledger.Transaction
-	more         bool
+// page is a part of a list, and whether the list has more.
+type page[T any] struct {
+	items []T
+	more  bool
 }
 
 // Recent returns the newest transactions strictly between two others, newest first, and
 // whether there are more. If a bound is not held it returns a *ledger.NotFoundError.
-func (e *Engine) Recent(q ledger.Query, r ledger.RecentRange) ([]*ledger.Transaction, bool, ledger.View, error) {
-	page, v, err := answer(e, q, func(v ledger.View, _ time.Time) (recentPage, error) {
-		return e.recent(v, r)
+func (r *Reader) Recent(q ledger.Query, between ledger.RecentRange) ([]*ledger.Transaction, bool, ledger.View, error) {
+	p, v, err := answer(r, q, func(v ledger.View, _ time.Time) (page[*ledger.Transaction], error) {
+		return r.recent(v, between)
 	})
-	return page.transactions, page.more, v, err
+	return p.items, p.more, v, err
 }
 
-func (e *Engine) recent(v ledger.View, r ledger.RecentRange) (page recentPage, err error) {
-	before, after, err := e.bounds(v, r)
-	if err != nil || !v.Head.HasBlock {
-		return page, err
+func (r *Reader) recent(v ledger.View, between ledger.RecentRange) (p page[*ledger.Transaction], err error) {
+	var before, after *ledger.Transaction // nil: an open end
+	if between.Before.Known {
+		if before, err = r.transaction(v, between.Before.Value); err != nil {
+			return p, err
+		}
+	}
+	if between.After.Known {
+		if after, err = r.transaction(v, between.After.Value); err != nil {
+			return p, err
+		}
+	}
+	if !v.Head.HasBlock {
+		return p, nil
 	}
 	blocks := blocksOf(v)
 	if before != nil {
@@ -114,28 +124,13 @@ func (e *Engine) recent(v ledger.View, r ledger.RecentRange) (page recentPage, e
 		if after != nil && slot == after.Slot {
 			first = int(after.Index) + 1
 		}
-		some := b.Transactions(max(first, last-(r.Limit-len(page.transactions))), last)
+		some := b.Transactions(max(first, last-(between.Limit-len(p.items))), last)
 		for i := len(some) - 1; i >= 0; i-- {
-			page.transactions = append(page.transactions, &some[i])
+			p.items = append(p.items, &some[i])
 		}
-		if page.more = len(some) < last-first; page.more {
-			return page, nil
-		}
-	}
-	return page, nil
-}
-
-// bounds returns the transactions that bound a range, nil for an open end.
-func (e *Engine) bounds(v ledger.View, r ledger.RecentRange) (before, after *ledger.Transaction, err error) {
-	if r.Before.Known {
-		if before, err = e.transaction(v, r.Before.Value); err != nil {
-			return nil, nil, err
+		if p.more = len(some) < last-first; p.more {
+			return p, nil
 		}
 	}
-	if r.After.Known {
-		if after, err = e.transaction(v, r.After.Value); err != nil {
-			return nil, nil, err
-		}
-	}
-	return before, after, nil
+	return p, nil
 }

@@ -1,0 +1,150 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
+	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/wal"
+)
+
+// batch is a batch of the sequencer on its way through a commit.
+type batch struct {
+	*sequencer.Batch
+	receivedAt time.Time // when the first of its events was taken from the source; zero: there is none
+	shared     bool      // it is in the shared log, or there is none
+	err        error     // of its commit
+}
+
+// committer makes batches durable and then visible, one after the other, on its own goroutine. Meanwhile the loop fills the
+// next one; there is never a third.
+type committer struct {
+	*Writer
+	checked time.Time // when the free space was read
+}
+
+// slot returns the slot that an error names.
+func (b *batch) slot() ledger.Slot { return b.Head.Tip(ledger.Processed).Slot }
+
+// run commits batches in order until their channel is closed.
+func (c *committer) run(ctx context.Context, in <-chan *batch, out chan<- *batch) {
+	for b := range in {
+		b.err = c.commit(ctx, b)
+		out <- b
+	}
+}
+
+// commit makes a batch durable and visible, and then notes the root. It returns ctx's error if ctx ends while the
+// disk is full.
+func (c *committer) commit(ctx context.Context, b *batch) error {
+	err := c.waitForSpace(ctx, func() error { return c.makeDurable(ctx, b) })
+	if err != nil || len(b.Records) == 0 {
+		return err
+	}
+	b.Head.Published = time.Now()
+	p := &ledger.Publication{Head: b.Head, Records: b.Records, ReceivedAt: b.receivedAt}
+	if c.Shared != nil && b.Head.HasBlock && !b.Final { // before the first head after a snapshot
+		c.Board.Tell(p)
+	} else {
+		c.Board.Publish(p)
+	}
+	if b.Final {
+		c.History.Add(b.Head.Tip(ledger.Processed).Seq, *b.Head.Tip(ledger.Finalized))
+	}
+	return c.waitForSpace(ctx, func() error { return c.note(b) }) // the root, which is durable now
+}
+
+// makeDurable commits a batch to the shared and to the own log. After an error that matches wal.ErrNoSpace it may be called
+// again.
+func (c *committer) makeDurable(ctx context.Context, b *batch) error {
+	if err := c.Board.Refusal(); err != nil {
+		return err
+	}
+	now := time.Now()
+	if c.Dir != nil && len(b.Records) > 0 && (c.Shortage() != "" || now.Sub(c.checked) >= SpaceRetry) {
+		c.checked = now
+		if err := c.requireFree(c.MinFreeBytes); err != nil {
+			return err
+		}
+	}
+	if err := c.note(b); err != nil { // statuses seen: durable before records that depend on them
+		return err
+	}
+	if len(b.Records) == 0 {
+		return nil
+	}
+	if err := c.share(ctx, b); err != nil {
+		return err
+	}
+	if err := c.Log.Commit(b.Records); err != nil {
+		return diskFailed(b.slot(), err)
+	}
+	return c.Board.Refusal()
+}
+
+// share appends a batch to the shared log, unless it is there: makeDurable is called again if the own log has no space.
+func (c *committer) share(ctx context.Context, b *batch) error {
+	if b.shared {
+		return nil
+	}
+	now := time.Now()
+	c.commitsAt.Store(&now)
+	err := c.Shared.Commit(ctx, b.Records)
+	c.commitsAt.Store(nil)
+	switch {
+	case err == nil:
+		b.shared = true
+		return nil
+	case errors.Is(err, ledger.ErrDeposed):
+		return fmt.Errorf("slot %d was not committed: %w", b.slot(), err)
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return err
+	}
+	return &stopError{
+		why: "ingest stopped: the shared log failed; reads go on until a person looks",
+		err: fmt.Errorf("cannot commit slot %d to the shared log: %w", b.slot(), err),
+	}
+}
+
+// note saves in the data directory what no record of the log says: that the source emits statuses,
+// before that has an effect, and the root, once it is durable.
+func (c *committer) note(b *batch) error {
+	if c.Dir == nil {
+		return nil
+	}
+	var root ledger.Opt[ledger.Hash]
+	durable := c.Sync == wal.Always || c.WAL != nil && c.WAL.Stats().DurableSlot > 0
+	if h := c.Board.Head(); h != nil && h.HasBlock && durable {
+		root = b.Root
+	}
+	err := c.Dir.SaveRoot(root, b.Statuses)
+	switch {
+	case vfs.IsFull(err) || vfs.IsOutOfFiles(err):
+		return fmt.Errorf("%w: %w", wal.ErrNoSpace, err)
+	case err != nil:
+		return diskFailed(b.slot(), err)
+	}
+	return nil
+}
+
+// stopError stops ingest for good, and reads go on at the slot where it stopped.
+type stopError struct {
+	why  string // for health checks, which are public: it names no file and no host
+	disk bool   // the disk failed
+	err  error
+}
+
+func (e *stopError) Error() string { return e.err.Error() }
+func (e *stopError) Unwrap() error { return e.err }
+
+// diskFailed returns the error of a disk that could not make a slot durable.
+func diskFailed(slot ledger.Slot, err error) error {
+	return &stopError{
+		why:  fmt.Sprintf("ingest stopped: slot %d could not be made durable, the disk failed; reads go on until a person looks", slot),
+		disk: true, err: fmt.Errorf("cannot make slot %d durable: %w", slot, err),
+	}
+}

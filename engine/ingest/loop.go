@@ -1,0 +1,301 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"ledgerd/engine/chain"
+	"ledgerd/engine/datadir"
+	"ledgerd/engine/fill"
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
+)
+
+// BatchEvents is how many events may share one commit. Two batches are under way: one that
+// is being committed, and one that is being applied.
+const BatchEvents = 32
+
+// loop is the goroutine of the sequencer: no other touches its fields, but for the channels.
+type loop struct {
+	*Writer
+	seq       *sequencer.Sequencer
+	info      ledger.SourceInfo
+	snapshots *snapshotter
+
+	batches, done chan *batch // to the committer, and back
+
+	feed  chan ledger.Event // from the source; closed at the end of its input
+	calls chan call         // of the feeder while it follows the shared log
+
+	busy       bool      // the committer has a batch
+	failed     bool      // a batch failed: the committer gets no other, and later records are never published
+	events     int       // taken for the next batch
+	receivedAt time.Time // when the first of these was taken
+}
+
+// call is a function that the loop calls between two events.
+type call struct {
+	do   func() error
+	done chan error // has room for one
+}
+
+// publishRecovered publishes the state that was recovered, if queries may be answered from it. A node with a source needs a
+// block or an import for that. A node of a cluster needs a block whose levels were published together before.
+func (l *loop) publishRecovered() {
+	c := l.seq.Chain()
+	shows := l.Source == nil || c.Tip != nil
+	if l.Shared != nil {
+		shows = c.Tip != nil && !c.Tip.Base && !c.Finalized.Provisional
+	}
+	if shows {
+		l.Board.Publish(&ledger.Publication{Head: l.seq.Head()})
+	}
+	if l.Source == nil && l.Shared == nil {
+		l.Board.Ready.Store(true)
+	}
+	if shows || c.Tip == nil {
+		l.Board.Recovered.Store(true)
+	}
+}
+
+// run takes events and calls, passes their records to the committer, folds, and begins snapshots. It returns when ctx
+// ends or ingest fails in a way that ends the node. When ingest stops for good it calls stopFeeding.
+func (l *loop) run(ctx context.Context, stopFeeding func()) error {
+	var committing sync.WaitGroup
+	committing.Go(func() { (&committer{Writer: l.Writer}).run(ctx, l.batches, l.done) })
+	defer committing.Wait()
+	defer close(l.batches)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	events, calls, fence := l.feed, l.calls, l.Board.FencedOff()
+	var logFailed <-chan struct{}
+	if l.WAL != nil {
+		logFailed = l.WAL.Failed()
+	}
+	for {
+		taken, called, learned := events, calls, l.Filler.Answers()
+		if l.events >= BatchEvents {
+			taken, called, learned = nil, nil, nil // the next batch is full, and the one before is not committed
+		}
+		timer.Reset(l.nextWork(time.Now()))
+		var err error
+		select {
+		case ev, ok := <-taken:
+			switch {
+			case ok:
+				err = l.take(ev)
+			case ctx.Err() != nil:
+				err = ctx.Err()
+			default:
+				events = nil // the input ended
+				err = l.endInput()
+			}
+		case c := <-called:
+			err = c.do()
+			c.done <- err
+		case a := <-learned:
+			err = l.learn(a)
+		case b := <-l.done:
+			err = l.batchDone(b)
+		case <-timer.C:
+		case <-logFailed: // a background sync failed
+			logFailed, err = nil, diskFailed(l.seq.Chain().TipSlot(), l.WAL.Err())
+		case <-fence: // the check of a snapshot failed
+			fence, err = nil, l.Board.Refusal()
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if err == nil {
+			err = l.goOn(ctx)
+		}
+		if err == nil {
+			continue
+		}
+		// The events before the failure are valid, so they are committed.
+		if commitErr := l.flush(); commitErr != nil {
+			err = commitErr
+		}
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return nil // uncommitted records were never visible
+		}
+		if err = l.stop(err); err != nil {
+			return err
+		}
+		events, calls = nil, nil
+		stopFeeding()
+		l.resign()
+	}
+}
+
+// goOn does what is due between two steps: it hands a batch to the committer, folds, and begins a snapshot.
+func (l *loop) goOn(ctx context.Context) error {
+	if err := l.handOver(); err != nil {
+		return err
+	}
+	now := time.Now()
+	l.seq.FoldDue(now)
+	if !l.snapshots.isDue(now) {
+		return nil
+	}
+	if err := l.flush(); err != nil { // a snapshot has only visible state
+		return err
+	}
+	l.snapshots.begin(ctx, false)
+	return nil
+}
+
+// nextWork returns the time until a fold or a snapshot is due.
+func (l *loop) nextWork(now time.Time) time.Duration {
+	wait := time.Hour
+	if at, ok := l.seq.NextFold(); ok {
+		wait = min(wait, at.Sub(now))
+	}
+	if l.SnapshotInterval > 0 && l.snapshots.possible() {
+		wait = min(wait, max(l.snapshots.due.Sub(now), 0))
+	}
+	return wait
+}
+
+// take handles ev and the events that wait already, up to the size of a batch.
+func (l *loop) take(ev ledger.Event) error {
+	if l.receivedAt.IsZero() {
+		l.receivedAt = time.Now()
+	}
+	err := l.seq.Handle(ev)
+	for l.events++; err == nil && l.events < BatchEvents && len(l.feed) > 0; l.events++ {
+		err = l.seq.Handle(<-l.feed)
+	}
+	return err
+}
+
+// learn applies fetched accounts as base state. It refuses them while ingest is stopped or paused.
+func (l *loop) learn(a *fill.Answer) error {
+	if l.halted() || l.failed || !l.seq.MayLearn() {
+		a.Refuse()
+		return nil
+	}
+	var err error
+	if base := l.Filler.Learn(a); base != nil {
+		err = l.seq.Learn(base)
+		l.events++
+	}
+	a.Done(l.seq.Version())
+	return err
+}
+
+// endInput finishes a finite input: it commits everything and publishes a head even if there was no event.
+func (l *loop) endInput() error {
+	if l.Source == nil {
+		return nil
+	}
+	err := l.seq.EndOfInput()
+	l.events++ // the end of input may have produced records
+	if err == nil {
+		err = l.flush()
+	}
+	if err != nil {
+		return err
+	}
+	h := l.seq.Head()
+	if l.Board.Head() == nil { // there was no event
+		l.Board.Publish(&ledger.Publication{Head: h})
+	}
+	l.Board.Ready.Store(true)
+	tip := h.Tip(ledger.Processed)
+	l.Logger.Info("end of input", "source", l.info.Name, "slot", tip.Slot, "seq", tip.Seq, "state_hash", h.StateHash)
+	return nil
+}
+
+// handOver gives the committer the next batch, unless it still has one.
+func (l *loop) handOver() error {
+	if l.busy || l.failed || l.events == 0 {
+		return nil
+	}
+	sealed, err := l.seq.Seal()
+	if err != nil {
+		l.failed = true
+		return err
+	}
+	l.paused.Store(l.seq.Paused())
+	b := &batch{Batch: sealed, receivedAt: l.receivedAt, shared: l.Shared == nil || !l.Writes()}
+	l.busy, l.events, l.receivedAt = true, 0, time.Time{}
+	l.batches <- b
+	return nil
+}
+
+// batchDone processes the result of a batch.
+func (l *loop) batchDone(b *batch) error {
+	l.busy = false
+	if b.err != nil {
+		l.failed = true
+		return b.err
+	}
+	l.seq.Shown(b.Batch)
+	return nil
+}
+
+// flush waits until everything applied is visible, or returns why it never will be. After a batch
+// failed it returns nil at once: ingest is frozen then.
+func (l *loop) flush() error {
+	for {
+		if err := l.handOver(); err != nil || !l.busy {
+			return err
+		}
+		if err := l.batchDone(<-l.done); err != nil {
+			return err
+		}
+	}
+}
+
+// replay applies a commit of the shared log. If that leads to another state than the commit states, the node
+// fences itself off. A part of a commit never becomes visible.
+func (l *loop) replay(commit []*ledger.Record) error {
+	err := l.seq.Follow(commit)
+	if err == nil {
+		l.events += len(commit)
+		return nil
+	}
+	l.failed = true
+	if errors.Is(err, ledger.ErrCorrupt) {
+		l.fence(err)
+	}
+	return err
+}
+
+// lead makes the node the writer of the shared log and returns where its source continues.
+func (l *loop) lead() (*ledger.ResumePoint, error) {
+	if err := l.flush(); err != nil {
+		return nil, err
+	}
+	l.seq.ResumeSource()
+	l.leads.Store(true)
+	l.Logger.Info("this node writes the shared log now", "record", uint64(l.seq.Version()), "slot", uint64(l.seq.Chain().TipSlot()))
+	return l.ResumePoint(), nil
+}
+
+// stop handles a failure of ingest. A disk or a shared log that failed, a refused rollback and a contradiction of a live
+// source stop ingest for good: then it returns nil, and reads go on at the slot where ingest stopped. A finite
+// source that contradicts itself, the root of another ledger, and another writer of the shared log end the node:
+// then it returns the error.
+func (l *loop) stop(err error) error {
+	var stop *stopError
+	var refusal *chain.RefusedError
+	switch {
+	case errors.Is(err, ledger.ErrDeposed):
+		return err
+	case l.halted():
+		return nil // the first reason is kept
+	case errors.Is(err, datadir.ErrOtherLedger):
+		return err
+	case errors.As(err, &stop):
+	case errors.As(err, &refusal) || l.info.Live && l.Writes():
+		stop = &stopError{why: "ingest stopped: " + err.Error(), err: err}
+	default:
+		return err
+	}
+	l.stopped.Store(stop)
+	l.Logger.Error("ingest stopped, reads go on", "error", err)
+	return nil
+}

@@ -1,0 +1,265 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
+	"ledgerd/shard"
+	"ledgerd/snapshot"
+	"ledgerd/snapshot/wal"
+)
+
+const (
+	// KeptSnapshots is how many snapshots are kept: if the newest is damaged, a start uses the
+	// one before, and the log begins before that one.
+	KeptSnapshots = 2
+	// lastSnapshotTimeout bounds the last snapshot, which Run takes before it returns. Without that snapshot the next start
+	// only replays more.
+	lastSnapshotTimeout = 5 * time.Second
+	// MaxReplayBytes is how much log may gather after a snapshot before the next is due,
+	// whatever the interval: it bounds how long a start takes and what the log takes on disk.
+	MaxReplayBytes = 1 << 30
+	// logShare keeps the log from filling the disk: the next snapshot is also due when the log that it makes redundant
+	// takes more than one part in logShare of the free space.
+	logShare = 4
+	// SnapshotShare is the part of a core that each goroutine takes that writes or checks a snapshot, while no
+	// log gathers after it.
+	SnapshotShare = 0.1
+	// snapshotReserve is how many times as much as ingest a snapshot leaves free: snapshots stop first.
+	snapshotReserve = 2
+)
+
+// SnapshotStats are the figures of snapshots.
+type SnapshotStats struct {
+	Slot     ledger.Slot   // of the newest
+	Taken    time.Time     // when its state was fixed; zero before the first
+	Bytes    int64         // of the newest
+	Duration time.Duration // the newest took
+	Count    uint64        // taken by this process
+	Failures uint64        // failed attempts
+	Damaged  uint64        // found damaged and skipped at the start
+	Running  bool          // a snapshot is being taken
+}
+
+// figures are SnapshotStats that any goroutine reads.
+type figures struct {
+	mu  sync.Mutex
+	now SnapshotStats
+}
+
+func (f *figures) read() SnapshotStats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now
+}
+
+func (f *figures) update(change func(*SnapshotStats)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.now)
+}
+
+// snapshotter takes snapshots of the newest finalized block, one at a time. The owner of the sequencer calls its methods;
+// take and what it calls run on a goroutine of their own.
+type snapshotter struct {
+	*Writer
+	seq   *sequencer.Sequencer
+	store *snapshot.Store // nil: none are taken
+
+	due     time.Time
+	logged  wal.Position   // where the log ended when the newest was begun
+	version ledger.Version // of the newest one taken; take sets it before figures say that it ended
+	writing sync.WaitGroup
+}
+
+func newSnapshotter(w *Writer, seq *sequencer.Sequencer, r *Recovered) *snapshotter {
+	s := &snapshotter{Writer: w, seq: seq, store: r.Store, due: time.Now().Add(w.SnapshotInterval)}
+	w.figures.update(func(now *SnapshotStats) {
+		now.Damaged = r.Damaged
+		if r.Snapshot != nil {
+			s.version, s.logged = r.Snapshot.Version, r.Position
+			now.Slot, now.Taken, now.Bytes = r.Snapshot.Slot, r.Snapshot.Taken, r.Bytes
+		}
+	})
+	return s
+}
+
+// possible reports whether there is a finalized block that no snapshot is of, and no snapshot is being taken.
+func (s *snapshotter) possible() bool {
+	n := s.seq.Chain().Finalized
+	return s.store != nil && (s.Source != nil || s.Shared != nil) && !s.halted() &&
+		n != nil && !n.Base && !s.figures.read().Running && n.Version != s.version
+}
+
+// isDue reports whether a snapshot is possible and due.
+func (s *snapshotter) isDue(now time.Time) bool {
+	if !s.possible() {
+		return false
+	}
+	if s.SnapshotInterval > 0 && !now.Before(s.due) {
+		return true
+	}
+	gathered, free := uint64(s.WAL.Stats().Position-s.logged), s.free.Load()
+	return gathered > MaxReplayBytes || gathered > free/logShare && free >= s.wanted()
+}
+
+// wanted returns how many bytes must be free so that a snapshot does not take the space that the log needs.
+func (s *snapshotter) wanted() uint64 {
+	return snapshotReserve*s.MinFreeBytes + uint64(s.figures.read().Bytes)
+}
+
+// begin copies the state of the newest finalized block and starts the goroutine that takes the snapshot. A snapshot must be
+// possible, and everything that is applied must be visible. The last one is taken at full speed and not offered.
+func (s *snapshotter) begin(ctx context.Context, last bool) {
+	var pace snapshot.Pace
+	if !last {
+		pace = Pace(s.WAL)
+	}
+	now := time.Now()
+	s.due = now.Add(s.SnapshotInterval)
+	m, blocks := s.seq.Snapshot()
+	m.Taken = now
+	frozen, err := s.freeze(m.Version)
+	if err != nil {
+		s.failed(err)
+		return
+	}
+	s.logged = s.WAL.Stats().Position // also if the snapshot fails: the next one is due some time later
+	s.figures.update(func(now *SnapshotStats) { now.Running = true })
+	s.writing.Go(func() {
+		defer s.figures.update(func(now *SnapshotStats) { now.Running = false })
+		defer release(frozen)
+		written, err := s.take(ctx, m, frozen, blocks, pace)
+		if err != nil {
+			s.failed(err)
+			return
+		}
+		s.version = m.Version
+		if s.OnSnapshot != nil && !last && !s.halted() {
+			s.OnSnapshot(ctx, written)
+		}
+		if err := s.prune(ctx, pace); err != nil && ctx.Err() == nil {
+			s.Logger.Error("a snapshot was taken, but what it makes redundant is still there", "error", err)
+		}
+	})
+}
+
+// Pace returns how fast a snapshot is taken that begins now. It leaves the cores to queries, but becomes
+// faster the more log gathers, up to full speed when the next one is due: what a snapshot pins in memory grows
+// with what is written.
+func Pace(log *wal.Log) snapshot.Pace {
+	began := log.Stats().Position
+	return snapshot.Pace{Share: func() float64 {
+		return SnapshotShare + float64(log.Stats().Position-began)/MaxReplayBytes
+	}}
+}
+
+// freeze takes copies of all shards at one version.
+func (s *snapshotter) freeze(v ledger.Version) (frozen []*shard.Frozen, err error) {
+	sent := make([]*shard.Freezing, len(s.Shards))
+	for i, sh := range s.Shards {
+		sent[i] = sh.Freeze(v)
+	}
+	for _, f := range sent {
+		got, failure := f.Wait()
+		if failure != nil {
+			err = fmt.Errorf("cannot copy the shards: %w", failure)
+			continue
+		}
+		frozen = append(frozen, got)
+	}
+	if err != nil {
+		release(frozen)
+	}
+	return frozen, err
+}
+
+// release releases what the copies pin in the shards.
+func release(frozen []*shard.Frozen) {
+	for _, f := range frozen {
+		f.Release()
+	}
+}
+
+// take writes a snapshot and checks it.
+func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard.Frozen, blocks []snapshot.HeldBlock, pace snapshot.Pace) (written snapshot.Written, err error) {
+	// No snapshot may be newer than the log, whatever its policy is.
+	if err := s.WAL.Sync(); err != nil {
+		return written, fmt.Errorf("cannot sync the log before a snapshot: %w", err)
+	}
+	if err := s.requireFree(s.wanted()); err != nil {
+		return written, err
+	}
+	parts := make([]snapshot.Part, len(frozen))
+	for i, f := range frozen {
+		parts[i] = snapshot.Part{
+			Accounts: func(visit func(*ledger.Account) bool) error { f.Accounts(visit); return nil },
+			Mints:    func(visit func(ledger.MintWrite) bool) error { f.Mints(visit); return nil },
+		}
+	}
+	if written, err = s.store.Write(ctx, m, parts, blocks, pace); err != nil {
+		return written, err
+	}
+	if err := s.check(written); err != nil {
+		return written, err
+	}
+	s.figures.update(func(now *SnapshotStats) {
+		now.Slot, now.Bytes, now.Taken, now.Duration = written.Slot, written.Bytes, m.Taken, written.Took
+		now.Count++
+	})
+	s.Logger.Info("snapshot", "slot", uint64(written.Slot), "accounts", written.Meta.Accounts,
+		"bytes", written.Bytes, "history_bytes", written.HistoryBytes, "took", written.Took.Round(time.Millisecond))
+	return written, nil
+}
+
+// check compares the state hash of the accounts that a snapshot holds with the one that was updated with
+// each write. If they differ the shards hold a wrong state: check removes the snapshot, and the node fences itself off.
+func (s *snapshotter) check(w snapshot.Written) error {
+	if w.Held == w.Meta.StateHash {
+		return nil
+	}
+	err := fmt.Errorf("the accounts at slot %d have the state hash %s and should have %s", w.Slot, w.Held, w.Meta.StateHash)
+	s.fence(err)
+	disk, dir := s.Dir.FS(), s.Dir.SnapshotDir()
+	return errors.Join(err, disk.Remove(filepath.Join(dir, w.Name)), disk.SyncDir(dir))
+}
+
+// prune removes all but the newest KeptSnapshots, and the log before the oldest of these.
+func (s *snapshotter) prune(ctx context.Context, pace snapshot.Pace) error {
+	oldest, err := s.store.Prune(ctx, KeptSnapshots, pace)
+	if err != nil || oldest == nil {
+		return err
+	}
+	s.History.Prune(oldest.Version)
+	if err := s.WAL.Prune(oldest.Version); err != nil {
+		return fmt.Errorf("cannot prune the log: %w", err)
+	}
+	return nil
+}
+
+// failed counts and logs a snapshot that was not taken. Nothing is lost: the log is kept.
+func (s *snapshotter) failed(err error) {
+	if errors.Is(err, context.Canceled) {
+		return // the node stops: the last one follows
+	}
+	s.figures.update(func(now *SnapshotStats) { now.Failures++ })
+	s.Logger.Error("no snapshot was taken, the log is kept", "error", err)
+}
+
+// takeLast takes a snapshot before Run returns, so that the next start replays little.
+func (s *snapshotter) takeLast() {
+	s.writing.Wait()
+	if !s.possible() || !s.seq.AllShown() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastSnapshotTimeout)
+	defer cancel()
+	s.begin(ctx, true)
+	s.writing.Wait()
+}

@@ -1,0 +1,255 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"ledgerd/engine/datadir"
+	"ledgerd/engine/fill"
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/published"
+	"ledgerd/engine/sequencer"
+	"ledgerd/shard"
+	"ledgerd/snapshot"
+	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/wal"
+)
+
+const (
+	// EventLane bounds the events that wait for the sequencer; a source waits for room.
+	EventLane = 64
+	// minFreeBytes is the space below which ingest pauses: an operator has some left to work with, and the log
+	// never ends in the middle of a record.
+	minFreeBytes = 64 << 20
+	// SpaceRetry is how often the free space of a full disk is read again.
+	SpaceRetry = time.Second
+)
+
+// Source is where events come from.
+type Source interface {
+	// Run emits events in order until ctx ends (it returns ctx.Err()), the input ends (nil)
+	// or it fails. from is nil on a fresh start.
+	Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error
+}
+
+// Log makes records durable, in order.
+type Log interface {
+	// Commit appends the records of one commit after those before and returns once they are
+	// durable, as far as the log's policy promises. Their versions increase by one.
+	// After an error that matches wal.ErrNoSpace nothing was appended and the same commit may
+	// be tried again; after any other nothing more may be appended: what was not
+	// committed is never published.
+	Commit(records []*ledger.Record) error
+	// Close syncs and closes. Nothing is called after it.
+	Close() error
+}
+
+// Config is what a writer needs.
+type Config struct {
+	Source  Source           // nil: no event comes
+	Shared  SharedLog        // nil: the node is alone
+	Log     Log              // each batch is committed to it
+	WAL     *wal.Log         // Log, where it lies in Dir; nil: no snapshot is taken
+	Dir     *datadir.Dir     // nil: nothing is kept
+	Shards  []*shard.Shard   // a snapshot is of their state
+	Filler  *fill.Filler     // nil: nothing is fetched
+	Board   *published.Board // shows what is durable
+	History *published.History
+	Logger  *slog.Logger
+	// ResumePoint returns where the source continues, nil if there is no finalized block yet. It reads the sequencer, so
+	// only the goroutine that owns that calls it.
+	ResumePoint func() *ledger.ResumePoint
+	// OnSnapshot is called with each snapshot that was checked, one at a time, but for the last one. No
+	// snapshot is taken or removed until it returns; it returns when ctx ends at the latest. It may be nil.
+	OnSnapshot func(ctx context.Context, s snapshot.Written)
+
+	Sync             wal.Mode      // of WAL
+	SnapshotInterval time.Duration // 0: a snapshot only at the end, or when the log grew long
+	MinFreeBytes     uint64        // ingest pauses where less of the disk is free; 0: 64 MiB
+	MaxLag           time.Duration // how long the node may not know that it holds all of Shared; 0: DefaultMaxLag
+}
+
+// Recovered is what a recovery found.
+type Recovered struct {
+	Source ledger.SourceInfo // of the ledger, by the source or by the data directory
+	End    wal.End           // of the own log
+	Point  ledger.LogPoint   // the same point in the shared log
+
+	Store    *snapshot.Store // nil: no snapshot is taken
+	Snapshot *snapshot.Meta  // that the recovery began with; nil: none
+	Bytes    int64           // of its file
+	Position wal.Position    // in the own log, of its record
+	Damaged  uint64          // snapshots that were skipped
+}
+
+// Writer writes one node's log and publishes what it wrote.
+type Writer struct {
+	Config
+	figures figures
+	stopped atomic.Pointer[stopError] // why ingest stopped for good, nil while it goes on
+	paused  atomic.Bool               // ingest waits for finality
+	seen    atomic.Pointer[time.Time] // when the source emitted a block last; nil: never
+
+	short  atomic.Pointer[string] // why ingest waits for the disk; nil: it does not
+	pauses atomic.Uint64          // how often it waited
+	free   atomic.Uint64          // bytes of the disk, when they were read last
+
+	leads     atomic.Bool               // the node is the writer of the shared log
+	began     atomic.Pointer[time.Time] // when it began to follow the shared log; nil: not yet
+	commitsAt atomic.Pointer[time.Time] // since when a commit waits for the shared log; nil: none does
+}
+
+// New returns a writer that does nothing until Run.
+func New(c Config) *Writer {
+	c.MaxLag, c.MinFreeBytes = cmp.Or(c.MaxLag, DefaultMaxLag), cmp.Or(c.MinFreeBytes, minFreeBytes)
+	return &Writer{Config: c}
+}
+
+// Run publishes what was recovered, once that is durable, and ingests until ctx ends; then it takes a last snapshot and
+// returns nil. It returns an error if something fails that a person has to look at. At the end of a finite source it
+// goes on, so that the node serves what it holds. The sequencer, in the state after r.End, belongs to Run
+// until it returns.
+func (w *Writer) Run(ctx context.Context, seq *sequencer.Sequencer, r Recovered) error {
+	snapshots := newSnapshotter(w, seq, &r)
+	err := w.ingest(ctx, &loop{
+		Writer: w, seq: seq, info: r.Source, snapshots: snapshots, batches: make(chan *batch, 1), done: make(chan *batch, 1),
+		feed: make(chan ledger.Event, EventLane), calls: make(chan call),
+	}, &r)
+	w.resign() // nothing is committed any more, and another node need not wait for what follows
+	if err == nil {
+		snapshots.takeLast()
+	}
+	snapshots.writing.Wait()
+	return err
+}
+
+// ingest settles the log and runs the loop and the feeder until ctx ends or one of them fails.
+func (w *Writer) ingest(ctx context.Context, l *loop, r *Recovered) error {
+	if w.WAL != nil {
+		if err := w.waitForSpace(ctx, func() error { return w.WAL.Settle(r.End) }); err != nil {
+			return fmt.Errorf("cannot go on with the log: %w", err)
+		}
+	}
+	l.publishRecovered()
+	f := feeder{Writer: w, loop: l, from: w.ResumePoint(), info: r.Source}
+	group, groupCtx := errgroup.WithContext(ctx)
+	feeding, stopFeeding := context.WithCancel(groupCtx)
+	defer stopFeeding()
+	group.Go(func() error { return l.run(groupCtx, stopFeeding) })
+	group.Go(func() error {
+		if w.Shared != nil {
+			if leads, err := f.follow(feeding, r.Point); !leads {
+				return err
+			}
+		}
+		if w.Filler != nil { // only the writer of a shared log records fetched accounts
+			group.Go(func() error { w.Filler.Run(groupCtx); return nil })
+		}
+		return f.runSource(groupCtx)
+	})
+	return group.Wait()
+}
+
+// Stopped returns why ingest stopped for good, in words for health checks; "" while it goes on.
+func (w *Writer) Stopped() string {
+	if stop := w.stopped.Load(); stop != nil {
+		return stop.why
+	}
+	return ""
+}
+
+// DiskFailure returns the disk error that stopped ingest until a restart, nil if there is none. A full disk is no
+// failure.
+func (w *Writer) DiskFailure() error {
+	if stop := w.stopped.Load(); stop != nil && stop.disk {
+		return stop
+	}
+	return nil
+}
+
+// Shortage returns why ingest waits for the disk, "" while it does not.
+func (w *Writer) Shortage() string {
+	if why := w.short.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+// DiskPauses returns how often ingest waited for the disk.
+func (w *Writer) DiskPauses() uint64 { return w.pauses.Load() }
+
+// Paused reports whether ingest waits for finality, because too much is unfinalized.
+func (w *Writer) Paused() bool { return w.paused.Load() }
+
+// SeenWithin reports whether the source emitted a block within the last d.
+func (w *Writer) SeenWithin(d time.Duration) bool {
+	at := w.seen.Load()
+	return at != nil && time.Since(*at) <= d
+}
+
+// Snapshots returns the figures of snapshots.
+func (w *Writer) Snapshots() SnapshotStats { return w.figures.read() }
+
+// halted reports whether ingest stopped for good.
+func (w *Writer) halted() bool { return w.stopped.Load() != nil || w.Board.Fenced() != "" }
+
+// resign lets another node write the shared log.
+func (w *Writer) resign() {
+	if w.Shared != nil {
+		w.Shared.Resign()
+	}
+}
+
+// fence stops all answers, because the state of the node is not the one that the log states.
+func (w *Writer) fence(err error) {
+	if w.Board.Fence("the node fenced itself off, what it holds differs from the log: " + err.Error()) {
+		w.Logger.Error("the node fenced itself off: nothing is answered any more", "error", err)
+	}
+}
+
+// waitForSpace calls try until it does not fail for want of space. Meanwhile ingest waits, and the source with it: a
+// call that failed for want of space has done nothing, so nothing is lost.
+func (w *Writer) waitForSpace(ctx context.Context, try func() error) error {
+	for {
+		err := try()
+		if !errors.Is(err, wal.ErrNoSpace) {
+			if err == nil && w.short.Swap(nil) != nil {
+				w.Logger.Info("ingest goes on: the disk takes what is written again")
+			}
+			return err
+		}
+		why := "the disk is full"
+		if vfs.IsOutOfFiles(err) {
+			why = "no further file can be opened"
+		}
+		if w.short.Swap(&why) == nil {
+			w.pauses.Add(1)
+			w.Logger.Error(why+": ingest waits", "error", err)
+		}
+		select {
+		case <-time.After(SpaceRetry):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// requireFree returns an error that matches wal.ErrNoSpace where fewer bytes are free.
+func (w *Writer) requireFree(bytes uint64) error {
+	free, err := w.Dir.FS().FreeBytes(w.Dir.Path())
+	if err != nil {
+		return nil // the write itself will fail if there is no space
+	}
+	w.free.Store(free)
+	if free < bytes {
+		return fmt.Errorf("%d bytes are free in %s and %d are wanted: %w", free, w.Dir.Path(), bytes, wal.ErrNoSpace)
+	}
+	return nil
+}

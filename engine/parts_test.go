@@ -1,0 +1,20 @@
+package engine
+
+import (
+	"ledgerd/engine/ingest"
+	"ledgerd/engine/published"
+)
+
+const (
+	batchEvents    = ingest.BatchEvents
+	eventLane      = ingest.EventLane
+	spaceRetry     = ingest.SpaceRetry
+	defaultMaxLag  = ingest.DefaultMaxLag
+	keptSnapshots  = ingest.KeptSnapshots
+	maxReplayBytes = ingest.MaxReplayBytes
+	snapshotShare  = ingest.SnapshotShare
+)
+
+type headTrail = published.Trail
+
+func (e *Engine) nextPublication() <-chan struct{} { return e.board.Next() }

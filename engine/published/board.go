@@ -1,0 +1,132 @@
+package published
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+// Board shows the newest head to queries.
+type Board struct {
+	Ready     atomic.Bool // a block is visible, or nothing comes any more: queries are answered from the state as it is
+	Recovered atomic.Bool // recovery is over, and the block it led to, if any, is visible
+
+	tell func(*ledger.Publication) // nil: nobody is told
+
+	newest    atomic.Pointer[ledger.Head]
+	lastBlock atomic.Pointer[time.Time] // when a block became visible last, nil before the first
+	fenced    atomic.Pointer[string]    // why no query is answered any more; nil while they are
+	fence     chan struct{}             // closed then
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced at each publication
+}
+
+// NewBoard returns a board without a head. It calls tell, unless that is nil, with each publication in order. tell must not
+// block.
+func NewBoard(tell func(*ledger.Publication)) *Board {
+	return &Board{tell: tell, fence: make(chan struct{}), changed: make(chan struct{})}
+}
+
+// Publish makes the head of a publication the newest, wakes waiting queries, and tells of the publication.
+func (b *Board) Publish(p *ledger.Publication) {
+	b.newest.Store(p.Head)
+	if slices.ContainsFunc(p.Records, func(r *ledger.Record) bool { return r.Kind == ledger.BlockRecord }) {
+		now := time.Now()
+		b.lastBlock.Store(&now)
+	}
+	b.wake()
+	b.Tell(p)
+	if p.Head.HasBlock { // last: a client that waits for readiness may subscribe at once
+		b.Ready.Store(true)
+	}
+}
+
+// Tell tells of a publication whose head does not become the newest: the levels of a replay are not ones that were
+// ever published together.
+func (b *Board) Tell(p *ledger.Publication) {
+	if b.tell != nil {
+		b.tell(p)
+	}
+}
+
+// wake wakes all goroutines that wait for a publication.
+func (b *Board) wake() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// Next returns a channel that is closed at the next publication, and when the node fences itself off.
+func (b *Board) Next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.changed
+}
+
+// Head returns the newest published head, nil before the first and after the node fenced itself off.
+func (b *Board) Head() *ledger.Head {
+	if b.fenced.Load() != nil {
+		return nil
+	}
+	return b.newest.Load()
+}
+
+// Answerable returns the newest head, with an error while no query can be answered from it.
+func (b *Board) Answerable() (*ledger.Head, error) {
+	if err := b.Refusal(); err != nil {
+		return nil, err
+	}
+	ready, recovered := b.Ready.Load(), b.Recovered.Load() // loaded before head, so the head that they announce is visible
+	h := b.newest.Load()
+	switch {
+	case ready || h != nil && h.HasSlot():
+		return h, nil
+	case recovered && h == nil:
+		return nil, ledger.ErrNoBlock
+	}
+	return h, ledger.ErrRecovering // the state may have only a part of the base state
+}
+
+// LastBlock returns when a block of this process became visible last, the zero time before the first.
+func (b *Board) LastBlock() time.Time {
+	if at := b.lastBlock.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}
+
+// Fence stops all answers for good and reports whether it is the first call, whose reason is kept. The state of the node is
+// not the one that the log states.
+func (b *Board) Fence(why string) bool {
+	if !b.fenced.CompareAndSwap(nil, &why) {
+		return false
+	}
+	close(b.fence)
+	b.wake()
+	return true
+}
+
+// Fenced returns why the node answers nothing any more, "" while it answers.
+func (b *Board) Fenced() string {
+	if why := b.fenced.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+// FencedOff returns a channel that is closed when the node fences itself off.
+func (b *Board) FencedOff() <-chan struct{} { return b.fence }
+
+// Refusal returns the error of all queries to a node that fenced itself off, nil if it did not.
+func (b *Board) Refusal() error {
+	if why := b.Fenced(); why != "" {
+		return fmt.Errorf("%s: %w", why, ledger.ErrUnavailable)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package published
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sort"
+	"sync"
+
+	"ledgerd/engine/datadir"
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/wal"
+)
+
+// History finds where in the log to begin for a client that resumes after a seq. Without a log it finds nothing.
+type History struct {
+	board *Board
+	dir   *datadir.Dir // of the log; nil: there is none
+
+	mu     sync.Mutex
+	points []point // oldest first
+}
+
+// point is the block that was the newest final one when the update seq was published.
+type point struct {
+	seq   ledger.Seq
+	final ledger.Tip
+}
+
+// NewHistory returns a history without a point, of the log in a data directory, nil if there is none.
+func NewHistory(board *Board, dir *datadir.Dir) *History { return &History{board: board, dir: dir} }
+
+// Add records which block is final after a publication.
+func (h *History) Add(seq ledger.Seq, final ledger.Tip) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := len(h.points); n > 0 && h.points[n-1].final.Version == final.Version {
+		h.points[n-1].seq = min(h.points[n-1].seq, seq) // the earliest serves the most clients
+		return
+	}
+	h.points = append(h.points, point{seq, final})
+}
+
+// Prepend adds the points of an older part of the same log, which the caller does not use any more.
+func (h *History) Prepend(part *History) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	older := part.points
+	if len(h.points) > 0 {
+		n := sort.Search(len(older), func(i int) bool { return older[i].final.Version >= h.points[0].final.Version })
+		if n < len(older) { // the same block
+			h.points[0].seq = min(h.points[0].seq, older[n].seq)
+		}
+		older = older[:n]
+	}
+	h.points = append(older, h.points...)
+}
+
+// Prune drops points below a version, which are no longer in the log.
+func (h *History) Prune(below ledger.Version) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.points = slices.DeleteFunc(h.points, func(p point) bool { return p.final.Version < below })
+}
+
+// before returns the last point whose seq is below seq, false if there is none.
+func (h *History) before(seq ledger.Seq) (point, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := sort.Search(len(h.points), func(i int) bool { return h.points[i].seq >= seq })
+	if n == 0 {
+		return point{}, false
+	}
+	return h.points[n-1], true
+}
+
+// Oldest returns the oldest seq that Past can begin after. Without a log it returns the greatest
+// seq.
+func (h *History) Oldest() ledger.Seq {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.dir == nil || len(h.points) == 0 {
+		return ledger.Seq(math.MaxUint64)
+	}
+	return h.points[0].seq + 1
+}
+
+// Past returns a function that reads publications back from the log, in order, until the newest that
+// is on disk, or until visit returns false or ctx ends. Each call continues after the publication
+// that was visited last. The first call begins early enough to visit every block that was
+// not final yet when the update after was published. Of the heads only Tips and HasBlock are set.
+// The function returns wal.ErrMissing if after is older than Oldest or was pruned meanwhile.
+func (h *History) Past(after ledger.Seq) func(ctx context.Context, visit func(*ledger.Publication) bool) error {
+	var trail Trail
+	var mark wal.Mark // where the next call continues; zero before the first
+	return func(ctx context.Context, visit func(*ledger.Publication) bool) error {
+		if err := h.board.Refusal(); err != nil {
+			return err
+		}
+		if mark == (wal.Mark{}) {
+			at, ok := h.before(after)
+			if !ok || h.dir == nil {
+				return wal.ErrMissing
+			}
+			trail = Trail{blocks: []ledger.Tip{at.final}, levels: [ledger.Commitments]ledger.Tip{at.final, at.final, at.final}}
+			mark = wal.MarkAt(at.final.Version)
+		}
+		_, err := wal.ReplayFrom(ctx, h.dir.FS(), h.dir.LogDir(), &mark, func(commit []wal.Entry) error {
+			records := make([]*ledger.Record, len(commit))
+			for i := range commit {
+				records[i] = commit[i].Record
+			}
+			if !visit(&ledger.Publication{Head: trail.After(records), Records: records}) {
+				return errEnoughRead
+			}
+			return nil
+		})
+		if errors.Is(err, errEnoughRead) {
+			return nil
+		}
+		return err
+	}
+}
+
+var errEnoughRead = errors.New("enough was read")

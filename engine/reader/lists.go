@@ -1,0 +1,118 @@
+package reader
+
+import (
+	"slices"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/shard"
+	"ledgerd/shard/giveway"
+)
+
+// Program returns the accounts a program is known to own, in pubkey order, past a key if
+// one is given, and whether there are more. View.Lacks says whether some may be missing, because a filter excludes
+// them or the source shows only accounts that are written. If neither an account at the program's key nor
+// an account it owns is held, it returns a *ledger.NotFoundError.
+func (r *Reader) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error) {
+	p, v, err := answer(r, q, func(v ledger.View, deadline time.Time) (page[ledger.Account], error) {
+		return r.members(v, shard.Members{Group: program}, after, limit, deadline)
+	})
+	v.Lacks = !r.holdsAllOf(program)
+	return p.items, p.more, v, err
+}
+
+// Tokens is Program for the token accounts of a wallet.
+func (r *Reader) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, bool, ledger.View, error) {
+	p, v, err := answer(r, q, func(v ledger.View, deadline time.Time) (p page[ledger.TokenAnswer], err error) {
+		l, err := r.members(v, shard.Members{Group: owner, ByWallet: true}, after, limit, deadline)
+		if err == nil {
+			p.more = l.more
+			p.items, err = r.withMints(v, l.items, deadline)
+		}
+		return p, err
+	})
+	v.Lacks = !r.holdsAllOf(ledger.TokenProgram) || !r.holdsAllOf(ledger.Token2022Program)
+	return p.items, p.more, v, err
+}
+
+// holdsAllOf reports whether every account that a program owns is held.
+func (r *Reader) holdsAllOf(program ledger.Pubkey) bool {
+	c := r.coverage.Load()
+	return c.ShowsAll && c.Filter.ListsOwner(program)
+}
+
+// members reads a list from the shards one after the other; the order of shards is the order of keys.
+func (r *Reader) members(v ledger.View, m shard.Members, after ledger.Opt[ledger.Pubkey], limit int, deadline time.Time) (l page[ledger.Account], err error) {
+	first := 0
+	if after.Known {
+		first = shard.Of(after.Value.Prefix(), len(r.Shards))
+	}
+	for _, s := range r.Shards[first:] {
+		for part := (shard.Page{Next: after}); !part.Done; {
+			// One account more than the limit shows whether the list has more.
+			most := limit + 1 - len(l.items)
+			part, err = s.List(m, part.Next, most, v.Tip().Version, deadline, withCapacity(l.items, most))
+			if err != nil {
+				return page[ledger.Account]{}, err
+			}
+			l.items = part.Accounts
+			if len(l.items) > limit {
+				return page[ledger.Account]{l.items[:limit], true}, nil
+			}
+			giveway.Turn()
+		}
+	}
+	if len(l.items) == 0 {
+		return l, r.knowsOwner(v, m.Group, deadline)
+	}
+	return l, nil
+}
+
+// withCapacity returns accounts with capacity for at most most more. A list that is already long gets four times its
+// length, so that few accounts are copied and the shards do not have to grow it.
+func withCapacity(accounts []ledger.Account, most int) []ledger.Account {
+	if free := cap(accounts) - len(accounts); len(accounts) > 0 && free < min(most, len(accounts)) {
+		return slices.Grow(accounts, min(most, 4*len(accounts)))
+	}
+	return accounts
+}
+
+// knowsOwner returns nil if an account at key, or one that key owns as a program or wallet, is held; otherwise a
+// *ledger.NotFoundError.
+func (r *Reader) knowsOwner(v ledger.View, key ledger.Pubkey, deadline time.Time) error {
+	a, found, err := r.ownerOf(&key).Account(key, v.Tip().Version, deadline)
+	if err != nil || found && a.Exists() {
+		return err
+	}
+	for _, s := range r.Shards {
+		for _, byWallet := range []bool{false, true} {
+			for part := (shard.Page{}); !part.Done; {
+				part, err = s.List(shard.Members{Group: key, ByWallet: byWallet}, part.Next, 1, v.Tip().Version, deadline, nil)
+				if err != nil || len(part.Accounts) > 0 {
+					return err
+				}
+			}
+		}
+	}
+	if !r.coverage.Load().Complete {
+		return &ledger.NotFoundError{Absence: ledger.OwnerNotIndexed}
+	}
+	return &ledger.NotFoundError{Absence: ledger.OwnerNotFound}
+}
+
+// withMints adds the facts of their mints to token accounts.
+func (r *Reader) withMints(v ledger.View, accounts []ledger.Account, deadline time.Time) ([]ledger.TokenAnswer, error) {
+	keys := make([]ledger.Pubkey, len(accounts))
+	for i := range accounts {
+		keys[i] = accounts[i].Token.Mint
+	}
+	mints, err := Scatter(r.Shards, keys, v.Tip().Version, deadline, (*shard.Shard).Mints)
+	if err != nil {
+		return nil, err
+	}
+	tokens := make([]ledger.TokenAnswer, len(accounts))
+	for i, a := range accounts {
+		tokens[i] = ledger.TokenAnswer{Account: a, Mint: mints[i]}
+	}
+	return tokens, nil
+}

@@ -1,0 +1,192 @@
+package reader
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/published"
+	"ledgerd/engine/sequencer"
+	"ledgerd/shard"
+	"ledgerd/shard/txstore"
+)
+
+// Config is what a reader needs.
+type Config struct {
+	Board     *published.Board
+	Shards    []*shard.Shard
+	Stored    *txstore.Store      // the transactions of blocks
+	Retention sequencer.Retention // as the sequencer has it
+	Deadline  time.Duration       // how long a query may take after its version is fixed
+}
+
+// Coverage is the part of the ledger that a node holds. A Coverage never changes.
+type Coverage struct {
+	Complete  bool           // every account of the ledger is held
+	ShowsAll  bool           // the source, or what was imported, shows every account of the ledger
+	Filter    *ledger.Filter // which of them are held; nil: all
+	SkipVotes bool           // vote transactions are not held
+}
+
+// Reader answers queries. Its methods may be called from any goroutine.
+type Reader struct {
+	Config
+	coverage atomic.Pointer[Coverage]
+}
+
+// New returns a reader for a node that covers nothing until Cover says more.
+func New(c Config) *Reader {
+	r := &Reader{Config: c}
+	r.Cover(Coverage{})
+	return r
+}
+
+// Cover says what the node holds. Queries that run go on with what was said before.
+func (r *Reader) Cover(c Coverage) { r.coverage.Store(&c) }
+
+// view returns the view that a query is answered from. It waits for the query's MinSlot for at most its Wait.
+func (r *Reader) view(q ledger.Query) (ledger.View, error) {
+	v := ledger.View{Head: q.Head, Commitment: q.Commitment}
+	if v.Head != nil {
+		return v, r.Board.Refusal()
+	}
+	var err error
+	if v.Head, err = r.Board.Answerable(); err != nil || v.Tip().Slot >= q.MinSlot {
+		return v, err
+	}
+	if q.Wait <= 0 {
+		return v, ledger.ErrMinSlot
+	}
+	for expired := time.After(q.Wait); ; {
+		changed := r.Board.Next() // before the head is read, so that none is missed
+		if v.Head, err = r.Board.Answerable(); err != nil || v.Tip().Slot >= q.MinSlot {
+			return v, err
+		}
+		select {
+		case <-changed:
+		case <-expired:
+			return v, ledger.ErrMinSlot
+		}
+	}
+}
+
+// answer calls ask with the view of a query. If the view's version is folded meanwhile, which happens
+// only when memory is short, it retries with a newer view. All attempts share one deadline.
+func answer[A any](r *Reader, q ledger.Query, ask func(ledger.View, time.Time) (A, error)) (a A, v ledger.View, err error) {
+	if v, err = r.view(q); err != nil {
+		return a, v, err
+	}
+	for deadline := time.Now().Add(r.Deadline); ; {
+		a, err = ask(v, deadline)
+		folded := errors.Is(err, shard.ErrFolded) && q.Head == nil && r.Board.Head() != v.Head
+		left := time.Until(deadline)
+		if !folded || left <= 0 {
+			return a, v, err
+		}
+		q.Wait = min(q.Wait, left)
+		if v, err = r.view(q); err != nil {
+			return a, v, err
+		}
+	}
+}
+
+// ownerOf returns the shard that owns a key.
+func (r *Reader) ownerOf(key *ledger.Pubkey) *shard.Shard {
+	return r.Shards[shard.Of(key.Prefix(), len(r.Shards))]
+}
+
+// Account returns a live account without its token facts, which Accounts and Tokens return. For a
+// missing one it returns a *ledger.NotFoundError.
+func (r *Reader) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
+	return answer(r, q, func(v ledger.View, deadline time.Time) (ledger.Account, error) {
+		a, found, err := r.ownerOf(&key).Account(key, v.Tip().Version, deadline)
+		switch {
+		case err != nil || found && a.Exists():
+			return a, err
+		case found && !r.Retention.Forgets(v.Head, a.Since.Slot()):
+			return a, &ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: a.Since.Slot()}
+		case r.coverage.Load().Complete:
+			return a, &ledger.NotFoundError{Absence: ledger.AccountNotFound}
+		}
+		return a, &ledger.NotFoundError{Absence: ledger.AccountNotIndexed}
+	})
+}
+
+// Accounts returns accounts in the order of keys, all at one version. One that does not
+// exist or is not held has 0 lamports; View.Lacks says whether some may be missing because they are not held.
+func (r *Reader) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error) {
+	all, v, err := answer(r, q, func(v ledger.View, deadline time.Time) ([]ledger.Account, error) {
+		return Scatter(r.Shards, keys, v.Tip().Version, deadline, (*shard.Shard).Accounts)
+	})
+	v.Lacks = !r.coverage.Load().Complete && slices.ContainsFunc(all, func(a ledger.Account) bool {
+		// An account that is known to be closed is not missing.
+		return !a.Exists() && (a.Since == 0 || r.Retention.Forgets(v.Head, a.Since.Slot()))
+	})
+	return all, v, err
+}
+
+// Mints returns the facts of mints in the order of keys, nil for unknown ones, all at one version. The facts are
+// shared and must not be changed.
+func (r *Reader) Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error) {
+	return answer(r, q, func(v ledger.View, deadline time.Time) ([]*ledger.Mint, error) {
+		return Scatter(r.Shards, keys, v.Tip().Version, deadline, (*shard.Shard).Mints)
+	})
+}
+
+// scatterKeys bounds the keys of one query to a shard.
+const scatterKeys = 256
+
+// Scatter calls ask for the keys of each shard and returns the answers in the order of keys, all at one version.
+func Scatter[R any](shards []*shard.Shard, keys []ledger.Pubkey, v ledger.Version, deadline time.Time,
+	ask func(*shard.Shard, []ledger.Pubkey, ledger.Version, time.Time) ([]R, error)) ([]R, error) {
+	out := make([]R, len(keys))
+	indexes := make([][]int, len(shards)) // into keys, by shard
+	for i := range keys {
+		n := shard.Of(keys[i].Prefix(), len(shards))
+		indexes[n] = append(indexes[n], i)
+	}
+	for n, all := range indexes {
+		for some := range slices.Chunk(all, scatterKeys) {
+			part := make([]ledger.Pubkey, len(some))
+			for i, at := range some {
+				part[i] = keys[at]
+			}
+			answers, err := ask(shards[n], part, v, deadline)
+			if err != nil {
+				return nil, err
+			}
+			for i, at := range some {
+				out[at] = answers[i]
+			}
+		}
+	}
+	return out, nil
+}
+
+// Transaction returns the transaction with the signature, or a *ledger.NotFoundError.
+func (r *Reader) Transaction(q ledger.Query, sig ledger.Signature) (ledger.TransactionAnswer, ledger.View, error) {
+	return answer(r, q, func(v ledger.View, _ time.Time) (a ledger.TransactionAnswer, err error) {
+		a.Transaction, err = r.transaction(v, sig)
+		if err == nil {
+			a.Commitment = v.Head.CommitmentOf(a.Transaction.Slot)
+		}
+		return a, err
+	})
+}
+
+func (r *Reader) transaction(v ledger.View, sig ledger.Signature) (*ledger.Transaction, error) {
+	blocks := blocksOf(v)
+	t := r.Stored.Transaction(&sig, func(b *txstore.Block) bool {
+		i := firstFrom(blocks, b.Block.Slot)
+		return i < len(blocks) && blocks[i] == b
+	})
+	switch {
+	case t != nil:
+		return t, nil
+	case r.coverage.Load().SkipVotes:
+		return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotIndexed}
+	}
+	return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotFound}
+}

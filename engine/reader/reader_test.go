@@ -1,0 +1,38 @@
+package reader
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/published"
+	"ledgerd/shard"
+)
+
+// TestAQuestionHasOneDeadline asks where each version is folded away before it is answered from.
+func TestAQuestionHasOneDeadline(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		board := published.NewBoard(nil)
+		publish := func() { board.Publish(&ledger.Publication{Head: &ledger.Head{HasBlock: true}}) }
+		publish()
+		const deadline = 2 * time.Second
+		r := New(Config{Board: board, Deadline: deadline})
+		began := time.Now()
+		_, _, err := answer(r, ledger.Query{}, func(_ ledger.View, until time.Time) (int, error) {
+			if got := until.Sub(began); got != deadline {
+				t.Errorf("asked with a deadline %v after the question, want %v", got, deadline)
+			}
+			time.Sleep(deadline/3 + time.Millisecond)
+			publish()
+			if time.Since(began) > time.Minute {
+				return 0, errors.New("asked for ever")
+			}
+			return 0, shard.ErrFolded
+		})
+		if took := time.Since(began); !errors.Is(err, ledger.ErrUnavailable) || took > 2*deadline {
+			t.Errorf("answered %v after %v", err, took)
+		}
+	})
+}
