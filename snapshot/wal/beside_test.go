@@ -58,3 +58,34 @@ func TestReplayBesideAWriterThatEndsItsSegment(t *testing.T) {
 		t.Errorf("%d of %d records are read: %v", visited, len(entries), err)
 	}
 }
+
+// TestReplayBesideTellsErrorsWithoutAPlaceApart: at each look another thing is wrong that says no place, and at the third nothing.
+func TestReplayBesideTellsErrorsWithoutAPlaceApart(t *testing.T) {
+	commits := script(12, 2)
+	memory := recorded(t, commits, 3<<10, true)
+	newestFile, first := testDir+"/"+newestName, segmentName(testDir, 1)
+	whole, segment := contents(t, memory, newestFile), contents(t, memory, first)
+	looks := 0
+	disk := vfstest.NewFaulty(memory, vfstest.Plan{Before: func(c vfstest.Call) {
+		if c.Kind != vfstest.KindList {
+			return
+		}
+		switch looks++; looks {
+		case 1: // a format of the future
+			newer := slices.Clone(whole)
+			newer[8] = 9
+			put(t, memory, newestFile, newer)
+		case 2: // the first record is missing
+			put(t, memory, newestFile, whole)
+			if err := memory.Remove(first); err != nil {
+				t.Error(err)
+			}
+		case 3:
+			put(t, memory, first, segment)
+		}
+	}})
+	visited := 0
+	if _, err := ReplayBeside(t.Context(), disk, testDir, 1, func([]Entry) error { visited++; return nil }); err != nil || visited != len(commits) {
+		t.Errorf("after %d looks: %d commits of %d, %v", looks, visited, len(commits), err)
+	}
+}
