@@ -61,7 +61,7 @@ func replay(ctx context.Context, disk vfs.FS, dir string, mark Mark,
 		return End{}, err
 	}
 	checked, decoded := make(chan *chunk, queuedChunks), make(chan *chunk, queuedChunks)
-	s := &scanner{disk: disk, survey: survey, from: from, mark: mark, out: checked}
+	s := &scanner{disk: disk, survey: survey, from: from, mark: mark, out: checked, spare: make(chan []byte, queuedChunks)}
 	total := int64(0)
 	for i := start; i < len(survey.segments); i++ {
 		total += survey.segments[i].size
@@ -118,6 +118,10 @@ func (s *scanner) decode(ctx context.Context, in <-chan *chunk, out chan<- *chun
 				}
 			}
 			e.Record = r
+		}
+		select {
+		case s.spare <- c.buf: // the records hold nothing of it
+		default:
 		}
 		c.buf = nil
 		select {

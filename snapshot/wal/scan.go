@@ -42,6 +42,7 @@ type scanner struct {
 	from   ledger.Version // records of commits before it are checked but not sent
 	mark   Mark           // where the first segment is read from, if it is in that
 	out    chan<- *chunk
+	spare  chan []byte // buffers of chunks that were decoded
 
 	state   state
 	pending int      // records of the commit that is being read
@@ -152,7 +153,7 @@ func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int6
 		from := g.offset(s.whole.position)
 		want = max(chunkBytes, 2*(at+int64(need)-from))
 		rest := c.buf[from-c.base:]
-		next := &chunk{buf: append(make([]byte, 0, min(want, limit-from)), rest...), base: from}
+		next := &chunk{buf: append(s.buffer(min(want, limit-from)), rest...), base: from}
 		n := len(c.entries) - s.pending
 		next.entries = append(next.entries, c.entries[n:]...)
 		c.entries = c.entries[:n]
@@ -161,6 +162,18 @@ func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int6
 		}
 		c = next
 	}
+}
+
+// buffer returns an empty buffer with room for n bytes.
+func (s *scanner) buffer(n int64) []byte {
+	select {
+	case b := <-s.spare:
+		if int64(cap(b)) >= n {
+			return b[:0]
+		}
+	default:
+	}
+	return make([]byte, 0, max(n, chunkBytes))
 }
 
 // parse checks the frames that the chunk holds after state.position. It returns why it
