@@ -51,18 +51,14 @@ type header struct {
 
 // encode returns the header's bytes.
 func (h *header) encode() []byte {
-	b := make([]byte, headerBytes)
 	le := binary.LittleEndian
-	copy(b, headerMagic)
-	le.PutUint32(b[8:], formatVersion)
-	le.PutUint64(b[16:], h.index)
-	le.PutUint64(b[24:], uint64(h.first))
-	le.PutUint64(b[32:], uint64(h.position))
-	le.PutUint64(b[40:], uint64(h.durable))
-	le.PutUint64(b[48:], uint64(h.slot))
-	copy(b[56:], h.chain[:])
-	le.PutUint32(b[76:], crc32.Checksum(b[:76], castagnoli))
-	return b
+	b := le.AppendUint32([]byte(headerMagic), formatVersion)
+	b = le.AppendUint32(b, 0)
+	for _, v := range []uint64{h.index, uint64(h.first), uint64(h.position), uint64(h.durable), uint64(h.slot)} {
+		b = le.AppendUint64(b, v)
+	}
+	b = le.AppendUint32(append(b, h.chain[:]...), 0)
+	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
 // decodeSegmentHeader reads the header of the segment stored under name. It returns ErrTorn,

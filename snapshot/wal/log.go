@@ -100,21 +100,21 @@ func (l *Log) Commit(records []*ledger.Record) error {
 	if err := l.own.encode(records); err != nil {
 		return err
 	}
-	return l.commitLocked(&l.own)
+	return l.commitLocked(records, &l.own)
 }
 
-// commitLocked appends an encoded commit. After ErrNoSpace the same e may be tried again.
-func (l *Log) commitLocked(e *encoded) error {
-	if len(e.frames) == 0 {
+// commitLocked appends a commit that e holds.
+func (l *Log) commitLocked(records []*ledger.Record, e *encoded) error {
+	if len(records) == 0 {
 		return nil
 	}
-	if v, want := e.frames[0].version, l.state.version+1; v != want {
+	if v, want := records[0].Version, l.state.version+1; v != want {
 		return fmt.Errorf("cannot commit record %d to the log: record %d is next", v, want)
 	}
 	if err := l.makeRoomLocked(int64(len(e.buf))); err != nil {
 		return err
 	}
-	after := e.stamp(l.newestLocked().index, l.state, l.durable.position)
+	after := e.stamp(records, l.newestLocked().index, l.state, l.durable.position)
 	if err := l.appendLocked(e.buf); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (l *Log) commitLocked(e *encoded) error {
 // written; if even that is impossible, the segment is sealed.
 func (l *Log) appendLocked(b []byte) error {
 	end := l.newestLocked().size
-	err := writeWhole(l.file, b, end)
+	err := writeAt(l.file, b, end)
 	if err == nil {
 		return nil
 	}
