@@ -165,10 +165,11 @@ func (e *Engine) writeSnapshot(ctx context.Context, m snapshot.Meta, frozen []*s
 			Mints:    func(visit func(ledger.MintWrite) bool) error { f.Mints(visit); return nil },
 		}
 	}
-	if written, err = s.store.Write(ctx, m, parts, blocks, pace); err != nil {
-		return written, err
+	written, err = s.store.Write(ctx, m, parts, blocks, pace)
+	if errors.Is(err, snapshot.ErrState) {
+		e.fence(err) // the shards hold a wrong state
 	}
-	if err := e.checkSnapshot(written); err != nil {
+	if err != nil {
 		return written, err
 	}
 	s.stats.slot.Store(int64(written.Slot))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
@@ -30,18 +29,6 @@ type TakenSnapshot struct {
 type SnapshotFile struct {
 	Name  string
 	Bytes int64
-}
-
-// checkSnapshot compares the state hash of the accounts that a snapshot holds with the one that was updated with
-// each write. Where they differ the shards hold a wrong state: the snapshot is removed, and the node fences itself off.
-func (e *Engine) checkSnapshot(w snapshot.Written) error {
-	if w.Held == w.Meta.StateHash {
-		return nil
-	}
-	err := fmt.Errorf("the accounts at slot %d have the state hash %s and should have %s", w.Slot, w.Held, w.Meta.StateHash)
-	e.fence(err)
-	disk, dir := e.config.Dir.FS(), e.config.Dir.SnapshotDir()
-	return errors.Join(err, disk.Remove(filepath.Join(dir, w.Name)), disk.SyncDir(dir))
 }
 
 // offerSnapshot passes a snapshot that was checked to Config.OnSnapshot.

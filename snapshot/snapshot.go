@@ -215,7 +215,7 @@ func (s *Snapshot) Blocks(visit func(HeldBlock) error) error {
 // Verify reads and decodes everything, history included, and compares it with the indexes, the counts
 // and the state hash. Errors match ErrDamaged, or are those of the disk or of ctx.
 func (s *Snapshot) Verify(ctx context.Context, pace Pace) error {
-	found, err := s.state.checkItems(ctx, pace, true)
+	found, err := s.state.checkItems(ctx, pace)
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (s *Snapshot) Verify(ctx context.Context, pace Pace) error {
 		return &DamagedError{s.state.name, s.state.end, fmt.Sprintf("the state hash is %s, not %s", found.hash, s.meta.StateHash)}
 	}
 	for _, f := range s.history {
-		if _, err := f.checkItems(ctx, pace, false); err != nil {
+		if _, err := f.checkItems(ctx, pace); err != nil {
 			return err
 		}
 	}

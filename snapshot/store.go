@@ -41,9 +41,8 @@ type Info struct {
 // Written says what Write did.
 type Written struct {
 	Info
-	Meta         *Meta            // as it was written
-	Held         ledger.StateHash // of what was read back; Meta says what it should be
-	HistoryBytes int64            // of the history file that was added, 0 if none was
+	Meta         *Meta // as it was written
+	HistoryBytes int64 // of the history file that was added, 0 if none was
 	Took         time.Duration
 }
 

@@ -46,34 +46,6 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	readers.Wait()
 }
 
-// genAccount makes any account there can be, at the key.
-func genAccount(t *rapid.T, key ledger.Pubkey) *ledger.Account {
-	number := func(name string) uint64 { return rapid.Uint64().Draw(t, name) }
-	a := &ledger.Account{Pubkey: key, Provenance: ledger.Provenance(number("taught")), Since: ledger.Provenance(number("since"))}
-	if rapid.Bool().Draw(t, "tombstone") {
-		return a
-	}
-	a.Lamports = ledger.Lamports(rapid.Uint64Min(1).Draw(t, "lamports"))
-	a.Known = ledger.Fields(rapid.IntRange(0, int(ledger.FieldsAll)).Draw(t, "known")) &^ ledger.FieldMint
-	if a.Known&ledger.FieldOwner != 0 {
-		a.Owner = testKey(rapid.IntRange(0, 9).Draw(t, "owner"))
-	}
-	if a.Known&ledger.FieldRentEpoch != 0 {
-		a.RentEpoch = number("rent epoch")
-	}
-	a.Executable = a.Known&ledger.FieldExecutable != 0 && rapid.Bool().Draw(t, "executable")
-	if a.Known&ledger.FieldToken != 0 && rapid.Bool().Draw(t, "token") {
-		a.Token = &ledger.TokenAccount{Mint: testKey(1), Owner: testKey(2), Amount: number("amount")}
-		if rapid.Bool().Draw(t, "details") {
-			a.Token.Details = ledger.Some(ledger.TokenDetails{State: ledger.TokenFrozen, Delegate: ledger.Some(testKey(3)), DelegatedAmount: number("delegated")})
-		}
-	}
-	if rapid.Bool().Draw(t, "earlier") {
-		a.FieldProvenance = &ledger.FieldProvenance{ledger.Provenance(number("owner taught"))}
-	}
-	return a
-}
-
 // genKey makes keys that are near each other: many share their first 8 bytes.
 func genKey(t *rapid.T) (k ledger.Pubkey) {
 	k[0] = rapid.SampledFrom([]byte{0, 1, 0x7f, 0x80, 0xff}).Draw(t, "first byte")
@@ -85,8 +57,10 @@ func genKey(t *rapid.T) (k ledger.Pubkey) {
 func TestAnyStateIsReadInAnyRanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		st := testState(20, 10, 0, 0)
-		for _, key := range rapid.SliceOfNDistinct(rapid.Custom(genKey), 0, 40, rapid.ID).Draw(t, "accounts") {
-			st.accounts = append(st.accounts, genAccount(t, key))
+		for i, key := range rapid.SliceOfNDistinct(rapid.Custom(genKey), 0, 40, rapid.ID).Draw(t, "accounts") {
+			a := testAccount(i)
+			a.Pubkey = key
+			st.accounts = append(st.accounts, a)
 		}
 		for i, key := range rapid.SliceOfNDistinct(rapid.Custom(genKey), 0, 10, rapid.ID).Draw(t, "mints") {
 			m := testMint(i)
@@ -94,19 +68,13 @@ func TestAnyStateIsReadInAnyRanges(t *testing.T) {
 			st.mints = append(st.mints, m)
 		}
 		st.settle()
-		s, err := OpenStore(vfstest.NewMemory(), testDir, quiet)
+		s := ViewStore(vfstest.NewMemory(), ".", quiet)
+		w, err := s.Write(context.Background(), st.meta, st.parts(rapid.IntRange(1, 4).Draw(t, "parts")), st.blocks, Pace{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Write(context.Background(), st.meta, st.parts(rapid.IntRange(1, 4).Draw(t, "parts")), st.blocks, Pace{}); err != nil {
-			t.Fatal(err)
-		}
-		infos, _ := s.List()
-		snap, err := s.Open(infos[0])
+		snap, err := s.Open(w.Info)
 		if err != nil {
-			t.Fatal(err)
-		}
-		if err := snap.Verify(context.Background(), Pace{}); err != nil {
 			t.Fatal(err)
 		}
 		first, last := rapid.Uint64().Draw(t, "first"), rapid.Uint64().Draw(t, "last")
@@ -155,12 +123,22 @@ func TestVisitorsEndAReading(t *testing.T) {
 	}
 }
 
-func TestVerifyFindsAnotherStateHash(t *testing.T) {
-	s := openTestStore(t, vfstest.NewMemory())
+// TestAnotherStateHashIsTold by Write, which then leaves nothing, and of a file that was written all the same by Verify.
+func TestAnotherStateHashIsTold(t *testing.T) {
+	disk := vfstest.NewMemory()
 	st := testState(20, 0, 50, 5)
 	st.meta.StateHash[2]++
-	write(t, s, st)
-	if err := newest(t, s).Verify(context.Background(), Pace{}); !errors.Is(err, ErrDamaged) {
+	_, err := openTestStore(t, disk).Write(t.Context(), st.meta, st.parts(2), st.blocks, Pace{})
+	if !errors.Is(err, ErrState) || errors.Is(err, ErrDamaged) || len(disk.Paths()) > 0 {
+		t.Errorf("Write: %v, and left %v; want %v", err, disk.Paths(), ErrState)
+	}
+	disk, meta := genuine(t)
+	meta.StateHash[2]++
+	forged := (&forgery{magic: snapshotMagic}).add(chunk{kind: metaChunk, count: 1}, metaOf(t, *meta, 0, 0, 0))
+	if err := disk.WriteFile(testDir+"/"+stateName(1, 1), forged.bytes()); err != nil {
+		t.Fatal(err)
+	}
+	if err := newest(t, openTestStore(t, disk)).Verify(t.Context(), Pace{}); !errors.Is(err, ErrDamaged) {
 		t.Errorf("Verify: %v, want damage", err)
 	}
 }

@@ -28,8 +28,7 @@ type Part struct {
 // history has already, and any below m.Floor, and they may be left out; if
 // any of the others is missing, Write refuses the snapshot, since a restart from it would lose them.
 //
-// Write does not judge whether the state hash of what the parts hold is the one of m: the caller compares
-// Written.Held.
+// If what the parts hold has another state hash than m, Write returns an error that matches ErrState.
 //
 // After an error the older snapshots are as they were, nothing of the new one counts, and Write may
 // be tried again. The error of ctx is returned as soon as ctx is over.
@@ -98,7 +97,7 @@ func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks [
 	if err != nil {
 		return written, err
 	}
-	if written.Bytes, written.Held, err = s.writeState(ctx, w, m, parts, pace); err != nil {
+	if written.Bytes, err = s.writeState(ctx, w, m, parts, pace); err != nil {
 		return written, err
 	}
 	for _, w := range files { // the snapshot last: no crash leaves it without its history
@@ -110,33 +109,33 @@ func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks [
 	return written, nil
 }
 
-// writeState writes the state file, and returns its size and the state hash of what it reads back.
-func (s *Store) writeState(ctx context.Context, w *fileWriter, m *Meta, parts []Part, pace Pace) (bytes int64, held ledger.StateHash, err error) {
+// writeState writes and verifies the state file, and returns its size.
+func (s *Store) writeState(ctx context.Context, w *fileWriter, m *Meta, parts []Part, pace Pace) (bytes int64, err error) {
 	if err := writeParts(ctx, w, m, parts, pace); err != nil {
-		return 0, held, err
+		return 0, err
 	}
 	if err := w.finish(); err != nil {
-		return 0, held, err
+		return 0, err
 	}
 	f, _, err := openState(s.fs, s.dir, w.temporary)
 	if err != nil {
-		return 0, held, err
+		return 0, err
 	}
-	found, err := f.checkItems(ctx, pace, true)
+	found, err := f.checkItems(ctx, pace)
 	if err != nil {
-		return 0, held, err
+		return 0, err
 	}
 	reason := found.differs(m)
-	if reason == "" && m.BaseOnly && found.hash != m.StateHash {
-		reason = fmt.Sprintf("the state hash is %s, not %s", found.hash, m.StateHash)
-	}
 	if reason == "" && f.hash != w.hash {
 		reason = "the hash is not the one that was written"
 	}
 	if reason != "" {
-		return 0, held, &DamagedError{f.name, f.end, "it is not what was written: " + reason}
+		return 0, &DamagedError{f.name, f.end, "it is not what was written: " + reason}
 	}
-	return f.bytes, found.hash, nil
+	if found.hash != m.StateHash {
+		return 0, fmt.Errorf("%w: it is %s and should be %s", ErrState, found.hash, m.StateHash)
+	}
+	return f.bytes, nil
 }
 
 // writeParts writes all chunks of a snapshot, the parts at once, and counts in m what it writes.
@@ -220,7 +219,7 @@ func (s *Store) writeHistory(ctx context.Context, w *fileWriter, blocks []HeldBl
 	if err != nil {
 		return 0, err
 	}
-	if _, err := f.checkItems(ctx, pace, false); err != nil {
+	if _, err := f.checkItems(ctx, pace); err != nil {
 		return 0, err
 	}
 	if f.hash != w.hash || f.count(blockChunk) != uint64(len(blocks)) {
