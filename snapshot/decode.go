@@ -15,13 +15,18 @@ var (
 	errCutShort = fmt.Errorf("%w: cut short", ledger.ErrCorrupt)
 )
 
-// untilFalse makes a visitor that ends a walk by returning false one that returns errStop.
-func untilFalse[T any](visit func(T) bool) func(T) error {
+func accountKey(a *ledger.Account) ledger.Pubkey { return a.Pubkey }
+func mintKey(m ledger.MintWrite) ledger.Pubkey   { return m.Pubkey }
+
+// between makes a visitor of the items whose key has a prefix from first to last one of all items. It returns errStop
+// once visit returned false, and after last.
+func between[T any](first, last uint64, keyOf func(T) ledger.Pubkey, visit func(T) bool) func(T) error {
 	return func(item T) error {
-		if !visit(item) {
-			return errStop
+		key := keyOf(item)
+		if prefix := key.Prefix(); prefix < first || prefix <= last && visit(item) {
+			return nil
 		}
-		return nil
+		return errStop
 	}
 }
 
@@ -63,12 +68,12 @@ func decodeChunk[T any](r *chunkReader, c *chunk, decode func([]byte) (T, []byte
 
 // accounts visits the accounts of a chunk. An account is valid until visit returns.
 func (r *chunkReader) accounts(c *chunk, visit func(*ledger.Account) error) error {
-	return decodeChunk(r, c, r.account.Decode, func(a *ledger.Account) ledger.Pubkey { return a.Pubkey }, visit)
+	return decodeChunk(r, c, r.account.Decode, accountKey, visit)
 }
 
 // mints visits the mint facts of a chunk.
 func (r *chunkReader) mints(c *chunk, visit func(ledger.MintWrite) error) error {
-	return decodeChunk(r, c, decodeMint, func(m ledger.MintWrite) ledger.Pubkey { return m.Pubkey }, visit)
+	return decodeChunk(r, c, decodeMint, mintKey, visit)
 }
 
 func decodeMint(b []byte) (m ledger.MintWrite, rest []byte, err error) {

@@ -138,20 +138,14 @@ func (s *Snapshot) Meta() *Meta { return s.meta }
 // must discard what was visited.
 func (s *Snapshot) Accounts(first, last uint64, visit func(*ledger.Account) bool) error {
 	return s.state.within(accountChunk, first, last, func(r *chunkReader, c *chunk) error {
-		return r.accounts(c, untilFalse(func(a *ledger.Account) bool {
-			prefix := a.Pubkey.Prefix()
-			return prefix < first || prefix <= last && visit(a)
-		}))
+		return r.accounts(c, between(first, last, accountKey, visit))
 	})
 }
 
 // Mints does for mint facts what Accounts does for accounts.
 func (s *Snapshot) Mints(first, last uint64, visit func(ledger.MintWrite) bool) error {
 	return s.state.within(mintChunk, first, last, func(r *chunkReader, c *chunk) error {
-		return r.mints(c, untilFalse(func(m ledger.MintWrite) bool {
-			prefix := m.Pubkey.Prefix()
-			return prefix < first || prefix <= last && visit(m)
-		}))
+		return r.mints(c, between(first, last, mintKey, visit))
 	})
 }
 

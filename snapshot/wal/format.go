@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"ledgerd/engine/ledger"
@@ -107,12 +106,8 @@ func segmentName(dir string, index uint64) string {
 
 // segmentIndex returns the index that a segment's name tells; ok is false for any other name.
 func segmentIndex(name string) (index uint64, ok bool) {
-	digits, ok := strings.CutSuffix(name, segmentSuffix)
-	if !ok || len(digits) != 16 {
-		return 0, false
-	}
-	index, err := strconv.ParseUint(digits, 10, 64)
-	return index, err == nil
+	_, err := fmt.Sscanf(name, "%d"+segmentSuffix, &index)
+	return index, err == nil && name == segmentName("", index)
 }
 
 // isTemporary tells whether the name is of a file of the log that replaceFile has not finished.

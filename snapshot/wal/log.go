@@ -198,6 +198,14 @@ func (l *Log) fail(err error) error {
 	return l.Err()
 }
 
+// failUnlessFull returns want of space as it is: the log goes on. Any other error fails the log.
+func (l *Log) failUnlessFull(err error) error {
+	if err == nil || errors.Is(err, ErrNoSpace) {
+		return err
+	}
+	return l.fail(err)
+}
+
 // Failed returns a channel that is closed when the log fails for good, as it may between two
 // commits. Err then says why.
 func (l *Log) Failed() <-chan struct{} { return l.failed }
@@ -243,9 +251,5 @@ func (l *Log) Close() error {
 	if err := l.finishSegmentLocked(); err != nil {
 		return err
 	}
-	err := announce(&l.c, newest{index: l.newestLocked().index, durable: l.durable.position})
-	if err != nil && !errors.Is(err, ErrNoSpace) {
-		return l.fail(err)
-	}
-	return err
+	return l.failUnlessFull(announce(&l.c, newest{index: l.newestLocked().index, durable: l.durable.position}))
 }

@@ -80,11 +80,8 @@ func (l *Log) beginFirstLocked() error {
 	}
 	room := l.c.segmentBytes()
 	f, err := createSegment(&l.c, *l.first, room)
-	switch {
-	case errors.Is(err, ErrNoSpace):
-		return err
-	case err != nil:
-		return l.fail(err)
+	if err != nil {
+		return l.failUnlessFull(err)
 	}
 	l.beginLocked(f, *l.first, room)
 	l.publishLocked()

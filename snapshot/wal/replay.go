@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,10 +89,8 @@ func replay(ctx context.Context, disk vfs.FS, dir string, mark Mark,
 	wg.Wait()
 
 	// The error that stopped the others comes first.
-	for _, err := range []error{err, ctx.Err(), decodeErr, scanErr} {
-		if err != nil {
-			return End{}, err
-		}
+	if err := cmp.Or(err, ctx.Err(), decodeErr, scanErr); err != nil {
+		return End{}, err
 	}
 	if newest := s.end.Version(); from > newest+1 {
 		return End{}, fmt.Errorf("%w: record %d was asked for, the newest is %d", ErrMissing, from, newest)

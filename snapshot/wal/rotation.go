@@ -52,10 +52,7 @@ func (l *Log) rotateLocked(n int64) error {
 	room := max(l.c.segmentBytes(), headerBytes+n)
 	f, err := createSegment(&l.c, h, room)
 	if err != nil {
-		if !errors.Is(err, ErrNoSpace) {
-			return l.fail(err)
-		}
-		return err
+		return l.failUnlessFull(err)
 	}
 	_ = l.file.Close() // everything in it is synced
 	l.beginLocked(f, h, room)

@@ -223,11 +223,11 @@ func (s *scanner) commitRead(c *chunk) {
 
 // send hands a chunk on, without what is not a whole commit.
 func (s *scanner) send(ctx context.Context, c *chunk) error {
-	c.read = s.read + c.base + int64(len(c.buf))
-	c.entries = c.entries[:c.whole()]
 	if len(c.ends) == 0 {
 		return ctx.Err()
 	}
+	c.read = s.read + c.base + int64(len(c.buf))
+	c.entries = c.entries[:c.ends[len(c.ends)-1]]
 	select {
 	case s.out <- c:
 		return nil
