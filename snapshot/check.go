@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -41,15 +40,6 @@ func (t *tally) add(o *tally) {
 	t.tombstones += o.tombstones
 	t.mints += o.mints
 	t.hash.Add(o.hash)
-}
-
-// differs returns how the counts differ from those of m, "" if they do not.
-func (t *tally) differs(m *Meta) string {
-	if t.accounts != m.Accounts || t.tombstones != m.Tombstones || t.mints != m.Mints {
-		return fmt.Sprintf("it holds %d live accounts, %d closed ones and %d mints, not %d, %d and %d",
-			t.accounts, t.tombstones, t.mints, m.Accounts, m.Tombstones, m.Mints)
-	}
-	return ""
 }
 
 // checkItems reads and decodes all chunks of a file, with a goroutine for each core, and returns what is in it.

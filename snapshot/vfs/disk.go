@@ -145,16 +145,15 @@ func (f diskFile) Sync() error { return f.call("fdatasync", syscall.Fdatasync) }
 
 // call makes a system call, again and again while signals interrupt it.
 func (f diskFile) call(action string, call func(fd int) error) error {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return pathError(action, f.Name(), err)
-	}
 	var result error
-	err = raw.Control(func(fd uintptr) {
-		for result = call(int(fd)); result == syscall.EINTR; {
-			result = call(int(fd))
-		}
-	})
+	raw, err := f.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			for result = call(int(fd)); result == syscall.EINTR; {
+				result = call(int(fd))
+			}
+		})
+	}
 	if err != nil { // The file is closed; nothing else is an error here.
 		result = fs.ErrClosed
 	}

@@ -40,7 +40,6 @@ const (
 // take their order from their versions, so one goroutine should make them.
 type Log struct {
 	c       Config
-	logger  *slog.Logger
 	failed  chan struct{} // closed when the log fails
 	stats   atomic.Pointer[Stats]
 	failure atomic.Pointer[error] // set once; matches ErrFailed
@@ -146,7 +145,7 @@ func (l *Log) appendLocked(b []byte) error {
 	l.room = end
 	if cut := l.file.Truncate(end); cut != nil {
 		l.sealed, l.tail = true, true
-		l.logger.Warn("a commit that found no space cannot be cut off; the log goes on in a new segment",
+		l.c.Logger.Warn("a commit that found no space cannot be cut off; the log goes on in a new segment",
 			"segment", l.newestLocked().index, "offset", end, "error", cut)
 	}
 	return err
@@ -179,7 +178,7 @@ func (l *Log) syncNowLocked() error {
 		l.c.OnSync(took)
 	}
 	if took > slowSync {
-		l.logger.Warn("the disk took long to sync the log", "took", took, "segment", l.newestLocked().index)
+		l.c.Logger.Warn("the disk took long to sync the log", "took", took, "segment", l.newestLocked().index)
 	}
 	if err != nil {
 		return l.fail(fmt.Errorf("cannot sync segment %d at slot %d: %w", l.newestLocked().index, l.state.slot, err))

@@ -135,7 +135,7 @@ func (s *scanner) corrupt(g *segment, offset int64, reason string) error {
 // state.position is not whole; it is nil if the frames reach the limit.
 func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int64) (reason, err error) {
 	base := g.offset(s.state.position)
-	c := &chunk{base: base}
+	c := &chunk{buf: s.buffer(), base: base}
 	want := int64(chunkBytes) // how much c.buf should hold
 	for {
 		if c.buf, err = fill(f, g, c.buf, c.base, min(want, limit-c.base)); err != nil {
@@ -153,7 +153,7 @@ func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int6
 		from := g.offset(s.whole.position)
 		want = max(chunkBytes, 2*(at+int64(need)-from))
 		rest := c.buf[from-c.base:]
-		next := &chunk{buf: append(s.buffer(min(want, limit-from)), rest...), base: from}
+		next := &chunk{buf: append(s.buffer(), rest...), base: from}
 		n := len(c.entries) - s.pending
 		next.entries = append(next.entries, c.entries[n:]...)
 		c.entries = c.entries[:n]
@@ -164,16 +164,14 @@ func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int6
 	}
 }
 
-// buffer returns an empty buffer with room for n bytes.
-func (s *scanner) buffer(n int64) []byte {
+// buffer returns an empty buffer, nil if none is spare.
+func (s *scanner) buffer() []byte {
 	select {
 	case b := <-s.spare:
-		if int64(cap(b)) >= n {
-			return b[:0]
-		}
+		return b[:0]
 	default:
+		return nil
 	}
-	return make([]byte, 0, max(n, chunkBytes))
 }
 
 // parse checks the frames that the chunk holds after state.position. It returns why it
