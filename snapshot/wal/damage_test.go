@@ -219,17 +219,7 @@ func TestWhatFollowsTheEnd(t *testing.T) {
 		path := segmentName(testDir, 1)
 		whole := contents(t, disk, path)[:int(e.Offset)+e.SizeBytes]
 		put(t, disk, path, append(bytes.Clone(whole), tt.after...))
-		got, end, err := replayAll(disk, testDir, 0)
-		if err != nil || end.Torn() != tt.torn {
-			t.Errorf("%s: torn %v, %v; want torn %v", name, end.Torn(), err, tt.torn)
-			continue
-		}
-		wantCommits(t, name, got, commits)
-		l, err := Open(config(disk), end)
-		if err != nil {
-			t.Fatal(err)
-		}
-		closeLog(t, l)
+		checkCut(t, name, disk, commits, tt.torn)
 		if got := contents(t, disk, path); !bytes.Equal(got, whole) {
 			t.Errorf("%s: the segment has %d bytes after Open, want the %d that are whole", name, len(got), len(whole))
 		}

@@ -300,19 +300,16 @@ func TestASlowSyncIsWarnedAbout(t *testing.T) {
 		var warned lines
 		c.Logger = warned.logger()
 		l, _ := open(t, c)
+		defer closeLog(t, l)
 		disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
 			if c.Kind == vfstest.KindSync {
-				time.Sleep(1001 * time.Millisecond)
+				time.Sleep(slowSync + 1)
 			}
 		}})
-		if err := l.Commit([]*ledger.Record{record(1, 1)}); err != nil {
-			t.Fatal(err)
-		}
+		commitAll(t, l, [][]*ledger.Record{commitOf(1, 1, 1)})
 		if len(warned) != 1 {
 			t.Errorf("warnings: %q, want one", warned)
 		}
-		disk.Arm(vfstest.Plan{})
-		closeLog(t, l)
 	})
 }
 

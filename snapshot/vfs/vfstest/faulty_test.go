@@ -97,21 +97,11 @@ func TestAFaultStrikesTheCallOfItsKind(t *testing.T) {
 	}
 }
 
-func TestAShortWriteWritesHalf(t *testing.T) {
-	m, f, file := faultyDisk(t)
-	f.Arm(Plan{Call: 1, Fault: Short})
-	n, err := file.WriteAt([]byte("abcdefg"), 10)
-	if got := contentOf(t, m, "dir/file"); n != 3 || !errors.Is(err, syscall.ENOSPC) || got != "0123456789abc" {
-		t.Errorf("short write = %d, %v, and the file holds %q", n, err, got)
-	}
-}
-
 func TestOnlyTheNthMatchingCallFails(t *testing.T) {
 	tests := map[string]struct {
 		plan Plan
 		want string // of six writes, to a, b, a, b, a, b: + or -
 	}{
-		"none":                    {Plan{Kinds: KindWriteAt}, "++++++"},
 		"third":                   {Plan{Call: 3, Kinds: KindWriteAt}, "++-+++"},
 		"third and after":         {Plan{Call: 3, Kinds: KindWriteAt, Lasting: true}, "++----"},
 		"second of a":             {Plan{Call: 2, Kinds: KindWriteAt, Name: "a"}, "++-+++"},
@@ -142,6 +132,12 @@ func TestOnlyTheNthMatchingCallFails(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%s: writes went %s, want %s", name, got, tt.want)
 		}
+	}
+	m, f, file := faultyDisk(t)
+	f.Arm(Plan{Call: 1, Fault: Short})
+	n, err := file.WriteAt([]byte("abcdefg"), 10)
+	if got := contentOf(t, m, "dir/file"); n != 3 || !errors.Is(err, syscall.ENOSPC) || got != "0123456789abc" {
+		t.Errorf("short write = %d, %v, and the file holds %q", n, err, got)
 	}
 	for _, name := range []string{"fil", "the-to"} {
 		_, f, _ := faultyDisk(t)
