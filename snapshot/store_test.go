@@ -105,21 +105,21 @@ func TestVisitorsEndAReading(t *testing.T) {
 	s := openTestStore(t, vfstest.NewMemory())
 	write(t, s, testState(20, 0, 500, 20))
 	snap := newest(t, s)
-	accounts, mints, blocks, enough := 0, 0, 0, errors.New("enough")
-	if err := snap.Accounts(0, math.MaxUint64, func(*ledger.Account) bool { accounts++; return accounts < 3 }); err != nil || accounts != 3 {
-		t.Errorf("Accounts: %d visited, err = %v, want 3", accounts, err)
+	visited, enough := 0, errors.New("enough")
+	more := func() bool { visited++; return visited%3 != 0 }
+	err := errors.Join(snap.Accounts(0, math.MaxUint64, func(*ledger.Account) bool { return more() }),
+		snap.Mints(0, math.MaxUint64, func(ledger.MintWrite) bool { return more() }))
+	if err != nil || visited != 6 {
+		t.Errorf("Accounts and Mints: %d visited, err = %v, want 3 each", visited, err)
 	}
-	if err := snap.Mints(0, math.MaxUint64, func(ledger.MintWrite) bool { mints++; return mints < 3 }); err != nil || mints != 3 {
-		t.Errorf("Mints: %d visited, err = %v, want 3", mints, err)
-	}
-	err := snap.Blocks(func(HeldBlock) error {
-		if blocks++; blocks == 3 {
-			return enough
+	err = snap.Blocks(func(HeldBlock) error {
+		if more() {
+			return nil
 		}
-		return nil
+		return enough
 	})
-	if err != enough || blocks != 3 {
-		t.Errorf("Blocks: %d visited, err = %v, want 3 and %v", blocks, err, enough)
+	if err != enough || visited != 9 {
+		t.Errorf("Blocks: %d visited, err = %v, want 3 and %v", visited-6, err, enough)
 	}
 }
 

@@ -2,23 +2,65 @@ package vfstest
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
-
-	"ledgerd/snapshot/vfs"
 )
 
+// payload returns a text as bytes, of digits as a sector each.
+func payload(text string) (p []byte) {
+	if strings.Trim(text, "012") != "" {
+		return []byte(text)
+	}
+	for _, c := range []byte(text) {
+		p = append(p, bytes.Repeat([]byte{c}, sectorBytes)...)
+	}
+	return p
+}
+
+// run does what a script says, such as "mv a b, sync .".
+func run(t *testing.T, m *Memory, script string) {
+	for line := range strings.SplitSeq(script, ", ") {
+		word := append(strings.Fields(line), "", "")
+		name, number := word[1], int64(0)
+		_, _ = fmt.Sscan(word[2], &number)
+		switch word[0] {
+		case "mv":
+			must(t, m.Rename(name, word[2]))
+		case "rm":
+			must(t, m.Remove(name))
+		case "mkdir":
+			must(t, m.MkdirAll(name))
+		case "sync":
+			must(t, m.SyncDir(name))
+		case "put": // all of it durable
+			must(t, m.WriteFile(name, payload(word[2])))
+		case "new":
+			must(t, written(t, m, name, word[2]).Sync())
+		default:
+			f, err := m.OpenWrite(name)
+			must(t, err)
+			if word[0] == "cut" {
+				must(t, f.Truncate(number))
+			} else {
+				_, err = f.WriteAt(payload(word[3]), number)
+				must(t, err)
+			}
+		}
+	}
+}
+
 // outcomes returns what a disk is seen to hold after many crashes, each as "name=bytes name=bytes".
-func outcomes(t *testing.T, m *Memory, share float64) map[string]int {
+func outcomes(t *testing.T, m *Memory) map[string]int {
 	seen := map[string]int{}
 	for seed := range uint64(400) {
-		copied := m.Crash(share, seed)
+		copied := m.Crash(0.5, seed)
 		var files []string
 		for _, name := range copied.Paths() {
 			text := contentOf(t, copied, name)
-			for _, c := range "012" {
-				text = strings.ReplaceAll(text, strings.Repeat(string(c), sectorBytes), string(c))
+			for _, digit := range "012" {
+				text = strings.ReplaceAll(text, string(payload(string(digit))), string(digit))
 			}
 			files = append(files, name+"="+text)
 		}
@@ -27,7 +69,7 @@ func outcomes(t *testing.T, m *Memory, share float64) map[string]int {
 	return seen
 }
 
-// onlyA returns outcomes of the test below in which the file a holds each of these.
+// onlyA returns outcomes in which the file a holds each of these, and the others are as they were.
 func onlyA(contents ...string) (outcomes []string) {
 	for _, content := range contents {
 		outcomes = append(outcomes, "a="+content+" b=B d/c=C")
@@ -35,117 +77,43 @@ func onlyA(contents ...string) (outcomes []string) {
 	return outcomes
 }
 
-// sectors returns so many sectors of one byte each, which outcomes tells as the bytes alone.
-func sectors(text string) (p []byte) {
-	for _, c := range []byte(text) {
-		p = append(p, bytes.Repeat([]byte{c}, sectorBytes)...)
-	}
-	return p
-}
-
 func TestACrashLeavesAnyOfWhatItMay(t *testing.T) {
-	write := func(t *testing.T, m *Memory, off int64, p []byte) vfs.File {
-		f, err := m.OpenWrite("a")
-		must(t, err)
-		_, err = f.WriteAt(p, off)
-		must(t, err)
-		return f
-	}
-	tests := map[string]struct {
-		change func(*testing.T, *Memory)
-		want   []string // all outcomes, each of which must come up
-	}{
-		"write over": {func(t *testing.T, m *Memory) {
-			must(t, m.WriteFile("a", sectors("000")))
-			write(t, m, 0, sectors("111"))
-		}, onlyA("000", "001", "010", "011", "100", "101", "110", "111")},
-		"write over twice": {func(t *testing.T, m *Memory) {
-			must(t, m.WriteFile("a", sectors("00")))
-			write(t, m, 0, sectors("11"))
-			write(t, m, sectorBytes, sectors("2"))
-		}, onlyA("00", "01", "02", "10", "11", "12")},
-		"write after the end": {func(t *testing.T, m *Memory) {
-			write(t, m, 1, []byte("new"))
-			write(t, m, 4, []byte("!"))
-		}, onlyA("A", "Anew", "Anew!", "A\x00\x00\x00", "A\x00\x00\x00\x00", "Anew\x00")},
-		"cut": {func(t *testing.T, m *Memory) {
-			must(t, m.WriteFile("a", []byte("0123456789")))
-			must(t, write(t, m, 0, nil).Truncate(4))
-			must(t, write(t, m, 0, nil).Truncate(8))
-		}, onlyA("0123456789", "0123", "0123\x00\x00\x00\x00")},
-		"rename over another": {func(t *testing.T, m *Memory) {
-			must(t, m.Rename("a", "b"))
-		}, []string{"a=A b=B d/c=C", "b=A d/c=C"}},
-		"rename there and back": {func(t *testing.T, m *Memory) {
-			must(t, m.Rename("a", "x"))
-			must(t, m.Rename("x", "a"))
-		}, []string{"a=A b=B d/c=C", "b=B d/c=C x=A"}},
-		"swap": {func(t *testing.T, m *Memory) {
-			must(t, m.Rename("a", "x"))
-			must(t, m.Rename("b", "a"))
-			must(t, m.Rename("x", "b"))
-		}, []string{"a=A b=B d/c=C", "b=B d/c=C x=A", "a=B d/c=C x=A", "a=B b=A d/c=C"}},
-		"create in the place of a renamed file": {func(t *testing.T, m *Memory) {
-			must(t, m.Rename("a", "old"))
-			must(t, written(t, m, "a", "new").Sync())
-		}, []string{"a=A b=B d/c=C", "b=B d/c=C old=A", "a=new b=B d/c=C old=A"}},
-		"two of the same directory": {func(t *testing.T, m *Memory) {
-			must(t, m.Remove("a"))
-			must(t, m.Remove("b"))
-		}, []string{"a=A b=B d/c=C", "a=A d/c=C", "b=B d/c=C", "d/c=C"}},
-		"rename to another directory, and sync that": {func(t *testing.T, m *Memory) {
-			must(t, m.Rename("a", "x"))
-			must(t, m.Rename("x", "d/x"))
-			must(t, m.Remove("b"))
-			must(t, m.SyncDir("d"))
-		}, []string{"b=B d/c=C d/x=A", "d/c=C d/x=A"}},
-		"rename a directory after a file in it": {func(t *testing.T, m *Memory) {
-			must(t, m.Rename("d/c", "d/x"))
-			must(t, m.Rename("d", "e"))
-		}, []string{"a=A b=B d/c=C", "a=A b=B d/x=C", "a=A b=B e/c=C", "a=A b=B e/x=C"}},
-		"rename a directory, and sync that": {func(t *testing.T, m *Memory) {
-			must(t, m.Rename("d/c", "d/x"))
-			must(t, m.Rename("d", "e"))
-			must(t, m.SyncDir("."))
-		}, []string{"a=A b=B e/c=C", "a=A b=B e/x=C"}},
-		"rename a directory, and make another in its place": {func(t *testing.T, m *Memory) {
-			must(t, m.Rename("d", "e"))
-			must(t, m.MkdirAll("d"))
-			must(t, m.Remove("a"))
-		}, []string{"a=A b=B e/c=C", "b=B e/c=C"}},
-		"remove a directory": {func(t *testing.T, m *Memory) {
-			must(t, m.Remove("d/c"))
-			must(t, m.Remove("d"))
-		}, []string{"a=A b=B d/c=C", "a=A b=B"}},
-		"rename a directory in place of another": {func(t *testing.T, m *Memory) {
-			must(t, m.MkdirAll("e"))
-			must(t, m.WriteFile("e/x", []byte("X")))
-			must(t, m.Remove("d/c"))
-			must(t, m.Remove("d"))
-			must(t, m.Rename("e", "d"))
-		}, []string{"a=A b=B d/c=C e/x=X", "a=A b=B e/x=X", "a=A b=B d/x=X"}},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			m := NewMemory()
-			must(t, m.MkdirAll("d"))
-			for name, text := range map[string]string{"a": "A", "b": "B", "d/c": "C"} {
-				must(t, m.WriteFile(name, []byte(text)))
+	for script, want := range map[string][]string{ // all outcomes, each of which must come up
+		"put a 000, write a 0 111":                onlyA("000", "001", "010", "011", "100", "101", "110", "111"),
+		"put a 00, write a 0 11, write a 512 2":   onlyA("00", "01", "02", "10", "11", "12"),
+		"write a 1 new, write a 4 !":              onlyA("A", "Anew", "Anew!", "A\x00\x00\x00", "A\x00\x00\x00\x00", "Anew\x00"),
+		"put a abcdefghij, cut a 4, cut a 8":      onlyA("abcdefghij", "abcd", "abcd\x00\x00\x00\x00"),
+		"mv a b":                                  {"a=A b=B d/c=C", "b=A d/c=C"},
+		"mv a x, mv x a":                          {"a=A b=B d/c=C", "b=B d/c=C x=A"},
+		"mv a x, mv b a, mv x b":                  {"a=A b=B d/c=C", "b=B d/c=C x=A", "a=B d/c=C x=A", "a=B b=A d/c=C"},
+		"mv a old, new a new":                     {"a=A b=B d/c=C", "b=B d/c=C old=A", "a=new b=B d/c=C old=A"},
+		"rm a, rm b":                              {"a=A b=B d/c=C", "a=A d/c=C", "b=B d/c=C", "d/c=C"},
+		"mv a x, mv x d/x, rm b, sync d":          {"b=B d/c=C d/x=A", "d/c=C d/x=A"},
+		"mv d/c d/x, mv d e":                      {"a=A b=B d/c=C", "a=A b=B d/x=C", "a=A b=B e/c=C", "a=A b=B e/x=C"},
+		"mv d/c d/x, mv d e, sync .":              {"a=A b=B e/c=C", "a=A b=B e/x=C"},
+		"mv d e, mkdir d, rm a":                   {"a=A b=B e/c=C", "b=B e/c=C"},
+		"rm d/c, rm d":                            {"a=A b=B d/c=C", "a=A b=B"},
+		"put e/x X, rm d/c, rm d, mv e d, rm a":   {"a=A b=B d/c=C e/x=X", "a=A b=B e/x=X", "a=A b=B d/x=X", "b=B d/c=C e/x=X", "b=B e/x=X", "b=B d/x=X"},
+		"put a new, mv a d/a, sync ., rm d/a":     {"b=B d/a=new d/c=C", "b=B d/c=C"},
+		"put a abc, new x new, sync ., cut x 1":   {"a=abc b=B d/c=C x=new", "a=abc b=B d/c=C x=n"},
+		"rm a, mkdir a, put a/y Y, mv a/y a/z":    {"a/y=Y b=B d/c=C", "a/z=Y b=B d/c=C"},
+		"new x 1, mv x a, sync ., mv a x, sync .": {"b=B d/c=C x=1"},
+	} {
+		m := NewMemory()
+		run(t, m, "put a A, put b B, put d/c C")
+		run(t, m, script)
+		seen := outcomes(t, m)
+		for _, files := range want {
+			words := strings.Fields(files)
+			slices.Sort(words)
+			files = strings.Join(words, " ")
+			if seen[files] == 0 {
+				t.Errorf("%s: no crash of 400 left %q", script, files)
 			}
-			tt.change(t, m)
-			seen := outcomes(t, m, 0.5)
-			for _, files := range tt.want {
-				words := strings.Fields(files)
-				slices.Sort(words)
-				files = strings.Join(words, " ")
-				if seen[files] == 0 {
-					t.Errorf("no crash of 400 left %q", files)
-				}
-				delete(seen, files)
-			}
-			if len(seen) > 0 {
-				t.Errorf("crashes left %v, which must not be", seen)
-			}
-		})
+			delete(seen, files)
+		}
+		if len(seen) > 0 {
+			t.Errorf("%s: crashes left %v, which must not be", script, seen)
+		}
 	}
 }
