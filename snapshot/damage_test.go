@@ -25,18 +25,14 @@ func smallSnapshot(t testing.TB) (*vfstest.Memory, *state, Written) {
 func replaced(t testing.TB, disk *vfstest.Memory, name string, content []byte) *vfstest.Memory {
 	t.Helper()
 	disk = disk.Clone()
-	if err := disk.WriteFile(path.Join(testDir, name), content); err != nil {
-		t.Fatal(err)
-	}
+	must(t, disk.WriteFile(path.Join(testDir, name), content))
 	return disk
 }
 
 func content(t testing.TB, disk *vfstest.Memory, name string) []byte {
 	t.Helper()
 	b, err := disk.ReadFile(path.Join(testDir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -109,9 +105,7 @@ func TestFilesOfOthersAreRefused(t *testing.T) {
 	}
 	without := func(name string) *vfstest.Memory {
 		disk := disk.Clone()
-		if err := disk.Remove(path.Join(testDir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, disk.Remove(path.Join(testDir, name)))
 		return disk
 	}
 	tests := map[string]struct {

@@ -196,13 +196,9 @@ func TestAFileIsNotTouchedAfterItFailed(t *testing.T) {
 	good.raw = 10
 	for _, kind := range []vfstest.Kind{vfstest.KindWriteAt, vfstest.KindSync} {
 		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
-		if err := disk.MkdirAll(testDir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, disk.MkdirAll(testDir))
 		w, err := createFile(disk, testDir, "x", snapshotMagic)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.unsynced = syncEveryBytes // the next chunk is synced
 		disk.Arm(vfstest.Plan{Call: 1, Kinds: kind})
 		for n := range 3 {

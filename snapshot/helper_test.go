@@ -20,6 +20,17 @@ import (
 
 const testDir = "data/snapshots"
 
+// must fails the test at an error.
+func must(t interface {
+	Helper()
+	Fatal(...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // state is what a test writes and expects to read.

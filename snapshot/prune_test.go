@@ -16,16 +16,12 @@ import (
 func listed(t *testing.T, s *Store) (snapshots, history []ledger.Slot) {
 	t.Helper()
 	infos, err := s.List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, i := range infos {
 		snapshots = append(snapshots, i.Slot)
 	}
 	names, err := s.names()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range names {
 		if first, _, ok := parseHistoryName(name); ok {
 			history = append(history, first)
@@ -44,9 +40,7 @@ func TestPrune(t *testing.T) {
 	hurt := func(numbers ...int) *vfstest.Memory {
 		disk := disk.Clone()
 		for _, n := range numbers {
-			if err := disk.Overwrite(path.Join(testDir, names[n]), headerBytes+30, []byte{1, 2, 3}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, disk.Overwrite(path.Join(testDir, names[n]), headerBytes+30, []byte{1, 2, 3}))
 		}
 		return disk
 	}
@@ -93,9 +87,7 @@ func TestFilesOfOthersStay(t *testing.T) {
 		strings.Replace(stateName(1, 2), ".state", ".STATE", 1)}
 	ours := []string{stateName(1, 2) + ".tmp", historyName(1, 2, FileHash{}) + ".tmp"}
 	for _, name := range append(foreign, ours...) {
-		if err := disk.WriteFile(path.Join(testDir, name), []byte("something")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, disk.WriteFile(path.Join(testDir, name), []byte("something")))
 	}
 	if infos, err := ViewStore(disk, testDir, quiet).List(); err != nil || len(infos) != 0 || len(disk.Paths()) != len(foreign)+len(ours) {
 		t.Errorf("List = %v, %v, and left %v", infos, err, disk.Paths())

@@ -70,13 +70,9 @@ func TestAnyStateIsReadInAnyRanges(t *testing.T) {
 		st.settle()
 		s := ViewStore(vfstest.NewMemory(), ".", quiet)
 		w, err := s.Write(context.Background(), st.meta, st.parts(rapid.IntRange(1, 4).Draw(t, "parts")), st.blocks, Pace{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		snap, err := s.Open(w.Info)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		first, last := rapid.Uint64().Draw(t, "first"), rapid.Uint64().Draw(t, "last")
 		if i := len(st.accounts); i > 0 && rapid.Bool().Draw(t, "first is of a key") {
 			first = st.accounts[rapid.IntRange(0, i-1).Draw(t, "account")].Pubkey.Prefix()
@@ -135,9 +131,7 @@ func TestAnotherStateHashIsTold(t *testing.T) {
 	disk, meta := genuine(t)
 	meta.StateHash[2]++
 	forged := (&forgery{magic: snapshotMagic}).add(chunk{kind: metaChunk, count: 1}, metaOf(t, *meta, 0, 0, 0))
-	if err := disk.WriteFile(testDir+"/"+stateName(1, 1), forged.bytes()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, disk.WriteFile(testDir+"/"+stateName(1, 1), forged.bytes()))
 	if err := newest(t, openTestStore(t, disk)).Verify(t.Context(), Pace{}); !errors.Is(err, ErrDamaged) {
 		t.Errorf("Verify: %v, want damage", err)
 	}
@@ -202,19 +196,13 @@ func TestOldFormatsStayReadable(t *testing.T) {
 	dir := filepath.Join("testdata", fmt.Sprintf("version%d", formatVersion))
 	want := testState(20, 6, 20, 6)
 	if *update {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(dir))
 		s, err := OpenStore(vfs.Disk{}, dir, quiet)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		first := testState(12, 6, 3, 0)
 		write(t, s, first)
 		write(t, s, want)
-		if err := os.Remove(filepath.Join(dir, stateName(first.meta.Slot, first.meta.Version))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(filepath.Join(dir, stateName(first.meta.Slot, first.meta.Version))))
 	}
 	dirs, err := filepath.Glob(filepath.Join("testdata", "version*"))
 	if err != nil || len(dirs) != formatVersion {

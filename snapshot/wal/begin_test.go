@@ -21,9 +21,7 @@ func beginAt(c Config, commit []*ledger.Record) error {
 func TestLogBeginsWhereItIsToldTo(t *testing.T) {
 	disk := newDisk(t)
 	l, err := Open(config(disk), Begin(50, 42))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	closeLog(t, l)
 	_, end, err := replayAll(disk, testDir, 0)
 	if err != nil || end.Version() != 49 || end.Slot() != 42 {
@@ -54,9 +52,7 @@ func TestBegunLogIsRemovedAtAnyMoment(t *testing.T) {
 		memory := newDisk(t)
 		disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
 		if err := beginAt(config(disk), one); !disk.Hit() {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return
 		}
 		for _, crash := range crashes {
@@ -100,18 +96,14 @@ func TestBegunLogIsRemovedAtAnyMoment(t *testing.T) {
 func TestASettledLogTakesNoSpaceBeforeItsFirstCommit(t *testing.T) {
 	disk := recorded(t, script(14, 2), 3<<10, true)
 	_, end, err := replayAll(disk, testDir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	disk.SetCapacity(disk.UsedBytes())
 	l := New(config(disk))
 	next := commitOf(end.Version()+1, 2, 1)
 	if err := l.Commit(next); err == nil {
 		t.Error("a log was written that was not settled")
 	}
-	if err := l.Settle(end); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Settle(end))
 	if s := l.Stats(); s.Position != end.position || s.DurableSlot != end.Slot() || s.Segments == 0 {
 		t.Errorf("settled at %+v, want %v", s, end)
 	}
@@ -122,9 +114,7 @@ func TestASettledLogTakesNoSpaceBeforeItsFirstCommit(t *testing.T) {
 		t.Errorf("a commit without space: %v", err)
 	}
 	disk.SetCapacity(0)
-	if err := l.Commit(next); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Commit(next))
 	closeLog(t, l)
 	if _, again, err := replayAll(disk, testDir, 0); err != nil || again.Version() != end.Version()+2 {
 		t.Errorf("the log ends with record %d, %v", again.Version(), err)

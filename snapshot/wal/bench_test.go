@@ -46,13 +46,9 @@ func benchCommits(b *testing.B, c Config, records []*ledger.Record) {
 	b.ReportAllocs()
 	for b.Loop() {
 		number(records, &next)
-		if err := l.Commit(records); err != nil {
-			b.Fatal(err)
-		}
+		must(b, l.Commit(records))
 		b.SetBytes(int64(len(l.own.buf)))
-		if err := l.Prune(next); err != nil {
-			b.Fatal(err)
-		}
+		must(b, l.Prune(next))
 	}
 }
 

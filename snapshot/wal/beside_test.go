@@ -16,9 +16,7 @@ func TestReplayBesideTellsDamageOfALogThatGrows(t *testing.T) {
 	name := segmentName(testDir, 1)
 	put(t, memory, name, contents(t, memory, name)[:entries[5].Offset])
 	mark, err := readNewest(memory, testDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	looks := 0
 	disk := vfstest.NewFaulty(memory, vfstest.Plan{Before: func(c vfstest.Call) {
 		if c.Kind != vfstest.KindList || looks > 10 {

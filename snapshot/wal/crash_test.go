@@ -169,9 +169,7 @@ func crashAt(t *testing.T, n int, policy Policy, pause time.Duration) (hit bool)
 	err := v.live()
 	synctest.Wait()
 	if !disk.Hit() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return false
 	}
 	for _, crash := range crashes {

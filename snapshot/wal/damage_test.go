@@ -19,18 +19,14 @@ import (
 func contents(t testing.TB, disk *vfstest.Memory, name string) []byte {
 	t.Helper()
 	b, err := disk.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
 // put makes a file hold b and nothing else.
 func put(t testing.TB, disk *vfstest.Memory, name string, b []byte) {
 	t.Helper()
-	if err := disk.WriteFile(name, b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, disk.WriteFile(name, b))
 }
 
 // entriesOf returns all entries of a healthy log.
@@ -69,9 +65,7 @@ func TestEveryHarmIsToldOrCut(t *testing.T) {
 		for _, closed := range []bool{true, false} {
 			disk := recorded(t, commits, segmentBytes, closed)
 			names, err := disk.List(testDir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, name := range names {
 				harmAll(t, fmt.Sprintf("segments of %d bytes, closed %v", segmentBytes, closed), disk, filepath.Join(testDir, name), commits, closed)
 			}
@@ -83,9 +77,7 @@ func TestEveryHarmIsToldOrCut(t *testing.T) {
 func harmAll(t *testing.T, what string, disk *vfstest.Memory, path string, commits [][]*ledger.Record, closed bool) {
 	t.Helper()
 	_, end, err := replayAll(disk, testDir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var ends []int64 // of the commits of the newest segment; 0 of those before it
 	newest := end.segments[len(end.segments)-1]
 	for _, e := range entriesOf(t, disk) {
@@ -298,16 +290,12 @@ func TestARecordThatCannotBeReadIsDamage(t *testing.T) {
 		commitAll(t, l, [][]*ledger.Record{commitOf(1, 2, 1)})
 		records := commitOf(3, 2, 1)
 		var e encoded
-		if err := e.encode(records); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.encode(records))
 		e.buf[e.starts[1]+frameBytes+at]++
 		l.mu.Lock()
 		err := l.commitLocked(records, &e)
 		l.mu.Unlock()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		closeLog(t, l)
 		_, _, err = replayAll(disk, testDir, 0)
 		var c *CorruptError

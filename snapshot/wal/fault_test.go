@@ -39,9 +39,7 @@ func TestAFaultAtEveryCallHasThePromisedOutcome(t *testing.T) {
 					v.c.FS, v.heal = disk, disk.Heal
 					err := v.live()
 					if !disk.Hit() {
-						if err != nil {
-							t.Fatal(err)
-						}
+						must(t, err)
 						return
 					}
 					checkOutcome(t, fmt.Sprintf("fault at call %d", n), v, err, memory, disk.Trace(), plan.LoseOnSyncFailure)
@@ -207,9 +205,7 @@ func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 				err := e.encode(commits[4])
 				g := l.newestLocked()
 				e.stamp(commits[4], g.index, l.state, l.durable.position)
-				if err := errors.Join(err, memory.Overwrite(g.name, g.size, e.buf)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(err, memory.Overwrite(g.name, g.size, e.buf)))
 			} else if policy.Mode == Always {
 				wantLog(t, what+", a crash before the next segment", memory.Crash(0, 0), commits[:4])
 			}

@@ -27,30 +27,22 @@ func TestReleasedFormatsStayReadable(t *testing.T) {
 	disk := recorded(t, commits, goldenSegmentBytes, true)
 	dir := filepath.Join("testdata", "v1")
 	stored := newDisk(t)
-	if err := stored.MkdirAll(testDir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stored.MkdirAll(testDir))
 	for _, name := range goldenFiles {
 		b := contents(t, disk, filepath.Join(testDir, name))
 		golden := filepath.Join(dir, name)
 		if *update {
-			if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(golden, b, 0o644)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(golden, b, 0o644)))
 		}
 		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !bytes.Equal(b, want) {
 			t.Errorf("%s is written differently than in testdata: the format changed", name)
 		}
 		put(t, stored, filepath.Join(testDir, name), want)
 	}
 	got, end, err := replayAll(stored, testDir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantCommits(t, "testdata", got, commits)
 	if want := fmt.Sprintf("the log ends after record %d, at slot %d, in %s at byte %d",
 		end.Version(), end.Slot(), segmentName(testDir, 2), end.offset); end.String() != want {

@@ -30,9 +30,7 @@ func TestWhatIsCommittedIsReplayed(t *testing.T) {
 		closeLog(t, l)
 	}
 	got, end, err := replayAll(c.FS, c.Dir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !reflect.DeepEqual(got, commits) {
 		t.Errorf("at the end: %d commits, want %d, or their records differ", len(got), len(commits))
 	}
@@ -61,9 +59,7 @@ func TestPruneKeepsWhatHoldsTheVersion(t *testing.T) {
 		c.SegmentBytes = 3 << 10
 		l, _ := open(t, c)
 		commitAll(t, l, commits)
-		if err := l.Prune(below); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Prune(below))
 		segments := segmentsOf(t, disk)
 		if first := segments[0].first; below > 0 && first > below || len(segments) > 1 && segments[1].first <= below {
 			t.Errorf("Prune(%d) left %d segments, which begin with record %d", below, len(segments), first)
