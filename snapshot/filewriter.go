@@ -115,7 +115,6 @@ func (w *fileWriter) discard() {
 	defer w.mu.Unlock()
 	if w.file != nil {
 		w.file.Close()
-		w.file = nil
 	}
 	_ = w.fs.Remove(filepath.Join(w.dir, w.temporary))
 }

@@ -129,11 +129,20 @@ func TestAnotherStateHashIsTold(t *testing.T) {
 		t.Errorf("Write: %v, and left %v; want %v", err, disk.Paths(), ErrState)
 	}
 	disk, meta := genuine(t)
-	meta.StateHash[2]++
-	forged := (&forgery{magic: snapshotMagic}).add(chunk{kind: metaChunk, count: 1}, metaOf(t, *meta, 0, 0, 0))
-	must(t, disk.WriteFile(testDir+"/"+stateName(1, 1), forged.bytes()))
-	if err := newest(t, openTestStore(t, disk)).Verify(t.Context(), Pace{}); !errors.Is(err, ErrDamaged) {
-		t.Errorf("Verify: %v, want damage", err)
+	a := testAccount(2)
+	right, other := *meta, *meta
+	right.StateHash.Add(a.StateTerm())
+	other.StateHash[2]++
+	for what, raw := range map[string][]byte{
+		"":                 metaOf(t, right, 1, 0, 0),
+		"another hash":     metaOf(t, other, 1, 0, 0),
+		"a live tombstone": metaOf(t, right, 0, 1, 0),
+	} {
+		forged := (&forgery{magic: snapshotMagic}).add(chunkOf(a)).add(chunk{kind: metaChunk, count: 1}, raw)
+		must(t, disk.WriteFile(testDir+"/"+stateName(1, 1), forged.bytes()))
+		if err := newest(t, openTestStore(t, disk)).Verify(t.Context(), Pace{}); errors.Is(err, ErrDamaged) != (what != "") {
+			t.Errorf("%s: Verify: %v", what, err)
+		}
 	}
 }
 

@@ -104,6 +104,9 @@ func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks [
 	if err != nil {
 		return written, err
 	}
+	if _, _, err := openState(s.fs, s.dir, w.temporary); err != nil {
+		return written, err
+	}
 	if found.hash != m.StateHash {
 		return written, fmt.Errorf("%w: it is %s and should be %s", ErrState, found.hash, m.StateHash)
 	}

@@ -45,8 +45,7 @@ func placeOf(err error) errorPlace {
 // segments meanwhile, so that parts read at different moments do not fit together. An error counts only if
 // a second attempt finds one in the same place. Each commit is visited once.
 func ReplayBeside(ctx context.Context, disk vfs.FS, dir string, from ledger.Version, visit func([]Entry) error) (End, error) {
-	mark := MarkAt(from)
-	return ReplayFrom(ctx, disk, dir, &mark, visit)
+	return ReplayFrom(ctx, disk, dir, new(MarkAt(from)), visit)
 }
 
 // ReplayFrom is ReplayBeside from a mark on. It moves the mark after each commit that was visited, also

@@ -92,8 +92,7 @@ func checkFile(name string, b []byte, magic string, size int) error {
 	} else if v == 0 {
 		return fmt.Errorf("%w: format version 0", ErrCorrupt)
 	}
-	got, want := crc32.Checksum(b[:size-4], castagnoli), le.Uint32(b[size-4:])
-	if got != want {
+	if got, want := crc32.Checksum(b[:size-4], castagnoli), le.Uint32(b[size-4:]); got != want {
 		return fmt.Errorf("%w: checksum %08x of the header instead of %08x", ErrCorrupt, got, want)
 	}
 	return nil
