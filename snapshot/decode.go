@@ -32,7 +32,8 @@ func between[T any](first, last uint64, keyOf func(T) ledger.Pubkey, visit func(
 
 // decodeChunk reads a chunk, decodes its items, compares them with the index, and calls visit for each until it
 // returns an error. decode returns an item and the bytes after it.
-func decodeChunk[T any](r *chunkReader, c *chunk, decode func([]byte) (T, []byte, error), keyOf func(T) ledger.Pubkey, visit func(T) error) error {
+func decodeChunk[T any](r *chunkReader, c *chunk, decode func([]byte) (T, []byte, error),
+	keyOf func(T) ledger.Pubkey, visit func(T) error) error {
 	rest, err := r.read(c)
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"slices"
-	"strings"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
@@ -88,7 +87,7 @@ func openState(disk vfs.FS, dir, name string) (*file, *Meta, error) {
 // check returns why the meta does not fit the file it was read from, "" if it does.
 func (m *Meta) check(f *file) string {
 	// A file that is not finished has a temporary name.
-	if slot, version, ok := parseStateName(strings.TrimSuffix(f.name, vfs.TemporarySuffix)); !ok || slot != m.Slot || version != m.Version {
+	if slot, version, ok := parseStateName(trimTemporary(f.name)); !ok || slot != m.Slot || version != m.Version {
 		return fmt.Sprintf("it is the state at slot %d after record %d and has another's name", m.Slot, m.Version)
 	}
 	if n := f.count(accountChunk); n < m.Accounts || n-m.Accounts != m.Tombstones {
@@ -215,7 +214,7 @@ func (s *Snapshot) Verify(ctx context.Context, pace Pace) error {
 		return err
 	}
 	if want := (tally{s.meta.Accounts, s.meta.Tombstones, s.meta.Mints, s.meta.StateHash}); found != want {
-		return &DamagedError{s.state.name, s.state.end, fmt.Sprintf("accounts, tombstones, mints and state hash are %v, not %v", found, want)}
+		return &DamagedError{s.state.name, s.state.end, fmt.Sprintf("it holds %v, its meta says %v", found, want)}
 	}
 	for _, f := range s.history {
 		if _, err := f.checkItems(ctx, pace); err != nil {

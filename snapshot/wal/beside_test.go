@@ -57,7 +57,8 @@ func TestReplayBesideAWriterThatEndsItsSegment(t *testing.T) {
 	}
 }
 
-// TestReplayBesideTellsErrorsWithoutAPlaceApart: at each look another thing is wrong that says no place, and at the third nothing.
+// TestReplayBesideTellsErrorsWithoutAPlaceApart: at each look another thing is wrong that says no place, and at the third
+// nothing.
 func TestReplayBesideTellsErrorsWithoutAPlaceApart(t *testing.T) {
 	commits := script(12, 2)
 	memory := recorded(t, commits, 3<<10, true)
@@ -78,7 +79,8 @@ func TestReplayBesideTellsErrorsWithoutAPlaceApart(t *testing.T) {
 		}
 	}})
 	visited := 0
-	if _, err := ReplayBeside(t.Context(), disk, testDir, 1, func([]Entry) error { visited++; return nil }); err != nil || visited != len(commits) {
+	_, err := ReplayBeside(t.Context(), disk, testDir, 1, func([]Entry) error { visited++; return nil })
+	if err != nil || visited != len(commits) {
 		t.Errorf("after %d looks: %d commits of %d, %v", looks, visited, len(commits), err)
 	}
 }

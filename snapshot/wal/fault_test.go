@@ -185,7 +185,9 @@ func TestAFullDiskHealsAgain(t *testing.T) {
 // after the end was never acknowledged, and is ignored.
 func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 	commits := script(8, 2)
-	for name, fault := range map[string]vfstest.Fault{"part of the commit stays": vfstest.Short, "nothing of it stays": vfstest.Fail, "all of it stays": vfstest.Fail} {
+	for name, fault := range map[string]vfstest.Fault{
+		"part of the commit stays": vfstest.Short, "nothing of it stays": vfstest.Fail, "all of it stays": vfstest.Fail,
+	} {
 		for _, policy := range []Policy{{}, {Mode: Off}} {
 			what := name + ", " + policy.String()
 			memory := newDisk(t)

@@ -134,8 +134,7 @@ func (s *scanner) corrupt(g *segment, offset int64, reason string) error {
 // frames checks the frames up to limit and sends the commits. The reason says why the frame at
 // state.position is not whole; it is nil if the frames reach the limit.
 func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int64) (reason, err error) {
-	base := g.offset(s.state.position)
-	c := &chunk{buf: s.buffer(), base: base}
+	c := &chunk{buf: s.buffer(), base: g.offset(s.state.position)}
 	want := int64(chunkBytes) // how much c.buf should hold
 	for {
 		if c.buf, err = fill(f, g, c.buf, c.base, min(want, limit-c.base)); err != nil {
