@@ -2,17 +2,23 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
-	"io/fs"
 	"log/slog"
 	"math"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/datadir"
@@ -433,69 +439,34 @@ func (n *subject) mustHaveFencedItselfOff(disk *vfstest.Memory) {
 	}
 }
 
-// flip writes the snapshot of a version anew, with another amount in one account and the same state hash.
-func flip(t *testing.T, disk vfs.FS, v ledger.Version, k ledger.Pubkey) {
+// forgeStateHash changes the state hash that a snapshot says it has. All checksums of the file are right.
+func forgeStateHash(t *testing.T, disk *vfstest.Memory, name string) {
 	t.Helper()
-	store := snapshot.ViewStore(disk, datadir.SnapshotDir("data"), slog.New(slog.DiscardHandler))
-	all, err := store.List()
-	if err != nil || all[0].Version != v {
-		t.Fatal(all, err)
-	}
-	snap, err := store.Open(all[0])
+	const headerBytes, entryBytes, footerBytes = 16, 81, 44
+	le := binary.LittleEndian
+	b, err := disk.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var accounts []*ledger.Account
-	var mints []ledger.MintWrite
-	var blocks []snapshot.HeldBlock
-	found := false
-	err = snap.Accounts(0, ^uint64(0), func(a *ledger.Account) bool {
-		if a.Pubkey == k {
-			a.Lamports++
-			found = true
-		}
-		kept := *a
-		if a.Token != nil {
-			token := *a.Token
-			kept.Token = &token
-		}
-		if a.FieldProvenance != nil {
-			earlier := *a.FieldProvenance
-			kept.FieldProvenance = &earlier
-		}
-		accounts = append(accounts, &kept)
-		return true
-	})
-	if err == nil {
-		err = snap.Mints(0, ^uint64(0), func(m ledger.MintWrite) bool { mints = append(mints, m); return true })
-	}
-	if err == nil {
-		err = snap.Blocks(func(b snapshot.HeldBlock) error { blocks = append(blocks, b); return nil })
-	}
-	if err == nil {
-		err = disk.Remove(filepath.Join(datadir.SnapshotDir("data"), all[0].Name))
-	}
-	if err == nil && !found {
-		err = fs.ErrNotExist
-	}
+	footer := len(b) - footerBytes
+	index := footer - int(le.Uint32(b[footer:]))
+	entry := b[footer-entryBytes : footer] // of the meta, the last chunk
+	chunk := index - int(le.Uint32(entry[1:]))
+	encoder, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+	decoder, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	defer decoder.Close()
+	meta, err := decoder.DecodeAll(b[chunk:index], nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = store.Write(t.Context(), *snap.Meta(), []snapshot.Part{{
-		Accounts: func(visit func(*ledger.Account) bool) error {
-			for _, a := range accounts {
-				visit(a)
-			}
-			return nil
-		},
-		Mints: func(visit func(ledger.MintWrite) bool) error {
-			for _, m := range mints {
-				visit(m)
-			}
-			return nil
-		},
-	}}, blocks, snapshot.Pace{})
-	if err != nil {
+	digit := regexp.MustCompile(`"state_hash": \[\s*\d+`).FindIndex(meta)[1] - 1
+	meta[digit] = '0' + (meta[digit]-'0'+1)%10
+	stored := encoder.EncodeAll(meta, nil)
+	le.PutUint32(entry[1:], uint32(len(stored)))
+	le.PutUint32(entry[13:], crc32.Checksum(stored, crc32.MakeTable(crc32.Castagnoli)))
+	hash := sha256.Sum256(slices.Concat(b[:headerBytes], b[index:footer+4]))
+	forged := slices.Concat(b[:chunk], stored, b[index:footer+4], hash[:], b[len(b)-8:])
+	if err := disk.WriteFile(name, forged); err != nil {
 		t.Fatal(err)
 	}
 }

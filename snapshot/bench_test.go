@@ -46,9 +46,7 @@ var benchState = sync.OnceValue(func() *state {
 
 func benchStore(b *testing.B) *Store {
 	s, err := OpenStore(vfs.Disk{}, b.TempDir(), quiet)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	return s
 }
 

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -43,18 +42,8 @@ func (t *tally) add(o *tally) {
 	t.hash.Add(o.hash)
 }
 
-// differs returns how the counts differ from those of m, "" if they do not.
-func (t *tally) differs(m *Meta) string {
-	if t.accounts != m.Accounts || t.tombstones != m.Tombstones || t.mints != m.Mints {
-		return fmt.Sprintf("it holds %d live accounts, %d closed ones and %d mints, not %d, %d and %d",
-			t.accounts, t.tombstones, t.mints, m.Accounts, m.Tombstones, m.Mints)
-	}
-	return ""
-}
-
-// checkItems reads and decodes all chunks of a file, with a goroutine for each core, and
-// returns what is in it; the state hash, which takes most of the time, only if asked.
-func (f *file) checkItems(ctx context.Context, pace Pace, hash bool) (tally, error) {
+// checkItems reads and decodes all chunks of a file, with a goroutine for each core, and returns what is in it.
+func (f *file) checkItems(ctx context.Context, pace Pace) (tally, error) {
 	var (
 		next  atomic.Int64
 		mu    sync.Mutex
@@ -71,7 +60,7 @@ func (f *file) checkItems(ctx context.Context, pace Pace, hash bool) (tally, err
 			var found tally
 			p := newPacer(pace)
 			for i := next.Add(1) - 1; i < int64(len(f.chunks)); i = next.Add(1) - 1 {
-				if err := r.check(&f.chunks[i], hash, &found); err != nil {
+				if err := r.check(&f.chunks[i], &found); err != nil {
 					return err
 				}
 				if err := p.rest(ctx); err != nil {
@@ -89,16 +78,16 @@ func (f *file) checkItems(ctx context.Context, pace Pace, hash bool) (tally, err
 }
 
 // check reads and decodes a chunk and adds what is in it to found.
-func (r *chunkReader) check(c *chunk, hash bool, found *tally) (err error) {
+func (r *chunkReader) check(c *chunk, found *tally) (err error) {
 	switch c.kind {
 	case accountChunk:
 		err = r.accounts(c, func(a *ledger.Account) error {
-			found.account(a, hash)
+			found.account(a, true)
 			return nil
 		})
 	case mintChunk:
 		err = r.mints(c, func(m ledger.MintWrite) error {
-			found.mint(&m, hash)
+			found.mint(&m, true)
 			return nil
 		})
 	case blockChunk:

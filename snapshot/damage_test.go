@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,18 +25,14 @@ func smallSnapshot(t testing.TB) (*vfstest.Memory, *state, Written) {
 func replaced(t testing.TB, disk *vfstest.Memory, name string, content []byte) *vfstest.Memory {
 	t.Helper()
 	disk = disk.Clone()
-	if err := disk.WriteFile(path.Join(testDir, name), content); err != nil {
-		t.Fatal(err)
-	}
+	must(t, disk.WriteFile(path.Join(testDir, name), content))
 	return disk
 }
 
 func content(t testing.TB, disk *vfstest.Memory, name string) []byte {
 	t.Helper()
 	b, err := disk.ReadFile(path.Join(testDir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -49,24 +46,34 @@ func serves(disk vfs.FS, i Info) error {
 	return err
 }
 
-// TestEveryFlippedByteIsRefused by who loads the snapshot, and found by Verify and Prune.
-func TestEveryFlippedByteIsRefused(t *testing.T) {
+// TestEveryHarmIsRefused by who loads the snapshot, and found by Verify and Prune.
+func TestEveryHarmIsRefused(t *testing.T) {
 	disk, _, w := smallSnapshot(t)
 	if err := serves(disk, w.Info); err != nil {
 		t.Fatalf("before any damage: %v", err)
 	}
 	for _, name := range []string{w.Name, w.Meta.History[0].Name} {
 		whole := content(t, disk, name)
-		for i := range whole {
+		refused := func(what string, b []byte) *vfstest.Memory {
+			t.Helper()
+			hurt := replaced(t, disk, name, b)
+			var place *DamagedError
+			if err := serves(hurt, w.Info); !errors.Is(err, ErrDamaged) || !errors.As(err, &place) || place.File != name {
+				t.Fatalf("%s %s: err = %v, want damage of that file", name, what, err)
+			}
+			return hurt
+		}
+		refused("and a byte more", slices.Concat(whole, []byte{0}))
+		refused("and a footer more", slices.Concat(whole, whole[len(whole)-footerBytes:]))
+		refused("twice", slices.Concat(whole, whole))
+		refused("all zeros", make([]byte, len(whole)))
+		for i := range whole { // 0 bytes and every frame boundary included
+			refused(fmt.Sprintf("cut to %d bytes", i), whole[:i])
 			for _, mask := range []byte{1, 0x80, 0xff} {
-				damaged := append([]byte(nil), whole...)
+				damaged := slices.Clone(whole)
 				damaged[i] ^= mask
-				hurt := replaced(t, disk, name, damaged)
-				what := fmt.Sprintf("%s with byte %d of %d flipped by %#x", name, i, len(whole), mask)
-				var place *DamagedError
-				if err := serves(hurt, w.Info); !errors.Is(err, ErrDamaged) || !errors.As(err, &place) || place.File != name {
-					t.Fatalf("%s: err = %v, want damage of that file", what, err)
-				}
+				what := fmt.Sprintf("with byte %d of %d flipped by %#x", i, len(whole), mask)
+				hurt := refused(what, damaged)
 				if mask > 1 {
 					continue
 				}
@@ -86,27 +93,6 @@ func TestEveryFlippedByteIsRefused(t *testing.T) {
 	}
 }
 
-func TestEveryOtherLengthIsRefused(t *testing.T) {
-	disk, _, w := smallSnapshot(t)
-	for _, name := range []string{w.Name, w.Meta.History[0].Name} {
-		whole := content(t, disk, name)
-		lengths := map[string][]byte{
-			"one byte more":     append(append([]byte(nil), whole...), 0),
-			"a footer more":     append(append([]byte(nil), whole...), whole[len(whole)-footerBytes:]...),
-			"everything twice":  append(append([]byte(nil), whole...), whole...),
-			"zeros of its size": make([]byte, len(whole)),
-		}
-		for n := range whole { // 0 bytes and every frame boundary included
-			lengths[fmt.Sprintf("cut to %d bytes", n)] = whole[:n]
-		}
-		for what, b := range lengths {
-			if err := serves(replaced(t, disk, name, b), w.Info); !errors.Is(err, ErrDamaged) {
-				t.Errorf("%s, %s: err = %v, want damage", name, what, err)
-			}
-		}
-	}
-}
-
 func TestFilesOfOthersAreRefused(t *testing.T) {
 	disk := vfstest.NewMemory()
 	s := openTestStore(t, disk)
@@ -119,9 +105,7 @@ func TestFilesOfOthersAreRefused(t *testing.T) {
 	}
 	without := func(name string) *vfstest.Memory {
 		disk := disk.Clone()
-		if err := disk.Remove(path.Join(testDir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, disk.Remove(path.Join(testDir, name)))
 		return disk
 	}
 	tests := map[string]struct {

@@ -15,19 +15,25 @@ var (
 	errCutShort = fmt.Errorf("%w: cut short", ledger.ErrCorrupt)
 )
 
-// untilFalse makes a visitor that ends a walk by returning false one that returns errStop.
-func untilFalse[T any](visit func(T) bool) func(T) error {
+func accountKey(a *ledger.Account) ledger.Pubkey { return a.Pubkey }
+func mintKey(m ledger.MintWrite) ledger.Pubkey   { return m.Pubkey }
+
+// between makes a visitor of the items whose key has a prefix from first to last one of all items. It returns errStop
+// once visit returned false, and after last.
+func between[T any](first, last uint64, keyOf func(T) ledger.Pubkey, visit func(T) bool) func(T) error {
 	return func(item T) error {
-		if !visit(item) {
-			return errStop
+		key := keyOf(item)
+		if prefix := key.Prefix(); prefix < first || prefix <= last && visit(item) {
+			return nil
 		}
-		return nil
+		return errStop
 	}
 }
 
 // decodeChunk reads a chunk, decodes its items, compares them with the index, and calls visit for each until it
-// returns an error. decode returns an item, its key and the bytes after it.
-func decodeChunk[T any](r *chunkReader, c *chunk, decode func([]byte) (T, ledger.Pubkey, []byte, error), visit func(T) error) error {
+// returns an error. decode returns an item and the bytes after it.
+func decodeChunk[T any](r *chunkReader, c *chunk, decode func([]byte) (T, []byte, error),
+	keyOf func(T) ledger.Pubkey, visit func(T) error) error {
 	rest, err := r.read(c)
 	if err != nil {
 		return err
@@ -35,10 +41,12 @@ func decodeChunk[T any](r *chunkReader, c *chunk, decode func([]byte) (T, ledger
 	var count uint32
 	var last ledger.Pubkey
 	for len(rest) > 0 {
-		item, key, after, err := decode(rest)
-		switch {
-		case err != nil:
+		item, after, err := decode(rest)
+		if err != nil {
 			return r.of.damaged(c, fmt.Sprintf("item %d of a chunk: %v", count, err))
+		}
+		key := keyOf(item)
+		switch {
 		case count == 0 && key != c.first:
 			return r.of.damaged(c, "the first key of a chunk is not that of the index")
 		case count > 0 && last.Compare(&key) >= 0:
@@ -61,36 +69,26 @@ func decodeChunk[T any](r *chunkReader, c *chunk, decode func([]byte) (T, ledger
 
 // accounts visits the accounts of a chunk. An account is valid until visit returns.
 func (r *chunkReader) accounts(c *chunk, visit func(*ledger.Account) error) error {
-	return decodeChunk(r, c, func(b []byte) (*ledger.Account, ledger.Pubkey, []byte, error) {
-		a, rest, err := r.account.Decode(b)
-		if err != nil {
-			return nil, ledger.Pubkey{}, nil, err
-		}
-		return a, a.Pubkey, rest, nil
-	}, visit)
+	return decodeChunk(r, c, r.account.Decode, accountKey, visit)
 }
 
 // mints visits the mint facts of a chunk.
 func (r *chunkReader) mints(c *chunk, visit func(ledger.MintWrite) error) error {
-	return decodeChunk(r, c, func(b []byte) (m ledger.MintWrite, key ledger.Pubkey, rest []byte, err error) {
-		if len(b) < len(key) {
-			return m, key, nil, errCutShort
-		}
-		rest = b[copy(m.Pubkey[:], b):]
-		m.Mint, rest, err = codec.DecodeMint(rest)
-		return m, m.Pubkey, rest, err
-	}, visit)
+	return decodeChunk(r, c, decodeMint, mintKey, visit)
+}
+
+func decodeMint(b []byte) (m ledger.MintWrite, rest []byte, err error) {
+	if len(b) < len(m.Pubkey) {
+		return m, nil, errCutShort
+	}
+	rest = b[copy(m.Pubkey[:], b):]
+	m.Mint, rest, err = codec.DecodeMint(rest)
+	return m, rest, err
 }
 
 // blocks visits the blocks of a chunk.
 func (r *chunkReader) blocks(c *chunk, visit func(HeldBlock) error) error {
-	return decodeChunk(r, c, func(b []byte) (HeldBlock, ledger.Pubkey, []byte, error) {
-		h, rest, err := decodeBlock(b)
-		if err != nil {
-			return h, ledger.Pubkey{}, nil, err
-		}
-		return h, blockKey(h.Block.Slot), rest, nil
-	}, visit)
+	return decodeChunk(r, c, decodeBlock, func(h HeldBlock) ledger.Pubkey { return blockKey(h.Block.Slot) }, visit)
 }
 
 func decodeBlock(b []byte) (h HeldBlock, rest []byte, err error) {

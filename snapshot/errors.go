@@ -11,6 +11,10 @@ import (
 // older one may be whole. Errors that name the place are of type *DamagedError and match it.
 var ErrDamaged = errors.New("damaged")
 
+// ErrState says that the accounts and mints that were to be written do not have the state hash they should have:
+// they were wrong before, and no file is.
+var ErrState = errors.New("another state hash")
+
 // DamagedError names the place where a file is damaged.
 type DamagedError struct {
 	File   string // its name in the store's directory

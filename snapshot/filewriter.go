@@ -44,10 +44,7 @@ func createFile(fs vfs.FS, dir, name, magic string) (*fileWriter, error) {
 		return nil, fmt.Errorf("cannot create %s: %w", w.temporary, err)
 	}
 	w.file = f
-	if err := w.writeLocked(w.header); err != nil {
-		w.discard()
-		return nil, err
-	}
+	_ = w.writeLocked(w.header) // after a failure every append fails
 	return w, nil
 }
 
@@ -118,7 +115,6 @@ func (w *fileWriter) discard() {
 	defer w.mu.Unlock()
 	if w.file != nil {
 		w.file.Close()
-		w.file = nil
 	}
 	_ = w.fs.Remove(filepath.Join(w.dir, w.temporary))
 }

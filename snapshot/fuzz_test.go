@@ -26,9 +26,7 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, state, history []byte) {
 		disk := vfstest.NewMemory()
 		for name, b := range map[string][]byte{w.Name: reseal(state), w.Meta.History[0].Name: reseal(history)} {
-			if err := disk.WriteFile(path.Join(testDir, name), b); err != nil {
-				t.Fatal(err)
-			}
+			must(t, disk.WriteFile(path.Join(testDir, name), b))
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -53,7 +51,7 @@ func readAll(disk vfs.FS, w Written) []error {
 	read := func(name, magic string) error {
 		f, err := openFile(disk, testDir, name, magic)
 		if err == nil {
-			_, err = f.checkItems(context.Background(), Pace{}, true)
+			_, err = f.checkItems(context.Background(), Pace{})
 		}
 		return err
 	}

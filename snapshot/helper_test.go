@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -18,6 +19,17 @@ import (
 )
 
 const testDir = "data/snapshots"
+
+// must fails the test at an error.
+func must(t interface {
+	Helper()
+	Fatal(...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
@@ -218,29 +230,20 @@ func wantLoaded(t testing.TB, what string, snap *Snapshot, ranges int, want *sta
 func (s *state) differs(o *state) string {
 	a, b := s.meta, o.meta
 	a.History, b.History = nil, nil
-	switch {
-	case !reflect.DeepEqual(a, b):
+	if !reflect.DeepEqual(a, b) {
 		return fmt.Sprintf("meta %+v, not %+v", a, b)
-	case len(s.accounts) != len(o.accounts):
-		return fmt.Sprintf("%d accounts, not %d", len(s.accounts), len(o.accounts))
-	case len(s.mints) != len(o.mints):
-		return fmt.Sprintf("%d mints, not %d", len(s.mints), len(o.mints))
-	case len(s.blocks) != len(o.blocks):
-		return fmt.Sprintf("%d blocks, not %d", len(s.blocks), len(o.blocks))
 	}
-	for i := range s.accounts {
-		if !reflect.DeepEqual(s.accounts[i], o.accounts[i]) {
-			return fmt.Sprintf("account %+v, not %+v", s.accounts[i], o.accounts[i])
-		}
+	return cmp.Or(firstOther("account", s.accounts, o.accounts), firstOther("mint", s.mints, o.mints), firstOther("block", s.blocks, o.blocks))
+}
+
+// firstOther returns the first item in which two lists differ, "" if they are the same.
+func firstOther[T any](what string, got, want []T) string {
+	if len(got) != len(want) {
+		return fmt.Sprintf("%d %ss, not %d", len(got), what, len(want))
 	}
-	for i := range s.mints {
-		if s.mints[i] != o.mints[i] {
-			return fmt.Sprintf("mint %+v, not %+v", s.mints[i], o.mints[i])
-		}
-	}
-	for i := range s.blocks {
-		if !reflect.DeepEqual(s.blocks[i], o.blocks[i]) {
-			return fmt.Sprintf("block %+v, not %+v", s.blocks[i], o.blocks[i])
+	for i := range got {
+		if !reflect.DeepEqual(got[i], want[i]) {
+			return fmt.Sprintf("%s %+v, not %+v", what, got[i], want[i])
 		}
 	}
 	return ""

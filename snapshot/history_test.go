@@ -102,9 +102,7 @@ func TestDamagedHistoryIsWrittenAgain(t *testing.T) {
 			write(t, s, testState(slot, 0, 3, 0))
 		}
 		ref := newest(t, s).Meta().History[n]
-		if err := disk.Overwrite(path.Join(testDir, ref.Name), headerBytes+20, []byte{1, 2, 3}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, disk.Overwrite(path.Join(testDir, ref.Name), headerBytes+20, []byte{1, 2, 3}))
 		s = openTestStore(t, disk) // another process: it has read none of the files yet
 		st := testState(40, 0, 3, 0)
 		w := write(t, s, st)
@@ -124,9 +122,7 @@ func TestSnapshotAfterAFallBackLinesUp(t *testing.T) {
 	// The state of the newest is damaged, its history is not.
 	for _, offset := range []int64{4, headerBytes + 9} {
 		hurt := disk.Clone()
-		if err := hurt.Overwrite(path.Join(testDir, bad.Name), offset, []byte{9, 9, 9}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, hurt.Overwrite(path.Join(testDir, bad.Name), offset, []byte{9, 9, 9}))
 		s := openTestStore(t, hurt)
 		if err := serves(hurt, bad.Info); !errors.Is(err, ErrDamaged) {
 			t.Fatalf("at byte %d: err = %v", offset, err)

@@ -85,9 +85,7 @@ func genuine(t *testing.T) (*vfstest.Memory, *Meta) {
 	blocks := testBlocks(1, 1)
 	m := Meta{Version: 1, Slot: 1, Floor: 1, Block: blocks[0].Block, Taken: time.Unix(1_700_000_000, 0)}
 	w, err := openTestStore(t, disk).Write(t.Context(), m, nil, blocks, Pace{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return disk, w.Meta
 }
 
@@ -95,9 +93,7 @@ func genuine(t *testing.T) (*vfstest.Memory, *Meta) {
 func metaOf(t *testing.T, m Meta, accounts, tombstones, mints uint64) []byte {
 	m.Accounts, m.Tombstones, m.Mints = accounts, tombstones, mints
 	raw, err := m.encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return raw
 }
 
@@ -168,9 +164,7 @@ func TestForgedFilesAreRefused(t *testing.T) {
 		"checksum of something else": {forge().add(change(func(c *chunk) { c.checksum = 1 }), goodRaw).add(meta, whole), "checksum of a chunk"},
 	}
 	for name, tt := range tests {
-		if err := disk.WriteFile(testDir+"/"+stateName(1, 1), tt.file.bytes()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, disk.WriteFile(testDir+"/"+stateName(1, 1), tt.file.bytes()))
 		err := serves(disk, Info{Name: stateName(1, 1)})
 		switch {
 		case tt.says == "" && err != nil:

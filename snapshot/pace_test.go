@@ -16,47 +16,41 @@ import (
 // steady is the pace of one share.
 func steady(share float64) Pace { return Pace{Share: func() float64 { return share }} }
 
-func TestPacerRestsForItsShare(t *testing.T) {
-	tests := map[float64]time.Duration{0.25: 30 * time.Millisecond, 0.5: 10 * time.Millisecond, 0.1: 90 * time.Millisecond, 0: 0, 1: 0, 2: 0, -1: 0}
-	for share, want := range tests {
+func TestAPacerRestsForItsShareAfterASlice(t *testing.T) {
+	for _, tt := range []struct {
+		share      float64
+		work, rest time.Duration
+		limit      time.Duration // of the context
+	}{
+		{0.25, 10 * time.Millisecond, 30 * time.Millisecond, time.Hour},
+		{0.5, 10 * time.Millisecond, 10 * time.Millisecond, time.Hour},
+		{0.5, slice, slice, time.Hour},
+		{0.5, slice - 1, 0, time.Hour},
+		{0, time.Second, 0, time.Hour},
+		{1, time.Second, 0, time.Hour},
+		{2, time.Second, 0, time.Hour},
+		{-1, time.Second, 0, time.Hour},
+		{0.001, time.Minute, 0, time.Second},
+	} {
 		bubble.Test(t, func(t *testing.T) {
-			p := newPacer(steady(share))
+			ctx, cancel := context.WithTimeout(t.Context(), tt.limit)
+			defer cancel()
+			p := newPacer(steady(tt.share))
 			for range 2 { // the rest itself is no work
-				time.Sleep(10 * time.Millisecond) // the work
+				time.Sleep(tt.work)
 				began := time.Now()
-				if err := p.rest(t.Context()); err != nil {
-					t.Errorf("share %v: %v", share, err)
+				if err := p.rest(ctx); errors.Is(err, context.DeadlineExceeded) != (tt.limit < tt.work) {
+					t.Errorf("%+v: %v", tt, err)
 				}
-				if rested := time.Since(began); rested < want-time.Microsecond || rested > want+time.Microsecond {
-					t.Errorf("share %v: rested %v after 10ms of work, want %v", share, rested, want)
+				if rested := time.Since(began); (rested - tt.rest).Abs() > time.Microsecond {
+					t.Errorf("%+v: rested %v", tt, rested)
 				}
-				if want == 0 {
-					p = newPacer(steady(share))
+				if tt.rest == 0 {
+					p = newPacer(steady(tt.share))
 				}
 			}
 		})
 	}
-}
-
-func TestPacerRestsAfterASliceAtTheEarliest(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		p := newPacer(steady(0.5))
-		began := time.Now()
-		for range 3 { // of work too short to rest after
-			time.Sleep(slice * 3 / 10)
-			if err := p.rest(t.Context()); err != nil {
-				t.Error(err)
-			}
-		}
-		if rested := time.Since(began) - 9*slice/10; rested != 0 {
-			t.Errorf("it rested for %v after less than a slice", rested)
-		}
-		time.Sleep(slice / 10)
-		began = time.Now()
-		if err := p.rest(t.Context()); err != nil || time.Since(began) != slice {
-			t.Errorf("it rested for %v after a slice, want %v; %v", time.Since(began), slice, err)
-		}
-	})
 }
 
 // TestWriterRestsWithinAChunk lets each account take a twentieth of a slice to come by. All of them are one
@@ -86,19 +80,6 @@ func TestWriterRestsWithinAChunk(t *testing.T) {
 		}
 		if want := size / pieceBytes; rests < want {
 			t.Errorf("it rested %d times in %d bytes, want %d", rests, size, want)
-		}
-	})
-}
-
-func TestPacerWakesWhenItsContextEnds(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		p := newPacer(steady(0.001))
-		time.Sleep(time.Minute)
-		began := time.Now()
-		if err := p.rest(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 0 {
-			t.Errorf("rest: %v after %v, want %v at once", err, time.Since(began), context.DeadlineExceeded)
 		}
 	})
 }

@@ -138,20 +138,14 @@ func (s *Snapshot) Meta() *Meta { return s.meta }
 // must discard what was visited.
 func (s *Snapshot) Accounts(first, last uint64, visit func(*ledger.Account) bool) error {
 	return s.state.within(accountChunk, first, last, func(r *chunkReader, c *chunk) error {
-		return r.accounts(c, untilFalse(func(a *ledger.Account) bool {
-			prefix := a.Pubkey.Prefix()
-			return prefix < first || prefix <= last && visit(a)
-		}))
+		return r.accounts(c, between(first, last, accountKey, visit))
 	})
 }
 
 // Mints does for mint facts what Accounts does for accounts.
 func (s *Snapshot) Mints(first, last uint64, visit func(ledger.MintWrite) bool) error {
 	return s.state.within(mintChunk, first, last, func(r *chunkReader, c *chunk) error {
-		return r.mints(c, untilFalse(func(m ledger.MintWrite) bool {
-			prefix := m.Pubkey.Prefix()
-			return prefix < first || prefix <= last && visit(m)
-		}))
+		return r.mints(c, between(first, last, mintKey, visit))
 	})
 }
 
@@ -215,18 +209,15 @@ func (s *Snapshot) Blocks(visit func(HeldBlock) error) error {
 // Verify reads and decodes everything, history included, and compares it with the indexes, the counts
 // and the state hash. Errors match ErrDamaged, or are those of the disk or of ctx.
 func (s *Snapshot) Verify(ctx context.Context, pace Pace) error {
-	found, err := s.state.checkItems(ctx, pace, true)
+	found, err := s.state.checkItems(ctx, pace)
 	if err != nil {
 		return err
 	}
-	if reason := found.differs(s.meta); reason != "" {
-		return &DamagedError{s.state.name, s.state.end, reason}
-	}
-	if found.hash != s.meta.StateHash {
-		return &DamagedError{s.state.name, s.state.end, fmt.Sprintf("the state hash is %s, not %s", found.hash, s.meta.StateHash)}
+	if want := (tally{s.meta.Accounts, s.meta.Tombstones, s.meta.Mints, s.meta.StateHash}); found != want {
+		return &DamagedError{s.state.name, s.state.end, fmt.Sprintf("it holds %v, its meta says %v", found, want)}
 	}
 	for _, f := range s.history {
-		if _, err := f.checkItems(ctx, pace, false); err != nil {
+		if _, err := f.checkItems(ctx, pace); err != nil {
 			return err
 		}
 	}

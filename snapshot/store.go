@@ -41,9 +41,8 @@ type Info struct {
 // Written says what Write did.
 type Written struct {
 	Info
-	Meta         *Meta            // as it was written
-	Held         ledger.StateHash // of what was read back; Meta says what it should be
-	HistoryBytes int64            // of the history file that was added, 0 if none was
+	Meta         *Meta // as it was written
+	HistoryBytes int64 // of the history file that was added, 0 if none was
 	Took         time.Duration
 }
 
@@ -75,10 +74,7 @@ func OpenStore(disk vfs.FS, dir string, log *slog.Logger) (*Store, error) {
 // ViewStore returns the store in dir as it is, to list and open snapshots of a directory
 // that another process may be writing to. It touches nothing.
 func ViewStore(disk vfs.FS, dir string, log *slog.Logger) *Store {
-	if log == nil {
-		log = slog.Default()
-	}
-	return &Store{fs: disk, dir: dir, log: log, verified: make(map[string]FileHash)}
+	return &Store{fs: disk, dir: dir, log: cmp.Or(log, slog.Default()), verified: make(map[string]FileHash)}
 }
 
 func (s *Store) names() ([]string, error) {

@@ -46,34 +46,6 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	readers.Wait()
 }
 
-// genAccount makes any account there can be, at the key.
-func genAccount(t *rapid.T, key ledger.Pubkey) *ledger.Account {
-	number := func(name string) uint64 { return rapid.Uint64().Draw(t, name) }
-	a := &ledger.Account{Pubkey: key, Provenance: ledger.Provenance(number("taught")), Since: ledger.Provenance(number("since"))}
-	if rapid.Bool().Draw(t, "tombstone") {
-		return a
-	}
-	a.Lamports = ledger.Lamports(rapid.Uint64Min(1).Draw(t, "lamports"))
-	a.Known = ledger.Fields(rapid.IntRange(0, int(ledger.FieldsAll)).Draw(t, "known")) &^ ledger.FieldMint
-	if a.Known&ledger.FieldOwner != 0 {
-		a.Owner = testKey(rapid.IntRange(0, 9).Draw(t, "owner"))
-	}
-	if a.Known&ledger.FieldRentEpoch != 0 {
-		a.RentEpoch = number("rent epoch")
-	}
-	a.Executable = a.Known&ledger.FieldExecutable != 0 && rapid.Bool().Draw(t, "executable")
-	if a.Known&ledger.FieldToken != 0 && rapid.Bool().Draw(t, "token") {
-		a.Token = &ledger.TokenAccount{Mint: testKey(1), Owner: testKey(2), Amount: number("amount")}
-		if rapid.Bool().Draw(t, "details") {
-			a.Token.Details = ledger.Some(ledger.TokenDetails{State: ledger.TokenFrozen, Delegate: ledger.Some(testKey(3)), DelegatedAmount: number("delegated")})
-		}
-	}
-	if rapid.Bool().Draw(t, "earlier") {
-		a.FieldProvenance = &ledger.FieldProvenance{ledger.Provenance(number("owner taught"))}
-	}
-	return a
-}
-
 // genKey makes keys that are near each other: many share their first 8 bytes.
 func genKey(t *rapid.T) (k ledger.Pubkey) {
 	k[0] = rapid.SampledFrom([]byte{0, 1, 0x7f, 0x80, 0xff}).Draw(t, "first byte")
@@ -85,8 +57,10 @@ func genKey(t *rapid.T) (k ledger.Pubkey) {
 func TestAnyStateIsReadInAnyRanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		st := testState(20, 10, 0, 0)
-		for _, key := range rapid.SliceOfNDistinct(rapid.Custom(genKey), 0, 40, rapid.ID).Draw(t, "accounts") {
-			st.accounts = append(st.accounts, genAccount(t, key))
+		for i, key := range rapid.SliceOfNDistinct(rapid.Custom(genKey), 0, 40, rapid.ID).Draw(t, "accounts") {
+			a := testAccount(i)
+			a.Pubkey = key
+			st.accounts = append(st.accounts, a)
 		}
 		for i, key := range rapid.SliceOfNDistinct(rapid.Custom(genKey), 0, 10, rapid.ID).Draw(t, "mints") {
 			m := testMint(i)
@@ -94,21 +68,11 @@ func TestAnyStateIsReadInAnyRanges(t *testing.T) {
 			st.mints = append(st.mints, m)
 		}
 		st.settle()
-		s, err := OpenStore(vfstest.NewMemory(), testDir, quiet)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Write(context.Background(), st.meta, st.parts(rapid.IntRange(1, 4).Draw(t, "parts")), st.blocks, Pace{}); err != nil {
-			t.Fatal(err)
-		}
-		infos, _ := s.List()
-		snap, err := s.Open(infos[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := snap.Verify(context.Background(), Pace{}); err != nil {
-			t.Fatal(err)
-		}
+		s := ViewStore(vfstest.NewMemory(), ".", quiet)
+		w, err := s.Write(context.Background(), st.meta, st.parts(rapid.IntRange(1, 4).Draw(t, "parts")), st.blocks, Pace{})
+		must(t, err)
+		snap, err := s.Open(w.Info)
+		must(t, err)
 		first, last := rapid.Uint64().Draw(t, "first"), rapid.Uint64().Draw(t, "last")
 		if i := len(st.accounts); i > 0 && rapid.Bool().Draw(t, "first is of a key") {
 			first = st.accounts[rapid.IntRange(0, i-1).Draw(t, "account")].Pubkey.Prefix()
@@ -137,31 +101,48 @@ func TestVisitorsEndAReading(t *testing.T) {
 	s := openTestStore(t, vfstest.NewMemory())
 	write(t, s, testState(20, 0, 500, 20))
 	snap := newest(t, s)
-	accounts, mints, blocks, enough := 0, 0, 0, errors.New("enough")
-	if err := snap.Accounts(0, math.MaxUint64, func(*ledger.Account) bool { accounts++; return accounts < 3 }); err != nil || accounts != 3 {
-		t.Errorf("Accounts: %d visited, err = %v, want 3", accounts, err)
+	visited, enough := 0, errors.New("enough")
+	more := func() bool { visited++; return visited%3 != 0 }
+	err := errors.Join(snap.Accounts(0, math.MaxUint64, func(*ledger.Account) bool { return more() }),
+		snap.Mints(0, math.MaxUint64, func(ledger.MintWrite) bool { return more() }))
+	if err != nil || visited != 6 {
+		t.Errorf("Accounts and Mints: %d visited, err = %v, want 3 each", visited, err)
 	}
-	if err := snap.Mints(0, math.MaxUint64, func(ledger.MintWrite) bool { mints++; return mints < 3 }); err != nil || mints != 3 {
-		t.Errorf("Mints: %d visited, err = %v, want 3", mints, err)
-	}
-	err := snap.Blocks(func(HeldBlock) error {
-		if blocks++; blocks == 3 {
-			return enough
+	err = snap.Blocks(func(HeldBlock) error {
+		if more() {
+			return nil
 		}
-		return nil
+		return enough
 	})
-	if err != enough || blocks != 3 {
-		t.Errorf("Blocks: %d visited, err = %v, want 3 and %v", blocks, err, enough)
+	if err != enough || visited != 9 {
+		t.Errorf("Blocks: %d visited, err = %v, want 3 and %v", visited-6, err, enough)
 	}
 }
 
-func TestVerifyFindsAnotherStateHash(t *testing.T) {
-	s := openTestStore(t, vfstest.NewMemory())
+// TestAnotherStateHashIsTold by Write, which then leaves nothing, and of a file that was written all the same by Verify.
+func TestAnotherStateHashIsTold(t *testing.T) {
+	disk := vfstest.NewMemory()
 	st := testState(20, 0, 50, 5)
 	st.meta.StateHash[2]++
-	write(t, s, st)
-	if err := newest(t, s).Verify(context.Background(), Pace{}); !errors.Is(err, ErrDamaged) {
-		t.Errorf("Verify: %v, want damage", err)
+	_, err := openTestStore(t, disk).Write(t.Context(), st.meta, st.parts(2), st.blocks, Pace{})
+	if !errors.Is(err, ErrState) || errors.Is(err, ErrDamaged) || len(disk.Paths()) > 0 {
+		t.Errorf("Write: %v, and left %v; want %v", err, disk.Paths(), ErrState)
+	}
+	disk, meta := genuine(t)
+	a := testAccount(2)
+	right, other := *meta, *meta
+	right.StateHash.Add(a.StateTerm())
+	other.StateHash[2]++
+	for what, raw := range map[string][]byte{
+		"":                 metaOf(t, right, 1, 0, 0),
+		"another hash":     metaOf(t, other, 1, 0, 0),
+		"a live tombstone": metaOf(t, right, 0, 1, 0),
+	} {
+		forged := (&forgery{magic: snapshotMagic}).add(chunkOf(a)).add(chunk{kind: metaChunk, count: 1}, raw)
+		must(t, disk.WriteFile(testDir+"/"+stateName(1, 1), forged.bytes()))
+		if err := newest(t, openTestStore(t, disk)).Verify(t.Context(), Pace{}); errors.Is(err, ErrDamaged) != (what != "") {
+			t.Errorf("%s: Verify: %v", what, err)
+		}
 	}
 }
 
@@ -224,19 +205,13 @@ func TestOldFormatsStayReadable(t *testing.T) {
 	dir := filepath.Join("testdata", fmt.Sprintf("version%d", formatVersion))
 	want := testState(20, 6, 20, 6)
 	if *update {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(dir))
 		s, err := OpenStore(vfs.Disk{}, dir, quiet)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		first := testState(12, 6, 3, 0)
 		write(t, s, first)
 		write(t, s, want)
-		if err := os.Remove(filepath.Join(dir, stateName(first.meta.Slot, first.meta.Version))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(filepath.Join(dir, stateName(first.meta.Slot, first.meta.Version))))
 	}
 	dirs, err := filepath.Glob(filepath.Join("testdata", "version*"))
 	if err != nil || len(dirs) != formatVersion {

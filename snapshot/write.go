@@ -28,8 +28,7 @@ type Part struct {
 // history has already, and any below m.Floor, and they may be left out; if
 // any of the others is missing, Write refuses the snapshot, since a restart from it would lose them.
 //
-// Write does not judge whether the state hash of what the parts hold is the one of m: the caller compares
-// Written.Held.
+// If what the parts hold has another state hash than m, Write returns an error that matches ErrState.
 //
 // After an error the older snapshots are as they were, nothing of the new one counts, and Write may
 // be tried again. The error of ctx is returned as soon as ctx is over.
@@ -88,19 +87,30 @@ func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks [
 		if err != nil {
 			return written, err
 		}
-		if written.HistoryBytes, err = s.writeHistory(ctx, w, blocks, pace); err != nil {
+		if err := s.writeHistory(ctx, w, blocks, pace); err != nil {
 			return written, err
 		}
-		w.name = historyName(first, last, w.hash)
+		written.HistoryBytes, w.name = w.end, historyName(first, last, w.hash)
 		m.History = append(m.History, HistoryRef{Name: w.name, Bytes: written.HistoryBytes, Hash: w.hash, First: first, Last: last})
 	}
 	w, err := create(written.Name, snapshotMagic)
 	if err != nil {
 		return written, err
 	}
-	if written.Bytes, written.Held, err = s.writeState(ctx, w, m, parts, pace); err != nil {
+	if err := writeParts(ctx, w, m, parts, pace); err != nil {
 		return written, err
 	}
+	found, err := s.readBack(ctx, w, snapshotMagic, pace)
+	if err != nil {
+		return written, err
+	}
+	if _, _, err := openState(s.fs, s.dir, w.temporary); err != nil {
+		return written, err
+	}
+	if found.hash != m.StateHash {
+		return written, fmt.Errorf("%w: it is %s and should be %s", ErrState, found.hash, m.StateHash)
+	}
+	written.Bytes = w.end
 	for _, w := range files { // the snapshot last: no crash leaves it without its history
 		if err := w.install(); err != nil {
 			return written, err
@@ -110,33 +120,19 @@ func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks [
 	return written, nil
 }
 
-// writeState writes the state file, and returns its size and the state hash of what it reads back.
-func (s *Store) writeState(ctx context.Context, w *fileWriter, m *Meta, parts []Part, pace Pace) (bytes int64, held ledger.StateHash, err error) {
-	if err := writeParts(ctx, w, m, parts, pace); err != nil {
-		return 0, held, err
-	}
+// readBack finishes a file, reads all of it back, and returns what is in it.
+func (s *Store) readBack(ctx context.Context, w *fileWriter, magic string, pace Pace) (tally, error) {
 	if err := w.finish(); err != nil {
-		return 0, held, err
+		return tally{}, err
 	}
-	f, _, err := openState(s.fs, s.dir, w.temporary)
+	f, err := openFile(s.fs, s.dir, w.temporary, magic)
 	if err != nil {
-		return 0, held, err
+		return tally{}, err
 	}
-	found, err := f.checkItems(ctx, pace, true)
-	if err != nil {
-		return 0, held, err
+	if f.hash != w.hash {
+		return tally{}, &DamagedError{f.name, f.end, "it is not what was written"}
 	}
-	reason := found.differs(m)
-	if reason == "" && m.BaseOnly && found.hash != m.StateHash {
-		reason = fmt.Sprintf("the state hash is %s, not %s", found.hash, m.StateHash)
-	}
-	if reason == "" && f.hash != w.hash {
-		reason = "the hash is not the one that was written"
-	}
-	if reason != "" {
-		return 0, held, &DamagedError{f.name, f.end, "it is not what was written: " + reason}
-	}
-	return f.bytes, found.hash, nil
+	return f.checkItems(ctx, pace)
 }
 
 // writeParts writes all chunks of a snapshot, the parts at once, and counts in m what it writes.
@@ -198,33 +194,21 @@ func writePart(ctx context.Context, w *fileWriter, p *Part, hash bool, pace Pace
 	return e.written, err
 }
 
-// writeHistory writes and verifies a history file, and returns its size.
-func (s *Store) writeHistory(ctx context.Context, w *fileWriter, blocks []HeldBlock, pace Pace) (bytes int64, err error) {
+// writeHistory writes and verifies a history file.
+func (s *Store) writeHistory(ctx context.Context, w *fileWriter, blocks []HeldBlock, pace Pace) error {
 	e, err := newEncoder(ctx, w, pace)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer e.close()
 	for i := range blocks {
 		if err := e.block(&blocks[i]); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	if err := e.flush(); err != nil {
-		return 0, err
+		return err
 	}
-	if err := w.finish(); err != nil {
-		return 0, err
-	}
-	f, err := openFile(s.fs, s.dir, w.temporary, historyMagic)
-	if err != nil {
-		return 0, err
-	}
-	if _, err := f.checkItems(ctx, pace, false); err != nil {
-		return 0, err
-	}
-	if f.hash != w.hash || f.count(blockChunk) != uint64(len(blocks)) {
-		return 0, &DamagedError{f.name, f.end, "it is not what was written"}
-	}
-	return f.bytes, nil
+	_, err = s.readBack(ctx, w, historyMagic, pace)
+	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -187,7 +186,7 @@ func release(frozen []*shard.Frozen) {
 	}
 }
 
-// take writes a snapshot and checks it.
+// take writes a snapshot, whose state hash must be the one that was updated with each write.
 func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard.Frozen, blocks []snapshot.HeldBlock, pace snapshot.Pace) (written snapshot.Written, err error) {
 	// No snapshot may be newer than the log, whatever its policy is.
 	if err := s.WAL.Sync(); err != nil {
@@ -203,10 +202,11 @@ func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard
 			Mints:    func(visit func(ledger.MintWrite) bool) error { f.Mints(visit); return nil },
 		}
 	}
-	if written, err = s.store.Write(ctx, m, parts, blocks, pace); err != nil {
-		return written, err
+	written, err = s.store.Write(ctx, m, parts, blocks, pace)
+	if errors.Is(err, snapshot.ErrState) {
+		s.fence(err) // the shards hold a wrong state
 	}
-	if err := s.check(written); err != nil {
+	if err != nil {
 		return written, err
 	}
 	s.figures.update(func(now *SnapshotStats) {
@@ -216,18 +216,6 @@ func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard
 	s.Logger.Info("snapshot", "slot", uint64(written.Slot), "accounts", written.Meta.Accounts,
 		"bytes", written.Bytes, "history_bytes", written.HistoryBytes, "took", written.Took.Round(time.Millisecond))
 	return written, nil
-}
-
-// check compares the state hash of the accounts that a snapshot holds with the one that was updated with
-// each write. If they differ the shards hold a wrong state: check removes the snapshot, and the node fences itself off.
-func (s *snapshotter) check(w snapshot.Written) error {
-	if w.Held == w.Meta.StateHash {
-		return nil
-	}
-	err := fmt.Errorf("the accounts at slot %d have the state hash %s and should have %s", w.Slot, w.Held, w.Meta.StateHash)
-	s.fence(err)
-	disk, dir := s.Dir.FS(), s.Dir.SnapshotDir()
-	return errors.Join(err, disk.Remove(filepath.Join(dir, w.Name)), disk.SyncDir(dir))
 }
 
 // prune removes all but the newest KeptSnapshots, and the log before the oldest of these.

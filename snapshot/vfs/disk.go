@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 )
 
@@ -48,30 +47,23 @@ func (Disk) Rename(from, to string) error { return os.Rename(from, to) }
 // MkdirAll implements FS. It makes each directory durable before the next one below, and the first
 // that it finds as well: an earlier call may have ended before it could.
 func (d Disk) MkdirAll(dir string) error {
-	at, missing := filepath.Clean(dir), []string(nil)
-	info, err := os.Stat(at)
-	for errors.Is(err, fs.ErrNotExist) {
-		missing = append(missing, at)
-		at = filepath.Dir(at)
-		info, err = os.Stat(at)
-	}
-	if err != nil {
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := d.MkdirAll(filepath.Dir(dir)); err != nil {
+			return err
+		}
+		if err := os.Mkdir(dir, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return d.SyncDir(filepath.Dir(dir))
+	case err != nil:
 		return err
-	}
-	if !info.IsDir() {
+	case !info.IsDir():
 		return pathError("mkdir", dir, syscall.ENOTDIR)
 	}
 	// A directory above that we may not even read is none that we made.
-	if err := d.SyncDir(filepath.Dir(at)); err != nil && !errors.Is(err, fs.ErrPermission) {
+	if err := d.SyncDir(filepath.Dir(dir)); !errors.Is(err, fs.ErrPermission) {
 		return err
-	}
-	for _, at := range slices.Backward(missing) {
-		if err := os.Mkdir(at, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		if err := d.SyncDir(filepath.Dir(at)); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -153,18 +145,17 @@ func (f diskFile) Sync() error { return f.call("fdatasync", syscall.Fdatasync) }
 
 // call makes a system call, again and again while signals interrupt it.
 func (f diskFile) call(action string, call func(fd int) error) error {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return pathError(action, f.Name(), err)
-	}
 	var result error
-	err = raw.Control(func(fd uintptr) {
-		for result = call(int(fd)); result == syscall.EINTR; {
-			result = call(int(fd))
-		}
-	})
+	raw, err := f.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			for result = call(int(fd)); result == syscall.EINTR; {
+				result = call(int(fd))
+			}
+		})
+	}
 	if err != nil { // The file is closed; nothing else is an error here.
-		return pathError(action, f.Name(), fs.ErrClosed)
+		result = fs.ErrClosed
 	}
 	if result != nil {
 		return pathError(action, f.Name(), result)

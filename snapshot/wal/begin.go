@@ -27,12 +27,10 @@ func Remove(disk vfs.FS, dir string) error {
 	if err != nil {
 		return fmt.Errorf("cannot list the log: %w", outOfSpace(err))
 	}
-	isSegment := func(name string) bool { _, ok := segmentIndex(name); return ok }
-	isOther := func(name string) bool { return name == newestName || isTemporary(name) }
 	// First newest: a segment that it names must not be missing.
-	for _, ours := range []func(string) bool{isOther, isSegment} {
+	for _, segments := range []bool{false, true} {
 		for _, name := range names {
-			if !ours(name) {
+			if _, segment := segmentIndex(name); segment != segments || !segment && name != newestName && !isTemporary(name) {
 				continue
 			}
 			if err := disk.Remove(filepath.Join(dir, name)); err != nil {

@@ -2,7 +2,6 @@ package wal
 
 import (
 	"errors"
-	"reflect"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -18,49 +17,31 @@ func beginAt(c Config, commit []*ledger.Record) error {
 	return errors.Join(l.Commit(commit), l.Close())
 }
 
+// TestLogBeginsWhereItIsToldTo and knows it even while it is empty.
 func TestLogBeginsWhereItIsToldTo(t *testing.T) {
 	disk := newDisk(t)
-	commits := [][]*ledger.Record{commitOf(50, 1, 2), commitOf(51, 3, 2)}
-	if err := beginAt(config(disk), commits[0]); err != nil {
-		t.Fatal(err)
-	}
-	got, end, err := replayAll(disk, testDir, 50)
-	if err != nil || !reflect.DeepEqual(got, commits[:1]) || end.Version() != 50 {
-		t.Fatalf("replayed %d commits up to record %d, %v", len(got), end.Version(), err)
-	}
-	if _, _, err := replayAll(disk, testDir, 49); !errors.Is(err, ErrMissing) {
-		t.Errorf("the record before the first: %v, want %v", err, ErrMissing)
-	}
-	l, err := Open(config(disk), end)
-	if err != nil {
-		t.Fatal(err)
-	}
-	commitAll(t, l, commits[1:])
-	closeLog(t, l)
-	if got, _, err := replayAll(disk, testDir, 0); err != nil || !reflect.DeepEqual(got, commits) {
-		t.Errorf("replayed %d commits, %v", len(got), err)
-	}
-}
-
-func TestEmptyLogKnowsWhereItBegins(t *testing.T) {
-	disk := newDisk(t)
 	l, err := Open(config(disk), Begin(50, 42))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	closeLog(t, l)
 	_, end, err := replayAll(disk, testDir, 0)
 	if err != nil || end.Version() != 49 || end.Slot() != 42 {
 		t.Fatalf("ends at record %d, slot %d, %v", end.Version(), end.Slot(), err)
 	}
-	if l, err = Open(config(disk), end); err != nil {
-		t.Fatal(err)
-	}
+	l, _ = open(t, config(disk))
 	if err := l.Commit(commitOf(1, 1, 1)); err == nil {
 		t.Error("it took record 1")
 	}
-	commitAll(t, l, [][]*ledger.Record{commitOf(50, 2, 1)})
+	commits := [][]*ledger.Record{commitOf(50, 1, 2), commitOf(51, 3, 2)}
+	commitAll(t, l, commits[:1])
 	closeLog(t, l)
+	l, got := open(t, config(disk))
+	wantCommits(t, "after a restart", got, commits[:1])
+	commitAll(t, l, commits[1:])
+	closeLog(t, l)
+	wantLog(t, "at the end", disk, commits)
+	if _, _, err := replayAll(disk, testDir, 49); !errors.Is(err, ErrMissing) {
+		t.Errorf("the record before the first: %v, want %v", err, ErrMissing)
+	}
 }
 
 // TestBegunLogIsRemovedAtAnyMoment crashes while a log is begun, and while what that left is removed, at
@@ -71,9 +52,7 @@ func TestBegunLogIsRemovedAtAnyMoment(t *testing.T) {
 		memory := newDisk(t)
 		disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
 		if err := beginAt(config(disk), one); !disk.Hit() {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return
 		}
 		for _, crash := range crashes {
@@ -117,18 +96,14 @@ func TestBegunLogIsRemovedAtAnyMoment(t *testing.T) {
 func TestASettledLogTakesNoSpaceBeforeItsFirstCommit(t *testing.T) {
 	disk := recorded(t, script(14, 2), 3<<10, true)
 	_, end, err := replayAll(disk, testDir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	disk.SetCapacity(disk.UsedBytes())
 	l := New(config(disk))
 	next := commitOf(end.Version()+1, 2, 1)
 	if err := l.Commit(next); err == nil {
 		t.Error("a log was written that was not settled")
 	}
-	if err := l.Settle(end); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Settle(end))
 	if s := l.Stats(); s.Position != end.position || s.DurableSlot != end.Slot() || s.Segments == 0 {
 		t.Errorf("settled at %+v, want %v", s, end)
 	}
@@ -139,9 +114,7 @@ func TestASettledLogTakesNoSpaceBeforeItsFirstCommit(t *testing.T) {
 		t.Errorf("a commit without space: %v", err)
 	}
 	disk.SetCapacity(0)
-	if err := l.Commit(next); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Commit(next))
 	closeLog(t, l)
 	if _, again, err := replayAll(disk, testDir, 0); err != nil || again.Version() != end.Version()+2 {
 		t.Errorf("the log ends with record %d, %v", again.Version(), err)

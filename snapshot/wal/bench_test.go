@@ -9,33 +9,13 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// benchBlock returns a block record with n account writes, half as many transactions, and the
-// updates that the writes made: about 250 bytes for each.
-func benchBlock(n int) *ledger.Record {
-	b := &ledger.Block{Slot: 250_000_000, ParentSlot: 249_999_999, Blockhash: key("hash", 1), Time: ledger.Some(int64(1_700_000_000))}
-	r := &ledger.Record{Kind: ledger.BlockRecord, Slot: b.Slot, Hash: b.Blockhash, Time: b.Time, Block: b}
-	for i := range n {
-		a := account(i)
-		b.Accounts = append(b.Accounts, ledger.AccountWrite{Pubkey: a.Pubkey, Lamports: a.Lamports, Owner: a.Owner, RentEpoch: a.RentEpoch, Known: ledger.FieldsAll})
-		r.Updates = append(r.Updates, ledger.Update{Account: a})
-		if i%2 == 0 {
-			b.AddTransaction(ledger.Transaction{Signature: ledger.Signature{byte(i)}, Fee: ledger.Some(ledger.Lamports(5000)), Success: ledger.Some(true), Accounts: []ledger.Pubkey{a.Pubkey, a.Owner, key("account", i+1)}})
-		}
-	}
-	return r
-}
-
-// benchCommit returns the records of one commit that takes about so many bytes.
+// benchCommit returns the records of one commit that takes about so many bytes: blocks of 64 KiB at most.
 func benchCommit(bytes int) []*ledger.Record {
 	const perRecord = 64 << 10
-	size := func(n int) int { return len(codec.AppendRecord(nil, benchBlock(n))) }
-	each := size(1000) - size(0)
-	if bytes <= perRecord {
-		return []*ledger.Record{benchBlock(1000 * bytes / each)}
-	}
-	records := make([]*ledger.Record, bytes/perRecord)
+	each := len(codec.AppendRecord(nil, record(2, 1000))) / 1000
+	records := make([]*ledger.Record, max(1, bytes/perRecord))
 	for i := range records {
-		records[i] = benchBlock(1000 * perRecord / each)
+		records[i] = record(2, min(bytes, perRecord)/each)
 	}
 	return records
 }
@@ -48,12 +28,14 @@ func number(records []*ledger.Record, next *ledger.Version) {
 	}
 }
 
-// BenchmarkCommit is one block in one commit, and many in one, on the disk.
+// BenchmarkCommit is one block in one commit, and many in one, on the disk, with and without syncs.
 func BenchmarkCommit(b *testing.B) {
 	for name, size := range map[string]int{"16KiB": 16 << 10, "1MiB": 1 << 20, "8MiB": 8 << 20} {
-		b.Run(name, func(b *testing.B) {
-			benchCommits(b, Config{FS: vfs.Disk{}, Dir: filepath.Join(b.TempDir(), "log"), Logger: quiet}, benchCommit(size))
-		})
+		for _, policy := range []Policy{{}, {Mode: Off}} {
+			b.Run(name+", "+policy.String(), func(b *testing.B) {
+				benchCommits(b, Config{FS: vfs.Disk{}, Dir: filepath.Join(b.TempDir(), "log"), Logger: quiet, Policy: policy}, benchCommit(size))
+			})
+		}
 	}
 }
 
@@ -64,39 +46,9 @@ func benchCommits(b *testing.B, c Config, records []*ledger.Record) {
 	b.ReportAllocs()
 	for b.Loop() {
 		number(records, &next)
-		if err := l.Commit(records); err != nil {
-			b.Fatal(err)
-		}
+		must(b, l.Commit(records))
 		b.SetBytes(int64(len(l.own.buf)))
-		if err := l.Prune(next); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// nothing is a disk that takes everything at once, so that only the log's own work is left.
-type nothing struct{ vfs.FS }
-
-type nothingFile struct{ vfs.File }
-
-func (d nothing) Create(name string) (vfs.File, error) {
-	f, err := d.FS.Create(name)
-	return nothingFile{f}, err
-}
-
-func (nothingFile) WriteAt(b []byte, _ int64) (int, error) { return len(b), nil }
-func (nothingFile) Sync() error                            { return nil }
-func (nothingFile) Preallocate(int64) error                { return nil }
-func (nothingFile) Truncate(int64) error                   { return nil }
-
-// BenchmarkFraming is what a commit costs without the disk.
-func BenchmarkFraming(b *testing.B) {
-	for name, size := range map[string]int{"16KiB": 16 << 10, "1MiB": 1 << 20, "8MiB": 8 << 20} {
-		b.Run(name, func(b *testing.B) {
-			c := config(nothing{newDisk(b)})
-			c.SegmentBytes = 1 << 40
-			benchCommits(b, c, benchCommit(size))
-		})
+		must(b, l.Prune(next))
 	}
 }
 

@@ -22,11 +22,10 @@ func MarkAt(from ledger.Version) Mark { return Mark{state: state{version: from -
 
 // errorPlace is where an error was found. The text of an error may change while a log is written, its place does not.
 type errorPlace struct {
-	file   string
+	file   string // or, of an error without a place, the text of what caused it
 	offset int64
 }
 
-// placeOf returns the place of an error, the zero value if it has none.
 func placeOf(err error) errorPlace {
 	var corrupt *CorruptError
 	var path *fs.PathError
@@ -36,21 +35,23 @@ func placeOf(err error) errorPlace {
 	case errors.As(err, &path):
 		return errorPlace{file: path.Path}
 	}
-	return errorPlace{}
+	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+		err = cause
+	}
+	return errorPlace{file: err.Error()}
 }
 
 // ReplayBeside is Replay of a log that is being written. The writer may append, begin, cut and prune
 // segments meanwhile, so that parts read at different moments do not fit together. An error counts only if
 // a second attempt finds one in the same place. Each commit is visited once.
 func ReplayBeside(ctx context.Context, disk vfs.FS, dir string, from ledger.Version, visit func([]Entry) error) (End, error) {
-	mark := MarkAt(from)
-	return ReplayFrom(ctx, disk, dir, &mark, visit)
+	return ReplayFrom(ctx, disk, dir, new(MarkAt(from)), visit)
 }
 
 // ReplayFrom is ReplayBeside from a mark on. It moves the mark after each commit that was visited, also
 // if visit then ends the replay.
 func ReplayFrom(ctx context.Context, disk vfs.FS, dir string, mark *Mark, visit func([]Entry) error) (End, error) {
-	var before *errorPlace
+	var before errorPlace
 	for {
 		var stop error
 		end, err := replay(ctx, disk, dir, *mark, func(commit []Entry) error {
@@ -59,11 +60,10 @@ func ReplayFrom(ctx context.Context, disk vfs.FS, dir string, mark *Mark, visit 
 			stop = visit(commit)
 			return stop
 		}, nil)
-		at := placeOf(err)
-		if err == nil || stop != nil || ctx.Err() != nil || before != nil && *before == at {
+		if err == nil || stop != nil || ctx.Err() != nil || before == placeOf(err) {
 			return end, err
 		}
-		before = &at
+		before = placeOf(err)
 		*mark = MarkAt(mark.state.version + 1) // the segment before it may have changed
 	}
 }

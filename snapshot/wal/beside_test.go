@@ -16,9 +16,7 @@ func TestReplayBesideTellsDamageOfALogThatGrows(t *testing.T) {
 	name := segmentName(testDir, 1)
 	put(t, memory, name, contents(t, memory, name)[:entries[5].Offset])
 	mark, err := readNewest(memory, testDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	looks := 0
 	disk := vfstest.NewFaulty(memory, vfstest.Plan{Before: func(c vfstest.Call) {
 		if c.Kind != vfstest.KindList || looks > 10 {
@@ -56,5 +54,33 @@ func TestReplayBesideAWriterThatEndsItsSegment(t *testing.T) {
 		return nil
 	}); err != nil || visited != len(entries) {
 		t.Errorf("%d of %d records are read: %v", visited, len(entries), err)
+	}
+}
+
+// TestReplayBesideTellsErrorsWithoutAPlaceApart: at each look another thing is wrong that says no place, and at the third
+// nothing.
+func TestReplayBesideTellsErrorsWithoutAPlaceApart(t *testing.T) {
+	commits := script(12, 2)
+	memory := recorded(t, commits, 3<<10, true)
+	newestFile, first := testDir+"/"+newestName, segmentName(testDir, 1)
+	whole, segment := contents(t, memory, newestFile), contents(t, memory, first)
+	looks := 0
+	disk := vfstest.NewFaulty(memory, vfstest.Plan{Before: func(c vfstest.Call) {
+		if c.Kind != vfstest.KindList {
+			return
+		}
+		put(t, memory, newestFile, whole)
+		put(t, memory, first, segment)
+		switch looks++; looks {
+		case 1: // a format of the future
+			put(t, memory, newestFile, slices.Replace(slices.Clone(whole), 8, 9, 9))
+		case 2: // the first record is missing
+			_ = memory.Remove(first)
+		}
+	}})
+	visited := 0
+	_, err := ReplayBeside(t.Context(), disk, testDir, 1, func([]Entry) error { visited++; return nil })
+	if err != nil || visited != len(commits) {
+		t.Errorf("after %d looks: %d commits of %d, %v", looks, visited, len(commits), err)
 	}
 }

@@ -22,14 +22,6 @@ type chunk struct {
 	read    int64 // bytes of the log read so far
 }
 
-// whole returns how many entries belong to whole commits.
-func (c *chunk) whole() int {
-	if len(c.ends) == 0 {
-		return 0
-	}
-	return c.ends[len(c.ends)-1]
-}
-
 // payload returns the encoded record of an entry.
 func (c *chunk) payload(e *Entry) []byte {
 	b := c.buf[e.Offset-c.base:]

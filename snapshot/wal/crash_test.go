@@ -20,35 +20,68 @@ type life struct {
 	committed int // commits of the script that Commit returned nil for
 	pruned    ledger.Version
 	pause     time.Duration // after each commit
+	heal      func()        // makes space; nil: what finds none fails
+}
+
+// again does something again, after healing, as long as it finds no space.
+func (v *life) again(do func() error) error {
+	for range 20 {
+		err := do()
+		if v.heal == nil || !errors.Is(err, ErrNoSpace) {
+			return err
+		}
+		v.heal()
+	}
+	return errors.New("no space again and again")
 }
 
 // errReplayedWrong says that Replay returned something else than the script.
 var errReplayedWrong = errors.New("replayed something else")
 
 // follow replays and opens the log and commits what it does not hold yet of the first n commits.
-func (v *life) follow(n int) (*Log, error) {
-	got, end, err := replayAll(v.c.FS, v.c.Dir, 0)
-	if err != nil {
-		return nil, err
-	}
-	at, err := v.check(got)
-	if err != nil {
-		return nil, err
-	}
-	l, err := Open(v.c, end)
+func (v *life) follow(n int) (l *Log, err error) {
+	at := 0
+	err = v.again(func() error {
+		got, end, err := replayAll(v.c.FS, v.c.Dir, 0)
+		if err == nil {
+			at, err = v.check(got)
+		}
+		if err == nil {
+			l, err = Open(v.c, end)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	v.committed = max(v.committed, at)
 	for _, c := range v.script[at:max(at, n)] {
-		if err := l.Commit(c); err != nil {
-			_ = l.Close()
-			return nil, err
+		if err := v.again(func() error { return l.Commit(c) }); err != nil {
+			return nil, errors.Join(err, checkFailed(l, c), l.Close())
 		}
 		v.committed++
 		time.Sleep(v.pause)
 	}
 	return l, nil
+}
+
+// errNotFailed is a log that neither may be tried again nor failed for good.
+var errNotFailed = errors.New("neither want of space nor a failure for good")
+
+// checkFailed checks that nothing can be done any more with a log of which a commit failed.
+func checkFailed(l *Log, c []*ledger.Record) error {
+	for what, call := range map[string]func() error{
+		"Commit": func() error { return l.Commit(c) },
+		"Sync":   l.Sync,
+		"Prune":  func() error { return l.Prune(100) },
+		"Err":    l.Err,
+	} {
+		if err := call(); !errors.Is(err, ErrFailed) {
+			return fmt.Errorf("%w: %s: %w", errNotFailed, what, err)
+		}
+	}
+	<-l.Failed()
+	return nil
 }
 
 // check holds what was replayed against the script, and returns where in it the log ends. Only
@@ -72,21 +105,24 @@ func (v *life) check(got [][]*ledger.Record) (int, error) {
 	return 0, fmt.Errorf("%w: %d commits that are not part of the script", errReplayedWrong, len(got))
 }
 
-// live runs the whole life until something fails.
+// live runs the whole life until something fails. A log that finds no space to be closed is opened again.
 func (v *life) live() error {
 	half := len(v.script) / 2
-	l, err := v.follow(half)
-	if err != nil {
-		return err
+	for _, n := range []int{half, len(v.script), 0} {
+		l, err := v.follow(n)
+		if err != nil {
+			return err
+		}
+		if n == half {
+			v.pruned = v.script[half-2][0].Version
+			err = v.again(func() error { return l.Prune(v.pruned) })
+		}
+		err = errors.Join(err, l.Close())
+		if err != nil && (v.heal == nil || !errors.Is(err, ErrNoSpace)) {
+			return err
+		}
 	}
-	v.pruned = v.script[half-2][0].Version
-	if err := errors.Join(l.Prune(v.pruned), l.Close()); err != nil {
-		return err
-	}
-	if l, err = v.follow(len(v.script)); err != nil {
-		return err
-	}
-	return l.Close()
+	return nil
 }
 
 func newLife(policy Policy) *life {
@@ -133,9 +169,7 @@ func crashAt(t *testing.T, n int, policy Policy, pause time.Duration) (hit bool)
 	err := v.live()
 	synctest.Wait()
 	if !disk.Hit() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return false
 	}
 	for _, crash := range crashes {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -20,18 +19,14 @@ import (
 func contents(t testing.TB, disk *vfstest.Memory, name string) []byte {
 	t.Helper()
 	b, err := disk.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
 // put makes a file hold b and nothing else.
 func put(t testing.TB, disk *vfstest.Memory, name string, b []byte) {
 	t.Helper()
-	if err := disk.WriteFile(name, b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, disk.WriteFile(name, b))
 }
 
 // entriesOf returns all entries of a healthy log.
@@ -60,57 +55,80 @@ func recorded(t testing.TB, commits [][]*ledger.Record, segmentBytes int64, clos
 	return disk.Crash(1, 0)
 }
 
-// TestTruncationAtEveryByte cuts a log at every byte of its last three records. What lies
-// above what is known durable is cut, what lies below is refused.
-func TestTruncationAtEveryByte(t *testing.T) {
+// TestEveryHarmIsToldOrCut flips each byte of each file of a small log, and cuts the file there. Damage is refused with
+// its place. Only in a log that was not closed the last commit, or what a cut took away after what is known
+// durable, is taken for the trace of a crash.
+func TestEveryHarmIsToldOrCut(t *testing.T) {
 	t.Parallel()
-	commits := script(12, 2)
-	disk := recorded(t, commits, 64<<10, false)
-	entries := entriesOf(t, disk)
-	last := entries[len(entries)-3:]
-	whole := contents(t, disk, segmentName(testDir, 1))
-	end := int(last[2].Offset) + last[2].SizeBytes
-	for cut := int(last[0].Offset); cut <= end; cut += stride(5) {
-		left := disk.Clone()
-		put(t, left, segmentName(testDir, 1), whole[:cut])
-		checkCut(t, fmt.Sprintf("cut at byte %d", cut), left, cutOutcome(commits, entries, cut), cut)
-	}
-	disk = recorded(t, commits, 64<<10, true)
-	for cut := int(last[0].Offset); cut < end; cut += stride(5) {
-		left := disk.Clone()
-		put(t, left, segmentName(testDir, 1), whole[:cut])
-		if _, _, err := replayAll(left, testDir, 0); !errors.Is(err, ErrCorrupt) {
-			t.Fatalf("cut by a person after a clean end, at byte %d: %v, want %v", cut, err, ErrCorrupt)
+	commits := script(9, 1)
+	for _, segmentBytes := range []int64{3 << 10, 12 << 10} {
+		for _, closed := range []bool{true, false} {
+			disk := recorded(t, commits, segmentBytes, closed)
+			names, err := disk.List(testDir)
+			must(t, err)
+			for _, name := range names {
+				harmAll(t, fmt.Sprintf("segments of %d bytes, closed %v", segmentBytes, closed), disk, filepath.Join(testDir, name), commits, closed)
+			}
 		}
 	}
 }
 
-// cutOutcome returns the commits that are whole before the cut.
-func cutOutcome(commits [][]*ledger.Record, entries []Entry, cut int) [][]*ledger.Record {
-	n, e := 0, 0
-	for _, c := range commits {
-		e += len(c)
-		if int(entries[e-1].Offset)+entries[e-1].SizeBytes > cut {
-			break
+// harmAll flips each byte of a file of a log, and cuts the file there.
+func harmAll(t *testing.T, what string, disk *vfstest.Memory, path string, commits [][]*ledger.Record, closed bool) {
+	t.Helper()
+	_, end, err := replayAll(disk, testDir, 0)
+	must(t, err)
+	var ends []int64 // of the commits of the newest segment; 0 of those before it
+	newest := end.segments[len(end.segments)-1]
+	for _, e := range entriesOf(t, disk) {
+		switch {
+		case !e.frame.last:
+		case e.Segment == newest.index:
+			ends = append(ends, e.Offset+int64(e.SizeBytes))
+		default:
+			ends = append(ends, 0)
 		}
-		n++
 	}
-	return commits[:n]
+	whole := contents(t, disk, path)
+	for at := int64(0); at < int64(len(whole)); at++ {
+		if at%int64(stride(7)) != 0 || at > end.offset && at%50 != 0 { // there are only zeros
+			continue
+		}
+		flipped := bytes.Clone(whole)
+		flipped[at] ^= []byte{0x01, 0x80, 0xff}[at%3]
+		kept := slices.IndexFunc(append(ends, 1<<40), func(end int64) bool { return end > at })
+		harms := map[string][]byte{"flipped": flipped, "cut": whole[:at]}
+		if at%8 > 1 { // frames begin at multiples of 8
+			delete(harms, "cut")
+		}
+		for how, b := range harms {
+			what := fmt.Sprintf("%s, %s %s at byte %d", what, path, how, at)
+			left := disk.Clone()
+			put(t, left, path, b)
+			if !closed && path == newest.name && at >= headerBytes && (how == "cut" || kept >= len(commits)-1) {
+				whole := at >= end.offset || slices.Contains(ends, at) || at == headerBytes
+				checkCut(t, what, left, commits[:kept], how == "flipped" || !whole)
+			} else {
+				checkRefused(t, what, left, path, how == "flipped", commits)
+			}
+		}
+	}
 }
 
 // checkCut checks that exactly the wanted commits are replayed, that the tail is cut and kept
 // aside, and that the log goes on; a second look finds nothing torn.
-func checkCut(t *testing.T, what string, disk *vfstest.Memory, want [][]*ledger.Record, cut int) {
+func checkCut(t *testing.T, what string, disk *vfstest.Memory, want [][]*ledger.Record, torn bool) {
 	t.Helper()
 	got, end, err := replayAll(disk, testDir, 0)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 	wantCommits(t, what, got, want)
-	before := contents(t, disk, segmentName(testDir, 1))
-	if torn := int64(cut) > int64(end.position); end.Torn() != torn {
+	if end.Torn() != torn || strings.Contains(end.String(), ErrCorrupt.Error()) {
 		t.Fatalf("%s: Torn = %v, want %v: %v", what, end.Torn(), torn, end)
 	}
+	name := end.segments[len(end.segments)-1].name
+	before := contents(t, disk, name)
 	var warned lines
 	c := config(disk)
 	c.Logger = warned.logger()
@@ -118,9 +136,9 @@ func checkCut(t *testing.T, what string, disk *vfstest.Memory, want [][]*ledger.
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-	if end.Torn() {
-		kept := contents(t, disk, segmentName(testDir, 1)+brokenSuffix)
-		if !bytes.Equal(kept, bytes.TrimRight(before[end.offset:], "\x00")) && !bytes.Equal(kept, before[end.offset:]) {
+	if torn {
+		kept, cut := contents(t, disk, name+brokenSuffix), before[end.offset:]
+		if !bytes.Equal(kept, bytes.TrimRight(cut, "\x00")) && !bytes.Equal(kept, cut) {
 			t.Fatalf("%s: %d bytes kept aside, they are not what was cut", what, len(kept))
 		}
 		if len(warned) != 1 || !strings.Contains(warned[0], brokenSuffix) {
@@ -135,115 +153,40 @@ func checkCut(t *testing.T, what string, disk *vfstest.Memory, want [][]*ledger.
 	}
 }
 
-// TestTruncationBelowDurableIsRefused cuts where a later frame, in the same or in a later segment,
-// said that the log was durable.
-func TestTruncationBelowDurableIsRefused(t *testing.T) {
-	t.Parallel()
-	disk := recorded(t, script(20, 2), 3<<10, false)
-	segments := segmentsOf(t, disk)
-	for _, g := range segments[:len(segments)-1] {
-		whole := contents(t, disk, g.name)
-		for cut := 0; cut < len(whole); cut += stride(7) {
-			left := disk.Clone()
-			put(t, left, g.name, whole[:cut])
-			if got, _, err := replayAll(left, testDir, 0); !errors.Is(err, ErrCorrupt) {
-				t.Fatalf("%s cut at byte %d: %d commits, %v; want %v", g.name, cut, len(got), err, ErrCorrupt)
-			}
-		}
-	}
-}
-
-// TestEveryFlippedByteIsToldOrCut flips each byte of a small log. Damage is refused with its
-// place; only the last commit of a log that was not closed may be cut instead.
-func TestEveryFlippedByteIsToldOrCut(t *testing.T) {
-	t.Parallel()
-	commits := script(9, 1)
-	for name, segmentBytes := range map[string]int64{"several segments": 3 << 10, "one segment": 12 << 10} {
-		for _, closed := range []bool{true, false} {
-			what := fmt.Sprintf("%s, closed %v", name, closed)
-			flipAll(t, what, recorded(t, commits, segmentBytes, closed), commits, closed)
-		}
-	}
-}
-
-// flipAll flips each byte of each file of a log.
-func flipAll(t *testing.T, what string, disk *vfstest.Memory, commits [][]*ledger.Record, closed bool) {
+// checkRefused: what was replayed before is right, and the error tells the last of it; if it is sure which file is damaged,
+// the error names that.
+func checkRefused(t *testing.T, what string, disk vfs.FS, path string, sure bool, commits [][]*ledger.Record) {
 	t.Helper()
-	names, err := disk.List(testDir)
-	if err != nil {
-		t.Fatal(err)
+	got, _, err := replayAll(disk, testDir, 0)
+	var corrupt *CorruptError
+	var format *vfs.FormatError
+	file := ""
+	switch {
+	case errors.As(err, &format):
+		file = format.File
+	case errors.As(err, &corrupt) && errors.Is(err, ErrCorrupt):
+		file = corrupt.Segment
+	default:
+		t.Fatalf("%s: %d commits, %v; want %v", what, len(got), err, ErrCorrupt)
 	}
-	_, end, err := replayAll(disk, testDir, 0)
-	if err != nil {
-		t.Fatal(err)
+	if sure && file != path && filepath.Base(path) != newestName {
+		t.Fatalf("%s: %v names another file", what, err)
 	}
-	newest := filepath.Base(end.segments[len(end.segments)-1].name)
-	for _, name := range names {
-		path := filepath.Join(testDir, name)
-		whole := contents(t, disk, path)
-		for at := 0; at < len(whole); at += stride(7) {
-			what := fmt.Sprintf("%s, %s, byte %d", what, name, at)
-			flipped := bytes.Clone(whole)
-			flipped[at] ^= []byte{0x01, 0x80, 0xff}[at%3]
-			left := disk.Clone()
-			put(t, left, path, flipped)
-			got, after, err := replayAll(left, testDir, 0)
-			if err == nil && !closed && name == newest {
-				checkFlipCut(t, what, got, after, commits, int64(at), end.offset)
-				continue
-			}
-			checkRefused(t, what, path, got, err, commits)
-		}
+	if strings.Contains(err.Error(), ErrCorrupt.Error()) || !isPrefix(got, commits) {
+		t.Fatalf("%s: %v says twice that it is damage, or wrong records were replayed before", what, err)
 	}
-}
-
-// checkFlipCut: after the end only zeros were flipped, before it the last commit went.
-func checkFlipCut(t *testing.T, what string, got [][]*ledger.Record, after End, commits [][]*ledger.Record, at, end int64) {
-	t.Helper()
-	want := len(commits)
-	if at < end {
-		want--
+	if corrupt == nil || len(got) == 0 {
+		return
 	}
-	if len(got) != want || !isPrefix(got, commits) || !after.Torn() || strings.Contains(after.String(), ErrCorrupt.Error()) {
-		t.Fatalf("%s: %d commits, torn %v, want %d: %v", what, len(got), after.Torn(), want, after)
-	}
-}
-
-// tipAt returns the chain's tip after a version: what its last block or rollback says.
-func tipAt(commits [][]*ledger.Record, v ledger.Version) (tip ledger.Slot) {
+	last := got[len(got)-1]
+	tip := ledger.Slot(0) // what the last block or rollback says
 	for _, r := range slices.Concat(commits...) {
-		if r.Version <= v && (r.Kind == ledger.BlockRecord || r.Kind == ledger.RollbackRecord) {
+		if r.Version <= corrupt.LastVersion && (r.Kind == ledger.BlockRecord || r.Kind == ledger.RollbackRecord) {
 			tip = r.Slot
 		}
 	}
-	return tip
-}
-
-// checkRefused: the error names the file and a place, and what was replayed before is right.
-func checkRefused(t *testing.T, what, path string, got [][]*ledger.Record, err error, commits [][]*ledger.Record) {
-	t.Helper()
-	var corrupt *CorruptError
-	var format *vfs.FormatError
-	switch {
-	case errors.As(err, &format):
-		if format.File != path {
-			t.Fatalf("%s: %v names another file", what, err)
-		}
-	case !errors.As(err, &corrupt) || !errors.Is(err, ErrCorrupt):
-		t.Fatalf("%s: %d commits, %v; want %v", what, len(got), err, ErrCorrupt)
-	case corrupt.Segment != path && filepath.Base(path) != newestName:
-		t.Fatalf("%s: %v names another file", what, err)
-	case strings.Contains(err.Error(), ErrCorrupt.Error()):
-		t.Fatalf("%s: %v says twice that it is damage", what, err)
-	}
-	if !isPrefix(got, commits) {
-		t.Fatalf("%s: wrong records were replayed before: %v", what, err)
-	}
-	if corrupt != nil && len(got) > 0 {
-		last := got[len(got)-1]
-		if v := last[len(last)-1].Version; corrupt.LastVersion < v || corrupt.LastSlot != tipAt(commits, corrupt.LastVersion) {
-			t.Fatalf("%s: %v, but record %d was replayed", what, err, v)
-		}
+	if v := last[len(last)-1].Version; corrupt.LastVersion < v || corrupt.LastSlot != tip {
+		t.Fatalf("%s: %v, but record %d was replayed", what, err, v)
 	}
 }
 
@@ -270,17 +213,7 @@ func TestWhatFollowsTheEnd(t *testing.T) {
 		path := segmentName(testDir, 1)
 		whole := contents(t, disk, path)[:int(e.Offset)+e.SizeBytes]
 		put(t, disk, path, append(bytes.Clone(whole), tt.after...))
-		got, end, err := replayAll(disk, testDir, 0)
-		if err != nil || end.Torn() != tt.torn {
-			t.Errorf("%s: torn %v, %v; want torn %v", name, end.Torn(), err, tt.torn)
-			continue
-		}
-		wantCommits(t, name, got, commits)
-		l, err := Open(config(disk), end)
-		if err != nil {
-			t.Fatal(err)
-		}
-		closeLog(t, l)
+		checkCut(t, name, disk, commits, tt.torn)
 		if got := contents(t, disk, path); !bytes.Equal(got, whole) {
 			t.Errorf("%s: the segment has %d bytes after Open, want the %d that are whole", name, len(got), len(whole))
 		}
@@ -357,18 +290,14 @@ func TestARecordThatCannotBeReadIsDamage(t *testing.T) {
 		disk := newDisk(t)
 		l, _ := open(t, config(disk))
 		commitAll(t, l, [][]*ledger.Record{commitOf(1, 2, 1)})
+		records := commitOf(3, 2, 1)
 		var e encoded
-		if err := e.encode(commitOf(3, 2, 1)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.encode(records))
 		e.buf[e.starts[1]+frameBytes+at]++
-		e.sums[1] = crc32.Checksum(e.buf[e.starts[1]+frameBytes:], castagnoli)
 		l.mu.Lock()
-		err := l.commitLocked(&e)
+		err := l.commitLocked(records, &e)
 		l.mu.Unlock()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		closeLog(t, l)
 		_, _, err = replayAll(disk, testDir, 0)
 		var c *CorruptError

@@ -3,7 +3,6 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"ledgerd/engine/ledger"
@@ -78,12 +77,8 @@ func syncDir(disk vfs.FS, dir string) error {
 	return nil
 }
 
-// writeWhole writes b at off. A write that took only a part is want of space, unless
-// the disk names another reason.
-func writeWhole(f io.WriterAt, b []byte, off int64) error {
-	n, err := f.WriteAt(b, off)
-	if err == nil && n < len(b) {
-		err = fmt.Errorf("%d of %d bytes written: %w", n, len(b), io.ErrShortWrite)
-	}
+// writeAt writes b at off.
+func writeAt(f vfs.File, b []byte, off int64) error {
+	_, err := f.WriteAt(b, off)
 	return outOfSpace(err)
 }

@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"syscall"
@@ -26,53 +27,6 @@ var faults = map[string]vfstest.Plan{
 	"ENFILE":      {Err: syscall.ENFILE, Kinds: opening},
 }
 
-// errNeither is a Commit that neither may be tried again nor ended the log for good.
-var errNeither = errors.New("neither want of space nor a failure")
-
-// endure lives through the script, trying again what found no space, until the log fails for good.
-func endure(v *life, disk *vfstest.Faulty) error {
-	for range 5 {
-		l, err := v.follow(0)
-		if errors.Is(err, ErrNoSpace) {
-			disk.Heal()
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		for v.committed < len(v.script) {
-			err := l.Commit(v.script[v.committed])
-			if errors.Is(err, ErrNoSpace) {
-				disk.Heal()
-				continue
-			}
-			if err != nil {
-				if !errors.Is(err, ErrFailed) {
-					err = fmt.Errorf("%w: %w", errNeither, err)
-				}
-				return errors.Join(err, l.Close())
-			}
-			v.committed++
-			if v.committed == len(v.script)/2 {
-				v.pruned = v.script[v.committed-2][0].Version
-				err := l.Prune(v.pruned)
-				if errors.Is(err, ErrNoSpace) {
-					disk.Heal()
-					err = l.Prune(v.pruned)
-				}
-				if err != nil {
-					return errors.Join(err, l.Close())
-				}
-			}
-		}
-		if err := l.Close(); !errors.Is(err, ErrNoSpace) {
-			return err
-		}
-		disk.Heal()
-	}
-	return errors.New("no space again and again")
-}
-
 func TestAFaultAtEveryCallHasThePromisedOutcome(t *testing.T) {
 	for name, plan := range faults {
 		for _, policy := range []Policy{{}, {Mode: Off}} {
@@ -82,12 +36,10 @@ func TestAFaultAtEveryCallHasThePromisedOutcome(t *testing.T) {
 					memory := newDisk(t)
 					disk := vfstest.NewFaulty(memory, plan)
 					v := newLife(policy)
-					v.c.FS = disk
-					err := endure(v, disk)
+					v.c.FS, v.heal = disk, disk.Heal
+					err := v.live()
 					if !disk.Hit() {
-						if err != nil {
-							t.Fatal(err)
-						}
+						must(t, err)
 						return
 					}
 					checkOutcome(t, fmt.Sprintf("fault at call %d", n), v, err, memory, disk.Trace(), plan.LoseOnSyncFailure)
@@ -101,10 +53,9 @@ func TestAFaultAtEveryCallHasThePromisedOutcome(t *testing.T) {
 // failed and then touched nothing; and that nothing acknowledged is lost or doubled.
 func checkOutcome(t *testing.T, what string, v *life, err error, memory *vfstest.Memory, trace []vfstest.Call, lost bool) {
 	t.Helper()
-	fault := 0
-	for trace[fault].Err == nil || errors.Is(trace[fault].Err, syscall.ENOENT) {
-		fault++
-	}
+	fault := slices.IndexFunc(trace, func(c vfstest.Call) bool {
+		return c.Err != nil && c.Err != io.EOF && !errors.Is(c.Err, syscall.ENOENT)
+	})
 	what += fmt.Sprintf(" (%v)", trace[fault])
 	for _, c := range trace[fault+1:] {
 		if errors.Is(err, ErrFailed) && c.Kind&vfstest.KindChange != 0 {
@@ -115,7 +66,7 @@ func checkOutcome(t *testing.T, what string, v *life, err error, memory *vfstest
 	noFiles := errors.Is(cause, syscall.EMFILE) || errors.Is(cause, syscall.ENFILE)
 	syncing := kind&(vfstest.KindSync|vfstest.KindSyncDir) != 0 && !noFiles
 	switch {
-	case errors.Is(err, errNeither):
+	case errors.Is(err, errNotFailed):
 		t.Errorf("%s: %v", what, err)
 	case syncing && err == nil:
 		t.Errorf("%s: the log went on", what)
@@ -211,30 +162,31 @@ func TestAFullDiskHealsAgain(t *testing.T) {
 		memory := newDisk(t)
 		v := newLife(Policy{})
 		v.c.FS = memory
-		memory.SetCapacity(pages*4096 + 1)
-		l, err := v.follow(len(v.script))
-		for tries := 0; err != nil; tries++ {
-			if !errors.Is(err, ErrNoSpace) || tries > 20 {
-				t.Fatalf("%d pages: %v", pages, err)
-			}
+		capacity := pages*4096 + 1
+		memory.SetCapacity(capacity)
+		v.heal = func() {
 			got, _, replayErr := replayAll(memory.Crash(0, 0), testDir, 0)
 			if at, err := v.check(got); replayErr != nil || err != nil || at != v.committed {
 				t.Fatalf("%d pages, full: %d commits, %v, %v; want %d", pages, at, err, replayErr, v.committed)
 			}
-			memory.SetCapacity((pages + int64(tries)*4) * 4096)
-			l, err = v.follow(len(v.script))
+			capacity += 4 * 4096
+			memory.SetCapacity(capacity)
+		}
+		l, err := v.follow(len(v.script))
+		if err != nil {
+			t.Fatalf("%d pages: %v", pages, err)
 		}
 		closeLog(t, l)
 		wantLog(t, fmt.Sprintf("%d pages, healed", pages), memory, v.script)
 	}
 }
 
-// TestACommitThatCannotBeCutOffSealsItsSegment: the truncation after a short write fails too.
+// TestACommitThatCannotBeCutOffSealsItsSegment: the truncation after a short write fails too. Even a whole commit that lies
+// after the end was never acknowledged, and is ignored.
 func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 	commits := script(8, 2)
-	for name, failing := range map[string]vfstest.Plan{
-		"part of the commit stays": {Fault: vfstest.Short, Call: 1, Kinds: vfstest.KindWriteAt | vfstest.KindTruncate, Lasting: true},
-		"nothing of it stays":      {Err: syscall.ENOSPC, Call: 1, Kinds: vfstest.KindWriteAt | vfstest.KindTruncate, Lasting: true},
+	for name, fault := range map[string]vfstest.Fault{
+		"part of the commit stays": vfstest.Short, "nothing of it stays": vfstest.Fail, "all of it stays": vfstest.Fail,
 	} {
 		for _, policy := range []Policy{{}, {Mode: Off}} {
 			what := name + ", " + policy.String()
@@ -244,11 +196,20 @@ func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 			c.Policy = policy
 			l, _ := open(t, c)
 			commitAll(t, l, commits[:4])
-			disk.Arm(failing)
+			disk.Arm(vfstest.Plan{Fault: fault, Err: syscall.ENOSPC, Call: 1, Kinds: vfstest.KindWriteAt | vfstest.KindTruncate, Lasting: true})
 			for range 2 {
 				if err := l.Commit(commits[4]); !errors.Is(err, ErrNoSpace) {
 					t.Fatalf("%s: Commit: %v, want %v", what, err, ErrNoSpace)
 				}
+			}
+			if name == "all of it stays" {
+				var e encoded
+				err := e.encode(commits[4])
+				g := l.newestLocked()
+				e.stamp(commits[4], g.index, l.state, l.durable.position)
+				must(t, errors.Join(err, memory.Overwrite(g.name, g.size, e.buf)))
+			} else if policy.Mode == Always {
+				wantLog(t, what+", a crash before the next segment", memory.Crash(0, 0), commits[:4])
 			}
 			disk.Heal()
 			commitAll(t, l, commits[4:])
@@ -259,57 +220,6 @@ func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 			wantLog(t, what, memory.Crash(0, 0), commits)
 		}
 	}
-}
-
-// fullWriter is a disk that, once told to, writes everything and then says that it was full, and
-// does not cut files.
-type fullWriter struct {
-	vfs.FS
-	full *bool
-}
-
-type fullFile struct {
-	vfs.File
-	full *bool
-}
-
-func (d fullWriter) Create(name string) (vfs.File, error) {
-	f, err := d.FS.Create(name)
-	return fullFile{f, d.full}, err
-}
-
-func (f fullFile) WriteAt(b []byte, off int64) (int, error) {
-	n, err := f.File.WriteAt(b, off)
-	if *f.full {
-		return n, syscall.ENOSPC
-	}
-	return n, err
-}
-
-func (f fullFile) Truncate(size int64) error {
-	if *f.full {
-		return syscall.EIO
-	}
-	return f.File.Truncate(size)
-}
-
-// TestWhatLiesAfterASealedEndIsIgnored: whole commits lie there that were never acknowledged.
-func TestWhatLiesAfterASealedEndIsIgnored(t *testing.T) {
-	commits := script(8, 2)
-	memory := newDisk(t)
-	full := false
-	l, _ := open(t, config(fullWriter{memory, &full}))
-	commitAll(t, l, commits[:4])
-	full = true
-	if err := l.Commit(commitOf(commits[4][0].Version, 3, 5)); !errors.Is(err, ErrNoSpace) {
-		t.Fatalf("Commit: %v, want %v", err, ErrNoSpace)
-	}
-	full = false
-	left := memory.Clone()
-	commitAll(t, l, commits[4:])
-	wantLog(t, "after a sealed end", memory.Crash(0, 0), commits)
-	closeLog(t, l)
-	wantLog(t, "a crash before the next segment", left.Crash(0, 0), commits[:4])
 }
 
 // TestASegmentIsNotGoneOnWithOnceTheNextWasBegun: the next one, which says where this one ends, may
@@ -342,49 +252,6 @@ func TestASegmentIsNotGoneOnWithOnceTheNextWasBegun(t *testing.T) {
 			wantLog(t, fmt.Sprintf("failure of call %d", n), memory.Crash(crash.share, crash.seed), [][]*ledger.Record{commits[0], commits[2], commits[3]})
 		}
 		closeLog(t, l)
-	}
-}
-
-// takesPart is a file that takes a part of a write and says nothing.
-type takesPart struct{}
-
-func (takesPart) WriteAt(b []byte, _ int64) (int, error) { return len(b) - 1, nil }
-
-func TestAShortWriteIsWantOfSpace(t *testing.T) {
-	if err := writeWhole(takesPart{}, make([]byte, 10), 0); !errors.Is(err, ErrNoSpace) {
-		t.Errorf("a write that took a part and no error: %v, want %v", err, ErrNoSpace)
-	}
-}
-
-func TestAFailedSyncEndsTheLogForGood(t *testing.T) {
-	disk := vfstest.NewFaulty(newDisk(t), vfstest.Plan{})
-	l, _ := open(t, config(disk))
-	commits := script(3, 2)
-	commitAll(t, l, commits[:1])
-	select {
-	case <-l.Failed():
-		t.Error("failed before anything failed")
-	default:
-	}
-	disk.Arm(vfstest.Plan{Call: 1, Kinds: vfstest.KindSync, Err: syscall.ENOSPC})
-	if err := l.Commit(commits[1]); !errors.Is(err, ErrFailed) || errors.Is(err, ErrNoSpace) {
-		t.Errorf("Commit with a failing sync: %v, want %v", err, ErrFailed)
-	}
-	<-l.Failed()
-	calls := disk.Calls()
-	for name, call := range map[string]func() error{
-		"Commit": func() error { return l.Commit(commits[1]) },
-		"Sync":   l.Sync,
-		"Prune":  func() error { return l.Prune(100) },
-		"Err":    l.Err,
-		"Close":  l.Close,
-	} {
-		if err := call(); !errors.Is(err, ErrFailed) && !errors.Is(err, ErrClosed) {
-			t.Errorf("%s after a failure: %v, want %v", name, err, ErrFailed)
-		}
-	}
-	if n := len(disk.Trace()); n != 2 || calls != 1 {
-		t.Errorf("calls from the failing commit on: %v, want a write and a sync", disk.Trace())
 	}
 }
 
@@ -431,19 +298,16 @@ func TestASlowSyncIsWarnedAbout(t *testing.T) {
 		var warned lines
 		c.Logger = warned.logger()
 		l, _ := open(t, c)
+		defer closeLog(t, l)
 		disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
 			if c.Kind == vfstest.KindSync {
-				time.Sleep(1001 * time.Millisecond)
+				time.Sleep(slowSync + 1)
 			}
 		}})
-		if err := l.Commit([]*ledger.Record{record(1, 1)}); err != nil {
-			t.Fatal(err)
-		}
+		commitAll(t, l, [][]*ledger.Record{commitOf(1, 1, 1)})
 		if len(warned) != 1 {
 			t.Errorf("warnings: %q, want one", warned)
 		}
-		disk.Arm(vfstest.Plan{})
-		closeLog(t, l)
 	})
 }
 

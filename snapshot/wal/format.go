@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"ledgerd/engine/ledger"
@@ -51,18 +50,14 @@ type header struct {
 
 // encode returns the header's bytes.
 func (h *header) encode() []byte {
-	b := make([]byte, headerBytes)
 	le := binary.LittleEndian
-	copy(b, headerMagic)
-	le.PutUint32(b[8:], formatVersion)
-	le.PutUint64(b[16:], h.index)
-	le.PutUint64(b[24:], uint64(h.first))
-	le.PutUint64(b[32:], uint64(h.position))
-	le.PutUint64(b[40:], uint64(h.durable))
-	le.PutUint64(b[48:], uint64(h.slot))
-	copy(b[56:], h.chain[:])
-	le.PutUint32(b[76:], crc32.Checksum(b[:76], castagnoli))
-	return b
+	b := le.AppendUint32([]byte(headerMagic), formatVersion)
+	b = le.AppendUint32(b, 0)
+	for _, v := range []uint64{h.index, uint64(h.first), uint64(h.position), uint64(h.durable), uint64(h.slot)} {
+		b = le.AppendUint64(b, v)
+	}
+	b = le.AppendUint32(append(b, h.chain[:]...), 0)
+	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
 // decodeSegmentHeader reads the header of the segment stored under name. It returns ErrTorn,
@@ -97,8 +92,7 @@ func checkFile(name string, b []byte, magic string, size int) error {
 	} else if v == 0 {
 		return fmt.Errorf("%w: format version 0", ErrCorrupt)
 	}
-	got, want := crc32.Checksum(b[:size-4], castagnoli), le.Uint32(b[size-4:])
-	if got != want {
+	if got, want := crc32.Checksum(b[:size-4], castagnoli), le.Uint32(b[size-4:]); got != want {
 		return fmt.Errorf("%w: checksum %08x of the header instead of %08x", ErrCorrupt, got, want)
 	}
 	return nil
@@ -111,12 +105,8 @@ func segmentName(dir string, index uint64) string {
 
 // segmentIndex returns the index that a segment's name tells; ok is false for any other name.
 func segmentIndex(name string) (index uint64, ok bool) {
-	digits, ok := strings.CutSuffix(name, segmentSuffix)
-	if !ok || len(digits) != 16 {
-		return 0, false
-	}
-	index, err := strconv.ParseUint(digits, 10, 64)
-	return index, err == nil
+	_, err := fmt.Sscanf(name, "%d"+segmentSuffix, &index)
+	return index, err == nil && name == segmentName("", index)
 }
 
 // isTemporary tells whether the name is of a file of the log that replaceFile has not finished.

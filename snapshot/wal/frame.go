@@ -68,15 +68,6 @@ type frame struct {
 	size     int   // of the whole, padding included
 }
 
-// frameOf returns the frame of a record, but for its place.
-func frameOf(r *ledger.Record, last bool) frame {
-	f := frame{kind: r.Kind, last: last, version: r.Version, slot: r.Slot, hash: r.Hash}
-	if r.Block != nil {
-		f.parent = r.Block.ParentSlot
-	}
-	return f
-}
-
 // padded returns the size of a frame whose payload has n bytes.
 func padded(n int) int { return (frameBytes + n + 7) &^ 7 }
 
@@ -89,9 +80,8 @@ func closeFrame(dst []byte, start int) []byte {
 	return dst
 }
 
-// stamp fills the header of b, a whole frame that closeFrame ended. sum is the checksum of what
-// follows the header. It returns the chain value after the frame.
-func (f *frame) stamp(b []byte, sum uint32, before chain) chain {
+// stamp fills the header of b, a whole frame that closeFrame ended. It returns the chain value after the frame.
+func (f *frame) stamp(b []byte, before chain) chain {
 	le := binary.LittleEndian
 	le.PutUint16(b[4:], frameMarker)
 	b[6] = byte(f.kind)
@@ -106,14 +96,13 @@ func (f *frame) stamp(b []byte, sum uint32, before chain) chain {
 	le.PutUint64(b[40:], uint64(f.parent))
 	copy(b[48:], f.hash[:])
 	le.PutUint32(b[80:], f.segment)
-	le.PutUint32(b[crcAt:], crc32.Update(sum, castagnoli, b[:crcAt]))
+	le.PutUint32(b[crcAt:], frameCRC(b))
 	after := chainAfter(before, b)
 	copy(b[chainAt:], after[:])
 	return after
 }
 
-// frameCRC returns the checksum of a whole frame: everything but itself and the chain. The
-// header comes last, because it is known last.
+// frameCRC returns the checksum of a whole frame: everything but itself and the chain, the header last.
 func frameCRC(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[frameBytes:], castagnoli), castagnoli, b[:crcAt])
 }

@@ -16,6 +16,17 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
+// must fails the test at an error.
+func must(t interface {
+	Helper()
+	Fatal(...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // key returns a key that looks like any other.
 func key(what string, n int) [32]byte { return sha256.Sum256(fmt.Appendf(nil, "%s %d", what, n)) }
 
@@ -89,12 +100,8 @@ const testDir = "data/log"
 func newDisk(t testing.TB) *vfstest.Memory {
 	t.Helper()
 	m := vfstest.NewMemory()
-	if err := m.MkdirAll("data"); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.SyncDir("."); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.MkdirAll("data"))
+	must(t, m.SyncDir("."))
 	return m
 }
 

@@ -40,7 +40,6 @@ const (
 // take their order from their versions, so one goroutine should make them.
 type Log struct {
 	c       Config
-	logger  *slog.Logger
 	failed  chan struct{} // closed when the log fails
 	stats   atomic.Pointer[Stats]
 	failure atomic.Pointer[error] // set once; matches ErrFailed
@@ -100,21 +99,21 @@ func (l *Log) Commit(records []*ledger.Record) error {
 	if err := l.own.encode(records); err != nil {
 		return err
 	}
-	return l.commitLocked(&l.own)
+	return l.commitLocked(records, &l.own)
 }
 
-// commitLocked appends an encoded commit. After ErrNoSpace the same e may be tried again.
-func (l *Log) commitLocked(e *encoded) error {
-	if len(e.frames) == 0 {
+// commitLocked appends a commit that e holds.
+func (l *Log) commitLocked(records []*ledger.Record, e *encoded) error {
+	if len(records) == 0 {
 		return nil
 	}
-	if v, want := e.frames[0].version, l.state.version+1; v != want {
+	if v, want := records[0].Version, l.state.version+1; v != want {
 		return fmt.Errorf("cannot commit record %d to the log: record %d is next", v, want)
 	}
 	if err := l.makeRoomLocked(int64(len(e.buf))); err != nil {
 		return err
 	}
-	after := e.stamp(l.newestLocked().index, l.state, l.durable.position)
+	after := e.stamp(records, l.newestLocked().index, l.state, l.durable.position)
 	if err := l.appendLocked(e.buf); err != nil {
 		return err
 	}
@@ -135,7 +134,7 @@ func (l *Log) commitLocked(e *encoded) error {
 // written; if even that is impossible, the segment is sealed.
 func (l *Log) appendLocked(b []byte) error {
 	end := l.newestLocked().size
-	err := writeWhole(l.file, b, end)
+	err := writeAt(l.file, b, end)
 	if err == nil {
 		return nil
 	}
@@ -146,7 +145,7 @@ func (l *Log) appendLocked(b []byte) error {
 	l.room = end
 	if cut := l.file.Truncate(end); cut != nil {
 		l.sealed, l.tail = true, true
-		l.logger.Warn("a commit that found no space cannot be cut off; the log goes on in a new segment",
+		l.c.Logger.Warn("a commit that found no space cannot be cut off; the log goes on in a new segment",
 			"segment", l.newestLocked().index, "offset", end, "error", cut)
 	}
 	return err
@@ -179,7 +178,7 @@ func (l *Log) syncNowLocked() error {
 		l.c.OnSync(took)
 	}
 	if took > slowSync {
-		l.logger.Warn("the disk took long to sync the log", "took", took, "segment", l.newestLocked().index)
+		l.c.Logger.Warn("the disk took long to sync the log", "took", took, "segment", l.newestLocked().index)
 	}
 	if err != nil {
 		return l.fail(fmt.Errorf("cannot sync segment %d at slot %d: %w", l.newestLocked().index, l.state.slot, err))
@@ -196,6 +195,14 @@ func (l *Log) fail(err error) error {
 		close(l.failed)
 	}
 	return l.Err()
+}
+
+// failUnlessFull returns want of space as it is: the log goes on. Any other error fails the log.
+func (l *Log) failUnlessFull(err error) error {
+	if err == nil || errors.Is(err, ErrNoSpace) {
+		return err
+	}
+	return l.fail(err)
 }
 
 // Failed returns a channel that is closed when the log fails for good, as it may between two
@@ -243,9 +250,5 @@ func (l *Log) Close() error {
 	if err := l.finishSegmentLocked(); err != nil {
 		return err
 	}
-	err := announce(&l.c, newest{index: l.newestLocked().index, durable: l.durable.position})
-	if err != nil && !errors.Is(err, ErrNoSpace) {
-		return l.fail(err)
-	}
-	return err
+	return l.failUnlessFull(announce(&l.c, newest{index: l.newestLocked().index, durable: l.durable.position}))
 }

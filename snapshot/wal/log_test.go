@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,9 +30,7 @@ func TestWhatIsCommittedIsReplayed(t *testing.T) {
 		closeLog(t, l)
 	}
 	got, end, err := replayAll(c.FS, c.Dir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !reflect.DeepEqual(got, commits) {
 		t.Errorf("at the end: %d commits, want %d, or their records differ", len(got), len(commits))
 	}
@@ -60,34 +59,21 @@ func TestPruneKeepsWhatHoldsTheVersion(t *testing.T) {
 		c.SegmentBytes = 3 << 10
 		l, _ := open(t, c)
 		commitAll(t, l, commits)
-		before := l.Stats()
-		if err := l.Prune(below); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Prune(below))
 		segments := segmentsOf(t, disk)
-		if below > 0 && segments[0].first > below {
-			t.Errorf("Prune(%d) left nothing below record %d", below, segments[0].first)
-		}
-		if len(segments) > 1 && segments[1].first <= below {
-			t.Errorf("Prune(%d) left the segments that begin with %d and %d", below, segments[0].first, segments[1].first)
-		}
-		s := l.Stats()
-		if s.Segments != len(segments) || s.Segments < before.Segments && s.Bytes >= before.Bytes {
-			t.Errorf("Stats after Prune(%d) = %+v, before %+v; %d segments", below, s, before, len(segments))
-		}
-		if err := l.Commit(commitOf(newest+1, 1, 2)); err != nil {
-			t.Error(err)
+		if first := segments[0].first; below > 0 && first > below || len(segments) > 1 && segments[1].first <= below {
+			t.Errorf("Prune(%d) left %d segments, which begin with record %d", below, len(segments), first)
 		}
 		checkStats(t, l)
+		commitAll(t, l, [][]*ledger.Record{commitOf(newest+1, 1, 2)})
+		checkStats(t, l)
 		closeLog(t, l)
-		if below > 0 && below <= newest {
-			if _, _, err := replayAll(disk, testDir, below); err != nil {
-				t.Errorf("Replay from %d after Prune(%d): %v", below, below, err)
+		for from, want := range map[ledger.Version]error{min(below, newest): nil, segments[0].first - 1: ErrMissing} {
+			if from == 0 {
+				continue // from the oldest
 			}
-		}
-		if segments[0].first > 1 {
-			if _, _, err := replayAll(disk, testDir, segments[0].first-1); !errors.Is(err, ErrMissing) {
-				t.Errorf("Replay from %d after Prune(%d): %v, want %v", segments[0].first-1, below, err, ErrMissing)
+			if _, _, err := replayAll(disk, testDir, from); !errors.Is(err, want) {
+				t.Errorf("Replay from %d after Prune(%d): %v, want %v", from, below, err, want)
 			}
 		}
 	}
@@ -206,15 +192,10 @@ func TestCommitPruneAndStatsRunAtOnce(t *testing.T) {
 	c.Policy = Policy{Mode: Interval, Interval: time.Millisecond}
 	l, _ := open(t, c)
 	commits := script(200, 2)
-	var done sync.WaitGroup
-	stop := make(chan struct{})
-	done.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+	var pruning sync.WaitGroup
+	var stop atomic.Bool
+	pruning.Go(func() {
+		for !stop.Load() {
 			_, durable := reach(l)
 			if err := l.Prune(durable.version); err != nil {
 				t.Error(err)
@@ -223,8 +204,8 @@ func TestCommitPruneAndStatsRunAtOnce(t *testing.T) {
 		}
 	})
 	commitAll(t, l, commits)
-	close(stop)
-	done.Wait()
+	stop.Store(true)
+	pruning.Wait()
 	closeLog(t, l)
 	got, _, err := replayAll(disk, testDir, 0)
 	if err != nil || !isPrefix(got, commits[len(commits)-len(got):]) {

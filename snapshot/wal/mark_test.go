@@ -62,9 +62,7 @@ func TestAMarkThatFindsNoSpaceIsWrittenLater(t *testing.T) {
 		told := func() Position {
 			t.Helper()
 			n, err := readNewest(disk, testDir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return n.durable
 		}
 		commitAll(t, l, [][]*ledger.Record{commitOf(1, 2, 1)})

@@ -26,14 +26,10 @@ type newest struct {
 }
 
 func (n newest) encode() []byte {
-	b := make([]byte, newestBytes)
 	le := binary.LittleEndian
-	copy(b, newestMagic)
-	le.PutUint32(b[8:], formatVersion)
-	le.PutUint64(b[12:], n.index)
-	le.PutUint64(b[20:], uint64(n.durable))
-	le.PutUint32(b[28:], crc32.Checksum(b[:28], castagnoli))
-	return b
+	b := le.AppendUint32([]byte(newestMagic), formatVersion)
+	b = le.AppendUint64(le.AppendUint64(b, n.index), uint64(n.durable))
+	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
 // readNewest reads the file newest. It returns fs.ErrNotExist if there is none.
@@ -68,7 +64,7 @@ func readNewest(disk vfs.FS, dir string) (newest, error) {
 // announce replaces the file newest.
 func announce(c *Config, n newest) error {
 	f, err := replaceFile(c, filepath.Join(c.Dir, newestName), func(f vfs.File) error {
-		return writeWhole(f, n.encode(), 0)
+		return writeAt(f, n.encode(), 0)
 	})
 	if err != nil {
 		return err

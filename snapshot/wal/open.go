@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,10 +17,8 @@ import (
 
 // New returns a log that is neither read nor written yet. Its directory is replayed first; Settle is next.
 func New(c Config) *Log {
-	l := &Log{c: c, logger: c.Logger, failed: make(chan struct{}), announcing: make(chan struct{}, 1)}
-	if l.logger == nil {
-		l.logger = slog.Default()
-	}
+	c.Logger, c.SegmentBytes = cmp.Or(c.Logger, slog.Default()), cmp.Or(c.SegmentBytes, defaultSegmentBytes)
+	l := &Log{c: c, failed: make(chan struct{}), announcing: make(chan struct{}, 1)}
 	l.stats.Store(new(Stats))
 	l.marker, l.syncer = time.AfterFunc(markEvery, l.mark), time.AfterFunc(markEvery, l.syncLater)
 	l.marker.Stop()
@@ -78,13 +77,10 @@ func (l *Log) beginFirstLocked() error {
 	if l.first == nil {
 		return fmt.Errorf("the log in %s has not been settled", l.c.Dir)
 	}
-	room := l.c.segmentBytes()
+	room := l.c.SegmentBytes
 	f, err := createSegment(&l.c, *l.first, room)
-	switch {
-	case errors.Is(err, ErrNoSpace):
-		return err
-	case err != nil:
-		return l.fail(err)
+	if err != nil {
+		return l.failUnlessFull(err)
 	}
 	l.beginLocked(f, *l.first, room)
 	l.publishLocked()
@@ -195,7 +191,7 @@ func (l *Log) cut(g *segment, end End) error {
 		if err := l.keepAside(f, g, end); err != nil {
 			return fmt.Errorf("cannot keep aside what a crash left in %s: %w", g.name, err)
 		}
-		l.logger.Warn("a crash left a part of a commit at the end of the log; it was kept aside and cut off",
+		l.c.Logger.Warn("a crash left a part of a commit at the end of the log; it was kept aside and cut off",
 			"file", g.name, "offset", end.offset, "bytes", end.torn, "reason", end.reason,
 			"aside", g.name+brokenSuffix, "version", end.version, "slot", end.slot)
 	}

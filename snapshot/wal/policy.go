@@ -28,10 +28,8 @@ func (p Policy) String() string {
 		return "always"
 	case Interval:
 		return "interval:" + p.Interval.String()
-	case Off:
-		return "off"
 	}
-	return "unknown"
+	return "off"
 }
 
 // ParsePolicy reads always, interval:D with a positive duration D such as 1s, or off.

@@ -39,11 +39,8 @@ func (l *Log) pruneOneLocked(below ledger.Version) (done bool, err error) {
 			return false, fmt.Errorf("cannot remove segment %d: %w", g.index, outOfSpace(err))
 		}
 	}
-	switch err := syncDir(l.c.FS, l.c.Dir); {
-	case errors.Is(err, ErrNoSpace):
-		return false, err // the next call removes again what may be gone
-	case err != nil:
-		return false, l.fail(err)
+	if err := l.failUnlessFull(syncDir(l.c.FS, l.c.Dir)); err != nil {
+		return false, err // want of space: the next call removes again what may be gone
 	}
 	l.segments = append(l.segments[:0:0], l.segments[1:]...)
 	l.publishLocked()

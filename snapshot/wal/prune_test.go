@@ -34,9 +34,7 @@ func TestWhatCrashesLeaveIsCountedAndPruned(t *testing.T) {
 		segment := segmentName(testDir, l.newestLocked().index)
 		end := l.newestLocked().size
 		disk = disk.Crash(1, 0)
-		if err := disk.Overwrite(segment, end, []byte("a part of a commit")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, disk.Overwrite(segment, end, []byte("a part of a commit")))
 	}
 	l, _ := open(t, config(disk))
 	names, bytes := tails(t, disk)
@@ -45,19 +43,13 @@ func TestWhatCrashesLeaveIsCountedAndPruned(t *testing.T) {
 	}
 	checkStats(t, l)
 	_, end, err := replayAll(disk, testDir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	settled := New(config(disk.Crash(1, 0)))
-	if err := settled.Settle(end); err != nil {
-		t.Fatal(err)
-	}
+	must(t, settled.Settle(end))
 	if got, want := settled.Stats().Bytes, l.Stats().Bytes-headerBytes; got != want { // the newest segment, empty, will be replaced
 		t.Errorf("Stats().Bytes of the settled log = %d, want %d", got, want)
 	}
-	if err := l.Prune(next - 2); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Prune(next-2))
 	if names, _ = tails(t, disk); len(names) != 1 {
 		t.Errorf("after pruning all but the newest record %q are left", names)
 	}
@@ -68,9 +60,7 @@ func TestWhatCrashesLeaveIsCountedAndPruned(t *testing.T) {
 // TestOpenRemovesTailsOfPrunedSegments: earlier programs left them.
 func TestOpenRemovesTailsOfPrunedSegments(t *testing.T) {
 	disk := recorded(t, script(14, 2), 3<<10, true)
-	if err := disk.Remove(segmentName(testDir, 1)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, disk.Remove(segmentName(testDir, 1)))
 	kept := segmentName(testDir, 2) + brokenSuffix
 	put(t, disk, kept, []byte("of a segment that is there"))
 	put(t, disk, segmentName(testDir, 1)+brokenSuffix, []byte("of a segment that was pruned"))

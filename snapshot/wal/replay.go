@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func replay(ctx context.Context, disk vfs.FS, dir string, mark Mark,
 		return End{}, err
 	}
 	checked, decoded := make(chan *chunk, queuedChunks), make(chan *chunk, queuedChunks)
-	s := &scanner{disk: disk, survey: survey, from: from, mark: mark, out: checked}
+	s := &scanner{disk: disk, survey: survey, from: from, mark: mark, out: checked, spare: make(chan []byte, queuedChunks)}
 	total := int64(0)
 	for i := start; i < len(survey.segments); i++ {
 		total += survey.segments[i].size
@@ -88,10 +89,8 @@ func replay(ctx context.Context, disk vfs.FS, dir string, mark Mark,
 	wg.Wait()
 
 	// The error that stopped the others comes first.
-	for _, err := range []error{err, ctx.Err(), decodeErr, scanErr} {
-		if err != nil {
-			return End{}, err
-		}
+	if err := cmp.Or(err, ctx.Err(), decodeErr, scanErr); err != nil {
+		return End{}, err
 	}
 	if newest := s.end.Version(); from > newest+1 {
 		return End{}, fmt.Errorf("%w: record %d was asked for, the newest is %d", ErrMissing, from, newest)
@@ -118,6 +117,10 @@ func (s *scanner) decode(ctx context.Context, in <-chan *chunk, out chan<- *chun
 				}
 			}
 			e.Record = r
+		}
+		select {
+		case s.spare <- c.buf: // the records hold nothing of it
+		default:
 		}
 		c.buf = nil
 		select {

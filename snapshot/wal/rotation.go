@@ -10,13 +10,13 @@ import (
 // makeRoomLocked sees to it that the newest segment has room for a commit of n bytes, taken ahead.
 func (l *Log) makeRoomLocked(n int64) error {
 	end := l.newestLocked().size
-	if l.sealed || (end+n > l.c.segmentBytes() && end > headerBytes) {
+	if l.sealed || (end+n > l.c.SegmentBytes && end > headerBytes) {
 		return l.rotateLocked(n)
 	}
 	if end+n <= l.room {
 		return nil
 	}
-	room := max(end+n, l.c.segmentBytes())
+	room := max(end+n, l.c.SegmentBytes)
 	if err := outOfSpace(l.file.Preallocate(room)); err != nil {
 		err = fmt.Errorf("cannot take room for record %d: %w", l.state.version+1, err)
 		if !errors.Is(err, ErrNoSpace) {
@@ -30,14 +30,6 @@ func (l *Log) makeRoomLocked(n int64) error {
 	return nil
 }
 
-// segmentBytes returns how large a segment gets.
-func (c *Config) segmentBytes() int64 {
-	if c.SegmentBytes > 0 {
-		return c.SegmentBytes
-	}
-	return defaultSegmentBytes
-}
-
 // rotateLocked ends the newest segment and begins the next, which gets room for a commit of n
 // bytes. Once begun, nothing is written to the old one, whatever comes of it: the next one,
 // which may be on disk already, says where the old one ends.
@@ -49,13 +41,10 @@ func (l *Log) rotateLocked(n int64) error {
 	l.announcing <- struct{}{} // else mark might name this segment after the next
 	defer func() { <-l.announcing }()
 	h := l.state.header(l.newestLocked().index + 1)
-	room := max(l.c.segmentBytes(), headerBytes+n)
+	room := max(l.c.SegmentBytes, headerBytes+n)
 	f, err := createSegment(&l.c, h, room)
 	if err != nil {
-		if !errors.Is(err, ErrNoSpace) {
-			return l.fail(err)
-		}
-		return err
+		return l.failUnlessFull(err)
 	}
 	_ = l.file.Close() // everything in it is synced
 	l.beginLocked(f, h, room)

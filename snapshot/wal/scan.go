@@ -42,6 +42,7 @@ type scanner struct {
 	from   ledger.Version // records of commits before it are checked but not sent
 	mark   Mark           // where the first segment is read from, if it is in that
 	out    chan<- *chunk
+	spare  chan []byte // buffers of chunks that were decoded
 
 	state   state
 	pending int      // records of the commit that is being read
@@ -133,8 +134,7 @@ func (s *scanner) corrupt(g *segment, offset int64, reason string) error {
 // frames checks the frames up to limit and sends the commits. The reason says why the frame at
 // state.position is not whole; it is nil if the frames reach the limit.
 func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int64) (reason, err error) {
-	base := g.offset(s.state.position)
-	c := &chunk{base: base}
+	c := &chunk{buf: s.buffer(), base: g.offset(s.state.position)}
 	want := int64(chunkBytes) // how much c.buf should hold
 	for {
 		if c.buf, err = fill(f, g, c.buf, c.base, min(want, limit-c.base)); err != nil {
@@ -152,7 +152,7 @@ func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int6
 		from := g.offset(s.whole.position)
 		want = max(chunkBytes, 2*(at+int64(need)-from))
 		rest := c.buf[from-c.base:]
-		next := &chunk{buf: append(make([]byte, 0, min(want, limit-from)), rest...), base: from}
+		next := &chunk{buf: append(s.buffer(), rest...), base: from}
 		n := len(c.entries) - s.pending
 		next.entries = append(next.entries, c.entries[n:]...)
 		c.entries = c.entries[:n]
@@ -160,6 +160,16 @@ func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int6
 			return nil, err
 		}
 		c = next
+	}
+}
+
+// buffer returns an empty buffer, nil if none is spare.
+func (s *scanner) buffer() []byte {
+	select {
+	case b := <-s.spare:
+		return b[:0]
+	default:
+		return nil
 	}
 }
 
@@ -210,11 +220,11 @@ func (s *scanner) commitRead(c *chunk) {
 
 // send hands a chunk on, without what is not a whole commit.
 func (s *scanner) send(ctx context.Context, c *chunk) error {
-	c.read = s.read + c.base + int64(len(c.buf))
-	c.entries = c.entries[:c.whole()]
 	if len(c.ends) == 0 {
 		return ctx.Err()
 	}
+	c.read = s.read + c.base + int64(len(c.buf))
+	c.entries = c.entries[:c.ends[len(c.ends)-1]]
 	select {
 	case s.out <- c:
 		return nil

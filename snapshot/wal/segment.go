@@ -48,7 +48,7 @@ func createSegment(c *Config, h header, room int64) (vfs.File, error) {
 		if err := outOfSpace(f.Preallocate(room)); err != nil {
 			return err
 		}
-		return writeWhole(f, h.encode(), 0)
+		return writeAt(f, h.encode(), 0)
 	})
 	if err == nil {
 		err = announce(c, newest{index: h.index, durable: h.position})

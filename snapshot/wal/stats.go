@@ -10,17 +10,12 @@ type Stats struct {
 	DurableSlot ledger.Slot // the chain's tip after the newest record that survives a crash
 }
 
-func statsOf(segments []segment, newest, durable state) Stats {
-	s := Stats{Segments: len(segments), Position: newest.position, DurableSlot: durable.slot}
-	for i := range segments {
-		s.Bytes += segments[i].size + segments[i].aside
-	}
-	return s
-}
-
 func (l *Log) publishLocked() {
-	s := statsOf(l.segments, l.state, l.durable)
-	l.stats.Store(&s)
+	s := &Stats{Segments: len(l.segments), Position: l.state.position, DurableSlot: l.durable.slot}
+	for i := range l.segments {
+		s.Bytes += l.segments[i].size + l.segments[i].aside
+	}
+	l.stats.Store(s)
 }
 
 // Stats returns the figures after the newest commit or sync. Any goroutine may call it; it never waits for

@@ -1,29 +1,18 @@
 package vfstest
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
-	"os"
+	"math/rand/v2"
 	"path/filepath"
-	"reflect"
 	"syscall"
 	"testing"
 
 	"ledgerd/snapshot/vfs"
 )
-
-// onEachDisk runs a test on every kind of disk, with an empty directory of it.
-func onEachDisk(t *testing.T, test func(t *testing.T, d vfs.FS, dir string)) {
-	t.Run("disk", func(t *testing.T) { test(t, vfs.Disk{}, t.TempDir()) })
-	t.Run("memory", func(t *testing.T) { test(t, NewMemory(), ".") })
-	t.Run("memory, absolute", func(t *testing.T) {
-		m := NewMemory()
-		must(t, m.MkdirAll("/data"))
-		test(t, m, "/data")
-	})
-	t.Run("faulty", func(t *testing.T) { test(t, NewFaulty(NewMemory(), Plan{}), ".") })
-}
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -43,7 +32,7 @@ func written(t *testing.T, d vfs.FS, name, text string) vfs.File {
 	return f
 }
 
-// content returns the bytes of a file.
+// contentOf returns the bytes of a file.
 func contentOf(t *testing.T, d vfs.FS, name string) string {
 	t.Helper()
 	f, err := d.Open(name)
@@ -58,232 +47,181 @@ func contentOf(t *testing.T, d vfs.FS, name string) string {
 	return string(p)
 }
 
-func TestDisksFailAlike(t *testing.T) {
-	onEachDisk(t, func(t *testing.T, d vfs.FS, dir string) {
-		in := func(name string) string { return filepath.Join(dir, name) }
-		must(t, d.MkdirAll(in("sub")))
-		f := written(t, d, in("file"), "bytes")
-		reader, err := d.Open(in("file"))
-		must(t, err)
-		closed := written(t, d, in("closed"), "")
-		must(t, closed.Close())
-		lock, err := d.Lock(in("lock"))
-		must(t, err)
-		defer lock.Close()
-		_, listed := d.List(in("none"))
-		_, listedFile := d.List(in("file"))
-		_, free := d.FreeBytes(in("none"))
-		_, locked := d.Lock(in("lock"))
-		_, lockedNowhere := d.Lock(in("none/lock"))
-		_, badRead := f.ReadAt(make([]byte, 1), -1)
-		_, badWrite := f.WriteAt([]byte("x"), -1)
-		_, readerWrite := reader.WriteAt([]byte("x"), 0)
-		_, closedRead := closed.ReadAt(make([]byte, 1), 0)
-		_, closedWrite := closed.WriteAt([]byte("x"), 0)
-		_, closedSize := closed.Size()
-		must(t, reader.Close())
-
-		anyError := errors.New("any error")
-		tests := map[string]struct{ err, want error }{
-			"create a taken name":          {second(d.Create(in("file"))), fs.ErrExist},
-			"create a directory's name":    {second(d.Create(in("sub"))), fs.ErrExist},
-			"create in no directory":       {second(d.Create(in("none/file"))), fs.ErrNotExist},
-			"create below a file":          {second(d.Create(in("file/file"))), syscall.ENOTDIR},
-			"open nothing":                 {second(d.Open(in("none"))), fs.ErrNotExist},
-			"open in no directory":         {second(d.Open(in("none/file"))), fs.ErrNotExist},
-			"open below a file":            {second(d.Open(in("file/file"))), syscall.ENOTDIR},
-			"open nothing for writing":     {second(d.OpenWrite(in("none"))), fs.ErrNotExist},
-			"open a directory for writing": {second(d.OpenWrite(in("sub"))), syscall.EISDIR},
-			"remove nothing":               {d.Remove(in("none")), fs.ErrNotExist},
-			"rename nothing":               {d.Rename(in("none"), in("other")), fs.ErrNotExist},
-			"rename to no directory":       {d.Rename(in("file"), in("none/file")), fs.ErrNotExist},
-			"rename to a directory":        {d.Rename(in("file"), in("sub")), fs.ErrExist},
-			"rename to itself":             {d.Rename(in("file"), in("file")), nil},
-			"rename a directory to a file": {d.Rename(in("sub"), in("file")), syscall.ENOTDIR},
-			"rename it into itself":        {d.Rename(in("sub"), in("sub/sub")), syscall.EINVAL},
-			"rename it to a directory":     {d.Rename(in("sub"), in(".")), fs.ErrExist},
-			"remove what holds something":  {d.Remove(in(".")), syscall.ENOTEMPTY},
-			"make what is there":           {d.MkdirAll(in("sub")), nil},
-			"make a file a directory":      {d.MkdirAll(in("file")), syscall.ENOTDIR},
-			"make a directory in a file":   {d.MkdirAll(in("file/sub/sub")), syscall.ENOTDIR},
-			"list nothing":                 {listed, fs.ErrNotExist},
-			"list a file":                  {listedFile, syscall.ENOTDIR},
-			"sync no directory":            {d.SyncDir(in("none")), fs.ErrNotExist},
-			"sync a file as a directory":   {d.SyncDir(in("file")), syscall.ENOTDIR},
-			"free bytes of nothing":        {free, fs.ErrNotExist},
-			"lock twice":                   {locked, vfs.ErrLocked},
-			"lock in no directory":         {lockedNowhere, fs.ErrNotExist},
-			"read before the beginning":    {badRead, anyError},
-			"write before the beginning":   {badWrite, anyError},
-			"cut to less than nothing":     {f.Truncate(-1), syscall.EINVAL},
-			"preallocate less than none":   {f.Preallocate(-1), syscall.EINVAL},
-			"preallocate nothing":          {f.Preallocate(0), nil},
-			"write what is only read":      {readerWrite, syscall.EBADF},
-			"read a closed file":           {closedRead, fs.ErrClosed},
-			"write a closed file":          {closedWrite, fs.ErrClosed},
-			"size of a closed file":        {closedSize, anyError},
-			"sync a closed file":           {closed.Sync(), fs.ErrClosed},
-			"cut a closed file":            {closed.Truncate(1), fs.ErrClosed},
-			"preallocate a closed file":    {closed.Preallocate(1), fs.ErrClosed},
-			"close a closed file":          {closed.Close(), fs.ErrClosed},
-		}
-		for name, tt := range tests {
-			if tt.want == anyError && tt.err != nil {
-				continue
-			}
-			if !errors.Is(tt.err, tt.want) {
-				t.Errorf("%s: err = %v, want %v", name, tt.err, tt.want)
-			}
-		}
-		if got := contentOf(t, d, in("file")); got != "bytes" {
-			t.Errorf("after all that failed the file holds %q, want %q", got, "bytes")
-		}
-	})
+// holds returns all that a directory holds.
+func holds(t *testing.T, d vfs.FS, name string) (text string) {
+	t.Helper()
+	names, err := d.List(name)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return contentOf(t, d, name)
+	}
+	must(t, err)
+	for _, base := range names {
+		text += fmt.Sprintf("%s{%s}", base, holds(t, d, filepath.Join(name, base)))
+	}
+	return text
 }
 
-func second(f vfs.File, err error) error {
+// actions are what a driver does, some more often than others.
+var actions = []string{"create", "create", "open", "open to write", "open to write", "remove", "rename", "mkdir", "list", "sync dir", "free", "lock", "unlock",
+	"read", "read", "read", "write", "write", "write", "write", "truncate", "preallocate", "size", "sync", "close"}
+
+// step is something that a driver does.
+type step struct {
+	action   string
+	name, to string
+	file     int // of those that are open
+	fill     byte
+	off      int64
+	size     int64
+}
+
+// randomStep returns a step with these names.
+func randomStep(r *rand.Rand, names []string) step {
+	name := func() string { return names[r.IntN(len(names))] }
+	s := step{action: actions[r.IntN(len(actions))], name: name(), to: name(), file: r.IntN(3), fill: byte(1 + r.IntN(255)),
+		off: r.Int64N(5000), size: 1 + r.Int64N(1500)}
+	switch r.IntN(20) {
+	case 0:
+		s.size = 3 * pageBytes
+	case 1:
+		s.off = -1
+	}
+	return s
+}
+
+// driver does steps on a disk.
+type driver struct {
+	disk   vfs.FS
+	dir    string
+	files  [3]vfs.File
+	closed [3]bool
+	lock   io.Closer
+}
+
+// do does a step and returns what came of it: what callers may rely on.
+func (d *driver) do(s step) string {
+	at, f := filepath.Join(d.dir, s.name), d.files[s.file]
+	var err error
+	var answer any
+	switch _, notDir := d.disk.List(at); s.action {
+	case "create":
+		err = d.open(s.file, at, d.disk.Create)
+	case "open":
+		if notDir != nil { // else the real disk opens it
+			err = d.open(s.file, at, d.disk.Open)
+		}
+	case "open to write":
+		err = d.open(s.file, at, d.disk.OpenWrite)
+	case "remove":
+		err = d.disk.Remove(at)
+	case "rename":
+		err = d.disk.Rename(at, filepath.Join(d.dir, s.to))
+	case "mkdir":
+		err = d.disk.MkdirAll(at)
+	case "list":
+		answer, err = d.disk.List(at)
+	case "sync dir":
+		err = d.disk.SyncDir(at)
+	case "free":
+		if !errors.Is(notDir, syscall.ENOTDIR) { // else the real disk answers
+			_, err = d.disk.FreeBytes(at)
+			answer, err = errors.Is(err, fs.ErrNotExist), nil
+		}
+	case "lock":
+		var lock io.Closer
+		if lock, err = d.disk.Lock(at); err == nil {
+			d.unlock()
+			d.lock = lock
+		}
+	case "unlock":
+		err = d.unlock()
+	default:
+		if f != nil {
+			answer, err = d.doFile(f, s)
+		}
+	}
+	known := []error{nil, io.EOF, fs.ErrClosed, vfs.ErrLocked, syscall.ENOTEMPTY, fs.ErrExist, fs.ErrNotExist, syscall.ENOTDIR, syscall.EISDIR, err}
+	for i, kind := range known {
+		if errors.Is(err, kind) {
+			return fmt.Sprintf("%v, %T like %v", answer, err, known[i%(len(known)-1)])
+		}
+	}
+	return ""
+}
+
+func (d *driver) unlock() error {
+	if d.lock == nil {
+		return nil
+	}
+	return d.lock.Close()
+}
+
+func (d *driver) open(i int, name string, open func(string) (vfs.File, error)) error {
+	f, err := open(name)
 	if err == nil {
-		f.Close()
+		if d.files[i] != nil {
+			d.files[i].Close()
+		}
+		d.files[i], d.closed[i] = f, false
 	}
 	return err
 }
 
-func TestReadAtTellsTheEnd(t *testing.T) {
-	onEachDisk(t, func(t *testing.T, d vfs.FS, dir string) {
-		f := written(t, d, filepath.Join(dir, "file"), "0123456789")
-		tests := []struct {
-			length int
-			off    int64
-			want   string
-			err    error
-		}{
-			{4, 0, "0123", nil},
-			{10, 0, "0123456789", nil},
-			{4, 6, "6789", nil},
-			{4, 8, "89", io.EOF},
-			{4, 10, "", io.EOF},
-			{4, 1 << 40, "", io.EOF},
-			{0, 4, "", nil},
-			{0, 99, "", nil},
+// doFile does what the real disk, too, refuses if the file is closed.
+func (d *driver) doFile(f vfs.File, s step) (answer any, err error) {
+	if d.closed[s.file] {
+		s.off = max(s.off, 0)
+	}
+	switch s.action {
+	case "read":
+		p := make([]byte, s.size)
+		n, err := f.ReadAt(p, s.off)
+		return string(p[:n]), err
+	case "write":
+		return f.WriteAt(bytes.Repeat([]byte{s.fill}, int(s.size)), s.off)
+	case "truncate":
+		return nil, f.Truncate(s.off)
+	case "preallocate":
+		if s.off < 0 {
+			s.size = -1
 		}
-		for _, tt := range tests {
-			p := make([]byte, tt.length)
-			n, err := f.ReadAt(p, tt.off)
-			if string(p[:n]) != tt.want || err != tt.err {
-				t.Errorf("ReadAt(%d bytes, %d) = %q, %v, want %q, %v", tt.length, tt.off, p[:n], err, tt.want, tt.err)
-			}
+		return nil, f.Preallocate(s.size)
+	case "size":
+		if !d.closed[s.file] {
+			return f.Size()
 		}
-	})
+	case "sync":
+		return nil, f.Sync()
+	case "close":
+		d.closed[s.file] = true
+		return nil, f.Close()
+	}
+	return nil, nil
 }
 
-func TestSizesAndHoles(t *testing.T) {
-	onEachDisk(t, func(t *testing.T, d vfs.FS, dir string) {
-		name := filepath.Join(dir, "file")
-		f := written(t, d, name, "0123456789")
-		expect := func(after, want string) {
-			t.Helper()
-			if got := contentOf(t, d, name); got != want {
-				t.Errorf("after %s the file holds %d bytes %q, want %d bytes %q", after, len(got), got, len(want), want)
+// TestMemoryIsLikeTheRealDisk does the same random things on both.
+func TestMemoryIsLikeTheRealDisk(t *testing.T) {
+	names := []string{"a", "b", "d", "d/a", "d/d", "d/d/a", "d/d/e", "e", "e/a", "none/a", "a/a"}
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		disk := &driver{disk: vfs.Disk{}, dir: t.TempDir()}
+		memory := &driver{disk: NewFaulty(NewMemory(), Plan{}), dir: "/data"}
+		must(t, memory.disk.MkdirAll("data"))
+		for i := range 500 {
+			s := randomStep(r, names)
+			want, got := disk.do(s), memory.do(s)
+			if i%10 == 0 {
+				want, got = want+holds(t, disk.disk, disk.dir), got+holds(t, memory.disk, memory.dir)
+			}
+			if got != want {
+				t.Fatalf("seed %d, step %d, %+v:\n got %.300q\nwant %.300q", seed, i, s, got, want)
 			}
 		}
-		zeros := func(n int) string { return string(make([]byte, n)) }
-		must(t, f.Truncate(4))
-		expect("a cut", "0123")
-		must(t, f.Truncate(8))
-		expect("a cut and back", "0123"+zeros(4))
-		must(t, f.Preallocate(6))
-		expect("preallocating less than there is", "0123"+zeros(4))
-		must(t, f.Preallocate(12))
-		expect("preallocating more", "0123"+zeros(8))
-		_, err := f.WriteAt([]byte("end"), 10_000)
-		must(t, err)
-		expect("a write after the end", "0123"+zeros(9_996)+"end")
-		_, err = f.WriteAt(nil, 20_000)
-		must(t, err)
-		must(t, f.Truncate(5_000))
-		must(t, f.Truncate(10_003))
-		expect("a cut into a hole and back", "0123"+zeros(9_999))
-		must(t, f.Sync())
-		expect("a sync", "0123"+zeros(9_999))
-	})
-}
-
-func TestNames(t *testing.T) {
-	onEachDisk(t, func(t *testing.T, d vfs.FS, dir string) {
-		in := func(name string) string { return filepath.Join(dir, name) }
-		list := func(dir string, want ...string) {
-			t.Helper()
-			got, err := d.List(in(dir))
-			must(t, err)
-			if len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
-				t.Errorf("List(%q) = %q, want %q", dir, got, want)
+		for i, f := range disk.files {
+			if f != nil && !disk.closed[i] {
+				f.Close()
 			}
 		}
-		list("")
-		must(t, d.MkdirAll(in("x/y/z")))
-		for _, name := range []string{"b", "a", "c", "B", "x/y/1"} {
-			written(t, d, in(name), "of "+name)
-		}
-		list("", "B", "a", "b", "c", "x")
-		list("x", "y")
-		list("x/y", "1", "z")
-		list("x/y/z")
-
-		// A file that is open keeps its bytes whatever becomes of its name.
-		b, err := d.OpenWrite(in("b"))
-		must(t, err)
-		defer b.Close()
-		must(t, d.Rename(in("a"), in("b")))
-		must(t, d.Rename(in("x/y/1"), in("1")))
-		must(t, d.Remove(in("c")))
-		list("", "1", "B", "b", "x")
-		list("x/y", "z")
-		for name, want := range map[string]string{"1": "of x/y/1", "b": "of a", "B": "of B"} {
-			if got := contentOf(t, d, in(name)); got != want {
-				t.Errorf("%s holds %q, want %q", name, got, want)
-			}
-		}
-		p := make([]byte, 4)
-		if n, err := b.ReadAt(p, 0); err != nil || string(p[:n]) != "of b" {
-			t.Errorf("the replaced file that is still open reads %q, %v, want %q", p[:n], err, "of b")
-		}
-		_, err = b.WriteAt([]byte("lost"), 0)
-		must(t, err)
-		if got := contentOf(t, d, in("b")); got != "of a" {
-			t.Errorf("after a write to the replaced file its follower holds %q, want %q", got, "of a")
-		}
-		must(t, d.SyncDir(in("")))
-		must(t, d.SyncDir(in("x/y")))
-	})
-}
-
-func TestLocksAreHeldUntilClosed(t *testing.T) {
-	onEachDisk(t, func(t *testing.T, d vfs.FS, dir string) {
-		name := filepath.Join(dir, "LOCK")
-		first, err := d.Lock(name)
-		must(t, err)
-		if _, err := d.Lock(name); !errors.Is(err, vfs.ErrLocked) {
-			t.Errorf("second Lock: err = %v, want %v", err, vfs.ErrLocked)
-		}
-		must(t, first.Close())
-		again, err := d.Lock(name)
-		must(t, err)
-		must(t, again.Close())
-		if err := first.Close(); err == nil {
-			t.Error("closing a lock twice succeeds, want an error")
-		}
-	})
-}
-
-func TestErrorsAreThoseOfPackageOS(t *testing.T) {
-	onEachDisk(t, func(t *testing.T, d vfs.FS, dir string) {
-		_, err := d.Open(filepath.Join(dir, "none"))
-		if path := new(fs.PathError); !errors.As(err, &path) || path.Path != filepath.Join(dir, "none") {
-			t.Errorf("Open: err = %#v, want a fs.PathError that names the file", err)
-		}
-		err = d.Rename(filepath.Join(dir, "none"), filepath.Join(dir, "other"))
-		if link := new(os.LinkError); !errors.As(err, &link) {
-			t.Errorf("Rename: err = %#v, want an os.LinkError", err)
-		}
-	})
+		_ = disk.unlock()
+	}
 }

@@ -1,5 +1,7 @@
 package vfstest
 
+import "slices"
+
 // Crash returns a copy of the disk as after a power cut: everything that was synced, and of
 // everything else a share, from 0 (nothing) to 1 (all), that the seed picks. It picks
 //   - each sector of 512 bytes for itself, so that a write can survive in part and a later one
@@ -11,28 +13,11 @@ package vfstest
 // The same calls, share and seed give the same copy. The disk and its open files go on as if
 // nothing had happened. On the copy nothing is open or locked, and everything is synced.
 func (m *Memory) Crash(share float64, seed uint64) *Memory {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	names := m.durable.translated(func(n *node) *node { return n })
+	copied := m.Clone()
 	survives := coin(share, seed, 0)
-	kept := make([]bool, len(m.unsynced))
-	for i := range kept {
-		kept[i] = survives()
-	}
-	complete(m.unsynced, kept)
-	for i, c := range m.unsynced {
-		if kept[i] {
-			names.apply(c)
-		}
-	}
-	copied := &Memory{lastID: m.lastID, capacity: m.capacity}
-	copied.names = names.translated(func(n *node) *node {
-		survivor := newNode(n.id, n.survive(share, seed))
-		survivor.named = true
-		copied.taken += survivor.live.taken
-		return survivor
-	})
-	copied.durable = copied.names.translated(func(n *node) *node { return n })
+	copied.keepLocked(func(naming) bool { return survives() })
+	copied.unsynced = nil
+	copied.root.crash(share, seed)
 	return copied
 }
 
@@ -41,23 +26,29 @@ func (m *Memory) Crash(share float64, seed uint64) *Memory {
 func (m *Memory) Clone() *Memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	copied := &Memory{lastID: m.lastID, capacity: m.capacity}
-	nodes := map[*node]*node{}
-	same := func(n *node) *node {
-		if nodes[n] == nil {
-			nodes[n] = n.clone()
-			if n.named {
-				copied.taken += n.live.taken
-			}
+	copies := map[*node]*node{nil: nil}
+	var copyOf func(n *node) *node
+	copyNames := func(names map[string]*node) map[string]*node {
+		if names == nil {
+			return nil
 		}
-		return nodes[n]
+		copied := make(map[string]*node, len(names))
+		for name, n := range names {
+			copied[name] = copyOf(n)
+		}
+		return copied
 	}
-	copied.names = m.names.translated(same)
-	copied.durable = m.durable.translated(same)
-	for _, c := range m.unsynced {
-		if c.node != nil {
-			c.node = same(c.node)
+	copyOf = func(n *node) *node {
+		if _, done := copies[n]; !done {
+			c := &node{id: n.id, live: n.live.share(), durable: n.durable.share(), unsynced: slices.Clone(n.unsynced), lost: n.lost}
+			copies[n] = c
+			c.names, c.kept = copyNames(n.names), copyNames(n.kept)
 		}
+		return copies[n]
+	}
+	copied := &Memory{state: &state{root: copyOf(m.root), lastID: m.lastID, capacity: m.capacity}}
+	for _, c := range m.unsynced {
+		c.node, c.from.dir, c.to.dir = copyOf(c.node), copyOf(c.from.dir), copyOf(c.to.dir)
 		copied.unsynced = append(copied.unsynced, c)
 	}
 	return copied

@@ -1,3 +1,3 @@
-// Package vfstest has disks for tests: [Memory] is one that can lose its power, and [Faulty] wraps another and
-// fails when it is told to.
+// Package vfstest has a disk for tests: [Memory] can lose its power, and [Faulty] is one whose calls fail when they are
+// told to.
 package vfstest

@@ -94,7 +94,7 @@ type Plan struct {
 
 	// LoseOnSyncFailure makes a Sync that fails by plan lose what it was to make durable, as Linux
 	// does: it can still be read, but no later Sync makes it durable, and no crash leaves it.
-	// It does so on files of a Memory, also inside another Faulty.
+	// It does so on files of a Memory.
 	LoseOnSyncFailure bool
 
 	// Before, if not nil, is called before each call, of whatever kind and name, without any lock.

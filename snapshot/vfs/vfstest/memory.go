@@ -3,9 +3,11 @@ package vfstest
 import (
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -16,302 +18,256 @@ import (
 // It is safe for concurrent use. Names are relative to its root, with or without a leading slash.
 // A directory survives a crash once MkdirAll returned.
 type Memory struct {
-	mu       sync.RWMutex
-	names    tree
-	durable  tree
-	unsynced []naming // what names has and durable has not, oldest first
+	*state
+	faults *Faulty // which calls of this Memory fail; nil: none
+}
+
+// state is what a Memory has in common with every Faulty of it.
+type state struct {
+	mu       sync.Mutex // guards what follows, and the nodes
+	root     *node
+	unsynced []naming // what directories do not keep yet, oldest first
 	lastID   uint64
-	taken    int // pages of all files that have a name or are open
 	capacity int64
 }
 
 // NewMemory returns an empty disk of unlimited size.
-func NewMemory() *Memory {
-	return &Memory{names: newTree(), durable: newTree()}
+func NewMemory() *Memory { return &Memory{state: &state{root: newDir(0)}} }
+
+// do does what a call wants done with the disk, unless the call is to fail: then instead is done, if it is not nil.
+func (m *Memory) do(c Call, disk func() error, instead func(Plan)) error {
+	if m.faults != nil {
+		m.faults.before(c)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.faults == nil || c.Kind == 0 {
+		return c.wrap(disk())
+	}
+	return m.faults.doLocked(c, disk, instead)
+}
+
+// wrap returns an error as package os does.
+func (c Call) wrap(err error) error {
+	switch {
+	case err == nil || err == io.EOF || err == vfs.ErrLocked:
+		return err
+	case c.To != "":
+		return &os.LinkError{Op: c.Kind.String(), Old: c.Name, New: c.To, Err: err}
+	}
+	return &fs.PathError{Op: c.Kind.String(), Path: c.Name, Err: err}
+}
+
+// clean returns the one spelling of a name. A Memory has no working directory but its root.
+func clean(name string) string { return path.Clean("/" + name) }
+
+// findLocked returns the place of a name, and what has the name, nil if nothing does. The root has no place.
+func (m *Memory) findLocked(name string) (at place, n *node, err error) {
+	n = m.root
+	if name = clean(name); name == "/" {
+		return at, n, nil
+	}
+	for part := range strings.SplitSeq(name[1:], "/") {
+		switch {
+		case n == nil:
+			return at, nil, syscall.ENOENT
+		case !n.isDir():
+			return at, nil, syscall.ENOTDIR
+		}
+		at = place{n, part}
+		n = n.names[part]
+	}
+	return at, n, nil
+}
+
+// lookLocked returns what has a name. It must be a directory, or must be a file.
+func (m *Memory) lookLocked(name string, dir bool) (*node, error) {
+	_, n, err := m.findLocked(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case n == nil:
+		return nil, syscall.ENOENT
+	case dir && !n.isDir():
+		return nil, syscall.ENOTDIR
+	case !dir && n.isDir():
+		return nil, syscall.EISDIR
+	}
+	return n, nil
 }
 
 // Create implements vfs.FS.
 func (m *Memory) Create(name string) (vfs.File, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at := clean(name)
-	if m.names.get(at) != nil || m.names.isDir(at) {
-		return nil, pathError("open", name, syscall.EEXIST)
-	}
-	n, err := m.createLocked(name, at)
-	if err != nil {
-		return nil, err
-	}
-	return m.openLocked(n, name, true), nil
+	return m.open(KindCreate, name, func() (*node, error) {
+		at, n, err := m.findLocked(name)
+		switch {
+		case err != nil:
+			return nil, err
+		case n != nil:
+			return nil, syscall.EEXIST
+		}
+		return m.createLocked(at), nil
+	})
 }
 
-func (m *Memory) createLocked(name, at string) (*node, error) {
-	if err := m.parentLocked(at); err != nil {
-		return nil, pathError("open", name, err)
-	}
+func (m *Memory) createLocked(at place) *node {
 	m.lastID++
-	n := newNode(m.lastID, content{})
-	n.named = true
+	n := &node{id: m.lastID}
 	m.renameLocked(naming{node: n, to: at})
-	return n, nil
-}
-
-// parentLocked returns why nothing can have the name: what should be its directory is none.
-func (m *Memory) parentLocked(at string) error {
-	switch dir := path.Dir(at); {
-	case m.names.isDir(dir):
-		return nil
-	case m.names.get(dir) != nil:
-		return syscall.ENOTDIR
-	default:
-		return syscall.ENOENT
-	}
+	return n
 }
 
 func (m *Memory) renameLocked(c naming) {
-	m.names.apply(c)
+	c.apply(func(dir *node) map[string]*node { return dir.names })
 	m.unsynced = append(m.unsynced, c)
 }
 
-func (m *Memory) openLocked(n *node, name string, writable bool) *memoryFile {
-	n.open++
-	return &memoryFile{disk: m, node: n, name: name, writable: writable}
+// Open implements vfs.FS.
+func (m *Memory) Open(name string) (vfs.File, error) {
+	return m.open(KindOpen, name, func() (*node, error) { return m.lookLocked(name, false) })
 }
 
-// Open implements vfs.FS.
-func (m *Memory) Open(name string) (vfs.File, error) { return m.openAs(name, false) }
-
 // OpenWrite implements vfs.FS.
-func (m *Memory) OpenWrite(name string) (vfs.File, error) { return m.openAs(name, true) }
+func (m *Memory) OpenWrite(name string) (vfs.File, error) {
+	return m.open(KindOpenWrite, name, func() (*node, error) { return m.lookLocked(name, false) })
+}
 
-func (m *Memory) openAs(name string, writable bool) (vfs.File, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n, err := m.fileLocked("open", name)
+func (m *Memory) open(kind Kind, name string, find func() (*node, error)) (vfs.File, error) {
+	f := &memoryFile{disk: m, name: name, writable: kind != KindOpen}
+	err := m.do(Call{Kind: kind, Name: name}, func() (err error) {
+		f.node, err = find()
+		return err
+	}, nil)
 	if err != nil {
 		return nil, err
 	}
-	return m.openLocked(n, name, writable), nil
-}
-
-func (m *Memory) fileLocked(action, name string) (*node, error) {
-	at := clean(name)
-	if n := m.names.get(at); n != nil {
-		return n, nil
-	}
-	if m.names.isDir(at) {
-		return nil, pathError(action, name, syscall.EISDIR)
-	}
-	if err := m.parentLocked(at); err != nil {
-		return nil, pathError(action, name, err)
-	}
-	return nil, pathError(action, name, syscall.ENOENT)
+	return f, nil
 }
 
 // Remove implements vfs.FS.
 func (m *Memory) Remove(name string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if at := clean(name); m.names.isDir(at) {
-		return m.removeDirLocked(at, name)
-	}
-	n, err := m.fileLocked("remove", name)
-	if err != nil {
-		return err
-	}
-	m.renameLocked(naming{node: n, from: clean(name)})
-	n.named = false
-	m.releaseLocked(n)
-	return nil
-}
-
-// removeDirLocked removes an empty directory.
-func (m *Memory) removeDirLocked(at, name string) error {
-	if len(m.names.dirs[at]) > 0 {
-		return pathError("remove", name, syscall.ENOTEMPTY)
-	}
-	m.renameLocked(naming{from: at})
-	return nil
+	return m.do(Call{Kind: KindRemove, Name: name}, func() error {
+		at, n, err := m.findLocked(name)
+		switch {
+		case err != nil:
+			return err
+		case n == nil:
+			return syscall.ENOENT
+		case len(n.names) > 0:
+			return syscall.ENOTEMPTY
+		}
+		m.renameLocked(naming{node: n, from: at})
+		return nil
+	}, nil)
 }
 
 // Rename implements vfs.FS.
 func (m *Memory) Rename(from, to string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.moveLocked(from, clean(to)); err != nil {
-		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
-	}
-	return nil
+	return m.do(Call{Kind: KindRename, Name: from, To: to}, func() error { return m.moveLocked(clean(from), clean(to)) }, nil)
 }
 
 func (m *Memory) moveLocked(from, to string) error {
-	if m.names.isDir(clean(from)) {
-		return m.moveDirLocked(clean(from), to)
-	}
-	n, err := m.fileLocked("rename", from)
+	before, n, err := m.findLocked(from)
 	if err != nil {
-		return err.(*fs.PathError).Err
-	}
-	if err := m.parentLocked(to); err != nil {
 		return err
 	}
-	replaced := m.names.get(to)
+	after, replaced, err := m.findLocked(to)
 	switch {
-	case m.names.isDir(to):
+	case err != nil:
+		return err
+	case n == nil:
+		return syscall.ENOENT
+	case replaced != nil && replaced.isDir():
 		return syscall.EEXIST
 	case replaced == n:
 		return nil
-	}
-	m.renameLocked(naming{node: n, from: clean(from), to: to})
-	if replaced != nil {
-		replaced.named = false
-		m.releaseLocked(replaced)
-	}
-	return nil
-}
-
-// moveDirLocked renames a directory to a name that is free.
-func (m *Memory) moveDirLocked(from, to string) error {
-	if err := m.parentLocked(to); err != nil {
-		return err
-	}
-	switch {
-	case m.names.isDir(to):
-		return syscall.EEXIST
-	case isOrBelow(to, from):
+	case n.isDir() && strings.HasPrefix(to, from+"/"):
 		return syscall.EINVAL
-	case m.names.get(to) != nil:
+	case n.isDir() && replaced != nil:
 		return syscall.ENOTDIR
 	}
-	m.renameLocked(naming{from: from, to: to})
+	m.renameLocked(naming{node: n, from: before, to: after})
 	return nil
 }
 
 // MkdirAll implements vfs.FS.
 func (m *Memory) MkdirAll(dir string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	missing, err := m.missingLocked(clean(dir))
-	if err != nil {
-		return pathError("mkdir", dir, err)
+	return m.do(Call{Kind: KindMkdirAll, Name: dir}, func() error { return m.mkdirLocked(clean(dir)) }, nil)
+}
+
+// mkdirLocked makes a directory and those above it durable, where they are missing.
+func (m *Memory) mkdirLocked(name string) error {
+	at, n, err := m.findLocked(name)
+	if err == syscall.ENOENT {
+		if err := m.mkdirLocked(path.Dir(name)); err != nil {
+			return err
+		}
+		at, n, err = m.findLocked(name)
 	}
-	m.mkdirLocked(missing)
+	switch {
+	case err != nil:
+		return err
+	case n == nil:
+		// What befell the name before becomes durable first.
+		if slices.ContainsFunc(m.unsynced, func(c naming) bool { return c.from == at || c.to == at }) {
+			m.syncDirLocked(at.dir)
+		}
+		m.lastID++
+		n = newDir(m.lastID)
+		at.dir.names[at.name], at.dir.kept[at.name] = n, n
+	case !n.isDir():
+		return syscall.ENOTDIR
+	}
 	return nil
 }
 
-// missingLocked returns a directory and those above it as far as they are missing, the
-// topmost first.
-func (m *Memory) missingLocked(at string) ([]string, error) {
-	var missing []string
-	for ; !m.names.isDir(at); at = path.Dir(at) {
-		if m.names.get(at) != nil {
-			return nil, syscall.ENOTDIR
-		}
-		missing = append(missing, at)
-	}
-	slices.Reverse(missing)
-	return missing, nil
-}
-
-func (m *Memory) mkdirLocked(missing []string) {
-	for _, at := range missing {
-		if m.durable.isDir(at) { // what befell the directory that had the name becomes durable first
-			m.syncDirLocked(path.Dir(at))
-		}
-		m.names.mkdir(at)
-		m.durable.mkdir(at)
-	}
-}
-
 // List implements vfs.FS.
-func (m *Memory) List(dir string) ([]string, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if err := m.directoryLocked("open", dir); err != nil {
-		return nil, err
-	}
-	names := make([]string, 0, len(m.names.dirs[clean(dir)]))
-	for name := range m.names.dirs[clean(dir)] {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
-func (m *Memory) directoryLocked(action, dir string) error {
-	at := clean(dir)
-	if m.names.isDir(at) {
-		return nil
-	}
-	return pathError(action, dir, m.parentLocked(path.Join(at, "any")))
+func (m *Memory) List(dir string) (names []string, err error) {
+	err = m.do(Call{Kind: KindList, Name: dir}, func() error {
+		n, err := m.lookLocked(dir, true)
+		if err == nil {
+			names = slices.Sorted(maps.Keys(n.names))
+		}
+		return err
+	}, nil)
+	return names, err
 }
 
 // SyncDir implements vfs.FS. A rename from one directory to another survives once either is synced.
 func (m *Memory) SyncDir(dir string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.directoryLocked("sync", dir); err != nil {
+	return m.do(Call{Kind: KindSyncDir, Name: dir}, func() error {
+		n, err := m.lookLocked(dir, true)
+		if err == nil {
+			m.syncDirLocked(n)
+		}
 		return err
-	}
-	at := clean(dir)
-	m.syncDirLocked(at)
-	return nil
+	}, nil)
 }
 
-func (m *Memory) syncDirLocked(at string) {
-	synced := make([]bool, len(m.unsynced))
-	for i, c := range m.unsynced {
-		synced[i] = c.touches(at)
-	}
-	complete(m.unsynced, synced)
-	left := m.unsynced[:0]
-	for i, c := range m.unsynced {
-		switch {
-		case synced[i]:
-			m.durable.apply(c)
-			if c.node == nil && c.to != "" {
-				moveNames(left, c.from, c.to)
-			}
-		default:
-			left = append(left, c)
-		}
-	}
-	clear(m.unsynced[len(left):])
-	m.unsynced = left
-}
-
-// moveNames has changes, which came before a directory was renamed, be of its new name.
-func moveNames(changes []naming, from, to string) {
-	for i := range changes {
-		for _, name := range []*string{&changes[i].from, &changes[i].to} {
-			if isOrBelow(*name, from) {
-				*name = to + (*name)[len(from):]
-			}
-		}
-	}
+func (m *Memory) syncDirLocked(dir *node) {
+	m.keepLocked(func(c naming) bool { return c.from.dir == dir || c.to.dir == dir })
 }
 
 // Lock implements vfs.FS.
 func (m *Memory) Lock(name string) (io.Closer, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at := clean(name)
-	n := m.names.get(at)
-	switch {
-	case m.names.isDir(at):
-		return nil, pathError("open", name, syscall.EISDIR)
-	case n == nil:
-		var err error
-		if n, err = m.createLocked(name, at); err != nil {
-			return nil, err
+	f := &memoryFile{disk: m, name: name, lock: true}
+	err := m.do(Call{Kind: KindLock, Name: name}, func() error {
+		at, n, err := m.findLocked(name)
+		switch {
+		case err != nil:
+			return err
+		case n == nil:
+			n = m.createLocked(at)
+		case n.isDir():
+			return syscall.EISDIR
+		case n.locked:
+			return vfs.ErrLocked
 		}
-	case n.locked:
-		return nil, vfs.ErrLocked
+		f.node, n.locked = n, true
+		return nil
+	}, nil)
+	if err != nil {
+		return nil, err
 	}
-	n.locked = true
-	return &memoryLock{m.openLocked(n, name, true)}, nil
-}
-
-func pathError(action, name string, err error) error {
-	return &fs.PathError{Op: action, Path: name, Err: err}
+	return f, nil
 }

@@ -6,160 +6,108 @@ import (
 	"syscall"
 )
 
-// memoryFile is an open file of a Memory.
+// memoryFile is an open file of a Memory, or a lock.
 type memoryFile struct {
 	disk     *Memory
 	node     *node
 	name     string
 	writable bool
+	lock     bool
 	closed   bool
 }
 
-// checkLocked returns why nothing can be done with the file.
-func (f *memoryFile) checkLocked(action string, offset int64, change bool) error {
-	switch {
-	case f.closed:
-		return pathError(action, f.name, fs.ErrClosed)
-	case change && !f.writable:
-		return pathError(action, f.name, syscall.EBADF)
-	case offset < 0:
-		return pathError(action, f.name, syscall.EINVAL)
-	}
-	return nil
+// do is Memory.do, unless nothing can be done with the file.
+func (f *memoryFile) do(kind Kind, offset int64, disk func(file *node) error, instead func(Plan)) error {
+	const change = KindWriteAt | KindTruncate | KindPreallocate
+	return f.disk.do(Call{Kind: kind, Name: f.name}, func() error {
+		switch {
+		case f.closed:
+			return fs.ErrClosed
+		case kind&change != 0 && !f.writable:
+			return syscall.EBADF
+		case offset < 0:
+			return syscall.EINVAL
+		}
+		return disk(f.node)
+	}, instead)
 }
 
 // ReadAt implements vfs.File.
-func (f *memoryFile) ReadAt(p []byte, off int64) (int, error) {
-	f.disk.mu.RLock()
-	defer f.disk.mu.RUnlock()
-	if err := f.checkLocked("read", off, false); err != nil {
-		return 0, err
-	}
-	n := f.node.live.readAt(p, off)
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
+func (f *memoryFile) ReadAt(p []byte, off int64) (n int, err error) {
+	err = f.do(KindReadAt, off, func(file *node) error {
+		if n = file.live.readAt(p, off); n < len(p) {
+			return io.EOF
+		}
+		return nil
+	}, nil)
+	return n, err
 }
 
 // WriteAt implements vfs.File. On a full disk it writes the pages there is space for.
-func (f *memoryFile) WriteAt(p []byte, off int64) (int, error) {
-	f.disk.mu.Lock()
-	defer f.disk.mu.Unlock()
-	if err := f.checkLocked("write", off, true); err != nil {
-		return 0, err
-	}
-	fitting := f.fittingLocked(len(p), off)
-	if fitting > 0 {
-		f.changeLocked(func(n *node) { n.writeAt(p[:fitting], off) })
-	}
-	if fitting < len(p) {
-		return fitting, pathError("write", f.name, syscall.ENOSPC)
-	}
-	return fitting, nil
-}
-
-// fittingLocked returns how much of a write there is space for.
-func (f *memoryFile) fittingLocked(length int, off int64) int {
-	if f.disk.capacity == 0 {
-		return length
-	}
-	free := f.disk.freeLocked()
-	for at := off; at < off+int64(length); at += pageBytes - at%pageBytes {
-		if free -= f.node.live.missing(at, 1); free < 0 {
-			return int(at - off)
+func (f *memoryFile) WriteAt(p []byte, off int64) (n int, err error) {
+	err = f.do(KindWriteAt, off, func(file *node) error {
+		n = f.disk.fittingLocked(file, len(p), off)
+		file.writeAt(p[:n], off)
+		if n < len(p) {
+			return syscall.ENOSPC
 		}
-	}
-	return length
-}
-
-// changeLocked changes the node and keeps account of the space.
-func (f *memoryFile) changeLocked(change func(*node)) {
-	before := f.node.live.taken
-	change(f.node)
-	f.disk.taken += f.node.live.taken - before
+		return nil
+	}, func(plan Plan) {
+		if plan.Fault == Short {
+			n = len(p) / 2
+			f.node.writeAt(p[:n], off)
+		}
+	})
+	return n, err
 }
 
 // Size implements vfs.File.
-func (f *memoryFile) Size() (int64, error) {
-	f.disk.mu.RLock()
-	defer f.disk.mu.RUnlock()
-	if err := f.checkLocked("stat", 0, false); err != nil {
-		return 0, err
-	}
-	return f.node.live.size, nil
+func (f *memoryFile) Size() (size int64, err error) {
+	err = f.do(0, 0, func(file *node) error {
+		size = file.live.size
+		return nil
+	}, nil)
+	return size, err
 }
 
 // Truncate implements vfs.File.
 func (f *memoryFile) Truncate(size int64) error {
-	f.disk.mu.Lock()
-	defer f.disk.mu.Unlock()
-	if err := f.checkLocked("truncate", size, true); err != nil {
-		return err
-	}
-	f.changeLocked(func(n *node) { n.truncate(size) })
-	return nil
+	return f.do(KindTruncate, size, func(file *node) error {
+		file.change(0, 0, func(c *content) { c.truncate(size) })
+		return nil
+	}, nil)
 }
 
 // Preallocate implements vfs.File. Without enough space it takes none.
 func (f *memoryFile) Preallocate(size int64) error {
-	f.disk.mu.Lock()
-	defer f.disk.mu.Unlock()
-	if err := f.checkLocked("fallocate", size, true); err != nil {
-		return err
-	}
-	if f.node.live.missing(0, size) > f.disk.freeLocked() {
-		return pathError("fallocate", f.name, syscall.ENOSPC)
-	}
-	f.changeLocked(func(n *node) { n.reserve(size) })
-	return nil
+	return f.do(KindPreallocate, size, func(file *node) error {
+		if file.live.missing(0, size) > f.disk.freeLocked() {
+			return syscall.ENOSPC
+		}
+		file.change(0, 0, func(c *content) { c.reserve(size) })
+		return nil
+	}, nil)
 }
 
 // Sync implements vfs.File.
 func (f *memoryFile) Sync() error {
-	f.disk.mu.Lock()
-	defer f.disk.mu.Unlock()
-	if err := f.checkLocked("fdatasync", 0, false); err != nil {
-		return err
-	}
-	f.node.sync()
-	return nil
-}
-
-// loseUnsynced implements loser.
-func (f *memoryFile) loseUnsynced() {
-	f.disk.mu.Lock()
-	defer f.disk.mu.Unlock()
-	f.node.lose()
+	return f.do(KindSync, 0, func(file *node) error {
+		file.sync()
+		return nil
+	}, func(plan Plan) {
+		if plan.LoseOnSyncFailure {
+			f.node.lose()
+		}
+	})
 }
 
 // Close implements vfs.File. What was written stays, synced or not.
 func (f *memoryFile) Close() error {
-	f.disk.mu.Lock()
-	defer f.disk.mu.Unlock()
-	return f.closeLocked()
-}
-
-func (f *memoryFile) closeLocked() error {
-	if f.closed {
-		return pathError("close", f.name, fs.ErrClosed)
-	}
-	f.closed = true
-	f.node.open--
-	f.disk.releaseLocked(f.node)
-	return nil
-}
-
-// memoryLock holds the lock of a file.
-type memoryLock struct{ file *memoryFile }
-
-// Close lets the lock go.
-func (l *memoryLock) Close() error {
-	l.file.disk.mu.Lock()
-	defer l.file.disk.mu.Unlock()
-	err := l.file.closeLocked()
-	if err == nil {
-		l.file.node.locked = false
-	}
-	return err
+	return f.do(0, 0, func(file *node) error {
+		f.closed = true
+		if f.lock {
+			file.locked = false
+		}
+		return nil
+	}, nil)
 }

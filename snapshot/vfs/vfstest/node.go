@@ -1,63 +1,62 @@
 package vfstest
 
-import "math/rand/v2"
+import (
+	"bytes"
+	"maps"
+	"math/rand/v2"
+	"path"
+)
 
-// node is a file of a Memory, whatever its name: its bytes as they are read, its bytes as of the
-// last sync, and what happened in between. The Memory's lock guards it.
+// node is a file or a directory of a Memory, whatever its name. A file has its bytes as they are read, its bytes as
+// of the last sync, and what happened in between. The Memory's lock guards it.
 type node struct {
-	id       uint64 // of all nodes of a Memory and its copies, from 1
+	id uint64 // of all nodes of a Memory and its copies
+
+	names map[string]*node // of a directory, nil of a file
+	kept  map[string]*node // those of a directory that would survive a crash
+
 	live     content
 	durable  content
 	unsynced []change
 	lost     bool // a sync failed: live holds bytes that no sync makes durable any more
-	named    bool // a directory names it
-	open     int  // files open
 	locked   bool
 }
 
 // change is something done to the bytes of a file since its last sync.
 type change struct {
-	action action
-	resize bool   // the size changed
-	offset int64  // of a write
-	bytes  []byte // of a write
-	size   int64  // of the file, afterwards
+	do             func(*content)
+	offset, length int64 // of the bytes that were written; length 0: it only set the size
+	size           int64 // of the file, afterwards
+	resize         bool  // the size changed
 }
 
-type action uint8
+func newDir(id uint64) *node {
+	return &node{id: id, names: map[string]*node{}, kept: map[string]*node{}}
+}
 
-const (
-	writeBytes action = iota
-	truncate
-	reserve
-)
+func (n *node) isDir() bool { return n.names != nil }
 
-func newNode(id uint64, c content) *node {
-	return &node{id: id, live: c, durable: c.share()}
+// files calls visit for each file below a node that has the name, and for the node itself if it is a file.
+func (n *node) files(name string, visit func(name string, file *node)) {
+	if !n.isDir() {
+		visit(name, n)
+	}
+	for base, below := range n.names {
+		below.files(path.Join(name, base), visit)
+	}
 }
 
 func (n *node) writeAt(p []byte, off int64) {
-	before := n.live.size
-	n.live.writeAt(p, off)
-	n.note(change{action: writeBytes, offset: off, bytes: append([]byte(nil), p...)}, before)
+	if len(p) > 0 {
+		p = bytes.Clone(p)
+		n.change(off, int64(len(p)), func(c *content) { c.writeAt(p, off) })
+	}
 }
 
-func (n *node) truncate(size int64) {
+func (n *node) change(offset, length int64, do func(*content)) {
 	before := n.live.size
-	n.live.truncate(size)
-	n.note(change{action: truncate}, before)
-}
-
-func (n *node) reserve(size int64) {
-	before := n.live.size
-	n.live.reserve(size)
-	n.note(change{action: reserve}, before)
-}
-
-func (n *node) note(c change, before int64) {
-	c.size = n.live.size
-	c.resize = c.size != before
-	n.unsynced = append(n.unsynced, c)
+	do(&n.live)
+	n.unsynced = append(n.unsynced, change{do, offset, length, n.live.size, n.live.size != before})
 }
 
 // sync makes what happened since the last one durable.
@@ -76,21 +75,22 @@ func (n *node) sync() {
 // lose does what Linux does when it fails to write pages back: they count as clean. They are
 // still read, but no later sync writes them.
 func (n *node) lose() {
-	if len(n.unsynced) == 0 {
-		return
+	if len(n.unsynced) > 0 {
+		n.lost, n.unsynced = true, nil
 	}
-	n.lost, n.unsynced = true, nil
 }
 
-// survive returns the bytes as after a power cut.
-func (n *node) survive(share float64, seed uint64) content {
-	switch {
-	case len(n.unsynced) == 0 || share <= 0:
-		return n.durable.share()
-	case share >= 1 && !n.lost:
-		return n.live.share()
+// crash leaves of a node, and of all below it, what a power cut does.
+func (n *node) crash(share float64, seed uint64) {
+	if n.isDir() {
+		n.names = maps.Clone(n.kept)
+		for _, below := range n.names {
+			below.crash(share, seed)
+		}
+		return
 	}
-	return n.replay(coin(share, seed, n.id))
+	n.live = n.replay(coin(share, seed, n.id))
+	n.durable, n.unsynced, n.lost = n.live.share(), nil, false
 }
 
 // replay does again, on what is durable, what happened since. The system may have written any
@@ -99,26 +99,17 @@ func (n *node) survive(share float64, seed uint64) content {
 func (n *node) replay(survives func() bool) content {
 	resizes := 0
 	for i, c := range n.unsynced {
-		if (c.resize || c.action != writeBytes) && survives() {
+		if (c.resize || c.length == 0) && survives() {
 			resizes = i + 1
 		}
 	}
 	cache, image := n.durable.share(), n.durable.share()
 	for i, c := range n.unsynced {
-		switch c.action {
-		case writeBytes:
-			cache.writeAt(c.bytes, c.offset)
-			copySectors(&image, &cache, c.offset, int64(len(c.bytes)), survives)
-		case truncate:
-			cache.truncate(c.size)
-			if i < resizes {
-				image.truncate(c.size)
-			}
-		case reserve:
-			cache.reserve(c.size)
-			if i < resizes {
-				image.reserve(c.size)
-			}
+		c.do(&cache)
+		if c.length > 0 {
+			copySectors(&image, &cache, c.offset, c.length, survives)
+		} else if i < resizes {
+			c.do(&image)
 		}
 		if i < resizes {
 			image.size = c.size
@@ -145,11 +136,4 @@ func copySectors(image, cache *content, offset, length int64, survives func() bo
 func coin(share float64, seed, stream uint64) func() bool {
 	r := rand.New(rand.NewPCG(seed, stream))
 	return func() bool { return r.Float64() < share }
-}
-
-// clone returns a copy, unsynced changes included.
-func (n *node) clone() *node {
-	copied := &node{id: n.id, live: n.live.share(), durable: n.durable.share(), lost: n.lost, named: n.named}
-	copied.unsynced = append([]change(nil), n.unsynced...)
-	return copied
 }

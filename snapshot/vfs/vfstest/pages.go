@@ -17,7 +17,6 @@ type content struct {
 	pages    []*[pageBytes]byte
 	size     int64
 	reserved int // so many pages from the first have their space taken, written or not
-	taken    int // how many pages take space
 }
 
 // pagesFor returns how many pages so many bytes take.
@@ -67,8 +66,6 @@ func (c *content) replace(index int) *[pageBytes]byte {
 	next := new([pageBytes]byte)
 	if old := c.pages[index]; old != nil {
 		*next = *old
-	} else if index >= c.reserved {
-		c.taken++
 	}
 	c.pages[index] = next
 	return next
@@ -85,22 +82,22 @@ func (c *content) truncate(size int64) {
 		clear(c.pages[count:])
 		c.pages = c.pages[:count]
 	}
-	c.recount()
 }
 
 // reserve takes the space of all pages up to size, and makes the content at least so long.
 func (c *content) reserve(size int64) {
 	c.size, c.reserved = max(c.size, size), max(c.reserved, pagesFor(size))
-	c.recount()
 }
 
-func (c *content) recount() {
-	c.taken = c.reserved
+// taken returns how many pages take space.
+func (c *content) taken() int {
+	n := c.reserved
 	for i := c.reserved; i < len(c.pages); i++ {
 		if c.pages[i] != nil {
-			c.taken++
+			n++
 		}
 	}
+	return n
 }
 
 // missing returns how many pages a write of so many bytes would newly take space for.

@@ -4,21 +4,13 @@ package vfstest
 const unlimitedFreeBytes = 1 << 40
 
 // FreeBytes implements vfs.FS.
-func (m *Memory) FreeBytes(dir string) (uint64, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if err := m.directoryLocked("statfs", dir); err != nil {
-		return 0, err
-	}
-	return uint64(m.freeLocked()) * pageBytes, nil
-}
-
-// freeLocked returns how many pages there is space for.
-func (m *Memory) freeLocked() int {
-	if m.capacity == 0 {
-		return unlimitedFreeBytes / pageBytes
-	}
-	return max(0, int(m.capacity/pageBytes)-m.taken)
+func (m *Memory) FreeBytes(dir string) (free uint64, err error) {
+	err = m.do(Call{Kind: KindFreeBytes, Name: dir}, func() error {
+		free = uint64(m.freeLocked()) * pageBytes
+		_, err := m.lookLocked(dir, true)
+		return err
+	}, nil)
+	return free, err
 }
 
 // SetCapacity limits the disk to so many bytes, of which files take whole pages of 4 KiB.
@@ -29,16 +21,36 @@ func (m *Memory) SetCapacity(n int64) {
 	m.capacity = n
 }
 
-// UsedBytes returns how much space the files take.
+// UsedBytes returns how much space the files take that have a name.
 func (m *Memory) UsedBytes() int64 {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return int64(m.taken) * pageBytes
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return int64(m.takenLocked()) * pageBytes
 }
 
-// releaseLocked gives the space of a node back that nobody can reach any more.
-func (m *Memory) releaseLocked(n *node) {
-	if !n.named && n.open == 0 {
-		m.taken -= n.live.taken
+func (m *Memory) takenLocked() (pages int) {
+	m.root.files("", func(_ string, file *node) { pages += file.live.taken() })
+	return pages
+}
+
+// freeLocked returns how many pages there is space for.
+func (m *Memory) freeLocked() int {
+	if m.capacity == 0 {
+		return unlimitedFreeBytes / pageBytes
 	}
+	return max(0, int(m.capacity/pageBytes)-m.takenLocked())
+}
+
+// fittingLocked returns how much of a write to a file there is space for.
+func (m *Memory) fittingLocked(file *node, length int, off int64) int {
+	if m.capacity == 0 {
+		return length
+	}
+	free := m.freeLocked()
+	for at := off; at < off+int64(length); at += pageBytes - at%pageBytes {
+		if free -= file.live.missing(at, 1); free < 0 {
+			return int(at - off)
+		}
+	}
+	return length
 }
