@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
-	"math"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,24 +17,25 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/sequencer"
-	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// offered are the snapshots that a node offered, with what their files held.
+// offered are the snapshots that a node offered, with what their files held and the facts of the cluster.
 type offered struct {
 	TakenSnapshot
 	content map[string][]byte
+	facts   datadir.Facts
 }
 
 // offers returns a configuration whose snapshots go to the function.
 func offers(c Config, take func(offered)) Config {
-	disk := c.Dir.FS()
+	disk := c.Dir.FS().(*vfstest.Memory)
 	c.OnSnapshot = func(_ context.Context, s TakenSnapshot) {
-		o := offered{s, map[string][]byte{}}
+		o := offered{TakenSnapshot: s, content: map[string][]byte{}}
+		_, o.facts = c.Dir.Cluster()
 		for _, f := range s.Files {
-			b, err := readFile(disk, filepath.Join(s.Dir, f.Name))
+			b, err := disk.ReadFile(filepath.Join(s.Dir, f.Name))
 			if err != nil || int64(len(b)) != f.Bytes {
 				panic(fmt.Sprintf("%s: %d bytes, %v; want %d", f.Name, len(b), err, f.Bytes))
 			}
@@ -47,19 +46,21 @@ func offers(c Config, take func(offered)) Config {
 	return c
 }
 
-// fetch puts the files of a snapshot into a directory as package cluster does: each has its name once
-// it is whole.
-func (o *offered) fetch(disk vfs.FS) error {
-	dir := datadir.SnapshotDir("data")
-	if err := disk.MkdirAll(dir); err != nil {
+// fetch ties a directory to the cluster and, unless it holds records, puts the files of the snapshot there as package
+// cluster does: each has its name once it is whole.
+func (o *offered) fetch(ctx context.Context, d *datadir.Dir) error {
+	if err := d.BindCluster("the ledger", o.facts); err != nil {
 		return err
 	}
-	for _, f := range o.Files {
-		if b, err := readFile(disk, filepath.Join(dir, f.Name)); err == nil && string(b) == string(o.content[f.Name]) {
-			continue
-		}
-		made, err := vfs.Replace(disk, filepath.Join(dir, f.Name), func(to vfs.File) error {
-			_, err := to.WriteAt(o.content[f.Name], 0)
+	if held, err := d.HoldsRecords(ctx); err != nil || held {
+		return err
+	}
+	if err := d.FS().MkdirAll(d.SnapshotDir()); err != nil {
+		return err
+	}
+	for name, content := range o.content {
+		made, err := vfs.Replace(d.FS(), filepath.Join(d.SnapshotDir(), name), func(to vfs.File) error {
+			_, err := to.WriteAt(content, 0)
 			return err
 		})
 		if err != nil {
@@ -70,42 +71,32 @@ func (o *offered) fetch(disk vfs.FS) error {
 	return nil
 }
 
-// readFile returns the content of a file.
-func readFile(disk vfs.FS, name string) ([]byte, error) {
-	f, err := disk.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.NewSectionReader(f, 0, math.MaxInt64))
-}
-
-// begin makes a directory that begins with the snapshot.
+// begin makes a directory that begins with the snapshot. It leaves one that holds records as it is.
 func (o *offered) begin(ctx context.Context, disk vfs.FS) error {
 	d, err := datadir.OpenOn(disk, "data")
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	if err := d.BindCluster("the ledger", datadir.FactsOf(live(), nil, false)); err != nil {
+	if err := o.fetch(ctx, d); err != nil {
 		return err
 	}
 	if held, err := d.HoldsRecords(ctx); err != nil || held {
 		return err
 	}
-	if err := o.fetch(disk); err != nil {
-		return err
-	}
 	return datadir.Adopt(ctx, d, o.Record, slog.New(slog.DiscardHandler))
 }
+
+// offeringRetention is that of the nodes that follow what offering leaves.
+var offeringRetention = sequencer.Retention{Slots: 30, Bytes: 1 << 30}
 
 // offering returns a shared ledger, its writer, what was sent, and the snapshots that a replica offered of it.
 func offering(t *testing.T) (l *sharedLedger, w clusterNode, sent []*ledger.Block, all []offered) {
 	t.Helper()
 	l = newSharedLedger()
-	w = writer(t, l, Config{Shards: 2, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}})
+	w = writer(t, l, Config{Shards: 2, Retention: offeringRetention})
 	maker := startMember(t, l, nil, offers(onDisk(t, vfstest.NewMemory(), Config{
-		Shards: 3, SnapshotInterval: time.Second, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30},
+		Shards: 3, SnapshotInterval: time.Second, Retention: offeringRetention,
 	}), func(o offered) { all = append(all, o) }))
 	root := rootBlock(100, lamports(key(1), 5), holding(key(51), key(52), key(53), 9))
 	sent = append([]*ledger.Block{root}, chainOf(root, 59)...)
@@ -125,6 +116,18 @@ func offering(t *testing.T) (l *sharedLedger, w clusterNode, sent []*ledger.Bloc
 	return l, w, sent, all
 }
 
+// mustFollow runs a replica on a disk until it shows what the writer does, looks at it, and stops it.
+func mustFollow(t *testing.T, l *sharedLedger, w clusterNode, disk vfs.FS, look func(replica clusterNode)) {
+	t.Helper()
+	replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 2, Retention: offeringRetention}))
+	l.unreachable = false
+	same(t, "the replica", w.Engine, replica.Engine)
+	look(replica)
+	replica.close()
+}
+
+// TestReplicaBeginsWithTheSnapshotOfAnother follows the log from each snapshot on, and starts again, without anybody, from
+// what it has.
 func TestReplicaBeginsWithTheSnapshotOfAnother(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l, w, _, all := offering(t)
@@ -137,32 +140,22 @@ func TestReplicaBeginsWithTheSnapshotOfAnother(t *testing.T) {
 				t.Fatalf("record %d is not the shared log's", o.Version)
 			}
 			disk := vfstest.NewMemory()
-			if err := o.begin(t.Context(), disk); err != nil {
-				t.Fatal(err)
+			for range 2 { // the second time does nothing
+				if err := o.begin(t.Context(), disk); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if err := o.begin(t.Context(), disk); err != nil {
-				t.Fatalf("once more: %v", err)
+			for _, apart := range []bool{false, true} {
+				l.unreachable = apart
+				mustFollow(t, l, w, disk, func(replica clusterNode) {
+					if err := l.leadsTo(replica.published); err != nil {
+						t.Error(err)
+					}
+					if newest := readPast(t, replica.Engine, want); newest != w.Head().Tips[0].Version {
+						t.Errorf("who comes back with a seq gets up to record %d", newest)
+					}
+				})
 			}
-			c := onDisk(t, disk, Config{Shards: 1, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}})
-			replica := startMember(t, l, nil, c)
-			same(t, fmt.Sprintf("from record %d", o.Version), w.Engine, replica.Engine)
-			checkHeads(t, l, replica.published)
-			if newest := readPast(t, replica.Engine, want); newest != w.Head().Tips[0].Version {
-				t.Errorf("who comes back with a seq gets up to record %d", newest)
-			}
-			replica.mustStop()
-			c.Dir.Close()
-			// It starts again from what it has, without anybody.
-			c = onDisk(t, disk, Config{Shards: 2, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}})
-			l.unreachable = true
-			again := startMember(t, l, nil, c)
-			l.unreachable = false
-			same(t, "again", w.Engine, again.Engine)
-			if newest := readPast(t, again.Engine, want); newest != w.Head().Tips[0].Version {
-				t.Errorf("again: who comes back with a seq gets up to record %d", newest)
-			}
-			again.mustStop()
-			c.Dir.Close()
 		}
 		w.mustStop()
 	})
@@ -187,74 +180,35 @@ func readPast(t *testing.T, e *Engine, want map[ledger.Version]string) (newest l
 	return newest
 }
 
-// checkHeads holds every head that was published against what the records of the shared log lead to.
-func checkHeads(t *testing.T, l *sharedLedger, published []*ledger.Publication) {
-	t.Helper()
-	points := map[ledger.Version]*ledger.Head{}
-	var trail headTrail
-	for _, r := range l.records() {
-		points[r.Version] = trail.after([]*ledger.Record{r})
-		points[r.Version].StateHash = r.StateHash
-	}
-	for _, p := range published {
-		got := p.Head
-		if !got.HasBlock {
-			continue
-		}
-		want := points[got.Tips[0].Version]
-		if want == nil || got.StateHash != want.StateHash {
-			t.Fatalf("published %+v, want %+v", got, want)
-		}
-		for level := range got.Tips {
-			if x, y := got.Tips[level], want.Tips[level]; x.Slot != y.Slot || x.Hash != y.Hash || x.Seq != y.Seq {
-				t.Fatalf("published %+v at level %d, want %+v", x, level, y)
-			}
-		}
-	}
-}
-
 // TestAdoptionAtAnyMoment crashes while a replica begins with a snapshot, at every call, and has it go on with the
 // same snapshot or another. Before it is done nobody takes what is there for a ledger.
 func TestAdoptionAtAnyMoment(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l, w, _, all := offering(t)
 		pair := []offered{all[1], all[3]}
-		stride := 1
+		stride, tries := 1, 0
 		if testing.Short() {
 			stride = 5
 		}
-		for n := 1; ; n += stride {
-			memory := vfstest.NewMemory()
-			disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
-			first := pair[n/2%2]
-			if err := first.begin(t.Context(), disk); !disk.Hit() {
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Logf("call %d is there no more", n)
-				break
-			}
-			for i, share := range []float64{0, 0.5, 1} {
-				left := memory.Crash(share, uint64(n))
+		first := func(call int) *offered { return &pair[call/2%2] }
+		crashAtEveryCall(t, vfstest.NewMemory(), stride, []float64{0, 0.5, 1},
+			func(call int, disk vfs.FS) error { return first(call).begin(t.Context(), disk) },
+			func(call int, left *vfstest.Memory) {
 				held := refusesUnfinished(t, left.Clone())
-				o := pair[(n+i)%2]
+				o := &pair[(call+tries)%2]
+				tries++
 				if err := o.begin(t.Context(), left); err != nil {
-					t.Fatalf("crash at call %d: %v", n, err)
+					t.Fatalf("crash at call %d: %v", call, err)
 				}
 				if held {
-					o = first
+					o = first(call)
 				}
-				left = left.Crash(0, uint64(n)) // what is done is done
-				c := onDisk(t, left, Config{Shards: 2, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}})
-				if first, err := c.Dir.FirstRecord(t.Context()); err != nil || first.Version != o.Version {
-					t.Fatalf("crash at call %d: begins with %v, %v", n, first, err)
-				}
-				replica := startMember(t, l, nil, c)
-				same(t, fmt.Sprintf("crash at call %d", n), w.Engine, replica.Engine)
-				replica.mustStop()
-				c.Dir.Close()
-			}
-		}
+				mustFollow(t, l, w, left.Crash(0, uint64(call)), func(replica clusterNode) { // what is done is done
+					if first, err := replica.config.Dir.FirstRecord(t.Context()); err != nil || first.Version != o.Version {
+						t.Errorf("begins with %v, %v", first, err)
+					}
+				})
+			})
 		w.mustStop()
 	})
 }
@@ -265,42 +219,29 @@ func refusesUnfinished(t *testing.T, disk *vfstest.Memory) (held bool) {
 	t.Helper()
 	l := newSharedLedger()
 	l.unreachable = true
-	d, err := datadir.OpenOn(disk, "data")
-	if err == nil {
-		err = d.BindCluster("the ledger", datadir.FactsOf(live(), nil, false))
-	}
-	if err == nil {
-		held, err = d.HoldsRecords(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.Close()
-	c := onDisk(t, disk, Config{Shards: 1})
-	n := startMember(t, l, nil, c)
+	n := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
 	synctest.Wait()
-	switch ended := n.hasEnded(); {
+	ended := n.hasEnded()
+	_ = n.stop()
+	dir := n.config.Dir
+	defer dir.Close()
+	held, err := dir.HoldsRecords(t.Context())
+	switch {
+	case err != nil:
+		t.Fatal(err)
 	case held && ended:
 		t.Fatalf("it holds a record, and ended: %v", n.err)
-	case !held && !ended && n.Head() != nil:
+	case !held && n.Head() != nil:
 		t.Fatalf("it holds no record, and shows %+v", n.Head())
 	case ended && !strings.Contains(n.err.Error(), "begin once more"):
 		t.Fatalf("ended: %v", n.err)
 	}
-	_ = n.stop()
-	if !held {
-		if err := c.Dir.AbandonBootstrap(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for _, dir := range []string{datadir.LogDir("data"), datadir.SnapshotDir("data")} {
-			if names, err := disk.List(dir); len(names) > 0 && err == nil {
-				t.Fatalf("%s holds %v", dir, names)
-			}
-		}
-	} else if err := c.Dir.AbandonBootstrap(t.Context()); err == nil {
-		t.Fatal("a ledger was removed")
+	if err := dir.AbandonBootstrap(t.Context()); held != (err != nil) {
+		t.Fatalf("emptied while it holds a ledger: %v, %v", held, err)
 	}
-	c.Dir.Close()
+	if files := filesIn(disk, dir.LogDir(), dir.SnapshotDir()); !held && len(files) > 0 {
+		t.Fatalf("emptied, it holds %v", files)
+	}
 	return held
 }
 
@@ -317,170 +258,134 @@ func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
 			change(r)
 			return codec.AppendRecord(nil, r)
 		}
-		for name, tt := range map[string]struct {
+		dir := onDisk(t, vfstest.NewMemory(), Config{}).Dir
+		if err := o.fetch(t.Context(), dir); err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			name   string
 			record []byte
 			want   string
 		}{
-			"no record":          {[]byte("x"), "its record"},
-			"another's record":   {other.Record, "not there"},
-			"another state hash": {record(func(r *ledger.Record) { r.StateHash[2]++ }), "state hash"},
-			"another seq":        {record(func(r *ledger.Record) { r.FirstSeq++ }), "update"},
+			{"no record", []byte("x"), "its record"},
+			{"another's record", other.Record, "not there"},
+			{"another state hash", record(func(r *ledger.Record) { r.StateHash[2]++ }), "state hash"},
+			{"another seq", record(func(r *ledger.Record) { r.FirstSeq++ }), "update"},
+			{"then the right one", o.Record, ""},
+			{"then another", other.Record, "holds records already"},
 		} {
-			c := onDisk(t, vfstest.NewMemory(), Config{})
-			err := c.Dir.BindCluster("the ledger", datadir.FactsOf(live(), nil, false))
-			if err == nil {
-				err = o.fetch(c.Dir.FS())
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := datadir.Adopt(t.Context(), c.Dir, tt.record, nil); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%s: %v, want %q", name, err, tt.want)
-			}
-			if err := datadir.Adopt(t.Context(), c.Dir, o.Record, nil); err != nil {
-				t.Errorf("%s: then the right one: %v", name, err)
-			}
-			if err := datadir.Adopt(t.Context(), c.Dir, other.Record, nil); err == nil || !strings.Contains(err.Error(), "holds records already") {
-				t.Errorf("%s: then another: %v", name, err)
+			err := datadir.Adopt(t.Context(), dir, tt.record, nil)
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 			}
 		}
 	})
 }
 
-// TestSnapshotOfAnotherStateFencesOff has a replica, and a node that is alone, hold an account of which no record tells
-// that it is wrong.
+// TestSnapshotOfAnotherStateFencesOff has a node hold an account of which no record tells that it is wrong: with the next
+// snapshot it fences itself off. The snapshot is gone, and nobody is offered it.
 func TestSnapshotOfAnotherStateFencesOff(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l, w, sent, all := offering(t)
 		disk := vfstest.NewMemory()
-		o := all[1]
-		if err := o.begin(t.Context(), disk); err != nil {
+		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Minute, OnSnapshot: func(context.Context, TakenSnapshot) {
+			t.Error("the snapshot was offered")
+		}})
+		block = n.finalize(block)
+		wrong := &ledger.BaseState{Slot: 1 << 40, Accounts: []ledger.AccountWrite{lamports(key(1), 123456789)}}
+		if _, err := n.ownerOf(&wrong.Accounts[0].Pubkey).ApplyBase(n.seq.Chain().Tip.Version, wrong, false).Wait(); err != nil {
 			t.Fatal(err)
 		}
-		c := onDisk(t, disk, Config{Shards: 2, SnapshotInterval: time.Second, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}})
-		var told int
-		replica := startMember(t, l, nil, offers(c, func(offered) { told++ }))
-		replica.falsify(key(51))
-		w.send(status(sent[59], ledger.StatusFinalized)) // so that the next snapshot holds it
-		time.Sleep(time.Minute)
-		w.send(child(sent[59], 300, 0))
-		replica.mustHaveFencedItselfOff(disk)
-		if told > 0 {
-			t.Errorf("%d snapshots were offered", told)
+		n.send(status(block, ledger.StatusFinalized)) // so that the snapshot holds it
+		pause(2 * time.Minute)
+		if why := n.Fenced(); !strings.Contains(why, "state hash") {
+			t.Errorf("fenced: %q", why)
 		}
-		if got := replica.published[len(replica.published)-1].Head; got.Tips[0].Slot == 300 {
-			t.Error("it went on")
+		if s := n.Stats().Snapshot; s.Count > 0 || s.Failures == 0 || len(filesOf(disk, ".state")) > 0 {
+			t.Errorf("%d snapshots were taken, %d failed, on the disk are %v", s.Count, s.Failures, filesOf(disk, ".state"))
 		}
-		replica.mustStop()
-		w.mustStop()
-	})
-	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewMemory()
-		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Minute})
-		block = n.finalize(block)
-		n.falsify(key(1))
-		n.send(status(block, ledger.StatusFinalized))
-		time.Sleep(2 * time.Minute)
-		n.mustHaveFencedItselfOff(disk)
 		if _, _, err := n.Account(ledger.Query{}, key(1)); !errors.Is(err, ledger.ErrUnavailable) {
 			t.Errorf("an account that is wrong is answered with %v", err)
 		}
-		n.mustStop()
-		n.config.Dir.Close()
+		n.close()
 		mustHold(t, disk, block.Slot) // the log is right
 	})
 }
 
-// falsify changes an account behind the back of the log.
-func (n *subject) falsify(k ledger.Pubkey) {
-	n.t.Helper()
-	synctest.Wait()
-	wrong := lamports(k, 123456789)
-	wrong.Pubkey = k
-	base := &ledger.BaseState{Slot: 1 << 40, Accounts: []ledger.AccountWrite{wrong}}
-	if _, err := n.ownerOf(&k).ApplyBase(n.seq.Chain().Tip.Version, base, false).Wait(); err != nil {
-		n.t.Fatal(err)
-	}
-}
-
-// mustHaveFencedItselfOff fails the test unless the node did so because of a snapshot, which is gone.
-func (n *subject) mustHaveFencedItselfOff(disk *vfstest.Memory) {
-	n.t.Helper()
-	synctest.Wait()
-	if why := n.Fenced(); !strings.Contains(why, "state hash") {
-		n.t.Errorf("fenced: %q", why)
-	}
-	if s := n.Stats().Snapshot; s.Count > 0 || s.Failures == 0 {
-		n.t.Errorf("%d snapshots were taken, %d failed", s.Count, s.Failures)
-	}
-	if files := filesOf(disk, ".state"); len(files) > 1 || n.shared.log == nil && len(files) > 0 {
-		n.t.Errorf("the snapshot is still there: %q", files)
-	}
-}
-
-// flip writes the snapshot of a version anew, with another amount in one account and the same state hash.
-func flip(t *testing.T, disk vfs.FS, v ledger.Version, k ledger.Pubkey) {
-	t.Helper()
-	store := snapshot.ViewStore(disk, datadir.SnapshotDir("data"), slog.New(slog.DiscardHandler))
-	all, err := store.List()
-	if err != nil || all[0].Version != v {
-		t.Fatal(all, err)
-	}
-	snap, err := store.Open(all[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	var accounts []*ledger.Account
-	var mints []ledger.MintWrite
-	var blocks []snapshot.HeldBlock
-	found := false
-	err = snap.Accounts(0, ^uint64(0), func(a *ledger.Account) bool {
-		if a.Pubkey == k {
-			a.Lamports++
-			found = true
+// TestSettingAsideAtAnyMoment crashes at every call while what a replica holds is set aside for the second time. The next who
+// opens the directory finds all of it where it was or all of it aside, and in the latter case the replica begins with a newer
+// snapshot.
+func TestSettingAsideAtAnyMoment(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		l, w, _, all := offering(t)
+		begun := vfstest.NewMemory()
+		setAside := func(_ int, disk vfs.FS) error {
+			d, err := datadir.OpenOn(disk, "data")
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			return d.SetAside()
 		}
-		kept := *a
-		if a.Token != nil {
-			token := *a.Token
-			kept.Token = &token
+		for i, o := range all[:2] {
+			if err := o.begin(t.Context(), begun); err != nil {
+				t.Fatal(err)
+			}
+			dir := onDisk(t, begun, Config{}).Dir
+			last, err := dir.LastVersion(t.Context())
+			if least, leastErr := dir.LeastVersion(); err != nil || leastErr != nil || last != o.Version || least != o.Version {
+				t.Fatalf("it holds versions up to %d (%v), %d (%v) at least, want %d", last, err, least, leastErr, o.Version)
+			}
+			dir.Close()
+			if i == 0 {
+				if err := setAside(0, begun); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
-		if a.FieldProvenance != nil {
-			earlier := *a.FieldProvenance
-			kept.FieldProvenance = &earlier
+		logs, snapshots := datadir.LogDir("data"), datadir.SnapshotDir("data")
+		old := filesIn(begun, logs, snapshots)
+		kept, moved := 0, 0
+		crashAtEveryCall(t, begun, 1, []float64{0, 0.3, 0.5, 0.5, 0.5, 0.7, 1}, setAside, func(call int, left *vfstest.Memory) {
+			onDisk(t, left, Config{}).Dir.Close()
+			left = left.Crash(0, uint64(call)) // what is done is done
+			if got := filesIn(left, logs, snapshots); len(got) > 0 {
+				if kept++; !maps.Equal(got, old) {
+					t.Error("a part is held")
+				}
+				return
+			}
+			if moved++; !maps.Equal(filesIn(left, logs+".behind", snapshots+".behind"), old) {
+				t.Error("not all of it is aside")
+			}
+			if err := all[3].begin(t.Context(), left); err != nil {
+				t.Fatal(err)
+			}
+			mustFollow(t, l, w, left, func(clusterNode) {})
+		})
+		t.Logf("%d times all was kept, %d times it was aside", kept, moved)
+		if kept == 0 || moved == 0 {
+			t.Error("no crash came before, or none behind, the note")
 		}
-		accounts = append(accounts, &kept)
-		return true
+		w.mustStop()
 	})
-	if err == nil {
-		err = snap.Mints(0, ^uint64(0), func(m ledger.MintWrite) bool { mints = append(mints, m); return true })
-	}
-	if err == nil {
-		err = snap.Blocks(func(b snapshot.HeldBlock) error { blocks = append(blocks, b); return nil })
-	}
-	if err == nil {
-		err = disk.Remove(filepath.Join(datadir.SnapshotDir("data"), all[0].Name))
-	}
-	if err == nil && !found {
-		err = fs.ErrNotExist
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = store.Write(t.Context(), *snap.Meta(), []snapshot.Part{{
-		Accounts: func(visit func(*ledger.Account) bool) error {
-			for _, a := range accounts {
-				visit(a)
+}
+
+// filesIn returns what the files of some directories hold, by their names.
+func filesIn(disk *vfstest.Memory, dirs ...string) map[string]string {
+	all := map[string]string{}
+	for _, dir := range dirs {
+		for _, path := range disk.Paths() {
+			if filepath.Dir(path) == dir {
+				content, _ := disk.ReadFile(path)
+				all[filepath.Base(path)] = string(content)
 			}
-			return nil
-		},
-		Mints: func(visit func(ledger.MintWrite) bool) error {
-			for _, m := range mints {
-				visit(m)
-			}
-			return nil
-		},
-	}}, blocks, snapshot.Pace{})
-	if err != nil {
-		t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func TestOnlyAClusterSetsAside(t *testing.T) {
+	if err := onDisk(t, vfstest.NewMemory(), Config{}).Dir.SetAside(); err == nil || !strings.Contains(err.Error(), "belongs to no cluster") {
+		t.Errorf("a directory without: %v", err)
 	}
 }

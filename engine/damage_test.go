@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs/vfstest"
-	"ledgerd/snapshot/wal"
 )
 
 // withSnapshots returns a disk with two snapshots and log behind them, and the head of the node
@@ -24,7 +22,7 @@ func withSnapshots(t *testing.T) (*vfstest.Memory, *ledger.Head) {
 	t.Helper()
 	s, _ := scripted()
 	disk := vfstest.NewMemory()
-	if _, err := seenOf(t, s, disk, 2); err != nil {
+	if _, err := followScript(t, s, disk, 2); err != nil {
 		t.Fatal(err)
 	}
 	head, err := heldBy(t, disk)
@@ -55,88 +53,80 @@ func damage(t *testing.T, disk *vfstest.Memory, name string) {
 	}
 }
 
-// TestSnapshotOfAnotherStateIsPassedOver changes an account in the newest snapshot, whose checksums are right.
-func TestSnapshotOfAnotherStateIsPassedOver(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		disk, want := withSnapshots(t)
-		all, err := snapshot.ViewStore(disk, datadir.SnapshotDir("data"), slog.New(slog.DiscardHandler)).List()
-		if err != nil {
-			t.Fatal(err)
-		}
-		flip(t, disk, all[0].Version, key(51))
-		c, err := scriptConfig(t, disk, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := &subject{t: t, ended: make(chan struct{})}
-		n.run(c, func(*ledger.Publication) bool { return false })
-		synctest.Wait()
-		if got := n.Head(); got == nil || got.StateHash != want.StateHash || n.Stats().Snapshot.Damaged != 1 {
-			t.Errorf("stands at %+v, %d snapshots passed over; want %+v and one", got, n.Stats().Snapshot.Damaged, want)
-		}
-		a, _, err := n.Account(ledger.Query{}, key(51))
-		if err != nil || a.Lamports != holding(key(51), key(52), key(53), 9).Lamports {
-			t.Errorf("the account that was changed has %d lamports, %v", a.Lamports, err)
-		}
-		n.mustStop()
-	})
+// emptyNewest writes the newest snapshot anew, without accounts: its files are whole, and the state is not that of the log.
+func emptyNewest(t *testing.T, disk *vfstest.Memory) {
+	t.Helper()
+	store := snapshot.ViewStore(disk, datadir.SnapshotDir("data"), slog.New(slog.DiscardHandler))
+	all, err := store.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest, err := store.Open(all[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []snapshot.HeldBlock
+	if err := newest.Blocks(func(b snapshot.HeldBlock) error { blocks = append(blocks, b); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	disk.Remove(filepath.Join(datadir.SnapshotDir("data"), all[0].Name))
+	if _, err := store.Write(t.Context(), *newest.Meta(), nil, blocks, snapshot.Pace{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
-// TestDamagedSnapshotIsPassedOver damages, cuts or takes away snapshots and their history: the
-// node answers the same from the one before, and the log is as it was. Without any it
-// says so and starts nothing.
+// TestDamagedSnapshotIsPassedOver damages, cuts or takes away snapshots, their history and the log: the node answers the same
+// from the snapshot before, and the log is as it was. Where nothing leads to the newest block it says so and starts nothing.
 func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		disk, want := withSnapshots(t)
-		states, history := filesOf(disk, ".state"), filesOf(disk, ".blocks")
-		tests := map[string]struct {
-			harm   func(*vfstest.Memory)
-			refuse string
-		}{
-			"the newest":             {func(d *vfstest.Memory) { damage(t, d, states[1]) }, ""},
-			"the newest, to nothing": {func(d *vfstest.Memory) { d.WriteFile(states[1], nil) }, ""},
-			"the newest is gone":     {func(d *vfstest.Memory) { d.Remove(states[1]) }, ""},
-			"its history":            {func(d *vfstest.Memory) { damage(t, d, history[len(history)-1]) }, ""},
-			"its history is gone":    {func(d *vfstest.Memory) { d.Remove(history[len(history)-1]) }, ""},
-			"both":                   {func(d *vfstest.Memory) { damage(t, d, states[0]); damage(t, d, states[1]) }, "no snapshot is whole"},
-			"both are gone":          {func(d *vfstest.Memory) { d.Remove(states[0]); d.Remove(states[1]) }, "record 1"},
+		states, history, segments := filesOf(disk, ".state"), filesOf(disk, ".blocks"), filesOf(disk, ".wal")
+		sealed, last := segments[:len(segments)-1], segments[len(segments)-1] // the last may be replaced where nothing is in it
+		const header = 80
+		if content, err := disk.ReadFile(last); err == nil && len(content) == header {
+			last = segments[len(segments)-2] // the last that holds records
 		}
-		for name, tt := range tests {
+		for name, tt := range map[string]struct {
+			harm   func(*vfstest.Memory)
+			refuse []string
+		}{
+			"the newest":              {func(d *vfstest.Memory) { damage(t, d, states[1]) }, nil},
+			"the newest, to nothing":  {func(d *vfstest.Memory) { d.WriteFile(states[1], nil) }, nil},
+			"the newest is gone":      {func(d *vfstest.Memory) { d.Remove(states[1]) }, nil},
+			"the newest is of others": {func(d *vfstest.Memory) { emptyNewest(t, d) }, nil},
+			"its history":             {func(d *vfstest.Memory) { damage(t, d, history[len(history)-1]) }, nil},
+			"its history is gone":     {func(d *vfstest.Memory) { d.Remove(history[len(history)-1]) }, nil},
+			"both":                    {func(d *vfstest.Memory) { damage(t, d, states[0]); damage(t, d, states[1]) }, []string{"no snapshot is whole"}},
+			"both are gone":           {func(d *vfstest.Memory) { d.Remove(states[0]); d.Remove(states[1]) }, []string{"record 1"}},
+			"the log":                 {func(d *vfstest.Memory) { damage(t, d, last) }, []string{filepath.Base(last), "slot", ".state"}},
+			"the node file is gone":   {func(d *vfstest.Memory) { d.Remove("data/node.json") }, []string{"node.json is missing"}},
+		} {
 			harmed := disk.Clone()
 			tt.harm(harmed)
-			log := logBytes(t, harmed)
-			got, err := heldBy(t, harmed)
-			switch {
-			case tt.refuse != "":
-				if err == nil || !strings.Contains(err.Error(), tt.refuse) {
-					t.Errorf("%s: started with %v, want a refusal that says %q", name, err, tt.refuse)
+			before := filesIn(harmed, datadir.LogDir("data"))
+			n, err := opened(t, harmed)
+			for _, words := range tt.refuse {
+				if err == nil || !strings.Contains(err.Error(), words) {
+					t.Errorf("%s: started with %v, want a refusal that says %q", name, err, words)
 				}
+			}
+			switch {
+			case tt.refuse != nil:
 			case err != nil:
 				t.Errorf("%s: %v", name, err)
-			case got.StateHash != want.StateHash || got.Tips != want.Tips || got.Floor != want.Floor:
-				t.Errorf("%s: stands at %+v, want %+v", name, got, want)
+			case n.Head().StateHash != want.StateHash || n.Head().Tips != want.Tips || n.Head().Floor != want.Floor:
+				t.Errorf("%s: stands at %+v, want %+v", name, n.Head(), want)
+			case strings.HasSuffix(name, "of others") && n.Stats().Snapshot.Damaged != 1:
+				t.Errorf("%s: %d snapshots were passed over, want 1", name, n.Stats().Snapshot.Damaged)
 			}
-			for file, content := range log {
-				if now, err := harmed.ReadFile(file); err != nil || string(now) != content {
-					t.Errorf("%s: %s is not what it was, %v", name, file, err)
+			after := filesIn(harmed, datadir.LogDir("data"))
+			for _, path := range sealed {
+				if file := filepath.Base(path); before[file] != after[file] {
+					t.Errorf("%s: %s is not what it was", name, file)
 				}
 			}
 		}
 	})
-}
-
-func logBytes(t *testing.T, disk *vfstest.Memory) map[string]string {
-	t.Helper()
-	all := make(map[string]string)
-	segments := filesOf(disk, ".wal")
-	for _, name := range segments[:len(segments)-1] { // the last may be replaced: nothing is in it
-		content, err := disk.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[name] = string(content)
-	}
-	return all
 }
 
 // TestDamagedHistoryOfAllSnapshotsCostsItsBlocks damages a file of old blocks that every snapshot
@@ -163,7 +153,7 @@ func TestDamagedHistoryOfAllSnapshotsCostsItsBlocks(t *testing.T) {
 			}
 			// It goes on, and takes snapshots that are whole.
 			s, m := scripted()
-			if _, err := seenOf(t, s, harmed, 2); err != nil {
+			if _, err := followScript(t, s, harmed, 2); err != nil {
 				t.Fatalf("byte %d: does not go on: %v", at, err)
 			}
 			if got, err = heldBy(t, harmed); err != nil || rightHead(m, got, m.version()) != nil {
@@ -173,55 +163,15 @@ func TestDamagedHistoryOfAllSnapshotsCostsItsBlocks(t *testing.T) {
 	})
 }
 
-// TestOnlySnapshotDamagedReplaysAll turns over every byte of the one snapshot there is: the log is
-// whole and leads there from its beginning.
+// TestOnlySnapshotDamagedReplaysAll damages the one snapshot there is: the log is whole and leads there from its beginning.
 func TestOnlySnapshotDamagedReplaysAll(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		disk := vfstest.NewMemory()
 		n, root := diskNode(t, disk, Config{})
 		n.send(events(chainOf(root, 9)...)...)
-		n.mustStop()
-		n.config.Dir.Close()
-		name := filesOf(disk, ".state")[0]
-		content, err := disk.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for at := range content {
-			harmed := disk.Clone()
-			if err := harmed.Overwrite(name, int64(at), []byte{content[at] ^ 1<<(at%8)}); err != nil {
-				t.Fatal(err)
-			}
-			mustHold(t, harmed, root.Slot+9)
-			if t.Failed() {
-				t.Fatalf("byte %d of %d was turned over", at, len(content))
-			}
-		}
-	})
-}
-
-// TestDamagedLogRefusesTheStart turns over a byte of the log behind the snapshots: the node
-// names the file, the place and what there is to go back to.
-func TestDamagedLogRefusesTheStart(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		disk, _ := withSnapshots(t)
-		segments := filesOf(disk, ".wal")
-		const header = 80
-		name := segments[len(segments)-1]
-		if content, err := disk.ReadFile(name); err == nil && len(content) == header {
-			name = segments[len(segments)-2] // the last that holds records
-		}
-		damage(t, disk, name)
-		_, err := heldBy(t, disk)
-		var corrupt *wal.CorruptError
-		if !errors.As(err, &corrupt) {
-			t.Fatalf("started with %v, want a refusal", err)
-		}
-		for _, want := range []string{filepath.Base(name), "slot", ".state"} {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%v: does not name %s", err, want)
-			}
-		}
+		n.close()
+		damage(t, disk, filesOf(disk, ".state")[0])
+		mustHold(t, disk, root.Slot+9)
 	})
 }
 
@@ -230,29 +180,67 @@ func TestDamagedLogRefusesTheStart(t *testing.T) {
 func TestRecoveryTellsHowFarItIs(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory, want := withSnapshots(t)
-		gate := make(chan struct{})
-		armed := false
-		disk := vfstest.NewFaulty(memory, vfstest.Plan{Before: func(c vfstest.Call) {
-			if armed && c.Kind == vfstest.KindReadAt && strings.HasSuffix(c.Name, ".blocks") {
-				<-gate
-			}
-		}})
-		armed = true
-		n := startNode(t, live(), onDisk(t, disk, Config{Shards: 2}))
-		synctest.Wait()
-		time.Sleep(time.Second)
-		if s := n.Status(); !strings.Contains(s.Unhealthy, "recovering") || s.NotReady != ledger.ErrRecovering {
-			t.Errorf("status %+v during recovery", s)
+		disk := vfstest.NewFaulty(memory, vfstest.Plan{})
+		c := onDisk(t, disk, Config{Shards: 2})
+		release := stall(disk, vfstest.KindReadAt, ".blocks")
+		n := startNode(t, live(), c)
+		pause(time.Second)
+		n.mustSay("recovering")
+		if err := n.Status().NotReady; err != ledger.ErrRecovering {
+			t.Errorf("not ready during recovery: %v, want %v", err, ledger.ErrRecovering)
 		}
 		if _, v, err := n.Account(ledger.Query{}, key(1)); err != ledger.ErrRecovering || v.Head != nil {
 			t.Errorf("an account during recovery: %v, want %v", err, ledger.ErrRecovering)
 		}
 		n.Stats()
-		close(gate)
-		synctest.Wait()
+		release()
 		if n.Head() == nil || n.Head().StateHash != want.StateHash || n.Progress() != (Progress{}) {
 			t.Errorf("recovered to %+v, progress %+v", n.Head(), n.Progress())
 		}
 		n.mustStop()
+	})
+}
+
+// TestLedgerThatIsGoneIsNoFreshStart takes away the log and the snapshots of a node, or puts those of
+// another ledger in their place: the start is refused, whatever kind the source is.
+func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		left := func(root *ledger.Block) *vfstest.Memory {
+			disk := vfstest.NewMemory()
+			n := startNode(t, live(), onDisk(t, disk, Config{Shards: 1}))
+			if n.Status().NodeID != n.config.Dir.NodeID() {
+				t.Errorf("node id %q, want the directory's", n.Status().NodeID)
+			}
+			n.send(root)
+			cut := disk.Crash(0, 1) // with no snapshot yet
+			n.mustStop()
+			return cut
+		}
+		ours, others := left(rootBlock(100)), left(rootBlock(101))
+		for name, tt := range map[string]struct {
+			harm func(path string, disk *vfstest.Memory)
+			want string
+		}{
+			"untouched": {func(string, *vfstest.Memory) {}, ""},
+			"gone":      {func(path string, disk *vfstest.Memory) { disk.Remove(path) }, "are gone"},
+			"of another ledger": {func(path string, disk *vfstest.Memory) {
+				content, _ := others.ReadFile(path)
+				disk.WriteFile(path, content)
+			}, "another ledger"},
+		} {
+			disk := ours.Clone()
+			for name := range filesIn(disk, datadir.LogDir("data")) {
+				tt.harm(filepath.Join(datadir.LogDir("data"), name), disk)
+			}
+			for _, info := range []ledger.SourceInfo{live(), finite()} {
+				n := startNode(t, info, onDisk(t, disk, Config{Shards: 1}))
+				synctest.Wait()
+				err := n.stop()
+				n.config.Dir.Close()
+				if refused := err != nil && strings.Contains(err.Error(), tt.want); refused != (tt.want != "") {
+					t.Errorf("%s, live %v: %v, want a refusal that says %q", name, info.Live, err, tt.want)
+				}
+			}
+		}
 	})
 }

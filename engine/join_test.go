@@ -3,8 +3,8 @@ package engine
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
@@ -24,7 +24,7 @@ func TestQuestionsWhileJoining(t *testing.T) {
 		}
 		n := startNode(t, live(), c)
 		var asking sync.WaitGroup
-		over := make(chan struct{})
+		var over atomic.Bool
 		for _, ask := range []func(){
 			func() { _, _, _, _ = n.Program(ledger.Query{}, key(1), ledger.Opt[ledger.Pubkey]{}, 10) },
 			func() { _, _, _, _ = n.Tokens(ledger.Query{}, key(1), ledger.Opt[ledger.Pubkey]{}, 10) },
@@ -32,13 +32,8 @@ func TestQuestionsWhileJoining(t *testing.T) {
 			func() { n.Status() },
 		} {
 			asking.Go(func() {
-				for {
-					select {
-					case <-over:
-						return
-					default:
-						ask()
-					}
+				for !over.Load() {
+					ask()
 				}
 			})
 		}
@@ -47,9 +42,8 @@ func TestQuestionsWhileJoining(t *testing.T) {
 		for !n.ready.Load() {
 			n.Stats()
 		}
-		close(over)
+		over.Store(true)
 		asking.Wait()
-		synctest.Wait()
 		n.mustStop()
 	})
 }
