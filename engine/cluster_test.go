@@ -23,9 +23,7 @@ const simSlots = "seed=%d,accounts=1500,slot_time=400ms,tps=40,fork_rate=0.2,ski
 func simulator(t *testing.T, parameters string) Source {
 	t.Helper()
 	s, err := sim.Open(parameters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	return s
 }
 
@@ -150,9 +148,7 @@ func (n *groupNode) start() {
 	offered := g.newest
 	g.log.mu.Unlock()
 	if offered != nil && g.chance(70) {
-		if err := offered.begin(g.t.Context(), n.disk); err != nil {
-			g.t.Fatal(err)
-		}
+		noErr(g.t, offered.begin(g.t.Context(), n.disk))
 	}
 	c := onDisk(g.t, n.disk, Config{
 		Shards: 1 + g.r.IntN(4), Retention: sequencer.Retention{Slots: 60, Bytes: 1 << 30}, SegmentBytes: 64 << 10,

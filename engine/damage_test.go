@@ -26,9 +26,7 @@ func withSnapshots(t *testing.T) (*vfstest.Memory, *ledger.Head) {
 		t.Fatal(err)
 	}
 	head, err := heldBy(t, disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	if n := len(filesOf(disk, ".state")); n != 2 {
 		t.Fatalf("%d snapshots, want 2", n)
 	}
@@ -44,13 +42,9 @@ func filesOf(disk *vfstest.Memory, suffix string) []string {
 func damage(t *testing.T, disk *vfstest.Memory, name string) {
 	t.Helper()
 	content, err := disk.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	at := len(content) / 2
-	if err := disk.Overwrite(name, int64(at), []byte{content[at] ^ 0x10}); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, disk.Overwrite(name, int64(at), []byte{content[at] ^ 0x10}))
 }
 
 // emptyNewest writes the newest snapshot anew, without accounts: its files are whole, and the state is not that of the log.
@@ -58,13 +52,9 @@ func emptyNewest(t *testing.T, disk *vfstest.Memory) {
 	t.Helper()
 	store := snapshot.ViewStore(disk, datadir.SnapshotDir("data"), slog.New(slog.DiscardHandler))
 	all, err := store.List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	newest, err := store.Open(all[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	var blocks []snapshot.HeldBlock
 	if err := newest.Blocks(func(b snapshot.HeldBlock) error { blocks = append(blocks, b); return nil }); err != nil {
 		t.Fatal(err)
@@ -76,7 +66,8 @@ func emptyNewest(t *testing.T, disk *vfstest.Memory) {
 }
 
 // TestDamagedSnapshotIsPassedOver damages, cuts or takes away snapshots, their history and the log: the node answers the same
-// from the snapshot before, and the log is as it was. Where nothing leads to the newest block it says so and starts nothing.
+// from the snapshot before, or without the blocks that are lost, the log is as it was, and the node goes on. Where nothing
+// leads to the newest block it says so and starts nothing.
 func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		disk, want := withSnapshots(t)
@@ -88,76 +79,58 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 		}
 		for name, tt := range map[string]struct {
 			harm   func(*vfstest.Memory)
-			refuse []string
+			passed uint64   // snapshots that are passed over
+			prunes bool     // blocks are lost
+			refuse []string // words of the refusal; nil: it starts
 		}{
-			"the newest":              {func(d *vfstest.Memory) { damage(t, d, states[1]) }, nil},
-			"the newest, to nothing":  {func(d *vfstest.Memory) { d.WriteFile(states[1], nil) }, nil},
-			"the newest is gone":      {func(d *vfstest.Memory) { d.Remove(states[1]) }, nil},
-			"the newest is of others": {func(d *vfstest.Memory) { emptyNewest(t, d) }, nil},
-			"its history":             {func(d *vfstest.Memory) { damage(t, d, history[len(history)-1]) }, nil},
-			"its history is gone":     {func(d *vfstest.Memory) { d.Remove(history[len(history)-1]) }, nil},
-			"both":                    {func(d *vfstest.Memory) { damage(t, d, states[0]); damage(t, d, states[1]) }, []string{"no snapshot is whole"}},
-			"both are gone":           {func(d *vfstest.Memory) { d.Remove(states[0]); d.Remove(states[1]) }, []string{"record 1"}},
-			"the log":                 {func(d *vfstest.Memory) { damage(t, d, last) }, []string{filepath.Base(last), "slot", ".state"}},
-			"the node file is gone":   {func(d *vfstest.Memory) { d.Remove("data/node.json") }, []string{"node.json is missing"}},
+			"untouched":              {func(d *vfstest.Memory) {}, 0, false, nil},
+			"the newest":             {func(d *vfstest.Memory) { damage(t, d, states[1]) }, 1, false, nil},
+			"the newest, to nothing": {func(d *vfstest.Memory) { d.WriteFile(states[1], nil) }, 1, false, nil},
+			"the newest is gone":     {func(d *vfstest.Memory) { d.Remove(states[1]) }, 0, false, nil},
+			"the newest, rewritten":  {func(d *vfstest.Memory) { emptyNewest(t, d) }, 1, false, nil},
+			"its history":            {func(d *vfstest.Memory) { damage(t, d, history[len(history)-1]) }, 1, false, nil},
+			"its history is gone":    {func(d *vfstest.Memory) { d.Remove(history[len(history)-1]) }, 1, false, nil},
+			"history of both":        {func(d *vfstest.Memory) { damage(t, d, history[0]) }, 2, true, nil},
+			"history of both, gone":  {func(d *vfstest.Memory) { d.Remove(history[0]) }, 2, true, nil},
+			"both":                   {func(d *vfstest.Memory) { damage(t, d, states[0]); damage(t, d, states[1]) }, 0, false, []string{"no snapshot is whole"}},
+			"both are gone":          {func(d *vfstest.Memory) { d.Remove(states[0]); d.Remove(states[1]) }, 0, false, []string{"record 1"}},
+			"the log":                {func(d *vfstest.Memory) { damage(t, d, last) }, 0, false, []string{filepath.Base(last), "slot", ".state"}},
+			"the node file is gone":  {func(d *vfstest.Memory) { d.Remove("data/node.json") }, 0, false, []string{"node.json is missing"}},
 		} {
 			harmed := disk.Clone()
 			tt.harm(harmed)
 			before := filesIn(harmed, datadir.LogDir("data"))
 			n, err := opened(t, harmed)
-			for _, words := range tt.refuse {
-				if err == nil || !strings.Contains(err.Error(), words) {
-					t.Errorf("%s: started with %v, want a refusal that says %q", name, err, words)
-				}
-			}
-			switch {
-			case tt.refuse != nil:
-			case err != nil:
-				t.Errorf("%s: %v", name, err)
-			case n.Head().StateHash != want.StateHash || n.Head().Tips != want.Tips || n.Head().Floor != want.Floor:
-				t.Errorf("%s: stands at %+v, want %+v", name, n.Head(), want)
-			case strings.HasSuffix(name, "of others") && n.Stats().Snapshot.Damaged != 1:
-				t.Errorf("%s: %d snapshots were passed over, want 1", name, n.Stats().Snapshot.Damaged)
-			}
 			after := filesIn(harmed, datadir.LogDir("data"))
 			for _, path := range sealed {
 				if file := filepath.Base(path); before[file] != after[file] {
 					t.Errorf("%s: %s is not what it was", name, file)
 				}
 			}
-		}
-	})
-}
-
-// TestDamagedHistoryOfAllSnapshotsCostsItsBlocks damages a file of old blocks that every snapshot
-// refers to: the node answers the same, but that those blocks are pruned.
-func TestDamagedHistoryOfAllSnapshotsCostsItsBlocks(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		disk, want := withSnapshots(t)
-		name := filesOf(disk, ".blocks")[0]
-		content, err := disk.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for at := 0; at < len(content); at += 97 {
-			harmed := disk.Clone()
-			if err := harmed.Overwrite(name, int64(at), []byte{content[at] ^ 4}); err != nil {
-				t.Fatal(err)
+			for _, words := range tt.refuse {
+				if err == nil || !strings.Contains(err.Error(), words) {
+					t.Errorf("%s: started with %v, want a refusal that says %q", name, err, words)
+				}
 			}
-			got, err := heldBy(t, harmed)
+			if tt.refuse != nil {
+				continue
+			}
 			if err != nil {
-				t.Fatalf("byte %d: %v", at, err)
+				t.Fatalf("%s: %v", name, err)
 			}
-			if got.StateHash != want.StateHash || got.Tips != want.Tips || got.Floor <= want.Floor || got.Floor > got.Tips[ledger.Finalized].Slot {
-				t.Fatalf("byte %d: stands at %+v, want %+v with a higher floor", at, got, want)
+			got := n.Head()
+			if got.StateHash != want.StateHash || got.Tips != want.Tips || (got.Floor > want.Floor) != tt.prunes || got.Floor > got.Tips[ledger.Finalized].Slot {
+				t.Errorf("%s: stands at %+v, want %+v", name, got, want)
+			}
+			if passed := n.Stats().Snapshot.Damaged; passed != tt.passed {
+				t.Errorf("%s: %d snapshots were passed over, want %d", name, passed, tt.passed)
 			}
 			// It goes on, and takes snapshots that are whole.
 			s, m := scripted()
-			if _, err := followScript(t, s, harmed, 2); err != nil {
-				t.Fatalf("byte %d: does not go on: %v", at, err)
-			}
+			_, err = followScript(t, s, harmed, 2)
+			noErr(t, err)
 			if got, err = heldBy(t, harmed); err != nil || rightHead(m, got, m.version()) != nil {
-				t.Fatalf("byte %d: at the end %+v, %v", at, got, err)
+				t.Errorf("%s: at the end %+v, %v", name, got, err)
 			}
 		}
 	})

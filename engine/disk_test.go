@@ -230,9 +230,7 @@ func TestPoliciesKeepWhatTheyPromise(t *testing.T) {
 		"off":         {process: true},
 	} {
 		policy, err := wal.ParsePolicy(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		bubble.Test(t, func(t *testing.T) {
 			disk := vfstest.NewMemory()
 			n, root := diskNode(t, disk, Config{Sync: policy})

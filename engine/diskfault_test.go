@@ -168,9 +168,7 @@ func failEveryCall(t *testing.T, begin func() trial) {
 		if err == nil {
 			err = r.end(n)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		total = disk.Calls()
 	})
 	stride := max(1, total/25)

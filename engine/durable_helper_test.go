@@ -12,13 +12,19 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
+// noErr ends the test with an error, if there is one.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // onDisk returns the configuration of a node whose data directory lies on a disk.
 func onDisk(t testing.TB, disk vfs.FS, c Config) Config {
 	t.Helper()
 	dir, err := datadir.OpenOn(disk, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	t.Cleanup(func() { dir.Close() })
 	c.Dir = dir
 	return c
@@ -156,9 +162,7 @@ func crashAtEveryCall(t *testing.T, begun *vfstest.Memory, stride int, shares []
 		memory := begun.Clone()
 		disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: call, Fault: vfstest.Crash})
 		if err := work(call, disk); !disk.Hit() {
-			if err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, err)
 			t.Logf("%d calls", call-1)
 			return
 		}

@@ -147,9 +147,7 @@ func exported(t *testing.T, disk vfs.FS) (events []ledger.Event) {
 		events = append(events, e)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	return events
 }
 

@@ -30,9 +30,7 @@ func startMember(t *testing.T, l *sharedLedger, source Source, c Config) cluster
 		c = onDisk(t, vfstest.NewMemory(), c)
 	}
 	n, err := tryMember(t, l, source, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	return n
 }
 
@@ -279,9 +277,7 @@ func TestFollowedCommitIsAllOrNothing(t *testing.T) {
 		l.unreachable = true
 		replica := startMember(t, l, nil, Config{Shards: 1, OnSync: func(time.Duration) { <-gate }})
 		synctest.Wait()
-		if err := replica.config.Dir.SaveRoot(ledger.Some(hash(1)), false); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, replica.config.Dir.SaveRoot(ledger.Some(hash(1)), false))
 		replica.cutOff(false)
 		synctest.Wait()
 		close(gate)

@@ -144,9 +144,7 @@ func TestImportKeepsTheNewestOfEachAccount(t *testing.T) {
 			disk := vfstest.NewMemory()
 			done, err := importInto(t, disk, all, importer.Point{Slot: 100, Blockhash: hash(1), Capitalization: ledger.Some(sum)},
 				importer.Config{Filter: filter, MemoryBytes: []int64{500, 4000, 0}[r.IntN(3)]})
-			if err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, err)
 			taught := startNode(t, live(), Config{Shards: 2, Filter: filter})
 			taught.send(base, rootBlock(200))
 			served := serving(t, disk, 1+r.IntN(4))
@@ -191,9 +189,7 @@ func TestImportedNodeGoesOnWithTheNextBlock(t *testing.T) {
 		info := live()
 		info.Identity, info.Complete = "", false
 		config := onDisk(t, disk, Config{Shards: 2})
-		if err := config.Dir.BindSource(info); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, config.Dir.BindSource(info))
 		n := startNode(t, info, config)
 		synctest.Wait()
 		if from := n.resumePoint(); from == nil || from.Slot != 100 || from.Blockhash != importPoint().Blockhash {
@@ -341,9 +337,7 @@ func TestBlocksThatDoNotFollowAnImport(t *testing.T) {
 func TestUnfinishedImportIsRefusedAndStartedAnew(t *testing.T) {
 	all := randomTold(seeded(t, 7), 40)
 	want, err := importInto(t, vfstest.NewMemory(), all, importPoint(), importer.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	refusedTimes := 0
 	crashAtEveryCall(t, vfstest.NewMemory(), 7, []float64{0},
 		func(_ int, disk vfs.FS) error {
@@ -408,9 +402,7 @@ func TestImportTakesTheRoomOfTheLogFirst(t *testing.T) {
 	disk := vfstest.NewMemory()
 	disk.SetCapacity(1 << 20)
 	d, _, err := datadir.OpenForImportOn(disk, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer d.Close()
 	if _, err := importer.New(importer.Config{Dir: d}); !vfs.IsFull(err) || !strings.Contains(err.Error(), "the disk is full") {
 		t.Errorf("on a disk of 1 MiB: %v", err)

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"ledgerd/engine/datadir"
@@ -24,25 +23,17 @@ func TestQuestionsWhileJoining(t *testing.T) {
 		}
 		n := startNode(t, live(), c)
 		var asking sync.WaitGroup
-		var over atomic.Bool
-		for _, ask := range []func(){
-			func() { _, _, _, _ = n.Program(ledger.Query{}, key(1), ledger.Opt[ledger.Pubkey]{}, 10) },
-			func() { _, _, _, _ = n.Tokens(ledger.Query{}, key(1), ledger.Opt[ledger.Pubkey]{}, 10) },
-			func() { _, _, _ = n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1)}) },
-			func() { n.Status() },
-		} {
-			asking.Go(func() {
-				for !over.Load() {
-					ask()
-				}
-			})
-		}
+		asking.Go(func() {
+			for !n.ready.Load() {
+				_, _, _, _ = n.Program(ledger.Query{}, key(1), ledger.Opt[ledger.Pubkey]{}, 10)
+				_, _, _, _ = n.Tokens(ledger.Query{}, key(1), ledger.Opt[ledger.Pubkey]{}, 10)
+				_, _, _ = n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1)})
+				n.Status()
+				n.Stats()
+			}
+		})
 		close(release)
 		n.source.feed <- rootBlock(100, lamports(key(1), 5))
-		for !n.ready.Load() {
-			n.Stats()
-		}
-		over.Store(true)
 		asking.Wait()
 		n.mustStop()
 	})

@@ -40,9 +40,7 @@ func benchKey(i, n int) (k ledger.Pubkey) {
 func writeAccounts(b *testing.B, path string, n int, account func(i, n int) *ledger.Account) {
 	b.Helper()
 	dir, _, err := datadir.OpenForImport(path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noErr(b, err)
 	defer dir.Close()
 	all, err := importer.New(importer.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
 	for i := 0; err == nil && i < n; i++ {
@@ -52,9 +50,7 @@ func writeAccounts(b *testing.B, path string, n int, account func(i, n int) *led
 	if err == nil {
 		_, err = all.Finish(b.Context(), importer.Point{Slot: 1000, ParentSlot: 999, Blockhash: rootBlock(1000).Blockhash})
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	noErr(b, err)
 }
 
 // residentBytes returns what the process takes of the machine's memory.

@@ -3,7 +3,6 @@ package engine
 import (
 	"crypto/sha256"
 	"log/slog"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,9 +59,7 @@ func (r *restarts) start() {
 	r.t.Helper()
 	old := r.followed
 	config := onDisk(r.t, r.disk, r.config)
-	if err := config.Dir.BindFilter(r.s.filter()); err != nil {
-		r.t.Fatal(err)
-	}
+	noErr(r.t, config.Dir.BindFilter(r.s.filter()))
 	n := startNode(r.t, r.s.info, config)
 	c := newComparer(r.t, r.g.r, r.g.m, r.s.retention)
 	r.followed = &followed{n, c}
@@ -137,9 +134,7 @@ func (r *restarts) inLog() map[[32]byte]bool {
 		}
 		return nil
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	noErr(r.t, err)
 	return all
 }
 
@@ -162,9 +157,7 @@ func mustVerify(t *testing.T, disk vfs.FS) {
 	t.Helper()
 	store := snapshot.ViewStore(disk, datadir.SnapshotDir("data"), slog.New(slog.DiscardHandler))
 	all, err := store.List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	for _, i := range all {
 		snap, err := store.Open(i)
 		if err == nil {
@@ -206,29 +199,4 @@ func followRestarts(t *testing.T, s stream, seed uint64) {
 	if r.times == 0 || r.g.m.stopped != "" {
 		t.Errorf("the node was restarted %d times; the model stopped: %q", r.times, r.g.m.stopped)
 	}
-}
-
-// TestSourceNoneShowsWhatTheDiskHolds starts a node without a source on what another left.
-func TestSourceNoneShowsWhatTheDiskHolds(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewMemory()
-		config := onDisk(t, disk, Config{Shards: 2})
-		if err := config.Dir.BindSource(live()); err != nil {
-			t.Fatal(err)
-		}
-		n := startNode(t, live(), config)
-		root := rootBlock(100, lamports(key(1), 5))
-		n.send(append([]ledger.Event{root}, events(chainOf(root, 5)...)...)...)
-		cut := disk.Crash(0, 1)
-		n.mustStop()
-
-		still := serving(t, cut, 3)
-		if err := sameEnd(still.Head(), n.Head()); err != nil {
-			t.Errorf("it %v", err)
-		}
-		if _, _, err := still.Account(ledger.Query{}, key(999)); err == nil || !strings.Contains(err.Error(), "account not found") {
-			t.Errorf("an account that a complete source never showed: %v, want not found", err)
-		}
-		still.mustSay("")
-	})
 }
