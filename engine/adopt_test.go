@@ -106,48 +106,41 @@ func offering(t *testing.T) (l *sharedLedger, w clusterNode, sent []*ledger.Bloc
 	return l, w, sent, all
 }
 
-// mustFollow runs a replica on a disk until it shows what the writer does, looks at it, and stops it.
-func mustFollow(t *testing.T, l *sharedLedger, w clusterNode, disk vfs.FS, look func(replica clusterNode)) {
+// mustFollow runs a replica on a disk, which begins with the snapshot, until it shows what the writer does. Who comes back with
+// a seq gets the newest records as the shared log holds them.
+func (o *offered) mustFollow(t *testing.T, l *sharedLedger, w clusterNode, disk vfs.FS) {
 	t.Helper()
 	replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 2, Retention: offeringRetention}))
 	l.unreachable = false
 	same(t, "the replica", w.Engine, replica.Engine)
-	look(replica)
+	noErr(t, l.leadsTo(replica.published))
+	var got, want []string
+	noErr(t, replica.Past(replica.Oldest())(t.Context(), func(p *ledger.Publication) bool {
+		for _, r := range p.Records {
+			got = append(got, string(codec.AppendRecord(nil, r)))
+		}
+		return true
+	}))
+	for _, r := range l.records()[o.Version-1:] {
+		want = append(want, string(codec.AppendRecord(nil, r)))
+	}
+	if n := len(got); n == 0 || n > len(want) || !slices.Equal(got, want[len(want)-n:]) {
+		t.Errorf("from record %d on it offers %d records that are not the newest of the shared log", o.Version, n)
+	}
 	replica.close()
 }
 
 // TestReplicaBeginsWithTheSnapshotOfAnother follows the log from each snapshot on, and starts again, without anybody, from
-// what it has. Who comes back with a seq gets all records since the snapshot.
+// what it has.
 func TestReplicaBeginsWithTheSnapshotOfAnother(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l, w, _, all := offering(t)
-		var want, got []string
-		for _, r := range l.records() {
-			want = append(want, string(codec.AppendRecord(nil, r)))
-		}
 		for _, o := range all {
-			if string(o.Record) != want[o.Version-1] {
-				t.Fatalf("record %d is not the shared log's", o.Version)
-			}
 			disk := vfstest.NewMemory()
-			for range 2 { // the second time does nothing
-				noErr(t, o.begin(t.Context(), disk))
-			}
-			for _, apart := range []bool{false, true} {
-				l.unreachable = apart
-				mustFollow(t, l, w, disk, func(replica clusterNode) {
-					noErr(t, l.leadsTo(replica.published))
-					got = nil
-					noErr(t, replica.Past(replica.Oldest())(t.Context(), func(p *ledger.Publication) bool {
-						for _, r := range p.Records {
-							got = append(got, string(codec.AppendRecord(nil, r)))
-						}
-						return true
-					}))
-					if !slices.Equal(got, want[len(want)-len(got):]) || len(got) == 0 {
-						t.Errorf("from record %d on it offers %d records, or others than the shared log", o.Version, len(got))
-					}
-				})
+			for _, again := range []bool{false, true} {
+				noErr(t, o.begin(t.Context(), disk)) // the second time does nothing
+				l.unreachable = again
+				o.mustFollow(t, l, w, disk)
 			}
 		}
 		w.mustStop()
@@ -177,11 +170,7 @@ func TestAdoptionAtAnyMoment(t *testing.T) {
 				if held {
 					o = first(call)
 				}
-				mustFollow(t, l, w, left.Crash(0, uint64(call)), func(replica clusterNode) { // what is done is done
-					if first, err := replica.config.Dir.FirstRecord(t.Context()); err != nil || first.Version != o.Version {
-						t.Errorf("begins with %v, %v", first, err)
-					}
-				})
+				o.mustFollow(t, l, w, left.Crash(0, uint64(call))) // what is done is done
 			})
 		w.mustStop()
 	})
@@ -299,18 +288,16 @@ func TestSettingAsideAtAnyMoment(t *testing.T) {
 			defer d.Close()
 			return d.SetAside()
 		}
-		for i, o := range all[:2] {
-			noErr(t, o.begin(t.Context(), begun))
-			dir := onDisk(t, begun, Config{}).Dir
-			last, err := dir.LastVersion(t.Context())
-			if least, leastErr := dir.LeastVersion(); err != nil || leastErr != nil || last != o.Version || least != o.Version {
-				t.Fatalf("it holds versions up to %d (%v), %d (%v) at least, want %d", last, err, least, leastErr, o.Version)
-			}
-			dir.Close()
-			if i == 0 {
-				noErr(t, setAside(0, begun))
-			}
+		noErr(t, all[0].begin(t.Context(), begun))
+		noErr(t, setAside(0, begun))
+		noErr(t, all[1].begin(t.Context(), begun))
+		dir := onDisk(t, begun, Config{}).Dir
+		last, err := dir.LastVersion(t.Context())
+		noErr(t, err)
+		if least, err := dir.LeastVersion(); err != nil || last != all[1].Version || least != last {
+			t.Fatalf("it holds versions up to %d, %d at least, %v, want %d", last, least, err, all[1].Version)
 		}
+		dir.Close()
 		logs, snapshots := datadir.LogDir("data"), datadir.SnapshotDir("data")
 		old := filesIn(begun, logs, snapshots)
 		kept, moved := 0, 0
@@ -327,7 +314,7 @@ func TestSettingAsideAtAnyMoment(t *testing.T) {
 				t.Error("not all of it is aside")
 			}
 			noErr(t, all[3].begin(t.Context(), left))
-			mustFollow(t, l, w, left, func(clusterNode) {})
+			all[3].mustFollow(t, l, w, left)
 		})
 		t.Logf("%d times all was kept, %d times it was aside", kept, moved)
 		if kept == 0 || moved == 0 {

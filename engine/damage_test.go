@@ -178,6 +178,7 @@ func TestRecoveryTellsHowFarItIs(t *testing.T) {
 // another ledger in their place: the start is refused, whatever kind the source is.
 func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
+		logDir := datadir.LogDir("data")
 		left := func(root *ledger.Block) *vfstest.Memory {
 			disk := vfstest.NewMemory()
 			n := startNode(t, live(), onDisk(t, disk, Config{Shards: 1}))
@@ -185,34 +186,27 @@ func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {
 				t.Errorf("node id %q, want the directory's", n.Status().NodeID)
 			}
 			n.send(root)
-			cut := disk.Crash(0, 1) // with no snapshot yet
-			n.mustStop()
-			return cut
+			defer n.mustStop()
+			return disk.Crash(0, 1) // with no snapshot yet
 		}
-		ours, others := left(rootBlock(100)), left(rootBlock(101))
-		for name, tt := range map[string]struct {
-			harm func(path string, disk *vfstest.Memory)
-			want string
-		}{
-			"untouched": {func(string, *vfstest.Memory) {}, ""},
-			"gone":      {func(path string, disk *vfstest.Memory) { disk.Remove(path) }, "are gone"},
-			"of another ledger": {func(path string, disk *vfstest.Memory) {
-				content, _ := others.ReadFile(path)
-				disk.WriteFile(path, content)
-			}, "another ledger"},
+		for words, files := range map[string]map[string]string{
+			"are gone":       nil,
+			"another ledger": filesIn(left(rootBlock(101)), logDir),
 		} {
-			disk := ours.Clone()
-			for name := range filesIn(disk, datadir.LogDir("data")) {
-				tt.harm(filepath.Join(datadir.LogDir("data"), name), disk)
+			disk := left(rootBlock(100))
+			for name := range filesIn(disk, logDir) {
+				disk.Remove(filepath.Join(logDir, name))
+			}
+			for name, content := range files {
+				noErr(t, disk.WriteFile(filepath.Join(logDir, name), []byte(content)))
 			}
 			for _, info := range []ledger.SourceInfo{live(), finite()} {
 				n := startNode(t, info, onDisk(t, disk, Config{Shards: 1}))
 				synctest.Wait()
-				err := n.stop()
-				n.config.Dir.Close()
-				if refused := err != nil && strings.Contains(err.Error(), tt.want); refused != (tt.want != "") {
-					t.Errorf("%s, live %v: %v, want a refusal that says %q", name, info.Live, err, tt.want)
+				if err := n.stop(); err == nil || !strings.Contains(err.Error(), words) {
+					t.Errorf("live %v: %v, want a refusal that says %q", info.Live, err, words)
 				}
+				n.config.Dir.Close()
 			}
 		}
 	})

@@ -141,34 +141,24 @@ func TestLogDoesNotFillTheDisk(t *testing.T) {
 // TestFailedSyncIsTheEndOfTheLog fails one sync of the log, be it in a commit or by itself between two: nothing is written to
 // it or synced any more, reads go on, the node does not end as if all were well, and a restart holds what was seen.
 func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
-	interval := wal.Policy{Mode: wal.Interval, Interval: time.Second}
-	for name, tt := range map[string]struct {
-		policy wal.Policy
-		err    error
-		unseen ledger.Slot // how many blocks the sync was to make visible
-	}{
-		"an error in a commit":     {wal.Policy{}, syscall.EIO, 2},
-		"no space in a commit":     {wal.Policy{}, syscall.ENOSPC, 2},
-		"an error between commits": {interval, syscall.EIO, 0},
-		"no space between commits": {interval, syscall.ENOSPC, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for policy, unseen := range map[wal.Policy]ledger.Slot{{}: 2, {Mode: wal.Interval, Interval: time.Second}: 0} {
+		for _, fault := range []error{syscall.EIO, syscall.ENOSPC} {
 			bubble.Test(t, func(t *testing.T) {
 				memory, disk := faultyDisk()
-				n, root := diskNode(t, disk, Config{Sync: tt.policy})
+				n, root := diskNode(t, disk, Config{Sync: policy})
 				next := chainOf(root, 3)
 				n.send(next[0])
 				pause(2 * time.Second)
 				if err := n.DiskFailure(); err != nil {
 					t.Errorf("before anything failed: %v", err)
 				}
-				disk.Arm(vfstest.Plan{Call: 1, Err: tt.err, Kinds: vfstest.KindSync, Name: ".wal", LoseOnSyncFailure: true})
+				disk.Arm(vfstest.Plan{Call: 1, Err: fault, Kinds: vfstest.KindSync, Name: ".wal", LoseOnSyncFailure: true})
 				n.send(next[1], next[2])
 				pause(time.Minute)
 				if n.mustSay("the disk failed"); strings.Contains(n.Status().Unhealthy, "data/") {
 					t.Errorf("health names files: %q", n.Status().Unhealthy)
 				}
-				n.mustStand(next[2].Slot - tt.unseen)
+				n.mustStand(next[2].Slot - unseen)
 				n.mustStop()
 				if err := n.DiskFailure(); !errors.Is(err, wal.ErrFailed) {
 					t.Errorf("DiskFailure() = %v, want %v", err, wal.ErrFailed)
@@ -185,7 +175,7 @@ func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
 				}
 				mustHold(t, memory.Crash(0, 1), next[0].Slot)
 			})
-		})
+		}
 	}
 }
 
@@ -224,10 +214,10 @@ func TestDiskStallHoldsUpNobodyButIngest(t *testing.T) {
 
 // TestPoliciesKeepWhatTheyPromise stops a node's process or its machine under each policy.
 func TestPoliciesKeepWhatTheyPromise(t *testing.T) {
-	for text, tt := range map[string]struct{ process, machine, later bool }{
-		"always":      {process: true, machine: true, later: true},
-		"interval:1s": {process: true, later: true},
-		"off":         {process: true},
+	for text, want := range map[string][4]bool{ // is a block there: the process died, the power failed, a second later, after a stop
+		"always":      {true, true, true, true},
+		"interval:1s": {true, false, true, true},
+		"off":         {true, false, false, true},
 	} {
 		policy, err := wal.ParsePolicy(text)
 		noErr(t, err)
@@ -238,25 +228,19 @@ func TestPoliciesKeepWhatTheyPromise(t *testing.T) {
 			block := chainOf(root, 1)[0]
 			n.send(block)
 			n.mustStand(block.Slot)
-			keeps := func(what string, share float64, want bool) {
-				t.Helper()
+			kept := func(share float64) bool {
 				head, err := heldBy(t, disk.Crash(share, 1))
-				if err != nil {
-					t.Fatalf("%s, %s: %v", text, what, err)
-				}
-				if kept := head.Tips[ledger.Processed].Slot == block.Slot; kept != want {
-					t.Errorf("%s, %s: kept %v, want %v", text, what, kept, want)
-				}
+				noErr(t, err)
+				return head.Tips[ledger.Processed].Slot == block.Slot
 			}
-			keeps("the process died at once", 1, tt.process)
-			keeps("power failed at once", 0, tt.machine)
+			got := [4]bool{kept(1), kept(0)}
 			time.Sleep(1500 * time.Millisecond)
-			keeps("power failed a second later", 0, tt.later)
-			if durable := n.Stats().Log.DurableSlot; (durable == block.Slot) != tt.later {
-				t.Errorf("%s: durable slot %d", text, durable)
-			}
+			durable := n.Stats().Log.DurableSlot == block.Slot
+			got[2] = kept(0)
 			n.mustStop()
-			keeps("power failed after a clean stop", 0, true)
+			if got[3] = kept(0); got != want || durable != want[2] {
+				t.Errorf("%s: kept %v, durable in the end %v; want %v", text, got, durable, want)
+			}
 		})
 	}
 }

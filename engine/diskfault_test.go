@@ -28,21 +28,24 @@ var scriptRetention = sequencer.Retention{Slots: 60, Bytes: 1 << 30}
 
 // rerun is a source that shows the same events each time, from the finalized block on where it
 // is told one. It stops for a moment now and then, so that commits are of several sizes.
-type rerun struct {
-	events []ledger.Event
-	pauses map[int]time.Duration // before the event at an index
+type rerun []rerunEvent
+
+type rerunEvent struct {
+	ledger.Event
+	slot  ledger.Slot
+	pause time.Duration // before it
 }
 
 func (s *rerun) Info() ledger.SourceInfo { return live() }
 func (s *rerun) Peers() int              { return 1 }
 
 func (s *rerun) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
-	for i, e := range s.events {
-		if from != nil && slotOf(e) <= from.Slot {
+	for _, e := range *s {
+		if from != nil && e.slot <= from.Slot {
 			continue
 		}
-		time.Sleep(s.pauses[i])
-		if err := emit(ctx, e); err != nil {
+		time.Sleep(e.pause)
+		if err := emit(ctx, e.Event); err != nil {
 			return err
 		}
 	}
@@ -50,25 +53,16 @@ func (s *rerun) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.E
 	return ctx.Err()
 }
 
-// slotOf returns the slot of a block or a status.
-func slotOf(e ledger.Event) ledger.Slot {
-	if b, ok := e.(*ledger.Block); ok {
-		return b.Slot
-	}
-	return e.(*ledger.SlotStatus).Slot
-}
-
 // scripted returns a run of 200 blocks with a fork of three in its middle, statuses, accounts
 // that open and close, and the model that followed it.
 func scripted() (*rerun, *model) {
-	s := &rerun{pauses: map[int]time.Duration{}}
-	m := newModel(live())
-	show := func(e ledger.Event) {
+	s, m := new(rerun), newModel(live())
+	show := func(slot ledger.Slot, e ledger.Event, pause time.Duration) {
 		m.event(e)
-		s.events = append(s.events, e)
+		*s = append(*s, rerunEvent{e, slot, pause})
 	}
 	block := rootBlock(100, lamports(key(1), 5), lamports(key(50), 7), holding(key(51), key(52), key(53), 9))
-	show(block)
+	show(block.Slot, block, 0)
 	chain := []*ledger.Block{block}
 	for n := 1; n < scriptBlocks; n++ {
 		slot := block.Slot + 1 + ledger.Slot(n%7/6) // now and then a skipped slot
@@ -77,19 +71,21 @@ func scripted() (*rerun, *model) {
 			at := block
 			for i := range 3 {
 				at = with(child(at, at.Slot+1, 1, lamports(key(1+i), 1), lamports(key(90), 4)), signature(9000+i))
-				show(at)
+				show(at.Slot, at, 0)
 			}
 			slot = at.Slot + 1 // its parent is the block before the fork
 		}
+		pause := time.Duration(0)
 		if n%3 == 0 {
-			s.pauses[len(s.events)] = 100 * time.Millisecond
+			pause = 100 * time.Millisecond
 		}
 		block = with(child(block, slot, 0, writes...), signature(n))
-		show(block)
+		show(slot, block, pause)
 		chain = append(chain, block)
 		if n > scriptFinality {
-			show(status(chain[n-scriptFinality/2], ledger.StatusConfirmed))
-			show(status(chain[n-scriptFinality], ledger.StatusFinalized))
+			confirmed, final := chain[n-scriptFinality/2], chain[n-scriptFinality]
+			show(confirmed.Slot, status(confirmed, ledger.StatusConfirmed), 0)
+			show(final.Slot, status(final, ledger.StatusFinalized), 0)
 		}
 	}
 	return s, m
@@ -145,30 +141,19 @@ func faults() []fault {
 	}
 }
 
-// trial is a run of a node that failEveryCall repeats.
-type trial struct {
-	// run runs a node on a disk. It may end early where the disk fails, and the node is nil where it never began.
-	run func(t *testing.T, disk vfs.FS) (*subject, error)
-	// shown holds what a node showed, and what its disk holds, against what it should.
-	shown func(t *testing.T, n *subject, disk vfs.FS) error
-	// end holds where a node ended against where it should.
-	end func(n *subject) error
-}
-
-// failEveryCall repeats a run with a failure at every single disk call, in every way, looks at what was shown and what the
-// disk holds, and has the node go on: to the same end as if nothing had been.
+// failEveryCall repeats a run of the script with a failure at every single disk call, in every way, looks at what was shown and
+// what the disk holds, and has the node go on: to the same end as if nothing had been. run may end early where the disk fails;
+// the node is nil where it never began.
 //
 // It tries a sample, less of one in a short run; LEDGERD_CRASH_ALL=1 tries all.
-func failEveryCall(t *testing.T, begin func() trial) {
+func failEveryCall(t *testing.T, run func(t *testing.T, s *rerun, disk vfs.FS) (*subject, error)) {
 	total := 0
 	bubble.Test(t, func(t *testing.T) {
 		_, disk := faultyDisk()
-		r := begin()
-		n, err := r.run(t, disk)
-		if err == nil {
-			err = r.end(n)
-		}
+		s, m := scripted()
+		n, err := run(t, s, disk)
 		noErr(t, err)
+		noErr(t, rightHead(m, n.Head(), m.version()))
 		total = disk.Calls()
 	})
 	stride := max(1, total/25)
@@ -182,11 +167,12 @@ func failEveryCall(t *testing.T, begin func() trial) {
 	for i, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			r := begin()
+			s, m := scripted() // a model remembers what it was asked
 			for call, hit := 1+i%stride, true; hit; call += stride {
 				bubble.Test(t, func(t *testing.T) {
 					var err error
-					if hit, err = r.failCall(t, f, call); err != nil {
+					hit, err = failCall(t, m, f, call, func(disk vfs.FS) (*subject, error) { return run(t, s, disk) })
+					if err != nil {
 						t.Fatalf("call %d: %v", call, err)
 					}
 				})
@@ -199,11 +185,11 @@ func failEveryCall(t *testing.T, begin func() trial) {
 }
 
 // failCall reports whether there was such a call.
-func (r *trial) failCall(t *testing.T, f fault, call int) (hit bool, err error) {
+func failCall(t *testing.T, m *model, f fault, call int, run func(disk vfs.FS) (*subject, error)) (hit bool, err error) {
 	memory := vfstest.NewMemory()
 	f.plan.Call = call
 	disk := vfstest.NewFaulty(memory, f.plan)
-	n, err := r.run(t, disk)
+	n, err := run(disk)
 	if !disk.Hit() {
 		return false, err
 	}
@@ -215,49 +201,39 @@ func (r *trial) failCall(t *testing.T, f fault, call int) (hit bool, err error) 
 	case f.share >= 0:
 		memory = memory.Crash(f.share, uint64(call))
 	case err == nil && !syncFailed:
-		if err := r.end(n); err != nil {
+		if err := rightHead(m, n.Head(), m.version()); err != nil {
 			return true, fmt.Errorf("a disk that was full once holds up the node for ever: %w", err)
 		}
 	}
-	if err := r.shown(t, n, memory); err != nil {
-		return true, err
+	var newest ledger.Version
+	if n != nil {
+		for _, p := range n.published {
+			newest = p.Head.Tips[ledger.Processed].Version
+			if err := rightHead(m, p.Head, 0); err != nil {
+				return true, fmt.Errorf("published: %w", err)
+			}
+		}
 	}
-	again, err := r.run(t, memory)
+	head, err := heldBy(t, memory)
+	if err == nil {
+		err = rightHead(m, head, newest)
+	}
+	if err != nil {
+		return true, fmt.Errorf("the disk after the failure: %w", err)
+	}
+	if n, err = run(memory); err == nil {
+		err = rightHead(m, n.Head(), m.version())
+	}
 	if err != nil {
 		return true, fmt.Errorf("the node does not go on: %w", err)
 	}
-	if err := errors.Join(r.end(again), r.shown(t, again, memory)); err != nil {
-		return true, fmt.Errorf("at the end: %w", err)
+	if head, err = heldBy(t, memory); err == nil {
+		err = rightHead(m, head, m.version())
 	}
-	return true, nil
+	return true, err
 }
 
-// TestEveryDiskCallMayFail is of a node that is alone: after each failure its disk holds every block that was ever
-// published, whole.
-func TestEveryDiskCallMayFail(t *testing.T) {
-	failEveryCall(t, func() trial {
-		s, m := scripted() // a model remembers what it was asked
-		return trial{
-			run: func(t *testing.T, disk vfs.FS) (*subject, error) { return followScript(t, s, disk, 2) },
-			shown: func(t *testing.T, n *subject, disk vfs.FS) error {
-				var newest ledger.Version
-				if n != nil {
-					for _, p := range n.published {
-						newest = max(newest, p.Head.Tips[ledger.Processed].Version)
-					}
-				}
-				head, err := heldBy(t, disk)
-				if err != nil {
-					return err
-				}
-				return rightHead(m, head, newest)
-			},
-			end: func(n *subject) error { return rightHead(m, n.Head(), m.version()) },
-		}
-	})
-}
-
-// rightHead holds what a disk shows against the model: it must be something the model saw, not
+// rightHead holds what a node or a disk shows against the model: it must be something the model saw, not
 // older than what was seen.
 func rightHead(m *model, head *ledger.Head, newest ledger.Version) error {
 	switch {
@@ -282,44 +258,36 @@ func rightHead(m *model, head *ledger.Head, newest ledger.Version) error {
 	return nil
 }
 
-// TestEveryDiskCallOfAFollowerMayFail is of a replica: whatever a failure leaves, a start goes on with the shared log,
-// and nothing was shown that is not in it.
+// TestEveryDiskCallMayFail is of a node that is alone: after each failure its disk holds every block that was ever
+// published, whole.
+func TestEveryDiskCallMayFail(t *testing.T) {
+	failEveryCall(t, func(t *testing.T, s *rerun, disk vfs.FS) (*subject, error) { return followScript(t, s, disk, 2) })
+}
+
+// TestEveryDiskCallOfAFollowerMayFail is of a replica: whatever a failure leaves, a start goes on with the shared log.
 func TestEveryDiskCallOfAFollowerMayFail(t *testing.T) {
 	var commits [][][]byte
-	var want *ledger.Head
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		s, _ := scripted()
 		w := startMember(t, l, s, Config{Shards: 2})
 		l.grant(w.member)
 		pause(scriptTakes)
-		want, commits = w.Head(), l.commits
 		w.mustStop()
+		commits = l.commits
 	})
-	failEveryCall(t, func() trial {
-		var l *sharedLedger // of the bubble of a run
-		return trial{
-			run: func(t *testing.T, disk vfs.FS) (*subject, error) {
-				l = newSharedLedger()
-				l.commits = commits
-				c, err := scriptConfig(disk, 2)
-				if err != nil {
-					return nil, err
-				}
-				defer c.Dir.Close()
-				n, err := tryMember(t, l, nil, c)
-				if err != nil {
-					return nil, err
-				}
-				return afterScript(n.subject)
-			},
-			shown: func(t *testing.T, n *subject, _ vfs.FS) error {
-				if n == nil {
-					return nil
-				}
-				return l.leadsTo(n.published)
-			},
-			end: func(n *subject) error { return sameEnd(n.Head(), want) },
+	failEveryCall(t, func(t *testing.T, _ *rerun, disk vfs.FS) (*subject, error) {
+		l := newSharedLedger()
+		l.commits = commits
+		c, err := scriptConfig(disk, 2)
+		if err != nil {
+			return nil, err
 		}
+		defer c.Dir.Close()
+		n, err := tryMember(t, l, nil, c)
+		if err != nil {
+			return nil, err
+		}
+		return afterScript(n.subject)
 	})
 }

@@ -95,14 +95,16 @@ func TestWriterKnowsWhetherTheSourceSpeaksOfFinality(t *testing.T) {
 	for name, tt := range map[string]struct {
 		said  []ledger.Event    // after the first five blocks
 		as    ledger.Commitment // as what all blocks come
-		final int               // which block is final at the end
+		spoke bool
+		final int // which block is final at the end
 	}{
-		"nothing":                    {nil, ledger.Processed, 20},
-		"confirmed":                  {[]ledger.Event{status(c[1], ledger.StatusConfirmed)}, ledger.Processed, 0},
-		"final":                      {[]ledger.Event{status(c[2], ledger.StatusFinalized)}, ledger.Processed, 2},
-		"dead":                       {[]ledger.Event{status(c[4], ledger.StatusDead), c[5]}, ledger.Processed, 0},
-		"final, as deep as by depth": {append(append([]ledger.Event{nothing}, events(c[5:depth+4]...)...), status(c[3], ledger.StatusFinalized)), ledger.Processed, 3},
-		"blocks are final":           {nil, ledger.Finalized, depth + 20},
+		"nothing":                    {nil, ledger.Processed, false, 20},
+		"nothing, final by depth":    {events(c[5 : depth+5]...), ledger.Processed, false, 20},
+		"confirmed":                  {[]ledger.Event{status(c[1], ledger.StatusConfirmed)}, ledger.Processed, true, 0},
+		"final":                      {[]ledger.Event{status(c[2], ledger.StatusFinalized)}, ledger.Processed, true, 2},
+		"dead":                       {[]ledger.Event{status(c[4], ledger.StatusDead), c[5]}, ledger.Processed, true, 0},
+		"final, as deep as by depth": {append(append([]ledger.Event{nothing}, events(c[5:depth+4]...)...), status(c[3], ledger.StatusFinalized)), ledger.Processed, true, 3},
+		"blocks are final":           {nil, ledger.Finalized, false, depth + 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
@@ -115,10 +117,9 @@ func TestWriterKnowsWhetherTheSourceSpeaksOfFinality(t *testing.T) {
 				first.send(append(events(c[:5]...), tt.said...)...)
 				second.mustLead()
 				first.mustStop()
-				spoke := tt.said != nil
 				for name, n := range map[string]clusterNode{"first": first, "second": second} {
-					if n.config.Dir.Statuses() != spoke {
-						t.Errorf("the %s writer knows that it spoke: %v", name, !spoke)
+					if n.config.Dir.Statuses() != tt.spoke {
+						t.Errorf("the %s writer knows that it spoke: %v", name, !tt.spoke)
 					}
 				}
 				second.send(events(c[5:]...)...)

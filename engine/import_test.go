@@ -186,8 +186,8 @@ func mustHoldNothingElse(t *testing.T, disk *vfstest.Memory) {
 func TestImportedNodeGoesOnWithTheNextBlock(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		disk := imported(t)
-		info := live()
-		info.Identity, info.Complete = "", false
+		info := partial()
+		info.Identity = ""
 		config := onDisk(t, disk, Config{Shards: 2})
 		noErr(t, config.Dir.BindSource(info))
 		n := startNode(t, info, config)
@@ -199,23 +199,20 @@ func TestImportedNodeGoesOnWithTheNextBlock(t *testing.T) {
 		n.send(one)
 		n.mustAnswer(ledger.Query{}, key(1), 33)
 		n.mustAnswer(at(ledger.Finalized), key(1), 20)
-		if _, _, err := n.LatestBlock(at(ledger.Finalized)); !errors.Is(err, ledger.ErrNotFound) {
-			t.Errorf("the block at the import: %v", err)
+		_, _, err := n.LatestBlock(at(ledger.Finalized))
+		_, _, noBlock := n.Block(ledger.Query{}, 101)
+		if why, _ := absence(noBlock); !errors.Is(err, ledger.ErrNotFound) || why.Absence != ledger.SlotNotIndexed {
+			t.Errorf("the block at the import: %v; slot 101: %v", err, noBlock)
 		}
 		n.send(child(at100, 104, 1, lamports(key(2), 44))) // a fork right behind the import
 		n.mustAnswer(ledger.Query{}, key(1), 20)
 		n.send(status(one, ledger.StatusConfirmed))
-		_, _, err := n.Block(ledger.Query{}, 101)
-		if why, _ := absence(err); why.Absence != ledger.SlotNotIndexed {
-			t.Errorf("slot 101: %v", err)
-		}
 		n.mustAnswer(ledger.Query{}, key(77), 0) // the archive does not hold it
-		want := n.Head().StateHash
 		n.mustStop()
 
 		again := startNode(t, info, onDisk(t, disk.Crash(0, 1), Config{Shards: 3}))
 		synctest.Wait()
-		if h := again.Head(); h == nil || h.StateHash != want || h.Tips[ledger.Processed].Slot != 103 || h.Root != 103 {
+		if h := again.Head(); h == nil || h.StateHash != n.Head().StateHash || h.Tips[ledger.Processed].Slot != 103 || h.Root != 103 {
 			t.Fatalf("after a restart: %+v", h)
 		}
 		two := child(one, 105, 0, lamports(key(2), 1))
@@ -259,36 +256,29 @@ func mustAnswerTheImport(t *testing.T, n *subject) {
 // health is what it is of a node that waits for its source.
 func TestImportIsServedBeforeTheFirstBlock(t *testing.T) {
 	const waits = "starting: no block has come since the start, reads are answered from the import of slot 100"
-	stream := partial()
-	for name, tt := range map[string]struct {
-		info  *ledger.SourceInfo // nil: none
-		words string             // of health; "": it is well
-	}{
-		"none":          {nil, ""},
-		"a file":        {&ledger.SourceInfo{Name: "test", Finite: true, FinalityByDepth: true}, waits},
-		"a live source": {&stream, waits + ": the source"},
+	for words, info := range map[string]ledger.SourceInfo{
+		"":                     {}, // without a source
+		waits:                  {Name: "a file", Finite: true, FinalityByDepth: true},
+		waits + ": the source": {Name: "a live source", Live: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				disk := imported(t)
-				if tt.info == nil {
-					n := serving(t, disk, 2)
-					mustAnswerTheImport(t, n)
-					n.mustSay("")
-					return
-				}
-				tt.info.Identity = ""
-				n := startNode(t, *tt.info, onDisk(t, disk, Config{Shards: 2}))
-				n.mustSay(tt.words)
+		bubble.Test(t, func(t *testing.T) {
+			disk := imported(t)
+			if words == "" {
+				n := serving(t, disk, 2)
 				mustAnswerTheImport(t, n)
-				n.send(&ledger.BaseState{Slot: 200, Accounts: []ledger.AccountWrite{lamports(key(9), 9)}}) // names no slot of the chain
-				mustAnswerTheImport(t, n)
-				n.mustSay("starting")
-				n.send(child(at100, 101, 0, lamports(key(1), 33)))
-				n.mustAnswer(ledger.Query{MinSlot: 101}, key(1), 33)
 				n.mustSay("")
-				n.mustStop()
-			})
+				return
+			}
+			n := startNode(t, info, onDisk(t, disk, Config{Shards: 2}))
+			n.mustSay(words)
+			mustAnswerTheImport(t, n)
+			n.send(&ledger.BaseState{Slot: 200, Accounts: []ledger.AccountWrite{lamports(key(9), 9)}}) // names no slot of the chain
+			mustAnswerTheImport(t, n)
+			n.mustSay("starting")
+			n.send(child(at100, 101, 0, lamports(key(1), 33)))
+			n.mustAnswer(ledger.Query{MinSlot: 101}, key(1), 33)
+			n.mustSay("")
+			n.mustStop()
 		})
 	}
 }
@@ -368,16 +358,6 @@ func TestUnfinishedImportIsRefusedAndStartedAnew(t *testing.T) {
 	}
 }
 
-func TestImportRefusesADirectoryThatIsUsed(t *testing.T) {
-	strange := vfstest.NewMemory()
-	strange.WriteFile("data/holiday.jpg", nil)
-	for words, disk := range map[string]*vfstest.Memory{"holds a ledger already": imported(t), "not empty": strange} {
-		if _, err := importInto(t, disk, someTold(), importPoint(), importer.Config{}); err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("an import: %v, want %q", err, words)
-		}
-	}
-}
-
 // TestAFreshFileSystemIsAnEmptyDirectory: ext4 puts lost+found into each.
 func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
 	for _, at := range []string{"data", "data/log", "data/snapshots"} {
@@ -409,19 +389,29 @@ func TestImportTakesTheRoomOfTheLogFirst(t *testing.T) {
 	}
 }
 
+// TestImportThatIsNotWholeIsRefused has archives that lack something, and directories that hold something.
 func TestImportThatIsNotWholeIsRefused(t *testing.T) {
 	p := importPoint()
 	p.Capitalization = ledger.Some(ledger.Lamports(33)) // it is 32
-	disk := vfstest.NewMemory()
-	if _, err := importInto(t, disk, someTold(), p, importer.Config{}); err == nil || !strings.Contains(err.Error(), "32 lamports") {
-		t.Errorf("another sum than the bank's: %v", err)
+	overflows := []told{{1, 0, lamports(key(1), 1<<63)}, {1, 0, lamports(key(2), 1<<63)}, {1, 0, lamports(key(3), 33)}}
+	strange, fresh := vfstest.NewMemory(), vfstest.NewMemory()
+	noErr(t, strange.WriteFile("data/holiday.jpg", nil))
+	for name, tt := range map[string]struct {
+		disk  *vfstest.Memory
+		all   []told
+		words string
+	}{
+		"another sum than the bank's": {fresh, someTold(), "32 lamports"},
+		"a sum that overflows to it":  {vfstest.NewMemory(), overflows, "lamports"},
+		"a directory with a ledger":   {imported(t), someTold(), "holds a ledger already"},
+		"a folder with other things":  {strange, someTold(), "not empty"},
+	} {
+		if _, err := importInto(t, tt.disk, tt.all, p, importer.Config{}); err == nil || !strings.Contains(err.Error(), tt.words) {
+			t.Errorf("%s: %v, want %q", name, err, tt.words)
+		}
 	}
-	if _, err := datadir.OpenOn(disk, "data"); !errors.Is(err, datadir.ErrUnfinishedImport) {
-		t.Errorf("the directory: %v", err)
-	}
-	all := []told{{1, 0, lamports(key(1), 1<<63)}, {1, 0, lamports(key(2), 1<<63)}, {1, 0, lamports(key(3), 33)}}
-	if _, err := importInto(t, vfstest.NewMemory(), all, p, importer.Config{}); err == nil {
-		t.Error("a sum that overflows to the bank's is taken for it")
+	if _, err := datadir.OpenOn(fresh, "data"); !errors.Is(err, datadir.ErrUnfinishedImport) {
+		t.Errorf("the directory of what was refused: %v", err)
 	}
 }
 

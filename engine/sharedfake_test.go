@@ -102,22 +102,20 @@ func decoded(commit [][]byte) (records []*ledger.Record) {
 
 // placeLocked finds the commit that holds the record after a point, and how many of its records come before that.
 func (l *sharedLedger) placeLocked(from ledger.LogPoint) (at, skip int, err error) {
-	version := ledger.Version(0)
+	left := int(from.Version)
 	for at, c := range l.commits {
-		if version+ledger.Version(len(c)) < from.Version {
-			version += ledger.Version(len(c))
-			continue
+		if left <= len(c) {
+			if left > 0 && ledger.PointAfter(decoded(c)[left-1]) != from {
+				err = fmt.Errorf("record %d of the log is not %+v", from.Version, from)
+			}
+			return at, left, err
 		}
-		skip := int(from.Version - version)
-		if skip > 0 && ledger.PointAfter(decoded(c)[skip-1]) != from {
-			return 0, 0, fmt.Errorf("record %d of the log is not %+v", from.Version, from)
-		}
-		return at, skip, nil
+		left -= len(c)
 	}
-	if version < from.Version {
-		return 0, 0, fmt.Errorf("the log was shortened: it does not reach record %d", from.Version)
+	if left > 0 {
+		err = fmt.Errorf("the log was shortened: it does not reach record %d", from.Version)
 	}
-	return 0, 0, nil
+	return 0, 0, err
 }
 
 // member is one node's end of the log.
