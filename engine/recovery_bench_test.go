@@ -3,6 +3,7 @@ package engine
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -12,8 +13,10 @@ import (
 	"testing"
 
 	"ledgerd/engine/datadir"
-	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
+	"ledgerd/snapshot"
+	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/wal"
 )
 
 // How long a start takes, beside redis, and how long answers take while a snapshot is taken is measured from outside: by
@@ -36,20 +39,38 @@ func benchKey(i, n int) (k ledger.Pubkey) {
 	return k
 }
 
-// writeAccounts imports n accounts, of which account returns the i-th, as the state at the block before a first one.
+// writeAccounts leaves a data directory with n accounts in its snapshot: account returns the i-th.
 func writeAccounts(b *testing.B, path string, n int, account func(i, n int) *ledger.Account) {
 	b.Helper()
-	dir, _, err := datadir.OpenForImport(path)
+	dir, err := datadir.Open(path)
 	noErr(b, err)
 	defer dir.Close()
-	all, err := importer.New(importer.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
-	for i := 0; err == nil && i < n; i++ {
-		w := account(i, n).Write()
-		err = all.Add(1000, 0, &w)
+	root := rootBlock(1000)
+	var hash ledger.StateHash
+	for i := range n {
+		hash.Add(account(i, n).StateTerm())
 	}
-	if err == nil {
-		_, err = all.Finish(b.Context(), importer.Point{Slot: 1000, ParentSlot: 999, Blockhash: rootBlock(1000).Blockhash})
+	record := &ledger.Record{Version: 1, Kind: ledger.BlockRecord, Slot: root.Slot, Hash: root.Blockhash, Block: root, FirstSeq: 1, StateHash: hash}
+	log, err := wal.Open(wal.Config{FS: vfs.Disk{}, Dir: datadir.LogDir(path), Logger: slog.New(slog.DiscardHandler)}, wal.End{})
+	noErr(b, err)
+	noErr(b, errors.Join(log.Commit([]*ledger.Record{record}), log.Close()))
+	store, err := snapshot.OpenStore(vfs.Disk{}, datadir.SnapshotDir(path), nil)
+	noErr(b, err)
+	const parts = 2
+	var all []snapshot.Part
+	for p := range parts {
+		all = append(all, snapshot.Part{
+			Accounts: func(visit func(*ledger.Account) bool) error {
+				for i := n * p / parts; i < n*(p+1)/parts; i++ {
+					visit(account(i, n))
+				}
+				return nil
+			},
+			Mints: func(visit func(ledger.MintWrite) bool) error { return nil },
+		})
 	}
+	m := snapshot.Meta{Version: 1, StateHash: hash, Slot: root.Slot, Blockhash: root.Blockhash, Block: root, Root: root.Slot, Floor: root.Slot}
+	_, err = store.Write(b.Context(), m, all, []snapshot.HeldBlock{{Block: root}}, snapshot.Pace{})
 	noErr(b, err)
 }
 
