@@ -2,23 +2,16 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
 	"log/slog"
-	"math"
+	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/klauspost/compress/zstd"
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/datadir"
@@ -32,25 +25,26 @@ import (
 	"ledgerd/snapshot/wal"
 )
 
-// offered are the snapshots that a node offered, with what their files held.
+// offered are the snapshots that a node offered, with what their files held and the facts of the cluster.
 type offered struct {
 	snapshot.Written
-	Record  []byte   // of the version, encoded
-	names   []string // of its files
+	Record  []byte // of the version, encoded
 	content map[string][]byte
+	facts   datadir.Facts
 }
 
 // offers returns a configuration whose snapshots go to the function.
 func offers(c Config, take func(offered)) Config {
-	disk := c.Dir.FS()
+	disk := c.Dir.FS().(*vfstest.Memory)
 	c.OnSnapshot = func(ctx context.Context, s snapshot.Written) {
 		o := offered{Written: s, content: map[string][]byte{}}
+		_, o.facts = c.Dir.Cluster()
 		for _, f := range append(s.Meta.History, snapshot.HistoryRef{Name: s.Name, Bytes: s.Bytes}) {
-			b, err := readFile(disk, filepath.Join(c.Dir.SnapshotDir(), f.Name))
+			b, err := disk.ReadFile(filepath.Join(c.Dir.SnapshotDir(), f.Name))
 			if err != nil || int64(len(b)) != f.Bytes {
 				panic(fmt.Sprintf("%s: %d bytes, %v; want %d", f.Name, len(b), err, f.Bytes))
 			}
-			o.names, o.content[f.Name] = append(o.names, f.Name), b
+			o.content[f.Name] = b
 		}
 		_, err := wal.ReplayBeside(ctx, disk, c.Dir.LogDir(), s.Version, func(commit []wal.Entry) error {
 			for i := range commit {
@@ -68,19 +62,26 @@ func offers(c Config, take func(offered)) Config {
 	return c
 }
 
-// fetch puts the files of a snapshot into a directory as package cluster does: each has its name once
-// it is whole.
-func (o *offered) fetch(disk vfs.FS) error {
-	dir := datadir.SnapshotDir("data")
-	if err := disk.MkdirAll(dir); err != nil {
+// begin makes a directory of the cluster begin with the snapshot, as package cluster does: each file has its name once it is
+// whole. It leaves a directory that holds records as it is.
+func (o *offered) begin(ctx context.Context, disk vfs.FS) error {
+	d, err := datadir.OpenOn(disk, "data")
+	if err != nil {
 		return err
 	}
-	for _, name := range o.names {
-		if b, err := readFile(disk, filepath.Join(dir, name)); err == nil && string(b) == string(o.content[name]) {
-			continue
-		}
-		made, err := vfs.Replace(disk, filepath.Join(dir, name), func(to vfs.File) error {
-			_, err := to.WriteAt(o.content[name], 0)
+	defer d.Close()
+	if err := d.BindCluster("the ledger", o.facts); err != nil {
+		return err
+	}
+	if held, err := d.HoldsRecords(ctx); err != nil || held {
+		return err
+	}
+	if err := disk.MkdirAll(d.SnapshotDir()); err != nil {
+		return err
+	}
+	for name, content := range o.content {
+		made, err := vfs.Replace(disk, filepath.Join(d.SnapshotDir(), name), func(to vfs.File) error {
+			_, err := to.WriteAt(content, 0)
 			return err
 		})
 		if err != nil {
@@ -88,45 +89,19 @@ func (o *offered) fetch(disk vfs.FS) error {
 		}
 		made.Close()
 	}
-	return nil
-}
-
-// readFile returns the content of a file.
-func readFile(disk vfs.FS, name string) ([]byte, error) {
-	f, err := disk.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.NewSectionReader(f, 0, math.MaxInt64))
-}
-
-// begin makes a directory that begins with the snapshot.
-func (o *offered) begin(ctx context.Context, disk vfs.FS) error {
-	d, err := datadir.OpenOn(disk, "data")
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.BindCluster("the ledger", datadir.FactsOf(live(), nil, false)); err != nil {
-		return err
-	}
-	if held, err := d.HoldsRecords(ctx); err != nil || held {
-		return err
-	}
-	if err := o.fetch(disk); err != nil {
-		return err
-	}
 	return datadir.Adopt(ctx, d, o.Record, slog.New(slog.DiscardHandler))
 }
+
+// offeringRetention is that of the nodes that follow what offering leaves.
+var offeringRetention = sequencer.Retention{Slots: 30, Bytes: 1 << 30}
 
 // offering returns a shared ledger, its writer, what was sent, and the snapshots that a replica offered of it.
 func offering(t *testing.T) (l *sharedLedger, w clusterNode, sent []*ledger.Block, all []offered) {
 	t.Helper()
 	l = newSharedLedger()
-	w = writer(t, l, Config{Shards: 2, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}})
+	w = writer(t, l, Config{Shards: 2, Retention: offeringRetention})
 	maker := startMember(t, l, nil, offers(onDisk(t, vfstest.NewMemory(), Config{
-		Shards: 3, SnapshotInterval: time.Second, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30},
+		Shards: 3, SnapshotInterval: time.Second, Retention: offeringRetention,
 	}), func(o offered) { all = append(all, o) }))
 	root := rootBlock(100, lamports(key(1), 5), holding(key(51), key(52), key(53), 9))
 	sent = append([]*ledger.Block{root}, chainOf(root, 59)...)
@@ -146,92 +121,45 @@ func offering(t *testing.T) (l *sharedLedger, w clusterNode, sent []*ledger.Bloc
 	return l, w, sent, all
 }
 
+// mustFollow runs a replica on a disk, which begins with the snapshot, until it shows what the writer does. Who comes back with
+// a seq gets the newest records as the shared log holds them.
+func (o *offered) mustFollow(t *testing.T, l *sharedLedger, w clusterNode, disk vfs.FS) {
+	t.Helper()
+	replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 2, Retention: offeringRetention}))
+	l.unreachable = false
+	same(t, "the replica", w.Engine, replica.Engine)
+	noErr(t, l.leadsTo(replica.published))
+	var got, want []string
+	noErr(t, replica.Past(replica.Oldest())(t.Context(), func(p *ledger.Publication) bool {
+		for _, r := range p.Records {
+			got = append(got, string(codec.AppendRecord(nil, r)))
+		}
+		return true
+	}))
+	for _, r := range l.records()[o.Version-1:] {
+		want = append(want, string(codec.AppendRecord(nil, r)))
+	}
+	if n := len(got); n == 0 || n > len(want) || !slices.Equal(got, want[len(want)-n:]) {
+		t.Errorf("from record %d on it offers %d records that are not the newest of the shared log", o.Version, n)
+	}
+	replica.close()
+}
+
+// TestReplicaBeginsWithTheSnapshotOfAnother follows the log from each snapshot on, and starts again, without anybody, from
+// what it has.
 func TestReplicaBeginsWithTheSnapshotOfAnother(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l, w, _, all := offering(t)
-		want := map[ledger.Version]string{}
-		for _, r := range l.records() {
-			want[r.Version] = string(codec.AppendRecord(nil, r))
-		}
 		for _, o := range all {
-			if string(o.Record) != want[o.Version] {
-				t.Fatalf("record %d is not the shared log's", o.Version)
-			}
 			disk := vfstest.NewMemory()
-			if err := o.begin(t.Context(), disk); err != nil {
-				t.Fatal(err)
+			for _, again := range []bool{false, true} {
+				noErr(t, o.begin(t.Context(), disk)) // the second time does nothing
+				l.unreachable = again
+				o.mustFollow(t, l, w, disk)
 			}
-			if err := o.begin(t.Context(), disk); err != nil {
-				t.Fatalf("once more: %v", err)
-			}
-			c := onDisk(t, disk, Config{Shards: 1, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}})
-			replica := startMember(t, l, nil, c)
-			same(t, fmt.Sprintf("from record %d", o.Version), w.Engine, replica.Engine)
-			checkHeads(t, l, replica.published)
-			if newest := readPast(t, replica.Engine, want); newest != w.Head().Tips[0].Version {
-				t.Errorf("who comes back with a seq gets up to record %d", newest)
-			}
-			replica.mustStop()
-			c.Dir.Close()
-			// It starts again from what it has, without anybody.
-			c = onDisk(t, disk, Config{Shards: 2, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}})
-			l.unreachable = true
-			again := startMember(t, l, nil, c)
-			l.unreachable = false
-			same(t, "again", w.Engine, again.Engine)
-			if newest := readPast(t, again.Engine, want); newest != w.Head().Tips[0].Version {
-				t.Errorf("again: who comes back with a seq gets up to record %d", newest)
-			}
-			again.mustStop()
-			c.Dir.Close()
 		}
 		w.mustStop()
 	})
-}
-
-// readPast reads from a node's log all that it offers to who comes back, holds it against the records of the shared
-// log, and returns the newest version.
-func readPast(t *testing.T, e *Engine, want map[ledger.Version]string) (newest ledger.Version) {
-	t.Helper()
-	err := e.Past(e.Oldest())(t.Context(), func(p *ledger.Publication) bool {
-		for _, r := range p.Records {
-			if newest != 0 && r.Version != newest+1 || string(codec.AppendRecord(nil, r)) != want[r.Version] {
-				t.Errorf("record %d behind record %d is not the shared log's", r.Version, newest)
-			}
-			newest = r.Version
-		}
-		return true
-	})
-	if err != nil {
-		t.Error(err)
-	}
-	return newest
-}
-
-// checkHeads holds every head that was published against what the records of the shared log lead to.
-func checkHeads(t *testing.T, l *sharedLedger, published []*ledger.Publication) {
-	t.Helper()
-	points := map[ledger.Version]*ledger.Head{}
-	var trail headTrail
-	for _, r := range l.records() {
-		points[r.Version] = trail.After([]*ledger.Record{r})
-		points[r.Version].StateHash = r.StateHash
-	}
-	for _, p := range published {
-		got := p.Head
-		if !got.HasBlock {
-			continue
-		}
-		want := points[got.Tips[0].Version]
-		if want == nil || got.StateHash != want.StateHash {
-			t.Fatalf("published %+v, want %+v", got, want)
-		}
-		for level := range got.Tips {
-			if x, y := got.Tips[level], want.Tips[level]; x.Slot != y.Slot || x.Hash != y.Hash || x.Seq != y.Seq {
-				t.Fatalf("published %+v at level %d, want %+v", x, level, y)
-			}
-		}
-	}
 }
 
 // TestAdoptionAtAnyMoment crashes while a replica begins with a snapshot, at every call, and has it go on with the
@@ -240,42 +168,25 @@ func TestAdoptionAtAnyMoment(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l, w, _, all := offering(t)
 		pair := []offered{all[1], all[3]}
-		stride := 1
+		stride, tries := 1, 0
 		if testing.Short() {
 			stride = 5
 		}
-		for n := 1; ; n += stride {
-			memory := vfstest.NewMemory()
-			disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
-			first := pair[n/2%2]
-			if err := first.begin(t.Context(), disk); !disk.Hit() {
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Logf("call %d is there no more", n)
-				break
-			}
-			for i, share := range []float64{0, 0.5, 1} {
-				left := memory.Crash(share, uint64(n))
+		first := func(call int) *offered { return &pair[call/2%2] }
+		crashAtEveryCall(t, vfstest.NewMemory(), stride, []float64{0, 0.5, 1},
+			func(call int, disk vfs.FS) error { return first(call).begin(t.Context(), disk) },
+			func(call int, left *vfstest.Memory) {
 				held := refusesUnfinished(t, left.Clone())
-				o := pair[(n+i)%2]
+				o := &pair[(call+tries)%2]
+				tries++
 				if err := o.begin(t.Context(), left); err != nil {
-					t.Fatalf("crash at call %d: %v", n, err)
+					t.Fatalf("crash at call %d: %v", call, err)
 				}
 				if held {
-					o = first
+					o = first(call)
 				}
-				left = left.Crash(0, uint64(n)) // what is done is done
-				c := onDisk(t, left, Config{Shards: 2, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}})
-				if first, err := c.Dir.FirstRecord(t.Context()); err != nil || first.Version != o.Version {
-					t.Fatalf("crash at call %d: begins with %v, %v", n, first, err)
-				}
-				replica := startMember(t, l, nil, c)
-				same(t, fmt.Sprintf("crash at call %d", n), w.Engine, replica.Engine)
-				replica.mustStop()
-				c.Dir.Close()
-			}
-		}
+				o.mustFollow(t, l, w, left.Crash(0, uint64(call))) // what is done is done
+			})
 		w.mustStop()
 	})
 }
@@ -286,42 +197,29 @@ func refusesUnfinished(t *testing.T, disk *vfstest.Memory) (held bool) {
 	t.Helper()
 	l := newSharedLedger()
 	l.unreachable = true
-	d, err := datadir.OpenOn(disk, "data")
-	if err == nil {
-		err = d.BindCluster("the ledger", datadir.FactsOf(live(), nil, false))
-	}
-	if err == nil {
-		held, err = d.HoldsRecords(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.Close()
-	c := onDisk(t, disk, Config{Shards: 1})
-	n := startMember(t, l, nil, c)
+	n := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
 	synctest.Wait()
-	switch ended := n.hasEnded(); {
+	ended := n.hasEnded()
+	_ = n.stop()
+	dir := n.config.Dir
+	defer dir.Close()
+	held, err := dir.HoldsRecords(t.Context())
+	switch {
+	case err != nil:
+		t.Fatal(err)
 	case held && ended:
 		t.Fatalf("it holds a record, and ended: %v", n.err)
-	case !held && !ended && n.Head() != nil:
+	case !held && n.Head() != nil:
 		t.Fatalf("it holds no record, and shows %+v", n.Head())
 	case ended && !strings.Contains(n.err.Error(), "begin once more"):
 		t.Fatalf("ended: %v", n.err)
 	}
-	_ = n.stop()
-	if !held {
-		if err := c.Dir.AbandonBootstrap(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for _, dir := range []string{datadir.LogDir("data"), datadir.SnapshotDir("data")} {
-			if names, err := disk.List(dir); len(names) > 0 && err == nil {
-				t.Fatalf("%s holds %v", dir, names)
-			}
-		}
-	} else if err := c.Dir.AbandonBootstrap(t.Context()); err == nil {
-		t.Fatal("a ledger was removed")
+	if err := dir.AbandonBootstrap(t.Context()); held != (err != nil) {
+		t.Fatalf("emptied while it holds a ledger: %v, %v", held, err)
 	}
-	c.Dir.Close()
+	if files := filesIn(disk, dir.LogDir(), dir.SnapshotDir()); !held && len(files) > 0 {
+		t.Fatalf("emptied, it holds %v", files)
+	}
 	return held
 }
 
@@ -332,141 +230,131 @@ func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
 		o, other := all[1], all[2]
 		record := func(change func(*ledger.Record)) []byte {
 			r, err := codec.DecodeRecord(o.Record)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, err)
 			change(r)
 			return codec.AppendRecord(nil, r)
 		}
-		for name, tt := range map[string]struct {
+		disk := vfstest.NewMemory()
+		for _, tt := range []struct {
+			name   string
 			record []byte
 			want   string
 		}{
-			"no record":          {[]byte("x"), "its record"},
-			"another's record":   {other.Record, "not there"},
-			"another state hash": {record(func(r *ledger.Record) { r.StateHash[2]++ }), "state hash"},
-			"another seq":        {record(func(r *ledger.Record) { r.FirstSeq++ }), "update"},
+			{"no record", []byte("x"), "its record"},
+			{"another's record", other.Record, "not there"},
+			{"another state hash", record(func(r *ledger.Record) { r.StateHash[2]++ }), "state hash"},
+			{"another seq", record(func(r *ledger.Record) { r.FirstSeq++ }), "update"},
 		} {
-			c := onDisk(t, vfstest.NewMemory(), Config{})
-			err := c.Dir.BindCluster("the ledger", datadir.FactsOf(live(), nil, false))
-			if err == nil {
-				err = o.fetch(c.Dir.FS())
+			changed := o
+			changed.Record = tt.record
+			if err := changed.begin(t.Context(), disk); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := datadir.Adopt(t.Context(), c.Dir, tt.record, nil); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%s: %v, want %q", name, err, tt.want)
-			}
-			if err := datadir.Adopt(t.Context(), c.Dir, o.Record, nil); err != nil {
-				t.Errorf("%s: then the right one: %v", name, err)
-			}
-			if err := datadir.Adopt(t.Context(), c.Dir, other.Record, nil); err == nil || !strings.Contains(err.Error(), "holds records already") {
-				t.Errorf("%s: then another: %v", name, err)
-			}
+		}
+		noErr(t, o.begin(t.Context(), disk))
+		dir := onDisk(t, disk, Config{}).Dir
+		if err := datadir.Adopt(t.Context(), dir, other.Record, nil); err == nil || !strings.Contains(err.Error(), "holds records already") {
+			t.Errorf("then another: %v", err)
 		}
 	})
 }
 
-// TestSnapshotOfAnotherStateFencesOff has a replica, and a node that is alone, hold an account of which no record tells
-// that it is wrong.
+// TestSnapshotOfAnotherStateFencesOff has a node hold an account of which no record tells that it is wrong: with the next
+// snapshot it fences itself off. The snapshot is gone, and nobody is offered it.
 func TestSnapshotOfAnotherStateFencesOff(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l, w, sent, all := offering(t)
 		disk := vfstest.NewMemory()
-		o := all[1]
-		if err := o.begin(t.Context(), disk); err != nil {
+		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Minute, OnSnapshot: func(context.Context, snapshot.Written) {
+			t.Error("the snapshot was offered")
+		}})
+		block = n.finalize(block)
+		wrong := &ledger.BaseState{Slot: 1 << 40, Accounts: []ledger.AccountWrite{lamports(key(1), 123456789)}}
+		if _, err := n.shards[shard.Of(wrong.Accounts[0].Pubkey.Prefix(), len(n.shards))].ApplyBase(n.seq.Chain().Tip.Version, wrong, false).Wait(); err != nil {
 			t.Fatal(err)
 		}
-		c := onDisk(t, disk, Config{Shards: 2, SnapshotInterval: time.Second, Retention: sequencer.Retention{Slots: 30, Bytes: 1 << 30}})
-		var told int
-		replica := startMember(t, l, nil, offers(c, func(offered) { told++ }))
-		replica.falsify(key(51))
-		w.send(status(sent[59], ledger.StatusFinalized)) // so that the next snapshot holds it
-		time.Sleep(time.Minute)
-		w.send(child(sent[59], 300, 0))
-		replica.mustHaveFencedItselfOff(disk)
-		if told > 0 {
-			t.Errorf("%d snapshots were offered", told)
+		n.send(status(block, ledger.StatusFinalized)) // so that the snapshot holds it
+		pause(2 * time.Minute)
+		if why := n.Fenced(); !strings.Contains(why, "state hash") {
+			t.Errorf("fenced: %q", why)
 		}
-		if got := replica.published[len(replica.published)-1].Head; got.Tips[0].Slot == 300 {
-			t.Error("it went on")
+		if s := n.Stats().Snapshot; s.Count > 0 || s.Failures == 0 || len(filesOf(disk, ".state")) > 0 {
+			t.Errorf("%d snapshots were taken, %d failed, on the disk are %v", s.Count, s.Failures, filesOf(disk, ".state"))
 		}
-		replica.mustStop()
-		w.mustStop()
-	})
-	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewMemory()
-		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Minute})
-		block = n.finalize(block)
-		n.falsify(key(1))
-		n.send(status(block, ledger.StatusFinalized))
-		time.Sleep(2 * time.Minute)
-		n.mustHaveFencedItselfOff(disk)
 		if _, _, err := n.Account(ledger.Query{}, key(1)); !errors.Is(err, ledger.ErrUnavailable) {
 			t.Errorf("an account that is wrong is answered with %v", err)
 		}
-		n.mustStop()
-		n.config.Dir.Close()
+		n.close()
 		mustHold(t, disk, block.Slot) // the log is right
 	})
 }
 
-// falsify changes an account behind the back of the log.
-func (n *subject) falsify(k ledger.Pubkey) {
-	n.t.Helper()
-	synctest.Wait()
-	wrong := lamports(k, 123456789)
-	wrong.Pubkey = k
-	base := &ledger.BaseState{Slot: 1 << 40, Accounts: []ledger.AccountWrite{wrong}}
-	if _, err := n.shards[shard.Of(k.Prefix(), len(n.shards))].ApplyBase(n.seq.Chain().Tip.Version, base, false).Wait(); err != nil {
-		n.t.Fatal(err)
-	}
+// TestSettingAsideAtAnyMoment crashes at every call while what a replica holds is set aside for the second time. The next who
+// opens the directory finds all of it where it was or all of it aside, and in the latter case the replica begins with a newer
+// snapshot.
+func TestSettingAsideAtAnyMoment(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		l, w, _, all := offering(t)
+		begun := vfstest.NewMemory()
+		setAside := func(_ int, disk vfs.FS) error {
+			d, err := datadir.OpenOn(disk, "data")
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			return d.SetAside()
+		}
+		noErr(t, all[0].begin(t.Context(), begun))
+		noErr(t, setAside(0, begun))
+		noErr(t, all[1].begin(t.Context(), begun))
+		dir := onDisk(t, begun, Config{}).Dir
+		last, err := dir.LastVersion(t.Context())
+		noErr(t, err)
+		if least, err := dir.LeastVersion(); err != nil || last != all[1].Version || least != last {
+			t.Fatalf("it holds versions up to %d, %d at least, %v, want %d", last, least, err, all[1].Version)
+		}
+		dir.Close()
+		logs, snapshots := datadir.LogDir("data"), datadir.SnapshotDir("data")
+		old := filesIn(begun, logs, snapshots)
+		kept, moved := 0, 0
+		crashAtEveryCall(t, begun, 1, []float64{0, 0.3, 0.5, 0.5, 0.5, 0.7, 1}, setAside, func(call int, left *vfstest.Memory) {
+			onDisk(t, left, Config{}).Dir.Close()
+			left = left.Crash(0, uint64(call)) // what is done is done
+			if got := filesIn(left, logs, snapshots); len(got) > 0 {
+				if kept++; !maps.Equal(got, old) {
+					t.Error("a part is held")
+				}
+				return
+			}
+			if moved++; !maps.Equal(filesIn(left, logs+".behind", snapshots+".behind"), old) {
+				t.Error("not all of it is aside")
+			}
+			noErr(t, all[3].begin(t.Context(), left))
+			all[3].mustFollow(t, l, w, left)
+		})
+		t.Logf("%d times all was kept, %d times it was aside", kept, moved)
+		if kept == 0 || moved == 0 {
+			t.Error("no crash came before, or none behind, the note")
+		}
+		w.mustStop()
+	})
 }
 
-// mustHaveFencedItselfOff fails the test unless the node did so because of a snapshot, which is gone.
-func (n *subject) mustHaveFencedItselfOff(disk *vfstest.Memory) {
-	n.t.Helper()
-	synctest.Wait()
-	if why := n.Fenced(); !strings.Contains(why, "state hash") {
-		n.t.Errorf("fenced: %q", why)
+// filesIn returns what the files of some directories hold, by their names.
+func filesIn(disk *vfstest.Memory, dirs ...string) map[string]string {
+	all := map[string]string{}
+	for _, dir := range dirs {
+		for _, path := range disk.Paths() {
+			if filepath.Dir(path) == dir {
+				content, _ := disk.ReadFile(path)
+				all[filepath.Base(path)] = string(content)
+			}
+		}
 	}
-	if s := n.Stats().Snapshot; s.Count > 0 || s.Failures == 0 {
-		n.t.Errorf("%d snapshots were taken, %d failed", s.Count, s.Failures)
-	}
-	if files := filesOf(disk, ".state"); len(files) > 1 || n.config.Shared == nil && len(files) > 0 {
-		n.t.Errorf("the snapshot is still there: %q", files)
-	}
+	return all
 }
 
-// forgeStateHash changes the state hash that a snapshot says it has. All checksums of the file are right.
-func forgeStateHash(t *testing.T, disk *vfstest.Memory, name string) {
-	t.Helper()
-	const headerBytes, entryBytes, footerBytes = 16, 81, 44
-	le := binary.LittleEndian
-	b, err := disk.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	footer := len(b) - footerBytes
-	index := footer - int(le.Uint32(b[footer:]))
-	entry := b[footer-entryBytes : footer] // of the meta, the last chunk
-	chunk := index - int(le.Uint32(entry[1:]))
-	encoder, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
-	decoder, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
-	defer decoder.Close()
-	meta, err := decoder.DecodeAll(b[chunk:index], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	digit := regexp.MustCompile(`"state_hash": \[\s*\d+`).FindIndex(meta)[1] - 1
-	meta[digit] = '0' + (meta[digit]-'0'+1)%10
-	stored := encoder.EncodeAll(meta, nil)
-	le.PutUint32(entry[1:], uint32(len(stored)))
-	le.PutUint32(entry[13:], crc32.Checksum(stored, crc32.MakeTable(crc32.Castagnoli)))
-	hash := sha256.Sum256(slices.Concat(b[:headerBytes], b[index:footer+4]))
-	forged := slices.Concat(b[:chunk], stored, b[index:footer+4], hash[:], b[len(b)-8:])
-	if err := disk.WriteFile(name, forged); err != nil {
-		t.Fatal(err)
+func TestOnlyAClusterSetsAside(t *testing.T) {
+	if err := onDisk(t, vfstest.NewMemory(), Config{}).Dir.SetAside(); err == nil || !strings.Contains(err.Error(), "belongs to no cluster") {
+		t.Errorf("a directory without: %v", err)
 	}
 }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,51 +12,64 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// turnLog commits when the test says so, and then as it says.
-type turnLog struct {
-	NullLog
+// gateLog commits when the test says so, and then as it says.
+type gateLog struct {
 	turns   chan error
 	commits [][]*ledger.Record
+	closed  bool
 }
 
-func newTurnLog() *turnLog { return &turnLog{turns: make(chan error)} }
+func newGateLog() *gateLog { return &gateLog{turns: make(chan error)} }
 
-func (l *turnLog) Commit(records []*ledger.Record) error {
+func (l *gateLog) Commit(records []*ledger.Record) error {
 	l.commits = append(l.commits, records)
 	return <-l.turns
 }
 
+func (l *gateLog) Close() error {
+	l.closed = true
+	return nil
+}
+
 // turn lets one commit end, and waits until nothing moves.
-func (l *turnLog) turn(err error) {
+func (l *gateLog) turn(err error) {
 	l.turns <- err
 	synctest.Wait()
 }
 
+// open lets every commit through from now on, and waits until nothing moves.
+func (l *gateLog) open() {
+	close(l.turns)
+	synctest.Wait()
+}
+
+var errDisk = errors.New("/secret/path: input/output error")
+
 // TestNextBatchIsAppliedDuringACommit holds a commit back, shows a fork and more events than a batch
-// holds, and lets one commit after the other end. What they hold is applied before, unseen, and
-// appears batch by batch.
+// holds, and lets one commit after the other end. What they hold is applied before, unseen by any query, health check or
+// publication, and appears batch by batch.
 func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		log := newTurnLog()
+		log := newGateLog()
 		n := startNode(t, live(), Config{Shards: 2, Log: log})
 		root := rootBlock(100, lamports(key(1), 100))
 		n.send(root)
 		main := chainOf(root, batchEvents)
 		lost := child(main[0], 103, 1, lamports(key(1), 7), lamports(key(9), 7))
-		stream := append(events(main[0], lost), events(main[1:]...)...) // the fork is undone by main[3]
-		n.send(stream...)
+		n.send(append(events(main[0], lost), events(main[1:]...)...)...) // the fork is undone by main[3]
 		if got := n.Stats().Blocks; got != uint64(1+batchEvents) {
 			t.Errorf("%d blocks were taken during the first commit, want a batch more", got)
 		}
-		if n.Head() != nil || len(n.published) != 0 || len(log.commits) != 1 {
-			t.Errorf("%d commits, %d publications before the first ended", len(log.commits), len(n.published))
+		if n.Head() != nil || len(n.published) != 0 || len(log.commits) != 1 || n.Status().Unhealthy == "" {
+			t.Errorf("%d commits, %d publications, health %q before the first ended", len(log.commits), len(n.published), n.Status().Unhealthy)
 		}
-		log.turn(nil)
-		n.mustStand(root.Slot)
-		log.turn(nil)
-		n.mustStand(main[batchEvents-2].Slot) // the batch that was full
-		log.turn(nil)
-		n.mustStand(main[batchEvents-1].Slot)
+		if _, v, err := n.Account(ledger.Query{}, key(1)); !errors.Is(err, ledger.ErrUnavailable) || v.Head != nil {
+			t.Errorf("an account before the commit returned: %v, want unavailable", err)
+		}
+		for _, stands := range []*ledger.Block{root, main[batchEvents-2], main[batchEvents-1]} { // the second batch was full
+			log.turn(nil)
+			n.mustStand(stands.Slot)
+		}
 		version := ledger.Version(0)
 		for i, p := range n.published {
 			for _, r := range p.Records {
@@ -66,80 +81,72 @@ func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
 				t.Errorf("publication %d: the head is at version %d, want %d", i, at, version)
 			}
 		}
-		if len(n.published) != len(log.commits) {
-			t.Errorf("%d publications of %d commits", len(n.published), len(log.commits))
-		}
 		n.mustStop()
+		if len(n.published) != len(log.commits) || !log.closed {
+			t.Errorf("%d publications of %d commits; closed: %v", len(n.published), len(log.commits), log.closed)
+		}
 	})
 }
 
-// TestBatchBehindAFailedCommitIsNeverSeen fails a commit while the next batch is applied already.
+// TestBatchBehindAFailedCommitIsNeverSeen fails one commit after the other while the next batch is applied already, a rollback
+// in it: what was durable before stays visible and is answered, nothing else ever is, and the log is left alone.
 func TestBatchBehindAFailedCommitIsNeverSeen(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		log := newTurnLog()
-		n := startNode(t, live(), Config{Shards: 2, Log: log})
-		root := rootBlock(100, lamports(key(1), 100))
-		n.send(root)
-		log.turn(nil)
-		n.send(events(chainOf(root, 5)...)...)
-		log.turn(errDisk)
-		n.mustStop()
-		n.cancel()
-		if len(log.commits) != 2 || len(n.published) != 1 || n.Head().Tips[ledger.Processed].Slot != root.Slot {
-			t.Errorf("%d commits, %d publications, at slot %d, want 2, 1 and the root", len(log.commits), len(n.published), n.Head().Tips[ledger.Processed].Slot)
+	root := rootBlock(100, lamports(key(1), 100))
+	blocks := append([]*ledger.Block{root}, chainOf(root, 5)...)
+	fork := child(root, 110, 1, lamports(key(1), 7))
+	for _, info := range []ledger.SourceInfo{live(), finite()} {
+		for seen := range len(blocks) {
+			bubble.Test(t, func(t *testing.T) {
+				log := newGateLog()
+				n := startNode(t, info, Config{Shards: 2, Log: log})
+				for _, b := range blocks[:seen] {
+					n.send(b)
+					log.turn(nil)
+				}
+				n.send(append(events(blocks[seen:]...), fork)...)
+				log.turn(errDisk)
+				if n.mustSay("the disk failed"); strings.Contains(n.Status().Unhealthy, "secret") {
+					t.Errorf("health names files: %q", n.Status().Unhealthy)
+				}
+				if seen > 0 {
+					n.mustStand(blocks[seen-1].Slot)
+				} else if n.Head() != nil {
+					t.Errorf("stands at %+v", n.Head())
+				}
+				n.mustStop()
+				if len(log.commits) != seen+1 || len(n.published) != seen {
+					t.Errorf("%d commits, %d publications, want %d and %d", len(log.commits), len(n.published), seen+1, seen)
+				}
+			})
 		}
-	})
+	}
 }
 
 // TestStopCommitsWhatIsApplied stops a node whose log is busy: the batch that was applied meanwhile
-// is committed too, and the last snapshot is of what was seen. Where the log fails, nothing
-// more is seen.
+// is committed too, and the last snapshot is of what was seen.
 func TestStopCommitsWhatIsApplied(t *testing.T) {
-	for name, fault := range map[string]error{"works": nil, "fails": errDisk} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				memory := vfstest.NewMemory()
-				disk := vfstest.NewFaulty(memory, vfstest.Plan{})
-				n, root := diskNode(t, disk, Config{})
-				gate := make(chan struct{})
-				plan := vfstest.Plan{Before: func(c vfstest.Call) {
-					if c.Kind == vfstest.KindSync {
-						<-gate
-					}
-				}}
-				if fault != nil {
-					plan.Call, plan.Err, plan.Kinds, plan.Name = 1, fault, vfstest.KindSync, ".wal"
-				}
-				disk.Arm(plan)
-				next := chainOf(root, 5)
-				n.send(next[0])
-				for _, b := range next[1:] {
-					n.send(b, status(b, ledger.StatusFinalized))
-				}
-				n.cancel()
-				synctest.Wait()
-				if n.hasEnded() {
-					t.Fatal("the node ended during a commit")
-				}
-				close(gate)
-				n.mustStop()
-				n.config.Dir.Close()
-				want := next[4].Slot
-				if fault != nil {
-					want = root.Slot
-				}
-				if at := n.Head().Tips[ledger.Processed].Slot; at != want {
-					t.Errorf("seen up to slot %d, want %d", at, want)
-				}
-				if fault == nil {
-					mustHold(t, memory.Crash(0, 1), want)
-					if got := n.Stats().Snapshot.Slot; got != want {
-						t.Errorf("the last snapshot is of slot %d, want %d", got, want)
-					}
-				}
-			})
-		})
-	}
+	bubble.Test(t, func(t *testing.T) {
+		memory, disk := faultyDisk()
+		n, root := diskNode(t, disk, Config{})
+		release := stall(disk, vfstest.KindSync, "")
+		next := chainOf(root, 5)
+		n.send(next[0])
+		for _, b := range next[1:] {
+			n.send(b, status(b, ledger.StatusFinalized))
+		}
+		n.cancel()
+		synctest.Wait()
+		if n.hasEnded() {
+			t.Fatal("the node ended during a commit")
+		}
+		release()
+		n.close()
+		want := next[4].Slot
+		mustHold(t, memory.Crash(0, 1), want)
+		if at, last := n.Head().Tips[ledger.Processed].Slot, n.Stats().Snapshot.Slot; at != want || last != want {
+			t.Errorf("seen up to slot %d, the last snapshot is of slot %d, want %d", at, last, want)
+		}
+	})
 }
 
 // TestStopOnAFullDiskForgetsWhatIsApplied stops a node whose disk is full, with a batch that waits for
@@ -147,30 +154,21 @@ func TestStopCommitsWhatIsApplied(t *testing.T) {
 func TestStopOnAFullDiskForgetsWhatIsApplied(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		disk := vfstest.NewMemory()
-		n, root := diskNode(t, disk, Config{MinFreeBytes: 1, SegmentBytes: 4 << 10})
-		block := n.finalize(root)
-		used := disk.UsedBytes()
+		n, block := diskNode(t, disk, Config{MinFreeBytes: 1, SegmentBytes: 4 << 10})
+		block = n.finalize(block)
 		disk.SetCapacity(1)
-		next := chainOf(block, 60)
-		for _, b := range next {
-			n.send(b)
-			n.send(status(b, ledger.StatusFinalized))
-			if n.Status().Unhealthy != "" {
-				break
-			}
-			block = b
-		}
-		n.send(events(chainOf(block, 3)[1:]...)...)
+		block = n.untilPaused(block)
+		n.mustSay("disk is full")
+		n.finalize(block)
 		if n.seq.AllShown() {
-			t.Fatalf("everything is visible on a full disk of %d bytes", used)
+			t.Fatal("everything is visible on a full disk")
 		}
 		seen := n.Head().Tips[ledger.Processed].Version
-		n.mustStop()
+		n.close()
 		disk.SetCapacity(0)
-		if s := n.Stats().Snapshot; s.Count != 0 {
-			t.Errorf("a snapshot of slot %d was taken", s.Slot)
+		if s := n.Stats().Snapshot; s.Count != 0 || s.Failures != 0 {
+			t.Errorf("a snapshot was tried on the way out: %+v", s)
 		}
-		n.config.Dir.Close()
 		if head, err := heldBy(t, disk); err != nil || head.Tips[ledger.Processed].Version != seen {
 			t.Errorf("the disk holds %+v, %v, want version %d", head, err, seen)
 		}
@@ -181,14 +179,9 @@ func TestStopOnAFullDiskForgetsWhatIsApplied(t *testing.T) {
 // block that is visible when it begins.
 func TestSnapshotWaitsForWhatIsApplied(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
+		_, disk := faultyDisk()
 		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
-		gate := make(chan struct{})
-		disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
-			if c.Kind == vfstest.KindSync {
-				<-gate
-			}
-		}})
+		release := stall(disk, vfstest.KindSync, "")
 		for range 5 {
 			block = n.finalize(block)
 			time.Sleep(time.Second)
@@ -196,8 +189,7 @@ func TestSnapshotWaitsForWhatIsApplied(t *testing.T) {
 		if s := n.Stats().Snapshot; s.Count != 0 || s.Running {
 			t.Errorf("a snapshot of slot %d was begun during a commit", s.Slot)
 		}
-		close(gate)
-		synctest.Wait()
+		release()
 		final := n.Head().Tips[ledger.Finalized].Slot
 		if s := n.Stats().Snapshot; s.Slot == 0 || s.Slot > final || final != block.ParentSlot {
 			t.Errorf("the snapshot is of slot %d, final is %d, want %d", s.Slot, final, block.ParentSlot)
@@ -210,7 +202,7 @@ func TestSnapshotWaitsForWhatIsApplied(t *testing.T) {
 // commit, and one that came meanwhile for both.
 func TestPublicationTellsWhenItsBlockCame(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		log := newTurnLog()
+		log := newGateLog()
 		n := startNode(t, live(), Config{Log: log})
 		root := rootBlock(100, lamports(key(1), 100))
 		n.send(root)

@@ -2,14 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"slices"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"ledgerd/engine/datadir"
@@ -22,32 +20,32 @@ import (
 
 const (
 	scriptBlocks   = 200
-	scriptFinality = 12 // blocks above the newest finalized one
+	scriptFinality = 12               // blocks above the newest finalized one
+	scriptTakes    = 20 * time.Second // more than it does
 )
+
+var scriptRetention = sequencer.Retention{Slots: 60, Bytes: 1 << 30}
 
 // rerun is a source that shows the same events each time, from the finalized block on where it
 // is told one. It stops for a moment now and then, so that commits are of several sizes.
-type rerun struct {
-	events []ledger.Event
-	pauses map[int]time.Duration // before the event at an index
+type rerun []rerunEvent
+
+type rerunEvent struct {
+	ledger.Event
+	slot  ledger.Slot
+	pause time.Duration // before it
 }
 
 func (s *rerun) Info() ledger.SourceInfo { return live() }
 func (s *rerun) Peers() int              { return 1 }
 
 func (s *rerun) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
-	for i, e := range s.events {
-		if from != nil && slotOf(e) <= from.Slot {
+	for _, e := range *s {
+		if from != nil && e.slot <= from.Slot {
 			continue
 		}
-		if d := s.pauses[i]; d > 0 {
-			select {
-			case <-time.After(d):
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		if err := emit(ctx, e); err != nil {
+		time.Sleep(e.pause)
+		if err := emit(ctx, e.Event); err != nil {
 			return err
 		}
 	}
@@ -55,29 +53,16 @@ func (s *rerun) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.E
 	return ctx.Err()
 }
 
-func slotOf(e ledger.Event) ledger.Slot {
-	switch e := e.(type) {
-	case *ledger.Block:
-		return e.Slot
-	case *ledger.SlotStatus:
-		return e.Slot
-	case *ledger.BaseState:
-		return e.Slot
-	}
-	panic("no such event")
-}
-
 // scripted returns a run of 200 blocks with a fork of three in its middle, statuses, accounts
 // that open and close, and the model that followed it.
 func scripted() (*rerun, *model) {
-	s := &rerun{pauses: map[int]time.Duration{}}
-	m := newModel(live())
-	show := func(e ledger.Event) {
+	s, m := new(rerun), newModel(live())
+	show := func(slot ledger.Slot, e ledger.Event, pause time.Duration) {
 		m.event(e)
-		s.events = append(s.events, e)
+		*s = append(*s, rerunEvent{e, slot, pause})
 	}
 	block := rootBlock(100, lamports(key(1), 5), lamports(key(50), 7), holding(key(51), key(52), key(53), 9))
-	show(block)
+	show(block.Slot, block, 0)
 	chain := []*ledger.Block{block}
 	for n := 1; n < scriptBlocks; n++ {
 		slot := block.Slot + 1 + ledger.Slot(n%7/6) // now and then a skipped slot
@@ -86,95 +71,66 @@ func scripted() (*rerun, *model) {
 			at := block
 			for i := range 3 {
 				at = with(child(at, at.Slot+1, 1, lamports(key(1+i), 1), lamports(key(90), 4)), signature(9000+i))
-				show(at)
+				show(at.Slot, at, 0)
 			}
 			slot = at.Slot + 1 // its parent is the block before the fork
 		}
+		pause := time.Duration(0)
 		if n%3 == 0 {
-			s.pauses[len(s.events)] = 100 * time.Millisecond
+			pause = 100 * time.Millisecond
 		}
 		block = with(child(block, slot, 0, writes...), signature(n))
-		show(block)
+		show(slot, block, pause)
 		chain = append(chain, block)
 		if n > scriptFinality {
-			show(status(chain[n-scriptFinality/2], ledger.StatusConfirmed))
-			show(status(chain[n-scriptFinality], ledger.StatusFinalized))
+			confirmed, final := chain[n-scriptFinality/2], chain[n-scriptFinality]
+			show(confirmed.Slot, status(confirmed, ledger.StatusConfirmed), 0)
+			show(final.Slot, status(final, ledger.StatusFinalized), 0)
 		}
 	}
 	return s, m
 }
 
 // scriptConfig takes a snapshot about every three seconds of the script, which takes some seven.
-func scriptConfig(t *testing.T, disk vfs.FS, shards int) (Config, error) {
+func scriptConfig(disk vfs.FS, shards int) (Config, error) {
 	dir, err := datadir.OpenOn(disk, "data")
-	if err != nil {
-		return Config{}, err
-	}
-	t.Cleanup(func() { dir.Close() })
 	return Config{
-		Dir: dir, Shards: shards, Retention: sequencer.Retention{Slots: 60, Bytes: 1 << 30},
+		Dir: dir, Shards: shards, Retention: scriptRetention,
 		SnapshotInterval: 3 * time.Second, SegmentBytes: 16 << 10,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	}, nil
+	}, err
 }
 
-// seenOf follows the script on a disk for a while and returns the newest version that was ever
-// published, and what Run returned. Whatever it could not do, it does not matter why.
-func seenOf(t *testing.T, s *rerun, disk vfs.FS, shards int) (newest ledger.Version, err error) {
-	c, err := scriptConfig(t, disk, shards)
+// followScript follows the script on a disk and returns the node, which is stopped, and what Run returned. The node is nil
+// where the directory could not be opened.
+func followScript(t *testing.T, s *rerun, disk vfs.FS, shards int) (*subject, error) {
+	c, err := scriptConfig(disk, shards)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer c.Dir.Close()
-	c.Source = s
-	c.OnPublish = func(p *ledger.Publication) { newest = max(newest, p.Head.Tips[ledger.Processed].Version) }
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	e := New(c)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		err = e.Run(ctx)
-	}()
+	return afterScript(startSource(t, s, c))
+}
+
+// afterScript stops a node when it has had time to follow the script, or when it has ended.
+func afterScript(n *subject) (*subject, error) {
 	select {
-	case <-time.After(20 * time.Second):
-		cancel()
-		<-ended
-	case <-ended:
+	case <-time.After(scriptTakes):
+	case <-n.ended:
 	}
-	return newest, err
-}
-
-// heldBy returns what the disk alone holds.
-func heldBy(t *testing.T, disk vfs.FS) (*ledger.Head, error) {
-	c, err := scriptConfig(t, disk, 3)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Dir.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	e := New(c)
-	ended := make(chan error, 1)
-	go func() { ended <- e.Run(ctx) }()
-	synctest.Wait()
-	cancel()
-	if err := <-ended; err != nil {
-		return nil, err
-	}
-	return e.Head(), nil
+	return n, n.stop()
 }
 
 // fault is one thing that may befall a disk.
 type fault struct {
 	name  string
 	plan  vfstest.Plan
-	share float64 // of what was not synced that a crash leaves; -1: no crash
+	share float64 // of what was not synced that a crash leaves; -1: no crash, the disk was only full
 }
 
-// takesSpace are the calls that a full disk may refuse.
-const takesSpace = vfstest.KindCreate | vfstest.KindMkdirAll | vfstest.KindWriteAt | vfstest.KindPreallocate | vfstest.KindRename | vfstest.KindSync | vfstest.KindSyncDir
-
 func faults() []fault {
+	// These are the calls that a full disk may refuse.
+	const takesSpace = vfstest.KindCreate | vfstest.KindMkdirAll | vfstest.KindWriteAt | vfstest.KindPreallocate |
+		vfstest.KindRename | vfstest.KindSync | vfstest.KindSyncDir
 	return []fault{
 		{"EIO", vfstest.Plan{Fault: vfstest.Fail, Err: syscall.EIO, LoseOnSyncFailure: true}, 0},
 		{"ENOSPC", vfstest.Plan{Fault: vfstest.Fail, Err: syscall.ENOSPC, Kinds: takesSpace, LoseOnSyncFailure: true}, -1},
@@ -185,22 +141,19 @@ func faults() []fault {
 	}
 }
 
-// TestEveryDiskCallMayFail repeats one run with a failure at every single disk call, in every
-// way, and looks at what the disk holds after: every block that was ever published, whole. Then
-// the node goes on to the same end as if nothing had been.
+// failEveryCall repeats a run of the script with a failure at every single disk call, in every way, looks at what was shown and
+// what the disk holds, and has the node go on: to the same end as if nothing had been. run may end early where the disk fails;
+// the node is nil where it never began.
 //
 // It tries a sample, less of one in a short run; LEDGERD_CRASH_ALL=1 tries all.
-func TestEveryDiskCallMayFail(t *testing.T) {
-	s, m := scripted()
-	if m.stopped != "" {
-		t.Fatal(m.stopped)
-	}
+func failEveryCall(t *testing.T, run func(t *testing.T, s *rerun, disk vfs.FS) (*subject, error)) {
 	total := 0
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
-		if _, err := seenOf(t, s, disk, 2); err != nil {
-			t.Fatal(err)
-		}
+		_, disk := faultyDisk()
+		s, m := scripted()
+		n, err := run(t, s, disk)
+		noErr(t, err)
+		noErr(t, rightHead(m, n.Head(), m.version()))
 		total = disk.Calls()
 	})
 	stride := max(1, total/25)
@@ -210,15 +163,21 @@ func TestEveryDiskCallMayFail(t *testing.T) {
 	if os.Getenv("LEDGERD_CRASH_ALL") != "" {
 		stride = 1
 	}
-	t.Logf("%d disk calls, %d versions; every %d. call is tried", total, m.version(), stride)
+	t.Logf("%d disk calls; every %d. call is tried", total, stride)
 	for i, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			s, m := scripted() // a model remembers what it was asked
 			for call, hit := 1+i%stride, true; hit; call += stride {
-				bubble.Test(t, func(t *testing.T) { hit = failCall(t, s, m, f, call) })
+				bubble.Test(t, func(t *testing.T) {
+					var err error
+					hit, err = failCall(t, m, f, call, func(disk vfs.FS) (*subject, error) { return run(t, s, disk) })
+					if err != nil {
+						t.Fatalf("call %d: %v", call, err)
+					}
+				})
 				if t.Failed() {
-					t.Fatalf("call %d", call)
+					return
 				}
 			}
 		})
@@ -226,53 +185,61 @@ func TestEveryDiskCallMayFail(t *testing.T) {
 }
 
 // failCall reports whether there was such a call.
-func failCall(t *testing.T, s *rerun, m *model, f fault, call int) (hit bool) {
+func failCall(t *testing.T, m *model, f fault, call int, run func(disk vfs.FS) (*subject, error)) (hit bool, err error) {
 	memory := vfstest.NewMemory()
 	f.plan.Call = call
 	disk := vfstest.NewFaulty(memory, f.plan)
-	newest, err := seenOf(t, s, disk, 2)
+	n, err := run(disk)
 	if !disk.Hit() {
-		return false
+		return false, err
 	}
-	if f.share >= 0 {
-		memory = memory.Crash(f.share, uint64(call))
-	}
-	if (f.plan.Fault == vfstest.Short || f.plan.Err == syscall.ENOSPC) && err == nil && newest < m.version() && !syncFailed(disk) {
-		t.Errorf("a disk that was full once held up the node for ever: it got to version %d of %d after %v", newest, m.version(), disk.Trace()[max(0, len(disk.Trace())-4):])
-	}
-	head, err := heldBy(t, memory)
-	if err != nil {
-		t.Errorf("the disk cannot be read after: %v", err)
-		return true
-	}
-	if err := rightHead(m, head, newest); err != nil {
-		t.Error(err)
-		return true
-	}
-	// The node goes on where it was.
-	if _, err := seenOf(t, s, memory, 1); err != nil {
-		t.Errorf("the node does not go on: %v", err)
-		return true
-	}
-	if head, err = heldBy(t, memory); err != nil {
-		t.Errorf("the disk cannot be read at the end: %v", err)
-	} else if err := rightHead(m, head, m.version()); err != nil {
-		t.Errorf("at the end: %v", err)
-	}
-	return true
-}
-
-// syncFailed reports whether what failed was a sync, after which nothing goes on.
-func syncFailed(disk *vfstest.Faulty) bool {
-	return slices.ContainsFunc(disk.Trace(), func(c vfstest.Call) bool {
+	// After a sync that failed nothing goes on.
+	syncFailed := slices.ContainsFunc(disk.Trace(), func(c vfstest.Call) bool {
 		return c.Kind&(vfstest.KindSync|vfstest.KindSyncDir) != 0 && c.Err != nil
 	})
+	switch {
+	case f.share >= 0:
+		memory = memory.Crash(f.share, uint64(call))
+	case err == nil && !syncFailed:
+		if err := rightHead(m, n.Head(), m.version()); err != nil {
+			return true, fmt.Errorf("a disk that was full once holds up the node for ever: %w", err)
+		}
+	}
+	var newest ledger.Version
+	if n != nil {
+		for _, p := range n.published {
+			newest = p.Head.Tips[ledger.Processed].Version
+			if err := rightHead(m, p.Head, 0); err != nil {
+				return true, fmt.Errorf("published: %w", err)
+			}
+		}
+	}
+	head, err := heldBy(t, memory)
+	if err == nil {
+		err = rightHead(m, head, newest)
+	}
+	if err != nil {
+		return true, fmt.Errorf("the disk after the failure: %w", err)
+	}
+	if n, err = run(memory); err == nil {
+		err = rightHead(m, n.Head(), m.version())
+	}
+	if err != nil {
+		return true, fmt.Errorf("the node does not go on: %w", err)
+	}
+	if head, err = heldBy(t, memory); err == nil {
+		err = rightHead(m, head, m.version())
+	}
+	return true, err
 }
 
-// rightHead holds what a disk shows against the model: it must be something the model saw, not
+// rightHead holds what a node or a disk shows against the model: it must be something the model saw, not
 // older than what was seen.
 func rightHead(m *model, head *ledger.Head, newest ledger.Version) error {
-	if newest == 0 && !head.HasBlock {
+	switch {
+	case head == nil:
+		return errors.New("it shows nothing")
+	case newest == 0 && !head.HasBlock:
 		return nil
 	}
 	version := head.Tips[ledger.Processed].Version
@@ -289,4 +256,38 @@ func rightHead(m *model, head *ledger.Head, newest ledger.Version) error {
 		return fmt.Errorf("version %d: state hash %s, want %s", version, got, want)
 	}
 	return nil
+}
+
+// TestEveryDiskCallMayFail is of a node that is alone: after each failure its disk holds every block that was ever
+// published, whole.
+func TestEveryDiskCallMayFail(t *testing.T) {
+	failEveryCall(t, func(t *testing.T, s *rerun, disk vfs.FS) (*subject, error) { return followScript(t, s, disk, 2) })
+}
+
+// TestEveryDiskCallOfAFollowerMayFail is of a replica: whatever a failure leaves, a start goes on with the shared log.
+func TestEveryDiskCallOfAFollowerMayFail(t *testing.T) {
+	var commits [][][]byte
+	bubble.Test(t, func(t *testing.T) {
+		l := newSharedLedger()
+		s, _ := scripted()
+		w := startMember(t, l, s, Config{Shards: 2})
+		l.grant(w.member)
+		pause(scriptTakes)
+		w.mustStop()
+		commits = l.commits
+	})
+	failEveryCall(t, func(t *testing.T, _ *rerun, disk vfs.FS) (*subject, error) {
+		l := newSharedLedger()
+		l.commits = commits
+		c, err := scriptConfig(disk, 2)
+		if err != nil {
+			return nil, err
+		}
+		defer c.Dir.Close()
+		n, err := tryMember(t, l, nil, c)
+		if err != nil {
+			return nil, err
+		}
+		return afterScript(n.subject)
+	})
 }

@@ -7,9 +7,7 @@ import (
 	"log/slog"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
@@ -84,8 +82,7 @@ func TestExportKeepsBaseStateWhereItCame(t *testing.T) {
 		three := child(two, 3, 0)
 		n.send(root, two, &ledger.BaseState{Slot: 2, Accounts: []ledger.AccountWrite{lamports(x, 5), lamports(y, 0)}},
 			three, status(three, ledger.StatusConfirmed))
-		n.mustStop()
-		n.config.Dir.Close()
+		n.close()
 		again := startNode(t, finite(), Config{Shards: 3})
 		defer again.mustStop()
 		again.send(exported(t, disk)...)
@@ -128,45 +125,29 @@ func sameAnswers(a, b *Engine, level ledger.Commitment) error {
 // randomLedger follows a random stream for a while and returns what it left, and the node that is stopped.
 func randomLedger(t *testing.T, s stream, seed uint64) (*vfstest.Memory, *subject) {
 	t.Helper()
-	m := s.model()
-	g := newGenerator(seed, m)
-	g.lossy, g.exact, g.reopens = s.lossy, true, s.retention.Slots > 1000
-	disk := vfstest.NewMemory()
-	c := onDisk(t, disk, Config{Retention: s.retention, SnapshotInterval: time.Second, SegmentBytes: 64 << 10, Shards: 2})
-	defer c.Dir.Close()
-	if err := c.Dir.BindFilter(s.filter()); err != nil {
-		t.Fatal(err)
-	}
-	n := startNode(t, s.info, c)
+	r := newRestarts(t, s, seed)
 	for range 100 {
-		e := g.next()
-		if e == nil {
-			continue
-		}
-		m.event(e)
-		n.send(e)
-		if g.chance(20) {
-			time.Sleep(time.Duration(g.r.IntN(int(foldAfter))))
-		}
+		r.show()
 	}
-	n.mustStop()
-	return disk, n
+	r.close()
+	return r.disk, r.subject
+}
+
+// exportTo exports what a disk holds.
+func exportTo(t *testing.T, ctx context.Context, disk vfs.FS, emit func(ledger.Event) error) error {
+	t.Helper()
+	dir := onDisk(t, disk, Config{}).Dir
+	defer dir.Close()
+	return Export(ctx, dir, slog.New(slog.DiscardHandler), emit)
 }
 
 func exported(t *testing.T, disk vfs.FS) (events []ledger.Event) {
 	t.Helper()
-	dir, err := datadir.OpenOn(disk, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
-	err = Export(t.Context(), dir, slog.New(slog.DiscardHandler), func(e ledger.Event) error {
+	err := exportTo(t, t.Context(), disk, func(e ledger.Event) error {
 		events = append(events, e)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	return events
 }
 
@@ -174,21 +155,13 @@ func exported(t *testing.T, disk vfs.FS) (events []ledger.Event) {
 func TestExportSaysThatItIsNotAll(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		disk, _ := randomLedger(t, streams()[0], 1)
-		dir, err := datadir.OpenOn(disk, "data")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer dir.Close()
 		ctx, cancel := context.WithCancel(t.Context())
-		err = Export(ctx, dir, slog.New(slog.DiscardHandler), func(ledger.Event) error { cancel(); return nil })
-		if !errors.Is(err, context.Canceled) {
+		if err := exportTo(t, ctx, disk, func(ledger.Event) error { cancel(); return nil }); !errors.Is(err, context.Canceled) {
 			t.Errorf("an export that was ended: %v, want that it was", err)
 		}
 		full := errors.New("full")
-		err = Export(t.Context(), dir, slog.New(slog.DiscardHandler), func(ledger.Event) error { return full })
-		if !errors.Is(err, full) {
+		if err := exportTo(t, t.Context(), disk, func(ledger.Event) error { return full }); !errors.Is(err, full) {
 			t.Errorf("an export that could not be written: %v, want why", err)
 		}
-		synctest.Wait()
 	})
 }

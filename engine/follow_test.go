@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,36 +24,48 @@ type clusterNode struct {
 	*member
 }
 
-// startMember runs an engine over a shared log and, where it has one, a source.
+// startMember runs an engine over a shared log and, where it has one, a source. Without a directory it gets one on a disk of
+// its own.
 func startMember(t *testing.T, l *sharedLedger, source Source, c Config) clusterNode {
 	t.Helper()
 	if c.Dir == nil {
 		c = onDisk(t, vfstest.NewMemory(), c)
 	}
-	if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(live(), nil, false)); err != nil {
-		t.Fatal(err)
-	}
-	return startMemberOf(t, l, source, c)
+	n, err := tryMember(t, l, source, c)
+	noErr(t, err)
+	return n
 }
 
-// startMemberOf is startMember in a directory that is tied to its ledger.
-func startMemberOf(t *testing.T, l *sharedLedger, source Source, c Config) clusterNode {
-	t.Helper()
-	m := l.join()
-	c.Shared, c.Source = m, source
-	n := clusterNode{&subject{t: t, ended: make(chan struct{})}, m}
+// tryMember is startMember on a disk that may fail.
+func tryMember(t *testing.T, l *sharedLedger, source Source, c Config) (clusterNode, error) {
+	if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(l.info, nil, false)); err != nil {
+		return clusterNode{}, err
+	}
+	n := clusterNode{&subject{t: t, ended: make(chan struct{})}, l.join()}
 	n.source, _ = source.(*script)
+	c.Shared, c.Source = n.member, source
 	n.run(c, func(p *ledger.Publication) bool { return n.Engine.Head() == p.Head }) // else it is only told, before the first head
-	return n
+	return n, nil
+}
+
+// standby starts a member with a scripted source.
+func standby(t *testing.T, l *sharedLedger, c Config) clusterNode {
+	t.Helper()
+	return startMember(t, l, newScript(l.info), c)
 }
 
 // writer starts a member with a scripted source and has it write the log.
 func writer(t *testing.T, l *sharedLedger, c Config) clusterNode {
 	t.Helper()
-	n := startMember(t, l, newScript(live()), c)
-	l.grant(n.member)
-	synctest.Wait()
+	n := standby(t, l, c)
+	n.mustLead()
 	return n
+}
+
+// mustLead has the node become the writer.
+func (n clusterNode) mustLead() {
+	n.log.grant(n.member)
+	synctest.Wait()
 }
 
 // same fails the test unless two nodes show the same.
@@ -66,13 +81,43 @@ func same(t *testing.T, what string, a, b *Engine) {
 	}
 }
 
-// mustShow fails the test unless the newest slot shown is this one.
-func mustShow(t *testing.T, e *Engine, slot ledger.Slot) {
-	t.Helper()
-	synctest.Wait()
-	if h := e.Head(); h == nil || h.Tips[0].Slot != slot {
-		t.Fatalf("it stands at %+v, want slot %d", h, slot)
+// sameEnd holds where a node ended against where another did, wherever the records lie.
+func sameEnd(got, want *ledger.Head) error {
+	if got == nil {
+		return errors.New("shows nothing")
 	}
+	for level := range got.Tips {
+		if x, y := got.Tips[level], want.Tips[level]; x.Slot != y.Slot || x.Hash != y.Hash || x.Seq != y.Seq {
+			return fmt.Errorf("stands at %+v at level %d, want %+v", x, level, y)
+		}
+	}
+	if got.StateHash != want.StateHash {
+		return fmt.Errorf("has the state hash %s, want %s", got.StateHash, want.StateHash)
+	}
+	return nil
+}
+
+// leadsTo holds every head that a node published against what the records of the shared log lead to.
+func (l *sharedLedger) leadsTo(published []*ledger.Publication) error {
+	points := map[ledger.Version]*ledger.Head{}
+	var trail headTrail
+	for _, r := range l.records() {
+		points[r.Version] = trail.After([]*ledger.Record{r})
+		points[r.Version].StateHash = r.StateHash
+	}
+	for _, p := range published {
+		if !p.Head.HasBlock {
+			continue
+		}
+		want := points[p.Head.Tips[0].Version]
+		if want == nil {
+			return fmt.Errorf("published %+v, which the log does not lead to", p.Head)
+		}
+		if err := sameEnd(p.Head, want); err != nil {
+			return fmt.Errorf("record %d: %w", p.Head.Tips[0].Version, err)
+		}
+	}
+	return nil
 }
 
 // encodedRecords returns the records that a node published.
@@ -83,37 +128,13 @@ func encodedRecords(n *subject) (all []string) {
 	return all
 }
 
-func TestReplicaShowsWhatTheWriterWrote(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		l := newSharedLedger()
-		w := writer(t, l, Config{Shards: 2})
-		replica := startMember(t, l, nil, onDisk(t, vfstest.NewMemory(), Config{Shards: 3}))
-		root := rootBlock(100, lamports(key(1), 5))
-		a, b := child(root, 101, 0, lamports(key(1), 6)), child(root, 102, 1, lamports(key(2), 7))
-		for _, e := range []ledger.Event{&ledger.BaseState{Slot: 99, Accounts: []ledger.AccountWrite{lamports(key(3), 9)}}, root, a, b, child(b, 103, 0), status(b, ledger.StatusConfirmed), status(b, ledger.StatusFinalized)} {
-			w.send(e)
-			if h := w.Head(); h.HasBlock {
-				same(t, "after an event", w.Engine, replica.Engine)
-			}
-		}
-		if got, want := encodedRecords(replica.subject), encodedRecords(w.subject); !slices.Equal(got, want) {
-			t.Errorf("the replica published %d records, the writer %d, or others", len(got), len(want))
-		}
-		if got := replica.Stats().Blocks; got != 4 {
-			t.Errorf("the replica counts %d blocks", got)
-		}
-		w.mustStop()
-		replica.mustStop()
-	})
-}
-
 // TestStandbyTakesOver has a writer deposed in the middle of a fork: what it had not committed nobody
 // sees, and the other goes on with all that a writer has to know.
 func TestStandbyTakesOver(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
-		first := writer(t, l, onDisk(t, vfstest.NewMemory(), Config{Shards: 2}))
-		second := startMember(t, l, newScript(live()), onDisk(t, vfstest.NewMemory(), Config{Shards: 1}))
+		first := writer(t, l, Config{Shards: 2})
+		second := standby(t, l, Config{Shards: 1})
 		root := rootBlock(100, lamports(key(1), 5))
 		chain := append([]*ledger.Block{root}, chainOf(root, 5)...)
 		first.send(events(chain...)...)
@@ -123,27 +144,27 @@ func TestStandbyTakesOver(t *testing.T) {
 		waits := child(orphans, chain[5].Slot+9, 8)
 		first.send(beside, waits, status(chain[2], ledger.StatusFinalized))
 		same(t, "before", first.Engine, second.Engine)
-		seen := len(first.records())
-
-		l.before = func(*member, []*ledger.Record) error { l.grantLocked(second.member); return ledger.ErrDeposed }
-		lost := child(chain[5], chain[5].Slot+1, 0, lamports(key(41), 1))
-		first.try(lost)
-		<-first.ended
-		l.mu.Lock()
-		l.before = nil
-		l.mu.Unlock()
-		if !errors.Is(first.err, ledger.ErrDeposed) {
-			t.Errorf("the deposed writer ended with %v", first.err)
+		seen := encodedRecords(second.subject)
+		if !slices.Equal(seen, encodedRecords(first.subject)) {
+			t.Error("the standby published other records than the writer")
 		}
-		if got := len(first.records()); got != seen {
-			t.Errorf("the deposed writer published %d records more", got-seen)
+
+		l.before = func(*member, []*ledger.Record) error {
+			l.before = nil
+			l.grantLocked(second.member)
+			return ledger.ErrDeposed
+		}
+		first.try(child(chain[5], chain[5].Slot+1, 0, lamports(key(41), 1)))
+		<-first.ended
+		if got := len(first.records()); !errors.Is(first.err, ledger.ErrDeposed) || got != len(seen) {
+			t.Errorf("the deposed writer ended with %v and published %d records more", first.err, got-len(seen))
 		}
 
 		// The source of the other shows everything from the finalized block on.
 		second.send(events(chain[3:]...)...)
 		second.send(waits)
-		if got := len(second.records()); got != seen {
-			t.Errorf("what was known led to %d records", got-seen)
+		if got := len(second.records()); got != len(seen) {
+			t.Errorf("what was known led to %d records", got-len(seen))
 		}
 		second.send(orphan) // builds below what is final, of which only the first writer knew: no contradiction
 		second.send(beside, child(beside, chain[5].Slot+2, 7, lamports(key(42), 3)))
@@ -161,17 +182,14 @@ func TestOtherCommitErrorFreezesTheWriter(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		w := writer(t, l, Config{Shards: 2})
-		root := rootBlock(100, lamports(key(1), 5))
+		root := rootBlock(100, lamports(key(1), 100))
 		w.send(root)
 		l.before = func(*member, []*ledger.Record) error { return errLost }
-		w.send(child(root, 101, 0, lamports(key(1), 6)))
-		mustShow(t, w.Engine, 100)
-		if why := w.Status().Unhealthy; !strings.Contains(why, "shared log failed") || strings.Contains(why, "10.0.0.1") {
-			t.Errorf("health says %q", why)
+		w.send(chainOf(root, 1)[0])
+		if w.mustSay("shared log failed"); strings.Contains(w.Status().Unhealthy, "10.0.0.1") {
+			t.Errorf("health says %q", w.Status().Unhealthy)
 		}
-		if a, _, err := w.Account(ledger.Query{}, key(1)); err != nil || a.Lamports != 5 {
-			t.Errorf("reads: %v, %v", a.Lamports, err)
-		}
+		w.mustStand(100)
 		if !w.resigned {
 			t.Error("it holds on to a log that it does not write")
 		}
@@ -185,25 +203,15 @@ func TestDifferenceFencesOff(t *testing.T) {
 	root := rootBlock(100, lamports(key(1), 5))
 	b101 := child(root, 101, 0, lamports(key(1), 6))
 	b102 := child(b101, 102, 0, lamports(key(2), 7))
-	for name, tamper := range map[string]func(n clusterNode){
-		"another state hash": func(n clusterNode) {
-			n.damage = func(c []*ledger.Record) []*ledger.Record { c[0].StateHash[0]++; return c }
-		},
-		"another account": func(n clusterNode) {
-			n.damage = func(c []*ledger.Record) []*ledger.Record { c[0].Block.Accounts[0].Lamports++; return c }
-		},
-		"a record left out": func(n clusterNode) {
-			n.damage = func(c []*ledger.Record) []*ledger.Record { c[0].Version++; return c }
-		},
-		"a block elsewhere": func(n clusterNode) {
-			n.damage = func(c []*ledger.Record) []*ledger.Record { c[0].Block.Slot, c[0].Slot = 90, 90; return c }
-		},
-		"second of a commit": func(n clusterNode) {
-			n.damage = func(c []*ledger.Record) []*ledger.Record {
-				again := *c[0]
-				again.Version++
-				return append(c, &again)
-			}
+	for name, tamper := range map[string]func(*ledger.Record) (more []*ledger.Record){
+		"another state hash": func(r *ledger.Record) []*ledger.Record { r.StateHash[0]++; return nil },
+		"another account":    func(r *ledger.Record) []*ledger.Record { r.Block.Accounts[0].Lamports++; return nil },
+		"a record left out":  func(r *ledger.Record) []*ledger.Record { r.Version++; return nil },
+		"a block elsewhere":  func(r *ledger.Record) []*ledger.Record { r.Block.Slot, r.Slot = 90, 90; return nil },
+		"second of a commit": func(r *ledger.Record) []*ledger.Record {
+			again := *r
+			again.Version++
+			return []*ledger.Record{&again}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,17 +219,12 @@ func TestDifferenceFencesOff(t *testing.T) {
 				l := newSharedLedger()
 				w := writer(t, l, Config{Shards: 2})
 				disk := vfstest.NewMemory()
-				c := onDisk(t, disk, Config{Shards: 3, SnapshotInterval: time.Second})
-				replica := startMember(t, l, nil, c)
+				replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 3, SnapshotInterval: time.Second}))
 				w.send(root, b101)
 				same(t, "before", w.Engine, replica.Engine)
 				seen, at := len(replica.published), replica.Head()
-				tamper(replica)
-				waiting := make(chan error, 1)
-				go func() {
-					_, _, err := replica.Account(ledger.Query{MinSlot: 102, Wait: time.Hour}, key(1))
-					waiting <- err
-				}()
+				replica.damage = func(c []*ledger.Record) []*ledger.Record { return append(c, tamper(c[0])...) }
+				waiting := replica.ask(ledger.Query{MinSlot: 102, Wait: time.Hour}, key(1))
 				synctest.Wait()
 				w.send(b102, status(b102, ledger.StatusFinalized))
 				time.Sleep(time.Minute)
@@ -232,14 +235,11 @@ func TestDifferenceFencesOff(t *testing.T) {
 				if got := replica.published[seen:]; len(got) > 0 || replica.Head() != nil {
 					t.Errorf("it published %d more, and shows %+v", len(got), replica.Head())
 				}
-				why := replica.Fenced()
-				if !strings.Contains(why, "fenced itself off") || replica.Status().Unhealthy != why {
-					t.Errorf("fenced: %q, health: %q", why, replica.Status().Unhealthy)
-				}
+				replica.mustSay("fenced itself off")
 				for what, err := range map[string]error{
-					"an account": second(replica.Account(ledger.Query{}, key(1))),
-					"at a head":  second(replica.Account(ledger.Query{Head: at}, key(1))),
-					"who waits":  <-waiting,
+					"an account": (<-replica.ask(ledger.Query{}, key(1))).err,
+					"at a head":  (<-replica.ask(ledger.Query{Head: at}, key(1))).err,
+					"who waits":  (<-waiting).err,
 					"the status": replica.Status().NotReady,
 					"the past":   replica.Past(3)(t.Context(), func(*ledger.Publication) bool { return true }),
 				} {
@@ -247,8 +247,7 @@ func TestDifferenceFencesOff(t *testing.T) {
 						t.Errorf("%s: %v", what, err)
 					}
 				}
-				replica.mustStop()
-				c.Dir.Close()
+				replica.close()
 				if n := replica.Stats().Snapshot.Count; n > 1 {
 					t.Errorf("it took %d snapshots", n)
 				}
@@ -275,19 +274,12 @@ func TestFollowedCommitIsAllOrNothing(t *testing.T) {
 		w.send(rootBlock(100, lamports(key(1), 5)))
 		w.mustStop()
 		l.commits = append(l.commits[:2:2], slices.Concat(l.commits[2:]...))
-		l.first = l.first[:3]
 
 		gate := make(chan struct{})
-		c := onDisk(t, vfstest.NewMemory(), Config{Shards: 1, OnSync: func(time.Duration) { <-gate }})
-		if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(live(), nil, false)); err != nil {
-			t.Fatal(err)
-		}
 		l.unreachable = true
-		replica := startMemberOf(t, l, nil, c)
+		replica := startMember(t, l, nil, Config{Shards: 1, OnSync: func(time.Duration) { <-gate }})
 		synctest.Wait()
-		if err := c.Dir.SaveRoot(ledger.Some(hash(1)), false); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, replica.config.Dir.SaveRoot(ledger.Some(hash(1)), false))
 		replica.cutOff(false)
 		synctest.Wait()
 		close(gate)
@@ -318,8 +310,8 @@ func TestFollowedCommitsShareASync(t *testing.T) {
 		}
 		close(gate)
 		same(t, "at the end", w.Engine, replica.Engine)
-		if len(l.commits) != 21 || syncs != 2 {
-			t.Errorf("%d commits took %d syncs, want 2", len(l.commits), syncs)
+		if blocks := replica.Stats().Blocks; len(l.commits) != 21 || blocks != 21 || syncs != 2 {
+			t.Errorf("%d commits of %d blocks took %d syncs, want 2", len(l.commits), blocks, syncs)
 		}
 		w.mustStop()
 		replica.mustStop()
@@ -330,61 +322,46 @@ func TestFollowedCommitsShareASync(t *testing.T) {
 func TestOnlyTheWriterFetches(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
+		l.info = partial()
 		u := newFakeNode(100, lamports(key(7), 70))
-		var nodes [2]clusterNode
-		for i := range nodes {
-			c := onDisk(t, vfstest.NewMemory(), Config{Shards: 2, Fetcher: u})
-			if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(partial(), nil, false)); err != nil {
-				t.Fatal(err)
-			}
-			nodes[i] = startMemberOf(t, l, newScript(partial()), c)
-		}
-		l.grant(nodes[0].member)
-		synctest.Wait()
+		first := writer(t, l, Config{Shards: 2, Fetcher: u})
+		second := standby(t, l, Config{Shards: 2, Fetcher: u})
 		root := rootBlock(100)
-		nodes[0].send(root, status(root, ledger.StatusConfirmed))
-		_, _, err := nodes[1].Account(ledger.Query{}, key(7))
+		first.send(root, status(root, ledger.StatusConfirmed))
+		_, _, err := second.Account(ledger.Query{}, key(7))
 		if why, _ := absence(err); why.Absence != ledger.AccountNotIndexed || u.questions() != 0 {
 			t.Errorf("one that follows answers %v, and asked %d times", err, u.questions())
 		}
-		l.grant(nodes[1].member)
-		synctest.Wait()
-		nodes[1].mustAnswer(ledger.Query{}, key(7), 70)
-		nodes[1].mustStop()
-		_ = nodes[0].stop()
+		second.mustLead()
+		second.mustAnswer(ledger.Query{}, key(7), 70)
+		second.mustStop()
+		_ = first.stop()
 	})
 }
-
-func second[A, B any](_ A, _ B, err error) error { return err }
 
 // TestFollowThatEnds has the log become one that cannot be followed, at the start and later.
 func TestFollowThatEnds(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		w := writer(t, l, Config{Shards: 2})
-		replica := startMember(t, l, nil, Config{Shards: 1})
-		root := rootBlock(100, lamports(key(1), 5))
+		disk := vfstest.NewMemory()
+		replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
+		root := rootBlock(100, lamports(key(1), 100))
 		w.send(root)
 		replica.fails = errLost
-		w.send(child(root, 101, 0))
-		mustShow(t, replica.Engine, 101)
-		if why := replica.Status().Unhealthy; !strings.Contains(why, "cannot be followed") || strings.Contains(why, "10.0.0.1") {
-			t.Errorf("health says %q", why)
+		w.send(chainOf(root, 1)[0])
+		if replica.mustSay("cannot be followed"); strings.Contains(replica.Status().Unhealthy, "10.0.0.1") {
+			t.Errorf("health says %q", replica.Status().Unhealthy)
 		}
-		disk := vfstest.NewMemory()
-		c := onDisk(t, disk, Config{Shards: 1})
-		other := startMember(t, l, nil, c)
-		synctest.Wait()
-		other.mustStop()
-		c.Dir.Close()
-		l.commits, l.first = l.commits[:1], l.first[:1]
+		replica.mustStand(101)
+		replica.close()
+		l.commits = l.commits[:1]
 		shortened := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
 		<-shortened.ended
 		if shortened.err == nil || !strings.Contains(shortened.err.Error(), "shortened") {
 			t.Errorf("a shortened log: %v", shortened.err)
 		}
 		w.mustStop()
-		replica.mustStop()
 	})
 }
 
@@ -392,53 +369,73 @@ func TestHealthFailsWhileTheNodeLags(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		w := writer(t, l, Config{Shards: 2})
-		root := rootBlock(100, lamports(key(1), 5))
+		root := rootBlock(100, lamports(key(1), 100))
+		next := chainOf(root, 2)
 		w.send(root)
 		disk := vfstest.NewMemory()
-		c := onDisk(t, disk, Config{Shards: 1, MaxLag: 3 * time.Second})
-		replica := startMember(t, l, nil, c)
-		health := func(when, want string) {
+		replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1, MaxLag: 3 * time.Second}))
+		health := func(words string) {
 			t.Helper()
-			synctest.Wait()
-			if why := replica.Status().Unhealthy; (why == "") != (want == "") || !strings.Contains(why, want) {
-				t.Fatalf("%s: health says %q, want %q", when, why, want)
-			}
-			if a, _, err := replica.Account(ledger.Query{}, key(1)); err != nil || a.Lamports != 5 {
-				t.Fatalf("%s: reads: %v, %v", when, a.Lamports, err)
-			}
+			replica.mustSay(words)
+			replica.mustStand(100)
 		}
 		time.Sleep(time.Millisecond)
-		health("caught up", "")
+		health("")
 		replica.cutOff(true)
 		time.Sleep(3 * time.Second)
-		health("cut off for a moment", "")
+		health("")
 		time.Sleep(time.Nanosecond)
-		health("cut off", "behind the shared log: for 3s")
+		health("behind the shared log: for 3s")
 		replica.cutOff(false)
-		health("back", "")
-		replica.mustStop()
-		c.Dir.Close()
+		health("")
+		replica.close()
 
 		// One that starts apart from the log answers from what it holds, and is not ready.
 		l.unreachable = true
 		replica = startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
-		health("started apart", "not caught up")
+		health("not caught up")
 		time.Sleep(time.Hour)
-		health("still apart", "not caught up")
-		w.send(child(root, 101, 0))
+		health("not caught up")
+		w.send(next[0])
 		replica.cutOff(false)
-		health("together", "")
-		mustShow(t, replica.Engine, 101)
+		replica.mustSay("")
+		replica.mustStand(101)
 		time.Sleep(stallAfter + 1)
-		health("nothing is written", "the shared log holds none that is newer")
+		replica.mustSay("the shared log holds none that is newer")
 		replica.mustStop()
 		// A writer that cannot reach the log says so.
 		w.cutOff(true)
-		w.try(child(root, 102, 0))
+		w.try(next[1])
 		time.Sleep(defaultMaxLag + 1)
-		if why := w.Status().Unhealthy; !strings.Contains(why, "shared log has not taken") {
-			t.Errorf("the writer's health says %q", why)
-		}
+		w.mustSay("shared log has not taken")
 		w.mustStop()
+	})
+}
+
+// TestQuestionsWhileJoining asks for lists, accounts and health while the directory is bound to a cluster and what
+// that says of the ledger is learned: nothing but the race detector looks at the answers.
+func TestQuestionsWhileJoining(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := onDisk(t, vfstest.NewMemory(), Config{})
+		release := make(chan struct{})
+		c.Join = func(context.Context, func(done, total uint64)) error {
+			<-release
+			return c.Dir.BindCluster("the ledger", datadir.FactsOf(live(), ledger.NewFilter([]ledger.Pubkey{ledger.SystemProgram}, nil), true))
+		}
+		n := startNode(t, live(), c)
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			for !n.board.Ready.Load() {
+				_, _, _, _ = n.Program(ledger.Query{}, key(1), ledger.Opt[ledger.Pubkey]{}, 10)
+				_, _, _, _ = n.Tokens(ledger.Query{}, key(1), ledger.Opt[ledger.Pubkey]{}, 10)
+				_, _, _ = n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1)})
+				n.Status()
+				n.Stats()
+			}
+		})
+		close(release)
+		n.source.feed <- rootBlock(100, lamports(key(1), 5))
+		asking.Wait()
+		n.mustStop()
 	})
 }

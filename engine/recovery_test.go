@@ -2,9 +2,7 @@ package engine
 
 import (
 	"crypto/sha256"
-	"io"
 	"log/slog"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,18 +17,6 @@ import (
 	"ledgerd/snapshot/wal"
 )
 
-// onDisk returns the configuration of a node whose data directory lies on a disk.
-func onDisk(t *testing.T, disk vfs.FS, c Config) Config {
-	t.Helper()
-	dir, err := datadir.OpenOn(disk, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { dir.Close() })
-	c.Dir = dir
-	return c
-}
-
 // restarts is a node that is stopped and started again, on a disk, in the middle of a stream.
 type restarts struct {
 	*followed
@@ -41,7 +27,31 @@ type restarts struct {
 	shown  []ledger.Event // since the beginning
 	times  int
 	config Config
-	dir    *datadir.Dir
+}
+
+// newRestarts starts a node at the beginning of a stream.
+func newRestarts(t *testing.T, s stream, seed uint64) *restarts {
+	r := &restarts{t: t, s: s, g: newGenerator(seed, s.model()), disk: vfstest.NewMemory(), config: Config{
+		Retention: s.retention, SnapshotInterval: time.Second, SegmentBytes: 64 << 10, Shards: 2,
+	}}
+	r.g.lossy, r.g.exact, r.g.reopens = s.lossy, true, s.retention.Slots > 1000
+	r.start()
+	return r
+}
+
+// show shows the next event, if there is one, and lets time pass now and then.
+func (r *restarts) show() {
+	e := r.g.next()
+	if e == nil {
+		return
+	}
+	r.g.m.event(e)
+	r.shown = append(r.shown, e)
+	r.send(e)
+	r.publications(r.published)
+	if r.g.chance(30) {
+		time.Sleep(time.Duration(r.g.r.IntN(int(foldAfter))))
+	}
 }
 
 // start runs the node on the disk as it stands, and holds what it answers against the model.
@@ -49,10 +59,7 @@ func (r *restarts) start() {
 	r.t.Helper()
 	old := r.followed
 	config := onDisk(r.t, r.disk, r.config)
-	r.dir = config.Dir
-	if err := r.dir.BindFilter(r.s.filter()); err != nil {
-		r.t.Fatal(err)
-	}
+	noErr(r.t, config.Dir.BindFilter(r.s.filter()))
 	n := startNode(r.t, r.s.info, config)
 	c := newComparer(r.t, r.g.r, r.g.m, r.s.retention)
 	r.followed = &followed{n, c}
@@ -74,18 +81,9 @@ func (r *restarts) start() {
 	if len(r.g.m.chain) == 0 {
 		return
 	}
-	head := n.Head()
-	if head == nil {
-		r.t.Fatalf("restart %d: nothing is visible, the model is at version %d: %s", r.times, r.g.m.version(), n.Status().Unhealthy)
-	}
-	want := r.g.m.points[r.g.m.version()]
-	for level, tip := range head.Tips {
-		if tip != want.tips[level] {
-			r.t.Fatalf("restart %d: level %d stands at %+v, want %+v", r.times, level, tip, want.tips[level])
-		}
-	}
-	if head.Floor != old.Head().Floor || head.Root != old.Head().Root || head.StateHash != old.Head().StateHash {
-		r.t.Fatalf("restart %d: floor %d, root %d, hash %s, want %d, %d, %s", r.times, head.Floor, head.Root, head.StateHash, old.Head().Floor, old.Head().Root, old.Head().StateHash)
+	head, was, want := n.Head(), old.Head(), r.g.m.points[r.g.m.version()]
+	if head == nil || head.Tips != want.tips || head.Floor != was.Floor || head.Root != was.Root || head.StateHash != was.StateHash {
+		r.t.Fatalf("restart %d: stands at %+v, before it did at %+v, want %+v: %s", r.times, head, was, want.tips, n.Status().Unhealthy)
 	}
 	c.held[head] = want
 	c.answers(n.Engine, nil)
@@ -136,9 +134,7 @@ func (r *restarts) inLog() map[[32]byte]bool {
 		}
 		return nil
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	noErr(r.t, err)
 	return all
 }
 
@@ -146,14 +142,10 @@ func (r *restarts) inLog() map[[32]byte]bool {
 func (r *restarts) again() {
 	r.t.Helper()
 	r.times++
-	switch way := r.g.r.IntN(4); way {
-	case 0: // a clean stop
-		r.mustStop()
-		r.dir.Close()
-	default: // a power cut, and whatever it leaves
+	if way := r.g.r.IntN(4); way > 0 { // a power cut, and whatever it leaves; else a clean stop
 		r.disk = r.disk.Crash([]float64{0, 0.5, 1}[way-1], r.g.r.Uint64())
-		r.mustStop()
 	}
+	r.close()
 	mustVerify(r.t, r.disk)
 	r.config.Shards = 1 + r.g.r.IntN(4)
 	r.start()
@@ -165,9 +157,7 @@ func mustVerify(t *testing.T, disk vfs.FS) {
 	t.Helper()
 	store := snapshot.ViewStore(disk, datadir.SnapshotDir("data"), slog.New(slog.DiscardHandler))
 	all, err := store.List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	for _, i := range all {
 		snap, err := store.Open(i)
 		if err == nil {
@@ -197,91 +187,16 @@ func TestRestartAnswersTheSame(t *testing.T) {
 }
 
 func followRestarts(t *testing.T, s stream, seed uint64) {
-	m := s.model()
-	r := &restarts{t: t, s: s, g: newGenerator(seed, m), disk: vfstest.NewMemory(), config: Config{
-		Retention: s.retention, SnapshotInterval: time.Second, SegmentBytes: 64 << 10, Shards: 2,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	}}
-	r.g.lossy, r.g.exact, r.g.reopens = s.lossy, true, s.retention.Slots > 1000
-	r.start()
-	for n := 0; n < streamEvents && m.stopped == ""; n++ {
-		e := r.g.next()
-		if e == nil {
-			continue
-		}
-		m.event(e)
-		r.shown = append(r.shown, e)
-		r.send(e)
-		r.publications(r.published)
-		if r.g.chance(30) {
-			time.Sleep(time.Duration(r.g.r.IntN(int(foldAfter))))
-		}
-		if len(m.chain) > 0 && r.g.chance(8) {
+	r := newRestarts(t, s, seed)
+	for range streamEvents {
+		if r.show(); len(r.g.m.chain) > 0 && r.g.chance(8) {
 			r.again()
 		}
 	}
 	r.answers(r.Engine, nil)
-	t.Logf("%d restarts, %d records, %d snapshots in the last run", r.times, len(m.records), r.Stats().Snapshot.Count)
+	t.Logf("%d restarts, %d records, %d snapshots in the last run", r.times, len(r.g.m.records), r.Stats().Snapshot.Count)
 	r.mustStop()
-	if r.times == 0 {
-		t.Error("the node was never restarted")
+	if r.times == 0 || r.g.m.stopped != "" {
+		t.Errorf("the node was restarted %d times; the model stopped: %q", r.times, r.g.m.stopped)
 	}
-}
-
-// TestDeadBlockStaysDead has a block called dead while it waits for its parent. After a restart the
-// source shows it again, and it is still dead.
-func TestDeadBlockStaysDead(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewMemory()
-		n, root := diskNode(t, disk, Config{})
-		parent := child(root, 101, 0, lamports(key(1), 6))
-		dead := child(parent, 102, 0, lamports(key(2), 7))
-		n.send(dead, status(dead, ledger.StatusDead), parent)
-		n.mustStop()
-		n.config.Dir.Close()
-
-		again := startNode(t, live(), onDisk(t, disk, Config{Shards: 1}))
-		again.send(parent, dead)
-		if got, want := again.Head().Tips[0], n.Head().Tips[0]; got != want {
-			t.Errorf("stands at %+v after the restart, want %+v", got, want)
-		}
-		again.mustStop()
-	})
-}
-
-// TestSourceNoneShowsWhatTheDiskHolds starts a node without a source on what another left.
-func TestSourceNoneShowsWhatTheDiskHolds(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewMemory()
-		config := onDisk(t, disk, Config{Shards: 2})
-		if err := config.Dir.BindSource(live()); err != nil {
-			t.Fatal(err)
-		}
-		n := startNode(t, live(), config)
-		root := rootBlock(100, lamports(key(1), 5))
-		n.send(root)
-		n.send(events(chainOf(root, 5)...)...)
-		cut := disk.Crash(0, 1)
-		n.mustStop()
-
-		c := onDisk(t, cut, Config{Shards: 3, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-		still := &subject{t: t, Engine: New(c), ended: make(chan struct{})}
-		go func() {
-			defer close(still.ended)
-			still.err = still.Run(t.Context())
-		}()
-		synctest.Wait()
-		if still.hasEnded() {
-			t.Fatal(still.err)
-		}
-		if got, want := still.Head(), n.Head(); got.StateHash != want.StateHash || got.Tips != want.Tips {
-			t.Errorf("shows %+v, want %+v", got, want)
-		}
-		if _, _, err := still.Account(ledger.Query{}, key(999)); err == nil || !strings.Contains(err.Error(), "account not found") {
-			t.Errorf("an account that a complete source never showed: %v, want not found", err)
-		}
-		if why := still.Status().Unhealthy; why != "" {
-			t.Errorf("health says %q", why)
-		}
-	})
 }

@@ -15,12 +15,13 @@ import (
 // sharedLedger is a shared log in memory: one order of commits, and one writer at a time, as the
 // test wants.
 type sharedLedger struct {
-	mu      sync.Mutex
-	commits [][][]byte // records as they are encoded
-	first   []ledger.Version
-	writer  *member // who may commit
-	heir    *member // who becomes the writer when it has followed everything
-	changed chan struct{}
+	info ledger.SourceInfo // whose facts the directories of its nodes are tied to
+
+	mu      sync.Mutex    // guards what follows, and the members
+	changed chan struct{} // closed and replaced when any of it changes
+	commits [][][]byte    // records as they are encoded, from version 1 on
+	writer  *member       // who may commit
+	heir    *member       // who becomes the writer when it has followed everything
 
 	unreachable bool // by who joins now
 
@@ -28,16 +29,33 @@ type sharedLedger struct {
 	before func(m *member, commit []*ledger.Record) error
 }
 
-func newSharedLedger() *sharedLedger { return &sharedLedger{changed: make(chan struct{})} }
+func newSharedLedger() *sharedLedger {
+	return &sharedLedger{info: live(), changed: make(chan struct{})}
+}
 
 // join returns a new member of the log.
-func (l *sharedLedger) join() *member {
-	return &member{log: l, cut: l.unreachable}
-}
+func (l *sharedLedger) join() *member { return &member{log: l, cut: l.unreachable} }
 
 func (l *sharedLedger) wakeLocked() {
 	close(l.changed)
 	l.changed = make(chan struct{})
+}
+
+// await calls try, with the mutex held, whenever something changed, until it returns true or ctx ends.
+func (l *sharedLedger) await(ctx context.Context, try func() bool) error {
+	for {
+		l.mu.Lock()
+		done, changed := try(), l.changed
+		l.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // grant has m become the writer once it has followed everything; nil: nobody.
@@ -68,7 +86,6 @@ func (l *sharedLedger) appendLocked(commit []*ledger.Record) {
 		encoded = append(encoded, codec.AppendRecord(nil, r))
 	}
 	l.commits = append(l.commits, encoded)
-	l.first = append(l.first, commit[0].Version)
 	l.wakeLocked()
 }
 
@@ -83,35 +100,49 @@ func decoded(commit [][]byte) (records []*ledger.Record) {
 	return records
 }
 
+// placeLocked finds the commit that holds the record after a point, and how many of its records come before that.
+func (l *sharedLedger) placeLocked(from ledger.LogPoint) (at, skip int, err error) {
+	left := int(from.Version)
+	for at, c := range l.commits {
+		if left <= len(c) {
+			if left > 0 && ledger.PointAfter(decoded(c)[left-1]) != from {
+				err = fmt.Errorf("record %d of the log is not %+v", from.Version, from)
+			}
+			return at, left, err
+		}
+		left -= len(c)
+	}
+	if left > 0 {
+		err = fmt.Errorf("the log was shortened: it does not reach record %d", from.Version)
+	}
+	return 0, 0, err
+}
+
 // member is one node's end of the log.
 type member struct {
 	log *sharedLedger
 
-	mu       sync.Mutex
 	cut      bool // it reaches nothing
 	known    bool // it knows, and has since it waits at the end, that it holds everything
 	knew     time.Time
 	resigned bool
-	taken    int // commits
 	// damage may change a commit on its way to this node.
 	damage func([]*ledger.Record) []*ledger.Record
 	fails  error // what Follow ends with at the end of the log
 }
 
 func (m *member) Resign() {
-	m.mu.Lock()
+	m.log.mu.Lock()
+	defer m.log.mu.Unlock()
 	m.resigned = true
-	m.mu.Unlock()
 }
 
 // cutOff parts the member from the log, or puts it back.
 func (m *member) cutOff(cut bool) {
-	m.mu.Lock()
-	m.cut = cut
-	m.setKnownLocked(m.known && !cut)
-	m.mu.Unlock()
 	m.log.mu.Lock()
 	defer m.log.mu.Unlock()
+	m.cut = cut
+	m.setKnownLocked(m.known && !cut)
 	m.log.wakeLocked()
 }
 
@@ -123,8 +154,8 @@ func (m *member) setKnownLocked(known bool) {
 }
 
 func (m *member) Behind() time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.log.mu.Lock()
+	defer m.log.mu.Unlock()
 	switch {
 	case m.known:
 		return 0
@@ -135,135 +166,73 @@ func (m *member) Behind() time.Duration {
 }
 
 func (m *member) Follow(ctx context.Context, from ledger.LogPoint, take func([]*ledger.Record) error) error {
-	if err := m.reach(ctx); err != nil {
-		return err
-	}
-	at, skip, err := m.log.place(from)
-	if err != nil {
-		return err
+	l := m.log
+	var at, skip int
+	var err error
+	if ended := l.await(ctx, func() bool {
+		if !m.cut {
+			at, skip, err = l.placeLocked(from)
+		}
+		return !m.cut
+	}); ended != nil || err != nil {
+		return errors.Join(ended, err)
 	}
 	for {
-		commit, more, leads, changed := m.next(at)
-		switch {
-		case leads:
-			return nil
-		case more:
-			records := decoded(commit)[skip:]
-			if skip, at = 0, at+1; len(records) == 0 {
-				continue
-			}
-			if m.damage != nil {
-				records = m.damage(records)
-			}
-			if err := take(records); err != nil {
-				return err
-			}
-			m.taken++
-			continue
-		case m.fails != nil:
+		var commit [][]byte
+		if err := l.await(ctx, func() bool { return !m.cut && m.nextLocked(at, &commit) }); err != nil {
+			return err
+		}
+		if commit == nil {
 			return m.fails
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// reach waits until the log can be reached.
-func (m *member) reach(ctx context.Context) error {
-	for {
-		m.log.mu.Lock()
-		changed := m.log.changed
-		m.mu.Lock()
-		cut := m.cut
-		m.mu.Unlock()
-		m.log.mu.Unlock()
-		if !cut {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// place finds where a point is.
-func (l *sharedLedger) place(from ledger.LogPoint) (at, skip int, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if from.Version == 0 {
-		return 0, 0, nil
-	}
-	for i, c := range l.commits {
-		if last := l.first[i] + ledger.Version(len(c)) - 1; from.Version > last {
+		records := decoded(commit)[skip:]
+		if skip, at = 0, at+1; len(records) == 0 {
 			continue
 		}
-		skip = int(from.Version-l.first[i]) + 1
-		if r := decoded(c)[skip-1]; ledger.PointAfter(r) != from {
-			return 0, 0, fmt.Errorf("record %d is %+v in the log and not %+v", from.Version, ledger.PointAfter(r), from)
+		if m.damage != nil {
+			records = m.damage(records)
 		}
-		return i, skip, nil
+		if err := take(records); err != nil {
+			return err
+		}
 	}
-	return 0, 0, fmt.Errorf("the log was shortened: it does not reach record %d", from.Version)
 }
 
-// next returns the commit at a place, or says that the member has become the writer, or returns what
-// is closed when that may have changed.
-func (m *member) next(at int) (commit [][]byte, more, leads bool, changed <-chan struct{}) {
+// nextLocked reads the commit at a place. It returns false where there is none yet, and no commit where none is to be
+// followed any more.
+func (m *member) nextLocked(at int, commit *[][]byte) bool {
 	l := m.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch {
-	case m.cut:
-	case at < len(l.commits):
+	if at < len(l.commits) {
 		m.setKnownLocked(false)
-		return l.commits[at], true, false, nil
-	default:
-		m.setKnownLocked(true)
-		if l.heir == m {
-			l.writer, l.heir = m, nil
-			return nil, false, true, nil
-		}
+		*commit = l.commits[at]
+		return true
 	}
-	return nil, false, false, l.changed
+	m.setKnownLocked(true)
+	if l.heir == m {
+		l.writer, l.heir = m, nil
+		return true
+	}
+	return m.fails != nil
 }
 
 var errLost = errors.New("nats://10.0.0.1:4222: the stream is gone")
 
 func (m *member) Commit(ctx context.Context, commit []*ledger.Record) error {
 	l := m.log
-	for {
-		l.mu.Lock()
-		m.mu.Lock()
-		cut := m.cut
-		m.mu.Unlock()
-		changed := l.changed
-		if l.writer != m {
-			l.mu.Unlock()
-			return ledger.ErrDeposed
+	var err error
+	ended := l.await(ctx, func() bool {
+		switch {
+		case l.writer != m:
+			err = ledger.ErrDeposed
+		case m.cut:
+			return false
+		case l.before != nil:
+			err = l.before(m, commit)
 		}
-		if !cut {
-			var err error
-			if l.before != nil {
-				err = l.before(m, commit)
-			}
-			if err == nil {
-				l.appendLocked(commit)
-			}
-			l.mu.Unlock()
-			return err
+		if err == nil {
+			l.appendLocked(commit)
 		}
-		l.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+		return true
+	})
+	return errors.Join(ended, err)
 }

@@ -6,33 +6,18 @@ import (
 	"time"
 
 	"ledgerd/engine/ingest"
-	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs/vfstest"
 )
-
-// finalize shows the next block and makes the one before it final.
-func (n *subject) finalize(block *ledger.Block) *ledger.Block {
-	n.t.Helper()
-	next := chainOf(block, 1)[0]
-	n.send(next, status(block, ledger.StatusFinalized))
-	return next
-}
 
 // TestStopDuringASnapshotTakesOneAllTheSame stops a node while it writes a snapshot, which is given
 // up: the one on the way out takes its place.
 func TestStopDuringASnapshotTakesOneAllTheSame(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		memory := vfstest.NewMemory()
-		disk := vfstest.NewFaulty(memory, vfstest.Plan{})
+		memory, disk := faultyDisk()
 		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
 		block = n.finalize(block)
-		gate := make(chan struct{})
-		disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
-			if c.Kind == vfstest.KindCreate {
-				<-gate
-			}
-		}})
+		release := stall(disk, vfstest.KindCreate, "")
 		time.Sleep(2 * time.Second)
 		n.finalize(block)
 		if !n.Stats().Snapshot.Running {
@@ -40,7 +25,7 @@ func TestStopDuringASnapshotTakesOneAllTheSame(t *testing.T) {
 		}
 		n.cancel()
 		synctest.Wait()
-		close(gate)
+		release()
 		n.mustStop()
 		if s := n.Stats().Snapshot; len(filesOf(memory, ".state")) != 1 || s.Failures != 0 {
 			t.Errorf("%d snapshots on the disk, %d failures, want one and none", len(filesOf(memory, ".state")), s.Failures)
@@ -57,7 +42,6 @@ func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
 		for range 5 {
 			time.Sleep(2 * time.Second)
 			block = n.finalize(block)
-			synctest.Wait()
 		}
 		if s := n.Stats().Snapshot; s.Count < 4 || s.Failures != 0 || len(filesOf(memory, ".state")) <= keptSnapshots {
 			t.Errorf("%d snapshots, %d failures, %d on the disk", s.Count, s.Failures, len(filesOf(memory, ".state")))
@@ -72,15 +56,11 @@ func TestIdleNodeTakesTheSnapshotThatIsDue(t *testing.T) {
 		disk := vfstest.NewMemory()
 		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Minute})
 		n.finalize(block)
-		time.Sleep(61 * time.Second)
-		synctest.Wait()
-		if got := n.Stats().Snapshot.Count; got != 1 {
-			t.Errorf("%d snapshots a minute later, want 1", got)
-		}
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		if got := n.Stats().Snapshot.Count; got != 1 {
-			t.Errorf("%d snapshots of one block, want 1", got)
+		for _, later := range []time.Duration{61 * time.Second, time.Hour} {
+			pause(later)
+			if got := n.Stats().Snapshot.Count; got != 1 {
+				t.Errorf("%d snapshots of one block %v later, want 1", got, later)
+			}
 		}
 		n.mustStop()
 	})

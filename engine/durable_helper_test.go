@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ledgerd/engine/datadir"
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
+)
+
+// noErr ends the test with an error, if there is one.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// onDisk returns the configuration of a node whose data directory lies on a disk.
+func onDisk(t testing.TB, disk vfs.FS, c Config) Config {
+	t.Helper()
+	dir, err := datadir.OpenOn(disk, "data")
+	noErr(t, err)
+	t.Cleanup(func() { dir.Close() })
+	c.Dir = dir
+	return c
+}
+
+// startSource runs an engine over any source, nil for none, until the test stops it.
+func startSource(t *testing.T, source Source, c Config) *subject {
+	n := &subject{t: t, ended: make(chan struct{})}
+	c.Source = source
+	n.run(c, func(*ledger.Publication) bool { return true })
+	return n
+}
+
+// diskNode is a node over a live source on a disk, at its root.
+func diskNode(t *testing.T, disk vfs.FS, c Config) (*subject, *ledger.Block) {
+	t.Helper()
+	c.Shards = 2
+	if c.SegmentBytes == 0 {
+		c.SegmentBytes = 16 << 10
+	}
+	n := startNode(t, live(), onDisk(t, disk, c))
+	root := rootBlock(100, lamports(key(1), 100))
+	n.send(root)
+	return n, root
+}
+
+// close stops a node cleanly and unlocks its directory for the next one.
+func (n *subject) close() {
+	n.t.Helper()
+	n.mustStop()
+	n.config.Dir.Close()
+}
+
+// finalize shows the next block and makes the one before it final.
+func (n *subject) finalize(block *ledger.Block) *ledger.Block {
+	n.t.Helper()
+	next := chainOf(block, 1)[0]
+	n.send(next, status(block, ledger.StatusFinalized))
+	return next
+}
+
+// untilPaused shows blocks on top of one until ingest waits, and returns the block that waits.
+func (n *subject) untilPaused(block *ledger.Block) *ledger.Block {
+	n.t.Helper()
+	for range 100 {
+		block = chainOf(block, 1)[0]
+		if n.send(block); n.Status().Unhealthy != "" {
+			return block
+		}
+	}
+	n.t.Fatal("ingest goes on for 100 blocks")
+	return nil
+}
+
+// mustSay fails the test unless health gives a reason with these words, or none where there are none.
+func (n *subject) mustSay(words string) {
+	n.t.Helper()
+	synctest.Wait()
+	if why := n.Status().Unhealthy; (why == "") != (words == "") || !strings.Contains(why, words) {
+		n.t.Fatalf("health says %q, want %q", why, words)
+	}
+}
+
+// mustStand fails the test unless the node answers from a slot and the account that each block
+// of chainOf writes agrees with it.
+func (n *subject) mustStand(slot ledger.Slot) {
+	n.t.Helper()
+	a, v, err := n.Account(ledger.Query{}, key(1))
+	if err != nil || v.Tip().Slot != slot || a.Lamports != ledger.Lamports(slot) {
+		n.t.Fatalf("answers %d lamports, %v, want those of slot %d", a.Lamports, err, slot)
+	}
+}
+
+// opened runs a node without a source on a disk until it has recovered, and stops it. The error is that of the start.
+func opened(t *testing.T, disk vfs.FS) (*subject, error) {
+	dir, err := datadir.OpenOn(disk, "data")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	n := startSource(t, nil, Config{Dir: dir, Shards: 3, Retention: scriptRetention})
+	synctest.Wait()
+	return n, n.stop()
+}
+
+// heldBy returns what the disk alone holds.
+func heldBy(t *testing.T, disk vfs.FS) (*ledger.Head, error) {
+	n, err := opened(t, disk)
+	if err != nil {
+		return nil, err
+	}
+	return n.Head(), nil
+}
+
+// mustHold fails the test unless the disk alone holds the ledger up to a slot.
+func mustHold(t *testing.T, disk vfs.FS, slot ledger.Slot) {
+	t.Helper()
+	if head, err := heldBy(t, disk); err != nil || head.Tips[ledger.Processed].Slot != slot {
+		t.Fatalf("the disk holds %+v, %v, want slot %d", head, err, slot)
+	}
+}
+
+// pause lets time pass until nothing moves any more.
+func pause(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// faultyDisk returns an empty disk, and what has its calls fail.
+func faultyDisk() (*vfstest.Memory, *vfstest.Faulty) {
+	memory := vfstest.NewMemory()
+	return memory, vfstest.NewFaulty(memory, vfstest.Plan{})
+}
+
+// stall has calls of a kind, of files with this in their names, wait until release is called.
+func stall(disk *vfstest.Faulty, kind vfstest.Kind, name string) (release func()) {
+	gate := make(chan struct{})
+	disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
+		if c.Kind == kind && strings.Contains(c.Name, name) {
+			<-gate
+		}
+	}})
+	return func() {
+		close(gate)
+		synctest.Wait()
+	}
+}
+
+// crashAtEveryCall has the disk crash at every stride-th call that work makes, and gives check what may be left then,
+// for each share of what was not synced.
+func crashAtEveryCall(t *testing.T, begun *vfstest.Memory, stride int, shares []float64,
+	work func(call int, disk vfs.FS) error, check func(call int, left *vfstest.Memory)) {
+	t.Helper()
+	for call := 1; ; call += stride {
+		memory := begun.Clone()
+		disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: call, Fault: vfstest.Crash})
+		if err := work(call, disk); !disk.Hit() {
+			noErr(t, err)
+			t.Logf("%d calls", call-1)
+			return
+		}
+		for i, share := range shares {
+			if check(call, memory.Crash(share, uint64(100*call+i))); t.Failed() {
+				t.Fatalf("crash at call %d, %v of what was not synced is left", call, share)
+			}
+		}
+	}
+}
