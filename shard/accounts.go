@@ -104,9 +104,9 @@ func (t *accounts) write(f found, v ledger.Version, key *ledger.Pubkey, before, 
 	return w
 }
 
-// members appends to a page the live accounts past a key that are in a group at version v, in pubkey order,
-// at most limit of them.
-func (t *accounts) members(page *Page, g group, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version) {
+// page appends the live accounts past a key that are in a group at version v to to, in pubkey order, at most limit of them.
+func (t *accounts) page(g group, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version, to []ledger.Account) Page {
+	page := Page{Accounts: to}
 	look := min(pageKeys, limit+pageSpare)
 	refs := t.baseMembers(g, after, look+1)
 	keys := t.index.members(g, after, look+1)
@@ -116,7 +116,7 @@ func (t *accounts) members(page *Page, g group, after ledger.Opt[ledger.Pubkey],
 	most := len(page.Accounts) + limit
 	for looked := 0; len(refs)+len(keys) > 0; looked++ {
 		if looked == look || len(page.Accounts) == most {
-			return
+			return page
 		}
 		order := -1
 		switch {
@@ -134,10 +134,11 @@ func (t *accounts) members(page *Page, g group, after ledger.Opt[ledger.Pubkey],
 			key, keys = keys[0], keys[1:]
 		}
 		f.head = t.overlay.visible(&key, v)
-		t.addMember(page, g, f)
+		t.addMember(&page, g, f)
 		page.Next = ledger.Some(key)
 	}
 	page.Done = true
+	return page
 }
 
 // baseMembers returns the first records that the base lists under a group past a key, at most most.

@@ -144,7 +144,8 @@ func many(n int) []*ledger.Account {
 	programs := []ledger.Pubkey{ledger.SystemProgram, key(-1), key(-2), key(-3)}
 	accounts := make([]*ledger.Account, n)
 	for i := range accounts {
-		a := &ledger.Account{Pubkey: keys[i], Lamports: 1, Owner: programs[i/2%4], Known: ledger.AccountFields, Provenance: ledger.BlockProvenance(9)}
+		a := &ledger.Account{Pubkey: keys[i], Lamports: 1, Owner: programs[i/2%4], Known: ledger.AccountFields}
+		a.Provenance = ledger.BlockProvenance(9)
 		if i%2 == 0 {
 			a.Owner = ledger.TokenProgram
 			a.Token = &ledger.TokenAccount{Mint: key(-i % 97), Owner: key(-1000 - i*7919%n*2/3), Amount: uint64(i)}

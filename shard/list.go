@@ -35,20 +35,12 @@ func (s *Shard) List(m Members, after ledger.Opt[ledger.Pubkey], limit int, v le
 	if m.ByWallet {
 		g.kind = ofWallet
 	}
-	return s.list(g, after, limit, v, deadline, to)
+	return askAt(s, v, deadline, func(st *state) Page { return st.accounts.page(g, after, limit, v, to) })
 }
 
 // Scan returns the next live accounts past the key at version v, of all groups.
 func (s *Shard) Scan(after ledger.Opt[ledger.Pubkey], v ledger.Version, deadline time.Time) (Page, error) {
-	return s.list(group{kind: everyAccount}, after, pageKeys, v, deadline, nil)
-}
-
-func (s *Shard) list(g group, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version, deadline time.Time, to []ledger.Account) (Page, error) {
-	return askAt(s, v, deadline, func(st *state) Page {
-		page := Page{Accounts: to}
-		st.accounts.members(&page, g, after, limit, v)
-		return page
-	})
+	return askAt(s, v, deadline, func(st *state) Page { return st.accounts.page(group{}, after, pageKeys, v, nil) })
 }
 
 // MintPage is a part of the mint table in pubkey order.

@@ -13,6 +13,7 @@ type model struct {
 	versions       map[ledger.Version]*plain
 	newest, folded ledger.Version
 	bases          []baseChange // not folded
+	filter         *ledger.Filter
 }
 
 // plain is the content of a ledger at one version. It does not change once it is in a model.
@@ -28,8 +29,9 @@ func newModel() *model {
 
 func (p *plain) clone() *plain { return &plain{maps.Clone(p.accounts), maps.Clone(p.mints)} }
 
-// write applies a block or base state to p.
-func (p *plain) write(accounts []ledger.AccountWrite, mints []ledger.MintWrite, by ledger.Provenance) {
+// write applies a block or base state to p. Then it applies the filter.
+func (p *plain) write(f *ledger.Filter, accounts []ledger.AccountWrite, mints []ledger.MintWrite, by ledger.Provenance) {
+	last := maps.Clone(p.accounts)
 	for i := range accounts {
 		w := &accounts[i]
 		before := p.accounts[w.Pubkey]
@@ -45,6 +47,16 @@ func (p *plain) write(accounts []ledger.AccountWrite, mints []ledger.MintWrite, 
 		k := mints[i].Pubkey
 		put(p.mints, k, ledger.MintAfter(p.accounts[k], p.mints[k], &mints[i].Mint, false, by))
 	}
+	for i := range accounts {
+		k := accounts[i].Pubkey
+		switch before, after := last[k], p.accounts[k]; {
+		case after == before || after == nil || before != nil && before.Exists() || f == nil || f.Lists(&k):
+		case !after.Exists():
+			put(p.accounts, k, before)
+		case !f.Admits(after):
+			delete(p.accounts, k)
+		}
+	}
 }
 
 func put[V any](m map[ledger.Pubkey]*V, k ledger.Pubkey, v *V) {
@@ -55,13 +67,13 @@ func put[V any](m map[ledger.Pubkey]*V, k ledger.Pubkey, v *V) {
 
 func (m *model) block(v ledger.Version, b *ledger.Block) *Applied {
 	next := m.versions[m.newest].clone()
-	next.write(b.Accounts, b.Mints, ledger.BlockProvenance(b.Slot))
+	next.write(m.filter, b.Accounts, b.Mints, ledger.BlockProvenance(b.Slot))
 	return m.add(v, next, nil)
 }
 
 func (m *model) base(v ledger.Version, b *ledger.BaseState, direct bool) *Applied {
 	next := m.versions[m.newest].clone()
-	next.write(b.Accounts, b.Mints, ledger.BaseProvenance(b.Slot))
+	next.write(m.filter, b.Accounts, b.Mints, ledger.BaseProvenance(b.Slot))
 	applied := m.add(v, next, nil)
 	if !direct {
 		m.bases = append(m.bases, baseChange{v, b})
@@ -76,7 +88,7 @@ func (m *model) rollback(v, first ledger.Version) *Applied {
 	next := restored.clone()
 	for _, b := range m.bases {
 		if b.version >= first {
-			next.write(b.base.Accounts, b.base.Mints, ledger.BaseProvenance(b.base.Slot))
+			next.write(m.filter, b.base.Accounts, b.base.Mints, ledger.BaseProvenance(b.base.Slot))
 		}
 	}
 	return m.add(v, next, restored)
@@ -99,8 +111,8 @@ func (m *model) fold(to ledger.Version, below ledger.Slot) {
 	}
 }
 
-// add adds a version and returns what it changed. restored is what a rollback restored before base state was merged in, nil for
-// other work.
+// add adds a version and returns what it changed. restored is what a rollback restored before base state was merged in,
+// nil for other work.
 func (m *model) add(v ledger.Version, next, restored *plain) *Applied {
 	applied, last := new(Applied), m.versions[m.newest]
 	all := maps.Clone(last.accounts)

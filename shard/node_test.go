@@ -22,6 +22,12 @@ func newNode(t *testing.T, shards int) *node {
 	return n
 }
 
+func (n *node) setFilter(f *ledger.Filter) {
+	for _, s := range n.shards {
+		s.SetFilter(f)
+	}
+}
+
 // run runs the shards until the test ends.
 func (n *node) run() *node {
 	for _, s := range n.shards {
@@ -118,8 +124,11 @@ func (n *node) answers(keys int, v ledger.Version, page int) map[string]any {
 		put(ask("mint", i), mints, err)
 	}
 	for i := range testGroups {
-		for name, m := range map[string]Members{"program": {Group: program(i)}, "wallet": {Group: wallet(i), ByWallet: true}} {
-			got, err := n.pages(page, func(s *Shard, p Page) (Page, error) { return s.List(m, p.Next, page, v, soon(), p.Accounts) })
+		lists := map[string]Members{"program": {Group: program(i)}, "wallet": {Group: wallet(i), ByWallet: true}}
+		for name, m := range lists {
+			got, err := n.pages(page, func(s *Shard, p Page) (Page, error) {
+				return s.List(m, p.Next, page, v, soon(), p.Accounts)
+			})
 			put(ask(name, i), got, err)
 		}
 	}

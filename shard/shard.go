@@ -190,7 +190,10 @@ func (s *Shard) ApplyBlock(v ledger.Version, b *ledger.Block) *Task {
 // ApplyBase sends base state as version v. With direct it goes into the base layer, which is allowed
 // only while the overlay is empty and nobody reads.
 func (s *Shard) ApplyBase(v ledger.Version, base *ledger.BaseState, direct bool) *Task {
-	j := &apply{version: v, direct: direct, provenance: ledger.BaseProvenance(base.Slot), writes: base.Accounts, mints: base.Mints, base: base}
+	j := &apply{
+		version: v, direct: direct, provenance: ledger.BaseProvenance(base.Slot),
+		writes: base.Accounts, mints: base.Mints, base: base,
+	}
 	return send(s, j, &j.outcome)
 }
 

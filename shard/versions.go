@@ -17,10 +17,11 @@ import (
 // version are in the order of their keys.
 //
 // The overlay has no order of keys across versions. A walk in key order walks the base and merges the
-// few keys that only the overlay has ([accounts.members]); a walk of a frozen copy sorts the overlay's keys.
+// few keys that only the overlay has ([accounts.page]); a walk of a frozen copy sorts the overlay's keys.
 
 // written is the account of a key from one version on. Only the shard reads and changes older, newer, jump, base,
-// moved and listed. The job that adds a value sets everything else, which then never changes and may be read through frozen copies.
+// moved and listed. The job that adds a value sets everything else, which then never changes and may be read through
+// frozen copies.
 type written struct {
 	key, owner             ledger.Pubkey
 	term                   ledger.StateHash // of the account, 0 for not known: hashing it again would take longer
