@@ -27,33 +27,23 @@ func filled(b *testing.B, write func(n int) ledger.AccountWrite) *Shard {
 	return s
 }
 
-// BenchmarkAccount asks one shard of a million accounts, of which some are token accounts, for random ones.
+// BenchmarkAccount asks one shard of a million accounts for random ones.
 func BenchmarkAccount(b *testing.B) {
-	for _, tokens := range []bool{false, true} {
-		b.Run(fmt.Sprintf("tokens=%v", tokens), func(b *testing.B) {
-			keys := make([]ledger.Pubkey, benchAccounts)
-			for i := range keys {
-				keys[i] = key(i)
-			}
-			before := heapBytes()
-			s := filled(b, func(n int) ledger.AccountWrite {
-				w := lamports(keys[n], 1)
-				if tokens {
-					w.Owner, w.Token = ledger.TokenProgram, &ledger.TokenAccount{Mint: key(-1), Owner: key(-2)}
-				}
-				return w
-			})
-			size := float64(heapBytes()-before) / benchAccounts
-			deadline, r := soon(), rand.New(rand.NewPCG(1, 1))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, found, err := s.Account(keys[r.IntN(benchAccounts)], 1, deadline); err != nil || !found {
-					b.Fatal(found, err)
-				}
-			}
-			b.ReportMetric(size, "B/account")
-		})
+	keys := make([]ledger.Pubkey, benchAccounts)
+	for i := range keys {
+		keys[i] = key(i)
 	}
+	before := heapBytes()
+	s := filled(b, func(n int) ledger.AccountWrite { return lamports(keys[n], 1) })
+	size := float64(heapBytes()-before) / benchAccounts
+	deadline, r := soon(), rand.New(rand.NewPCG(1, 1))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, found, err := s.Account(keys[r.IntN(benchAccounts)], 1, deadline); err != nil || !found {
+			b.Fatal(found, err)
+		}
+	}
+	b.ReportMetric(size, "B/account")
 }
 
 // BenchmarkApply applies blocks of 3,000 writes to one shard of a million accounts, a third of

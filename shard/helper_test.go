@@ -61,12 +61,3 @@ func wait[R any](t testing.TB, task *task[R]) *R {
 
 // soon is a deadline that only a broken shard misses.
 func soon() time.Time { return time.Now().Add(time.Minute) }
-
-// ownKey returns a key that is the shard's.
-func ownKey(s *state) ledger.Pubkey {
-	for n := 0; ; n++ {
-		if k := key(n); s.owns(k.Prefix()) {
-			return k
-		}
-	}
-}

@@ -40,34 +40,6 @@ func TestFullMailboxRefusesAtOnce(t *testing.T) {
 	})
 }
 
-// TestAskerThatGaveUpHoldsNobodyUp lets an asker's deadline pass and starts the shard then: the
-// question is answered to nobody, and the next one is answered right.
-func TestAskerThatGaveUpHoldsNobodyUp(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		s := New(0, 1)
-		for range 20 {
-			if _, _, err := s.Account(key(1), 0, time.Now().Add(time.Second)); !errors.Is(err, ledger.ErrUnavailable) {
-				t.Fatalf("a shard that does not run answered: %v", err)
-			}
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- s.Run(ctx) }()
-		applyBlock(t, s, 1, lamports(key(1), 11), lamports(key(2), 22))
-		for range 20 {
-			for n, want := range map[int]ledger.Lamports{1: 11, 2: 22} {
-				if a, found, err := s.Account(key(n), 1, soon()); err != nil || !found || a.Pubkey != key(n) || a.Lamports != want {
-					t.Errorf("account %d: %v, %v, %v, want %d lamports", n, a, found, err, want)
-				}
-			}
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-}
-
 func TestStoppedShardAnswersNobody(t *testing.T) {
 	s := New(0, 1)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -89,15 +61,15 @@ func TestStoppedShardAnswersNobody(t *testing.T) {
 // TestPanicBreaksTheShard gives it base state to learn below a block: Run tells which shard and why, and
 // whoever waits gets an error.
 func TestPanicBreaksTheShard(t *testing.T) {
-	s := New(3, 5)
+	s := New(0, 1)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(context.Background()) }()
-	s.ApplyBlock(1, &ledger.Block{Accounts: []ledger.AccountWrite{lamports(ownKey(s.state), 1)}})
+	s.ApplyBlock(1, &ledger.Block{Accounts: []ledger.AccountWrite{lamports(key(1), 1)}})
 	if _, err := s.ApplyBase(2, &ledger.BaseState{}, true).Wait(); err == nil {
 		t.Error("the work that broke the shard was done")
 	}
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "shard 3 broke") {
-		t.Errorf("Run: %v, want that shard 3 broke", err)
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "shard 0 broke") {
+		t.Errorf("Run: %v, want that shard 0 broke", err)
 	}
 }
 
@@ -173,6 +145,28 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 	}
 	if s.hash != (ledger.StateHash{}) || s.accounts.base.Len() != 0 {
 		t.Errorf("state hash %s and %d accounts after all was undone", s.hash, s.accounts.base.Len())
+	}
+}
+
+// TestListsAreWholeBetweenSlicesOfAFold folds two versions of each account, the first of which is skipped.
+func TestListsAreWholeBetweenSlicesOfAFold(t *testing.T) {
+	const keys = 2 * sliceKeys
+	s := newState(0, 1)
+	for v := ledger.Version(1); v <= 2; v++ {
+		j := &apply{version: v, provenance: ledger.BlockProvenance(ledger.Slot(v))}
+		for i := range keys {
+			j.writes = append(j.writes, lamports(key(i), ledger.Lamports(v)))
+		}
+		for j.step(s) {
+		}
+	}
+	for j, slice := (&fold{to: 2}), 1; j.step(s); slice++ {
+		for _, g := range []group{{}, {kind: ofProgram}} {
+			page := s.accounts.page(g, ledger.Opt[ledger.Pubkey]{}, keys, 2, nil)
+			if len(page.Accounts) != keys {
+				t.Errorf("after slice %d: %d accounts of %v, want %d", slice, len(page.Accounts), g, keys)
+			}
+		}
 	}
 }
 

@@ -144,8 +144,8 @@ func TestKeyIsWrittenWhereItWas(t *testing.T) {
 	}
 	x.Lamports = 7
 	a.write(at, 2, &x.Pubkey, &x, &x)
-	for v, want := range []ledger.Lamports{1: 1, 2: 7} {
-		if got := a.read(&x.Pubkey, ledger.Version(v), new(ledger.Account), &a.slab); v > 0 && got.Lamports != want {
+	for v, want := range map[ledger.Version]ledger.Lamports{1: 1, 2: 7} {
+		if got := a.read(&x.Pubkey, v, new(ledger.Account), &a.slab); got.Lamports != want {
 			t.Errorf("version %d: %+v, want %d lamports", v, got, want)
 		}
 	}
