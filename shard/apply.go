@@ -18,11 +18,6 @@ type Applied struct {
 	Hash      ledger.StateHash // of the shard's state afterwards
 }
 
-// job is one piece of work, done in slices. step reports whether there is more.
-type job interface {
-	step(*state) (more bool)
-}
-
 // apply writes the shard's part of a block or of base state.
 type apply struct {
 	version    ledger.Version
@@ -33,10 +28,8 @@ type apply struct {
 
 	base *ledger.BaseState // nil for a block
 
-	started bool
-	todo    []keyedWrite // remaining writes of this shard by key, those of one key in their order
-	mintsAt int          // the next of mints
-	result  Applied
+	todo []keyedWrite // remaining writes of this shard by key, those of one key in their order; nil before the first slice
+	outcome[Applied]
 }
 
 // keyedWrite is a write, to be sorted by its key.
@@ -47,17 +40,16 @@ type keyedWrite struct {
 
 func (j *apply) step(s *state) (more bool) {
 	w := writer{state: s, version: j.version, direct: j.direct}
-	if !j.started {
-		j.started = true
+	if j.todo == nil {
 		j.begin(w)
 	}
 	for range sliceKeys {
 		switch {
 		case len(j.todo) > 0:
 			j.writeAccount(w)
-		case j.mintsAt < len(j.mints):
-			j.writeMint(w, &j.mints[j.mintsAt])
-			j.mintsAt++
+		case len(j.mints) > 0:
+			j.writeMint(w, &j.mints[0])
+			j.mints = j.mints[1:]
 		default:
 			if j.direct {
 				s.folded = j.version
@@ -77,7 +69,12 @@ func (j *apply) begin(w writer) {
 			j.todo = append(j.todo, keyedWrite{p, i})
 		}
 	}
-	j.sort()
+	slices.SortFunc(j.todo, func(a, b keyedWrite) int {
+		if a.prefix != b.prefix {
+			return cmp.Compare(a.prefix, b.prefix)
+		}
+		return cmp.Or(j.writes[a.at].Pubkey.Compare(&j.writes[b.at].Pubkey), a.at-b.at)
+	})
 	if j.direct && w.accounts.overlay.Len() > 0 {
 		panic("base state is applied directly while the overlay has versions")
 	}
@@ -87,49 +84,16 @@ func (j *apply) begin(w writer) {
 	}
 }
 
-// sort sorts todo by key: first a radix sort by 33 bits of the keys, which leaves few out of order, then a
-// comparison sort. The radix sort pays off at a million writes a second.
-func (j *apply) sort() {
-	const bits = 11 // of one pass: the write positions of 2^11 counters stay in the processor's caches
-	from, to := j.todo, make([]keyedWrite, len(j.todo))
-	for shift := 64 - 3*bits; shift < 64 && len(from) > 1<<(bits-3); shift += bits {
-		var at [1 << bits]int32
-		for i := range from {
-			at[from[i].prefix>>shift%(1<<bits)]++
-		}
-		sum := int32(0)
-		for i, n := range at {
-			at[i] = sum
-			sum += n
-		}
-		for _, w := range from {
-			digit := w.prefix >> shift % (1 << bits)
-			to[at[digit]] = w
-			at[digit]++
-		}
-		from, to = to, from
-	}
-	j.todo = from
-	slices.SortFunc(j.todo, func(a, b keyedWrite) int {
-		if a.prefix != b.prefix {
-			return cmp.Compare(a.prefix, b.prefix)
-		}
-		if c := j.writes[a.at].Pubkey.Compare(&j.writes[b.at].Pubkey); c != 0 {
-			return c
-		}
-		return a.at - b.at
-	})
-}
-
 func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
-	if w.owns(m.Pubkey.Prefix()) {
-		var held *ledger.Account
-		if !j.provenance.ByBlock() {
-			held = w.accounts.newest(w.accounts.find(&m.Pubkey), &w.scratch[0])
-		}
-		before := w.mints.at(&m.Pubkey, newest)
-		j.learnMint(w, m.Pubkey, before, ledger.MintAfter(held, before, &m.Mint, false, j.provenance))
+	if !w.owns(m.Pubkey.Prefix()) {
+		return
 	}
+	var held *ledger.Account
+	if !j.provenance.ByBlock() {
+		held = w.accounts.newest(w.accounts.find(&m.Pubkey), &w.scratch[0])
+	}
+	before := w.mints.at(&m.Pubkey, newest)
+	w.setMint(m.Pubkey, before, ledger.MintAfter(held, before, &m.Mint, false, j.provenance))
 }
 
 // writeAccount applies all writes of the next key; together they make at most one update.
@@ -144,15 +108,15 @@ func (j *apply) writeAccount(w writer) {
 			break
 		}
 		j.todo = j.todo[1:]
-		j.teachMint(w, after, write)
+		if tellsMint(write) {
+			mint := w.mints.at(key, newest)
+			w.setMint(*key, mint, mintAfter(after, mint, write, j.provenance))
+		}
 		if after = ledger.MergeInto(dst, after, write, j.provenance); after == dst {
 			dst, spare = spare, dst
 		}
 	}
-	if w.filter != nil {
-		after = w.admitted(before, after)
-	}
-	if after == before {
+	if after = w.admitted(before, after); after == before {
 		return
 	}
 	if after != nil && after.Token != nil && before != nil && after.Token == before.Token {
@@ -177,33 +141,19 @@ func (j *apply) find(w writer) found {
 	return a.take()
 }
 
-// teachMint applies the mint facts in a write of the mint's own account.
-func (j *apply) teachMint(w writer, held *ledger.Account, write *ledger.AccountWrite) {
-	if write.Known&ledger.FieldMint == 0 && write.Lamports != 0 {
-		return
-	}
-	before := w.mints.at(&write.Pubkey, newest)
-	j.learnMint(w, write.Pubkey, before, mintAfter(held, before, write, j.provenance))
+// tellsMint reports whether a write of an account tells whether it is a mint, and the facts of that.
+func tellsMint(write *ledger.AccountWrite) bool {
+	return write.Known&ledger.FieldMint != 0 || write.Lamports == 0
 }
 
-// mintAfter returns the facts of a mint after a write of its account. held is the account and before are the
-// facts before the write.
-func mintAfter(held *ledger.Account, before *ledger.Mint, write *ledger.AccountWrite, provenance ledger.Provenance) *ledger.Mint {
-	closes, says := write.Lamports == 0, write.Mint
+// mintAfter returns the facts of a mint after a write of its account that tells them. held is the account and before
+// are the facts before the write.
+func mintAfter(held *ledger.Account, before *ledger.Mint, write *ledger.AccountWrite, p ledger.Provenance) *ledger.Mint {
+	closes, told := write.Lamports == 0, write.Mint
 	if closes {
-		says = nil
-	} else if write.Known&ledger.FieldMint == 0 {
-		return before
+		told = nil
 	}
-	return ledger.MintAfter(held, before, says, closes, provenance)
-}
-
-// learnMint stores mint facts if they changed.
-func (j *apply) learnMint(w writer, key ledger.Pubkey, before, after *ledger.Mint) {
-	if before != nil && after != nil && *before == *after {
-		return
-	}
-	w.setMint(key, before, after)
+	return ledger.MintAfter(held, before, told, closes, p)
 }
 
 // updateOf describes the change from before to after, one of which may be nil.
@@ -214,20 +164,18 @@ func updateOf(before, after *ledger.Account) ledger.Update {
 	} else {
 		u.Account = ledger.Account{Pubkey: before.Pubkey}
 	}
-	if before != nil {
-		u.OwnerBefore = groupLeft(byProgram, before, &u.Account)
-		u.WalletBefore = groupLeft(byWallet, before, &u.Account)
-	}
+	u.OwnerBefore = ofProgram.left(before, &u.Account)
+	u.WalletBefore = ofWallet.left(before, &u.Account)
 	u.Account.Known &^= ledger.FieldMint // updates carry no mint facts
 	return u
 }
 
-// groupLeft returns the group of before if after is not in it.
-func groupLeft(of grouping, before, after *ledger.Account) ledger.Opt[ledger.Pubkey] {
-	was, belonged := of(before)
-	is, belongs := of(after)
-	if belonged && (!belongs || was != is) {
-		return ledger.Some(was)
+// left returns the group of an account before a change if it is not in it afterwards.
+func (k kind) left(before, after *ledger.Account) ledger.Opt[ledger.Pubkey] {
+	was, belonged := k.of(before)
+	is, belongs := k.of(after)
+	if belonged && (!belongs || *was != *is) {
+		return ledger.Some(*was)
 	}
 	return ledger.Opt[ledger.Pubkey]{}
 }

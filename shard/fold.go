@@ -6,27 +6,36 @@ import "ledgerd/engine/ledger"
 type fold struct {
 	to              ledger.Version
 	tombstonesBelow ledger.Slot // tombstones of older slots are dropped
+}
 
-	started bool
+// tombstone is a closed account. They are in a tree, the oldest slot first. A queue would not do: folding finds tombstones
+// only nearly in the order of their slots, and when one is dropped must not depend on what was folded with it.
+type tombstone struct {
+	slot ledger.Slot // where it was closed
+	key  ledger.Pubkey
+}
+
+func (t tombstone) before(u tombstone) bool {
+	if t.slot != u.slot {
+		return t.slot < u.slot
+	}
+	return t.key.Compare(&u.key) < 0
 }
 
 func (j *fold) step(s *state) (more bool) {
-	if !j.started {
-		j.started = true
-		s.folded = max(s.folded, j.to)
-		for len(s.bases) > 0 && s.bases[0].version <= j.to {
-			s.bases = s.bases[1:]
-		}
+	s.folded = max(s.folded, j.to)
+	for len(s.bases) > 0 && s.bases[0].version <= j.to {
+		s.bases = s.bases[1:]
 	}
 	return s.accounts.fold(j.to, sliceKeys, s.addTombstone) ||
 		s.mints.fold(j.to, sliceKeys) ||
 		j.forgetTombstones(s)
 }
 
-// addTombstone adds an account that was folded to the tombstones if it is closed.
-func (s *state) addTombstone(now *ledger.Account) {
-	if !now.Exists() {
-		s.tombstones.Set(tombstone{now.Since.Slot(), now.Pubkey})
+// addTombstone adds an account that is in the base to the tombstones if it is closed.
+func (s *state) addTombstone(a *ledger.Account) {
+	if !a.Exists() {
+		s.tombstones.Set(tombstone{a.Since.Slot(), a.Pubkey})
 	}
 }
 

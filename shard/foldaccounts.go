@@ -25,53 +25,54 @@ func (t *accounts) fold(v ledger.Version, budget int, onFolded func(now *ledger.
 // foldOldest removes the oldest value from the overlay. It moves it into the base unless this fold, which ends
 // before position end, also has a newer value of the key.
 func (t *accounts) foldOldest(end position, onFolded func(now *ledger.Account)) {
-	p := t.overlay.written.oldest
-	w := t.overlay.written.at(p)
-	now := w.base
-	if w.newer == 0 || w.newer-p >= end-p {
-		now = t.foldValue(w, onFolded)
+	o := t.overlay
+	p := o.written.oldest
+	w := o.written.at(p)
+	now, skipped := w.base, w.newer != 0 && w.newer-p < end-p
+	if !skipped {
+		now = t.foldValue(p, onFolded)
 	}
-	var newer *written
 	if w.newer == 0 {
-		t.overlay.removeHead(p, &w.key)
+		o.removeHead(p, &w.key)
 	} else if now != w.base || w.moved {
-		newer = t.overlay.written.at(w.newer)
+		newer := o.written.at(w.newer)
 		newer.base, newer.moved = now, true
 	}
-	if w.byProgram {
-		t.unlistProgram(w, end)
+	for k := range kinds {
+		if w.listed[k] {
+			t.unlist(k, p, skipped)
+		}
 	}
-	if w.byWallet {
-		t.unlistWallet(w, end)
-	}
-	t.overlay.drop(w)
+	o.drop(w)
 }
 
-// foldValue moves a value into the base and returns its record, 0 if w is absent.
-func (t *accounts) foldValue(w *written, onFolded func(now *ledger.Account)) (now arena.Ref) {
-	before := w.base
-	if before == 0 {
-		before = t.base.Get(&w.key)
+// foldValue moves a value into the base and returns its record, 0 if it is absent.
+func (t *accounts) foldValue(p position, onFolded func(now *ledger.Account)) arena.Ref {
+	before := t.overlay.written.at(p).base
+	a := t.overlay.account(p, &t.folding[0])
+	if a != nil {
+		onFolded(a)
+		return t.base.Put(before, a)
 	}
-	if w.absent {
-		if before != 0 {
-			t.base.Drop(before)
+	if before != 0 {
+		t.base.Drop(before)
+	}
+	return 0
+}
+
+// unlist removes the index entry of a value that leaves the overlay. If the base does not list the account instead,
+// because the value was skipped, the next value takes the entry over, provided that it is in the same group.
+func (t *accounts) unlist(k kind, p position, skipped bool) {
+	w := t.overlay.written.at(p)
+	was, _ := k.of(t.overlay.account(p, &t.folding[0]))
+	if skipped {
+		newer := t.overlay.account(w.newer, &t.folding[1])
+		if is, belongs := k.of(newer); belongs && *is == *was {
+			t.overlay.written.at(w.newer).listed[k] = true
+			return
 		}
-	} else {
-		t.overlay.unpack(w, &t.folding)
-		now = t.base.Put(before, &t.folding)
-		onFolded(&t.folding)
 	}
-	switch {
-	case now == 0 && w.newer != 0:
-		t.overlayOnly.Set(w.key)
-	case t.overlayOnly.Len() > 0 && (before == 0 || now == 0):
-		t.overlayOnly.Delete(w.key)
-	default:
-		return now
-	}
-	t.ofOverlayOnly.writes++
-	return now
+	t.index.remove(group{k, *was}, w.key)
 }
 
 // forget removes a tombstone from the base.
@@ -81,54 +82,15 @@ func (t *accounts) forget(key *ledger.Pubkey) {
 	if p == 0 {
 		return
 	}
-	// The account was opened again: its oldest value in the overlay must not refer to the freed record.
+	// The account was opened again: its oldest value in the overlay must not refer to the freed record, and only the
+	// overlay has the account now.
 	w := t.overlay.written.at(p)
 	for t.overlay.written.holds(w.older) {
 		w = t.overlay.written.at(w.older)
 	}
 	w.base, w.moved = 0, true
-	t.ofOverlayOnly.writes++
-	t.overlayOnly.Set(*key)
-}
-
-// unlistProgram removes the overlay's index entry of a value that leaves the overlay, unless a newer value of
-// the account has the same program.
-func (t *accounts) unlistProgram(w *written, end position) {
-	supports := func(newer *written) bool {
-		program, ok := newer.program()
-		return ok && *program == w.owner
+	if !w.absent {
+		t.index.insert(group{}, *key)
+		w.listed[everyAccount] = true
 	}
-	if !t.supported(w, end, supports) {
-		t.programs.remove(w.owner, w.key)
-	}
-}
-
-// unlistWallet does the same for the index of wallets.
-func (t *accounts) unlistWallet(w *written, end position) {
-	was, _ := t.overlay.wallet(w)
-	supports := func(newer *written) bool {
-		wallet, ok := t.overlay.wallet(newer)
-		return ok && *wallet == *was
-	}
-	if !t.supported(w, end, supports) {
-		t.holders.remove(*was, w.key)
-	}
-}
-
-// supported reports whether reason holds for a newer value that readers can still see: one that stays in the overlay,
-// or the newest before end, which goes into the base. Older ones are skipped: for an account that changes its group
-// in every version, looking at all of them for each value would take quadratic time.
-func (t *accounts) supported(w *written, end position, reason func(newer *written) bool) bool {
-	oldest := t.overlay.written.oldest
-	for p := t.overlay.find(&w.key).head; p != 0 && p != oldest; {
-		newer := t.overlay.written.at(p)
-		if reason(newer) {
-			return true
-		}
-		if p-oldest < end-oldest {
-			return false
-		}
-		p = newer.older
-	}
-	return false
 }

@@ -1,9 +1,11 @@
 package shard
 
 import (
-	"errors"
+	"cmp"
+	"slices"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
 	"ledgerd/shard/packed"
 )
 
@@ -17,15 +19,23 @@ type Frozen struct {
 	mints   *mints
 }
 
+// Freezing is a copy that was queued and may not be made yet. Its Wait fails with ErrFolded if a newer version is
+// folded, and with another error if the shard has stopped.
+type Freezing = task[Frozen]
+
+// Freeze queues a copy of the shard's content at version v. It is done in the order of the work, so
+// shards that get it between the same two jobs all freeze at the same point of the
+// log. It takes about as long as a query, however many accounts there are.
+func (s *Shard) Freeze(v ledger.Version) *Freezing {
+	q := &question[Frozen]{version: v, answer: func(st *state) Frozen {
+		return Frozen{v, st.accounts.overlay.freeze(), st.accounts.base.Freeze(), st.mints.freeze()}
+	}}
+	return send(s, q, &q.outcome)
+}
+
 // Release lets the shard reuse the pinned records. The copy must not be walked any more. A copy that is
 // dropped without Release is released when the garbage collector finds it.
 func (f *Frozen) Release() { f.base.Release() }
-
-// Accounts calls visit for every account in pubkey order, tombstones included, until it
-// returns false. The account passed to visit is valid until visit returns.
-func (f *Frozen) Accounts(visit func(*ledger.Account) bool) {
-	ascendFrozen(f.base, f.over, f.version, visit)
-}
 
 // Mints calls visit for the facts of every mint in pubkey order until it returns false.
 func (f *Frozen) Mints(visit func(ledger.MintWrite) bool) {
@@ -34,50 +44,61 @@ func (f *Frozen) Mints(visit func(ledger.MintWrite) bool) {
 	})
 }
 
-// Freezing is a freeze that was queued and may not be done yet.
-type Freezing struct {
-	shard *Shard
-	done  chan struct{}
-	job   freeze
-}
-
-// Wait blocks until the shard has made the copy and returns it. It fails with ErrFolded if a newer version
-// is folded, and with another error if the shard has stopped.
-func (f *Freezing) Wait() (*Frozen, error) {
-	select {
-	case <-f.done:
-		return f.job.frozen, f.job.err
-	case <-f.shard.done:
-		return nil, errors.New("shard stopped before it froze")
+// Accounts calls visit for every account in pubkey order, tombstones included, until it
+// returns false. The account passed to visit is valid until visit returns.
+func (f *Frozen) Accounts(visit func(*ledger.Account) bool) {
+	var a ledger.Account
+	reusedSlab := packed.Slab{Reused: true}
+	left, stopped := f.over.newestOf(f.version), false
+	// visitNext visits the next value of the overlay.
+	visitNext := func() {
+		if next := f.over.account(left[0].at, &a); next != nil {
+			stopped = !visit(next)
+		}
+		left = left[1:]
+	}
+	f.base.Ascend(func(key *ledger.Pubkey, r arena.Ref) bool {
+		for len(left) > 0 && !stopped {
+			order := left[0].key.Compare(key)
+			if order > 0 {
+				break
+			}
+			if visitNext(); order == 0 {
+				return !stopped
+			}
+		}
+		if !stopped {
+			f.base.Unpack(r, &a, &reusedSlab)
+			stopped = !visit(&a)
+		}
+		return !stopped
+	})
+	for len(left) > 0 && !stopped {
+		visitNext()
 	}
 }
 
-// Freeze queues a copy of the shard's content at version v. It is done in the order of the work, so
-// shards that get it between the same two jobs all freeze at the same point of the
-// log. It takes about as long as a query, however many accounts there are.
-func (s *Shard) Freeze(v ledger.Version) *Freezing {
-	f := &Freezing{shard: s, done: make(chan struct{}, 1), job: freeze{version: v}}
-	select {
-	case s.work <- order{&f.job, f.done}:
-	case <-s.done:
-	}
-	return f
+// keyPosition is the position of a value and its key, with the prefix, which most comparisons need alone.
+type keyPosition struct {
+	prefix uint64
+	key    *ledger.Pubkey
+	at     position
 }
 
-// freeze is the job of Freeze.
-type freeze struct {
-	version ledger.Version
-	frozen  *Frozen
-	err     error
-}
-
-func (j *freeze) step(s *state) (more bool) {
-	if j.version < s.folded {
-		j.err = ErrFolded
-		return false
+// newestOf returns, in key order, the newest value up to version v of every key.
+func (o *versions) newestOf(v ledger.Version) []keyPosition {
+	all := make([]keyPosition, o.upTo(v))
+	for i := range all {
+		at := o.written.nth(i)
+		key := &o.written.at(at).key
+		all[i] = keyPosition{key.Prefix(), key, at}
 	}
-	j.frozen = &Frozen{
-		version: j.version, over: s.accounts.overlay.freeze(), base: s.accounts.base.Freeze(), mints: s.mints.freeze(),
-	}
-	return false
+	slices.SortFunc(all, func(a, b keyPosition) int {
+		if a.prefix != b.prefix {
+			return cmp.Compare(a.prefix, b.prefix)
+		}
+		newestFirst := cmp.Compare(b.at-o.written.oldest, a.at-o.written.oldest)
+		return cmp.Or(a.key.Compare(b.key), newestFirst)
+	})
+	return slices.CompactFunc(all, func(a, b keyPosition) bool { return *a.key == *b.key })
 }

@@ -13,7 +13,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var seeded, key = ledgertest.Seeded, ledgertest.Key
+var seeded, key, heapBytes, cpuTime = ledgertest.Seeded, ledgertest.Key, ledgertest.HeapBytes, ledgertest.CPUTime
+
+func compareKeys(a, b ledger.Pubkey) int { return a.Compare(&b) }
 
 func owned(k ledger.Pubkey, amount ledger.Lamports, owner ledger.Pubkey) ledger.AccountWrite {
 	return ledger.AccountWrite{Pubkey: k, Lamports: amount, Owner: owner, Known: ledger.FieldsAll}
@@ -24,10 +26,7 @@ func lamports(k ledger.Pubkey, amount ledger.Lamports) ledger.AccountWrite {
 }
 
 // start runs one shard of one until the test ends.
-func start(t testing.TB) *Shard {
-	t.Helper()
-	return run(t, New(0, 1))
-}
+func start(t testing.TB) *Shard { return run(t, New(0, 1)) }
 
 // run runs s until the test ends.
 func run(t testing.TB, s *Shard) *Shard {
@@ -51,7 +50,7 @@ func applyBlock(t testing.TB, s *Shard, v ledger.Version, writes ...ledger.Accou
 	return wait(t, s.ApplyBlock(v, b))
 }
 
-func wait(t testing.TB, task *Task) *Applied {
+func wait[R any](t testing.TB, task *task[R]) *R {
 	t.Helper()
 	done, err := task.Wait()
 	if err != nil {
@@ -60,20 +59,5 @@ func wait(t testing.TB, task *Task) *Applied {
 	return done
 }
 
-// settle returns once all work sent so far is done.
-func settle(t testing.TB, s *Shard, next ledger.Version) {
-	t.Helper()
-	wait(t, s.ApplyBase(next, &ledger.BaseState{}, false))
-}
-
 // soon is a deadline that only a broken shard misses.
 func soon() time.Time { return time.Now().Add(time.Minute) }
-
-// ownKey returns a key that is the shard's.
-func ownKey(s *state) ledger.Pubkey {
-	for n := 0; ; n++ {
-		if k := key(n); s.owns(k.Prefix()) {
-			return k
-		}
-	}
-}

@@ -1,10 +1,77 @@
 package shard
 
 import (
+	"errors"
+	"math"
 	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
 
 	"ledgerd/engine/ledger"
 )
+
+// TestShardsEqualTheModel makes random histories and compares all that is applied, all answers at a random version after
+// each step, and frozen copies, which are walked meanwhile, with plain maps. Shards that are restored from a copy then do
+// the rest of the history and have the same answers.
+func TestShardsEqualTheModel(t *testing.T) {
+	for round := range 20 {
+		h := newHistory(t, uint64(round), 1+round%3)
+		for range 30 + h.r.IntN(30) {
+			h.step()
+			h.check(h.held())
+		}
+		v := h.final().version
+		frozen, err := h.node.freeze(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, hash, then := len(h.ops), h.hashes[v], h.model.versions[v]
+		for range 20 {
+			h.step() // what comes now must not show in what is frozen
+		}
+		h.walkers.Wait()
+		for _, shards := range []int{1, 2, 5} {
+			other := newNode(t, shards)
+			other.setFilter(h.model.filter)
+			other.restore(v, hash, frozen)
+			other.run()
+			h.compare(other, v, then)
+			for i, o := range h.ops {
+				if i < before && o.version <= v { // a fold, or in the copy
+					continue
+				}
+				if diff := differentlyApplied(o.do(other), o.want); diff != "" {
+					t.Fatalf("round %d: %d restored shards did version %d otherwise: %s", round, shards, o.version, diff)
+				}
+			}
+			h.compare(other, h.model.newest, h.model.versions[h.model.newest])
+		}
+		for _, o := range h.ops { // later work must not have changed what was applied
+			if diff := differentlyApplied(o.got, o.want); diff != "" {
+				t.Fatalf("round %d, version %d: %s", round, o.version, diff)
+			}
+		}
+		h.finish()
+	}
+}
+
+// TestTombstonesAreForgottenBelowLaterVersions is the same for folds that forget any tombstone they may. No copy is
+// restored and no base state comes: what was merged with a tombstone could later be merged again without it.
+func TestTombstonesAreForgottenBelowLaterVersions(t *testing.T) {
+	for round := range 12 {
+		h := newHistory(t, uint64(1000+round), 1)
+		h.forgets = true
+		for range 60 {
+			h.step()
+			h.check(h.held())
+		}
+		for v := h.model.folded; v <= h.model.newest; v++ {
+			h.check(v)
+		}
+		h.finish()
+	}
+}
 
 const testGroups = 5
 
@@ -24,26 +91,36 @@ func near(first byte, n int) ledger.Pubkey {
 	return k
 }
 
-// op is one thing that was done to a node, to be done to another.
-type op struct {
-	at      int
-	version ledger.Version // 0: a fold
-	do      func(*node) *Applied
-	applied *Applied // by the first node
+// testKey returns the keys of a history: some with the same prefix, then others.
+func testKey(n int) ledger.Pubkey {
+	if n < 10 {
+		return near(9, n)
+	}
+	return key(n)
 }
 
-// history does random things to a node.
+// op is one thing that was done to a node, to be done to another.
+type op struct {
+	version   ledger.Version // 0: a fold
+	do        func(*node) *Applied
+	got, want *Applied
+}
+
+// history does random things to a node and to a model.
 type history struct {
+	t       *testing.T
 	r       *rand.Rand
 	keys    int
+	groups  int  // of testGroups, so many are used
+	forgets bool // folds forget tombstones that versions above still have
 	node    *node
+	model   *model
+	walkers sync.WaitGroup // of frozen copies
 	ops     []op
-	next    int
-	version ledger.Version
+	hashes  map[ledger.Version]ledger.StateHash
 	slot    ledger.Slot
 	chain   []chained
 	finals  int // of the chain, so many blocks are final
-	hashes  map[ledger.Version]ledger.StateHash
 }
 
 // chained is a block on the chain and the version it was applied as.
@@ -52,57 +129,82 @@ type chained struct {
 	slot    ledger.Slot
 }
 
+// newHistory begins a history of running shards. The positions of their overlays soon wrap around.
+func newHistory(t *testing.T, seed uint64, shards int) *history {
+	h := &history{
+		t: t, r: seeded(t, seed), keys: 30, groups: testGroups, node: newNode(t, shards), model: newModel(),
+		hashes: make(map[ledger.Version]ledger.StateHash),
+	}
+	if seed%10 == 0 {
+		h.keys, h.groups = 2*pageKeys+100, 2 // lists of several pages, and jobs of several slices
+	}
+	for _, s := range h.node.shards {
+		s.state.accounts.overlay.written.next = math.MaxUint32 - position(h.r.IntN(300))
+		s.state.accounts.overlay.tokens.next = math.MaxUint32 - position(h.r.IntN(100))
+	}
+	if seed%4 == 1 {
+		h.model.filter = ledger.NewFilter([]ledger.Pubkey{ledger.TokenProgram}, []ledger.Pubkey{testKey(0)})
+	}
+	h.node.setFilter(h.model.filter)
+	h.node.run()
+	for range h.r.IntN(3) {
+		h.base(true)
+	}
+	h.block()
+	h.finals = 1
+	return h
+}
+
 func (h *history) final() chained { return h.chain[h.finals-1] }
 
-func (h *history) did(v ledger.Version, do func(*node) *Applied) {
-	o := op{at: h.next, version: v, do: do, applied: do(h.node)}
-	h.next++
-	h.ops = append(h.ops, o)
-	if v > 0 {
-		h.hashes[v] = o.applied.Hash
-	}
+// held returns a version that is not folded.
+func (h *history) held() ledger.Version {
+	m := h.model
+	return m.folded + ledger.Version(h.r.IntN(int(m.newest-m.folded)+1))
 }
 
 func (h *history) step() {
-	if h.hashes == nil {
-		h.hashes = make(map[ledger.Version]ledger.StateHash)
-		for range h.r.IntN(3) {
-			h.base(true)
-		}
-		h.block()
-		h.finals = 1
-	}
-	switch n := h.r.IntN(20); {
+	switch n := h.r.IntN(22); {
 	case n < 12:
 		h.block()
-	case n < 14:
+	case n < 14 && !h.forgets:
 		h.base(false)
-	case n < 16 && h.finals < len(h.chain):
+	case n < 16 && h.finals < len(h.chain) && h.model.filter == nil: // the model does not know what was forgotten
 		h.rollback()
 	case n < 18:
 		h.finals += h.r.IntN(len(h.chain) - h.finals + 1)
-	default:
+	case n < 20:
 		h.fold()
+	default:
+		h.freeze()
+	}
+}
+
+func (h *history) did(v ledger.Version, want *Applied, do func(*node) *Applied) {
+	h.t.Helper()
+	o := op{v, do, do(h.node), want}
+	h.ops = append(h.ops, o)
+	h.hashes[v] = want.Hash
+	if diff := differentlyApplied(o.got, want); diff != "" {
+		h.t.Fatalf("version %d was applied otherwise: %s", v, diff)
 	}
 }
 
 func (h *history) base(direct bool) {
 	base := &ledger.BaseState{Slot: ledger.Slot(h.r.IntN(int(h.slot) + 4))}
 	base.Accounts, base.Mints = h.writes(h.keys/2), h.mints()
-	h.version++
-	v := h.version
-	h.did(v, func(n *node) *Applied {
+	v := h.model.newest + 1
+	h.did(v, h.model.base(v, base, direct), func(n *node) *Applied {
 		return n.each(func(s *Shard) *Task { return s.ApplyBase(v, base, direct) })
 	})
 }
 
 func (h *history) block() {
 	h.slot += ledger.Slot(1 + h.r.IntN(2))
-	b := &ledger.Block{Slot: h.slot, Accounts: h.writes(10), Mints: h.mints()}
-	h.version++
-	v := h.version
+	b := &ledger.Block{Slot: h.slot, Accounts: h.writes(max(10, h.keys/3)), Mints: h.mints()}
+	v := h.model.newest + 1
 	h.chain = append(h.chain, chained{v, h.slot})
-	h.did(v, func(n *node) *Applied {
+	h.did(v, h.model.block(v, b), func(n *node) *Applied {
 		return n.each(func(s *Shard) *Task { return s.ApplyBlock(v, b) })
 	})
 }
@@ -111,37 +213,160 @@ func (h *history) rollback() {
 	to := h.finals + h.r.IntN(len(h.chain)-h.finals)
 	first := h.chain[to].version
 	h.chain = h.chain[:to]
-	h.version++
-	v := h.version
-	h.did(v, func(n *node) *Applied {
+	v := h.model.newest + 1
+	h.did(v, h.model.rollback(v, first), func(n *node) *Applied {
 		return n.each(func(s *Shard) *Task { return s.Rollback(v, first) })
 	})
 }
 
-// fold folds up to the newest final block and forgets tombstones of before one of those.
+// fold folds up to a final block and forgets tombstones of before one.
 func (h *history) fold() {
 	if h.r.IntN(2) == 0 {
 		h.finals = len(h.chain)
 	}
-	to := h.final().version
-	// What is applied above a version may see tombstones that are forgotten before a snapshot
-	// of that version is taken. So they are forgotten only where nothing is above.
-	below := ledger.Slot(0)
-	if n := h.r.IntN(h.finals); n > 0 && to == h.version {
+	to, below := h.final().version, ledger.Slot(0)
+	if n := h.r.IntN(h.finals); n > 0 && (h.forgets || to == h.model.newest) {
 		below = h.chain[n-1].slot
 	}
-	h.did(0, func(n *node) *Applied {
+	h.foldTo(to, below)
+}
+
+func (h *history) foldTo(to ledger.Version, below ledger.Slot) {
+	h.model.fold(to, below)
+	h.did(0, new(Applied), func(n *node) *Applied {
 		for _, s := range n.shards {
 			s.Fold(to, below)
+			if below > 0 { // reads may come before tombstones are forgotten
+				wait(h.t, s.Freeze(to)).Release()
+			}
 		}
-		return &Applied{}
+		return new(Applied)
 	})
+}
+
+// freeze freezes the shards and has the copies walked while the history goes on.
+func (h *history) freeze() {
+	v := h.held()
+	frozen, err := h.node.freeze(v)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	want := h.model.versions[v]
+	h.walkers.Go(func() {
+		for range 3 {
+			h.checkFrozen(frozen, want)
+		}
+		for _, f := range frozen {
+			f.Release()
+		}
+	})
+}
+
+func (h *history) checkFrozen(frozen []*Frozen, want *plain) {
+	var accounts []ledger.Account
+	var mints []ledger.MintWrite
+	for _, f := range frozen {
+		f.Accounts(func(a *ledger.Account) bool {
+			own := *a // what it points at is valid in the visit only
+			if a.Token != nil {
+				token := *a.Token
+				own.Token = &token
+			}
+			if a.FieldProvenance != nil {
+				all := *a.FieldProvenance
+				own.FieldProvenance = &all
+			}
+			accounts = append(accounts, own)
+			return true
+		})
+		f.Mints(func(m ledger.MintWrite) bool { mints = append(mints, m); return true })
+	}
+	if diff := differentLists(accounts, want.where(func(*ledger.Account) bool { return true })); diff != "" {
+		h.t.Errorf("frozen accounts: %s", diff)
+	}
+	if diff := differentLists(mints, want.allMints()); diff != "" {
+		h.t.Errorf("frozen mints: %s", diff)
+	}
+}
+
+// check compares all answers at a version, and that there are none at folded ones.
+func (h *history) check(v ledger.Version) {
+	h.t.Helper()
+	h.compare(h.node, v, h.model.versions[v])
+	if h.model.folded == 0 {
+		return
+	}
+	folded := h.model.folded - 1
+	s := h.node.shards[0]
+	_, _, err := s.Account(ledger.Pubkey{}, folded, soon())
+	_, listErr := s.List(Members{}, ledger.Opt[ledger.Pubkey]{}, 10, folded, soon(), nil)
+	_, freezeErr := s.Freeze(folded).Wait()
+	if err != ErrFolded || listErr != ErrFolded || !errors.Is(freezeErr, ErrFolded) {
+		h.t.Fatalf("version %d: %v, %v, %v, want that it is folded", folded, err, listErr, freezeErr)
+	}
+}
+
+func (h *history) compare(n *node, v ledger.Version, want *plain) {
+	h.t.Helper()
+	if diff := difference(n.answers(h.keys, v, 1+h.r.IntN(2*pageKeys)), want.answers(h.keys)); diff != "" {
+		h.t.Fatalf("version %d of %d to %d: %s", v, h.model.folded, h.model.newest, diff)
+	}
+	if got, want := n.counted(), want.counted(); v == h.model.newest && got != want {
+		h.t.Fatalf("version %d: %d accounts are counted, want %d", v, got, want)
+	}
+}
+
+// finish folds all, forgets all tombstones and checks that nothing is left but the newest version.
+func (h *history) finish() {
+	h.t.Helper()
+	v := h.model.newest
+	h.foldTo(v, math.MaxInt64)
+	h.check(v)
+	h.walkers.Wait()
+	want := h.model.versions[v]
+	accounts, mints := 0, 0
+	groups := make(map[group][]ledger.Pubkey)
+	for _, a := range want.where((*ledger.Account).Exists) {
+		for k := ofProgram; k < kinds; k++ {
+			if its, belongs := k.of(&a); belongs {
+				groups[group{k, *its}] = append(groups[group{k, *its}], a.Pubkey)
+			}
+		}
+	}
+	listed := make(map[group][]ledger.Pubkey)
+	for _, s := range h.node.shards {
+		st := s.state // nothing is under way
+		o := st.accounts.overlay
+		left := [...]int{
+			o.Len(), o.heads.Len(), o.tokens.count, o.fieldProvenances.count, st.accounts.index.tree.Len(),
+			len(st.mints.written), st.tombstones.Len(), len(st.bases), int(s.Counters().OverlayCells.Load()),
+		}
+		if left != [len(left)]int{} {
+			h.t.Fatalf("left are (values, heads, tokens, provenances and index entries of the overlay, mints, tombstones, "+
+				"base states, cells) %d", left)
+		}
+		accounts += st.accounts.base.Len()
+		mints += st.mints.tree.Len()
+		for g := range groups {
+			for _, r := range st.accounts.baseMembers(g, ledger.Opt[ledger.Pubkey]{}, h.keys) {
+				listed[g] = append(listed[g], *st.accounts.base.Key(r))
+			}
+		}
+	}
+	if accounts != len(want.accounts) || mints != len(want.mints) {
+		h.t.Fatalf("the base has %d accounts and %d mints, want %d and %d", accounts, mints, len(want.accounts), len(want.mints))
+	}
+	for g, keys := range groups {
+		if !slices.Equal(listed[g], keys) {
+			h.t.Errorf("the base lists %d accounts under %v, want %d", len(listed[g]), g, len(keys))
+		}
+	}
 }
 
 func (h *history) writes(most int) (all []ledger.AccountWrite) {
 	for range h.r.IntN(most + 1) {
 		w := ledger.AccountWrite{
-			Pubkey: key(h.r.IntN(h.keys)), Lamports: ledger.Lamports(h.r.IntN(4)), Owner: program(h.r.IntN(testGroups)),
+			Pubkey: testKey(h.r.IntN(h.keys)), Lamports: ledger.Lamports(h.r.IntN(4)), Owner: program(h.r.IntN(h.groups)),
 			Known: ledger.FieldsAll, RentEpoch: uint64(h.r.IntN(2)),
 		}
 		if h.r.IntN(4) == 0 {
@@ -150,7 +375,8 @@ func (h *history) writes(most int) (all []ledger.AccountWrite) {
 		switch h.r.IntN(4) {
 		case 0, 1:
 			w.Owner = ledger.TokenProgram
-			w.Token = &ledger.TokenAccount{Mint: key(h.r.IntN(3)), Owner: wallet(h.r.IntN(testGroups)), Amount: uint64(h.r.IntN(3))}
+			mint, owner := testKey(h.r.IntN(3)), wallet(h.r.IntN(h.groups))
+			w.Token = &ledger.TokenAccount{Mint: mint, Owner: owner, Amount: uint64(h.r.IntN(3))}
 		case 2:
 			w.Mint = &ledger.Mint{Decimals: 2, Supply: ledger.Some(uint64(h.r.IntN(9)))}
 		}
@@ -160,8 +386,8 @@ func (h *history) writes(most int) (all []ledger.AccountWrite) {
 }
 
 func (h *history) mints() (all []ledger.MintWrite) {
-	for range h.r.IntN(3) {
-		all = append(all, ledger.MintWrite{Pubkey: key(h.r.IntN(h.keys)), Mint: ledger.Mint{Decimals: 2}})
+	for range h.r.IntN(h.keys / 10) {
+		all = append(all, ledger.MintWrite{Pubkey: testKey(h.r.IntN(h.keys)), Mint: ledger.Mint{Decimals: 2}})
 	}
 	return all
 }

@@ -6,52 +6,97 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// membership is one entry of an index: an account and its group, which is a program or a wallet.
+// degree is of the B-trees of this package. 64 measured best
+// for both look-ups and memory on the reference machine.
+const degree = 64
+
+func newTree[T any](less func(a, b T) bool) *btree.BTreeG[T] {
+	return btree.NewBTreeGOptions(less, btree.Options{NoLocks: true, Degree: degree})
+}
+
+// kind is a kind of group.
+type kind uint8
+
+const (
+	everyAccount kind = iota // one group of all accounts, tombstones included; its key is zero
+	ofProgram                // the accounts that a program is known to own
+	ofWallet                 // the token accounts of a wallet
+	kinds
+)
+
+// of returns the key of the group of this kind that an account, nil for none, belongs to.
+func (k kind) of(a *ledger.Account) (key *ledger.Pubkey, belongs bool) {
+	switch {
+	case a == nil:
+		return nil, false
+	case k == everyAccount:
+		return &noKey, true
+	case k == ofProgram:
+		return &a.Owner, a.Exists() && a.Known&ledger.FieldOwner != 0
+	case a.Token == nil:
+		return nil, false
+	}
+	return &a.Token.Owner, a.Exists()
+}
+
+var noKey ledger.Pubkey
+
+// group is a set of accounts that can be listed.
+type group struct {
+	kind kind
+	key  ledger.Pubkey
+}
+
+// membership is one entry of an index: an account and a group that it is in.
 type membership struct {
-	group, member ledger.Pubkey
+	group
+	member ledger.Pubkey
+	values int // how many values of the overlay need the entry
 }
 
-// index lists the members of groups that are in the overlay, in pubkey order. It may list
+// index lists the members of groups that are in the overlay and that the base may not list. It may list
 // accounts that have left the group, so readers check each account at their version.
-type index struct {
-	tree   *btree.BTreeG[membership]
-	ofTree shedder
-}
+type index struct{ tree *btree.BTreeG[membership] }
 
-func newIndex() *index {
-	return &index{tree: btree.NewBTreeGOptions(func(a, b membership) bool {
-		if a.group != b.group {
-			return a.group.Compare(&b.group) < 0
+func newIndex() index {
+	return index{newTree(func(a, b membership) bool {
+		if a.kind != b.kind {
+			return a.kind < b.kind
+		}
+		if c := a.key.Compare(&b.key); c != 0 {
+			return c < 0
 		}
 		return a.member.Compare(&b.member) < 0
-	}, btree.Options{NoLocks: true, Degree: degree})}
+	})}
 }
 
-func (x *index) insert(group, member ledger.Pubkey) {
-	x.ofTree.writes++
-	x.tree.Set(membership{group, member})
-}
-
-func (x *index) remove(group, member ledger.Pubkey) {
-	x.ofTree.writes++
-	x.tree.Delete(membership{group, member})
-}
-
-// shed releases the memory of stale nodes.
-func (x *index) shed() { shed(&x.ofTree, x.tree) }
-
-// grouping returns the group of an account, if it belongs to one.
-type grouping func(*ledger.Account) (group ledger.Pubkey, ok bool)
-
-// byProgram groups accounts by the program that is known to own them.
-func byProgram(a *ledger.Account) (ledger.Pubkey, bool) {
-	return a.Owner, a.Exists() && a.Known&ledger.FieldOwner != 0
-}
-
-// byWallet groups token accounts by their wallet.
-func byWallet(a *ledger.Account) (ledger.Pubkey, bool) {
-	if !a.Exists() || a.Token == nil {
-		return ledger.Pubkey{}, false
+// insert lists an account for one more value.
+func (x index) insert(g group, member ledger.Pubkey) {
+	m := membership{g, member, 1}
+	if was, listed := x.tree.Set(m); listed {
+		m.values += was.values
+		x.tree.Set(m)
 	}
-	return a.Token.Owner, true
+}
+
+// remove undoes one insert.
+func (x index) remove(g group, member ledger.Pubkey) {
+	if was, _ := x.tree.Delete(membership{group: g, member: member}); was.values > 1 {
+		was.values--
+		x.tree.Set(was)
+	}
+}
+
+// members returns the first keys that are listed under a group past a key, at most most.
+func (x index) members(g group, after ledger.Opt[ledger.Pubkey], most int) (keys []ledger.Pubkey) {
+	x.tree.Ascend(membership{group: g, member: after.Value}, func(m membership) bool {
+		if m.group != g || len(keys) == most {
+			return false
+		}
+		if !after.Known || m.member != after.Value {
+			keys = append(keys, m.member)
+		}
+		return true
+	})
+	return keys
 }

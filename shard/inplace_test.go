@@ -3,7 +3,6 @@ package shard
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +15,7 @@ import (
 // TestLookingInPlaceTakesTurnsWithWork looks accounts up from several goroutines while blocks
 // are applied, undone and folded: in place or enqueued, a version never changes.
 func TestLookingInPlaceTakesTurnsWithWork(t *testing.T) {
-	const keys, rounds = 2 * sliceKeys, 100
+	const keys, rounds = 2 * sliceKeys, 40
 	s := start(t)
 	block := func(v ledger.Version) {
 		writes := make([]ledger.AccountWrite, keys)
@@ -75,7 +74,7 @@ func TestNobodyLooksWhileTheShardWorks(t *testing.T) {
 	go func() { ended <- s.Run(ctx) }()
 	applyBlock(t, s, 1, lamports(key(1), 5))
 	j := &gateJob{slices: 1, stepped: make(chan struct{}), gate: make(chan struct{})}
-	task := s.send(j, new(Applied))
+	task := send(s, j, new(outcome[Applied]))
 	<-j.stepped
 	if err := look(); err != errLocked {
 		t.Errorf("during a slice: %v", err)
@@ -106,39 +105,5 @@ func TestPanicOfALookBreaksTheShard(t *testing.T) {
 	}
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "shard 3 broke") {
 		t.Errorf("Run: %v, want that shard 3 broke", err)
-	}
-}
-
-// TestOneAccountIsShownAsListsShowIt asks for accounts one by one, in place and enqueued, and
-// for all at once: they differ in what they point at only.
-func TestOneAccountIsShownAsListsShowIt(t *testing.T) {
-	const keys = 40
-	s := start(t)
-	h := history{r: rand.New(rand.NewPCG(1, 1)), keys: keys}
-	for v := ledger.Version(1); v <= 30; v++ {
-		applyBlock(t, s, v, h.writes(20)...)
-		if v%7 == 0 {
-			s.Fold(v-3, 0)
-		}
-		for i := range keys {
-			k := key(i)
-			all, err := s.Accounts([]ledger.Pubkey{k}, v, soon())
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := all[0]
-			want.Token, want.FieldProvenance = nil, nil
-			for name, ask := range map[string]func(ledger.Pubkey, ledger.Version, time.Time) (ledger.Account, bool, error){
-				"in place": s.Account, "enqueued": s.askAccount,
-			} {
-				a, found, err := ask(k, v, soon())
-				if !found {
-					a.Pubkey = k
-				}
-				if err != nil || a != want {
-					t.Fatalf("%s: account %d at version %d: %+v, %v, want %+v", name, i, v, a, err, want)
-				}
-			}
-		}
 	}
 }

@@ -31,35 +31,16 @@ type Members struct {
 // capacity of to; after an error the shard may still write there, so the caller must not reuse to.
 // It may return fewer accounts, even none, without being done.
 func (s *Shard) List(m Members, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version, deadline time.Time, to []ledger.Account) (Page, error) {
-	return askAt(s, v, deadline, func(st *state) Page {
-		page := Page{Accounts: to}
-		st.accounts.members(&page, m, after, limit, v)
-		return page
-	})
+	g := group{ofProgram, m.Group}
+	if m.ByWallet {
+		g.kind = ofWallet
+	}
+	return askAt(s, v, deadline, func(st *state) Page { return st.accounts.page(g, after, limit, v, to) })
 }
 
 // Scan returns the next live accounts past the key at version v, of all groups.
 func (s *Shard) Scan(after ledger.Opt[ledger.Pubkey], v ledger.Version, deadline time.Time) (Page, error) {
-	return askAt(s, v, deadline, func(st *state) Page {
-		page := Page{Done: true}
-		looked := 0
-		st.accounts.ascend(&after.Value, v, func(a *ledger.Account) bool {
-			if after.Known && a.Pubkey == after.Value {
-				return true
-			}
-			if looked == pageKeys {
-				page.Done = false
-				return false
-			}
-			looked++
-			page.Next = ledger.Some(a.Pubkey)
-			if a.Exists() {
-				page.Accounts = append(page.Accounts, clone(a))
-			}
-			return true
-		})
-		return page
-	})
+	return askAt(s, v, deadline, func(st *state) Page { return st.accounts.page(group{}, after, pageKeys, v, nil) })
 }
 
 // MintPage is a part of the mint table in pubkey order.

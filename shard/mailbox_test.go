@@ -40,43 +40,6 @@ func TestFullMailboxRefusesAtOnce(t *testing.T) {
 	})
 }
 
-// TestAskerThatGaveUpHoldsNobodyUp lets an asker's deadline pass and starts the shard then: the
-// question is answered to nobody, and the next one is answered right.
-func TestAskerThatGaveUpHoldsNobodyUp(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		s := New(0, 1)
-		for range 20 {
-			if _, _, err := s.Account(key(1), 0, time.Now().Add(time.Second)); !errors.Is(err, ledger.ErrUnavailable) {
-				t.Fatalf("a shard that does not run answered: %v", err)
-			}
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- s.Run(ctx) }()
-		applyBlock(t, s, 1, lamports(key(1), 11), lamports(key(2), 22))
-		for range 20 {
-			for n, want := range map[int]ledger.Lamports{1: 11, 2: 22} {
-				if a, found, err := s.Account(key(n), 1, soon()); err != nil || !found || a.Pubkey != key(n) || a.Lamports != want {
-					t.Errorf("account %d: %v, %v, %v, want %d lamports", n, a, found, err, want)
-				}
-			}
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-}
-
-func TestDeadlineInThePastIsUnavailable(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		s := New(0, 1)
-		if _, _, err := s.Account(key(1), 0, time.Now().Add(-time.Second)); !errors.Is(err, ledger.ErrUnavailable) {
-			t.Errorf("%v, want unavailable", err)
-		}
-	})
-}
-
 func TestStoppedShardAnswersNobody(t *testing.T) {
 	s := New(0, 1)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -98,15 +61,15 @@ func TestStoppedShardAnswersNobody(t *testing.T) {
 // TestPanicBreaksTheShard gives it base state to learn below a block: Run tells which shard and why, and
 // whoever waits gets an error.
 func TestPanicBreaksTheShard(t *testing.T) {
-	s := New(3, 5)
+	s := New(0, 1)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(context.Background()) }()
-	s.ApplyBlock(1, &ledger.Block{Accounts: []ledger.AccountWrite{lamports(ownKey(s.state), 1)}})
+	s.ApplyBlock(1, &ledger.Block{Accounts: []ledger.AccountWrite{lamports(key(1), 1)}})
 	if _, err := s.ApplyBase(2, &ledger.BaseState{}, true).Wait(); err == nil {
 		t.Error("the work that broke the shard was done")
 	}
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "shard 3 broke") {
-		t.Errorf("Run: %v, want that shard 3 broke", err)
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "shard 0 broke") {
+		t.Errorf("Run: %v, want that shard 0 broke", err)
 	}
 }
 
@@ -129,8 +92,7 @@ func TestQueriesAreServedBetweenSlices(t *testing.T) {
 	s := start(t)
 	applyBlock(t, s, 1, lamports(key(1), 5))
 	j := &gateJob{slices: 3, stepped: make(chan struct{}), gate: make(chan struct{})}
-	var out Applied
-	task := s.send(j, &out)
+	task := send(s, j, new(outcome[Applied]))
 	answered := make(chan error, 1)
 	for range 2 {
 		<-j.stepped // the job is in a slice
@@ -186,6 +148,28 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 	}
 }
 
+// TestListsAreWholeBetweenSlicesOfAFold folds two versions of each account, the first of which is skipped.
+func TestListsAreWholeBetweenSlicesOfAFold(t *testing.T) {
+	const keys = 2 * sliceKeys
+	s := newState(0, 1)
+	for v := ledger.Version(1); v <= 2; v++ {
+		j := &apply{version: v, provenance: ledger.BlockProvenance(ledger.Slot(v))}
+		for i := range keys {
+			j.writes = append(j.writes, lamports(key(i), ledger.Lamports(v)))
+		}
+		for j.step(s) {
+		}
+	}
+	for j, slice := (&fold{to: 2}), 1; j.step(s); slice++ {
+		for _, g := range []group{{}, {kind: ofProgram}} {
+			page := s.accounts.page(g, ledger.Opt[ledger.Pubkey]{}, keys, 2, nil)
+			if len(page.Accounts) != keys {
+				t.Errorf("after slice %d: %d accounts of %v, want %d", slice, len(page.Accounts), g, keys)
+			}
+		}
+	}
+}
+
 // TestAccountAllocatesNothing measures the question asked most, where the shard is idle.
 func TestAccountAllocatesNothing(t *testing.T) {
 	s := start(t)
@@ -208,4 +192,78 @@ func TestAccountAllocatesNothing(t *testing.T) {
 			t.Errorf("account %d: %v allocations for a hundred, want 0", n, got)
 		}
 	}
+}
+
+// TestAskersOfAShardThatEndsAreTold lets questions for an account wait in the lane of a shard
+// that ends without looking at them: nobody waits for the deadline.
+func TestAskersOfAShardThatEndsAreTold(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		s := New(0, 1)
+		began := time.Now()
+		var askers sync.WaitGroup
+		for n := range 100 {
+			askers.Go(func() {
+				if _, _, err := s.Account(key(n), 0, began.Add(2*time.Second)); !errors.Is(err, errStopped) || time.Since(began) != 0 {
+					t.Errorf("asker %d: %v after %v, want that the shard stopped, at once", n, err, time.Since(began))
+				}
+			})
+		}
+		synctest.Wait()
+		close(s.done) // as Run does when it ends
+		askers.Wait()
+	})
+}
+
+// TestAskersRacingWithTheEndAreTold asks all the while a shard ends: whoever comes just then is
+// told by Run or sees the end, and never waits for the deadline.
+func TestAskersRacingWithTheEndAreTold(t *testing.T) {
+	for range 200 {
+		bubble.Test(t, func(t *testing.T) {
+			s := New(0, 1)
+			began := time.Now()
+			ctx, cancel := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					for {
+						if _, _, err := s.Account(key(1), 0, began.Add(time.Hour)); err != nil {
+							return
+						}
+					}
+				})
+			}
+			all.Go(func() {
+				if err := s.Run(ctx); err != nil {
+					t.Errorf("Run: %v", err)
+				}
+			})
+			cancel()
+			all.Wait()
+			if waited := time.Since(began); waited != 0 {
+				t.Fatalf("somebody waited %v", waited)
+			}
+		})
+	}
+}
+
+// TestQuestionEndsAtItsDeadline asks while the shard is at work: the asker is told at its own deadline, and
+// the next question is answered.
+func TestQuestionEndsAtItsDeadline(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		s := start(t)
+		j := &gateJob{slices: 1, stepped: make(chan struct{}), gate: make(chan struct{})}
+		task := send(s, j, new(outcome[Applied]))
+		<-j.stepped // no question is answered from here on
+		for _, wait := range []time.Duration{2 * time.Second, 300 * time.Millisecond} {
+			began := time.Now()
+			if _, _, err := s.Account(key(1), 0, began.Add(wait)); !errors.Is(err, errLate) || time.Since(began) != wait {
+				t.Errorf("%v after %v, want overdue after %v", err, time.Since(began), wait)
+			}
+		}
+		j.gate <- struct{}{}
+		wait(t, task)
+		if _, _, err := s.askAccount(key(1), 0, time.Now().Add(time.Second)); err != nil {
+			t.Errorf("the next question: %v", err)
+		}
+	})
 }

@@ -13,21 +13,12 @@ import (
 // newest is above all versions: a read at it returns the newest value.
 const newest = ledger.Version(math.MaxUint64)
 
-// degree is of the B-trees of this package. 64 measured best
-// for both look-ups and memory on the reference machine.
-const degree = 64
-
 // mints is the versioned map of the facts of mints. One tree has all values of a key, the newest first; the
 // oldest is the base value, which reads at the folded version return.
 type mints struct {
 	tree    *btree.BTreeG[mintEntry]
-	ofTree  shedder
 	written []*mintFacts // of versions that are not folded, in their order
-
-	// These belong to facts; as fields they are not allocated for every look-up.
-	probe mintFacts
-	found *mintFacts
-	first func(mintEntry) bool // leaves its argument in found
+	probe   mintFacts    // of facts; as a field it is not allocated for every look-up
 }
 
 // mintEntry is one value with the prefix of its key, so that most comparisons follow no pointer.
@@ -45,7 +36,7 @@ type mintFacts struct {
 }
 
 func newMints() *mints {
-	m := &mints{tree: btree.NewBTreeGOptions(func(a, b mintEntry) bool {
+	return &mints{tree: newTree(func(a, b mintEntry) bool {
 		if a.prefix != b.prefix {
 			return a.prefix < b.prefix
 		}
@@ -53,25 +44,22 @@ func newMints() *mints {
 			return c < 0
 		}
 		return a.version > b.version
-	}, btree.Options{NoLocks: true, Degree: degree})}
-	m.first = func(e mintEntry) bool {
-		m.found = e.mintFacts
-		return false
-	}
-	return m
+	})}
 }
 
 // entry returns the tree's entry for f.
 func (f *mintFacts) entry() mintEntry { return mintEntry{f.pubkey.Prefix(), f} }
 
 // facts returns the newest value of a key up to version v, nil if there is none.
-func (m *mints) facts(key *ledger.Pubkey, v ledger.Version) *mintFacts {
-	m.probe.pubkey, m.probe.version, m.found = *key, v, nil
-	m.tree.Ascend(m.probe.entry(), m.first)
-	if m.found == nil || m.found.pubkey != *key {
-		return nil
-	}
-	return m.found
+func (m *mints) facts(key *ledger.Pubkey, v ledger.Version) (found *mintFacts) {
+	m.probe.pubkey, m.probe.version = *key, v
+	m.tree.Ascend(m.probe.entry(), func(e mintEntry) bool {
+		if e.pubkey == *key {
+			found = e.mintFacts
+		}
+		return false
+	})
+	return found
 }
 
 // at returns the facts of a mint at version v, nil if nothing is known.
@@ -88,28 +76,18 @@ func (m *mints) put(v ledger.Version, key ledger.Pubkey, mint *ledger.Mint) {
 	if mint != nil {
 		f.mint = *mint
 	}
-	m.set(f)
+	m.tree.Set(f.entry())
 	m.written = append(m.written, f)
 }
 
 // putBase replaces the facts of a mint below all versions, nil for none. It must not be called while anybody reads.
 func (m *mints) putBase(key ledger.Pubkey, mint *ledger.Mint) {
 	if f := m.facts(&key, newest); f != nil {
-		m.remove(f)
+		m.tree.Delete(f.entry())
 	}
 	if mint != nil {
-		m.set(&mintFacts{pubkey: key, mint: *mint})
+		m.tree.Set((&mintFacts{pubkey: key, mint: *mint}).entry())
 	}
-}
-
-func (m *mints) set(f *mintFacts) {
-	m.ofTree.writes++
-	m.tree.Set(f.entry())
-}
-
-func (m *mints) remove(f *mintFacts) {
-	m.ofTree.writes++
-	m.tree.Delete(f.entry())
 }
 
 // writtenSince returns the keys written by version first or later, with duplicates.
@@ -133,13 +111,13 @@ func (m *mints) fold(v ledger.Version, budget int) (more bool) {
 		m.written = m.written[1:]
 		switch now := m.facts(&f.pubkey, v); {
 		case now.version != f.version:
-			m.remove(f) // a newer value is at or below v
+			m.tree.Delete(f.entry()) // a newer value is at or below v
 		case now == f: // not equal if its version wrote the key again, which replaced f in the tree
 			if base := m.facts(&f.pubkey, f.version-1); base != nil {
-				m.remove(base)
+				m.tree.Delete(base.entry())
 			}
 			if f.absent {
-				m.remove(f)
+				m.tree.Delete(f.entry())
 			}
 		}
 	}
@@ -147,7 +125,7 @@ func (m *mints) fold(v ledger.Version, budget int) (more bool) {
 }
 
 // freeze returns a copy of m for another goroutine to walk.
-func (m *mints) freeze() *mints { return &mints{tree: copyOf(&m.ofTree, m.tree)} }
+func (m *mints) freeze() *mints { return &mints{tree: m.tree.Copy()} }
 
 // ascend calls visit, in key order, for the facts at version v of every mint from a key on, until it
 // returns false.

@@ -63,37 +63,24 @@ func (t *accounts) findAll(a *prefetch) {
 func (o *versions) findAll(a *prefetch, prefetchSink *uint64) {
 	sum := uint64(0)
 	for i := range a.n {
-		p := bucket{hash: arena.HashOf(&a.keys[i])}
-		if part := o.heads.Part(p.hash); part.Used > 0 {
-			p.at, _ = part.First(p.hash)
-			sum += part.Entries[p.at]
+		hash := arena.HashOf(&a.keys[i])
+		a.found[i] = found{bucket: bucket{hash: hash}}
+		if part := o.heads.Part(hash); part.Used > 0 {
+			at, _ := part.First(hash)
+			sum += part.Entries[at]
 		}
-		a.found[i] = found{bucket: p}
 	}
 	for i := range a.n {
-		p := &a.found[i].bucket
-		part := o.heads.Part(p.hash)
-		if part.Used == 0 {
-			continue
-		}
-		for mask := len(part.Entries) - 1; ; p.at = (p.at + 1) & mask {
-			e := part.Entries[p.at]
-			if uint32(e>>32) == p.hash {
-				p.head = position(e) // of this key or another one with its hash; e may be 0
-			}
-			if e == 0 || p.head != 0 {
-				break
-			}
-		}
-		if p.head != 0 {
-			w := o.written.at(p.head)
+		b := &a.found[i].bucket
+		if *b = o.probe(b.hash, nil); b.head != 0 {
+			w := o.written.at(b.head) // of this key or another one with its hash
 			sum += uint64(w.key[0]) + w.term[0] + uint64(w.version) + uint64(w.depth)
 		}
 	}
 	for i := range a.n {
-		p := &a.found[i].bucket
-		if p.head != 0 && o.written.at(p.head).key != a.keys[i] {
-			*p = o.find(&a.keys[i]) // a hash collision
+		b := &a.found[i].bucket
+		if b.head != 0 && o.written.at(b.head).key != a.keys[i] {
+			*b = o.find(&a.keys[i])
 		}
 	}
 	*prefetchSink += sum

@@ -12,33 +12,32 @@ import (
 type question[R any] struct {
 	version ledger.Version
 	answer  func(*state) R
-	result  R
-	err     error
-	done    chan struct{} // buffered: the shard does not block on a caller that gave up
+	outcome[R]
 }
 
-func (q *question[R]) run(s *state) {
+func (q *question[R]) step(s *state) (more bool) {
 	if q.version < s.folded {
 		q.err = ErrFolded
 	} else {
 		q.result = q.answer(s)
 	}
-	q.done <- struct{}{}
+	return false
 }
 
 // askAt enqueues a question and blocks until it is answered, the deadline passes or the shard stops.
 func askAt[R any](s *Shard, v ledger.Version, deadline time.Time, answer func(*state) R) (none R, err error) {
 	s.way.Question()
-	q := &question[R]{version: v, answer: answer, done: make(chan struct{}, 1)}
+	q := &question[R]{version: v, answer: answer}
+	done := make(chan struct{}, 1)
 	select {
-	case s.queries <- q:
+	case s.queries <- order{q, done}:
 	default:
 		return none, errBusy
 	}
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	select {
-	case <-q.done:
+	case <-done:
 		return q.result, q.err
 	case <-s.done:
 		return none, errStopped
@@ -82,17 +81,12 @@ func (s *Shard) look(key *ledger.Pubkey, v ledger.Version, into *ledger.Account)
 }
 
 // askAccount is Account on the shard's goroutine.
-func (s *Shard) askAccount(key ledger.Pubkey, v ledger.Version, deadline time.Time) (a ledger.Account, found bool, err error) {
-	held, err := askAt(s, v, deadline, func(st *state) *ledger.Account {
-		if a := new(ledger.Account); st.accounts.readShallow(&key, v, a) {
-			return a
-		}
-		return nil
+func (s *Shard) askAccount(key ledger.Pubkey, v ledger.Version, deadline time.Time) (ledger.Account, bool, error) {
+	a, err := askAt(s, v, deadline, func(st *state) (a ledger.Opt[ledger.Account]) {
+		a.Known = st.accounts.readShallow(&key, v, &a.Value)
+		return a
 	})
-	if held == nil {
-		return ledger.Account{}, false, err
-	}
-	return *held, true, nil
+	return a.Value, a.Known, err
 }
 
 // Accounts returns the accounts at version v in the order of keys. One that is not stored has only its key.
@@ -102,7 +96,7 @@ func (s *Shard) Accounts(keys []ledger.Pubkey, v ledger.Version, deadline time.T
 		out := make([]ledger.Account, len(keys))
 		for i := range keys {
 			out[i].Pubkey = keys[i]
-			st.accounts.read(&keys[i], v, &out[i])
+			st.accounts.read(&keys[i], v, &out[i], &st.accounts.slab)
 		}
 		return out
 	})

@@ -1,5 +1,7 @@
 package shard
 
+import "slices"
+
 // position is the number of a value of a queue in the order of arrival. It wraps around: the number after
 // 2^32-1 is 1; 0 means none. Two positions of one queue are compared by their distance from
 // the oldest.
@@ -15,19 +17,23 @@ const (
 // is never reused, so a reader of a frozen copy, or of a pointer to a value, may go on reading while the owner
 // adds and drops values. The garbage collector frees a chunk when nothing refers to it.
 type queue[T any] struct {
-	chunks      []*[queueChunk]T // a ring: chunk n is at n modulo its length, a power of two
-	oldest      position         // the oldest value, if count > 0
-	next, count uint32           // the position of the next value; how many values there are
+	chunks []*[queueChunk]T // from that of the oldest value on
+	oldest position         // the oldest value, if count > 0
+	next   position         // of the next value
+	count  int
 }
 
-func (q *queue[T]) at(p position) *T {
-	return &q.chunks[int(p>>queueBits)&(len(q.chunks)-1)][p%queueChunk]
+// chunkOf returns the index in chunks of the chunk of a position.
+func (q *queue[T]) chunkOf(p position) int {
+	return int((p>>queueBits - q.oldest>>queueBits) % (1 << (32 - queueBits)))
 }
+
+func (q *queue[T]) at(p position) *T { return &q.chunks[q.chunkOf(p)][p%queueChunk] }
 
 // holds reports whether the value at p is not yet dropped. At most 2^32-1 values may have been added
 // since p.
 func (q *queue[T]) holds(p position) bool {
-	return p != 0 && q.count != 0 && uint32(p)-uint32(q.oldest) < q.next-uint32(q.oldest)
+	return p != 0 && q.count != 0 && p-q.oldest < q.next-q.oldest
 }
 
 // add adds an empty value at the end and returns it.
@@ -35,32 +41,16 @@ func (q *queue[T]) add() (position, *T) {
 	if q.next == 0 {
 		q.next = 1
 	}
-	p := position(q.next)
+	p := q.next
 	if q.count == 0 {
 		q.oldest = p
 	}
-	chunk := q.reach(p)
+	if q.chunkOf(p) == len(q.chunks) {
+		q.chunks = append(q.chunks, new([queueChunk]T))
+	}
 	q.next++
 	q.count++
-	return p, &chunk[p%queueChunk]
-}
-
-// reach returns the chunk of the next position and allocates it if necessary.
-func (q *queue[T]) reach(p position) *[queueChunk]T {
-	const numbers = 1 << (32 - queueBits)
-	first := int(q.oldest >> queueBits)
-	if n := (int(p>>queueBits)-first)&(numbers-1) + 1; n > len(q.chunks) {
-		ring := make([]*[queueChunk]T, max(1, 2*len(q.chunks)))
-		for i := range q.chunks {
-			ring[(first+i)&(len(ring)-1)] = q.chunks[(first+i)&(len(q.chunks)-1)]
-		}
-		q.chunks = ring
-	}
-	chunk := &q.chunks[int(p>>queueBits)&(len(q.chunks)-1)]
-	if *chunk == nil {
-		*chunk = new([queueChunk]T)
-	}
-	return *chunk
+	return p, q.at(p)
 }
 
 // drop removes the oldest value; there must be one.
@@ -71,7 +61,8 @@ func (q *queue[T]) drop() {
 		q.oldest = 1
 	}
 	if was>>queueBits != q.oldest>>queueBits {
-		q.chunks[int(was>>queueBits)&(len(q.chunks)-1)] = nil
+		q.chunks[0] = nil
+		q.chunks = q.chunks[1:]
 	}
 }
 
@@ -87,6 +78,6 @@ func (q *queue[T]) nth(n int) position {
 // freeze returns a copy of q for another goroutine to read.
 func (q *queue[T]) freeze() queue[T] {
 	c := *q
-	c.chunks = append(c.chunks[:0:0], q.chunks...)
+	c.chunks = slices.Clone(q.chunks)
 	return c
 }

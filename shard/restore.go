@@ -28,48 +28,35 @@ type Content struct {
 // of another shard gives an error that matches ledger.ErrCorrupt. After an error the shard is
 // unchanged.
 func (s *Shard) Restore(c Content) error {
-	r := restorer{state: newState(s.state.self, s.state.shards)}
-	r.filter = s.state.filter
-	for _, part := range []func(Content) error{r.restoreAccounts, r.restoreMints} {
-		if err := part(c); err != nil {
-			return err
-		}
+	restored := newState(s.state.self, s.state.shards)
+	restored.filter = s.state.filter
+	if err := restored.restoreAccounts(c); err != nil {
+		return err
 	}
-	r.state.hash, r.state.folded = c.Hash, c.Version
-	r.state.counters = s.counters
-	r.state.counters.Accounts.Store(r.live)
-	r.state.counters.TokenAccounts.Store(r.tokens)
-	r.state.count()
-	s.state = r.state
+	if err := restored.restoreMints(c); err != nil {
+		return err
+	}
+	restored.hash, restored.folded = c.Hash, c.Version
+	s.counters.Accounts.Store(restored.counters.Accounts.Load())
+	s.counters.TokenAccounts.Store(restored.counters.TokenAccounts.Load())
+	restored.counters = s.counters
+	restored.tidy()
+	s.state = restored
 	return nil
 }
 
-// restorer fills the base of a new state.
-type restorer struct {
-	*state
-	live, tokens int64
-}
-
 // restoreAccounts packs the accounts and then builds their indexes.
-func (r *restorer) restoreAccounts(c Content) error {
-	load := r.accounts.base.Loader(c.Size)
-	var last ledger.Pubkey
+func (s *state) restoreAccounts(c Content) error {
+	load := s.accounts.base.Loader(c.Size)
+	check := s.keyChecker("account")
 	var wrong error
-	first := true
 	err := c.Accounts(func(a *ledger.Account) bool {
-		if wrong = r.check("account", &a.Pubkey, &last, first); wrong != nil {
+		if wrong = check(&a.Pubkey); wrong != nil {
 			return false
 		}
-		last, first = a.Pubkey, false
 		load.Add(a)
-		switch {
-		case !a.Exists():
-			r.tombstones.Set(tombstone{a.Since.Slot(), a.Pubkey})
-			return true
-		case a.Token != nil:
-			r.tokens++
-		}
-		r.live++
+		s.counters.count(a, 1)
+		s.addTombstone(a)
 		return true
 	})
 	if err := cmp.Or(wrong, err); err != nil {
@@ -79,29 +66,31 @@ func (r *restorer) restoreAccounts(c Content) error {
 	return nil
 }
 
-func (r *restorer) restoreMints(c Content) error {
-	var last ledger.Pubkey
+func (s *state) restoreMints(c Content) error {
+	check := s.keyChecker("mint")
 	var wrong error
-	first := true
 	err := c.Mints(func(m ledger.MintWrite) bool {
-		if wrong = r.check("mint", &m.Pubkey, &last, first); wrong != nil {
+		if wrong = check(&m.Pubkey); wrong != nil {
 			return false
 		}
-		last, first = m.Pubkey, false
-		r.mints.tree.Load((&mintFacts{pubkey: m.Pubkey, mint: m.Mint}).entry())
+		s.mints.tree.Load((&mintFacts{pubkey: m.Pubkey, mint: m.Mint}).entry())
 		return true
 	})
-	packed.Pack(r.mints.tree)
+	packed.Pack(s.mints.tree)
 	return cmp.Or(wrong, err)
 }
 
-// check returns an error if key is not this shard's or not above last; first means that there is no last.
-func (r *restorer) check(what string, key, last *ledger.Pubkey, first bool) error {
-	switch {
-	case !first && key.Compare(last) <= 0:
-		return fmt.Errorf("%s %s comes after %s: %w", what, key, last, ledger.ErrCorrupt)
-	case !r.owns(key.Prefix()):
-		return fmt.Errorf("%s %s is not of shard %d of %d: %w", what, key, r.self, r.shards, ledger.ErrCorrupt)
+// keyChecker returns a function that returns an error if a key is not this shard's or not above that of the call before.
+func (s *state) keyChecker(what string) func(*ledger.Pubkey) error {
+	var last ledger.Opt[ledger.Pubkey]
+	return func(key *ledger.Pubkey) error {
+		switch {
+		case last.Known && key.Compare(&last.Value) <= 0:
+			return fmt.Errorf("%s %s comes after %s: %w", what, key, last.Value, ledger.ErrCorrupt)
+		case !s.owns(key.Prefix()):
+			return fmt.Errorf("%s %s is not of shard %d of %d: %w", what, key, s.self, s.shards, ledger.ErrCorrupt)
+		}
+		last = ledger.Some(*key)
+		return nil
 	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"reflect"
 	"slices"
 
 	"ledgerd/engine/ledger"
@@ -11,35 +12,30 @@ import (
 type rollback struct {
 	version, first ledger.Version
 
-	started bool
-	todo    []ledger.Pubkey // keys of accounts and mints still to restore, in order
-	bases   map[ledger.Pubkey][]baseWrite
-	result  Applied
+	todo  []ledger.Pubkey               // keys of accounts and mints still to restore, in order
+	bases map[ledger.Pubkey][]baseWrite // nil before the first slice
+	outcome[Applied]
 }
 
 // baseWrite is one write of base state.
 type baseWrite struct {
-	write      *ledger.AccountWrite
-	mint       *ledger.Mint // if write is nil
-	provenance ledger.Provenance
-	base       *ledger.BaseState // which the write belongs to
+	base  *ledger.BaseState // which the write belongs to
+	write *ledger.AccountWrite
+	mint  *ledger.Mint // if write is nil
 }
 
 func (j *rollback) step(s *state) (more bool) {
 	w := writer{state: s, version: j.version}
-	if !j.started {
-		j.started = true
+	if j.bases == nil {
 		j.begin(w)
 	}
 	for range sliceKeys {
-		switch {
-		case len(j.todo) > 0:
-			j.restore(w, j.todo[0])
-			j.todo = j.todo[1:]
-		default:
+		if len(j.todo) == 0 {
 			j.result.Hash = s.hash
 			return false
 		}
+		j.restore(w, j.todo[0])
+		j.todo = j.todo[1:]
 	}
 	return true
 }
@@ -49,38 +45,33 @@ func (j *rollback) begin(w writer) {
 	j.todo = append(w.accounts.overlay.writtenSince(j.first), w.mints.writtenSince(j.first)...)
 	slices.SortFunc(j.todo, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
 	j.todo = slices.Compact(j.todo)
-	j.collectBases(w)
-}
-
-// collectBases collects this shard's writes of the base states since version first.
-func (j *rollback) collectBases(w writer) {
 	j.bases = make(map[ledger.Pubkey][]baseWrite)
 	for _, b := range w.bases {
 		if b.version < j.first {
 			continue
 		}
-		provenance := ledger.BaseProvenance(b.base.Slot)
-		for i := range b.base.Accounts {
-			write := &b.base.Accounts[i]
-			if w.owns(write.Pubkey.Prefix()) {
-				j.bases[write.Pubkey] = append(j.bases[write.Pubkey], baseWrite{write: write, provenance: provenance, base: b.base})
+		add := func(key ledger.Pubkey, write baseWrite) {
+			if w.owns(key.Prefix()) {
+				j.bases[key] = append(j.bases[key], write)
 			}
 		}
+		for i := range b.base.Accounts {
+			write := &b.base.Accounts[i]
+			add(write.Pubkey, baseWrite{base: b.base, write: write})
+		}
 		for i := range b.base.Mints {
-			m := &b.base.Mints[i]
-			if w.owns(m.Pubkey.Prefix()) {
-				j.bases[m.Pubkey] = append(j.bases[m.Pubkey], baseWrite{mint: &m.Mint, provenance: provenance, base: b.base})
-			}
+			write := &b.base.Mints[i]
+			add(write.Pubkey, baseWrite{base: b.base, mint: &write.Mint})
 		}
 	}
 }
 
 // restore writes the account and the mint facts that key had before version first, with later base state merged in.
 func (j *rollback) restore(w writer, key ledger.Pubkey) {
-	account := w.accounts.read(&key, j.first-1, new(ledger.Account))
+	account := w.accounts.read(&key, j.first-1, new(ledger.Account), &w.accounts.slab)
 	at := w.accounts.find(&key)
 	now := w.accounts.newest(at, new(ledger.Account))
-	if now != nil && account != nil && same(now, account) {
+	if reflect.DeepEqual(now, account) {
 		now = account // not written since first, or restored by an earlier rollback
 	}
 	mint := w.mints.at(&key, j.first-1)
@@ -90,12 +81,15 @@ func (j *rollback) restore(w writer, key ledger.Pubkey) {
 			account = w.admitted(held, account)
 			held, of = account, b.base
 		}
+		p := ledger.BaseProvenance(b.base.Slot)
 		if b.write == nil {
-			mint = ledger.MintAfter(account, mint, b.mint, false, b.provenance)
+			mint = ledger.MintAfter(account, mint, b.mint, false, p)
 			continue
 		}
-		mint = mintAfter(account, mint, b.write, b.provenance)
-		account = ledger.Merge(account, b.write, b.provenance)
+		if tellsMint(b.write) {
+			mint = mintAfter(account, mint, b.write, p)
+		}
+		account = ledger.Merge(account, b.write, p)
 	}
 	account = w.admitted(held, account)
 	w.setMint(key, w.mints.at(&key, newest), mint)

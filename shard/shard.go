@@ -34,7 +34,7 @@ const (
 
 // Shard owns one range of the key space.
 type Shard struct {
-	queries chan query
+	queries chan order
 	work    chan order
 	done    chan struct{}  // closed when Run returns
 	way     giveway.Worker // Run calls Pass, every query calls Question
@@ -47,20 +47,26 @@ type Shard struct {
 	counters *Counters // also of the state that Restore puts in place
 }
 
-// query is a [question] with a result of any type.
-type query interface{ run(*state) }
+// job is work for the goroutine of a shard. step does a slice of it and reports whether there is more.
+type job interface{ step(*state) (more bool) }
 
-// order is a job in the work lane.
+// order is a job in a lane.
 type order struct {
 	job  job
-	done chan<- struct{} // receives when the job is done; nil: nobody waits
+	done chan<- struct{} // receives when the job is done; it has room, as the caller may have given up
+}
+
+// outcome is the result of a job.
+type outcome[R any] struct {
+	result R
+	err    error
 }
 
 // New returns the empty shard number self of the given number of shards. It starts nothing.
 func New(self, shards int) *Shard {
 	state := newState(self, shards)
 	s := &Shard{
-		queries:  make(chan query, queryLane),
+		queries:  make(chan order, queryLane),
 		work:     make(chan order, workLane),
 		done:     make(chan struct{}),
 		state:    state,
@@ -94,9 +100,9 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 	s.mu.Unlock()
 	for {
 		select {
-		case q := <-s.queries:
+		case o := <-s.queries:
 			s.mu.Lock()
-			q.run(s.state)
+			s.answer(o)
 			s.answerWaiting()
 			s.mu.Unlock()
 			// Other callers can enqueue their queries before the goroutine sleeps: then one wake-up, which
@@ -116,9 +122,7 @@ func (s *Shard) do(o order) {
 	for s.slice(o.job) {
 		s.way.Pass()
 	}
-	if o.done != nil {
-		o.done <- struct{}{}
-	}
+	o.done <- struct{}{}
 }
 
 // slice does a part of a job and reports whether there is more.
@@ -127,8 +131,7 @@ func (s *Shard) slice(j job) (more bool) {
 	if more = j.step(s.state); more {
 		s.answerWaiting()
 	} else {
-		s.state.count()
-		s.state.shed()
+		s.state.tidy()
 	}
 	s.mu.Unlock() // not deferred: after a panic the lock stays held
 	return more
@@ -138,22 +141,41 @@ func (s *Shard) slice(j job) (more bool) {
 // next call, so readers cannot stop the work.
 func (s *Shard) answerWaiting() {
 	for n := len(s.queries); n > 0; n-- {
-		(<-s.queries).run(s.state)
+		s.answer(<-s.queries)
 	}
 }
 
-// Task is a job that was sent and may not be done yet.
-type Task struct {
+// answer answers a query, which is one slice.
+func (s *Shard) answer(o order) {
+	o.job.step(s.state)
+	o.done <- struct{}{}
+}
+
+// task is a job that was sent and may not be done yet.
+type task[R any] struct {
 	shard *Shard
 	done  chan struct{}
-	out   *Applied
+	out   *outcome[R]
+}
+
+// Task is a block, base state or rollback that was sent and may not be applied yet.
+type Task = task[Applied]
+
+// send queues a job and returns when the lane has room for it.
+func send[R any](s *Shard, j job, out *outcome[R]) *task[R] {
+	t := &task[R]{s, make(chan struct{}, 1), out}
+	select {
+	case s.work <- order{j, t.done}:
+	case <-s.done:
+	}
+	return t
 }
 
 // Wait blocks until the job is done and returns its result. It fails if the shard stops first.
-func (t *Task) Wait() (*Applied, error) {
+func (t *task[R]) Wait() (*R, error) {
 	select {
 	case <-t.done:
-		return t.out, nil
+		return &t.out.result, t.out.err
 	case <-t.shard.done:
 		return nil, errors.New("shard stopped with work to do")
 	}
@@ -162,36 +184,27 @@ func (t *Task) Wait() (*Applied, error) {
 // ApplyBlock sends the shard's part of b as version v. Reads below v do not see it.
 func (s *Shard) ApplyBlock(v ledger.Version, b *ledger.Block) *Task {
 	j := &apply{version: v, provenance: ledger.BlockProvenance(b.Slot), writes: b.Accounts, mints: b.Mints}
-	return s.send(j, &j.result)
+	return send(s, j, &j.outcome)
 }
 
 // ApplyBase sends base state as version v. With direct it goes into the base layer, which is allowed
 // only while the overlay is empty and nobody reads.
 func (s *Shard) ApplyBase(v ledger.Version, base *ledger.BaseState, direct bool) *Task {
-	j := &apply{version: v, direct: direct, provenance: ledger.BaseProvenance(base.Slot), writes: base.Accounts, mints: base.Mints, base: base}
-	return s.send(j, &j.result)
+	j := &apply{
+		version: v, direct: direct, provenance: ledger.BaseProvenance(base.Slot),
+		writes: base.Accounts, mints: base.Mints, base: base,
+	}
+	return send(s, j, &j.outcome)
 }
 
 // Rollback restores, as version v, the state before version first, with later base state merged in again.
 func (s *Shard) Rollback(v, first ledger.Version) *Task {
 	j := &rollback{version: v, first: first}
-	return s.send(j, &j.result)
+	return send(s, j, &j.outcome)
 }
 
 // Fold moves all values up to version to into the base and drops tombstones of slots below tombstonesBelow.
 // It returns when the work is queued.
 func (s *Shard) Fold(to ledger.Version, tombstonesBelow ledger.Slot) {
-	select {
-	case s.work <- order{job: &fold{to: to, tombstonesBelow: tombstonesBelow}}:
-	case <-s.done:
-	}
-}
-
-func (s *Shard) send(j job, out *Applied) *Task {
-	t := &Task{shard: s, done: make(chan struct{}, 1), out: out}
-	select {
-	case s.work <- order{j, t.done}:
-	case <-s.done:
-	}
-	return t
+	send[struct{}](s, &fold{to: to, tombstonesBelow: tombstonesBelow}, nil)
 }

@@ -46,19 +46,19 @@ func newState(self, shards int) *state {
 		self: self, shards: shards,
 		accounts:   newAccounts(),
 		mints:      newMints(),
-		tombstones: newTombstones(),
+		tombstones: newTree(tombstone.before),
 		counters:   new(Counters),
 	}
 }
 
-// shed releases the memory of stale nodes of all trees.
-func (s *state) shed() {
-	s.accounts.shed()
-	shed(&s.mints.ofTree, s.mints.tree)
-}
+// reclaimed bounds the records that are reclaimed after a job.
+const reclaimed = 4096
 
-// count sets the counter of the overlay's size.
-func (s *state) count() { s.counters.OverlayCells.Store(int64(s.accounts.overlay.Len())) }
+// tidy is called after each job.
+func (s *state) tidy() {
+	s.counters.OverlayCells.Store(int64(s.accounts.overlay.Len()))
+	s.accounts.base.Reclaim(reclaimed)
+}
 
 func (s *state) owns(prefix uint64) bool { return Of(prefix, s.shards) == s.self }
 
@@ -82,10 +82,10 @@ func (w writer) setAccount(f found, key *ledger.Pubkey, before, after *ledger.Ac
 	}
 	switch {
 	case !w.direct:
-		now := w.accounts.write(f, w.version, key, before, after)
-		now.term, now.termed = term, changed
+		w.accounts.write(f, w.version, key, before, after).term = term
 	case after != nil:
 		w.accounts.base.Put(f.base, after)
+		w.addTombstone(after)
 	default:
 		w.accounts.base.Drop(f.base)
 	}
@@ -103,9 +103,9 @@ func (c *Counters) count(a *ledger.Account, n int64) {
 	}
 }
 
-// setMint replaces the facts of a mint; before and after are nil for none.
+// setMint replaces the facts of a mint if they change; before and after are nil for none.
 func (w writer) setMint(key ledger.Pubkey, before, after *ledger.Mint) {
-	if before == nil && after == nil {
+	if before == after || before != nil && after != nil && *before == *after {
 		return
 	}
 	if w.direct {

@@ -17,27 +17,27 @@ import (
 // version are in the order of their keys.
 //
 // The overlay has no order of keys across versions. A walk in key order walks the base and merges the
-// few keys that only the overlay has ([accounts.ascend]); a walk of a frozen copy sorts the overlay's keys.
+// few keys that only the overlay has ([accounts.page]); a walk of a frozen copy sorts the overlay's keys.
 
-// written is the account of a key from one version on. Only the shard reads and changes older, newer, jump, base and
-// moved. The job that adds a value sets everything else, which then never changes and may be read through frozen copies.
+// written is the account of a key from one version on. Only the shard reads and changes older, newer, jump, base,
+// moved and listed. The job that adds a value sets everything else, which then never changes and may be read through
+// frozen copies.
 type written struct {
 	key, owner             ledger.Pubkey
-	term                   ledger.StateHash // of the account, if termed: hashing it again would take longer
+	term                   ledger.StateHash // of the account, 0 for not known: hashing it again would take longer
 	lamports               ledger.Lamports
 	rentEpoch              uint64
 	provenance, since      ledger.Provenance
 	version                ledger.Version
 	token, fieldProvenance position // in the queues of their kind; 0: none
 	known                  ledger.Fields
-	executable, absent     bool // absent: there is no such account
-	byProgram, byWallet    bool // the overlay's index lists it for this value
-	moved                  bool // base was changed since newer values copied it
-	termed                 bool
-	forgotten              bool      // absent because a block reopened an account that the filter does not admit
-	base                   arena.Ref // the account's record, 0 for none or not known; valid in the oldest value of a key
-	older, newer, jump     position  // other values of the key; see jump
-	depth                  uint32    // how many older values the key had, since the overlay has it
+	executable, absent     bool        // absent: there is no such account
+	moved                  bool        // base was changed since newer values copied it
+	forgotten              bool        // absent because a block reopened an account that the filter does not admit
+	listed                 [kinds]bool // the overlay's index has an entry for this value
+	base                   arena.Ref   // the account's record, 0 for none; valid in the oldest value of a key
+	older, newer, jump     position    // other values of the key; see jump
+	depth                  uint32      // how many older values the key had, since the overlay has it
 }
 
 // versions is the overlay of accounts.
@@ -56,31 +56,31 @@ type bucket struct {
 }
 
 // Len returns how many values there are, of all versions.
-func (o *versions) Len() int { return int(o.written.count) }
+func (o *versions) Len() int { return o.written.count }
 
 // find returns the bucket of a key.
-func (o *versions) find(key *ledger.Pubkey) bucket {
-	p := bucket{hash: arena.HashOf(key)}
-	part := o.heads.Part(p.hash)
+func (o *versions) find(key *ledger.Pubkey) bucket { return o.probe(arena.HashOf(key), key) }
+
+// probe returns the bucket of a key, or the first bucket with its hash if key is nil.
+func (o *versions) probe(hash uint32, key *ledger.Pubkey) bucket {
+	part := o.heads.Part(hash)
 	if part.Used == 0 {
-		return p
+		return bucket{hash: hash}
 	}
-	for at, mask := part.First(p.hash); ; at = (at + 1) & mask {
+	for at, mask := part.First(hash); ; at = (at + 1) & mask {
 		e := part.Entries[at]
-		if e == 0 {
-			p.at = at
-			return p
-		}
-		if uint32(e>>32) == p.hash && o.written.at(position(e)).key == *key {
-			p.at, p.head = at, position(e)
-			return p
+		if e == 0 || uint32(e>>32) == hash && (key == nil || o.written.at(position(e)).key == *key) {
+			return bucket{hash, at, position(e)}
 		}
 	}
 }
 
-// visible returns the newest value at or below version v of the key with the given head, 0 if the overlay has none.
-func (o *versions) visible(head position, v ledger.Version) position {
-	for p := head; o.written.holds(p); {
+// visible returns the newest value of a key at or below version v, 0 if the overlay has none.
+func (o *versions) visible(key *ledger.Pubkey, v ledger.Version) position {
+	if o.Len() == 0 {
+		return 0
+	}
+	for p := o.find(key).head; o.written.holds(p); {
 		w := o.written.at(p)
 		if w.version <= v {
 			return p
@@ -93,27 +93,28 @@ func (o *versions) visible(head position, v ledger.Version) position {
 	return 0
 }
 
-// add adds an empty value of a key as of version v and returns it and the value before it, nil if there is none.
-// The bucket is invalid afterwards.
-func (o *versions) add(b bucket, v ledger.Version, key *ledger.Pubkey) (w, older *written) {
+// add adds account a, nil for none, as the value of a key as of version v. f is where the key was found; it is invalid
+// afterwards.
+func (o *versions) add(f found, v ledger.Version, key *ledger.Pubkey, a *ledger.Account) *written {
 	at, w := o.written.add()
-	w.key, w.version = *key, v
-	part := o.heads.Part(b.hash)
-	if b.head != 0 {
-		older = o.written.at(b.head)
+	w.key, w.version, w.base = *key, v, f.base
+	o.set(w, a)
+	part := o.heads.Part(f.hash)
+	if f.head != 0 {
+		older := o.written.at(f.head)
 		older.newer = at
-		w.older, w.base, w.depth = b.head, older.base, older.depth+1
-		w.jump = o.jump(b.head, w.depth)
-		part.Replace(b.at, b.hash, uint32(b.head), uint32(at))
-		return w, older
+		w.older, w.base, w.depth = f.head, older.base, older.depth+1
+		w.jump = o.jump(f.head, w.depth)
+		part.Replace(f.at, f.hash, uint32(f.head), uint32(at))
+		return w
 	}
 	part.Grow()
-	free, mask := part.First(b.hash)
+	free, mask := part.First(f.hash)
 	for part.Entries[free] != 0 {
 		free = (free + 1) & mask
 	}
-	part.Add(free, b.hash, uint32(at))
-	return w, nil
+	part.Add(free, f.hash, uint32(at))
+	return w
 }
 
 // jump returns the position that a value of the given depth jumps to, 0 if that is folded: the value whose depth is the
@@ -177,8 +178,8 @@ func (o *versions) freeze() *versions {
 	return &versions{written: o.written.freeze(), tokens: o.tokens.freeze(), fieldProvenances: o.fieldProvenances.freeze()}
 }
 
-// put sets w, which is empty, to the account a, nil for none.
-func (o *versions) put(w *written, a *ledger.Account) {
+// set sets w, which is empty, to the account a, nil for none.
+func (o *versions) set(w *written, a *ledger.Account) {
 	if a == nil {
 		w.absent = true
 		return
@@ -195,34 +196,22 @@ func (o *versions) put(w *written, a *ledger.Account) {
 	}
 }
 
-// unpack sets a to the account in w. The result points into the overlay and is never changed.
-func (o *versions) unpack(w *written, a *ledger.Account) {
-	w.unpackShallow(a)
+// account sets a to the account of the value at p and returns a, nil if there is no account. The result points into the
+// overlay and is never changed.
+func (o *versions) account(p position, a *ledger.Account) *ledger.Account {
+	w := o.written.at(p)
+	if w.absent {
+		return nil
+	}
+	*a = ledger.Account{
+		Pubkey: w.key, Owner: w.owner, Lamports: w.lamports, RentEpoch: w.rentEpoch, Executable: w.executable,
+		Provenance: w.provenance, Since: w.since, Known: w.known,
+	}
 	if w.token != 0 {
 		a.Token = o.tokens.at(w.token)
 	}
 	if w.fieldProvenance != 0 {
 		a.FieldProvenance = o.fieldProvenances.at(w.fieldProvenance)
 	}
-}
-
-// unpackShallow is unpack without Token and FieldProvenance.
-func (w *written) unpackShallow(a *ledger.Account) {
-	*a = ledger.Account{
-		Pubkey: w.key, Owner: w.owner, Lamports: w.lamports, RentEpoch: w.rentEpoch, Executable: w.executable,
-		Provenance: w.provenance, Since: w.since, Known: w.known,
-	}
-}
-
-// program is byProgram for a value.
-func (w *written) program() (*ledger.Pubkey, bool) {
-	return &w.owner, !w.absent && w.lamports != 0 && w.known&ledger.FieldOwner != 0
-}
-
-// wallet is byWallet for a value.
-func (o *versions) wallet(w *written) (*ledger.Pubkey, bool) {
-	if w.absent || w.lamports == 0 || w.token == 0 {
-		return nil, false
-	}
-	return &o.tokens.at(w.token).Owner, true
+	return a
 }
