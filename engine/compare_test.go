@@ -30,6 +30,18 @@ func newComparer(t *testing.T, r *rand.Rand, m *model, retention sequencer.Reten
 	return &comparer{t: t, r: r, m: m, retention: retention, held: make(map[*ledger.Head]point)}
 }
 
+// askAll has the comparer ask for all that a generator writes, and for what nobody does.
+func (c *comparer) askAll() {
+	for i := range testKeys {
+		c.keys = append(c.keys, key(i))
+	}
+	c.keys = append(c.keys, key(12345))
+	c.programs, c.wallets = testPrograms(), []ledger.Pubkey{key(0), key(1), key(2), key(778)}
+	for i := range testSignatures {
+		c.signatures = append(c.signatures, signature(i))
+	}
+}
+
 // publications checks every publication that came since the last call.
 func (c *comparer) publications(all []*ledger.Publication) {
 	c.t.Helper()
@@ -57,36 +69,23 @@ func (c *comparer) publications(all []*ledger.Publication) {
 }
 
 func (c *comparer) record(r *ledger.Record, want *modelRecord) error {
-	got := modelRecord{kind: r.Kind, slot: r.Slot, hash: r.Hash, fromSlot: r.FromSlot, time: r.Time, status: r.Status, firstSeq: r.FirstSeq}
-	head := *want
-	head.updates, head.world, head.hash256, head.seenBetween, head.written = nil, nil, "", nil, nil
-	if fmt.Sprint(got) != fmt.Sprint(head) {
-		return fmt.Errorf("got %+v\nwant %+v", got, head)
+	got := recordHead{r.Kind, r.Slot, r.Hash, r.FromSlot, r.Time, r.Status, r.FirstSeq}
+	if got != want.recordHead {
+		return fmt.Errorf("got %+v\nwant %+v", got, want.recordHead)
 	}
-	if err := sameUpdates(r.Updates, want.updates); err != nil {
-		return fmt.Errorf("kind %d at slot %d: %w", r.Kind, r.Slot, err)
+	var updates []modelUpdate
+	for i := range r.Updates {
+		u := &r.Updates[i]
+		updates = append(updates, modelUpdate{seeAccount(&u.Account), u.OwnerBefore, u.WalletBefore})
+	}
+	if !slices.Equal(updates, want.updates) {
+		return fmt.Errorf("kind %d at slot %d: updates %v\nwant %v", r.Kind, r.Slot, updates, want.updates)
 	}
 	if err := rightUnchanged(r, want); err != nil {
 		return err
 	}
 	if got, want := r.StateHash.String(), want.stateHash(); got != want {
 		return fmt.Errorf("kind %d at slot %d: state hash %s, recomputed %s", r.Kind, r.Slot, got, want)
-	}
-	return nil
-}
-
-func sameUpdates(got []ledger.Update, want []modelUpdate) error {
-	for i := range max(len(got), len(want)) {
-		switch {
-		case i >= len(want):
-			return fmt.Errorf("update %d too many: %v", i, seeAccount(&got[i].Account))
-		case i >= len(got):
-			return fmt.Errorf("update %d missing: %v", i, want[i].after)
-		}
-		g := modelUpdate{seeAccount(&got[i].Account), got[i].OwnerBefore, got[i].WalletBefore}
-		if g != want[i] {
-			return fmt.Errorf("update %d: got %v\nwant %v", i, g, want[i])
-		}
 	}
 	return nil
 }
@@ -159,8 +158,8 @@ type shown struct {
 	level ledger.Commitment
 }
 
-func (c *comparer) shownAt(h *ledger.Head, level ledger.Commitment) shown {
-	p := c.held[h]
+// shownOf returns what a head shows that was published at a point.
+func (c *comparer) shownOf(p point, h *ledger.Head, level ledger.Commitment) shown {
 	s := shown{world: newWorld(nil), point: p, head: h, level: level}
 	if v := p.tips[level].Version; v > 0 {
 		s.world = c.m.records[v-1].world
@@ -182,16 +181,19 @@ func (c *comparer) answers(e *Engine, old *ledger.Head) {
 		if head == nil {
 			head = e.Head()
 		}
-		s := c.shownAt(head, level)
-		for _, err := range []error{
-			c.accounts(e, q, s), c.mints(e, q, s), c.lists(e, q, s), c.transactions(e, q, s), c.blocks(e, q, s), c.recent(e, q, s),
-		} {
-			if err != nil {
+		s := c.shownOf(c.held[head], head, level)
+		for _, ask := range c.questions() {
+			if err := ask(e, q, s); err != nil {
 				c.t.Fatalf("%s at version %d, slot %d (newest %d, %d shards): %v", level, s.point.tips[level].Version,
 					s.point.tips[level].Slot, c.version, len(e.shards), err)
 			}
 		}
 	}
+}
+
+// questions returns all there is to ask, first what shards answer, then what is answered without them.
+func (c *comparer) questions() []func(*Engine, ledger.Query, shown) error {
+	return []func(*Engine, ledger.Query, shown) error{c.accounts, c.mints, c.lists, c.transactions, c.blocks, c.recent}
 }
 
 func (s shown) checkView(v ledger.View) error {
@@ -224,31 +226,25 @@ func (c *comparer) accounts(e *Engine, q ledger.Query, s shown) error {
 
 func (c *comparer) account(s shown, k ledger.Pubkey, a ledger.Account, err error) error {
 	want := s.world.see(k)
-	want.hasToken, want.token = false, ledger.TokenAccount{} // which are compared in accounts
+	want.token = ledger.Opt[ledger.TokenAccount]{} // which is compared in accounts
 	if want.lamports != 0 {
 		if got := seeAccount(&a); err != nil || got != want {
 			return fmt.Errorf("got %v, %v, want %v", got, err, want)
 		}
 		return nil
 	}
-	unknown := ledger.NotFoundError{Absence: ledger.AccountNotIndexed}
+	missing := ledger.NotFoundError{Absence: ledger.AccountNotIndexed}
 	if c.m.info.Complete {
-		unknown.Absence = ledger.AccountNotFound
+		missing.Absence = ledger.AccountNotFound
 	}
-	why, ok := absence(err)
-	memory, closed := s.world.accounts[k]
-	if !closed {
-		if !ok || why != unknown {
-			return fmt.Errorf("got %v, want %v", err, &unknown)
+	if memory, closed := s.world.accounts[k]; closed {
+		slot, tips := memory.since.by.slot, s.point.tips
+		if slot+c.retention.Slots >= tips[ledger.Processed].Slot || slot >= tips[ledger.Finalized].Slot {
+			missing = ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: slot}
 		}
-		return nil
 	}
-	tombstone := ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: memory.since.by.slot}
-	if tips := s.point.tips; tombstone.Slot+c.retention.Slots < tips[ledger.Processed].Slot && tombstone.Slot < tips[ledger.Finalized].Slot {
-		tombstone = unknown
-	}
-	if !ok || why != tombstone {
-		return fmt.Errorf("got %v, want %v", err, &tombstone)
+	if why, ok := absence(err); !ok || why != missing {
+		return fmt.Errorf("got %v, want %v", err, &missing)
 	}
 	return nil
 }
@@ -268,35 +264,33 @@ func (c *comparer) mints(e *Engine, q ledger.Query, s shown) error {
 
 // lists reads every list in pages of some size.
 func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
-	for _, limit := range []int{[]int{1, 2, 3, 5, 100}[c.r.IntN(5)]} {
-		for _, program := range c.programs {
-			want := s.world.members(func(a seen) bool { return a.ownedBy(program) })
-			err := c.pages(s, program, want, limit, func(after ledger.Opt[ledger.Pubkey]) ([]seen, bool, ledger.View, error) {
-				page, more, v, err := e.Program(q, program, after, limit)
-				var got []seen
-				for i := range page {
-					got = append(got, seeAccount(&page[i]))
-				}
-				return got, more, v, err
-			})
-			if err != nil {
-				return fmt.Errorf("program %s by %d: %w", program, limit, err)
+	limit := []int{1, 2, 3, 5, 100}[c.r.IntN(5)]
+	type optKey = ledger.Opt[ledger.Pubkey]
+	for _, program := range c.programs {
+		want := s.world.members(func(a seen) bool { return a.ownedBy(program) })
+		err := c.pages(s, program, want, limit, func(after optKey) (got []seen, more bool, v ledger.View, err error) {
+			page, more, v, err := e.Program(q, program, after, limit)
+			for i := range page {
+				got = append(got, seeAccount(&page[i]))
 			}
+			return got, more, v, err
+		})
+		if err != nil {
+			return fmt.Errorf("program %s by %d: %w", program, limit, err)
 		}
-		for _, wallet := range c.wallets {
-			want := s.world.members(func(a seen) bool { return a.heldBy(wallet) })
-			err := c.pages(s, wallet, want, limit, func(after ledger.Opt[ledger.Pubkey]) ([]seen, bool, ledger.View, error) {
-				page, more, v, err := e.Tokens(q, wallet, after, limit)
-				var got []seen
-				for i := range page {
-					got = append(got, seeAccount(&page[i].Account))
-					err = errors.Join(err, s.rightMint(page[i].Account.Token.Mint, page[i].Mint))
-				}
-				return got, more, v, err
-			})
-			if err != nil {
-				return fmt.Errorf("tokens of %s by %d: %w", wallet, limit, err)
+	}
+	for _, wallet := range c.wallets {
+		want := s.world.members(func(a seen) bool { return a.heldBy(wallet) })
+		err := c.pages(s, wallet, want, limit, func(after optKey) (got []seen, more bool, v ledger.View, err error) {
+			page, more, v, err := e.Tokens(q, wallet, after, limit)
+			for i := range page {
+				got = append(got, seeAccount(&page[i].Account))
+				err = errors.Join(err, s.rightMint(page[i].Account.Token.Mint, page[i].Mint))
 			}
+			return got, more, v, err
+		})
+		if err != nil {
+			return fmt.Errorf("tokens of %s by %d: %w", wallet, limit, err)
 		}
 	}
 	return nil
@@ -304,18 +298,18 @@ func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
 
 func (s shown) rightMint(k ledger.Pubkey, got *ledger.Mint) error {
 	want, known := s.world.mints[k]
-	facts := ledger.Mint{
-		Decimals: want.decimals.value, Supply: ledger.Opt[uint64]{Value: want.supply.value, Known: want.supply.known},
-		Scaled: ledger.Opt[bool]{Value: want.scaled.value, Known: want.scaled.known},
-	}
+	facts := ledger.Mint{Decimals: want.decimals.value, Supply: want.supply.opt(), Scaled: want.scaled.opt()}
 	if known != (got != nil) || known && !got.SameFacts(&facts) {
 		return fmt.Errorf("mint %s: got %v, want %v, known %v", k, got, want, known)
 	}
 	return nil
 }
 
+// pageReader reads the page of a list after a key.
+type pageReader = func(after ledger.Opt[ledger.Pubkey]) (page []seen, more bool, v ledger.View, err error)
+
 // pages reads one list to its end: every page but the last is full, the end is told exactly.
-func (c *comparer) pages(s shown, group ledger.Pubkey, want []seen, limit int, read func(ledger.Opt[ledger.Pubkey]) ([]seen, bool, ledger.View, error)) error {
+func (c *comparer) pages(s shown, group ledger.Pubkey, want []seen, limit int, read pageReader) error {
 	var after ledger.Opt[ledger.Pubkey]
 	var all []seen
 	for {

@@ -48,7 +48,7 @@ func (c *comparer) transactions(e *Engine, q ledger.Query, s shown) error {
 			}
 			continue
 		}
-		if err != nil || !sameTransaction(got.Transaction, want) || got.Commitment != s.reached(want.Slot) {
+		if err != nil || !reflect.DeepEqual(got.Transaction, want) || got.Commitment != s.reached(want.Slot) {
 			return fmt.Errorf("transaction %s: got %+v %s, %v, want %+v %s", sig, got.Transaction, got.Commitment, err, want, s.reached(want.Slot))
 		}
 	}
@@ -110,8 +110,6 @@ func sameBlock(a, b *ledger.Block) bool {
 		len(a.Transactions) == len(b.Transactions) && (len(a.Transactions) == 0 || reflect.DeepEqual(a.Transactions, b.Transactions))
 }
 
-func sameTransaction(a, b *ledger.Transaction) bool { return reflect.DeepEqual(a, b) }
-
 // newestFirst returns all transactions that s holds, newest first.
 func (s shown) newestFirst() []*ledger.Transaction {
 	var all []*ledger.Transaction
@@ -137,64 +135,42 @@ func repeats(all []*ledger.Transaction) bool {
 	return false
 }
 
-// recent reads the newest transactions in pages, and the intervals between some of them.
+// recent reads the newest transactions: all of them, those between two of them, and those up to one that nobody holds.
 func (c *comparer) recent(e *Engine, q ledger.Query, s shown) error {
 	all := s.newestFirst()
 	if repeats(all) {
 		return nil // a bound would mean two places; sources do not do that, chance does
 	}
-	limit := 3 + c.r.IntN(20)
-	var before ledger.Opt[ledger.Signature]
-	for at := 0; ; at += limit {
-		if err := c.interval(e, q, s, ledger.RecentRange{Before: before, Limit: limit}, all[at:]); err != nil {
-			return fmt.Errorf("recent, page at %d: %w", at, err)
+	for range 8 {
+		i, j := c.r.IntN(len(all)+1)-1, c.r.IntN(len(all)+1) // of the newer bound and of the older one; -1 and len(all): none
+		r, want := ledger.RecentRange{Limit: 1 + c.r.IntN(20)}, []*ledger.Transaction(nil)
+		if i >= 0 {
+			r.Before = ledger.Some(all[i].Signature)
 		}
-		if at+limit >= len(all) {
-			break
+		if j < len(all) {
+			r.After = ledger.Some(all[j].Signature)
 		}
-		before = ledger.Some(all[at+limit-1].Signature)
-	}
-	for range min(5, len(all)) {
-		i, j, limit := c.r.IntN(len(all)), c.r.IntN(len(all)), 1+c.r.IntN(9)
-		newer, older := ledger.Some(all[i].Signature), ledger.Some(all[j].Signature)
-		var between []*ledger.Transaction // none where before is older than after
 		if i < j {
-			between = all[i+1 : j]
+			want = all[i+1 : j]
 		}
-		if err := c.interval(e, q, s, ledger.RecentRange{Before: newer, After: older, Limit: limit}, between); err != nil {
-			return fmt.Errorf("recent, between %d and %d: %w", i, j, err)
+		got, more, v, err := e.Recent(q, r)
+		if err = errors.Join(err, s.checkView(v)); err != nil {
+			return err
 		}
-		if err := c.interval(e, q, s, ledger.RecentRange{After: older, Limit: limit}, all[:j]); err != nil {
-			return fmt.Errorf("recent, after %d: %w", j, err)
+		page := want[:min(len(want), r.Limit)]
+		if more != (len(want) > r.Limit) || len(got)+len(page) > 0 && !reflect.DeepEqual(got, page) {
+			return fmt.Errorf("recent, between %d and %d of %d: got %d, more %v, want %d of %d",
+				i, j, len(all), len(got), more, len(page), len(want))
 		}
 	}
-	return c.unknownBounds(e, q, s)
-}
-
-// interval asks for one page, which must be the first of want.
-func (c *comparer) interval(e *Engine, q ledger.Query, s shown, r ledger.RecentRange, want []*ledger.Transaction) error {
-	got, more, v, err := e.Recent(q, r)
-	if err = errors.Join(err, s.checkView(v)); err != nil {
-		return err
+	sig := ledger.Some(c.signatures[c.r.IntN(len(c.signatures))])
+	if _, held := s.find(sig.Value); held {
+		return nil
 	}
-	if wantMore := len(want) > r.Limit; more != wantMore || !slices.EqualFunc(got, want[:min(len(want), r.Limit)], sameTransaction) {
-		return fmt.Errorf("got %d transactions, more %v, want %d of %d", len(got), more, min(len(want), r.Limit), len(want))
-	}
-	return nil
-}
-
-// unknownBounds asks for intervals that end at transactions nobody holds.
-func (c *comparer) unknownBounds(e *Engine, q ledger.Query, s shown) error {
-	for range 4 {
-		sig := c.signatures[c.r.IntN(len(c.signatures))]
-		if _, held := s.find(sig); held {
-			continue
-		}
-		for _, r := range []ledger.RecentRange{{Before: ledger.Some(sig), Limit: 1}, {After: ledger.Some(sig), Limit: 1}} {
-			_, _, _, err := e.Recent(q, r)
-			if why, ok := absence(err); !ok || why.Absence != ledger.TransactionNotFound {
-				return fmt.Errorf("recent up to a transaction not held: %v", err)
-			}
+	for _, r := range []ledger.RecentRange{{Before: sig, Limit: 1}, {After: sig, Limit: 1}} {
+		_, _, _, err := e.Recent(q, r)
+		if why, ok := absence(err); !ok || why.Absence != ledger.TransactionNotFound {
+			return fmt.Errorf("recent up to a transaction not held: %v", err)
 		}
 	}
 	return nil

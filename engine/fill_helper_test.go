@@ -2,11 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 )
 
 // partial is a live source that shows only what changes.
@@ -58,25 +60,22 @@ func (u *fakeNode) questions() int {
 
 func (u *fakeNode) Fetch(ctx context.Context, keys []ledger.Pubkey, _ ledger.Commitment) (*ledger.BaseState, error) {
 	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.asked = append(u.asked, keys)
 	u.busy++
 	u.most = max(u.most, u.busy)
-	gate := u.gate
-	u.mu.Unlock()
-	var ended error
-	if gate != nil {
+	defer func() { u.busy-- }()
+	if gate := u.gate; gate != nil {
+		u.mu.Unlock()
 		select {
 		case <-gate:
 		case <-ctx.Done():
-			ended = ctx.Err()
 		}
+		u.mu.Lock()
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.busy--
 	switch {
-	case ended != nil:
-		return nil, &ledger.UpstreamError{Err: ended}
+	case ctx.Err() != nil:
+		return nil, &ledger.UpstreamError{Err: ctx.Err()}
 	case u.err != nil:
 		return nil, u.err
 	}
@@ -121,21 +120,56 @@ func (n *subject) ask(q ledger.Query, k ledger.Pubkey) <-chan reply {
 	return c
 }
 
+// fillTest runs a test of a node on a root at slot 100 that fetches from another, where key(1) has 5 lamports at slot 100.
+func fillTest(t *testing.T, f func(t *testing.T, u *fakeNode, n *subject)) {
+	t.Helper()
+	bubble.Test(t, func(t *testing.T) {
+		u := newFakeNode(100, lamports(key(1), 5))
+		n := filling(t, u, Config{})
+		defer n.mustStop()
+		f(t, u, n)
+	})
+}
+
 // mustAnswer fails the test unless an account is answered with these lamports, 0 for "not found".
 func (n *subject) mustAnswer(q ledger.Query, k ledger.Pubkey, want ledger.Lamports) reply {
 	n.t.Helper()
-	r := <-n.ask(q, k)
+	return n.mustGet(n.ask(q, k), want)
+}
+
+// mustGet fails the test unless a question is answered with these lamports, 0 for "not found".
+func (n *subject) mustGet(c <-chan reply, want ledger.Lamports) reply {
+	n.t.Helper()
+	r := <-c
 	why, missing := absence(r.err)
 	switch {
 	case want == 0 && (!missing || why.Absence != ledger.AccountNotFound):
 		n.t.Fatalf("answered %d lamports, err %v, want account not found", r.account.Lamports, r.err)
-	case want != 0 && (r.err != nil || r.account.Lamports != want || r.account.Pubkey != k):
+	case want != 0 && (r.err != nil || r.account.Lamports != want):
 		n.t.Fatalf("answered %d lamports, err %v, want %d", r.account.Lamports, r.err, want)
 	}
 	return r
 }
 
-// pending fails the test if a question was answered already.
+// mustRefuse fails the test unless a question is answered with an error.
+func (n *subject) mustRefuse(q ledger.Query, k ledger.Pubkey, want error) reply {
+	n.t.Helper()
+	r := <-n.ask(q, k)
+	if !errors.Is(r.err, want) {
+		n.t.Fatalf("answered %d lamports, err %v, want %v", r.account.Lamports, r.err, want)
+	}
+	return r
+}
+
+// mustHaveBeenAsked fails the test unless the node was asked so often.
+func (u *fakeNode) mustHaveBeenAsked(t *testing.T, times int) {
+	t.Helper()
+	if got := u.questions(); got != times {
+		t.Errorf("the node was asked %d times, want %d", got, times)
+	}
+}
+
+// pending waits until nothing moves, and fails the test if a question was answered already.
 func pending(t *testing.T, c <-chan reply) {
 	t.Helper()
 	synctest.Wait()

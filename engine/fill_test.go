@@ -9,53 +9,42 @@ import (
 
 	"ledgerd/engine/fill"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
 )
 
 func TestFirstQuestionFetchesAnAccount(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		k := key(1)
-		u := newFakeNode(100, lamports(k, 77))
-		n := filling(t, u, Config{})
-		defer n.mustStop()
+	fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {
+		k, other := key(1), key(2)
+		u.spoil = func(b *ledger.BaseState) *ledger.BaseState { // with a mint that nobody asked for
+			b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: other, Mint: ledger.Mint{Decimals: 3}})
+			return b
+		}
 		before := n.Head().Tip(ledger.Processed)
-		r := n.mustAnswer(ledger.Query{}, k, 77)
+		r := n.mustAnswer(ledger.Query{}, k, 5)
 		tip := r.view.Tip()
 		if tip.Slot != 100 || tip.Version <= before.Version || tip.Seq != before.Seq || r.account.Unknown() != 0 {
 			t.Errorf("answered %+v at %+v, want all of it at slot 100, a newer version and no update", r.account, tip)
 		}
-		n.mustAnswer(ledger.Query{}, k, 77)
-		n.mustAnswer(at(ledger.Finalized), k, 77) // nothing is unfinalized, so it is of the finalized block
-		if u.questions() != 1 {
-			t.Errorf("the node was asked %d times", u.questions())
+		if mints, _, err := n.Mints(ledger.Query{}, []ledger.Pubkey{other}); err != nil || mints[0] != nil {
+			t.Errorf("learned %+v, %v", mints[0], err)
 		}
-		block := child(rootBlock(100), 101, 0, lamports(k, 78))
-		n.send(block)
+		n.mustAnswer(at(ledger.Finalized), k, 5) // nothing is unfinalized, so it is of the finalized block
+		n.send(child(rootBlock(100), 101, 0, lamports(k, 78)))
 		n.mustAnswer(ledger.Query{}, k, 78)
-		updates := 0
-		for _, r := range n.records() {
-			for _, u := range r.Updates {
-				if u.Account.Pubkey == k {
-					updates++
-				}
-			}
-		}
-		if s := n.Stats().Fill; updates != 1 || u.questions() != 1 || s.Found != 1 || s.Fetches != 1 || s.Keys != 1 {
-			t.Errorf("%d updates, %d questions, %+v; want one of each", updates, u.questions(), s)
+		u.mustHaveBeenAsked(t, 1)
+		s, seq := n.Stats().Fill, n.Head().Tip(ledger.Processed).Seq
+		if seq != before.Seq+1 || s.Found != 1 || s.Fetches != 1 || s.Keys != 1 {
+			t.Errorf("%+v, up to update %d; want one of each", s, seq)
 		}
 	})
 }
 
 func TestManyQuestionsAreOneFetch(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		u := newFakeNode(100)
+	fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {
 		u.gate = make(chan struct{})
 		const keys, askers = 1000, 3
 		for i := range keys {
-			u.accounts[key(i)] = lamports(key(i), ledger.Lamports(i+1))
+			u.at(100, lamports(key(i), ledger.Lamports(i+1)))
 		}
-		n := filling(t, u, Config{})
-		defer n.mustStop()
 		var replies []<-chan reply
 		for range askers {
 			for i := range keys {
@@ -63,14 +52,10 @@ func TestManyQuestionsAreOneFetch(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if got := n.Stats().Fill.Waiting; got != keys {
-			t.Errorf("%d keys are waited for, want %d", got, keys)
-		}
+		waiting := n.Stats().Fill.Waiting
 		close(u.gate)
 		for i, c := range replies {
-			if r := <-c; r.err != nil || r.account.Lamports != ledger.Lamports(i%keys+1) {
-				t.Fatalf("key %d: %d lamports, err %v", i%keys, r.account.Lamports, r.err)
-			}
+			n.mustGet(c, ledger.Lamports(i%keys+1))
 		}
 		times := make(map[ledger.Pubkey]int)
 		for _, keys := range u.asked {
@@ -78,75 +63,55 @@ func TestManyQuestionsAreOneFetch(t *testing.T) {
 				t.Errorf("asked for %d keys at once", len(keys))
 			}
 			for _, k := range keys {
-				times[k]++
-			}
-		}
-		for k, n := range times {
-			if n != 1 {
-				t.Errorf("key %v was asked for %d times", k, n)
+				if times[k]++; times[k] > 1 {
+					t.Errorf("key %v was asked for %d times", k, times[k])
+				}
 			}
 		}
 		if len(times) != keys || u.most > fill.MaxFetches || len(u.asked) > keys/ledger.MaxFetchKeys+fill.MaxFetches+1 {
 			t.Errorf("%d keys in %d questions, %d at once", len(times), len(u.asked), u.most)
 		}
-		if got := n.Stats().Fill.Waiting; got != 0 {
-			t.Errorf("%d keys are waited for at the end", got)
+		if s := n.Stats().Fill; waiting != keys || s.Waiting != 0 {
+			t.Errorf("%d keys were waited for, %d at the end", waiting, s.Waiting)
 		}
 	})
 }
 
 func TestTooManyWantsAreRefused(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		u := newFakeNode(100)
+	fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {
 		u.gate = make(chan struct{})
-		n := filling(t, u, Config{})
-		defer n.mustStop()
 		var replies []<-chan reply
 		for i := range fill.MaxPending {
-			replies = append(replies, n.ask(ledger.Query{}, key(i)))
+			replies = append(replies, n.ask(ledger.Query{}, key(10+i)))
 		}
 		pending(t, replies[fill.MaxPending-1])
-		if r := <-n.ask(ledger.Query{}, key(fill.MaxPending)); !errors.Is(r.err, ledger.ErrFetchBusy) {
-			t.Errorf("one more: %v, want busy", r.err)
-		}
-		pending(t, n.ask(ledger.Query{}, key(0))) // of one that is wanted already
+		n.mustRefuse(ledger.Query{}, key(1), ledger.ErrFetchBusy)
+		pending(t, n.ask(ledger.Query{}, key(10))) // of one that is wanted already
 		close(u.gate)
 		for _, c := range replies {
-			if r := <-c; !errors.Is(r.err, ledger.ErrNotFound) {
-				t.Fatalf("%v, want not found", r.err)
-			}
+			n.mustGet(c, 0)
 		}
-		n.mustAnswer(ledger.Query{}, key(fill.MaxPending), 0)
+		n.mustAnswer(ledger.Query{}, key(1), 5)
 	})
 }
 
 func TestQuestionsHaveTheirDeadline(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		k := key(1)
-		u := newFakeNode(100, lamports(k, 5))
+	fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {
 		u.gate = make(chan struct{})
-		n := filling(t, u, Config{})
-		defer n.mustStop()
 		begun := time.Now()
-		r := <-n.ask(ledger.Query{Wait: time.Second}, k)
-		if took := time.Since(begun); !errors.Is(r.err, ledger.ErrFetching) || took != queryDeadline {
-			t.Errorf("%v after %v, want that it is being fetched after %v", r.err, took, queryDeadline)
+		n.mustRefuse(ledger.Query{Wait: time.Second}, key(1), ledger.ErrFetching)
+		if took := time.Since(begun); took != queryDeadline {
+			t.Errorf("refused after %v, want %v", took, queryDeadline)
 		}
 		close(u.gate)
 		synctest.Wait()
-		n.mustAnswer(ledger.Query{}, k, 5)
-		if u.questions() != 1 {
-			t.Errorf("the node was asked %d times: what came late was lost", u.questions())
-		}
+		n.mustAnswer(ledger.Query{}, key(1), 5)
+		u.mustHaveBeenAsked(t, 1) // what came late was not lost
 	})
 }
 
 func TestNodeThatIsDownIsLeftAlone(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		k := key(1)
-		u := newFakeNode(100, lamports(k, 5))
-		n := filling(t, u, Config{})
-		defer n.mustStop()
+	fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {
 		tests := []struct {
 			err   error
 			pause time.Duration
@@ -157,61 +122,44 @@ func TestNodeThatIsDownIsLeftAlone(t *testing.T) {
 			{&ledger.UpstreamError{Busy: true, RetryAfter: time.Hour}, ledger.MaxRetryAfter, true},
 			{errors.New("anything"), fill.PauseAfter, false},
 		}
-		for _, tt := range tests {
+		for i, tt := range tests {
 			u.fails(tt.err)
-			asked := u.questions()
 			begun := time.Now()
 			for time.Since(begun) < tt.pause {
+				r := n.mustRefuse(ledger.Query{}, key(1), ledger.ErrUnavailable)
 				var upstream *ledger.UpstreamError
-				if r := <-n.ask(ledger.Query{}, k); !errors.As(r.err, &upstream) || upstream.Busy != tt.busy || !errors.Is(r.err, ledger.ErrUnavailable) {
-					t.Fatalf("%v, want that the node is down (busy: %v)", r.err, tt.busy)
-				} else if left := tt.pause - time.Since(begun); upstream.RetryAfter != left {
-					t.Fatalf("clients are told to wait %v, and the node is left alone for %v more", upstream.RetryAfter, left)
+				if left := tt.pause - time.Since(begun); !errors.As(r.err, &upstream) || upstream.Busy != tt.busy || upstream.RetryAfter != left {
+					t.Fatalf("%v, want that the node is down (busy: %v) and left alone for %v more", r.err, tt.busy, left)
 				}
-				if _, _, err := n.Account(ledger.Query{}, key(2)); !errors.Is(err, ledger.ErrUnavailable) {
-					t.Fatalf("of another account: %v", err)
-				}
+				n.mustRefuse(ledger.Query{}, key(2), ledger.ErrUnavailable)
 				time.Sleep(100 * time.Millisecond)
 			}
-			if got := u.questions() - asked; got != 1 {
-				t.Errorf("asked %d times while it is to be left alone for %v", got, tt.pause)
-			}
+			u.mustHaveBeenAsked(t, i+1)
 		}
 		u.fails(nil)
-		n.mustAnswer(ledger.Query{}, k, 5)
+		n.mustAnswer(ledger.Query{}, key(1), 5)
 	})
 }
 
 func TestMissingAccountIsRememberedForAWhile(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		k, root := key(1), rootBlock(100)
-		u := newFakeNode(100)
-		n := filling(t, u, Config{})
-		defer n.mustStop()
-		begun := time.Now()
-		for time.Since(begun) < fill.NegativeFor {
+	fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {
+		k := key(2)
+		for begun := time.Now(); time.Since(begun) < fill.NegativeFor; time.Sleep(time.Second) {
 			n.mustAnswer(ledger.Query{}, k, 0)
-			time.Sleep(time.Second)
-		}
-		if u.questions() != 1 {
-			t.Errorf("a bot that polls for %v asked the node %d times", fill.NegativeFor, u.questions())
+			u.mustHaveBeenAsked(t, 1)
 		}
 		n.mustAnswer(ledger.Query{}, k, 0)
-		if u.questions() != 2 {
-			t.Errorf("after %v the node was asked %d times, want once more", fill.NegativeFor, u.questions())
-		}
+		u.mustHaveBeenAsked(t, 2)
 		// A block that makes it wins at once, and it can be closed and asked for again.
-		b101 := child(root, 101, 0, lamports(k, 9))
+		b101 := child(rootBlock(100), 101, 0, lamports(k, 9))
 		n.send(b101)
 		n.mustAnswer(ledger.Query{}, k, 9)
 		n.send(child(b101, 102, 0, lamports(k, 0)))
-		_, _, err := n.Account(ledger.Query{}, k)
-		if why, ok := absence(err); !ok || why.Absence != ledger.AccountClosed || why.Slot != 102 {
-			t.Errorf("after it was closed: %v", err)
+		r := n.mustRefuse(ledger.Query{}, k, ledger.ErrNotFound)
+		if why, _ := absence(r.err); why.Absence != ledger.AccountClosed || why.Slot != 102 {
+			t.Errorf("after it was closed: %v", r.err)
 		}
-		if u.questions() != 2 {
-			t.Errorf("the node was asked %d times for an account that blocks tell of", u.questions())
-		}
+		u.mustHaveBeenAsked(t, 2)
 	})
 }
 
@@ -232,47 +180,21 @@ func TestAnswersThatAreNoneChangeNothing(t *testing.T) {
 	}
 	for name, spoil := range spoils {
 		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				u := newFakeNode(100, lamports(k, 5))
+			fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {
 				u.spoil = spoil
-				n := filling(t, u, Config{})
-				defer n.mustStop()
 				before := n.Head().StateHash
 				var upstream *ledger.UpstreamError
-				if r := <-n.ask(ledger.Query{}, k); !errors.As(r.err, &upstream) {
-					t.Errorf("%v, want an upstream error", r.err)
-				}
-				if n.Head().StateHash != before {
-					t.Error("the state changed")
+				if r := <-n.ask(ledger.Query{}, k); !errors.As(r.err, &upstream) || n.Head().StateHash != before {
+					t.Errorf("%v, want an upstream error and the state as before", r.err)
 				}
 			})
 		})
 	}
 }
 
-func TestMintsNobodyAskedForAreNotLearned(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		u := newFakeNode(100, lamports(key(1), 5))
-		u.spoil = func(b *ledger.BaseState) *ledger.BaseState {
-			b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: key(2), Mint: ledger.Mint{Decimals: 3}})
-			return b
-		}
-		n := filling(t, u, Config{})
-		defer n.mustStop()
-		n.mustAnswer(ledger.Query{}, key(1), 5)
-		for _, r := range n.records() {
-			if r.Kind == ledger.BaseRecord && len(r.Base.Mints) != 0 {
-				t.Errorf("learned %+v", r.Base.Mints)
-			}
-		}
-	})
-}
-
 func TestStoppingAnswersWhoWaits(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		u := newFakeNode(100)
+	fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {
 		u.gate = make(chan struct{})
-		n := filling(t, u, Config{})
 		c := n.ask(ledger.Query{}, key(1))
 		pending(t, c)
 		begun := time.Now()
@@ -280,74 +202,19 @@ func TestStoppingAnswersWhoWaits(t *testing.T) {
 		if r := <-c; !errors.Is(r.err, ledger.ErrUnavailable) || time.Since(begun) != 0 {
 			t.Errorf("%v after %v, want unavailable at once", r.err, time.Since(begun))
 		}
-		if r := <-n.ask(ledger.Query{}, key(2)); !errors.Is(r.err, ledger.ErrUnavailable) {
-			t.Errorf("after the end: %v", r.err)
-		}
+		n.mustRefuse(ledger.Query{}, key(2), ledger.ErrUnavailable)
 	})
 }
 
 func TestNothingIsFetchedWhileIngestStandsStill(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		u := newFakeNode(100, lamports(key(1), 5))
-		n := filling(t, u, Config{})
-		defer n.mustStop()
+	fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {
 		n.mustAnswer(ledger.Query{}, key(1), 5)
-		root := rootBlock(100)
-		n.send(status(root, ledger.StatusDead)) // what is final is taken back: ingest stops
+		n.send(status(rootBlock(100), ledger.StatusDead)) // what is final is taken back: ingest stops
 		if why := n.Status().Unhealthy; !strings.Contains(why, "ingest stopped") {
 			t.Fatalf("health says %q", why)
 		}
-		if r := <-n.ask(ledger.Query{}, key(2)); !errors.Is(r.err, ledger.ErrUnavailable) || u.questions() != 1 {
-			t.Errorf("%v, %d questions, want unavailable without another one", r.err, u.questions())
-		}
+		n.mustRefuse(ledger.Query{}, key(2), ledger.ErrUnavailable)
 		n.mustAnswer(ledger.Query{}, key(1), 5)
-	})
-}
-
-// TestAccountKnownInPartIsCompleted has each block write an account in part: it is completed when the block is final that was
-// the newest when it was first asked for.
-func TestAccountKnownInPartIsCompleted(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		k, root := key(1), rootBlock(100)
-		u := newFakeNode(100, lamports(k, 7))
-		n := filling(t, u, Config{})
-		defer n.mustStop()
-		asIs := func(want ledger.Lamports) {
-			t.Helper()
-			begun := time.Now()
-			if r := n.mustAnswer(ledger.Query{}, k, want); r.account.Unknown() != ledger.FieldsShown || time.Since(begun) != 0 {
-				t.Errorf("unknown is %b after %v, want what is known at once", r.account.Unknown(), time.Since(begun))
-			}
-		}
-		b101 := child(root, 101, 0, ledger.AccountWrite{Pubkey: k, Lamports: 8})
-		b102 := child(b101, 102, 0, ledger.AccountWrite{Pubkey: k, Lamports: 9})
-		n.send(b101)
-		asIs(8)
-		n.send(b102)
-		asIs(9)
-		n.send(status(b102, ledger.StatusConfirmed))
-		if u.questions() != 0 {
-			t.Errorf("the node was asked %d times before the block is final", u.questions())
-		}
-		n.send(status(b101, ledger.StatusFinalized))
-		c := n.ask(ledger.Query{}, k)
-		pending(t, c) // the node stands at 100, before the block
-		u.at(101, owned(k, 8, key(9)))
-		if r := <-c; r.err != nil || r.account.Unknown() != 0 || r.account.Owner != key(9) || r.account.Lamports != 9 {
-			t.Errorf("completed to %+v, %v", r.account, r.err)
-		}
-		asked := u.questions()
-		n.mustAnswer(ledger.Query{}, k, 9)
-		if u.questions() != asked {
-			t.Error("what is complete was fetched again")
-		}
-		// It is closed and opened again: what the node says of before tells of an earlier life.
-		b103 := child(b102, 103, 0, lamports(k, 0))
-		b104 := child(b103, 104, 0, ledger.AccountWrite{Pubkey: k, Lamports: 3})
-		n.send(b103, b104)
-		asIs(3)
-		u.fails(&ledger.UpstreamError{})
-		n.send(status(b104, ledger.StatusFinalized))
-		asIs(3)
+		u.mustHaveBeenAsked(t, 1)
 	})
 }

@@ -29,7 +29,9 @@ type generator struct {
 	exact              bool // hashes are always told: what is meant does not depend on what came when
 	// reopens allows closing what is not open, and base state older than the tip. It is off
 	// where the memory of closed accounts ends within the test: its end has no exact moment.
-	reopens bool
+	reopens    bool
+	whole      bool // every write shows everything
+	blocksOnly bool // base state is never shown
 }
 
 func (g *generator) chance(percent int) bool { return g.r.IntN(100) < percent }
@@ -53,7 +55,7 @@ func (g *generator) next() ledger.Event {
 
 func (g *generator) choose() ledger.Event {
 	if len(g.m.chain) == 0 {
-		if g.chance(60) {
+		if g.chance(60) && !g.blocksOnly {
 			return g.base(ledger.Slot(g.r.IntN(12)))
 		}
 		return g.root()
@@ -68,7 +70,7 @@ func (g *generator) choose() ledger.Event {
 		return g.fromLate()
 	case n < 76:
 		return g.again()
-	case n < 84:
+	case n < 84 && !g.blocksOnly:
 		return g.base(g.baseSlot())
 	case g.m.info.FinalityByDepth && n < 98:
 		return nil
@@ -150,12 +152,11 @@ func (g *generator) write() ledger.AccountWrite {
 	if g.chance(15) {
 		w.Lamports = 0
 	}
-	switch g.r.IntN(4) {
-	case 0:
-	case 1:
-		w.Known = ledger.Fields(g.r.IntN(int(ledger.FieldsAll) + 1))
-	default:
+	switch n := g.r.IntN(4); {
+	case n > 1 || g.whole:
 		w.Known = ledger.FieldsAll
+	case n == 1:
+		w.Known = ledger.Fields(g.r.IntN(int(ledger.FieldsAll) + 1))
 	}
 	if w.Known&ledger.FieldOwner != 0 {
 		w.Owner = testPrograms()[g.r.IntN(5)]
@@ -307,6 +308,9 @@ func (g *generator) anyStatus() ledger.Event {
 	case 0:
 		return &ledger.SlotStatus{Slot: g.m.tip().Slot + 200, Status: said}
 	case 1:
+		if g.chance(30) {
+			said = ledger.StatusFinalized
+		}
 		if len(g.m.waiting) > 0 {
 			return status(g.m.waiting[g.r.IntN(len(g.m.waiting))].block, said)
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -28,22 +29,12 @@ func watch(t *testing.T, c Config) watched {
 	return w
 }
 
-// healthy fails the test unless health is fine.
-func (w watched) healthy(when string) {
-	w.t.Helper()
-	if why := w.Status().Unhealthy; why != "" {
-		w.t.Fatalf("%s: health says %q", when, why)
-	}
-}
-
-// ill fails the test unless health says why not in these words.
-func (w watched) ill(when string, words ...string) {
-	w.t.Helper()
-	why := w.Status().Unhealthy
-	for _, word := range words {
-		if !strings.Contains(why, word) {
-			w.t.Fatalf("%s: health says %q, want %q", when, why, word)
-		}
+// healthSays fails the test unless health says these words, or nothing where there are none.
+func (n *subject) healthSays(words ...string) {
+	n.t.Helper()
+	why := n.Status().Unhealthy
+	if len(words) == 0 && why != "" || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(why, w) }) {
+		n.t.Fatalf("health says %q, want %q", why, words)
 	}
 }
 
@@ -51,39 +42,39 @@ func TestHealthTellsWhyALiveSourceStandsStill(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := watch(t, Config{Shards: 1})
 		defer w.mustStop()
-		w.ill("at the start", "starting", "not connected yet")
+		w.healthSays("starting", "not connected yet")
 		w.up.Disconnected(upstream.Dial)
 		time.Sleep(time.Minute)
-		w.ill("no node", "starting", "not connected since 2000-01-01T00:00:00Z", upstream.Dial.Reason())
+		w.healthSays("starting", "not connected since 2000-01-01T00:00:00Z", upstream.Dial.Reason())
 		w.up.Connected()
-		w.ill("connected", "starting", "nothing comes")
+		w.healthSays("starting", "nothing comes")
 
 		root := rootBlock(100)
 		b101 := child(root, 101, 0)
 		w.send(root, b101)
-		w.healthy("blocks come")
+		w.healthSays() // blocks come
 
 		w.up.Disconnected(upstream.Closed)
 		time.Sleep(stallAfter)
-		w.healthy("a lost connection within the time that a reconnect has")
+		w.healthSays() // a lost connection within the time that a reconnect has
 		time.Sleep(time.Nanosecond)
-		w.ill("a lost connection", "no block for more than 10s, the newest is of slot 101", "not connected since", upstream.Closed.Reason())
+		w.healthSays("no block for more than 10s, the newest is of slot 101", "not connected since", upstream.Closed.Reason())
 		w.up.Connected()
-		w.ill("connected again", "is connected, and nothing comes")
+		w.healthSays("is connected, and nothing comes")
 		w.send(root, b101, status(b101, ledger.StatusConfirmed))
-		w.ill("what was known comes again", "blocks come, but")
+		w.healthSays("blocks come, but")
 
 		b102 := child(b101, 102, 0)
 		b103 := child(b102, 103, 0)
 		w.up.GapFound(101, 102)
 		w.send(b103)
-		w.ill("a gap", "slots after 101, up to 102, are missing and are being filled since")
+		w.healthSays("slots after 101, up to 102, are missing and are being filled since")
 		w.up.GapStuck(upstream.OutOfRange)
-		w.ill("a gap that nobody can fill", "cannot be filled", upstream.OutOfRange.Reason())
+		w.healthSays("cannot be filled", upstream.OutOfRange.Reason())
 		w.up.GapRepaired()
-		w.ill("a gap that the source does not know of", "parents are missing")
+		w.healthSays("parents are missing")
 		w.send(b102)
-		w.healthy("the gap is filled")
+		w.healthSays() // the gap is filled
 		if got := w.Head().Tip(ledger.Processed).Slot; got != 103 {
 			t.Errorf("the tip is slot %d", got)
 		}
@@ -102,7 +93,7 @@ func TestHealthDoesNotFlapOnSkippedSlots(t *testing.T) {
 		for i, wait := range []time.Duration{400, 800, 1200, 4000, 400, 9900, 400, 10000, 400} {
 			for range wait / 100 {
 				time.Sleep(100 * time.Millisecond)
-				w.healthy("between blocks")
+				w.healthSays() // between blocks
 			}
 			next := child(tip, tip.Slot+ledger.Slot(wait/400), 0)
 			if i%3 == 2 { // the tip was on a fork
@@ -111,7 +102,7 @@ func TestHealthDoesNotFlapOnSkippedSlots(t *testing.T) {
 				next.Slot++
 			}
 			w.send(next)
-			w.healthy("a block")
+			w.healthSays() // a block
 			tip = next
 		}
 	})
@@ -131,7 +122,7 @@ func TestOnlyBlocksAreSignsOfLife(t *testing.T) {
 			w.send(root, &ledger.SlotStatus{Slot: ledger.Slot(101 + i), Status: ledger.StatusConfirmed}, &ledger.BaseState{Slot: ledger.Slot(101 + i)})
 			_, _, _ = w.Account(ledger.Query{}, key(i))
 		}
-		w.ill("11 s of talk", "no block for more than 10s")
+		w.healthSays("no block for more than 10s")
 	})
 }
 
@@ -142,20 +133,20 @@ func TestRestartedNodeIsHealthyWithItsFirstBlock(t *testing.T) {
 		root := rootBlock(100, lamports(key(1), 5))
 		w := watch(t, onDisk(t, disk, Config{Shards: 1}))
 		w.send(root)
-		w.healthy("the first block")
+		w.healthSays() // the first block
 		w.mustStop()
 
 		w = watch(t, onDisk(t, disk.Crash(1, 1), Config{Shards: 1}))
 		defer w.mustStop()
-		w.ill("after a restart", "starting: no block has come since the start, the newest is of slot 100", "not connected yet")
+		w.healthSays("starting: no block has come since the start, the newest is of slot 100", "not connected yet")
 		if a, _, err := w.Account(ledger.Query{}, key(1)); err != nil || a.Lamports != 5 {
 			t.Errorf("reads: %d lamports, %v", a.Lamports, err)
 		}
 		w.up.Connected()
 		w.send(root)
-		w.ill("what was known comes again", "starting")
+		w.healthSays("starting")
 		w.send(child(root, 101, 0))
-		w.healthy("a block")
+		w.healthSays() // a block
 	})
 }
 
@@ -171,7 +162,7 @@ func TestFreshNodeWithoutANodeSaysThatNoBlockHasCome(t *testing.T) {
 			w := watch(t, c)
 			w.up.Disconnected(upstream.Dial)
 			time.Sleep(time.Minute)
-			w.ill("no node", "starting: no block has come since the start", upstream.Dial.Reason())
+			w.healthSays("starting: no block has come since the start", upstream.Dial.Reason())
 			if _, _, err := w.LatestBlock(ledger.Query{}); err != ledger.ErrNoBlock || w.Status().NotReady != err {
 				t.Errorf("the latest block: %v; status %+v; want %v", err, w.Status(), ledger.ErrNoBlock)
 			}

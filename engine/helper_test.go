@@ -120,25 +120,23 @@ func (n *subject) run(c Config, keep func(*ledger.Publication) bool) {
 // send shows events and waits until nothing moves any more.
 func (n *subject) send(events ...ledger.Event) {
 	n.t.Helper()
-	for _, e := range events {
-		select {
-		case n.source.feed <- e:
-		case <-n.ended:
-			n.t.Fatalf("the engine ended before it saw %T: %v", e, n.err)
-		}
+	if !n.try(events...) {
+		n.t.Fatalf("the engine ended before it saw everything: %v", n.err)
 	}
-	synctest.Wait()
 }
 
-// try is send for events that may end the engine.
-func (n *subject) try(events ...ledger.Event) {
+// try is send for events that may end the engine. It reports whether all were taken.
+func (n *subject) try(events ...ledger.Event) bool {
+	taken := 0
 	for _, e := range events {
 		select {
 		case n.source.feed <- e:
+			taken++
 		case <-n.ended:
 		}
 	}
 	synctest.Wait()
+	return taken == len(events)
 }
 
 // endInput ends the source's input and waits until that is settled.
@@ -205,12 +203,11 @@ func finite() ledger.SourceInfo {
 
 // child returns a block at slot on top of parent. Its hash tells slot and branch.
 func child(parent *ledger.Block, slot ledger.Slot, branch int, writes ...ledger.AccountWrite) *ledger.Block {
-	b := &ledger.Block{
+	return &ledger.Block{
 		Slot: slot, ParentSlot: parent.Slot, Blockhash: hash(int(slot)*100 + branch),
 		PreviousBlockhash: ledger.Some(parent.Blockhash), Time: ledger.Some(int64(1_700_000_000 + slot)),
 		Accounts: writes,
 	}
-	return b
 }
 
 // rootBlock returns a first block at slot.

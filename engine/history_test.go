@@ -1,12 +1,11 @@
 package engine
 
 import (
-	"bytes"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
-	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -20,18 +19,15 @@ func TestHistoryIsWhatWasPublished(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			seed := seeded(t, uint64(77+i)).Uint64()
 			bubble.Test(t, func(t *testing.T) {
-				m := newModel(s.info)
-				g := newGenerator(seed, m)
-				g.lossy, g.exact, g.reopens = s.lossy, true, s.retention.Slots > 1000
+				events, _ := s.randomEvents(seed, streamEvents*3/4)
 				disk := vfstest.NewMemory()
-				c := onDisk(t, disk, Config{Retention: s.retention, SnapshotInterval: 20 * time.Second, SegmentBytes: 16 << 10, Shards: 2})
+				c := onDisk(t, disk, Config{
+					Retention: s.retention, SnapshotInterval: 20 * time.Second, SegmentBytes: 16 << 10, Shards: 2,
+				})
 				n := startNode(t, s.info, c)
-				for range streamEvents {
-					if e := g.next(); e != nil {
-						m.event(e)
-						n.send(e)
-						time.Sleep(100 * time.Millisecond)
-					}
+				for _, e := range events {
+					n.send(e)
+					time.Sleep(100 * time.Millisecond)
 				}
 				all := n.published
 				holdHistory(t, n.Engine, all)
@@ -86,29 +82,17 @@ func holdHistory(t *testing.T, e *Engine, all []*ledger.Publication) {
 			t.Fatalf("after %d: begins at record %d, the final block was at %d", after, first, final.Version)
 		}
 		for i, p := range got {
-			samePublication(t, after, p, all[skip+i], i > 0)
+			want := all[skip+i]
+			if !slices.Equal(encoded(p.Records), encoded(want.Records)) {
+				t.Fatalf("after %d: published %d records, want %d, or others", after, len(p.Records), len(want.Records))
+			}
+			for level, g := range p.Head.Tips {
+				w := want.Head.Tips[level]
+				newest := level == int(ledger.Processed) && (g.Version != w.Version || g.Seq != w.Seq || g.Slot != w.Slot)
+				if i > 0 && (newest || g.Slot < w.Slot || g.Slot == w.Slot && g.Hash != w.Hash) { // the first has no levels yet
+					t.Fatalf("after %d: level %d stands at %+v, want %+v", after, level, g, w)
+				}
+			}
 		}
-	}
-}
-
-func samePublication(t *testing.T, after ledger.Seq, got, want *ledger.Publication, levels bool) {
-	t.Helper()
-	if len(got.Records) != len(want.Records) {
-		t.Fatalf("after %d: a publication of %d records, want %d", after, len(got.Records), len(want.Records))
-	}
-	for i, r := range got.Records {
-		if w := want.Records[i]; !bytes.Equal(codec.AppendRecord(nil, r), codec.AppendRecord(nil, w)) {
-			t.Fatalf("after %d: record %+v, want %+v", after, r, w)
-		}
-	}
-	for level := range got.Head.Tips {
-		g, w := got.Head.Tips[level], want.Head.Tips[level]
-		if levels && (g.Slot < w.Slot || g.Slot == w.Slot && g.Hash != w.Hash) {
-			t.Fatalf("after %d: level %d stands at slot %d, want %d", after, level, g.Slot, w.Slot)
-		}
-	}
-	g, w := got.Head.Tips[ledger.Processed], want.Head.Tips[ledger.Processed]
-	if levels && (g.Version != w.Version || g.Seq != w.Seq || g.Slot != w.Slot) {
-		t.Fatalf("after %d: stands at %+v, want %+v", after, g, w)
 	}
 }

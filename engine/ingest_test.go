@@ -1,74 +1,53 @@
 package engine
 
 import (
-	"context"
 	"errors"
-	"io"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/sequencer"
 )
 
+// showHuge starts a node over a root and shows blocks of 300 MiB on it, up to a slot, without finality.
+func showHuge(t *testing.T, info ledger.SourceInfo, last ledger.Slot) (n *subject, blocks []*ledger.Block) {
+	n = startNode(t, info, Config{Shards: 2, Retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 40}})
+	parent := rootBlock(100)
+	n.send(parent, status(parent, ledger.StatusFinalized)) // it speaks of finality, and stops to
+	for slot := ledger.Slot(101); slot <= last; slot++ {
+		parent = huge(child(parent, slot, 0, lamports(key(1), ledger.Lamports(slot))), 300<<20)
+		blocks = append(blocks, parent)
+		n.try(parent)
+	}
+	return n, blocks
+}
+
 // TestIngestPausesWhileTooMuchIsUnfinalized shows more than 1 GiB of blocks without finality:
 // the newest are held back until a status makes room, and then nothing of them is lost.
 func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t, live(), Config{Shards: 2, Retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 40}})
+		n, blocks := showHuge(t, live(), 104)
 		defer n.mustStop()
-		root := rootBlock(100)
-		n.send(root)
-		var blocks []*ledger.Block
-		parent := root
-		for slot := ledger.Slot(101); slot <= 104; slot++ {
-			parent = huge(child(parent, slot, 0, lamports(key(1), ledger.Lamports(slot))), 300<<20)
-			blocks = append(blocks, parent)
-			n.send(parent)
-		}
-		held := chainOf(parent, 3)
+		held := chainOf(blocks[3], 3)
 		n.send(events(held...)...)
-		if why := n.Status().Unhealthy; !strings.Contains(why, "unfinalized") {
-			t.Errorf("health says %q, want that too much is unfinalized", why)
-		}
-		if tip := n.Head().Tip(ledger.Processed).Slot; tip != 104 {
-			t.Errorf("ingest stands at slot %d, want it held back at 104", tip)
-		}
-		if a, _, err := n.Account(ledger.Query{}, key(1)); err != nil || a.Lamports != 104 {
-			t.Errorf("reads do not go on: %d lamports, %v", a.Lamports, err)
-		}
+		n.healthSays("unfinalized")
+		n.mustStand(104)                           // where ingest is held back
 		n.send(status(held[2], ledger.StatusDead)) // of a block that is held back
 		n.send(status(blocks[2], ledger.StatusFinalized))
-		if why := n.Status().Unhealthy; why != "" {
-			t.Errorf("health says %q after a status made room", why)
-		}
-		if tip := n.Head().Tip(ledger.Processed).Slot; tip != 106 {
-			t.Errorf("ingest stands at slot %d, want 106: 107 is dead", tip)
-		}
+		n.healthSays()
+		n.mustStand(106) // 107 is dead
 	})
 }
 
 // TestInputThatEndsHeldBackIsNotLostSilently ends the input while blocks wait for finality.
 func TestInputThatEndsHeldBackIsNotLostSilently(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t, finite(), Config{Shards: 1, Retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 40}})
-		root := rootBlock(100)
-		n.send(root, status(root, ledger.StatusFinalized)) // it speaks of finality, and stops to
-		parent := root
-		for slot := ledger.Slot(101); slot <= 105; slot++ {
-			parent = huge(child(parent, slot, 0), 300<<20)
-			n.send(parent)
-		}
+		n, _ := showHuge(t, finite(), 105)
 		n.endInput()
-		if why := n.Status().Unhealthy; !strings.Contains(why, "input ended with 1 events held back") {
-			t.Errorf("health says %q, want that the input ended with an event held back", why)
-		}
+		n.healthSays("input ended with 1 events held back")
 		n.mustStop()
 	})
 }
@@ -77,20 +56,9 @@ func TestInputThatEndsHeldBackIsNotLostSilently(t *testing.T) {
 // too many.
 func TestIngestStopsWhereNothingIsFinalized(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t, live(), Config{Shards: 1, Retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 40}})
-		root := rootBlock(100)
-		n.send(root)
-		parent := root
-		for slot := ledger.Slot(101); slot <= 108; slot++ {
-			parent = huge(child(parent, slot, 0), 300<<20)
-			n.try(parent)
-		}
-		if why := n.Status().Unhealthy; !strings.Contains(why, "ingest stopped") {
-			t.Errorf("health says %q, want that ingest stopped", why)
-		}
-		if _, _, err := n.Block(ledger.Query{}, 103); err != nil {
-			t.Errorf("reads do not go on: %v", err)
-		}
+		n, _ := showHuge(t, live(), 108)
+		n.healthSays("ingest stopped")
+		n.mustStand(104)
 		n.mustStop()
 	})
 }
@@ -119,6 +87,7 @@ func TestReadiness(t *testing.T) {
 				n.send(tt.events...)
 				if tt.ends {
 					n.endInput()
+					time.Sleep(time.Hour) // a source that ended is never stalled
 				}
 				if s := n.Status(); (s.Unhealthy == "") != (tt.want == nil) || s.NotReady != tt.want {
 					t.Errorf("status %+v, want %v", s, tt.want)
@@ -145,33 +114,15 @@ func TestReadiness(t *testing.T) {
 
 func TestWithoutSourceServesWhatIsHeld(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		e := New(Config{Shards: 2})
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- e.Run(ctx) }()
+		n := &subject{t: t, ended: make(chan struct{})}
+		n.run(Config{Shards: 2}, func(*ledger.Publication) bool { return true })
 		synctest.Wait()
-		if s := e.Status(); s.Unhealthy != "" || s.Peers != 0 {
+		if s := n.Status(); s.Unhealthy != "" || s.Peers != 0 {
 			t.Errorf("status %+v, want healthy without peers", s)
 		}
-		_, _, err := e.Account(ledger.Query{}, key(1))
+		_, _, err := n.Account(ledger.Query{}, key(1))
 		if why, ok := absence(err); !ok || why.Absence != ledger.AccountNotIndexed {
 			t.Errorf("an account: %v, want not indexed", err)
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-}
-
-func TestFiniteSourceIsNeverStalled(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t, finite(), Config{Shards: 1})
-		n.send(rootBlock(100))
-		n.endInput()
-		time.Sleep(time.Hour)
-		if why := n.Status().Unhealthy; why != "" {
-			t.Errorf("health says %q an hour after the end of input", why)
 		}
 		n.mustStop()
 	})
@@ -209,25 +160,19 @@ func TestBrokenShardEndsRun(t *testing.T) {
 	})
 }
 
-// TestStopEndsEveryGoroutine stops an engine at rest and at work, and asks it afterwards.
+// TestStopEndsEveryGoroutine stops an engine at work, and asks it afterwards. The bubble waits for its goroutines.
 func TestStopEndsEveryGoroutine(t *testing.T) {
-	before := goleak.IgnoreCurrent()
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	e := New(Config{Shards: 4, Source: &flatOut{stream: newWitnessStream(1, 2000)}, Logger: quiet})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- e.Run(ctx) }()
-	for e.Head() == nil || e.Head().Tip(ledger.Processed).Slot < 200 {
-		<-e.nextPublication()
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("Run: %v", err)
-	}
-	if _, _, err := e.Account(ledger.Query{}, key(1)); !errors.Is(err, ledger.ErrUnavailable) {
-		t.Errorf("a query after the end: %v, want unavailable", err)
-	}
-	goleak.VerifyNone(t, before)
+	bubble.Test(t, func(t *testing.T) {
+		events, _ := streams()[0].randomEvents(1, 300)
+		n := startNode(t, live(), Config{Shards: 4})
+		for _, e := range events {
+			n.source.feed <- e
+		}
+		n.mustStop()
+		if _, _, err := n.Account(ledger.Query{}, key(1)); !errors.Is(err, ledger.ErrUnavailable) {
+			t.Errorf("a query after the end: %v, want unavailable", err)
+		}
+	})
 }
 
 // TestMinSlotIsWaitedFor asks for slots that come, come late, and never come.
@@ -252,63 +197,16 @@ func TestMinSlotIsWaitedFor(t *testing.T) {
 		if _, took, err := ask(ledger.Query{MinSlot: 101, Wait: time.Second}); !errors.Is(err, ledger.ErrMinSlot) || took != time.Second {
 			t.Errorf("a slot that does not come: %v after %v, want ErrMinSlot after 1s", err, took)
 		}
-		type answer struct {
-			lamports ledger.Lamports
-			took     time.Duration
-			err      error
-		}
-		answers := make(chan answer, 1)
-		for _, q := range []ledger.Query{
-			{MinSlot: 103, Wait: 2 * time.Second},
-			{MinSlot: 105, Wait: 2 * time.Second, Commitment: ledger.Confirmed},
+		for i, then := range [][]ledger.Event{
+			events(blocks[:3]...), append(events(blocks[3:]...), status(blocks[2], ledger.StatusConfirmed)),
 		} {
-			go func() {
-				got, took, err := ask(q)
-				answers <- answer{got, took, err}
-			}()
+			began, level := time.Now(), levels[i]
+			answer := n.ask(ledger.Query{MinSlot: 103, Wait: 2 * time.Second, Commitment: level}, key(1))
 			time.Sleep(time.Second)
-			switch q.MinSlot {
-			case 103:
-				n.send(blocks[0], blocks[1])
-				n.send(blocks[2])
-			case 105:
-				n.send(blocks[3], blocks[4])
-				n.send(status(blocks[4], ledger.StatusConfirmed))
+			n.send(then...)
+			if a := <-answer; a.err != nil || a.account.Lamports != 103 || time.Since(began) != time.Second {
+				t.Errorf("a slot that comes at %s while it is waited for: %+v after %v", level, a, time.Since(began))
 			}
-			a := <-answers
-			if a.err != nil || a.lamports != ledger.Lamports(q.MinSlot) || a.took != time.Second {
-				t.Errorf("slot %d at %s came while waiting: %d, %v after %v", q.MinSlot, q.Commitment, a.lamports, a.err, a.took)
-			}
-		}
-	})
-}
-
-// TestAnswersFromOldHeads asks at a head while it is replaced, undone and folded away.
-func TestAnswersFromOldHeads(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t, live(), Config{Shards: 2})
-		defer n.mustStop()
-		root := rootBlock(100, lamports(key(1), 100))
-		blocks := chainOf(root, 5)
-		n.send(root, blocks[0])
-		old := n.Head()
-		n.send(child(root, 150, 1, lamports(key(1), 1)))
-		n.send(status(blocks[0], ledger.StatusFinalized))
-		ask := func() (ledger.Lamports, error) {
-			a, _, err := n.Account(ledger.Query{Commitment: ledger.Finalized, Head: old}, key(1))
-			return a.Lamports, err
-		}
-		time.Sleep(queryDeadline)
-		if got, err := ask(); err != nil || got != 100 {
-			t.Errorf("at the old head within a query's time: %d, %v, want 100", got, err)
-		}
-		time.Sleep(time.Minute)
-		n.send(events(blocks[1:]...)...)
-		if _, err := ask(); !errors.Is(err, ledger.ErrUnavailable) {
-			t.Errorf("at a head folded away: %v, want unavailable", err)
-		}
-		if a, _, err := n.Account(at(ledger.Finalized), key(1)); err != nil || a.Lamports != 101 {
-			t.Errorf("at the newest head: %d, %v, want 101", a.Lamports, err)
 		}
 	})
 }

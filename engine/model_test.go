@@ -47,6 +47,9 @@ func (f *fact[T]) learn(v T, by teacher) {
 	}
 }
 
+// opt returns the value where it is known.
+func (f fact[T]) opt() ledger.Opt[T] { return ledger.Opt[T]{Value: f.value, Known: f.known} }
+
 // modelAccount is an account or, while not open, the memory of its closing.
 type modelAccount struct {
 	open       bool
@@ -233,13 +236,12 @@ func (w *world) learnMint(key ledger.Pubkey, m ledger.Mint, by teacher) {
 
 // seen is what a reader can tell of an account. Two accounts that look the same are.
 type seen struct {
-	pubkey, owner ledger.Pubkey
-	lamports      ledger.Lamports
-	rentEpoch     uint64
-	executable    bool
-	unknown       ledger.Fields
-	hasToken      bool
-	token         ledger.TokenAccount
+	pubkey     ledger.Pubkey
+	lamports   ledger.Lamports
+	owner      ledger.Opt[ledger.Pubkey]
+	executable ledger.Opt[bool]
+	rentEpoch  ledger.Opt[uint64]
+	token      ledger.Opt[ledger.TokenAccount]
 }
 
 // see returns what the world shows at key: nothing but the key where nothing is open.
@@ -248,21 +250,9 @@ func (w *world) see(key ledger.Pubkey) seen {
 	if !a.open {
 		return seen{pubkey: key}
 	}
-	s := seen{
-		pubkey: key, lamports: a.lamports.value, owner: a.owner.value,
-		executable: a.executable.value, rentEpoch: a.rentEpoch.value,
-	}
-	if !a.owner.known {
-		s.unknown |= ledger.FieldOwner
-	}
-	if !a.executable.known {
-		s.unknown |= ledger.FieldExecutable
-	}
-	if !a.rentEpoch.known {
-		s.unknown |= ledger.FieldRentEpoch
-	}
+	s := seen{key, a.lamports.value, a.owner.opt(), a.executable.opt(), a.rentEpoch.opt(), ledger.Opt[ledger.TokenAccount]{}}
 	if a.token.value != nil {
-		s.hasToken, s.token = true, *a.token.value
+		s.token = ledger.Some(*a.token.value)
 	}
 	return s
 }
@@ -272,30 +262,27 @@ func seeAccount(a *ledger.Account) seen {
 	if a.Lamports == 0 {
 		return seen{pubkey: a.Pubkey}
 	}
-	s := seen{
-		pubkey: a.Pubkey, lamports: a.Lamports, owner: a.Owner, executable: a.Executable, rentEpoch: a.RentEpoch,
-		unknown: (ledger.FieldOwner | ledger.FieldExecutable | ledger.FieldRentEpoch) &^ a.Known,
-	}
+	s := seen{pubkey: a.Pubkey, lamports: a.Lamports}
+	s.owner = ledger.Opt[ledger.Pubkey]{Value: a.Owner, Known: a.Known&ledger.FieldOwner != 0}
+	s.executable = ledger.Opt[bool]{Value: a.Executable, Known: a.Known&ledger.FieldExecutable != 0}
+	s.rentEpoch = ledger.Opt[uint64]{Value: a.RentEpoch, Known: a.Known&ledger.FieldRentEpoch != 0}
 	if a.Token != nil {
-		s.hasToken, s.token = true, *a.Token
+		s.token = ledger.Some(*a.Token)
 	}
 	return s
 }
 
 func (s seen) ownedBy(program ledger.Pubkey) bool {
-	return s.lamports != 0 && s.unknown&ledger.FieldOwner == 0 && s.owner == program
+	return s.lamports != 0 && s.owner == ledger.Some(program)
 }
 
-func (s seen) heldBy(wallet ledger.Pubkey) bool { return s.hasToken && s.token.Owner == wallet }
+func (s seen) heldBy(wallet ledger.Pubkey) bool {
+	return s.token.Known && s.token.Value.Owner == wallet
+}
 
 func (s seen) String() string {
-	text := fmt.Sprintf("{%s… lamports %d owner %s… exec %v rent %d unknown %03b", s.pubkey.String()[:6], s.lamports,
-		s.owner.String()[:6], s.executable, s.rentEpoch, s.unknown)
-	if s.hasToken {
-		text += fmt.Sprintf(" token mint %s… wallet %s… amount %d details %v", s.token.Mint.String()[:6],
-			s.token.Owner.String()[:6], s.token.Amount, s.token.Details)
-	}
-	return text + "}"
+	return fmt.Sprintf("{%s lamports %d owner %v exec %v rent %v token %v}",
+		s.pubkey, s.lamports, s.owner, s.executable, s.rentEpoch, s.token)
 }
 
 func comparePubkeys(a, b ledger.Pubkey) int { return bytes.Compare(a[:], b[:]) }
@@ -341,18 +328,24 @@ func (w *world) hash() string {
 }
 
 func accountBytes(s seen) []byte {
+	known := 0
+	for i, k := range []bool{s.owner.Known, s.executable.Known, s.rentEpoch.Known} {
+		if k {
+			known |= 1 << i
+		}
+	}
 	b := append([]byte{1}, s.pubkey[:]...)
-	b = binary.LittleEndian.AppendUint64(b, uint64(s.lamports))
-	b = append(b, byte((ledger.FieldOwner|ledger.FieldExecutable|ledger.FieldRentEpoch)&^s.unknown))
-	b = appendBool(append(b, s.owner[:]...), s.executable)
-	b = binary.LittleEndian.AppendUint64(b, s.rentEpoch)
-	if !s.hasToken {
+	b = append(binary.LittleEndian.AppendUint64(b, uint64(s.lamports)), byte(known))
+	b = appendBool(append(b, s.owner.Value[:]...), s.executable.Value)
+	b = binary.LittleEndian.AppendUint64(b, s.rentEpoch.Value)
+	if !s.token.Known {
 		return b
 	}
-	b = append(append(b, s.token.Mint[:]...), s.token.Owner[:]...)
-	b = binary.LittleEndian.AppendUint64(b, s.token.Amount)
-	b = appendBool(b, s.token.Details.Known)
-	if d := s.token.Details.Value; s.token.Details.Known {
+	t := s.token.Value
+	b = append(append(b, t.Mint[:]...), t.Owner[:]...)
+	b = binary.LittleEndian.AppendUint64(b, t.Amount)
+	b = appendBool(b, t.Details.Known)
+	if d := t.Details.Value; t.Details.Known {
 		b = appendBool(append(b, byte(d.State)), d.Delegate.Known)
 		b = binary.LittleEndian.AppendUint64(append(b, d.Delegate.Value[:]...), d.DelegatedAmount)
 		b = append(appendBool(b, d.CloseAuthority.Known), d.CloseAuthority.Value[:]...)
@@ -388,11 +381,11 @@ func changes(before, after *world) []modelUpdate {
 			continue
 		}
 		u := modelUpdate{after: is}
-		if was.lamports != 0 && was.unknown&ledger.FieldOwner == 0 && !is.ownedBy(was.owner) {
-			u.ownerBefore = ledger.Some(was.owner)
+		if was.owner.Known && !is.ownedBy(was.owner.Value) {
+			u.ownerBefore = was.owner
 		}
-		if was.hasToken && !is.heldBy(was.token.Owner) {
-			u.walletBefore = ledger.Some(was.token.Owner)
+		if wallet := was.token.Value.Owner; was.token.Known && !is.heldBy(wallet) {
+			u.walletBefore = ledger.Some(wallet)
 		}
 		all = append(all, u)
 	}

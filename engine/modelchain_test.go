@@ -31,8 +31,8 @@ type modelWaiter struct {
 	status ledger.Status
 }
 
-// modelRecord is what a record must say, and the world after it.
-type modelRecord struct {
+// recordHead is what a record must say but for its accounts.
+type recordHead struct {
 	kind     ledger.RecordKind
 	slot     ledger.Slot
 	hash     ledger.Hash
@@ -40,21 +40,20 @@ type modelRecord struct {
 	time     ledger.Opt[int64]
 	status   ledger.Status
 	firstSeq ledger.Seq
-	updates  []modelUpdate
-	world    *world
-	hash256  string // of the world, once it was asked for
+}
+
+// modelRecord is what a record must say, and the world after it.
+type modelRecord struct {
+	recordHead
+	updates []modelUpdate
+	world   *world
 
 	// With a rollback: the accounts that somebody saw change in between though they stand as
 	// before, and all that were written at all.
 	seenBetween, written map[ledger.Pubkey]bool
 }
 
-func (r *modelRecord) stateHash() string {
-	if r.hash256 == "" {
-		r.hash256 = r.world.hash()
-	}
-	return r.hash256
-}
+func (r *modelRecord) stateHash() string { return r.world.hash() }
 
 // point is what is visible after an event: the engine may publish here and nowhere else.
 type point struct {
@@ -79,8 +78,6 @@ type model struct {
 	statusSeen           bool
 	baseSlot             ledger.Slot
 	bases                []*ledger.BaseState // that came after the first block: the same again means nothing
-	undoneDeepest        int                 // of all rollbacks
-	revived              int                 // blocks that were called dead and confirmed after all
 
 	log     []any // *ledger.Block and *ledger.BaseState that make up the present world
 	world   *world
@@ -121,7 +118,7 @@ func (m *model) event(e ledger.Event) {
 		m.log = append(m.log, e)
 		m.world = m.world.clone()
 		m.world.learnBase(e)
-		m.record(modelRecord{kind: ledger.BaseRecord, slot: e.Slot})
+		m.record(recordHead{kind: ledger.BaseRecord, slot: e.Slot}, nil)
 		if n := len(m.chain); n > 0 && m.finalized == n-1 {
 			m.tip().version, m.tip().seq = m.version(), m.seq() // nothing is unfinalized: every level sees it
 		}
@@ -143,10 +140,15 @@ func (m *model) end() {
 	m.note()
 }
 
-// record appends r with the updates that lead from the world before to the present one.
-func (m *model) record(r modelRecord) {
-	r.world, r.firstSeq = m.world, m.seq()+1
-	m.records = append(m.records, r)
+// record appends a record with updates that led to the present world.
+func (m *model) record(h recordHead, updates []modelUpdate) {
+	h.firstSeq = m.seq() + 1
+	m.records = append(m.records, modelRecord{recordHead: h, updates: updates, world: m.world})
+}
+
+// recordStatus appends the record of a status of a block.
+func (m *model) recordStatus(b *ledger.Block, s ledger.Status) {
+	m.record(recordHead{kind: ledger.StatusRecord, slot: b.Slot, hash: b.Blockhash, status: s}, nil)
 }
 
 // seq is the number of the newest update.
@@ -184,7 +186,7 @@ func (m *model) receive(b *ledger.Block) {
 		root := &modelBlock{Block: b}
 		m.tree[nameOf(b)], m.arrived = root, append(m.arrived, root)
 		m.append(root)
-		m.record(modelRecord{kind: ledger.StatusRecord, slot: b.Slot, hash: b.Blockhash, status: ledger.StatusFinalized})
+		m.recordStatus(b, ledger.StatusFinalized)
 		return
 	}
 	parent := m.parentOf(b)
@@ -246,22 +248,17 @@ func (m *model) parentOf(b *ledger.Block) *modelBlock {
 // at returns the block at a slot where the hash was not told: the chain's, else the last that was not
 // given up, else the last.
 func (m *model) at(slot ledger.Slot) *modelBlock {
-	var alive, found *modelBlock
+	var best *modelBlock
 	for _, n := range m.arrived {
-		if n.Slot != slot || m.tree[nameOf(n.Block)] != n {
-			continue
-		}
-		if m.onChain(n) {
+		switch {
+		case n.Slot != slot || m.tree[nameOf(n.Block)] != n:
+		case m.onChain(n):
 			return n
-		}
-		if found = n; !m.givenUp(n) {
-			alive = n
+		case best == nil || m.givenUp(best) || !m.givenUp(n):
+			best = n
 		}
 	}
-	if alive != nil {
-		return alive
-	}
-	return found
+	return best
 }
 
 // givenUp reports whether a block beside the chain, or one that it builds on there, is dead.
@@ -298,7 +295,7 @@ func (m *model) attach(b *ledger.Block, parent *modelBlock, claimed ledger.Commi
 	}
 }
 
-// descends reports whether n is above, or is, a block.
+// descends reports whether n is a block or builds on it.
 func (m *model) descends(n, above *modelBlock) bool {
 	for ; n != nil; n = n.parent {
 		if n == above {
@@ -308,17 +305,15 @@ func (m *model) descends(n, above *modelBlock) bool {
 	return false
 }
 
+// levelOf is the level that a status gives a block; no other does.
+var levelOf = map[ledger.Status]ledger.Commitment{
+	ledger.StatusConfirmed: ledger.Confirmed, ledger.StatusFinalized: ledger.Finalized,
+}
+
 func (m *model) release(i int, parent *modelBlock) {
 	w := m.waiting[i]
 	m.waiting = slices.Delete(m.waiting, i, i+1)
-	claimed := w.block.Status
-	if w.status == ledger.StatusConfirmed {
-		claimed = max(claimed, ledger.Confirmed)
-	}
-	if w.status == ledger.StatusFinalized {
-		claimed = ledger.Finalized
-	}
-	m.attach(w.block, parent, claimed)
+	m.attach(w.block, parent, max(w.block.Status, levelOf[w.status]))
 }
 
 func (m *model) passGaps(tooLong func() bool) {
@@ -344,9 +339,7 @@ func (m *model) append(n *modelBlock) {
 	m.world.learnBlock(n.Block)
 	m.log = append(m.log, n.Block)
 	m.chain = append(m.chain, n)
-	m.record(modelRecord{
-		kind: ledger.BlockRecord, slot: n.Slot, hash: n.Blockhash, time: n.Time, updates: changes(before, m.world),
-	})
+	m.record(recordHead{kind: ledger.BlockRecord, slot: n.Slot, hash: n.Blockhash, time: n.Time}, changes(before, m.world))
 	n.version, n.seq = m.version(), m.seq()
 }
 
@@ -372,41 +365,31 @@ func (m *model) cutTo(place int) {
 	if len(undone) == 0 {
 		return
 	}
-	m.undoneDeepest = max(m.undoneDeepest, len(undone))
 	if len(undone) > 32 || place < m.finalized {
 		m.stopped = "rollback refused"
 		return
 	}
-	from, before := m.tip(), m.world
-	r := modelRecord{
-		kind: ledger.RollbackRecord, slot: m.chain[place].Slot, hash: m.chain[place].Blockhash, fromSlot: from.Slot,
-		time: m.chain[place].Time, seenBetween: make(map[ledger.Pubkey]bool), written: make(map[ledger.Pubkey]bool),
-	}
+	from, to, before := m.tip(), m.chain[place], m.world
 	m.log = slices.DeleteFunc(m.log, func(e any) bool {
 		return slices.ContainsFunc(undone, func(n *modelBlock) bool { return e == any(n.Block) })
 	})
 	m.world = newWorld(m.world.wanted)
+	written := make(map[ledger.Pubkey]bool)
 	for _, e := range m.log {
 		switch e := e.(type) {
 		case *ledger.Block:
 			m.world.learnBlock(e)
 		case *ledger.BaseState:
 			m.world.learnBase(e)
+			noteKeys(written, e.Accounts)
 		}
 	}
-	r.updates = changes(before, m.world)
-	m.noteUndone(&r, undone)
-	m.chain = m.chain[:place+1]
-	m.record(r)
-	if m.confirmed > place {
-		m.confirmed, m.chain[place].again, m.chain[place].againSeq = place, m.version(), m.seq()
-	}
-}
-
-// noteUndone tells which accounts somebody saw change by the undone blocks, though they stand
-// again as they stood.
-func (m *model) noteUndone(r *modelRecord, undone []*modelBlock) {
+	h := recordHead{kind: ledger.RollbackRecord, slot: to.Slot, hash: to.Blockhash, fromSlot: from.Slot, time: to.Time}
+	m.record(h, changes(before, m.world))
+	r := &m.records[len(m.records)-1]
+	r.seenBetween, r.written = make(map[ledger.Pubkey]bool), written
 	for _, b := range undone {
+		noteKeys(written, b.Accounts)
 		for _, u := range m.records[b.version-1].updates {
 			r.seenBetween[u.after.pubkey] = true
 		}
@@ -414,26 +397,21 @@ func (m *model) noteUndone(r *modelRecord, undone []*modelBlock) {
 	for _, u := range r.updates {
 		delete(r.seenBetween, u.after.pubkey)
 	}
-	for _, e := range undone {
-		for i := range e.Accounts {
-			r.written[e.Accounts[i].Pubkey] = true
-		}
+	m.chain = m.chain[:place+1]
+	if m.confirmed > place {
+		m.confirmed, to.again, to.againSeq = place, m.version(), m.seq()
 	}
-	for _, e := range m.log {
-		if base, ok := e.(*ledger.BaseState); ok {
-			for i := range base.Accounts {
-				r.written[base.Accounts[i].Pubkey] = true
-			}
-		}
+}
+
+func noteKeys(into map[ledger.Pubkey]bool, writes []ledger.AccountWrite) {
+	for i := range writes {
+		into[writes[i].Pubkey] = true
 	}
 }
 
 func (m *model) status(e *ledger.SlotStatus) {
 	m.statusSeen = true
-	if len(m.chain) == 0 {
-		return
-	}
-	if e.Slot <= m.finalizedSlot() {
+	if len(m.chain) == 0 || e.Slot <= m.finalizedSlot() {
 		return
 	}
 	n := m.at(e.Slot)
@@ -447,30 +425,34 @@ func (m *model) status(e *ledger.SlotStatus) {
 		m.statusOfWaiting(e)
 		return
 	}
-	switch e.Status {
-	case ledger.StatusConfirmed:
-		m.raise(n, ledger.Confirmed)
-	case ledger.StatusFinalized:
-		m.raise(n, ledger.Finalized)
-	case ledger.StatusDead:
-		if m.said[modelSaying{nameOf(n.Block), ledger.StatusDead}] {
-			return
-		}
-		m.said[modelSaying{nameOf(n.Block), ledger.StatusDead}] = true
-		n.dead = true
-		if i := slices.Index(m.chain, n); i > 0 {
-			// The tip goes to the highest block that is left of what may be the chain.
-			sure, parent := m.chain[min(m.confirmed, i-1)], m.chain[i-1]
-			if best := highest(sure); best.Slot > parent.Slot {
-				m.switchTo(best)
-			} else {
-				m.cutTo(i - 1)
-			}
-		}
-		if m.stopped == "" {
-			m.record(modelRecord{kind: ledger.StatusRecord, slot: n.Slot, hash: n.Blockhash, status: ledger.StatusDead})
+	if e.Status != ledger.StatusDead {
+		m.raise(n, levelOf[e.Status])
+		return
+	}
+	if !m.sayFirst(n.Block, ledger.StatusDead) {
+		return
+	}
+	n.dead = true
+	if i := slices.Index(m.chain, n); i > 0 {
+		// The tip goes to the highest block that is left of what may be the chain.
+		sure, parent := m.chain[min(m.confirmed, i-1)], m.chain[i-1]
+		if best := highest(sure); best.Slot > parent.Slot {
+			m.switchTo(best)
+		} else {
+			m.cutTo(i - 1)
 		}
 	}
+	if m.stopped == "" {
+		m.recordStatus(n.Block, ledger.StatusDead)
+	}
+}
+
+// sayFirst notes a status of a block, and reports whether it was not said before.
+func (m *model) sayFirst(b *ledger.Block, what ledger.Status) bool {
+	saying := modelSaying{nameOf(b), what}
+	again := m.said[saying]
+	m.said[saying] = true
+	return !again
 }
 
 func (m *model) statusOfWaiting(e *ledger.SlotStatus) {
@@ -480,10 +462,8 @@ func (m *model) statusOfWaiting(e *ledger.SlotStatus) {
 	switch {
 	case i < 0:
 	case e.Status == ledger.StatusDead:
-		b := m.waiting[i].block
-		if of := (modelSaying{nameOf(b), ledger.StatusDead}); !m.said[of] {
-			m.said[of] = true
-			m.record(modelRecord{kind: ledger.StatusRecord, slot: b.Slot, hash: b.Blockhash, status: ledger.StatusDead})
+		if b := m.waiting[i].block; m.sayFirst(b, ledger.StatusDead) {
+			m.recordStatus(b, ledger.StatusDead)
 		}
 	default:
 		m.waiting[i].status = max(m.waiting[i].status, e.Status)
@@ -496,18 +476,16 @@ func (m *model) raise(n *modelBlock, level ledger.Commitment) {
 		return
 	}
 	if level == ledger.Confirmed {
-		if m.said[modelSaying{nameOf(n.Block), ledger.StatusConfirmed}] {
+		if !m.sayFirst(n.Block, ledger.StatusConfirmed) {
 			return
 		}
-		for a := n; a != nil; a = a.parent { // what it builds on is confirmed with it
-			m.said[modelSaying{nameOf(a.Block), ledger.StatusConfirmed}] = true
+		for a := n.parent; a != nil; a = a.parent { // what it builds on is confirmed with it
+			m.sayFirst(a.Block, ledger.StatusConfirmed)
 		}
 	}
 	if !m.onChain(n) {
 		for a := n; !m.onChain(a); a = a.parent {
-			if a.dead {
-				a.dead, m.revived = false, m.revived+1
-			}
+			a.dead = false
 		}
 		m.switchTo(highest(n))
 		if m.stopped != "" {
@@ -515,14 +493,12 @@ func (m *model) raise(n *modelBlock, level ledger.Commitment) {
 		}
 	}
 	place := slices.Index(m.chain, n)
-	r := modelRecord{kind: ledger.StatusRecord, slot: n.Slot, hash: n.Blockhash, status: ledger.StatusConfirmed}
 	switch {
 	case level == ledger.Finalized && place > m.finalized:
-		r.status = ledger.StatusFinalized
-		m.record(r)
+		m.recordStatus(n.Block, ledger.StatusFinalized)
 		m.finalize(place)
 	case place > m.confirmed:
-		m.record(r)
+		m.recordStatus(n.Block, ledger.StatusConfirmed)
 		m.confirmed = place
 	}
 }
@@ -548,11 +524,7 @@ func (m *model) finalize(place int) {
 		delete(m.tree, nameOf(past.Block))
 	}
 	for name, other := range m.tree {
-		above := false
-		for a := other; a != nil; a = a.parent {
-			above = above || a == n
-		}
-		if !above {
+		if !m.descends(other, n) {
 			delete(m.tree, name)
 			m.abandon(other.Block)
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,31 +12,34 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
+// lacking is which lists of a node may lack accounts, and what it says of accounts that it does not hold.
+type lacking struct {
+	program, other, tokens bool // lists of key(9), of another program, and of a wallet
+	absent                 string
+}
+
 // TestListsSayWhetherTheyMayLackAccounts with and without a filter, of sources that show all accounts and of those
 // that show what is touched alone, and of imports.
 func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
-	tokens := []ledger.Pubkey{ledger.TokenProgram, ledger.Token2022Program}
+	const unknown, none = "account not indexed", "neither an account"
+	gaps := ledger.SourceInfo{Finite: true, GapsAllowed: true}
+	key9 := ledger.NewFilter([]ledger.Pubkey{key(9)}, nil)
+	bothTokens := ledger.NewFilter([]ledger.Pubkey{ledger.TokenProgram, ledger.Token2022Program}, nil)
 	tests := map[string]struct {
 		info     ledger.SourceInfo
 		imported bool
 		filter   *ledger.Filter
-
-		lacks, lacksOther, lacksTokens bool // lists of key(9), of another program, and of a wallet
-		absent                         string
+		want     lacking
 	}{
-		"all accounts": {info: live(), absent: "neither an account"},
-		"what is touched": {
-			info: partial(), lacks: true, lacksOther: true, lacksTokens: true, absent: "account not indexed: neither",
-		},
-		"an import":               {info: partial(), imported: true, absent: "neither an account"},
-		"an import with gaps":     {info: ledger.SourceInfo{Finite: true, GapsAllowed: true}, imported: true, lacks: true, lacksOther: true, lacksTokens: true, absent: "account not indexed"},
-		"a program of all":        {info: live(), filter: ledger.NewFilter([]ledger.Pubkey{key(9)}, nil), lacksOther: true, lacksTokens: true, absent: "account not indexed"},
-		"both token programs":     {info: live(), filter: ledger.NewFilter(tokens, nil), lacks: true, lacksOther: true, absent: "account not indexed"},
-		"an account of all":       {info: live(), filter: ledger.NewFilter(nil, []ledger.Pubkey{key(1)}), lacks: true, lacksOther: true, lacksTokens: true, absent: "account not indexed"},
-		"a program of the import": {info: partial(), imported: true, filter: ledger.NewFilter([]ledger.Pubkey{key(9)}, nil), lacksOther: true, lacksTokens: true, absent: "account not indexed"},
-		"a program of what is touched": {
-			info: partial(), filter: ledger.NewFilter([]ledger.Pubkey{key(9)}, nil), lacks: true, lacksOther: true, lacksTokens: true, absent: "account not indexed",
-		},
+		"all accounts":                 {live(), false, nil, lacking{false, false, false, none}},
+		"what is touched":              {partial(), false, nil, lacking{true, true, true, unknown + ": neither"}},
+		"an import":                    {partial(), true, nil, lacking{false, false, false, none}},
+		"an import with gaps":          {gaps, true, nil, lacking{true, true, true, unknown}},
+		"a program of all":             {live(), false, key9, lacking{false, true, true, unknown}},
+		"both token programs":          {live(), false, bothTokens, lacking{true, true, false, unknown}},
+		"an account of all":            {live(), false, ledger.NewFilter(nil, []ledger.Pubkey{key(1)}), lacking{true, true, true, unknown}},
+		"a program of the import":      {partial(), true, key9, lacking{false, true, true, unknown}},
+		"a program of what is touched": {partial(), false, key9, lacking{true, true, true, unknown}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -47,45 +51,49 @@ func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 					}
 				}
 				c := onDisk(t, disk, Config{Shards: 2})
-				if err := c.Dir.BindFilter(tt.filter); err != nil {
-					t.Fatal(err)
-				}
-				if err := c.Dir.BindSource(tt.info); err != nil {
+				if err := errors.Join(c.Dir.BindFilter(tt.filter), c.Dir.BindSource(tt.info)); err != nil {
 					t.Fatal(err)
 				}
 				n := startNode(t, tt.info, c)
-				n.send(child(at100, 101, 0, owned(key(1), 1, key(9)), owned(key(4), 1, key(9)), owned(key(5), 1, key(8)), owned(key(8), 1, key(8)), owned(key(9), 1, key(8))))
+				b := child(at100, 101, 0, owned(key(1), 1, key(9)), owned(key(4), 1, key(9)))
+				for _, i := range []int{5, 8, 9} {
+					b.Accounts = append(b.Accounts, owned(key(i), 1, key(8)))
+				}
+				n.send(b)
 				synctest.Wait()
-				mustSayWhatIsLacking(t, n, tt.lacks, tt.lacksOther, tt.lacksTokens, tt.absent)
+				mustSayWhatIsLacking(t, n, tt.want)
 				n.mustStop()
 				c.Dir.Close()
 				// Who serves what is there knows as much.
-				mustSayWhatIsLacking(t, serving(t, disk, 1), tt.lacks, tt.lacksOther, tt.lacksTokens, tt.absent)
+				mustSayWhatIsLacking(t, serving(t, disk, 1), tt.want)
 			})
 		})
 	}
 }
 
-func mustSayWhatIsLacking(t *testing.T, n *subject, lacks, lacksOther, lacksTokens bool, absent string) {
+func mustSayWhatIsLacking(t *testing.T, n *subject, want lacking) {
 	t.Helper()
-	none := ledger.Opt[ledger.Pubkey]{}
-	for owner, want := range map[ledger.Pubkey]bool{key(9): lacks, key(8): lacksOther} {
-		_, _, v, err := n.Program(ledger.Query{}, owner, none, 10)
-		if err != nil && !strings.HasPrefix(err.Error(), "account not indexed") || v.Lacks != want {
-			t.Errorf("accounts of %s: %v, may lack accounts: %v, want %v", owner, err, v.Lacks, want)
+	nothing := ledger.Opt[ledger.Pubkey]{}
+	mustSay := func(v ledger.View, err error, lacks bool) {
+		t.Helper()
+		if err != nil && !strings.HasPrefix(err.Error(), "account not indexed") || v.Lacks != lacks {
+			t.Errorf("%v, may lack accounts: %v, want %v", err, v.Lacks, lacks)
 		}
 	}
-	if _, _, v, err := n.Tokens(ledger.Query{}, key(1), none, 10); err != nil && !strings.HasPrefix(err.Error(), "account not indexed") || v.Lacks != lacksTokens {
-		t.Errorf("tokens: %v, may lack accounts: %v, want %v", err, v.Lacks, lacksTokens)
+	_, _, v, err := n.Program(ledger.Query{}, key(9), nothing, 10)
+	mustSay(v, err, want.program)
+	_, _, v, err = n.Program(ledger.Query{}, key(8), nothing, 10)
+	mustSay(v, err, want.other)
+	_, _, v, err = n.Tokens(ledger.Query{}, key(1), nothing, 10)
+	mustSay(v, err, want.tokens)
+	_, _, _, errProgram := n.Program(ledger.Query{}, key(77), nothing, 10)
+	_, _, _, errTokens := n.Tokens(ledger.Query{}, key(77), nothing, 10)
+	for _, err := range []error{errProgram, errTokens} {
+		if err == nil || !strings.HasPrefix(err.Error(), want.absent) {
+			t.Errorf("list of a key that nothing is held of: %v, want %q", err, want.absent)
+		}
 	}
-	_, _, _, err := n.Program(ledger.Query{}, key(77), none, 10)
-	if err == nil || !strings.HasPrefix(err.Error(), absent) {
-		t.Errorf("accounts of a program that nothing is held of: %v, want %q", err, absent)
-	}
-	if _, _, _, err = n.Tokens(ledger.Query{}, key(77), none, 10); err == nil || !strings.HasPrefix(err.Error(), absent) {
-		t.Errorf("tokens of a wallet that nothing is held of: %v, want %q", err, absent)
-	}
-	whole := strings.HasPrefix(absent, "neither")
+	whole := strings.HasPrefix(want.absent, "neither")
 	if _, v, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1), key(77)}); err != nil || v.Lacks == whole {
 		t.Errorf("two accounts of which one is not held: %v, may lack accounts: %v", err, v.Lacks)
 	}

@@ -16,5 +16,3 @@ const (
 )
 
 type headTrail = published.Trail
-
-func (e *Engine) nextPublication() <-chan struct{} { return e.board.Next() }

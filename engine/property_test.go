@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -38,11 +41,31 @@ func (s *stream) model() *model {
 	return m
 }
 
+// generator returns a generator for the stream.
+func (s *stream) generator(seed uint64, exact bool) *generator {
+	g := newGenerator(seed, s.model())
+	g.lossy, g.exact, g.reopens = s.lossy, exact, s.retention.Slots > 1000
+	return g
+}
+
+// randomEvents returns so many events of a stream, and the model that followed them.
+func (s *stream) randomEvents(seed uint64, n int) (events []ledger.Event, m *model) {
+	g := s.generator(seed, true)
+	for len(events) < n {
+		if e := g.next(); e != nil {
+			g.m.event(e)
+			events = append(events, e)
+		}
+	}
+	return events, g.m
+}
+
 func streams() []stream {
 	all := sequencer.Retention{Slots: 100_000, Bytes: 1 << 30}
 	gaps := finite()
 	gaps.GapsAllowed = true
 	tokens := &wanted{[]ledger.Pubkey{ledger.TokenProgram, key(9)}, []ledger.Pubkey{key(0), key(6), key(11)}}
+	programs := &wanted{owners: []ledger.Pubkey{ledger.Token2022Program}}
 	return []stream{
 		{"live", live(), all, false, nil},
 		{"few slots", live(), sequencer.Retention{Slots: 25, Bytes: 1 << 30}, false, nil},
@@ -53,7 +76,7 @@ func streams() []stream {
 		{"lossy, few slots", gaps, sequencer.Retention{Slots: 40, Bytes: 1 << 30}, true, nil},
 		{"some accounts", live(), all, false, tokens},
 		{"some accounts, lossy", gaps, all, true, &wanted{keys: []ledger.Pubkey{key(1), key(2), key(7)}}},
-		{"some programs, few slots", live(), sequencer.Retention{Slots: 25, Bytes: 1 << 30}, false, &wanted{owners: []ledger.Pubkey{ledger.Token2022Program}}},
+		{"some programs, few slots", live(), sequencer.Retention{Slots: 25, Bytes: 1 << 30}, false, programs},
 	}
 }
 
@@ -78,32 +101,62 @@ func TestAnswersEqualNaiveModel(t *testing.T) {
 	}
 }
 
+// TestPublicationsEqualNaiveModel follows many more streams and compares only what is published, which takes little time:
+// it finds the forks that are rare. Streams with a filter are left out, because there the model and the engine
+// differ in which accounts a rollback calls unchanged.
+func TestPublicationsEqualNaiveModel(t *testing.T) {
+	for i, s := range streams()[:7] {
+		t.Run(s.name, func(t *testing.T) {
+			for round := range rounds(t, 8) {
+				seed := seeded(t, uint64(1000*i+round)).Uint64()
+				bubble.Test(t, func(t *testing.T) {
+					g := s.generator(seed, round%2 == 0)
+					f := s.follow(t, g.r, g.m, 1)
+					defer f.mustStop()
+					for range 2 * streamEvents {
+						if e := g.next(); e != nil {
+							f.show(e)
+						}
+					}
+					atTheEnd(t, f)
+				})
+			}
+		})
+	}
+}
+
 // followed is an engine with what was compared of it.
 type followed struct {
 	*subject
 	*comparer
 }
 
+// follow returns an engine for the stream, to be compared with a model.
+func (s *stream) follow(t *testing.T, r *rand.Rand, m *model, shards int) followed {
+	n := startNode(t, s.info, Config{Shards: shards, Retention: s.retention, Filter: s.filter()})
+	f := followed{n, newComparer(t, r, m, s.retention)}
+	f.askAll()
+	return f
+}
+
+// show shows an event, and compares what it leads to.
+func (f followed) show(e ledger.Event) {
+	f.m.event(e)
+	f.send(e)
+	f.publications(f.published)
+}
+
 func followStream(t *testing.T, s stream, seed uint64) {
-	m := s.model()
-	g := newGenerator(seed, m)
-	g.lossy, g.reopens = s.lossy, s.retention.Slots > 1000
+	g := s.generator(seed, false)
+	m := g.m
 	var all []followed
 	counts := []int{1, 2, 3, 8}
 	if testing.Short() {
 		counts = []int{1, 3} // the race detector takes ten times as long
 	}
 	for _, shards := range counts {
-		f := followed{startNode(t, s.info, Config{Shards: shards, Retention: s.retention, Filter: s.filter()}), newComparer(t, g.r, m, s.retention)}
+		f := s.follow(t, g.r, m, shards)
 		defer f.mustStop()
-		for i := range testKeys {
-			f.keys = append(f.keys, key(i))
-		}
-		f.keys = append(f.keys, key(12345))
-		f.programs, f.wallets = testPrograms(), []ledger.Pubkey{key(0), key(1), key(2), key(778)}
-		for i := range testSignatures {
-			f.signatures = append(f.signatures, signature(i))
-		}
 		all = append(all, f)
 	}
 	for n := 0; n < streamEvents && m.stopped == ""; {
@@ -121,15 +174,10 @@ func followStream(t *testing.T, s stream, seed uint64) {
 		n += len(burst)
 		compareAfter(t, g, all, burst)
 	}
-	if s.info.Finite {
-		endOfStream(t, m, all)
+	for _, f := range all {
+		atTheEnd(t, f)
 	}
-	for _, f := range all[1:] {
-		if got, want := f.Head().StateHash, all[0].Head().StateHash; got != want {
-			t.Errorf("%d shards: state hash %s, with one shard %s", len(f.shards), got, want)
-		}
-	}
-	t.Logf("%d records, %d updates, deepest rollback %d, %d dead blocks revived", len(m.records), m.seq(), m.undoneDeepest, m.revived)
+	t.Logf("%d records, %d updates", len(m.records), m.seq())
 }
 
 // compareAfter shows a burst to every engine, compares one of them in full and all in what
@@ -163,62 +211,43 @@ func compareAfter(t *testing.T, g *generator, all []followed, burst []ledger.Eve
 	}
 }
 
-func endOfStream(t *testing.T, m *model, all []followed) {
+// atTheEnd ends the input of a finite source and stops the engine: then no block or transaction is kept that it does not
+// show, and what blocks hold is answered without the shards.
+func atTheEnd(t *testing.T, f followed) {
 	t.Helper()
-	m.end()
-	for _, f := range all {
+	if m := f.m; m.info.Finite {
+		m.end()
 		f.endInput()
 		if m.stopped != "" {
 			if <-f.ended; f.err == nil {
-				t.Errorf("%d shards: a block still waits for its parent at the end, and Run returned no error", len(f.shards))
+				t.Error("a block still waits for its parent at the end, and Run returned no error")
 			}
 			f.err = nil
-			continue
+			return
 		}
 		f.publications(f.published)
 		f.answers(f.Engine, nil)
 	}
-}
-
-// TestStateHashDoesNotDependOnThePath reaches the same chain straight, with every block
-// doubled, and through branches that are undone; the hash is the same, and so are
-// all accounts.
-func TestStateHashDoesNotDependOnThePath(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		for round := range rounds(t, 3) {
-			m := newModel(live())
-			g := newGenerator(seeded(t, uint64(round+100)).Uint64(), m)
-			for n := 0; n < 120; n++ {
-				if e := g.next(); e != nil {
-					m.event(e)
-				}
-			}
-			wanders := startNode(t, live(), Config{Shards: 3})
-			straight := startNode(t, live(), Config{Shards: 2})
-			var path []ledger.Event
-			for _, e := range m.log {
-				// Base state in between counts from where it came, so it is no part of this.
-				if _, isBlock := e.(*ledger.Block); isBlock || path == nil {
-					path = append(path, e.(ledger.Event))
-				}
-			}
-			straight.send(path...)
-			wanders.send(path...)
-			last := m.tip().Block
-			branch := m.chain[m.finalized].Block
-			for depth := range 5 {
-				branch = g.content(child(branch, last.Slot+ledger.Slot(depth)+1, 99), nil)
-				wanders.send(branch)
-			}
-			wanders.send(slices.Repeat(path[len(path)-1:], 2)...)
-			wanders.send(status(last, ledger.StatusConfirmed))
-			if err := sameState(straight.Engine, wanders.Engine); err != nil {
-				t.Error(err)
-			}
-			straight.mustStop()
-			wanders.mustStop()
+	time.Sleep(2 * foldAfter)
+	synctest.Wait()
+	f.answers(f.Engine, nil)
+	head, first := f.Head(), slices.IndexFunc(f.published, func(p *ledger.Publication) bool { return p.Head.HasBlock })
+	if old := f.published[first].Head; old.Tip(ledger.Finalized).Version < head.Tip(ledger.Finalized).Version {
+		_, _, err := f.Accounts(ledger.Query{Commitment: ledger.Finalized, Head: old}, f.keys)
+		if !errors.Is(err, ledger.ErrUnavailable) {
+			t.Errorf("at a head that is folded away: %v, want unavailable", err)
 		}
-	})
+	}
+	s := f.shownOf(f.held[head], head, ledger.Processed)
+	if got, want := f.Stats().Transactions, len(s.newestFirst()); got != want {
+		t.Errorf("%d transactions are in memory, want the %d that are shown", got, want)
+	}
+	f.mustStop()
+	for _, ask := range f.questions()[3:] {
+		if err := ask(f.Engine, at(ledger.Processed), s); err != nil {
+			t.Errorf("after the shards ended: %v", err)
+		}
+	}
 }
 
 func sameState(a, b *Engine) error {
