@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
-	"slices"
 )
 
 // Neither direction divides a long number, and neither allocates.
@@ -94,58 +93,40 @@ func (w *words) dot(o *words) uint64 {
 		w[4]*o[4] + w[5]*o[5] + w[6]*o[6] + w[7]*o[7]
 }
 
-// addLower adds 256 bits to limbs. It leaves out the half of the products that are zero: a word
-// reaches no further up than one limb for each word behind it, and none the first limb.
-func (w *words) addLower(limbs *[9]uint64) {
-	o := &lowerWorth
-	limbs[1] += w[0] * o[1][0]
-	limbs[2] += w[0]*o[2][0] + w[1]*o[2][1]
-	limbs[3] += w[0]*o[3][0] + w[1]*o[3][1] + w[2]*o[3][2]
-	limbs[4] += w[0]*o[4][0] + w[1]*o[4][1] + w[2]*o[4][2] + w[3]*o[4][3]
-	limbs[5] += w[0]*o[5][0] + w[1]*o[5][1] + w[2]*o[5][2] + w[3]*o[5][3] + w[4]*o[5][4]
-	limbs[6] += w[0]*o[6][0] + w[1]*o[6][1] + w[2]*o[6][2] + w[3]*o[6][3] + w[4]*o[6][4] + w[5]*o[6][5]
-	limbs[7] += w[0]*o[7][0] + w[1]*o[7][1] + w[2]*o[7][2] + w[3]*o[7][3] + w[4]*o[7][4] + w[5]*o[7][5] + w[6]*o[7][6]
-	limbs[8] += w.dot(&o[8])
-}
-
 // Append32 appends the base58 of 32 bytes, at most Max32 characters.
 func Append32(dst []byte, b *[32]byte) []byte {
 	var limbs [9]uint64
-	w := loadWords(b[:])
-	w.addLower(&limbs)
-	// The text begins behind at least one of these ones. Wherever that is, as many bytes are
-	// copied as it can have, which is faster than to copy as many as it has.
-	var text [9*5 + Max32]byte
-	for j := len(limbs) - 1; j > 0; j-- {
-		carry := limbs[j] / pow5
-		limbs[j-1] += carry
-		putDigits((*[5]byte)(text[j*5:]), uint32(limbs[j]-carry*pow5))
-	}
-	putDigits((*[5]byte)(text[:]), uint32(limbs[0]))
-	first := leading(text[:9*5], alphabet[0]) - leading(b[:], 0)
-	n := len(dst)
-	dst = slices.Grow(dst, Max32)[:n+Max32]
-	*(*[Max32]byte)(dst[n:]) = [Max32]byte(text[first:])
-	return dst[:n+9*5-first]
+	addWords(limbs[:], b[:], lowerWorth[:])
+	return appendLimbs(dst, limbs[:], b[:])
 }
 
 // Append64 appends the base58 of 64 bytes, at most Max64 characters.
 func Append64(dst []byte, b *[64]byte) []byte {
 	var limbs [18]uint64
-	w := loadWords(b[:32])
+	addWords(limbs[:], b[:32], upperWorth[:])
+	addWords(limbs[9:], b[32:], lowerWorth[:])
+	settle(limbs[:9])
+	return appendLimbs(dst, limbs[:], b[:])
+}
+
+// addWords adds to limbs what 256 bits are worth in each, and settles them.
+func addWords(limbs []uint64, b []byte, worth []words) {
+	w := loadWords(b)
 	for j := range limbs {
-		limbs[j] = w.dot(&upperWorth[j])
+		limbs[j] += w.dot(&worth[j])
 	}
-	settle(limbs[:])
-	w = loadWords(b[32:])
-	w.addLower((*[9]uint64)(limbs[9:]))
-	settle(limbs[:])
+	settle(limbs)
+}
+
+// appendLimbs appends settled limbs as the text of b. It has as many leading ones as b has zero bytes, and the limbs never
+// fewer.
+func appendLimbs(dst []byte, limbs []uint64, b []byte) []byte {
 	var text [18 * 5]byte
 	for j, limb := range limbs {
 		putDigits((*[5]byte)(text[j*5:]), uint32(limb))
 	}
-	// There are as many leading ones as the number has leading zero bytes, never fewer.
-	return append(dst, text[leading(text[:], alphabet[0])-leading(b[:], 0):]...)
+	t := text[:len(limbs)*5]
+	return append(dst, t[leading(t, alphabet[0])-leading(b, 0):]...)
 }
 
 // putDigits writes a limb as five characters.
@@ -160,41 +141,33 @@ func putDigits(text *[5]byte, limb uint32) {
 // Decode32 sets b to the 32 bytes that s stands for. After an error, which is an Err, b is
 // unchanged or zero.
 func Decode32[T string | []byte](b *[32]byte, s T) error {
-	if len(s) < min32 || len(s) > Max32 {
-		return errLength
-	}
-	text := [50]byte(zeroDigits[:])
-	copy(text[len(text)-len(s):], s)
 	var acc [5]uint64
-	if readDigits(acc[:], text[:]) >= notDigit {
-		return errCharacter
-	}
-	for i, word := range acc[:4] {
-		binary.BigEndian.PutUint64(b[24-i*8:], word)
-	}
-	if acc[4] != 0 || leading(s, alphabet[0]) != leading(b[:], 0) {
-		*b = [32]byte{}
-		return errRange
-	}
-	return nil
+	return decode(b[:], acc[:], s, min32, Max32)
 }
 
 // Decode64 sets b to the 64 bytes that s stands for, as Decode32 does.
 func Decode64[T string | []byte](b *[64]byte, s T) error {
-	if len(s) < min64 || len(s) > Max64 {
+	var acc [9]uint64
+	return decode(b[:], acc[:], s, min64, Max64)
+}
+
+// decode sets b to the number that s stands for. acc has one word more than b.
+func decode[T string | []byte](b []byte, acc []uint64, s T, shortest, longest int) error {
+	if len(s) < shortest || len(s) > longest {
 		return errLength
 	}
-	text := zeroDigits
+	digits := zeroDigits
+	text := digits[:10*len(acc)]
 	copy(text[len(text)-len(s):], s)
-	var acc [9]uint64
-	if readDigits(acc[:], text[:]) >= notDigit {
+	if readDigits(acc, text) >= notDigit {
 		return errCharacter
 	}
-	for i, word := range acc[:8] {
-		binary.BigEndian.PutUint64(b[56-i*8:], word)
+	over := len(acc) - 1
+	for i, word := range acc[:over] {
+		binary.BigEndian.PutUint64(b[len(b)-8-i*8:], word)
 	}
-	if acc[8] != 0 || leading(s, alphabet[0]) != leading(b[:], 0) {
-		*b = [64]byte{}
+	if acc[over] != 0 || leading(s, alphabet[0]) != leading(b, 0) {
+		clear(b)
 		return errRange
 	}
 	return nil
