@@ -68,9 +68,6 @@ func (b *Base) Key(r arena.Ref) *ledger.Pubkey { return &b.store.records.At(r).k
 // Unpack sets a to the account of a record. dst has what a points at.
 func (b *Base) Unpack(r arena.Ref, a *ledger.Account, dst *Slab) { b.store.unpack(r, a, dst) }
 
-// UnpackShallow is Unpack without Token and FieldProvenance. It changes nothing.
-func (b *Base) UnpackShallow(r arena.Ref, a *ledger.Account) { b.store.unpack(r, a, nil) }
-
 // Prefetch loads a record into the caches of the processor. The caller must use the result, which has no
 // meaning, so that the load is not optimized away.
 func (b *Base) Prefetch(r arena.Ref) uint64 { return b.store.records.At(r).meta }
