@@ -13,7 +13,7 @@ import (
 
 	"github.com/mr-tron/base58"
 
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 )
 
 // shown is an account as a recorded file shows it.
@@ -29,7 +29,7 @@ func readAccounts(t *testing.T, sources ...string) map[string]shown {
 	accounts := map[string]shown{}
 	for _, source := range sources {
 		var v any
-		recorded.JSON(t, recorded.Path(t, source), &v)
+		datatest.JSON(t, datatest.Path(t, source), &v)
 		list, ok := v.([]any)
 		if !ok {
 			list = []any{v}
@@ -98,7 +98,7 @@ var megaTokenDecimals = json.Number("9")
 func decodedTokens(t *testing.T, accounts map[string]shown) map[string][]tokenRecord {
 	t.Helper()
 	var rows []decodedToken
-	recorded.JSON(t, recorded.Path(t, "vectors/spl-token-decoded.json"), &rows)
+	datatest.JSON(t, datatest.Path(t, "vectors/spl-token-decoded.json"), &rows)
 	newest := map[string]decodedToken{}
 	for _, row := range rows {
 		s, ok := accounts[row.Pubkey]
@@ -138,7 +138,7 @@ func decodedTokens(t *testing.T, accounts map[string]shown) map[string][]tokenRe
 // folder returns the recorded files of a folder, in name order.
 func folder(t *testing.T, name string) (sources []string) {
 	t.Helper()
-	entries, err := os.ReadDir(recorded.Path(t, name))
+	entries, err := os.ReadDir(datatest.Path(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestRecordedAccountsAreAnsweredAsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			accounts := readAccounts(t, tt.files...)
-			a := dial(t, start(t, "--data-dir", t.TempDir(), "--source", "file:"+recorded.Path(t, tt.source)))
+			a := dial(t, start(t, "--data-dir", t.TempDir(), "--source", "file:"+datatest.Path(t, tt.source)))
 			programs := map[string][]accountRecord{}
 			for _, key := range inKeyOrder(maps.Keys(accounts)) {
 				record := accounts[key].record
@@ -191,7 +191,7 @@ func TestRecordedAccountsAreAnsweredAsRecorded(t *testing.T) {
 
 // The mainnet began with 500 million SOL in 431 accounts.
 func TestGenesisAccountsAddUp(t *testing.T) {
-	path := recorded.Path(t, "accounts/mainnet-genesis.accounts.json")
+	path := datatest.Path(t, "accounts/mainnet-genesis.accounts.json")
 	a := dial(t, start(t, "--data-dir", t.TempDir(), "--source", "file:"+path))
 	sum, accounts := new(big.Int), 0
 	owners := map[string]bool{}
@@ -213,7 +213,7 @@ func TestGenesisAccountsAddUp(t *testing.T) {
 
 // The whole folder of recorded blocks cannot be one ledger: the operator reads why.
 func TestBlocksOfDifferentLedgersAreRefusedInOneLine(t *testing.T) {
-	paths := []string{recorded.Path(t, "blocks/mainnet-0-9.blocks.json"), recorded.Path(t, "blocks/devnet-314167369.json")}
+	paths := []string{datatest.Path(t, "blocks/mainnet-0-9.blocks.json"), datatest.Path(t, "blocks/devnet-314167369.json")}
 	r := begin(t, "--data-dir", t.TempDir(), "--source", "file:"+strings.Join(paths, ","))
 	if code := <-r.code; code != exitFailure {
 		t.Errorf("exit code %d, want %d", code, exitFailure)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/mr-tron/base58"
 
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 )
 
 // recordedFiles are the files of blocks in a form of a node. slot is given where the file
@@ -40,7 +40,7 @@ func TestRecordedBlocksAreAnsweredAsRecorded(t *testing.T) {
 			t.Parallel()
 			var paths []string
 			for name := range strings.SplitSeq(f.name, ",") {
-				paths = append(paths, recorded.Path(t, name))
+				paths = append(paths, datatest.Path(t, name))
 			}
 			l := readBlocks(t, f.slot, paths...)
 			if len(l.blocks) != f.blocks || len(l.newestFirst()) != f.transactions {

@@ -16,7 +16,7 @@ import (
 	"ledgerd/engine"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 	"ledgerd/engine/source/agave/agavetest"
 )
 
@@ -134,7 +134,7 @@ func TestImportedNodeEndsAsTheStraightRun(t *testing.T) {
 // TestRecordedAccountsAreImported holds real account data, at several slots each, against what the
 // file source makes of it.
 func TestRecordedAccountsAreImported(t *testing.T) {
-	path := recorded.Path(t, "accounts/account-updates.json")
+	path := datatest.Path(t, "accounts/account-updates.json")
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

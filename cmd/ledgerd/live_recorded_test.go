@@ -15,7 +15,7 @@ import (
 
 	"ledgerd/engine"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 	"ledgerd/engine/source/file"
 	"ledgerd/engine/source/geyser"
 	"ledgerd/engine/source/rpc"
@@ -78,7 +78,7 @@ func followOverSockets(t *testing.T, n *testnode.Node, source engine.Source, sto
 
 // TestTheRecordedStreamGivesTheRecordedChainOverASocket plays the recorded stream of a validator through a socket.
 func TestTheRecordedStreamGivesTheRecordedChainOverASocket(t *testing.T) {
-	l, err := testnode.RecordedStream(bytes.NewReader(recorded.Read(t, recorded.Path(t, recordedStream))))
+	l, err := testnode.RecordedStream(bytes.NewReader(datatest.Read(t, datatest.Path(t, recordedStream))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,9 +147,9 @@ func TestTheRecordedStreamGivesTheRecordedChainOverASocket(t *testing.T) {
 func recordedAnswers(t *testing.T, names ...string) (answers []testnode.RecordedBlock) {
 	t.Helper()
 	for _, name := range names {
-		path := recorded.Path(t, "blocks/"+name)
+		path := datatest.Path(t, "blocks/"+name)
 		var raw json.RawMessage
-		recorded.JSON(t, path, &raw)
+		datatest.JSON(t, path, &raw)
 		var all []json.RawMessage
 		if json.Unmarshal(raw, &all) != nil {
 			all = []json.RawMessage{raw}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/mr-tron/base58"
 
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 )
 
 // This file reads recorded blocks from plain maps, without any of our own code, so that the
@@ -44,7 +44,7 @@ func readBlocks(t testing.TB, slot uint64, paths ...string) *recording {
 	}
 	for _, path := range paths {
 		var v any
-		recorded.JSON(t, path, &v)
+		datatest.JSON(t, path, &v)
 		if response, ok := v.(map[string]any); ok && response["result"] != nil {
 			v = response["result"]
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 )
 
 // ending returns what a node logged about the end of its input, without the time.
@@ -91,7 +91,7 @@ func firstDifference(got, want string) string {
 }
 
 func TestSameFileGivesTheSameState(t *testing.T) {
-	source := "file:" + recorded.Path(t, "blocks/mainnet-254170887.json.gz")
+	source := "file:" + datatest.Path(t, "blocks/mainnet-254170887.json.gz")
 	endings := map[string]bool{}
 	for _, shards := range []string{"1", "7"} {
 		r := start(t, "--data-dir", t.TempDir(), "--source", source, "--shards", shards)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 )
 
 func TestRecordedTransactionsAreRead(t *testing.T) {
@@ -26,7 +26,7 @@ func TestRecordedTransactionsAreRead(t *testing.T) {
 				}
 			}
 		}
-		recorded.JSON(t, recorded.Path(t, name), &block)
+		datatest.JSON(t, datatest.Path(t, name), &block)
 		legacy, v0 := 0, 0
 		for i := range block.Transactions {
 			r := &block.Transactions[i]

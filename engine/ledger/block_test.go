@@ -3,7 +3,7 @@ package ledger
 import (
 	"testing"
 
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 )
 
 func TestBlockWithoutVotes(t *testing.T) {
@@ -63,7 +63,7 @@ func TestVotesOfRecordedBlocks(t *testing.T) {
 				}
 			}
 		}
-		recorded.JSON(t, recorded.Path(t, "blocks/"+name), &block)
+		datatest.JSON(t, datatest.Path(t, "blocks/"+name), &block)
 		for i := range block.Transactions {
 			m := &block.Transactions[i].Transaction.Message
 			vote := len(m.Instructions) == 1 && m.AccountKeys[m.Instructions[0].ProgramIDIndex] == VoteProgram

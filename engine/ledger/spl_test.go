@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 )
 
 // decodedOption is how the published decoders of the token programs write an option.
@@ -35,7 +35,7 @@ func TestTokenFactsAgreeWithThePublishedDecoders(t *testing.T) {
 			Decimals uint8
 		}
 	}
-	recorded.JSON(t, recorded.Path(t, "vectors/spl-token-decoded.json"), &rows)
+	datatest.JSON(t, datatest.Path(t, "vectors/spl-token-decoded.json"), &rows)
 	if len(rows) != 51 {
 		t.Fatalf("%d rows, want 51", len(rows))
 	}

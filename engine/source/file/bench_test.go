@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 	"ledgerd/engine/source/nodejson"
 )
 
@@ -66,7 +66,7 @@ func benchKey(i int) ledger.Pubkey { return sha256.Sum256([]byte(strconv.Itoa(i)
 
 // BenchmarkRecordedBlock reads a whole mainnet block of 602 transactions.
 func BenchmarkRecordedBlock(b *testing.B) {
-	content := string(recorded.Read(b, recorded.Path(b, "blocks/mainnet-254170887.json.gz")))
+	content := string(datatest.Read(b, datatest.Path(b, "blocks/mainnet-254170887.json.gz")))
 	b.SetBytes(int64(len(content)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -15,7 +15,7 @@ import (
 	"github.com/mr-tron/base58"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 )
 
 // write puts content into a file of that name in a new folder.
@@ -149,7 +149,7 @@ func testSignature(seed byte) string {
 func recodeBase58(t testing.TB, path string) string {
 	t.Helper()
 	var b map[string]json.RawMessage
-	if err := json.Unmarshal(recorded.Read(t, path), &b); err != nil {
+	if err := json.Unmarshal(datatest.Read(t, path), &b); err != nil {
 		t.Fatal(err)
 	}
 	var list []map[string]json.RawMessage

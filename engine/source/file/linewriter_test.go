@@ -14,7 +14,7 @@ import (
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 	"ledgerd/engine/source/nodejson"
 )
 
@@ -53,7 +53,7 @@ func TestEventLinesSayWhatEventsDo(t *testing.T) {
 // Whatever a node answered, its event lines say the same.
 func TestRecordedBlocksSurviveAsEventLines(t *testing.T) {
 	for _, folder := range []string{"blocks", "accounts"} {
-		for _, e := range events(t, recorded.Path(t, folder)) {
+		for _, e := range events(t, datatest.Path(t, folder)) {
 			checkEventLine(t, e)
 		}
 	}

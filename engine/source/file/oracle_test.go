@@ -9,7 +9,7 @@ import (
 
 	"github.com/mr-tron/base58"
 
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 )
 
 // This file reads recorded blocks a second time, from plain maps and with another base58,
@@ -43,7 +43,7 @@ type oracleToken struct{ mint, owner, amount string }
 // oracleBlocks returns the blocks of a recorded file.
 func oracleBlocks(t testing.TB, path string) []oracleBlock {
 	t.Helper()
-	decoder := json.NewDecoder(bytes.NewReader(recorded.Read(t, path)))
+	decoder := json.NewDecoder(bytes.NewReader(datatest.Read(t, path)))
 	decoder.UseNumber()
 	var v any
 	if err := decoder.Decode(&v); err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/mr-tron/base58"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 )
 
 // oracleAccounts returns the accounts of a recorded file, with plain maps: one object or a
 // list, keys as text or bytes.
 func oracleAccounts(t *testing.T, path string) (list []map[string]any) {
 	t.Helper()
-	decoder := json.NewDecoder(bytes.NewReader(recorded.Read(t, path)))
+	decoder := json.NewDecoder(bytes.NewReader(datatest.Read(t, path)))
 	decoder.UseNumber()
 	var v any
 	if err := decoder.Decode(&v); err != nil {
@@ -97,7 +97,7 @@ func compareBase(t *testing.T, got []*ledger.BaseState, want []map[string]any) {
 }
 
 func TestGenesisAddsUpToTheFirstSupply(t *testing.T) {
-	path := recorded.Path(t, "accounts/mainnet-genesis.accounts.json")
+	path := datatest.Path(t, "accounts/mainnet-genesis.accounts.json")
 	got := bases(t, path)
 	compareBase(t, got, oracleAccounts(t, path))
 	var sum ledger.Lamports
@@ -110,7 +110,7 @@ func TestGenesisAddsUpToTheFirstSupply(t *testing.T) {
 }
 
 func TestRecordedAccountUpdatesKeepSlotAndTokenFacts(t *testing.T) {
-	path := recorded.Path(t, "accounts/account-updates.json")
+	path := datatest.Path(t, "accounts/account-updates.json")
 	got := bases(t, path)
 	want := oracleAccounts(t, path)
 	if len(want) != 84 {
@@ -122,7 +122,7 @@ func TestRecordedAccountUpdatesKeepSlotAndTokenFacts(t *testing.T) {
 		Source, Pubkey, Kind string
 		Slot                 *ledger.Slot
 	}
-	if err := json.Unmarshal(recorded.Read(t, recorded.Path(t, "vectors/spl-token-decoded.json")), &decoded); err != nil {
+	if err := json.Unmarshal(datatest.Read(t, datatest.Path(t, "vectors/spl-token-decoded.json")), &decoded); err != nil {
 		t.Fatal(err)
 	}
 	type at struct {
@@ -157,7 +157,7 @@ func TestRecordedAccountUpdatesKeepSlotAndTokenFacts(t *testing.T) {
 }
 
 func TestAccountsWithByteListsAreRead(t *testing.T) {
-	dir := recorded.Path(t, "accounts/vixen")
+	dir := datatest.Path(t, "accounts/vixen")
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 4 {
 		t.Fatalf("%d files, %v; want 4", len(entries), err)
@@ -178,7 +178,7 @@ func TestAccountsWithByteListsAreRead(t *testing.T) {
 }
 
 func TestAccountFilesOfTheCommandLineAreRead(t *testing.T) {
-	dir := recorded.Path(t, "vectors/kit-accounts")
+	dir := datatest.Path(t, "vectors/kit-accounts")
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -203,13 +203,13 @@ func TestAccountFilesOfTheCommandLineAreRead(t *testing.T) {
 
 func TestAccountInfoTakesItsKeyFromTheNameOfTheFile(t *testing.T) {
 	const name = "GetAccountInfoResponse.json"
-	path := recorded.Path(t, "rpc/http/Accounts/"+name)
+	path := datatest.Path(t, "rpc/http/Accounts/"+name)
 	s, _ := open(t, path)
 	if _, err := run(s, nil); err == nil || !strings.HasSuffix(err.Error(), "pubkey is neither in the object nor in the name of the file") {
 		t.Errorf("without a key in the name: err = %v", err)
 	}
 	k := testKey(9)
-	got := bases(t, write(t, "account-"+k+".json", string(recorded.Read(t, path))))
+	got := bases(t, write(t, "account-"+k+".json", string(datatest.Read(t, path))))
 	w := got[0].Accounts[0]
 	if got[0].Slot != 79200467 || w.Pubkey.String() != k || w.Lamports != 5478840 || w.RentEpoch != 195 || w.Known != ledger.FieldsAll {
 		t.Errorf("slot %d, %+v", got[0].Slot, w)
@@ -217,13 +217,13 @@ func TestAccountInfoTakesItsKeyFromTheNameOfTheFile(t *testing.T) {
 }
 
 func TestProgramAccountsAreBaseState(t *testing.T) {
-	path := recorded.Path(t, "rpc/http/Accounts/GetProgramAccountsResponse.json")
+	path := datatest.Path(t, "rpc/http/Accounts/GetProgramAccountsResponse.json")
 	got := bases(t, path)
 	if len(got) != 1 || got[0].Slot != 0 || len(got[0].Accounts) != 2 ||
 		got[0].Accounts[0].Pubkey.String() != "FzNKvS4SCHDoNbnnfhmGSLVRCLNBUuGecxdvobSGmWMh" || got[0].Accounts[1].Lamports != 3486960 {
 		t.Errorf("got %+v", got[0])
 	}
-	s, _ := open(t, recorded.Path(t, "rpc/http/Accounts/GetMultipleAccountsResponse.json"))
+	s, _ := open(t, datatest.Path(t, "rpc/http/Accounts/GetMultipleAccountsResponse.json"))
 	if _, err := run(s, nil); err == nil || !strings.HasSuffix(err.Error(), "account 1: pubkey is missing") {
 		t.Errorf("accounts without keys: err = %v", err)
 	}
@@ -232,7 +232,7 @@ func TestProgramAccountsAreBaseState(t *testing.T) {
 func TestParsedAccountDataTeachesTokenFacts(t *testing.T) {
 	k := testKey(1)
 	read := func(name string) ledger.AccountWrite {
-		got := bases(t, write(t, k+".json", string(recorded.Read(t, recorded.Path(t, "rpc/http/Accounts/"+name)))))
+		got := bases(t, write(t, k+".json", string(datatest.Read(t, datatest.Path(t, "rpc/http/Accounts/"+name)))))
 		return got[0].Accounts[0]
 	}
 	w := read("GetTokenAccountInfoResponse.json")

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 )
 
 // recordedBlocks are all recorded files with blocks in a form of a node.
@@ -41,7 +41,7 @@ func slotsFrom(first ledger.Slot, n int) (slots []ledger.Slot) {
 func TestRecordedBlocksAreReadAsRecorded(t *testing.T) {
 	for _, r := range recordedBlocks {
 		t.Run(filepath.Base(r.path), func(t *testing.T) {
-			path := recorded.Path(t, r.path)
+			path := datatest.Path(t, r.path)
 			want := oracleBlocks(t, path)
 			got := blocks(t, path)
 			if len(got) != len(want) || len(got) != len(r.slots) {
@@ -158,15 +158,15 @@ func compareMints(t *testing.T, b *ledger.Block, want map[string]string) {
 }
 
 func TestEncodingsOfOneBlockAreTheSameEvent(t *testing.T) {
-	raw := blocks(t, recorded.Path(t, "blocks/excerpt-mainnet-100000000.json"))
-	parsed := blocks(t, recorded.Path(t, "blocks/excerpt-mainnet-100000000-jsonparsed.json"))
+	raw := blocks(t, datatest.Path(t, "blocks/excerpt-mainnet-100000000.json"))
+	parsed := blocks(t, datatest.Path(t, "blocks/excerpt-mainnet-100000000-jsonparsed.json"))
 	if !reflect.DeepEqual(raw, parsed) {
 		t.Errorf("json and jsonParsed differ:\n%+v\n%+v", raw[0], parsed[0])
 	}
 }
 
 func TestEncodingBase58IsRead(t *testing.T) {
-	path := recorded.Path(t, "blocks/devnet-314167369.json")
+	path := datatest.Path(t, "blocks/devnet-314167369.json")
 	want := blocks(t, path)
 	got := blocks(t, write(t, "314167369.json", recodeBase58(t, path)))
 	if !reflect.DeepEqual(got, want) {
@@ -176,7 +176,7 @@ func TestEncodingBase58IsRead(t *testing.T) {
 
 // A list of one file's blocks, as response after response, is the same as the file.
 func TestResponsesOfANodeAreReadLikeTheirResults(t *testing.T) {
-	path := recorded.Path(t, "blocks/devnet-314167369.json")
+	path := datatest.Path(t, "blocks/devnet-314167369.json")
 	want := blocks(t, path)
 	result, err := os.ReadFile(path)
 	if err != nil {
@@ -197,12 +197,12 @@ func TestResponsesOfANodeAreReadLikeTheirResults(t *testing.T) {
 
 func TestSingleTransactionsAreNoBlocks(t *testing.T) {
 	for _, dir := range []string{"rpc/getTransaction", "rpc/getTransaction-base64"} {
-		entries, err := os.ReadDir(recorded.Path(t, dir))
+		entries, err := os.ReadDir(datatest.Path(t, dir))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			path := recorded.Path(t, filepath.Join(dir, e.Name()))
+			path := datatest.Path(t, filepath.Join(dir, e.Name()))
 			s, _ := open(t, path)
 			got, err := run(s, nil)
 			want := "cannot read " + path + ": a single transaction, which is neither a block nor an account"

@@ -18,7 +18,7 @@ import (
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -279,12 +279,12 @@ func TestFilesThatAreNoRecordingsAreRefused(t *testing.T) {
 		"blocks/mainnet-0-9.car", "blocks/mainnet-43200.confirmedblock.pb", "accounts/mainnet-genesis.bin",
 		"accounts/account-updates.plerkle.tar.gz", "README.md",
 	} {
-		s, _ := open(t, recorded.Path(t, name))
+		s, _ := open(t, datatest.Path(t, name))
 		if _, err := run(s, nil); err == nil || !strings.HasSuffix(err.Error(), ": its content is none of the recorded forms") {
 			t.Errorf("%s: err = %v", name, err)
 		}
 	}
-	dir := recorded.Path(t, "accounts")
+	dir := datatest.Path(t, "accounts")
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)

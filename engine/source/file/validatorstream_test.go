@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 )
 
 const recordedStream = "streams/mainnet-398202772-398202821.geyser.bin.gz"
@@ -99,14 +99,14 @@ func told(t *testing.T, messages io.Reader) (lines []string) {
 
 func unpacked(t *testing.T) []byte {
 	t.Helper()
-	return recorded.Read(t, recorded.Path(t, recordedStream))
+	return datatest.Read(t, datatest.Path(t, recordedStream))
 }
 
 // The recorded live stream is the recorded chain: hashes, parents, times, and what the slots came
 // to, in order.
 func TestRecordedValidatorStreamIsTheChain(t *testing.T) {
 	want := told(t, bytes.NewReader(unpacked(t)))
-	s, lines := open(t, recorded.Path(t, recordedStream))
+	s, lines := open(t, datatest.Path(t, recordedStream))
 	events, err := run(s, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 	"ledgerd/engine/source/nodejson"
 )
 
@@ -71,7 +71,7 @@ func TestRecordedAnswersGiveTheRecordedBlocks(t *testing.T) {
 		"mainnet-254170887.json.gz": 254170887, "devnet-270893658.json": 270893658, "devnet-314167369.json": 314167369,
 		"excerpt-mainnet-100000000.json": 100000000,
 	} {
-		text := recorded.Read(t, recorded.Path(t, "blocks/"+name))
+		text := datatest.Read(t, datatest.Path(t, "blocks/"+name))
 		var want facts
 		if err := json.Unmarshal(text, &want); err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestRecordedAnswersGiveTheRecordedBlocks(t *testing.T) {
 }
 
 func BenchmarkReadBlock(b *testing.B) {
-	text := recorded.Read(b, recorded.Path(b, "blocks/"+"mainnet-254170887.json.gz"))
+	text := datatest.Read(b, datatest.Path(b, "blocks/"+"mainnet-254170887.json.gz"))
 	answer := fmt.Appendf(nil, `{"jsonrpc":"2.0","result":%s,"id":1}`, text)
 	b.SetBytes(int64(len(answer)))
 	b.ReportAllocs()

@@ -11,7 +11,7 @@ import (
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/recorded"
+	"ledgerd/engine/ledger/datatest"
 )
 
 func TestAccountDataTellsTheFacts(t *testing.T) {
@@ -308,7 +308,7 @@ func TestFieldNumbersAreThoseOfTheWire(t *testing.T) {
 func TestRecordedBlocksAreAnsweredAsTheyAre(t *testing.T) {
 	var answers []RecordedBlock
 	var all []json.RawMessage
-	recorded.JSON(t, recorded.Path(t, "blocks/mainnet-0-9.blocks.json"), &all)
+	datatest.JSON(t, datatest.Path(t, "blocks/mainnet-0-9.blocks.json"), &all)
 	for i, raw := range all {
 		answers = append(answers, RecordedBlock{ledger.Slot(i), raw})
 	}

@@ -1,7 +1,7 @@
-// Package recorded finds the recorded ledger data that tests read: real blocks, streams and accounts. The
+// Package datatest finds the recorded ledger data that tests read: real blocks, streams and accounts. The
 // data is in the folder that LEDGERD_TESTDATA names or, without it, beside the project in
 // shared/data. It is no part of the project; tests that need it are skipped where it is missing.
-package recorded
+package datatest
 
 import (
 	"bytes"
