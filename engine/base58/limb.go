@@ -105,7 +105,7 @@ func Append64(dst []byte, b *[64]byte) []byte {
 	var limbs [18]uint64
 	addWords(limbs[:], b[:32], upperWorth[:])
 	addWords(limbs[9:], b[32:], lowerWorth[:])
-	settle(limbs[:9])
+	settle(limbs[:10])
 	return appendLimbs(dst, limbs[:], b[:])
 }
 
