@@ -21,12 +21,17 @@ import (
 
 // Dir is an open data directory.
 type Dir struct {
-	fs   vfs.FS
-	path string
+	node
 	lock io.Closer
+}
 
-	mu   sync.Mutex
-	node nodeFile // the content on disk
+// node is node.json of a data directory. Every change is durable before it can be read.
+type node struct {
+	fs   vfs.FS
+	path string // of the directory
+
+	mu    sync.Mutex
+	saved nodeFile // the content on disk
 }
 
 // nodeFile is the content of node.json. Checksum is the CRC32C, in hexadecimal, of the content without the
@@ -77,8 +82,8 @@ func open(disk vfs.FS, path string, forImport bool) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the data directory: %w", err)
 	}
-	d := &Dir{fs: disk, path: path, lock: lock}
-	if err = d.load(); err == nil && d.node.MovingAside { // a crash interrupted SetAside
+	d := &Dir{node: node{fs: disk, path: path}, lock: lock}
+	if err = d.load(); err == nil && d.saved.MovingAside { // a crash interrupted SetAside
 		err = d.moveAside()
 	}
 	if err == nil && !forImport {
@@ -107,34 +112,34 @@ func (d *Dir) FS() vfs.FS { return d.fs }
 func (d *Dir) Path() string { return d.path }
 
 // LogDir returns the path of the directory's log.
-func (d *Dir) LogDir() string { return LogDir(d.path) }
+func (d *node) LogDir() string { return LogDir(d.path) }
 
 // SnapshotDir returns the path of the directory's snapshots.
-func (d *Dir) SnapshotDir() string { return SnapshotDir(d.path) }
+func (d *node) SnapshotDir() string { return SnapshotDir(d.path) }
 
 // NodeID returns the node's identifier, which never changes.
-func (d *Dir) NodeID() string { return d.content().NodeID }
+func (d *node) NodeID() string { return d.content().NodeID }
 
 // content returns the content of node.json.
-func (d *Dir) content() nodeFile {
+func (d *node) content() nodeFile {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.node
+	return d.saved
 }
 
 // update applies change to the content of node.json and makes it durable. After an error the file is unchanged.
-func (d *Dir) update(change func(n *nodeFile) error) error {
+func (d *node) update(change func(n *nodeFile) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n := d.node
-	if err := change(&n); err != nil || n == d.node {
+	n := d.saved
+	if err := change(&n); err != nil || n == d.saved {
 		return err
 	}
 	return d.saveLocked(n)
 }
 
 // saveLocked replaces node.json atomically: after a crash the file is the old or the new one.
-func (d *Dir) saveLocked(n nodeFile) error {
+func (d *node) saveLocked(n nodeFile) error {
 	n.Checksum = n.checksum()
 	content, err := json.MarshalIndent(&n, "", "  ")
 	if err != nil {
@@ -150,7 +155,7 @@ func (d *Dir) saveLocked(n nodeFile) error {
 	if err != nil {
 		return fmt.Errorf("cannot write the node file: %w", err)
 	}
-	d.node = n
+	d.saved = n
 	return nil
 }
 
@@ -169,10 +174,10 @@ func encode(v any) []byte {
 	return b
 }
 
-func (d *Dir) file() string { return filepath.Join(d.path, "node.json") }
+func (d *node) file() string { return filepath.Join(d.path, "node.json") }
 
 // load reads node.json, or creates it in a new directory.
-func (d *Dir) load() error {
+func (d *node) load() error {
 	err := d.read()
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -186,7 +191,7 @@ func (d *Dir) load() error {
 }
 
 // read reads node.json.
-func (d *Dir) read() error {
+func (d *node) read() error {
 	f, err := d.fs.Open(d.file())
 	if err != nil {
 		return fmt.Errorf("cannot open the node file: %w", err)
@@ -198,7 +203,7 @@ func (d *Dir) read() error {
 	}
 	strict := json.NewDecoder(bytes.NewReader(content))
 	strict.DisallowUnknownFields()
-	n := &d.node
+	n := &d.saved
 	if err := strict.Decode(n); err != nil || strict.More() || n.Checksum == "" || n.Checksum != n.checksum() {
 		return fmt.Errorf("%s is damaged: restore it, or start with another --data-dir", d.file())
 	}
@@ -207,8 +212,8 @@ func (d *Dir) read() error {
 
 // upgrade converts the content that an earlier version wrote. That version stored the facts of a cluster twice, and
 // set files aside one by one.
-func (d *Dir) upgrade() error {
-	n := &d.node
+func (d *node) upgrade() error {
+	n := &d.saved
 	if n.SettingAside {
 		return fmt.Errorf("an earlier version began to set aside what data directory %s holds: open it once with that version, or choose another --data-dir", d.path)
 	}
@@ -222,7 +227,7 @@ func (d *Dir) upgrade() error {
 const lostAndFound = "lost+found"
 
 // mustBeNew returns an error if the directory has a log or a snapshot: such a node must not get a new identifier.
-func (d *Dir) mustBeNew() error {
+func (d *node) mustBeNew() error {
 	for _, dir := range []string{d.LogDir(), d.SnapshotDir()} {
 		names, err := d.fs.List(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -127,8 +127,8 @@ func TestEveryByteOfTheNodeFileCounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			// White space and the case of a name may change and mean the same.
-			if d, err := OpenOn(harmed, "data"); err == nil && !reflect.DeepEqual(d.node, want) {
-				t.Errorf("bit %d of byte %d (%q) was turned over: opened as %+v", bit, at, content[at], d.node)
+			if d, err := OpenOn(harmed, "data"); err == nil && !reflect.DeepEqual(d.saved, want) {
+				t.Errorf("bit %d of byte %d (%q) was turned over: opened as %+v", bit, at, content[at], d.saved)
 			}
 		}
 	}

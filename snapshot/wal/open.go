@@ -136,7 +136,7 @@ func (l *Log) prepare(end End, h header) error {
 	// The segment that will be replaced must be void: a torn one is cut first, one that was not replayed
 	// was left by an attempt that found no space.
 	if slices.Contains(indexes, h.index) && !(end.Torn() && slices.Contains(replayed, h.index)) {
-		if err := l.checkVoid(h); err != nil {
+		if err := checkVoid(&l.c, h); err != nil {
 			return err
 		}
 	}
@@ -148,13 +148,13 @@ func (l *Log) prepare(end End, h header) error {
 }
 
 // checkVoid checks that the segment to be replaced has the header h and holds no record.
-func (l *Log) checkVoid(h header) error {
-	name := segmentName(l.c.Dir, h.index)
-	found, size, err := readHeader(l.c.FS, name)
+func checkVoid(c *Config, h header) error {
+	name := segmentName(c.Dir, h.index)
+	found, size, err := readHeader(c.FS, name)
 	if err != nil {
 		return err
 	}
-	f, err := l.c.FS.Open(name)
+	f, err := c.FS.Open(name)
 	if err != nil {
 		return fmt.Errorf("cannot open a segment: %w", outOfSpace(err))
 	}
