@@ -40,7 +40,7 @@ func (t *accounts) find(key *ledger.Pubkey) (f found) {
 }
 
 // unpack unpacks the account at f into into and returns that, nil if there is none. What the account points at is
-// allocated from dst or never changed.
+// allocated from dst or never changed; if dst is nil, a record of the base is unpacked without it.
 func (t *accounts) unpack(f found, into *ledger.Account, dst *packed.Slab) *ledger.Account {
 	switch {
 	case f.head != 0:
@@ -58,8 +58,8 @@ func (t *accounts) newest(f found, into *ledger.Account) *ledger.Account {
 	return t.unpack(f, into, &t.reusedSlab)
 }
 
-// read unpacks the account of key at version v into into and returns that, nil if there is none. dst is slab or
-// reusedSlab.
+// read unpacks the account of key at version v into into and returns that, nil if there is none. dst is slab,
+// reusedSlab or nil; see unpack.
 func (t *accounts) read(key *ledger.Pubkey, v ledger.Version, into *ledger.Account, dst *packed.Slab) *ledger.Account {
 	var f found
 	if f.head = t.overlay.visible(key, v); f.head == 0 {
@@ -70,7 +70,7 @@ func (t *accounts) read(key *ledger.Pubkey, v ledger.Version, into *ledger.Accou
 
 // readShallow is read without Token and FieldProvenance. It reports whether there is an account and allocates nothing.
 func (t *accounts) readShallow(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) bool {
-	a := t.read(key, v, into, &t.reusedSlab)
+	a := t.read(key, v, into, nil) // the holding of a token account is one more cache miss
 	into.Token, into.FieldProvenance = nil, nil
 	return a != nil
 }

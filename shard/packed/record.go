@@ -90,7 +90,8 @@ func needsDelegation(t *ledger.TokenAccount) bool {
 	return t.Details.Value != plain
 }
 
-// unpack sets a to the account of a record. dst has what a points at.
+// unpack sets a to the account of a record. dst has what a points at; if it is nil, a gets neither Token nor
+// FieldProvenance.
 func (s *recordStore) unpack(r arena.Ref, a *ledger.Account, dst *Slab) {
 	p := s.records.At(r)
 	*a = ledger.Account{
@@ -105,7 +106,7 @@ func (s *recordStore) unpack(r arena.Ref, a *ledger.Account, dst *Slab) {
 	if p.meta&flagRentMax != 0 {
 		a.RentEpoch = math.MaxUint64
 	}
-	if p.meta&flagToken != 0 {
+	if p.meta&flagToken != 0 && dst != nil {
 		h := s.holdings.At(p.more)
 		a.Token = reusedOrNew(dst, &dst.token)
 		*a.Token = ledger.TokenAccount{Mint: s.keys.Names.At(h.mint).Pubkey, Owner: h.wallet, Amount: h.amount}
@@ -119,11 +120,11 @@ func (s *recordStore) unpack(r arena.Ref, a *ledger.Account, dst *Slab) {
 	x := s.extras.At(extraRef)
 	a.Known, a.RentEpoch = x.known, x.rentEpoch
 	a.Since, a.Provenance = ledger.Provenance(x.since), ledger.Provenance(x.provenance)
-	if x.hasFieldProvenance {
+	if x.hasFieldProvenance && dst != nil {
 		a.FieldProvenance = reusedOrNew(dst, &dst.fieldProvenance)
 		*a.FieldProvenance = x.fieldProvenance
 	}
-	if x.delegation != 0 {
+	if x.delegation != 0 && dst != nil {
 		a.Token.Details = *s.delegations.At(x.delegation)
 	}
 }

@@ -77,6 +77,11 @@ func checkStore(t *testing.T, s *recordStore, held map[arena.Ref]*ledger.Account
 		if s.unpack(at, &got, new(Slab)); !reflect.DeepEqual(&got, want) {
 			t.Fatalf("record %d is\n%+v (token %+v, earlier %+v), want\n%+v (token %+v, earlier %+v)", at, got, got.Token, got.FieldProvenance, want, want.Token, want.FieldProvenance)
 		}
+		shallow := *want
+		shallow.Token, shallow.FieldProvenance = nil, nil
+		if s.unpack(at, &got, nil); got != shallow {
+			t.Fatalf("record %d is %+v without what is allocated, want %+v", at, got, shallow)
+		}
 		names[want.Owner] = true
 		if want.Token != nil {
 			names[want.Token.Mint] = true
