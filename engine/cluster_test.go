@@ -11,6 +11,7 @@ import (
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/published"
 	"ledgerd/engine/sequencer"
 	"ledgerd/engine/source/sim"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -47,7 +48,7 @@ func straight(t *testing.T, parameters string) straightRun {
 	n := startSource(t, simulator(t, parameters), Config{Shards: 2})
 	time.Sleep(10 * time.Minute)
 	n.mustStop()
-	var trail headTrail
+	var trail published.Trail
 	for _, r := range n.records() {
 		tip := trail.After([]*ledger.Record{r}).Tips[0]
 		s.passed[standing{tip.Slot, tip.Hash, tip.Seq, r.StateHash}] = true

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -54,10 +55,10 @@ func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
 		n := startNode(t, live(), Config{Shards: 2, Log: log})
 		root := rootBlock(100, lamports(key(1), 100))
 		n.send(root)
-		main := chainOf(root, batchEvents)
+		main := chainOf(root, ingest.BatchEvents)
 		lost := child(main[0], 103, 1, lamports(key(1), 7), lamports(key(9), 7))
 		n.send(append(events(main[0], lost), events(main[1:]...)...)...) // the fork is undone by main[3]
-		if got := n.Stats().Blocks; got != uint64(1+batchEvents) {
+		if got := n.Stats().Blocks; got != uint64(1+ingest.BatchEvents) {
 			t.Errorf("%d blocks were taken during the first commit, want a batch more", got)
 		}
 		if n.Head() != nil || len(n.published) != 0 || len(log.commits) != 1 || n.Status().Unhealthy == "" {
@@ -66,7 +67,7 @@ func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
 		if _, v, err := n.Account(ledger.Query{}, key(1)); !errors.Is(err, ledger.ErrUnavailable) || v.Head != nil {
 			t.Errorf("an account before the commit returned: %v, want unavailable", err)
 		}
-		for _, stands := range []*ledger.Block{root, main[batchEvents-2], main[batchEvents-1]} { // the second batch was full
+		for _, stands := range []*ledger.Block{root, main[ingest.BatchEvents-2], main[ingest.BatchEvents-1]} { // the second batch was full
 			log.turn(nil)
 			n.mustStand(stands.Slot)
 		}

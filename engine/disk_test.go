@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -47,7 +48,7 @@ func TestFullDiskPausesIngest(t *testing.T) {
 					n.mustStand(block.Slot - 1) // the last one is not durable
 					memory.SetCapacity(0)
 					disk.Heal()
-					pause(2 * spaceRetry)
+					pause(2 * ingest.SpaceRetry)
 					n.mustSay("")
 					n.mustStand(block.Slot)
 					mustHold(t, memory.Crash(0, 1), block.Slot)
@@ -80,7 +81,7 @@ func TestStartOnAFullDiskServes(t *testing.T) {
 		again.mustSay("reads go on")
 		again.mustStand(root.Slot)
 		disk.SetCapacity(0)
-		pause(2 * spaceRetry)
+		pause(2 * ingest.SpaceRetry)
 		again.mustStand(root.Slot + 1)
 		again.mustStop()
 	})
@@ -103,12 +104,12 @@ func TestLowDiskStopsSnapshotsThenIngest(t *testing.T) {
 		n.mustSay("")
 		n.mustStand(block.Slot)
 		disk.SetCapacity(disk.UsedBytes() + 1<<19)
-		pause(2 * spaceRetry)
+		pause(2 * ingest.SpaceRetry)
 		n.send(chainOf(block, 1)[0])
 		n.mustSay("disk is full")
 		n.mustStand(block.Slot)
 		disk.SetCapacity(0)
-		pause(2 * spaceRetry)
+		pause(2 * ingest.SpaceRetry)
 		n.mustStand(block.Slot + 1)
 		if n.Stats().Snapshot.Count == 0 {
 			t.Error("no snapshot was taken once there was space")
@@ -187,7 +188,7 @@ func TestDiskStallHoldsUpNobodyButIngest(t *testing.T) {
 		memory, disk := faultyDisk()
 		n, root := diskNode(t, disk, Config{})
 		release := stall(disk, vfstest.KindSync, "")
-		next := chainOf(root, 3*eventLane)
+		next := chainOf(root, 3*ingest.EventLane)
 		n.send(next[0])
 		taken := 1
 		for room := true; room && taken < len(next); synctest.Wait() {
@@ -198,7 +199,7 @@ func TestDiskStallHoldsUpNobodyButIngest(t *testing.T) {
 				room = false
 			}
 		}
-		if taken > 2*eventLane {
+		if taken > 2*ingest.EventLane {
 			t.Errorf("%d events were taken while the disk stalled", taken)
 		}
 		time.Sleep(30 * time.Second)

@@ -35,11 +35,9 @@ const (
 
 // Source is where events come from.
 type Source interface {
+	ingest.Source
 	// Info says what kind of source it is. It does not change.
 	Info() ledger.SourceInfo
-	// Run emits events in order until ctx ends (it returns ctx.Err()), the input ends (nil)
-	// or it fails. from is nil on a fresh start.
-	Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error
 	// Peers returns how many upstreams are connected now.
 	Peers() int
 }

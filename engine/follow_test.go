@@ -13,8 +13,10 @@ import (
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/datadir"
+	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/published"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -98,14 +100,14 @@ func sameEnd(got, want *ledger.Head) error {
 }
 
 // leadsTo holds every head that a node published against what the records of the shared log lead to.
-func (l *sharedLedger) leadsTo(published []*ledger.Publication) error {
+func (l *sharedLedger) leadsTo(shown []*ledger.Publication) error {
 	points := map[ledger.Version]*ledger.Head{}
-	var trail headTrail
+	var trail published.Trail
 	for _, r := range l.records() {
 		points[r.Version] = trail.After([]*ledger.Record{r})
 		points[r.Version].StateHash = r.StateHash
 	}
-	for _, p := range published {
+	for _, p := range shown {
 		if !p.Head.HasBlock {
 			continue
 		}
@@ -406,7 +408,7 @@ func TestHealthFailsWhileTheNodeLags(t *testing.T) {
 		// A writer that cannot reach the log says so.
 		w.cutOff(true)
 		w.try(next[1])
-		time.Sleep(defaultMaxLag + 1)
+		time.Sleep(ingest.DefaultMaxLag + 1)
 		w.mustSay("shared log has not taken")
 		w.mustStop()
 	})

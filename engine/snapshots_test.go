@@ -43,7 +43,7 @@ func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			block = n.finalize(block)
 		}
-		if s := n.Stats().Snapshot; s.Count < 4 || s.Failures != 0 || len(filesOf(memory, ".state")) <= keptSnapshots {
+		if s := n.Stats().Snapshot; s.Count < 4 || s.Failures != 0 || len(filesOf(memory, ".state")) <= ingest.KeptSnapshots {
 			t.Errorf("%d snapshots, %d failures, %d on the disk", s.Count, s.Failures, len(filesOf(memory, ".state")))
 		}
 		n.mustStop()
@@ -71,12 +71,12 @@ func TestASnapshotHurriesAsLogGathers(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n, root := diskNode(t, vfstest.NewMemory(), Config{})
 		began, pace := n.Stats().Log.Position, ingest.Pace(n.log)
-		if got := pace.Share(); got != snapshotShare {
-			t.Errorf("at first: %v of a core, want %v", got, snapshotShare)
+		if got := pace.Share(); got != ingest.SnapshotShare {
+			t.Errorf("at first: %v of a core, want %v", got, ingest.SnapshotShare)
 		}
 		n.send(events(chainOf(root, 5)...)...)
 		gathered := n.Stats().Log.Position - began
-		if got, want := pace.Share(), snapshotShare+float64(gathered)/maxReplayBytes; gathered == 0 || got != want {
+		if got, want := pace.Share(), ingest.SnapshotShare+float64(gathered)/ingest.MaxReplayBytes; gathered == 0 || got != want {
 			t.Errorf("after %d bytes of log: %v of a core, want %v", gathered, got, want)
 		}
 		n.mustStop()

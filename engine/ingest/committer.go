@@ -20,15 +20,15 @@ type batch struct {
 	err        error     // of its commit
 }
 
+// slot returns the slot that an error names.
+func (b *batch) slot() ledger.Slot { return b.Head.Tip(ledger.Processed).Slot }
+
 // committer makes batches durable and then visible, one after the other, on its own goroutine. Meanwhile the loop fills the
 // next one; there is never a third.
 type committer struct {
 	*Writer
 	checked time.Time // when the free space was read
 }
-
-// slot returns the slot that an error names.
-func (b *batch) slot() ledger.Slot { return b.Head.Tip(ledger.Processed).Slot }
 
 // run commits batches in order until their channel is closed.
 func (c *committer) run(ctx context.Context, in <-chan *batch, out chan<- *batch) {
