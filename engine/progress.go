@@ -1,6 +1,6 @@
 package engine
 
-import "sync"
+import "ledgerd/engine/ledger"
 
 // Progress is how far a recovery is.
 type Progress struct {
@@ -9,28 +9,14 @@ type Progress struct {
 }
 
 // progress is a Progress that one goroutine updates and any goroutine reads.
-type progress struct {
-	mu  sync.Mutex
-	now Progress
-}
-
-func (p *progress) update(change func(*Progress)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	change(&p.now)
-}
+type progress struct{ ledger.Guarded[Progress] }
 
 func (p *progress) begin(phase string, total uint64) {
-	p.update(func(now *Progress) { *now = Progress{Phase: phase, Total: total} })
+	p.Update(func(now *Progress) { *now = Progress{Phase: phase, Total: total} })
 }
 
 func (p *progress) set(done, total uint64) {
-	p.update(func(now *Progress) { now.Done, now.Total = done, total })
-}
-
-func (p *progress) read() (now Progress) {
-	p.update(func(p *Progress) { now = *p })
-	return now
+	p.Update(func(now *Progress) { now.Done, now.Total = done, total })
 }
 
 // Percent returns how much of the phase is done, 0 if Total is not known.

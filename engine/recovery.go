@@ -161,7 +161,7 @@ func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapsh
 			done := uint64(0)
 			err := snap.Accounts(first, last, func(a *ledger.Account) bool {
 				if done++; done%progressStep == 0 {
-					r.progress.update(func(p *Progress) { p.Done += progressStep })
+					r.progress.Update(func(p *Progress) { p.Done += progressStep })
 					if ctx.Err() != nil {
 						return false
 					}
@@ -169,7 +169,7 @@ func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapsh
 				sum.Add(a.StateTerm())
 				return visit(a)
 			})
-			r.progress.update(func(p *Progress) { p.Done += done % progressStep })
+			r.progress.Update(func(p *Progress) { p.Done += done % progressStep })
 			return errors.Join(err, ctx.Err())
 		},
 		Mints: func(visit func(ledger.MintWrite) bool) error {

@@ -38,7 +38,7 @@ func (e *Engine) unhealthy() string {
 	if why := e.writer.Stopped(); why != "" {
 		return why
 	}
-	if p := e.progress.read(); p.Phase == joining && p.Total == 0 {
+	if p := e.progress.Load(); p.Phase == joining && p.Total == 0 {
 		return "starting: " + joining
 	} else if p.Phase != "" {
 		return fmt.Sprintf("recovering: %s, %d %%", p.Phase, p.Percent())
@@ -119,7 +119,7 @@ func (e *Engine) trouble() string {
 func (e *Engine) DiskFailure() error { return e.writer.DiskFailure() }
 
 // Progress returns how far recovery is.
-func (e *Engine) Progress() Progress { return e.progress.read() }
+func (e *Engine) Progress() Progress { return e.progress.Load() }
 
 // Stats are the engine's figures for operators.
 type Stats struct {

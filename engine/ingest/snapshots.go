@@ -46,24 +46,6 @@ type SnapshotStats struct {
 	Running  bool          // a snapshot is being taken
 }
 
-// figures are SnapshotStats that any goroutine reads.
-type figures struct {
-	mu  sync.Mutex
-	now SnapshotStats
-}
-
-func (f *figures) read() SnapshotStats {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.now
-}
-
-func (f *figures) update(change func(*SnapshotStats)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	change(&f.now)
-}
-
 // snapshotter takes snapshots of the newest finalized block, one at a time. The owner of the sequencer calls its methods;
 // take and what it calls run on a goroutine of their own.
 type snapshotter struct {
@@ -79,7 +61,7 @@ type snapshotter struct {
 
 func newSnapshotter(w *Writer, seq *sequencer.Sequencer, r *Recovered) *snapshotter {
 	s := &snapshotter{Writer: w, seq: seq, store: r.Store, due: time.Now().Add(w.SnapshotInterval)}
-	w.figures.update(func(now *SnapshotStats) {
+	w.figures.Update(func(now *SnapshotStats) {
 		now.Damaged = r.Damaged
 		if r.Snapshot != nil {
 			s.version, s.logged = r.Snapshot.Version, r.Position
@@ -93,7 +75,7 @@ func newSnapshotter(w *Writer, seq *sequencer.Sequencer, r *Recovered) *snapshot
 func (s *snapshotter) possible() bool {
 	n := s.seq.Chain().Finalized
 	return s.store != nil && (s.Source != nil || s.Shared != nil) && !s.halted() &&
-		n != nil && !n.Base && !s.figures.read().Running && n.Version != s.version
+		n != nil && !n.Base && !s.figures.Load().Running && n.Version != s.version
 }
 
 // isDue reports whether a snapshot is possible and due.
@@ -110,7 +92,7 @@ func (s *snapshotter) isDue(now time.Time) bool {
 
 // wanted returns how many bytes must be free so that a snapshot does not take the space that the log needs.
 func (s *snapshotter) wanted() uint64 {
-	return snapshotReserve*s.MinFreeBytes + uint64(s.figures.read().Bytes)
+	return snapshotReserve*s.MinFreeBytes + uint64(s.figures.Load().Bytes)
 }
 
 // begin copies the state of the newest finalized block and starts the goroutine that takes the snapshot. A snapshot must be
@@ -130,9 +112,9 @@ func (s *snapshotter) begin(ctx context.Context, last bool) {
 		return
 	}
 	s.logged = s.WAL.Stats().Position // also if the snapshot fails: the next one is due some time later
-	s.figures.update(func(now *SnapshotStats) { now.Running = true })
+	s.figures.Update(func(now *SnapshotStats) { now.Running = true })
 	s.writing.Go(func() {
-		defer s.figures.update(func(now *SnapshotStats) { now.Running = false })
+		defer s.figures.Update(func(now *SnapshotStats) { now.Running = false })
 		defer release(frozen)
 		written, err := s.take(ctx, m, frozen, blocks, pace)
 		if err != nil {
@@ -209,7 +191,7 @@ func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard
 	if err != nil {
 		return written, err
 	}
-	s.figures.update(func(now *SnapshotStats) {
+	s.figures.Update(func(now *SnapshotStats) {
 		now.Slot, now.Bytes, now.Taken, now.Duration = written.Slot, written.Bytes, m.Taken, written.Took
 		now.Count++
 	})
@@ -236,7 +218,7 @@ func (s *snapshotter) failed(err error) {
 	if errors.Is(err, context.Canceled) {
 		return // the node stops: the last one follows
 	}
-	s.figures.update(func(now *SnapshotStats) { now.Failures++ })
+	s.figures.Update(func(now *SnapshotStats) { now.Failures++ })
 	s.Logger.Error("no snapshot was taken, the log is kept", "error", err)
 }
 

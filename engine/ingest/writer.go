@@ -92,7 +92,7 @@ type Recovered struct {
 // Writer writes one node's log and publishes what it wrote.
 type Writer struct {
 	Config
-	figures figures
+	figures ledger.Guarded[SnapshotStats]
 	stopped atomic.Pointer[stopError] // why ingest stopped for good, nil while it goes on
 	paused  atomic.Bool               // ingest waits for finality
 	seen    atomic.Pointer[time.Time] // when the source emitted a block last; nil: never
@@ -195,7 +195,7 @@ func (w *Writer) SeenWithin(d time.Duration) bool {
 }
 
 // Snapshots returns the figures of snapshots.
-func (w *Writer) Snapshots() SnapshotStats { return w.figures.read() }
+func (w *Writer) Snapshots() SnapshotStats { return w.figures.Load() }
 
 // halted reports whether ingest stopped for good.
 func (w *Writer) halted() bool { return w.stopped.Load() != nil || w.Board.Fenced() != "" }

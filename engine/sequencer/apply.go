@@ -18,7 +18,7 @@ const maxWorking = 2
 // sequencer uses it, except that any goroutine may read the tally.
 type applier struct {
 	config Config
-	tally  tally
+	tally  ledger.Guarded[Counters]
 
 	version ledger.Version   // of the newest record
 	working []work           // records whose shards may not be done; oldest first
@@ -135,7 +135,7 @@ func (a *applier) complete(w work) error {
 	}
 	r.FirstSeq, r.StateHash = a.lastSeq+1, a.hash
 	a.lastSeq = r.LastSeq()
-	a.tally.count(func(c *Counters) { c.Updates += uint64(len(r.Updates)) })
+	a.tally.Update(func(c *Counters) { c.Updates += uint64(len(r.Updates)) })
 	a.staged = append(a.staged, r)
 	switch n := w.node; {
 	case n == nil:

@@ -1,8 +1,6 @@
 package sequencer
 
 import (
-	"sync"
-
 	"ledgerd/engine/chain"
 )
 
@@ -21,23 +19,8 @@ type Counters struct {
 	RollbacksUpTo     [len(RollbackDepths)]uint64
 }
 
-// tally holds counters for all goroutines.
-type tally struct {
-	mu       sync.Mutex
-	counters Counters
-}
-
-func (t *tally) count(change func(*Counters)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	change(&t.counters)
-}
-
 // Counters returns the current counters. Any goroutine may call it.
-func (s *Sequencer) Counters() (c Counters) {
-	s.tally.count(func(now *Counters) { c = *now })
-	return c
-}
+func (s *Sequencer) Counters() Counters { return s.tally.Load() }
 
 // rolledBack counts a rollback of so many blocks.
 func (c *Counters) rolledBack(blocks int) {

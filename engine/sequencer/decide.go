@@ -80,7 +80,7 @@ func digestOf(b *ledger.BaseState) [sha256.Size]byte {
 }
 
 func (s *decider) block(b *ledger.Block) error {
-	s.tally.count(func(c *Counters) { c.Blocks++ })
+	s.tally.Update(func(c *Counters) { c.Blocks++ })
 	if s.config.SkipVotes {
 		b = b.WithoutVotes()
 	}
@@ -103,7 +103,7 @@ func (s *decider) block(b *ledger.Block) error {
 	}
 	switch p {
 	case chain.Duplicate:
-		s.tally.count(func(c *Counters) { c.Duplicates++ })
+		s.tally.Update(func(c *Counters) { c.Duplicates++ })
 		if n != nil {
 			return s.raise(n, b.Status)
 		}
@@ -117,7 +117,7 @@ func (s *decider) block(b *ledger.Block) error {
 	return nil
 }
 
-func (s *decider) countOrphan() { s.tally.count(func(c *Counters) { c.Orphans++ }) }
+func (s *decider) countOrphan() { s.tally.Update(func(c *Counters) { c.Orphans++ }) }
 
 // begin appends the first block ever, which is trusted.
 func (s *decider) begin(b *ledger.Block) error {
@@ -153,7 +153,7 @@ func (s *decider) finalAt(slot ledger.Slot) (block, above *ledger.Block) {
 func (s *decider) belowFinalized(b *ledger.Block) error {
 	same, above := s.finalAt(b.Slot)
 	if same != nil && same.Blockhash == b.Blockhash {
-		s.tally.count(func(c *Counters) { c.Duplicates++ })
+		s.tally.Update(func(c *Counters) { c.Duplicates++ })
 		return nil
 	}
 	skipped := above != nil && above.ParentSlot < b.Slot && b.Slot >= s.retained.floor
@@ -219,7 +219,7 @@ func (s *decider) switchTo(n *chain.Node) error {
 
 // rollback undoes the newest blocks of the chain.
 func (s *decider) rollback(m chain.Move) error {
-	s.tally.count(func(c *Counters) { c.rolledBack(len(m.Undo)) })
+	s.tally.Update(func(c *Counters) { c.rolledBack(len(m.Undo)) })
 	s.applyRollback(m)
 	s.chain.Undone(m, s.version)
 	s.config.Filler.RolledBack(m.Ancestor.Slot())
@@ -248,7 +248,7 @@ func (s *decider) passGaps(all bool) error {
 			continue
 		}
 		s.config.Logger.Warn("gap: slots between are not indexed", "after_slot", tip.Slot(), "next_slot", n.Slot())
-		s.tally.count(func(c *Counters) { c.Gaps++ })
+		s.tally.Update(func(c *Counters) { c.Gaps++ })
 		if err := s.consider(s.chain.Link(n, tip)); err != nil {
 			return err
 		}

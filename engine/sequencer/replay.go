@@ -118,7 +118,7 @@ func (s *decider) redo(r *ledger.Record) error {
 func (s *decider) redoBlock(n *chain.Node, r *ledger.Record) error {
 	b := r.Block
 	if s.follows {
-		s.tally.count(func(c *Counters) { c.Blocks++ })
+		s.tally.Update(func(c *Counters) { c.Blocks++ })
 	}
 	switch {
 	case s.chain.Finalized == nil:

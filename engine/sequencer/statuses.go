@@ -22,7 +22,7 @@ func (s *decider) status(e *ledger.SlotStatus) error {
 	n := s.chain.BlockFor(e)
 	switch {
 	case n == nil:
-		s.tally.count(func(c *Counters) { c.UnknownStatuses++ })
+		s.tally.Update(func(c *Counters) { c.UnknownStatuses++ })
 	case e.Status == ledger.StatusDead:
 		return s.dead(n)
 	case n.Parent == nil: // it waits for its parent
@@ -96,7 +96,7 @@ func (s *decider) finalizeByDepth(depth int) {
 // dead gives up a block, in the tree or waiting, with all that builds on it. If it was on the chain, the tip steps back to
 // its parent, or to a higher block beside the chain.
 func (s *decider) dead(n *chain.Node) error {
-	s.tally.count(func(c *Counters) { c.Dead++ })
+	s.tally.Update(func(c *Counters) { c.Dead++ })
 	if !s.chain.NoteStatus(n.ID(), ledger.StatusDead) {
 		return nil
 	}
