@@ -102,6 +102,9 @@ func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
 	case b.ParentSlot < final, stranger && sure && c.Finalized.Base:
 		return nil, 0, fmt.Errorf("block %d builds on slot %d, beside or below the finalized slot %d: another ledger, or a fork below finality",
 			b.Slot, b.ParentSlot, final)
+	case stranger: // on another block of the finalized slot
+		c.Abandon(id)
+		return nil, Orphaned, nil
 	case parent != nil:
 		return c.Attach(b, parent), Placed, nil
 	case slices.ContainsFunc(c.Waiting, func(n *Node) bool { return n.ID() == id }):
