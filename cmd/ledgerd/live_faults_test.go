@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"testing"
 
+	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/geyser"
-	"ledgerd/engine/source/testnode"
 	"ledgerd/engine/source/upstream"
 )
 

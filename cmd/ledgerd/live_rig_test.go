@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/importer"
@@ -18,7 +19,6 @@ import (
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/geyser"
 	"ledgerd/engine/source/rpc"
-	"ledgerd/engine/source/testnode"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )

@@ -1,6 +1,6 @@
 // Package testnode is a node to test against: it speaks Yellowstone gRPC and JSON-RPC as a
 // validator's node does, over real sockets or in memory, and does wrong whatever a test commands.
-// Only tests import it. It encodes what it says by itself, so that no decoder is tested against its
+// Only tests of cmd/ledgerd import it. It encodes what it says by itself, so that no decoder is tested against its
 // own twin.
 //
 // # Nouns
