@@ -27,12 +27,11 @@ func Open(parameters string) (*Source, error) {
 	return &Source{name: "sim:" + parameters, params: p, layout: newLayout(p.seed, p.accounts)}, nil
 }
 
-// Info says that the source shows a whole ledger; it ends only if slots was given.
+// Info says that the source shows a whole ledger.
 func (s *Source) Info() ledger.SourceInfo {
 	return ledger.SourceInfo{
 		Name:     s.name,
 		Identity: "sim:" + s.params.String(),
-		Finite:   s.params.slots != 0,
 		Complete: true,
 	}
 }
