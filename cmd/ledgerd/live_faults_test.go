@@ -16,8 +16,9 @@ import (
 	"ledgerd/engine/source/upstream"
 )
 
-// faultSeeds returns the seeds to run: one by LEDGERD_FAULT_SEED, the first N by LEDGERD_FAULT_SCHEDULES, or a sample.
-func faultSeeds(t *testing.T, sample int) (seeds []uint64) {
+// faultSeeds returns the seeds to run: one by LEDGERD_FAULT_SEED, the first N by LEDGERD_FAULT_SCHEDULES, or a
+// sample, which is smaller with -short.
+func faultSeeds(t *testing.T, sample, short int) (seeds []uint64) {
 	t.Helper()
 	number := func(name string) (uint64, bool) {
 		text, ok := os.LookupEnv(name)
@@ -36,7 +37,7 @@ func faultSeeds(t *testing.T, sample int) (seeds []uint64) {
 	if n, ok := number("LEDGERD_FAULT_SCHEDULES"); ok {
 		sample = int(n)
 	} else if testing.Short() {
-		sample /= 4
+		sample = short
 	}
 	for seed := range sample {
 		seeds = append(seeds, uint64(seed))
@@ -53,7 +54,7 @@ var toldFaults = []uint64{25, 56, 222, 317, 753, 1081, 1893, 2589, 3173}
 // TestFaultSchedules has each source follow a node through random faults, of the network, of the node and of the
 // chain: what the engine holds in the end is what happened, without a gap on the way, and soon.
 func TestFaultSchedules(t *testing.T) {
-	seeds := faultSeeds(t, 36)
+	seeds := faultSeeds(t, 200, 9)
 	for _, seed := range toldFaults {
 		if len(seeds) > 1 && !slices.Contains(seeds, seed) {
 			seeds = append(seeds, seed)
@@ -94,7 +95,7 @@ func (e told) Run(ctx context.Context, _ *ledger.ResumePoint, emit ledger.Emit) 
 // TestStraightRunsOfSchedules has the ledgers of the schedules told without a node: what the engine makes of them is
 // what the schedules are held against.
 func TestStraightRunsOfSchedules(t *testing.T) {
-	for _, seed := range faultSeeds(t, 12) {
+	for _, seed := range faultSeeds(t, 12, 3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inBubble(t, testnode.NewSchedule(seed, testnode.OnStream), func(n *testnode.Node, _ testnode.Config) engine.Source {
 				return told(n.Ledger().Events()[1:])

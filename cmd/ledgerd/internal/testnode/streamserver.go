@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"ledgerd/engine/ledger"
+	_ "ledgerd/engine/source/geyser" // registers zstd
 )
 
 // rawCodec passes messages on as they are: *[]byte.
@@ -34,13 +35,17 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// zstdCompressor is offered where no package under test brings one.
-type zstdCompressor struct{}
+// packer packs with encoders that are used again, because making one takes longer than packing a message. It unpacks as the
+// source under test does, which is registered before it.
+type packer struct{ encoding.Compressor }
 
-func (zstdCompressor) Name() string { return "zstd" }
+func init() { encoding.RegisterCompressor(packer{encoding.GetCompressor("zstd")}) }
 
-func (zstdCompressor) Compress(w io.Writer) (io.WriteCloser, error) {
-	e, ok := encoders.Get().(*encoder)
+// idle holds encoders that are not in use.
+var idle sync.Pool
+
+func (packer) Compress(w io.Writer) (io.WriteCloser, error) {
+	e, ok := idle.Get().(*encoder)
 	if !ok {
 		z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(64<<10))
 		if err != nil {
@@ -52,27 +57,14 @@ func (zstdCompressor) Compress(w io.Writer) (io.WriteCloser, error) {
 	return e, nil
 }
 
-// encoders are those at rest: making one takes longer than a message.
-var encoders sync.Pool
-
-// encoder goes back when it is closed, once for each message.
+// encoder is idle once it is closed, after each message.
 type encoder struct{ *zstd.Encoder }
 
 // Close implements io.Closer.
 func (e *encoder) Close() error {
 	err := e.Encoder.Close()
-	encoders.Put(e)
+	idle.Put(e)
 	return err
-}
-
-func (zstdCompressor) Decompress(r io.Reader) (io.Reader, error) {
-	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
-}
-
-func init() {
-	if encoding.GetCompressor("zstd") == nil {
-		encoding.RegisterCompressor(zstdCompressor{})
-	}
 }
 
 // newStreamServer returns the server of geyser.Geyser. Unary calls are not offered: UNIMPLEMENTED.
