@@ -77,7 +77,7 @@ func TestWalletsAreNeverEmptied(t *testing.T) {
 		rich.lamports += w.cells[r].lamports - poorBelow
 		w.cells[r].lamports = poorBelow
 	}
-	c := newChain(&source.params, newProducer(&source.params, w), tip{})
+	c := &chain{producer: newProducer(&source.params, w)}
 	low := 0
 	for slot := firstSlot; slot <= 100; slot++ {
 		for _, write := range c.next(slot).Accounts {
@@ -183,7 +183,7 @@ func TestEverythingHappens(t *testing.T) {
 		},
 	}
 	seen := make(map[string]int)
-	c := newChain(&source.params, newProducer(&source.params, w), tip{})
+	c := &chain{producer: newProducer(&source.params, w)}
 	before := slices.Clone(w.cells)
 	for slot := firstSlot; slot <= 300; slot++ {
 		c.next(slot)

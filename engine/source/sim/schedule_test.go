@@ -28,8 +28,8 @@ func TestRatesAreHonoured(t *testing.T) {
 			}
 			branch = true
 		case mainBlock:
-			due, votesDue := s.due(slot, parent)
-			payments, votes = payments+int(due), votes+int(votesDue)
+			payments += int(dueBetween(s.paymentsDue, slot, parent))
+			votes += int(dueBetween(s.votesDue, slot, parent))
 			parent, branch = slot, false
 		}
 	}
