@@ -1,7 +1,6 @@
 package testnode
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -14,51 +13,32 @@ import (
 // maxBlockRange is how many slots getBlocks looks at.
 const maxBlockRange = 500_000
 
-// genesis returns what stands for the genesis hash: the parent of the first block.
-func (l *Ledger) genesis() ledger.Hash {
-	if len(l.main) == 0 {
-		return ledger.Hash{}
-	}
-	return l.main[0].PreviousBlockhash.Value
-}
-
 // slotOf returns the slot that a call about blocks begins with, the newest slot at the level that it
 // asks for, and its options.
 func (n *Node) slotOf(c *call) (slot, newest ledger.Slot, o options, failed *callError) {
-	var number uint64
-	if !c.parameter(0, &number) {
+	if !c.parameter(0, &slot) {
 		return 0, 0, o, invalid("Invalid params: invalid type")
 	}
-	if o, failed = c.options(1); failed != nil {
-		return 0, 0, o, failed
-	}
-	newest, level, failed := n.newest(&o)
-	if failed == nil && level == ledger.Processed {
-		failed = invalid("Method does not support commitment below `confirmed`")
-	}
-	return ledger.Slot(number), newest, o, failed
+	newest, o, failed = n.newest(c)
+	return slot, newest, o, failed
 }
 
-// getBlocks lists the blocks of a range: start, and end or options.
+// getBlocks lists the blocks of a range: start, end and options.
 func (n *Node) getBlocks(c *call) (any, *callError) {
 	start, newest, _, failed := n.slotOf(c)
-	if failed != nil {
-		return nil, failed
-	}
-	var end uint64
-	if !c.parameter(1, &end) {
-		end = uint64(start) + maxBlockRange
-	}
-	slots := []ledger.Slot{}
+	var end ledger.Slot
 	switch {
-	case end < uint64(start):
-		return slots, nil
-	case end-uint64(start) > maxBlockRange:
+	case failed != nil:
+		return nil, failed
+	case !c.parameter(1, &end):
+		return nil, invalid("Invalid params: invalid type")
+	case end > start+maxBlockRange:
 		return nil, invalid("Slot range too large; max " + strconv.Itoa(maxBlockRange))
 	}
+	slots := []ledger.Slot{}
 	_, hides := n.faults.lasting(Hide)
 	for _, b := range n.ledger.main {
-		if b.Slot >= max(start, n.config.FirstBlock) && b.Slot <= min(newest, ledger.Slot(end)) && !(hides && b.Slot%3 == 0) {
+		if b.Slot >= max(start, n.config.FirstBlock) && b.Slot <= min(newest, end) && !(hides && b.Slot%3 == 0) {
 			slots = append(slots, b.Slot)
 		}
 	}
@@ -120,82 +100,44 @@ type object = map[string]any
 func (l *Ledger) blockAnswer(b *block, o *options) (any, *callError) {
 	out := object{
 		"blockhash": b.Blockhash, "parentSlot": b.ParentSlot, "previousBlockhash": b.PreviousBlockhash.Value,
-		"blockTime": nil, "blockHeight": nil,
+		"blockTime": b.Time.Value, "blockHeight": b.Height.Value,
 	}
-	if b.Time.Known {
-		out["blockTime"] = b.Time.Value
-	}
-	if b.Height.Known {
-		out["blockHeight"] = b.Height.Value
+	switch {
+	case o.Details == "none":
+		return out, nil
+	case o.Details != "full" || o.Encoding != "json":
+		return nil, invalid("this node knows full blocks in JSON")
 	}
 	balances := l.balances(b)
-	if o.Rewards == nil || *o.Rewards {
-		out["rewards"] = balances.rewards
-	}
-	switch o.Details {
-	case "none":
-		return out, nil
-	case "signatures":
-		signatures := make([]ledger.Signature, len(b.Transactions))
-		for i := range b.Transactions {
-			signatures[i] = b.Transactions[i].Signature
-		}
-		out["signatures"] = signatures
-		return out, nil
-	case "", "full", "accounts":
-	default:
-		return nil, invalid("Invalid params: unknown variant `" + o.Details + "`")
-	}
 	transactions := make([]object, len(b.Transactions))
 	for i := range b.Transactions {
-		t, failed := balances.transaction(i, o)
-		if failed != nil {
-			return nil, failed
+		if _, _, _, versioned := split(&b.Transactions[i]); versioned && o.MaxVersion == nil {
+			return nil, &callError{codeVersion, "Transaction version (0) is not supported by the requesting client. Please try the request again with the following configuration parameter: \"maxSupportedTransactionVersion\": 0", nil}
 		}
-		transactions[i] = t
+		transactions[i] = balances.transaction(i)
 	}
-	out["transactions"] = transactions
+	out["transactions"], out["rewards"] = transactions, balances.rewards
 	return out, nil
 }
 
 // transaction spells the i-th transaction with its metadata.
-func (bb *blockBalances) transaction(i int, o *options) (object, *callError) {
+func (bb *blockBalances) transaction(i int) object {
 	tx := &bb.block.Transactions[i]
 	static, writable, readonly, versioned := split(tx)
-	out := object{"meta": bb.meta(i)}
-	switch {
-	case versioned && o.MaxVersion == nil:
-		return nil, &callError{codeVersion, "Transaction version (0) is not supported by the requesting client. Please try the request again with the following configuration parameter: \"maxSupportedTransactionVersion\": 0", nil}
-	case o.MaxVersion != nil && versioned:
+	message := object{
+		"header":          object{"numRequiredSignatures": 1, "numReadonlySignedAccounts": 0, "numReadonlyUnsignedAccounts": 0},
+		"accountKeys":     static,
+		"recentBlockhash": bb.block.PreviousBlockhash.Value,
+		"instructions":    []object{{"programIdIndex": len(static) - 1, "accounts": []int{0}, "data": base58.Encode(instruction), "stackHeight": 1}},
+	}
+	out := object{"meta": bb.meta(i), "transaction": object{"signatures": []ledger.Signature{tx.Signature}, "message": message}, "version": "legacy"}
+	if versioned { // the lookup table holds the writable keys, then the readonly ones
 		out["version"] = 0
-	case o.MaxVersion != nil:
-		out["version"] = "legacy"
+		message["addressTableLookups"] = []object{{
+			"accountKey": ledger.Pubkey{}, "writableIndexes": indexes(0, len(writable)), "readonlyIndexes": indexes(len(writable), len(readonly)),
+		}}
 	}
-	if o.Details == "accounts" {
-		out["transaction"], out["meta"] = bb.accounts(i), bb.brief(i)
-		return out, nil
-	}
-	wire := wireTransaction(tx, bb.block.PreviousBlockhash.Value)
-	switch o.Encoding {
-	case "base64":
-		out["transaction"] = []string{base64.StdEncoding.EncodeToString(wire), "base64"}
-	case "base58":
-		out["transaction"] = []string{base58.Encode(wire), "base58"}
-	case "", "json":
-		message := object{
-			"header":          object{"numRequiredSignatures": 1, "numReadonlySignedAccounts": 0, "numReadonlyUnsignedAccounts": 0},
-			"accountKeys":     static,
-			"recentBlockhash": bb.block.PreviousBlockhash.Value,
-			"instructions":    []object{{"programIdIndex": len(static) - 1, "accounts": []int{0}, "data": base58.Encode(instruction), "stackHeight": 1}},
-		}
-		if versioned {
-			message["addressTableLookups"] = []object{{"accountKey": ledger.Pubkey{}, "writableIndexes": indexes(0, len(writable)), "readonlyIndexes": indexes(1, len(readonly))}}
-		}
-		out["transaction"] = object{"signatures": []ledger.Signature{tx.Signature}, "message": message}
-	default:
-		return nil, invalid("Invalid params: unknown encoding `" + o.Encoding + "`")
-	}
-	return out, nil
+	return out
 }
 
 func indexes(from, count int) []int {
@@ -210,50 +152,18 @@ func indexes(from, count int) []int {
 func (bb *blockBalances) meta(i int) object {
 	tx := &bb.block.Transactions[i]
 	_, writable, readonly, _ := split(tx)
-	logs := make([]string, 0, 2)
-	if n := len(tx.Accounts); n > 0 {
-		program := tx.Accounts[n-1]
-		logs = append(logs, fmt.Sprintf("Program %s invoke [1]", program), fmt.Sprintf("Program %s success", program))
-	}
-	m := bb.brief(i)
-	m["innerInstructions"], m["logMessages"], m["rewards"], m["computeUnitsConsumed"] = []object{}, logs, []object{}, 2100
-	m["loadedAddresses"] = object{"writable": keysOrNone(writable), "readonly": keysOrNone(readonly)}
-	return m
-}
-
-// brief spells what balances the i-th transaction left.
-func (bb *blockBalances) brief(i int) object {
-	tx := &bb.block.Transactions[i]
+	program := tx.Accounts[len(tx.Accounts)-1]
 	m := object{
 		"err": nil, "status": object{"Ok": nil}, "fee": tx.Fee.Value,
 		"preBalances": bb.lamports(i, bb.pre), "postBalances": bb.lamports(i, bb.post),
 		"preTokenBalances": bb.tokens(i, bb.pre), "postTokenBalances": bb.tokens(i, bb.post),
+		"innerInstructions": []object{}, "rewards": []object{}, "computeUnitsConsumed": 2100,
+		"logMessages":     []string{fmt.Sprintf("Program %s invoke [1]", program), fmt.Sprintf("Program %s success", program)},
+		"loadedAddresses": object{"writable": append([]ledger.Pubkey{}, writable...), "readonly": append([]ledger.Pubkey{}, readonly...)},
 	}
 	if !tx.Success.Value {
 		failure := json.RawMessage(`{"InstructionError":[0,{"Custom":1}]}`)
 		m["err"], m["status"] = failure, object{"Err": failure}
 	}
 	return m
-}
-
-// accounts spells the i-th transaction by its accounts alone.
-func (bb *blockBalances) accounts(i int) object {
-	tx := &bb.block.Transactions[i]
-	static, _, _, _ := split(tx)
-	keys := make([]object, len(tx.Accounts))
-	for n, k := range tx.Accounts {
-		source := "transaction"
-		if n >= len(static) {
-			source = "lookupTable"
-		}
-		keys[n] = object{"pubkey": k, "signer": n == 0, "writable": true, "source": source}
-	}
-	return object{"signatures": []ledger.Signature{tx.Signature}, "accountKeys": keys}
-}
-
-func keysOrNone(keys []ledger.Pubkey) []ledger.Pubkey {
-	if keys == nil {
-		return []ledger.Pubkey{}
-	}
-	return keys
 }

@@ -15,8 +15,8 @@
 //
 // The stream shows every block of the tree as its slot comes: statuses, account writes with
 // growing write versions, transactions and block meta in an order that varies within what validators
-// do, and later what each slot came to. A main block is confirmed [ConfirmLag] slots behind the newest one and
-// final as far behind as the plan says; a block of a fork never is. It is told at commitment processed
+// do, and later what each slot came to. A main block is confirmed [ConfirmLag] slots after its own and
+// final as many after it as the plan says; a block of a fork never is. It is told at commitment processed
 // alone. JSON-RPC knows confirmed and
 // finalized blocks only, and the accounts as they stand at those.
 //

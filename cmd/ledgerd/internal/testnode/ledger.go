@@ -32,24 +32,24 @@ type block struct {
 
 // step is what happens in one slot.
 type step struct {
-	slot  ledger.Slot
-	beats []beat
-	told  []*message // of a recorded stream, instead of beats
+	slot   ledger.Slot
+	events []event
+	told   []*message // of a recorded stream, instead of events
 }
 
-// beat is one thing that happens: the block of a slot, or what a slot came to.
-type beat struct {
+// event is one thing that happens: the block of a slot, or what a slot came to.
+type event struct {
 	slot   ledger.Slot
-	what   happening
+	what   eventKind
 	block  *block      // of a block
 	parent ledger.Slot // of a status
 }
 
-// happening says what a beat is.
-type happening uint8
+// eventKind says what an event is.
+type eventKind uint8
 
 const (
-	produced   happening = iota // a block, from its first shred to the processed status
+	produced   eventKind = iota // a block, from its first shred to the processed status
 	failed                      // a block of which only a part comes; then its slot is dead
 	overturned                  // a whole block; then its slot is dead
 	confirmed
@@ -57,7 +57,7 @@ const (
 )
 
 // claim returns 0 for a block, and more for what one came to.
-func (h happening) claim() int { return max(0, int(h)-int(confirmed)+1) }
+func (h eventKind) claim() int { return max(0, int(h)-int(confirmed)+1) }
 
 // version is an account as a block of the chain that stays left it.
 type version struct {
@@ -163,15 +163,15 @@ func (l *Ledger) Events() []ledger.Event {
 		events = append(events, l.Base)
 	}
 	for _, s := range l.steps {
-		for _, b := range s.beats {
+		for _, e := range s.events {
 			status := func(s ledger.Status) {
-				events = append(events, &ledger.SlotStatus{Slot: b.slot, Status: s, Blockhash: ledger.Some(b.block.Blockhash)})
+				events = append(events, &ledger.SlotStatus{Slot: e.slot, Status: s, Blockhash: ledger.Some(e.block.Blockhash)})
 			}
-			switch b.what {
+			switch e.what {
 			case produced:
-				events = append(events, b.block.Block)
+				events = append(events, e.block.Block)
 			case overturned:
-				events = append(events, b.block.Block)
+				events = append(events, e.block.Block)
 				status(ledger.StatusDead)
 			case confirmed:
 				status(ledger.StatusConfirmed)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/nodejson"
 	"ledgerd/engine/source/yellowstone"
 )
 
@@ -221,17 +223,17 @@ func TestCallsTellTheLedger(t *testing.T) {
 		if slots[i] != b.Slot {
 			t.Fatalf("getBlocks names %d, want %d", slots[i], b.Slot)
 		}
-		result, failed = ask(t, n, "getBlock", b.Slot, object{"commitment": "confirmed", "encoding": "base64", "maxSupportedTransactionVersion": 0})
-		var got struct {
-			Blockhash    ledger.Hash
-			ParentSlot   ledger.Slot
-			Transactions []struct {
-				Transaction []string
-				Meta        struct{ PreBalances, PostBalances []uint64 }
-			}
-		}
-		if failed != nil || json.Unmarshal(result, &got) != nil || got.Blockhash != b.Blockhash || got.ParentSlot != b.ParentSlot || len(got.Transactions) != len(b.Transactions) {
+		result, failed = ask(t, n, "getBlock", b.Slot, wholeBlock)
+		var answer nodejson.Block
+		if failed != nil || json.Unmarshal(result, &answer) != nil {
 			t.Fatalf("getBlock %d: %.200s %v", b.Slot, result, failed)
+		}
+		got, err := answer.At(b.Slot)
+		if err != nil || got.Blockhash != b.Blockhash || got.ParentSlot != b.ParentSlot || !reflect.DeepEqual(got.Transactions, b.Transactions) {
+			t.Fatalf("getBlock %d: %+v, %v, want %+v", b.Slot, got, err, b)
 		}
 	}
 }
+
+// wholeBlock are the options with which a block is asked for.
+var wholeBlock = object{"commitment": "confirmed", "encoding": "json", "transactionDetails": "full", "maxSupportedTransactionVersion": 0}

@@ -51,13 +51,13 @@ func (s *subscriber) spoil(m *message) []*message {
 			}
 		}
 	}
-	return s.behind(m)
+	return s.withLate(m)
 }
 
-// lateMessage comes behind a status of a later slot.
+// lateMessage comes after a status of a later slot.
 type lateMessage struct {
 	*message
-	behind slotStatus
+	after slotStatus
 }
 
 // postpone has a message come when a later block begins, or in the other way when one is processed.
@@ -65,11 +65,11 @@ func (s *subscriber) postpone(m *message, f Fault) {
 	s.late = append(s.late, lateMessage{m, [...]slotStatus{slotCreatedBank, slotProcessed}[f.How%2]})
 }
 
-// behind returns a message and the late ones that come right after it.
-func (s *subscriber) behind(m *message) []*message {
+// withLate returns a message and the late ones that come right after it.
+func (s *subscriber) withLate(m *message) []*message {
 	out, rest := []*message{m}, s.late[:0]
 	for _, l := range s.late {
-		if m.kind == slotMessage && m.status == l.behind && m.slot > l.slot {
+		if m.kind == slotMessage && m.status == l.after && m.slot > l.slot {
 			out = append(out, l.message)
 		} else {
 			rest = append(rest, l)

@@ -222,12 +222,12 @@ func (s *subscriber) serve(ctx context.Context, requests <-chan *subscribeReques
 		select {
 		case <-more:
 		case <-ping.C:
-			if err := s.write((&message{kind: pingMessage}).encode(nil, nil, 0, 0)); err != nil {
+			if err := s.write((&message{kind: pingMessage}).encode("", nil, time.Now())); err != nil {
 				return err
 			}
 		case r := <-requests:
 			if r.ping.Known {
-				if err := s.write((&message{kind: pongMessage, slot: ledger.Slot(r.ping.Value)}).encode(nil, nil, 0, 0)); err != nil {
+				if err := s.write((&message{kind: pongMessage, slot: ledger.Slot(r.ping.Value)}).encode("", nil, time.Now())); err != nil {
 					return err
 				}
 			} else {
@@ -258,13 +258,12 @@ const recentMessages = 64
 
 // send sends a message as far as it passes the filters, with what goes wrong with it.
 func (s *subscriber) send(m *message) error {
-	filters, passes := s.request.passes(m)
+	filter, passes := s.request.passes(m)
 	if !passes {
 		return nil
 	}
 	for _, m := range s.spoil(m) {
-		now := time.Now()
-		if err := s.write(m.encode(filters, s.request.slices, uint64(now.Unix()), uint64(now.Nanosecond()))); err != nil {
+		if err := s.write(m.encode(filter, s.request.slices, time.Now())); err != nil {
 			return err
 		}
 	}
