@@ -1,17 +1,12 @@
 package testnode
 
 import (
-	"bytes"
-	"encoding/json"
 	"reflect"
 	"slices"
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/datatest"
 )
 
 func TestAccountDataTellsTheFacts(t *testing.T) {
@@ -84,11 +79,9 @@ func TestForksAreAsDeepAsPlanned(t *testing.T) {
 			t.Fatalf("depth %d: block %d builds on %d, want %d", depth, to.Slot, to.ParentSlot, from.Slot)
 		}
 		built, on := 0, from.Blockhash
-		for _, s := range l.steps {
-			for _, b := range s.events {
-				if b.what == produced && b.block.PreviousBlockhash.Value == on && b.block.Slot < to.Slot {
-					built, on = built+1, b.block.Blockhash
-				}
+		for _, e := range l.Events() {
+			if b, ok := e.(*ledger.Block); ok && b.PreviousBlockhash.Value == on && b.Slot < to.Slot {
+				built, on = built+1, b.Blockhash
 			}
 		}
 		if built != depth {
@@ -238,51 +231,6 @@ func TestSlicesBeyondTheDataAreLeftOut(t *testing.T) {
 	} {
 		if got := cut(data, slices); string(got) != want {
 			t.Errorf("slices %v of %s are %q, want %q", slices, data, got, want)
-		}
-	}
-}
-
-func TestFieldNumbersAreThoseOfTheWire(t *testing.T) {
-	signature := ledger.Signature{9}
-	m := &message{kind: accountMessage, slot: 300, writeVersion: 5, signature: &signature,
-		write: &ledger.AccountWrite{Pubkey: ledger.Pubkey{1}, Lamports: 2, Owner: ledger.VoteProgram, Executable: true, RentEpoch: 4}}
-	// numbers returns the fields of a message, and the part that is its field n.
-	numbers := func(b []byte, of protowire.Number) (numbers []protowire.Number, part []byte) {
-		_ = fields(b, func(n protowire.Number, _ uint64, b []byte) error {
-			if numbers = append(numbers, n); n == of {
-				part = b
-			}
-			return nil
-		})
-		return numbers, part
-	}
-	update, part := numbers(m.encode("a", nil, time.Unix(1, 1)), 2)
-	outer, info := numbers(part, 1)
-	account, _ := numbers(info, 0)
-	if !slices.Equal(update, []protowire.Number{1, 2, 11}) || !slices.Equal(outer, []protowire.Number{1, 2}) ||
-		!slices.Equal(account, []protowire.Number{1, 2, 3, 4, 5, 6, 7, 8}) {
-		t.Errorf("an update has fields %v, its account %v and %v", update, outer, account)
-	}
-}
-
-func TestRecordedBlocksAreAnsweredAsTheyAre(t *testing.T) {
-	var answers []RecordedBlock
-	var all []json.RawMessage
-	datatest.JSON(t, datatest.Path(t, "blocks/mainnet-0-9.blocks.json"), &all)
-	for i, raw := range all {
-		answers = append(answers, RecordedBlock{ledger.Slot(i), raw})
-	}
-	l, err := RecordedBlocks(answers[1:], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := started(t, l, Config{})
-	n.Advance(l.Slots)
-	for i, raw := range all[1:] {
-		got, failed := ask(t, n, "getBlock", i+1, object{"commitment": "confirmed"})
-		var compact bytes.Buffer
-		if err := json.Compact(&compact, raw); err != nil || failed != nil || !bytes.Equal(got, compact.Bytes()) {
-			t.Errorf("slot %d: %v, %v\n%.200s\nwant\n%.200s", i+1, failed, err, got, compact.Bytes())
 		}
 	}
 }
