@@ -1,6 +1,9 @@
 package testnode
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -132,11 +135,13 @@ func TestTheSameSeedTellsTheSame(t *testing.T) {
 	if reflect.DeepEqual(tell(4), tell(5)) {
 		t.Error("nodes of two seeds do not differ")
 	}
+	// The seeds that tests name because of what they find would find other things.
+	all := sha256.New()
 	for seed := range uint64(50) {
-		a, b := NewSchedule(seed, OnStream|OnCalls), NewSchedule(seed, OnStream|OnCalls)
-		if a.String() != b.String() || len(a.Faults) == 0 {
-			t.Errorf("two schedules of seed %d:\n%v\n%v", seed, a, b)
-		}
+		fmt.Fprintln(all, NewSchedule(seed, OnStream|OnCalls))
+	}
+	if got := hex.EncodeToString(all.Sum(nil)[:4]); got != "adf9c2bf" {
+		t.Errorf("the schedules of 50 seeds are others than they were: %s", got)
 	}
 }
 

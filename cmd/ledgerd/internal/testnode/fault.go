@@ -49,7 +49,7 @@ const (
 	Equivocate    // the next block's meta has another hash: How 0 instead of its own, 1 beside it
 	OmitMeta      // the meta of N blocks does not come
 	OmitTx        // N transactions do not come
-	OmitProcessed // N statuses processed do not come
+	OmitProcessed // N statuses processed do not come; those omitted have the order of slotStatus
 	OmitConfirmed // likewise
 	OmitFinalized // likewise
 

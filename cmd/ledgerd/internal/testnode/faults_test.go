@@ -2,7 +2,6 @@ package testnode
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -209,7 +208,7 @@ func TestWhoLagsIsThrownOut(t *testing.T) {
 	})
 }
 
-func TestNobodyIsServedWithoutTheToken(t *testing.T) {
+func TestNobodyIsServedElsewhereOrWithoutTheToken(t *testing.T) {
 	l := simulated(t, small, Plan{})
 	inMemoryNode(t, l, Config{Token: "right"}, func(t *testing.T, n *Node) {
 		s := subscribe(t, n, "wrong", everything(ledger.Some(ledger.Slot(0))))
@@ -217,6 +216,9 @@ func TestNobodyIsServedWithoutTheToken(t *testing.T) {
 			t.Errorf("a wrong token ended with %v", h.err)
 		}
 		request, _ := http.NewRequest(http.MethodPost, n.CallsURL(), nil)
+		if _, err := n.Dial(t.Context(), "tcp", "127.0.0.1:1"); err == nil {
+			t.Error("another address was dialled")
+		}
 		if n.allowed(request) {
 			t.Error("a call without a token is allowed")
 		}
@@ -389,11 +391,4 @@ func TestCallsAreRefusedAsNodesDo(t *testing.T) {
 			t.Errorf("getMultipleAccounts: %s %v", r, failed)
 		}
 	})
-}
-
-func TestOnlyItsOwnAddressesAreReached(t *testing.T) {
-	n := started(t, simulated(t, small, Plan{}), Config{})
-	if _, err := n.Dial(context.Background(), "tcp", "127.0.0.1:1"); err == nil {
-		t.Error("another address was dialled")
-	}
 }

@@ -39,10 +39,8 @@ type step struct {
 
 // event is one thing that happens: the block of a slot, or what a slot came to.
 type event struct {
-	slot   ledger.Slot
-	what   eventKind
-	block  *block      // of a block
-	parent ledger.Slot // of a status
+	what  eventKind
+	block *block
 }
 
 // eventKind says what an event is.
@@ -165,7 +163,7 @@ func (l *Ledger) Events() []ledger.Event {
 	for _, s := range l.steps {
 		for _, e := range s.events {
 			status := func(s ledger.Status) {
-				events = append(events, &ledger.SlotStatus{Slot: e.slot, Status: s, Blockhash: ledger.Some(e.block.Blockhash)})
+				events = append(events, &ledger.SlotStatus{Slot: e.block.Slot, Status: s, Blockhash: ledger.Some(e.block.Blockhash)})
 			}
 			switch e.what {
 			case produced:

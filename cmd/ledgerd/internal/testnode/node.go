@@ -224,14 +224,14 @@ func (v view) after(s *step, l *Ledger) view {
 			v[level] = max(v[level], m.slot)
 		}
 	}
-	for _, b := range s.events {
+	for _, e := range s.events {
 		switch {
-		case b.what == produced && l.mainAt(b.slot) == b.block:
-			v[ledger.Processed] = b.slot
-		case b.what == confirmed:
-			v[ledger.Confirmed] = b.slot
-		case b.what == finalized:
-			v[ledger.Finalized] = b.slot
+		case e.what == produced && l.mainAt(e.block.Slot) == e.block:
+			v[ledger.Processed] = e.block.Slot
+		case e.what == confirmed:
+			v[ledger.Confirmed] = e.block.Slot
+		case e.what == finalized:
+			v[ledger.Finalized] = e.block.Slot
 		}
 	}
 	return v

@@ -116,9 +116,9 @@ func (t *builder) build() {
 			t.ledger.main = append(t.ledger.main, moved)
 		}
 		if made {
-			t.add(event{moved.Slot, overturned, twin(moved), 0})
+			t.add(event{overturned, twin(moved)})
 		}
-		t.add(event{moved.Slot, produced, moved, 0})
+		t.add(event{produced, moved})
 	}
 	t.settle()
 	t.ledger.Slots = len(t.ledger.steps)
@@ -134,11 +134,11 @@ func (t *builder) advanceTo(slot ledger.Slot) {
 
 // add adds something to what happens in a slot.
 func (t *builder) add(e event) {
-	if n := len(t.ledger.steps); n > 0 && t.ledger.steps[n-1].slot == e.slot {
+	if n := len(t.ledger.steps); n > 0 && t.ledger.steps[n-1].slot == e.block.Slot {
 		t.ledger.steps[n-1].events = append(t.ledger.steps[n-1].events, e)
 		return
 	}
-	t.ledger.steps = append(t.ledger.steps, step{slot: e.slot, events: []event{e}})
+	t.ledger.steps = append(t.ledger.steps, step{slot: e.block.Slot, events: []event{e}})
 }
 
 // move returns a block at the slot it has come to.
@@ -185,7 +185,7 @@ func (t *builder) turns(b *ledger.Block) (twice bool) {
 			if turn.Kind == DeadBlock {
 				how = overturned
 			}
-			t.add(event{at, how, astray(b, parent.Block, at, 0), 0})
+			t.add(event{how, astray(b, parent.Block, at, 0)})
 			t.shift++
 		}
 	}
@@ -197,7 +197,7 @@ func (t *builder) branch(b *ledger.Block, parent *block, depth int) {
 	on := parent.Block
 	for i := range depth {
 		wrong := astray(b, on, b.Slot+t.shift, i)
-		t.add(event{wrong.Slot, produced, wrong, 0})
+		t.add(event{produced, wrong})
 		on = wrong.Block
 		t.shift++
 	}
@@ -246,9 +246,9 @@ func (t *builder) settle() {
 		l.steps = append(l.steps, step{slot: at})
 	}
 	for _, b := range l.main {
-		l.steps[b.Slot+ConfirmLag-first].events = append(l.steps[b.Slot+ConfirmLag-first].events, event{b.Slot, confirmed, b, b.ParentSlot})
+		l.steps[b.Slot+ConfirmLag-first].events = append(l.steps[b.Slot+ConfirmLag-first].events, event{confirmed, b})
 		at := b.Slot + max(t.plan.Finality, ConfirmLag) - first
-		l.steps[at].events = append(l.steps[at].events, event{b.Slot, finalized, b, b.ParentSlot})
+		l.steps[at].events = append(l.steps[at].events, event{finalized, b})
 	}
 	for i := range l.steps {
 		slices.SortStableFunc(l.steps[i].events, func(x, y event) int { return cmp.Compare(x.what.claim(), y.what.claim()) })

@@ -134,7 +134,7 @@ func RecordedBlocks(blocks []RecordedBlock, base *ledger.BaseState) (*Ledger, er
 		}}
 		t.ledger.main = append(t.ledger.main, b)
 		t.advanceTo(b.Slot)
-		t.add(event{slot: b.Slot, what: produced, block: b})
+		t.add(event{produced, b})
 	}
 	if len(blocks) == 0 {
 		return nil, errors.New("there are no blocks")

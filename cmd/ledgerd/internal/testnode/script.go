@@ -43,10 +43,7 @@ func (c *script) messages(s *step) []*message {
 }
 
 func (c *script) status(e *event, status slotStatus) *message {
-	m := &message{kind: slotMessage, slot: e.slot, parent: e.parent, status: status}
-	if e.block != nil {
-		m.parent = e.block.ParentSlot
-	}
+	m := &message{kind: slotMessage, slot: e.block.Slot, parent: e.block.ParentSlot, status: status}
 	if status == slotDead {
 		m.reason = "block failed: invalid transaction"
 	}
@@ -55,11 +52,7 @@ func (c *script) status(e *event, status slotStatus) *message {
 
 // mix puts what is late of the block before among the first messages of the next one.
 func (c *script) mix(out, next []*message) []*message {
-	late := c.late
-	c.late = nil
-	if len(late) == 0 {
-		return append(out, c.postpone(next)...)
-	}
+	late := c.takeLate()
 	next = c.postpone(next)
 	for len(late) > 0 && len(next) > 0 {
 		if c.random.IntN(2) == 0 {

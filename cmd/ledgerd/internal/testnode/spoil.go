@@ -13,42 +13,25 @@ import (
 func (s *subscriber) spoil(m *message) []*message {
 	faults := &s.node.faults
 	omitted := func(kind FaultKind) bool { _, hit := faults.take(kind); return hit }
-	switch m.kind {
-	case accountMessage:
+	switch {
+	case m.kind == metaMessage && omitted(OmitMeta),
+		m.kind == transactionMessage && omitted(OmitTx),
+		m.kind == slotMessage && m.status <= slotFinalized && omitted(OmitProcessed+FaultKind(m.status)):
+		return nil
+	case m.kind == accountMessage:
 		if f, hit := faults.take(LateWrite); hit {
 			s.postpone(m, f)
 			return nil
 		}
-	case metaMessage:
-		if omitted(OmitMeta) {
-			return nil
-		}
-		if f, ok := faults.take(WrongParent, Equivocate); ok {
+	case m.kind == metaMessage:
+		if f, hit := faults.take(WrongParent, Equivocate); hit {
 			return wrongMeta(m, f)
 		}
-	case transactionMessage:
-		if omitted(OmitTx) {
-			return nil
-		}
-	case slotMessage:
-		switch m.status {
-		case slotProcessed:
-			if omitted(OmitProcessed) {
-				return nil
-			}
-			if f, hit := faults.take(WrongDead); hit {
-				dead := *m
-				dead.status, dead.reason = slotDead, "block failed: it did not"
-				s.postpone(&dead, f)
-			}
-		case slotConfirmed:
-			if omitted(OmitConfirmed) {
-				return nil
-			}
-		case slotFinalized:
-			if omitted(OmitFinalized) {
-				return nil
-			}
+	case m.kind == slotMessage && m.status == slotProcessed:
+		if f, hit := faults.take(WrongDead); hit {
+			dead := *m
+			dead.status, dead.reason = slotDead, "block failed: it did not"
+			s.postpone(&dead, f)
 		}
 	}
 	return s.withLate(m)

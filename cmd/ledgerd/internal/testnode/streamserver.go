@@ -111,11 +111,10 @@ func (n *Node) subscribe(stream grpc.ServerStream) error {
 		return status.FromContextError(ctx.Err()).Err()
 	}
 	s := &subscriber{node: n, stream: stream, request: first}
-	err := s.begin()
-	if err == nil {
-		err = s.serve(ctx, requests, ended)
+	if err := s.begin(); err != nil {
+		return err
 	}
-	return err
+	return s.serve(ctx, requests, ended)
 }
 
 // receive reads requests until the client says no more. Handlers end after their stream does, so the
@@ -153,46 +152,43 @@ type subscriber struct {
 func (s *subscriber) begin() error {
 	n := s.node
 	n.mu.Lock()
-	s.at = len(n.log)
+	past := n.log
 	newest := ledger.Slot(0)
 	if played := len(n.views) - 1; played > 0 {
 		newest = n.ledger.steps[played-1].slot
 	}
-	oldest := ledger.Slot(0)
-	if newest > n.config.ReplaySlots {
-		oldest = newest - n.config.ReplaySlots
-	}
 	n.mu.Unlock()
-	from := s.request.fromSlot
-	if !from.Known {
-		n.count(func(t *Tally) { t.Subscriptions++ })
-		return nil
-	}
-	n.count(func(t *Tally) { t.FromSlots = append(t.FromSlots, from.Value) })
+	s.at = len(past)
+	oldest := newest - min(newest, n.config.ReplaySlots)
 	refuse := func(code codes.Code, text string) error {
 		n.count(func(t *Tally) { t.Refused++ })
 		return status.Error(code, text)
 	}
-	if f, ok := n.faults.take(Refuse, IgnoreFrom, ReplayAll); ok {
+	unavailable := func(code codes.Code, last ledger.Slot) error {
+		return refuse(code, "broadcast from "+number(s.request.fromSlot.Value)+" is not available, last available: "+number(last))
+	}
+	from := s.request.fromSlot
+	if from.Known {
+		n.count(func(t *Tally) { t.FromSlots = append(t.FromSlots, from.Value) })
+		f, _ := n.faults.take(Refuse, IgnoreFrom, ReplayAll)
 		switch f.Kind {
 		case Refuse:
-			return refuse(f.Code, "broadcast from "+number(from.Value)+" is not available, last available: "+number(newest))
+			return unavailable(f.Code, newest)
 		case IgnoreFrom:
-			n.count(func(t *Tally) { t.Subscriptions++ })
-			return nil
+			from.Known = false
+		case ReplayAll:
+			from.Value = oldest
 		}
-		from.Value = oldest
 	}
 	switch {
-	case n.config.NoReplay:
+	case from.Known && n.config.NoReplay:
 		return refuse(codes.InvalidArgument, "from_slot is not supported")
-	case from.Value < oldest:
-		return refuse(codes.OutOfRange, "broadcast from "+number(from.Value)+" is not available, last available: "+number(oldest))
+	case from.Known && from.Value < oldest:
+		return unavailable(codes.OutOfRange, oldest)
 	}
 	n.count(func(t *Tally) { t.Subscriptions++ })
-	all, _ := n.told(0)
-	for _, m := range all[:s.at] {
-		if m.slot >= from.Value {
+	for _, m := range past {
+		if from.Known && m.slot >= from.Value {
 			if err := s.send(m); err != nil {
 				return err
 			}
@@ -217,7 +213,7 @@ func (s *subscriber) serve(ctx context.Context, requests <-chan *subscribeReques
 			s.at++
 		}
 		if f, ok := s.node.faults.take(Kick); ok {
-			return kicked(f)
+			return status.Error(f.Code, "lagged to receive messages") // nil for OK
 		}
 		select {
 		case <-more:
@@ -243,14 +239,6 @@ func (s *subscriber) serve(ctx context.Context, requests <-chan *subscribeReques
 			return status.FromContextError(ctx.Err()).Err()
 		}
 	}
-}
-
-// kicked returns how a server ends the stream of a client that lags.
-func kicked(f Fault) error {
-	if f.Code == codes.OK {
-		return nil
-	}
-	return status.Error(f.Code, "lagged to receive messages")
 }
 
 // recentMessages bounds what a duplicate can repeat.
@@ -281,12 +269,10 @@ func (s *subscriber) send(m *message) error {
 
 // repeat sends the newest messages again, as many as the fault asks for.
 func (s *subscriber) repeat(f Fault) error {
-	again := 1
 	for range f.N - 1 {
 		s.node.faults.take(Duplicate)
-		again++
 	}
-	for _, b := range slices.Clone(s.recent[max(0, len(s.recent)-again):]) {
+	for _, b := range s.recent[max(0, len(s.recent)-f.N):] {
 		if err := s.stream.SendMsg(&b); err != nil {
 			return err
 		}
@@ -295,10 +281,7 @@ func (s *subscriber) repeat(f Fault) error {
 }
 
 func (s *subscriber) write(b []byte) error {
-	if len(s.recent) == recentMessages {
-		s.recent = append(s.recent[:0], s.recent[recentMessages/2:]...)
-	}
-	s.recent = append(s.recent, b)
+	s.recent = append(s.recent[max(0, len(s.recent)+1-recentMessages):], b)
 	return s.stream.SendMsg(&b)
 }
 
