@@ -105,7 +105,7 @@ func TestStraightRunsOfSchedules(t *testing.T) {
 }
 
 // TestAGapThatNobodyFillsIsNeverPassed cuts the stream for longer than the node replays, with nobody to ask: nothing
-// behind the gap is shown, the node says why, and it does not storm the other side.
+// after the gap is shown, the node says why, and it does not storm the other side.
 func TestAGapThatNobodyFillsIsNeverPassed(t *testing.T) {
 	s := &testnode.Schedule{
 		Parameters: "seed=5,accounts=120,tps=12,slot_time=0,slots=120", Config: testnode.Config{InMemory: true, ReplaySlots: 5},
@@ -123,7 +123,7 @@ func TestAGapThatNobodyFillsIsNeverPassed(t *testing.T) {
 			}
 		}
 		if tip := r.tip(ledger.Processed); tip < 20 || tip > 32 {
-			t.Errorf("slot %d is shown, the stream ended behind slot 31", tip)
+			t.Errorf("slot %d is shown, the stream ended after slot 31", tip)
 		}
 		if err := r.chain.is(r.ledger.Main()[:len(r.chain.blocks)]); err != nil {
 			t.Error(err)
@@ -154,7 +154,7 @@ func TestABlockThatIsMissingIsNeverTakenForSkipped(t *testing.T) {
 				}
 			}
 			if tip := r.tip(ledger.Processed); tip < 20 || tip > 33 {
-				t.Errorf("way %d: slot %d is shown, no block is to be had behind slot 31", how, tip)
+				t.Errorf("way %d: slot %d is shown, no block is to be had after slot 31", how, tip)
 			}
 			if why := r.engine.Status().Unhealthy; why == "" {
 				t.Errorf("way %d: health says nothing of it", how)
@@ -193,15 +193,15 @@ func TestABlockThatIsWronglyCalledDeadIsShownAgain(t *testing.T) {
 	}
 }
 
-// TestWritesBehindTheirBlocksAreHeldInTheEnd has a node tell of writes when their blocks are sealed, on a ledger with
+// TestWritesAfterTheirBlocksAreHeldInTheEnd has a node tell of writes when their blocks are sealed, on a ledger with
 // forks: they come and go with their branch.
-func TestWritesBehindTheirBlocksAreHeldInTheEnd(t *testing.T) {
+func TestWritesAfterTheirBlocksAreHeldInTheEnd(t *testing.T) {
 	for way := range 6 {
 		t.Run(fmt.Sprint("way ", way), func(t *testing.T) {
 			s := &testnode.Schedule{
 				Parameters: "seed=5,accounts=120,tps=12,slot_time=0,fork_rate=0.25,slots=120", Config: testnode.Config{InMemory: true, ReplaySlots: 60, Seed: uint64(way)},
 			}
-			for slot := 5; slot < 105; slot++ { // not the last, behind which nothing comes
+			for slot := 5; slot < 105; slot++ { // not the last, after which nothing comes
 				s.Faults = append(s.Faults, testnode.Timed{Slot: slot, Fault: testnode.Fault{Kind: testnode.LateWrite, N: 6, How: way % 2}})
 			}
 			bubble.Test(t, func(t *testing.T) {

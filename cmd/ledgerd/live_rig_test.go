@@ -198,7 +198,7 @@ func (r *liveRun) play() time.Duration {
 			ready = time.Since(healed)
 		}
 	}
-	// The last words; and what a block does not tell is asked for behind it.
+	// The last words; and what a block does not tell is asked for after it.
 	for range 25 {
 		if r.isDone() && r.engine.Head().StateHash == r.stateHash() || !r.sleep(testnode.SlotTime) {
 			break

@@ -38,7 +38,7 @@ func (n *Node) getBlocks(c *call) (any, *callError) {
 	slots := []ledger.Slot{}
 	_, hides := n.faults.lasting(Hide)
 	for _, b := range n.ledger.main {
-		if b.Slot >= max(start, n.config.FirstBlock) && b.Slot <= min(newest, end) && !(hides && b.Slot%3 == 0) {
+		if b.Slot >= start && b.Slot <= min(newest, end) && !(hides && b.Slot%3 == 0) {
 			slots = append(slots, b.Slot)
 		}
 	}
@@ -72,8 +72,6 @@ func (n *Node) getBlock(c *call) (any, *callError) {
 	switch {
 	case failed != nil:
 		return nil, failed
-	case slot < n.config.FirstBlock:
-		return nil, &callError{codeCleanedUp, "Block " + number(slot) + " cleaned up, does not exist on node. First available block: " + number(n.config.FirstBlock), nil}
 	case slot > newest:
 		return nil, &callError{codeNotAvailable, "Block not available for slot " + number(slot), nil}
 	}

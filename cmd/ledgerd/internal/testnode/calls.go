@@ -28,7 +28,6 @@ type callError struct {
 
 // Codes that nodes answer with.
 const (
-	codeCleanedUp       = -32001
 	codeNotAvailable    = -32004 // not yet
 	codeUnhealthy       = -32005
 	codeSkipped         = -32007 // or missing
@@ -103,12 +102,12 @@ func (n *Node) refuseCall(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// BadAnswerWays is how many ways there are for an answer to be nonsense.
-const BadAnswerWays = 6
+// badAnswerWays is how many ways there are for an answer to be nonsense.
+const badAnswerWays = 6
 
 // badAnswer sends what no node would answer.
 func badAnswer(w http.ResponseWriter, answer []byte, how int) {
-	switch how % BadAnswerWays {
+	switch how % badAnswerWays {
 	case 1: // the body ends early
 		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
 		answer = answer[:len(answer)/2]
@@ -199,7 +198,7 @@ func (n *Node) call(c *call) (any, *callError) {
 		slot, _, failed := n.newest(c)
 		return slot, failed
 	case "getFirstAvailableBlock":
-		return n.config.FirstBlock, nil
+		return 0, nil
 	case "getBlocks":
 		return n.getBlocks(c)
 	case "getBlock":

@@ -74,7 +74,7 @@ func TestBalancesAddUpToTheState(t *testing.T) {
 }
 
 func TestForksAreAsDeepAsPlanned(t *testing.T) {
-	for depth := 1; depth <= MaxForkDepth; depth++ {
+	for depth := 1; depth <= maxForkDepth; depth++ {
 		l := simulated(t, "accounts=120,tps=5,slot_time=0,fork_rate=0,slots=20", Plan{Turns: []Turn{{Before: 12, Kind: Fork, Depth: depth}}})
 		main := l.Main()
 		from, to := main[11], main[12]

@@ -140,19 +140,19 @@ func TestFaultsOfTheStream(t *testing.T) {
 // TestEveryNonsenseIsRefused: no way of garbage says anything that could be taken for an update.
 func TestEveryNonsenseIsRefused(t *testing.T) {
 	refused := 0
-	for how := range GarbageWays {
+	for how := range garbageWays {
 		var u yellowstone.Update
 		raw := garbage(how)
 		switch err := yellowstone.Decode(raw, &u); {
 		case err != nil:
 			refused++
-		case how == 4 && len(raw) > HugeBytes: // by its size alone
+		case how == 4 && len(raw) > hugeBytes: // by its size alone
 		case u.Kind == yellowstone.Transaction || u.Kind == yellowstone.Other:
 		default:
 			t.Errorf("way %d reads %+v", how, u)
 		}
 	}
-	if refused < GarbageWays/2 {
+	if refused < garbageWays/2 {
 		t.Errorf("only %d ways are refused", refused)
 	}
 }
@@ -195,17 +195,6 @@ func TestReplayReachesAsFarAsItSays(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestWhoLagsIsThrownOut(t *testing.T) {
-	l := simulated(t, small, Plan{})
-	inMemoryNode(t, l, Config{Capacity: 50}, func(t *testing.T, n *Node) {
-		s := subscribe(t, n, "", everything(anywhere))
-		n.Advance(l.Slots)
-		if h := s.listen(time.Second); status.Code(h.err) != codes.Internal {
-			t.Errorf("ended with %v", h.err)
-		}
-	})
 }
 
 func TestNobodyIsServedElsewhereOrWithoutTheToken(t *testing.T) {
@@ -359,7 +348,7 @@ func TestCallsAreRefusedAsNodesDo(t *testing.T) {
 	for l.mainAt(skippedSlot) != nil {
 		skippedSlot++
 	}
-	inMemoryNode(t, l, Config{FirstBlock: 3}, func(t *testing.T, n *Node) {
+	inMemoryNode(t, l, Config{}, func(t *testing.T, n *Node) {
 		n.Advance(l.Slots)
 		confirmed := object{"commitment": "confirmed"}
 		whole := object{"commitment": "confirmed", "encoding": "json", "transactionDetails": "full"}
@@ -371,7 +360,6 @@ func TestCallsAreRefusedAsNodesDo(t *testing.T) {
 		}{
 			"skipped":            {"getBlock", []any{skippedSlot, whole}, codeSkipped},
 			"ahead":              {"getBlock", []any{last + 1, whole}, codeNotAvailable},
-			"cleaned up":         {"getBlock", []any{2, whole}, codeCleanedUp},
 			"processed block":    {"getBlock", []any{last, object{"commitment": "processed"}}, codeParams},
 			"no version":         {"getBlock", []any{last, whole}, codeVersion},
 			"processed blocks":   {"getBlocks", []any{1, 2, object{"commitment": "processed"}}, codeParams},

@@ -8,8 +8,8 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// ConfirmLag is how many slots a block is confirmed after it.
-const ConfirmLag = 2
+// confirmLag is how many slots a block is confirmed after it.
+const confirmLag = 2
 
 // Ledger is what happened: a tree of blocks, and slot after slot what a node tells of them. It does not
 // change once it is made, and any number of nodes may tell it.

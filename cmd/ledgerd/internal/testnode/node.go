@@ -22,16 +22,13 @@ import (
 
 // Config says how a node behaves. The zero value is an open node that keeps 150 slots for replay.
 type Config struct {
-	Token       string        // asked for as x-token and, by JSON-RPC, as a bearer; "": none
-	Seed        uint64        // of the order in which messages come
-	Plain       bool          // messages come in the straightest order
-	ReplaySlots ledger.Slot   // how far back from_slot reaches; 0: 150
-	NoReplay    bool          // from_slot is refused as unsupported
-	Compress    string        // "gzip" or "zstd": asked for, the stream comes so
-	PingEvery   time.Duration // of the server's pings; 0: 10 s
-	Capacity    int           // messages a subscriber may lag before it is thrown out; 0: 250,000
-	FirstBlock  ledger.Slot   // JSON-RPC has cleaned up what is below
-	InMemory    bool          // Start listens in memory: only Dial reaches the node
+	Token       string      // asked for as x-token, or by JSON-RPC at the end of the path; "": none
+	Seed        uint64      // of the order in which messages come
+	Plain       bool        // messages come in the straightest order
+	ReplaySlots ledger.Slot // how far back from_slot reaches; 0: 150
+	NoReplay    bool        // from_slot is refused as unsupported
+	Compress    string      // "gzip" or "zstd": asked for, the stream comes so
+	InMemory    bool        // Start listens in memory: only Dial reaches the node
 }
 
 // Node is a node that tells a ledger. New makes it, Start opens its listeners, Close ends it.
@@ -72,8 +69,6 @@ type Tally struct {
 // New returns a node that has told nothing yet.
 func New(l *Ledger, c Config) *Node {
 	c.ReplaySlots = cmp.Or(c.ReplaySlots, 150)
-	c.PingEvery = cmp.Or(c.PingEvery, 10*time.Second)
-	c.Capacity = cmp.Or(c.Capacity, 250_000)
 	n := &Node{
 		config: c, ledger: l, changed: make(chan struct{}), views: []view{{}}, tally: Tally{Calls: make(map[string]int)},
 		script: script{random: rand.New(rand.NewPCG(c.Seed, 1)), plain: c.Plain},

@@ -241,13 +241,13 @@ func twin(b *block) *block {
 func (t *builder) settle() {
 	l := t.ledger
 	first, last := l.steps[0].slot, l.main[len(l.main)-1].Slot
-	for at := l.steps[len(l.steps)-1].slot; at < last+max(t.plan.Finality, ConfirmLag); {
+	for at := l.steps[len(l.steps)-1].slot; at < last+max(t.plan.Finality, confirmLag); {
 		at++
 		l.steps = append(l.steps, step{slot: at})
 	}
 	for _, b := range l.main {
-		l.steps[b.Slot+ConfirmLag-first].events = append(l.steps[b.Slot+ConfirmLag-first].events, event{confirmed, b})
-		at := b.Slot + max(t.plan.Finality, ConfirmLag) - first
+		l.steps[b.Slot+confirmLag-first].events = append(l.steps[b.Slot+confirmLag-first].events, event{confirmed, b})
+		at := b.Slot + max(t.plan.Finality, confirmLag) - first
 		l.steps[at].events = append(l.steps[at].events, event{finalized, b})
 	}
 	for i := range l.steps {

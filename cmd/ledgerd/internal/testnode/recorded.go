@@ -119,7 +119,7 @@ type RecordedBlock struct {
 // RecordedBlocks returns a ledger of blocks of which the answers to getBlock were recorded. They are answered as
 // they are, whatever encoding is asked for. The accounts stand all the time as base says; it may be nil.
 func RecordedBlocks(blocks []RecordedBlock, base *ledger.BaseState) (*Ledger, error) {
-	t := builder{ledger: &Ledger{Base: base}, plan: Plan{Finality: ConfirmLag}}
+	t := builder{ledger: &Ledger{Base: base}, plan: Plan{Finality: confirmLag}}
 	for _, r := range blocks {
 		var head struct {
 			Blockhash, PreviousBlockhash ledger.Hash

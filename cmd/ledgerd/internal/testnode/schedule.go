@@ -82,15 +82,15 @@ func drawTurn(r *rand.Rand) Turn {
 	t := Turn{Before: 3 + r.IntN(60), Kind: TurnKind(r.IntN(int(turnKinds))), Depth: 1}
 	switch t.Kind {
 	case Fork:
-		t.Depth = 1 + r.IntN(MaxForkDepth)
+		t.Depth = 1 + r.IntN(maxForkDepth)
 	case SkippedRun:
 		t.Depth = 1 + r.IntN(12)
 	}
 	return t
 }
 
-// MaxForkDepth is the deepest fork that a follower has to bear.
-const MaxForkDepth = 32
+// maxForkDepth is the deepest fork that a follower has to bear.
+const maxForkDepth = 32
 
 // drawFault draws a fault of the sides that it is about.
 func drawFault(r *rand.Rand, about int) Fault {
@@ -132,7 +132,7 @@ func drawFault(r *rand.Rand, about int) Fault {
 	case Duplicate:
 		f.N = 1 + r.IntN(60)
 	case Garbage:
-		f.N, f.How, f.After = 1, r.IntN(GarbageWays), r.IntN(200)
+		f.N, f.How, f.After = 1, r.IntN(garbageWays), r.IntN(200)
 	case WrongParent, Equivocate:
 		f.N, f.How = 1, r.IntN(2)
 	case OmitTx:

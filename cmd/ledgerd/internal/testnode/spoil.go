@@ -81,13 +81,13 @@ func wrongMeta(m *message, f Fault) []*message {
 	return []*message{&wrong}
 }
 
-// GarbageWays is how many ways there are for a message to be nonsense.
-const GarbageWays = 8
+// garbageWays is how many ways there are for a message to be nonsense.
+const garbageWays = 8
 
 // garbage returns a message that no server would send.
 func garbage(how int) []byte {
 	field := func(n protowire.Number, part []byte) []byte { return wire(nil).bytes(n, part) }
-	switch how % GarbageWays {
+	switch how % garbageWays {
 	case 1: // cut short: the length says more than there is
 		whole := field(protowire.Number(metaMessage), bytes.Repeat([]byte{1}, 80))
 		return whole[:len(whole)/2]
@@ -100,7 +100,7 @@ func garbage(how int) []byte {
 		}
 		return field(protowire.Number(transactionMessage), b)
 	case 4: // larger than any update may be
-		return field(protowire.Number(accountMessage), make([]byte, HugeBytes))
+		return field(protowire.Number(accountMessage), make([]byte, hugeBytes))
 	case 5: // another type where a message should be
 		return wire(nil).number(protowire.Number(slotMessage), 7)
 	case 6: // a key of 31 bytes
@@ -111,5 +111,5 @@ func garbage(how int) []byte {
 	return bytes.Repeat([]byte{0xff, 0x07, 0x9c}, 40) // bytes of no meaning
 }
 
-// HugeBytes is how much the largest nonsense holds. A client under test takes less.
-const HugeBytes = 5 << 20
+// hugeBytes is how much the largest nonsense holds. A client under test takes less.
+const hugeBytes = 5 << 20

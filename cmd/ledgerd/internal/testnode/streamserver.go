@@ -197,15 +197,15 @@ func (s *subscriber) begin() error {
 	return nil
 }
 
+// pingEvery is how often the server pings.
+const pingEvery = 10 * time.Second
+
 // serve sends what is told until the stream ends.
 func (s *subscriber) serve(ctx context.Context, requests <-chan *subscribeRequest, ended <-chan error) error {
-	ping := time.NewTicker(s.node.config.PingEvery)
+	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
 	for {
 		messages, more := s.node.told(s.at)
-		if len(messages) > s.node.config.Capacity {
-			return status.Error(codes.Internal, "lagged to receive messages")
-		}
 		for _, m := range messages {
 			if err := s.send(m); err != nil {
 				return err
