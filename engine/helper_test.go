@@ -198,7 +198,7 @@ func live() ledger.SourceInfo {
 
 // finite is a source that ends and says nothing of finality.
 func finite() ledger.SourceInfo {
-	return ledger.SourceInfo{Name: "test", Identity: "test", Finite: true, FinalityByDepth: true}
+	return ledger.SourceInfo{Name: "test", Identity: "test", FinalityByDepth: true}
 }
 
 // child returns a block at slot on top of parent. Its hash tells slot and branch.

@@ -258,7 +258,7 @@ func TestImportIsServedBeforeTheFirstBlock(t *testing.T) {
 	const waits = "starting: no block has come since the start, reads are answered from the import of slot 100"
 	for words, info := range map[string]ledger.SourceInfo{
 		"":                     {}, // without a source
-		waits:                  {Name: "a file", Finite: true, FinalityByDepth: true},
+		waits:                  {Name: "a file", FinalityByDepth: true},
 		waits + ": the source": {Name: "a live source", Live: true},
 	} {
 		bubble.Test(t, func(t *testing.T) {

@@ -22,7 +22,7 @@ type lacking struct {
 // that show what is touched alone, and of imports.
 func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 	const unknown, none = "account not indexed", "neither an account"
-	gaps := ledger.SourceInfo{Finite: true, GapsAllowed: true}
+	gaps := ledger.SourceInfo{GapsAllowed: true}
 	key9 := ledger.NewFilter([]ledger.Pubkey{key(9)}, nil)
 	bothTokens := ledger.NewFilter([]ledger.Pubkey{ledger.TokenProgram, ledger.Token2022Program}, nil)
 	tests := map[string]struct {

@@ -214,7 +214,7 @@ func compareAfter(t *testing.T, g *generator, all []followed, burst []ledger.Eve
 // show, and what blocks hold is answered without the shards.
 func atTheEnd(t *testing.T, f followed) {
 	t.Helper()
-	if m := f.m; m.info.Finite {
+	if m := f.m; !m.info.Live {
 		m.end()
 		f.endInput()
 		if m.stopped != "" {

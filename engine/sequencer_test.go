@@ -85,7 +85,7 @@ func TestContradictionsStopIngest(t *testing.T) {
 		"33 blocks are dead":        {deep(33), status(blocks[0], ledger.StatusDead), refuses, "undo 33 blocks, more than 32"},
 	}
 	for name, tt := range tests {
-		for _, info := range []ledger.SourceInfo{live(), {Name: "test", Finite: true}} {
+		for _, info := range []ledger.SourceInfo{live(), {Name: "test"}} {
 			t.Run(name+", "+map[bool]string{true: "live", false: "finite"}[info.Live], func(t *testing.T) {
 				bubble.Test(t, func(t *testing.T) {
 					n := startNode(t, info, Config{Shards: 2})

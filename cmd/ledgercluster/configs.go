@@ -75,50 +75,6 @@ backend nodes
 	return b.String()
 }
 
-// nginxConfig does the same for nginx, which knows no health checks: where a node answers with 503 the next
-// one is asked. A 503 may be the client's own doing (min_slot), so none makes nginx leave a node alone.
-func nginxConfig(p *plan) string {
-	var servers strings.Builder
-	readers, spare := p.readers()
-	for _, n := range readers {
-		fmt.Fprintf(&servers, "        server %s max_fails=0;\n", local(n.port))
-	}
-	for _, n := range spare {
-		fmt.Fprintf(&servers, "        server %s max_fails=0 backup;\n", local(n.port))
-	}
-	return fmt.Sprintf(`pid %[1]s/nginx.pid;
-error_log stderr;
-events { worker_connections %[4]d; }
-http {
-    access_log off;
-    client_body_temp_path %[1]s/nginx-body;
-    proxy_temp_path %[1]s/nginx-proxy;
-    fastcgi_temp_path %[1]s/nginx-fastcgi;
-    uwsgi_temp_path %[1]s/nginx-uwsgi;
-    scgi_temp_path %[1]s/nginx-scgi;
-    map $http_upgrade $connection_upgrade { default upgrade; '' ''; }
-    upstream nodes {
-        least_conn;
-%[2]s        keepalive 64;
-    }
-    server {
-        listen %[3]s;
-        location / {
-            proxy_pass http://nodes;
-            proxy_http_version 1.1;
-            proxy_set_header Host $http_host;
-            proxy_set_header Upgrade $http_upgrade;
-            proxy_set_header Connection $connection_upgrade;
-            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-            proxy_next_upstream error timeout http_503;
-            proxy_connect_timeout 1s;
-            proxy_read_timeout 1h;
-        }
-    }
-}
-`, p.dir, servers.String(), local(p.port), connections())
-}
-
 // connections returns how many clients a balancer can have: each takes two files.
 func connections() int {
 	const most, others = 20_000, 200

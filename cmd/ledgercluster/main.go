@@ -1,6 +1,6 @@
 // Command ledgercluster runs a whole cluster of ledgerd on one machine, to try it and to show
 // what survives: three nats-servers that hold the log, ingesters of which one is active, replicas, and
-// a balancer in front of them where one is installed.
+// haproxy in front of them where it is installed.
 //
 // A plan says which processes there are, with which ports and files ([plan]). A keeper starts one of
 // them again whenever it ends, until it is told to stop it ([keeper]). They are stopped from the
@@ -28,7 +28,7 @@ type command struct {
 	Replicas   int    `help:"Nodes that follow the log alone." default:"3"`
 	Source     string `help:"What the ingesters follow: see ledgerd serve --help." default:"sim:"`
 	Port       int    `help:"The balancer's port; those after it are the nodes', 100 higher their operators', 200 and 210 higher the nats-servers'." default:"8080"`
-	Balancer   string `help:"haproxy, nginx, none, or auto: the first that is installed." default:"auto" enum:"auto,haproxy,nginx,none"`
+	Balancer   string `help:"haproxy, none, or auto: haproxy where it is installed." default:"auto" enum:"auto,haproxy,none"`
 
 	Args []string `arg:"" optional:"" help:"More flags for every node, behind --."`
 }

@@ -44,13 +44,12 @@ type node struct {
 
 // plan says what runs where.
 type plan struct {
-	dir      string
-	port     int // the balancer's; 0: there is none
-	nodes    []node
-	nats     []natsServer
-	files    map[string]string // configurations, by path
-	daemons  []daemon          // in the order they are started
-	balancer string
+	dir     string
+	port    int // the balancer's; 0: there is none
+	nodes   []node
+	nats    []natsServer
+	files   map[string]string // configurations, by path
+	daemons []daemon          // in the order they are started
 }
 
 // plan decides everything, and refuses ports that are taken. Nothing is written yet.
@@ -103,34 +102,22 @@ func (c *command) serve(p *plan, n node) []string {
 	}, c.Args...)
 }
 
-// balance adds the balancer that is wanted, or there.
+// balance adds haproxy, if it is wanted: "auto" does without where it is not installed.
 func (p *plan) balance(c *command) error {
-	kinds := []string{c.Balancer}
-	switch c.Balancer {
-	case "none":
-		return nil
-	case "auto":
-		kinds = []string{"haproxy", "nginx"}
-	}
-	for _, kind := range kinds {
-		path, err := exec.LookPath(kind)
-		if err != nil {
-			continue
-		}
-		p.port, p.balancer = c.Port, kind
-		file := filepath.Join(p.dir, kind+".conf")
-		d := daemon{kind, balancerGroup, []string{path, "-f", file}}
-		p.files[file] = haproxyConfig(p)
-		if kind == "nginx" {
-			d.argv = []string{path, "-c", file, "-e", "stderr", "-g", "daemon off;"}
-			p.files[file] = nginxConfig(p)
-		}
-		p.daemons = append(p.daemons, d)
+	if c.Balancer == "none" {
 		return nil
 	}
-	if c.Balancer != "auto" {
-		return fmt.Errorf("%s is not installed: Debian has it as a package of that name", c.Balancer)
+	path, err := exec.LookPath("haproxy")
+	if err != nil {
+		if c.Balancer == "auto" {
+			return nil
+		}
+		return errors.New("haproxy is not installed: Debian has it as a package of that name")
 	}
+	p.port = c.Port
+	file := filepath.Join(p.dir, "haproxy.conf")
+	p.files[file] = haproxyConfig(p)
+	p.daemons = append(p.daemons, daemon{"haproxy", balancerGroup, []string{path, "-f", file}})
 	return nil
 }
 
@@ -189,9 +176,9 @@ func (p *plan) logFile(name string) string { return filepath.Join(p.dir, "logs",
 func (p *plan) announce(out io.Writer) {
 	fmt.Fprintln(out)
 	if p.port != 0 {
-		fmt.Fprintf(out, "  %-12s http://%s/api/status   ws://%s/api/ws/accounts\n", p.balancer, local(p.port), local(p.port))
+		fmt.Fprintf(out, "  haproxy      http://%s/api/status   ws://%s/api/ws/accounts\n", local(p.port), local(p.port))
 	} else {
-		fmt.Fprintln(out, "  no balancer: neither haproxy nor nginx is installed")
+		fmt.Fprintln(out, "  no balancer: haproxy is not installed, or not wanted")
 	}
 	for _, n := range p.nodes {
 		fmt.Fprintf(out, "  %-12s http://%s/api/status   http://%s/metrics  /readyz\n", n.name, local(n.port), local(n.ops))

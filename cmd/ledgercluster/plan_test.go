@@ -3,10 +3,8 @@ package main
 import (
 	"math/rand/v2"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -80,19 +78,14 @@ func TestPlanTellsNodesTheirRoles(t *testing.T) {
 	}
 }
 
-// The balancers themselves find no fault with their configurations.
-func TestBalancersTakeTheirConfigurations(t *testing.T) {
-	for kind, check := range map[string][]string{"haproxy": {"-c", "-f"}, "nginx": {"-t", "-e", "stderr", "-c"}} {
-		t.Run(kind, func(t *testing.T) {
-			if _, err := exec.LookPath(kind); err != nil {
-				t.Skipf("not installed here: %s", kind)
-			}
-			p := planned(t, command{Ingesters: 2, Replicas: 3, Balancer: kind})
-			file := filepath.Join(p.dir, kind+".conf")
-			if text, err := exec.Command(kind, append(slices.Clone(check), file)...).CombinedOutput(); err != nil {
-				content, _ := os.ReadFile(file)
-				t.Errorf("%v\n%s\n%s", err, text, content)
-			}
-		})
+// haproxy itself finds no fault with its configuration.
+func TestBalancerTakesItsConfiguration(t *testing.T) {
+	if _, err := exec.LookPath("haproxy"); err != nil {
+		t.Skip("haproxy is not installed here")
+	}
+	p := planned(t, command{Ingesters: 2, Replicas: 3, Balancer: "haproxy"})
+	file := filepath.Join(p.dir, "haproxy.conf")
+	if text, err := exec.Command("haproxy", "-c", "-f", file).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s\n%s", err, text, p.files[file])
 	}
 }

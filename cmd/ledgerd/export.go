@@ -64,7 +64,7 @@ func (c *exportCommand) run(ctx context.Context, s *streams, export exporter) er
 	if err == nil {
 		err = x.out.Flush()
 	} else {
-		x.tear()
+		x.writePartialEvent()
 	}
 	if finishErr := out.finish(err == nil); err == nil {
 		err = finishErr
@@ -130,9 +130,9 @@ func (x *exportWriter) count(e ledger.Event) {
 	}
 }
 
-// tear ends the output inside an event, so that no reader takes it for a whole export. An empty
+// writePartialEvent ends the output inside an event, so that no reader takes it for a whole export. An empty
 // one is refused as it is. The export has failed already: an error here adds nothing.
-func (x *exportWriter) tear() {
+func (x *exportWriter) writePartialEvent() {
 	if !x.any {
 		return
 	}

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source"
 	"ledgerd/engine/source/agave/agavetest"
-	"ledgerd/engine/source/testnode"
 )
 
 // archiveOfNode writes an archive of a test node's ledger at a block.

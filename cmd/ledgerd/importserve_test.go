@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/testnode"
 )
 
 // reach waits until a node that need not be ready takes questions.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/testnode"
 )
 
 // BenchmarkStream has a ledgerd of its own follow a node's stream, from the socket to what REST shows:

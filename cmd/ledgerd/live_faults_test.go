@@ -8,16 +8,17 @@ import (
 	"strconv"
 	"testing"
 
+	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/geyser"
-	"ledgerd/engine/source/testnode"
 	"ledgerd/engine/source/upstream"
 )
 
-// faultSeeds returns the seeds to run: one by LEDGERD_FAULT_SEED, the first N by LEDGERD_FAULT_SCHEDULES, or a sample.
-func faultSeeds(t *testing.T, sample int) (seeds []uint64) {
+// faultSeeds returns the seeds to run: one by LEDGERD_FAULT_SEED, the first N by LEDGERD_FAULT_SCHEDULES, or a
+// sample, which is smaller with -short.
+func faultSeeds(t *testing.T, sample, short int) (seeds []uint64) {
 	t.Helper()
 	number := func(name string) (uint64, bool) {
 		text, ok := os.LookupEnv(name)
@@ -36,7 +37,7 @@ func faultSeeds(t *testing.T, sample int) (seeds []uint64) {
 	if n, ok := number("LEDGERD_FAULT_SCHEDULES"); ok {
 		sample = int(n)
 	} else if testing.Short() {
-		sample /= 4
+		sample = short
 	}
 	for seed := range sample {
 		seeds = append(seeds, uint64(seed))
@@ -53,7 +54,7 @@ var toldFaults = []uint64{25, 56, 222, 317, 753, 1081, 1893, 2589, 3173}
 // TestFaultSchedules has each source follow a node through random faults, of the network, of the node and of the
 // chain: what the engine holds in the end is what happened, without a gap on the way, and soon.
 func TestFaultSchedules(t *testing.T) {
-	seeds := faultSeeds(t, 36)
+	seeds := faultSeeds(t, 200, 9)
 	for _, seed := range toldFaults {
 		if len(seeds) > 1 && !slices.Contains(seeds, seed) {
 			seeds = append(seeds, seed)
@@ -94,7 +95,7 @@ func (e told) Run(ctx context.Context, _ *ledger.ResumePoint, emit ledger.Emit) 
 // TestStraightRunsOfSchedules has the ledgers of the schedules told without a node: what the engine makes of them is
 // what the schedules are held against.
 func TestStraightRunsOfSchedules(t *testing.T) {
-	for _, seed := range faultSeeds(t, 12) {
+	for _, seed := range faultSeeds(t, 12, 3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inBubble(t, testnode.NewSchedule(seed, testnode.OnStream), func(n *testnode.Node, _ testnode.Config) engine.Source {
 				return told(n.Ledger().Events()[1:])
@@ -104,7 +105,7 @@ func TestStraightRunsOfSchedules(t *testing.T) {
 }
 
 // TestAGapThatNobodyFillsIsNeverPassed cuts the stream for longer than the node replays, with nobody to ask: nothing
-// behind the gap is shown, the node says why, and it does not storm the other side.
+// after the gap is shown, the node says why, and it does not storm the other side.
 func TestAGapThatNobodyFillsIsNeverPassed(t *testing.T) {
 	s := &testnode.Schedule{
 		Parameters: "seed=5,accounts=120,tps=12,slot_time=0,slots=120", Config: testnode.Config{InMemory: true, ReplaySlots: 5},
@@ -122,7 +123,7 @@ func TestAGapThatNobodyFillsIsNeverPassed(t *testing.T) {
 			}
 		}
 		if tip := r.tip(ledger.Processed); tip < 20 || tip > 32 {
-			t.Errorf("slot %d is shown, the stream ended behind slot 31", tip)
+			t.Errorf("slot %d is shown, the stream ended after slot 31", tip)
 		}
 		if err := r.chain.is(r.ledger.Main()[:len(r.chain.blocks)]); err != nil {
 			t.Error(err)
@@ -153,7 +154,7 @@ func TestABlockThatIsMissingIsNeverTakenForSkipped(t *testing.T) {
 				}
 			}
 			if tip := r.tip(ledger.Processed); tip < 20 || tip > 33 {
-				t.Errorf("way %d: slot %d is shown, no block is to be had behind slot 31", how, tip)
+				t.Errorf("way %d: slot %d is shown, no block is to be had after slot 31", how, tip)
 			}
 			if why := r.engine.Status().Unhealthy; why == "" {
 				t.Errorf("way %d: health says nothing of it", how)
@@ -192,15 +193,15 @@ func TestABlockThatIsWronglyCalledDeadIsShownAgain(t *testing.T) {
 	}
 }
 
-// TestWritesBehindTheirBlocksAreHeldInTheEnd has a node tell of writes when their blocks are sealed, on a ledger with
+// TestWritesAfterTheirBlocksAreHeldInTheEnd has a node tell of writes when their blocks are sealed, on a ledger with
 // forks: they come and go with their branch.
-func TestWritesBehindTheirBlocksAreHeldInTheEnd(t *testing.T) {
+func TestWritesAfterTheirBlocksAreHeldInTheEnd(t *testing.T) {
 	for way := range 6 {
 		t.Run(fmt.Sprint("way ", way), func(t *testing.T) {
 			s := &testnode.Schedule{
 				Parameters: "seed=5,accounts=120,tps=12,slot_time=0,fork_rate=0.25,slots=120", Config: testnode.Config{InMemory: true, ReplaySlots: 60, Seed: uint64(way)},
 			}
-			for slot := 5; slot < 105; slot++ { // not the last, behind which nothing comes
+			for slot := 5; slot < 105; slot++ { // not the last, after which nothing comes
 				s.Faults = append(s.Faults, testnode.Timed{Slot: slot, Fault: testnode.Fault{Kind: testnode.LateWrite, N: 6, How: way % 2}})
 			}
 			bubble.Test(t, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/testnode"
 )
 
 // asked is the answer to a question about one account.

@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
 	"ledgerd/engine/source/file"
 	"ledgerd/engine/source/geyser"
 	"ledgerd/engine/source/rpc"
-	"ledgerd/engine/source/testnode"
 )
 
 const recordedStream = "streams/mainnet-398202772-398202821.geyser.bin.gz"

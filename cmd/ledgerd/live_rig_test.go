@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/importer"
@@ -18,7 +19,6 @@ import (
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/geyser"
 	"ledgerd/engine/source/rpc"
-	"ledgerd/engine/source/testnode"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -198,7 +198,7 @@ func (r *liveRun) play() time.Duration {
 			ready = time.Since(healed)
 		}
 	}
-	// The last words; and what a block does not tell is asked for behind it.
+	// The last words; and what a block does not tell is asked for after it.
 	for range 25 {
 		if r.isDone() && r.engine.Head().StateHash == r.stateHash() || !r.sleep(testnode.SlotTime) {
 			break

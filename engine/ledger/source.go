@@ -14,7 +14,6 @@ type SourceInfo struct {
 	// A data directory of another identity is refused.
 	Identity string
 
-	Finite      bool // its input ends
 	Live        bool // follows a node: it counts as stalled after 10 seconds without an event
 	Complete    bool // shows every account of the ledger, so that absence means "does not exist"
 	GapsAllowed bool // parents may be missing: the slots between are not indexed

@@ -33,7 +33,6 @@ func Open(spec string, log *slog.Logger) (*Source, error) {
 		log:   log,
 		info: ledger.SourceInfo{
 			Name:        "file:" + spec,
-			Finite:      true,
 			GapsAllowed: gapsAllowed,
 			// Blocks of a node arrive finalized, so that only event lines feel this.
 			FinalityByDepth: true,

@@ -73,7 +73,7 @@ func TestSpecificationsThatAreRefused(t *testing.T) {
 func TestInfoSaysWhatTheSequencerMustKnow(t *testing.T) {
 	spec := write(t, "a.json", "{}") + "?gaps=allow"
 	s, _ := open(t, spec)
-	want := ledger.SourceInfo{Name: "file:" + spec, Finite: true, GapsAllowed: true, FinalityByDepth: true}
+	want := ledger.SourceInfo{Name: "file:" + spec, GapsAllowed: true, FinalityByDepth: true}
 	if s.Info() != want || s.Peers() != 0 {
 		t.Errorf("info %+v, %d peers; want %+v and 0", s.Info(), s.Peers(), want)
 	}

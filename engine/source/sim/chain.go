@@ -14,25 +14,10 @@ const confirmLag = 2
 // that do not, and reports what became confirmed and finalized.
 type chain struct {
 	*producer
-	tip       tip // the newest block
-	branchAt  tip // while a branch is built: the block it began at
-	unsettled []settling
-	confirmed int // how many of unsettled, from the first, are confirmed
-
-	confirmLag, finality ledger.Slot
-}
-
-// settling is a block of the chain that stays which is not yet finalized.
-type settling struct {
-	slot ledger.Slot
-	hash ledger.Hash
-}
-
-func newChain(p *params, made *producer, at tip) *chain {
-	return &chain{
-		producer: made, tip: at,
-		confirmLag: ledger.Slot(min(confirmLag, p.finality)), finality: ledger.Slot(p.finality),
-	}
+	tip       tip   // the newest block
+	branchAt  tip   // while a branch is built: the block it began at
+	unsettled []tip // blocks of the chain that stays which are not yet finalized
+	confirmed int   // how many of unsettled, from the first, are confirmed
 }
 
 // advance emits what happens in the slot after the last one: its block, if it has one, then the
@@ -43,22 +28,24 @@ func (c *chain) advance(ctx context.Context, slot ledger.Slot, emit ledger.Emit)
 			return err
 		}
 	}
-	for c.confirmed < len(c.unsettled) && c.unsettled[c.confirmed].slot+c.confirmLag <= slot {
-		c.confirmed++
-		if err := emit(ctx, c.unsettled[c.confirmed-1].status(ledger.StatusConfirmed)); err != nil {
+	finality := c.schedule.finality
+	for ; c.due(c.confirmed, min(confirmLag, finality), slot); c.confirmed++ {
+		if err := emit(ctx, c.unsettled[c.confirmed].status(ledger.StatusConfirmed)); err != nil {
 			return err
 		}
 	}
-	settled := 0
-	for settled < len(c.unsettled) && c.unsettled[settled].slot+c.finality <= slot {
-		settled++
-		if err := emit(ctx, c.unsettled[settled-1].status(ledger.StatusFinalized)); err != nil {
+	for ; c.due(0, finality, slot); c.confirmed-- {
+		if err := emit(ctx, c.unsettled[0].status(ledger.StatusFinalized)); err != nil {
 			return err
 		}
+		c.unsettled = c.unsettled[1:]
 	}
-	c.unsettled = append(c.unsettled[:0], c.unsettled[settled:]...)
-	c.confirmed -= settled
 	return nil
+}
+
+// due reports whether the n-th of the unsettled blocks is so many slots old.
+func (c *chain) due(n int, lag uint64, slot ledger.Slot) bool {
+	return n < len(c.unsettled) && c.unsettled[n].slot+ledger.Slot(lag) <= slot
 }
 
 // next produces the block of a slot, nil if it is skipped.
@@ -69,7 +56,7 @@ func (c *chain) next(slot ledger.Slot) *ledger.Block {
 		return nil
 	case kind == branchBlock && !c.branch:
 		c.branchAt = c.tip
-		c.beginBranch()
+		c.branch = true
 	case kind == mainBlock && c.branch:
 		c.abandonBranch()
 		c.tip = c.branchAt
@@ -77,11 +64,11 @@ func (c *chain) next(slot ledger.Slot) *ledger.Block {
 	b := c.produce(slot, c.tip)
 	c.tip = tip{b.Slot, b.Blockhash, b.Height.Value}
 	if kind == mainBlock {
-		c.unsettled = append(c.unsettled, settling{b.Slot, b.Blockhash})
+		c.unsettled = append(c.unsettled, c.tip)
 	}
 	return b
 }
 
-func (s settling) status(status ledger.Status) *ledger.SlotStatus {
+func (s tip) status(status ledger.Status) *ledger.SlotStatus {
 	return &ledger.SlotStatus{Slot: s.slot, Status: status, Blockhash: ledger.Some(s.hash)}
 }

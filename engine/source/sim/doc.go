@@ -37,7 +37,7 @@
 //
 // A branch is one to three blocks deep, without skipped slots, and the block after it
 // builds on the block before it. The branch's blocks are never confirmed and never declared
-// dead. A confirmed status comes two slots behind the newest slot, a finalized one as far
-// behind as the parameters say; a run of N slots emits exactly what an endless one
+// dead. A block is confirmed two slots after its own, and finalized as many
+// after it as the parameters say; a run of N slots emits exactly what an endless one
 // emits up to slot N.
 package sim

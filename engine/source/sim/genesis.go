@@ -1,9 +1,10 @@
 package sim
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"iter"
+	"math"
 
 	"ledgerd/engine/ledger"
 )
@@ -15,23 +16,20 @@ const sol = 1_000_000_000 // lamports
 
 // fill gives every account its state at genesis.
 func (w *world) fill() {
-	for r := range w.programs.end() {
-		w.cells[r].lamports = 1
-	}
-	for r := w.wallets.first; r < w.wallets.end(); r++ {
-		w.cells[r].lamports = sol + w.share(r, 100*sol)
-	}
-	for r := w.identities.first; r < w.identities.end(); r++ {
-		w.cells[r].lamports = 1000 * sol
-	}
-	for r := w.voteAccounts.first; r < w.voteAccounts.end(); r++ {
-		w.cells[r].lamports = w.rentOf(r)
-	}
-	for r := w.mints.first; r < w.mints.end(); r++ {
-		w.cells[r].lamports = w.rentOf(r)
-	}
-	for r := range w.openHoldings {
-		w.fillHolding(w.holdings.at(r))
+	for r := range w.holdings.at(w.openHoldings) {
+		c := &w.cells[r]
+		switch {
+		case w.programs.has(r):
+			c.lamports = 1
+		case w.wallets.has(r):
+			c.lamports = sol + w.share(r, 100*sol)
+		case w.identities.has(r):
+			c.lamports = 1000 * sol
+		case w.holdings.has(r):
+			w.fillHolding(r)
+		default:
+			c.lamports = w.rentOf(r)
+		}
 	}
 }
 
@@ -45,7 +43,7 @@ func (w *world) fillHolding(r ref) {
 		c.lamports += c.amount
 		return
 	}
-	if most := powerOfTen(w.decimalsOf(mint) + 4); w.isIssued(r) {
+	if most := uint64(math.Pow10(int(w.decimalsOf(mint)) + 4)); w.isIssued(r) {
 		c.amount = most + w.share(r, 100*most)
 	} else if r%8 != 5 {
 		c.amount = w.share(r, most)
@@ -58,39 +56,22 @@ func (w *world) share(r ref, most uint64) uint64 {
 	return scale(chosen(w.seed, choosesBalance, uint64(r)), most)
 }
 
-func powerOfTen(n uint8) uint64 {
-	p := uint64(1)
-	for range n {
-		p *= 10
-	}
-	return p
-}
-
-// baseState returns every open account in events of bounded size.
-func (w *world) baseState() iter.Seq[*ledger.BaseState] {
-	return func(yield func(*ledger.BaseState) bool) {
-		b := newBaseState()
-		for r := range w.cells {
-			if !w.cells[r].open() {
-				continue
-			}
+// baseState emits every open account in events of bounded size.
+func (w *world) baseState(ctx context.Context, emit ledger.Emit) error {
+	b := &ledger.BaseState{Slot: firstSlot - 1}
+	for r := range w.cells {
+		if w.cells[r].open() {
 			b.Accounts = append(b.Accounts, ledger.AccountWrite{})
 			w.write(&b.Accounts[len(b.Accounts)-1], ref(r))
-			if len(b.Accounts) == baseAccounts {
-				if !yield(b) {
-					return
-				}
-				b = newBaseState()
-			}
 		}
-		if len(b.Accounts) != 0 {
-			yield(b)
+		if n := len(b.Accounts); n == baseAccounts || n > 0 && r == len(w.cells)-1 {
+			if err := emit(ctx, b); err != nil {
+				return err
+			}
+			b = &ledger.BaseState{Slot: b.Slot, Accounts: make([]ledger.AccountWrite, 0, baseAccounts)}
 		}
 	}
-}
-
-func newBaseState() *ledger.BaseState {
-	return &ledger.BaseState{Slot: firstSlot - 1, Accounts: make([]ledger.AccountWrite, 0, baseAccounts)}
+	return nil
 }
 
 // genesisHash is what the first block names as its parent's hash: SHA-256 over "ledgerd sim

@@ -95,26 +95,17 @@ func mustKey(s string) ledger.Pubkey {
 // key returns the key of a position: the well-known one, or SHA-256 over "ledgerd sim key",
 // the seed u64, the kind u8 and the number within the kind u32, little endian.
 func (l *layout) key(r ref) ledger.Pubkey {
-	kind, number := byte(0), r
 	switch {
 	case l.programs.has(r):
 		return programKeys[r]
 	case r == l.mints.first:
 		return ledger.NativeMint
-	case l.wallets.has(r):
-		kind, number = 'w', r-l.wallets.first
-	case l.identities.has(r):
-		kind, number = 'i', r-l.identities.first
-	case l.voteAccounts.has(r):
-		kind, number = 'v', r-l.voteAccounts.first
-	case l.mints.has(r):
-		kind, number = 'm', r-l.mints.first
-	case l.holdings.has(r):
-		kind, number = 'h', r-l.holdings.first
-	case l.collectibleMints.has(r):
-		kind, number = 'c', r-l.collectibleMints.first
-	case l.collectibleHoldings.has(r):
-		kind, number = 'o', r-l.collectibleHoldings.first
+	}
+	kind, number := byte(0), r
+	for i, s := range [...]span{l.wallets, l.identities, l.voteAccounts, l.mints, l.holdings, l.collectibleMints, l.collectibleHoldings} {
+		if s.has(r) {
+			kind, number = "wivmhco"[i], r-s.first
+		}
 	}
 	var buf [32]byte
 	b := append(buf[:0], "ledgerd sim key"...)

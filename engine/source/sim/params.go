@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -76,39 +77,46 @@ func parseParams(text string) (params, error) {
 // set reads one parameter.
 func (p *params) set(name, value string) error {
 	switch name {
-	case "seed":
-		return setWhole(&p.seed, name, value, 0, math.MaxUint64)
-	case "accounts":
-		return setWhole(&p.accounts, name, value, 100, 20*million)
-	case "tps":
-		return setWhole(&p.tps, name, value, 1, million)
-	case "votes":
-		return setDecimal(&p.votes, name, value, 100*million)
-	case "fail_rate":
-		return setDecimal(&p.failRate, name, value, million)
-	case "fork_rate":
-		return setDecimal(&p.forkRate, name, value, maxForkRate)
-	case "skip_rate":
-		return setDecimal(&p.skipRate, name, value, million/2)
-	case "finality":
-		return setWhole(&p.finality, name, value, 0, 1000)
-	case "slots":
-		return setWhole(&p.slots, name, value, 1, math.MaxInt64)
 	case "slot_time":
 		return setSlotTime(&p.slotTime, value)
 	case "zipf":
 		return setZipf(&p.zipf, value)
 	}
-	return fmt.Errorf("no parameter %q; there are seed, accounts, tps, votes, fail_rate, slot_time, "+
-		"fork_rate, skip_rate, finality, zipf and slots", name)
+	numbers := map[string]struct {
+		to              *uint64
+		digits          int // after the point
+		lowest, highest uint64
+	}{
+		"seed":      {&p.seed, 0, 0, math.MaxUint64},
+		"accounts":  {&p.accounts, 0, 100, 20 * million},
+		"tps":       {&p.tps, 0, 1, million},
+		"votes":     {&p.votes, rateDigits, 0, 100 * million},
+		"fail_rate": {&p.failRate, rateDigits, 0, million},
+		"fork_rate": {&p.forkRate, rateDigits, 0, maxForkRate},
+		"skip_rate": {&p.skipRate, rateDigits, 0, million / 2},
+		"finality":  {&p.finality, 0, 0, 1000},
+		"slots":     {&p.slots, 0, 1, math.MaxInt64},
+	}
+	f, known := numbers[name]
+	if !known {
+		return fmt.Errorf("no parameter %q; there are seed, accounts, tps, votes, fail_rate, slot_time, "+
+			"fork_rate, skip_rate, finality, zipf and slots", name)
+	}
+	n, ok := parseDecimal(value, f.digits)
+	switch {
+	case ok && n >= f.lowest && n <= f.highest:
+		*f.to = n
+		return nil
+	case f.digits == 0:
+		return fmt.Errorf("%s=%q must be a whole number from %d to %d", name, value, f.lowest, f.highest)
+	}
+	return fmt.Errorf("%s=%q must be a plain decimal from %s to %s with at most %d digits after the point",
+		name, value, formatDecimal(f.lowest, f.digits), formatDecimal(f.highest, f.digits), f.digits)
 }
 
 // slotLength returns how far block times advance in a slot, paced or not.
 func (p *params) slotLength() time.Duration {
-	if p.slotTime == 0 {
-		return defaultSlot
-	}
-	return p.slotTime
+	return cmp.Or(p.slotTime, defaultSlot)
 }
 
 // duePerSlot returns the transactions that become due in a slot at a rate per second, in millionths.
@@ -130,25 +138,6 @@ func (p *params) String() string {
 	return fmt.Sprintf("seed=%d,accounts=%d,tps=%d,votes=%s,fail_rate=%s,slot_time=%s,fork_rate=%s,skip_rate=%s,finality=%d,zipf=%s",
 		p.seed, p.accounts, p.tps, formatDecimal(p.votes, rateDigits), formatDecimal(p.failRate, rateDigits), slotTime,
 		formatDecimal(p.forkRate, rateDigits), formatDecimal(p.skipRate, rateDigits), p.finality, zipf)
-}
-
-func setWhole(to *uint64, name, value string, lowest, highest uint64) error {
-	n, ok := parseDecimal(value, 0)
-	if !ok || n < lowest || n > highest {
-		return fmt.Errorf("%s=%q must be a whole number from %d to %d", name, value, lowest, highest)
-	}
-	*to = n
-	return nil
-}
-
-func setDecimal(to *uint64, name, value string, highest uint64) error {
-	n, ok := parseDecimal(value, rateDigits)
-	if !ok || n > highest {
-		return fmt.Errorf("%s=%q must be a plain decimal from 0 to %s with at most %d digits after the point",
-			name, value, formatDecimal(highest, rateDigits), rateDigits)
-	}
-	*to = n
-	return nil
 }
 
 // setSlotTime reads a duration. Slots longer than a few seconds would look like a
@@ -189,9 +178,5 @@ func parseDecimal(s string, digits int) (n uint64, ok bool) {
 // formatDecimal is the inverse of parseDecimal, without trailing zeros.
 func formatDecimal(n uint64, digits int) string {
 	s := fmt.Sprintf("%0*d", digits+1, n)
-	whole, fraction := s[:len(s)-digits], strings.TrimRight(s[len(s)-digits:], "0")
-	if fraction == "" {
-		return whole
-	}
-	return whole + "." + fraction
+	return strings.TrimSuffix(s[:len(s)-digits]+"."+strings.TrimRight(s[len(s)-digits:], "0"), ".")
 }

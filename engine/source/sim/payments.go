@@ -10,7 +10,7 @@ const tries = 8
 
 // pay puts one payment in the block: half of them are system transfers.
 func (p *producer) pay() {
-	if p.random.coin(p.failRate) {
+	if p.random.coin(p.schedule.failRate) {
 		p.fail()
 		return
 	}
@@ -18,7 +18,7 @@ func (p *producer) pay() {
 	case dice < 50:
 		p.transfer()
 	case dice < 56:
-		p.useWrapped()
+		p.useWrappedHolding(p.anyHoldingOf(p.mints.first))
 	case dice < 60:
 		p.useCollectible()
 	default:

@@ -3,7 +3,6 @@ package sim
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"slices"
 
 	"ledgerd/engine/ledger"
 )
@@ -23,22 +22,18 @@ type tip struct {
 type producer struct {
 	*world
 	schedule schedule
-	zipf     *zipf  // nil: wallets and holdings are drawn uniformly
-	failRate uint64 // in millionths
+	zipf     zipf // nil: wallets and holdings are drawn uniformly
 
 	// Of the block being made.
 	random  random
 	block   *ledger.Block
-	leader  ref             // the identity that gets the fees
-	fees    uint64          // of the block so far
-	slab    []ledger.Pubkey // free room for accounts of transactions
-	content []byte          // what the block's hash covers so far
+	leader  ref    // the identity that gets the fees
+	fees    uint64 // of the block so far
+	content []byte // what the block's hash covers so far
 }
 
 func newProducer(p *params, w *world) *producer {
-	made := &producer{
-		world: w, schedule: newSchedule(p, w.identities.count), failRate: p.failRate,
-	}
+	made := &producer{world: w, schedule: newSchedule(p, w.identities.count)}
 	if p.zipf != 0 {
 		made.zipf = newZipf(int(w.wallets.count), p.zipf)
 	}
@@ -48,7 +43,8 @@ func newProducer(p *params, w *world) *producer {
 // produce makes the block of a slot on top of its parent, which must be the block the
 // world stands at.
 func (p *producer) produce(slot ledger.Slot, parent tip) *ledger.Block {
-	payments, votes := p.schedule.due(slot, parent.slot)
+	payments := dueBetween(p.schedule.paymentsDue, slot, parent.slot)
+	votes := dueBetween(p.schedule.votesDue, slot, parent.slot)
 	p.random.start(p.schedule.seed, uint64(slot))
 	p.leader, p.fees = p.identities.at(p.schedule.leader(slot)), 0
 	p.block = &ledger.Block{
@@ -57,7 +53,6 @@ func (p *producer) produce(slot ledger.Slot, parent tip) *ledger.Block {
 		Status:       ledger.Processed,
 		Transactions: make([]ledger.Transaction, 0, payments+votes),
 	}
-	p.slab = nil // the block before keeps it
 	p.startContent(parent)
 	for payments+votes > 0 {
 		if p.random.below(payments+votes) < votes {
@@ -79,41 +74,24 @@ func (p *producer) produce(slot ledger.Slot, parent tip) *ledger.Block {
 	return b
 }
 
-// charge takes the fee of a transaction with so many signatures from its payer.
-func (p *producer) charge(payer ref, signatures uint64) {
-	fee := signatures * lamportsPerSignature
-	p.touch(payer).lamports -= fee
-	p.fees += fee
-}
-
 // transact charges a transaction to its first account and puts it in the block.
 func (p *producer) transact(success bool, signatures uint64, accounts ...ref) {
-	p.charge(accounts[0], signatures)
+	fee := signatures * lamportsPerSignature
+	p.touch(accounts[0]).lamports -= fee
+	p.fees += fee
 	p.block.Transactions = append(p.block.Transactions, ledger.Transaction{})
 	t := &p.block.Transactions[len(p.block.Transactions)-1]
 	t.Slot, t.Time, t.Index = p.block.Slot, p.block.Time, uint32(len(p.block.Transactions)-1)
-	t.Fee = ledger.Some(ledger.Lamports(signatures * lamportsPerSignature))
+	t.Fee = ledger.Some(ledger.Lamports(fee))
 	t.Success = ledger.Some(success)
 	for i := 0; i < len(t.Signature); i += 8 {
 		binary.LittleEndian.PutUint64(t.Signature[i:], p.random.pcg.Uint64())
 	}
-	t.Accounts = p.keysOf(accounts)
+	t.Accounts = make([]ledger.Pubkey, len(accounts))
+	for i, r := range accounts {
+		t.Accounts[i] = p.keys[r]
+	}
 	p.hashTransaction(t, success, accounts)
-}
-
-// keysOf returns the keys of accounts, cut from a slab that the whole block shares: blocks
-// are kept and dropped as a whole.
-func (p *producer) keysOf(accounts []ref) []ledger.Pubkey {
-	if cap(p.slab)-len(p.slab) < len(accounts) {
-		const usualAccounts = 5 // of a transaction
-		left := cap(p.block.Transactions) - len(p.block.Transactions) + 1
-		p.slab = make([]ledger.Pubkey, 0, max(left*usualAccounts, len(accounts)))
-	}
-	from := len(p.slab)
-	for _, r := range accounts {
-		p.slab = append(p.slab, p.keys[r])
-	}
-	return slices.Clip(p.slab[from:])
 }
 
 // The hash of a block is SHA-256 over the following, little endian. Accounts are

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 
 	"ledgerd/engine/ledger"
@@ -18,10 +19,7 @@ func (w *world) restore(from *ledger.ResumePoint) error {
 		stranger = w.restoreAccount(positions, a)
 		return stranger == nil
 	})
-	if err == nil {
-		err = stranger
-	}
-	if err != nil {
+	if err := cmp.Or(err, stranger); err != nil {
 		return err
 	}
 	err = from.Mints(func(key ledger.Pubkey, m ledger.Mint) bool {

@@ -28,21 +28,14 @@ const (
 
 // schedule says what happens in each slot, from nothing but the seed and the slot.
 type schedule struct {
-	seed               uint64
-	forkRate, skipRate uint64 // in millionths
-	paymentsDue        uint64 // per slot, in millionths
-	votesDue           uint64 // per slot, in millionths
-	slotLength         time.Duration
-	validators         uint64
+	*params
+	paymentsDue, votesDue uint64 // per slot, in millionths
+	validators            uint64
 }
 
 func newSchedule(p *params, validators uint32) schedule {
 	due := p.duePerSlot(p.tps)
-	return schedule{
-		seed: p.seed, forkRate: p.forkRate, skipRate: p.skipRate,
-		paymentsDue: due, votesDue: mulDivMillion(due, p.votes),
-		slotLength: p.slotLength(), validators: uint64(validators),
-	}
+	return schedule{p, due, mulDivMillion(due, p.votes), uint64(validators)}
 }
 
 // kind returns what happens in a slot from firstSlot on.
@@ -79,14 +72,9 @@ func (s *schedule) leader(slot ledger.Slot) uint32 {
 	return uint32(scale(chosen(s.seed, choosesLeader, uint64(slot)/groupSlots), s.validators))
 }
 
-// due returns how many transactions became due after the parent's slot, up to the slot.
-// Over any chain of blocks they add up to the exact rate.
-func (s *schedule) due(slot, parent ledger.Slot) (payments, votes uint64) {
-	return dueBetween(s.paymentsDue, slot, parent), dueBetween(s.votesDue, slot, parent)
-}
-
-// dueBetween returns floor(slot×rate) − floor(parent×rate) for a rate in millionths,
-// without ever multiplying two large numbers.
+// dueBetween returns how many transactions of a rate in millionths became due after the parent's slot, up to the slot:
+// floor(slot×rate) − floor(parent×rate), without ever multiplying two large numbers. Over any chain of blocks they add up
+// to the exact rate.
 func dueBetween(rate uint64, slot, parent ledger.Slot) uint64 {
 	carried := uint64(parent) % million * (rate % million) % million
 	return (uint64(slot-parent)*rate + carried) / million
@@ -94,7 +82,7 @@ func dueBetween(rate uint64, slot, parent ledger.Slot) uint64 {
 
 // time returns the block time of a slot in Unix seconds.
 func (s *schedule) time(slot ledger.Slot) int64 {
-	return genesisTime + int64(uint64(slot)*uint64(s.slotLength/time.Millisecond)/1000)
+	return genesisTime + int64(uint64(slot)*uint64(s.slotLength()/time.Millisecond)/1000)
 }
 
 // mulDivMillion returns a×b÷10^6, rounded down, for a below 10^13 and b up to 10^8.

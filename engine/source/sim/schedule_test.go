@@ -9,16 +9,15 @@ import (
 
 func TestRatesAreHonoured(t *testing.T) {
 	const slots = 20_000
-	p, err := parseParams("fork_rate=0.05,skip_rate=0.1,tps=333,votes=0.37,slot_time=7ms")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newSchedule(&p, 5)
+	s := newSchedule(&open(t, "fork_rate=0.05,skip_rate=0.1,tps=333,votes=0.37,slot_time=7ms").params, 5)
 	var skipped, branches, payments, votes int
 	parent, branch := firstSlot-1, false
 	leaders := make(map[uint32]int)
 	for slot := firstSlot; slot <= slots; slot++ {
 		leaders[s.leader(slot)]++
+		if got, want := s.time(slot), genesisTime+int64(slot)*7/1000; got != want {
+			t.Fatalf("slot %d: time %d, want %d", slot, got, want)
+		}
 		switch s.kind(slot) {
 		case skippedSlot:
 			skipped++
@@ -28,8 +27,8 @@ func TestRatesAreHonoured(t *testing.T) {
 			}
 			branch = true
 		case mainBlock:
-			due, votesDue := s.due(slot, parent)
-			payments, votes = payments+int(due), votes+int(votesDue)
+			payments += int(dueBetween(s.paymentsDue, slot, parent))
+			votes += int(dueBetween(s.votesDue, slot, parent))
 			parent, branch = slot, false
 		}
 	}
@@ -44,11 +43,8 @@ func TestRatesAreHonoured(t *testing.T) {
 	for v := range uint32(5) {
 		near("groups led", float64(leaders[v])/groupSlots, slots/5/groupSlots)
 	}
-	if want := int(uint64(parent) * 333 * 7 / 1000); payments != want {
-		t.Errorf("%d payments due up to slot %d, want exactly %d", payments, parent, want)
-	}
-	if want := int(uint64(parent) * 333 * 7 * 37 / 100_000); votes != want {
-		t.Errorf("%d votes due up to slot %d, want exactly %d", votes, parent, want)
+	if due := int(parent) * 333 * 7; payments != due/1000 || votes != due*37/100_000 {
+		t.Errorf("%d payments and %d votes due up to slot %d, want exactly %d and %d", payments, votes, parent, due/1000, due*37/100_000)
 	}
 }
 
@@ -61,95 +57,64 @@ func TestDueNeverOverflows(t *testing.T) {
 	}
 }
 
-func TestForksAreShortAndEndInAWinner(t *testing.T) {
-	for _, spec := range specs {
-		p := open(t, spec).params
-		s := newSchedule(&p, 4)
-		depth := 0
-		for slot := firstSlot; slot < 4000; slot++ {
-			switch kind := s.kind(slot); {
-			case kind == branchBlock:
-				if depth++; depth > 3 || slot < groupSlots {
-					t.Fatalf("%s: slot %d is block %d of its branch", spec, slot, depth)
-				}
-			case depth > 0 && kind != mainBlock:
-				t.Fatalf("%s: slot %d does not end the branch", spec, slot)
-			default:
-				depth = 0
-			}
-		}
-	}
-}
-
-func TestParentLinksHeightsAndTimes(t *testing.T) {
+// TestBlocksAndStatusesFollowTheChain walks through runs: parents, heights, times and signatures of blocks, and what is said
+// of their slots.
+func TestBlocksAndStatusesFollowTheChain(t *testing.T) {
 	for _, spec := range specs {
 		p := open(t, spec).params
 		s := newSchedule(&p, 4)
 		blocks := make(map[ledger.Hash]*ledger.Block)
 		tip := &ledger.Block{Blockhash: genesisHash(&p)} // of the chain that stays
-		var newest ledger.Slot
+		blocks[tip.Blockhash] = tip
+		newest, depth := tip, 0
+		var confirmed, finalized ledger.Slot
 		signatures := make(map[ledger.Signature]bool)
-		for _, e := range run(t, spec, nil) {
+		visit(t, spec, nil, func(e ledger.Event) {
+			if status, ok := e.(*ledger.SlotStatus); ok {
+				if b := blocks[status.Blockhash.Value]; b == nil || b.Slot != status.Slot || s.kind(b.Slot) != mainBlock {
+					t.Fatalf("%s: %v of slot %d, which is not on the chain", spec, status.Status, status.Slot)
+				}
+				switch {
+				case status.Status == ledger.StatusConfirmed && status.Slot > confirmed:
+					confirmed = status.Slot
+				case status.Status == ledger.StatusFinalized && status.Slot > finalized && status.Slot <= confirmed:
+					finalized = status.Slot
+				default:
+					t.Fatalf("%s: %v of slot %d after %d and %d", spec, status.Status, status.Slot, confirmed, finalized)
+				}
+			}
 			b, ok := e.(*ledger.Block)
 			if !ok {
-				continue
+				return
 			}
 			parent := blocks[b.PreviousBlockhash.Value]
-			if b.Slot == firstSlot {
-				parent = tip
-			}
-			if parent == nil || b.ParentSlot != parent.Slot || b.Height.Value != parent.Height.Value+1 || b.Slot <= newest {
+			if parent == nil || b.ParentSlot != parent.Slot || b.Height.Value != parent.Height.Value+1 || b.Slot <= newest.Slot {
 				t.Fatalf("%s: slot %d does not follow %+v", spec, b.Slot, parent)
 			}
-			if want := genesisTime + int64(b.Slot)*400/1000; b.Time != ledger.Some(want) {
-				t.Fatalf("%s: slot %d: time %v, want %d", spec, b.Slot, b.Time, want)
+			if want := genesisTime + int64(b.Slot)*400/1000; b.Time != ledger.Some(want) || uint64(len(b.Transactions)) != b.TransactionCount {
+				t.Fatalf("%s: slot %d: time %v, want %d; %d of %d transactions", spec, b.Slot, b.Time, want, len(b.Transactions), b.TransactionCount)
 			}
-			if s.kind(b.Slot) == mainBlock {
+			if depth++; s.kind(b.Slot) == mainBlock {
+				depth = 0
 				if parent != tip {
 					t.Fatalf("%s: slot %d builds on slot %d, want %d", spec, b.Slot, parent.Slot, tip.Slot)
 				}
 				tip = b
 			}
-			if uint64(len(b.Transactions)) != b.TransactionCount {
-				t.Fatalf("%s: slot %d: %d of %d transactions", spec, b.Slot, len(b.Transactions), b.TransactionCount)
+			if depth > 3 || depth > 0 && b.Slot < groupSlots {
+				t.Fatalf("%s: slot %d is block %d of its branch", spec, b.Slot, depth)
 			}
 			for i := range b.Transactions {
-				if signatures[b.Transactions[i].Signature] {
-					t.Fatalf("%s: slot %d repeats a signature", spec, b.Slot)
+				tx := &b.Transactions[i]
+				if signatures[tx.Signature] || tx.Slot != b.Slot || tx.Index != uint32(i) || tx.Time != b.Time {
+					t.Fatalf("%s: slot %d: %+v repeats a signature, or is not stamped as its block", spec, b.Slot, tx)
 				}
-				signatures[b.Transactions[i].Signature] = true
+				signatures[tx.Signature] = true
 			}
-			newest, blocks[b.Blockhash] = b.Slot, b
-		}
-	}
-}
-
-func TestStatusesFollowTheChainThatStays(t *testing.T) {
-	for _, spec := range specs {
-		p := open(t, spec).params
-		s := newSchedule(&p, 4)
-		var newest, confirmed, finalized ledger.Slot
-		hashes := make(map[ledger.Slot]ledger.Hash)
-		for _, e := range run(t, spec, nil) {
-			switch e := e.(type) {
-			case *ledger.Block:
-				newest, hashes[e.Slot] = e.Slot, e.Blockhash
-			case *ledger.SlotStatus:
-				if s.kind(e.Slot) != mainBlock || e.Blockhash != ledger.Some(hashes[e.Slot]) {
-					t.Fatalf("%s: %v of slot %d, which is not on the chain", spec, e.Status, e.Slot)
-				}
-				switch {
-				case e.Status == ledger.StatusConfirmed && e.Slot > confirmed:
-					confirmed = e.Slot
-				case e.Status == ledger.StatusFinalized && e.Slot > finalized && e.Slot <= confirmed:
-					finalized = e.Slot
-				default:
-					t.Fatalf("%s: %v of slot %d after %d and %d", spec, e.Status, e.Slot, confirmed, finalized)
-				}
-			}
-		}
-		if behind := uint64(newest - finalized); behind < p.finality || behind > p.finality+10 {
-			t.Errorf("%s: finalized is %d slots behind, want about %d", spec, behind, p.finality)
+			newest, blocks[b.Blockhash] = b, b
+		})
+		if after := uint64(newest.Slot - finalized); after < p.finality || after > p.finality+10 {
+			t.Errorf("%s: the newest block comes %d slots after the finalized one, want about %d", spec, after, p.finality)
 		}
 	}
 }

@@ -27,12 +27,11 @@ func Open(parameters string) (*Source, error) {
 	return &Source{name: "sim:" + parameters, params: p, layout: newLayout(p.seed, p.accounts)}, nil
 }
 
-// Info says that the source shows a whole ledger; it ends only if slots was given.
+// Info says that the source shows a whole ledger.
 func (s *Source) Info() ledger.SourceInfo {
 	return ledger.SourceInfo{
 		Name:     s.name,
 		Identity: "sim:" + s.params.String(),
-		Finite:   s.params.slots != 0,
 		Complete: true,
 	}
 }
@@ -57,17 +56,23 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 	if err != nil {
 		return err
 	}
-	pace, stop := s.pacer()
-	defer stop()
-	shown := ledger.Slot(0) // once: those slots' time has come
-	if from != nil {
-		shown = from.Newest
+	// A slot that the receiver was too busy for is not made up: the ledger's clock goes on from there.
+	var clock <-chan time.Time
+	if s.params.slotTime != 0 {
+		ticker := time.NewTicker(s.params.slotTime)
+		defer ticker.Stop()
+		clock = ticker.C
 	}
 	for slot := c.tip.slot + 1; s.params.slots == 0 || uint64(slot) <= s.params.slots; slot++ {
-		if slot > shown {
-			if err := pace(ctx); err != nil {
-				return err
+		// What was shown before a restart is shown again at once: its time has come.
+		if clock != nil && (from == nil || slot > from.Newest) {
+			select {
+			case <-clock:
+			case <-ctx.Done():
 			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 		if err := c.advance(ctx, slot, emit); err != nil {
 			return err
@@ -80,46 +85,22 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 // emits base state.
 func (s *Source) begin(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) (*chain, error) {
 	w := newWorld(s.layout)
+	p := newProducer(&s.params, w)
 	if from == nil {
 		w.fill()
-		for b := range w.baseState() {
-			if err := emit(ctx, b); err != nil {
-				return nil, err
-			}
-		}
-		return newChain(&s.params, newProducer(&s.params, w), tip{firstSlot - 1, genesisHash(&s.params), 0}), nil
+		return &chain{producer: p, tip: tip{firstSlot - 1, genesisHash(&s.params), 0}}, w.baseState(ctx, emit)
 	}
-	p := newProducer(&s.params, w)
-	if err := s.resume(p, from); err != nil {
+	var err error
+	switch {
+	case from.Slot < firstSlot || p.schedule.kind(from.Slot) != mainBlock:
+		err = errors.New("this ledger has no block there that stays")
+	case !from.Height.Known:
+		err = errors.New("the block's height is not held")
+	default:
+		err = w.restore(from)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("sim: cannot go on from slot %d: %w", from.Slot, err)
 	}
-	return newChain(&s.params, p, tip{from.Slot, from.Blockhash, from.Height.Value}), nil
-}
-
-// resume brings the world to the point given, if that can be a block of this ledger.
-func (s *Source) resume(p *producer, from *ledger.ResumePoint) error {
-	if from.Slot < firstSlot || p.schedule.kind(from.Slot) != mainBlock {
-		return errors.New("this ledger has no block there that stays")
-	}
-	if !from.Height.Known {
-		return errors.New("the block's height is not held")
-	}
-	return p.restore(from)
-}
-
-// pacer returns a function that waits for the next slot to begin, and one that releases it. A
-// slot that the receiver was too busy for is not made up: the ledger's clock goes on from there.
-func (s *Source) pacer() (wait func(context.Context) error, stop func()) {
-	if s.params.slotTime == 0 {
-		return context.Context.Err, func() {}
-	}
-	ticker := time.NewTicker(s.params.slotTime)
-	return func(ctx context.Context) error {
-		select {
-		case <-ticker.C:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}, ticker.Stop
+	return &chain{producer: p, tip: tip{from.Slot, from.Blockhash, from.Height.Value}}, nil
 }

@@ -1,5 +1,7 @@
 package sim
 
+import "math"
+
 // mostSupply is where issuers begin to burn instead of minting more.
 const mostSupply = 1 << 62
 
@@ -106,7 +108,7 @@ func (p *producer) mintOrBurn(h, mint ref) {
 
 func (p *producer) mintTo(h, mint ref) {
 	if issuer := p.issuerOf(mint); p.canPay(issuer) {
-		minted := 1 + p.random.below(powerOfTen(p.decimalsOf(mint)+3))
+		minted := 1 + p.random.below(uint64(math.Pow10(int(p.decimalsOf(mint))+3)))
 		p.touch(h).amount += minted
 		p.touch(mint).amount += minted
 		p.transact(true, 1, issuer, mint, h, p.programOf(mint))
@@ -151,14 +153,19 @@ func (p *producer) transferTokens(h, mint ref) {
 // anyOtherHolding draws another holding of the same mint that can receive: the issuer's if
 // luck finds none.
 func (p *producer) anyOtherHolding(than, mint ref) (r ref, found bool) {
-	number := mint - p.mints.first
-	ofMint := (p.holdings.count - number + p.mints.count - 1) / p.mints.count
 	for range tries / 2 {
-		r = p.holdings.at(number + p.anyOf(ofMint)*p.mints.count)
+		r = p.anyHoldingOf(mint)
 		if c := &p.cells[r]; r != than && c.open() && !c.frozen {
 			return r, true
 		}
 	}
 	r = p.issuedOf(mint)
 	return r, r != than
+}
+
+// anyHoldingOf draws a holding of a mint, open or not.
+func (p *producer) anyHoldingOf(mint ref) ref {
+	number := mint - p.mints.first
+	ofMint := (p.holdings.count - number + p.mints.count - 1) / p.mints.count
+	return p.holdings.at(number + p.anyOf(ofMint)*p.mints.count)
 }

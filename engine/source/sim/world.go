@@ -58,9 +58,6 @@ func (w *world) touch(r ref) *cell {
 	return c
 }
 
-// beginBranch remembers the state: what comes next will be abandoned.
-func (w *world) beginBranch() { w.branch = true }
-
 // abandonBranch goes back to the state in which the branch began.
 func (w *world) abandonBranch() {
 	for i := len(w.undo) - 1; i >= 0; i-- {

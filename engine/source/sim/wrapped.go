@@ -1,11 +1,5 @@
 package sim
 
-// useWrapped puts a payment in the block that uses a holding of wrapped lamports.
-func (p *producer) useWrapped() {
-	ofMint := (p.holdings.count + p.mints.count - 1) / p.mints.count
-	p.useWrappedHolding(p.holdings.at(p.anyOf(ofMint) * p.mints.count))
-}
-
 // useWrappedHolding wraps lamports, passes them on, or unwraps all of them by closing the
 // holding. A holding of wrapped lamports holds its amount in lamports above its rent.
 func (p *producer) useWrappedHolding(h ref) {

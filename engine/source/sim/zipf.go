@@ -9,28 +9,25 @@ import (
 // zipf draws positions by their rank: position r, from 0, is drawn in proportion to
 // (r+1)^-s. The weights are computed in integers, because powers of floats differ in
 // the last bit between machines.
-type zipf struct {
-	cumulative []uint64 // cumulative[r] is the weight of all ranks up to r
-}
+type zipf []uint64 // by rank: the weight of all ranks up to it
 
 // newZipf prepares the draw among n positions with exponent s in ten-thousandths.
-func newZipf(n int, s uint64) *zipf {
-	roots := halfPowers()
-	z := &zipf{cumulative: make([]uint64, n)}
+func newZipf(n int, s uint64) zipf {
+	z := make(zipf, n)
 	sum := uint64(0)
-	for i := range z.cumulative {
+	for i := range z {
 		// A weight of at least 1 keeps even the last rank possible.
-		sum += max(1, power(log2(uint64(i+1))*s/zipfUnit, &roots)>>weightShift)
-		z.cumulative[i] = sum
+		sum += max(1, power(log2(uint64(i+1))*s/zipfUnit)>>weightShift)
+		z[i] = sum
 	}
 	return z
 }
 
 // draw returns a position from 0 to n-1.
-func (z *zipf) draw(r *random) uint64 {
-	at := r.below(z.cumulative[len(z.cumulative)-1])
+func (z zipf) draw(r *random) uint64 {
+	at := r.below(z[len(z)-1])
 	// The first rank whose cumulative weight is above at.
-	i, _ := slices.BinarySearch(z.cumulative, at+1)
+	i, _ := slices.BinarySearch(z, at+1)
 	return uint64(i)
 }
 
@@ -63,7 +60,7 @@ func log2(x uint64) uint64 {
 }
 
 // power returns 2^-y, with y in units of 2^-32, in units of 2^-62.
-func power(y uint64, roots *[fractionBits]uint64) uint64 {
+func power(y uint64) uint64 {
 	p := uint64(1) << unitBits
 	for i := range fractionBits {
 		if y>>(fractionBits-1-i)&1 == 1 {
@@ -74,8 +71,10 @@ func power(y uint64, roots *[fractionBits]uint64) uint64 {
 	return p >> (y >> fractionBits) // shifts of 64 and more give 0
 }
 
-// halfPowers returns 2^-(1/2), 2^-(1/4), 2^-(1/8) … in units of 2^-62. Square roots, unlike
+// roots are 2^-(1/2), 2^-(1/4), 2^-(1/8) … in units of 2^-62. Square roots, unlike
 // other functions of floats, are rounded alike everywhere.
+var roots = halfPowers()
+
 func halfPowers() (roots [fractionBits]uint64) {
 	root := 0.5
 	for i := range roots {

@@ -9,67 +9,69 @@ import (
 	"time"
 )
 
-// door is a listener whose connections break on command.
-type door struct {
+// faultListener is a listener whose connections break on command.
+type faultListener struct {
 	net.Listener
 
 	mu    sync.Mutex
-	open  map[*conn]struct{}
+	open  map[*faultConn]struct{}
 	next  []Fault   // for the next connection: none was open when they came
 	until time.Time // connections are refused until then
 }
 
-func newDoor(l net.Listener) *door { return &door{Listener: l, open: make(map[*conn]struct{})} }
+func newFaultListener(l net.Listener) *faultListener {
+	return &faultListener{Listener: l, open: make(map[*faultConn]struct{})}
+}
 
 // Accept implements net.Listener.
-func (d *door) Accept() (net.Conn, error) {
+func (l *faultListener) Accept() (net.Conn, error) {
 	for {
-		inner, err := d.Listener.Accept()
+		inner, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		c := &conn{Conn: inner, door: d, closed: make(chan struct{}), cutAt: -1, stallAt: -1}
-		d.mu.Lock()
-		if time.Now().Before(d.until) {
-			d.mu.Unlock()
+		c := &faultConn{Conn: inner, listener: l, closed: make(chan struct{}), cutAt: -1, stallAt: -1}
+		l.mu.Lock()
+		if time.Now().Before(l.until) {
+			l.mu.Unlock()
 			inner.Close()
 			continue
 		}
-		d.open[c] = struct{}{}
-		for _, f := range d.next {
-			c.suffer(f)
+		l.open[c] = struct{}{}
+		for _, f := range l.next {
+			c.inject(f)
 		}
-		d.next = nil
-		d.mu.Unlock()
+		l.next = nil
+		l.mu.Unlock()
 		return c, nil
 	}
 }
 
-// suffer has every open connection, or the next one, suffer a fault.
-func (d *door) suffer(f Fault) {
-	d.mu.Lock()
+// inject has a fault hit every open connection, or the next one where none is open.
+func (l *faultListener) inject(f Fault) {
+	l.mu.Lock()
 	if f.Kind == Down {
-		d.until = time.Now().Add(f.For)
-	} else if len(d.open) == 0 {
-		d.next = append(d.next, f)
+		l.until = time.Now().Add(f.For)
+	} else if len(l.open) == 0 {
+		l.next = append(l.next, f)
 	}
-	open := slices.Collect(maps.Keys(d.open))
-	d.mu.Unlock()
+	open := slices.Collect(maps.Keys(l.open))
+	l.mu.Unlock()
 	for _, c := range open {
 		if f.Kind == Down {
 			c.Close()
 		} else {
-			c.suffer(f)
+			c.inject(f)
 		}
 	}
 }
 
 // heal lets connections through again.
-func (d *door) heal() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.next, d.until = nil, time.Time{}
-	for c := range d.open {
+func (l *faultListener) heal() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next, l.until = nil, time.Time{}
+	for c := range l.open {
 		c.mu.Lock()
 		c.cutAt, c.stallAt, c.slowUntil = -1, -1, time.Time{}
 		c.mu.Unlock()
@@ -77,11 +79,11 @@ func (d *door) heal() {
 }
 
 // conn is a connection whose way to the client breaks on command.
-type conn struct {
+type faultConn struct {
 	net.Conn
-	door   *door
-	once   sync.Once
-	closed chan struct{}
+	listener *faultListener
+	once     sync.Once
+	closed   chan struct{}
 
 	mu        sync.Mutex
 	written   int
@@ -93,8 +95,8 @@ type conn struct {
 
 var errCut = errors.New("the connection was cut")
 
-// suffer notes what will happen to the connection.
-func (c *conn) suffer(f Fault) {
+// inject notes what will happen to the connection.
+func (c *faultConn) inject(f Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch f.Kind {
@@ -108,7 +110,7 @@ func (c *conn) suffer(f Fault) {
 }
 
 // Write implements net.Conn.
-func (c *conn) Write(b []byte) (n int, err error) {
+func (c *faultConn) Write(b []byte) (n int, err error) {
 	for n < len(b) {
 		size, wait, err := c.next(len(b) - n)
 		if err != nil {
@@ -135,7 +137,7 @@ const (
 )
 
 // next returns how many of so many bytes may be written now, after a wait.
-func (c *conn) next(size int) (int, time.Duration, error) {
+func (c *faultConn) next(size int) (int, time.Duration, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cutAt >= 0 {
@@ -161,7 +163,7 @@ func (c *conn) next(size int) (int, time.Duration, error) {
 }
 
 // pause waits, and returns false if the connection was closed meanwhile.
-func (c *conn) pause(d time.Duration) bool {
+func (c *faultConn) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -175,7 +177,7 @@ func (c *conn) pause(d time.Duration) bool {
 // SetReadDeadline implements net.Conn. A deadline that has passed, by which net/http ends its reads, comes a
 // moment later: in memory it is a timer, and the race detector does not survive two timers of one
 // synctest bubble that are due when they are set, at once (Go 1.26).
-func (c *conn) SetReadDeadline(t time.Time) error {
+func (c *faultConn) SetReadDeadline(t time.Time) error {
 	if soon := time.Now().Add(time.Nanosecond); !t.IsZero() && t.Before(soon) {
 		t = soon
 	}
@@ -183,13 +185,13 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 }
 
 // Close implements net.Conn.
-func (c *conn) Close() error {
+func (c *faultConn) Close() error {
 	err := net.ErrClosed
 	c.once.Do(func() {
 		close(c.closed)
-		c.door.mu.Lock()
-		delete(c.door.open, c)
-		c.door.mu.Unlock()
+		c.listener.mu.Lock()
+		delete(c.listener.open, c)
+		c.listener.mu.Unlock()
 		err = c.Conn.Close()
 	})
 	return err

@@ -13,51 +13,34 @@ import (
 func (s *subscriber) spoil(m *message) []*message {
 	faults := &s.node.faults
 	omitted := func(kind FaultKind) bool { _, hit := faults.take(kind); return hit }
-	switch m.kind {
-	case accountMessage:
+	switch {
+	case m.kind == metaMessage && omitted(OmitMeta),
+		m.kind == transactionMessage && omitted(OmitTx),
+		m.kind == slotMessage && m.status <= slotFinalized && omitted(OmitProcessed+FaultKind(m.status)):
+		return nil
+	case m.kind == accountMessage:
 		if f, hit := faults.take(LateWrite); hit {
 			s.postpone(m, f)
 			return nil
 		}
-	case metaMessage:
-		if omitted(OmitMeta) {
-			return nil
-		}
-		if f, ok := faults.take(WrongParent, Equivocate); ok {
+	case m.kind == metaMessage:
+		if f, hit := faults.take(WrongParent, Equivocate); hit {
 			return wrongMeta(m, f)
 		}
-	case transactionMessage:
-		if omitted(OmitTx) {
-			return nil
-		}
-	case slotMessage:
-		switch m.status {
-		case slotProcessed:
-			if omitted(OmitProcessed) {
-				return nil
-			}
-			if f, hit := faults.take(WrongDead); hit {
-				dead := *m
-				dead.status, dead.reason = slotDead, "block failed: it did not"
-				s.postpone(&dead, f)
-			}
-		case slotConfirmed:
-			if omitted(OmitConfirmed) {
-				return nil
-			}
-		case slotFinalized:
-			if omitted(OmitFinalized) {
-				return nil
-			}
+	case m.kind == slotMessage && m.status == slotProcessed:
+		if f, hit := faults.take(WrongDead); hit {
+			dead := *m
+			dead.status, dead.reason = slotDead, "block failed: it did not"
+			s.postpone(&dead, f)
 		}
 	}
-	return s.behind(m)
+	return s.withLate(m)
 }
 
-// lateMessage comes behind a status of a later slot.
+// lateMessage comes after a status of a later slot.
 type lateMessage struct {
 	*message
-	behind slotStatus
+	after slotStatus
 }
 
 // postpone has a message come when a later block begins, or in the other way when one is processed.
@@ -65,11 +48,11 @@ func (s *subscriber) postpone(m *message, f Fault) {
 	s.late = append(s.late, lateMessage{m, [...]slotStatus{slotCreatedBank, slotProcessed}[f.How%2]})
 }
 
-// behind returns a message and the late ones that come right after it.
-func (s *subscriber) behind(m *message) []*message {
+// withLate returns a message and the late ones that come right after it.
+func (s *subscriber) withLate(m *message) []*message {
 	out, rest := []*message{m}, s.late[:0]
 	for _, l := range s.late {
-		if m.kind == slotMessage && m.status == l.behind && m.slot > l.slot {
+		if m.kind == slotMessage && m.status == l.after && m.slot > l.slot {
 			out = append(out, l.message)
 		} else {
 			rest = append(rest, l)
@@ -98,13 +81,13 @@ func wrongMeta(m *message, f Fault) []*message {
 	return []*message{&wrong}
 }
 
-// GarbageWays is how many ways there are for a message to be nonsense.
-const GarbageWays = 8
+// garbageWays is how many ways there are for a message to be nonsense.
+const garbageWays = 8
 
 // garbage returns a message that no server would send.
 func garbage(how int) []byte {
 	field := func(n protowire.Number, part []byte) []byte { return wire(nil).bytes(n, part) }
-	switch how % GarbageWays {
+	switch how % garbageWays {
 	case 1: // cut short: the length says more than there is
 		whole := field(protowire.Number(metaMessage), bytes.Repeat([]byte{1}, 80))
 		return whole[:len(whole)/2]
@@ -117,7 +100,7 @@ func garbage(how int) []byte {
 		}
 		return field(protowire.Number(transactionMessage), b)
 	case 4: // larger than any update may be
-		return field(protowire.Number(accountMessage), make([]byte, HugeBytes))
+		return field(protowire.Number(accountMessage), make([]byte, hugeBytes))
 	case 5: // another type where a message should be
 		return wire(nil).number(protowire.Number(slotMessage), 7)
 	case 6: // a key of 31 bytes
@@ -128,5 +111,5 @@ func garbage(how int) []byte {
 	return bytes.Repeat([]byte{0xff, 0x07, 0x9c}, 40) // bytes of no meaning
 }
 
-// HugeBytes is how much the largest nonsense holds. A client under test takes less.
-const HugeBytes = 5 << 20
+// hugeBytes is how much the largest nonsense holds. A client under test takes less.
+const hugeBytes = 5 << 20

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/sim"
@@ -56,22 +57,22 @@ func Simulated(parameters string, plan Plan) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !source.Info().Finite {
+	if !strings.Contains(parameters, "slots=") {
 		return nil, fmt.Errorf("a test node needs an end: add slots=N to %q", parameters)
 	}
-	t := teller{plan: plan, ledger: &Ledger{Base: &ledger.BaseState{}}, moved: make(map[ledger.Hash]*block), stays: make(map[ledger.Hash]bool)}
+	t := builder{plan: plan, ledger: &Ledger{Base: &ledger.BaseState{}}, moved: make(map[ledger.Hash]*block), stays: make(map[ledger.Hash]bool)}
 	if t.plan.Finality == 0 {
 		t.plan.Finality = defaultFinality
 	}
 	if err := source.Run(context.Background(), nil, t.take); err != nil {
 		return nil, err
 	}
-	t.tell()
+	t.build()
 	return t.ledger, nil
 }
 
-// teller makes a ledger of a simulator's run.
-type teller struct {
+// builder makes a ledger of a simulator's run.
+type builder struct {
 	plan   Plan
 	ledger *Ledger
 
@@ -82,7 +83,7 @@ type teller struct {
 	told   int         // main blocks
 }
 
-func (t *teller) take(_ context.Context, e ledger.Event) error {
+func (t *builder) take(_ context.Context, e ledger.Event) error {
 	switch e := e.(type) {
 	case *ledger.BaseState:
 		t.ledger.Base.Slot = e.Slot
@@ -96,9 +97,9 @@ func (t *teller) take(_ context.Context, e ledger.Event) error {
 	return nil
 }
 
-// tell makes the steps. Blocks behind the newest confirmed one are left out: nobody can say
+// build makes the steps. Blocks after the newest confirmed one are left out: nobody can say
 // which of them stay.
-func (t *teller) tell() {
+func (t *builder) build() {
 	last := len(t.blocks)
 	for last > 0 && !t.stays[t.blocks[last-1].Blockhash] {
 		last--
@@ -115,9 +116,9 @@ func (t *teller) tell() {
 			t.ledger.main = append(t.ledger.main, moved)
 		}
 		if made {
-			t.add(beat{moved.Slot, overturned, twin(moved), 0})
+			t.add(event{overturned, twin(moved)})
 		}
-		t.add(beat{moved.Slot, produced, moved, 0})
+		t.add(event{produced, moved})
 	}
 	t.settle()
 	t.ledger.Slots = len(t.ledger.steps)
@@ -125,23 +126,23 @@ func (t *teller) tell() {
 }
 
 // advanceTo adds steps without anything for the simulator's skipped slots.
-func (t *teller) advanceTo(slot ledger.Slot) {
+func (t *builder) advanceTo(slot ledger.Slot) {
 	for n := len(t.ledger.steps); n > 0 && t.ledger.steps[n-1].slot+1 < slot+t.shift; n++ {
 		t.ledger.steps = append(t.ledger.steps, step{slot: t.ledger.steps[n-1].slot + 1})
 	}
 }
 
 // add adds something to what happens in a slot.
-func (t *teller) add(b beat) {
-	if n := len(t.ledger.steps); n > 0 && t.ledger.steps[n-1].slot == b.slot {
-		t.ledger.steps[n-1].beats = append(t.ledger.steps[n-1].beats, b)
+func (t *builder) add(e event) {
+	if n := len(t.ledger.steps); n > 0 && t.ledger.steps[n-1].slot == e.block.Slot {
+		t.ledger.steps[n-1].events = append(t.ledger.steps[n-1].events, e)
 		return
 	}
-	t.ledger.steps = append(t.ledger.steps, step{slot: b.slot, beats: []beat{b}})
+	t.ledger.steps = append(t.ledger.steps, step{slot: e.block.Slot, events: []event{e}})
 }
 
 // move returns a block at the slot it has come to.
-func (t *teller) move(b *ledger.Block) *block {
+func (t *builder) move(b *ledger.Block) *block {
 	parent := b.ParentSlot
 	if p := t.moved[b.PreviousBlockhash.Value]; p != nil {
 		parent = p.Slot
@@ -163,7 +164,7 @@ func rewrite(b *ledger.Block, slot, parent ledger.Slot) *ledger.Block {
 
 // turns tells what happens before a block of the chain that stays, and whether its slot first shows
 // another block.
-func (t *teller) turns(b *ledger.Block) (twice bool) {
+func (t *builder) turns(b *ledger.Block) (twice bool) {
 	for _, turn := range t.plan.Turns {
 		parent := t.moved[b.PreviousBlockhash.Value]
 		if turn.Before != t.told || parent == nil {
@@ -184,7 +185,7 @@ func (t *teller) turns(b *ledger.Block) (twice bool) {
 			if turn.Kind == DeadBlock {
 				how = overturned
 			}
-			t.add(beat{at, how, astray(b, parent.Block, at, 0), 0})
+			t.add(event{how, astray(b, parent.Block, at, 0)})
 			t.shift++
 		}
 	}
@@ -192,11 +193,11 @@ func (t *teller) turns(b *ledger.Block) (twice bool) {
 }
 
 // branch builds as many blocks on the parent of b, in slots of their own, which b then leaves behind.
-func (t *teller) branch(b *ledger.Block, parent *block, depth int) {
+func (t *builder) branch(b *ledger.Block, parent *block, depth int) {
 	on := parent.Block
 	for i := range depth {
 		wrong := astray(b, on, b.Slot+t.shift, i)
-		t.add(beat{wrong.Slot, produced, wrong, 0})
+		t.add(event{produced, wrong})
 		on = wrong.Block
 		t.shift++
 	}
@@ -237,19 +238,19 @@ func twin(b *block) *block {
 }
 
 // settle says when the blocks that stay become confirmed and final, and adds the steps that takes.
-func (t *teller) settle() {
+func (t *builder) settle() {
 	l := t.ledger
 	first, last := l.steps[0].slot, l.main[len(l.main)-1].Slot
-	for at := l.steps[len(l.steps)-1].slot; at < last+max(t.plan.Finality, ConfirmLag); {
+	for at := l.steps[len(l.steps)-1].slot; at < last+max(t.plan.Finality, confirmLag); {
 		at++
 		l.steps = append(l.steps, step{slot: at})
 	}
 	for _, b := range l.main {
-		l.steps[b.Slot+ConfirmLag-first].beats = append(l.steps[b.Slot+ConfirmLag-first].beats, beat{b.Slot, confirmed, b, b.ParentSlot})
-		at := b.Slot + max(t.plan.Finality, ConfirmLag) - first
-		l.steps[at].beats = append(l.steps[at].beats, beat{b.Slot, finalized, b, b.ParentSlot})
+		l.steps[b.Slot+confirmLag-first].events = append(l.steps[b.Slot+confirmLag-first].events, event{confirmed, b})
+		at := b.Slot + max(t.plan.Finality, confirmLag) - first
+		l.steps[at].events = append(l.steps[at].events, event{finalized, b})
 	}
 	for i := range l.steps {
-		slices.SortStableFunc(l.steps[i].beats, func(x, y beat) int { return cmp.Compare(x.what.claim(), y.what.claim()) })
+		slices.SortStableFunc(l.steps[i].events, func(x, y event) int { return cmp.Compare(x.what.claim(), y.what.claim()) })
 	}
 }

@@ -28,7 +28,6 @@ type callError struct {
 
 // Codes that nodes answer with.
 const (
-	codeCleanedUp       = -32001
 	codeNotAvailable    = -32004 // not yet
 	codeUnhealthy       = -32005
 	codeSkipped         = -32007 // or missing
@@ -38,39 +37,26 @@ const (
 	codeContextSlot     = -32016 // not reached
 	codeParams          = -32602
 	codeMethod          = -32601
-	codeParse           = -32700
 )
 
 // maxCallBytes bounds a request, as nodes do.
 const maxCallBytes = 50 << 10
 
-// serveCall answers a request over HTTP, or opens a WebSocket.
+// serveCall answers a request.
 func (n *Node) serveCall(w http.ResponseWriter, r *http.Request) {
 	if !n.allowed(r) {
 		http.Error(w, "Unauthorized", http.StatusUnauthorized)
 		return
 	}
-	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		n.serveSocket(w, r)
-		return
-	}
-	if r.Method == http.MethodGet && r.URL.Path == "/health" {
-		_, _ = io.WriteString(w, "ok")
-		return
-	}
-	if r.Method != http.MethodPost {
-		http.Error(w, "Used HTTP Method is not allowed. POST or OPTIONS is required", http.StatusMethodNotAllowed)
-		return
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCallBytes))
-	if err != nil {
-		http.Error(w, "Payload Too Large", http.StatusRequestEntityTooLarge)
+	var c call
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCallBytes)).Decode(&c); err != nil {
+		http.Error(w, "this node answers one JSON-RPC call at a time", http.StatusBadRequest)
 		return
 	}
 	if n.refuseCall(w, r) {
 		return
 	}
-	answer := n.answerAll(body)
+	answer := n.answer(&c)
 	if f, ok := n.faults.take(BadAnswer); ok {
 		badAnswer(w, answer, f.How)
 		return
@@ -79,12 +65,10 @@ func (n *Node) serveCall(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer)
 }
 
-// allowed checks the token: in x-token, as a bearer, or in the path or query.
+// allowed checks the token: in x-token, or at the end of the path.
 func (n *Node) allowed(r *http.Request) bool {
 	t := n.config.Token
-	_, password, _ := r.BasicAuth()
-	return t == "" || r.Header.Get("X-Token") == t || r.Header.Get("Authorization") == "Bearer "+t || password == t ||
-		strings.Contains(r.URL.Path, "/"+t) || strings.Contains(r.URL.RawQuery, "="+t)
+	return t == "" || r.Header.Get("X-Token") == t || strings.HasSuffix(r.URL.Path, "/"+t)
 }
 
 // refuseCall has a request fail before it is looked at, if a fault says so.
@@ -118,12 +102,12 @@ func (n *Node) refuseCall(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// BadAnswerWays is how many ways there are for an answer to be nonsense.
-const BadAnswerWays = 6
+// badAnswerWays is how many ways there are for an answer to be nonsense.
+const badAnswerWays = 6
 
 // badAnswer sends what no node would answer.
 func badAnswer(w http.ResponseWriter, answer []byte, how int) {
-	switch how % BadAnswerWays {
+	switch how % badAnswerWays {
 	case 1: // the body ends early
 		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
 		answer = answer[:len(answer)/2]
@@ -141,57 +125,19 @@ func badAnswer(w http.ResponseWriter, answer []byte, how int) {
 	_, _ = w.Write(answer)
 }
 
-// answerAll answers one call or a batch of them.
-func (n *Node) answerAll(body []byte) []byte {
-	if trimmed := strings.TrimSpace(string(body)); strings.HasPrefix(trimmed, "[") {
-		var calls []call
-		if err := json.Unmarshal(body, &calls); err != nil {
-			return answer(nil, nil, &callError{codeParse, "Parse error", nil})
-		}
-		answers := make([]string, len(calls))
-		for i := range calls {
-			answers[i] = string(n.answer(&calls[i]))
-		}
-		return []byte("[" + strings.Join(answers, ",") + "]")
-	}
-	var c call
-	if err := json.Unmarshal(body, &c); err != nil {
-		return answer(nil, nil, &callError{codeParse, "Parse error", nil})
-	}
-	return n.answer(&c)
-}
-
-// answer spells a response.
-func answer(id json.RawMessage, result any, failed *callError) []byte {
-	if id == nil {
-		id = json.RawMessage("null")
-	}
-	out := struct {
-		Version string          `json:"jsonrpc"`
-		Result  any             `json:"result"`
-		ID      json.RawMessage `json:"id"`
-	}{"2.0", result, id}
-	var b []byte
-	if failed != nil {
-		b, _ = json.Marshal(struct {
-			Version string          `json:"jsonrpc"`
-			Error   *callError      `json:"error"`
-			ID      json.RawMessage `json:"id"`
-		}{"2.0", failed, id})
-	} else {
-		b, _ = json.Marshal(out)
-	}
-	return b
-}
-
-// answer answers one call.
+// answer answers a call.
 func (n *Node) answer(c *call) []byte {
 	n.count(func(t *Tally) { t.Calls[c.Method]++ })
+	out := object{"jsonrpc": "2.0", "id": c.ID}
 	if f, ok := n.faults.take(NodeBehind); ok {
-		return answer(c.ID, nil, &callError{codeUnhealthy, "Node is behind by " + strconv.Itoa(40+f.How) + " slots", map[string]int{"numSlotsBehind": 40 + f.How}})
+		out["error"] = &callError{codeUnhealthy, "Node is behind by " + strconv.Itoa(40+f.How) + " slots", map[string]int{"numSlotsBehind": 40 + f.How}}
+	} else if result, failed := n.call(c); failed != nil {
+		out["error"] = failed
+	} else {
+		out["result"] = result
 	}
-	result, failed := n.call(c)
-	return answer(c.ID, result, failed)
+	b, _ := json.Marshal(out)
+	return b
 }
 
 // options are the last parameter of most calls.
@@ -200,7 +146,6 @@ type options struct {
 	Encoding   string     `json:"encoding"`
 	DataSlice  *dataSlice `json:"dataSlice"`
 	Details    string     `json:"transactionDetails"`
-	Rewards    *bool      `json:"rewards"`
 	MaxVersion *int       `json:"maxSupportedTransactionVersion"`
 	MinContext *uint64    `json:"minContextSlot"`
 }
@@ -212,20 +157,7 @@ type dataSlice struct {
 
 // parameter reads a parameter, false if there is none of this kind.
 func (c *call) parameter(i int, to any) bool {
-	return i < len(c.Params) && json.Unmarshal(c.Params[i], to) == nil
-}
-
-// options reads the options, which are an object at a place or wherever the last one is.
-func (c *call) options(from int) (options, *callError) {
-	o := options{Commitment: "finalized"}
-	for i := from; i < len(c.Params); i++ {
-		if len(c.Params[i]) > 0 && c.Params[i][0] == '{' {
-			if json.Unmarshal(c.Params[i], &o) != nil {
-				return o, invalid("Invalid params")
-			}
-		}
-	}
-	return o, nil
+	return i >= 0 && i < len(c.Params) && json.Unmarshal(c.Params[i], to) == nil
 }
 
 func invalid(text string) *callError { return &callError{codeParams, text, nil} }
@@ -242,46 +174,35 @@ func (n *Node) knows() view {
 	return n.views[at]
 }
 
-// newest returns the newest slot of the commitment asked for.
-func (n *Node) newest(o *options) (ledger.Slot, ledger.Commitment, *callError) {
+// newest returns the newest slot of the commitment asked for, and the options, which are the last parameter.
+func (n *Node) newest(c *call) (ledger.Slot, options, *callError) {
+	var o options
+	if !c.parameter(len(c.Params)-1, &o) {
+		return 0, o, invalid("this node wants options")
+	}
 	level, ok := ledger.ParseCommitment(o.Commitment)
-	if !ok {
-		return 0, 0, invalid("Invalid params: unknown commitment")
+	if !ok || level == ledger.Processed && c.Method != "getSlot" && c.Method != "getMultipleAccounts" {
+		return 0, o, invalid("Invalid params: unknown commitment, or one that the method does not support")
 	}
-	slot := n.knows().slots[level]
+	slot := n.knows()[level]
 	if o.MinContext != nil && slot < ledger.Slot(*o.MinContext) {
-		return 0, 0, &callError{codeContextSlot, "Minimum context slot has not been reached", map[string]uint64{"contextSlot": uint64(slot)}}
+		return 0, o, &callError{codeContextSlot, "Minimum context slot has not been reached", map[string]uint64{"contextSlot": uint64(slot)}}
 	}
-	return slot, level, nil
+	return slot, o, nil
 }
 
 // call answers a call with a result or an error.
 func (n *Node) call(c *call) (any, *callError) {
 	switch c.Method {
-	case "getHealth":
-		return "ok", nil
-	case "getVersion":
-		return map[string]any{"solana-core": "3.0.6", "feature-set": 3604001754}, nil
-	case "getGenesisHash":
-		return n.ledger.genesis().String(), nil
-	case "getSlot", "getBlockHeight":
-		o, failed := c.options(0)
-		if failed != nil {
-			return nil, failed
-		}
-		slot, _, failed := n.newest(&o)
-		if b := n.ledger.mainAt(slot); c.Method == "getBlockHeight" && b != nil {
-			return b.Height.Value, failed
-		}
+	case "getSlot":
+		slot, _, failed := n.newest(c)
 		return slot, failed
-	case "getFirstAvailableBlock", "minimumLedgerSlot":
-		return n.config.FirstBlock, nil
+	case "getFirstAvailableBlock":
+		return 0, nil
 	case "getBlocks":
 		return n.getBlocks(c)
 	case "getBlock":
 		return n.getBlock(c)
-	case "getAccountInfo":
-		return n.getAccountInfo(c)
 	case "getMultipleAccounts":
 		return n.getMultipleAccounts(c)
 	}

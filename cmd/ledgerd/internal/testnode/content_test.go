@@ -1,17 +1,15 @@
 package testnode
 
 import (
-	"bytes"
-	"encoding/json"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
-	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/datatest"
 )
 
 func TestAccountDataTellsTheFacts(t *testing.T) {
@@ -46,29 +44,6 @@ func TestAccountDataTellsTheFacts(t *testing.T) {
 	}
 }
 
-func TestTransactionsReadBack(t *testing.T) {
-	l := simulated(t, small, Plan{})
-	versions := map[int]int{}
-	for _, b := range l.main {
-		for i := range b.Transactions {
-			tx := &b.Transactions[i]
-			got, err := codec.ParseTransaction(wireTransaction(tx, b.Blockhash))
-			if err != nil {
-				t.Fatal(err)
-			}
-			versions[got.Version]++
-			static, writable, readonly, _ := split(tx)
-			if !slices.Equal(got.StaticKeys, static) ||
-				got.Signatures[0] != tx.Signature || !slices.Equal(slices.Concat(static, writable, readonly), tx.Accounts) {
-				t.Fatalf("%+v reads %+v", tx, got)
-			}
-		}
-	}
-	if versions[0] == 0 || versions[codec.LegacyTransaction] == 0 {
-		t.Errorf("versions %v", versions)
-	}
-}
-
 // TestBalancesAddUpToTheState follows the balances of getBlock from block to block.
 func TestBalancesAddUpToTheState(t *testing.T) {
 	l := simulated(t, small, Plan{})
@@ -99,7 +74,7 @@ func TestBalancesAddUpToTheState(t *testing.T) {
 }
 
 func TestForksAreAsDeepAsPlanned(t *testing.T) {
-	for depth := 1; depth <= MaxForkDepth; depth++ {
+	for depth := 1; depth <= maxForkDepth; depth++ {
 		l := simulated(t, "accounts=120,tps=5,slot_time=0,fork_rate=0,slots=20", Plan{Turns: []Turn{{Before: 12, Kind: Fork, Depth: depth}}})
 		main := l.Main()
 		from, to := main[11], main[12]
@@ -107,11 +82,9 @@ func TestForksAreAsDeepAsPlanned(t *testing.T) {
 			t.Fatalf("depth %d: block %d builds on %d, want %d", depth, to.Slot, to.ParentSlot, from.Slot)
 		}
 		built, on := 0, from.Blockhash
-		for _, s := range l.steps {
-			for _, b := range s.beats {
-				if b.what == produced && b.block.PreviousBlockhash.Value == on && b.block.Slot < to.Slot {
-					built, on = built+1, b.block.Blockhash
-				}
+		for _, e := range l.Events() {
+			if b, ok := e.(*ledger.Block); ok && b.PreviousBlockhash.Value == on && b.Slot < to.Slot {
+				built, on = built+1, b.Blockhash
 			}
 		}
 		if built != depth {
@@ -152,7 +125,7 @@ func TestTheSameSeedTellsTheSame(t *testing.T) {
 		n := New(l, Config{Seed: seed})
 		n.Advance(l.Slots)
 		for _, m := range n.log {
-			out = append(out, m.encode([]string{"x"}, nil, 1, 2))
+			out = append(out, m.encode("x", nil, time.Unix(1, 2)))
 		}
 		return out
 	}
@@ -162,11 +135,13 @@ func TestTheSameSeedTellsTheSame(t *testing.T) {
 	if reflect.DeepEqual(tell(4), tell(5)) {
 		t.Error("nodes of two seeds do not differ")
 	}
+	// The seeds that tests name because of what they find would find other things.
+	all := sha256.New()
 	for seed := range uint64(50) {
-		a, b := NewSchedule(seed, OnStream|OnCalls), NewSchedule(seed, OnStream|OnCalls)
-		if a.String() != b.String() || len(a.Faults) == 0 {
-			t.Errorf("two schedules of seed %d:\n%v\n%v", seed, a, b)
-		}
+		fmt.Fprintln(all, NewSchedule(seed, OnStream|OnCalls))
+	}
+	if got := hex.EncodeToString(all.Sum(nil)[:4]); got != "adf9c2bf" {
+		t.Errorf("the schedules of 50 seeds are others than they were: %s", got)
 	}
 }
 
@@ -211,54 +186,42 @@ func TestMessagesComeAsValidatorsSendThem(t *testing.T) {
 }
 
 func TestRequestsAreReadAndFiltersKept(t *testing.T) {
-	key, other := ledger.Pubkey{1}, ledger.Pubkey{2}
 	filter := func(w wire) wire { return wire(nil).bytes(1, []byte("f")).bytes(2, w) }
-	account := &message{kind: accountMessage, write: &ledger.AccountWrite{Pubkey: key, Owner: other}}
-	tx := &message{kind: transactionMessage, tx: &ledger.Transaction{Accounts: []ledger.Pubkey{key, other, ledger.VoteProgram}, Success: ledger.Some(true)}}
+	vote := &message{kind: transactionMessage, tx: &ledger.Transaction{Accounts: []ledger.Pubkey{{1}, {2}, ledger.VoteProgram}}}
 	status := func(s slotStatus) *message { return &message{kind: slotMessage, status: s} }
 	tests := map[string]struct {
 		request wire
 		m       *message
 		passes  bool
 	}{
-		"all accounts":             {wire(nil).bytes(1, filter(nil)), account, true},
-		"an account by key":        {wire(nil).bytes(1, filter(wire(nil).bytes(2, []byte(key.String())))), account, true},
-		"another key":              {wire(nil).bytes(1, filter(wire(nil).bytes(2, []byte(other.String())))), account, false},
-		"an owner":                 {wire(nil).bytes(1, filter(wire(nil).bytes(3, []byte(other.String())))), account, true},
-		"written by a transaction": {wire(nil).bytes(1, filter(wire(nil).number(5, 1))), account, false},
-		"no accounts asked for":    {wire(nil).bytes(2, filter(nil)), account, false},
+		"accounts":                 {wire(nil).bytes(1, filter(nil)), &message{kind: accountMessage}, true},
+		"no accounts asked for":    {wire(nil).bytes(2, filter(nil)), &message{kind: accountMessage}, false},
 		"first shreds unasked for": {wire(nil).bytes(2, filter(nil)), status(slotFirstShred), false},
 		"first shreds":             {wire(nil).bytes(2, filter(wire(nil).number(2, 1))), status(slotFirstShred), true},
 		"confirmed":                {wire(nil).bytes(2, filter(nil)), status(slotConfirmed), true},
-		"only the commitment":      {wire(nil).bytes(2, filter(wire(nil).number(1, 1))), status(slotConfirmed), false},
-		"votes":                    {wire(nil).bytes(3, filter(wire(nil).number(1, 1))), tx, true},
-		"no votes":                 {wire(nil).bytes(3, filter(wire(nil).number(1, 0))), tx, false},
-		"failed ones":              {wire(nil).bytes(3, filter(wire(nil).number(2, 1))), tx, false},
-		"transactions of a key":    {wire(nil).bytes(3, filter(wire(nil).bytes(3, []byte(key.String())))), tx, true},
-		"transactions without it":  {wire(nil).bytes(3, filter(wire(nil).bytes(4, []byte(key.String())))), tx, false},
-		"with all of these":        {wire(nil).bytes(3, filter(wire(nil).bytes(6, []byte(ledger.NativeMint.String())))), tx, false},
+		"votes":                    {wire(nil).bytes(3, filter(nil)), vote, true},
+		"no votes":                 {wire(nil).bytes(3, filter(wire(nil).number(1, 0))), vote, false},
 		"no heads":                 {wire(nil).bytes(3, filter(nil)), &message{kind: metaMessage}, false},
 		"heads":                    {wire(nil).bytes(5, filter(nil)), &message{kind: metaMessage}, true},
 		"pings always":             {nil, &message{kind: pingMessage}, true},
 	}
 	for name, tt := range tests {
-		r, err := parseRequest(tt.request)
-		if err != nil {
+		if r, err := parseRequest(tt.request); err != nil {
 			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if _, passes := r.passes(tt.m); passes != tt.passes {
+		} else if _, passes := r.passes(tt.m); passes != tt.passes {
 			t.Errorf("%s: passes is %v", name, passes)
 		}
 	}
 	r, err := parseRequest(everything(ledger.Some(ledger.Slot(0)), slice{0, 82}, slice{82, 1}))
-	if err != nil || !r.fromSlot.Known || !slices.Equal(r.slices, []slice{{0, 82}, {82, 1}}) || r.slots[0].name != "s" {
+	if err != nil || !r.fromSlot.Known || !slices.Equal(r.slices, []slice{{0, 82}, {82, 1}}) || r.filters[slotMessage] != "s" {
 		t.Errorf("read %+v, %v", r, err)
 	}
 	for name, bad := range map[string][]byte{
-		"slices that overlap": wire(nil).bytes(7, wire(nil).number(2, 5)).bytes(7, wire(nil).number(1, 4).number(2, 5)),
-		"cut short":           everything(ledger.Opt[ledger.Slot]{})[:3],
-		"a filter by content": wire(nil).bytes(1, filter(wire(nil).bytes(4, nil))),
+		"slices that overlap":   wire(nil).bytes(7, wire(nil).number(2, 5)).bytes(7, wire(nil).number(1, 4).number(2, 5)),
+		"cut short":             everything(anywhere)[:3],
+		"a filter of accounts":  wire(nil).bytes(1, filter(wire(nil).bytes(2, nil))),
+		"confirmed as level":    wire(nil).number(6, 1),
+		"blocks, not supported": wire(nil).bytes(4, filter(nil)),
 	} {
 		if _, err := parseRequest(bad); err == nil {
 			t.Errorf("%s: read without an error", name)
@@ -273,56 +236,6 @@ func TestSlicesBeyondTheDataAreLeftOut(t *testing.T) {
 	} {
 		if got := cut(data, slices); string(got) != want {
 			t.Errorf("slices %v of %s are %q, want %q", slices, data, got, want)
-		}
-	}
-}
-
-func TestFieldNumbersAreThoseOfTheWire(t *testing.T) {
-	signature := ledger.Signature{9}
-	m := &message{kind: accountMessage, slot: 300, writeVersion: 5, signature: &signature,
-		write: &ledger.AccountWrite{Pubkey: ledger.Pubkey{1}, Lamports: 2, Owner: ledger.VoteProgram, Executable: true, RentEpoch: 4}}
-	var numbers []protowire.Number
-	var part []byte
-	_ = fields(m.encode([]string{"a"}, nil, 1, 1), func(n protowire.Number, _ uint64, b []byte) {
-		if numbers = append(numbers, n); n == 2 {
-			part = b
-		}
-	})
-	if !slices.Equal(numbers, []protowire.Number{1, 2, 11}) {
-		t.Errorf("an update has fields %v", numbers)
-	}
-	numbers = nil
-	_ = fields(part, func(n protowire.Number, v uint64, b []byte) {
-		if n == 2 && v != 300 {
-			t.Errorf("slot %d", v)
-		}
-		if n == 1 {
-			_ = fields(b, func(n protowire.Number, _ uint64, _ []byte) { numbers = append(numbers, n) })
-		}
-	})
-	if !slices.Equal(numbers, []protowire.Number{1, 2, 3, 4, 5, 6, 7, 8}) {
-		t.Errorf("an account has fields %v", numbers)
-	}
-}
-
-func TestRecordedBlocksAreAnsweredAsTheyAre(t *testing.T) {
-	var answers []RecordedBlock
-	var all []json.RawMessage
-	datatest.JSON(t, datatest.Path(t, "blocks/mainnet-0-9.blocks.json"), &all)
-	for i, raw := range all {
-		answers = append(answers, RecordedBlock{ledger.Slot(i), raw})
-	}
-	l, err := RecordedBlocks(answers[1:], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := started(t, l, Config{})
-	n.Advance(l.Slots)
-	for i, raw := range all[1:] {
-		got, failed := ask(t, n, "getBlock", i+1, object{"maxSupportedTransactionVersion": 0})
-		var compact bytes.Buffer
-		if err := json.Compact(&compact, raw); err != nil || failed != nil || !bytes.Equal(got, compact.Bytes()) {
-			t.Errorf("slot %d: %v, %v\n%.200s\nwant\n%.200s", i+1, failed, err, got, compact.Bytes())
 		}
 	}
 }

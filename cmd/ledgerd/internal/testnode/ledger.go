@@ -8,8 +8,8 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// ConfirmLag is how many slots a block is confirmed after it.
-const ConfirmLag = 2
+// confirmLag is how many slots a block is confirmed after it.
+const confirmLag = 2
 
 // Ledger is what happened: a tree of blocks, and slot after slot what a node tells of them. It does not
 // change once it is made, and any number of nodes may tell it.
@@ -32,24 +32,22 @@ type block struct {
 
 // step is what happens in one slot.
 type step struct {
-	slot  ledger.Slot
-	beats []beat
-	told  []*message // of a recorded stream, instead of beats
-}
-
-// beat is one thing that happens: the block of a slot, or what a slot came to.
-type beat struct {
 	slot   ledger.Slot
-	what   happening
-	block  *block      // of a block
-	parent ledger.Slot // of a status
+	events []event
+	told   []*message // of a recorded stream, instead of events
 }
 
-// happening says what a beat is.
-type happening uint8
+// event is one thing that happens: the block of a slot, or what a slot came to.
+type event struct {
+	what  eventKind
+	block *block
+}
+
+// eventKind says what an event is.
+type eventKind uint8
 
 const (
-	produced   happening = iota // a block, from its first shred to the processed status
+	produced   eventKind = iota // a block, from its first shred to the processed status
 	failed                      // a block of which only a part comes; then its slot is dead
 	overturned                  // a whole block; then its slot is dead
 	confirmed
@@ -57,7 +55,7 @@ const (
 )
 
 // claim returns 0 for a block, and more for what one came to.
-func (h happening) claim() int { return max(0, int(h)-int(confirmed)+1) }
+func (h eventKind) claim() int { return max(0, int(h)-int(confirmed)+1) }
 
 // version is an account as a block of the chain that stays left it.
 type version struct {
@@ -163,15 +161,15 @@ func (l *Ledger) Events() []ledger.Event {
 		events = append(events, l.Base)
 	}
 	for _, s := range l.steps {
-		for _, b := range s.beats {
+		for _, e := range s.events {
 			status := func(s ledger.Status) {
-				events = append(events, &ledger.SlotStatus{Slot: b.slot, Status: s, Blockhash: ledger.Some(b.block.Blockhash)})
+				events = append(events, &ledger.SlotStatus{Slot: e.block.Slot, Status: s, Blockhash: ledger.Some(e.block.Blockhash)})
 			}
-			switch b.what {
+			switch e.what {
 			case produced:
-				events = append(events, b.block.Block)
+				events = append(events, e.block.Block)
 			case overturned:
-				events = append(events, b.block.Block)
+				events = append(events, e.block.Block)
 				status(ledger.StatusDead)
 			case confirmed:
 				status(ledger.StatusConfirmed)

@@ -1,11 +1,13 @@
 package testnode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -20,46 +22,40 @@ import (
 
 // Config says how a node behaves. The zero value is an open node that keeps 150 slots for replay.
 type Config struct {
-	Token       string        // asked for as x-token and, by JSON-RPC, as a bearer; "": none
-	Seed        uint64        // of the order in which messages come
-	Plain       bool          // messages come in the straightest order
-	ReplaySlots ledger.Slot   // how far back from_slot reaches; 0: 150
-	NoReplay    bool          // from_slot is refused as unsupported
-	Compress    string        // "gzip" or "zstd": asked for, the stream comes so
-	PingEvery   time.Duration // of the server's pings; 0: 10 s
-	Capacity    int           // messages a subscriber may lag before it is thrown out; 0: 250,000
-	FirstBlock  ledger.Slot   // JSON-RPC has cleaned up what is below
-	NoSocket    bool          // JSON-RPC offers no WebSocket
-	InMemory    bool          // Start listens in memory: only Dial reaches the node
+	Token       string      // asked for as x-token, or by JSON-RPC at the end of the path; "": none
+	Seed        uint64      // of the order in which messages come
+	Plain       bool        // messages come in the straightest order
+	ReplaySlots ledger.Slot // how far back from_slot reaches; 0: 150
+	NoReplay    bool        // from_slot is refused as unsupported
+	Compress    string      // "gzip" or "zstd": asked for, the stream comes so
+	InMemory    bool        // Start listens in memory: only Dial reaches the node
 }
 
-// Node is a node that tells a ledger. New makes it, Start opens its doors, Close ends it.
+// Node is a node that tells a ledger. New makes it, Start opens its listeners, Close ends it.
 type Node struct {
 	config Config
 	ledger *Ledger
 
-	faults  pending
-	doors   [2]*door // by Side
-	dial    [2]func(context.Context) (net.Conn, error)
-	stream  *grpc.Server
-	calls   *http.Server
-	serving sync.WaitGroup
-	ctx     context.Context // ends with Close
-	stop    context.CancelFunc
+	faults    pending
+	listeners [2]*faultListener // by Side
+	dial      [2]func(context.Context) (net.Conn, error)
+	stream    *grpc.Server
+	calls     *http.Server
+	serving   sync.WaitGroup
+	ctx       context.Context // ends with Close
+	stop      context.CancelFunc
 
-	mu       sync.Mutex
-	narrator narrator
-	log      []*message // all that was told, in order
-	views    []view     // what JSON-RPC knew after each slot
-	changed  chan struct{}
-	tally    Tally
-	closed   bool
+	mu      sync.Mutex
+	script  script
+	log     []*message // all that was told, in order
+	views   []view     // what JSON-RPC knew after each slot
+	changed chan struct{}
+	tally   Tally
+	closed  bool
 }
 
-// view is what JSON-RPC knows at some moment.
-type view struct {
-	slots [ledger.Commitments]ledger.Slot // the newest block of each level
-}
+// view is what JSON-RPC knows at some moment: the newest block of each level.
+type view [ledger.Commitments]ledger.Slot
 
 // Tally counts what was asked of a node.
 type Tally struct {
@@ -72,18 +68,11 @@ type Tally struct {
 
 // New returns a node that has told nothing yet.
 func New(l *Ledger, c Config) *Node {
-	if c.ReplaySlots == 0 {
-		c.ReplaySlots = 150
+	c.ReplaySlots = cmp.Or(c.ReplaySlots, 150)
+	n := &Node{
+		config: c, ledger: l, changed: make(chan struct{}), views: []view{{}}, tally: Tally{Calls: make(map[string]int)},
+		script: script{random: rand.New(rand.NewPCG(c.Seed, 1)), plain: c.Plain},
 	}
-	if c.PingEvery == 0 {
-		c.PingEvery = 10 * time.Second
-	}
-	if c.Capacity == 0 {
-		c.Capacity = 250_000
-	}
-	n := &Node{config: c, ledger: l, changed: make(chan struct{}), views: []view{{}}}
-	n.narrator = narrator{random: rand.New(rand.NewPCG(c.Seed, 1)), plain: c.Plain}
-	n.tally.Calls = make(map[string]int)
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	return n
 }
@@ -93,7 +82,7 @@ var inMemory = [2]string{"stream.testnode:1", "calls.testnode:2"}
 
 // Start listens on 127.0.0.1, or in memory, and serves until Close.
 func (n *Node) Start() error {
-	for side := range n.doors {
+	for side := range n.listeners {
 		var l net.Listener
 		if n.config.InMemory {
 			m := bufconn.Listen(64 << 10)
@@ -108,15 +97,15 @@ func (n *Node) Start() error {
 				return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 			}
 		}
-		n.doors[side] = newDoor(l)
+		n.listeners[side] = newFaultListener(l)
 	}
 	n.stream = n.newStreamServer()
 	n.calls = &http.Server{
 		Handler: n.awaited(n.serveCall), ReadHeaderTimeout: time.Minute,
 		ErrorLog: log.New(io.Discard, "", 0), BaseContext: func(net.Listener) context.Context { return n.ctx },
 	}
-	n.serving.Go(func() { _ = n.stream.Serve(n.doors[Stream]) })
-	n.serving.Go(func() { _ = n.calls.Serve(n.doors[Calls]) })
+	n.serving.Go(func() { _ = n.stream.Serve(n.listeners[Stream]) })
+	n.serving.Go(func() { _ = n.calls.Serve(n.listeners[Calls]) })
 	return nil
 }
 
@@ -133,9 +122,9 @@ func (n *Node) Close() error {
 	if n.calls != nil {
 		err = n.calls.Close()
 	}
-	for _, d := range n.doors {
-		if d != nil {
-			d.Listener.Close()
+	for _, l := range n.listeners {
+		if l != nil {
+			l.Listener.Close()
 		}
 	}
 	n.serving.Wait()
@@ -160,19 +149,19 @@ func (n *Node) awaited(handle http.HandlerFunc) http.Handler {
 // StreamURL returns where the stream is served: http://HOST:PORT.
 func (n *Node) StreamURL() string { return "http://" + n.address(Stream) }
 
-// CallsURL returns where JSON-RPC is served, over HTTP and WebSocket: http://HOST:PORT.
+// CallsURL returns where JSON-RPC is served: http://HOST:PORT.
 func (n *Node) CallsURL() string { return "http://" + n.address(Calls) }
 
 func (n *Node) address(side Side) string {
 	if n.config.InMemory {
 		return inMemory[side]
 	}
-	return n.doors[side].Addr().String()
+	return n.listeners[side].Addr().String()
 }
 
 // Dial connects to one of the node's own addresses, in memory or not; nothing else is reached.
 func (n *Node) Dial(ctx context.Context, _, address string) (net.Conn, error) {
-	for side := range n.doors {
+	for side := range n.listeners {
 		if address == n.address(Side(side)) {
 			return n.dial[side](ctx)
 		}
@@ -183,7 +172,7 @@ func (n *Node) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 // Inject has a fault happen.
 func (n *Node) Inject(f Fault) {
 	if f.Kind <= Down {
-		n.doors[f.On].suffer(f)
+		n.listeners[f.On].inject(f)
 		return
 	}
 	n.faults.add(f)
@@ -201,8 +190,8 @@ func (n *Node) wakeLocked() {
 // Heal ends every fault that has not hit yet, or lasts.
 func (n *Node) Heal() {
 	n.faults.clear()
-	for _, d := range n.doors {
-		d.heal()
+	for _, l := range n.listeners {
+		l.heal()
 	}
 }
 
@@ -216,7 +205,7 @@ func (n *Node) Advance(slots int) bool {
 			return false
 		}
 		s := &n.ledger.steps[at]
-		n.log = append(n.log, n.narrator.tell(s)...)
+		n.log = append(n.log, n.script.messages(s)...)
 		n.views = append(n.views, n.views[at].after(s, n.ledger))
 	}
 	n.wakeLocked()
@@ -227,37 +216,27 @@ func (n *Node) Advance(slots int) bool {
 func (v view) after(s *step, l *Ledger) view {
 	for _, m := range s.told {
 		if level := ledger.Commitment(m.status); m.kind == slotMessage && m.status <= slotFinalized && l.mainAt(m.slot) != nil {
-			v.slots[level] = max(v.slots[level], m.slot)
+			v[level] = max(v[level], m.slot)
 		}
 	}
-	for _, b := range s.beats {
+	for _, e := range s.events {
 		switch {
-		case b.what == produced && l.mainAt(b.slot) == b.block:
-			v.slots[ledger.Processed] = b.slot
-		case b.what == confirmed:
-			v.slots[ledger.Confirmed] = b.slot
-		case b.what == finalized:
-			v.slots[ledger.Finalized] = b.slot
+		case e.what == produced && l.mainAt(e.block.Slot) == e.block:
+			v[ledger.Processed] = e.block.Slot
+		case e.what == confirmed:
+			v[ledger.Confirmed] = e.block.Slot
+		case e.what == finalized:
+			v[ledger.Finalized] = e.block.Slot
 		}
 	}
 	return v
-}
-
-// Played returns the newest slot told, and whether that was the last.
-func (n *Node) Played() (slot ledger.Slot, last bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if at := len(n.views) - 1; at > 0 {
-		slot = n.ledger.steps[at-1].slot
-	}
-	return slot, len(n.views)-1 == n.ledger.Slots
 }
 
 // Tip returns the newest block of a level on the chain that stays.
 func (n *Node) Tip(level ledger.Commitment) ledger.Slot {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.views[len(n.views)-1].slots[level]
+	return n.views[len(n.views)-1][level]
 }
 
 // Run plays a slot each slotTime until ctx ends or the ledger is told.
@@ -284,10 +263,7 @@ func (n *Node) Tally() Tally {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	t := n.tally
-	t.Calls = make(map[string]int, len(n.tally.Calls))
-	for method, count := range n.tally.Calls {
-		t.Calls[method] = count
-	}
+	t.Calls = maps.Clone(t.Calls)
 	return t
 }
 

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"ledgerd/engine/ledger"
+	_ "ledgerd/engine/source/geyser" // registers zstd
 )
 
 // rawCodec passes messages on as they are: *[]byte.
@@ -34,13 +35,17 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// zstdCompressor is offered where no package under test brings one.
-type zstdCompressor struct{}
+// packer packs with encoders that are used again, because making one takes longer than packing a message. It unpacks as the
+// source under test does, which is registered before it.
+type packer struct{ encoding.Compressor }
 
-func (zstdCompressor) Name() string { return "zstd" }
+func init() { encoding.RegisterCompressor(packer{encoding.GetCompressor("zstd")}) }
 
-func (zstdCompressor) Compress(w io.Writer) (io.WriteCloser, error) {
-	e, ok := encoders.Get().(*encoder)
+// idle holds encoders that are not in use.
+var idle sync.Pool
+
+func (packer) Compress(w io.Writer) (io.WriteCloser, error) {
+	e, ok := idle.Get().(*encoder)
 	if !ok {
 		z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(64<<10))
 		if err != nil {
@@ -52,27 +57,14 @@ func (zstdCompressor) Compress(w io.Writer) (io.WriteCloser, error) {
 	return e, nil
 }
 
-// encoders are those at rest: making one takes longer than a message.
-var encoders sync.Pool
-
-// encoder goes back when it is closed, once for each message.
+// encoder is idle once it is closed, after each message.
 type encoder struct{ *zstd.Encoder }
 
 // Close implements io.Closer.
 func (e *encoder) Close() error {
 	err := e.Encoder.Close()
-	encoders.Put(e)
+	idle.Put(e)
 	return err
-}
-
-func (zstdCompressor) Decompress(r io.Reader) (io.Reader, error) {
-	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
-}
-
-func init() {
-	if encoding.GetCompressor("zstd") == nil {
-		encoding.RegisterCompressor(zstdCompressor{})
-	}
 }
 
 // newStreamServer returns the server of geyser.Geyser. Unary calls are not offered: UNIMPLEMENTED.
@@ -119,11 +111,10 @@ func (n *Node) subscribe(stream grpc.ServerStream) error {
 		return status.FromContextError(ctx.Err()).Err()
 	}
 	s := &subscriber{node: n, stream: stream, request: first}
-	err := s.begin()
-	if err == nil {
-		err = s.serve(ctx, requests, ended)
+	if err := s.begin(); err != nil {
+		return err
 	}
-	return err
+	return s.serve(ctx, requests, ended)
 }
 
 // receive reads requests until the client says no more. Handlers end after their stream does, so the
@@ -161,46 +152,43 @@ type subscriber struct {
 func (s *subscriber) begin() error {
 	n := s.node
 	n.mu.Lock()
-	s.at = len(n.log)
+	past := n.log
 	newest := ledger.Slot(0)
 	if played := len(n.views) - 1; played > 0 {
 		newest = n.ledger.steps[played-1].slot
 	}
-	oldest := ledger.Slot(0)
-	if newest > n.config.ReplaySlots {
-		oldest = newest - n.config.ReplaySlots
-	}
 	n.mu.Unlock()
-	from := s.request.fromSlot
-	if !from.Known {
-		n.count(func(t *Tally) { t.Subscriptions++ })
-		return nil
-	}
-	n.count(func(t *Tally) { t.FromSlots = append(t.FromSlots, from.Value) })
+	s.at = len(past)
+	oldest := newest - min(newest, n.config.ReplaySlots)
 	refuse := func(code codes.Code, text string) error {
 		n.count(func(t *Tally) { t.Refused++ })
 		return status.Error(code, text)
 	}
-	if f, ok := n.faults.take(Refuse, IgnoreFrom, ReplayAll); ok {
+	unavailable := func(code codes.Code, last ledger.Slot) error {
+		return refuse(code, "broadcast from "+number(s.request.fromSlot.Value)+" is not available, last available: "+number(last))
+	}
+	from := s.request.fromSlot
+	if from.Known {
+		n.count(func(t *Tally) { t.FromSlots = append(t.FromSlots, from.Value) })
+		f, _ := n.faults.take(Refuse, IgnoreFrom, ReplayAll)
 		switch f.Kind {
 		case Refuse:
-			return refuse(f.Code, "broadcast from "+number(from.Value)+" is not available, last available: "+number(newest))
+			return unavailable(f.Code, newest)
 		case IgnoreFrom:
-			n.count(func(t *Tally) { t.Subscriptions++ })
-			return nil
+			from.Known = false
+		case ReplayAll:
+			from.Value = oldest
 		}
-		from.Value = oldest
 	}
 	switch {
-	case n.config.NoReplay:
+	case from.Known && n.config.NoReplay:
 		return refuse(codes.InvalidArgument, "from_slot is not supported")
-	case from.Value < oldest:
-		return refuse(codes.OutOfRange, "broadcast from "+number(from.Value)+" is not available, last available: "+number(oldest))
+	case from.Known && from.Value < oldest:
+		return unavailable(codes.OutOfRange, oldest)
 	}
 	n.count(func(t *Tally) { t.Subscriptions++ })
-	all, _ := n.told(0)
-	for _, m := range all[:s.at] {
-		if m.slot >= from.Value {
+	for _, m := range past {
+		if from.Known && m.slot >= from.Value {
 			if err := s.send(m); err != nil {
 				return err
 			}
@@ -209,15 +197,15 @@ func (s *subscriber) begin() error {
 	return nil
 }
 
+// pingEvery is how often the server pings.
+const pingEvery = 10 * time.Second
+
 // serve sends what is told until the stream ends.
 func (s *subscriber) serve(ctx context.Context, requests <-chan *subscribeRequest, ended <-chan error) error {
-	ping := time.NewTicker(s.node.config.PingEvery)
+	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
 	for {
 		messages, more := s.node.told(s.at)
-		if len(messages) > s.node.config.Capacity {
-			return status.Error(codes.Internal, "lagged to receive messages")
-		}
 		for _, m := range messages {
 			if err := s.send(m); err != nil {
 				return err
@@ -225,17 +213,17 @@ func (s *subscriber) serve(ctx context.Context, requests <-chan *subscribeReques
 			s.at++
 		}
 		if f, ok := s.node.faults.take(Kick); ok {
-			return kicked(f)
+			return status.Error(f.Code, "lagged to receive messages") // nil for OK
 		}
 		select {
 		case <-more:
 		case <-ping.C:
-			if err := s.write((&message{kind: pingMessage}).encode(nil, nil, 0, 0)); err != nil {
+			if err := s.write((&message{kind: pingMessage}).encode("", nil, time.Now())); err != nil {
 				return err
 			}
 		case r := <-requests:
 			if r.ping.Known {
-				if err := s.write((&message{kind: pongMessage, slot: ledger.Slot(r.ping.Value)}).encode(nil, nil, 0, 0)); err != nil {
+				if err := s.write((&message{kind: pongMessage, slot: ledger.Slot(r.ping.Value)}).encode("", nil, time.Now())); err != nil {
 					return err
 				}
 			} else {
@@ -253,26 +241,17 @@ func (s *subscriber) serve(ctx context.Context, requests <-chan *subscribeReques
 	}
 }
 
-// kicked returns how a server ends the stream of a client that lags.
-func kicked(f Fault) error {
-	if f.Code == codes.OK {
-		return nil
-	}
-	return status.Error(f.Code, "lagged to receive messages")
-}
-
 // recentMessages bounds what a duplicate can repeat.
 const recentMessages = 64
 
 // send sends a message as far as it passes the filters, with what goes wrong with it.
 func (s *subscriber) send(m *message) error {
-	filters, passes := s.request.passes(m)
+	filter, passes := s.request.passes(m)
 	if !passes {
 		return nil
 	}
 	for _, m := range s.spoil(m) {
-		now := time.Now()
-		if err := s.write(m.encode(filters, s.request.slices, uint64(now.Unix()), uint64(now.Nanosecond()))); err != nil {
+		if err := s.write(m.encode(filter, s.request.slices, time.Now())); err != nil {
 			return err
 		}
 	}
@@ -290,12 +269,10 @@ func (s *subscriber) send(m *message) error {
 
 // repeat sends the newest messages again, as many as the fault asks for.
 func (s *subscriber) repeat(f Fault) error {
-	again := 1
 	for range f.N - 1 {
 		s.node.faults.take(Duplicate)
-		again++
 	}
-	for _, b := range slices.Clone(s.recent[max(0, len(s.recent)-again):]) {
+	for _, b := range s.recent[max(0, len(s.recent)-f.N):] {
 		if err := s.stream.SendMsg(&b); err != nil {
 			return err
 		}
@@ -304,10 +281,7 @@ func (s *subscriber) repeat(f Fault) error {
 }
 
 func (s *subscriber) write(b []byte) error {
-	if len(s.recent) == recentMessages {
-		s.recent = append(s.recent[:0], s.recent[recentMessages/2:]...)
-	}
-	s.recent = append(s.recent, b)
+	s.recent = append(s.recent[max(0, len(s.recent)+1-recentMessages):], b)
 	return s.stream.SendMsg(&b)
 }
 

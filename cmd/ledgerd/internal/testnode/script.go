@@ -6,47 +6,44 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// narrator turns what happens into messages, in an order that a validator might send them in.
-type narrator struct {
+// script turns what happens into messages, in an order that a validator might send them in.
+type script struct {
 	random  *rand.Rand
 	version uint64     // the newest write version
 	late    []*message // of a block told before: they come within the next one
 	plain   bool       // everything in the straightest order
 }
 
-// tell returns the messages of one step.
-func (n *narrator) tell(s *step) []*message {
+// messages returns those of one step.
+func (c *script) messages(s *step) []*message {
 	if s.told != nil {
 		return s.told
 	}
 	var out []*message
-	for i := range s.beats {
-		b := &s.beats[i]
-		switch b.what {
+	for i := range s.events {
+		e := &s.events[i]
+		switch e.what {
 		case produced:
-			out = n.mix(out, n.block(b.block))
+			out = c.mix(out, c.block(e.block))
 		case overturned:
-			out = append(out, n.takeLate()...) // nothing of it may come after its end
-			out = append(out, n.block(b.block)...)
-			out = append(out, n.takeLate()...)
-			out = append(out, n.status(b, slotDead))
+			out = append(out, c.takeLate()...) // nothing of it may come after its end
+			out = append(out, c.block(e.block)...)
+			out = append(out, c.takeLate()...)
+			out = append(out, c.status(e, slotDead))
 		case failed:
-			out = append(out, n.broken(b)...)
+			out = append(out, c.broken(e)...)
 		case confirmed:
-			out = append(out, n.takeLate()...)
-			out = append(out, n.status(b, slotConfirmed))
+			out = append(out, c.takeLate()...)
+			out = append(out, c.status(e, slotConfirmed))
 		case finalized:
-			out = append(out, n.status(b, slotFinalized))
+			out = append(out, c.status(e, slotFinalized))
 		}
 	}
 	return out
 }
 
-func (n *narrator) status(b *beat, status slotStatus) *message {
-	m := &message{kind: slotMessage, slot: b.slot, parent: b.parent, status: status}
-	if b.block != nil {
-		m.parent = b.block.ParentSlot
-	}
+func (c *script) status(e *event, status slotStatus) *message {
+	m := &message{kind: slotMessage, slot: e.block.Slot, parent: e.block.ParentSlot, status: status}
 	if status == slotDead {
 		m.reason = "block failed: invalid transaction"
 	}
@@ -54,15 +51,11 @@ func (n *narrator) status(b *beat, status slotStatus) *message {
 }
 
 // mix puts what is late of the block before among the first messages of the next one.
-func (n *narrator) mix(out, next []*message) []*message {
-	late := n.late
-	n.late = nil
-	if len(late) == 0 {
-		return append(out, n.postpone(next)...)
-	}
-	next = n.postpone(next)
+func (c *script) mix(out, next []*message) []*message {
+	late := c.takeLate()
+	next = c.postpone(next)
 	for len(late) > 0 && len(next) > 0 {
-		if n.random.IntN(2) == 0 {
+		if c.random.IntN(2) == 0 {
 			out, late = append(out, late[0]), late[1:]
 		} else {
 			out, next = append(out, next[0]), next[1:]
@@ -72,8 +65,8 @@ func (n *narrator) mix(out, next []*message) []*message {
 }
 
 // postpone sometimes keeps the end of a block back: what comes after its bank froze.
-func (n *narrator) postpone(block []*message) []*message {
-	if n.plain || n.random.IntN(4) != 0 {
+func (c *script) postpone(block []*message) []*message {
+	if c.plain || c.random.IntN(4) != 0 {
 		return block
 	}
 	frozen := len(block)
@@ -82,42 +75,42 @@ func (n *narrator) postpone(block []*message) []*message {
 			frozen = i
 		}
 	}
-	n.late = append(n.late, block[frozen:]...)
+	c.late = append(c.late, block[frozen:]...)
 	return block[:frozen:frozen]
 }
 
-func (n *narrator) takeLate() []*message {
-	late := n.late
-	n.late = nil
+func (c *script) takeLate() []*message {
+	late := c.late
+	c.late = nil
 	return late
 }
 
 // block tells a block. Account writes come before the status processed, in which the bank freezes; the
 // transactions and the block meta come through channels of their own, before or after.
-func (n *narrator) block(b *block) []*message {
+func (c *script) block(b *block) []*message {
 	status := func(s slotStatus) *message {
 		return &message{kind: slotMessage, slot: b.Slot, parent: b.ParentSlot, status: s}
 	}
 	begun := []*message{status(slotFirstShred), status(slotCreatedBank)}
-	writes := n.writes(b)
+	writes := c.writes(b)
 	rest := make([]*message, 0, len(b.Transactions)+1)
 	for i := range b.Transactions {
 		rest = append(rest, &message{kind: transactionMessage, slot: b.Slot, tx: &b.Transactions[i], block: b.Block})
 	}
 	meta := &message{kind: metaMessage, slot: b.Slot, block: b.Block}
-	if n.plain {
+	if c.plain {
 		out := append(append(begun, writes...), rest...)
 		return append(out, status(slotCompleted), meta, status(slotProcessed))
 	}
-	n.shuffle(rest)
+	c.shuffle(rest)
 	// The meta is seldom early.
-	at := len(rest) - n.random.IntN(len(rest)+1)/4
+	at := len(rest) - c.random.IntN(len(rest)+1)/4
 	rest = append(rest[:at:at], append([]*message{meta}, rest[at:]...)...)
 	// What must come in order: the writes, all shreds, and then the end.
 	frozen := append(writes, status(slotCompleted), status(slotProcessed))
 	out := begun
 	for len(frozen) > 0 || len(rest) > 0 {
-		if len(rest) == 0 || len(frozen) > 0 && n.random.IntN(len(frozen)+len(rest)) < len(frozen) {
+		if len(rest) == 0 || len(frozen) > 0 && c.random.IntN(len(frozen)+len(rest)) < len(frozen) {
 			out, frozen = append(out, frozen[0]), frozen[1:]
 		} else {
 			out, rest = append(out, rest[0]), rest[1:]
@@ -128,7 +121,7 @@ func (n *narrator) block(b *block) []*message {
 
 // writes tells the account writes of a block with growing write versions: for some accounts an
 // earlier one too, that the last one replaces. Their order is not that of the versions.
-func (n *narrator) writes(b *block) []*message {
+func (c *script) writes(b *block) []*message {
 	out := make([]*message, 0, 2*len(b.Accounts))
 	var signature *ledger.Signature
 	for i := range b.Accounts {
@@ -136,33 +129,33 @@ func (n *narrator) writes(b *block) []*message {
 		if len(b.Transactions) > 0 {
 			signature = &b.Transactions[i%len(b.Transactions)].Signature
 		}
-		if !n.plain && n.random.IntN(4) == 0 {
+		if !c.plain && c.random.IntN(4) == 0 {
 			earlier := *w
 			earlier.Lamports += 3
-			n.version++
-			out = append(out, &message{kind: accountMessage, slot: b.Slot, write: &earlier, writeVersion: n.version, signature: signature})
+			c.version++
+			out = append(out, &message{kind: accountMessage, slot: b.Slot, write: &earlier, writeVersion: c.version, signature: signature})
 		}
-		n.version++
-		out = append(out, &message{kind: accountMessage, slot: b.Slot, write: w, writeVersion: n.version, signature: signature})
+		c.version++
+		out = append(out, &message{kind: accountMessage, slot: b.Slot, write: w, writeVersion: c.version, signature: signature})
 	}
-	if !n.plain {
-		n.shuffle(out)
+	if !c.plain {
+		c.shuffle(out)
 	}
 	return out
 }
 
 // broken tells a block that breaks half-way.
-func (n *narrator) broken(b *beat) []*message {
-	whole := n.block(b.block)
+func (c *script) broken(e *event) []*message {
+	whole := c.block(e.block)
 	out := make([]*message, 0, len(whole)/2+1)
 	for _, m := range whole[:len(whole)/2] {
 		if m.kind != metaMessage && !(m.kind == slotMessage && m.status == slotProcessed) {
 			out = append(out, m)
 		}
 	}
-	return append(out, n.status(b, slotDead))
+	return append(out, c.status(e, slotDead))
 }
 
-func (n *narrator) shuffle(m []*message) {
-	n.random.Shuffle(len(m), func(i, j int) { m[i], m[j] = m[j], m[i] })
+func (c *script) shuffle(m []*message) {
+	c.random.Shuffle(len(m), func(i, j int) { m[i], m[j] = m[j], m[i] })
 }

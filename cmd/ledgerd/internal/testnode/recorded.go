@@ -14,7 +14,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// RecordedStream returns the ledger of a recorded validator stream: messages, each behind its length in 4
+// RecordedStream returns the ledger of a recorded validator stream: messages, each after its length in 4
 // bytes, big endian. The node sends them as they were recorded; one step is what came until a newer slot began.
 func RecordedStream(r io.Reader) (*Ledger, error) {
 	l := &Ledger{}
@@ -52,10 +52,11 @@ func RecordedStream(r io.Reader) (*Ledger, error) {
 func readRecorded(raw []byte) (*message, error) {
 	m := &message{kind: pingMessage, recorded: raw}
 	var part []byte
-	err := fields(raw, func(n protowire.Number, _ uint64, b []byte) {
+	err := fields(raw, func(n protowire.Number, _ uint64, b []byte) error {
 		if n >= 2 && n <= 10 {
 			m.kind, part = messageKind(n), b
 		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -65,27 +66,30 @@ func readRecorded(raw []byte) (*message, error) {
 		slotField = 2
 	}
 	block := &ledger.Block{}
-	var bad error
-	err = fields(part, func(n protowire.Number, v uint64, b []byte) {
+	err = fields(part, func(n protowire.Number, v uint64, b []byte) error {
 		switch {
 		case n == slotField:
 			m.slot = ledger.Slot(v)
 		case m.kind == slotMessage && n == 3:
 			m.status = slotStatus(v)
 		case m.kind == metaMessage:
-			bad = errors.Join(bad, readRecordedMeta(block, n, v, b))
+			return readRecordedMeta(block, n, v, b)
 		}
+		return nil
 	})
 	if m.kind == metaMessage {
 		block.Slot, m.block = m.slot, block
 	}
-	return m, errors.Join(err, bad)
+	return m, err
 }
 
 // readRecordedMeta reads a field of block meta.
 func readRecordedMeta(block *ledger.Block, n protowire.Number, v uint64, b []byte) (err error) {
 	inner := func() (v uint64) {
-		err = fields(b, func(_ protowire.Number, w uint64, _ []byte) { v = w })
+		err = fields(b, func(_ protowire.Number, w uint64, _ []byte) error {
+			v = w
+			return nil
+		})
 		return v
 	}
 	switch n {
@@ -115,7 +119,7 @@ type RecordedBlock struct {
 // RecordedBlocks returns a ledger of blocks of which the answers to getBlock were recorded. They are answered as
 // they are, whatever encoding is asked for. The accounts stand all the time as base says; it may be nil.
 func RecordedBlocks(blocks []RecordedBlock, base *ledger.BaseState) (*Ledger, error) {
-	t := teller{ledger: &Ledger{Base: base}, plan: Plan{Finality: ConfirmLag}}
+	t := builder{ledger: &Ledger{Base: base}, plan: Plan{Finality: confirmLag}}
 	for _, r := range blocks {
 		var head struct {
 			Blockhash, PreviousBlockhash ledger.Hash
@@ -130,7 +134,7 @@ func RecordedBlocks(blocks []RecordedBlock, base *ledger.BaseState) (*Ledger, er
 		}}
 		t.ledger.main = append(t.ledger.main, b)
 		t.advanceTo(b.Slot)
-		t.add(beat{slot: b.Slot, what: produced, block: b})
+		t.add(event{produced, b})
 	}
 	if len(blocks) == 0 {
 		return nil, errors.New("there are no blocks")

@@ -1,7 +1,7 @@
 // Package testnode is a node to test against: it speaks Yellowstone gRPC and JSON-RPC as a
-// validator's node does, over real sockets or in memory, and does wrong whatever a test commands.
-// Only tests import it. It encodes what it says by itself, so that no decoder is tested against its
-// own twin.
+// validator's node does, over real sockets or in memory, and injects the faults that a test commands.
+// Only tests of cmd/ledgerd import it. It encodes what it says by itself, so that no decoder is tested
+// against its own twin. It knows the requests that ledgerd's sources make, and refuses all others.
 //
 // # Nouns
 //
@@ -15,10 +15,9 @@
 //
 // The stream shows every block of the tree as its slot comes: statuses, account writes with
 // growing write versions, transactions and block meta in an order that varies within what validators
-// do, and later what each slot came to. A main block is confirmed [ConfirmLag] slots behind the newest one and
-// final as far behind as the plan says; a block of a fork never is. It is told at commitment processed
-// alone. JSON-RPC knows confirmed and
-// finalized blocks only, and the accounts as they stand at those.
+// do, and later what each slot came to. A main block is confirmed two slots after its own and final as
+// many after it as the plan says; a block of a fork never is. JSON-RPC knows confirmed and finalized
+// blocks only, and the accounts as they stand at those.
 //
 // # Order and ownership
 //

@@ -68,8 +68,9 @@ func NewSchedule(seed uint64, about int) *Schedule {
 		Seed: seed, InMemory: true, Token: "token-of-the-test",
 		ReplaySlots: ledger.Slot([]int{5, 20, 60, 150}[r.IntN(4)]),
 		Compress:    []string{"gzip", "zstd", ""}[min(r.IntN(12), 2)], // seldom: it takes most of a run's time
-		NoReplay:    r.IntN(12) == 0, NoSocket: r.IntN(3) == 0,
+		NoReplay:    r.IntN(12) == 0,
 	}
+	_ = r.IntN(3) // unused: without it every seed would draw other faults, also those of which tests know what they find
 	for range 1 + r.IntN(6) {
 		s.Faults = append(s.Faults, Timed{r.IntN(60), drawFault(r, about)})
 	}
@@ -81,15 +82,15 @@ func drawTurn(r *rand.Rand) Turn {
 	t := Turn{Before: 3 + r.IntN(60), Kind: TurnKind(r.IntN(int(turnKinds))), Depth: 1}
 	switch t.Kind {
 	case Fork:
-		t.Depth = 1 + r.IntN(MaxForkDepth)
+		t.Depth = 1 + r.IntN(maxForkDepth)
 	case SkippedRun:
 		t.Depth = 1 + r.IntN(12)
 	}
 	return t
 }
 
-// MaxForkDepth is the deepest fork that a follower has to bear.
-const MaxForkDepth = 32
+// maxForkDepth is the deepest fork that a follower has to bear.
+const maxForkDepth = 32
 
 // drawFault draws a fault of the sides that it is about.
 func drawFault(r *rand.Rand, about int) Fault {
@@ -131,7 +132,7 @@ func drawFault(r *rand.Rand, about int) Fault {
 	case Duplicate:
 		f.N = 1 + r.IntN(60)
 	case Garbage:
-		f.N, f.How, f.After = 1, r.IntN(GarbageWays), r.IntN(200)
+		f.N, f.How, f.After = 1, r.IntN(garbageWays), r.IntN(200)
 	case WrongParent, Equivocate:
 		f.N, f.How = 1, r.IntN(2)
 	case OmitTx:

@@ -20,7 +20,7 @@ type Fault struct {
 	How   int           // which of several ways
 }
 
-// Side is one of the node's two doors.
+// Side is one of the node's two services.
 type Side uint8
 
 const (
@@ -49,7 +49,7 @@ const (
 	Equivocate    // the next block's meta has another hash: How 0 instead of its own, 1 beside it
 	OmitMeta      // the meta of N blocks does not come
 	OmitTx        // N transactions do not come
-	OmitProcessed // N statuses processed do not come
+	OmitProcessed // N statuses processed do not come; those omitted have the order of slotStatus
 	OmitConfirmed // likewise
 	OmitFinalized // likewise
 
@@ -66,7 +66,7 @@ const (
 	// On the stream, and in no schedule that is drawn: a correct node does nothing of the kind.
 	// They come when a later block begins, How 1 when one is processed.
 	WrongDead // N blocks are called dead that are not
-	LateWrite // N account writes come behind their blocks
+	LateWrite // N account writes come after their blocks
 	faultKinds
 )
 

@@ -1,6 +1,8 @@
 package testnode
 
 import (
+	"time"
+
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"ledgerd/engine/ledger"
@@ -28,7 +30,6 @@ const (
 	transactionMessage messageKind = 4
 	pingMessage        messageKind = 6
 	metaMessage        messageKind = 7
-	entryMessage       messageKind = 8
 	pongMessage        messageKind = 9
 )
 
@@ -73,18 +74,18 @@ func (w wire) nonzero(field protowire.Number, v uint64) wire {
 // slice is a part of an account's data that a subscriber asked for.
 type slice struct{ offset, length uint64 }
 
-// encode returns the update as a server writes it: the names of the filters it passed, the part, and
-// when it was made, seconds and nanoseconds.
-func (m *message) encode(filters []string, slices []slice, seconds, nanos uint64) []byte {
+// encode returns the update as a server writes it: the name of the filter it passed, "" for none, the part, and
+// when it was made.
+func (m *message) encode(filter string, slices []slice, at time.Time) []byte {
 	if m.recorded != nil {
 		return m.recorded
 	}
 	w := wire{}
-	for _, f := range filters {
-		w = w.bytes(1, []byte(f))
+	if filter != "" {
+		w = w.bytes(1, []byte(filter))
 	}
 	w = w.bytes(protowire.Number(m.kind), m.part(slices))
-	return w.bytes(11, wire(nil).nonzero(1, seconds).nonzero(2, nanos))
+	return w.bytes(11, wire(nil).nonzero(1, uint64(at.Unix())).nonzero(2, uint64(at.Nanosecond())))
 }
 
 // part spells what the message tells.
