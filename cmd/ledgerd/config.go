@@ -10,7 +10,11 @@ import (
 
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
+
+	"ledgerd/engine/source/unpack"
 )
+
+const maxConfigBytes = 1 << 20
 
 // configFile is a flag whose value is a file that gives values to other flags. The command
 // line and the environment win over it.
@@ -22,9 +26,9 @@ func (f configFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong
 	if path == "" {
 		return nil
 	}
-	content, err := os.ReadFile(path)
+	content, err := unpack.ReadSmall(path, maxConfigBytes)
 	if err != nil {
-		return fmt.Errorf("cannot read the configuration: %w", err)
+		return fmt.Errorf("cannot read the configuration %s: %w", path, err)
 	}
 	var values map[string]any
 	if err := yaml.Unmarshal(content, &values); err != nil {
