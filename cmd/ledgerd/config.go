@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"os"
@@ -21,12 +22,16 @@ const maxConfigBytes = 1 << 20
 type configFile string
 
 // BeforeResolve reads the file before the other flags take their defaults.
-func (f configFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong.Path) error {
+func (f configFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong.Path, running context.Context) error {
 	path := string(ctx.FlagValue(trace.Flag).(configFile))
 	if path == "" {
 		return nil
 	}
-	content, err := unpack.ReadSmall(path, maxConfigBytes)
+	var content []byte
+	err := unlessStopped(running, func() (err error) {
+		content, err = unpack.ReadSmall(path, maxConfigBytes)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("cannot read the configuration %s: %w", path, err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -68,7 +69,8 @@ func TestPrefixesTakeAddressesAndNetworks(t *testing.T) {
 func parse(t *testing.T, args ...string) (commands, error) {
 	t.Helper()
 	var cli commands
-	parser, err := kong.New(&cli, kong.Name("ledgerd"), kong.DefaultEnvars("LEDGERD"), kong.Exit(func(int) { t.Fatal("exited") }))
+	parser, err := kong.New(&cli, kong.Name("ledgerd"), kong.DefaultEnvars("LEDGERD"), kong.Exit(func(int) { t.Fatal("exited") }),
+		kong.BindTo(t.Context(), (*context.Context)(nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

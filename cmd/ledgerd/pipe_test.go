@@ -36,6 +36,23 @@ func newFeeder(t *testing.T) *feeder {
 	return &feeder{File: pipe}
 }
 
+// silentPipe makes a pipe that nobody writes to until it is released: then whoever opened it finds its end.
+func silentPipe(t *testing.T, name string) (path string, release func()) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path, func() {
+		pipe, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.Remove(path) // so that nobody opens it later
+		pipe.Close()
+	}
+}
+
 // tell writes lines and waits until all they led to was published, to REST and to sockets.
 //
 // After the lines it writes base state of an account that nothing else names, which is seen

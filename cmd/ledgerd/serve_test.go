@@ -76,9 +76,14 @@ type running struct {
 // begin runs `ledgerd serve` on free ports until the test ends.
 func begin(t testing.TB, args ...string) *running {
 	t.Helper()
+	return perform(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-minute", "0", "--rate-limit-hour", "0"}, args...)...)
+}
+
+// perform runs any command of ledgerd until the test ends.
+func perform(t testing.TB, args ...string) *running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{out: newTranscript(), errs: newTranscript(), cancel: cancel, code: make(chan int, 1)}
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-minute", "0", "--rate-limit-hour", "0"}, args...)
 	go func() {
 		defer close(r.code)
 		r.code <- run(ctx, args, &streams{r.out, r.errs})
@@ -110,10 +115,18 @@ func start(t testing.TB, args ...string) *running {
 	}
 }
 
-// stop ends the node as SIGTERM does and returns the exit code.
-func (r *running) stop() int {
+// stop ends the program as SIGTERM does and returns the exit code.
+func (r *running) stop() int { return r.stopWithin(patience) }
+
+// stopWithin returns -1 if that takes longer.
+func (r *running) stopWithin(longest time.Duration) int {
 	r.cancel()
-	return <-r.code
+	select {
+	case code := <-r.code:
+		return code
+	case <-time.After(longest):
+		return -1
+	}
 }
 
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
