@@ -130,11 +130,12 @@ func TestStopBeforeTheStart(t *testing.T) {
 		code int
 		want string
 	}{
-		"the configuration":           {[]string{"serve", "--data-dir", dir, "--config="}, exitOK, "stopped before the start\n"},
-		"the configuration of a tool": {[]string{"log", "verify", "--data-dir", dir, "--config="}, exitFailure, "stopped before the start\n"},
-		"a token":                     {[]string{"serve", "--data-dir", dir, "--source=geyser:http://127.0.0.1:1?token-file="}, exitOK, "stopped before the start\n"},
+		"the configuration":            {[]string{"serve", "--data-dir", dir, "--config="}, exitOK, "stopped before the start\n"},
+		"the configuration of a tool":  {[]string{"log", "verify", "--data-dir", dir, "--config="}, exitFailure, "stopped before the start\n"},
+		"a token":                      {[]string{"serve", "--data-dir", dir, "--source=geyser:http://127.0.0.1:1?token-file="}, exitOK, "stopped before the start\n"},
+		"an archive, which is no pipe": {[]string{"import", "--data-dir", dir, "--archive="}, exitUsage, "it is not a file\n"},
 	} {
-		path, release := silentPipe(t, "pipe")
+		path, release := silentPipe(t, "snapshot-5-"+toolHash(5).String()+".tar.zst")
 		tt.args[len(tt.args)-1] += path
 		r := perform(t, tt.args...)
 		if code := r.stopWithin(10 * time.Second); code != tt.code || !strings.HasSuffix(r.errs.String(), tt.want) || strings.Count(r.errs.String(), "\n") != 1 {
