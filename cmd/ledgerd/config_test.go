@@ -147,6 +147,8 @@ func TestBadFlagsAreUsageErrors(t *testing.T) {
 		"endless config":     {"serve", "--config", "/dev/zero"},
 		"endless token":      {"serve", "--source", "geyser:http://127.0.0.1:1?token-file=/dev/zero"},
 		"long config":        {"version", "--config", writeConfig(t, strings.Repeat("\n", maxConfigBytes+1))},
+		"absent credentials": {"serve", "--log", "nats://127.0.0.1:1/L", "--log-credentials", missing},
+		"long credentials":   {"serve", "--log", "nats://127.0.0.1:1/L", "--log-credentials", writeConfig(t, strings.Repeat("x", maxCredentialsBytes+1))},
 		"bad source":         {"serve", "--data-dir", t.TempDir(), "--source", "kafka:x"},
 		"bad sim parameter":  {"serve", "--data-dir", t.TempDir(), "--source", "sim:speed=9"},
 		"bad fill":           {"serve", "--data-dir", t.TempDir(), "--fill", "always"},

@@ -134,6 +134,9 @@ func TestStopBeforeTheStart(t *testing.T) {
 		"the configuration of a tool":  {[]string{"log", "verify", "--data-dir", dir, "--config="}, exitFailure, "stopped before the start\n"},
 		"a token":                      {[]string{"serve", "--data-dir", dir, "--source=geyser:http://127.0.0.1:1?token-file="}, exitOK, "stopped before the start\n"},
 		"an archive, which is no pipe": {[]string{"import", "--data-dir", dir, "--archive="}, exitUsage, "it is not a file\n"},
+		"credentials, which are no pipe": {
+			[]string{"serve", "--data-dir", dir, "--log=nats://127.0.0.1:1/L", "--log-credentials="}, exitUsage, "is not a file of at most 64 KiB (see ledgerd --help)\n",
+		},
 	} {
 		path, release := silentPipe(t, "snapshot-5-"+toolHash(5).String()+".tar.zst")
 		tt.args[len(tt.args)-1] += path
