@@ -24,11 +24,7 @@ type feeder struct {
 // newFeeder makes a pipe. It never ends while the test runs, whether somebody reads or not.
 func newFeeder(t *testing.T) *feeder {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "events.ndjson")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	pipe, err := os.OpenFile(path, os.O_RDWR, 0)
+	pipe, err := os.OpenFile(newPipe(t, "events.ndjson"), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,21 +32,24 @@ func newFeeder(t *testing.T) *feeder {
 	return &feeder{File: pipe}
 }
 
-// silentPipe makes a pipe that nobody writes to until it is released: then whoever opened it finds its end.
-func silentPipe(t *testing.T, name string) (path string, release func()) {
+func newPipe(t *testing.T, name string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return path, func() {
-		pipe, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		os.Remove(path) // so that nobody opens it later
-		pipe.Close()
+	return path
+}
+
+// release lets those go on who wait for a pipe that nobody writes to: they find its end.
+func release(t *testing.T, path string) {
+	t.Helper()
+	pipe, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
+	os.Remove(path) // so that nobody opens it later
+	pipe.Close()
 }
 
 // tell writes lines and waits until all they led to was published, to REST and to sockets.

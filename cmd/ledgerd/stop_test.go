@@ -10,18 +10,21 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/fasthttp/websocket"
 )
 
+// longestStop is what a clean stop may take.
+const longestStop = 10 * time.Second
+
 // stopsInTime ends the node as SIGTERM does.
 func (r *running) stopsInTime(t *testing.T) {
 	t.Helper()
-	const longest = 10 * time.Second
-	if code := r.stopWithin(longest); code != exitOK {
-		t.Errorf("exit code %d within %v of a signal, want 0:\n%s", code, longest, r.errs)
+	if code := r.stopWithin(longestStop); code != exitOK {
+		t.Errorf("exit code %d within %v of a signal, want 0:\n%s", code, longestStop, r.errs)
 	}
 }
 
@@ -115,11 +118,11 @@ func TestStopWhileThePipeIsSilent(t *testing.T) {
 	}
 	start(t, "--data-dir", t.TempDir(), "--source", "file:"+pipe.Name()).stopsInTime(t)
 
-	path, release := silentPipe(t, "nobody-writes.ndjson")
+	path := newPipe(t, "nobody-writes.ndjson")
 	r := begin(t, "--data-dir", t.TempDir(), "--source", "file:"+path)
 	r.out.await(t, "REST")
 	r.stopsInTime(t)
-	release()
+	release(t, path)
 }
 
 // Nobody writes to a pipe that is to be read before the start: the signal ends the wait for it, and no directory is made.
@@ -138,15 +141,42 @@ func TestStopBeforeTheStart(t *testing.T) {
 			[]string{"serve", "--data-dir", dir, "--log=nats://127.0.0.1:1/L", "--log-credentials="}, exitUsage, "is not a file of at most 64 KiB (see ledgerd --help)\n",
 		},
 	} {
-		path, release := silentPipe(t, "snapshot-5-"+toolHash(5).String()+".tar.zst")
+		path := newPipe(t, "snapshot-5-"+toolHash(5).String()+".tar.zst")
 		tt.args[len(tt.args)-1] += path
 		r := perform(t, tt.args...)
-		if code := r.stopWithin(10 * time.Second); code != tt.code || !strings.HasSuffix(r.errs.String(), tt.want) || strings.Count(r.errs.String(), "\n") != 1 {
+		if code := r.stopWithin(longestStop); code != tt.code || !strings.HasSuffix(r.errs.String(), tt.want) || strings.Count(r.errs.String(), "\n") != 1 {
 			t.Errorf("%s: exit code %d, printed %q; want %d and %q", name, code, r.errs, tt.code, tt.want)
 		}
-		release()
+		release(t, path)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the data directory was touched: %v", err)
+	}
+}
+
+func TestProcessSurvivesSignals(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	id := ""
+	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL, syscall.SIGINT} {
+		v := launch(t, "--data-dir", dir, "--source", "sim:accounts=300,slot_time=2ms,fork_rate=0.2").ready()
+		var status struct {
+			NodeInfo struct {
+				NodeID string `json:"node_id"`
+			} `json:"node_info"`
+		}
+		err := json.Unmarshal([]byte(v.get("/status").body), &status)
+		if again := status.NodeInfo.NodeID; err != nil || again == "" || id != "" && again != id {
+			t.Errorf("node_id %q became %q, %v", id, again, err)
+		}
+		id = status.NodeInfo.NodeID
+		want := exitOK
+		if signal == syscall.SIGKILL {
+			want = -1
+		}
+		v.signal(signal)
+		if code := v.gone(longestStop); code != want {
+			t.Errorf("exit code %d after %v, want %d:\n%s", code, signal, want, v.errs)
+		}
 	}
 }
