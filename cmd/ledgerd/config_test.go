@@ -119,6 +119,7 @@ func TestOneFileServesAllCommands(t *testing.T) {
 }
 
 func TestBadFlagsAreUsageErrors(t *testing.T) {
+	t.Chdir(t.TempDir())
 	missing := filepath.Join(t.TempDir(), "absent.yaml")
 	tests := map[string][]string{
 		"no command":         {},
@@ -145,18 +146,21 @@ func TestBadFlagsAreUsageErrors(t *testing.T) {
 		"long config":        {"version", "--config", writeFile(t, "ledgerd.yaml", strings.Repeat("\n", maxConfigBytes+1))},
 		"absent credentials": {"serve", "--log", "nats://127.0.0.1:1/L", "--log-credentials", missing},
 		"long credentials":   {"serve", "--log", "nats://127.0.0.1:1/L", "--log-credentials", writeFile(t, "ledgerd.yaml", strings.Repeat("x", maxCredentialsBytes+1))},
-		"bad source":         {"serve", "--data-dir", t.TempDir(), "--source", "kafka:x"},
-		"bad sim parameter":  {"serve", "--data-dir", t.TempDir(), "--source", "sim:speed=9"},
-		"bad fill":           {"serve", "--data-dir", t.TempDir(), "--fill", "always"},
-		"fill from nowhere":  {"serve", "--data-dir", t.TempDir(), "--fill", "on-demand", "--source", "none"},
-		"fill from no node":  {"serve", "--data-dir", t.TempDir(), "--fill", "on-demand", "--source", "sim:"},
-		"empty listen":       {"serve", "--data-dir", t.TempDir(), "--listen="},
-		"bad listen address": {"serve", "--data-dir", t.TempDir(), "--listen", "nowhere"},
+		"bad source":         {"serve", "--source", "kafka:x"},
+		"bad sim parameter":  {"serve", "--source", "sim:speed=9"},
+		"bad fill":           {"serve", "--fill", "always"},
+		"fill from nowhere":  {"serve", "--fill", "on-demand", "--source", "none"},
+		"fill from no node":  {"serve", "--fill", "on-demand", "--source", "sim:"},
+		"empty listen":       {"serve", "--listen="},
+		"bad listen address": {"serve", "--listen", "nowhere"},
 	}
 	for name, args := range tests {
 		if _, errors, code := tool(t, args...); code != exitUsage || strings.Count(errors, "\n") != 1 {
 			t.Errorf("%s: ledgerd %q: exit code %d, want %d and one line:\n%s", name, args, code, exitUsage, errors)
 		}
+	}
+	if _, err := os.Stat("data"); err == nil {
+		t.Error("the data directory was touched")
 	}
 }
 
