@@ -92,16 +92,25 @@ func perform(t testing.TB, args ...string) *running {
 	t.Cleanup(func() {
 		cancel()
 		<-r.code // or closed, after stop
+		if t.Failed() {
+			t.Logf("ledgerd %q:\n%s", args, r.errs)
+		}
 	})
+	return r
+}
+
+// reach waits until a node, which need not be ready, tells its addresses.
+func (r *running) reach(t testing.TB) *running {
+	t.Helper()
+	m := r.out.await(t, bannerAddresses.String())
+	r.base, r.ops = m[1], m[2]
 	return r
 }
 
 // start runs `ledgerd serve` on free ports and waits until it is ready.
 func start(t testing.TB, args ...string) *running {
 	t.Helper()
-	r := begin(t, args...)
-	m := r.out.await(t, bannerAddresses.String())
-	r.base, r.ops = m[1], m[2]
+	r := begin(t, args...).reach(t)
 	for {
 		if status, _ := get(t, r.ops+"/readyz"); status == http.StatusOK {
 			return r
@@ -166,7 +175,6 @@ func TestSimulatorAnswersFromTheBannersWordsAlone(t *testing.T) {
 }
 
 func TestStartsThatAreRefused(t *testing.T) {
-	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
