@@ -46,8 +46,7 @@ func alone(t *testing.T) {
 // target is a node under attack. 127.0.0.1 is the address of a client that does no harm, the attackers
 // have those after it.
 type target struct {
-	*testing.T
-	*process
+	*victim
 	host string
 }
 
@@ -58,16 +57,17 @@ func attack(t *testing.T, connections int, args ...string) *target {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil || files.Cur < uint64(connections+1024) {
 		t.Fatalf("%d connections need %d file descriptors, the hard limit is %d, %v", connections, connections+1024, files.Max, err)
 	}
-	p := spawn(t, append([]string{"--data-dir", t.TempDir(), "--wal-sync", "off"}, args...)...)
-	return &target{t, p, strings.TrimSuffix(strings.TrimPrefix(p.base, "http://"), "/api")}
+	defaults := []string{"--data-dir", t.TempDir(), "--wal-sync", "off", "--rate-limit-minute", "100", "--rate-limit-hour", "1000"}
+	v := launch(t, append(defaults, args...)...).ready()
+	return &target{v, strings.TrimSuffix(strings.TrimPrefix(v.base, "http://"), "/api")}
 }
 
 // residentBytes returns how much of the node is in memory.
 func (a *target) residentBytes() (n int64) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.cmd.Process.Pid))
 	_, kilobytes, _ := strings.Cut(string(status), "\nVmRSS:")
 	if _, scanErr := fmt.Sscan(kilobytes, &n); err != nil || scanErr != nil {
-		a.Errorf("the memory of process %d: %v, %v", a.Process.Pid, err, scanErr)
+		a.Errorf("the memory of process %d: %v, %v", a.cmd.Process.Pid, err, scanErr)
 	}
 	return n << 10
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -31,6 +32,8 @@ type clusterFlags struct {
 	LogCredentials string        `help:"File with the user that the nats-servers know." placeholder:"FILE"`
 }
 
+const maxCredentialsBytes = 64 << 10
+
 // validate checks what the flags' types cannot. from is --source.
 func (f *clusterFlags) validate(from string) error {
 	if f.Log == "" {
@@ -41,6 +44,11 @@ func (f *clusterFlags) validate(from string) error {
 	}
 	if _, _, err := cluster.ParseLog(f.Log); err != nil {
 		return fmt.Errorf("--log: %w", err)
+	}
+	if f.LogCredentials != "" { // each connection reads it, and no signal ends that
+		if info, err := os.Stat(f.LogCredentials); err != nil || !info.Mode().IsRegular() || info.Size() > maxCredentialsBytes {
+			return fmt.Errorf("--log-credentials: %s is not a file of at most 64 KiB", f.LogCredentials)
+		}
 	}
 	switch {
 	case f.Role == roleReplica && from != "none":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"os"
@@ -10,21 +11,29 @@ import (
 
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
+
+	"ledgerd/engine/source/unpack"
 )
+
+const maxConfigBytes = 1 << 20
 
 // configFile is a flag whose value is a file that gives values to other flags. The command
 // line and the environment win over it.
 type configFile string
 
 // BeforeResolve reads the file before the other flags take their defaults.
-func (f configFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong.Path) error {
+func (f configFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong.Path, running context.Context) error {
 	path := string(ctx.FlagValue(trace.Flag).(configFile))
 	if path == "" {
 		return nil
 	}
-	content, err := os.ReadFile(path)
+	var content []byte
+	err := unlessStopped(running, func() (err error) {
+		content, err = unpack.ReadSmall(path, maxConfigBytes)
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("cannot read the configuration: %w", err)
+		return fmt.Errorf("cannot read the configuration %s: %w", path, err)
 	}
 	var values map[string]any
 	if err := yaml.Unmarshal(content, &values); err != nil {

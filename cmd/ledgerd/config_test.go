@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"context"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -68,7 +68,8 @@ func TestPrefixesTakeAddressesAndNetworks(t *testing.T) {
 func parse(t *testing.T, args ...string) (commands, error) {
 	t.Helper()
 	var cli commands
-	parser, err := kong.New(&cli, kong.Name("ledgerd"), kong.DefaultEnvars("LEDGERD"), kong.Exit(func(int) { t.Fatal("exited") }))
+	parser, err := kong.New(&cli, kong.Name("ledgerd"), kong.DefaultEnvars("LEDGERD"), kong.Exit(func(int) { t.Fatal("exited") }),
+		kong.BindTo(t.Context(), (*context.Context)(nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,9 +77,9 @@ func parse(t *testing.T, args ...string) (commands, error) {
 	return cli, err
 }
 
-func writeConfig(t *testing.T, content string) string {
+func writeFile(t *testing.T, name, content string) (path string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "ledgerd.yaml")
+	path = filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func writeConfig(t *testing.T, content string) string {
 }
 
 func TestCommandLineWinsOverEnvironmentWinsOverFile(t *testing.T) {
-	path := writeConfig(t, "listen: file:1\ndata-dir: from-file\nsource: from-file\nretain-bytes: 1MiB\nrate-limit-exempt: [10.0.0.0/8, 127.0.0.1]\npprof: true\n")
+	path := writeFile(t, "ledgerd.yaml", "listen: file:1\ndata-dir: from-file\nsource: from-file\nretain-bytes: 1MiB\nrate-limit-exempt: [10.0.0.0/8, 127.0.0.1]\npprof: true\n")
 	t.Setenv("LEDGERD_DATA_DIR", "from-env")
 	t.Setenv("LEDGERD_SOURCE", "from-env")
 	cli, err := parse(t, "serve", "--config", path, "--source", "from-line")
@@ -103,24 +104,22 @@ func TestCommandLineWinsOverEnvironmentWinsOverFile(t *testing.T) {
 }
 
 func TestOneFileServesAllCommands(t *testing.T) {
-	path := writeConfig(t, "listen: file:1\ndata-dir: from-file\nwal-sync: interval:2s\n")
-	for _, args := range [][]string{{"serve"}, {"export"}, {"snapshot", "list"}, {"log", "verify"}} {
-		cli, err := parse(t, append(args, "--config", path)...)
-		if err != nil {
-			t.Errorf("%v: %v", args, err)
-			continue
-		}
-		for name, dir := range map[string]string{
-			"serve": cli.Serve.DataDir, "export": cli.Export.DataDir, "snapshot": cli.Snapshot.List.DataDir, "log": cli.Log.Verify.DataDir,
-		} {
-			if name == args[0] && dir != "from-file" {
-				t.Errorf("%v: data-dir %q, want the file's", args, dir)
-			}
+	path := writeFile(t, "ledgerd.yaml", "listen: file:1\ndata-dir: from-file\nwal-sync: interval:2s\n")
+	for command, dir := range map[string]func(commands) string{
+		"serve":         func(c commands) string { return c.Serve.DataDir },
+		"export":        func(c commands) string { return c.Export.DataDir },
+		"snapshot list": func(c commands) string { return c.Snapshot.List.DataDir },
+		"log verify":    func(c commands) string { return c.Log.Verify.DataDir },
+	} {
+		cli, err := parse(t, append(strings.Fields(command), "--config", path)...)
+		if err != nil || dir(cli) != "from-file" {
+			t.Errorf("%s: data-dir %q, %v; want the file's", command, dir(cli), err)
 		}
 	}
 }
 
 func TestBadFlagsAreUsageErrors(t *testing.T) {
+	t.Chdir(t.TempDir())
 	missing := filepath.Join(t.TempDir(), "absent.yaml")
 	tests := map[string][]string{
 		"no command":         {},
@@ -140,30 +139,33 @@ func TestBadFlagsAreUsageErrors(t *testing.T) {
 		"bad level":          {"serve", "--log-level", "loud"},
 		"pprof without ops":  {"serve", "--pprof", "--ops-listen="},
 		"absent config":      {"serve", "--config", missing},
-		"config not YAML":    {"serve", "--config", writeConfig(t, "]")},
-		"config unknown key": {"serve", "--config", writeConfig(t, "speed: 9\n")},
-		"bad source":         {"serve", "--data-dir", t.TempDir(), "--source", "kafka:x"},
-		"bad sim parameter":  {"serve", "--data-dir", t.TempDir(), "--source", "sim:speed=9"},
-		"bad fill":           {"serve", "--data-dir", t.TempDir(), "--fill", "always"},
-		"fill from nowhere":  {"serve", "--data-dir", t.TempDir(), "--fill", "on-demand", "--source", "none"},
-		"fill from no node":  {"serve", "--data-dir", t.TempDir(), "--fill", "on-demand", "--source", "sim:"},
-		"empty listen":       {"serve", "--data-dir", t.TempDir(), "--listen="},
-		"bad listen address": {"serve", "--data-dir", t.TempDir(), "--listen", "nowhere"},
+		"config not YAML":    {"serve", "--config", writeFile(t, "ledgerd.yaml", "]")},
+		"config unknown key": {"serve", "--config", writeFile(t, "ledgerd.yaml", "speed: 9\n")},
+		"endless config":     {"serve", "--config", "/dev/zero"},
+		"endless token":      {"serve", "--source", "geyser:http://127.0.0.1:1?token-file=/dev/zero"},
+		"long config":        {"version", "--config", writeFile(t, "ledgerd.yaml", strings.Repeat("\n", maxConfigBytes+1))},
+		"absent credentials": {"serve", "--log", "nats://127.0.0.1:1/L", "--log-credentials", missing},
+		"long credentials":   {"serve", "--log", "nats://127.0.0.1:1/L", "--log-credentials", writeFile(t, "ledgerd.yaml", strings.Repeat("x", maxCredentialsBytes+1))},
+		"bad source":         {"serve", "--source", "kafka:x"},
+		"bad sim parameter":  {"serve", "--source", "sim:speed=9"},
+		"bad fill":           {"serve", "--fill", "always"},
+		"fill from nowhere":  {"serve", "--fill", "on-demand", "--source", "none"},
+		"fill from no node":  {"serve", "--fill", "on-demand", "--source", "sim:"},
+		"empty listen":       {"serve", "--listen="},
+		"bad listen address": {"serve", "--listen", "nowhere"},
 	}
 	for name, args := range tests {
-		var out, errs bytes.Buffer
-		if code := run(t.Context(), args, &streams{&out, &errs}); code != exitUsage {
-			t.Errorf("%s: ledgerd %q: exit code %d, want %d", name, args, code, exitUsage)
+		if _, errors, code := tool(t, args...); code != exitUsage || strings.Count(errors, "\n") != 1 {
+			t.Errorf("%s: ledgerd %q: exit code %d, want %d and one line:\n%s", name, args, code, exitUsage, errors)
 		}
-		if lines := strings.Count(errs.String(), "\n"); lines != 1 {
-			t.Errorf("%s: ledgerd %q printed %d lines, want one:\n%s", name, args, lines, errs.String())
-		}
+	}
+	if _, err := os.Stat("data"); err == nil {
+		t.Error("the data directory was touched")
 	}
 }
 
 func TestVersionIsThreeNumbers(t *testing.T) {
-	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"version"}, &streams{&out, &errs}); code != exitOK || out.String() != version+"\n" {
-		t.Errorf("ledgerd version: exit code %d, printed %q", code, out.String())
+	if out, _, code := tool(t, "version"); code != exitOK || out != version+"\n" {
+		t.Errorf("ledgerd version: exit code %d, printed %q", code, out)
 	}
 }

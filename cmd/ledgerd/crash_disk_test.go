@@ -246,7 +246,8 @@ func TestExitCodeAfterADiskFailure(t *testing.T) {
 		t.Errorf("after a disk failure /status is answered with %d %s", a.status, a.body)
 	}
 	v.signal(syscall.SIGTERM)
-	if code := v.gone(patience); code != exitFailure || !strings.Contains(v.errs.String(), "the disk failed") {
-		t.Errorf("exit code %d after a disk failure, want %d:\n%s", code, exitFailure, v.errs)
+	reason := regexp.MustCompile(`\nledgerd: the disk failed: [^\n]+\n`)
+	if code := v.gone(patience); code != exitFailure || !reason.MatchString(v.errs.String()) {
+		t.Errorf("exit code %d after a disk failure, want %d and the reason in a line:\n%s", code, exitFailure, v.errs)
 	}
 }

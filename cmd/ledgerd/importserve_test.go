@@ -12,14 +12,6 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// reach waits until a node that need not be ready takes questions.
-func (r *running) reach(t *testing.T) *running {
-	t.Helper()
-	m := r.out.await(t, `REST +(http://\S+/api)/status(?s:.*)operators +(http://\S+)/metrics`)
-	r.base, r.ops = m[1], m[2]
-	return r
-}
-
 // until asks again, after what is to be done in between, until an answer holds all the words.
 func until(t *testing.T, url string, between func(), words ...string) {
 	t.Helper()

@@ -33,8 +33,7 @@ func BenchmarkStream(b *testing.B) {
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()
 			go n.Run(ctx, slotTime)
-			p := spawn(b, "--data-dir", b.TempDir(), "--source", "geyser:"+n.StreamURL(), "--snapshot-interval", "0",
-				"--rate-limit-minute", "0", "--rate-limit-hour", "0")
+			p := launch(b, "--data-dir", b.TempDir(), "--source", "geyser:"+n.StreamURL(), "--snapshot-interval", "0").ready()
 			p.await(b, l.Main()[warmup].Slot)
 			updates, transactions := 0, 0
 			from := p.slot(b)
@@ -67,7 +66,7 @@ func BenchmarkStream(b *testing.B) {
 }
 
 // slot is the newest one that the node shows.
-func (p *process) slot(t testing.TB) ledger.Slot {
+func (p *victim) slot(t testing.TB) ledger.Slot {
 	t.Helper()
 	answer, err := client.Get(p.base + "/status")
 	if err != nil {
@@ -81,7 +80,7 @@ func (p *process) slot(t testing.TB) ledger.Slot {
 	return ledger.Slot(slot)
 }
 
-func (p *process) await(t testing.TB, slot ledger.Slot) {
+func (p *victim) await(t testing.TB, slot ledger.Slot) {
 	t.Helper()
 	for late := time.Now().Add(patience); p.slot(t) < slot; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(late) {
@@ -91,9 +90,9 @@ func (p *process) await(t testing.TB, slot ledger.Slot) {
 }
 
 // cpu is the time that the process has had of the processors.
-func (p *process) cpu(t testing.TB) time.Duration {
+func (p *victim) cpu(t testing.TB) time.Duration {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}

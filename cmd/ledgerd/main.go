@@ -80,16 +80,38 @@ func run(ctx context.Context, args []string, s *streams) int {
 	if exited >= 0 {
 		return exited
 	}
-	if err != nil {
-		fmt.Fprintf(s.err, "ledgerd: %v (see ledgerd --help)\n", err)
+	if err == nil {
+		err = parsed.Run()
+	} else if failed, ok := errors.AsType[*kong.ParseError](err); ok && errors.Is(err, errStopped) {
+		parsed = failed.Context
+	} else {
+		err = &usageError{fmt.Errorf("%w (see ledgerd --help)", err)}
+	}
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(s.err, "ledgerd: %v\n", err)
+	if errors.Is(err, errStopped) && parsed.Command() == "serve" {
+		return exitOK // as at any later moment; other commands have not done what they were to do
+	}
+	if _, ok := errors.AsType[*usageError](err); ok {
 		return exitUsage
 	}
-	if err := parsed.Run(); err != nil {
-		fmt.Fprintf(s.err, "ledgerd: %v\n", err)
-		if usage := (*usageError)(nil); errors.As(err, &usage) {
-			return exitUsage
-		}
-		return exitFailure
+	return exitFailure
+}
+
+// errStopped says that a signal ended the wait for a file before the command did anything.
+var errStopped = errors.New("stopped before the start")
+
+// unlessStopped returns the error of read, or errStopped once ctx ends: what is read may be a pipe that nobody writes to.
+// Nothing interrupts the system's open and read, so read is then left to end with the process.
+func unlessStopped(ctx context.Context, read func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- read() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return errStopped
 	}
-	return exitOK
 }

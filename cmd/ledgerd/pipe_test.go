@@ -24,16 +24,32 @@ type feeder struct {
 // newFeeder makes a pipe. It never ends while the test runs, whether somebody reads or not.
 func newFeeder(t *testing.T) *feeder {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "events.ndjson")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	pipe, err := os.OpenFile(path, os.O_RDWR, 0)
+	pipe, err := os.OpenFile(newPipe(t, "events.ndjson"), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { pipe.Close() })
 	return &feeder{File: pipe}
+}
+
+func newPipe(t *testing.T, name string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// release lets those go on who wait for a pipe that nobody writes to: they find its end.
+func release(t *testing.T, path string) {
+	t.Helper()
+	pipe, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(path) // so that nobody opens it later
+	pipe.Close()
 }
 
 // tell writes lines and waits until all they led to was published, to REST and to sockets.

@@ -172,7 +172,7 @@ func (a answers) Status() ledger.NodeStatus { return a.node.status() }
 // so that a mistake in what was asked for touches nothing.
 func (c *serveCommand) Run(ctx context.Context, s *streams) error {
 	n := &node{logger: slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: c.LogLevel}))}
-	if err := c.open(n); err != nil {
+	if err := c.open(ctx, n); err != nil {
 		return err
 	}
 	defer n.dir.Close() // nothing is written to it any more
@@ -208,8 +208,12 @@ func (c *serveCommand) Run(ctx context.Context, s *streams) error {
 }
 
 // open opens what may be refused.
-func (c *serveCommand) open(n *node) (err error) {
-	if n.source, err = source.OpenWith(c.Source, source.Options{Log: n.logger, SkipVotes: c.SkipVotes}); err != nil {
+func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
+	err = unlessStopped(ctx, func() (err error) {
+		n.source, err = source.OpenWith(c.Source, source.Options{Log: n.logger, SkipVotes: c.SkipVotes})
+		return err
+	})
+	if err != nil {
 		return &usageError{err}
 	}
 	if c.Fill == "on-demand" {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -76,9 +75,14 @@ type running struct {
 // begin runs `ledgerd serve` on free ports until the test ends.
 func begin(t testing.TB, args ...string) *running {
 	t.Helper()
+	return perform(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-minute", "0", "--rate-limit-hour", "0"}, args...)...)
+}
+
+// perform runs any command of ledgerd until the test ends.
+func perform(t testing.TB, args ...string) *running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{out: newTranscript(), errs: newTranscript(), cancel: cancel, code: make(chan int, 1)}
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-minute", "0", "--rate-limit-hour", "0"}, args...)
 	go func() {
 		defer close(r.code)
 		r.code <- run(ctx, args, &streams{r.out, r.errs})
@@ -88,16 +92,25 @@ func begin(t testing.TB, args ...string) *running {
 	t.Cleanup(func() {
 		cancel()
 		<-r.code // or closed, after stop
+		if t.Failed() {
+			t.Logf("ledgerd %q:\n%s", args, r.errs)
+		}
 	})
+	return r
+}
+
+// reach waits until a node, which need not be ready, tells its addresses.
+func (r *running) reach(t testing.TB) *running {
+	t.Helper()
+	m := r.out.await(t, bannerAddresses.String())
+	r.base, r.ops = m[1], m[2]
 	return r
 }
 
 // start runs `ledgerd serve` on free ports and waits until it is ready.
 func start(t testing.TB, args ...string) *running {
 	t.Helper()
-	r := begin(t, args...)
-	m := r.out.await(t, `REST +(http://\S+/api)/status(?s:.*)operators +(http://\S+)/metrics`)
-	r.base, r.ops = m[1], m[2]
+	r := begin(t, args...).reach(t)
 	for {
 		if status, _ := get(t, r.ops+"/readyz"); status == http.StatusOK {
 			return r
@@ -110,10 +123,18 @@ func start(t testing.TB, args ...string) *running {
 	}
 }
 
-// stop ends the node as SIGTERM does and returns the exit code.
-func (r *running) stop() int {
+// stop ends the program as SIGTERM does and returns the exit code.
+func (r *running) stop() int { return r.stopWithin(patience) }
+
+// stopWithin returns -1 if that takes longer.
+func (r *running) stopWithin(longest time.Duration) int {
 	r.cancel()
-	return <-r.code
+	select {
+	case code := <-r.code:
+		return code
+	case <-time.After(longest):
+		return -1
+	}
 }
 
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -153,74 +174,30 @@ func TestSimulatorAnswersFromTheBannersWordsAlone(t *testing.T) {
 	}
 }
 
-func TestNodeIDIsKept(t *testing.T) {
-	dir := t.TempDir()
-	id := func() string {
-		r := start(t, "--data-dir", dir, "--source", "sim:accounts=100,slots=3,slot_time=0")
-		defer r.stop()
-		_, body := get(t, r.base+"/status")
-		var status struct {
-			NodeInfo struct {
-				NodeID string `json:"node_id"`
-			} `json:"node_info"`
-		}
-		if err := json.Unmarshal(body, &status); err != nil || status.NodeInfo.NodeID == "" {
-			t.Fatalf("status %s: %v", body, err)
-		}
-		return status.NodeInfo.NodeID
-	}
-	if first, second := id(), id(); first != second {
-		t.Errorf("node_id %s became %s after a restart", first, second)
-	}
-}
-
-func TestAnotherLedgerIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	start(t, "--data-dir", dir, "--source", "sim:seed=1,accounts=100,slots=3,slot_time=0").stop()
-	var out, errs bytes.Buffer
-	code := run(t.Context(), []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen=", "--data-dir", dir, "--source", "sim:seed=2,accounts=100"}, &streams{&out, &errs})
-	if code != exitFailure || !strings.Contains(errs.String(), "--data-dir") {
-		t.Errorf("exit code %d, printed %q; want 1 and a hint to choose another --data-dir", code, errs.String())
-	}
-}
-
-func TestSecondNodeOnOneDirectoryIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	start(t, "--data-dir", dir, "--source", "none")
-	var out, errs bytes.Buffer
-	code := run(t.Context(), []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen=", "--data-dir", dir, "--source", "none"}, &streams{&out, &errs})
-	if code != exitFailure || !strings.Contains(errs.String(), dir) {
-		t.Errorf("exit code %d, printed %q; want 1 and the directory's name", code, errs.String())
-	}
-}
-
-func TestPortInUseTouchesNothing(t *testing.T) {
+func TestStartsThatAreRefused(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	dir := filepath.Join(t.TempDir(), "data")
-	for _, flag := range []string{"--listen", "--ops-listen"} {
-		args := []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data-dir", dir}
-		var out, errs bytes.Buffer
-		if code := run(t.Context(), append(args, flag, taken.Addr().String()), &streams{&out, &errs}); code != exitUsage {
-			t.Errorf("%s in use: exit code %d, want 2", flag, code)
-		}
-		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s in use: the data directory was touched", flag)
+	held, dir := t.TempDir(), filepath.Join(t.TempDir(), "data")
+	start(t, "--data-dir", held, "--source", "sim:seed=1,accounts=100,slots=3,slot_time=0").stop()
+	for name, tt := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"another ledger":      {[]string{"--data-dir", held, "--source", "sim:seed=2,accounts=100"}, exitFailure, "--data-dir"},
+		"a port in use":       {[]string{"--data-dir", dir, "--listen", taken.Addr().String()}, exitUsage, "--listen"},
+		"an operators' port":  {[]string{"--data-dir", dir, "--ops-listen", taken.Addr().String()}, exitUsage, "--ops-listen"},
+		"input of no meaning": {[]string{"--data-dir", t.TempDir(), "--source", "file:" + writeFile(t, "events.ndjson", "{\"type\":\"riddle\"}\n")}, exitFailure, "line 1: "},
+	} {
+		r := begin(t, tt.args...)
+		if code := <-r.code; code != tt.code || !strings.Contains(r.errs.String(), tt.want) {
+			t.Errorf("%s: exit code %d, printed %q; want %d and %q", name, code, r.errs, tt.code, tt.want)
 		}
 	}
-}
-
-func TestBrokenInputEndsTheNode(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "events.ndjson")
-	if err := os.WriteFile(path, []byte("{\"type\":\"riddle\"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var out, errs bytes.Buffer
-	code := run(t.Context(), []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen=", "--data-dir", t.TempDir(), "--source", "file:" + path}, &streams{&out, &errs})
-	if code != exitFailure && code != exitUsage {
-		t.Errorf("exit code %d, want 1 or 2:\n%s", code, errs.String())
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the data directory was touched: %v", err)
 	}
 }

@@ -2,30 +2,29 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/fasthttp/websocket"
 )
 
-// stopsInTime waits for a node that was told to stop.
+// longestStop is what a clean stop may take.
+const longestStop = 10 * time.Second
+
+// stopsInTime ends the node as SIGTERM does.
 func (r *running) stopsInTime(t *testing.T) {
 	t.Helper()
-	const longest = 10 * time.Second
-	select {
-	case code := <-r.code:
-		if code != exitOK {
-			t.Errorf("exit code %d after a clean stop, want 0:\n%s", code, r.errs)
-		}
-	case <-time.After(longest):
-		t.Fatalf("the node has not stopped within %v:\n%s", longest, r.errs)
+	if code := r.stopWithin(longestStop); code != exitOK {
+		t.Errorf("exit code %d within %v of a signal, want 0:\n%s", code, longestStop, r.errs)
 	}
 }
 
@@ -102,15 +101,10 @@ func pollUntilStop(t *testing.T, url string) {
 // A signal may come at any moment of the start.
 func TestStopDuringStart(t *testing.T) {
 	for i := range 20 {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		r := &running{out: newTranscript(), errs: newTranscript(), code: make(chan int, 1)}
-		go func() {
-			r.code <- run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--source", "sim:accounts=1000,slot_time=0"}, &streams{r.out, r.errs})
-		}()
+		r := begin(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=1000,slot_time=0")
 		if i%2 == 1 {
 			r.out.await(t, "REST")
 		}
-		cancel(errors.New("signal"))
 		r.stopsInTime(t)
 	}
 }
@@ -122,7 +116,67 @@ func TestStopWhileThePipeIsSilent(t *testing.T) {
 	if _, err := fmt.Fprint(pipe, b.line(nil)); err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, "--data-dir", t.TempDir(), "--source", "file:"+pipe.Name())
-	r.cancel()
+	start(t, "--data-dir", t.TempDir(), "--source", "file:"+pipe.Name()).stopsInTime(t)
+
+	path := newPipe(t, "nobody-writes.ndjson")
+	r := begin(t, "--data-dir", t.TempDir(), "--source", "file:"+path)
+	r.out.await(t, "REST")
 	r.stopsInTime(t)
+	release(t, path)
+}
+
+// Nobody writes to a pipe that is to be read before the start: the signal ends the wait for it, and no directory is made.
+func TestStopBeforeTheStart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	for name, tt := range map[string]struct {
+		args []string // the pipe's path comes after them
+		code int
+		want string
+	}{
+		"the configuration":            {[]string{"serve", "--data-dir", dir, "--config="}, exitOK, "stopped before the start\n"},
+		"the configuration of a tool":  {[]string{"log", "verify", "--data-dir", dir, "--config="}, exitFailure, "stopped before the start\n"},
+		"a token":                      {[]string{"serve", "--data-dir", dir, "--source=geyser:http://127.0.0.1:1?token-file="}, exitOK, "stopped before the start\n"},
+		"an archive, which is no pipe": {[]string{"import", "--data-dir", dir, "--archive="}, exitUsage, "it is not a file\n"},
+		"credentials, which are no pipe": {
+			[]string{"serve", "--data-dir", dir, "--log=nats://127.0.0.1:1/L", "--log-credentials="}, exitUsage, "is not a file of at most 64 KiB (see ledgerd --help)\n",
+		},
+	} {
+		path := newPipe(t, "snapshot-5-"+toolHash(5).String()+".tar.zst")
+		tt.args[len(tt.args)-1] += path
+		r := perform(t, tt.args...)
+		if code := r.stopWithin(longestStop); code != tt.code || !strings.HasSuffix(r.errs.String(), tt.want) || strings.Count(r.errs.String(), "\n") != 1 {
+			t.Errorf("%s: exit code %d, printed %q; want %d and %q", name, code, r.errs, tt.code, tt.want)
+		}
+		release(t, path)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the data directory was touched: %v", err)
+	}
+}
+
+func TestProcessSurvivesSignals(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	id := ""
+	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL, syscall.SIGINT} {
+		v := launch(t, "--data-dir", dir, "--source", "sim:accounts=300,slot_time=2ms,fork_rate=0.2").ready()
+		var status struct {
+			NodeInfo struct {
+				NodeID string `json:"node_id"`
+			} `json:"node_info"`
+		}
+		err := json.Unmarshal([]byte(v.get("/status").body), &status)
+		if again := status.NodeInfo.NodeID; err != nil || again == "" || id != "" && again != id {
+			t.Errorf("node_id %q became %q, %v", id, again, err)
+		}
+		id = status.NodeInfo.NodeID
+		want := exitOK
+		if signal == syscall.SIGKILL {
+			want = -1
+		}
+		v.signal(signal)
+		if code := v.gone(longestStop); code != want {
+			t.Errorf("exit code %d after %v, want %d:\n%s", code, signal, want, v.errs)
+		}
+	}
 }

@@ -23,7 +23,9 @@ import (
 func tool(t *testing.T, args ...string) (out, errors string, code int) {
 	t.Helper()
 	var outBuf, errBuf bytes.Buffer
-	code = run(context.Background(), args, &streams{&outBuf, &errBuf})
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	code = run(ctx, args, &streams{&outBuf, &errBuf})
 	return outBuf.String(), errBuf.String(), code
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -51,7 +52,7 @@ func Open(path string) (*Archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read archive %s: %w", path, err)
 	}
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for, but refused
 	if err != nil {
 		return nil, fmt.Errorf("cannot read archive %s: %w", path, unpack.Reason(err))
 	}

@@ -10,14 +10,18 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"ledgerd/engine/source/unpack"
 )
 
 // TokenVariable is the environment variable that the x-token is taken from where the specification
 // does not give it.
 const TokenVariable = "LEDGERD_X_TOKEN"
 
-// tokenBytes bounds a token.
-const tokenBytes = 4096
+const (
+	tokenBytes     = 4096     // bounds a token
+	tokenFileBytes = 64 << 10 // bounds the file that holds it
+)
 
 // ParseSpec reads what follows "geyser:" in a specification: the address of a node and options. rpc is
 // the specification of the node to fill gaps from, "" for none. An error never shows the address or
@@ -125,9 +129,9 @@ func (c *Config) option(name, value string) error {
 }
 
 func (c *Config) readToken(path string) error {
-	content, err := os.ReadFile(path)
+	content, err := unpack.ReadSmall(path, tokenFileBytes)
 	if err != nil {
-		return errors.New("the file that token-file names cannot be read")
+		return fmt.Errorf("the file that token-file names cannot be read: %w", err)
 	}
 	if c.Token = string(bytes.TrimSpace(content)); c.Token == "" {
 		return errors.New("the file that token-file names is empty")

@@ -63,6 +63,7 @@ func TestSpecificationsAreRefusedWithoutTheirSecrets(t *testing.T) {
 		"http://h:1?compression=s3cret":           "compression is",
 		"http://h:1?token=s3cret%0a":              "cannot be sent",
 		"http://h:1?token-file=/no/s3cret":        "cannot be read",
+		"http://h:1?token-file=/dev/zero":         "more than 65536 bytes",
 		"http://h:1?token=a&token-file=/dev/null": "",
 		"http://h:1?token=" + strings.Repeat("s3cret", 1000): "too long",
 	}

@@ -1,4 +1,4 @@
-// Package unpack says what is wrong with a file that is read, in words that fit behind its name.
+// Package unpack reads files, and says what is wrong with one in words that fit behind its name.
 package unpack
 
 import (

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"testing/iotest"
@@ -34,5 +36,32 @@ func TestReasonLeavesThePathOut(t *testing.T) {
 	}
 	if got := Reason(io.EOF); got != io.EOF {
 		t.Errorf("Reason: %v", got)
+	}
+}
+
+func TestSmallFilesAreReadUpToABound(t *testing.T) {
+	three := filepath.Join(t.TempDir(), "three")
+	if err := os.WriteFile(three, []byte("abc"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		path string
+		most int64
+		want string
+	}{
+		{three, 4, "abc"},
+		{three, 3, "abc"},
+		{three, 2, "it has more than 2 bytes"},
+		{"/dev/zero", 1 << 10, "it has more than 1024 bytes"},
+		{three + "s", 3, "no such file or directory"},
+		{filepath.Dir(three), 3, "is a directory"},
+	} {
+		got, err := ReadSmall(tt.path, tt.most)
+		if err != nil {
+			got = []byte(err.Error())
+		}
+		if string(got) != tt.want {
+			t.Errorf("%s, at most %d bytes: %q, want %q", tt.path, tt.most, got, tt.want)
+		}
 	}
 }
