@@ -27,6 +27,7 @@ type client struct {
 	timeout time.Duration
 	stats   *upstream.Stats
 	running chan struct{} // room for each call under way
+	large   chan struct{} // room for one answer that is read alone
 	lastID  atomic.Uint64
 
 	mu     sync.Mutex
@@ -42,8 +43,8 @@ func newClient(c *Config, stats *upstream.Stats) *client {
 	}
 	return &client{
 		url: c.URL.String(), timeout: c.Timeout, stats: stats,
-		running: make(chan struct{}, c.Parallel),
-		pause:   upstream.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second, Random: c.Random},
+		running: make(chan struct{}, c.Parallel), large: make(chan struct{}, 1),
+		pause: upstream.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second, Random: c.Random},
 		http: &http.Client{
 			Transport: &http.Transport{
 				DialContext: dial, MaxConnsPerHost: c.Parallel, MaxIdleConnsPerHost: c.Parallel,
@@ -105,13 +106,13 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int64, method stri
 		return &callError{method: method, cause: cause, code: code, detail: detail}
 	}
 	id := c.lastID.Add(1)
-	body, err := json.Marshal(request{"2.0", id, method, params})
+	question, err := json.Marshal(request{"2.0", id, method, params})
 	if err != nil {
 		return nil, fail(garbage, 0, nil)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(question))
 	if err != nil {
 		return nil, fail(refused, 0, nil) // its text has the address
 	}
@@ -130,15 +131,27 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int64, method stri
 	if answer.ContentLength > maxBytes {
 		return nil, fail(tooLarge, 0, nil)
 	}
+	body := body{source: answer.Body, maxBytes: int(maxBytes)}
 	var text bytes.Buffer
-	n, err := text.ReadFrom(io.LimitReader(answer.Body, maxBytes+1))
+	_, err = text.ReadFrom(&body)
+	if errors.Is(err, errLarge) {
+		select {
+		case c.large <- struct{}{}:
+			defer func() { <-c.large }()
+		case <-ctx.Done():
+			return nil, fail(timedOut, 0, nil)
+		}
+		body.alone = true
+		text.Grow(body.maxBytes + bytes.MinRead) // once: a buffer that doubles takes three times as much
+		_, err = text.ReadFrom(&body)
+	}
 	switch {
+	case errors.Is(err, errTooLong), errors.Is(err, errTooMany):
+		return nil, fail(tooLarge, 0, err)
 	case err != nil:
 		return nil, fail(bodyCause(err), 0, nil)
-	case n > maxBytes:
-		return nil, fail(tooLarge, 0, nil)
 	}
-	c.stats.Received(int(n))
+	c.stats.Received(text.Len())
 	result, err := parse[T](text.Bytes(), method, id)
 	if e := (*callError)(nil); errors.As(err, &e) && e.cause == rateLimited {
 		e.after = retryAfter(answer.Header.Get("Retry-After"), time.Now())

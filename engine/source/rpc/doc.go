@@ -52,7 +52,7 @@
 // New blocks are looked for each 400 ms, or when the node's WebSocket tells of a new slot, if one is given.
 // At most so many calls are under way at once, one connection each. After a 429 no call begins until
 // Retry-After has passed, or for a time that doubles each time. Failures are tried again with growing
-// pauses drawn at random. Every answer is bounded in size and time.
+// pauses drawn at random. Every answer is bounded in size, elements and time, and one large answer is read at once.
 //
 // Neither the address of the node, which may hold keys, nor any text that came from the node is ever
 // shown.
