@@ -210,9 +210,12 @@ func (c *client) worked() {
 
 // fell counts an error, and keeps calls back where the node asks for it.
 func (c *client) fell(e *callError) {
-	if e.cause.lost() || e.cause == refused && e.code > 0 { // by HTTP: then it refuses everything
+	switch {
+	case e.cause == rateLimited:
+		c.stats.Limited(e.after)
+	case e.cause.lost(), e.cause == refused && e.code > 0: // by HTTP: then it refuses everything
 		c.stats.Disconnected(causes[e.cause].kind)
-	} else {
+	default:
 		c.stats.Failed(causes[e.cause].kind)
 	}
 	if e.cause != rateLimited && e.after == 0 {

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -149,7 +150,8 @@ func TestANodeThatListsNothingIsTold(t *testing.T) {
 		"no history": {says(200, `{"jsonrpc":"2.0","error":{"code":-32011}}`), "the node refused access"},
 		"no access":  {says(403, ""), "the node refused access"},
 		"garbage":    {says(200, "<html>"), "what the node sent could not be understood"},
-		"limited":    {says(429, ""), "the node's rate limit is used up"},
+		"limited":    {says(429, ""), "the node limits our requests"},
+		"told when":  {says(429, "", "Retry-After", "7"), "the node limits our requests, asked to wait 7 s"},
 	}
 	for name, tt := range tests {
 		bubble.Test(t, func(t *testing.T) {
@@ -339,6 +341,34 @@ func TestAnotherLedgerIsRefused(t *testing.T) {
 			t.Errorf("err = %v after %d events", err, len(r.events))
 		}
 	})
+}
+
+// A node that names another hash with each call proves nothing: it is asked on, and health is told.
+func TestANodeThatContradictsItselfIsNoOtherLedger(t *testing.T) {
+	for name, from := range map[string]*ledger.ResumePoint{"fresh": nil, "resumed": at(10)} {
+		bubble.Test(t, func(t *testing.T) {
+			n := startNode(t)
+			n.add(9, 10, 11)
+			n.fault = func(_ http.ResponseWriter, method string, _ []json.RawMessage) bool {
+				if method == "getBlock" {
+					for _, b := range n.blocks {
+						b.hash, b.previous = hashOf(fmt.Sprint(n.calls)), hashOf(fmt.Sprint("before", n.calls))
+					}
+				}
+				return false
+			}
+			go goesOn(n, 11, 200)
+			s := New(n.config())
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := s.Run(ctx, from, (&recorder{}).emit); err != context.DeadlineExceeded {
+				t.Errorf("%s: Run: err = %v", name, err)
+			}
+			if got := s.Trouble(); !strings.Contains(got, upstream.WrongParent.Reason()) || !strings.Contains(got, "slots ahead") {
+				t.Errorf("%s: trouble is %q", name, got)
+			}
+		})
+	}
 }
 
 func TestFinalityIsToldByHash(t *testing.T) {

@@ -42,7 +42,8 @@ type follower struct {
 
 	pause    upstream.Backoff
 	misses   int         // how often in a row the next block could not be had
-	disputes int         // how often in a row the node contradicted what was emitted
+	disputes int         // how often in a row the node showed the same other block, or none, in the place of the last one
+	rival    ledger.Hash // of that block; zero where the node showed none
 	failures int         // how often in a row anything did not work
 	doubts   int         // how often in a row the node did not have what should be final
 	gap      ledger.Slot // blocks up to there are told to be missing; 0 for none
@@ -292,13 +293,15 @@ func (f *follower) miss(ctx context.Context, slot ledger.Slot, why cause) error 
 // dispute decides what it means that a block builds on none that was emitted last. Either the block
 // is wrong, or what was emitted is: then the follower goes back to where it agrees with the node.
 func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
-	f.disputes++
 	f.stats.Failed(upstream.WrongParent)
 	last := f.last()
 	f.why = &callError{method: "getBlock", cause: misfit, detail: fmt.Errorf("block %d, after block %d", b.Slot, last.slot)}
 	hash, err := f.client.hash(ctx, last.slot, ledger.Confirmed)
 	gone := err != nil && (causeOf(err) == absent || causeOf(err) == pruned)
 	differs := err == nil && hash != last.hash
+	if f.disputes++; hash != f.rival {
+		f.disputes, f.rival = 1, hash
+	}
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -306,11 +309,12 @@ func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
 		return f.rest(ctx)
 	case !gone && !differs:
 		// The node has what was emitted: it contradicts itself, or cannot be asked now.
+		f.disputes = 0
 		return f.miss(ctx, b.Slot, misfit)
 	case len(f.chain) > 1:
 		f.rewind(len(f.chain) - 1)
 		return nil
-	case f.disputes < maxDisputes:
+	case f.disputes < maxDisputes: // a node that names another hash with each call proves nothing
 		return f.miss(ctx, b.Slot, misfit)
 	}
 	return fmt.Errorf("block %s at slot %d is final here: %w", last.hash, last.slot, upstream.ErrOtherChain)

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -58,27 +59,39 @@ func (s *Stats) firstSeenLocked(from, to ledger.Slot) time.Time {
 	return s.seen[to%seenSlots].at
 }
 
-// Trouble returns one sentence about what keeps the source from going on, "" if it knows of
-// nothing. Anybody may read it: it names no address.
+// Trouble returns one sentence about what keeps the source from going on and how far the node is ahead meanwhile, "" if
+// it knows of nothing. Anybody may read it: it names no address.
 func (s *Stats) Trouble() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	why := s.troubleLocked()
+	node, held := s.upstreamSlot.Load(), s.sealedSlot.Load()
 	switch {
-	case s.gap.Open() && s.gap.Stuck:
-		return fmt.Sprintf("the slots after %d, up to %d, are missing and cannot be filled: %s",
-			s.gap.After, s.gap.UpTo, s.gap.Why.Reason())
+	case why != "" && held != 0 && node > held:
+		return fmt.Sprintf("%s; the node is at slot %d, %d slots ahead", why, node, node-held)
+	case why == "" && node != 0 && node < held:
+		return fmt.Sprintf("the node is at slot %d, behind slot %d that is held here", node, held)
+	}
+	return why
+}
+
+func (s *Stats) troubleLocked() string {
+	since := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	switch gap := s.gap; {
+	case gap.Open() && gap.Stuck:
+		return fmt.Sprintf("the slots after %d, up to %d, are missing and cannot be filled: %s", gap.After, gap.UpTo, gap.Why.Reason())
+	case s.limited && s.asked > 0:
+		return fmt.Sprintf("the node limits our requests, asked to wait %d s", int(math.Ceil(s.asked.Seconds())))
+	case s.limited:
+		return "the node limits our requests"
 	case !s.connected && s.failed:
-		return fmt.Sprintf("the source is not connected since %s: %s", s.since.UTC().Format(time.RFC3339), s.why.Reason())
+		return fmt.Sprintf("the source is not connected since %s: %s", since(s.since), s.why.Reason())
 	case s.halted:
-		return fmt.Sprintf("no block can be had since %s: %s", s.haltedAt.UTC().Format(time.RFC3339), s.haltedBy.Reason())
+		return fmt.Sprintf("no block can be had since %s: %s", since(s.haltedAt), s.haltedBy.Reason())
 	case !s.connected:
 		return "the source is not connected yet"
-	case s.gap.Open():
-		return fmt.Sprintf("the slots after %d, up to %d, are missing and are being filled since %s",
-			s.gap.After, s.gap.UpTo, s.gap.Since.UTC().Format(time.RFC3339))
-	}
-	if node, held := s.upstreamSlot.Load(), s.sealedSlot.Load(); node != 0 && node < held {
-		return fmt.Sprintf("the node is at slot %d, behind slot %d that is held here", node, held)
+	case gap.Open():
+		return fmt.Sprintf("the slots after %d, up to %d, are missing and are being filled since %s", gap.After, gap.UpTo, since(gap.Since))
 	}
 	return ""
 }

@@ -28,6 +28,8 @@ type Stats struct {
 	halted    bool      // connected, and no block can be had
 	haltedAt  time.Time
 	haltedBy  Kind
+	limited   bool // the newest answer turned us down for our rate
+	asked     time.Duration
 	gap       Gap
 	seen      [seenSlots]sighting // by slot modulo seenSlots
 }
@@ -55,6 +57,7 @@ func (g Gap) Open() bool { return !g.Since.IsZero() }
 func (s *Stats) Connected() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.limited = false
 	if s.connected {
 		return
 	}
@@ -80,6 +83,15 @@ func (s *Stats) Failed(why Kind) {
 	if why < Kinds {
 		s.errors[why].Add(1)
 	}
+}
+
+// Limited reports that the node turned us down for our rate, and for how long it asked to wait, 0 if it did not say.
+// Connected ends that.
+func (s *Stats) Limited(wait time.Duration) {
+	s.Failed(RateLimited)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limited, s.asked = true, wait
 }
 
 // Received reports a message, or an answer, of so many bytes.
