@@ -32,9 +32,6 @@ type Config struct {
 	URL      *url.URL // of the node's JSON-RPC; it may hold keys, and is never shown whole
 	Accounts Accounts
 	From     ledger.Opt[ledger.Slot] // begin with the first block from there on; default: the newest confirmed
-	// Socket is the address of the node's WebSocket, which tells that there is something new sooner than
-	// a look by the clock; nil: none.
-	Socket *url.URL
 	// Brief asks for blocks with their accounts and balances alone, which not every node offers.
 	Brief bool
 
@@ -146,12 +143,7 @@ func (c *Config) option(name, value string) (ours bool, err error) {
 		c.From = ledger.Some(ledger.Slot(n))
 		return true, nil
 	case "ws":
-		u, err := url.Parse(value)
-		if err != nil || (u.Scheme != "ws" && u.Scheme != "wss") || u.Hostname() == "" || u.Fragment != "" {
-			return true, errors.New("ws is ws://HOST:PORT or wss://HOST:PORT")
-		}
-		c.Socket = u
-		return true, nil
+		return true, errors.New("ws is not taken any more: new blocks are looked for each 400 ms")
 	case "details":
 		if value != "full" && value != "accounts" {
 			return true, errors.New("details is full or accounts")

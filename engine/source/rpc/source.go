@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +25,7 @@ func Open(spec string, c Config) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.URL, c.Socket, c.Accounts, c.From, c.Brief = parsed.URL, parsed.Socket, parsed.Accounts, parsed.From, parsed.Brief
+	c.URL, c.Accounts, c.From, c.Brief = parsed.URL, parsed.Accounts, parsed.From, parsed.Brief
 	return New(c), nil
 }
 
@@ -60,14 +59,6 @@ func (s *Source) CloseIdle() { s.client.close() }
 // show another ledger. It tries for ever whatever else goes wrong.
 func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
 	defer s.client.close()
-	trigger := newTrigger(&s.config)
-	if s.config.Socket != nil {
-		var listening sync.WaitGroup
-		defer listening.Wait()
-		listenCtx, stop := context.WithCancel(ctx)
-		defer stop()
-		listening.Go(func() { trigger.run(listenCtx) })
-	}
 	f := s.newFollower(emit, s.config.Accounts)
 	f.final = func(slot ledger.Slot) { s.final.Store(uint64(slot)) }
 	if from != nil {
@@ -83,13 +74,11 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 		if _, err := f.finality(ctx); err != nil {
 			return err
 		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+		pause := max(s.config.Poll-time.Since(begun), s.config.Poll/4)
 		if more {
-			continue
+			pause = 0
 		}
-		if err := trigger.wait(ctx, begun); err != nil {
+		if err := upstream.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
