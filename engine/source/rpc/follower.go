@@ -104,7 +104,7 @@ func (f *follower) rest(ctx context.Context) error {
 // works notes that a block came, or that there is none to come yet.
 func (f *follower) works() {
 	if f.failures >= patience {
-		f.stats.Going()
+		f.stats.Recovered()
 		f.config.Logger.Info("the node is followed again", "slot", uint64(f.last().slot))
 	}
 	f.misses, f.disputes, f.failures, f.bare, f.why = 0, 0, 0, 0, nil

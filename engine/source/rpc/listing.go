@@ -158,6 +158,6 @@ func (f *follower) heard(head ledger.Slot) {
 	}
 	f.config.Logger.Warn("the node's newest slot is lower than it said", "said", uint64(f.tip), "slot", uint64(f.most))
 	f.stats.Failed(causes[why].kind)
-	f.stats.Fell(f.most)
+	f.stats.SlotRegressed(f.most)
 	f.tip, f.lower, f.most = f.most, 0, 0
 }

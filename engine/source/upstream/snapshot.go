@@ -27,18 +27,9 @@ type Snapshot struct {
 
 // Snapshot returns the figures as they stand now.
 func (s *Stats) Snapshot() Snapshot {
-	n := Snapshot{
-		Connects: s.connects.Load(), Reconnects: s.reconnects.Load(), Messages: s.messages.Load(), Bytes: s.bytes.Load(),
-		Blocks: s.blocks.Load(), Duplicates: s.duplicates.Load(), Dead: s.dead.Load(), Replays: s.replays.Load(),
-		Gaps: s.gaps.Load(), GapSlots: s.gapSlots.Load(), GapsRepaired: s.gapsRepaired.Load(),
-	}
-	for k := range n.Errors {
-		n.Errors[k] = s.errors[k].Load()
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n.Connected, n.Since, n.Gap = s.connected, s.since, s.gap
-	n.UpstreamSlot, n.SealedSlot = ledger.Slot(s.upstreamSlot.Load()), ledger.Slot(s.sealedSlot.Load())
+	n := s.now
 	if n.SealedSlot != 0 && n.UpstreamSlot > n.SealedSlot {
 		n.LagSlots = n.UpstreamSlot - n.SealedSlot
 		n.Lag = time.Since(s.firstSeenLocked(n.SealedSlot+1, n.UpstreamSlot))
@@ -65,7 +56,7 @@ func (s *Stats) Trouble() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	why := s.troubleLocked()
-	node, held := s.upstreamSlot.Load(), s.sealedSlot.Load()
+	node, held := s.now.UpstreamSlot, s.now.SealedSlot
 	switch {
 	case why != "" && held != 0 && node > held:
 		return fmt.Sprintf("%s; the node is at slot %d, %d slots ahead", why, node, node-held)
@@ -77,18 +68,18 @@ func (s *Stats) Trouble() string {
 
 func (s *Stats) troubleLocked() string {
 	since := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-	switch gap := s.gap; {
+	switch gap := s.now.Gap; {
 	case gap.Open() && gap.Stuck:
 		return fmt.Sprintf("the slots after %d, up to %d, are missing and cannot be filled: %s", gap.After, gap.UpTo, gap.Why.Reason())
 	case s.limited && s.asked > 0:
 		return fmt.Sprintf("the node limits our requests, asked to wait %d s", int(math.Ceil(s.asked.Seconds())))
 	case s.limited:
 		return "the node limits our requests"
-	case !s.connected && s.failed:
-		return fmt.Sprintf("the source is not connected since %s: %s", since(s.since), s.why.Reason())
-	case s.halted:
+	case !s.now.Connected && !s.now.Since.IsZero():
+		return fmt.Sprintf("the source is not connected since %s: %s", since(s.now.Since), s.why.Reason())
+	case !s.haltedAt.IsZero():
 		return fmt.Sprintf("no block can be had since %s: %s", since(s.haltedAt), s.haltedBy.Reason())
-	case !s.connected:
+	case !s.now.Connected:
 		return "the source is not connected yet"
 	case gap.Open():
 		return fmt.Sprintf("the slots after %d, up to %d, are missing and are being filled since %s", gap.After, gap.UpTo, since(gap.Since))

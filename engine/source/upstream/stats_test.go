@@ -29,7 +29,6 @@ func TestConnectionsAreCountedByCause(t *testing.T) {
 		if !got.Connected || got.Connects != 2 || got.Reconnects != 1 || got.Errors[Stalled] != 1 || s.Peers() != 1 {
 			t.Errorf("after a reconnect: %+v, peers %d", got, s.Peers())
 		}
-		s.Failed(Kinds) // of no kind: counted nowhere
 		s.Failed(Server)
 		if got := s.Snapshot(); !got.Connected || got.Errors[Server] != 1 {
 			t.Errorf("after an error that ends no connection: %+v", got)
@@ -121,8 +120,8 @@ func TestTroubleNamesTheCause(t *testing.T) {
 		check("a limit that lasts", "the node limits our requests; the node is at slot 25, 5 slots ahead")
 		s.Connected()
 		check("an answer", "no block can be had", "; the node is at slot 25, 5 slots ahead")
-		s.Fell(20)
-		s.Going()
+		s.SlotRegressed(20)
+		s.Recovered()
 		check("a node that is there")
 		if got := s.Snapshot(); got.Gaps != 2 || got.GapSlots != 6 || got.GapsRepaired != 2 || got.Gap.Open() {
 			t.Errorf("gaps of five slots and of one, both repaired, are told as %+v", got)
@@ -137,9 +136,6 @@ func TestEveryKindHasItsWords(t *testing.T) {
 			t.Errorf("kind %d: name %q, reason %q", k, k, k.Reason())
 		}
 		seen[k.String()], seen[k.Reason()] = true, true
-	}
-	if Kinds.String() != "unknown" || Kinds.Reason() == "" {
-		t.Errorf("what is no kind is called %q: %q", Kinds, Kinds.Reason())
 	}
 }
 
@@ -175,7 +171,7 @@ func TestASlotThatIsTakenBackIsNoLag(t *testing.T) {
 		s.Resumed(100)
 		s.Saw(1_000_000)
 		time.Sleep(time.Minute)
-		s.Fell(103)
+		s.SlotRegressed(103)
 		if got := s.Snapshot(); got.UpstreamSlot != 103 || got.LagSlots != 3 || got.Lag != 0 {
 			t.Errorf("taken back: upstream %d, lag %d slots, %v, want 103, 3 and none yet", got.UpstreamSlot, got.LagSlots, got.Lag)
 		}
@@ -211,7 +207,7 @@ func TestAHaltIsToldUntilBlocksCome(t *testing.T) {
 			t.Errorf("with a gap that stays: trouble %q", got)
 		}
 		s.GapRepaired()
-		s.Going()
+		s.Recovered()
 		if got := s.Trouble(); got != "" {
 			t.Errorf("trouble after is %q", got)
 		}
