@@ -40,7 +40,7 @@ type part struct {
 
 // accounts asks for accounts as they stand at a level, at a slot not below another. Keys that do not exist are writes
 // of 0 lamports. Of up to 100 keys all are told as of one slot. What was answered before an error stands.
-func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot, maxBytes int64) ([]fetched, error) {
+func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot, maxBytes int) ([]fetched, error) {
 	var (
 		mu      sync.Mutex
 		results []fetched
@@ -66,7 +66,7 @@ func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, level ledge
 
 // accountsAt asks for up to 100 accounts as they stand at one slot. Mints with extensions take a second
 // call, as their data does not end where it is cut. What was answered before an error stands.
-func (c *client) accountsAt(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot, maxBytes int64) (fetched, error) {
+func (c *client) accountsAt(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot, maxBytes int) (fetched, error) {
 	slot, parts, err := c.accountsOnce(ctx, keys, level, atLeast, false, maxBytes)
 	if err != nil {
 		return fetched{}, err
@@ -96,7 +96,7 @@ func (c *client) accountsAt(ctx context.Context, keys []ledger.Pubkey, level led
 // complete teaches accounts that were cut. The node may have got on since it told their heads: those
 // stand. Only the extensions are taken of what it tells now, and a mint's are chosen when it is made. If it is not
 // the same mint any more, the node has to be asked for all of it again.
-func (c *client) complete(ctx context.Context, cuts []part, level ledger.Commitment, atLeast ledger.Slot, maxBytes int64) error {
+func (c *client) complete(ctx context.Context, cuts []part, level ledger.Commitment, atLeast ledger.Slot, maxBytes int) error {
 	keys := make([]ledger.Pubkey, len(cuts))
 	for i := range cuts {
 		keys[i] = cuts[i].write.Pubkey
@@ -138,7 +138,7 @@ func nextWhole(cuts []part) (some, rest []part) {
 }
 
 // accountsOnce is one call, for up to 100 keys.
-func (c *client) accountsOnce(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot, whole bool, maxBytes int64) (ledger.Slot, []part, error) {
+func (c *client) accountsOnce(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot, whole bool, maxBytes int) (ledger.Slot, []part, error) {
 	o := options{"commitment": level.String(), "encoding": "base64"}
 	if atLeast > 0 {
 		o["minContextSlot"] = uint64(atLeast)

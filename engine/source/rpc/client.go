@@ -19,12 +19,14 @@ import (
 	"ledgerd/engine/source/upstream"
 )
 
+// callTimeout bounds a call, and the making of a connection.
+const callTimeout = 10 * time.Second
+
 // client asks one node. Any goroutine may call it. At most so many calls are under way at once;
 // while the node limits the rate, none is begun.
 type client struct {
 	url     string
 	http    *http.Client
-	timeout time.Duration
 	stats   *upstream.Stats
 	running chan struct{} // room for each call under way
 	large   chan struct{} // room for one answer that is read alone
@@ -39,16 +41,16 @@ func newClient(c *Config, stats *upstream.Stats) *client {
 	dial, proxy := c.Dial, (func(*http.Request) (*url.URL, error))(nil)
 	if dial == nil {
 		proxy = http.ProxyFromEnvironment
-		dial = (&net.Dialer{Timeout: c.Timeout, KeepAlive: 15 * time.Second}).DialContext
+		dial = (&net.Dialer{Timeout: callTimeout, KeepAlive: 15 * time.Second}).DialContext
 	}
 	return &client{
-		url: c.URL.String(), timeout: c.Timeout, stats: stats,
+		url: c.URL.String(), stats: stats,
 		running: make(chan struct{}, c.Parallel), large: make(chan struct{}, 1),
 		pause: upstream.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second, Random: c.Random},
 		http: &http.Client{
 			Transport: &http.Transport{
 				DialContext: dial, MaxConnsPerHost: c.Parallel, MaxIdleConnsPerHost: c.Parallel,
-				IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: c.Timeout, MaxResponseHeaderBytes: 64 << 10,
+				IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: callTimeout, MaxResponseHeaderBytes: 64 << 10,
 				ForceAttemptHTTP2: true, Proxy: proxy,
 			},
 			// Another address could be anybody's, and the call may carry a key.
@@ -81,7 +83,7 @@ type response[T any] struct {
 // call asks the node and returns the result, nil where it is null. The answer may have so many
 // bytes, unpacked. A call waits while the node limits the rate, as long as ctx lets it. Every
 // error but ctx's is a *callError, and is counted.
-func call[T any](ctx context.Context, c *client, maxBytes int64, method string, params ...any) (*T, error) {
+func call[T any](ctx context.Context, c *client, maxBytes int, method string, params ...any) (*T, error) {
 	if err := c.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -94,14 +96,13 @@ func call[T any](ctx context.Context, c *client, maxBytes int64, method string, 
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // nobody waits for it any more, whatever it was
 	}
-	var e *callError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*callError](err); ok {
 		c.fell(e)
 	}
 	return nil, err
 }
 
-func exchange[T any](ctx context.Context, c *client, maxBytes int64, method string, params []any) (*T, error) {
+func exchange[T any](ctx context.Context, c *client, maxBytes int, method string, params []any) (*T, error) {
 	fail := func(cause cause, code int64, detail error) error {
 		return &callError{method: method, cause: cause, code: code, detail: detail}
 	}
@@ -110,7 +111,7 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int64, method stri
 	if err != nil {
 		return nil, fail(garbage, 0, nil)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(question))
 	if err != nil {
@@ -128,10 +129,10 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int64, method stri
 		_, _ = io.CopyN(io.Discard, answer.Body, 4<<10) // so that the connection may be used again
 		return nil, e
 	}
-	if answer.ContentLength > maxBytes {
+	if answer.ContentLength > int64(maxBytes) {
 		return nil, fail(tooLarge, 0, nil)
 	}
-	body := body{source: answer.Body, maxBytes: int(maxBytes)}
+	body := body{source: answer.Body, maxBytes: maxBytes}
 	var text bytes.Buffer
 	_, err = text.ReadFrom(&body)
 	if errors.Is(err, errLarge) {
@@ -153,7 +154,7 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int64, method stri
 	}
 	c.stats.Received(text.Len())
 	result, err := parse[T](text.Bytes(), method, id)
-	if e := (*callError)(nil); errors.As(err, &e) && e.cause == rateLimited {
+	if e, ok := errors.AsType[*callError](err); ok && e.cause == rateLimited {
 		e.after = retryAfter(answer.Header.Get("Retry-After"), time.Now())
 	}
 	return result, err
@@ -162,18 +163,19 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int64, method stri
 // parse reads the answer to the call of an id.
 func parse[T any](text []byte, method string, id uint64) (*T, error) {
 	var answer response[T]
-	if err := json.Unmarshal(text, &answer); err != nil {
-		return nil, &callError{method: method, cause: garbage, detail: nodejson.PlainError(err)}
-	}
+	err := nodejson.PlainError(json.Unmarshal(text, &answer))
 	switch {
+	case err != nil:
 	case answer.Version != "2.0":
-		return nil, &callError{method: method, cause: garbage, detail: errors.New("it is no answer of JSON-RPC 2.0")}
+		err = errors.New("it is no answer of JSON-RPC 2.0")
 	case answer.Error != nil: // its id may be null: a call that was not understood has none
 		return nil, &callError{method: method, cause: codeCause(answer.Error.Code), code: answer.Error.Code}
 	case string(answer.ID) != strconv.FormatUint(id, 10):
-		return nil, &callError{method: method, cause: garbage, detail: errors.New("it answers another call")}
+		err = errors.New("it answers another call")
+	default:
+		return answer.Result, nil
 	}
-	return answer.Result, nil
+	return nil, &callError{method: method, cause: garbage, detail: err}
 }
 
 // enter takes the room of a call, and waits until that may begin: a call before it in that room may have

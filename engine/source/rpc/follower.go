@@ -10,6 +10,8 @@ import (
 )
 
 const (
+	// usualSpan is how many slots are listed at once, where their blocks are not far apart.
+	usualSpan = 256
 	// rootSearch is how far below the newest slot the first block is looked for.
 	rootSearch = 64
 	// maxUnfinal bounds the blocks that are followed while the node finalizes none.
@@ -49,11 +51,11 @@ type follower struct {
 	gap      ledger.Slot // blocks up to there are told to be missing; 0 for none
 	why      error       // why the next block could not be had last
 
-	span  ledger.Slot // how many slots are listed next
-	bare  ledger.Slot // no block is listed after the newest up to there; 0 where that is not known
-	tip   ledger.Slot // the newest slot that the node told of
-	lower int         // how often in a row it told of a much lower one
-	most  ledger.Slot // the highest of those
+	span      ledger.Slot // how many slots are listed next
+	emptyUpTo ledger.Slot // no block is listed after the newest up to there; 0 where that is not known
+	tip       ledger.Slot // the newest slot that the node told of
+	lower     int         // how often in a row it told of a much lower one
+	most      ledger.Slot // the highest of those
 
 	nextFinality time.Time
 	nextHead     time.Time
@@ -62,7 +64,7 @@ type follower struct {
 func (s *Source) newFollower(emit ledger.Emit, mode Accounts) *follower {
 	return &follower{
 		config: &s.config, client: s.client, stats: &s.stats, emit: emit,
-		learn: newLearner(s.client, &s.config, mode), span: s.config.Span, final: func(ledger.Slot) {},
+		learn: newLearner(s.client, &s.config, mode), span: usualSpan, final: func(ledger.Slot) {},
 		pause: upstream.Backoff{Min: s.config.Poll / 2, Max: 10 * time.Second, Random: s.config.Random},
 	}
 }
@@ -107,7 +109,7 @@ func (f *follower) works() {
 		f.stats.Recovered()
 		f.config.Logger.Info("the node is followed again", "slot", uint64(f.last().slot))
 	}
-	f.misses, f.disputes, f.failures, f.bare, f.why = 0, 0, 0, 0, nil
+	f.misses, f.disputes, f.failures, f.emptyUpTo, f.why = 0, 0, 0, 0, nil
 	f.pause.Reset()
 }
 
@@ -146,7 +148,7 @@ func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool)
 			}
 		case b.ParentSlot > f.last().slot:
 			if !q.first(b.ParentSlot) {
-				return false, f.miss(ctx, b.Slot, misfit)
+				return false, f.miss(ctx, b.Slot, wrongParent)
 			}
 		default:
 			return false, f.dispute(ctx, b)
@@ -295,7 +297,7 @@ func (f *follower) miss(ctx context.Context, slot ledger.Slot, why cause) error 
 func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
 	f.stats.Failed(upstream.WrongParent)
 	last := f.last()
-	f.why = &callError{method: "getBlock", cause: misfit, detail: fmt.Errorf("block %d, after block %d", b.Slot, last.slot)}
+	f.why = &callError{method: "getBlock", cause: wrongParent, detail: fmt.Errorf("block %d, after block %d", b.Slot, last.slot)}
 	hash, err := f.client.hash(ctx, last.slot, ledger.Confirmed)
 	gone := err != nil && (causeOf(err) == absent || causeOf(err) == pruned)
 	differs := err == nil && hash != last.hash
@@ -310,12 +312,12 @@ func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
 	case !gone && !differs:
 		// The node has what was emitted: it contradicts itself, or cannot be asked now.
 		f.disputes = 0
-		return f.miss(ctx, b.Slot, misfit)
+		return f.miss(ctx, b.Slot, wrongParent)
 	case len(f.chain) > 1:
 		f.rewind(len(f.chain) - 1)
 		return nil
 	case f.disputes < maxDisputes: // a node that names another hash with each call proves nothing
-		return f.miss(ctx, b.Slot, misfit)
+		return f.miss(ctx, b.Slot, wrongParent)
 	}
 	return fmt.Errorf("block %s at slot %d is final here: %w", last.hash, last.slot, upstream.ErrOtherChain)
 }

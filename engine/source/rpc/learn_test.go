@@ -308,7 +308,7 @@ func TestWhatIsTakenBackIsAskedForAgain(t *testing.T) {
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	m := newMemory(100)
+	m := newRecentAccounts(100)
 	kept := keyOf(50_000)
 	for i := range 10_000 {
 		m.put(keyOf(i), plain)
@@ -326,13 +326,13 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Error("what was forgotten is remembered")
 	}
 
-	c := Config{Wanted: 10, Logger: slog.New(slog.DiscardHandler)}.withDefaults()
+	c := Config{Logger: slog.New(slog.DiscardHandler)}.withDefaults()
 	l := newLearner(nil, &c, AccountsTouched)
 	b := &ledger.Block{Slot: 1}
-	for i := range 50 {
-		b.Accounts = append(b.Accounts, ledger.AccountWrite{Pubkey: keyOf(i), Lamports: 1})
+	for i := range maxWanted + 40 {
+		b.Accounts = append(b.Accounts, ledger.AccountWrite{Pubkey: ledger.Pubkey{byte(i), byte(i >> 8), byte(i >> 16)}, Lamports: 1})
 	}
-	if l.note(b); len(l.wanted) != 10 || l.forgotten != 40 {
+	if l.note(b); len(l.wanted) != maxWanted || l.forgotten != 40 {
 		t.Errorf("%d are wanted, %d forgotten", len(l.wanted), l.forgotten)
 	}
 }

@@ -8,6 +8,13 @@ import (
 	"ledgerd/engine/source/upstream"
 )
 
+const (
+	maxKnown  = 1 << 18 // accounts that are remembered as known
+	maxWanted = 1 << 18 // accounts that wait to be asked for
+	// learnTimeout is how long a block waits for the accounts that it touched.
+	learnTimeout = 2 * time.Second
+)
+
 // maxAsked bounds the accounts that one block waits for: 32 calls.
 const maxAsked = 32 * ledger.MaxFetchKeys
 
@@ -22,22 +29,20 @@ type learner struct {
 	client *client
 	config *Config
 
-	known  *memory
+	known  *recentAccounts
 	wanted map[ledger.Pubkey]struct{}
 	ahead  []fetched // of blocks that are not emitted yet
 
-	pause upstream.Backoff // after a failure
-	until time.Time        // nothing is asked before
-	// failed is why nothing is.
-	failed error
-	// forgotten counts accounts that were not asked for because too many waited.
-	forgotten int
+	pause     upstream.Backoff // after a failure
+	until     time.Time        // nothing is asked before
+	failed    error            // why nothing is
+	forgotten int              // accounts that were not asked for because too many waited
 }
 
 func newLearner(client *client, config *Config, mode Accounts) *learner {
 	return &learner{
 		mode: mode, client: client, config: config,
-		known: newMemory(config.Known), wanted: make(map[ledger.Pubkey]struct{}),
+		known: newRecentAccounts(maxKnown), wanted: make(map[ledger.Pubkey]struct{}),
 		pause: upstream.Backoff{Min: config.Poll, Max: 10 * time.Second, Random: config.Random},
 	}
 }
@@ -67,7 +72,7 @@ func (l *learner) note(b *ledger.Block) {
 }
 
 func (l *learner) want(key ledger.Pubkey) {
-	if _, ok := l.wanted[key]; !ok && len(l.wanted) >= l.config.Wanted {
+	if _, ok := l.wanted[key]; !ok && len(l.wanted) >= maxWanted {
 		if l.forgotten++; l.forgotten == 1 {
 			l.config.Logger.Warn("more accounts are not known than may wait to be asked for: some stay partial until a block touches them again", "waiting", len(l.wanted))
 		}
@@ -88,25 +93,20 @@ func (l *learner) ask(ctx context.Context, at ledger.Slot) error {
 	case time.Now().Before(l.until):
 		return l.failed
 	}
-	waiting := make(map[ledger.Pubkey]bool)
-	for _, f := range l.ahead {
-		for i := range f.writes {
-			waiting[f.writes[i].Pubkey] = true
-		}
-	}
+	answered := l.answered()
 	keys := make([]ledger.Pubkey, 0, min(len(l.wanted), maxAsked))
 	for key := range l.wanted {
 		if len(keys) == maxAsked {
 			break
 		}
-		if !waiting[key] {
+		if !answered[key] {
 			keys = append(keys, key)
 		}
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, l.config.LearnTimeout)
+	limited, cancel := context.WithTimeout(ctx, learnTimeout)
 	defer cancel()
 	results, err := l.client.accounts(limited, keys, ledger.Confirmed, at, l.config.MaxAccounts)
 	l.ahead = append(l.ahead, results...)
@@ -143,8 +143,7 @@ func (l *learner) settle(b *ledger.Block) *ledger.BaseState {
 			l.learned(&w)
 			switch {
 			case w.Lamports == 0:
-				// Blocks tell what closes. A node that does not know an account which they
-				// show alive is not asked to bury it.
+				// Absence never closes an account: a block does.
 			case touched[w.Pubkey]:
 				b.Accounts = append(b.Accounts, w)
 			default:
@@ -162,7 +161,7 @@ func (l *learner) settle(b *ledger.Block) *ledger.BaseState {
 
 // reset forgets what was found out: blocks were taken back, and what they taught with them.
 func (l *learner) reset() {
-	l.known, l.ahead = newMemory(l.config.Known), nil
+	l.known, l.ahead = newRecentAccounts(maxKnown), nil
 }
 
 // rest returns what stands at slots after the last block, for who has no block to add it to.
@@ -195,13 +194,22 @@ func (l *learner) learned(w *ledger.AccountWrite) {
 
 // wantsMore reports whether accounts are wanted of which no answer waits.
 func (l *learner) wantsMore() bool {
-	answered := 0
-	for _, f := range l.ahead {
-		for i := range f.writes {
-			if _, ok := l.wanted[f.writes[i].Pubkey]; ok {
-				answered++
-			}
+	answered := l.answered()
+	for key := range l.wanted {
+		if !answered[key] {
+			return true
 		}
 	}
-	return answered < len(l.wanted)
+	return false
+}
+
+// answered returns the accounts of which an answer waits for its block.
+func (l *learner) answered() map[ledger.Pubkey]bool {
+	keys := make(map[ledger.Pubkey]bool)
+	for _, f := range l.ahead {
+		for i := range f.writes {
+			keys[f.writes[i].Pubkey] = true
+		}
+	}
+	return keys
 }

@@ -69,7 +69,7 @@ func (c *client) slots(ctx context.Context, first, last ledger.Slot, level ledge
 
 // block returns the confirmed block of a slot. That it is not there is a *callError too, also where
 // the node says so by a null.
-func (c *client) block(ctx context.Context, slot ledger.Slot, brief bool, maxBytes int64) (*ledger.Block, error) {
+func (c *client) block(ctx context.Context, slot ledger.Slot, brief bool, maxBytes int) (*ledger.Block, error) {
 	details := "full"
 	if brief {
 		details = "accounts"

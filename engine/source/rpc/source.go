@@ -112,8 +112,8 @@ func (s *Source) Fill(ctx context.Context, after ledger.Slot, afterHash ledger.H
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case f.last() != before || f.bare > furthest:
-			tries, furthest = 0, max(f.last().slot, f.bare)
+		case f.last() != before || f.emptyUpTo > furthest:
+			tries, furthest = 0, max(f.last().slot, f.emptyUpTo)
 			continue
 		case f.why == nil:
 			f.why = &callError{method: "getBlocks", cause: absent}
@@ -145,9 +145,9 @@ func (s *Source) Fetch(ctx context.Context, keys []ledger.Pubkey, level ledger.C
 		return nil, &ledger.UpstreamError{Busy: true, RetryAfter: wait, Err: &callError{method: "getMultipleAccounts", cause: rateLimited}}
 	}
 	results, err := s.client.accounts(ctx, keys, level, ledger.Slot(s.final.Load()), s.config.MaxAccounts)
-	var failed *callError
+	failed, ok := errors.AsType[*callError](err)
 	switch {
-	case errors.As(err, &failed):
+	case ok:
 		busy := failed.cause == rateLimited || failed.cause == notYet || failed.cause == behind
 		return nil, &ledger.UpstreamError{Busy: busy, RetryAfter: failed.after, Err: failed}
 	case err != nil:
