@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,27 +42,14 @@ type part struct {
 // accounts asks for accounts as they stand at a level, at a slot not below another. Keys that do not exist are writes
 // of 0 lamports. Of up to 100 keys all are told as of one slot. What was answered before an error stands.
 func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot, maxBytes int) ([]fetched, error) {
-	var (
-		mu      sync.Mutex
-		results []fetched
-		failure error
-		calls   sync.WaitGroup
-	)
-	for keys := range slices.Chunk(keys, ledger.MaxFetchKeys) {
-		calls.Go(func() {
-			f, err := c.accountsAt(ctx, keys, level, atLeast, maxBytes)
-			mu.Lock()
-			defer mu.Unlock()
-			if len(f.writes) > 0 {
-				results = append(results, f)
-			}
-			if err != nil && failure == nil {
-				failure = err
-			}
-		})
+	chunks := slices.Collect(slices.Chunk(keys, ledger.MaxFetchKeys))
+	results, failures := make([]fetched, len(chunks)), make([]error, len(chunks))
+	var calls sync.WaitGroup
+	for i, keys := range chunks {
+		calls.Go(func() { results[i], failures[i] = c.accountsAt(ctx, keys, level, atLeast, maxBytes) })
 	}
 	calls.Wait()
-	return results, failure
+	return slices.DeleteFunc(results, func(f fetched) bool { return len(f.writes) == 0 }), cmp.Or(failures...)
 }
 
 // accountsAt asks for up to 100 accounts as they stand at one slot. Mints with extensions take a second

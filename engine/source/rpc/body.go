@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -23,13 +24,38 @@ var (
 	errLarge   = errors.New("it is large")
 )
 
-// body counts what is read of an answer.
+// body is an answer while it is read and decoded. Its elements are counted as they come.
 type body struct {
 	source   io.Reader
 	maxBytes int
+	large    chan struct{} // room for one answer that is large
 	bytes    int
 	elements int
-	alone    bool // no other large answer is read
+	alone    bool // it has that room
+}
+
+// text returns the whole answer. A large one waits until no other is read or decoded, and must leave then.
+func (b *body) text(ctx context.Context) ([]byte, error) {
+	var text bytes.Buffer
+	_, err := text.ReadFrom(b)
+	if errors.Is(err, errLarge) {
+		select {
+		case b.large <- struct{}{}:
+			b.alone = true
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		text.Grow(b.maxBytes + bytes.MinRead) // once: a buffer that doubles takes three times as much
+		_, err = text.ReadFrom(b)
+	}
+	return text.Bytes(), err
+}
+
+// leave lets the next large answer be read.
+func (b *body) leave() {
+	if b.alone {
+		<-b.large
+	}
 }
 
 // Read returns errTooLong and errTooMany past the bounds, and errLarge where the answer must be alone to be read on.

@@ -103,24 +103,24 @@ func call[T any](ctx context.Context, c *client, maxBytes int, method string, pa
 }
 
 func exchange[T any](ctx context.Context, c *client, maxBytes int, method string, params []any) (*T, error) {
-	fail := func(cause cause, code int64, detail error) error {
-		return &callError{method: method, cause: cause, code: code, detail: detail}
+	fail := func(cause cause, detail error) error {
+		return &callError{method: method, cause: cause, detail: detail}
 	}
 	id := c.lastID.Add(1)
 	question, err := json.Marshal(request{"2.0", id, method, params})
 	if err != nil {
-		return nil, fail(garbage, 0, nil)
+		return nil, fail(garbage, nil)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(question))
 	if err != nil {
-		return nil, fail(refused, 0, nil) // its text has the address
+		return nil, fail(refused, nil) // its text has the address
 	}
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return nil, fail(transportCause(err), 0, nil)
+		return nil, fail(transportCause(err), nil)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
@@ -129,31 +129,17 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int, method string
 		_, _ = io.CopyN(io.Discard, answer.Body, 4<<10) // so that the connection may be used again
 		return nil, e
 	}
-	if answer.ContentLength > int64(maxBytes) {
-		return nil, fail(tooLarge, 0, nil)
-	}
-	body := body{source: answer.Body, maxBytes: maxBytes}
-	var text bytes.Buffer
-	_, err = text.ReadFrom(&body)
-	if errors.Is(err, errLarge) {
-		select {
-		case c.large <- struct{}{}:
-			defer func() { <-c.large }()
-		case <-ctx.Done():
-			return nil, fail(timedOut, 0, nil)
-		}
-		body.alone = true
-		text.Grow(body.maxBytes + bytes.MinRead) // once: a buffer that doubles takes three times as much
-		_, err = text.ReadFrom(&body)
-	}
+	body := body{source: answer.Body, maxBytes: maxBytes, large: c.large}
+	defer body.leave()
+	text, err := body.text(ctx)
 	switch {
 	case errors.Is(err, errTooLong), errors.Is(err, errTooMany):
-		return nil, fail(tooLarge, 0, err)
+		return nil, fail(tooLarge, err)
 	case err != nil:
-		return nil, fail(bodyCause(err), 0, nil)
+		return nil, fail(bodyCause(err), nil)
 	}
-	c.stats.Received(text.Len())
-	result, err := parse[T](text.Bytes(), method, id)
+	c.stats.Received(len(text))
+	result, err := parse[T](text, method, id)
 	if e, ok := errors.AsType[*callError](err); ok && e.cause == rateLimited {
 		e.after = retryAfter(answer.Header.Get("Retry-After"), time.Now())
 	}

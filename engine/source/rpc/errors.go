@@ -136,39 +136,23 @@ func httpCause(status int) cause {
 	return failed
 }
 
-// Codes of Agave's JSON-RPC, rpc-client-api/src/custom_error.rs, and of JSON-RPC 2.0.
-const (
-	codeCleanedUp        = -32001
-	codeNotAvailable     = -32004
-	codeUnhealthy        = -32005
-	codeSkipped          = -32007
-	codeSkippedLongTerm  = -32009
-	codeNoHistory        = -32011
-	codeStatusNotYet     = -32014
-	codeVersion          = -32015
-	codeMinContext       = -32016
-	codeUnreachableStore = -32019
-	codeMethodNotFound   = -32601
-	codeInvalidParams    = -32602
-	codeRateLimited      = -32429 // of providers, who say 429 as well
-)
-
-// codeCause tells what the code of an error answer means.
+// codeCause tells what the code of an error answer means: those of Agave's JSON-RPC, rpc-client-api/src/custom_error.rs, of
+// JSON-RPC 2.0, and of providers, who put those of HTTP in their place.
 func codeCause(code int64) cause {
 	switch code {
-	case codeNotAvailable, codeStatusNotYet, codeMinContext, codeUnreachableStore:
+	case -32004, -32014, -32016, -32019: // block or status not available yet, below minContextSlot, store unreachable
 		return notYet
-	case codeUnhealthy:
+	case -32005: // unhealthy
 		return behind
-	case codeSkipped, codeSkippedLongTerm:
+	case -32007, -32009: // skipped, in the ledger or in long-term storage
 		return absent
-	case codeCleanedUp:
+	case -32001: // cleaned up
 		return pruned
-	case codeVersion:
+	case -32015: // transaction version
 		return badVersion
-	case codeNoHistory, codeMethodNotFound, codeInvalidParams, 401, 403:
+	case -32011, -32601, -32602, 401, 403: // no history, no such method, invalid parameters
 		return refused
-	case codeRateLimited, 429:
+	case -32429, 429:
 		return rateLimited
 	}
 	return failed

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -36,7 +37,7 @@ type follower struct {
 	stats  *upstream.Stats
 	learn  *learner
 	emit   ledger.Emit
-	final  func(ledger.Slot) // told each slot that was emitted as final
+	final  *atomic.Uint64 // the newest slot that was emitted as final
 
 	rootless bool        // nothing is held: any block may be the first
 	upTo     ledger.Slot // the last slot to emit, 0 for none
@@ -64,7 +65,7 @@ type follower struct {
 func (s *Source) newFollower(emit ledger.Emit, mode Accounts) *follower {
 	return &follower{
 		config: &s.config, client: s.client, stats: &s.stats, emit: emit,
-		learn: newLearner(s.client, &s.config, mode), span: usualSpan, final: func(ledger.Slot) {},
+		learn: newLearner(s.client, &s.config, mode), span: usualSpan, final: &s.final,
 		pause: upstream.Backoff{Min: s.config.Poll / 2, Max: 10 * time.Second, Random: s.config.Random},
 	}
 }

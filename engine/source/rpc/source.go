@@ -60,7 +60,6 @@ func (s *Source) CloseIdle() { s.client.close() }
 func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
 	defer s.client.close()
 	f := s.newFollower(emit, s.config.Accounts)
-	f.final = func(slot ledger.Slot) { s.final.Store(uint64(slot)) }
 	if from != nil {
 		s.final.Store(uint64(from.Slot))
 	}
