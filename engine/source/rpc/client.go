@@ -25,7 +25,7 @@ const callTimeout = 10 * time.Second
 // client asks one node. Any goroutine may call it. At most so many calls are under way at once;
 // while the node limits the rate, none is begun.
 type client struct {
-	url     string
+	config  *Config
 	http    *http.Client
 	stats   *upstream.Stats
 	running chan struct{} // room for each call under way
@@ -44,7 +44,7 @@ func newClient(c *Config, stats *upstream.Stats) *client {
 		dial = (&net.Dialer{Timeout: callTimeout, KeepAlive: 15 * time.Second}).DialContext
 	}
 	return &client{
-		url: c.URL.String(), stats: stats,
+		config: c, stats: stats,
 		running: make(chan struct{}, c.Parallel), large: make(chan struct{}, 1),
 		pause: upstream.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second, Random: c.Random},
 		http: &http.Client{
@@ -113,7 +113,7 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int, method string
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(question))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.config.URL.String(), bytes.NewReader(question))
 	if err != nil {
 		return nil, fail(refused, nil) // its text has the address
 	}

@@ -123,9 +123,11 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			n := startNode(t)
 			answering(n, tt.answer)
-			s := New(n.config())
+			c := n.config()
+			c.MaxBlock = 4096
+			s := New(c)
 			defer s.CloseIdle()
-			_, err := s.client.block(t.Context(), 7, false, 4096)
+			_, err := s.client.block(t.Context(), 7)
 			if err == nil || causeOf(err) != tt.want {
 				t.Errorf("%s: err = %v", name, err)
 				return

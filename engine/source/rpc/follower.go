@@ -62,36 +62,26 @@ type follower struct {
 	nextHead     time.Time
 }
 
-func (s *Source) newFollower(emit ledger.Emit, mode Accounts) *follower {
-	return &follower{
-		config: &s.config, client: s.client, stats: &s.stats, emit: emit,
-		learn: newLearner(s.client, &s.config, mode), span: usualSpan, final: &s.final,
+// newFollower returns a follower that begins with what builds on a block that is held, or with any block. The first of
+// all is looked for with each step, as the node may be wrong once about what is its newest.
+func (s *Source) newFollower(from *ledger.ResumePoint, emit ledger.Emit, mode Accounts) *follower {
+	f := &follower{
+		config: &s.config, client: s.client, stats: &s.stats, emit: emit, final: &s.final,
+		rootless: from == nil, chain: []link{{}}, learn: newLearner(s.client, &s.config, mode), span: usualSpan,
 		pause: upstream.Backoff{Min: s.config.Poll / 2, Max: 10 * time.Second, Random: s.config.Random},
 	}
-}
-
-// last returns the newest block emitted, or where the follower began.
-func (f *follower) last() link {
-	if len(f.chain) == 0 {
-		return link{} // it has not begun
-	}
-	return f.chain[len(f.chain)-1]
-}
-
-// begin says where to begin: with what builds on a block that is held, or with any block. The first of
-// all is looked for with each step, as the node may be wrong once about what is its newest.
-func (f *follower) begin(from *ledger.ResumePoint) {
-	f.chain = []link{{}}
 	switch {
 	case from != nil:
 		f.chain[0] = link{from.Slot, from.Blockhash}
 		f.stats.Resumed(from.Slot)
 	case f.config.From.Known:
-		f.rootless, f.chain[0].slot = true, max(f.config.From.Value, 1)-1
-	default:
-		f.rootless = true
+		f.chain[0].slot = max(f.config.From.Value, 1) - 1
 	}
+	return f
 }
+
+// last returns the newest block emitted, or where the follower began.
+func (f *follower) last() link { return f.chain[len(f.chain)-1] }
 
 // rest waits after something did not work. If it goes on not to work health is told why, and the log, once.
 func (f *follower) rest(ctx context.Context) error {
@@ -188,7 +178,7 @@ func (f *follower) put(ctx context.Context, b *ledger.Block, asks bool) error {
 			return err
 		}
 	}
-	base := f.learn.settle(b)
+	base := f.learn.attachAnswers(b)
 	f.stats.Sealed(b.Slot)
 	if err := f.emit(ctx, b); err != nil {
 		return err

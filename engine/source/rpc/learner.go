@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -108,7 +109,7 @@ func (l *learner) ask(ctx context.Context, at ledger.Slot) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, learnTimeout)
 	defer cancel()
-	results, err := l.client.accounts(limited, keys, ledger.Confirmed, at, l.config.MaxAccounts)
+	results, err := l.client.accounts(limited, keys, ledger.Confirmed, at)
 	l.ahead = append(l.ahead, results...)
 	if err != nil {
 		l.until, l.failed = time.Now().Add(l.pause.Next()), err
@@ -118,10 +119,10 @@ func (l *learner) ask(ctx context.Context, at ledger.Slot) error {
 	return nil
 }
 
-// settle adds to a block, which is about to be emitted, what was asked for and stands at its slot: to
+// attachAnswers adds to a block, which is about to be emitted, what was asked for and stands at its slot: to
 // the block itself where it touched the account, else as base state to be emitted after it.
 // What stands at a later slot waits for that one's block.
-func (l *learner) settle(b *ledger.Block) *ledger.BaseState {
+func (l *learner) attachAnswers(b *ledger.Block) *ledger.BaseState {
 	if len(l.ahead) == 0 {
 		return nil
 	}
@@ -133,13 +134,13 @@ func (l *learner) settle(b *ledger.Block) *ledger.BaseState {
 	later := l.ahead[:0]
 	for _, f := range l.ahead {
 		switch {
-		case f.slot > b.Slot && b.Slot <= f.asked+maxAhead:
+		case f.Slot > b.Slot && b.Slot <= f.asked+maxAhead:
 			later = append(later, f)
 			continue
-		case f.slot != b.Slot:
+		case f.Slot != b.Slot:
 			continue // its block never came, or will not: the accounts are still wanted
 		}
-		for _, w := range f.writes {
+		for _, w := range f.Accounts {
 			l.learned(&w)
 			switch {
 			case w.Lamports == 0:
@@ -167,13 +168,11 @@ func (l *learner) reset() {
 // rest returns what stands at slots after the last block, for who has no block to add it to.
 func (l *learner) rest() (states []*ledger.BaseState) {
 	for _, f := range l.ahead {
-		state := &ledger.BaseState{Slot: f.slot}
-		for _, w := range f.writes {
-			if l.learned(&w); w.Lamports != 0 { // as settle does
-				state.Accounts = append(state.Accounts, w)
-			}
-		}
-		states = append(states, state)
+		f.Accounts = slices.DeleteFunc(f.Accounts, func(w ledger.AccountWrite) bool {
+			l.learned(&w)
+			return w.Lamports == 0 // as attachAnswers does
+		})
+		states = append(states, &f.BaseState)
 	}
 	l.ahead = nil
 	return states
@@ -207,8 +206,8 @@ func (l *learner) wantsMore() bool {
 func (l *learner) answered() map[ledger.Pubkey]bool {
 	keys := make(map[ledger.Pubkey]bool)
 	for _, f := range l.ahead {
-		for i := range f.writes {
-			keys[f.writes[i].Pubkey] = true
+		for i := range f.Accounts {
+			keys[f.Accounts[i].Pubkey] = true
 		}
 	}
 	return keys

@@ -69,12 +69,12 @@ func (c *client) slots(ctx context.Context, first, last ledger.Slot, level ledge
 
 // block returns the confirmed block of a slot. That it is not there is a *callError too, also where
 // the node says so by a null.
-func (c *client) block(ctx context.Context, slot ledger.Slot, brief bool, maxBytes int) (*ledger.Block, error) {
+func (c *client) block(ctx context.Context, slot ledger.Slot) (*ledger.Block, error) {
 	details := "full"
-	if brief {
+	if c.config.Brief {
 		details = "accounts"
 	}
-	j, err := call[nodejson.Block](ctx, c, maxBytes, "getBlock", uint64(slot), options{
+	j, err := call[nodejson.Block](ctx, c, c.config.MaxBlock, "getBlock", uint64(slot), options{
 		"commitment": "confirmed", "encoding": "json", "transactionDetails": details, "rewards": true,
 		"maxSupportedTransactionVersion": maxTransactionVersion,
 	})

@@ -34,7 +34,6 @@ func (p *fetching) wait(ctx context.Context) error {
 // goroutine, which must stop it.
 type queue struct {
 	client *client
-	config *Config
 	list   []*fetching
 	slots  []ledger.Slot // not begun
 	ctx    context.Context
@@ -43,13 +42,13 @@ type queue struct {
 }
 
 func (f *follower) newQueue(ctx context.Context, slots []ledger.Slot) *queue {
-	q := &queue{client: f.client, config: f.config, slots: slots}
+	q := &queue{client: f.client, slots: slots}
 	q.ctx, q.cancel = context.WithCancel(ctx)
 	return q
 }
 
 // ahead returns how many blocks are fetched at once: one call is left for the rest.
-func (q *queue) ahead() int { return max(q.config.Parallel-1, 1) }
+func (q *queue) ahead() int { return max(q.client.config.Parallel-1, 1) }
 
 // stop ends all calls and waits for them.
 func (q *queue) stop() {
@@ -72,7 +71,7 @@ func (q *queue) front() *fetching {
 func (q *queue) begin(slot ledger.Slot) *fetching {
 	p := &fetching{slot: slot, done: make(chan struct{})}
 	q.calls.Go(func() {
-		p.block, p.err = q.client.block(q.ctx, slot, q.config.Brief, q.config.MaxBlock)
+		p.block, p.err = q.client.block(q.ctx, slot)
 		close(p.done)
 	})
 	return p

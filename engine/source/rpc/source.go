@@ -59,11 +59,10 @@ func (s *Source) CloseIdle() { s.client.close() }
 // show another ledger. It tries for ever whatever else goes wrong.
 func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
 	defer s.client.close()
-	f := s.newFollower(emit, s.config.Accounts)
+	f := s.newFollower(from, emit, s.config.Accounts)
 	if from != nil {
 		s.final.Store(uint64(from.Slot))
 	}
-	f.begin(from)
 	for {
 		begun := time.Now()
 		more, err := f.goOn(ctx)
@@ -99,9 +98,8 @@ func (s *Source) Fill(ctx context.Context, after ledger.Slot, afterHash ledger.H
 	if s.config.Accounts == AccountsNone {
 		mode = AccountsNone
 	}
-	f := s.newFollower(emit, mode)
+	f := s.newFollower(&ledger.ResumePoint{Slot: after, Blockhash: afterHash}, emit, mode)
 	f.upTo = upTo
-	f.begin(&ledger.ResumePoint{Slot: after, Blockhash: afterHash})
 	furthest := after // where blocks were looked for
 	for tries := 0; f.last().slot < upTo; {
 		before := f.last()
@@ -143,7 +141,7 @@ func (s *Source) Fetch(ctx context.Context, keys []ledger.Pubkey, level ledger.C
 	if wait := s.client.limited(); wait > 0 {
 		return nil, &ledger.UpstreamError{Busy: true, RetryAfter: wait, Err: &callError{method: "getMultipleAccounts", cause: rateLimited}}
 	}
-	results, err := s.client.accounts(ctx, keys, level, ledger.Slot(s.final.Load()), s.config.MaxAccounts)
+	results, err := s.client.accounts(ctx, keys, level, ledger.Slot(s.final.Load()))
 	failed, ok := errors.AsType[*callError](err)
 	switch {
 	case ok:
@@ -152,9 +150,8 @@ func (s *Source) Fetch(ctx context.Context, keys []ledger.Pubkey, level ledger.C
 	case err != nil:
 		return nil, err
 	}
-	state := &ledger.BaseState{}
-	for _, f := range results { // one: so many keys are told as of one slot
-		state.Slot, state.Accounts = f.slot, f.writes
+	if len(results) == 0 {
+		return &ledger.BaseState{}, nil // of no keys
 	}
-	return state, nil
+	return &results[0].BaseState, nil // so many keys are told as of one slot
 }
