@@ -59,9 +59,6 @@ func newClient(c *Config, stats *upstream.Stats) *client {
 	}
 }
 
-// close gives back the connections that nobody uses.
-func (c *client) close() { c.http.CloseIdleConnections() }
-
 // request is a call of JSON-RPC 2.0.
 type request struct {
 	Version string `json:"jsonrpc"`
@@ -89,17 +86,18 @@ func call[T any](ctx context.Context, c *client, maxBytes int, method string, pa
 	}
 	defer func() { <-c.running }()
 	result, err := exchange[T](ctx, c, maxBytes, method, params)
-	if err == nil {
-		c.worked()
-		return result, nil
-	}
-	if ctx.Err() != nil {
+	e, failed := errors.AsType[*callError](err)
+	switch {
+	case failed && ctx.Err() != nil:
 		return nil, ctx.Err() // nobody waits for it any more, whatever it was
+	case failed:
+		return nil, c.counted(e)
 	}
-	if e, ok := errors.AsType[*callError](err); ok {
-		c.fell(e)
-	}
-	return nil, err
+	c.stats.Connected()
+	c.mu.Lock()
+	c.pause.Reset()
+	c.mu.Unlock()
+	return result, nil
 }
 
 func exchange[T any](ctx context.Context, c *client, maxBytes int, method string, params []any) (*T, error) {
@@ -188,16 +186,8 @@ func (c *client) limited() time.Duration {
 	return max(time.Until(c.closed), 0)
 }
 
-// worked notes that the node answered.
-func (c *client) worked() {
-	c.stats.Connected()
-	c.mu.Lock()
-	c.pause.Reset()
-	c.mu.Unlock()
-}
-
-// fell counts an error, and keeps calls back where the node asks for it.
-func (c *client) fell(e *callError) {
+// counted counts an error, and keeps calls back where the node asks for it.
+func (c *client) counted(e *callError) error {
 	switch {
 	case e.cause == rateLimited:
 		c.stats.Limited(e.after)
@@ -207,12 +197,12 @@ func (c *client) fell(e *callError) {
 		c.stats.Failed(causes[e.cause].kind)
 	}
 	if e.cause != rateLimited && e.after == 0 {
-		return
+		return e
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Until(c.closed) > 0 && e.after == 0 {
-		return // calls of the same moment are turned down together
+		return e // calls of the same moment are turned down together
 	}
 	wait := e.after
 	if wait == 0 {
@@ -221,6 +211,7 @@ func (c *client) fell(e *callError) {
 	if until := time.Now().Add(wait); until.After(c.closed) {
 		c.closed = until
 	}
+	return e
 }
 
 // retryAfter reads the header of that name: seconds, or a date. It is bounded.
