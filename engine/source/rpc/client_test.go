@@ -183,25 +183,6 @@ func TestUnreachableNodesShowNoAddress(t *testing.T) {
 	}
 }
 
-// The call may carry a key: it goes to the address that the operator gave and to no other.
-func TestRedirectsAreNotFollowed(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t)
-		answering(n, says(307, "", "Location", "http://elsewhere.example/"))
-		c := n.config()
-		var dialled []string
-		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			dialled = append(dialled, address)
-			return n.dial(ctx, network, address)
-		}
-		s := New(c)
-		defer s.CloseIdle()
-		if _, err := s.client.slot(t.Context(), ledger.Confirmed); causeOf(err) != refused || len(dialled) != 1 {
-			t.Errorf("dialled %v, err = %v", dialled, err)
-		}
-	})
-}
-
 func TestRetryAfterIsHonoured(t *testing.T) {
 	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	tests := map[string]time.Duration{
@@ -290,35 +271,6 @@ func TestNoCallThatWaitedForRoomBeginsWhileTheNodeLimitsTheRate(t *testing.T) {
 		synctest.Wait()
 		if got := came.Load(); got != 10 {
 			t.Errorf("%d calls came, want 10", got)
-		}
-	})
-}
-
-func TestCallsAtOnceAreBounded(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t)
-		c := n.config()
-		c.Parallel = 3
-		s := New(c)
-		defer s.CloseIdle()
-		release := make(chan struct{})
-		running := make(chan struct{}, 100)
-		n.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			running <- struct{}{}
-			<-release
-			says(500, "")(w)
-		})
-		for range 10 {
-			go func() { _, _ = s.client.slot(t.Context(), ledger.Confirmed) }()
-		}
-		synctest.Wait()
-		if len(running) != 3 {
-			t.Errorf("%d calls run at once, want 3", len(running))
-		}
-		close(release)
-		synctest.Wait()
-		if len(running) != 10 {
-			t.Errorf("%d calls ran, want 10", len(running))
 		}
 	})
 }

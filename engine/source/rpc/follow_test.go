@@ -409,25 +409,3 @@ func TestPollsPolitely(t *testing.T) {
 		}
 	})
 }
-
-func TestANodeThatIsAwayIsNotHammered(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t)
-		n.add(10, 11)
-		begun := time.Now()
-		n.fault = func(w http.ResponseWriter, _ string, _ []json.RawMessage) bool {
-			if time.Since(begun) > 10*time.Minute {
-				return false
-			}
-			says(502, "")(w)
-			return true
-		}
-		c := n.config()
-		c.Random = nil
-		s := New(c)
-		follow(t, s, at(10), untilSlot(11))
-		if calls := n.calls["getBlocks"]; calls < 60 || calls > 600 {
-			t.Errorf("%d calls in 10 minutes", calls)
-		}
-	})
-}
