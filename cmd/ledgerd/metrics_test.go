@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/VictoriaMetrics/metrics"
+
 	"ledgerd/engine/fill"
 	"ledgerd/engine/sequencer"
 	"ledgerd/engine/source/upstream"
@@ -239,8 +241,10 @@ func TestMetricsOfALiveSourceTellTheCause(t *testing.T) {
 	stats.GapStuck(upstream.OutOfRange)
 	stats.Saw(107)
 	var text bytes.Buffer
-	sourceMetrics(stats.Snapshot)(&text)
-	callsMetrics(stats.Snapshot)(&text)
+	set := metrics.NewSet()
+	upstream.Show(set, stats.Snapshot)
+	upstream.ShowCalls(set, stats.Snapshot)
+	set.WritePrometheus(&text)
 	writeFill(&text, fill.Stats{On: true, Found: 3, Missing: 4, Unavailable: 5, Fetches: 6, Failures: 7, Keys: 8, Stale: 9, Waiting: 11})
 	writeRollbacks(&text, sequencer.Counters{Rollbacks: 7, Undone: 50, RollbacksUpTo: [...]uint64{2, 3, 4, 5, 6, 7}})
 	lintMetrics(t, text.String())

@@ -308,10 +308,10 @@ func (c *serveCommand) assemble(n *node) error {
 	set.RegisterMetricsWriter(engineMetrics(n.engine, n.status))
 	set.RegisterMetricsWriter(durabilityMetrics(n.engine, &n.fsyncs, &n.ingests))
 	if s, ok := n.source.(interface{ Upstream() upstream.Snapshot }); ok {
-		set.RegisterMetricsWriter(sourceMetrics(s.Upstream))
+		upstream.Show(set, s.Upstream)
 	}
 	if s, ok := n.source.(interface{ Calls() upstream.Snapshot }); ok {
-		set.RegisterMetricsWriter(callsMetrics(s.Calls))
+		upstream.ShowCalls(set, s.Calls)
 	}
 	write := writeMetrics(set)
 	n.public = httpd.New(httpd.Config{

@@ -35,23 +35,29 @@ func (d *DataDecoder) Close() {
 
 // Decode returns account data from its JSON: a pair of text and encoding, the bare base58
 // text of old nodes, or a list of bytes.
-func (d *DataDecoder) Decode(data json.RawMessage) ([]byte, error) {
+func (d *DataDecoder) Decode(data json.RawMessage) ([]byte, error) { return d.decode(data, "base58") }
+
+// decode takes a bare text for one in an encoding.
+func (d *DataDecoder) decode(data json.RawMessage, bare string) ([]byte, error) {
 	if data[0] == '"' {
 		var text string
 		if err := json.Unmarshal(data, &text); err != nil {
 			return nil, errDataForm
 		}
-		return d.decodeText(text, "base58")
+		return d.decodeText(text, bare)
 	}
 	if data[0] != '[' {
 		return nil, errDataForm
 	}
 	if !bytes.Contains(data, []byte{'"'}) {
 		raw, ok := appendNumbers([]byte{}, data, 8)
-		if !ok {
+		switch {
+		case !ok:
 			return nil, errDataForm
+		case len(raw) > maxDataBytes:
+			return nil, errDataTooLong
 		}
-		return raw, checkDataSize(raw)
+		return raw, nil
 	}
 	var pair []*string
 	if err := json.Unmarshal(data, &pair); err != nil || len(pair) != 2 || pair[0] == nil || pair[1] == nil {
@@ -66,14 +72,7 @@ func (d *DataDecoder) DecodeLine(data json.RawMessage) ([]byte, error) {
 	if raw, ok := d.decodePlain(data); ok {
 		return raw, nil
 	}
-	if data[0] == '"' {
-		var text string
-		if err := json.Unmarshal(data, &text); err != nil {
-			return nil, errDataForm
-		}
-		return d.decodeText(text, "base64")
-	}
-	return d.Decode(data)
+	return d.decode(data, "base64")
 }
 
 // decodePlain decodes base64 between quotes without a copy of the text. It is not ok where that
@@ -109,10 +108,13 @@ func (d *DataDecoder) decodeText(text, encoding string) (raw []byte, err error) 
 	default:
 		return nil, errDataEncoding
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fieldError("data", "is not "+encoding)
+	case len(raw) > maxDataBytes:
+		return nil, errDataTooLong
 	}
-	return raw, checkDataSize(raw)
+	return raw, nil
 }
 
 // unpack returns the content of zstd frames, which may be no longer than an account.
@@ -125,11 +127,4 @@ func (d *DataDecoder) unpack(packed []byte) ([]byte, error) {
 		d.zstd = z
 	}
 	return d.zstd.DecodeAll(packed, nil)
-}
-
-func checkDataSize(raw []byte) error {
-	if len(raw) > maxDataBytes {
-		return errDataTooLong
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package nodejson
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -70,18 +71,13 @@ func (f *TokenFacts[T]) details() (unknown ledger.Opt[ledger.TokenDetails], err 
 		return unknown, errors.New("state is neither initialized nor frozen")
 	}
 	d := ledger.TokenDetails{State: ledger.TokenState(state)}
-	if d.Delegate, err = ParseOptKey("delegate", f.Delegate); err != nil {
-		return unknown, err
-	}
 	if f.DelegatedAmount != nil {
-		if d.DelegatedAmount, err = ParseAmount("delegated_amount", f.DelegatedAmount); err != nil {
-			return unknown, err
-		}
+		d.DelegatedAmount, err = ParseAmount("delegated_amount", f.DelegatedAmount)
 	}
-	if d.CloseAuthority, err = ParseOptKey("close_authority", f.CloseAuthority); err != nil {
-		return unknown, err
-	}
-	return ledger.Some(d), nil
+	var delegate, authority error
+	d.Delegate, delegate = ParseOptKey("delegate", f.Delegate)
+	d.CloseAuthority, authority = ParseOptKey("close_authority", f.CloseAuthority)
+	return ledger.Some(d), cmp.Or(delegate, err, authority)
 }
 
 // MintFacts are the facts of a mint, spelled out. A null is not known.

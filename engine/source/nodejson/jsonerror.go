@@ -3,7 +3,6 @@ package nodejson
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 )
@@ -11,26 +10,16 @@ import (
 // PlainError says what is wrong with JSON by field and kind. The errors of
 // encoding/json quote the input, which must not reach a log.
 func PlainError(err error) error {
-	var syntax *json.SyntaxError
-	var mismatch *json.UnmarshalTypeError
+	mismatch, isMismatch := errors.AsType[*json.UnmarshalTypeError](err)
+	syntax, isSyntax := errors.AsType[*json.SyntaxError](err)
 	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &mismatch):
-		field := mismatch.Field
-		if i := strings.LastIndexByte(field, '.'); i >= 0 {
-			field = field[i+1:]
-		}
-		if field == "" {
-			return errors.New("not a JSON object of the recorded forms")
-		}
-		return fmt.Errorf("%s is of the wrong type or out of range", field)
-	case errors.Is(err, io.ErrUnexpectedEOF):
+	case isMismatch && mismatch.Field == "":
+		return errors.New("not a JSON object of the recorded forms")
+	case isMismatch:
+		return fieldError(mismatch.Field[strings.LastIndexByte(mismatch.Field, '.')+1:], "is of the wrong type or out of range")
+	case errors.Is(err, io.ErrUnexpectedEOF), isSyntax && strings.HasPrefix(syntax.Error(), "unexpected end"):
 		return errors.New("it ends inside a JSON value")
-	case errors.As(err, &syntax):
-		if strings.HasPrefix(syntax.Error(), "unexpected end") {
-			return errors.New("it ends inside a JSON value")
-		}
+	case isSyntax:
 		return errors.New("malformed JSON")
 	}
 	return err

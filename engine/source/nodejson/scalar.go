@@ -35,15 +35,11 @@ func ParseKeys[T Text](dst []ledger.Pubkey, field string, list []T) ([]ledger.Pu
 }
 
 // ParseOptKey decodes a key that may be null or absent.
-func ParseOptKey[T Text](field string, s *T) (ledger.Opt[ledger.Pubkey], error) {
-	if s == nil {
-		return ledger.Opt[ledger.Pubkey]{}, nil
+func ParseOptKey[T Text](field string, s *T) (k ledger.Opt[ledger.Pubkey], err error) {
+	if k.Known = s != nil; k.Known {
+		k.Value, err = ParseKey(field, *s)
 	}
-	k, err := ParseKey(field, *s)
-	if err != nil {
-		return ledger.Opt[ledger.Pubkey]{}, err
-	}
-	return ledger.Some(k), nil
+	return k, err
 }
 
 // ParseHash decodes a block hash in base58.
@@ -60,15 +56,12 @@ func ParseHash[T Text](field string, s *T) (ledger.Hash, error) {
 
 // ParsePreviousHash decodes the parent's hash. Absent and zero, which base58 writes as ones,
 // mean that the node did not know it.
-func ParsePreviousHash[T Text](field string, s *T) (ledger.Opt[ledger.Hash], error) {
-	if s == nil {
-		return ledger.Opt[ledger.Hash]{}, nil
+func ParsePreviousHash[T Text](field string, s *T) (h ledger.Opt[ledger.Hash], err error) {
+	if s != nil {
+		h.Value, err = ParseHash(field, s)
+		h.Known = h.Value != ledger.Hash{}
 	}
-	h, err := ParseHash(field, s)
-	if err != nil || h == (ledger.Hash{}) {
-		return ledger.Opt[ledger.Hash]{}, err
-	}
-	return ledger.Some(h), nil
+	return h, err
 }
 
 // ParseSignature decodes a signature in base58.
@@ -149,10 +142,10 @@ func (k *Key) UnmarshalJSON(b []byte) error {
 	var text string
 	if json.Unmarshal(b, &text) == nil {
 		parsed, err := ledger.ParsePubkey(text)
+		k.Opt = ledger.Some(parsed)
 		if err != nil {
 			return errKey
 		}
-		k.Opt = ledger.Some(parsed)
 		return nil
 	}
 	list, ok := appendNumbers([]byte(nil), b, 8)

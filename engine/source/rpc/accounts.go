@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,9 +26,8 @@ const (
 
 // fetched is what the node answered: accounts as they stood at a slot.
 type fetched struct {
-	slot   ledger.Slot
-	asked  ledger.Slot // it was asked for one not below
-	writes []ledger.AccountWrite
+	ledger.BaseState
+	asked ledger.Slot // it was asked for a slot not below
 }
 
 // part is an account as one call tells it.
@@ -40,54 +40,41 @@ type part struct {
 
 // accounts asks for accounts as they stand at a level, at a slot not below another. Keys that do not exist are writes
 // of 0 lamports. Of up to 100 keys all are told as of one slot. What was answered before an error stands.
-func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot, maxBytes int64) ([]fetched, error) {
-	var (
-		mu      sync.Mutex
-		results []fetched
-		failure error
-		calls   sync.WaitGroup
-	)
-	for keys := range slices.Chunk(keys, ledger.MaxFetchKeys) {
-		calls.Go(func() {
-			f, err := c.accountsAt(ctx, keys, level, atLeast, maxBytes)
-			mu.Lock()
-			defer mu.Unlock()
-			if len(f.writes) > 0 {
-				results = append(results, f)
-			}
-			if err != nil && failure == nil {
-				failure = err
-			}
-		})
+func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot) ([]fetched, error) {
+	chunks := slices.Collect(slices.Chunk(keys, ledger.MaxFetchKeys))
+	results, failures := make([]fetched, len(chunks)), make([]error, len(chunks))
+	var calls sync.WaitGroup
+	for i, keys := range chunks {
+		calls.Go(func() { results[i], failures[i] = c.accountsAt(ctx, keys, level, atLeast) })
 	}
 	calls.Wait()
-	return results, failure
+	return slices.DeleteFunc(results, func(f fetched) bool { return len(f.Accounts) == 0 }), cmp.Or(failures...)
 }
 
 // accountsAt asks for up to 100 accounts as they stand at one slot. Mints with extensions take a second
 // call, as their data does not end where it is cut. What was answered before an error stands.
-func (c *client) accountsAt(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot, maxBytes int64) (fetched, error) {
-	slot, parts, err := c.accountsOnce(ctx, keys, level, atLeast, false, maxBytes)
+func (c *client) accountsAt(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot) (fetched, error) {
+	slot, parts, err := c.accountsOnce(ctx, keys, level, atLeast, false)
 	if err != nil {
 		return fetched{}, err
 	}
-	f := fetched{slot: slot, asked: atLeast}
+	f := fetched{ledger.BaseState{Slot: slot}, atLeast}
 	var cuts []part
 	for _, p := range parts {
 		if p.cut {
 			cuts = append(cuts, p)
 		} else {
-			f.writes = append(f.writes, p.write)
+			f.Accounts = append(f.Accounts, p.write)
 		}
 	}
 	for len(cuts) > 0 {
 		var some []part
 		some, cuts = nextWhole(cuts)
-		if err := c.complete(ctx, some, level, max(atLeast, slot), maxBytes); err != nil {
+		if err := c.complete(ctx, some, level, max(atLeast, slot)); err != nil {
 			return f, err
 		}
 		for i := range some {
-			f.writes = append(f.writes, some[i].write)
+			f.Accounts = append(f.Accounts, some[i].write)
 		}
 	}
 	return f, nil
@@ -96,12 +83,12 @@ func (c *client) accountsAt(ctx context.Context, keys []ledger.Pubkey, level led
 // complete teaches accounts that were cut. The node may have got on since it told their heads: those
 // stand. Only the extensions are taken of what it tells now, and a mint's are chosen when it is made. If it is not
 // the same mint any more, the node has to be asked for all of it again.
-func (c *client) complete(ctx context.Context, cuts []part, level ledger.Commitment, atLeast ledger.Slot, maxBytes int64) error {
+func (c *client) complete(ctx context.Context, cuts []part, level ledger.Commitment, atLeast ledger.Slot) error {
 	keys := make([]ledger.Pubkey, len(cuts))
 	for i := range cuts {
 		keys[i] = cuts[i].write.Pubkey
 	}
-	_, wholes, err := c.accountsOnce(ctx, keys, level, atLeast, true, maxBytes)
+	_, wholes, err := c.accountsOnce(ctx, keys, level, atLeast, true)
 	if err != nil {
 		return err
 	}
@@ -138,7 +125,7 @@ func nextWhole(cuts []part) (some, rest []part) {
 }
 
 // accountsOnce is one call, for up to 100 keys.
-func (c *client) accountsOnce(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot, whole bool, maxBytes int64) (ledger.Slot, []part, error) {
+func (c *client) accountsOnce(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot, whole bool) (ledger.Slot, []part, error) {
 	o := options{"commitment": level.String(), "encoding": "base64"}
 	if atLeast > 0 {
 		o["minContextSlot"] = uint64(atLeast)
@@ -150,7 +137,7 @@ func (c *client) accountsOnce(ctx context.Context, keys []ledger.Pubkey, level l
 	for i := range keys {
 		names[i] = keys[i].String()
 	}
-	list, err := call[accountList](ctx, c, maxBytes, "getMultipleAccounts", names, o)
+	list, err := call[accountList](ctx, c, c.config.MaxAccounts, "getMultipleAccounts", names, o)
 	if err != nil {
 		return 0, nil, err
 	}

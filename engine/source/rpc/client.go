@@ -19,14 +19,17 @@ import (
 	"ledgerd/engine/source/upstream"
 )
 
+// callTimeout bounds a call, and the making of a connection.
+const callTimeout = 10 * time.Second
+
 // client asks one node. Any goroutine may call it. At most so many calls are under way at once;
 // while the node limits the rate, none is begun.
 type client struct {
-	url     string
+	config  *Config
 	http    *http.Client
-	timeout time.Duration
 	stats   *upstream.Stats
 	running chan struct{} // room for each call under way
+	large   chan struct{} // room for one answer that is read alone
 	lastID  atomic.Uint64
 
 	mu     sync.Mutex
@@ -38,16 +41,16 @@ func newClient(c *Config, stats *upstream.Stats) *client {
 	dial, proxy := c.Dial, (func(*http.Request) (*url.URL, error))(nil)
 	if dial == nil {
 		proxy = http.ProxyFromEnvironment
-		dial = (&net.Dialer{Timeout: c.Timeout, KeepAlive: 15 * time.Second}).DialContext
+		dial = (&net.Dialer{Timeout: callTimeout, KeepAlive: 15 * time.Second}).DialContext
 	}
 	return &client{
-		url: c.URL.String(), timeout: c.Timeout, stats: stats,
-		running: make(chan struct{}, c.Parallel),
-		pause:   upstream.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second, Random: c.Random},
+		config: c, stats: stats,
+		running: make(chan struct{}, c.Parallel), large: make(chan struct{}, 1),
+		pause: upstream.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second, Random: c.Random},
 		http: &http.Client{
 			Transport: &http.Transport{
 				DialContext: dial, MaxConnsPerHost: c.Parallel, MaxIdleConnsPerHost: c.Parallel,
-				IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: c.Timeout, MaxResponseHeaderBytes: 64 << 10,
+				IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: callTimeout, MaxResponseHeaderBytes: 64 << 10,
 				ForceAttemptHTTP2: true, Proxy: proxy,
 			},
 			// Another address could be anybody's, and the call may carry a key.
@@ -55,9 +58,6 @@ func newClient(c *Config, stats *upstream.Stats) *client {
 		},
 	}
 }
-
-// close gives back the connections that nobody uses.
-func (c *client) close() { c.http.CloseIdleConnections() }
 
 // request is a call of JSON-RPC 2.0.
 type request struct {
@@ -80,45 +80,45 @@ type response[T any] struct {
 // call asks the node and returns the result, nil where it is null. The answer may have so many
 // bytes, unpacked. A call waits while the node limits the rate, as long as ctx lets it. Every
 // error but ctx's is a *callError, and is counted.
-func call[T any](ctx context.Context, c *client, maxBytes int64, method string, params ...any) (*T, error) {
+func call[T any](ctx context.Context, c *client, maxBytes int, method string, params ...any) (*T, error) {
 	if err := c.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer func() { <-c.running }()
 	result, err := exchange[T](ctx, c, maxBytes, method, params)
-	if err == nil {
-		c.worked()
-		return result, nil
-	}
-	if ctx.Err() != nil {
+	e, failed := errors.AsType[*callError](err)
+	switch {
+	case failed && ctx.Err() != nil:
 		return nil, ctx.Err() // nobody waits for it any more, whatever it was
+	case failed:
+		return nil, c.counted(e)
 	}
-	var e *callError
-	if errors.As(err, &e) {
-		c.fell(e)
-	}
-	return nil, err
+	c.stats.Connected()
+	c.mu.Lock()
+	c.pause.Reset()
+	c.mu.Unlock()
+	return result, nil
 }
 
-func exchange[T any](ctx context.Context, c *client, maxBytes int64, method string, params []any) (*T, error) {
-	fail := func(cause cause, code int64, detail error) error {
-		return &callError{method: method, cause: cause, code: code, detail: detail}
+func exchange[T any](ctx context.Context, c *client, maxBytes int, method string, params []any) (*T, error) {
+	fail := func(cause cause, detail error) error {
+		return &callError{method: method, cause: cause, detail: detail}
 	}
 	id := c.lastID.Add(1)
-	body, err := json.Marshal(request{"2.0", id, method, params})
+	question, err := json.Marshal(request{"2.0", id, method, params})
 	if err != nil {
-		return nil, fail(garbage, 0, nil)
+		return nil, fail(garbage, nil)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.config.URL.String(), bytes.NewReader(question))
 	if err != nil {
-		return nil, fail(refused, 0, nil) // its text has the address
+		return nil, fail(refused, nil) // its text has the address
 	}
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return nil, fail(transportCause(err), 0, nil)
+		return nil, fail(transportCause(err), nil)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
@@ -127,20 +127,18 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int64, method stri
 		_, _ = io.CopyN(io.Discard, answer.Body, 4<<10) // so that the connection may be used again
 		return nil, e
 	}
-	if answer.ContentLength > maxBytes {
-		return nil, fail(tooLarge, 0, nil)
-	}
-	var text bytes.Buffer
-	n, err := text.ReadFrom(io.LimitReader(answer.Body, maxBytes+1))
+	body := body{source: answer.Body, maxBytes: maxBytes, large: c.large}
+	defer body.leave()
+	text, err := body.text(ctx)
 	switch {
+	case errors.Is(err, errTooLong), errors.Is(err, errTooMany):
+		return nil, fail(tooLarge, err)
 	case err != nil:
-		return nil, fail(bodyCause(err), 0, nil)
-	case n > maxBytes:
-		return nil, fail(tooLarge, 0, nil)
+		return nil, fail(bodyCause(err), nil)
 	}
-	c.stats.Received(int(n))
-	result, err := parse[T](text.Bytes(), method, id)
-	if e := (*callError)(nil); errors.As(err, &e) && e.cause == rateLimited {
+	c.stats.Received(len(text))
+	result, err := parse[T](text, method, id)
+	if e, ok := errors.AsType[*callError](err); ok && e.cause == rateLimited {
 		e.after = retryAfter(answer.Header.Get("Retry-After"), time.Now())
 	}
 	return result, err
@@ -149,18 +147,19 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int64, method stri
 // parse reads the answer to the call of an id.
 func parse[T any](text []byte, method string, id uint64) (*T, error) {
 	var answer response[T]
-	if err := json.Unmarshal(text, &answer); err != nil {
-		return nil, &callError{method: method, cause: garbage, detail: nodejson.PlainError(err)}
-	}
+	err := nodejson.PlainError(json.Unmarshal(text, &answer))
 	switch {
+	case err != nil:
 	case answer.Version != "2.0":
-		return nil, &callError{method: method, cause: garbage, detail: errors.New("it is no answer of JSON-RPC 2.0")}
+		err = errors.New("it is no answer of JSON-RPC 2.0")
 	case answer.Error != nil: // its id may be null: a call that was not understood has none
 		return nil, &callError{method: method, cause: codeCause(answer.Error.Code), code: answer.Error.Code}
 	case string(answer.ID) != strconv.FormatUint(id, 10):
-		return nil, &callError{method: method, cause: garbage, detail: errors.New("it answers another call")}
+		err = errors.New("it answers another call")
+	default:
+		return answer.Result, nil
 	}
-	return answer.Result, nil
+	return nil, &callError{method: method, cause: garbage, detail: err}
 }
 
 // enter takes the room of a call, and waits until that may begin: a call before it in that room may have
@@ -187,28 +186,23 @@ func (c *client) limited() time.Duration {
 	return max(time.Until(c.closed), 0)
 }
 
-// worked notes that the node answered.
-func (c *client) worked() {
-	c.stats.Connected()
-	c.mu.Lock()
-	c.pause.Reset()
-	c.mu.Unlock()
-}
-
-// fell counts an error, and keeps calls back where the node asks for it.
-func (c *client) fell(e *callError) {
-	if e.cause.lost() || e.cause == refused && e.code > 0 { // by HTTP: then it refuses everything
+// counted counts an error, and keeps calls back where the node asks for it.
+func (c *client) counted(e *callError) error {
+	switch {
+	case e.cause == rateLimited:
+		c.stats.Limited(e.after)
+	case e.cause.lost(), e.cause == refused && e.code > 0: // by HTTP: then it refuses everything
 		c.stats.Disconnected(causes[e.cause].kind)
-	} else {
+	default:
 		c.stats.Failed(causes[e.cause].kind)
 	}
 	if e.cause != rateLimited && e.after == 0 {
-		return
+		return e
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Until(c.closed) > 0 && e.after == 0 {
-		return // calls of the same moment are turned down together
+		return e // calls of the same moment are turned down together
 	}
 	wait := e.after
 	if wait == 0 {
@@ -217,6 +211,7 @@ func (c *client) fell(e *callError) {
 	if until := time.Now().Add(wait); until.After(c.closed) {
 		c.closed = until
 	}
+	return e
 }
 
 // retryAfter reads the header of that name: seconds, or a date. It is bounded.

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -51,6 +52,7 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 	if _, err := parse[nodejson.Block]([]byte(whole), "getBlock", 1); err != nil {
 		t.Fatal(err)
 	}
+	number := `{"jsonrpc":"2.0","id":1,"result":7}`
 	tests := map[string]struct {
 		answer func(w http.ResponseWriter)
 		want   cause
@@ -92,6 +94,28 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 		"too long, chunked":      {func(w http.ResponseWriter) { streamSpaces(w, 5000) }, tooLarge, upstream.TooLarge},
 		"too long when unpacked": {gzipSpaces, tooLarge, upstream.TooLarge},
 		"cut":                    {func(w http.ResponseWriter) { w.Header().Set("Content-Length", "100"); fmt.Fprint(w, "{") }, broken, upstream.Closed},
+		"a batch":                {says(200, "["+number+"]"), garbage, upstream.Garbage},
+		"an empty batch":         {says(200, "[]"), garbage, upstream.Garbage},
+		"two answers":            {says(200, number+number), garbage, upstream.Garbage},
+		"a text":                 {says(200, `"7"`), garbage, upstream.Garbage},
+		"null alone":             {says(200, "null"), garbage, upstream.Garbage},
+		"neither":                {says(200, `{"jsonrpc":"2.0","id":1}`), absent, upstream.Unavailable},
+		"both":                   {says(200, `{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":-32005}}`), behind, upstream.Unavailable},
+		"an error as text":       {says(200, `{"jsonrpc":"2.0","id":1,"error":"limit"}`), garbage, upstream.Garbage},
+		"a code as text":         {says(200, `{"jsonrpc":"2.0","id":1,"error":{"code":"-32005"}}`), garbage, upstream.Garbage},
+		"a code out of range":    {says(200, `{"jsonrpc":"2.0","id":1,"error":{"code":-99999999999999999999}}`), garbage, upstream.Garbage},
+		"no code":                {says(200, `{"jsonrpc":"2.0","id":1,"error":{}}`), failed, upstream.Server},
+		"bytes that are no text": {says(200, "\x00\xff\xfe"), garbage, upstream.Garbage},
+		"no content":             {says(204, ""), failed, upstream.Server},
+		"a part":                 {says(206, number), failed, upstream.Server},
+		"cut gzip":               {zipped(number, func(b []byte) []byte { return b[:len(b)-9] }), broken, upstream.Closed},
+		"gzip of nothing":        {zipped(number, func(b []byte) []byte { return b[:5] }), broken, upstream.Closed},
+		"wrong sum in gzip":      {zipped(number, func(b []byte) []byte { b[len(b)-6]++; return b }), garbage, upstream.Garbage},
+		"damaged gzip":           {zipped(number, func(b []byte) []byte { b[10] = 0xff; return b }), garbage, upstream.Garbage},
+		"called gzip":            {says(200, number, "Content-Encoding", "gzip"), garbage, upstream.Garbage},
+		"packed unasked":         {says(200, "\x0b\x02\x80", "Content-Encoding", "br"), garbage, upstream.Garbage},
+		"less than it says":      {says(200, number, "Content-Length", "100"), broken, upstream.Closed},
+		"a permanent redirect":   {says(308, "", "Location", "http://elsewhere.example/"), refused, upstream.Refused},
 		"hung up":                {func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, broken, upstream.Closed},
 		"silence":                {func(w http.ResponseWriter) { w.(http.Flusher).Flush(); time.Sleep(time.Minute) }, timedOut, upstream.Stalled},
 	}
@@ -99,9 +123,11 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			n := startNode(t)
 			answering(n, tt.answer)
-			s := New(n.config())
+			c := n.config()
+			c.MaxBlock = 4096
+			s := New(c)
 			defer s.CloseIdle()
-			_, err := s.client.block(t.Context(), 7, false, 4096)
+			_, err := s.client.block(t.Context(), 7)
 			if err == nil || causeOf(err) != tt.want {
 				t.Errorf("%s: err = %v", name, err)
 				return
@@ -116,6 +142,15 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// zipped returns a body in gzip, spoilt by a function, and the header that says so.
+func zipped(body string, spoil func([]byte) []byte) func(w http.ResponseWriter) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	fmt.Fprint(z, body)
+	z.Close()
+	return says(200, string(spoil(packed.Bytes())), "Content-Encoding", "gzip")
 }
 
 func streamSpaces(w http.ResponseWriter, n int) {
@@ -146,25 +181,6 @@ func TestUnreachableNodesShowNoAddress(t *testing.T) {
 	if g := s.Upstream(); g.Connected || g.Errors[upstream.Dial] != 1 {
 		t.Errorf("figures: %+v", g)
 	}
-}
-
-// The call may carry a key: it goes to the address that the operator gave and to no other.
-func TestRedirectsAreNotFollowed(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t)
-		answering(n, says(307, "", "Location", "http://elsewhere.example/"))
-		c := n.config()
-		var dialled []string
-		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			dialled = append(dialled, address)
-			return n.dial(ctx, network, address)
-		}
-		s := New(c)
-		defer s.CloseIdle()
-		if _, err := s.client.slot(t.Context(), ledger.Confirmed); causeOf(err) != refused || len(dialled) != 1 {
-			t.Errorf("dialled %v, err = %v", dialled, err)
-		}
-	})
 }
 
 func TestRetryAfterIsHonoured(t *testing.T) {
@@ -259,35 +275,6 @@ func TestNoCallThatWaitedForRoomBeginsWhileTheNodeLimitsTheRate(t *testing.T) {
 	})
 }
 
-func TestCallsAtOnceAreBounded(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t)
-		c := n.config()
-		c.Parallel = 3
-		s := New(c)
-		defer s.CloseIdle()
-		release := make(chan struct{})
-		running := make(chan struct{}, 100)
-		n.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			running <- struct{}{}
-			<-release
-			says(500, "")(w)
-		})
-		for range 10 {
-			go func() { _, _ = s.client.slot(t.Context(), ledger.Confirmed) }()
-		}
-		synctest.Wait()
-		if len(running) != 3 {
-			t.Errorf("%d calls run at once, want 3", len(running))
-		}
-		close(release)
-		synctest.Wait()
-		if len(running) != 10 {
-			t.Errorf("%d calls ran, want 10", len(running))
-		}
-	})
-}
-
 func TestSpecifications(t *testing.T) {
 	good := map[string]struct {
 		url  string
@@ -309,7 +296,7 @@ func TestSpecifications(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", spec, c, c.URL)
 		}
 	}
-	bad := []string{"", "localhost:8899", "ftp://h", "http://", "http://h/%zz", "http://h?accounts=secret", "http://h?from=secret", "http://h?details=secret", "http://h:secret", "http://h?ws=http://secret", "http://h?ws=secret"}
+	bad := []string{"", "localhost:8899", "ftp://h", "http://", "http://h/%zz", "http://h?accounts=secret", "http://h?from=secret", "http://h?details=secret", "http://h:secret", "http://h?ws=ws://secret"}
 	for _, spec := range bad {
 		if _, err := ParseSpec(spec); err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: err = %v", spec, err)
@@ -318,4 +305,17 @@ func TestSpecifications(t *testing.T) {
 	if name := New((&fakeNode{}).config()).Info().Name; name != "rpc:http://node.example:8899" {
 		t.Errorf("the name is %q", name)
 	}
+}
+
+// A provider may say that it limits the rate by a code and for how long by a header.
+func TestALimitThatComesAsACodeIsHonoured(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		n := startNode(t)
+		answering(n, says(200, `{"jsonrpc":"2.0","id":1,"error":{"code":429}}`, "Retry-After", time.Now().Add(9*time.Second).UTC().Format(http.TimeFormat)))
+		s := New(n.config())
+		defer s.CloseIdle()
+		if _, err := s.client.slot(t.Context(), ledger.Confirmed); causeOf(err) != rateLimited || s.client.limited() != 9*time.Second {
+			t.Errorf("limited for %v, err = %v", s.client.limited(), err)
+		}
+	})
 }

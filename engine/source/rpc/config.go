@@ -1,12 +1,14 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,22 +34,14 @@ type Config struct {
 	URL      *url.URL // of the node's JSON-RPC; it may hold keys, and is never shown whole
 	Accounts Accounts
 	From     ledger.Opt[ledger.Slot] // begin with the first block from there on; default: the newest confirmed
-	// Socket is the address of the node's WebSocket, which tells that there is something new sooner than
-	// a look by the clock; nil: none.
-	Socket *url.URL
 	// Brief asks for blocks with their accounts and balances alone, which not every node offers.
 	Brief bool
 
 	Poll         time.Duration // between looks for new blocks near the tip; 0: 400 ms
 	FinalityPoll time.Duration // between looks for finality; 0: 1 s
-	Timeout      time.Duration // of a call; 0: 10 s
-	LearnTimeout time.Duration // a block waits so long for the accounts it touched; 0: 2 s
 	Parallel     int           // calls at once; 0: 6
-	Span         ledger.Slot   // slots listed at once; 0: 256
-	MaxBlock     int64         // bytes of a block's JSON; 0: 64 MiB
-	MaxAccounts  int64         // bytes of the JSON of up to 100 accounts; 0: 32 MiB
-	Known        int           // accounts remembered as known; 0: 262144
-	Wanted       int           // accounts that wait to be asked for; 0: 262144
+	MaxBlock     int           // bytes of a block's JSON; 0: 64 MiB
+	MaxAccounts  int           // bytes of the JSON of up to 100 accounts; 0: 32 MiB
 
 	// Dial opens connections; nil: net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -58,36 +52,12 @@ type Config struct {
 
 // withDefaults returns the configuration with every default in place.
 func (c Config) withDefaults() Config {
-	orDuration := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
-	orDuration(&c.Poll, 400*time.Millisecond)
-	orDuration(&c.FinalityPoll, time.Second)
-	orDuration(&c.Timeout, 10*time.Second)
-	orDuration(&c.LearnTimeout, 2*time.Second)
-	if c.Parallel == 0 {
-		c.Parallel = 6
-	}
-	if c.Span == 0 {
-		c.Span = 256
-	}
-	if c.MaxBlock == 0 {
-		c.MaxBlock = 64 << 20
-	}
-	if c.MaxAccounts == 0 {
-		c.MaxAccounts = 32 << 20
-	}
-	if c.Known == 0 {
-		c.Known = 1 << 18
-	}
-	if c.Wanted == 0 {
-		c.Wanted = 1 << 18
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Poll = cmp.Or(c.Poll, 400*time.Millisecond)
+	c.FinalityPoll = cmp.Or(c.FinalityPoll, time.Second)
+	c.Parallel = cmp.Or(c.Parallel, 6)
+	c.MaxBlock = cmp.Or(c.MaxBlock, 64<<20)
+	c.MaxAccounts = cmp.Or(c.MaxAccounts, 32<<20)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
 
@@ -110,54 +80,38 @@ func ParseSpec(spec string) (Config, error) {
 	if len(theirs) > 0 {
 		address += "?" + strings.Join(theirs, "&")
 	}
-	u, err := parseURL(address)
-	if err != nil {
-		return c, fmt.Errorf("rpc source: %w", err)
+	u, err := url.Parse(address)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.Fragment != "" {
+		return c, errors.New("rpc source: the address is not http://HOST:PORT or https://HOST:PORT, with a path where the node wants one")
 	}
 	c.URL = u
 	return c, nil
-}
-
-// parseURL reads the address of a node. An error never shows it.
-func parseURL(address string) (*url.URL, error) {
-	u, err := url.Parse(address)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.Fragment != "" {
-		return nil, errors.New("the address is not http://HOST:PORT or https://HOST:PORT, with a path where the node wants one")
-	}
-	return u, nil
 }
 
 // option takes an option of ours. It reports whether it is one.
 func (c *Config) option(name, value string) (ours bool, err error) {
 	switch name {
 	case "accounts":
-		for mode, text := range accountsNames {
-			if value == text {
-				c.Accounts = Accounts(mode)
-				return true, nil
-			}
+		mode := slices.Index(accountsNames, value)
+		if mode < 0 {
+			return true, errors.New("accounts is touched, new or none")
 		}
-		return true, errors.New("accounts is touched, new or none")
+		c.Accounts = Accounts(mode)
 	case "from":
 		n, err := strconv.ParseUint(value, 10, 63)
 		if err != nil {
 			return true, errors.New("from is a slot")
 		}
 		c.From = ledger.Some(ledger.Slot(n))
-		return true, nil
 	case "ws":
-		u, err := url.Parse(value)
-		if err != nil || (u.Scheme != "ws" && u.Scheme != "wss") || u.Hostname() == "" || u.Fragment != "" {
-			return true, errors.New("ws is ws://HOST:PORT or wss://HOST:PORT")
-		}
-		c.Socket = u
-		return true, nil
+		return true, errors.New("ws is not taken any more: new blocks are looked for each 400 ms")
 	case "details":
 		if value != "full" && value != "accounts" {
 			return true, errors.New("details is full or accounts")
 		}
 		c.Brief = value == "accounts"
-		return true, nil
+	default:
+		return false, nil
 	}
-	return false, nil
+	return true, nil
 }

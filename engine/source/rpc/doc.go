@@ -47,12 +47,12 @@
 // are left until a block touches them again. An owner that changes while the account lives on is
 // learned when the account has fallen out of memory and is touched again.
 //
-// # Manners
+// # Rate limiting
 //
-// New blocks are looked for each 400 ms, or when the node's WebSocket tells of a new slot, if one is given.
+// New blocks are looked for each 400 ms.
 // At most so many calls are under way at once, one connection each. After a 429 no call begins until
 // Retry-After has passed, or for a time that doubles each time. Failures are tried again with growing
-// pauses drawn at random. Every answer is bounded in size and time.
+// pauses drawn at random. Every answer is bounded in size, elements and time, and one large answer is read at once.
 //
 // Neither the address of the node, which may hold keys, nor any text that came from the node is ever
 // shown.

@@ -31,7 +31,7 @@ const (
 	absent                   // the slot is skipped or the block is missing: the node does not tell which
 	pruned                   // the node does not keep it any more
 	badVersion               // a transaction is of a version that the node may not tell us
-	misfit                   // the block does not build on those that came before it
+	wrongParent              // the block does not build on those that came before it
 )
 
 // causes say what each means, in words and for the figures.
@@ -52,7 +52,7 @@ var causes = []struct {
 	absent:      {"the node has no such block: skipped or missing", upstream.Unavailable},
 	pruned:      {"the node does not keep it any more", upstream.OutOfRange},
 	badVersion:  {"the block holds a transaction of a version that is not known here", upstream.Garbage},
-	misfit:      {"the block does not build on those before it", upstream.WrongParent},
+	wrongParent: {"the block does not build on those before it", upstream.WrongParent},
 }
 
 // callError says why a call gave no result. Its text never holds anything that came from the
@@ -86,8 +86,7 @@ func (e *callError) RetryAfter() time.Duration { return e.after }
 
 // causeOf returns the cause of an error of this package.
 func causeOf(err error) cause {
-	var e *callError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*callError](err); ok {
 		return e.cause
 	}
 	return failed
@@ -100,9 +99,9 @@ func (c cause) lost() bool { return c == unreachable || c == broken || c == time
 // transportCause tells what ended an exchange. The errors of net/http name the address, and with it
 // its secrets: they go no further.
 func transportCause(err error) cause {
-	var timeout net.Error
+	timeout, ok := errors.AsType[net.Error](err)
 	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(err, context.DeadlineExceeded), ok && timeout.Timeout():
 		return timedOut
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return broken
@@ -112,8 +111,8 @@ func transportCause(err error) cause {
 
 // bodyCause tells what ended the reading of an answer that had begun.
 func bodyCause(err error) cause {
-	var corrupt flate.CorruptInputError
-	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt) {
+	_, corrupt := errors.AsType[flate.CorruptInputError](err)
+	if corrupt || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
 		return garbage
 	}
 	if c := transportCause(err); c != unreachable {
@@ -137,39 +136,23 @@ func httpCause(status int) cause {
 	return failed
 }
 
-// Codes of Agave's JSON-RPC, rpc-client-api/src/custom_error.rs, and of JSON-RPC 2.0.
-const (
-	codeCleanedUp        = -32001
-	codeNotAvailable     = -32004
-	codeUnhealthy        = -32005
-	codeSkipped          = -32007
-	codeSkippedLongTerm  = -32009
-	codeNoHistory        = -32011
-	codeStatusNotYet     = -32014
-	codeVersion          = -32015
-	codeMinContext       = -32016
-	codeUnreachableStore = -32019
-	codeMethodNotFound   = -32601
-	codeInvalidParams    = -32602
-	codeRateLimited      = -32429 // of providers, who say 429 as well
-)
-
-// codeCause tells what the code of an error answer means.
+// codeCause tells what the code of an error answer means: those of Agave's JSON-RPC, rpc-client-api/src/custom_error.rs, of
+// JSON-RPC 2.0, and of providers, who put those of HTTP in their place.
 func codeCause(code int64) cause {
 	switch code {
-	case codeNotAvailable, codeStatusNotYet, codeMinContext, codeUnreachableStore:
+	case -32004, -32014, -32016, -32019: // block or status not available yet, below minContextSlot, store unreachable
 		return notYet
-	case codeUnhealthy:
+	case -32005: // unhealthy
 		return behind
-	case codeSkipped, codeSkippedLongTerm:
+	case -32007, -32009: // skipped, in the ledger or in long-term storage
 		return absent
-	case codeCleanedUp:
+	case -32001: // cleaned up
 		return pruned
-	case codeVersion:
+	case -32015: // transaction version
 		return badVersion
-	case codeNoHistory, codeMethodNotFound, codeInvalidParams, 401, 403:
+	case -32011, -32601, -32602, 401, 403: // no history, no such method, invalid parameters
 		return refused
-	case codeRateLimited, 429:
+	case -32429, 429:
 		return rateLimited
 	}
 	return failed

@@ -55,7 +55,7 @@ func (f *follower) finality(ctx context.Context) (rewound bool, err error) {
 		if err := f.emit(ctx, &ledger.SlotStatus{Slot: at.slot, Status: ledger.StatusFinalized, Blockhash: ledger.Some(at.hash)}); err != nil {
 			return false, err
 		}
-		f.final(at.slot)
+		f.final.Store(uint64(at.slot))
 		f.chain = f.chain[:copy(f.chain, f.chain[final:])]
 	}
 	if f.doubts < maxDisputes || len(f.chain) < 2 {

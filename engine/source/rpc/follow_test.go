@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -149,7 +150,8 @@ func TestANodeThatListsNothingIsTold(t *testing.T) {
 		"no history": {says(200, `{"jsonrpc":"2.0","error":{"code":-32011}}`), "the node refused access"},
 		"no access":  {says(403, ""), "the node refused access"},
 		"garbage":    {says(200, "<html>"), "what the node sent could not be understood"},
-		"limited":    {says(429, ""), "the node's rate limit is used up"},
+		"limited":    {says(429, ""), "the node limits our requests"},
+		"told when":  {says(429, "", "Retry-After", "7"), "the node limits our requests, asked to wait 7 s"},
 	}
 	for name, tt := range tests {
 		bubble.Test(t, func(t *testing.T) {
@@ -186,47 +188,28 @@ func TestANodeThatListsNothingIsTold(t *testing.T) {
 	}
 }
 
-func TestSkippedSlotsAreNoGap(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t)
-		n.add(10, 11)
-		n.add(11, 14, 15)
-		// The node lists 12 and 13 too, and has neither.
-		n.fault = func(w http.ResponseWriter, method string, params []json.RawMessage) bool {
-			if method != "getBlocks" || string(params[0]) != "11" {
-				return false
+// The list of slots is a hint: it may hold slots that were skipped, and leave blocks out.
+func TestAWrongListIsNoGap(t *testing.T) {
+	for _, list := range []string{"[11,12,13,14,15]", "[15]"} {
+		bubble.Test(t, func(t *testing.T) {
+			n := startNode(t)
+			n.add(10, 11, 14, 15)
+			n.fault = func(w http.ResponseWriter, method string, params []json.RawMessage) bool {
+				if method != "getBlocks" || string(params[0]) != "11" {
+					return false
+				}
+				says(200, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, n.calledLocked(), list))(w)
+				return true
 			}
-			says(200, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":[11,12,13,14,15]}`, n.calls["getBlocks"]+n.calls["getSlot"]))(w)
-			return true
-		}
-		s := New(n.config())
-		r := follow(t, s, at(10), untilSlot(15))
-		wantSlots(t, r, 11, 14, 15)
-		if g := s.Upstream(); g.Gaps != 0 {
-			t.Errorf("figures: %+v", g)
-		}
-	})
-}
-
-func TestBlocksThatTheListLeftOutAreFetched(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t)
-		n.add(10, 11, 12, 13, 14, 15)
-		n.fault = func(w http.ResponseWriter, method string, params []json.RawMessage) bool {
-			if method != "getBlocks" || string(params[0]) != "11" {
-				return false
+			s := New(n.config())
+			r := follow(t, s, at(10), untilSlot(15))
+			wantSlots(t, r, 11, 14, 15)
+			wantChain(t, r)
+			if g := s.Upstream(); g.Gaps != 0 {
+				t.Errorf("%s: figures: %+v", list, g)
 			}
-			says(200, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":[15]}`, n.calls["getBlocks"]+n.calls["getSlot"]))(w)
-			return true
-		}
-		s := New(n.config())
-		r := follow(t, s, at(10), untilSlot(15))
-		wantSlots(t, r, 11, 12, 13, 14, 15)
-		wantChain(t, r)
-		if g := s.Upstream(); g.Gaps != 0 {
-			t.Errorf("figures: %+v", g)
-		}
-	})
+		})
+	}
 }
 
 // At the tip a node lists what it cannot answer for a moment, and a balancer may ask one that is behind twice.
@@ -254,11 +237,7 @@ func wrongOnce(n *fakeNode, slot ledger.Slot, wrong fakeBlock) {
 			return false
 		}
 		done = true
-		total := 0
-		for _, calls := range n.calls {
-			total += calls
-		}
-		says(200, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, total, wrong.json()))(w)
+		says(200, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, n.calledLocked(), wrong.json()))(w)
 		return true
 	})
 }
@@ -341,6 +320,34 @@ func TestAnotherLedgerIsRefused(t *testing.T) {
 	})
 }
 
+// A node that names another hash with each call proves nothing: it is asked on, and health is told.
+func TestANodeThatContradictsItselfIsNoOtherLedger(t *testing.T) {
+	for name, from := range map[string]*ledger.ResumePoint{"fresh": nil, "resumed": at(10)} {
+		bubble.Test(t, func(t *testing.T) {
+			n := startNode(t)
+			n.add(9, 10, 11)
+			n.fault = func(_ http.ResponseWriter, method string, _ []json.RawMessage) bool {
+				if method == "getBlock" {
+					for _, b := range n.blocks {
+						b.hash, b.previous = hashOf(fmt.Sprint(n.calls)), hashOf(fmt.Sprint("before", n.calls))
+					}
+				}
+				return false
+			}
+			go goesOn(n, 11, 200)
+			s := New(n.config())
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := s.Run(ctx, from, (&recorder{}).emit); err != context.DeadlineExceeded {
+				t.Errorf("%s: Run: err = %v", name, err)
+			}
+			if got := s.Trouble(); !strings.Contains(got, upstream.WrongParent.Reason()) || !strings.Contains(got, "slots ahead") {
+				t.Errorf("%s: trouble is %q", name, got)
+			}
+		})
+	}
+}
+
 func TestFinalityIsToldByHash(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
@@ -399,28 +406,6 @@ func TestPollsPolitely(t *testing.T) {
 		// A minute of looking each 400 ms, and for finality and the head each 1 and 2 s.
 		if lists, slots := n.calls["getBlocks"], n.calls["getSlot"]; lists > 152 || slots > 93 || lists < 140 {
 			t.Errorf("%d getBlocks, %d getSlot in a minute", lists, slots)
-		}
-	})
-}
-
-func TestANodeThatIsAwayIsNotHammered(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t)
-		n.add(10, 11)
-		begun := time.Now()
-		n.fault = func(w http.ResponseWriter, _ string, _ []json.RawMessage) bool {
-			if time.Since(begun) > 10*time.Minute {
-				return false
-			}
-			says(502, "")(w)
-			return true
-		}
-		c := n.config()
-		c.Random = nil
-		s := New(c)
-		follow(t, s, at(10), untilSlot(11))
-		if calls := n.calls["getBlocks"]; calls < 60 || calls > 600 {
-			t.Errorf("%d calls in 10 minutes", calls)
 		}
 	})
 }

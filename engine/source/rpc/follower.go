@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -10,6 +11,8 @@ import (
 )
 
 const (
+	// usualSpan is how many slots are listed at once, where their blocks are not far apart.
+	usualSpan = 256
 	// rootSearch is how far below the newest slot the first block is looked for.
 	rootSearch = 64
 	// maxUnfinal bounds the blocks that are followed while the node finalizes none.
@@ -34,7 +37,7 @@ type follower struct {
 	stats  *upstream.Stats
 	learn  *learner
 	emit   ledger.Emit
-	final  func(ledger.Slot) // told each slot that was emitted as final
+	final  *atomic.Uint64 // the newest slot that was emitted as final
 
 	rootless bool        // nothing is held: any block may be the first
 	upTo     ledger.Slot // the last slot to emit, 0 for none
@@ -42,52 +45,43 @@ type follower struct {
 
 	pause    upstream.Backoff
 	misses   int         // how often in a row the next block could not be had
-	disputes int         // how often in a row the node contradicted what was emitted
+	disputes int         // how often in a row the node showed the same other block, or none, in the place of the last one
+	rival    ledger.Hash // of that block; zero where the node showed none
 	failures int         // how often in a row anything did not work
 	doubts   int         // how often in a row the node did not have what should be final
 	gap      ledger.Slot // blocks up to there are told to be missing; 0 for none
 	why      error       // why the next block could not be had last
 
-	span  ledger.Slot // how many slots are listed next
-	bare  ledger.Slot // no block is listed after the newest up to there; 0 where that is not known
-	tip   ledger.Slot // the newest slot that the node told of
-	lower int         // how often in a row it told of a much lower one
-	most  ledger.Slot // the highest of those
+	span      ledger.Slot // how many slots are listed next
+	emptyUpTo ledger.Slot // no block is listed after the newest up to there; 0 where that is not known
+	tip       ledger.Slot // the newest slot that the node told of
+	lower     int         // how often in a row it told of a much lower one
+	most      ledger.Slot // the highest of those
 
 	nextFinality time.Time
 	nextHead     time.Time
 }
 
-func (s *Source) newFollower(emit ledger.Emit, mode Accounts) *follower {
-	return &follower{
-		config: &s.config, client: s.client, stats: &s.stats, emit: emit,
-		learn: newLearner(s.client, &s.config, mode), span: s.config.Span, final: func(ledger.Slot) {},
+// newFollower returns a follower that begins with what builds on a block that is held, or with any block. The first of
+// all is looked for with each step, as the node may be wrong once about what is its newest.
+func (s *Source) newFollower(from *ledger.ResumePoint, emit ledger.Emit, mode Accounts) *follower {
+	f := &follower{
+		config: &s.config, client: s.client, stats: &s.stats, emit: emit, final: &s.final,
+		rootless: from == nil, chain: []link{{}}, learn: newLearner(s.client, &s.config, mode), span: usualSpan,
 		pause: upstream.Backoff{Min: s.config.Poll / 2, Max: 10 * time.Second, Random: s.config.Random},
 	}
-}
-
-// last returns the newest block emitted, or where the follower began.
-func (f *follower) last() link {
-	if len(f.chain) == 0 {
-		return link{} // it has not begun
-	}
-	return f.chain[len(f.chain)-1]
-}
-
-// begin says where to begin: with what builds on a block that is held, or with any block. The first of
-// all is looked for with each step, as the node may be wrong once about what is its newest.
-func (f *follower) begin(from *ledger.ResumePoint) {
-	f.chain = []link{{}}
 	switch {
 	case from != nil:
 		f.chain[0] = link{from.Slot, from.Blockhash}
 		f.stats.Resumed(from.Slot)
 	case f.config.From.Known:
-		f.rootless, f.chain[0].slot = true, max(f.config.From.Value, 1)-1
-	default:
-		f.rootless = true
+		f.chain[0].slot = max(f.config.From.Value, 1) - 1
 	}
+	return f
 }
+
+// last returns the newest block emitted, or where the follower began.
+func (f *follower) last() link { return f.chain[len(f.chain)-1] }
 
 // rest waits after something did not work. If it goes on not to work health is told why, and the log, once.
 func (f *follower) rest(ctx context.Context) error {
@@ -103,10 +97,10 @@ func (f *follower) rest(ctx context.Context) error {
 // works notes that a block came, or that there is none to come yet.
 func (f *follower) works() {
 	if f.failures >= patience {
-		f.stats.Going()
+		f.stats.Recovered()
 		f.config.Logger.Info("the node is followed again", "slot", uint64(f.last().slot))
 	}
-	f.misses, f.disputes, f.failures, f.bare, f.why = 0, 0, 0, 0, nil
+	f.misses, f.disputes, f.failures, f.emptyUpTo, f.why = 0, 0, 0, 0, nil
 	f.pause.Reset()
 }
 
@@ -145,7 +139,7 @@ func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool)
 			}
 		case b.ParentSlot > f.last().slot:
 			if !q.first(b.ParentSlot) {
-				return false, f.miss(ctx, b.Slot, misfit)
+				return false, f.miss(ctx, b.Slot, wrongParent)
 			}
 		default:
 			return false, f.dispute(ctx, b)
@@ -184,7 +178,7 @@ func (f *follower) put(ctx context.Context, b *ledger.Block, asks bool) error {
 			return err
 		}
 	}
-	base := f.learn.settle(b)
+	base := f.learn.attachAnswers(b)
 	f.stats.Sealed(b.Slot)
 	if err := f.emit(ctx, b); err != nil {
 		return err
@@ -292,13 +286,15 @@ func (f *follower) miss(ctx context.Context, slot ledger.Slot, why cause) error 
 // dispute decides what it means that a block builds on none that was emitted last. Either the block
 // is wrong, or what was emitted is: then the follower goes back to where it agrees with the node.
 func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
-	f.disputes++
 	f.stats.Failed(upstream.WrongParent)
 	last := f.last()
-	f.why = &callError{method: "getBlock", cause: misfit, detail: fmt.Errorf("block %d, after block %d", b.Slot, last.slot)}
+	f.why = &callError{method: "getBlock", cause: wrongParent, detail: fmt.Errorf("block %d, after block %d", b.Slot, last.slot)}
 	hash, err := f.client.hash(ctx, last.slot, ledger.Confirmed)
 	gone := err != nil && (causeOf(err) == absent || causeOf(err) == pruned)
 	differs := err == nil && hash != last.hash
+	if f.disputes++; hash != f.rival {
+		f.disputes, f.rival = 1, hash
+	}
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -306,12 +302,13 @@ func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
 		return f.rest(ctx)
 	case !gone && !differs:
 		// The node has what was emitted: it contradicts itself, or cannot be asked now.
-		return f.miss(ctx, b.Slot, misfit)
+		f.disputes = 0
+		return f.miss(ctx, b.Slot, wrongParent)
 	case len(f.chain) > 1:
 		f.rewind(len(f.chain) - 1)
 		return nil
-	case f.disputes < maxDisputes:
-		return f.miss(ctx, b.Slot, misfit)
+	case f.disputes < maxDisputes: // a node that names another hash with each call proves nothing
+		return f.miss(ctx, b.Slot, wrongParent)
 	}
 	return fmt.Errorf("block %s at slot %d is final here: %w", last.hash, last.slot, upstream.ErrOtherChain)
 }

@@ -154,28 +154,6 @@ func TestWhichAccountsAreAskedFor(t *testing.T) {
 	}
 }
 
-// Delegates change without a trace in blocks: the newest one is asked for.
-func TestDelegatesAreFollowed(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t)
-		k, mint, wallet := keyOf(1), keyOf(7), keyOf(8)
-		n.add(10, 11)
-		n.pay(11, 500, k)
-		n.hold(k, 500, ledger.TokenProgram, holding(mint, wallet, 5, 1))
-		go func() {
-			time.Sleep(2 * time.Second)
-			n.hold(k, 500, ledger.TokenProgram, holding(mint, wallet, 5, 2))
-			n.prepare(11, 12)
-			n.pay(12, 500, k)
-			n.confirm(12)
-		}()
-		r := follow(t, New(n.config()), at(10), untilSlot(12))
-		if a := stateAfter(r.events)[k]; a.Token == nil || a.Token.Details.Value.Delegate != ledger.Some(ledger.Pubkey{2}) {
-			t.Errorf("got %+v", a)
-		}
-	})
-}
-
 func TestCatchingUpAsksOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t)
@@ -266,11 +244,7 @@ func TestANodeThatCannotTellAccountsIsNotHammered(t *testing.T) {
 			says(500, "")(w)
 			return true
 		}
-		go func() {
-			for slot := ledger.Slot(12); n.wait(400 * time.Millisecond); slot++ {
-				n.add(slot-1, slot)
-			}
-		}()
+		go goesOn(n, 11, 200)
 		c := n.config()
 		c.Random = func(n int64) int64 { return n - 1 }
 		follow(t, New(c), at(10), untilSlot(200))
@@ -308,7 +282,7 @@ func TestWhatIsTakenBackIsAskedForAgain(t *testing.T) {
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	m := newMemory(100)
+	m := newRecentAccounts(100)
 	kept := keyOf(50_000)
 	for i := range 10_000 {
 		m.put(keyOf(i), plain)
@@ -326,13 +300,13 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Error("what was forgotten is remembered")
 	}
 
-	c := Config{Wanted: 10, Logger: slog.New(slog.DiscardHandler)}.withDefaults()
+	c := Config{Logger: slog.New(slog.DiscardHandler)}.withDefaults()
 	l := newLearner(nil, &c, AccountsTouched)
 	b := &ledger.Block{Slot: 1}
-	for i := range 50 {
-		b.Accounts = append(b.Accounts, ledger.AccountWrite{Pubkey: keyOf(i), Lamports: 1})
+	for i := range maxWanted + 40 {
+		b.Accounts = append(b.Accounts, ledger.AccountWrite{Pubkey: ledger.Pubkey{byte(i), byte(i >> 8), byte(i >> 16)}, Lamports: 1})
 	}
-	if l.note(b); len(l.wanted) != 10 || l.forgotten != 40 {
+	if l.note(b); len(l.wanted) != maxWanted || l.forgotten != 40 {
 		t.Errorf("%d are wanted, %d forgotten", len(l.wanted), l.forgotten)
 	}
 }
@@ -341,9 +315,8 @@ func TestTokenFactsComeFromThePartOfTheData(t *testing.T) {
 	mint, wallet := keyOf(7), keyOf(8)
 	account := holding(mint, wallet, 5, 1)
 	extended := append(append(holding(mint, wallet, 6, 0), 2), make([]byte, 40)...)
-	mintData := make([]byte, 82)
-	mintData[36], mintData[44], mintData[45] = 9, 3, 1
-	scaled := append(append(append([]byte{}, mintData...), make([]byte, 83)...), 1, 25, 0, 4, 0, 1, 2, 3, 4)
+	scaled := scaledMint(9, 3)
+	mintData := scaled[:82]
 	multisig := append(append(holding(mint, wallet, 7, 0), 2), make([]byte, 355-166)...)
 	tests := map[string]struct {
 		owner  ledger.Pubkey

@@ -2,10 +2,18 @@ package rpc
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/upstream"
+)
+
+const (
+	maxKnown  = 1 << 18 // accounts that are remembered as known
+	maxWanted = 1 << 18 // accounts that wait to be asked for
+	// learnTimeout is how long a block waits for the accounts that it touched.
+	learnTimeout = 2 * time.Second
 )
 
 // maxAsked bounds the accounts that one block waits for: 32 calls.
@@ -22,22 +30,20 @@ type learner struct {
 	client *client
 	config *Config
 
-	known  *memory
+	known  *recentAccounts
 	wanted map[ledger.Pubkey]struct{}
 	ahead  []fetched // of blocks that are not emitted yet
 
-	pause upstream.Backoff // after a failure
-	until time.Time        // nothing is asked before
-	// failed is why nothing is.
-	failed error
-	// forgotten counts accounts that were not asked for because too many waited.
-	forgotten int
+	pause     upstream.Backoff // after a failure
+	until     time.Time        // nothing is asked before
+	failed    error            // why nothing is
+	forgotten int              // accounts that were not asked for because too many waited
 }
 
 func newLearner(client *client, config *Config, mode Accounts) *learner {
 	return &learner{
 		mode: mode, client: client, config: config,
-		known: newMemory(config.Known), wanted: make(map[ledger.Pubkey]struct{}),
+		known: newRecentAccounts(maxKnown), wanted: make(map[ledger.Pubkey]struct{}),
 		pause: upstream.Backoff{Min: config.Poll, Max: 10 * time.Second, Random: config.Random},
 	}
 }
@@ -67,7 +73,7 @@ func (l *learner) note(b *ledger.Block) {
 }
 
 func (l *learner) want(key ledger.Pubkey) {
-	if _, ok := l.wanted[key]; !ok && len(l.wanted) >= l.config.Wanted {
+	if _, ok := l.wanted[key]; !ok && len(l.wanted) >= maxWanted {
 		if l.forgotten++; l.forgotten == 1 {
 			l.config.Logger.Warn("more accounts are not known than may wait to be asked for: some stay partial until a block touches them again", "waiting", len(l.wanted))
 		}
@@ -88,27 +94,22 @@ func (l *learner) ask(ctx context.Context, at ledger.Slot) error {
 	case time.Now().Before(l.until):
 		return l.failed
 	}
-	waiting := make(map[ledger.Pubkey]bool)
-	for _, f := range l.ahead {
-		for i := range f.writes {
-			waiting[f.writes[i].Pubkey] = true
-		}
-	}
+	answered := l.answered()
 	keys := make([]ledger.Pubkey, 0, min(len(l.wanted), maxAsked))
 	for key := range l.wanted {
 		if len(keys) == maxAsked {
 			break
 		}
-		if !waiting[key] {
+		if !answered[key] {
 			keys = append(keys, key)
 		}
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, l.config.LearnTimeout)
+	limited, cancel := context.WithTimeout(ctx, learnTimeout)
 	defer cancel()
-	results, err := l.client.accounts(limited, keys, ledger.Confirmed, at, l.config.MaxAccounts)
+	results, err := l.client.accounts(limited, keys, ledger.Confirmed, at)
 	l.ahead = append(l.ahead, results...)
 	if err != nil {
 		l.until, l.failed = time.Now().Add(l.pause.Next()), err
@@ -118,10 +119,10 @@ func (l *learner) ask(ctx context.Context, at ledger.Slot) error {
 	return nil
 }
 
-// settle adds to a block, which is about to be emitted, what was asked for and stands at its slot: to
+// attachAnswers adds to a block, which is about to be emitted, what was asked for and stands at its slot: to
 // the block itself where it touched the account, else as base state to be emitted after it.
 // What stands at a later slot waits for that one's block.
-func (l *learner) settle(b *ledger.Block) *ledger.BaseState {
+func (l *learner) attachAnswers(b *ledger.Block) *ledger.BaseState {
 	if len(l.ahead) == 0 {
 		return nil
 	}
@@ -133,18 +134,17 @@ func (l *learner) settle(b *ledger.Block) *ledger.BaseState {
 	later := l.ahead[:0]
 	for _, f := range l.ahead {
 		switch {
-		case f.slot > b.Slot && b.Slot <= f.asked+maxAhead:
+		case f.Slot > b.Slot && b.Slot <= f.asked+maxAhead:
 			later = append(later, f)
 			continue
-		case f.slot != b.Slot:
+		case f.Slot != b.Slot:
 			continue // its block never came, or will not: the accounts are still wanted
 		}
-		for _, w := range f.writes {
+		for _, w := range f.Accounts {
 			l.learned(&w)
 			switch {
 			case w.Lamports == 0:
-				// Blocks tell what closes. A node that does not know an account which they
-				// show alive is not asked to bury it.
+				// Absence never closes an account: a block does.
 			case touched[w.Pubkey]:
 				b.Accounts = append(b.Accounts, w)
 			default:
@@ -162,19 +162,17 @@ func (l *learner) settle(b *ledger.Block) *ledger.BaseState {
 
 // reset forgets what was found out: blocks were taken back, and what they taught with them.
 func (l *learner) reset() {
-	l.known, l.ahead = newMemory(l.config.Known), nil
+	l.known, l.ahead = newRecentAccounts(maxKnown), nil
 }
 
 // rest returns what stands at slots after the last block, for who has no block to add it to.
 func (l *learner) rest() (states []*ledger.BaseState) {
 	for _, f := range l.ahead {
-		state := &ledger.BaseState{Slot: f.slot}
-		for _, w := range f.writes {
-			if l.learned(&w); w.Lamports != 0 { // as settle does
-				state.Accounts = append(state.Accounts, w)
-			}
-		}
-		states = append(states, state)
+		f.Accounts = slices.DeleteFunc(f.Accounts, func(w ledger.AccountWrite) bool {
+			l.learned(&w)
+			return w.Lamports == 0 // as attachAnswers does
+		})
+		states = append(states, &f.BaseState)
 	}
 	l.ahead = nil
 	return states
@@ -195,13 +193,22 @@ func (l *learner) learned(w *ledger.AccountWrite) {
 
 // wantsMore reports whether accounts are wanted of which no answer waits.
 func (l *learner) wantsMore() bool {
-	answered := 0
-	for _, f := range l.ahead {
-		for i := range f.writes {
-			if _, ok := l.wanted[f.writes[i].Pubkey]; ok {
-				answered++
-			}
+	answered := l.answered()
+	for key := range l.wanted {
+		if !answered[key] {
+			return true
 		}
 	}
-	return answered < len(l.wanted)
+	return false
+}
+
+// answered returns the accounts of which an answer waits for its block.
+func (l *learner) answered() map[ledger.Pubkey]bool {
+	keys := make(map[ledger.Pubkey]bool)
+	for _, f := range l.ahead {
+		for i := range f.Accounts {
+			keys[f.Accounts[i].Pubkey] = true
+		}
+	}
+	return keys
 }

@@ -19,7 +19,7 @@ func (f *follower) step(ctx context.Context) (more bool, err error) {
 			return true, err
 		}
 	}
-	from := max(f.last().slot, f.bare)
+	from := max(f.last().slot, f.emptyUpTo)
 	to := from + f.span
 	if f.upTo > 0 {
 		to = min(to, f.upTo)
@@ -36,7 +36,7 @@ func (f *follower) step(ctx context.Context) (more bool, err error) {
 	f.tip = max(f.tip, newest)
 	f.stats.Saw(newest)
 	behind := f.upTo == 0 && to-newest < f.span/4
-	f.span = f.config.Span
+	f.span = usualSpan
 	if f.rootless && !f.config.From.Known {
 		slots = slots[len(slots)-1:]
 	} else if len(slots) > int(f.span) {
@@ -47,7 +47,7 @@ func (f *follower) step(ctx context.Context) (more bool, err error) {
 	}
 	done, err := f.walk(ctx, slots, !behind)
 	if f.upTo == 0 { // who fills a gap gives up before it begins to look again
-		f.bare = 0
+		f.emptyUpTo = 0
 	}
 	return behind || !done, err
 }
@@ -95,23 +95,23 @@ func (f *follower) unlisted(ctx context.Context, to, head ledger.Slot) error {
 		f.stats.Failed(upstream.Unavailable)
 	}
 	if head <= to {
-		f.bare, f.span = 0, f.config.Span
+		f.emptyUpTo, f.span = 0, usualSpan
 		return f.rest(ctx)
 	}
 	kept := f.firstKept(ctx)
 	if f.upTo > 0 && kept > f.upTo {
-		f.bare, f.why = 0, &callError{method: "getBlocks", cause: pruned}
+		f.emptyUpTo, f.why = 0, &callError{method: "getBlocks", cause: pruned}
 		return f.miss(ctx, f.upTo, pruned)
 	}
 	if kept > to && kept <= head {
 		if f.rootless && f.failures == 0 {
 			f.config.Logger.Warn("the node does not keep what comes first: it begins later", "after_slot", uint64(f.last().slot), "slot", uint64(kept))
 		}
-		f.bare = kept - 1
+		f.emptyUpTo = kept - 1
 		return ctx.Err()
 	}
 	if to != f.upTo {
-		f.bare, f.span = to, min(2*f.span, maxListed)
+		f.emptyUpTo, f.span = to, min(2*f.span, maxListed)
 	}
 	return f.rest(ctx)
 }
@@ -158,6 +158,6 @@ func (f *follower) heard(head ledger.Slot) {
 	}
 	f.config.Logger.Warn("the node's newest slot is lower than it said", "said", uint64(f.tip), "slot", uint64(f.most))
 	f.stats.Failed(causes[why].kind)
-	f.stats.Fell(f.most)
+	f.stats.SlotRegressed(f.most)
 	f.tip, f.lower, f.most = f.most, 0, 0
 }

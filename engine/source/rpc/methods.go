@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/nodejson"
@@ -57,32 +56,26 @@ func (c *client) slots(ctx context.Context, first, last ledger.Slot, level ledge
 		return nil, err
 	case list == nil:
 		return nil, wrong("there is no list")
-	case len(*list) == 0:
-		return nil, nil
-	case !slices.IsSorted(*list) || len(slices.Compact(slices.Clone(*list))) != len(*list):
-		return nil, wrong("the slots are not in order")
-	case (*list)[0] < first || (*list)[len(*list)-1] > last:
-		return nil, wrong("a slot is out of the range")
+	}
+	next := first
+	for _, slot := range *list {
+		if slot < next || slot > last {
+			return nil, wrong("a slot is out of order or out of the range")
+		}
+		next = slot + 1
 	}
 	return *list, nil
 }
 
-// block returns the confirmed block of a slot. That it is not there is a *callError too, also where
-// the node says so by a null.
-func (c *client) block(ctx context.Context, slot ledger.Slot, brief bool, maxBytes int64) (*ledger.Block, error) {
+// block returns the confirmed block of a slot.
+func (c *client) block(ctx context.Context, slot ledger.Slot) (*ledger.Block, error) {
 	details := "full"
-	if brief {
+	if c.config.Brief {
 		details = "accounts"
 	}
-	j, err := call[nodejson.Block](ctx, c, maxBytes, "getBlock", uint64(slot), options{
-		"commitment": "confirmed", "encoding": "json", "transactionDetails": details, "rewards": true,
-		"maxSupportedTransactionVersion": maxTransactionVersion,
-	})
-	switch {
-	case err != nil:
+	j, err := c.getBlock(ctx, slot, c.config.MaxBlock, options{"commitment": "confirmed", "encoding": "json", "transactionDetails": details, "rewards": true})
+	if err != nil {
 		return nil, err
-	case j == nil:
-		return nil, c.counted(&callError{method: "getBlock", cause: absent})
 	}
 	b, err := j.At(slot)
 	if err == nil && b.ParentSlot >= b.Slot && b.Slot != 0 {
@@ -100,15 +93,9 @@ func (c *client) block(ctx context.Context, slot ledger.Slot, brief bool, maxByt
 
 // hash returns the hash of the block of a slot.
 func (c *client) hash(ctx context.Context, slot ledger.Slot, level ledger.Commitment) (ledger.Hash, error) {
-	j, err := call[nodejson.Block](ctx, c, maxSmall, "getBlock", uint64(slot), options{
-		"commitment": level.String(), "transactionDetails": "none", "rewards": false,
-		"maxSupportedTransactionVersion": maxTransactionVersion,
-	})
+	j, err := c.getBlock(ctx, slot, maxSmall, options{"commitment": level.String(), "transactionDetails": "none", "rewards": false})
 	if err != nil {
 		return ledger.Hash{}, err
-	}
-	if j == nil {
-		return ledger.Hash{}, c.counted(&callError{method: "getBlock", cause: absent})
 	}
 	hash, err := nodejson.ParseHash("blockhash", j.Blockhash)
 	if err != nil {
@@ -117,10 +104,15 @@ func (c *client) hash(ctx context.Context, slot ledger.Slot, level ledger.Commit
 	return hash, nil
 }
 
-// counted counts what is wrong with an answer that was one.
-func (c *client) counted(e *callError) error {
-	c.fell(e)
-	return e
+// getBlock returns what the node shows of the block of a slot. That it is not there is a *callError too, also where the node
+// says so by a null.
+func (c *client) getBlock(ctx context.Context, slot ledger.Slot, maxBytes int, o options) (*nodejson.Block, error) {
+	o["maxSupportedTransactionVersion"] = maxTransactionVersion
+	j, err := call[nodejson.Block](ctx, c, maxBytes, "getBlock", uint64(slot), o)
+	if err == nil && j == nil {
+		err = c.counted(&callError{method: "getBlock", cause: absent})
+	}
+	return j, err
 }
 
 // accountList is the result of getMultipleAccounts.

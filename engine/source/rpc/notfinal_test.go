@@ -46,7 +46,7 @@ func TestANodeThatFinalizesNothingIsTold(t *testing.T) {
 		n := startNode(t)
 		s := New(n.config())
 		defer s.CloseIdle()
-		f := s.newFollower(nil, AccountsNone)
+		f := s.newFollower(nil, nil, AccountsNone)
 		f.chain = make([]link, maxUnfinal)
 		for range patience {
 			if more, err := f.goOn(t.Context()); more || err != nil {

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"ledgerd/engine/ledger"
@@ -32,8 +33,7 @@ func (p *fetching) wait(ctx context.Context) error {
 // queue fetches blocks, several at once, and hands them over in the order of slots. It belongs to one
 // goroutine, which must stop it.
 type queue struct {
-	fetch  func(ctx context.Context, slot ledger.Slot) (*ledger.Block, error)
-	ahead  int // so many are fetched at once
+	client *client
 	list   []*fetching
 	slots  []ledger.Slot // not begun
 	ctx    context.Context
@@ -42,16 +42,13 @@ type queue struct {
 }
 
 func (f *follower) newQueue(ctx context.Context, slots []ledger.Slot) *queue {
-	q := &queue{
-		ahead: max(f.config.Parallel-1, 1), // one call is left for the rest
-		slots: slots,
-		fetch: func(ctx context.Context, slot ledger.Slot) (*ledger.Block, error) {
-			return f.client.block(ctx, slot, f.config.Brief, f.config.MaxBlock)
-		},
-	}
+	q := &queue{client: f.client, slots: slots}
 	q.ctx, q.cancel = context.WithCancel(ctx)
 	return q
 }
+
+// ahead returns how many blocks are fetched at once: one call is left for the rest.
+func (q *queue) ahead() int { return max(q.client.config.Parallel-1, 1) }
 
 // stop ends all calls and waits for them.
 func (q *queue) stop() {
@@ -61,7 +58,7 @@ func (q *queue) stop() {
 
 // front returns the next block, nil if there is none.
 func (q *queue) front() *fetching {
-	for len(q.slots) > 0 && len(q.list) < q.ahead {
+	for len(q.slots) > 0 && len(q.list) < q.ahead() {
 		q.list = append(q.list, q.begin(q.slots[0]))
 		q.slots = q.slots[1:]
 	}
@@ -74,7 +71,7 @@ func (q *queue) front() *fetching {
 func (q *queue) begin(slot ledger.Slot) *fetching {
 	p := &fetching{slot: slot, done: make(chan struct{})}
 	q.calls.Go(func() {
-		p.block, p.err = q.fetch(q.ctx, slot)
+		p.block, p.err = q.client.block(q.ctx, slot)
 		close(p.done)
 	})
 	return p
@@ -82,8 +79,7 @@ func (q *queue) begin(slot ledger.Slot) *fetching {
 
 // drop leaves the first n out.
 func (q *queue) drop(n int) {
-	clear(q.list[:n])
-	q.list = q.list[n:]
+	q.list = slices.Delete(q.list, 0, n)
 }
 
 // again fetches the front once more.
@@ -91,10 +87,10 @@ func (q *queue) again() { q.list[0] = q.begin(q.list[0].slot) }
 
 // first puts a slot in front. It reports whether there is room.
 func (q *queue) first(slot ledger.Slot) bool {
-	if len(q.list) >= q.ahead+maxDetour {
+	if len(q.list) >= q.ahead()+maxDetour {
 		return false
 	}
-	q.list = append([]*fetching{q.begin(slot)}, q.list...)
+	q.list = slices.Insert(q.list, 0, q.begin(slot))
 	return true
 }
 

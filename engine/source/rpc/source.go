@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +25,7 @@ func Open(spec string, c Config) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.URL, c.Socket, c.Accounts, c.From, c.Brief = parsed.URL, parsed.Socket, parsed.Accounts, parsed.From, parsed.Brief
+	c.URL, c.Accounts, c.From, c.Brief = parsed.URL, parsed.Accounts, parsed.From, parsed.Brief
 	return New(c), nil
 }
 
@@ -53,27 +52,17 @@ func (s *Source) Upstream() upstream.Snapshot { return s.stats.Snapshot() }
 
 // CloseIdle gives back the connections that nobody uses. Run does so at its end; who only fills and
 // fetches calls it.
-func (s *Source) CloseIdle() { s.client.close() }
+func (s *Source) CloseIdle() { s.client.http.CloseIdleConnections() }
 
 // Run emits the node's confirmed blocks, in the order of the chain and without a gap, and what becomes
 // final, until ctx ends (it returns ctx.Err()), emit fails (its error), or the node turns out to
 // show another ledger. It tries for ever whatever else goes wrong.
 func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
-	defer s.client.close()
-	trigger := newTrigger(&s.config)
-	if s.config.Socket != nil {
-		var listening sync.WaitGroup
-		defer listening.Wait()
-		listenCtx, stop := context.WithCancel(ctx)
-		defer stop()
-		listening.Go(func() { trigger.run(listenCtx) })
-	}
-	f := s.newFollower(emit, s.config.Accounts)
-	f.final = func(slot ledger.Slot) { s.final.Store(uint64(slot)) }
+	defer s.CloseIdle()
+	f := s.newFollower(from, emit, s.config.Accounts)
 	if from != nil {
 		s.final.Store(uint64(from.Slot))
 	}
-	f.begin(from)
 	for {
 		begun := time.Now()
 		more, err := f.goOn(ctx)
@@ -83,13 +72,11 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 		if _, err := f.finality(ctx); err != nil {
 			return err
 		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+		pause := max(s.config.Poll-time.Since(begun), s.config.Poll/4)
 		if more {
-			continue
+			pause = 0
 		}
-		if err := trigger.wait(ctx, begun); err != nil {
+		if err := upstream.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
@@ -111,9 +98,8 @@ func (s *Source) Fill(ctx context.Context, after ledger.Slot, afterHash ledger.H
 	if s.config.Accounts == AccountsNone {
 		mode = AccountsNone
 	}
-	f := s.newFollower(emit, mode)
+	f := s.newFollower(&ledger.ResumePoint{Slot: after, Blockhash: afterHash}, emit, mode)
 	f.upTo = upTo
-	f.begin(&ledger.ResumePoint{Slot: after, Blockhash: afterHash})
 	furthest := after // where blocks were looked for
 	for tries := 0; f.last().slot < upTo; {
 		before := f.last()
@@ -123,8 +109,8 @@ func (s *Source) Fill(ctx context.Context, after ledger.Slot, afterHash ledger.H
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case f.last() != before || f.bare > furthest:
-			tries, furthest = 0, max(f.last().slot, f.bare)
+		case f.last() != before || f.emptyUpTo > furthest:
+			tries, furthest = 0, max(f.last().slot, f.emptyUpTo)
 			continue
 		case f.why == nil:
 			f.why = &callError{method: "getBlocks", cause: absent}
@@ -155,18 +141,17 @@ func (s *Source) Fetch(ctx context.Context, keys []ledger.Pubkey, level ledger.C
 	if wait := s.client.limited(); wait > 0 {
 		return nil, &ledger.UpstreamError{Busy: true, RetryAfter: wait, Err: &callError{method: "getMultipleAccounts", cause: rateLimited}}
 	}
-	results, err := s.client.accounts(ctx, keys, level, ledger.Slot(s.final.Load()), s.config.MaxAccounts)
-	var failed *callError
+	results, err := s.client.accounts(ctx, keys, level, ledger.Slot(s.final.Load()))
+	failed, ok := errors.AsType[*callError](err)
 	switch {
-	case errors.As(err, &failed):
+	case ok:
 		busy := failed.cause == rateLimited || failed.cause == notYet || failed.cause == behind
 		return nil, &ledger.UpstreamError{Busy: busy, RetryAfter: failed.after, Err: failed}
 	case err != nil:
 		return nil, err
 	}
-	state := &ledger.BaseState{}
-	for _, f := range results { // one: so many keys are told as of one slot
-		state.Slot, state.Accounts = f.slot, f.writes
+	if len(results) == 0 {
+		return &ledger.BaseState{}, nil // of no keys
 	}
-	return state, nil
+	return &results[0].BaseState, nil // so many keys are told as of one slot
 }

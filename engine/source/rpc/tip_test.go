@@ -249,7 +249,7 @@ func TestFailuresAreNoGap(t *testing.T) {
 			if tt.method != "getSlot" {
 				go func() {
 					time.Sleep(50 * time.Second)
-					if got := s.Trouble(); !strings.Contains(got, "no block can be had since") && !strings.Contains(got, "not connected since") {
+					if got := s.Trouble(); !strings.Contains(got, "no block can be had since") && !strings.Contains(got, "not connected since") && !strings.Contains(got, "limits our requests") {
 						t.Errorf("%s: trouble is %q", name, got)
 					}
 				}()

@@ -14,23 +14,18 @@ type Backoff struct {
 	// Random returns a number from 0 up to, not including, n; nil is math/rand.
 	Random func(n int64) int64
 
-	failures int
+	bound time.Duration // of the last wait, 0 before the first
 }
 
 // Next counts a failure and returns how long to wait after it.
 func (b *Backoff) Next() time.Duration {
-	ceiling := b.Min
-	for range b.failures + 1 {
-		if ceiling >= b.Max/2 {
-			ceiling = b.Max
-			break
-		}
-		ceiling *= 2
+	b.bound = max(b.bound, b.Min)
+	if b.bound < b.Max/2 {
+		b.bound *= 2
+	} else {
+		b.bound = b.Max
 	}
-	if ceiling < b.Max {
-		b.failures++
-	}
-	spread := int64(ceiling - b.Min)
+	spread := int64(b.bound - b.Min)
 	if spread <= 0 {
 		return b.Min
 	}
@@ -42,7 +37,7 @@ func (b *Backoff) Next() time.Duration {
 }
 
 // Reset forgets all failures: something worked.
-func (b *Backoff) Reset() { b.failures = 0 }
+func (b *Backoff) Reset() { b.bound = 0 }
 
 // Wait counts a failure and waits: as long as Next says, and at least so long as the node asked
 // for. It returns ctx's error if that ends first.
@@ -52,15 +47,9 @@ func (b *Backoff) Wait(ctx context.Context, atLeast time.Duration) error {
 
 // Sleep waits, or returns ctx's error if that ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
-		return nil
+	case <-time.After(d):
 	case <-ctx.Done():
-		return ctx.Err()
 	}
+	return ctx.Err()
 }

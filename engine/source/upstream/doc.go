@@ -5,14 +5,13 @@
 //
 // [Stats] are the figures. The source reports what happens, in words and not in numbers: a
 // connection opened, one was lost and why, a block was sealed, a gap was found, was filled, or
-// cannot be, no block can be had though the node answers. [Snapshot] is what they were at one moment, for metrics; [Stats.Trouble] is the
-// sentence that health shows. A [Kind] is why something went wrong: there are few, they are
+// cannot be, no block can be had though the node answers. [Snapshot] is what they were at one moment; [Show] has a set of metrics
+// write it, and names each figure; [Stats.Trouble] is the sentence that health shows. A [Kind] is why something went wrong: there are few, they are
 // fixed, and nothing that a node sends becomes one. A [Backoff] says when to try again.
 //
 // # Ownership
 //
-// The zero Stats are ready. Any goroutine may report and read. What happens for each message
-// is one atomic addition; what happens for each slot, or less often, takes a lock.
+// The zero Stats are ready. Any goroutine may report and read.
 // A Backoff belongs to the goroutine that waits.
 //
 // Nothing in here ever holds an address, a token, or a text that came from the node.

@@ -34,39 +34,24 @@ const (
 	Kinds                    // how many there are
 )
 
-var kindNames = [Kinds]string{
-	"dial", "closed", "stalled", "garbage", "refused", "rate_limited", "out_of_range",
-	"unavailable", "server", "too_large", "wrong_parent", "equivocation",
-}
-
-// kindReasons finish the sentence "the source is not connected: …".
-var kindReasons = [Kinds]string{
-	"the node cannot be reached",
-	"the node closed the connection",
-	"nothing came over the connection",
-	"what the node sent could not be understood",
-	"the node refused access",
-	"the node's rate limit is used up",
-	"the node does not keep the slots that are missing here",
-	"the node does not have what was asked for yet",
-	"the node failed to answer",
-	"the node sent more than is taken at once",
-	"the node's blocks do not build on those held here",
-	"the node showed two blocks for one slot",
+// kinds are the names that metrics show, and the ends of the sentence "the source is not connected: …".
+var kinds = [Kinds]struct{ name, reason string }{
+	Dial:         {"dial", "the node cannot be reached"},
+	Closed:       {"closed", "the node closed the connection"},
+	Stalled:      {"stalled", "nothing came over the connection"},
+	Garbage:      {"garbage", "what the node sent could not be understood"},
+	Refused:      {"refused", "the node refused access"},
+	RateLimited:  {"rate_limited", "the node's rate limit is used up"},
+	OutOfRange:   {"out_of_range", "the node does not keep the slots that are missing here"},
+	Unavailable:  {"unavailable", "the node does not have what was asked for yet"},
+	Server:       {"server", "the node failed to answer"},
+	TooLarge:     {"too_large", "the node sent more than is taken at once"},
+	WrongParent:  {"wrong_parent", "the node's blocks do not build on those held here"},
+	Equivocation: {"equivocation", "the node showed two blocks for one slot"},
 }
 
 // String returns the name that metrics show.
-func (k Kind) String() string {
-	if k < Kinds {
-		return kindNames[k]
-	}
-	return "unknown"
-}
+func (k Kind) String() string { return kinds[k].name }
 
 // Reason returns a clause for people: "the node cannot be reached".
-func (k Kind) Reason() string {
-	if k < Kinds {
-		return kindReasons[k]
-	}
-	return "the reason is unknown"
-}
+func (k Kind) Reason() string { return kinds[k].reason }

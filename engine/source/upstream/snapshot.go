@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -26,18 +27,9 @@ type Snapshot struct {
 
 // Snapshot returns the figures as they stand now.
 func (s *Stats) Snapshot() Snapshot {
-	n := Snapshot{
-		Connects: s.connects.Load(), Reconnects: s.reconnects.Load(), Messages: s.messages.Load(), Bytes: s.bytes.Load(),
-		Blocks: s.blocks.Load(), Duplicates: s.duplicates.Load(), Dead: s.dead.Load(), Replays: s.replays.Load(),
-		Gaps: s.gaps.Load(), GapSlots: s.gapSlots.Load(), GapsRepaired: s.gapsRepaired.Load(),
-	}
-	for k := range n.Errors {
-		n.Errors[k] = s.errors[k].Load()
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n.Connected, n.Since, n.Gap = s.connected, s.since, s.gap
-	n.UpstreamSlot, n.SealedSlot = ledger.Slot(s.upstreamSlot.Load()), ledger.Slot(s.sealedSlot.Load())
+	n := s.now
 	if n.SealedSlot != 0 && n.UpstreamSlot > n.SealedSlot {
 		n.LagSlots = n.UpstreamSlot - n.SealedSlot
 		n.Lag = time.Since(s.firstSeenLocked(n.SealedSlot+1, n.UpstreamSlot))
@@ -58,27 +50,39 @@ func (s *Stats) firstSeenLocked(from, to ledger.Slot) time.Time {
 	return s.seen[to%seenSlots].at
 }
 
-// Trouble returns one sentence about what keeps the source from going on, "" if it knows of
-// nothing. Anybody may read it: it names no address.
+// Trouble returns one sentence about what keeps the source from going on and how far the node is ahead meanwhile, "" if
+// it knows of nothing. Anybody may read it: it names no address.
 func (s *Stats) Trouble() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	why := s.troubleLocked()
+	node, held := s.now.UpstreamSlot, s.now.SealedSlot
 	switch {
-	case s.gap.Open() && s.gap.Stuck:
-		return fmt.Sprintf("the slots after %d, up to %d, are missing and cannot be filled: %s",
-			s.gap.After, s.gap.UpTo, s.gap.Why.Reason())
-	case !s.connected && s.failed:
-		return fmt.Sprintf("the source is not connected since %s: %s", s.since.UTC().Format(time.RFC3339), s.why.Reason())
-	case s.halted:
-		return fmt.Sprintf("no block can be had since %s: %s", s.haltedAt.UTC().Format(time.RFC3339), s.haltedBy.Reason())
-	case !s.connected:
-		return "the source is not connected yet"
-	case s.gap.Open():
-		return fmt.Sprintf("the slots after %d, up to %d, are missing and are being filled since %s",
-			s.gap.After, s.gap.UpTo, s.gap.Since.UTC().Format(time.RFC3339))
-	}
-	if node, held := s.upstreamSlot.Load(), s.sealedSlot.Load(); node != 0 && node < held {
+	case why != "" && held != 0 && node > held:
+		return fmt.Sprintf("%s; the node is at slot %d, %d slots ahead", why, node, node-held)
+	case why == "" && node != 0 && node < held:
 		return fmt.Sprintf("the node is at slot %d, behind slot %d that is held here", node, held)
+	}
+	return why
+}
+
+func (s *Stats) troubleLocked() string {
+	since := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	switch gap := s.now.Gap; {
+	case gap.Open() && gap.Stuck:
+		return fmt.Sprintf("the slots after %d, up to %d, are missing and cannot be filled: %s", gap.After, gap.UpTo, gap.Why.Reason())
+	case s.limited && s.asked > 0:
+		return fmt.Sprintf("the node limits our requests, asked to wait %d s", int(math.Ceil(s.asked.Seconds())))
+	case s.limited:
+		return "the node limits our requests"
+	case !s.now.Connected && !s.now.Since.IsZero():
+		return fmt.Sprintf("the source is not connected since %s: %s", since(s.now.Since), s.why.Reason())
+	case !s.haltedAt.IsZero():
+		return fmt.Sprintf("no block can be had since %s: %s", since(s.haltedAt), s.haltedBy.Reason())
+	case !s.now.Connected:
+		return "the source is not connected yet"
+	case gap.Open():
+		return fmt.Sprintf("the slots after %d, up to %d, are missing and are being filled since %s", gap.After, gap.UpTo, since(gap.Since))
 	}
 	return ""
 }
