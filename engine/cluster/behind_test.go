@@ -1,9 +1,12 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
@@ -127,6 +130,47 @@ func TestMissingStreamIsMadeWhenItLasts(t *testing.T) {
 				t.Errorf("the stream is made after %v: %v", took, err)
 			case known != "" && (!errors.Is(err, ErrRecreated) || took < goneFor):
 				t.Errorf("the stream is believed to be gone after %v: %v", took, err)
+			}
+		})
+	}
+}
+
+// fakeStream is a stream of claims that another server tells of than the one that is asked for them.
+type fakeStream struct {
+	jetstream.Stream
+	info  jetstream.StreamInfo
+	known time.Time // when the server that is asked for messages learns of them
+}
+
+func (s *fakeStream) CachedInfo() *jetstream.StreamInfo { return &s.info }
+
+func (s *fakeStream) GetMsg(context.Context, uint64, ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
+	if time.Now().Before(s.known) {
+		return nil, jetstream.ErrMsgNotFound
+	}
+	return &jetstream.RawStreamMsg{Data: encodeClaim(cursor{}, "other", [nonceBytes]byte{})}, nil
+}
+
+// TestMissingMessageIsBelievedWhenItLasts reads message 5 of a server that does not know it: for a while, or for ever.
+func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
+	damage := &DamageError{}
+	for name, tt := range map[string]struct {
+		known time.Duration
+		first uint64 // of the stream
+		want  func(err error) bool
+	}{
+		"the server learns of it late": {goneFor - 2*time.Second, 1, func(err error) bool { return err == nil }},
+		"it was purged":                {time.Hour, 6, func(err error) bool { return errors.Is(err, ErrPurged) }},
+		"it stays missing":             {time.Hour, 1, func(err error) bool { return errors.As(err, &damage) && damage.Sequence == 5 }},
+	} {
+		bubble.Test(t, func(t *testing.T) {
+			s := &fakeStream{known: time.Now().Add(tt.known)}
+			s.info.Config = jetstream.StreamConfig{Metadata: map[string]string{idKey: "id", formatKey: streamFormat}, Storage: jetstream.FileStorage}
+			s.info.State = jetstream.StreamState{FirstSeq: tt.first, LastSeq: 9}
+			c := fakeNode(t, "n", nil)
+			c.js, c.goneFor = fakeBuckets{stream: s}, goneFor
+			if _, err := c.dataAt(t.Context(), s, 5); !tt.want(err) {
+				t.Errorf("%s: err = %v", name, err)
 			}
 		})
 	}

@@ -76,15 +76,19 @@ func (s *fakeServer) fails(deaf, mute bool) {
 	s.deaf, s.mute = deaf, mute
 }
 
-// fakeBuckets is what a node asks for the bucket.
+// fakeBuckets is what a node asks for the bucket, and for the stream.
 type fakeBuckets struct {
 	jetstream.JetStream
-	kv *fakeServer
+	kv     *fakeServer
+	stream *fakeStream // nil: there is none
 }
 
-// Stream finds none, and CreateStream makes none.
+// Stream finds the fake one, and CreateStream makes none.
 func (b fakeBuckets) Stream(context.Context, string) (jetstream.Stream, error) {
-	return nil, jetstream.ErrStreamNotFound
+	if b.stream == nil {
+		return nil, jetstream.ErrStreamNotFound
+	}
+	return b.stream, nil
 }
 
 func (b fakeBuckets) CreateStream(context.Context, jetstream.StreamConfig) (jetstream.Stream, error) {

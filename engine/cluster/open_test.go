@@ -211,6 +211,42 @@ func TestStreamThatForgetsIsRefused(t *testing.T) {
 	w.writes()
 }
 
+// TestReadsAreTheLeaders reads a stream that an earlier program made so that servers that lag behind the others answer as well.
+func TestReadsAreTheLeaders(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, 1)
+	w := follow(t, open(t, s.URLs(), Config{Stream: "direct", NodeID: "w", MayWrite: true, Replicas: 1}), nil)
+	w.writes()
+	w.mustCommit(rand.New(rand.NewPCG(18, 0)), 2, 1)
+	stream, err := w.js.Stream(t.Context(), "direct")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	if config.AllowDirect {
+		t.Error("servers that lag behind the others answer for a new stream")
+	}
+	config.AllowDirect = true
+	if _, err := w.js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	asked, err := w.conn.SubscribeSync("$JS.API.STREAM.MSG.GET.>")
+	direct, err2 := w.conn.SubscribeSync("$JS.API.DIRECT.GET.>")
+	if err := errors.Join(err, err2, w.conn.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	follow(t, open(t, s.URLs(), Config{Stream: "direct", NodeID: "r"}), w.has()[:1]).waitFor(2)
+	if err := w.conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := asked.NextMsg(patience); err != nil {
+		t.Error("no message was asked for: ", err)
+	}
+	if m, err := direct.NextMsg(time.Nanosecond); err == nil {
+		t.Error("any server may answer to ", m.Subject)
+	}
+}
+
 // TestShortenedStreamIsNamed gives the only server an older disk back: it lost what it had acknowledged. Nobody goes on from
 // there, neither who followed all the time nor who comes back.
 func TestShortenedStreamIsNamed(t *testing.T) {

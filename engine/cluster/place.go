@@ -109,7 +109,7 @@ func (c *Cluster) headAt(ctx context.Context, stream jetstream.Stream, sequence 
 
 // dataAt returns a message that was in the stream; ErrPurged: it was purged meanwhile.
 func (c *Cluster) dataAt(ctx context.Context, stream jetstream.Stream, sequence uint64) (data []byte, err error) {
-	missing := 0
+	var missing doubt
 	err = c.insist(ctx, "reading the stream", func(ctx context.Context) error {
 		m, err := stream.GetMsg(ctx, sequence)
 		if err == nil {
@@ -118,17 +118,16 @@ func (c *Cluster) dataAt(ctx context.Context, stream jetstream.Stream, sequence 
 		if !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return err
 		}
-		if missing++; missing < goneLooks {
-			return err // a copy may have been asked that is not up to date
-		}
-		_, now, err := c.look(ctx)
+		_, now, lookErr := c.look(ctx)
 		switch {
-		case err != nil:
-			return err
+		case lookErr != nil:
+			return lookErr
 		case now.State.FirstSeq > sequence:
 			return fmt.Errorf("%w: message %d", ErrPurged, sequence)
+		case missing.lasts(c.goneFor):
+			return &DamageError{sequence, BadOrder, "it is missing"}
 		}
-		return &DamageError{sequence, BadOrder, "it is missing"}
+		return err // a server that just came to lead may not know of all yet
 	})
 	return data, err
 }

@@ -101,7 +101,7 @@ func (c *Cluster) create(ctx context.Context) error {
 		// Whatever limit an operator sets: a full stream refuses what is new. It forgets nothing.
 		Discard: jetstream.DiscardNew, MaxMsgs: -1, MaxBytes: -1, MaxConsumers: -1, MaxMsgsPerSubject: -1,
 		// Header lines beside the message count.
-		MaxMsgSize: 2 * maxMessageBytes, DenyDelete: true, AllowDirect: true, AllowAtomicPublish: true, Duplicates: 2 * time.Minute,
+		MaxMsgSize: 2 * maxMessageBytes, DenyDelete: true, AllowAtomicPublish: true, Duplicates: 2 * time.Minute,
 		Metadata: map[string]string{
 			formatKey: streamFormat, idKey: hex.EncodeToString(id),
 			factsKey: base64.StdEncoding.EncodeToString(c.config.Facts),
@@ -125,6 +125,8 @@ func (c *Cluster) look(ctx context.Context) (jetstream.Stream, *jetstream.Stream
 		return nil, nil, err
 	}
 	info := stream.CachedInfo()
+	// Messages are read from the leader, also where the stream lets others answer, which may lag: it is this that GetMsg decides by.
+	info.Config.AllowDirect = false
 	return stream, info, c.identify(info)
 }
 
