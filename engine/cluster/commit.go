@@ -47,11 +47,10 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 	if err != nil {
 		return cursor{}, err
 	}
-	base, last := l.at.sequence, commit[len(commit)-1]
-	id := func(i int) string { return messageID(l.at.epoch, last, i) }
+	base := l.at.sequence
 	var shorter doubt // that the stream ends before what is there
 	for next := 0; next < len(messages); {
-		acked, err := l.writer.send(ctx, messages, id, base, next)
+		acked, err := l.writer.send(ctx, messages, base, next)
 		if next = acked; err == nil {
 			break
 		}

@@ -42,10 +42,6 @@
 // holds as long as what a server acknowledged outlives it: hence sync_interval: always. Where it does not hold, the chain of
 // hashes tells: whoever read what was lost refuses what comes in its place.
 //
-// The message identifier holds the epoch, so that what the claim ended does not make the server take a new writer's
-// message for a repetition. Nothing rests on it: a message beyond the window in which repetitions are known is refused by
-// its sequence.
-//
 // # What is refused
 //
 // Readers check each message: its sequence, its head, the epoch, the chain, the versions, the state hash before it, and the

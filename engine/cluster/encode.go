@@ -110,8 +110,3 @@ func encodeClaim(before cursor, node string, nonce [nonceBytes]byte) []byte {
 	}
 	return append(h.append(nil), payload...)
 }
-
-// messageID names a message to the server, which drops what it was sent twice within minutes.
-func messageID(epoch uint64, last *ledger.Record, chunk int) string {
-	return fmt.Sprintf("%d-%d-%s-%d-%d", epoch, last.Slot, last.Hash, last.Version, chunk)
-}

@@ -314,15 +314,6 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// TestMessageIDsAreOfOneWriter: a server must not take a writer's message for a repetition of what another left unfinished.
-func TestMessageIDsAreOfOneWriter(t *testing.T) {
-	last := commitOf(rand.New(rand.NewPCG(15, 0)), ledger.LogPoint{}, 1, 0)[0]
-	ids := map[string]bool{messageID(1, last, 0): true, messageID(2, last, 0): true, messageID(1, last, 1): true}
-	if len(ids) != 3 {
-		t.Errorf("two writers or chunks have one identifier: %v", ids)
-	}
-}
-
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestFormat1StaysReadable reads a stream that was written by an earlier program.

@@ -66,10 +66,10 @@ type ack struct {
 
 // send sends messages from one on, message i to the sequence base+1+i, and returns how many of all are acknowledged. It
 // returns an error with that where it does not know that all are: whether the others are in the stream must be looked up.
-func (p *publisher) send(ctx context.Context, messages [][]byte, id func(int) string, base uint64, from int) (acked int, err error) {
+func (p *publisher) send(ctx context.Context, messages [][]byte, base uint64, from int) (acked int, err error) {
 	for acked = from; acked < len(messages); {
 		to := min(acked+p.unit, len(messages))
-		if err := p.sendUnit(ctx, messages[acked:to], func(i int) string { return id(acked + i) }, base+uint64(acked)); err != nil {
+		if err := p.sendUnit(ctx, messages[acked:to], base+uint64(acked)); err != nil {
 			return acked, err
 		}
 		acked = to
@@ -77,16 +77,15 @@ func (p *publisher) send(ctx context.Context, messages [][]byte, id func(int) st
 	return acked, nil
 }
 
-// sendUnit sends messages that belong behind a sequence, and returns when they are acknowledged.
-func (p *publisher) sendUnit(ctx context.Context, messages [][]byte, id func(int) string, behind uint64) error {
+// sendUnit sends messages that belong after a sequence, and returns when they are acknowledged.
+func (p *publisher) sendUnit(ctx context.Context, messages [][]byte, after uint64) error {
 	p.attempt++
 	reply := p.inbox + strconv.FormatUint(p.attempt, 10)
 	batch := reply[max(0, len(reply)-maxBatchID):]
 	for i, data := range messages {
-		m := &nats.Msg{Subject: p.cluster.config.subject(), Data: data, Header: nats.Header{"Nats-Msg-Id": {id(i)}}}
-		if i == 0 {
-			m.Header["Nats-Expected-Last-Sequence"] = []string{strconv.FormatUint(behind, 10)}
-			m.Header["Nats-Expected-Stream"] = []string{p.cluster.config.Stream}
+		m := p.cluster.messageAfter(after, data)
+		if i > 0 {
+			m.Header = nats.Header{} // only the first says what it expects
 		}
 		if len(messages) > 1 {
 			m.Header["Nats-Batch-Id"] = []string{batch}
@@ -106,7 +105,7 @@ func (p *publisher) sendUnit(ctx context.Context, messages [][]byte, id func(int
 	if err != nil {
 		return err
 	}
-	return p.check(answer, behind+uint64(len(messages)))
+	return p.check(answer, after+uint64(len(messages)))
 }
 
 // maxBatchID is how many bytes a server takes for the name of a batch.
@@ -151,13 +150,10 @@ func (p *publisher) check(m *nats.Msg, sequence uint64) error {
 	return nil
 }
 
-// publishClaim sends a claim to the sequence behind one. What came of it is not waited for.
-func (c *Cluster) publishClaim(claim []byte, epoch, behind uint64) error {
-	m := &nats.Msg{Subject: c.config.subject(), Data: claim, Header: nats.Header{
-		"Nats-Msg-Id":                 {fmt.Sprintf("claim-%d-%x", epoch, claim[headBytes:headBytes+nonceBytes])},
-		"Nats-Expected-Last-Sequence": {strconv.FormatUint(behind, 10)},
+// messageAfter returns a message that the stream takes only if a sequence is its newest.
+func (c *Cluster) messageAfter(sequence uint64, data []byte) *nats.Msg {
+	return &nats.Msg{Subject: c.config.subject(), Data: data, Header: nats.Header{
+		"Nats-Expected-Last-Sequence": {strconv.FormatUint(sequence, 10)},
 		"Nats-Expected-Stream":        {c.config.Stream},
 	}}
-	_ = c.conn.PublishMsg(m) // it is sent again until it, or another's, stands in the stream
-	return nil
 }

@@ -159,7 +159,7 @@ func testUnfinishedCommitIsNothing(t *testing.T, s suite) {
 	// A claim by who has not followed to the end is none.
 	stale := l.at
 	stale.sequence, stale.point = 1, ledger.LogPoint{}
-	if err := a.publishClaim(encodeClaim(stale, "late", [nonceBytes]byte{}), stale.epoch+1, stale.sequence); err != nil {
+	if err := a.conn.PublishMsg(a.messageAfter(stale.sequence, encodeClaim(stale, "late", [nonceBytes]byte{}))); err != nil {
 		t.Fatal(err)
 	}
 	a.mustCommit(random, 1, 1) // behind it, on the same connection
@@ -169,9 +169,8 @@ func testUnfinishedCommitIsNothing(t *testing.T, s suite) {
 	if err != nil || len(messages) < 3 {
 		t.Fatalf("%d messages: %v", len(messages), err)
 	}
-	id := func(i int) string { return messageID(l.at.epoch, commit[0], i) }
 	for i := range 2 {
-		if err := l.writer.sendUnit(t.Context(), messages[i:i+1], func(int) string { return id(i) }, l.at.sequence+uint64(i)); err != nil {
+		if err := l.writer.sendUnit(t.Context(), messages[i:i+1], l.at.sequence+uint64(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -179,7 +178,7 @@ func testUnfinishedCommitIsNothing(t *testing.T, s suite) {
 	b.writes()
 	mustEqual(t, b.has(), a.has())
 	// The rest of a's comes late.
-	if err := l.writer.sendUnit(t.Context(), messages[2:3], func(int) string { return id(2) }, l.at.sequence+2); err == nil {
+	if err := l.writer.sendUnit(t.Context(), messages[2:3], l.at.sequence+2); err == nil {
 		t.Fatal("the rest of the unfinished commit is taken")
 	}
 	if err := b.Log().Commit(t.Context(), commit); err != nil {

@@ -101,7 +101,7 @@ func (c *Cluster) create(ctx context.Context) error {
 		// Whatever limit an operator sets: a full stream refuses what is new. It forgets nothing.
 		Discard: jetstream.DiscardNew, MaxMsgs: -1, MaxBytes: -1, MaxConsumers: -1, MaxMsgsPerSubject: -1,
 		// Header lines beside the message count.
-		MaxMsgSize: 2 * maxMessageBytes, DenyDelete: true, AllowAtomicPublish: true, Duplicates: 2 * time.Minute,
+		MaxMsgSize: 2 * maxMessageBytes, DenyDelete: true, AllowAtomicPublish: true,
 		Metadata: map[string]string{
 			formatKey: streamFormat, idKey: hex.EncodeToString(id),
 			factsKey: base64.StdEncoding.EncodeToString(c.config.Facts),
