@@ -26,6 +26,7 @@ func clusterMetrics(c *cluster.Cluster, fenced func() bool) func(io.Writer) {
 		promtext.Value(w, "ledgerd_cluster_fenced", "gauge", "1 when the node came to another state than the log says and answers nothing any more.", one(fenced()))
 		promtext.Value(w, "ledgerd_cluster_lease_losses_total", "counter", "Times the lease to write was lost.", s.LeaseLosses)
 		promtext.Value(w, "ledgerd_cluster_makes_snapshots", "gauge", "1 while the node makes the snapshots that others begin with.", one(c.MakesSnapshots()))
+		promtext.Value(w, "ledgerd_cluster_sync_proven", "gauge", "1 while each nats-server of the log says that it syncs each message; 0 where one does not, or does not tell.", one(s.SyncProven))
 
 		promtext.Value(w, "ledgerd_cluster_log_first_sequence", "gauge", "Oldest message of the log, as it was told last.", s.First)
 		promtext.Value(w, "ledgerd_cluster_log_last_sequence", "gauge", "Newest message of the log, as it was told last.", s.Last)

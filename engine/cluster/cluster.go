@@ -74,6 +74,7 @@ func Open(config Config) (*Cluster, error) {
 		return nil, fmt.Errorf("cannot use JetStream: %w", err)
 	}
 	c.log = newLog(c)
+	c.running.Go(c.watchSync)
 	if config.MayMakeSnapshots {
 		c.maker = c.newLease("snapshots")
 		c.maker.start()
@@ -230,6 +231,7 @@ type counters struct {
 	gossipRefused, spentDropped                  atomic.Uint64
 	first, last, epoch                           atomic.Uint64
 	role                                         atomic.Uint32
+	syncProven                                   atomic.Bool
 	refused                                      [Damages]atomic.Uint64
 }
 

@@ -19,6 +19,8 @@ var (
 	ErrOtherLedger = errors.New("the stream holds another ledger than this node")
 	// ErrUnsafe says that the stream is configured to lose messages by itself.
 	ErrUnsafe = errors.New("the stream is configured to lose messages")
+	// ErrOldServer says that the server that this node is connected to is too old.
+	ErrOldServer = errors.New("the nats-server is too old, it must be 2.12 or newer")
 	// ErrFormat says that the stream was written by a newer program.
 	ErrFormat = errors.New("the stream was written by a newer program")
 	// ErrNoSnapshot says that no snapshot was offered yet.
@@ -74,7 +76,7 @@ func permanent(err error) bool {
 	if errors.As(err, &damage) {
 		return true
 	}
-	for _, e := range []error{ErrRecreated, ErrShortened, ErrPurged, ErrOtherLedger, ErrUnsafe, ErrFormat, ErrClosed, ErrNoSnapshot, ledger.ErrDeposed} {
+	for _, e := range []error{ErrRecreated, ErrShortened, ErrPurged, ErrOtherLedger, ErrUnsafe, ErrOldServer, ErrFormat, ErrClosed, ErrNoSnapshot, ledger.ErrDeposed} {
 		if errors.Is(err, e) {
 			return true
 		}

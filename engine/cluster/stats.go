@@ -46,6 +46,7 @@ type Stats struct {
 	Epoch          uint64 // of the newest writer seen
 	First, Last    uint64 // sequences of the stream, as they were told last
 	LeaseLosses    uint64
+	SyncProven     bool // each server that holds the stream said that it syncs each message
 	MakesSnapshots bool // the node holds the lease to make snapshots
 
 	PublishRetries                              uint64
@@ -69,7 +70,7 @@ func (c *Cluster) Stats() Stats {
 		Connected: c.Connected(), Server: c.conn.ConnectedServerName(), KnownServers: len(c.conn.Servers()),
 		Reconnects: c.conn.Stats().Reconnects, Errors: n.asyncErrors.Load(),
 		Role: Role(n.role.Load()), Epoch: n.epoch.Load(), First: n.first.Load(), Last: n.last.Load(),
-		LeaseLosses: n.leaseLosses.Load(), MakesSnapshots: c.MakesSnapshots(),
+		LeaseLosses: n.leaseLosses.Load(), SyncProven: n.syncProven.Load(), MakesSnapshots: c.MakesSnapshots(),
 		PublishRetries: n.retries.Load(), FeedsReopened: n.reopened.Load(),
 		CommitsWritten: n.commitsWritten.Load(), ChunksWritten: n.chunksWritten.Load(), BytesWritten: n.bytesWritten.Load(),
 		CommitsRead: n.commitsRead.Load(), ChunksRead: n.chunksRead.Load(), BytesRead: n.bytesRead.Load(),
