@@ -1,12 +1,24 @@
 package cluster
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
 	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
 
 	"ledgerd/engine/cluster/natstest"
 )
@@ -66,3 +78,118 @@ func TestSyncIsProven(t *testing.T) {
 	}
 }
 
+// TestUsersAndTLS writes to servers that have a certificate and know a user, whom they let ask how they sync.
+func TestUsersAndTLS(t *testing.T) {
+	t.Parallel()
+	certified := httptest.NewTLSServer(nil)
+	certified.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(certified.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(certified.Certificate())
+	certificateFile := write(t, "server.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw}))
+	keyFile := write(t, "key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
+	s := natstest.Start(t, 3, fmt.Sprintf("tls { cert_file: %q, key_file: %q }", certificateFile, keyFile), `system_account: SYS, accounts {
+		SYS { exports: [ { service: "$SYS.REQ.SERVER.PING.JSZ", response: stream } ] }
+		LEDGER {
+			jetstream: enabled, users: [ { user: node, password: "p@ss/word" } ]
+			imports: [ { service: { account: SYS, subject: "$SYS.REQ.SERVER.PING.JSZ" } } ]
+		}
+	}`)
+	connect := func(user string, trusted *x509.CertPool) *Cluster {
+		return open(t, []string{"tls://" + user + s.Addr(0)}, Config{Stream: "users", MayWrite: true, TLS: &tls.Config{RootCAs: trusted}})
+	}
+	const user = "node:p%40ss%2Fword@"
+	w := follow(t, connect(user, roots), nil)
+	w.writes()
+	w.mustCommit(rand.New(rand.NewPCG(19, 0)), 2, 3000)
+	eventually(t, "the servers say that they sync", func() bool { return w.Stats().SyncProven })
+	for name, tt := range map[string]struct {
+		c    *Cluster
+		want string
+	}{
+		"another password":          {connect("node:other@", roots), "authorization"},
+		"no user":                   {connect("", roots), "authorization"},
+		"a certificate of nobody's": {connect(user, nil), "certificate"},
+	} {
+		eventually(t, "trouble is told with "+name, func() bool { return strings.Contains(strings.ToLower(tt.c.Trouble()), tt.want) })
+		if trouble := tt.c.Trouble(); strings.Contains(trouble, "ss/word") || strings.Contains(trouble, "ss%2F") {
+			t.Errorf("%s: the password is shown: %s", name, trouble)
+		}
+	}
+}
+
+func write(t *testing.T, name string, b []byte) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestCredentials writes through a server that trusts an operator, with the credentials that the operator's account gave.
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	operator, system, account, user := newKey(t, nkeys.CreateOperator), newKey(t, nkeys.CreateAccount), newKey(t, nkeys.CreateAccount), newKey(t, nkeys.CreateUser)
+	limits := map[string]int{"subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "conn": -1, "leaf": -1}
+	stored := maps.Clone(limits)
+	stored["disk_storage"], stored["streams"], stored["consumer"] = -1, -1, -1
+	s := natstest.Start(t, 1,
+		"operator: "+operator.says(operator, "operator", map[string]any{"system_account": system.public}),
+		"system_account: "+system.public,
+		"resolver: MEMORY", "resolver_preload: {",
+		system.public+": "+operator.says(system, "account", map[string]any{"limits": limits}),
+		account.public+": "+operator.says(account, "account", map[string]any{"limits": stored}), "}",
+	)
+	seed, err := user.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	credentials := write(t, "node.creds", fmt.Appendf(nil, "-----BEGIN NATS USER JWT-----\n%s\n------END NATS USER JWT------\n"+
+		"-----BEGIN USER NKEY SEED-----\n%s\n------END USER NKEY SEED------\n",
+		account.says(user, "user", map[string]any{"subs": -1, "data": -1, "payload": -1}), seed))
+	w := follow(t, open(t, s.URLs(), Config{Stream: "credentials", MayWrite: true, Replicas: 1, Credentials: credentials}), nil)
+	w.writes()
+	w.mustCommit(rand.New(rand.NewPCG(20, 0)), 1, 1)
+	none := open(t, s.URLs(), Config{Stream: "credentials"})
+	eventually(t, "who has none is told", func() bool { return strings.Contains(strings.ToLower(none.Trouble()), "authorization") })
+}
+
+// signer is an operator, an account or a user.
+type signer struct {
+	nkeys.KeyPair
+	t      *testing.T
+	public string
+}
+
+func newKey(t *testing.T, create func() (nkeys.KeyPair, error)) *signer {
+	t.Helper()
+	pair, err := create()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &signer{pair, t, public}
+}
+
+// says returns what a signer says of another one: a JWT as nats-server reads it.
+func (s *signer) says(of *signer, kind string, claims map[string]any) string {
+	s.t.Helper()
+	claims["type"], claims["version"] = kind, 2
+	body, err := json.Marshal(map[string]any{"jti": of.public, "iat": 1, "iss": s.public, "name": kind, "sub": of.public, "nats": claims})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	text := base64.RawURLEncoding.EncodeToString([]byte(`{"typ":"JWT","alg":"ed25519-nkey"}`)) + "." + base64.RawURLEncoding.EncodeToString(body)
+	signature, err := s.Sign([]byte(text))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
+}

@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats.go"
 )
 
 const (
@@ -32,6 +30,7 @@ type Servers struct {
 	program string
 	members []*server
 	routes  map[[2]int]*Proxy // from the first to the second
+	lines   []string          // that their configurations have beside the rest
 }
 
 type server struct {
@@ -42,10 +41,10 @@ type server struct {
 	ended                   chan struct{} // closed when the process is gone
 }
 
-// Start starts n servers that end with the test, and waits until they are ready.
-func Start(t testing.TB, n int) *Servers {
+// Start starts n servers that end with the test, and waits until they are ready. The lines are added to their configuration.
+func Start(t testing.TB, n int, lines ...string) *Servers {
 	t.Helper()
-	s := &Servers{t: t, program: Program(t), routes: make(map[[2]int]*Proxy)}
+	s := &Servers{t: t, program: Program(t), routes: make(map[[2]int]*Proxy), lines: lines}
 	dir := storeDir(t)
 	for i := range n {
 		m := &server{name: fmt.Sprintf("s%d", i), dir: filepath.Join(dir, fmt.Sprint(i)), clients: freeAddr(t), routes: freeAddr(t), health: freeAddr(t)}
@@ -126,6 +125,9 @@ func (s *Servers) configOf(i int) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "server_name: %q\nlisten: %q\nhttp: %q\nmax_payload: 1MB\n", m.name, m.clients, m.health)
 	fmt.Fprintf(&b, "jetstream { store_dir: %q, sync_interval: always, max_memory_store: 64MB, max_file_store: 4GB }\n", m.dir)
+	for _, line := range s.lines {
+		fmt.Fprintln(&b, line)
+	}
 	if len(s.members) == 1 {
 		return b.Bytes()
 	}
@@ -256,11 +258,10 @@ func (s *Servers) Heal() {
 // messages cannot, and it gives its vote to none whose log ends before its own.
 func (s *Servers) WaitReady() {
 	s.t.Helper()
-	for i, m := range s.members {
+	for _, m := range s.members {
 		if m.process == nil {
 			continue
 		}
-		s.wait("JetStream answers through "+m.name, func() error { return answers(s.URL(i)) })
 		s.wait(m.name+" holds all of its streams", m.healthy)
 	}
 }
@@ -279,23 +280,6 @@ func (m *server) healthy() error {
 	}
 	says, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
 	return errors.Join(fmt.Errorf("it answers %s: %s", answer.Status, says), err)
-}
-
-// answers asks for something that only the leader of all knows.
-func answers(url string) error {
-	c, err := nats.Connect(url)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	answer, err := c.Request("$JS.API.STREAM.NAMES", nil, 2*time.Second)
-	if err != nil {
-		return err
-	}
-	if bytes.Contains(answer.Data, []byte(`"error"`)) {
-		return fmt.Errorf("it answers %s", answer.Data)
-	}
-	return nil
 }
 
 // wait looks until something holds.
