@@ -197,16 +197,31 @@ func TestStreamThatForgetsIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := stream.CachedInfo().Config
-	config.MaxAge = time.Hour
-	if _, err := c.js.UpdateStream(t.Context(), config); err != nil {
-		t.Fatal(err)
+	info := stream.CachedInfo()
+	update := func(change func(k *jetstream.StreamConfig)) {
+		t.Helper()
+		k := info.Config
+		change(&k)
+		if _, err := c.js.UpdateStream(t.Context(), k); err != nil {
+			t.Fatal(err)
+		}
 	}
-	named(t, suite{s}, Config{Stream: "forgets", NodeID: "n", LedgerID: id}, nil, ErrUnsafe)
-	config.MaxAge, config.MaxBytes = 0, 100<<20 // a full one refuses what is new
-	if _, err := c.js.UpdateStream(t.Context(), config); err != nil {
-		t.Fatal(err)
+	for _, change := range []func(k *jetstream.StreamConfig){
+		func(k *jetstream.StreamConfig) { k.MaxAge = time.Hour },
+		func(k *jetstream.StreamConfig) { k.MaxMsgsPerSubject = 100 }, // it discards what is old, whatever Discard says
+		func(k *jetstream.StreamConfig) { k.MaxMsgs, k.Discard = 100, jetstream.DiscardOld },
+	} {
+		update(change)
+		named(t, suite{s}, Config{Stream: "forgets", NodeID: "n", LedgerID: id}, nil, ErrUnsafe)
 	}
+	info.Config.PersistMode = jetstream.AsyncPersistMode // which no update sets
+	if err := c.identify(info); !errors.Is(err, ErrUnsafe) {
+		t.Errorf("a stream that is acknowledged before it is written: err = %v", err)
+	}
+	info.Config.PersistMode = jetstream.DefaultPersistMode
+	update(func(k *jetstream.StreamConfig) { // a full one refuses what is new
+		k.MaxBytes, k.MaxMsgsPerSubject, k.DiscardNewPerSubject = 100<<20, 100, true
+	})
 	w := follow(t, c, nil)
 	w.writes()
 }
