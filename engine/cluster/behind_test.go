@@ -88,31 +88,37 @@ func TestConsumerDoesNotTellTheEnd(t *testing.T) {
 	})
 }
 
-// TestShorterIsBelievedWhenItLasts answers with less than was taken: for a while, and often, but not for longer than a server
-// needs to learn of all.
-func TestShorterIsBelievedWhenItLasts(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		l := newLog(&Cluster{goneFor: goneFor})
-		var odd doubt
-		look := func(last uint64, want error) {
-			t.Helper()
-			if err := l.compare(time.Now(), 10, last, &odd); !errors.Is(err, want) {
-				t.Errorf("err = %v, want %v", err, want)
+// TestOddAnswersAreBelievedWhenTheyLast answers that the stream ends before what was taken, or begins after what comes next: for
+// a while, and often, but not for longer than a server needs to learn of all.
+func TestOddAnswersAreBelievedWhenTheyLast(t *testing.T) {
+	good := jetstream.StreamState{FirstSeq: 11, LastSeq: 10} // everything that was taken was purged
+	for want, odd := range map[error]jetstream.StreamState{
+		ErrShortened: {FirstSeq: 1, LastSeq: 9},
+		ErrPurged:    {FirstSeq: 12, LastSeq: 20},
+	} {
+		bubble.Test(t, func(t *testing.T) {
+			l := newLog(&Cluster{goneFor: goneFor})
+			var doubt doubt
+			look := func(taken uint64, state jetstream.StreamState, want error) {
+				t.Helper()
+				if err := l.compare(&doubt, time.Now(), taken, state); !errors.Is(err, want) {
+					t.Errorf("err = %v, want %v", err, want)
+				}
 			}
-		}
-		for range 10 * goneLooks {
-			look(9, nil)
-		}
-		time.Sleep(goneFor - 1)
-		look(9, nil)
-		look(10, nil) // an answer that fits
-		look(9, nil)
-		time.Sleep(goneFor)
-		for range goneLooks - 2 {
-			look(9, nil) // it lasts, but was not seen often
-		}
-		look(9, ErrShortened)
-	})
+			for range 10 * goneLooks {
+				look(10, odd, nil)
+			}
+			time.Sleep(goneFor - 1)
+			look(10, odd, nil)
+			look(10, good, nil) // an answer that fits
+			look(10, odd, nil)
+			time.Sleep(goneFor)
+			for range goneLooks - 2 {
+				look(10, odd, nil) // it lasts, but was not seen often
+			}
+			look(10, odd, want)
+		})
+	}
 }
 
 // TestMissingStreamIsMadeWhenItLasts looks for a stream that a server does not know of at first.

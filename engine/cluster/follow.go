@@ -170,30 +170,16 @@ func (f *follower) take(m message) (done bool, err error) {
 	return f.claim != nil && isClaim(m.data, f.log.nonce[:]), nil
 }
 
-// reopen begins to receive from behind what was taken. The stream is looked at anew: it must be the same, and begin and
-// end so that it goes on from there.
+// reopen begins to receive from after what was taken. It waits while the stream does not go on from there: watch ends that.
 func (f *follower) reopen(ctx context.Context) error {
-	var shorter doubt
 	return f.cluster.insist(ctx, "following the stream", func(ctx context.Context) error {
 		stream, info, err := f.cluster.look(ctx)
 		if err != nil {
-			return err // watch tells whether it is gone
+			return err
 		}
 		at := f.decoder.at.sequence
-		if info.State.LastSeq >= at {
-			shorter = doubt{}
-		}
-		switch {
-		case info.State.FirstSeq > at+1:
-			return fmt.Errorf("%w: it begins with message %d, message %d comes next", ErrPurged, info.State.FirstSeq, at+1)
-		case info.State.LastSeq < at:
-			if shorter.lasts(f.cluster.goneFor) {
-				return fmt.Errorf("%w: it ends with message %d, message %d was taken", ErrShortened, info.State.LastSeq, at)
-			}
-			return fmt.Errorf("it ends with message %d, message %d was taken", info.State.LastSeq, at)
-		case !f.decoder.joined && info.State.LastSeq == 0 && at == 0:
-		case !f.decoder.joined && info.State.LastSeq == at:
-			return fmt.Errorf("%w: it is empty", ErrPurged)
+		if info.State.FirstSeq > at+1 || info.State.LastSeq < at {
+			return fmt.Errorf("it holds messages %d to %d, message %d comes next", info.State.FirstSeq, info.State.LastSeq, at+1)
 		}
 		f.stream = stream
 		f.feed, err = f.cluster.openFeed(ctx, stream, at+1)

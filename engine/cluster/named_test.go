@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/ledger"
 )
 
@@ -59,12 +60,25 @@ func testChangedStreamIsNamed(t *testing.T, s suite) {
 		n.waitFor(12)
 		n.Close()
 	}
+	// One that cannot reach the servers while messages that it needs are purged learns of it, though none follows.
+	proxy := natstest.NewProxy(t, s.Addr(0))
+	late := follow(t, open(t, []string{"nats://" + proxy.Addr()}, config), w.has())
+	late.waitFor(12)
+	eventually(t, "it holds the whole log", func() bool { return late.Log().Behind() < askEvery })
+	proxy.Cut()
+	w.mustCommit(random, 1, 1)
+	live.waitFor(13)
 	if err := stream.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	proxy.Heal()
+	if err := late.end(); !errors.Is(err, ErrPurged) {
+		t.Errorf("who was cut off while the stream was purged: err = %v, want %v", err, ErrPurged)
+	}
+	named(t, s, config, w.has()[:12], ErrPurged)
 	named(t, s, config, w.has(), ErrPurged)
 	w.mustCommit(random, 1, 1) // who followed all the time goes on
-	live.waitFor(13)
+	live.waitFor(14)
 
 	if err := w.js.DeleteStream(t.Context(), "named"); err != nil {
 		t.Fatal(err)

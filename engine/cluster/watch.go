@@ -15,9 +15,12 @@ func (c *Cluster) watch(ctx context.Context, l *Log) error {
 	ticker := time.NewTicker(askEvery)
 	defer ticker.Stop()
 	defer c.clear(watching)
-	var odd doubt // that there is less than was taken
-	for {
+	var odd doubt // that the stream is gone, or does not go on from what was taken
+	for before := uint64(0); ; {
 		asked, taken := time.Now(), l.lastTaken()
+		if taken != before {
+			before, odd = taken, doubt{} // messages still come
+		}
 		var info *jetstream.StreamInfo
 		err := c.request(ctx, func(ctx context.Context) (err error) {
 			_, info, err = c.look(ctx)
@@ -37,7 +40,7 @@ func (c *Cluster) watch(ctx context.Context, l *Log) error {
 			c.troubled(watching, err)
 		default:
 			c.clear(watching)
-			if err := l.compare(asked, taken, info.State.LastSeq, &odd); err != nil {
+			if err := l.compare(&odd, asked, taken, info.State); err != nil {
 				return err
 			}
 		}
@@ -58,16 +61,24 @@ func (l *Log) lastTaken() uint64 {
 	return l.taken
 }
 
-// compare notes where the stream ended when that was asked. taken is what was taken in before the question, odd that answers
-// told of less.
-func (l *Log) compare(asked time.Time, taken, last uint64, odd *doubt) error {
-	if last >= taken {
-		l.told(asked, last)
+// compare notes where the stream ended when that was asked. taken is what was taken in before the question. It returns why the
+// stream does not go on from there, once that has lasted.
+func (l *Log) compare(odd *doubt, asked time.Time, taken uint64, state jetstream.StreamState) error {
+	if state.LastSeq >= taken {
+		l.told(asked, state.LastSeq)
+	}
+	var err error
+	switch {
+	case state.LastSeq < taken:
+		err = fmt.Errorf("%w: it ends with message %d, message %d was taken", ErrShortened, state.LastSeq, taken)
+	case state.FirstSeq > taken+1:
+		err = fmt.Errorf("%w: it begins with message %d, message %d comes next", ErrPurged, state.FirstSeq, taken+1)
+	default:
 		*odd = doubt{}
 		return nil
 	}
-	if odd.lasts(l.cluster.goneFor) {
-		return fmt.Errorf("%w: it ends with message %d, message %d was taken", ErrShortened, last, taken)
+	if !odd.lasts(l.cluster.goneFor) {
+		return nil
 	}
-	return nil
+	return err
 }
