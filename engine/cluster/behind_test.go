@@ -79,7 +79,7 @@ func TestConsumerDoesNotTellTheEnd(t *testing.T) {
 		defer d.close()
 		f := &follower{log: c.log, cluster: c, decoder: d}
 		time.Sleep(time.Minute)
-		if _, err := f.take(message{sequence: 1, data: encodeClaim(cursor{}, "other", [nonceBytes]byte{})}); err != nil {
+		if _, err := f.take(1, encodeClaim(cursor{}, "other", [nonceBytes]byte{})); err != nil {
 			t.Fatal(err)
 		}
 		if got := c.log.Behind(); got != time.Minute {
@@ -150,6 +150,13 @@ type fakeStream struct {
 
 func (s *fakeStream) CachedInfo() *jetstream.StreamInfo { return &s.info }
 
+// fakeMessage is the ninth of its stream.
+type fakeMessage struct{ jetstream.Msg }
+
+func (fakeMessage) Metadata() (*jetstream.MsgMetadata, error) {
+	return &jetstream.MsgMetadata{Sequence: jetstream.SequencePair{Stream: 9}}, nil
+}
+
 func (s *fakeStream) GetMsg(context.Context, uint64, ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
 	if time.Now().Before(s.known) {
 		return nil, jetstream.ErrMsgNotFound
@@ -157,7 +164,8 @@ func (s *fakeStream) GetMsg(context.Context, uint64, ...jetstream.GetMsgOpt) (*j
 	return &jetstream.RawStreamMsg{Data: encodeClaim(cursor{}, "other", [nonceBytes]byte{})}, nil
 }
 
-// TestMissingMessageIsBelievedWhenItLasts reads message 5 of a server that does not know it: for a while, or for ever.
+// TestMissingMessageIsBelievedWhenItLasts receives message 9 where message 5 comes next, and asks a server for that which does not
+// know it: for a while, or for ever.
 func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 	damage := &DamageError{}
 	for name, tt := range map[string]struct {
@@ -175,8 +183,10 @@ func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 			s.info.State = jetstream.StreamState{FirstSeq: tt.first, LastSeq: 9}
 			c := fakeNode(t, "n", nil)
 			c.js, c.goneFor = fakeBuckets{stream: s}, goneFor
-			if _, err := c.dataAt(t.Context(), s, 5); !tt.want(err) {
-				t.Errorf("%s: err = %v", name, err)
+			f := &follower{cluster: c, stream: s, decoder: &decoder{at: cursor{sequence: 4}}, feed: &feed{messages: make(chan jetstream.Msg, 1), close: func() {}}}
+			f.feed.messages <- fakeMessage{}
+			if _, err := f.step(t.Context()); !tt.want(err) || f.feed != nil {
+				t.Errorf("%s: err = %v, the feed is open: %t", name, err, f.feed != nil)
 			}
 		})
 	}

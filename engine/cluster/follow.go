@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,9 +17,6 @@ const (
 	claimPatience = 500 * time.Millisecond
 )
 
-// errInterrupted says that waiting for a message was ended so that something else be done.
-var errInterrupted = errors.New("interrupted")
-
 // follower is one call of Follow.
 type follower struct {
 	log     *Log
@@ -30,8 +26,7 @@ type follower struct {
 	stream  jetstream.Stream
 	decoder *decoder
 	feed    *feed
-	lease   *lease // nil: the node never writes
-	wake    chan struct{}
+	lease   *lease    // nil: the node never writes
 	claimed time.Time // when the claim was sent last; zero: none was
 	claim   []byte
 	end     uint64 // where the stream ended when this node joined it
@@ -39,9 +34,7 @@ type follower struct {
 
 func (f *follower) run(ctx context.Context) error {
 	defer func() {
-		if f.feed != nil {
-			f.feed.close()
-		}
+		f.drop()
 		if f.decoder != nil {
 			f.decoder.close()
 		}
@@ -58,15 +51,6 @@ func (f *follower) run(ctx context.Context) error {
 	if f.cluster.config.MayWrite {
 		if f.lease = f.log.wantsLease(); f.lease == nil {
 			f.log.setRole(Reader)
-		} else {
-			f.wake = make(chan struct{}, 1)
-			f.lease.onTaken(func() {
-				select {
-				case f.wake <- struct{}{}:
-				default:
-				}
-			})
-			defer f.lease.onTaken(nil)
 		}
 	}
 	watching := make(chan struct{})
@@ -120,42 +104,51 @@ func (f *follower) step(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
-	m, err := f.feed.next(ctx, f.wake, f.patience())
-	switch {
-	case errors.Is(err, errInterrupted):
-		return false, nil
-	case err != nil && ctx.Err() == nil && !permanent(err):
-		f.feed.close()
-		f.feed = nil
+	select {
+	case m := <-f.feed.messages:
+		return f.receive(ctx, m)
+	case <-f.feed.broken:
+		f.drop()
 		f.cluster.stats.reopened.Add(1)
 		return false, nil
-	case err != nil:
-		return false, err
+	case <-time.After(glanceEvery): // the lease may be held now
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-f.cluster.ctx.Done():
+		return false, ErrClosed
 	}
-	return f.take(m)
 }
 
-// patience is how long to wait for a message before something else is due; 0: for ever, or until the lease is taken. A lease
-// that was taken may not be held at the moment, and is again once it was renewed, which wakes nobody.
-func (f *follower) patience() time.Duration {
-	if f.lease == nil {
-		return 0
+// drop ends the feed, if there is one.
+func (f *follower) drop() {
+	if f.feed != nil {
+		f.feed.close()
+		f.feed = nil
 	}
-	if _, has, _ := f.lease.state(); has {
-		return claimPatience
+}
+
+// receive takes a message in if it is the next one.
+func (f *follower) receive(ctx context.Context, m jetstream.Msg) (done bool, err error) {
+	next := f.decoder.at.sequence + 1
+	if meta, err := m.Metadata(); err == nil && meta.Sequence.Stream == next {
+		return f.take(next, m.Data())
 	}
-	return 0
+	f.drop()
+	f.cluster.stats.reopened.Add(1)
+	_, err = f.cluster.dataAt(ctx, f.stream, next) // nil where the next one was only lost on its way
+	return false, err
 }
 
 // take takes a message in.
-func (f *follower) take(m message) (done bool, err error) {
-	commit, err := f.decoder.take(m.sequence, m.data)
+func (f *follower) take(sequence uint64, message []byte) (done bool, err error) {
+	commit, err := f.decoder.take(sequence, message)
 	if err != nil {
 		return false, err
 	}
 	n := &f.cluster.stats
 	n.chunksRead.Add(1)
-	n.bytesRead.Add(uint64(len(m.data)))
+	n.bytesRead.Add(uint64(len(message)))
 	n.epoch.Store(f.decoder.at.epoch)
 	if commit != nil {
 		n.commitsRead.Add(1)
@@ -163,11 +156,11 @@ func (f *follower) take(m message) (done bool, err error) {
 			return false, err
 		}
 	}
-	f.log.took(m.sequence)
-	if held := f.from.Version; m.sequence >= f.end && f.decoder.at.point.Version < held {
+	f.log.took(sequence)
+	if held := f.from.Version; sequence >= f.end && f.decoder.at.point.Version < held {
 		return false, fmt.Errorf("%w: it ended with version %d, this node holds %d", ErrShortened, f.decoder.at.point.Version, held)
 	}
-	return f.claim != nil && isClaim(m.data, f.log.nonce[:]), nil
+	return f.claim != nil && isClaim(message, f.log.nonce[:]), nil
 }
 
 // reopen begins to receive from after what was taken. It waits while the stream does not go on from there: watch ends that.

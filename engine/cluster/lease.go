@@ -45,7 +45,6 @@ type lease struct {
 	has      bool      // nobody else was seen to have it since it was taken
 	renewed  time.Time // when the newest renewal that succeeded began
 	lost     chan struct{}
-	taken    func()    // called, on run's goroutine, when it is taken
 	holder   string    // the node that was seen to hold it
 	resigned bool      // it is given up for good
 	abstains time.Time // it is given up until then
@@ -117,13 +116,6 @@ func (l *lease) state() (lost <-chan struct{}, has bool, renewed time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost, l.has, l.renewed
-}
-
-// onTaken sets what is called when the lease is taken.
-func (l *lease) onTaken(f func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.taken = f
 }
 
 // run takes the lease when it can and renews it, until ctx ends; then it gives it up.
@@ -260,12 +252,8 @@ func (l *lease) hold(renewed time.Time) {
 		l.lost = make(chan struct{})
 	}
 	l.has, l.renewed, l.holder = true, renewed, l.cluster.config.NodeID
-	taken := l.taken
 	l.mu.Unlock()
 	l.cluster.logger.Info("holds a lease", "lease", l.key)
-	if taken != nil {
-		taken()
-	}
 }
 
 // renew replaces the value by a newer one of this node.
