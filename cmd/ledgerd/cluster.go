@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"golang.org/x/sync/errgroup"
 
 	"ledgerd/engine/cluster"
 	"ledgerd/engine/datadir"
+	"ledgerd/engine/figures"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
@@ -56,20 +58,22 @@ func (f *clusterFlags) validate(from string) error {
 }
 
 // connect begins to connect a node to its cluster.
-func (f *clusterFlags) connect(n *node, filter *ledger.Filter, skipVotes bool) (err error) {
+func (f *clusterFlags) connect(n *node, set *metrics.Set, filter *ledger.Filter, skipVotes bool) (err error) {
 	servers, stream, err := cluster.ParseLog(f.Log)
 	if err != nil {
 		return &usageError{err}
 	}
 	c := cluster.Config{
 		Servers: servers, Stream: stream, NodeID: n.dir.NodeID(), Replicas: f.LogReplicas, Credentials: f.LogCredentials, Logger: n.logger,
-		MayWrite: f.Role != roleReplica, MayMakeSnapshots: f.Role != roleIngest,
+		MayWrite: f.Role != roleReplica, MayMakeSnapshots: f.Role != roleIngest, Metrics: set,
 	}
 	c.LedgerID, _ = n.dir.Cluster()
 	if n.source != nil {
 		facts := datadir.FactsOf(n.source.Info(), filter, skipVotes)
 		n.facts, c.Facts = &facts, facts.Encode()
 	}
+	figures.Gauge(set, "ledgerd_cluster_fenced", "1 when the node came to another state than the log says and answers nothing any more.",
+		func() float64 { return figures.One(n.engine.Fenced() != "") })
 	n.cluster, err = cluster.Open(c)
 	return err
 }
@@ -159,21 +163,6 @@ func (n *node) offer(ctx context.Context, s snapshot.Written) {
 	case ctx.Err() == nil && !errors.Is(err, cluster.ErrNotMaker):
 		n.logger.Error("a snapshot is not offered to other nodes, the log is kept", "error", err)
 	}
-}
-
-// share tells the other nodes what this one is.
-func (f *clusterFlags) share(n *node) error {
-	err := n.cluster.Announce(func() cluster.Member {
-		m := cluster.Member{
-			Role: n.cluster.Stats().Role.String(), Release: version, Lag: n.cluster.Log().Behind(), Ready: n.status().Unhealthy == "",
-		}
-		if h := n.engine.Head(); h != nil {
-			tip := h.Tip(ledger.Processed)
-			m.Version, m.Slot, m.Seq = tip.Version, tip.Slot, tip.Seq
-		}
-		return m
-	})
-	return err
 }
 
 // watchLead ends the node when another one has taken its place: what it has applied and nobody

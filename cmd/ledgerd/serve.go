@@ -280,14 +280,13 @@ func (c *serveCommand) assemble(n *node) error {
 		config.Source = n.source
 	}
 	if c.Log != "" {
-		if err := c.connect(n, c.filter(), c.SkipVotes); err != nil {
+		if err := c.connect(n, set, c.filter(), c.SkipVotes); err != nil {
 			return err
 		}
 		config.Shared, config.MaxLag, config.Join = n.cluster.Log(), c.MaxLag, n.join
 		if c.Role != roleIngest {
 			config.OnSnapshot = n.offer
 		}
-		set.RegisterMetricsWriter(clusterMetrics(n.cluster, func() bool { return n.engine.Fenced() != "" }))
 	}
 	n.engine = engine.New(config)
 	n.hub = stream.New(stream.Config{
@@ -321,9 +320,6 @@ func (c *serveCommand) assemble(n *node) error {
 	})
 	if n.opsListener != nil {
 		n.ops = ops.New(ops.Config{Status: n.status, WriteMetrics: write, Pprof: c.Pprof, Log: n.logger})
-	}
-	if n.cluster != nil {
-		return c.share(n)
 	}
 	return nil
 }

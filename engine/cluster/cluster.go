@@ -1,14 +1,16 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -47,7 +49,7 @@ type Cluster struct {
 
 	log     *Log
 	process string // of this process alone
-	members members
+	peers   peers
 }
 
 // Open returns a connection to a cluster. No server needs to be there: it is connected to as soon as one is, and again
@@ -56,9 +58,11 @@ func Open(config Config) (*Cluster, error) {
 	if err := config.check(); err != nil {
 		return nil, fmt.Errorf("cannot share a log: %w", err)
 	}
-	c := &Cluster{config: config, logger: config.Logger, ledgerID: config.LedgerID, trouble: make(map[string]string), process: newProcess()}
+	c := &Cluster{config: config, logger: config.Logger, ledgerID: config.LedgerID, trouble: make(map[string]string), process: rand.Text()}
 	c.goneFor, c.missingFor = goneFor, missingFor
-	c.members.seen = make(map[string]Member)
+	c.peers.seen = make(map[string]time.Time)
+	config.Metrics = cmp.Or(config.Metrics, metrics.NewSet())
+	c.stats.register(config.Metrics)
 	if c.logger == nil {
 		c.logger = slog.Default()
 	}
@@ -74,6 +78,11 @@ func Open(config Config) (*Cluster, error) {
 		return nil, fmt.Errorf("cannot use JetStream: %w", err)
 	}
 	c.log = newLog(c)
+	c.showGauges(config.Metrics)
+	if err := c.startHeartbeats(); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("cannot listen to the other nodes: %w", err)
+	}
 	if config.MayMakeSnapshots {
 		c.maker = c.newLease("snapshots")
 		c.maker.start()
@@ -92,7 +101,10 @@ func (c *Cluster) options() []nats.Option {
 		nats.ReconnectBufSize(-1),
 		nats.IgnoreAuthErrorAbort(),
 		nats.ConnectHandler(func(conn *nats.Conn) { c.connected(conn, "connected to the cluster") }),
-		nats.ReconnectHandler(func(conn *nats.Conn) { c.connected(conn, "connected to the cluster again") }),
+		nats.ReconnectHandler(func(conn *nats.Conn) {
+			c.stats.reconnects.Inc()
+			c.connected(conn, "connected to the cluster again")
+		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if c.ctx.Err() == nil {
 				c.logger.Warn("lost the connection to the cluster", "error", err)
@@ -219,18 +231,3 @@ func (c *Cluster) forget(what string) {
 	defer c.mu.Unlock()
 	delete(c.trouble, what)
 }
-
-// counters are read by anybody.
-type counters struct {
-	asyncErrors, leaseLosses, retries, reopened  atomic.Uint64
-	commitsWritten, chunksWritten, bytesWritten  atomic.Uint64
-	commitsRead, chunksRead, bytesRead           atomic.Uint64
-	offers, offerFailures, fetches, fetchFailure atomic.Uint64
-	partsSent, partsKept, partsFetched, partsBad atomic.Uint64
-	gossipRefused, spentDropped                  atomic.Uint64
-	first, last, epoch                           atomic.Uint64
-	role                                         atomic.Uint32
-	refused                                      [Damages]atomic.Uint64
-}
-
-func (c *counters) refuse(d Damage) { c.refused[d].Add(1) }

@@ -69,10 +69,10 @@ func (c *Cluster) Offered(ctx context.Context) (all []*Manifest, err error) {
 // the state after is compared with the stream's. progress, where it is not nil, is told how many of all bytes are there.
 func (c *Cluster) Fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
 	if err := c.fetch(ctx, m, disk, dir, progress); err != nil {
-		c.stats.fetchFailure.Add(1)
+		c.stats.fetchFailures.Inc()
 		return fmt.Errorf("cannot fetch the snapshot of version %d: %w", m.Version, err)
 	}
-	c.stats.fetches.Add(1)
+	c.stats.fetches.Inc()
 	return nil
 }
 
@@ -163,7 +163,6 @@ func (t *fetcher) holds(ctx context.Context, f *File, name string) (bool, error)
 			return false, nil
 		}
 	}
-	t.cluster.stats.partsKept.Add(uint64(len(f.Parts)))
 	t.tell(f.Bytes)
 	return true, nil
 }
@@ -178,10 +177,8 @@ func right(file vfs.File, f *File, i int, room []byte) bool {
 // fill brings in the parts that a file lacks.
 func (t *fetcher) fill(ctx context.Context, f *File, file vfs.File) error {
 	room := make([]byte, min(partBytes, f.Bytes))
-	n := &t.cluster.stats
 	for i := range f.Parts {
 		if right(file, f, i, room) {
-			n.partsKept.Add(1)
 			t.tell(int64(f.partSize(i)))
 			continue
 		}
@@ -190,7 +187,7 @@ func (t *fetcher) fill(ctx context.Context, f *File, file vfs.File) error {
 			err = fmt.Errorf("%w: its bytes are not what the manifest says", errBadPart)
 		}
 		if errors.Is(err, errBadPart) {
-			n.partsBad.Add(1)
+			t.cluster.stats.partsBad.Inc()
 		}
 		if err != nil {
 			return fmt.Errorf("part %d: %w", i, err)
@@ -201,7 +198,6 @@ func (t *fetcher) fill(ctx context.Context, f *File, file vfs.File) error {
 		case written < len(b):
 			return fmt.Errorf("%d of %d bytes written: %w", written, len(b), syscall.ENOSPC)
 		}
-		n.partsFetched.Add(1)
 		t.tell(int64(len(b)))
 	}
 	return file.Truncate(f.Bytes)

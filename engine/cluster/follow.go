@@ -155,7 +155,7 @@ func (f *follower) take(m message) (done bool, err error) {
 	}
 	n := &f.cluster.stats
 	n.chunksRead.Add(1)
-	n.bytesRead.Add(uint64(len(m.data)))
+	n.bytesRead.Add(len(m.data))
 	n.epoch.Store(f.decoder.at.epoch)
 	if commit != nil {
 		n.commitsRead.Add(1)

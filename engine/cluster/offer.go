@@ -111,13 +111,11 @@ func (c *Cluster) offerFile(ctx context.Context, o *objects, disk vfs.FS, dir, n
 		}
 		f.Parts[i] = hashOf(part)
 		if o.whole(f.object(i), len(part)) {
-			c.stats.partsKept.Add(1)
 			continue
 		}
 		if err := o.put(ctx, c, f.object(i), part); err != nil {
 			return nil, err
 		}
-		c.stats.partsSent.Add(1)
 	}
 	return f, nil
 }
