@@ -17,6 +17,7 @@ import (
 
 	"ledgerd/engine"
 	"ledgerd/engine/cluster"
+	"ledgerd/engine/cluster/exchange"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/sequencer"
@@ -113,7 +114,8 @@ type node struct {
 	dir         *datadir.Dir
 	dataDir     string           // where it is
 	cluster     *cluster.Cluster // nil: the node is alone
-	facts       *datadir.Facts   // what a node of a cluster knows of its ledger by its source; nil without one
+	exchange    *exchange.Exchange
+	facts       *datadir.Facts // what a node of a cluster knows of its ledger by its source; nil without one
 	engine      *engine.Engine
 	hub         *stream.Hub
 	public      *httpd.Server

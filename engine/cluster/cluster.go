@@ -58,10 +58,10 @@ func Open(config Config) (*Cluster, error) {
 	if err := config.check(); err != nil {
 		return nil, fmt.Errorf("cannot share a log: %w", err)
 	}
+	config.Metrics = cmp.Or(config.Metrics, metrics.NewSet())
 	c := &Cluster{config: config, logger: config.Logger, ledgerID: config.LedgerID, trouble: make(map[string]string), process: rand.Text()}
 	c.goneFor, c.missingFor = goneFor, missingFor
 	c.peers.seen = make(map[string]time.Time)
-	config.Metrics = cmp.Or(config.Metrics, metrics.NewSet())
 	c.stats.register(config.Metrics)
 	if c.logger == nil {
 		c.logger = slog.Default()
@@ -145,10 +145,14 @@ func (c *Cluster) Log() *Log { return c.log }
 
 // request runs one request to JetStream with a bounded patience.
 func (c *Cluster) request(ctx context.Context, ask func(context.Context) error) error {
+	return c.requestWithin(ctx, requestPatience, ask)
+}
+
+func (c *Cluster) requestWithin(ctx context.Context, timeout time.Duration, ask func(context.Context) error) error {
 	if c.ctx.Err() != nil {
 		return ErrClosed
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestPatience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	stop := context.AfterFunc(c.ctx, cancel)
 	defer stop()
@@ -161,12 +165,18 @@ func (c *Cluster) request(ctx context.Context, ask func(context.Context) error) 
 	return nil
 }
 
-// insist repeats an attempt, with pauses, until it succeeds, its error is permanent, or ctx ends.
+// insist is Retry for one request.
 func (c *Cluster) insist(ctx context.Context, what string, attempt func(context.Context) error) error {
+	return c.Retry(ctx, what, requestPatience, attempt)
+}
+
+// Retry repeats an attempt, which may take so long, with pauses, until it succeeds, its error is permanent, or ctx ends. Trouble
+// says meanwhile what does not succeed.
+func (c *Cluster) Retry(ctx context.Context, what string, timeout time.Duration, attempt func(context.Context) error) error {
 	defer c.forget(what)
 	pause := firstPause
 	for {
-		err := c.request(ctx, attempt)
+		err := c.requestWithin(ctx, timeout, attempt)
 		if err == nil {
 			c.clear(what)
 		}

@@ -229,36 +229,6 @@ func TestLeaseIsLeftToOthersForAWhile(t *testing.T) {
 	})
 }
 
-// TestFailedOfferLetsAnotherNodeMakeSnapshots fails to offer one.
-func TestFailedOfferLetsAnotherNodeMakeSnapshots(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		s := &fakeServer{}
-		makers := make([]*Cluster, 2)
-		for i, name := range []string{"a", "b"} {
-			c := fakeNode(t, name, s)
-			c.ledgerID = "known" // and its stream is gone
-			c.maker = c.newLease("snapshots")
-			c.maker.start()
-			time.Sleep(moment)
-			makers[i] = c
-		}
-		offer := func(c *Cluster, ctx context.Context) error { return c.Offer(ctx, nil, "", nil, Snapshot{Version: 1}) }
-		if err := offer(makers[1], t.Context()); !errors.Is(err, ErrNotMaker) {
-			t.Errorf("who does not make snapshots: err = %v", err)
-		}
-		if err := offer(makers[0], canceled()); err == nil || !makers[0].MakesSnapshots() {
-			t.Errorf("an offer that was given up: err = %v, makes snapshots: %v", err, makers[0].MakesSnapshots())
-		}
-		if err := offer(makers[0], t.Context()); !errors.Is(err, ErrRecreated) {
-			t.Errorf("err = %v, want %v", err, ErrRecreated)
-		}
-		time.Sleep(moment)
-		if makers[0].MakesSnapshots() || !makers[1].MakesSnapshots() {
-			t.Errorf("makes snapshots: who failed to %v, the other %v", makers[0].MakesSnapshots(), makers[1].MakesSnapshots())
-		}
-	})
-}
-
 // TestDeletedLeaseIsTakenAgain deletes the key, as an operator might, and the node that waits for its loss goes on doing so.
 func TestDeletedLeaseIsTakenAgain(t *testing.T) {
 	t.Parallel()

@@ -23,11 +23,6 @@ func TestServers(t *testing.T) {
 			"a repeated message is refused":       testRepeatedMessageIsRefused,
 			"another record is named":             testOtherRecordIsNamed,
 			"peers are counted":                   testPeersAreCounted,
-			"a snapshot is offered and fetched":   testSnapshotIsOfferedAndFetched,
-			"a fetch goes on where it was cut":    testFetchGoesOn,
-			"a corrupt part is refused":           testCorruptPartIsRefused,
-			"an incomplete snapshot is passed":    testIncompleteSnapshotIsPassedOver,
-			"a maker that is none offers nothing": testMakerThatIsNoneOffersNothing,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

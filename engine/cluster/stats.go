@@ -45,8 +45,6 @@ type counters struct {
 	commitsWritten, chunksWritten, bytesWritten *metrics.Counter
 	commitsRead, chunksRead, bytesRead          *metrics.Counter
 	retries, reopened                           *metrics.Counter
-	offers, offerFailures                       *metrics.Counter
-	fetches, fetchFailures, partsBad            *metrics.Counter
 	refused                                     [Damages]metrics.Counter
 
 	first, last, epoch atomic.Uint64 // sequences of the stream as they were told last, and its newest writer's epoch
@@ -67,11 +65,6 @@ func (n *counters) register(set *metrics.Set) {
 	n.chunksRead = figures.Counter(set, "ledgerd_cluster_messages_read_total", "Messages of those.")
 	n.bytesRead = figures.Counter(set, "ledgerd_cluster_read_bytes_total", "Bytes of those.")
 	n.reopened = figures.Counter(set, "ledgerd_cluster_reads_reopened_total", "Times reading the log had to begin again where it was.")
-	n.offers = figures.Counter(set, "ledgerd_cluster_snapshot_offers_total", "Snapshots this node offered to others.")
-	n.offerFailures = figures.Counter(set, "ledgerd_cluster_snapshot_offer_failures_total", "Snapshots that could not be offered.")
-	n.fetches = figures.Counter(set, "ledgerd_cluster_snapshot_fetches_total", "Snapshots of others that this node fetched.")
-	n.fetchFailures = figures.Counter(set, "ledgerd_cluster_snapshot_fetch_failures_total", "Snapshots that could not be fetched.")
-	n.partsBad = figures.Counter(set, "ledgerd_cluster_snapshot_parts_bad_total", "Parts of snapshots that were not what they should be.")
 	var kinds []string
 	for d := range Damage(Damages) {
 		kinds = append(kinds, d.String())
