@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ledgerd/engine/cluster"
+	"ledgerd/engine/cluster/exchange"
 	"ledgerd/engine/ledger"
 )
 
@@ -31,7 +32,7 @@ func (n *node) setAside(ctx context.Context) (done bool, err error) {
 
 // behind returns the newest version that the data directory holds and a snapshot to begin with instead, nil where the log goes
 // on from there or that cannot be told in a short time.
-func (n *node) behind(ctx context.Context) (last ledger.Version, newer *cluster.Manifest) {
+func (n *node) behind(ctx context.Context) (last ledger.Version, newer *exchange.Manifest) {
 	least, err := n.dir.LeastVersion()
 	if err != nil || !n.purgedPast(ctx, least) {
 		return 0, nil
@@ -42,16 +43,17 @@ func (n *node) behind(ctx context.Context) (last ledger.Version, newer *cluster.
 	}
 	ctx, cancel := context.WithTimeout(ctx, newerPatience)
 	defer cancel()
-	m, err := n.cluster.Newest(ctx)
+	offered, err := n.exchange.Offered(ctx)
 	if err == nil {
-		_, err = n.cluster.RecordAt(ctx, m.Version) // it can be followed from there
+		newer = offered[0]
+		_, err = n.cluster.RecordAt(ctx, newer.Version) // it can be followed from there
 	}
-	if err != nil || m.Version <= last {
+	if err != nil || newer.Version <= last {
 		n.logger.Error("the cluster's log was purged past what this node holds, and no newer snapshot is offered that leads to it",
 			"holds_version", uint64(last), "error", err)
 		return 0, nil
 	}
-	return last, m
+	return last, newer
 }
 
 // purgedPast reports whether the log is known not to go on from a version any more.

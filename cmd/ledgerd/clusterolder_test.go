@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"ledgerd/engine/cluster"
+	"ledgerd/engine/cluster/exchange"
 )
 
 // The newest snapshot holds a part of the right size and other bytes: only who fetches it notices. A fresh replica then begins
@@ -81,7 +81,7 @@ func harmNewest(r *clusterRig, js jetstream.JetStream, store jetstream.ObjectSto
 		b, err = store.GetBytes(t.Context(), slices.Max(names))
 		return err == nil
 	})
-	var m cluster.Manifest
+	var m exchange.Manifest
 	if err := json.Unmarshal(b, &m); err != nil {
 		t.Fatal(err)
 	}

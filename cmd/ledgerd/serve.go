@@ -17,6 +17,7 @@ import (
 
 	"ledgerd/engine"
 	"ledgerd/engine/cluster"
+	"ledgerd/engine/cluster/exchange"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/sequencer"
@@ -113,7 +114,8 @@ type node struct {
 	dir         *datadir.Dir
 	dataDir     string           // where it is
 	cluster     *cluster.Cluster // nil: the node is alone
-	facts       *datadir.Facts   // what a node of a cluster knows of its ledger by its source; nil without one
+	exchange    *exchange.Exchange
+	facts       *datadir.Facts // what a node of a cluster knows of its ledger by its source; nil without one
 	engine      *engine.Engine
 	hub         *stream.Hub
 	public      *httpd.Server
@@ -280,14 +282,13 @@ func (c *serveCommand) assemble(n *node) error {
 		config.Source = n.source
 	}
 	if c.Log != "" {
-		if err := c.connect(n, c.filter(), c.SkipVotes); err != nil {
+		if err := c.connect(n, set, c.filter(), c.SkipVotes); err != nil {
 			return err
 		}
 		config.Shared, config.MaxLag, config.Join = n.cluster.Log(), c.MaxLag, n.join
 		if c.Role != roleIngest {
 			config.OnSnapshot = n.offer
 		}
-		set.RegisterMetricsWriter(clusterMetrics(n.cluster, func() bool { return n.engine.Fenced() != "" }))
 	}
 	n.engine = engine.New(config)
 	n.hub = stream.New(stream.Config{
@@ -321,9 +322,6 @@ func (c *serveCommand) assemble(n *node) error {
 	})
 	if n.opsListener != nil {
 		n.ops = ops.New(ops.Config{Status: n.status, WriteMetrics: write, Pprof: c.Pprof, Log: n.logger})
-	}
-	if n.cluster != nil {
-		return c.share(n)
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func TestUsersAndTLS(t *testing.T) {
 	w := follow(t, connect(user, roots), nil)
 	w.writes()
 	w.mustCommit(rand.New(rand.NewPCG(19, 0)), 2, 3000)
-	eventually(t, "the servers say that they sync", func() bool { return w.Stats().SyncProven })
+	eventually(t, "the servers say that they sync", w.stats.syncProven.Load)
 	for name, tt := range map[string]struct {
 		c    *Cluster
 		want string

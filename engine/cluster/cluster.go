@@ -1,14 +1,16 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -47,7 +49,7 @@ type Cluster struct {
 
 	log     *Log
 	process string // of this process alone
-	members members
+	peers   peers
 }
 
 // Open returns a connection to a cluster. No server needs to be there: it is connected to as soon as one is, and again
@@ -56,9 +58,11 @@ func Open(config Config) (*Cluster, error) {
 	if err := config.check(); err != nil {
 		return nil, fmt.Errorf("cannot share a log: %w", err)
 	}
-	c := &Cluster{config: config, logger: config.Logger, ledgerID: config.LedgerID, trouble: make(map[string]string), process: newProcess()}
+	config.Metrics = cmp.Or(config.Metrics, metrics.NewSet())
+	c := &Cluster{config: config, logger: config.Logger, ledgerID: config.LedgerID, trouble: make(map[string]string), process: rand.Text()}
 	c.goneFor, c.missingFor = goneFor, missingFor
-	c.members.seen = make(map[string]Member)
+	c.peers.seen = make(map[string]time.Time)
+	c.stats.register(config.Metrics)
 	if c.logger == nil {
 		c.logger = slog.Default()
 	}
@@ -75,6 +79,11 @@ func Open(config Config) (*Cluster, error) {
 	}
 	c.log = newLog(c)
 	c.running.Go(c.watchSync)
+	c.showGauges(config.Metrics)
+	if err := c.startHeartbeats(); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("cannot listen to the other nodes: %w", err)
+	}
 	if config.MayMakeSnapshots {
 		c.maker = c.newLease("snapshots")
 		c.maker.start()
@@ -93,7 +102,10 @@ func (c *Cluster) options() []nats.Option {
 		nats.ReconnectBufSize(-1),
 		nats.IgnoreAuthErrorAbort(),
 		nats.ConnectHandler(func(conn *nats.Conn) { c.connected(conn, "connected to the cluster") }),
-		nats.ReconnectHandler(func(conn *nats.Conn) { c.connected(conn, "connected to the cluster again") }),
+		nats.ReconnectHandler(func(conn *nats.Conn) {
+			c.stats.reconnects.Inc()
+			c.connected(conn, "connected to the cluster again")
+		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if c.ctx.Err() == nil {
 				c.logger.Warn("lost the connection to the cluster", "error", err)
@@ -134,10 +146,14 @@ func (c *Cluster) Log() *Log { return c.log }
 
 // request runs one request to JetStream with a bounded patience.
 func (c *Cluster) request(ctx context.Context, ask func(context.Context) error) error {
+	return c.requestWithin(ctx, requestPatience, ask)
+}
+
+func (c *Cluster) requestWithin(ctx context.Context, timeout time.Duration, ask func(context.Context) error) error {
 	if c.ctx.Err() != nil {
 		return ErrClosed
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestPatience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	stop := context.AfterFunc(c.ctx, cancel)
 	defer stop()
@@ -150,12 +166,18 @@ func (c *Cluster) request(ctx context.Context, ask func(context.Context) error) 
 	return nil
 }
 
-// insist repeats an attempt, with pauses, until it succeeds, its error is permanent, or ctx ends.
+// insist is Retry for one request.
 func (c *Cluster) insist(ctx context.Context, what string, attempt func(context.Context) error) error {
+	return c.Retry(ctx, what, requestPatience, attempt)
+}
+
+// Retry repeats an attempt, which may take so long, with pauses, until it succeeds, its error is permanent, or ctx ends. Trouble
+// says meanwhile what does not succeed.
+func (c *Cluster) Retry(ctx context.Context, what string, timeout time.Duration, attempt func(context.Context) error) error {
 	defer c.forget(what)
 	pause := firstPause
 	for {
-		err := c.request(ctx, attempt)
+		err := c.requestWithin(ctx, timeout, attempt)
 		if err == nil {
 			c.clear(what)
 		}
@@ -220,19 +242,3 @@ func (c *Cluster) forget(what string) {
 	defer c.mu.Unlock()
 	delete(c.trouble, what)
 }
-
-// counters are read by anybody.
-type counters struct {
-	asyncErrors, leaseLosses, retries, reopened  atomic.Uint64
-	commitsWritten, chunksWritten, bytesWritten  atomic.Uint64
-	commitsRead, chunksRead, bytesRead           atomic.Uint64
-	offers, offerFailures, fetches, fetchFailure atomic.Uint64
-	partsSent, partsKept, partsFetched, partsBad atomic.Uint64
-	gossipRefused, spentDropped                  atomic.Uint64
-	first, last, epoch                           atomic.Uint64
-	role                                         atomic.Uint32
-	syncProven                                   atomic.Bool
-	refused                                      [Damages]atomic.Uint64
-}
-
-func (c *counters) refuse(d Damage) { c.refused[d].Add(1) }

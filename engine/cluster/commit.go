@@ -64,9 +64,9 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 	after.sequence = base + uint64(len(messages))
 	n := &l.cluster.stats
 	n.commitsWritten.Add(1)
-	n.chunksWritten.Add(uint64(len(messages)))
+	n.chunksWritten.Add(len(messages))
 	for _, m := range messages {
-		n.bytesWritten.Add(uint64(len(m)))
+		n.bytesWritten.Add(len(m))
 	}
 	n.last.Store(after.sequence)
 	return after, nil

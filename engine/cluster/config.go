@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/nats-io/nats.go"
 )
 
@@ -18,7 +19,7 @@ type Config struct {
 	// all. One that answers is enough: it names the others.
 	Servers []string
 	// Stream is the name of the stream: letters, digits, - and _. What lies beside it bears its name: the buckets
-	// Stream_lease and Stream_snapshots and the subjects Stream.log, Stream.members and Stream.spent.
+	// Stream_lease and Stream_snapshots and the subjects Stream.log and Stream.members.
 	Stream string
 	// NodeID names this node to the others: at most 64 bytes.
 	NodeID string
@@ -39,6 +40,8 @@ type Config struct {
 	Credentials string
 	// TLS is used with tls:// URLs; nil means the roots of the system.
 	TLS *tls.Config
+	// Metrics is where the figures of the cluster are registered; nil means a set of its own.
+	Metrics *metrics.Set
 	// Logger is where changes are told; nil means slog.Default.
 	Logger *slog.Logger
 }

@@ -7,10 +7,8 @@
 // an epoch begins, the number that all messages of that writer bear.
 //
 // The lease is a key in a bucket beside the stream. Who holds it may claim; it only keeps nodes from claiming in turns. A node
-// takes it only while it holds the whole log. Another key, of the same kind, says who makes snapshots.
-//
-// A part is up to 8 MiB of a snapshot's file in the object store beside the stream; a manifest names the parts of one
-// snapshot.
+// takes it only while it holds the whole log. Another key, of the same kind, says who makes snapshots, which package exchange
+// offers and fetches.
 //
 // # What makes a commit
 //

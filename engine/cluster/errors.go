@@ -23,10 +23,6 @@ var (
 	ErrOldServer = errors.New("the nats-server is too old, it must be 2.12 or newer")
 	// ErrFormat says that the stream was written by a newer program.
 	ErrFormat = errors.New("the stream was written by a newer program")
-	// ErrNoSnapshot says that no snapshot was offered yet.
-	ErrNoSnapshot = errors.New("no snapshot is offered")
-	// ErrNotMaker says that another node makes the snapshots.
-	ErrNotMaker = errors.New("another node makes the snapshots")
 	// ErrClosed says that the cluster was closed.
 	ErrClosed = errors.New("the connection to the cluster was closed")
 )
@@ -73,10 +69,11 @@ func damaged(kind Damage, format string, args ...any) *DamageError {
 // permanent reports whether an error stays, however often it is tried again.
 func permanent(err error) bool {
 	var damage *DamageError
-	if errors.As(err, &damage) {
+	var other Permanent
+	if errors.As(err, &damage) || errors.As(err, &other) {
 		return true
 	}
-	for _, e := range []error{ErrRecreated, ErrShortened, ErrPurged, ErrOtherLedger, ErrUnsafe, ErrOldServer, ErrFormat, ErrClosed, ErrNoSnapshot, ledger.ErrDeposed} {
+	for _, e := range []error{ErrRecreated, ErrShortened, ErrPurged, ErrOtherLedger, ErrUnsafe, ErrOldServer, ErrFormat, ErrClosed, ledger.ErrDeposed} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -57,8 +57,8 @@ func testStandbyTakesOver(t *testing.T, s suite) {
 	t.Logf("a standby took over from one that ended after %v", time.Since(stopped))
 	again.mustCommit(random, 1, 1)
 	mustEqual(t, again.has()[:3], second.has())
-	if got := again.Stats(); got.Role != Writer || got.Epoch != 3 {
-		t.Errorf("role %v in epoch %d", got.Role, got.Epoch)
+	if got := &again.stats; Role(got.role.Load()) != Writer || got.epoch.Load() != 3 {
+		t.Errorf("role %v in epoch %d", Role(got.role.Load()), got.epoch.Load())
 	}
 
 	// One that lives on gives its turn up. It was not deposed, and it is no writer.
@@ -68,7 +68,7 @@ func testStandbyTakesOver(t *testing.T, s suite) {
 	again.Log().Resign()
 	next.writes()
 	next.mustCommit(random, 1, 1)
-	if got := again.Stats().Role; got != Reader {
+	if got := Role(again.stats.role.Load()); got != Reader {
 		t.Errorf("who resigned is a %v", got)
 	}
 }
@@ -162,7 +162,7 @@ func testServersAreKilled(t *testing.T, s suite) {
 	fresh := follow(t, open(t, s.URLs(), Config{Stream: "killed", NodeID: "f"}), nil)
 	fresh.waitFor(pointAfter(w.has()).Version)
 	mustEqual(t, fresh.has(), w.has())
-	t.Logf("%d commits, %d publishes looked up", w.Stats().CommitsWritten, w.Stats().PublishRetries)
+	t.Logf("%d commits, %d publishes looked up", w.stats.commitsWritten.Get(), w.stats.retries.Get())
 }
 
 // testServerThatIsBehindIsAlone leaves one server that lacks messages. It answers what it holds: no node takes that for the log.

@@ -148,7 +148,7 @@ func (f *follower) take(sequence uint64, message []byte) (done bool, err error) 
 	}
 	n := &f.cluster.stats
 	n.chunksRead.Add(1)
-	n.bytesRead.Add(uint64(len(message)))
+	n.bytesRead.Add(len(message))
 	n.epoch.Store(f.decoder.at.epoch)
 	if commit != nil {
 		n.commitsRead.Add(1)

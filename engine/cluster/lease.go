@@ -87,13 +87,6 @@ func (l *lease) abstain() {
 	l.abstains = time.Now().Add(abstention)
 }
 
-// offerFailed leaves making snapshots to another node for a while: what failed here may not fail there.
-func (c *Cluster) offerFailed(ctx context.Context, err error) {
-	if c.maker != nil && ctx.Err() == nil && !errors.Is(err, ErrNotMaker) {
-		c.maker.abstain()
-	}
-}
-
 // wanted reports whether this node would have the lease at all.
 func (l *lease) wanted() bool {
 	l.mu.Lock()

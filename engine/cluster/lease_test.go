@@ -2,12 +2,12 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"ledgerd/engine/cluster/natstest"
@@ -101,6 +101,7 @@ func (b fakeBuckets) KeyValue(context.Context, string) (jetstream.KeyValue, erro
 func fakeNode(t *testing.T, name string, s *fakeServer) *Cluster {
 	c := &Cluster{config: Config{NodeID: name, Stream: "fake"}, logger: slog.New(slog.DiscardHandler), js: fakeBuckets{kv: s}, trouble: make(map[string]string)}
 	c.ctx, c.end = context.WithCancel(context.Background())
+	c.stats.register(metrics.NewSet())
 	c.log = newLog(c)
 	t.Cleanup(func() {
 		c.end()
@@ -223,36 +224,6 @@ func TestLeaseIsLeftToOthersForAWhile(t *testing.T) {
 		time.Sleep(abstention)
 		if !a.held() {
 			t.Error("who abstained never holds it again")
-		}
-	})
-}
-
-// TestFailedOfferLetsAnotherNodeMakeSnapshots fails to offer one.
-func TestFailedOfferLetsAnotherNodeMakeSnapshots(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		s := &fakeServer{}
-		makers := make([]*Cluster, 2)
-		for i, name := range []string{"a", "b"} {
-			c := fakeNode(t, name, s)
-			c.ledgerID = "known" // and its stream is gone
-			c.maker = c.newLease("snapshots")
-			c.maker.start()
-			time.Sleep(moment)
-			makers[i] = c
-		}
-		offer := func(c *Cluster, ctx context.Context) error { return c.Offer(ctx, nil, "", nil, Snapshot{Version: 1}) }
-		if err := offer(makers[1], t.Context()); !errors.Is(err, ErrNotMaker) {
-			t.Errorf("who does not make snapshots: err = %v", err)
-		}
-		if err := offer(makers[0], canceled()); err == nil || !makers[0].MakesSnapshots() {
-			t.Errorf("an offer that was given up: err = %v, makes snapshots: %v", err, makers[0].MakesSnapshots())
-		}
-		if err := offer(makers[0], t.Context()); !errors.Is(err, ErrRecreated) {
-			t.Errorf("err = %v, want %v", err, ErrRecreated)
-		}
-		time.Sleep(moment)
-		if makers[0].MakesSnapshots() || !makers[1].MakesSnapshots() {
-			t.Errorf("makes snapshots: who failed to %v, the other %v", makers[0].MakesSnapshots(), makers[1].MakesSnapshots())
 		}
 	})
 }

@@ -42,7 +42,7 @@ func testOtherRecordIsNamed(t *testing.T, s suite) {
 		}
 	}
 	// What its own commit is not in the stream for is told by the state alone.
-	if err := w.purgeBelow(t.Context(), 3); err != nil {
+	if err := w.PurgeBelow(t.Context(), 3); err != nil {
 		t.Fatal(err)
 	}
 	n := follow(t, open(t, s.URLs(), Config{Stream: "others", NodeID: "n"}), w.has()[:2])

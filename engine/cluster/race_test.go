@@ -136,7 +136,7 @@ func testLostAcknowledgement(t *testing.T, s suite) {
 			t.Fatal(err)
 		}
 	}
-	if c.Stats().PublishRetries == 0 {
+	if c.stats.retries.Get() == 0 {
 		t.Error("nothing was looked up")
 	}
 	reader.waitFor(pointAfter(w.has()).Version)

@@ -22,12 +22,7 @@ func TestServers(t *testing.T) {
 			"a stream that changed is named":      testChangedStreamIsNamed,
 			"a repeated message is refused":       testRepeatedMessageIsRefused,
 			"another record is named":             testOtherRecordIsNamed,
-			"members hear of each other":          testMembersHear,
-			"a snapshot is offered and fetched":   testSnapshotIsOfferedAndFetched,
-			"a fetch goes on where it was cut":    testFetchGoesOn,
-			"a corrupt part is refused":           testCorruptPartIsRefused,
-			"an incomplete snapshot is passed":    testIncompleteSnapshotIsPassedOver,
-			"a maker that is none offers nothing": testMakerThatIsNoneOffersNothing,
+			"peers are counted":                   testPeersAreCounted,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -41,5 +41,5 @@ func (r *Record) Digest() RecordDigest {
 	return sha256.Sum256(b)
 }
 
-// ErrDeposed says that another node became the writer of the log.
-var ErrDeposed = errors.New("another node became the writer of the log")
+// ErrDeposed says that this node was the writer of the shared log, and that another one is, or may become it.
+var ErrDeposed = errors.New("this node is not the writer of the shared log any more")

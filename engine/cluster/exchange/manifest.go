@@ -1,4 +1,4 @@
-package cluster
+package exchange
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"ledgerd/engine/cluster"
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
@@ -114,7 +115,7 @@ func decodeManifest(b []byte) (*Manifest, error) {
 		return nil, errors.New("cannot read a manifest: more follows")
 	}
 	if m.Format != manifestFormat {
-		return nil, fmt.Errorf("%w: a manifest of format %d", ErrFormat, m.Format)
+		return nil, fmt.Errorf("%w: a manifest of format %d", cluster.ErrFormat, m.Format)
 	}
 	if len(m.Files) == 0 || len(m.Files) > maxFiles || m.Version == 0 {
 		return nil, fmt.Errorf("a manifest of %d files at version %d", len(m.Files), m.Version)

@@ -1,94 +1,63 @@
-package cluster
+package exchange
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
-	"slices"
 	"syscall"
 
+	"ledgerd/engine/cluster"
 	"ledgerd/engine/codec"
-	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 )
 
 // fetchSuffix is of a file that is not whole yet. What is right of it is kept when a fetch begins anew.
 const fetchSuffix = ".fetch"
 
-func sortNewest(all []ledger.Version) {
-	slices.SortFunc(all, func(a, b ledger.Version) int { return cmp.Compare(b, a) })
-}
-
-// Newest returns the manifest of the newest snapshot that is offered whole; ErrNoSnapshot if there is none.
-func (c *Cluster) Newest(ctx context.Context) (*Manifest, error) {
-	all, err := c.Offered(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return all[0], nil
-}
-
 // Offered returns the manifests of all snapshots that are offered, newest first, without those that cannot be read or of which
 // a part is missing. ErrNoSnapshot: there is none.
-func (c *Cluster) Offered(ctx context.Context) (all []*Manifest, err error) {
-	if _, _, err := c.bind(ctx); err != nil {
+func (x *Exchange) Offered(ctx context.Context) ([]*Manifest, error) {
+	id, _, err := x.cluster.Facts(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("cannot look for snapshots: %w", err)
 	}
-	o, err := c.objects(ctx, false)
+	o, err := x.open(ctx, id, false)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.list(ctx, c); err != nil {
-		return nil, err
+	all, err := o.usable(ctx, math.MaxInt)
+	if err == nil && len(all) == 0 {
+		err = ErrNoSnapshot
 	}
-	for _, v := range o.versions() {
-		m, err := o.manifest(ctx, c, v)
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case errors.Is(err, ErrClosed), errors.Is(err, ErrFormat):
-			return nil, err
-		case err == nil:
-			all = append(all, m)
-			continue
-		}
-		c.logger.Warn("a snapshot that is offered cannot be used", "version", uint64(v), "error", err)
-	}
-	if len(all) == 0 {
-		return nil, ErrNoSnapshot
-	}
-	return all, nil
+	return all, err
 }
 
 // Fetch brings the files of a snapshot into a directory, one after the other: a file has its name when it is whole and synced.
 // What an earlier fetch left there, whole or not, is kept as far as it is right. Before, the record that the snapshot is
 // the state after is compared with the stream's. progress, where it is not nil, is told how many of all bytes are there.
-func (c *Cluster) Fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
-	if err := c.fetch(ctx, m, disk, dir, progress); err != nil {
-		c.stats.fetchFailure.Add(1)
+func (x *Exchange) Fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
+	if err := x.fetch(ctx, m, disk, dir, progress); err != nil {
+		x.fetchFailures.Inc()
 		return fmt.Errorf("cannot fetch the snapshot of version %d: %w", m.Version, err)
 	}
-	c.stats.fetches.Add(1)
+	x.fetches.Inc()
 	return nil
 }
 
-func (c *Cluster) fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
-	record, err := c.RecordAt(ctx, m.Version)
+func (x *Exchange) fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
+	record, err := x.cluster.RecordAt(ctx, m.Version)
 	if err != nil {
 		return err
 	}
 	if record.StateHash != m.StateHash || !bytes.Equal(codec.AppendRecord(nil, record), m.Record) {
-		return fmt.Errorf("%w: the record of version %d is another in the stream", ErrOtherLedger, m.Version)
+		return fmt.Errorf("%w: the record of version %d is another in the stream", cluster.ErrOtherLedger, m.Version)
 	}
-	o, err := c.objects(ctx, false)
+	o, err := x.open(ctx, m.Ledger, false)
 	if err != nil {
-		return err
-	}
-	if err := o.list(ctx, c); err != nil {
 		return err
 	}
 	if err := disk.MkdirAll(dir); err != nil {
@@ -96,9 +65,9 @@ func (c *Cluster) fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir strin
 	}
 	if free, err := disk.FreeBytes(dir); err == nil && free < uint64(m.Bytes()) {
 		// Less may do, where some of it is there already.
-		c.logger.Warn("the disk may be too small for a snapshot", "free", free, "bytes", m.Bytes())
+		x.logger.Warn("the disk may be too small for a snapshot", "free", free, "bytes", m.Bytes())
 	}
-	f := fetcher{cluster: c, objects: o, disk: disk, dir: dir, total: m.Bytes(), progress: progress}
+	f := fetcher{objects: o, disk: disk, dir: dir, total: m.Bytes(), progress: progress}
 	for i := range m.Files {
 		if err := f.file(ctx, &m.Files[i]); err != nil {
 			return fmt.Errorf("file %s: %w", m.Files[i].Name, err)
@@ -109,8 +78,7 @@ func (c *Cluster) fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir strin
 
 // fetcher is one fetch.
 type fetcher struct {
-	cluster     *Cluster
-	objects     *objects
+	*objects
 	disk        vfs.FS
 	dir         string
 	done, total int64
@@ -163,7 +131,6 @@ func (t *fetcher) holds(ctx context.Context, f *File, name string) (bool, error)
 			return false, nil
 		}
 	}
-	t.cluster.stats.partsKept.Add(uint64(len(f.Parts)))
 	t.tell(f.Bytes)
 	return true, nil
 }
@@ -178,19 +145,17 @@ func right(file vfs.File, f *File, i int, room []byte) bool {
 // fill brings in the parts that a file lacks.
 func (t *fetcher) fill(ctx context.Context, f *File, file vfs.File) error {
 	room := make([]byte, min(partBytes, f.Bytes))
-	n := &t.cluster.stats
 	for i := range f.Parts {
 		if right(file, f, i, room) {
-			n.partsKept.Add(1)
 			t.tell(int64(f.partSize(i)))
 			continue
 		}
-		b, err := t.objects.get(ctx, t.cluster, f.object(i), f.partSize(i))
+		b, err := t.get(ctx, f.object(i), f.partSize(i))
 		if err == nil && (len(b) != f.partSize(i) || hashOf(b) != f.Parts[i]) {
 			err = fmt.Errorf("%w: its bytes are not what the manifest says", errBadPart)
 		}
 		if errors.Is(err, errBadPart) {
-			n.partsBad.Add(1)
+			t.partsBad.Inc()
 		}
 		if err != nil {
 			return fmt.Errorf("part %d: %w", i, err)
@@ -201,7 +166,6 @@ func (t *fetcher) fill(ctx context.Context, f *File, file vfs.File) error {
 		case written < len(b):
 			return fmt.Errorf("%d of %d bytes written: %w", written, len(b), syscall.ENOSPC)
 		}
-		n.partsFetched.Add(1)
 		t.tell(int64(len(b)))
 	}
 	return file.Truncate(f.Bytes)
