@@ -24,22 +24,22 @@ func TestBehindIsSinceTheWholeLogWasHeld(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		want("nothing is known", time.Minute)
-		l.told(time.Now(), 10)
+		l.noteEnd(time.Now(), 10)
 		time.Sleep(time.Second)
-		l.told(time.Now(), 20) // later questions wait until the first is settled
+		l.noteEnd(time.Now(), 20) // later questions wait until the first is settled
 		want("the stream has more", 61*time.Second)
 		time.Sleep(time.Second)
-		l.took(9)
+		l.noteTaken(9)
 		want("not all of it was taken", 62*time.Second)
-		l.took(10)
+		l.noteTaken(10)
 		want("what there was two seconds ago was taken", 2*time.Second)
-		l.told(time.Now(), 30)
+		l.noteEnd(time.Now(), 30)
 		time.Sleep(time.Second)
-		l.took(30)
+		l.noteTaken(30)
 		want("what there was a second ago was taken", time.Second)
-		l.told(time.Now(), 30)
+		l.noteEnd(time.Now(), 30)
 		want("there is no more", 0)
-		l.told(time.Now().Add(-time.Second), 30)
+		l.noteEnd(time.Now().Add(-time.Second), 30)
 		want("an older answer", 0)
 	})
 }
@@ -48,19 +48,19 @@ func TestBehindIsSinceTheWholeLogWasHeld(t *testing.T) {
 func TestBehindForgetsNoEnd(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLog(&Cluster{})
-		l.told(time.Now(), 100)
+		l.noteEnd(time.Now(), 100)
 		time.Sleep(time.Minute)
-		l.told(time.Now(), 10000)
+		l.noteEnd(time.Now(), 10000)
 		time.Sleep(time.Minute)
-		l.took(100)
+		l.noteTaken(100)
 		if got := l.Behind(); got != 2*time.Minute {
 			t.Errorf("up to the first end: behind by %v", got)
 		}
-		l.took(9999)
+		l.noteTaken(9999)
 		if got := l.Behind(); got != 2*time.Minute {
 			t.Errorf("before the second end: behind by %v", got)
 		}
-		l.took(10000)
+		l.noteTaken(10000)
 		if got := l.Behind(); got != time.Minute {
 			t.Errorf("up to the second end: behind by %v", got)
 		}
@@ -98,10 +98,10 @@ func TestOddAnswersAreBelievedWhenTheyLast(t *testing.T) {
 	} {
 		bubble.Test(t, func(t *testing.T) {
 			l := newLog(&Cluster{goneFor: goneFor})
-			var doubt doubt
+			var confirmer confirmer
 			look := func(taken uint64, state jetstream.StreamState, want error) {
 				t.Helper()
-				if err := l.compare(&doubt, time.Now(), taken, state); !errors.Is(err, want) {
+				if err := l.compare(&confirmer, time.Now(), taken, state); !errors.Is(err, want) {
 					t.Errorf("err = %v, want %v", err, want)
 				}
 			}

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// requestPatience is how long one request to JetStream may take. A server that leads what is asked for answers within
+	// requestTimeout is how long one request to JetStream may take. A server that leads what is asked for answers within
 	// milliseconds; a vote about a new one takes seconds, and the request is then made again.
-	requestPatience = 2 * time.Second
+	requestTimeout  = 2 * time.Second
 	reconnectWait   = 250 * time.Millisecond
 	reconnectJitter = 250 * time.Millisecond
 	pingInterval    = 2 * time.Second // two without an answer and the connection is given up
-	connectPatience = 2 * time.Second
+	connectTimeout  = 2 * time.Second
 	// firstPause and longestPause are between two attempts at what did not succeed.
 	firstPause, longestPause = 50 * time.Millisecond, time.Second
 )
@@ -44,7 +44,7 @@ type Cluster struct {
 
 	mu       sync.Mutex
 	ledgerID string // of the stream, once known
-	trouble  map[string]string
+	faults   map[string]string
 	maker    *lease // nil: this node makes no snapshots
 
 	log     *Log
@@ -59,7 +59,7 @@ func Open(config Config) (*Cluster, error) {
 		return nil, fmt.Errorf("cannot share a log: %w", err)
 	}
 	config.Metrics = cmp.Or(config.Metrics, metrics.NewSet())
-	c := &Cluster{config: config, logger: config.Logger, ledgerID: config.LedgerID, trouble: make(map[string]string), process: rand.Text()}
+	c := &Cluster{config: config, logger: config.Logger, ledgerID: config.LedgerID, faults: make(map[string]string), process: rand.Text()}
 	c.goneFor, c.missingFor = goneFor, missingFor
 	c.peers.seen = make(map[string]time.Time)
 	c.stats.register(config.Metrics)
@@ -72,7 +72,7 @@ func Open(config Config) (*Cluster, error) {
 		c.end()
 		return nil, fmt.Errorf("cannot connect to the cluster: %w", err)
 	}
-	if c.js, err = jetstream.New(c.conn, jetstream.WithDefaultTimeout(requestPatience)); err != nil {
+	if c.js, err = jetstream.New(c.conn, jetstream.WithDefaultTimeout(requestTimeout)); err != nil {
 		c.end()
 		c.conn.Close()
 		return nil, fmt.Errorf("cannot use JetStream: %w", err)
@@ -97,7 +97,7 @@ func (c *Cluster) options() []nats.Option {
 		func(o *nats.Options) error { o.Servers = addresses; return nil },
 		nats.Name("ledgerd " + c.config.NodeID), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectJitter, reconnectJitter),
-		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2), nats.Timeout(connectPatience),
+		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2), nats.Timeout(connectTimeout),
 		// Nothing is kept to be sent later: whoever publishes learns at once that there is no connection.
 		nats.ReconnectBufSize(-1),
 		nats.IgnoreAuthErrorAbort(),
@@ -146,7 +146,7 @@ func (c *Cluster) Log() *Log { return c.log }
 
 // request runs one request to JetStream with a bounded patience.
 func (c *Cluster) request(ctx context.Context, ask func(context.Context) error) error {
-	return c.requestWithin(ctx, requestPatience, ask)
+	return c.requestWithin(ctx, requestTimeout, ask)
 }
 
 func (c *Cluster) requestWithin(ctx context.Context, timeout time.Duration, ask func(context.Context) error) error {
@@ -166,20 +166,20 @@ func (c *Cluster) requestWithin(ctx context.Context, timeout time.Duration, ask 
 	return nil
 }
 
-// insist is Retry for one request.
-func (c *Cluster) insist(ctx context.Context, what string, attempt func(context.Context) error) error {
-	return c.Retry(ctx, what, requestPatience, attempt)
+// retry is Retry for one request.
+func (c *Cluster) retry(ctx context.Context, what string, attempt func(context.Context) error) error {
+	return c.Retry(ctx, what, requestTimeout, attempt)
 }
 
 // Retry repeats an attempt, which may take so long, with pauses, until it succeeds, its error is permanent, or ctx ends. Trouble
 // says meanwhile what does not succeed.
 func (c *Cluster) Retry(ctx context.Context, what string, timeout time.Duration, attempt func(context.Context) error) error {
-	defer c.forget(what)
+	defer c.dropFault(what)
 	pause := firstPause
 	for {
 		err := c.requestWithin(ctx, timeout, attempt)
 		if err == nil {
-			c.clear(what)
+			c.clearFault(what)
 		}
 		if err == nil || permanent(err) {
 			return err
@@ -188,7 +188,7 @@ func (c *Cluster) Retry(ctx context.Context, what string, timeout time.Duration,
 			return ctx.Err()
 		}
 		if !errors.Is(err, errMadeNow) {
-			c.troubled(what, err)
+			c.setFault(what, err)
 		}
 		if err := c.sleep(ctx, pause); err != nil {
 			return err
@@ -211,8 +211,8 @@ func (c *Cluster) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// troubled remembers what does not succeed, until clear.
-func (c *Cluster) troubled(what string, err error) {
+// setFault remembers what does not succeed, until clear.
+func (c *Cluster) setFault(what string, err error) {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		err = errors.New("no answer")
@@ -221,24 +221,24 @@ func (c *Cluster) troubled(what string, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.trouble[what] == "" {
+	if c.faults[what] == "" {
 		c.logger.Warn("the cluster does not answer as it should", "what", what, "error", err)
 	}
-	c.trouble[what] = fmt.Sprintf("%s: %v", what, err)
+	c.faults[what] = fmt.Sprintf("%s: %v", what, err)
 }
 
-func (c *Cluster) clear(what string) {
+func (c *Cluster) clearFault(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.trouble[what] != "" {
+	if c.faults[what] != "" {
 		c.logger.Info("the cluster answers again", "what", what)
-		delete(c.trouble, what)
+		delete(c.faults, what)
 	}
 }
 
 // forget does what clear does, and tells nobody.
-func (c *Cluster) forget(what string) {
+func (c *Cluster) dropFault(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.trouble, what)
+	delete(c.faults, what)
 }

@@ -28,7 +28,7 @@ func (l *Log) Commit(ctx context.Context, commit []*ledger.Record) error {
 	if err != nil {
 		l.failed = fmt.Errorf("cannot write versions from %d on to stream %s: %w", l.at.point.Version+1, l.cluster.config.Stream, err)
 		if errors.Is(err, ledger.ErrDeposed) {
-			l.isDeposed()
+			l.markDeposed()
 		}
 		l.writer.close()
 		return l.failed
@@ -48,19 +48,19 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 		return cursor{}, err
 	}
 	base := l.at.sequence
-	var shorter doubt // that the stream ends before what is there
+	var shorter confirmer // that the stream ends before what is there
 	for next := 0; next < len(messages); {
 		acked, err := l.writer.send(ctx, messages, base, next)
 		if next = acked; err == nil {
 			break
 		}
 		l.cluster.stats.retries.Add(1)
-		l.cluster.troubled(publishing, err)
-		if next, err = l.settle(ctx, messages, base, next, &shorter); err != nil {
+		l.cluster.setFault(publishing, err)
+		if next, err = l.reconcile(ctx, messages, base, next, &shorter); err != nil {
 			return cursor{}, err
 		}
 	}
-	l.cluster.clear(publishing)
+	l.cluster.clearFault(publishing)
 	after.sequence = base + uint64(len(messages))
 	n := &l.cluster.stats
 	n.commitsWritten.Add(1)
@@ -72,11 +72,11 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 	return after, nil
 }
 
-// settle looks up which messages from one on are in the stream, and returns the first that is not. shorter is that
+// reconcile looks up which messages from one on are in the stream, and returns the first that is not. shorter is that
 // the stream ended before the commit.
-func (l *Log) settle(ctx context.Context, messages [][]byte, base uint64, next int, shorter *doubt) (int, error) {
+func (l *Log) reconcile(ctx context.Context, messages [][]byte, base uint64, next int, shorter *confirmer) (int, error) {
 	ended := false
-	err := l.cluster.insist(ctx, "reading the stream", func(ctx context.Context) error {
+	err := l.cluster.retry(ctx, "reading the stream", func(ctx context.Context) error {
 		_, info, err := l.cluster.look(ctx)
 		if err != nil {
 			return err
@@ -96,8 +96,8 @@ func (l *Log) settle(ctx context.Context, messages [][]byte, base uint64, next i
 		return next, err
 	}
 	if !ended {
-		*shorter = doubt{}
-	} else if shorter.lasts(l.cluster.goneFor) {
+		*shorter = confirmer{}
+	} else if shorter.persisted(l.cluster.goneFor) {
 		return next, fmt.Errorf("%w: it ends before message %d", ErrShortened, base+uint64(next))
 	}
 	if next < len(messages) {

@@ -74,7 +74,7 @@ func (d *decoder) takeNext(sequence uint64, message []byte) ([]*ledger.Record, e
 		}
 	}
 	payload := message[headBytes:]
-	if err := d.fits(&h); err != nil {
+	if err := d.checkFits(&h); err != nil {
 		return nil, err
 	}
 	var commit []*ledger.Record
@@ -113,8 +113,8 @@ func (d *decoder) join(h *head) error {
 	return nil
 }
 
-// fits checks a message against what came before it.
-func (d *decoder) fits(h *head) error {
+// checkFits checks a message against what came before it.
+func (d *decoder) checkFits(h *head) error {
 	switch {
 	case h.kind == claimMessage && h.epoch <= d.at.epoch, h.kind == commitMessage && h.epoch != d.at.epoch:
 		return damaged(BadEpoch, "epoch %d behind %d", h.epoch, d.at.epoch)
@@ -184,11 +184,11 @@ func (d *decoder) commit(h *head, payload []byte) ([]*ledger.Record, error) {
 	last := records[len(records)-1]
 	d.at.chain = h.after(raw)
 	d.at.point = ledger.PointAfter(last)
-	return d.behindFrom(records)
+	return d.notHeld(records)
 }
 
-// behindFrom returns the records that the node does not hold, after it checked those that it does.
-func (d *decoder) behindFrom(records []*ledger.Record) ([]*ledger.Record, error) {
+// notHeld returns the records that the node does not hold, after it checked those that it does.
+func (d *decoder) notHeld(records []*ledger.Record) ([]*ledger.Record, error) {
 	first := records[0].Version
 	if first > d.from.Version {
 		return records, nil

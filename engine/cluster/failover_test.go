@@ -120,7 +120,7 @@ func testMinorityDoesNotCommit(t *testing.T, s suite) {
 	}
 	reader.waitFor(3)
 	mustEqual(t, reader.has(), standby.has())
-	eventually(t, "the reader knows that it holds everything", func() bool { return reader.Log().Behind() < 2*askEvery && reader.Trouble() == "" })
+	eventually(t, "the reader knows that it holds everything", func() bool { return reader.Log().Behind() < 2*lookInterval && reader.Trouble() == "" })
 }
 
 // testServersAreKilled kills each server in turn under a writer that goes on: nothing that was acknowledged is lost, and
@@ -199,7 +199,7 @@ func testServerThatIsBehindIsAlone(t *testing.T, s suite) {
 	})
 	started := follow(t, open(t, s.URLs(), Config{Stream: "alone", NodeID: "s"}), w.has())
 	for range 2 * goneLooks { // longer than a test has patience
-		time.Sleep(askEvery)
+		time.Sleep(lookInterval)
 		select {
 		case err := <-late:
 			t.Fatalf("the commit ended: %v", err)
@@ -211,7 +211,7 @@ func testServerThatIsBehindIsAlone(t *testing.T, s suite) {
 		}
 	}
 	for _, n := range []*node{w, reader, started} {
-		if behind := n.Log().Behind(); behind < goneLooks*askEvery || n.Trouble() == "" {
+		if behind := n.Log().Behind(); behind < goneLooks*lookInterval || n.Trouble() == "" {
 			t.Errorf("%s is behind by %v; its trouble: %q", n.config.NodeID, behind, n.Trouble())
 		}
 	}

@@ -57,7 +57,7 @@ func (c *Cluster) openFeed(ctx context.Context, stream jetstream.Stream, first u
 		stop()
 		receiving.Stop()
 		<-receiving.Closed()
-		ctx, cancel := context.WithTimeout(context.Background(), requestPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 		defer cancel()
 		_ = stream.DeleteConsumer(ctx, consumer.CachedInfo().Name) // the server forgets it after a while
 	}

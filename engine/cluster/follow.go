@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// askEvery is between two questions where the stream ends.
-	askEvery = time.Second
-	// claimPatience is how long a claim may take to show up in the stream until it is sent again.
-	claimPatience = 500 * time.Millisecond
+	// lookInterval is between two questions where the stream ends.
+	lookInterval = time.Second
+	// claimTimeout is how long a claim may take to show up in the stream until it is sent again.
+	claimTimeout = 500 * time.Millisecond
 )
 
 // follower is one call of Follow.
@@ -49,7 +49,7 @@ func (f *follower) run(ctx context.Context) error {
 		return err
 	}
 	if f.cluster.config.MayWrite {
-		if f.lease = f.log.wantsLease(); f.lease == nil {
+		if f.lease = f.log.startLease(); f.lease == nil {
 			f.log.setRole(Reader)
 		}
 	}
@@ -71,7 +71,7 @@ func (f *follower) run(ctx context.Context) error {
 			return err
 		}
 		if done {
-			return f.log.becomes(f.decoder.at, f.stream)
+			return f.log.becomeWriter(f.decoder.at, f.stream)
 		}
 	}
 }
@@ -82,12 +82,12 @@ func (f *follower) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	begin, err := f.cluster.place(ctx, stream, info, f.from)
+	begin, err := f.cluster.findStart(ctx, stream, info, f.from)
 	if err != nil {
 		return err
 	}
 	f.stream, f.end = stream, info.State.LastSeq
-	f.log.took(begin - 1)
+	f.log.noteTaken(begin - 1)
 	f.decoder, err = newDecoder(begin-1, f.from, f.cluster.stats.refuse)
 	return err
 }
@@ -100,7 +100,7 @@ func (f *follower) step(ctx context.Context) (done bool, err error) {
 		}
 	}
 	if f.lease != nil && f.lease.held() {
-		if err := f.claims(ctx); err != nil {
+		if err := f.sendClaim(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -111,7 +111,7 @@ func (f *follower) step(ctx context.Context) (done bool, err error) {
 		f.drop()
 		f.cluster.stats.reopened.Add(1)
 		return false, nil
-	case <-time.After(glanceEvery): // the lease may be held now
+	case <-time.After(pollInterval): // the lease may be held now
 		return false, nil
 	case <-ctx.Done():
 		return false, ctx.Err()
@@ -156,7 +156,7 @@ func (f *follower) take(sequence uint64, message []byte) (done bool, err error) 
 			return false, err
 		}
 	}
-	f.log.took(sequence)
+	f.log.noteTaken(sequence)
 	if held := f.from.Version; sequence >= f.end && f.decoder.at.point.Version < held {
 		return false, fmt.Errorf("%w: it ended with version %d, this node holds %d", ErrShortened, f.decoder.at.point.Version, held)
 	}
@@ -165,7 +165,7 @@ func (f *follower) take(sequence uint64, message []byte) (done bool, err error) 
 
 // reopen begins to receive from after what was taken. It waits while the stream does not go on from there: watch ends that.
 func (f *follower) reopen(ctx context.Context) error {
-	return f.cluster.insist(ctx, "following the stream", func(ctx context.Context) error {
+	return f.cluster.retry(ctx, "following the stream", func(ctx context.Context) error {
 		stream, info, err := f.cluster.look(ctx)
 		if err != nil {
 			return err
@@ -180,9 +180,9 @@ func (f *follower) reopen(ctx context.Context) error {
 	})
 }
 
-// claims sends a claim when the node stands at the end of the stream. Whether it succeeded shows in the stream.
-func (f *follower) claims(ctx context.Context) error {
-	if time.Since(f.claimed) < claimPatience {
+// sendClaim sends a claim when the node stands at the end of the stream. Whether it succeeded shows in the stream.
+func (f *follower) sendClaim(ctx context.Context) error {
+	if time.Since(f.claimed) < claimTimeout {
 		return nil
 	}
 	var last uint64

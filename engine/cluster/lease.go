@@ -18,22 +18,22 @@ const (
 	// leaseLength is for how long a key must not have changed, by the clock of who watches it, until it may be taken, and for how
 	// long its holder counts on it after a renewal.
 	leaseLength = 3 * time.Second
-	// glanceEvery is between two looks at a key.
-	glanceEvery = 250 * time.Millisecond
-	// releasePatience bounds giving a lease up on the way out. Without it the next holder waits until it ran out.
-	releasePatience = time.Second
-	// abstention is for how long a node leaves a lease to the others after it could not do what it had it for.
-	abstention = 30 * time.Second
+	// pollInterval is between two looks at a key.
+	pollInterval = 250 * time.Millisecond
+	// releaseTimeout bounds giving a lease up on the way out. Without it the next holder waits until it ran out.
+	releaseTimeout = time.Second
+	// backOffTime is for how long a node leaves a lease to the others after it could not do what it had it for.
+	backOffTime = 30 * time.Second
 )
 
 // lease is a key that one node holds: it renews it, or waits until nobody does. It promises nothing: for a while two may
 // think that they hold it.
 type lease struct {
-	cluster *Cluster
-	key     string
-	nonce   string             // of this process
-	may     func() bool        // whether it is this node's to take; nil: always
-	end     context.CancelFunc // ends run
+	cluster    *Cluster
+	key        string
+	nonce      string             // of this process
+	canAcquire func() bool        // whether it is this node's to take; nil: always
+	end        context.CancelFunc // ends run
 
 	// What follows is run's alone.
 	kv       jetstream.KeyValue
@@ -41,13 +41,13 @@ type lease struct {
 	changed  time.Time // when that was seen first
 	free     bool      // its holder gave it up
 
-	mu       sync.Mutex
-	has      bool      // nobody else was seen to have it since it was taken
-	renewed  time.Time // when the newest renewal that succeeded began
-	lost     chan struct{}
-	holder   string    // the node that was seen to hold it
-	resigned bool      // it is given up for good
-	abstains time.Time // it is given up until then
+	mu           sync.Mutex
+	has          bool      // nobody else was seen to have it since it was taken
+	renewed      time.Time // when the newest renewal that succeeded began
+	lost         chan struct{}
+	holder       string    // the node that was seen to hold it
+	resigned     bool      // it is given up for good
+	backOffUntil time.Time // it is given up until then
 }
 
 // leaseValue is what the key holds. The time is for people.
@@ -80,11 +80,11 @@ func (l *lease) resign() {
 	}
 }
 
-// abstain gives the lease up for a while, so that another node may do what this one failed to.
-func (l *lease) abstain() {
+// backOff gives the lease up for a while, so that another node may do what this one failed to.
+func (l *lease) backOff() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.abstains = time.Now().Add(abstention)
+	l.backOffUntil = time.Now().Add(backOffTime)
 }
 
 // wanted reports whether this node would have the lease at all.
@@ -94,7 +94,7 @@ func (l *lease) wanted() bool {
 	return l.wantedLocked()
 }
 
-func (l *lease) wantedLocked() bool { return !l.resigned && !time.Now().Before(l.abstains) }
+func (l *lease) wantedLocked() bool { return !l.resigned && !time.Now().Before(l.backOffUntil) }
 
 // held reports whether this node holds the lease, as far as it can know.
 func (l *lease) held() bool {
@@ -113,15 +113,15 @@ func (l *lease) state() (lost <-chan struct{}, has bool, renewed time.Time) {
 
 // run takes the lease when it can and renews it, until ctx ends; then it gives it up.
 func (l *lease) run(ctx context.Context) {
-	ticker := time.NewTicker(glanceEvery)
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	defer l.release()
 	what := "holding the lease of " + l.key
 	for {
 		if err := l.step(ctx); err == nil {
-			l.cluster.clear(what)
+			l.cluster.clearFault(what)
 		} else if ctx.Err() == nil {
-			l.cluster.troubled(what, err)
+			l.cluster.setFault(what, err)
 			l.kv = nil // it may have to be made
 		}
 		select {
@@ -134,7 +134,7 @@ func (l *lease) run(ctx context.Context) {
 
 // step does what is due.
 func (l *lease) step(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, requestPatience)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if l.kv == nil {
 		kv, err := l.cluster.bucket(ctx)
@@ -172,10 +172,10 @@ func (c *Cluster) bucket(ctx context.Context) (jetstream.KeyValue, error) {
 // watch looks whether the lease may be taken, and takes it.
 func (l *lease) watch(ctx context.Context) error {
 	entry, err := l.kv.Get(ctx, l.key)
-	mayTake := l.may == nil || l.may()
+	canAcquire := l.canAcquire == nil || l.canAcquire()
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
-		if !mayTake {
+		if !canAcquire {
 			return nil
 		}
 		return l.take(ctx, 0)
@@ -186,7 +186,7 @@ func (l *lease) watch(ctx context.Context) error {
 		l.hold(time.Time{}) // it was taken, only the answer was lost; it counts once it was renewed
 		return nil
 	}
-	if mayTake && (l.free || time.Since(l.changed) >= leaseLength) {
+	if canAcquire && (l.free || time.Since(l.changed) >= leaseLength) {
 		return l.take(ctx, l.revision)
 	}
 	return nil
@@ -291,7 +291,7 @@ func (l *lease) release() {
 	if _, has, _ := l.state(); !has {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), releasePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
 	b, err := json.Marshal(leaseValue{Time: time.Now().UTC()})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // moment is enough for a lease that was given up to be taken by another node.
-const moment = 4 * glanceEvery
+const moment = 4 * pollInterval
 
 // fakeServer is a server with one bucket that holds one key, and a network that fails when it is told to.
 type fakeServer struct {
@@ -99,7 +99,7 @@ func (b fakeBuckets) KeyValue(context.Context, string) (jetstream.KeyValue, erro
 
 // fakeNode returns a node that knows no server but a fake one, until the test ends.
 func fakeNode(t *testing.T, name string, s *fakeServer) *Cluster {
-	c := &Cluster{config: Config{NodeID: name, Stream: "fake"}, logger: slog.New(slog.DiscardHandler), js: fakeBuckets{kv: s}, trouble: make(map[string]string)}
+	c := &Cluster{config: Config{NodeID: name, Stream: "fake"}, logger: slog.New(slog.DiscardHandler), js: fakeBuckets{kv: s}, faults: make(map[string]string)}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	c.stats.register(metrics.NewSet())
 	c.log = newLog(c)
@@ -136,28 +136,28 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
 		late, whole := fakeNode(t, "late", s), fakeNode(t, "whole", s)
-		late.log.told(time.Now(), 1000)
-		late.log.took(10)
-		slow := late.log.wantsLease()
+		late.log.noteEnd(time.Now(), 1000)
+		late.log.noteTaken(10)
+		slow := late.log.startLease()
 		time.Sleep(time.Minute)
 		if slow.held() {
 			t.Fatal("who lags behind holds the lease")
 		}
-		whole.log.took(1000)
-		whole.log.told(time.Now(), 1000)
-		fast := whole.log.wantsLease()
+		whole.log.noteTaken(1000)
+		whole.log.noteEnd(time.Now(), 1000)
+		fast := whole.log.startLease()
 		time.Sleep(moment)
 		if !fast.held() {
 			t.Fatal("who holds the whole log does not hold the lease")
 		}
 		// What was known a while ago is not enough.
-		late.log.took(1000)
+		late.log.noteTaken(1000)
 		fast.resign()
 		time.Sleep(time.Minute)
 		if slow.held() {
 			t.Fatal("who held the log a minute ago holds the lease")
 		}
-		late.log.told(time.Now(), 1000)
+		late.log.noteEnd(time.Now(), 1000)
 		time.Sleep(moment)
 		if !slow.held() {
 			t.Fatal("who has caught up does not hold the lease")
@@ -169,9 +169,9 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 func TestResigningGivesUpEverything(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := fakeNode(t, "early", &fakeServer{})
-		c.log.told(time.Now(), 0)
+		c.log.noteEnd(time.Now(), 0)
 		c.log.Resign()
-		if l := c.log.wantsLease(); l != nil {
+		if l := c.log.startLease(); l != nil {
 			t.Error("a node that resigned waits for the lease")
 		}
 
@@ -197,7 +197,7 @@ func TestResigningGivesUpEverything(t *testing.T) {
 	})
 }
 
-// TestLeaseIsLeftToOthersForAWhile abstains, beside another node and alone.
+// TestLeaseIsLeftToOthersForAWhile backOffUntil, beside another node and alone.
 func TestLeaseIsLeftToOthersForAWhile(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
@@ -208,20 +208,20 @@ func TestLeaseIsLeftToOthersForAWhile(t *testing.T) {
 			return l
 		}
 		a, b := node("a"), node("b")
-		a.abstain()
+		a.backOff()
 		if a.held() {
-			t.Error("who abstains holds it")
+			t.Error("who backOffUntil holds it")
 		}
 		time.Sleep(moment)
 		if !b.held() {
 			t.Error("the other node does not hold it")
 		}
 		b.resign()
-		time.Sleep(abstention / 2)
+		time.Sleep(backOffTime / 2)
 		if a.held() {
-			t.Error("who abstains holds it after a while")
+			t.Error("who backOffUntil holds it after a while")
 		}
-		time.Sleep(abstention)
+		time.Sleep(backOffTime)
 		if !a.held() {
 			t.Error("who abstained never holds it again")
 		}

@@ -30,7 +30,7 @@ func TestOnlyALeaderOfMostTellsOfAStream(t *testing.T) {
 		"nobody leads":              {&jetstream.ClusterInfo{Replicas: peers{peer("a", time.Second), peer("b", time.Second), peer("c", time.Second)}}, errLeaderless},
 		"one that follows a leader": {&jetstream.ClusterInfo{Leader: "b", Replicas: peers{peer("b", time.Second), peer("c", time.Second)}}, errLeaderless},
 	} {
-		if err := led(&jetstream.StreamInfo{Cluster: tt.cluster}); !errors.Is(err, tt.want) {
+		if err := checkQuorumLeader(&jetstream.StreamInfo{Cluster: tt.cluster}); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// wholeWithin is how long ago a node must have held the whole log to take the lease: it asks each askEvery.
+// wholeWithin is how long ago a node must have held the whole log to take the lease: it asks each lookInterval.
 const wholeWithin = 2 * time.Second
 
 // Log is the log that the nodes share. Follow and Commit are for one goroutine at a time.
@@ -90,9 +90,9 @@ func (l *Log) Behind() time.Duration {
 	return max(0, time.Since(known))
 }
 
-// told notes that the stream ended at a sequence at a time, as most of the servers know it: one that lags behind them, such as
+// noteEnd notes that the stream ended at a sequence at a time, as most of the servers know it: one that lags behind them, such as
 // the one that a consumer is on may, tells of less.
-func (l *Log) told(at time.Time, last uint64) {
+func (l *Log) noteEnd(at time.Time, last uint64) {
 	l.cluster.stats.last.Store(last)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,8 +106,8 @@ func (l *Log) told(at time.Time, last uint64) {
 	}
 }
 
-// took notes that everything up to a sequence was taken.
-func (l *Log) took(sequence uint64) {
+// noteTaken notes that everything up to a sequence was taken.
+func (l *Log) noteTaken(sequence uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken = sequence
@@ -117,8 +117,8 @@ func (l *Log) took(sequence uint64) {
 	}
 }
 
-// whole reports whether the node held the whole log a short while ago.
-func (l *Log) whole() bool {
+// holdsWholeLog reports whether the node held the whole log a short while ago.
+func (l *Log) holdsWholeLog() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.known.IsZero() && time.Since(l.known) <= wholeWithin
@@ -137,9 +137,9 @@ func (l *Log) setRole(r Role) {
 	l.cluster.stats.role.Store(uint32(r))
 }
 
-// wantsLease begins to wait for the lease, once. It is taken only while this node holds the whole log: of many that wait, one
+// startLease begins to wait for the lease, once. It is taken only while this node holds the whole log: of many that wait, one
 // that can write at once. It returns nil after Resign.
-func (l *Log) wantsLease() *lease {
+func (l *Log) startLease() *lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.resigned {
@@ -147,7 +147,7 @@ func (l *Log) wantsLease() *lease {
 	}
 	if l.lease == nil {
 		l.lease = l.cluster.newLease("ingester")
-		l.lease.may = l.whole
+		l.lease.canAcquire = l.holdsWholeLog
 		l.lease.start()
 	}
 	return l.lease
@@ -169,8 +169,8 @@ func (l *Log) Resign() {
 	}
 }
 
-// becomes makes the node the writer, from a place in the stream on, and watches whether it stays it.
-func (l *Log) becomes(at cursor, stream jetstream.Stream) error {
+// becomeWriter makes the node the writer, from a place in the stream on, and watches whether it stays it.
+func (l *Log) becomeWriter(at cursor, stream jetstream.Stream) error {
 	encoder, err := newEncoder()
 	if err != nil {
 		return err
@@ -185,21 +185,21 @@ func (l *Log) becomes(at cursor, stream jetstream.Stream) error {
 	l.cluster.logger.Info("writes the log", "stream", l.cluster.config.Stream, "epoch", at.epoch, "behind_version", uint64(at.point.Version))
 	lost, has, _ := l.lease.state()
 	if !has {
-		l.isDeposed()
+		l.markDeposed()
 		return nil
 	}
 	l.cluster.running.Go(func() {
 		select {
 		case <-lost:
-			l.isDeposed()
+			l.markDeposed()
 		case <-l.cluster.ctx.Done():
 		}
 	})
 	return nil
 }
 
-// isDeposed notes that another node is the writer.
-func (l *Log) isDeposed() {
+// markDeposed notes that another node is the writer.
+func (l *Log) markDeposed() {
 	l.deposing.Do(func() {
 		l.setRole(Deposed)
 		l.cluster.logger.Error("another node became the writer of the log: this one must start again")

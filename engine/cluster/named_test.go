@@ -64,7 +64,7 @@ func testChangedStreamIsNamed(t *testing.T, s suite) {
 	proxy := natstest.NewProxy(t, s.Addr(0))
 	late := follow(t, open(t, []string{"nats://" + proxy.Addr()}, config), w.has())
 	late.waitFor(12)
-	eventually(t, "it holds the whole log", func() bool { return late.Log().Behind() < askEvery })
+	eventually(t, "it holds the whole log", func() bool { return late.Log().Behind() < lookInterval })
 	proxy.Cut()
 	w.mustCommit(random, 1, 1)
 	live.waitFor(13)

@@ -14,8 +14,8 @@ import (
 const (
 	// unitMessages is how many messages are sent at once: the server takes all of them or none. 16 MiB; it takes up to 1000.
 	unitMessages = 256
-	// ackPatience is how long no acknowledgement may come until what became of a message is looked up.
-	ackPatience = 2 * time.Second
+	// ackTimeout is how long no acknowledgement may come until what became of a message is looked up.
+	ackTimeout = 2 * time.Second
 )
 
 // publisher sends messages to the stream, each to the sequence that it was made for, and awaits the acknowledgements. It is for
@@ -113,7 +113,7 @@ const maxBatchID = 64
 
 // await returns the answer to a unit.
 func (p *publisher) await(ctx context.Context, subject string) (*nats.Msg, error) {
-	timer := time.NewTimer(ackPatience)
+	timer := time.NewTimer(ackTimeout)
 	defer timer.Stop()
 	for {
 		select {

@@ -18,14 +18,14 @@ func (c *Cluster) PurgeBelow(ctx context.Context, v ledger.Version) error {
 	if err != nil {
 		return err
 	}
-	begin, err := c.place(ctx, stream, info, ledger.LogPoint{Version: v})
+	begin, err := c.findStart(ctx, stream, info, ledger.LogPoint{Version: v})
 	if errors.Is(err, ErrPurged) {
 		return nil
 	}
 	if err != nil || begin <= info.State.FirstSeq {
 		return err
 	}
-	err = c.insist(ctx, "purging the stream", func(ctx context.Context) error {
+	err = c.retry(ctx, "purging the stream", func(ctx context.Context) error {
 		return stream.Purge(ctx, jetstream.WithPurgeSequence(begin))
 	})
 	if err == nil {
@@ -44,7 +44,7 @@ func (c *Cluster) RecordAt(ctx context.Context, v ledger.Version) (*ledger.Recor
 	if err != nil {
 		return nil, err
 	}
-	begin, err := c.place(ctx, stream, info, ledger.LogPoint{Version: v})
+	begin, err := c.findStart(ctx, stream, info, ledger.LogPoint{Version: v})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (c *Cluster) MakesSnapshots() bool { return c.maker != nil && c.maker.held(
 // LeaveSnapshots leaves making snapshots to the other nodes for a while.
 func (c *Cluster) LeaveSnapshots() {
 	if c.maker != nil {
-		c.maker.abstain()
+		c.maker.backOff()
 	}
 }
 
@@ -104,7 +104,7 @@ func LeaderInfo(ctx context.Context, stream jetstream.Stream, options ...jetstre
 	if err != nil {
 		return nil, err
 	}
-	return info, led(info)
+	return info, checkQuorumLeader(info)
 }
 
 // Permanent is an error that no further attempt changes.

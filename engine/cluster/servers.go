@@ -50,7 +50,7 @@ func (c *Cluster) watchSync() {
 
 // proveSync returns nil where each server that holds the stream says that it syncs each message.
 func (c *Cluster) proveSync(info *jetstream.StreamInfo) error {
-	ctx, cancel := context.WithTimeout(c.ctx, requestPatience)
+	ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
 	defer cancel()
 	inbox := c.conn.NewInbox()
 	answers, err := c.conn.SubscribeSync(inbox)

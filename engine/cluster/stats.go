@@ -115,5 +115,5 @@ func (c *Cluster) Trouble() string {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return strings.Join(append(all, slices.Sorted(maps.Values(c.trouble))...), "; ")
+	return strings.Join(append(all, slices.Sorted(maps.Values(c.faults))...), "; ")
 }

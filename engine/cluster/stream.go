@@ -45,15 +45,15 @@ func (c *Cluster) Facts(ctx context.Context) (ledgerID string, facts []byte, err
 	return info.Config.Metadata[idKey], facts, nil
 }
 
-// doubt is what looks find that cannot be, or should not: the first may err, all of them for a while do not. The zero value is
+// confirmer is what looks find that cannot be, or should not: the first may err, all of them for a while do not. The zero value is
 // none.
-type doubt struct {
+type confirmer struct {
 	since time.Time
 	looks int
 }
 
 // lasts notes one more look that found it, and reports whether it is to be believed after it lasted for a while.
-func (d *doubt) lasts(patience time.Duration) bool {
+func (d *confirmer) persisted(patience time.Duration) bool {
 	if d.looks == 0 {
 		d.since = time.Now()
 	}
@@ -63,14 +63,14 @@ func (d *doubt) lasts(patience time.Duration) bool {
 
 // bind waits for the stream and returns it, once it is known to be the right one.
 func (c *Cluster) bind(ctx context.Context) (stream jetstream.Stream, info *jetstream.StreamInfo, err error) {
-	var missing doubt
-	err = c.insist(ctx, "looking for stream "+c.config.Stream, func(ctx context.Context) error {
+	var missing confirmer
+	err = c.retry(ctx, "looking for stream "+c.config.Stream, func(ctx context.Context) error {
 		stream, info, err = c.look(ctx)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			switch known := c.knownID() != ""; {
-			case known && missing.lasts(c.goneFor):
+			case known && missing.persisted(c.goneFor):
 				return fmt.Errorf("%w: there is none of this name", ErrRecreated)
-			case !known && c.config.MayWrite && missing.lasts(c.missingFor):
+			case !known && c.config.MayWrite && missing.persisted(c.missingFor):
 				return c.create(ctx)
 			}
 		}
@@ -144,7 +144,7 @@ var (
 )
 
 // led refuses what is told by a server that does not lead a stream, or not most of the others.
-func led(info *jetstream.StreamInfo) error {
+func checkQuorumLeader(info *jetstream.StreamInfo) error {
 	if info.Cluster == nil {
 		return nil // it is alone
 	}
@@ -169,7 +169,7 @@ func led(info *jetstream.StreamInfo) error {
 // identify refuses a stream that is not the one that this node follows, or that loses messages, and what is told of it by a
 // server that cannot know.
 func (c *Cluster) identify(info *jetstream.StreamInfo) error {
-	if err := led(info); err != nil {
+	if err := checkQuorumLeader(info); err != nil {
 		return err
 	}
 	m := info.Config.Metadata

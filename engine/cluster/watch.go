@@ -12,14 +12,14 @@ import (
 // watch asks once a second where the stream ends, and whether it is still the same. It returns why the stream cannot be
 // followed any more, or nil when ctx ends.
 func (c *Cluster) watch(ctx context.Context, l *Log) error {
-	ticker := time.NewTicker(askEvery)
+	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
-	defer c.clear(watching)
-	var odd doubt // that the stream is gone, or does not go on from what was taken
+	defer c.clearFault(watching)
+	var odd confirmer // that the stream is gone, or does not go on from what was taken
 	for before := uint64(0); ; {
 		asked, taken := time.Now(), l.lastTaken()
 		if taken != before {
-			before, odd = taken, doubt{} // messages still come
+			before, odd = taken, confirmer{} // messages still come
 		}
 		var info *jetstream.StreamInfo
 		err := c.request(ctx, func(ctx context.Context) (err error) {
@@ -30,16 +30,16 @@ func (c *Cluster) watch(ctx context.Context, l *Log) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, jetstream.ErrStreamNotFound):
-			if odd.lasts(c.goneFor) {
+			if odd.persisted(c.goneFor) {
 				return fmt.Errorf("%w: there is none of this name", ErrRecreated)
 			}
-			c.troubled(watching, err)
+			c.setFault(watching, err)
 		case permanent(err):
 			return err
 		case err != nil:
-			c.troubled(watching, err)
+			c.setFault(watching, err)
 		default:
-			c.clear(watching)
+			c.clearFault(watching)
 			if err := l.compare(&odd, asked, taken, info.State); err != nil {
 				return err
 			}
@@ -63,9 +63,9 @@ func (l *Log) lastTaken() uint64 {
 
 // compare notes where the stream ended when that was asked. taken is what was taken in before the question. It returns why the
 // stream does not go on from there, once that has lasted.
-func (l *Log) compare(odd *doubt, asked time.Time, taken uint64, state jetstream.StreamState) error {
+func (l *Log) compare(odd *confirmer, asked time.Time, taken uint64, state jetstream.StreamState) error {
 	if state.LastSeq >= taken {
-		l.told(asked, state.LastSeq)
+		l.noteEnd(asked, state.LastSeq)
 	}
 	var err error
 	switch {
@@ -74,10 +74,10 @@ func (l *Log) compare(odd *doubt, asked time.Time, taken uint64, state jetstream
 	case state.FirstSeq > taken+1:
 		err = fmt.Errorf("%w: it begins with message %d, message %d comes next", ErrPurged, state.FirstSeq, taken+1)
 	default:
-		*odd = doubt{}
+		*odd = confirmer{}
 		return nil
 	}
-	if !odd.lasts(l.cluster.goneFor) {
+	if !odd.persisted(l.cluster.goneFor) {
 		return nil
 	}
 	return err

@@ -12,7 +12,7 @@ import (
 
 // place returns the sequence of the message to begin with for a node that stands at a point: the first of the commit that
 // holds the point's record, so that it can be compared, or, where that was purged, of the one behind.
-func (c *Cluster) place(ctx context.Context, stream jetstream.Stream, info *jetstream.StreamInfo, from ledger.LogPoint) (uint64, error) {
+func (c *Cluster) findStart(ctx context.Context, stream jetstream.Stream, info *jetstream.StreamInfo, from ledger.LogPoint) (uint64, error) {
 	first, last := info.State.FirstSeq, info.State.LastSeq
 	if info.State.Msgs == 0 {
 		switch {
@@ -28,8 +28,8 @@ func (c *Cluster) place(ctx context.Context, stream jetstream.Stream, info *jets
 	if err != nil {
 		return 0, err
 	}
-	if behind == first { // wholeFrom tells whether that is what comes next
-		return c.wholeFrom(ctx, stream, behind, last, from)
+	if behind == first { // nextCommitStart tells whether that is what comes next
+		return c.nextCommitStart(ctx, stream, behind, last, from)
 	}
 	h, err := c.headAt(ctx, stream, behind-1)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *Cluster) place(ctx context.Context, stream jetstream.Stream, info *jets
 	if err != nil {
 		return 0, err
 	}
-	return c.wholeFrom(ctx, stream, begin, last, from)
+	return c.nextCommitStart(ctx, stream, begin, last, from)
 }
 
 // GoesOn returns nil where the stream holds what comes behind a version, and ErrPurged where it was purged past that: who holds
@@ -49,13 +49,13 @@ func (c *Cluster) GoesOn(ctx context.Context, v ledger.Version) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.place(ctx, stream, info, ledger.LogPoint{Version: v})
+	_, err = c.findStart(ctx, stream, info, ledger.LogPoint{Version: v})
 	return err
 }
 
-// wholeFrom returns the first message from begin on that is the first of a commit, or a claim: a purge may have cut what
+// nextCommitStart returns the first message from begin on that is the first of a commit, or a claim: a purge may have cut what
 // the stream begins with. What was cut must be held already.
-func (c *Cluster) wholeFrom(ctx context.Context, stream jetstream.Stream, begin, last uint64, from ledger.LogPoint) (uint64, error) {
+func (c *Cluster) nextCommitStart(ctx context.Context, stream jetstream.Stream, begin, last uint64, from ledger.LogPoint) (uint64, error) {
 	for at := begin; at <= last; at++ {
 		h, err := c.headAt(ctx, stream, at)
 		if err != nil {
@@ -109,8 +109,8 @@ func (c *Cluster) headAt(ctx context.Context, stream jetstream.Stream, sequence 
 
 // dataAt returns a message that was in the stream; ErrPurged: it was purged meanwhile.
 func (c *Cluster) dataAt(ctx context.Context, stream jetstream.Stream, sequence uint64) (data []byte, err error) {
-	var missing doubt
-	err = c.insist(ctx, "reading the stream", func(ctx context.Context) error {
+	var missing confirmer
+	err = c.retry(ctx, "reading the stream", func(ctx context.Context) error {
 		m, err := stream.GetMsg(ctx, sequence)
 		if err == nil {
 			data = m.Data
@@ -124,7 +124,7 @@ func (c *Cluster) dataAt(ctx context.Context, stream jetstream.Stream, sequence 
 			return lookErr
 		case now.State.FirstSeq > sequence:
 			return fmt.Errorf("%w: message %d", ErrPurged, sequence)
-		case missing.lasts(c.goneFor):
+		case missing.persisted(c.goneFor):
 			return &DamageError{sequence, BadOrder, "it is missing"}
 		}
 		return err // a server that just came to lead may not know of all yet
