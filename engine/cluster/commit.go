@@ -30,7 +30,6 @@ func (l *Log) Commit(ctx context.Context, commit []*ledger.Record) error {
 		if errors.Is(err, ledger.ErrDeposed) {
 			l.markDeposed()
 		}
-		l.writer.close()
 		return l.failed
 	}
 	l.at = after

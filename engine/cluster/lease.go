@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -39,14 +40,11 @@ type lease struct {
 	kv       jetstream.KeyValue
 	revision uint64    // of the newest value seen
 	changed  time.Time // when that was seen first
-	free     bool      // its holder gave it up
 
 	mu           sync.Mutex
 	has          bool      // nobody else was seen to have it since it was taken
 	renewed      time.Time // when the newest renewal that succeeded began
 	lost         chan struct{}
-	holder       string    // the node that was seen to hold it
-	resigned     bool      // it is given up for good
 	backOffUntil time.Time // it is given up until then
 }
 
@@ -72,19 +70,17 @@ func (l *lease) start() {
 
 // resign gives the lease up for good. It is not held any more when resign returns; that others know of it takes a moment.
 func (l *lease) resign() {
-	l.mu.Lock()
-	l.resigned = true
-	l.mu.Unlock()
+	l.backOff(math.MaxInt64)
 	if l.end != nil {
 		l.end()
 	}
 }
 
 // backOff gives the lease up for a while, so that another node may do what this one failed to.
-func (l *lease) backOff() {
+func (l *lease) backOff(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.backOffUntil = time.Now().Add(backOffTime)
+	l.backOffUntil = time.Now().Add(d)
 }
 
 // wanted reports whether this node would have the lease at all.
@@ -94,7 +90,7 @@ func (l *lease) wanted() bool {
 	return l.wantedLocked()
 }
 
-func (l *lease) wantedLocked() bool { return !l.resigned && !time.Now().Before(l.backOffUntil) }
+func (l *lease) wantedLocked() bool { return !time.Now().Before(l.backOffUntil) }
 
 // held reports whether this node holds the lease, as far as it can know.
 func (l *lease) held() bool {
@@ -182,32 +178,31 @@ func (l *lease) watch(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	if l.see(entry) {
+	switch holder := l.see(entry); {
+	case holder.Nonce == l.nonce:
 		l.hold(time.Time{}) // it was taken, only the answer was lost; it counts once it was renewed
-		return nil
-	}
-	if canAcquire && (l.free || time.Since(l.changed) >= leaseLength) {
+	case canAcquire && (holder.Node == "" && holder.Nonce == "" || time.Since(l.changed) >= leaseLength):
 		return l.take(ctx, l.revision)
 	}
 	return nil
 }
 
-// see takes note of the key's value.
-func (l *lease) see(entry jetstream.KeyValueEntry) (mine bool) {
-	var v leaseValue
-	_ = json.Unmarshal(entry.Value(), &v) // what cannot be read is held by nobody known, until it ran out
+// see takes note of the key's value, and returns it.
+func (l *lease) see(entry jetstream.KeyValueEntry) (v leaseValue) {
+	if json.Unmarshal(entry.Value(), &v) != nil {
+		v.Node = "unknown" // until it ran out
+	}
 	if entry.Revision() != l.revision {
 		l.revision, l.changed = entry.Revision(), time.Now()
 	}
-	l.free = v.Node == "" && v.Nonce == ""
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.holder = v.Node
-	return v.Nonce == l.nonce
+	return v
 }
 
-func (l *lease) value() []byte {
-	b, err := json.Marshal(leaseValue{l.cluster.config.NodeID, l.nonce, time.Now().UTC()})
+func (l *lease) value() leaseValue { return leaseValue{Node: l.cluster.config.NodeID, Nonce: l.nonce} }
+
+func (v leaseValue) encode() []byte {
+	v.Time = time.Now().UTC()
+	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // it is all strings
 	}
@@ -220,20 +215,20 @@ func (l *lease) take(ctx context.Context, revision uint64) error {
 	var after uint64
 	var err error
 	if revision == 0 {
-		after, err = l.kv.Create(ctx, l.key, l.value()) // also where it was deleted, which leaves a revision behind
+		after, err = l.kv.Create(ctx, l.key, l.value().encode()) // also where it was deleted, which leaves a revision
 	} else {
-		after, err = l.kv.Update(ctx, l.key, l.value(), revision)
+		after, err = l.kv.Update(ctx, l.key, l.value().encode(), revision)
 	}
 	if err != nil {
 		// Somebody else was faster, or the bucket is led by nobody at the moment: then its holder could not renew it
 		// either, and is to have the time to.
-		l.changed, l.free = time.Now(), false
+		l.changed = time.Now()
 		if errors.Is(err, jetstream.ErrKeyRevisionMismatch) || errors.Is(err, jetstream.ErrKeyExists) {
 			return nil
 		}
 		return fmt.Errorf("cannot take it: %w", err)
 	}
-	l.revision, l.changed, l.free = after, time.Now(), false
+	l.revision, l.changed = after, time.Now()
 	l.hold(begun)
 	return nil
 }
@@ -244,7 +239,7 @@ func (l *lease) hold(renewed time.Time) {
 	if !l.has { // else it was taken anew where somebody deleted it, and whoever waits for its loss still does
 		l.lost = make(chan struct{})
 	}
-	l.has, l.renewed, l.holder = true, renewed, l.cluster.config.NodeID
+	l.has, l.renewed = true, renewed
 	l.mu.Unlock()
 	l.cluster.logger.Info("holds a lease", "lease", l.key)
 }
@@ -252,7 +247,7 @@ func (l *lease) hold(renewed time.Time) {
 // renew replaces the value by a newer one of this node.
 func (l *lease) renew(ctx context.Context) error {
 	begun := time.Now()
-	after, err := l.kv.Update(ctx, l.key, l.value(), l.revision)
+	after, err := l.kv.Update(ctx, l.key, l.value().encode(), l.revision)
 	if err == nil {
 		l.revision = after
 		l.mu.Lock()
@@ -273,16 +268,16 @@ func (l *lease) renew(ctx context.Context) error {
 	if entry.Revision() <= l.revision && l.held() {
 		return errors.New("cannot see who holds it: an old copy answers")
 	}
-	if l.see(entry) {
+	holder := l.see(entry)
+	if holder.Nonce == l.nonce {
 		return nil // the renewal before succeeded, only its answer was lost: the next one follows at once
 	}
 	l.mu.Lock()
 	l.has = false
 	close(l.lost)
-	holder := l.holder
 	l.mu.Unlock()
 	l.cluster.stats.leaseLosses.Add(1)
-	l.cluster.logger.Warn("lost a lease", "lease", l.key, "to", holder)
+	l.cluster.logger.Warn("lost a lease", "lease", l.key, "to", holder.Node)
 	return nil
 }
 
@@ -293,12 +288,8 @@ func (l *lease) release() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
-	b, err := json.Marshal(leaseValue{Time: time.Now().UTC()})
-	if err != nil {
-		panic(err)
-	}
 	if l.kv != nil {
-		_, _ = l.kv.Update(ctx, l.key, b, l.revision) // it runs out where this fails
+		_, _ = l.kv.Update(ctx, l.key, leaseValue{}.encode(), l.revision) // it runs out where this fails
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -208,7 +208,7 @@ func TestLeaseIsLeftToOthersForAWhile(t *testing.T) {
 			return l
 		}
 		a, b := node("a"), node("b")
-		a.backOff()
+		a.backOff(backOffTime)
 		if a.held() {
 			t.Error("who backOffUntil holds it")
 		}

@@ -175,11 +175,10 @@ func (l *Log) becomeWriter(at cursor, stream jetstream.Stream) error {
 	if err != nil {
 		return err
 	}
-	writer, err := newPublisher(l.cluster, stream.CachedInfo().Config.AllowAtomicPublish)
-	if err != nil {
-		return err
+	l.at, l.stream, l.encoder, l.writer = at, stream, encoder, &publisher{cluster: l.cluster, unit: 1}
+	if stream.CachedInfo().Config.AllowAtomicPublish {
+		l.writer.unit = unitMessages
 	}
-	l.at, l.stream, l.encoder, l.writer = at, stream, encoder, writer
 	l.setRole(Writer)
 	l.cluster.stats.epoch.Store(at.epoch)
 	l.cluster.logger.Info("writes the log", "stream", l.cluster.config.Stream, "epoch", at.epoch, "behind_version", uint64(at.point.Version))

@@ -2,8 +2,8 @@ package cluster
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -22,36 +22,12 @@ const (
 // one goroutine.
 //
 // What it sends at once is a unit: one message, or an atomic batch of them. Only the first says which sequence it expects, and
-// nothing is sent behind a unit before it is known to be in the stream. Were two messages on their way, each with the sequence
+// nothing is sent after a unit before it is known to be in the stream. Were two messages on their way, each with the sequence
 // that it expects, then another node's claim could stand where the first of them was to be, and would be what the second
 // expects.
 type publisher struct {
 	cluster *Cluster
-	inbox   string
 	unit    int // messages at once
-	acks    chan *nats.Msg
-	sub     *nats.Subscription
-	cut     chan nats.Status // tells that the connection was lost: what was on its way back is, too
-	attempt uint64
-}
-
-func newPublisher(c *Cluster, atomic bool) (*publisher, error) {
-	p := &publisher{cluster: c, inbox: c.conn.NewInbox() + ".", unit: 1, acks: make(chan *nats.Msg, 64)}
-	if atomic {
-		p.unit = unitMessages
-	}
-	var err error
-	if p.sub, err = c.conn.ChanSubscribe(p.inbox+"*", p.acks); err != nil {
-		return nil, fmt.Errorf("cannot await acknowledgements: %w", err)
-	}
-	p.cut = c.conn.StatusChanged(nats.RECONNECTING)
-	return p, nil
-}
-
-// close ends what the connection does for the publisher. It ends with the connection, too.
-func (p *publisher) close() {
-	_ = p.sub.Unsubscribe()
-	p.cluster.conn.RemoveStatusListener(p.cut)
 }
 
 // ack is what the server answers to a unit.
@@ -79,67 +55,42 @@ func (p *publisher) send(ctx context.Context, messages [][]byte, base uint64, fr
 
 // sendUnit sends messages that belong after a sequence, and returns when they are acknowledged.
 func (p *publisher) sendUnit(ctx context.Context, messages [][]byte, after uint64) error {
-	p.attempt++
-	reply := p.inbox + strconv.FormatUint(p.attempt, 10)
-	batch := reply[max(0, len(reply)-maxBatchID):]
+	batch, last := rand.Text(), len(messages)-1
 	for i, data := range messages {
 		m := p.cluster.messageAfter(after, data)
 		if i > 0 {
 			m.Header = nats.Header{} // only the first says what it expects
 		}
-		if len(messages) > 1 {
+		if last > 0 {
 			m.Header["Nats-Batch-Id"] = []string{batch}
 			m.Header["Nats-Batch-Sequence"] = []string{strconv.Itoa(i + 1)}
 		}
-		if i == len(messages)-1 {
-			m.Reply = reply
-			if i > 0 {
+		if i == last {
+			if last > 0 {
 				m.Header["Nats-Batch-Commit"] = []string{"1"}
 			}
+			return p.request(ctx, m, after+uint64(len(messages)))
 		}
 		if err := p.cluster.conn.PublishMsg(m); err != nil {
 			return fmt.Errorf("cannot send a message: %w", err)
 		}
 	}
-	answer, err := p.await(ctx, reply)
-	if err != nil {
+	return nil
+}
+
+// request sends the last message of a unit, and returns why messages up to a sequence are not in the stream, as far as the answer
+// tells.
+func (p *publisher) request(ctx context.Context, m *nats.Msg, sequence uint64) error {
+	var answer *nats.Msg
+	err := p.cluster.requestWithin(ctx, ackTimeout, func(ctx context.Context) (err error) {
+		answer, err = p.cluster.conn.RequestMsgWithContext(ctx, m)
 		return err
-	}
-	return p.check(answer, after+uint64(len(messages)))
-}
-
-// maxBatchID is how many bytes a server takes for the name of a batch.
-const maxBatchID = 64
-
-// await returns the answer to a unit.
-func (p *publisher) await(ctx context.Context, subject string) (*nats.Msg, error) {
-	timer := time.NewTimer(ackTimeout)
-	defer timer.Stop()
-	for {
-		select {
-		case m := <-p.acks:
-			if m != nil && m.Subject == subject {
-				return m, nil
-			} // else it is one to an attempt before
-		case <-timer.C:
-			return nil, errors.New("no acknowledgement came")
-		case <-p.cut:
-			return nil, errors.New("the connection was lost before an acknowledgement came")
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-p.cluster.ctx.Done():
-			return nil, ErrClosed
-		}
-	}
-}
-
-// check returns why messages up to a sequence are not in the stream, as far as the answer tells.
-func (p *publisher) check(m *nats.Msg, sequence uint64) error {
-	if len(m.Data) == 0 {
-		return fmt.Errorf("no server takes messages of the stream (%s)", m.Header.Get("Status"))
+	})
+	if err != nil {
+		return fmt.Errorf("no acknowledgement came: %w", err)
 	}
 	var a ack
-	switch err := json.Unmarshal(m.Data, &a); {
+	switch err := json.Unmarshal(answer.Data, &a); {
 	case err != nil:
 		return fmt.Errorf("an acknowledgement that cannot be read: %w", err)
 	case a.Error != nil:

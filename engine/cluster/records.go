@@ -84,7 +84,7 @@ func (c *Cluster) MakesSnapshots() bool { return c.maker != nil && c.maker.held(
 // LeaveSnapshots leaves making snapshots to the other nodes for a while.
 func (c *Cluster) LeaveSnapshots() {
 	if c.maker != nil {
-		c.maker.backOff()
+		c.maker.backOff(backOffTime)
 	}
 }
 

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sort"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"ledgerd/engine/ledger"
 )
 
-// place returns the sequence of the message to begin with for a node that stands at a point: the first of the commit that
-// holds the point's record, so that it can be compared, or, where that was purged, of the one behind.
+// findStart returns the sequence of the message to begin with for a node that stands at a point: the first of the commit that
+// holds the point's record, so that it can be compared, or, where that was purged, of the next one.
 func (c *Cluster) findStart(ctx context.Context, stream jetstream.Stream, info *jetstream.StreamInfo, from ledger.LogPoint) (uint64, error) {
 	first, last := info.State.FirstSeq, info.State.LastSeq
 	if info.State.Msgs == 0 {
@@ -23,26 +24,29 @@ func (c *Cluster) findStart(ctx context.Context, stream jetstream.Stream, info *
 		}
 		return 1, nil
 	}
-	// The messages from behind on are of versions that the node does not hold.
-	behind, err := c.search(ctx, stream, first, last+1, from.Version+1)
-	if err != nil {
-		return 0, err
+	// The versions of messages never fall: from one on, the node does not hold them.
+	var newest head // of the messages that the node holds, as far as it was looked at
+	var failed error
+	after := first + uint64(sort.Search(int(last+1-first), func(i int) bool {
+		h, err := c.headAt(ctx, stream, first+uint64(i))
+		failed = errors.Join(failed, err)
+		if failed != nil || h.first > from.Version {
+			return true
+		}
+		newest = h
+		return false
+	}))
+	if failed != nil {
+		return 0, failed
 	}
-	if behind == first { // nextCommitStart tells whether that is what comes next
-		return c.nextCommitStart(ctx, stream, behind, last, from)
-	}
-	h, err := c.headAt(ctx, stream, behind-1)
-	if err != nil {
-		return 0, err
-	}
-	begin, err := c.search(ctx, stream, first, behind, h.first)
-	if err != nil {
-		return 0, err
+	begin := first
+	if back := 1 + uint64(newest.chunk); first+back <= after {
+		begin = after - back
 	}
 	return c.nextCommitStart(ctx, stream, begin, last, from)
 }
 
-// GoesOn returns nil where the stream holds what comes behind a version, and ErrPurged where it was purged past that: who holds
+// GoesOn returns nil where the stream holds what comes after a version, and ErrPurged where it was purged past that: who holds
 // no more must begin with a newer snapshot. It looks at a few messages.
 func (c *Cluster) GoesOn(ctx context.Context, v ledger.Version) error {
 	stream, info, err := c.bind(ctx)
@@ -69,24 +73,6 @@ func (c *Cluster) nextCommitStart(ctx context.Context, stream jetstream.Stream, 
 		}
 	}
 	return 0, fmt.Errorf("%w, version %d", ErrPurged, from.Version+1)
-}
-
-// search returns the first sequence from low to before high whose message is of a version from v on; high if there is
-// none. The versions of messages never fall.
-func (c *Cluster) search(ctx context.Context, stream jetstream.Stream, low, high uint64, v ledger.Version) (uint64, error) {
-	for low < high {
-		middle := low + (high-low)/2
-		h, err := c.headAt(ctx, stream, middle)
-		if err != nil {
-			return 0, err
-		}
-		if h.first >= v {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	return low, nil
 }
 
 // headAt returns the head of a message, the zero value if it was purged meanwhile.
