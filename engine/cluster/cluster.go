@@ -59,13 +59,11 @@ func Open(config Config) (*Cluster, error) {
 		return nil, fmt.Errorf("cannot share a log: %w", err)
 	}
 	config.Metrics = cmp.Or(config.Metrics, metrics.NewSet())
+	config.Replicas, config.Logger = cmp.Or(config.Replicas, defaultReplicas), cmp.Or(config.Logger, slog.Default())
 	c := &Cluster{config: config, logger: config.Logger, ledgerID: config.LedgerID, faults: make(map[string]string), process: rand.Text()}
 	c.goneFor, c.missingFor = goneFor, missingFor
 	c.peers.seen = make(map[string]time.Time)
 	c.stats.register(config.Metrics)
-	if c.logger == nil {
-		c.logger = slog.Default()
-	}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	var err error
 	if c.conn, err = nats.Connect("", c.options()...); err != nil {
@@ -101,10 +99,10 @@ func (c *Cluster) options() []nats.Option {
 		// Nothing is kept to be sent later: whoever publishes learns at once that there is no connection.
 		nats.ReconnectBufSize(-1),
 		nats.IgnoreAuthErrorAbort(),
-		nats.ConnectHandler(func(conn *nats.Conn) { c.connected(conn, "connected to the cluster") }),
+		nats.ConnectHandler(func(conn *nats.Conn) { c.logger.Info("connected to the cluster", "server", conn.ConnectedServerName()) }),
 		nats.ReconnectHandler(func(conn *nats.Conn) {
 			c.stats.reconnects.Inc()
-			c.connected(conn, "connected to the cluster again")
+			c.logger.Info("connected to the cluster again", "server", conn.ConnectedServerName())
 		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if c.ctx.Err() == nil {
@@ -126,10 +124,6 @@ func (c *Cluster) options() []nats.Option {
 		options = append(options, nats.Secure(c.config.TLS))
 	}
 	return options
-}
-
-func (c *Cluster) connected(conn *nats.Conn, what string) {
-	c.logger.Info(what, "server", conn.ConnectedServerName())
 }
 
 // Close gives up the leases, ends what runs, and disconnects. Whoever waits in a call gets an error.
@@ -174,12 +168,12 @@ func (c *Cluster) retry(ctx context.Context, what string, attempt func(context.C
 // Retry repeats an attempt, which may take so long, with pauses, until it succeeds, its error is permanent, or ctx ends. Trouble
 // says meanwhile what does not succeed.
 func (c *Cluster) Retry(ctx context.Context, what string, timeout time.Duration, attempt func(context.Context) error) error {
-	defer c.dropFault(what)
+	defer c.clearFault(what, false)
 	pause := firstPause
 	for {
 		err := c.requestWithin(ctx, timeout, attempt)
 		if err == nil {
-			c.clearFault(what)
+			c.clearFault(what, true)
 		}
 		if err == nil || permanent(err) {
 			return err
@@ -187,9 +181,7 @@ func (c *Cluster) Retry(ctx context.Context, what string, timeout time.Duration,
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !errors.Is(err, errMadeNow) {
-			c.setFault(what, err)
-		}
+		c.setFault(what, err)
 		if err := c.sleep(ctx, pause); err != nil {
 			return err
 		}
@@ -227,18 +219,12 @@ func (c *Cluster) setFault(what string, err error) {
 	c.faults[what] = fmt.Sprintf("%s: %v", what, err)
 }
 
-func (c *Cluster) clearFault(what string) {
+// clearFault forgets a fault, because what did not succeed did now, or is not attempted any more.
+func (c *Cluster) clearFault(what string, succeeded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.faults[what] != "" {
+	if succeeded && c.faults[what] != "" {
 		c.logger.Info("the cluster answers again", "what", what)
-		delete(c.faults, what)
 	}
-}
-
-// forget does what clear does, and tells nobody.
-func (c *Cluster) dropFault(what string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	delete(c.faults, what)
 }

@@ -59,7 +59,7 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 			return cursor{}, err
 		}
 	}
-	l.cluster.clearFault(publishing)
+	l.cluster.clearFault(publishing, true)
 	after.sequence = base + uint64(len(messages))
 	n := &l.cluster.stats
 	n.commitsWritten.Add(1)

@@ -33,7 +33,6 @@ type decoder struct {
 	chunks  uint32
 	packed  []byte
 	raw     []byte
-	writer  string // who claimed last, where that was seen
 	refused func(Damage)
 }
 
@@ -144,7 +143,6 @@ func (d *decoder) claim(h *head, payload []byte) error {
 	}
 	d.chunks, d.packed = 0, recycled(d.packed)
 	d.at.epoch, d.at.chain = h.epoch, h.after(payload)
-	d.writer = string(payload[nonceBytes:])
 	return nil
 }
 

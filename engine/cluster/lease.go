@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,9 +55,7 @@ type leaseValue struct {
 }
 
 func (c *Cluster) newLease(key string) *lease {
-	nonce := make([]byte, 8)
-	rand.Read(nonce) // never fails
-	return &lease{cluster: c, key: key, nonce: hex.EncodeToString(nonce), lost: make(chan struct{})}
+	return &lease{cluster: c, key: key, nonce: rand.Text(), lost: make(chan struct{})}
 }
 
 // start lets the lease run until the cluster is closed or it is given up for good.
@@ -115,7 +112,7 @@ func (l *lease) run(ctx context.Context) {
 	what := "holding the lease of " + l.key
 	for {
 		if err := l.step(ctx); err == nil {
-			l.cluster.clearFault(what)
+			l.cluster.clearFault(what, true)
 		} else if ctx.Err() == nil {
 			l.cluster.setFault(what, err)
 			l.kv = nil // it may have to be made
@@ -144,13 +141,14 @@ func (l *lease) step(ctx context.Context) error {
 	case !l.wanted():
 		l.release()
 		return nil
+	case has && time.Since(renewed) < renewEvery:
+		return nil
 	case has:
-		if time.Since(renewed) < renewEvery {
-			return nil
+		if err := l.write(ctx, l.revision); !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			return err
 		}
-		return l.renew(ctx)
 	}
-	return l.watch(ctx)
+	return l.look(ctx, has)
 }
 
 // bucket returns the bucket of the leases, which it makes if need be.
@@ -161,30 +159,48 @@ func (c *Cluster) bucket(ctx context.Context) (jetstream.KeyValue, error) {
 	}
 	return c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
 		Bucket: c.config.leases(), Description: "who writes the log, and who makes snapshots", History: 1,
-		Storage: jetstream.FileStorage, Replicas: c.config.replicas(),
+		Storage: jetstream.FileStorage, Replicas: c.config.Replicas,
 	})
 }
 
-// watch looks whether the lease may be taken, and takes it.
-func (l *lease) watch(ctx context.Context) error {
+// look takes the lease where it may be taken, and notes its loss.
+func (l *lease) look(ctx context.Context, has bool) error {
 	entry, err := l.kv.Get(ctx, l.key)
-	canAcquire := l.canAcquire == nil || l.canAcquire()
+	var holder leaseValue
+	gone := errors.Is(err, jetstream.ErrKeyNotFound) // as where the bucket was made anew
 	switch {
-	case errors.Is(err, jetstream.ErrKeyNotFound):
-		if !canAcquire {
-			return nil
-		}
-		return l.take(ctx, 0)
+	case gone:
+		l.revision = 0
 	case err != nil:
-		return err
+		return fmt.Errorf("cannot see who holds it: %w", err)
+	case has && entry.Revision() <= l.revision && l.held():
+		return errors.New("cannot see who holds it: an old copy answers")
+	default:
+		holder = l.see(entry)
 	}
-	switch holder := l.see(entry); {
+	free := holder.Node == "" && holder.Nonce == "" || time.Since(l.changed) >= leaseLength
+	switch {
 	case holder.Nonce == l.nonce:
-		l.hold(time.Time{}) // it was taken, only the answer was lost; it counts once it was renewed
-	case canAcquire && (holder.Node == "" && holder.Nonce == "" || time.Since(l.changed) >= leaseLength):
-		return l.take(ctx, l.revision)
+		if !has { // only the answer was lost when it was taken; it counts once it was renewed
+			l.hold(time.Time{})
+		}
+		return nil
+	case has && !gone:
+		l.lose(holder.Node)
+		return nil
+	case !has && (!free || l.canAcquire != nil && !l.canAcquire()):
+		return nil
 	}
-	return nil
+	err = l.write(ctx, l.revision)
+	if err != nil {
+		// Somebody else was faster, or the bucket is led by nobody at the moment: then its holder could not renew it
+		// either, and is to have the time to.
+		l.changed = time.Now()
+	}
+	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) || errors.Is(err, jetstream.ErrKeyExists) {
+		return nil
+	}
+	return err
 }
 
 // see takes note of the key's value, and returns it.
@@ -198,8 +214,6 @@ func (l *lease) see(entry jetstream.KeyValueEntry) (v leaseValue) {
 	return v
 }
 
-func (l *lease) value() leaseValue { return leaseValue{Node: l.cluster.config.NodeID, Nonce: l.nonce} }
-
 func (v leaseValue) encode() []byte {
 	v.Time = time.Now().UTC()
 	b, err := json.Marshal(v)
@@ -209,24 +223,18 @@ func (v leaseValue) encode() []byte {
 	return b
 }
 
-// take replaces the value of a revision, 0 where there is none.
-func (l *lease) take(ctx context.Context, revision uint64) error {
-	begun := time.Now()
+// write replaces the value of a revision, 0 where there is none, by one of this node, which has the lease then.
+func (l *lease) write(ctx context.Context, revision uint64) error {
+	begun, value := time.Now(), leaseValue{Node: l.cluster.config.NodeID, Nonce: l.nonce}.encode()
 	var after uint64
 	var err error
 	if revision == 0 {
-		after, err = l.kv.Create(ctx, l.key, l.value().encode()) // also where it was deleted, which leaves a revision
+		after, err = l.kv.Create(ctx, l.key, value) // also where it was deleted, which leaves a revision
 	} else {
-		after, err = l.kv.Update(ctx, l.key, l.value().encode(), revision)
+		after, err = l.kv.Update(ctx, l.key, value, revision)
 	}
 	if err != nil {
-		// Somebody else was faster, or the bucket is led by nobody at the moment: then its holder could not renew it
-		// either, and is to have the time to.
-		l.changed = time.Now()
-		if errors.Is(err, jetstream.ErrKeyRevisionMismatch) || errors.Is(err, jetstream.ErrKeyExists) {
-			return nil
-		}
-		return fmt.Errorf("cannot take it: %w", err)
+		return fmt.Errorf("cannot write who holds it: %w", err)
 	}
 	l.revision, l.changed = after, time.Now()
 	l.hold(begun)
@@ -236,49 +244,22 @@ func (l *lease) take(ctx context.Context, revision uint64) error {
 // hold notes that this node has the lease, renewed last at a time.
 func (l *lease) hold(renewed time.Time) {
 	l.mu.Lock()
-	if !l.has { // else it was taken anew where somebody deleted it, and whoever waits for its loss still does
+	defer l.mu.Unlock()
+	if !l.has { // else whoever waits for its loss still does
 		l.lost = make(chan struct{})
+		l.cluster.logger.Info("holds a lease", "lease", l.key)
 	}
 	l.has, l.renewed = true, renewed
-	l.mu.Unlock()
-	l.cluster.logger.Info("holds a lease", "lease", l.key)
 }
 
-// renew replaces the value by a newer one of this node.
-func (l *lease) renew(ctx context.Context) error {
-	begun := time.Now()
-	after, err := l.kv.Update(ctx, l.key, l.value().encode(), l.revision)
-	if err == nil {
-		l.revision = after
-		l.mu.Lock()
-		l.renewed = begun
-		l.mu.Unlock()
-		return nil
-	}
-	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-		return fmt.Errorf("cannot renew it: %w", err)
-	}
-	entry, err := l.kv.Get(ctx, l.key)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return l.take(ctx, 0) // the bucket was made anew
-	}
-	if err != nil {
-		return fmt.Errorf("cannot see who holds it: %w", err)
-	}
-	if entry.Revision() <= l.revision && l.held() {
-		return errors.New("cannot see who holds it: an old copy answers")
-	}
-	holder := l.see(entry)
-	if holder.Nonce == l.nonce {
-		return nil // the renewal before succeeded, only its answer was lost: the next one follows at once
-	}
+// lose notes that another node has the lease.
+func (l *lease) lose(holder string) {
 	l.mu.Lock()
 	l.has = false
 	close(l.lost)
 	l.mu.Unlock()
 	l.cluster.stats.leaseLosses.Add(1)
-	l.cluster.logger.Warn("lost a lease", "lease", l.key, "to", holder.Node)
-	return nil
+	l.cluster.logger.Warn("lost a lease", "lease", l.key, "to", holder)
 }
 
 // release gives the lease up, so that another node need not wait until it ran out.

@@ -31,7 +31,6 @@ type Log struct {
 	mu       sync.Mutex
 	lease    *lease // nil until the node waits for it
 	resigned bool
-	role     Role
 	opened   time.Time
 	known    time.Time    // when this node knew last that it held the whole log; zero: never
 	ahead    [2]streamEnd // where the node is not yet: the one to be reached first, and the newest known
@@ -74,12 +73,12 @@ func (l *Log) Follow(ctx context.Context, from ledger.LogPoint, take func(commit
 // held, as told by a server that leads most of the others. It is 0 while the node writes itself and renews its lease.
 func (l *Log) Behind() time.Duration {
 	l.mu.Lock()
-	role, known, lease := l.role, l.known, l.lease
+	known, lease := l.known, l.lease
 	if known.IsZero() {
 		known = l.opened
 	}
 	l.mu.Unlock()
-	if role == Writer && lease != nil {
+	if Role(l.cluster.stats.role.Load()) == Writer && lease != nil {
 		if lease.held() {
 			return 0
 		}
@@ -130,12 +129,7 @@ func (l *Log) knownLocked(at time.Time) {
 	}
 }
 
-func (l *Log) setRole(r Role) {
-	l.mu.Lock()
-	l.role = r
-	l.mu.Unlock()
-	l.cluster.stats.role.Store(uint32(r))
-}
+func (l *Log) setRole(r Role) { l.cluster.stats.role.Store(uint32(r)) }
 
 // startLease begins to wait for the lease, once. It is taken only while this node holds the whole log: of many that wait, one
 // that can write at once. It returns nil after Resign.

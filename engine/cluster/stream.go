@@ -71,7 +71,9 @@ func (c *Cluster) bind(ctx context.Context) (stream jetstream.Stream, info *jets
 			case known && missing.persisted(c.goneFor):
 				return fmt.Errorf("%w: there is none of this name", ErrRecreated)
 			case !known && c.config.MayWrite && missing.persisted(c.missingFor):
-				return c.create(ctx)
+				if err = c.create(ctx); err == nil {
+					stream, info, err = c.look(ctx)
+				}
 			}
 		}
 		return err
@@ -88,16 +90,13 @@ func (c *Cluster) knownID() string {
 	return c.ledgerID
 }
 
-var errMadeNow = errors.New("the stream was made just now")
-
-// create makes the stream. Where another node is faster, its stream is the one. It never returns nil: the stream is looked
-// at again.
+// create makes the stream. Where another node is faster, its stream is the one.
 func (c *Cluster) create(ctx context.Context) error {
 	id := make([]byte, 16)
 	rand.Read(id) // never fails
 	_, err := c.js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: c.config.Stream, Description: "the log of a ledger, written by ledgerd", Subjects: []string{c.config.subject()},
-		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: c.config.replicas(),
+		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: c.config.Replicas,
 		// Whatever limit an operator sets: a full stream refuses what is new. It forgets nothing.
 		Discard: jetstream.DiscardNew, MaxMsgs: -1, MaxBytes: -1, MaxConsumers: -1, MaxMsgsPerSubject: -1,
 		// Header lines beside the message count.
@@ -109,12 +108,12 @@ func (c *Cluster) create(ctx context.Context) error {
 	})
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
-		return errMadeNow
+		return nil
 	case err != nil:
 		return fmt.Errorf("cannot make it: %w", err)
 	}
 	c.logger.Info("made the stream that nodes share", "stream", c.config.Stream, "ledger", hex.EncodeToString(id))
-	return errMadeNow
+	return nil
 }
 
 // look asks how the stream is now. Whatever is concluded from that is concluded from its answers alone: they are of the stream

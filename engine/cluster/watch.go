@@ -14,7 +14,7 @@ import (
 func (c *Cluster) watch(ctx context.Context, l *Log) error {
 	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
-	defer c.clearFault(watching)
+	defer c.clearFault(watching, false)
 	var odd confirmer // that the stream is gone, or does not go on from what was taken
 	for before := uint64(0); ; {
 		asked, taken := time.Now(), l.lastTaken()
@@ -39,7 +39,7 @@ func (c *Cluster) watch(ctx context.Context, l *Log) error {
 		case err != nil:
 			c.setFault(watching, err)
 		default:
-			c.clearFault(watching)
+			c.clearFault(watching, true)
 			if err := l.compare(&odd, asked, taken, info.State); err != nil {
 				return err
 			}
