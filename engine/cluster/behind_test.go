@@ -72,7 +72,7 @@ func TestBehindForgetsNoEnd(t *testing.T) {
 func TestConsumerDoesNotTellTheEnd(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := fakeNode(t, "n", &fakeServer{})
-		d, err := newDecoder(0, ledger.LogPoint{}, c.stats.refuse)
+		d, err := newDecoder(0, ledger.LogPoint{}, c.stats.countDamage)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -138,11 +138,7 @@ func (c *Cluster) Close() {
 // Log returns the log that the nodes share.
 func (c *Cluster) Log() *Log { return c.log }
 
-// request runs one request to JetStream with a bounded patience.
-func (c *Cluster) request(ctx context.Context, ask func(context.Context) error) error {
-	return c.requestWithin(ctx, requestTimeout, ask)
-}
-
+// requestWithin asks until a timeout, or until the cluster is closed.
 func (c *Cluster) requestWithin(ctx context.Context, timeout time.Duration, ask func(context.Context) error) error {
 	if c.ctx.Err() != nil {
 		return ErrClosed

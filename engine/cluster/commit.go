@@ -13,7 +13,7 @@ import (
 
 const publishing = "writing to the stream"
 
-// Commit appends a commit behind all that was followed or committed before. It returns when the stream acknowledged all of
+// Commit appends a commit after all that was followed or committed before. It returns when the stream acknowledged all of
 // it, or when it was seen there. While the stream cannot be reached it waits. It returns ledger.ErrDeposed when another node is the
 // writer: then nobody ever sees the commit. After any error nothing more is committed; if ctx ended it is open whether
 // the commit is in the stream, which following it tells.
@@ -125,12 +125,7 @@ func (l *Log) compareAt(ctx context.Context, sequence uint64, want []byte) error
 	case err == nil:
 		err = damaged(BadEpoch, "it is not what this node wrote, in its own epoch %d", l.at.epoch)
 	}
-	var damage *DamageError
-	if errors.As(err, &damage) {
-		damage.Sequence = sequence
-		l.cluster.stats.refuse(damage.Kind)
-	}
-	return err
+	return l.cluster.stats.countDamage(sequence, err)
 }
 
 // errDeposed is ledger.ErrDeposed with what was seen.

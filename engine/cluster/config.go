@@ -69,7 +69,7 @@ func ParseLog(s string) (servers []string, stream string, err error) {
 	}
 	at := strings.LastIndex(hosts, "/")
 	if at < 0 {
-		return nil, "", errors.New("the address of a log names no stream behind the servers")
+		return nil, "", errors.New("the address of a log names no stream after the servers")
 	}
 	hosts, stream = hosts[:at], hosts[at+1:]
 	for host := range strings.SplitSeq(hosts, ",") {

@@ -12,12 +12,12 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// cursor is a place in the stream behind a message.
+// cursor is a position in the stream after a message.
 type cursor struct {
 	sequence uint64 // of that message; 0: before the first
 	epoch    uint64 // of the writer there; 0: of none yet
 	chain    chain
-	point    ledger.LogPoint // behind the last whole commit
+	point    ledger.LogPoint // after the last whole commit
 }
 
 // decoder takes messages in and makes commits of them. It refuses what does not belong where it stands.
@@ -33,30 +33,26 @@ type decoder struct {
 	chunks  uint32
 	packed  []byte
 	raw     []byte
-	refused func(Damage)
+	damage  func(sequence uint64, err error) error // notes where damage is, and returns it
 }
 
 // newDecoder returns a decoder that stands before a message of the stream, with what a node holds.
-func newDecoder(before uint64, from ledger.LogPoint, refused func(Damage)) (*decoder, error) {
+func newDecoder(before uint64, from ledger.LogPoint, damage func(uint64, error) error) (*decoder, error) {
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxCommitBytes),
 		zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a decompressor: %w", err)
 	}
-	return &decoder{at: cursor{sequence: before, point: from}, from: from, zstd: z, refused: refused}, nil
+	return &decoder{at: cursor{sequence: before, point: from}, from: from, zstd: z, damage: damage}, nil
 }
 
 func (d *decoder) close() { d.zstd.Close() }
 
-// take takes the next message in. It returns a commit when the message made one whole: the records behind where the node
+// take takes the next message in. It returns a commit when the message made one whole: the records after where the node
 // stands. The records are the caller's. Errors are permanent: nothing more can be taken in.
 func (d *decoder) take(sequence uint64, message []byte) ([]*ledger.Record, error) {
 	records, err := d.takeNext(sequence, message)
-	if damage, ok := err.(*DamageError); ok {
-		damage.Sequence = sequence
-		d.refused(damage.Kind)
-	}
-	return records, err
+	return records, d.damage(sequence, err)
 }
 
 func (d *decoder) takeNext(sequence uint64, message []byte) ([]*ledger.Record, error) {
@@ -98,7 +94,7 @@ func (d *decoder) join(h *head) error {
 	case h.first > next:
 		return fmt.Errorf("%w: it begins with version %d, %d comes next", ErrPurged, h.first, next)
 	case h.first == next && h.state != d.from.StateHash:
-		return fmt.Errorf("%w: behind version %d its state hash is %s, this node's is %s", ErrOtherLedger, d.from.Version, h.state, d.from.StateHash)
+		return fmt.Errorf("%w: after version %d its state hash is %s, this node's is %s", ErrOtherLedger, d.from.Version, h.state, d.from.StateHash)
 	}
 	d.at.epoch, d.at.chain = h.epoch, h.chain
 	if h.kind == claimMessage {
@@ -116,13 +112,13 @@ func (d *decoder) join(h *head) error {
 func (d *decoder) checkFits(h *head) error {
 	switch {
 	case h.kind == claimMessage && h.epoch <= d.at.epoch, h.kind == commitMessage && h.epoch != d.at.epoch:
-		return damaged(BadEpoch, "epoch %d behind %d", h.epoch, d.at.epoch)
+		return damaged(BadEpoch, "epoch %d after %d", h.epoch, d.at.epoch)
 	case h.chain != d.at.chain:
-		return damaged(BadChain, "it belongs behind %x, not %x", h.chain, d.at.chain)
+		return damaged(BadChain, "it belongs after %x, not %x", h.chain, d.at.chain)
 	case h.first != d.at.point.Version+1:
-		return damaged(BadOrder, "version %d behind %d", h.first, d.at.point.Version)
+		return damaged(BadOrder, "version %d after %d", h.first, d.at.point.Version)
 	case h.state != d.at.point.StateHash:
-		return damaged(BadChain, "it belongs behind state hash %s, not %s", h.state, d.at.point.StateHash)
+		return damaged(BadChain, "it belongs after state hash %s, not %s", h.state, d.at.point.StateHash)
 	case h.kind == commitMessage && h.chunk != d.chunks:
 		return damaged(BadOrder, "chunk %d where %d comes next", h.chunk, d.chunks)
 	}

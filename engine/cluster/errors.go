@@ -13,7 +13,7 @@ var (
 	ErrRecreated = errors.New("the stream is not the one that this node followed: it was deleted or made anew")
 	// ErrShortened says that the stream ends before what this node holds.
 	ErrShortened = errors.New("the stream was shortened: it ends before what this node holds")
-	// ErrPurged says that the stream begins behind what this node needs next: it must begin with a newer snapshot.
+	// ErrPurged says that the stream begins after what this node needs next: it must begin with a newer snapshot.
 	ErrPurged = errors.New("the stream was purged past what this node needs next")
 	// ErrOtherLedger says that the stream leads elsewhere than what this node holds.
 	ErrOtherLedger = errors.New("the stream holds another ledger than this node")
@@ -32,9 +32,9 @@ type Damage uint8
 
 const (
 	BadHead     Damage = iota // a message without a head, or with one that cannot be
-	BadOrder                  // a message that does not belong behind the one before
+	BadOrder                  // a message that does not belong after the one before
 	BadEpoch                  // a message of a writer that was deposed, or of none
-	BadChain                  // a message behind another history
+	BadChain                  // a message after another history
 	BadChecksum               // bytes that are not what was written
 	BadContent                // what does not decompress or decode to what the head says
 

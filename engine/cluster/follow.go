@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -41,6 +42,7 @@ func (f *follower) run(ctx context.Context) error {
 	}()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	defer context.AfterFunc(f.cluster.ctx, func() { cancel(ErrClosed) })()
 	f.log.setRole(Reader)
 	if f.cluster.config.MayWrite {
 		f.log.setRole(Standby)
@@ -53,15 +55,14 @@ func (f *follower) run(ctx context.Context) error {
 			f.log.setRole(Reader)
 		}
 	}
-	watching := make(chan struct{})
-	defer func() { <-watching }()
+	var watching sync.WaitGroup
+	defer watching.Wait()
 	defer cancel(nil)
-	go func() {
-		defer close(watching)
+	watching.Go(func() {
 		if err := f.cluster.watch(ctx, f.log); err != nil {
 			cancel(err)
 		}
-	}()
+	})
 	for {
 		done, err := f.step(ctx)
 		if err != nil {
@@ -76,7 +77,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// join finds the place to begin with.
+// join finds the message to begin with.
 func (f *follower) join(ctx context.Context) error {
 	stream, info, err := f.cluster.bind(ctx)
 	if err != nil {
@@ -88,7 +89,7 @@ func (f *follower) join(ctx context.Context) error {
 	}
 	f.stream, f.end = stream, info.State.LastSeq
 	f.log.noteTaken(begin - 1)
-	f.decoder, err = newDecoder(begin-1, f.from, f.cluster.stats.refuse)
+	f.decoder, err = newDecoder(begin-1, f.from, f.cluster.stats.countDamage)
 	return err
 }
 
@@ -115,8 +116,6 @@ func (f *follower) step(ctx context.Context) (done bool, err error) {
 		return false, nil
 	case <-ctx.Done():
 		return false, ctx.Err()
-	case <-f.cluster.ctx.Done():
-		return false, ErrClosed
 	}
 }
 
@@ -185,23 +184,15 @@ func (f *follower) sendClaim(ctx context.Context) error {
 	if time.Since(f.claimed) < claimTimeout {
 		return nil
 	}
-	var last uint64
-	err := f.cluster.request(ctx, func(ctx context.Context) error {
-		stream, info, err := f.cluster.look(ctx)
-		if err != nil {
-			return err
-		}
-		f.stream, last = stream, info.State.LastSeq
-		return nil
-	})
+	stream, info, err := f.cluster.look(ctx)
 	at := f.decoder.at
-	if permanent(err) || err != nil && ctx.Err() != nil {
+	switch {
+	case permanent(err), err != nil && ctx.Err() != nil:
 		return err
-	}
-	if err != nil || last != at.sequence {
+	case err != nil, info.State.LastSeq != at.sequence:
 		return nil // later
 	}
-	f.claimed = time.Now()
+	f.stream, f.claimed = stream, time.Now()
 	f.claim = encodeClaim(at, f.cluster.config.NodeID, f.log.nonce)
 	_ = f.cluster.conn.PublishMsg(f.cluster.messageAfter(at.sequence, f.claim)) // it is sent again until it, or another's, stands in the stream
 	return nil

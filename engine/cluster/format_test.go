@@ -55,7 +55,7 @@ func streamOf(t testing.TB, seed uint64, sizes ...int) (messages [][]byte, recor
 
 func decoderAt(t testing.TB, from ledger.LogPoint) *decoder {
 	t.Helper()
-	d, err := newDecoder(0, from, func(Damage) {})
+	d, err := newDecoder(0, from, new(counters).countDamage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestHostileHeadsAreRefused(t *testing.T) {
 		"versions beyond the end":       func(h *head) { h.first = ^ledger.Version(0) },
 		"no chunks":                     func(h *head) { h.chunks = 0 },
 		"more chunks than bytes":        func(h *head) { h.chunks = 2 },
-		"a chunk behind the last":       func(h *head) { h.chunk = 1 },
+		"a chunk after the last":        func(h *head) { h.chunk = 1 },
 		"stored and other sizes":        func(h *head) { h.raw = 300 },
 		"bytes that become too many":    func(h *head) { h.stored, h.raw = false, 200*maxRatio+1 },
 		"a commit beyond all measure":   func(h *head) { h.stored, h.raw = false, maxCommitBytes+1 },
@@ -186,7 +186,7 @@ func TestMessagesOutOfPlaceAreRefused(t *testing.T) {
 	messages, _ := streamOf(t, 4, 3000, 3000, 1)
 	other, _ := streamOf(t, 5, 3000, 3000, 1)
 	for i := 1; i < len(messages); i++ {
-		// The first commit of both streams belongs behind the same claim.
+		// The first commit of both streams belongs after the same claim.
 		for name, next := range map[string][]byte{
 			"the one before": messages[i-1], "of another stream": other[min(max(i, 2), len(other)-1)],
 			"a claim of the same epoch": encodeClaim(cursor{}, "x", [nonceBytes]byte{}),
@@ -318,7 +318,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestFormat1StaysReadable reads a stream that was written by an earlier program.
 func TestFormat1StaysReadable(t *testing.T) {
-	const name = "testdata/format-1.stream" // messages, each behind its length in 4 bytes
+	const name = "testdata/format-1.stream" // messages, each after its length in 4 bytes
 	messages, records := streamOf(t, 14, 1, 700, 0)
 	if *update {
 		var b []byte

@@ -55,7 +55,7 @@ func newLog(c *Cluster) *Log {
 // it has nothing to commit. The process is then to end, and to start again as a standby.
 func (l *Log) Deposed() <-chan struct{} { return l.deposed }
 
-// Follow hands every commit behind a point to take, in order, whole; of a commit that the point lies in, what is behind it.
+// Follow hands every commit after a point to take, in order, whole; of a commit that the point lies in, what is after it.
 // It returns nil when this node has become the writer and everything before was taken; a node that only reads never becomes
 // it. Otherwise it returns ctx's error, what take returned, or why the stream cannot be followed: see the package's errors.
 func (l *Log) Follow(ctx context.Context, from ledger.LogPoint, take func(commit []*ledger.Record) error) error {
@@ -163,7 +163,7 @@ func (l *Log) Resign() {
 	}
 }
 
-// becomeWriter makes the node the writer, from a place in the stream on, and watches whether it stays it.
+// becomeWriter makes the node the writer, from a position in the stream on, and watches whether it stays it.
 func (l *Log) becomeWriter(at cursor, stream jetstream.Stream) error {
 	encoder, err := newEncoder()
 	if err != nil {
@@ -175,7 +175,7 @@ func (l *Log) becomeWriter(at cursor, stream jetstream.Stream) error {
 	}
 	l.setRole(Writer)
 	l.cluster.stats.epoch.Store(at.epoch)
-	l.cluster.logger.Info("writes the log", "stream", l.cluster.config.Stream, "epoch", at.epoch, "behind_version", uint64(at.point.Version))
+	l.cluster.logger.Info("writes the log", "stream", l.cluster.config.Stream, "epoch", at.epoch, "after_version", uint64(at.point.Version))
 	lost, has, _ := l.lease.state()
 	if !has {
 		l.markDeposed()

@@ -147,7 +147,7 @@ func TestServerComesLater(t *testing.T) {
 	}
 	s.Restart(0)
 	if err := n.commit(random, 1, 1); err == nil {
-		t.Error("a commit behind one that was given up is taken")
+		t.Error("a commit after one that was given up is taken")
 	}
 }
 

@@ -3,18 +3,18 @@ package cluster
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
 	// unitMessages is how many messages are sent at once: the server takes all of them or none. 16 MiB; it takes up to 1000.
 	unitMessages = 256
-	// ackTimeout is how long no acknowledgement may come until what became of a message is looked up.
+	// ackTimeout is how long an acknowledgement may take until what became of a unit is looked up.
 	ackTimeout = 2 * time.Second
 )
 
@@ -28,16 +28,6 @@ const (
 type publisher struct {
 	cluster *Cluster
 	unit    int // messages at once
-}
-
-// ack is what the server answers to a unit.
-type ack struct {
-	Stream   string `json:"stream"`
-	Sequence uint64 `json:"seq"` // of the last message
-	Error    *struct {
-		ErrorCode   int    `json:"err_code"`
-		Description string `json:"description"`
-	} `json:"error"`
 }
 
 // send sends messages from one on, message i to the sequence base+1+i, and returns how many of all are acknowledged. It
@@ -65,38 +55,24 @@ func (p *publisher) sendUnit(ctx context.Context, messages [][]byte, after uint6
 			m.Header["Nats-Batch-Id"] = []string{batch}
 			m.Header["Nats-Batch-Sequence"] = []string{strconv.Itoa(i + 1)}
 		}
-		if i == last {
-			if last > 0 {
-				m.Header["Nats-Batch-Commit"] = []string{"1"}
+		if i < last {
+			if err := p.cluster.conn.PublishMsg(m); err != nil {
+				return fmt.Errorf("cannot send a message: %w", err)
 			}
-			return p.request(ctx, m, after+uint64(len(messages)))
+			continue
 		}
-		if err := p.cluster.conn.PublishMsg(m); err != nil {
-			return fmt.Errorf("cannot send a message: %w", err)
+		if last > 0 {
+			m.Header["Nats-Batch-Commit"] = []string{"1"}
 		}
-	}
-	return nil
-}
-
-// request sends the last message of a unit, and returns why messages up to a sequence are not in the stream, as far as the answer
-// tells.
-func (p *publisher) request(ctx context.Context, m *nats.Msg, sequence uint64) error {
-	var answer *nats.Msg
-	err := p.cluster.requestWithin(ctx, ackTimeout, func(ctx context.Context) (err error) {
-		answer, err = p.cluster.conn.RequestMsgWithContext(ctx, m)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("no acknowledgement came: %w", err)
-	}
-	var a ack
-	switch err := json.Unmarshal(answer.Data, &a); {
-	case err != nil:
-		return fmt.Errorf("an acknowledgement that cannot be read: %w", err)
-	case a.Error != nil:
-		return fmt.Errorf("the stream refuses a message: %s (%d)", a.Error.Description, a.Error.ErrorCode)
-	case a.Stream != p.cluster.config.Stream || a.Sequence != sequence:
-		return fmt.Errorf("message %d of stream %q is acknowledged instead of message %d", a.Sequence, a.Stream, sequence)
+		ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+		defer cancel()
+		ack, err := p.cluster.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
+		if err != nil {
+			return fmt.Errorf("no acknowledgement came: %w", err)
+		}
+		if want := after + uint64(len(messages)); ack.Stream != p.cluster.config.Stream || ack.Sequence != want {
+			return fmt.Errorf("message %d of stream %q is acknowledged instead of message %d", ack.Sequence, ack.Stream, want)
+		}
 	}
 	return nil
 }

@@ -162,7 +162,7 @@ func testUnfinishedCommitIsNothing(t *testing.T, s suite) {
 	if err := a.conn.PublishMsg(a.messageAfter(stale.sequence, encodeClaim(stale, "late", [nonceBytes]byte{}))); err != nil {
 		t.Fatal(err)
 	}
-	a.mustCommit(random, 1, 1) // behind it, on the same connection
+	a.mustCommit(random, 1, 1) // after it, on the same connection
 
 	commit := commitOf(random, pointAfter(a.has()), 1, 6000)
 	messages, _, err := l.encoder.encode(commit, l.at)

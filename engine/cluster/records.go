@@ -55,7 +55,7 @@ func (c *Cluster) RecordAt(ctx context.Context, v ledger.Version) (*ledger.Recor
 	if h.first == 0 || h.first > v {
 		return nil, fmt.Errorf("%w, version %d", ErrPurged, v)
 	}
-	d, err := newDecoder(begin-1, ledger.LogPoint{Version: h.first - 1, StateHash: h.state}, c.stats.refuse)
+	d, err := newDecoder(begin-1, ledger.LogPoint{Version: h.first - 1, StateHash: h.state}, c.stats.countDamage)
 	if err != nil {
 		return nil, err
 	}

@@ -85,12 +85,7 @@ func (c *Cluster) headAt(ctx context.Context, stream jetstream.Stream, sequence 
 		return head{}, err
 	}
 	h, err := decodeHead(data)
-	var d *DamageError
-	if errors.As(err, &d) {
-		d.Sequence = sequence
-		c.stats.refuse(d.Kind)
-	}
-	return h, err
+	return h, c.stats.countDamage(sequence, err)
 }
 
 // dataAt returns a message that was in the stream; ErrPurged: it was purged meanwhile.

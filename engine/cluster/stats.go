@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -84,7 +85,14 @@ func (n *counters) register(set *metrics.Set) {
 	figures.Gauge(set, "ledgerd_cluster_log_last_sequence", "Newest message of the log, as it was told last.", sequence(&n.last))
 }
 
-func (n *counters) refuse(d Damage) { n.refused[d].Inc() }
+// countDamage counts an error that is damage, with the sequence where it is, and returns it.
+func (n *counters) countDamage(sequence uint64, err error) error {
+	if damage, ok := errors.AsType[*DamageError](err); ok {
+		damage.Sequence = sequence
+		n.refused[damage.Kind].Inc()
+	}
+	return err
+}
 
 // showGauges registers what is read of the node itself.
 func (c *Cluster) showGauges(set *metrics.Set) {

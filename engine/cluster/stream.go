@@ -119,6 +119,8 @@ func (c *Cluster) create(ctx context.Context) error {
 // look asks how the stream is now. Whatever is concluded from that is concluded from its answers alone: they are of the stream
 // that this node follows, and of a server that can know.
 func (c *Cluster) look(ctx context.Context) (jetstream.Stream, *jetstream.StreamInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	if version := c.conn.ConnectedServerVersion(); version != "" { // else there is no connection, and no answer
 		if err := checkVersion(c.conn.ConnectedServerName(), version); err != nil {
 			return nil, nil, err

@@ -21,11 +21,7 @@ func (c *Cluster) watch(ctx context.Context, l *Log) error {
 		if taken != before {
 			before, odd = taken, confirmer{} // messages still come
 		}
-		var info *jetstream.StreamInfo
-		err := c.request(ctx, func(ctx context.Context) (err error) {
-			_, info, err = c.look(ctx)
-			return err
-		})
+		_, info, err := c.look(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
