@@ -17,6 +17,8 @@ const (
 	formatKey = "ledgerd-format"
 	idKey     = "ledgerd-ledger-id"
 	factsKey  = "ledgerd-facts"
+	// founderKey is there where the stream begins after the ledger that a node held: that node.
+	founderKey = "ledgerd-founder"
 
 	streamFormat = "1"
 	// goneLooks is how many looks in a row must find what cannot be before it is believed, and goneFor how long they must go on
@@ -95,6 +97,13 @@ var errMadeNow = errors.New("the stream was made just now")
 func (c *Cluster) create(ctx context.Context) error {
 	id := make([]byte, 16)
 	rand.Read(id) // never fails
+	metadata := map[string]string{
+		formatKey: streamFormat, idKey: hex.EncodeToString(id),
+		factsKey: base64.StdEncoding.EncodeToString(c.config.Facts),
+	}
+	if c.config.Founds {
+		metadata[founderKey] = c.config.NodeID
+	}
 	_, err := c.js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: c.config.Stream, Description: "the log of a ledger, written by ledgerd", Subjects: []string{c.config.subject()},
 		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: c.config.replicas(),
@@ -102,10 +111,7 @@ func (c *Cluster) create(ctx context.Context) error {
 		Discard: jetstream.DiscardNew, MaxMsgs: -1, MaxBytes: -1, MaxConsumers: -1, MaxMsgsPerSubject: -1,
 		// Header lines beside the message count.
 		MaxMsgSize: 2 * maxMessageBytes, DenyDelete: true, AllowDirect: true, AllowAtomicPublish: true, Duplicates: 2 * time.Minute,
-		Metadata: map[string]string{
-			formatKey: streamFormat, idKey: hex.EncodeToString(id),
-			factsKey: base64.StdEncoding.EncodeToString(c.config.Facts),
-		},
+		Metadata: metadata,
 	})
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
