@@ -19,7 +19,9 @@ type sharedLedger struct {
 
 	mu      sync.Mutex    // guards what follows, and the members
 	changed chan struct{} // closed and replaced when any of it changes
-	commits [][][]byte    // records as they are encoded, from version 1 on
+	commits [][][]byte    // records as they are encoded, from the one after base on
+	founds  bool          // the next node that follows founds it: with what that node holds
+	base    ledger.Version
 	writer  *member       // who may commit
 	heir    *member       // who becomes the writer when it has followed everything
 
@@ -102,7 +104,13 @@ func decoded(commit [][]byte) (records []*ledger.Record) {
 
 // placeLocked finds the commit that holds the record after a point, and how many of its records come before that.
 func (l *sharedLedger) placeLocked(from ledger.LogPoint) (at, skip int, err error) {
-	left := int(from.Version)
+	left := int(from.Version) - int(l.base)
+	if left < 0 {
+		return 0, 0, ledger.ErrPurged
+	}
+	if left == 0 {
+		return 0, 0, nil
+	}
 	for at, c := range l.commits {
 		if left <= len(c) {
 			if left > 0 && ledger.PointAfter(decoded(c)[left-1]) != from {
@@ -171,6 +179,9 @@ func (m *member) Follow(ctx context.Context, from ledger.LogPoint, take func([]*
 	var err error
 	if ended := l.await(ctx, func() bool {
 		if !m.cut {
+			if l.founds {
+				l.base, l.founds = from.Version, false
+			}
 			at, skip, err = l.placeLocked(from)
 		}
 		return !m.cut

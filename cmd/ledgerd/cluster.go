@@ -59,7 +59,7 @@ func (f *clusterFlags) validate(from string) error {
 }
 
 // connect begins to connect a node to its cluster.
-func (f *clusterFlags) connect(n *node, set *metrics.Set, filter *ledger.Filter, skipVotes bool) (err error) {
+func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, filter *ledger.Filter, skipVotes bool) (err error) {
 	servers, stream, err := cluster.ParseLog(f.Log)
 	if err != nil {
 		return &usageError{err}
@@ -71,6 +71,12 @@ func (f *clusterFlags) connect(n *node, set *metrics.Set, filter *ledger.Filter,
 	c.LedgerID, _ = n.dir.Cluster()
 	if n.source != nil {
 		facts := datadir.FactsOf(n.source.Info(), filter, skipVotes)
+		if c.LedgerID == "" && f.Role == roleAll { // else nobody might offer the snapshot that others begin with
+			if c.Founds, err = n.dir.HoldsRecords(ctx); err != nil {
+				return err
+			}
+			facts.Complete = facts.Complete || c.Founds && n.dir.ShowsAll()
+		}
 		n.facts, c.Facts = &facts, facts.Encode()
 	}
 	figures.Gauge(set, "ledgerd_cluster_fenced", "1 when the node came to another state than the log says and answers nothing any more.",
@@ -92,6 +98,7 @@ func (n *node) join(ctx context.Context, progress func(done, total uint64)) erro
 	}
 	_, facts := n.dir.Cluster()
 	if n.facts != nil {
+		n.facts.Complete = n.facts.Complete || facts.Complete // also where the node that founded the cluster had imported its ledger
 		if other := n.facts.Difference(&facts); other != "" {
 			return fmt.Errorf("this node and the cluster differ in what they say of the ledger: %s", other)
 		}
@@ -118,15 +125,35 @@ func (n *node) bind(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	founded, err := n.cluster.Founded(ctx)
+	if err != nil {
+		return err
+	}
+	if founded {
+		n.logger.Info("founds a cluster with the ledger that it holds: others begin with its next snapshot", "ledger", id)
+		return n.dir.FoundCluster(id, facts)
+	}
 	return n.dir.BindCluster(id, facts)
 }
 
 // begin fills an empty directory with the newest snapshot that is offered and can be fetched. Where none is offered, the
-// log is followed from its first record.
+// log is followed from its first record; one that does not begin with that will have a snapshot.
 func (n *node) begin(ctx context.Context, progress func(done, total uint64)) error {
 	offered, err := n.exchange.Offered(ctx)
-	if errors.Is(err, exchange.ErrNoSnapshot) {
-		return n.dir.AbandonBootstrap(ctx)
+	for told := false; errors.Is(err, exchange.ErrNoSnapshot); offered, err = n.exchange.Offered(ctx) {
+		if !n.purgedPast(ctx, 0) {
+			return n.dir.AbandonBootstrap(ctx)
+		}
+		if !told {
+			n.logger.Warn("the cluster's log does not begin with the first record: waits until a node offers a snapshot")
+			told = true
+		}
+		n.cluster.LeaveSnapshots() // to a node that holds the ledger
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	for i, m := range offered {
 		if err = n.beginWith(ctx, m, progress); err == nil || ctx.Err() != nil {

@@ -178,7 +178,7 @@ func (c *serveCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	defer n.dir.Close() // nothing is written to it any more
-	if err := c.assemble(n); err != nil {
+	if err := c.assemble(ctx, n); err != nil {
 		return err
 	}
 	if n.cluster != nil {
@@ -269,7 +269,7 @@ func (c *serveCommand) openDir(from source.Source) (*datadir.Dir, error) {
 }
 
 // assemble introduces the parts to each other.
-func (c *serveCommand) assemble(n *node) error {
+func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	set := metrics.NewSet()
 	config := engine.Config{
 		Dir: n.dir, Shards: c.Shards, SkipVotes: c.SkipVotes, Logger: n.logger, Fetcher: n.fetcher,
@@ -282,7 +282,7 @@ func (c *serveCommand) assemble(n *node) error {
 		config.Source = n.source
 	}
 	if c.Log != "" {
-		if err := c.connect(n, set, c.filter(), c.SkipVotes); err != nil {
+		if err := c.connect(ctx, n, set, c.filter(), c.SkipVotes); err != nil {
 			return err
 		}
 		config.Shared, config.MaxLag, config.Join = n.cluster.Log(), c.MaxLag, n.join

@@ -27,6 +27,9 @@ type Config struct {
 	// id is refused, and one that is missing is not made.
 	LedgerID string
 
+	// Founds says that the node holds a ledger that no cluster has: a stream that it makes begins after that. Until the node wrote
+	// to it, others cannot begin.
+	Founds bool
 	// MayWrite lets the node become the writer, and make the stream if there is none.
 	MayWrite bool
 	// MayMakeSnapshots lets the node become the one that makes snapshots.

@@ -14,7 +14,7 @@ var (
 	// ErrShortened says that the stream ends before what this node holds.
 	ErrShortened = errors.New("the stream was shortened: it ends before what this node holds")
 	// ErrPurged says that the stream begins after what this node needs next: it must begin with a newer snapshot.
-	ErrPurged = errors.New("the stream was purged past what this node needs next")
+	ErrPurged = ledger.ErrPurged
 	// ErrOtherLedger says that the stream leads elsewhere than what this node holds.
 	ErrOtherLedger = errors.New("the stream holds another ledger than this node")
 	// ErrUnsafe says that the stream is configured to lose messages by itself.

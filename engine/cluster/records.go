@@ -78,6 +78,15 @@ func (c *Cluster) RecordAt(ctx context.Context, v ledger.Version) (*ledger.Recor
 	return nil, fmt.Errorf("%w: it has no record of version %d", ErrShortened, v)
 }
 
+// Founded reports whether this node made the stream, to begin it after the ledger that it holds, and no node has written to it.
+func (c *Cluster) Founded(ctx context.Context) (bool, error) {
+	_, info, err := c.bind(ctx)
+	if err != nil {
+		return false, err
+	}
+	return info.State.LastSeq == 0 && info.Config.Metadata[founderKey] == c.config.NodeID, nil
+}
+
 // MakesSnapshots reports whether this node is the one that makes snapshots.
 func (c *Cluster) MakesSnapshots() bool { return c.maker != nil && c.maker.held() }
 

@@ -16,9 +16,12 @@ import (
 func (c *Cluster) findStart(ctx context.Context, stream jetstream.Stream, info *jetstream.StreamInfo, from ledger.LogPoint) (uint64, error) {
 	first, last := info.State.FirstSeq, info.State.LastSeq
 	if info.State.Msgs == 0 {
-		switch {
+		switch founder := info.Config.Metadata[founderKey]; {
 		case last > 0:
 			return 0, fmt.Errorf("%w: it is empty", ErrPurged)
+		case founder == c.config.NodeID:
+		case founder != "":
+			return 0, fmt.Errorf("%w: node %s has not begun it yet, with the ledger that it holds", ErrPurged, founder)
 		case from.Version > 0 && c.config.LedgerID != "":
 			return 0, fmt.Errorf("%w: it is empty, this node holds version %d", ErrShortened, from.Version)
 		}

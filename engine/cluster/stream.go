@@ -17,6 +17,8 @@ const (
 	formatKey = "ledgerd-format"
 	idKey     = "ledgerd-ledger-id"
 	factsKey  = "ledgerd-facts"
+	// founderKey is there where the stream begins after the ledger that a node held: that node.
+	founderKey = "ledgerd-founder"
 
 	streamFormat = "1"
 	// goneLooks is how many looks in a row must find what cannot be before it is believed, and goneFor how long they must go on
@@ -94,17 +96,20 @@ func (c *Cluster) knownID() string {
 func (c *Cluster) create(ctx context.Context) error {
 	id := make([]byte, 16)
 	rand.Read(id) // never fails
+	metadata := map[string]string{
+		formatKey: streamFormat, idKey: hex.EncodeToString(id),
+		factsKey: base64.StdEncoding.EncodeToString(c.config.Facts),
+	}
+	if c.config.Founds {
+		metadata[founderKey] = c.config.NodeID
+	}
 	_, err := c.js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: c.config.Stream, Description: "the log of a ledger, written by ledgerd", Subjects: []string{c.config.subject()},
 		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: c.config.Replicas,
 		// Whatever limit an operator sets: a full stream refuses what is new. It forgets nothing.
 		Discard: jetstream.DiscardNew, MaxMsgs: -1, MaxBytes: -1, MaxConsumers: -1, MaxMsgsPerSubject: -1,
 		// Header lines beside the message count.
-		MaxMsgSize: 2 * maxMessageBytes, DenyDelete: true, AllowAtomicPublish: true,
-		Metadata: map[string]string{
-			formatKey: streamFormat, idKey: hex.EncodeToString(id),
-			factsKey: base64.StdEncoding.EncodeToString(c.config.Facts),
-		},
+		MaxMsgSize: 2 * maxMessageBytes, DenyDelete: true, AllowAtomicPublish: true, Metadata: metadata,
 	})
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
