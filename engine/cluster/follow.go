@@ -27,7 +27,6 @@ type follower struct {
 	stream  jetstream.Stream
 	decoder *decoder
 	feed    *feed
-	lease   *lease    // nil: the node never writes
 	claimed time.Time // when the claim was sent last; zero: none was
 	claim   []byte
 	end     uint64 // where the stream ended when this node joined it
@@ -44,16 +43,12 @@ func (f *follower) run(ctx context.Context) error {
 	defer cancel(nil)
 	defer context.AfterFunc(f.cluster.ctx, func() { cancel(ErrClosed) })()
 	f.log.setRole(Reader)
-	if f.cluster.config.MayWrite {
+	if f.cluster.config.MayWrite && f.log.lease.wanted() {
 		f.log.setRole(Standby)
+		f.log.lease.start()
 	}
 	if err := f.join(ctx); err != nil {
 		return err
-	}
-	if f.cluster.config.MayWrite {
-		if f.lease = f.log.startLease(); f.lease == nil {
-			f.log.setRole(Reader)
-		}
 	}
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -100,7 +95,7 @@ func (f *follower) step(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
-	if f.lease != nil && f.lease.held() {
+	if f.log.lease.held() {
 		if err := f.sendClaim(ctx); err != nil {
 			return false, err
 		}

@@ -31,9 +31,8 @@ const (
 type lease struct {
 	cluster    *Cluster
 	key        string
-	nonce      string             // of this process
-	canAcquire func() bool        // whether it is this node's to take; nil: always
-	end        context.CancelFunc // ends run
+	nonce      string      // of this process
+	canAcquire func() bool // whether it is this node's to take; nil: always
 
 	// What follows is run's alone.
 	kv       jetstream.KeyValue
@@ -41,8 +40,9 @@ type lease struct {
 	changed  time.Time // when that was seen first
 
 	mu           sync.Mutex
-	has          bool      // nobody else was seen to have it since it was taken
-	renewed      time.Time // when the newest renewal that succeeded began
+	end          context.CancelFunc // ends run; nil: it does not run
+	has          bool               // nobody else was seen to have it since it was taken
+	renewed      time.Time          // when the newest renewal that succeeded began
 	lost         chan struct{}
 	backOffUntil time.Time // it is given up until then
 }
@@ -58,8 +58,13 @@ func (c *Cluster) newLease(key string) *lease {
 	return &lease{cluster: c, key: key, nonce: rand.Text(), lost: make(chan struct{})}
 }
 
-// start lets the lease run until the cluster is closed or it is given up for good.
+// start lets the lease run, once, until the cluster is closed or it is given up for good.
 func (l *lease) start() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.end != nil {
+		return
+	}
 	var ctx context.Context
 	ctx, l.end = context.WithCancel(l.cluster.ctx)
 	l.cluster.running.Go(func() { l.run(ctx) })
@@ -68,6 +73,8 @@ func (l *lease) start() {
 // resign gives the lease up for good. It is not held any more when resign returns; that others know of it takes a moment.
 func (l *lease) resign() {
 	l.backOff(math.MaxInt64)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.end != nil {
 		l.end()
 	}

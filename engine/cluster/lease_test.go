@@ -138,14 +138,16 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 		late, whole := fakeNode(t, "late", s), fakeNode(t, "whole", s)
 		late.log.noteEnd(time.Now(), 1000)
 		late.log.noteTaken(10)
-		slow := late.log.startLease()
+		slow := late.log.lease
+		slow.start()
 		time.Sleep(time.Minute)
 		if slow.held() {
 			t.Fatal("who lags behind holds the lease")
 		}
 		whole.log.noteTaken(1000)
 		whole.log.noteEnd(time.Now(), 1000)
-		fast := whole.log.startLease()
+		fast := whole.log.lease
+		fast.start()
 		time.Sleep(moment)
 		if !fast.held() {
 			t.Fatal("who holds the whole log does not hold the lease")
@@ -171,8 +173,10 @@ func TestResigningGivesUpEverything(t *testing.T) {
 		c := fakeNode(t, "early", &fakeServer{})
 		c.log.noteEnd(time.Now(), 0)
 		c.log.Resign()
-		if l := c.log.startLease(); l != nil {
-			t.Error("a node that resigned waits for the lease")
+		c.log.lease.start()
+		time.Sleep(moment)
+		if c.log.lease.held() {
+			t.Error("a node that resigned holds the lease")
 		}
 
 		maker := &fakeServer{}

@@ -28,15 +28,15 @@ type Log struct {
 	nonce   [nonceBytes]byte
 	writer  *publisher // nil until this node became the writer
 
-	mu       sync.Mutex
-	lease    *lease // nil until the node waits for it
-	resigned bool
-	opened   time.Time
-	known    time.Time    // when this node knew last that it held the whole log; zero: never
-	ahead    [2]streamEnd // where the node is not yet: the one to be reached first, and the newest known
-	taken    uint64       // the newest sequence taken in
+	lease    *lease // it does not run until the node follows
 	deposed  chan struct{}
 	deposing sync.Once
+
+	mu     sync.Mutex
+	opened time.Time
+	known  time.Time    // when this node knew last that it held the whole log; zero: never
+	ahead  [2]streamEnd // where the node is not yet: the one to be reached first, and the newest known
+	taken  uint64       // the newest sequence taken in
 }
 
 // streamEnd is where most of the servers knew the stream to end at a time; the zero value: no end.
@@ -46,8 +46,9 @@ type streamEnd struct {
 }
 
 func newLog(c *Cluster) *Log {
-	l := &Log{cluster: c, opened: time.Now(), deposed: make(chan struct{})}
-	rand.Read(l.nonce[:]) // never fails
+	l := &Log{cluster: c, opened: time.Now(), deposed: make(chan struct{}), lease: c.newLease("ingester")}
+	l.lease.canAcquire = l.holdsWholeLog // of many that wait, it is for one that can write at once
+	rand.Read(l.nonce[:])                // never fails
 	return l
 }
 
@@ -73,16 +74,16 @@ func (l *Log) Follow(ctx context.Context, from ledger.LogPoint, take func(commit
 // held, as told by a server that leads most of the others. It is 0 while the node writes itself and renews its lease.
 func (l *Log) Behind() time.Duration {
 	l.mu.Lock()
-	known, lease := l.known, l.lease
+	known := l.known
 	if known.IsZero() {
 		known = l.opened
 	}
 	l.mu.Unlock()
-	if Role(l.cluster.stats.role.Load()) == Writer && lease != nil {
-		if lease.held() {
+	if Role(l.cluster.stats.role.Load()) == Writer {
+		if l.lease.held() {
 			return 0
 		}
-		if _, _, renewed := lease.state(); renewed.After(known) {
+		if _, _, renewed := l.lease.state(); renewed.After(known) {
 			known = renewed
 		}
 	}
@@ -131,33 +132,11 @@ func (l *Log) knownLocked(at time.Time) {
 
 func (l *Log) setRole(r Role) { l.cluster.stats.role.Store(uint32(r)) }
 
-// startLease begins to wait for the lease, once. It is taken only while this node holds the whole log: of many that wait, one
-// that can write at once. It returns nil after Resign.
-func (l *Log) startLease() *lease {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.resigned {
-		return nil
-	}
-	if l.lease == nil {
-		l.lease = l.cluster.newLease("ingester")
-		l.lease.canAcquire = l.holdsWholeLog
-		l.lease.start()
-	}
-	return l.lease
-}
-
 // Resign gives up what this node has before others, for good, so that another one need not wait until it ran out: to write the
 // log, and to make the snapshots. It returns at once. Nothing is committed or followed after it.
 func (l *Log) Resign() {
-	l.mu.Lock()
-	l.resigned = true
-	lease := l.lease
-	l.mu.Unlock()
-	if lease != nil {
-		lease.resign()
-		l.setRole(Reader)
-	}
+	l.lease.resign()
+	l.setRole(Reader)
 	if maker := l.cluster.maker; maker != nil {
 		maker.resign()
 	}
