@@ -17,7 +17,7 @@ import (
 
 // testStandbyTakesOver cuts the writer off: a standby becomes the writer, and the one before learns of it, with a commit
 // that it was making and without. One that ends gives the lease up.
-func testStandbyTakesOver(t *testing.T, s suite) {
+func testStandbyTakesOver(t *testing.T, s *natstest.Servers) {
 	random := rand.New(rand.NewPCG(3, 0))
 	proxy := natstest.NewProxy(t, s.Addr(0))
 	config := Config{Stream: "takeover", MayWrite: true}
@@ -75,7 +75,7 @@ func testStandbyTakesOver(t *testing.T, s suite) {
 
 // testMinorityDoesNotCommit cuts the server that the writer and a reader talk to off from the others: the one that leads the
 // stream, which goes on answering as if nothing were for a while.
-func testMinorityDoesNotCommit(t *testing.T, s suite) {
+func testMinorityDoesNotCommit(t *testing.T, s *natstest.Servers) {
 	random := rand.New(rand.NewPCG(4, 0))
 	config := Config{Stream: "minority", MayWrite: true}
 	config.NodeID = "founder"
@@ -125,7 +125,7 @@ func testMinorityDoesNotCommit(t *testing.T, s suite) {
 
 // testServersAreKilled kills each server in turn under a writer that goes on: nothing that was acknowledged is lost, and
 // nothing is there twice.
-func testServersAreKilled(t *testing.T, s suite) {
+func testServersAreKilled(t *testing.T, s *natstest.Servers) {
 	random := rand.New(rand.NewPCG(5, 0))
 	w := follow(t, open(t, s.URLs(), Config{Stream: "killed", NodeID: "w", MayWrite: true}), nil)
 	w.writes()
@@ -166,7 +166,7 @@ func testServersAreKilled(t *testing.T, s suite) {
 }
 
 // testServerThatIsBehindIsAlone leaves one server that lacks messages. It answers what it holds: no node takes that for the log.
-func testServerThatIsBehindIsAlone(t *testing.T, s suite) {
+func testServerThatIsBehindIsAlone(t *testing.T, s *natstest.Servers) {
 	random := rand.New(rand.NewPCG(6, 0))
 	w := follow(t, open(t, s.URLs(), Config{Stream: "alone", NodeID: "w", MayWrite: true}), nil)
 	w.writes()

@@ -84,23 +84,6 @@ func TestCommitsComeBackAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// TestAnotherStateIsRefused joins where the node's state hash is another than the stream's.
-func TestAnotherStateIsRefused(t *testing.T) {
-	messages, records := streamOf(t, 2, 1, 5, 9, 2)
-	for stand := 1; stand <= len(records); stand++ {
-		from := pointAfter(records[:stand])
-		from.StateHash[2]++
-		d := decoderAt(t, from)
-		var err error
-		for i := 0; i < len(messages) && err == nil; i++ {
-			_, err = d.take(uint64(i+1), messages[i])
-		}
-		if !errors.Is(err, ErrOtherLedger) {
-			t.Errorf("from version %d with another state: err = %v, want %v", from.Version, err, ErrOtherLedger)
-		}
-	}
-}
-
 // restamp gives a message the checksum of what its head says now.
 func restamp(m []byte) []byte {
 	binary.LittleEndian.PutUint32(m[headCRCAt:], crc32.Checksum(m[:headCRCAt], castagnoli))
@@ -214,50 +197,6 @@ func TestMessagesOutOfPlaceAreRefused(t *testing.T) {
 			t.Errorf("without message %d the stream was taken", i+1)
 		}
 		d.close()
-	}
-}
-
-// TestUnfinishedCommitBeforeAClaimIsNothing lets a second writer begin in the middle of a commit of the first.
-func TestUnfinishedCommitBeforeAClaimIsNothing(t *testing.T) {
-	random := rand.New(rand.NewPCG(6, 0))
-	e, err := newEncoder()
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := cursor{sequence: 1, epoch: 1}
-	claim := encodeClaim(cursor{}, "first", [nonceBytes]byte{1})
-	d := decoderAt(t, ledger.LogPoint{})
-	take := func(m []byte) []*ledger.Record {
-		t.Helper()
-		got, err := d.take(d.at.sequence+1, m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
-	take(claim)
-	base = d.at
-	chunks, _, err := e.encode(commitOf(random, base.point, 1, 4000), base)
-	if err != nil || len(chunks) < 3 {
-		t.Fatalf("%d chunks: %v", len(chunks), err)
-	}
-	for _, m := range chunks[:len(chunks)-1] {
-		take(m)
-	}
-	last := append([]byte(nil), chunks[len(chunks)-1]...)
-	take(encodeClaim(d.at, "second", [nonceBytes]byte{2}))
-	if d.at.epoch != 2 {
-		t.Fatalf("epoch %d", d.at.epoch)
-	}
-	commit := commitOf(random, d.at.point, 2, 10)
-	chunks, _, err = e.encode(commit, d.at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustEqual(t, take(chunks[0]), commit)
-	var damage *DamageError
-	if _, err := d.take(d.at.sequence+1, last); !errors.As(err, &damage) || damage.Kind != BadEpoch {
-		t.Fatalf("what the first writer sends late: err = %v, want a damaged epoch", err)
 	}
 }
 

@@ -6,11 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/engine/cluster/natstest"
+
 	"github.com/VictoriaMetrics/metrics"
 )
 
 // testPeersAreCounted lets three nodes hear of each other, and one end.
-func testPeersAreCounted(t *testing.T, s suite) {
+func testPeersAreCounted(t *testing.T, s *natstest.Servers) {
 	var nodes []*Cluster
 	for i := range 3 {
 		nodes = append(nodes, open(t, []string{s.URL(i)}, Config{Stream: "members", NodeID: fmt.Sprintf("n%d", i)}))

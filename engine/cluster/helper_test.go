@@ -14,7 +14,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
@@ -213,11 +212,6 @@ func mustEqual(t testing.TB, a, b []*ledger.Record) {
 			t.Fatalf("record %d differs: version %d at slot %d, version %d at slot %d", i, a[i].Version, a[i].Slot, b[i].Version, b[i].Slot)
 		}
 	}
-}
-
-// suite is what a test with three servers is handed.
-type suite struct {
-	*natstest.Servers
 }
 
 // withoutLease lets a node act as if it always held the lease: what keeps the log whole then is the fencing alone.

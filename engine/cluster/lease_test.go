@@ -10,7 +10,6 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/ledger/bubble"
 )
 
@@ -70,10 +69,10 @@ func (s *fakeServer) Update(_ context.Context, _ string, value []byte, revision 
 	return s.revision, nil
 }
 
-func (s *fakeServer) fails(deaf bool) {
+func (s *fakeServer) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.deaf = deaf
+	f()
 }
 
 // fakeBuckets is what a node asks for the bucket, and for the stream.
@@ -110,7 +109,8 @@ func fakeNode(t *testing.T, name string, s *fakeServer) *Cluster {
 	return c
 }
 
-// TestLeaseOutlivesLostAnswers loses the answer to the taking of a lease, and then lets nothing through for a while.
+// TestLeaseOutlivesLostAnswers loses the answer to the taking of a lease, and then lets nothing through for a while. At last
+// somebody deletes the key: who waits for the loss of the lease still does.
 func TestLeaseOutlivesLostAnswers(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &fakeServer{mute: true}
@@ -124,10 +124,16 @@ func TestLeaseOutlivesLostAnswers(t *testing.T) {
 			}
 		}
 		holds(true)
-		s.fails(true)
+		lost, _, _ := l.state()
+		s.change(func() { s.deaf = true })
 		holds(false)
-		s.fails(false)
+		s.change(func() { s.deaf = false })
 		holds(true)
+		s.change(func() { s.value, s.revision = nil, s.revision+1 })
+		holds(true)
+		if now, _, _ := l.state(); now != lost || s.value == nil {
+			t.Error("who waits for the loss of the lease waits in vain, or the key is not there again")
+		}
 	})
 }
 
@@ -230,28 +236,4 @@ func TestLeaseIsLeftToOthersForAWhile(t *testing.T) {
 			t.Error("who abstained never holds it again")
 		}
 	})
-}
-
-// TestDeletedLeaseIsTakenAgain deletes the key, as an operator might, and the node that waits for its loss goes on doing so.
-func TestDeletedLeaseIsTakenAgain(t *testing.T) {
-	t.Parallel()
-	s := natstest.Start(t, 1)
-	c := open(t, s.URLs(), Config{Stream: "deleted", NodeID: "n", MayMakeSnapshots: true, Replicas: 1})
-	eventually(t, "the lease is held", c.MakesSnapshots)
-	lost, _, _ := c.maker.state()
-	kv, err := c.js.KeyValue(t.Context(), c.config.leases())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := kv.Delete(t.Context(), "snapshots"); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the lease is taken again", func() bool {
-		_, err := kv.Get(t.Context(), "snapshots")
-		return err == nil
-	})
-	eventually(t, "it is held", c.MakesSnapshots)
-	if now, _, _ := c.maker.state(); now != lost {
-		t.Error("who waits for the loss of the lease waits in vain")
-	}
 }

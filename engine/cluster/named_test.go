@@ -12,7 +12,7 @@ import (
 )
 
 // named opens a node that follows from what it holds and expects why it cannot.
-func named(t *testing.T, s suite, config Config, held []*ledger.Record, want error) {
+func named(t *testing.T, s *natstest.Servers, config Config, held []*ledger.Record, want error) {
 	t.Helper()
 	n := follow(t, open(t, s.URLs(), config), held)
 	if err := n.end(); !errors.Is(err, want) {
@@ -22,7 +22,7 @@ func named(t *testing.T, s suite, config Config, held []*ledger.Record, want err
 }
 
 // testChangedStreamIsNamed purges the stream, lacks what a node holds, deletes it and makes it anew.
-func testChangedStreamIsNamed(t *testing.T, s suite) {
+func testChangedStreamIsNamed(t *testing.T, s *natstest.Servers) {
 	random := rand.New(rand.NewPCG(6, 0))
 	w := follow(t, open(t, s.URLs(), Config{Stream: "named", NodeID: "w", MayWrite: true}), nil)
 	w.writes()
@@ -98,7 +98,7 @@ func testChangedStreamIsNamed(t *testing.T, s suite) {
 }
 
 // testRepeatedMessageIsRefused sends a message again.
-func testRepeatedMessageIsRefused(t *testing.T, s suite) {
+func testRepeatedMessageIsRefused(t *testing.T, s *natstest.Servers) {
 	random := rand.New(rand.NewPCG(7, 0))
 	w := follow(t, open(t, s.URLs(), Config{Stream: "repeated", NodeID: "w", MayWrite: true}), nil)
 	w.writes()

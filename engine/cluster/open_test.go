@@ -74,7 +74,7 @@ func TestErrorsTellNoPassword(t *testing.T) {
 func TestPasswordMayHoldSeparators(t *testing.T) {
 	tests := map[string][3]string{ // user, password, token
 		"nats://u:secret,x@127.0.0.1:1,127.0.0.1:2/S":  {"u", "secret,x", ""},
-		"nats://u:p@ss@127.0.0.1:1,127.0.0.1:2/S":      {"u", "p@ss", ""},
+		"nats://u:p@s@127.0.0.1:1,127.0.0.1:2/S":       {"u", "p@s", ""},
 		"nats://u:p%2Fs%20s@127.0.0.1:1,127.0.0.1:2/S": {"u", "p/s s", ""},
 		"nats://token,x@127.0.0.1:1,127.0.0.1:2/S":     {"", "", "token,x"},
 		"nats://127.0.0.1:1,127.0.0.1:2/S":             {"", "", ""},
@@ -170,10 +170,9 @@ func TestStreamBeginsWhereItsWriterStands(t *testing.T) {
 	same := follow(t, open(t, s.URLs(), Config{Stream: "founded", NodeID: "r"}), held)
 	same.waitFor(9)
 	mustEqual(t, same.has(), w.has())
-	ss := suite{s}
-	named(t, ss, Config{Stream: "founded", NodeID: "less"}, held[:6], ErrPurged)
+	named(t, s, Config{Stream: "founded", NodeID: "less"}, held[:6], ErrPurged)
 	other := commitOf(random, ledger.LogPoint{}, 7, 1)
-	named(t, ss, Config{Stream: "founded", NodeID: "other"}, other, ErrOtherLedger)
+	named(t, s, Config{Stream: "founded", NodeID: "other"}, other, ErrOtherLedger)
 	// Who followed another stream before does not found one, and does not take one that lost everything for new.
 	alone := open(t, s.URLs(), Config{Stream: "missing", NodeID: "n", LedgerID: "known", MayWrite: true, Replicas: 1})
 	if _, _, err := alone.Facts(t.Context()); !errors.Is(err, ErrRecreated) {
@@ -212,7 +211,7 @@ func TestStreamThatForgetsIsRefused(t *testing.T) {
 		func(k *jetstream.StreamConfig) { k.MaxMsgs, k.Discard = 100, jetstream.DiscardOld },
 	} {
 		update(change)
-		named(t, suite{s}, Config{Stream: "forgets", NodeID: "n", LedgerID: id}, nil, ErrUnsafe)
+		named(t, s, Config{Stream: "forgets", NodeID: "n", LedgerID: id}, nil, ErrUnsafe)
 	}
 	info.Config.PersistMode = jetstream.AsyncPersistMode // which no update sets
 	if err := c.identify(info); !errors.Is(err, ErrUnsafe) {
@@ -294,7 +293,7 @@ func TestShortenedStreamIsNamed(t *testing.T) {
 	if err := w.commit(random, 1, 1); !errors.Is(err, ErrShortened) {
 		t.Errorf("the writer: err = %v, want %v", err, ErrShortened)
 	}
-	named(t, suite{s}, Config{Stream: "short", NodeID: "back", LedgerID: id}, w.has(), ErrShortened)
+	named(t, s, Config{Stream: "short", NodeID: "back", LedgerID: id}, w.has(), ErrShortened)
 	behind := follow(t, open(t, s.URLs(), Config{Stream: "short", NodeID: "behind", LedgerID: id}), w.has()[:5])
 	behind.waitFor(6) // who held less cannot know
 }

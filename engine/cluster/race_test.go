@@ -14,7 +14,7 @@ import (
 
 // testWritersRace lets two nodes write that both think they hold the lease, all the time, each with commits of one and of
 // many messages. What one was told is committed is in the stream, once, in order; what one was told is not never is.
-func testWritersRace(t *testing.T, s suite) {
+func testWritersRace(t *testing.T, s *natstest.Servers) {
 	seeds, rounds := 5, 8
 	if testing.Short() {
 		seeds, rounds = 3, 4
@@ -27,7 +27,7 @@ func testWritersRace(t *testing.T, s suite) {
 	}
 }
 
-func testTwoRace(t *testing.T, s suite, seed, rounds int) {
+func testTwoRace(t *testing.T, s *natstest.Servers, seed, rounds int) {
 	stream := fmt.Sprintf("race-%d", seed)
 	var both sync.WaitGroup
 	racers := make([]*racer, 2)
@@ -106,7 +106,7 @@ func (r *racer) run(rounds int) {
 
 // testLostAcknowledgement loses what the servers answer to a writer, at any point of a commit: it looks up what became of
 // its messages, and nothing is there twice.
-func testLostAcknowledgement(t *testing.T, s suite) {
+func testLostAcknowledgement(t *testing.T, s *natstest.Servers) {
 	random := rand.New(rand.NewPCG(2, 0))
 	proxy := natstest.NewProxy(t, s.Addr(0))
 	c := open(t, []string{"nats://" + proxy.Addr()}, Config{Stream: "lost", NodeID: "w", MayWrite: true})
@@ -145,7 +145,7 @@ func testLostAcknowledgement(t *testing.T, s suite) {
 
 // testUnfinishedCommitIsNothing lets a writer send the first message of a commit of many, and another take over and write the
 // same records: everybody sees those of the other, once.
-func testUnfinishedCommitIsNothing(t *testing.T, s suite) {
+func testUnfinishedCommitIsNothing(t *testing.T, s *natstest.Servers) {
 	random := rand.New(rand.NewPCG(13, 0))
 	open := func(name string) *Cluster {
 		c := open(t, s.URLs(), Config{Stream: "unfinished", NodeID: name, MayWrite: true})

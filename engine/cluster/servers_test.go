@@ -12,8 +12,8 @@ func TestServers(t *testing.T) {
 	t.Parallel()
 	t.Run("side by side", func(t *testing.T) {
 		t.Parallel()
-		s := suite{natstest.Start(t, 3)}
-		for name, run := range map[string]func(*testing.T, suite){
+		s := natstest.Start(t, 3)
+		for name, run := range map[string]func(*testing.T, *natstest.Servers){
 			"a commit is followed":                testCommitIsFollowed,
 			"writers race":                        testWritersRace,
 			"an unfinished commit is nothing":     testUnfinishedCommitIsNothing,
@@ -30,19 +30,19 @@ func TestServers(t *testing.T) {
 			})
 		}
 	})
-	for name, run := range map[string]func(*testing.T, suite){
+	for name, run := range map[string]func(*testing.T, *natstest.Servers){
 		"a minority does not commit":       testMinorityDoesNotCommit,
 		"a server that is behind is alone": testServerThatIsBehindIsAlone,
 		"servers are killed":               testServersAreKilled,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run(t, suite{natstest.Start(t, 3)})
+			run(t, natstest.Start(t, 3))
 		})
 	}
 }
 
-func testCommitIsFollowed(t *testing.T, s suite) {
+func testCommitIsFollowed(t *testing.T, s *natstest.Servers) {
 	random := rand.New(rand.NewPCG(1, 0))
 	w := follow(t, open(t, s.URLs(), Config{Stream: "followed", NodeID: "w", MayWrite: true, Facts: []byte("facts")}), nil)
 	w.writes()

@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 )
 
@@ -35,56 +34,14 @@ func TestBehindIsSinceTheWholeLogWasHeld(t *testing.T) {
 		want("what there was two seconds ago was taken", 2*time.Second)
 		l.noteEnd(time.Now(), 30)
 		time.Sleep(time.Second)
+		l.noteTaken(20)
+		want("the second end was taken", 2*time.Second)
 		l.noteTaken(30)
 		want("what there was a second ago was taken", time.Second)
 		l.noteEnd(time.Now(), 30)
 		want("there is no more", 0)
 		l.noteEnd(time.Now().Add(-time.Second), 30)
 		want("an older answer", 0)
-	})
-}
-
-// TestBehindForgetsNoEnd tells of a higher end before the first is reached: both count, each from when it was told.
-func TestBehindForgetsNoEnd(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		l := newLog(&Cluster{})
-		l.noteEnd(time.Now(), 100)
-		time.Sleep(time.Minute)
-		l.noteEnd(time.Now(), 10000)
-		time.Sleep(time.Minute)
-		l.noteTaken(100)
-		if got := l.Behind(); got != 2*time.Minute {
-			t.Errorf("up to the first end: behind by %v", got)
-		}
-		l.noteTaken(9999)
-		if got := l.Behind(); got != 2*time.Minute {
-			t.Errorf("before the second end: behind by %v", got)
-		}
-		l.noteTaken(10000)
-		if got := l.Behind(); got != time.Minute {
-			t.Errorf("up to the second end: behind by %v", got)
-		}
-	})
-}
-
-// TestConsumerDoesNotTellTheEnd takes in what a consumer's server says is the last message of the stream: it may lag behind
-// the others.
-func TestConsumerDoesNotTellTheEnd(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		c := fakeNode(t, "n", &fakeServer{})
-		d, err := newDecoder(0, ledger.LogPoint{}, c.stats.countDamage)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer d.close()
-		f := &follower{log: c.log, cluster: c, decoder: d}
-		time.Sleep(time.Minute)
-		if _, err := f.take(1, encodeClaim(cursor{}, "other", [nonceBytes]byte{})); err != nil {
-			t.Fatal(err)
-		}
-		if got := c.log.Behind(); got != time.Minute {
-			t.Errorf("behind by %v, want %v", got, time.Minute)
-		}
 	})
 }
 
@@ -189,5 +146,33 @@ func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 				t.Errorf("%s: err = %v, the feed is open: %t", name, err, f.feed != nil)
 			}
 		})
+	}
+}
+
+func TestOnlyALeaderOfMostTellsOfAStream(t *testing.T) {
+	peer := func(name string, active time.Duration) *jetstream.PeerInfo {
+		return &jetstream.PeerInfo{Name: name, Active: active}
+	}
+	type peers = []*jetstream.PeerInfo
+	for name, tt := range map[string]struct {
+		cluster *jetstream.ClusterInfo
+		want    error
+	}{
+		"one server, no cluster":        {nil, nil},
+		"one copy in a cluster":         {&jetstream.ClusterInfo{Leader: "a"}, nil},
+		"a leader that hears from all":  {&jetstream.ClusterInfo{Leader: "a", Replicas: peers{peer("b", time.Second), peer("c", time.Second)}}, nil},
+		"a leader that hears from one":  {&jetstream.ClusterInfo{Leader: "a", Replicas: peers{peer("b", time.Second), peer("c", time.Hour)}}, nil},
+		"a leader that was cut off":     {&jetstream.ClusterInfo{Leader: "a", Replicas: peers{peer("b", aliveWithin), peer("c", time.Hour)}}, errMinority},
+		"a leader that never heard any": {&jetstream.ClusterInfo{Leader: "a", Replicas: peers{peer("b", 0), peer("c", 0)}}, errMinority},
+		"the others are offline": {&jetstream.ClusterInfo{Leader: "a", Replicas: peers{
+			{Name: "b", Active: time.Second, Offline: true}, {Name: "c", Active: time.Second, Offline: true}}}, errMinority},
+		"two of five":               {&jetstream.ClusterInfo{Leader: "a", Replicas: peers{peer("b", 1), peer("c", 0), peer("d", 0), peer("e", 0)}}, errMinority},
+		"three of five":             {&jetstream.ClusterInfo{Leader: "a", Replicas: peers{peer("b", 1), peer("c", 1), peer("d", 0), peer("e", 0)}}, nil},
+		"nobody leads":              {&jetstream.ClusterInfo{Replicas: peers{peer("a", time.Second), peer("b", time.Second), peer("c", time.Second)}}, errLeaderless},
+		"one that follows a leader": {&jetstream.ClusterInfo{Leader: "b", Replicas: peers{peer("b", time.Second), peer("c", time.Second)}}, errLeaderless},
+	} {
+		if err := checkQuorumLeader(&jetstream.StreamInfo{Cluster: tt.cluster}); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
 	}
 }
