@@ -90,7 +90,7 @@ func Open(config Config) (*Cluster, error) {
 }
 
 func (c *Cluster) options() []nats.Option {
-	addresses, user := c.config.access()
+	addresses, user, _ := c.config.access() // it was checked
 	options := []nats.Option{
 		func(o *nats.Options) error { o.Servers = addresses; return nil },
 		nats.Name("ledgerd " + c.config.NodeID), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
@@ -114,8 +114,10 @@ func (c *Cluster) options() []nats.Option {
 			c.logger.Warn("the cluster reports an error", "error", err)
 		}),
 	}
-	if user != nil {
-		options = append(options, user)
+	if password, ok := user.Password(); ok {
+		options = append(options, nats.UserInfo(user.Username(), password))
+	} else if user != nil {
+		options = append(options, nats.Token(user.Username()))
 	}
 	if c.config.Credentials != "" {
 		options = append(options, nats.UserCredentials(c.config.Credentials))

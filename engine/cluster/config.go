@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/VictoriaMetrics/metrics"
-	"github.com/nats-io/nats.go"
 )
 
 // Config says which log a node shares, and as what. Servers, Stream and NodeID must be set.
@@ -96,23 +95,12 @@ func Redact(s string) string {
 }
 
 func (c *Config) check() error {
-	if len(c.Servers) == 0 {
-		return errors.New("no server is named")
-	}
-	user := ""
-	for i, s := range c.Servers {
-		u, err := url.Parse(s)
-		if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
-			return fmt.Errorf("server %d of %d: what is given is not the address of a server, nats://HOST:PORT or tls://HOST:PORT (in a password, write / ? # %% and spaces as %%XX)",
-				i+1, len(c.Servers))
-		}
-		if i == 0 {
-			user = u.User.String()
-		} else if u.User.String() != user {
-			return fmt.Errorf("server %d of %d has another user than the first", i+1, len(c.Servers))
-		}
-	}
+	_, _, err := c.access()
 	switch {
+	case err != nil:
+		return err
+	case len(c.Servers) == 0:
+		return errors.New("no server is named")
 	case !streamName.MatchString(c.Stream):
 		return errors.New("the name of a stream is not one of up to 64 letters, digits, - and _")
 	case c.NodeID == "" || len(c.NodeID) > maxNodeIDBytes:
@@ -125,24 +113,22 @@ func (c *Config) check() error {
 	return nil
 }
 
-// access returns the addresses of the servers, and what they are to be told of who connects: nil for nothing. The addresses
-// bear no user: a message that shows one of them tells no password.
-func (c *Config) access() (addresses []string, user nats.Option) {
-	for _, s := range c.Servers {
+// access returns the addresses of the servers, and the user that all of them are told of; nil: none. The addresses bear no user: a
+// message that shows one of them tells no password.
+func (c *Config) access() (addresses []string, user *url.Userinfo, err error) {
+	for i, s := range c.Servers {
 		u, err := url.Parse(s)
-		if err != nil {
-			panic(err) // it was checked
+		if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+			return nil, nil, fmt.Errorf("server %d of %d: what is given is not the address of a server, nats://HOST:PORT or tls://HOST:PORT (in a password, write / ? # %% and spaces as %%XX)",
+				i+1, len(c.Servers))
 		}
-		if u.User != nil {
-			user = nats.Token(u.User.Username())
-			if password, ok := u.User.Password(); ok {
-				user = nats.UserInfo(u.User.Username(), password)
-			}
-			u.User = nil
+		if i > 0 && u.User.String() != user.String() {
+			return nil, nil, fmt.Errorf("server %d of %d has another user than the first", i+1, len(c.Servers))
 		}
+		user, u.User = u.User, nil
 		addresses = append(addresses, u.String())
 	}
-	return addresses, user
+	return addresses, user, nil
 }
 
 func (c *Config) subject() string { return c.Stream + ".log" }

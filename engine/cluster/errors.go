@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"ledgerd/engine/ledger"
 )
@@ -70,13 +71,6 @@ func damaged(kind Damage, format string, args ...any) *DamageError {
 func permanent(err error) bool {
 	var damage *DamageError
 	var other Permanent
-	if errors.As(err, &damage) || errors.As(err, &other) {
-		return true
-	}
-	for _, e := range []error{ErrRecreated, ErrShortened, ErrPurged, ErrOtherLedger, ErrUnsafe, ErrOldServer, ErrFormat, ErrClosed, ledger.ErrDeposed} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	all := []error{ErrRecreated, ErrShortened, ErrPurged, ErrOtherLedger, ErrUnsafe, ErrOldServer, ErrFormat, ErrClosed, ledger.ErrDeposed}
+	return errors.As(err, &damage) || errors.As(err, &other) || slices.ContainsFunc(all, func(e error) bool { return errors.Is(err, e) })
 }
