@@ -82,6 +82,14 @@ func (l *sharedLedger) records() (all []*ledger.Record) {
 	return all
 }
 
+// purge forgets the commits before that of a version. No node follows meanwhile.
+func (l *sharedLedger) purge(v ledger.Version) {
+	for l.base+ledger.Version(len(l.commits[0])) < v {
+		l.base += ledger.Version(len(l.commits[0]))
+		l.commits = l.commits[1:]
+	}
+}
+
 func (l *sharedLedger) appendLocked(commit []*ledger.Record) {
 	var encoded [][]byte
 	for _, r := range commit {
