@@ -22,8 +22,8 @@ type sharedLedger struct {
 	commits [][][]byte    // records as they are encoded, from the one after base on
 	founds  bool          // the next node that follows founds it: with what that node holds
 	base    ledger.Version
-	writer  *member       // who may commit
-	heir    *member       // who becomes the writer when it has followed everything
+	writer  *member // who may commit
+	heir    *member // who becomes the writer when it has followed everything
 
 	unreachable bool // by who joins now
 

@@ -58,14 +58,12 @@ func Open(config Config) (*Cluster, error) {
 	if err := config.check(); err != nil {
 		return nil, fmt.Errorf("cannot share a log: %w", err)
 	}
-	config.Metrics = cmp.Or(config.Metrics, metrics.NewSet())
+	config.Metrics, config.Logger = cmp.Or(config.Metrics, metrics.NewSet()), cmp.Or(config.Logger, slog.Default())
+	config.Replicas = cmp.Or(config.Replicas, defaultReplicas)
 	c := &Cluster{config: config, logger: config.Logger, ledgerID: config.LedgerID, trouble: make(map[string]string), process: rand.Text()}
 	c.goneFor, c.missingFor = goneFor, missingFor
 	c.peers.seen = make(map[string]time.Time)
 	c.stats.register(config.Metrics)
-	if c.logger == nil {
-		c.logger = slog.Default()
-	}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	var err error
 	if c.conn, err = nats.Connect("", c.options()...); err != nil {

@@ -145,12 +145,5 @@ func (c *Config) access() (addresses []string, user nats.Option) {
 	return addresses, user
 }
 
-func (c *Config) replicas() int {
-	if c.Replicas == 0 {
-		return defaultReplicas
-	}
-	return c.Replicas
-}
-
 func (c *Config) subject() string { return c.Stream + ".log" }
 func (c *Config) leases() string  { return c.Stream + "_lease" }

@@ -173,7 +173,7 @@ func (c *Cluster) bucket(ctx context.Context) (jetstream.KeyValue, error) {
 	}
 	return c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
 		Bucket: c.config.leases(), Description: "who writes the log, and who makes snapshots", History: 1,
-		Storage: jetstream.FileStorage, Replicas: c.config.replicas(),
+		Storage: jetstream.FileStorage, Replicas: c.config.Replicas,
 	})
 }
 

@@ -98,11 +98,7 @@ func (c *Cluster) LeaveSnapshots() {
 }
 
 // Config returns what Open was given, with the defaults in place.
-func (c *Cluster) Config() Config {
-	config := c.config
-	config.Replicas, config.Logger = config.replicas(), c.logger
-	return config
-}
+func (c *Cluster) Config() Config { return c.config }
 
 // JetStream returns the connection to the servers.
 func (c *Cluster) JetStream() jetstream.JetStream { return c.js }

@@ -106,7 +106,7 @@ func (c *Cluster) create(ctx context.Context) error {
 	}
 	_, err := c.js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: c.config.Stream, Description: "the log of a ledger, written by ledgerd", Subjects: []string{c.config.subject()},
-		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: c.config.replicas(),
+		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: c.config.Replicas,
 		// Whatever limit an operator sets: a full stream refuses what is new. It forgets nothing.
 		Discard: jetstream.DiscardNew, MaxMsgs: -1, MaxBytes: -1, MaxConsumers: -1, MaxMsgsPerSubject: -1,
 		// Header lines beside the message count.
