@@ -22,8 +22,8 @@ type sharedLedger struct {
 	commits [][][]byte    // records as they are encoded, from the one after base on
 	founds  bool          // the next node that follows founds it: with what that node holds
 	base    ledger.Version
-	writer  *member       // who may commit
-	heir    *member       // who becomes the writer when it has followed everything
+	writer  *member // who may commit
+	heir    *member // who becomes the writer when it has followed everything
 
 	unreachable bool // by who joins now
 
@@ -80,6 +80,14 @@ func (l *sharedLedger) records() (all []*ledger.Record) {
 		all = append(all, decoded(c)...)
 	}
 	return all
+}
+
+// purge forgets the commits before that of a version. No node follows meanwhile.
+func (l *sharedLedger) purge(v ledger.Version) {
+	for l.base+ledger.Version(len(l.commits[0])) < v {
+		l.base += ledger.Version(len(l.commits[0]))
+		l.commits = l.commits[1:]
+	}
 }
 
 func (l *sharedLedger) appendLocked(commit []*ledger.Record) {

@@ -140,20 +140,11 @@ func (n *node) bind(ctx context.Context) error {
 // log is followed from its first record; one that does not begin with that will have a snapshot.
 func (n *node) begin(ctx context.Context, progress func(done, total uint64)) error {
 	offered, err := n.exchange.Offered(ctx)
-	for told := false; errors.Is(err, exchange.ErrNoSnapshot); offered, err = n.exchange.Offered(ctx) {
+	if errors.Is(err, exchange.ErrNoSnapshot) {
 		if !n.purgedPast(ctx, 0) {
 			return n.dir.AbandonBootstrap(ctx)
 		}
-		if !told {
-			n.logger.Warn("the cluster's log does not begin with the first record: waits until a node offers a snapshot")
-			told = true
-		}
-		n.cluster.LeaveSnapshots() // to a node that holds the ledger
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		offered, err = n.awaitNewer(ctx, 0)
 	}
 	for i, m := range offered {
 		if err = n.beginWith(ctx, m, progress); err == nil || ctx.Err() != nil {

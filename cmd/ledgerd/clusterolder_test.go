@@ -86,7 +86,7 @@ func harmNewest(r *clusterRig, js jetstream.JetStream, store jetstream.ObjectSto
 		t.Fatal(err)
 	}
 	f := m.Files[len(m.Files)-1] // the state comes behind all that it names
-	part := fmt.Sprintf("%s/%06d/%x", f.Name, 0, f.Parts[0])
+	part := fmt.Sprintf("%s/%06d/%s", f.Name, 0, f.Parts[0])
 	harm := make([]byte, min(f.Bytes, 8<<20))
 	if _, err := store.Put(t.Context(), jetstream.ObjectMeta{Name: part}, bytes.NewReader(harm)); err != nil {
 		t.Fatal(err)

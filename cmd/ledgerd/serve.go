@@ -285,7 +285,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		if err := c.connect(ctx, n, set, c.filter(), c.SkipVotes); err != nil {
 			return err
 		}
-		config.Shared, config.MaxLag, config.Join = n.cluster.Log(), c.MaxLag, n.join
+		config.Shared, config.MaxLag, config.Join = sharedLog{n.cluster.Log(), n}, c.MaxLag, n.join
 		if c.Role != roleIngest {
 			config.OnSnapshot = n.offer
 		}

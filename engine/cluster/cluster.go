@@ -58,8 +58,8 @@ func Open(config Config) (*Cluster, error) {
 	if err := config.check(); err != nil {
 		return nil, fmt.Errorf("cannot share a log: %w", err)
 	}
-	config.Metrics = cmp.Or(config.Metrics, metrics.NewSet())
-	config.Replicas, config.Logger = cmp.Or(config.Replicas, defaultReplicas), cmp.Or(config.Logger, slog.Default())
+	config.Metrics, config.Logger = cmp.Or(config.Metrics, metrics.NewSet()), cmp.Or(config.Logger, slog.Default())
+	config.Replicas = cmp.Or(config.Replicas, defaultReplicas)
 	c := &Cluster{config: config, logger: config.Logger, ledgerID: config.LedgerID, faults: make(map[string]string), process: rand.Text()}
 	c.goneFor, c.missingFor = goneFor, missingFor
 	c.peers.seen = make(map[string]time.Time)

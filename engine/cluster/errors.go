@@ -42,14 +42,10 @@ const (
 	Damages = 6 // how many kinds there are
 )
 
+var damageNames = [Damages]string{"head", "order", "epoch", "chain", "checksum", "content"}
+
 // String returns the kind as metrics name it.
-func (d Damage) String() string {
-	names := [Damages]string{"head", "order", "epoch", "chain", "checksum", "content"}
-	if d >= Damages {
-		return "unknown"
-	}
-	return names[d]
-}
+func (d Damage) String() string { return damageNames[d] }
 
 // DamageError is a message of the stream that is refused.
 type DamageError struct {

@@ -17,8 +17,6 @@ const (
 	maxPeers          = 256
 	maxHeartbeatBytes = 1 << 10
 	maxProcessBytes   = 64
-	// Heartbeats that wait to be read; more are dropped.
-	gossipMessages, gossipBytes = 1024, 8 << 20
 )
 
 // heartbeat is what a node sends to all others each second. Programs before this one ask for a node, and send more.
@@ -37,10 +35,10 @@ type peers struct {
 // startHeartbeats tells the others of this node, and listens for them, until Close.
 func (c *Cluster) startHeartbeats() error {
 	sub, err := c.conn.Subscribe(c.config.Stream+".members", func(m *nats.Msg) { c.heard(m.Data) })
-	if err != nil {
-		return err
+	if err == nil {
+		err = sub.SetPendingLimits(1024, 1<<20) // what waits to be read beyond that is dropped
 	}
-	if err := sub.SetPendingLimits(gossipMessages, gossipBytes); err != nil {
+	if err != nil {
 		return err
 	}
 	c.running.Go(func() {

@@ -24,20 +24,10 @@ const (
 	Deposed             // it was the writer
 )
 
-// String returns the name metrics and members use.
-func (r Role) String() string {
-	switch r {
-	case Reader:
-		return "reader"
-	case Standby:
-		return "standby"
-	case Writer:
-		return "writer"
-	case Deposed:
-		return "deposed"
-	}
-	return "unknown"
-}
+var roleNames = []string{"reader", "standby", "writer", "deposed"}
+
+// String returns the name metrics use.
+func (r Role) String() string { return roleNames[r] }
 
 // counters are what the figures of Config.Metrics are read from.
 type counters struct {
@@ -67,18 +57,10 @@ func (n *counters) register(set *metrics.Set) {
 	n.chunksRead = figures.Counter(set, "ledgerd_cluster_messages_read_total", "Messages of those.")
 	n.bytesRead = figures.Counter(set, "ledgerd_cluster_read_bytes_total", "Bytes of those.")
 	n.reopened = figures.Counter(set, "ledgerd_cluster_reads_reopened_total", "Times reading the log had to begin again where it was.")
-	var kinds []string
-	for d := range Damage(Damages) {
-		kinds = append(kinds, d.String())
-	}
 	figures.Each(set, "ledgerd_cluster_refused_messages_total", "counter", "Messages of the log that are damaged, by what is wrong.",
-		"kind", kinds, func(i int) uint64 { return n.refused[i].Get() })
-	var roles []string
-	for r := Reader; r <= Deposed; r++ {
-		roles = append(roles, r.String())
-	}
+		"kind", damageNames[:], func(i int) uint64 { return n.refused[i].Get() })
 	figures.Each(set, "ledgerd_cluster_role", "gauge", "1 for what the node is to the log now.",
-		"role", roles, func(i int) uint64 { return uint64(figures.One(uint32(i) == n.role.Load())) })
+		"role", roleNames, func(i int) uint64 { return uint64(figures.One(uint32(i) == n.role.Load())) })
 	sequence := func(n *atomic.Uint64) func() float64 { return func() float64 { return float64(n.Load()) } }
 	figures.Gauge(set, "ledgerd_cluster_epoch", "Number of the newest writer's term.", sequence(&n.epoch))
 	figures.Gauge(set, "ledgerd_cluster_log_first_sequence", "Oldest message of the log, as it was told last.", sequence(&n.first))

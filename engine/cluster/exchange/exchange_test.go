@@ -422,7 +422,7 @@ func TestHostileManifestsAreRefused(t *testing.T) {
 	record := &ledger.Record{Version: 1, Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed, Slot: 1, FirstSeq: 1}
 	good := Manifest{
 		Format: 1, Ledger: "id", Snapshot: Snapshot{Version: 1, StateHash: record.StateHash}, Record: codec.AppendRecord(nil, record),
-		Files: []File{{"a.state", 10, make([]PartHash, 1)}},
+		Files: []File{{"a.state", 10, make([]string, 1)}},
 	}
 	tests := map[string]func(*Manifest){
 		"":                        func(*Manifest) {},

@@ -63,10 +63,6 @@ func (x *Exchange) fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir stri
 	if err := disk.MkdirAll(dir); err != nil {
 		return fmt.Errorf("cannot make the directory: %w", err)
 	}
-	if free, err := disk.FreeBytes(dir); err == nil && free < uint64(m.Bytes()) {
-		// Less may do, where some of it is there already.
-		x.logger.Warn("the disk may be too small for a snapshot", "free", free, "bytes", m.Bytes())
-	}
 	f := fetcher{objects: o, disk: disk, dir: dir, total: m.Bytes(), progress: progress}
 	for i := range m.Files {
 		if err := f.file(ctx, &m.Files[i]); err != nil {
@@ -88,7 +84,18 @@ type fetcher struct {
 // file brings one file in.
 func (t *fetcher) file(ctx context.Context, f *File) error {
 	name := filepath.Join(t.dir, f.Name)
-	if whole, err := t.holds(ctx, f, name); err != nil || whole {
+	whole, err := t.disk.Open(name)
+	if err == nil {
+		size, err := whole.Size()
+		missing := f.missing(ctx, whole)
+		if err := errors.Join(err, whole.Close(), ctx.Err()); err != nil {
+			return err
+		}
+		if size == f.Bytes && len(missing) == 0 {
+			t.tell(f.Bytes)
+			return nil
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	part := name + fetchSuffix
@@ -109,47 +116,29 @@ func (t *fetcher) file(ctx context.Context, f *File) error {
 	return err
 }
 
-// holds reports whether a file is there, whole.
-func (t *fetcher) holds(ctx context.Context, f *File, name string) (bool, error) {
-	file, err := t.disk.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer file.Close()
-	if size, err := file.Size(); err != nil || size != f.Bytes {
-		return false, err
-	}
+// missing returns the parts that a file does not hold, in order; any where ctx ends.
+func (f *File) missing(ctx context.Context, file vfs.File) (parts []int) {
 	room := make([]byte, min(partBytes, f.Bytes))
 	for i := range f.Parts {
+		b := room[:f.partSize(i)]
 		if ctx.Err() != nil {
-			return false, ctx.Err()
+			return parts
 		}
-		if !right(file, f, i, room) {
-			return false, nil
+		if _, err := file.ReadAt(b, int64(i)*partBytes); err != nil || hashOf(b) != f.Parts[i] {
+			parts = append(parts, i)
 		}
 	}
-	t.tell(f.Bytes)
-	return true, nil
-}
-
-// right reports whether a file holds a part.
-func right(file vfs.File, f *File, i int, room []byte) bool {
-	b := room[:f.partSize(i)]
-	_, err := file.ReadAt(b, int64(i)*partBytes)
-	return err == nil && hashOf(b) == f.Parts[i]
+	return parts
 }
 
 // fill brings in the parts that a file lacks.
 func (t *fetcher) fill(ctx context.Context, f *File, file vfs.File) error {
-	room := make([]byte, min(partBytes, f.Bytes))
-	for i := range f.Parts {
-		if right(file, f, i, room) {
-			t.tell(int64(f.partSize(i)))
-			continue
-		}
+	missing, held := f.missing(ctx, file), f.Bytes
+	for _, i := range missing {
+		held -= int64(f.partSize(i))
+	}
+	t.tell(held)
+	for _, i := range missing {
 		b, err := t.get(ctx, f.object(i), f.partSize(i))
 		if err == nil && (len(b) != f.partSize(i) || hashOf(b) != f.Parts[i]) {
 			err = fmt.Errorf("%w: its bytes are not what the manifest says", errBadPart)
@@ -168,7 +157,7 @@ func (t *fetcher) fill(ctx context.Context, f *File, file vfs.File) error {
 		}
 		t.tell(int64(len(b)))
 	}
-	return file.Truncate(f.Bytes)
+	return errors.Join(ctx.Err(), file.Truncate(f.Bytes))
 }
 
 func (t *fetcher) tell(n int64) {

@@ -2,8 +2,6 @@ package exchange
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,24 +49,9 @@ type Manifest struct {
 
 // File is one file of a snapshot: parts of 8 MiB, the last one of what is left.
 type File struct {
-	Name  string     `json:"name"`
-	Bytes int64      `json:"bytes"`
-	Parts []PartHash `json:"parts"`
-}
-
-// PartHash is the SHA-256 of a part.
-type PartHash [sha256.Size]byte
-
-// MarshalText returns the hash in hexadecimal digits.
-func (h PartHash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
-
-// UnmarshalText is the inverse of MarshalText.
-func (h *PartHash) UnmarshalText(text []byte) error {
-	if len(text) != 2*len(h) {
-		return fmt.Errorf("a hash of %d digits", len(text))
-	}
-	_, err := hex.Decode(h[:], text)
-	return err
+	Name  string   `json:"name"`
+	Bytes int64    `json:"bytes"`
+	Parts []string `json:"parts"` // the SHA-256 of each, in hexadecimal digits
 }
 
 // Bytes returns how much the files have together.
@@ -90,7 +73,7 @@ func partsOf(bytes int64) int { return int((bytes + partBytes - 1) / partBytes) 
 func (f *File) partSize(i int) int { return int(min(partBytes, f.Bytes-int64(i)*partBytes)) }
 
 // object returns the name of a part in the object store. It holds the hash: what has the same name is the same.
-func (f *File) object(i int) string { return fmt.Sprintf("%s/%06d/%x", f.Name, i, f.Parts[i]) }
+func (f *File) object(i int) string { return fmt.Sprintf("%s/%06d/%s", f.Name, i, f.Parts[i]) }
 
 func manifestName(v ledger.Version) string { return fmt.Sprintf("%s%020d", manifestStart, uint64(v)) }
 

@@ -255,4 +255,4 @@ func (o *objects) versions() []ledger.Version {
 }
 
 // hashOf returns the hash of a part.
-func hashOf(b []byte) PartHash { return sha256.Sum256(b) }
+func hashOf(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
