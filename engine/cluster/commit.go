@@ -49,9 +49,11 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 	base := l.at.sequence
 	var shorter confirmer // that the stream ends before what is there
 	for next := 0; next < len(messages); {
-		acked, err := l.writer.send(ctx, messages, base, next)
-		if next = acked; err == nil {
-			break
+		to := min(next+l.writer.unit, len(messages))
+		err := l.writer.sendUnit(ctx, messages[next:to], base+uint64(next))
+		if err == nil {
+			next = to
+			continue
 		}
 		l.cluster.stats.retries.Add(1)
 		l.cluster.setFault(publishing, err)

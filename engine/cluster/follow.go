@@ -28,8 +28,7 @@ type follower struct {
 	decoder *decoder
 	feed    *feed
 	claimed time.Time // when the claim was sent last; zero: none was
-	claim   []byte
-	end     uint64 // where the stream ended when this node joined it
+	end     uint64    // where the stream ended when this node joined it
 }
 
 func (f *follower) run(ctx context.Context) error {
@@ -154,7 +153,7 @@ func (f *follower) take(sequence uint64, message []byte) (done bool, err error) 
 	if held := f.from.Version; sequence >= f.end && f.decoder.at.point.Version < held {
 		return false, fmt.Errorf("%w: it ended with version %d, this node holds %d", ErrShortened, f.decoder.at.point.Version, held)
 	}
-	return f.claim != nil && isClaim(message, f.log.nonce[:]), nil
+	return !f.claimed.IsZero() && isClaim(message, f.log.nonce[:]), nil
 }
 
 // reopen begins to receive from after what was taken. It waits while the stream does not go on from there: watch ends that.
@@ -179,7 +178,7 @@ func (f *follower) sendClaim(ctx context.Context) error {
 	if time.Since(f.claimed) < claimTimeout {
 		return nil
 	}
-	stream, info, err := f.cluster.look(ctx)
+	_, info, err := f.cluster.look(ctx)
 	at := f.decoder.at
 	switch {
 	case permanent(err), err != nil && ctx.Err() != nil:
@@ -187,8 +186,8 @@ func (f *follower) sendClaim(ctx context.Context) error {
 	case err != nil, info.State.LastSeq != at.sequence:
 		return nil // later
 	}
-	f.stream, f.claimed = stream, time.Now()
-	f.claim = encodeClaim(at, f.cluster.config.NodeID, f.log.nonce)
-	_ = f.cluster.conn.PublishMsg(f.cluster.messageAfter(at.sequence, f.claim)) // it is sent again until it, or another's, stands in the stream
+	f.claimed = time.Now()
+	claim := encodeClaim(at, f.cluster.config.NodeID, f.log.nonce)
+	_ = f.cluster.conn.PublishMsg(f.cluster.messageAfter(at.sequence, claim)) // it is sent again until it, or another's, is stored
 	return nil
 }

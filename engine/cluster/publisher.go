@@ -30,20 +30,8 @@ type publisher struct {
 	unit    int // messages at once
 }
 
-// send sends messages from one on, message i to the sequence base+1+i, and returns how many of all are acknowledged. It
-// returns an error with that where it does not know that all are: whether the others are in the stream must be looked up.
-func (p *publisher) send(ctx context.Context, messages [][]byte, base uint64, from int) (acked int, err error) {
-	for acked = from; acked < len(messages); {
-		to := min(acked+p.unit, len(messages))
-		if err := p.sendUnit(ctx, messages[acked:to], base+uint64(acked)); err != nil {
-			return acked, err
-		}
-		acked = to
-	}
-	return acked, nil
-}
-
-// sendUnit sends messages that belong after a sequence, and returns when they are acknowledged.
+// sendUnit sends messages that belong after a sequence, and returns when they are acknowledged. After an error it must be looked
+// up whether they are in the stream.
 func (p *publisher) sendUnit(ctx context.Context, messages [][]byte, after uint64) error {
 	batch, last := rand.Text(), len(messages)-1
 	for i, data := range messages {

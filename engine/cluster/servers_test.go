@@ -51,6 +51,18 @@ func testCommitIsFollowed(t *testing.T, s *natstest.Servers) {
 		w.mustCommit(random, 1+i%3, i*i*20)
 	}
 	r.waitFor(pointAfter(w.has()).Version)
+	// A server forgets a reader's consumer, as it does when it is started again.
+	stream, err := w.js.Stream(t.Context(), "followed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for consumer := range stream.ConsumerNames(t.Context()).Name() {
+		if err := stream.DeleteConsumer(t.Context(), consumer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.mustCommit(random, 1, 1)
+	r.waitFor(pointAfter(w.has()).Version)
 	mustEqual(t, r.has(), w.has())
 	id, facts, err := r.Facts(t.Context())
 	if err != nil || id == "" || string(facts) != "facts" {

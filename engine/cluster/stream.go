@@ -47,20 +47,20 @@ func (c *Cluster) Facts(ctx context.Context) (ledgerID string, facts []byte, err
 	return info.Config.Metadata[idKey], facts, nil
 }
 
-// confirmer is what looks find that cannot be, or should not: the first may err, all of them for a while do not. The zero value is
-// none.
+// confirmer counts looks in a row that found what cannot be, or should not: the first may err, all of them for a while do not.
+// The zero value has counted none.
 type confirmer struct {
 	since time.Time
 	looks int
 }
 
-// lasts notes one more look that found it, and reports whether it is to be believed after it lasted for a while.
-func (d *confirmer) persisted(patience time.Duration) bool {
-	if d.looks == 0 {
-		d.since = time.Now()
+// persisted counts one more look, and reports whether what they found is to be believed, because they went on for so long.
+func (c *confirmer) persisted(patience time.Duration) bool {
+	if c.looks == 0 {
+		c.since = time.Now()
 	}
-	d.looks++
-	return d.looks >= goneLooks && time.Since(d.since) >= patience
+	c.looks++
+	return c.looks >= goneLooks && time.Since(c.since) >= patience
 }
 
 // bind waits for the stream and returns it, once it is known to be the right one.
