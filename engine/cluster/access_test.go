@@ -91,7 +91,8 @@ func TestUsersAndTLS(t *testing.T) {
 	roots.AddCert(certified.Certificate())
 	certificateFile := write(t, "server.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw}))
 	keyFile := write(t, "key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
-	s := natstest.Start(t, 3, fmt.Sprintf("tls { cert_file: %q, key_file: %q }", certificateFile, keyFile), `system_account: SYS, accounts {
+	certificate := fmt.Sprintf("tls { cert_file: %q, key_file: %q }", certificateFile, keyFile)
+	s := natstest.Start(t, 3, certificate, `system_account: SYS, accounts {
 		SYS { exports: [ { service: "$SYS.REQ.SERVER.PING.JSZ", response: stream } ] }
 		LEDGER {
 			jetstream: enabled, users: [ { user: node, password: "p@ss/word" } ]
@@ -99,7 +100,8 @@ func TestUsersAndTLS(t *testing.T) {
 		}
 	}`)
 	connect := func(user string, trusted *x509.CertPool) *Cluster {
-		return open(t, []string{"tls://" + user + s.Addr(0)}, Config{Stream: "users", MayWrite: true, TLS: &tls.Config{RootCAs: trusted}})
+		config := Config{Stream: "users", MayWrite: true, TLS: &tls.Config{RootCAs: trusted}}
+		return open(t, []string{"tls://" + user + s.Addr(0)}, config)
 	}
 	const user = "node:p%40ss%2Fword@"
 	w := follow(t, connect(user, roots), nil)
@@ -133,7 +135,8 @@ func write(t *testing.T, name string, b []byte) (path string) {
 // TestCredentials writes through a server that trusts an operator, with the credentials that the operator's account gave.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	operator, system, account, user := newKey(t, nkeys.CreateOperator), newKey(t, nkeys.CreateAccount), newKey(t, nkeys.CreateAccount), newKey(t, nkeys.CreateUser)
+	operator, system := newKey(t, nkeys.CreateOperator), newKey(t, nkeys.CreateAccount)
+	account, user := newKey(t, nkeys.CreateAccount), newKey(t, nkeys.CreateUser)
 	limits := map[string]int{"subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "conn": -1, "leaf": -1}
 	stored := maps.Clone(limits)
 	stored["disk_storage"], stored["streams"], stored["consumer"] = -1, -1, -1
@@ -186,10 +189,11 @@ func (s *signer) says(of *signer, kind string, claims map[string]any) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	text := base64.RawURLEncoding.EncodeToString([]byte(`{"typ":"JWT","alg":"ed25519-nkey"}`)) + "." + base64.RawURLEncoding.EncodeToString(body)
+	encode := base64.RawURLEncoding.EncodeToString
+	text := encode([]byte(`{"typ":"JWT","alg":"ed25519-nkey"}`)) + "." + encode(body)
 	signature, err := s.Sign([]byte(text))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
+	return text + "." + encode(signature)
 }

@@ -42,7 +42,8 @@ func (c *Cluster) openFeed(ctx context.Context, stream jetstream.Stream, first u
 		case f.messages <- m:
 		case <-stopped.Done():
 		}
-	}, jetstream.PullMaxMessagesWithBytesLimit(1024, feedBytes), jetstream.PullExpiry(feedExpiry), jetstream.PullHeartbeat(feedHeartbeat),
+	}, jetstream.PullMaxMessagesWithBytesLimit(1024, feedBytes),
+		jetstream.PullExpiry(feedExpiry), jetstream.PullHeartbeat(feedHeartbeat),
 		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 			select {
 			case f.broken <- err:

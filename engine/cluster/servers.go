@@ -39,7 +39,8 @@ func (c *Cluster) watchSync() {
 				told = ""
 			case told != err.Error():
 				told = err.Error()
-				c.logger.Warn("a power failure of several nats-servers may lose what was shown, unless each of them has sync_interval: always", "reason", err)
+				c.logger.Warn("a power failure of several nats-servers may lose what was shown, unless each has sync_interval: always",
+					"reason", err)
 			}
 		}
 		if c.sleep(c.ctx, pause) != nil {

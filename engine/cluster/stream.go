@@ -189,10 +189,12 @@ func (c *Cluster) identify(info *jetstream.StreamInfo) error {
 		return fmt.Errorf("%w: its ledger is %s, this node's is %s", ErrRecreated, id, c.knownID())
 	}
 	k := &info.Config
-	forgets := k.MaxAge > 0 || k.Retention != jetstream.LimitsPolicy || (k.MaxMsgs > 0 || k.MaxBytes > 0) && k.Discard != jetstream.DiscardNew
+	limited := k.MaxMsgs > 0 || k.MaxBytes > 0
+	forgets := k.MaxAge > 0 || k.Retention != jetstream.LimitsPolicy || limited && k.Discard != jetstream.DiscardNew
 	switch {
 	case forgets || k.Storage != jetstream.FileStorage || k.PersistMode != jetstream.DefaultPersistMode:
-		return fmt.Errorf("%w: it must be kept in files, written before it is acknowledged, without a maximum age, and discard what is new", ErrUnsafe)
+		return fmt.Errorf("%w: it must be kept in files, be written before it is acknowledged, have no maximum age, and discard what is new",
+			ErrUnsafe)
 	case k.MaxMsgsPerSubject > 0 && !k.DiscardNewPerSubject:
 		return fmt.Errorf("%w: with a maximum of messages per subject it must discard what is new per subject, too", ErrUnsafe)
 	}
