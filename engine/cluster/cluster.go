@@ -99,7 +99,9 @@ func (c *Cluster) options() []nats.Option {
 		// Nothing is kept to be sent later: whoever publishes learns at once that there is no connection.
 		nats.ReconnectBufSize(-1),
 		nats.IgnoreAuthErrorAbort(),
-		nats.ConnectHandler(func(conn *nats.Conn) { c.logger.Info("connected to the cluster", "server", conn.ConnectedServerName()) }),
+		nats.ConnectHandler(func(conn *nats.Conn) {
+			c.logger.Info("connected to the cluster", "server", conn.ConnectedServerName())
+		}),
 		nats.ReconnectHandler(func(conn *nats.Conn) {
 			c.stats.reconnects.Inc()
 			c.logger.Info("connected to the cluster again", "server", conn.ConnectedServerName())

@@ -188,6 +188,7 @@ func (f *follower) sendClaim(ctx context.Context) error {
 	}
 	f.claimed = time.Now()
 	claim := encodeClaim(at, f.cluster.config.NodeID, f.log.nonce)
-	_ = f.cluster.conn.PublishMsg(f.cluster.messageAfter(at.sequence, claim)) // it is sent again until it, or another's, is stored
+	// It is sent again until it, or another's, is stored.
+	_ = f.cluster.conn.PublishMsg(f.cluster.messageAfter(at.sequence, claim))
 	return nil
 }

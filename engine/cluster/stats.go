@@ -84,7 +84,8 @@ func (c *Cluster) showGauges(set *metrics.Set) {
 		func() float64 { return float64(c.Peers()) })
 	figures.Gauge(set, "ledgerd_cluster_lag_seconds", "For how long the node has not known that it holds the whole log.",
 		func() float64 { return c.log.Behind().Seconds() })
-	figures.Gauge(set, "ledgerd_cluster_sync_proven", "1 while each nats-server of the log says that it syncs each message; 0 where one does not, or does not tell.",
+	figures.Gauge(set, "ledgerd_cluster_sync_proven",
+		"1 while each nats-server of the log says that it syncs each message; 0 where one does not, or does not tell.",
 		func() float64 { return figures.One(c.stats.syncProven.Load()) })
 	figures.Gauge(set, "ledgerd_cluster_makes_snapshots", "1 while the node makes the snapshots that others begin with.",
 		func() float64 { return figures.One(c.MakesSnapshots()) })

@@ -193,7 +193,7 @@ func (c *Cluster) identify(info *jetstream.StreamInfo) error {
 	forgets := k.MaxAge > 0 || k.Retention != jetstream.LimitsPolicy || limited && k.Discard != jetstream.DiscardNew
 	switch {
 	case forgets || k.Storage != jetstream.FileStorage || k.PersistMode != jetstream.DefaultPersistMode:
-		return fmt.Errorf("%w: it must be kept in files, be written before it is acknowledged, have no maximum age, and discard what is new",
+		return fmt.Errorf("%w: it must be kept in files, written before it is acknowledged, have no maximum age, and discard what is new",
 			ErrUnsafe)
 	case k.MaxMsgsPerSubject > 0 && !k.DiscardNewPerSubject:
 		return fmt.Errorf("%w: with a maximum of messages per subject it must discard what is new per subject, too", ErrUnsafe)

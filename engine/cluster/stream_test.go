@@ -140,7 +140,8 @@ func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 			s.info.State = jetstream.StreamState{FirstSeq: tt.first, LastSeq: 9}
 			c := fakeNode(t, "n", nil)
 			c.js, c.goneFor = fakeBuckets{stream: s}, goneFor
-			f := &follower{cluster: c, log: c.log, stream: s, decoder: &decoder{at: cursor{sequence: 4}}, feed: &feed{messages: make(chan jetstream.Msg, 1), close: func() {}}}
+			f := &follower{cluster: c, log: c.log, stream: s, decoder: &decoder{at: cursor{sequence: 4}}}
+			f.feed = &feed{messages: make(chan jetstream.Msg, 1), close: func() {}}
 			f.feed.messages <- fakeMessage{}
 			if _, err := f.step(t.Context()); !tt.want(err) || f.feed != nil {
 				t.Errorf("%s: err = %v, the feed is open: %t", name, err, f.feed != nil)
