@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
@@ -21,12 +22,13 @@ func TestReplicaThatIsPurgedPastBeginsAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newClusterRig(t, "finality=4,accounts=500,tps=500,slot_time=20ms")
-			r.addAt(roleIngest, r.logAt(0, 1), "--snapshot-interval", "0s")
-			maker := r.addAt(roleReplica, r.logAt(0, 1), "--snapshot-interval", "300ms")
-			away := r.addAt(roleReplica, r.logAt(2), "--snapshot-interval", "0s")
+			r.add(roleIngest, "--snapshot-interval", "0s")
+			maker := r.add(roleReplica, "--snapshot-interval", "300ms")
+			proxy := natstest.NewProxy(t, r.servers.Addr(2))
+			away := r.addAt(roleReplica, "nats://"+proxy.Addr()+"/LEDGER", "--snapshot-interval", "0s")
 			r.ready()
 			if runs {
-				r.servers.Isolate(2)
+				proxy.Cut()
 			} else {
 				r.turnOff(away)
 			}
@@ -47,7 +49,7 @@ func TestReplicaThatIsPurgedPastBeginsAnew(t *testing.T) {
 			// Nobody purges the log while it begins anew: on a slow machine it could be left behind twice.
 			r.turnOff(maker)
 			if runs {
-				r.servers.Heal()
+				proxy.Heal()
 			} else {
 				away.turn(true)
 			}
