@@ -76,6 +76,9 @@ func Open(config Config) (*Cluster, error) {
 		return nil, fmt.Errorf("cannot use JetStream: %w", err)
 	}
 	c.log = newLog(c)
+	if config.MayWrite {
+		c.log.lease.start()
+	}
 	c.running.Go(c.watchSync)
 	c.showGauges(config.Metrics)
 	if err := c.startHeartbeats(); err != nil {

@@ -44,7 +44,6 @@ func (f *follower) run(ctx context.Context) error {
 	f.log.setRole(Reader)
 	if f.cluster.config.MayWrite && f.log.lease.wanted() {
 		f.log.setRole(Standby)
-		f.log.lease.start()
 	}
 	if err := f.join(ctx); err != nil {
 		return err

@@ -58,13 +58,10 @@ func (c *Cluster) newLease(key string) *lease {
 	return &lease{cluster: c, key: key, nonce: rand.Text(), lost: make(chan struct{})}
 }
 
-// start lets the lease run, once, until the cluster is closed or it is given up for good.
+// start lets the lease run until the cluster is closed or it is given up for good.
 func (l *lease) start() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.end != nil {
-		return
-	}
 	var ctx context.Context
 	ctx, l.end = context.WithCancel(l.cluster.ctx)
 	l.cluster.running.Go(func() { l.run(ctx) })

@@ -28,7 +28,7 @@ type Log struct {
 	nonce   [nonceBytes]byte
 	writer  *publisher // nil until this node became the writer
 
-	lease    *lease // it does not run until the node follows
+	lease    *lease // it runs where the node may write
 	deposed  chan struct{}
 	deposing sync.Once
 
