@@ -191,11 +191,9 @@ func (d *decoder) notHeld(records []*ledger.Record) ([]*ledger.Record, error) {
 	if uint64(held) > uint64(len(records)) { // all of it is held
 		return nil, nil
 	}
-	switch same := ledger.PointAfter(records[held-1]); {
-	case same.StateHash != d.from.StateHash:
-		return nil, fmt.Errorf("%w: after version %d its state hash is %s, this node's is %s", ErrOtherLedger, same.Version, same.StateHash, d.from.StateHash)
-	case same != d.from:
-		return nil, fmt.Errorf("%w: its record of version %d is another one, of slot %d; this node's is of slot %d", ErrOtherLedger, same.Version, same.Slot, d.from.Slot)
+	if same := ledger.PointAfter(records[held-1]); same != d.from {
+		return nil, fmt.Errorf("%w: its record of version %d is another one, of slot %d with state hash %s; this node's is of slot %d with %s",
+			ErrOtherLedger, same.Version, same.Slot, same.StateHash, d.from.Slot, d.from.StateHash)
 	}
 	if int(held) == len(records) {
 		return nil, nil
