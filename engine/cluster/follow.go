@@ -94,9 +94,7 @@ func (f *follower) step(ctx context.Context) (done bool, err error) {
 		}
 	}
 	if f.log.lease.held() {
-		if err := f.sendClaim(ctx); err != nil {
-			return false, err
-		}
+		f.sendClaim()
 	}
 	select {
 	case m := <-f.feed.messages:
@@ -172,22 +170,14 @@ func (f *follower) reopen(ctx context.Context) error {
 	})
 }
 
-// sendClaim sends a claim when the node stands at the end of the stream. Whether it succeeded shows in the stream.
-func (f *follower) sendClaim(ctx context.Context) error {
+// sendClaim sends a claim, which the stream takes only if the node stands at its end. Whether it did shows in the stream; it is sent
+// again until it, or another's, is stored.
+func (f *follower) sendClaim() {
 	if time.Since(f.claimed) < claimTimeout {
-		return nil
-	}
-	_, info, err := f.cluster.look(ctx)
-	at := f.decoder.at
-	switch {
-	case permanent(err), err != nil && ctx.Err() != nil:
-		return err
-	case err != nil, info.State.LastSeq != at.sequence:
-		return nil // later
+		return
 	}
 	f.claimed = time.Now()
+	at := f.decoder.at
 	claim := encodeClaim(at, f.cluster.config.NodeID, f.log.nonce)
-	// It is sent again until it, or another's, is stored.
 	_ = f.cluster.conn.PublishMsg(f.cluster.messageAfter(at.sequence, claim))
-	return nil
 }
