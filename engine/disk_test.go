@@ -65,6 +65,53 @@ func TestFullDiskPausesIngest(t *testing.T) {
 	}
 }
 
+// TestWriterWithAFullDiskResigns fills the disk of the node that writes a shared log, with its newest block in the shared log or
+// not. It lets another node write, goes on to answer, and ends once there is space: started again it follows.
+func TestWriterWithAFullDiskResigns(t *testing.T) {
+	for name, free := range map[string]uint64{"the block is shared": 1, "the block is not shared": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				l, memory := newSharedLedger(), vfstest.NewMemory()
+				c := Config{Shards: 1, MinFreeBytes: free, SegmentBytes: 4 << 10, MaxLag: 5 * time.Second}
+				first := writer(t, l, onDisk(t, memory, c))
+				second := standby(t, l, Config{Shards: 1})
+				root := rootBlock(100, lamports(key(1), 100))
+				first.send(root)
+				memory.SetCapacity(memory.UsedBytes())
+				pause(2 * ingest.SpaceRetry) // the free space is read again
+				last := first.untilPaused(root)
+				pause(c.MaxLag - ingest.SpaceRetry)
+				if first.resigned {
+					t.Error("it resigned at once")
+				}
+				pause(3 * ingest.SpaceRetry)
+				if !first.resigned {
+					t.Fatal("it keeps the log to itself")
+				}
+				first.mustSay("the disk is full: another node may write the shared log, and this one ends")
+				first.mustStand(last.Slot - 1)
+				second.mustLead()
+				next := chainOf(last, 2)
+				second.send(last, next[0])
+				second.mustStand(next[0].Slot)
+				first.mustStand(last.Slot - 1)
+
+				memory.SetCapacity(0)
+				pause(2 * ingest.SpaceRetry)
+				if err := first.subject.stop(); !errors.Is(err, ledger.ErrDeposed) {
+					t.Errorf("with space it ended with %v, want %v", err, ledger.ErrDeposed)
+				}
+				first.config.Dir.Close()
+				again := standby(t, l, onDisk(t, memory, c))
+				second.send(next[1])
+				same(t, "after a restart", again.Engine, second.Engine)
+				again.mustStop()
+				second.mustStop()
+			})
+		})
+	}
+}
+
 // TestStartOnAFullDiskServes starts a node on a disk without a page to spare: it answers at once, and
 // follows its source once there is space.
 func TestStartOnAFullDiskServes(t *testing.T) {

@@ -19,9 +19,11 @@ type sharedLedger struct {
 
 	mu      sync.Mutex    // guards what follows, and the members
 	changed chan struct{} // closed and replaced when any of it changes
-	commits [][][]byte    // records as they are encoded, from version 1 on
-	writer  *member       // who may commit
-	heir    *member       // who becomes the writer when it has followed everything
+	commits [][][]byte    // records as they are encoded, from the one after base on
+	founds  bool          // the next node that follows founds it: with what that node holds
+	base    ledger.Version
+	writer  *member // who may commit
+	heir    *member // who becomes the writer when it has followed everything
 
 	unreachable bool // by who joins now
 
@@ -80,6 +82,14 @@ func (l *sharedLedger) records() (all []*ledger.Record) {
 	return all
 }
 
+// purge forgets the commits before that of a version. No node follows meanwhile.
+func (l *sharedLedger) purge(v ledger.Version) {
+	for l.base+ledger.Version(len(l.commits[0])) < v {
+		l.base += ledger.Version(len(l.commits[0]))
+		l.commits = l.commits[1:]
+	}
+}
+
 func (l *sharedLedger) appendLocked(commit []*ledger.Record) {
 	var encoded [][]byte
 	for _, r := range commit {
@@ -102,7 +112,13 @@ func decoded(commit [][]byte) (records []*ledger.Record) {
 
 // placeLocked finds the commit that holds the record after a point, and how many of its records come before that.
 func (l *sharedLedger) placeLocked(from ledger.LogPoint) (at, skip int, err error) {
-	left := int(from.Version)
+	left := int(from.Version) - int(l.base)
+	if left < 0 {
+		return 0, 0, ledger.ErrPurged
+	}
+	if left == 0 {
+		return 0, 0, nil
+	}
 	for at, c := range l.commits {
 		if left <= len(c) {
 			if left > 0 && ledger.PointAfter(decoded(c)[left-1]) != from {
@@ -171,6 +187,9 @@ func (m *member) Follow(ctx context.Context, from ledger.LogPoint, take func([]*
 	var err error
 	if ended := l.await(ctx, func() bool {
 		if !m.cut {
+			if l.founds {
+				l.base, l.founds = from.Version, false
+			}
 			at, skip, err = l.placeLocked(from)
 		}
 		return !m.cut

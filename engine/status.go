@@ -43,8 +43,10 @@ func (e *Engine) unhealthy() string {
 	} else if p.Phase != "" {
 		return fmt.Sprintf("recovering: %s, %d %%", p.Phase, p.Percent())
 	}
-	lag, shortage := e.writer.Lag(), e.writer.Shortage()
-	switch {
+	lag := e.writer.Lag()
+	switch shortage, resigned := e.writer.Shortage(); {
+	case resigned:
+		return shortage + ": another node may write the shared log, and this one ends once that has passed; reads go on"
 	case shortage != "" && e.Head() == nil:
 		return shortage + ": the log cannot go on until that has passed"
 	case shortage != "":

@@ -7,10 +7,13 @@ import (
 	"os"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"golang.org/x/sync/errgroup"
 
 	"ledgerd/engine/cluster"
+	"ledgerd/engine/cluster/exchange"
 	"ledgerd/engine/datadir"
+	"ledgerd/engine/figures"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
@@ -64,22 +67,33 @@ func (f *clusterFlags) validate(from string) error {
 }
 
 // connect begins to connect a node to its cluster.
-func (f *clusterFlags) connect(n *node, filter *ledger.Filter, skipVotes bool) (err error) {
+func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, filter *ledger.Filter, skipVotes bool) (err error) {
 	servers, stream, err := cluster.ParseLog(f.Log)
 	if err != nil {
 		return &usageError{err}
 	}
 	c := cluster.Config{
 		Servers: servers, Stream: stream, NodeID: n.dir.NodeID(), Replicas: f.LogReplicas, Credentials: f.LogCredentials, Logger: n.logger,
-		MayWrite: f.Role != roleReplica, MayMakeSnapshots: f.Role != roleIngest,
+		MayWrite: f.Role != roleReplica, MayMakeSnapshots: f.Role != roleIngest, Metrics: set,
 	}
 	c.LedgerID, _ = n.dir.Cluster()
 	if n.source != nil {
 		facts := datadir.FactsOf(n.source.Info(), filter, skipVotes)
+		if c.LedgerID == "" && f.Role == roleAll { // else nobody might offer the snapshot that others begin with
+			if c.Founds, err = n.dir.HoldsRecords(ctx); err != nil {
+				return err
+			}
+			facts.Complete = facts.Complete || c.Founds && n.dir.ShowsAll()
+		}
 		n.facts, c.Facts = &facts, facts.Encode()
 	}
-	n.cluster, err = cluster.Open(c)
-	return err
+	figures.Gauge(set, "ledgerd_cluster_fenced", "1 when the node came to another state than the log says and answers nothing any more.",
+		func() float64 { return figures.One(n.engine.Fenced() != "") })
+	if n.cluster, err = cluster.Open(c); err != nil {
+		return err
+	}
+	n.exchange = exchange.New(n.cluster)
+	return nil
 }
 
 // join ties the data directory to the ledger of the cluster, and fills one that is empty with the
@@ -92,6 +106,7 @@ func (n *node) join(ctx context.Context, progress func(done, total uint64)) erro
 	}
 	_, facts := n.dir.Cluster()
 	if n.facts != nil {
+		n.facts.Complete = n.facts.Complete || facts.Complete // also where the node that founded the cluster had imported its ledger
 		if other := n.facts.Difference(&facts); other != "" {
 			return fmt.Errorf("this node and the cluster differ in what they say of the ledger: %s", other)
 		}
@@ -118,15 +133,26 @@ func (n *node) bind(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	founded, err := n.cluster.Founded(ctx)
+	if err != nil {
+		return err
+	}
+	if founded {
+		n.logger.Info("founds a cluster with the ledger that it holds: others begin with its next snapshot", "ledger", id)
+		return n.dir.FoundCluster(id, facts)
+	}
 	return n.dir.BindCluster(id, facts)
 }
 
 // begin fills an empty directory with the newest snapshot that is offered and can be fetched. Where none is offered, the
-// log is followed from its first record.
+// log is followed from its first record; one that does not begin with that will have a snapshot.
 func (n *node) begin(ctx context.Context, progress func(done, total uint64)) error {
-	offered, err := n.cluster.Offered(ctx)
-	if errors.Is(err, cluster.ErrNoSnapshot) {
-		return n.dir.AbandonBootstrap(ctx)
+	offered, err := n.exchange.Offered(ctx)
+	if errors.Is(err, exchange.ErrNoSnapshot) {
+		if !n.purgedPast(ctx, 0) {
+			return n.dir.AbandonBootstrap(ctx)
+		}
+		offered, err = n.awaitNewer(ctx, 0)
 	}
 	for i, m := range offered {
 		if err = n.beginWith(ctx, m, progress); err == nil || ctx.Err() != nil {
@@ -140,9 +166,9 @@ func (n *node) begin(ctx context.Context, progress func(done, total uint64)) err
 }
 
 // beginWith fills an empty directory with a snapshot.
-func (n *node) beginWith(ctx context.Context, m *cluster.Manifest, progress func(done, total uint64)) error {
+func (n *node) beginWith(ctx context.Context, m *exchange.Manifest, progress func(done, total uint64)) error {
 	n.logger.Info("begins with a snapshot of another node", "slot", uint64(m.Slot), "node", m.Node, "bytes", m.Bytes())
-	err := n.cluster.Fetch(ctx, m, vfs.Disk{}, datadir.SnapshotDir(n.dataDir), func(done, total int64) { progress(uint64(done), uint64(total)) })
+	err := n.exchange.Fetch(ctx, m, vfs.Disk{}, datadir.SnapshotDir(n.dataDir), func(done, total int64) { progress(uint64(done), uint64(total)) })
 	if err != nil {
 		return err
 	}
@@ -158,30 +184,15 @@ func (n *node) offer(ctx context.Context, s snapshot.Written) {
 	for _, f := range s.Meta.History {
 		names = append(names, f.Name)
 	}
-	err := n.cluster.Offer(ctx, vfs.Disk{}, datadir.SnapshotDir(n.dataDir), append(names, s.Name), cluster.Snapshot{
+	err := n.exchange.Offer(ctx, vfs.Disk{}, datadir.SnapshotDir(n.dataDir), append(names, s.Name), exchange.Snapshot{
 		Version: s.Version, Slot: s.Slot, Blockhash: s.Meta.Blockhash.String(), Seq: s.Meta.Seq, StateHash: s.Meta.StateHash, Taken: time.Now(),
 	})
 	switch {
 	case err == nil:
 		n.logger.Info("offers a snapshot to other nodes", "slot", uint64(s.Slot))
-	case ctx.Err() == nil && !errors.Is(err, cluster.ErrNotMaker):
+	case ctx.Err() == nil && !errors.Is(err, exchange.ErrNotMaker):
 		n.logger.Error("a snapshot is not offered to other nodes, the log is kept", "error", err)
 	}
-}
-
-// share tells the other nodes what this one is.
-func (f *clusterFlags) share(n *node) error {
-	err := n.cluster.Announce(func() cluster.Member {
-		m := cluster.Member{
-			Role: n.cluster.Stats().Role.String(), Release: version, Lag: n.cluster.Log().Behind(), Ready: n.status().Unhealthy == "",
-		}
-		if h := n.engine.Head(); h != nil {
-			tip := h.Tip(ledger.Processed)
-			m.Version, m.Slot, m.Seq = tip.Version, tip.Slot, tip.Seq
-		}
-		return m
-	})
-	return err
 }
 
 // watchLead ends the node when another one has taken its place: what it has applied and nobody

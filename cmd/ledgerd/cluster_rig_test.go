@@ -63,12 +63,18 @@ func (r *clusterRig) add(role string, args ...string) *clusterNode {
 // addAt adds a node that is told of some of the servers alone.
 func (r *clusterRig) addAt(role, log string, args ...string) *clusterNode {
 	r.Helper()
+	return r.addIn(filepath.Join(keptDir(r.T), "data"), role, log, args...)
+}
+
+// addIn is addAt with a data directory that is there.
+func (r *clusterRig) addIn(dir, role, log string, args ...string) *clusterNode {
+	r.Helper()
 	source := r.source
 	if role == roleReplica {
 		source = "none"
 	}
 	n := &clusterNode{
-		rig: r, name: fmt.Sprintf("%s %d", role, len(r.nodes)), dir: filepath.Join(keptDir(r.T), "data"),
+		rig: r, name: fmt.Sprintf("%s %d", role, len(r.nodes)), dir: dir,
 		changed: make(chan struct{}, 1), over: make(chan struct{}),
 	}
 	n.args = append([]string{"--data-dir", n.dir, "--source", source, "--role", role, "--log", log,

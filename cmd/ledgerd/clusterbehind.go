@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"ledgerd/engine/cluster"
+	"ledgerd/engine/cluster/exchange"
 	"ledgerd/engine/ledger"
 )
 
@@ -15,43 +17,57 @@ const (
 	lookPatience = 2 * time.Second
 	// newerPatience bounds how long it looks for a newer snapshot, once it was told that the log does not.
 	newerPatience = 20 * time.Second
+	newerInterval = time.Second // between two looks of a node that waits for one
 )
+
+// sharedLog is the log of the cluster as the engine follows it.
+type sharedLog struct {
+	*cluster.Log
+	node *node
+}
+
+// Follow is that of the log. Where the log was purged past the node it waits until a newer snapshot is offered before it returns
+// that: the engine goes on to answer meanwhile and ends then, and the next process begins with the snapshot.
+func (l sharedLog) Follow(ctx context.Context, from ledger.LogPoint, take func(commit []*ledger.Record) error) error {
+	err := l.Log.Follow(ctx, from, func(commit []*ledger.Record) error {
+		err := take(commit)
+		if err == nil && len(commit) > 0 {
+			from = ledger.PointAfter(commit[len(commit)-1])
+		}
+		return err
+	})
+	if !errors.Is(err, cluster.ErrPurged) {
+		return err
+	}
+	if _, err := l.node.awaitNewer(ctx, from.Version); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: start this node again, it then begins with the newest snapshot that is offered", err)
+}
 
 // setAside sets aside what the data directory holds where the cluster's log was purged past it and a newer snapshot
 // is offered, and reports whether it did. Whatever else is the matter with the log, following it tells.
 func (n *node) setAside(ctx context.Context) (done bool, err error) {
-	last, newer := n.behind(ctx)
-	if newer == nil {
-		return false, ctx.Err()
-	}
-	n.logger.Warn("the cluster's log was purged past what this node holds: it is set aside, and the node begins with a snapshot",
-		"holds_version", uint64(last), "snapshot_version", uint64(newer.Version), "kept_in", n.dataDir, "snapshot_slot", uint64(newer.Slot))
-	return true, n.dir.SetAside()
-}
-
-// behind returns the newest version that the data directory holds and a snapshot to begin with instead, nil where the log goes
-// on from there or that cannot be told in a short time.
-func (n *node) behind(ctx context.Context) (last ledger.Version, newer *cluster.Manifest) {
 	least, err := n.dir.LeastVersion()
 	if err != nil || !n.purgedPast(ctx, least) {
-		return 0, nil
+		return false, ctx.Err()
 	}
-	// Only now is the log worth reading.
-	if last, err = n.dir.LastVersion(ctx); err != nil || !n.purgedPast(ctx, last) {
-		return 0, nil
+	last, err := n.dir.LastVersion(ctx) // only now is the own log worth reading
+	if err != nil || !n.purgedPast(ctx, last) {
+		return false, ctx.Err()
 	}
-	ctx, cancel := context.WithTimeout(ctx, newerPatience)
+	bounded, cancel := context.WithTimeout(ctx, newerPatience)
 	defer cancel()
-	m, err := n.cluster.Newest(ctx)
-	if err == nil {
-		_, err = n.cluster.RecordAt(ctx, m.Version) // it can be followed from there
-	}
-	if err != nil || m.Version <= last {
+	offered, err := n.newer(bounded, last)
+	if err != nil {
 		n.logger.Error("the cluster's log was purged past what this node holds, and no newer snapshot is offered that leads to it",
 			"holds_version", uint64(last), "error", err)
-		return 0, nil
+		return false, ctx.Err()
 	}
-	return last, m
+	newest := offered[0]
+	n.logger.Warn("the cluster's log was purged past what this node holds: it is set aside, and the node begins with a snapshot",
+		"holds_version", uint64(last), "snapshot_version", uint64(newest.Version), "kept_in", n.dataDir, "snapshot_slot", uint64(newest.Slot))
+	return true, n.dir.SetAside()
 }
 
 // purgedPast reports whether the log is known not to go on from a version any more.
@@ -59,4 +75,37 @@ func (n *node) purgedPast(ctx context.Context, v ledger.Version) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	return errors.Is(n.cluster.GoesOn(ctx, v), cluster.ErrPurged)
+}
+
+// newer returns the snapshots that are offered, newest first, where the newest is of a later version and the log can be followed
+// from there. exchange.ErrNoSnapshot or cluster.ErrPurged: there is none yet.
+func (n *node) newer(ctx context.Context, than ledger.Version) ([]*exchange.Manifest, error) {
+	offered, err := n.exchange.Offered(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if offered[0].Version <= than {
+		return nil, fmt.Errorf("%w that is newer than version %d", exchange.ErrNoSnapshot, than)
+	}
+	_, err = n.cluster.RecordAt(ctx, offered[0].Version)
+	return offered, err
+}
+
+// awaitNewer is newer, but it waits. Meanwhile the node leaves making snapshots to those that hold the ledger.
+func (n *node) awaitNewer(ctx context.Context, than ledger.Version) ([]*exchange.Manifest, error) {
+	for told := false; ; told = true {
+		offered, err := n.newer(ctx, than)
+		if !errors.Is(err, exchange.ErrNoSnapshot) && !errors.Is(err, cluster.ErrPurged) {
+			return offered, err
+		}
+		if !told {
+			n.logger.Warn("the cluster's log begins after what this node holds: waits until a newer snapshot is offered", "holds_version", uint64(than))
+		}
+		n.cluster.LeaveSnapshots()
+		select {
+		case <-time.After(newerInterval):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }

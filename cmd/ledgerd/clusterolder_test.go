@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"ledgerd/engine/cluster"
+	"ledgerd/engine/cluster/exchange"
 )
 
 // The newest snapshot holds a part of the right size and other bytes: only who fetches it notices. A fresh replica then begins
@@ -81,12 +81,12 @@ func harmNewest(r *clusterRig, js jetstream.JetStream, store jetstream.ObjectSto
 		b, err = store.GetBytes(t.Context(), slices.Max(names))
 		return err == nil
 	})
-	var m cluster.Manifest
+	var m exchange.Manifest
 	if err := json.Unmarshal(b, &m); err != nil {
 		t.Fatal(err)
 	}
 	f := m.Files[len(m.Files)-1] // the state comes behind all that it names
-	part := fmt.Sprintf("%s/%06d/%x", f.Name, 0, f.Parts[0])
+	part := fmt.Sprintf("%s/%06d/%s", f.Name, 0, f.Parts[0])
 	harm := make([]byte, min(f.Bytes, 8<<20))
 	if _, err := store.Put(t.Context(), jetstream.ObjectMeta{Name: part}, bytes.NewReader(harm)); err != nil {
 		t.Fatal(err)

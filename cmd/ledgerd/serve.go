@@ -17,6 +17,7 @@ import (
 
 	"ledgerd/engine"
 	"ledgerd/engine/cluster"
+	"ledgerd/engine/cluster/exchange"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/sequencer"
@@ -113,7 +114,8 @@ type node struct {
 	dir         *datadir.Dir
 	dataDir     string           // where it is
 	cluster     *cluster.Cluster // nil: the node is alone
-	facts       *datadir.Facts   // what a node of a cluster knows of its ledger by its source; nil without one
+	exchange    *exchange.Exchange
+	facts       *datadir.Facts // what a node of a cluster knows of its ledger by its source; nil without one
 	engine      *engine.Engine
 	hub         *stream.Hub
 	public      *httpd.Server
@@ -176,7 +178,7 @@ func (c *serveCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	defer n.dir.Close() // nothing is written to it any more
-	if err := c.assemble(n); err != nil {
+	if err := c.assemble(ctx, n); err != nil {
 		return err
 	}
 	if n.cluster != nil {
@@ -271,7 +273,7 @@ func (c *serveCommand) openDir(from source.Source) (*datadir.Dir, error) {
 }
 
 // assemble introduces the parts to each other.
-func (c *serveCommand) assemble(n *node) error {
+func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	set := metrics.NewSet()
 	config := engine.Config{
 		Dir: n.dir, Shards: c.Shards, SkipVotes: c.SkipVotes, Logger: n.logger, Fetcher: n.fetcher,
@@ -284,14 +286,13 @@ func (c *serveCommand) assemble(n *node) error {
 		config.Source = n.source
 	}
 	if c.Log != "" {
-		if err := c.connect(n, c.filter(), c.SkipVotes); err != nil {
+		if err := c.connect(ctx, n, set, c.filter(), c.SkipVotes); err != nil {
 			return err
 		}
-		config.Shared, config.MaxLag, config.Join = n.cluster.Log(), c.MaxLag, n.join
+		config.Shared, config.MaxLag, config.Join = sharedLog{n.cluster.Log(), n}, c.MaxLag, n.join
 		if c.Role != roleIngest {
 			config.OnSnapshot = n.offer
 		}
-		set.RegisterMetricsWriter(clusterMetrics(n.cluster, func() bool { return n.engine.Fenced() != "" }))
 	}
 	n.engine = engine.New(config)
 	n.hub = stream.New(stream.Config{
@@ -325,9 +326,6 @@ func (c *serveCommand) assemble(n *node) error {
 	})
 	if n.opsListener != nil {
 		n.ops = ops.New(ops.Config{Status: n.status, WriteMetrics: write, Pprof: c.Pprof, Log: n.logger})
-	}
-	if n.cluster != nil {
-		return c.share(n)
 	}
 	return nil
 }

@@ -42,9 +42,8 @@ func benchmarkCommit(b *testing.B, records, updates int) {
 		at = pointAfter(commit)
 	}
 	b.ReportMetric(float64(b.N*records*updates)/b.Elapsed().Seconds(), "updates/s")
-	stats := w.Stats()
-	b.ReportMetric(float64(stats.BytesWritten)/float64(stats.CommitsWritten)/float64(records*updates), "bytes/update")
+	b.ReportMetric(float64(w.stats.bytesWritten.Get())/float64(w.stats.commitsWritten.Get())/float64(records*updates), "bytes/update")
 	eventually(b, "the reader holds everything", func() bool {
-		return reader.Stats().CommitsRead >= uint64(b.N) && reader.Log().lastTaken() == w.Log().at.sequence
+		return reader.stats.commitsRead.Get() >= uint64(b.N) && reader.Log().lastTaken() == w.Log().at.sequence
 	})
 }

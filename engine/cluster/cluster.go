@@ -1,26 +1,28 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
-	// requestPatience is how long one request to JetStream may take. A server that leads what is asked for answers within
+	// requestTimeout is how long one request to JetStream may take. A server that leads what is asked for answers within
 	// milliseconds; a vote about a new one takes seconds, and the request is then made again.
-	requestPatience = 2 * time.Second
+	requestTimeout  = 2 * time.Second
 	reconnectWait   = 250 * time.Millisecond
 	reconnectJitter = 250 * time.Millisecond
 	pingInterval    = 2 * time.Second // two without an answer and the connection is given up
-	connectPatience = 2 * time.Second
+	connectTimeout  = 2 * time.Second
 	// firstPause and longestPause are between two attempts at what did not succeed.
 	firstPause, longestPause = 50 * time.Millisecond, time.Second
 )
@@ -42,12 +44,12 @@ type Cluster struct {
 
 	mu       sync.Mutex
 	ledgerID string // of the stream, once known
-	trouble  map[string]string
+	faults   map[string]string
 	maker    *lease // nil: this node makes no snapshots
 
 	log     *Log
 	process string // of this process alone
-	members members
+	peers   peers
 }
 
 // Open returns a connection to a cluster. No server needs to be there: it is connected to as soon as one is, and again
@@ -56,24 +58,33 @@ func Open(config Config) (*Cluster, error) {
 	if err := config.check(); err != nil {
 		return nil, fmt.Errorf("cannot share a log: %w", err)
 	}
-	c := &Cluster{config: config, logger: config.Logger, ledgerID: config.LedgerID, trouble: make(map[string]string), process: newProcess()}
+	config.Metrics, config.Logger = cmp.Or(config.Metrics, metrics.NewSet()), cmp.Or(config.Logger, slog.Default())
+	config.Replicas = cmp.Or(config.Replicas, defaultReplicas)
+	c := &Cluster{config: config, logger: config.Logger, ledgerID: config.LedgerID, faults: make(map[string]string), process: rand.Text()}
 	c.goneFor, c.missingFor = goneFor, missingFor
-	c.members.seen = make(map[string]Member)
-	if c.logger == nil {
-		c.logger = slog.Default()
-	}
+	c.peers.seen = make(map[string]time.Time)
+	c.stats.register(config.Metrics)
 	c.ctx, c.end = context.WithCancel(context.Background())
 	var err error
 	if c.conn, err = nats.Connect("", c.options()...); err != nil {
 		c.end()
 		return nil, fmt.Errorf("cannot connect to the cluster: %w", err)
 	}
-	if c.js, err = jetstream.New(c.conn, jetstream.WithDefaultTimeout(requestPatience)); err != nil {
+	if c.js, err = jetstream.New(c.conn, jetstream.WithDefaultTimeout(requestTimeout)); err != nil {
 		c.end()
 		c.conn.Close()
 		return nil, fmt.Errorf("cannot use JetStream: %w", err)
 	}
 	c.log = newLog(c)
+	if config.MayWrite {
+		c.log.lease.start()
+	}
+	c.running.Go(c.watchSync)
+	c.showGauges(config.Metrics)
+	if err := c.startHeartbeats(); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("cannot listen to the other nodes: %w", err)
+	}
 	if config.MayMakeSnapshots {
 		c.maker = c.newLease("snapshots")
 		c.maker.start()
@@ -82,17 +93,22 @@ func Open(config Config) (*Cluster, error) {
 }
 
 func (c *Cluster) options() []nats.Option {
-	addresses, user := c.config.access()
+	addresses, user, _ := c.config.access() // it was checked
 	options := []nats.Option{
 		func(o *nats.Options) error { o.Servers = addresses; return nil },
 		nats.Name("ledgerd " + c.config.NodeID), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectJitter, reconnectJitter),
-		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2), nats.Timeout(connectPatience),
+		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2), nats.Timeout(connectTimeout),
 		// Nothing is kept to be sent later: whoever publishes learns at once that there is no connection.
 		nats.ReconnectBufSize(-1),
 		nats.IgnoreAuthErrorAbort(),
-		nats.ConnectHandler(func(conn *nats.Conn) { c.connected(conn, "connected to the cluster") }),
-		nats.ReconnectHandler(func(conn *nats.Conn) { c.connected(conn, "connected to the cluster again") }),
+		nats.ConnectHandler(func(conn *nats.Conn) {
+			c.logger.Info("connected to the cluster", "server", conn.ConnectedServerName())
+		}),
+		nats.ReconnectHandler(func(conn *nats.Conn) {
+			c.stats.reconnects.Inc()
+			c.logger.Info("connected to the cluster again", "server", conn.ConnectedServerName())
+		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if c.ctx.Err() == nil {
 				c.logger.Warn("lost the connection to the cluster", "error", err)
@@ -103,8 +119,10 @@ func (c *Cluster) options() []nats.Option {
 			c.logger.Warn("the cluster reports an error", "error", err)
 		}),
 	}
-	if user != nil {
-		options = append(options, user)
+	if password, ok := user.Password(); ok {
+		options = append(options, nats.UserInfo(user.Username(), password))
+	} else if user != nil {
+		options = append(options, nats.Token(user.Username()))
 	}
 	if c.config.Credentials != "" {
 		options = append(options, nats.UserCredentials(c.config.Credentials))
@@ -113,10 +131,6 @@ func (c *Cluster) options() []nats.Option {
 		options = append(options, nats.Secure(c.config.TLS))
 	}
 	return options
-}
-
-func (c *Cluster) connected(conn *nats.Conn, what string) {
-	c.logger.Info(what, "server", conn.ConnectedServerName())
 }
 
 // Close gives up the leases, ends what runs, and disconnects. Whoever waits in a call gets an error.
@@ -131,12 +145,12 @@ func (c *Cluster) Close() {
 // Log returns the log that the nodes share.
 func (c *Cluster) Log() *Log { return c.log }
 
-// request runs one request to JetStream with a bounded patience.
-func (c *Cluster) request(ctx context.Context, ask func(context.Context) error) error {
+// requestWithin asks until a timeout, or until the cluster is closed.
+func (c *Cluster) requestWithin(ctx context.Context, timeout time.Duration, ask func(context.Context) error) error {
 	if c.ctx.Err() != nil {
 		return ErrClosed
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestPatience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	stop := context.AfterFunc(c.ctx, cancel)
 	defer stop()
@@ -149,14 +163,20 @@ func (c *Cluster) request(ctx context.Context, ask func(context.Context) error) 
 	return nil
 }
 
-// insist repeats an attempt, with pauses, until it succeeds, its error is permanent, or ctx ends.
-func (c *Cluster) insist(ctx context.Context, what string, attempt func(context.Context) error) error {
-	defer c.forget(what)
+// retry is Retry for one request.
+func (c *Cluster) retry(ctx context.Context, what string, attempt func(context.Context) error) error {
+	return c.Retry(ctx, what, requestTimeout, attempt)
+}
+
+// Retry repeats an attempt, which may take so long, with pauses, until it succeeds, its error is permanent, or ctx ends. Trouble
+// says meanwhile what does not succeed.
+func (c *Cluster) Retry(ctx context.Context, what string, timeout time.Duration, attempt func(context.Context) error) error {
+	defer c.clearFault(what, false)
 	pause := firstPause
 	for {
-		err := c.request(ctx, attempt)
+		err := c.requestWithin(ctx, timeout, attempt)
 		if err == nil {
-			c.clear(what)
+			c.clearFault(what, true)
 		}
 		if err == nil || permanent(err) {
 			return err
@@ -164,9 +184,7 @@ func (c *Cluster) insist(ctx context.Context, what string, attempt func(context.
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !errors.Is(err, errMadeNow) {
-			c.troubled(what, err)
-		}
+		c.setFault(what, err)
 		if err := c.sleep(ctx, pause); err != nil {
 			return err
 		}
@@ -188,8 +206,8 @@ func (c *Cluster) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// troubled remembers what does not succeed, until clear.
-func (c *Cluster) troubled(what string, err error) {
+// setFault remembers what does not succeed, until clear.
+func (c *Cluster) setFault(what string, err error) {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		err = errors.New("no answer")
@@ -198,39 +216,18 @@ func (c *Cluster) troubled(what string, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.trouble[what] == "" {
+	if c.faults[what] == "" {
 		c.logger.Warn("the cluster does not answer as it should", "what", what, "error", err)
 	}
-	c.trouble[what] = fmt.Sprintf("%s: %v", what, err)
+	c.faults[what] = fmt.Sprintf("%s: %v", what, err)
 }
 
-func (c *Cluster) clear(what string) {
+// clearFault forgets a fault, because what did not succeed did now, or is not attempted any more.
+func (c *Cluster) clearFault(what string, succeeded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.trouble[what] != "" {
+	if succeeded && c.faults[what] != "" {
 		c.logger.Info("the cluster answers again", "what", what)
-		delete(c.trouble, what)
 	}
+	delete(c.faults, what)
 }
-
-// forget does what clear does, and tells nobody.
-func (c *Cluster) forget(what string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.trouble, what)
-}
-
-// counters are read by anybody.
-type counters struct {
-	asyncErrors, leaseLosses, retries, reopened  atomic.Uint64
-	commitsWritten, chunksWritten, bytesWritten  atomic.Uint64
-	commitsRead, chunksRead, bytesRead           atomic.Uint64
-	offers, offerFailures, fetches, fetchFailure atomic.Uint64
-	partsSent, partsKept, partsFetched, partsBad atomic.Uint64
-	gossipRefused, spentDropped                  atomic.Uint64
-	first, last, epoch                           atomic.Uint64
-	role                                         atomic.Uint32
-	refused                                      [Damages]atomic.Uint64
-}
-
-func (c *counters) refuse(d Damage) { c.refused[d].Add(1) }

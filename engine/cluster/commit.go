@@ -13,7 +13,7 @@ import (
 
 const publishing = "writing to the stream"
 
-// Commit appends a commit behind all that was followed or committed before. It returns when the stream acknowledged all of
+// Commit appends a commit after all that was followed or committed before. It returns when the stream acknowledged all of
 // it, or when it was seen there. While the stream cannot be reached it waits. It returns ledger.ErrDeposed when another node is the
 // writer: then nobody ever sees the commit. After any error nothing more is committed; if ctx ended it is open whether
 // the commit is in the stream, which following it tells.
@@ -28,9 +28,8 @@ func (l *Log) Commit(ctx context.Context, commit []*ledger.Record) error {
 	if err != nil {
 		l.failed = fmt.Errorf("cannot write versions from %d on to stream %s: %w", l.at.point.Version+1, l.cluster.config.Stream, err)
 		if errors.Is(err, ledger.ErrDeposed) {
-			l.isDeposed()
+			l.markDeposed()
 		}
-		l.writer.close()
 		return l.failed
 	}
 	l.at = after
@@ -47,37 +46,38 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 	if err != nil {
 		return cursor{}, err
 	}
-	base, last := l.at.sequence, commit[len(commit)-1]
-	id := func(i int) string { return messageID(l.at.epoch, last, i) }
-	var shorter doubt // that the stream ends before what is there
+	base := l.at.sequence
+	var shorter confirmer // that the stream ends before what is there
 	for next := 0; next < len(messages); {
-		acked, err := l.writer.send(ctx, messages, id, base, next)
-		if next = acked; err == nil {
-			break
+		to := min(next+l.writer.unit, len(messages))
+		err := l.writer.sendUnit(ctx, messages[next:to], base+uint64(next))
+		if err == nil {
+			next = to
+			continue
 		}
 		l.cluster.stats.retries.Add(1)
-		l.cluster.troubled(publishing, err)
-		if next, err = l.settle(ctx, messages, base, next, &shorter); err != nil {
+		l.cluster.setFault(publishing, err)
+		if next, err = l.reconcile(ctx, messages, base, next, &shorter); err != nil {
 			return cursor{}, err
 		}
 	}
-	l.cluster.clear(publishing)
+	l.cluster.clearFault(publishing, true)
 	after.sequence = base + uint64(len(messages))
 	n := &l.cluster.stats
 	n.commitsWritten.Add(1)
-	n.chunksWritten.Add(uint64(len(messages)))
+	n.chunksWritten.Add(len(messages))
 	for _, m := range messages {
-		n.bytesWritten.Add(uint64(len(m)))
+		n.bytesWritten.Add(len(m))
 	}
 	n.last.Store(after.sequence)
 	return after, nil
 }
 
-// settle looks up which messages from one on are in the stream, and returns the first that is not. shorter is that
+// reconcile looks up which messages from one on are in the stream, and returns the first that is not. shorter is that
 // the stream ended before the commit.
-func (l *Log) settle(ctx context.Context, messages [][]byte, base uint64, next int, shorter *doubt) (int, error) {
+func (l *Log) reconcile(ctx context.Context, messages [][]byte, base uint64, next int, shorter *confirmer) (int, error) {
 	ended := false
-	err := l.cluster.insist(ctx, "reading the stream", func(ctx context.Context) error {
+	err := l.cluster.retry(ctx, "reading the stream", func(ctx context.Context) error {
 		_, info, err := l.cluster.look(ctx)
 		if err != nil {
 			return err
@@ -97,8 +97,8 @@ func (l *Log) settle(ctx context.Context, messages [][]byte, base uint64, next i
 		return next, err
 	}
 	if !ended {
-		*shorter = doubt{}
-	} else if shorter.lasts(l.cluster.goneFor) {
+		*shorter = confirmer{}
+	} else if shorter.persisted(l.cluster.goneFor) {
 		return next, fmt.Errorf("%w: it ends before message %d", ErrShortened, base+uint64(next))
 	}
 	if next < len(messages) {
@@ -127,12 +127,7 @@ func (l *Log) compareAt(ctx context.Context, sequence uint64, want []byte) error
 	case err == nil:
 		err = damaged(BadEpoch, "it is not what this node wrote, in its own epoch %d", l.at.epoch)
 	}
-	var damage *DamageError
-	if errors.As(err, &damage) {
-		damage.Sequence = sequence
-		l.cluster.stats.refuse(damage.Kind)
-	}
-	return err
+	return l.cluster.stats.countDamage(sequence, err)
 }
 
 // errDeposed is ledger.ErrDeposed with what was seen.

@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/nats-io/nats.go"
+	"github.com/VictoriaMetrics/metrics"
 )
 
 // Config says which log a node shares, and as what. Servers, Stream and NodeID must be set.
@@ -18,7 +18,7 @@ type Config struct {
 	// all. One that answers is enough: it names the others.
 	Servers []string
 	// Stream is the name of the stream: letters, digits, - and _. What lies beside it bears its name: the buckets
-	// Stream_lease and Stream_snapshots and the subjects Stream.log, Stream.members and Stream.spent.
+	// Stream_lease and Stream_snapshots and the subjects Stream.log and Stream.members.
 	Stream string
 	// NodeID names this node to the others: at most 64 bytes.
 	NodeID string
@@ -26,6 +26,9 @@ type Config struct {
 	// id is refused, and one that is missing is not made.
 	LedgerID string
 
+	// Founds says that the node holds a ledger that no cluster has: a stream that it makes begins after that. Until the node wrote
+	// to it, others cannot begin.
+	Founds bool
 	// MayWrite lets the node become the writer, and make the stream if there is none.
 	MayWrite bool
 	// MayMakeSnapshots lets the node become the one that makes snapshots.
@@ -39,6 +42,8 @@ type Config struct {
 	Credentials string
 	// TLS is used with tls:// URLs; nil means the roots of the system.
 	TLS *tls.Config
+	// Metrics is where the figures of the cluster are registered; nil means a set of its own.
+	Metrics *metrics.Set
 	// Logger is where changes are told; nil means slog.Default.
 	Logger *slog.Logger
 }
@@ -66,7 +71,7 @@ func ParseLog(s string) (servers []string, stream string, err error) {
 	}
 	at := strings.LastIndex(hosts, "/")
 	if at < 0 {
-		return nil, "", errors.New("the address of a log names no stream behind the servers")
+		return nil, "", errors.New("the address of a log names no stream after the servers")
 	}
 	hosts, stream = hosts[:at], hosts[at+1:]
 	for host := range strings.SplitSeq(hosts, ",") {
@@ -90,23 +95,12 @@ func Redact(s string) string {
 }
 
 func (c *Config) check() error {
-	if len(c.Servers) == 0 {
-		return errors.New("no server is named")
-	}
-	user := ""
-	for i, s := range c.Servers {
-		u, err := url.Parse(s)
-		if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
-			return fmt.Errorf("server %d of %d: what is given is not the address of a server, nats://HOST:PORT or tls://HOST:PORT (in a password, write / ? # %% and spaces as %%XX)",
-				i+1, len(c.Servers))
-		}
-		if i == 0 {
-			user = u.User.String()
-		} else if u.User.String() != user {
-			return fmt.Errorf("server %d of %d has another user than the first", i+1, len(c.Servers))
-		}
-	}
+	_, _, err := c.access()
 	switch {
+	case err != nil:
+		return err
+	case len(c.Servers) == 0:
+		return errors.New("no server is named")
 	case !streamName.MatchString(c.Stream):
 		return errors.New("the name of a stream is not one of up to 64 letters, digits, - and _")
 	case c.NodeID == "" || len(c.NodeID) > maxNodeIDBytes:
@@ -119,31 +113,22 @@ func (c *Config) check() error {
 	return nil
 }
 
-// access returns the addresses of the servers, and what they are to be told of who connects: nil for nothing. The addresses
-// bear no user: a message that shows one of them tells no password.
-func (c *Config) access() (addresses []string, user nats.Option) {
-	for _, s := range c.Servers {
+// access returns the addresses of the servers, and the user that all of them are told of; nil: none. The addresses bear no user: a
+// message that shows one of them tells no password.
+func (c *Config) access() (addresses []string, user *url.Userinfo, err error) {
+	for i, s := range c.Servers {
 		u, err := url.Parse(s)
-		if err != nil {
-			panic(err) // it was checked
+		if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+			return nil, nil, fmt.Errorf("server %d of %d: what is given is not the address of a server, nats://HOST:PORT or tls://HOST:PORT (in a password, write / ? # %% and spaces as %%XX)",
+				i+1, len(c.Servers))
 		}
-		if u.User != nil {
-			user = nats.Token(u.User.Username())
-			if password, ok := u.User.Password(); ok {
-				user = nats.UserInfo(u.User.Username(), password)
-			}
-			u.User = nil
+		if i > 0 && u.User.String() != user.String() {
+			return nil, nil, fmt.Errorf("server %d of %d has another user than the first", i+1, len(c.Servers))
 		}
+		user, u.User = u.User, nil
 		addresses = append(addresses, u.String())
 	}
-	return addresses, user
-}
-
-func (c *Config) replicas() int {
-	if c.Replicas == 0 {
-		return defaultReplicas
-	}
-	return c.Replicas
+	return addresses, user, nil
 }
 
 func (c *Config) subject() string { return c.Stream + ".log" }

@@ -12,12 +12,12 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// cursor is a place in the stream behind a message.
+// cursor is a position in the stream after a message.
 type cursor struct {
 	sequence uint64 // of that message; 0: before the first
 	epoch    uint64 // of the writer there; 0: of none yet
 	chain    chain
-	point    ledger.LogPoint // behind the last whole commit
+	point    ledger.LogPoint // after the last whole commit
 }
 
 // decoder takes messages in and makes commits of them. It refuses what does not belong where it stands.
@@ -33,31 +33,26 @@ type decoder struct {
 	chunks  uint32
 	packed  []byte
 	raw     []byte
-	writer  string // who claimed last, where that was seen
-	refused func(Damage)
+	damage  func(sequence uint64, err error) error // notes where damage is, and returns it
 }
 
 // newDecoder returns a decoder that stands before a message of the stream, with what a node holds.
-func newDecoder(before uint64, from ledger.LogPoint, refused func(Damage)) (*decoder, error) {
+func newDecoder(before uint64, from ledger.LogPoint, damage func(uint64, error) error) (*decoder, error) {
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxCommitBytes),
 		zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a decompressor: %w", err)
 	}
-	return &decoder{at: cursor{sequence: before, point: from}, from: from, zstd: z, refused: refused}, nil
+	return &decoder{at: cursor{sequence: before, point: from}, from: from, zstd: z, damage: damage}, nil
 }
 
 func (d *decoder) close() { d.zstd.Close() }
 
-// take takes the next message in. It returns a commit when the message made one whole: the records behind where the node
+// take takes the next message in. It returns a commit when the message made one whole: the records after where the node
 // stands. The records are the caller's. Errors are permanent: nothing more can be taken in.
 func (d *decoder) take(sequence uint64, message []byte) ([]*ledger.Record, error) {
 	records, err := d.takeNext(sequence, message)
-	if damage, ok := err.(*DamageError); ok {
-		damage.Sequence = sequence
-		d.refused(damage.Kind)
-	}
-	return records, err
+	return records, d.damage(sequence, err)
 }
 
 func (d *decoder) takeNext(sequence uint64, message []byte) ([]*ledger.Record, error) {
@@ -74,7 +69,7 @@ func (d *decoder) takeNext(sequence uint64, message []byte) ([]*ledger.Record, e
 		}
 	}
 	payload := message[headBytes:]
-	if err := d.fits(&h); err != nil {
+	if err := d.checkFits(&h); err != nil {
 		return nil, err
 	}
 	var commit []*ledger.Record
@@ -99,7 +94,7 @@ func (d *decoder) join(h *head) error {
 	case h.first > next:
 		return fmt.Errorf("%w: it begins with version %d, %d comes next", ErrPurged, h.first, next)
 	case h.first == next && h.state != d.from.StateHash:
-		return fmt.Errorf("%w: behind version %d its state hash is %s, this node's is %s", ErrOtherLedger, d.from.Version, h.state, d.from.StateHash)
+		return fmt.Errorf("%w: after version %d its state hash is %s, this node's is %s", ErrOtherLedger, d.from.Version, h.state, d.from.StateHash)
 	}
 	d.at.epoch, d.at.chain = h.epoch, h.chain
 	if h.kind == claimMessage {
@@ -113,17 +108,17 @@ func (d *decoder) join(h *head) error {
 	return nil
 }
 
-// fits checks a message against what came before it.
-func (d *decoder) fits(h *head) error {
+// checkFits checks a message against what came before it.
+func (d *decoder) checkFits(h *head) error {
 	switch {
 	case h.kind == claimMessage && h.epoch <= d.at.epoch, h.kind == commitMessage && h.epoch != d.at.epoch:
-		return damaged(BadEpoch, "epoch %d behind %d", h.epoch, d.at.epoch)
+		return damaged(BadEpoch, "epoch %d after %d", h.epoch, d.at.epoch)
 	case h.chain != d.at.chain:
-		return damaged(BadChain, "it belongs behind %x, not %x", h.chain, d.at.chain)
+		return damaged(BadChain, "it belongs after %x, not %x", h.chain, d.at.chain)
 	case h.first != d.at.point.Version+1:
-		return damaged(BadOrder, "version %d behind %d", h.first, d.at.point.Version)
+		return damaged(BadOrder, "version %d after %d", h.first, d.at.point.Version)
 	case h.state != d.at.point.StateHash:
-		return damaged(BadChain, "it belongs behind state hash %s, not %s", h.state, d.at.point.StateHash)
+		return damaged(BadChain, "it belongs after state hash %s, not %s", h.state, d.at.point.StateHash)
 	case h.kind == commitMessage && h.chunk != d.chunks:
 		return damaged(BadOrder, "chunk %d where %d comes next", h.chunk, d.chunks)
 	}
@@ -144,7 +139,6 @@ func (d *decoder) claim(h *head, payload []byte) error {
 	}
 	d.chunks, d.packed = 0, recycled(d.packed)
 	d.at.epoch, d.at.chain = h.epoch, h.after(payload)
-	d.writer = string(payload[nonceBytes:])
 	return nil
 }
 
@@ -184,11 +178,11 @@ func (d *decoder) commit(h *head, payload []byte) ([]*ledger.Record, error) {
 	last := records[len(records)-1]
 	d.at.chain = h.after(raw)
 	d.at.point = ledger.PointAfter(last)
-	return d.behindFrom(records)
+	return d.notHeld(records)
 }
 
-// behindFrom returns the records that the node does not hold, after it checked those that it does.
-func (d *decoder) behindFrom(records []*ledger.Record) ([]*ledger.Record, error) {
+// notHeld returns the records that the node does not hold, after it checked those that it does.
+func (d *decoder) notHeld(records []*ledger.Record) ([]*ledger.Record, error) {
 	first := records[0].Version
 	if first > d.from.Version {
 		return records, nil
@@ -197,11 +191,9 @@ func (d *decoder) behindFrom(records []*ledger.Record) ([]*ledger.Record, error)
 	if uint64(held) > uint64(len(records)) { // all of it is held
 		return nil, nil
 	}
-	switch same := ledger.PointAfter(records[held-1]); {
-	case same.StateHash != d.from.StateHash:
-		return nil, fmt.Errorf("%w: after version %d its state hash is %s, this node's is %s", ErrOtherLedger, same.Version, same.StateHash, d.from.StateHash)
-	case same != d.from:
-		return nil, fmt.Errorf("%w: its record of version %d is another one, of slot %d; this node's is of slot %d", ErrOtherLedger, same.Version, same.Slot, d.from.Slot)
+	if same := ledger.PointAfter(records[held-1]); same != d.from {
+		return nil, fmt.Errorf("%w: its record of version %d is another one, of slot %d with state hash %s; this node's is of slot %d with %s",
+			ErrOtherLedger, same.Version, same.Slot, same.StateHash, d.from.Slot, d.from.StateHash)
 	}
 	if int(held) == len(records) {
 		return nil, nil

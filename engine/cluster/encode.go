@@ -39,7 +39,7 @@ func newEncoder() (*encoder, error) {
 	return &encoder{zstd: z}, nil
 }
 
-// encode returns the messages of a commit that stands behind a cursor, and the cursor behind it, but for its sequence.
+// encode returns the messages of a commit that comes after a cursor, and the cursor after it, but for its sequence.
 func (e *encoder) encode(records []*ledger.Record, before cursor) ([][]byte, cursor, error) {
 	if len(records) == 0 {
 		return nil, before, errors.New("a commit without records")
@@ -100,7 +100,7 @@ func recycled(b []byte) []byte {
 	return b[:0]
 }
 
-// encodeClaim returns the message by which a node becomes the writer behind a cursor.
+// encodeClaim returns the message by which a node becomes the writer after a cursor.
 func encodeClaim(before cursor, node string, nonce [nonceBytes]byte) []byte {
 	payload := append(nonce[:], node[:min(len(node), maxClaimBytes-nonceBytes)]...)
 	h := head{
@@ -109,9 +109,4 @@ func encodeClaim(before cursor, node string, nonce [nonceBytes]byte) []byte {
 		chain: before.chain, state: before.point.StateHash,
 	}
 	return append(h.append(nil), payload...)
-}
-
-// messageID names a message to the server, which drops what it was sent twice within minutes.
-func messageID(epoch uint64, last *ledger.Record, chunk int) string {
-	return fmt.Sprintf("%d-%d-%s-%d-%d", epoch, last.Slot, last.Hash, last.Version, chunk)
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"ledgerd/engine/ledger"
 )
@@ -13,18 +14,16 @@ var (
 	ErrRecreated = errors.New("the stream is not the one that this node followed: it was deleted or made anew")
 	// ErrShortened says that the stream ends before what this node holds.
 	ErrShortened = errors.New("the stream was shortened: it ends before what this node holds")
-	// ErrPurged says that the stream begins behind what this node needs next: it must begin with a newer snapshot.
-	ErrPurged = errors.New("the stream was purged past what this node needs next")
+	// ErrPurged says that the stream begins after what this node needs next: it must begin with a newer snapshot.
+	ErrPurged = ledger.ErrPurged
 	// ErrOtherLedger says that the stream leads elsewhere than what this node holds.
 	ErrOtherLedger = errors.New("the stream holds another ledger than this node")
 	// ErrUnsafe says that the stream is configured to lose messages by itself.
 	ErrUnsafe = errors.New("the stream is configured to lose messages")
+	// ErrOldServer says that the server that this node is connected to is too old.
+	ErrOldServer = errors.New("the nats-server is too old, it must be 2.12 or newer")
 	// ErrFormat says that the stream was written by a newer program.
 	ErrFormat = errors.New("the stream was written by a newer program")
-	// ErrNoSnapshot says that no snapshot was offered yet.
-	ErrNoSnapshot = errors.New("no snapshot is offered")
-	// ErrNotMaker says that another node makes the snapshots.
-	ErrNotMaker = errors.New("another node makes the snapshots")
 	// ErrClosed says that the cluster was closed.
 	ErrClosed = errors.New("the connection to the cluster was closed")
 )
@@ -34,23 +33,19 @@ type Damage uint8
 
 const (
 	BadHead     Damage = iota // a message without a head, or with one that cannot be
-	BadOrder                  // a message that does not belong behind the one before
+	BadOrder                  // a message that does not belong after the one before
 	BadEpoch                  // a message of a writer that was deposed, or of none
-	BadChain                  // a message behind another history
+	BadChain                  // a message after another history
 	BadChecksum               // bytes that are not what was written
 	BadContent                // what does not decompress or decode to what the head says
 
 	Damages = 6 // how many kinds there are
 )
 
+var damageNames = [Damages]string{"head", "order", "epoch", "chain", "checksum", "content"}
+
 // String returns the kind as metrics name it.
-func (d Damage) String() string {
-	names := [Damages]string{"head", "order", "epoch", "chain", "checksum", "content"}
-	if d >= Damages {
-		return "unknown"
-	}
-	return names[d]
-}
+func (d Damage) String() string { return damageNames[d] }
 
 // DamageError is a message of the stream that is refused.
 type DamageError struct {
@@ -71,13 +66,11 @@ func damaged(kind Damage, format string, args ...any) *DamageError {
 // permanent reports whether an error stays, however often it is tried again.
 func permanent(err error) bool {
 	var damage *DamageError
-	if errors.As(err, &damage) {
+	var other Permanent
+	if errors.As(err, &damage) || errors.As(err, &other) {
 		return true
 	}
-	for _, e := range []error{ErrRecreated, ErrShortened, ErrPurged, ErrOtherLedger, ErrUnsafe, ErrFormat, ErrClosed, ErrNoSnapshot, ledger.ErrDeposed} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{
+		ErrRecreated, ErrShortened, ErrPurged, ErrOtherLedger, ErrUnsafe, ErrOldServer, ErrFormat, ErrClosed, ledger.ErrDeposed,
+	}, func(e error) bool { return errors.Is(err, e) })
 }

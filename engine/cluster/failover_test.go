@@ -17,7 +17,7 @@ import (
 
 // testStandbyTakesOver cuts the writer off: a standby becomes the writer, and the one before learns of it, with a commit
 // that it was making and without. One that ends gives the lease up.
-func testStandbyTakesOver(t *testing.T, s suite) {
+func testStandbyTakesOver(t *testing.T, s *natstest.Servers) {
 	random := rand.New(rand.NewPCG(3, 0))
 	proxy := natstest.NewProxy(t, s.Addr(0))
 	config := Config{Stream: "takeover", MayWrite: true}
@@ -57,8 +57,8 @@ func testStandbyTakesOver(t *testing.T, s suite) {
 	t.Logf("a standby took over from one that ended after %v", time.Since(stopped))
 	again.mustCommit(random, 1, 1)
 	mustEqual(t, again.has()[:3], second.has())
-	if got := again.Stats(); got.Role != Writer || got.Epoch != 3 {
-		t.Errorf("role %v in epoch %d", got.Role, got.Epoch)
+	if got := &again.stats; Role(got.role.Load()) != Writer || got.epoch.Load() != 3 {
+		t.Errorf("role %v in epoch %d", Role(got.role.Load()), got.epoch.Load())
 	}
 
 	// One that lives on gives its turn up. It was not deposed, and it is no writer.
@@ -68,14 +68,14 @@ func testStandbyTakesOver(t *testing.T, s suite) {
 	again.Log().Resign()
 	next.writes()
 	next.mustCommit(random, 1, 1)
-	if got := again.Stats().Role; got != Reader {
+	if got := Role(again.stats.role.Load()); got != Reader {
 		t.Errorf("who resigned is a %v", got)
 	}
 }
 
 // testMinorityDoesNotCommit cuts the server that the writer and a reader talk to off from the others: the one that leads the
 // stream, which goes on answering as if nothing were for a while.
-func testMinorityDoesNotCommit(t *testing.T, s suite) {
+func testMinorityDoesNotCommit(t *testing.T, s *natstest.Servers) {
 	random := rand.New(rand.NewPCG(4, 0))
 	config := Config{Stream: "minority", MayWrite: true}
 	config.NodeID = "founder"
@@ -120,12 +120,12 @@ func testMinorityDoesNotCommit(t *testing.T, s suite) {
 	}
 	reader.waitFor(3)
 	mustEqual(t, reader.has(), standby.has())
-	eventually(t, "the reader knows that it holds everything", func() bool { return reader.Log().Behind() < 2*askEvery && reader.Trouble() == "" })
+	eventually(t, "the reader knows that it holds everything", func() bool { return reader.Log().Behind() < 2*lookInterval && reader.Trouble() == "" })
 }
 
 // testServersAreKilled kills each server in turn under a writer that goes on: nothing that was acknowledged is lost, and
 // nothing is there twice.
-func testServersAreKilled(t *testing.T, s suite) {
+func testServersAreKilled(t *testing.T, s *natstest.Servers) {
 	random := rand.New(rand.NewPCG(5, 0))
 	w := follow(t, open(t, s.URLs(), Config{Stream: "killed", NodeID: "w", MayWrite: true}), nil)
 	w.writes()
@@ -162,11 +162,11 @@ func testServersAreKilled(t *testing.T, s suite) {
 	fresh := follow(t, open(t, s.URLs(), Config{Stream: "killed", NodeID: "f"}), nil)
 	fresh.waitFor(pointAfter(w.has()).Version)
 	mustEqual(t, fresh.has(), w.has())
-	t.Logf("%d commits, %d publishes looked up", w.Stats().CommitsWritten, w.Stats().PublishRetries)
+	t.Logf("%d commits, %d publishes looked up", w.stats.commitsWritten.Get(), w.stats.retries.Get())
 }
 
 // testServerThatIsBehindIsAlone leaves one server that lacks messages. It answers what it holds: no node takes that for the log.
-func testServerThatIsBehindIsAlone(t *testing.T, s suite) {
+func testServerThatIsBehindIsAlone(t *testing.T, s *natstest.Servers) {
 	random := rand.New(rand.NewPCG(6, 0))
 	w := follow(t, open(t, s.URLs(), Config{Stream: "alone", NodeID: "w", MayWrite: true}), nil)
 	w.writes()
@@ -199,7 +199,7 @@ func testServerThatIsBehindIsAlone(t *testing.T, s suite) {
 	})
 	started := follow(t, open(t, s.URLs(), Config{Stream: "alone", NodeID: "s"}), w.has())
 	for range 2 * goneLooks { // longer than a test has patience
-		time.Sleep(askEvery)
+		time.Sleep(lookInterval)
 		select {
 		case err := <-late:
 			t.Fatalf("the commit ended: %v", err)
@@ -211,7 +211,7 @@ func testServerThatIsBehindIsAlone(t *testing.T, s suite) {
 		}
 	}
 	for _, n := range []*node{w, reader, started} {
-		if behind := n.Log().Behind(); behind < goneLooks*askEvery || n.Trouble() == "" {
+		if behind := n.Log().Behind(); behind < goneLooks*lookInterval || n.Trouble() == "" {
 			t.Errorf("%s is behind by %v; its trouble: %q", n.config.NodeID, behind, n.Trouble())
 		}
 	}

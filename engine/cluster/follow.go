@@ -2,8 +2,8 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -12,14 +12,11 @@ import (
 )
 
 const (
-	// askEvery is between two questions where the stream ends.
-	askEvery = time.Second
-	// claimPatience is how long a claim may take to show up in the stream until it is sent again.
-	claimPatience = 500 * time.Millisecond
+	// lookInterval is between two questions where the stream ends.
+	lookInterval = time.Second
+	// claimTimeout is how long a claim may take to show up in the stream until it is sent again.
+	claimTimeout = 500 * time.Millisecond
 )
-
-// errInterrupted says that waiting for a message was ended so that something else be done.
-var errInterrupted = errors.New("interrupted")
 
 // follower is one call of Follow.
 type follower struct {
@@ -30,54 +27,35 @@ type follower struct {
 	stream  jetstream.Stream
 	decoder *decoder
 	feed    *feed
-	lease   *lease // nil: the node never writes
-	wake    chan struct{}
 	claimed time.Time // when the claim was sent last; zero: none was
-	claim   []byte
-	end     uint64 // where the stream ended when this node joined it
+	end     uint64    // where the stream ended when this node joined it
 }
 
 func (f *follower) run(ctx context.Context) error {
 	defer func() {
-		if f.feed != nil {
-			f.feed.close()
-		}
+		f.drop()
 		if f.decoder != nil {
 			f.decoder.close()
 		}
 	}()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	defer context.AfterFunc(f.cluster.ctx, func() { cancel(ErrClosed) })()
 	f.log.setRole(Reader)
-	if f.cluster.config.MayWrite {
+	if f.cluster.config.MayWrite && f.log.lease.wanted() {
 		f.log.setRole(Standby)
 	}
 	if err := f.join(ctx); err != nil {
 		return err
 	}
-	if f.cluster.config.MayWrite {
-		if f.lease = f.log.wantsLease(); f.lease == nil {
-			f.log.setRole(Reader)
-		} else {
-			f.wake = make(chan struct{}, 1)
-			f.lease.onTaken(func() {
-				select {
-				case f.wake <- struct{}{}:
-				default:
-				}
-			})
-			defer f.lease.onTaken(nil)
-		}
-	}
-	watching := make(chan struct{})
-	defer func() { <-watching }()
+	var watching sync.WaitGroup
+	defer watching.Wait()
 	defer cancel(nil)
-	go func() {
-		defer close(watching)
+	watching.Go(func() {
 		if err := f.cluster.watch(ctx, f.log); err != nil {
 			cancel(err)
 		}
-	}()
+	})
 	for {
 		done, err := f.step(ctx)
 		if err != nil {
@@ -87,24 +65,24 @@ func (f *follower) run(ctx context.Context) error {
 			return err
 		}
 		if done {
-			return f.log.becomes(f.decoder.at, f.stream)
+			return f.log.becomeWriter(f.decoder.at, f.stream)
 		}
 	}
 }
 
-// join finds the place to begin with.
+// join finds the message to begin with.
 func (f *follower) join(ctx context.Context) error {
 	stream, info, err := f.cluster.bind(ctx)
 	if err != nil {
 		return err
 	}
-	begin, err := f.cluster.place(ctx, stream, info, f.from)
+	begin, err := f.cluster.findStart(ctx, stream, info, f.from)
 	if err != nil {
 		return err
 	}
 	f.stream, f.end = stream, info.State.LastSeq
-	f.log.took(begin - 1)
-	f.decoder, err = newDecoder(begin-1, f.from, f.cluster.stats.refuse)
+	f.log.noteTaken(begin - 1)
+	f.decoder, err = newDecoder(begin-1, f.from, f.cluster.stats.countDamage)
 	return err
 }
 
@@ -115,47 +93,52 @@ func (f *follower) step(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
-	if f.lease != nil && f.lease.held() {
-		if err := f.claims(ctx); err != nil {
-			return false, err
-		}
+	if f.log.lease.held() {
+		f.sendClaim()
 	}
-	m, err := f.feed.next(ctx, f.wake, f.patience())
-	switch {
-	case errors.Is(err, errInterrupted):
-		return false, nil
-	case err != nil && ctx.Err() == nil && !permanent(err):
-		f.feed.close()
-		f.feed = nil
+	select {
+	case m := <-f.feed.messages:
+		return f.receive(ctx, m)
+	case <-f.feed.broken:
+		f.drop()
 		f.cluster.stats.reopened.Add(1)
 		return false, nil
-	case err != nil:
-		return false, err
+	case <-time.After(pollInterval): // the lease may be held now
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
 	}
-	return f.take(m)
 }
 
-// patience is how long to wait for a message before something else is due; 0: for ever, or until the lease is taken. A lease
-// that was taken may not be held at the moment, and is again once it was renewed, which wakes nobody.
-func (f *follower) patience() time.Duration {
-	if f.lease == nil {
-		return 0
+// drop ends the feed, if there is one.
+func (f *follower) drop() {
+	if f.feed != nil {
+		f.feed.close()
+		f.feed = nil
 	}
-	if _, has, _ := f.lease.state(); has {
-		return claimPatience
+}
+
+// receive takes a message in if it is the next one.
+func (f *follower) receive(ctx context.Context, m jetstream.Msg) (done bool, err error) {
+	next := f.decoder.at.sequence + 1
+	if meta, err := m.Metadata(); err == nil && meta.Sequence.Stream == next {
+		return f.take(next, m.Data())
 	}
-	return 0
+	f.drop()
+	f.cluster.stats.reopened.Add(1)
+	_, err = f.cluster.dataAt(ctx, f.stream, next) // nil where the next one was only lost on its way
+	return false, err
 }
 
 // take takes a message in.
-func (f *follower) take(m message) (done bool, err error) {
-	commit, err := f.decoder.take(m.sequence, m.data)
+func (f *follower) take(sequence uint64, message []byte) (done bool, err error) {
+	commit, err := f.decoder.take(sequence, message)
 	if err != nil {
 		return false, err
 	}
 	n := &f.cluster.stats
 	n.chunksRead.Add(1)
-	n.bytesRead.Add(uint64(len(m.data)))
+	n.bytesRead.Add(len(message))
 	n.epoch.Store(f.decoder.at.epoch)
 	if commit != nil {
 		n.commitsRead.Add(1)
@@ -163,37 +146,23 @@ func (f *follower) take(m message) (done bool, err error) {
 			return false, err
 		}
 	}
-	f.log.took(m.sequence)
-	if held := f.from.Version; m.sequence >= f.end && f.decoder.at.point.Version < held {
+	f.log.noteTaken(sequence)
+	if held := f.from.Version; sequence >= f.end && f.decoder.at.point.Version < held {
 		return false, fmt.Errorf("%w: it ended with version %d, this node holds %d", ErrShortened, f.decoder.at.point.Version, held)
 	}
-	return f.claim != nil && isClaim(m.data, f.log.nonce[:]), nil
+	return !f.claimed.IsZero() && isClaim(message, f.log.nonce[:]), nil
 }
 
-// reopen begins to receive from behind what was taken. The stream is looked at anew: it must be the same, and begin and
-// end so that it goes on from there.
+// reopen begins to receive from after what was taken. It waits while the stream does not go on from there: watch ends that.
 func (f *follower) reopen(ctx context.Context) error {
-	var shorter doubt
-	return f.cluster.insist(ctx, "following the stream", func(ctx context.Context) error {
+	return f.cluster.retry(ctx, "following the stream", func(ctx context.Context) error {
 		stream, info, err := f.cluster.look(ctx)
 		if err != nil {
-			return err // watch tells whether it is gone
+			return err
 		}
 		at := f.decoder.at.sequence
-		if info.State.LastSeq >= at {
-			shorter = doubt{}
-		}
-		switch {
-		case info.State.FirstSeq > at+1:
-			return fmt.Errorf("%w: it begins with message %d, message %d comes next", ErrPurged, info.State.FirstSeq, at+1)
-		case info.State.LastSeq < at:
-			if shorter.lasts(f.cluster.goneFor) {
-				return fmt.Errorf("%w: it ends with message %d, message %d was taken", ErrShortened, info.State.LastSeq, at)
-			}
-			return fmt.Errorf("it ends with message %d, message %d was taken", info.State.LastSeq, at)
-		case !f.decoder.joined && info.State.LastSeq == 0 && at == 0:
-		case !f.decoder.joined && info.State.LastSeq == at:
-			return fmt.Errorf("%w: it is empty", ErrPurged)
+		if info.State.FirstSeq > at+1 || info.State.LastSeq < at {
+			return fmt.Errorf("it holds messages %d to %d, message %d comes next", info.State.FirstSeq, info.State.LastSeq, at+1)
 		}
 		f.stream = stream
 		f.feed, err = f.cluster.openFeed(ctx, stream, at+1)
@@ -201,28 +170,14 @@ func (f *follower) reopen(ctx context.Context) error {
 	})
 }
 
-// claims sends a claim when the node stands at the end of the stream. Whether it succeeded shows in the stream.
-func (f *follower) claims(ctx context.Context) error {
-	if time.Since(f.claimed) < claimPatience {
-		return nil
-	}
-	var last uint64
-	err := f.cluster.request(ctx, func(ctx context.Context) error {
-		stream, info, err := f.cluster.look(ctx)
-		if err != nil {
-			return err
-		}
-		f.stream, last = stream, info.State.LastSeq
-		return nil
-	})
-	at := f.decoder.at
-	if permanent(err) || err != nil && ctx.Err() != nil {
-		return err
-	}
-	if err != nil || last != at.sequence {
-		return nil // later
+// sendClaim sends a claim, which the stream takes only if the node stands at its end. Whether it did shows in the stream; it is sent
+// again until it, or another's, is stored.
+func (f *follower) sendClaim() {
+	if time.Since(f.claimed) < claimTimeout {
+		return
 	}
 	f.claimed = time.Now()
-	f.claim = encodeClaim(at, f.cluster.config.NodeID, f.log.nonce)
-	return f.cluster.publishClaim(f.claim, at.epoch+1, at.sequence)
+	at := f.decoder.at
+	claim := encodeClaim(at, f.cluster.config.NodeID, f.log.nonce)
+	_ = f.cluster.conn.PublishMsg(f.cluster.messageAfter(at.sequence, claim))
 }

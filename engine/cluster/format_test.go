@@ -55,7 +55,7 @@ func streamOf(t testing.TB, seed uint64, sizes ...int) (messages [][]byte, recor
 
 func decoderAt(t testing.TB, from ledger.LogPoint) *decoder {
 	t.Helper()
-	d, err := newDecoder(0, from, func(Damage) {})
+	d, err := newDecoder(0, from, new(counters).countDamage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,23 +81,6 @@ func TestCommitsComeBackAsTheyWereWritten(t *testing.T) {
 			got = append(got, commit...)
 		}
 		mustEqual(t, got, records[stand:])
-	}
-}
-
-// TestAnotherStateIsRefused joins where the node's state hash is another than the stream's.
-func TestAnotherStateIsRefused(t *testing.T) {
-	messages, records := streamOf(t, 2, 1, 5, 9, 2)
-	for stand := 1; stand <= len(records); stand++ {
-		from := pointAfter(records[:stand])
-		from.StateHash[2]++
-		d := decoderAt(t, from)
-		var err error
-		for i := 0; i < len(messages) && err == nil; i++ {
-			_, err = d.take(uint64(i+1), messages[i])
-		}
-		if !errors.Is(err, ErrOtherLedger) {
-			t.Errorf("from version %d with another state: err = %v, want %v", from.Version, err, ErrOtherLedger)
-		}
 	}
 }
 
@@ -155,7 +138,7 @@ func TestHostileHeadsAreRefused(t *testing.T) {
 		"versions beyond the end":       func(h *head) { h.first = ^ledger.Version(0) },
 		"no chunks":                     func(h *head) { h.chunks = 0 },
 		"more chunks than bytes":        func(h *head) { h.chunks = 2 },
-		"a chunk behind the last":       func(h *head) { h.chunk = 1 },
+		"a chunk after the last":        func(h *head) { h.chunk = 1 },
 		"stored and other sizes":        func(h *head) { h.raw = 300 },
 		"bytes that become too many":    func(h *head) { h.stored, h.raw = false, 200*maxRatio+1 },
 		"a commit beyond all measure":   func(h *head) { h.stored, h.raw = false, maxCommitBytes+1 },
@@ -186,7 +169,7 @@ func TestMessagesOutOfPlaceAreRefused(t *testing.T) {
 	messages, _ := streamOf(t, 4, 3000, 3000, 1)
 	other, _ := streamOf(t, 5, 3000, 3000, 1)
 	for i := 1; i < len(messages); i++ {
-		// The first commit of both streams belongs behind the same claim.
+		// The first commit of both streams belongs after the same claim.
 		for name, next := range map[string][]byte{
 			"the one before": messages[i-1], "of another stream": other[min(max(i, 2), len(other)-1)],
 			"a claim of the same epoch": encodeClaim(cursor{}, "x", [nonceBytes]byte{}),
@@ -214,50 +197,6 @@ func TestMessagesOutOfPlaceAreRefused(t *testing.T) {
 			t.Errorf("without message %d the stream was taken", i+1)
 		}
 		d.close()
-	}
-}
-
-// TestUnfinishedCommitBeforeAClaimIsNothing lets a second writer begin in the middle of a commit of the first.
-func TestUnfinishedCommitBeforeAClaimIsNothing(t *testing.T) {
-	random := rand.New(rand.NewPCG(6, 0))
-	e, err := newEncoder()
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := cursor{sequence: 1, epoch: 1}
-	claim := encodeClaim(cursor{}, "first", [nonceBytes]byte{1})
-	d := decoderAt(t, ledger.LogPoint{})
-	take := func(m []byte) []*ledger.Record {
-		t.Helper()
-		got, err := d.take(d.at.sequence+1, m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
-	take(claim)
-	base = d.at
-	chunks, _, err := e.encode(commitOf(random, base.point, 1, 4000), base)
-	if err != nil || len(chunks) < 3 {
-		t.Fatalf("%d chunks: %v", len(chunks), err)
-	}
-	for _, m := range chunks[:len(chunks)-1] {
-		take(m)
-	}
-	last := append([]byte(nil), chunks[len(chunks)-1]...)
-	take(encodeClaim(d.at, "second", [nonceBytes]byte{2}))
-	if d.at.epoch != 2 || d.writer != "second" {
-		t.Fatalf("epoch %d of %q", d.at.epoch, d.writer)
-	}
-	commit := commitOf(random, d.at.point, 2, 10)
-	chunks, _, err = e.encode(commit, d.at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustEqual(t, take(chunks[0]), commit)
-	var damage *DamageError
-	if _, err := d.take(d.at.sequence+1, last); !errors.As(err, &damage) || damage.Kind != BadEpoch {
-		t.Fatalf("what the first writer sends late: err = %v, want a damaged epoch", err)
 	}
 }
 
@@ -314,20 +253,11 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// TestMessageIDsAreOfOneWriter: a server must not take a writer's message for a repetition of what another left unfinished.
-func TestMessageIDsAreOfOneWriter(t *testing.T) {
-	last := commitOf(rand.New(rand.NewPCG(15, 0)), ledger.LogPoint{}, 1, 0)[0]
-	ids := map[string]bool{messageID(1, last, 0): true, messageID(2, last, 0): true, messageID(1, last, 1): true}
-	if len(ids) != 3 {
-		t.Errorf("two writers or chunks have one identifier: %v", ids)
-	}
-}
-
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestFormat1StaysReadable reads a stream that was written by an earlier program.
 func TestFormat1StaysReadable(t *testing.T) {
-	const name = "testdata/format-1.stream" // messages, each behind its length in 4 bytes
+	const name = "testdata/format-1.stream" // messages, each after its length in 4 bytes
 	messages, records := streamOf(t, 14, 1, 700, 0)
 	if *update {
 		var b []byte

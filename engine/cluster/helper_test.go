@@ -14,7 +14,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
@@ -27,7 +26,7 @@ func TestMain(m *testing.M) {
 // patience bounds every wait of a test; it is no measure of anything.
 const patience = 2 * time.Minute
 
-// commitOf returns records behind a point: each with so many updates, and a state hash that none other has.
+// commitOf returns records after a point: each with so many updates, and a state hash that none other has.
 func commitOf(random *rand.Rand, from ledger.LogPoint, records, updates int) []*ledger.Record {
 	commit := make([]*ledger.Record, records)
 	for i := range commit {
@@ -63,7 +62,7 @@ func key(random *rand.Rand) (k ledger.Pubkey) {
 	return k
 }
 
-// pointAfter returns where a node stands behind records.
+// pointAfter returns where a node stands after records.
 func pointAfter(records []*ledger.Record) ledger.LogPoint {
 	if len(records) == 0 {
 		return ledger.LogPoint{}
@@ -182,7 +181,7 @@ func (n *node) writes() {
 	}
 }
 
-// commit writes records behind what the writer holds.
+// commit writes records after what the writer holds.
 func (n *node) commit(random *rand.Rand, records, updates int) error {
 	n.t.Helper()
 	commit := commitOf(random, pointAfter(n.has()), records, updates)
@@ -213,11 +212,6 @@ func mustEqual(t testing.TB, a, b []*ledger.Record) {
 			t.Fatalf("record %d differs: version %d at slot %d, version %d at slot %d", i, a[i].Version, a[i].Slot, b[i].Version, b[i].Slot)
 		}
 	}
-}
-
-// suite is what a test with three servers is handed.
-type suite struct {
-	*natstest.Servers
 }
 
 // withoutLease lets a node act as if it always held the lease: what keeps the log whole then is the fencing alone.

@@ -3,10 +3,10 @@ package cluster
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -18,37 +18,33 @@ const (
 	// leaseLength is for how long a key must not have changed, by the clock of who watches it, until it may be taken, and for how
 	// long its holder counts on it after a renewal.
 	leaseLength = 3 * time.Second
-	// glanceEvery is between two looks at a key.
-	glanceEvery = 250 * time.Millisecond
-	// releasePatience bounds giving a lease up on the way out. Without it the next holder waits until it ran out.
-	releasePatience = time.Second
-	// abstention is for how long a node leaves a lease to the others after it could not do what it had it for.
-	abstention = 30 * time.Second
+	// pollInterval is between two looks at a key.
+	pollInterval = 250 * time.Millisecond
+	// releaseTimeout bounds giving a lease up on the way out. Without it the next holder waits until it ran out.
+	releaseTimeout = time.Second
+	// backOffTime is for how long a node leaves a lease to the others after it could not do what it had it for.
+	backOffTime = 30 * time.Second
 )
 
 // lease is a key that one node holds: it renews it, or waits until nobody does. It promises nothing: for a while two may
 // think that they hold it.
 type lease struct {
-	cluster *Cluster
-	key     string
-	nonce   string             // of this process
-	may     func() bool        // whether it is this node's to take; nil: always
-	end     context.CancelFunc // ends run
+	cluster    *Cluster
+	key        string
+	nonce      string      // of this process
+	canAcquire func() bool // whether it is this node's to take; nil: always
 
 	// What follows is run's alone.
 	kv       jetstream.KeyValue
 	revision uint64    // of the newest value seen
 	changed  time.Time // when that was seen first
-	free     bool      // its holder gave it up
 
-	mu       sync.Mutex
-	has      bool      // nobody else was seen to have it since it was taken
-	renewed  time.Time // when the newest renewal that succeeded began
-	lost     chan struct{}
-	taken    func()    // called, on run's goroutine, when it is taken
-	holder   string    // the node that was seen to hold it
-	resigned bool      // it is given up for good
-	abstains time.Time // it is given up until then
+	mu           sync.Mutex
+	end          context.CancelFunc // ends run; nil: it does not run
+	has          bool               // nobody else was seen to have it since it was taken
+	renewed      time.Time          // when the newest renewal that succeeded began
+	lost         chan struct{}
+	backOffUntil time.Time // it is given up until then
 }
 
 // leaseValue is what the key holds. The time is for people.
@@ -59,13 +55,13 @@ type leaseValue struct {
 }
 
 func (c *Cluster) newLease(key string) *lease {
-	nonce := make([]byte, 8)
-	rand.Read(nonce) // never fails
-	return &lease{cluster: c, key: key, nonce: hex.EncodeToString(nonce), lost: make(chan struct{})}
+	return &lease{cluster: c, key: key, nonce: rand.Text(), lost: make(chan struct{})}
 }
 
 // start lets the lease run until the cluster is closed or it is given up for good.
 func (l *lease) start() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	var ctx context.Context
 	ctx, l.end = context.WithCancel(l.cluster.ctx)
 	l.cluster.running.Go(func() { l.run(ctx) })
@@ -73,26 +69,19 @@ func (l *lease) start() {
 
 // resign gives the lease up for good. It is not held any more when resign returns; that others know of it takes a moment.
 func (l *lease) resign() {
+	l.backOff(math.MaxInt64)
 	l.mu.Lock()
-	l.resigned = true
-	l.mu.Unlock()
+	defer l.mu.Unlock()
 	if l.end != nil {
 		l.end()
 	}
 }
 
-// abstain gives the lease up for a while, so that another node may do what this one failed to.
-func (l *lease) abstain() {
+// backOff gives the lease up for a while, so that another node may do what this one failed to.
+func (l *lease) backOff(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.abstains = time.Now().Add(abstention)
-}
-
-// offerFailed leaves making snapshots to another node for a while: what failed here may not fail there.
-func (c *Cluster) offerFailed(ctx context.Context, err error) {
-	if c.maker != nil && ctx.Err() == nil && !errors.Is(err, ErrNotMaker) {
-		c.maker.abstain()
-	}
+	l.backOffUntil = time.Now().Add(d)
 }
 
 // wanted reports whether this node would have the lease at all.
@@ -102,7 +91,7 @@ func (l *lease) wanted() bool {
 	return l.wantedLocked()
 }
 
-func (l *lease) wantedLocked() bool { return !l.resigned && !time.Now().Before(l.abstains) }
+func (l *lease) wantedLocked() bool { return !time.Now().Before(l.backOffUntil) }
 
 // held reports whether this node holds the lease, as far as it can know.
 func (l *lease) held() bool {
@@ -119,24 +108,17 @@ func (l *lease) state() (lost <-chan struct{}, has bool, renewed time.Time) {
 	return l.lost, l.has, l.renewed
 }
 
-// onTaken sets what is called when the lease is taken.
-func (l *lease) onTaken(f func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.taken = f
-}
-
 // run takes the lease when it can and renews it, until ctx ends; then it gives it up.
 func (l *lease) run(ctx context.Context) {
-	ticker := time.NewTicker(glanceEvery)
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	defer l.release()
 	what := "holding the lease of " + l.key
 	for {
 		if err := l.step(ctx); err == nil {
-			l.cluster.clear(what)
+			l.cluster.clearFault(what, true)
 		} else if ctx.Err() == nil {
-			l.cluster.troubled(what, err)
+			l.cluster.setFault(what, err)
 			l.kv = nil // it may have to be made
 		}
 		select {
@@ -149,7 +131,7 @@ func (l *lease) run(ctx context.Context) {
 
 // step does what is due.
 func (l *lease) step(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, requestPatience)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if l.kv == nil {
 		kv, err := l.cluster.bucket(ctx)
@@ -163,13 +145,14 @@ func (l *lease) step(ctx context.Context) error {
 	case !l.wanted():
 		l.release()
 		return nil
+	case has && time.Since(renewed) < renewEvery:
+		return nil
 	case has:
-		if time.Since(renewed) < renewEvery {
-			return nil
+		if err := l.write(ctx, l.revision); !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			return err
 		}
-		return l.renew(ctx)
 	}
-	return l.watch(ctx)
+	return l.look(ctx, has)
 }
 
 // bucket returns the bucket of the leases, which it makes if need be.
@@ -180,75 +163,84 @@ func (c *Cluster) bucket(ctx context.Context) (jetstream.KeyValue, error) {
 	}
 	return c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
 		Bucket: c.config.leases(), Description: "who writes the log, and who makes snapshots", History: 1,
-		Storage: jetstream.FileStorage, Replicas: c.config.replicas(),
+		Storage: jetstream.FileStorage, Replicas: c.config.Replicas,
 	})
 }
 
-// watch looks whether the lease may be taken, and takes it.
-func (l *lease) watch(ctx context.Context) error {
+// look takes the lease where it may be taken, and notes its loss.
+func (l *lease) look(ctx context.Context, has bool) error {
 	entry, err := l.kv.Get(ctx, l.key)
-	mayTake := l.may == nil || l.may()
+	var holder leaseValue
+	gone := errors.Is(err, jetstream.ErrKeyNotFound) // as where the bucket was made anew
 	switch {
-	case errors.Is(err, jetstream.ErrKeyNotFound):
-		if !mayTake {
-			return nil
-		}
-		return l.take(ctx, 0)
+	case gone:
+		l.revision = 0
 	case err != nil:
-		return err
+		return fmt.Errorf("cannot see who holds it: %w", err)
+	case has && entry.Revision() <= l.revision && l.held():
+		return errors.New("cannot see who holds it: an old copy answers")
+	default:
+		holder = l.see(entry)
 	}
-	if l.see(entry) {
-		l.hold(time.Time{}) // it was taken, only the answer was lost; it counts once it was renewed
+	free := holder.Node == "" && holder.Nonce == "" || time.Since(l.changed) >= leaseLength
+	switch {
+	case holder.Nonce == l.nonce:
+		if !has { // only the answer was lost when it was taken; it counts once it was renewed
+			l.hold(time.Time{})
+		}
+		return nil
+	case has && !gone:
+		l.lose(holder.Node)
+		return nil
+	case !has && (!free || l.canAcquire != nil && !l.canAcquire()):
 		return nil
 	}
-	if mayTake && (l.free || time.Since(l.changed) >= leaseLength) {
-		return l.take(ctx, l.revision)
+	err = l.write(ctx, l.revision)
+	if err != nil {
+		// Somebody else was faster, or the bucket is led by nobody at the moment: then its holder could not renew it
+		// either, and is to have the time to.
+		l.changed = time.Now()
 	}
-	return nil
+	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) || errors.Is(err, jetstream.ErrKeyExists) {
+		return nil
+	}
+	return err
 }
 
-// see takes note of the key's value.
-func (l *lease) see(entry jetstream.KeyValueEntry) (mine bool) {
-	var v leaseValue
-	_ = json.Unmarshal(entry.Value(), &v) // what cannot be read is held by nobody known, until it ran out
+// see takes note of the key's value, and returns it.
+func (l *lease) see(entry jetstream.KeyValueEntry) (v leaseValue) {
+	if json.Unmarshal(entry.Value(), &v) != nil {
+		v.Node = "unknown" // until it ran out
+	}
 	if entry.Revision() != l.revision {
 		l.revision, l.changed = entry.Revision(), time.Now()
 	}
-	l.free = v.Node == "" && v.Nonce == ""
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.holder = v.Node
-	return v.Nonce == l.nonce
+	return v
 }
 
-func (l *lease) value() []byte {
-	b, err := json.Marshal(leaseValue{l.cluster.config.NodeID, l.nonce, time.Now().UTC()})
+func (v leaseValue) encode() []byte {
+	v.Time = time.Now().UTC()
+	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // it is all strings
 	}
 	return b
 }
 
-// take replaces the value of a revision, 0 where there is none.
-func (l *lease) take(ctx context.Context, revision uint64) error {
-	begun := time.Now()
+// write replaces the value of a revision, 0 where there is none, by one of this node, which has the lease then.
+func (l *lease) write(ctx context.Context, revision uint64) error {
+	begun, value := time.Now(), leaseValue{Node: l.cluster.config.NodeID, Nonce: l.nonce}.encode()
 	var after uint64
 	var err error
 	if revision == 0 {
-		after, err = l.kv.Create(ctx, l.key, l.value()) // also where it was deleted, which leaves a revision behind
+		after, err = l.kv.Create(ctx, l.key, value) // also where it was deleted, which leaves a revision
 	} else {
-		after, err = l.kv.Update(ctx, l.key, l.value(), revision)
+		after, err = l.kv.Update(ctx, l.key, value, revision)
 	}
 	if err != nil {
-		// Somebody else was faster, or the bucket is led by nobody at the moment: then its holder could not renew it
-		// either, and is to have the time to.
-		l.changed, l.free = time.Now(), false
-		if errors.Is(err, jetstream.ErrKeyRevisionMismatch) || errors.Is(err, jetstream.ErrKeyExists) {
-			return nil
-		}
-		return fmt.Errorf("cannot take it: %w", err)
+		return fmt.Errorf("cannot write who holds it: %w", err)
 	}
-	l.revision, l.changed, l.free = after, time.Now(), false
+	l.revision, l.changed = after, time.Now()
 	l.hold(begun)
 	return nil
 }
@@ -256,53 +248,22 @@ func (l *lease) take(ctx context.Context, revision uint64) error {
 // hold notes that this node has the lease, renewed last at a time.
 func (l *lease) hold(renewed time.Time) {
 	l.mu.Lock()
-	if !l.has { // else it was taken anew where somebody deleted it, and whoever waits for its loss still does
+	defer l.mu.Unlock()
+	if !l.has { // else whoever waits for its loss still does
 		l.lost = make(chan struct{})
+		l.cluster.logger.Info("holds a lease", "lease", l.key)
 	}
-	l.has, l.renewed, l.holder = true, renewed, l.cluster.config.NodeID
-	taken := l.taken
-	l.mu.Unlock()
-	l.cluster.logger.Info("holds a lease", "lease", l.key)
-	if taken != nil {
-		taken()
-	}
+	l.has, l.renewed = true, renewed
 }
 
-// renew replaces the value by a newer one of this node.
-func (l *lease) renew(ctx context.Context) error {
-	begun := time.Now()
-	after, err := l.kv.Update(ctx, l.key, l.value(), l.revision)
-	if err == nil {
-		l.revision = after
-		l.mu.Lock()
-		l.renewed = begun
-		l.mu.Unlock()
-		return nil
-	}
-	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-		return fmt.Errorf("cannot renew it: %w", err)
-	}
-	entry, err := l.kv.Get(ctx, l.key)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return l.take(ctx, 0) // the bucket was made anew
-	}
-	if err != nil {
-		return fmt.Errorf("cannot see who holds it: %w", err)
-	}
-	if entry.Revision() <= l.revision && l.held() {
-		return errors.New("cannot see who holds it: an old copy answers")
-	}
-	if l.see(entry) {
-		return nil // the renewal before succeeded, only its answer was lost: the next one follows at once
-	}
+// lose notes that another node has the lease.
+func (l *lease) lose(holder string) {
 	l.mu.Lock()
 	l.has = false
 	close(l.lost)
-	holder := l.holder
 	l.mu.Unlock()
 	l.cluster.stats.leaseLosses.Add(1)
 	l.cluster.logger.Warn("lost a lease", "lease", l.key, "to", holder)
-	return nil
 }
 
 // release gives the lease up, so that another node need not wait until it ran out.
@@ -310,14 +271,10 @@ func (l *lease) release() {
 	if _, has, _ := l.state(); !has {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), releasePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
-	b, err := json.Marshal(leaseValue{Time: time.Now().UTC()})
-	if err != nil {
-		panic(err)
-	}
 	if l.kv != nil {
-		_, _ = l.kv.Update(ctx, l.key, b, l.revision) // it runs out where this fails
+		_, _ = l.kv.Update(ctx, l.key, leaseValue{}.encode(), l.revision) // it runs out where this fails
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -2,20 +2,19 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/ledger/bubble"
 )
 
 // moment is enough for a lease that was given up to be taken by another node.
-const moment = 4 * glanceEvery
+const moment = 4 * pollInterval
 
 // fakeServer is a server with one bucket that holds one key, and a network that fails when it is told to.
 type fakeServer struct {
@@ -70,21 +69,25 @@ func (s *fakeServer) Update(_ context.Context, _ string, value []byte, revision 
 	return s.revision, nil
 }
 
-func (s *fakeServer) fails(deaf, mute bool) {
+func (s *fakeServer) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.deaf, s.mute = deaf, mute
+	f()
 }
 
-// fakeBuckets is what a node asks for the bucket.
+// fakeBuckets is what a node asks for the bucket, and for the stream.
 type fakeBuckets struct {
 	jetstream.JetStream
-	kv *fakeServer
+	kv     *fakeServer
+	stream *fakeStream // nil: there is none
 }
 
-// Stream finds none, and CreateStream makes none.
+// Stream finds the fake one, and CreateStream makes none.
 func (b fakeBuckets) Stream(context.Context, string) (jetstream.Stream, error) {
-	return nil, jetstream.ErrStreamNotFound
+	if b.stream == nil {
+		return nil, jetstream.ErrStreamNotFound
+	}
+	return b.stream, nil
 }
 
 func (b fakeBuckets) CreateStream(context.Context, jetstream.StreamConfig) (jetstream.Stream, error) {
@@ -95,8 +98,9 @@ func (b fakeBuckets) KeyValue(context.Context, string) (jetstream.KeyValue, erro
 
 // fakeNode returns a node that knows no server but a fake one, until the test ends.
 func fakeNode(t *testing.T, name string, s *fakeServer) *Cluster {
-	c := &Cluster{config: Config{NodeID: name, Stream: "fake"}, logger: slog.New(slog.DiscardHandler), js: fakeBuckets{kv: s}, trouble: make(map[string]string)}
+	c := &Cluster{config: Config{NodeID: name, Stream: "fake"}, logger: slog.New(slog.DiscardHandler), js: fakeBuckets{kv: s}, faults: make(map[string]string)}
 	c.ctx, c.end = context.WithCancel(context.Background())
+	c.stats.register(metrics.NewSet())
 	c.log = newLog(c)
 	t.Cleanup(func() {
 		c.end()
@@ -105,30 +109,31 @@ func fakeNode(t *testing.T, name string, s *fakeServer) *Cluster {
 	return c
 }
 
-// TestStandbyWakesWhenItsLeaseIsHeldAgain lets what a standby waits with miss the moment in which it holds the lease: the
-// answer to its taking is lost, or it cannot renew it for a while.
-func TestStandbyWakesWhenItsLeaseIsHeldAgain(t *testing.T) {
+// TestLeaseOutlivesLostAnswers loses the answer to the taking of a lease, and then lets nothing through for a while. At last
+// somebody deletes the key: who waits for the loss of the lease still does.
+func TestLeaseOutlivesLostAnswers(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &fakeServer{mute: true}
-		c := fakeNode(t, "n", s)
-		f := &follower{log: c.log, cluster: c, feed: &feed{messages: make(chan message)}, wake: make(chan struct{}, 1), lease: c.newLease("ingester")}
-		f.lease.onTaken(func() { f.wake <- struct{}{} })
-		wait := func(what string, until func() bool) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			for !until() {
-				if _, err := f.feed.next(ctx, f.wake, f.patience()); !errors.Is(err, errInterrupted) {
-					t.Errorf("who waits is not woken when %s: %v", what, err)
-					return
-				}
+		l := fakeNode(t, "n", s).newLease("ingester")
+		l.start()
+		holds := func(want bool) {
+			t.Helper()
+			time.Sleep(leaseLength + moment)
+			if _, has, _ := l.state(); !has || l.held() != want {
+				t.Errorf("it has the lease: %t, holds it: %t, want %t", has, l.held(), want)
 			}
 		}
-		f.lease.start()
-		wait("the answer was lost", f.lease.held)
-		s.fails(true, false)
-		wait("it could not be renewed", func() bool { return !f.lease.held() })
-		time.AfterFunc(leaseLength, func() { s.fails(false, false) })
-		wait("it is renewed again", f.lease.held)
+		holds(true)
+		lost, _, _ := l.state()
+		s.change(func() { s.deaf = true })
+		holds(false)
+		s.change(func() { s.deaf = false })
+		holds(true)
+		s.change(func() { s.value, s.revision = nil, s.revision+1 })
+		holds(true)
+		if now, _, _ := l.state(); now != lost || s.value == nil {
+			t.Error("who waits for the loss of the lease waits in vain, or the key is not there again")
+		}
 	})
 }
 
@@ -137,28 +142,30 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
 		late, whole := fakeNode(t, "late", s), fakeNode(t, "whole", s)
-		late.log.told(time.Now(), 1000)
-		late.log.took(10)
-		slow := late.log.wantsLease()
+		late.log.noteEnd(time.Now(), 1000)
+		late.log.noteTaken(10)
+		slow := late.log.lease
+		slow.start()
 		time.Sleep(time.Minute)
 		if slow.held() {
 			t.Fatal("who lags behind holds the lease")
 		}
-		whole.log.took(1000)
-		whole.log.told(time.Now(), 1000)
-		fast := whole.log.wantsLease()
+		whole.log.noteTaken(1000)
+		whole.log.noteEnd(time.Now(), 1000)
+		fast := whole.log.lease
+		fast.start()
 		time.Sleep(moment)
 		if !fast.held() {
 			t.Fatal("who holds the whole log does not hold the lease")
 		}
 		// What was known a while ago is not enough.
-		late.log.took(1000)
+		late.log.noteTaken(1000)
 		fast.resign()
 		time.Sleep(time.Minute)
 		if slow.held() {
 			t.Fatal("who held the log a minute ago holds the lease")
 		}
-		late.log.told(time.Now(), 1000)
+		late.log.noteEnd(time.Now(), 1000)
 		time.Sleep(moment)
 		if !slow.held() {
 			t.Fatal("who has caught up does not hold the lease")
@@ -170,10 +177,12 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 func TestResigningGivesUpEverything(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := fakeNode(t, "early", &fakeServer{})
-		c.log.told(time.Now(), 0)
+		c.log.noteEnd(time.Now(), 0)
 		c.log.Resign()
-		if l := c.log.wantsLease(); l != nil {
-			t.Error("a node that resigned waits for the lease")
+		c.log.lease.start()
+		time.Sleep(moment)
+		if c.log.lease.held() {
+			t.Error("a node that resigned holds the lease")
 		}
 
 		maker := &fakeServer{}
@@ -198,7 +207,7 @@ func TestResigningGivesUpEverything(t *testing.T) {
 	})
 }
 
-// TestLeaseIsLeftToOthersForAWhile abstains, beside another node and alone.
+// TestLeaseIsLeftToOthersForAWhile backOffUntil, beside another node and alone.
 func TestLeaseIsLeftToOthersForAWhile(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
@@ -209,76 +218,22 @@ func TestLeaseIsLeftToOthersForAWhile(t *testing.T) {
 			return l
 		}
 		a, b := node("a"), node("b")
-		a.abstain()
+		a.backOff(backOffTime)
 		if a.held() {
-			t.Error("who abstains holds it")
+			t.Error("who backOffUntil holds it")
 		}
 		time.Sleep(moment)
 		if !b.held() {
 			t.Error("the other node does not hold it")
 		}
 		b.resign()
-		time.Sleep(abstention / 2)
+		time.Sleep(backOffTime / 2)
 		if a.held() {
-			t.Error("who abstains holds it after a while")
+			t.Error("who backOffUntil holds it after a while")
 		}
-		time.Sleep(abstention)
+		time.Sleep(backOffTime)
 		if !a.held() {
 			t.Error("who abstained never holds it again")
 		}
 	})
-}
-
-// TestFailedOfferLetsAnotherNodeMakeSnapshots fails to offer one.
-func TestFailedOfferLetsAnotherNodeMakeSnapshots(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		s := &fakeServer{}
-		makers := make([]*Cluster, 2)
-		for i, name := range []string{"a", "b"} {
-			c := fakeNode(t, name, s)
-			c.ledgerID = "known" // and its stream is gone
-			c.maker = c.newLease("snapshots")
-			c.maker.start()
-			time.Sleep(moment)
-			makers[i] = c
-		}
-		offer := func(c *Cluster, ctx context.Context) error { return c.Offer(ctx, nil, "", nil, Snapshot{Version: 1}) }
-		if err := offer(makers[1], t.Context()); !errors.Is(err, ErrNotMaker) {
-			t.Errorf("who does not make snapshots: err = %v", err)
-		}
-		if err := offer(makers[0], canceled()); err == nil || !makers[0].MakesSnapshots() {
-			t.Errorf("an offer that was given up: err = %v, makes snapshots: %v", err, makers[0].MakesSnapshots())
-		}
-		if err := offer(makers[0], t.Context()); !errors.Is(err, ErrRecreated) {
-			t.Errorf("err = %v, want %v", err, ErrRecreated)
-		}
-		time.Sleep(moment)
-		if makers[0].MakesSnapshots() || !makers[1].MakesSnapshots() {
-			t.Errorf("makes snapshots: who failed to %v, the other %v", makers[0].MakesSnapshots(), makers[1].MakesSnapshots())
-		}
-	})
-}
-
-// TestDeletedLeaseIsTakenAgain deletes the key, as an operator might, and the node that waits for its loss goes on doing so.
-func TestDeletedLeaseIsTakenAgain(t *testing.T) {
-	t.Parallel()
-	s := natstest.Start(t, 1)
-	c := open(t, s.URLs(), Config{Stream: "deleted", NodeID: "n", MayMakeSnapshots: true, Replicas: 1})
-	eventually(t, "the lease is held", c.MakesSnapshots)
-	lost, _, _ := c.maker.state()
-	kv, err := c.js.KeyValue(t.Context(), c.config.leases())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := kv.Delete(t.Context(), "snapshots"); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the lease is taken again", func() bool {
-		_, err := kv.Get(t.Context(), "snapshots")
-		return err == nil
-	})
-	eventually(t, "it is held", c.MakesSnapshots)
-	if now, _, _ := c.maker.state(); now != lost {
-		t.Error("who waits for the loss of the lease waits in vain")
-	}
 }

@@ -13,7 +13,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// wholeWithin is how long ago a node must have held the whole log to take the lease: it asks each askEvery.
+// wholeWithin is how long ago a node must have held the whole log to take the lease: it asks each lookInterval.
 const wholeWithin = 2 * time.Second
 
 // Log is the log that the nodes share. Follow and Commit are for one goroutine at a time.
@@ -28,16 +28,15 @@ type Log struct {
 	nonce   [nonceBytes]byte
 	writer  *publisher // nil until this node became the writer
 
-	mu       sync.Mutex
-	lease    *lease // nil until the node waits for it
-	resigned bool
-	role     Role
-	opened   time.Time
-	known    time.Time    // when this node knew last that it held the whole log; zero: never
-	ahead    [2]streamEnd // where the node is not yet: the one to be reached first, and the newest known
-	taken    uint64       // the newest sequence taken in
+	lease    *lease // it runs where the node may write
 	deposed  chan struct{}
 	deposing sync.Once
+
+	mu     sync.Mutex
+	opened time.Time
+	known  time.Time    // when this node knew last that it held the whole log; zero: never
+	ahead  [2]streamEnd // where the node is not yet: the one to be reached first, and the newest known
+	taken  uint64       // the newest sequence taken in
 }
 
 // streamEnd is where most of the servers knew the stream to end at a time; the zero value: no end.
@@ -47,8 +46,9 @@ type streamEnd struct {
 }
 
 func newLog(c *Cluster) *Log {
-	l := &Log{cluster: c, opened: time.Now(), deposed: make(chan struct{})}
-	rand.Read(l.nonce[:]) // never fails
+	l := &Log{cluster: c, opened: time.Now(), deposed: make(chan struct{}), lease: c.newLease("ingester")}
+	l.lease.canAcquire = l.holdsWholeLog // of many that wait, it is for one that can write at once
+	rand.Read(l.nonce[:])                // never fails
 	return l
 }
 
@@ -56,7 +56,7 @@ func newLog(c *Cluster) *Log {
 // it has nothing to commit. The process is then to end, and to start again as a standby.
 func (l *Log) Deposed() <-chan struct{} { return l.deposed }
 
-// Follow hands every commit behind a point to take, in order, whole; of a commit that the point lies in, what is behind it.
+// Follow hands every commit after a point to take, in order, whole; of a commit that the point lies in, what is after it.
 // It returns nil when this node has become the writer and everything before was taken; a node that only reads never becomes
 // it. Otherwise it returns ctx's error, what take returned, or why the stream cannot be followed: see the package's errors.
 func (l *Log) Follow(ctx context.Context, from ledger.LogPoint, take func(commit []*ledger.Record) error) error {
@@ -74,25 +74,25 @@ func (l *Log) Follow(ctx context.Context, from ledger.LogPoint, take func(commit
 // held, as told by a server that leads most of the others. It is 0 while the node writes itself and renews its lease.
 func (l *Log) Behind() time.Duration {
 	l.mu.Lock()
-	role, known, lease := l.role, l.known, l.lease
+	known := l.known
 	if known.IsZero() {
 		known = l.opened
 	}
 	l.mu.Unlock()
-	if role == Writer && lease != nil {
-		if lease.held() {
+	if Role(l.cluster.stats.role.Load()) == Writer {
+		if l.lease.held() {
 			return 0
 		}
-		if _, _, renewed := lease.state(); renewed.After(known) {
+		if _, _, renewed := l.lease.state(); renewed.After(known) {
 			known = renewed
 		}
 	}
 	return max(0, time.Since(known))
 }
 
-// told notes that the stream ended at a sequence at a time, as most of the servers know it: one that lags behind them, such as
+// noteEnd notes that the stream ended at a sequence at a time, as most of the servers know it: one that lags behind them, such as
 // the one that a consumer is on may, tells of less.
-func (l *Log) told(at time.Time, last uint64) {
+func (l *Log) noteEnd(at time.Time, last uint64) {
 	l.cluster.stats.last.Store(last)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,8 +106,8 @@ func (l *Log) told(at time.Time, last uint64) {
 	}
 }
 
-// took notes that everything up to a sequence was taken.
-func (l *Log) took(sequence uint64) {
+// noteTaken notes that everything up to a sequence was taken.
+func (l *Log) noteTaken(sequence uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken = sequence
@@ -117,8 +117,8 @@ func (l *Log) took(sequence uint64) {
 	}
 }
 
-// whole reports whether the node held the whole log a short while ago.
-func (l *Log) whole() bool {
+// holdsWholeLog reports whether the node held the whole log a short while ago.
+func (l *Log) holdsWholeLog() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.known.IsZero() && time.Since(l.known) <= wholeWithin
@@ -130,76 +130,48 @@ func (l *Log) knownLocked(at time.Time) {
 	}
 }
 
-func (l *Log) setRole(r Role) {
-	l.mu.Lock()
-	l.role = r
-	l.mu.Unlock()
-	l.cluster.stats.role.Store(uint32(r))
-}
-
-// wantsLease begins to wait for the lease, once. It is taken only while this node holds the whole log: of many that wait, one
-// that can write at once. It returns nil after Resign.
-func (l *Log) wantsLease() *lease {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.resigned {
-		return nil
-	}
-	if l.lease == nil {
-		l.lease = l.cluster.newLease("ingester")
-		l.lease.may = l.whole
-		l.lease.start()
-	}
-	return l.lease
-}
+func (l *Log) setRole(r Role) { l.cluster.stats.role.Store(uint32(r)) }
 
 // Resign gives up what this node has before others, for good, so that another one need not wait until it ran out: to write the
 // log, and to make the snapshots. It returns at once. Nothing is committed or followed after it.
 func (l *Log) Resign() {
-	l.mu.Lock()
-	l.resigned = true
-	lease := l.lease
-	l.mu.Unlock()
-	if lease != nil {
-		lease.resign()
-		l.setRole(Reader)
-	}
+	l.lease.resign()
+	l.setRole(Reader)
 	if maker := l.cluster.maker; maker != nil {
 		maker.resign()
 	}
 }
 
-// becomes makes the node the writer, from a place in the stream on, and watches whether it stays it.
-func (l *Log) becomes(at cursor, stream jetstream.Stream) error {
+// becomeWriter makes the node the writer, from a position in the stream on, and watches whether it stays it.
+func (l *Log) becomeWriter(at cursor, stream jetstream.Stream) error {
 	encoder, err := newEncoder()
 	if err != nil {
 		return err
 	}
-	writer, err := newPublisher(l.cluster, stream.CachedInfo().Config.AllowAtomicPublish)
-	if err != nil {
-		return err
+	l.at, l.stream, l.encoder, l.writer = at, stream, encoder, &publisher{cluster: l.cluster, unit: 1}
+	if stream.CachedInfo().Config.AllowAtomicPublish {
+		l.writer.unit = unitMessages
 	}
-	l.at, l.stream, l.encoder, l.writer = at, stream, encoder, writer
 	l.setRole(Writer)
 	l.cluster.stats.epoch.Store(at.epoch)
-	l.cluster.logger.Info("writes the log", "stream", l.cluster.config.Stream, "epoch", at.epoch, "behind_version", uint64(at.point.Version))
+	l.cluster.logger.Info("writes the log", "stream", l.cluster.config.Stream, "epoch", at.epoch, "after_version", uint64(at.point.Version))
 	lost, has, _ := l.lease.state()
 	if !has {
-		l.isDeposed()
+		l.markDeposed()
 		return nil
 	}
 	l.cluster.running.Go(func() {
 		select {
 		case <-lost:
-			l.isDeposed()
+			l.markDeposed()
 		case <-l.cluster.ctx.Done():
 		}
 	})
 	return nil
 }
 
-// isDeposed notes that another node is the writer.
-func (l *Log) isDeposed() {
+// markDeposed notes that another node is the writer.
+func (l *Log) markDeposed() {
 	l.deposing.Do(func() {
 		l.setRole(Deposed)
 		l.cluster.logger.Error("another node became the writer of the log: this one must start again")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/ledger"
 )
 
@@ -29,7 +30,7 @@ var otherRecords = map[string]func(*ledger.Record){
 
 // testOtherRecordIsNamed joins with a last record that is another one of the same version and the same state: at the end of a
 // commit, in its middle, and at the end of the stream.
-func testOtherRecordIsNamed(t *testing.T, s suite) {
+func testOtherRecordIsNamed(t *testing.T, s *natstest.Servers) {
 	random := rand.New(rand.NewPCG(17, 0))
 	w := follow(t, open(t, s.URLs(), Config{Stream: "others", NodeID: "w", MayWrite: true}), nil)
 	w.writes()
@@ -42,7 +43,7 @@ func testOtherRecordIsNamed(t *testing.T, s suite) {
 		}
 	}
 	// What its own commit is not in the stream for is told by the state alone.
-	if err := w.purgeBelow(t.Context(), 3); err != nil {
+	if err := w.PurgeBelow(t.Context(), 3); err != nil {
 		t.Fatal(err)
 	}
 	n := follow(t, open(t, s.URLs(), Config{Stream: "others", NodeID: "n"}), w.has()[:2])

@@ -14,7 +14,7 @@ import (
 
 // testWritersRace lets two nodes write that both think they hold the lease, all the time, each with commits of one and of
 // many messages. What one was told is committed is in the stream, once, in order; what one was told is not never is.
-func testWritersRace(t *testing.T, s suite) {
+func testWritersRace(t *testing.T, s *natstest.Servers) {
 	seeds, rounds := 5, 8
 	if testing.Short() {
 		seeds, rounds = 3, 4
@@ -27,7 +27,7 @@ func testWritersRace(t *testing.T, s suite) {
 	}
 }
 
-func testTwoRace(t *testing.T, s suite, seed, rounds int) {
+func testTwoRace(t *testing.T, s *natstest.Servers, seed, rounds int) {
 	stream := fmt.Sprintf("race-%d", seed)
 	var both sync.WaitGroup
 	racers := make([]*racer, 2)
@@ -106,7 +106,7 @@ func (r *racer) run(rounds int) {
 
 // testLostAcknowledgement loses what the servers answer to a writer, at any point of a commit: it looks up what became of
 // its messages, and nothing is there twice.
-func testLostAcknowledgement(t *testing.T, s suite) {
+func testLostAcknowledgement(t *testing.T, s *natstest.Servers) {
 	random := rand.New(rand.NewPCG(2, 0))
 	proxy := natstest.NewProxy(t, s.Addr(0))
 	c := open(t, []string{"nats://" + proxy.Addr()}, Config{Stream: "lost", NodeID: "w", MayWrite: true})
@@ -136,7 +136,7 @@ func testLostAcknowledgement(t *testing.T, s suite) {
 			t.Fatal(err)
 		}
 	}
-	if c.Stats().PublishRetries == 0 {
+	if c.stats.retries.Get() == 0 {
 		t.Error("nothing was looked up")
 	}
 	reader.waitFor(pointAfter(w.has()).Version)
@@ -145,7 +145,7 @@ func testLostAcknowledgement(t *testing.T, s suite) {
 
 // testUnfinishedCommitIsNothing lets a writer send the first message of a commit of many, and another take over and write the
 // same records: everybody sees those of the other, once.
-func testUnfinishedCommitIsNothing(t *testing.T, s suite) {
+func testUnfinishedCommitIsNothing(t *testing.T, s *natstest.Servers) {
 	random := rand.New(rand.NewPCG(13, 0))
 	open := func(name string) *Cluster {
 		c := open(t, s.URLs(), Config{Stream: "unfinished", NodeID: name, MayWrite: true})
@@ -159,19 +159,18 @@ func testUnfinishedCommitIsNothing(t *testing.T, s suite) {
 	// A claim by who has not followed to the end is none.
 	stale := l.at
 	stale.sequence, stale.point = 1, ledger.LogPoint{}
-	if err := a.publishClaim(encodeClaim(stale, "late", [nonceBytes]byte{}), stale.epoch+1, stale.sequence); err != nil {
+	if err := a.conn.PublishMsg(a.messageAfter(stale.sequence, encodeClaim(stale, "late", [nonceBytes]byte{}))); err != nil {
 		t.Fatal(err)
 	}
-	a.mustCommit(random, 1, 1) // behind it, on the same connection
+	a.mustCommit(random, 1, 1) // after it, on the same connection
 
 	commit := commitOf(random, pointAfter(a.has()), 1, 6000)
 	messages, _, err := l.encoder.encode(commit, l.at)
 	if err != nil || len(messages) < 3 {
 		t.Fatalf("%d messages: %v", len(messages), err)
 	}
-	id := func(i int) string { return messageID(l.at.epoch, commit[0], i) }
 	for i := range 2 {
-		if err := l.writer.sendUnit(t.Context(), messages[i:i+1], func(int) string { return id(i) }, l.at.sequence+uint64(i)); err != nil {
+		if err := l.writer.sendUnit(t.Context(), messages[i:i+1], l.at.sequence+uint64(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -179,7 +178,7 @@ func testUnfinishedCommitIsNothing(t *testing.T, s suite) {
 	b.writes()
 	mustEqual(t, b.has(), a.has())
 	// The rest of a's comes late.
-	if err := l.writer.sendUnit(t.Context(), messages[2:3], func(int) string { return id(2) }, l.at.sequence+2); err == nil {
+	if err := l.writer.sendUnit(t.Context(), messages[2:3], l.at.sequence+2); err == nil {
 		t.Fatal("the rest of the unfinished commit is taken")
 	}
 	if err := b.Log().Commit(t.Context(), commit); err != nil {

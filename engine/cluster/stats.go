@@ -1,12 +1,17 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/nats-io/nats.go"
+
+	"ledgerd/engine/figures"
 )
 
 // Role is what a node is to the log at the moment.
@@ -19,68 +24,71 @@ const (
 	Deposed             // it was the writer
 )
 
-// String returns the name metrics and members use.
-func (r Role) String() string {
-	switch r {
-	case Reader:
-		return "reader"
-	case Standby:
-		return "standby"
-	case Writer:
-		return "writer"
-	case Deposed:
-		return "deposed"
-	}
-	return "unknown"
+var roleNames = []string{"reader", "standby", "writer", "deposed"}
+
+// String returns the name metrics use.
+func (r Role) String() string { return roleNames[r] }
+
+// counters are what the figures of Config.Metrics are read from.
+type counters struct {
+	reconnects, asyncErrors, leaseLosses        *metrics.Counter
+	gossipRefused                               *metrics.Counter
+	commitsWritten, chunksWritten, bytesWritten *metrics.Counter
+	commitsRead, chunksRead, bytesRead          *metrics.Counter
+	retries, reopened                           *metrics.Counter
+	refused                                     [Damages]metrics.Counter
+
+	first, last, epoch atomic.Uint64 // sequences of the stream as they were told last, and its newest writer's epoch
+	role               atomic.Uint32
+	syncProven         atomic.Bool
 }
 
-// Stats are figures since Open.
-type Stats struct {
-	Connected    bool   // to a server
-	Server       string // its name
-	KnownServers int
-	Reconnects   uint64
-	Errors       uint64 // that servers or the connection reported
-
-	Role           Role
-	Epoch          uint64 // of the newest writer seen
-	First, Last    uint64 // sequences of the stream, as they were told last
-	LeaseLosses    uint64
-	MakesSnapshots bool // the node holds the lease to make snapshots
-
-	PublishRetries                              uint64
-	FeedsReopened                               uint64
-	CommitsWritten, ChunksWritten, BytesWritten uint64
-	CommitsRead, ChunksRead, BytesRead          uint64
-
-	Offers, OfferFailures, Fetches, FetchFailures uint64
-	PartsSent, PartsKept, PartsFetched, PartsBad  uint64
-
-	Members       int // other nodes seen
-	GossipRefused uint64
-	SpentDropped  uint64
-	Refused       [Damages]uint64 // messages, by kind of damage
+// register makes the counters. Roles and kinds of damage are fixed: no label comes from another node.
+func (n *counters) register(set *metrics.Set) {
+	n.reconnects = figures.Counter(set, "ledgerd_cluster_reconnects_total", "Connections to a nats-server after the first one.")
+	n.asyncErrors = figures.Counter(set, "ledgerd_cluster_errors_total", "Errors that nats-servers or the connection reported.")
+	n.leaseLosses = figures.Counter(set, "ledgerd_cluster_lease_losses_total", "Times the lease to write was lost.")
+	n.gossipRefused = figures.Counter(set, "ledgerd_cluster_gossip_refused_total", "Messages of other nodes about themselves that made no sense.")
+	n.commitsWritten = figures.Counter(set, "ledgerd_cluster_commits_written_total", "Commits this node wrote to the log.")
+	n.chunksWritten = figures.Counter(set, "ledgerd_cluster_messages_written_total", "Messages of those.")
+	n.bytesWritten = figures.Counter(set, "ledgerd_cluster_written_bytes_total", "Bytes of those.")
+	n.retries = figures.Counter(set, "ledgerd_cluster_write_retries_total", "Messages that were sent again, or looked for, because no answer came.")
+	n.commitsRead = figures.Counter(set, "ledgerd_cluster_commits_read_total", "Commits this node read from the log.")
+	n.chunksRead = figures.Counter(set, "ledgerd_cluster_messages_read_total", "Messages of those.")
+	n.bytesRead = figures.Counter(set, "ledgerd_cluster_read_bytes_total", "Bytes of those.")
+	n.reopened = figures.Counter(set, "ledgerd_cluster_reads_reopened_total", "Times reading the log had to begin again where it was.")
+	figures.Each(set, "ledgerd_cluster_refused_messages_total", "counter", "Messages of the log that are damaged, by what is wrong.",
+		"kind", damageNames[:], func(i int) uint64 { return n.refused[i].Get() })
+	figures.Each(set, "ledgerd_cluster_role", "gauge", "1 for what the node is to the log now.",
+		"role", roleNames, func(i int) uint64 { return uint64(figures.One(uint32(i) == n.role.Load())) })
+	sequence := func(n *atomic.Uint64) func() float64 { return func() float64 { return float64(n.Load()) } }
+	figures.Gauge(set, "ledgerd_cluster_epoch", "Number of the newest writer's term.", sequence(&n.epoch))
+	figures.Gauge(set, "ledgerd_cluster_log_first_sequence", "Oldest message of the log, as it was told last.", sequence(&n.first))
+	figures.Gauge(set, "ledgerd_cluster_log_last_sequence", "Newest message of the log, as it was told last.", sequence(&n.last))
 }
 
-// Stats returns the figures.
-func (c *Cluster) Stats() Stats {
-	n := &c.stats
-	s := Stats{
-		Connected: c.Connected(), Server: c.conn.ConnectedServerName(), KnownServers: len(c.conn.Servers()),
-		Reconnects: c.conn.Stats().Reconnects, Errors: n.asyncErrors.Load(),
-		Role: Role(n.role.Load()), Epoch: n.epoch.Load(), First: n.first.Load(), Last: n.last.Load(),
-		LeaseLosses: n.leaseLosses.Load(), MakesSnapshots: c.MakesSnapshots(),
-		PublishRetries: n.retries.Load(), FeedsReopened: n.reopened.Load(),
-		CommitsWritten: n.commitsWritten.Load(), ChunksWritten: n.chunksWritten.Load(), BytesWritten: n.bytesWritten.Load(),
-		CommitsRead: n.commitsRead.Load(), ChunksRead: n.chunksRead.Load(), BytesRead: n.bytesRead.Load(),
-		Offers: n.offers.Load(), OfferFailures: n.offerFailures.Load(), Fetches: n.fetches.Load(), FetchFailures: n.fetchFailure.Load(),
-		PartsSent: n.partsSent.Load(), PartsKept: n.partsKept.Load(), PartsFetched: n.partsFetched.Load(), PartsBad: n.partsBad.Load(),
-		Members: c.Peers(), GossipRefused: n.gossipRefused.Load(), SpentDropped: n.spentDropped.Load(),
+// countDamage counts an error that is damage, with the sequence where it is, and returns it.
+func (n *counters) countDamage(sequence uint64, err error) error {
+	if damage, ok := errors.AsType[*DamageError](err); ok {
+		damage.Sequence = sequence
+		n.refused[damage.Kind].Inc()
 	}
-	for i := range s.Refused {
-		s.Refused[i] = n.refused[i].Load()
-	}
-	return s
+	return err
+}
+
+// showGauges registers what is read of the node itself.
+func (c *Cluster) showGauges(set *metrics.Set) {
+	figures.Gauge(set, "ledgerd_cluster_connected", "1 while there is a connection to a nats-server.",
+		func() float64 { return figures.One(c.Connected()) })
+	figures.Gauge(set, "ledgerd_cluster_peers", "Other nodes that were heard of within 3 seconds.",
+		func() float64 { return float64(c.Peers()) })
+	figures.Gauge(set, "ledgerd_cluster_lag_seconds", "For how long the node has not known that it holds the whole log.",
+		func() float64 { return c.log.Behind().Seconds() })
+	figures.Gauge(set, "ledgerd_cluster_sync_proven",
+		"1 while each nats-server of the log says that it syncs each message; 0 where one does not, or does not tell.",
+		func() float64 { return figures.One(c.stats.syncProven.Load()) })
+	figures.Gauge(set, "ledgerd_cluster_makes_snapshots", "1 while the node makes the snapshots that others begin with.",
+		func() float64 { return figures.One(c.MakesSnapshots()) })
 }
 
 // Connected reports whether there is a connection to a server now.
@@ -98,5 +106,5 @@ func (c *Cluster) Trouble() string {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return strings.Join(append(all, slices.Sorted(maps.Values(c.trouble))...), "; ")
+	return strings.Join(append(all, slices.Sorted(maps.Values(c.faults))...), "; ")
 }

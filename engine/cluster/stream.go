@@ -17,6 +17,8 @@ const (
 	formatKey = "ledgerd-format"
 	idKey     = "ledgerd-ledger-id"
 	factsKey  = "ledgerd-facts"
+	// founderKey is there where the stream begins after the ledger that a node held: that node.
+	founderKey = "ledgerd-founder"
 
 	streamFormat = "1"
 	// goneLooks is how many looks in a row must find what cannot be before it is believed, and goneFor how long they must go on
@@ -45,33 +47,35 @@ func (c *Cluster) Facts(ctx context.Context) (ledgerID string, facts []byte, err
 	return info.Config.Metadata[idKey], facts, nil
 }
 
-// doubt is what looks find that cannot be, or should not: the first may err, all of them for a while do not. The zero value is
-// none.
-type doubt struct {
+// confirmer counts looks in a row that found what cannot be, or should not: the first may err, all of them for a while do not.
+// The zero value has counted none.
+type confirmer struct {
 	since time.Time
 	looks int
 }
 
-// lasts notes one more look that found it, and reports whether it is to be believed after it lasted for a while.
-func (d *doubt) lasts(patience time.Duration) bool {
-	if d.looks == 0 {
-		d.since = time.Now()
+// persisted counts one more look, and reports whether what they found is to be believed, because they went on for so long.
+func (c *confirmer) persisted(patience time.Duration) bool {
+	if c.looks == 0 {
+		c.since = time.Now()
 	}
-	d.looks++
-	return d.looks >= goneLooks && time.Since(d.since) >= patience
+	c.looks++
+	return c.looks >= goneLooks && time.Since(c.since) >= patience
 }
 
 // bind waits for the stream and returns it, once it is known to be the right one.
 func (c *Cluster) bind(ctx context.Context) (stream jetstream.Stream, info *jetstream.StreamInfo, err error) {
-	var missing doubt
-	err = c.insist(ctx, "looking for stream "+c.config.Stream, func(ctx context.Context) error {
+	var missing confirmer
+	err = c.retry(ctx, "looking for stream "+c.config.Stream, func(ctx context.Context) error {
 		stream, info, err = c.look(ctx)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			switch known := c.knownID() != ""; {
-			case known && missing.lasts(c.goneFor):
+			case known && missing.persisted(c.goneFor):
 				return fmt.Errorf("%w: there is none of this name", ErrRecreated)
-			case !known && c.config.MayWrite && missing.lasts(c.missingFor):
-				return c.create(ctx)
+			case !known && c.config.MayWrite && missing.persisted(c.missingFor):
+				if err = c.create(ctx); err == nil {
+					stream, info, err = c.look(ctx)
+				}
 			}
 		}
 		return err
@@ -88,43 +92,52 @@ func (c *Cluster) knownID() string {
 	return c.ledgerID
 }
 
-var errMadeNow = errors.New("the stream was made just now")
-
-// create makes the stream. Where another node is faster, its stream is the one. It never returns nil: the stream is looked
-// at again.
+// create makes the stream. Where another node is faster, its stream is the one.
 func (c *Cluster) create(ctx context.Context) error {
 	id := make([]byte, 16)
 	rand.Read(id) // never fails
+	metadata := map[string]string{
+		formatKey: streamFormat, idKey: hex.EncodeToString(id),
+		factsKey: base64.StdEncoding.EncodeToString(c.config.Facts),
+	}
+	if c.config.Founds {
+		metadata[founderKey] = c.config.NodeID
+	}
 	_, err := c.js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: c.config.Stream, Description: "the log of a ledger, written by ledgerd", Subjects: []string{c.config.subject()},
-		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: c.config.replicas(),
+		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: c.config.Replicas,
 		// Whatever limit an operator sets: a full stream refuses what is new. It forgets nothing.
 		Discard: jetstream.DiscardNew, MaxMsgs: -1, MaxBytes: -1, MaxConsumers: -1, MaxMsgsPerSubject: -1,
 		// Header lines beside the message count.
-		MaxMsgSize: 2 * maxMessageBytes, DenyDelete: true, AllowDirect: true, AllowAtomicPublish: true, Duplicates: 2 * time.Minute,
-		Metadata: map[string]string{
-			formatKey: streamFormat, idKey: hex.EncodeToString(id),
-			factsKey: base64.StdEncoding.EncodeToString(c.config.Facts),
-		},
+		MaxMsgSize: 2 * maxMessageBytes, DenyDelete: true, AllowAtomicPublish: true, Metadata: metadata,
 	})
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
-		return errMadeNow
+		return nil
 	case err != nil:
 		return fmt.Errorf("cannot make it: %w", err)
 	}
 	c.logger.Info("made the stream that nodes share", "stream", c.config.Stream, "ledger", hex.EncodeToString(id))
-	return errMadeNow
+	return nil
 }
 
 // look asks how the stream is now. Whatever is concluded from that is concluded from its answers alone: they are of the stream
 // that this node follows, and of a server that can know.
 func (c *Cluster) look(ctx context.Context) (jetstream.Stream, *jetstream.StreamInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if version := c.conn.ConnectedServerVersion(); version != "" { // else there is no connection, and no answer
+		if err := checkVersion(c.conn.ConnectedServerName(), version); err != nil {
+			return nil, nil, err
+		}
+	}
 	stream, err := c.js.Stream(ctx, c.config.Stream)
 	if err != nil {
 		return nil, nil, err
 	}
 	info := stream.CachedInfo()
+	// Messages are read from the leader, also where the stream lets others answer, which may lag: it is this that GetMsg decides by.
+	info.Config.AllowDirect = false
 	return stream, info, c.identify(info)
 }
 
@@ -137,7 +150,7 @@ var (
 )
 
 // led refuses what is told by a server that does not lead a stream, or not most of the others.
-func led(info *jetstream.StreamInfo) error {
+func checkQuorumLeader(info *jetstream.StreamInfo) error {
 	if info.Cluster == nil {
 		return nil // it is alone
 	}
@@ -162,7 +175,7 @@ func led(info *jetstream.StreamInfo) error {
 // identify refuses a stream that is not the one that this node follows, or that loses messages, and what is told of it by a
 // server that cannot know.
 func (c *Cluster) identify(info *jetstream.StreamInfo) error {
-	if err := led(info); err != nil {
+	if err := checkQuorumLeader(info); err != nil {
 		return err
 	}
 	m := info.Config.Metadata
@@ -176,9 +189,14 @@ func (c *Cluster) identify(info *jetstream.StreamInfo) error {
 		return fmt.Errorf("%w: its ledger is %s, this node's is %s", ErrRecreated, id, c.knownID())
 	}
 	k := &info.Config
-	limited := k.MaxMsgs > 0 || k.MaxBytes > 0 || k.MaxMsgsPerSubject > 0
-	if k.MaxAge > 0 || limited && k.Discard != jetstream.DiscardNew || k.Retention != jetstream.LimitsPolicy || k.Storage != jetstream.FileStorage {
-		return fmt.Errorf("%w: it must be kept in files, without a maximum age, and discard what is new", ErrUnsafe)
+	limited := k.MaxMsgs > 0 || k.MaxBytes > 0
+	forgets := k.MaxAge > 0 || k.Retention != jetstream.LimitsPolicy || limited && k.Discard != jetstream.DiscardNew
+	switch {
+	case forgets || k.Storage != jetstream.FileStorage || k.PersistMode != jetstream.DefaultPersistMode:
+		return fmt.Errorf("%w: it must be kept in files, written before it is acknowledged, have no maximum age, and discard what is new",
+			ErrUnsafe)
+	case k.MaxMsgsPerSubject > 0 && !k.DiscardNewPerSubject:
+		return fmt.Errorf("%w: with a maximum of messages per subject it must discard what is new per subject, too", ErrUnsafe)
 	}
 	c.mu.Lock()
 	c.ledgerID = id

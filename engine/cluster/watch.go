@@ -12,32 +12,31 @@ import (
 // watch asks once a second where the stream ends, and whether it is still the same. It returns why the stream cannot be
 // followed any more, or nil when ctx ends.
 func (c *Cluster) watch(ctx context.Context, l *Log) error {
-	ticker := time.NewTicker(askEvery)
+	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
-	defer c.clear(watching)
-	var odd doubt // that there is less than was taken
-	for {
+	defer c.clearFault(watching, false)
+	var odd confirmer // that the stream is gone, or does not go on from what was taken
+	for before := uint64(0); ; {
 		asked, taken := time.Now(), l.lastTaken()
-		var info *jetstream.StreamInfo
-		err := c.request(ctx, func(ctx context.Context) (err error) {
-			_, info, err = c.look(ctx)
-			return err
-		})
+		if taken != before {
+			before, odd = taken, confirmer{} // messages still come
+		}
+		_, info, err := c.look(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, jetstream.ErrStreamNotFound):
-			if odd.lasts(c.goneFor) {
+			if odd.persisted(c.goneFor) {
 				return fmt.Errorf("%w: there is none of this name", ErrRecreated)
 			}
-			c.troubled(watching, err)
+			c.setFault(watching, err)
 		case permanent(err):
 			return err
 		case err != nil:
-			c.troubled(watching, err)
+			c.setFault(watching, err)
 		default:
-			c.clear(watching)
-			if err := l.compare(asked, taken, info.State.LastSeq, &odd); err != nil {
+			c.clearFault(watching, true)
+			if err := l.compare(&odd, asked, taken, info.State); err != nil {
 				return err
 			}
 		}
@@ -58,16 +57,24 @@ func (l *Log) lastTaken() uint64 {
 	return l.taken
 }
 
-// compare notes where the stream ended when that was asked. taken is what was taken in before the question, odd that answers
-// told of less.
-func (l *Log) compare(asked time.Time, taken, last uint64, odd *doubt) error {
-	if last >= taken {
-		l.told(asked, last)
-		*odd = doubt{}
+// compare notes where the stream ended when that was asked. taken is what was taken in before the question. It returns why the
+// stream does not go on from there, once that has lasted.
+func (l *Log) compare(odd *confirmer, asked time.Time, taken uint64, state jetstream.StreamState) error {
+	if state.LastSeq >= taken {
+		l.noteEnd(asked, state.LastSeq)
+	}
+	var err error
+	switch {
+	case state.LastSeq < taken:
+		err = fmt.Errorf("%w: it ends with message %d, message %d was taken", ErrShortened, state.LastSeq, taken)
+	case state.FirstSeq > taken+1:
+		err = fmt.Errorf("%w: it begins with message %d, message %d comes next", ErrPurged, state.FirstSeq, taken+1)
+	default:
+		*odd = confirmer{}
 		return nil
 	}
-	if odd.lasts(l.cluster.goneFor) {
-		return fmt.Errorf("%w: it ends with message %d, message %d was taken", ErrShortened, last, taken)
+	if !odd.persisted(l.cluster.goneFor) {
+		return nil
 	}
-	return nil
+	return err
 }

@@ -63,7 +63,12 @@ func (d *Dir) BindVotes(skip bool) error {
 // BindCluster binds the directory to the ledger of a cluster and its facts, or refuses another ledger or other
 // facts. A directory that is not yet bound to a cluster must not hold a ledger. Where BindFilter or
 // BindSource has bound it, the facts must agree; everything else is taken from the facts.
-func (d *Dir) BindCluster(ledgerID string, f Facts) error {
+func (d *Dir) BindCluster(ledgerID string, f Facts) error { return d.bindCluster(ledgerID, f, false) }
+
+// FoundCluster is BindCluster for the node that begins the ledger of a cluster: with the ledger that its directory holds.
+func (d *Dir) FoundCluster(ledgerID string, f Facts) error { return d.bindCluster(ledgerID, f, true) }
+
+func (d *Dir) bindCluster(ledgerID string, f Facts, founds bool) error {
 	return d.update(func(n *nodeFile) error {
 		switch bound := n.facts(); {
 		case n.LedgerID == ledgerID:
@@ -73,8 +78,8 @@ func (d *Dir) BindCluster(ledgerID string, f Facts) error {
 			return nil
 		case n.LedgerID != "":
 			return fmt.Errorf("data directory %s follows the ledger %s, and the stream holds %s: the stream was created anew; restore it, or choose another --data-dir", d.path, n.LedgerID, ledgerID)
-		case n.Root != "" || n.Import != nil || d.mustBeNew() != nil:
-			return fmt.Errorf("data directory %s holds a ledger of its own: a node of a cluster needs an empty one, choose it with --data-dir", d.path)
+		case !founds && (n.Root != "" || n.Import != nil || d.mustBeNew() != nil):
+			return fmt.Errorf("data directory %s holds a ledger of its own: only the node that founds a cluster, with --role all and a log that is not there yet, may bring one; choose an empty directory with --data-dir", d.path)
 		case n.Source != nil && *n.Source != f.Source:
 			return fmt.Errorf("data directory %s is of the source %q, the cluster's is %q: choose another --data-dir", d.path, *n.Source, f.Source)
 		case n.Source != nil && flagsOf(n.Filter) != flagsOf(f.Filter):

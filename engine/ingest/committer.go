@@ -65,7 +65,7 @@ func (c *committer) makeDurable(ctx context.Context, b *batch) error {
 		return err
 	}
 	now := time.Now()
-	if c.Dir != nil && len(b.Records) > 0 && (c.Shortage() != "" || now.Sub(c.checked) >= SpaceRetry) {
+	if c.Dir != nil && len(b.Records) > 0 && (c.short.Load() != nil || now.Sub(c.checked) >= SpaceRetry) {
 		c.checked = now
 		if err := c.requireFree(c.MinFreeBytes); err != nil {
 			return err
@@ -88,8 +88,11 @@ func (c *committer) makeDurable(ctx context.Context, b *batch) error {
 
 // share appends a batch to the shared log, unless it is there: makeDurable is called again if the own log has no space.
 func (c *committer) share(ctx context.Context, b *batch) error {
-	if b.shared {
+	switch {
+	case b.shared:
 		return nil
+	case c.resigned.Load():
+		return errResigned
 	}
 	now := time.Now()
 	c.commitsAt.Store(&now)
@@ -109,6 +112,10 @@ func (c *committer) share(ctx context.Context, b *batch) error {
 		err: fmt.Errorf("cannot commit slot %d to the shared log: %w", b.slot(), err),
 	}
 }
+
+// errResigned ends a node that left the shared log while its disk was full. What it applied and another node may have written
+// in another order cannot be taken back: it starts again from what it holds.
+var errResigned = fmt.Errorf("%w: its disk was full, and it let another one write; start it again, it then waits for its turn", ledger.ErrDeposed)
 
 // note saves in the data directory what no record of the log says: that the source emits statuses,
 // before that has an effect, and the root, once it is durable.

@@ -24,9 +24,11 @@
 //
 // # Failures
 //
-// A full disk pauses ingest until there is space. A disk or a shared log that fails, and a contradiction of a live source,
-// stop ingest for good. Reads go on in these cases. A node fences itself off, and answers nothing any more, if its
-// state differs from the log or from its snapshot.
+// A full disk pauses ingest until there is space; the writer of a shared log resigns after Config.MaxLag, and ends once
+// there is space, since another node may have written meanwhile. A disk or a shared log that fails, and a contradiction
+// of a live source, stop ingest for good. Reads go on in these cases. A node that the shared log was purged past
+// ends: it must begin anew. A node fences itself off, and answers nothing any more, if its state differs from the log
+// or from its snapshot.
 //
 // # Shared log
 //

@@ -269,7 +269,9 @@ func (l *loop) lead() (*ledger.ResumePoint, error) {
 	if err := l.flush(); err != nil {
 		return nil, err
 	}
-	l.seq.ResumeSource()
+	if tip := l.seq.Chain().Tip; tip == nil || !tip.Base { // the source shows what builds on an import for the first time
+		l.seq.ResumeSource()
+	}
 	l.leads.Store(true)
 	l.Logger.Info("this node writes the shared log now", "record", uint64(l.seq.Version()), "slot", uint64(l.seq.Chain().TipSlot()))
 	return l.ResumePoint(), nil

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,8 +14,8 @@ import (
 type SharedLog interface {
 	// Follow passes every commit after the point to take, in order, whole. It returns nil when this node has become the
 	// log's writer and everything before was taken; a node that only reads never becomes it. Otherwise it returns ctx's
-	// error, what take returned, or why the log cannot be followed (recreated, shortened, purged past the point,
-	// damaged). take returns when the commit was carried out, so a fast implementation reads ahead meanwhile.
+	// error, what take returned, or why the log cannot be followed (recreated, shortened, damaged; ledger.ErrPurged: the node
+	// must begin with a newer snapshot). take returns when the commit was carried out, so a fast implementation reads ahead meanwhile.
 	Follow(ctx context.Context, from ledger.LogPoint, take func(commit []*ledger.Record) error) error
 	// Commit appends a commit after all that was followed or committed before; it returns when the log acknowledged all
 	// of it. ledger.ErrDeposed: another node is the writer now, and no node will ever see this commit.
@@ -84,7 +85,8 @@ func (f *feeder) call(ctx context.Context, do func() error) error {
 }
 
 // follow follows the shared log after a point until the node is its writer, and then returns true. If following fails,
-// ingest stops and reads go on; but if the node never knew that it held the whole log, follow returns the error.
+// ingest stops and reads go on; but if the node never knew that it held the whole log, or was purged past, follow returns the
+// error.
 func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool, err error) {
 	refused := false // the loop takes nothing more, and knows why
 	call := func(do func() error) error {
@@ -113,8 +115,8 @@ func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool,
 		return true, nil
 	}
 	err = fmt.Errorf("cannot follow the shared log: %w", err)
-	if !f.knows() {
-		return false, err // who started the node is there to see it
+	if !f.knows() || errors.Is(err, ledger.ErrPurged) {
+		return false, err // who started the node is there to see it, or starts it again
 	}
 	stop := &stopError{why: "the shared log cannot be followed; reads go on until a person looks", err: err}
 	_ = call(func() error { return stop })

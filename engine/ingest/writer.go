@@ -102,6 +102,7 @@ type Writer struct {
 	free   atomic.Uint64          // bytes of the disk, when they were read last
 
 	leads     atomic.Bool               // the node is the writer of the shared log
+	resigned  atomic.Bool               // it was, and its disk was full: it commits nothing more
 	began     atomic.Pointer[time.Time] // when it began to follow the shared log; nil: not yet
 	commitsAt atomic.Pointer[time.Time] // since when a commit waits for the shared log; nil: none does
 }
@@ -174,12 +175,12 @@ func (w *Writer) DiskFailure() error {
 	return nil
 }
 
-// Shortage returns why ingest waits for the disk, "" while it does not.
-func (w *Writer) Shortage() string {
+// Shortage returns why ingest waits for the disk, "" while it does not, and whether the node left the shared log for that.
+func (w *Writer) Shortage() (why string, resigned bool) {
 	if why := w.short.Load(); why != nil {
-		return *why
+		return *why, w.resigned.Load()
 	}
-	return ""
+	return "", false
 }
 
 // DiskPauses returns how often ingest waited for the disk.
@@ -215,13 +216,18 @@ func (w *Writer) fence(err error) {
 }
 
 // waitForSpace calls try until it does not fail for want of space. Meanwhile ingest waits, and the source with it: a
-// call that failed for want of space has done nothing, so nothing is lost.
+// call that failed for want of space has done nothing, so nothing is lost. The writer of a shared log resigns after MaxLag;
+// once there is space, it gets an error that matches ledger.ErrDeposed.
 func (w *Writer) waitForSpace(ctx context.Context, try func() error) error {
+	var began time.Time
 	for {
 		err := try()
 		if !errors.Is(err, wal.ErrNoSpace) {
 			if err == nil && w.short.Swap(nil) != nil {
 				w.Logger.Info("ingest goes on: the disk takes what is written again")
+			}
+			if err == nil && w.resigned.Load() {
+				return errResigned
 			}
 			return err
 		}
@@ -230,8 +236,13 @@ func (w *Writer) waitForSpace(ctx context.Context, try func() error) error {
 			why = "no further file can be opened"
 		}
 		if w.short.Swap(&why) == nil {
+			began = time.Now()
 			w.pauses.Add(1)
 			w.Logger.Error(why+": ingest waits", "error", err)
+		}
+		if w.leads.Load() && time.Since(began) >= w.MaxLag && !w.resigned.Swap(true) {
+			w.Logger.Error(why + " for too long: another node may write the shared log, and this one ends once that has passed")
+			w.resign()
 		}
 		select {
 		case <-time.After(SpaceRetry):

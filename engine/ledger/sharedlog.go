@@ -41,5 +41,8 @@ func (r *Record) Digest() RecordDigest {
 	return sha256.Sum256(b)
 }
 
-// ErrDeposed says that another node became the writer of the log.
-var ErrDeposed = errors.New("another node became the writer of the log")
+// ErrDeposed says that this node was the writer of the shared log, and that another one is, or may become it.
+var ErrDeposed = errors.New("this node is not the writer of the shared log any more")
+
+// ErrPurged says that the shared log begins after what a node needs next: it must begin with a newer snapshot.
+var ErrPurged = errors.New("the stream was purged past what this node needs next")

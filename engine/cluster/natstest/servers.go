@@ -11,12 +11,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats.go"
 )
 
 const (
@@ -32,6 +31,7 @@ type Servers struct {
 	program string
 	members []*server
 	routes  map[[2]int]*Proxy // from the first to the second
+	lines   []string          // that their configurations have beside the rest
 }
 
 type server struct {
@@ -42,10 +42,10 @@ type server struct {
 	ended                   chan struct{} // closed when the process is gone
 }
 
-// Start starts n servers that end with the test, and waits until they are ready.
-func Start(t testing.TB, n int) *Servers {
+// Start starts n servers that end with the test, and waits until they are ready. The lines are added to their configuration.
+func Start(t testing.TB, n int, lines ...string) *Servers {
 	t.Helper()
-	s := &Servers{t: t, program: Program(t), routes: make(map[[2]int]*Proxy)}
+	s := &Servers{t: t, program: Program(t), routes: make(map[[2]int]*Proxy), lines: lines}
 	dir := storeDir(t)
 	for i := range n {
 		m := &server{name: fmt.Sprintf("s%d", i), dir: filepath.Join(dir, fmt.Sprint(i)), clients: freeAddr(t), routes: freeAddr(t), health: freeAddr(t)}
@@ -126,6 +126,9 @@ func (s *Servers) configOf(i int) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "server_name: %q\nlisten: %q\nhttp: %q\nmax_payload: 1MB\n", m.name, m.clients, m.health)
 	fmt.Fprintf(&b, "jetstream { store_dir: %q, sync_interval: always, max_memory_store: 64MB, max_file_store: 4GB }\n", m.dir)
+	for _, line := range s.lines {
+		fmt.Fprintln(&b, line)
+	}
 	if len(s.members) == 1 {
 		return b.Bytes()
 	}
@@ -156,12 +159,7 @@ func (s *Servers) URLs() []string {
 
 // Index returns which server has a name, as JetStream tells of leaders; -1: none.
 func (s *Servers) Index(name string) int {
-	for i, m := range s.members {
-		if m.name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(s.members, func(m *server) bool { return m.name == name })
 }
 
 // Kill ends a server with SIGKILL. One that does not run is left alone.
@@ -175,7 +173,7 @@ func (s *Servers) Kill(i int) {
 	m.process = nil
 }
 
-// Restart starts a server that does not run, where it stood, and waits until it takes clients.
+// Restart starts a server that does not run, where it stood. It takes clients a moment later.
 func (s *Servers) Restart(i int) {
 	s.t.Helper()
 	m := s.members[i]
@@ -195,18 +193,6 @@ func (s *Servers) Restart(i int) {
 		_ = process.Wait()
 		close(ended)
 	}(m.ended)
-	s.wait("server "+m.name+" takes clients", func() error {
-		select {
-		case <-m.ended:
-			s.t.Fatalf("server %s ended: %s", m.name, m.said())
-		default:
-		}
-		c, err := net.Dial("tcp", m.clients)
-		if err != nil {
-			return err
-		}
-		return c.Close()
-	})
 }
 
 // Save keeps what a server that does not run has on disk. What it returns puts that back, also where it does not run: as a
@@ -256,17 +242,21 @@ func (s *Servers) Heal() {
 // messages cannot, and it gives its vote to none whose log ends before its own.
 func (s *Servers) WaitReady() {
 	s.t.Helper()
-	for i, m := range s.members {
+	for _, m := range s.members {
 		if m.process == nil {
 			continue
 		}
-		s.wait("JetStream answers through "+m.name, func() error { return answers(s.URL(i)) })
 		s.wait(m.name+" holds all of its streams", m.healthy)
 	}
 }
 
 // healthy asks a server whether it holds all that it should.
 func (m *server) healthy() error {
+	select {
+	case <-m.ended:
+		return errors.New("it has ended")
+	default:
+	}
 	client := http.Client{Timeout: 2 * time.Second}
 	defer client.CloseIdleConnections()
 	answer, err := client.Get("http://" + m.health + "/healthz")
@@ -279,23 +269,6 @@ func (m *server) healthy() error {
 	}
 	says, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
 	return errors.Join(fmt.Errorf("it answers %s: %s", answer.Status, says), err)
-}
-
-// answers asks for something that only the leader of all knows.
-func answers(url string) error {
-	c, err := nats.Connect(url)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	answer, err := c.Request("$JS.API.STREAM.NAMES", nil, 2*time.Second)
-	if err != nil {
-		return err
-	}
-	if bytes.Contains(answer.Data, []byte(`"error"`)) {
-		return fmt.Errorf("it answers %s", answer.Data)
-	}
-	return nil
 }
 
 // wait looks until something holds.

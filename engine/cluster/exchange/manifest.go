@@ -1,9 +1,7 @@
-package cluster
+package exchange
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"ledgerd/engine/cluster"
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
@@ -50,24 +49,9 @@ type Manifest struct {
 
 // File is one file of a snapshot: parts of 8 MiB, the last one of what is left.
 type File struct {
-	Name  string     `json:"name"`
-	Bytes int64      `json:"bytes"`
-	Parts []PartHash `json:"parts"`
-}
-
-// PartHash is the SHA-256 of a part.
-type PartHash [sha256.Size]byte
-
-// MarshalText returns the hash in hexadecimal digits.
-func (h PartHash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
-
-// UnmarshalText is the inverse of MarshalText.
-func (h *PartHash) UnmarshalText(text []byte) error {
-	if len(text) != 2*len(h) {
-		return fmt.Errorf("a hash of %d digits", len(text))
-	}
-	_, err := hex.Decode(h[:], text)
-	return err
+	Name  string   `json:"name"`
+	Bytes int64    `json:"bytes"`
+	Parts []string `json:"parts"` // the SHA-256 of each, in hexadecimal digits
 }
 
 // Bytes returns how much the files have together.
@@ -89,7 +73,7 @@ func partsOf(bytes int64) int { return int((bytes + partBytes - 1) / partBytes) 
 func (f *File) partSize(i int) int { return int(min(partBytes, f.Bytes-int64(i)*partBytes)) }
 
 // object returns the name of a part in the object store. It holds the hash: what has the same name is the same.
-func (f *File) object(i int) string { return fmt.Sprintf("%s/%06d/%x", f.Name, i, f.Parts[i]) }
+func (f *File) object(i int) string { return fmt.Sprintf("%s/%06d/%s", f.Name, i, f.Parts[i]) }
 
 func manifestName(v ledger.Version) string { return fmt.Sprintf("%s%020d", manifestStart, uint64(v)) }
 
@@ -114,7 +98,7 @@ func decodeManifest(b []byte) (*Manifest, error) {
 		return nil, errors.New("cannot read a manifest: more follows")
 	}
 	if m.Format != manifestFormat {
-		return nil, fmt.Errorf("%w: a manifest of format %d", ErrFormat, m.Format)
+		return nil, fmt.Errorf("%w: a manifest of format %d", cluster.ErrFormat, m.Format)
 	}
 	if len(m.Files) == 0 || len(m.Files) > maxFiles || m.Version == 0 {
 		return nil, fmt.Errorf("a manifest of %d files at version %d", len(m.Files), m.Version)

@@ -1,0 +1,459 @@
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"ledgerd/engine/cluster"
+	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/codec"
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestExchange runs what needs servers of a stream on the same three.
+func TestExchange(t *testing.T) {
+	s := natstest.Start(t, 3)
+	for name, run := range map[string]func(*testing.T, *natstest.Servers){
+		"a snapshot is offered and fetched":   testSnapshotIsOfferedAndFetched,
+		"a fetch goes on where it was cut":    testFetchGoesOn,
+		"a corrupt part is refused":           testCorruptPartIsRefused,
+		"an incomplete snapshot is passed":    testIncompleteSnapshotIsPassedOver,
+		"a maker that is none offers nothing": testMakerThatIsNoneOffersNothing,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, s)
+		})
+	}
+}
+
+// open opens the exchange beside a stream.
+func open(t *testing.T, config cluster.Config) *Exchange {
+	t.Helper()
+	config.Logger = slog.New(slog.DiscardHandler)
+	c, err := cluster.Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return New(c)
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for late := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("it never came that %s", what)
+		}
+	}
+}
+
+// maker is a writer that offers snapshots, of files that are no snapshots.
+type maker struct {
+	*Exchange
+	t       *testing.T
+	random  *rand.Rand
+	dir     string
+	records []*ledger.Record
+}
+
+func newMaker(t *testing.T, s *natstest.Servers, stream string) *maker {
+	t.Helper()
+	x := open(t, cluster.Config{Servers: s.URLs(), Stream: stream, NodeID: "maker", MayWrite: true, MayMakeSnapshots: true})
+	if err := x.cluster.Log().Follow(t.Context(), ledger.LogPoint{}, func([]*ledger.Record) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it makes the snapshots", x.cluster.MakesSnapshots)
+	return &maker{Exchange: x, t: t, random: rand.New(rand.NewPCG(8, 0)), dir: t.TempDir()}
+}
+
+// commit writes so many records, of which each leads to another state.
+func (w *maker) commit(records int) {
+	w.t.Helper()
+	var commit []*ledger.Record
+	for range records {
+		v := ledger.Version(len(w.records) + 1)
+		r := &ledger.Record{Version: v, Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed, Slot: ledger.Slot(v), FirstSeq: 1}
+		r.StateHash[0] = w.random.Uint64()
+		commit, w.records = append(commit, r), append(w.records, r)
+	}
+	if err := w.cluster.Log().Commit(w.t.Context(), commit); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// file makes a file of so many bytes, if there is none of the name, and returns its parts.
+func (w *maker) file(name string, size int) *File {
+	w.t.Helper()
+	path := filepath.Join(w.dir, name)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		b = make([]byte, size)
+		for i := range b {
+			b[i] = byte(w.random.Uint32())
+		}
+		err = os.WriteFile(path, b, 0o600)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	f := &File{Name: name, Bytes: int64(len(b))}
+	for ; len(b) > 0; b = b[min(partBytes, len(b)):] {
+		f.Parts = append(f.Parts, hashOf(b[:min(partBytes, len(b))]))
+	}
+	return f
+}
+
+// at is what a snapshot of a version says of itself.
+func (w *maker) at(v ledger.Version) Snapshot {
+	r := w.records[v-1]
+	return Snapshot{Version: v, Slot: r.Slot, StateHash: r.StateHash}
+}
+
+// newest is at of the newest version.
+func (w *maker) newest() Snapshot { return w.at(ledger.Version(len(w.records))) }
+
+func (w *maker) mustOffer(what Snapshot, names ...string) {
+	w.t.Helper()
+	if err := w.Offer(w.t.Context(), vfs.Disk{}, w.dir, names, what); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// mustFetch fails unless the newest snapshot that a node is offered is of a version and of the maker's files alone.
+func (w *maker) mustFetch(x *Exchange, v ledger.Version, names ...string) {
+	w.t.Helper()
+	all, err := x.Offered(w.t.Context())
+	if err != nil || all[0].Version != v {
+		w.t.Fatalf("offered is %v (%v), want version %d", all, err, v)
+	}
+	dir := w.t.TempDir()
+	if err := x.Fetch(w.t.Context(), all[0], vfs.Disk{}, dir, nil); err != nil {
+		w.t.Fatal(err)
+	}
+	w.mustHold(dir, names...)
+}
+
+// mustHold fails unless a directory holds the maker's files, and nothing else.
+func (w *maker) mustHold(dir string, names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		want, got := mustRead(w.t, filepath.Join(w.dir, name)), mustRead(w.t, filepath.Join(dir, name))
+		if !bytes.Equal(got, want) {
+			w.t.Fatalf("%s: %d bytes, want the maker's %d", name, len(got), len(want))
+		}
+	}
+	all, err := os.ReadDir(dir)
+	if err != nil || len(all) != len(names) {
+		w.t.Fatalf("the directory holds %v (%v), want %v", all, err, names)
+	}
+}
+
+// objects returns what the object store holds.
+func (w *maker) objects() *objects {
+	w.t.Helper()
+	id, _, err := w.cluster.Facts(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	o, err := w.open(w.t.Context(), id, false)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return o
+}
+
+func mustRead(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func testSnapshotIsOfferedAndFetched(t *testing.T, s *natstest.Servers) {
+	w := newMaker(t, s, "shots")
+	reader := open(t, cluster.Config{Servers: s.URLs(), Stream: "shots", NodeID: "r", MayMakeSnapshots: true})
+	if _, err := reader.Offered(t.Context()); !errors.Is(err, ErrNoSnapshot) {
+		t.Fatalf("before the first: err = %v, want %v", err, ErrNoSnapshot)
+	}
+	if err := reader.Offer(t.Context(), vfs.Disk{}, w.dir, nil, Snapshot{Version: 1}); !errors.Is(err, ErrNotMaker) {
+		t.Fatalf("who does not make them: err = %v, want %v", err, ErrNotMaker)
+	}
+	history := w.file("history-1.blocks", partBytes+5)
+	stored := "" // id of the object that holds the first part
+	for i, state := range []string{"a.state", "b.state", "c.state"} {
+		w.commit(3)
+		w.file(state, 1000*(i+1))
+		v := ledger.Version(len(w.records) - 1) // in the middle of its commit
+		w.mustOffer(w.at(v), history.Name, state)
+		w.mustFetch(reader, v, history.Name, state)
+		o := w.objects()
+		if part := o.held[history.object(0)]; part == nil || stored != "" && part.NUID != stored {
+			t.Errorf("a part that was there is stored again, or gone: %v", part)
+		} else {
+			stored = part.NUID
+		}
+		// A node goes on from there.
+		n := open(t, cluster.Config{Servers: s.URLs(), Stream: "shots", NodeID: "n"})
+		err := n.cluster.Log().Follow(t.Context(), ledger.PointAfter(w.records[v-1]), func(commit []*ledger.Record) error {
+			if commit[0].Version != v+1 {
+				t.Errorf("version %d follows the snapshot of %d", commit[0].Version, v)
+			}
+			return io.EOF
+		})
+		if !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+	}
+	// The two newest are there, with what they name; of the stream, what is after the older one.
+	if o := w.objects(); len(o.held) != 2+2+2 || len(o.versions()) != 2 {
+		t.Errorf("%d objects, manifests of %v", len(o.held), o.versions())
+	}
+	if _, err := w.cluster.RecordAt(t.Context(), 3); !errors.Is(err, cluster.ErrPurged) {
+		t.Errorf("a record before the older snapshot: %v", err)
+	}
+	if r, err := w.cluster.RecordAt(t.Context(), 5); err != nil || r.StateHash != w.records[4].StateHash {
+		t.Errorf("the record of the older snapshot: %v", err)
+	}
+
+	// What was being stored when a node died goes with the next. A part that lost a message is sent again.
+	o := w.objects()
+	if _, err := w.cluster.JetStream().Publish(t.Context(), o.chunkSubject("orphan"), []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.stream.Purge(t.Context(), jetstream.WithPurgeSubject(o.chunkSubject(stored)), jetstream.WithPurgeKeep(3)); err != nil {
+		t.Fatal(err)
+	}
+	w.commit(1)
+	w.mustOffer(w.newest(), history.Name, "c.state")
+	if o := w.objects(); o.chunks["orphan"] != 0 || !o.whole(history.object(0), partBytes) {
+		t.Errorf("the orphan has %d messages, the first part is whole: %t", o.chunks["orphan"], o.whole(history.object(0), partBytes))
+	}
+	w.mustFetch(reader, 10, history.Name, "c.state")
+
+	// The other node makes them when this one could not: it leaves it to others.
+	lying := w.newest()
+	lying.StateHash[0]++
+	if err := w.Offer(t.Context(), vfs.Disk{}, w.dir, []string{"c.state"}, lying); !errors.Is(err, cluster.ErrOtherLedger) {
+		t.Errorf("an offer of another state: err = %v, want %v", err, cluster.ErrOtherLedger)
+	}
+	eventually(t, "the reader makes the snapshots", reader.cluster.MakesSnapshots)
+	if w.cluster.MakesSnapshots() {
+		t.Error("who failed to offer one makes them still")
+	}
+}
+
+// testFetchGoesOn cuts a fetch after its first part, damages one that it had, and lets it begin anew.
+func testFetchGoesOn(t *testing.T, s *natstest.Servers) {
+	w := newMaker(t, s, "cut")
+	w.commit(2)
+	w.file("big.state", 3*partBytes+1)
+	w.file("small.state", 10)
+	w.mustOffer(w.newest(), "small.state", "big.state")
+	proxy := natstest.NewProxy(t, s.Addr(2))
+	reader := open(t, cluster.Config{Servers: []string{"nats://" + proxy.Addr()}, Stream: "cut", NodeID: "r"})
+	all, err := reader.Offered(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, dir := all[0], t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	err = reader.Fetch(ctx, m, vfs.Disk{}, dir, func(done, total int64) {
+		if done > 2*partBytes {
+			proxy.Cut()
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("the fetch that was cut: err = %v", err)
+	}
+	part := filepath.Join(dir, "big.state"+fetchSuffix)
+	half := mustRead(t, part)
+	half[partBytes+7] ^= 1
+	if err := os.WriteFile(part, half, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Heal()
+	var told int64
+	received := func() uint64 { return reader.cluster.JetStream().Conn().Stats().InBytes }
+	before := received()
+	if err := reader.Fetch(t.Context(), m, vfs.Disk{}, dir, func(done, _ int64) { told = done }); err != nil {
+		t.Fatal(err)
+	}
+	w.mustHold(dir, "small.state", "big.state")
+	if got := received() - before; told != m.Bytes() || got > 5*partBytes/2 {
+		t.Errorf("%d bytes of %d were told, %d received anew; want two parts of %d and one of a byte", told, m.Bytes(), got, partBytes)
+	}
+}
+
+// testCorruptPartIsRefused stores something else in the place of a part, and another record in that of a manifest's.
+func testCorruptPartIsRefused(t *testing.T, s *natstest.Servers) {
+	w := newMaker(t, s, "corrupt")
+	w.commit(2)
+	name := w.file("a.state", 5000).object(0)
+	w.mustOffer(w.newest(), "a.state")
+	all, err := w.Offered(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, o, dir := all[0], w.objects(), t.TempDir()
+	for what, content := range map[string][]byte{"another": make([]byte, 5000), "a shorter": make([]byte, 4), "a longer": make([]byte, 5001)} {
+		if err := o.put(t.Context(), name, content); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Fetch(t.Context(), m, vfs.Disk{}, dir, nil); !errors.Is(err, errBadPart) {
+			t.Errorf("%s part: err = %v, want %v", what, err, errBadPart)
+		}
+	}
+	if all, _ := os.ReadDir(dir); len(all) > 1 || len(all) == 1 && !strings.HasSuffix(all[0].Name(), fetchSuffix) {
+		t.Errorf("the directory holds %v", all)
+	}
+	if bad, failures := w.partsBad.Get(), w.fetchFailures.Get(); bad != 3 || failures != 3 {
+		t.Errorf("%d bad parts, %d failures", bad, failures)
+	}
+	other := *m
+	other.Record = codec.AppendRecord(nil, w.records[0])
+	if err := w.Fetch(t.Context(), &other, vfs.Disk{}, dir, nil); !errors.Is(err, cluster.ErrOtherLedger) {
+		t.Errorf("another record: err = %v, want %v", err, cluster.ErrOtherLedger)
+	}
+}
+
+// testIncompleteSnapshotIsPassedOver takes a part of the newest snapshot away, and a message of another's: a node that begins is
+// offered the older one that is whole, and what only a snapshot that is not whole would let go stays in the stream.
+func testIncompleteSnapshotIsPassedOver(t *testing.T, s *natstest.Servers) {
+	w := newMaker(t, s, "incomplete")
+	offer := func(name string) (ledger.Version, string) {
+		w.commit(1)
+		part := w.file(name, 1000).object(0)
+		w.mustOffer(w.newest(), name)
+		return w.newest().Version, part
+	}
+	newestIs := func(want ledger.Version) {
+		t.Helper()
+		if all, err := w.Offered(t.Context()); err != nil || all[0].Version != want {
+			t.Errorf("offered are %v (%v), want version %d", all, err, want)
+		}
+	}
+	a, partOfA := offer("a.state")
+	b, partOfB := offer("b.state")
+	newestIs(b)
+	o := w.objects()
+	if err := o.remove(t.Context(), o.held[partOfB]); err != nil {
+		t.Fatal(err)
+	}
+	newestIs(a)
+	c, partOfC := offer("c.state") // b does not count: a is kept, and the stream after it
+	newestIs(c)
+	if got := w.objects().versions(); len(got) != 2 || got[0] != c || got[1] != a {
+		t.Errorf("there are snapshots of %v, want %d and %d", got, c, a)
+	}
+	if _, err := w.cluster.RecordAt(t.Context(), a); err != nil {
+		t.Errorf("the record of the snapshot that is kept: %v", err)
+	}
+	o = w.objects()
+	if err := o.purge(t.Context(), o.chunkSubject(o.held[partOfC].NUID)); err != nil {
+		t.Fatal(err)
+	}
+	newestIs(a)
+	if err := o.remove(t.Context(), o.held[partOfA]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Offered(t.Context()); !errors.Is(err, ErrNoSnapshot) {
+		t.Errorf("none is whole: err = %v, want %v", err, ErrNoSnapshot)
+	}
+}
+
+// closing is a disk that tells when a file is closed.
+type closing struct {
+	vfs.Disk
+	closed func()
+}
+
+type closingFile struct {
+	vfs.File
+	closed func()
+}
+
+func (d closing) Open(name string) (vfs.File, error) {
+	f, err := d.Disk.Open(name)
+	return closingFile{f, d.closed}, err
+}
+
+func (f closingFile) Close() error {
+	f.closed()
+	return f.File.Close()
+}
+
+// testMakerThatIsNoneOffersNothing loses the turn when all parts are there.
+func testMakerThatIsNoneOffersNothing(t *testing.T, s *natstest.Servers) {
+	w := newMaker(t, s, "turns")
+	w.commit(1)
+	w.file("a.state", 1000)
+	disk := closing{closed: w.cluster.LeaveSnapshots}
+	if err := w.Offer(t.Context(), disk, w.dir, []string{"a.state"}, w.newest()); !errors.Is(err, ErrNotMaker) {
+		t.Errorf("err = %v, want %v", err, ErrNotMaker)
+	}
+	if _, err := w.Offered(t.Context()); !errors.Is(err, ErrNoSnapshot) {
+		t.Errorf("who lost the turn offers: err = %v, want %v", err, ErrNoSnapshot)
+	}
+}
+
+// TestHostileManifestsAreRefused names what no maker names.
+func TestHostileManifestsAreRefused(t *testing.T) {
+	record := &ledger.Record{Version: 1, Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed, Slot: 1, FirstSeq: 1}
+	good := Manifest{
+		Format: 1, Ledger: "id", Snapshot: Snapshot{Version: 1, StateHash: record.StateHash}, Record: codec.AppendRecord(nil, record),
+		Files: []File{{"a.state", 10, make([]string, 1)}},
+	}
+	tests := map[string]func(*Manifest){
+		"":                        func(*Manifest) {},
+		"another format":          func(m *Manifest) { m.Format = 2 },
+		"no files":                func(m *Manifest) { m.Files = nil },
+		"a way out":               func(m *Manifest) { m.Files[0].Name = "../node.json" },
+		"a path":                  func(m *Manifest) { m.Files[0].Name = "a/b" },
+		"a hidden file":           func(m *Manifest) { m.Files[0].Name = ".a" },
+		"no name":                 func(m *Manifest) { m.Files[0].Name = "" },
+		"an unfinished file":      func(m *Manifest) { m.Files[0].Name = "a" + fetchSuffix },
+		"a name twice":            func(m *Manifest) { m.Files = append(m.Files, m.Files[0]) },
+		"less than nothing":       func(m *Manifest) { m.Files[0].Bytes = -1 },
+		"more than its parts":     func(m *Manifest) { m.Files[0].Bytes = partBytes + 1 },
+		"more than anything":      func(m *Manifest) { m.Files[0].Bytes = 1 << 62 },
+		"another state":           func(m *Manifest) { m.StateHash[1]++ },
+		"another version":         func(m *Manifest) { m.Version++ },
+		"a record that cannot be": func(m *Manifest) { m.Record = m.Record[1:] },
+	}
+	for name, change := range tests {
+		m := good
+		m.Files = append([]File(nil), good.Files...)
+		change(&m)
+		b, err := json.Marshal(&m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decodeManifest(b); (err == nil) != (name == "") {
+			t.Errorf("%s: err = %v", name, err)
+		}
+	}
+	if v, ok := manifestVersion(manifestName(77)); !ok || v != 77 {
+		t.Errorf("manifestVersion(%s) = %d, %t", manifestName(77), v, ok)
+	}
+}

@@ -1,0 +1,99 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// checkVersion returns ErrOldServer for a nats-server before 2.12, the first with atomic batches.
+func checkVersion(server, version string) error {
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil || major < 2 || major == 2 && minor < 12 {
+		return fmt.Errorf("%w: server %q is of version %q", ErrOldServer, server, version)
+	}
+	return nil
+}
+
+const (
+	// syncQuestion reaches all servers. They answer only an account that the operator lets ask.
+	syncQuestion = "$SYS.REQ.SERVER.PING.JSZ"
+	syncEvery    = 10 * time.Minute
+)
+
+// watchSync asks again and again whether the servers that hold the stream sync each message before they acknowledge it.
+func (c *Cluster) watchSync() {
+	told := ""
+	for {
+		pause := time.Second
+		if _, info, err := c.look(c.ctx); err == nil {
+			pause = syncEvery
+			err = c.proveSync(info)
+			c.stats.syncProven.Store(err == nil)
+			switch {
+			case err == nil:
+				told = ""
+			case told != err.Error():
+				told = err.Error()
+				c.logger.Warn("a power failure of several nats-servers may lose what was shown, unless each has sync_interval: always",
+					"reason", err)
+			}
+		}
+		if c.sleep(c.ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// proveSync returns nil where each server that holds the stream says that it syncs each message.
+func (c *Cluster) proveSync(info *jetstream.StreamInfo) error {
+	ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
+	defer cancel()
+	inbox := c.conn.NewInbox()
+	answers, err := c.conn.SubscribeSync(inbox)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answers.Unsubscribe() }()
+	if err := c.conn.PublishRequest(syncQuestion, inbox, nil); err != nil {
+		return err
+	}
+	for unknown := holders(info, c.conn.ConnectedServerName()); len(unknown) > 0; {
+		m, err := answers.NextMsgWithContext(ctx)
+		if err != nil {
+			return fmt.Errorf("%d servers do not tell this node's user whether they do (%s)", len(unknown), syncQuestion)
+		}
+		var answer struct {
+			Server struct{ Name string }
+			Data   struct {
+				Config struct {
+					SyncAlways bool `json:"sync_always"`
+				}
+			}
+		}
+		if err := json.Unmarshal(m.Data, &answer); err != nil {
+			return fmt.Errorf("cannot read an answer to %s: %w", syncQuestion, err)
+		}
+		if unknown[answer.Server.Name] && !answer.Data.Config.SyncAlways {
+			return errors.New("server " + answer.Server.Name + " does not")
+		}
+		delete(unknown, answer.Server.Name)
+	}
+	return nil
+}
+
+// holders returns the names of the servers that hold a stream. alone is the one that tells of it where it has no cluster.
+func holders(info *jetstream.StreamInfo, alone string) map[string]bool {
+	if info.Cluster == nil {
+		return map[string]bool{alone: true}
+	}
+	names := map[string]bool{info.Cluster.Leader: true}
+	for _, p := range info.Cluster.Replicas {
+		names[p.Name] = true
+	}
+	return names
+}

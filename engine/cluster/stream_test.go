@@ -1,0 +1,179 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"ledgerd/engine/ledger/bubble"
+)
+
+// TestBehindIsSinceTheWholeLogWasHeld tells a node where the stream ended, and that it took what there was.
+func TestBehindIsSinceTheWholeLogWasHeld(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		l := newLog(&Cluster{})
+		want := func(what string, want time.Duration) {
+			t.Helper()
+			if got := l.Behind(); got != want {
+				t.Errorf("%s: behind by %v, want %v", what, got, want)
+			}
+		}
+		time.Sleep(time.Minute)
+		want("nothing is known", time.Minute)
+		l.noteEnd(time.Now(), 10)
+		time.Sleep(time.Second)
+		l.noteEnd(time.Now(), 20) // later questions wait until the first is settled
+		want("the stream has more", 61*time.Second)
+		time.Sleep(time.Second)
+		l.noteTaken(9)
+		want("not all of it was taken", 62*time.Second)
+		l.noteTaken(10)
+		want("what there was two seconds ago was taken", 2*time.Second)
+		l.noteEnd(time.Now(), 30)
+		time.Sleep(time.Second)
+		l.noteTaken(20)
+		want("the second end was taken", 2*time.Second)
+		l.noteTaken(30)
+		want("what there was a second ago was taken", time.Second)
+		l.noteEnd(time.Now(), 30)
+		want("there is no more", 0)
+		l.noteEnd(time.Now().Add(-time.Second), 30)
+		want("an older answer", 0)
+	})
+}
+
+// TestOddAnswersAreBelievedWhenTheyLast answers that the stream ends before what was taken, or begins after what comes next: for
+// a while, and often, but not for longer than a server needs to learn of all.
+func TestOddAnswersAreBelievedWhenTheyLast(t *testing.T) {
+	good := jetstream.StreamState{FirstSeq: 11, LastSeq: 10} // everything that was taken was purged
+	for want, odd := range map[error]jetstream.StreamState{
+		ErrShortened: {FirstSeq: 1, LastSeq: 9},
+		ErrPurged:    {FirstSeq: 12, LastSeq: 20},
+	} {
+		bubble.Test(t, func(t *testing.T) {
+			l := newLog(&Cluster{goneFor: goneFor})
+			var confirmer confirmer
+			look := func(taken uint64, state jetstream.StreamState, want error) {
+				t.Helper()
+				if err := l.compare(&confirmer, time.Now(), taken, state); !errors.Is(err, want) {
+					t.Errorf("err = %v, want %v", err, want)
+				}
+			}
+			for range 10 * goneLooks {
+				look(10, odd, nil)
+			}
+			time.Sleep(goneFor - 1)
+			look(10, odd, nil)
+			look(10, good, nil) // an answer that fits
+			look(10, odd, nil)
+			time.Sleep(goneFor)
+			for range goneLooks - 2 {
+				look(10, odd, nil) // it lasts, but was not seen often
+			}
+			look(10, odd, want)
+		})
+	}
+}
+
+// TestMissingStreamIsMadeWhenItLasts looks for a stream that a server does not know of at first.
+func TestMissingStreamIsMadeWhenItLasts(t *testing.T) {
+	for _, known := range []string{"", "id"} {
+		bubble.Test(t, func(t *testing.T) {
+			c := fakeNode(t, "n", &fakeServer{})
+			c.config.MayWrite, c.ledgerID = true, known
+			c.goneFor, c.missingFor = goneFor, missingFor
+			begun := time.Now()
+			_, _, err := c.bind(t.Context())
+			took := time.Since(begun)
+			switch {
+			case known == "" && (!errors.Is(err, ErrUnsafe) || took < missingFor || took >= goneFor):
+				t.Errorf("the stream is made after %v: %v", took, err)
+			case known != "" && (!errors.Is(err, ErrRecreated) || took < goneFor):
+				t.Errorf("the stream is believed to be gone after %v: %v", took, err)
+			}
+		})
+	}
+}
+
+// fakeStream is a stream of claims that another server tells of than the one that is asked for them.
+type fakeStream struct {
+	jetstream.Stream
+	info  jetstream.StreamInfo
+	known time.Time // when the server that is asked for messages learns of them
+}
+
+func (s *fakeStream) CachedInfo() *jetstream.StreamInfo { return &s.info }
+
+// fakeMessage is the ninth of its stream.
+type fakeMessage struct{ jetstream.Msg }
+
+func (fakeMessage) Metadata() (*jetstream.MsgMetadata, error) {
+	return &jetstream.MsgMetadata{Sequence: jetstream.SequencePair{Stream: 9}}, nil
+}
+
+func (s *fakeStream) GetMsg(context.Context, uint64, ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
+	if time.Now().Before(s.known) {
+		return nil, jetstream.ErrMsgNotFound
+	}
+	return &jetstream.RawStreamMsg{Data: encodeClaim(cursor{}, "other", [nonceBytes]byte{})}, nil
+}
+
+// TestMissingMessageIsBelievedWhenItLasts receives message 9 where message 5 comes next, and asks a server for that which does not
+// know it: for a while, or for ever.
+func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
+	damage := &DamageError{}
+	for name, tt := range map[string]struct {
+		known time.Duration
+		first uint64 // of the stream
+		want  func(err error) bool
+	}{
+		"the server learns of it late": {goneFor - 2*time.Second, 1, func(err error) bool { return err == nil }},
+		"it was purged":                {time.Hour, 6, func(err error) bool { return errors.Is(err, ErrPurged) }},
+		"it stays missing":             {time.Hour, 1, func(err error) bool { return errors.As(err, &damage) && damage.Sequence == 5 }},
+	} {
+		bubble.Test(t, func(t *testing.T) {
+			s := &fakeStream{known: time.Now().Add(tt.known)}
+			s.info.Config = jetstream.StreamConfig{Metadata: map[string]string{idKey: "id", formatKey: streamFormat}, Storage: jetstream.FileStorage}
+			s.info.State = jetstream.StreamState{FirstSeq: tt.first, LastSeq: 9}
+			c := fakeNode(t, "n", nil)
+			c.js, c.goneFor = fakeBuckets{stream: s}, goneFor
+			f := &follower{cluster: c, log: c.log, stream: s, decoder: &decoder{at: cursor{sequence: 4}}}
+			f.feed = &feed{messages: make(chan jetstream.Msg, 1), close: func() {}}
+			f.feed.messages <- fakeMessage{}
+			if _, err := f.step(t.Context()); !tt.want(err) || f.feed != nil {
+				t.Errorf("%s: err = %v, the feed is open: %t", name, err, f.feed != nil)
+			}
+		})
+	}
+}
+
+func TestOnlyALeaderOfMostTellsOfAStream(t *testing.T) {
+	peer := func(name string, active time.Duration) *jetstream.PeerInfo {
+		return &jetstream.PeerInfo{Name: name, Active: active}
+	}
+	type peers = []*jetstream.PeerInfo
+	for name, tt := range map[string]struct {
+		cluster *jetstream.ClusterInfo
+		want    error
+	}{
+		"one server, no cluster":        {nil, nil},
+		"one copy in a cluster":         {&jetstream.ClusterInfo{Leader: "a"}, nil},
+		"a leader that hears from all":  {&jetstream.ClusterInfo{Leader: "a", Replicas: peers{peer("b", time.Second), peer("c", time.Second)}}, nil},
+		"a leader that hears from one":  {&jetstream.ClusterInfo{Leader: "a", Replicas: peers{peer("b", time.Second), peer("c", time.Hour)}}, nil},
+		"a leader that was cut off":     {&jetstream.ClusterInfo{Leader: "a", Replicas: peers{peer("b", aliveWithin), peer("c", time.Hour)}}, errMinority},
+		"a leader that never heard any": {&jetstream.ClusterInfo{Leader: "a", Replicas: peers{peer("b", 0), peer("c", 0)}}, errMinority},
+		"the others are offline": {&jetstream.ClusterInfo{Leader: "a", Replicas: peers{
+			{Name: "b", Active: time.Second, Offline: true}, {Name: "c", Active: time.Second, Offline: true}}}, errMinority},
+		"two of five":               {&jetstream.ClusterInfo{Leader: "a", Replicas: peers{peer("b", 1), peer("c", 0), peer("d", 0), peer("e", 0)}}, errMinority},
+		"three of five":             {&jetstream.ClusterInfo{Leader: "a", Replicas: peers{peer("b", 1), peer("c", 1), peer("d", 0), peer("e", 0)}}, nil},
+		"nobody leads":              {&jetstream.ClusterInfo{Replicas: peers{peer("a", time.Second), peer("b", time.Second), peer("c", time.Second)}}, errLeaderless},
+		"one that follows a leader": {&jetstream.ClusterInfo{Leader: "b", Replicas: peers{peer("b", time.Second), peer("c", time.Second)}}, errLeaderless},
+	} {
+		if err := checkQuorumLeader(&jetstream.StreamInfo{Cluster: tt.cluster}); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+	}
+}
