@@ -241,6 +241,8 @@ func (m *member) Commit(ctx context.Context, commit []*ledger.Record) error {
 	var err error
 	ended := l.await(ctx, func() bool {
 		switch {
+		case m.resigned:
+			err = errors.New("a node commits after it resigned")
 		case l.writer != m:
 			err = ledger.ErrDeposed
 		case m.cut:
