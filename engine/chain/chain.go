@@ -42,7 +42,7 @@ type Chain struct {
 // note is a fact about a block above the finalized slot, whether the block is held or not: the source gave it a status,
 // of which the log holds a record, or it was orphaned. No orphan is in the tree.
 type note struct {
-	block  BlockID
+	block  ledger.BlockID
 	status ledger.Status
 }
 
@@ -62,7 +62,7 @@ func New() *Chain {
 func (c *Chain) Resume() { c.recovered = unbounded }
 
 // Node returns a block of the tree, nil if it is not there.
-func (c *Chain) Node(id BlockID) *Node {
+func (c *Chain) Node(id ledger.BlockID) *Node {
 	for _, n := range c.nodes[id.Slot] {
 		if n.Block.Blockhash == id.Hash {
 			return n
@@ -116,13 +116,13 @@ func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
 // not tell the parent's hash, the chain's block at that slot is meant.
 func (c *Chain) parentOf(b *ledger.Block) *Node {
 	if b.PreviousBlockhash.Known {
-		return c.Node(BlockID{b.ParentSlot, b.PreviousBlockhash.Value})
+		return c.Node(ledger.BlockID{Slot: b.ParentSlot, Hash: b.PreviousBlockhash.Value})
 	}
 	return c.atSlot(b.ParentSlot)
 }
 
 // buildsOn reports whether b may be a child of a block: the source may not tell the parent's hash.
-func buildsOn(b *ledger.Block, parent BlockID) bool {
+func buildsOn(b *ledger.Block, parent ledger.BlockID) bool {
 	previous := b.PreviousBlockhash
 	return b.ParentSlot == parent.Slot && (!previous.Known || previous.Value == parent.Hash)
 }
@@ -157,7 +157,7 @@ func (c *Chain) atSlot(slot ledger.Slot) *Node {
 
 // NoteStatus notes a status of a block and reports whether it is new: a repeated one decides nothing. A block that is
 // confirmed is noted so with its ancestors.
-func (c *Chain) NoteStatus(id BlockID, status ledger.Status) bool {
+func (c *Chain) NoteStatus(id ledger.BlockID, status ledger.Status) bool {
 	if c.notes[note{id, status}] {
 		return false
 	}
@@ -173,7 +173,7 @@ func (c *Chain) NoteStatus(id BlockID, status ledger.Status) bool {
 func (c *Chain) BlockFor(e *ledger.SlotStatus) *Node {
 	n := c.atSlot(e.Slot)
 	if e.Blockhash.Known {
-		n = c.Node(BlockID{e.Slot, e.Blockhash.Value})
+		n = c.Node(ledger.BlockID{Slot: e.Slot, Hash: e.Blockhash.Value})
 	} else if n.IsGivenUp() {
 		n = nil
 	}

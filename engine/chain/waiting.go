@@ -1,6 +1,10 @@
 package chain
 
-import "slices"
+import (
+	"slices"
+
+	"ledgerd/engine/ledger"
+)
 
 // Blocks whose parent is unknown wait up to these bounds before the gap rule applies.
 const (
@@ -24,7 +28,7 @@ func (c *Chain) WaitsTooLong() bool {
 }
 
 // WaitingChild takes out the lowest waiting block that builds on the block named, nil if there is none.
-func (c *Chain) WaitingChild(parent BlockID) *Node {
+func (c *Chain) WaitingChild(parent ledger.BlockID) *Node {
 	for i, n := range c.Waiting {
 		if buildsOn(n.Block, parent) {
 			c.Waiting = slices.Delete(c.Waiting, i, i+1)
