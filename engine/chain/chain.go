@@ -2,7 +2,6 @@ package chain
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -30,6 +29,8 @@ func (v View) TipSlot() ledger.Slot {
 // Chain is the tree of blocks from the newest finalized one on, with the branch of it that is the chain.
 type Chain struct {
 	View
+
+	Stream bool // the source is one: whether a block without a parent contradicts what is final shows when it is confirmed
 
 	nodes map[ledger.Slot][]*Node // the tree, by slot in arrival order
 	notes map[note]bool
@@ -81,7 +82,7 @@ const (
 	Waits                      // its parent is not known yet
 )
 
-// Place puts a block above the finalized slot where it belongs: in the tree, beside the chain, or among the waiting blocks.
+// Place puts a block above the finalized slot, or of a stream before the first one, where it belongs: in the tree, beside the chain, or among the waiting blocks.
 // It returns the node of a block that is in the tree now or was before. An error means that the source contradicts itself
 // or what is final.
 func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
@@ -89,19 +90,22 @@ func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
 	if n := c.Node(id); n != nil {
 		return n, Duplicate, nil
 	}
-	parent, final, sure := c.parentOf(b), c.Finalized.Slot(), b.Status >= ledger.Confirmed
-	stranger := parent == nil && b.ParentSlot <= final // its parent is below the finalized block, or another block of that slot
+	parent, final, sure := c.parentOf(b), ledger.Slot(0), b.Status >= ledger.Confirmed
+	if c.Finalized != nil {
+		final = c.Finalized.Slot()
+	}
+	lost := parent == nil && !c.Stream
+	stranger := lost && b.ParentSlot <= final // its parent is below the finalized block, or another block of that slot
 	switch {
-	case parent == nil && c.notes[note{id, orphaned}]:
+	case lost && c.notes[note{id, orphaned}]:
 		return nil, Orphaned, nil
-	case b.ParentSlot >= b.Slot:
-		return nil, 0, fmt.Errorf("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
-	case stranger && !sure && b.Slot <= c.recovered, parent == nil && c.buildsOnOrphan(b):
+	case b.ParentSlot >= b.Slot && b.Slot > 0: // a genesis block may name itself
+		return nil, 0, Contradicts("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
+	case stranger && !sure && b.Slot <= c.recovered, lost && c.buildsOnOrphan(b):
 		c.Abandon(id)
 		return nil, Orphaned, nil
-	case b.ParentSlot < final, stranger && sure && c.Finalized.Base:
-		return nil, 0, fmt.Errorf("block %d builds on slot %d, beside or below the finalized slot %d: another ledger, or a fork below finality",
-			b.Slot, b.ParentSlot, final)
+	case lost && b.ParentSlot < final, stranger && sure && c.Finalized.Base:
+		return nil, 0, Contradicts(strayed, b.Slot, b.ParentSlot, final)
 	case parent != nil:
 		return c.Attach(b, parent), Placed, nil
 	case slices.ContainsFunc(c.Waiting, func(n *Node) bool { return n.ID() == id }):
@@ -111,6 +115,9 @@ func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
 	slices.SortStableFunc(c.Waiting, func(a, b *Node) int { return cmp.Compare(a.Slot(), b.Slot()) })
 	return nil, Waits, nil
 }
+
+// strayed is the error for a block that can never find its place.
+const strayed = "block %d builds on slot %d, beside or below the finalized slot %d: another ledger, or a fork below finality"
 
 // parentOf returns the node that b builds on, nil if it is not in the tree. Where the source does
 // not tell the parent's hash, the chain's block at that slot is meant.

@@ -50,6 +50,9 @@ func (n *Node) ID() ledger.BlockID { return idOf(n.Block) }
 // OnChain reports whether the block is on the chain, and not beside it.
 func (n *Node) OnChain() bool { return n.Version != 0 }
 
+// HasChildren reports whether blocks of the tree build on n.
+func (n *Node) HasChildren() bool { return len(n.children) > 0 }
+
 // IsGivenUp reports whether n, or an ancestor of it beside the chain, is dead.
 func (n *Node) IsGivenUp() bool {
 	for ; n != nil && !n.OnChain(); n = n.Parent {

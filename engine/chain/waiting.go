@@ -10,6 +10,8 @@ import (
 const (
 	maxWaitingSlots = 64
 	MaxWaitingBytes = 64 << 20
+	// maxStreamBytes bounds the waiting blocks of a stream, which wait while what is missing is asked for.
+	maxStreamBytes = 256 << 20
 )
 
 // Waiting are the blocks whose parent has not arrived, in slot order.
@@ -23,6 +25,9 @@ func (c *Chain) WaitsTooLong() bool {
 	n, bytes := len(c.Waiting), 0
 	for _, w := range c.Waiting {
 		bytes += w.Block.SizeBytes()
+	}
+	if c.Stream {
+		return bytes > maxStreamBytes
 	}
 	return bytes > MaxWaitingBytes || n > 0 && c.Waiting[n-1].Slot()-c.Waiting[0].Slot() >= maxWaitingSlots
 }
