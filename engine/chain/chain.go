@@ -82,8 +82,8 @@ const (
 	Waits                      // its parent is not known yet
 )
 
-// Place puts a block above the finalized slot, or of a stream before the first one, where it belongs: in the tree, beside the chain, or among the waiting blocks.
-// It returns the node of a block that is in the tree now or was before. An error means that the source contradicts itself
+// Place puts a block above the finalized slot, or of a stream before the first block, where it belongs: in the tree, beside
+// the chain, or among the waiting blocks. It returns the node of a block that is in the tree now or was before. An error means that the source contradicts itself
 // or what is final.
 func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
 	id := idOf(b)

@@ -59,7 +59,8 @@ func (s *decider) statusBelowFinalized(e *ledger.SlotStatus) error {
 // raise makes the branch of n the chain and moves the levels up to n, unless that was done before. A stream may confirm a
 // block again after it called it dead.
 func (s *decider) raise(n *chain.Node, level ledger.Commitment) error {
-	if level == ledger.Processed || level == ledger.Confirmed && !s.chain.NoteStatus(n.ID(), ledger.StatusConfirmed) && !s.chain.Stream {
+	repeated := level == ledger.Confirmed && !s.chain.NoteStatus(n.ID(), ledger.StatusConfirmed)
+	if level == ledger.Processed || repeated && !s.chain.Stream {
 		return nil
 	}
 	if !n.OnChain() {

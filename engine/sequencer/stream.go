@@ -47,7 +47,7 @@ func (s *decider) beginStream(shown ledger.Shown) error {
 	}
 	b := n.Block
 	if b.PreviousBlockhash.Known && shown.ShowsElsewhere(b.PreviousBlockhash.Value, b.ParentSlot) {
-		s.drop(chain.Contradicts("block %d names slot %d as its parent's, which the source shows at another slot", b.Slot, b.ParentSlot))
+		s.drop(chain.Contradicts("block %d names slot %d for its parent, which is at another slot", b.Slot, b.ParentSlot))
 		return nil
 	}
 	if err := s.begin(b); err != nil {

@@ -3,6 +3,7 @@ package sequencer
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -22,10 +23,14 @@ func (p shownParts) ShowsElsewhere(hash ledger.Hash, _ ledger.Slot) bool { retur
 
 // streamed returns a sequencer for a stream that holds block a1, or none yet.
 func streamed(fresh bool) *Sequencer {
-	s := New(Config{Stored: txstore.New(), Retention: Retention{Slots: 9000, Bytes: 1 << 30}, Info: ledger.SourceInfo{Live: true, Stream: true}, Logger: bare().config.Logger})
+	s := New(Config{
+		Stored: txstore.New(), Retention: Retention{Slots: 9000, Bytes: 1 << 30}, Info: ledger.SourceInfo{Live: true, Stream: true},
+		Logger: slog.New(slog.DiscardHandler),
+	})
 	if !fresh {
 		root := &ledger.Block{Slot: 1, Blockhash: ledger.Hash{'a', 1}}
-		s.ResumeAt(&snapshot.Meta{Version: 1, Slot: 1, Block: root, Blockhash: root.Blockhash, BaseOnly: true}, nil, ledger.Opt[ledger.Slot]{})
+		meta := &snapshot.Meta{Version: 1, Slot: 1, Block: root, Blockhash: root.Blockhash, BaseOnly: true}
+		s.ResumeAt(meta, nil, ledger.Opt[ledger.Slot]{})
 		s.ResumeSource()
 	}
 	return s
@@ -46,6 +51,7 @@ func ask(t *testing.T, s *Sequencer, p shownParts, restart bool) ledger.Verdict 
 // begins another session. The answer is the tip, the confirmed and the finalized block, and what else there is to tell.
 func TestStreams(t *testing.T) {
 	const wrong = " wrong"
+	statuses := map[string]ledger.Status{"c": ledger.StatusConfirmed, "f": ledger.StatusFinalized, "d": ledger.StatusDead}
 	tests := map[string]struct {
 		script string
 		shown  shownParts
@@ -111,16 +117,15 @@ func TestStreams(t *testing.T) {
 				ask(t, s, tt.shown, true)
 				continue
 			case isBlock:
-				b := &ledger.Block{
-					Slot: id(child).Slot, Blockhash: id(child).Hash, ParentSlot: id(parent).Slot, PreviousBlockhash: ledger.Some(id(parent).Hash),
-				}
+				own, p := id(child), id(parent)
+				b := &ledger.Block{Slot: own.Slot, Blockhash: own.Hash, ParentSlot: p.Slot, PreviousBlockhash: ledger.Some(p.Hash)}
 				if strings.HasSuffix(word, "!") {
 					b.Status = ledger.Confirmed
 				}
 				e = b
 			default:
-				status := &ledger.SlotStatus{Status: map[string]ledger.Status{"c": ledger.StatusConfirmed, "f": ledger.StatusFinalized, "d": ledger.StatusDead}[what]}
-				if status.Slot = ledger.Slot(of[len(of)-1] - '0'); len(of) == 2 {
+				status := &ledger.SlotStatus{Status: statuses[what], Slot: ledger.Slot(of[len(of)-1] - '0')}
+				if len(of) == 2 {
 					status.Blockhash = ledger.Some(id(of).Hash)
 				}
 				e = status
@@ -155,13 +160,13 @@ func TestStreams(t *testing.T) {
 
 // TestAnswersTellWhatIsNewlyConfirmed asks a sequencer several times, also after it began with blocks of a log.
 func TestAnswersTellWhatIsNewlyConfirmed(t *testing.T) {
-	root := &ledger.Block{Slot: 1, Blockhash: ledger.Hash{1}}
-	chain := []*ledger.Block{root}
-	for slot := ledger.Slot(2); slot < 9; slot++ {
-		chain = append(chain, &ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: ledger.Hash{byte(slot)}, PreviousBlockhash: ledger.Some(ledger.Hash{byte(slot - 1)})})
+	var chain []*ledger.Block
+	for slot := ledger.Slot(1); slot < 9; slot++ {
+		chain = append(chain, &ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: ledger.Hash{byte(slot)}})
 	}
 	confirmed := func(slot ledger.Slot) ledger.Event {
-		return &ledger.SlotStatus{Slot: slot, Status: ledger.StatusConfirmed, Blockhash: ledger.Some(ledger.Hash{byte(slot)})}
+		hash := ledger.Some(chain[slot-1].Blockhash)
+		return &ledger.SlotStatus{Slot: slot, Status: ledger.StatusConfirmed, Blockhash: hash}
 	}
 	s, log := streamed(true), []*ledger.Record(nil)
 	check := func(want string, events ...ledger.Event) {

@@ -218,7 +218,8 @@ func (c *collector) resume(from *ledger.ResumePoint, info ledger.SourceInfo) {
 	})
 	if from != nil {
 		root := &ledger.Block{Slot: from.Slot, Blockhash: from.Blockhash}
-		c.seq.ResumeAt(&snapshot.Meta{Version: 1, Slot: root.Slot, Blockhash: root.Blockhash, Block: root, BaseOnly: true}, nil, ledger.Opt[ledger.Slot]{})
+		meta := &snapshot.Meta{Version: 1, Slot: root.Slot, Blockhash: root.Blockhash, Block: root, BaseOnly: true}
+		c.seq.ResumeAt(meta, nil, ledger.Opt[ledger.Slot]{})
 		c.seq.ResumeSource()
 	}
 }

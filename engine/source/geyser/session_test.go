@@ -92,10 +92,6 @@ func TestWhatIsLostIsShownAgainOrFilled(t *testing.T) {
 			script: func(c *call) error { return c.send(straight(106, 112)...) },
 			begins: []string{"98", "106"}, blocks: "109 110 111 112",
 		},
-		"replayed from farther back": {
-			script: func(c *call) error { return c.send(straight(101, 112)...) },
-			begins: []string{"98", "106"}, blocks: "109 110 111 112",
-		},
 		"replay ignored": {
 			script: func(c *call) error { return c.send(straight(110, 112)...) }, filler: fillStraight,
 			begins: []string{"98", "106"}, asked: []string{"107.107-109"}, blocks: "109 filled 110 111 112",

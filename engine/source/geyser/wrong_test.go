@@ -30,59 +30,40 @@ func withDead(from, to ledger.Slot, dead ...ledger.Slot) (all []part) {
 	return all
 }
 
-// A node calls a block dead that its chain goes on from. When that is confirmed the block is emitted again, whether
-// the node shows it again, with or without its wrong word, or a Filler does.
-func TestABlockThatIsWronglyCalledDeadIsEmittedAgain(t *testing.T) {
+// A node calls a block dead that its chain goes on from. When it, or a block on it, is confirmed it is on the chain again.
+func TestABlockThatIsWronglyCalledDeadComesBack(t *testing.T) {
+	dead := slotUpdate(104, yellowstone.Dead)
 	tests := map[string]struct {
-		first  []part               // of the first session
-		script func(c *call) []part // of the later ones
-		fills  bool                 // there is who fills gaps
-		blocks string
+		first        []part // of the first session; the next one tells all again, or nothing where there is a Filler
+		fills        bool
+		blocks, dead string
 	}{
-		"shown again with the same word": {
-			first: withDead(101, 108, 104), script: func(*call) []part { return withDead(101, 112, 104) },
-			blocks: "101 102 103 104 104 105 106 107 108 109 110 111 112",
-		},
 		"two of them": {
-			first: withDead(101, 108, 103, 104), script: func(*call) []part { return withDead(101, 112, 103, 104) },
-			blocks: "101 102 103 103 104 105 106 107 108 109 110 111 112",
+			withDead(101, 108, 103, 104), false,
+			"101 102 103 103 104 105 106 107 108 109 110 111 112", "103 104",
 		},
-		"called dead again in the end": {
-			first: withDead(101, 108, 104), script: func(c *call) []part {
-				return append(straight(101, 112), slotUpdate(104, yellowstone.Dead))
-			},
-			blocks: "101 102 103 104 104 105 106 107 108 109 110 111 112",
+		"what builds on it is filled": {
+			append(straight(101, 104), dead), true,
+			"101 102 103 104 104 105 filled 106 filled 107 filled 108 filled 109 110 111 112", "104",
 		},
-		"final by then": {
-			first: append(straight(101, 108), slotUpdate(104, yellowstone.Dead)), script: func(*call) []part {
-				return append(straight(103, 110), append(block{slot: 111, parent: 110}.messages(), block{slot: 112, parent: 111}.messages()...)...)
-			},
-			blocks: "101 102 103 104 105 106 107 108 109 110 111 112",
-		},
-		"filled, and nothing was shown of it again": {
-			first: append(straight(101, 104), slotUpdate(104, yellowstone.Dead)), fills: true, script: func(c *call) []part {
-				if c.from().Known {
-					return nil
-				}
-				return straight(109, 112)
-			},
-			blocks: "101 102 103 104 104 105 filled 106 filled 107 filled 108 filled 109 110 111 112",
+		"it is final by then": {
+			append(straight(101, 108), dead), false,
+			"101 102 103 104 105 106 107 108 109 110 111 112", "",
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				node := newFakeNode(t, func(c *call) error {
-					all := tt.first
-					if c.number > 0 {
-						if all = tt.script(c); all == nil {
-							return status.Error(codes.OutOfRange, "too old")
-						}
+					switch {
+					case c.number == 0:
+						return c.send(tt.first...)
+					case tt.fills && c.from().Known:
+						return status.Error(codes.OutOfRange, "too old")
+					case tt.fills:
+						return errors.Join(c.send(straight(109, 112)...), c.hang())
 					}
-					if err := c.send(all...); err != nil || c.number == 0 {
-						return err
-					}
-					return c.hang()
+					return errors.Join(c.send(append(straight(101, 112), dead)...), c.hang())
 				})
 				c := configFor(node)
 				if tt.fills {
@@ -96,15 +77,8 @@ func TestABlockThatIsWronglyCalledDeadIsEmittedAgain(t *testing.T) {
 				if got := out.of("block"); got != tt.blocks {
 					t.Errorf("blocks %s, want %s", got, tt.blocks)
 				}
-				dead := "104"
-				switch name {
-				case "two of them":
-					dead = "103 104"
-				case "final by then":
-					dead = ""
-				}
-				if got := out.of("dead"); got != dead {
-					t.Errorf("dead %q, want %q", got, dead)
+				if got := out.of("dead"); got != tt.dead {
+					t.Errorf("dead %q, want %q", got, tt.dead)
 				}
 				if n := s.Upstream(); n.Gap.Open() || n.Dead == 0 {
 					t.Errorf("%+v", n)
