@@ -83,8 +83,8 @@ const (
 )
 
 // Place puts a block above the finalized slot, or of a stream before the first block, where it belongs: in the tree, beside
-// the chain, or among the waiting blocks. It returns the node of a block that is in the tree now or was before. An error means that the source contradicts itself
-// or what is final.
+// the chain, or among the waiting blocks. It returns the node of a block that is in the tree now or was before. An error
+// means that the source contradicts itself or what is final.
 func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
 	id := idOf(b)
 	if n := c.Node(id); n != nil {

@@ -43,7 +43,13 @@ func ask(t *testing.T, s *Sequencer, p shownParts, restart bool) ledger.Verdict 
 	if err := s.Handle(&ledger.Question{Shown: p, Restart: restart, Answer: answer}); err != nil {
 		t.Fatal(err)
 	}
-	return <-answer
+	select {
+	case v := <-answer:
+		return v
+	default:
+		t.Fatal("a question is not answered")
+	}
+	return ledger.Verdict{}
 }
 
 // TestStreams tells a sequencer a script of words. "b3<a1" is block b of slot 3 on block a1, with "!" as who fills gaps
@@ -84,7 +90,7 @@ func TestStreams(t *testing.T) {
 		"final while it waits":                     {"a4<a3 a3<a2 f:a3 a2<a1", shownParts{}, "a4 a3 a3"},
 		"beside the final block":                   {"a3<a2 f:a3 a4<a3 b4<a2 a2<a1", shownParts{}, "a4 a3 a3"},
 		"the root is dead":                         {"d:a1", shownParts{}, "a1 a1 a1, twice 1"},
-		"wrong about a slot below the root":        {"a2<a1 a3<a2 f:a2 f:b1 d:a1", shownParts{}, "a3 a2 a2"},
+		"wrong about slots below the root":         {"a2<a1 a3<a2 a4<a3 f:a2 f:a3 c:b2 d:a2 d:a1", shownParts{}, "a4 a3 a3"},
 		"dead, and shown again":                    {"a2<a1 a3<a2 d:a2 again a2<a1 a3<a2", shownParts{}, "a1 a1 a1"},
 		"dead, and confirmed in another session":   {"a2<a1 a3<a2 c:a2 d:a2 again a2<a1 c:a2", shownParts{}, "a3 a2 a1"},
 		"dead, and what builds on it is confirmed": {"a2<a1 a3<a2 d:a2 c:a3 a4<a3", shownParts{}, "a4 a3 a1"},
@@ -135,6 +141,9 @@ func TestStreams(t *testing.T) {
 			}
 		}
 		v := ask(t, s, tt.shown, false)
+		if made, err := s.Seal(); err != nil || words[0] == "fresh" && len(made.Records) > 0 && made.Records[0].Kind != ledger.BlockRecord {
+			t.Errorf("%s: it begins with %+v, %v", name, made.Records[0], err)
+		}
 		named := func(id ledger.BlockID) string { return fmt.Sprintf("%c%d", id.Hash[0], id.Slot) }
 		got := "none"
 		if v.Rooted {
@@ -218,5 +227,19 @@ func TestWhatWaitsInAStreamIsBounded(t *testing.T) {
 	}
 	if v := ask(t, s, shownParts{}, true); v.Wrong != nil || s.Chain().Waiting.Len() > 0 {
 		t.Errorf("in the next session the answer is %v", v.Wrong)
+	}
+}
+
+// TestQuestionsAreAnsweredWhileTooMuchIsUnfinalized has a stream go on for more than 1 GiB without a status.
+func TestQuestionsAreAnsweredWhileTooMuchIsUnfinalized(t *testing.T) {
+	s, writes := streamed(false), make([]ledger.AccountWrite, 50_000)
+	for slot := ledger.Slot(2); !s.Paused(); slot++ {
+		b := &ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: ledger.Hash{byte(slot)}, Accounts: writes}
+		if err := s.Handle(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v := ask(t, s, shownParts{}, false); v.Placed < 90 || v.Gap.Known || v.Wrong != nil {
+		t.Errorf("the answer is %+v", v)
 	}
 }

@@ -25,7 +25,6 @@ type follower struct {
 	failed  error          // of forward: Run ends
 	emitted bool           // something since the newest verdict
 	verdict ledger.Verdict // the newest one
-	doubted ledger.BlockID // a confirmed block that the Filler does not know
 
 	wholeData  bool                    // the node does not know of slices
 	replayOff  bool                    // the next session is not to ask for a replay: it was refused, and a Filler is there
@@ -84,24 +83,8 @@ func (f *follower) ask(ctx context.Context, restart bool) error {
 	for _, b := range f.verdict.NewlyConfirmed {
 		f.mints.confirmed(f.mints.look(b))
 	}
+	f.verdict.NewlyConfirmed = nil // they are large
 	return nil
-}
-
-// confirmed returns the newest block that is known to be confirmed: the root where the newest one is in doubt.
-func (f *follower) confirmed() ledger.BlockID {
-	if f.verdict.Confirmed == f.doubted {
-		return f.verdict.Root
-	}
-	return f.verdict.Confirmed
-}
-
-// gap returns what is missing.
-func (f *follower) gap() (ledger.Gap, bool) {
-	g := f.verdict.Gap
-	if g.Known && g.Value.After == f.doubted {
-		g.Value.After = f.verdict.Root
-	}
-	return g.Value, g.Known
 }
 
 // subscription returns what to ask for now: what is emitted is not shown again, but for as
@@ -114,7 +97,7 @@ func (f *follower) subscription() subscription {
 	case f.verdict.Rooted:
 		const overlap = 2
 		tip := f.verdict.Tip.Slot
-		sub.from = ledger.Some(min(tip-min(tip, overlap), f.confirmed().Slot))
+		sub.from = ledger.Some(min(tip-min(tip, overlap), f.verdict.Confirmed.Slot))
 	}
 	return sub
 }
@@ -232,11 +215,11 @@ func (f *follower) settle(ctx context.Context, before uint64) error {
 	if err := f.verdict.Wrong; err != nil {
 		return fmt.Errorf("%w: %w", errWrong, err)
 	}
-	g, open := f.gap()
-	if !open {
+	if !f.verdict.Gap.Known {
 		f.repaired()
 		return nil
 	}
+	g := f.verdict.Gap.Value
 	f.stats.GapFound(g.After.Slot, g.UpTo)
 	f.missing = ledger.Some(g.UpTo)
 	switch {
@@ -274,7 +257,7 @@ func (f *follower) fill(ctx context.Context, g ledger.Gap) error {
 		f.config.Logger.Warn("the node that fills gaps has another block than the one that was confirmed here: asking from the final block on",
 			"source", f.source.Info().Name, "confirmed_slot", uint64(g.After.Slot), "final_slot", uint64(f.verdict.Root.Slot))
 		f.stats.Failed(upstream.Equivocation)
-		f.doubted, g.After = g.After, f.verdict.Root
+		g.After = f.verdict.Root
 		return f.fill(ctx, g)
 	case err != nil:
 		kind, asked := fillFailure(err)
@@ -292,13 +275,12 @@ func (f *follower) fill(ctx context.Context, g ledger.Gap) error {
 	if err := f.verdict.Wrong; err != nil {
 		return fmt.Errorf("%w: %w", errWrong, err)
 	}
-	rest, open := f.gap()
-	if open && (rest == g || f.verdict.Placed == before) {
+	switch rest := f.verdict.Gap; {
+	case !rest.Known:
+		f.repaired()
+	case rest.Value == g, f.verdict.Placed == before:
 		f.stats.GapStuck(upstream.WrongParent)
 		return errFillOther
-	}
-	if !open {
-		f.repaired()
 	}
 	return nil
 }

@@ -286,8 +286,8 @@ func TestNothingIsEmittedPastAGapThatNobodyFills(t *testing.T) {
 		if n := len(node.began()); n < 60 || n > 300 {
 			t.Errorf("%d sessions in 10 minutes", n)
 		}
-		if n := s.Upstream(); !n.Gap.Open() || !n.Gap.Stuck || n.Gap.After != 107 || n.Gap.UpTo != 109 {
-			t.Errorf("%+v", n.Gap)
+		if n := s.Upstream(); !n.Gap.Open() || !n.Gap.Stuck || n.Gap.After != 107 || n.Gap.UpTo != 109 || n.Gaps != 1 || n.GapsRepaired != 0 {
+			t.Errorf("%+v, %d gaps, %d repaired", n.Gap, n.Gaps, n.GapsRepaired)
 		}
 		if got := s.Trouble(); !strings.Contains(got, "missing and cannot be filled") {
 			t.Errorf("Trouble: %q", got)
