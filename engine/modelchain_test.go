@@ -47,9 +47,10 @@ type modelRecord struct {
 	recordHead
 	updates []modelUpdate
 	world   *world
+	writes  []ledger.AccountWrite // with a block
 
 	// With a rollback: the accounts that somebody saw change in between though they stand as
-	// before, and all that were written at all.
+	// before, and all that were written since the block rolled back to.
 	seenBetween, written map[ledger.Pubkey]bool
 }
 
@@ -291,6 +292,10 @@ func (m *model) attach(b *ledger.Block, parent *modelBlock, claimed ledger.Commi
 		if i < 0 {
 			return
 		}
+		if m.tree[nameOf(b)] != n { // finality passed it with another child
+			m.abandon(b)
+			return
+		}
 		m.release(i, n)
 	}
 }
@@ -341,6 +346,7 @@ func (m *model) append(n *modelBlock) {
 	m.chain = append(m.chain, n)
 	m.record(recordHead{kind: ledger.BlockRecord, slot: n.Slot, hash: n.Blockhash, time: n.Time}, changes(before, m.world))
 	n.version, n.seq = m.version(), m.seq()
+	m.records[n.version-1].writes = n.Block.Accounts
 }
 
 // switchTo makes n the tip.
@@ -388,8 +394,10 @@ func (m *model) cutTo(place int) {
 	m.record(h, changes(before, m.world))
 	r := &m.records[len(m.records)-1]
 	r.seenBetween, r.written = make(map[ledger.Pubkey]bool), written
+	for _, r := range m.records[to.version:] {
+		noteKeys(written, r.writes)
+	}
 	for _, b := range undone {
-		noteKeys(written, b.Accounts)
 		for _, u := range m.records[b.version-1].updates {
 			r.seenBetween[u.after.pubkey] = true
 		}

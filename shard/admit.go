@@ -27,15 +27,12 @@ func (s *state) admitted(before, after *ledger.Account) *ledger.Account {
 	return nil
 }
 
-// noteForgotten marks the newest value of a key, which is absent, as written by a block that reopened an
-// account the filter does not admit. A rollback of that block then reports the key.
-func (t *accounts) noteForgotten(key *ledger.Pubkey) {
-	if p := t.overlay.find(key); p.head != 0 {
-		t.overlay.written.at(p.head).forgotten = true
+// droppedSince reports whether an account was absent already in a value written since version first, so that readers may have
+// seen it in between. Without a filter that cannot be: an account that is closed leaves a tombstone.
+func (s *state) droppedSince(value position, first ledger.Version) bool {
+	if s.filter == nil || value == 0 {
+		return false
 	}
-}
-
-// wasForgotten reports whether noteForgotten marked the newest value at f.
-func (t *accounts) wasForgotten(f found) bool {
-	return f.head != 0 && t.overlay.written.at(f.head).forgotten
+	w := s.accounts.overlay.written.at(value)
+	return w.absent && w.version >= first
 }

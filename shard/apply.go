@@ -126,9 +126,6 @@ func (j *apply) writeAccount(w writer) {
 	if w.setAccount(at, key, before, after) {
 		j.result.Updates = append(j.result.Updates, updateOf(before, after))
 	}
-	if after == nil {
-		w.accounts.noteForgotten(key)
-	}
 }
 
 // find returns where the next key of todo is. It looks up sliceKeys keys at once.

@@ -93,7 +93,7 @@ func (j *rollback) restore(w writer, key ledger.Pubkey) {
 	}
 	account = w.admitted(held, account)
 	w.setMint(key, w.mints.at(&key, newest), mint)
-	if now == account && !w.accounts.wasForgotten(at) {
+	if now == account && !w.droppedSince(at.head, j.first) {
 		return // only the mint was written
 	}
 	switch changed := w.setAccount(at, &key, now, account); {

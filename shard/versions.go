@@ -33,7 +33,6 @@ type written struct {
 	known                  ledger.Fields
 	executable, absent     bool        // absent: there is no such account
 	moved                  bool        // base was changed since newer values copied it
-	forgotten              bool        // absent because a block reopened an account that the filter does not admit
 	listed                 [kinds]bool // the overlay's index has an entry for this value
 	base                   arena.Ref   // the account's record, 0 for none; valid in the oldest value of a key
 	older, newer, jump     position    // other values of the key; see jump

@@ -105,3 +105,16 @@ func TestForkChoice(t *testing.T) {
 		}
 	}
 }
+
+// TestBlocksBesideTheFinalizedOne: a block on another block of the finalized slot, and one on that, can never join the tree.
+func TestBlocksBesideTheFinalizedOne(t *testing.T) {
+	root := &ledger.Block{Slot: 1, Blockhash: ledger.Hash{1, 'r'}}
+	c := chain.New()
+	c.Appended(c.Begin(root), 1)
+	stranger := blockOn(&ledger.Block{Slot: 1, Blockhash: ledger.Hash{1, 's'}}, 2, 's')
+	for _, b := range []*ledger.Block{stranger, blockOn(stranger, 3, 's')} {
+		if _, placed, err := c.Place(b); placed != chain.Orphaned || err != nil {
+			t.Errorf("block %d: placed %v, %v, want an orphan", b.Slot, placed, err)
+		}
+	}
+}

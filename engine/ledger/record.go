@@ -50,8 +50,8 @@ type Record struct {
 	// the number that the next one will get.
 	FirstSeq Seq
 	Updates  []Update
-	// Unchanged, with RollbackRecord, are the accounts that the undone blocks wrote but
-	// whose state at the old tip equals that at the ancestor. Subscribers at processed level
+	// Unchanged, with RollbackRecord, are the accounts that the undone blocks wrote, or blocks that were undone before on the
+	// same ancestor, but whose state at the old tip equals that at the ancestor. Subscribers at processed level
 	// get no update of them; readers of a higher level may have seen them change in between.
 	Unchanged []Account
 
