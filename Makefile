@@ -36,7 +36,8 @@ crash: ## the long durability test: fail every disk call of a run, kill nodes, c
 abuse: ## attack a node from a few addresses, and hold its memory and the answers of others to their bounds
 	LEDGERD_ABUSE=1 go test -count 1 -timeout 10m -run Abuse ./cmd/ledgerd
 
-live: ## the long test of live sources: 2,000 schedules of faults, each followed to its end
+live: ## the long test of live sources: 2,000 schedules of faults, each followed to its end, and 100,000 disconnects of a stream
+	LEDGERD_DISCONNECTS=100000 go test -count 1 -timeout 40m -v -run TestNoGapIsMissed ./engine/source/geyser
 	LEDGERD_FAULT_SCHEDULES=2000 go test -count 1 -timeout 60m -run TestFaultSchedules ./cmd/ledgerd
 
 chaos: ## the long test of clusters: servers and nodes are killed at random, for more than 1,000 slots

@@ -2,7 +2,6 @@ package chain
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -31,6 +30,8 @@ func (v View) TipSlot() ledger.Slot {
 type Chain struct {
 	View
 
+	Stream bool // the source is one: whether a block without a parent contradicts what is final shows when it is confirmed
+
 	nodes map[ledger.Slot][]*Node // the tree, by slot in arrival order
 	notes map[note]bool
 
@@ -42,7 +43,7 @@ type Chain struct {
 // note is a fact about a block above the finalized slot, whether the block is held or not: the source gave it a status,
 // of which the log holds a record, or it was orphaned. No orphan is in the tree.
 type note struct {
-	block  BlockID
+	block  ledger.BlockID
 	status ledger.Status
 }
 
@@ -62,7 +63,7 @@ func New() *Chain {
 func (c *Chain) Resume() { c.recovered = unbounded }
 
 // Node returns a block of the tree, nil if it is not there.
-func (c *Chain) Node(id BlockID) *Node {
+func (c *Chain) Node(id ledger.BlockID) *Node {
 	for _, n := range c.nodes[id.Slot] {
 		if n.Block.Blockhash == id.Hash {
 			return n
@@ -81,27 +82,30 @@ const (
 	Waits                      // its parent is not known yet
 )
 
-// Place puts a block above the finalized slot where it belongs: in the tree, beside the chain, or among the waiting blocks.
-// It returns the node of a block that is in the tree now or was before. An error means that the source contradicts itself
-// or what is final.
+// Place puts a block above the finalized slot, or of a stream before the first block, where it belongs: in the tree, beside
+// the chain, or among the waiting blocks. It returns the node of a block that is in the tree now or was before. An error
+// means that the source contradicts itself or what is final.
 func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
 	id := idOf(b)
 	if n := c.Node(id); n != nil {
 		return n, Duplicate, nil
 	}
-	parent, final, sure := c.parentOf(b), c.Finalized.Slot(), b.Status >= ledger.Confirmed
-	stranger := parent == nil && b.ParentSlot <= final // its parent is below the finalized block, or another block of that slot
+	parent, final, sure := c.parentOf(b), ledger.Slot(0), b.Status >= ledger.Confirmed
+	if c.Finalized != nil {
+		final = c.Finalized.Slot()
+	}
+	lost := parent == nil && !c.Stream
+	stranger := lost && b.ParentSlot <= final // its parent is below the finalized block, or another block of that slot
 	switch {
-	case parent == nil && c.notes[note{id, orphaned}]:
+	case lost && c.notes[note{id, orphaned}]:
 		return nil, Orphaned, nil
-	case b.ParentSlot >= b.Slot:
-		return nil, 0, fmt.Errorf("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
-	case stranger && !sure && b.Slot <= c.recovered, parent == nil && c.buildsOnOrphan(b):
+	case b.ParentSlot >= b.Slot && b.Slot > 0: // a genesis block may name itself
+		return nil, 0, Contradicts("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
+	case stranger && !sure && b.Slot <= c.recovered, lost && c.buildsOnOrphan(b):
 		c.Abandon(id)
 		return nil, Orphaned, nil
-	case b.ParentSlot < final, stranger && sure && c.Finalized.Base:
-		return nil, 0, fmt.Errorf("block %d builds on slot %d, beside or below the finalized slot %d: another ledger, or a fork below finality",
-			b.Slot, b.ParentSlot, final)
+	case lost && b.ParentSlot < final, stranger && sure && c.Finalized.Base:
+		return nil, 0, Contradicts(strayed, b.Slot, b.ParentSlot, final)
 	case stranger: // on another block of the finalized slot
 		c.Abandon(id)
 		return nil, Orphaned, nil
@@ -115,17 +119,20 @@ func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
 	return nil, Waits, nil
 }
 
+// strayed is the error for a block that can never find its place.
+const strayed = "block %d builds on slot %d, beside or below the finalized slot %d: another ledger, or a fork below finality"
+
 // parentOf returns the node that b builds on, nil if it is not in the tree. Where the source does
 // not tell the parent's hash, the chain's block at that slot is meant.
 func (c *Chain) parentOf(b *ledger.Block) *Node {
 	if b.PreviousBlockhash.Known {
-		return c.Node(BlockID{b.ParentSlot, b.PreviousBlockhash.Value})
+		return c.Node(ledger.BlockID{Slot: b.ParentSlot, Hash: b.PreviousBlockhash.Value})
 	}
 	return c.atSlot(b.ParentSlot)
 }
 
 // buildsOn reports whether b may be a child of a block: the source may not tell the parent's hash.
-func buildsOn(b *ledger.Block, parent BlockID) bool {
+func buildsOn(b *ledger.Block, parent ledger.BlockID) bool {
 	previous := b.PreviousBlockhash
 	return b.ParentSlot == parent.Slot && (!previous.Known || previous.Value == parent.Hash)
 }
@@ -160,7 +167,7 @@ func (c *Chain) atSlot(slot ledger.Slot) *Node {
 
 // NoteStatus notes a status of a block and reports whether it is new: a repeated one decides nothing. A block that is
 // confirmed is noted so with its ancestors.
-func (c *Chain) NoteStatus(id BlockID, status ledger.Status) bool {
+func (c *Chain) NoteStatus(id ledger.BlockID, status ledger.Status) bool {
 	if c.notes[note{id, status}] {
 		return false
 	}
@@ -176,7 +183,7 @@ func (c *Chain) NoteStatus(id BlockID, status ledger.Status) bool {
 func (c *Chain) BlockFor(e *ledger.SlotStatus) *Node {
 	n := c.atSlot(e.Slot)
 	if e.Blockhash.Known {
-		n = c.Node(BlockID{e.Slot, e.Blockhash.Value})
+		n = c.Node(ledger.BlockID{Slot: e.Slot, Hash: e.Blockhash.Value})
 	} else if n.IsGivenUp() {
 		n = nil
 	}

@@ -15,6 +15,9 @@
 // One goroutine uses a Chain. The owner hands out a [View], and a View has no method that changes the Chain; its receiver
 // only reads the nodes.
 //
+// A [ledger.SourceInfo].Stream shows blocks in any order. Which of them contradict what is final shows only when they are
+// confirmed, so all without a parent wait, and [Chain.Gap] says what is missing below them.
+//
 // A block becomes the tip because of its slot alone only if it descends from the newest confirmed block. No move
 // undoes the finalized block or more than [MaxRollbackBlocks] blocks.
 package chain

@@ -3,6 +3,8 @@ package chain
 import (
 	"maps"
 	"slices"
+
+	"ledgerd/engine/ledger"
 )
 
 // Finalize makes n, which is on the chain, the newest finalized block and forgets every
@@ -41,7 +43,7 @@ func (c *Chain) forget(n *Node) {
 }
 
 // Abandon remembers a block as an orphan, and drops the waiting blocks that descend from it as orphans too.
-func (c *Chain) Abandon(id BlockID) {
+func (c *Chain) Abandon(id ledger.BlockID) {
 	c.notes[note{id, orphaned}] = true
 	for child := c.WaitingChild(id); child != nil; child = c.WaitingChild(id) {
 		c.Abandon(child.ID())

@@ -16,6 +16,16 @@ type RefusedError struct{ why string }
 
 func (e *RefusedError) Error() string { return e.why }
 
+// ContradictionError says that the source contradicts itself or what is final. The event was dropped.
+type ContradictionError struct{ why string }
+
+func (e *ContradictionError) Error() string { return e.why }
+
+// Contradicts returns a ContradictionError with a formatted reason.
+func Contradicts(format string, args ...any) error {
+	return &ContradictionError{fmt.Sprintf(format, args...)}
+}
+
 // Refused returns a RefusedError with a formatted reason.
 func Refused(format string, args ...any) error {
 	return &RefusedError{fmt.Sprintf(format, args...)}

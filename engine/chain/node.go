@@ -6,13 +6,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// BlockID names a block; two blocks may share a slot.
-type BlockID struct {
-	Slot ledger.Slot
-	Hash ledger.Hash
-}
-
-func idOf(b *ledger.Block) BlockID { return BlockID{b.Slot, b.Blockhash} }
+func idOf(b *ledger.Block) ledger.BlockID { return ledger.BlockID{Slot: b.Slot, Hash: b.Blockhash} }
 
 // Node is a block of the tree, on the chain or beside it, or a block that waits for its parent. Only the owner of the
 // Chain sets its fields.
@@ -51,10 +45,13 @@ type Node struct {
 func (n *Node) Slot() ledger.Slot { return n.Block.Slot }
 
 // ID returns the identifier of the block.
-func (n *Node) ID() BlockID { return idOf(n.Block) }
+func (n *Node) ID() ledger.BlockID { return idOf(n.Block) }
 
 // OnChain reports whether the block is on the chain, and not beside it.
 func (n *Node) OnChain() bool { return n.Version != 0 }
+
+// HasChildren reports whether blocks of the tree build on n.
+func (n *Node) HasChildren() bool { return len(n.children) > 0 }
 
 // IsGivenUp reports whether n, or an ancestor of it beside the chain, is dead.
 func (n *Node) IsGivenUp() bool {

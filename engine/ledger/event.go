@@ -1,11 +1,12 @@
 package ledger
 
-// Event is what a source emits: *Block, *BaseState or *SlotStatus.
+// Event is what a source emits: *Block, *BaseState or *SlotStatus, and a *Question of a stream.
 type Event interface{ event() }
 
 func (*Block) event()      {}
 func (*BaseState) event()  {}
 func (*SlotStatus) event() {}
+func (*Question) event()   {}
 
 // BaseState is a set of accounts as they stood at a slot, without a block: a snapshot
 // to start from, or accounts fetched later. It never overrides a field that a block

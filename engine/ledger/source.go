@@ -17,6 +17,17 @@ type SourceInfo struct {
 	Live        bool // follows a node: it counts as stalled after 10 seconds without an event
 	Complete    bool // shows every account of the ledger, so that absence means "does not exist"
 	GapsAllowed bool // parents may be missing: the slots between are not indexed
+
+	// Stream: the source passes on what its node tells, in that order. A block may come before its parent or without it, and
+	// the source learns with a [Question] what is missing. What contradicts the chain is dropped, and the next answer says so.
+	//
+	// The node's statuses name slots alone, and the block that it showed at a slot may be a wrong one. The hash of a status is
+	// that of the block which the present session showed; a status has none where the session showed no block. So:
+	//   - a block is final, or the first one, only if another block builds on it;
+	//   - where two blocks were shown at a slot, of which none is dead, a status of that slot says nothing;
+	//   - a status without a hash is about the block of its slot that is confirmed already, or about none;
+	//   - a dead block, and what builds on it, comes back when it, or a block on it, is confirmed; then it is not dead again.
+	Stream bool
 	// FinalityByDepth: until the first slot status, blocks become final 32 blocks deep, and
 	// all of them at the end of input.
 	FinalityByDepth bool
@@ -37,7 +48,7 @@ type ResumePoint struct {
 	Mints    func(visit func(Pubkey, Mint) bool) error
 }
 
-// Emit passes one event to the sequencer and waits until its queue has room. After an
+// Emit passes one event to the sequencer and waits until its queue has room, not until the event is decided. After an
 // error the source must return that error.
 type Emit func(ctx context.Context, e Event) error
 

@@ -81,7 +81,7 @@ func (a *applier) applyBase(b *ledger.BaseState, n *chain.Node, direct bool) {
 }
 
 // applyStatus records a status of a block, which changes no account.
-func (a *applier) applyStatus(id chain.BlockID, status ledger.Status, byDepth bool) {
+func (a *applier) applyStatus(id ledger.BlockID, status ledger.Status, byDepth bool) {
 	a.stage(&ledger.Record{Kind: ledger.StatusRecord, Slot: id.Slot, Hash: id.Hash, Status: status, ByDepth: byDepth}, nil, nil)
 }
 

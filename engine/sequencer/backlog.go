@@ -8,10 +8,13 @@ import (
 // maxUnfinalizedBytes bounds the blocks that are kept whole because they may be undone.
 const maxUnfinalizedBytes = 1 << 30
 
-// Handle applies one event. While more than a bound of blocks is unfinalized it keeps events back, in order: only a status
-// of a block that is held can make room. It returns a chain.RefusedError where more than chain.MaxWaitingBytes of events are
-// kept back.
+// Handle applies one event, or answers a question. While more than a bound of blocks is unfinalized it keeps events back, in
+// order: only a status of a block that is held can make room. It returns a chain.RefusedError where more than
+// chain.MaxWaitingBytes of events are kept back.
 func (s *Sequencer) Handle(ev ledger.Event) error {
+	if q, ok := ev.(*ledger.Question); ok {
+		return s.answer(q)
+	}
 	status, isStatus := ev.(*ledger.SlotStatus)
 	if isStatus && s.Paused() && !s.knows(status) || !isStatus && (s.Paused() || s.overflows()) {
 		return s.keepBack(ev)

@@ -20,7 +20,7 @@ type Counters struct {
 }
 
 // Counters returns the current counters. Any goroutine may call it.
-func (s *Sequencer) Counters() Counters { return s.tally.Load() }
+func (a *applier) Counters() Counters { return a.tally.Load() }
 
 // rolledBack counts a rollback of so many blocks.
 func (c *Counters) rolledBack(blocks int) {

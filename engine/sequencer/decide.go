@@ -2,6 +2,7 @@ package sequencer
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -28,19 +29,30 @@ type decider struct {
 	// bases are the digests of the newest base states that came after the first block. A source shows base state again after
 	// a restart, and it is not learned again.
 	bases [][sha256.Size]byte
+
+	verdict ledger.Verdict // the answer to the next question of a stream
 }
 
-// decide applies one event.
+// decide applies one event. Where that contradicts what a stream showed or what is final, it is dropped.
 func (s *decider) decide(e ledger.Event) error {
+	err := s.apply(e)
+	if wrong, ok := errors.AsType[*chain.ContradictionError](err); ok && s.chain.Stream {
+		s.drop(wrong)
+		return nil
+	}
+	return err
+}
+
+func (s *decider) apply(e ledger.Event) error {
 	switch e := e.(type) {
 	case *ledger.Block:
 		if e.Slot > ledger.MaxSlot {
-			return fmt.Errorf("the source shows a block at slot %d, and the last slot is %d", e.Slot, ledger.MaxSlot)
+			return chain.Contradicts("the source shows a block at slot %d, and the last slot is %d", e.Slot, ledger.MaxSlot)
 		}
 		return s.block(e)
 	case *ledger.BaseState:
 		if e.Slot > ledger.MaxSlot {
-			return fmt.Errorf("the source shows base state of slot %d, and the last slot is %d", e.Slot, ledger.MaxSlot)
+			return chain.Contradicts("the source shows base state of slot %d, and the last slot is %d", e.Slot, ledger.MaxSlot)
 		}
 		if slices.Contains(s.bases, digestOf(e)) {
 			return nil // it came again
@@ -84,7 +96,7 @@ func (s *decider) block(b *ledger.Block) error {
 	if s.config.SkipVotes {
 		b = b.WithoutVotes()
 	}
-	if s.chain.Finalized == nil {
+	if s.chain.Finalized == nil && !s.chain.Stream {
 		if b.ParentSlot >= b.Slot && b.Slot != 0 {
 			return fmt.Errorf("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
 		}
@@ -94,7 +106,7 @@ func (s *decider) block(b *ledger.Block) error {
 		s.finalize(s.chain.Tip, false)
 		return nil
 	}
-	if b.Slot <= s.chain.Finalized.Slot() {
+	if f := s.chain.Finalized; f != nil && b.Slot <= f.Slot() {
 		return s.belowFinalized(b)
 	}
 	n, p, err := s.chain.Place(b)
@@ -105,11 +117,14 @@ func (s *decider) block(b *ledger.Block) error {
 	case chain.Duplicate:
 		s.tally.Update(func(c *Counters) { c.Duplicates++ })
 		if n != nil {
-			return s.raise(n, b.Status)
+			return s.raise(n, s.levelFor(n, b.Status))
 		}
 	case chain.Orphaned:
 		s.countOrphan()
 	case chain.Placed:
+		if s.chain.IsContested(b.Slot) {
+			s.verdict.Contradictions++
+		}
 		return s.consider(n)
 	case chain.Waits:
 		return s.passGaps(false)
@@ -158,7 +173,7 @@ func (s *decider) belowFinalized(b *ledger.Block) error {
 	}
 	skipped := above != nil && above.ParentSlot < b.Slot && b.Slot >= s.retained.floor
 	if b.Status >= ledger.Confirmed && (same != nil || skipped) {
-		return fmt.Errorf(otherBlock, b.Slot, b.Status, s.chain.Finalized.Slot())
+		return chain.Contradicts(otherBlock, b.Slot, b.Status, s.chain.Finalized.Slot())
 	}
 	s.countOrphan()
 	return nil
@@ -166,8 +181,9 @@ func (s *decider) belowFinalized(b *ledger.Block) error {
 
 // consider decides whether a block that joined the tree belongs on the chain: where its slot is the highest and it builds on
 // what is confirmed, or its source is sure of it. A block that was called dead, or builds on one, needs that its source is
-// sure. Then the waiting blocks that build on it join the tree.
+// sure. A child makes its parent final where that was only claimed. Then the waiting blocks that build on it join the tree.
 func (s *decider) consider(n *chain.Node) error {
+	s.verdict.Placed++
 	switch {
 	case n.IsGivenUp():
 		s.countOrphan()
@@ -176,10 +192,21 @@ func (s *decider) consider(n *chain.Node) error {
 			return err
 		}
 	}
-	if err := s.raise(n, n.Claimed); err != nil {
+	parent := n.Parent
+	if err := s.raise(n, s.levelFor(n, n.Claimed)); err != nil {
 		return err
 	}
+	if parent.Claimed == ledger.Finalized {
+		if err := s.raise(parent, ledger.Finalized); err != nil {
+			return err
+		}
+	}
 	s.finalizeByDepth(FinalityDepth)
+	return s.linkWaiting(n)
+}
+
+// linkWaiting has the waiting blocks that build on n join the tree.
+func (s *decider) linkWaiting(n *chain.Node) error {
 	for {
 		child := s.chain.WaitingChild(n.ID())
 		switch {
@@ -234,8 +261,13 @@ func (s *decider) append(n *chain.Node) error {
 	return s.finish(maxWorking)
 }
 
-// passGaps applies the gap rule to waiting blocks, the lowest first: to all of them, or until none waits too long.
+// passGaps applies the gap rule to waiting blocks, the lowest first: to all of them, or until none waits too long. A stream
+// has to show them again.
 func (s *decider) passGaps(all bool) error {
+	if s.chain.Stream && s.chain.WaitsTooLong() {
+		s.chain.Waiting = nil
+		s.drop(ledger.ErrTooMuchWaits)
+	}
 	for s.chain.WaitsTooLong() || all && s.chain.Waiting.Len() > 0 {
 		n, tip := s.chain.LowestWaiting(), s.chain.Tip
 		if !s.config.Info.GapsAllowed {

@@ -23,6 +23,10 @@
 // committed and shown in one order. What a batch finalized is folded once no query can
 // read below it any more: Config.FoldAfter after the caller reported with [Sequencer.Shown] that the batch is visible.
 //
+// A stream shows blocks without their parents, and may be wrong (see [ledger.SourceInfo]). Its events take the same queue; a
+// [ledger.Question] among them is answered once all before it are decided. An event that contradicts the chain is dropped, and
+// the answer says so; for every other source it is an error.
+//
 // A replay takes the records of a log in place of events. It makes no decision anew, repeats the effect of each record, and
 // compares the record that this makes with the logged one. A difference matches [ledger.ErrCorrupt]. After a replay the
 // sequencer is in the state in which the writer of the log was, and takes events from there.

@@ -67,7 +67,7 @@ func (s *Sequencer) RememberPast(walk func(note func(*ledger.Record)) error) err
 		case r.Kind == ledger.BaseRecord:
 			s.remember(digestOf(r.Base))
 		case r.Kind == ledger.StatusRecord && r.Slot > s.chain.Finalized.Slot():
-			s.chain.NoteStatus(chain.BlockID{Slot: r.Slot, Hash: r.Hash}, r.Status)
+			s.chain.NoteStatus(ledger.BlockID{Slot: r.Slot, Hash: r.Hash}, r.Status)
 		}
 	})
 	for _, d := range since {
@@ -93,7 +93,7 @@ func compare(made, logged *ledger.Record) error {
 // redo makes a logged record again, or returns an error. Its decision was made when the log was written; redo only checks
 // that it is possible.
 func (s *decider) redo(r *ledger.Record) error {
-	id := chain.BlockID{Slot: r.Slot, Hash: r.Hash}
+	id := ledger.BlockID{Slot: r.Slot, Hash: r.Hash}
 	n := s.chain.Node(id)
 	switch r.Kind {
 	case ledger.BlockRecord:
@@ -136,7 +136,7 @@ func (s *decider) redoBlock(n *chain.Node, r *ledger.Record) error {
 // redoStatus repeats the effect of a status on the chain. A status of a block below the state that is replayed on has none.
 func (s *decider) redoStatus(n *chain.Node, r *ledger.Record) error {
 	s.statusSeen = s.statusSeen || s.follows && showsStatus(n, r)
-	s.chain.NoteStatus(chain.BlockID{Slot: r.Slot, Hash: r.Hash}, r.Status)
+	s.chain.NoteStatus(ledger.BlockID{Slot: r.Slot, Hash: r.Hash}, r.Status)
 	switch {
 	case s.chain.Finalized == nil:
 		return mismatch(r, "it is a status before the first block")

@@ -33,11 +33,13 @@ type Sequencer struct {
 
 // New returns a sequencer without a block.
 func New(c Config) *Sequencer {
-	return &Sequencer{decider: decider{
+	s := &Sequencer{decider: decider{
 		applier:   applier{config: c},
 		chain:     chain.New(),
 		checkRoot: func(ledger.Hash) error { return nil },
 	}}
+	s.chain.Stream = c.Info.Stream
+	return s
 }
 
 // Bind ties the sequencer to what a data directory says. checkRoot returns an error for a root that is not the one of its
@@ -65,7 +67,10 @@ func (s *Sequencer) ResumeAt(m *snapshot.Meta, blocks []*txstore.Block, before l
 
 // ResumeSource says that the source goes on after blocks that came from a log: it may show again blocks that belong to
 // branches of which the log has no record.
-func (s *Sequencer) ResumeSource() { s.chain.Resume() }
+func (s *Sequencer) ResumeSource() {
+	s.chain.Resume()
+	s.confirmed(s.chain.Confirmed, s.chain.Finalized)
+}
 
 // MayLearn reports whether Learn may be called: there is a block, and room for more.
 func (s *Sequencer) MayLearn() bool { return s.chain.Tip != nil && !s.Paused() && !s.overflows() }

@@ -1,8 +1,6 @@
 package sequencer
 
 import (
-	"fmt"
-
 	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
 )
@@ -13,10 +11,11 @@ const FinalityDepth = 32
 
 func (s *decider) status(e *ledger.SlotStatus) error {
 	s.statusSeen = true
-	if s.chain.Finalized == nil {
+	f := s.chain.Finalized
+	switch {
+	case f == nil && !s.chain.Stream, s.saysNothing(e):
 		return nil
-	}
-	if e.Slot <= s.chain.Finalized.Slot() {
+	case f != nil && e.Slot <= f.Slot():
 		return s.statusBelowFinalized(e)
 	}
 	n := s.chain.BlockFor(e)
@@ -28,7 +27,7 @@ func (s *decider) status(e *ledger.SlotStatus) error {
 	case n.Parent == nil: // it waits for its parent
 		n.Claimed = max(n.Claimed, levelOf(e.Status))
 	default:
-		return s.raise(n, levelOf(e.Status))
+		return s.raise(n, s.levelFor(n, levelOf(e.Status)))
 	}
 	return nil
 }
@@ -46,23 +45,31 @@ func (s *decider) statusBelowFinalized(e *ledger.SlotStatus) error {
 	final, _ := s.finalAt(e.Slot)
 	same := final != nil && (!e.Blockhash.Known || e.Blockhash.Value == final.Blockhash)
 	switch {
+	case s.chain.Stream && e.Slot < s.chain.Finalized.Slot(): // a stream may show a wrong block again that was passed since
+	case same && e.Status == ledger.StatusDead && s.chain.Stream:
+		s.verdict.Contradictions++
 	case same && e.Status == ledger.StatusDead:
 		return chain.Refused("the source calls slot %d dead, below the finalized slot %d", e.Slot, s.chain.Finalized.Slot())
 	case final != nil && !same && e.Status != ledger.StatusDead:
-		return fmt.Errorf(otherBlock, e.Slot, e.Status, s.chain.Finalized.Slot())
+		return chain.Contradicts(otherBlock, e.Slot, e.Status, s.chain.Finalized.Slot())
 	}
 	return nil
 }
 
-// raise makes the branch of n the chain and moves the levels up to n, unless that was done before.
+// raise makes the branch of n the chain and moves the levels up to n, unless that was done before. A stream may confirm a
+// block again after it called it dead.
 func (s *decider) raise(n *chain.Node, level ledger.Commitment) error {
-	if level == ledger.Processed || level == ledger.Confirmed && !s.chain.NoteStatus(n.ID(), ledger.StatusConfirmed) {
+	repeated := level == ledger.Confirmed && !s.chain.NoteStatus(n.ID(), ledger.StatusConfirmed)
+	if level == ledger.Processed || repeated && !s.chain.Stream {
 		return nil
 	}
 	if !n.OnChain() {
 		if err := s.switchTo(n.Best()); err != nil {
 			return err
 		}
+	}
+	if n.Slot() > s.chain.Confirmed.Slot() {
+		s.confirmed(n, s.chain.Confirmed)
 	}
 	if level == ledger.Finalized && n.Slot() > s.chain.Finalized.Slot() {
 		s.finalize(n, false)
@@ -97,7 +104,14 @@ func (s *decider) finalizeByDepth(depth int) {
 // its parent, or to a higher block beside the chain.
 func (s *decider) dead(n *chain.Node) error {
 	s.tally.Update(func(c *Counters) { c.Dead++ })
+	if s.chain.Finalized == nil { // the log has no status before the first block
+		n.Dead = true
+		return nil
+	}
 	if !s.chain.NoteStatus(n.ID(), ledger.StatusDead) {
+		if n.OnChain() { // it was confirmed since
+			s.verdict.Contradictions++
+		}
 		return nil
 	}
 	n.Dead = true

@@ -113,7 +113,10 @@ func BenchmarkStream(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			err := s.Run(context.Background(), at(100), func(_ context.Context, e ledger.Event) error {
-				if _, ok := e.(*ledger.Block); ok {
+				switch e := e.(type) {
+				case *ledger.Question:
+					e.Answer <- ledger.Verdict{}
+				case *ledger.Block:
 					if emitted++; emitted == b.N {
 						return errEnough
 					}

@@ -37,7 +37,6 @@ type Config struct {
 	BackoffMax   time.Duration // most; 0: 10 s
 	MessageBytes int           // larger messages are refused; 0: 64 MiB
 	QueueBytes   int           // what may wait between socket and blocks; 0: 256 MiB
-	WaitingBytes int           // what may wait for a parent; 0: 256 MiB
 }
 
 // Filler emits blocks that a stream does not show any more.
@@ -66,7 +65,6 @@ func (c Config) withDefaults() Config {
 	duration(&c.BackoffMax, 10*time.Second)
 	size(&c.MessageBytes, 64<<20)
 	size(&c.QueueBytes, 256<<20)
-	size(&c.WaitingBytes, 256<<20)
 	if c.Dial == nil {
 		// TCP looks after connections that we do not read for a while. HTTP/2's pings would too, but
 		// some servers part with who sends them.

@@ -186,8 +186,7 @@ func TestTLSNamesTheNode(t *testing.T) {
 		}
 		return node.dial(ctx, network, address)
 	}
-	s := New(c)
-	err := s.Run(ctx, at(100), (&collector{}).emit)
+	s, err := runIn(ctx, c, at(100), &collector{})
 	if !errors.Is(err, context.Canceled) || s.Upstream().Errors[upstream.Dial] == 0 || s.Peers() != 0 {
 		t.Errorf("Run with a certificate of another host: %v, %v", err, s.Upstream().Errors)
 	}
@@ -205,17 +204,17 @@ func TestQueueIsBounded(t *testing.T) {
 		})
 		c := configFor(node)
 		c.QueueBytes = 64 << 10
-		var s *Source
-		first := true
-		out := &collector{until: "block 400", event: func(ledger.Event) {
-			if first {
-				first = false
-				<-release
-			}
-		}}
-		s = New(c)
+		s, out := New(c), &collector{until: "block 400"}
+		out.resume(at(100), s.Info())
 		ended := make(chan error, 1)
-		go func() { ended <- s.Run(t.Context(), at(100), out.emit) }()
+		go func() {
+			ended <- s.Run(t.Context(), at(100), func(ctx context.Context, e ledger.Event) error {
+				if _, isBlock := e.(*ledger.Block); isBlock {
+					<-release
+				}
+				return out.emit(ctx, e)
+			})
+		}()
 		time.Sleep(time.Hour)
 		if n := s.Upstream().Messages; n > 200 || n < 20 {
 			t.Errorf("%d messages were taken from the socket for a queue of 64 KiB", n)

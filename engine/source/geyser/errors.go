@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/engine/source/yellowstone"
 )
@@ -26,15 +27,12 @@ func (e *sessionError) Unwrap() error { return e.err }
 
 // Why sessions are ended by us.
 var (
-	errStalled    = errors.New("nothing came for too long")
-	errNoBlock    = errors.New("no whole block came for too long")
-	errReplay     = errors.New("a block builds on one that was not shown: asking for it again")
-	errLost       = errors.New("the node does not show any more what is missing here")
-	errTooMany    = errors.New("too much waits for a block that is missing")
-	errForeign    = errors.New("a confirmed block does not build on what is final here")
-	errNotDead    = errors.New("the node confirms a block that it called dead: asking for it again")
-	errParentSlot = errors.New("the node names a slot for a block's parent that is not its parent's by what else it shows")
-	errFillOther  = errors.New("what was filled does not lead to the block that the node shows as confirmed")
+	errStalled   = errors.New("nothing came for too long")
+	errNoBlock   = errors.New("no whole block came for too long")
+	errReplay    = errors.New("a block builds on one that was not shown: asking for it again")
+	errLost      = errors.New("the node does not show any more what is missing here")
+	errWrong     = errors.New("the node contradicts itself or what is final here")
+	errFillOther = errors.New("what was filled does not lead to the block that the node shows as confirmed")
 )
 
 // kindOf returns what is counted for an error of a session.
@@ -50,10 +48,10 @@ func kindOf(err error) upstream.Kind {
 		return upstream.Stalled
 	case errors.Is(err, errLost):
 		return upstream.OutOfRange
-	case errors.Is(err, errReplay), errors.Is(err, errNotDead), errors.Is(err, errForeign), errors.Is(err, errFillOther), errors.Is(err, errParentSlot):
-		return upstream.WrongParent
-	case errors.Is(err, errTooMany):
+	case errors.Is(err, ledger.ErrTooMuchWaits):
 		return upstream.TooLarge
+	case errors.Is(err, errReplay), errors.Is(err, errFillOther), errors.Is(err, errWrong):
+		return upstream.WrongParent
 	}
 	return upstream.Server
 }

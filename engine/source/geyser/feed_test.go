@@ -18,7 +18,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
 	"ledgerd/engine/source/yellowstone"
+	"ledgerd/shard/txstore"
+	"ledgerd/snapshot"
 )
 
 // part is a message under construction.
@@ -199,38 +202,68 @@ func (n *fakeNode) began() []string {
 // errEnough ends a run that emitted what the test waits for.
 var errEnough = errors.New("enough")
 
-// collector takes events, and ends the run at the last line it waits for.
+// collector is a sequencer without shards behind a source. It keeps its records as lines, and ends the run with the
+// one that it waits for.
 type collector struct {
 	mu    sync.Mutex
+	seq   *sequencer.Sequencer
 	lines []string
 	until string // "" for never
-	event func(ledger.Event)
+}
+
+// resume makes the sequencer, which holds the block to resume from.
+func (c *collector) resume(from *ledger.ResumePoint, info ledger.SourceInfo) {
+	c.seq = sequencer.New(sequencer.Config{
+		Stored: txstore.New(), Retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 30}, Info: info, Logger: quiet(),
+	})
+	if from != nil {
+		root := &ledger.Block{Slot: from.Slot, Blockhash: from.Blockhash}
+		meta := &snapshot.Meta{Version: 1, Slot: root.Slot, Blockhash: root.Blockhash, Block: root, BaseOnly: true}
+		c.seq.ResumeAt(meta, nil, ledger.Opt[ledger.Slot]{})
+		c.seq.ResumeSource()
+	}
+}
+
+// stopAt sets the line that ends the run.
+func (c *collector) stopAt(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = line
 }
 
 func (c *collector) emit(_ context.Context, e ledger.Event) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.event != nil {
-		c.event(e)
+	err := c.seq.Handle(e)
+	if err != nil {
+		return err
 	}
-	var line string
-	switch e := e.(type) {
-	case *ledger.Block:
-		line = fmt.Sprintf("block %d", e.Slot)
-		if e.Blockhash[2] != 0 {
-			line += fmt.Sprintf(".%d", e.Blockhash[2])
-		}
-		if len(e.Accounts) == 0 {
-			line += " filled"
-		}
-	case *ledger.SlotStatus:
-		line = fmt.Sprintf("%s %d", e.Status, e.Slot)
-	case *ledger.BaseState:
-		line = fmt.Sprintf("base %d of %d", e.Slot, len(e.Accounts))
+	batch, err := c.seq.Seal()
+	if err != nil {
+		return err
 	}
-	c.lines = append(c.lines, line)
-	if line == c.until {
-		return errEnough
+	for _, r := range batch.Records {
+		var line string
+		switch r.Kind {
+		case ledger.BlockRecord:
+			line = fmt.Sprintf("block %d", r.Slot)
+			if r.Hash[2] != 0 {
+				line += fmt.Sprintf(".%d", r.Hash[2])
+			}
+			if len(r.Block.Accounts) == 0 {
+				line += " filled"
+			}
+		case ledger.StatusRecord:
+			line = fmt.Sprintf("%s %d", r.Status, r.Slot)
+		case ledger.RollbackRecord:
+			line = fmt.Sprintf("back to %d", r.Slot)
+		case ledger.BaseRecord:
+			line = fmt.Sprintf("base %d of %d", r.Slot, len(r.Base.Accounts))
+		}
+		c.lines = append(c.lines, line)
+		if line == c.until {
+			return errEnough
+		}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package geyser
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -16,60 +17,96 @@ type follower struct {
 	config    *Config
 	stats     *upstream.Stats
 	assembler *yellowstone.Assembler
-	chain     *chain
 	mints     *mints
 	backoff   upstream.Backoff // between sessions
 	refill    upstream.Backoff // between fills that fail
 
-	failed error // of emit: Run ends
+	forward ledger.Emit    // to the sequencer
+	failed  error          // of forward: Run ends
+	emitted bool           // something since the newest verdict
+	verdict ledger.Verdict // the newest one
 
-	wholeData  bool // the node does not know of slices
-	replayOff  bool // the next session is not to ask for a replay: it was refused, and a Filler is there
-	gapOpen    bool
-	fillAfter  time.Time // no fill before
-	incomplete uint64    // blocks of which it was told that transactions are missing
-	late       uint64    // writes behind their blocks that were counted
+	wholeData  bool                    // the node does not know of slices
+	replayOff  bool                    // the next session is not to ask for a replay: it was refused, and a Filler is there
+	missing    ledger.Opt[ledger.Slot] // up to here blocks are missing
+	fillAfter  time.Time               // no fill before
+	incomplete uint64                  // blocks of which it was told that transactions are missing
+	late       uint64                  // writes behind their blocks that were counted
 }
 
-func newFollower(s *Source, from *ledger.ResumePoint, emit ledger.Emit) *follower {
+func newFollower(s *Source, emit ledger.Emit) *follower {
 	c := &s.config
 	f := &follower{
-		source: s, config: c, stats: &s.stats, wholeData: c.WholeData, mints: newMints(c),
+		source: s, config: c, stats: &s.stats, forward: emit, wholeData: c.WholeData, mints: newMints(c),
 		backoff: upstream.Backoff{Min: c.BackoffMin, Max: c.BackoffMax, Random: c.Random},
 		refill:  upstream.Backoff{Min: c.BackoffMin, Max: c.BackoffMax, Random: c.Random},
 	}
-	f.chain = newChain(from, func(ctx context.Context, e ledger.Event) error {
-		if err := emit(ctx, e); err != nil {
-			f.failed = err
-			return err
-		}
-		return nil
-	}, f.mints, &s.stats, c.WaitingBytes)
-	f.assembler = yellowstone.NewAssembler(f.chain.take)
-	f.chain.showsElsewhere = f.assembler.ShowsElsewhere
+	f.assembler = yellowstone.NewAssembler(f.emit)
 	f.assembler.Live = true
 	f.assembler.SomeTransactions = c.SkipVotes
 	f.assembler.HasTransactions = !c.NoTransactions && !c.SkipVotes
 	return f
 }
 
+// emit passes an event on to the sequencer.
+func (f *follower) emit(ctx context.Context, e ledger.Event) error {
+	f.emitted = true
+	if status, ok := e.(*ledger.SlotStatus); ok && status.Status == ledger.StatusDead && status.Blockhash.Known {
+		f.stats.Dead()
+	}
+	f.failed = f.forward(ctx, e)
+	return f.failed
+}
+
+// ask asks the sequencer what it made of what was emitted. With restart a session begins.
+func (f *follower) ask(ctx context.Context, restart bool) error {
+	answer := make(chan ledger.Verdict, 1)
+	if err := f.emit(ctx, &ledger.Question{Shown: f.assembler, Restart: restart, Answer: answer}); err != nil {
+		return err
+	}
+	before := f.verdict
+	select {
+	case f.verdict = <-answer:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	f.emitted = false
+	for n := before.Placed; n < f.verdict.Placed; n++ {
+		f.stats.Sealed(f.verdict.Tip.Slot)
+	}
+	for n := before.Repeated; n < f.verdict.Repeated; n++ {
+		f.stats.Duplicate()
+	}
+	for n := before.Contradictions; n < f.verdict.Contradictions; n++ {
+		f.stats.Failed(upstream.Equivocation)
+	}
+	for _, b := range f.verdict.NewlyConfirmed {
+		f.mints.confirmed(f.mints.look(b))
+	}
+	f.verdict.NewlyConfirmed = nil // they are large
+	return nil
+}
+
 // subscription returns what to ask for now: what is emitted is not shown again, but for as
 // much as it takes to see that the chain goes on.
 func (f *follower) subscription() subscription {
 	sub := subscription{sliced: !f.wholeData, noTransactions: f.config.NoTransactions, skipVotes: f.config.SkipVotes}
-	c := f.chain
 	switch {
 	case f.replayOff:
 		f.replayOff = false
-	case c.rooted:
+	case f.verdict.Rooted:
 		const overlap = 2
-		sub.from = ledger.Some(min(c.newest-min(c.newest, overlap), c.confirmed.slot))
+		tip := f.verdict.Tip.Slot
+		sub.from = ledger.Some(min(tip-min(tip, overlap), f.verdict.Confirmed.Slot))
 	}
 	return sub
 }
 
 // session follows the node over one connection until something ends it.
 func (f *follower) session(ctx context.Context) error {
+	if err := f.ask(ctx, true); err != nil {
+		return err
+	}
 	sub := f.subscription()
 	if sub.from.Known {
 		f.stats.Replayed()
@@ -117,8 +154,7 @@ func (f *follower) follow(ctx context.Context, conn *connection) error {
 	w := watch{idle: f.config.IdleTimeout, noBlock: f.config.BlockTimeout, receivedAt: now, progressAt: now}
 	ticker := time.NewTicker(f.config.IdleTimeout / 5)
 	defer ticker.Stop()
-	before := f.chain.emitted
-	f.chain.changed = true
+	before := f.verdict.Placed
 	for {
 		var err error
 		select {
@@ -130,7 +166,7 @@ func (f *follower) follow(ctx context.Context, conn *connection) error {
 				err = conn.err
 			}
 		case state := <-f.mints.found:
-			err = f.chain.take(ctx, state)
+			err = f.emit(ctx, state)
 		case now := <-ticker.C:
 			if err = w.check(now, conn, f.progress()); err == nil {
 				err = f.settle(ctx, before) // a fill may be due
@@ -155,11 +191,6 @@ func (f *follower) drain(ctx context.Context, conn *connection, before uint64) e
 		if err := f.assembler.Take(ctx, &updates[i]); err != nil {
 			return err
 		}
-		if f.chain.changed {
-			if err := f.settle(ctx, before); err != nil {
-				return err
-			}
-		}
 		for ; f.late < f.assembler.Counts.Late; f.late++ {
 			f.stats.Failed(upstream.Garbage)
 		}
@@ -169,85 +200,88 @@ func (f *follower) drain(ctx context.Context, conn *connection, before uint64) e
 				"source", f.source.Info().Name, "slot", uint64(updates[i].Slot), "blocks_so_far", n)
 		}
 	}
-	return nil
+	return f.settle(ctx, before)
 }
 
-// settle looks whether something is missing, and does what can be done about it. before is how many
-// blocks were emitted when the session began.
+// settle asks whether something is missing, and does what can be done about it. before is how many blocks had been
+// placed when the session began.
 func (f *follower) settle(ctx context.Context, before uint64) error {
-	if !f.chain.changed && !f.gapOpen {
+	if !f.emitted && !f.missing.Known {
 		return nil
 	}
-	f.chain.changed = false
-	g, open, err := f.chain.gap(f.assembler.Expects)
-	switch {
-	case err != nil:
+	if err := f.ask(ctx, false); err != nil {
 		return err
-	case !open:
-		if f.gapOpen {
-			f.gapOpen = false
-			f.stats.GapRepaired()
-			f.refill.Reset()
-		}
+	}
+	if err := f.verdict.Wrong; err != nil {
+		return fmt.Errorf("%w: %w", errWrong, err)
+	}
+	if !f.verdict.Gap.Known {
+		f.repaired()
 		return nil
 	}
-	f.stats.GapFound(g.after.slot, g.upTo)
-	f.gapOpen = true
+	g := f.verdict.Gap.Value
+	f.stats.GapFound(g.After.Slot, g.UpTo)
+	f.missing = ledger.Some(g.UpTo)
 	switch {
-	case f.chain.emitted > before:
+	case f.verdict.Placed > before:
 		return errReplay // it was shown up to here: it may be shown again
 	case f.config.Filler == nil:
 		f.stats.GapStuck(upstream.OutOfRange)
 		return errLost
-	case !g.confirmed || time.Now().Before(f.fillAfter):
+	case !g.Confirmed || time.Now().Before(f.fillAfter):
 		return nil // a Filler shows what is confirmed
 	}
 	return f.fill(ctx, g)
 }
 
+// repaired notes that nothing is missing any more, unless the session just did not come that far yet.
+func (f *follower) repaired() {
+	if f.missing.Known && f.verdict.Tip.Slot >= f.missing.Value {
+		f.missing = ledger.Opt[ledger.Slot]{}
+		f.stats.GapRepaired()
+		f.refill.Reset()
+	}
+}
+
 // fill has what is missing filled. The connection is read meanwhile, as far as the queue goes.
-func (f *follower) fill(ctx context.Context, g gap) error {
-	f.config.Logger.Info("filling a gap", "source", f.source.Info().Name, "after_slot", uint64(g.after.slot), "up_to_slot", uint64(g.upTo))
-	before := f.chain.emitted
-	err := f.config.Filler.Fill(ctx, g.after.slot, g.after.hash, g.upTo, f.chain.takeFilled)
+func (f *follower) fill(ctx context.Context, g ledger.Gap) error {
+	f.config.Logger.Info("filling a gap", "source", f.source.Info().Name, "after_slot", uint64(g.After.Slot), "up_to_slot", uint64(g.UpTo))
+	before := f.verdict.Placed
+	err := f.config.Filler.Fill(ctx, g.After.Slot, g.After.Hash, g.UpTo, f.emit)
 	switch {
 	case f.failed != nil:
 		return f.failed
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, errForeign):
-		return errFillOther
-	case errors.Is(err, errNotDead):
-		return err
-	case errors.Is(err, upstream.ErrOtherChain) && f.chain.doubt():
+	case errors.Is(err, upstream.ErrOtherChain) && g.After != f.verdict.Root:
 		f.config.Logger.Warn("the node that fills gaps has another block than the one that was confirmed here: asking from the final block on",
-			"source", f.source.Info().Name, "confirmed_slot", uint64(g.after.slot), "final_slot", uint64(f.chain.root.slot))
+			"source", f.source.Info().Name, "confirmed_slot", uint64(g.After.Slot), "final_slot", uint64(f.verdict.Root.Slot))
 		f.stats.Failed(upstream.Equivocation)
-		return nil
+		g.After = f.verdict.Root
+		return f.fill(ctx, g)
 	case err != nil:
 		kind, asked := fillFailure(err)
 		wait := max(f.refill.Next(), asked)
 		f.fillAfter = time.Now().Add(wait)
 		f.stats.Failed(kind)
 		f.stats.GapStuck(kind)
-		f.config.Logger.Warn("a gap cannot be filled yet", "source", f.source.Info().Name, "after_slot", uint64(g.after.slot),
-			"up_to_slot", uint64(g.upTo), "error", shown(err, f.config.Token), "again_in", wait)
+		f.config.Logger.Warn("a gap cannot be filled yet", "source", f.source.Info().Name, "after_slot", uint64(g.After.Slot),
+			"up_to_slot", uint64(g.UpTo), "error", shown(err, f.config.Token), "again_in", wait)
 		return nil
 	}
-	f.chain.changed = false
-	rest, open, err := f.chain.gap(f.assembler.Expects)
-	switch {
-	case err != nil:
+	if err := f.ask(ctx, false); err != nil {
 		return err
-	case open && rest == g, open && f.chain.emitted == before:
+	}
+	if err := f.verdict.Wrong; err != nil {
+		return fmt.Errorf("%w: %w", errWrong, err)
+	}
+	switch rest := f.verdict.Gap; {
+	case !rest.Known:
+		f.repaired()
+	case rest.Value == g, f.verdict.Placed == before:
 		f.stats.GapStuck(upstream.WrongParent)
 		return errFillOther
-	case !open:
-		f.gapOpen = false
-		f.stats.GapRepaired()
-		f.refill.Reset()
 	}
-	f.chain.changed = open
 	return nil
 }
 
@@ -258,13 +292,12 @@ func (f *follower) over(err error) {
 	if errors.Is(err, yellowstone.ErrNotSliced) {
 		f.wholeData = true
 	}
-	if kind == upstream.WrongParent && !errors.Is(err, errReplay) && !errors.Is(err, errNotDead) {
+	if kind == upstream.WrongParent && !errors.Is(err, errReplay) {
 		f.stats.GapStuck(kind)
 	}
 	n := f.assembler.Counts
 	f.config.Logger.Warn("the session with the node ended", "source", f.source.Info().Name, "cause", kind.String(),
-		"error", shown(err, f.config.Token), "last_slot", uint64(f.chain.newest),
+		"error", shown(err, f.config.Token), "last_slot", uint64(f.verdict.Tip.Slot),
 		"blocks", n.Sealed, "partial", n.Partial, "late", n.Late, "duplicates", n.Duplicates)
-	f.chain.clearWaiting()
 	f.assembler.Reconnected()
 }

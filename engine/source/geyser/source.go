@@ -23,7 +23,7 @@ func (s *Source) Info() ledger.SourceInfo {
 	if s.config.TLS != nil {
 		scheme = "https"
 	}
-	return ledger.SourceInfo{Name: "geyser:" + scheme + "://" + s.config.Address, Live: true}
+	return ledger.SourceInfo{Name: "geyser:" + scheme + "://" + s.config.Address, Live: true, Stream: true}
 }
 
 // Peers returns 1 while there is a connection over which something came, else 0.
@@ -41,11 +41,11 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 	if from != nil {
 		s.stats.Resumed(from.Slot)
 	}
-	f := newFollower(s, from, emit)
+	f := newFollower(s, emit)
 	stopMints := f.mints.start(ctx)
 	defer stopMints()
 	for {
-		began, before := time.Now(), f.chain.emitted
+		began, before := time.Now(), f.verdict.Placed
 		err := f.session(ctx)
 		switch {
 		case f.failed != nil:
@@ -55,7 +55,7 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 			return ctx.Err()
 		}
 		f.over(err)
-		if f.chain.emitted > before && time.Since(began) > s.config.BackoffMax {
+		if f.verdict.Placed > before && time.Since(began) > s.config.BackoffMax {
 			f.backoff.Reset()
 		}
 		if err := f.backoff.Wait(ctx, 0); err != nil {
