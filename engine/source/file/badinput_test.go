@@ -109,14 +109,14 @@ func badLines() map[string]badInput {
 func badLineAccounts() map[string]badInput {
 	k := testKey(1)
 	return map[string]badInput{
-		"account: no key":            {accountLine(`"lamports":1`), "line 3: account 0: pubkey is not a base58 key of 32 bytes"},
+		"account: no key":            {accountLine(`"lamports":1`), "line 3: account 0: pubkey is missing"},
 		"account: key of 31 bytes":   {accountLine(`"pubkey":"1111111111111111111111111111111","lamports":1`), "line 3: account 0: pubkey is not a base58 key of 32 bytes"},
 		"account: key of letters":    {accountLine(`"pubkey":"0OIl` + badWord + `","lamports":1`), "line 3: account 0: pubkey is not a base58 key of 32 bytes"},
 		"account: no lamports":       {accountLine(fmt.Sprintf(`"pubkey":%q`, k)), "line 3: account 0: lamports is missing"},
-		"account: too many lamports": {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":18446744073709551616`, k)), "line 3: lamports is of the wrong type or out of range"},
+		"account: too many lamports": {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":18446744073709551616`, k)), "line 3: account 0: lamports is of the wrong type or out of range"},
 		"account: bad owner":         {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q`, k, badWord)), "line 3: account 0: owner is not a base58 key of 32 bytes"},
-		"account: rent epoch":        {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"rent_epoch":1.8446744073709552e19`, k)), "line 3: rent_epoch is of the wrong type or out of range"},
-		"account: executable":        {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"executable":%q`, k, badWord)), "line 3: executable is of the wrong type or out of range"},
+		"account: rent epoch":        {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"rent_epoch":1.8446744073709552e19`, k)), "line 3: account 0: rent_epoch is of the wrong type or out of range"},
+		"account: executable":        {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"executable":%q`, k, badWord)), "line 3: account 0: executable is of the wrong type or out of range"},
 		"account: data, no owner":    {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"data":""`, k)), "line 3: account 0: data without owner"},
 		"account: data not base64":   {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q,"data":"%s!"`, k, k, badWord)), "line 3: account 0: data is not base64"},
 		"account: data and bits":     {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q,"data":"QQ=="`, k, k) + `},{"pubkey":"` + k + `","lamports":1,"owner":"` + k + `","data":"QR=="`), "line 3: account 1: data is not base64"},
@@ -140,7 +140,7 @@ func badLineFacts() map[string]badInput {
 		"token: bad mint":             {token(`"mint":"` + badWord + `","amount":"1"`), "line 3: account 0: token: mint is not a base58 key of 32 bytes"},
 		"token: bad owner":            {token(fmt.Sprintf(`"mint":%q,"owner":%q,"amount":"1"`, k, badWord)), "line 3: account 0: token: owner is not a base58 key of 32 bytes"},
 		"token: no amount":            {token(fmt.Sprintf(`"mint":%q,"owner":%q`, k, k)), "line 3: account 0: token: amount is missing"},
-		"token: amount is a number":   {token(fmt.Sprintf(`"mint":%q,"owner":%q,"amount":1`, k, k)), "line 3: amount is of the wrong type or out of range"},
+		"token: amount is a number":   {token(fmt.Sprintf(`"mint":%q,"owner":%q,"amount":1`, k, k)), "line 3: account 0: amount is of the wrong type or out of range"},
 		"token: amount above 64 bits": {token(fmt.Sprintf(`"mint":%q,"owner":%q,"amount":"18446744073709551616"`, k, k)), "line 3: account 0: token: amount is not a decimal string of a 64-bit number"},
 		"token: amount with zeros":    {token(fmt.Sprintf(`"mint":%q,"owner":%q,"amount":"01"`, k, k)), "line 3: account 0: token: amount is not a decimal string of a 64-bit number"},
 		"token: amount with sign":     {token(fmt.Sprintf(`"mint":%q,"owner":%q,"amount":"+1"`, k, k)), "line 3: account 0: token: amount is not a decimal string of a 64-bit number"},
@@ -149,15 +149,15 @@ func badLineFacts() map[string]badInput {
 		"token: delegate, no state":   {token(fmt.Sprintf(`"mint":%q,"owner":%q,"amount":"1","delegate":%q`, k, k, k)), "line 3: account 0: token: state is missing"},
 		"token: state, no owner":      {token(fmt.Sprintf(`"mint":%q,"amount":"1","state":"frozen"`, k)), "line 3: account 0: token: a token account with a state has no owner"},
 		"token: native":               {token(fmt.Sprintf(`"mint":%q,"owner":%q,"amount":"1","is_native":true`, k, k)), "line 3: account 0: token: is_native contradicts the mint"},
-		"token: true":                 {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"token":true`, k)), "line 3: facts are neither an object nor false"},
-		"token: text":                 {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"token":%q`, k, badWord)), "line 3: facts are neither an object nor false"},
-		"mint: a list":                {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"mint":[]`, k)), "line 3: facts are neither an object nor false"},
+		"token: true":                 {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"token":true`, k)), "line 3: account 0: token is of the wrong type or out of range"},
+		"token: text":                 {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"token":%q`, k, badWord)), "line 3: account 0: token is of the wrong type or out of range"},
+		"mint: a list":                {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"mint":[]`, k)), "line 3: account 0: mint is of the wrong type or out of range"},
 		"mint: none, no lamports":     {accountLine(fmt.Sprintf(`"pubkey":%q,"mint":false`, k)), "line 3: account 0: lamports is missing"},
 		"mint: none, and data":        {accountLine(fmt.Sprintf(`"pubkey":%q,"lamports":1,"owner":%q,"data":"","mint":false`, k, k)), "line 3: account 0: it has both data and facts"},
 		"mint: no decimals":           {mint(`"supply":"1"`), "line 3: account 0: mint: decimals is missing"},
-		"mint: decimals of 256":       {mint(`"decimals":256`), "line 3: decimals is of the wrong type or out of range"},
+		"mint: decimals of 256":       {mint(`"decimals":256`), "line 3: account 0: decimals is of the wrong type or out of range"},
 		"mint: bad supply":            {mint(`"decimals":6,"supply":"` + badWord + `"`), "line 3: account 0: mint: supply is not a decimal string of a 64-bit number"},
-		"mint: scaled":                {mint(`"decimals":6,"scaled":1`), "line 3: scaled is of the wrong type or out of range"},
+		"mint: scaled":                {mint(`"decimals":6,"scaled":1`), "line 3: account 0: scaled is of the wrong type or out of range"},
 	}
 }
 
@@ -304,7 +304,7 @@ func TestLinesAndValuesAreBounded(t *testing.T) {
 	first := blockLine(1, 0)
 	var got []ledger.Event
 	emit := func(_ context.Context, e ledger.Event) error { got = append(got, e); return nil }
-	lines := lineReader{max: len(first), data: new(nodejson.DataDecoder), out: &sink{emit: emit}}
+	lines := lineReader{max: len(first), decoder: lineDecoder{data: new(nodejson.DataDecoder)}, out: &sink{emit: emit}}
 	err := lines.run(t.Context(), bufio.NewReaderSize(strings.NewReader(first+strings.Repeat(" ", len(first)+1)), 16))
 	if err == nil || err.Error() != "line 2: line longer than 64 MiB" || outline(got) != "block 1" {
 		t.Errorf("got %s, err = %v", outline(got), err)

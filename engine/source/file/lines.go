@@ -9,7 +9,6 @@ import (
 	"io"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/nodejson"
 )
 
 // maxLineBytes bounds one event line, and with it what a line can make us hold.
@@ -22,11 +21,9 @@ var errLineTooLong = errors.New("line longer than 64 MiB")
 // line of a pipe is emitted as soon as it is whole.
 type lineReader struct {
 	out     *sink
-	data    *nodejson.DataDecoder
 	skipped int // lines dropped in front
 	max     int // bytes in a line
-
-	plain plainDecoder
+	decoder lineDecoder
 }
 
 // run reads to the end. Blank lines are fine. An error names the line, counted from 1.
@@ -51,12 +48,9 @@ func (l *lineReader) run(ctx context.Context, r *bufio.Reader) error {
 
 // put emits the event of one line.
 func (l *lineReader) put(ctx context.Context, line []byte) error {
-	e, ok := l.plain.decode(line, l.data)
-	if !ok {
-		var err error
-		if e, err = decodeLine(line, l.data); err != nil {
-			return err
-		}
+	e, err := l.decoder.decodeLine(line)
+	if err != nil {
+		return err
 	}
 	if state, ok := e.(*ledger.BaseState); ok {
 		return putBase(ctx, l.out, state)
