@@ -1,8 +1,6 @@
 package file
 
 import (
-	"bufio"
-	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -10,7 +8,6 @@ import (
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/nodejson"
 )
 
 // badWord is the word that bad input holds wherever it has room for one, and that no message
@@ -302,18 +299,22 @@ func TestBadInputIsRefusedWithoutRepeatingIt(t *testing.T) {
 
 func TestLinesAndValuesAreBounded(t *testing.T) {
 	first := blockLine(1, 0)
-	var got []ledger.Event
-	emit := func(_ context.Context, e ledger.Event) error { got = append(got, e); return nil }
-	lines := lineReader{max: len(first), decoder: lineDecoder{data: new(nodejson.DataDecoder)}, out: &sink{emit: emit}}
-	err := lines.run(t.Context(), bufio.NewReaderSize(strings.NewReader(first+strings.Repeat(" ", len(first)+1)), 16))
-	if err == nil || err.Error() != "line 2: line longer than 64 MiB" || outline(got) != "block 1" {
-		t.Errorf("got %s, err = %v", outline(got), err)
+	s, _ := open(t, "-")
+	for name, tt := range map[string]struct{ tail, want string }{
+		"a longest line": {strings.Repeat(" ", MaxLineBytes-1) + "\n", ""},
+		"one byte more":  {strings.Repeat(" ", MaxLineBytes) + "\n", "cannot read standard input: line 2: line longer than 64 MiB"},
+	} {
+		s.stdin = strings.NewReader(first + tt.tail)
+		got, err := run(s, nil)
+		if fmt.Sprint(err) != tt.want && (err != nil || tt.want != "") || outline(got) != "block 1" {
+			t.Errorf("%s: got %s, err = %v", name, outline(got), err)
+		}
 	}
-	limit := valueLimit{r: strings.NewReader("some bytes"), left: 4}
+	limit := valueLimit{strings.NewReader("some bytes"), 4}
 	if n, err := limit.Read(make([]byte, 4)); n != 4 || err != nil {
 		t.Errorf("within the bound: %d, %v", n, err)
 	}
-	if n, err := limit.Read(make([]byte, 4)); n != 0 || err != errValueTooLong || limit.err != errValueTooLong {
+	if n, err := limit.Read(make([]byte, 4)); n != 0 || err != errValueTooLong {
 		t.Errorf("past the bound: %d, %v", n, err)
 	}
 }

@@ -33,26 +33,10 @@ func (b *baseBatch) add(ctx context.Context, slot ledger.Slot, w ledger.AccountW
 
 // flush emits what was gathered.
 func (b *baseBatch) flush(ctx context.Context) error {
-	if b.state == nil {
-		return nil
-	}
 	state := b.state
 	b.state = nil
-	return b.out.put(ctx, state)
-}
-
-// putBase emits base state of any size as events of bounded size.
-func putBase(ctx context.Context, out *sink, state *ledger.BaseState) error {
-	accounts, mints := state.Accounts, state.Mints
-	for first := true; first || len(accounts)+len(mints) > 0; first = false {
-		part := &ledger.BaseState{Slot: state.Slot}
-		n := min(len(accounts), maxBaseAccounts)
-		part.Accounts, accounts = accounts[:n:n], accounts[n:]
-		m := min(len(mints), maxBaseAccounts-n)
-		part.Mints, mints = mints[:m:m], mints[m:]
-		if err := out.put(ctx, part); err != nil {
-			return err
-		}
+	if state == nil {
+		return nil
 	}
-	return nil
+	return b.out.put(ctx, state)
 }

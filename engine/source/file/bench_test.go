@@ -56,7 +56,7 @@ func BenchmarkNDJSON(b *testing.B) {
 			b.ReportAllocs()
 			before := processorTime(b)
 			for b.Loop() {
-				reader := lineReader{max: maxLineBytes, decoder: lineDecoder{data: new(nodejson.DataDecoder)}, out: &sink{emit: discard}}
+				reader := lineReader{decoder: lineDecoder{data: new(nodejson.DataDecoder)}, out: &sink{emit: discard}}
 				if err := reader.run(b.Context(), bufio.NewReaderSize(strings.NewReader(content), readAheadBytes)); err != nil {
 					b.Fatal(err)
 				}

@@ -18,22 +18,17 @@ type lineDecoder struct {
 
 // eventLine is what a line says: of a block, of base state ("accounts") or of the status of a slot.
 type eventLine struct {
-	kind, status, commitment []byte
-	slot, parentSlot         ledger.Opt[ledger.Slot]
-	blockhash                ledger.Opt[ledger.Hash]
-	previousBlockhash        ledger.Opt[ledger.Hash]
-	blockTime                ledger.Opt[int64]
-	blockHeight              ledger.Opt[uint64]
-	transactionCount         ledger.Opt[uint64]
-	transactions             []ledger.Transaction
-	accounts                 []ledger.AccountWrite
-	mints                    []ledger.MintWrite
+	kind, status       []byte
+	hasSlot, hasParent bool
+	hash               ledger.Opt[ledger.Hash]
+	transactionCount   ledger.Opt[uint64]
+	block              *ledger.Block // what the others say too, and all that is listed
 }
 
 // decodeLine returns the event of a line.
-func (d *lineDecoder) decodeLine(line []byte) (event ledger.Event, err error) {
-	d.scanner = scanner{line: line, texts: d.texts[:0]}
-	l := eventLine{transactions: []ledger.Transaction{}, accounts: []ledger.AccountWrite{}}
+func (d *lineDecoder) decodeLine(line []byte) (ledger.Event, error) {
+	d.scanner = scanner{line: line}
+	l := eventLine{block: &ledger.Block{Transactions: []ledger.Transaction{}, Accounts: []ledger.AccountWrite{}}}
 	d.readLine(&l)
 	if d.peek(); d.at < len(line) {
 		d.fail(errSyntax)
@@ -51,35 +46,38 @@ func (d *lineDecoder) decodeLine(line []byte) (event ledger.Event, err error) {
 func (d *lineDecoder) readLine(l *eventLine) {
 	if d.peek() != '{' {
 		d.fail(errors.New("not a JSON object of the recorded forms"))
-		return
 	}
+	b := l.block
 	d.enter('{', "")
 	for d.field() {
 		switch string(d.name) {
 		case "type":
 			l.kind = d.text("type")
 		case "slot":
-			l.slot = ledger.Some(ledger.Slot(d.uint("slot", 64)))
+			b.Slot, l.hasSlot = ledger.Slot(d.uint("slot", 64)), true
 		case "parent_slot":
-			l.parentSlot = ledger.Some(ledger.Slot(d.uint("parent_slot", 64)))
+			b.ParentSlot, l.hasParent = ledger.Slot(d.uint("parent_slot", 64)), true
 		case "blockhash":
-			l.blockhash = d.hash("blockhash")
+			l.hash = ledger.Some(d.hash("blockhash"))
 		case "previous_blockhash":
-			l.previousBlockhash = d.hash("previous_blockhash")
+			h := d.hash("previous_blockhash")
+			b.PreviousBlockhash = ledger.Opt[ledger.Hash]{Value: h, Known: h != ledger.Hash{}} // zero: not known
 		case "block_time":
-			var seconds int64
-			d.decode("block_time", &seconds)
-			l.blockTime = ledger.Some(seconds)
+			b.Time.Known = true
+			d.decode("block_time", &b.Time.Value)
 		case "block_height":
-			l.blockHeight = ledger.Some(d.uint("block_height", 64))
+			b.Height = ledger.Some(d.uint("block_height", 64))
 		case "commitment":
-			l.commitment = d.text("commitment")
+			var ok bool
+			if b.Status, ok = ledger.ParseCommitment(d.text("commitment")); !ok {
+				d.fail(errors.New("commitment is neither processed nor confirmed nor finalized"))
+			}
 		case "transaction_count":
 			l.transactionCount = ledger.Some(d.uint("transaction_count", 64))
 		case "transactions":
-			d.readTransactions(l)
+			d.readTransactions(b)
 		case "accounts":
-			d.readAccounts(l)
+			d.readAccounts(b)
 		case "status":
 			l.status = d.text("status")
 		default:
@@ -88,11 +86,11 @@ func (d *lineDecoder) readLine(l *eventLine) {
 	}
 }
 
-func (d *lineDecoder) readTransactions(l *eventLine) {
-	l.transactions = l.transactions[:0]
+func (d *lineDecoder) readTransactions(b *ledger.Block) {
+	b.Transactions = b.Transactions[:0]
 	d.enter('[', "transactions")
 	for i := 0; d.item(']'); i++ {
-		l.transactions = append(l.transactions, d.readTransaction())
+		b.Transactions = append(b.Transactions, d.readTransaction())
 		if d.err != nil {
 			d.err = fmt.Errorf("transaction %d: %w", i, d.err)
 		}
@@ -129,77 +127,52 @@ func (d *lineDecoder) readTransaction() (t ledger.Transaction) {
 	return t
 }
 
-// hash consumes a block hash.
-func (d *lineDecoder) hash(field string) ledger.Opt[ledger.Hash] {
+func (d *lineDecoder) hash(field string) ledger.Hash {
 	text := d.text(field)
 	h, err := nodejson.ParseHash(field, &text)
 	if err != nil {
 		d.fail(err)
 	}
-	return ledger.Some(h)
+	return h
 }
 
+var slotStatuses = map[string]ledger.Status{
+	"confirmed": ledger.StatusConfirmed,
+	"finalized": ledger.StatusFinalized,
+	"dead":      ledger.StatusDead,
+}
+
+// event returns the event of a line. A block that does not say its commitment gets it from later lines.
 func (l *eventLine) event() (ledger.Event, error) {
+	b := l.block
 	kind := string(l.kind)
-	if !l.slot.Known && (kind == "block" || kind == "accounts" || kind == "slot") {
-		return nil, nodejson.Missing("slot")
-	}
-	switch kind {
-	case "block":
-		return l.block()
-	case "accounts":
-		return &ledger.BaseState{Slot: l.slot.Value, Accounts: l.accounts, Mints: l.mints}, nil
-	case "slot":
-		return l.slotStatus()
-	}
-	return nil, errors.New("type is neither block nor accounts nor slot")
-}
-
-// block returns the block of a line. Unless it says its commitment, that comes with later lines.
-func (l *eventLine) block() (*ledger.Block, error) {
 	switch {
-	case !l.parentSlot.Known:
+	case kind != "block" && kind != "accounts" && kind != "slot":
+		return nil, errors.New("type is neither block nor accounts nor slot")
+	case !l.hasSlot:
+		return nil, nodejson.Missing("slot")
+	case kind == "accounts":
+		return &ledger.BaseState{Slot: b.Slot, Accounts: b.Accounts, Mints: b.Mints}, nil
+	case kind == "slot":
+		status, ok := slotStatuses[string(l.status)]
+		if !ok {
+			return nil, errors.New("status is neither confirmed nor finalized nor dead")
+		}
+		return &ledger.SlotStatus{Slot: b.Slot, Status: status, Blockhash: l.hash}, nil
+	case !l.hasParent:
 		return nil, nodejson.Missing("parent_slot")
-	case !l.blockhash.Known:
+	case !l.hash.Known:
 		return nil, nodejson.Missing("blockhash")
 	}
-	listed := uint64(len(l.transactions))
-	b := &ledger.Block{
-		Slot: l.slot.Value, ParentSlot: l.parentSlot.Value, Blockhash: l.blockhash.Value,
-		Time: l.blockTime, Height: l.blockHeight, Status: ledger.Processed, TransactionCount: listed,
-		Transactions: l.transactions[:0], Accounts: l.accounts, Mints: l.mints,
-	}
-	if l.previousBlockhash.Value != (ledger.Hash{}) {
-		b.PreviousBlockhash = l.previousBlockhash // zero: the node did not know it
-	}
-	if l.commitment != nil {
-		level, ok := ledger.ParseCommitment(l.commitment)
-		if !ok {
-			return nil, errors.New("commitment is neither processed nor confirmed nor finalized")
-		}
-		b.Status = level
-	}
+	b.Blockhash = l.hash.Value
+	b.TransactionCount = uint64(len(b.Transactions))
 	if l.transactionCount.Known {
 		b.TransactionCount = l.transactionCount.Value
 	}
-	for _, t := range l.transactions {
+	listed := b.Transactions
+	b.Transactions = listed[:0]
+	for _, t := range listed {
 		b.AddTransaction(t)
 	}
 	return b, checkBlock(b)
-}
-
-// slotStatus returns the slot status of a line.
-func (l *eventLine) slotStatus() (*ledger.SlotStatus, error) {
-	s := &ledger.SlotStatus{Slot: l.slot.Value, Blockhash: l.blockhash}
-	switch string(l.status) {
-	case "confirmed":
-		s.Status = ledger.StatusConfirmed
-	case "finalized":
-		s.Status = ledger.StatusFinalized
-	case "dead":
-		s.Status = ledger.StatusDead
-	default:
-		return nil, errors.New("status is neither confirmed nor finalized nor dead")
-	}
-	return s, nil
 }

@@ -68,7 +68,7 @@ func (c *content) objectForm() (form, error) {
 	if inner := bytes.TrimSpace(head[1:]); bytes.HasPrefix(inner, []byte(`"type"`)) {
 		return eventLines, nil
 	}
-	line, err := readLine(c.r, nil, maxLineBytes)
+	line, err := readLine(c.r, nil)
 	if err != nil && err != io.EOF && err != errLineTooLong {
 		return unknownForm, err
 	}

@@ -98,7 +98,7 @@ func FuzzNDJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		data := new(nodejson.DataDecoder)
 		defer data.Close()
-		reader := lineReader{max: maxLineBytes, decoder: lineDecoder{data: data}, out: &sink{emit: checkEvent(t)}}
+		reader := lineReader{decoder: lineDecoder{data: data}, out: &sink{emit: checkEvent(t)}}
 		checkMessage(t, reader.run(t.Context(), bufio.NewReader(bytes.NewReader(content))))
 	})
 }

@@ -28,7 +28,7 @@ type jsonReader struct {
 
 	base   baseBatch
 	dec    *json.Decoder
-	left   valueLimit
+	limit  valueLimit
 	isList bool // the file is one list of objects, not a sequence of them
 	warned bool // of a slot that had to be guessed
 }
@@ -43,13 +43,13 @@ type object struct {
 	Error  *rpcError       `json:"error"`
 	// A result that says at which slot it holds.
 	Context *struct {
-		Slot *uint64 `json:"slot"`
+		Slot *ledger.Slot `json:"slot"`
 	} `json:"context"`
 	Value json.RawMessage `json:"value"`
 	// A list entry or file of one account.
 	Account *accountJSON `json:"account"`
 
-	Slot *uint64 `json:"slot"`
+	Slot *ledger.Slot `json:"slot"`
 	nodejson.Block
 	accountJSON
 
@@ -65,53 +65,51 @@ type rpcError struct {
 // run reads a list of objects or a sequence of them to the end.
 func (j *jsonReader) run(ctx context.Context, r *bufio.Reader) error {
 	j.base.out = j.out
-	j.left.r = r
-	j.dec = json.NewDecoder(&j.left)
+	j.limit = valueLimit{r, maxValueBytes}
+	j.dec = json.NewDecoder(&j.limit)
 	first, err := r.Peek(1)
 	if err != nil {
 		return err
 	}
 	j.isList = first[0] == '['
 	if j.isList {
-		j.left.reset()
 		if _, err := j.dec.Token(); err != nil {
-			return j.readError(err)
+			return readError(err)
 		}
 	}
-	for n := 1; ; n++ {
-		j.left.reset()
-		if j.isList && !j.dec.More() {
-			break
-		}
-		more, err := j.next(ctx, n == 1)
+	for n, more := 1, true; more; n++ {
+		more, err = j.next(ctx, n == 1)
 		if err != nil && (j.isList || n > 1) {
 			return fmt.Errorf("entry %d: %w", n, err)
 		}
 		if err != nil {
 			return err
 		}
-		if !more {
-			return j.base.flush(ctx)
+	}
+	if j.isList {
+		if _, err := j.dec.Token(); err != nil {
+			return readError(err)
 		}
-	}
-	if _, err := j.dec.Token(); err != nil {
-		return j.readError(err)
-	}
-	if _, err := j.dec.Token(); err != io.EOF {
-		return errors.New("something follows the list")
+		if _, err := j.dec.Token(); err != io.EOF {
+			return errors.New("something follows the list")
+		}
 	}
 	return j.base.flush(ctx)
 }
 
-// next reads one value and emits what it holds. It returns false at the end of the file.
+// next reads one value and emits what it holds. It returns false at the end of the file or of the list.
 func (j *jsonReader) next(ctx context.Context, first bool) (bool, error) {
+	j.limit.left = maxValueBytes
+	if j.isList && !j.dec.More() {
+		return false, nil
+	}
 	var o *object
 	err := j.dec.Decode(&o)
 	if err == io.EOF && !j.isList {
 		return false, nil
 	}
 	if err != nil {
-		return false, j.readError(err)
+		return false, readError(err)
 	}
 	// The name of a file can tell the slot of its only block, not of one among others.
 	alone := func() bool { return first && !j.dec.More() }
@@ -134,13 +132,13 @@ func (j *jsonReader) put(ctx context.Context, o *object, alone func() bool) erro
 		if !a.Pubkey.Known {
 			a.Pubkey = o.Pubkey
 		}
-		return j.putAccount(ctx, slotOr0(o.Slot), &a)
+		return j.putAccount(ctx, nodejson.Optional(o.Slot).Value, &a)
 	case o.Blockhash != nil || o.ParentSlot != nil:
 		return j.putBlock(ctx, o, alone)
 	case o.Transaction != nil:
 		return errors.New("a single transaction, which is neither a block nor an account")
 	case o.Lamports != nil:
-		return j.putAccount(ctx, slotOr0(o.Slot), &o.accountJSON)
+		return j.putAccount(ctx, nodejson.Optional(o.Slot).Value, &o.accountJSON)
 	}
 	return errors.New("a JSON object that is neither a block nor an account")
 }
@@ -168,7 +166,7 @@ func (j *jsonReader) putResult(ctx context.Context, result json.RawMessage, alon
 
 // putValue emits a result that says at which slot it holds: one account or a list of them.
 func (j *jsonReader) putValue(ctx context.Context, o *object) error {
-	slot := slotOr0(o.Context.Slot)
+	slot := nodejson.Optional(o.Context.Slot).Value
 	a := new(accountJSON)
 	switch {
 	case len(o.Value) == 0:
@@ -254,43 +252,24 @@ func (j *jsonReader) putBlock(ctx context.Context, o *object, alone func() bool)
 }
 
 // readError returns what is wrong with the JSON or with reading it.
-func (j *jsonReader) readError(err error) error {
-	if j.left.err != nil {
-		return j.left.err
-	}
+func readError(err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
 	return nodejson.PlainError(err)
 }
 
-func slotOr0(n *uint64) ledger.Slot {
-	if n == nil {
-		return 0
-	}
-	return ledger.Slot(*n)
-}
-
-// valueLimit ends reading when one value goes on for too long, and keeps the error of the
-// reader below, which the JSON decoder would not tell from one of its own.
+// valueLimit ends reading when one value goes on for too long.
 type valueLimit struct {
 	r    io.Reader
-	left int64
-	err  error
+	left int // in front of every value it is set to maxValueBytes
 }
-
-// reset is called in front of every value.
-func (l *valueLimit) reset() { l.left = maxValueBytes }
 
 func (l *valueLimit) Read(p []byte) (int, error) {
 	if l.left <= 0 {
-		l.err = errValueTooLong
-		return 0, l.err
+		return 0, errValueTooLong
 	}
 	n, err := l.r.Read(p)
-	l.left -= int64(n)
-	if err != nil && err != io.EOF {
-		l.err = err
-	}
+	l.left -= n
 	return n, err
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // readAccounts reads the accounts of a line. One with mint facts but no lamports teaches these apart from any account.
-func (d *lineDecoder) readAccounts(l *eventLine) {
-	l.accounts, l.mints = l.accounts[:0], nil
+func (d *lineDecoder) readAccounts(b *ledger.Block) {
+	b.Accounts, b.Mints = b.Accounts[:0], nil
 	d.enter('[', "accounts")
 	for i := 0; d.item(']'); i++ {
 		w, hasLamports := d.readAccount()
@@ -18,9 +18,9 @@ func (d *lineDecoder) readAccounts(l *eventLine) {
 		case d.err != nil:
 			d.err = fmt.Errorf("account %d: %w", i, d.err)
 		case hasLamports:
-			l.accounts = append(l.accounts, w)
+			b.Accounts = append(b.Accounts, w)
 		default:
-			l.mints = append(l.mints, ledger.MintWrite{Pubkey: w.Pubkey, Mint: *w.Mint})
+			b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: w.Pubkey, Mint: *w.Mint})
 		}
 	}
 }
@@ -86,24 +86,23 @@ func (d *lineDecoder) readToken(w *ledger.AccountWrite) {
 		return
 	}
 	var f nodejson.TokenFacts[[]byte]
-	d.texts = d.texts[:0]
 	d.enter('{', "token")
 	for d.field() {
 		switch string(d.name) {
 		case "mint":
-			f.Mint = d.optText("mint")
+			f.Mint = new(d.text("mint"))
 		case "owner":
-			f.Owner = d.optText("owner")
+			f.Owner = new(d.text("owner"))
 		case "amount":
-			f.Amount = d.optText("amount")
+			f.Amount = new(d.text("amount"))
 		case "state":
-			f.State = d.optText("state")
+			f.State = new(d.text("state"))
 		case "delegate":
-			f.Delegate = d.optText("delegate")
+			f.Delegate = new(d.text("delegate"))
 		case "delegated_amount":
-			f.DelegatedAmount = d.optText("delegated_amount")
+			f.DelegatedAmount = new(d.text("delegated_amount"))
 		case "close_authority":
-			f.CloseAuthority = d.optText("close_authority")
+			f.CloseAuthority = new(d.text("close_authority"))
 		case "is_native":
 			f.IsNative = new(d.bool("is_native"))
 		default:
@@ -125,14 +124,13 @@ func (d *lineDecoder) readMint(w *ledger.AccountWrite) {
 		return
 	}
 	var f nodejson.MintFacts[[]byte]
-	d.texts = d.texts[:0]
 	d.enter('{', "mint")
 	for d.field() {
 		switch string(d.name) {
 		case "decimals":
 			f.Decimals = new(uint8(d.uint("decimals", 8)))
 		case "supply":
-			f.Supply = d.optText("supply")
+			f.Supply = new(d.text("supply"))
 		case "scaled":
 			f.Scaled = new(d.bool("scaled"))
 		default:

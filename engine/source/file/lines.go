@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"ledgerd/engine/ledger"
 )
 
-// maxLineBytes bounds one event line, and with it what a line can make us hold.
-const maxLineBytes = 64 << 20
+// MaxLineBytes bounds one event line, its newline included: a reader refuses a longer one.
+// A line of base state stays far below it with 4096 accounts, which is also as many as a
+// reader makes one event of; dividing larger base state is up to the caller.
+const MaxLineBytes = 64 << 20
 
 var errLineTooLong = errors.New("line longer than 64 MiB")
 
@@ -22,7 +22,6 @@ var errLineTooLong = errors.New("line longer than 64 MiB")
 type lineReader struct {
 	out     *sink
 	skipped int // lines dropped in front
-	max     int // bytes in a line
 	decoder lineDecoder
 }
 
@@ -30,7 +29,7 @@ type lineReader struct {
 func (l *lineReader) run(ctx context.Context, r *bufio.Reader) error {
 	var buf []byte
 	for number := l.skipped + 1; ; number++ {
-		line, err := readLine(r, buf[:0], l.max)
+		line, err := readLine(r, buf[:0])
 		buf = line
 		if err != nil && err != io.EOF {
 			return fmt.Errorf("line %d: %w", number, err)
@@ -52,19 +51,16 @@ func (l *lineReader) put(ctx context.Context, line []byte) error {
 	if err != nil {
 		return err
 	}
-	if state, ok := e.(*ledger.BaseState); ok {
-		return putBase(ctx, l.out, state)
-	}
 	return l.out.put(ctx, e)
 }
 
 // readLine appends the bytes up to and including the next newline to dst. It returns io.EOF
 // with the last line, which may have no newline, and errLineTooLong with the front of a
-// line of more than max bytes.
-func readLine(r *bufio.Reader, dst []byte, max int) ([]byte, error) {
+// line of more than MaxLineBytes.
+func readLine(r *bufio.Reader, dst []byte) ([]byte, error) {
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(dst)+len(part) > max {
+		if len(dst)+len(part) > MaxLineBytes {
 			return append(dst, part...), errLineTooLong
 		}
 		dst = append(dst, part...)

@@ -28,7 +28,7 @@ func parse(line []byte) (event ledger.Event, err error) {
 	}
 	data := new(nodejson.DataDecoder)
 	defer data.Close()
-	reader := lineReader{max: maxLineBytes, decoder: lineDecoder{data: data}, out: &sink{emit: emit}}
+	reader := lineReader{decoder: lineDecoder{data: data}, out: &sink{emit: emit}}
 	return event, reader.run(context.Background(), bufio.NewReader(bytes.NewReader(line)))
 }
 

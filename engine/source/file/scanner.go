@@ -18,9 +18,8 @@ var errSyntax = errors.New("malformed JSON")
 type scanner struct {
 	line  []byte
 	at    int
-	name  []byte   // of the field whose value comes next
-	first bool     // an object or a list was entered, and none of its items was read
-	texts [][]byte // the values of optText
+	name  []byte // of the field whose value comes next
+	first bool   // an object or a list was entered, and none of its items was read
 	err   error
 }
 
@@ -149,12 +148,6 @@ func (s *scanner) text(field string) []byte {
 	}
 	s.at += n + 2
 	return rest[:n]
-}
-
-// optText consumes a string as text does, for a field that may be absent. The result holds until texts is emptied.
-func (s *scanner) optText(field string) *[]byte {
-	s.texts = append(s.texts, s.text(field))
-	return &s.texts[len(s.texts)-1]
 }
 
 // uint consumes a whole number of at most so many bits.

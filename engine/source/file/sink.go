@@ -33,8 +33,24 @@ type seenBlock struct {
 	several bool
 }
 
-// put emits e, or leaves it out on a resumed run as the package comment says.
+// put emits e, or leaves it out on a resumed run as the package comment says. Base state of any size becomes events of
+// bounded size.
 func (k *sink) put(ctx context.Context, e ledger.Event) error {
+	state, _ := e.(*ledger.BaseState)
+	for state != nil && len(state.Accounts)+len(state.Mints) > maxBaseAccounts {
+		n := min(len(state.Accounts), maxBaseAccounts)
+		m := maxBaseAccounts - n
+		part := &ledger.BaseState{Slot: state.Slot, Accounts: state.Accounts[:n:n], Mints: state.Mints[:m:m]}
+		state = &ledger.BaseState{Slot: state.Slot, Accounts: state.Accounts[n:], Mints: state.Mints[m:]}
+		e = state
+		if err := k.putOne(ctx, part); err != nil {
+			return err
+		}
+	}
+	return k.putOne(ctx, e)
+}
+
+func (k *sink) putOne(ctx context.Context, e ledger.Event) error {
 	if k.failed != nil {
 		return k.failed
 	}
