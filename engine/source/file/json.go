@@ -26,7 +26,7 @@ type jsonReader struct {
 	data *nodejson.DataDecoder
 	out  *sink
 
-	base   baseBatch
+	base   *ledger.BaseState // the accounts of a slot that are not emitted yet, nil for none
 	dec    *json.Decoder
 	limit  valueLimit
 	isList bool // the file is one list of objects, not a sequence of them
@@ -46,15 +46,29 @@ type object struct {
 		Slot *ledger.Slot `json:"slot"`
 	} `json:"context"`
 	Value json.RawMessage `json:"value"`
-	// A list entry or file of one account.
-	Account *accountJSON `json:"account"`
 
 	Slot *ledger.Slot `json:"slot"`
 	nodejson.Block
-	accountJSON
+	entry
 
 	// Transaction tells a single transaction, which is no block.
 	Transaction json.RawMessage `json:"transaction"`
+}
+
+// entry is an account, or an object that holds one under its key.
+type entry struct {
+	Account *accountJSON `json:"account"`
+	accountJSON
+}
+
+func (e *entry) account() *accountJSON {
+	if e.Account == nil {
+		return &e.accountJSON
+	}
+	if !e.Account.Pubkey.Known {
+		e.Account.Pubkey = e.Pubkey
+	}
+	return e.Account
 }
 
 // rpcError is the refusal of a node. Its message is not read: it could say anything.
@@ -64,7 +78,6 @@ type rpcError struct {
 
 // run reads a list of objects or a sequence of them to the end.
 func (j *jsonReader) run(ctx context.Context, r *bufio.Reader) error {
-	j.base.out = j.out
 	j.limit = valueLimit{r, maxValueBytes}
 	j.dec = json.NewDecoder(&j.limit)
 	first, err := r.Peek(1)
@@ -94,7 +107,7 @@ func (j *jsonReader) run(ctx context.Context, r *bufio.Reader) error {
 			return errors.New("something follows the list")
 		}
 	}
-	return j.base.flush(ctx)
+	return j.flush(ctx)
 }
 
 // next reads one value and emits what it holds. It returns false at the end of the file or of the list.
@@ -127,18 +140,12 @@ func (j *jsonReader) put(ctx context.Context, o *object, alone func() bool) erro
 		return j.putResult(ctx, o.Result, alone)
 	case o.Context != nil:
 		return j.putValue(ctx, o)
-	case o.Account != nil:
-		a := *o.Account
-		if !a.Pubkey.Known {
-			a.Pubkey = o.Pubkey
-		}
-		return j.putAccount(ctx, nodejson.Optional(o.Slot).Value, &a)
-	case o.Blockhash != nil || o.ParentSlot != nil:
+	case o.Account == nil && (o.Blockhash != nil || o.ParentSlot != nil):
 		return j.putBlock(ctx, o, alone)
-	case o.Transaction != nil:
+	case o.Account == nil && o.Transaction != nil:
 		return errors.New("a single transaction, which is neither a block nor an account")
-	case o.Lamports != nil:
-		return j.putAccount(ctx, nodejson.Optional(o.Slot).Value, &o.accountJSON)
+	case o.Account != nil || o.Lamports != nil:
+		return j.putAccount(ctx, nodejson.Optional(o.Slot).Value, o.account())
 	}
 	return errors.New("a JSON object that is neither a block nor an account")
 }
@@ -167,46 +174,37 @@ func (j *jsonReader) putResult(ctx context.Context, result json.RawMessage, alon
 // putValue emits a result that says at which slot it holds: one account or a list of them.
 func (j *jsonReader) putValue(ctx context.Context, o *object) error {
 	slot := nodejson.Optional(o.Context.Slot).Value
-	a := new(accountJSON)
+	o.Account = new(accountJSON)
 	switch {
 	case len(o.Value) == 0:
 		return nodejson.Missing("value")
 	case o.Value[0] == '[':
 		return j.putAccounts(ctx, slot, o.Value)
 	case o.Value[0] == '{':
-		if err := json.Unmarshal(o.Value, a); err != nil {
+		if err := json.Unmarshal(o.Value, o.Account); err != nil {
 			return nodejson.PlainError(err)
 		}
 	case o.Value[0] == 'n': // the node says that there is no such account
-		a.Lamports = new(uint64)
+		o.Account.Lamports = new(uint64)
 	default:
 		return errors.New("the value is not an account")
 	}
-	if !a.Pubkey.Known {
-		a.Pubkey = o.Pubkey
-	}
-	return j.putAccount(ctx, slot, a)
+	return j.putAccount(ctx, slot, o.account())
 }
 
 // putAccounts emits a list of accounts.
 func (j *jsonReader) putAccounts(ctx context.Context, slot ledger.Slot, list json.RawMessage) error {
-	var entries []struct {
-		Account *accountJSON `json:"account"`
-		accountJSON
-	}
+	var entries []entry
 	if err := json.Unmarshal(list, &entries); err != nil {
 		return nodejson.PlainError(err)
 	}
 	for i, e := range entries {
-		a := &e.accountJSON
-		if e.Account != nil {
-			a = e.Account
-			a.Pubkey = e.Pubkey
+		a := e.account()
+		err := nodejson.Missing("pubkey")
+		if a.Pubkey.Known {
+			err = j.putAccount(ctx, slot, a)
 		}
-		if !a.Pubkey.Known {
-			return fmt.Errorf("account %d: %w", i+1, nodejson.Missing("pubkey"))
-		}
-		if err := j.putAccount(ctx, slot, a); err != nil {
+		if err != nil {
 			return fmt.Errorf("account %d: %w", i+1, err)
 		}
 	}
@@ -223,7 +221,26 @@ func (j *jsonReader) putAccount(ctx context.Context, slot ledger.Slot, a *nodejs
 	if err != nil {
 		return err
 	}
-	return j.base.add(ctx, slot, w)
+	if j.base != nil && (j.base.Slot != slot || len(j.base.Accounts) == maxBaseAccounts) {
+		if err := j.flush(ctx); err != nil {
+			return err
+		}
+	}
+	if j.base == nil {
+		j.base = &ledger.BaseState{Slot: slot}
+	}
+	j.base.Accounts = append(j.base.Accounts, w)
+	return nil
+}
+
+// flush emits the base state.
+func (j *jsonReader) flush(ctx context.Context) error {
+	state := j.base
+	j.base = nil
+	if state == nil {
+		return nil
+	}
+	return j.out.put(ctx, state)
 }
 
 // putBlock emits one block, after the base state in front of it.
@@ -245,7 +262,7 @@ func (j *jsonReader) putBlock(ctx context.Context, o *object, alone func() bool)
 	if err != nil {
 		return err
 	}
-	if err := j.base.flush(ctx); err != nil {
+	if err := j.flush(ctx); err != nil {
 		return err
 	}
 	return j.out.put(ctx, b)

@@ -109,10 +109,8 @@ func (d *lineDecoder) readToken(w *ledger.AccountWrite) {
 			d.raw()
 		}
 	}
-	if d.err == nil {
-		if err := f.Teach(w); err != nil {
-			d.fail(fmt.Errorf("token: %w", err))
-		}
+	if err := f.Teach(w); err != nil {
+		d.fail(fmt.Errorf("token: %w", err))
 	}
 }
 
@@ -137,11 +135,9 @@ func (d *lineDecoder) readMint(w *ledger.AccountWrite) {
 			d.raw()
 		}
 	}
-	if d.err == nil {
-		m, err := f.Mint()
-		if err != nil {
-			d.fail(fmt.Errorf("mint: %w", err))
-		}
-		w.Mint = &m
+	m, err := f.Mint()
+	if err != nil {
+		d.fail(fmt.Errorf("mint: %w", err))
 	}
+	w.Mint = &m
 }

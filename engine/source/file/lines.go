@@ -48,10 +48,10 @@ func (l *lineReader) run(ctx context.Context, r *bufio.Reader) error {
 // put emits the event of one line.
 func (l *lineReader) put(ctx context.Context, line []byte) error {
 	e, err := l.decoder.decodeLine(line)
-	if err != nil {
-		return err
+	if err == nil {
+		err = l.out.put(ctx, e)
 	}
-	return l.out.put(ctx, e)
+	return err
 }
 
 // readLine appends the bytes up to and including the next newline to dst. It returns io.EOF

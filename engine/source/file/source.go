@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/nodejson"
@@ -66,12 +67,10 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 		return nil
 	}
 	// Base state alone: no block of this input can have changed it since it was ingested.
-	for _, in := range s.inputs {
-		if in.stream {
-			s.log.Warn("base state is not loaded again: the data directory holds blocks already and the input can be read only once",
-				"input", in.name(), "resume_slot", uint64(from.Slot))
-			return nil
-		}
+	if i := slices.IndexFunc(s.inputs, func(in input) bool { return in.stream }); i >= 0 {
+		s.log.Warn("base state is not loaded again: the data directory holds blocks already and the input can be read only once",
+			"input", s.inputs[i].name(), "resume_slot", uint64(from.Slot))
+		return nil
 	}
 	return s.readAll(ctx, &sink{emit: emit})
 }
