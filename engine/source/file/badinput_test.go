@@ -2,8 +2,6 @@ package file
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,16 +20,8 @@ type badInput struct{ content, want string }
 // an event line, and becomes the third one of a good file.
 func badInputs(t testing.TB) map[string]badInput {
 	t.Helper()
-	list, err := os.ReadFile(filepath.Join("testdata", "refused.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := badFiles(t)
-	for entry := range strings.SplitSeq(strings.TrimSpace(string(list)), "\n\n") {
-		lines := strings.Split(entry, "\n")
-		if len(lines) != 3 || all[lines[0]].want != "" {
-			t.Fatalf("testdata/refused.txt: %q is not a name, a content and a message, or the name is another's", entry)
-		}
+	for _, lines := range entries(t, "refused.txt") {
 		content, want := lines[1], strings.TrimPrefix(lines[2], "> ")
 		if strings.HasPrefix(want, "line 3: ") {
 			content = blockLine(1, 0) + "\n" + content + "\n" + blockLine(2, 1)
