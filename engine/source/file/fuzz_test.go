@@ -40,16 +40,19 @@ func checkEvent(t *testing.T) ledger.Emit {
 	}
 }
 
-// checkEventLine fails the test unless the event survives being written as an event line.
-func checkEventLine(t testing.TB, e ledger.Event) {
-	t.Helper()
+// checkEventLine fails the test unless the event survives being written as an event line. Two events are the same if
+// their encodings are: each value has exactly one.
+func checkEventLine(t interface{ Fatalf(string, ...any) }, e ledger.Event) {
 	line := AppendEventLine(nil, e)
 	again, err := parse(line)
 	if err != nil {
-		t.Fatalf("the line of an emitted event is refused: %v\n%s", err, line)
+		t.Fatalf("the line of an event is refused: %v\n%s", err, line)
 	}
 	if !bytes.Equal(codec.AppendEvent(nil, again), codec.AppendEvent(nil, e)) {
-		t.Fatalf("an emitted event changes in its line:\n%+v\n%+v\n%s", e, again, line)
+		t.Fatalf("an event changes in its line:\n%+v\n%+v\n%s", e, again, line)
+	}
+	if twice := AppendEventLine([]byte("x"), again); string(twice) != "x"+string(line) {
+		t.Fatalf("written again: %s, want %s", twice, line)
 	}
 }
 

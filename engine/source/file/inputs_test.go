@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"ledgerd/engine/ledger"
 )
 
 // nodeBlock returns the result of getBlock with no transactions.
@@ -66,11 +64,8 @@ func TestInputsAreRead(t *testing.T) {
 	}
 }
 
-func TestKeyInTheNameOfAFile(t *testing.T) {
+func TestTwoKeysInTheNameOfAFileSayNothing(t *testing.T) {
 	if got := keyInName(testKey(1) + "-" + testKey(2)); got.Known {
 		t.Errorf("two keys in a name: got %s", got.Value)
-	}
-	if got := keyInName(testKey(1) + "/x" + testKey(2) + "." + testKey(1)); got != ledger.Some(mustKey(testKey(1))) {
-		t.Errorf("one key twice in a name: got %+v", got)
 	}
 }

@@ -118,22 +118,15 @@ func TestRecordedAccountUpdatesKeepSlotAndTokenFacts(t *testing.T) {
 	if err := json.Unmarshal(datatest.Read(t, datatest.Path(t, "vectors/spl-token-decoded.json")), &decoded); err != nil {
 		t.Fatal(err)
 	}
-	type at struct {
-		key  string
-		slot ledger.Slot
-	}
-	kinds := map[at]string{}
+	kinds := map[string]string{}
 	for _, d := range decoded {
 		if strings.Contains(d.Source, "account-updates") && d.Slot != nil {
-			kinds[at{d.Pubkey, *d.Slot}] = d.Kind
+			kinds[fmt.Sprintf("%s at %d", d.Pubkey, *d.Slot)] = d.Kind
 		}
-	}
-	if len(kinds) == 0 {
-		t.Fatal("no vector names an account update")
 	}
 	found := 0
 	for _, w := range got {
-		kind, ok := kinds[at{w.Pubkey.String(), w.slot}]
+		kind, ok := kinds[fmt.Sprintf("%s at %d", w.Pubkey, w.slot)]
 		isMint := strings.Contains(strings.ToLower(kind), "mint")
 		if w.Known != ledger.FieldsAll || (w.Mint != nil) != (ok && isMint) || (w.Token != nil) != (ok && !isMint) {
 			t.Errorf("%+v; the vectors say %q", w, kind)
@@ -142,7 +135,7 @@ func TestRecordedAccountUpdatesKeepSlotAndTokenFacts(t *testing.T) {
 			found++
 		}
 	}
-	if found != len(kinds) {
+	if found != len(kinds) || found == 0 {
 		t.Errorf("%d updates with a vector, want %d", found, len(kinds))
 	}
 }

@@ -131,15 +131,12 @@ func TestEncodingBase58IsRead(t *testing.T) {
 func TestResponsesOfANodeAreReadLikeTheirResults(t *testing.T) {
 	path := datatest.Path(t, "blocks/devnet-314167369.json")
 	want := blocks(t, path)
-	result, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response := `{"jsonrpc":"2.0","result":` + string(result) + `,"id":1}`
+	result := string(datatest.Read(t, path))
+	response := `{"jsonrpc":"2.0","result":` + result + `,"id":1}`
 	for name, content := range map[string]string{
 		"response":         response,
 		"list of one":      "[" + response + "]",
-		"reordered":        `{"id":7,"error":null,"result":` + string(result) + `}`,
+		"reordered":        `{"id":7,"error":null,"result":` + result + `}`,
 		"with white space": "\n\t " + response + "\n\n",
 	} {
 		if got := blocks(t, write(t, "314167369.json", content)); !reflect.DeepEqual(got, want) {

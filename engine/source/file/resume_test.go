@@ -63,37 +63,40 @@ func whatIsLeft(list []ledger.Event, slot ledger.Slot) string {
 	return outline(left)
 }
 
-// writeStream writes a stream as event lines or as an event file.
-func writeStream(t *testing.T, name string, binary bool, list []ledger.Event) string {
+// eventFileOf returns a stream as an event file.
+func eventFileOf(t *testing.T, list ...ledger.Event) string {
 	t.Helper()
-	var lines []byte
 	var b bytes.Buffer
 	events, err := codec.NewEventWriter(&b)
 	for _, e := range list {
-		lines = AppendEventLine(lines, e)
 		err = errors.Join(err, events.Write(e))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if binary {
-		lines = b.Bytes()
+	return b.String()
+}
+
+// eventLinesOf returns a stream as event lines.
+func eventLinesOf(list []ledger.Event) (lines string) {
+	for _, e := range list {
+		lines += string(AppendEventLine(nil, e))
 	}
-	return write(t, name, string(lines))
+	return lines
 }
 
 func TestResumeAtEveryBlock(t *testing.T) {
 	list := recording()
-	for _, binary := range []bool{false, true} {
-		path := writeStream(t, "recorded", binary, list)
+	for form, content := range map[string]string{"lines": eventLinesOf(list), "event file": eventFileOf(t, list...)} {
+		path := write(t, "recorded", content)
 		for slot := ledger.Slot(1); slot <= 10; slot++ {
 			s, log := open(t, path)
 			got, err := run(s, &ledger.ResumePoint{Slot: slot})
 			if want := whatIsLeft(list, slot); err != nil || outline(got) != want {
-				t.Errorf("binary %v, from slot %d: got %s, err = %v\nwant %s", binary, slot, outline(got), err, want)
+				t.Errorf("%s from slot %d: got %s, err = %v\nwant %s", form, slot, outline(got), err, want)
 			}
 			if log.Len() > 0 {
-				t.Errorf("binary %v, from slot %d: log %s", binary, slot, log)
+				t.Errorf("%s from slot %d: log %s", form, slot, log)
 			}
 		}
 	}
@@ -108,13 +111,13 @@ func TestNewFilesGoOnAfterOldOnes(t *testing.T) {
 		for blockAt(list[:cut], last+1) >= 0 {
 			last++
 		}
-		old := writeStream(t, "old", false, list[:cut])
+		old := write(t, "old", eventLinesOf(list[:cut]))
 		s, _ := open(t, old)
 		got, err := run(s, &ledger.ResumePoint{Slot: last})
 		if want := whatIsLeft(list[:cut], last); err != nil || outline(got) != want {
 			t.Errorf("cut at %d, old file: got %s, err = %v; want %s", cut, outline(got), err, want)
 		}
-		both := old + "," + writeStream(t, "new", true, list[cut:])
+		both := old + "," + write(t, "new", eventFileOf(t, list[cut:]...))
 		s, _ = open(t, both)
 		got, err = run(s, &ledger.ResumePoint{Slot: last})
 		if want := whatIsLeft(list, last); err != nil || outline(got) != want {
@@ -135,7 +138,8 @@ func TestResumeLeavesOutWhatWasIngested(t *testing.T) {
 		"in the middle":              {lines, 2, "block 2, base 2, block 3, base 3", ""},
 		"at the end":                 {lines, 3, "block 3, base 3", ""},
 		"the slot is not there":      {blockLine(1, 0) + accountsLine(1, 5) + blockLine(4, 1), 2, "block 4", ""},
-		"base state alone":           {accountsLine(0, 5) + accountsLine(7, 5), 2, "base 0, base 7", notAgain},
+		"base state alone":           {accountsLine(0, 5) + accountsLine(7, 5), 2, "base 0, base 7", ""},
+		"base state alone in a pipe": {accountsLine(0, 5) + accountsLine(7, 5), 2, "", notAgain},
 		"statuses of the past":       {blockLine(1, 0) + statusLine(1, "dead") + statusLine(2, "confirmed"), 2, "finalized 2", ""},
 		"statuses of later slots":    {blockLine(1, 0) + statusLine(3, "confirmed") + blockLine(2, 1), 2, "confirmed 3, block 2", ""},
 		"above all":                  {lines, 9, "", ""},
@@ -146,20 +150,16 @@ func TestResumeLeavesOutWhatWasIngested(t *testing.T) {
 		"base state of new files":    {accountsLine(2, 5) + accountsLine(2, 6) + blockLine(3, 2) + blockLine(4, 3), 2, "block 3, block 4", leftOut},
 	}
 	for name, tt := range tests {
-		for _, path := range []string{write(t, "a", tt.content), "-"} {
-			s, log := open(t, path)
-			s.stdin = strings.NewReader(tt.content)
-			want, wantLog := tt.want, tt.log
-			if tt.log == notAgain && path == "-" {
-				want = ""
-			} else if tt.log == notAgain {
-				wantLog = ""
-			}
-			got, err := run(s, &ledger.ResumePoint{Slot: tt.from})
-			said := regexp.MustCompile(wantLog).MatchString(log.String()) && strings.Count(log.String(), "\n") == min(len(wantLog), 1)
-			if err != nil || outline(got) != want || !said {
-				t.Errorf("%s from %s: got %q, err = %v, log %q; want %q and %q", name, path, outline(got), err, log, want, wantLog)
-			}
+		path := write(t, "a", tt.content)
+		if tt.log == notAgain {
+			path = "-"
+		}
+		s, log := open(t, path)
+		s.stdin = strings.NewReader(tt.content)
+		got, err := run(s, &ledger.ResumePoint{Slot: tt.from})
+		said := regexp.MustCompile(tt.log).MatchString(log.String()) && strings.Count(log.String(), "\n") == min(len(tt.log), 1)
+		if err != nil || outline(got) != tt.want || !said {
+			t.Errorf("%s: got %q, err = %v, log %q; want %q and %q", name, outline(got), err, log, tt.want, tt.log)
 		}
 	}
 }

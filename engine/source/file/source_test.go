@@ -1,7 +1,6 @@
 package file
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
 )
@@ -196,32 +194,19 @@ func TestBaseStateComesInBoundedEvents(t *testing.T) {
 }
 
 func TestEventFilesAreRead(t *testing.T) {
-	want := events(t, write(t, "a.ndjson", accountsLine(0, 5)+blockLine(1, 0)+`{"type":"slot","slot":1,"status":"confirmed"}`))
-	var b bytes.Buffer
-	w, err := codec.NewEventWriter(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range want {
-		if err := w.Write(e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, content := range map[string]string{"plain": b.String(), "zstd": zstded(t, b.String())} {
-		if got := events(t, write(t, "events", content)); outline(got) != outline(want) {
-			t.Errorf("%s: got %s, want %s", name, outline(got), outline(want))
-		}
-	}
-	if err := w.Write(&ledger.Block{Slot: 4, ParentSlot: 4}); err != nil {
-		t.Fatal(err)
-	}
-	for name, tt := range map[string]struct{ content, want string }{
-		"slot at its parent's": {b.String(), "event 4: the slot is not above its parent's"},
-		"cut":                  {b.String()[:30], "unexpected EOF"},
+	list := events(t, write(t, "a.ndjson", accountsLine(0, 5)+blockLine(1, 0)+statusLine(1, "confirmed")))
+	whole := eventFileOf(t, list...)
+	const all = "base 0, block 1, confirmed 1"
+	for name, tt := range map[string]struct{ content, events, err string }{
+		"plain":                {whole, all, ""},
+		"zstd":                 {zstded(t, whole), all, ""},
+		"slot at its parent's": {eventFileOf(t, append(list, &ledger.Block{Slot: 4, ParentSlot: 4})...), all, "event 4: the slot is not above its parent's"},
+		"cut":                  {whole[:30], "", "unexpected EOF"},
 	} {
 		s, _ := open(t, write(t, "events", tt.content))
-		if _, err := run(s, nil); err == nil || !strings.HasSuffix(err.Error(), tt.want) {
-			t.Errorf("%s: err = %v, want %s", name, err, tt.want)
+		got, err := run(s, nil)
+		if outline(got) != tt.events || (err == nil) != (tt.err == "") || err != nil && !strings.HasSuffix(err.Error(), tt.err) {
+			t.Errorf("%s: got %s, err = %v; want %s, %s", name, outline(got), err, tt.events, tt.err)
 		}
 	}
 }
@@ -236,13 +221,8 @@ func TestFilesThatAreNoRecordingsAreRefused(t *testing.T) {
 			t.Errorf("%s: err = %v", name, err)
 		}
 	}
-	dir := datatest.Path(t, "accounts")
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, lines := open(t, dir)
+	s, lines := open(t, datatest.Path(t, "accounts"))
 	if got, err := run(s, nil); err != nil || len(got) < 2 || strings.Count(lines.String(), "file skipped") != 2 {
-		t.Errorf("folder of %d: %d events, err = %v, log %s", len(entries), len(got), err, lines)
+		t.Errorf("folder: %d events, err = %v, log %s", len(got), err, lines)
 	}
 }
