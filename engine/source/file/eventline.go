@@ -89,8 +89,9 @@ func (d *lineDecoder) readLine(l *eventLine) {
 func (d *lineDecoder) readTransactions(b *ledger.Block) {
 	b.Transactions = b.Transactions[:0]
 	d.enter('[', "transactions")
+	front := d.at
 	for i := 0; d.item(']'); i++ {
-		b.Transactions = append(b.Transactions, d.readTransaction())
+		b.Transactions = appendItem(&d.scanner, front, b.Transactions, d.readTransaction())
 		if d.err != nil {
 			d.err = fmt.Errorf("transaction %d: %w", i, d.err)
 		}

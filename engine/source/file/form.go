@@ -69,9 +69,7 @@ func (c *content) objectForm() (form, error) {
 		return unknownForm, err
 	}
 	c.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(line), c.r), readAheadBytes)
-	var probe struct {
-		Type json.RawMessage `json:"type"`
-	}
+	var probe struct{ Type json.RawMessage }
 	if err == errLineTooLong || json.Unmarshal(line, &probe) != nil || probe.Type == nil {
 		return jsonValues, nil
 	}

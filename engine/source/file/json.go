@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/nodejson"
@@ -40,7 +41,9 @@ type accountJSON = nodejson.Account
 type object struct {
 	// A response of a node.
 	Result json.RawMessage `json:"result"`
-	Error  *rpcError       `json:"error"`
+	Error  *struct {       // its message is not read: it could say anything
+		Code int64 `json:"code"`
+	} `json:"error"`
 	// A result that says at which slot it holds.
 	Context *struct {
 		Slot *ledger.Slot `json:"slot"`
@@ -69,11 +72,6 @@ func (e *entry) account() *accountJSON {
 		e.Account.Pubkey = e.Pubkey
 	}
 	return e.Account
-}
-
-// rpcError is the refusal of a node. Its message is not read: it could say anything.
-type rpcError struct {
-	Code int64 `json:"code"`
 }
 
 // run reads a list of objects or a sequence of them to the end.
@@ -215,7 +213,7 @@ func (j *jsonReader) putAccounts(ctx context.Context, slot ledger.Slot, list jso
 // name of the file may.
 func (j *jsonReader) putAccount(ctx context.Context, slot ledger.Slot, a *nodejson.Account) error {
 	if !a.Pubkey.Known {
-		a.Pubkey.Opt = keyInName(j.in.base())
+		a.Pubkey.Opt = keyInName(filepath.Base(j.in.path))
 	}
 	w, err := a.Write(j.data)
 	if err != nil {
@@ -249,7 +247,7 @@ func (j *jsonReader) putBlock(ctx context.Context, o *object, alone func() bool)
 	if err != nil {
 		return err
 	}
-	slot, guessed, err := blockSlot(o.Slot, parent, j.in.base(), alone)
+	slot, guessed, err := blockSlot(o.Slot, parent, filepath.Base(j.in.path), alone)
 	if err != nil {
 		return err
 	}

@@ -12,15 +12,16 @@ import (
 func (d *lineDecoder) readAccounts(b *ledger.Block) {
 	b.Accounts, b.Mints = b.Accounts[:0], nil
 	d.enter('[', "accounts")
+	front := d.at
 	for i := 0; d.item(']'); i++ {
 		w, hasLamports := d.readAccount()
 		switch {
 		case d.err != nil:
 			d.err = fmt.Errorf("account %d: %w", i, d.err)
 		case hasLamports:
-			b.Accounts = append(b.Accounts, w)
+			b.Accounts = appendItem(&d.scanner, front, b.Accounts, w)
 		default:
-			b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: w.Pubkey, Mint: *w.Mint})
+			b.Mints = appendItem(&d.scanner, front, b.Mints, ledger.MintWrite{Pubkey: w.Pubkey, Mint: *w.Mint})
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"ledgerd/engine/ledger"
@@ -55,12 +56,11 @@ func (s *scanner) take(c byte) {
 // literal consumes the word if it is what follows.
 func (s *scanner) literal(word string) bool {
 	s.peek()
-	rest := s.line[s.at:]
-	if len(rest) < len(word) || string(rest[:len(word)]) != word {
-		return false
+	found := bytes.HasPrefix(s.line[s.at:], []byte(word))
+	if found {
+		s.at += len(word)
 	}
-	s.at += len(word)
-	return true
+	return found
 }
 
 // enter consumes the bracket in front of a list or an object.
@@ -98,6 +98,15 @@ func (s *scanner) field() bool {
 		}
 	}
 	return false
+}
+
+// appendItem appends an item of the list that begins at front. A very long list that outgrows its room gets room for what
+// would follow if its items stayed as long as those so far, so that a line takes no more memory than half a GiB.
+func appendItem[T any](s *scanner, front int, list []T, item T) []T {
+	if n := len(list); n == cap(list) && n >= 1<<16 {
+		list = slices.Grow(list, (len(s.line)-s.at)*n/(s.at-front)+n/16)
+	}
+	return append(list, item)
 }
 
 // decode leaves a value to encoding/json.

@@ -26,14 +26,6 @@ func (in input) name() string {
 	return in.path
 }
 
-// base returns the last element of the path, "" for standard input.
-func (in input) base() string {
-	if in.path == "-" {
-		return ""
-	}
-	return filepath.Base(in.path)
-}
-
 // parseSpec splits what follows "file:" into its paths and its only option.
 func parseSpec(spec string) (paths []string, gapsAllowed bool, err error) {
 	list, option, hasOption := strings.Cut(spec, "?")
