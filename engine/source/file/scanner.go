@@ -56,11 +56,11 @@ func (s *scanner) take(c byte) {
 // literal consumes the word if it is what follows.
 func (s *scanner) literal(word string) bool {
 	s.peek()
-	found := bytes.HasPrefix(s.line[s.at:], []byte(word))
-	if found {
-		s.at += len(word)
+	if rest := s.line[s.at:]; len(rest) < len(word) || string(rest[:len(word)]) != word {
+		return false
 	}
-	return found
+	s.at += len(word)
+	return true
 }
 
 // enter consumes the bracket in front of a list or an object.
