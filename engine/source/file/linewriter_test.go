@@ -1,9 +1,7 @@
 package file
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"flag"
 	"fmt"
@@ -21,16 +19,11 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// parse returns the only event of a line.
-func parse(line []byte) (event ledger.Event, err error) {
-	emit := func(_ context.Context, e ledger.Event) error {
-		event = e
-		return nil
-	}
+// parse returns the event of a line.
+func parse(line []byte) (ledger.Event, error) {
 	data := new(nodejson.DataDecoder)
 	defer data.Close()
-	reader := lineReader{decoder: lineDecoder{data: data}, out: &sink{emit: emit}}
-	return event, reader.run(context.Background(), bufio.NewReader(bytes.NewReader(line)))
+	return (&lineDecoder{data: data}).decodeLine(line)
 }
 
 func TestEventLinesSayWhatEventsDo(t *testing.T) {
