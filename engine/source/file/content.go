@@ -48,28 +48,26 @@ func openContent(ctx context.Context, in input, stdin io.Reader) (*content, erro
 		c.Close()
 		return nil, err
 	}
-	var unpacked io.Reader
+	packing := ""
+	var unpacked io.ReadCloser
 	switch {
 	case bytes.HasPrefix(head, gzipMagic):
-		z, err := gzip.NewReader(packed)
-		if err != nil {
-			c.Close()
-			return nil, unpack.Error{Packing: "gzip", Err: err}
-		}
-		c.closers = append(c.closers, func() { z.Close() })
-		unpacked = unpack.Reader{Packing: "gzip", R: z}
+		packing = "gzip"
+		unpacked, err = gzip.NewReader(packed)
 	case bytes.HasPrefix(head, zstdMagic):
-		z, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindowBytes))
-		if err != nil {
-			c.Close()
-			return nil, unpack.Error{Packing: "zstd", Err: err}
-		}
-		c.closers = append(c.closers, z.Close)
-		unpacked = unpack.Reader{Packing: "zstd", R: z}
+		packing = "zstd"
+		var z *zstd.Decoder
+		z, err = zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindowBytes))
+		unpacked = z.IOReadCloser()
 	default:
 		return c, nil
 	}
-	c.r = bufio.NewReaderSize(unpacked, readAheadBytes)
+	if err != nil {
+		c.Close()
+		return nil, unpack.Error{Packing: packing, Err: err}
+	}
+	c.closers = append(c.closers, func() { unpacked.Close() })
+	c.r = bufio.NewReaderSize(unpack.Reader{Packing: packing, R: unpacked}, readAheadBytes)
 	return c, nil
 }
 
@@ -78,7 +76,7 @@ func (c *content) openRaw(ctx context.Context, in input, stdin io.Reader) (io.Re
 	if in.stream {
 		ctx, stop := context.WithCancel(ctx)
 		c.closers = append(c.closers, stop)
-		return newPump(ctx, func() (io.ReadCloser, error) {
+		return pump(ctx, func() (io.ReadCloser, error) {
 			if in.path == "-" {
 				return io.NopCloser(stdin), nil
 			}

@@ -31,13 +31,15 @@
 //	          "delegate":"...","delegated_amount":"N","close_authority":"...","is_native":false}
 //	mint     {"decimals":N,"supply":"N","scaled":false}
 //
-// What is absent or null is unknown, and fields without a meaning here are not read.
+// What is absent or null is unknown, and other fields are not read. These are checked in every line, also where they mean
+// nothing.
 // "token":false and "mint":false say that the account is known to be none. A token without
 // a state is a balance: delegate and close authority are unknown then, and none where a
 // state stands beside their null. One without an owner is a balance of the years that did not
 // record the wallet. An account with a mint but without lamports teaches the mint's facts
-// alone. Fields may come in any order. Lines that hold nothing but these fields, none of them
-// twice and without escapes, are read several times as fast as others.
+// alone. Fields may come in any order. Of the values that are given to one field, the last counts
+// that is not null. Names are told apart by case. What is not JSON is refused, and so is a line of more
+// than 64 MiB; reading the longest takes less than half a GiB of memory.
 //
 // "commitment" is what the source claims of the block as it arrives, processed if
 // absent; "transaction_count" stands where not all transactions are listed.

@@ -9,153 +9,171 @@ import (
 	"ledgerd/engine/source/nodejson"
 )
 
-// eventLine is one line of our own NDJSON: a block, base state ("accounts") or the status of
-// a slot. Fields that are absent or null are unknown; fields that it does not name are
-// not read.
-type eventLine[T nodejson.Text] struct {
-	Type T       `json:"type"`
-	Slot *uint64 `json:"slot"`
-
-	ParentSlot        *uint64              `json:"parent_slot"`
-	Blockhash         *T                   `json:"blockhash"`
-	PreviousBlockhash *T                   `json:"previous_blockhash"`
-	BlockTime         *int64               `json:"block_time"`
-	BlockHeight       *uint64              `json:"block_height"`
-	Commitment        *T                   `json:"commitment"`        // what the source claims as the block arrives
-	TransactionCount  *uint64              `json:"transaction_count"` // where not all are listed
-	Transactions      []lineTransaction[T] `json:"transactions"`
-	Accounts          []lineAccount[T]     `json:"accounts"`
-
-	Status T `json:"status"`
+// lineDecoder turns lines of our own NDJSON into events. It keeps the room of its lists from line to line.
+type lineDecoder struct {
+	scanner
+	data *nodejson.DataDecoder
+	keys []ledger.Pubkey // of the transaction that is read
 }
 
-// lineTransaction is a transaction of an event line.
-type lineTransaction[T nodejson.Text] struct {
-	Signature T       `json:"signature"`
-	Success   *bool   `json:"success"`
-	Fee       *uint64 `json:"fee"`
-	Accounts  []T     `json:"accounts"`
+// eventLine is what a line says: of a block, of base state ("accounts") or of the status of a slot.
+type eventLine struct {
+	kind, status       []byte
+	hasSlot, hasParent bool
+	hash               ledger.Opt[ledger.Hash]
+	transactionCount   ledger.Opt[uint64]
+	block              *ledger.Block // what the others say too, and all that is listed
 }
 
-// decodeLine returns the event of one line, whatever way it is written.
-func decodeLine(line []byte, data *nodejson.DataDecoder) (ledger.Event, error) {
-	var e eventLine[string]
-	if err := json.Unmarshal(line, &e); err != nil {
+// decodeLine returns the event of a line.
+func (d *lineDecoder) decodeLine(line []byte) (ledger.Event, error) {
+	d.scanner = scanner{line: line}
+	l := eventLine{block: &ledger.Block{Transactions: []ledger.Transaction{}, Accounts: []ledger.AccountWrite{}}}
+	d.readLine(&l)
+	if d.peek(); d.at < len(line) {
+		d.fail(errSyntax)
+	}
+	if d.err == nil {
+		return l.event()
+	}
+	// A line that is not JSON is called so, whatever else is wrong with it.
+	if err := json.Unmarshal(line, new(unread)); err != nil {
 		return nil, nodejson.PlainError(err)
 	}
-	event, err := e.event(len(e.Transactions))
-	if err != nil {
-		return nil, err
+	return nil, d.err
+}
+
+func (d *lineDecoder) readLine(l *eventLine) {
+	if d.peek() != '{' {
+		d.fail(errors.New("not a JSON object of the recorded forms"))
 	}
-	switch event := event.(type) {
-	case *ledger.Block:
-		for i := range e.Transactions {
-			t, err := e.Transactions[i].transaction()
-			if err != nil {
-				return nil, fmt.Errorf("transaction %d: %w", i, err)
+	b := l.block
+	d.enter('{', "")
+	for d.field() {
+		switch string(d.name) {
+		case "type":
+			l.kind = d.text("type")
+		case "slot":
+			b.Slot, l.hasSlot = ledger.Slot(d.uint("slot", 64)), true
+		case "parent_slot":
+			b.ParentSlot, l.hasParent = ledger.Slot(d.uint("parent_slot", 64)), true
+		case "blockhash":
+			l.hash = ledger.Some(d.hash("blockhash"))
+		case "previous_blockhash":
+			h := d.hash("previous_blockhash")
+			b.PreviousBlockhash = ledger.Opt[ledger.Hash]{Value: h, Known: h != ledger.Hash{}} // zero: not known
+		case "block_time":
+			b.Time.Known = true
+			d.decode("block_time", &b.Time.Value)
+		case "block_height":
+			b.Height = ledger.Some(d.uint("block_height", 64))
+		case "commitment":
+			var ok bool
+			if b.Status, ok = ledger.ParseCommitment(d.text("commitment")); !ok {
+				d.fail(errors.New("commitment is neither processed nor confirmed nor finalized"))
 			}
-			event.AddTransaction(t)
+		case "transaction_count":
+			l.transactionCount = ledger.Some(d.uint("transaction_count", 64))
+		case "transactions":
+			d.readTransactions(b)
+		case "accounts":
+			d.readAccounts(b)
+		case "status":
+			l.status = d.text("status")
+		default:
+			d.raw()
 		}
-		event.Accounts, event.Mints, err = writes(e.Accounts, data)
-	case *ledger.BaseState:
-		event.Accounts, event.Mints, err = writes(e.Accounts, data)
 	}
-	return event, err
 }
 
-// event returns the event of a line without its accounts and without its transactions, of
-// which so many are listed.
-func (e *eventLine[T]) event(listed int) (ledger.Event, error) {
-	kind := string(e.Type)
-	if e.Slot == nil && (kind == "block" || kind == "accounts" || kind == "slot") {
+func (d *lineDecoder) readTransactions(b *ledger.Block) {
+	b.Transactions = b.Transactions[:0]
+	d.enter('[', "transactions")
+	front := d.at
+	for i := 0; d.item(']'); i++ {
+		b.Transactions = appendItem(&d.scanner, front, b.Transactions, d.readTransaction())
+		if d.err != nil {
+			d.err = fmt.Errorf("transaction %d: %w", i, d.err)
+		}
+	}
+}
+
+// readTransaction reads a transaction, without what its block says.
+func (d *lineDecoder) readTransaction() (t ledger.Transaction) {
+	signature := []byte(nil)
+	d.keys = d.keys[:0]
+	d.enter('{', "transactions")
+	for d.field() {
+		switch string(d.name) {
+		case "signature":
+			signature = d.text("signature")
+		case "success":
+			t.Success = ledger.Some(d.bool("success"))
+		case "fee":
+			t.Fee = ledger.Some(ledger.Lamports(d.uint("fee", 64)))
+		case "accounts":
+			d.keys = d.keys[:0]
+			for d.enter('[', "accounts"); d.item(']'); {
+				d.keys = append(d.keys, d.key("an account key"))
+			}
+		default:
+			d.raw()
+		}
+	}
+	t.Accounts = append(make([]ledger.Pubkey, 0, len(d.keys)), d.keys...)
+	var err error
+	if t.Signature, err = nodejson.ParseSignature("signature", signature); err != nil {
+		d.fail(err)
+	}
+	return t
+}
+
+func (d *lineDecoder) hash(field string) ledger.Hash {
+	text := d.text(field)
+	h, err := nodejson.ParseHash(field, &text)
+	if err != nil {
+		d.fail(err)
+	}
+	return h
+}
+
+var slotStatuses = map[string]ledger.Status{
+	"confirmed": ledger.StatusConfirmed,
+	"finalized": ledger.StatusFinalized,
+	"dead":      ledger.StatusDead,
+}
+
+// event returns the event of a line. A block that does not say its commitment gets it from later lines.
+func (l *eventLine) event() (ledger.Event, error) {
+	b := l.block
+	kind := string(l.kind)
+	switch {
+	case kind != "block" && kind != "accounts" && kind != "slot":
+		return nil, errors.New("type is neither block nor accounts nor slot")
+	case !l.hasSlot:
 		return nil, nodejson.Missing("slot")
-	}
-	switch kind {
-	case "block":
-		return e.block(listed)
-	case "accounts":
-		return &ledger.BaseState{Slot: ledger.Slot(*e.Slot)}, nil
-	case "slot":
-		return e.status()
-	}
-	return nil, errors.New("type is neither block nor accounts nor slot")
-}
-
-// block returns the block of a line. Unless it says its commitment, that comes with later
-// lines.
-func (e *eventLine[T]) block(listed int) (*ledger.Block, error) {
-	if e.ParentSlot == nil {
-		return nil, nodejson.Missing("parent_slot")
-	}
-	hash, err := nodejson.ParseHash("blockhash", e.Blockhash)
-	if err != nil {
-		return nil, err
-	}
-	previous, err := nodejson.ParsePreviousHash("previous_blockhash", e.PreviousBlockhash)
-	if err != nil {
-		return nil, err
-	}
-	b := &ledger.Block{
-		Slot: ledger.Slot(*e.Slot), ParentSlot: ledger.Slot(*e.ParentSlot),
-		Blockhash: hash, PreviousBlockhash: previous,
-		Time: nodejson.Optional(e.BlockTime), Height: nodejson.Optional(e.BlockHeight),
-		Status:           ledger.Processed,
-		TransactionCount: uint64(listed),
-		Transactions:     make([]ledger.Transaction, 0, listed),
-	}
-	if err := checkSlotOrder(b.Slot, b.ParentSlot); err != nil {
-		return nil, err
-	}
-	if e.Commitment != nil {
-		level, ok := ledger.ParseCommitment(*e.Commitment)
+	case kind == "accounts":
+		return &ledger.BaseState{Slot: b.Slot, Accounts: b.Accounts, Mints: b.Mints}, nil
+	case kind == "slot":
+		status, ok := slotStatuses[string(l.status)]
 		if !ok {
-			return nil, errors.New("commitment is neither processed nor confirmed nor finalized")
+			return nil, errors.New("status is neither confirmed nor finalized nor dead")
 		}
-		b.Status = level
+		return &ledger.SlotStatus{Slot: b.Slot, Status: status, Blockhash: l.hash}, nil
+	case !l.hasParent:
+		return nil, nodejson.Missing("parent_slot")
+	case !l.hash.Known:
+		return nil, nodejson.Missing("blockhash")
 	}
-	if e.TransactionCount != nil {
-		b.TransactionCount = *e.TransactionCount
+	b.Blockhash = l.hash.Value
+	b.TransactionCount = uint64(len(b.Transactions))
+	if l.transactionCount.Known {
+		b.TransactionCount = l.transactionCount.Value
 	}
-	return b, checkTransactionCount(b.TransactionCount, listed)
-}
-
-// transaction returns the transaction, without what its block says.
-func (l *lineTransaction[T]) transaction() (t ledger.Transaction, err error) {
-	t.Fee, t.Success = nodejson.Optional((*ledger.Lamports)(l.Fee)), nodejson.Optional(l.Success)
-	if t.Signature, err = nodejson.ParseSignature("signature", l.Signature); err != nil {
-		return t, err
+	listed := b.Transactions
+	b.Transactions = listed[:0]
+	for _, t := range listed {
+		b.AddTransaction(t)
 	}
-	t.Accounts, err = nodejson.ParseKeys(make([]ledger.Pubkey, 0, len(l.Accounts)), "an account key", l.Accounts)
-	return t, err
-}
-
-// checkTransactionCount returns an error if a block lists more transactions than it counts.
-func checkTransactionCount(count uint64, listed int) error {
-	if count < uint64(listed) {
-		return errors.New("transaction_count is below the number of transactions")
-	}
-	return nil
-}
-
-// status returns the slot status of a line.
-func (e *eventLine[T]) status() (*ledger.SlotStatus, error) {
-	s := &ledger.SlotStatus{Slot: ledger.Slot(*e.Slot)}
-	switch string(e.Status) {
-	case "confirmed":
-		s.Status = ledger.StatusConfirmed
-	case "finalized":
-		s.Status = ledger.StatusFinalized
-	case "dead":
-		s.Status = ledger.StatusDead
-	default:
-		return nil, errors.New("status is neither confirmed nor finalized nor dead")
-	}
-	if e.Blockhash != nil {
-		h, err := nodejson.ParseHash("blockhash", e.Blockhash)
-		if err != nil {
-			return nil, err
-		}
-		s.Blockhash = ledger.Some(h)
-	}
-	return s, nil
+	return b, checkBlock(b)
 }

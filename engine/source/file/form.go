@@ -31,8 +31,7 @@ var (
 // else consumes nothing. Content without a byte is errEmpty: a zstd file that was cut
 // between frames unpacks to nothing, without any error.
 func (c *content) form() (form, error) {
-	const headBytes = len(codec.EventFileMagic)
-	head, err := c.r.Peek(headBytes)
+	head, err := c.r.Peek(len(codec.EventFileMagic))
 	if err != nil && err != io.EOF {
 		return unknownForm, err
 	}
@@ -61,21 +60,16 @@ func (c *content) form() (form, error) {
 // objectForm tells event lines from other JSON. Only event lines have a "type", and nearly
 // always in front; else the first line has to be read, which is put back after it.
 func (c *content) objectForm() (form, error) {
-	head, err := c.r.Peek(len(`{ "type"`))
-	if err != nil && err != io.EOF {
-		return unknownForm, err
-	}
+	head, _ := c.r.Peek(len(`{ "type"`))
 	if inner := bytes.TrimSpace(head[1:]); bytes.HasPrefix(inner, []byte(`"type"`)) {
 		return eventLines, nil
 	}
-	line, err := readLine(c.r, nil, maxLineBytes)
+	line, err := readLine(c.r, nil)
 	if err != nil && err != io.EOF && err != errLineTooLong {
 		return unknownForm, err
 	}
 	c.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(line), c.r), readAheadBytes)
-	var probe struct {
-		Type json.RawMessage `json:"type"`
-	}
+	var probe struct{ Type json.RawMessage }
 	if err == errLineTooLong || json.Unmarshal(line, &probe) != nil || probe.Type == nil {
 		return jsonValues, nil
 	}

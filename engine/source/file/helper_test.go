@@ -5,10 +5,11 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -69,33 +70,22 @@ func events(t testing.TB, spec string) []ledger.Event {
 	return got
 }
 
-// blocks returns all blocks that a specification emits, and fails if it emits anything else.
-func blocks(t testing.TB, spec string) []*ledger.Block {
+// only returns all that a specification emits, and fails the test if there is anything else than one kind of events.
+func only[E ledger.Event](t testing.TB, spec string) (list []E) {
 	t.Helper()
-	var list []*ledger.Block
 	for _, e := range events(t, spec) {
-		b, ok := e.(*ledger.Block)
+		one, ok := e.(E)
 		if !ok {
-			t.Fatalf("%s: emitted a %T, want blocks only", spec, e)
+			t.Fatalf("%s: emitted a %T", spec, e)
 		}
-		list = append(list, b)
+		list = append(list, one)
 	}
 	return list
 }
 
-// bases returns all base state that a specification emits, and fails on anything else.
-func bases(t testing.TB, spec string) []*ledger.BaseState {
-	t.Helper()
-	var list []*ledger.BaseState
-	for _, e := range events(t, spec) {
-		b, ok := e.(*ledger.BaseState)
-		if !ok {
-			t.Fatalf("%s: emitted a %T, want base state only", spec, e)
-		}
-		list = append(list, b)
-	}
-	return list
-}
+func blocks(t testing.TB, spec string) []*ledger.Block { return only[*ledger.Block](t, spec) }
+
+func bases(t testing.TB, spec string) []*ledger.BaseState { return only[*ledger.BaseState](t, spec) }
 
 // state returns the accounts after the writes of a block on an empty ledger.
 func state(b *ledger.Block) map[ledger.Pubkey]*ledger.Account {
@@ -145,39 +135,19 @@ func testSignature(seed byte) string {
 	return ledger.Signature{1: seed, 63: 1}.String()
 }
 
-// recodeBase58 returns a recorded block with its transactions in base58 instead of base64.
+// recodeBase58 returns a recorded block with its transactions in base58 instead of base64. Old nodes left the
+// encoding out.
 func recodeBase58(t testing.TB, path string) string {
 	t.Helper()
-	var b map[string]json.RawMessage
-	if err := json.Unmarshal(datatest.Read(t, path), &b); err != nil {
-		t.Fatal(err)
-	}
-	var list []map[string]json.RawMessage
-	if err := json.Unmarshal(b["transactions"], &list); err != nil {
-		t.Fatal(err)
-	}
-	for i, tx := range list {
-		var pair [2]string
-		if err := json.Unmarshal(tx["transaction"], &pair); err != nil {
-			t.Fatal(err)
-		}
-		wire, err := base64.StdEncoding.DecodeString(pair[0])
+	n := 0
+	return regexp.MustCompile(`\["[^"]*",\s*"base64"\]`).ReplaceAllStringFunc(string(datatest.Read(t, path)), func(pair string) string {
+		wire, err := base64.StdEncoding.DecodeString(strings.Split(pair, `"`)[1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := `"` + base58.Encode(wire) + `"`
-		if i%2 == 0 { // old nodes left the encoding out
-			text = "[" + text + `,"base58"]`
+		if n++; n%2 == 0 {
+			return `["` + base58.Encode(wire) + `","base58"]`
 		}
-		tx["transaction"] = json.RawMessage(text)
-	}
-	var err error
-	if b["transactions"], err = json.Marshal(list); err != nil {
-		t.Fatal(err)
-	}
-	out, err := json.Marshal(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(out)
+		return `"` + base58.Encode(wire) + `"`
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/nodejson"
@@ -26,9 +27,9 @@ type jsonReader struct {
 	data *nodejson.DataDecoder
 	out  *sink
 
-	base   baseBatch
+	base   *ledger.BaseState // the accounts of a slot that are not emitted yet, nil for none
 	dec    *json.Decoder
-	left   valueLimit
+	limit  valueLimit
 	isList bool // the file is one list of objects, not a sequence of them
 	warned bool // of a slot that had to be guessed
 }
@@ -40,78 +41,86 @@ type accountJSON = nodejson.Account
 type object struct {
 	// A response of a node.
 	Result json.RawMessage `json:"result"`
-	Error  *rpcError       `json:"error"`
+	Error  *struct {       // its message is not read: it could say anything
+		Code int64 `json:"code"`
+	} `json:"error"`
 	// A result that says at which slot it holds.
 	Context *struct {
-		Slot *uint64 `json:"slot"`
+		Slot *ledger.Slot `json:"slot"`
 	} `json:"context"`
 	Value json.RawMessage `json:"value"`
-	// A list entry or file of one account.
-	Account *accountJSON `json:"account"`
 
-	Slot *uint64 `json:"slot"`
+	Slot *ledger.Slot `json:"slot"`
 	nodejson.Block
-	accountJSON
+	entry
 
 	// Transaction tells a single transaction, which is no block.
 	Transaction json.RawMessage `json:"transaction"`
 }
 
-// rpcError is the refusal of a node. Its message is not read: it could say anything.
-type rpcError struct {
-	Code int64 `json:"code"`
+// entry is an account, or an object that holds one under its key.
+type entry struct {
+	Account *accountJSON `json:"account"`
+	accountJSON
+}
+
+func (e *entry) account() *accountJSON {
+	if e.Account == nil {
+		return &e.accountJSON
+	}
+	if !e.Account.Pubkey.Known {
+		e.Account.Pubkey = e.Pubkey
+	}
+	return e.Account
 }
 
 // run reads a list of objects or a sequence of them to the end.
 func (j *jsonReader) run(ctx context.Context, r *bufio.Reader) error {
-	j.base.out = j.out
-	j.left.r = r
-	j.dec = json.NewDecoder(&j.left)
+	j.limit = valueLimit{r, maxValueBytes}
+	j.dec = json.NewDecoder(&j.limit)
 	first, err := r.Peek(1)
 	if err != nil {
 		return err
 	}
 	j.isList = first[0] == '['
 	if j.isList {
-		j.left.reset()
 		if _, err := j.dec.Token(); err != nil {
-			return j.readError(err)
+			return readError(err)
 		}
 	}
-	for n := 1; ; n++ {
-		j.left.reset()
-		if j.isList && !j.dec.More() {
-			break
-		}
-		more, err := j.next(ctx, n == 1)
+	for n, more := 1, true; more; n++ {
+		more, err = j.next(ctx, n == 1)
 		if err != nil && (j.isList || n > 1) {
 			return fmt.Errorf("entry %d: %w", n, err)
 		}
 		if err != nil {
 			return err
 		}
-		if !more {
-			return j.base.flush(ctx)
+	}
+	if j.isList {
+		if _, err := j.dec.Token(); err != nil {
+			return readError(err)
+		}
+		if _, err := j.dec.Token(); err != io.EOF {
+			return errors.New("something follows the list")
 		}
 	}
-	if _, err := j.dec.Token(); err != nil {
-		return j.readError(err)
-	}
-	if _, err := j.dec.Token(); err != io.EOF {
-		return errors.New("something follows the list")
-	}
-	return j.base.flush(ctx)
+	return j.flush(ctx)
 }
 
-// next reads one value and emits what it holds. It returns false at the end of the file.
+// next reads one value and emits what it holds. It returns false at the end of the file or of the list.
 func (j *jsonReader) next(ctx context.Context, first bool) (bool, error) {
+	j.limit.left = maxValueBytes
+	if j.isList && !j.dec.More() {
+		return false, nil
+	}
 	var o *object
 	err := j.dec.Decode(&o)
 	if err == io.EOF && !j.isList {
 		return false, nil
 	}
 	if err != nil {
-		return false, j.readError(err)
+		return false, readError(err)
 	}
 	// The name of a file can tell the slot of its only block, not of one among others.
 	alone := func() bool { return first && !j.dec.More() }
@@ -129,18 +138,12 @@ func (j *jsonReader) put(ctx context.Context, o *object, alone func() bool) erro
 		return j.putResult(ctx, o.Result, alone)
 	case o.Context != nil:
 		return j.putValue(ctx, o)
-	case o.Account != nil:
-		a := *o.Account
-		if !a.Pubkey.Known {
-			a.Pubkey = o.Pubkey
-		}
-		return j.putAccount(ctx, slotOr0(o.Slot), &a)
-	case o.Blockhash != nil || o.ParentSlot != nil:
+	case o.Account == nil && (o.Blockhash != nil || o.ParentSlot != nil):
 		return j.putBlock(ctx, o, alone)
-	case o.Transaction != nil:
+	case o.Account == nil && o.Transaction != nil:
 		return errors.New("a single transaction, which is neither a block nor an account")
-	case o.Lamports != nil:
-		return j.putAccount(ctx, slotOr0(o.Slot), &o.accountJSON)
+	case o.Account != nil || o.Lamports != nil:
+		return j.putAccount(ctx, nodejson.Optional(o.Slot).Value, o.account())
 	}
 	return errors.New("a JSON object that is neither a block nor an account")
 }
@@ -168,47 +171,38 @@ func (j *jsonReader) putResult(ctx context.Context, result json.RawMessage, alon
 
 // putValue emits a result that says at which slot it holds: one account or a list of them.
 func (j *jsonReader) putValue(ctx context.Context, o *object) error {
-	slot := slotOr0(o.Context.Slot)
-	a := new(accountJSON)
+	slot := nodejson.Optional(o.Context.Slot).Value
+	o.Account = new(accountJSON)
 	switch {
 	case len(o.Value) == 0:
 		return nodejson.Missing("value")
 	case o.Value[0] == '[':
 		return j.putAccounts(ctx, slot, o.Value)
 	case o.Value[0] == '{':
-		if err := json.Unmarshal(o.Value, a); err != nil {
+		if err := json.Unmarshal(o.Value, o.Account); err != nil {
 			return nodejson.PlainError(err)
 		}
 	case o.Value[0] == 'n': // the node says that there is no such account
-		a.Lamports = new(uint64)
+		o.Account.Lamports = new(uint64)
 	default:
 		return errors.New("the value is not an account")
 	}
-	if !a.Pubkey.Known {
-		a.Pubkey = o.Pubkey
-	}
-	return j.putAccount(ctx, slot, a)
+	return j.putAccount(ctx, slot, o.account())
 }
 
 // putAccounts emits a list of accounts.
 func (j *jsonReader) putAccounts(ctx context.Context, slot ledger.Slot, list json.RawMessage) error {
-	var entries []struct {
-		Account *accountJSON `json:"account"`
-		accountJSON
-	}
+	var entries []entry
 	if err := json.Unmarshal(list, &entries); err != nil {
 		return nodejson.PlainError(err)
 	}
 	for i, e := range entries {
-		a := &e.accountJSON
-		if e.Account != nil {
-			a = e.Account
-			a.Pubkey = e.Pubkey
+		a := e.account()
+		err := nodejson.Missing("pubkey")
+		if a.Pubkey.Known {
+			err = j.putAccount(ctx, slot, a)
 		}
-		if !a.Pubkey.Known {
-			return fmt.Errorf("account %d: %w", i+1, nodejson.Missing("pubkey"))
-		}
-		if err := j.putAccount(ctx, slot, a); err != nil {
+		if err != nil {
 			return fmt.Errorf("account %d: %w", i+1, err)
 		}
 	}
@@ -219,13 +213,32 @@ func (j *jsonReader) putAccounts(ctx context.Context, slot ledger.Slot, list jso
 // name of the file may.
 func (j *jsonReader) putAccount(ctx context.Context, slot ledger.Slot, a *nodejson.Account) error {
 	if !a.Pubkey.Known {
-		a.Pubkey.Opt = keyInName(j.in.base())
+		a.Pubkey.Opt = keyInName(filepath.Base(j.in.path))
 	}
 	w, err := a.Write(j.data)
 	if err != nil {
 		return err
 	}
-	return j.base.add(ctx, slot, w)
+	if j.base != nil && (j.base.Slot != slot || len(j.base.Accounts) == maxBaseAccounts) {
+		if err := j.flush(ctx); err != nil {
+			return err
+		}
+	}
+	if j.base == nil {
+		j.base = &ledger.BaseState{Slot: slot}
+	}
+	j.base.Accounts = append(j.base.Accounts, w)
+	return nil
+}
+
+// flush emits the base state.
+func (j *jsonReader) flush(ctx context.Context) error {
+	state := j.base
+	j.base = nil
+	if state == nil {
+		return nil
+	}
+	return j.out.put(ctx, state)
 }
 
 // putBlock emits one block, after the base state in front of it.
@@ -234,7 +247,7 @@ func (j *jsonReader) putBlock(ctx context.Context, o *object, alone func() bool)
 	if err != nil {
 		return err
 	}
-	slot, guessed, err := blockSlot(o.Slot, parent, j.in.base(), alone)
+	slot, guessed, err := blockSlot(o.Slot, parent, filepath.Base(j.in.path), alone)
 	if err != nil {
 		return err
 	}
@@ -247,50 +260,31 @@ func (j *jsonReader) putBlock(ctx context.Context, o *object, alone func() bool)
 	if err != nil {
 		return err
 	}
-	if err := j.base.flush(ctx); err != nil {
+	if err := j.flush(ctx); err != nil {
 		return err
 	}
 	return j.out.put(ctx, b)
 }
 
 // readError returns what is wrong with the JSON or with reading it.
-func (j *jsonReader) readError(err error) error {
-	if j.left.err != nil {
-		return j.left.err
-	}
+func readError(err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
 	return nodejson.PlainError(err)
 }
 
-func slotOr0(n *uint64) ledger.Slot {
-	if n == nil {
-		return 0
-	}
-	return ledger.Slot(*n)
-}
-
-// valueLimit ends reading when one value goes on for too long, and keeps the error of the
-// reader below, which the JSON decoder would not tell from one of its own.
+// valueLimit ends reading when one value goes on for too long.
 type valueLimit struct {
 	r    io.Reader
-	left int64
-	err  error
+	left int // in front of every value it is set to maxValueBytes
 }
-
-// reset is called in front of every value.
-func (l *valueLimit) reset() { l.left = maxValueBytes }
 
 func (l *valueLimit) Read(p []byte) (int, error) {
 	if l.left <= 0 {
-		l.err = errValueTooLong
-		return 0, l.err
+		return 0, errValueTooLong
 	}
 	n, err := l.r.Read(p)
-	l.left -= int64(n)
-	if err != nil && err != io.EOF {
-		l.err = err
-	}
+	l.left -= n
 	return n, err
 }

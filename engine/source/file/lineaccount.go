@@ -1,7 +1,6 @@
 package file
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -9,101 +8,137 @@ import (
 	"ledgerd/engine/source/nodejson"
 )
 
-// lineAccount is an account of an event line. It carries its data or its facts. One with
-// mint facts but no lamports teaches these apart from the account.
-type lineAccount[T nodejson.Text] struct {
-	Pubkey     T               `json:"pubkey"`
-	Lamports   *uint64         `json:"lamports"`
-	Owner      *T              `json:"owner"`
-	Executable *bool           `json:"executable"`
-	RentEpoch  *uint64         `json:"rent_epoch"`
-	Data       json.RawMessage `json:"data"`
-
-	Token facts[nodejson.TokenFacts[T]] `json:"token"`
-	Mint  facts[nodejson.MintFacts[T]]  `json:"mint"`
+// readAccounts reads the accounts of a line. One with mint facts but no lamports teaches these apart from any account.
+func (d *lineDecoder) readAccounts(b *ledger.Block) {
+	b.Accounts, b.Mints = b.Accounts[:0], nil
+	d.enter('[', "accounts")
+	front := d.at
+	for i := 0; d.item(']'); i++ {
+		w, hasLamports := d.readAccount()
+		switch {
+		case d.err != nil:
+			d.err = fmt.Errorf("account %d: %w", i, d.err)
+		case hasLamports:
+			b.Accounts = appendItem(&d.scanner, front, b.Accounts, w)
+		default:
+			b.Mints = appendItem(&d.scanner, front, b.Mints, ledger.MintWrite{Pubkey: w.Pubkey, Mint: *w.Mint})
+		}
+	}
 }
 
-// writes returns the account writes and mint facts of a line, in its order.
-func writes(list []lineAccount[string], data *nodejson.DataDecoder) ([]ledger.AccountWrite, []ledger.MintWrite, error) {
-	accounts := make([]ledger.AccountWrite, 0, len(list))
-	var mints []ledger.MintWrite
-	for i := range list {
-		a := &list[i]
-		w, err := a.write(data)
+// readAccount reads an account, which carries its data or its facts. Without lamports it has mint facts.
+func (d *lineDecoder) readAccount() (w ledger.AccountWrite, hasLamports bool) {
+	var data []byte
+	hasKey, hasFacts := false, false
+	d.enter('{', "accounts")
+	for d.field() {
+		switch string(d.name) {
+		case "pubkey":
+			w.Pubkey, hasKey = d.key("pubkey"), true
+		case "lamports":
+			w.Lamports, hasLamports = ledger.Lamports(d.uint("lamports", 64)), true
+		case "owner":
+			w.Owner = d.key("owner")
+			w.Known |= ledger.FieldOwner
+		case "executable":
+			w.Executable = d.bool("executable")
+			w.Known |= ledger.FieldExecutable
+		case "rent_epoch":
+			w.RentEpoch = d.uint("rent_epoch", 64)
+			w.Known |= ledger.FieldRentEpoch
+		case "data":
+			data = d.raw()
+		case "token":
+			d.readToken(&w)
+			hasFacts = true
+		case "mint":
+			d.readMint(&w)
+			hasFacts = true
+		default:
+			d.raw()
+		}
+	}
+	switch {
+	case d.err != nil:
+	case !hasKey:
+		d.fail(nodejson.Missing("pubkey"))
+	case !hasLamports && w.Mint == nil:
+		d.fail(nodejson.Missing("lamports"))
+	case data == nil:
+	case hasFacts:
+		d.fail(errors.New("it has both data and facts"))
+	case w.Known&ledger.FieldOwner == 0:
+		d.fail(errors.New("data without owner"))
+	default:
+		raw, err := d.data.DecodeLine(data)
 		if err != nil {
-			return nil, nil, fmt.Errorf("account %d: %w", i, err)
-		}
-		if a.Lamports == nil {
-			mints = append(mints, ledger.MintWrite{Pubkey: w.Pubkey, Mint: *w.Mint})
-		} else {
-			accounts = append(accounts, w)
-		}
-	}
-	return accounts, mints, nil
-}
-
-// write returns what the line shows of the account. Without lamports it has mint facts.
-func (a *lineAccount[T]) write(data *nodejson.DataDecoder) (w ledger.AccountWrite, err error) {
-	if w.Pubkey, err = nodejson.ParseKey("pubkey", a.Pubkey); err != nil {
-		return w, err
-	}
-	if a.Lamports != nil {
-		w.Lamports = ledger.Lamports(*a.Lamports)
-	} else if a.Mint.value == nil {
-		return w, nodejson.Missing("lamports")
-	}
-	owner, err := nodejson.ParseOptKey("owner", a.Owner)
-	if err != nil {
-		return w, err
-	}
-	if owner.Known {
-		w.Owner = owner.Value
-		w.Known |= ledger.FieldOwner
-	}
-	if a.Executable != nil {
-		w.Executable = *a.Executable
-		w.Known |= ledger.FieldExecutable
-	}
-	if a.RentEpoch != nil {
-		w.RentEpoch = *a.RentEpoch
-		w.Known |= ledger.FieldRentEpoch
-	}
-	return w, a.teachFacts(&w, data)
-}
-
-// teachFacts adds what the data or the facts of the account show.
-func (a *lineAccount[T]) teachFacts(w *ledger.AccountWrite, data *nodejson.DataDecoder) error {
-	if len(a.Data) > 0 && string(a.Data) != "null" {
-		if a.Token.known || a.Mint.known {
-			return errors.New("it has both data and facts")
-		}
-		if w.Known&ledger.FieldOwner == 0 {
-			return errors.New("data without owner")
-		}
-		raw, err := data.DecodeLine(a.Data)
-		if err != nil {
-			return err
+			d.fail(err)
 		}
 		w.SetTokenFacts(raw)
-		return nil
 	}
-	if a.Token.known {
-		w.Known |= ledger.FieldToken
-		if a.Token.value != nil {
-			if err := a.Token.value.Teach(w); err != nil {
-				return fmt.Errorf("token: %w", err)
-			}
+	return w, hasLamports
+}
+
+// readToken reads what the account is as a token account: an object, or false for none.
+func (d *lineDecoder) readToken(w *ledger.AccountWrite) {
+	w.Known |= ledger.FieldToken
+	w.Token, w.TokenOwnerUnknown = nil, false
+	if d.literal("false") {
+		return
+	}
+	var f nodejson.TokenFacts[[]byte]
+	d.enter('{', "token")
+	for d.field() {
+		switch string(d.name) {
+		case "mint":
+			f.Mint = new(d.text("mint"))
+		case "owner":
+			f.Owner = new(d.text("owner"))
+		case "amount":
+			f.Amount = new(d.text("amount"))
+		case "state":
+			f.State = new(d.text("state"))
+		case "delegate":
+			f.Delegate = new(d.text("delegate"))
+		case "delegated_amount":
+			f.DelegatedAmount = new(d.text("delegated_amount"))
+		case "close_authority":
+			f.CloseAuthority = new(d.text("close_authority"))
+		case "is_native":
+			f.IsNative = new(d.bool("is_native"))
+		default:
+			d.raw()
 		}
 	}
-	if a.Mint.known {
-		w.Known |= ledger.FieldMint
-		if a.Mint.value != nil {
-			m, err := a.Mint.value.Mint()
-			if err != nil {
-				return fmt.Errorf("mint: %w", err)
-			}
-			w.Mint = &m
+	if err := f.Teach(w); err != nil {
+		d.fail(fmt.Errorf("token: %w", err))
+	}
+}
+
+// readMint reads what the account is as a mint: an object, or false for none.
+func (d *lineDecoder) readMint(w *ledger.AccountWrite) {
+	w.Known |= ledger.FieldMint
+	w.Mint = nil
+	if d.literal("false") {
+		return
+	}
+	var f nodejson.MintFacts[[]byte]
+	d.enter('{', "mint")
+	for d.field() {
+		switch string(d.name) {
+		case "decimals":
+			f.Decimals = new(uint8(d.uint("decimals", 8)))
+		case "supply":
+			f.Supply = new(d.text("supply"))
+		case "scaled":
+			f.Scaled = new(d.bool("scaled"))
+		default:
+			d.raw()
 		}
 	}
-	return nil
+	m, err := f.Mint()
+	if err != nil {
+		d.fail(fmt.Errorf("mint: %w", err))
+	}
+	w.Mint = &m
 }

@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/nodejson"
 )
 
-// maxLineBytes bounds one event line, and with it what a line can make us hold.
-const maxLineBytes = 64 << 20
+// MaxLineBytes bounds one event line, its newline included: a reader refuses a longer one.
+// A line of base state stays far below it with 4096 accounts, which is also as many as a
+// reader makes one event of; dividing larger base state is up to the caller.
+const MaxLineBytes = 64 << 20
 
 var errLineTooLong = errors.New("line longer than 64 MiB")
 
@@ -22,18 +21,15 @@ var errLineTooLong = errors.New("line longer than 64 MiB")
 // line of a pipe is emitted as soon as it is whole.
 type lineReader struct {
 	out     *sink
-	data    *nodejson.DataDecoder
 	skipped int // lines dropped in front
-	max     int // bytes in a line
-
-	plain plainDecoder
+	decoder lineDecoder
 }
 
 // run reads to the end. Blank lines are fine. An error names the line, counted from 1.
 func (l *lineReader) run(ctx context.Context, r *bufio.Reader) error {
 	var buf []byte
 	for number := l.skipped + 1; ; number++ {
-		line, err := readLine(r, buf[:0], l.max)
+		line, err := readLine(r, buf[:0])
 		buf = line
 		if err != nil && err != io.EOF {
 			return fmt.Errorf("line %d: %w", number, err)
@@ -51,26 +47,20 @@ func (l *lineReader) run(ctx context.Context, r *bufio.Reader) error {
 
 // put emits the event of one line.
 func (l *lineReader) put(ctx context.Context, line []byte) error {
-	e, ok := l.plain.decode(line, l.data)
-	if !ok {
-		var err error
-		if e, err = decodeLine(line, l.data); err != nil {
-			return err
-		}
+	e, err := l.decoder.decodeLine(line)
+	if err == nil {
+		err = l.out.put(ctx, e)
 	}
-	if state, ok := e.(*ledger.BaseState); ok {
-		return putBase(ctx, l.out, state)
-	}
-	return l.out.put(ctx, e)
+	return err
 }
 
 // readLine appends the bytes up to and including the next newline to dst. It returns io.EOF
 // with the last line, which may have no newline, and errLineTooLong with the front of a
-// line of more than max bytes.
-func readLine(r *bufio.Reader, dst []byte, max int) ([]byte, error) {
+// line of more than MaxLineBytes.
+func readLine(r *bufio.Reader, dst []byte) ([]byte, error) {
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(dst)+len(part) > max {
+		if len(dst)+len(part) > MaxLineBytes {
 			return append(dst, part...), errLineTooLong
 		}
 		dst = append(dst, part...)

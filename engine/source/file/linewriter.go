@@ -8,11 +8,6 @@ import (
 	"ledgerd/engine/source/nodejson"
 )
 
-// MaxLineBytes bounds one event line, its newline included: a reader refuses a longer one.
-// A line of base state stays far below it with 4096 accounts, which is also as many as a
-// reader makes one event of; dividing larger base state is up to the caller.
-const MaxLineBytes = maxLineBytes
-
 // AppendEventLine appends the event as one line of our own NDJSON, newline included. Reading
 // the line gives the event again: numbers are exact, and what the event marks as unknown is
 // left out, so that it stays unknown. Accounts carry their facts, never data.
@@ -25,17 +20,13 @@ func AppendEventLine(dst []byte, e ledger.Event) []byte {
 	case *ledger.Block:
 		dst = appendBlockLine(dst, e)
 	case *ledger.BaseState:
-		dst = append(dst, `{"type":"accounts","slot":`...)
-		dst = strconv.AppendUint(dst, uint64(e.Slot), 10)
+		dst = appendUint(dst, `{"type":"accounts","slot":`, uint64(e.Slot))
 		dst = appendLineAccounts(dst, e.Accounts, e.Mints)
 	case *ledger.SlotStatus:
-		dst = append(dst, `{"type":"slot","slot":`...)
-		dst = strconv.AppendUint(dst, uint64(e.Slot), 10)
-		dst = append(dst, `,"status":"`...)
-		dst = append(dst, e.Status.String()...)
-		dst = append(dst, '"')
+		dst = appendUint(dst, `{"type":"slot","slot":`, uint64(e.Slot))
+		dst = appendText(dst, `,"status":"`, e.Status.String())
 		if e.Blockhash.Known {
-			dst = appendHashField(dst, `,"blockhash":"`, &e.Blockhash.Value)
+			dst = appendBase58(dst, `,"blockhash":"`, &e.Blockhash.Value)
 		}
 	default:
 		panic(fmt.Sprintf("no event line for event type %T", e))
@@ -44,30 +35,24 @@ func AppendEventLine(dst []byte, e ledger.Event) []byte {
 }
 
 func appendBlockLine(dst []byte, b *ledger.Block) []byte {
-	dst = append(dst, `{"type":"block","slot":`...)
-	dst = strconv.AppendUint(dst, uint64(b.Slot), 10)
-	dst = append(dst, `,"parent_slot":`...)
-	dst = strconv.AppendUint(dst, uint64(b.ParentSlot), 10)
-	dst = appendHashField(dst, `,"blockhash":"`, &b.Blockhash)
+	dst = appendUint(dst, `{"type":"block","slot":`, uint64(b.Slot))
+	dst = appendUint(dst, `,"parent_slot":`, uint64(b.ParentSlot))
+	dst = appendBase58(dst, `,"blockhash":"`, &b.Blockhash)
 	if b.PreviousBlockhash.Known {
-		dst = appendHashField(dst, `,"previous_blockhash":"`, &b.PreviousBlockhash.Value)
+		dst = appendBase58(dst, `,"previous_blockhash":"`, &b.PreviousBlockhash.Value)
 	}
 	if b.Time.Known {
 		dst = append(dst, `,"block_time":`...)
 		dst = strconv.AppendInt(dst, b.Time.Value, 10)
 	}
 	if b.Height.Known {
-		dst = append(dst, `,"block_height":`...)
-		dst = strconv.AppendUint(dst, b.Height.Value, 10)
+		dst = appendUint(dst, `,"block_height":`, b.Height.Value)
 	}
 	if b.Status != ledger.Processed {
-		dst = append(dst, `,"commitment":"`...)
-		dst = append(dst, b.Status.String()...)
-		dst = append(dst, '"')
+		dst = appendText(dst, `,"commitment":"`, b.Status.String())
 	}
 	if b.TransactionCount != uint64(len(b.Transactions)) {
-		dst = append(dst, `,"transaction_count":`...)
-		dst = strconv.AppendUint(dst, b.TransactionCount, 10)
+		dst = appendUint(dst, `,"transaction_count":`, b.TransactionCount)
 	}
 	dst = append(dst, `,"transactions":[`...)
 	for i := range b.Transactions {
@@ -78,22 +63,16 @@ func appendBlockLine(dst []byte, b *ledger.Block) []byte {
 }
 
 func appendLineTransaction(dst []byte, t *ledger.Transaction) []byte {
-	dst = append(dst, `{"signature":"`...)
-	dst = t.Signature.AppendBase58(dst)
-	dst = append(dst, '"')
+	dst = appendBase58(dst, `{"signature":"`, &t.Signature)
 	if t.Success.Known {
-		dst = append(dst, `,"success":`...)
-		dst = strconv.AppendBool(dst, t.Success.Value)
+		dst = appendBool(dst, `,"success":`, t.Success.Value)
 	}
 	if t.Fee.Known {
-		dst = append(dst, `,"fee":`...)
-		dst = strconv.AppendUint(dst, uint64(t.Fee.Value), 10)
+		dst = appendUint(dst, `,"fee":`, uint64(t.Fee.Value))
 	}
 	dst = append(dst, `,"accounts":[`...)
 	for i := range t.Accounts {
-		dst = append(comma(dst, i), '"')
-		dst = t.Accounts[i].AppendBase58(dst)
-		dst = append(dst, '"')
+		dst = appendBase58(comma(dst, i), `"`, &t.Accounts[i])
 	}
 	return append(dst, "]}"...)
 }
@@ -106,30 +85,24 @@ func appendLineAccounts(dst []byte, accounts []ledger.AccountWrite, mints []ledg
 		dst = AppendAccount(comma(dst, i), &accounts[i])
 	}
 	for i := range mints {
-		dst = append(comma(dst, len(accounts)+i), `{"pubkey":"`...)
-		dst = mints[i].Pubkey.AppendBase58(dst)
-		dst = append(dst, `","mint":`...)
-		dst = append(appendMintFacts(dst, &mints[i].Mint), '}')
+		dst = appendBase58(comma(dst, len(accounts)+i), `{"pubkey":"`, &mints[i].Pubkey)
+		dst = append(appendMintFacts(append(dst, `,"mint":`...), &mints[i].Mint), '}')
 	}
 	return append(dst, ']')
 }
 
 // AppendAccount appends a write as event lines show it: what it does not know is left out.
 func AppendAccount(dst []byte, w *ledger.AccountWrite) []byte {
-	dst = append(dst, `{"pubkey":"`...)
-	dst = w.Pubkey.AppendBase58(dst)
-	dst = append(dst, `","lamports":`...)
-	dst = strconv.AppendUint(dst, uint64(w.Lamports), 10)
+	dst = appendBase58(dst, `{"pubkey":"`, &w.Pubkey)
+	dst = appendUint(dst, `,"lamports":`, uint64(w.Lamports))
 	if w.Known&ledger.FieldOwner != 0 {
-		dst = appendKeyField(dst, `,"owner":"`, &w.Owner)
+		dst = appendBase58(dst, `,"owner":"`, &w.Owner)
 	}
 	if w.Known&ledger.FieldExecutable != 0 {
-		dst = append(dst, `,"executable":`...)
-		dst = strconv.AppendBool(dst, w.Executable)
+		dst = appendBool(dst, `,"executable":`, w.Executable)
 	}
 	if w.Known&ledger.FieldRentEpoch != 0 {
-		dst = append(dst, `,"rent_epoch":`...)
-		dst = strconv.AppendUint(dst, w.RentEpoch, 10)
+		dst = appendUint(dst, `,"rent_epoch":`, w.RentEpoch)
 	}
 	if w.Known&ledger.FieldToken != 0 {
 		dst = append(dst, `,"token":`...)
@@ -151,17 +124,17 @@ func AppendAccount(dst []byte, w *ledger.AccountWrite) []byte {
 }
 
 func appendTokenFacts(dst []byte, t *ledger.TokenAccount, ownerUnknown bool) []byte {
-	dst = appendKeyField(dst, `{"mint":"`, &t.Mint)
+	dst = appendBase58(dst, `{"mint":"`, &t.Mint)
 	if !ownerUnknown {
-		dst = appendKeyField(dst, `,"owner":"`, &t.Owner)
+		dst = appendBase58(dst, `,"owner":"`, &t.Owner)
 	}
-	dst = appendAmountField(dst, `,"amount":"`, t.Amount)
+	dst = append(appendUint(dst, `,"amount":"`, t.Amount), '"')
 	if t.Details.Known {
 		d := &t.Details.Value
 		dst = append(dst, `,"state":"`...)
 		dst = append(dst, nodejson.TokenStates[d.State]...)
 		dst = appendOptKeyField(dst, `","delegate":`, &d.Delegate)
-		dst = appendAmountField(dst, `,"delegated_amount":"`, d.DelegatedAmount)
+		dst = append(appendUint(dst, `,"delegated_amount":"`, d.DelegatedAmount), '"')
 		dst = appendOptKeyField(dst, `,"close_authority":`, &d.CloseAuthority)
 	}
 	dst = append(dst, `,"is_native":`...)
@@ -169,31 +142,32 @@ func appendTokenFacts(dst []byte, t *ledger.TokenAccount, ownerUnknown bool) []b
 }
 
 func appendMintFacts(dst []byte, m *ledger.Mint) []byte {
-	dst = append(dst, `{"decimals":`...)
-	dst = strconv.AppendUint(dst, uint64(m.Decimals), 10)
+	dst = appendUint(dst, `{"decimals":`, uint64(m.Decimals))
 	if m.Supply.Known {
-		dst = appendAmountField(dst, `,"supply":"`, m.Supply.Value)
+		dst = append(appendUint(dst, `,"supply":"`, m.Supply.Value), '"')
 	}
 	if m.Scaled.Known {
-		dst = append(dst, `,"scaled":`...)
-		dst = strconv.AppendBool(dst, m.Scaled.Value)
+		dst = appendBool(dst, `,"scaled":`, m.Scaled.Value)
 	}
 	return append(dst, '}')
 }
 
-// The fields below are appended with what stands in front of their value, up to and
-// including its quote.
+// The values below are appended after what stands in front of them, up to and including its quote.
 
-func appendKeyField(dst []byte, front string, k *ledger.Pubkey) []byte {
-	return append(k.AppendBase58(append(dst, front...)), '"')
+func appendUint(dst []byte, front string, n uint64) []byte {
+	return strconv.AppendUint(append(dst, front...), n, 10)
 }
 
-func appendHashField(dst []byte, front string, h *ledger.Hash) []byte {
-	return append(h.AppendBase58(append(dst, front...)), '"')
+func appendBool(dst []byte, front string, b bool) []byte {
+	return strconv.AppendBool(append(dst, front...), b)
 }
 
-func appendAmountField(dst []byte, front string, n uint64) []byte {
-	return append(strconv.AppendUint(append(dst, front...), n, 10), '"')
+func appendText(dst []byte, front, text string) []byte {
+	return append(append(append(dst, front...), text...), '"')
+}
+
+func appendBase58(dst []byte, front string, key interface{ AppendBase58([]byte) []byte }) []byte {
+	return append(key.AppendBase58(append(dst, front...)), '"')
 }
 
 // appendOptKeyField appends a key that may be known to be none; front has no quote.
@@ -202,7 +176,7 @@ func appendOptKeyField(dst []byte, front string, k *ledger.Opt[ledger.Pubkey]) [
 	if !k.Known {
 		return append(dst, "null"...)
 	}
-	return appendKeyField(dst, `"`, &k.Value)
+	return appendBase58(dst, `"`, &k.Value)
 }
 
 // comma separates items of a list.

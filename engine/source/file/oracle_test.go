@@ -2,9 +2,11 @@ package file
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/mr-tron/base58"
@@ -15,27 +17,22 @@ import (
 // This file reads recorded blocks a second time, from plain maps and with another base58,
 // so that the tests compare with what was recorded and not with our own reading.
 
+// oracleBlock is a block in texts, "" for what is not known.
 type oracleBlock struct {
-	hash, previous string
-	parent         uint64
-	slot           string // "" if the object does not say it
-	time, height   string // "" if null
-	transactions   []oracleTransaction
-	accounts       map[string]*oracleAccount // live ones after the block
-	decimals       map[string]string         // by mint
+	slot, parent, hash, previous, time, height string
+	transactions                               []oracleTransaction
+	accounts                                   map[string]oracleAccount // live ones after the block
+	decimals                                   map[string]string        // by mint
 }
 
 type oracleTransaction struct {
-	signature string
-	fee       string // "" if not kept
-	failed    bool
-	accounts  []string
+	signature, fee, success string
+	accounts                []string
 }
 
 type oracleAccount struct {
-	lamports string
-	owner    string
-	token    *oracleToken
+	lamports, owner string
+	token           oracleToken
 }
 
 type oracleToken struct{ mint, owner, amount string }
@@ -67,11 +64,11 @@ func oracleBlocks(t testing.TB, path string) []oracleBlock {
 
 func newOracleBlock(m map[string]any) oracleBlock {
 	b := oracleBlock{
-		hash: text(m["blockhash"]), previous: text(m["previousBlockhash"]),
-		slot: text(m["slot"]), time: text(m["blockTime"]), height: text(m["blockHeight"]),
-		accounts: map[string]*oracleAccount{}, decimals: map[string]string{},
+		slot: text(m["slot"]), parent: text(m["parentSlot"]), hash: text(m["blockhash"]),
+		previous: strings.TrimPrefix(text(m["previousBlockhash"]), "11111111111111111111111111111111"),
+		time:     text(m["blockTime"]), height: text(m["blockHeight"]),
+		accounts: map[string]oracleAccount{}, decimals: map[string]string{},
 	}
-	b.parent, _ = strconv.ParseUint(text(m["parentSlot"]), 10, 64)
 	for _, v := range m["transactions"].([]any) {
 		b.add(v.(map[string]any))
 	}
@@ -115,7 +112,7 @@ func (b *oracleBlock) add(m map[string]any) {
 			}
 		}
 	}
-	t.fee, t.failed = text(meta["fee"]), meta["err"] != nil
+	t.fee, t.success = text(meta["fee"]), strconv.FormatBool(meta["err"] == nil)
 	b.transactions = append(b.transactions, t)
 	for i, lamports := range meta["postBalances"].([]any) {
 		b.balance(t.accounts[i], text(lamports))
@@ -125,39 +122,33 @@ func (b *oracleBlock) add(m map[string]any) {
 
 func (b *oracleBlock) balance(key, lamports string) {
 	a := b.accounts[key]
-	if a == nil {
-		a = &oracleAccount{}
-		b.accounts[key] = a
-	}
-	if a.lamports = lamports; lamports == "0" {
+	a.lamports = lamports
+	b.accounts[key] = a
+	if lamports == "0" {
 		delete(b.accounts, key)
 	}
 }
 
 // tokens applies the token balances of one transaction.
 func (b *oracleBlock) tokens(accounts []string, meta map[string]any) {
-	rows := func(name string, visit func(key string, row map[string]any)) {
+	rows := func(name string, change func(a *oracleAccount, row map[string]any)) {
 		list, _ := meta[name].([]any)
 		for _, v := range list {
 			row := v.(map[string]any)
 			i, _ := strconv.Atoi(text(row["accountIndex"]))
-			visit(accounts[i], row)
+			if a, live := b.accounts[accounts[i]]; live {
+				change(&a, row)
+				b.accounts[accounts[i]] = a
+			}
 		}
 	}
-	rows("preTokenBalances", func(key string, _ map[string]any) {
-		if a := b.accounts[key]; a != nil {
-			a.token = nil
-		}
-	})
-	rows("postTokenBalances", func(key string, row map[string]any) {
+	rows("preTokenBalances", func(a *oracleAccount, _ map[string]any) { a.token = oracleToken{} })
+	rows("postTokenBalances", func(a *oracleAccount, row map[string]any) {
 		amount := row["uiTokenAmount"].(map[string]any)
 		b.decimals[text(row["mint"])] = text(amount["decimals"])
-		a := b.accounts[key]
-		if program := text(row["programId"]); program != "" {
-			a.owner = program
-		}
+		a.owner = cmp.Or(text(row["programId"]), a.owner)
 		if owner := text(row["owner"]); owner != "" {
-			a.token = &oracleToken{text(row["mint"]), owner, text(amount["amount"])}
+			a.token = oracleToken{text(row["mint"]), owner, text(amount["amount"])}
 		}
 	})
 }

@@ -3,7 +3,9 @@ package file
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -61,39 +63,40 @@ func whatIsLeft(list []ledger.Event, slot ledger.Slot) string {
 	return outline(left)
 }
 
-// writeStream writes a stream as event lines or as an event file.
-func writeStream(t *testing.T, name string, binary bool, list []ledger.Event) string {
+// eventFileOf returns a stream as an event file.
+func eventFileOf(t *testing.T, list ...ledger.Event) string {
 	t.Helper()
 	var b bytes.Buffer
 	events, err := codec.NewEventWriter(&b)
-	if !binary {
-		b.Reset()
-	}
 	for _, e := range list {
-		if binary && err == nil {
-			err = events.Write(e)
-		} else if !binary {
-			b.Write(AppendEventLine(nil, e))
-		}
+		err = errors.Join(err, events.Write(e))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return write(t, name, b.String())
+	return b.String()
+}
+
+// eventLinesOf returns a stream as event lines.
+func eventLinesOf(list []ledger.Event) (lines string) {
+	for _, e := range list {
+		lines += string(AppendEventLine(nil, e))
+	}
+	return lines
 }
 
 func TestResumeAtEveryBlock(t *testing.T) {
 	list := recording()
-	for _, binary := range []bool{false, true} {
-		path := writeStream(t, "recorded", binary, list)
+	for form, content := range map[string]string{"lines": eventLinesOf(list), "event file": eventFileOf(t, list...)} {
+		path := write(t, "recorded", content)
 		for slot := ledger.Slot(1); slot <= 10; slot++ {
 			s, log := open(t, path)
 			got, err := run(s, &ledger.ResumePoint{Slot: slot})
 			if want := whatIsLeft(list, slot); err != nil || outline(got) != want {
-				t.Errorf("binary %v, from slot %d: got %s, err = %v\nwant %s", binary, slot, outline(got), err, want)
+				t.Errorf("%s from slot %d: got %s, err = %v\nwant %s", form, slot, outline(got), err, want)
 			}
 			if log.Len() > 0 {
-				t.Errorf("binary %v, from slot %d: log %s", binary, slot, log)
+				t.Errorf("%s from slot %d: log %s", form, slot, log)
 			}
 		}
 	}
@@ -108,13 +111,13 @@ func TestNewFilesGoOnAfterOldOnes(t *testing.T) {
 		for blockAt(list[:cut], last+1) >= 0 {
 			last++
 		}
-		old := writeStream(t, "old", false, list[:cut])
+		old := write(t, "old", eventLinesOf(list[:cut]))
 		s, _ := open(t, old)
 		got, err := run(s, &ledger.ResumePoint{Slot: last})
 		if want := whatIsLeft(list[:cut], last); err != nil || outline(got) != want {
 			t.Errorf("cut at %d, old file: got %s, err = %v; want %s", cut, outline(got), err, want)
 		}
-		both := old + "," + writeStream(t, "new", true, list[cut:])
+		both := old + "," + write(t, "new", eventFileOf(t, list[cut:]...))
 		s, _ = open(t, both)
 		got, err = run(s, &ledger.ResumePoint{Slot: last})
 		if want := whatIsLeft(list, last); err != nil || outline(got) != want {
@@ -123,31 +126,41 @@ func TestNewFilesGoOnAfterOldOnes(t *testing.T) {
 	}
 }
 
-func TestInputThatEndedBeforeEndsQuietly(t *testing.T) {
-	answer := "[" + nodeBlock(`"slot":1,`, 0, 1) + "," + nodeBlock(`"slot":2,`, 1, 2) + "]"
-	for name, content := range map[string]string{
-		"lines": blockLine(1, 0) + blockLine(2, 1), "a node's answers": answer, "base state first": accountsLine(0, 5) + blockLine(2, 1),
-	} {
-		for _, from := range []ledger.Slot{3, 1 << 40} {
-			s, log := open(t, write(t, "a", content))
-			got, err := run(s, &ledger.ResumePoint{Slot: from})
-			if err != nil || len(got) != 0 || log.Len() > 0 {
-				t.Errorf("%s, from %d: got %s, err = %v, log %s", name, from, outline(got), err, log)
-			}
+func TestResumeLeavesOutWhatWasIngested(t *testing.T) {
+	lines := accountsLine(0, 5) + blockLine(1, 0) + blockLine(2, 1) + accountsLine(2, 6) + blockLine(3, 2) + accountsLine(3, 7)
+	answers := "[" + nodeBlock(`"slot":1,`, 0, 1) + "," + nodeBlock(`"slot":2,`, 1, 2) + "]"
+	const leftOut, notAgain = `in front of the first block is left out.* first_slot=3 resume_slot=2\n$`, "base state is not loaded again"
+	tests := map[string]struct {
+		content   string
+		from      ledger.Slot
+		want, log string
+	}{
+		"in the middle":              {lines, 2, "block 2, base 2, block 3, base 3", ""},
+		"at the end":                 {lines, 3, "block 3, base 3", ""},
+		"the slot is not there":      {blockLine(1, 0) + accountsLine(1, 5) + blockLine(4, 1), 2, "block 4", ""},
+		"base state alone":           {accountsLine(0, 5) + accountsLine(7, 5), 2, "base 0, base 7", ""},
+		"base state alone in a pipe": {accountsLine(0, 5) + accountsLine(7, 5), 2, "", notAgain},
+		"statuses of the past":       {blockLine(1, 0) + statusLine(1, "dead") + statusLine(2, "confirmed"), 2, "finalized 2", ""},
+		"statuses of later slots":    {blockLine(1, 0) + statusLine(3, "confirmed") + blockLine(2, 1), 2, "confirmed 3, block 2", ""},
+		"above all":                  {lines, 9, "", ""},
+		"above all answers":          {answers, 1 << 40, "", ""},
+		"above base state in front":  {accountsLine(0, 5) + blockLine(2, 1), 3, "", ""},
+		"before all":                 {blockLine(5, 4) + accountsLine(5, 5), 2, "block 5, base 5", ""},
+		"base state of a later slot": {accountsLine(9, 5) + blockLine(3, 2), 2, "block 3", leftOut},
+		"base state of new files":    {accountsLine(2, 5) + accountsLine(2, 6) + blockLine(3, 2) + blockLine(4, 3), 2, "block 3, block 4", leftOut},
+	}
+	for name, tt := range tests {
+		path := write(t, "a", tt.content)
+		if tt.log == notAgain {
+			path = "-"
 		}
-	}
-}
-
-// New files alone lose the base state in front of their first block. That is said.
-func TestBaseStateOfNewFilesAloneIsSaidToBeLeftOut(t *testing.T) {
-	path := write(t, "new", accountsLine(2, 5)+accountsLine(2, 6)+blockLine(3, 2)+blockLine(4, 3))
-	s, log := open(t, path)
-	got, err := run(s, &ledger.ResumePoint{Slot: 2})
-	if err != nil || outline(got) != "block 3, block 4" {
-		t.Errorf("got %s, err = %v", outline(got), err)
-	}
-	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "left out") || !strings.Contains(text, "first_slot=3 resume_slot=2") {
-		t.Errorf("log %s", text)
+		s, log := open(t, path)
+		s.stdin = strings.NewReader(tt.content)
+		got, err := run(s, &ledger.ResumePoint{Slot: tt.from})
+		said := regexp.MustCompile(tt.log).MatchString(log.String()) && strings.Count(log.String(), "\n") == min(len(tt.log), 1)
+		if err != nil || outline(got) != tt.want || !said {
+			t.Errorf("%s: got %q, err = %v, log %q; want %q and %q", name, outline(got), err, log, tt.want, tt.log)
+		}
 	}
 }
 
@@ -215,7 +228,4 @@ func TestBlocksAreRememberedForAWhile(t *testing.T) {
 	names(newest, ledger.Some(hash(newest)))
 	put(&ledger.Block{Slot: newest, Blockhash: hash(1)})
 	names(newest, ledger.Opt[ledger.Hash]{})
-	if len(k.seen) != seenSlots {
-		t.Errorf("%d blocks are remembered, want room for %d", len(k.seen), seenSlots)
-	}
 }

@@ -2,222 +2,193 @@ package file
 
 import (
 	"bytes"
-	"math"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/nodejson"
 )
 
-// scanner reads JSON that is written plainly, without reflection and without a copy. It knows
-// less than JSON allows, and takes nothing that JSON does not allow. The first thing it
-// does not take makes it fail: then it is at the end and every answer is zero, so that only
-// the last step has to look.
+var errSyntax = errors.New("malformed JSON")
+
+// scanner reads the JSON of a line from front to end, without a tree of its values. The first error puts it at the end
+// of the line, and every value after that is zero. Methods that take the name of a field show it in their errors.
 type scanner struct {
-	text   []byte
-	at     int
-	failed bool
+	line  []byte
+	at    int
+	name  []byte // of the field whose value comes next
+	first bool   // an object or a list was entered, and none of its items was read
+	err   error
 }
 
-func (s *scanner) fail() {
-	s.failed, s.at = true, len(s.text)
+func (s *scanner) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+	s.at = len(s.line)
+}
+
+func (s *scanner) wrongType(field string) {
+	s.fail(fmt.Errorf("%s is of the wrong type or out of range", field))
 }
 
 // peek drops white space and returns the byte after it, 0 at the end.
 func (s *scanner) peek() byte {
-	for ; s.at < len(s.text); s.at++ {
-		if c := s.text[s.at]; c > ' ' || (c != ' ' && c != '\t' && c != '\r' && c != '\n') {
+	for ; s.at < len(s.line); s.at++ {
+		if c := s.line[s.at]; c > ' ' || (c != ' ' && c != '\t' && c != '\r' && c != '\n') {
 			return c
 		}
 	}
 	return 0
 }
 
-// take consumes the byte c, or fails.
 func (s *scanner) take(c byte) {
 	if s.peek() != c {
-		s.fail()
+		s.fail(errSyntax)
 		return
 	}
 	s.at++
 }
 
-// open consumes the bracket in front of a list or an object, and the one behind it if there
-// is nothing between. It reports whether an item follows.
-func (s *scanner) open(front, behind byte) bool {
-	s.take(front)
-	if s.peek() == behind {
-		s.at++
-		return false
-	}
-	return !s.failed
-}
-
-// more consumes what stands behind an item, and reports whether another one follows.
-func (s *scanner) more(behind byte) bool {
-	switch s.peek() {
-	case ',':
-		s.at++
-		return true
-	case behind:
-		s.at++
-		return false
-	}
-	s.fail()
-	return false
-}
-
-// name consumes the name of a field. It is as raw says, and only good for being compared.
-func (s *scanner) name() []byte {
-	name := s.raw()
-	s.take(':')
-	return name
-}
-
-// value reports whether a value follows: not where it is null, which is consumed and means
-// the same as an absent field. It fails if the field is set already, as then JSON takes the
-// last value, or a mixture of both.
-func (s *scanner) value(isSet bool) bool {
-	if s.peek() == 'n' && !isSet && s.literal("null") {
-		return false
-	}
-	if isSet {
-		s.fail()
-	}
-	return !isSet
-}
-
-// raw consumes a string and returns it as it is written. It may hold what JSON does not allow
-// or what stands for something else: whoever takes it must refuse backslashes and control
-// characters. Keys in base58, data in base64 and words out of a list do so by themselves.
-func (s *scanner) raw() []byte {
-	if s.peek() != '"' {
-		s.fail()
-		return nil
-	}
-	rest := s.text[s.at+1:]
-	n := bytes.IndexByte(rest, '"')
-	if n < 0 {
-		s.fail()
-		return nil
-	}
-	s.at += n + 2
-	return rest[:n]
-}
-
-// quoted consumes a string as raw does, and returns it with its quotes.
-func (s *scanner) quoted() []byte {
-	text := s.raw()
-	if s.failed {
-		return nil
-	}
-	return s.text[s.at-len(text)-2 : s.at]
-}
-
-// plain consumes a string that is written as what it stands for.
-func (s *scanner) plain() []byte {
-	raw := s.raw()
-	for _, c := range raw {
-		if c < ' ' || c == '\\' {
-			s.fail()
-			return nil
-		}
-	}
-	return raw
-}
-
-// uint consumes a whole number from 0 to max.
-func (s *scanner) uint(max uint64) uint64 {
-	s.peek()
-	return s.digits(max)
-}
-
-// int consumes a whole number of 64 bits that may be negative.
-func (s *scanner) int() int64 {
-	if s.peek() == '-' {
-		s.at++
-		return -int64(s.digits(math.MaxInt64))
-	}
-	return int64(s.digits(math.MaxInt64))
-}
-
-// digits consumes the digits of a whole number from 0 to max.
-func (s *scanner) digits(max uint64) uint64 {
-	front := s.at
-	var n uint64
-	for s.at < len(s.text) {
-		digit := uint64(s.text[s.at] - '0')
-		if digit > 9 {
-			break
-		}
-		if n > (math.MaxUint64-digit)/10 {
-			s.fail()
-			return 0
-		}
-		n = n*10 + digit
-		s.at++
-	}
-	digits := s.text[front:s.at]
-	if len(digits) == 0 || (digits[0] == '0' && len(digits) > 1) || n > max {
-		s.fail()
-		return 0
-	}
-	return n
-}
-
-// bool consumes true or false.
-func (s *scanner) bool() bool {
-	if s.literal("true") {
-		return true
-	}
-	if !s.literal("false") {
-		s.fail()
-	}
-	return false
-}
-
 // literal consumes the word if it is what follows.
 func (s *scanner) literal(word string) bool {
 	s.peek()
-	rest := s.text[s.at:]
-	if len(rest) < len(word) || string(rest[:len(word)]) != word {
+	if rest := s.line[s.at:]; len(rest) < len(word) || string(rest[:len(word)]) != word {
 		return false
 	}
 	s.at += len(word)
 	return true
 }
 
-// The functions below read the value of a field that may be null. They make the field lead to
-// the place for its value, so that nothing is allocated.
-
-func (s *scanner) uintField(field **uint64, place *uint64) {
-	if s.value(*field != nil) {
-		*place = s.uint(math.MaxUint64)
-		*field = place
+// enter consumes the bracket in front of a list or an object.
+func (s *scanner) enter(bracket byte, field string) {
+	if s.peek() != bracket {
+		s.wrongType(field)
+		return
 	}
+	s.at++
+	s.first = true
 }
 
-func (s *scanner) intField(field **int64, place *int64) {
-	if s.value(*field != nil) {
-		*place = s.int()
-		*field = place
+// item reports whether one more item follows in the list or object that ends with the bracket.
+func (s *scanner) item(bracket byte) bool {
+	c, first := s.peek(), s.first
+	s.first = false
+	switch {
+	case c == bracket:
+		s.at++
+		return false
+	case !first:
+		s.take(',')
 	}
+	return s.err == nil
 }
 
-func (s *scanner) boolField(field **bool, place *bool) {
-	if s.value(*field != nil) {
-		*place = s.bool()
-		*field = place
+// field moves to the value of the next field of an object, and reports whether there is one. A null is passed over: it
+// means the same as an absent field.
+func (s *scanner) field() bool {
+	for s.item('}') {
+		s.name = s.text("")
+		s.take(':')
+		if s.peek() != 'n' || !s.literal("null") {
+			return s.err == nil
+		}
 	}
+	return false
 }
 
-// textField reads a string as raw does.
-func (s *scanner) textField(field **[]byte, place *[]byte) {
-	if s.value(*field != nil) {
-		*place = s.raw()
-		*field = place
+// appendItem appends an item of the list that begins at front. A very long list that outgrows its room gets room for what
+// would follow if its items stayed as long as those so far, so that a line takes no more memory than half a GiB.
+func appendItem[T any](s *scanner, front int, list []T, item T) []T {
+	if n := len(list); n == cap(list) && n >= 1<<16 {
+		list = slices.Grow(list, (len(s.line)-s.at)*n/(s.at-front)+n/16)
 	}
+	return append(list, item)
 }
 
-func (s *scanner) plainField(field **[]byte, place *[]byte) {
-	if s.value(*field != nil) {
-		*place = s.plain()
-		*field = place
+// decode leaves a value to encoding/json.
+func (s *scanner) decode(field string, v any) {
+	decoder := json.NewDecoder(bytes.NewReader(s.line[s.at:]))
+	if decoder.Decode(v) != nil {
+		s.wrongType(field)
+		return
 	}
+	s.at += int(decoder.InputOffset())
+}
+
+// unread is any JSON, of which nothing is kept.
+type unread struct{}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (*unread) UnmarshalJSON([]byte) error { return nil }
+
+// raw consumes a value of any type and returns it as it is written.
+func (s *scanner) raw() []byte {
+	first, front := s.peek(), s.at
+	if first == '"' {
+		s.text("")
+	} else {
+		s.decode("", new(unread))
+	}
+	return s.line[front:s.at]
+}
+
+// text consumes a string. The bytes are those of the line, unless the string has an escape.
+func (s *scanner) text(field string) []byte {
+	if s.peek() != '"' {
+		s.wrongType(field)
+		return nil
+	}
+	rest := s.line[s.at+1:]
+	n := bytes.IndexByte(rest, '"')
+	if n < 0 {
+		s.fail(errSyntax)
+		return nil
+	}
+	for _, c := range rest[:n] {
+		if c < ' ' || c == '\\' {
+			var text string
+			s.decode(field, &text)
+			return []byte(text)
+		}
+	}
+	s.at += n + 2
+	return rest[:n]
+}
+
+// uint consumes a whole number of at most so many bits.
+func (s *scanner) uint(field string, bits int) uint64 {
+	s.peek()
+	rest := s.line[s.at:]
+	n := 0
+	for n < len(rest) && '0' <= rest[n] && rest[n] <= '9' {
+		n++
+	}
+	v, err := strconv.ParseUint(string(rest[:n]), 10, bits)
+	if err != nil || n > 1 && rest[0] == '0' || n < len(rest) && (rest[n] == '.' || rest[n]|0x20 == 'e') {
+		s.wrongType(field)
+		return 0
+	}
+	s.at += n
+	return v
+}
+
+func (s *scanner) bool(field string) bool {
+	v := s.literal("true")
+	if !v && !s.literal("false") {
+		s.wrongType(field)
+	}
+	return v
+}
+
+// key consumes a public key.
+func (s *scanner) key(field string) ledger.Pubkey {
+	k, err := nodejson.ParseKey(field, s.text(field))
+	if err != nil {
+		s.fail(err)
+	}
+	return k
 }

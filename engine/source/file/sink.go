@@ -17,24 +17,43 @@ type sink struct {
 	passed        bool // a block at or past the resume point was seen
 	sawBlock      bool
 	basesHeldBack int
-	seen          []seenBlock // past the resume point: that of a slot stands at slot % seenSlots
+	seen          []seenBlock // past the resume point: those of a slot stand at slot % seenSlots
 	failed        error       // what emit returned; nothing is emitted after it
 }
+
+// maxBaseAccounts bounds one base-state event. It becomes one record, and a record is
+// applied and made durable as one: a few MiB keep both short.
+const maxBaseAccounts = 4096
 
 // seenSlots is how many slots back a block is remembered: 128 times as far as finality takes.
 // A status that comes even later passes as it was read.
 const seenSlots = 4096
 
-// seenBlock is the only block of a slot so far, unless there were several.
+// seenBlock is the first block of a slot, and how many there were.
 type seenBlock struct {
-	slot    ledger.Slot
-	hash    ledger.Hash
-	any     bool
-	several bool
+	slot   ledger.Slot
+	hash   ledger.Hash
+	blocks int
 }
 
-// put emits e, or leaves it out on a resumed run as the package comment says.
+// put emits e, or leaves it out on a resumed run as the package comment says. Base state of any size becomes events of
+// bounded size.
 func (k *sink) put(ctx context.Context, e ledger.Event) error {
+	state, _ := e.(*ledger.BaseState)
+	for state != nil && len(state.Accounts)+len(state.Mints) > maxBaseAccounts {
+		n := min(len(state.Accounts), maxBaseAccounts)
+		m := maxBaseAccounts - n
+		part := &ledger.BaseState{Slot: state.Slot, Accounts: state.Accounts[:n:n], Mints: state.Mints[:m:m]}
+		state = &ledger.BaseState{Slot: state.Slot, Accounts: state.Accounts[n:], Mints: state.Mints[m:]}
+		e = state
+		if err := k.putOne(ctx, part); err != nil {
+			return err
+		}
+	}
+	return k.putOne(ctx, e)
+}
+
+func (k *sink) putOne(ctx context.Context, e ledger.Event) error {
 	if k.failed != nil {
 		return k.failed
 	}
@@ -52,6 +71,9 @@ func (k *sink) put(ctx context.Context, e ledger.Event) error {
 
 // resumed returns what is emitted of e on a resumed run, nil if it is left out.
 func (k *sink) resumed(e ledger.Event) ledger.Event {
+	if k.seen == nil {
+		k.seen = make([]seenBlock, seenSlots)
+	}
 	switch e := e.(type) {
 	case *ledger.Block:
 		return k.resumedBlock(e)
@@ -82,27 +104,20 @@ func (k *sink) resumedBlock(b *ledger.Block) ledger.Event {
 
 // remember notes a block, in the place of one too old to be asked for.
 func (k *sink) remember(b *ledger.Block) {
-	if k.seen == nil {
-		k.seen = make([]seenBlock, seenSlots)
-	}
 	switch s := &k.seen[b.Slot%seenSlots]; {
-	case !s.any || s.slot < b.Slot:
-		*s = seenBlock{slot: b.Slot, hash: b.Blockhash, any: true}
+	case s.blocks == 0 || s.slot < b.Slot:
+		*s = seenBlock{b.Slot, b.Blockhash, 1}
 	case s.slot == b.Slot && s.hash != b.Blockhash:
-		s.several = true
+		s.blocks++
 	}
 }
 
 // only returns the block of a slot, if just one was seen and not too long ago.
-func (k *sink) only(slot ledger.Slot) ledger.Opt[ledger.Hash] {
-	if k.seen == nil {
-		return ledger.Opt[ledger.Hash]{}
+func (k *sink) only(slot ledger.Slot) (hash ledger.Opt[ledger.Hash]) {
+	if s := &k.seen[slot%seenSlots]; s.slot == slot && s.blocks == 1 {
+		hash = ledger.Some(s.hash)
 	}
-	s := &k.seen[slot%seenSlots]
-	if s.slot != slot || !s.any || s.several {
-		return ledger.Opt[ledger.Hash]{}
-	}
-	return ledger.Some(s.hash)
+	return hash
 }
 
 // resumedStatus returns a status past the resume point, with the block it meant when it was
@@ -116,8 +131,7 @@ func (k *sink) resumedStatus(s *ledger.SlotStatus) ledger.Event {
 		return &ledger.SlotStatus{Slot: k.from.Slot, Status: ledger.StatusFinalized}
 	case s.Slot <= k.from.Slot:
 		return nil
-	}
-	if s.Blockhash.Known {
+	case s.Blockhash.Known:
 		return s
 	}
 	return &ledger.SlotStatus{Slot: s.Slot, Status: s.Status, Blockhash: k.only(s.Slot)}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/nodejson"
@@ -65,12 +66,10 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 		return nil
 	}
 	// Base state alone: no block of this input can have changed it since it was ingested.
-	for _, in := range s.inputs {
-		if in.stream {
-			s.log.Warn("base state is not loaded again: the data directory holds blocks already and the input can be read only once",
-				"input", in.name(), "resume_slot", uint64(from.Slot))
-			return nil
-		}
+	if i := slices.IndexFunc(s.inputs, func(in input) bool { return in.stream }); i >= 0 {
+		s.log.Warn("base state is not loaded again: the data directory holds blocks already and the input can be read only once",
+			"input", s.inputs[i].name(), "resume_slot", uint64(from.Slot))
+		return nil
 	}
 	return s.readAll(ctx, &sink{emit: emit})
 }
@@ -107,7 +106,7 @@ func (s *Source) read(ctx context.Context, in input, out *sink) error {
 	case jsonValues:
 		return (&jsonReader{in: in, log: s.log, data: data, out: out}).run(ctx, c.r)
 	case eventLines:
-		return (&lineReader{out: out, data: data, skipped: c.skippedLines, max: maxLineBytes}).run(ctx, c.r)
+		return (&lineReader{out: out, skipped: c.skippedLines, decoder: lineDecoder{data: data}}).run(ctx, c.r)
 	case eventFile:
 		return readEventFile(ctx, c.r, out)
 	case validatorStream:

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
 )
@@ -97,35 +95,19 @@ func TestInputsAreReadInOrder(t *testing.T) {
 	}
 }
 
-func TestPackedInputsAreReadByContent(t *testing.T) {
+func TestContentIsToldFromItsBytes(t *testing.T) {
 	content := blockLine(1, 0) + blockLine(2, 1)
-	want := events(t, write(t, "plain", content))
+	answers := "[" + nodeBlock(`"slot":1,`, 0, 1) + "," + nodeBlock(`"slot":2,`, 1, 2) + "]"
 	for name, packed := range map[string]string{
-		"gzip": gzipped(t, content), "zstd": zstded(t, content),
+		"lines": content, "json": answers, "gzip": gzipped(t, content), "zstd": zstded(t, content),
 		"two gzip members": gzipped(t, blockLine(1, 0)) + gzipped(t, blockLine(2, 1)),
 		"two zstd frames":  zstded(t, blockLine(1, 0)) + zstded(t, blockLine(2, 1)),
 	} {
-		if got := events(t, write(t, "a.json", packed)); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: got %s, want %s", name, outline(got), outline(want))
-		}
-	}
-}
-
-func TestStandardInputIsRead(t *testing.T) {
-	for name, content := range map[string]string{
-		"lines": blockLine(1, 0) + blockLine(2, 1), "gzip": gzipped(t, blockLine(1, 0)+blockLine(2, 1)),
-		"json": "[" + nodeBlock(`"slot":1,`, 0, 1) + "," + nodeBlock(`"slot":2,`, 1, 2) + "]",
-	} {
-		s, _ := open(t, "-")
-		s.stdin = strings.NewReader(content)
-		if got, err := run(s, nil); err != nil || outline(got) != "block 1, block 2" {
+		s, _ := open(t, write(t, "a.json", packed)+",-")
+		s.stdin = strings.NewReader(packed)
+		if got, err := run(s, nil); err != nil || outline(got) != "block 1, block 2, block 1, block 2" {
 			t.Errorf("%s: got %s, err = %v", name, outline(got), err)
 		}
-	}
-	s, _ := open(t, "-")
-	s.stdin = strings.NewReader("garbage")
-	if _, err := run(s, nil); err == nil || err.Error() != "cannot read standard input: its content is none of the recorded forms" {
-		t.Errorf("garbage: err = %v", err)
 	}
 }
 
@@ -189,38 +171,6 @@ func TestErrorOfEmitIsReturnedAsItIs(t *testing.T) {
 	}
 }
 
-func TestResumeLeavesOutWhatWasIngested(t *testing.T) {
-	lines := accountsLine(0, 5) + blockLine(1, 0) + blockLine(2, 1) + accountsLine(2, 6) + blockLine(3, 2) + accountsLine(3, 7)
-	tests := map[string]struct {
-		content string
-		from    ledger.Slot
-		want    string
-	}{
-		"in the middle":              {lines, 2, "block 2, base 2, block 3, base 3"},
-		"at the end":                 {lines, 3, "block 3, base 3"},
-		"the slot is not there":      {blockLine(1, 0) + accountsLine(1, 5) + blockLine(4, 1), 2, "block 4"},
-		"base state alone":           {accountsLine(0, 5) + accountsLine(7, 5), 2, "base 0, base 7"},
-		"statuses of the past":       {blockLine(1, 0) + statusLine(1, "dead") + statusLine(2, "confirmed"), 2, "finalized 2"},
-		"statuses of later slots":    {blockLine(1, 0) + statusLine(3, "confirmed") + blockLine(2, 1), 2, "confirmed 3, block 2"},
-		"above all":                  {lines, 9, ""},
-		"before all":                 {blockLine(5, 4) + accountsLine(5, 5), 2, "block 5, base 5"},
-		"base state of a later slot": {accountsLine(9, 5) + blockLine(3, 2), 2, "block 3"},
-	}
-	for name, tt := range tests {
-		s, _ := open(t, write(t, "a.ndjson", tt.content))
-		got, err := run(s, &ledger.ResumePoint{Slot: tt.from})
-		if err != nil || outline(got) != tt.want {
-			t.Errorf("%s: got %q, err = %v; want %q", name, outline(got), err, tt.want)
-		}
-	}
-	s, log := open(t, "-")
-	s.stdin = strings.NewReader(accountsLine(0, 5))
-	got, err := run(s, &ledger.ResumePoint{Slot: 2})
-	if err != nil || len(got) != 0 || !strings.Contains(log.String(), "base state is not loaded again") {
-		t.Errorf("standard input: got %q, err = %v, log %s", outline(got), err, log)
-	}
-}
-
 func TestBaseStateComesInBoundedEvents(t *testing.T) {
 	const n = 2*maxBaseAccounts + 1
 	account := fmt.Sprintf(`{"pubkey":%q,"lamports":1,"slot":3}`, testKey(1))
@@ -244,32 +194,19 @@ func TestBaseStateComesInBoundedEvents(t *testing.T) {
 }
 
 func TestEventFilesAreRead(t *testing.T) {
-	want := events(t, write(t, "a.ndjson", accountsLine(0, 5)+blockLine(1, 0)+`{"type":"slot","slot":1,"status":"confirmed"}`))
-	var b bytes.Buffer
-	w, err := codec.NewEventWriter(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range want {
-		if err := w.Write(e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, content := range map[string]string{"plain": b.String(), "zstd": zstded(t, b.String())} {
-		if got := events(t, write(t, "events", content)); outline(got) != outline(want) {
-			t.Errorf("%s: got %s, want %s", name, outline(got), outline(want))
-		}
-	}
-	if err := w.Write(&ledger.Block{Slot: 4, ParentSlot: 4}); err != nil {
-		t.Fatal(err)
-	}
-	for name, tt := range map[string]struct{ content, want string }{
-		"slot at its parent's": {b.String(), "event 4: the slot is not above its parent's"},
-		"cut":                  {b.String()[:30], "unexpected EOF"},
+	list := events(t, write(t, "a.ndjson", accountsLine(0, 5)+blockLine(1, 0)+statusLine(1, "confirmed")))
+	whole := eventFileOf(t, list...)
+	const all = "base 0, block 1, confirmed 1"
+	for name, tt := range map[string]struct{ content, events, err string }{
+		"plain":                {whole, all, ""},
+		"zstd":                 {zstded(t, whole), all, ""},
+		"slot at its parent's": {eventFileOf(t, append(list, &ledger.Block{Slot: 4, ParentSlot: 4})...), all, "event 4: the slot is not above its parent's"},
+		"cut":                  {whole[:30], "", "unexpected EOF"},
 	} {
 		s, _ := open(t, write(t, "events", tt.content))
-		if _, err := run(s, nil); err == nil || !strings.HasSuffix(err.Error(), tt.want) {
-			t.Errorf("%s: err = %v, want %s", name, err, tt.want)
+		got, err := run(s, nil)
+		if outline(got) != tt.events || (err == nil) != (tt.err == "") || err != nil && !strings.HasSuffix(err.Error(), tt.err) {
+			t.Errorf("%s: got %s, err = %v; want %s, %s", name, outline(got), err, tt.events, tt.err)
 		}
 	}
 }
@@ -284,13 +221,8 @@ func TestFilesThatAreNoRecordingsAreRefused(t *testing.T) {
 			t.Errorf("%s: err = %v", name, err)
 		}
 	}
-	dir := datatest.Path(t, "accounts")
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, lines := open(t, dir)
+	s, lines := open(t, datatest.Path(t, "accounts"))
 	if got, err := run(s, nil); err != nil || len(got) < 2 || strings.Count(lines.String(), "file skipped") != 2 {
-		t.Errorf("folder of %d: %d events, err = %v, log %s", len(entries), len(got), err, lines)
+		t.Errorf("folder: %d events, err = %v, log %s", len(got), err, lines)
 	}
 }

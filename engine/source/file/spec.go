@@ -3,9 +3,9 @@ package file
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"ledgerd/engine/source/unpack"
@@ -26,14 +26,6 @@ func (in input) name() string {
 	return in.path
 }
 
-// base returns the last element of the path, "" for standard input.
-func (in input) base() string {
-	if in.path == "-" {
-		return ""
-	}
-	return filepath.Base(in.path)
-}
-
 // parseSpec splits what follows "file:" into its paths and its only option.
 func parseSpec(spec string) (paths []string, gapsAllowed bool, err error) {
 	list, option, hasOption := strings.Cut(spec, "?")
@@ -44,16 +36,11 @@ func parseSpec(spec string) (paths []string, gapsAllowed bool, err error) {
 		return nil, false, errors.New("no path is given")
 	}
 	paths = strings.Split(list, ",")
-	stdin := false
-	for _, p := range paths {
-		switch {
-		case p == "":
-			return nil, false, errors.New("a path in the list is empty")
-		case p == "-" && stdin:
-			return nil, false, errors.New(`standard input ("-") is given twice`)
-		case p == "-":
-			stdin = true
-		}
+	if slices.Contains(paths, "") {
+		return nil, false, errors.New("a path in the list is empty")
+	}
+	if i := slices.Index(paths, "-"); i >= 0 && slices.Contains(paths[i+1:], "-") {
+		return nil, false, errors.New(`standard input ("-") is given twice`)
 	}
 	return paths, hasOption, nil
 }
@@ -64,12 +51,9 @@ func expand(path string) ([]input, error) {
 	if path == "-" {
 		return []input{{path: path, stream: true}}, nil
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", path, unpack.Reason(err))
-	}
-	if !info.IsDir() {
-		return one(path, info, false)
+	in, isFolder, err := newInput(path)
+	if err != nil || !isFolder {
+		return []input{in}, err
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -80,19 +64,14 @@ func expand(path string) ([]input, error) {
 		if strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		member := filepath.Join(path, e.Name())
-		info, err := os.Stat(member)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read %s: %w", member, unpack.Reason(err))
-		}
-		if info.IsDir() {
-			continue
-		}
-		in, err := one(member, info, true)
+		in, isFolder, err := newInput(filepath.Join(path, e.Name()))
 		if err != nil {
 			return nil, err
 		}
-		inputs = append(inputs, in...)
+		if !isFolder {
+			in.inFolder = true
+			inputs = append(inputs, in)
+		}
 	}
 	if len(inputs) == 0 {
 		return nil, fmt.Errorf("folder %s holds no files", path)
@@ -100,16 +79,18 @@ func expand(path string) ([]input, error) {
 	return inputs, nil
 }
 
-// one returns the input of one file, after a regular file was opened once to see that it
-// can be. A pipe is not: opening it would wait for its writer.
-func one(path string, info fs.FileInfo, inFolder bool) ([]input, error) {
-	in := input{path: path, inFolder: inFolder, stream: !info.Mode().IsRegular()}
-	if !in.stream {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read %s: %w", path, unpack.Reason(err))
+// newInput returns the input of one file, after a regular file was opened once to see that it can be. A pipe is not:
+// opening it would wait for its writer.
+func newInput(path string) (in input, isFolder bool, err error) {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().IsRegular() {
+		var f *os.File
+		if f, err = os.Open(path); err == nil {
+			f.Close()
 		}
-		f.Close()
 	}
-	return []input{in}, nil
+	if err != nil {
+		return in, false, fmt.Errorf("cannot read %s: %w", path, unpack.Reason(err))
+	}
+	return input{path: path, stream: !info.Mode().IsRegular()}, info.IsDir(), nil
 }

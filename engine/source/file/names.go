@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"strings"
 
 	"ledgerd/engine/ledger"
 )
@@ -13,10 +14,9 @@ var errSlotOrder = errors.New("the slot is not above its parent's")
 // blockSlot returns the slot of a block: its own if it says it, else the only number in the
 // file's name above the parent's slot, else the slot after the parent, which is a
 // guess. The name counts only if the block is alone in the file.
-func blockSlot(own *uint64, parent ledger.Slot, name string, alone func() bool) (slot ledger.Slot, guessed bool, err error) {
+func blockSlot(own *ledger.Slot, parent ledger.Slot, name string, alone func() bool) (slot ledger.Slot, guessed bool, err error) {
 	if own != nil {
-		slot = ledger.Slot(*own)
-		return slot, false, checkSlotOrder(slot, parent)
+		return *own, false, checkSlotOrder(*own, parent)
 	}
 	if slot, ok := slotInName(name, parent); ok && alone() {
 		return slot, false, nil
@@ -38,19 +38,34 @@ func checkSlotOrder(slot, parent ledger.Slot) error {
 
 // slotInName returns the only number in name above parent.
 func slotInName(name string, parent ledger.Slot) (slot ledger.Slot, ok bool) {
-	for len(name) > 0 {
-		digits := 0
-		for digits < len(name) && '0' <= name[digits] && name[digits] <= '9' {
-			digits++
+	for _, digits := range strings.FieldsFunc(name, func(c rune) bool { return c < '0' || c > '9' }) {
+		n, err := strconv.ParseUint(digits, 10, 64)
+		if err != nil || ledger.Slot(n) <= parent {
+			continue
 		}
-		n, err := strconv.ParseUint(name[:digits], 10, 64)
-		if err == nil && ledger.Slot(n) > parent {
-			if ok && slot != ledger.Slot(n) {
-				return 0, false
-			}
-			slot, ok = ledger.Slot(n), true
+		if ok && slot != ledger.Slot(n) {
+			return 0, false
 		}
-		name = name[max(digits, 1):]
+		slot, ok = ledger.Slot(n), true
 	}
 	return slot, ok
+}
+
+// keyInName returns the only public key in the name of a file.
+func keyInName(name string) (found ledger.Opt[ledger.Pubkey]) {
+	for _, word := range strings.FieldsFunc(name, func(c rune) bool { return !isAlphanumeric(c) }) {
+		k, err := ledger.ParsePubkey(word)
+		if err != nil {
+			continue
+		}
+		if found.Known && found.Value != k {
+			return ledger.Opt[ledger.Pubkey]{}
+		}
+		found = ledger.Some(k)
+	}
+	return found
+}
+
+func isAlphanumeric(c rune) bool {
+	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }
