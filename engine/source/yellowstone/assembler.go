@@ -70,7 +70,7 @@ type Counts struct {
 // ending is what became of a slot's block.
 type ending struct {
 	hash    ledger.Hash
-	parent  blockID // of a sealed block
+	parent  ledger.BlockID // of a sealed block
 	bank    uint64
 	dead    bool
 	partial bool    // not sealed: its begin was before the stream

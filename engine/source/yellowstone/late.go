@@ -12,15 +12,9 @@ const keptLate = 1024
 // lateWrite is a write of an account that came when its block was sealed, or one that such a write of an earlier
 // block left there.
 type lateWrite struct {
-	block   blockID
+	block   ledger.BlockID
 	write   ledger.AccountWrite
 	version uint64
-}
-
-// blockID names a block.
-type blockID struct {
-	slot ledger.Slot
-	hash ledger.Hash
 }
 
 // takeLate takes a write of a block that is over. A correct validator sends none: all that a block wrote
@@ -33,7 +27,7 @@ func (a *Assembler) takeLate(u *Update, end ending) {
 		return
 	}
 	a.Counts.Late++
-	id := blockID{u.Slot, end.hash}
+	id := ledger.BlockID{Slot: u.Slot, Hash: end.hash}
 	a.leave(lateWrite{id, u.Write, u.WriteVersion})
 	for _, child := range a.sealedOn(id, u.Write.Pubkey) {
 		a.leave(lateWrite{child, u.Write, u.WriteVersion})
@@ -58,16 +52,16 @@ func (a *Assembler) leave(l lateWrite) {
 
 // sealedOn returns the blocks sealed lately that build on one, directly or on each other, up to those that wrote an
 // account.
-func (a *Assembler) sealedOn(id blockID, key ledger.Pubkey) (on []blockID) {
+func (a *Assembler) sealedOn(id ledger.BlockID, key ledger.Pubkey) (on []ledger.BlockID) {
 	slots := slices.Clone(a.versioned[:])
 	slices.Sort(slots) // a parent before its children
-	at := map[blockID]bool{id: true}
+	at := map[ledger.BlockID]bool{id: true}
 	for _, slot := range slices.Compact(slots) {
 		end, ok := a.over(slot)
 		if _, wrote := end.wrote.place[key]; !ok || !at[end.parent] || wrote {
 			continue
 		}
-		child := blockID{slot, end.hash}
+		child := ledger.BlockID{Slot: slot, Hash: end.hash}
 		at[child], on = true, append(on, child)
 	}
 	return on
@@ -75,17 +69,17 @@ func (a *Assembler) sealedOn(id blockID, key ledger.Pubkey) (on []blockID) {
 
 // parentOf names the block that an assembly with its head builds on. Where the hash is not told, the one that this
 // stream sealed at that slot is meant.
-func (a *Assembler) parentOf(s *assembly) blockID {
-	id := blockID{s.head.ParentSlot, s.head.ParentHash.Value}
-	if end, ok := a.over(id.slot); ok && !s.head.ParentHash.Known {
-		id.hash = end.hash
+func (a *Assembler) parentOf(s *assembly) ledger.BlockID {
+	id := ledger.BlockID{Slot: s.head.ParentSlot, Hash: s.head.ParentHash.Value}
+	if end, ok := a.over(id.Slot); ok && !s.head.ParentHash.Known {
+		id.Hash = end.hash
 	}
 	return id
 }
 
 // catchUp has an assembly about to be sealed write what came late of the block that it builds on.
 func (a *Assembler) catchUp(slot ledger.Slot, s *assembly) {
-	own, parent := blockID{slot, s.head.Hash}, a.parentOf(s)
+	own, parent := ledger.BlockID{Slot: slot, Hash: s.head.Hash}, a.parentOf(s)
 	for i := range a.late {
 		l := &a.late[i]
 		at, wrote := s.place[l.write.Pubkey]
@@ -100,5 +94,5 @@ func (a *Assembler) catchUp(slot ledger.Slot, s *assembly) {
 
 // forgetLate drops what was kept for blocks on those below a slot.
 func (a *Assembler) forgetLate(below ledger.Slot) {
-	a.late = slices.DeleteFunc(a.late, func(l lateWrite) bool { return l.block.slot+keptSlots < below })
+	a.late = slices.DeleteFunc(a.late, func(l lateWrite) bool { return l.block.Slot+keptSlots < below })
 }
