@@ -9,9 +9,9 @@ import (
 
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/importer"
+	"ledgerd/engine/importer/agave"
+	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/agave"
-	"ledgerd/engine/source/agave/agavetest"
 )
 
 // BenchmarkImport imports an archive of 400,000 records, half of them token accounts, of 300,000 accounts:

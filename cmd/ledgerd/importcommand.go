@@ -11,8 +11,8 @@ import (
 	"ledgerd/engine"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/importer"
+	"ledgerd/engine/importer/agave"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/agave"
 )
 
 // importCommand fills a new data directory from an archive.

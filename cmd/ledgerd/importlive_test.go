@@ -8,9 +8,9 @@ import (
 
 	"ledgerd/engine"
 	"ledgerd/engine/datadir"
+	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source"
-	"ledgerd/engine/source/agave/agavetest"
 	"ledgerd/engine/source/testnode"
 )
 

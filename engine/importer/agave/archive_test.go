@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"ledgerd/engine/importer/agave"
+	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/agave"
-	"ledgerd/engine/source/agave/agavetest"
 )
 
 // sample is an archive with a bit of everything.

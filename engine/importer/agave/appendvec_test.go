@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/agave/agavetest"
 )
 
 // naive reads records as the layout says, one slice after the other.
