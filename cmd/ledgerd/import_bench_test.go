@@ -64,14 +64,7 @@ func BenchmarkImport(b *testing.B) {
 			b.Fatal(err)
 		}
 		begun := time.Now()
-		if _, err := archive.Read(b.Context(), func(c *agave.Chunk) error {
-			for i := range c.State.Accounts {
-				if err := into.Add(c.State.Slot, c.WriteVersions[i], &c.State.Accounts[i]); err != nil {
-					return err
-				}
-			}
-			return nil
-		}); err != nil {
+		if _, err := archive.Read(b.Context(), into.Add); err != nil {
 			b.Fatal(err)
 		}
 		reading += time.Since(begun)
