@@ -24,8 +24,6 @@ var errTooMuch = errors.New("the stream holds more blocks that are not whole tha
 
 // Assembler makes blocks of updates. One goroutine uses it.
 type Assembler struct {
-	// Emit takes the events.
-	Emit ledger.Emit
 	// HasTransactions says that blocks have to wait for their transactions. It becomes true with
 	// the first one that comes, unless SomeTransactions is.
 	HasTransactions bool
@@ -38,21 +36,19 @@ type Assembler struct {
 	// Counts of what came; whoever uses the assembler reads them.
 	Counts Counts
 
+	emit    ledger.Emit
 	slots   map[ledger.Slot]*assembly
 	done    recent[ending]
 	stream  int              // how often it began again
 	taken   uint64           // how many updates came in all streams
 	bytes   int              // of all assemblies, about
 	startup ledger.BaseState // not emitted yet
-
-	versioned [versionedBlocks]ledger.Slot // whose writes are kept
-	late      []lateWrite                  // for blocks to come, the oldest first
+	sealed  []*sealedBlock   // the newest, the oldest first
 
 	// Of a live stream.
-	frozen    recent[uint64]           // by slot: when this stream first told that nothing of it changes any more
-	short     map[ledger.Slot]struct{} // claimed blocks that miss transactions
-	asked     map[ledger.Slot]struct{} // slots that were asked for once more because of that
-	miscounts int                      // blocks on end of which the server counts more transactions than it has
+	frozen    recent[uint64] // by slot: when this stream first told that nothing of it changes any more
+	asked     ledger.Slot    // the slot that was asked for once more because its block misses transactions; 0: none
+	miscounts int            // blocks on end of which the server counts more transactions than it has
 }
 
 // Counts tells what an assembler saw.
@@ -60,30 +56,24 @@ type Counts struct {
 	Sealed     uint64 // blocks emitted
 	Incomplete uint64 // of those: confirmed before all their transactions came
 	Duplicates uint64 // blocks, statuses and writes that had come before
-	Late       uint64 // account writes that came behind their block: see takeLate
+	Late       uint64 // account writes that came after their block: see takeLate
 	Startup    uint64 // accounts of a validator's start
 	Partial    uint64 // slots that the stream began in the middle of
-	Dead       uint64 // slots whose block is broken
 	Dropped    uint64 // slots of which finality was told, but never a whole block
 }
 
 // ending is what became of a slot's block.
 type ending struct {
 	hash    ledger.Hash
-	parent  ledger.BlockID // of a sealed block
 	bank    uint64
 	dead    bool
-	partial bool    // not sealed: its begin was before the stream
-	stream  int     // the stream that told it
-	wrote   written // by a block sealed lately
+	partial bool // not sealed: its begin was before the stream
+	stream  int  // the stream that told it
 }
 
-// NewAssembler returns an assembler without any slot.
+// NewAssembler returns an assembler without any slot, which emits blocks, statuses and base states.
 func NewAssembler(emit ledger.Emit) *Assembler {
-	return &Assembler{
-		Emit: emit, slots: make(map[ledger.Slot]*assembly), done: newRecent[ending](), frozen: newRecent[uint64](),
-		short: make(map[ledger.Slot]struct{}), asked: make(map[ledger.Slot]struct{}),
-	}
+	return &Assembler{emit: emit, slots: make(map[ledger.Slot]*assembly)}
 }
 
 // Reconnected forgets what is not whole: the stream begins again somewhere. A block that comes
@@ -91,7 +81,6 @@ func NewAssembler(emit ledger.Emit) *Assembler {
 func (a *Assembler) Reconnected() {
 	clear(a.slots)
 	a.frozen.clear()
-	clear(a.short)
 	a.stream++
 	a.bytes = 0
 	a.startup = ledger.BaseState{}
@@ -110,12 +99,9 @@ func (a *Assembler) ShowsElsewhere(hash ledger.Hash, than ledger.Slot) bool {
 			return true
 		}
 	}
-	for slot, t := range a.done.of {
-		if e := t.value; slot != than && e.stream == a.stream && !e.dead && e.hash == hash {
-			return true
-		}
-	}
-	return false
+	return a.done.contains(func(slot ledger.Slot, e ending) bool {
+		return slot != than && e.stream == a.stream && !e.dead && e.hash == hash
+	})
 }
 
 // Take adds an update and emits what is whole now. It returns the error of Emit, or says how the
@@ -152,7 +138,7 @@ func (a *Assembler) Flush(ctx context.Context) error {
 	}
 	state := a.startup
 	a.startup = ledger.BaseState{}
-	return a.Emit(ctx, &state)
+	return a.emit(ctx, &state)
 }
 
 func (a *Assembler) takeStartup(ctx context.Context, u *Update) error {
@@ -173,16 +159,17 @@ func (a *Assembler) over(slot ledger.Slot) (ending, bool) {
 	return e, ok && e.stream == a.stream
 }
 
-// at returns the assembly of a slot, which must not be over.
-func (a *Assembler) at(slot ledger.Slot) (*assembly, error) {
+// at returns the assembly of a slot, which must not be over. It is to take so many bytes more.
+func (a *Assembler) at(slot ledger.Slot, bytes int) (*assembly, error) {
 	s := a.slots[slot]
 	if s == nil {
-		if a.bytes > maxBytes || len(a.slots) >= maxSlots {
-			return nil, errTooMuch
-		}
 		s = newAssembly(a.taken)
 		a.slots[slot] = s
-		a.bytes += s.bytes
+		bytes += assemblyBytes
+	}
+	s.bytes += bytes
+	if a.bytes += bytes; a.bytes > maxBytes || len(a.slots) > maxSlots {
+		return nil, errTooMuch
 	}
 	return s, nil
 }
@@ -215,7 +202,6 @@ func (a *Assembler) ofEarlierTry(u *Update) bool {
 func (a *Assembler) drop(slot ledger.Slot, s *assembly) {
 	a.bytes -= s.bytes
 	delete(a.slots, slot)
-	delete(a.short, slot)
 }
 
 func (a *Assembler) takeAccount(u *Update) error {
@@ -223,7 +209,10 @@ func (a *Assembler) takeAccount(u *Update) error {
 		a.takeLate(u, end)
 		return nil
 	}
-	_, err := a.add(u.Slot, func(s *assembly) bool { return s.write(u) })
+	s, err := a.at(u.Slot, accountBytes)
+	if err == nil && !s.write(u.Write, u.WriteVersion) {
+		a.Counts.Duplicates++
+	}
 	return err
 }
 
@@ -233,27 +222,14 @@ func (a *Assembler) takeTransaction(ctx context.Context, u *Update) error {
 		a.Counts.Duplicates++
 		return nil
 	}
-	s, err := a.add(u.Slot, func(s *assembly) bool { return s.transact(u) })
+	s, err := a.at(u.Slot, transactionBytes+len(u.Transaction.Accounts)*len(ledger.Pubkey{}))
 	if err != nil {
 		return err
 	}
-	return a.sealIfWhole(ctx, u.Slot, s)
-}
-
-// add has the assembly of a slot take something, which says whether that was new.
-func (a *Assembler) add(slot ledger.Slot, take func(s *assembly) bool) (*assembly, error) {
-	s, err := a.at(slot)
-	if err != nil {
-		return nil, err
-	}
-	before := s.bytes
-	if !take(s) {
+	if !s.transact(u.Transaction) {
 		a.Counts.Duplicates++
 	}
-	if a.bytes += s.bytes - before; a.bytes > maxBytes {
-		return nil, errTooMuch
-	}
-	return s, nil
+	return a.sealIfWhole(ctx, u.Slot, s)
 }
 
 func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
@@ -264,7 +240,7 @@ func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 		a.Counts.Duplicates++
 		return nil
 	}
-	s, err := a.at(u.Slot)
+	s, err := a.at(u.Slot, 0)
 	if err != nil {
 		return err
 	}

@@ -7,14 +7,9 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-const (
-	// versionedBlocks is of how many of the newest blocks the write versions are kept, to tell a
-	// write that comes late from one that comes again.
-	versionedBlocks = 32
-	// believedMiscounts is after how many blocks a server is known to count more transactions than it
-	// has: it is not asked again for each block.
-	believedMiscounts = 3
-)
+// believedMiscounts is after how many blocks a server is known to count more transactions than it
+// has: it is not asked again for each block.
+const believedMiscounts = 3
 
 // TwoBlocksError says that a stream showed two blocks at a slot, and of neither that it was given up.
 type TwoBlocksError struct{ Slot ledger.Slot }
@@ -50,7 +45,7 @@ func (a *Assembler) sealIfWhole(ctx context.Context, slot ledger.Slot, s *assemb
 		a.end(slot, ending{hash: s.head.Hash, bank: s.bank, partial: true})
 		return nil
 	case !whole && a.Live && a.miscounts < believedMiscounts:
-		a.short[slot] = struct{}{} // what was under way may still come
+		s.short = true
 		return nil
 	}
 	if s.claimed != 0 {
@@ -93,9 +88,9 @@ func (a *Assembler) sealParent(ctx context.Context, child ledger.Slot, s *assemb
 // seal emits the block of a slot and what was said of it.
 func (a *Assembler) seal(ctx context.Context, slot ledger.Slot, s *assembly, whole bool) error {
 	a.drop(slot, s)
-	a.catchUp(slot, s)
-	a.remember(slot)
-	a.end(slot, ending{hash: s.head.Hash, parent: a.parentOf(s), bank: s.bank, wrote: s.written})
+	a.inherit(slot, s)
+	a.remember(slot, s)
+	a.end(slot, ending{hash: s.head.Hash, bank: s.bank})
 	if a.Counts.Sealed++; a.Counts.Sealed%keptSlots == 0 && slot > 2*keptSlots {
 		a.forget(slot - keptSlots) // the stream may never tell of finality
 	}
@@ -105,44 +100,34 @@ func (a *Assembler) seal(ctx context.Context, slot ledger.Slot, s *assembly, who
 	case len(s.transactions) > 0:
 		a.miscounts = 0
 	}
-	if err := a.Emit(ctx, s.seal(slot)); err != nil {
+	if err := a.emit(ctx, s.seal(slot)); err != nil {
 		return err
 	}
 	if s.claimed == 0 {
 		return nil
 	}
-	return a.Emit(ctx, &ledger.SlotStatus{Slot: slot, Status: s.claimed, Blockhash: ledger.Some(s.head.Hash)})
-}
-
-// remember notes that the writes of a slot's block are kept, and drops those of the oldest.
-func (a *Assembler) remember(slot ledger.Slot) {
-	place := &a.versioned[a.Counts.Sealed%versionedBlocks]
-	if e, ok := a.done.get(*place); ok && *place != slot {
-		e.wrote = written{}
-		a.done.put(*place, e)
-	}
-	*place = slot
+	return a.emit(ctx, &ledger.SlotStatus{Slot: slot, Status: s.claimed, Blockhash: ledger.Some(s.head.Hash)})
 }
 
 // missed says which claimed block is still short of transactions now that more was said of a later
-// slot. The second time it is believed that there are no more.
+// slot: the lowest. The second time it is sealed, as the server has no more of it.
 func (a *Assembler) missed(ctx context.Context, later ledger.Slot) error {
-	for slot := range a.short {
-		s := a.slots[slot]
-		if s == nil || slot >= later {
-			continue
+	slot := later
+	for at, s := range a.slots {
+		if s.short && at < slot {
+			slot = at
 		}
-		if _, again := a.asked[slot]; again {
-			a.miscounts++
-			return a.seal(ctx, slot, s, false)
-		}
-		if len(a.asked) >= keptSlots {
-			clear(a.asked)
-		}
-		a.asked[slot] = struct{}{}
-		return &ShortError{Slot: slot, Sent: uint64(len(s.transactions)), Counts: s.head.Transactions}
 	}
-	return nil
+	s := a.slots[slot]
+	switch {
+	case slot == later:
+		return nil
+	case slot == a.asked:
+		a.miscounts++
+		return a.seal(ctx, slot, s, false)
+	}
+	a.asked = slot
+	return &ShortError{Slot: slot, Sent: uint64(len(s.transactions)), Counts: s.head.Transactions}
 }
 
 // freeze notes that a slot is over, so that those that build on it begin after.
@@ -157,9 +142,6 @@ func (a *Assembler) freeze(slot ledger.Slot) {
 
 // end notes what became of a slot's block.
 func (a *Assembler) end(slot ledger.Slot, e ending) {
-	if _, ok := a.over(slot); !ok {
-		a.done.delete(slot) // what an earlier stream told is older
-	}
 	e.stream = a.stream
 	a.done.put(slot, e)
 }

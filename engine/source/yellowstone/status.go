@@ -36,7 +36,7 @@ func (a *Assembler) begin(slot ledger.Slot) error {
 	if _, ok := a.over(slot); ok || !a.Live {
 		return nil
 	}
-	s, err := a.at(slot)
+	s, err := a.at(slot, 0)
 	if err == nil {
 		s.begun = true
 	}
@@ -49,7 +49,7 @@ func (a *Assembler) processed(ctx context.Context, slot ledger.Slot) error {
 		a.Counts.Duplicates++
 		return nil
 	}
-	s, err := a.at(slot)
+	s, err := a.at(slot, 0)
 	if err != nil {
 		return err
 	}
@@ -71,11 +71,11 @@ func (a *Assembler) claim(ctx context.Context, slot ledger.Slot, status ledger.S
 	e := &ledger.SlotStatus{Slot: slot, Status: status}
 	if end, ok := a.over(slot); ok {
 		if end.dead {
-			return nil // a late word about what is broken
+			return nil // status of a dead slot: ignore
 		}
 		e.Blockhash = ledger.Some(end.hash)
 	}
-	return a.Emit(ctx, e)
+	return a.emit(ctx, e)
 }
 
 // dead drops a slot's block, and takes it back if it was emitted.
@@ -90,13 +90,12 @@ func (a *Assembler) dead(ctx context.Context, u *Update) error {
 		a.end(slot, end)
 		return nil
 	}
-	a.Counts.Dead++
 	a.end(slot, ending{dead: true, bank: u.Bank})
 	e := &ledger.SlotStatus{Slot: slot, Status: ledger.StatusDead}
 	if emitted {
 		e.Blockhash = ledger.Some(end.hash)
 	}
-	return a.Emit(ctx, e)
+	return a.emit(ctx, e)
 }
 
 // forget drops what is not whole and lies too far below a slot to come to anything.
@@ -107,5 +106,4 @@ func (a *Assembler) forget(below ledger.Slot) {
 			a.Counts.Dropped++
 		}
 	}
-	a.forgetLate(below)
 }
