@@ -54,7 +54,7 @@ func TestSpecificationsAreRefusedWithoutTheirSecrets(t *testing.T) {
 		"http://user:s3cret@h:1":                  "a host and a port alone",
 		"https://h/s3cret":                        "a host and a port alone",
 		"http://h:1?token=s3cret&token=b":         "token is given twice",
-		"http://h:1?s3cret&s3cret":                "an option is given twice",
+		"http://h:1?s3cret&s3cret":                "the options are",
 		"http://h:1?token=s3cret%zz":              "are not NAME=VALUE",
 		"http://h:1?s3cret=1":                     "the options are",
 		"http://h:1?data=s3cret":                  "data is",
@@ -63,6 +63,7 @@ func TestSpecificationsAreRefusedWithoutTheirSecrets(t *testing.T) {
 		"http://h:1?compression=s3cret":           "compression is",
 		"http://h:1?token=s3cret%0a":              "cannot be sent",
 		"http://h:1?token-file=/no/s3cret":        "cannot be read",
+		"http://h:1?token-file=/dev/zero":         "too long",
 		"http://h:1?token=a&token-file=/dev/null": "",
 		"http://h:1?token=" + strings.Repeat("s3cret", 1000): "too long",
 	}
