@@ -7,24 +7,24 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// What the parts of an assembly take in memory, about.
+// Estimates of what the parts of an assembly take in memory.
 const assemblyBytes, accountBytes, transactionBytes = 512, 320, 256
 
-// assembly is what came of one slot's block so far.
+// assembly is the part of a slot's block that came so far.
 type assembly struct {
 	head      *Head
-	bank      uint64        // 0 if it was not told
-	since     uint64        // the number of the first update of it
-	begun     bool          // the stream told of it before it began
-	processed bool          // no transaction of it writes any more
-	claimed   ledger.Status // what it came to, 0 if that was not told
+	bank      uint64        // of the updates; 0 if the server does not number tries
+	since     uint64        // the number of the first update
+	begun     bool          // a status said that the slot began
+	processed bool          // a status said so
+	claimed   ledger.Status // confirmed or finalized; 0 if no status said so
 	short     bool          // it is claimed and misses transactions, which may still come
 
 	writes
 	transactions []ledger.Transaction // as they came
 	indexes      map[uint32]struct{}  // of those
 
-	bytes int // of the updates taken, about
+	bytes int // an estimate
 }
 
 // writes holds the newest write of each account.
@@ -40,7 +40,7 @@ func newAssembly(since uint64) *assembly {
 
 func newWrites() writes { return writes{place: make(map[ledger.Pubkey]int)} }
 
-// write takes a write of an account, false if it knew a newer one. Of writes with the same version,
+// write adds a write of an account, false if there is a newer one. Of writes with the same version,
 // or without any, the later one counts.
 func (w *writes) write(account ledger.AccountWrite, version uint64) bool {
 	i, ok := w.place[account.Pubkey]
@@ -56,7 +56,7 @@ func (w *writes) write(account ledger.AccountWrite, version uint64) bool {
 	return true
 }
 
-// transact takes a transaction, false if it is there.
+// transact adds a transaction, false if it is there.
 func (s *assembly) transact(t ledger.Transaction) bool {
 	if _, ok := s.indexes[t.Index]; ok {
 		return false
@@ -66,7 +66,7 @@ func (s *assembly) transact(t ledger.Transaction) bool {
 	return true
 }
 
-// seal returns the block, which must have its head.
+// seal returns the block. The head must have come.
 func (s *assembly) seal(slot ledger.Slot) *ledger.Block {
 	b := &ledger.Block{
 		Slot: slot, ParentSlot: s.head.ParentSlot,

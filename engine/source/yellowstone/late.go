@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// keptBlocks is of how many of the newest blocks the write versions are kept, to tell a
+	// keptBlocks is the number of sealed blocks that are kept with their write versions, which tell a
 	// write that comes late from one that comes again.
 	keptBlocks = 32
-	// keptLate bounds the accounts of one block of which a late write is kept.
+	// keptLate bounds the late writes that are kept of one block.
 	keptLate = 1024
 )
 
@@ -22,13 +22,13 @@ type sealedBlock struct {
 	late  writes // that came after the block
 }
 
-// takeLate takes a write of a block that is over. A correct validator sends none: all that a block wrote
-// comes before the slot is processed. The block cannot be changed any more. So that the write
-// is neither lost nor outlives a fork, it becomes one of every block sealed from then on that builds on this one, unless
-// that or a block between writes the account. A write of a block that is not kept any more is taken for a duplicate.
+// takeLate takes a write of a block that is over. A correct validator sends none: all writes of a block come before the
+// slot is processed. The emitted block cannot be changed. So the write becomes one of every block sealed from then on that
+// builds on this one, unless that block or one between writes the account: it is neither lost nor outlives a fork. A write of a
+// block that is not kept any more counts as a duplicate.
 func (a *Assembler) takeLate(u *Update, end ending) {
 	b := a.sealedBlock(u.Slot, ledger.Some(end.hash))
-	if end.partial || b == nil || b.wrote.covers(u) {
+	if end.partial || b == nil || b.wrote.covers(u.Write.Pubkey, u.WriteVersion) {
 		a.Counts.Duplicates++
 		return
 	}
@@ -38,10 +38,10 @@ func (a *Assembler) takeLate(u *Update, end ending) {
 	}
 }
 
-// covers reports whether an update is no newer than what was written.
-func (w *writes) covers(u *Update) bool {
-	i, ok := w.place[u.Write.Pubkey]
-	return ok && u.WriteVersion <= w.versions[i]
+// covers reports whether a write of an account has a version or a newer one.
+func (w *writes) covers(key ledger.Pubkey, version uint64) bool {
+	i, ok := w.place[key]
+	return ok && version <= w.versions[i]
 }
 
 // sealedBlock returns the newest block kept of a slot, with the hash if that is known; nil if there is none.
@@ -62,12 +62,12 @@ func (a *Assembler) parentOf(slot ledger.Slot, head *Head) *sealedBlock {
 	return a.sealedBlock(head.ParentSlot, head.ParentHash)
 }
 
-// inherit has an assembly about to be sealed write what came late of the blocks that it builds on.
+// inherit adds the late writes of the blocks that an assembly builds on, before it is sealed.
 func (a *Assembler) inherit(slot ledger.Slot, s *assembly) {
 	newer := []*writes{&s.writes}
 	for b := a.parentOf(slot, s.head); b != nil; b = a.parentOf(b.slot, b.head) {
 		for i, w := range b.late.accounts {
-			if !slices.ContainsFunc(newer, func(n *writes) bool { return n.has(w.Pubkey) }) {
+			if !slices.ContainsFunc(newer, func(n *writes) bool { return n.covers(w.Pubkey, 0) }) {
 				s.write(w, b.late.versions[i])
 			}
 		}
@@ -75,13 +75,8 @@ func (a *Assembler) inherit(slot ledger.Slot, s *assembly) {
 	}
 }
 
-func (w *writes) has(key ledger.Pubkey) bool {
-	_, ok := w.place[key]
-	return ok
-}
-
-// remember keeps a block that is sealed. One that the stream shows again keeps its late writes; what comes in time now is
-// newer.
+// remember keeps a block that is sealed. If another stream shows it again, it keeps its late writes, with the newer values
+// of those that come in time now.
 func (a *Assembler) remember(slot ledger.Slot, s *assembly) {
 	b := a.sealedBlock(slot, ledger.Some(s.head.Hash))
 	if b == nil {

@@ -2,12 +2,12 @@ package yellowstone
 
 import "ledgerd/engine/ledger"
 
-// keptEndings is of how many slots at least it is remembered what was told of them: a quarter of an hour of a
-// network. A stream that names others all the time must not have everything remembered.
+// keptEndings is the number of slots that are remembered: a quarter of an hour of a network. A stream that names other
+// slots all the time does not make the memory grow.
 const keptEndings = 4 * keptSlots
 
-// recent holds what was told of the slots that were told of last: of [keptEndings], and at most of twice as many. When
-// newer is full it becomes older, and what was older is forgotten.
+// recent holds values of the slots that were put last: at least keptEndings, at most twice as many. When newer is full it
+// becomes older, and the values in older are dropped.
 type recent[V any] struct{ newer, older map[ledger.Slot]V }
 
 func (r *recent[V]) get(slot ledger.Slot) (V, bool) {

@@ -31,7 +31,7 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 	return nil
 }
 
-// begin notes that the stream tells of a slot from its begin.
+// begin notes that the stream shows a slot from its begin.
 func (a *Assembler) begin(slot ledger.Slot) error {
 	if _, ok := a.over(slot); ok || !a.Live {
 		return nil
@@ -57,8 +57,8 @@ func (a *Assembler) processed(ctx context.Context, slot ledger.Slot) error {
 	return a.sealIfWhole(ctx, slot, s)
 }
 
-// claim passes on what a slot came to, after its block. Of a slot that this stream did not show it is
-// passed on as it is: an earlier stream may have shown another block there.
+// claim emits a status of a slot after its block. The status has no hash if this stream did not show the block: an earlier
+// stream may have shown another one at that slot.
 func (a *Assembler) claim(ctx context.Context, slot ledger.Slot, status ledger.Status) error {
 	a.freeze(slot)
 	if err := a.missed(ctx, slot); err != nil {
@@ -78,7 +78,7 @@ func (a *Assembler) claim(ctx context.Context, slot ledger.Slot, status ledger.S
 	return a.emit(ctx, e)
 }
 
-// dead drops a slot's block, and takes it back if it was emitted.
+// dead drops the assembly of a slot, and emits the status dead.
 func (a *Assembler) dead(ctx context.Context, u *Update) error {
 	slot := u.Slot
 	if s := a.slots[slot]; s != nil {
@@ -98,7 +98,7 @@ func (a *Assembler) dead(ctx context.Context, u *Update) error {
 	return a.emit(ctx, e)
 }
 
-// forget drops what is not whole and lies too far below a slot to come to anything.
+// forget drops the assemblies that are keptSlots and more below a slot.
 func (a *Assembler) forget(below ledger.Slot) {
 	for slot, s := range a.slots {
 		if slot+keptSlots < below {
