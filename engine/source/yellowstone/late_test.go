@@ -120,6 +120,10 @@ func TestALateWriteStaysOnItsBranch(t *testing.T) {
 			[]step{block(100, 99, 1), late(100, 77, 5, 11), again, block(100, 99, 77), block(101, 100, 1)},
 			"100: 1=100, 100: 77=100, 101: 1=101 77=100", 1,
 		},
+		"that comes again": {
+			[]step{block(100, 99, 1), late(100, 1, 100, 10), block(101, 100, 2)},
+			"100: 1=100, 101: 2=101", 0,
+		},
 		"of a block that is shown again": {
 			[]step{block(100, 99, 1), late(100, 77, 5, 11), again, block(100, 99, 1), block(101, 100, 1)},
 			"100: 1=100, 100: 1=100, 101: 1=101 77=5", 1,
@@ -131,6 +135,17 @@ func TestALateWriteStaysOnItsBranch(t *testing.T) {
 				t.Errorf("%s, live %v: %s with %d late, want %s with %d", name, live, c.written(), a.Counts.Late, tt.want, tt.late)
 			}
 		}
+	}
+}
+
+// A stream that begins in the middle of a block shows writes again that an earlier stream showed in time.
+func TestWritesOfABlockShownInPartAreNotLate(t *testing.T) {
+	part := func(int) []Update {
+		return []Update{headOf(100, Head{Hash: hashAt(100, 0), ParentSlot: 99}), statusOf(100, Processed)}
+	}
+	a, c := play(t, true, block(100, 99, 1), again, part, late(100, 77, 5, 11), block(101, 100, 1))
+	if got := c.written(); got != "100: 1=100, 101: 1=101" || a.Counts.Late != 0 || a.Counts.Partial != 1 {
+		t.Errorf("%s, %+v", got, a.Counts)
 	}
 }
 

@@ -258,10 +258,7 @@ func TestBadMessagesAreRefused(t *testing.T) {
 		"lamports as bytes":        {update(2, wire(nil).bytes(1, wire(nil).bytes(2, nil))), "an account: a field"},
 		"a long hash":              {update(7, wire(nil).number(1, 9).bytes(2, []byte(strings.Repeat("1", 45)))), "a block's head: a hash is not base58"},
 		"no hash":                  {update(7, wire(nil).number(1, 9)), "a block's head: it has no hash"},
-		"its own parent":           {update(7, wire(nil).number(1, 9).bytes(2, []byte(ledger.Hash{1}.String())).number(6, 9)), "block 9 names slot 9 as its parent"},
 		"an index beyond any":      {update(4, wire(nil).bytes(1, wire(nil).bytes(1, make([]byte, 64)).number(5, 1<<40))), "a transaction: its index is 1099511627776"},
-		"a short loaded address":   {update(4, wire(nil).bytes(1, wire(nil).bytes(1, make([]byte, 64)).bytes(4, wire(nil).bytes(12, k[:5])))), "a key has 5 bytes"},
-		"a signature of 63 bytes":  {update(4, wire(nil).bytes(1, wire(nil).bytes(1, make([]byte, 63)))), "63 bytes"},
 		"a status that is no word": {update(3, wire(nil).bytes(3, []byte("dead"))), "a slot's status: a field"},
 	}
 	for name, tt := range tests {
