@@ -9,7 +9,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// A storage holds account records, one behind the other, each at a multiple of 8 bytes. Numbers
+// A storage holds account records, one after the other, each at a multiple of 8 bytes. Numbers
 // are little endian.
 //
 //	  0  write version   u64
