@@ -9,9 +9,9 @@ import (
 
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/importer"
+	"ledgerd/engine/importer/agave"
+	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/agave"
-	"ledgerd/engine/source/agave/agavetest"
 )
 
 // BenchmarkImport imports an archive of 400,000 records, half of them token accounts, of 300,000 accounts:
@@ -64,14 +64,7 @@ func BenchmarkImport(b *testing.B) {
 			b.Fatal(err)
 		}
 		begun := time.Now()
-		if _, err := archive.Read(b.Context(), func(c *agave.Chunk) error {
-			for i := range c.State.Accounts {
-				if err := into.Add(c.State.Slot, c.WriteVersions[i], &c.State.Accounts[i]); err != nil {
-					return err
-				}
-			}
-			return nil
-		}); err != nil {
+		if _, err := archive.Read(b.Context(), into.Add); err != nil {
 			b.Fatal(err)
 		}
 		reading += time.Since(begun)

@@ -11,8 +11,8 @@ import (
 	"ledgerd/engine"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/importer"
+	"ledgerd/engine/importer/agave"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/agave"
 )
 
 // importCommand fills a new data directory from an archive.
@@ -73,7 +73,7 @@ func (c *importCommand) Run(ctx context.Context, s *streams) error {
 	}
 	begun := time.Now()
 	shown := showImport(s.err, func() importState { return importState{archive, into.Progress(), time.Since(begun)} })
-	bank, done, err := importArchive(ctx, archive, into)
+	at, done, err := importArchive(ctx, archive, into)
 	shown()
 	if err != nil {
 		if ctx.Err() != nil {
@@ -83,28 +83,18 @@ func (c *importCommand) Run(ctx context.Context, s *streams) error {
 		return fmt.Errorf("cannot import %s: %w; %s holds nothing yet, and the next import starts anew", c.Archive, err, c.DataDir)
 	}
 	fmt.Fprintf(s.err, "imported %d accounts and %d mints at slot %d in %v, state hash %s; ledgerd serve goes on from there\n",
-		done.Accounts, done.Mints, bank.Slot, time.Since(begun).Round(time.Second), done.StateHash)
+		done.Accounts, done.Mints, at.Slot, time.Since(begun).Round(time.Second), done.StateHash)
 	return nil
 }
 
 // importArchive reads an archive into an import, and finishes it.
-func importArchive(ctx context.Context, archive *agave.Archive, into *importer.Import) (*agave.Bank, importer.Result, error) {
-	bank, err := archive.Read(ctx, func(c *agave.Chunk) error {
-		for i := range c.State.Accounts {
-			if err := into.Add(c.State.Slot, c.WriteVersions[i], &c.State.Accounts[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+func importArchive(ctx context.Context, archive *agave.Archive, into *importer.Import) (importer.Point, importer.Result, error) {
+	at, err := archive.Read(ctx, into.Add)
 	if err != nil {
-		return nil, importer.Result{}, err
+		return at, importer.Result{}, err
 	}
-	done, err := into.Finish(ctx, importer.Point{
-		Slot: bank.Slot, ParentSlot: bank.ParentSlot, Blockhash: bank.Blockhash,
-		Height: ledger.Some(bank.Height), Capitalization: ledger.Some(bank.Capitalization),
-	})
-	return bank, done, err
+	done, err := into.Finish(ctx, at)
+	return at, done, err
 }
 
 // importState is what there is to show of an import.

@@ -15,9 +15,9 @@ import (
 
 	"ledgerd/engine"
 	"ledgerd/engine/datadir"
+	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
-	"ledgerd/engine/source/agave/agavetest"
 )
 
 var stateHashField = regexp.MustCompile(`state_hash=\S+`)

@@ -9,9 +9,9 @@ import (
 	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine"
 	"ledgerd/engine/datadir"
+	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source"
-	"ledgerd/engine/source/agave/agavetest"
 )
 
 // archiveOfNode writes an archive of a test node's ledger at a block.

@@ -1,8 +1,6 @@
 package geyser
 
 import (
-	"fmt"
-
 	"google.golang.org/grpc/mem"
 
 	"ledgerd/engine/source/yellowstone"
@@ -25,20 +23,13 @@ func (codec) Name() string { return "proto" }
 
 // Marshal takes a []byte.
 func (codec) Marshal(v any) (mem.BufferSlice, error) {
-	b, ok := v.([]byte)
-	if !ok {
-		return nil, fmt.Errorf("cannot send a %T", v)
-	}
-	return mem.BufferSlice{mem.SliceBuffer(b)}, nil
+	return mem.BufferSlice{mem.SliceBuffer(v.([]byte))}, nil
 }
 
 // Unmarshal fills a *message. What is wrong with the bytes is noted there, to be told from what is wrong
 // with the connection.
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
-	m, ok := v.(*message)
-	if !ok {
-		return fmt.Errorf("cannot receive a %T", v)
-	}
+	m := v.(*message)
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()
 	m.size = buffer.Len()

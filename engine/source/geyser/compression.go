@@ -22,57 +22,48 @@ const zstdWindowBytes = 8 << 20
 const noCompression = "none"
 
 func init() {
-	encoding.RegisterCompressor(&zstdCompressor{})
+	encoding.RegisterCompressor(zstdCompressor{})
 	encoding.RegisterCompressor(unknown{})
 }
 
 // unknown stands for no compression.
 type unknown struct{}
 
-var errUnknown = errors.New("there is no such compression")
-
 func (unknown) Name() string                               { return noCompression }
-func (unknown) Compress(io.Writer) (io.WriteCloser, error) { return nil, errUnknown }
-func (unknown) Decompress(io.Reader) (io.Reader, error)    { return nil, errUnknown }
+func (unknown) Compress(io.Writer) (io.WriteCloser, error) { return nil, errors.ErrUnsupported }
+func (unknown) Decompress(io.Reader) (io.Reader, error)    { return nil, errors.ErrUnsupported }
 
 // zstdCompressor packs and unpacks messages, each by itself. grpc reads no more of an unpacked message
 // than the bound on messages.
-type zstdCompressor struct {
-	decoders sync.Pool // of *zstdReader
-}
+type zstdCompressor struct{}
 
-func (*zstdCompressor) Name() string { return zstdName }
+func (zstdCompressor) Name() string { return zstdName }
 
-func (*zstdCompressor) Compress(w io.Writer) (io.WriteCloser, error) {
+func (zstdCompressor) Compress(w io.Writer) (io.WriteCloser, error) {
 	return zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 }
 
-func (c *zstdCompressor) Decompress(r io.Reader) (io.Reader, error) {
-	if d, ok := c.decoders.Get().(*zstdReader); ok {
-		if err := d.Reset(r); err != nil {
-			return nil, err
-		}
-		return d, nil
-	}
-	// One at a time: a decoder in its caller's goroutine starts none of its own.
-	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindowBytes))
-	if err != nil {
-		return nil, err
-	}
-	return &zstdReader{Decoder: d, home: c}, nil
+func (zstdCompressor) Decompress(r io.Reader) (io.Reader, error) {
+	d := zstdReaders.Get().(*zstdReader)
+	return d, d.Reset(r)
 }
 
-// zstdReader is a decoder that goes back where it came from.
-type zstdReader struct {
-	*zstd.Decoder
-	home *zstdCompressor
-}
+// zstdReaders holds decoders to use again. With a concurrency of one a decoder works in its caller's goroutine and starts
+// none of its own.
+var zstdReaders = sync.Pool{New: func() any {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindowBytes))
+	if err != nil {
+		panic(err) // an option is out of its range
+	}
+	return &zstdReader{d}
+}}
+
+// zstdReader is a decoder that goes back to the pool.
+type zstdReader struct{ *zstd.Decoder }
 
 // Close gives the decoder back; grpc calls it once.
 func (r *zstdReader) Close() error {
-	if err := r.Reset(nil); err != nil {
-		return err
-	}
-	r.home.decoders.Put(r)
-	return nil
+	err := r.Reset(nil)
+	zstdReaders.Put(r)
+	return err
 }

@@ -1,6 +1,7 @@
 package geyser
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -30,13 +31,12 @@ type Config struct {
 	// Random returns a number from 0 up to, not including, n, for waits; nil is math/rand.
 	Random func(n int64) int64
 
-	DialTimeout  time.Duration // 0: 5 s
 	IdleTimeout  time.Duration // no message for so long ends the session; 0: 5 s
 	BlockTimeout time.Duration // no whole block for so long does so too; 0: 15 s
 	BackoffMin   time.Duration // least wait before a session; 0: 250 ms
 	BackoffMax   time.Duration // most; 0: 10 s
 	MessageBytes int           // larger messages are refused; 0: 64 MiB
-	QueueBytes   int           // what may wait between socket and blocks; 0: 256 MiB
+	QueueBytes   int           // what may wait between socket and blocks, more than MessageBytes; 0: 256 MiB
 }
 
 // Filler emits blocks that a stream does not show any more.
@@ -48,30 +48,17 @@ type Filler interface {
 
 // withDefaults returns the configuration with zero values replaced.
 func (c Config) withDefaults() Config {
-	duration := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
-	size := func(n *int, value int) {
-		if *n == 0 {
-			*n = value
-		}
-	}
-	duration(&c.DialTimeout, 5*time.Second)
-	duration(&c.IdleTimeout, 5*time.Second)
-	duration(&c.BlockTimeout, 15*time.Second)
-	duration(&c.BackoffMin, 250*time.Millisecond)
-	duration(&c.BackoffMax, 10*time.Second)
-	size(&c.MessageBytes, 64<<20)
-	size(&c.QueueBytes, 256<<20)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, 5*time.Second)
+	c.BlockTimeout = cmp.Or(c.BlockTimeout, 15*time.Second)
+	c.BackoffMin = cmp.Or(c.BackoffMin, 250*time.Millisecond)
+	c.BackoffMax = cmp.Or(c.BackoffMax, 10*time.Second)
+	c.MessageBytes = cmp.Or(c.MessageBytes, 64<<20)
+	c.QueueBytes = cmp.Or(c.QueueBytes, 256<<20)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Dial == nil {
 		// TCP looks after connections that we do not read for a while. HTTP/2's pings would too, but
 		// some servers part with who sends them.
-		c.Dial = (&net.Dialer{Timeout: c.DialTimeout, KeepAlive: 15 * time.Second}).DialContext
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
+		c.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext
 	}
 	return c
 }

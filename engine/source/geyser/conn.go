@@ -1,6 +1,7 @@
 package geyser
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -26,6 +28,7 @@ const (
 	windowBytes = 16 << 20
 	readBytes   = 256 << 10 // of one read from the socket
 	headerBytes = 64 << 10  // of all headers of a response
+	dialTimeout = 5 * time.Second
 )
 
 // subscribeCall says that both sides send many messages.
@@ -33,13 +36,12 @@ var subscribeCall = grpc.StreamDesc{StreamName: "Subscribe", ServerStreams: true
 
 // connection is one subscription on a connection of its own.
 type connection struct {
-	ctx     context.Context
-	cancel  context.CancelFunc
-	client  *grpc.ClientConn
-	stream  grpc.ClientStream
-	stats   *upstream.Stats
-	decoder yellowstone.Decoder
-	queue   *queue
+	ctx    context.Context
+	cancel context.CancelFunc
+	client *grpc.ClientConn
+	stream grpc.ClientStream
+	stats  *upstream.Stats
+	queue  *queue
 
 	pings    chan struct{} // holds a token while a ping has to be answered
 	received atomic.Uint64 // messages
@@ -56,8 +58,7 @@ func (s *Source) connect(ctx context.Context, sub subscription) (*connection, er
 		return nil, &sessionError{upstream.Dial, err}
 	}
 	c := &connection{
-		client: client, stats: &s.stats, decoder: yellowstone.Decoder{Sliced: sub.sliced}, queue: newQueue(s.config.QueueBytes),
-		pings: make(chan struct{}, 1), ended: make(chan struct{}),
+		client: client, stats: &s.stats, queue: newQueue(s.config.QueueBytes), pings: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	if s.config.Token != "" {
@@ -71,13 +72,12 @@ func (s *Source) connect(ctx context.Context, sub subscription) (*connection, er
 	}
 	if err != nil {
 		err = c.explain(err)
-		c.cancel()
-		client.Close()
+		c.close()
 		return nil, err
 	}
 	c.running.Go(func() {
 		defer close(c.ended)
-		c.err = c.read()
+		c.err = c.read(yellowstone.Decoder{Sliced: sub.sliced})
 	})
 	c.running.Go(c.answer)
 	return c, nil
@@ -91,7 +91,7 @@ func (s *Source) dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return s.config.Dial(ctx, "tcp", address) }),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: s.config.DialTimeout}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dialTimeout}),
 		grpc.WithStaticStreamWindowSize(windowBytes), grpc.WithStaticConnWindowSize(windowBytes),
 		grpc.WithReadBufferSize(readBytes), grpc.WithMaxHeaderListSize(headerBytes),
 		grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(), grpc.WithIdleTimeout(0),
@@ -100,18 +100,15 @@ func (s *Source) dialOptions() []grpc.DialOption {
 }
 
 func (s *Source) callOptions() []grpc.CallOption {
-	accepted := s.config.Compression
-	if accepted == "" {
-		accepted = noCompression
-	}
 	return []grpc.CallOption{
-		grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(s.config.MessageBytes), experimental.AcceptCompressors(accepted),
+		grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(s.config.MessageBytes),
+		experimental.AcceptCompressors(cmp.Or(s.config.Compression, noCompression)),
 	}
 }
 
 // read takes messages from the socket until something ends it.
-func (c *connection) read() error {
-	m := message{decoder: c.decoder}
+func (c *connection) read(decoder yellowstone.Decoder) error {
+	m := message{decoder: decoder}
 	for {
 		c.waits.Store(true)
 		err := c.stream.RecvMsg(&m)
@@ -123,10 +120,7 @@ func (c *connection) read() error {
 			c.stats.Connected()
 		}
 		c.stats.Received(m.size)
-		switch {
-		case errors.Is(m.err, yellowstone.ErrNotSliced):
-			return &sessionError{upstream.Garbage, m.err}
-		case m.err != nil:
+		if m.err != nil {
 			return &sessionError{upstream.Garbage, fmt.Errorf("a message of %d bytes cannot be read: %w", m.size, m.err)}
 		}
 		switch m.update.Kind {
@@ -158,14 +152,6 @@ func (c *connection) answer() {
 			return
 		}
 	}
-}
-
-// explain says why the connection is no use any more.
-func (c *connection) explain(err error) error {
-	if cause := context.Cause(c.ctx); cause != nil {
-		err = cause
-	}
-	return explain(err, c.received.Load() > 0)
 }
 
 // close ends the connection and waits for its goroutines.

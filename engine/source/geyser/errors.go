@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,37 +57,36 @@ func kindOf(err error) upstream.Kind {
 	return upstream.Server
 }
 
-// explain tells what an error of grpc means; began says that the node had sent something.
-func explain(err error, began bool) error {
-	kind := upstream.Closed
+// codeKinds are what status codes of the node mean; others mean that it failed.
+var codeKinds = map[codes.Code]upstream.Kind{
+	codes.Unavailable: upstream.Closed, codes.DeadlineExceeded: upstream.Closed, codes.Canceled: upstream.Closed,
+	codes.Unauthenticated: upstream.Refused, codes.PermissionDenied: upstream.Refused, codes.Unimplemented: upstream.Refused,
+	codes.OutOfRange: upstream.OutOfRange, codes.ResourceExhausted: upstream.RateLimited,
+}
+
+// explain says why the connection is no use any more.
+func (c *connection) explain(err error) error {
+	if cause := context.Cause(c.ctx); cause != nil {
+		err = cause
+	}
 	switch {
 	case errors.Is(err, io.EOF):
-		return &sessionError{kind, errors.New("the node ended the stream")}
+		return &sessionError{upstream.Closed, errors.New("the node ended the stream")}
 	case errors.Is(err, context.Canceled) && status.Code(err) == codes.Unknown:
 		return err
 	}
 	s := status.Convert(err)
-	switch s.Code() {
-	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
-		if !began {
-			kind = upstream.Dial
-		}
-	case codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
-		kind = upstream.Refused
-	case codes.OutOfRange:
-		kind = upstream.OutOfRange
-	case codes.ResourceExhausted:
-		kind = upstream.RateLimited
-		if strings.HasPrefix(s.Message(), "grpc: received message") {
-			kind = upstream.TooLarge
-		}
-	case codes.Internal:
+	kind, known := codeKinds[s.Code()]
+	local := strings.HasPrefix(s.Message(), "grpc: ") // grpc itself says so, and not the node
+	switch {
+	case local && s.Code() == codes.ResourceExhausted:
+		kind = upstream.TooLarge
+	case local && s.Code() == codes.Internal:
+		kind = upstream.Garbage
+	case !known:
 		kind = upstream.Server
-		if strings.HasPrefix(s.Message(), "grpc: ") {
-			kind = upstream.Garbage // grpc itself says so, and not the node
-		}
-	default:
-		kind = upstream.Server
+	case kind == upstream.Closed && c.received.Load() == 0:
+		kind = upstream.Dial
 	}
 	return &sessionError{kind, s.Err()}
 }
@@ -94,22 +94,17 @@ func explain(err error, began bool) error {
 // refusesReplay reports whether an error may be about the slot to begin with; began says that the node had sent
 // something, which may be no more than a ping.
 func refusesReplay(err error, began bool) bool {
-	switch status.Code(errors.Unwrap(err)) {
-	case codes.OutOfRange:
-		return true
-	case codes.Internal, codes.InvalidArgument, codes.FailedPrecondition, codes.Unknown:
-		return !began
-	}
-	return false
+	code := status.Code(errors.Unwrap(err))
+	unclear := []codes.Code{codes.Internal, codes.InvalidArgument, codes.FailedPrecondition, codes.Unknown}
+	return code == codes.OutOfRange || !began && slices.Contains(unclear, code)
 }
 
 // fillFailure returns what is counted for a fill that failed, and what the node asks to wait.
 func fillFailure(err error) (upstream.Kind, time.Duration) {
-	var failure upstream.Failure
-	switch {
-	case errors.As(err, &failure):
+	if failure, ok := errors.AsType[upstream.Failure](err); ok {
 		return failure.Kind(), failure.RetryAfter()
-	case errors.Is(err, upstream.ErrOtherChain):
+	}
+	if errors.Is(err, upstream.ErrOtherChain) {
 		return upstream.WrongParent, 0
 	}
 	return upstream.Server, 0

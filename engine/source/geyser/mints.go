@@ -3,6 +3,7 @@ package geyser
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,16 +21,13 @@ const (
 )
 
 // mints asks for the mints of which the stream shows the header alone, each until it is answered: whether their
-// amounts are scaled stands behind it.
+// amounts are scaled comes after the header.
 type mints struct {
 	config *Config
 	known  map[ledger.Pubkey]struct{} // asked for, or to be asked for; touched by Run's goroutine alone
-	told   bool                       // that nobody can be asked; likewise
-
-	mu     sync.Mutex
-	wanted []wantedMint
-	wake   chan struct{}          // holds a token when there may be some
-	found  chan *ledger.BaseState // for Run to emit
+	warned bool                       // that nobody can be asked; likewise
+	wanted chan wantedMint            // has room for those of one question beside wantedMints
+	found  chan *ledger.BaseState     // for Run to emit
 }
 
 // wantedMint is a mint to ask for, as the block of a slot left it.
@@ -39,7 +37,10 @@ type wantedMint struct {
 }
 
 func newMints(c *Config) *mints {
-	return &mints{config: c, known: make(map[ledger.Pubkey]struct{}), wake: make(chan struct{}, 1), found: make(chan *ledger.BaseState)}
+	return &mints{
+		config: c, known: make(map[ledger.Pubkey]struct{}),
+		wanted: make(chan wantedMint, wantedMints+ledger.MaxFetchKeys), found: make(chan *ledger.BaseState),
+	}
 }
 
 // mintNews is what a block says of mints that are shown in part.
@@ -67,53 +68,29 @@ func (m *mints) look(b *ledger.Block) mintNews {
 // at confirmed level, and what is answered stays.
 func (m *mints) confirmed(news mintNews) {
 	if m.config.Fetcher == nil {
-		if len(news.cut) > 0 {
-			m.tell()
+		if len(news.cut) > 0 && !m.warned {
+			m.warned = true
+			m.config.Logger.Warn("whether mints with extensions scale their amounts stays unknown: the stream is asked for headers and nobody for the rest (see rpc= and data=full)")
 		}
 		return
 	}
 	for _, key := range news.closed {
 		delete(m.known, key) // what is opened there later may be another mint
 	}
-	woken := false
 	for _, key := range news.cut {
-		woken = m.want(wantedMint{key, news.slot}) || woken
+		if _, ok := m.known[key]; ok || len(m.wanted) >= wantedMints {
+			continue
+		}
+		if len(m.known) >= knownMints {
+			clear(m.known)
+		}
+		m.known[key] = struct{}{}
+		m.wanted <- wantedMint{key, news.slot}
 	}
-	if woken {
-		token(m.wake)
-	}
-}
-
-func (m *mints) tell() {
-	if !m.told {
-		m.told = true
-		m.config.Logger.Warn("whether mints with extensions scale their amounts stays unknown: the stream is asked for headers and nobody for the rest (see rpc= and data=full)")
-	}
-}
-
-// want adds a mint to those to ask for, false if it was asked for before or there are too many.
-func (m *mints) want(w wantedMint) bool {
-	if _, ok := m.known[w.key]; ok {
-		return false
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.wanted) >= wantedMints {
-		return false
-	}
-	if len(m.known) >= knownMints {
-		clear(m.known)
-	}
-	m.known[w.key] = struct{}{}
-	m.wanted = append(m.wanted, w)
-	return true
 }
 
 // start begins to ask; the function returned ends that.
 func (m *mints) start(ctx context.Context) (stop func()) {
-	if m.config.Fetcher == nil {
-		return func() {}
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { m.ask(ctx) })
@@ -123,22 +100,19 @@ func (m *mints) start(ctx context.Context) (stop func()) {
 	}
 }
 
-// ask asks for mints until ctx ends. Those without an answer go behind the others and are asked for again, slower
+// ask asks for mints until ctx ends. Those without an answer are asked for again after the others, slower
 // each time that nothing is answered.
 func (m *mints) ask(ctx context.Context) {
 	backoff := upstream.Backoff{Min: m.config.BackoffMin, Max: m.config.BackoffMax, Random: m.config.Random}
 	for {
-		wanted := m.next()
+		wanted := m.next(ctx)
 		if len(wanted) == 0 {
-			select {
-			case <-m.wake:
-				continue
-			case <-ctx.Done():
-				return
-			}
+			return
 		}
 		left, wait := m.askFor(ctx, wanted)
-		m.putBack(left)
+		for _, w := range left {
+			m.wanted <- w // there is room: they were taken from it, and no more than wantedMints are added
+		}
 		if len(left) < len(wanted) {
 			backoff.Reset()
 		}
@@ -146,6 +120,25 @@ func (m *mints) ask(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// next waits for mints and returns those of one question; none when ctx ends.
+func (m *mints) next(ctx context.Context) (wanted []wantedMint) {
+	select {
+	case w := <-m.wanted:
+		wanted = append(wanted, w)
+	case <-ctx.Done():
+		return nil
+	}
+	for len(wanted) < ledger.MaxFetchKeys {
+		select {
+		case w := <-m.wanted:
+			wanted = append(wanted, w)
+		default:
+			return wanted
+		}
+	}
+	return wanted
 }
 
 // askFor asks for mints and hands the answer to Run. It returns those that were not answered, and how long the node asks
@@ -159,25 +152,21 @@ func (m *mints) askFor(ctx context.Context, wanted []wantedMint) (left []wantedM
 	defer done()
 	state, err := m.config.Fetcher.Fetch(asking, keys, ledger.Confirmed)
 	if err != nil {
-		var busy *ledger.UpstreamError
-		if errors.As(err, &busy) {
+		if busy, ok := errors.AsType[*ledger.UpstreamError](err); ok {
 			wait = busy.RetryAfter
 		}
 		return wanted, wait
-	}
-	there := make(map[ledger.Pubkey]*ledger.AccountWrite, len(state.Accounts))
-	for i := range state.Accounts {
-		there[state.Accounts[i].Pubkey] = &state.Accounts[i]
 	}
 	// It stands so until the next slot's block, if that does not say otherwise. A block's own slot is not
 	// enough: it may have opened the account.
 	news := &ledger.BaseState{Slot: state.Slot + 1}
 	for _, w := range wanted {
-		switch a := there[w.key]; {
-		case a == nil || state.Slot < w.slot:
+		i := slices.IndexFunc(state.Accounts, func(a ledger.AccountWrite) bool { return a.Pubkey == w.key })
+		switch {
+		case i < 0 || state.Slot < w.slot:
 			left = append(left, w)
-		case a.Lamports != 0: // else it was closed since
-			news.Accounts = append(news.Accounts, *a)
+		case state.Accounts[i].Lamports != 0: // else it was closed since
+			news.Accounts = append(news.Accounts, state.Accounts[i])
 		}
 	}
 	if len(news.Accounts) > 0 {
@@ -187,21 +176,4 @@ func (m *mints) askFor(ctx context.Context, wanted []wantedMint) (left []wantedM
 		}
 	}
 	return left, 0
-}
-
-// next takes the mints of one question.
-func (m *mints) next() []wantedMint {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n := min(len(m.wanted), ledger.MaxFetchKeys)
-	wanted := m.wanted[:n:n]
-	m.wanted = m.wanted[n:]
-	return wanted
-}
-
-// putBack has mints asked for again, after those that wait.
-func (m *mints) putBack(left []wantedMint) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.wanted = append(m.wanted, left...)
 }

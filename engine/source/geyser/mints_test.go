@@ -125,8 +125,6 @@ func TestMintsAreAskedForUntilTheyAreAnswered(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		m.mu.Lock()
-		defer m.mu.Unlock()
 		if asked[1] < 60 || asked[1] > 200 || asked[2] != 1 || asked[3] != 1 || len(m.wanted) != 0 {
 			t.Errorf("asked %v times, %d are left", asked, len(m.wanted))
 		}
@@ -143,8 +141,6 @@ func TestMintsToAskForAreBounded(t *testing.T) {
 		if got := found(); len(got) > 0 {
 			t.Errorf("it finds %q", got)
 		}
-		m.mu.Lock()
-		defer m.mu.Unlock()
 		if n := len(m.wanted); n < wantedMints-ledger.MaxFetchKeys || n > wantedMints+ledger.MaxFetchKeys {
 			t.Errorf("%d mints are to be asked for", n)
 		}

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"unsafe"
 
+	"golang.org/x/sync/semaphore"
+
 	"ledgerd/engine/source/yellowstone"
 )
 
@@ -18,66 +20,53 @@ const (
 // holds what came while blocks were emitted; when it is full the socket waits, and in the end the
 // node will part with us.
 type queue struct {
-	limit int // in bytes
+	room  *semaphore.Weighted // in bytes; updates that wait, and those taken and not done, have some
+	ready chan struct{}       // holds a token when something may be there
 
 	mu      sync.Mutex
 	updates []yellowstone.Update
-	sizes   int                  // of updates, in bytes
-	bytes   int                  // of those and of what was taken and is not done
+	bytes   int64                // of updates
 	spare   []yellowstone.Update // room to use again
-
-	ready chan struct{} // holds a token when something may be there
-	room  chan struct{} // holds a token when there may be room again
 }
 
 func newQueue(limit int) *queue {
-	return &queue{limit: limit, ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+	return &queue{room: semaphore.NewWeighted(int64(limit)), ready: make(chan struct{}, 1)}
 }
 
 // put adds an update that took so many bytes on the wire, after there is room, or returns
 // ctx's error.
 func (q *queue) put(ctx context.Context, u *yellowstone.Update, wire int) error {
-	size := updateBytes + wire
-	q.mu.Lock()
-	for q.bytes > 0 && q.bytes+size > q.limit {
-		q.mu.Unlock()
-		select {
-		case <-q.room:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		q.mu.Lock()
+	size := int64(updateBytes + wire)
+	if err := q.room.Acquire(ctx, size); err != nil {
+		return err
 	}
-	first := len(q.updates) == 0
+	q.mu.Lock()
 	q.updates = append(q.updates, *u)
-	q.sizes += size
 	q.bytes += size
 	q.mu.Unlock()
-	if first {
-		token(q.ready)
-	}
+	token(q.ready)
 	return nil
 }
 
 // take returns all that wait, and their size; done must follow.
-func (q *queue) take() ([]yellowstone.Update, int) {
+func (q *queue) take() ([]yellowstone.Update, int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	updates, size := q.updates, q.sizes
-	q.updates, q.sizes, q.spare = q.spare, 0, nil
-	return updates, size
+	updates, bytes := q.updates, q.bytes
+	q.updates, q.bytes, q.spare = q.spare, 0, nil
+	return updates, bytes
 }
 
 // done gives back what take returned.
-func (q *queue) done(updates []yellowstone.Update, size int) {
+func (q *queue) done(updates []yellowstone.Update, bytes int64) {
+	q.room.Release(bytes)
+	if cap(updates) > keptUpdates {
+		return
+	}
 	clear(updates)
 	q.mu.Lock()
-	q.bytes -= size
-	if cap(updates) <= keptUpdates {
-		q.spare = updates[:0]
-	}
+	q.spare = updates[:0]
 	q.mu.Unlock()
-	token(q.room)
 }
 
 // token puts a token where none is.

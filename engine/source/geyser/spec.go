@@ -2,6 +2,7 @@ package geyser
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -44,32 +45,57 @@ func parseSpec(spec string) (c Config, rpc string, err error) {
 		return c, "", errors.New("the options after \"?\" are not NAME=VALUE&NAME=VALUE")
 	}
 	for name, values := range options {
+		if !slices.Contains(optionNames, name) {
+			return c, "", errors.New("the options are rpc, token, token-file, compression, data, transactions and votes")
+		}
 		if len(values) != 1 {
-			return c, "", fmt.Errorf("%s is given twice", known(name))
-		}
-		if name == "rpc" {
-			rpc = values[0]
-			continue
-		}
-		if err := c.option(name, values[0]); err != nil {
-			return c, "", err
+			return c, "", fmt.Errorf("%s is given twice", name)
 		}
 	}
-	if options.Has("token") && options.Has("token-file") {
-		return c, "", errors.New("token and token-file are both given")
+	if err := c.choose(options); err != nil {
+		return c, "", err
 	}
-	if !options.Has("token") && !options.Has("token-file") {
+	switch {
+	case options.Has("token") && options.Has("token-file"):
+		err = errors.New("token and token-file are both given")
+	case options.Has("token"):
+		c.Token = options.Get("token")
+	case options.Has("token-file"):
+		c.Token, err = readToken(options.Get("token-file"))
+	default:
 		c.Token = os.Getenv(TokenVariable)
 	}
-	return c, rpc, checkToken(c.Token)
+	if err == nil && (len(c.Token) > tokenBytes || strings.ContainsFunc(c.Token, func(r rune) bool { return r < ' ' || r > '~' })) {
+		err = errors.New("the token is too long or holds characters that cannot be sent")
+	}
+	return c, options.Get("rpc"), err
 }
 
-// known returns the name of an option that may be shown: what is none may be a part of a secret.
-func known(name string) string {
-	if slices.Contains([]string{"rpc", "token", "token-file", "compression", "data", "transactions", "votes"}, name) {
-		return name
+// optionNames are those that an error may name: what is none may be a part of a secret.
+var optionNames = []string{"rpc", "token", "token-file", "compression", "data", "transactions", "votes"}
+
+// choose takes the options that have a few values.
+func (c *Config) choose(options url.Values) error {
+	data, dataErr := choice(options, "data", "header", "full")
+	transactions, transactionsErr := choice(options, "transactions", "all", "none")
+	votes, votesErr := choice(options, "votes", "all", "skip")
+	compression, compressionErr := choice(options, "compression", "none", zstdName, "gzip")
+	c.WholeData, c.NoTransactions, c.SkipVotes = data == "full", transactions == "none", votes == "skip"
+	if compression != "none" {
+		c.Compression = compression
 	}
-	return "an option"
+	return cmp.Or(dataErr, transactionsErr, votesErr, compressionErr)
+}
+
+// choice returns the value of an option, which is one of values; the first where the option is not given.
+func choice(options url.Values, name string, values ...string) (string, error) {
+	if !options.Has(name) {
+		return values[0], nil
+	}
+	if !slices.Contains(values, options.Get(name)) {
+		return "", fmt.Errorf("%s is %s", name, strings.Join(values, " or "))
+	}
+	return options.Get(name), nil
 }
 
 // parseAddress reads http://HOST:PORT or https://HOST[:PORT].
@@ -93,56 +119,15 @@ func (c *Config) parseAddress(address string) error {
 	return nil
 }
 
-func (c *Config) option(name, value string) error {
-	switch name + "=" + value {
-	case "data=header", "transactions=all", "votes=all", "compression=none":
-		return nil
-	case "data=full":
-		c.WholeData = true
-		return nil
-	case "transactions=none":
-		c.NoTransactions = true
-		return nil
-	case "votes=skip":
-		c.SkipVotes = true
-		return nil
-	case "compression=zstd", "compression=gzip":
-		c.Compression = value
-		return nil
-	}
-	switch name {
-	case "token":
-		c.Token = value
-		return nil
-	case "token-file":
-		return c.readToken(value)
-	case "data":
-		return errors.New("data is header or full")
-	case "transactions":
-		return errors.New("transactions is all or none")
-	case "votes":
-		return errors.New("votes is all or skip")
-	case "compression":
-		return errors.New("compression is none, zstd or gzip")
-	}
-	return errors.New("the options are rpc, token, token-file, compression, data, transactions and votes")
-}
-
-func (c *Config) readToken(path string) error {
+// readToken reads a token from a file.
+func readToken(path string) (string, error) {
 	content, err := unpack.ReadSmall(path, tokenFileBytes)
 	if err != nil {
-		return fmt.Errorf("the file that token-file names cannot be read: %w", err)
+		return "", fmt.Errorf("the file that token-file names cannot be read: %w", err)
 	}
-	if c.Token = string(bytes.TrimSpace(content)); c.Token == "" {
-		return errors.New("the file that token-file names is empty")
+	token := string(bytes.TrimSpace(content))
+	if token == "" {
+		return "", errors.New("the file that token-file names is empty")
 	}
-	return nil
-}
-
-// checkToken refuses what cannot be sent.
-func checkToken(token string) error {
-	if len(token) > tokenBytes || strings.ContainsFunc(token, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return errors.New("the token is too long or holds characters that cannot be sent")
-	}
-	return nil
+	return token, nil
 }

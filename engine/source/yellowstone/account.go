@@ -1,7 +1,7 @@
 package yellowstone
 
 import (
-	"errors"
+	"fmt"
 
 	"ledgerd/engine/ledger"
 )
@@ -9,23 +9,23 @@ import (
 // decodeAccount reads SubscribeUpdateAccount: account 1, slot 2, is_startup 3, bank_id 4.
 func (u *Update) decodeAccount(message []byte, sliced bool) error {
 	var info []byte
-	err := eachField(message, func(f field) error {
-		switch f.number {
+	m := reader{rest: message}
+	for m.next() {
+		switch m.number {
 		case 1:
-			return f.part(&info)
+			info = m.part()
 		case 2:
-			return f.number64((*uint64)(&u.Slot))
+			number(&m, &u.Slot)
 		case 3:
-			return f.boolean(&u.Startup)
+			m.boolean(&u.Startup)
 		case 4:
-			return f.number64(&u.Bank)
+			number(&m, &u.Bank)
 		}
-		return nil
-	})
-	if err == nil {
-		err = u.decodeAccountInfo(info, sliced)
 	}
-	return explain("an account", err)
+	if m.err != nil {
+		return m.err
+	}
+	return u.decodeAccountInfo(info, sliced)
 }
 
 // decodeAccountInfo reads SubscribeUpdateAccountInfo: pubkey 1, lamports 2, owner 3,
@@ -33,35 +33,34 @@ func (u *Update) decodeAccount(message []byte, sliced bool) error {
 // but for the keys.
 func (u *Update) decodeAccountInfo(message []byte, sliced bool) error {
 	w := &u.Write
-	var data []byte
-	var hasKey, hasOwner bool
-	err := eachField(message, func(f field) error {
-		switch f.number {
+	var key, owner, data []byte
+	m := reader{rest: message}
+	for m.next() {
+		switch m.number {
 		case 1:
-			hasKey = true
-			return f.key(&w.Pubkey)
+			key = m.part()
 		case 2:
-			return f.number64((*uint64)(&w.Lamports))
+			number(&m, &w.Lamports)
 		case 3:
-			hasOwner = true
-			return f.key(&w.Owner)
+			owner = m.part()
 		case 4:
-			return f.boolean(&w.Executable)
+			m.boolean(&w.Executable)
 		case 5:
-			return f.number64(&w.RentEpoch)
+			number(&m, &w.RentEpoch)
 		case 6:
-			return f.part(&data)
+			data = m.part()
 		case 7:
-			return f.number64(&u.WriteVersion)
+			number(&m, &u.WriteVersion)
 		}
-		return nil
-	})
+	}
 	switch {
-	case err != nil:
-		return err
-	case !hasKey || !hasOwner:
-		return errors.New("it has no key or no owner")
-	case w.Lamports == 0:
+	case m.err != nil:
+		return m.err
+	case len(key) != len(w.Pubkey) || len(owner) != len(w.Owner):
+		return fmt.Errorf("its key has %d bytes, and its owner %d", len(key), len(owner))
+	}
+	w.Pubkey, w.Owner = ledger.Pubkey(key), ledger.Pubkey(owner)
+	if w.Lamports == 0 {
 		*w = ledger.AccountWrite{Pubkey: w.Pubkey} // closed, whatever else it shows
 		return nil
 	}

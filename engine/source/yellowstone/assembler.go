@@ -8,10 +8,9 @@ import (
 )
 
 const (
-	// maxBytes bounds what is held of blocks that are not whole. A main network's busiest
-	// block takes some 20 MiB.
+	// maxBytes bounds the memory of blocks that are not whole. A busy block of the main network takes some 20 MiB.
 	maxBytes = 1 << 30
-	// maxSlots bounds how many blocks are under way; a validator works on a handful.
+	// maxSlots bounds the number of blocks that are not whole; a validator works on a handful.
 	maxSlots = 1 << 16
 	// keptSlots is how far below the newest finalized slot a block may still become whole.
 	keptSlots = 512
@@ -24,83 +23,71 @@ var errTooMuch = errors.New("the stream holds more blocks that are not whole tha
 
 // Assembler makes blocks of updates. One goroutine uses it.
 type Assembler struct {
-	// Emit takes the events.
-	Emit ledger.Emit
-	// HasTransactions says that blocks have to wait for their transactions. It becomes true with
-	// the first one that comes, unless SomeTransactions is.
+	// HasTransactions: a block waits for its transactions. The first transaction that comes sets it, unless
+	// SomeTransactions is set.
 	HasTransactions bool
-	// SomeTransactions says that not all transactions are sent, so that none are waited for.
+	// SomeTransactions: the server sends a part of the transactions, so a block waits for none.
 	SomeTransactions bool
-	// Live says that the updates come over a connection, which begins somewhere and may lose
-	// something: see the package comment.
+	// Live: the updates come over a connection, which begins in the middle of some slots and may lose updates. See the
+	// package comment.
 	Live bool
 
-	// Counts of what came; whoever uses the assembler reads them.
+	// Counts are for the caller to read.
 	Counts Counts
 
+	emit    ledger.Emit
 	slots   map[ledger.Slot]*assembly
 	done    recent[ending]
-	stream  int              // how often it began again
-	taken   uint64           // how many updates came in all streams
-	bytes   int              // of all assemblies, about
+	stream  int              // the number of calls of Reconnected
+	taken   uint64           // the number of updates, over all streams
+	bytes   int              // the sum of those of slots
 	startup ledger.BaseState // not emitted yet
-
-	versioned [versionedBlocks]ledger.Slot // whose writes are kept
-	late      []lateWrite                  // for blocks to come, the oldest first
+	sealed  []*sealedBlock   // the newest, the oldest first
 
 	// Of a live stream.
-	frozen    recent[uint64]           // by slot: when this stream first told that nothing of it changes any more
-	short     map[ledger.Slot]struct{} // claimed blocks that miss transactions
-	asked     map[ledger.Slot]struct{} // slots that were asked for once more because of that
-	miscounts int                      // blocks on end of which the server counts more transactions than it has
+	frozen    recent[uint64] // value of taken at the first status by which a slot was processed, in this stream
+	asked     ledger.Slot    // the slot of the newest ShortError; 0: none
+	miscounts int            // blocks in a row that were sealed although transactions were missing
 }
 
-// Counts tells what an assembler saw.
+// Counts holds figures of an assembler.
 type Counts struct {
 	Sealed     uint64 // blocks emitted
 	Incomplete uint64 // of those: confirmed before all their transactions came
-	Duplicates uint64 // blocks, statuses and writes that had come before
-	Late       uint64 // account writes that came behind their block: see takeLate
+	Duplicates uint64 // heads, transactions, statuses and writes that had come before
+	Late       uint64 // account writes that came after their block: see takeLate
 	Startup    uint64 // accounts of a validator's start
-	Partial    uint64 // slots that the stream began in the middle of
-	Dead       uint64 // slots whose block is broken
-	Dropped    uint64 // slots of which finality was told, but never a whole block
+	Partial    uint64 // blocks that are not emitted because the stream began in the middle of them
+	Dropped    uint64 // slots far below the finalized one without a whole block
 }
 
 // ending is what became of a slot's block.
 type ending struct {
 	hash    ledger.Hash
-	parent  blockID // of a sealed block
 	bank    uint64
 	dead    bool
-	partial bool    // not sealed: its begin was before the stream
-	stream  int     // the stream that told it
-	wrote   written // by a block sealed lately
+	partial bool // it is not sealed, because the stream began in the middle of it
+	stream  int  // the number of the stream
 }
 
-// NewAssembler returns an assembler without any slot.
+// NewAssembler returns an assembler without any slot, which emits blocks, statuses and base states.
 func NewAssembler(emit ledger.Emit) *Assembler {
-	return &Assembler{
-		Emit: emit, slots: make(map[ledger.Slot]*assembly), done: newRecent[ending](), frozen: newRecent[uint64](),
-		short: make(map[ledger.Slot]struct{}), asked: make(map[ledger.Slot]struct{}),
-	}
+	return &Assembler{emit: emit, slots: make(map[ledger.Slot]*assembly)}
 }
 
-// Reconnected forgets what is not whole: the stream begins again somewhere. A block that comes
-// again whole is emitted again.
+// Reconnected begins another stream: blocks that are not whole are dropped, and a block that comes again is emitted again.
 func (a *Assembler) Reconnected() {
 	clear(a.slots)
 	a.frozen.clear()
-	clear(a.short)
 	a.stream++
 	a.bytes = 0
 	a.startup = ledger.BaseState{}
 }
 
-// Unfinished returns how many slots something came of, but no whole block.
+// Unfinished returns the number of slots with a block that is not whole.
 func (a *Assembler) Unfinished() int { return len(a.slots) }
 
-// Expects reports whether something came of a slot's block, which is not whole yet.
+// Expects reports whether a part of a slot's block came, but not the whole.
 func (a *Assembler) Expects(slot ledger.Slot) bool { return a.slots[slot] != nil }
 
 // ShowsElsewhere reports whether this stream showed a block of a hash, or its head alone, at another slot.
@@ -110,16 +97,13 @@ func (a *Assembler) ShowsElsewhere(hash ledger.Hash, than ledger.Slot) bool {
 			return true
 		}
 	}
-	for slot, t := range a.done.of {
-		if e := t.value; slot != than && e.stream == a.stream && !e.dead && e.hash == hash {
-			return true
-		}
-	}
-	return false
+	return a.done.contains(func(slot ledger.Slot, e ending) bool {
+		return slot != than && e.stream == a.stream && !e.dead && e.hash == hash
+	})
 }
 
-// Take adds an update and emits what is whole now. It returns the error of Emit, or says how the
-// stream contradicts itself; then nothing more may be taken from this stream.
+// Take adds an update and emits the blocks that are whole now. It returns the error of emit, or why the stream is no
+// good: then the caller calls Reconnected, or Take no more.
 func (a *Assembler) Take(ctx context.Context, u *Update) error {
 	if u.Kind == Account && u.Startup {
 		return a.takeStartup(ctx, u)
@@ -145,14 +129,14 @@ func (a *Assembler) Take(ctx context.Context, u *Update) error {
 	return nil
 }
 
-// Flush emits the accounts of a validator's start that wait for more of them.
+// Flush emits the accounts of a validator's start that were collected.
 func (a *Assembler) Flush(ctx context.Context) error {
 	if len(a.startup.Accounts) == 0 {
 		return nil
 	}
 	state := a.startup
 	a.startup = ledger.BaseState{}
-	return a.Emit(ctx, &state)
+	return a.emit(ctx, &state)
 }
 
 func (a *Assembler) takeStartup(ctx context.Context, u *Update) error {
@@ -167,28 +151,29 @@ func (a *Assembler) takeStartup(ctx context.Context, u *Update) error {
 	return nil
 }
 
-// over returns what became of a slot's block, if this stream told it already.
+// over returns what became of a slot's block, if that is known from this stream.
 func (a *Assembler) over(slot ledger.Slot) (ending, bool) {
 	e, ok := a.done.get(slot)
 	return e, ok && e.stream == a.stream
 }
 
-// at returns the assembly of a slot, which must not be over.
-func (a *Assembler) at(slot ledger.Slot) (*assembly, error) {
+// at returns the assembly of a slot, which must not be over, and adds bytes to its size.
+func (a *Assembler) at(slot ledger.Slot, bytes int) (*assembly, error) {
 	s := a.slots[slot]
 	if s == nil {
-		if a.bytes > maxBytes || len(a.slots) >= maxSlots {
-			return nil, errTooMuch
-		}
 		s = newAssembly(a.taken)
 		a.slots[slot] = s
-		a.bytes += s.bytes
+		bytes += assemblyBytes
+	}
+	s.bytes += bytes
+	if a.bytes += bytes; a.bytes > maxBytes || len(a.slots) > maxSlots {
+		return nil, errTooMuch
 	}
 	return s, nil
 }
 
-// ofEarlierTry reports whether an update is about a try of its slot that another one followed. The
-// first update of a later try drops what came of the one before.
+// ofEarlierTry reports whether an update belongs to an earlier try of its slot. The first update of a later try drops
+// the assembly of the earlier one.
 func (a *Assembler) ofEarlierTry(u *Update) bool {
 	if s := a.slots[u.Slot]; s != nil {
 		switch {
@@ -211,11 +196,10 @@ func (a *Assembler) ofEarlierTry(u *Update) bool {
 	return u.Bank < end.bank
 }
 
-// drop forgets what came of a slot.
+// drop removes the assembly of a slot.
 func (a *Assembler) drop(slot ledger.Slot, s *assembly) {
 	a.bytes -= s.bytes
 	delete(a.slots, slot)
-	delete(a.short, slot)
 }
 
 func (a *Assembler) takeAccount(u *Update) error {
@@ -223,7 +207,10 @@ func (a *Assembler) takeAccount(u *Update) error {
 		a.takeLate(u, end)
 		return nil
 	}
-	_, err := a.add(u.Slot, func(s *assembly) bool { return s.write(u) })
+	s, err := a.at(u.Slot, accountBytes)
+	if err == nil && !s.write(u.Write, u.WriteVersion) {
+		a.Counts.Duplicates++
+	}
 	return err
 }
 
@@ -233,27 +220,14 @@ func (a *Assembler) takeTransaction(ctx context.Context, u *Update) error {
 		a.Counts.Duplicates++
 		return nil
 	}
-	s, err := a.add(u.Slot, func(s *assembly) bool { return s.transact(u) })
+	s, err := a.at(u.Slot, transactionBytes+len(u.Transaction.Accounts)*len(ledger.Pubkey{}))
 	if err != nil {
 		return err
 	}
-	return a.sealIfWhole(ctx, u.Slot, s)
-}
-
-// add has the assembly of a slot take something, which says whether that was new.
-func (a *Assembler) add(slot ledger.Slot, take func(s *assembly) bool) (*assembly, error) {
-	s, err := a.at(slot)
-	if err != nil {
-		return nil, err
-	}
-	before := s.bytes
-	if !take(s) {
+	if !s.transact(u.Transaction) {
 		a.Counts.Duplicates++
 	}
-	if a.bytes += s.bytes - before; a.bytes > maxBytes {
-		return nil, errTooMuch
-	}
-	return s, nil
+	return a.sealIfWhole(ctx, u.Slot, s)
 }
 
 func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
@@ -264,7 +238,7 @@ func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 		a.Counts.Duplicates++
 		return nil
 	}
-	s, err := a.at(u.Slot)
+	s, err := a.at(u.Slot, 0)
 	if err != nil {
 		return err
 	}

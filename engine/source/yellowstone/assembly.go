@@ -7,72 +7,66 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// What the parts of an assembly take in memory, about.
+// Estimates of what the parts of an assembly take in memory.
 const assemblyBytes, accountBytes, transactionBytes = 512, 320, 256
 
-// assembly is what came of one slot's block so far.
+// assembly is the part of a slot's block that came so far.
 type assembly struct {
 	head      *Head
-	bank      uint64        // 0 if it was not told
-	since     uint64        // the number of the first update of it
-	begun     bool          // the stream told of it before it began
-	processed bool          // no transaction of it writes any more
-	claimed   ledger.Status // what it came to, 0 if that was not told
+	bank      uint64        // of the updates; 0 if the server does not number tries
+	since     uint64        // the number of the first update
+	begun     bool          // a status said that the slot began
+	processed bool          // a status said so
+	claimed   ledger.Status // confirmed or finalized; 0 if no status said so
+	short     bool          // it is claimed and misses transactions, which may still come
 
-	accounts []ledger.AccountWrite // the newest write of each
-	written
-
+	writes
 	transactions []ledger.Transaction // as they came
 	indexes      map[uint32]struct{}  // of those
 
-	bytes int
+	bytes int // an estimate
 }
 
-// written tells the newest write of each account.
-type written struct {
-	place    map[ledger.Pubkey]int // among the writes
-	versions []uint64              // of the writes
-}
-
-// covers reports whether an update is no newer than what was written.
-func (w *written) covers(u *Update) bool {
-	i, ok := w.place[u.Write.Pubkey]
-	return ok && u.WriteVersion <= w.versions[i]
+// writes holds the newest write of each account.
+type writes struct {
+	accounts []ledger.AccountWrite
+	versions []uint64              // of accounts
+	place    map[ledger.Pubkey]int // in accounts
 }
 
 func newAssembly(since uint64) *assembly {
-	return &assembly{since: since, written: written{place: make(map[ledger.Pubkey]int)}, indexes: make(map[uint32]struct{}), bytes: assemblyBytes}
+	return &assembly{since: since, writes: newWrites(), indexes: make(map[uint32]struct{})}
 }
 
-// write takes a write of an account, false if it knew a newer one. Of writes with the same version,
+func newWrites() writes { return writes{place: make(map[ledger.Pubkey]int)} }
+
+// write adds a write of an account, false if there is a newer one. Of writes with the same version,
 // or without any, the later one counts.
-func (s *assembly) write(u *Update) bool {
-	i, ok := s.place[u.Write.Pubkey]
+func (w *writes) write(account ledger.AccountWrite, version uint64) bool {
+	i, ok := w.place[account.Pubkey]
 	switch {
 	case !ok:
-		s.place[u.Write.Pubkey] = len(s.accounts)
-		s.accounts, s.versions = append(s.accounts, u.Write), append(s.versions, u.WriteVersion)
-		s.bytes += accountBytes
-	case u.WriteVersion < s.versions[i]:
+		w.place[account.Pubkey] = len(w.accounts)
+		w.accounts, w.versions = append(w.accounts, account), append(w.versions, version)
+	case version < w.versions[i]:
 		return false
 	default:
-		s.accounts[i], s.versions[i] = u.Write, u.WriteVersion
+		w.accounts[i], w.versions[i] = account, version
 	}
 	return true
 }
 
-// transact takes a transaction, false if it is there.
-func (s *assembly) transact(u *Update) bool {
-	if _, ok := s.indexes[u.Transaction.Index]; ok {
+// transact adds a transaction, false if it is there.
+func (s *assembly) transact(t ledger.Transaction) bool {
+	if _, ok := s.indexes[t.Index]; ok {
 		return false
 	}
-	s.indexes[u.Transaction.Index] = struct{}{}
-	s.transactions = append(s.transactions, u.Transaction)
-	s.bytes += transactionBytes + len(u.Transaction.Accounts)*len(ledger.Pubkey{})
+	s.indexes[t.Index] = struct{}{}
+	s.transactions = append(s.transactions, t)
 	return true
 }
 
-// seal returns the block, which must have its head.
+// seal returns the block. The head must have come.
 func (s *assembly) seal(slot ledger.Slot) *ledger.Block {
 	b := &ledger.Block{
 		Slot: slot, ParentSlot: s.head.ParentSlot,

@@ -25,8 +25,8 @@ func TestStatusesOfUnknownSlotsAreBounded(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if a.done.len() > keptEndings || a.frozen.len() > keptEndings || len(a.slots) > 0 {
-					t.Errorf("%s, status %d: %d endings, %d frozen, %d slots", name, status, a.done.len(), a.frozen.len(), len(a.slots))
+				if held(&a.done) > 2*keptEndings || held(&a.frozen) > 2*keptEndings || len(a.slots) > 0 {
+					t.Errorf("%s, status %d: %d endings, %d frozen, %d slots", name, status, held(&a.done), held(&a.frozen), len(a.slots))
 				}
 				if _, ok := a.over(slot(many - 1)); ok != (status == Dead) {
 					t.Errorf("%s, status %d: the newest is remembered: %v", name, status, ok)
@@ -36,27 +36,31 @@ func TestStatusesOfUnknownSlotsAreBounded(t *testing.T) {
 	}
 }
 
-// The oldest of what was told is forgotten, and what was told again of another stream is new.
+func held[V any](r *recent[V]) int { return len(r.newer) + len(r.older) }
+
+// The oldest of what was told is forgotten, and what is told again is new.
 func TestRecentForgetsTheOldest(t *testing.T) {
-	r := newRecent[int]()
-	for n := range keptEndings {
+	var r recent[int]
+	for n := range 4 * keptEndings {
 		r.put(ledger.Slot(n), n)
+		r.put(0, n)
+		if all := held(&r); all < min(n, keptEndings) || all > 2*keptEndings {
+			t.Fatalf("%d are held of %d", all, n)
+		}
 	}
-	r.put(0, -1) // it is as old as before
-	r.delete(1)  // and told again it is new
-	r.put(1, -1)
-	r.put(999_997, 7) // in the place that 1 left
-	r.put(999_998, 7)
-	for slot, want := range map[ledger.Slot]bool{0: false, 1: true, 2: false, 3: true, keptEndings - 1: true, 999_997: true, 999_998: true} {
+	for slot, want := range map[ledger.Slot]bool{0: true, 1: false, 3 * keptEndings: true, 4*keptEndings - 1: true} {
 		if _, ok := r.get(slot); ok != want {
 			t.Errorf("slot %d is remembered: %v", slot, ok)
 		}
 	}
-	if v, _ := r.get(1); v != -1 || r.len() > keptEndings {
-		t.Errorf("slot 1 is %d, %d are held", v, r.len())
+	if v, _ := r.get(0); v != 4*keptEndings-1 || r.contains(func(slot ledger.Slot, other int) bool { return slot == 0 && other != v }) {
+		t.Errorf("slot 0 is %d, or an older value is there too", v)
 	}
-	r.clear()
-	if r.len() != 0 {
+	r.delete(0)
+	if _, ok := r.get(0); ok {
+		t.Error("what is deleted is remembered")
+	}
+	if r.clear(); held(&r) != 0 {
 		t.Error("it is not empty")
 	}
 }

@@ -1,39 +1,40 @@
 // Package yellowstone reads what a validator streams through Yellowstone gRPC, the messages
-// geyser.SubscribeUpdate of service geyser.Geyser, and assembles blocks of them. Where the messages
-// come from, a socket or a recording, is not its business.
+// geyser.SubscribeUpdate of service geyser.Geyser, and assembles blocks of them. The messages may come from a socket or
+// from a recording.
 //
 // # Nouns
 //
 // An [Update] is one message: an account as a transaction left it, a transaction, the head of a
-// block (its block meta), or a status of a slot. Entries, pings and whole blocks say nothing that
-// we need. An [Assembler] gathers the updates of each slot until the block is whole, and seals it
-// then: it becomes a ledger.Block.
+// block (its block meta), or a status of a slot. Entries, pings and whole blocks are not needed.
+// An [Assembler] gathers the updates of each slot until the block is whole, and then seals it:
+// it becomes a ledger.Block.
 //
 // # Order
 //
-// A validator works on several slots at once, and its updates of one slot come in no
-// fixed order: transactions after the block's head or before it, account writes even after the head.
+// A validator works on several slots at once, and the updates of one slot come in no
+// fixed order: transactions before or after the block's head, account writes even after the head.
 // So a block is sealed when its head, as many transactions as the head counts, and the
-// status "processed" are there; a slot that is called confirmed or finalized is sealed
+// status "processed" have come; a slot that is confirmed or finalized is sealed
 // with what came, unless the stream is live. Of several writes of an account in a slot the one with the
-// highest write version counts. Blocks are emitted as they are sealed; what a fork means is decided by
-// who takes them. A status is emitted after the block it is about.
+// highest write version counts. Blocks are emitted as they are sealed, those of all forks. A status is emitted
+// after the block it is about.
 //
-// All writes of a slot come before it is processed. Should one come behind its block all the same, it is counted, and
-// becomes one of each block that builds on that, unless that writes the account itself: so it comes and goes with its
-// branch. Where the next block comes from elsewhere, or never, it is lost.
+// All writes of a slot come before it is processed. A write that comes after its block all the same is counted, and
+// becomes one of each block that builds on that, unless the block writes the account itself: so it comes and goes with its
+// branch. If no such block comes, the write is lost.
 //
 // # Live streams
 //
-// A connection begins somewhere and may lose something. So with [Assembler].Live a block is sealed only
-// if the stream showed its slot from the begin: it told of the slot's first shred or bank before
-// anything else of it, or that its parent was over. And a block that is called confirmed before
-// all of its transactions came is no block yet: [ShortError] asks to begin again before it.
-// What was said of a block is said of those it builds on, so no status is needed that was lost. A later
-// try of a slot, where the server numbers them, drops what came of the earlier one.
+// A connection begins in the middle of some slots and may lose updates. So with [Assembler].Live a block is sealed only
+// if the stream showed its slot from the begin: a status for the slot's first shred or bank came first,
+// or its parent was processed before. And a block that is confirmed before
+// all of its transactions came is not sealed: [ShortError] asks for another stream that begins before it.
+// A confirmed block has its parents confirmed, so a lost status does no harm. A later
+// try of a slot, where the server numbers tries, drops the updates of the earlier one.
 //
 // # Source of the format
 //
 // The field numbers are those of Yellowstone's public geyser.proto and of Agave's storage protos
-// confirmed_block.proto; they stand beside the fields in message.go and transaction.go.
+// confirmed_block.proto; they stand beside the fields in message.go, account.go and transaction.go. The tests compare them
+// with package geyser's geyser.proto.
 package yellowstone

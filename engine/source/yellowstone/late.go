@@ -6,99 +6,87 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// keptLate bounds the writes that came late and are kept for the blocks after; the oldest is dropped.
-const keptLate = 1024
+const (
+	// keptBlocks is the number of sealed blocks that are kept with their write versions, which tell a
+	// write that comes late from one that comes again.
+	keptBlocks = 32
+	// keptLate bounds the late writes that are kept of one block.
+	keptLate = 1024
+)
 
-// lateWrite is a write of an account that came when its block was sealed, or one that such a write of an earlier
-// block left there.
-type lateWrite struct {
-	block   blockID
-	write   ledger.AccountWrite
-	version uint64
+// sealedBlock is what is kept of a block that was sealed.
+type sealedBlock struct {
+	slot  ledger.Slot
+	head  *Head
+	wrote writes // without the accounts
+	late  writes // that came after the block
 }
 
-// blockID names a block.
-type blockID struct {
-	slot ledger.Slot
-	hash ledger.Hash
-}
-
-// takeLate takes a write of a block that is over. A correct validator sends none: all that a block wrote
-// comes before the slot is processed. The block cannot be changed any more. So that the write
-// is neither lost nor outlives a fork, it counts as one of every block that builds on its own, unless that writes the
-// account itself. Where nobody can tell any more whether it came before, it is taken for a duplicate.
+// takeLate takes a write of a block that is over. A correct validator sends none: all writes of a block come before the
+// slot is processed. The emitted block cannot be changed. So the write becomes one of every block sealed from then on that
+// builds on this one, unless that block or one between writes the account: it is neither lost nor outlives a fork. A write of a
+// block that is not kept any more counts as a duplicate.
 func (a *Assembler) takeLate(u *Update, end ending) {
-	if end.dead || end.partial || end.wrote.place == nil || end.wrote.covers(u) {
+	b := a.sealedBlock(u.Slot, ledger.Some(end.hash))
+	if end.partial || b == nil || b.wrote.covers(u.Write.Pubkey, u.WriteVersion) {
 		a.Counts.Duplicates++
 		return
 	}
 	a.Counts.Late++
-	id := blockID{u.Slot, end.hash}
-	a.leave(lateWrite{id, u.Write, u.WriteVersion})
-	for _, child := range a.sealedOn(id, u.Write.Pubkey) {
-		a.leave(lateWrite{child, u.Write, u.WriteVersion})
+	if len(b.late.accounts) < keptLate {
+		b.late.write(u.Write, u.WriteVersion)
 	}
 }
 
-// leave keeps a write for the blocks that build on one. Of several of an account the newest counts.
-func (a *Assembler) leave(l lateWrite) {
-	for i := range a.late {
-		if o := &a.late[i]; o.block == l.block && o.write.Pubkey == l.write.Pubkey {
-			if l.version >= o.version {
-				*o = l
+// covers reports whether a write of an account has a version or a newer one.
+func (w *writes) covers(key ledger.Pubkey, version uint64) bool {
+	i, ok := w.place[key]
+	return ok && version <= w.versions[i]
+}
+
+// sealedBlock returns the newest block kept of a slot, with the hash if that is known; nil if there is none.
+func (a *Assembler) sealedBlock(slot ledger.Slot, hash ledger.Opt[ledger.Hash]) *sealedBlock {
+	for _, b := range slices.Backward(a.sealed) {
+		if b.slot == slot && (!hash.Known || b.head.Hash == hash.Value) {
+			return b
+		}
+	}
+	return nil
+}
+
+// parentOf returns the block kept that one builds on. It is nil for a genesis block, which names itself.
+func (a *Assembler) parentOf(slot ledger.Slot, head *Head) *sealedBlock {
+	if head.ParentSlot >= slot {
+		return nil
+	}
+	return a.sealedBlock(head.ParentSlot, head.ParentHash)
+}
+
+// inherit adds the late writes of the blocks that an assembly builds on, before it is sealed.
+func (a *Assembler) inherit(slot ledger.Slot, s *assembly) {
+	newer := []*writes{&s.writes}
+	for b := a.parentOf(slot, s.head); b != nil; b = a.parentOf(b.slot, b.head) {
+		for i, w := range b.late.accounts {
+			if !slices.ContainsFunc(newer, func(n *writes) bool { return n.covers(w.Pubkey, 0) }) {
+				s.write(w, b.late.versions[i])
 			}
-			return
+		}
+		newer = append(newer, &b.wrote)
+	}
+}
+
+// remember keeps a block that is sealed. If another stream shows it again, it keeps its late writes, with the newer values
+// of those that come in time now.
+func (a *Assembler) remember(slot ledger.Slot, s *assembly) {
+	b := a.sealedBlock(slot, ledger.Some(s.head.Hash))
+	if b == nil {
+		b = &sealedBlock{slot: slot, head: s.head, late: newWrites()}
+		a.sealed = append(a.sealed[max(0, len(a.sealed)+1-keptBlocks):], b)
+	}
+	b.wrote = writes{place: s.place, versions: s.versions}
+	for i, w := range b.late.accounts {
+		if at, ok := s.place[w.Pubkey]; ok {
+			b.late.accounts[i] = s.accounts[at]
 		}
 	}
-	if len(a.late) >= keptLate {
-		a.late = slices.Delete(a.late, 0, 1)
-	}
-	a.late = append(a.late, l)
-}
-
-// sealedOn returns the blocks sealed lately that build on one, directly or on each other, up to those that wrote an
-// account.
-func (a *Assembler) sealedOn(id blockID, key ledger.Pubkey) (on []blockID) {
-	slots := slices.Clone(a.versioned[:])
-	slices.Sort(slots) // a parent before its children
-	at := map[blockID]bool{id: true}
-	for _, slot := range slices.Compact(slots) {
-		end, ok := a.over(slot)
-		if _, wrote := end.wrote.place[key]; !ok || !at[end.parent] || wrote {
-			continue
-		}
-		child := blockID{slot, end.hash}
-		at[child], on = true, append(on, child)
-	}
-	return on
-}
-
-// parentOf names the block that an assembly with its head builds on. Where the hash is not told, the one that this
-// stream sealed at that slot is meant.
-func (a *Assembler) parentOf(s *assembly) blockID {
-	id := blockID{s.head.ParentSlot, s.head.ParentHash.Value}
-	if end, ok := a.over(id.slot); ok && !s.head.ParentHash.Known {
-		id.hash = end.hash
-	}
-	return id
-}
-
-// catchUp has an assembly about to be sealed write what came late of the block that it builds on.
-func (a *Assembler) catchUp(slot ledger.Slot, s *assembly) {
-	own, parent := blockID{slot, s.head.Hash}, a.parentOf(s)
-	for i := range a.late {
-		l := &a.late[i]
-		at, wrote := s.place[l.write.Pubkey]
-		switch {
-		case l.block == own && wrote: // it came again, and now in time
-			l.write, l.version = s.accounts[at], s.versions[at]
-		case l.block == parent && !wrote:
-			s.write(&Update{Write: l.write, WriteVersion: l.version})
-		}
-	}
-}
-
-// forgetLate drops what was kept for blocks on those below a slot.
-func (a *Assembler) forgetLate(below ledger.Slot) {
-	a.late = slices.DeleteFunc(a.late, func(l lateWrite) bool { return l.block.slot+keptSlots < below })
 }

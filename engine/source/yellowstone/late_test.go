@@ -9,51 +9,45 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// lateStream tells blocks of one write each, and writes behind them.
-type lateStream struct {
-	t       *testing.T
-	a       *Assembler
-	c       collector
-	version uint64
-}
-
-func newLateStream(t *testing.T, live bool) *lateStream {
-	s := &lateStream{t: t}
-	s.a = NewAssembler(s.c.emit)
-	s.a.Live = live
-	return s
-}
+// A step is a part of a stream, at most of the block at a slot.
+type step func(n int) []Update
 
 func hashAt(slot ledger.Slot, fork byte) ledger.Hash { return ledger.Hash{byte(slot), fork} }
 
-// account tells a write of a slot that leaves an account with so many lamports.
-func (s *lateStream) account(slot ledger.Slot, k byte, lamports int, version uint64) {
-	s.t.Helper()
-	w := ledger.AccountWrite{Pubkey: key(k), Lamports: ledger.Lamports(lamports)}
-	if err := feed(s.t, s.a, accountMessage(slot, w, version, nil, false)); err != nil {
-		s.t.Fatal(err)
+// forked tells a block that writes an account, up to its being processed. It is the n-th step.
+func forked(slot, parent ledger.Slot, fork, k byte) step {
+	return func(n int) []Update {
+		head := Head{Hash: hashAt(slot, fork), ParentSlot: parent, ParentHash: ledger.Some(hashAt(parent, 0))}
+		return []Update{statusOf(slot, CreatedBank), late(slot, k, int(slot), uint64(10*n))(n)[0], headOf(slot, head), statusOf(slot, Processed)}
 	}
 }
 
-// block tells a block that writes an account, up to its being processed.
-func (s *lateStream) block(slot, parent ledger.Slot, fork byte, k byte) {
-	s.t.Helper()
-	s.version += 10
-	if err := feed(s.t, s.a, slotMessage(slot, CreatedBank)); err != nil {
-		s.t.Fatal(err)
-	}
-	s.account(slot, k, int(slot), s.version)
-	head := Head{Hash: hashAt(slot, 0), ParentSlot: parent, ParentHash: ledger.Some(hashAt(parent, 0))}
-	head.Hash[1] = fork
-	if err := feed(s.t, s.a, headMessage(slot, head), slotMessage(slot, Processed)); err != nil {
-		s.t.Fatal(err)
+func block(slot, parent ledger.Slot, k byte) step { return forked(slot, parent, 0, k) }
+
+// late tells a write of a slot that leaves an account with so many lamports.
+func late(slot ledger.Slot, k byte, lamports int, version uint64) step {
+	return func(int) []Update {
+		return []Update{accountOf(slot, ledger.AccountWrite{Pubkey: key(k), Lamports: ledger.Lamports(lamports)}, version)}
 	}
 }
 
-// told returns the events: of blocks the accounts that they write, by key, with their lamports.
-func (s *lateStream) told() string {
+func dead(slot ledger.Slot) step { return func(int) []Update { return []Update{statusOf(slot, Dead)} } }
+
+// again is the begin of another stream.
+func again(int) []Update { return nil }
+
+// straight tells blocks in a row.
+func straight(from, to ledger.Slot) (steps []step) {
+	for slot := from; slot <= to; slot++ {
+		steps = append(steps, block(slot, slot-1, 1))
+	}
+	return steps
+}
+
+// written returns the events: of blocks the accounts that they write, by key, with their lamports.
+func (c *collector) written() string {
 	var lines []string
-	for _, e := range s.c.events {
+	for _, e := range c.events {
 		b, ok := e.(*ledger.Block)
 		if !ok {
 			lines = append(lines, fmt.Sprintf("%T", e))
@@ -69,114 +63,104 @@ func (s *lateStream) told() string {
 	return strings.Join(lines, ", ")
 }
 
-// A write that comes behind its block counts with those that build on it, and with no other.
+// play tells steps.
+func play(t *testing.T, live bool, steps ...step) (*Assembler, *collector) {
+	a, c := newCollected(live)
+	a.HasTransactions = false
+	for n, s := range steps {
+		updates := s(n + 1)
+		if updates == nil {
+			a.Reconnected()
+		}
+		mustFeed(t, a, updates...)
+	}
+	return a, c
+}
+
+// A write that comes after its block counts with those that build on it, and with no other.
 func TestALateWriteStaysOnItsBranch(t *testing.T) {
 	tests := map[string]struct {
-		tell func(s *lateStream)
-		want string
-		late uint64
+		steps []step
+		want  string
+		late  uint64
 	}{
-		"with the next block": {func(s *lateStream) {
-			s.block(100, 99, 0, 1)
-			s.account(100, 77, 5, 11)
-			s.block(101, 100, 0, 1)
-			s.block(102, 101, 0, 1)
-		}, "100: 1=100, 101: 1=101 77=5, 102: 1=102", 1},
-		"with each that builds on it": {func(s *lateStream) {
-			s.block(100, 99, 0, 1)
-			s.account(100, 77, 5, 11)
-			s.block(101, 100, 0, 1)
-			s.block(102, 100, 0, 1)
-			s.block(103, 99, 0, 1)
-		}, "100: 1=100, 101: 1=101 77=5, 102: 1=102 77=5, 103: 1=103", 1},
-		"not where it is written anew": {func(s *lateStream) {
-			s.block(100, 99, 0, 1)
-			s.account(100, 77, 5, 11)
-			s.block(101, 100, 0, 77)
-			s.block(102, 101, 0, 1)
-		}, "100: 1=100, 101: 77=101, 102: 1=102", 1},
-		"the newest of several": {func(s *lateStream) {
-			s.block(100, 99, 0, 1)
-			s.account(100, 77, 5, 11)
-			s.account(100, 77, 7, 13)
-			s.account(100, 77, 6, 12)
-			s.account(100, 1, 4, 9) // older than what the block has
-			s.block(101, 100, 0, 2)
-		}, "100: 1=100, 101: 2=101 77=7", 3},
-		"when the next is sealed too": {func(s *lateStream) {
-			s.block(100, 99, 0, 1)
-			s.block(101, 100, 0, 1)
-			s.block(102, 100, 0, 77)
-			s.account(100, 77, 5, 11)
-			s.block(103, 101, 0, 1)
-			s.block(104, 102, 0, 1)
-		}, "100: 1=100, 101: 1=101, 102: 77=102, 103: 1=103 77=5, 104: 1=104", 1},
-		"of a dead block": {func(s *lateStream) {
-			s.block(100, 99, 0, 1)
-			if err := feed(t, s.a, slotMessage(100, Dead)); err != nil {
-				t.Fatal(err)
-			}
-			s.account(100, 77, 5, 11)
-			s.block(101, 99, 0, 1)
-		}, "100: 1=100, *ledger.SlotStatus, 101: 1=101", 0},
-		"of another block at its slot": {func(s *lateStream) {
-			s.block(100, 99, 3, 1)
-			s.account(100, 77, 5, 11)
-			s.a.Reconnected()
-			s.block(100, 99, 0, 1)
-			s.block(101, 100, 0, 1)
-		}, "100: 1=100, 100: 1=100, 101: 1=101", 1},
-		"over streams": {func(s *lateStream) {
-			s.block(100, 99, 0, 1)
-			s.account(100, 77, 5, 11)
-			s.a.Reconnected()
-			s.block(101, 100, 0, 1)
-		}, "100: 1=100, 101: 1=101 77=5", 1},
-		"over streams, and then it is in time": {func(s *lateStream) {
-			s.block(100, 99, 0, 1)
-			s.account(100, 77, 5, 11)
-			s.a.Reconnected()
-			s.block(100, 99, 0, 77)
-			s.block(101, 100, 0, 1)
-		}, "100: 1=100, 100: 77=100, 101: 1=101 77=100", 1},
-		"too late to tell": {func(s *lateStream) {
-			s.block(100, 99, 0, 1)
-			for slot := ledger.Slot(101); slot <= 100+versionedBlocks; slot++ {
-				s.block(slot, slot-1, 0, 1)
-			}
-			s.account(100, 1, 100, 10)
-			s.block(101+versionedBlocks, 100+versionedBlocks, 0, 2)
-			s.c.events = s.c.events[len(s.c.events)-1:]
-		}, fmt.Sprintf("%d: 2=%d", 101+versionedBlocks, 101+versionedBlocks), 0},
+		"with the next block": {
+			[]step{block(100, 99, 1), late(100, 77, 5, 11), block(101, 100, 1), block(102, 101, 1)},
+			"100: 1=100, 101: 1=101 77=5, 102: 1=102", 1,
+		},
+		"with each that builds on it": {
+			[]step{block(100, 99, 1), late(100, 77, 5, 11), block(101, 100, 1), block(102, 100, 1), block(103, 99, 1)},
+			"100: 1=100, 101: 1=101 77=5, 102: 1=102 77=5, 103: 1=103", 1,
+		},
+		"not where it is written anew": {
+			[]step{block(100, 99, 1), late(100, 77, 5, 11), block(101, 100, 77), block(102, 101, 1)},
+			"100: 1=100, 101: 77=101, 102: 1=102", 1,
+		},
+		"the newest of several": {
+			[]step{block(100, 99, 1), late(100, 77, 5, 11), late(100, 77, 7, 13), late(100, 77, 6, 12), late(100, 1, 4, 9), block(101, 100, 2)},
+			"100: 1=100, 101: 2=101 77=7", 3,
+		},
+		"when the next is sealed too": {
+			[]step{block(100, 99, 1), block(101, 100, 1), block(102, 100, 77), late(100, 77, 5, 11), block(103, 101, 1), block(104, 102, 1)},
+			"100: 1=100, 101: 1=101, 102: 77=102, 103: 1=103 77=5, 104: 1=104", 1,
+		},
+		"of a dead block": {
+			[]step{block(100, 99, 1), dead(100), late(100, 77, 5, 11), block(101, 99, 1)},
+			"100: 1=100, *ledger.SlotStatus, 101: 1=101", 0,
+		},
+		"of another block at its slot": {
+			[]step{forked(100, 99, 3, 1), late(100, 77, 5, 11), again, block(100, 99, 1), block(101, 100, 1)},
+			"100: 1=100, 100: 1=100, 101: 1=101", 1,
+		},
+		"over streams": {
+			[]step{block(100, 99, 1), late(100, 77, 5, 11), again, block(101, 100, 1)},
+			"100: 1=100, 101: 1=101 77=5", 1,
+		},
+		"over streams, and then it is in time": {
+			[]step{block(100, 99, 1), late(100, 77, 5, 11), again, block(100, 99, 77), block(101, 100, 1)},
+			"100: 1=100, 100: 77=100, 101: 1=101 77=100", 1,
+		},
+		"that comes again": {
+			[]step{block(100, 99, 1), late(100, 1, 100, 10), block(101, 100, 2)},
+			"100: 1=100, 101: 2=101", 0,
+		},
+		"of a block that is shown again": {
+			[]step{block(100, 99, 1), late(100, 77, 5, 11), again, block(100, 99, 1), block(101, 100, 1)},
+			"100: 1=100, 100: 1=100, 101: 1=101 77=5", 1,
+		},
 	}
 	for name, tt := range tests {
 		for _, live := range []bool{false, true} {
-			s := newLateStream(t, live)
-			tt.tell(s)
-			if got := s.told(); got != tt.want || s.a.Counts.Late != tt.late {
-				t.Errorf("%s, live %v: %s with %d late, want %s with %d", name, live, got, s.a.Counts.Late, tt.want, tt.late)
+			if a, c := play(t, live, tt.steps...); c.written() != tt.want || a.Counts.Late != tt.late {
+				t.Errorf("%s, live %v: %s with %d late, want %s with %d", name, live, c.written(), a.Counts.Late, tt.want, tt.late)
 			}
 		}
 	}
 }
 
-// What is kept of late writes is bounded, and ends with finality.
+// A stream that begins in the middle of a block shows writes again that an earlier stream showed in time.
+func TestWritesOfABlockShownInPartAreNotLate(t *testing.T) {
+	part := func(int) []Update {
+		return []Update{headOf(100, Head{Hash: hashAt(100, 0), ParentSlot: 99}), statusOf(100, Processed)}
+	}
+	a, c := play(t, true, block(100, 99, 1), again, part, late(100, 77, 5, 11), block(101, 100, 1))
+	if got := c.written(); got != "100: 1=100, 101: 1=101" || a.Counts.Late != 0 || a.Counts.Partial != 1 {
+		t.Errorf("%s, %+v", got, a.Counts)
+	}
+}
+
+// What is kept of late writes is bounded: the accounts of a block, and the blocks.
 func TestLateWritesAreBounded(t *testing.T) {
-	s := newLateStream(t, true)
-	s.block(100, 99, 0, 1)
+	a, _ := play(t, true, block(100, 99, 1))
 	for n := range 2 * keptLate {
-		w := ledger.AccountWrite{Pubkey: ledger.Pubkey{77, byte(n), byte(n >> 8)}, Lamports: 1}
-		if err := feed(t, s.a, accountMessage(100, w, 11, nil, false)); err != nil {
-			t.Fatal(err)
-		}
+		mustFeed(t, a, accountOf(100, ledger.AccountWrite{Pubkey: ledger.Pubkey{77, byte(n), byte(n >> 8)}, Lamports: 1}, 11))
 	}
-	if len(s.a.late) != keptLate || s.a.Counts.Late != 2*keptLate {
-		t.Errorf("%d are kept of %d", len(s.a.late), s.a.Counts.Late)
+	if n := len(a.sealed[0].late.accounts); n != keptLate || a.Counts.Late != 2*keptLate {
+		t.Errorf("%d are kept of %d", n, a.Counts.Late)
 	}
-	if err := feed(t, s.a, slotMessage(101+keptSlots, Finalized)); err != nil {
-		t.Fatal(err)
-	}
-	if len(s.a.late) != 0 {
-		t.Errorf("%d are kept for blocks that never come", len(s.a.late))
+	steps := slices.Concat(straight(100, 100+keptBlocks), []step{late(100, 77, 5, 11), block(101+keptBlocks, 100+keptBlocks, 2)})
+	a, c := play(t, true, steps...)
+	if c.written(); len(a.sealed) != keptBlocks || a.Counts.Late != 0 || len(c.events[len(c.events)-1].(*ledger.Block).Accounts) != 1 {
+		t.Errorf("of %d blocks a write that is too late to tell was taken: %s", len(a.sealed), c.written())
 	}
 }

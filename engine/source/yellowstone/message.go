@@ -1,6 +1,7 @@
 package yellowstone
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -68,43 +69,102 @@ type Head struct {
 
 var errField = errors.New("a field is cut short or of another type")
 
-// field is one field of a protobuf message.
-type field struct {
-	number protowire.Number
+// reader visits the fields of a protobuf message in order, until one is not as it must be.
+type reader struct {
+	rest   []byte
+	err    error            // why it ended early
+	number protowire.Number // of the field
 	kind   protowire.Type
 	value  uint64 // of a varint
 	bytes  []byte // of what has a length; a part of the message
 }
 
-// eachField visits the fields of a message in order. Fixed-size fields and groups have no
-// value: nothing that we read is one.
-func eachField(message []byte, visit func(field) error) error {
-	for len(message) > 0 {
-		f := field{}
-		var n int
-		if f.number, f.kind, n = protowire.ConsumeTag(message); n < 0 {
-			return errField
-		}
-		message = message[n:]
-		switch f.kind {
-		case protowire.VarintType:
-			f.value, n = protowire.ConsumeVarint(message)
-		case protowire.BytesType:
-			f.bytes, n = protowire.ConsumeBytes(message)
-		case protowire.Fixed32Type, protowire.Fixed64Type:
-			n = protowire.ConsumeFieldValue(f.number, f.kind, message)
-		default: // groups, which proto3 does not have
-			n = -1
-		}
-		if n < 0 {
-			return errField
-		}
-		message = message[n:]
-		if err := visit(f); err != nil {
-			return err
+// next goes to the next field, false if there is none. Fixed-size fields have no value: nothing that we read is one.
+func (r *reader) next() bool {
+	if r.err != nil || len(r.rest) == 0 {
+		return false
+	}
+	var n int
+	if r.number, r.kind, n = protowire.ConsumeTag(r.rest); n < 0 {
+		return r.fail(errField)
+	}
+	r.rest = r.rest[n:]
+	switch r.kind {
+	case protowire.VarintType:
+		r.value, n = protowire.ConsumeVarint(r.rest)
+	case protowire.BytesType:
+		r.bytes, n = protowire.ConsumeBytes(r.rest)
+	case protowire.Fixed32Type, protowire.Fixed64Type:
+		n = protowire.ConsumeFieldValue(r.number, r.kind, r.rest)
+	default: // groups, which proto3 does not have
+		n = -1
+	}
+	if n < 0 {
+		return r.fail(errField)
+	}
+	r.rest = r.rest[n:]
+	return true
+}
+
+// fail ends the reader, unless err is nil or an earlier error did.
+func (r *reader) fail(err error) bool {
+	r.err = cmp.Or(r.err, err)
+	return false
+}
+
+// number reads the field as a number.
+func number[T ~uint64 | ~int64](r *reader, to *T) {
+	if r.kind != protowire.VarintType {
+		r.fail(errField)
+	}
+	*to = T(r.value)
+}
+
+// boolean reads a number that is not zero as true.
+func (r *reader) boolean(to *bool) {
+	var v uint64
+	number(r, &v)
+	*to = v != 0
+}
+
+// part returns the message within the message, or bytes.
+func (r *reader) part() []byte {
+	if r.kind != protowire.BytesType {
+		r.fail(errField)
+		return nil
+	}
+	return r.bytes
+}
+
+// hash reads a hash in base58.
+func (r *reader) hash(to *ledger.Hash) {
+	var err error
+	if *to, err = ledger.ParseHash(r.part()); err != nil {
+		r.fail(errors.New("a hash is not base58"))
+	}
+}
+
+// appendKey appends a key to keys.
+func (r *reader) appendKey(keys *[]ledger.Pubkey) {
+	key := r.part()
+	if len(key) != len(ledger.Pubkey{}) {
+		r.fail(fmt.Errorf("a key has %d bytes", len(key)))
+		return
+	}
+	*keys = append(*keys, ledger.Pubkey(key))
+}
+
+// optional reads a message around a number, of which zero is left out.
+func optional[T ~uint64 | ~int64](r *reader) ledger.Opt[T] {
+	var v T
+	m := reader{rest: r.part()}
+	for m.next() {
+		if m.number == 1 {
+			number(&m, &v)
 		}
 	}
-	return nil
+	r.fail(m.err)
+	return ledger.Some(v)
 }
 
 // Decoder reads messages. The zero value reads those of a subscription that asked for whole data.
@@ -122,48 +182,46 @@ func Decode(message []byte, u *Update) error { return Decoder{}.Decode(message, 
 // nothing then.
 func (d Decoder) Decode(message []byte, u *Update) error {
 	*u = Update{}
-	return eachField(message, func(f field) error {
-		if f.number < 2 || f.number > 10 {
-			return nil // filters, created_at
-		}
-		if f.kind != protowire.BytesType {
-			return errField
+	m := reader{rest: message}
+	for m.next() {
+		if m.number < 2 || m.number > 10 {
+			continue // filters, created_at
 		}
 		*u = Update{}
-		switch f.number {
+		part, what, err := m.part(), "", error(nil)
+		switch m.number {
 		case 2:
-			u.Kind = Account
-			return u.decodeAccount(f.bytes, d.Sliced)
+			u.Kind, what, err = Account, "an account", u.decodeAccount(part, d.Sliced)
 		case 3:
-			u.Kind = Slot
-			return u.decodeSlot(f.bytes)
+			u.Kind, what, err = Slot, "a slot's status", u.decodeSlot(part)
 		case 4:
-			u.Kind = Transaction
-			return u.decodeTransaction(f.bytes)
+			u.Kind, what, err = Transaction, "a transaction", u.decodeTransaction(part)
 		case 6:
 			u.Kind = Ping
 		case 7:
-			u.Kind = Meta
-			return u.decodeMeta(f.bytes)
+			u.Kind, what, err = Meta, "a block's head", u.decodeMeta(part)
 		}
-		return nil
-	})
+		if err != nil {
+			m.fail(fmt.Errorf("%s: %w", what, err))
+		}
+	}
+	return m.err
 }
 
 // decodeSlot reads SubscribeUpdateSlot: slot 1, parent 2, status 3, dead_error 4, bank_id 5.
 func (u *Update) decodeSlot(message []byte) error {
-	err := eachField(message, func(f field) error {
-		switch f.number {
+	m := reader{rest: message}
+	for m.next() {
+		switch m.number {
 		case 1:
-			return f.number64((*uint64)(&u.Slot))
+			number(&m, &u.Slot)
 		case 3:
-			return f.number64((*uint64)(&u.Status))
+			number(&m, &u.Status)
 		case 5:
-			return f.number64(&u.Bank)
+			number(&m, &u.Bank)
 		}
-		return nil
-	})
-	return explain("a slot's status", err)
+	}
+	return m.err
 }
 
 // decodeMeta reads SubscribeUpdateBlockMeta: slot 1, blockhash 2, rewards 3, block_time 4
@@ -171,107 +229,35 @@ func (u *Update) decodeSlot(message []byte) error {
 // executed_transaction_count 8, entries_count 9, bank_id 10.
 func (u *Update) decodeMeta(message []byte) error {
 	h := &u.Head
-	var hasHash bool
-	err := eachField(message, func(f field) (err error) {
-		switch f.number {
+	m := reader{rest: message}
+	for m.next() {
+		switch m.number {
 		case 1:
-			return f.number64((*uint64)(&u.Slot))
+			number(&m, &u.Slot)
 		case 2:
-			hasHash = true
-			return f.hash(&h.Hash)
+			m.hash(&h.Hash)
 		case 4:
-			h.Time, err = optional(f, func(v uint64) int64 { return int64(v) })
-			return err
+			h.Time = optional[int64](&m)
 		case 5:
-			h.Height, err = optional(f, func(v uint64) uint64 { return v })
-			return err
+			h.Height = optional[uint64](&m)
 		case 6:
-			return f.number64((*uint64)(&h.ParentSlot))
+			number(&m, &h.ParentSlot)
 		case 7:
 			h.ParentHash.Known = true
-			return f.hash(&h.ParentHash.Value)
+			m.hash(&h.ParentHash.Value)
 		case 8:
-			return f.number64(&h.Transactions)
+			number(&m, &h.Transactions)
 		case 10:
-			return f.number64(&u.Bank)
+			number(&m, &u.Bank)
 		}
-		return nil
-	})
+	}
 	switch {
-	case err == nil && !hasHash:
-		err = errors.New("it has no hash")
-	case err == nil && h.ParentSlot >= u.Slot && u.Slot != 0:
-		err = fmt.Errorf("block %d names slot %d as its parent", u.Slot, h.ParentSlot)
-	}
-	return explain("a block's head", err)
-}
-
-// explain says what an error is about; nil stays nil.
-func explain(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
-}
-
-// number64 reads a number.
-func (f field) number64(to *uint64) error {
-	if f.kind != protowire.VarintType {
-		return errField
-	}
-	*to = f.value
-	return nil
-}
-
-// boolean reads a number that is not zero as true.
-func (f field) boolean(to *bool) error {
-	var v uint64
-	err := f.number64(&v)
-	*to = v != 0
-	return err
-}
-
-// part reads a message within the message, or bytes.
-func (f field) part(to *[]byte) error {
-	if f.kind != protowire.BytesType {
-		return errField
-	}
-	*to = f.bytes
-	return nil
-}
-
-// key reads 32 bytes.
-func (f field) key(to *ledger.Pubkey) error {
-	if f.kind != protowire.BytesType || len(f.bytes) != len(to) {
-		return fmt.Errorf("a key has %d bytes", len(f.bytes))
-	}
-	copy(to[:], f.bytes)
-	return nil
-}
-
-// hash reads a hash in base58.
-func (f field) hash(to *ledger.Hash) (err error) {
-	const longest = 44 // 32 bytes in base58
-	if f.kind != protowire.BytesType || len(f.bytes) > longest {
-		return errors.New("a hash is not base58")
-	}
-	if *to, err = ledger.ParseHash(f.bytes); err != nil {
-		return errors.New("a hash is not base58")
+	case m.err != nil:
+		return m.err
+	case h.Hash == (ledger.Hash{}):
+		return errors.New("it has no hash")
+	case h.ParentSlot >= u.Slot && u.Slot != 0:
+		return fmt.Errorf("block %d names slot %d as its parent", u.Slot, h.ParentSlot)
 	}
 	return nil
-}
-
-// optional reads a message around a number, of which zero is left out.
-func optional[T any](f field, as func(uint64) T) (ledger.Opt[T], error) {
-	if f.kind != protowire.BytesType {
-		return ledger.Opt[T]{}, errField
-	}
-	var v uint64
-	err := eachField(f.bytes, func(f field) error {
-		if f.number == 1 {
-			return f.number64(&v)
-		}
-		return nil
-	})
-	return ledger.Some(as(v)), err
 }

@@ -2,54 +2,44 @@ package yellowstone
 
 import "ledgerd/engine/ledger"
 
-// keptEndings is of how many slots it is remembered what was told of them: a quarter of an hour of a
-// network. A stream that names others all the time must not have everything remembered.
+// keptEndings is the number of slots that are remembered: a quarter of an hour of a network. A stream that names other
+// slots all the time does not make the memory grow.
 const keptEndings = 4 * keptSlots
 
-// recent holds what was told of the [keptEndings] slots that were told of last. A new one makes it forget
-// the one that is longest in it.
-type recent[V any] struct {
-	of   map[ledger.Slot]entry[V]
-	ring [keptEndings]seat // by number modulo that
-	next uint64            // the number of the next; 0 is nobody's
-}
-
-type entry[V any] struct {
-	number uint64
-	value  V
-}
-
-// seat is what once was put into a place of the ring; it may have been taken out since.
-type seat struct {
-	slot   ledger.Slot
-	number uint64
-}
-
-func newRecent[V any]() recent[V] { return recent[V]{of: make(map[ledger.Slot]entry[V]), next: 1} }
-
-func (r *recent[V]) len() int { return len(r.of) }
+// recent holds values of the slots that were put last: at least keptEndings, at most twice as many. When newer is full it
+// becomes older, and the values in older are dropped.
+type recent[V any] struct{ newer, older map[ledger.Slot]V }
 
 func (r *recent[V]) get(slot ledger.Slot) (V, bool) {
-	t, ok := r.of[slot]
-	return t.value, ok
+	if v, ok := r.newer[slot]; ok {
+		return v, true
+	}
+	v, ok := r.older[slot]
+	return v, ok
 }
 
-// put sets what is told of a slot. One that is there keeps its age.
 func (r *recent[V]) put(slot ledger.Slot, v V) {
-	if t, ok := r.of[slot]; ok {
-		t.value = v
-		r.of[slot] = t
-		return
+	r.delete(slot)
+	if r.newer == nil || len(r.newer) >= keptEndings {
+		r.newer, r.older = make(map[ledger.Slot]V), r.newer
 	}
-	oldest := &r.ring[r.next%keptEndings]
-	if t, ok := r.of[oldest.slot]; ok && t.number == oldest.number {
-		delete(r.of, oldest.slot)
-	}
-	*oldest = seat{slot, r.next}
-	r.of[slot] = entry[V]{r.next, v}
-	r.next++
+	r.newer[slot] = v
 }
 
-func (r *recent[V]) delete(slot ledger.Slot) { delete(r.of, slot) }
+func (r *recent[V]) contains(is func(ledger.Slot, V) bool) bool {
+	for _, all := range []map[ledger.Slot]V{r.newer, r.older} {
+		for slot, v := range all {
+			if is(slot, v) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
-func (r *recent[V]) clear() { clear(r.of) }
+func (r *recent[V]) delete(slot ledger.Slot) {
+	delete(r.newer, slot)
+	delete(r.older, slot)
+}
+
+func (r *recent[V]) clear() { r.newer, r.older = nil, nil }

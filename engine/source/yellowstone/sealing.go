@@ -7,25 +7,19 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-const (
-	// versionedBlocks is of how many of the newest blocks the write versions are kept, to tell a
-	// write that comes late from one that comes again.
-	versionedBlocks = 32
-	// believedMiscounts is after how many blocks a server is known to count more transactions than it
-	// has: it is not asked again for each block.
-	believedMiscounts = 3
-)
+// believedMiscounts is the number of miscounts after which a server is known to count more transactions than it sends: then
+// blocks with too few are sealed at once.
+const believedMiscounts = 3
 
-// TwoBlocksError says that a stream showed two blocks at a slot, and of neither that it was given up.
+// TwoBlocksError: a stream showed two blocks at a slot, and called neither dead.
 type TwoBlocksError struct{ Slot ledger.Slot }
 
 func (e *TwoBlocksError) Error() string {
 	return fmt.Sprintf("the stream shows two blocks at slot %d", e.Slot)
 }
 
-// ShortError says that a live stream told of finality of a block before it sent all of its
-// transactions. The stream is to begin again before that slot; where it sends no more then, its count
-// of transactions is not believed any longer.
+// ShortError: a live stream called a block confirmed before it sent all of its transactions. The caller begins another
+// stream before that slot. If that sends no more, the block is sealed with the transactions that came.
 type ShortError struct {
 	Slot         ledger.Slot
 	Sent, Counts uint64
@@ -35,7 +29,7 @@ func (e *ShortError) Error() string {
 	return fmt.Sprintf("the stream sent %d of the %d transactions of slot %d", e.Sent, e.Counts, e.Slot)
 }
 
-// sealIfWhole seals the block of a slot if all of it is there, or a status says that it is.
+// sealIfWhole seals the block of a slot if it is whole, or if it is confirmed.
 func (a *Assembler) sealIfWhole(ctx context.Context, slot ledger.Slot, s *assembly) error {
 	if s.head == nil {
 		return nil
@@ -50,7 +44,7 @@ func (a *Assembler) sealIfWhole(ctx context.Context, slot ledger.Slot, s *assemb
 		a.end(slot, ending{hash: s.head.Hash, bank: s.bank, partial: true})
 		return nil
 	case !whole && a.Live && a.miscounts < believedMiscounts:
-		a.short[slot] = struct{}{} // what was under way may still come
+		s.short = true
 		return nil
 	}
 	if s.claimed != 0 {
@@ -61,13 +55,13 @@ func (a *Assembler) sealIfWhole(ctx context.Context, slot ledger.Slot, s *assemb
 	return a.seal(ctx, slot, s, whole)
 }
 
-// whole reports whether all transactions are there, as far as they are waited for.
+// whole reports whether all transactions came that the block waits for.
 func (a *Assembler) whole(s *assembly) bool {
 	return !a.HasTransactions || uint64(len(s.transactions)) >= s.head.Transactions
 }
 
-// begun reports whether the stream showed a slot from its begin: it told of it before the first
-// update, or told before that its parent was over.
+// begun reports whether the stream showed a slot from its begin: a status said that the slot began, or its parent was
+// processed before its first update.
 func (a *Assembler) begun(s *assembly) bool {
 	if !a.Live || s.begun {
 		return true
@@ -76,8 +70,8 @@ func (a *Assembler) begun(s *assembly) bool {
 	return ok && at <= s.since
 }
 
-// sealParent seals the block that a claimed one builds on: what is said of the one is said of
-// the other. A parent is below its child: a genesis block names itself, and heads may name each other.
+// sealParent seals the parent of a confirmed block, which is confirmed too. A parent is below its child: a genesis block
+// names itself, and heads may name each other.
 func (a *Assembler) sealParent(ctx context.Context, child ledger.Slot, s *assembly) error {
 	slot := s.head.ParentSlot
 	parent := a.slots[slot]
@@ -90,14 +84,14 @@ func (a *Assembler) sealParent(ctx context.Context, child ledger.Slot, s *assemb
 	return a.sealIfWhole(ctx, slot, parent)
 }
 
-// seal emits the block of a slot and what was said of it.
+// seal emits the block of a slot and then its status.
 func (a *Assembler) seal(ctx context.Context, slot ledger.Slot, s *assembly, whole bool) error {
 	a.drop(slot, s)
-	a.catchUp(slot, s)
-	a.remember(slot)
-	a.end(slot, ending{hash: s.head.Hash, parent: a.parentOf(s), bank: s.bank, wrote: s.written})
+	a.inherit(slot, s)
+	a.remember(slot, s)
+	a.end(slot, ending{hash: s.head.Hash, bank: s.bank})
 	if a.Counts.Sealed++; a.Counts.Sealed%keptSlots == 0 && slot > 2*keptSlots {
-		a.forget(slot - keptSlots) // the stream may never tell of finality
+		a.forget(slot - keptSlots) // the stream may have no finalized statuses
 	}
 	switch {
 	case !whole:
@@ -105,47 +99,37 @@ func (a *Assembler) seal(ctx context.Context, slot ledger.Slot, s *assembly, who
 	case len(s.transactions) > 0:
 		a.miscounts = 0
 	}
-	if err := a.Emit(ctx, s.seal(slot)); err != nil {
+	if err := a.emit(ctx, s.seal(slot)); err != nil {
 		return err
 	}
 	if s.claimed == 0 {
 		return nil
 	}
-	return a.Emit(ctx, &ledger.SlotStatus{Slot: slot, Status: s.claimed, Blockhash: ledger.Some(s.head.Hash)})
+	return a.emit(ctx, &ledger.SlotStatus{Slot: slot, Status: s.claimed, Blockhash: ledger.Some(s.head.Hash)})
 }
 
-// remember notes that the writes of a slot's block are kept, and drops those of the oldest.
-func (a *Assembler) remember(slot ledger.Slot) {
-	place := &a.versioned[a.Counts.Sealed%versionedBlocks]
-	if e, ok := a.done.get(*place); ok && *place != slot {
-		e.wrote = written{}
-		a.done.put(*place, e)
-	}
-	*place = slot
-}
-
-// missed says which claimed block is still short of transactions now that more was said of a later
-// slot. The second time it is believed that there are no more.
+// missed takes the lowest confirmed block below a slot that still misses transactions. It returns a ShortError for it, and
+// seals it the second time.
 func (a *Assembler) missed(ctx context.Context, later ledger.Slot) error {
-	for slot := range a.short {
-		s := a.slots[slot]
-		if s == nil || slot >= later {
-			continue
+	slot := later
+	for at, s := range a.slots {
+		if s.short && at < slot {
+			slot = at
 		}
-		if _, again := a.asked[slot]; again {
-			a.miscounts++
-			return a.seal(ctx, slot, s, false)
-		}
-		if len(a.asked) >= keptSlots {
-			clear(a.asked)
-		}
-		a.asked[slot] = struct{}{}
-		return &ShortError{Slot: slot, Sent: uint64(len(s.transactions)), Counts: s.head.Transactions}
 	}
-	return nil
+	s := a.slots[slot]
+	switch {
+	case slot == later:
+		return nil
+	case slot == a.asked:
+		a.miscounts++
+		return a.seal(ctx, slot, s, false)
+	}
+	a.asked = slot
+	return &ShortError{Slot: slot, Sent: uint64(len(s.transactions)), Counts: s.head.Transactions}
 }
 
-// freeze notes that a slot is over, so that those that build on it begin after.
+// freeze notes that a slot was processed: updates of its children that come later are from their begin.
 func (a *Assembler) freeze(slot ledger.Slot) {
 	if !a.Live {
 		return
@@ -157,9 +141,6 @@ func (a *Assembler) freeze(slot ledger.Slot) {
 
 // end notes what became of a slot's block.
 func (a *Assembler) end(slot ledger.Slot, e ending) {
-	if _, ok := a.over(slot); !ok {
-		a.done.delete(slot) // what an earlier stream told is older
-	}
 	e.stream = a.stream
 	a.done.put(slot, e)
 }

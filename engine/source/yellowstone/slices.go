@@ -17,10 +17,10 @@ const (
 )
 
 // DataSlices are the parts of an account's data that tell what ledgerd keeps of it: the header of
-// a token account or a mint, and whether there is more behind it.
+// a token account or a mint, and whether more follows.
 //
-// A server sends a slice only where the data reaches its end, and puts those that it sends behind
-// each other. So one slice over the header would show nothing of a mint, which is shorter than a
+// A server sends a slice only where the data reaches its end, and puts those that it sends one after
+// the other. So one slice over the header would show nothing of a mint, which is shorter than a
 // token account. These show the header and tell by the number of bytes how long the data is:
 //
 //	sent    the data has
@@ -28,9 +28,9 @@ const (
 //	  82    82: a mint
 //	  83    83 to 164
 //	 165    165: a token account
-//	 166    166 to 354, cut behind the kind
+//	 166    166 to 354, cut after the kind
 //	 167    355: a multisig
-//	 168    more, cut behind the kind
+//	 168    more, cut after the kind
 func DataSlices() []Slice {
 	return []Slice{
 		{0, mintBytes}, {mintBytes, 1}, {mintBytes + 1, holdingBytes - mintBytes - 1}, {holdingBytes, 1},
@@ -38,8 +38,7 @@ func DataSlices() []Slice {
 	}
 }
 
-// ErrNotSliced says that data came which the slices that were asked for cannot give: the server
-// does not know of slices.
+// ErrNotSliced: data came that the slices asked for cannot give. The server does not support slices.
 var ErrNotSliced = errors.New("the server does not send the slices of data that were asked for")
 
 // teachSlices sets the token and mint facts of a write from the slices of its data. Whether a mint

@@ -31,12 +31,12 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 	return nil
 }
 
-// begin notes that the stream tells of a slot from its begin.
+// begin notes that the stream shows a slot from its begin.
 func (a *Assembler) begin(slot ledger.Slot) error {
 	if _, ok := a.over(slot); ok || !a.Live {
 		return nil
 	}
-	s, err := a.at(slot)
+	s, err := a.at(slot, 0)
 	if err == nil {
 		s.begun = true
 	}
@@ -49,7 +49,7 @@ func (a *Assembler) processed(ctx context.Context, slot ledger.Slot) error {
 		a.Counts.Duplicates++
 		return nil
 	}
-	s, err := a.at(slot)
+	s, err := a.at(slot, 0)
 	if err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ func (a *Assembler) processed(ctx context.Context, slot ledger.Slot) error {
 	return a.sealIfWhole(ctx, slot, s)
 }
 
-// claim passes on what a slot came to, after its block. Of a slot that this stream did not show it is
-// passed on as it is: an earlier stream may have shown another block there.
+// claim emits a status of a slot after its block. The status has no hash if this stream did not show the block: an earlier
+// stream may have shown another one at that slot.
 func (a *Assembler) claim(ctx context.Context, slot ledger.Slot, status ledger.Status) error {
 	a.freeze(slot)
 	if err := a.missed(ctx, slot); err != nil {
@@ -71,14 +71,14 @@ func (a *Assembler) claim(ctx context.Context, slot ledger.Slot, status ledger.S
 	e := &ledger.SlotStatus{Slot: slot, Status: status}
 	if end, ok := a.over(slot); ok {
 		if end.dead {
-			return nil // a late word about what is broken
+			return nil // status of a dead slot: ignore
 		}
 		e.Blockhash = ledger.Some(end.hash)
 	}
-	return a.Emit(ctx, e)
+	return a.emit(ctx, e)
 }
 
-// dead drops a slot's block, and takes it back if it was emitted.
+// dead drops the assembly of a slot, and emits the status dead.
 func (a *Assembler) dead(ctx context.Context, u *Update) error {
 	slot := u.Slot
 	if s := a.slots[slot]; s != nil {
@@ -90,16 +90,15 @@ func (a *Assembler) dead(ctx context.Context, u *Update) error {
 		a.end(slot, end)
 		return nil
 	}
-	a.Counts.Dead++
 	a.end(slot, ending{dead: true, bank: u.Bank})
 	e := &ledger.SlotStatus{Slot: slot, Status: ledger.StatusDead}
 	if emitted {
 		e.Blockhash = ledger.Some(end.hash)
 	}
-	return a.Emit(ctx, e)
+	return a.emit(ctx, e)
 }
 
-// forget drops what is not whole and lies too far below a slot to come to anything.
+// forget drops the assemblies that are keptSlots and more below a slot.
 func (a *Assembler) forget(below ledger.Slot) {
 	for slot, s := range a.slots {
 		if slot+keptSlots < below {
@@ -107,5 +106,4 @@ func (a *Assembler) forget(below ledger.Slot) {
 			a.Counts.Dropped++
 		}
 	}
-	a.forgetLate(below)
 }

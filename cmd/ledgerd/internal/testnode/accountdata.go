@@ -3,8 +3,8 @@ package testnode
 import (
 	"encoding/binary"
 
+	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/agave/agavetest"
 )
 
 const voteAccountBytes = 3762

@@ -9,7 +9,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// A storage holds account records, one behind the other, each at a multiple of 8 bytes. Numbers
+// A storage holds account records, one after the other, each at a multiple of 8 bytes. Numbers
 // are little endian.
 //
 //	  0  write version   u64
@@ -30,18 +30,16 @@ const (
 	maxDataBytes = 10 << 20
 )
 
-// vecReader reads the records of storages. It keeps its buffers from one to the next.
-type vecReader struct {
-	r    *bufio.Reader
-	data []byte // of one token account, at most maxDataBytes
-}
-
-func newVecReader() *vecReader { return &vecReader{r: bufio.NewReaderSize(nil, 256<<10)} }
+// vecReader reads the records of storages. It keeps its buffer from one to the next.
+type vecReader struct{ r bufio.Reader }
 
 // read calls visit for each record in the first used bytes of a storage. A write is good until
 // visit returns.
 func (v *vecReader) read(in io.Reader, used uint64, visit func(w *ledger.AccountWrite, writeVersion uint64) error) error {
 	v.r.Reset(in)
+	if room := int(min(used, recordHeadBytes+maxDataBytes)); v.r.Size() < room {
+		v.r = *bufio.NewReaderSize(in, room) // every record fits
+	}
 	var w ledger.AccountWrite
 	for at := uint64(0); at < used; {
 		if used-at < recordHeadBytes {
@@ -70,46 +68,23 @@ func (v *vecReader) read(in io.Reader, used uint64, visit func(w *ledger.Account
 			w.RentEpoch = binary.LittleEndian.Uint64(head[56:])
 			w.Owner, w.Executable = ledger.Pubkey(head[64:96]), head[96] == 1
 			w.Known = ledger.FieldsAll
-		}
-		v.r.Discard(recordHeadBytes) // it was looked at: it is there
-		if err := v.teach(&w, int(size)); err != nil {
-			return cut(err)
+			if ledger.IsTokenProgram(w.Owner) {
+				whole, err := v.r.Peek(int(recordHeadBytes + size))
+				if err != nil {
+					return cut(err)
+				}
+				w.SetTokenFacts(whole[recordHeadBytes:])
+			}
 		}
 		if err := visit(&w, version); err != nil {
 			return err
 		}
 		at += recordHeadBytes + size
 		fill := min(-at%recordAlign, used-at)
-		if _, err := v.r.Discard(int(fill)); err != nil {
+		if _, err := v.r.Discard(int(recordHeadBytes + size + fill)); err != nil {
 			return cut(err)
 		}
 		at += fill
 	}
-	return nil
-}
-
-// teach passes the data of a record, and tells w what it says of tokens.
-func (v *vecReader) teach(w *ledger.AccountWrite, size int) error {
-	if w.Lamports == 0 || !ledger.IsTokenProgram(w.Owner) {
-		_, err := v.r.Discard(size)
-		return err
-	}
-	if size <= v.r.Size() {
-		data, err := v.r.Peek(size)
-		if err != nil {
-			return err
-		}
-		w.SetTokenFacts(data)
-		v.r.Discard(size)
-		return nil
-	}
-	if cap(v.data) < size {
-		v.data = make([]byte, size)
-	}
-	data := v.data[:size]
-	if _, err := io.ReadFull(v.r, data); err != nil {
-		return err
-	}
-	w.SetTokenFacts(data)
 	return nil
 }

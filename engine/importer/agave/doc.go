@@ -4,20 +4,18 @@
 // # Nouns
 //
 // An [Archive] is one such file. Its manifest, snapshots/SLOT/SLOT, comes before the storages and
-// tells of the [Bank]: slot, blockhash, height, capitalization, and how many bytes of each storage
-// are in use. A storage, accounts/SLOT.ID, is an append-vec: account records one behind the other.
-// A [Chunk] is some of its records, as base state at the storage's slot.
+// tells of the bank: slot, blockhash, height, capitalization, and how many bytes of each storage
+// are in use. A storage, accounts/SLOT.NUMBER, is an append-vec: account records one after the other.
 //
 // # Rules
 //
-// Everything is streamed: what is held is the manifest's list of storages (32 bytes each, at most
-// maxStorages), one chunk, the data of one token account, and what zstd looks back to (maxWindowBytes).
+// Everything is streamed: what is held is the manifest's list of storages (some 40 bytes each, at most
+// maxStorages), a buffer with room for one account (maxDataBytes), and what zstd looks back to (maxWindowBytes).
 //
-// Chunks come in the order of the archive, which says nothing about age. Of several records of one
-// account that of the highest slot is the account; of the same slot that of the higher write
-// version, else the later one. A record of 0 lamports is a deletion. Who reads has to decide that.
+// Records come in the order of the archive, which says nothing about age. Package importer decides which of
+// several records of one account is the newest.
 //
-// Records end where the manifest says that the storage's used part ends; what a file has behind
+// Records end where the manifest says that the storage's used part ends; what a file has after
 // that is garbage. Nothing is guessed: a manifest that cannot be followed to its end, a storage it
 // does not name, one that is missing or shorter than it says, and a record that does not fit are
 // errors of one line that say where.

@@ -22,6 +22,9 @@ type bincode struct {
 
 func (b *bincode) left() uint64 { return b.size - b.at }
 
+// more reports whether anything follows.
+func (b *bincode) more() bool { return b.err == nil && b.left() > 0 }
+
 func (b *bincode) fail(err error) {
 	if b.err == nil {
 		b.err = err
@@ -77,14 +80,13 @@ func (b *bincode) skip(n uint64) {
 	if b.err == nil && n > b.left() {
 		b.fail(errShort)
 	}
-	for b.err == nil && n > 0 {
-		some := int(min(n, 1<<30))
-		if _, err := b.r.Discard(some); err != nil {
-			b.fail(cut(err))
-		}
-		b.at += uint64(some)
-		n -= uint64(some)
+	if b.err != nil {
+		return
 	}
+	if _, err := b.r.Discard(int(n)); err != nil {
+		b.fail(cut(err))
+	}
+	b.at += n
 }
 
 // count reads how many items follow, each of at least so many bytes: more than the file has room

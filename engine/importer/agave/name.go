@@ -17,12 +17,10 @@ func parseName(path string) (slot ledger.Slot, packed bool, err error) {
 		return 0, false, errors.New("it is an incremental snapshot, which holds changes alone: import a full one, snapshot-SLOT-HASH.tar.zst")
 	}
 	rest, named := strings.CutPrefix(name, "snapshot-")
-	number, rest, hasHash := strings.Cut(rest, "-")
+	number, rest, _ := strings.Cut(rest, "-")
 	hash, ending, _ := strings.Cut(rest, ".")
-	if _, hashErr := ledger.ParseHash(hash); !named || !hasHash || hashErr != nil {
-		return 0, false, errors.New("its name is not snapshot-SLOT-HASH.tar.zst")
-	}
-	if slot, err = parseSlot(number); err != nil {
+	slot, slotErr := parseNumber[ledger.Slot](number)
+	if _, hashErr := ledger.ParseHash(hash); !named || slotErr != nil || hashErr != nil {
 		return 0, false, errors.New("its name is not snapshot-SLOT-HASH.tar.zst")
 	}
 	switch ending {
@@ -36,19 +34,13 @@ func parseName(path string) (slot ledger.Slot, packed bool, err error) {
 	return 0, false, errors.New("its name does not end in .tar.zst or .tar")
 }
 
-// parseSlot reads a plain decimal.
-func parseSlot(s string) (ledger.Slot, error) {
-	n, err := parseNumber(s)
-	return ledger.Slot(n), err
-}
-
-var errNumber = errors.New("not a plain decimal")
-
-func parseNumber(s string) (uint64, error) {
-	if s == "" || len(s) > 1 && s[0] == '0' || s[0] == '+' || s[0] == '-' {
-		return 0, errNumber
+// parseNumber reads a decimal without leading zeros.
+func parseNumber[T ~uint64](s string) (T, error) {
+	if len(s) > 1 && s[0] == '0' {
+		return 0, strconv.ErrSyntax
 	}
-	return strconv.ParseUint(s, 10, 64)
+	n, err := strconv.ParseUint(s, 10, 64)
+	return T(n), err
 }
 
 // entry is what the path of a file in the archive says it is.
@@ -61,26 +53,26 @@ const (
 	storageEntry
 )
 
-// parseEntry returns what a file is. The manifest has its slot as slot, a storage also its id.
-func parseEntry(path string) (e entry, slot ledger.Slot, id uint64, err error) {
+// parseEntry returns what a file is. The manifest has its slot in id, a storage also its number.
+func parseEntry(path string) (e entry, id storageID, err error) {
 	parts := strings.Split(strings.TrimPrefix(path, "./"), "/")
 	switch {
 	case len(parts) == 1 && parts[0] == "version":
-		return versionEntry, 0, 0, nil
+		return versionEntry, id, nil
 	case len(parts) == 2 && parts[0] == "snapshots" && parts[1] == "status_cache":
-		return otherEntry, 0, 0, nil
+		return otherEntry, id, nil
 	case len(parts) == 3 && parts[0] == "snapshots" && parts[1] == parts[2]:
-		if slot, err = parseSlot(parts[1]); err == nil {
-			return manifestEntry, slot, 0, nil
+		if id.slot, err = parseNumber[ledger.Slot](parts[1]); err == nil {
+			return manifestEntry, id, nil
 		}
 	case len(parts) == 2 && parts[0] == "accounts":
-		first, second, _ := strings.Cut(parts[1], ".")
-		slot, err = parseSlot(first)
-		if err == nil {
-			if id, err = parseNumber(second); err == nil {
-				return storageEntry, slot, id, nil
-			}
+		slot, number, _ := strings.Cut(parts[1], ".")
+		var slotErr error
+		id.slot, slotErr = parseNumber[ledger.Slot](slot)
+		id.number, err = parseNumber[uint64](number)
+		if slotErr == nil && err == nil {
+			return storageEntry, id, nil
 		}
 	}
-	return otherEntry, 0, 0, errors.New("it holds a file that is no part of a snapshot")
+	return otherEntry, id, errors.New("it holds a file that is no part of a snapshot")
 }

@@ -1,9 +1,11 @@
-// Package agavetest writes snapshot archives for tests: tar, bincode and account records by hand,
-// from the published layouts and with nothing of package agave, so that both can be held against
-// each other. It writes wrong ones just as well.
+// Package agavetest writes snapshot archives for tests: bincode and account records by hand, from the published layouts
+// and with nothing of package agave, so that each is checked by the other. It writes wrong archives too.
 package agavetest
 
 import (
+	"archive/tar"
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -37,7 +39,6 @@ type Storage struct {
 	Used     int64
 	Missing  bool // it is not in the archive, but in the manifest
 	Unlisted bool // it is in the archive, but not in the manifest
-	Raw      []byte
 }
 
 // Archive is a snapshot archive to be written.
@@ -62,32 +63,42 @@ type Archive struct {
 
 // Bytes returns the tar.
 func (a *Archive) Bytes() []byte {
-	version := a.Version
-	if version == "" {
-		version = "1.2.0"
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	add := func(name string, content []byte) {
+		h := &tar.Header{Name: name, Mode: 0o644, Size: int64(len(content))} // a name that ends in a slash is a directory
+		must(w.WriteHeader(h))
+		_, err := w.Write(content)
+		must(err)
 	}
-	out := tarFile(nil, "version", []byte(version))
 	manifest := func() {
 		if a.NoManifest {
 			return
 		}
-		out = tarDir(out, "snapshots/")
-		out = tarFile(out, "snapshots/status_cache", []byte{0, 0, 0, 0, 0, 0, 0, 0})
-		out = tarDir(out, fmt.Sprintf("snapshots/%d/", a.Slot))
-		out = tarFile(out, fmt.Sprintf("snapshots/%d/%d", a.Slot, a.Slot), a.Manifest())
+		add("snapshots/", nil)
+		add("snapshots/status_cache", make([]byte, 8))
+		add(fmt.Sprintf("snapshots/%d/%d", a.Slot, a.Slot), a.Manifest())
 	}
+	add("version", []byte(cmp.Or(a.Version, "1.2.0")))
 	if !a.AccountsFirst {
 		manifest()
 	}
 	for i := range a.Storages {
 		if s := &a.Storages[i]; !s.Missing {
-			out = tarFile(out, fmt.Sprintf("accounts/%d.%d", s.Slot, s.ID), append(s.Bytes(), s.Garbage...))
+			add(fmt.Sprintf("accounts/%d.%d", s.Slot, s.ID), append(s.Bytes(), s.Garbage...))
 		}
 	}
 	if a.AccountsFirst {
 		manifest()
 	}
-	return append(out, make([]byte, 1024)...)
+	must(w.Close())
+	return out.Bytes()
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
 
 // Write writes the archive into a folder, packed with zstd, and returns its path.
@@ -106,11 +117,8 @@ func (a *Archive) Name() string {
 	return fmt.Sprintf("snapshot-%d-%s.tar.zst", a.Slot, ledger.Hash{1, 2, 3})
 }
 
-// Bytes returns the records as they lie in the file, and Used where it ends.
+// Bytes returns the records as they lie in the file.
 func (s *Storage) Bytes() []byte {
-	if s.Raw != nil {
-		return append([]byte(nil), s.Raw...)
-	}
 	var b []byte
 	for i := range s.Records {
 		b = s.Records[i].append(b)
@@ -119,20 +127,9 @@ func (s *Storage) Bytes() []byte {
 }
 
 func (r *Record) append(b []byte) []byte {
-	for len(b)%8 != 0 {
-		b = append(b, 0)
-	}
-	n := uint64(len(r.Data))
-	if r.DataLen != 0 {
-		n = r.DataLen
-	}
-	b = u64(b, r.WriteVersion, n)
-	b = append(b, r.Pubkey[:]...)
-	b = u64(b, r.Lamports, r.RentEpoch)
-	b = append(b, r.Owner[:]...)
-	b = append(b, r.Executable, 0, 0, 0, 0, 0, 0, 0)
-	b = append(b, make([]byte, 32)...)
-	return append(b, r.Data...)
+	b = append(b, make([]byte, -len(b)&7)...)
+	n := cmp.Or(r.DataLen, uint64(len(r.Data)))
+	return put(b, r.WriteVersion, n, r.Pubkey, r.Lamports, r.RentEpoch, r.Owner, r.Executable, [7]byte{}, [32]byte{}, r.Data)
 }
 
 func (s *Storage) used() uint64 {
@@ -145,9 +142,15 @@ func (s *Storage) used() uint64 {
 	return uint64(len(s.Bytes()))
 }
 
-func u64(b []byte, values ...uint64) []byte {
+// put appends values in little endian, an int in 8 bytes.
+func put(b []byte, values ...any) []byte {
 	for _, v := range values {
-		b = binary.LittleEndian.AppendUint64(b, v)
+		if n, ok := v.(int); ok {
+			v = uint64(n)
+		}
+		var err error
+		b, err = binary.Append(b, binary.LittleEndian, v)
+		must(err)
 	}
 	return b
 }

@@ -2,12 +2,11 @@ package agave
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
+	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
 )
 
@@ -18,41 +17,16 @@ const (
 	maxManifestBytes = 8 << 30
 )
 
-// Bank is what an archive says of the block it was taken at.
-type Bank struct {
-	Slot       ledger.Slot
-	ParentSlot ledger.Slot
-	Blockhash  ledger.Hash // the last one it registered: that of the block at its slot
-	Height     uint64
-	// Capitalization is how many lamports all accounts hold together.
-	Capitalization ledger.Lamports
-}
-
-// storage is one account file, as the manifest lists it.
-type storage struct {
-	slot ledger.Slot
-	id   uint64
-	used uint64
-	seen bool
-}
-
-func (s *storage) compare(o *storage) int {
-	return cmp.Or(cmp.Compare(s.slot, o.slot), cmp.Compare(s.id, o.id))
+// storageID names one account file, accounts/SLOT.NUMBER.
+type storageID struct {
+	slot   ledger.Slot
+	number uint64
 }
 
 // manifest is what is taken from snapshots/SLOT/SLOT.
 type manifest struct {
-	bank     Bank
-	storages []storage // sorted
-}
-
-// find returns the storage of a slot and id, nil if it is not listed.
-func (m *manifest) find(slot ledger.Slot, id uint64) *storage {
-	i, ok := slices.BinarySearchFunc(m.storages, storage{slot: slot, id: id}, func(a, b storage) int { return a.compare(&b) })
-	if !ok {
-		return nil
-	}
-	return &m.storages[i]
+	bank     importer.Point
+	storages map[storageID]uint64 // how many bytes of each are in use; those that came are removed
 }
 
 // readManifest reads a manifest of so many bytes: every field up to the list of storages and what
@@ -62,29 +36,29 @@ func readManifest(r io.Reader, size int64, named ledger.Slot) (*manifest, error)
 		return nil, fmt.Errorf("it takes %d bytes, more than any bank", size)
 	}
 	b := &bincode{r: bufio.NewReaderSize(r, 64<<10), size: uint64(size)}
-	m := new(manifest)
-	m.readBank(b)
+	m := &manifest{storages: make(map[storageID]uint64)}
+	readBank(b, &m.bank)
 	if b.err == nil {
-		b.fail(m.bank.check(named))
+		b.fail(checkBank(&m.bank, named))
 	}
 	m.readAccountsDB(b)
-	m.readExtra(b)
+	readExtra(b)
 	if b.err != nil {
 		return nil, b.err
 	}
 	return m, nil
 }
 
-// check holds fields that are far apart against each other: they agree only where what lies
+// checkBank holds fields that are far apart against each other: they agree only where what lies
 // between them was followed byte by byte.
-func (k *Bank) check(named ledger.Slot) error {
+func checkBank(k *importer.Point, named ledger.Slot) error {
 	switch {
 	case k.Slot != named:
 		return fmt.Errorf("it says it is the bank at slot %d, not %d", k.Slot, named)
 	case k.ParentSlot >= k.Slot && k.Slot != 0:
 		return fmt.Errorf("it names slot %d as the parent of slot %d", k.ParentSlot, k.Slot)
-	case k.Height > uint64(k.Slot):
-		return fmt.Errorf("it says that slot %d has block height %d", k.Slot, k.Height)
+	case k.Height.Value > uint64(k.Slot):
+		return fmt.Errorf("it says that slot %d has block height %d", k.Slot, k.Height.Value)
 	}
 	return nil
 }
@@ -105,15 +79,14 @@ const (
 )
 
 // readBank reads DeserializableVersionedBank.
-func (m *manifest) readBank(b *bincode) {
-	k := &m.bank
-	k.readBlockhashes(b)
+func readBank(b *bincode, k *importer.Point) {
+	k.Blockhash = readBlockhashes(b)
 	b.skipItems(8 + 8) // ancestors
 	b.skip(32 + 32)    // hash and parent_hash, of banks
 	k.ParentSlot = b.slot()
 	b.skipItems(8 + 8) // hard_forks
 	b.skip(3 * 8)      // transaction_count, tick_height, signature_count
-	k.Capitalization = ledger.Lamports(b.u64())
+	k.Capitalization = ledger.Some(ledger.Lamports(b.u64()))
 	b.skip(8) // max_tick_height
 	if b.flag() {
 		b.skip(8) // hashes_per_tick
@@ -121,7 +94,7 @@ func (m *manifest) readBank(b *bincode) {
 	b.skip(8 + 16 + 8 + 8 + 8) // ticks_per_slot, ns_per_slot, genesis_creation_time, slots_per_year, accounts_data_len
 	k.Slot = b.slot()
 	b.skip(8) // epoch
-	k.Height = b.u64()
+	k.Height = ledger.Some(b.u64())
 	b.skip(32 + 8) // collector_id, collector_fees
 	b.skip(feeCalculatorBytes + feeRateGovernorBytes)
 	b.skip(8) // collected_rent
@@ -137,22 +110,24 @@ func (m *manifest) readBank(b *bincode) {
 	b.flag() // is_delta
 }
 
-// readBlockhashes reads BlockhashQueue. The hash registered last must be among those it holds.
-func (k *Bank) readBlockhashes(b *bincode) {
+// readBlockhashes reads BlockhashQueue and returns the hash registered last, that of the block at the bank's slot. It must be
+// among those that the queue holds.
+func readBlockhashes(b *bincode) ledger.Hash {
 	b.skip(8) // last_hash_index
 	if !b.flag() {
 		b.fail(errors.New("it names no blockhash"))
 	}
-	k.Blockhash = b.hash()
+	last := b.hash()
 	held := false
 	for n := b.count(32 + feeCalculatorBytes + 8 + 8); n > 0 && b.err == nil; n-- {
-		held = b.hash() == k.Blockhash || held
+		held = b.hash() == last || held
 		b.skip(feeCalculatorBytes + 8 + 8) // hash_index, timestamp
 	}
 	b.skip(8) // max_age
 	if !held {
 		b.fail(errors.New("its last blockhash is not among its recent ones"))
 	}
+	return last
 }
 
 // skipStakes passes over Stakes<Delegation>.
@@ -189,8 +164,11 @@ func (m *manifest) readAccountsDB(b *bincode) {
 			b.fail(fmt.Errorf("it lists a storage of slot %d, after its own", slot))
 		}
 		for k := b.count(8 + 8); k > 0 && b.err == nil; k-- {
-			m.storages = append(m.storages, storage{slot: slot, id: b.u64(), used: b.u64()})
-			if len(m.storages) > maxStorages {
+			id := storageID{slot, b.u64()}
+			if _, ok := m.storages[id]; ok {
+				b.fail(fmt.Errorf("it lists storage %d.%d twice", id.slot, id.number))
+			}
+			if m.storages[id] = b.u64(); len(m.storages) > maxStorages {
 				b.fail(fmt.Errorf("it lists more than %d storages", maxStorages))
 			}
 		}
@@ -200,27 +178,20 @@ func (m *manifest) readAccountsDB(b *bincode) {
 		b.fail(fmt.Errorf("its accounts are at slot %d, its bank at %d", slot, m.bank.Slot))
 	}
 	b.skip(32 + 32 + bankHashStatsBytes) // accounts_delta_hash, accounts_hash
-	slices.SortFunc(m.storages, func(a, b storage) int { return a.compare(&b) })
-	for i := 1; i < len(m.storages); i++ {
-		if s := &m.storages[i]; s.compare(&m.storages[i-1]) == 0 {
-			b.fail(fmt.Errorf("it lists storage %d.%d twice", s.slot, s.id))
-		}
-	}
 }
 
 // readExtra reads what follows as far as it matters here. Older writers leave off any of it.
-func (m *manifest) readExtra(b *bincode) {
-	for _, itemBytes := range []uint64{8, 8 + 32} { // historical roots, without and with hashes
-		if b.err != nil || b.left() == 0 {
-			return
-		}
-		b.skipItems(itemBytes)
+func readExtra(b *bincode) {
+	if b.more() {
+		b.skipItems(8) // historical roots
 	}
-	if b.err != nil || b.left() == 0 {
-		return
+	if b.more() {
+		b.skipItems(8 + 32) // historical roots with hashes
 	}
-	b.skip(8) // lamports_per_signature
-	if b.err == nil && b.left() > 0 && b.flag() {
+	if b.more() {
+		b.skip(8) // lamports_per_signature
+	}
+	if b.more() && b.flag() {
 		b.fail(errors.New("it is of an incremental snapshot, which holds changes alone"))
 	}
 }

@@ -1,0 +1,58 @@
+package yellowstone
+
+import (
+	"encoding/binary"
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+
+	"ledgerd/engine/ledger"
+)
+
+// accountMessage is a message about an account with 1 lamport.
+func accountMessage(owner ledger.Pubkey, data []byte) wire {
+	k := key(1)
+	return update(2, wire(nil).bytes(1, wire(nil).bytes(1, k[:]).number(2, 1).bytes(3, owner[:]).bytes(6, data)))
+}
+
+func TestSlicesTellWhatAnAccountIs(t *testing.T) {
+	mint := make([]byte, 400)
+	mint[45], mint[44] = 1, 6
+	mint[165] = 1
+	scaled := slices.Clone(mint)
+	binary.LittleEndian.PutUint16(scaled[166:], 25)
+	holding := append(make([]byte, 165), 2, 0, 0, 0, 0)
+	holding[0], holding[32], holding[64], holding[108] = 3, 4, 6, 1
+	multisig := append(slices.Clone(holding), make([]byte, multisigBytes-len(holding))...)
+	for name, data := range map[string][]byte{
+		"nothing": nil, "little": make([]byte, 40), "a mint": mint[:82], "more than a mint": mint[:83], "less than a token account": holding[:164],
+		"a token account": holding[:165], "an extended one": holding, "an extended one of 356 bytes": append(slices.Clone(multisig), 0),
+		"a multisig that looks like one": multisig, "an extended mint": mint[:166], "a long mint": scaled, "a mint of 355 bytes": mint[:355],
+	} {
+		for _, owner := range []ledger.Pubkey{ledger.TokenProgram, ledger.Token2022Program, key(9)} {
+			var sent []byte
+			for _, s := range DataSlices() {
+				if end := s.Offset + s.Length; uint64(len(data)) >= end {
+					sent = append(sent, data[s.Offset:end]...)
+				}
+			}
+			want := ledger.AccountWrite{Pubkey: key(1), Lamports: 1, Owner: owner, Known: ledger.FieldsShown}
+			want.SetTokenFacts(data)
+			if want.Mint != nil && len(data) > holdingBytes {
+				want.Mint.Scaled = ledger.Opt[bool]{} // the slices do not reach that far
+			}
+			var u Update
+			err := Decoder{Sliced: true}.Decode(accountMessage(owner, sent), &u)
+			if err != nil || !reflect.DeepEqual(u.Write, want) {
+				t.Errorf("%s of %s: %v, got %+v, want %+v", name, owner, err, u.Write, want)
+			}
+		}
+	}
+	for _, n := range []int{1, 81, 84, 164, 169, 10 << 10} {
+		var u Update
+		if err := (Decoder{Sliced: true}).Decode(accountMessage(key(9), make([]byte, n)), &u); !errors.Is(err, ErrNotSliced) {
+			t.Errorf("%d bytes: %v, want %v", n, err, ErrNotSliced)
+		}
+	}
+}
