@@ -191,6 +191,9 @@ func (m *model) receive(b *ledger.Block) {
 		return
 	}
 	parent := m.parentOf(b)
+	if b.Slot == m.finalizedSlot() && b.Blockhash != m.chain[m.finalized].Blockhash {
+		m.abandon(b)
+	}
 	if b.Slot <= m.finalizedSlot() || m.gone[nameOf(b)] && parent == nil {
 		return // a duplicate, or an orphan that comes again
 	}
@@ -273,7 +276,7 @@ func (m *model) buildsOnGone(b *ledger.Block) bool {
 			return true
 		}
 	}
-	return b.ParentSlot == m.finalizedSlot() // on another block than the finalized one
+	return false
 }
 
 // attach puts a block into the tree and, where it wins, on the chain.

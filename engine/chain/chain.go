@@ -106,9 +106,6 @@ func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
 		return nil, Orphaned, nil
 	case lost && b.ParentSlot < final, stranger && sure && c.Finalized.Base:
 		return nil, 0, Contradicts(strayed, b.Slot, b.ParentSlot, final)
-	case stranger: // on another block of the finalized slot
-		c.Abandon(id)
-		return nil, Orphaned, nil
 	case parent != nil:
 		return c.Attach(b, parent), Placed, nil
 	case slices.ContainsFunc(c.Waiting, func(n *Node) bool { return n.ID() == id }):

@@ -106,15 +106,28 @@ func TestForkChoice(t *testing.T) {
 	}
 }
 
-// TestBlocksBesideTheFinalizedOne: a block on another block of the finalized slot, and one on that, can never join the tree.
+// TestBlocksBesideTheFinalizedOne: a block on an orphan of the finalized slot, and one on that, can never join the tree. One
+// on a block that was never shown waits: to pass over it in silence would hide that two ledgers were mixed up.
 func TestBlocksBesideTheFinalizedOne(t *testing.T) {
 	root := &ledger.Block{Slot: 1, Blockhash: ledger.Hash{1, 'r'}}
+	final, orphan := blockOn(root, 2, 'a'), blockOn(root, 2, 'b')
 	c := chain.New()
 	c.Appended(c.Begin(root), 1)
-	stranger := blockOn(&ledger.Block{Slot: 1, Blockhash: ledger.Hash{1, 's'}}, 2, 's')
-	for _, b := range []*ledger.Block{stranger, blockOn(stranger, 3, 's')} {
-		if _, placed, err := c.Place(b); placed != chain.Orphaned || err != nil {
-			t.Errorf("block %d: placed %v, %v, want an orphan", b.Slot, placed, err)
+	for _, b := range []*ledger.Block{final, orphan} {
+		if _, placed, err := c.Place(b); placed != chain.Placed || err != nil {
+			t.Fatalf("block %d: placed %v, %v", b.Slot, placed, err)
+		}
+	}
+	n := c.Node(ledger.BlockID{Slot: 2, Hash: final.Blockhash})
+	c.Appended(n, 2)
+	c.Finalize(n)
+	late := blockOn(orphan, 3, 'b')
+	unknown := blockOn(&ledger.Block{Slot: 2, Blockhash: ledger.Hash{2, 'u'}}, 3, 'u')
+	for want, blocks := range map[chain.Placement][]*ledger.Block{chain.Orphaned: {late, blockOn(late, 4, 'b')}, chain.Waits: {unknown}} {
+		for _, b := range blocks {
+			if _, placed, err := c.Place(b); placed != want || err != nil {
+				t.Errorf("block %d: placed %v, %v, want %v", b.Slot, placed, err, want)
+			}
 		}
 	}
 }

@@ -21,7 +21,10 @@ func (c *Chain) Finalize(n *Node) {
 	if n.Parent != nil {
 		c.UnfinalizedBytes -= n.Block.SizeBytes()
 	}
-	maps.DeleteFunc(c.notes, func(o note, _ bool) bool { return o.block.Slot <= n.Slot() })
+	maps.DeleteFunc(c.notes, func(o note, _ bool) bool {
+		builtOn := o.status == orphaned && o.block.Slot == n.Slot() // a late block may build on an orphan of this slot
+		return o.block.Slot <= n.Slot() && !builtOn
+	})
 	c.Waiting = slices.DeleteFunc(c.Waiting, func(w *Node) bool { return w.Slot() <= n.Slot() })
 	n.Parent, n.Provisional = nil, false
 	// The shards hold the block now; only its header is of use here.

@@ -176,6 +176,9 @@ func (s *decider) belowFinalized(b *ledger.Block) error {
 		return chain.Contradicts(otherBlock, b.Slot, b.Status, s.chain.Finalized.Slot())
 	}
 	s.countOrphan()
+	if b.Slot == s.chain.Finalized.Slot() { // blocks that build on it are orphans too
+		s.chain.Abandon(ledger.BlockID{Slot: b.Slot, Hash: b.Blockhash})
+	}
 	return nil
 }
 

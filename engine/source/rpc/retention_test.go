@@ -196,7 +196,9 @@ func TestTheLongestListIsRead(t *testing.T) {
 			t.Errorf("%d slots of %d bytes, err = %v", len(got), len(text), err)
 		}
 		for _, wrong := range []string{"[12,11]", "[11,11]", "[9]", "[21]", "null"} {
-			answering(n, func(w http.ResponseWriter) { fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%d,"result":%s}`, n.calledLocked(), wrong) })
+			answering(n, func(w http.ResponseWriter) {
+				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%d,"result":%s}`, n.calledLocked(), wrong)
+			})
 			if got, err := s.client.slots(t.Context(), 10, 20, ledger.Confirmed); err == nil || causeOf(err) != garbage {
 				t.Errorf("%s: %v, err = %v", wrong, got, err)
 			}
