@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,7 +115,7 @@ type group struct {
 	log    *sharedLedger
 	ledger string
 	nodes  []*groupNode
-	newest *offered                // snapshot; the log's mutex guards it
+	newest atomic.Pointer[offered] // snapshot
 	shown  [][]*ledger.Publication // by each node that was stopped
 }
 
@@ -144,10 +145,7 @@ func (g *group) chance(percent int) bool { return g.r.IntN(100) < percent }
 
 func (n *groupNode) start() {
 	g := n.g
-	g.log.mu.Lock()
-	offered := g.newest
-	g.log.mu.Unlock()
-	if offered != nil && g.chance(70) {
+	if offered := g.newest.Load(); offered != nil && g.chance(70) {
 		noErr(g.t, offered.begin(g.t.Context(), n.disk))
 	}
 	c := onDisk(g.t, n.disk, Config{
@@ -155,7 +153,7 @@ func (n *groupNode) start() {
 		SnapshotInterval: 5 * time.Second,
 	})
 	if n.offers {
-		c = offers(c, g.tookSnapshot)
+		c = offers(c, func(o offered) { g.newest.Store(&o) })
 	}
 	var source Source
 	if n.ingests {
@@ -165,12 +163,6 @@ func (n *groupNode) start() {
 	g.log.mu.Lock()
 	n.clusterNode = &started
 	g.log.mu.Unlock()
-}
-
-func (g *group) tookSnapshot(o offered) {
-	g.log.mu.Lock()
-	defer g.log.mu.Unlock()
-	g.newest = &o
 }
 
 // beforeCommit has the writer lose its place now and then, before or after its commit got into the log.
@@ -364,9 +356,7 @@ func TestClusterShowsOneLedger(t *testing.T) {
 				g.step()
 			}
 			g.settle(want.end)
-			if err := want.check(g.log, g.shown...); err != nil {
-				t.Error(err)
-			}
+			noErr(t, want.check(g.log, g.shown...))
 			t.Logf("%d records, %d runs", len(g.log.records()), len(g.shown))
 		})
 		if t.Failed() {
