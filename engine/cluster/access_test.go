@@ -42,13 +42,9 @@ func TestSyncIsProven(t *testing.T) {
 	s := natstest.Start(t, 1)
 	c := open(t, s.URLs(), Config{Stream: "sync", MayWrite: true, Replicas: 1})
 	_, info, err := c.bind(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	server, err := nats.Connect(s.URL(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer server.Close()
 	var answers atomic.Pointer[[]string]
 	for i, tt := range []struct {
@@ -68,9 +64,7 @@ func TestSyncIsProven(t *testing.T) {
 					_ = m.Respond([]byte(answer)) // who asks waits in vain where this fails
 				}
 			})
-			if err := errors.Join(err, server.Flush()); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, errors.Join(err, server.Flush()))
 		}
 		if err := c.proveSync(info); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: err = %v, want %q", tt.answers, err, tt.want)
@@ -84,9 +78,7 @@ func TestUsersAndTLS(t *testing.T) {
 	certified := httptest.NewTLSServer(nil)
 	certified.Close()
 	key, err := x509.MarshalPKCS8PrivateKey(certified.TLS.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(certified.Certificate())
 	certificateFile := write(t, "server.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw}))
@@ -126,9 +118,7 @@ func TestUsersAndTLS(t *testing.T) {
 func write(t *testing.T, name string, b []byte) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, b, 0o600))
 	return path
 }
 
@@ -148,9 +138,7 @@ func TestCredentials(t *testing.T) {
 		account.public+": "+operator.says(account, "account", map[string]any{"limits": stored}), "}",
 	)
 	seed, err := user.Seed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	credentials := write(t, "node.creds", fmt.Appendf(nil, "-----BEGIN NATS USER JWT-----\n%s\n------END NATS USER JWT------\n"+
 		"-----BEGIN USER NKEY SEED-----\n%s\n------END USER NKEY SEED------\n",
 		account.says(user, "user", map[string]any{"subs": -1, "data": -1, "payload": -1}), seed))
@@ -171,13 +159,9 @@ type signer struct {
 func newKey(t *testing.T, create func() (nkeys.KeyPair, error)) *signer {
 	t.Helper()
 	pair, err := create()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	public, err := pair.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	return &signer{pair, t, public}
 }
 
@@ -186,14 +170,10 @@ func (s *signer) says(of *signer, kind string, claims map[string]any) string {
 	s.t.Helper()
 	claims["type"], claims["version"] = kind, 2
 	body, err := json.Marshal(map[string]any{"jti": of.public, "iat": 1, "iss": s.public, "name": kind, "sub": of.public, "nats": claims})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	noErr(s.t, err)
 	encode := base64.RawURLEncoding.EncodeToString
 	text := encode([]byte(`{"typ":"JWT","alg":"ed25519-nkey"}`)) + "." + encode(body)
 	signature, err := s.Sign([]byte(text))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	noErr(s.t, err)
 	return text + "." + encode(signature)
 }

@@ -36,9 +36,7 @@ func benchmarkCommit(b *testing.B, records, updates int) {
 			c.Version, c.Slot = at.Version+ledger.Version(i)+1, at.Slot+ledger.Slot(i)+1
 			commit[i] = &c
 		}
-		if err := w.Log().Commit(b.Context(), commit); err != nil {
-			b.Fatal(err)
-		}
+		noErr(b, w.Log().Commit(b.Context(), commit))
 		at = pointAfter(commit)
 	}
 	b.ReportMetric(float64(b.N*records*updates)/b.Elapsed().Seconds(), "updates/s")

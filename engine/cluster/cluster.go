@@ -38,16 +38,15 @@ type Cluster struct {
 	ctx     context.Context // of all goroutines
 	end     context.CancelFunc
 	running sync.WaitGroup
-	closing sync.Once
 
 	goneFor, missingFor time.Duration // those of the package; tests have less patience
 
 	mu       sync.Mutex
 	ledgerID string // of the stream, once known
 	faults   map[string]string
-	maker    *lease // nil: this node makes no snapshots
 
 	log     *Log
+	maker   *lease // it runs where the node may make snapshots
 	process string // of this process alone
 	peers   peers
 }
@@ -75,7 +74,7 @@ func Open(config Config) (*Cluster, error) {
 		c.conn.Close()
 		return nil, fmt.Errorf("cannot use JetStream: %w", err)
 	}
-	c.log = newLog(c)
+	c.log, c.maker = newLog(c), c.newLease("snapshots")
 	if config.MayWrite {
 		c.log.lease.start()
 	}
@@ -86,7 +85,6 @@ func Open(config Config) (*Cluster, error) {
 		return nil, fmt.Errorf("cannot listen to the other nodes: %w", err)
 	}
 	if config.MayMakeSnapshots {
-		c.maker = c.newLease("snapshots")
 		c.maker.start()
 	}
 	return c, nil
@@ -135,75 +133,57 @@ func (c *Cluster) options() []nats.Option {
 
 // Close gives up the leases, ends what runs, and disconnects. Whoever waits in a call gets an error.
 func (c *Cluster) Close() {
-	c.closing.Do(func() {
-		c.end()
-		c.running.Wait()
-		c.conn.Close()
-	})
+	c.end()
+	c.running.Wait()
+	c.conn.Close()
 }
 
 // Log returns the log that the nodes share.
 func (c *Cluster) Log() *Log { return c.log }
 
-// requestWithin asks until a timeout, or until the cluster is closed.
-func (c *Cluster) requestWithin(ctx context.Context, timeout time.Duration, ask func(context.Context) error) error {
-	if c.ctx.Err() != nil {
-		return ErrClosed
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	stop := context.AfterFunc(c.ctx, cancel)
-	defer stop()
-	if err := ask(ctx); err != nil {
-		if c.ctx.Err() != nil {
-			return ErrClosed
-		}
-		return err
-	}
-	return nil
+// Retry is RetryWithin for requests that take a moment.
+func (c *Cluster) Retry(ctx context.Context, what string, attempt func(context.Context) error) error {
+	return c.RetryWithin(ctx, requestTimeout, what, attempt)
 }
 
-// retry is Retry for one request.
-func (c *Cluster) retry(ctx context.Context, what string, attempt func(context.Context) error) error {
-	return c.Retry(ctx, what, requestTimeout, attempt)
-}
-
-// Retry repeats an attempt, which may take so long, with pauses, until it succeeds, its error is permanent, or ctx ends. Trouble
-// says meanwhile what does not succeed.
-func (c *Cluster) Retry(ctx context.Context, what string, timeout time.Duration, attempt func(context.Context) error) error {
+// RetryWithin repeats an attempt, which may take d, with pauses, until it succeeds, its error is permanent, ctx ends, or the
+// cluster is closed. Trouble says meanwhile what does not succeed.
+func (c *Cluster) RetryWithin(ctx context.Context, d time.Duration, what string, attempt func(context.Context) error) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(c.ctx, end)()
 	defer c.clearFault(what, false)
-	pause := firstPause
-	for {
-		err := c.requestWithin(ctx, timeout, attempt)
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		bounded, cancel := context.WithTimeout(ctx, d)
+		err := attempt(bounded)
+		cancel()
 		if err == nil {
 			c.clearFault(what, true)
 		}
 		if err == nil || permanent(err) {
 			return err
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if ctx.Err() == nil {
+			c.setFault(what, err)
 		}
-		c.setFault(what, err)
 		if err := c.sleep(ctx, pause); err != nil {
 			return err
 		}
-		pause = min(2*pause, longestPause)
 	}
 }
 
 // sleep waits, or returns why not.
 func (c *Cluster) sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
 	case <-c.ctx.Done():
+	}
+	if c.ctx.Err() != nil {
 		return ErrClosed
 	}
+	return ctx.Err()
 }
 
 // setFault remembers what does not succeed, until clear.

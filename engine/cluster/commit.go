@@ -18,7 +18,7 @@ const publishing = "writing to the stream"
 // writer: then nobody ever sees the commit. After any error nothing more is committed; if ctx ended it is open whether
 // the commit is in the stream, which following it tells.
 func (l *Log) Commit(ctx context.Context, commit []*ledger.Record) error {
-	if l.writer == nil {
+	if l.encoder == nil {
 		return errors.New("the log is committed to by a node that is not its writer")
 	}
 	if l.failed != nil {
@@ -49,8 +49,8 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 	base := l.at.sequence
 	var shorter confirmer // that the stream ends before what is there
 	for next := 0; next < len(messages); {
-		to := min(next+l.writer.unit, len(messages))
-		err := l.writer.sendUnit(ctx, messages[next:to], base+uint64(next))
+		to := min(next+l.unit, len(messages))
+		err := l.sendUnit(ctx, messages[next:to], base+uint64(next))
 		if err == nil {
 			next = to
 			continue
@@ -77,7 +77,7 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 // the stream ended before the commit.
 func (l *Log) reconcile(ctx context.Context, messages [][]byte, base uint64, next int, shorter *confirmer) (int, error) {
 	ended := false
-	err := l.cluster.retry(ctx, "reading the stream", func(ctx context.Context) error {
+	err := l.cluster.Retry(ctx, "reading the stream", func(ctx context.Context) error {
 		_, info, err := l.cluster.look(ctx)
 		if err != nil {
 			return err

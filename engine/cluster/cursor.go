@@ -49,7 +49,7 @@ func newDecoder(before uint64, from ledger.LogPoint, damage func(uint64, error) 
 func (d *decoder) close() { d.zstd.Close() }
 
 // take takes the next message in. It returns a commit when the message made one whole: the records after where the node
-// stands. The records are the caller's. Errors are permanent: nothing more can be taken in.
+// stands, if any. The records are the caller's. Errors are permanent: nothing more can be taken in.
 func (d *decoder) take(sequence uint64, message []byte) ([]*ledger.Record, error) {
 	records, err := d.takeNext(sequence, message)
 	return records, d.damage(sequence, err)
@@ -194,9 +194,6 @@ func (d *decoder) notHeld(records []*ledger.Record) ([]*ledger.Record, error) {
 	if same := ledger.PointAfter(records[held-1]); same != d.from {
 		return nil, fmt.Errorf("%w: its record of version %d is another one, of slot %d with state hash %s; this node's is of slot %d with %s",
 			ErrOtherLedger, same.Version, same.Slot, same.StateHash, d.from.Slot, d.from.StateHash)
-	}
-	if int(held) == len(records) {
-		return nil, nil
 	}
 	return records[held:], nil
 }

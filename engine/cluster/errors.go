@@ -67,10 +67,7 @@ func damaged(kind Damage, format string, args ...any) *DamageError {
 func permanent(err error) bool {
 	var damage *DamageError
 	var other Permanent
-	if errors.As(err, &damage) || errors.As(err, &other) {
-		return true
-	}
-	return slices.ContainsFunc([]error{
+	return errors.As(err, &damage) || errors.As(err, &other) || slices.ContainsFunc([]error{
 		ErrRecreated, ErrShortened, ErrPurged, ErrOtherLedger, ErrUnsafe, ErrOldServer, ErrFormat, ErrClosed, ledger.ErrDeposed,
 	}, func(e error) bool { return errors.Is(err, e) })
 }

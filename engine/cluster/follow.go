@@ -21,7 +21,6 @@ const (
 // follower is one call of Follow.
 type follower struct {
 	log     *Log
-	cluster *Cluster
 	from    ledger.LogPoint
 	hand    func([]*ledger.Record) error
 	stream  jetstream.Stream
@@ -40,9 +39,9 @@ func (f *follower) run(ctx context.Context) error {
 	}()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(f.cluster.ctx, func() { cancel(ErrClosed) })()
+	defer context.AfterFunc(f.log.cluster.ctx, func() { cancel(ErrClosed) })()
 	f.log.setRole(Reader)
-	if f.cluster.config.MayWrite && f.log.lease.wanted() {
+	if f.log.cluster.config.MayWrite && f.log.lease.wanted() {
 		f.log.setRole(Standby)
 	}
 	if err := f.join(ctx); err != nil {
@@ -52,7 +51,7 @@ func (f *follower) run(ctx context.Context) error {
 	defer watching.Wait()
 	defer cancel(nil)
 	watching.Go(func() {
-		if err := f.cluster.watch(ctx, f.log); err != nil {
+		if err := f.log.cluster.watch(ctx, f.log); err != nil {
 			cancel(err)
 		}
 	})
@@ -72,17 +71,17 @@ func (f *follower) run(ctx context.Context) error {
 
 // join finds the message to begin with.
 func (f *follower) join(ctx context.Context) error {
-	stream, info, err := f.cluster.bind(ctx)
+	stream, info, err := f.log.cluster.bind(ctx)
 	if err != nil {
 		return err
 	}
-	begin, err := f.cluster.findStart(ctx, stream, info, f.from)
+	begin, err := f.log.cluster.findStart(ctx, stream, info, f.from)
 	if err != nil {
 		return err
 	}
 	f.stream, f.end = stream, info.State.LastSeq
 	f.log.noteTaken(begin - 1)
-	f.decoder, err = newDecoder(begin-1, f.from, f.cluster.stats.countDamage)
+	f.decoder, err = newDecoder(begin-1, f.from, f.log.cluster.stats.countDamage)
 	return err
 }
 
@@ -101,7 +100,7 @@ func (f *follower) step(ctx context.Context) (done bool, err error) {
 		return f.receive(ctx, m)
 	case <-f.feed.broken:
 		f.drop()
-		f.cluster.stats.reopened.Add(1)
+		f.log.cluster.stats.reopened.Add(1)
 		return false, nil
 	case <-time.After(pollInterval): // the lease may be held now
 		return false, nil
@@ -125,8 +124,8 @@ func (f *follower) receive(ctx context.Context, m jetstream.Msg) (done bool, err
 		return f.take(next, m.Data())
 	}
 	f.drop()
-	f.cluster.stats.reopened.Add(1)
-	_, err = f.cluster.dataAt(ctx, f.stream, next) // nil where the next one was only lost on its way
+	f.log.cluster.stats.reopened.Add(1)
+	_, err = f.log.cluster.dataAt(ctx, f.stream, next) // nil where the next one was only lost on its way
 	return false, err
 }
 
@@ -136,11 +135,11 @@ func (f *follower) take(sequence uint64, message []byte) (done bool, err error) 
 	if err != nil {
 		return false, err
 	}
-	n := &f.cluster.stats
+	n := &f.log.cluster.stats
 	n.chunksRead.Add(1)
 	n.bytesRead.Add(len(message))
 	n.epoch.Store(f.decoder.at.epoch)
-	if commit != nil {
+	if len(commit) > 0 {
 		n.commitsRead.Add(1)
 		if err := f.hand(commit); err != nil {
 			return false, err
@@ -155,8 +154,8 @@ func (f *follower) take(sequence uint64, message []byte) (done bool, err error) 
 
 // reopen begins to receive from after what was taken. It waits while the stream does not go on from there: watch ends that.
 func (f *follower) reopen(ctx context.Context) error {
-	return f.cluster.retry(ctx, "following the stream", func(ctx context.Context) error {
-		stream, info, err := f.cluster.look(ctx)
+	return f.log.cluster.Retry(ctx, "following the stream", func(ctx context.Context) error {
+		stream, info, err := f.log.cluster.look(ctx)
 		if err != nil {
 			return err
 		}
@@ -165,7 +164,7 @@ func (f *follower) reopen(ctx context.Context) error {
 			return fmt.Errorf("it holds messages %d to %d, message %d comes next", info.State.FirstSeq, info.State.LastSeq, at+1)
 		}
 		f.stream = stream
-		f.feed, err = f.cluster.openFeed(ctx, stream, at+1)
+		f.feed, err = f.log.cluster.openFeed(ctx, stream, at+1)
 		return err
 	})
 }
@@ -178,6 +177,6 @@ func (f *follower) sendClaim() {
 	}
 	f.claimed = time.Now()
 	at := f.decoder.at
-	claim := encodeClaim(at, f.cluster.config.NodeID, f.log.nonce)
-	_ = f.cluster.conn.PublishMsg(f.cluster.messageAfter(at.sequence, claim))
+	claim := encodeClaim(at, f.log.cluster.config.NodeID, f.log.nonce)
+	_ = f.log.cluster.conn.PublishMsg(f.log.cluster.messageAfter(at.sequence, claim))
 }

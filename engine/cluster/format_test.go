@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -17,9 +18,7 @@ func streamOf(t testing.TB, seed uint64, sizes ...int) (messages [][]byte, recor
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
 	e, err := newEncoder()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	d := decoderAt(t, ledger.LogPoint{})
 	add := func(m []byte) []*ledger.Record {
 		messages = append(messages, append([]byte(nil), m...))
@@ -33,9 +32,7 @@ func streamOf(t testing.TB, seed uint64, sizes ...int) (messages [][]byte, recor
 	for _, updates := range sizes {
 		commit := commitOf(random, d.at.point, 1+random.IntN(3), updates)
 		chunks, after, err := e.encode(commit, d.at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		var got []*ledger.Record
 		for _, m := range chunks {
 			if len(m) > maxMessageBytes {
@@ -56,29 +53,33 @@ func streamOf(t testing.TB, seed uint64, sizes ...int) (messages [][]byte, recor
 func decoderAt(t testing.TB, from ledger.LogPoint) *decoder {
 	t.Helper()
 	d, err := newDecoder(0, from, new(counters).countDamage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	t.Cleanup(d.close)
 	return d
+}
+
+// taken takes messages in from the beginning of a stream.
+func taken(t testing.TB, from ledger.LogPoint, messages ...[]byte) (records []*ledger.Record, err error) {
+	t.Helper()
+	d := decoderAt(t, from)
+	defer d.close()
+	for i, m := range messages {
+		commit, err := d.take(uint64(i+1), m)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, commit...)
+	}
+	return records, nil
 }
 
 // TestCommitsComeBackAsTheyWereWritten reads what was written from every place that a node may stand at.
 func TestCommitsComeBackAsTheyWereWritten(t *testing.T) {
 	messages, records := streamOf(t, 1, 0, 3, 4000, 1, 0, 900, 2)
 	for stand := 0; stand <= len(records); stand++ {
-		from := pointAfter(records[:stand])
-		d := decoderAt(t, from)
-		var got []*ledger.Record
-		for i, m := range messages {
-			commit, err := d.take(uint64(i+1), m)
-			if err != nil {
-				t.Fatalf("from version %d, message %d: %v", from.Version, i, err)
-			}
-			if commit != nil && len(commit) == 0 {
-				t.Fatalf("from version %d, message %d: a commit of nothing is handed out", from.Version, i)
-			}
-			got = append(got, commit...)
+		got, err := taken(t, pointAfter(records[:stand]), messages...)
+		if err != nil {
+			t.Fatalf("from version %d: %v", stand, err)
 		}
 		mustEqual(t, got, records[stand:])
 	}
@@ -99,24 +100,15 @@ func TestWhatWasChangedIsRefused(t *testing.T) {
 				if right && at >= headCRCAt {
 					continue
 				}
-				changed := append([]byte(nil), m...)
-				changed[at] ^= 0x41
+				changed := slices.Clone(messages)
+				changed[i] = slices.Clone(m)
+				changed[i][at] ^= 0x41
 				if right {
-					restamp(changed)
+					restamp(changed[i])
 				}
-				d := decoderAt(t, ledger.LogPoint{})
-				var err error
-				for j := 0; j < len(messages) && err == nil; j++ {
-					next := messages[j]
-					if i == j {
-						next = changed
-					}
-					_, err = d.take(uint64(j+1), next)
-				}
-				if err == nil {
+				if _, err := taken(t, ledger.LogPoint{}, changed...); err == nil {
 					t.Fatalf("message %d with byte %d changed (checksum right: %t) was taken", i, at, right)
 				}
-				d.close()
 			}
 		}
 	}
@@ -126,9 +118,7 @@ func TestWhatWasChangedIsRefused(t *testing.T) {
 func TestHostileHeadsAreRefused(t *testing.T) {
 	good := head{kind: commitMessage, stored: true, epoch: 1, first: 1, chunks: 1, records: 1, raw: 200, packed: 200}
 	payload := make([]byte, 200)
-	if err := good.check(len(payload)); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, good.check(len(payload)))
 	tests := map[string]func(*head){
 		"no epoch":                      func(h *head) { h.epoch = 0 },
 		"no version":                    func(h *head) { h.first = 0 },
@@ -174,46 +164,29 @@ func TestMessagesOutOfPlaceAreRefused(t *testing.T) {
 			"the one before": messages[i-1], "of another stream": other[min(max(i, 2), len(other)-1)],
 			"a claim of the same epoch": encodeClaim(cursor{}, "x", [nonceBytes]byte{}),
 		} {
-			d := decoderAt(t, ledger.LogPoint{})
-			for j := range i {
-				if _, err := d.take(uint64(j+1), messages[j]); err != nil {
-					t.Fatal(err)
-				}
-			}
 			var damage *DamageError
-			if _, err := d.take(uint64(i+1), next); !errors.As(err, &damage) || damage.Sequence != uint64(i+1) {
+			_, err := taken(t, ledger.LogPoint{}, append(slices.Clone(messages[:i]), next)...)
+			if !errors.As(err, &damage) || damage.Sequence != uint64(i+1) {
 				t.Errorf("%s as message %d: err = %v, want damage there", name, i+1, err)
 			}
-			d.close()
 		}
-		d := decoderAt(t, ledger.LogPoint{})
-		var err error
-		for j := 0; j < len(messages) && err == nil; j++ {
-			if j != i {
-				_, err = d.take(uint64(j+1), messages[j])
-			}
-		}
+		_, err := taken(t, ledger.LogPoint{}, slices.Delete(slices.Clone(messages), i, i+1)...)
 		if i < len(messages)-1 && err == nil {
 			t.Errorf("without message %d the stream was taken", i+1)
 		}
-		d.close()
 	}
 }
 
 // TestWhatCompressesTooWellIsStored writes zeros: a reader takes room only as the messages justify.
 func TestWhatCompressesTooWellIsStored(t *testing.T) {
 	e, err := newEncoder()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	commit := commitOf(rand.New(rand.NewPCG(7, 0)), ledger.LogPoint{}, 1, 100_000)
 	for i := range commit[0].Updates {
 		commit[0].Updates[i] = ledger.Update{Account: ledger.Account{Known: ledger.FieldsShown}}
 	}
 	chunks, _, err := e.encode(commit, cursor{epoch: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	h, err := decodeHead(chunks[0])
 	if err != nil || !h.stored {
 		t.Fatalf("head %+v, %v: want it stored", h, err)
@@ -241,9 +214,7 @@ func FuzzMessages(f *testing.F) {
 				continue
 			}
 			e, err := newEncoder()
-			if err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, err)
 			h, _ := decodeHead(m)
 			before := cursor{epoch: h.epoch, chain: h.chain, point: ledger.LogPoint{Version: h.first - 1, StateHash: h.state}}
 			if _, after, err := e.encode(commit, before); err != nil || after.chain != d.at.chain || after.point != d.at.point {
@@ -264,23 +235,16 @@ func TestFormat1StaysReadable(t *testing.T) {
 		for _, m := range messages {
 			b = append(binary.LittleEndian.AppendUint32(b, uint32(len(m))), m...)
 		}
-		if err := os.WriteFile(name, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(name, b, 0o644))
 	}
 	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := decoderAt(t, ledger.LogPoint{})
-	var got []*ledger.Record
+	noErr(t, err)
+	var stored [][]byte
 	for len(b) > 0 {
 		n := 4 + int(binary.LittleEndian.Uint32(b))
-		commit, err := d.take(d.at.sequence+1, b[4:n])
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, b = append(got, commit...), b[n:]
+		stored, b = append(stored, b[4:n]), b[n:]
 	}
+	got, err := taken(t, ledger.LogPoint{}, stored...)
+	noErr(t, err)
 	mustEqual(t, got, records)
 }

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
@@ -73,9 +74,8 @@ func pointAfter(records []*ledger.Record) ledger.LogPoint {
 // node is one that follows, and writes if it may.
 type node struct {
 	*Cluster
-	t      testing.TB
-	cancel context.CancelFunc
-	ended  chan error // what Follow returned
+	t     testing.TB
+	ended chan error // what Follow returned
 
 	mu      sync.Mutex
 	held    []*ledger.Record
@@ -97,9 +97,7 @@ func open(t testing.TB, urls []string, config Config) *Cluster {
 		}
 	}
 	c, err := Open(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	c.goneFor, c.missingFor = time.Second, 0
 	t.Cleanup(c.Close)
 	return c
@@ -108,15 +106,9 @@ func open(t testing.TB, urls []string, config Config) *Cluster {
 // follow lets a node follow from what it holds.
 func follow(t testing.TB, c *Cluster, held []*ledger.Record) *node {
 	n := &node{Cluster: c, t: t, ended: make(chan error, 1), held: slices.Clone(held), changed: make(chan struct{})}
-	ctx, cancel := context.WithCancel(t.Context())
-	n.cancel = cancel
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		err := c.Log().Follow(ctx, pointAfter(held), n.take)
-		n.ended <- err
-	}()
-	t.Cleanup(func() { cancel(); <-done })
+	var following sync.WaitGroup
+	following.Go(func() { n.ended <- c.Log().Follow(t.Context(), pointAfter(held), n.take) })
+	t.Cleanup(following.Wait)
 	return n
 }
 
@@ -183,8 +175,10 @@ func (n *node) writes() {
 
 // commit writes records after what the writer holds.
 func (n *node) commit(random *rand.Rand, records, updates int) error {
-	n.t.Helper()
-	commit := commitOf(random, pointAfter(n.has()), records, updates)
+	return n.write(commitOf(random, pointAfter(n.has()), records, updates))
+}
+
+func (n *node) write(commit []*ledger.Record) error {
 	ctx, cancel := context.WithTimeout(n.t.Context(), patience)
 	defer cancel()
 	if err := n.Log().Commit(ctx, commit); err != nil {
@@ -196,9 +190,7 @@ func (n *node) commit(random *rand.Rand, records, updates int) error {
 // mustCommit is commit where nothing may go wrong.
 func (n *node) mustCommit(random *rand.Rand, records, updates int) {
 	n.t.Helper()
-	if err := n.commit(random, records, updates); err != nil {
-		n.t.Fatal(err)
-	}
+	noErr(n.t, n.commit(random, records, updates))
 }
 
 // mustEqual fails unless two nodes hold the same, as far as both go.
@@ -220,11 +212,12 @@ func withoutLease(c *Cluster) {
 }
 
 // eventually waits until something holds.
-func eventually(t testing.TB, what string, holds func() bool) {
+var eventually = natstest.Eventually
+
+// noErr ends the test with an error, if there is one.
+func noErr(t testing.TB, err error) {
 	t.Helper()
-	for start := time.Now(); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(start) > patience {
-			t.Fatalf("it never came that %s", what)
-		}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

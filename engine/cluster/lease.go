@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,7 +30,6 @@ const (
 type lease struct {
 	cluster    *Cluster
 	key        string
-	nonce      string      // of this process
 	canAcquire func() bool // whether it is this node's to take; nil: always
 
 	// What follows is run's alone.
@@ -40,48 +38,37 @@ type lease struct {
 	changed  time.Time // when that was seen first
 
 	mu           sync.Mutex
-	end          context.CancelFunc // ends run; nil: it does not run
-	has          bool               // nobody else was seen to have it since it was taken
-	renewed      time.Time          // when the newest renewal that succeeded began
+	has          bool      // nobody else was seen to have it since it was taken
+	renewed      time.Time // when the newest renewal that succeeded began
 	lost         chan struct{}
 	backOffUntil time.Time // it is given up until then
 }
 
 // leaseValue is what the key holds. The time is for people.
 type leaseValue struct {
-	Node  string    `json:"node"` // "": nobody holds it
-	Nonce string    `json:"nonce,omitempty"`
+	Node  string    `json:"node"`            // "": nobody holds it
+	Nonce string    `json:"nonce,omitempty"` // of the process
 	Time  time.Time `json:"time"`
 }
 
 func (c *Cluster) newLease(key string) *lease {
-	return &lease{cluster: c, key: key, nonce: rand.Text(), lost: make(chan struct{})}
+	return &lease{cluster: c, key: key, lost: make(chan struct{})}
 }
 
-// start lets the lease run until the cluster is closed or it is given up for good.
-func (l *lease) start() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var ctx context.Context
-	ctx, l.end = context.WithCancel(l.cluster.ctx)
-	l.cluster.running.Go(func() { l.run(ctx) })
-}
+// start lets the lease run until the cluster is closed.
+func (l *lease) start() { l.cluster.running.Go(l.run) }
 
-// resign gives the lease up for good. It is not held any more when resign returns; that others know of it takes a moment.
-func (l *lease) resign() {
-	l.backOff(math.MaxInt64)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.end != nil {
-		l.end()
-	}
-}
+// resign gives the lease up for good.
+func (l *lease) resign() { l.backOff(math.MaxInt64) }
 
-// backOff gives the lease up for a while, so that another node may do what this one failed to.
+// backOff gives the lease up for a while, so that another node may do what this one failed to. It is not held any more when
+// backOff returns; that others know of it takes up to pollInterval.
 func (l *lease) backOff(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.backOffUntil = time.Now().Add(d)
+	if until := time.Now().Add(d); until.After(l.backOffUntil) { // who resigned leaves it for good
+		l.backOffUntil = until
+	}
 }
 
 // wanted reports whether this node would have the lease at all.
@@ -108,9 +95,9 @@ func (l *lease) state() (lost <-chan struct{}, has bool, renewed time.Time) {
 	return l.lost, l.has, l.renewed
 }
 
-// run takes the lease when it can and renews it, until ctx ends; then it gives it up.
-func (l *lease) run(ctx context.Context) {
-	ticker := time.NewTicker(pollInterval)
+// run takes the lease when it can and renews it, until the cluster is closed; then it gives it up.
+func (l *lease) run() {
+	ctx, ticker := l.cluster.ctx, time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	defer l.release()
 	what := "holding the lease of " + l.key
@@ -184,7 +171,7 @@ func (l *lease) look(ctx context.Context, has bool) error {
 	}
 	free := holder.Node == "" && holder.Nonce == "" || time.Since(l.changed) >= leaseLength
 	switch {
-	case holder.Nonce == l.nonce:
+	case holder.Nonce == l.cluster.process:
 		if !has { // only the answer was lost when it was taken; it counts once it was renewed
 			l.hold(time.Time{})
 		}
@@ -229,7 +216,7 @@ func (v leaseValue) encode() []byte {
 
 // write replaces the value of a revision, 0 where there is none, by one of this node, which has the lease then.
 func (l *lease) write(ctx context.Context, revision uint64) error {
-	begun, value := time.Now(), leaseValue{Node: l.cluster.config.NodeID, Nonce: l.nonce}.encode()
+	begun, value := time.Now(), leaseValue{Node: l.cluster.config.NodeID, Nonce: l.cluster.process}.encode()
 	var after uint64
 	var err error
 	if revision == 0 {

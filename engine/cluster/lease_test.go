@@ -98,10 +98,13 @@ func (b fakeBuckets) KeyValue(context.Context, string) (jetstream.KeyValue, erro
 
 // fakeNode returns a node that knows no server but a fake one, until the test ends.
 func fakeNode(t *testing.T, name string, s *fakeServer) *Cluster {
-	c := &Cluster{config: Config{NodeID: name, Stream: "fake"}, logger: slog.New(slog.DiscardHandler), js: fakeBuckets{kv: s}, faults: make(map[string]string)}
+	c := &Cluster{
+		config: Config{NodeID: name, Stream: "fake"}, process: name, js: fakeBuckets{kv: s},
+		logger: slog.New(slog.DiscardHandler), faults: make(map[string]string),
+	}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	c.stats.register(metrics.NewSet())
-	c.log = newLog(c)
+	c.log, c.maker = newLog(c), c.newLease("snapshots")
 	t.Cleanup(func() {
 		c.end()
 		c.running.Wait()
@@ -173,67 +176,46 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 	})
 }
 
-// TestResigningGivesUpEverything resigns before and after the leases are held.
-func TestResigningGivesUpEverything(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		c := fakeNode(t, "early", &fakeServer{})
-		c.log.noteEnd(time.Now(), 0)
-		c.log.Resign()
-		c.log.lease.start()
-		time.Sleep(moment)
-		if c.log.lease.held() {
-			t.Error("a node that resigned holds the lease")
-		}
-
-		maker := &fakeServer{}
-		c = fakeNode(t, "maker", maker)
-		c.maker = c.newLease("snapshots")
-		c.maker.start()
-		time.Sleep(moment)
-		if !c.MakesSnapshots() {
-			t.Fatal("it does not make snapshots")
-		}
-		next := fakeNode(t, "next", maker)
-		next.maker = next.newLease("snapshots")
-		next.maker.start()
-		c.log.Resign()
-		if c.MakesSnapshots() {
-			t.Error("a node that resigned makes snapshots")
-		}
-		time.Sleep(moment)
-		if !next.MakesSnapshots() {
-			t.Error("nobody makes snapshots in its place")
-		}
-	})
-}
-
-// TestLeaseIsLeftToOthersForAWhile backOffUntil, beside another node and alone.
-func TestLeaseIsLeftToOthersForAWhile(t *testing.T) {
+// TestLeaseIsGivenUp gives it up for a while and for good: beside another node, alone, and before it is held.
+func TestLeaseIsGivenUp(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
-		node := func(name string) *lease {
-			l := fakeNode(t, name, s).newLease("snapshots")
-			l.start()
+		node := func(name string, change func(*Cluster)) *Cluster {
+			c := fakeNode(t, name, s)
+			change(c)
+			c.maker.start()
 			time.Sleep(moment)
-			return l
+			return c
 		}
-		a, b := node("a"), node("b")
-		a.backOff(backOffTime)
-		if a.held() {
-			t.Error("who backOffUntil holds it")
+		holds := func(what string, c *Cluster, want bool) {
+			t.Helper()
+			if got := c.MakesSnapshots(); got != want {
+				t.Errorf("%s: node %s makes snapshots: %t", what, c.config.NodeID, got)
+			}
 		}
+		resign := func(c *Cluster) { c.log.Resign() }
+		holds("it resigned before", node("early", resign), false)
+		a := node("a", func(*Cluster) {})
+		holds("nobody else does", a, true)
+		b := node("b", func(*Cluster) {})
+		a.LeaveSnapshots()
+		holds("it leaves that to others", a, false)
 		time.Sleep(moment)
-		if !b.held() {
-			t.Error("the other node does not hold it")
-		}
-		b.resign()
+		holds("the other leaves that to it", b, true)
+		b.log.Resign()
+		holds("it resigned", b, false)
 		time.Sleep(backOffTime / 2)
-		if a.held() {
-			t.Error("who backOffUntil holds it after a while")
-		}
+		holds("nobody else does, and its time is not over", a, false)
 		time.Sleep(backOffTime)
-		if !a.held() {
-			t.Error("who abstained never holds it again")
-		}
+		holds("its time is over", a, true)
+		c := node("c", func(*Cluster) {})
+		a.log.Resign()
+		a.LeaveSnapshots() // which does not shorten it
+		time.Sleep(moment)
+		holds("the one before resigned", c, true)
+		time.Sleep(2 * backOffTime)
+		c.LeaveSnapshots()
+		time.Sleep(moment)
+		holds("it resigned long ago", a, false)
 	})
 }

@@ -22,11 +22,11 @@ type Log struct {
 
 	// What follows is Follow's and Commit's.
 	stream  jetstream.Stream
-	at      cursor // of the writer
-	encoder *encoder
-	failed  error // why nothing more is committed
+	at      cursor   // of the writer
+	encoder *encoder // nil until this node became the writer
+	unit    int      // how many messages it sends at once
+	failed  error    // why nothing more is committed
 	nonce   [nonceBytes]byte
-	writer  *publisher // nil until this node became the writer
 
 	lease    *lease // it runs where the node may write
 	deposed  chan struct{}
@@ -60,10 +60,10 @@ func (l *Log) Deposed() <-chan struct{} { return l.deposed }
 // It returns nil when this node has become the writer and everything before was taken; a node that only reads never becomes
 // it. Otherwise it returns ctx's error, what take returned, or why the stream cannot be followed: see the package's errors.
 func (l *Log) Follow(ctx context.Context, from ledger.LogPoint, take func(commit []*ledger.Record) error) error {
-	if l.writer != nil {
+	if l.encoder != nil {
 		return errors.New("the log is followed by its own writer")
 	}
-	f := follower{log: l, cluster: l.cluster, from: from, hand: take}
+	f := follower{log: l, from: from, hand: take}
 	if err := f.run(ctx); err != nil {
 		return fmt.Errorf("cannot follow stream %s: %w", l.cluster.config.Stream, err)
 	}
@@ -137,9 +137,7 @@ func (l *Log) setRole(r Role) { l.cluster.stats.role.Store(uint32(r)) }
 func (l *Log) Resign() {
 	l.lease.resign()
 	l.setRole(Reader)
-	if maker := l.cluster.maker; maker != nil {
-		maker.resign()
-	}
+	l.cluster.maker.resign()
 }
 
 // becomeWriter makes the node the writer, from a position in the stream on, and watches whether it stays it.
@@ -148,9 +146,9 @@ func (l *Log) becomeWriter(at cursor, stream jetstream.Stream) error {
 	if err != nil {
 		return err
 	}
-	l.at, l.stream, l.encoder, l.writer = at, stream, encoder, &publisher{cluster: l.cluster, unit: 1}
+	l.at, l.stream, l.encoder, l.unit = at, stream, encoder, 1
 	if stream.CachedInfo().Config.AllowAtomicPublish {
-		l.writer.unit = unitMessages
+		l.unit = unitMessages
 	}
 	l.setRole(Writer)
 	l.cluster.stats.epoch.Store(at.epoch)

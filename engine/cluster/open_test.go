@@ -106,7 +106,9 @@ func TestServerComesLater(t *testing.T) {
 	if gone.Trouble() == "" {
 		t.Error("no trouble is told without a server")
 	}
-	if _, _, err := gone.Facts(canceled()); !errors.Is(err, context.Canceled) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := gone.Facts(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("Facts with a context that ended: %v", err)
 	}
 	gone.Close()
@@ -124,7 +126,7 @@ func TestServerComesLater(t *testing.T) {
 	}
 
 	// A commit that is given up is the last one.
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel = context.WithCancel(t.Context())
 	late := make(chan error, 1)
 	s.Kill(0)
 	go func() { late <- n.Log().Commit(ctx, commitOf(random, pointAfter(n.has()), 1, 1)) }()
@@ -137,12 +139,6 @@ func TestServerComesLater(t *testing.T) {
 	if err := n.commit(random, 1, 1); err == nil {
 		t.Error("a commit after one that was given up is taken")
 	}
-}
-
-func canceled() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
 }
 
 // TestStreamBeginsWhereItsWriterStands lets a node that holds something found the stream. One that holds less needs a snapshot.
@@ -176,22 +172,14 @@ func TestStreamThatForgetsIsRefused(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, 1)
 	c := open(t, s.URLs(), Config{Stream: "forgets", NodeID: "w", MayWrite: true, Replicas: 1})
-	id, _, err := c.Facts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := c.js.Stream(t.Context(), "forgets")
-	if err != nil {
-		t.Fatal(err)
-	}
-	info := stream.CachedInfo()
+	_, info, err := c.bind(t.Context())
+	noErr(t, err)
 	update := func(change func(k *jetstream.StreamConfig)) {
 		t.Helper()
 		k := info.Config
 		change(&k)
-		if _, err := c.js.UpdateStream(t.Context(), k); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.js.UpdateStream(t.Context(), k)
+		noErr(t, err)
 	}
 	for _, change := range []func(k *jetstream.StreamConfig){
 		func(k *jetstream.StreamConfig) { k.MaxAge = time.Hour },
@@ -199,7 +187,7 @@ func TestStreamThatForgetsIsRefused(t *testing.T) {
 		func(k *jetstream.StreamConfig) { k.MaxMsgs, k.Discard = 100, jetstream.DiscardOld },
 	} {
 		update(change)
-		named(t, s, Config{Stream: "forgets", NodeID: "n", LedgerID: id}, nil, ErrUnsafe)
+		named(t, s, Config{Stream: "forgets", NodeID: "n", LedgerID: c.knownID()}, nil, ErrUnsafe)
 	}
 	info.Config.PersistMode = jetstream.AsyncPersistMode // which no update sets
 	if err := c.identify(info); !errors.Is(err, ErrUnsafe) {
@@ -209,8 +197,7 @@ func TestStreamThatForgetsIsRefused(t *testing.T) {
 	update(func(k *jetstream.StreamConfig) { // a full one refuses what is new
 		k.MaxBytes, k.MaxMsgsPerSubject, k.DiscardNewPerSubject = 100<<20, 100, true
 	})
-	w := follow(t, c, nil)
-	w.writes()
+	follow(t, c, nil).writes()
 }
 
 // TestReadsAreTheLeaders reads a stream that an earlier program made so that servers that lag behind the others answer as well.
@@ -221,26 +208,19 @@ func TestReadsAreTheLeaders(t *testing.T) {
 	w.writes()
 	w.mustCommit(rand.New(rand.NewPCG(18, 0)), 2, 1)
 	stream, err := w.js.Stream(t.Context(), "direct")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	config := stream.CachedInfo().Config
 	if config.AllowDirect {
 		t.Error("servers that lag behind the others answer for a new stream")
 	}
 	config.AllowDirect = true
-	if _, err := w.js.UpdateStream(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	_, err = w.js.UpdateStream(t.Context(), config)
+	noErr(t, err)
 	asked, err := w.conn.SubscribeSync("$JS.API.STREAM.MSG.GET.>")
 	direct, err2 := w.conn.SubscribeSync("$JS.API.DIRECT.GET.>")
-	if err := errors.Join(err, err2, w.conn.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, errors.Join(err, err2, w.conn.Flush()))
 	follow(t, open(t, s.URLs(), Config{Stream: "direct", NodeID: "r"}), w.has()[:1]).waitFor(2)
-	if err := w.conn.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, w.conn.Flush())
 	if _, err := asked.NextMsg(patience); err != nil {
 		t.Error("no message was asked for: ", err)
 	}
@@ -261,10 +241,7 @@ func TestShortenedStreamIsNamed(t *testing.T) {
 	for range 3 {
 		w.mustCommit(random, 2, 1)
 	}
-	id, _, err := w.Facts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := w.knownID()
 	s.Kill(0)
 	restore := s.Save(0)
 	s.Restart(0)
@@ -282,6 +259,6 @@ func TestShortenedStreamIsNamed(t *testing.T) {
 		t.Errorf("the writer: err = %v, want %v", err, ErrShortened)
 	}
 	named(t, s, Config{Stream: "short", NodeID: "back", LedgerID: id}, w.has(), ErrShortened)
-	behind := follow(t, open(t, s.URLs(), Config{Stream: "short", NodeID: "behind", LedgerID: id}), w.has()[:5])
-	behind.waitFor(6) // who held less cannot know
+	// Who held less cannot know.
+	follow(t, open(t, s.URLs(), Config{Stream: "short", NodeID: "behind", LedgerID: id}), w.has()[:5]).waitFor(6)
 }

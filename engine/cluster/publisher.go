@@ -18,24 +18,17 @@ const (
 	ackTimeout = 2 * time.Second
 )
 
-// publisher sends messages to the stream, each to the sequence that it was made for, and awaits the acknowledgements. It is for
-// one goroutine.
+// sendUnit sends messages that belong after a sequence, and returns when they are acknowledged. After an error it must be looked
+// up whether they are in the stream.
 //
-// What it sends at once is a unit: one message, or an atomic batch of them. Only the first says which sequence it expects, and
+// What is sent at once is a unit: one message, or an atomic batch of them. Only the first says which sequence it expects, and
 // nothing is sent after a unit before it is known to be in the stream. Were two messages on their way, each with the sequence
 // that it expects, then another node's claim could stand where the first of them was to be, and would be what the second
 // expects.
-type publisher struct {
-	cluster *Cluster
-	unit    int // messages at once
-}
-
-// sendUnit sends messages that belong after a sequence, and returns when they are acknowledged. After an error it must be looked
-// up whether they are in the stream.
-func (p *publisher) sendUnit(ctx context.Context, messages [][]byte, after uint64) error {
+func (l *Log) sendUnit(ctx context.Context, messages [][]byte, after uint64) error {
 	batch, last := rand.Text(), len(messages)-1
 	for i, data := range messages {
-		m := p.cluster.messageAfter(after, data)
+		m := l.cluster.messageAfter(after, data)
 		if i > 0 {
 			m.Header = nats.Header{} // only the first says what it expects
 		}
@@ -44,7 +37,7 @@ func (p *publisher) sendUnit(ctx context.Context, messages [][]byte, after uint6
 			m.Header["Nats-Batch-Sequence"] = []string{strconv.Itoa(i + 1)}
 		}
 		if i < last {
-			if err := p.cluster.conn.PublishMsg(m); err != nil {
+			if err := l.cluster.conn.PublishMsg(m); err != nil {
 				return fmt.Errorf("cannot send a message: %w", err)
 			}
 			continue
@@ -54,11 +47,11 @@ func (p *publisher) sendUnit(ctx context.Context, messages [][]byte, after uint6
 		}
 		ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 		defer cancel()
-		ack, err := p.cluster.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
+		ack, err := l.cluster.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 		if err != nil {
 			return fmt.Errorf("no acknowledgement came: %w", err)
 		}
-		if want := after + uint64(len(messages)); ack.Stream != p.cluster.config.Stream || ack.Sequence != want {
+		if want := after + uint64(len(messages)); ack.Stream != l.cluster.config.Stream || ack.Sequence != want {
 			return fmt.Errorf("message %d of stream %q is acknowledged instead of message %d", ack.Sequence, ack.Stream, want)
 		}
 	}

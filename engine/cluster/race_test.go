@@ -54,11 +54,7 @@ func testTwoRace(t *testing.T, s *natstest.Servers, seed, rounds int) {
 				t.Fatalf("seed %d: version %d was refused, and is in the stream", seed, record.Version)
 			}
 		}
-		r.c.Close()
 	}
-	reader.cancel()
-	reader.end()
-	reader.Close()
 }
 
 // racer becomes the writer again and again.
@@ -85,7 +81,7 @@ func (r *racer) run(rounds int) {
 			r.t.Errorf("%s: %v", r.c.config.NodeID, err)
 			return
 		}
-		r.c.log.writer.unit = []int{1, 2, unitMessages}[r.random.IntN(3)] // commits of one unit, and of many
+		r.c.log.unit = []int{1, 2, unitMessages}[r.random.IntN(3)] // commits of one unit, and of many
 		for range r.random.IntN(6) {
 			commit := commitOf(r.random, pointAfter(r.held), 1+r.random.IntN(3), r.random.IntN(2)*r.random.IntN(6000))
 			err := r.c.log.Commit(ctx, commit)
@@ -120,21 +116,17 @@ func testLostAcknowledgement(t *testing.T, s *natstest.Servers) {
 		}
 		done := make(chan error, 1)
 		commit := commitOf(random, pointAfter(w.has()), 1+random.IntN(2), i*900)
-		go func() { done <- c.log.Commit(t.Context(), commit) }()
+		go func() { done <- w.write(commit) }()
 		if i%2 == 0 {
 			reader.waitFor(pointAfter(commit).Version) // it is in the stream, and the writer does not know
 			proxy.Heal()
 		} else {
 			for range i {
-				proxy.Drop()
+				proxy.Cut()
+				proxy.Heal()
 			}
 		}
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		if err := w.take(commit); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, <-done)
 	}
 	if c.stats.retries.Get() == 0 {
 		t.Error("nothing was looked up")
@@ -159,9 +151,7 @@ func testUnfinishedCommitIsNothing(t *testing.T, s *natstest.Servers) {
 	// A claim by who has not followed to the end is none.
 	stale := l.at
 	stale.sequence, stale.point = 1, ledger.LogPoint{}
-	if err := a.conn.PublishMsg(a.messageAfter(stale.sequence, encodeClaim(stale, "late", [nonceBytes]byte{}))); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, a.conn.PublishMsg(a.messageAfter(stale.sequence, encodeClaim(stale, "late", [nonceBytes]byte{}))))
 	a.mustCommit(random, 1, 1) // after it, on the same connection
 
 	commit := commitOf(random, pointAfter(a.has()), 1, 6000)
@@ -170,23 +160,16 @@ func testUnfinishedCommitIsNothing(t *testing.T, s *natstest.Servers) {
 		t.Fatalf("%d messages: %v", len(messages), err)
 	}
 	for i := range 2 {
-		if err := l.writer.sendUnit(t.Context(), messages[i:i+1], l.at.sequence+uint64(i)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, l.sendUnit(t.Context(), messages[i:i+1], l.at.sequence+uint64(i)))
 	}
 	b := follow(t, open("b"), nil)
 	b.writes()
 	mustEqual(t, b.has(), a.has())
 	// The rest of a's comes late.
-	if err := l.writer.sendUnit(t.Context(), messages[2:3], l.at.sequence+2); err == nil {
+	if err := l.sendUnit(t.Context(), messages[2:3], l.at.sequence+2); err == nil {
 		t.Fatal("the rest of the unfinished commit is taken")
 	}
-	if err := b.Log().Commit(t.Context(), commit); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.take(commit); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, b.write(commit))
 	if err := l.Commit(t.Context(), commit); !errors.Is(err, ledger.ErrDeposed) {
 		t.Fatalf("the one before: err = %v, want %v", err, ledger.ErrDeposed)
 	}

@@ -25,7 +25,7 @@ func (c *Cluster) PurgeBelow(ctx context.Context, v ledger.Version) error {
 	if err != nil || begin <= info.State.FirstSeq {
 		return err
 	}
-	err = c.retry(ctx, "purging the stream", func(ctx context.Context) error {
+	err = c.Retry(ctx, "purging the stream", func(ctx context.Context) error {
 		return stream.Purge(ctx, jetstream.WithPurgeSequence(begin))
 	})
 	if err == nil {
@@ -37,9 +37,6 @@ func (c *Cluster) PurgeBelow(ctx context.Context, v ledger.Version) error {
 // RecordAt returns the record of a version from the stream. ErrPurged: the stream does not hold it any more. ErrShortened: it
 // does not hold it yet.
 func (c *Cluster) RecordAt(ctx context.Context, v ledger.Version) (*ledger.Record, error) {
-	if v == 0 {
-		return nil, errors.New("there is no record of version 0")
-	}
 	stream, info, err := c.bind(ctx)
 	if err != nil {
 		return nil, err
@@ -88,14 +85,10 @@ func (c *Cluster) Founded(ctx context.Context) (bool, error) {
 }
 
 // MakesSnapshots reports whether this node is the one that makes snapshots.
-func (c *Cluster) MakesSnapshots() bool { return c.maker != nil && c.maker.held() }
+func (c *Cluster) MakesSnapshots() bool { return c.maker.held() }
 
 // LeaveSnapshots leaves making snapshots to the other nodes for a while.
-func (c *Cluster) LeaveSnapshots() {
-	if c.maker != nil {
-		c.maker.backOff(backOffTime)
-	}
-}
+func (c *Cluster) LeaveSnapshots() { c.maker.backOff(backOffTime) }
 
 // Config returns what Open was given, with the defaults in place.
 func (c *Cluster) Config() Config { return c.config }
@@ -103,12 +96,14 @@ func (c *Cluster) Config() Config { return c.config }
 // JetStream returns the connection to the servers.
 func (c *Cluster) JetStream() jetstream.JetStream { return c.js }
 
-// LeaderInfo returns what a stream is, as a server tells that leads it and hears from most of the others.
+// LeaderInfo returns what a stream is, as a server tells that leads it and hears from most of the others. Messages that are then
+// read through it come from the leader, too.
 func LeaderInfo(ctx context.Context, stream jetstream.Stream, options ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
 	info, err := stream.Info(ctx, options...)
 	if err != nil {
 		return nil, err
 	}
+	stream.CachedInfo().Config.AllowDirect = false // see look
 	return info, checkQuorumLeader(info)
 }
 

@@ -94,7 +94,7 @@ func (c *Cluster) headAt(ctx context.Context, stream jetstream.Stream, sequence 
 // dataAt returns a message that was in the stream; ErrPurged: it was purged meanwhile.
 func (c *Cluster) dataAt(ctx context.Context, stream jetstream.Stream, sequence uint64) (data []byte, err error) {
 	var missing confirmer
-	err = c.retry(ctx, "reading the stream", func(ctx context.Context) error {
+	err = c.Retry(ctx, "reading the stream", func(ctx context.Context) error {
 		m, err := stream.GetMsg(ctx, sequence)
 		if err == nil {
 			data = m.Data

@@ -66,7 +66,7 @@ func (c *confirmer) persisted(patience time.Duration) bool {
 // bind waits for the stream and returns it, once it is known to be the right one.
 func (c *Cluster) bind(ctx context.Context) (stream jetstream.Stream, info *jetstream.StreamInfo, err error) {
 	var missing confirmer
-	err = c.retry(ctx, "looking for stream "+c.config.Stream, func(ctx context.Context) error {
+	err = c.Retry(ctx, "looking for stream "+c.config.Stream, func(ctx context.Context) error {
 		stream, info, err = c.look(ctx)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			switch known := c.knownID() != ""; {

@@ -140,7 +140,7 @@ func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 			s.info.State = jetstream.StreamState{FirstSeq: tt.first, LastSeq: 9}
 			c := fakeNode(t, "n", nil)
 			c.js, c.goneFor = fakeBuckets{stream: s}, goneFor
-			f := &follower{cluster: c, log: c.log, stream: s, decoder: &decoder{at: cursor{sequence: 4}}}
+			f := &follower{log: c.log, stream: s, decoder: &decoder{at: cursor{sequence: 4}}}
 			f.feed = &feed{messages: make(chan jetstream.Msg, 1), close: func() {}}
 			f.feed.messages <- fakeMessage{}
 			if _, err := f.step(t.Context()); !tt.want(err) || f.feed != nil {

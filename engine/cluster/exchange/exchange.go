@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"errors"
-	"log/slog"
 
 	"github.com/VictoriaMetrics/metrics"
 
@@ -23,7 +22,6 @@ var (
 type Exchange struct {
 	cluster *cluster.Cluster
 	config  cluster.Config
-	logger  *slog.Logger
 
 	offers, offerFailures, fetches, fetchFailures, partsBad *metrics.Counter
 }
@@ -33,7 +31,7 @@ func New(c *cluster.Cluster) *Exchange {
 	config := c.Config()
 	set := config.Metrics
 	return &Exchange{
-		cluster: c, config: config, logger: config.Logger,
+		cluster: c, config: config,
 		offers:        figures.Counter(set, "ledgerd_cluster_snapshot_offers_total", "Snapshots this node offered to others."),
 		offerFailures: figures.Counter(set, "ledgerd_cluster_snapshot_offer_failures_total", "Snapshots that could not be offered."),
 		fetches:       figures.Counter(set, "ledgerd_cluster_snapshot_fetches_total", "Snapshots of others that this node fetched."),

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
@@ -22,6 +21,7 @@ import (
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,28 +48,16 @@ func open(t *testing.T, config cluster.Config) *Exchange {
 	t.Helper()
 	config.Logger = slog.New(slog.DiscardHandler)
 	c, err := cluster.Open(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	t.Cleanup(c.Close)
 	return New(c)
-}
-
-// eventually waits until something holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for late := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatalf("it never came that %s", what)
-		}
-	}
 }
 
 // maker is a writer that offers snapshots, of files that are no snapshots.
 type maker struct {
 	*Exchange
 	t       *testing.T
-	random  *rand.Rand
+	random  *rand.ChaCha8
 	dir     string
 	records []*ledger.Record
 }
@@ -77,11 +65,9 @@ type maker struct {
 func newMaker(t *testing.T, s *natstest.Servers, stream string) *maker {
 	t.Helper()
 	x := open(t, cluster.Config{Servers: s.URLs(), Stream: stream, NodeID: "maker", MayWrite: true, MayMakeSnapshots: true})
-	if err := x.cluster.Log().Follow(t.Context(), ledger.LogPoint{}, func([]*ledger.Record) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, x.cluster.Log().Follow(t.Context(), ledger.LogPoint{}, func([]*ledger.Record) error { return nil }))
 	eventually(t, "it makes the snapshots", x.cluster.MakesSnapshots)
-	return &maker{Exchange: x, t: t, random: rand.New(rand.NewPCG(8, 0)), dir: t.TempDir()}
+	return &maker{Exchange: x, t: t, random: rand.NewChaCha8([32]byte{8}), dir: t.TempDir()}
 }
 
 // commit writes so many records, of which each leads to another state.
@@ -94,31 +80,15 @@ func (w *maker) commit(records int) {
 		r.StateHash[0] = w.random.Uint64()
 		commit, w.records = append(commit, r), append(w.records, r)
 	}
-	if err := w.cluster.Log().Commit(w.t.Context(), commit); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, w.cluster.Log().Commit(w.t.Context(), commit))
 }
 
-// file makes a file of so many bytes, if there is none of the name, and returns its parts.
-func (w *maker) file(name string, size int) *File {
+// file makes a file of so many bytes.
+func (w *maker) file(name string, size int) {
 	w.t.Helper()
-	path := filepath.Join(w.dir, name)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		b = make([]byte, size)
-		for i := range b {
-			b[i] = byte(w.random.Uint32())
-		}
-		err = os.WriteFile(path, b, 0o600)
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	f := &File{Name: name, Bytes: int64(len(b))}
-	for ; len(b) > 0; b = b[min(partBytes, len(b)):] {
-		f.Parts = append(f.Parts, hashOf(b[:min(partBytes, len(b))]))
-	}
-	return f
+	b := make([]byte, size)
+	_, _ = w.random.Read(b) // never fails
+	noErr(w.t, os.WriteFile(filepath.Join(w.dir, name), b, 0o600))
 }
 
 // at is what a snapshot of a version says of itself.
@@ -130,24 +100,28 @@ func (w *maker) at(v ledger.Version) Snapshot {
 // newest is at of the newest version.
 func (w *maker) newest() Snapshot { return w.at(ledger.Version(len(w.records))) }
 
-func (w *maker) mustOffer(what Snapshot, names ...string) {
+// mustOffer offers a snapshot, which is the newest one then.
+func (w *maker) mustOffer(what Snapshot, names ...string) *Manifest {
 	w.t.Helper()
-	if err := w.Offer(w.t.Context(), vfs.Disk{}, w.dir, names, what); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, w.Offer(w.t.Context(), vfs.Disk{}, w.dir, names, what))
+	return w.offered(w.Exchange, what.Version)
 }
 
-// mustFetch fails unless the newest snapshot that a node is offered is of a version and of the maker's files alone.
-func (w *maker) mustFetch(x *Exchange, v ledger.Version, names ...string) {
+// offered returns the newest snapshot that a node is offered. It fails unless that is of a version.
+func (w *maker) offered(x *Exchange, v ledger.Version) *Manifest {
 	w.t.Helper()
 	all, err := x.Offered(w.t.Context())
 	if err != nil || all[0].Version != v {
 		w.t.Fatalf("offered is %v (%v), want version %d", all, err, v)
 	}
+	return all[0]
+}
+
+// mustFetch fails unless the newest snapshot that a node is offered is of a version and of the maker's files alone.
+func (w *maker) mustFetch(x *Exchange, v ledger.Version, names ...string) {
+	w.t.Helper()
 	dir := w.t.TempDir()
-	if err := x.Fetch(w.t.Context(), all[0], vfs.Disk{}, dir, nil); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, x.Fetch(w.t.Context(), w.offered(x, v), vfs.Disk{}, dir, nil))
 	w.mustHold(dir, names...)
 }
 
@@ -170,22 +144,16 @@ func (w *maker) mustHold(dir string, names ...string) {
 func (w *maker) objects() *objects {
 	w.t.Helper()
 	id, _, err := w.cluster.Facts(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, err)
 	o, err := w.open(w.t.Context(), id, false)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, err)
 	return o
 }
 
 func mustRead(t *testing.T, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	return b
 }
 
@@ -198,20 +166,20 @@ func testSnapshotIsOfferedAndFetched(t *testing.T, s *natstest.Servers) {
 	if err := reader.Offer(t.Context(), vfs.Disk{}, w.dir, nil, Snapshot{Version: 1}); !errors.Is(err, ErrNotMaker) {
 		t.Fatalf("who does not make them: err = %v, want %v", err, ErrNotMaker)
 	}
-	history := w.file("history-1.blocks", partBytes+5)
-	stored := "" // id of the object that holds the first part
+	const history = "history-1.blocks"
+	w.file(history, partBytes+5)
+	part, stored := "", "" // the first part: its name, and the id of the object that holds it
 	for i, state := range []string{"a.state", "b.state", "c.state"} {
 		w.commit(3)
 		w.file(state, 1000*(i+1))
 		v := ledger.Version(len(w.records) - 1) // in the middle of its commit
-		w.mustOffer(w.at(v), history.Name, state)
-		w.mustFetch(reader, v, history.Name, state)
-		o := w.objects()
-		if part := o.held[history.object(0)]; part == nil || stored != "" && part.NUID != stored {
-			t.Errorf("a part that was there is stored again, or gone: %v", part)
-		} else {
-			stored = part.NUID
+		part = w.mustOffer(w.at(v), history, state).Files[0].object(0)
+		w.mustFetch(reader, v, history, state)
+		holder := w.objects().held[part].NUID
+		if stored != "" && holder != stored {
+			t.Errorf("a part that was there is stored again")
 		}
+		stored = holder
 		// A node goes on from there.
 		n := open(t, cluster.Config{Servers: s.URLs(), Stream: "shots", NodeID: "n"})
 		err := n.cluster.Log().Follow(t.Context(), ledger.PointAfter(w.records[v-1]), func(commit []*ledger.Record) error {
@@ -237,18 +205,15 @@ func testSnapshotIsOfferedAndFetched(t *testing.T, s *natstest.Servers) {
 
 	// What was being stored when a node died goes with the next. A part that lost a message is sent again.
 	o := w.objects()
-	if _, err := w.cluster.JetStream().Publish(t.Context(), o.chunkSubject("orphan"), []byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.stream.Purge(t.Context(), jetstream.WithPurgeSubject(o.chunkSubject(stored)), jetstream.WithPurgeKeep(3)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.cluster.JetStream().Publish(t.Context(), o.chunkSubject("orphan"), []byte("x"))
+	noErr(t, err)
+	noErr(t, o.stream.Purge(t.Context(), jetstream.WithPurgeSubject(o.chunkSubject(stored)), jetstream.WithPurgeKeep(3)))
 	w.commit(1)
-	w.mustOffer(w.newest(), history.Name, "c.state")
-	if o := w.objects(); o.chunks["orphan"] != 0 || !o.whole(history.object(0), partBytes) {
-		t.Errorf("the orphan has %d messages, the first part is whole: %t", o.chunks["orphan"], o.whole(history.object(0), partBytes))
+	w.mustOffer(w.newest(), history, "c.state")
+	if o := w.objects(); o.chunks["orphan"] != 0 || !o.whole(part, partBytes) {
+		t.Errorf("the orphan has %d messages, the first part is whole: %t", o.chunks["orphan"], o.whole(part, partBytes))
 	}
-	w.mustFetch(reader, 10, history.Name, "c.state")
+	w.mustFetch(reader, 10, history, "c.state")
 
 	// The other node makes them when this one could not: it leaves it to others.
 	lying := w.newest()
@@ -268,16 +233,11 @@ func testFetchGoesOn(t *testing.T, s *natstest.Servers) {
 	w.commit(2)
 	w.file("big.state", 3*partBytes+1)
 	w.file("small.state", 10)
-	w.mustOffer(w.newest(), "small.state", "big.state")
+	m, dir := w.mustOffer(w.newest(), "small.state", "big.state"), t.TempDir()
 	proxy := natstest.NewProxy(t, s.Addr(2))
 	reader := open(t, cluster.Config{Servers: []string{"nats://" + proxy.Addr()}, Stream: "cut", NodeID: "r"})
-	all, err := reader.Offered(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, dir := all[0], t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	err = reader.Fetch(ctx, m, vfs.Disk{}, dir, func(done, total int64) {
+	err := reader.Fetch(ctx, m, vfs.Disk{}, dir, func(done, total int64) {
 		if done > 2*partBytes {
 			proxy.Cut()
 			cancel()
@@ -289,16 +249,12 @@ func testFetchGoesOn(t *testing.T, s *natstest.Servers) {
 	part := filepath.Join(dir, "big.state"+fetchSuffix)
 	half := mustRead(t, part)
 	half[partBytes+7] ^= 1
-	if err := os.WriteFile(part, half, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(part, half, 0o600))
 	proxy.Heal()
 	var told int64
 	received := func() uint64 { return reader.cluster.JetStream().Conn().Stats().InBytes }
 	before := received()
-	if err := reader.Fetch(t.Context(), m, vfs.Disk{}, dir, func(done, _ int64) { told = done }); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, reader.Fetch(t.Context(), m, vfs.Disk{}, dir, func(done, _ int64) { told = done }))
 	w.mustHold(dir, "small.state", "big.state")
 	if got := received() - before; told != m.Bytes() || got > 5*partBytes/2 {
 		t.Errorf("%d bytes of %d were told, %d received anew; want two parts of %d and one of a byte", told, m.Bytes(), got, partBytes)
@@ -309,17 +265,11 @@ func testFetchGoesOn(t *testing.T, s *natstest.Servers) {
 func testCorruptPartIsRefused(t *testing.T, s *natstest.Servers) {
 	w := newMaker(t, s, "corrupt")
 	w.commit(2)
-	name := w.file("a.state", 5000).object(0)
-	w.mustOffer(w.newest(), "a.state")
-	all, err := w.Offered(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, o, dir := all[0], w.objects(), t.TempDir()
+	w.file("a.state", 5000)
+	m, dir := w.mustOffer(w.newest(), "a.state"), t.TempDir()
+	o, name := w.objects(), m.Files[0].object(0)
 	for what, content := range map[string][]byte{"another": make([]byte, 5000), "a shorter": make([]byte, 4), "a longer": make([]byte, 5001)} {
-		if err := o.put(t.Context(), name, content); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, o.put(t.Context(), name, content))
 		if err := w.Fetch(t.Context(), m, vfs.Disk{}, dir, nil); !errors.Is(err, errBadPart) {
 			t.Errorf("%s part: err = %v, want %v", what, err, errBadPart)
 		}
@@ -343,26 +293,16 @@ func testIncompleteSnapshotIsPassedOver(t *testing.T, s *natstest.Servers) {
 	w := newMaker(t, s, "incomplete")
 	offer := func(name string) (ledger.Version, string) {
 		w.commit(1)
-		part := w.file(name, 1000).object(0)
-		w.mustOffer(w.newest(), name)
-		return w.newest().Version, part
-	}
-	newestIs := func(want ledger.Version) {
-		t.Helper()
-		if all, err := w.Offered(t.Context()); err != nil || all[0].Version != want {
-			t.Errorf("offered are %v (%v), want version %d", all, err, want)
-		}
+		w.file(name, 1000)
+		m := w.mustOffer(w.newest(), name)
+		return m.Version, m.Files[0].object(0)
 	}
 	a, partOfA := offer("a.state")
-	b, partOfB := offer("b.state")
-	newestIs(b)
+	_, partOfB := offer("b.state")
 	o := w.objects()
-	if err := o.remove(t.Context(), o.held[partOfB]); err != nil {
-		t.Fatal(err)
-	}
-	newestIs(a)
+	noErr(t, o.remove(t.Context(), o.held[partOfB]))
+	w.offered(w.Exchange, a)
 	c, partOfC := offer("c.state") // b does not count: a is kept, and the stream after it
-	newestIs(c)
 	if got := w.objects().versions(); len(got) != 2 || got[0] != c || got[1] != a {
 		t.Errorf("there are snapshots of %v, want %d and %d", got, c, a)
 	}
@@ -370,46 +310,26 @@ func testIncompleteSnapshotIsPassedOver(t *testing.T, s *natstest.Servers) {
 		t.Errorf("the record of the snapshot that is kept: %v", err)
 	}
 	o = w.objects()
-	if err := o.purge(t.Context(), o.chunkSubject(o.held[partOfC].NUID)); err != nil {
-		t.Fatal(err)
-	}
-	newestIs(a)
-	if err := o.remove(t.Context(), o.held[partOfA]); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, o.purge(t.Context(), o.chunkSubject(o.held[partOfC].NUID)))
+	w.offered(w.Exchange, a)
+	noErr(t, o.remove(t.Context(), o.held[partOfA]))
 	if _, err := w.Offered(t.Context()); !errors.Is(err, ErrNoSnapshot) {
 		t.Errorf("none is whole: err = %v, want %v", err, ErrNoSnapshot)
 	}
 }
 
-// closing is a disk that tells when a file is closed.
-type closing struct {
-	vfs.Disk
-	closed func()
-}
-
-type closingFile struct {
-	vfs.File
-	closed func()
-}
-
-func (d closing) Open(name string) (vfs.File, error) {
-	f, err := d.Disk.Open(name)
-	return closingFile{f, d.closed}, err
-}
-
-func (f closingFile) Close() error {
-	f.closed()
-	return f.File.Close()
-}
-
-// testMakerThatIsNoneOffersNothing loses the turn when all parts are there.
+// testMakerThatIsNoneOffersNothing loses the turn while the only part is read.
 func testMakerThatIsNoneOffersNothing(t *testing.T, s *natstest.Servers) {
 	w := newMaker(t, s, "turns")
 	w.commit(1)
-	w.file("a.state", 1000)
-	disk := closing{closed: w.cluster.LeaveSnapshots}
-	if err := w.Offer(t.Context(), disk, w.dir, []string{"a.state"}, w.newest()); !errors.Is(err, ErrNotMaker) {
+	memory := vfstest.NewMemory()
+	noErr(t, memory.WriteFile("a.state", make([]byte, 1000)))
+	disk := vfstest.NewFaulty(memory, vfstest.Plan{Before: func(c vfstest.Call) {
+		if c.Kind == vfstest.KindReadAt {
+			w.cluster.LeaveSnapshots()
+		}
+	}})
+	if err := w.Offer(t.Context(), disk, "", []string{"a.state"}, w.newest()); !errors.Is(err, ErrNotMaker) {
 		t.Errorf("err = %v, want %v", err, ErrNotMaker)
 	}
 	if _, err := w.Offered(t.Context()); !errors.Is(err, ErrNoSnapshot) {
@@ -446,14 +366,23 @@ func TestHostileManifestsAreRefused(t *testing.T) {
 		m.Files = append([]File(nil), good.Files...)
 		change(&m)
 		b, err := json.Marshal(&m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		if _, err := decodeManifest(b); (err == nil) != (name == "") {
 			t.Errorf("%s: err = %v", name, err)
 		}
 	}
 	if v, ok := manifestVersion(manifestName(77)); !ok || v != 77 {
 		t.Errorf("manifestVersion(%s) = %d, %t", manifestName(77), v, ok)
+	}
+}
+
+// eventually waits until something holds.
+var eventually = natstest.Eventually
+
+// noErr ends the test with an error, if there is one.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

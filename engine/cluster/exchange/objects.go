@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	requestTimeout = 2 * time.Second
-	partTimeout    = 20 * time.Second // for one part to be sent or received
+	partTimeout = 20 * time.Second // for one part to be sent or received
 	// missingTimeout is for how long an object that was listed must not be found until that is believed: a server that is
 	// not up to date may have been asked.
 	missingTimeout = 4 * time.Second
@@ -42,7 +41,7 @@ type objects struct {
 func (x *Exchange) open(ctx context.Context, ledgerID string, create bool) (*objects, error) {
 	o := &objects{Exchange: x, ledger: ledgerID, bucket: x.config.Stream + "_snapshots"}
 	js := x.cluster.JetStream()
-	err := x.retry(ctx, "looking for the snapshots", func(ctx context.Context) (err error) {
+	err := x.cluster.Retry(ctx, "looking for the snapshots", func(ctx context.Context) (err error) {
 		o.store, err = js.ObjectStore(ctx, o.bucket)
 		if errors.Is(err, jetstream.ErrBucketNotFound) {
 			if !create {
@@ -63,17 +62,12 @@ func (x *Exchange) open(ctx context.Context, ledgerID string, create bool) (*obj
 	return o, o.list(ctx)
 }
 
-// retry repeats a request.
-func (x *Exchange) retry(ctx context.Context, what string, request func(context.Context) error) error {
-	return x.cluster.Retry(ctx, what, requestTimeout, request)
-}
-
 // list looks what is there, as the server knows that leads the object store. The client's own list may be an old copy's: what
 // was stored just now would be of no object, and be swept.
 func (o *objects) list(ctx context.Context) error {
 	o.held, o.chunks = make(map[string]*jetstream.ObjectInfo), make(map[string]uint64)
 	var subjects map[string]uint64
-	err := o.retry(ctx, "listing the snapshots", func(ctx context.Context) error {
+	err := o.cluster.Retry(ctx, "listing the snapshots", func(ctx context.Context) error {
 		info, err := cluster.LeaderInfo(ctx, o.stream, jetstream.WithSubjectFilter("$O."+o.bucket+".>"))
 		if err == nil {
 			subjects = info.State.Subjects
@@ -101,31 +95,16 @@ func (o *objects) list(ctx context.Context) error {
 
 // info returns what an object's own message says; nil: it is gone. The server that leads answers.
 func (o *objects) info(ctx context.Context, subject string) (i *jetstream.ObjectInfo, err error) {
-	question, err := json.Marshal(map[string]string{"last_by_subj": subject})
-	if err != nil {
-		return nil, err
-	}
-	err = o.retry(ctx, "listing the snapshots", func(ctx context.Context) error {
-		m, err := o.cluster.JetStream().Conn().RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET.OBJ_"+o.bucket, question)
-		if err != nil {
-			return err
-		}
-		var answer struct {
-			Error   *jetstream.APIError `json:"error"`
-			Message struct {
-				Data []byte `json:"data"`
-			} `json:"message"`
-		}
-		switch err := json.Unmarshal(m.Data, &answer); {
+	err = o.cluster.Retry(ctx, "listing the snapshots", func(ctx context.Context) error {
+		m, err := o.stream.GetLastMsgForSubject(ctx, subject)
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			return nil
 		case err != nil:
 			return err
-		case answer.Error != nil && answer.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
-			return nil
-		case answer.Error != nil:
-			return answer.Error
 		}
 		i = new(jetstream.ObjectInfo)
-		return json.Unmarshal(answer.Message.Data, i)
+		return json.Unmarshal(m.Data, i)
 	})
 	return i, err
 }
@@ -148,7 +127,7 @@ func (o *objects) whole(name string, size int) bool {
 
 // put stores an object under a name.
 func (o *objects) put(ctx context.Context, name string, content []byte) error {
-	return o.cluster.Retry(ctx, "storing a snapshot", partTimeout, func(ctx context.Context) error {
+	return o.cluster.RetryWithin(ctx, partTimeout, "storing a snapshot", func(ctx context.Context) error {
 		_, err := o.store.Put(ctx, jetstream.ObjectMeta{Name: name}, bytes.NewReader(content))
 		return err
 	})
@@ -160,7 +139,7 @@ func (o *objects) get(ctx context.Context, name string, most int) (content []byt
 		return nil, fmt.Errorf("%w: %s lacks something", errBadPart, name)
 	}
 	begun := time.Now()
-	err = o.cluster.Retry(ctx, "fetching a snapshot", partTimeout, func(ctx context.Context) error {
+	err = o.cluster.RetryWithin(ctx, partTimeout, "fetching a snapshot", func(ctx context.Context) error {
 		result, err := o.store.Get(ctx, name)
 		if errors.Is(err, jetstream.ErrObjectNotFound) && time.Since(begun) >= missingTimeout {
 			return cluster.Permanent{Err: fmt.Errorf("%w: %s is not there any more", ErrNoSnapshot, name)}
@@ -190,7 +169,7 @@ func (o *objects) remove(ctx context.Context, i *jetstream.ObjectInfo) error {
 }
 
 func (o *objects) purge(ctx context.Context, subject string) error {
-	return o.retry(ctx, "removing snapshots", func(ctx context.Context) error {
+	return o.cluster.Retry(ctx, "removing snapshots", func(ctx context.Context) error {
 		return o.stream.Purge(ctx, jetstream.WithPurgeSubject(subject))
 	})
 }
@@ -205,7 +184,7 @@ func (o *objects) usable(ctx context.Context, most int) (all []*Manifest, err er
 		case errors.Is(err, cluster.ErrClosed), errors.Is(err, cluster.ErrFormat):
 			return nil, err
 		case err != nil:
-			o.logger.Warn("a snapshot that is offered cannot be used", "version", uint64(v), "error", err)
+			o.config.Logger.Warn("a snapshot that is offered cannot be used", "version", uint64(v), "error", err)
 			continue
 		}
 		if all = append(all, m); len(all) == most {

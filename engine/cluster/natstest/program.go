@@ -30,9 +30,7 @@ var program = sync.OnceValues(func() (string, error) {
 func Program(t testing.TB) string {
 	t.Helper()
 	path, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	return path
 }
 

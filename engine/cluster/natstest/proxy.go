@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -12,24 +13,25 @@ type Proxy struct {
 	listener net.Listener
 	to       string
 	running  sync.WaitGroup
+	mute     atomic.Bool // what the other side answers is lost
 
-	mu     sync.Mutex
-	open   map[net.Conn]struct{}
-	cut    bool // no connection is passed on
-	mute   bool // what the other side answers is lost
-	closed bool
+	mu   sync.Mutex
+	open map[net.Conn]struct{}
+	cut  bool // no connection is passed on
 }
 
 // NewProxy returns a proxy to an address that ends with the test.
 func NewProxy(t testing.TB, to string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	p := &Proxy{listener: listener, to: to, open: make(map[net.Conn]struct{})}
 	p.running.Go(p.accept)
-	t.Cleanup(p.close)
+	t.Cleanup(func() {
+		_ = listener.Close()
+		p.Cut()
+		p.running.Wait()
+	})
 	return p
 }
 
@@ -41,46 +43,23 @@ func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = true
-	p.dropLocked()
-}
-
-// Mute loses what the other side answers from now on, until Heal or Cut: what is sent still arrives.
-func (p *Proxy) Mute() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.mute = true
-}
-
-// Drop ends all connections; new ones are let through.
-func (p *Proxy) Drop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dropLocked()
-}
-
-// Heal lets everything through again. What was muted is lost: its connections end.
-func (p *Proxy) Heal() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.mute {
-		p.dropLocked()
-	}
-	p.cut, p.mute = false, false
-}
-
-func (p *Proxy) dropLocked() {
 	for c := range p.open {
 		_ = c.Close()
 	}
 }
 
-func (p *Proxy) close() {
+// Mute loses what the other side answers from now on, until Heal: what is sent still arrives.
+func (p *Proxy) Mute() { p.mute.Store(true) }
+
+// Heal lets everything through again. What was muted is lost: its connections end.
+func (p *Proxy) Heal() {
+	if p.mute.Load() {
+		p.Cut()
+	}
+	p.mute.Store(false)
 	p.mu.Lock()
-	p.closed = true
-	_ = p.listener.Close()
-	p.dropLocked()
-	p.mu.Unlock()
-	p.running.Wait()
+	defer p.mu.Unlock()
+	p.cut = false
 }
 
 func (p *Proxy) accept() {
@@ -97,11 +76,10 @@ func (p *Proxy) accept() {
 func (p *Proxy) hold(c net.Conn) (ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cut || p.closed {
-		return false
+	if !p.cut {
+		p.open[c] = struct{}{}
 	}
-	p.open[c] = struct{}{}
-	return true
+	return !p.cut
 }
 
 func (p *Proxy) letGo(c net.Conn) {
@@ -109,12 +87,6 @@ func (p *Proxy) letGo(c net.Conn) {
 	defer p.mu.Unlock()
 	delete(p.open, c)
 	_ = c.Close()
-}
-
-func (p *Proxy) muted() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.mute
 }
 
 func (p *Proxy) pass(from net.Conn) {
@@ -133,21 +105,22 @@ func (p *Proxy) pass(from net.Conn) {
 	var back sync.WaitGroup
 	back.Go(func() {
 		defer from.Close()
-		b := make([]byte, 64<<10)
-		for {
-			n, err := to.Read(b)
-			if err != nil {
-				return
-			}
-			if p.muted() {
-				continue
-			}
-			if _, err := from.Write(b[:n]); err != nil {
-				return
-			}
-		}
+		_, _ = io.Copy(answers{from, &p.mute}, to)
 	})
 	_, _ = io.Copy(to, from)
 	_ = to.Close()
 	back.Wait()
+}
+
+// answers is a connection that what the other side answers is written to, unless it is lost.
+type answers struct {
+	io.Writer
+	mute *atomic.Bool
+}
+
+func (a answers) Write(b []byte) (int, error) {
+	if a.mute.Load() {
+		return len(b), nil
+	}
+	return a.Writer.Write(b)
 }

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -22,7 +21,7 @@ const (
 	// patience bounds every wait for servers. It is long: a machine may be busy, and a vote among servers takes up to
 	// nine seconds, more than once where nobody wins.
 	patience = 2 * time.Minute
-	glance   = 20 * time.Millisecond // between two looks while waiting
+	glance   = 10 * time.Millisecond // between two looks while waiting
 )
 
 // Servers is a cluster of nats-servers. Its methods are for the test's goroutine.
@@ -54,24 +53,24 @@ func Start(t testing.TB, n int, lines ...string) *Servers {
 	}
 	for i := range n {
 		for j := range n {
-			if i == j {
-				continue
+			if i != j {
+				s.routes[[2]int{i, j}] = NewProxy(t, s.members[j].routes)
 			}
-			s.routes[[2]int{i, j}] = NewProxy(t, s.members[j].routes)
 		}
 	}
 	t.Cleanup(func() {
 		for i := range s.members {
 			s.Kill(i)
 		}
-		if t.Failed() {
-			t.Logf("what the servers said last:%s", s.said())
+		for _, m := range s.members {
+			if t.Failed() {
+				said, err := os.ReadFile(m.logs)
+				t.Logf("what %s said last (%v):\n%s", m.name, err, said[max(0, len(said)-4<<10):])
+			}
 		}
 	})
 	for i, m := range s.members {
-		if err := os.WriteFile(m.config, s.configOf(i), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(m.config, s.configOf(i), 0o600))
 		s.Restart(i)
 	}
 	s.WaitReady()
@@ -84,15 +83,13 @@ func storeDir(t testing.TB) string {
 	t.Helper()
 	const memory, room = "/dev/shm", 4 << 30
 	var fs syscall.Statfs_t
-	if err := syscall.Statfs(memory, &fs); err != nil || fs.Bavail*uint64(fs.Bsize) < room {
-		return t.TempDir()
+	if err := syscall.Statfs(memory, &fs); err == nil && fs.Bavail*uint64(fs.Bsize) >= room {
+		if dir, err := os.MkdirTemp(memory, "ledgerd-nats-"); err == nil {
+			t.Cleanup(func() { _ = os.RemoveAll(dir) })
+			return dir
+		}
 	}
-	dir, err := os.MkdirTemp(memory, "ledgerd-nats-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
+	return t.TempDir()
 }
 
 // freeAddr returns a loopback address that nobody listens at, outside of the ports that the kernel gives to connections: a
@@ -178,16 +175,12 @@ func (s *Servers) Restart(i int) {
 	s.t.Helper()
 	m := s.members[i]
 	log, err := os.OpenFile(m.logs, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	noErr(s.t, err)
 	defer log.Close()
 	process := exec.Command(s.program, "--config", m.config)
 	process.Stdout, process.Stderr = log, log
 	process.SysProcAttr = dieWithUs()
-	if err := process.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	noErr(s.t, process.Start())
 	m.process, m.ended = process, make(chan struct{})
 	go func(ended chan struct{}) {
 		_ = process.Wait()
@@ -201,24 +194,11 @@ func (s *Servers) Save(i int) (restore func()) {
 	s.t.Helper()
 	m := s.members[i]
 	kept := filepath.Join(s.t.TempDir(), "kept")
-	if err := os.CopyFS(kept, os.DirFS(m.dir)); err != nil {
-		s.t.Fatal(err)
-	}
+	noErr(s.t, os.CopyFS(kept, os.DirFS(m.dir)))
 	return func() {
 		s.t.Helper()
-		if err := errors.Join(os.RemoveAll(m.dir), os.CopyFS(m.dir, os.DirFS(kept))); err != nil {
-			s.t.Fatal(err)
-		}
+		noErr(s.t, errors.Join(os.RemoveAll(m.dir), os.CopyFS(m.dir, os.DirFS(kept))))
 	}
-}
-
-// said returns the end of what a server logged.
-func (m *server) said() string {
-	b, err := os.ReadFile(m.logs)
-	if err != nil {
-		return err.Error()
-	}
-	return strings.TrimSpace(string(b[max(0, len(b)-4<<10):]))
 }
 
 // Isolate cuts a server off from the others; its clients still reach it.
@@ -243,22 +223,21 @@ func (s *Servers) Heal() {
 func (s *Servers) WaitReady() {
 	s.t.Helper()
 	for _, m := range s.members {
-		if m.process == nil {
-			continue
+		for start := time.Now(); m.process != nil; time.Sleep(glance) {
+			err := m.healthy()
+			if err == nil {
+				break
+			}
+			if time.Since(start) > patience {
+				s.t.Fatalf("it never came that %s holds all of its streams: %v", m.name, err)
+			}
 		}
-		s.wait(m.name+" holds all of its streams", m.healthy)
 	}
 }
 
 // healthy asks a server whether it holds all that it should.
 func (m *server) healthy() error {
-	select {
-	case <-m.ended:
-		return errors.New("it has ended")
-	default:
-	}
-	client := http.Client{Timeout: 2 * time.Second}
-	defer client.CloseIdleConnections()
+	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get("http://" + m.health + "/healthz")
 	if err != nil {
 		return err
@@ -271,23 +250,20 @@ func (m *server) healthy() error {
 	return errors.Join(fmt.Errorf("it answers %s: %s", answer.Status, says), err)
 }
 
-// wait looks until something holds.
-func (s *Servers) wait(what string, look func() error) {
-	s.t.Helper()
-	var err error
-	for start := time.Now(); time.Since(start) < patience; time.Sleep(glance) {
-		if err = look(); err == nil {
-			return
+// Eventually waits until something holds.
+func Eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for start := time.Now(); !holds(); time.Sleep(glance) {
+		if time.Since(start) > patience {
+			t.Fatalf("it never came that %s", what)
 		}
 	}
-	s.t.Fatalf("it never came that %s: %v", what, err)
 }
 
-// said returns the end of what each server logged.
-func (s *Servers) said() string {
-	var said strings.Builder
-	for _, m := range s.members {
-		fmt.Fprintf(&said, "\n%s:\n%s", m.name, m.said())
+// noErr ends the test with an error, if there is one.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return said.String()
 }
