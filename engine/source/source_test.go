@@ -1,6 +1,7 @@
 package source_test
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,10 +10,6 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source"
-	"ledgerd/engine/source/file"
-	"ledgerd/engine/source/geyser"
-	"ledgerd/engine/source/rpc"
-	"ledgerd/engine/source/sim"
 )
 
 func TestOpenDispatchesOnTheScheme(t *testing.T) {
@@ -20,48 +17,31 @@ func TestOpenDispatchesOnTheScheme(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.DiscardHandler)
-
-	s, err := source.Open("sim:seed=7", log)
-	if err != nil {
-		t.Fatalf("Open(sim:seed=7): %v", err)
+	tests := map[string]struct {
+		is, name string
+		live     bool
+		fetches  bool // its node can be asked for accounts
+	}{
+		"none":         {"<nil>", "", false, false},
+		"sim:seed=7":   {"*sim.Source", "sim:seed=7", false, false},
+		"file:" + path: {"*file.Source", "file:" + path, false, false},
+		"rpc:https://user:secret@node.example/path-secret?api-key=secret&accounts=none": {
+			"*rpc.Source", "rpc:https://node.example", true, true},
+		"geyser:https://node.example?token=secret": {
+			"*geyser.Source", "geyser:https://node.example:443", true, false},
+		"geyser:http://node.example:1?token=secret&rpc=http://node.example:2/secret": {
+			"*source.filled", "geyser:http://node.example:1", true, true},
 	}
-	if _, ok := s.(*sim.Source); !ok || s.Info().Name != "sim:seed=7" {
-		t.Errorf("Open(sim:seed=7) = %T named %q", s, s.Info().Name)
-	}
-	s, err = source.Open("file:"+path, log)
-	if err != nil {
-		t.Fatalf("Open(file:%s): %v", path, err)
-	}
-	if _, ok := s.(*file.Source); !ok {
-		t.Errorf("Open(file:…) = %T", s)
-	}
-	s, err = source.Open("rpc:https://user:secret@node.example/path-secret?api-key=secret&accounts=none", log)
-	if err != nil {
-		t.Fatalf("Open(rpc:https://…): %v", err)
-	}
-	if _, ok := s.(*rpc.Source); !ok || s.Info().Name != "rpc:https://node.example" || !s.Info().Live {
-		t.Errorf("Open(rpc:https://…) = %T, %+v", s, s.Info())
-	}
-	s, err = source.Open("geyser:https://node.example?token=secret", log)
-	if err != nil {
-		t.Fatalf("Open(geyser:https://…): %v", err)
-	}
-	if _, ok := s.(*geyser.Source); !ok || s.Info().Name != "geyser:https://node.example:443" || !s.Info().Live {
-		t.Errorf("Open(geyser:https://…) = %T, %+v", s, s.Info())
-	}
-	if _, ok := s.(ledger.Fetcher); ok {
-		t.Error("a stream without rpc= says that its node can be asked for accounts")
-	}
-	s, err = source.Open("geyser:http://node.example:1?token=secret&rpc=http://node.example:2/secret", log)
-	if err != nil {
-		t.Fatalf("Open(geyser:…rpc=…): %v", err)
-	}
-	if _, ok := s.(ledger.Fetcher); !ok || strings.Contains(s.Info().Name, "secret") {
-		t.Errorf("Open(geyser:…rpc=…) = %T named %q", s, s.Info().Name)
-	}
-	if s, err = source.Open("none", log); s != nil || err != nil {
-		t.Errorf("Open(none) = %v, %v, want nil, nil", s, err)
+	for spec, tt := range tests {
+		s, err := source.Open(spec, slog.New(slog.DiscardHandler))
+		var info ledger.SourceInfo
+		if s != nil {
+			info = s.Info()
+		}
+		_, fetches := s.(ledger.Fetcher)
+		if err != nil || fmt.Sprintf("%T", s) != tt.is || info.Name != tt.name || info.Live != tt.live || fetches != tt.fetches {
+			t.Errorf("Open(%q) = %T, %+v, %v, want %+v", spec, s, info, err, tt)
+		}
 	}
 }
 
@@ -81,12 +61,8 @@ func TestOpenRefusesWhatItCannotOpen(t *testing.T) {
 	}
 	for spec, want := range tests {
 		s, err := source.Open(spec, slog.New(slog.DiscardHandler))
-		if err == nil || s != nil {
-			t.Errorf("Open(%q) = %v, %v, want an error and nil", spec, s, err)
-			continue
-		}
-		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("Open(%q): err = %q, want one line with %q", spec, err, want)
+		if err == nil || s != nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("Open(%q) = %v, %v, want nil and one line with %q", spec, s, err, want)
 		}
 	}
 }

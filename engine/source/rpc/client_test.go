@@ -4,100 +4,67 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/nodejson"
 	"ledgerd/engine/source/upstream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// answering has the node answer every call by a function of its id.
-func answering(n *fakeNode, write func(w http.ResponseWriter)) {
-	n.fault = func(w http.ResponseWriter, _ string, _ []json.RawMessage) bool {
-		write(w)
-		return true
-	}
-}
-
-// says returns a fault that writes a body with a status.
-func says(status int, body string, header ...string) func(w http.ResponseWriter) {
-	return func(w http.ResponseWriter) {
-		for i := 0; i < len(header); i += 2 {
-			w.Header().Set(header[i], header[i+1])
-		}
-		w.WriteHeader(status)
-		fmt.Fprint(w, body)
-	}
-}
-
 func TestErrorsOfCallsAreToldApart(t *testing.T) {
-	code := func(c int) func(w http.ResponseWriter) {
-		return says(200, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"https://secret"}}`, c))
-	}
 	whole := `{"jsonrpc":"2.0","id":1,"result":` + (&fakeBlock{parent: 6}).json() + `}`
 	if _, err := parse[nodejson.Block]([]byte(whole), "getBlock", 1); err != nil {
 		t.Fatal(err)
 	}
 	number := `{"jsonrpc":"2.0","id":1,"result":7}`
 	tests := map[string]struct {
-		answer func(w http.ResponseWriter)
+		answer answer
 		want   cause
 		kind   upstream.Kind
 	}{
 		"429":                    {says(429, "slow down"), rateLimited, upstream.RateLimited},
-		"429 as a code":          {code(429), rateLimited, upstream.RateLimited},
-		"429 of a provider":      {code(-32429), rateLimited, upstream.RateLimited},
+		"429 as a code":          {fails(429), rateLimited, upstream.RateLimited},
+		"429 of a provider":      {fails(-32429), rateLimited, upstream.RateLimited},
 		"401":                    {says(401, ""), refused, upstream.Refused},
 		"403":                    {says(403, "<html>"), refused, upstream.Refused},
-		"404":                    {says(404, ""), refused, upstream.Refused},
 		"413":                    {says(413, ""), tooLarge, upstream.TooLarge},
-		"a redirect":             {says(302, "", "Location", "http://elsewhere/"), refused, upstream.Refused},
 		"500":                    {says(500, ""), failed, upstream.Server},
-		"503":                    {says(503, ""), failed, upstream.Server},
 		"504":                    {says(504, ""), timedOut, upstream.Stalled},
-		"not available yet":      {code(-32004), notYet, upstream.Unavailable},
-		"status not yet":         {code(-32014), notYet, upstream.Unavailable},
-		"context slot not yet":   {code(-32016), notYet, upstream.Unavailable},
-		"unhealthy":              {code(-32005), behind, upstream.Unavailable},
-		"skipped or missing":     {code(-32007), absent, upstream.Unavailable},
-		"skipped, long-term":     {code(-32009), absent, upstream.Unavailable},
-		"cleaned up":             {code(-32001), pruned, upstream.OutOfRange},
-		"no history":             {code(-32011), refused, upstream.Refused},
-		"version":                {code(-32015), badVersion, upstream.Garbage},
-		"unknown code":           {code(-32099), failed, upstream.Server},
-		"null":                   {says(200, `{"jsonrpc":"2.0","id":1,"result":null}`), absent, upstream.Unavailable},
+		"not available yet":      {fails(-32004), notYet, upstream.Unavailable},
+		"status not yet":         {fails(-32014), notYet, upstream.Unavailable},
+		"context slot not yet":   {fails(-32016), notYet, upstream.Unavailable},
+		"unhealthy":              {fails(-32005), behind, upstream.Unavailable},
+		"skipped or missing":     {fails(-32007), absent, upstream.Unavailable},
+		"skipped, long-term":     {fails(-32009), absent, upstream.Unavailable},
+		"cleaned up":             {fails(-32001), pruned, upstream.OutOfRange},
+		"no history":             {fails(-32011), refused, upstream.Refused},
+		"version":                {fails(-32015), badVersion, upstream.Garbage},
+		"unknown code":           {fails(-32099), failed, upstream.Server},
+		"null":                   {gives("null"), absent, upstream.Unavailable},
 		"no JSON":                {says(200, `<html>https://secret</html>`), garbage, upstream.Garbage},
 		"nothing":                {says(200, ``), garbage, upstream.Garbage},
 		"cut JSON":               {says(200, `{"jsonrpc":"2.0","id":1,"result":{"blockh`), garbage, upstream.Garbage},
 		"other version":          {says(200, strings.Replace(whole, `"2.0"`, `"1.0"`, 1)), garbage, upstream.Garbage},
 		"other id":               {says(200, strings.Replace(whole, `"id":1`, `"id":2`, 1)), garbage, upstream.Garbage},
 		"id as text":             {says(200, strings.Replace(whole, `"id":1`, `"id":"1"`, 1)), garbage, upstream.Garbage},
-		"wrong type":             {says(200, `{"jsonrpc":"2.0","id":1,"result":7}`), garbage, upstream.Garbage},
-		"an empty block":         {says(200, `{"jsonrpc":"2.0","id":1,"result":{}}`), garbage, upstream.Garbage},
-		"a parent above":         {says(200, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":{"parentSlot":9,"blockhash":%q}}`, hashOf("x").String())), garbage, upstream.Garbage},
-		"signatures alone":       {says(200, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":{"parentSlot":6,"blockhash":%q,"signatures":["a"]}}`, hashOf("x").String())), garbage, upstream.Garbage},
+		"wrong type":             {gives("7"), garbage, upstream.Garbage},
+		"an empty block":         {gives("{}"), garbage, upstream.Garbage},
+		"a parent above":         {gives((&fakeBlock{parent: 9}).json()), garbage, upstream.Garbage},
+		"signatures alone":       {gives((&fakeBlock{parent: 6, fields: `,"signatures":["a"]`}).json()), garbage, upstream.Garbage},
 		"too long, said":         {says(200, strings.Repeat(" ", 5000)), tooLarge, upstream.TooLarge},
-		"too long, chunked":      {func(w http.ResponseWriter) { streamSpaces(w, 5000) }, tooLarge, upstream.TooLarge},
-		"too long when unpacked": {gzipSpaces, tooLarge, upstream.TooLarge},
-		"cut":                    {func(w http.ResponseWriter) { w.Header().Set("Content-Length", "100"); fmt.Fprint(w, "{") }, broken, upstream.Closed},
+		"too long, chunked":      {streamSpaces, tooLarge, upstream.TooLarge},
+		"too long when unpacked": {zipped(strings.Repeat(" ", 1<<20), slices.Clone), tooLarge, upstream.TooLarge},
+		"cut":                    {says(200, "{", "Content-Length", "100"), broken, upstream.Closed},
 		"a batch":                {says(200, "["+number+"]"), garbage, upstream.Garbage},
-		"an empty batch":         {says(200, "[]"), garbage, upstream.Garbage},
 		"two answers":            {says(200, number+number), garbage, upstream.Garbage},
-		"a text":                 {says(200, `"7"`), garbage, upstream.Garbage},
 		"null alone":             {says(200, "null"), garbage, upstream.Garbage},
 		"neither":                {says(200, `{"jsonrpc":"2.0","id":1}`), absent, upstream.Unavailable},
 		"both":                   {says(200, `{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":-32005}}`), behind, upstream.Unavailable},
@@ -105,7 +72,6 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 		"a code as text":         {says(200, `{"jsonrpc":"2.0","id":1,"error":{"code":"-32005"}}`), garbage, upstream.Garbage},
 		"a code out of range":    {says(200, `{"jsonrpc":"2.0","id":1,"error":{"code":-99999999999999999999}}`), garbage, upstream.Garbage},
 		"no code":                {says(200, `{"jsonrpc":"2.0","id":1,"error":{}}`), failed, upstream.Server},
-		"bytes that are no text": {says(200, "\x00\xff\xfe"), garbage, upstream.Garbage},
 		"no content":             {says(204, ""), failed, upstream.Server},
 		"a part":                 {says(206, number), failed, upstream.Server},
 		"cut gzip":               {zipped(number, func(b []byte) []byte { return b[:len(b)-9] }), broken, upstream.Closed},
@@ -114,23 +80,16 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 		"damaged gzip":           {zipped(number, func(b []byte) []byte { b[10] = 0xff; return b }), garbage, upstream.Garbage},
 		"called gzip":            {says(200, number, "Content-Encoding", "gzip"), garbage, upstream.Garbage},
 		"packed unasked":         {says(200, "\x0b\x02\x80", "Content-Encoding", "br"), garbage, upstream.Garbage},
-		"less than it says":      {says(200, number, "Content-Length", "100"), broken, upstream.Closed},
 		"a permanent redirect":   {says(308, "", "Location", "http://elsewhere.example/"), refused, upstream.Refused},
-		"hung up":                {func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, broken, upstream.Closed},
-		"silence":                {func(w http.ResponseWriter) { w.(http.Flusher).Flush(); time.Sleep(time.Minute) }, timedOut, upstream.Stalled},
+		"hung up":                {hangsUp, broken, upstream.Closed},
+		"silence":                {isSilent, timedOut, upstream.Stalled},
 	}
 	for name, tt := range tests {
-		bubble.Test(t, func(t *testing.T) {
-			n := startNode(t)
-			answering(n, tt.answer)
-			c := n.config()
-			c.MaxBlock = 4096
-			s := New(c)
-			defer s.CloseIdle()
+		play(t, Config{MaxBlock: 4096}, func(t *testing.T, n *fakeNode, s *Source) {
+			n.fault = tt.answer
 			_, err := s.client.block(t.Context(), 7)
 			if err == nil || causeOf(err) != tt.want {
-				t.Errorf("%s: err = %v", name, err)
-				return
+				t.Fatalf("%s: err = %v", name, err)
 			}
 			if g := s.Upstream(); g.Errors[tt.kind] != 1 {
 				t.Errorf("%s: counted as %v, want one %v", name, g.Errors, tt.kind)
@@ -144,8 +103,16 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 	}
 }
 
+func hangsUp(*fakeCall) bool { panic(http.ErrAbortHandler) }
+
+func isSilent(c *fakeCall) bool {
+	c.ResponseWriter.(http.Flusher).Flush()
+	time.Sleep(time.Minute)
+	return true
+}
+
 // zipped returns a body in gzip, spoilt by a function, and the header that says so.
-func zipped(body string, spoil func([]byte) []byte) func(w http.ResponseWriter) {
+func zipped(body string, spoil func([]byte) []byte) answer {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	fmt.Fprint(z, body)
@@ -153,34 +120,26 @@ func zipped(body string, spoil func([]byte) []byte) func(w http.ResponseWriter) 
 	return says(200, string(spoil(packed.Bytes())), "Content-Encoding", "gzip")
 }
 
-func streamSpaces(w http.ResponseWriter, n int) {
-	for range n / 100 {
-		fmt.Fprint(w, strings.Repeat(" ", 100))
-		w.(http.Flusher).Flush()
+func streamSpaces(c *fakeCall) bool {
+	for range 50 {
+		fmt.Fprint(c, strings.Repeat(" ", 100))
+		c.ResponseWriter.(http.Flusher).Flush()
 	}
-}
-
-// gzipSpaces answers a megabyte that takes a kilobyte on the wire.
-func gzipSpaces(w http.ResponseWriter) {
-	w.Header().Set("Content-Encoding", "gzip")
-	z := gzip.NewWriter(w)
-	fmt.Fprint(z, strings.Repeat(" ", 1<<20))
-	z.Close()
+	return true
 }
 
 func TestUnreachableNodesShowNoAddress(t *testing.T) {
-	c := (&fakeNode{}).config()
-	c.Dial = func(context.Context, string, string) (net.Conn, error) {
+	dial := func(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("dial tcp node.example:8899: secret")
 	}
-	s := New(c)
-	_, err := s.client.slot(t.Context(), ledger.Confirmed)
-	if err == nil || err.Error() != "getSlot: the node cannot be reached" {
-		t.Errorf("err = %v", err)
-	}
-	if g := s.Upstream(); g.Connected || g.Errors[upstream.Dial] != 1 {
-		t.Errorf("figures: %+v", g)
-	}
+	play(t, Config{Dial: dial}, func(t *testing.T, _ *fakeNode, s *Source) {
+		if _, err := s.client.slot(t.Context(), ledger.Confirmed); err == nil || err.Error() != "getSlot: the node cannot be reached" {
+			t.Errorf("err = %v", err)
+		}
+		if g := s.Upstream(); g.Connected || g.Errors[upstream.Dial] != 1 {
+			t.Errorf("figures: %+v", g)
+		}
+	})
 }
 
 func TestRetryAfterIsHonoured(t *testing.T) {
@@ -205,33 +164,28 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 }
 
 func TestNoCallBeginsWhileTheNodeLimitsTheRate(t *testing.T) {
+	const code = `{"jsonrpc":"2.0","id":1,"error":{"code":429}}`
 	tests := map[string]struct {
-		header string
-		want   []time.Duration // when calls come
+		limit answer
+		want  []time.Duration // when calls come
 	}{
-		"by seconds":   {"7", []time.Duration{0, 7 * time.Second, 14 * time.Second}},
-		"by itself":    {"", []time.Duration{0, 250 * time.Millisecond, 500 * time.Millisecond}}, // without chance: the least
-		"for too long": {"3600", []time.Duration{0, time.Minute, 2 * time.Minute}},
+		"by seconds":   {says(429, "", "Retry-After", "7"), []time.Duration{0, 7 * time.Second, 14 * time.Second}},
+		"by itself":    {says(429, ""), []time.Duration{0, 250 * time.Millisecond, 500 * time.Millisecond}}, // without chance
+		"for too long": {says(429, "", "Retry-After", "3600"), []time.Duration{0, time.Minute, 2 * time.Minute}},
+		"by a code":    {says(200, code, "Retry-After", "9"), []time.Duration{0, 9 * time.Second, 18 * time.Second}},
 	}
 	for name, tt := range tests {
-		bubble.Test(t, func(t *testing.T) {
-			n := startNode(t)
-			s := New(n.config())
-			defer s.CloseIdle()
-			begun := time.Now()
+		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
+			begun, limit := time.Now(), times(2, tt.limit)
 			var came []time.Duration
-			answering(n, func(w http.ResponseWriter) {
+			n.fault = func(c *fakeCall) bool {
 				came = append(came, time.Since(begun))
-				if len(came) < 3 {
-					says(429, "", "Retry-After", tt.header)(w)
-				} else {
-					says(200, `{"jsonrpc":"2.0","id":3,"result":9}`)(w)
-				}
-			})
+				return limit(c)
+			}
 			for range 3 {
 				_, _ = s.client.slot(t.Context(), ledger.Confirmed)
 			}
-			if fmt.Sprint(came) != fmt.Sprint(tt.want) {
+			if !slices.Equal(came, tt.want) {
 				t.Errorf("%s: calls came after %v, want %v", name, came, tt.want)
 			}
 		})
@@ -239,39 +193,33 @@ func TestNoCallBeginsWhileTheNodeLimitsTheRate(t *testing.T) {
 }
 
 func TestNoCallThatWaitedForRoomBeginsWhileTheNodeLimitsTheRate(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t)
-		c := n.config()
-		c.Parallel = 3
-		s := New(c)
-		defer s.CloseIdle()
-		var came atomic.Int64
-		n.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if came.Add(1) <= 3 {
-				time.Sleep(time.Second)
-				says(429, "", "Retry-After", "7")(w)
-				return
-			}
-			says(500, "")(w)
-		})
+	play(t, Config{Parallel: 3}, func(t *testing.T, n *fakeNode, s *Source) {
+		limit := times(3, says(429, "", "Retry-After", "7"))
+		n.fault = func(c *fakeCall) bool {
+			n.unlocked(func() { time.Sleep(time.Second) })
+			return limit(c)
+		}
+		wantCalls := func(want int) {
+			t.Helper()
+			synctest.Wait()
+			n.locked(func() {
+				if got := n.calls["getSlot"]; got != want {
+					t.Errorf("%d calls came, want %d", got, want)
+				}
+			})
+		}
 		for range 10 {
 			go func() { _, _ = s.client.slot(t.Context(), ledger.Confirmed) }()
 		}
 		time.Sleep(7 * time.Second)
-		synctest.Wait()
-		if got := came.Load(); got != 3 {
-			t.Errorf("%d calls began, want the 3 that were turned down", got)
-		}
+		wantCalls(3) // those that were turned down
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		if _, err := s.client.slot(ctx, ledger.Confirmed); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("err = %v of a call that gave up", err)
 		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		if got := came.Load(); got != 10 {
-			t.Errorf("%d calls came, want 10", got)
-		}
+		time.Sleep(4 * time.Second)
+		wantCalls(10)
 	})
 }
 
@@ -296,26 +244,16 @@ func TestSpecifications(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", spec, c, c.URL)
 		}
 	}
-	bad := []string{"", "localhost:8899", "ftp://h", "http://", "http://h/%zz", "http://h?accounts=secret", "http://h?from=secret", "http://h?details=secret", "http://h:secret", "http://h?ws=ws://secret"}
+	bad := []string{
+		"", "localhost:8899", "ftp://h", "http://", "http://h/%zz", "http://h:secret",
+		"http://h?accounts=secret", "http://h?from=secret", "http://h?details=secret", "http://h?ws=ws://secret",
+	}
 	for _, spec := range bad {
 		if _, err := ParseSpec(spec); err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: err = %v", spec, err)
 		}
 	}
-	if name := New((&fakeNode{}).config()).Info().Name; name != "rpc:http://node.example:8899" {
+	if name := New(Config{URL: &nodeURL}).Info().Name; name != "rpc:http://node.example:8899" {
 		t.Errorf("the name is %q", name)
 	}
-}
-
-// A provider may say that it limits the rate by a code and for how long by a header.
-func TestALimitThatComesAsACodeIsHonoured(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t)
-		answering(n, says(200, `{"jsonrpc":"2.0","id":1,"error":{"code":429}}`, "Retry-After", time.Now().Add(9*time.Second).UTC().Format(http.TimeFormat)))
-		s := New(n.config())
-		defer s.CloseIdle()
-		if _, err := s.client.slot(t.Context(), ledger.Confirmed); causeOf(err) != rateLimited || s.client.limited() != 9*time.Second {
-			t.Errorf("limited for %v, err = %v", s.client.limited(), err)
-		}
-	})
 }

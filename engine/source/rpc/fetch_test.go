@@ -1,13 +1,13 @@
 package rpc
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
-	"net/http"
+	"reflect"
 	"testing"
+	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
 )
 
 // scaledMint returns the data of a mint whose amounts are scaled, which the head does not tell.
@@ -17,37 +17,130 @@ func scaledMint(supply, decimals byte) []byte {
 	return append(data, 1, 25, 0, 4, 0, 1, 2, 3, 4)
 }
 
+// mintFacts are what it tells.
+func mintFacts(scaled bool) *ledger.Mint {
+	return &ledger.Mint{Decimals: 3, Supply: ledger.Some(uint64(9)), Scaled: ledger.Some(scaled)}
+}
+
+func TestTokenFactsComeFromThePartOfTheData(t *testing.T) {
+	mint, wallet := keyOf(7), keyOf(8)
+	account := holding(mint, wallet, 5, 1)
+	extended := append(append(holding(mint, wallet, 6, 0), 2), make([]byte, 40)...)
+	scaled := scaledMint(9, 3)
+	multisig := append(append(holding(mint, wallet, 7, 0), 2), make([]byte, 355-166)...)
+	tests := map[string]struct {
+		owner  ledger.Pubkey
+		data   []byte
+		amount uint64
+		mint   *ledger.Mint
+		calls  int
+	}{
+		"token account":          {ledger.TokenProgram, account, 5, nil, 1},
+		"extended token account": {ledger.Token2022Program, extended, 6, nil, 1},
+		"mint":                   {ledger.TokenProgram, scaled[:82], 0, mintFacts(false), 1},
+		"mint with extensions":   {ledger.Token2022Program, scaled, 0, mintFacts(true), 2},
+		"multisig":               {ledger.Token2022Program, multisig, 0, nil, 1},
+		"too long for a token":   {ledger.TokenProgram, extended, 0, nil, 1},
+		"another program":        {ledger.VoteProgram, make([]byte, 3762), 0, nil, 1},
+	}
+	for name, tt := range tests {
+		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
+			n.add(10, 11, 12)
+			n.finalized = 11 // what is confirmed alone is not told
+			n.hold(keyOf(1), 500, tt.owner, tt.data)
+			state, err := s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1)}, ledger.Finalized)
+			if err != nil || state.Slot != 11 || len(state.Accounts) != 1 {
+				t.Fatalf("%s: got %+v, %v", name, state, err)
+			}
+			w := state.Accounts[0]
+			want := ledger.AccountWrite{
+				Pubkey: keyOf(1), Lamports: 500, Owner: tt.owner, RentEpoch: 1<<64 - 1, Known: ledger.FieldsAll, Mint: tt.mint,
+			}
+			if tt.amount != 0 {
+				want.SetTokenFacts(tt.data)
+			}
+			if !reflect.DeepEqual(w, want) || (w.Token != nil) != (tt.amount != 0) {
+				t.Errorf("%s: got %+v, want %+v", name, w, want)
+			}
+			if len(n.asked) != tt.calls {
+				t.Errorf("%s: %d calls", name, len(n.asked))
+			}
+		})
+	}
+}
+
+func TestFetchTellsWhatIsNotThereAndWhy(t *testing.T) {
+	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
+		n.add(10, 11)
+		n.hold(keyOf(2), 5, ledger.SystemProgram, nil)
+		n.finalized = 11
+		state, err := s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1), keyOf(2)}, ledger.Finalized)
+		if err != nil || len(state.Accounts) != 2 {
+			t.Fatalf("got %+v, %v", state, err)
+		}
+		if list := state.Accounts; list[0] != (ledger.AccountWrite{Pubkey: keyOf(1)}) || list[1].Lamports != 5 {
+			t.Errorf("got %+v", list)
+		}
+		s.final.Store(12) // the answer must not be older than what was emitted as final
+		busy := ledger.UpstreamError{Busy: true}
+		limited := ledger.UpstreamError{Busy: true, RetryAfter: 9 * time.Second}
+		for _, step := range []struct {
+			name   string
+			answer answer
+			want   ledger.UpstreamError
+			calls  int
+		}{
+			{"old", nil, busy, 1},
+			{"old, minContextSlot passed over", gives(`{"context":{"slot":11},"value":[null]}`), busy, 1},
+			{"limited", says(429, "", "Retry-After", "9"), limited, 1},
+			{"while limited", nil, limited, 0},
+			{"down", says(500, ""), ledger.UpstreamError{}, 1},
+		} {
+			if step.name == "down" {
+				time.Sleep(10 * time.Second)
+			}
+			calls := n.calls["getMultipleAccounts"]
+			n.fault = step.answer
+			_, err := s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1)}, ledger.Finalized)
+			up, ok := errors.AsType[*ledger.UpstreamError](err)
+			if !ok || up.Busy != step.want.Busy || up.RetryAfter != step.want.RetryAfter || !errors.Is(err, ledger.ErrUnavailable) {
+				t.Errorf("%s: err = %v", step.name, err)
+			}
+			if calls = n.calls["getMultipleAccounts"] - calls; calls != step.calls {
+				t.Errorf("%s: %d calls", step.name, calls)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err = s.Fetch(ctx, []ledger.Pubkey{keyOf(1)}, ledger.Finalized); !errors.Is(err, context.Canceled) {
+			t.Errorf("given up: err = %v", err)
+		}
+	})
+}
+
 // The node gets on between the two calls that a mint with extensions takes: no value may be told as of a slot
 // that is not its own.
 func TestAFetchTellsOneMoment(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t)
+	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
 		n.add(10, 11, 12, 13)
 		mint, holder, plain := keyOf(1), keyOf(2), keyOf(3)
 		n.context = 11
 		n.hold(mint, 500, ledger.Token2022Program, scaledMint(9, 3))
 		n.hold(holder, 600, ledger.TokenProgram, holding(mint, plain, 5, 0))
 		n.hold(plain, 700, ledger.SystemProgram, nil)
-		n.fault = func(_ http.ResponseWriter, method string, _ []json.RawMessage) bool {
-			if method == "getMultipleAccounts" && n.calls[method] == 2 {
+		n.fault = func(c *fakeCall) bool {
+			if n.calls[c.Method] == 2 {
 				n.context = 13
-				n.mu.Unlock()
-				n.hold(mint, 501, ledger.Token2022Program, scaledMint(10, 3))
-				n.mu.Lock()
+				n.accounts[mint.String()] = fakeAccount{501, ledger.Token2022Program, scaledMint(10, 3)}
 			}
 			return false
 		}
-		s := New(n.config())
-		defer s.CloseIdle()
 		state, err := s.Fetch(t.Context(), []ledger.Pubkey{mint, holder, plain}, ledger.Finalized)
 		if err != nil || len(state.Accounts) != 3 || state.Slot != 11 || n.calls["getMultipleAccounts"] != 2 {
 			t.Fatalf("got %+v, %v after %v", state, err, n.calls)
 		}
 		for _, w := range state.Accounts {
-			if w.Pubkey != mint {
-				continue
-			}
-			if w.Lamports != 500 || w.Mint == nil || *w.Mint != (ledger.Mint{Decimals: 3, Supply: ledger.Some(uint64(9)), Scaled: ledger.Some(true)}) {
+			if w.Pubkey == mint && (w.Lamports != 500 || w.Mint == nil || *w.Mint != *mintFacts(true)) {
 				t.Errorf("as of slot %d the mint is %+v, %+v", state.Slot, w, w.Mint)
 			}
 		}
@@ -56,65 +149,29 @@ func TestAFetchTellsOneMoment(t *testing.T) {
 
 // What is another account when the rest of it is asked for tells nothing of the first.
 func TestAMintThatIsReplacedBetweenTwoCallsIsAskedForAgain(t *testing.T) {
-	replacements := map[string]func(n *fakeNode, mint ledger.Pubkey){
-		"closed":          func(n *fakeNode, mint ledger.Pubkey) { delete(n.accounts, mint.String()) },
-		"another program": func(n *fakeNode, mint ledger.Pubkey) { n.accounts[mint.String()] = n.accounts[keyOf(2).String()] },
-		"other decimals":  func(n *fakeNode, mint ledger.Pubkey) { n.accounts[mint.String()] = n.accounts[keyOf(3).String()] },
-		"no extensions":   func(n *fakeNode, mint ledger.Pubkey) { n.accounts[mint.String()] = n.accounts[keyOf(4).String()] },
+	replacements := map[string]fakeAccount{
+		"closed":          {},
+		"another program": {500, ledger.VoteProgram, scaledMint(9, 3)},
+		"other decimals":  {500, ledger.Token2022Program, scaledMint(9, 4)},
+		"no extensions":   {500, ledger.Token2022Program, scaledMint(9, 3)[:82]},
 	}
-	for name, replace := range replacements {
-		bubble.Test(t, func(t *testing.T) {
-			n := startNode(t)
+	for name, other := range replacements {
+		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
 			n.add(10, 11)
 			mint := keyOf(1)
 			n.hold(mint, 500, ledger.Token2022Program, scaledMint(9, 3))
-			n.hold(keyOf(2), 500, ledger.VoteProgram, scaledMint(9, 3))
-			n.hold(keyOf(3), 500, ledger.Token2022Program, scaledMint(9, 4))
-			n.hold(keyOf(4), 500, ledger.Token2022Program, scaledMint(9, 3)[:82])
-			n.fault = func(_ http.ResponseWriter, method string, _ []json.RawMessage) bool {
-				if n.calls[method] == 2 {
-					replace(n, mint)
+			n.fault = func(c *fakeCall) bool {
+				if n.calls[c.Method] == 2 {
+					n.accounts[mint.String()] = other
 				}
 				return false
 			}
-			s := New(n.config())
-			defer s.CloseIdle()
 			state, err := s.Fetch(t.Context(), []ledger.Pubkey{mint}, ledger.Finalized)
-			var up *ledger.UpstreamError
-			if !errors.As(err, &up) || !up.Busy {
+			if up, ok := errors.AsType[*ledger.UpstreamError](err); !ok || !up.Busy {
 				t.Errorf("%s: got %+v, %v", name, state, err)
 			}
 			if state, err = s.Fetch(t.Context(), []ledger.Pubkey{mint}, ledger.Finalized); err != nil || len(state.Accounts) != 1 {
 				t.Errorf("%s: again: got %+v, %v", name, state, err)
-			}
-		})
-	}
-}
-
-// An answer that names a slot which never comes is given up: its accounts are asked for again.
-func TestAnAnswerOfASlotThatNeverComesIsForgotten(t *testing.T) {
-	for _, slot := range []ledger.Slot{1_000_000, 1 << 60, 1<<64 - 1} {
-		bubble.Test(t, func(t *testing.T) {
-			n := startNode(t)
-			k := keyOf(1)
-			n.add(10, 11)
-			n.pay(11, 500, k)
-			n.hold(k, 500, ledger.VoteProgram, nil)
-			n.fault = func(_ http.ResponseWriter, method string, _ []json.RawMessage) bool {
-				n.context = 0
-				if method == "getMultipleAccounts" && n.calls[method] == 1 {
-					n.context = slot
-				}
-				return false
-			}
-			go goesOn(n, 11, 1000)
-			r := follow(t, New(n.config()), at(10), func(r *recorder) bool {
-				a := stateAfter(r.events)[k]
-				b, ok := r.events[len(r.events)-1].(*ledger.Block)
-				return a != nil && a.Known&ledger.FieldOwner != 0 || ok && b.Slot == 1000
-			})
-			if a := stateAfter(r.events)[k]; a.Owner != ledger.VoteProgram {
-				t.Errorf("slot %d: after %d events it is %+v", slot, len(r.events), a)
 			}
 		})
 	}

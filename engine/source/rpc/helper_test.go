@@ -1,22 +1,29 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeNode answers JSON-RPC from a scripted ledger, over connections in memory.
 type fakeNode struct {
@@ -25,21 +32,15 @@ type fakeNode struct {
 	confirmed ledger.Slot
 	finalized ledger.Slot
 	first     ledger.Slot // blocks below are not kept
+	unkept    int         // code of the error that says so; 0: cleaned up
 	context   ledger.Slot // of getMultipleAccounts; 0: confirmed
-	accounts  map[string]json.RawMessage
+	accounts  map[string]fakeAccount
 	calls     map[string]int
 	asked     [][]string // keys of each getMultipleAccounts
+	fault     answer     // comes before the node's own, unless nil; it is called under the lock
 
-	// fault answers a call in the node's place, if it returns true. It is called under the lock.
-	fault func(w http.ResponseWriter, method string, params []json.RawMessage) bool
-
-	server    *http.Server
-	closing   sync.Once
-	answering sync.WaitGroup // to which gone adds no more
-	goneMu    sync.Mutex
-	gone      bool
-	conns     chan net.Conn
-	done      chan struct{}
+	conns chan net.Conn
+	ended <-chan struct{} // closed when the test ends
 }
 
 // fakeBlock is a block as the node has it.
@@ -49,23 +50,57 @@ type fakeBlock struct {
 	fields         string // more fields of its JSON
 }
 
-func startNode(t testing.TB) *fakeNode {
-	n := &fakeNode{
-		blocks: map[ledger.Slot]*fakeBlock{}, accounts: map[string]json.RawMessage{}, calls: map[string]int{},
-		conns: make(chan net.Conn), done: make(chan struct{}),
-	}
-	n.server = &http.Server{Handler: n, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = n.server.Serve(n) })
-	t.Cleanup(func() {
-		n.server.Close()
-		serving.Wait()
-		n.goneMu.Lock()
-		n.gone = true
-		n.goneMu.Unlock()
-		n.answering.Wait()
+type fakeAccount struct {
+	lamports uint64
+	owner    ledger.Pubkey
+	data     []byte
+}
+
+// play runs a test with a fake clock, a fake node and a source that follows it.
+func play(t *testing.T, c Config, script func(t *testing.T, n *fakeNode, s *Source)) {
+	t.Helper()
+	bubble.Test(t, func(t *testing.T) {
+		n := &fakeNode{
+			blocks: map[ledger.Slot]*fakeBlock{}, accounts: map[string]fakeAccount{}, calls: map[string]int{},
+			conns: make(chan net.Conn), ended: t.Context().Done(),
+		}
+		server := &http.Server{Handler: n, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+		var serving sync.WaitGroup
+		serving.Go(func() { _ = server.Serve(n) })
+		t.Cleanup(func() {
+			server.Close()
+			serving.Wait()
+			time.Sleep(time.Hour) // longer than any answer takes
+		})
+		if c.Dial == nil {
+			c.Dial = n.dial
+		}
+		if c.Random == nil {
+			c.Random = func(int64) int64 { return 0 }
+		}
+		c.URL, c.Logger = &nodeURL, cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+		s := New(c)
+		defer s.CloseIdle()
+		script(t, n, s)
 	})
-	return n
+}
+
+var nodeURL = url.URL{
+	Scheme: "http", User: url.UserPassword("user", "secret"), Host: "node.example:8899",
+	Path: "/path-key", RawQuery: "api-key=secret",
+}
+
+// longest is Config.Random for the longest pauses.
+func longest(n int64) int64 { return n - 1 }
+
+// after does something later. The test must not end before.
+func after(t *testing.T, d time.Duration, f func()) {
+	timer := time.AfterFunc(d, f)
+	t.Cleanup(func() {
+		if timer.Stop() {
+			t.Errorf("the test ended before %v", d)
+		}
+	})
 }
 
 // Accept, Close and Addr make the node a listener.
@@ -73,16 +108,12 @@ func (n *fakeNode) Accept() (net.Conn, error) {
 	select {
 	case c := <-n.conns:
 		return c, nil
-	case <-n.done:
+	case <-n.ended:
 		return nil, net.ErrClosed
 	}
 }
 
-func (n *fakeNode) Close() error {
-	n.closing.Do(func() { close(n.done) })
-	return nil
-}
-
+func (n *fakeNode) Close() error   { return nil }
 func (n *fakeNode) Addr() net.Addr { return &net.TCPAddr{} }
 
 func (n *fakeNode) dial(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -90,30 +121,24 @@ func (n *fakeNode) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	select {
 	case n.conns <- theirs:
 		return ours, nil
-	case <-n.done:
+	case <-n.ended:
 		return nil, net.ErrClosed
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// config returns how to follow the node.
-func (n *fakeNode) config() Config {
-	u, err := url.Parse("http://user:secret@node.example:8899/path-key?api-key=secret")
-	if err != nil {
-		panic(err)
-	}
-	return Config{URL: u, Dial: n.dial, Random: func(int64) int64 { return 0 }, Logger: slog.New(slog.DiscardHandler)}
+// locked changes the node; unlocked lets an answer take time.
+func (n *fakeNode) locked(f func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f()
 }
 
-// wait waits while the node is there.
-func (n *fakeNode) wait(d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-n.done:
-		return false
-	}
+func (n *fakeNode) unlocked(f func()) {
+	n.mu.Unlock()
+	defer n.mu.Lock()
+	f()
 }
 
 func hashOf(name string) (h ledger.Hash) {
@@ -127,6 +152,18 @@ func keyOf(i int) (k ledger.Pubkey) {
 	return k
 }
 
+func at(slot ledger.Slot) *ledger.ResumePoint {
+	return &ledger.ResumePoint{Slot: slot, Blockhash: hashOf(fmt.Sprint(slot))}
+}
+
+// slots returns the slots from first to last.
+func slots(first, last ledger.Slot) (list []ledger.Slot) {
+	for slot := first; slot <= last; slot++ {
+		list = append(list, slot)
+	}
+	return list
+}
+
 // add puts blocks on top of each other, the first on parent. Their hashes are made of their slots.
 func (n *fakeNode) add(parent ledger.Slot, slots ...ledger.Slot) {
 	n.prepare(parent, slots...)
@@ -135,9 +172,7 @@ func (n *fakeNode) add(parent ledger.Slot, slots ...ledger.Slot) {
 
 // confirm makes blocks visible up to a slot.
 func (n *fakeNode) confirm(slot ledger.Slot) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.confirmed = max(n.confirmed, slot)
+	n.locked(func() { n.confirmed = max(n.confirmed, slot) })
 }
 
 // prepare puts blocks on top of each other that are not confirmed yet.
@@ -154,28 +189,35 @@ func (n *fakeNode) prepare(parent ledger.Slot, slots ...ledger.Slot) {
 	}
 }
 
+// goOn adds a block each 400 ms until the node has that of a slot, or the test ends.
+func (n *fakeNode) goOn(from, last ledger.Slot) {
+	for slot := from + 1; slot <= last; slot++ {
+		select {
+		case <-time.After(400 * time.Millisecond):
+			n.add(slot-1, slot)
+		case <-n.ended:
+			return
+		}
+	}
+}
+
 // pay has a block touch accounts, which have so many lamports after it.
 func (n *fakeNode) pay(slot ledger.Slot, lamports uint64, keys ...ledger.Pubkey) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	var names []string
-	var balances []uint64
 	for _, k := range keys {
-		names, balances = append(names, k.String()), append(balances, lamports)
+		names = append(names, fmt.Sprintf("%q", k.String()))
 	}
-	var sig ledger.Signature
-	copy(sig[:], fmt.Sprint("signature", slot))
-	text := func(v any) string { b, _ := json.Marshal(v); return string(b) }
-	n.blocks[slot].fields = fmt.Sprintf(`,"transactions":[{"transaction":{"signatures":[%q],"message":{"accountKeys":%s}},"meta":{"err":null,"fee":5000,"postBalances":%s}}]`,
-		sig.String(), text(names), text(balances))
+	balances := slices.Repeat([]string{fmt.Sprint(lamports)}, len(keys))
+	n.locked(func() {
+		n.blocks[slot].fields = fmt.Sprintf(`,"transactions":[{"transaction":{"signatures":[%q],"message":{"accountKeys":[%s]}},`+
+			`"meta":{"err":null,"fee":5000,"postBalances":[%s]}}]`,
+			ledger.Signature{byte(slot)}.String(), strings.Join(names, ","), strings.Join(balances, ","))
+	})
 }
 
 // hold has the node know an account.
 func (n *fakeNode) hold(key ledger.Pubkey, lamports uint64, owner ledger.Pubkey, data []byte) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.accounts[key.String()] = json.RawMessage(fmt.Sprintf(`{"lamports":%d,"owner":%q,"executable":false,"rentEpoch":18446744073709551615,"space":%d,"data":[%q,"base64"]}`,
-		lamports, owner.String(), len(data), base64.StdEncoding.EncodeToString(data)))
+	n.locked(func() { n.accounts[key.String()] = fakeAccount{lamports, owner, data} })
 }
 
 func (b *fakeBlock) json() string {
@@ -183,59 +225,50 @@ func (b *fakeBlock) json() string {
 		b.hash.String(), b.previous.String(), b.parent, b.slot, b.fields)
 }
 
+// totalLocked returns how many calls came.
+func (n *fakeNode) totalLocked() (total int) {
+	for _, calls := range n.calls {
+		total += calls
+	}
+	return total
+}
+
 // ServeHTTP answers a call.
 func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	n.goneMu.Lock()
-	if !n.gone {
-		n.answering.Add(1)
-		defer n.answering.Done()
-	}
-	n.goneMu.Unlock()
-	var call struct {
-		ID     json.RawMessage   `json:"id"`
-		Method string            `json:"method"`
-		Params []json.RawMessage `json:"params"`
-	}
-	body, _ := io.ReadAll(r.Body)
-	if err := json.Unmarshal(body, &call); err != nil {
+	c := &fakeCall{ResponseWriter: w}
+	if err := json.NewDecoder(r.Body).Decode(c); err != nil {
 		http.Error(w, "bad", http.StatusBadRequest)
 		return
 	}
+	if len(c.Params) > 0 {
+		_ = json.Unmarshal(c.Params[len(c.Params)-1], &c.options)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.calls[call.Method]++
-	if n.fault != nil && n.fault(w, call.Method, call.Params) {
-		return
+	n.calls[c.Method]++
+	if n.fault == nil || !n.fault(c) {
+		c.write(n.answerLocked(c))
 	}
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, call.ID, n.answerLocked(call.Method, call.Params))
 }
 
-func (n *fakeNode) answerLocked(method string, params []json.RawMessage) string {
-	var o struct {
-		Commitment     string
-		MinContextSlot ledger.Slot
-		DataSlice      *struct{ Offset, Length int }
-	}
-	if len(params) > 0 {
-		_ = json.Unmarshal(params[len(params)-1], &o)
-	}
+func (n *fakeNode) answerLocked(c *fakeCall) string {
 	top := n.confirmed
-	if o.Commitment == "finalized" {
+	if c.options.Commitment == "finalized" {
 		top = n.finalized
 	}
-	slot := func(i int) (s ledger.Slot) { _ = json.Unmarshal(params[i], &s); return s }
-	switch method {
+	switch c.Method {
 	case "getSlot":
 		return fmt.Sprintf(`"result":%d`, top)
 	case "getFirstAvailableBlock":
 		return fmt.Sprintf(`"result":%d`, n.first)
 	case "getBlocks":
-		if slot(1) < slot(0) || slot(1)-slot(0) > 500_000 {
+		from, to := c.slot(0), c.slot(1)
+		if to < from || to-from > 500_000 {
 			return `"error":{"code":-32602,"message":"Slot range too large; max 500000"}`
 		}
 		list := []ledger.Slot{}
 		for s := range n.blocks {
-			if s >= max(slot(0), n.first) && s <= min(slot(1), top) {
+			if s >= max(from, n.first) && s <= min(to, top) {
 				list = append(list, s)
 			}
 		}
@@ -243,63 +276,55 @@ func (n *fakeNode) answerLocked(method string, params []json.RawMessage) string 
 		text, _ := json.Marshal(list)
 		return fmt.Sprintf(`"result":%s`, text)
 	case "getBlock":
-		b := n.blocks[slot(0)]
+		b := n.blocks[c.slot(0)]
 		switch {
-		case slot(0) < n.first:
-			return `"error":{"code":-32001,"message":"Block cleaned up, does not exist on node"}`
+		case c.slot(0) < n.first:
+			return fmt.Sprintf(`"error":{"code":%d,"message":"Block cleaned up, does not exist on node"}`, cmp.Or(n.unkept, -32001))
 		case b == nil:
 			return `"error":{"code":-32007,"message":"Slot was skipped, or missing due to ledger jump to recent snapshot"}`
-		case slot(0) > top:
+		case c.slot(0) > top:
 			return `"error":{"code":-32004,"message":"Block not available for slot"}`
 		}
 		return `"result":` + b.json()
 	case "getMultipleAccounts":
-		at := n.context
-		if at == 0 {
-			at = top
-		}
-		if at < o.MinContextSlot {
+		at := cmp.Or(n.context, top)
+		if at < c.options.MinContextSlot {
 			return `"error":{"code":-32016,"message":"Minimum context slot has not been reached"}`
 		}
 		var keys []string
-		_ = json.Unmarshal(params[0], &keys)
+		_ = json.Unmarshal(c.Params[0], &keys)
 		n.asked = append(n.asked, keys)
-		return fmt.Sprintf(`"result":{"context":{"slot":%d},"value":%s}`, at, n.valuesLocked(keys, o.DataSlice))
+		values := make([]string, len(keys))
+		for i, k := range keys {
+			values[i] = n.valueLocked(k, c)
+		}
+		return fmt.Sprintf(`"result":{"context":{"slot":%d},"value":[%s]}`, at, strings.Join(values, ","))
 	}
 	return `"error":{"code":-32601,"message":"Method not found"}`
 }
 
-// valuesLocked returns accounts, their data cut where a part was asked for.
-func (n *fakeNode) valuesLocked(keys []string, part *struct{ Offset, Length int }) string {
-	values := make([]map[string]any, len(keys))
-	for i, k := range keys {
-		if n.accounts[k] == nil {
-			continue
-		}
-		_ = json.Unmarshal(n.accounts[k], &values[i])
-		values[i]["rentEpoch"] = json.RawMessage("18446744073709551615")
-		values[i]["lamports"] = json.RawMessage(fmt.Sprintf("%.0f", values[i]["lamports"]))
-		data, _ := base64.StdEncoding.DecodeString(values[i]["data"].([]any)[0].(string))
-		if part != nil {
-			data = data[:min(len(data), part.Length)]
-		}
-		values[i]["data"] = []string{base64.StdEncoding.EncodeToString(data), "base64"}
+// valueLocked returns an account, its data cut where a part was asked for.
+func (n *fakeNode) valueLocked(key string, c *fakeCall) string {
+	a := n.accounts[key]
+	if a.lamports == 0 {
+		return "null"
 	}
-	text, _ := json.Marshal(values)
-	return string(text)
+	data := a.data
+	if part := c.options.DataSlice; part != nil {
+		data = data[:min(len(data), part.Length)]
+	}
+	return fmt.Sprintf(`{"lamports":%d,"owner":%q,"executable":false,"rentEpoch":18446744073709551615,"space":%d,`+
+		`"data":[%q,"base64"]}`, a.lamports, a.owner.String(), len(a.data), base64.StdEncoding.EncodeToString(data))
 }
 
 // recorder keeps what a source emits, and ends it when it has enough.
 type recorder struct {
-	mu     sync.Mutex
 	events []ledger.Event
 	enough func(*recorder) bool
 	stop   context.CancelFunc
 }
 
 func (r *recorder) emit(ctx context.Context, e ledger.Event) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.events = append(r.events, e)
 	if r.enough != nil && r.enough(r) {
 		r.stop()
@@ -316,25 +341,18 @@ func (r *recorder) blocks() (list []*ledger.Block) {
 	return list
 }
 
-func (r *recorder) slots() (list []ledger.Slot) {
-	for _, b := range r.blocks() {
-		list = append(list, b.Slot)
-	}
-	return list
+// last returns the newest event if it is of a type.
+func last[T ledger.Event](r *recorder) (T, bool) {
+	e, ok := r.events[len(r.events)-1].(T)
+	return e, ok
 }
 
-// follow runs a source until it emitted enough.
+// follow runs a source until it emitted enough, which takes less than two hours of the fake clock.
 func follow(t testing.TB, s *Source, from *ledger.ResumePoint, enough func(*recorder) bool) *recorder {
 	t.Helper()
-	return followInto(t, s, from, &recorder{}, enough)
-}
-
-// followInto is follow for a recorder that somebody looks at meanwhile.
-func followInto(t testing.TB, s *Source, from *ledger.ResumePoint, r *recorder, enough func(*recorder) bool) *recorder {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 	defer cancel()
-	r.enough, r.stop = enough, cancel
+	r := &recorder{enough: enough, stop: cancel}
 	if err := s.Run(ctx, from, r.emit); err != context.Canceled {
 		t.Fatalf("Run: err = %v", err)
 	}
@@ -344,7 +362,29 @@ func followInto(t testing.TB, s *Source, from *ledger.ResumePoint, r *recorder, 
 // untilSlot is enough when the block of a slot was emitted.
 func untilSlot(slot ledger.Slot) func(*recorder) bool {
 	return func(r *recorder) bool {
-		b, ok := r.events[len(r.events)-1].(*ledger.Block)
+		b, ok := last[*ledger.Block](r)
 		return ok && b.Slot >= slot
+	}
+}
+
+func wantSlots(t *testing.T, r *recorder, want ...ledger.Slot) {
+	t.Helper()
+	var got []ledger.Slot
+	for _, b := range r.blocks() {
+		got = append(got, b.Slot)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("blocks %v came, want %v", got, want)
+	}
+}
+
+// wantChain fails unless each block builds on the one before.
+func wantChain(t *testing.T, r *recorder) {
+	t.Helper()
+	blocks := r.blocks()
+	for i, b := range blocks[1:] {
+		if b.ParentSlot != blocks[i].Slot || b.PreviousBlockhash.Value != blocks[i].Blockhash {
+			t.Errorf("block %d builds on %d, came after %d", b.Slot, b.ParentSlot, blocks[i].Slot)
+		}
 	}
 }

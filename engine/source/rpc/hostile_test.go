@@ -1,12 +1,9 @@
 package rpc
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -81,29 +78,18 @@ func TestAHostileAnswerTakesBoundedMemory(t *testing.T) {
 		{"accounts", "getMultipleAccounts", `"context":{"slot":9},"value":[0`, `,0`, `]`, all, accounts, upstream.TooLarge},
 	}
 	for _, tt := range tests {
-		bubble.Test(t, func(t *testing.T) {
-			n := startNode(t)
-			n.add(0, 1)
-			for slot := ledger.Slot(2); slot <= 50; slot++ {
-				n.add(slot-1, slot)
-			}
+		play(t, Config{From: ledger.Some(ledger.Slot(1))}, func(t *testing.T, n *fakeNode, s *Source) {
+			n.add(0, slots(1, 50)...)
 			for slot := ledger.Slot(1); slot <= 50; slot++ {
 				n.pay(slot, 5, keyOf(1))
 			}
-			served := n.server.Handler
-			n.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				var call request
-				body, _ := io.ReadAll(r.Body)
-				if _ = json.Unmarshal(body, &call); call.Method != tt.method {
-					r.Body = io.NopCloser(bytes.NewReader(body))
-					served.ServeHTTP(w, r)
-					return
-				}
-				repeat(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{%s`, call.ID, tt.head), tt.text, tt.times, tt.size, tt.tail+"}}")
+			n.fault = on(tt.method, func(c *fakeCall) bool {
+				n.unlocked(func() {
+					head := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{%s`, c.ID, tt.head)
+					repeat(c, head, tt.text, tt.times, tt.size, tt.tail+"}}")
+				})
+				return true
 			})
-			c := n.config()
-			c.From = ledger.Some(ledger.Slot(1))
-			s := New(c)
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
 				defer cancel()

@@ -118,10 +118,7 @@ func (f *follower) unlisted(ctx context.Context, to, head ledger.Slot) error {
 
 // firstKept returns the first slot whose block the node keeps, 0 where it does not say.
 func (f *follower) firstKept(ctx context.Context) ledger.Slot {
-	slot, err := f.client.firstAvailable(ctx)
-	if err != nil {
-		return 0
-	}
+	slot, _ := f.client.oneSlot(ctx, "getFirstAvailableBlock")
 	return slot
 }
 

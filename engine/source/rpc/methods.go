@@ -28,11 +28,7 @@ func (c *client) slot(ctx context.Context, level ledger.Commitment) (ledger.Slot
 	return c.oneSlot(ctx, "getSlot", options{"commitment": level.String()})
 }
 
-// firstAvailable returns the first slot whose block the node keeps, 0 where it keeps none.
-func (c *client) firstAvailable(ctx context.Context) (ledger.Slot, error) {
-	return c.oneSlot(ctx, "getFirstAvailableBlock")
-}
-
+// oneSlot returns the slot that is the whole answer, 0 with an error.
 func (c *client) oneSlot(ctx context.Context, method string, params ...any) (ledger.Slot, error) {
 	n, err := call[uint64](ctx, c, maxSmall, method, params...)
 	switch {

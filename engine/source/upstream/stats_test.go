@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"ledgerd/engine/ledger"
 )
 
 func TestConnectionsAreCountedByCause(t *testing.T) {
@@ -39,43 +41,37 @@ func TestConnectionsAreCountedByCause(t *testing.T) {
 func TestLagIsHowLongTheNodeIsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Stats
-		s.Saw(100)
-		if got := s.Snapshot(); got.LagSlots != 0 || got.Lag != 0 {
-			t.Errorf("before anything is sealed: lag %d slots, %v", got.LagSlots, got.Lag)
+		check := func(when string, node, slots ledger.Slot, lag time.Duration) {
+			t.Helper()
+			if got := s.Snapshot(); got.UpstreamSlot != node || got.LagSlots != slots || got.Lag != lag {
+				t.Errorf("%s: upstream %d, lag %d slots, %v, want %d, %d and %v",
+					when, got.UpstreamSlot, got.LagSlots, got.Lag, node, slots, lag)
+			}
 		}
+		s.Saw(100)
+		check("before anything is sealed", 100, 0, 0)
 		s.Resumed(100)
 		time.Sleep(time.Minute)
-		if got := s.Snapshot(); got.LagSlots != 0 || got.Lag != 0 {
-			t.Errorf("level with the node: lag %d slots, %v", got.LagSlots, got.Lag)
-		}
+		check("level with the node", 100, 0, 0)
 		s.Saw(102) // 101 was skipped, or its status was lost
 		time.Sleep(time.Second)
 		s.Saw(103)
 		s.Saw(99) // late: it does not count
 		time.Sleep(time.Second)
-		if got := s.Snapshot(); got.UpstreamSlot != 103 || got.LagSlots != 3 || got.Lag != 2*time.Second {
-			t.Errorf("behind: upstream %d, lag %d slots, %v, want 103, 3 and 2s", got.UpstreamSlot, got.LagSlots, got.Lag)
-		}
+		check("behind", 103, 3, 2*time.Second)
 		s.Sealed(102)
-		if got := s.Snapshot(); got.LagSlots != 1 || got.Lag != time.Second || got.Blocks != 1 {
-			t.Errorf("one behind: lag %d slots, %v, %d blocks", got.LagSlots, got.Lag, got.Blocks)
-		}
-		for slot := 104; slot < 104+2*seenSlots; slot++ {
+		check("one behind", 103, 1, time.Second)
+		last := ledger.Slot(103 + 2*seenSlots)
+		for slot := ledger.Slot(104); slot <= last; slot++ {
 			time.Sleep(time.Second)
-			s.Saw(slotOf(slot))
+			s.Saw(slot)
 		}
-		if got := s.Snapshot(); got.Lag != (seenSlots-1)*time.Second {
-			t.Errorf("far behind: lag %v, want what is remembered: %v", got.Lag, (seenSlots-1)*time.Second)
-		}
+		check("far behind: what is remembered", last, last-102, (seenSlots-1)*time.Second)
 		s.SlotRegressed(105)
-		if got := s.Snapshot(); got.UpstreamSlot != 105 || got.LagSlots != 3 || got.Lag != 0 {
-			t.Errorf("taken back: upstream %d, lag %d slots, %v, want 105, 3 and none yet", got.UpstreamSlot, got.LagSlots, got.Lag)
-		}
+		check("taken back", 105, 3, 0)
 		time.Sleep(time.Second)
 		s.Saw(106)
-		if got := s.Snapshot(); got.UpstreamSlot != 106 || got.LagSlots != 4 || got.Lag != time.Second {
-			t.Errorf("later: upstream %d, lag %d slots, %v, want 106, 4 and 1s", got.UpstreamSlot, got.LagSlots, got.Lag)
-		}
+		check("later", 106, 4, time.Second)
 	})
 }
 
@@ -166,7 +162,7 @@ func TestStatsAreSafeForEverybody(t *testing.T) {
 		all.Go(func() {
 			for i := range each {
 				s.Received(10)
-				s.Sealed(slotOf(i))
+				s.Sealed(ledger.Slot(i))
 				s.Duplicate()
 				s.Dead()
 				s.Replayed()

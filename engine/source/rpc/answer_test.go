@@ -1,0 +1,189 @@
+package rpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/datatest"
+	"ledgerd/engine/source/nodejson"
+)
+
+// fakeCall is a call and where its answer goes.
+type fakeCall struct {
+	http.ResponseWriter
+	ID      json.RawMessage
+	Method  string
+	Params  []json.RawMessage
+	options struct { // the last parameter, where it is an object
+		Commitment     string
+		MinContextSlot ledger.Slot
+		DataSlice      *struct{ Length int }
+	}
+}
+
+// slot returns a parameter that is a slot.
+func (c *fakeCall) slot(i int) (slot ledger.Slot) {
+	_ = json.Unmarshal(c.Params[i], &slot)
+	return slot
+}
+
+// write answers by a result or an error.
+func (c *fakeCall) write(member string) bool {
+	fmt.Fprintf(c, `{"jsonrpc":"2.0","id":%s,%s}`, c.ID, member)
+	return true
+}
+
+// answer answers a call, or returns false.
+type answer func(c *fakeCall) bool
+
+// says answers by a status, a body and pairs of a header's name and value.
+func says(status int, body string, header ...string) answer {
+	return func(c *fakeCall) bool {
+		for pair := range slices.Chunk(header, 2) {
+			c.Header().Set(pair[0], pair[1])
+		}
+		c.WriteHeader(status)
+		fmt.Fprint(c, body)
+		return true
+	}
+}
+
+// gives answers by a result, fails by the code of an error.
+func gives(result string) answer {
+	return func(c *fakeCall) bool { return c.write(`"result":` + result) }
+}
+
+func fails(code int) answer {
+	return func(c *fakeCall) bool {
+		return c.write(fmt.Sprintf(`"error":{"code":%d,"message":"https://secret"}`, code))
+	}
+}
+
+// on answers calls of one method, onBlock those for the block of a slot.
+func on(method string, a answer) answer {
+	return func(c *fakeCall) bool { return c.Method == method && a(c) }
+}
+
+func onBlock(slot ledger.Slot, a answer) answer {
+	return on("getBlock", func(c *fakeCall) bool { return c.slot(0) == slot && a(c) })
+}
+
+// times answers the first so many calls, lasting those of so long from now on.
+func times(n int, a answer) answer {
+	return func(c *fakeCall) bool {
+		n--
+		return n >= 0 && a(c)
+	}
+}
+
+func lasting(d time.Duration, a answer) answer {
+	end := time.Now().Add(d)
+	return func(c *fakeCall) bool { return time.Now().Before(end) && a(c) }
+}
+
+// What a recorded block shows is held against its JSON in package file; here an answer must come out as that block.
+func TestRecordedAnswersGiveTheRecordedBlocks(t *testing.T) {
+	for name, slot := range map[string]ledger.Slot{
+		"mainnet-254170887.json.gz": 254170887, "devnet-270893658.json": 270893658, "devnet-314167369.json": 314167369,
+		"excerpt-mainnet-100000000.json": 100000000,
+	} {
+		text := datatest.Read(t, datatest.Path(t, "blocks/"+name))
+		var recorded nodejson.Block
+		if err := json.Unmarshal(text, &recorded); err != nil {
+			t.Fatal(err)
+		}
+		want, err := recorded.At(slot)
+		if err != nil || len(want.Accounts) == 0 || len(want.Transactions) == 0 {
+			t.Fatalf("%s: %+v, err = %v", name, want, err)
+		}
+		want.Status = ledger.Confirmed
+		c := Config{From: ledger.Some(slot), Accounts: AccountsNone}
+		play(t, c, func(t *testing.T, n *fakeNode, s *Source) {
+			n.add(want.ParentSlot, slot)
+			n.fault = on("getBlock", gives(string(text)))
+			if got := follow(t, s, nil, untilSlot(slot)).blocks()[0]; !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: the block of slot %d with %d transactions and %d accounts is another one", name, got.Slot, len(got.Transactions), len(got.Accounts))
+			}
+		})
+	}
+}
+
+func BenchmarkReadBlock(b *testing.B) {
+	text := datatest.Read(b, datatest.Path(b, "blocks/"+"mainnet-254170887.json.gz"))
+	answer := fmt.Appendf(nil, `{"jsonrpc":"2.0","result":%s,"id":1}`, text)
+	b.SetBytes(int64(len(answer)))
+	b.ReportAllocs()
+	for b.Loop() {
+		j, err := parse[nodejson.Block](answer, "getBlock", 1)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := j.At(254170887); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// Whatever a node answers, the result is a block that is whole, or one line that quotes nothing.
+func FuzzBlockAnswer(f *testing.F) {
+	n := &fakeBlock{slot: 7, parent: 6, hash: hashOf("7"), previous: hashOf("6"), fields: `,"transactions":[{"transaction":{"signatures":["1"],"message":{"accountKeys":["a"]}},"meta":{"err":null,"fee":1,"postBalances":[5]}}],"rewards":[]`}
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":` + n.json() + `}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":null}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32007}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		j, err := parse[nodejson.Block](text, "getBlock", 1)
+		checkText(t, err)
+		if j == nil {
+			return
+		}
+		b, err := j.At(7)
+		checkText(t, err)
+		if err == nil && (b.Slot != 7 || len(b.Transactions) > len(text)) {
+			t.Errorf("got %+v", b)
+		}
+	})
+}
+
+func FuzzAccountsAnswer(f *testing.F) {
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{"context":{"slot":5},"value":[null,{"lamports":1,"owner":"11111111111111111111111111111111","executable":false,"rentEpoch":0,"space":2,"data":["AAA=","base64"]}]}}`), false)
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{"context":{"slot":5},"value":[{"lamports":1,"owner":"TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb","space":200,"data":["","base64"]},{"data":"","lamports":0}]}}`), true)
+	keys := []ledger.Pubkey{keyOf(1), keyOf(2)}
+	f.Fuzz(func(t *testing.T, text []byte, whole bool) {
+		list, err := parse[accountList](text, "getMultipleAccounts", 1)
+		checkText(t, err)
+		if list == nil {
+			return
+		}
+		_, parts, err := readAccounts(list, keys, whole)
+		checkText(t, err)
+		if err == nil && len(parts) != len(keys) {
+			t.Errorf("%d accounts for %d keys", len(parts), len(keys))
+		}
+		for i := range parts {
+			if p := &parts[i]; p.cut && (whole || len(p.data) < headBytes) {
+				t.Errorf("%d bytes of data are cut", len(p.data))
+			}
+			if w := &parts[i].write; w.Lamports != 0 && w.Known&ledger.FieldOwner == 0 {
+				t.Errorf("an account without an owner: %+v", w)
+			}
+		}
+	})
+}
+
+// checkText fails if an error is more than a line of ours.
+func checkText(t *testing.T, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	if text := err.Error(); len(text) > 200 || bytes.ContainsAny([]byte(text), "\n\"") || !json.Valid([]byte(`"`+text+`"`)) {
+		t.Errorf("the error is %q", text)
+	}
+}
