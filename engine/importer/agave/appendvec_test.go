@@ -5,8 +5,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,22 +62,19 @@ func FuzzStorage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, used uint64) {
 		want, ok := naive(b, used)
 		got, err := readAll(b, used)
-		if ok != (err == nil) {
-			t.Fatalf("%d bytes, %d in use: err = %v, want ok %v", len(b), used, err, ok)
-		}
-		if !ok {
-			return
-		}
-		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("records %+v, want %+v", got, want)
+		if ok != (err == nil) || ok && !reflect.DeepEqual(got, want) {
+			t.Fatalf("%d bytes, %d in use: records %+v, err = %v, want %+v, ok %v", len(b), used, got, err, want, ok)
 		}
 	})
 }
 
+var twoStorages = agavetest.Archive{
+	Slot: 9, Parent: 8, Height: 5, VoteAccounts: 2, Storages: []agavetest.Storage{{Slot: 5, ID: 1}, {Slot: 9, ID: 2, Used: 136}},
+}
+
 // FuzzManifest: whatever a manifest says, it is read or refused, in memory that its size bounds.
 func FuzzManifest(f *testing.F) {
-	a := agavetest.Archive{Slot: 9, Parent: 8, Height: 5, VoteAccounts: 2, Storages: []agavetest.Storage{{Slot: 5, ID: 1}, {Slot: 9, ID: 2, Used: 136}}}
-	whole := a.Manifest()
+	whole := twoStorages.Manifest()
 	f.Add(whole)
 	f.Add(whole[:len(whole)/2])
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -91,8 +88,8 @@ func FuzzManifest(f *testing.F) {
 // Every cut of a manifest in front of its last optional fields is an error, and so is every count
 // that is larger than what follows.
 func TestManifestIsReadToItsEnd(t *testing.T) {
-	a := agavetest.Archive{Slot: 9, Parent: 8, Height: 5, VoteAccounts: 2, NoExtra: true, Storages: []agavetest.Storage{{Slot: 5, ID: 1}, {Slot: 9, ID: 2, Used: 136}}}
-	whole := a.Manifest()
+	whole := twoStorages.Manifest()
+	whole = whole[:len(whole)-agavetest.ExtraBytes]
 	for n := range whole {
 		if _, err := readManifest(bytes.NewReader(whole[:n]), int64(n), 9); err == nil {
 			t.Fatalf("cut at byte %d of %d: no error", n, len(whole))
@@ -131,18 +128,11 @@ func TestLargeTokenDataIsReadWhole(t *testing.T) {
 }
 
 func BenchmarkStorage(b *testing.B) {
-	r := rand.New(rand.NewPCG(1, 2))
-	var s agavetest.Storage
-	for range 20000 {
-		record := agavetest.Record{Lamports: 1 + r.Uint64N(1<<40), Owner: ledger.TokenProgram, Data: make([]byte, 165)}
-		for i := range record.Pubkey {
-			record.Pubkey[i] = byte(r.Uint32())
-		}
-		if record.Data[108] = 1; r.IntN(2) == 0 {
-			record.Owner, record.Data = ledger.SystemProgram, nil
-		}
-		s.Records = append(s.Records, record)
-	}
+	token := agavetest.TokenData(&ledger.TokenAccount{Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized})})
+	s := agavetest.Storage{Records: slices.Repeat([]agavetest.Record{
+		{Pubkey: ledger.Pubkey{1}, Lamports: 1 << 30, Owner: ledger.TokenProgram, Data: token},
+		{Pubkey: ledger.Pubkey{2}, Lamports: 1 << 40},
+	}, 10_000)}
 	whole := s.Bytes()
 	v := new(vecReader)
 	b.SetBytes(int64(len(whole)))

@@ -1,12 +1,14 @@
 package agave_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,7 +32,7 @@ func sample() *agavetest.Archive {
 				{Pubkey: ledger.Pubkey{3}, Owner: ledger.Pubkey{9}},
 			}, Garbage: []byte(strings.Repeat("garbage!", 100))},
 			{Slot: 7, ID: 3, Records: []agavetest.Record{{Pubkey: ledger.Pubkey{3}, Lamports: 30}}},
-			{Slot: 8, ID: 4, Used: -1, Garbage: make([]byte, 64)},
+			{Slot: 8, ID: 4, Garbage: make([]byte, 64)},
 		},
 	}
 }
@@ -42,21 +44,22 @@ type told struct {
 	write   ledger.AccountWrite
 }
 
-// read writes an archive and reads it.
-func read(t *testing.T, a *agavetest.Archive) (importer.Point, []told, error) {
+// open writes an archive into a file of that name and opens it.
+func open(t *testing.T, name string, content []byte) *agave.Archive {
 	t.Helper()
-	path, err := a.Write(t.TempDir())
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	archive, err := agave.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return readFile(path)
+	return archive
 }
 
-func readFile(path string) (bank importer.Point, all []told, err error) {
-	archive, err := agave.Open(path)
-	if err != nil {
-		return bank, nil, err
-	}
+// read reads an archive to its end.
+func read(archive *agave.Archive) (bank importer.Point, all []told, err error) {
 	bank, err = archive.Read(context.Background(), func(slot ledger.Slot, version uint64, w *ledger.AccountWrite) error {
 		all = append(all, told{slot, version, *w})
 		return nil
@@ -65,7 +68,7 @@ func readFile(path string) (bank importer.Point, all []told, err error) {
 }
 
 func TestArchiveTellsBankAndAccounts(t *testing.T) {
-	bank, all, err := read(t, sample())
+	bank, all, err := read(open(t, sample().Name(), sample().Packed()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,32 +91,33 @@ func TestArchiveTellsBankAndAccounts(t *testing.T) {
 
 func TestArchiveWithoutPackingOrOldFields(t *testing.T) {
 	a := sample()
-	a.NoExtra = true
-	path := filepath.Join(t.TempDir(), strings.TrimSuffix(a.Name(), ".zst"))
-	if err := os.WriteFile(path, a.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if bank, all, err := readFile(path); err != nil || bank.Slot != 1000 || len(all) != 4 {
+	a.Damage = func(f []agavetest.File) { f[3].Content = f[3].Content[:len(f[3].Content)-agavetest.ExtraBytes] }
+	if bank, all, err := read(open(t, strings.TrimSuffix(a.Name(), ".zst"), a.Bytes())); err != nil || bank.Slot != 1000 || len(all) != 4 {
 		t.Errorf("bank %+v, %d records, %v", bank, len(all), err)
 	}
 }
 
 func TestArchiveRefusesWhatDoesNotFit(t *testing.T) {
+	files := func(damage func([]agavetest.File)) func(*agavetest.Archive) {
+		return func(a *agavetest.Archive) { a.Damage = damage }
+	}
 	tests := map[string]struct {
 		change func(*agavetest.Archive)
 		want   string
 	}{
-		"other version":              {func(a *agavetest.Archive) { a.Version = "1.3.0" }, "version"},
-		"no manifest":                {func(a *agavetest.Archive) { a.NoManifest = true; a.Storages = nil }, "no manifest"},
-		"manifest last":              {func(a *agavetest.Archive) { a.AccountsFirst = true }, "manifest does not come before"},
-		"bank of another slot":       {func(a *agavetest.Archive) { a.ManifestSlot = 999 }, "bank at slot 999"},
-		"incremental":                {func(a *agavetest.Archive) { a.Incremental = true }, "incremental"},
-		"blockhash of nowhere":       {func(a *agavetest.Archive) { a.HashUnknown = true }, "blockhash"},
+		"other version":        {files(func(f []agavetest.File) { f[0].Content = []byte("1.3.0") }), "version"},
+		"no manifest":          {files(func(f []agavetest.File) { clear(f[3:]) }), "no manifest"},
+		"manifest last":        {files(func(f []agavetest.File) { slices.Reverse(f[1:]) }), "manifest does not come before"},
+		"bank of another slot": {files(func(f []agavetest.File) { f[3].Content = (&agavetest.Archive{Slot: 999}).Manifest() }), "bank at slot 999"},
+		"incremental": {files(func(f []agavetest.File) {
+			f[3].Content[len(f[3].Content)-agavetest.ExtraBytes+agavetest.IncrementalByte] = 1
+		}), "incremental"},
+		"blockhash of nowhere":       {files(func(f []agavetest.File) { f[3].Content[8+1]++ }), "blockhash"},
+		"storage missing":            {files(func(f []agavetest.File) { f[5].Name = "" }), "accounts/7.3 and 0 more"},
+		"storage not listed":         {files(func(f []agavetest.File) { f[5].Name = "accounts/7.4" }), "does not list"},
 		"parent after it":            {func(a *agavetest.Archive) { a.Parent = 1000 }, "parent"},
 		"height above the slot":      {func(a *agavetest.Archive) { a.Height = 1001 }, "height"},
 		"storage of the future":      {func(a *agavetest.Archive) { a.Storages[1].Slot = 1001 }, "after its own"},
-		"storage missing":            {func(a *agavetest.Archive) { a.Storages[1].Missing = true }, "accounts/7.3 and 0 more"},
-		"storage not listed":         {func(a *agavetest.Archive) { a.Storages[1].Unlisted = true }, "does not list"},
 		"storage twice":              {func(a *agavetest.Archive) { a.Storages[1] = a.Storages[0] }, "twice"},
 		"used more than there is":    {func(a *agavetest.Archive) { a.Storages[1].Used = 4096 }, "are in use"},
 		"used less, inside a head":   {func(a *agavetest.Archive) { a.Storages[0].Used = 200 }, "are in use"},
@@ -124,14 +128,12 @@ func TestArchiveRefusesWhatDoesNotFit(t *testing.T) {
 		"executable 2":               {func(a *agavetest.Archive) { a.Storages[0].Records[0].Executable = 2 }, "executable"},
 	}
 	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			a := sample()
-			tt.change(a)
-			_, _, err := read(t, a)
-			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("err = %v, want one line about %q", err, tt.want)
-			}
-		})
+		a := sample()
+		tt.change(a)
+		_, _, err := read(open(t, a.Name(), a.Packed()))
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: err = %v, want one line about %q", name, err, tt.want)
+		}
 	}
 }
 
@@ -159,47 +161,26 @@ func TestArchiveIsRefusedByItsName(t *testing.T) {
 
 // A cut or flipped archive is never taken for a whole one.
 func TestDamagedArchiveIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	path, err := sample().Write(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantBank, want, err := readFile(path)
+	name, whole := sample().Name(), sample().Packed()
+	wantBank, want, err := read(open(t, name, whole))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n := range whole {
-		if err := os.WriteFile(path, whole[:n], 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := readFile(path); err == nil {
+		if _, _, err := read(open(t, name, whole[:n])); err == nil {
 			t.Fatalf("cut at byte %d of %d: no error", n, len(whole))
 		}
-		flipped := append([]byte(nil), whole...)
+		flipped := bytes.Clone(whole)
 		flipped[n] ^= 0x10
-		if err := os.WriteFile(path, flipped, 0o644); err != nil {
-			t.Fatal(err)
-		}
 		// What refers back to one zero or to another comes to the same.
-		if bank, all, err := readFile(path); err == nil && (bank != wantBank || !reflect.DeepEqual(all, want)) {
+		if bank, all, err := read(open(t, name, flipped)); err == nil && (bank != wantBank || !reflect.DeepEqual(all, want)) {
 			t.Fatalf("bit flipped at byte %d of %d: other content and no error", n, len(whole))
 		}
 	}
 }
 
 func TestReadEndsWithItsContextAndWithEmit(t *testing.T) {
-	path, err := sample().Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	archive, err := agave.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := open(t, sample().Name(), sample().Packed())
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := archive.Read(ctx, nil); !errors.Is(err, context.Canceled) {
@@ -222,15 +203,8 @@ func TestReadingTakesBoundedMemory(t *testing.T) {
 		big := agavetest.Record{Pubkey: ledger.Pubkey{byte(i)}, Lamports: 1, Owner: ledger.Token2022Program, Data: data}
 		a.Storages = append(a.Storages, agavetest.Storage{Slot: i, ID: i, Records: []agavetest.Record{big}})
 	}
-	path, err := a.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := open(t, a.Name(), a.Packed())
 	a, data = nil, nil
-	archive, err := agave.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	runtime.GC()
 	var before, now runtime.MemStats
 	runtime.ReadMemStats(&before)

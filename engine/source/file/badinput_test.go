@@ -32,6 +32,7 @@ func badInputs(t testing.TB) map[string]badInput {
 }
 
 func badFiles(t testing.TB) map[string]badInput {
+	outOfOrder := eventFileOf(t, &ledger.Block{Slot: 1}, &ledger.Block{Slot: 4, ParentSlot: 4})
 	return map[string]badInput{
 		"empty":                   {"", "it is empty"},
 		"white space":             {" \n\t\r\n", "it is empty"},
@@ -49,6 +50,8 @@ func badFiles(t testing.TB) map[string]badInput {
 		"a stream of a giant":     {"\x00\x00\x00\x02\x0a\x00\xff\xff\xff\xff", "message 2: it is said to have 4294967295 bytes, more than 67108864"},
 		"an event file, cut":      {codec.EventFileMagic, "event file at byte 0: unexpected EOF"},
 		"an event file, tomorrow": {codec.EventFileMagic + "\xff\xff\xff\xff", "event file at byte 0: corrupt encoding: format version 4294967295, only 1 is known"},
+		"an event of no order":    {outOfOrder, "event 2: the slot is not above its parent's"},
+		"an event, cut":           {outOfOrder[:30], "event file at byte 12: unexpected EOF"},
 		"first line":              {`{"type":"slot",` + badWord + "}\n", "line 1: malformed JSON"},
 		"line after blank ones":   {"\n\n" + `{"type":"slot"}`, "line 3: slot is missing"},
 		"cut line":                {blockLine(1, 0) + `{"type":"slot","slot":1,"sta`, "line 2: it ends inside a JSON value"},

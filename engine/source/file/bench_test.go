@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,31 +28,31 @@ func BenchmarkNDJSON(b *testing.B) {
 	const items, lines = 1000, 16
 	data := make([]byte, 165)
 	data[64], data[108] = 5, byte(ledger.TokenInitialized)
-	facts := fmt.Sprintf(`"token":{"mint":%q,"owner":%q,"amount":"5","state":"initialized","delegate":null,"delegated_amount":"0","close_authority":null,"is_native":false}`, benchKey(-1), benchKey(-2))
-	for name, fields := range map[string]string{
-		"wallets":           `"token":false,"mint":false`,
-		"tokens as facts":   facts,
-		"tokens as data":    fmt.Sprintf(`"data":%q`, base64.StdEncoding.EncodeToString(data)),
-		"wallets, escaped":  `"\u0074oken":false,"mint":false`,
-		"tokens, a new key": `"colour":7,` + facts,
-		"transactions":      "",
+	wallets, transactions := &ledger.Block{Slot: 2, ParentSlot: 1}, &ledger.Block{Slot: 2, ParentSlot: 1}
+	for i := range items {
+		wallets.Accounts = append(wallets.Accounts, ledger.AccountWrite{
+			Pubkey: benchKey(i), Lamports: ledger.Lamports(2039280 + i), Owner: ledger.TokenProgram,
+			RentEpoch: math.MaxUint64, Known: ledger.FieldsAll,
+		})
+		transactions.AddTransaction(ledger.Transaction{
+			Signature: ledger.Signature{1: byte(i), 63: 1}, Success: ledger.Some(true), Fee: ledger.Some(ledger.Lamports(5000)),
+			Accounts: []ledger.Pubkey{benchKey(i), benchKey(-i), ledger.TokenProgram},
+		})
+	}
+	transactions.TransactionCount = items
+	line := string(AppendEventLine(nil, wallets))
+	with := func(fields string) string { return strings.ReplaceAll(line, `"token":false,"mint":false`, fields) }
+	facts := fmt.Sprintf(`"token":{"mint":%q,"owner":%q,"amount":"5","state":"initialized",`+
+		`"delegate":null,"delegated_amount":"0","close_authority":null,"is_native":false}`, benchKey(-1), benchKey(-2))
+	for name, line := range map[string]string{
+		"wallets":           line,
+		"tokens as facts":   with(facts),
+		"tokens as data":    with(fmt.Sprintf(`"data":%q`, base64.StdEncoding.EncodeToString(data))),
+		"wallets, escaped":  with(`"\u0074oken":false,"mint":false`),
+		"tokens, a new key": with(`"colour":7,` + facts),
+		"transactions":      string(AppendEventLine(nil, transactions)),
 	} {
-		var line strings.Builder
-		list := "accounts"
-		if fields == "" {
-			list = "transactions"
-		}
-		fmt.Fprintf(&line, `{"type":"block","slot":2,"parent_slot":1,"blockhash":%q,%q:[`, testKey(1), list)
-		for i := range items {
-			line.WriteString(strings.Repeat(",", min(i, 1)))
-			if fields == "" {
-				fmt.Fprintf(&line, `{"signature":%q,"success":true,"fee":5000,"accounts":[%q,%q,%q]}`, testSignature(byte(i)), benchKey(i), benchKey(-i), ledger.TokenProgram)
-			} else {
-				fmt.Fprintf(&line, `{"pubkey":%q,"lamports":%d,"owner":%q,"executable":false,"rent_epoch":18446744073709551615,%s}`, benchKey(i), 2039280+i, ledger.TokenProgram, fields)
-			}
-		}
-		line.WriteString("]}\n")
-		content := strings.Repeat(line.String(), lines)
+		content := strings.Repeat(line, lines)
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(content)))
 			b.ReportAllocs()

@@ -3,136 +3,70 @@ package file
 import (
 	"crypto/sha256"
 	"math"
+	"reflect"
 
 	"pgregory.net/rapid"
 
 	"ledgerd/engine/ledger"
 )
 
-// The generators make events as sources make them: what is unknown is zero, and what means
-// nothing is left out.
+func oneOf[T any](values ...T) *rapid.Generator[any] { return rapid.SampledFrom(values).AsAny() }
 
-func genKey(t *rapid.T) ledger.Pubkey {
-	if rapid.IntRange(0, 9).Draw(t, "special key") == 0 {
-		return rapid.SampledFrom([]ledger.Pubkey{ledger.SystemProgram, ledger.NativeMint, ledger.NativeMint2022}).Draw(t, "which")
-	}
-	return sha256.Sum256([]byte{byte(rapid.IntRange(0, 255).Draw(t, "key"))})
+// hashes never makes zeros, which mean that a hash is unknown.
+var hashes = rapid.Custom(func(t *rapid.T) [32]byte { return sha256.Sum256([]byte{rapid.Byte().Draw(t, "hash")}) })
+
+// numbers makes every other one special.
+var numbers = rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1<<53 + 1, math.MaxInt64, math.MaxUint64}))
+
+// values makes events by reflection.
+var values = rapid.MakeConfig{
+	Kinds: map[reflect.Kind]*rapid.Generator[any]{
+		reflect.Uint64: numbers.AsAny(),
+		reflect.Int64:  rapid.Map(numbers, func(n uint64) int64 { return int64(n) }).AsAny(),
+	},
+	Types: map[reflect.Type]*rapid.Generator[any]{
+		reflect.TypeFor[ledger.Hash](): hashes.AsAny(),
+		reflect.TypeFor[ledger.Pubkey](): rapid.OneOf(hashes, hashes, hashes,
+			rapid.SampledFrom([][32]byte{ledger.SystemProgram, ledger.NativeMint, ledger.NativeMint2022})).AsAny(),
+		reflect.TypeFor[ledger.Fields]():     rapid.ByteRange(0, byte(ledger.FieldsAll)).AsAny(),
+		reflect.TypeFor[ledger.Provenance](): oneOf[ledger.Provenance](0),
+		reflect.TypeFor[ledger.Commitment](): oneOf(ledger.Processed, ledger.Confirmed, ledger.Finalized),
+		reflect.TypeFor[ledger.TokenState](): oneOf(ledger.TokenUninitialized, ledger.TokenInitialized, ledger.TokenFrozen),
+		reflect.TypeFor[ledger.Status]():     oneOf(ledger.StatusConfirmed, ledger.StatusFinalized, ledger.StatusDead),
+	},
 }
 
-// genHash never makes zeros, which mean that a hash is unknown.
-func genHash(t *rapid.T) ledger.Hash {
-	return sha256.Sum256([]byte{byte(rapid.IntRange(0, 255).Draw(t, "hash"))})
-}
-
-func genOpt[T any](t *rapid.T, gen func(*rapid.T) T) ledger.Opt[T] {
-	if !rapid.Bool().Draw(t, "known") {
-		return ledger.Opt[T]{}
-	}
-	return ledger.Some(gen(t))
-}
-
-func genList[T any](t *rapid.T, gen func(*rapid.T) T) []T {
-	list := make([]T, rapid.IntRange(0, 4).Draw(t, "items"))
-	for i := range list {
-		list[i] = gen(t)
-	}
-	return list
-}
-
-func genNumber(t *rapid.T) uint64 {
-	if rapid.Bool().Draw(t, "at the end") {
-		return rapid.SampledFrom([]uint64{0, 1<<53 + 1, math.MaxInt64, math.MaxUint64}).Draw(t, "which")
-	}
-	return rapid.Uint64().Draw(t, "number")
-}
-
-func genBool(t *rapid.T) bool                { return rapid.Bool().Draw(t, "bool") }
-func genLamports(t *rapid.T) ledger.Lamports { return ledger.Lamports(genNumber(t)) }
-
-func genDetails(t *rapid.T) ledger.TokenDetails {
-	return ledger.TokenDetails{
-		State:           ledger.TokenState(rapid.IntRange(0, 2).Draw(t, "state")),
-		Delegate:        genOpt(t, genKey),
-		DelegatedAmount: genNumber(t),
-		CloseAuthority:  genOpt(t, genKey),
-	}
-}
-
-func genMint(t *rapid.T) ledger.Mint {
-	return ledger.Mint{
-		Decimals: uint8(rapid.IntRange(0, 255).Draw(t, "decimals")),
-		Supply:   genOpt(t, genNumber),
-		Scaled:   genOpt(t, genBool),
-	}
-}
-
-func genWrite(t *rapid.T) ledger.AccountWrite {
-	w := ledger.AccountWrite{
-		Pubkey: genKey(t), Lamports: genLamports(t),
-		Known: ledger.Fields(rapid.IntRange(0, int(ledger.FieldsAll)).Draw(t, "known fields")),
-	}
-	if w.Known&ledger.FieldOwner != 0 {
-		w.Owner = genKey(t)
-	}
-	if w.Known&ledger.FieldExecutable != 0 {
-		w.Executable = genBool(t)
-	}
-	if w.Known&ledger.FieldRentEpoch != 0 {
-		w.RentEpoch = genNumber(t)
-	}
-	if w.Known&ledger.FieldToken != 0 && genBool(t) {
-		w.Token = &ledger.TokenAccount{Mint: genKey(t), Amount: genNumber(t)}
-		if w.TokenOwnerUnknown = genBool(t); !w.TokenOwnerUnknown {
-			w.Token.Owner = genKey(t)
-			w.Token.Details = genOpt(t, genDetails)
-		}
-	}
-	if w.Known&ledger.FieldMint != 0 && genBool(t) {
-		m := genMint(t)
-		w.Mint = &m
-	}
-	return w
-}
-
-func genMintWrite(t *rapid.T) ledger.MintWrite {
-	return ledger.MintWrite{Pubkey: genKey(t), Mint: genMint(t)}
-}
-
-func genTransaction(t *rapid.T) ledger.Transaction {
-	a, b := genKey(t), genKey(t)
-	return ledger.Transaction{
-		Signature: ledger.Signature(append(a[:], b[:]...)),
-		Fee:       genOpt(t, genLamports), Success: genOpt(t, genBool), Accounts: genList(t, genKey),
-	}
-}
-
-func genBlock(t *rapid.T) *ledger.Block {
-	b := &ledger.Block{
-		Slot: ledger.Slot(genNumber(t)), Blockhash: genHash(t), PreviousBlockhash: genOpt(t, genHash),
-		Time:   genOpt(t, func(t *rapid.T) int64 { return int64(genNumber(t)) }),
-		Height: genOpt(t, genNumber),
-		Status: ledger.Commitment(rapid.IntRange(0, 2).Draw(t, "commitment")),
-	}
-	if b.Slot > 0 {
-		b.ParentSlot = ledger.Slot(rapid.Uint64Range(0, uint64(b.Slot)-1).Draw(t, "parent slot"))
-	}
-	for _, transaction := range genList(t, genTransaction) {
-		b.AddTransaction(transaction)
-	}
-	b.TransactionCount = max(uint64(len(b.Transactions)), rapid.Uint64Range(0, 6).Draw(t, "stated transactions"))
-	b.Accounts, b.Mints = genList(t, genWrite), genList(t, genMintWrite)
-	return b
-}
-
+// genEvent makes an event as sources make it: what means nothing is left out.
 func genEvent(t *rapid.T) ledger.Event {
 	switch rapid.IntRange(0, 2).Draw(t, "kind") {
 	case 0:
-		return genBlock(t)
+		b := rapid.MakeCustom[ledger.Block](values).Draw(t, "block")
+		b.ParentSlot %= max(b.Slot, 1)
+		b.TransactionCount = max(b.TransactionCount, uint64(len(b.Transactions)))
+		settle(b.Accounts)
+		return &b
 	case 1:
-		return &ledger.BaseState{Slot: ledger.Slot(genNumber(t)), Accounts: genList(t, genWrite), Mints: genList(t, genMintWrite)}
+		state := rapid.MakeCustom[ledger.BaseState](values).Draw(t, "base state")
+		settle(state.Accounts)
+		return &state
 	}
-	return &ledger.SlotStatus{
-		Slot: ledger.Slot(genNumber(t)), Blockhash: genOpt(t, genHash),
-		Status: ledger.Status(rapid.IntRange(1, 3).Draw(t, "status")),
+	status := rapid.MakeCustom[ledger.SlotStatus](values).Draw(t, "status")
+	return &status
+}
+
+// settle leaves out what the writes do not know.
+func settle(writes []ledger.AccountWrite) {
+	for i := range writes {
+		w := &writes[i]
+		w.Executable = w.Executable && w.Known&ledger.FieldExecutable != 0
+		if w.Known&ledger.FieldToken == 0 {
+			w.Token = nil
+		}
+		if w.Known&ledger.FieldMint == 0 {
+			w.Mint = nil
+		}
+		if w.Token != nil && w.TokenOwnerUnknown {
+			*w.Token = ledger.TokenAccount{Mint: w.Token.Mint, Amount: w.Token.Amount}
+		}
 	}
 }

@@ -4,16 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/base64"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/mr-tron/base58"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
@@ -94,11 +91,7 @@ func state(b *ledger.Block) map[ledger.Pubkey]*ledger.Account {
 		w := &b.Accounts[i]
 		accounts[w.Pubkey] = ledger.Merge(accounts[w.Pubkey], w, ledger.BlockProvenance(b.Slot))
 	}
-	for k, a := range accounts {
-		if a == nil || !a.Exists() {
-			delete(accounts, k)
-		}
-	}
+	maps.DeleteFunc(accounts, func(_ ledger.Pubkey, a *ledger.Account) bool { return a == nil || !a.Exists() })
 	return accounts
 }
 
@@ -125,29 +118,25 @@ func zstded(t testing.TB, content string) string {
 	return string(z.EncodeAll([]byte(content), nil))
 }
 
-// testKey returns the base58 text of a key, a hash or, twice as long, a signature that no
-// other seed has.
+// testKey returns the base58 text of a key or a hash that no other seed has.
 func testKey(seed byte) string {
 	return ledger.Pubkey{1: seed, 31: 1}.String()
 }
 
-func testSignature(seed byte) string {
-	return ledger.Signature{1: seed, 63: 1}.String()
+func mustKey(s string) ledger.Pubkey {
+	k, err := ledger.ParsePubkey(s)
+	if err != nil {
+		panic(err)
+	}
+	return k
 }
 
-// recodeBase58 returns a recorded block with its transactions in base58 instead of base64. Old nodes left the
-// encoding out.
-func recodeBase58(t testing.TB, path string) string {
+// recorded returns the files of the recorded data that a pattern names.
+func recorded(t *testing.T, pattern string) []string {
 	t.Helper()
-	n := 0
-	return regexp.MustCompile(`\["[^"]*",\s*"base64"\]`).ReplaceAllStringFunc(string(datatest.Read(t, path)), func(pair string) string {
-		wire, err := base64.StdEncoding.DecodeString(strings.Split(pair, `"`)[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n++; n%2 == 0 {
-			return `["` + base58.Encode(wire) + `","base58"]`
-		}
-		return `"` + base58.Encode(wire) + `"`
-	})
+	paths, err := filepath.Glob(filepath.Join(datatest.Path(t, "."), pattern))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s: %d files, %v", pattern, len(paths), err)
+	}
+	return paths
 }

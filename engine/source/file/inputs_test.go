@@ -2,11 +2,12 @@ package file
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"ledgerd/engine/ledger/datatest"
 )
 
 // nodeBlock returns the result of getBlock with no transactions.
@@ -17,11 +18,8 @@ func nodeBlock(slot string, parent uint64, seed byte) string {
 // entries returns a list in testdata, each entry as its lines: a name, an input and what comes of it.
 func entries(t testing.TB, list string) (all [][]string) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("testdata", list))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for entry := range strings.SplitSeq(strings.TrimSpace(string(content)), "\n\n") {
+	content := string(datatest.Read(t, filepath.Join("testdata", list)))
+	for entry := range strings.SplitSeq(strings.TrimSpace(content), "\n\n") {
 		all = append(all, strings.Split(entry, "\n"))
 	}
 	return all

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -57,18 +56,11 @@ func TestEventLinesLeaveOutWhatMeansNothing(t *testing.T) {
 // the same.
 func TestEventLinesAreWrittenAsReleased(t *testing.T) {
 	path := filepath.Join("testdata", "events.ndjson")
-	var lines []byte
-	for _, e := range goldenEvents() {
-		lines = AppendEventLine(lines, e)
-	}
+	lines := eventLinesOf(goldenEvents())
 	if *update {
-		writeFile(t, path, string(lines))
+		writeFile(t, path, lines)
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(lines, want) {
+	if want := string(datatest.Read(t, path)); lines != want {
 		t.Errorf("got\n%s\nwant\n%s", lines, want)
 	}
 	got := events(t, path)

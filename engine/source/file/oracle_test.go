@@ -1,9 +1,9 @@
 package file
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -37,29 +37,22 @@ type oracleAccount struct {
 
 type oracleToken struct{ mint, owner, amount string }
 
-// oracleBlocks returns the blocks of a recorded file.
-func oracleBlocks(t testing.TB, path string) []oracleBlock {
+// oracleObjects returns the objects of a recorded file: one or a list, or a node's response with either.
+func oracleObjects(t testing.TB, path string) (objects []map[string]any) {
 	t.Helper()
-	decoder := json.NewDecoder(bytes.NewReader(datatest.Read(t, path)))
-	decoder.UseNumber()
 	var v any
-	if err := decoder.Decode(&v); err != nil {
-		t.Fatal(err)
-	}
-	if m, ok := v.(map[string]any); ok {
-		if result, ok := m["result"]; ok {
-			v = result
-		}
+	datatest.JSON(t, path, &v)
+	if response, ok := v.(map[string]any); ok && response["result"] != nil {
+		v = response["result"]
 	}
 	list, ok := v.([]any)
 	if !ok {
 		list = []any{v}
 	}
-	out := make([]oracleBlock, len(list))
-	for i, v := range list {
-		out[i] = newOracleBlock(v.(map[string]any))
+	for _, v := range list {
+		objects = append(objects, v.(map[string]any))
 	}
-	return out
+	return objects
 }
 
 func newOracleBlock(m map[string]any) oracleBlock {
@@ -155,17 +148,10 @@ func (b *oracleBlock) tokens(accounts []string, meta map[string]any) {
 
 // oracleWire returns the first signature and the static keys of a transaction.
 func oracleWire(wire []byte) (signature string, keys []string) {
-	compact := func() int {
-		n, shift := 0, 0
-		for {
-			c := wire[0]
-			wire = wire[1:]
-			n |= int(c&0x7f) << shift
-			if c < 0x80 {
-				return n
-			}
-			shift += 7
-		}
+	compact := func() uint64 {
+		n, size := binary.Uvarint(wire)
+		wire = wire[size:]
+		return n
 	}
 	signatures := compact()
 	signature = base58.Encode(wire[:64])

@@ -1,13 +1,9 @@
 package file
 
 import (
-	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/mr-tron/base58"
@@ -16,31 +12,29 @@ import (
 	"ledgerd/engine/ledger/datatest"
 )
 
-// oracleAccounts returns the accounts of a recorded file, with plain maps: one object or a
-// list, keys as text or bytes.
-func oracleAccounts(t *testing.T, path string) (list []map[string]any) {
-	t.Helper()
-	decoder := json.NewDecoder(bytes.NewReader(datatest.Read(t, path)))
-	decoder.UseNumber()
-	var v any
-	if err := decoder.Decode(&v); err != nil {
-		t.Fatal(err)
-	}
-	entries, ok := v.([]any)
-	if !ok {
-		entries = []any{v}
-	}
-	for _, v := range entries {
-		m := v.(map[string]any)
-		if inner, ok := m["account"].(map[string]any); ok {
-			inner["pubkey"], inner["slot"] = m["pubkey"], m["slot"]
-			m = inner
-		}
-		list = append(list, m)
-	}
-	return list
+// slotWrite is an account of base state.
+type slotWrite struct {
+	slot ledger.Slot
+	ledger.AccountWrite
 }
 
+// oracleWrite returns a recorded account, which stands beside its key or holds it.
+func oracleWrite(m map[string]any) slotWrite {
+	a := m
+	if inner, ok := m["account"].(map[string]any); ok {
+		a = inner
+	}
+	w := slotWrite{AccountWrite: ledger.AccountWrite{
+		Pubkey: ledger.Pubkey(oracleBytes(m["pubkey"])), Owner: ledger.Pubkey(oracleBytes(a["owner"])),
+		Executable: a["executable"] == true, Known: ledger.FieldsAll,
+	}}
+	fmt.Sscan(text(m["slot"]), &w.slot)
+	fmt.Sscan(text(a["lamports"])+" "+text(a["rentEpoch"]), &w.Lamports, &w.RentEpoch)
+	w.SetTokenFacts(oracleBytes(a["data"]))
+	return w
+}
+
+// oracleBytes returns a key or data, which is base58, base64 with its name, or a list of bytes.
 func oracleBytes(v any) []byte {
 	switch v := v.(type) {
 	case string:
@@ -60,169 +54,64 @@ func oracleBytes(v any) []byte {
 	return nil
 }
 
-// slotWrite is an account of base state.
-type slotWrite struct {
-	slot ledger.Slot
-	ledger.AccountWrite
-}
-
-// readAccounts returns the base state of recorded files, after it was compared, in order, with what they record.
-func readAccounts(t *testing.T, paths ...string) (got []slotWrite) {
-	t.Helper()
-	var want []slotWrite
-	for _, path := range paths {
-		for _, state := range bases(t, path) {
-			for _, w := range state.Accounts {
-				got = append(got, slotWrite{state.Slot, w})
+func TestRecordedAccountsAreReadAsRecorded(t *testing.T) {
+	type counts struct{ accounts, tokens, mints int }
+	for pattern, recordedCounts := range map[string]counts{
+		"accounts/mainnet-genesis.accounts.json":            {431, 0, 0},
+		"accounts/account-updates.json":                     {84, 13, 24},
+		"accounts/vixen/*":                                  {4, 0, 2},
+		"vectors/kit-accounts/*":                            {18, 4, 9},
+		"rpc/http/Accounts/GetProgramAccountsResponse.json": {2, 0, 0},
+	} {
+		var got, want []slotWrite
+		for _, path := range recorded(t, pattern) {
+			for _, state := range bases(t, path) {
+				for _, w := range state.Accounts {
+					got = append(got, slotWrite{state.Slot, w})
+				}
+			}
+			for _, m := range oracleObjects(t, path) {
+				want = append(want, oracleWrite(m))
 			}
 		}
-		for _, m := range oracleAccounts(t, path) {
-			w := slotWrite{AccountWrite: ledger.AccountWrite{
-				Pubkey: ledger.Pubkey(oracleBytes(m["pubkey"])), Owner: ledger.Pubkey(oracleBytes(m["owner"])),
-				Executable: m["executable"] == true, Known: ledger.FieldOwner | ledger.FieldExecutable,
-			}}
-			fmt.Sscan(text(m["lamports"]), &w.Lamports)
-			fmt.Sscan(text(m["slot"]), &w.slot)
-			if n, _ := fmt.Sscan(text(m["rentEpoch"]), &w.RentEpoch); n == 1 {
-				w.Known |= ledger.FieldRentEpoch
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v\nwant %+v", pattern, got, want)
+		}
+		found := counts{accounts: len(got)}
+		for _, w := range got {
+			if w.Token != nil {
+				found.tokens++
 			}
-			w.SetTokenFacts(oracleBytes(m["data"]))
-			want = append(want, w)
+			if w.Mint != nil {
+				found.mints++
+			}
 		}
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v\nwant %+v", got, want)
-	}
-	return got
-}
-
-func TestGenesisAddsUpToTheFirstSupply(t *testing.T) {
-	var sum ledger.Lamports
-	for _, w := range readAccounts(t, datatest.Path(t, "accounts/mainnet-genesis.accounts.json")) {
-		sum += w.Lamports
-	}
-	if want := ledger.Lamports(500_000_000_000_000_000); sum != want {
-		t.Errorf("%d lamports, want %d", sum, want)
-	}
-}
-
-func TestRecordedAccountUpdatesKeepSlotAndTokenFacts(t *testing.T) {
-	got := readAccounts(t, datatest.Path(t, "accounts/account-updates.json"))
-	if len(got) != 84 {
-		t.Fatalf("%d updates recorded, want 84", len(got))
-	}
-	var decoded []struct {
-		Source, Pubkey, Kind string
-		Slot                 *ledger.Slot
-	}
-	if err := json.Unmarshal(datatest.Read(t, datatest.Path(t, "vectors/spl-token-decoded.json")), &decoded); err != nil {
-		t.Fatal(err)
-	}
-	kinds := map[string]string{}
-	for _, d := range decoded {
-		if strings.Contains(d.Source, "account-updates") && d.Slot != nil {
-			kinds[fmt.Sprintf("%s at %d", d.Pubkey, *d.Slot)] = d.Kind
-		}
-	}
-	found := 0
-	for _, w := range got {
-		kind, ok := kinds[fmt.Sprintf("%s at %d", w.Pubkey, w.slot)]
-		isMint := strings.Contains(strings.ToLower(kind), "mint")
-		if w.Known != ledger.FieldsAll || (w.Mint != nil) != (ok && isMint) || (w.Token != nil) != (ok && !isMint) {
-			t.Errorf("%+v; the vectors say %q", w, kind)
-		}
-		if ok {
-			found++
-		}
-	}
-	if found != len(kinds) || found == 0 {
-		t.Errorf("%d updates with a vector, want %d", found, len(kinds))
-	}
-}
-
-func TestAccountsWithByteListsAreRead(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join(datatest.Path(t, "accounts/vixen"), "*"))
-	if err != nil || len(paths) != 4 {
-		t.Fatalf("%d files, %v; want 4", len(paths), err)
-	}
-	got := readAccounts(t, paths...)
-	// PERPH…: rent epoch 2^64-1, an executable of the upgradeable loader.
-	if w := got[0]; w.RentEpoch != 1<<64-1 || !w.Executable || w.Lamports != 1141452 {
-		t.Errorf("first account is %+v", w)
-	}
-	if w := got[3]; w.Mint == nil || w.Mint.Decimals != 10 {
-		t.Errorf("the mint's facts are %+v", w.Mint)
-	}
-}
-
-func TestAccountFilesOfTheCommandLineAreRead(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join(datatest.Path(t, "vectors/kit-accounts"), "*"))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("%d files, %v", len(paths), err)
-	}
-	for _, path := range paths {
-		name := filepath.Base(path)
-		w := readAccounts(t, path)[0]
-		isMint := strings.HasPrefix(name, "spl-token") && strings.Contains(name, "mint")
-		isToken := strings.Contains(name, "token-account") && !isMint || name == "spl-token-22-account-mega-token.json"
-		if (w.Token != nil) != isToken || !isMint && w.Mint != nil {
-			t.Errorf("%s: token facts %+v, mint facts %+v", name, w.Token, w.Mint)
+		if found != recordedCounts {
+			t.Errorf("%s: %+v, want %+v", pattern, found, recordedCounts)
 		}
 	}
 }
 
-func TestAccountInfoTakesItsKeyFromTheNameOfTheFile(t *testing.T) {
-	const name = "GetAccountInfoResponse.json"
-	path := datatest.Path(t, "rpc/http/Accounts/"+name)
-	s, _ := open(t, path)
-	if _, err := run(s, nil); err == nil || !strings.HasSuffix(err.Error(), "pubkey is neither in the object nor in the name of the file") {
-		t.Errorf("without a key in the name: err = %v", err)
-	}
+func TestRecordedAnswersTakeTheirKeyFromTheNameOfTheFile(t *testing.T) {
+	const tokenProgram = `"owner":"TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"`
 	k := testKey(9)
-	got := bases(t, write(t, "account-"+k+".json", string(datatest.Read(t, path))))
-	w := got[0].Accounts[0]
-	if got[0].Slot != 79200467 || w.Pubkey.String() != k || w.Lamports != 5478840 || w.RentEpoch != 195 || w.Known != ledger.FieldsAll {
-		t.Errorf("slot %d, %+v", got[0].Slot, w)
+	for name, want := range map[string]struct {
+		slot   ledger.Slot
+		fields string
+	}{
+		"GetAccountInfoResponse.json": {79200467, `"lamports":5478840,"owner":"11111111111111111111111111111111",` +
+			`"executable":false,"rent_epoch":195,"token":false,"mint":false`},
+		"GetTokenAccountInfoResponse.json": {103677806, `"lamports":2039280,` + tokenProgram + `,"executable":false,"rent_epoch":239,` +
+			`"token":{"mint":"2v6JjYRt93Z1h8iTZavSdGdDufocHCFKT8gvHpg3GNko","owner":"47vp5BqxBQoMJkitajbsZRhyAR5phW28nKPvXhFDKTFH",` +
+			`"amount":"1","state":"initialized","delegate":null,"delegated_amount":"0","close_authority":null,"is_native":false},` +
+			`"mint":false`},
+		"GetTokenMintInfoResponse.json": {103677835, `"lamports":1461600,` + tokenProgram + `,"executable":false,"rent_epoch":239,` +
+			`"token":false,"mint":{"decimals":0,"supply":"1","scaled":false}`},
+	} {
+		path := write(t, "account-"+k+".json", string(datatest.Read(t, datatest.Path(t, "rpc/http/Accounts/"+name))))
+		wantLine := fmt.Sprintf(`{"type":"accounts","slot":%d,"accounts":[{"pubkey":%q,%s}]}`, want.slot, k, want.fields)
+		if got := eventLinesOf(events(t, path)); got != wantLine+"\n" {
+			t.Errorf("%s:\n got %swant %s", name, got, wantLine)
+		}
 	}
-}
-
-func TestProgramAccountsAreBaseState(t *testing.T) {
-	path := datatest.Path(t, "rpc/http/Accounts/GetProgramAccountsResponse.json")
-	got := bases(t, path)
-	if len(got) != 1 || got[0].Slot != 0 || len(got[0].Accounts) != 2 ||
-		got[0].Accounts[0].Pubkey.String() != "FzNKvS4SCHDoNbnnfhmGSLVRCLNBUuGecxdvobSGmWMh" || got[0].Accounts[1].Lamports != 3486960 {
-		t.Errorf("got %+v", got[0])
-	}
-	s, _ := open(t, datatest.Path(t, "rpc/http/Accounts/GetMultipleAccountsResponse.json"))
-	if _, err := run(s, nil); err == nil || !strings.HasSuffix(err.Error(), "account 1: pubkey is missing") {
-		t.Errorf("accounts without keys: err = %v", err)
-	}
-}
-
-func TestParsedAccountDataTeachesTokenFacts(t *testing.T) {
-	k := testKey(1)
-	read := func(name string) ledger.AccountWrite {
-		got := bases(t, write(t, k+".json", string(datatest.Read(t, datatest.Path(t, "rpc/http/Accounts/"+name)))))
-		return got[0].Accounts[0]
-	}
-	w := read("GetTokenAccountInfoResponse.json")
-	want := ledger.TokenAccount{
-		Mint: mustKey("2v6JjYRt93Z1h8iTZavSdGdDufocHCFKT8gvHpg3GNko"), Owner: mustKey("47vp5BqxBQoMJkitajbsZRhyAR5phW28nKPvXhFDKTFH"), Amount: 1,
-		Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized}),
-	}
-	if w.Token == nil || *w.Token != want || w.Mint != nil || w.Known != ledger.FieldsAll {
-		t.Errorf("token account: %+v, token %+v", w, w.Token)
-	}
-	w = read("GetTokenMintInfoResponse.json")
-	if w.Mint == nil || *w.Mint != (ledger.Mint{Supply: ledger.Some(uint64(1)), Scaled: ledger.Some(false)}) || w.Token != nil {
-		t.Errorf("mint: %+v, mint %+v", w, w.Mint)
-	}
-}
-
-func mustKey(s string) ledger.Pubkey {
-	k, err := ledger.ParsePubkey(s)
-	if err != nil {
-		panic(err)
-	}
-	return k
 }

@@ -3,7 +3,6 @@ package file
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -14,44 +13,37 @@ import (
 
 // recordedBlocks are all recorded files with blocks in a form of a node.
 var recordedBlocks = []struct {
-	path         string
-	slots        []ledger.Slot
-	transactions int
-	failed       int
+	path                         string
+	first                        ledger.Slot
+	blocks, transactions, failed int
 }{
-	{"blocks/devnet-270893658.json", slotsFrom(270893658, 1), 57, -1},
-	{"blocks/devnet-314167369.json", slotsFrom(314167369, 1), 18, 0},
-	{"blocks/excerpt-mainnet-100000000.json", slotsFrom(100000000, 1), 10, 2},
-	{"blocks/excerpt-mainnet-100000000-jsonparsed.json", slotsFrom(100000000, 1), 10, 2},
-	{"blocks/excerpt-mainnet-154808473.json", slotsFrom(154808473, 1), 1, -1},
-	{"blocks/excerpt-mainnet-child-of-1021084.json", slotsFrom(1021085, 1), 15, 0},
-	{"blocks/mainnet-0-9.blocks.json", slotsFrom(0, 10), 34, 0},
-	{"blocks/mainnet-10-19.blocks.json", slotsFrom(10, 10), 41, 0},
-	{"blocks/mainnet-254170887.json.gz", slotsFrom(254170887, 1), 602, 305},
-	{"rpc/http/Blocks/GetBlockResponse.json", slotsFrom(79662905, 1), 2, -1},
-}
-
-func slotsFrom(first ledger.Slot, n int) (slots []ledger.Slot) {
-	for i := range n {
-		slots = append(slots, first+ledger.Slot(i))
-	}
-	return slots
+	{"blocks/devnet-270893658.json", 270893658, 1, 57, -1},
+	{"blocks/devnet-314167369.json", 314167369, 1, 18, 0},
+	{"blocks/excerpt-mainnet-100000000.json", 100000000, 1, 10, 2},
+	{"blocks/excerpt-mainnet-100000000-jsonparsed.json", 100000000, 1, 10, 2},
+	{"blocks/excerpt-mainnet-154808473.json", 154808473, 1, 1, -1},
+	{"blocks/excerpt-mainnet-child-of-1021084.json", 1021085, 1, 15, 0},
+	{"blocks/mainnet-0-9.blocks.json", 0, 10, 34, 0},
+	{"blocks/mainnet-10-19.blocks.json", 10, 10, 41, 0},
+	{"blocks/mainnet-254170887.json.gz", 254170887, 1, 602, 305},
+	{"rpc/http/Blocks/GetBlockResponse.json", 79662905, 1, 2, -1},
 }
 
 func TestRecordedBlocksAreReadAsRecorded(t *testing.T) {
 	for _, r := range recordedBlocks {
 		t.Run(filepath.Base(r.path), func(t *testing.T) {
 			path := datatest.Path(t, r.path)
-			want := oracleBlocks(t, path)
+			objects := oracleObjects(t, path)
 			got := blocks(t, path)
-			if len(got) != len(want) || len(got) != len(r.slots) {
-				t.Fatalf("got %d blocks, want %d and %d", len(got), len(want), len(r.slots))
+			if len(got) != len(objects) || len(got) != r.blocks {
+				t.Fatalf("got %d blocks, want %d and %d", len(got), len(objects), r.blocks)
 			}
 			transactions, failed := 0, 0
 			for i, b := range got {
-				want[i].slot = cmp.Or(want[i].slot, fmt.Sprint(r.slots[i]))
-				if shown := show(b); !reflect.DeepEqual(shown, want[i]) {
-					t.Errorf("got %+v\nwant %+v", shown, want[i])
+				want := newOracleBlock(objects[i])
+				want.slot = cmp.Or(want.slot, fmt.Sprint(r.first+ledger.Slot(i)))
+				if shown := show(b); !reflect.DeepEqual(shown, want) {
+					t.Errorf("got %+v\nwant %+v", shown, want)
 				}
 				if b.Status != ledger.Finalized || b.TransactionCount != uint64(len(b.Transactions)) {
 					t.Errorf("block %d is %s and counts %d transactions", b.Slot, b.Status, b.TransactionCount)
@@ -110,24 +102,7 @@ func optText[T any](o ledger.Opt[T]) string {
 	return fmt.Sprint(o.Value)
 }
 
-func TestEncodingsOfOneBlockAreTheSameEvent(t *testing.T) {
-	raw := blocks(t, datatest.Path(t, "blocks/excerpt-mainnet-100000000.json"))
-	parsed := blocks(t, datatest.Path(t, "blocks/excerpt-mainnet-100000000-jsonparsed.json"))
-	if !reflect.DeepEqual(raw, parsed) {
-		t.Errorf("json and jsonParsed differ:\n%+v\n%+v", raw[0], parsed[0])
-	}
-}
-
-func TestEncodingBase58IsRead(t *testing.T) {
-	path := datatest.Path(t, "blocks/devnet-314167369.json")
-	want := blocks(t, path)
-	got := blocks(t, write(t, "314167369.json", recodeBase58(t, path)))
-	if !reflect.DeepEqual(got, want) {
-		t.Error("base58 and base64 differ")
-	}
-}
-
-// A list of one file's blocks, as response after response, is the same as the file.
+// However a node's answer is kept, the event is the same.
 func TestResponsesOfANodeAreReadLikeTheirResults(t *testing.T) {
 	path := datatest.Path(t, "blocks/devnet-314167369.json")
 	want := blocks(t, path)
@@ -141,24 +116,6 @@ func TestResponsesOfANodeAreReadLikeTheirResults(t *testing.T) {
 	} {
 		if got := blocks(t, write(t, "314167369.json", content)); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: differs from the bare result", name)
-		}
-	}
-}
-
-func TestSingleTransactionsAreNoBlocks(t *testing.T) {
-	for _, dir := range []string{"rpc/getTransaction", "rpc/getTransaction-base64"} {
-		entries, err := os.ReadDir(datatest.Path(t, dir))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range entries {
-			path := datatest.Path(t, filepath.Join(dir, e.Name()))
-			s, _ := open(t, path)
-			got, err := run(s, nil)
-			want := "cannot read " + path + ": a single transaction, which is neither a block nor an account"
-			if len(got) != 0 || err == nil || err.Error() != want {
-				t.Errorf("%s: %d events, err = %v, want none and %q", e.Name(), len(got), err, want)
-			}
 		}
 	}
 }

@@ -64,7 +64,7 @@ func whatIsLeft(list []ledger.Event, slot ledger.Slot) string {
 }
 
 // eventFileOf returns a stream as an event file.
-func eventFileOf(t *testing.T, list ...ledger.Event) string {
+func eventFileOf(t testing.TB, list ...ledger.Event) string {
 	t.Helper()
 	var b bytes.Buffer
 	events, err := codec.NewEventWriter(&b)
@@ -85,20 +85,22 @@ func eventLinesOf(list []ledger.Event) (lines string) {
 	return lines
 }
 
+// checkResume resumes at a slot, and compares with what is left of the stream that the files hold.
+func checkResume(t *testing.T, files string, list []ledger.Event, slot ledger.Slot) {
+	t.Helper()
+	s, log := open(t, files)
+	got, err := run(s, &ledger.ResumePoint{Slot: slot})
+	if want := whatIsLeft(list, slot); err != nil || outline(got) != want || log.Len() > 0 {
+		t.Errorf("%d events from slot %d: got %s, err = %v, log %s\nwant %s", len(list), slot, outline(got), err, log, want)
+	}
+}
+
 func TestResumeAtEveryBlock(t *testing.T) {
 	list := recording()
-	for form, content := range map[string]string{"lines": eventLinesOf(list), "event file": eventFileOf(t, list...)} {
-		path := write(t, "recorded", content)
-		for slot := ledger.Slot(1); slot <= 10; slot++ {
-			s, log := open(t, path)
-			got, err := run(s, &ledger.ResumePoint{Slot: slot})
-			if want := whatIsLeft(list, slot); err != nil || outline(got) != want {
-				t.Errorf("%s from slot %d: got %s, err = %v\nwant %s", form, slot, outline(got), err, want)
-			}
-			if log.Len() > 0 {
-				t.Errorf("%s from slot %d: log %s", form, slot, log)
-			}
-		}
+	lines, file := write(t, "lines", eventLinesOf(list)), write(t, "events", eventFileOf(t, list...))
+	for slot := ledger.Slot(1); slot <= 10; slot++ {
+		checkResume(t, lines, list, slot)
+		checkResume(t, file, list, slot)
 	}
 }
 
@@ -112,17 +114,8 @@ func TestNewFilesGoOnAfterOldOnes(t *testing.T) {
 			last++
 		}
 		old := write(t, "old", eventLinesOf(list[:cut]))
-		s, _ := open(t, old)
-		got, err := run(s, &ledger.ResumePoint{Slot: last})
-		if want := whatIsLeft(list[:cut], last); err != nil || outline(got) != want {
-			t.Errorf("cut at %d, old file: got %s, err = %v; want %s", cut, outline(got), err, want)
-		}
-		both := old + "," + write(t, "new", eventFileOf(t, list[cut:]...))
-		s, _ = open(t, both)
-		got, err = run(s, &ledger.ResumePoint{Slot: last})
-		if want := whatIsLeft(list, last); err != nil || outline(got) != want {
-			t.Errorf("cut at %d, both files: got %s, err = %v; want %s", cut, outline(got), err, want)
-		}
+		checkResume(t, old, list[:cut], last)
+		checkResume(t, old+","+write(t, "new", eventFileOf(t, list[cut:]...)), list, last)
 	}
 }
 

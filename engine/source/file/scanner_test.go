@@ -3,7 +3,6 @@ package file
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -11,6 +10,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/datatest"
 	"ledgerd/engine/source/nodejson"
 )
 
@@ -155,11 +155,7 @@ func TestLongLinesAllocateInProportion(t *testing.T) {
 
 // FuzzLine: lines are read as encoding/json reads them.
 func FuzzLine(f *testing.F) {
-	released, err := os.ReadFile(filepath.Join("testdata", "events.ndjson"))
-	if err != nil {
-		f.Fatal(err)
-	}
-	for line := range bytes.Lines(released) {
+	for line := range bytes.Lines(datatest.Read(f, filepath.Join("testdata", "events.ndjson"))) {
 		f.Add(line)
 	}
 	for _, list := range []string{"read.txt", "refused.txt"} {

@@ -16,7 +16,6 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/datatest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -98,8 +97,10 @@ func TestInputsAreReadInOrder(t *testing.T) {
 func TestContentIsToldFromItsBytes(t *testing.T) {
 	content := blockLine(1, 0) + blockLine(2, 1)
 	answers := "[" + nodeBlock(`"slot":1,`, 0, 1) + "," + nodeBlock(`"slot":2,`, 1, 2) + "]"
+	eventFile := eventFileOf(t, events(t, write(t, "a", content))...)
 	for name, packed := range map[string]string{
 		"lines": content, "json": answers, "gzip": gzipped(t, content), "zstd": zstded(t, content),
+		"event file": eventFile, "event file, zstd": zstded(t, eventFile),
 		"two gzip members": gzipped(t, blockLine(1, 0)) + gzipped(t, blockLine(2, 1)),
 		"two zstd frames":  zstded(t, blockLine(1, 0)) + zstded(t, blockLine(2, 1)),
 	} {
@@ -144,29 +145,29 @@ func TestNamedPipesAreRead(t *testing.T) {
 	}
 }
 
-func TestRunEndsWithItsContext(t *testing.T) {
-	path := write(t, "a.ndjson", blockLine(1, 0)+blockLine(2, 1))
-	ctx, cancel := context.WithCancel(context.Background())
-	s, _ := open(t, path)
-	n := 0
-	err := s.Run(ctx, nil, func(context.Context, ledger.Event) error { n++; cancel(); return nil })
-	if err != context.Canceled || n != 1 {
-		t.Errorf("err = %v after %d events, want %v after 1", err, n, context.Canceled)
-	}
-}
-
-func TestErrorOfEmitIsReturnedAsItIs(t *testing.T) {
+func TestRunEndsAtOnceWithItsContextOrAnErrorOfEmit(t *testing.T) {
 	refused := errors.New("refused")
 	for _, content := range []string{
 		blockLine(1, 0) + blockLine(2, 1),
 		"[" + nodeBlock(`"slot":1,`, 0, 1) + "," + nodeBlock(`"slot":2,`, 1, 2) + "]",
 		"[" + strings.Repeat(fmt.Sprintf(`{"pubkey":%q,"lamports":1},`, testKey(1)), 5000) + "null]",
 	} {
-		s, _ := open(t, write(t, "a", content))
-		n := 0
-		err := s.Run(context.Background(), nil, func(context.Context, ledger.Event) error { n++; return refused })
-		if err != refused || n != 1 {
-			t.Errorf("err = %v after %d events, want %v after 1", err, n, refused)
+		for _, want := range []error{context.Canceled, refused} {
+			s, _ := open(t, write(t, "a", content))
+			ctx, cancel := context.WithCancel(t.Context())
+			n := 0
+			err := s.Run(ctx, nil, func(context.Context, ledger.Event) error {
+				n++
+				if want == refused {
+					return refused
+				}
+				cancel()
+				return nil
+			})
+			if err != want || n != 1 {
+				t.Errorf("err = %v after %d events, want %v after 1", err, n, want)
+			}
+			cancel()
 		}
 	}
 }
@@ -193,36 +194,23 @@ func TestBaseStateComesInBoundedEvents(t *testing.T) {
 	}
 }
 
-func TestEventFilesAreRead(t *testing.T) {
-	list := events(t, write(t, "a.ndjson", accountsLine(0, 5)+blockLine(1, 0)+statusLine(1, "confirmed")))
-	whole := eventFileOf(t, list...)
-	const all = "base 0, block 1, confirmed 1"
-	for name, tt := range map[string]struct{ content, events, err string }{
-		"plain":                {whole, all, ""},
-		"zstd":                 {zstded(t, whole), all, ""},
-		"slot at its parent's": {eventFileOf(t, append(list, &ledger.Block{Slot: 4, ParentSlot: 4})...), all, "event 4: the slot is not above its parent's"},
-		"cut":                  {whole[:30], "", "unexpected EOF"},
+func TestRecordedFilesThatAreRefused(t *testing.T) {
+	const noForm = "its content is none of the recorded forms"
+	for pattern, want := range map[string]string{
+		"rpc/getTransaction*/*":                              "a single transaction, which is neither a block nor an account",
+		"rpc/http/Accounts/GetAccountInfoResponse.json":      "pubkey is neither in the object nor in the name of the file",
+		"rpc/http/Accounts/GetMultipleAccountsResponse.json": "account 1: pubkey is missing",
+		"blocks/*.car":                            noForm,
+		"blocks/mainnet-43200.confirmedblock.pb":  noForm,
+		"accounts/mainnet-genesis.bin":            noForm,
+		"accounts/account-updates.plerkle.tar.gz": noForm,
+		"README.md": noForm,
 	} {
-		s, _ := open(t, write(t, "events", tt.content))
-		got, err := run(s, nil)
-		if outline(got) != tt.events || (err == nil) != (tt.err == "") || err != nil && !strings.HasSuffix(err.Error(), tt.err) {
-			t.Errorf("%s: got %s, err = %v; want %s, %s", name, outline(got), err, tt.events, tt.err)
+		for _, path := range recorded(t, pattern) {
+			s, _ := open(t, path)
+			if got, err := run(s, nil); len(got) != 0 || err == nil || err.Error() != "cannot read "+path+": "+want {
+				t.Errorf("%d events, err = %v, want none and %q", len(got), err, want)
+			}
 		}
-	}
-}
-
-func TestFilesThatAreNoRecordingsAreRefused(t *testing.T) {
-	for _, name := range []string{
-		"blocks/mainnet-0-9.car", "blocks/mainnet-43200.confirmedblock.pb", "accounts/mainnet-genesis.bin",
-		"accounts/account-updates.plerkle.tar.gz", "README.md",
-	} {
-		s, _ := open(t, datatest.Path(t, name))
-		if _, err := run(s, nil); err == nil || !strings.HasSuffix(err.Error(), ": its content is none of the recorded forms") {
-			t.Errorf("%s: err = %v", name, err)
-		}
-	}
-	s, lines := open(t, datatest.Path(t, "accounts"))
-	if got, err := run(s, nil); err != nil || len(got) < 2 || strings.Count(lines.String(), "file skipped") != 2 {
-		t.Errorf("folder: %d events, err = %v, log %s", len(got), err, lines)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
 )
@@ -22,29 +24,18 @@ type part struct {
 	bytes  []byte
 }
 
-// partsOf takes a message apart, by hand: it shares nothing with what is tested.
-func partsOf(t *testing.T, b []byte) (parts []part) {
-	t.Helper()
-	number := func() uint64 {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
-			t.Fatalf("no number in %x", b)
+// partsOf takes a message apart.
+func partsOf(b []byte) (parts []part) {
+	for len(b) > 0 {
+		number, kind, n := protowire.ConsumeTag(b)
+		p := part{number: int(number)}
+		b = b[n:]
+		if kind == protowire.VarintType {
+			p.value, n = protowire.ConsumeVarint(b)
+		} else {
+			p.bytes, n = protowire.ConsumeBytes(b)
 		}
 		b = b[n:]
-		return v
-	}
-	for len(b) > 0 {
-		tag := number()
-		p := part{number: int(tag >> 3)}
-		switch tag & 7 {
-		case 0:
-			p.value = number()
-		case 2:
-			n := number()
-			p.bytes, b = b[:n], b[n:]
-		default:
-			t.Fatalf("tag %d", tag)
-		}
 		parts = append(parts, p)
 	}
 	return parts
@@ -65,14 +56,14 @@ func told(t *testing.T) (lines []string) {
 		if _, err := io.ReadFull(messages, message); err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range partsOf(t, message) {
+		for _, p := range partsOf(message) {
 			if p.number != 3 && p.number != 7 {
 				continue
 			}
 			values, texts := map[int]uint64{}, map[int]string{}
-			for _, f := range partsOf(t, p.bytes) {
+			for _, f := range partsOf(p.bytes) {
 				if values[f.number], texts[f.number] = f.value, string(f.bytes); f.number == 4 || f.number == 5 {
-					values[f.number] = partsOf(t, f.bytes)[0].value
+					values[f.number] = partsOf(f.bytes)[0].value
 				}
 			}
 			slot := values[1]

@@ -15,32 +15,25 @@ var specs = []string{
 	"accounts=150,tps=50,slot_time=0,slots=60,fail_rate=1",
 }
 
-func (b *book) lamports() (sum ledger.Lamports) {
-	for _, a := range b.accounts {
-		sum += a.Lamports
-	}
-	return sum
-}
-
 func TestBalancesAddUpAfterEveryBlockOfEveryBranch(t *testing.T) {
 	for _, spec := range specs {
-		all := books(t, run(t, spec, nil))
+		all := books(run(t, spec, nil))
+		want := checkAccounts(t, spec, all[0])
 		for _, b := range all {
-			if got, want := b.lamports(), all[0].lamports(); got != want {
+			if got := checkAccounts(t, spec, b); got != want {
 				t.Fatalf("%s: slot %d: %d lamports in all, want %d", spec, b.block.Slot, got, want)
 			}
-			checkTokens(t, spec, b)
 		}
 	}
 }
 
-// checkTokens fails unless the supply of every mint is the sum of its holdings, every wrapped
-// lamport is there, and only token accounts have token facts.
-func checkTokens(t *testing.T, spec string, b *book) {
+// checkAccounts returns the lamports of all accounts. It fails unless the supply of every mint is the sum of its holdings,
+// every wrapped lamport is there, and only token accounts have token facts.
+func checkAccounts(t *testing.T, spec string, b *book) (lamports ledger.Lamports) {
 	t.Helper()
 	held := make(map[ledger.Pubkey]uint64)
 	for _, a := range b.accounts {
-		if a.Token == nil {
+		if lamports += a.Lamports; a.Token == nil {
 			continue
 		}
 		details := a.Token.Details.Value
@@ -59,6 +52,7 @@ func checkTokens(t *testing.T, spec string, b *book) {
 			t.Fatalf("%s: slot %d: supply of %s is %d, its holdings have %d", spec, b.block.Slot, key, m.Supply.Value, want)
 		}
 	}
+	return lamports
 }
 
 func TestWalletsAreNeverEmptied(t *testing.T) {
@@ -91,39 +85,38 @@ func TestWalletsAreNeverEmptied(t *testing.T) {
 
 // One transaction a block shows what each of them changes.
 func TestATransactionChangesWhatItNames(t *testing.T) {
-	all := books(t, run(t, "accounts=100,tps=1,slot_time=0,votes=0.2,fail_rate=0.2,skip_rate=0,slots=3000,fork_rate=0.1", nil))
+	all := books(run(t, "accounts=100,tps=1,slot_time=0,votes=0.2,fail_rate=0.2,skip_rate=0,slots=3000,fork_rate=0.1", nil))
 	failed := 0
-	for i, b := range all[1:] {
+	for i, next := range all[1:] {
 		// Without skipped slots a block builds on the one before it, unless that is of a branch.
-		if parent := all[i]; parent.block.Slot == b.block.ParentSlot && len(b.block.Transactions) == 1 && checkTransaction(t, parent, b) {
-			failed++
+		parent, b := all[i], next.block
+		if parent.block.Slot != b.ParentSlot || len(b.Transactions) != 1 {
+			continue
+		}
+		tx := &b.Transactions[0]
+		changed, outside := 0, 0
+		for _, w := range b.Accounts {
+			if was, is := parent.accounts[w.Pubkey], next.accounts[w.Pubkey]; was == nil || is == nil || !was.SameState(is) {
+				changed++
+				if !slices.Contains(tx.Accounts, w.Pubkey) {
+					outside++
+				}
+			}
+		}
+		payer, fee := tx.Accounts[0], tx.Fee.Value
+		if changed < 2 || outside > 1 || fee != lamportsPerSignature && fee != 2*lamportsPerSignature { // outside: the leader
+			t.Fatalf("slot %d: %+v changes %d accounts, %d of them it does not name", b.Slot, tx, changed, outside)
+		}
+		if tx.Success.Value {
+			continue
+		}
+		if failed++; changed != 2 || parent.accounts[payer].Lamports-next.accounts[payer].Lamports != fee {
+			t.Fatalf("slot %d: %+v failed and changes %d accounts", b.Slot, tx, changed)
 		}
 	}
 	if failed == 0 {
 		t.Error("no transaction failed")
 	}
-}
-
-// checkTransaction checks the one transaction of a block and reports whether it failed.
-func checkTransaction(t *testing.T, parent, next *book) (failed bool) {
-	t.Helper()
-	b, tx := next.block, &next.block.Transactions[0]
-	changed, outside := 0, 0
-	for _, w := range b.Accounts {
-		if was, is := parent.accounts[w.Pubkey], next.accounts[w.Pubkey]; was == nil || is == nil || !was.SameState(is) {
-			changed++
-			if !slices.Contains(tx.Accounts, w.Pubkey) {
-				outside++
-			}
-		}
-	}
-	payer, fee := tx.Accounts[0], tx.Fee.Value
-	failed = !tx.Success.Value
-	if changed < 2 || outside > 1 || fee != lamportsPerSignature && fee != 2*lamportsPerSignature || // outside: the leader
-		failed && (changed != 2 || parent.accounts[payer].Lamports-next.accounts[payer].Lamports != fee) {
-		t.Fatalf("slot %d: %+v changes %d accounts, %d of them it does not name", b.Slot, tx, changed, outside)
-	}
-	return failed
 }
 
 // Over a long run everything the ledger can do has to happen.

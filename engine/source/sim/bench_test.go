@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -11,15 +10,13 @@ import (
 func BenchmarkUpdates(b *testing.B) {
 	for _, spec := range []string{"slots=1000", "slots=50,tps=20000", "slots=50,tps=20000,accounts=100000,zipf=1.1"} {
 		b.Run(spec, func(b *testing.B) {
-			s := open(b, "slot_time=0,"+spec)
 			updates := 0
 			b.ReportAllocs()
 			for b.Loop() {
-				_ = s.Run(b.Context(), nil, func(_ context.Context, e ledger.Event) error {
+				visit(b, "slot_time=0,"+spec, nil, func(e ledger.Event) {
 					if block, ok := e.(*ledger.Block); ok {
 						updates += len(block.Accounts)
 					}
-					return nil
 				})
 			}
 			b.ReportMetric(float64(updates)/b.Elapsed().Seconds(), "updates/s")

@@ -7,7 +7,7 @@ import (
 
 func TestParametersInOneFixedForm(t *testing.T) {
 	const rest = "accounts=10000,tps=200,votes=0.1,fail_rate=0.02,slot_time=400ms,fork_rate=0.02,skip_rate=0.05,finality=32,zipf=off"
-	tests := map[string]string{ // as written: identity
+	for spec, want := range map[string]string{ // as written: identity
 		"":                  "sim:seed=1," + rest,
 		"seed=7":            "sim:seed=7," + rest,
 		"seed=007,slots=50": "sim:seed=7," + rest,
@@ -16,25 +16,15 @@ func TestParametersInOneFixedForm(t *testing.T) {
 			"accounts=100,tps=1,votes=100,fail_rate=1,slot_time=0,fork_rate=0.25,skip_rate=0.5,finality=0,zipf=1.0001",
 		"accounts=20000000,tps=1000000,votes=0,fail_rate=0.000001,slot_time=1s,fork_rate=0,skip_rate=0,finality=1000,zipf=10": "sim:seed=1," +
 			"accounts=20000000,tps=1000000,votes=0,fail_rate=0.000001,slot_time=1s,fork_rate=0,skip_rate=0,finality=1000,zipf=10",
-	}
-	for spec, want := range tests {
-		s, err := Open(spec)
-		if err != nil {
-			t.Errorf("Open(%q): %v", spec, err)
-			continue
-		}
-		info := s.Info()
-		if info.Identity != want {
-			t.Errorf("Open(%q): identity\n%s, want\n%s", spec, info.Identity, want)
-		}
-		if info.Name != "sim:"+spec || !info.Complete {
-			t.Errorf("Open(%q): %+v", spec, info)
+	} {
+		if info := open(t, spec).Info(); info.Identity != want || info.Name != "sim:"+spec || !info.Complete {
+			t.Errorf("Open(%q): %+v, want identity\n%s", spec, info, want)
 		}
 	}
 }
 
 func TestBadParametersGiveOneClearLine(t *testing.T) {
-	tests := map[string]string{ // as written: what the error says
+	for spec, want := range map[string]string{ // as written: what the error says
 		"seed":                         "name=value",
 		"seed=1, tps=1":                `no parameter " tps"`,
 		"seed=1,seed=1":                "seed is given twice",
@@ -62,14 +52,11 @@ func TestBadParametersGiveOneClearLine(t *testing.T) {
 		"slots=9223372036854775808":    "from 1 to",
 		"tps=1000000,slot_time=1001ms": "more than 1000000 transactions a slot",
 		"tps=100000,votes=100":         "more than 1000000 transactions a slot",
-	}
-	for spec, want := range tests {
+	} {
 		s, err := Open(spec)
-		if err == nil || s != nil {
+		if s != nil || err == nil {
 			t.Errorf("Open(%q) gave %v, %v, want an error", spec, s, err)
-			continue
-		}
-		if msg := err.Error(); !strings.Contains(msg, want) || !strings.HasPrefix(msg, "sim: ") || strings.Contains(msg, "\n") {
+		} else if msg := err.Error(); !strings.Contains(msg, want) || !strings.HasPrefix(msg, "sim: ") || strings.Contains(msg, "\n") {
 			t.Errorf("Open(%q): err = %q, want one line with %q", spec, msg, want)
 		}
 	}

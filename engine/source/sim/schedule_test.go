@@ -49,9 +49,8 @@ func TestRatesAreHonoured(t *testing.T) {
 }
 
 func TestDueNeverOverflows(t *testing.T) {
-	const rate = maxPerSlot * million
 	for _, slot := range []ledger.Slot{1, 2, 1 << 40, math.MaxInt64} {
-		if got := dueBetween(rate-1, slot, slot-1); got != maxPerSlot && got != maxPerSlot-1 {
+		if got := dueBetween(maxPerSlot*million-1, slot, slot-1); got != maxPerSlot && got != maxPerSlot-1 {
 			t.Errorf("slot %d: %d due, want %d or one less", slot, got, maxPerSlot)
 		}
 	}
@@ -63,57 +62,48 @@ func TestBlocksAndStatusesFollowTheChain(t *testing.T) {
 	for _, spec := range specs {
 		p := open(t, spec).params
 		s := newSchedule(&p, 4)
-		blocks := make(map[ledger.Hash]*ledger.Block)
 		tip := &ledger.Block{Blockhash: genesisHash(&p)} // of the chain that stays
-		blocks[tip.Blockhash] = tip
+		blocks := map[ledger.Hash]*ledger.Block{tip.Blockhash: tip}
 		newest, depth := tip, 0
-		var confirmed, finalized ledger.Slot
+		said := make(map[ledger.Status]ledger.Slot)
 		signatures := make(map[ledger.Signature]bool)
 		visit(t, spec, nil, func(e ledger.Event) {
-			if status, ok := e.(*ledger.SlotStatus); ok {
-				if b := blocks[status.Blockhash.Value]; b == nil || b.Slot != status.Slot || s.kind(b.Slot) != mainBlock {
-					t.Fatalf("%s: %v of slot %d, which is not on the chain", spec, status.Status, status.Slot)
+			switch e := e.(type) {
+			case *ledger.SlotStatus:
+				b := blocks[e.Blockhash.Value]
+				if b == nil || b.Slot != e.Slot || s.kind(b.Slot) != mainBlock || e.Status == ledger.StatusDead ||
+					e.Slot <= said[e.Status] || e.Status == ledger.StatusFinalized && e.Slot > said[ledger.StatusConfirmed] {
+					t.Fatalf("%s: %v of slot %d after %v", spec, e.Status, e.Slot, said)
 				}
-				switch {
-				case status.Status == ledger.StatusConfirmed && status.Slot > confirmed:
-					confirmed = status.Slot
-				case status.Status == ledger.StatusFinalized && status.Slot > finalized && status.Slot <= confirmed:
-					finalized = status.Slot
-				default:
-					t.Fatalf("%s: %v of slot %d after %d and %d", spec, status.Status, status.Slot, confirmed, finalized)
+				said[e.Status] = e.Slot
+			case *ledger.Block:
+				parent := blocks[e.PreviousBlockhash.Value]
+				if parent == nil || e.ParentSlot != parent.Slot || e.Height.Value != parent.Height.Value+1 || e.Slot <= newest.Slot {
+					t.Fatalf("%s: slot %d does not follow %+v", spec, e.Slot, parent)
 				}
-			}
-			b, ok := e.(*ledger.Block)
-			if !ok {
-				return
-			}
-			parent := blocks[b.PreviousBlockhash.Value]
-			if parent == nil || b.ParentSlot != parent.Slot || b.Height.Value != parent.Height.Value+1 || b.Slot <= newest.Slot {
-				t.Fatalf("%s: slot %d does not follow %+v", spec, b.Slot, parent)
-			}
-			if want := genesisTime + int64(b.Slot)*400/1000; b.Time != ledger.Some(want) || uint64(len(b.Transactions)) != b.TransactionCount {
-				t.Fatalf("%s: slot %d: time %v, want %d; %d of %d transactions", spec, b.Slot, b.Time, want, len(b.Transactions), b.TransactionCount)
-			}
-			if depth++; s.kind(b.Slot) == mainBlock {
-				depth = 0
-				if parent != tip {
-					t.Fatalf("%s: slot %d builds on slot %d, want %d", spec, b.Slot, parent.Slot, tip.Slot)
+				want, n := genesisTime+int64(e.Slot)*400/1000, len(e.Transactions)
+				if e.Time != ledger.Some(want) || uint64(n) != e.TransactionCount {
+					t.Fatalf("%s: slot %d: time %v, want %d; %d of %d transactions", spec, e.Slot, e.Time, want, n, e.TransactionCount)
 				}
-				tip = b
-			}
-			if depth > 3 || depth > 0 && b.Slot < groupSlots {
-				t.Fatalf("%s: slot %d is block %d of its branch", spec, b.Slot, depth)
-			}
-			for i := range b.Transactions {
-				tx := &b.Transactions[i]
-				if signatures[tx.Signature] || tx.Slot != b.Slot || tx.Index != uint32(i) || tx.Time != b.Time {
-					t.Fatalf("%s: slot %d: %+v repeats a signature, or is not stamped as its block", spec, b.Slot, tx)
+				if depth++; s.kind(e.Slot) == mainBlock {
+					if depth = 0; parent != tip {
+						t.Fatalf("%s: slot %d builds on slot %d, want %d", spec, e.Slot, parent.Slot, tip.Slot)
+					}
+					tip = e
 				}
-				signatures[tx.Signature] = true
+				if depth > 3 || depth > 0 && e.Slot < groupSlots {
+					t.Fatalf("%s: slot %d is block %d of its branch", spec, e.Slot, depth)
+				}
+				for i, tx := range e.Transactions {
+					if signatures[tx.Signature] || tx.Slot != e.Slot || tx.Index != uint32(i) || tx.Time != e.Time {
+						t.Fatalf("%s: slot %d: %+v repeats a signature, or is not stamped as its block", spec, e.Slot, tx)
+					}
+					signatures[tx.Signature] = true
+				}
+				newest, blocks[e.Blockhash] = e, e
 			}
-			newest, blocks[b.Blockhash] = b, b
 		})
-		if after := uint64(newest.Slot - finalized); after < p.finality || after > p.finality+10 {
+		if after := uint64(newest.Slot - said[ledger.StatusFinalized]); after < p.finality || after > p.finality+10 {
 			t.Errorf("%s: the newest block comes %d slots after the finalized one, want about %d", spec, after, p.finality)
 		}
 	}

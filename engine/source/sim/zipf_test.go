@@ -42,16 +42,12 @@ func TestZipfDrawsRanksInProportion(t *testing.T) {
 			t.Errorf("rank %d drawn %v times, want about %v", rank, got, want)
 		}
 	}
-}
-
-func TestZipfReachesEveryRankAndNoOther(t *testing.T) {
 	if z := newZipf(20, 100_000); z[19] <= z[18] {
 		t.Errorf("the last of the cumulative weights %v is not above the one before", z)
 	}
 	// The largest table at the smallest exponent must not overflow: its sum is below
 	// the harmonic number of its size, about 18, times the largest weight.
-	const most = 1 << (unitBits - weightShift)
-	if most*18+20e6 > math.MaxInt64 {
-		t.Errorf("weights up to %d can overflow", uint64(most))
+	if 18<<(unitBits-weightShift)+20*million > math.MaxInt64 {
+		t.Error("weights can overflow")
 	}
 }

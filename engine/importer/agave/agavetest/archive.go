@@ -35,10 +35,7 @@ type Storage struct {
 	ID      uint64
 	Records []Record
 	Garbage []byte // behind the used part
-	// Used is what the manifest says is in use; 0: what the records take, -1: nothing.
-	Used     int64
-	Missing  bool // it is not in the archive, but in the manifest
-	Unlisted bool // it is in the archive, but not in the manifest
+	Used    uint64 // what the manifest says is in use; 0: what the records take
 }
 
 // Archive is a snapshot archive to be written.
@@ -50,46 +47,42 @@ type Archive struct {
 	// Capitalization is the sum of what the accounts hold.
 	Capitalization uint64
 	Storages       []Storage
+	VoteAccounts   int // how many there are in each of the stakes
 
-	Version       string // "1.2.0" if empty
-	AccountsFirst bool   // storages come before the manifest
-	NoManifest    bool
-	ManifestSlot  uint64 // the slot the bank says it is at; 0: Slot
-	NoExtra       bool   // the fields behind the storages are left off, as old writers do
-	Incremental   bool
-	HashUnknown   bool // the last blockhash is not among the recent ones
-	VoteAccounts  int  // how many there are in each of the stakes
+	// Damage, where it is set, changes what the tar will hold: the version, two entries of no interest, the manifest and
+	// then the storages. What it leaves without a name is left out.
+	Damage func([]File)
+}
+
+// File is an entry of the tar. A name that ends in a slash is a directory.
+type File struct {
+	Name    string
+	Content []byte
 }
 
 // Bytes returns the tar.
 func (a *Archive) Bytes() []byte {
+	files := []File{
+		{"version", []byte("1.2.0")},
+		{"snapshots/", nil},
+		{"snapshots/status_cache", make([]byte, 8)},
+		{fmt.Sprintf("snapshots/%d/%d", a.Slot, a.Slot), a.Manifest()},
+	}
+	for _, s := range a.Storages {
+		files = append(files, File{fmt.Sprintf("accounts/%d.%d", s.Slot, s.ID), append(s.Bytes(), s.Garbage...)})
+	}
+	if a.Damage != nil {
+		a.Damage(files)
+	}
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	add := func(name string, content []byte) {
-		h := &tar.Header{Name: name, Mode: 0o644, Size: int64(len(content))} // a name that ends in a slash is a directory
-		must(w.WriteHeader(h))
-		_, err := w.Write(content)
+	for _, f := range files {
+		if f.Name == "" {
+			continue
+		}
+		must(w.WriteHeader(&tar.Header{Name: f.Name, Mode: 0o644, Size: int64(len(f.Content))}))
+		_, err := w.Write(f.Content)
 		must(err)
-	}
-	manifest := func() {
-		if a.NoManifest {
-			return
-		}
-		add("snapshots/", nil)
-		add("snapshots/status_cache", make([]byte, 8))
-		add(fmt.Sprintf("snapshots/%d/%d", a.Slot, a.Slot), a.Manifest())
-	}
-	add("version", []byte(cmp.Or(a.Version, "1.2.0")))
-	if !a.AccountsFirst {
-		manifest()
-	}
-	for i := range a.Storages {
-		if s := &a.Storages[i]; !s.Missing {
-			add(fmt.Sprintf("accounts/%d.%d", s.Slot, s.ID), append(s.Bytes(), s.Garbage...))
-		}
-	}
-	if a.AccountsFirst {
-		manifest()
 	}
 	must(w.Close())
 	return out.Bytes()
@@ -101,15 +94,18 @@ func must(err error) {
 	}
 }
 
-// Write writes the archive into a folder, packed with zstd, and returns its path.
-func (a *Archive) Write(dir string) (string, error) {
+// Packed returns the tar packed with zstd.
+func (a *Archive) Packed() []byte {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
-	if err != nil {
-		return "", err
-	}
+	must(err)
 	defer z.Close()
+	return z.EncodeAll(a.Bytes(), nil)
+}
+
+// Write writes the packed archive into a folder and returns its path.
+func (a *Archive) Write(dir string) (string, error) {
 	path := filepath.Join(dir, a.Name())
-	return path, os.WriteFile(path, z.EncodeAll(a.Bytes(), nil), 0o644)
+	return path, os.WriteFile(path, a.Packed(), 0o644)
 }
 
 // Name returns what Agave would call the archive.
@@ -130,16 +126,6 @@ func (r *Record) append(b []byte) []byte {
 	b = append(b, make([]byte, -len(b)&7)...)
 	n := cmp.Or(r.DataLen, uint64(len(r.Data)))
 	return put(b, r.WriteVersion, n, r.Pubkey, r.Lamports, r.RentEpoch, r.Owner, r.Executable, [7]byte{}, [32]byte{}, r.Data)
-}
-
-func (s *Storage) used() uint64 {
-	switch {
-	case s.Used < 0:
-		return 0
-	case s.Used > 0:
-		return uint64(s.Used)
-	}
-	return uint64(len(s.Bytes()))
 }
 
 // put appends values in little endian, an int in 8 bytes.

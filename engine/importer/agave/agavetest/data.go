@@ -1,40 +1,28 @@
 package agavetest
 
-import (
-	"encoding/binary"
-
-	"ledgerd/engine/ledger"
-)
+import "ledgerd/engine/ledger"
 
 // TokenData returns the data of a token account with the facts given, whose details must be known.
 func TokenData(t *ledger.TokenAccount) []byte {
-	b, d := make([]byte, 165), &t.Details.Value
-	copy(b, t.Mint[:])
-	copy(b[32:], t.Owner[:])
-	binary.LittleEndian.PutUint64(b[64:], t.Amount)
-	putKey(b[72:], d.Delegate)
-	b[108] = byte(d.State)
-	binary.LittleEndian.PutUint64(b[121:], d.DelegatedAmount)
-	putKey(b[129:], d.CloseAuthority)
-	return b
+	d := &t.Details.Value
+	// The 12 bytes would say whether it is native, as its mint does.
+	return put(nil, t.Mint, t.Owner, t.Amount, option(d.Delegate), d.State, [12]byte{}, d.DelegatedAmount, option(d.CloseAuthority))
 }
 
 // MintData returns the data of a mint with the facts given; one that scales its amounts is of
 // Token-2022.
 func MintData(m *ledger.Mint) []byte {
-	b := make([]byte, 82)
-	binary.LittleEndian.PutUint64(b[36:], m.Supply.Value)
-	b[44], b[45] = m.Decimals, 1
-	if !m.Scaled.Value {
-		return b
+	b := put(nil, [36]byte{}, m.Supply.Value, m.Decimals, true, [36]byte{})
+	if m.Scaled.Value {
+		b = put(b, [165 - 82]byte{}, byte(1), uint16(25), uint16(0)) // kind, and an extension without a value
 	}
-	b = append(b, make([]byte, 165-82)...)
-	return append(b, 1, 25, 0, 0, 0) // kind, and an extension without a value
+	return b
 }
 
-func putKey(b []byte, k ledger.Opt[ledger.Pubkey]) {
-	if k.Known {
-		b[0] = 1
-		copy(b[4:], k.Value[:])
+// option returns a key that may be none.
+func option(k ledger.Opt[ledger.Pubkey]) []byte {
+	if !k.Known {
+		return make([]byte, 4+len(k.Value))
 	}
+	return put(nil, uint32(1), k.Value)
 }

@@ -12,8 +12,7 @@ import (
 // Manifest returns snapshots/SLOT/SLOT: the bank, the storages and what follows, in bincode.
 func (a *Archive) Manifest() []byte {
 	const slotsPerYear = 78892314.9
-	slot := cmp.Or(a.ManifestSlot, a.Slot)
-	epoch := slot / 432_000
+	slot, epoch := a.Slot, a.Slot/432_000
 	schedule := put(nil, 432_000, 432_000, false, 0, 0)
 	b := a.blockhashQueue()
 	b = put(b, 2, slot-1, 1, slot, 0)                              // ancestors
@@ -33,17 +32,13 @@ func (a *Archive) Manifest() []byte {
 		b = put(b, 1, [64]byte{})                      // authorized voters
 	}
 	b = put(b, true) // is_delta
-	return a.accountsDB(b, slot)
+	return a.accountsDB(b)
 }
 
 func (a *Archive) blockhashQueue() []byte {
-	newest := a.Blockhash
-	if a.HashUnknown {
-		newest = ledger.Hash{1, 0xee}
-	}
 	b := put(nil, 300, true, a.Blockhash, 2)
 	b = put(b, ledger.Hash{0, 0xee}, 5000, 299, 1_700_000_000_000)
-	b = put(b, newest, 5000, 300, 1_700_000_000_000)
+	b = put(b, a.Blockhash, 5000, 300, 1_700_000_000_000)
 	return put(b, 300)
 }
 
@@ -61,27 +56,26 @@ func (a *Archive) stakes() []byte {
 }
 
 // accountsDB appends AccountsDbFields and the fields after them.
-func (a *Archive) accountsDB(b []byte, slot uint64) []byte {
-	bySlot := make(map[uint64][]*Storage)
-	for i := range a.Storages {
-		if s := &a.Storages[i]; !s.Unlisted {
-			bySlot[s.Slot] = append(bySlot[s.Slot], s)
-		}
+func (a *Archive) accountsDB(b []byte) []byte {
+	bySlot := make(map[uint64][]Storage)
+	for _, s := range a.Storages {
+		bySlot[s.Slot] = append(bySlot[s.Slot], s)
 	}
 	b = put(b, len(bySlot))
 	for _, of := range slices.Sorted(maps.Keys(bySlot)) {
 		b = put(b, of, len(bySlot[of]))
 		for _, s := range bySlot[of] {
-			b = put(b, s.ID, s.used())
+			b = put(b, s.ID, cmp.Or(s.Used, uint64(len(s.Bytes()))))
 		}
 	}
-	b = put(b, 0, slot, [64]byte{}, 1, 2, 3, 4, 5)
-	if a.NoExtra {
-		return b
-	}
-	b = put(b, 0, 0, 5000, a.Incremental)
-	if a.Incremental {
-		b = put(b, slot-100, [32]byte{}, 1, [32]byte{}, 1)
-	}
+	b = put(b, 0, a.Slot, [64]byte{}, 1, 2, 3, 4, 5)
+	b = put(b, 0, 0, 5000, false)  // the last one: incremental
 	return put(b, false, 0, false) // epoch accounts hash, versioned epoch stakes
 }
+
+// ExtraBytes is what the fields after AccountsDbFields take, all of which old writers leave off; IncrementalByte is the
+// place among them of the byte that says that the snapshot is incremental.
+const (
+	ExtraBytes      = IncrementalByte + 1 + 1 + 8 + 1
+	IncrementalByte = 8 + 8 + 8
+)
