@@ -201,9 +201,7 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	}
 	r.found.End = end
 	r.readBack(ctx)
-	if tip := r.seq.Chain().Tip; tip != nil && !tip.Base {
-		r.seq.ResumeSource()
-	}
+	r.seq.ResumeSource()
 	took := time.Since(begun)
 	r.recoveryTook.Store(int64(took))
 	r.progress.begin("", 0)
