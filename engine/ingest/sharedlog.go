@@ -39,7 +39,7 @@ func (w *Writer) Writes() bool { return w.Shared == nil || w.leads.Load() }
 // knows reports whether the node has known, since it began to follow, that it holds the whole log.
 func (w *Writer) knows() bool {
 	began := w.began.Load()
-	return began != nil && w.Shared.Behind() <= time.Since(*began)
+	return !began.IsZero() && w.Shared.Behind() <= time.Since(began)
 }
 
 // Lag returns why balancers should send the node no queries, though it answers them; "" while it keeps up with the
@@ -48,7 +48,7 @@ func (w *Writer) Lag() string {
 	if w.Shared == nil {
 		return ""
 	}
-	if at := w.commitsAt.Load(); at != nil && time.Since(*at) > w.MaxLag {
+	if at := w.commitsAt.Load(); !at.IsZero() && time.Since(at) > w.MaxLag {
 		return fmt.Sprintf("ingest waits: the shared log has not taken a block for more than %v", w.MaxLag)
 	}
 	switch behind := w.Shared.Behind(); {
@@ -62,17 +62,15 @@ func (w *Writer) Lag() string {
 
 // feeder is the goroutine that follows the shared log and runs the source.
 type feeder struct {
-	*Writer
-	loop *loop // of which it uses the channels
-	info ledger.SourceInfo
-	from *ledger.ResumePoint // where the source continues
+	*loop                     // of which it uses the channels and what does not change, and has functions called
+	from  *ledger.ResumePoint // where the source continues
 }
 
 // call has the loop call a function, and returns its result or the error of ctx.
 func (f *feeder) call(ctx context.Context, do func() error) error {
 	c := call{do, make(chan error, 1)}
 	select {
-	case f.loop.calls <- c:
+	case f.calls <- c:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -94,17 +92,16 @@ func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool,
 		refused = refused || err != nil
 		return err
 	}
-	now := time.Now()
-	f.began.Store(&now)
+	f.began.Set(time.Now())
 	err = f.Shared.Follow(ctx, after, func(commit []*ledger.Record) error {
 		if len(commit) == 0 {
 			return nil
 		}
-		return call(func() error { return f.loop.replay(commit) })
+		return call(func() error { return f.replay(commit) })
 	})
 	if err == nil {
 		err = call(func() (err error) {
-			f.from, err = f.loop.lead()
+			f.from, err = f.lead()
 			return err
 		})
 	}
@@ -126,16 +123,15 @@ func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool,
 // runSource runs the source and closes the loop's feed at the end of its input; a source that fails has no end.
 func (f *feeder) runSource(ctx context.Context) error {
 	if f.Source == nil {
-		close(f.loop.feed)
+		close(f.feed)
 		return nil
 	}
 	err := f.Source.Run(ctx, f.from, func(ctx context.Context, ev ledger.Event) error {
 		if _, isBlock := ev.(*ledger.Block); isBlock {
-			now := time.Now()
-			f.seen.Store(&now)
+			f.seen.Set(time.Now())
 		}
 		select {
-		case f.loop.feed <- ev:
+		case f.feed <- ev:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -143,7 +139,7 @@ func (f *feeder) runSource(ctx context.Context) error {
 	})
 	switch {
 	case err == nil:
-		close(f.loop.feed)
+		close(f.feed)
 		return nil
 	case ctx.Err() != nil:
 		return nil
