@@ -144,11 +144,3 @@ func (d *Dir) Cluster() (ledgerID string, f Facts) {
 	}
 	return n.LedgerID, f
 }
-
-// InfoOf returns info with the facts of the directory's cluster in place of its own.
-func (d *Dir) InfoOf(info ledger.SourceInfo) ledger.SourceInfo {
-	if id, f := d.Cluster(); id != "" {
-		info.Identity, info.Complete, info.Live = f.Source, f.Complete, f.Live
-	}
-	return info
-}

@@ -41,12 +41,7 @@ func CheckImport(path string) error {
 
 // OpenForImport opens a directory for an import: one that is empty, does not exist yet, or has an unfinished import.
 // It removes the log and the snapshots of an unfinished import and then returns anew true.
-func OpenForImport(path string) (d *Dir, anew bool, err error) {
-	return OpenForImportOn(vfs.Disk{}, path)
-}
-
-// OpenForImportOn is OpenForImport on a given disk.
-func OpenForImportOn(disk vfs.FS, path string) (d *Dir, anew bool, err error) {
+func OpenForImport(disk vfs.FS, path string) (d *Dir, anew bool, err error) {
 	names, err := disk.List(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, false, fmt.Errorf("cannot list the data directory: %w", err)

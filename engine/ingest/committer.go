@@ -95,8 +95,8 @@ func (w *Writer) share(ctx context.Context, b *batch) error {
 	}
 }
 
-// errResigned ends a node that left the shared log while its disk was full. What it applied and another node may have written
-// in another order cannot be taken back: it starts again from what it holds.
+// errResigned ends a node that left the shared log while its disk was full. What it applied and another node may have
+// written in another order cannot be taken back: it starts again from what it holds.
 var errResigned = fmt.Errorf("%w: its disk was full, and it let another one write; start it again, it then waits for its turn", ledger.ErrDeposed)
 
 // note saves in the data directory what no record of the log says: that the source emits statuses,

@@ -269,17 +269,6 @@ func (l *loop) replay(commit []*ledger.Record) error {
 	return err
 }
 
-// lead makes the node the writer of the shared log and returns where its source continues.
-func (l *loop) lead() (*ledger.ResumePoint, error) {
-	if err := l.flush(); err != nil {
-		return nil, err
-	}
-	l.seq.ResumeSource()
-	l.leads.Store(true)
-	l.Logger.Info("this node writes the shared log now", "record", uint64(l.seq.Version()), "slot", uint64(l.seq.Chain().TipSlot()))
-	return l.ResumePoint(), nil
-}
-
 // stop handles a failure of ingest. A disk or a shared log that failed, a refused rollback and a contradiction of a live
 // source stop ingest for good: then it returns nil, and reads go on at the slot where ingest stopped. A finite
 // source that contradicts itself, the root of another ledger, and another writer of the shared log end the node:

@@ -63,8 +63,8 @@ func (s *decider) apply(e ledger.Event) error {
 	return fmt.Errorf("source emitted an event of unknown type %T", e)
 }
 
-// Learn applies base state, which the source need not have shown, as the next record. Where nothing is unfinalized it belongs
-// to the finalized block from now on: every level sees it, and it is folded with it.
+// Learn applies base state, which the source need not have shown, as the next record. Where nothing is unfinalized it
+// belongs to the finalized block from now on: every level sees it, and it is folded with it.
 func (s *decider) Learn(b *ledger.BaseState) error {
 	n := s.chain.Tip
 	if n != s.chain.Finalized || n != nil && n.Provisional {

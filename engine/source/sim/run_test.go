@@ -85,9 +85,9 @@ func (b *book) resumePoint() *ledger.ResumePoint {
 			}
 			return nil
 		},
-		Mints: func(visit func(ledger.Pubkey, ledger.Mint) bool) error {
+		Mints: func(visit func(*ledger.MintWrite) bool) error {
 			for k, m := range b.mints {
-				if !visit(k, *m) {
+				if !visit(&ledger.MintWrite{Pubkey: k, Mint: *m}) {
 					break
 				}
 			}
