@@ -93,7 +93,6 @@ type Engine struct {
 	writer  *ingest.Writer
 	fill    *fill.Filler // nil: nothing is fetched
 	log     *wal.Log     // nil without a directory
-	logger  *slog.Logger
 	started time.Time
 
 	progress     progress
@@ -107,7 +106,7 @@ func New(c Config) *Engine {
 	c.Retention.Bytes = cmp.Or(c.Retention.Bytes, 2<<30)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	e := &Engine{
-		config: c, board: published.NewBoard(c.OnPublish), stored: txstore.New(), logger: c.Logger, started: time.Now(),
+		config: c, board: published.NewBoard(c.OnPublish), stored: txstore.New(), started: time.Now(),
 	}
 	for i := range c.Shards {
 		e.shards = append(e.shards, shard.New(i, c.Shards))
@@ -165,7 +164,9 @@ func (e *Engine) learnDir(info ledger.SourceInfo) {
 		if c.Source == nil || c.Dir.Imported() != nil && !info.GapsAllowed {
 			info.Complete = c.Dir.ShowsAll()
 		}
-		info = c.Dir.InfoOf(info)
+		if id, f := c.Dir.Cluster(); id != "" {
+			info.Identity, info.Complete, info.Live = f.Source, f.Complete, f.Live
+		}
 	}
 	covers.ShowsAll, covers.Complete = info.Complete, info.Complete && covers.Filter == nil
 	if covers.Filter != nil {
@@ -192,7 +193,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	switch closeErr := e.config.Log.Close(); {
 	case closeErr == nil || err != nil || e.writer.Stopped() != "": // the failure of a log was reported when ingest stopped
 	case errors.Is(closeErr, wal.ErrNoSpace):
-		e.logger.Warn("the log ends without a mark that it was closed: the disk is full", "error", closeErr)
+		e.config.Logger.Warn("the log ends without a mark that it was closed: the disk is full", "error", closeErr)
 	default:
 		err = fmt.Errorf("cannot close the log: %w", closeErr)
 	}
@@ -270,9 +271,7 @@ func (e *Engine) resumePoint() *ledger.ResumePoint {
 	return &ledger.ResumePoint{
 		Slot: n.Slot(), Newest: c.Tip.Slot(), Blockhash: n.Block.Blockhash, Height: n.Block.Height,
 		Accounts: func(visit func(*ledger.Account) bool) error { return e.visitAccounts(version, visit) },
-		Mints: func(visit func(ledger.Pubkey, ledger.Mint) bool) error {
-			return e.visitMints(version, func(m *ledger.MintWrite) bool { return visit(m.Pubkey, m.Mint) })
-		},
+		Mints:    func(visit func(*ledger.MintWrite) bool) error { return e.visitMints(version, visit) },
 	}
 }
 

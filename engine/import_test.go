@@ -62,7 +62,7 @@ const testSegmentBytes = 64 << 10
 // importInto imports records into a directory on a disk.
 func importInto(t testing.TB, disk vfs.FS, all []told, at importer.Point, c importer.Config) (done importer.Result, err error) {
 	t.Helper()
-	d, _, err := datadir.OpenForImportOn(disk, "data")
+	d, _, err := datadir.OpenForImport(disk, "data")
 	if err != nil {
 		return done, err
 	}
@@ -381,7 +381,7 @@ func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
 func TestImportTakesTheRoomOfTheLogFirst(t *testing.T) {
 	disk := vfstest.NewMemory()
 	disk.SetCapacity(1 << 20)
-	d, _, err := datadir.OpenForImportOn(disk, "data")
+	d, _, err := datadir.OpenForImport(disk, "data")
 	noErr(t, err)
 	defer d.Close()
 	if _, err := importer.New(importer.Config{Dir: d}); !vfs.IsFull(err) || !strings.Contains(err.Error(), "the disk is full") {

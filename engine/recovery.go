@@ -36,7 +36,7 @@ type recovery struct {
 func (r *recovery) restore(ctx context.Context) error {
 	r.progress.begin("opening the snapshot", 0)
 	var err error
-	if r.found.Store, err = snapshot.OpenStore(r.config.Dir.FS(), r.config.Dir.SnapshotDir(), r.logger); err != nil {
+	if r.found.Store, err = snapshot.OpenStore(r.config.Dir.FS(), r.config.Dir.SnapshotDir(), r.config.Logger); err != nil {
 		return err
 	}
 	all, err := r.found.Store.List()
@@ -78,13 +78,12 @@ func (r *recovery) restore(ctx context.Context) error {
 
 // noteDamage logs and records that a snapshot is skipped.
 func (r *recovery) noteDamage(i snapshot.Info, err error) {
-	r.logger.Warn("a snapshot is damaged and passed over", "snapshot", i.Name, "error", err)
+	r.config.Logger.Warn("a snapshot is damaged and passed over", "snapshot", i.Name, "error", err)
 	r.found.Damaged++
-	if r.damage == nil {
-		r.damage = err
-		return
+	if r.damage != nil {
+		err = fmt.Errorf("%w; %w", r.damage, err)
 	}
-	r.damage = fmt.Errorf("%w; %w", r.damage, err)
+	r.damage = err
 }
 
 // restoreFrom fills the shards from one snapshot.
@@ -130,7 +129,7 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 		return cmp.Or(r.empty(), err)
 	}
 	if r.damage != nil {
-		r.logger.Warn("the node goes on from another snapshot", "snapshot", i.Name, "blocks_from_slot", uint64(m.Floor))
+		r.config.Logger.Warn("the node goes on from another snapshot", "snapshot", i.Name, "blocks_from_slot", uint64(m.Floor))
 	}
 	r.found.Snapshot, r.found.Bytes = m, i.Bytes
 	r.seq.ResumeAt(m, blocks, before)
@@ -201,16 +200,14 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	}
 	r.found.End = end
 	r.readBack(ctx)
-	if tip := r.seq.Chain().Tip; tip != nil && !tip.Base {
-		r.seq.ResumeSource()
-	}
+	r.seq.ResumeSource()
 	took := time.Since(begun)
 	r.recoveryTook.Store(int64(took))
 	r.progress.begin("", 0)
 	if end.Version() != 0 || r.found.Snapshot != nil {
 		head := r.seq.Head()
 		tip := head.Tip(ledger.Processed)
-		r.logger.Info("recovered", "slot", uint64(tip.Slot), "seq", uint64(tip.Seq), "state_hash", head.StateHash.String(), "record", uint64(end.Version()), "log", end.String(), "took", took.Round(time.Millisecond))
+		r.config.Logger.Info("recovered", "slot", uint64(tip.Slot), "seq", uint64(tip.Seq), "state_hash", head.StateHash.String(), "record", uint64(end.Version()), "log", end.String(), "took", took.Round(time.Millisecond))
 	}
 	return nil
 }
@@ -225,9 +222,7 @@ func (r *recovery) replay(ctx context.Context) (wal.End, error) {
 	r.progress.begin("replaying the log", 0)
 	end, err := wal.Replay(ctx, r.config.Dir.FS(), r.config.Dir.LogDir(), from, func(commit []wal.Entry) error {
 		records := make([]*ledger.Record, 0, len(commit))
-		if len(commit) > 0 {
-			r.found.Point = ledger.PointAfter(commit[len(commit)-1].Record)
-		}
+		r.found.Point = ledger.PointAfter(commit[len(commit)-1].Record)
 		for i := range commit {
 			switch record := commit[i].Record; {
 			case r.found.Snapshot == nil || record.Version > from:
@@ -332,7 +327,7 @@ func (r *recovery) readBack(ctx context.Context) {
 		return err
 	})
 	if err != nil && !errors.Is(err, errEnoughRead) && ctx.Err() == nil {
-		r.logger.Warn("the log before the snapshot cannot be read: clients can resume from the snapshot on", "error", err)
+		r.config.Logger.Warn("the log before the snapshot cannot be read: clients can resume from the snapshot on", "error", err)
 		return
 	}
 	r.history.Prepend(older)

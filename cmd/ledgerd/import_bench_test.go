@@ -12,6 +12,7 @@ import (
 	"ledgerd/engine/importer/agave"
 	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
 )
 
 // BenchmarkImport imports an archive of 400,000 records, half of them token accounts, of 300,000 accounts:
@@ -51,7 +52,7 @@ func BenchmarkImport(b *testing.B) {
 	b.SetBytes(unpacked)
 	var reading time.Duration
 	for b.Loop() {
-		dir, _, err := datadir.OpenForImport(filepath.Join(b.TempDir(), "data"))
+		dir, _, err := datadir.OpenForImport(vfs.Disk{}, filepath.Join(b.TempDir(), "data"))
 		if err != nil {
 			b.Fatal(err)
 		}

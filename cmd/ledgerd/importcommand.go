@@ -13,6 +13,7 @@ import (
 	"ledgerd/engine/importer"
 	"ledgerd/engine/importer/agave"
 	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
 )
 
 // importCommand fills a new data directory from an archive.
@@ -58,7 +59,7 @@ func (c *importCommand) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	dir, anew, err := datadir.OpenForImport(c.DataDir)
+	dir, anew, err := datadir.OpenForImport(vfs.Disk{}, c.DataDir)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func imported(t *testing.T, l *testnode.Ledger) *datadir.Dir {
 }
 
 func importBase(ctx context.Context, disk vfs.FS, l *testnode.Ledger) error {
-	d, _, err := datadir.OpenForImportOn(disk, "data")
+	d, _, err := datadir.OpenForImport(disk, "data")
 	if err != nil {
 		return err
 	}

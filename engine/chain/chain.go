@@ -14,8 +14,8 @@ type View struct {
 	Confirmed *Node // the newest confirmed block of the chain
 	Tip       *Node
 
-	Waiting          Waiting
-	UnfinalizedBytes int // of the blocks above the finalized one, on the chain and beside it
+	Waiting          []*Node // the blocks whose parent has not arrived, in slot order
+	UnfinalizedBytes int     // of the blocks above the finalized one, on the chain and beside it
 }
 
 // TipSlot returns the slot of the tip, 0 before the first block.
@@ -82,33 +82,28 @@ const (
 	Waits                      // its parent is not known yet
 )
 
-// Place puts a block above the finalized slot, or of a stream before the first block, where it belongs: in the tree, beside
-// the chain, or among the waiting blocks. It returns the node of a block that is in the tree now or was before. An error
-// means that the source contradicts itself or what is final.
+// Place puts a block above the finalized slot and above its parent's, or of a stream before the first block, where it
+// belongs: in the tree, beside the chain, or among the waiting blocks. It returns the node of a block that is in the tree
+// now or was before. An error means that the source contradicts what is final.
 func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
 	id := idOf(b)
 	if n := c.Node(id); n != nil {
 		return n, Duplicate, nil
 	}
-	parent, final, sure := c.parentOf(b), ledger.Slot(0), b.Status >= ledger.Confirmed
-	if c.Finalized != nil {
-		final = c.Finalized.Slot()
-	}
-	lost := parent == nil && !c.Stream
-	stranger := lost && b.ParentSlot <= final // its parent is below the finalized block, or another block of that slot
-	switch {
-	case lost && c.notes[note{id, orphaned}]:
-		return nil, Orphaned, nil
-	case b.ParentSlot >= b.Slot && b.Slot > 0: // a genesis block may name itself
-		return nil, 0, Contradicts("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
-	case stranger && !sure && b.Slot <= c.recovered, lost && c.buildsOnOrphan(b):
-		c.Abandon(id)
-		return nil, Orphaned, nil
-	case lost && b.ParentSlot < final, stranger && sure && c.Finalized.Base:
-		return nil, 0, Contradicts(strayed, b.Slot, b.ParentSlot, final)
-	case parent != nil:
+	if parent := c.find(b.ParentSlot, b.PreviousBlockhash); parent != nil {
 		return c.Attach(b, parent), Placed, nil
-	case slices.ContainsFunc(c.Waiting, func(n *Node) bool { return n.ID() == id }):
+	}
+	if final, sure := c.Finalized, b.Status >= ledger.Confirmed; !c.Stream {
+		stranger := b.ParentSlot <= final.Slot() // its parent is below the finalized block, or another block of that slot
+		switch {
+		case c.notes[note{id, orphaned}], c.buildsOnOrphan(b), stranger && !sure && b.Slot <= c.recovered:
+			c.Abandon(id)
+			return nil, Orphaned, nil
+		case b.ParentSlot < final.Slot(), stranger && sure && final.Base:
+			return nil, 0, Contradicts(strayed, b.Slot, b.ParentSlot, final.Slot())
+		}
+	}
+	if c.waitingAt(id.Slot, ledger.Some(id.Hash)) != nil {
 		return nil, Duplicate, nil
 	}
 	c.Waiting = append(c.Waiting, c.newNode(b))
@@ -119,19 +114,14 @@ func (c *Chain) Place(b *ledger.Block) (*Node, Placement, error) {
 // strayed is the error for a block that can never find its place.
 const strayed = "block %d builds on slot %d, beside or below the finalized slot %d: another ledger, or a fork below finality"
 
-// parentOf returns the node that b builds on, nil if it is not in the tree. Where the source does
-// not tell the parent's hash, the chain's block at that slot is meant.
-func (c *Chain) parentOf(b *ledger.Block) *Node {
-	if b.PreviousBlockhash.Known {
-		return c.Node(ledger.BlockID{Slot: b.ParentSlot, Hash: b.PreviousBlockhash.Value})
-	}
-	return c.atSlot(b.ParentSlot)
+// isAt reports whether a block is at a slot and has a hash, or any where that is not known.
+func isAt(id ledger.BlockID, slot ledger.Slot, hash ledger.Opt[ledger.Hash]) bool {
+	return id.Slot == slot && (!hash.Known || hash.Value == id.Hash)
 }
 
 // buildsOn reports whether b may be a child of a block: the source may not tell the parent's hash.
 func buildsOn(b *ledger.Block, parent ledger.BlockID) bool {
-	previous := b.PreviousBlockhash
-	return b.ParentSlot == parent.Slot && (!previous.Known || previous.Value == parent.Hash)
+	return isAt(parent, b.ParentSlot, b.PreviousBlockhash)
 }
 
 // buildsOnOrphan reports whether the parent of b, which is not in the tree, was abandoned.
@@ -144,12 +134,12 @@ func (c *Chain) buildsOnOrphan(b *ledger.Block) bool {
 	return false
 }
 
-// Holds reports whether n is still in the tree.
-func (c *Chain) Holds(n *Node) bool { return c.Node(n.ID()) == n }
-
-// atSlot returns the block at slot that is on the chain, else the one that came last and was not given
-// up, else the one that came last.
-func (c *Chain) atSlot(slot ledger.Slot) *Node {
+// find returns the block of the tree at a slot with a hash, nil if it is not there. Where the hash is not known it returns
+// the block at the slot that is on the chain, else the one that came last and was not given up, else the one that came last.
+func (c *Chain) find(slot ledger.Slot, hash ledger.Opt[ledger.Hash]) *Node {
+	if hash.Known {
+		return c.Node(ledger.BlockID{Slot: slot, Hash: hash.Value})
+	}
 	var found *Node
 	for _, n := range c.nodes[slot] {
 		if n.OnChain() {
@@ -178,21 +168,10 @@ func (c *Chain) NoteStatus(id ledger.BlockID, status ledger.Status) bool {
 // BlockFor returns the block that a status above the finalized slot is about: one in the tree, else one that waits, else
 // nil. A status without a hash never means a block that was given up, because another may come at its slot.
 func (c *Chain) BlockFor(e *ledger.SlotStatus) *Node {
-	n := c.atSlot(e.Slot)
-	if e.Blockhash.Known {
-		n = c.Node(ledger.BlockID{Slot: e.Slot, Hash: e.Blockhash.Value})
-	} else if n.IsGivenUp() {
-		n = nil
-	}
-	if n != nil {
+	if n := c.find(e.Slot, e.Blockhash); n != nil && (e.Blockhash.Known || !n.IsGivenUp()) {
 		return n
 	}
-	for _, w := range c.Waiting {
-		if w.Slot() == e.Slot && (!e.Blockhash.Known || e.Blockhash.Value == w.Block.Blockhash) {
-			return w
-		}
-	}
-	return nil
+	return c.waitingAt(e.Slot, e.Blockhash)
 }
 
 // newNode returns a node that is not in the tree.

@@ -4,7 +4,7 @@
 //
 // A [Node] is a block. The [Chain] is the tree of the nodes whose parent is known, from the newest finalized block on.
 // One branch of the tree is the chain: it leads from the finalized block to the tip. A block whose parent has not
-// arrived waits ([Waiting]) and is not in the tree. An orphan is a block that was dropped with an abandoned branch; only its
+// arrived waits and is not in the tree. An orphan is a block that was dropped with an abandoned branch; only its
 // identifier is remembered.
 //
 // # Rules

@@ -12,23 +12,19 @@ import (
 const MaxRollbackBlocks = 32
 
 // RefusedError says that a rollback was refused: ingest stops, reads go on.
-type RefusedError struct{ why string }
-
-func (e *RefusedError) Error() string { return e.why }
+type RefusedError struct{ error }
 
 // ContradictionError says that the source contradicts itself or what is final. The event was dropped.
-type ContradictionError struct{ why string }
-
-func (e *ContradictionError) Error() string { return e.why }
+type ContradictionError struct{ error }
 
 // Contradicts returns a ContradictionError with a formatted reason.
 func Contradicts(format string, args ...any) error {
-	return &ContradictionError{fmt.Sprintf(format, args...)}
+	return &ContradictionError{fmt.Errorf(format, args...)}
 }
 
 // Refused returns a RefusedError with a formatted reason.
 func Refused(format string, args ...any) error {
-	return &RefusedError{fmt.Sprintf(format, args...)}
+	return &RefusedError{fmt.Errorf(format, args...)}
 }
 
 // Wins reports whether n becomes the tip because of its slot alone: its slot is above that of the tip, and it descends

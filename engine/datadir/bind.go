@@ -10,7 +10,7 @@ import (
 // ErrOtherLedger ends the node with every kind of source: later events cannot repair it.
 var ErrOtherLedger = errors.New("belongs to another ledger: choose another one with --data-dir")
 
-func (d *node) otherLedger() error { return fmt.Errorf("data directory %s %w", d.path, ErrOtherLedger) }
+func (d *Dir) otherLedger() error { return fmt.Errorf("data directory %s %w", d.path, ErrOtherLedger) }
 
 // BindSource binds the directory to the ledger that a source shows, or refuses another one.
 func (d *Dir) BindSource(info ledger.SourceInfo) error {
@@ -97,7 +97,7 @@ func (d *Dir) isNew(n *nodeFile) bool {
 }
 
 // CheckRoot returns ErrOtherLedger if root is not the first block of the directory's ledger.
-func (d *node) CheckRoot(root ledger.Hash) error {
+func (d *Dir) CheckRoot(root ledger.Hash) error {
 	if saved := d.content().Root; saved != "" && saved != root.String() {
 		return d.otherLedger()
 	}
@@ -106,7 +106,7 @@ func (d *node) CheckRoot(root ledger.Hash) error {
 
 // SaveRoot saves the first block of the ledger, if it is known, and whether the source
 // has sent a slot status; records do not distinguish statuses from finality by depth.
-func (d *node) SaveRoot(root ledger.Opt[ledger.Hash], statuses bool) error {
+func (d *Dir) SaveRoot(root ledger.Opt[ledger.Hash], statuses bool) error {
 	return d.update(func(n *nodeFile) error {
 		n.Statuses = n.Statuses || statuses
 		if root.Known && n.Root == "" { // CheckRoot refused any other
@@ -117,38 +117,30 @@ func (d *node) SaveRoot(root ledger.Opt[ledger.Hash], statuses bool) error {
 }
 
 // HasRoot reports whether SaveRoot has saved a first block.
-func (d *node) HasRoot() bool { return d.content().Root != "" }
+func (d *Dir) HasRoot() bool { return d.content().Root != "" }
 
 // Statuses reports whether the source has sent a slot status.
-func (d *node) Statuses() bool { return d.content().Statuses }
+func (d *Dir) Statuses() bool { return d.content().Statuses }
 
 // ShowsAll reports whether every account of the ledger was shown to the node: the source of the directory
 // is complete or an import made it, and no blocks may be missing. A filter may still exclude accounts.
-func (d *node) ShowsAll() bool {
+func (d *Dir) ShowsAll() bool {
 	n := d.content()
 	return (n.Complete || n.Import != nil) && !n.Gaps
 }
 
 // SkipsVotes reports whether vote transactions are not held.
-func (d *node) SkipsVotes() bool { return d.content().facts().SkipVotes }
+func (d *Dir) SkipsVotes() bool { return d.content().facts().SkipVotes }
 
 // Filter returns the filter that the directory is bound to, nil if it holds all accounts.
-func (d *node) Filter() *ledger.Filter { return d.content().Filter }
+func (d *Dir) Filter() *ledger.Filter { return d.content().Filter }
 
 // Cluster returns the id and the facts of the cluster's ledger that the directory is bound to; "" if there is
 // none.
-func (d *node) Cluster() (ledgerID string, f Facts) {
+func (d *Dir) Cluster() (ledgerID string, f Facts) {
 	n := d.content()
 	if n.LedgerID != "" {
 		f = n.facts()
 	}
 	return n.LedgerID, f
-}
-
-// InfoOf returns info with the facts of the directory's cluster in place of its own.
-func (d *node) InfoOf(info ledger.SourceInfo) ledger.SourceInfo {
-	if id, f := d.Cluster(); id != "" {
-		info.Identity, info.Complete, info.Live = f.Source, f.Complete, f.Live
-	}
-	return info
 }

@@ -19,19 +19,14 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// Dir is an open data directory.
+// Dir is an open data directory. Every change of its file node.json is durable before it can be read.
 type Dir struct {
-	node
-	lock io.Closer
-}
-
-// node is node.json of a data directory. Every change is durable before it can be read.
-type node struct {
 	fs   vfs.FS
 	path string // of the directory
+	lock io.Closer
 
 	mu    sync.Mutex
-	saved nodeFile // the content on disk
+	saved nodeFile // the content of node.json on disk
 }
 
 // nodeFile is the content of node.json. Checksum is the CRC32C, in hexadecimal, of the content without the
@@ -82,7 +77,7 @@ func open(disk vfs.FS, path string, forImport bool) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the data directory: %w", err)
 	}
-	d := &Dir{node: node{fs: disk, path: path}, lock: lock}
+	d := &Dir{fs: disk, path: path, lock: lock}
 	if err = d.load(); err == nil && d.saved.MovingAside { // a crash interrupted SetAside
 		err = d.moveAside()
 	}
@@ -112,23 +107,23 @@ func (d *Dir) FS() vfs.FS { return d.fs }
 func (d *Dir) Path() string { return d.path }
 
 // LogDir returns the path of the directory's log.
-func (d *node) LogDir() string { return LogDir(d.path) }
+func (d *Dir) LogDir() string { return LogDir(d.path) }
 
 // SnapshotDir returns the path of the directory's snapshots.
-func (d *node) SnapshotDir() string { return SnapshotDir(d.path) }
+func (d *Dir) SnapshotDir() string { return SnapshotDir(d.path) }
 
 // NodeID returns the node's identifier, which never changes.
-func (d *node) NodeID() string { return d.content().NodeID }
+func (d *Dir) NodeID() string { return d.content().NodeID }
 
 // content returns the content of node.json.
-func (d *node) content() nodeFile {
+func (d *Dir) content() nodeFile {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.saved
 }
 
 // update applies change to the content of node.json and makes it durable. After an error the file is unchanged.
-func (d *node) update(change func(n *nodeFile) error) error {
+func (d *Dir) update(change func(n *nodeFile) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := d.saved
@@ -139,7 +134,7 @@ func (d *node) update(change func(n *nodeFile) error) error {
 }
 
 // saveLocked replaces node.json atomically: after a crash the file is the old or the new one.
-func (d *node) saveLocked(n nodeFile) error {
+func (d *Dir) saveLocked(n nodeFile) error {
 	n.Checksum = n.checksum()
 	content, err := json.MarshalIndent(&n, "", "  ")
 	if err != nil {
@@ -174,10 +169,10 @@ func encode(v any) []byte {
 	return b
 }
 
-func (d *node) file() string { return filepath.Join(d.path, "node.json") }
+func (d *Dir) file() string { return filepath.Join(d.path, "node.json") }
 
 // load reads node.json, or creates it in a new directory.
-func (d *node) load() error {
+func (d *Dir) load() error {
 	err := d.read()
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -191,7 +186,7 @@ func (d *node) load() error {
 }
 
 // read reads node.json.
-func (d *node) read() error {
+func (d *Dir) read() error {
 	f, err := d.fs.Open(d.file())
 	if err != nil {
 		return fmt.Errorf("cannot open the node file: %w", err)
@@ -212,7 +207,7 @@ func (d *node) read() error {
 
 // upgrade converts the content that an earlier version wrote. That version stored the facts of a cluster twice, and
 // set files aside one by one.
-func (d *node) upgrade() error {
+func (d *Dir) upgrade() error {
 	n := &d.saved
 	if n.SettingAside {
 		return fmt.Errorf("an earlier version began to set aside what data directory %s holds: open it once with that version, or choose another --data-dir", d.path)
@@ -227,7 +222,7 @@ func (d *node) upgrade() error {
 const lostAndFound = "lost+found"
 
 // mustBeNew returns an error if the directory has a log or a snapshot: such a node must not get a new identifier.
-func (d *node) mustBeNew() error {
+func (d *Dir) mustBeNew() error {
 	for _, dir := range []string{d.LogDir(), d.SnapshotDir()} {
 		names, err := d.fs.List(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

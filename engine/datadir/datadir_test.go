@@ -176,7 +176,7 @@ func hash(n byte) ledger.Hash { return ledger.Hash(key(n)) }
 func TestImportBeginsWithoutWhatAnotherLeft(t *testing.T) {
 	disk := vfstest.NewMemory()
 	for _, again := range []bool{false, true} {
-		d, anew, err := OpenForImportOn(disk, "data")
+		d, anew, err := OpenForImport(disk, "data")
 		if err != nil || anew != again {
 			t.Fatalf("opened anew %v, %v, want %v", anew, err, again)
 		}

@@ -22,7 +22,7 @@ type ImportNote struct {
 var ErrUnfinishedImport = errors.New("holds an import that did not finish: where none is running, run ledgerd import again, or choose another --data-dir")
 
 // checkImport returns ErrUnfinishedImport if the directory has an unfinished import.
-func (d *node) checkImport() error {
+func (d *Dir) checkImport() error {
 	if i := d.saved.Import; i != nil && !i.Finished {
 		return fmt.Errorf("data directory %s %w", d.path, ErrUnfinishedImport)
 	}
@@ -32,7 +32,7 @@ func (d *node) checkImport() error {
 // CheckImport returns ErrUnfinishedImport for a directory with an unfinished import, also one that is still
 // running. It takes no lock and reports nothing else that is wrong with the directory.
 func CheckImport(path string) error {
-	d := &node{fs: vfs.Disk{}, path: path}
+	d := &Dir{fs: vfs.Disk{}, path: path}
 	if err := d.read(); err != nil {
 		return nil
 	}
@@ -41,12 +41,7 @@ func CheckImport(path string) error {
 
 // OpenForImport opens a directory for an import: one that is empty, does not exist yet, or has an unfinished import.
 // It removes the log and the snapshots of an unfinished import and then returns anew true.
-func OpenForImport(path string) (d *Dir, anew bool, err error) {
-	return OpenForImportOn(vfs.Disk{}, path)
-}
-
-// OpenForImportOn is OpenForImport on a given disk.
-func OpenForImportOn(disk vfs.FS, path string) (d *Dir, anew bool, err error) {
+func OpenForImport(disk vfs.FS, path string) (d *Dir, anew bool, err error) {
 	names, err := disk.List(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, false, fmt.Errorf("cannot list the data directory: %w", err)
@@ -74,7 +69,7 @@ func OpenForImportOn(disk vfs.FS, path string) (d *Dir, anew bool, err error) {
 }
 
 // SaveImport saves the state of an import and its filter.
-func (d *node) SaveImport(i ImportNote, f *ledger.Filter) error {
+func (d *Dir) SaveImport(i ImportNote, f *ledger.Filter) error {
 	return d.update(func(n *nodeFile) error {
 		n.Import, n.Filter, n.Complete = &i, f, i.Complete
 		return nil
@@ -82,4 +77,4 @@ func (d *node) SaveImport(i ImportNote, f *ledger.Filter) error {
 }
 
 // Imported returns the note of the import that made the directory, nil if there was none.
-func (d *node) Imported() *ImportNote { return d.content().Import }
+func (d *Dir) Imported() *ImportNote { return d.content().Import }

@@ -12,7 +12,7 @@ import (
 // TestChecksOnceAllIsWritten looks at the phase at each write to the snapshot.
 func TestChecksOnceAllIsWritten(t *testing.T) {
 	disk := vfstest.NewMemory()
-	d, _, err := datadir.OpenForImportOn(disk, "data")
+	d, _, err := datadir.OpenForImport(disk, "data")
 	if err != nil {
 		t.Fatal(err)
 	}

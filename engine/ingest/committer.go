@@ -23,81 +23,63 @@ type batch struct {
 // slot returns the slot that an error names.
 func (b *batch) slot() ledger.Slot { return b.Head.Tip(ledger.Processed).Slot }
 
-// committer makes batches durable and then visible, one after the other, on its own goroutine. Meanwhile the loop fills the
-// next one; there is never a third.
-type committer struct {
-	*Writer
-	checked time.Time // when the free space was read
-}
-
-// run commits batches in order until their channel is closed.
-func (c *committer) run(ctx context.Context, in <-chan *batch, out chan<- *batch) {
-	for b := range in {
-		b.err = c.commit(ctx, b)
-		out <- b
-	}
-}
-
 // commit makes a batch durable and visible, and then notes the root. It returns ctx's error if ctx ends while the
 // disk is full.
-func (c *committer) commit(ctx context.Context, b *batch) error {
-	err := c.waitForSpace(ctx, func() error { return c.makeDurable(ctx, b) })
+func (w *Writer) commit(ctx context.Context, b *batch) error {
+	err := w.waitForSpace(ctx, func() error { return w.makeDurable(ctx, b) })
 	if err != nil || len(b.Records) == 0 {
 		return err
 	}
 	b.Head.Published = time.Now()
 	p := &ledger.Publication{Head: b.Head, Records: b.Records, ReceivedAt: b.receivedAt}
-	if c.Shared != nil && b.Head.HasBlock && !b.Final { // before the first head after a snapshot
-		c.Board.Tell(p)
+	if w.Shared != nil && b.Head.HasBlock && !b.Final { // before the first head after a snapshot
+		w.Board.Tell(p)
 	} else {
-		c.Board.Publish(p)
+		w.Board.Publish(p)
 	}
 	if b.Final {
-		c.History.Add(b.Head.Tip(ledger.Processed).Seq, *b.Head.Tip(ledger.Finalized))
+		w.History.Add(b.Head.Tip(ledger.Processed).Seq, *b.Head.Tip(ledger.Finalized))
 	}
-	return c.waitForSpace(ctx, func() error { return c.note(b) }) // the root, which is durable now
+	return w.waitForSpace(ctx, func() error { return w.note(b) }) // the root, which is durable now
 }
 
 // makeDurable commits a batch to the shared and to the own log. After an error that matches wal.ErrNoSpace it may be called
 // again.
-func (c *committer) makeDurable(ctx context.Context, b *batch) error {
-	if err := c.Board.Refusal(); err != nil {
+func (w *Writer) makeDurable(ctx context.Context, b *batch) error {
+	if err := w.Board.Refusal(); err != nil {
 		return err
 	}
-	now := time.Now()
-	if c.Dir != nil && len(b.Records) > 0 && (c.short.Load() != nil || now.Sub(c.checked) >= SpaceRetry) {
-		c.checked = now
-		if err := c.requireFree(c.MinFreeBytes); err != nil {
+	if w.Dir != nil && len(b.Records) > 0 {
+		if err := w.requireFree(w.MinFreeBytes); err != nil {
 			return err
 		}
 	}
-	if err := c.note(b); err != nil { // statuses seen: durable before records that depend on them
+	if err := w.note(b); err != nil { // statuses seen: durable before records that depend on them
 		return err
 	}
 	if len(b.Records) == 0 {
 		return nil
 	}
-	if err := c.share(ctx, b); err != nil {
+	if err := w.share(ctx, b); err != nil {
 		return err
 	}
-	if err := c.Log.Commit(b.Records); err != nil {
+	if err := w.Log.Commit(b.Records); err != nil {
 		return diskFailed(b.slot(), err)
 	}
-	return c.Board.Refusal()
+	return w.Board.Refusal()
 }
 
 // share appends a batch to the shared log, unless it is there: makeDurable is called again if the own log has no space.
-func (c *committer) share(ctx context.Context, b *batch) error {
+func (w *Writer) share(ctx context.Context, b *batch) error {
 	switch {
 	case b.shared:
 		return nil
-	case c.resigned.Load():
+	case w.resigned.Load():
 		return errResigned
 	}
-	now := time.Now()
-	c.commitsAt.Store(&now)
-	err := c.Shared.Commit(ctx, b.Records)
-	c.commitsAt.Store(nil)
+	w.commitsAt.Set(time.Now())
+	err := w.Shared.Commit(ctx, b.Records)
+	w.commitsAt.Set(time.Time{})
 	switch {
 	case err == nil:
 		b.shared = true
@@ -113,22 +95,22 @@ func (c *committer) share(ctx context.Context, b *batch) error {
 	}
 }
 
-// errResigned ends a node that left the shared log while its disk was full. What it applied and another node may have written
-// in another order cannot be taken back: it starts again from what it holds.
+// errResigned ends a node that left the shared log while its disk was full. What it applied and another node may have
+// written in another order cannot be taken back: it starts again from what it holds.
 var errResigned = fmt.Errorf("%w: its disk was full, and it let another one write; start it again, it then waits for its turn", ledger.ErrDeposed)
 
 // note saves in the data directory what no record of the log says: that the source emits statuses,
 // before that has an effect, and the root, once it is durable.
-func (c *committer) note(b *batch) error {
-	if c.Dir == nil {
+func (w *Writer) note(b *batch) error {
+	if w.Dir == nil {
 		return nil
 	}
 	var root ledger.Opt[ledger.Hash]
-	durable := c.Sync == wal.Always || c.WAL != nil && c.WAL.Stats().DurableSlot > 0
-	if h := c.Board.Head(); h != nil && h.HasBlock && durable {
+	durable := w.Sync == wal.Always || w.WAL != nil && w.WAL.Stats().DurableSlot > 0
+	if h := w.Board.Head(); h != nil && h.HasBlock && durable {
 		root = b.Root
 	}
-	err := c.Dir.SaveRoot(root, b.Statuses)
+	err := w.Dir.SaveRoot(root, b.Statuses)
 	switch {
 	case vfs.IsFull(err) || vfs.IsOutOfFiles(err):
 		return fmt.Errorf("%w: %w", wal.ErrNoSpace, err)

@@ -64,7 +64,12 @@ func (l *loop) publishRecovered() {
 // ends or ingest fails in a way that ends the node. When ingest stops for good it calls stopFeeding.
 func (l *loop) run(ctx context.Context, stopFeeding func()) error {
 	var committing sync.WaitGroup
-	committing.Go(func() { (&committer{Writer: l.Writer}).run(ctx, l.batches, l.done) })
+	committing.Go(func() {
+		for b := range l.batches {
+			b.err = l.commit(ctx, b)
+			l.done <- b
+		}
+	})
 	defer committing.Wait()
 	defer close(l.batches)
 	timer := time.NewTimer(time.Hour)
@@ -262,19 +267,6 @@ func (l *loop) replay(commit []*ledger.Record) error {
 		l.fence(err)
 	}
 	return err
-}
-
-// lead makes the node the writer of the shared log and returns where its source continues.
-func (l *loop) lead() (*ledger.ResumePoint, error) {
-	if err := l.flush(); err != nil {
-		return nil, err
-	}
-	if tip := l.seq.Chain().Tip; tip == nil || !tip.Base { // the source shows what builds on an import for the first time
-		l.seq.ResumeSource()
-	}
-	l.leads.Store(true)
-	l.Logger.Info("this node writes the shared log now", "record", uint64(l.seq.Version()), "slot", uint64(l.seq.Chain().TipSlot()))
-	return l.ResumePoint(), nil
 }
 
 // stop handles a failure of ingest. A disk or a shared log that failed, a refused rollback and a contradiction of a live

@@ -12,10 +12,11 @@ import (
 // SharedLog is a log that several nodes hold together: one of them at a time writes it, and the
 // others follow. Beside it each node keeps a log of its own, which is never ahead of it.
 type SharedLog interface {
-	// Follow passes every commit after the point to take, in order, whole. It returns nil when this node has become the
+	// Follow passes every commit after the point to take, in order, whole; none is empty. It returns nil when this node has become the
 	// log's writer and everything before was taken; a node that only reads never becomes it. Otherwise it returns ctx's
 	// error, what take returned, or why the log cannot be followed (recreated, shortened, damaged; ledger.ErrPurged: the node
-	// must begin with a newer snapshot). take returns when the commit was carried out, so a fast implementation reads ahead meanwhile.
+	// must begin with a newer snapshot). take returns when the commit was carried out, so a fast implementation reads ahead
+	// meanwhile.
 	Follow(ctx context.Context, from ledger.LogPoint, take func(commit []*ledger.Record) error) error
 	// Commit appends a commit after all that was followed or committed before; it returns when the log acknowledged all
 	// of it. ledger.ErrDeposed: another node is the writer now, and no node will ever see this commit.
@@ -39,7 +40,7 @@ func (w *Writer) Writes() bool { return w.Shared == nil || w.leads.Load() }
 // knows reports whether the node has known, since it began to follow, that it holds the whole log.
 func (w *Writer) knows() bool {
 	began := w.began.Load()
-	return began != nil && w.Shared.Behind() <= time.Since(*began)
+	return !began.IsZero() && w.Shared.Behind() <= time.Since(began)
 }
 
 // Lag returns why balancers should send the node no queries, though it answers them; "" while it keeps up with the
@@ -48,7 +49,7 @@ func (w *Writer) Lag() string {
 	if w.Shared == nil {
 		return ""
 	}
-	if at := w.commitsAt.Load(); at != nil && time.Since(*at) > w.MaxLag {
+	if at := w.commitsAt.Load(); !at.IsZero() && time.Since(at) > w.MaxLag {
 		return fmt.Sprintf("ingest waits: the shared log has not taken a block for more than %v", w.MaxLag)
 	}
 	switch behind := w.Shared.Behind(); {
@@ -62,22 +63,22 @@ func (w *Writer) Lag() string {
 
 // feeder is the goroutine that follows the shared log and runs the source.
 type feeder struct {
-	*Writer
-	loop *loop // of which it uses the channels
-	info ledger.SourceInfo
-	from *ledger.ResumePoint // where the source continues
+	*loop                       // of which it uses the channels and what does not change, and has functions called
+	from    *ledger.ResumePoint // where the source continues
+	refused bool                // a call failed: the loop takes nothing more, and knows why
 }
 
 // call has the loop call a function, and returns its result or the error of ctx.
 func (f *feeder) call(ctx context.Context, do func() error) error {
 	c := call{do, make(chan error, 1)}
 	select {
-	case f.loop.calls <- c:
+	case f.calls <- c:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
 	case err := <-c.done:
+		f.refused = f.refused || err != nil
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
@@ -85,31 +86,18 @@ func (f *feeder) call(ctx context.Context, do func() error) error {
 }
 
 // follow follows the shared log after a point until the node is its writer, and then returns true. If following fails,
-// ingest stops and reads go on; but if the node never knew that it held the whole log, or was purged past, follow returns the
-// error.
+// ingest stops and reads go on; but if the node never knew that it held the whole log, or was purged past, follow returns
+// the error.
 func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool, err error) {
-	refused := false // the loop takes nothing more, and knows why
-	call := func(do func() error) error {
-		err := f.call(ctx, do)
-		refused = refused || err != nil
-		return err
-	}
-	now := time.Now()
-	f.began.Store(&now)
+	f.began.Set(time.Now())
 	err = f.Shared.Follow(ctx, after, func(commit []*ledger.Record) error {
-		if len(commit) == 0 {
-			return nil
-		}
-		return call(func() error { return f.loop.replay(commit) })
+		return f.call(ctx, func() error { return f.replay(commit) })
 	})
 	if err == nil {
-		err = call(func() (err error) {
-			f.from, err = f.loop.lead()
-			return err
-		})
+		err = f.call(ctx, f.lead)
 	}
 	switch {
-	case refused || ctx.Err() != nil:
+	case f.refused || ctx.Err() != nil:
 		return false, nil
 	case err == nil:
 		return true, nil
@@ -119,23 +107,35 @@ func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool,
 		return false, err // who started the node is there to see it, or starts it again
 	}
 	stop := &stopError{why: "the shared log cannot be followed; reads go on until a person looks", err: err}
-	_ = call(func() error { return stop })
+	_ = f.call(ctx, func() error { return stop })
 	return false, nil
+}
+
+// lead makes the node the writer of the shared log and notes where its source continues. The loop calls it.
+func (f *feeder) lead() error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	f.seq.ResumeSource()
+	f.leads.Store(true)
+	slot := f.seq.Chain().TipSlot()
+	f.Logger.Info("this node writes the shared log now", "record", uint64(f.seq.Version()), "slot", uint64(slot))
+	f.from = f.ResumePoint()
+	return nil
 }
 
 // runSource runs the source and closes the loop's feed at the end of its input; a source that fails has no end.
 func (f *feeder) runSource(ctx context.Context) error {
 	if f.Source == nil {
-		close(f.loop.feed)
+		close(f.feed)
 		return nil
 	}
 	err := f.Source.Run(ctx, f.from, func(ctx context.Context, ev ledger.Event) error {
 		if _, isBlock := ev.(*ledger.Block); isBlock {
-			now := time.Now()
-			f.seen.Store(&now)
+			f.seen.Set(time.Now())
 		}
 		select {
-		case f.loop.feed <- ev:
+		case f.feed <- ev:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -143,7 +143,7 @@ func (f *feeder) runSource(ctx context.Context) error {
 	})
 	switch {
 	case err == nil:
-		close(f.loop.feed)
+		close(f.feed)
 		return nil
 	case ctx.Err() != nil:
 		return nil

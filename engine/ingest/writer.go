@@ -95,7 +95,7 @@ type Writer struct {
 	figures ledger.Guarded[SnapshotStats]
 	stopped atomic.Pointer[stopError] // why ingest stopped for good, nil while it goes on
 	paused  atomic.Bool               // ingest waits for finality
-	seen    atomic.Pointer[time.Time] // when the source emitted a block last; nil: never
+	seen    ledger.Guarded[time.Time] // when the source emitted a block last; zero: never
 
 	short  atomic.Pointer[string] // why ingest waits for the disk; nil: it does not
 	pauses atomic.Uint64          // how often it waited
@@ -103,8 +103,8 @@ type Writer struct {
 
 	leads     atomic.Bool               // the node is the writer of the shared log
 	resigned  atomic.Bool               // it was, and its disk was full: it commits nothing more
-	began     atomic.Pointer[time.Time] // when it began to follow the shared log; nil: not yet
-	commitsAt atomic.Pointer[time.Time] // since when a commit waits for the shared log; nil: none does
+	began     ledger.Guarded[time.Time] // when it began to follow the shared log; zero: not yet
+	commitsAt ledger.Guarded[time.Time] // since when a commit waits for the shared log; zero: none does
 }
 
 // New returns a writer that does nothing until Run.
@@ -139,7 +139,7 @@ func (w *Writer) ingest(ctx context.Context, l *loop, r *Recovered) error {
 		}
 	}
 	l.publishRecovered()
-	f := feeder{Writer: w, loop: l, from: w.ResumePoint(), info: r.Source}
+	f := feeder{loop: l, from: w.ResumePoint()}
 	group, groupCtx := errgroup.WithContext(ctx)
 	feeding, stopFeeding := context.WithCancel(groupCtx)
 	defer stopFeeding()
@@ -191,8 +191,7 @@ func (w *Writer) Paused() bool { return w.paused.Load() }
 
 // SeenWithin reports whether the source emitted a block within the last d.
 func (w *Writer) SeenWithin(d time.Duration) bool {
-	at := w.seen.Load()
-	return at != nil && time.Since(*at) <= d
+	return time.Since(w.seen.Load()) <= d
 }
 
 // Snapshots returns the figures of snapshots.

@@ -1,5 +1,11 @@
 package ledger
 
+// BlockID names a block: two blocks may share a slot.
+type BlockID struct {
+	Slot Slot
+	Hash Hash
+}
+
 // Block is the content produced at one slot. It is immutable once emitted.
 type Block struct {
 	Slot              Slot

@@ -46,21 +46,11 @@ func (f *Filter) Admits(a *Account) bool {
 	return f == nil || f.Lists(&a.Pubkey) || a.Known&FieldOwner != 0 && f.ListsOwner(a.Owner)
 }
 
-// Owners returns the listed programs in the order of their bytes. They must not be changed.
-func (f *Filter) Owners() []Pubkey {
-	if f == nil {
-		return nil
-	}
-	return f.owners
-}
+// Owners returns the listed programs in the order of their bytes. They must not be changed. The filter must not be nil.
+func (f *Filter) Owners() []Pubkey { return f.owners }
 
-// Accounts returns the listed accounts in the order of their bytes. They must not be changed.
-func (f *Filter) Accounts() []Pubkey {
-	if f == nil {
-		return nil
-	}
-	return f.accounts
-}
+// Accounts returns the listed accounts in the order of their bytes. They must not be changed. The filter must not be nil.
+func (f *Filter) Accounts() []Pubkey { return f.accounts }
 
 // JoinKeys writes keys in base58 with commas between them.
 func JoinKeys(keys []Pubkey) string {

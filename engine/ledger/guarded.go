@@ -15,6 +15,9 @@ func (g *Guarded[T]) Load() T {
 	return g.value
 }
 
+// Set replaces the value.
+func (g *Guarded[T]) Set(value T) { g.Update(func(v *T) { *v = value }) }
+
 // Update calls change with the value. No other goroutine reads or changes it meanwhile.
 func (g *Guarded[T]) Update(change func(*T)) {
 	g.mu.Lock()

@@ -45,7 +45,7 @@ type ResumePoint struct {
 	// Accounts calls visit for every live account at that block, in pubkey order, until
 	// it returns false. Mints does the same for mint facts.
 	Accounts func(visit func(*Account) bool) error
-	Mints    func(visit func(Pubkey, Mint) bool) error
+	Mints    func(visit func(*MintWrite) bool) error
 }
 
 // Emit passes one event to the sequencer and waits until its queue has room, not until the event is decided. After an

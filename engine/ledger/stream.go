@@ -6,9 +6,9 @@ import "errors"
 // sequencer keeps such a block until its parent comes, and the stream asks it with a [Question] what is missing.
 
 // Question is an event by which a stream learns what the sequencer made of the events before it. The source waits for the
-// answer and changes nothing of Shown meanwhile. On a fresh start the sequencer chooses the first block when it is asked: one
-// that is confirmed, on which another builds, and whose parent was not shown at another slot than it says. Blocks wait until
-// then.
+// answer and changes nothing of Shown meanwhile. On a fresh start the sequencer chooses the first block when it is asked:
+// one that is confirmed, on which another builds, and whose parent was not shown at another slot than it says. Blocks wait
+// until then.
 type Question struct {
 	Shown   Shown
 	Restart bool           // the stream begins again, so blocks that wait for their parents are forgotten

@@ -18,7 +18,7 @@ type Board struct {
 	tell func(*ledger.Publication) // nil: nobody is told
 
 	newest    atomic.Pointer[ledger.Head]
-	lastBlock atomic.Pointer[time.Time] // when a block became visible last, nil before the first
+	lastBlock ledger.Guarded[time.Time] // when a block became visible last, zero before the first
 	fenced    atomic.Pointer[string]    // why no query is answered any more; nil while they are
 	fence     chan struct{}             // closed then
 
@@ -36,8 +36,7 @@ func NewBoard(tell func(*ledger.Publication)) *Board {
 func (b *Board) Publish(p *ledger.Publication) {
 	b.newest.Store(p.Head)
 	if slices.ContainsFunc(p.Records, func(r *ledger.Record) bool { return r.Kind == ledger.BlockRecord }) {
-		now := time.Now()
-		b.lastBlock.Store(&now)
+		b.lastBlock.Set(time.Now())
 	}
 	b.wake()
 	b.Tell(p)
@@ -94,12 +93,7 @@ func (b *Board) Answerable() (*ledger.Head, error) {
 }
 
 // LastBlock returns when a block of this process became visible last, the zero time before the first.
-func (b *Board) LastBlock() time.Time {
-	if at := b.lastBlock.Load(); at != nil {
-		return *at
-	}
-	return time.Time{}
-}
+func (b *Board) LastBlock() time.Time { return b.lastBlock.Load() }
 
 // Fence stops all answers for good and reports whether it is the first call, whose reason is kept. The state of the node is
 // not the one that the log states.

@@ -45,18 +45,14 @@ func (t *Trail) rollBack(r *ledger.Record) {
 
 // status raises a level to the block of a status record if it is below that.
 func (t *Trail) status(r *ledger.Record) {
-	for i, b := range t.blocks {
-		if b.Slot != r.Slot || b.Hash != r.Hash {
-			continue
-		}
-		switch r.Status {
-		case ledger.StatusFinalized:
-			t.raise(ledger.Finalized, b)
-			t.blocks = t.blocks[i:]
-		case ledger.StatusConfirmed:
-			t.raise(ledger.Confirmed, b)
-		}
-		return
+	i := slices.IndexFunc(t.blocks, func(b ledger.Tip) bool { return b.Slot == r.Slot && b.Hash == r.Hash })
+	switch {
+	case i < 0:
+	case r.Status == ledger.StatusFinalized:
+		t.raise(ledger.Finalized, t.blocks[i])
+		t.blocks = t.blocks[i:]
+	case r.Status == ledger.StatusConfirmed:
+		t.raise(ledger.Confirmed, t.blocks[i])
 	}
 }
 

@@ -2,7 +2,6 @@ package reader
 
 import (
 	"slices"
-	"sort"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -41,7 +40,7 @@ func blockAt(v ledger.View, slot ledger.Slot, parts ledger.BlockParts) (ledger.B
 		return absent(ledger.SlotPruned)
 	}
 	blocks := blocksOf(v)
-	i := firstFrom(blocks, slot)
+	i := sequencer.FirstFrom(blocks, slot)
 	switch {
 	case i == len(blocks):
 		return absent(ledger.SlotNotIndexed)
@@ -56,13 +55,8 @@ func blockAt(v ledger.View, slot ledger.Slot, parts ledger.BlockParts) (ledger.B
 // blocksOf returns the held blocks up to the tip of a view, oldest first.
 func blocksOf(v ledger.View) []*txstore.Block {
 	blocks := sequencer.Blocks(v.Head)
-	blocks = blocks[:firstFrom(blocks, v.Tip().Slot+1)]
-	return blocks[firstFrom(blocks, v.Head.Floor):]
-}
-
-// firstFrom returns the index of the first block at or above slot.
-func firstFrom(blocks []*txstore.Block, slot ledger.Slot) int {
-	return sort.Search(len(blocks), func(i int) bool { return blocks[i].Block.Slot >= slot })
+	blocks = blocks[:sequencer.FirstFrom(blocks, v.Tip().Slot+1)]
+	return blocks[sequencer.FirstFrom(blocks, v.Head.Floor):]
 }
 
 // partsOf returns a block with the requested parts of its transactions.
@@ -111,10 +105,10 @@ func (r *Reader) recent(v ledger.View, between ledger.RecentRange) (p page[*ledg
 	}
 	blocks := blocksOf(v)
 	if before != nil {
-		blocks = blocks[:firstFrom(blocks, before.Slot+1)]
+		blocks = blocks[:sequencer.FirstFrom(blocks, before.Slot+1)]
 	}
 	if after != nil {
-		blocks = blocks[firstFrom(blocks, after.Slot):]
+		blocks = blocks[sequencer.FirstFrom(blocks, after.Slot):]
 	}
 	for _, b := range slices.Backward(blocks) {
 		slot, first, last := b.Block.Slot, 0, b.Len()

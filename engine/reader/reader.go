@@ -179,7 +179,7 @@ func (r *Reader) Transaction(q ledger.Query, sig ledger.Signature) (ledger.Trans
 func (r *Reader) transaction(v ledger.View, sig ledger.Signature) (*ledger.Transaction, error) {
 	blocks := blocksOf(v)
 	t := r.Stored.Transaction(&sig, func(b *txstore.Block) bool {
-		i := firstFrom(blocks, b.Block.Slot)
+		i := sequencer.FirstFrom(blocks, b.Block.Slot)
 		return i < len(blocks) && blocks[i] == b
 	})
 	switch {

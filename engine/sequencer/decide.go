@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 
 	"ledgerd/engine/chain"
 	"ledgerd/engine/codec"
@@ -57,16 +56,16 @@ func (s *decider) apply(e ledger.Event) error {
 		if slices.Contains(s.bases, digestOf(e)) {
 			return nil // it came again
 		}
-		return s.base(e)
+		return s.Learn(e)
 	case *ledger.SlotStatus:
 		return s.status(e)
 	}
 	return fmt.Errorf("source emitted an event of unknown type %T", e)
 }
 
-// base learns base state. Where nothing is unfinalized it belongs to the finalized block
-// from now on: every level sees it, and it is folded with it.
-func (s *decider) base(b *ledger.BaseState) error {
+// Learn applies base state, which the source need not have shown, as the next record. Where nothing is unfinalized it
+// belongs to the finalized block from now on: every level sees it, and it is folded with it.
+func (s *decider) Learn(b *ledger.BaseState) error {
 	n := s.chain.Tip
 	if n != s.chain.Finalized || n != nil && n.Provisional {
 		n = nil
@@ -96,18 +95,13 @@ func (s *decider) block(b *ledger.Block) error {
 	if s.config.SkipVotes {
 		b = b.WithoutVotes()
 	}
-	if s.chain.Finalized == nil && !s.chain.Stream {
-		if b.ParentSlot >= b.Slot && b.Slot != 0 {
-			return fmt.Errorf("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
-		}
-		if err := s.begin(b); err != nil {
-			return err
-		}
-		s.finalize(s.chain.Tip, false)
-		return nil
-	}
-	if f := s.chain.Finalized; f != nil && b.Slot <= f.Slot() {
+	switch f := s.chain.Finalized; {
+	case f != nil && b.Slot <= f.Slot():
 		return s.belowFinalized(b)
+	case b.ParentSlot >= b.Slot && b.Slot > 0: // a genesis block may name itself
+		return chain.Contradicts("block %d names slot %d as its parent", b.Slot, b.ParentSlot)
+	case f == nil && !s.chain.Stream:
+		return s.first(b)
 	}
 	n, p, err := s.chain.Place(b)
 	if err != nil {
@@ -117,7 +111,7 @@ func (s *decider) block(b *ledger.Block) error {
 	case chain.Duplicate:
 		s.tally.Update(func(c *Counters) { c.Duplicates++ })
 		if n != nil {
-			return s.raise(n, s.levelFor(n, b.Status))
+			return s.raise(n, b.Status)
 		}
 	case chain.Orphaned:
 		s.countOrphan()
@@ -134,6 +128,18 @@ func (s *decider) block(b *ledger.Block) error {
 
 func (s *decider) countOrphan() { s.tally.Update(func(c *Counters) { c.Orphans++ }) }
 
+// first makes b the first block, which is final. Then the waiting blocks that build on it join the tree.
+func (s *decider) first(b *ledger.Block) error {
+	if err := s.begin(b); err != nil {
+		return err
+	}
+	n := s.chain.Tip
+	s.verdict.Placed++
+	s.confirmed(n, nil)
+	s.finalize(n, false)
+	return s.linkWaiting(n)
+}
+
 // begin appends the first block ever, which is trusted.
 func (s *decider) begin(b *ledger.Block) error {
 	if err := s.checkRoot(b.Blockhash); err != nil {
@@ -146,33 +152,29 @@ func (s *decider) begin(b *ledger.Block) error {
 // otherBlock is the error for a source that raises another block at a slot than the one that is final there.
 const otherBlock = "the source calls another block at slot %d %s, below the finalized slot %d: another ledger, or a fork below finality"
 
-// finalAt returns the finalized block at a slot that finality has passed or, if there is none, the next one above. Either
-// may be missing.
-func (s *decider) finalAt(slot ledger.Slot) (block, above *ledger.Block) {
+// finalFrom returns the finalized block at a slot that finality has passed or, if there is none, the next one above; nil
+// if it is not held.
+func (s *decider) finalFrom(slot ledger.Slot) *ledger.Block {
 	if f := s.chain.Finalized; f.Slot() == slot {
-		return f.Block, nil // that of an import is not retained
+		return f.Block // that of an import is not retained
 	}
-	blocks := s.retained.blocks
-	i := sort.Search(len(blocks), func(i int) bool { return blocks[i].Block.Slot >= slot })
-	switch {
-	case i == len(blocks):
-		return nil, nil
-	case blocks[i].Block.Slot > slot:
-		return nil, blocks[i].Block
+	if i := FirstFrom(s.retained.blocks, slot); i < len(s.retained.blocks) {
+		return s.retained.blocks[i].Block
 	}
-	return blocks[i].Block, nil
+	return nil
 }
 
 // belowFinalized handles a block that finality has passed: it is the one held, or an
 // orphan that comes again, or the source contradicts what is final.
 func (s *decider) belowFinalized(b *ledger.Block) error {
-	same, above := s.finalAt(b.Slot)
-	if same != nil && same.Blockhash == b.Blockhash {
+	final := s.finalFrom(b.Slot)
+	filled := final != nil && final.Slot == b.Slot
+	skipped := final != nil && final.ParentSlot < b.Slot && b.Slot >= s.retained.floor
+	switch {
+	case filled && final.Blockhash == b.Blockhash:
 		s.tally.Update(func(c *Counters) { c.Duplicates++ })
 		return nil
-	}
-	skipped := above != nil && above.ParentSlot < b.Slot && b.Slot >= s.retained.floor
-	if b.Status >= ledger.Confirmed && (same != nil || skipped) {
+	case b.Status >= ledger.Confirmed && (filled || skipped):
 		return chain.Contradicts(otherBlock, b.Slot, b.Status, s.chain.Finalized.Slot())
 	}
 	s.countOrphan()
@@ -187,16 +189,15 @@ func (s *decider) belowFinalized(b *ledger.Block) error {
 // sure. A child makes its parent final where that was only claimed. Then the waiting blocks that build on it join the tree.
 func (s *decider) consider(n *chain.Node) error {
 	s.verdict.Placed++
-	switch {
-	case n.IsGivenUp():
+	if n.IsGivenUp() {
 		s.countOrphan()
-	case s.chain.Wins(n):
+	} else if s.chain.Wins(n) {
 		if err := s.switchTo(n); err != nil {
 			return err
 		}
 	}
 	parent := n.Parent
-	if err := s.raise(n, s.levelFor(n, n.Claimed)); err != nil {
+	if err := s.raise(n, n.Claimed); err != nil {
 		return err
 	}
 	if parent.Claimed == ledger.Finalized {
@@ -215,7 +216,7 @@ func (s *decider) linkWaiting(n *chain.Node) error {
 		switch {
 		case child == nil:
 			return nil
-		case !s.chain.Holds(n): // finality passed n with another child
+		case s.chain.Node(n.ID()) != n: // finality passed n with another child
 			s.countOrphan()
 			s.chain.Abandon(child.ID())
 		default:
@@ -271,8 +272,9 @@ func (s *decider) passGaps(all bool) error {
 		s.chain.Waiting = nil
 		s.drop(ledger.ErrTooMuchWaits)
 	}
-	for s.chain.WaitsTooLong() || all && s.chain.Waiting.Len() > 0 {
-		n, tip := s.chain.LowestWaiting(), s.chain.Tip
+	for s.chain.WaitsTooLong() || all && len(s.chain.Waiting) > 0 {
+		n, tip := s.chain.Waiting[0], s.chain.Tip
+		s.chain.Waiting = slices.Delete(s.chain.Waiting, 0, 1)
 		if !s.config.Info.GapsAllowed {
 			return fmt.Errorf("block %d builds on slot %d, which the source did not show after slot %d (?gaps=allow passes over it)",
 				n.Slot(), n.Block.ParentSlot, tip.Slot())

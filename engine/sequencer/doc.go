@@ -24,8 +24,8 @@
 // read below it any more: Config.FoldAfter after the caller reported with [Sequencer.Shown] that the batch is visible.
 //
 // A stream shows blocks without their parents, and may be wrong (see [ledger.SourceInfo]). Its events take the same queue; a
-// [ledger.Question] among them is answered once all before it are decided. An event that contradicts the chain is dropped, and
-// the answer says so; for every other source it is an error.
+// [ledger.Question] among them is answered once all before it are decided. An event that contradicts the chain is dropped,
+// and the answer says so; for every other source it is an error.
 //
 // A replay takes the records of a log in place of events. It makes no decision anew, repeats the effect of each record, and
 // compares the record that this makes with the logged one. A difference matches [ledger.ErrCorrupt]. After a replay the

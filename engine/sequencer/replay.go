@@ -108,7 +108,7 @@ func (s *decider) redo(r *ledger.Record) error {
 		}
 		return s.rollback(m)
 	case ledger.BaseRecord:
-		return s.base(r.Base)
+		return s.Learn(r.Base)
 	default:
 		s.applyStatus(id, r.Status, r.ByDepth)
 		return s.redoStatus(n, r)

@@ -2,6 +2,7 @@ package sequencer
 
 import (
 	"slices"
+	"sort"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/txstore"
@@ -42,6 +43,11 @@ func Blocks(h *ledger.Head) []*txstore.Block {
 	return blocks
 }
 
+// FirstFrom returns the index of the first of blocks, which are in slot order, at or above a slot.
+func FirstFrom(blocks []*txstore.Block, slot ledger.Slot) int {
+	return sort.Search(len(blocks), func(i int) bool { return blocks[i].Block.Slot >= slot })
+}
+
 // pop drops the newest n blocks: they left the chain.
 func (r *retained) pop(n int) {
 	left := len(r.blocks) - n
@@ -79,11 +85,9 @@ func (r *retained) prune(limit Retention, head *ledger.Head) (pruned []*txstore.
 func (r *retained) upTo(last ledger.Slot) []snapshot.HeldBlock {
 	var out []snapshot.HeldBlock
 	previous := r.before
-	for _, b := range r.blocks {
-		if b.Block.Slot > last {
-			break
-		}
-		out = append(out, snapshot.HeldBlock{Block: b.Block, Whole: b.Whole, Previous: previous.Value, HasPrevious: previous.Known})
+	for _, b := range r.blocks[:FirstFrom(r.blocks, last+1)] {
+		h := snapshot.HeldBlock{Block: b.Block, Whole: b.Whole, Previous: previous.Value, HasPrevious: previous.Known}
+		out = append(out, h)
 		previous = ledger.Some(b.Block.Slot)
 	}
 	return out

@@ -65,18 +65,17 @@ func (s *Sequencer) ResumeAt(m *snapshot.Meta, blocks []*txstore.Block, before l
 	}
 }
 
-// ResumeSource says that the source goes on after blocks that came from a log: it may show again blocks that belong to
-// branches of which the log has no record.
+// ResumeSource says that the source goes on after what came from a log: it may show again blocks that belong to branches of
+// which the log has no record. What builds on an import it shows for the first time.
 func (s *Sequencer) ResumeSource() {
-	s.chain.Resume()
-	s.confirmed(s.chain.Confirmed, s.chain.Finalized)
+	if tip := s.chain.Tip; tip != nil && !tip.Base {
+		s.chain.Resume()
+		s.confirmed(s.chain.Confirmed, s.chain.Finalized)
+	}
 }
 
 // MayLearn reports whether Learn may be called: there is a block, and room for more.
 func (s *Sequencer) MayLearn() bool { return s.chain.Tip != nil && !s.Paused() && !s.overflows() }
-
-// Learn applies base state that the source did not show, as the next record.
-func (s *Sequencer) Learn(b *ledger.BaseState) error { return s.base(b) }
 
 // EndOfInput applies the gap rule to the blocks of a finite source that still wait, and finalizes the tip if the source
 // never emitted a status. It returns a chain.RefusedError where events are still kept back.

@@ -11,25 +11,19 @@ const FinalityDepth = 32
 
 func (s *decider) status(e *ledger.SlotStatus) error {
 	s.statusSeen = true
-	f := s.chain.Finalized
+	n, f := s.chain.BlockFor(e), s.chain.Finalized
 	switch {
-	case f == nil && !s.chain.Stream, s.saysNothing(e):
+	case f == nil && !s.chain.Stream, s.chain.Stream && s.saysNothing(e, n):
 		return nil
 	case f != nil && e.Slot <= f.Slot():
 		return s.statusBelowFinalized(e)
-	}
-	n := s.chain.BlockFor(e)
-	switch {
 	case n == nil:
 		s.tally.Update(func(c *Counters) { c.UnknownStatuses++ })
+		return nil
 	case e.Status == ledger.StatusDead:
 		return s.dead(n)
-	case n.Parent == nil: // it waits for its parent
-		n.Claimed = max(n.Claimed, levelOf(e.Status))
-	default:
-		return s.raise(n, s.levelFor(n, levelOf(e.Status)))
 	}
-	return nil
+	return s.raise(n, levelOf(e.Status))
 }
 
 // levelOf returns the level that a status, which is not StatusDead, raises a block to.
@@ -42,23 +36,32 @@ func levelOf(s ledger.Status) ledger.Commitment {
 
 // statusBelowFinalized returns an error where the source takes back what is final.
 func (s *decider) statusBelowFinalized(e *ledger.SlotStatus) error {
-	final, _ := s.finalAt(e.Slot)
-	same := final != nil && (!e.Blockhash.Known || e.Blockhash.Value == final.Blockhash)
+	final := s.finalFrom(e.Slot)
+	filled := final != nil && final.Slot == e.Slot
+	same := filled && (!e.Blockhash.Known || e.Blockhash.Value == final.Blockhash)
 	switch {
 	case s.chain.Stream && e.Slot < s.chain.Finalized.Slot(): // a stream may show a wrong block again that was passed since
 	case same && e.Status == ledger.StatusDead && s.chain.Stream:
 		s.verdict.Contradictions++
 	case same && e.Status == ledger.StatusDead:
 		return chain.Refused("the source calls slot %d dead, below the finalized slot %d", e.Slot, s.chain.Finalized.Slot())
-	case final != nil && !same && e.Status != ledger.StatusDead:
+	case filled && !same && e.Status != ledger.StatusDead:
 		return chain.Contradicts(otherBlock, e.Slot, e.Status, s.chain.Finalized.Slot())
 	}
 	return nil
 }
 
-// raise makes the branch of n the chain and moves the levels up to n, unless that was done before. A stream may confirm a
+// raise makes the branch of n the chain and moves the levels up to n, unless that was done before. What is claimed of a
+// block that waits is kept, and a stream's word that a block is final until another builds on it. A stream may confirm a
 // block again after it called it dead.
 func (s *decider) raise(n *chain.Node, level ledger.Commitment) error {
+	switch {
+	case n.Parent == nil: // it waits for its parent
+		n.Claimed = max(n.Claimed, level)
+		return nil
+	case s.chain.Stream && level == ledger.Finalized && !n.HasChildren():
+		n.Claimed, level = level, ledger.Confirmed
+	}
 	repeated := level == ledger.Confirmed && !s.chain.NoteStatus(n.ID(), ledger.StatusConfirmed)
 	if level == ledger.Processed || repeated && !s.chain.Stream {
 		return nil
@@ -68,9 +71,7 @@ func (s *decider) raise(n *chain.Node, level ledger.Commitment) error {
 			return err
 		}
 	}
-	if n.Slot() > s.chain.Confirmed.Slot() {
-		s.confirmed(n, s.chain.Confirmed)
-	}
+	s.confirmed(n, s.chain.Confirmed)
 	if level == ledger.Finalized && n.Slot() > s.chain.Finalized.Slot() {
 		s.finalize(n, false)
 	} else if n.Slot() > s.chain.Confirmed.Slot() {

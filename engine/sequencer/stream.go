@@ -1,6 +1,7 @@
 package sequencer
 
 import (
+	"cmp"
 	"slices"
 
 	"ledgerd/engine/chain"
@@ -32,11 +33,7 @@ func (s *decider) answer(q *ledger.Question) error {
 }
 
 // drop has the next answer tell why an event was dropped, unless there is no error or an earlier one.
-func (s *decider) drop(err error) {
-	if s.verdict.Wrong == nil {
-		s.verdict.Wrong = err
-	}
-}
+func (s *decider) drop(err error) { s.verdict.Wrong = cmp.Or(s.verdict.Wrong, err) }
 
 // beginStream makes a waiting block the first one, if there is one that may be it and whose parent the stream did not show
 // at another slot than the block says.
@@ -50,49 +47,25 @@ func (s *decider) beginStream(shown ledger.Shown) error {
 		s.drop(chain.Contradicts("block %d names slot %d for its parent, which is at another slot", b.Slot, b.ParentSlot))
 		return nil
 	}
-	if err := s.begin(b); err != nil {
-		return err
-	}
-	first := s.chain.Tip
-	s.verdict.Placed++
-	s.confirmed(first, nil)
-	s.finalize(first, false)
-	return s.linkWaiting(first)
+	return s.first(b)
 }
 
-// saysNothing reports whether a status of a stream says nothing, see [ledger.SourceInfo].
-func (s *decider) saysNothing(e *ledger.SlotStatus) bool {
-	switch {
-	case !s.chain.Stream:
-		return false
-	case e.Status == ledger.StatusDead:
-		return !e.Blockhash.Known
-	case !e.Blockhash.Known:
-		n := s.chain.BlockFor(e)
-		return n == nil || !n.OnChain() || n.Slot() > s.chain.Confirmed.Slot() || s.chain.IsContested(e.Slot)
+// saysNothing reports whether a status of a stream, which is about n if it is about a block above the finalized one, says
+// nothing, see [ledger.SourceInfo].
+func (s *decider) saysNothing(e *ledger.SlotStatus, n *chain.Node) bool {
+	named := e.Blockhash.Known
+	if e.Status == ledger.StatusDead {
+		return !named
 	}
-	return s.chain.IsContested(e.Slot)
+	isConfirmed := n != nil && n.OnChain() && n.Slot() <= s.chain.Confirmed.Slot()
+	return !named && !isConfirmed || s.chain.IsContested(e.Slot)
 }
 
-// levelFor returns the level that a claim raises n to now: a stream's word that a block is final is kept until another
-// builds on it.
-func (s *decider) levelFor(n *chain.Node, claimed ledger.Commitment) ledger.Commitment {
-	if s.chain.Stream && claimed == ledger.Finalized && !n.HasChildren() {
-		n.Claimed = claimed
-		return ledger.Confirmed
-	}
-	return claimed
-}
-
-// confirmed notes for the next answer to a stream that n is confirmed, with what it builds on down to a block that was so
-// before.
+// confirmed notes for the next answer to a stream that n, on the chain, is confirmed, with what it builds on down to the
+// newest block that was so before, if there is one.
 func (s *decider) confirmed(n, before *chain.Node) {
-	if !s.chain.Stream {
-		return
-	}
 	at := len(s.verdict.NewlyConfirmed)
-	for ; n != nil && n != before; n = n.Parent {
-		s.verdict.NewlyConfirmed = append(s.verdict.NewlyConfirmed, n.Block)
+	for ; s.chain.Stream && n != nil && (before == nil || n.Slot() > before.Slot()); n = n.Parent {
+		s.verdict.NewlyConfirmed = slices.Insert(s.verdict.NewlyConfirmed, at, n.Block)
 	}
-	slices.Reverse(s.verdict.NewlyConfirmed[at:])
 }

@@ -222,10 +222,10 @@ func TestWhatWaitsInAStreamIsBounded(t *testing.T) {
 	if v := ask(t, s, shownParts{}, false); !errors.Is(v.Wrong, ledger.ErrTooMuchWaits) {
 		t.Errorf("the answer is %v", v.Wrong)
 	}
-	if n := s.Chain().Waiting.Len(); n > 8 {
+	if n := len(s.Chain().Waiting); n > 8 {
 		t.Errorf("%d blocks wait still", n)
 	}
-	if v := ask(t, s, shownParts{}, true); v.Wrong != nil || s.Chain().Waiting.Len() > 0 {
+	if v := ask(t, s, shownParts{}, true); v.Wrong != nil || len(s.Chain().Waiting) > 0 {
 		t.Errorf("in the next session the answer is %v", v.Wrong)
 	}
 }

@@ -22,10 +22,10 @@ func (w *world) restore(from *ledger.ResumePoint) error {
 	if err := cmp.Or(err, stranger); err != nil {
 		return err
 	}
-	err = from.Mints(func(key ledger.Pubkey, m ledger.Mint) bool {
+	err = from.Mints(func(m *ledger.MintWrite) bool {
 		// Facts of a mint may outlive its account.
-		if r, ok := positions[key]; ok && w.isMint(r) && w.cells[r].open() {
-			w.cells[r].amount = m.Supply.Value
+		if r, ok := positions[m.Pubkey]; ok && w.isMint(r) && w.cells[r].open() {
+			w.cells[r].amount = m.Mint.Supply.Value
 		}
 		return true
 	})

@@ -81,8 +81,12 @@ func (b *book) resumePoint() *ledger.ResumePoint {
 			maps.Values(b.accounts)(visit) // in no order: nothing depends on it
 			return nil
 		},
-		Mints: func(visit func(ledger.Pubkey, ledger.Mint) bool) error {
-			maps.All(b.mints)(visit)
+		Mints: func(visit func(*ledger.MintWrite) bool) error {
+			for k, m := range b.mints {
+				if !visit(&ledger.MintWrite{Pubkey: k, Mint: m}) {
+					break
+				}
+			}
 			return nil
 		},
 	}
