@@ -152,7 +152,7 @@ func TestSlotsEndAsTheStreamSays(t *testing.T) {
 			"live begin one two head begin@101 next finalized@101",
 			whole + confirmed + ", 101.1 of 2/2 0=4, finalized 101 known true",
 		},
-		"a later try": {"live begin#7 one#7 other#7 begin#8 head#8 two#7 one#8 two#8 processed#8", whole},
+		"a later try": {"live begin#7 one#7 other#7 begin#8 head#8 write#7 two#7 one#8 two#8 processed#8", whole},
 		"a later try after the block": {
 			"live begin#7 one#7 two#7 head#7 processed begin#8 one#8 two#8 other#8 processed#8", whole + ", 100.2 of 2/2",
 		},
