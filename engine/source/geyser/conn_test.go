@@ -91,7 +91,7 @@ func TestTLSNamesTheNode(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AddCert(web.Certificate())
 	for _, host := range []string{"example.com", "other.test"} {
-		s := scenario{script: stays(straight(101, 101)...), config: func(c *Config) {
+		s := scenario{most: 3 * time.Second, script: stays(straight(101, 101)...), config: func(c *Config) {
 			c.Address, c.TLS = host+":443", &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
 		}}
 		s.options = []grpc.ServerOption{grpc.Creds(credentials.NewServerTLSFromCert(&web.TLS.Certificates[0]))}
