@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,22 +29,15 @@ func busy(slot ledger.Slot, writes, transactions int) (all []part) {
 		}
 		all = append(all, accountUpdate(slot, key((int(slot)*1000+n)%200_000), owner, 1, uint64(n), data))
 	}
-	keys := part(nil)
+	var keys []ledger.Pubkey
 	for k := range 12 {
-		at := key(k)
-		keys = keys.bytes(2, at[:])
+		keys = append(keys, key(k))
 	}
 	for n := range transactions {
-		signature := make([]byte, 64)
-		signature[0], signature[1], signature[2] = byte(slot), byte(n), byte(n>>8)
-		body := part(nil).bytes(1, signature).bytes(2, keys)
-		info := part(nil).bytes(1, signature).bytes(3, body).bytes(4, part(nil).number(2, 5000)).number(5, uint64(n))
-		all = append(all, part(nil).bytes(4, part(nil).bytes(1, info).number(2, uint64(slot))))
+		all = append(all, transactionUpdate(slot, uint64(n), keys...))
 	}
-	hash, parent := hashOf(slot, 0), hashOf(slot-1, 0)
-	meta := part(nil).number(1, uint64(slot)).bytes(2, hash.AppendBase58(nil)).number(6, uint64(slot-1)).
-		bytes(7, parent.AppendBase58(nil)).number(8, uint64(transactions))
-	return append(all, part(nil).bytes(7, meta), slotUpdate(slot, yellowstone.Processed), slotUpdate(slot, yellowstone.Finalized))
+	head := headUpdate(slot, slot-1, hashOf(slot, 0), hashOf(slot-1, 0), uint64(transactions))
+	return append(all, head, slotUpdate(slot, yellowstone.Processed), slotUpdate(slot, yellowstone.Finalized))
 }
 
 // loads are what the blocks of a benchmark hold.
@@ -53,11 +46,11 @@ var loads = []struct {
 	writes, transactions int
 }{{"accounts", 750, 0}, {"mainnet", 750, 400}, {"transactions", 0, 400}}
 
-// script is blocks as a node sends them: what is encoded already.
-type script [][]part
+// blocks are what a node sends, encoded already.
+type blocks [][]part
 
-func newScript(blocks, writes, transactions int) script {
-	s := make(script, blocks)
+func newBlocks(n, writes, transactions int) blocks {
+	s := make(blocks, n)
 	for i := range s {
 		s[i] = busy(ledger.Slot(101+i), writes, transactions)
 	}
@@ -65,40 +58,20 @@ func newScript(blocks, writes, transactions int) script {
 }
 
 // bytes returns how long the messages of a block are, together.
-func (s script) bytes() (size int) {
+func (s blocks) bytes() (size int) {
 	for _, m := range s[0] {
 		size += len(m)
 	}
 	return size
 }
 
-// source returns a source of a node that sends the script over a TCP socket, on the same cores.
-func (s script) source(b *testing.B) *Source {
+// source returns a source of a node that sends the blocks over a TCP socket, on the same cores.
+func (s blocks) source(b *testing.B) *Source {
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
 	}
-	server := grpc.NewServer(grpc.ForceServerCodecV2(serverCodec{}), grpc.WaitForHandlers(true), grpc.WriteBufferSize(256<<10),
-		grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
-			if err := stream.RecvMsg(new([]byte)); err != nil {
-				return err
-			}
-			for _, block := range s {
-				for _, m := range block {
-					if err := stream.SendMsg([]byte(m)); err != nil {
-						return err
-					}
-				}
-			}
-			<-stream.Context().Done()
-			return nil
-		}))
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(socket) })
-	b.Cleanup(func() {
-		server.Stop()
-		serving.Wait()
-	})
+	serve(b, socket, stays(slices.Concat(s...)...), grpc.WriteBufferSize(256<<10))
 	return New(Config{Address: socket.Addr().String(), Logger: quiet(), IdleTimeout: time.Minute, BlockTimeout: time.Minute})
 }
 
@@ -106,13 +79,14 @@ func (s script) source(b *testing.B) *Source {
 func BenchmarkStream(b *testing.B) {
 	for _, load := range loads {
 		b.Run(load.name, func(b *testing.B) {
-			blocks := newScript(b.N, load.writes, load.transactions)
+			blocks := newBlocks(b.N, load.writes, load.transactions)
 			s := blocks.source(b)
 			emitted := 0
 			b.SetBytes(int64(blocks.bytes()))
 			b.ReportAllocs()
 			b.ResetTimer()
-			err := s.Run(context.Background(), at(100), func(_ context.Context, e ledger.Event) error {
+			from := &ledger.ResumePoint{Slot: 100, Blockhash: hashOf(100, 0)}
+			err := s.Run(context.Background(), from, func(_ context.Context, e ledger.Event) error {
 				switch e := e.(type) {
 				case *ledger.Question:
 					e.Answer <- ledger.Verdict{}
@@ -137,7 +111,7 @@ func BenchmarkStream(b *testing.B) {
 func BenchmarkPublished(b *testing.B) {
 	for _, load := range loads {
 		b.Run(load.name, func(b *testing.B) {
-			blocks := newScript(b.N+1, load.writes, load.transactions) // the stream may have begun in the middle of the first
+			blocks := newBlocks(b.N+1, load.writes, load.transactions) // the stream may have begun in the middle of the first
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			last := ledger.Slot(101 + b.N)

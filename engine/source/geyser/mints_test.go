@@ -2,7 +2,6 @@ package geyser
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -30,42 +29,36 @@ func (f fetcherFunc) Fetch(ctx context.Context, keys []ledger.Pubkey, _ ledger.C
 
 // What a header does not tell of a mint is asked for once its block is confirmed, until the node knows it.
 func TestMintsAreAskedForOnce(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		node := newFakeNode(t, func(c *call) error {
-			for slot := ledger.Slot(101); ; slot++ {
-				b := block{slot: slot, parent: slot - 1}.messages()
-				all := append(b[:2:2], append([]part{mintUpdate(slot, keyOf(77))}, b[2:]...)...)
-				if err := c.send(append(all, slotUpdate(slot-1, yellowstone.Confirmed))...); err != nil {
-					return err
-				}
-				time.Sleep(400 * time.Millisecond)
+	s := scenario{until: "block 150", script: func(c *call) error {
+		for slot := ledger.Slot(101); ; slot++ {
+			all := slices.Insert(block{slot: slot, parent: slot - 1}.messages(), 2, mintUpdate(slot, keyOf(77)))
+			if err := c.send(append(all, slotUpdate(slot-1, yellowstone.Confirmed))...); err != nil {
+				return err
 			}
-		})
-		var asked []int
-		c := configFor(node)
-		c.Fetcher = fetcherFunc(func(keys []ledger.Pubkey) (*ledger.BaseState, error) {
-			asked = append(asked, len(keys))
-			state := &ledger.BaseState{Slot: 100, Accounts: []ledger.AccountWrite{{Pubkey: keyOf(77)}}}
-			switch len(asked) {
-			case 1:
-				return nil, &ledger.UpstreamError{}
-			case 2: // it is not there yet
-				return state, nil
-			case 3: // as it was before
-				state.Accounts[0].Lamports = 5
-				return state, nil
-			}
-			state.Slot, state.Accounts[0].Lamports = 103, 5
+			time.Sleep(400 * time.Millisecond)
+		}
+	}}
+	var asked []int
+	fetch := fetcherFunc(func(keys []ledger.Pubkey) (*ledger.BaseState, error) {
+		asked = append(asked, len(keys))
+		state := &ledger.BaseState{Slot: 100, Accounts: []ledger.AccountWrite{{Pubkey: keyOf(77)}}}
+		switch len(asked) {
+		case 1:
+			return nil, &ledger.UpstreamError{}
+		case 2: // it is not there yet
 			return state, nil
-		})
-		out := &collector{until: "block 150"}
-		if _, err := run(t, c, at(100), out, time.Minute); !errors.Is(err, errEnough) {
-			t.Fatalf("Run: %v", err)
+		case 3: // as it was before
+			state.Accounts[0].Lamports = 5
+			return state, nil
 		}
-		if got := out.of("base"); got != "104 of 1" || len(asked) != 4 {
-			t.Errorf("base state %q after %d questions, want that of slot 104 after 4", got, len(asked))
-		}
+		state.Slot, state.Accounts[0].Lamports = 103, 5
+		return state, nil
 	})
+	s.config = func(c *Config) { c.Fetcher = fetch }
+	s.run(t)
+	if got := s.of("base"); got != "104 of 1" || len(asked) != 4 {
+		t.Errorf("base state %q after %d questions, want that of slot 104 after 4", got, len(asked))
+	}
 }
 
 // asker asks a fetcher for mints, in a bubble, and returns what it is to be told and what it found.

@@ -1,6 +1,7 @@
 package yellowstone
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -13,7 +14,6 @@ import (
 // told is a block as a validator tells of it: its last writes and transactions, and what must come
 // of them.
 type told struct {
-	slot    ledger.Slot
 	head    Head
 	updates []Update
 	want    *ledger.Block
@@ -21,7 +21,7 @@ type told struct {
 
 // aBlock makes up a block with so many transactions, and twice as many writes of half as many accounts.
 func aBlock(r *rand.Rand, slot ledger.Slot, transactions int) *told {
-	b := &told{slot: slot, head: Head{
+	b := &told{head: Head{
 		Hash: ledger.Hash{byte(slot), 1}, ParentSlot: slot - 1, ParentHash: ledger.Some(ledger.Hash{byte(slot) - 1, 1}),
 		Time: ledger.Some(int64(slot)), Height: ledger.Some(uint64(slot)), Transactions: uint64(transactions),
 	}}
@@ -53,7 +53,7 @@ func aBlock(r *rand.Rand, slot ledger.Slot, transactions int) *told {
 
 // whole returns all that is told of the block up to its being processed.
 func (b *told) whole() []Update {
-	return slices.Concat(b.updates, []Update{headOf(b.slot, b.head), statusOf(b.slot, Processed)})
+	return slices.Concat(b.updates, []Update{headOf(b.want.Slot, b.head), statusOf(b.want.Slot, Processed)})
 }
 
 // sameBlock compares blocks whose writes, one of each account, come in any order.
@@ -71,7 +71,7 @@ func sameBlock(got, want *ledger.Block) bool {
 func TestBlocksAreWholeInAnyOrder(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		a, c := newCollected(false)
+		a, c := tell(t, "")
 		want := map[ledger.Slot]*ledger.Block{}
 		var messages []Update
 		for slot := ledger.Slot(100); slot < 104; slot++ {
@@ -102,75 +102,102 @@ func TestBlocksAreWholeInAnyOrder(t *testing.T) {
 }
 
 func TestSlotsEndAsTheStreamSays(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	b := aBlock(r, 100, 2)
-	head, processed := headOf(100, b.head), statusOf(100, Processed)
-	one, two := b.updates[len(b.updates)-2], b.updates[len(b.updates)-1]
-	other := b.head
-	other.Hash[1] = 2
-	confirmed, finalized, dead := statusOf(100, Confirmed), statusOf(100, Finalized), statusOf(100, Dead)
-	late := accountOf(100, ledger.AccountWrite{Pubkey: key(77), Lamports: 1}, 999)
-	base := func(slot ledger.Slot) Update { return Update{Kind: Account, Slot: slot, Startup: true} }
-	whole := "block 100.1 of 2/2"
-	tests := map[string]struct {
-		messages []Update
-		want     []string
-		err      string
-	}{
-		"processed before its last transaction": {[]Update{head, one, processed, two}, []string{whole}, ""},
-		"head at last":                          {[]Update{one, processed, two, head}, []string{whole}, ""},
-		"confirmed":                             {[]Update{one, two, head, processed, confirmed}, []string{whole, "confirmed 100 known true"}, ""},
-		"confirmed before it is whole":          {[]Update{one, head, confirmed}, []string{"block 100.1 of 1/2", "confirmed 100 known true"}, ""},
-		"confirmed before its head":             {[]Update{one, two, confirmed, head}, []string{whole, "confirmed 100 known true"}, ""},
-		"finalized before its head":             {[]Update{confirmed, one, two, finalized, head}, []string{"confirmed 100 known false", whole, "finalized 100 known true"}, ""},
-		"of a slot before the stream":           {[]Update{confirmed}, []string{"confirmed 100 known false"}, ""},
-		"dead before it is whole":               {[]Update{one, dead, two, head, processed, confirmed}, []string{"dead 100 known false"}, ""},
-		"dead after":                            {[]Update{one, two, head, processed, dead, dead}, []string{whole, "dead 100 known true"}, ""},
-		"dead, and tried again":                 {[]Update{dead, statusOf(100, CreatedBank), one, two, head, processed}, []string{"dead 100 known false", whole}, ""},
-		"a write after the block":               {[]Update{one, two, head, processed, late}, []string{whole}, ""},
-		"all of it twice":                       {[]Update{one, two, head, processed, one, two, head, processed, confirmed}, []string{whole, "confirmed 100 known true"}, ""},
-		"two heads":                             {[]Update{one, head, headOf(100, other)}, nil, "the stream shows two blocks at slot 100"},
-		"two heads, one after the block":        {[]Update{one, two, head, processed, headOf(100, other)}, []string{whole}, "the stream shows two blocks at slot 100"},
-		"accounts of the start":                 {[]Update{base(7), base(7), base(8), one}, []string{"base 7 of 2", "base 8 of 1"}, ""},
-		"first shreds":                          {[]Update{statusOf(100, FirstShred), statusOf(100, Completed), statusOf(100, 99)}, nil, ""},
+	const (
+		whole, confirmed, unknown = "100.1 of 2/2", ", confirmed 100 known true", "confirmed 100 known false"
+		finalized                 = ", finalized 100 known true"
+		twoHeads                  = "the stream shows two blocks at slot 100"
+		zero                      = "0, confirmed 0 known true"
+	)
+	tests := map[string]struct{ script, want string }{ // "both" is "alone", without and with "live"
+		"processed before its last transaction": {"head one processed two", whole},
+		"head at last":                          {"one processed two head", whole},
+		"confirmed":                             {"one two head processed confirmed", whole + confirmed},
+		"confirmed before it is whole":          {"one head confirmed", "100.1 of 1/2" + confirmed},
+		"confirmed before its head":             {"one two confirmed head", whole + confirmed},
+		"finalized before its head":             {"confirmed one two finalized head", unknown + ", " + whole + finalized},
+		"of a slot before the stream":           {"confirmed", unknown},
+		"dead before it is whole":               {"one dead two head processed confirmed", "dead 100 known false"},
+		"dead after":                            {"one two head processed dead dead", whole + ", dead 100 known true"},
+		"dead, and tried again":                 {"dead begin one two head processed", "dead 100 known false, " + whole},
+		"all of it twice":                       {"one two head processed one two head processed confirmed", whole + confirmed},
+		"two heads":                             {"one head other", twoHeads},
+		"two heads, one after the block":        {"one two head processed other", whole + ", " + twoHeads},
+		"accounts of the start":                 {"base7 base7 base8 one", "base 7 of 2, base 8 of 1"},
+		"first shreds":                          {"shred completed unknown", ""},
+		"no transactions ever":                  {"alone writes head processed", "100.1 of 0/2 0=4"},
+		"the stream begins again": {
+			"one two head processed some again two head processed one next processed@101 confirmed " +
+				"again one two other processed",
+			whole + ", " + whole + ", 101.1 of 2/2 0=4" + confirmed + ", 100.2 of 2/2",
+		},
+		// A genesis block names itself for its parent, and heads may name each other.
+		"its own parent":      {"both begin@0 itself confirmed@0", zero},
+		"parents in a circle": {"both begin@0 begin@9 each-other confirmed@9", zero + ", 9, confirmed 9 known true"},
+		// A live stream begins in the middle of some slots.
+		"its bank was created":                 {"live begin one two head processed", whole},
+		"its first shred came":                 {"live shred one two head processed", whole},
+		"its parent was over":                  {"live processed@99 one two head processed", whole},
+		"its parent was over before the break": {"live processed@99 again one two head processed", "1 in part"},
+		"its parent was confirmed":             {"live confirmed@99 one two head processed", "confirmed 99 known false, " + whole},
+		"begun in the middle":                  {"live one two head processed late", "1 in part"},
+		"its parent was over later":            {"live one processed@99 two head processed", "1 in part"},
+		"confirmed, begun in the middle":       {"live one two head confirmed", "1 in part"},
+		"a transaction after confirmed":        {"live begin one head confirmed two", whole + confirmed},
+		"a transaction that never came": {
+			"live begin one head confirmed confirmed@101", "the stream sent 1 of the 2 transactions of slot 100",
+		},
+		"written again after the block": {"live begin write one two head processed write", whole + " 0=1"},
+		"written late after the block":  {"live begin write one two head processed late last", whole + " 0=1, 2 late"},
+		"no word of it but of its child": {
+			"live begin one two head begin@101 next finalized@101",
+			whole + confirmed + ", 101.1 of 2/2 0=4, finalized 101 known true",
+		},
+		"a later try": {"live begin#7 one#7 other#7 begin#8 head#8 write#7 two#7 one#8 two#8 processed#8", whole},
+		"a later try after the block": {
+			"live begin#7 one#7 two#7 head#7 processed begin#8 one#8 two#8 other#8 processed#8", whole + ", 100.2 of 2/2",
+		},
+		// A write that comes after its block counts with those that build on it, and with no other.
+		"late":               {"both 100<99 late 101<100 102<101", "100 1=100, 101 1=101 77=5, 102 1=102, 1 late"},
+		"late, written anew": {"both 100<99 late 101<100=77 102<101", "100 1=100, 101 77=101, 102 1=102, 1 late"},
+		"late, two branches": {
+			"both 100<99 late 101<100 102<100 103<99", "100 1=100, 101 1=101 77=5, 102 1=102 77=5, 103 1=103, 1 late",
+		},
+		"late, the newest": {
+			"both 100<99 late late77=7:13 late77=6:12 late1=4:9 101<100=2", "100 1=100, 101 2=101 77=7, 3 late",
+		},
+		"late, when the next is sealed too": {
+			"both 100<99 101<100 102<100=77 late 103<101 104<102",
+			"100 1=100, 101 1=101, 102 77=102, 103 1=103 77=5, 104 1=104, 1 late",
+		},
+		"late, of a dead block":    {"both 100<99 dead late 101<99", "100 1=100, dead 100 known true, 101 1=101"},
+		"late, of another block":   {"both 100<99=1.3 late again 100<99 101<100", "100.3 1=100, 100 1=100, 101 1=101, 1 late"},
+		"late, over streams":       {"both 100<99 late again 101<100", "100 1=100, 101 1=101 77=5, 1 late"},
+		"late, then in time":       {"both 100<99 late again 100<99=77 101<100", "100 1=100, 100 77=100, 101 1=101 77=100, 1 late"},
+		"late, that comes again":   {"both 100<99 late1=100:10 101<100=2", "100 1=100, 101 2=101"},
+		"late, and shown again":    {"both 100<99 late again 100<99 101<100", "100 1=100, 100 1=100, 101 1=101 77=5, 1 late"},
+		"late, then shown in part": {"live alone 100<99 again part late 101<100", "100 1=100, 101 1=101, 1 in part"},
 	}
 	for name, tt := range tests {
-		a, c := newCollected(false)
-		err := feed(t, a, tt.messages...)
-		if (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
-			t.Errorf("%s: %v, want %q", name, err, tt.err)
+		scripts := []string{tt.script}
+		if script, both := strings.CutPrefix(tt.script, "both "); both {
+			scripts = []string{"alone " + script, "live alone " + script}
 		}
-		if got := c.outline(); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		for _, script := range scripts {
+			a, c := tell(t, script)
+			got := c.outline()
+			if a.Counts.Partial > 0 {
+				got = append(got, fmt.Sprintf("%d in part", a.Counts.Partial))
+			}
+			if a.Counts.Late > 0 {
+				got = append(got, fmt.Sprintf("%d late", a.Counts.Late))
+			}
+			if c.err != nil {
+				got = append(got, c.err.Error())
+			}
+			if strings.Join(got, ", ") != tt.want {
+				t.Errorf("%s: %s: %q, want %s", name, script, got, tt.want)
+			}
 		}
-	}
-}
-
-// A stream that never has transactions does not wait for them.
-func TestStreamWithoutTransactionsWaitsForNone(t *testing.T) {
-	b := aBlock(rand.New(rand.NewPCG(1, 1)), 100, 3)
-	a, c := newCollected(false)
-	a.HasTransactions = false
-	mustFeed(t, a, slices.Concat(b.updates[:6], b.whole()[len(b.updates):])...)
-	c.check(t, "block 100.1 of 0/3")
-}
-
-// A stream that begins again shows what it showed before, or another block of that slot.
-func TestStreamThatBeginsAgain(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	b, next := aBlock(r, 100, 2), aBlock(r, 101, 2)
-	other := aBlock(r, 100, 2)
-	other.head.Hash[1] = 2
-	a, c := newCollected(false)
-	mustFeed(t, a, slices.Concat(b.whole(), next.updates[:5])...)
-	a.Reconnected()
-	mustFeed(t, a, slices.Concat(b.whole()[1:], next.whole(), []Update{statusOf(100, Confirmed)})...)
-	a.Reconnected()
-	mustFeed(t, a, other.whole()...)
-	whole := "block 100.1 of 2/2"
-	c.check(t, whole, whole, "block 101.1 of 2/2", "confirmed 100 known true", "block 100.2 of 2/2")
-	if got := c.events[2].(*ledger.Block); !sameBlock(got, next.want) {
-		t.Errorf("got %+v, want %+v", got, next.want)
 	}
 }
 
@@ -196,26 +223,21 @@ func TestWhatIsNotWholeIsBounded(t *testing.T) {
 	}
 }
 
-// A genesis block names itself for its parent, and heads may name each other.
-func TestHeadsThatNameThemselvesForTheirParentsAreSealedOnce(t *testing.T) {
-	h0, h9 := ledger.Hash{1}, ledger.Hash{2}
-	for _, live := range []bool{false, true} {
-		for name, messages := range map[string][]Update{
-			"itself": {statusOf(0, CreatedBank), headOf(0, Head{Hash: h0}), statusOf(0, Confirmed)},
-			"each other": {
-				statusOf(0, CreatedBank), statusOf(9, CreatedBank),
-				headOf(0, Head{Hash: h0, ParentSlot: 9, ParentHash: ledger.Some(h9)}),
-				headOf(9, Head{Hash: h9, ParentSlot: 0, ParentHash: ledger.Some(h0)}), statusOf(9, Confirmed),
-			},
-		} {
-			a, c := newCollected(live)
-			a.HasTransactions = false
-			mustFeed(t, a, messages...)
-			sealed := slices.DeleteFunc(c.outline(), func(line string) bool { return !strings.HasPrefix(line, "block") })
-			slices.Sort(sealed)
-			if len(sealed) == 0 || len(slices.Compact(slices.Clone(sealed))) < len(sealed) {
-				t.Errorf("%s, live %v: sealed are %q", name, live, sealed)
-			}
-		}
+// What is kept of late writes is bounded: the accounts of a block, and the blocks.
+func TestLateWritesAreBounded(t *testing.T) {
+	a, _ := tell(t, "alone 100<99")
+	for n := range 2 * keptLate {
+		mustFeed(t, a, accountOf(100, ledger.AccountWrite{Pubkey: ledger.Pubkey{77, byte(n), byte(n >> 8)}, Lamports: 1}, 11))
+	}
+	if n := len(a.sealed[0].late.accounts); n != keptLate || a.Counts.Late != 2*keptLate {
+		t.Errorf("%d are kept of %d", n, a.Counts.Late)
+	}
+	script := "live alone"
+	for slot := range keptBlocks + 1 {
+		script += fmt.Sprintf(" %d<%d", 100+slot, 99+slot)
+	}
+	a, c := tell(t, script+" late 133<132=2")
+	if got := c.outline(); len(a.sealed) != keptBlocks || a.Counts.Late != 0 || got[len(got)-1] != "133 2=133" {
+		t.Errorf("of %d blocks a write that is too late to tell was taken: %s", len(a.sealed), got)
 	}
 }

@@ -53,37 +53,36 @@ func fill(r *rand.Rand, m protoreflect.Message) {
 
 // valueOf makes up a value as servers send it, with keys that are short now and then.
 func valueOf(r *rand.Rand, f protoreflect.FieldDescriptor) protoreflect.Value {
-	bytes := func(n int) []byte {
-		b := make([]byte, n)
-		for i := range b {
-			b[i] = byte(r.IntN(3))
-		}
-		return b
+	size := 32 - r.IntN(40)/39
+	switch {
+	case f.Kind() == protoreflect.StringKind:
+		size = 32
+	case f.Name() == "signature":
+		size += 32
+	case f.Name() == "data":
+		size = r.IntN(200)
 	}
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(r.IntN(3))
+	}
+	var v any = b
 	switch f.Kind() {
 	case protoreflect.BoolKind:
-		return protoreflect.ValueOfBool(r.IntN(2) > 0)
+		v = r.IntN(2) > 0
 	case protoreflect.EnumKind:
-		return protoreflect.ValueOfEnum(protoreflect.EnumNumber(r.IntN(8)))
+		v = protoreflect.EnumNumber(r.IntN(8))
 	case protoreflect.Int64Kind:
-		return protoreflect.ValueOfInt64(int64(r.Uint64()))
+		v = int64(r.Uint64())
 	case protoreflect.StringKind:
-		h := ledger.Hash(bytes(32))
-		return protoreflect.ValueOfString(h.String()[r.IntN(40)/39:])
+		v = ledger.Hash(b).String()[r.IntN(40)/39:]
 	case protoreflect.Uint64Kind:
-		return protoreflect.ValueOfUint64(r.Uint64N(1 << r.IntN(40)))
+		v = r.Uint64N(1 << r.IntN(40))
 	}
-	switch f.Name() {
-	case "signature":
-		return protoreflect.ValueOfBytes(bytes(64 - r.IntN(40)/39))
-	case "data":
-		return protoreflect.ValueOfBytes(bytes(r.IntN(200)))
-	case "owner":
-		if r.IntN(2) > 0 {
-			return protoreflect.ValueOfBytes(ledger.TokenProgram[:])
-		}
+	if f.Name() == "owner" && r.IntN(2) > 0 {
+		v = ledger.TokenProgram[:]
 	}
-	return protoreflect.ValueOfBytes(bytes(32 - r.IntN(40)/39))
+	return protoreflect.ValueOf(v)
 }
 
 // reading is how dynamicpb reads a message.
@@ -108,30 +107,31 @@ func (d *reading) has(path string) bool {
 	return has
 }
 
-func (d *reading) uint(path string) uint64 {
+func (d *reading) get(path string) protoreflect.Value {
 	v, _ := d.at(path)
-	return v.Uint()
+	return v
 }
 
+func (d *reading) uint(path string) uint64 { return d.get(path).Uint() }
+
 func (d *reading) bytes(path string, size int) []byte {
-	v, _ := d.at(path)
-	d.bad = d.bad || len(v.Bytes()) != size
-	return append(v.Bytes(), make([]byte, size)...)[:size]
+	b := d.get(path).Bytes()
+	d.bad = d.bad || len(b) != size
+	return append(b, make([]byte, size)...)[:size]
 }
 
 func (d *reading) keys(path string) (keys []ledger.Pubkey) {
-	v, _ := d.at(path)
-	for i := range v.List().Len() {
+	list := d.get(path).List()
+	for i := range list.Len() {
 		var k ledger.Pubkey
-		d.bad = d.bad || copy(k[:], v.List().Get(i).Bytes()) < len(k)
+		d.bad = d.bad || copy(k[:], list.Get(i).Bytes()) < len(k)
 		keys = append(keys, k)
 	}
 	return keys
 }
 
 func (d *reading) hash(path string) ledger.Hash {
-	v, _ := d.at(path)
-	h, err := ledger.ParseHash(v.String())
+	h, err := ledger.ParseHash(d.get(path).String())
 	d.bad = d.bad || err != nil
 	return h
 }
@@ -147,24 +147,21 @@ func (d *reading) update() (u Update) {
 	u.Slot, u.Bank = ledger.Slot(d.uint("slot")), d.uint("bank_id")
 	switch which.Name() {
 	case "account":
-		startup, _ := d.at("is_startup")
-		executable, _ := d.at("account.executable")
-		data, _ := d.at("account.data")
-		u.Kind, u.Startup, u.WriteVersion = Account, startup.Bool(), d.uint("account.write_version")
+		u.Kind, u.Startup, u.WriteVersion = Account, d.get("is_startup").Bool(), d.uint("account.write_version")
 		u.Write = ledger.AccountWrite{
 			Pubkey: ledger.Pubkey(d.bytes("account.pubkey", 32)), Owner: ledger.Pubkey(d.bytes("account.owner", 32)),
-			Lamports: ledger.Lamports(d.uint("account.lamports")), Executable: executable.Bool(),
+			Lamports: ledger.Lamports(d.uint("account.lamports")), Executable: d.get("account.executable").Bool(),
 			RentEpoch: d.uint("account.rent_epoch"), Known: ledger.FieldsShown,
 		}
-		if u.Write.SetTokenFacts(data.Bytes()); u.Write.Lamports == 0 {
+		if u.Write.SetTokenFacts(d.get("account.data").Bytes()); u.Write.Lamports == 0 {
 			u.Write = ledger.AccountWrite{Pubkey: u.Write.Pubkey}
 		}
 	case "slot":
-		status, _ := d.at("status")
-		u.Kind, u.Status = Slot, SlotStatus(status.Enum())
+		u.Kind, u.Status = Slot, SlotStatus(d.get("status").Enum())
 	case "transaction":
 		u.Kind = Transaction
-		u.Transaction = ledger.Transaction{Signature: ledger.Signature(d.bytes("transaction.signature", 64)), Index: uint32(d.uint("transaction.index"))}
+		signature := ledger.Signature(d.bytes("transaction.signature", 64))
+		u.Transaction = ledger.Transaction{Signature: signature, Index: uint32(d.uint("transaction.index"))}
 		u.Transaction.Accounts = d.keys("transaction.transaction.message.account_keys")
 		if d.has("transaction.meta") {
 			u.Transaction.Success = ledger.Some(!d.has("transaction.meta.err"))
@@ -175,13 +172,13 @@ func (d *reading) update() (u Update) {
 		d.bad = d.bad || d.uint("transaction.index") > maxTransactions
 	case "block_meta":
 		u.Kind = Meta
-		u.Head = Head{Hash: d.hash("blockhash"), ParentSlot: ledger.Slot(d.uint("parent_slot")), Transactions: d.uint("executed_transaction_count")}
+		u.Head = Head{Hash: d.hash("blockhash"), ParentSlot: ledger.Slot(d.uint("parent_slot"))}
+		u.Head.Transactions = d.uint("executed_transaction_count")
 		if d.has("parent_blockhash") {
 			u.Head.ParentHash = ledger.Some(d.hash("parent_blockhash"))
 		}
 		if d.has("block_time") {
-			at, _ := d.at("block_time.timestamp")
-			u.Head.Time = ledger.Some(at.Int())
+			u.Head.Time = ledger.Some(d.get("block_time.timestamp").Int())
 		}
 		if d.has("block_height") {
 			u.Head.Height = ledger.Some(d.uint("block_height.block_height"))
