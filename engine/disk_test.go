@@ -81,11 +81,11 @@ func TestWriterWithAFullDiskResigns(t *testing.T) {
 				pause(2 * ingest.SpaceRetry) // the free space is read again
 				last := first.untilPaused(root)
 				pause(c.MaxLag - ingest.SpaceRetry)
-				if first.resigned {
+				if first.resigned.Load() {
 					t.Error("it resigned at once")
 				}
 				pause(3 * ingest.SpaceRetry)
-				if !first.resigned {
+				if !first.resigned.Load() {
 					t.Fatal("it keeps the log to itself")
 				}
 				first.mustSay("the disk is full: another node may write the shared log, and this one ends")

@@ -192,7 +192,7 @@ func TestOtherCommitErrorFreezesTheWriter(t *testing.T) {
 			t.Errorf("health says %q", w.Status().Unhealthy)
 		}
 		w.mustStand(100)
-		if !w.resigned {
+		if !w.resigned.Load() {
 			t.Error("it holds on to a log that it does not write")
 		}
 		w.mustStop()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ledgerd/engine/codec"
@@ -141,7 +142,7 @@ type member struct {
 	cut      bool // it reaches nothing
 	known    bool // it knows, and has since it waits at the end, that it holds everything
 	knew     time.Time
-	resigned bool
+	resigned atomic.Bool
 	// damage may change a commit on its way to this node.
 	damage func([]*ledger.Record) []*ledger.Record
 	fails  error // what Follow ends with at the end of the log
@@ -150,7 +151,7 @@ type member struct {
 func (m *member) Resign() {
 	m.log.mu.Lock()
 	defer m.log.mu.Unlock()
-	m.resigned = true
+	m.resigned.Store(true)
 }
 
 // cutOff parts the member from the log, or puts it back.
@@ -241,7 +242,7 @@ func (m *member) Commit(ctx context.Context, commit []*ledger.Record) error {
 	var err error
 	ended := l.await(ctx, func() bool {
 		switch {
-		case m.resigned:
+		case m.resigned.Load():
 			err = errors.New("a node commits after it resigned")
 		case l.writer != m:
 			err = ledger.ErrDeposed
