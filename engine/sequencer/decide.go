@@ -116,7 +116,7 @@ func (s *decider) block(b *ledger.Block) error {
 	case chain.Orphaned:
 		s.countOrphan()
 	case chain.Placed:
-		if s.chain.IsContested(b.Slot) {
+		if s.chain.Stream && s.chain.IsContested(b.Slot) {
 			s.verdict.Contradictions++
 		}
 		return s.consider(n)
