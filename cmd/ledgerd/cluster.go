@@ -116,7 +116,7 @@ func (n *node) join(ctx context.Context, progress func(done, total uint64)) erro
 		return err
 	}
 	if held {
-		if behind, err := n.setAside(ctx); err != nil || !behind {
+		if done, err := n.setAside(ctx); err != nil || !done {
 			return err
 		}
 	}

@@ -36,9 +36,14 @@ func Each(set *metrics.Set, name, kind, help, label string, labels []string, val
 
 func family(set *metrics.Set, name, kind, help string, samples func(io.Writer)) {
 	set.RegisterMetricsWriter(func(w io.Writer) {
-		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+		Head(w, name, kind, help)
 		samples(w)
 	})
+}
+
+// Head writes what stands before the samples of a figure.
+func Head(w io.Writer, name, kind, help string) {
+	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
 // One returns 1 for true and 0 for false.

@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/VictoriaMetrics/metrics"
+
+	"ledgerd/engine/figures"
 )
 
 // figure is one row of what a set shows.
@@ -18,7 +20,7 @@ func Show(set *metrics.Set, now func() Snapshot) {
 	set.RegisterMetricsWriter(func(w io.Writer) {
 		s := now()
 		write(w, []figure{
-			{"ledgerd_source_connected", "gauge", "1 while there is a connection to the node that is followed.", one(s.Connected)},
+			{"ledgerd_source_connected", "gauge", "1 while there is a connection to the node that is followed.", figures.One(s.Connected)},
 			{"ledgerd_source_reconnects_total", "counter", "Connections to the node after the first one.", s.Reconnects},
 			{"ledgerd_source_replays_total", "counter", "Connections that asked the node to begin with an earlier slot.", s.Replays},
 			{"ledgerd_source_messages_total", "counter", "Messages and answers received from the node.", s.Messages},
@@ -34,8 +36,8 @@ func Show(set *metrics.Set, now func() Snapshot) {
 			{"ledgerd_source_gaps_total", "counter", "Times that blocks were found to be missing.", s.Gaps},
 			{"ledgerd_source_gap_slots_total", "counter", "Slots of those gaps, skipped ones included.", s.GapSlots},
 			{"ledgerd_source_gaps_repaired_total", "counter", "Gaps that were filled.", s.GapsRepaired},
-			{"ledgerd_source_gap_open", "gauge", "1 while blocks are missing: nothing after them is shown.", one(s.Gap.Open())},
-			{"ledgerd_source_gap_stuck", "gauge", "1 while blocks are missing that cannot be had from anywhere.", one(s.Gap.Open() && s.Gap.Stuck)},
+			{"ledgerd_source_gap_open", "gauge", "1 while blocks are missing: nothing after them is shown.", figures.One(s.Gap.Open())},
+			{"ledgerd_source_gap_stuck", "gauge", "1 while blocks are missing that cannot be had from anywhere.", figures.One(s.Gap.Open() && s.Gap.Stuck)},
 			{"ledgerd_source_errors_total", "counter", "Errors on the way to the node and in what it sent, by kind.", s.Errors},
 		})
 	})
@@ -47,7 +49,7 @@ func ShowCalls(set *metrics.Set, now func() Snapshot) {
 	set.RegisterMetricsWriter(func(w io.Writer) {
 		s := now()
 		write(w, []figure{
-			{"ledgerd_source_calls_connected", "gauge", "1 while the node that is asked beside the stream answers.", one(s.Connected)},
+			{"ledgerd_source_calls_connected", "gauge", "1 while the node that is asked beside the stream answers.", figures.One(s.Connected)},
 			{"ledgerd_source_calls_answers_total", "counter", "Answers of the node that is asked beside the stream.", s.Messages},
 			{"ledgerd_source_calls_received_bytes_total", "counter", "Bytes of those answers.", s.Bytes},
 			{"ledgerd_source_calls_errors_total", "counter", "Calls to that node that failed, and what was wrong in its answers, by kind.", s.Errors},
@@ -57,7 +59,7 @@ func ShowCalls(set *metrics.Set, now func() Snapshot) {
 
 func write(w io.Writer, rows []figure) {
 	for _, r := range rows {
-		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", r.name, r.help, r.name, r.kind)
+		figures.Head(w, r.name, r.kind, r.help)
 		if errors, byKind := r.value.([Kinds]uint64); byKind { // nothing that a node sends is a label
 			for k, n := range errors {
 				fmt.Fprintf(w, "%s{kind=%q} %d\n", r.name, Kind(k), n)
@@ -66,12 +68,4 @@ func write(w io.Writer, rows []figure) {
 		}
 		fmt.Fprintln(w, r.name, r.value)
 	}
-}
-
-// one returns 1 for true and 0 for false.
-func one(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
 }

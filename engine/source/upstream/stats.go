@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"ledgerd/engine/figures"
 	"ledgerd/engine/ledger"
 )
 
@@ -184,7 +185,7 @@ func (s *Stats) GapRepaired() {
 }
 
 // Peers returns how many upstreams are connected: 0 or 1.
-func (s *Stats) Peers() int { return one(s.Snapshot().Connected) }
+func (s *Stats) Peers() int { return int(figures.One(s.Snapshot().Connected)) }
 
 func (s *Stats) count(n *uint64) {
 	s.mu.Lock()
