@@ -11,7 +11,7 @@ import (
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/peer"
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 	"ledgerd/engine/ledger"
 )
 
@@ -90,9 +90,9 @@ func (c *clusterRun) log(role string) []string {
 }
 
 // replica starts a node that follows the log.
-func (c *clusterRun) replica(ctx context.Context, args ...string) (*target.Server, error) {
+func (c *clusterRun) replica(ctx context.Context, args ...string) (*proc.Server, error) {
 	args = slices.Concat([]string{"--source", "none"}, c.log("replica"), args)
-	return target.Start(ctx, c.env.Ledgerd, args, target.Options{Dir: c.env.Dir})
+	return proc.Start(ctx, c.env.Ledgerd, args, proc.Options{Dir: c.env.Dir})
 }
 
 // rates has an ingester read a file as fast as it goes.
@@ -174,7 +174,7 @@ func (c *clusterRun) rate(ctx context.Context, config feed.Config, path string, 
 }
 
 // cpu returns what the ingester, the replica and the servers of the log have used.
-func (c *clusterRun) cpu(ingester, replica *target.Server) (spent [3]time.Duration, err error) {
+func (c *clusterRun) cpu(ingester, replica *proc.Server) (spent [3]time.Duration, err error) {
 	for i, pids := range [][]int{{ingester.Pid()}, {replica.Pid()}, c.nats.Pids()} {
 		for _, pid := range pids {
 			used, err := cpuOf(pid)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 )
 
 const (
@@ -35,7 +35,7 @@ func (c *clusterRun) failovers(ctx context.Context) (err error) {
 		return err
 	}
 	defer replica.Kill()
-	var ingesters [2]*target.Server
+	var ingesters [2]*proc.Server
 	for i := range ingesters {
 		if ingesters[i], err = c.ingester(ctx); err != nil {
 			return err
@@ -64,13 +64,13 @@ func (c *clusterRun) failovers(ctx context.Context) (err error) {
 }
 
 // ingester starts a node that may write the log.
-func (c *clusterRun) ingester(ctx context.Context) (*target.Server, error) {
+func (c *clusterRun) ingester(ctx context.Context) (*proc.Server, error) {
 	args := slices.Concat([]string{"--source", failoverSource}, c.log("ingest"), []string{"--snapshot-interval", "0"})
-	return target.Start(ctx, c.env.Ledgerd, args, target.Options{Dir: c.env.Dir})
+	return proc.Start(ctx, c.env.Ledgerd, args, proc.Options{Dir: c.env.Dir})
 }
 
 // failover kills the writer, waits for the next block, and starts another node in its place.
-func (c *clusterRun) failover(ctx context.Context, replica *target.Server, ingesters *[2]*target.Server) (time.Duration, error) {
+func (c *clusterRun) failover(ctx context.Context, replica *proc.Server, ingesters *[2]*proc.Server) (time.Duration, error) {
 	writer := -1
 	err := until(ctx, "one ingester writes and the other waits", func() bool {
 		writer = -1

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"ledgerd/bench/feed"
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 )
 
 // lags has a busy network's blocks pass the log at the network's pace.
@@ -55,7 +55,7 @@ func (c *clusterRun) lag(ctx context.Context, replicas int) error {
 		return err
 	}
 	defer r.Kill()
-	var servers []*target.Server
+	var servers []*proc.Server
 	var probes []*probe
 	defer func() {
 		for _, p := range probes {

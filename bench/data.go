@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"ledgerd/bench/feed"
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 	"ledgerd/engine/ledger"
 )
 
@@ -67,7 +67,7 @@ func writeLedger(path string, c feed.Config, blocks int) (newest ledger.Slot, er
 
 // reading is a server that reads a ledger from a file.
 type reading struct {
-	*target.Server
+	*proc.Server
 	began time.Time // when it was started
 }
 
@@ -75,7 +75,7 @@ type reading struct {
 func startReading(ctx context.Context, env *Env, dataDir, path string, args ...string) (*reading, error) {
 	began := time.Now()
 	args = append([]string{"--source", "file:" + path, "--wal-sync", "always"}, args...)
-	s, err := target.Start(ctx, env.Ledgerd, args, target.Options{Dir: env.Dir, DataDir: dataDir})
+	s, err := proc.Start(ctx, env.Ledgerd, args, proc.Options{Dir: env.Dir, DataDir: dataDir})
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +129,9 @@ func keep(ctx context.Context, env *Env, dataDir, path string, newest ledger.Slo
 
 // restart starts a server on what a data directory holds, and returns when it gives the right
 // answer about an account, and how long that took from the start of the process.
-func restart(ctx context.Context, env *Env, dataDir string, want ledger.AccountWrite, args ...string) (s *target.Server, took time.Duration, err error) {
+func restart(ctx context.Context, env *Env, dataDir string, want ledger.AccountWrite, args ...string) (s *proc.Server, took time.Duration, err error) {
 	began := time.Now()
-	s, err = target.Start(ctx, env.Ledgerd, append([]string{"--source", "none"}, args...), target.Options{Dir: env.Dir, DataDir: dataDir})
+	s, err = proc.Start(ctx, env.Ledgerd, append([]string{"--source", "none"}, args...), proc.Options{Dir: env.Dir, DataDir: dataDir})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -143,14 +143,14 @@ func restart(ctx context.Context, env *Env, dataDir string, want ledger.AccountW
 }
 
 // answers waits until the server tells of an account. A wrong answer is an error.
-func answers(ctx context.Context, s *target.Server, want ledger.AccountWrite) error {
+func answers(ctx context.Context, s *proc.Server, want ledger.AccountWrite) error {
 	ctx, cancel := context.WithTimeout(ctx, dataPatience)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	url := s.URL() + "/account/" + want.Pubkey.String()
 	for {
-		status, body, err := target.Get(ctx, client, url)
+		status, body, err := proc.Get(ctx, client, url)
 		switch {
 		case err == nil && status == http.StatusOK:
 			return isAccount(body, want)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"ledgerd/bench/feed"
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 	"ledgerd/engine/ledger"
 )
 
@@ -149,7 +149,7 @@ func (s *ingestRun) read(ctx context.Context, subject, path string) error {
 }
 
 // note notes how fast somebody was, and what that took.
-func (s *ingestRun) note(subject string, updates, took float64, before, after target.Usage) *Row {
+func (s *ingestRun) note(subject string, updates, took float64, before, after proc.Usage) *Row {
 	row := s.result.Row(subject)
 	cpu := (after.CPU() - before.CPU()).Seconds()
 	row.Add("updates", "updates/s", updates/took)
@@ -187,7 +187,7 @@ func (s *ingestRun) pipe(ctx context.Context) error {
 	if err := set.fill(r, false); err != nil {
 		return err
 	}
-	before, err := target.UsageOf(r.Pid())
+	before, err := proc.UsageOf(r.Pid())
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (s *ingestRun) pipe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	after, err := target.UsageOf(r.Pid())
+	after, err := proc.UsageOf(r.Pid())
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/peer"
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 )
 
 // Memory returns the scenarios of so many accounts, and of transactions, that are held.
@@ -119,7 +119,7 @@ func (s *memoryRun) ledgerd(ctx context.Context) error {
 }
 
 // server reads the memory of a server that has settled, checks that all is in it, and stops it.
-func (s *memoryRun) server(ctx context.Context, state string, server *target.Server) error {
+func (s *memoryRun) server(ctx context.Context, state string, server *proc.Server) error {
 	if err := rest(ctx, memorySettle*s.env.Duration); err != nil {
 		return err
 	}
@@ -137,10 +137,10 @@ func (s *memoryRun) server(ctx context.Context, state string, server *target.Ser
 			tokens++
 		}
 	}
-	if got := target.Sum(m, "ledgerd_accounts"); got != float64(s.config.Accounts) {
+	if got := proc.Sum(m, "ledgerd_accounts"); got != float64(s.config.Accounts) {
 		return fmt.Errorf("ledgerd holds %.0f accounts, not %d", got, s.config.Accounts)
 	}
-	if got := target.Sum(m, "ledgerd_token_accounts"); got != float64(tokens) {
+	if got := proc.Sum(m, "ledgerd_token_accounts"); got != float64(tokens) {
 		return fmt.Errorf("ledgerd holds %.0f token accounts, not %d", got, tokens)
 	}
 	without := s.result.Row(memoryAlone).last("all that is resident") * (1 << 20)
@@ -187,7 +187,7 @@ func (s *memoryRun) resident(ctx context.Context, state string, r *peer.Redis) e
 	if err := rest(ctx, s.env.Duration); err != nil {
 		return err
 	}
-	usage, err := target.UsageOf(r.Pid())
+	usage, err := proc.UsageOf(r.Pid())
 	if err != nil {
 		return err
 	}

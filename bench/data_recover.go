@@ -8,7 +8,7 @@ import (
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/peer"
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 	"ledgerd/engine/ledger"
 )
 
@@ -147,7 +147,7 @@ func (s *recovery) measureRedis(ctx context.Context) error {
 }
 
 func (s *recovery) noteRedis(redis *peer.Redis, took time.Duration) error {
-	usage, err := target.UsageOf(redis.Pid())
+	usage, err := proc.UsageOf(redis.Pid())
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"ledgerd/bench/feed"
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 	"ledgerd/engine/ledger"
 )
 
@@ -114,7 +114,7 @@ func (s *transactionRun) hold(ctx context.Context, c feed.Config) (found [len(me
 }
 
 // occupied reads the memory of a server that has settled, checks that all is in it, and stops it.
-func (s *transactionRun) occupied(ctx context.Context, server *target.Server, c feed.Config) (o occupied, err error) {
+func (s *transactionRun) occupied(ctx context.Context, server *proc.Server, c feed.Config) (o occupied, err error) {
 	if err := rest(ctx, memorySettle*s.env.Duration); err != nil {
 		return o, err
 	}
@@ -126,7 +126,7 @@ func (s *transactionRun) occupied(ctx context.Context, server *target.Server, c 
 	if err != nil {
 		return o, err
 	}
-	if got, want := target.Sum(m, "ledgerd_transactions"), float64((s.blocks+1)*c.Transactions); got != want {
+	if got, want := proc.Sum(m, "ledgerd_transactions"), float64((s.blocks+1)*c.Transactions); got != want {
 		return o, fmt.Errorf("ledgerd holds %.0f transactions, not %.0f", got, want)
 	}
 	if got := m[processedSlot]; got != float64(feed.FirstSlot+ledger.Slot(s.blocks)) {

@@ -3,7 +3,7 @@
 // # Nouns
 //
 // A scenario is one kind of load with one question, such as how many frames 500 subscribers
-// are handed in a second. It runs against a server that it starts itself (package target),
+// are handed in a second. It runs against a server that it starts itself (package proc),
 // fed with blocks it makes itself (package feed), so that it knows when each update was sent
 // and what is true of the ledger. Where a scenario has peers (package peer), they do the
 // same work in the same run, in turns with ledgerd: on a shared machine only ratios within

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 )
 
 // LiveConfig says where a server is that runs already. URL is required.
@@ -122,7 +122,7 @@ func (l *Live) StreamURL() string { return "ws://" + l.base.Host + l.base.Path +
 
 // counted returns what the server says it has had of the processors, which it knows to 10 ms.
 func (l *Live) counted(ops string) (time.Duration, error) {
-	metrics, err := target.Scrape(l.client, ops)
+	metrics, err := proc.Scrape(l.client, ops)
 	if err != nil {
 		return 0, err
 	}

@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"ledgerd/bench/feed"
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 )
 
 // somebodys starts a ledgerd as somebody else would, of whose ledger the test knows nothing.
-func somebodys(t *testing.T, args ...string) *target.Server {
+func somebodys(t *testing.T, args ...string) *proc.Server {
 	t.Helper()
 	args = append([]string{"--source", "sim:accounts=3000,tps=300,slot_time=100ms", "--wal-sync", "off"}, args...)
-	s, err := target.Start(t.Context(), program(t, "ledgerd"), args, target.Options{Dir: t.TempDir()})
+	s, err := proc.Start(t.Context(), program(t, "ledgerd"), args, proc.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestLimitOfAServerIsRespectedAndNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It is not asked on and on: a few on each of the connections.
-	if got := target.Sum(metrics, "ledgerd_http_rate_limited_total"); got > 100 {
+	if got := proc.Sum(metrics, "ledgerd_http_rate_limited_total"); got > 100 {
 		t.Errorf("the server has refused %v", got)
 	}
 	_, err = (&Scenario{Name: "first", Run: func(context.Context, *Env) (*Result, error) { return nil, limited }}).Do(t.Context(), env)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 	"ledgerd/engine/ledger"
 )
 
@@ -160,8 +160,8 @@ func (r *restRun) mixedRound(ctx context.Context, l *mixedLoad) error {
 func (l *mixedLoad) takesSnapshot() (bool, error) {
 	m, err := l.Metrics()
 	before := l.taken
-	l.taken = target.Sum(m, snapshotsTaken)
-	return err == nil && (l.taken > before || target.Sum(m, snapshotRunning) > 0), err
+	l.taken = proc.Sum(m, snapshotsTaken)
+	return err == nil && (l.taken > before || proc.Sum(m, snapshotRunning) > 0), err
 }
 
 // awaitSnapshot returns once the server takes a snapshot.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 )
 
 // cpuOf returns the time that processes have had on processors. The scheduler's own count is to
@@ -17,7 +17,7 @@ func cpuOf(pids ...int) (sum time.Duration, err error) {
 	for _, pid := range pids {
 		cpu, ok := scheduled(pid)
 		if !ok {
-			u, err := target.UsageOf(pid)
+			u, err := proc.UsageOf(pid)
 			if err != nil {
 				return 0, err
 			}

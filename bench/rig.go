@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"ledgerd/bench/feed"
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 	"ledgerd/bench/wsclient"
 	"ledgerd/engine/ledger"
 )
@@ -23,7 +23,7 @@ const rigTimeout = time.Minute
 
 // rig is a ledgerd that follows a made-up ledger, and somebody who sees its blocks appear.
 type rig struct {
-	*target.Server
+	*proc.Server
 	feed *feed.Feed
 	*probe
 }
@@ -33,7 +33,7 @@ type rig struct {
 func startRig(ctx context.Context, env *Env, c feed.Config, args ...string) (r *rig, err error) {
 	r = new(rig)
 	args = append([]string{"--wal-sync", "always", "--snapshot-interval", "0"}, args...)
-	if r.Server, err = target.Start(ctx, env.Ledgerd, args, target.Options{Dir: env.Dir}); err != nil {
+	if r.Server, err = proc.Start(ctx, env.Ledgerd, args, proc.Options{Dir: env.Dir}); err != nil {
 		return nil, err
 	}
 	if r.feed, err = feed.New(r.Feed(), c); err == nil {

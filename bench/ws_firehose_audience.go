@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"ledgerd/bench/peer"
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 )
 
 // flow is what was delivered to all subscribers together in a time, and what it took.
@@ -166,11 +166,11 @@ func (a *audience) heard() (frames, bytes int64) {
 // now returns what was delivered and used so far.
 func (a *audience) now() (f flow, err error) {
 	f.frames, f.bytes = a.heard()
-	server, err := target.UsageOf(a.server.Pid())
+	server, err := proc.UsageOf(a.server.Pid())
 	if err != nil {
 		return f, err
 	}
-	load, err := target.UsageOf(os.Getpid())
+	load, err := proc.UsageOf(os.Getpid())
 	f.server, f.load = server.CPU(), load.CPU()
 	return f, err
 }

@@ -7,7 +7,7 @@ import (
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/peer"
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 )
 
 // firehoseAccounts is how many accounts take turns: those of a busy ledger that are written
@@ -16,13 +16,13 @@ const firehoseAccounts = 10_000
 
 // firehoseServer is ledgerd as a broadcaster. A batch is a block.
 type firehoseServer struct {
-	*target.Server
+	*proc.Server
 	feed *feed.Feed
 }
 
 func (f *firehoseRun) startLedgerd(ctx context.Context) (broadcaster, error) {
 	// A snapshot in the middle would slow one round and not the others.
-	server, err := target.Start(ctx, f.env.Ledgerd, []string{"--snapshot-interval", "0"}, target.Options{Dir: f.env.Dir})
+	server, err := proc.Start(ctx, f.env.Ledgerd, []string{"--snapshot-interval", "0"}, proc.Options{Dir: f.env.Dir})
 	if err != nil {
 		return nil, err
 	}

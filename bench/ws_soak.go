@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"ledgerd/bench/peer"
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 	"ledgerd/bench/wsclient"
 )
 
@@ -83,9 +83,9 @@ func runSoak(ctx context.Context, env *Env) (*Result, error) {
 func (s *soakRun) run(ctx context.Context) (*Result, error) {
 	env := s.env
 	source := fmt.Sprintf("sim:accounts=%d,tps=%d,fork_rate=0.05,skip_rate=0.02", soakAccounts, env.Scaled(soakPayments))
-	server, err := target.Start(ctx, env.Ledgerd, []string{
+	server, err := proc.Start(ctx, env.Ledgerd, []string{
 		"--source", source, "--retain-slots", "300", "--retain-bytes", "64MiB", "--snapshot-interval", "2m",
-	}, target.Options{Dir: env.Dir})
+	}, proc.Options{Dir: env.Dir})
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (s *soakRun) learn(ctx context.Context) error {
 }
 
 // attend lets the crowd in, takes samples for the time of the run, and sees the crowd out.
-func (s *soakRun) attend(ctx context.Context, server *target.Server) ([]soakSample, error) {
+func (s *soakRun) attend(ctx context.Context, server *proc.Server) ([]soakSample, error) {
 	poll, err := s.poll(ctx)
 	if err != nil {
 		return nil, err

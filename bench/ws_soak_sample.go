@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 )
 
 // soakSample is how the server stood at a moment, and what it did since the sample before.
@@ -57,7 +57,7 @@ var soakColumns = []soakColumn{
 const soakStanding = 3
 
 // measureSoak returns how the server stands.
-func measureSoak(server *target.Server) (s soakSample, err error) {
+func measureSoak(server *proc.Server) (s soakSample, err error) {
 	now, usage, metrics, err := standingOf(server)
 	if err != nil {
 		return s, err
@@ -84,7 +84,7 @@ func ownCPU() time.Duration {
 
 // sample takes a sample every ten seconds, or ten in all if the run is short, until ctx ends. Each
 // is written to a file at once.
-func (s *soakRun) sample(ctx context.Context, server *target.Server, poll *load) (samples []soakSample, err error) {
+func (s *soakRun) sample(ctx context.Context, server *proc.Server, poll *load) (samples []soakSample, err error) {
 	file, err := os.Create(s.csvPath())
 	if err != nil {
 		return nil, fmt.Errorf("cannot keep the samples: %w", err)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 )
 
 // standing is what a server holds at a moment.
@@ -18,7 +18,7 @@ type standing struct {
 const mebibyte = 1 << 20
 
 // standingOf returns how a server stands, and all it counts.
-func standingOf(server *target.Server) (s standing, u target.Usage, metrics map[string]float64, err error) {
+func standingOf(server *proc.Server) (s standing, u proc.Usage, metrics map[string]float64, err error) {
 	if u, err = server.Usage(); err != nil {
 		return s, u, nil, err
 	}
@@ -38,7 +38,7 @@ const strays = 5
 // settle waits until the server holds no more connections, goroutines and files than before,
 // but for strays, and returns how it stands then. A server that does not get there is
 // described as it is.
-func settle(ctx context.Context, server *target.Server, before standing) (standing, error) {
+func settle(ctx context.Context, server *proc.Server, before standing) (standing, error) {
 	const patience = 30 * time.Second // the goroutines of ended connections wait for new ones for ten
 	for until := time.Now().Add(patience); ; {
 		now, _, _, err := standingOf(server)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"ledgerd/bench/feed"
-	"ledgerd/bench/target"
+	"ledgerd/bench/proc"
 	"ledgerd/bench/wsclient"
 	"ledgerd/engine/ledger"
 )
@@ -20,7 +20,7 @@ type listener struct {
 	state wsclient.State
 }
 
-func listen(t *testing.T, s *target.Server, query string) *listener {
+func listen(t *testing.T, s *proc.Server, query string) *listener {
 	t.Helper()
 	conn, err := wsclient.Dial(t.Context(), s.StreamURL()+query, wsclient.Options{})
 	if err != nil {
@@ -63,13 +63,13 @@ func (l *listener) until(slot ledger.Slot) *wsclient.State {
 // A server that reads the feed holds the ledger, says every update, and goes on with the same
 // feed after a crash.
 func TestServerReadsTheFeed(t *testing.T) {
-	program, err := target.Build(t.TempDir())
+	program, err := proc.Build(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := feed.Config{Accounts: 1000, Updates: 300, Finality: 4}
-	o := target.Options{DataDir: t.TempDir()}
-	s, err := target.Start(t.Context(), program, nil, o)
+	o := proc.Options{DataDir: t.TempDir()}
+	s, err := proc.Start(t.Context(), program, nil, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestServerReadsTheFeed(t *testing.T) {
 	if _, err := f.Block(); !errors.Is(err, os.ErrClosed) {
 		t.Fatalf("writing to a server that is gone: %v", err)
 	}
-	if s, err = target.Start(t.Context(), program, nil, o); err != nil {
+	if s, err = proc.Start(t.Context(), program, nil, o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Kill)

@@ -1,4 +1,4 @@
-package target
+package proc
 
 import (
 	"context"
@@ -20,7 +20,7 @@ var program string
 func TestMain(m *testing.M) { os.Exit(withProgram(m)) }
 
 func withProgram(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "ledgerd-target-")
+	dir, err := os.MkdirTemp("", "ledgerd-proc-")
 	if err != nil {
 		panic(err)
 	}

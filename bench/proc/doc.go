@@ -1,4 +1,4 @@
-// Package target runs the ledgerd that is measured, as a process of its own.
+// Package proc runs the ledgerd that is measured, as a process of its own.
 //
 // # Nouns
 //
@@ -12,4 +12,4 @@
 // Start returns once the process listens, Ready once it answers questions. Stop ends it as
 // an operator does and Kill as a crash does. Both return when the process is gone, and the
 // first of them removes the data directory, unless it was named by the caller.
-package target
+package proc

@@ -1,4 +1,4 @@
-package target
+package proc
 
 import "sync"
 
