@@ -158,7 +158,6 @@ func TestReplicaBeginsWithTheSnapshotOfAnother(t *testing.T) {
 				o.mustFollow(t, l, w, disk)
 			}
 		}
-		w.mustStop()
 	})
 }
 
@@ -187,7 +186,6 @@ func TestAdoptionAtAnyMoment(t *testing.T) {
 				}
 				o.mustFollow(t, l, w, left.Crash(0, uint64(call))) // what is done is done
 			})
-		w.mustStop()
 	})
 }
 
@@ -335,7 +333,6 @@ func TestSettingAsideAtAnyMoment(t *testing.T) {
 		if kept == 0 || moved == 0 {
 			t.Error("no crash came before, or none behind, the note")
 		}
-		w.mustStop()
 	})
 }
 

@@ -305,8 +305,8 @@ func TestALedgerOfItsOwnBeginsASharedLog(t *testing.T) {
 				}
 				w.mustStand(last.Slot)
 				empty := startMember(t, l, nil, Config{Shards: 1})
-				if <-empty.ended; !errors.Is(empty.err, ledger.ErrPurged) {
-					t.Errorf("from nothing: %v, want %v", empty.err, ledger.ErrPurged)
+				if err := empty.end(); !errors.Is(err, ledger.ErrPurged) {
+					t.Errorf("from nothing: %v, want %v", err, ledger.ErrPurged)
 				}
 				fresh := vfstest.NewMemory()
 				noErr(t, shots[len(shots)-1].begin(t.Context(), fresh))
@@ -332,7 +332,6 @@ func TestALedgerOfItsOwnBeginsASharedLog(t *testing.T) {
 				w.mustStop()
 				other.finalize(last)
 				other.mustStand(last.Slot + 1)
-				other.mustStop()
 			})
 		})
 	}

@@ -195,7 +195,6 @@ func TestSnapshotWaitsForWhatIsApplied(t *testing.T) {
 		if s := n.Stats().Snapshot; s.Slot == 0 || s.Slot > final || final != block.ParentSlot {
 			t.Errorf("the snapshot is of slot %d, final is %d, want %d", s.Slot, final, block.ParentSlot)
 		}
-		n.mustStop()
 	})
 }
 
@@ -218,6 +217,5 @@ func TestPublicationTellsWhenItsBlockCame(t *testing.T) {
 				t.Errorf("publication %d was visible %v after its block came, want %v", i, p.Head.Published.Sub(p.ReceivedAt), want)
 			}
 		}
-		n.mustStop()
 	})
 }

@@ -57,9 +57,7 @@ func forgeStateHash(t *testing.T, disk *vfstest.Memory, name string) {
 	const headerBytes, entryBytes, footerBytes = 16, 81, 44
 	le := binary.LittleEndian
 	b, err := disk.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	footer := len(b) - footerBytes
 	index := footer - int(le.Uint32(b[footer:]))
 	entry := b[footer-entryBytes : footer] // of the meta, the last chunk
@@ -68,9 +66,7 @@ func forgeStateHash(t *testing.T, disk *vfstest.Memory, name string) {
 	decoder, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	defer decoder.Close()
 	meta, err := decoder.DecodeAll(b[chunk:index], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	digit := regexp.MustCompile(`"state_hash": \[\s*\d+`).FindIndex(meta)[1] - 1
 	meta[digit] = '0' + (meta[digit]-'0'+1)%10
 	stored := encoder.EncodeAll(meta, nil)
@@ -78,9 +74,7 @@ func forgeStateHash(t *testing.T, disk *vfstest.Memory, name string) {
 	le.PutUint32(entry[13:], crc32.Checksum(stored, crc32.MakeTable(crc32.Castagnoli)))
 	hash := sha256.Sum256(slices.Concat(b[:headerBytes], b[index:footer+4]))
 	forged := slices.Concat(b[:chunk], stored, b[index:footer+4], hash[:], b[len(b)-8:])
-	if err := disk.WriteFile(name, forged); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, disk.WriteFile(name, forged))
 }
 
 // TestDamagedSnapshotIsPassedOver damages, cuts or takes away snapshots, their history and the log: the node answers the same
@@ -188,7 +182,6 @@ func TestRecoveryTellsHowFarItIs(t *testing.T) {
 		if n.Head() == nil || n.Head().StateHash != want.StateHash || n.Progress() != (Progress{}) {
 			t.Errorf("recovered to %+v, progress %+v", n.Head(), n.Progress())
 		}
-		n.mustStop()
 	})
 }
 
@@ -204,7 +197,6 @@ func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {
 				t.Errorf("node id %q, want the directory's", n.Status().NodeID)
 			}
 			n.send(root)
-			defer n.mustStop()
 			return disk.Crash(0, 1) // with no snapshot yet
 		}
 		for words, files := range map[string]map[string]string{

@@ -105,8 +105,6 @@ func TestWriterWithAFullDiskResigns(t *testing.T) {
 				again := standby(t, l, onDisk(t, memory, c))
 				second.send(next[1])
 				same(t, "after a restart", again.Engine, second.Engine)
-				again.mustStop()
-				second.mustStop()
 			})
 		})
 	}
@@ -130,7 +128,6 @@ func TestStartOnAFullDiskServes(t *testing.T) {
 		disk.SetCapacity(0)
 		pause(2 * ingest.SpaceRetry)
 		again.mustStand(root.Slot + 1)
-		again.mustStop()
 	})
 }
 
@@ -161,7 +158,6 @@ func TestLowDiskStopsSnapshotsThenIngest(t *testing.T) {
 		if n.Stats().Snapshot.Count == 0 {
 			t.Error("no snapshot was taken once there was space")
 		}
-		n.mustStop()
 	})
 }
 
@@ -182,7 +178,6 @@ func TestLogDoesNotFillTheDisk(t *testing.T) {
 		if s := n.Stats(); s.DiskPauses > 0 || s.Log.Position < 2<<20 {
 			t.Errorf("%d pauses over %d bytes of log, want none over twice what the disk holds", s.DiskPauses, s.Log.Position)
 		}
-		n.mustStop()
 	})
 }
 

@@ -12,14 +12,6 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// noErr ends the test with an error, if there is one.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // onDisk returns the configuration of a node whose data directory lies on a disk.
 func onDisk(t testing.TB, disk vfs.FS, c Config) Config {
 	t.Helper()

@@ -36,7 +36,6 @@ func exportAndImport(t *testing.T, s stream, seed uint64) {
 	info := finite()
 	info.GapsAllowed = true
 	again := startNode(t, info, Config{Shards: 3, Retention: s.retention})
-	defer again.mustStop()
 	for _, e := range exported(t, disk) {
 		again.send(e)
 	}
@@ -56,7 +55,6 @@ func exportAndImport(t *testing.T, s stream, seed uint64) {
 	// What is not final is the export's own; a recovered node answers what the old one did.
 	dir := onDisk(t, disk, Config{Shards: 2, Retention: s.retention, Filter: s.filter()})
 	old = startNode(t, s.info, dir)
-	defer old.mustStop()
 	synctest.Wait()
 	for level := range want.Tips {
 		if c := old.seq.Chain().Confirmed; level == int(ledger.Confirmed) && c.ConfirmedAgain > c.Version {
@@ -84,7 +82,6 @@ func TestExportKeepsBaseStateWhereItCame(t *testing.T) {
 			three, status(three, ledger.StatusConfirmed))
 		n.close()
 		again := startNode(t, finite(), Config{Shards: 3})
-		defer again.mustStop()
 		again.send(exported(t, disk)...)
 		for _, level := range levels[:2] {
 			a, _, err := again.Account(at(level), x)

@@ -157,8 +157,7 @@ func TestStandbyTakesOver(t *testing.T) {
 			return ledger.ErrDeposed
 		}
 		first.try(child(chain[5], chain[5].Slot+1, 0, lamports(key(41), 1)))
-		<-first.ended
-		if got := len(first.records()); !errors.Is(first.err, ledger.ErrDeposed) || got != len(seen) {
+		if got := len(first.records()); !errors.Is(first.end(), ledger.ErrDeposed) || got != len(seen) {
 			t.Errorf("the deposed writer ended with %v and published %d records more", first.err, got-len(seen))
 		}
 
@@ -175,8 +174,6 @@ func TestStandbyTakesOver(t *testing.T) {
 		}
 		replica := startMember(t, l, nil, Config{Shards: 2})
 		same(t, "at the end", second.Engine, replica.Engine)
-		second.mustStop()
-		replica.mustStop()
 	})
 }
 
@@ -195,7 +192,6 @@ func TestOtherCommitErrorFreezesTheWriter(t *testing.T) {
 		if !w.resigned.Load() {
 			t.Error("it holds on to a log that it does not write")
 		}
-		w.mustStop()
 	})
 }
 
@@ -257,8 +253,6 @@ func TestDifferenceFencesOff(t *testing.T) {
 				// What it holds is good: it comes back as it was, and goes on.
 				again := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
 				same(t, "again", w.Engine, again.Engine)
-				again.mustStop()
-				w.mustStop()
 			})
 		})
 	}
@@ -285,9 +279,8 @@ func TestFollowedCommitIsAllOrNothing(t *testing.T) {
 		replica.cutOff(false)
 		synctest.Wait()
 		close(gate)
-		<-replica.ended
-		if !errors.Is(replica.err, datadir.ErrOtherLedger) {
-			t.Errorf("ended with %v", replica.err)
+		if err := replica.end(); !errors.Is(err, datadir.ErrOtherLedger) {
+			t.Errorf("ended with %v", err)
 		}
 		if n := len(replica.records()); n != 1 {
 			t.Errorf("%d records were shown, want that of the commit that was on its way", n)
@@ -315,8 +308,6 @@ func TestFollowedCommitsShareASync(t *testing.T) {
 		if blocks := replica.Stats().Blocks; len(l.commits) != 21 || blocks != 21 || syncs != 2 {
 			t.Errorf("%d commits of %d blocks took %d syncs, want 2", len(l.commits), blocks, syncs)
 		}
-		w.mustStop()
-		replica.mustStop()
 	})
 }
 
@@ -359,11 +350,9 @@ func TestFollowThatEnds(t *testing.T) {
 		replica.close()
 		l.commits = l.commits[:1]
 		shortened := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
-		<-shortened.ended
-		if shortened.err == nil || !strings.Contains(shortened.err.Error(), "shortened") {
-			t.Errorf("a shortened log: %v", shortened.err)
+		if err := shortened.end(); err == nil || !strings.Contains(err.Error(), "shortened") {
+			t.Errorf("a shortened log: %v", err)
 		}
-		w.mustStop()
 	})
 }
 
@@ -410,7 +399,6 @@ func TestHealthFailsWhileTheNodeLags(t *testing.T) {
 		w.try(next[1])
 		time.Sleep(ingest.DefaultMaxLag + 1)
 		w.mustSay("shared log has not taken")
-		w.mustStop()
 	})
 }
 
@@ -438,6 +426,5 @@ func TestQuestionsWhileJoining(t *testing.T) {
 		close(release)
 		n.source.feed <- rootBlock(100, lamports(key(1), 5))
 		asking.Wait()
-		n.mustStop()
 	})
 }

@@ -80,7 +80,6 @@ func handOver(t *testing.T, parameters string, at int, gotIn bool, want *straigh
 		if err := errors.Join(sameEnd(n.Head(), want.end), want.check(l, n.published)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		n.mustStop()
 	}
 	return deposed, inBase
 }
@@ -126,7 +125,6 @@ func TestWriterKnowsWhetherTheSourceSpeaksOfFinality(t *testing.T) {
 				if tips := second.Head().Tips; tips[ledger.Finalized].Slot != c[tt.final].Slot {
 					t.Errorf("slot %d is final at the end, want %d", tips[ledger.Finalized].Slot, c[tt.final].Slot)
 				}
-				second.mustStop()
 			})
 		})
 	}

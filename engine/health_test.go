@@ -41,7 +41,6 @@ func (n *subject) healthSays(words ...string) {
 func TestHealthTellsWhyALiveSourceStandsStill(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := watch(t, Config{Shards: 1})
-		defer w.mustStop()
 		w.healthSays("starting", "not connected yet")
 		w.up.Disconnected(upstream.Dial)
 		time.Sleep(time.Minute)
@@ -86,7 +85,6 @@ func TestHealthTellsWhyALiveSourceStandsStill(t *testing.T) {
 func TestHealthDoesNotFlapOnSkippedSlots(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := watch(t, Config{Shards: 1})
-		defer w.mustStop()
 		w.up.Connected()
 		tip := rootBlock(100)
 		w.send(tip)
@@ -113,7 +111,6 @@ func TestOnlyBlocksAreSignsOfLife(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		u := newFakeNode(100, lamports(key(1), 1))
 		w := watch(t, Config{Shards: 1, Fetcher: u})
-		defer w.mustStop()
 		w.up.Connected()
 		root := rootBlock(100)
 		w.send(root)
@@ -137,7 +134,6 @@ func TestRestartedNodeIsHealthyWithItsFirstBlock(t *testing.T) {
 		w.mustStop()
 
 		w = watch(t, onDisk(t, disk.Crash(1, 1), Config{Shards: 1}))
-		defer w.mustStop()
 		w.healthSays("starting: no block has come since the start, the newest is of slot 100", "not connected yet")
 		if a, _, err := w.Account(ledger.Query{}, key(1)); err != nil || a.Lamports != 5 {
 			t.Errorf("reads: %d lamports, %v", a.Lamports, err)
@@ -176,11 +172,9 @@ func TestFreshNodeWithoutANodeSaysThatNoBlockHasCome(t *testing.T) {
 // that makes the snapshot's block final it shows nothing, and not because no block came.
 func TestSnapshotOfAnotherIsRecoveredFirst(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l, w, _, all := offering(t)
+		l, _, _, all := offering(t)
 		disk := vfstest.NewMemory()
-		if err := all[0].begin(t.Context(), disk); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, all[0].begin(t.Context(), disk))
 		l.unreachable = true
 		replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
 		synctest.Wait()
@@ -188,15 +182,12 @@ func TestSnapshotOfAnotherIsRecoveredFirst(t *testing.T) {
 			t.Errorf("an account: %v, want %v", err, ledger.ErrRecovering)
 		}
 		l.unreachable = false
-		replica.mustStop()
-		w.mustStop()
 	})
 }
 
 func TestRollbacksAreCountedByDepth(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := watch(t, Config{Shards: 1})
-		defer w.mustStop()
 		tip := rootBlock(100)
 		w.send(tip)
 		undone := uint64(0)

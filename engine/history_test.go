@@ -36,7 +36,6 @@ func TestHistoryIsWhatWasPublished(t *testing.T) {
 				again := startNode(t, s.info, onDisk(t, disk, Config{Retention: s.retention, Shards: 1}))
 				again.send()
 				holdHistory(t, again.Engine, all)
-				again.mustStop()
 			})
 		})
 	}

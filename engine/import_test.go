@@ -169,7 +169,6 @@ func TestImportKeepsTheNewestOfEachAccount(t *testing.T) {
 			}
 			mustVerify(t, disk)
 			mustHoldNothingElse(t, disk)
-			taught.mustStop()
 		})
 	}
 }
@@ -278,7 +277,6 @@ func TestImportIsServedBeforeTheFirstBlock(t *testing.T) {
 			n.send(child(at100, 101, 0, lamports(key(1), 33)))
 			n.mustAnswer(ledger.Query{MinSlot: 101}, key(1), 33)
 			n.mustSay("")
-			n.mustStop()
 		})
 	}
 }

@@ -30,7 +30,6 @@ func showHuge(t *testing.T, info ledger.SourceInfo, last ledger.Slot) (n *subjec
 func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n, blocks := showHuge(t, live(), 104)
-		defer n.mustStop()
 		held := chainOf(blocks[3], 3)
 		n.send(events(held...)...)
 		n.healthSays("unfinalized")
@@ -48,7 +47,6 @@ func TestInputThatEndsHeldBackIsNotLostSilently(t *testing.T) {
 		n, _ := showHuge(t, finite(), 105)
 		n.endInput()
 		n.healthSays("input ended with 1 events held back")
-		n.mustStop()
 	})
 }
 
@@ -59,7 +57,6 @@ func TestIngestStopsWhereNothingIsFinalized(t *testing.T) {
 		n, _ := showHuge(t, live(), 108)
 		n.healthSays("ingest stopped")
 		n.mustStand(104)
-		n.mustStop()
 	})
 }
 
@@ -106,7 +103,6 @@ func TestReadiness(t *testing.T) {
 						t.Errorf("latest block: %v, want that there is none yet", err)
 					}
 				}
-				n.mustStop()
 			})
 		})
 	}
@@ -124,7 +120,6 @@ func TestWithoutSourceServesWhatIsHeld(t *testing.T) {
 		if why, ok := absence(err); !ok || why.Absence != ledger.AccountNotIndexed {
 			t.Errorf("an account: %v, want not indexed", err)
 		}
-		n.mustStop()
 	})
 }
 
@@ -134,9 +129,8 @@ func TestSourceErrorEndsRun(t *testing.T) {
 		n.send(rootBlock(100))
 		n.source.err = errors.New("line 7 is no JSON")
 		n.endInput()
-		<-n.ended
-		if n.err == nil || !strings.Contains(n.err.Error(), "line 7 is no JSON") || !strings.Contains(n.err.Error(), "test") {
-			t.Errorf("Run: %v, want the source's name and error", n.err)
+		if err := n.end(); err == nil || !strings.Contains(err.Error(), "line 7 is no JSON") || !strings.Contains(err.Error(), "test") {
+			t.Errorf("Run: %v, want the source's name and error", err)
 		}
 	})
 }
@@ -150,9 +144,8 @@ func TestBrokenShardEndsRun(t *testing.T) {
 		n.send(root)
 		n.shards[1].ApplyBase(9, &ledger.BaseState{}, true) // below what is held
 		n.try(child(root, 101, 0))
-		<-n.ended
-		if n.err == nil || !strings.Contains(n.err.Error(), "shard 1 broke") {
-			t.Errorf("Run: %v, want that shard 1 broke", n.err)
+		if err := n.end(); err == nil || !strings.Contains(err.Error(), "shard 1 broke") {
+			t.Errorf("Run: %v, want that shard 1 broke", err)
 		}
 		if _, _, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1), key(2), key(3), key(4)}); !errors.Is(err, ledger.ErrUnavailable) {
 			t.Errorf("a query afterwards: %v, want unavailable", err)
@@ -179,7 +172,6 @@ func TestStopEndsEveryGoroutine(t *testing.T) {
 func TestMinSlotIsWaitedFor(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, live(), Config{Shards: 2})
-		defer n.mustStop()
 		root := rootBlock(100, lamports(key(1), 100))
 		blocks := chainOf(root, 5)
 		n.send(root)

@@ -51,9 +51,7 @@ func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 					}
 				}
 				c := onDisk(t, disk, Config{Shards: 2})
-				if err := errors.Join(c.Dir.BindFilter(tt.filter), c.Dir.BindSource(tt.info)); err != nil {
-					t.Fatal(err)
-				}
+				noErr(t, errors.Join(c.Dir.BindFilter(tt.filter), c.Dir.BindSource(tt.info)))
 				n := startNode(t, tt.info, c)
 				b := child(at100, 101, 0, owned(key(1), 1, key(9)), owned(key(4), 1, key(9)))
 				for _, i := range []int{5, 8, 9} {
@@ -108,6 +106,5 @@ func TestAnAccountThatIsKnownToBeClosedIsNotLacking(t *testing.T) {
 		if all, v, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1), key(2)}); err != nil || v.Lacks || all[1].Exists() {
 			t.Errorf("%+v, may lack accounts: %v, %v", all, v.Lacks, err)
 		}
-		n.mustStop()
 	})
 }

@@ -111,7 +111,6 @@ func TestPublicationsEqualNaiveModel(t *testing.T) {
 				bubble.Test(t, func(t *testing.T) {
 					g := s.generator(seed, round%2 == 0)
 					f := s.follow(t, g.r, g.m, 1)
-					defer f.mustStop()
 					for range 2 * streamEvents {
 						if e := g.next(); e != nil {
 							f.show(e)
@@ -155,7 +154,6 @@ func followStream(t *testing.T, s stream, seed uint64) {
 	}
 	for _, shards := range counts {
 		f := s.follow(t, g.r, m, shards)
-		defer f.mustStop()
 		all = append(all, f)
 	}
 	for n := 0; n < streamEvents && m.stopped == ""; {
@@ -218,10 +216,9 @@ func atTheEnd(t *testing.T, f followed) {
 		m.end()
 		f.endInput()
 		if m.stopped != "" {
-			if <-f.ended; f.err == nil {
+			if f.end() == nil {
 				t.Error("a block still waits for its parent at the end, and Run returned no error")
 			}
-			f.err = nil
 			return
 		}
 		f.publications(f.published)

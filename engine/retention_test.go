@@ -26,7 +26,6 @@ func TestEventsThatLeadToNothingPruneNothing(t *testing.T) {
 		n.config.Dir.Close()
 		n = startNode(t, live(), onDisk(t, disk, Config{Shards: 2, Retention: sequencer.Retention{Slots: 5, Bytes: 1 << 40}}))
 		synctest.Wait()
-		defer n.mustStop()
 		n.send(blocks[29]) // shown again: it leads to nothing
 		time.Sleep(2 * foldAfter)
 		synctest.Wait()

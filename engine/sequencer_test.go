@@ -107,7 +107,6 @@ func TestContradictionsStopIngest(t *testing.T) {
 					if _, _, err := n.Account(ledger.Query{}, key(1)); err != nil {
 						t.Errorf("reads do not go on: %v", err)
 					}
-					n.mustStop()
 				})
 			})
 		}
@@ -127,7 +126,6 @@ func TestRefusalAppliesNothing(t *testing.T) {
 		if tip := n.Head().Tip(ledger.Processed); tip.Slot != 103 || n.Status().Unhealthy == "" {
 			t.Errorf("stands at slot %d, health %q, want slot 103 and why ingest stopped", tip.Slot, n.Status().Unhealthy)
 		}
-		n.mustStop()
 	})
 }
 
@@ -146,9 +144,8 @@ func TestGapEndsFiniteSource(t *testing.T) {
 				t.Fatalf("the tip passed a gap to slot %d", tip.Slot)
 			}
 			n.endInput()
-			<-n.ended
-			if n.err == nil || !strings.Contains(n.err.Error(), says) || strings.Contains(n.err.Error(), "\n") {
-				t.Errorf("Run: %v, want one line with %q", n.err, says)
+			if err := n.end(); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("Run: %v, want one line with %q", err, says)
 			}
 		})
 	}
@@ -185,7 +182,6 @@ func TestRareForksEqualNaiveModel(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				s := stream{info: tt.info, retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 40}}
 				f := s.follow(t, seeded(t, 1), s.model(), 2)
-				defer f.mustStop()
 				for _, e := range tt.events {
 					f.show(e)
 				}
@@ -219,7 +215,6 @@ func TestWaitingIsBounded(t *testing.T) {
 				if why := n.Status().Unhealthy; (why != "") != tt.stops || n.Head().Tip(ledger.Processed).Slot != 100 {
 					t.Errorf("stands at slot %d, health says %q, want it to stop: %v", n.Head().Tip(ledger.Processed).Slot, why, tt.stops)
 				}
-				n.mustStop()
 			})
 		})
 	}
@@ -239,7 +234,6 @@ func TestStatusesSeenAreDurable(t *testing.T) {
 			disk = disk.Crash(0, 1)
 			n.mustStop()
 			n = startNode(t, finite(), onDisk(t, disk, Config{Shards: 1}))
-			defer n.mustStop()
 			n.send(two, child(two, 3, 0)) // a source leaves out what is said of final slots
 			n.endInput()
 			if got := n.Head().Tip(ledger.Finalized).Slot; got != 1 {

@@ -46,7 +46,6 @@ func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
 		if s := n.Stats().Snapshot; s.Count < 4 || s.Failures != 0 || len(filesOf(memory, ".state")) <= ingest.KeptSnapshots {
 			t.Errorf("%d snapshots, %d failures, %d on the disk", s.Count, s.Failures, len(filesOf(memory, ".state")))
 		}
-		n.mustStop()
 	})
 }
 
@@ -62,7 +61,6 @@ func TestIdleNodeTakesTheSnapshotThatIsDue(t *testing.T) {
 				t.Errorf("%d snapshots of one block %v later, want 1", got, later)
 			}
 		}
-		n.mustStop()
 	})
 }
 
@@ -79,6 +77,5 @@ func TestASnapshotHurriesAsLogGathers(t *testing.T) {
 		if got, want := pace.Share(), ingest.SnapshotShare+float64(gathered)/ingest.MaxReplayBytes; gathered == 0 || got != want {
 			t.Errorf("after %d bytes of log: %v of a core, want %v", gathered, got, want)
 		}
-		n.mustStop()
 	})
 }

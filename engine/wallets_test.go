@@ -21,9 +21,7 @@ func encodedLog(t *testing.T, e *Engine) (all []string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	return all
 }
 
@@ -64,9 +62,7 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 			if err == nil {
 				err = log.Close()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, err)
 			own := startNode(t, live(), c)
 			if got := encodedRecords(own); !slices.Equal(got, want[:len(records)]) {
 				t.Error("the replay does not tell the wallets before")
@@ -75,7 +71,6 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 			if got := encodedLog(t, own.Engine); !slices.Equal(got, append(encoded(held), want[len(records):]...)) {
 				t.Error("the log does not go on after the old records")
 			}
-			own.mustStop()
 		}
 		newer := func(r string) bool { return r[0] == 2 } // the format version
 		if slices.ContainsFunc(encoded(old), newer) || !slices.ContainsFunc(want, newer) {
@@ -92,7 +87,6 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 		if got := encodedRecords(replica.subject); !slices.Equal(got, want[:len(records)]) || replica.Fenced() != "" {
 			t.Errorf("the replica does not tell the wallets before: %s", replica.Status().Unhealthy)
 		}
-		replica.mustStop()
 	})
 }
 

@@ -98,7 +98,6 @@ func readDuring(t *testing.T, m *model, events []ledger.Event, pause time.Durati
 	t.Helper()
 	retention := sequencer.Retention{Slots: 100_000, Bytes: 1 << 30}
 	n := startNode(t, live(), Config{Shards: 4, Retention: retention})
-	defer n.mustStop()
 	const first = 50 // among them is the root
 	n.send(events[:first]...)
 	var stopped atomic.Bool

@@ -15,9 +15,9 @@ func TestProvenanceOrdersBaseStateBeforeTheBlockOfItsSlot(t *testing.T) {
 }
 
 func TestSameStateIgnoresProvenance(t *testing.T) {
-	token := TokenAccount{Mint: mintKey, Amount: 1}
+	token := TokenAccount{Mint: Pubkey{1, 1}, Amount: 1}
 	sameToken := token
-	otherToken := TokenAccount{Mint: mintKey, Amount: 2}
+	otherToken := TokenAccount{Mint: Pubkey{1, 1}, Amount: 2}
 	base := Account{Lamports: 1, Owner: TokenProgram, Known: FieldsShown, Token: &token}
 	for name, tt := range map[string]struct {
 		change func(*Account)

@@ -29,6 +29,14 @@ func Seeded(t testing.TB, seed uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
+// NoErr ends the test with an error, if there is one.
+func NoErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Key returns the n-th key of a test: fixed, and spread over the key space.
 func Key(n int) ledger.Pubkey {
 	return sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(n)))
