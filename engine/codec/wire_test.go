@@ -73,19 +73,6 @@ func wireTransaction(version int) []byte {
 	return b
 }
 
-func TestTransactionPartsAreTold(t *testing.T) {
-	for _, version := range []int{LegacyTransaction, 0} {
-		got, err := ParseTransaction(wireTransaction(version))
-		if err != nil {
-			t.Fatalf("version %d: %v", version, err)
-		}
-		if got.Version != version || len(got.Signatures) != 1 || len(got.StaticKeys) != 2 ||
-			got.Signatures[0][63] != 0xaa || got.StaticKeys[1][31] != 0xbb {
-			t.Errorf("version %d: got %+v", version, got)
-		}
-	}
-}
-
 func TestMalformedTransactionsAreRefused(t *testing.T) {
 	const countAt, headerAt, keysAt, dataAt, lookupsAt = 0, 65, 68, 65 + 4 + 96 + 5, 65 + 5 + 96 + 9
 	legacy, v0 := wireTransaction(LegacyTransaction), wireTransaction(0)
