@@ -77,7 +77,7 @@ func forgeStateHash(t *testing.T, disk *vfstest.Memory, name string) {
 	noErr(t, disk.WriteFile(name, forged))
 }
 
-// TestDamagedSnapshotIsPassedOver damages, cuts or takes away snapshots, their history and the log: the node answers the same
+// F4, F6, F7, F8, G24: TestDamagedSnapshotIsPassedOver damages, cuts or takes away snapshots, their history and the log: the node answers the same
 // from the snapshot before, or without the blocks that are lost, the log is as it was, and the node goes on. Where nothing
 // leads to the newest block it says so and starts nothing.
 func TestDamagedSnapshotIsPassedOver(t *testing.T) {
@@ -148,7 +148,7 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 	})
 }
 
-// TestOnlySnapshotDamagedReplaysAll damages the one snapshot there is: the log is whole and leads there from its beginning.
+// F7, F8: TestOnlySnapshotDamagedReplaysAll damages the one snapshot there is: the log is whole and leads there from its beginning.
 func TestOnlySnapshotDamagedReplaysAll(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		disk := vfstest.NewMemory()
@@ -185,7 +185,7 @@ func TestRecoveryTellsHowFarItIs(t *testing.T) {
 	})
 }
 
-// TestLedgerThatIsGoneIsNoFreshStart takes away the log and the snapshots of a node, or puts those of
+// F5: TestLedgerThatIsGoneIsNoFreshStart takes away the log and the snapshots of a node, or puts those of
 // another ledger in their place: the start is refused, whatever kind the source is.
 func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

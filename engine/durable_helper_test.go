@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,7 +19,7 @@ func onDisk(t testing.TB, disk vfs.FS, c Config) Config {
 	dir, err := datadir.OpenOn(disk, "data")
 	noErr(t, err)
 	t.Cleanup(func() { dir.Close() })
-	c.Dir = dir
+	c.Dir, c.SegmentBytes = dir, cmp.Or(c.SegmentBytes, 16<<10) // a crash clones what is preallocated
 	return c
 }
 
@@ -34,9 +35,6 @@ func startSource(t *testing.T, source Source, c Config) *subject {
 func diskNode(t *testing.T, disk vfs.FS, c Config) (*subject, *ledger.Block) {
 	t.Helper()
 	c.Shards = 2
-	if c.SegmentBytes == 0 {
-		c.SegmentBytes = 16 << 10
-	}
 	n := startNode(t, live(), onDisk(t, disk, c))
 	root := rootBlock(100, lamports(key(1), 100))
 	n.send(root)

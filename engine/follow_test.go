@@ -195,13 +195,13 @@ func TestOtherCommitErrorFreezesTheWriter(t *testing.T) {
 	})
 }
 
-// TestDifferenceFencesOff damages a replica in different ways: it answers nothing any more, and shows
+// F53, F54: TestDifferenceFencesOff damages a replica in different ways: it answers nothing any more, and shows
 // nothing of what differs.
 func TestDifferenceFencesOff(t *testing.T) {
 	root := rootBlock(100, lamports(key(1), 5))
 	b101 := child(root, 101, 0, lamports(key(1), 6))
 	b102 := child(b101, 102, 0, lamports(key(2), 7))
-	for name, tamper := range map[string]func(*ledger.Record) (more []*ledger.Record){
+	bubble.Each(t, map[string]func(*ledger.Record) (more []*ledger.Record){
 		"another state hash": func(r *ledger.Record) []*ledger.Record { r.StateHash[0]++; return nil },
 		"another account":    func(r *ledger.Record) []*ledger.Record { r.Block.Accounts[0].Lamports++; return nil },
 		"a record left out":  func(r *ledger.Record) []*ledger.Record { r.Version++; return nil },
@@ -211,51 +211,47 @@ func TestDifferenceFencesOff(t *testing.T) {
 			again.Version++
 			return []*ledger.Record{&again}
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				l := newSharedLedger()
-				w := writer(t, l, Config{Shards: 2})
-				disk := vfstest.NewMemory()
-				replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 3, SnapshotInterval: time.Second}))
-				w.send(root, b101)
-				same(t, "before", w.Engine, replica.Engine)
-				seen, at := len(replica.published), replica.Head()
-				replica.damage = func(c []*ledger.Record) []*ledger.Record { return append(c, tamper(c[0])...) }
-				waiting := replica.ask(ledger.Query{MinSlot: 102, Wait: time.Hour}, key(1))
-				synctest.Wait()
-				w.send(b102, status(b102, ledger.StatusFinalized))
-				time.Sleep(time.Minute)
+	}, func(t *testing.T, tamper func(*ledger.Record) (more []*ledger.Record)) {
+		l := newSharedLedger()
+		w := writer(t, l, Config{Shards: 2})
+		disk := vfstest.NewMemory()
+		replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 3, SnapshotInterval: time.Second}))
+		w.send(root, b101)
+		same(t, "before", w.Engine, replica.Engine)
+		seen, at := len(replica.published), replica.Head()
+		replica.damage = func(c []*ledger.Record) []*ledger.Record { return append(c, tamper(c[0])...) }
+		waiting := replica.ask(ledger.Query{MinSlot: 102, Wait: time.Hour}, key(1))
+		synctest.Wait()
+		w.send(b102, status(b102, ledger.StatusFinalized))
+		time.Sleep(time.Minute)
 
-				if replica.hasEnded() {
-					t.Fatalf("it ended: %v", replica.err)
-				}
-				if got := replica.published[seen:]; len(got) > 0 || replica.Head() != nil {
-					t.Errorf("it published %d more, and shows %+v", len(got), replica.Head())
-				}
-				replica.mustSay("fenced itself off")
-				for what, err := range map[string]error{
-					"an account": (<-replica.ask(ledger.Query{}, key(1))).err,
-					"at a head":  (<-replica.ask(ledger.Query{Head: at}, key(1))).err,
-					"who waits":  (<-waiting).err,
-					"the status": replica.Status().NotReady,
-					"the past":   replica.Past(3)(t.Context(), func(*ledger.Publication) bool { return true }),
-				} {
-					if !errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrMinSlot) || errors.Is(err, ledger.ErrNoBlock) {
-						t.Errorf("%s: %v", what, err)
-					}
-				}
-				replica.close()
-				if n := replica.Stats().Snapshot.Count; n > 1 {
-					t.Errorf("it took %d snapshots", n)
-				}
+		if replica.hasEnded() {
+			t.Fatalf("it ended: %v", replica.err)
+		}
+		if got := replica.published[seen:]; len(got) > 0 || replica.Head() != nil {
+			t.Errorf("it published %d more, and shows %+v", len(got), replica.Head())
+		}
+		replica.mustSay("fenced itself off")
+		for what, err := range map[string]error{
+			"an account": (<-replica.ask(ledger.Query{}, key(1))).err,
+			"at a head":  (<-replica.ask(ledger.Query{Head: at}, key(1))).err,
+			"who waits":  (<-waiting).err,
+			"the status": replica.Status().NotReady,
+			"the past":   replica.Past(3)(t.Context(), func(*ledger.Publication) bool { return true }),
+		} {
+			if !errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrMinSlot) || errors.Is(err, ledger.ErrNoBlock) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		replica.close()
+		if n := replica.Stats().Snapshot.Count; n > 1 {
+			t.Errorf("it took %d snapshots", n)
+		}
 
-				// What it holds is good: it comes back as it was, and goes on.
-				again := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
-				same(t, "again", w.Engine, again.Engine)
-			})
-		})
-	}
+		// What it holds is good: it comes back as it was, and goes on.
+		again := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
+		same(t, "again", w.Engine, again.Engine)
+	})
 }
 
 // TestFollowedCommitIsAllOrNothing has the second record of a commit be the root of another ledger, while one
@@ -332,7 +328,7 @@ func TestOnlyTheWriterFetches(t *testing.T) {
 	})
 }
 
-// TestFollowThatEnds has the log become one that cannot be followed, at the start and later.
+// F53: TestFollowThatEnds has the log become one that cannot be followed, at the start and later.
 func TestFollowThatEnds(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()

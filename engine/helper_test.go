@@ -32,7 +32,7 @@ func rounds(t testing.TB, few int) int {
 	return few * times
 }
 
-var seeded, key, noErr = ledgertest.Seeded, ledgertest.Key, ledgertest.NoErr
+var seeded, sample, key, noErr = ledgertest.Seeded, ledgertest.Sample, ledgertest.Key, ledgertest.NoErr
 
 // script is a source that shows what a test feeds it.
 type script struct {

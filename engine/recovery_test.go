@@ -169,7 +169,7 @@ func mustVerify(t *testing.T, disk vfs.FS) {
 	}
 }
 
-// TestRestartAnswersTheSame follows random streams and stops the node again and again, cleanly
+// F1, F10, F12: TestRestartAnswersTheSame follows random streams and stops the node again and again, cleanly
 // or by a power cut: after each start it answers exactly as before, and goes on as if
 // nothing had been.
 func TestRestartAnswersTheSame(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 var key = ledgertest.Key
 
+// TestNegativeCacheIsBounded fills the cache, and has blocks change what it says.
 func TestNegativeCacheIsBounded(t *testing.T) {
 	f := New(Config{})
 	r := ledgertest.Seeded(t, 1)
@@ -17,6 +18,14 @@ func TestNegativeCacheIsBounded(t *testing.T) {
 		if len(f.negative) > maxNegative {
 			t.Fatalf("%d keys are remembered, want at most %d", len(f.negative), maxNegative)
 		}
+	}
+	f.addNegativeLocked(key(-1), absence{since: 8})
+	f.Appended(&ledger.Block{Slot: 9, Accounts: []ledger.AccountWrite{{Pubkey: key(-1), Lamports: 1}}})
+	if _, ok := f.remembered(key(-1)); ok {
+		t.Error("a key that a block made is still remembered as missing")
+	}
+	if f.RolledBack(8); len(f.negative) > 0 {
+		t.Errorf("%d keys are remembered after a rollback", len(f.negative))
 	}
 }
 
@@ -71,5 +80,39 @@ func TestRecentWritesAreThoseOfTheNewestBlocks(t *testing.T) {
 	}
 	if ring.add(large); ring.keys != 0 || ring.horizon != last {
 		t.Errorf("a block that wrote too much is said to be known: %d keys, from slot %d", ring.keys, ring.horizon)
+	}
+}
+
+// TestAnswerGivesWayToNewerBlocks holds an answer of slot 100 against what later blocks did to its account.
+func TestAnswerGivesWayToNewerBlocks(t *testing.T) {
+	closes, opens := ledger.AccountWrite{Pubkey: key(1)}, ledger.AccountWrite{Pubkey: key(1), Lamports: 2}
+	tests := map[string]struct {
+		partial bool
+		writes  []ledger.AccountWrite // one a block
+		learned bool
+		absent  ledger.Slot
+	}{
+		"not written":              {false, nil, true, 0},
+		"in part, not written":     {true, nil, true, 0},
+		"written":                  {false, []ledger.AccountWrite{opens}, false, 0}, // the state tells
+		"in part, written":         {true, []ledger.AccountWrite{opens}, true, 0},
+		"closed":                   {false, []ledger.AccountWrite{closes, closes}, false, 102},
+		"opened again":             {false, []ledger.AccountWrite{closes, opens}, false, 0},
+		"in part, of another life": {true, []ledger.AccountWrite{closes, opens}, false, 0},
+	}
+	for name, tt := range tests {
+		f := New(Config{Frozen: func() bool { return false }})
+		f.Begin(100)
+		if _, err := f.await(key(1), tt.partial, 0); err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range tt.writes {
+			f.Appended(&ledger.Block{Slot: ledger.Slot(101 + i), Accounts: []ledger.AccountWrite{w}})
+		}
+		said := &ledger.BaseState{Slot: 100, Accounts: []ledger.AccountWrite{{Pubkey: key(1), Lamports: 9}}}
+		base := f.Learn(&Answer{base: said, done: make(chan struct{})})
+		if absent, _ := f.remembered(key(1)); (base != nil) != tt.learned || absent.since != tt.absent {
+			t.Errorf("%s: learned %v, absent since %d, want %v, %d", name, base != nil, absent.since, tt.learned, tt.absent)
+		}
 	}
 }
