@@ -129,16 +129,12 @@ func (o *offered) mustFollow(t *testing.T, l *sharedLedger, w clusterNode, disk 
 	l.unreachable = false
 	same(t, "the replica", w.Engine, replica.Engine)
 	noErr(t, l.leadsTo(replica.published))
-	var got, want []string
+	var got []string
 	noErr(t, replica.Past(replica.Oldest())(t.Context(), func(p *ledger.Publication) bool {
-		for _, r := range p.Records {
-			got = append(got, string(codec.AppendRecord(nil, r)))
-		}
+		got = append(got, encoded(p.Records)...)
 		return true
 	}))
-	for _, r := range l.records()[o.Version-1:] {
-		want = append(want, string(codec.AppendRecord(nil, r)))
-	}
+	want := encoded(l.records()[o.Version-1:])
 	if n := len(got); n == 0 || n > len(want) || !slices.Equal(got, want[len(want)-n:]) {
 		t.Errorf("from record %d on it offers %d records that are not the newest of the shared log", o.Version, n)
 	}

@@ -99,19 +99,6 @@ func holdHistory(t *testing.T, e *Engine, all []*ledger.Publication) {
 	}
 }
 
-// encodedLog returns the records that lie in a node's log.
-func encodedLog(t *testing.T, e *Engine) (all []string) {
-	t.Helper()
-	_, err := wal.ReplayBeside(t.Context(), e.config.Dir.FS(), datadir.LogDir("data"), 1, func(commit []wal.Entry) error {
-		for i := range commit {
-			all = append(all, string(codec.AppendRecord(nil, commit[i].Record)))
-		}
-		return nil
-	})
-	noErr(t, err)
-	return all
-}
-
 // withoutWallets returns records as a program of format version 1 wrote them.
 func withoutWallets(records []*ledger.Record) (old []*ledger.Record) {
 	for _, r := range records {
@@ -136,7 +123,7 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 		records := n.records()
 		next := child(m.tip().Block, m.tip().Slot+50, 9, lamports(key(1), 0))
 		n.send(next)
-		want := encodedRecords(n)
+		want := encoded(n.records())
 		n.mustStop()
 
 		old := withoutWallets(records)
@@ -151,11 +138,11 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 			}
 			noErr(t, err)
 			own := startNode(t, live(), c)
-			if got := encodedRecords(own); !slices.Equal(got, want[:len(records)]) {
+			if got := encoded(own.records()); !slices.Equal(got, want[:len(records)]) {
 				t.Error("the replay does not tell the wallets before")
 			}
 			own.send(next)
-			if got := encodedLog(t, own.Engine); !slices.Equal(got, append(encoded(held), want[len(records):]...)) {
+			if got := encoded(logged(t, c.Dir.FS(), 1)); !slices.Equal(got, append(encoded(held), want[len(records):]...)) {
 				t.Error("the log does not go on after the old records")
 			}
 		}
@@ -171,7 +158,7 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 		}
 		l.mu.Unlock()
 		replica := startMember(t, l, nil, onDisk(t, vfstest.NewMemory(), Config{Shards: 2}))
-		if got := encodedRecords(replica.subject); !slices.Equal(got, want[:len(records)]) || replica.Fenced() != "" {
+		if got := encoded(replica.records()); !slices.Equal(got, want[:len(records)]) || replica.Fenced() != "" {
 			t.Errorf("the replica does not tell the wallets before: %s", replica.Status().Unhealthy)
 		}
 	})

@@ -90,9 +90,8 @@ func importInto(t testing.TB, disk vfs.FS, all []told, at importer.Point, c impo
 func imported(t testing.TB) *vfstest.Memory {
 	t.Helper()
 	disk := vfstest.NewMemory()
-	if _, err := importInto(t, disk, someTold(), importPoint(), importer.Config{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := importInto(t, disk, someTold(), importPoint(), importer.Config{})
+	noErr(t, err)
 	return disk
 }
 

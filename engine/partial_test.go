@@ -45,9 +45,8 @@ func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 	bubble.Each(t, tests, func(t *testing.T, tt row) {
 		disk := vfstest.NewMemory()
 		if tt.info.Identity = ""; tt.imported {
-			if _, err := importInto(t, disk, someTold(), importPoint(), importer.Config{Filter: tt.filter}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := importInto(t, disk, someTold(), importPoint(), importer.Config{Filter: tt.filter})
+			noErr(t, err)
 		}
 		c := onDisk(t, disk, Config{Shards: 2})
 		noErr(t, errors.Join(c.Dir.BindFilter(tt.filter), c.Dir.BindSource(tt.info)))

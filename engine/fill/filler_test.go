@@ -48,7 +48,7 @@ func TestRecentWritesAreThoseOfTheNewestBlocks(t *testing.T) {
 			all = all[:len(all)-r.IntN(9)]
 			ring.rollBack(all[len(all)-1].Slot)
 		}
-		if slot%7 > 0 {
+		if slot%31 > 0 {
 			continue
 		}
 		k, after := key(r.IntN(5)), horizon+ledger.Slot(r.IntN(int(slot-horizon)+1))
