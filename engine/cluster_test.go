@@ -343,7 +343,7 @@ func TestClusterShowsOneLedger(t *testing.T) {
 			g := newGroup(t, seed)
 			want := straight(t, g.ledger)
 			g.elect()
-			for range 60 {
+			for range sample(60, 60, 25) {
 				g.step()
 			}
 			g.settle(want.end)

@@ -299,7 +299,7 @@ func TestForkOfAnyDepthIsRolledBackExactly(t *testing.T) {
 				t.Errorf("depth %d: %d rollbacks of %d blocks, by depth %v, want %v", depth, s.Rollbacks, s.Undone, s.RollbacksUpTo, want)
 			}
 			var again *subject
-			crashAtEveryCall(t, forked, sample(1, 27, 54), []float64{0, 0.5, 1}, func(_ int, disk vfs.FS) error {
+			crashAtEveryCall(t, forked, sample(3, 27, 54), []float64{0, 0.5, 1}, func(_ int, disk vfs.FS) error {
 				dir, err := datadir.OpenOn(disk, "data")
 				if err == nil {
 					defer dir.Close()
