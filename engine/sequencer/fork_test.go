@@ -86,3 +86,17 @@ func TestForkChoice(t *testing.T) {
 		}
 	}
 }
+
+// F24, F29: a block on an orphan of the finalized slot, and one on that, can never join the tree. One on a block that was never
+// shown waits: to pass over it in silence would hide that two ledgers were mixed up.
+func TestBlocksBesideTheFinalizedOne(t *testing.T) {
+	s := bare()
+	for _, word := range strings.Fields("r1<r0 a2<r1 b2<r1 f:a2 b3<b2 b4<b3 u3<u2") {
+		if err := s.Handle(shown(word)); err != nil {
+			t.Fatalf("%s: %v", word, err)
+		}
+	}
+	if orphans, waiting := s.Counters().Orphans, s.Chain().Waiting; orphans != 2 || len(waiting) != 1 || nameOf(waiting[0].ID()) != "u3" {
+		t.Errorf("%d orphans, %d blocks wait, want b3 and b4, and u3", orphans, len(waiting))
+	}
+}
