@@ -149,7 +149,7 @@ func TestAdoptionAtAnyMoment(t *testing.T) {
 		pair := []offered{all[1], all[3]}
 		tries := 0
 		first := func(call int) *offered { return &pair[call/2%2] }
-		crashAtEveryCall(t, vfstest.NewMemory(), sample(1, 9, 25), []float64{0, 0.5, 1},
+		crashAtEveryCall(t, vfstest.NewMemory(), sample(1, 3, 25), []float64{0, 0.5, 1},
 			func(call int, disk vfs.FS) error { return first(call).begin(t.Context(), disk) },
 			func(call int, left *vfstest.Memory) {
 				held := refusesUnfinished(t, left.Clone())
@@ -293,7 +293,7 @@ func TestSettingAsideAtAnyMoment(t *testing.T) {
 		logs, snapshots := datadir.LogDir("data"), datadir.SnapshotDir("data")
 		old := filesIn(begun, logs, snapshots)
 		kept, moved := 0, 0
-		crashAtEveryCall(t, begun, sample(1, 5, 9), []float64{0, 0.3, 0.5, 0.5, 0.5, 0.7, 1}, setAside, func(call int, left *vfstest.Memory) {
+		crashAtEveryCall(t, begun, sample(1, 2, 9), []float64{0, 0.3, 0.5, 0.5, 0.5, 0.7, 1}, setAside, func(call int, left *vfstest.Memory) {
 			onDisk(t, left, Config{}).Dir.Close()
 			left = left.Crash(0, uint64(call)) // what is done is done
 			if got := filesIn(left, logs, snapshots); len(got) > 0 {
