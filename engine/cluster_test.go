@@ -275,11 +275,11 @@ func (g *group) settle(want *ledger.Head) {
 	}
 }
 
-// TestALedgerOfItsOwnBeginsASharedLog has a node that was alone, or that imported its ledger, write a shared log that begins after
+// F53: TestALedgerOfItsOwnBeginsASharedLog has a node that was alone, or that imported its ledger, write a shared log that begins after
 // that. Another node cannot follow it from nothing; with the founder's snapshot it comes to the same state, also after
 // it was purged past, and writes on.
 func TestALedgerOfItsOwnBeginsASharedLog(t *testing.T) {
-	for name, held := range map[string]func(t *testing.T) (*vfstest.Memory, *ledger.Block){
+	bubble.Each(t, map[string]func(t *testing.T) (*vfstest.Memory, *ledger.Block){
 		"alone": func(t *testing.T) (*vfstest.Memory, *ledger.Block) {
 			disk := vfstest.NewMemory()
 			n, root := diskNode(t, disk, Config{})
@@ -288,71 +288,62 @@ func TestALedgerOfItsOwnBeginsASharedLog(t *testing.T) {
 			return disk, last
 		},
 		"import": func(t *testing.T) (*vfstest.Memory, *ledger.Block) { return imported(t), at100 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				disk, last := held(t)
-				l := newSharedLedger()
-				l.founds = true
-				c := onDisk(t, disk, Config{Shards: 2, SnapshotInterval: time.Second})
-				noErr(t, c.Dir.FoundCluster("the ledger", datadir.FactsOf(l.info, nil, false)))
-				var shots []offered
-				w := startMember(t, l, newScript(l.info), offers(c, func(o offered) { shots = append(shots, o) }))
-				w.mustLead()
-				for range 6 {
-					time.Sleep(time.Second)
-					last = w.finalize(last)
-				}
-				w.mustStand(last.Slot)
-				empty := startMember(t, l, nil, Config{Shards: 1})
-				if <-empty.ended; !errors.Is(empty.err, ledger.ErrPurged) {
-					t.Errorf("from nothing: %v, want %v", empty.err, ledger.ErrPurged)
-				}
-				fresh := vfstest.NewMemory()
-				noErr(t, shots[len(shots)-1].begin(t.Context(), fresh))
-				other := startMember(t, l, newScript(l.info), onDisk(t, fresh, Config{Shards: 1}))
-				same(t, "the other", w.Engine, other.Engine)
+	}, func(t *testing.T, held func(t *testing.T) (*vfstest.Memory, *ledger.Block)) {
+		disk, last := held(t)
+		l := newSharedLedger()
+		l.founds = true
+		c := onDisk(t, disk, Config{Shards: 2, SnapshotInterval: time.Second})
+		noErr(t, c.Dir.FoundCluster("the ledger", datadir.FactsOf(l.info, nil, false)))
+		var shots []offered
+		w := startMember(t, l, newScript(l.info), offers(c, func(o offered) { shots = append(shots, o) }))
+		w.mustLead()
+		for range 6 {
+			time.Sleep(time.Second)
+			last = w.finalize(last)
+		}
+		w.mustStand(last.Slot)
+		empty := startMember(t, l, nil, Config{Shards: 1})
+		if err := empty.end(); !errors.Is(err, ledger.ErrPurged) {
+			t.Errorf("from nothing: %v, want %v", err, ledger.ErrPurged)
+		}
+		fresh := vfstest.NewMemory()
+		noErr(t, shots[len(shots)-1].begin(t.Context(), fresh))
+		other := startMember(t, l, newScript(l.info), onDisk(t, fresh, Config{Shards: 1}))
+		same(t, "the other", w.Engine, other.Engine)
 
-				// The log is purged past the other while it runs: it ends, and begins with a newer snapshot.
-				other.fails = ledger.ErrPurged
-				last = w.finalize(last)
-				if !other.hasEnded() || !errors.Is(other.err, ledger.ErrPurged) {
-					t.Fatalf("it ended: %v, with %v, want %v", other.hasEnded(), other.err, ledger.ErrPurged)
-				}
-				noErr(t, other.config.Dir.SetAside())
-				other.config.Dir.Close()
-				time.Sleep(time.Second)
-				last = w.finalize(last)
-				newest := shots[len(shots)-1]
-				l.purge(newest.Version)
-				noErr(t, newest.begin(t.Context(), fresh))
-				other = startMember(t, l, newScript(l.info), onDisk(t, fresh, Config{Shards: 1}))
-				same(t, "the other, which began anew", w.Engine, other.Engine)
-				other.mustLead()
-				w.mustStop()
-				other.finalize(last)
-				other.mustStand(last.Slot + 1)
-				other.mustStop()
-			})
-		})
-	}
+		// The log is purged past the other while it runs: it ends, and begins with a newer snapshot.
+		other.fails = ledger.ErrPurged
+		last = w.finalize(last)
+		if !other.hasEnded() || !errors.Is(other.err, ledger.ErrPurged) {
+			t.Fatalf("it ended: %v, with %v, want %v", other.hasEnded(), other.err, ledger.ErrPurged)
+		}
+		noErr(t, other.config.Dir.SetAside())
+		other.config.Dir.Close()
+		time.Sleep(time.Second)
+		last = w.finalize(last)
+		newest := shots[len(shots)-1]
+		l.purge(newest.Version)
+		noErr(t, newest.begin(t.Context(), fresh))
+		other = startMember(t, l, newScript(l.info), onDisk(t, fresh, Config{Shards: 1}))
+		same(t, "the other, which began anew", w.Engine, other.Engine)
+		other.mustLead()
+		w.mustStop()
+		other.finalize(last)
+		other.mustStand(last.Slot + 1)
+	})
 }
 
-// TestClusterShowsOneLedger follows the simulator with two nodes that may write and three that may not. They
+// F53, F54: TestClusterShowsOneLedger follows the simulator with two nodes that may write and three that may not. They
 // are killed, lose their disks, are parted from the log, and lose their place in the middle of a commit. All that
 // is ever shown is one ledger, that of a single node which nothing befell.
 func TestClusterShowsOneLedger(t *testing.T) {
-	few := 3
-	if testing.Short() {
-		few = 1 // the race detector takes ten times as long
-	}
-	for round := range rounds(t, few) {
+	for round := range rounds(t, sample(20, 2, 1)) {
 		seed := seeded(t, uint64(round+1)).Uint64()
 		bubble.Test(t, func(t *testing.T) {
 			g := newGroup(t, seed)
 			want := straight(t, g.ledger)
 			g.elect()
-			for range 60 {
+			for range sample(60, 60, 25) {
 				g.step()
 			}
 			g.settle(want.end)

@@ -89,7 +89,7 @@ func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
 	})
 }
 
-// TestBatchBehindAFailedCommitIsNeverSeen fails one commit after the other while the next batch is applied already, a rollback
+// F16: TestBatchBehindAFailedCommitIsNeverSeen fails one commit after the other while the next batch is applied already, a rollback
 // in it: what was durable before stays visible and is answered, nothing else ever is, and the log is left alone.
 func TestBatchBehindAFailedCommitIsNeverSeen(t *testing.T) {
 	root := rootBlock(100, lamports(key(1), 100))
@@ -123,7 +123,7 @@ func TestBatchBehindAFailedCommitIsNeverSeen(t *testing.T) {
 	}
 }
 
-// TestStopCommitsWhatIsApplied stops a node whose log is busy: the batch that was applied meanwhile
+// F48: TestStopCommitsWhatIsApplied stops a node whose log is busy: the batch that was applied meanwhile
 // is committed too, and the last snapshot is of what was seen.
 func TestStopCommitsWhatIsApplied(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -195,7 +195,6 @@ func TestSnapshotWaitsForWhatIsApplied(t *testing.T) {
 		if s := n.Stats().Snapshot; s.Slot == 0 || s.Slot > final || final != block.ParentSlot {
 			t.Errorf("the snapshot is of slot %d, final is %d, want %d", s.Slot, final, block.ParentSlot)
 		}
-		n.mustStop()
 	})
 }
 
@@ -218,6 +217,5 @@ func TestPublicationTellsWhenItsBlockCame(t *testing.T) {
 				t.Errorf("publication %d was visible %v after its block came, want %v", i, p.Head.Published.Sub(p.ReceivedAt), want)
 			}
 		}
-		n.mustStop()
 	})
 }

@@ -57,9 +57,7 @@ func forgeStateHash(t *testing.T, disk *vfstest.Memory, name string) {
 	const headerBytes, entryBytes, footerBytes = 16, 81, 44
 	le := binary.LittleEndian
 	b, err := disk.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	footer := len(b) - footerBytes
 	index := footer - int(le.Uint32(b[footer:]))
 	entry := b[footer-entryBytes : footer] // of the meta, the last chunk
@@ -68,9 +66,7 @@ func forgeStateHash(t *testing.T, disk *vfstest.Memory, name string) {
 	decoder, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	defer decoder.Close()
 	meta, err := decoder.DecodeAll(b[chunk:index], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	digit := regexp.MustCompile(`"state_hash": \[\s*\d+`).FindIndex(meta)[1] - 1
 	meta[digit] = '0' + (meta[digit]-'0'+1)%10
 	stored := encoder.EncodeAll(meta, nil)
@@ -78,12 +74,10 @@ func forgeStateHash(t *testing.T, disk *vfstest.Memory, name string) {
 	le.PutUint32(entry[13:], crc32.Checksum(stored, crc32.MakeTable(crc32.Castagnoli)))
 	hash := sha256.Sum256(slices.Concat(b[:headerBytes], b[index:footer+4]))
 	forged := slices.Concat(b[:chunk], stored, b[index:footer+4], hash[:], b[len(b)-8:])
-	if err := disk.WriteFile(name, forged); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, disk.WriteFile(name, forged))
 }
 
-// TestDamagedSnapshotIsPassedOver damages, cuts or takes away snapshots, their history and the log: the node answers the same
+// F4, F6, F7, F8, G24: TestDamagedSnapshotIsPassedOver damages, cuts or takes away snapshots, their history and the log: the node answers the same
 // from the snapshot before, or without the blocks that are lost, the log is as it was, and the node goes on. Where nothing
 // leads to the newest block it says so and starts nothing.
 func TestDamagedSnapshotIsPassedOver(t *testing.T) {
@@ -154,7 +148,7 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 	})
 }
 
-// TestOnlySnapshotDamagedReplaysAll damages the one snapshot there is: the log is whole and leads there from its beginning.
+// F7, F8: TestOnlySnapshotDamagedReplaysAll damages the one snapshot there is: the log is whole and leads there from its beginning.
 func TestOnlySnapshotDamagedReplaysAll(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		disk := vfstest.NewMemory()
@@ -188,11 +182,10 @@ func TestRecoveryTellsHowFarItIs(t *testing.T) {
 		if n.Head() == nil || n.Head().StateHash != want.StateHash || n.Progress() != (Progress{}) {
 			t.Errorf("recovered to %+v, progress %+v", n.Head(), n.Progress())
 		}
-		n.mustStop()
 	})
 }
 
-// TestLedgerThatIsGoneIsNoFreshStart takes away the log and the snapshots of a node, or puts those of
+// F5: TestLedgerThatIsGoneIsNoFreshStart takes away the log and the snapshots of a node, or puts those of
 // another ledger in their place: the start is refused, whatever kind the source is.
 func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -204,7 +197,6 @@ func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {
 				t.Errorf("node id %q, want the directory's", n.Status().NodeID)
 			}
 			n.send(root)
-			defer n.mustStop()
 			return disk.Crash(0, 1) // with no snapshot yet
 		}
 		for words, files := range map[string]map[string]string{

@@ -15,7 +15,7 @@ import (
 	"ledgerd/snapshot/wal"
 )
 
-// TestFullDiskPausesIngest fills the disk and makes room again, many times, and then takes all file descriptors away where the
+// F13, F34: TestFullDiskPausesIngest fills the disk and makes room again, many times, and then takes all file descriptors away where the
 // log wants its next segment: reads go on, health says why, and afterwards ingest goes on by itself and nothing is lost
 // or made twice.
 func TestFullDiskPausesIngest(t *testing.T) {
@@ -25,47 +25,44 @@ func TestFullDiskPausesIngest(t *testing.T) {
 			disk.Arm(vfstest.Plan{Call: 1, Lasting: true, Kinds: kinds, Err: syscall.EMFILE})
 		}
 	}
-	for name, tt := range map[string]struct {
+	type row struct {
 		times int
 		harm  func(*vfstest.Memory, *vfstest.Faulty)
 		words string
-	}{
+	}
+	bubble.Each(t, map[string]row{
 		"no page is free": {rounds(t, 30), func(memory *vfstest.Memory, _ *vfstest.Faulty) { memory.SetCapacity(memory.UsedBytes()) }, "the disk is full"},
 		"no file can be opened": {
 			1, outOfFiles(opening), "no further file can be opened: ingest pauses until that has passed, reads go on",
 		},
 		"no directory can be synced": {1, outOfFiles(vfstest.KindSyncDir), "no further file can be opened"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				memory, disk := faultyDisk()
-				n, block := diskNode(t, disk, Config{MinFreeBytes: 1, SegmentBytes: 4 << 10})
-				for range tt.times {
-					tt.harm(memory, disk)
-					block = n.untilPaused(block)
-					n.mustSay(tt.words)
-					time.Sleep(5 * time.Second)
-					n.mustStand(block.Slot - 1) // the last one is not durable
-					memory.SetCapacity(0)
-					disk.Heal()
-					pause(2 * ingest.SpaceRetry)
-					n.mustSay("")
-					n.mustStand(block.Slot)
-					mustHold(t, memory.Crash(0, 1), block.Slot)
-				}
-				n.mustStop()
-				if n.Stats().DiskPauses == 0 {
-					t.Error("no pause was counted")
-				}
-				if err := n.DiskFailure(); err != nil {
-					t.Errorf("a shortage that passed counts as a failure: %v", err)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, tt row) {
+		memory, disk := faultyDisk()
+		n, block := diskNode(t, disk, Config{MinFreeBytes: 1, SegmentBytes: 4 << 10})
+		for range tt.times {
+			tt.harm(memory, disk)
+			block = n.untilPaused(block)
+			n.mustSay(tt.words)
+			time.Sleep(5 * time.Second)
+			n.mustStand(block.Slot - 1) // the last one is not durable
+			memory.SetCapacity(0)
+			disk.Heal()
+			pause(2 * ingest.SpaceRetry)
+			n.mustSay("")
+			n.mustStand(block.Slot)
+			mustHold(t, memory.Crash(0, 1), block.Slot)
+		}
+		n.mustStop()
+		if n.Stats().DiskPauses == 0 {
+			t.Error("no pause was counted")
+		}
+		if err := n.DiskFailure(); err != nil {
+			t.Errorf("a shortage that passed counts as a failure: %v", err)
+		}
+	})
 }
 
-// TestWriterWithAFullDiskResigns fills the disk of the node that writes a shared log, with its newest block in the shared log or
+// F13: TestWriterWithAFullDiskResigns fills the disk of the node that writes a shared log, with its newest block in the shared log or
 // not. It lets another node write, goes on to answer, and ends once there is space: started again it follows.
 func TestWriterWithAFullDiskResigns(t *testing.T) {
 	for name, free := range map[string]uint64{"the block is shared": 1, "the block is not shared": 1 << 20} {
@@ -105,14 +102,12 @@ func TestWriterWithAFullDiskResigns(t *testing.T) {
 				again := standby(t, l, onDisk(t, memory, c))
 				second.send(next[1])
 				same(t, "after a restart", again.Engine, second.Engine)
-				again.mustStop()
-				second.mustStop()
 			})
 		})
 	}
 }
 
-// TestStartOnAFullDiskServes starts a node on a disk without a page to spare: it answers at once, and
+// F13: TestStartOnAFullDiskServes starts a node on a disk without a page to spare: it answers at once, and
 // follows its source once there is space.
 func TestStartOnAFullDiskServes(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -130,11 +125,10 @@ func TestStartOnAFullDiskServes(t *testing.T) {
 		disk.SetCapacity(0)
 		pause(2 * ingest.SpaceRetry)
 		again.mustStand(root.Slot + 1)
-		again.mustStop()
 	})
 }
 
-// TestLowDiskStopsSnapshotsThenIngest lets the space shrink: first snapshots end, then ingest, and
+// F14, F15: TestLowDiskStopsSnapshotsThenIngest lets the space shrink: first snapshots end, then ingest, and
 // the disk is never quite full. With space both go on.
 func TestLowDiskStopsSnapshotsThenIngest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -161,7 +155,6 @@ func TestLowDiskStopsSnapshotsThenIngest(t *testing.T) {
 		if n.Stats().Snapshot.Count == 0 {
 			t.Error("no snapshot was taken once there was space")
 		}
-		n.mustStop()
 	})
 }
 
@@ -182,11 +175,10 @@ func TestLogDoesNotFillTheDisk(t *testing.T) {
 		if s := n.Stats(); s.DiskPauses > 0 || s.Log.Position < 2<<20 {
 			t.Errorf("%d pauses over %d bytes of log, want none over twice what the disk holds", s.DiskPauses, s.Log.Position)
 		}
-		n.mustStop()
 	})
 }
 
-// TestFailedSyncIsTheEndOfTheLog fails one sync of the log, be it in a commit or by itself between two: nothing is written to
+// F16: TestFailedSyncIsTheEndOfTheLog fails one sync of the log, be it in a commit or by itself between two: nothing is written to
 // it or synced any more, reads go on, the node does not end as if all were well, and a restart holds what was seen.
 func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
 	for policy, unseen := range map[wal.Policy]ledger.Slot{{}: 2, {Mode: wal.Interval, Interval: time.Second}: 0} {
@@ -227,7 +219,7 @@ func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
 	}
 }
 
-// TestDiskStallHoldsUpNobodyButIngest stalls a sync: queries are answered from the slot before, no
+// F18: TestDiskStallHoldsUpNobodyButIngest stalls a sync: queries are answered from the slot before, no
 // more events are taken than two commits hold, and afterwards all of them appear. Where the process is killed meanwhile,
 // the next one finds the first block in the machine's memory and shows it only once a power cut would leave it.
 func TestDiskStallHoldsUpNobodyButIngest(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -144,8 +143,7 @@ func faults() []fault {
 // failEveryCall repeats a run of the script with a failure at every single disk call, in every way, looks at what was shown and
 // what the disk holds, and has the node go on: to the same end as if nothing had been. run may end early where the disk fails;
 // the node is nil where it never began.
-//
-// It tries a sample, less of one in a short run; LEDGERD_CRASH_ALL=1 tries all.
+// It tries a sample of the calls.
 func failEveryCall(t *testing.T, run func(t *testing.T, s *rerun, disk vfs.FS) (*subject, error)) {
 	total := 0
 	bubble.Test(t, func(t *testing.T) {
@@ -156,13 +154,7 @@ func failEveryCall(t *testing.T, run func(t *testing.T, s *rerun, disk vfs.FS) (
 		noErr(t, rightHead(m, n.Head(), m.version()))
 		total = disk.Calls()
 	})
-	stride := max(1, total/25)
-	if testing.Short() {
-		stride = total / 8
-	}
-	if os.Getenv("LEDGERD_CRASH_ALL") != "" {
-		stride = 1
-	}
+	stride := sample(1, max(1, total/12), total/4)
 	t.Logf("%d disk calls; every %d. call is tried", total, stride)
 	for i, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
@@ -258,13 +250,13 @@ func rightHead(m *model, head *ledger.Head, newest ledger.Version) error {
 	return nil
 }
 
-// TestEveryDiskCallMayFail is of a node that is alone: after each failure its disk holds every block that was ever
+// F1, F9, F10, F11, F12, F13, F14, F16, F17: TestEveryDiskCallMayFail is of a node that is alone: after each failure its disk holds every block that was ever
 // published, whole.
 func TestEveryDiskCallMayFail(t *testing.T) {
 	failEveryCall(t, func(t *testing.T, s *rerun, disk vfs.FS) (*subject, error) { return followScript(t, s, disk, 2) })
 }
 
-// TestEveryDiskCallOfAFollowerMayFail is of a replica: whatever a failure leaves, a start goes on with the shared log.
+// F1, F9, F10, F13, F16, F17: TestEveryDiskCallOfAFollowerMayFail is of a replica: whatever a failure leaves, a start goes on with the shared log.
 func TestEveryDiskCallOfAFollowerMayFail(t *testing.T) {
 	var commits [][][]byte
 	bubble.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 func TestExportRebuildsTheLedger(t *testing.T) {
 	for i, s := range streams() {
 		t.Run(s.name, func(t *testing.T) {
-			for round := range rounds(t, 3) {
+			for round := range rounds(t, sample(20, 2, 1)) {
 				seed := seeded(t, uint64(1000*i+round+1)).Uint64()
 				bubble.Test(t, func(t *testing.T) { exportAndImport(t, s, seed) })
 				if t.Failed() {
@@ -36,7 +36,6 @@ func exportAndImport(t *testing.T, s stream, seed uint64) {
 	info := finite()
 	info.GapsAllowed = true
 	again := startNode(t, info, Config{Shards: 3, Retention: s.retention})
-	defer again.mustStop()
 	for _, e := range exported(t, disk) {
 		again.send(e)
 	}
@@ -56,7 +55,6 @@ func exportAndImport(t *testing.T, s stream, seed uint64) {
 	// What is not final is the export's own; a recovered node answers what the old one did.
 	dir := onDisk(t, disk, Config{Shards: 2, Retention: s.retention, Filter: s.filter()})
 	old = startNode(t, s.info, dir)
-	defer old.mustStop()
 	synctest.Wait()
 	for level := range want.Tips {
 		if c := old.seq.Chain().Confirmed; level == int(ledger.Confirmed) && c.ConfirmedAgain > c.Version {
@@ -69,31 +67,6 @@ func exportAndImport(t *testing.T, s stream, seed uint64) {
 			t.Errorf("level %d: %v", level, err)
 		}
 	}
-}
-
-// TestExportKeepsBaseStateWhereItCame exports a ledger with base state between two blocks that are not final.
-func TestExportKeepsBaseStateWhereItCame(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		x, y := key(1), key(2)
-		disk := vfstest.NewMemory()
-		n := startNode(t, live(), onDisk(t, disk, Config{Shards: 2}))
-		root := rootBlock(1, lamports(y, 3))
-		two := child(root, 2, 0)
-		three := child(two, 3, 0)
-		n.send(root, two, &ledger.BaseState{Slot: 2, Accounts: []ledger.AccountWrite{lamports(x, 5), lamports(y, 0)}},
-			three, status(three, ledger.StatusConfirmed))
-		n.close()
-		again := startNode(t, finite(), Config{Shards: 3})
-		defer again.mustStop()
-		again.send(exported(t, disk)...)
-		for _, level := range levels[:2] {
-			a, _, err := again.Account(at(level), x)
-			_, _, errY := again.Account(at(level), y)
-			if why, _ := absence(errY); err != nil || a.Lamports != 5 || why != (ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: 2}) {
-				t.Errorf("%s: %d lamports, %v; the other: %v", level, a.Lamports, err, errY)
-			}
-		}
-	})
 }
 
 // sameAnswers holds what two nodes answer of accounts and mints against each other. Where an account was closed is told of

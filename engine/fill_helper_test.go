@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
@@ -23,6 +24,7 @@ type fakeNode struct {
 	accounts map[ledger.Pubkey]ledger.AccountWrite
 	err      error
 	gate     chan struct{} // not nil: no question is answered before it is closed
+	takes    time.Duration // how long an answer takes
 	spoil    func(*ledger.BaseState) *ledger.BaseState
 
 	asked      [][]ledger.Pubkey
@@ -65,11 +67,15 @@ func (u *fakeNode) Fetch(ctx context.Context, keys []ledger.Pubkey, _ ledger.Com
 	u.busy++
 	u.most = max(u.most, u.busy)
 	defer func() { u.busy-- }()
-	if gate := u.gate; gate != nil {
+	if gate := u.gate; gate != nil || u.takes > 0 {
 		u.mu.Unlock()
-		select {
-		case <-gate:
-		case <-ctx.Done():
+		time.Sleep(u.takes)
+		for gate != nil && ctx.Err() == nil {
+			select {
+			case <-gate:
+				gate = nil
+			case <-ctx.Done():
+			}
 		}
 		u.mu.Lock()
 	}
@@ -126,7 +132,6 @@ func fillTest(t *testing.T, f func(t *testing.T, u *fakeNode, n *subject)) {
 	bubble.Test(t, func(t *testing.T) {
 		u := newFakeNode(100, lamports(key(1), 5))
 		n := filling(t, u, Config{})
-		defer n.mustStop()
 		f(t, u, n)
 	})
 }

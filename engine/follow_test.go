@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"ledgerd/engine/codec"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
@@ -122,14 +121,6 @@ func (l *sharedLedger) leadsTo(shown []*ledger.Publication) error {
 	return nil
 }
 
-// encodedRecords returns the records that a node published.
-func encodedRecords(n *subject) (all []string) {
-	for _, r := range n.records() {
-		all = append(all, string(codec.AppendRecord(nil, r)))
-	}
-	return all
-}
-
 // TestStandbyTakesOver has a writer deposed in the middle of a fork: what it had not committed nobody
 // sees, and the other goes on with all that a writer has to know.
 func TestStandbyTakesOver(t *testing.T) {
@@ -146,8 +137,8 @@ func TestStandbyTakesOver(t *testing.T) {
 		waits := child(orphans, chain[5].Slot+9, 8)
 		first.send(beside, waits, status(chain[2], ledger.StatusFinalized))
 		same(t, "before", first.Engine, second.Engine)
-		seen := encodedRecords(second.subject)
-		if !slices.Equal(seen, encodedRecords(first.subject)) {
+		seen := encoded(second.records())
+		if !slices.Equal(seen, encoded(first.records())) {
 			t.Error("the standby published other records than the writer")
 		}
 
@@ -157,8 +148,7 @@ func TestStandbyTakesOver(t *testing.T) {
 			return ledger.ErrDeposed
 		}
 		first.try(child(chain[5], chain[5].Slot+1, 0, lamports(key(41), 1)))
-		<-first.ended
-		if got := len(first.records()); !errors.Is(first.err, ledger.ErrDeposed) || got != len(seen) {
+		if got := len(first.records()); !errors.Is(first.end(), ledger.ErrDeposed) || got != len(seen) {
 			t.Errorf("the deposed writer ended with %v and published %d records more", first.err, got-len(seen))
 		}
 
@@ -175,8 +165,6 @@ func TestStandbyTakesOver(t *testing.T) {
 		}
 		replica := startMember(t, l, nil, Config{Shards: 2})
 		same(t, "at the end", second.Engine, replica.Engine)
-		second.mustStop()
-		replica.mustStop()
 	})
 }
 
@@ -195,17 +183,16 @@ func TestOtherCommitErrorFreezesTheWriter(t *testing.T) {
 		if !w.resigned.Load() {
 			t.Error("it holds on to a log that it does not write")
 		}
-		w.mustStop()
 	})
 }
 
-// TestDifferenceFencesOff damages a replica in different ways: it answers nothing any more, and shows
+// F53, F54: TestDifferenceFencesOff damages a replica in different ways: it answers nothing any more, and shows
 // nothing of what differs.
 func TestDifferenceFencesOff(t *testing.T) {
 	root := rootBlock(100, lamports(key(1), 5))
 	b101 := child(root, 101, 0, lamports(key(1), 6))
 	b102 := child(b101, 102, 0, lamports(key(2), 7))
-	for name, tamper := range map[string]func(*ledger.Record) (more []*ledger.Record){
+	bubble.Each(t, map[string]func(*ledger.Record) (more []*ledger.Record){
 		"another state hash": func(r *ledger.Record) []*ledger.Record { r.StateHash[0]++; return nil },
 		"another account":    func(r *ledger.Record) []*ledger.Record { r.Block.Accounts[0].Lamports++; return nil },
 		"a record left out":  func(r *ledger.Record) []*ledger.Record { r.Version++; return nil },
@@ -215,53 +202,47 @@ func TestDifferenceFencesOff(t *testing.T) {
 			again.Version++
 			return []*ledger.Record{&again}
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				l := newSharedLedger()
-				w := writer(t, l, Config{Shards: 2})
-				disk := vfstest.NewMemory()
-				replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 3, SnapshotInterval: time.Second}))
-				w.send(root, b101)
-				same(t, "before", w.Engine, replica.Engine)
-				seen, at := len(replica.published), replica.Head()
-				replica.damage = func(c []*ledger.Record) []*ledger.Record { return append(c, tamper(c[0])...) }
-				waiting := replica.ask(ledger.Query{MinSlot: 102, Wait: time.Hour}, key(1))
-				synctest.Wait()
-				w.send(b102, status(b102, ledger.StatusFinalized))
-				time.Sleep(time.Minute)
+	}, func(t *testing.T, tamper func(*ledger.Record) (more []*ledger.Record)) {
+		l := newSharedLedger()
+		w := writer(t, l, Config{Shards: 2})
+		disk := vfstest.NewMemory()
+		replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 3, SnapshotInterval: time.Second}))
+		w.send(root, b101)
+		same(t, "before", w.Engine, replica.Engine)
+		seen, at := len(replica.published), replica.Head()
+		replica.damage = func(c []*ledger.Record) []*ledger.Record { return append(c, tamper(c[0])...) }
+		waiting := replica.ask(ledger.Query{MinSlot: 102, Wait: time.Hour}, key(1))
+		synctest.Wait()
+		w.send(b102, status(b102, ledger.StatusFinalized))
+		time.Sleep(time.Minute)
 
-				if replica.hasEnded() {
-					t.Fatalf("it ended: %v", replica.err)
-				}
-				if got := replica.published[seen:]; len(got) > 0 || replica.Head() != nil {
-					t.Errorf("it published %d more, and shows %+v", len(got), replica.Head())
-				}
-				replica.mustSay("fenced itself off")
-				for what, err := range map[string]error{
-					"an account": (<-replica.ask(ledger.Query{}, key(1))).err,
-					"at a head":  (<-replica.ask(ledger.Query{Head: at}, key(1))).err,
-					"who waits":  (<-waiting).err,
-					"the status": replica.Status().NotReady,
-					"the past":   replica.Past(3)(t.Context(), func(*ledger.Publication) bool { return true }),
-				} {
-					if !errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrMinSlot) || errors.Is(err, ledger.ErrNoBlock) {
-						t.Errorf("%s: %v", what, err)
-					}
-				}
-				replica.close()
-				if n := replica.Stats().Snapshot.Count; n > 1 {
-					t.Errorf("it took %d snapshots", n)
-				}
+		if replica.hasEnded() {
+			t.Fatalf("it ended: %v", replica.err)
+		}
+		if got := replica.published[seen:]; len(got) > 0 || replica.Head() != nil {
+			t.Errorf("it published %d more, and shows %+v", len(got), replica.Head())
+		}
+		replica.mustSay("fenced itself off")
+		for what, err := range map[string]error{
+			"an account": (<-replica.ask(ledger.Query{}, key(1))).err,
+			"at a head":  (<-replica.ask(ledger.Query{Head: at}, key(1))).err,
+			"who waits":  (<-waiting).err,
+			"the status": replica.Status().NotReady,
+			"the past":   replica.Past(3)(t.Context(), func(*ledger.Publication) bool { return true }),
+		} {
+			if !errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrMinSlot) || errors.Is(err, ledger.ErrNoBlock) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		replica.close()
+		if n := replica.Stats().Snapshot.Count; n > 1 {
+			t.Errorf("it took %d snapshots", n)
+		}
 
-				// What it holds is good: it comes back as it was, and goes on.
-				again := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
-				same(t, "again", w.Engine, again.Engine)
-				again.mustStop()
-				w.mustStop()
-			})
-		})
-	}
+		// What it holds is good: it comes back as it was, and goes on.
+		again := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
+		same(t, "again", w.Engine, again.Engine)
+	})
 }
 
 // TestFollowedCommitIsAllOrNothing has the second record of a commit be the root of another ledger, while one
@@ -285,9 +266,8 @@ func TestFollowedCommitIsAllOrNothing(t *testing.T) {
 		replica.cutOff(false)
 		synctest.Wait()
 		close(gate)
-		<-replica.ended
-		if !errors.Is(replica.err, datadir.ErrOtherLedger) {
-			t.Errorf("ended with %v", replica.err)
+		if err := replica.end(); !errors.Is(err, datadir.ErrOtherLedger) {
+			t.Errorf("ended with %v", err)
 		}
 		if n := len(replica.records()); n != 1 {
 			t.Errorf("%d records were shown, want that of the commit that was on its way", n)
@@ -315,8 +295,6 @@ func TestFollowedCommitsShareASync(t *testing.T) {
 		if blocks := replica.Stats().Blocks; len(l.commits) != 21 || blocks != 21 || syncs != 2 {
 			t.Errorf("%d commits of %d blocks took %d syncs, want 2", len(l.commits), blocks, syncs)
 		}
-		w.mustStop()
-		replica.mustStop()
 	})
 }
 
@@ -341,7 +319,7 @@ func TestOnlyTheWriterFetches(t *testing.T) {
 	})
 }
 
-// TestFollowThatEnds has the log become one that cannot be followed, at the start and later.
+// F53: TestFollowThatEnds has the log become one that cannot be followed, at the start and later.
 func TestFollowThatEnds(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
@@ -359,11 +337,9 @@ func TestFollowThatEnds(t *testing.T) {
 		replica.close()
 		l.commits = l.commits[:1]
 		shortened := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
-		<-shortened.ended
-		if shortened.err == nil || !strings.Contains(shortened.err.Error(), "shortened") {
-			t.Errorf("a shortened log: %v", shortened.err)
+		if err := shortened.end(); err == nil || !strings.Contains(err.Error(), "shortened") {
+			t.Errorf("a shortened log: %v", err)
 		}
-		w.mustStop()
 	})
 }
 
@@ -410,7 +386,6 @@ func TestHealthFailsWhileTheNodeLags(t *testing.T) {
 		w.try(next[1])
 		time.Sleep(ingest.DefaultMaxLag + 1)
 		w.mustSay("shared log has not taken")
-		w.mustStop()
 	})
 }
 
@@ -438,6 +413,5 @@ func TestQuestionsWhileJoining(t *testing.T) {
 		close(release)
 		n.source.feed <- rootBlock(100, lamports(key(1), 5))
 		asking.Wait()
-		n.mustStop()
 	})
 }

@@ -19,12 +19,8 @@ const (
 // TestHandOverAtAnyCommit has the writer deposed at each of its commits, in the middle of base state too, whether
 // that commit got into the log or not. The other goes on to the same end.
 func TestHandOverAtAnyCommit(t *testing.T) {
-	stride := 4
-	if testing.Short() {
-		stride = 16 // the race detector takes ten times as long
-	}
 	inBase := 0
-	for parameters, stride := range map[string]int{handSlots: stride, handBase: 1} {
+	for parameters, stride := range map[string]int{handSlots: sample(1, 8, 20), handBase: sample(1, 1, 2)} {
 		var want straightRun
 		bubble.Test(t, func(t *testing.T) { want = straight(t, parameters) })
 		for at, more := 0, true; more; at += stride {
@@ -42,7 +38,7 @@ func TestHandOverAtAnyCommit(t *testing.T) {
 			}
 		}
 	}
-	if inBase < 2 {
+	if inBase < sample(2, 2, 1) {
 		t.Errorf("%d times in the middle of base state", inBase)
 	}
 }
@@ -80,7 +76,6 @@ func handOver(t *testing.T, parameters string, at int, gotIn bool, want *straigh
 		if err := errors.Join(sameEnd(n.Head(), want.end), want.check(l, n.published)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		n.mustStop()
 	}
 	return deposed, inBase
 }
@@ -126,7 +121,6 @@ func TestWriterKnowsWhetherTheSourceSpeaksOfFinality(t *testing.T) {
 				if tips := second.Head().Tips; tips[ledger.Finalized].Slot != c[tt.final].Slot {
 					t.Errorf("slot %d is final at the end, want %d", tips[ledger.Finalized].Slot, c[tt.final].Slot)
 				}
-				second.mustStop()
 			})
 		})
 	}

@@ -32,7 +32,7 @@ func rounds(t testing.TB, few int) int {
 	return few * times
 }
 
-var seeded, key = ledgertest.Seeded, ledgertest.Key
+var seeded, sample, key, noErr = ledgertest.Seeded, ledgertest.Sample, ledgertest.Key, ledgertest.NoErr
 
 // script is a source that shows what a test feeds it.
 type script struct {
@@ -82,9 +82,10 @@ type subject struct {
 	ended     chan struct{}
 	err       error // of Run, after ended
 	cancel    context.CancelFunc
+	awaited   bool // the test looked at err
 }
 
-// startNode runs an engine over a script until the test stops it.
+// startNode runs an engine over a script until the test stops it or ends.
 func startNode(t *testing.T, info ledger.SourceInfo, c Config) *subject {
 	t.Helper()
 	n := &subject{t: t, source: newScript(info), ended: make(chan struct{})}
@@ -93,7 +94,8 @@ func startNode(t *testing.T, info ledger.SourceInfo, c Config) *subject {
 	return n
 }
 
-// run runs an engine until the test stops it, and remembers of what it is told what is to be kept.
+// run runs an engine until the test stops it or ends, which must be without an error. It remembers of what it is told
+// what is to be kept.
 func (n *subject) run(c Config, keep func(*ledger.Publication) bool) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -115,6 +117,11 @@ func (n *subject) run(c Config, keep func(*ledger.Publication) bool) {
 		defer close(n.ended)
 		n.err = n.Engine.Run(ctx)
 	}()
+	n.t.Cleanup(func() {
+		if !n.awaited {
+			n.mustStop()
+		}
+	})
 }
 
 // send shows events and waits until nothing moves any more.
@@ -148,7 +155,13 @@ func (n *subject) endInput() {
 // stop ends the engine and returns what Run returned.
 func (n *subject) stop() error {
 	n.cancel()
+	return n.end()
+}
+
+// end waits until the engine has ended by itself and returns what Run returned.
+func (n *subject) end() error {
 	<-n.ended
+	n.awaited = true
 	return n.err
 }
 
@@ -174,6 +187,7 @@ func (n *subject) records() []*ledger.Record {
 func (n *subject) hasEnded() bool {
 	select {
 	case <-n.ended:
+		n.awaited = true
 		return true
 	default:
 		return false

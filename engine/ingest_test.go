@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -30,7 +29,6 @@ func showHuge(t *testing.T, info ledger.SourceInfo, last ledger.Slot) (n *subjec
 func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n, blocks := showHuge(t, live(), 104)
-		defer n.mustStop()
 		held := chainOf(blocks[3], 3)
 		n.send(events(held...)...)
 		n.healthSays("unfinalized")
@@ -48,7 +46,6 @@ func TestInputThatEndsHeldBackIsNotLostSilently(t *testing.T) {
 		n, _ := showHuge(t, finite(), 105)
 		n.endInput()
 		n.healthSays("input ended with 1 events held back")
-		n.mustStop()
 	})
 }
 
@@ -59,20 +56,20 @@ func TestIngestStopsWhereNothingIsFinalized(t *testing.T) {
 		n, _ := showHuge(t, live(), 108)
 		n.healthSays("ingest stopped")
 		n.mustStand(104)
-		n.mustStop()
 	})
 }
 
 // TestReadiness asks before there is anything to answer from, and as it comes.
 func TestReadiness(t *testing.T) {
 	base := &ledger.BaseState{Slot: 50, Accounts: []ledger.AccountWrite{lamports(key(1), 5)}}
-	tests := map[string]struct {
+	type row struct {
 		info   ledger.SourceInfo
 		events []ledger.Event
 		ends   bool
 		want   error // nil: it is ready
 		slot   ledger.Slot
-	}{
+	}
+	tests := map[string]row{
 		"nothing came":                               {live(), nil, false, ledger.ErrNoBlock, 0},
 		"nothing came of a finite source":            {finite(), nil, false, ledger.ErrNoBlock, 0},
 		"base state only":                            {live(), []ledger.Event{base}, false, ledger.ErrRecovering, 0},
@@ -80,51 +77,30 @@ func TestReadiness(t *testing.T) {
 		"a finite source ended with nothing":         {finite(), nil, true, nil, 0},
 		"a finite source ended with base state only": {finite(), []ledger.Event{base, &ledger.BaseState{Slot: 20}}, true, nil, 50},
 	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				n := startNode(t, tt.info, Config{Shards: 2})
-				n.send(tt.events...)
-				if tt.ends {
-					n.endInput()
-					time.Sleep(time.Hour) // a source that ended is never stalled
-				}
-				if s := n.Status(); (s.Unhealthy == "") != (tt.want == nil) || s.NotReady != tt.want {
-					t.Errorf("status %+v, want %v", s, tt.want)
-				}
-				_, v, err := n.Account(ledger.Query{}, key(1))
-				if tt.want != nil {
-					if err != tt.want || !errors.Is(err, ledger.ErrUnavailable) {
-						t.Errorf("an account before the node is ready: %v, want %v", err, tt.want)
-					}
-				} else if known := len(tt.events) > 0; known != (err == nil) || v.Tip().Slot != tt.slot {
-					t.Errorf("an account: %v at slot %d, want slot %d", err, v.Tip().Slot, tt.slot)
-				}
-				if tt.want == nil && tt.slot != 100 {
-					_, _, err := n.LatestBlock(ledger.Query{})
-					if why, ok := absence(err); !ok || why.Absence != ledger.NoBlockYet {
-						t.Errorf("latest block: %v, want that there is none yet", err)
-					}
-				}
-				n.mustStop()
-			})
-		})
-	}
-}
-
-func TestWithoutSourceServesWhatIsHeld(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := &subject{t: t, ended: make(chan struct{})}
-		n.run(Config{Shards: 2}, func(*ledger.Publication) bool { return true })
-		synctest.Wait()
-		if s := n.Status(); s.Unhealthy != "" || s.Peers != 0 {
-			t.Errorf("status %+v, want healthy without peers", s)
+	bubble.Each(t, tests, func(t *testing.T, tt row) {
+		n := startNode(t, tt.info, Config{Shards: 2})
+		n.send(tt.events...)
+		if tt.ends {
+			n.endInput()
+			time.Sleep(time.Hour) // a source that ended is never stalled
 		}
-		_, _, err := n.Account(ledger.Query{}, key(1))
-		if why, ok := absence(err); !ok || why.Absence != ledger.AccountNotIndexed {
-			t.Errorf("an account: %v, want not indexed", err)
+		if s := n.Status(); (s.Unhealthy == "") != (tt.want == nil) || s.NotReady != tt.want {
+			t.Errorf("status %+v, want %v", s, tt.want)
 		}
-		n.mustStop()
+		_, v, err := n.Account(ledger.Query{}, key(1))
+		if tt.want != nil {
+			if err != tt.want || !errors.Is(err, ledger.ErrUnavailable) {
+				t.Errorf("an account before the node is ready: %v, want %v", err, tt.want)
+			}
+		} else if known := len(tt.events) > 0; known != (err == nil) || v.Tip().Slot != tt.slot {
+			t.Errorf("an account: %v at slot %d, want slot %d", err, v.Tip().Slot, tt.slot)
+		}
+		if tt.want == nil && tt.slot != 100 {
+			_, _, err := n.LatestBlock(ledger.Query{})
+			if why, ok := absence(err); !ok || why.Absence != ledger.NoBlockYet {
+				t.Errorf("latest block: %v, want that there is none yet", err)
+			}
+		}
 	})
 }
 
@@ -134,14 +110,13 @@ func TestSourceErrorEndsRun(t *testing.T) {
 		n.send(rootBlock(100))
 		n.source.err = errors.New("line 7 is no JSON")
 		n.endInput()
-		<-n.ended
-		if n.err == nil || !strings.Contains(n.err.Error(), "line 7 is no JSON") || !strings.Contains(n.err.Error(), "test") {
-			t.Errorf("Run: %v, want the source's name and error", n.err)
+		if err := n.end(); err == nil || !strings.Contains(err.Error(), "line 7 is no JSON") || !strings.Contains(err.Error(), "test") {
+			t.Errorf("Run: %v, want the source's name and error", err)
 		}
 	})
 }
 
-// TestBrokenShardEndsRun breaks a shard's goroutine: Run ends with an error that names it,
+// F46: TestBrokenShardEndsRun breaks a shard's goroutine: Run ends with an error that names it,
 // whatever waits for it gives up.
 func TestBrokenShardEndsRun(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -150,27 +125,11 @@ func TestBrokenShardEndsRun(t *testing.T) {
 		n.send(root)
 		n.shards[1].ApplyBase(9, &ledger.BaseState{}, true) // below what is held
 		n.try(child(root, 101, 0))
-		<-n.ended
-		if n.err == nil || !strings.Contains(n.err.Error(), "shard 1 broke") {
-			t.Errorf("Run: %v, want that shard 1 broke", n.err)
+		if err := n.end(); err == nil || !strings.Contains(err.Error(), "shard 1 broke") {
+			t.Errorf("Run: %v, want that shard 1 broke", err)
 		}
 		if _, _, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1), key(2), key(3), key(4)}); !errors.Is(err, ledger.ErrUnavailable) {
 			t.Errorf("a query afterwards: %v, want unavailable", err)
-		}
-	})
-}
-
-// TestStopEndsEveryGoroutine stops an engine at work, and asks it afterwards. The bubble waits for its goroutines.
-func TestStopEndsEveryGoroutine(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		events, _ := streams()[0].randomEvents(1, 300)
-		n := startNode(t, live(), Config{Shards: 4})
-		for _, e := range events {
-			n.source.feed <- e
-		}
-		n.mustStop()
-		if _, _, err := n.Account(ledger.Query{}, key(1)); !errors.Is(err, ledger.ErrUnavailable) {
-			t.Errorf("a query after the end: %v, want unavailable", err)
 		}
 	})
 }
@@ -179,7 +138,6 @@ func TestStopEndsEveryGoroutine(t *testing.T) {
 func TestMinSlotIsWaitedFor(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n := startNode(t, live(), Config{Shards: 2})
-		defer n.mustStop()
 		root := rootBlock(100, lamports(key(1), 100))
 		blocks := chainOf(root, 5)
 		n.send(root)

@@ -25,12 +25,13 @@ func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 	gaps := ledger.SourceInfo{GapsAllowed: true}
 	key9 := ledger.NewFilter([]ledger.Pubkey{key(9)}, nil)
 	bothTokens := ledger.NewFilter([]ledger.Pubkey{ledger.TokenProgram, ledger.Token2022Program}, nil)
-	tests := map[string]struct {
+	type row struct {
 		info     ledger.SourceInfo
 		imported bool
 		filter   *ledger.Filter
 		want     lacking
-	}{
+	}
+	tests := map[string]row{
 		"all accounts":                 {live(), false, nil, lacking{false, false, false, none}},
 		"what is touched":              {partial(), false, nil, lacking{true, true, true, unknown + ": neither"}},
 		"an import":                    {partial(), true, nil, lacking{false, false, false, none}},
@@ -41,34 +42,27 @@ func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 		"a program of the import":      {partial(), true, key9, lacking{false, true, true, unknown}},
 		"a program of what is touched": {partial(), false, key9, lacking{true, true, true, unknown}},
 	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				disk := vfstest.NewMemory()
-				if tt.info.Identity = ""; tt.imported {
-					if _, err := importInto(t, disk, someTold(), importPoint(), importer.Config{Filter: tt.filter}); err != nil {
-						t.Fatal(err)
-					}
-				}
-				c := onDisk(t, disk, Config{Shards: 2})
-				if err := errors.Join(c.Dir.BindFilter(tt.filter), c.Dir.BindSource(tt.info)); err != nil {
-					t.Fatal(err)
-				}
-				n := startNode(t, tt.info, c)
-				b := child(at100, 101, 0, owned(key(1), 1, key(9)), owned(key(4), 1, key(9)))
-				for _, i := range []int{5, 8, 9} {
-					b.Accounts = append(b.Accounts, owned(key(i), 1, key(8)))
-				}
-				n.send(b)
-				synctest.Wait()
-				mustSayWhatIsLacking(t, n, tt.want)
-				n.mustStop()
-				c.Dir.Close()
-				// Who serves what is there knows as much.
-				mustSayWhatIsLacking(t, serving(t, disk, 1), tt.want)
-			})
-		})
-	}
+	bubble.Each(t, tests, func(t *testing.T, tt row) {
+		disk := vfstest.NewMemory()
+		if tt.info.Identity = ""; tt.imported {
+			_, err := importInto(t, disk, someTold(), importPoint(), importer.Config{Filter: tt.filter})
+			noErr(t, err)
+		}
+		c := onDisk(t, disk, Config{Shards: 2})
+		noErr(t, errors.Join(c.Dir.BindFilter(tt.filter), c.Dir.BindSource(tt.info)))
+		n := startNode(t, tt.info, c)
+		b := child(at100, 101, 0, owned(key(1), 1, key(9)), owned(key(4), 1, key(9)))
+		for _, i := range []int{5, 8, 9} {
+			b.Accounts = append(b.Accounts, owned(key(i), 1, key(8)))
+		}
+		n.send(b)
+		synctest.Wait()
+		mustSayWhatIsLacking(t, n, tt.want)
+		n.mustStop()
+		c.Dir.Close()
+		// Who serves what is there knows as much.
+		mustSayWhatIsLacking(t, serving(t, disk, 1), tt.want)
+	})
 }
 
 func mustSayWhatIsLacking(t *testing.T, n *subject, want lacking) {
@@ -108,6 +102,5 @@ func TestAnAccountThatIsKnownToBeClosedIsNotLacking(t *testing.T) {
 		if all, v, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1), key(2)}); err != nil || v.Lacks || all[1].Exists() {
 			t.Errorf("%+v, may lack accounts: %v, %v", all, v.Lacks, err)
 		}
-		n.mustStop()
 	})
 }

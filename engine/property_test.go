@@ -83,7 +83,7 @@ func streams() []stream {
 // streamEvents is how long a random stream is: enough for some ten forks and folds.
 const streamEvents = 170
 
-// TestAnswersEqualNaiveModel follows random streams with engines of several shard counts and
+// F20, F21, F22, F23: TestAnswersEqualNaiveModel follows random streams with engines of several shard counts and
 // compares everything they publish and answer with the model, after every event or burst.
 func TestAnswersEqualNaiveModel(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
@@ -101,17 +101,16 @@ func TestAnswersEqualNaiveModel(t *testing.T) {
 	}
 }
 
-// TestPublicationsEqualNaiveModel follows many more streams and compares only what is published, which takes little time:
+// F20, F21, F22, F23: TestPublicationsEqualNaiveModel follows many more streams and compares only what is published, which takes little time:
 // it finds the forks that are rare.
 func TestPublicationsEqualNaiveModel(t *testing.T) {
 	for i, s := range streams() {
 		t.Run(s.name, func(t *testing.T) {
-			for round := range rounds(t, 8) {
+			for round := range rounds(t, sample(40, 8, 2)) {
 				seed := seeded(t, uint64(1000*i+round)).Uint64()
 				bubble.Test(t, func(t *testing.T) {
 					g := s.generator(seed, round%2 == 0)
 					f := s.follow(t, g.r, g.m, 1)
-					defer f.mustStop()
 					for range 2 * streamEvents {
 						if e := g.next(); e != nil {
 							f.show(e)
@@ -149,13 +148,8 @@ func followStream(t *testing.T, s stream, seed uint64) {
 	g := s.generator(seed, false)
 	m := g.m
 	var all []followed
-	counts := []int{1, 2, 3, 8}
-	if testing.Short() {
-		counts = []int{1, 3} // the race detector takes ten times as long
-	}
-	for _, shards := range counts {
+	for _, shards := range []int{1, 3, 2, 8}[:sample(4, 4, 2)] {
 		f := s.follow(t, g.r, m, shards)
-		defer f.mustStop()
 		all = append(all, f)
 	}
 	for n := 0; n < streamEvents && m.stopped == ""; {
@@ -218,10 +212,9 @@ func atTheEnd(t *testing.T, f followed) {
 		m.end()
 		f.endInput()
 		if m.stopped != "" {
-			if <-f.ended; f.err == nil {
+			if f.end() == nil {
 				t.Error("a block still waits for its parent at the end, and Run returned no error")
 			}
-			f.err = nil
 			return
 		}
 		f.publications(f.published)

@@ -31,10 +31,9 @@ type restarts struct {
 
 // newRestarts starts a node at the beginning of a stream.
 func newRestarts(t *testing.T, s stream, seed uint64) *restarts {
-	r := &restarts{t: t, s: s, g: newGenerator(seed, s.model()), disk: vfstest.NewMemory(), config: Config{
+	r := &restarts{t: t, s: s, g: s.generator(seed, true), disk: vfstest.NewMemory(), config: Config{
 		Retention: s.retention, SnapshotInterval: time.Second, SegmentBytes: 64 << 10, Shards: 2,
 	}}
-	r.g.lossy, r.g.exact, r.g.reopens = s.lossy, true, s.retention.Slots > 1000
 	r.start()
 	return r
 }
@@ -63,13 +62,7 @@ func (r *restarts) start() {
 	n := startNode(r.t, r.s.info, config)
 	c := newComparer(r.t, r.g.r, r.g.m, r.s.retention)
 	r.followed = &followed{n, c}
-	for i := range testKeys {
-		c.keys = append(c.keys, key(i))
-	}
-	c.programs, c.wallets = testPrograms(), []ledger.Pubkey{key(0), key(1), key(2), key(778)}
-	for i := range testSignatures {
-		c.signatures = append(c.signatures, signature(i))
-	}
+	c.askAll()
 	if old == nil {
 		return
 	}
@@ -123,18 +116,27 @@ func (r *restarts) showAgain() {
 func (r *restarts) inLog() map[[32]byte]bool {
 	r.t.Helper()
 	all := make(map[[32]byte]bool)
-	_, err := wal.ReplayBeside(r.t.Context(), r.disk, datadir.LogDir("data"), 0, func(commit []wal.Entry) error {
+	for _, record := range logged(r.t, r.disk, 0) {
+		switch {
+		case record.Base != nil:
+			all[sha256.Sum256(codec.AppendEvent(nil, record.Base))] = true
+		case record.Status == ledger.StatusDead:
+			all[record.Hash] = true
+		}
+	}
+	return all
+}
+
+// logged returns the records that lie in the log on a disk, from a version on.
+func logged(t *testing.T, disk vfs.FS, from ledger.Version) (all []*ledger.Record) {
+	t.Helper()
+	_, err := wal.ReplayBeside(t.Context(), disk, datadir.LogDir("data"), from, func(commit []wal.Entry) error {
 		for i := range commit {
-			switch record := commit[i].Record; {
-			case record.Base != nil:
-				all[sha256.Sum256(codec.AppendEvent(nil, record.Base))] = true
-			case record.Status == ledger.StatusDead:
-				all[record.Hash] = true
-			}
+			all = append(all, commit[i].Record)
 		}
 		return nil
 	})
-	noErr(r.t, err)
+	noErr(t, err)
 	return all
 }
 
@@ -169,7 +171,7 @@ func mustVerify(t *testing.T, disk vfs.FS) {
 	}
 }
 
-// TestRestartAnswersTheSame follows random streams and stops the node again and again, cleanly
+// F1, F10, F12: TestRestartAnswersTheSame follows random streams and stops the node again and again, cleanly
 // or by a power cut: after each start it answers exactly as before, and goes on as if
 // nothing had been.
 func TestRestartAnswersTheSame(t *testing.T) {

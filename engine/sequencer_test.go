@@ -4,9 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"ledgerd/engine/chain"
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/sequencer"
+	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -38,7 +41,7 @@ func huge(b *ledger.Block, bytes int) *ledger.Block {
 
 var manyKeys = make([]ledger.Pubkey, 1<<18) // 8 MiB that nobody touches
 
-// TestContradictionsStopIngest shows sources that contradict themselves: one that follows a
+// F24, F29: TestContradictionsStopIngest shows sources that contradict themselves: one that follows a
 // node is frozen, a finite one ends the node, a refused rollback freezes both.
 func TestContradictionsStopIngest(t *testing.T) {
 	root := rootBlock(100, lamports(key(1), 100))
@@ -107,7 +110,6 @@ func TestContradictionsStopIngest(t *testing.T) {
 					if _, _, err := n.Account(ledger.Query{}, key(1)); err != nil {
 						t.Errorf("reads do not go on: %v", err)
 					}
-					n.mustStop()
 				})
 			})
 		}
@@ -127,11 +129,10 @@ func TestRefusalAppliesNothing(t *testing.T) {
 		if tip := n.Head().Tip(ledger.Processed); tip.Slot != 103 || n.Status().Unhealthy == "" {
 			t.Errorf("stands at slot %d, health %q, want slot 103 and why ingest stopped", tip.Slot, n.Status().Unhealthy)
 		}
-		n.mustStop()
 	})
 }
 
-// TestGapEndsFiniteSource shows blocks whose parent never comes, and a chain that builds on another block than the root:
+// F21: TestGapEndsFiniteSource shows blocks whose parent never comes, and a chain that builds on another block than the root:
 // to pass over it in silence would hide that two ledgers were mixed up.
 func TestGapEndsFiniteSource(t *testing.T) {
 	foreign := child(&ledger.Block{Slot: 100, Blockhash: hash(5)}, 101, 0)
@@ -146,15 +147,14 @@ func TestGapEndsFiniteSource(t *testing.T) {
 				t.Fatalf("the tip passed a gap to slot %d", tip.Slot)
 			}
 			n.endInput()
-			<-n.ended
-			if n.err == nil || !strings.Contains(n.err.Error(), says) || strings.Contains(n.err.Error(), "\n") {
-				t.Errorf("Run: %v, want one line with %q", n.err, says)
+			if err := n.end(); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("Run: %v, want one line with %q", err, says)
 			}
 		})
 	}
 }
 
-// TestRareForksEqualNaiveModel shows what random streams seldom do.
+// F21, F22, F23: TestRareForksEqualNaiveModel shows what random streams seldom do.
 func TestRareForksEqualNaiveModel(t *testing.T) {
 	gaps := finite()
 	gaps.GapsAllowed = true
@@ -167,10 +167,11 @@ func TestRareForksEqualNaiveModel(t *testing.T) {
 	twin := on(&ledger.Block{Slot: 110, Blockhash: hash(6)}, 114, 2)
 	beside.PreviousBlockhash = ledger.Opt[ledger.Hash]{}
 	bare := &ledger.SlotStatus{Slot: 102, Status: ledger.StatusFinalized}
-	tests := map[string]struct {
+	type row struct {
 		info   ledger.SourceInfo
 		events []ledger.Event
-	}{
+	}
+	tests := map[string]row{
 		"a sibling of the final one waits": {live(), []ledger.Event{
 			root, on(sibling, 104, 1), sibling, b, status(b, ledger.StatusFinalized), a, on(b, 105, 0)}},
 		"the final one waits, by its slot": {live(), []ledger.Event{root, b, bare, a}},
@@ -180,49 +181,40 @@ func TestRareForksEqualNaiveModel(t *testing.T) {
 		"at a slot one is alive": {live(), []ledger.Event{
 			root, a, b, on(a, 104, 0), on(a, 102, 1), status(on(a, 102, 1), ledger.StatusDead), bare}},
 	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := stream{info: tt.info, retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 40}}
-				f := s.follow(t, seeded(t, 1), s.model(), 2)
-				defer f.mustStop()
-				for _, e := range tt.events {
-					f.show(e)
-				}
-				atTheEnd(t, f)
-			})
-		})
-	}
+	bubble.Each(t, tests, func(t *testing.T, tt row) {
+		s := stream{info: tt.info, retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 40}}
+		f := s.follow(t, seeded(t, 1), s.model(), 2)
+		for _, e := range tt.events {
+			f.show(e)
+		}
+		atTheEnd(t, f)
+	})
 }
 
-// TestWaitingIsBounded shows blocks whose parent never comes: they wait over 64 slots or 64 MiB,
+// F21, F22: TestWaitingIsBounded shows blocks whose parent never comes: they wait over 64 slots or 64 MiB,
 // then the gap rule applies.
 func TestWaitingIsBounded(t *testing.T) {
 	lost := child(rootBlock(100), 101, 0)
 	big, other := huge(child(lost, 102, 0), 33<<20), huge(child(lost, 103, 1), 33<<20)
-	tests := map[string]struct {
+	type row struct {
 		waiting []ledger.Event
 		stops   bool
-	}{
+	}
+	tests := map[string]row{
 		"over 63 slots":      {events(child(lost, 102, 0), child(lost, 165, 0)), false},
 		"over 64 slots":      {events(child(lost, 102, 0), child(lost, 166, 0)), true},
 		"far above the tip":  {events(child(lost, 5000, 0), child(lost, 5010, 0)), false},
 		"more than 64 MiB":   {events(big, other), true},
 		"the same one twice": {events(big, big, big), false},
 	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				n := startNode(t, live(), Config{Shards: 1})
-				n.send(rootBlock(100))
-				n.send(tt.waiting...)
-				if why := n.Status().Unhealthy; (why != "") != tt.stops || n.Head().Tip(ledger.Processed).Slot != 100 {
-					t.Errorf("stands at slot %d, health says %q, want it to stop: %v", n.Head().Tip(ledger.Processed).Slot, why, tt.stops)
-				}
-				n.mustStop()
-			})
-		})
-	}
+	bubble.Each(t, tests, func(t *testing.T, tt row) {
+		n := startNode(t, live(), Config{Shards: 1})
+		n.send(rootBlock(100))
+		n.send(tt.waiting...)
+		if why := n.Status().Unhealthy; (why != "") != tt.stops || n.Head().Tip(ledger.Processed).Slot != 100 {
+			t.Errorf("stands at slot %d, health says %q, want it to stop: %v", n.Head().Tip(ledger.Processed).Slot, why, tt.stops)
+		}
+	})
 }
 
 // TestStatusesSeenAreDurable cuts the power after a status that changed nothing: what comes
@@ -239,7 +231,6 @@ func TestStatusesSeenAreDurable(t *testing.T) {
 			disk = disk.Crash(0, 1)
 			n.mustStop()
 			n = startNode(t, finite(), onDisk(t, disk, Config{Shards: 1}))
-			defer n.mustStop()
 			n.send(two, child(two, 3, 0)) // a source leaves out what is said of final slots
 			n.endInput()
 			if got := n.Head().Tip(ledger.Finalized).Slot; got != 1 {
@@ -253,26 +244,98 @@ func TestStatusesSeenAreDurable(t *testing.T) {
 func TestLastSlot(t *testing.T) {
 	root := rootBlock(ledger.MaxSlot-1, lamports(key(1), 1))
 	last := child(root, ledger.MaxSlot, 1, lamports(key(1), 0))
-	for name, beyond := range map[string]ledger.Event{
+	bubble.Each(t, map[string]ledger.Event{
 		"a block":    child(last, ledger.MaxSlot+1, 2),
 		"base state": &ledger.BaseState{Slot: ledger.MaxSlot + 1, Accounts: []ledger.AccountWrite{lamports(key(2), 1)}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				n := startNode(t, finite(), Config{Shards: 2})
-				n.send(root, last)
-				_, _, err := n.Account(ledger.Query{}, key(1))
-				if why, _ := absence(err); why != (ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: ledger.MaxSlot}) {
-					t.Errorf("an account that was closed in the last slot: %v", err)
+	}, func(t *testing.T, beyond ledger.Event) {
+		n := startNode(t, finite(), Config{Shards: 2})
+		n.send(root, last)
+		_, _, err := n.Account(ledger.Query{}, key(1))
+		if why, _ := absence(err); why != (ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: ledger.MaxSlot}) {
+			t.Errorf("an account that was closed in the last slot: %v", err)
+		}
+		if _, _, err := n.Block(ledger.Query{}, ledger.MaxSlot+1); err == nil || !strings.HasPrefix(err.Error(), "slot not yet produced") {
+			t.Errorf("the block beyond the last slot: %v", err)
+		}
+		n.try(beyond)
+		if err := n.stop(); err == nil || !strings.Contains(err.Error(), "the last slot is 9223372036854775807") {
+			t.Errorf("Run: %v, want that the slot is beyond the last one", err)
+		}
+	})
+}
+
+// F23: TestForkOfAnyDepthIsRolledBackExactly undoes 1 to 32 blocks, also with a crash at any disk call meanwhile: the node stands
+// where one does that never saw them, and counts the rollback.
+func TestForkOfAnyDepthIsRolledBackExactly(t *testing.T) {
+	for depth := 1; depth <= chain.MaxRollbackBlocks; depth++ {
+		bubble.Test(t, func(t *testing.T) {
+			g := newGenerator(uint64(depth), newModel(live()))
+			content := func(parent *ledger.Block, branch int) *ledger.Block {
+				b := child(parent, parent.Slot+1, branch)
+				for range 9 {
+					b.Accounts = append(b.Accounts, g.write())
 				}
-				if _, _, err := n.Block(ledger.Query{}, ledger.MaxSlot+1); err == nil || !strings.HasPrefix(err.Error(), "slot not yet produced") {
-					t.Errorf("the block beyond the last slot: %v", err)
+				return with(b, signature(int(b.Slot)*10+branch))
+			}
+			disk := vfstest.NewMemory()
+			n, root := diskNode(t, disk, Config{})
+			lost := []*ledger.Block{content(root, 1)}
+			for len(lost) < depth {
+				lost = append(lost, content(lost[len(lost)-1], 1))
+			}
+			wins := content(root, 2)
+			wins.Slot += ledger.Slot(depth)
+			n.send(events(lost...)...)
+			forked := disk.Clone()
+			n.send(wins)
+			straight := startNode(t, live(), Config{Shards: 3})
+			straight.send(root, wins)
+			noErr(t, sameState(straight.Engine, n.Engine))
+			s, want := n.Stats().Counters, [len(sequencer.RollbackDepths)]uint64{}
+			for i, most := range sequencer.RollbackDepths {
+				want[i] = map[bool]uint64{true: 1}[uint64(depth) <= most]
+			}
+			if s.RollbacksUpTo != want || s.Rollbacks != 1 || s.Undone != uint64(depth) {
+				t.Errorf("depth %d: %d rollbacks of %d blocks, by depth %v, want %v", depth, s.Rollbacks, s.Undone, s.RollbacksUpTo, want)
+			}
+			var again *subject
+			crashAtEveryCall(t, forked, sample(3, 27, 54), []float64{0, 0.5, 1}, func(_ int, disk vfs.FS) error {
+				dir, err := datadir.OpenOn(disk, "data")
+				if err == nil {
+					defer dir.Close()
+					again = startSource(t, newScript(live()), Config{Dir: dir, Shards: 2, SegmentBytes: 16 << 10})
+					again.source = again.config.Source.(*script)
+					again.try(wins)
+					err = again.stop()
 				}
-				n.try(beyond)
-				if err := n.stop(); err == nil || !strings.Contains(err.Error(), "the last slot is 9223372036854775807") {
-					t.Errorf("Run: %v, want that the slot is beyond the last one", err)
-				}
+				return err
+			}, func(_ int, left *vfstest.Memory) {
+				again := startNode(t, live(), onDisk(t, left, Config{Shards: 1}))
+				again.send(wins)
+				noErr(t, sameState(straight.Engine, again.Engine))
+				again.close()
 			})
 		})
 	}
+}
+
+// F20: TestDuplicateBlock shows a block again, while it is held and while it waits, and another one of its slot.
+func TestDuplicateBlock(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		n := startNode(t, live(), Config{Shards: 2})
+		root := rootBlock(100)
+		held := child(root, 101, 0, lamports(key(1), 1))
+		waits := child(child(held, 102, 0), 103, 0)
+		n.send(root, held, waits)
+		head := n.Head()
+		n.send(held, waits, held, root)
+		if s := n.Stats(); s.Duplicates != 4 || n.Head() != head {
+			t.Errorf("%d duplicates were counted, want 4; it stands at %+v", s.Duplicates, n.Head())
+		}
+		n.send(child(root, 101, 1, lamports(key(1), 2)))
+		if s := n.Stats(); s.Duplicates != 4 || n.Head() != head {
+			t.Errorf("another block of the slot: %d duplicates, it stands at %+v", s.Duplicates, n.Head())
+		}
+		n.mustAnswer(ledger.Query{}, key(1), 1)
+	})
 }

@@ -5,12 +5,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
+
 	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// TestStopDuringASnapshotTakesOneAllTheSame stops a node while it writes a snapshot, which is given
+// F48: TestStopDuringASnapshotTakesOneAllTheSame stops a node while it writes a snapshot, which is given
 // up: the one on the way out takes its place.
 func TestStopDuringASnapshotTakesOneAllTheSame(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -33,7 +36,7 @@ func TestStopDuringASnapshotTakesOneAllTheSame(t *testing.T) {
 	})
 }
 
-// TestWhatCannotBeRemovedIsNoFailedSnapshot lets removing what snapshots make redundant fail.
+// F11: TestWhatCannotBeRemovedIsNoFailedSnapshot lets removing what snapshots make redundant fail.
 func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := vfstest.NewMemory()
@@ -46,7 +49,6 @@ func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
 		if s := n.Stats().Snapshot; s.Count < 4 || s.Failures != 0 || len(filesOf(memory, ".state")) <= ingest.KeptSnapshots {
 			t.Errorf("%d snapshots, %d failures, %d on the disk", s.Count, s.Failures, len(filesOf(memory, ".state")))
 		}
-		n.mustStop()
 	})
 }
 
@@ -62,23 +64,32 @@ func TestIdleNodeTakesTheSnapshotThatIsDue(t *testing.T) {
 				t.Errorf("%d snapshots of one block %v later, want 1", got, later)
 			}
 		}
-		n.mustStop()
 	})
 }
 
-// TestASnapshotHurriesAsLogGathers asks for the share of a core before and after blocks.
-func TestASnapshotHurriesAsLogGathers(t *testing.T) {
+// TestEventsThatLeadToNothingPruneNothing restarts a node with less retention behind a snapshot
+// that no record follows: until a head with a new floor is shown, no block below it may go.
+func TestEventsThatLeadToNothingPruneNothing(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		n, root := diskNode(t, vfstest.NewMemory(), Config{})
-		began, pace := n.Stats().Log.Position, ingest.Pace(n.log)
-		if got := pace.Share(); got != ingest.SnapshotShare {
-			t.Errorf("at first: %v of a core, want %v", got, ingest.SnapshotShare)
+		disk := vfstest.NewMemory()
+		n, root := diskNode(t, disk, Config{})
+		blocks := chainOf(root, 30)
+		for _, b := range blocks {
+			n.send(with(b, signature(int(b.Slot))), status(b, ledger.StatusFinalized))
 		}
-		n.send(events(chainOf(root, 5)...)...)
-		gathered := n.Stats().Log.Position - began
-		if got, want := pace.Share(), ingest.SnapshotShare+float64(gathered)/ingest.MaxReplayBytes; gathered == 0 || got != want {
-			t.Errorf("after %d bytes of log: %v of a core, want %v", gathered, got, want)
-		}
+		n.send(&ledger.BaseState{Slot: 130, Accounts: []ledger.AccountWrite{lamports(key(7), 7)}})
 		n.mustStop()
+		n.config.Dir.Close()
+		n = startNode(t, live(), onDisk(t, disk, Config{Shards: 2, Retention: sequencer.Retention{Slots: 5, Bytes: 1 << 40}}))
+		synctest.Wait()
+		n.send(blocks[29]) // shown again: it leads to nothing
+		time.Sleep(2 * foldAfter)
+		synctest.Wait()
+		for slot := n.Head().Floor; slot <= 130; slot++ {
+			if _, _, err := n.Block(ledger.Query{}, slot); err != nil {
+				why, _ := absence(err)
+				t.Errorf("slot %d, floor %d: %v (pruned is %v)", slot, n.Head().Floor, why.Absence, ledger.SlotPruned)
+			}
+		}
 	})
 }

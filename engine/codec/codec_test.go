@@ -2,7 +2,6 @@ package codec
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,74 +13,34 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
-func TestEventsComeBackAsTheyWere(t *testing.T) {
-	comeBack(t, genEvent, AppendEvent, DecodeEvent)
-}
-
-func TestRecordsComeBackAsTheyWere(t *testing.T) {
-	comeBack(t, generate[ledger.Record], AppendRecord, DecodeRecord)
-}
-
-// comeBack encodes and decodes values.
-func comeBack[T any](t *testing.T, gen func(*rapid.T) T, encode func([]byte, T) []byte, decode func([]byte) (T, error)) {
-	rapid.Check(t, func(t *rapid.T) {
-		want := gen(t)
-		encoded := encode([]byte("before"), want)[len("before"):]
-		got, err := decode(encoded)
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Fatalf("decoding %x:\ngot  %+v, %v\nwant %+v", encoded, got, err, want)
-		}
-		cut := rapid.IntRange(0, len(encoded)-1).Draw(t, "cut")
-		if _, err := decode(encoded[:cut]); !errors.Is(err, ledger.ErrCorrupt) {
-			t.Fatalf("first %d of %d bytes: err = %v, want ErrCorrupt", cut, len(encoded), err)
-		}
-		if _, err := decode(append(bytes.Clone(encoded), 0)); !errors.Is(err, ledger.ErrCorrupt) {
-			t.Fatalf("a byte more: err = %v, want ErrCorrupt", err)
-		}
-	})
-}
-
-// TestAccountsAndMintsComeBackOneAfterTheOther decodes accounts with one decoder: none keeps anything of the one before.
-func TestAccountsAndMintsComeBackOneAfterTheOther(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var decoder AccountDecoder
-		var rest []byte
-		accounts, mint := genList(t, generate[ledger.Account]), generate[ledger.Mint](t)
-		for _, a := range accounts {
-			rest = AppendAccount(rest, a)
-		}
-		rest = AppendMint(rest, mint)
-		for _, want := range accounts {
-			got, after, err := decoder.Decode(rest)
-			if err != nil || !reflect.DeepEqual(got, want) {
-				t.Fatalf("Decode: got %+v, %v, want %+v", got, err, want)
-			}
-			if got != &decoder.account {
-				t.Fatal("the decoder allocated an account")
-			}
-			if _, _, err := decoder.Decode(rest[:len(rest)-len(after)-1]); !errors.Is(err, ledger.ErrCorrupt) {
-				t.Fatalf("a part of an account: %v, want corrupt", err)
-			}
-			rest = after
-		}
-		got, rest, err := DecodeMint(rest)
-		if err != nil || got != *mint || len(rest) != 0 {
-			t.Fatalf("DecodeMint: got %+v, %v, %d bytes left, want %+v", got, err, len(rest), mint)
-		}
-	})
-}
-
-func genList[T any](t *rapid.T, gen func(*rapid.T) T) []T {
-	var list []T
-	for range rapid.IntRange(0, 4).Draw(t, "items") {
-		list = append(list, gen(t))
+// TestAccountsComeBackOneAfterTheOther decodes accounts and a mint with one decoder: none keeps anything of the one before.
+func TestAccountsComeBackOneAfterTheOther(t *testing.T) {
+	var decoder AccountDecoder
+	var rest []byte
+	events, records := goldenValues()
+	full, closed, mint := records[1].Updates[0].Account, records[1].Updates[1].Account, &events[0].(*ledger.Block).Mints[0].Mint
+	accounts := []ledger.Account{full, closed, full, {Pubkey: full.Pubkey, Lamports: 1, Known: ledger.FieldOwner}, closed}
+	for i := range accounts {
+		rest = AppendAccount(rest, &accounts[i])
 	}
-	return list
+	rest = AppendMint(rest, mint)
+	for i := range accounts {
+		got, after, err := decoder.Decode(rest)
+		if err != nil || !reflect.DeepEqual(got, &accounts[i]) || got != &decoder.account {
+			t.Fatalf("account %d: got %+v, %v, want %+v in the decoder's own", i, got, err, accounts[i])
+		}
+		if _, _, err := decoder.Decode(rest[:len(rest)-len(after)-1]); !errors.Is(err, ledger.ErrCorrupt) {
+			t.Fatalf("a part of an account: %v, want corrupt", err)
+		}
+		rest = after
+	}
+	if got, rest, err := DecodeMint(rest); err != nil || got != *mint || len(rest) != 0 {
+		t.Fatalf("DecodeMint: got %+v, %v, %d bytes left, want %+v", got, err, len(rest), mint)
+	}
 }
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -151,7 +110,7 @@ func goldenWallets() []*ledger.Record {
 	}
 }
 
-// TestEncodingIsTheOneOfItsVersion compares with golden files: log, snapshots and files written by an
+// F51: TestEncodingIsTheOneOfItsVersion compares with golden files: log, snapshots and files written by an
 // older program must stay readable.
 func TestEncodingIsTheOneOfItsVersion(t *testing.T) {
 	events, records := goldenValues()
@@ -162,135 +121,89 @@ func TestEncodingIsTheOneOfItsVersion(t *testing.T) {
 	})
 }
 
-// checkGolden compares the encodings of values with a golden file, and what the file is read as with the values.
+// checkGolden compares the encodings of values with a golden file, and what these are read as with the values.
 func checkGolden(t *testing.T, name string, events []ledger.Event, records []*ledger.Record) {
 	t.Helper()
 	var text strings.Builder
+	note := func(want any, encoded []byte, got any, err error) {
+		t.Helper()
+		fmt.Fprintf(&text, "%T %x\n", want, encoded)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %x is read as %+v, %v, want %+v", name, encoded, got, err, want)
+		}
+	}
 	for _, e := range events {
-		fmt.Fprintf(&text, "%T %x\n", e, AppendEvent(nil, e))
+		encoded := AppendEvent(nil, e)
+		got, err := DecodeEvent(encoded)
+		note(e, encoded, got, err)
 	}
 	for _, r := range records {
-		fmt.Fprintf(&text, "%T %x\n", r, AppendRecord(nil, r))
+		encoded := AppendRecord(nil, r)
+		got, err := DecodeRecord(encoded)
+		note(r, encoded, got, err)
 	}
 	golden := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		ledgertest.NoErr(t, os.WriteFile(golden, []byte(text.String()), 0o644))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.NoErr(t, err)
 	if text.String() != string(want) {
 		t.Errorf("%s: encodings changed (-update rewrites them):\ngot\n%s\nwant\n%s", name, text.String(), want)
 	}
-	lines := strings.Split(strings.TrimSpace(string(want)), "\n")
-	for i, line := range lines {
-		_, digits, _ := strings.Cut(line, " ")
-		encoded, err := hex.DecodeString(digits)
-		if err != nil {
-			t.Fatal(err)
+}
+
+// F4, F51: TestEachValueHasOneEncoding changes every byte of encodings: what is read is written as the same bytes, all else is refused.
+func TestEachValueHasOneEncoding(t *testing.T) {
+	events, records := goldenValues()
+	apart := ledger.Mint{Supply: ledger.Some(uint64(1)), Scaled: ledger.Some(true), Provenance: 2, SupplyProvenance: 1, ScaledProvenance: 2}
+	for _, e := range append(events, &ledger.BaseState{Mints: []ledger.MintWrite{{Mint: apart}}}) {
+		changeEveryByte(t, AppendEvent(nil, e), AppendEvent, DecodeEvent)
+	}
+	byDepth := &ledger.Record{Kind: ledger.StatusRecord, Status: ledger.StatusFinalized, ByDepth: true}
+	for _, r := range append(append(records, goldenWallets()...), byDepth) {
+		changeEveryByte(t, AppendRecord(nil, r), AppendRecord, DecodeRecord)
+	}
+	if _, err := DecodeRecord([]byte{4}); err == nil || !strings.Contains(err.Error(), "format version 4, this program reads up to 3") {
+		t.Errorf("a record of a newer program: %v", err)
+	}
+}
+
+// changeEveryByte puts other values, and numbers that are too long or without end, in place of each byte.
+func changeEveryByte[T any](t *testing.T, whole []byte, encode func([]byte, T) []byte, decode func([]byte) (T, error)) {
+	t.Helper()
+	if v, err := decode(whole); err != nil || !bytes.Equal(encode(nil, v), whole) {
+		t.Errorf("%x is read as %+v, %v", whole, v, err)
+	}
+	mustHaveOneEncoding(t, append(bytes.Clone(whole), 0), encode, decode)
+	for n := range whole {
+		mustHaveOneEncoding(t, whole[:n], encode, decode)
+	}
+	tooLong, endless := append(bytes.Repeat([]byte{0xff}, 9), 2), append(bytes.Repeat([]byte{0xff}, 10), 1)
+	for at, was := range whole {
+		others := [][]byte{{}, {was | 0x80, 0}, tooLong, endless}
+		for v := range byte(6) {
+			others = append(others, []byte{v})
 		}
-		var got, want any
-		if i < len(events) {
-			want = events[i]
-			got, err = DecodeEvent(encoded)
-		} else {
-			want = records[i-len(events)]
-			got, err = DecodeRecord(encoded)
+		for bit := range 8 {
+			others = append(others, []byte{was ^ 1<<bit})
 		}
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s, line %d: got %+v, %v, want %+v", name, i+1, got, err, want)
+		for _, other := range others {
+			mustHaveOneEncoding(t, slices.Concat(whole[:at], other, whole[at+1:]), encode, decode)
 		}
 	}
 }
 
-func TestOtherEncodingsOfAValueAreRefused(t *testing.T) {
-	status := AppendEvent(nil, &ledger.SlotStatus{Slot: 5, Status: ledger.StatusDead}) // version, kind, flags, status, slot
-	block := AppendEvent(nil, &ledger.Block{})
-	transaction := &ledger.Block{}
-	transaction.AddTransaction(ledger.Transaction{Accounts: []ledger.Pubkey{{}}})
-	oneKey := AppendEvent(nil, transaction)
-	write := func(w ledger.AccountWrite) []byte {
-		return AppendEvent(nil, &ledger.BaseState{Accounts: []ledger.AccountWrite{w}})
-	}
-	plain, withMint := write(ledger.AccountWrite{}), write(ledger.AccountWrite{Known: ledger.FieldMint, Mint: &ledger.Mint{}})
-	withToken := write(ledger.AccountWrite{Known: ledger.FieldToken, Token: &ledger.TokenAccount{}})
-	const (
-		keysAt  = 5 + 32 + 1           // version, kind, flags, slot, parent, hash, count
-		writeAt = 4                    // version, kind, slot, count
-		inWrite = writeAt + 1 + 32 + 1 // flags, pubkey, lamports
-	)
-	with := func(b []byte, at int, v ...byte) []byte {
-		return append(append(bytes.Clone(b[:at]), v...), b[at+1:]...)
-	}
-	for name, in := range map[string][]byte{
-		"empty":                          {},
-		"version 0":                      with(status, 0, 0),
-		"version 2":                      with(status, 0, 2),
-		"kind 0":                         with(status, 1, 0),
-		"kind of a record":               with(status, 1, kindRecord|byte(ledger.StatusRecord)),
-		"unknown flag of a status":       with(status, 2, 2),
-		"status 0":                       with(status, 3, 0),
-		"status 4":                       with(status, 3, 4),
-		"number longer than needed":      with(status, 4, 0x85, 0x00),
-		"number over 64 bits":            with(status, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02),
-		"number without end":             with(status, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01),
-		"unknown flag of a block":        with(block, 2, 1<<5),
-		"commitment 3":                   with(block, 2, 3<<blockStatusShift),
-		"more keys announced than used":  with(oneKey, keysAt, 2),
-		"fewer keys announced than used": with(oneKey, keysAt, 0),
-		"unknown flag of a transaction":  with(oneKey, keysAt+2, 1<<3),
-		"success of unknown transaction": with(oneKey, keysAt+2, transactionSuccessValue),
-		"a million transactions":         with(oneKey, keysAt+1, 0xc0, 0x84, 0x3d),
-		"a million writes":               with(plain, writeAt-1, 0xc0, 0x84, 0x3d),
-		"unknown flag of a mint":         with(withMint, inWrite, 1<<3),
-		"scaled but unknown":             with(withMint, inWrite, mintScaledValue),
-		"provenance apart, but the same": with(with(withMint, inWrite, mintApart), inWrite+2, 0, 0, 0),
-		"unknown flag of a token":        with(withToken, inWrite, 1<<6),
-		"token state without details":    with(withToken, inWrite, byte(ledger.TokenFrozen)<<tokenStateShift),
-		"delegate without details":       with(withToken, inWrite, tokenDelegate),
-		"token state 3":                  with(withToken, inWrite, tokenDetails|3<<tokenStateShift),
-	} {
-		if got, err := DecodeEvent(in); !errors.Is(err, ledger.ErrCorrupt) {
-			t.Errorf("%s: DecodeEvent(%x) = %+v, %v, want ErrCorrupt", name, in, got, err)
+// mustHaveOneEncoding fails the test if bytes are read that would not be written, or refused as something else than corrupt.
+func mustHaveOneEncoding[T any](t *testing.T, in []byte, encode func([]byte, T) []byte, decode func([]byte) (T, error)) {
+	t.Helper()
+	v, err := decode(in)
+	if err != nil {
+		if !errors.Is(err, ledger.ErrCorrupt) {
+			t.Fatalf("decoding %x: %v is not ErrCorrupt", in, err)
 		}
-	}
-
-	record := AppendRecord(nil, &ledger.Record{Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed, Updates: []ledger.Update{{}}})
-	wallet := AppendRecord(nil, &ledger.Record{Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed, Updates: []ledger.Update{{WalletBefore: ledger.Some(ledger.Pubkey{})}}})
-	const updateAt = 2 + 1 + 2 + 32 + 1 + 32 + 1 + 1 // head, flags, numbers, hash, seq, state hash, status, count
-	for name, in := range map[string][]byte{
-		"kind 0":                           with(record, 1, kindRecord),
-		"kind of an event":                 with(record, 1, kindBlock),
-		"kind 5":                           with(record, 1, kindRecord|5),
-		"unknown flag of a record":         with(record, 2, 2),
-		"unknown flag of an update":        with(record, updateAt, 4),
-		"version 0":                        with(record, 0, 0),
-		"version 2 without need":           with(record, 0, 2),
-		"version 1 with a wallet":          with(wallet, 0, 1),
-		"version 3":                        with(wallet, 0, 3),
-		"confirmed by depth":               append([]byte{3, kindRecord | byte(ledger.StatusRecord), recordByDepth}, AppendRecord(nil, &ledger.Record{Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed})[3:]...),
-		"mint known by an account":         with(record, updateAt+1, byte(ledger.FieldMint)),
-		"field provenance that is missing": with(record, updateAt+1, flagProvenance),
-	} {
-		if got, err := DecodeRecord(in); !errors.Is(err, ledger.ErrCorrupt) {
-			t.Errorf("%s: DecodeRecord(%x) = %+v, %v, want ErrCorrupt", name, in, got, err)
-		}
-	}
-	if _, err := DecodeRecord(with(wallet, 0, 4)); err == nil || !strings.Contains(err.Error(), "format version 4, this program reads up to 3") {
-		t.Errorf("a record of a newer program: %v", err)
-	}
-	for _, in := range [][]byte{record, wallet} {
-		if _, err := DecodeRecord(in); err != nil {
-			t.Errorf("DecodeRecord(%x): %v", in, err)
-		}
-	}
-	for name, in := range map[string][]byte{"status": status, "block": block, "key": oneKey, "write": plain, "mint": withMint, "token": withToken} {
-		if _, err := DecodeEvent(in); err != nil {
-			t.Errorf("the unchanged %s: %v", name, err)
-		}
+	} else if again := encode(nil, v); !bytes.Equal(again, in) {
+		t.Fatalf("%x is read as %+v and written as %x", in, v, again)
 	}
 }
 
@@ -319,9 +232,7 @@ func TestValuesOfUnknownFieldsAreNotWritten(t *testing.T) {
 	got, err := DecodeEvent(AppendEvent(nil, &ledger.BaseState{Accounts: []ledger.AccountWrite{{
 		Lamports: 1, Owner: ledger.TokenProgram, RentEpoch: 7, Known: 0xe0,
 	}}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.NoErr(t, err)
 	if want := (ledger.AccountWrite{Lamports: 1}); got.(*ledger.BaseState).Accounts[0] != want {
 		t.Errorf("got %+v, want %+v", got.(*ledger.BaseState).Accounts[0], want)
 	}
@@ -342,16 +253,5 @@ func fuzzDecoder[T any](f *testing.F, seeds []T, encode func([]byte, T) []byte, 
 	for _, v := range seeds {
 		f.Add(encode(nil, v))
 	}
-	f.Fuzz(func(t *testing.T, in []byte) {
-		v, err := decode(in)
-		if err != nil {
-			if !errors.Is(err, ledger.ErrCorrupt) {
-				t.Fatalf("decoding %x: %v is not ErrCorrupt", in, err)
-			}
-			return
-		}
-		if again := encode(nil, v); !bytes.Equal(again, in) {
-			t.Fatalf("%x is read as %+v and written as %x", in, v, again)
-		}
-	})
+	f.Fuzz(func(t *testing.T, in []byte) { mustHaveOneEncoding(t, in, encode, decode) })
 }

@@ -9,6 +9,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func TestRecordedTransactionsAreRead(t *testing.T) {
@@ -31,9 +32,7 @@ func TestRecordedTransactionsAreRead(t *testing.T) {
 		for i := range block.Transactions {
 			r := &block.Transactions[i]
 			wire, err := base64.StdEncoding.DecodeString(r.Transaction[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			ledgertest.NoErr(t, err)
 			got, err := ParseTransaction(wire)
 			if err != nil {
 				t.Fatalf("%s: ParseTransaction(%x): %v", name, wire, err)
@@ -73,19 +72,7 @@ func wireTransaction(version int) []byte {
 	return b
 }
 
-func TestTransactionPartsAreTold(t *testing.T) {
-	for _, version := range []int{LegacyTransaction, 0} {
-		got, err := ParseTransaction(wireTransaction(version))
-		if err != nil {
-			t.Fatalf("version %d: %v", version, err)
-		}
-		if got.Version != version || len(got.Signatures) != 1 || len(got.StaticKeys) != 2 ||
-			got.Signatures[0][63] != 0xaa || got.StaticKeys[1][31] != 0xbb {
-			t.Errorf("version %d: got %+v", version, got)
-		}
-	}
-}
-
+// F27: a transaction that is not well formed is refused.
 func TestMalformedTransactionsAreRefused(t *testing.T) {
 	const countAt, headerAt, keysAt, dataAt, lookupsAt = 0, 65, 68, 65 + 4 + 96 + 5, 65 + 5 + 96 + 9
 	legacy, v0 := wireTransaction(LegacyTransaction), wireTransaction(0)

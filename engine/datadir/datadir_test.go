@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -19,9 +20,7 @@ import (
 func mustOpen(t *testing.T, disk vfs.FS, path string) *Dir {
 	t.Helper()
 	d, err := OpenOn(disk, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.NoErr(t, err)
 	return d
 }
 
@@ -38,6 +37,7 @@ func bindRoot(d *Dir, root ledger.Hash) error {
 	return d.SaveRoot(ledger.Some(root), false)
 }
 
+// F49: a directory that is in use is refused.
 func TestDirBelongsToOneProcessAndKeepsItsNodeID(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b")
 	d := mustOpen(t, vfs.Disk{}, path)
@@ -93,9 +93,7 @@ func TestDirRefusesDamagedNodeFile(t *testing.T) {
 		path := t.TempDir()
 		mustOpen(t, vfs.Disk{}, path).Close()
 		file := filepath.Join(path, "node.json")
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		ledgertest.NoErr(t, os.WriteFile(file, []byte(content), 0o600))
 		if d, err := Open(path); err == nil || !strings.Contains(err.Error(), file) {
 			t.Errorf("%s: opened %v, %v, want an error that names %s", name, d, err, file)
 		}
@@ -109,23 +107,15 @@ func TestDirRefusesDamagedNodeFile(t *testing.T) {
 func TestEveryByteOfTheNodeFileCounts(t *testing.T) {
 	disk := vfstest.NewMemory()
 	d := openOn(t, disk)
-	if err := errors.Join(d.BindSource(ledger.SourceInfo{Identity: "test", Live: true, Complete: true}), d.SaveRoot(ledger.Some(hash(1)), true), d.Close()); err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.NoErr(t, errors.Join(d.BindSource(ledger.SourceInfo{Identity: "test", Live: true, Complete: true}), d.SaveRoot(ledger.Some(hash(1)), true), d.Close()))
 	content, err := disk.ReadFile("data/node.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.NoErr(t, err)
 	var want nodeFile
-	if err := json.Unmarshal(content, &want); err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.NoErr(t, json.Unmarshal(content, &want))
 	for at := range content {
 		for bit := range 8 {
 			harmed := disk.Clone()
-			if err := harmed.Overwrite("data/node.json", int64(at), []byte{content[at] ^ 1<<bit}); err != nil {
-				t.Fatal(err)
-			}
+			ledgertest.NoErr(t, harmed.Overwrite("data/node.json", int64(at), []byte{content[at] ^ 1<<bit}))
 			// White space and the case of a name may change and mean the same.
 			if d, err := OpenOn(harmed, "data"); err == nil && !reflect.DeepEqual(d.saved, want) {
 				t.Errorf("bit %d of byte %d (%q) was turned over: opened as %+v", bit, at, content[at], d.saved)
@@ -140,9 +130,7 @@ func TestFiltersOfADirectoryStay(t *testing.T) {
 	some := ledger.NewFilter([]ledger.Pubkey{key(1)}, []ledger.Pubkey{key(3), key(2)})
 	d := openOn(t, disk)
 	for _, f := range []*ledger.Filter{some, some, ledger.NewFilter([]ledger.Pubkey{key(1), key(1)}, []ledger.Pubkey{key(2), key(3)})} {
-		if err := d.BindFilter(f); err != nil {
-			t.Fatal(err)
-		}
+		ledgertest.NoErr(t, d.BindFilter(f))
 	}
 	d.Close()
 	d = openOn(t, disk)
@@ -155,12 +143,8 @@ func TestFiltersOfADirectoryStay(t *testing.T) {
 		}
 	}
 	used := openOn(t, vfstest.NewMemory())
-	if err := used.BindFilter(nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := used.BindSource(ledger.SourceInfo{Identity: "test"}); err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.NoErr(t, used.BindFilter(nil))
+	ledgertest.NoErr(t, used.BindSource(ledger.SourceInfo{Identity: "test"}))
 	if err := used.BindFilter(some); err == nil || !strings.Contains(err.Error(), "begun without filters") {
 		t.Errorf("a filter on a directory without: %v", err)
 	}
@@ -185,8 +169,6 @@ func TestImportBeginsWithoutWhatAnotherLeft(t *testing.T) {
 		}
 		err = errors.Join(d.SaveImport(ImportNote{}, nil), d.Close(),
 			disk.WriteFile(LogDir("data")+"/1", []byte("x")), disk.WriteFile(SnapshotDir("data")+"/1", []byte("x")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ledgertest.NoErr(t, err)
 	}
 }

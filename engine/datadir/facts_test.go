@@ -1,10 +1,12 @@
 package datadir
 
 import (
+	"os"
 	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -15,32 +17,10 @@ func someFacts() Facts {
 	}
 }
 
-func TestFactsComeBackAsTheyWere(t *testing.T) {
-	some := someFacts()
-	for _, f := range []Facts{{}, {Source: "a \"b\""}, some} {
-		b := f.Encode()
-		got, err := DecodeFacts(b)
-		if err != nil || string(got.Encode()) != string(b) || f.Difference(&got) != "" {
-			t.Errorf("%s came back as %+v, %v", b, got, err)
-		}
-	}
-	whole := string(some.Encode())
-	for name, b := range map[string]string{
-		"nothing": "", "cut": whole[:len(whole)-1], "more": whole + "{}", "a field too many": `{"x":1,` + whole[1:], "a list": "[]",
-		"a field missing": `{"source_identity":"a"}`, "a key that is none": strings.Replace(whole, key(1).String(), "xyz", 1),
-	} {
-		if got, err := DecodeFacts([]byte(b)); err == nil {
-			t.Errorf("%s: read as %+v", name, got)
-		}
-	}
-}
-
 func TestDirBelongsToOneClusterLedger(t *testing.T) {
 	disk := vfstest.NewMemory()
 	d := openOn(t, disk)
-	if err := d.BindCluster("one", someFacts()); err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.NoErr(t, d.BindCluster("one", someFacts()))
 	d.Close()
 	d = openOn(t, disk)
 	if err := d.BindCluster("one", someFacts()); err != nil {
@@ -90,9 +70,7 @@ func TestClusterTakesNoLedgerOfAnother(t *testing.T) {
 		"an import":      {func(d *Dir) error { return d.SaveImport(ImportNote{Finished: true}, nil) }, "of its own"},
 	} {
 		d := openOn(t, vfstest.NewMemory())
-		if err := tt.begin(d); err != nil {
-			t.Fatal(err)
-		}
+		ledgertest.NoErr(t, tt.begin(d))
 		err := d.BindCluster("one", someFacts())
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
@@ -104,13 +82,77 @@ func TestClusterTakesNoLedgerOfAnother(t *testing.T) {
 	}
 }
 
+// FuzzDecodeFacts: facts come back as they were, and what is read is written as it was.
 func FuzzDecodeFacts(f *testing.F) {
 	some := someFacts()
-	f.Add(some.Encode())
-	f.Add((&Facts{}).Encode())
+	for _, facts := range []Facts{{}, {Source: "a \"b\""}, some} {
+		b := facts.Encode()
+		if got, err := DecodeFacts(b); err != nil || facts.Difference(&got) != "" {
+			f.Errorf("%s came back as %+v, %v", b, got, err)
+		}
+		f.Add(b)
+	}
+	whole := string(some.Encode())
+	for _, bad := range []string{
+		"", whole[:len(whole)-1], whole + "{}", `{"x":1,` + whole[1:], "[]", `{"source_identity":"a"}`, strings.Replace(whole, key(1).String(), "xyz", 1),
+	} {
+		f.Add([]byte(bad))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if facts, err := DecodeFacts(b); err == nil && string(facts.Encode()) != string(b) {
 			t.Errorf("%q was read, and is written as %q", b, facts.Encode())
 		}
 	})
+}
+
+// TestNodeFilesOfEarlierVersionsAreRead opens directories whose node.json the version before wrote, which had the
+// facts of a cluster twice.
+func TestNodeFilesOfEarlierVersionsAreRead(t *testing.T) {
+	filter := ledger.NewFilter([]ledger.Pubkey{key(1)}, []ledger.Pubkey{key(2), key(3)})
+	open := func(name string) (*Dir, *vfstest.Memory, error) {
+		t.Helper()
+		content, err := os.ReadFile("testdata/" + name)
+		ledgertest.NoErr(t, err)
+		disk := vfstest.NewMemory()
+		ledgertest.NoErr(t, disk.WriteFile("data/node.json", content))
+		d, err := OpenOn(disk, "data")
+		return d, disk, err
+	}
+
+	d, disk, err := open("cluster-1.json")
+	ledgertest.NoErr(t, err)
+	id := d.NodeID()
+	facts := Facts{Source: "sim:seed=1", Complete: true, Live: true, SkipVotes: true, Filter: filter}
+	for _, when := range []string{"as it was", "as it is written now"} {
+		ledgerID, held := d.Cluster()
+		if other := held.Difference(&facts); ledgerID != "one" || other != "" || !d.Statuses() || !d.HasRoot() || d.NodeID() != id {
+			t.Errorf("%s: it is bound to %q, %+v; %s", when, ledgerID, held, other)
+		}
+		if err := d.BindCluster("one", facts); err != nil {
+			t.Errorf("%s: the same is refused: %v", when, err)
+		}
+		ledgertest.NoErr(t, d.update(func(n *nodeFile) error { n.Gaps = true; return nil }))
+		d.Close()
+		if d, err = OpenOn(disk, "data"); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if d, _, err = open("alone-1.json"); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"filter": d.BindFilter(filter), "source": d.BindSource(ledger.SourceInfo{Identity: "test"}), "votes": d.BindVotes(false), "root": d.CheckRoot(hash(9)),
+	} {
+		if err != nil {
+			t.Errorf("the same %s is refused: %v", name, err)
+		}
+	}
+	if id, _ := d.Cluster(); id != "" || !d.ShowsAll() {
+		t.Errorf("it is bound to %q and shows all: %v", id, d.ShowsAll())
+	}
+
+	if _, _, err := open("aside-1.json"); err == nil || !strings.Contains(err.Error(), "open it once with that version") {
+		t.Errorf("a directory that was being set aside: %v, want what to do", err)
+	}
 }

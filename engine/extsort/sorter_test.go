@@ -3,16 +3,15 @@ package extsort
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -53,25 +52,15 @@ func naive(all []Row) []Row {
 	return out
 }
 
-func newSorter(t *testing.T, disk vfs.FS, dir string, memoryBytes int64) *Sorter {
-	t.Helper()
-	s, err := New(disk, dir, memoryBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func TestNewestOfEachKeyInOrder(t *testing.T) {
 	for seed := range uint64(24) {
-		r := rand.New(rand.NewPCG(seed, 1))
+		r := ledgertest.Seeded(t, seed)
 		all := rows(r, 1+r.IntN(1200))
 		disk := vfstest.NewMemory()
-		s := newSorter(t, disk, "/s", []int64{1, 2000, 80_000, 1 << 20}[r.IntN(4)])
+		s, err := New(disk, "/s", []int64{1, 2000, 80_000, 1 << 20}[r.IntN(4)])
+		ledgertest.NoErr(t, err)
 		for i := range all {
-			if err := s.Add(&all[i]); err != nil {
-				t.Fatal(err)
-			}
+			ledgertest.NoErr(t, s.Add(&all[i]))
 		}
 		var got []Row
 		cut := r.IntN(Partitions)
@@ -79,14 +68,12 @@ func TestNewestOfEachKeyInOrder(t *testing.T) {
 			if part[0] > part[1] {
 				continue
 			}
-			if err := s.EachNewest(part[0], part[1], func(r *Row) error {
+			ledgertest.NoErr(t, s.EachNewest(part[0], part[1], func(r *Row) error {
 				own := *r
 				own.Value = bytes.Clone(r.Value)
 				got = append(got, own)
 				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 		}
 		same := slices.EqualFunc(got, naive(all), func(a, b Row) bool {
 			return a.Key == b.Key && a.Slot == b.Slot && a.Version == b.Version && bytes.Equal(a.Value, b.Value)
@@ -97,75 +84,36 @@ func TestNewestOfEachKeyInOrder(t *testing.T) {
 		if names, _ := disk.List("/s"); len(names) != 0 {
 			t.Fatalf("seed %d: files are left: %v", seed, names)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ledgertest.NoErr(t, s.Close())
 	}
 }
 
 func TestMemoryStaysWithinItsBound(t *testing.T) {
-	s := newSorter(t, vfs.Disk{}, t.TempDir(), 4<<20)
+	s, err := New(vfs.Disk{}, t.TempDir(), 4<<20)
+	ledgertest.NoErr(t, err)
 	defer s.Close()
 	var before, now runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	r := rand.New(rand.NewPCG(1, 1))
+	r := ledgertest.Seeded(t, 1)
 	const n = 150_000 // 35 MB, all with the same first byte: nothing fits at first
 	row := Row{Value: make([]byte, 200)}
 	for range n {
 		for i := 1; i < len(row.Key); i++ {
 			row.Key[i] = byte(r.Uint32())
 		}
-		if err := s.Add(&row); err != nil {
-			t.Fatal(err)
-		}
+		ledgertest.NoErr(t, s.Add(&row))
 	}
 	peak, seen := uint64(0), 0
-	if err := s.EachNewest(0, Partitions-1, func(*Row) error {
+	ledgertest.NoErr(t, s.EachNewest(0, Partitions-1, func(*Row) error {
 		if seen++; seen%20_000 == 0 {
 			runtime.GC()
 			runtime.ReadMemStats(&now)
 			peak = max(peak, now.HeapAlloc)
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if grown := int64(peak) - int64(before.HeapAlloc); grown > 32<<20 || seen != n {
 		t.Errorf("%d rows take %d MiB of heap", seen, grown>>20)
-	}
-}
-
-func TestFullDiskIsTold(t *testing.T) {
-	disk := vfstest.NewMemory()
-	disk.SetCapacity(1 << 20)
-	s := newSorter(t, disk, "/s", 0)
-	row := Row{Value: make([]byte, 1000)}
-	var err error
-	for range 3000 {
-		if err = s.Add(&row); err != nil {
-			break
-		}
-	}
-	if !errors.Is(err, syscall.ENOSPC) || !vfs.IsFull(err) {
-		t.Errorf("err = %v, want a full disk", err)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if used := disk.UsedBytes(); used != 0 {
-		t.Errorf("%d bytes are still taken", used)
-	}
-}
-
-func TestVisitEndsTheWalk(t *testing.T) {
-	s := newSorter(t, vfstest.NewMemory(), "/s", 0)
-	for i := range byte(5) {
-		s.Add(&Row{Key: ledger.Pubkey{i}})
-	}
-	enough := errors.New("enough")
-	seen := 0
-	if err := s.EachNewest(0, Partitions-1, func(*Row) error { seen++; return enough }); err != enough || seen != 1 {
-		t.Errorf("err = %v after %d rows", err, seen)
 	}
 }

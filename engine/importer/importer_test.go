@@ -1,6 +1,8 @@
 package importer
 
 import (
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"ledgerd/engine/datadir"
@@ -9,46 +11,29 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// TestChecksOnceAllIsWritten looks at the phase at each write to the snapshot.
+// TestChecksOnceAllIsWritten looks at the phase at each disk call of an import.
 func TestChecksOnceAllIsWritten(t *testing.T) {
-	disk := vfstest.NewMemory()
+	disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
 	d, _, err := datadir.OpenForImport(disk, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.NoErr(t, err)
 	defer d.Close()
-	i, err := New(Config{Dir: d})
-	if err != nil {
-		t.Fatal(err)
-	}
+	i, err := New(Config{Dir: d, SegmentBytes: 64 << 10})
+	ledgertest.NoErr(t, err)
 	for n := range 500 {
-		w := ledger.AccountWrite{
-			Pubkey: ledgertest.Key(n), Owner: ledger.TokenProgram, Lamports: 1, Known: ledger.FieldsAll, Mint: &ledger.Mint{Decimals: 6},
-		}
-		if err := i.Add(1, 1, &w); err != nil {
-			t.Fatal(err)
-		}
+		w := ledger.AccountWrite{Pubkey: ledgertest.Key(n), Owner: ledger.TokenProgram, Lamports: 1, Known: ledger.FieldsAll, Mint: &ledger.Mint{Decimals: 6}}
+		ledgertest.NoErr(t, i.Add(1, 1, &w))
 	}
-	w := &writer{Import: i, ctx: t.Context(), at: Point{Slot: 100}}
-	i.phase.Store(uint32(Writes))
-	parts := w.parts(2)
-	for _, p := range parts {
-		if err := p.Accounts(func(*ledger.Account) bool { return true }); err != nil {
-			t.Fatal(err)
+	phases := []Phase{i.Progress().Phase}
+	disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
+		got := i.Progress()
+		phases = append(phases, got.Phase)
+		if read := c.Kind == vfstest.KindReadAt && filepath.Ext(c.Name) == ".state"; read && (got.Phase != Checks || got.Sorted != 500) {
+			t.Errorf("%v at %+v", c, got)
 		}
-	}
-	for _, p := range parts {
-		if got := i.Progress(); got.Phase != Writes || got.Sorted != 500 {
-			t.Errorf("before all mints are written: %+v", got)
-		}
-		if err := p.Mints(func(ledger.MintWrite) bool { return true }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := i.Progress(); got.Phase != Checks {
-		t.Errorf("all is written: %+v", got)
-	}
-	if err := i.Close(); err != nil {
-		t.Error(err)
+	}})
+	_, err = i.Finish(t.Context(), Point{Slot: 100})
+	ledgertest.NoErr(t, err)
+	if phases = slices.Compact(phases); len(phases) != 3 || phases[1] != Writes || phases[2] != Checks {
+		t.Errorf("phases %v", phases)
 	}
 }

@@ -164,19 +164,6 @@ func TestTokenDataIsToldApart(t *testing.T) {
 	}
 }
 
-func TestSetTokenFactsReplacesAllTokenFacts(t *testing.T) {
-	w := AccountWrite{Owner: TokenProgram, Known: FieldOwner, Mint: &Mint{}, TokenOwnerUnknown: true}
-	for name, tt := range map[string]struct {
-		data        []byte
-		token, mint bool
-	}{"token account": {tokenData(), true, false}, "mint": {mintData(), false, true}, "no data": {nil, false, false}} {
-		w.SetTokenFacts(tt.data)
-		if w.Known != FieldOwner|FieldToken|FieldMint || w.TokenOwnerUnknown || (w.Token != nil) != tt.token || (w.Mint != nil) != tt.mint {
-			t.Errorf("after a %s: %+v", name, w)
-		}
-	}
-}
-
 func TestUIAmountIsWrittenAsNodesWriteIt(t *testing.T) {
 	tests := []struct {
 		amount   uint64

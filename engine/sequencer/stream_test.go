@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/shard/txstore"
 	"ledgerd/snapshot"
 )
@@ -40,9 +42,7 @@ func streamed(fresh bool) *Sequencer {
 func ask(t *testing.T, s *Sequencer, p shownParts, restart bool) ledger.Verdict {
 	t.Helper()
 	answer := make(chan ledger.Verdict, 1)
-	if err := s.Handle(&ledger.Question{Shown: p, Restart: restart, Answer: answer}); err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.NoErr(t, s.Handle(&ledger.Question{Shown: p, Restart: restart, Answer: answer}))
 	select {
 	case v := <-answer:
 		return v
@@ -52,12 +52,42 @@ func ask(t *testing.T, s *Sequencer, p shownParts, restart bool) ledger.Verdict 
 	return ledger.Verdict{}
 }
 
-// TestStreams tells a sequencer a script of words. "b3<a1" is block b of slot 3 on block a1, with "!" as who fills gaps
-// shows it: confirmed. "c:a3" calls that block confirmed, "f:a3" final and "d:a3" dead, "c:3" names its slot alone, and "again"
-// begins another session. The answer is the tip, the confirmed and the finalized block, and what else there is to tell.
+// blockID returns the block that a name stands for: b3 is block b of slot 3.
+func blockID(name string) ledger.BlockID {
+	slot, err := strconv.Atoi(name[1:])
+	if err != nil {
+		panic(err)
+	}
+	return ledger.BlockID{Slot: ledger.Slot(slot), Hash: ledger.Hash{name[0], byte(slot)}}
+}
+
+func nameOf(id ledger.BlockID) string { return fmt.Sprintf("%c%d", id.Hash[0], id.Slot) }
+
+// shown returns what a word of a script shows. "b3<a1" is block b of slot 3 on block a1, with "!" as who fills gaps
+// shows it: confirmed. "c:a3" calls that block confirmed, "f:a3" final and "d:a3" dead, and "c:3" names its slot alone.
+func shown(word string) ledger.Event {
+	child, parent, isBlock := strings.Cut(strings.TrimSuffix(word, "!"), "<")
+	if isBlock {
+		own, p := blockID(child), blockID(parent)
+		b := &ledger.Block{Slot: own.Slot, Blockhash: own.Hash, ParentSlot: p.Slot, PreviousBlockhash: ledger.Some(p.Hash)}
+		if strings.HasSuffix(word, "!") {
+			b.Status = ledger.Confirmed
+		}
+		return b
+	}
+	what, of, _ := strings.Cut(word, ":")
+	said := map[string]ledger.Status{"c": ledger.StatusConfirmed, "f": ledger.StatusFinalized, "d": ledger.StatusDead}[what]
+	if of[0] <= '9' {
+		return &ledger.SlotStatus{Status: said, Slot: blockID("?" + of).Slot}
+	}
+	id := blockID(of)
+	return &ledger.SlotStatus{Status: said, Slot: id.Slot, Blockhash: ledger.Some(id.Hash)}
+}
+
+// TestStreams tells a sequencer a script. "again" begins another session. The answer is the tip, the confirmed and the
+// finalized block, and what else there is to tell.
 func TestStreams(t *testing.T) {
 	const wrong = " wrong"
-	statuses := map[string]ledger.Status{"c": ledger.StatusConfirmed, "f": ledger.StatusFinalized, "d": ledger.StatusDead}
 	tests := map[string]struct {
 		script string
 		shown  shownParts
@@ -108,49 +138,27 @@ func TestStreams(t *testing.T) {
 	for name, tt := range tests {
 		words := strings.Fields(tt.script)
 		s := streamed(words[0] == "fresh")
-		id := func(name string) ledger.BlockID {
-			slot := ledger.Slot(name[1] - '0')
-			return ledger.BlockID{Slot: slot, Hash: ledger.Hash{name[0], byte(slot)}}
-		}
 		for _, word := range words {
-			var e ledger.Event
-			child, parent, isBlock := strings.Cut(strings.TrimSuffix(word, "!"), "<")
-			what, of, _ := strings.Cut(word, ":")
-			switch {
-			case word == "fresh":
-				continue
-			case word == "again":
+			switch word {
+			case "fresh":
+			case "again":
 				ask(t, s, tt.shown, true)
-				continue
-			case isBlock:
-				own, p := id(child), id(parent)
-				b := &ledger.Block{Slot: own.Slot, Blockhash: own.Hash, ParentSlot: p.Slot, PreviousBlockhash: ledger.Some(p.Hash)}
-				if strings.HasSuffix(word, "!") {
-					b.Status = ledger.Confirmed
-				}
-				e = b
 			default:
-				status := &ledger.SlotStatus{Status: statuses[what], Slot: ledger.Slot(of[len(of)-1] - '0')}
-				if len(of) == 2 {
-					status.Blockhash = ledger.Some(id(of).Hash)
+				if err := s.Handle(shown(word)); err != nil {
+					t.Fatalf("%s: %s: %v", name, word, err)
 				}
-				e = status
-			}
-			if err := s.Handle(e); err != nil {
-				t.Fatalf("%s: %s: %v", name, word, err)
 			}
 		}
 		v := ask(t, s, tt.shown, false)
 		if made, err := s.Seal(); err != nil || words[0] == "fresh" && len(made.Records) > 0 && made.Records[0].Kind != ledger.BlockRecord {
 			t.Errorf("%s: it begins with %+v, %v", name, made.Records[0], err)
 		}
-		named := func(id ledger.BlockID) string { return fmt.Sprintf("%c%d", id.Hash[0], id.Slot) }
 		got := "none"
 		if v.Rooted {
-			got = strings.Join([]string{named(v.Tip), named(v.Confirmed), named(v.Root)}, " ")
+			got = strings.Join([]string{nameOf(v.Tip), nameOf(v.Confirmed), nameOf(v.Root)}, " ")
 		}
 		if g := v.Gap.Value; v.Gap.Known {
-			got += fmt.Sprintf(", gap %s-%d", named(g.After), g.UpTo)
+			got += fmt.Sprintf(", gap %s-%d", nameOf(g.After), g.UpTo)
 			if g.Confirmed {
 				got += " confirmed"
 			}
@@ -181,9 +189,7 @@ func TestAnswersTellWhatIsNewlyConfirmed(t *testing.T) {
 	check := func(want string, events ...ledger.Event) {
 		t.Helper()
 		for _, e := range events {
-			if err := s.Handle(e); err != nil {
-				t.Fatal(err)
-			}
+			ledgertest.NoErr(t, s.Handle(e))
 		}
 		var got []ledger.Slot
 		for _, b := range ask(t, s, shownParts{}, false).NewlyConfirmed {
@@ -193,9 +199,7 @@ func TestAnswersTellWhatIsNewlyConfirmed(t *testing.T) {
 			t.Errorf("blocks %v are newly confirmed, want %s", got, want)
 		}
 		b, err := s.Seal()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ledgertest.NoErr(t, err)
 		log = append(log, b.Records...)
 	}
 	check("[1]", chain[0], chain[1], confirmed(1))
@@ -203,9 +207,7 @@ func TestAnswersTellWhatIsNewlyConfirmed(t *testing.T) {
 	check("[]", confirmed(4))
 	check("[5]", chain[5], confirmed(5))
 	s = streamed(true)
-	if err := s.Replay(log); err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.NoErr(t, s.Replay(log))
 	s.ResumeSource()
 	check("[2 3 4 5 6]", chain[6], confirmed(6))
 }
@@ -215,9 +217,7 @@ func TestWhatWaitsInAStreamIsBounded(t *testing.T) {
 	s, writes := streamed(false), make([]ledger.AccountWrite, 50_000)
 	for slot := ledger.Slot(3); slot < 35; slot++ {
 		b := &ledger.Block{Slot: 2 * slot, ParentSlot: 2*slot - 1, Blockhash: ledger.Hash{byte(slot)}, Accounts: writes}
-		if err := s.Handle(b); err != nil {
-			t.Fatal(err)
-		}
+		ledgertest.NoErr(t, s.Handle(b))
 	}
 	if v := ask(t, s, shownParts{}, false); !errors.Is(v.Wrong, ledger.ErrTooMuchWaits) {
 		t.Errorf("the answer is %v", v.Wrong)
@@ -235,9 +235,7 @@ func TestQuestionsAreAnsweredWhileTooMuchIsUnfinalized(t *testing.T) {
 	s, writes := streamed(false), make([]ledger.AccountWrite, 50_000)
 	for slot := ledger.Slot(2); !s.Paused(); slot++ {
 		b := &ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: ledger.Hash{byte(slot)}, Accounts: writes}
-		if err := s.Handle(b); err != nil {
-			t.Fatal(err)
-		}
+		ledgertest.NoErr(t, s.Handle(b))
 	}
 	if v := ask(t, s, shownParts{}, false); v.Placed < 90 || v.Gap.Known || v.Wrong != nil {
 		t.Errorf("the answer is %+v", v)

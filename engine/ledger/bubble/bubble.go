@@ -30,3 +30,11 @@ func emptyPools() {
 	runtime.GC()
 	runtime.GC()
 }
+
+// Each runs f in a bubble of its own for each row of a table.
+func Each[T any](t *testing.T, rows map[string]T, f func(t *testing.T, row T)) {
+	t.Helper()
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) { Test(t, func(t *testing.T) { f(t, row) }) })
+	}
+}

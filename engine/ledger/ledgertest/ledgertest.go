@@ -29,6 +29,26 @@ func Seeded(t testing.TB, seed uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
+// Sample returns of how much of everything a test tries some: all of it where LEDGERD_CRASH_ALL is set, as in make crash, and
+// less with -short, since the race detector takes ten times as long.
+func Sample(all, some, short int) int {
+	switch {
+	case os.Getenv("LEDGERD_CRASH_ALL") != "":
+		return all
+	case testing.Short():
+		return short
+	}
+	return some
+}
+
+// NoErr ends the test with an error, if there is one.
+func NoErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Key returns the n-th key of a test: fixed, and spread over the key space.
 func Key(n int) ledger.Pubkey {
 	return sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(n)))
