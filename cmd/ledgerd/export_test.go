@@ -65,7 +65,7 @@ func TestExportIsReadBackAsItWas(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out, errOut, standard bytes.Buffer
-		c := exportCommand{DataDir: newDataDir(t), Format: format, Output: path}
+		c := exportCommand{DataDir: newDataDir(t, t.TempDir()), Format: format, Output: path}
 		if err := c.run(t.Context(), &streams{&out, &errOut}, exports(exportedEvents(), nil)); err != nil {
 			t.Fatalf("%s: %v", format, err)
 		}
@@ -106,7 +106,7 @@ func TestFailedExportNeverLooksComplete(t *testing.T) {
 			if err := os.WriteFile(path, []byte("an older export"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			c := exportCommand{DataDir: newDataDir(t), Format: format, Output: path}
+			c := exportCommand{DataDir: newDataDir(t, t.TempDir()), Format: format, Output: path}
 			var out, errOut bytes.Buffer
 			err := c.run(t.Context(), &streams{&out, &errOut}, exports(all[:n], broken))
 			if !errors.Is(err, broken) || err.Error() != "cannot export "+c.DataDir+": broken" || errOut.Len() > 0 {
@@ -137,7 +137,7 @@ func TestInterruptedExportFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	path := filepath.Join(t.TempDir(), "export")
-	c := exportCommand{DataDir: newDataDir(t), Format: "ndjson", Output: path}
+	c := exportCommand{DataDir: newDataDir(t, t.TempDir()), Format: "ndjson", Output: path}
 	var out, errOut bytes.Buffer
 	if err := c.run(ctx, &streams{&out, &errOut}, exports(exportedEvents(), nil)); !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v, want %v", err, context.Canceled)
@@ -153,7 +153,7 @@ func TestExportThatCannotTakeItsNameLeavesNothing(t *testing.T) {
 	taken := func(context.Context, string, *slog.Logger, func(ledger.Event) error) error {
 		return os.Mkdir(path, 0o700)
 	}
-	c := exportCommand{DataDir: newDataDir(t), Format: "ndjson", Output: path}
+	c := exportCommand{DataDir: newDataDir(t, t.TempDir()), Format: "ndjson", Output: path}
 	var out, errOut bytes.Buffer
 	if err := c.run(t.Context(), &streams{&out, &errOut}, taken); err == nil || errOut.Len() > 0 {
 		t.Errorf("err = %v, said %q", err, errOut.String())
@@ -166,7 +166,7 @@ func TestExportThatCannotTakeItsNameLeavesNothing(t *testing.T) {
 func TestExportSaysWhatItsReaderMustKnow(t *testing.T) {
 	events := append(exportedEvents(), &ledger.Block{Slot: 12, ParentSlot: 10, Blockhash: toolHash(12)})
 	var out, errOut bytes.Buffer
-	c := exportCommand{DataDir: newDataDir(t), Format: "ndjson", Output: "-"}
+	c := exportCommand{DataDir: newDataDir(t, t.TempDir()), Format: "ndjson", Output: "-"}
 	if err := c.run(t.Context(), &streams{&out, &errOut}, exports(events, nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestExportSaysWhatItsReaderMustKnow(t *testing.T) {
 }
 
 func TestExportSaysWhereItCannotWrite(t *testing.T) {
-	dir := newDataDir(t)
+	dir := newDataDir(t, t.TempDir())
 	for name, output := range map[string]string{"no such folder": filepath.Join(dir, "no", "export"), "a folder": dir} {
 		before := listing(t, dir)
 		out, errors, code := tool(t, "export", "--data-dir", dir, "--output", output)

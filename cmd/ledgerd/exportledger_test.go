@@ -36,12 +36,3 @@ func TestExportedLedgerAnswersTheSame(t *testing.T) {
 
 // someAccounts are the lines of everything about a list that may lack accounts.
 var someAccounts = regexp.MustCompile(`(?m)^(200 \d+ )accounts`)
-
-func TestExportWantsTheNodeStopped(t *testing.T) {
-	dir := t.TempDir()
-	start(t, "--data-dir", dir, "--source", "sim:slots=1")
-	out, errors, code := tool(t, "export", "--data-dir", dir)
-	if want := "ledgerd: cannot export " + dir + ": data directory " + dir + " is in use by another process\n"; code != exitFailure || errors != want || out != "" {
-		t.Errorf("exit %d, %q, %q; want %q", code, out, errors, want)
-	}
-}

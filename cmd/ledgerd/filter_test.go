@@ -161,14 +161,3 @@ func TestExportOfSomeAccounts(t *testing.T) {
 	}
 	again.stop()
 }
-
-func TestSimulatorTakesNoFilters(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data")
-	_, errors, code := tool(t, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "", "--data-dir", dir, "--source", "sim:", "--index-accounts", toolKey("x").String())
-	if code != exitUsage || !strings.Contains(errors, "--index-owners") {
-		t.Errorf("exit %d, %s", code, errors)
-	}
-	if _, err := os.Stat(dir); err == nil {
-		t.Error("the data directory was touched")
-	}
-}

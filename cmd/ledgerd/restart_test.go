@@ -10,7 +10,7 @@ import (
 )
 
 // ending returns what a node logged about the end of its input, without the time.
-func (r *running) ending(t *testing.T) string {
+func (r *running) ending(t testing.TB) string {
 	t.Helper()
 	return r.errs.await(t, `msg="end of input" source=\S+ (slot=\d+ seq=\d+ state_hash=\S+)`)[1]
 }
