@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"ledgerd/engine/importer/agave/agavetest"
 )
 
 var update = flag.Bool("update", false, "rewrite what the scripts compare with")
@@ -35,6 +38,7 @@ func TestScripts(t *testing.T) {
 			"get":           scriptCommand("STATUS PATH", 2, (*page).get),
 			"knownlog":      scriptCommand("[-segment BYTES] [-commits N] [-misnumbered] DIR", 1, (*page).knownLog),
 			"knownsnapshot": scriptCommand("DIR SLOT VERSION ACCOUNTS", 4, (*page).knownSnapshot),
+			"knownarchive":  scriptCommand("DIR CAPITALIZATION", 2, (*page).knownArchive),
 			"flip":          scriptCommand("FILE OFFSET", 2, (*page).flip),
 			"newer":         scriptCommand("FILE HEADERBYTES", 2, (*page).newer),
 			"tree":          scriptCommand("DIR", 1, (*page).tree),
@@ -163,6 +167,17 @@ func (p *page) knownSnapshot(args []string) {
 		numbers[i] = p.number(args[i+1])
 	}
 	writeSnapshot(p.t, newDataDir(p.t, p.MkAbs(args[0])), numbers[0], numbers[1], numbers[2])
+}
+
+// knownArchive writes an archive of one account with 1 lamport, which says how many all accounts hold, wrongly or not.
+// $ARCHIVE is its name.
+func (p *page) knownArchive(args []string) {
+	storages := []agavetest.Storage{{Slot: 10, ID: 1, Records: []agavetest.Record{{Lamports: 1}}}}
+	a := &agavetest.Archive{Slot: 10, Parent: 9, Storages: storages, Capitalization: uint64(p.number(args[1]))}
+	p.Check(os.MkdirAll(p.MkAbs(args[0]), 0o700))
+	path, err := a.Write(p.MkAbs(args[0]))
+	p.Check(err)
+	p.Setenv("ARCHIVE", filepath.Base(path))
 }
 
 // flip changes a bit of a byte of a file; one that is counted from the end has a negative offset.
