@@ -8,36 +8,6 @@ import (
 	"ledgerd/engine/cluster/natstest"
 )
 
-// A directory belongs to one cluster and its ledger: alone it is served, and not written.
-func TestDirectoryOfAClusterStaysItsOwn(t *testing.T) {
-	t.Parallel()
-	servers := natstest.Start(t, 1)
-	log := func(stream string) []string {
-		return []string{"--log", servers.URL(0) + "/" + stream, "--log-replicas", "1"}
-	}
-	const ledgerOf = "sim:accounts=100,slot_time=10ms"
-	dir, alone := t.TempDir(), t.TempDir()
-	launch(t, append([]string{"--data-dir", dir, "--source", ledgerOf}, log("ONE")...)...).ready().stop()
-	launch(t, "--data-dir", alone, "--source", ledgerOf).ready().stop()
-	for name, tt := range map[string]struct {
-		args []string
-		want string
-	}{
-		"a source without the log":       {[]string{"--data-dir", dir, "--source", ledgerOf}, "belongs to a cluster"},
-		"another stream":                 {append([]string{"--data-dir", dir, "--source", ledgerOf}, log("TWO")...), "not the one that this node followed"},
-		"another ledger's source":        {append([]string{"--data-dir", dir, "--source", "sim:seed=5,accounts=100"}, log("ONE")...), "belongs to another ledger"},
-		"a ledger of its own":            {append([]string{"--data-dir", alone, "--source", ledgerOf}, log("ONE")...), "holds a ledger of its own"},
-		"another filter than the stream": {append([]string{"--data-dir", t.TempDir(), "--source", ledgerOf, "--skip-votes"}, log("ONE")...), "differ"},
-	} {
-		v := launch(t, tt.args...)
-		if code := v.gone(patience); code != exitFailure || !strings.Contains(v.errs.String(), tt.want) {
-			t.Errorf("%s: exit code %d, said %q", name, code, v.errs)
-		}
-	}
-	launch(t, "--data-dir", dir, "--source", "none").ready().stop()
-	launch(t, append([]string{"--data-dir", dir, "--source", ledgerOf}, log("ONE")...)...).ready().stop()
-}
-
 // Where no server of the log can be reached a node says so, and answers what it holds.
 func TestNodeWithoutServersAnswersWhatItHolds(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/importer/agave/agavetest"
 )
 
@@ -39,6 +40,7 @@ func TestScripts(t *testing.T) {
 			"knownlog":      scriptCommand("[-segment BYTES] [-commits N] [-misnumbered] DIR", 1, (*page).knownLog),
 			"knownsnapshot": scriptCommand("DIR SLOT VERSION ACCOUNTS", 4, (*page).knownSnapshot),
 			"knownarchive":  scriptCommand("DIR CAPITALIZATION", 2, (*page).knownArchive),
+			"nats":          scriptCommand("", 0, (*page).nats),
 			"flip":          scriptCommand("FILE OFFSET", 2, (*page).flip),
 			"newer":         scriptCommand("FILE HEADERBYTES", 2, (*page).newer),
 			"tree":          scriptCommand("DIR", 1, (*page).tree),
@@ -179,6 +181,9 @@ func (p *page) knownArchive(args []string) {
 	p.Check(err)
 	p.Setenv("ARCHIVE", filepath.Base(path))
 }
+
+// nats starts a nats-server; $NATS is its address.
+func (p *page) nats([]string) { p.Setenv("NATS", natstest.Start(p.t, 1).URL(0)) }
 
 // flip changes a bit of a byte of a file; one that is counted from the end has a negative offset.
 func (p *page) flip(args []string) {
