@@ -35,7 +35,8 @@ func TestScripts(t *testing.T) {
 			"fails":         scriptCommand("CODE PATTERN ARGUMENT...", 2, (*page).fails),
 			"refused":       scriptCommand("CODE PATTERN ARGUMENT...", 2, (*page).refused),
 			"serve":         scriptCommand("FLAG...", 1, (*page).serve),
-			"stopserve":     scriptCommand("", 0, (*page).stop),
+			"stopserve":     scriptCommand("[KILL|INT]", 0, (*page).stop),
+			"capture":       scriptCommand("NAME PATTERN", 2, (*page).capture),
 			"get":           scriptCommand("STATUS PATH", 2, (*page).get),
 			"knownlog":      scriptCommand("[-segment BYTES] [-commits N] [-misnumbered] DIR", 1, (*page).knownLog),
 			"knownsnapshot": scriptCommand("DIR SLOT VERSION ACCOUNTS", 4, (*page).knownSnapshot),
@@ -54,6 +55,8 @@ type page struct {
 	t    testing.TB
 	node *running
 	api  *api
+
+	process *os.Process // of node
 }
 
 // scriptCommand returns a command for scripts; usage is what follows its name, of which least words must be there.
@@ -94,7 +97,7 @@ func (p *page) refused(args []string) {
 }
 
 // serve starts a node and waits until it is ready, and has read all of a file or all slots of the simulator. $OPS and
-// $ADDRESS are where it listens, $STATE is the hash of its state then.
+// $ADDRESS are where it listens, $STATE is the hash of its state then. Standard output is what it printed.
 //
 // The node is a process: one in this process would share the lock of its directory with every process that another
 // script is starting at the moment.
@@ -118,14 +121,32 @@ func (p *page) serve(args []string) {
 	}
 	p.Setenv("OPS", n.ops)
 	p.Setenv("ADDRESS", strings.TrimSuffix(strings.TrimPrefix(n.base, "http://"), "/api"))
-	p.node, p.api = n, dial(p.t, n)
+	p.node, p.api, p.process = n, dial(p.t, n), cmd.Process
+	fmt.Fprint(p.Stdout(), n.out)
 }
 
-// stop ends the node.
-func (p *page) stop([]string) {
-	if code := p.node.stop(); code != exitOK {
-		p.Fatalf("exit code %d, want 0:\n%s", code, p.node.errs)
+// stop ends the node by a signal, TERM unless another one is named. Only after KILL its exit code is not 0.
+func (p *page) stop(args []string) {
+	signal, want := syscall.SIGTERM, exitOK
+	switch strings.Join(args, " ") {
+	case "KILL":
+		signal, want = syscall.SIGKILL, -1
+	case "INT":
+		signal = syscall.SIGINT
 	}
+	p.node.cancel = func() { _ = p.process.Signal(signal) }
+	if code := p.node.stop(); code != want {
+		p.Fatalf("exit code %d, want %d:\n%s", code, want, p.node.errs)
+	}
+}
+
+// capture sets a variable to what the group of a pattern matches in standard output.
+func (p *page) capture(args []string) {
+	m := regexp.MustCompile(args[1]).FindStringSubmatch(p.ReadFile("stdout"))
+	if m == nil {
+		p.Fatalf("nothing matches %q", args[1])
+	}
+	p.Setenv(args[0], m[1])
 }
 
 // get asks the node for a path of its interface, or for a whole URL. Standard output is the answer's own headers, if it

@@ -152,24 +152,3 @@ func get(t testing.TB, url string) (int, []byte) {
 	}
 	return resp.StatusCode, body
 }
-
-func TestSimulatorAnswersFromTheBannersWordsAlone(t *testing.T) {
-	r := start(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=500,slot_time=10ms")
-	keys := regexp.MustCompile(`curl (\S+/account/\S+)`).FindAllStringSubmatch(r.out.String(), -1)
-	if len(keys) != 3 {
-		t.Fatalf("the banner shows %d keys, want 3:\n%s", len(keys), r.out)
-	}
-	for _, m := range keys {
-		if status, body := get(t, m[1]); status != http.StatusOK {
-			t.Errorf("GET %s: %d %s", m[1], status, body)
-		}
-	}
-	for _, path := range []string{"/health", "/status", "/metrics", "/blocks/latest", "/transactions/recent", "/openapi.json"} {
-		if status, body := get(t, r.base+path); status != http.StatusOK {
-			t.Errorf("GET %s: %d %s", path, status, body)
-		}
-	}
-	if code := r.stop(); code != exitOK {
-		t.Errorf("exit code %d after a clean stop, want 0:\n%s", code, r.errs)
-	}
-}
