@@ -74,7 +74,7 @@ func scriptCommand(usage string, least int, do func(p *page, args []string)) fun
 // fails runs ledgerd, which must end with the exit code and with a line that matches the pattern.
 func (p *page) fails(args []string) {
 	code := 0
-	if err := p.Exec("ledgerd", args[2:]...); err != nil {
+	if err := p.Exec("timeout", append([]string{"60", "ledgerd"}, args[2:]...)...); err != nil { // 124 is its code
 		failed, ok := errors.AsType[*exec.ExitError](err)
 		if !ok {
 			p.Fatalf("%v", err)
