@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
@@ -186,28 +185,6 @@ func TestRecordedAccountsAreAnsweredAsRecorded(t *testing.T) {
 			a.wantMissing("/blocks/latest", "")
 			a.want("/transactions/recent", "", recentRecord{Transactions: []*transactionRecord{}})
 		})
-	}
-}
-
-// The mainnet began with 500 million SOL in 431 accounts.
-func TestGenesisAccountsAddUp(t *testing.T) {
-	path := datatest.Path(t, "accounts/mainnet-genesis.accounts.json")
-	a := dial(t, start(t, "--data-dir", t.TempDir(), "--source", "file:"+path))
-	sum, accounts := new(big.Int), 0
-	owners := map[string]bool{}
-	for _, s := range readAccounts(t, "accounts/mainnet-genesis.accounts.json") {
-		owners[s.record.Owner] = true
-	}
-	for owner := range owners {
-		list := decode[programList](a, a.ok("/accounts/program/"+owner))
-		accounts += len(list.Accounts)
-		for _, record := range list.Accounts {
-			lamports, _ := new(big.Int).SetString(record.Lamports.String(), 10)
-			sum.Add(sum, lamports)
-		}
-	}
-	if sum.String() != "500000000"+strings.Repeat("0", 9) || accounts != 431 {
-		t.Errorf("%d accounts hold %s lamports, want 431 and 500 million SOL", accounts, sum)
 	}
 }
 

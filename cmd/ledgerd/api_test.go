@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -142,6 +143,26 @@ func decode[T any](a *api, r answer) (v T) {
 		a.Errorf("%s: %v", shorten(r.body), err)
 	}
 	return v
+}
+
+// pages reads a list page by page, from the one that path names to the last: next is what leads from one to the following,
+// as the value of a parameter in the query.
+func pages[P any](a *api, path, parameter string, next func(P) *string) (all []P) {
+	a.Helper()
+	address, err := url.Parse(path)
+	for err == nil && len(all) < 10_000 {
+		page := decode[P](a, a.ok(address.String()))
+		all = append(all, page)
+		to := next(page)
+		if to == nil {
+			return all
+		}
+		query := address.Query()
+		query.Set(parameter, *to)
+		address.RawQuery = query.Encode()
+	}
+	a.Errorf("GET %s: there is no end to its %d pages, or %v", path, len(all), err)
+	return all
 }
 
 // check holds an answer against the document.

@@ -151,14 +151,8 @@ func longer(x, y string) string {
 func checkProgramPages(a *api, program string, want []accountRecord) {
 	a.Helper()
 	var got []accountRecord
-	query := fmt.Sprintf("?limit=%d", max(1, len(want)/7))
-	for cursor := ""; ; {
-		page := decode[programList](a, a.ok("/accounts/program/"+program+query+cursor))
+	for _, page := range pages(a, fmt.Sprintf("/accounts/program/%s?limit=%d", program, max(1, len(want)/7)), "cursor", programList.next) {
 		got = append(got, page.Accounts...)
-		if page.NextCursor == nil || len(page.Accounts) == 0 {
-			break
-		}
-		cursor = "&cursor=" + *page.NextCursor
 	}
 	if !slices.Equal(got, want) {
 		a.Errorf("pages of program %s hold %d accounts, want %d in key order", program, len(got), len(want))
@@ -169,16 +163,17 @@ func checkTokens(a *api, l *recording) {
 	a.Helper()
 	for wallet, tokens := range l.tokens() {
 		a.want("/account/"+wallet+"/tokens", orSome(partialOfTokens(tokens)), tokenList{Pubkey: wallet, Tokens: tokens})
-		query := "?limit=1"
-		for i := range tokens {
-			page := decode[tokenList](a, a.ok("/account/"+wallet+"/tokens"+query))
-			if len(page.Tokens) != 1 || page.Tokens[0].TokenAccount != tokens[i].TokenAccount || (page.NextCursor == nil) != (i == len(tokens)-1) {
-				a.Errorf("page %d of the tokens of %s: %v, next %v; want %s", i, wallet, page.Tokens, page.NextCursor, tokens[i].TokenAccount)
-				break
+		var got, want []string
+		for _, t := range tokens {
+			want = append(want, t.TokenAccount)
+		}
+		for _, page := range pages(a, "/account/"+wallet+"/tokens?limit=1", "cursor", func(p tokenList) *string { return p.NextCursor }) {
+			for _, t := range page.Tokens {
+				got = append(got, t.TokenAccount)
 			}
-			if page.NextCursor != nil {
-				query = "?limit=1&cursor=" + *page.NextCursor
-			}
+		}
+		if !slices.Equal(got, want) {
+			a.Errorf("tokens of %s, one a page: %v, want %v", wallet, got, want)
 		}
 	}
 }
@@ -225,30 +220,19 @@ func checkRecent(a *api, l *recording) {
 func checkInterval(a *api, want []*transactionRecord, limit int, interval string) {
 	a.Helper()
 	var got []string
-	pages := 0
-	for before := interval; ; {
-		page := decode[recentRecord](a, a.ok(fmt.Sprintf("/transactions/recent?limit=%d%s", limit, before)))
-		pages++
+	all := pages(a, fmt.Sprintf("/transactions/recent?limit=%d%s", limit, interval), "before", func(p recentRecord) *string { return p.NextBefore })
+	for i, page := range all {
 		for _, t := range page.Transactions {
 			got = append(got, t.Signature)
 		}
-		if page.NextBefore == nil {
-			break
-		}
-		if len(page.Transactions) != limit || *page.NextBefore != got[len(got)-1] {
-			a.Errorf("limit %d%s: page %d holds %d and says next_before %s", limit, interval, pages, len(page.Transactions), *page.NextBefore)
-			return
-		}
-		before = "&before=" + *page.NextBefore
-		if after := strings.Index(interval, "&after="); after >= 0 {
-			rest, _, _ := strings.Cut(interval[after+1:], "&")
-			before += "&" + rest
+		if page.NextBefore != nil && (len(page.Transactions) != limit || *page.NextBefore != got[len(got)-1]) {
+			a.Errorf("limit %d%s: page %d holds %d and says next_before %s", limit, interval, i+1, len(page.Transactions), *page.NextBefore)
 		}
 	}
 	if !slices.EqualFunc(got, want, func(g string, w *transactionRecord) bool { return g == w.Signature }) {
-		a.Errorf("limit %d%s: %d transactions in %d pages, want %d in order", limit, interval, len(got), pages, len(want))
+		a.Errorf("limit %d%s: %d transactions in %d pages, want %d in order", limit, interval, len(got), len(all), len(want))
 	}
-	if most := max(1, (len(want)+limit-1)/limit); pages != most {
-		a.Errorf("limit %d%s: %d pages, want %d: next_before is null exactly at the end", limit, interval, pages, most)
+	if most := max(1, (len(want)+limit-1)/limit); len(all) != most {
+		a.Errorf("limit %d%s: %d pages, want %d: next_before is null exactly at the end", limit, interval, len(all), most)
 	}
 }

@@ -8,59 +8,6 @@ import (
 	"ledgerd/engine/cluster/natstest"
 )
 
-func TestFlagsOfAClusterThatContradictEachOther(t *testing.T) {
-	for name, tt := range map[string]struct {
-		args []string
-		want string
-	}{
-		"a role without a log":    {[]string{"--role", "replica", "--source", "none"}, "--role replica needs --log"},
-		"a replica with a source": {[]string{"--log", "nats://127.0.0.1:1/L", "--role", "replica"}, "needs --source none"},
-		"an ingester without":     {[]string{"--log", "nats://127.0.0.1:1/L", "--source", "none"}, "--role all needs a --source"},
-		"no stream":               {[]string{"--log", "nats://127.0.0.1:1"}, "--log: "},
-		"another scheme":          {[]string{"--log", "http://127.0.0.1:1/L"}, "nats:// or tls://"},
-		"no patience":             {[]string{"--log", "nats://127.0.0.1:1/L", "--max-lag", "0s"}, "--max-lag must be above 0"},
-		"too many servers":        {[]string{"--log", "nats://127.0.0.1:1/L", "--log-replicas", "7"}, "between 1 and 5"},
-		"a secret is not shown":   {[]string{"--log", "nats://who:SECRET@127.0.0.1:x/L"}, "not the address of a server"},
-	} {
-		dir := t.TempDir()
-		var out, errs strings.Builder
-		code := run(t.Context(), append([]string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "", "--data-dir", dir}, tt.args...), &streams{&out, &errs})
-		if code != exitUsage || !strings.Contains(errs.String(), tt.want) || strings.Contains(errs.String(), "SECRET") {
-			t.Errorf("%s: exit code %d, said %q", name, code, errs.String())
-		}
-	}
-}
-
-// A directory belongs to one cluster and its ledger: alone it is served, and not written.
-func TestDirectoryOfAClusterStaysItsOwn(t *testing.T) {
-	t.Parallel()
-	servers := natstest.Start(t, 1)
-	log := func(stream string) []string {
-		return []string{"--log", servers.URL(0) + "/" + stream, "--log-replicas", "1"}
-	}
-	const ledgerOf = "sim:accounts=100,slot_time=10ms"
-	dir, alone := t.TempDir(), t.TempDir()
-	launch(t, append([]string{"--data-dir", dir, "--source", ledgerOf}, log("ONE")...)...).ready().stop()
-	launch(t, "--data-dir", alone, "--source", ledgerOf).ready().stop()
-	for name, tt := range map[string]struct {
-		args []string
-		want string
-	}{
-		"a source without the log":       {[]string{"--data-dir", dir, "--source", ledgerOf}, "belongs to a cluster"},
-		"another stream":                 {append([]string{"--data-dir", dir, "--source", ledgerOf}, log("TWO")...), "not the one that this node followed"},
-		"another ledger's source":        {append([]string{"--data-dir", dir, "--source", "sim:seed=5,accounts=100"}, log("ONE")...), "belongs to another ledger"},
-		"a ledger of its own":            {append([]string{"--data-dir", alone, "--source", ledgerOf}, log("ONE")...), "holds a ledger of its own"},
-		"another filter than the stream": {append([]string{"--data-dir", t.TempDir(), "--source", ledgerOf, "--skip-votes"}, log("ONE")...), "differ"},
-	} {
-		v := launch(t, tt.args...)
-		if code := v.gone(patience); code != exitFailure || !strings.Contains(v.errs.String(), tt.want) {
-			t.Errorf("%s: exit code %d, said %q", name, code, v.errs)
-		}
-	}
-	launch(t, "--data-dir", dir, "--source", "none").ready().stop()
-	launch(t, append([]string{"--data-dir", dir, "--source", ledgerOf}, log("ONE")...)...).ready().stop()
-}
-
 // Where no server of the log can be reached a node says so, and answers what it holds.
 func TestNodeWithoutServersAnswersWhatItHolds(t *testing.T) {
 	t.Parallel()

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,40 +61,55 @@ func readExport(t *testing.T, path string) (encoded []string, err error) {
 	return encoded, err
 }
 
+// exported runs the command with an exporter in place of the engine's.
+func exported(t *testing.T, ctx context.Context, format, output string, export exporter) (out *bytes.Buffer, said string, err error) {
+	t.Helper()
+	var errs bytes.Buffer
+	out = &bytes.Buffer{}
+	c := exportCommand{DataDir: newDataDir(t, t.TempDir()), Format: format, Output: output}
+	err = c.run(ctx, &streams{out, &errs}, export)
+	return out, errs.String(), err
+}
+
+// olderExport returns the path of an export in a folder of its own.
+func olderExport(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "export")
+	if err := os.WriteFile(path, []byte("an older export"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// holds compares a file with what it must hold; nothing may lie beside it.
+func holds(t *testing.T, what, path, want string) {
+	t.Helper()
+	names, _ := filepath.Glob(filepath.Dir(path) + "/*")
+	if content, err := os.ReadFile(path); err != nil || string(content) != want || len(names) != 1 {
+		t.Errorf("%s: %q, the export of %d bytes is not what it must be, or %v", what, names, len(content), err)
+	}
+}
+
 func TestExportIsReadBackAsItWas(t *testing.T) {
 	for _, format := range []string{"ndjson", "binary"} {
-		path := filepath.Join(t.TempDir(), "export")
-		if err := os.WriteFile(path, []byte("an older export"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		var out, errOut, standard bytes.Buffer
-		c := exportCommand{DataDir: newDataDir(t), Format: format, Output: path}
-		if err := c.run(t.Context(), &streams{&out, &errOut}, exports(exportedEvents(), nil)); err != nil {
-			t.Fatalf("%s: %v", format, err)
-		}
-		if want := "exported 2 accounts, 1 mints and 3 blocks up to slot 9\n"; errOut.String() != want || out.Len() > 0 {
-			t.Errorf("%s: said %q and %q, want %q", format, errOut.String(), out.String(), want)
+		path := olderExport(t)
+		out, said, err := exported(t, t.Context(), format, path, exports(exportedEvents(), nil))
+		if want := "exported 2 accounts, 1 mints and 3 blocks up to slot 9\n"; err != nil || said != want || out.Len() > 0 {
+			t.Fatalf("%s: said %q and %q, want %q; %v", format, said, out, want, err)
 		}
 		got, err := readExport(t, path)
-		if err != nil || len(got) != len(exportedEvents()) {
-			t.Fatalf("%s: read %d events, err = %v", format, len(got), err)
+		var want []string
+		for _, e := range exportedEvents() {
+			want = append(want, string(codec.AppendEvent(nil, e)))
 		}
-		for i, e := range exportedEvents() {
-			if got[i] != string(codec.AppendEvent(nil, e)) {
-				t.Errorf("%s: event %d: %+v is read as %x", format, i, e, got[i])
-			}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: read %x, want %x; %v", format, got, want, err)
 		}
-		if names, _ := filepath.Glob(filepath.Dir(path) + "/*"); len(names) != 1 {
-			t.Errorf("%s: there are %q", format, names)
-		}
-
-		c.Output = "-"
-		if err := c.run(t.Context(), &streams{&standard, &errOut}, exports(exportedEvents(), nil)); err != nil {
+		standard, _, err := exported(t, t.Context(), format, "-", exports(exportedEvents(), nil))
+		if err != nil {
 			t.Fatalf("%s: %v", format, err)
 		}
-		if content, err := os.ReadFile(path); err != nil || !bytes.Equal(content, standard.Bytes()) {
-			t.Errorf("%s: standard output differs from the file, err = %v", format, err)
-		}
+		holds(t, format+": standard output and the file", path, standard.String())
 	}
 }
 
@@ -102,102 +120,91 @@ func TestFailedExportNeverLooksComplete(t *testing.T) {
 	all := exportedEvents()
 	for _, format := range []string{"ndjson", "binary"} {
 		for n := range len(all) + 1 {
-			path := filepath.Join(t.TempDir(), "export")
-			if err := os.WriteFile(path, []byte("an older export"), 0o600); err != nil {
-				t.Fatal(err)
+			what := fmt.Sprintf("%s, after %d events", format, n)
+			path := olderExport(t)
+			_, said, err := exported(t, t.Context(), format, path, exports(all[:n], broken))
+			if !errors.Is(err, broken) || !regexp.MustCompile(`^cannot export \S+: broken$`).MatchString(err.Error()) || said != "" {
+				t.Errorf("%s: err = %v, said %q", what, err, said)
 			}
-			c := exportCommand{DataDir: newDataDir(t), Format: format, Output: path}
-			var out, errOut bytes.Buffer
-			err := c.run(t.Context(), &streams{&out, &errOut}, exports(all[:n], broken))
-			if !errors.Is(err, broken) || err.Error() != "cannot export "+c.DataDir+": broken" || errOut.Len() > 0 {
-				t.Errorf("%s, after %d events: err = %v, said %q", format, n, err, errOut.String())
-			}
-			names, _ := filepath.Glob(filepath.Dir(path) + "/*")
-			if content, err := os.ReadFile(path); err != nil || string(content) != "an older export" || len(names) != 1 {
-				t.Errorf("%s, after %d events: %q has %q, err = %v", format, n, names, content, err)
-			}
+			holds(t, what, path, "an older export")
 
-			c.Output = "-"
-			out.Reset()
-			if err := c.run(t.Context(), &streams{&out, &errOut}, exports(all[:n], broken)); !errors.Is(err, broken) {
-				t.Errorf("%s, after %d events, to standard output: err = %v", format, n, err)
+			out, _, err := exported(t, t.Context(), format, "-", exports(all[:n], broken))
+			if !errors.Is(err, broken) {
+				t.Errorf("%s, to standard output: err = %v", what, err)
 			}
 			torn := filepath.Join(t.TempDir(), "torn")
 			if err := os.WriteFile(torn, out.Bytes(), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if got, err := readExport(t, torn); err == nil {
-				t.Errorf("%s, after %d events: standard output is read as %d events", format, n, len(got))
+				t.Errorf("%s: standard output is read as %d events", what, len(got))
 			}
 		}
 	}
-}
-
-func TestInterruptedExportFails(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
+	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	path := filepath.Join(t.TempDir(), "export")
-	c := exportCommand{DataDir: newDataDir(t), Format: "ndjson", Output: path}
-	var out, errOut bytes.Buffer
-	if err := c.run(ctx, &streams{&out, &errOut}, exports(exportedEvents(), nil)); !errors.Is(err, context.Canceled) {
-		t.Errorf("err = %v, want %v", err, context.Canceled)
+	path := olderExport(t)
+	if _, said, err := exported(t, stopped, "ndjson", path, exports(all, nil)); !errors.Is(err, context.Canceled) || said != "" {
+		t.Errorf("stopped: err = %v, said %q", err, said)
 	}
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("there is an export, err = %v", err)
-	}
+	holds(t, "stopped", path, "an older export")
 }
 
 // A name that is taken when the export is complete is left alone, and nothing beside it.
 func TestExportThatCannotTakeItsNameLeavesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "export")
-	taken := func(context.Context, string, *slog.Logger, func(ledger.Event) error) error {
+	_, said, err := exported(t, t.Context(), "ndjson", path, func(context.Context, string, *slog.Logger, func(ledger.Event) error) error {
 		return os.Mkdir(path, 0o700)
-	}
-	c := exportCommand{DataDir: newDataDir(t), Format: "ndjson", Output: path}
-	var out, errOut bytes.Buffer
-	if err := c.run(t.Context(), &streams{&out, &errOut}, taken); err == nil || errOut.Len() > 0 {
-		t.Errorf("err = %v, said %q", err, errOut.String())
-	}
-	if names, _ := filepath.Glob(filepath.Dir(path) + "/*"); len(names) != 1 {
-		t.Errorf("there are %q, want the folder alone", names)
+	})
+	names, _ := filepath.Glob(filepath.Dir(path) + "/*")
+	if err == nil || said != "" || len(names) != 1 {
+		t.Errorf("err = %v, said %q; there are %q, want the folder alone", err, said, names)
 	}
 }
 
 func TestExportSaysWhatItsReaderMustKnow(t *testing.T) {
-	events := append(exportedEvents(), &ledger.Block{Slot: 12, ParentSlot: 10, Blockhash: toolHash(12)})
-	var out, errOut bytes.Buffer
-	c := exportCommand{DataDir: newDataDir(t), Format: "ndjson", Output: "-"}
-	if err := c.run(t.Context(), &streams{&out, &errOut}, exports(events, nil)); err != nil {
-		t.Fatal(err)
-	}
-	if want := "gaps in the ledger: 1; only file:PATH?gaps=allow reads the export\n"; !strings.HasSuffix(errOut.String(), want) {
-		t.Errorf("said %q, want %q", errOut.String(), want)
+	gap := &ledger.Block{Slot: 12, ParentSlot: 10, Blockhash: toolHash(12)}
+	_, said, err := exported(t, t.Context(), "ndjson", "-", exports(append(exportedEvents(), gap), nil))
+	if want := "gaps in the ledger: 1; only file:PATH?gaps=allow reads the export\n"; err != nil || !strings.HasSuffix(said, want) {
+		t.Errorf("said %q, want %q; %v", said, want, err)
 	}
 
-	keys := make([]ledger.Pubkey, 1<<20)
+	keys := slices.Repeat([]ledger.Pubkey{ledger.Pubkey(bytes.Repeat([]byte{0xff}, 32))}, 1<<20)
 	huge := &ledger.Block{Slot: 12, ParentSlot: 10, TransactionCount: 2}
-	for i := range keys {
-		keys[i] = ledger.Pubkey(bytes.Repeat([]byte{0xff}, 32))
-	}
 	for range 2 {
 		huge.AddTransaction(ledger.Transaction{Accounts: keys})
 	}
-	err := c.run(t.Context(), &streams{&out, &errOut}, exports([]ledger.Event{huge}, nil))
-	if err == nil || !strings.Contains(err.Error(), ": an event at slot 12 takes a line of ") || !strings.HasSuffix(err.Error(), ": use --format binary") {
+	_, _, err = exported(t, t.Context(), "ndjson", "-", exports([]ledger.Event{huge}, nil))
+	if err == nil || !regexp.MustCompile(`: an event at slot 12 takes a line of .*: use --format binary$`).MatchString(err.Error()) {
 		t.Errorf("a block too long for a line: err = %v", err)
 	}
 }
 
-func TestExportSaysWhereItCannotWrite(t *testing.T) {
-	dir := newDataDir(t)
-	for name, output := range map[string]string{"no such folder": filepath.Join(dir, "no", "export"), "a folder": dir} {
-		before := listing(t, dir)
-		out, errors, code := tool(t, "export", "--data-dir", dir, "--output", output)
-		if code != exitFailure || !strings.HasPrefix(errors, "ledgerd: cannot write the export: open "+output) || strings.Count(errors, "\n") != 1 || out != "" {
-			t.Errorf("%s: exit %d, %q, %q", name, code, out, errors)
+// What a node holds, with forks, skipped slots and blocks that are not final, is exported and
+// read by another one: it has the same state and answers the same.
+func TestExportedLedgerAnswersTheSame(t *testing.T) {
+	dir := t.TempDir()
+	const simulated = "sim:seed=5,accounts=150,slot_time=0,tps=50,fork_rate=0.25,skip_rate=0.2,finality=12,slots=60"
+	r := start(t, "--data-dir", dir, "--source", simulated)
+	wantHash := stateHashField.FindString(r.ending(t))
+	want := everything(dial(t, r))
+	r.stop()
+	for _, format := range []string{"ndjson", "binary"} {
+		path := filepath.Join(t.TempDir(), "export")
+		if out, errors, code := tool(t, "export", "--data-dir", dir, "--format", format, "--output", path); code != exitOK || out != "" {
+			t.Fatalf("%s: exit %d, %s, %s", format, code, out, errors)
 		}
-		if listing(t, dir) != before {
-			t.Errorf("%s: the data directory changed", name)
+		r := start(t, "--data-dir", t.TempDir(), "--source", "file:"+path, "--shards", "3")
+		if got := stateHashField.FindString(r.ending(t)); got != wantHash {
+			t.Errorf("%s: %s, want %s", format, got, wantHash)
 		}
+		// Nobody knows of a file whether it shows all accounts of its ledger.
+		if got := someAccounts.ReplaceAllString(everything(dial(t, r)), "$1"); got != want {
+			t.Errorf("%s: other answers:\n%s", format, firstDifference(got, want))
+		}
+		r.stop()
 	}
 }
+
+// someAccounts are the lines of everything about a list that may lack accounts.
+var someAccounts = regexp.MustCompile(`(?m)^(200 \d+ )accounts`)

@@ -1,17 +1,15 @@
 package main
 
 import (
-	"context"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"ledgerd/cmd/ledgerd/internal/testnode"
-	"ledgerd/engine"
-	"ledgerd/engine/datadir"
 	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source"
 )
 
 // archiveOfNode writes an archive of a test node's ledger at a block.
@@ -20,18 +18,8 @@ func archiveOfNode(t *testing.T, l *testnode.Ledger, at *ledger.Block) string {
 	a := &agavetest.Archive{Slot: uint64(at.Slot), Parent: uint64(at.ParentSlot), Blockhash: at.Blockhash, Height: at.Height.Value}
 	s := agavetest.Storage{Slot: a.Slot, ID: 1}
 	for _, w := range l.StateAt(at.Slot).Accounts {
-		record := agavetest.Record{Pubkey: w.Pubkey, Lamports: uint64(w.Lamports), Owner: w.Owner, RentEpoch: w.RentEpoch}
-		if w.Executable {
-			record.Executable = 1
-		}
-		switch {
-		case w.Mint != nil:
-			record.Data = agavetest.MintData(w.Mint)
-		case w.Token != nil:
-			record.Data = agavetest.TokenData(w.Token)
-		}
-		a.Capitalization += record.Lamports
-		s.Records = append(s.Records, record)
+		s.Records = append(s.Records, archived(w))
+		a.Capitalization += uint64(w.Lamports)
 	}
 	a.Storages = []agavetest.Storage{s}
 	path, err := a.Write(t.TempDir())
@@ -41,8 +29,27 @@ func archiveOfNode(t *testing.T, l *testnode.Ledger, at *ledger.Block) string {
 	return path
 }
 
-// A node that imports an archive goes on from its slot with a live node, over its stream or over JSON-RPC,
-// and holds in the end what the live node does.
+// until asks again, after what is to be done in between, until an answer holds all the words.
+func until(t *testing.T, url string, between func(), words ...string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		_, body := get(t, url)
+		missing := false
+		for _, w := range words {
+			missing = missing || !strings.Contains(string(body), w)
+		}
+		if !missing {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %s\nwant %q in it", url, body, words)
+		}
+		between()
+	}
+}
+
+// A node that imports an archive goes on from its slot with a live node, over its stream or over JSON-RPC, whichever of the
+// two is ahead, and holds in the end what the live node does.
 func TestImportedNodeFollowsALiveOne(t *testing.T) {
 	t.Parallel()
 	l, err := testnode.Simulated("seed=3,accounts=150,tps=20,slot_time=0,slots=40", testnode.Plan{})
@@ -50,54 +57,61 @@ func TestImportedNodeFollowsALiveOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := l.Main()
-	at, last := blocks[len(blocks)/4], blocks[len(blocks)-1]
-	archive := archiveOfNode(t, l, at)
 	for name, spec := range map[string]func(n *testnode.Node) string{
 		"stream":   func(n *testnode.Node) string { return "geyser:" + n.StreamURL() + "?data=full" },
 		"JSON-RPC": func(n *testnode.Node) string { return "rpc:" + n.CallsURL() },
 	} {
-		t.Run(name, func(t *testing.T) {
-			n := startNode(t, l, testnode.Config{})
-			defer n.Close()
-			n.Advance(20)
-			path := filepath.Join(t.TempDir(), "data")
-			if _, errors, code := tool(t, "import", "--archive", archive, "--data-dir", path); code != exitOK {
-				t.Fatalf("import: exit %d, %s", code, errors)
-			}
-			dir, err := datadir.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer dir.Close()
-			follows, err := source.Open(spec(n), quietLog())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := dir.BindSource(follows.Info()); err != nil {
-				t.Fatal(err)
-			}
-			e := engine.New(engine.Config{Dir: dir, Source: follows, Shards: 2, Logger: quietLog()})
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() { ended <- e.Run(ctx) }()
-			played := make(chan struct{})
-			go func() { defer close(played); n.Run(ctx, 50*time.Millisecond) }()
-			holds := func() bool {
-				h := e.Head()
-				return h != nil && h.Tips[ledger.Processed].Hash == last.Blockhash && h.StateHash == l.StateHash(last.Slot)
-			}
-			for deadline := time.Now().Add(60 * time.Second); !holds() && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-			}
-			if !holds() {
-				t.Errorf("stands at %+v, want slot %d and state hash %s; %+v", e.Head(), last.Slot, l.StateHash(last.Slot), e.Status())
-			} else if root := e.Head().Root; root != blocks[len(blocks)/4+1].Slot {
-				t.Errorf("the first block held is at slot %d, want %d, the one after the archive", root, blocks[len(blocks)/4+1].Slot)
-			}
-			cancel()
-			<-played
-			if err := <-ended; err != nil {
-				t.Errorf("Run: %v", err)
-			}
-		})
+		for order, tt := range map[string]struct{ archive, live int }{
+			"ahead":  {len(blocks) / 4, 20},
+			"behind": {len(blocks) / 2, 8},
+		} {
+			t.Run(name+" "+order, func(t *testing.T) {
+				t.Parallel()
+				live := startNode(t, l, testnode.Config{})
+				defer live.Close()
+				live.Advance(tt.live)
+				dir := filepath.Join(t.TempDir(), "data")
+				at := blocks[tt.archive]
+				if _, errors, code := tool(t, "import", "--archive", archiveOfNode(t, l, at), "--data-dir", dir); code != exitOK {
+					t.Fatalf("import: exit %d, %s", code, errors)
+				}
+				r := begin(t, "--data-dir", dir, "--source", spec(live)).reach(t)
+				a := dial(t, r)
+				if order == "behind" {
+					answersFromImport(t, a, r, live, at, l.StateAt(at.Slot).Accounts[0])
+				}
+				last := blocks[len(blocks)-1]
+				until(t, r.base+"/blocks/latest", func() { live.Advance(1) }, fmt.Sprintf(`"slot":%d,`, last.Slot))
+				until(t, r.ops+"/readyz", func() {}, `"status":"ready"`)
+				a.wantMissing(fmt.Sprint("/blocks/", at.Slot), "slot not indexed")
+				a.ok(fmt.Sprint("/blocks/", blocks[tt.archive+1].Slot))
+				if code := r.stop(); code != exitOK {
+					t.Errorf("exit code %d, want 0:\n%s", code, r.errs)
+				}
+				again := start(t, "--data-dir", dir, "--source", "none")
+				if got := again.errs.await(t, `msg=recovered slot=\d+ seq=\d+ (state_hash=\S+)`)[1]; got != fmt.Sprint("state_hash=", l.StateHash(last.Slot)) {
+					t.Errorf("it ends with %s, want %s", got, l.StateHash(last.Slot))
+				}
+			})
+		}
 	}
+}
+
+// answersFromImport looks at a node that holds an archive newer than the live node: it answers from the archive and says that it waits.
+func answersFromImport(t *testing.T, a *api, r *running, live *testnode.Node, at *ledger.Block, held ledger.AccountWrite) {
+	t.Helper()
+	heard := 0
+	until(t, r.ops+"/readyz", func() { // a stream tells of slots as they come, to those who listen
+		if n := live.Tally().Subscriptions; n > heard && live.Tip(ledger.Processed)+4 < at.Slot {
+			heard = n
+			live.Advance(3)
+		}
+	}, fmt.Sprintf("no block has come since the start, reads are answered from the import of slot %d: the node is at slot", at.Slot),
+		fmt.Sprintf("behind slot %d that is held here", at.Slot))
+	if got := a.ok("/account/" + held.Pubkey.String() + "/balance").header.Get("X-Ledger-Slot"); got != fmt.Sprint(at.Slot) {
+		t.Errorf("an account of the archive: X-Ledger-Slot %q, want %d", got, at.Slot)
+	}
+	a.wantMissing(fmt.Sprint("/blocks/", at.Slot), "slot not indexed")
+	a.wantMissing(fmt.Sprint("/blocks/", at.Slot+1), "slot not yet produced")
+	until(t, r.ops+"/metrics", func() {}, fmt.Sprintf("ledgerd_slot{commitment=\"processed\"} %d\n", at.Slot), "ledgerd_healthy 0")
 }

@@ -140,8 +140,7 @@ func pollPrograms(t *testing.T, a *api, sums *ledgerSums) {
 func pollPages(a *api, program, level string) {
 	a.Helper()
 	last := ""
-	for cursor := ""; ; {
-		page := decode[programList](a, a.ok("/accounts/program/"+program+"?limit=150&commitment="+level+cursor))
+	for _, page := range pages(a, "/accounts/program/"+program+"?limit=150&commitment="+level, "cursor", programList.next) {
 		for _, record := range page.Accounts {
 			if last != "" && string(keyBytes(record.Pubkey)) <= string(keyBytes(last)) {
 				a.Errorf("program %s: %s comes after %s", program, record.Pubkey, last)
@@ -150,10 +149,6 @@ func pollPages(a *api, program, level string) {
 				a.Errorf("program %s lists %s of %s", program, record.Pubkey, record.Owner)
 			}
 		}
-		if page.NextCursor == nil {
-			return
-		}
-		cursor = "&cursor=" + *page.NextCursor
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 )
 
@@ -17,10 +18,19 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	_ = flag.Set("test.parallel", "4") // they wait for other processes much of the time; -parallel still overrides it
-	goleak.VerifyTestMain(m,
+	testscript.Main(leakChecked{m}, map[string]func(){"ledgerd": main})
+}
+
+// leakChecked runs all tests and fails if a goroutine is left after them.
+type leakChecked struct{ *testing.M }
+
+func (m leakChecked) Run() (code int) {
+	goleak.VerifyTestMain(m.M,
+		goleak.Cleanup(func(exit int) { code = exit }),
 		// fasthttp keeps its clock for the life of the process, and lets the cleaner of a
 		// stopped worker pool sleep to its end.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 	)
+	return code
 }

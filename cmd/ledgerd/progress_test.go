@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,47 +14,33 @@ import (
 	"ledgerd/engine/ledger/bubble"
 )
 
-// phases is a recovery that goes on by itself.
-type phases struct {
-	mu   sync.Mutex
-	now  engine.Progress
+// reported is how far a recovery is.
+type reported struct {
+	engine.Progress
 	over bool
-}
-
-func (p *phases) set(now engine.Progress, over bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.now, p.over = now, over
-}
-
-func (p *phases) read() (engine.Progress, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.now, p.over
 }
 
 func TestProgressIsToldUntilRecoveryIsOver(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		var p phases
-		wait := showProgress(t.Context(), &bytes.Buffer{}, p.read, slog.New(slog.NewTextHandler(&log, nil)))
-		time.Sleep(lineEvery + time.Second) // it has not begun yet
-		p.set(engine.Progress{Phase: "replaying the log", Done: 1, Total: 4}, false)
+		var now atomic.Pointer[reported]
+		now.Store(&reported{}) // it has not begun yet
+		read := func() (engine.Progress, bool) { return now.Load().Progress, now.Load().over }
+		wait := showProgress(t.Context(), &bytes.Buffer{}, read, slog.New(slog.NewTextHandler(&log, nil)))
+		time.Sleep(lineEvery + time.Second)
+		now.Store(&reported{Progress: engine.Progress{Phase: "replaying the log", Done: 1, Total: 4}})
 		time.Sleep(lineEvery)
-		p.set(engine.Progress{}, true)
+		now.Store(&reported{over: true})
 		wait() // it ends by itself
 		if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `msg="replaying the log" percent=25`) {
 			t.Errorf("logged %q", text)
 		}
-	})
-}
 
-func TestProgressEndsWithTheNode(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		wait := showProgress(ctx, &bytes.Buffer{}, func() (engine.Progress, bool) { return engine.Progress{Phase: "x"}, false }, slog.New(slog.DiscardHandler))
+		now.Store(&reported{Progress: engine.Progress{Phase: "x"}})
+		wait = showProgress(ctx, &bytes.Buffer{}, read, slog.New(slog.DiscardHandler))
 		cancel()
-		wait()
+		wait() // or with the node
 	})
 }
 

@@ -5,12 +5,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"ledgerd/engine/ledger/datatest"
 )
 
 // ending returns what a node logged about the end of its input, without the time.
-func (r *running) ending(t *testing.T) string {
+func (r *running) ending(t testing.TB) string {
 	t.Helper()
 	return r.errs.await(t, `msg="end of input" source=\S+ (slot=\d+ seq=\d+ state_hash=\S+)`)[1]
 }
@@ -88,17 +86,4 @@ func firstDifference(got, want string) string {
 		}
 	}
 	return "some are missing"
-}
-
-func TestSameFileGivesTheSameState(t *testing.T) {
-	source := "file:" + datatest.Path(t, "blocks/mainnet-254170887.json.gz")
-	endings := map[string]bool{}
-	for _, shards := range []string{"1", "7"} {
-		r := start(t, "--data-dir", t.TempDir(), "--source", source, "--shards", shards)
-		endings[r.ending(t)] = true
-		r.stop()
-	}
-	if len(endings) != 1 {
-		t.Errorf("the input ended differently: %v", endings)
-	}
 }

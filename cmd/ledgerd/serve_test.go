@@ -3,14 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
-	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -110,14 +105,19 @@ func (r *running) reach(t testing.TB) *running {
 // start runs `ledgerd serve` on free ports and waits until it is ready.
 func start(t testing.TB, args ...string) *running {
 	t.Helper()
-	r := begin(t, args...).reach(t)
+	return begin(t, args...).reach(t).ready(t)
+}
+
+// ready waits until a node that was reached is ready.
+func (r *running) ready(t testing.TB) *running {
+	t.Helper()
 	for {
 		if status, _ := get(t, r.ops+"/readyz"); status == http.StatusOK {
 			return r
 		}
 		select {
 		case code := <-r.code:
-			t.Fatalf("ledgerd %q ended with %d before it was ready:\n%s", args, code, r.errs)
+			t.Fatalf("ledgerd ended with %d before it was ready:\n%s", code, r.errs)
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -151,53 +151,4 @@ func get(t testing.TB, url string) (int, []byte) {
 		t.Fatal(err)
 	}
 	return resp.StatusCode, body
-}
-
-func TestSimulatorAnswersFromTheBannersWordsAlone(t *testing.T) {
-	r := start(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=500,slot_time=10ms")
-	keys := regexp.MustCompile(`curl (\S+/account/\S+)`).FindAllStringSubmatch(r.out.String(), -1)
-	if len(keys) != 3 {
-		t.Fatalf("the banner shows %d keys, want 3:\n%s", len(keys), r.out)
-	}
-	for _, m := range keys {
-		if status, body := get(t, m[1]); status != http.StatusOK {
-			t.Errorf("GET %s: %d %s", m[1], status, body)
-		}
-	}
-	for _, path := range []string{"/health", "/status", "/metrics", "/blocks/latest", "/transactions/recent", "/openapi.json"} {
-		if status, body := get(t, r.base+path); status != http.StatusOK {
-			t.Errorf("GET %s: %d %s", path, status, body)
-		}
-	}
-	if code := r.stop(); code != exitOK {
-		t.Errorf("exit code %d after a clean stop, want 0:\n%s", code, r.errs)
-	}
-}
-
-func TestStartsThatAreRefused(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	held, dir := t.TempDir(), filepath.Join(t.TempDir(), "data")
-	start(t, "--data-dir", held, "--source", "sim:seed=1,accounts=100,slots=3,slot_time=0").stop()
-	for name, tt := range map[string]struct {
-		args []string
-		code int
-		want string
-	}{
-		"another ledger":      {[]string{"--data-dir", held, "--source", "sim:seed=2,accounts=100"}, exitFailure, "--data-dir"},
-		"a port in use":       {[]string{"--data-dir", dir, "--listen", taken.Addr().String()}, exitUsage, "--listen"},
-		"an operators' port":  {[]string{"--data-dir", dir, "--ops-listen", taken.Addr().String()}, exitUsage, "--ops-listen"},
-		"input of no meaning": {[]string{"--data-dir", t.TempDir(), "--source", "file:" + writeFile(t, "events.ndjson", "{\"type\":\"riddle\"}\n")}, exitFailure, "line 1: "},
-	} {
-		r := begin(t, tt.args...)
-		if code := <-r.code; code != tt.code || !strings.Contains(r.errs.String(), tt.want) {
-			t.Errorf("%s: exit code %d, printed %q; want %d and %q", name, code, r.errs, tt.code, tt.want)
-		}
-	}
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the data directory was touched: %v", err)
-	}
 }

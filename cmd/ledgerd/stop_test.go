@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -151,32 +150,5 @@ func TestStopBeforeTheStart(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the data directory was touched: %v", err)
-	}
-}
-
-func TestProcessSurvivesSignals(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	id := ""
-	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL, syscall.SIGINT} {
-		v := launch(t, "--data-dir", dir, "--source", "sim:accounts=300,slot_time=2ms,fork_rate=0.2").ready()
-		var status struct {
-			NodeInfo struct {
-				NodeID string `json:"node_id"`
-			} `json:"node_info"`
-		}
-		err := json.Unmarshal([]byte(v.get("/status").body), &status)
-		if again := status.NodeInfo.NodeID; err != nil || again == "" || id != "" && again != id {
-			t.Errorf("node_id %q became %q, %v", id, again, err)
-		}
-		id = status.NodeInfo.NodeID
-		want := exitOK
-		if signal == syscall.SIGKILL {
-			want = -1
-		}
-		v.signal(signal)
-		if code := v.gone(longestStop); code != want {
-			t.Errorf("exit code %d after %v, want %d:\n%s", code, signal, want, v.errs)
-		}
 	}
 }

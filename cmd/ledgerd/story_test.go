@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -45,13 +45,6 @@ type storyToken struct {
 	Delegate        *string `json:"delegate"`
 	DelegatedAmount string  `json:"delegated_amount"`
 	CloseAuthority  *string `json:"close_authority"`
-}
-
-// same reports whether nothing changed that a client may see.
-func (a *storyAccount) same(b *storyAccount) bool {
-	x, _ := json.Marshal(a)
-	y, _ := json.Marshal(b)
-	return bytes.Equal(x, y)
 }
 
 func (a *storyAccount) record() accountRecord {
@@ -161,7 +154,7 @@ func changes(before, after map[string]*storyAccount) (list []*storyAccount) {
 		switch now := after[key]; {
 		case now == nil:
 			list = append(list, &storyAccount{Pubkey: key})
-		case before[key] == nil || !before[key].same(now):
+		case before[key] == nil || !reflect.DeepEqual(before[key], now):
 			list = append(list, now)
 		}
 	}

@@ -32,11 +32,14 @@ func tool(t *testing.T, args ...string) (out, errors string, code int) {
 // quietLog is for parts whose log lines are not looked at.
 func quietLog() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// newDataDir returns a data directory that holds nothing yet.
-func newDataDir(t *testing.T) string {
+// newDataDir makes a directory one that the tools take for a node's, and returns it.
+func newDataDir(t testing.TB, dir string) string {
 	t.Helper()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "node.json"), []byte(`{"node_id":"0123"}`), 0o600); err != nil {
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "node.json"), []byte(`{"node_id":"0123"}`), 0o600)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -47,33 +50,26 @@ func toolHash(slot ledger.Slot) ledger.Hash {
 	return ledger.Hash(toolKey(fmt.Sprint("block ", slot)))
 }
 
-func toolAccount(name string, lamports ledger.Lamports) ledger.Account {
-	return ledger.Account{Pubkey: toolKey(name), Lamports: lamports, Owner: ledger.SystemProgram, Known: ledger.FieldOwner, Provenance: 3}
-}
-
-// toolCommits returns the commits of a log of all kinds of records: base state, the root, a
+// knownCommits returns the commits of a log of all kinds of records: base state, the root, a
 // block, a rollback with the block that caused it, and a status.
-func toolCommits() [][]*ledger.Record {
-	block := func(slot, parent ledger.Slot) *ledger.Block {
+func knownCommits() [][]*ledger.Record {
+	block := func(slot, parent ledger.Slot, updates ...ledger.Update) *ledger.Record {
 		b := &ledger.Block{Slot: slot, ParentSlot: parent, Blockhash: toolHash(slot), TransactionCount: 1}
 		b.AddTransaction(ledger.Transaction{Accounts: []ledger.Pubkey{toolKey("a")}})
-		return b
+		return &ledger.Record{Kind: ledger.BlockRecord, Slot: slot, Hash: toolHash(slot), Block: b, Updates: updates}
 	}
 	update := func(name string, lamports ledger.Lamports) ledger.Update {
-		return ledger.Update{Account: toolAccount(name, lamports)}
+		return ledger.Update{Account: ledger.Account{Pubkey: toolKey(name), Lamports: lamports, Owner: ledger.SystemProgram, Known: ledger.FieldOwner, Provenance: 3}}
 	}
 	moved := update("b", 9)
 	moved.OwnerBefore, moved.WalletBefore = ledger.Some(ledger.TokenProgram), ledger.Some(toolKey("wallet"))
 	commits := [][]*ledger.Record{
 		{{Kind: ledger.BaseRecord, Slot: 4, Base: &ledger.BaseState{Slot: 4, Accounts: []ledger.AccountWrite{{Pubkey: toolKey("a"), Lamports: 1}}}}},
-		{
-			{Kind: ledger.BlockRecord, Slot: 5, Hash: toolHash(5), Block: block(5, 4), Updates: []ledger.Update{update("a", 2)}},
-			{Kind: ledger.StatusRecord, Slot: 5, Hash: toolHash(5), Status: ledger.StatusFinalized},
-		},
-		{{Kind: ledger.BlockRecord, Slot: 6, Hash: toolHash(6), Block: block(6, 5), Updates: []ledger.Update{update("a", 3), moved}}},
+		{block(5, 4, update("a", 2)), {Kind: ledger.StatusRecord, Slot: 5, Hash: toolHash(5), Status: ledger.StatusFinalized}},
+		{block(6, 5, update("a", 3), moved)},
 		{
 			{Kind: ledger.RollbackRecord, Slot: 5, Hash: toolHash(5), FromSlot: 6, Updates: []ledger.Update{update("a", 2), update("b", 0)}},
-			{Kind: ledger.BlockRecord, Slot: 8, Hash: toolHash(8), Block: block(8, 5)},
+			block(8, 5),
 		},
 	}
 	version, seq := ledger.Version(0), ledger.Seq(1)
@@ -89,7 +85,7 @@ func toolCommits() [][]*ledger.Record {
 
 // writeLog writes commits to the log of a data directory. The log is left as a crash
 // leaves it unless it is closed.
-func writeLog(t *testing.T, dataDir string, commits [][]*ledger.Record, segmentBytes int64) *wal.Log {
+func writeLog(t testing.TB, dataDir string, commits [][]*ledger.Record, segmentBytes int64) *wal.Log {
 	t.Helper()
 	log, err := wal.Open(wal.Config{FS: vfs.Disk{}, Dir: datadir.LogDir(dataDir), SegmentBytes: segmentBytes, Logger: quietLog()}, wal.End{})
 	if err != nil {
@@ -104,19 +100,9 @@ func writeLog(t *testing.T, dataDir string, commits [][]*ledger.Record, segmentB
 	return log
 }
 
-// segments returns the paths of the segments of a data directory's log.
-func segments(t *testing.T, dataDir string) []string {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(datadir.LogDir(dataDir), "*.wal"))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("segments %q, err = %v", paths, err)
-	}
-	return paths
-}
-
 // writeSnapshot writes a snapshot of the block at slot, after the record of a version, with so
-// many accounts, and returns the name of its file.
-func writeSnapshot(t *testing.T, dataDir string, slot ledger.Slot, version ledger.Version, accounts int) string {
+// many accounts.
+func writeSnapshot(t testing.TB, dataDir string, slot, version, accounts int) {
 	t.Helper()
 	store, err := snapshot.OpenStore(vfs.Disk{}, datadir.SnapshotDir(dataDir), quietLog())
 	if err != nil {
@@ -125,12 +111,12 @@ func writeSnapshot(t *testing.T, dataDir string, slot ledger.Slot, version ledge
 	list := make([]ledger.Account, accounts)
 	var hash ledger.StateHash
 	for i := range list {
-		list[i] = toolAccount("x", ledger.Lamports(i+1))
-		list[i].Pubkey = ledger.Pubkey{byte(i >> 8), byte(i)}
+		list[i] = ledger.Account{Pubkey: ledger.Pubkey{byte(i >> 8), byte(i)}, Lamports: ledger.Lamports(i + 1), Owner: ledger.SystemProgram, Known: ledger.FieldOwner, Provenance: 3}
 		hash.Add(list[i].StateTerm())
 	}
-	block := &ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: toolHash(slot), Status: ledger.Finalized}
-	meta := snapshot.Meta{Version: version, Slot: slot, Blockhash: block.Blockhash, Seq: 7, StateHash: hash, Block: block, Root: slot, Floor: slot}
+	at := ledger.Slot(slot)
+	block := &ledger.Block{Slot: at, ParentSlot: at - 1, Blockhash: toolHash(at), Status: ledger.Finalized}
+	meta := snapshot.Meta{Version: ledger.Version(version), Slot: at, Blockhash: block.Blockhash, Seq: 7, StateHash: hash, Block: block, Root: at, Floor: at}
 	part := snapshot.Part{
 		Accounts: func(visit func(*ledger.Account) bool) error {
 			for i := range list {
@@ -142,34 +128,16 @@ func writeSnapshot(t *testing.T, dataDir string, slot ledger.Slot, version ledge
 		},
 		Mints: func(func(ledger.MintWrite) bool) error { return nil },
 	}
-	w, err := store.Write(t.Context(), meta, []snapshot.Part{part}, []snapshot.HeldBlock{{Block: block}}, snapshot.Pace{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w.Name
-}
-
-// flipByte changes one byte of a file, counted from its end if negative.
-func flipByte(t *testing.T, path string, at int) {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if at < 0 {
-		at += len(content)
-	}
-	content[at] ^= 1
-	if err := os.WriteFile(path, content, 0o600); err != nil {
+	if _, err := store.Write(t.Context(), meta, []snapshot.Part{part}, []snapshot.HeldBlock{{Block: block}}, snapshot.Pace{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// listing returns all names below a directory with their contents.
-func listing(t *testing.T, dir string) string {
+// listing returns all names below a directory with the checksums of their contents.
+func listing(t testing.TB, dir string) string {
 	t.Helper()
 	var all strings.Builder
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+	if err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			fmt.Fprintln(&all, path)
 			return err
@@ -177,8 +145,7 @@ func listing(t *testing.T, dir string) string {
 		content, err := os.ReadFile(path)
 		fmt.Fprintf(&all, "%s %x\n", path, sha256.Sum256(content))
 		return err
-	})
-	if err != nil {
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return all.String()

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/importer/agave/agavetest"
+)
+
+var update = flag.Bool("update", false, "rewrite what the scripts compare with")
+
+// F4, F5, F6, F49, F51, F52: the scripts in testdata/script run ledgerd as a person does; the first line of each names its rows.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
+		Setup: func(e *testscript.Env) error {
+			e.Values[page{}] = &page{t: e.T().(testing.TB)}
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, not bool, args []string){
+			"fails":         scriptCommand("CODE PATTERN ARGUMENT...", 2, (*page).fails),
+			"refused":       scriptCommand("CODE PATTERN ARGUMENT...", 2, (*page).refused),
+			"serve":         scriptCommand("FLAG...", 1, (*page).serve),
+			"stopserve":     scriptCommand("[KILL|INT]", 0, (*page).stop),
+			"capture":       scriptCommand("NAME PATTERN", 2, (*page).capture),
+			"get":           scriptCommand("STATUS PATH", 2, (*page).get),
+			"knownlog":      scriptCommand("[-segment BYTES] [-commits N] [-misnumbered] DIR", 1, (*page).knownLog),
+			"knownsnapshot": scriptCommand("DIR SLOT VERSION ACCOUNTS", 4, (*page).knownSnapshot),
+			"knownarchive":  scriptCommand("DIR CAPITALIZATION", 2, (*page).knownArchive),
+			"nats":          scriptCommand("", 0, (*page).nats),
+			"flip":          scriptCommand("FILE OFFSET", 2, (*page).flip),
+			"newer":         scriptCommand("FILE HEADERBYTES", 2, (*page).newer),
+			"tree":          scriptCommand("DIR", 1, (*page).tree),
+		},
+	})
+}
+
+// page is a script that runs.
+type page struct {
+	*testscript.TestScript
+	t    testing.TB
+	node *running
+	api  *api
+
+	process *os.Process // of node
+}
+
+// scriptCommand returns a command for scripts; usage is what follows its name, of which least words must be there.
+func scriptCommand(usage string, least int, do func(p *page, args []string)) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, not bool, args []string) {
+		if not || len(args) < least {
+			ts.Fatalf("usage: %s", usage)
+		}
+		p := ts.Value(page{}).(*page)
+		p.TestScript = ts
+		do(p, args)
+	}
+}
+
+// fails runs ledgerd, which must end with the exit code and with a line that matches the pattern.
+func (p *page) fails(args []string) {
+	code := 0
+	if err := p.Exec("timeout", append([]string{"60", "ledgerd"}, args[2:]...)...); err != nil { // 124 is its code
+		failed, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			p.Fatalf("%v", err)
+		}
+		code = failed.ExitCode()
+	}
+	said := strings.TrimSuffix(p.ReadFile("stderr"), "\n")
+	last := said[strings.LastIndexByte(said, '\n')+1:]
+	if fmt.Sprint(code) != args[0] || !strings.HasPrefix(last, "ledgerd: ") || !regexp.MustCompile(args[1]).MatchString(last) {
+		p.Fatalf("exit code %d, want %s and a last line that matches %q", code, args[0], args[1])
+	}
+}
+
+// refused is fails where nothing else must be said: ledgerd has not begun what it was asked for.
+func (p *page) refused(args []string) {
+	p.fails(args)
+	if strings.Count(p.ReadFile("stderr"), "\n") != 1 || p.ReadFile("stdout") != "" {
+		p.Fatalf("it says more than one line")
+	}
+}
+
+// serve starts a node and waits until it is ready, and has read all of a file or all slots of the simulator. $OPS and
+// $ADDRESS are where it listens, $STATE is the hash of its state then. Standard output is what it printed.
+//
+// The node is a process: one in this process would share the lock of its directory with every process that another
+// script is starting at the moment.
+func (p *page) serve(args []string) {
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-minute", "0", "--rate-limit-hour", "0"}, args...)
+	cmd := exec.Command("ledgerd", args...)
+	n := &running{out: newTranscript(), errs: newTranscript(), cancel: func() { _ = cmd.Process.Signal(syscall.SIGTERM) }, code: make(chan int, 1)}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.MkAbs("."), n.out, n.errs
+	p.Check(cmd.Start())
+	go func() {
+		defer close(n.code)
+		_ = cmd.Wait() // how it ended is in ProcessState
+		close(n.out.ended)
+		close(n.errs.ended)
+		n.code <- cmd.ProcessState.ExitCode()
+	}()
+	p.Defer(func() { n.stop() })
+	n.reach(p.t).ready(p.t)
+	if regexp.MustCompile(`file:|slots=`).MatchString(strings.Join(args, " ")) {
+		p.Setenv("STATE", strings.TrimPrefix(stateHashField.FindString(n.ending(p.t)), "state_hash="))
+	}
+	p.Setenv("OPS", n.ops)
+	p.Setenv("ADDRESS", strings.TrimSuffix(strings.TrimPrefix(n.base, "http://"), "/api"))
+	p.node, p.api, p.process = n, dial(p.t, n), cmd.Process
+	fmt.Fprint(p.Stdout(), n.out)
+}
+
+// stop ends the node by a signal, TERM unless another one is named. Only after KILL its exit code is not 0.
+func (p *page) stop(args []string) {
+	signal, want := syscall.SIGTERM, exitOK
+	switch strings.Join(args, " ") {
+	case "KILL":
+		signal, want = syscall.SIGKILL, -1
+	case "INT":
+		signal = syscall.SIGINT
+	}
+	p.node.cancel = func() { _ = p.process.Signal(signal) }
+	if code := p.node.stop(); code != want {
+		p.Fatalf("exit code %d, want %d:\n%s", code, want, p.node.errs)
+	}
+}
+
+// capture sets a variable to what the group of a pattern matches in standard output.
+func (p *page) capture(args []string) {
+	m := regexp.MustCompile(args[1]).FindStringSubmatch(p.ReadFile("stdout"))
+	if m == nil {
+		p.Fatalf("nothing matches %q", args[1])
+	}
+	p.Setenv(args[0], m[1])
+}
+
+// get asks the node for a path of its interface, or for a whole URL. Standard output is the answer's own headers, if it
+// has any, and its body.
+func (p *page) get(args []string) {
+	status, body := 0, []byte(nil)
+	if strings.HasPrefix(args[1], "/") {
+		a := p.api.get(args[1])
+		for _, name := range []string{"X-Ledger-Slot", "X-Ledger-Partial"} {
+			if value := a.header.Get(name); value != "" {
+				fmt.Fprintf(p.Stdout(), "%s: %s\n", name, value)
+			}
+		}
+		status, body = a.status, []byte(a.body)
+	} else {
+		status, body = get(p.t, args[1])
+	}
+	fmt.Fprintf(p.Stdout(), "%s\n", body)
+	if fmt.Sprint(status) != args[0] {
+		p.Fatalf("GET %s: status %d, want %s", args[1], status, args[0])
+	}
+}
+
+// knownLog writes knownCommits to the log of a data directory.
+func (p *page) knownLog(args []string) {
+	flags := flag.NewFlagSet("knownlog", flag.ContinueOnError)
+	segment := flags.Int64("segment", 0, "")
+	commits := flags.Int("commits", 4, "")
+	misnumbered := flags.Bool("misnumbered", false, "")
+	p.Check(flags.Parse(args))
+	all := knownCommits()
+	if *misnumbered {
+		all[2][0].FirstSeq++
+	}
+	p.Check(writeLog(p.t, newDataDir(p.t, p.MkAbs(flags.Arg(0))), all[:*commits], *segment).Close())
+}
+
+func (p *page) knownSnapshot(args []string) {
+	var numbers [3]int
+	for i := range numbers {
+		numbers[i] = p.number(args[i+1])
+	}
+	writeSnapshot(p.t, newDataDir(p.t, p.MkAbs(args[0])), numbers[0], numbers[1], numbers[2])
+}
+
+// knownArchive writes an archive of one account with 1 lamport, which says how many all accounts hold, wrongly or not.
+// $ARCHIVE is its name.
+func (p *page) knownArchive(args []string) {
+	storages := []agavetest.Storage{{Slot: 10, ID: 1, Records: []agavetest.Record{{Lamports: 1}}}}
+	a := &agavetest.Archive{Slot: 10, Parent: 9, Storages: storages, Capitalization: uint64(p.number(args[1]))}
+	p.Check(os.MkdirAll(p.MkAbs(args[0]), 0o700))
+	path, err := a.Write(p.MkAbs(args[0]))
+	p.Check(err)
+	p.Setenv("ARCHIVE", filepath.Base(path))
+}
+
+// nats starts a nats-server; $NATS is its address.
+func (p *page) nats([]string) { p.Setenv("NATS", natstest.Start(p.t, 1).URL(0)) }
+
+// flip changes a bit of a byte of a file; one that is counted from the end has a negative offset.
+func (p *page) flip(args []string) {
+	p.rewrite(args[0], func(content []byte) {
+		at := p.number(args[1])
+		if at < 0 {
+			at += len(content)
+		}
+		content[at] ^= 1
+	})
+}
+
+// newer makes a file one of format version 9: the version is at byte 8, the checksum of the header at its end.
+func (p *page) newer(args []string) {
+	p.rewrite(args[0], func(content []byte) {
+		sum := p.number(args[1]) - 4
+		binary.LittleEndian.PutUint32(content[8:], 9)
+		binary.LittleEndian.PutUint32(content[sum:], crc32.Checksum(content[:sum], crc32.MakeTable(crc32.Castagnoli)))
+	})
+}
+
+func (p *page) rewrite(name string, change func(content []byte)) {
+	content := []byte(p.ReadFile(name))
+	change(content)
+	p.Check(os.WriteFile(p.MkAbs(name), content, 0o600))
+}
+
+func (p *page) number(text string) int {
+	n, err := strconv.Atoi(text)
+	p.Check(err)
+	return n
+}
+
+// tree prints all names below a directory with the checksums of their contents.
+func (p *page) tree(args []string) {
+	fmt.Fprint(p.Stdout(), listing(p.t, p.MkAbs(args[0])))
+}
