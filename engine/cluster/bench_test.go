@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"math/rand/v2"
 	"sync"
 	"testing"
 
@@ -17,16 +16,14 @@ func BenchmarkCommit(b *testing.B) { benchmarkCommit(b, 32, 600) }
 func BenchmarkCommitSmall(b *testing.B) { benchmarkCommit(b, 1, 600) }
 
 func benchmarkCommit(b *testing.B, records, updates int) {
-	s := natstest.Start(b, 3)
-	w := follow(b, open(b, s.URLs(), Config{Stream: "bench", NodeID: "w", MayWrite: true}), nil)
-	w.writes()
-	reader := open(b, s.URLs(), Config{Stream: "bench", NodeID: "r"})
+	r := newRig(b, natstest.Start(b, 3), "bench")
+	w, reader := r.writer("w"), r.open(Config{NodeID: "r"})
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		_ = reader.Log().Follow(b.Context(), ledger.LogPoint{}, func([]*ledger.Record) error { return nil }) // until b ends
 	})
 	b.Cleanup(reading.Wait)
-	template := commitOf(rand.New(rand.NewPCG(10, 0)), ledger.LogPoint{}, records, updates)
+	template := commitOf(r.random, ledger.LogPoint{}, records, updates)
 	at := ledger.LogPoint{}
 	b.ReportAllocs()
 	for b.Loop() {

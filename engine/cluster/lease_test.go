@@ -101,6 +101,7 @@ func fakeNode(t *testing.T, name string, s *fakeServer) *Cluster {
 	c := &Cluster{
 		config: Config{NodeID: name, Stream: "fake"}, process: name, js: fakeBuckets{kv: s},
 		logger: slog.New(slog.DiscardHandler), faults: make(map[string]string),
+		pace: pace{gone: goneFor, missing: missingFor, look: lookInterval, pause: longestPause},
 	}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	c.stats.register(metrics.NewSet())

@@ -54,7 +54,7 @@ func TestOddAnswersAreBelievedWhenTheyLast(t *testing.T) {
 		ErrPurged:    {FirstSeq: 12, LastSeq: 20},
 	} {
 		bubble.Test(t, func(t *testing.T) {
-			l := newLog(&Cluster{goneFor: goneFor})
+			l := newLog(&Cluster{pace: pace{gone: goneFor}})
 			var confirmer confirmer
 			look := func(taken uint64, state jetstream.StreamState, want error) {
 				t.Helper()
@@ -84,7 +84,6 @@ func TestMissingStreamIsMadeWhenItLasts(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			c := fakeNode(t, "n", &fakeServer{})
 			c.config.MayWrite, c.ledgerID = true, known
-			c.goneFor, c.missingFor = goneFor, missingFor
 			begun := time.Now()
 			_, _, err := c.bind(t.Context())
 			took := time.Since(begun)
@@ -103,9 +102,24 @@ type fakeStream struct {
 	jetstream.Stream
 	info  jetstream.StreamInfo
 	known time.Time // when the server that is asked for messages learns of them
+	early uint64    // where the stream ends until then; 0: where it does
 }
 
-func (s *fakeStream) CachedInfo() *jetstream.StreamInfo { return &s.info }
+// newFakeStream returns a stream of nine messages.
+func newFakeStream(first uint64, known time.Duration) *fakeStream {
+	s := &fakeStream{known: time.Now().Add(known)}
+	s.info.Config = jetstream.StreamConfig{Metadata: map[string]string{idKey: "id", formatKey: streamFormat}, Storage: jetstream.FileStorage}
+	s.info.State = jetstream.StreamState{FirstSeq: first, LastSeq: 9}
+	return s
+}
+
+func (s *fakeStream) CachedInfo() *jetstream.StreamInfo {
+	info := s.info
+	if s.early != 0 && time.Now().Before(s.known) {
+		info.State.LastSeq = s.early
+	}
+	return &info
+}
 
 // fakeMessage is the ninth of its stream.
 type fakeMessage struct{ jetstream.Msg }
@@ -135,11 +149,9 @@ func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 		"it stays missing":             {time.Hour, 1, func(err error) bool { return errors.As(err, &damage) && damage.Sequence == 5 }},
 	} {
 		bubble.Test(t, func(t *testing.T) {
-			s := &fakeStream{known: time.Now().Add(tt.known)}
-			s.info.Config = jetstream.StreamConfig{Metadata: map[string]string{idKey: "id", formatKey: streamFormat}, Storage: jetstream.FileStorage}
-			s.info.State = jetstream.StreamState{FirstSeq: tt.first, LastSeq: 9}
+			s := newFakeStream(tt.first, tt.known)
 			c := fakeNode(t, "n", nil)
-			c.js, c.goneFor = fakeBuckets{stream: s}, goneFor
+			c.js = fakeBuckets{stream: s}
 			f := &follower{log: c.log, stream: s, decoder: &decoder{at: cursor{sequence: 4}}}
 			f.feed = &feed{messages: make(chan jetstream.Msg, 1), close: func() {}}
 			f.feed.messages <- fakeMessage{}
