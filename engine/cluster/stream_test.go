@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 )
 
@@ -157,6 +158,24 @@ func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 			f.feed.messages <- fakeMessage{}
 			if _, err := f.step(t.Context()); !tt.want(err) || f.feed != nil {
 				t.Errorf("%s: err = %v, the feed is open: %t", name, err, f.feed != nil)
+			}
+		})
+	}
+}
+
+// TestShortStreamIsBelievedWhenItLasts joins a stream of which a server knows one message, where the node holds four versions: for
+// a while, or for ever.
+func TestShortStreamIsBelievedWhenItLasts(t *testing.T) {
+	for known, want := range map[time.Duration]error{goneFor - 2*time.Second: nil, time.Hour: ErrShortened} {
+		bubble.Test(t, func(t *testing.T) {
+			s := newFakeStream(1, known)
+			s.early = 1
+			c := fakeNode(t, "n", nil)
+			c.js = fakeBuckets{stream: s}
+			f := &follower{log: c.log, from: ledger.LogPoint{Version: 4}, end: 1}
+			f.decoder = decoderAt(t, f.from)
+			if _, err := f.take(t.Context(), 1, encodeClaim(cursor{}, "w", [nonceBytes]byte{})); !errors.Is(err, want) {
+				t.Errorf("known after %v: err = %v, want %v", known, err, want)
 			}
 		})
 	}
