@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,7 +76,7 @@ func onBlock(slot ledger.Slot, a answer) answer {
 	return on("getBlock", func(c *fakeCall) bool { return c.slot(0) == slot && a(c) })
 }
 
-// times answers the first so many calls, lasting those of so long from now on.
+// times answers the first so many calls, lasting those of so long from the first on.
 func times(n int, a answer) answer {
 	return func(c *fakeCall) bool {
 		n--
@@ -84,8 +85,8 @@ func times(n int, a answer) answer {
 }
 
 func lasting(d time.Duration, a answer) answer {
-	end := time.Now().Add(d)
-	return func(c *fakeCall) bool { return time.Now().Before(end) && a(c) }
+	begin := sync.OnceValue(time.Now)
+	return func(c *fakeCall) bool { return time.Since(begin()) < d && a(c) }
 }
 
 // What a recorded block shows is held against its JSON in package file; here an answer must come out as that block.

@@ -50,19 +50,6 @@ func TestBlocksBelowWhatTheNodeKeepsAreMissing(t *testing.T) {
 	}
 }
 
-// That the node keeps nothing in between proves nothing: where its first block builds on what is held, there is
-// nothing missing.
-func TestTheFirstBlockThatIsKeptMayBeTheNext(t *testing.T) {
-	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-		n.add(10, 5000, 5001)
-		n.first = 5000
-		wantSlots(t, follow(t, s, at(10), untilSlot(5001)), 5000, 5001)
-		if g := s.Upstream(); g.Gaps != 0 {
-			t.Errorf("figures: %+v", g)
-		}
-	})
-}
-
 // A node that cannot say what it keeps is looked through, in lists that stay within their bound.
 func TestALongTimeWithoutBlocksIsGoneThrough(t *testing.T) {
 	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {

@@ -159,23 +159,6 @@ func TestFinalityIsToldByHash(t *testing.T) {
 	})
 }
 
-func TestWhatTheNodeFinalizedOtherwiseIsTakenBack(t *testing.T) {
-	play(t, Config{Parallel: 1}, func(t *testing.T, n *fakeNode, s *Source) {
-		n.add(10, 11, 12)
-		n.finalized = 12
-		twin := fakeBlock{slot: 12, parent: 11, hash: hashOf("twin"), previous: hashOf("11")}
-		n.fault = onBlock(12, times(1, gives(twin.json())))
-		r := follow(t, s, at(10), func(r *recorder) bool {
-			s, ok := last[*ledger.SlotStatus](r)
-			if ok && s.Blockhash.Value == twin.hash {
-				t.Error("the twin is called final")
-			}
-			return ok && s.Slot == 12
-		})
-		wantSlots(t, r, 11, 12, 12)
-	})
-}
-
 // A node that says it finalized what it shows as confirmed alone has taken nothing back.
 func TestBlocksThatAreFinalLaterThanItIsSaidAreNotTakenBack(t *testing.T) {
 	for name, answer := range map[string]answer{"null": gives("null"), "skipped": fails(-32007), "not yet": fails(-32004)} {
