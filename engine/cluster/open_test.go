@@ -160,7 +160,7 @@ func testStreamBeginsWhereItsWriterStands(r *rig) {
 	}
 }
 
-// testStreamThatForgetsIsRefused sets limits that lose messages.
+// F53: testStreamThatForgetsIsRefused sets limits that lose messages.
 func testStreamThatForgetsIsRefused(r *rig) {
 	c := r.open(Config{NodeID: "w", MayWrite: true})
 	_, info, err := c.bind(r.Context())

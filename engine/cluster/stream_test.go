@@ -46,7 +46,7 @@ func TestBehindIsSinceTheWholeLogWasHeld(t *testing.T) {
 	})
 }
 
-// TestOddAnswersAreBelievedWhenTheyLast answers that the stream ends before what was taken, or begins after what comes next: for
+// F53: TestOddAnswersAreBelievedWhenTheyLast answers that the stream ends before what was taken, or begins after what comes next: for
 // a while, and often, but not for longer than a server needs to learn of all.
 func TestOddAnswersAreBelievedWhenTheyLast(t *testing.T) {
 	good := jetstream.StreamState{FirstSeq: 11, LastSeq: 10} // everything that was taken was purged
@@ -136,7 +136,7 @@ func (s *fakeStream) GetMsg(context.Context, uint64, ...jetstream.GetMsgOpt) (*j
 	return &jetstream.RawStreamMsg{Data: encodeClaim(cursor{}, "other", [nonceBytes]byte{})}, nil
 }
 
-// TestMissingMessageIsBelievedWhenItLasts receives message 9 where message 5 comes next, and asks a server for that which does not
+// F53: TestMissingMessageIsBelievedWhenItLasts receives message 9 where message 5 comes next, and asks a server for that which does not
 // know it: for a while, or for ever.
 func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 	damage := &DamageError{}
@@ -163,7 +163,7 @@ func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 	}
 }
 
-// TestShortStreamIsBelievedWhenItLasts joins a stream of which a server knows one message, where the node holds four versions: for
+// F53: TestShortStreamIsBelievedWhenItLasts joins a stream of which a server knows one message, where the node holds four versions: for
 // a while, or for ever.
 func TestShortStreamIsBelievedWhenItLasts(t *testing.T) {
 	for known, want := range map[time.Duration]error{goneFor - 2*time.Second: nil, time.Hour: ErrShortened} {

@@ -19,6 +19,7 @@ import (
 	"ledgerd/engine/source/upstream"
 )
 
+// F27, F28: an answer that is garbage, too large, cut or silent is an error of its kind, and tells no secret.
 func TestErrorsOfCallsAreToldApart(t *testing.T) {
 	whole := `{"jsonrpc":"2.0","id":1,"result":` + (&fakeBlock{parent: 6}).json() + `}`
 	if _, err := parse[nodejson.Block]([]byte(whole), "getBlock", 1); err != nil {
@@ -163,6 +164,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
+// F26: a node that limits the rate is not called in a tight loop.
 func TestNoCallBeginsWhileTheNodeLimitsTheRate(t *testing.T) {
 	const code = `{"jsonrpc":"2.0","id":1,"error":{"code":429}}`
 	tests := map[string]struct {
