@@ -141,14 +141,13 @@ type node struct {
 	rig   *rig
 	ended chan error // what Follow returned
 
-	mu      sync.Mutex
-	held    []*ledger.Record
-	changed chan struct{} // closed at the next change
+	mu   sync.Mutex
+	held []*ledger.Record
 }
 
 // start lets a node follow from what it holds.
 func (r *rig) start(c *Cluster, held []*ledger.Record) *node {
-	n := &node{Cluster: c, rig: r, ended: make(chan error, 1), held: slices.Clone(held), changed: make(chan struct{})}
+	n := &node{Cluster: c, rig: r, ended: make(chan error, 1), held: slices.Clone(held)}
 	var following sync.WaitGroup
 	following.Go(func() { n.ended <- c.Log().Follow(r.Context(), pointAfter(held), n.take) })
 	r.Cleanup(following.Wait)
@@ -162,8 +161,6 @@ func (n *node) take(commit []*ledger.Record) error {
 		return fmt.Errorf("version %d was handed out where %d comes next", commit[0].Version, want)
 	}
 	n.held = append(n.held, commit...)
-	close(n.changed)
-	n.changed = make(chan struct{})
 	return nil
 }
 
@@ -177,22 +174,17 @@ func (n *node) has() []*ledger.Record {
 // waitFor waits until a node holds a version.
 func (n *node) waitFor(v ledger.Version) {
 	n.rig.Helper()
-	over := time.After(patience)
-	for {
-		n.mu.Lock()
-		at, changed := pointAfter(n.held).Version, n.changed
-		n.mu.Unlock()
-		if at >= v {
-			return
+	eventually(n.rig, fmt.Sprintf("%s holds version %d", n.config.NodeID, v), func() bool {
+		if n.version() >= v {
+			return true
 		}
 		select {
-		case <-changed:
 		case err := <-n.ended:
-			n.rig.Fatalf("%s stopped following at version %d, before %d: %v", n.config.NodeID, at, v, err)
-		case <-over:
-			n.rig.Fatalf("%s never held version %d; it holds %d: %s", n.config.NodeID, v, at, n.Trouble())
+			n.rig.Fatalf("%s stopped following at version %d, before %d: %v", n.config.NodeID, n.version(), v, err)
+		default:
 		}
-	}
+		return false
+	})
 }
 
 // end returns what Follow returned.

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/datatest"
 	"ledgerd/engine/source/nodejson"
 )
 
@@ -66,19 +64,6 @@ func BenchmarkNDJSON(b *testing.B) {
 
 // benchKey returns a key as evenly spread as real ones.
 func benchKey(i int) ledger.Pubkey { return sha256.Sum256([]byte(strconv.Itoa(i))) }
-
-// BenchmarkRecordedBlock reads a whole mainnet block of 602 transactions.
-func BenchmarkRecordedBlock(b *testing.B) {
-	content := string(datatest.Read(b, datatest.Path(b, "blocks/mainnet-254170887.json.gz")))
-	b.SetBytes(int64(len(content)))
-	b.ReportAllocs()
-	for b.Loop() {
-		reader := jsonReader{log: slog.New(slog.DiscardHandler), data: new(nodejson.DataDecoder), out: &sink{emit: discard}}
-		if err := reader.run(b.Context(), bufio.NewReaderSize(strings.NewReader(content), readAheadBytes)); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
 
 // BenchmarkAppendEventLine writes base state, as export does.
 func BenchmarkAppendEventLine(b *testing.B) {
