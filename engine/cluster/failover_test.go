@@ -154,7 +154,7 @@ func testServerThatIsBehindIsAlone(r *rig) {
 		return err == nil && answer.State.LastSeq > 0 && answer.State.LastSeq < 3 // what the last commit is in
 	})
 	started := r.follow(Config{NodeID: "s"}, w.has())
-	const enough = 3 * lookInterval // to be believed, were it from a quorum: in a test that takes a second, and some looks
+	const enough = 3 * lookInterval // to be believed, were it from a quorum: in a test that takes two seconds
 	for _, n := range []*node{w, reader, started} {
 		eventually(r, n.config.NodeID+" has long known of no end of the log", func() bool { return n.Log().Behind() > enough && n.Trouble() != "" })
 	}

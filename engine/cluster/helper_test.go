@@ -79,11 +79,17 @@ type rig struct {
 	servers *natstest.Servers
 	stream  string
 	random  *rand.Rand
+	ctx     context.Context
 }
 
 func newRig(t testing.TB, s *natstest.Servers, stream string) *rig {
-	return &rig{TB: t, servers: s, stream: stream, random: rand.New(rand.NewPCG(uint64(len(stream)), 0))}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+	t.Cleanup(cancel)
+	return &rig{TB: t, servers: s, stream: stream, random: rand.New(rand.NewPCG(uint64(len(stream)), 0)), ctx: ctx}
 }
+
+// Context has a deadline: without one the client of JetStream gives a request two seconds, which a busy machine may take.
+func (r *rig) Context() context.Context { return r.ctx }
 
 // open opens a connection to the log. Unless the Config names others, it is to all servers.
 func (r *rig) open(config Config) *Cluster {
@@ -101,7 +107,7 @@ func (r *rig) open(config Config) *Cluster {
 	}
 	c, err := Open(config)
 	noErr(r, err)
-	c.pace = pace{gone: time.Second, look: lookInterval / 4, pause: longestPause / 4, ack: ackTimeout / 4}
+	c.pace = pace{gone: 2 * time.Second, look: lookInterval / 4, pause: longestPause / 4, ack: ackTimeout / 4}
 	r.Cleanup(c.Close)
 	return c
 }

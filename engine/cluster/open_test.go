@@ -144,7 +144,7 @@ func testStreamBeginsWhereItsWriterStands(r *rig) {
 	r.mustRefuse(Config{}, held[:6], ErrPurged)
 	r.mustRefuse(Config{}, commitOf(r.random, ledger.LogPoint{}, 7, 1), ErrOtherLedger)
 	// Who followed another stream before does not found one, and does not take one that lost everything for new.
-	missing := &rig{TB: r, servers: r.servers, stream: "missing"}
+	missing := newRig(r, r.servers, "missing")
 	alone := missing.open(Config{LedgerID: "known", MayWrite: true})
 	if _, _, err := alone.Facts(r.Context()); !errors.Is(err, ErrRecreated) {
 		r.Errorf("a stream that is missing: err = %v, want %v", err, ErrRecreated)
