@@ -156,7 +156,9 @@ func testServerThatIsBehindIsAlone(r *rig) {
 	started := r.follow(Config{NodeID: "s"}, w.has())
 	const enough = 3 * lookInterval // to be believed, were it from a quorum: in a test that takes two seconds
 	for _, n := range []*node{w, reader, started} {
-		eventually(r, n.config.NodeID+" has long known of no end of the log", func() bool { return n.Log().Behind() > enough && n.Trouble() != "" })
+		eventually(r, n.config.NodeID+" has long known of no end of the log", func() bool {
+			return n.Log().Behind() > enough && n.Trouble() != ""
+		})
 	}
 	select {
 	case err := <-late:

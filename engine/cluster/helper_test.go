@@ -41,7 +41,10 @@ func commitOf(random *rand.Rand, from ledger.LogPoint, records, updates int) []*
 			r.StateHash[j] = random.Uint64()
 		}
 		for range updates {
-			a := ledger.Account{Pubkey: key(random), Owner: programs[random.IntN(len(programs))], Lamports: ledger.Lamports(random.Uint64N(1e12)), Known: ledger.FieldsShown, Provenance: ledger.BlockProvenance(r.Slot)}
+			a := ledger.Account{
+				Pubkey: key(random), Owner: programs[random.IntN(len(programs))], Lamports: ledger.Lamports(random.Uint64N(1e12)),
+				Known: ledger.FieldsShown, Provenance: ledger.BlockProvenance(r.Slot),
+			}
 			r.Updates = append(r.Updates, ledger.Update{Account: a})
 		}
 		commit[i] = r

@@ -55,7 +55,8 @@ func TestRecordedBlocksAreReadAsRecorded(t *testing.T) {
 				}
 			}
 			if len(got) != r.blocks || transactions != r.transactions || (r.failed >= 0 && failed != r.failed) {
-				t.Errorf("%d blocks, %d transactions, %d failed; want %d, %d and %d", len(got), transactions, failed, r.blocks, r.transactions, r.failed)
+				t.Errorf("%d blocks, %d transactions, %d failed; want %d, %d and %d",
+					len(got), transactions, failed, r.blocks, r.transactions, r.failed)
 			}
 			if sum := fmt.Sprintf("%x", hash.Sum(nil))[:16]; sum != r.hash {
 				t.Errorf("hash %s, want %s; the last block is %s", sum, r.hash, shown)

@@ -41,7 +41,8 @@ func busy(slot ledger.Slot, writes, transactions int) (all []part) {
 
 // BenchmarkStream follows a node over a TCP socket on the same cores, from its bytes to the blocks that are emitted.
 func BenchmarkStream(b *testing.B) {
-	for name, load := range map[string]struct{ writes, transactions int }{"accounts": {750, 0}, "mainnet": {750, 400}, "transactions": {0, 400}} {
+	type load struct{ writes, transactions int }
+	for name, load := range map[string]load{"accounts": {750, 0}, "mainnet": {750, 400}, "transactions": {0, 400}} {
 		b.Run(name, func(b *testing.B) {
 			blocks := make([][]part, b.N)
 			for i := range blocks {
