@@ -40,8 +40,9 @@ live: ## the long test of live sources: 2,000 schedules of faults, each followed
 	LEDGERD_DISCONNECTS=100000 go test -count 1 -timeout 40m -v -run TestNoGapIsMissed ./engine/source/geyser
 	LEDGERD_FAULT_SCHEDULES=2000 go test -count 1 -timeout 60m -run TestFaultSchedules ./cmd/ledgerd
 
-chaos: ## the long test of clusters: servers and nodes are killed at random, for more than 1,000 slots
+chaos: ## the long test of clusters: servers and nodes are killed at random, for more than 1,000 slots, and many writers race
 	LEDGERD_NATS_TOOL=nats-server LEDGERD_CLUSTER_HUNDREDS=13 go test -count 1 -timeout 30m -v -run TestClusterSurvives ./cmd/ledgerd
+	LEDGERD_RACES=12 go test -count 1 -timeout 20m -run 'TestServers/side_by_side/writers_race' ./engine/cluster
 
 bench-once: ## the benchmarks that take no time once and small, so that none stops running unseen
 	go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m ./engine/base58 ./engine/codec ./engine/source/... ./httpd/... ./snapshot/...

@@ -3,13 +3,9 @@ package cluster
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -18,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nkeys"
 
 	"ledgerd/engine/cluster/natstest"
 )
@@ -40,7 +35,7 @@ func TestOldServersAreRefused(t *testing.T) {
 func TestSyncIsProven(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, 1)
-	c := open(t, s.URLs(), Config{Stream: "sync", MayWrite: true, Replicas: 1})
+	c := newRig(t, s, "sync").open(Config{MayWrite: true})
 	_, info, err := c.bind(t.Context())
 	noErr(t, err)
 	server, err := nats.Connect(s.URL(0))
@@ -91,14 +86,14 @@ func TestUsersAndTLS(t *testing.T) {
 			imports: [ { service: { account: SYS, subject: "$SYS.REQ.SERVER.PING.JSZ" } } ]
 		}
 	}`)
+	r := newRig(t, s, "users")
 	connect := func(user string, trusted *x509.CertPool) *Cluster {
-		config := Config{Stream: "users", MayWrite: true, TLS: &tls.Config{RootCAs: trusted}}
-		return open(t, []string{"tls://" + user + s.Addr(0)}, config)
+		return r.open(Config{Servers: []string{"tls://" + user + s.Addr(0)}, MayWrite: true, TLS: &tls.Config{RootCAs: trusted}})
 	}
 	const user = "node:p%40ss%2Fword@"
-	w := follow(t, connect(user, roots), nil)
-	w.writes()
-	w.mustCommit(rand.New(rand.NewPCG(19, 0)), 2, 3000)
+	w := r.start(connect(user, roots), nil)
+	w.becomesWriter()
+	w.mustCommit(2, 3000)
 	eventually(t, "the servers say that they sync", w.stats.syncProven.Load)
 	for name, tt := range map[string]struct {
 		c    *Cluster
@@ -125,55 +120,12 @@ func write(t *testing.T, name string, b []byte) (path string) {
 // TestCredentials writes through a server that trusts an operator, with the credentials that the operator's account gave.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	operator, system := newKey(t, nkeys.CreateOperator), newKey(t, nkeys.CreateAccount)
-	account, user := newKey(t, nkeys.CreateAccount), newKey(t, nkeys.CreateUser)
-	limits := map[string]int{"subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "conn": -1, "leaf": -1}
-	stored := maps.Clone(limits)
-	stored["disk_storage"], stored["streams"], stored["consumer"] = -1, -1, -1
-	s := natstest.Start(t, 1,
-		"operator: "+operator.says(operator, "operator", map[string]any{"system_account": system.public}),
-		"system_account: "+system.public,
-		"resolver: MEMORY", "resolver_preload: {",
-		system.public+": "+operator.says(system, "account", map[string]any{"limits": limits}),
-		account.public+": "+operator.says(account, "account", map[string]any{"limits": stored}), "}",
-	)
-	seed, err := user.Seed()
+	operator, err := os.ReadFile("testdata/operator.conf")
 	noErr(t, err)
-	credentials := write(t, "node.creds", fmt.Appendf(nil, "-----BEGIN NATS USER JWT-----\n%s\n------END NATS USER JWT------\n"+
-		"-----BEGIN USER NKEY SEED-----\n%s\n------END USER NKEY SEED------\n",
-		account.says(user, "user", map[string]any{"subs": -1, "data": -1, "payload": -1}), seed))
-	w := follow(t, open(t, s.URLs(), Config{Stream: "credentials", MayWrite: true, Replicas: 1, Credentials: credentials}), nil)
-	w.writes()
-	w.mustCommit(rand.New(rand.NewPCG(20, 0)), 1, 1)
-	none := open(t, s.URLs(), Config{Stream: "credentials"})
+	r := newRig(t, natstest.Start(t, 1, string(operator)), "credentials")
+	w := r.follow(Config{MayWrite: true, Credentials: "testdata/node.creds"}, nil)
+	w.becomesWriter()
+	w.mustCommit(1, 1)
+	none := r.open(Config{})
 	eventually(t, "who has none is told", func() bool { return strings.Contains(strings.ToLower(none.Trouble()), "authorization") })
-}
-
-// signer is an operator, an account or a user.
-type signer struct {
-	nkeys.KeyPair
-	t      *testing.T
-	public string
-}
-
-func newKey(t *testing.T, create func() (nkeys.KeyPair, error)) *signer {
-	t.Helper()
-	pair, err := create()
-	noErr(t, err)
-	public, err := pair.PublicKey()
-	noErr(t, err)
-	return &signer{pair, t, public}
-}
-
-// says returns what a signer says of another one: a JWT as nats-server reads it.
-func (s *signer) says(of *signer, kind string, claims map[string]any) string {
-	s.t.Helper()
-	claims["type"], claims["version"] = kind, 2
-	body, err := json.Marshal(map[string]any{"jti": of.public, "iat": 1, "iss": s.public, "name": kind, "sub": of.public, "nats": claims})
-	noErr(s.t, err)
-	encode := base64.RawURLEncoding.EncodeToString
-	text := encode([]byte(`{"typ":"JWT","alg":"ed25519-nkey"}`)) + "." + encode(body)
-	signature, err := s.Sign([]byte(text))
-	noErr(s.t, err)
-	return text + "." + encode(signature)
 }

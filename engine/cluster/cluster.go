@@ -39,7 +39,7 @@ type Cluster struct {
 	end     context.CancelFunc
 	running sync.WaitGroup
 
-	goneFor, missingFor time.Duration // those of the package; tests have less patience
+	pace pace
 
 	mu       sync.Mutex
 	ledgerID string // of the stream, once known
@@ -51,6 +51,13 @@ type Cluster struct {
 	peers   peers
 }
 
+// pace is how long a node waits for what; tests wait less.
+type pace struct {
+	gone, missing time.Duration // goneFor, missingFor
+	look          time.Duration // lookInterval
+	pause, ack    time.Duration // longestPause, ackTimeout
+}
+
 // Open returns a connection to a cluster. No server needs to be there: it is connected to as soon as one is, and again
 // whenever it was lost.
 func Open(config Config) (*Cluster, error) {
@@ -60,7 +67,7 @@ func Open(config Config) (*Cluster, error) {
 	config.Metrics, config.Logger = cmp.Or(config.Metrics, metrics.NewSet()), cmp.Or(config.Logger, slog.Default())
 	config.Replicas = cmp.Or(config.Replicas, defaultReplicas)
 	c := &Cluster{config: config, logger: config.Logger, ledgerID: config.LedgerID, faults: make(map[string]string), process: rand.Text()}
-	c.goneFor, c.missingFor = goneFor, missingFor
+	c.pace = pace{gone: goneFor, missing: missingFor, look: lookInterval, pause: longestPause, ack: ackTimeout}
 	c.peers.seen = make(map[string]time.Time)
 	c.stats.register(config.Metrics)
 	c.ctx, c.end = context.WithCancel(context.Background())
@@ -153,7 +160,7 @@ func (c *Cluster) RetryWithin(ctx context.Context, d time.Duration, what string,
 	defer end()
 	defer context.AfterFunc(c.ctx, end)()
 	defer c.clearFault(what, false)
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for pause := firstPause; ; pause = min(2*pause, c.pace.pause) {
 		bounded, cancel := context.WithTimeout(ctx, d)
 		err := attempt(bounded)
 		cancel()

@@ -98,13 +98,13 @@ func (l *Log) reconcile(ctx context.Context, messages [][]byte, base uint64, nex
 	}
 	if !ended {
 		*shorter = confirmer{}
-	} else if shorter.persisted(l.cluster.goneFor) {
+	} else if shorter.persisted(l.cluster.pace.gone) {
 		return next, fmt.Errorf("%w: it ends before message %d", ErrShortened, base+uint64(next))
 	}
 	if next < len(messages) {
 		pause := firstPause
 		if ended {
-			pause = longestPause // a server that just came to lead may not know of all yet
+			pause = l.cluster.pace.pause // a server that just came to lead may not know of all yet
 		}
 		err = l.cluster.sleep(ctx, pause)
 	}

@@ -121,7 +121,7 @@ func (f *follower) drop() {
 func (f *follower) receive(ctx context.Context, m jetstream.Msg) (done bool, err error) {
 	next := f.decoder.at.sequence + 1
 	if meta, err := m.Metadata(); err == nil && meta.Sequence.Stream == next {
-		return f.take(next, m.Data())
+		return f.take(ctx, next, m.Data())
 	}
 	f.drop()
 	f.log.cluster.stats.reopened.Add(1)
@@ -130,7 +130,7 @@ func (f *follower) receive(ctx context.Context, m jetstream.Msg) (done bool, err
 }
 
 // take takes a message in.
-func (f *follower) take(sequence uint64, message []byte) (done bool, err error) {
+func (f *follower) take(ctx context.Context, sequence uint64, message []byte) (done bool, err error) {
 	commit, err := f.decoder.take(sequence, message)
 	if err != nil {
 		return false, err
@@ -146,10 +146,32 @@ func (f *follower) take(sequence uint64, message []byte) (done bool, err error) 
 		}
 	}
 	f.log.noteTaken(sequence)
-	if held := f.from.Version; sequence >= f.end && f.decoder.at.point.Version < held {
-		return false, fmt.Errorf("%w: it ended with version %d, this node holds %d", ErrShortened, f.decoder.at.point.Version, held)
+	if sequence >= f.end && f.decoder.at.point.Version < f.from.Version {
+		if err := f.findEnd(ctx, sequence); err != nil {
+			return false, err
+		}
 	}
 	return !f.claimed.IsZero() && isClaim(message, f.log.nonce[:]), nil
+}
+
+// findEnd looks where a stream ends that ended, when this node joined it, with a message before what the node holds. It returns
+// ErrShortened once that has lasted: a server that just came to lead may not know of all yet.
+func (f *follower) findEnd(ctx context.Context, sequence uint64) error {
+	var short confirmer
+	return f.log.cluster.Retry(ctx, "looking for what this node holds", func(ctx context.Context) error {
+		_, info, err := f.log.cluster.look(ctx)
+		if err != nil {
+			return err
+		}
+		if f.end = info.State.LastSeq; f.end > sequence {
+			return nil
+		}
+		err = fmt.Errorf("it ended with version %d, this node holds %d", f.decoder.at.point.Version, f.from.Version)
+		if short.persisted(f.log.cluster.pace.gone) {
+			return fmt.Errorf("%w: %w", ErrShortened, err)
+		}
+		return err
+	})
 }
 
 // reopen begins to receive from after what was taken. It waits while the stream does not go on from there: watch ends that.

@@ -91,7 +91,7 @@ func restamp(m []byte) []byte {
 	return m
 }
 
-// TestWhatWasChangedIsRefused changes each byte of a stream in turn, with and without the head's checksum set right.
+// F54: TestWhatWasChangedIsRefused changes each byte of a stream in turn, with and without the head's checksum set right.
 func TestWhatWasChangedIsRefused(t *testing.T) {
 	messages, _ := streamOf(t, 3, 2, 1)
 	for i, m := range messages {
@@ -154,7 +154,7 @@ func TestHostileHeadsAreRefused(t *testing.T) {
 	}
 }
 
-// TestMessagesOutOfPlaceAreRefused leaves out, repeats and exchanges messages.
+// F53: TestMessagesOutOfPlaceAreRefused leaves out, repeats and exchanges messages.
 func TestMessagesOutOfPlaceAreRefused(t *testing.T) {
 	messages, _ := streamOf(t, 4, 3000, 3000, 1)
 	other, _ := streamOf(t, 5, 3000, 3000, 1)

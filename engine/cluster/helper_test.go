@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -20,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "8") // they wait for servers most of the time; -parallel still overrides it
+	_ = flag.Set("test.parallel", "24") // they wait for servers most of the time; -parallel still overrides it
 	goleak.VerifyTestMain(m)
 }
 
@@ -39,7 +41,10 @@ func commitOf(random *rand.Rand, from ledger.LogPoint, records, updates int) []*
 			r.StateHash[j] = random.Uint64()
 		}
 		for range updates {
-			a := ledger.Account{Pubkey: key(random), Owner: programs[random.IntN(len(programs))], Lamports: ledger.Lamports(random.Uint64N(1e12)), Known: ledger.FieldsShown, Provenance: ledger.BlockProvenance(r.Slot)}
+			a := ledger.Account{
+				Pubkey: key(random), Owner: programs[random.IntN(len(programs))], Lamports: ledger.Lamports(random.Uint64N(1e12)),
+				Known: ledger.FieldsShown, Provenance: ledger.BlockProvenance(r.Slot),
+			}
 			r.Updates = append(r.Updates, ledger.Update{Account: a})
 		}
 		commit[i] = r
@@ -71,44 +76,90 @@ func pointAfter(records []*ledger.Record) ledger.LogPoint {
 	return ledger.PointAfter(records[len(records)-1])
 }
 
-// node is one that follows, and writes if it may.
-type node struct {
-	*Cluster
-	t     testing.TB
-	ended chan error // what Follow returned
-
-	mu      sync.Mutex
-	held    []*ledger.Record
-	commits int
-	changed chan struct{} // closed at the next change
+// rig is a log that the nodes of a test share.
+type rig struct {
+	testing.TB
+	servers *natstest.Servers
+	stream  string
+	random  *rand.Rand
+	ctx     context.Context
 }
 
-// open opens a connection to a log.
-func open(t testing.TB, urls []string, config Config) *Cluster {
-	t.Helper()
-	config.Servers = urls
-	if config.NodeID == "" {
-		config.NodeID = "node"
+func newRig(t testing.TB, s *natstest.Servers, stream string) *rig {
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+	t.Cleanup(cancel)
+	return &rig{TB: t, servers: s, stream: stream, random: rand.New(rand.NewPCG(uint64(len(stream)), 0)), ctx: ctx}
+}
+
+// Context has a deadline: without one the client of JetStream gives a request two seconds, which a busy machine may take.
+func (r *rig) Context() context.Context { return r.ctx }
+
+// open opens a connection to the log. Unless the Config names others, it is to all servers.
+func (r *rig) open(config Config) *Cluster {
+	r.Helper()
+	config.Stream, config.Logger = r.stream, slog.New(slog.DiscardHandler)
+	config.NodeID = cmp.Or(config.NodeID, "node")
+	if len(config.Servers) == 0 {
+		config.Servers = r.servers.URLs()
 	}
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
-		if testing.Verbose() {
-			config.Logger = slog.Default().With("node", config.NodeID)
-		}
+	if config.Replicas == 0 && len(r.servers.URLs()) == 1 {
+		config.Replicas = 1
+	}
+	if testing.Verbose() {
+		config.Logger = slog.Default().With("node", config.NodeID)
 	}
 	c, err := Open(config)
-	noErr(t, err)
-	c.goneFor, c.missingFor = time.Second, 0
-	t.Cleanup(c.Close)
+	noErr(r, err)
+	c.pace = pace{gone: 2 * time.Second, look: lookInterval / 4, pause: longestPause / 4, ack: ackTimeout / 4}
+	r.Cleanup(c.Close)
 	return c
 }
 
-// follow lets a node follow from what it holds.
-func follow(t testing.TB, c *Cluster, held []*ledger.Record) *node {
-	n := &node{Cluster: c, t: t, ended: make(chan error, 1), held: slices.Clone(held), changed: make(chan struct{})}
+// writer opens a node that has become the writer of a log that is empty.
+func (r *rig) writer(name string) *node {
+	r.Helper()
+	n := r.follow(Config{NodeID: name, MayWrite: true}, nil)
+	n.becomesWriter()
+	return n
+}
+
+func (r *rig) reader(name string) *node {
+	r.Helper()
+	return r.follow(Config{NodeID: name}, nil)
+}
+
+// follow opens a node that follows from what it holds.
+func (r *rig) follow(config Config, held []*ledger.Record) *node {
+	r.Helper()
+	return r.start(r.open(config), held)
+}
+
+// mustRefuse opens a node that cannot follow from what it holds, and expects why.
+func (r *rig) mustRefuse(config Config, held []*ledger.Record, want error) {
+	r.Helper()
+	n := r.follow(config, held)
+	if err := n.end(); !errors.Is(err, want) {
+		r.Errorf("from version %d: err = %v, want %v", pointAfter(held).Version, err, want)
+	}
+	n.Close()
+}
+
+// node is one that follows, and writes if it may.
+type node struct {
+	*Cluster
+	rig   *rig
+	ended chan error // what Follow returned
+
+	mu   sync.Mutex
+	held []*ledger.Record
+}
+
+// start lets a node follow from what it holds.
+func (r *rig) start(c *Cluster, held []*ledger.Record) *node {
+	n := &node{Cluster: c, rig: r, ended: make(chan error, 1), held: slices.Clone(held)}
 	var following sync.WaitGroup
-	following.Go(func() { n.ended <- c.Log().Follow(t.Context(), pointAfter(held), n.take) })
-	t.Cleanup(following.Wait)
+	following.Go(func() { n.ended <- c.Log().Follow(r.Context(), pointAfter(held), n.take) })
+	r.Cleanup(following.Wait)
 	return n
 }
 
@@ -119,9 +170,6 @@ func (n *node) take(commit []*ledger.Record) error {
 		return fmt.Errorf("version %d was handed out where %d comes next", commit[0].Version, want)
 	}
 	n.held = append(n.held, commit...)
-	n.commits++
-	close(n.changed)
-	n.changed = make(chan struct{})
 	return nil
 }
 
@@ -134,52 +182,47 @@ func (n *node) has() []*ledger.Record {
 
 // waitFor waits until a node holds a version.
 func (n *node) waitFor(v ledger.Version) {
-	n.t.Helper()
-	over := time.After(patience)
-	for {
-		n.mu.Lock()
-		at, changed := pointAfter(n.held).Version, n.changed
-		n.mu.Unlock()
-		if at >= v {
-			return
+	n.rig.Helper()
+	eventually(n.rig, fmt.Sprintf("%s holds version %d", n.config.NodeID, v), func() bool {
+		if n.version() >= v {
+			return true
 		}
 		select {
-		case <-changed:
 		case err := <-n.ended:
-			n.t.Fatalf("%s stopped following at version %d, before %d: %v", n.config.NodeID, at, v, err)
-		case <-over:
-			n.t.Fatalf("%s never held version %d; it holds %d: %s", n.config.NodeID, v, at, n.Trouble())
+			n.rig.Fatalf("%s stopped following at version %d, before %d: %v", n.config.NodeID, n.version(), v, err)
+		default:
 		}
-	}
+		return false
+	})
 }
 
 // end returns what Follow returned.
 func (n *node) end() error {
-	n.t.Helper()
+	n.rig.Helper()
 	select {
 	case err := <-n.ended:
 		return err
 	case <-time.After(patience):
-		n.t.Fatalf("%s follows on: %s", n.config.NodeID, n.Trouble())
+		n.rig.Fatalf("%s follows on: %s", n.config.NodeID, n.Trouble())
 		return nil
 	}
 }
 
-// writes waits until the node is the writer.
-func (n *node) writes() {
-	n.t.Helper()
+// becomesWriter waits until the node is the writer.
+func (n *node) becomesWriter() {
+	n.rig.Helper()
 	if err := n.end(); err != nil {
-		n.t.Fatalf("%s does not become the writer: %v", n.config.NodeID, err)
+		n.rig.Fatalf("%s does not become the writer: %v", n.config.NodeID, err)
 	}
 }
 
 // commit writes records after what the writer holds.
-func (n *node) commit(random *rand.Rand, records, updates int) error {
-	return n.write(commitOf(random, pointAfter(n.has()), records, updates))
+func (n *node) commit(records, updates int) error {
+	return n.write(commitOf(n.rig.random, pointAfter(n.has()), records, updates))
 }
 
 func (n *node) write(commit []*ledger.Record) error {
-	ctx, cancel := context.WithTimeout(n.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(n.rig.Context(), patience)
 	defer cancel()
 	if err := n.Log().Commit(ctx, commit); err != nil {
 		return err
@@ -188,9 +231,26 @@ func (n *node) write(commit []*ledger.Record) error {
 }
 
 // mustCommit is commit where nothing may go wrong.
-func (n *node) mustCommit(random *rand.Rand, records, updates int) {
-	n.t.Helper()
-	noErr(n.t, n.commit(random, records, updates))
+func (n *node) mustCommit(records, updates int) {
+	n.rig.Helper()
+	noErr(n.rig, n.commit(records, updates))
+}
+
+// lateCommit begins a commit whose outcome comes later.
+func (n *node) lateCommit(records, updates int) <-chan error {
+	late := make(chan error, 1)
+	go func() { late <- n.commit(records, updates) }()
+	return late
+}
+
+// version returns the newest that the node holds.
+func (n *node) version() ledger.Version { return pointAfter(n.has()).Version }
+
+// mustReach waits until the node holds what another one does, and nothing else.
+func (n *node) mustReach(other *node) {
+	n.rig.Helper()
+	n.waitFor(other.version())
+	mustEqual(n.rig, n.has(), other.has())
 }
 
 // mustEqual fails unless two nodes hold the same, as far as both go.

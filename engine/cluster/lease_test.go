@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -101,6 +102,7 @@ func fakeNode(t *testing.T, name string, s *fakeServer) *Cluster {
 	c := &Cluster{
 		config: Config{NodeID: name, Stream: "fake"}, process: name, js: fakeBuckets{kv: s},
 		logger: slog.New(slog.DiscardHandler), faults: make(map[string]string),
+		pace: pace{gone: goneFor, missing: missingFor, look: lookInterval, pause: longestPause},
 	}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	c.stats.register(metrics.NewSet())
@@ -138,6 +140,24 @@ func TestLeaseOutlivesLostAnswers(t *testing.T) {
 			t.Error("who waits for the loss of the lease waits in vain, or the key is not there again")
 		}
 	})
+}
+
+// F19: what the clock of a lease's holder says does not count. The lease is taken when its key has not changed for as long as it
+// counts, by the clock of who watches it.
+func TestLeaseOfAWrongClockIsTakenInTime(t *testing.T) {
+	for _, wrong := range []time.Duration{-time.Hour, 365 * 24 * time.Hour} {
+		bubble.Test(t, func(t *testing.T) {
+			value := fmt.Appendf(nil, `{"node":"other","nonce":"x","time":%q}`, time.Now().Add(wrong).Format(time.RFC3339))
+			l := fakeNode(t, "n", &fakeServer{value: value, revision: 1}).newLease("ingester")
+			l.start()
+			time.Sleep(leaseLength - 1)
+			early := l.held()
+			time.Sleep(moment)
+			if early || !l.held() {
+				t.Errorf("a clock that is wrong by %v: held before its time %t, after it %t", wrong, early, l.held())
+			}
+		})
+	}
 }
 
 // TestLeaseIsTakenByWhoHoldsTheLog lets two nodes wait for it. One of them lags behind.

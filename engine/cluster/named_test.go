@@ -2,9 +2,7 @@ package cluster
 
 import (
 	"errors"
-	"math/rand/v2"
 	"slices"
-	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -12,100 +10,82 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// named opens a node that follows from what it holds and expects why it cannot.
-func named(t *testing.T, s *natstest.Servers, config Config, held []*ledger.Record, want error) {
-	t.Helper()
-	n := follow(t, open(t, s.URLs(), config), held)
-	if err := n.end(); !errors.Is(err, want) {
-		t.Errorf("from version %d: err = %v, want %v", pointAfter(held).Version, err, want)
-	}
-	n.Close()
-}
-
-// testChangedStreamIsNamed purges the stream, lacks what a node holds, deletes it and makes it anew.
-func testChangedStreamIsNamed(t *testing.T, s *natstest.Servers) {
-	random := rand.New(rand.NewPCG(6, 0))
-	w := follow(t, open(t, s.URLs(), Config{Stream: "named", NodeID: "w", MayWrite: true}), nil)
-	w.writes()
-	live := follow(t, open(t, s.URLs(), Config{Stream: "named", NodeID: "live"}), nil)
+// F53: a stream is purged, lacks what a node holds, is deleted and made anew.
+func testChangedStreamIsNamed(r *rig) {
+	w, live := r.writer("w"), r.reader("live")
 	for range 6 {
-		w.mustCommit(random, 2, 3)
+		w.mustCommit(2, 3)
 	}
 	live.waitFor(12)
-	id, stream := w.knownID(), w.Log().stream
-	config := Config{Stream: "named", NodeID: "n", LedgerID: id}
+	stream := w.Log().stream
+	config := Config{LedgerID: w.knownID()}
 
-	more := append(w.has(), commitOf(random, pointAfter(w.has()), 3, 1)...)
-	named(t, s, config, more, ErrShortened)
-	other := commitOf(random, ledger.LogPoint{}, 5, 1)
-	named(t, s, config, other, ErrOtherLedger)
-	config.LedgerID = "another"
-	named(t, s, config, w.has(), ErrRecreated)
-	config.LedgerID = id
+	more := append(w.has(), commitOf(r.random, pointAfter(w.has()), 3, 1)...)
+	r.mustRefuse(config, more, ErrShortened)
+	other := commitOf(r.random, ledger.LogPoint{}, 5, 1)
+	r.mustRefuse(config, other, ErrOtherLedger)
+	r.mustRefuse(Config{LedgerID: "another"}, w.has(), ErrRecreated)
 
-	noErr(t, stream.Purge(t.Context(), jetstream.WithPurgeSequence(4))) // claim and two commits are gone
+	noErr(r, stream.Purge(r.Context(), jetstream.WithPurgeSequence(4))) // claim and two commits are gone
 	for held := range 4 {
-		named(t, s, config, w.has()[:held], ErrPurged)
+		r.mustRefuse(config, w.has()[:held], ErrPurged)
 	}
 	for _, held := range []int{4, 5, 6, 12} {
-		n := follow(t, open(t, s.URLs(), config), w.has()[:held])
+		n := r.follow(config, w.has()[:held])
 		n.waitFor(12)
 		n.Close()
 	}
 	// One that cannot reach the servers while messages that it needs are purged learns of it, though none follows.
-	proxy := natstest.NewProxy(t, s.Addr(0))
-	late := follow(t, open(t, []string{"nats://" + proxy.Addr()}, config), w.has())
+	proxy := natstest.NewProxy(r, r.servers.Addr(0))
+	late := r.follow(Config{Servers: []string{"nats://" + proxy.Addr()}}, w.has())
 	late.waitFor(12)
-	eventually(t, "it holds the whole log", func() bool { return late.Log().Behind() < lookInterval })
+	eventually(r, "it holds the whole log", func() bool { return late.Log().Behind() < lookInterval })
 	proxy.Cut()
-	w.mustCommit(random, 1, 1)
+	w.mustCommit(1, 1)
 	live.waitFor(13)
-	noErr(t, stream.Purge(t.Context()))
+	noErr(r, stream.Purge(r.Context()))
 	proxy.Heal()
 	if err := late.end(); !errors.Is(err, ErrPurged) {
-		t.Errorf("who was cut off while the stream was purged: err = %v, want %v", err, ErrPurged)
+		r.Errorf("who was cut off while the stream was purged: err = %v, want %v", err, ErrPurged)
 	}
-	named(t, s, config, w.has()[:12], ErrPurged)
-	named(t, s, config, w.has(), ErrPurged)
-	w.mustCommit(random, 1, 1) // who followed all the time goes on
+	r.mustRefuse(config, w.has()[:12], ErrPurged)
+	r.mustRefuse(config, w.has(), ErrPurged)
+	w.mustCommit(1, 1) // who followed all the time goes on
 	live.waitFor(14)
 
-	noErr(t, w.js.DeleteStream(t.Context(), "named"))
-	named(t, s, config, w.has(), ErrRecreated)
-	fresh := follow(t, open(t, s.URLs(), Config{Stream: "named", NodeID: "fresh", MayWrite: true}), nil)
+	noErr(r, w.js.DeleteStream(r.Context(), r.stream))
+	r.mustRefuse(config, w.has(), ErrRecreated)
+	fresh := r.follow(Config{NodeID: "fresh", MayWrite: true}, nil)
 	if err := live.end(); !errors.Is(err, ErrRecreated) {
-		t.Errorf("who followed when it was deleted: err = %v, want %v", err, ErrRecreated)
+		r.Errorf("who followed when it was deleted: err = %v, want %v", err, ErrRecreated)
 	}
-	_, _, err := fresh.Facts(t.Context())
-	noErr(t, err)
-	named(t, s, config, w.has(), ErrRecreated)
-	if err := w.commit(random, 1, 1); !errors.Is(err, ErrRecreated) {
-		t.Errorf("the writer: err = %v, want %v", err, ErrRecreated)
+	_, _, err := fresh.Facts(r.Context())
+	noErr(r, err)
+	r.mustRefuse(config, w.has(), ErrRecreated)
+	if err := w.commit(1, 1); !errors.Is(err, ErrRecreated) {
+		r.Errorf("the writer: err = %v, want %v", err, ErrRecreated)
 	}
 }
 
-// testRepeatedMessageIsRefused sends a message again.
-func testRepeatedMessageIsRefused(t *testing.T, s *natstest.Servers) {
-	random := rand.New(rand.NewPCG(7, 0))
-	w := follow(t, open(t, s.URLs(), Config{Stream: "repeated", NodeID: "w", MayWrite: true}), nil)
-	w.writes()
-	reader := follow(t, open(t, s.URLs(), Config{Stream: "repeated", NodeID: "r"}), nil)
-	w.mustCommit(random, 1, 3)
-	w.mustCommit(random, 1, 3)
-	again, err := w.Log().stream.GetMsg(t.Context(), 2)
-	noErr(t, err)
+// F53: a message that is sent again is no part of the log.
+func testRepeatedMessageIsRefused(r *rig) {
+	w, reader := r.writer("w"), r.reader("r")
+	w.mustCommit(1, 3)
+	w.mustCommit(1, 3)
+	again, err := w.Log().stream.GetMsg(r.Context(), 2)
+	noErr(r, err)
 	if id := again.Header.Get(jetstream.MsgIDHeader); id != "" {
-		t.Errorf("a message has the identifier %q, which nats-server 2.12.0 refuses in a batch", id)
+		r.Errorf("a message has the identifier %q, which nats-server 2.12.0 refuses in a batch", id)
 	}
 	// Somebody who does not say where it belongs does damage, and that is named.
-	_, err = w.js.Publish(t.Context(), again.Subject, again.Data)
-	noErr(t, err)
+	_, err = w.js.Publish(r.Context(), again.Subject, again.Data)
+	noErr(r, err)
 	var damage *DamageError
 	if err := reader.end(); !errors.As(err, &damage) || damage.Sequence != 4 || reader.stats.refused[damage.Kind].Get() == 0 {
-		t.Errorf("the reader: err = %v, want damage at message 4, and that it is counted", err)
+		r.Errorf("the reader: err = %v, want damage at message 4, and that it is counted", err)
 	}
-	if err := w.commit(random, 1, 1); !errors.As(err, &damage) || damage.Sequence != 4 {
-		t.Errorf("the writer: err = %v, want damage at message 4", err)
+	if err := w.commit(1, 1); !errors.As(err, &damage) || damage.Sequence != 4 {
+		r.Errorf("the writer: err = %v, want damage at message 4", err)
 	}
 }
 
@@ -118,31 +98,29 @@ func lastChanged(records []*ledger.Record, change func(*ledger.Record)) []*ledge
 	return records
 }
 
-// testOtherRecordIsNamed joins with a last record that is another one of the same version and the same state: at the end of a
+// F54: a node joins with a last record that is another one of the same version and the same state: at the end of a
 // commit, in its middle, and at the end of the stream.
-func testOtherRecordIsNamed(t *testing.T, s *natstest.Servers) {
-	random := rand.New(rand.NewPCG(17, 0))
-	w := follow(t, open(t, s.URLs(), Config{Stream: "others", NodeID: "w", MayWrite: true}), nil)
-	w.writes()
+func testOtherRecordIsNamed(r *rig) {
+	w := r.writer("w")
 	for range 3 {
-		w.mustCommit(random, 2, 0)
+		w.mustCommit(2, 0)
 	}
 	for _, held := range []int{2, 3, 4, 6} {
 		other := lastChanged(w.has()[:held], func(r *ledger.Record) { r.Hash[0]++ })
-		named(t, s, Config{Stream: "others", NodeID: "n"}, other, ErrOtherLedger)
+		r.mustRefuse(Config{}, other, ErrOtherLedger)
 	}
 	// What its own commit is not in the stream for is told by the state alone.
-	noErr(t, w.PurgeBelow(t.Context(), 3))
-	follow(t, open(t, s.URLs(), Config{Stream: "others", NodeID: "n"}), w.has()[:2]).waitFor(6)
+	noErr(r, w.PurgeBelow(r.Context(), 3))
+	r.follow(Config{}, w.has()[:2]).waitFor(6)
 	other := lastChanged(w.has()[:2], func(r *ledger.Record) { r.StateHash[0]++ })
-	named(t, s, Config{Stream: "others", NodeID: "n"}, other, ErrOtherLedger)
-	named(t, s, Config{Stream: "others", NodeID: "n"}, w.has()[:1], ErrPurged)
+	r.mustRefuse(Config{}, other, ErrOtherLedger)
+	r.mustRefuse(Config{}, w.has()[:1], ErrPurged)
 	for v := range ledger.Version(7) {
-		switch r, err := w.RecordAt(t.Context(), v+1); {
+		switch record, err := w.RecordAt(r.Context(), v+1); {
 		case v < 2 && !errors.Is(err, ErrPurged), v == 6 && !errors.Is(err, ErrShortened):
-			t.Errorf("record %d: %v", v+1, err)
-		case v >= 2 && v < 6 && (err != nil || r.Digest() != w.has()[v].Digest()):
-			t.Errorf("record %d: %v", v+1, err)
+			r.Errorf("record %d: %v", v+1, err)
+		case v >= 2 && v < 6 && (err != nil || record.Digest() != w.has()[v].Digest()):
+			r.Errorf("record %d: %v", v+1, err)
 		}
 	}
 }

@@ -3,39 +3,57 @@ package cluster
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/ledger"
 )
 
-// TestLogIsParsed reads what operators write.
+// TestLogIsParsed reads what operators write. The library is given addresses that bear no user, and what it is to tell servers.
 func TestLogIsParsed(t *testing.T) {
-	tests := map[string][]string{ // servers and stream; nil: an error
-		"nats://a:1/s":                          {"nats://a:1", "s"},
-		"nats://a:1,b:2,c/ledger-1":             {"nats://a:1", "nats://b:2", "nats://c", "ledger-1"},
-		"tls://user:pass@a:1,b:2/s_2":           {"tls://user:pass@a:1", "tls://user:pass@b:2", "s_2"},
-		"nats://[::1]:4222/s":                   {"nats://[::1]:4222", "s"},
-		"http://a:1/s":                          nil,
-		"a:1/s":                                 nil,
-		"nats://a:1":                            nil,
-		"nats://a:1/":                           nil,
-		"nats://a:1/s.t":                        nil,
-		"nats:///s":                             nil,
-		"nats://a:1,/s":                         nil,
-		"nats://a:1/t/s":                        nil,
-		"nats://a:1/" + strings.Repeat("x", 65): nil,
+	type log struct {
+		addresses, stream     string
+		user, password, token string
+	}
+	tests := map[string]log{ // the zero value: an error
+		"nats://a:1/s":                          {addresses: "nats://a:1", stream: "s"},
+		"nats://a:1,b:2,c/ledger-1":             {addresses: "nats://a:1 nats://b:2 nats://c", stream: "ledger-1"},
+		"nats://[::1]:4222/s":                   {addresses: "nats://[::1]:4222", stream: "s"},
+		"tls://user:pass@a:1,b:2/s_2":           {"tls://a:1 tls://b:2", "s_2", "user", "pass", ""},
+		"nats://u:secret,x@a:1,b:2/S":           {"nats://a:1 nats://b:2", "S", "u", "secret,x", ""},
+		"nats://u:p@s@a:1,b:2/S":                {"nats://a:1 nats://b:2", "S", "u", "p@s", ""},
+		"nats://u:p%2Fs%20s@a:1,b:2/S":          {"nats://a:1 nats://b:2", "S", "u", "p/s s", ""},
+		"nats://token,x@a:1,b:2/S":              {"nats://a:1 nats://b:2", "S", "", "", "token,x"},
+		"http://a:1/s":                          {},
+		"a:1/s":                                 {},
+		"nats://a:1":                            {},
+		"nats://a:1/":                           {},
+		"nats://a:1/s.t":                        {},
+		"nats:///s":                             {},
+		"nats://a:1,/s":                         {},
+		"nats://a:1/t/s":                        {},
+		"nats://a:1/" + strings.Repeat("x", 65): {},
 	}
 	for in, want := range tests {
+		var got log
 		servers, stream, err := ParseLog(in)
-		if (err != nil) != (want == nil) || err == nil && !slices.Equal(append(servers, stream), want) {
-			t.Errorf("ParseLog(%q) = %q, %q, %v, want %q", in, servers, stream, err, want)
+		if err == nil {
+			var o nats.Options
+			for _, option := range (&Cluster{config: Config{Servers: servers}}).options() {
+				noErr(t, option(&o))
+			}
+			got = log{strings.Join(o.Servers, " "), stream, o.User, o.Password, o.Token}
+			if o.Url != "" {
+				t.Errorf("%q: the URL is %q", in, o.Url)
+			}
+		}
+		if got != want {
+			t.Errorf("ParseLog(%q) = %+v, %v, want %+v", in, got, err, want)
 		}
 	}
 }
@@ -70,39 +88,14 @@ func TestErrorsTellNoPassword(t *testing.T) {
 	}
 }
 
-// TestPasswordMayHoldSeparators gives the library what it is to tell servers, and addresses that bear none of it.
-func TestPasswordMayHoldSeparators(t *testing.T) {
-	tests := map[string][3]string{ // user, password, token
-		"nats://u:secret,x@127.0.0.1:1,127.0.0.1:2/S":  {"u", "secret,x", ""},
-		"nats://u:p@s@127.0.0.1:1,127.0.0.1:2/S":       {"u", "p@s", ""},
-		"nats://u:p%2Fs%20s@127.0.0.1:1,127.0.0.1:2/S": {"u", "p/s s", ""},
-		"nats://token,x@127.0.0.1:1,127.0.0.1:2/S":     {"", "", "token,x"},
-		"nats://127.0.0.1:1,127.0.0.1:2/S":             {"", "", ""},
-	}
-	for in, want := range tests {
-		servers, stream, err := ParseLog(in)
-		if err != nil {
-			t.Errorf("ParseLog(%q): %v", in, err)
-			continue
-		}
-		o := open(t, servers, Config{Stream: stream}).conn.Opts
-		if got := [3]string{o.User, o.Password, o.Token}; got != want {
-			t.Errorf("%s: the servers are told %q, want %q", in, got, want)
-		}
-		if want := []string{"nats://127.0.0.1:1", "nats://127.0.0.1:2"}; o.Url != "" || !slices.Equal(o.Servers, want) {
-			t.Errorf("%s: servers %q and %q, want %q", in, o.Url, o.Servers, want)
-		}
-	}
-}
-
 // TestServerComesLater opens a connection where nobody listens, and one more that is closed before anybody does.
 func TestServerComesLater(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, 1)
 	s.Kill(0)
-	random := rand.New(rand.NewPCG(11, 0))
-	config := Config{Stream: "later", NodeID: "n", MayWrite: true, MayMakeSnapshots: true, Replicas: 1}
-	gone := follow(t, open(t, s.URLs(), config), nil)
+	r := newRig(t, s, "later")
+	config := Config{MayWrite: true, MayMakeSnapshots: true}
+	gone := r.follow(config, nil)
 	if gone.Trouble() == "" {
 		t.Error("no trouble is told without a server")
 	}
@@ -115,11 +108,11 @@ func TestServerComesLater(t *testing.T) {
 	if err := gone.end(); !errors.Is(err, ErrClosed) {
 		t.Errorf("who followed when it was closed: err = %v, want %v", err, ErrClosed)
 	}
-	n := follow(t, open(t, s.URLs(), config), nil)
+	n := r.follow(config, nil)
 	s.Restart(0)
-	n.writes()
+	n.becomesWriter()
 	for range 5 {
-		n.mustCommit(random, 2, 1000)
+		n.mustCommit(2, 1000)
 	}
 	if n.Log().Behind() != 0 || n.Trouble() != "" {
 		t.Errorf("behind by %v, trouble %q", n.Log().Behind(), n.Trouble())
@@ -129,57 +122,49 @@ func TestServerComesLater(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	late := make(chan error, 1)
 	s.Kill(0)
-	go func() { late <- n.Log().Commit(ctx, commitOf(random, pointAfter(n.has()), 1, 1)) }()
+	go func() { late <- n.Log().Commit(ctx, commitOf(r.random, pointAfter(n.has()), 1, 1)) }()
 	eventually(t, "the writer says so", func() bool { return n.Trouble() != "" })
 	cancel()
 	if err := <-late; !errors.Is(err, context.Canceled) {
 		t.Errorf("a commit that is given up: err = %v", err)
 	}
 	s.Restart(0)
-	if err := n.commit(random, 1, 1); err == nil {
+	if err := n.commit(1, 1); err == nil {
 		t.Error("a commit after one that was given up is taken")
 	}
 }
 
-// TestStreamBeginsWhereItsWriterStands lets a node that holds something found the stream. One that holds less needs a snapshot.
-func TestStreamBeginsWhereItsWriterStands(t *testing.T) {
-	t.Parallel()
-	s := natstest.Start(t, 1)
-	random := rand.New(rand.NewPCG(12, 0))
-	held := commitOf(random, ledger.LogPoint{}, 7, 1)
-	c := open(t, s.URLs(), Config{Stream: "founded", NodeID: "w", MayWrite: true, Replicas: 1})
-	w := follow(t, c, held)
-	w.writes()
-	w.mustCommit(random, 2, 1)
-	same := follow(t, open(t, s.URLs(), Config{Stream: "founded", NodeID: "r"}), held)
-	same.waitFor(9)
-	mustEqual(t, same.has(), w.has())
-	named(t, s, Config{Stream: "founded", NodeID: "less"}, held[:6], ErrPurged)
-	other := commitOf(random, ledger.LogPoint{}, 7, 1)
-	named(t, s, Config{Stream: "founded", NodeID: "other"}, other, ErrOtherLedger)
+// testStreamBeginsWhereItsWriterStands lets a node that holds something found the stream. One that holds less needs a snapshot.
+func testStreamBeginsWhereItsWriterStands(r *rig) {
+	held := commitOf(r.random, ledger.LogPoint{}, 7, 1)
+	w := r.follow(Config{NodeID: "w", MayWrite: true}, held)
+	w.becomesWriter()
+	w.mustCommit(2, 1)
+	r.follow(Config{NodeID: "r"}, held).mustReach(w)
+	r.mustRefuse(Config{}, held[:6], ErrPurged)
+	r.mustRefuse(Config{}, commitOf(r.random, ledger.LogPoint{}, 7, 1), ErrOtherLedger)
 	// Who followed another stream before does not found one, and does not take one that lost everything for new.
-	alone := open(t, s.URLs(), Config{Stream: "missing", NodeID: "n", LedgerID: "known", MayWrite: true, Replicas: 1})
-	if _, _, err := alone.Facts(t.Context()); !errors.Is(err, ErrRecreated) {
-		t.Errorf("a stream that is missing: err = %v, want %v", err, ErrRecreated)
+	missing := newRig(r, r.servers, "missing")
+	alone := missing.open(Config{LedgerID: "known", MayWrite: true})
+	if _, _, err := alone.Facts(r.Context()); !errors.Is(err, ErrRecreated) {
+		r.Errorf("a stream that is missing: err = %v, want %v", err, ErrRecreated)
 	}
-	if _, err := alone.js.Stream(t.Context(), "missing"); !errors.Is(err, jetstream.ErrStreamNotFound) {
-		t.Errorf("the stream that is missing: err = %v, want %v", err, jetstream.ErrStreamNotFound)
+	if _, err := alone.js.Stream(r.Context(), "missing"); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		r.Errorf("the stream that is missing: err = %v, want %v", err, jetstream.ErrStreamNotFound)
 	}
 }
 
-// TestStreamThatForgetsIsRefused sets limits that lose messages.
-func TestStreamThatForgetsIsRefused(t *testing.T) {
-	t.Parallel()
-	s := natstest.Start(t, 1)
-	c := open(t, s.URLs(), Config{Stream: "forgets", NodeID: "w", MayWrite: true, Replicas: 1})
-	_, info, err := c.bind(t.Context())
-	noErr(t, err)
+// F53: testStreamThatForgetsIsRefused sets limits that lose messages.
+func testStreamThatForgetsIsRefused(r *rig) {
+	c := r.open(Config{NodeID: "w", MayWrite: true})
+	_, info, err := c.bind(r.Context())
+	noErr(r, err)
 	update := func(change func(k *jetstream.StreamConfig)) {
-		t.Helper()
+		r.Helper()
 		k := info.Config
 		change(&k)
-		_, err := c.js.UpdateStream(t.Context(), k)
-		noErr(t, err)
+		_, err := c.js.UpdateStream(r.Context(), k)
+		noErr(r, err)
 	}
 	for _, change := range []func(k *jetstream.StreamConfig){
 		func(k *jetstream.StreamConfig) { k.MaxAge = time.Hour },
@@ -187,78 +172,74 @@ func TestStreamThatForgetsIsRefused(t *testing.T) {
 		func(k *jetstream.StreamConfig) { k.MaxMsgs, k.Discard = 100, jetstream.DiscardOld },
 	} {
 		update(change)
-		named(t, s, Config{Stream: "forgets", NodeID: "n", LedgerID: c.knownID()}, nil, ErrUnsafe)
+		r.mustRefuse(Config{LedgerID: c.knownID()}, nil, ErrUnsafe)
 	}
 	info.Config.PersistMode = jetstream.AsyncPersistMode // which no update sets
 	if err := c.identify(info); !errors.Is(err, ErrUnsafe) {
-		t.Errorf("a stream that is acknowledged before it is written: err = %v", err)
+		r.Errorf("a stream that is acknowledged before it is written: err = %v", err)
 	}
 	info.Config.PersistMode = jetstream.DefaultPersistMode
 	update(func(k *jetstream.StreamConfig) { // a full one refuses what is new
 		k.MaxBytes, k.MaxMsgsPerSubject, k.DiscardNewPerSubject = 100<<20, 100, true
 	})
-	follow(t, c, nil).writes()
+	r.start(c, nil).becomesWriter()
 }
 
-// TestReadsAreTheLeaders reads a stream that an earlier program made so that servers that lag behind the others answer as well.
-func TestReadsAreTheLeaders(t *testing.T) {
-	t.Parallel()
-	s := natstest.Start(t, 1)
-	w := follow(t, open(t, s.URLs(), Config{Stream: "direct", NodeID: "w", MayWrite: true, Replicas: 1}), nil)
-	w.writes()
-	w.mustCommit(rand.New(rand.NewPCG(18, 0)), 2, 1)
-	stream, err := w.js.Stream(t.Context(), "direct")
-	noErr(t, err)
+// testReadsAreTheLeaders reads a stream that an earlier program made so that servers that lag behind the others answer as well.
+func testReadsAreTheLeaders(r *rig) {
+	w := r.writer("w")
+	w.mustCommit(2, 1)
+	stream, err := w.js.Stream(r.Context(), r.stream)
+	noErr(r, err)
 	config := stream.CachedInfo().Config
 	if config.AllowDirect {
-		t.Error("servers that lag behind the others answer for a new stream")
+		r.Error("servers that lag behind the others answer for a new stream")
 	}
 	config.AllowDirect = true
-	_, err = w.js.UpdateStream(t.Context(), config)
-	noErr(t, err)
-	asked, err := w.conn.SubscribeSync("$JS.API.STREAM.MSG.GET.>")
-	direct, err2 := w.conn.SubscribeSync("$JS.API.DIRECT.GET.>")
-	noErr(t, errors.Join(err, err2, w.conn.Flush()))
-	follow(t, open(t, s.URLs(), Config{Stream: "direct", NodeID: "r"}), w.has()[:1]).waitFor(2)
-	noErr(t, w.conn.Flush())
+	_, err = w.js.UpdateStream(r.Context(), config)
+	noErr(r, err)
+	asked, err := w.conn.SubscribeSync("$JS.API.STREAM.MSG.GET." + r.stream)
+	direct, err2 := w.conn.SubscribeSync("$JS.API.DIRECT.GET." + r.stream)
+	noErr(r, errors.Join(err, err2, w.conn.Flush()))
+	r.follow(Config{NodeID: "r"}, w.has()[:1]).waitFor(2)
+	noErr(r, w.conn.Flush())
 	if _, err := asked.NextMsg(patience); err != nil {
-		t.Error("no message was asked for: ", err)
+		r.Error("no message was asked for: ", err)
 	}
 	if m, err := direct.NextMsg(time.Nanosecond); err == nil {
-		t.Error("any server may answer to ", m.Subject)
+		r.Error("any server may answer to ", m.Subject)
 	}
 }
 
-// TestShortenedStreamIsNamed gives the only server an older disk back: it lost what it had acknowledged. Nobody goes on from
-// there, neither who followed all the time nor who comes back.
+// F53: the only server gets an older disk back and lost what it had acknowledged. Nobody goes on from there, neither who
+// followed all the time nor who comes back.
 func TestShortenedStreamIsNamed(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, 1)
-	random := rand.New(rand.NewPCG(16, 0))
-	w := follow(t, open(t, s.URLs(), Config{Stream: "short", NodeID: "w", MayWrite: true, Replicas: 1}), nil)
-	w.writes()
-	live := follow(t, open(t, s.URLs(), Config{Stream: "short", NodeID: "live"}), nil)
+	r := newRig(t, s, "short")
+	w, live := r.writer("w"), r.reader("live")
 	for range 3 {
-		w.mustCommit(random, 2, 1)
+		w.mustCommit(2, 1)
 	}
 	id := w.knownID()
 	s.Kill(0)
 	restore := s.Save(0)
 	s.Restart(0)
 	for range 3 {
-		w.mustCommit(random, 2, 1)
+		w.mustCommit(2, 1)
 	}
 	live.waitFor(12)
 	s.Kill(0)
 	restore()
 	s.Restart(0)
+	late := w.lateCommit(1, 1)
 	if err := live.end(); !errors.Is(err, ErrShortened) {
 		t.Errorf("who followed: err = %v, want %v", err, ErrShortened)
 	}
-	if err := w.commit(random, 1, 1); !errors.Is(err, ErrShortened) {
+	if err := <-late; !errors.Is(err, ErrShortened) {
 		t.Errorf("the writer: err = %v, want %v", err, ErrShortened)
 	}
-	named(t, s, Config{Stream: "short", NodeID: "back", LedgerID: id}, w.has(), ErrShortened)
+	r.mustRefuse(Config{NodeID: "back", LedgerID: id}, w.has(), ErrShortened)
 	// Who held less cannot know.
-	follow(t, open(t, s.URLs(), Config{Stream: "short", NodeID: "behind", LedgerID: id}), w.has()[:5]).waitFor(6)
+	r.follow(Config{NodeID: "behind", LedgerID: id}, w.has()[:5]).waitFor(6)
 }

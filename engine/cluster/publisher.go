@@ -45,7 +45,7 @@ func (l *Log) sendUnit(ctx context.Context, messages [][]byte, after uint64) err
 		if last > 0 {
 			m.Header["Nats-Batch-Commit"] = []string{"1"}
 		}
-		ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+		ctx, cancel := context.WithTimeout(ctx, l.cluster.pace.ack)
 		defer cancel()
 		ack, err := l.cluster.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 		if err != nil {

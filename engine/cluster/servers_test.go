@@ -3,7 +3,7 @@ package cluster
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,76 +18,80 @@ func TestServers(t *testing.T) {
 	t.Run("side by side", func(t *testing.T) {
 		t.Parallel()
 		s := natstest.Start(t, 3)
-		for name, run := range map[string]func(*testing.T, *natstest.Servers){
-			"a commit is followed":                testCommitIsFollowed,
-			"writers race":                        testWritersRace,
-			"an unfinished commit is nothing":     testUnfinishedCommitIsNothing,
-			"a lost acknowledgement is looked up": testLostAcknowledgement,
-			"a standby takes over":                testStandbyTakesOver,
-			"a stream that changed is named":      testChangedStreamIsNamed,
-			"a repeated message is refused":       testRepeatedMessageIsRefused,
-			"another record is named":             testOtherRecordIsNamed,
-			"peers are counted":                   testPeersAreCounted,
-		} {
+		tests := map[string]func(*rig){
+			"a commit is followed":                   testCommitIsFollowed,
+			"an unfinished commit is nothing":        testUnfinishedCommitIsNothing,
+			"a lost acknowledgement is looked up":    testLostAcknowledgement,
+			"a standby takes over":                   testStandbyTakesOver,
+			"a stream that changed is named":         testChangedStreamIsNamed,
+			"a repeated message is refused":          testRepeatedMessageIsRefused,
+			"another record is named":                testOtherRecordIsNamed,
+			"peers are counted":                      testPeersAreCounted,
+			"a stream begins where its writer stood": testStreamBeginsWhereItsWriterStands,
+			"a stream that forgets is refused":       testStreamThatForgetsIsRefused,
+			"reads are of the leader":                testReadsAreTheLeaders,
+		}
+		pairs, rounds := races(t)
+		for seed := range pairs {
+			tests[fmt.Sprint("writers race ", seed)] = func(r *rig) { testWritersRace(r, seed, rounds) }
+		}
+		for name, run := range tests {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				run(t, s)
+				run(newRig(t, s, strings.ReplaceAll(name, " ", "-")))
 			})
 		}
 	})
-	for name, run := range map[string]func(*testing.T, *natstest.Servers){
+	for name, run := range map[string]func(*rig){
 		"a minority does not commit":       testMinorityDoesNotCommit,
 		"a server that is behind is alone": testServerThatIsBehindIsAlone,
 		"servers are killed":               testServersAreKilled,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run(t, natstest.Start(t, 3))
+			run(newRig(t, natstest.Start(t, 3), "log"))
 		})
 	}
 }
 
-func testCommitIsFollowed(t *testing.T, s *natstest.Servers) {
-	random := rand.New(rand.NewPCG(1, 0))
-	w := follow(t, open(t, s.URLs(), Config{Stream: "followed", NodeID: "w", MayWrite: true, Facts: []byte("facts")}), nil)
-	w.writes()
-	r := follow(t, open(t, s.URLs(), Config{Stream: "followed", NodeID: "r"}), nil)
+func testCommitIsFollowed(r *rig) {
+	w := r.follow(Config{NodeID: "w", MayWrite: true, Facts: []byte("facts")}, nil)
+	w.becomesWriter()
+	reader := r.reader("r")
 	for i := range 20 {
-		w.mustCommit(random, 1+i%3, i*i*20)
+		w.mustCommit(1+i%3, i*i*20)
 	}
-	r.waitFor(pointAfter(w.has()).Version)
+	reader.waitFor(w.version())
 	// A server forgets a reader's consumer, as it does when it is started again.
 	stream := w.Log().stream
-	for consumer := range stream.ConsumerNames(t.Context()).Name() {
-		noErr(t, stream.DeleteConsumer(t.Context(), consumer))
+	for consumer := range stream.ConsumerNames(r.Context()).Name() {
+		noErr(r, stream.DeleteConsumer(r.Context(), consumer))
 	}
-	w.mustCommit(random, 1, 1)
-	r.waitFor(pointAfter(w.has()).Version)
-	mustEqual(t, r.has(), w.has())
-	id, facts, err := r.Facts(t.Context())
+	w.mustCommit(1, 1)
+	reader.mustReach(w)
+	id, facts, err := reader.Facts(r.Context())
 	if err != nil || id == "" || string(facts) != "facts" {
-		t.Fatalf("Facts() = %q, %q, %v", id, facts, err)
+		r.Fatalf("Facts() = %q, %q, %v", id, facts, err)
 	}
 	// From some places: a node may stand in the middle of a commit.
 	for _, at := range []int{0, 1, 2, 3, 17, 18, 19, len(w.has())} {
-		n := follow(t, open(t, s.URLs(), Config{Stream: "followed", NodeID: "n", LedgerID: id}), w.has()[:at])
-		n.waitFor(pointAfter(w.has()).Version)
-		mustEqual(t, n.has(), w.has())
+		n := r.follow(Config{LedgerID: id}, w.has()[:at])
+		n.mustReach(w)
 		n.Close()
 	}
 }
 
 // testPeersAreCounted lets three nodes hear of each other, and one end.
-func testPeersAreCounted(t *testing.T, s *natstest.Servers) {
+func testPeersAreCounted(r *rig) {
 	var nodes []*Cluster
 	for i := range 3 {
-		nodes = append(nodes, open(t, []string{s.URL(i)}, Config{Stream: "members", NodeID: fmt.Sprintf("n%d", i)}))
+		nodes = append(nodes, r.open(Config{Servers: []string{r.servers.URL(i)}, NodeID: fmt.Sprint("n", i)}))
 	}
 	for _, c := range nodes {
-		eventually(t, "each hears of the two others", func() bool { return c.Peers() == 2 })
+		eventually(r, "each hears of the two others", func() bool { return c.Peers() == 2 })
 	}
 	nodes[2].Close()
-	eventually(t, "one is gone", func() bool { return nodes[0].Peers() == 1 && nodes[1].Peers() == 1 })
+	eventually(r, "one is gone", func() bool { return nodes[0].Peers() == 1 && nodes[1].Peers() == 1 })
 }
 
 // TestHeartbeatsAreBounded hears more nodes than are remembered, and what no node sends.

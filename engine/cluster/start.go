@@ -108,7 +108,7 @@ func (c *Cluster) dataAt(ctx context.Context, stream jetstream.Stream, sequence 
 			return lookErr
 		case now.State.FirstSeq > sequence:
 			return fmt.Errorf("%w: message %d", ErrPurged, sequence)
-		case missing.persisted(c.goneFor):
+		case missing.persisted(c.pace.gone):
 			return &DamageError{sequence, BadOrder, "it is missing"}
 		}
 		return err // a server that just came to lead may not know of all yet

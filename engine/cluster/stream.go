@@ -70,9 +70,9 @@ func (c *Cluster) bind(ctx context.Context) (stream jetstream.Stream, info *jets
 		stream, info, err = c.look(ctx)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			switch known := c.knownID() != ""; {
-			case known && missing.persisted(c.goneFor):
+			case known && missing.persisted(c.pace.gone):
 				return fmt.Errorf("%w: there is none of this name", ErrRecreated)
-			case !known && c.config.MayWrite && missing.persisted(c.missingFor):
+			case !known && c.config.MayWrite && missing.persisted(c.pace.missing):
 				if err = c.create(ctx); err == nil {
 					stream, info, err = c.look(ctx)
 				}

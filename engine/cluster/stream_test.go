@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 )
 
@@ -45,7 +46,7 @@ func TestBehindIsSinceTheWholeLogWasHeld(t *testing.T) {
 	})
 }
 
-// TestOddAnswersAreBelievedWhenTheyLast answers that the stream ends before what was taken, or begins after what comes next: for
+// F53: TestOddAnswersAreBelievedWhenTheyLast answers that the stream ends before what was taken, or begins after what comes next: for
 // a while, and often, but not for longer than a server needs to learn of all.
 func TestOddAnswersAreBelievedWhenTheyLast(t *testing.T) {
 	good := jetstream.StreamState{FirstSeq: 11, LastSeq: 10} // everything that was taken was purged
@@ -54,7 +55,7 @@ func TestOddAnswersAreBelievedWhenTheyLast(t *testing.T) {
 		ErrPurged:    {FirstSeq: 12, LastSeq: 20},
 	} {
 		bubble.Test(t, func(t *testing.T) {
-			l := newLog(&Cluster{goneFor: goneFor})
+			l := newLog(&Cluster{pace: pace{gone: goneFor}})
 			var confirmer confirmer
 			look := func(taken uint64, state jetstream.StreamState, want error) {
 				t.Helper()
@@ -84,7 +85,6 @@ func TestMissingStreamIsMadeWhenItLasts(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			c := fakeNode(t, "n", &fakeServer{})
 			c.config.MayWrite, c.ledgerID = true, known
-			c.goneFor, c.missingFor = goneFor, missingFor
 			begun := time.Now()
 			_, _, err := c.bind(t.Context())
 			took := time.Since(begun)
@@ -103,9 +103,24 @@ type fakeStream struct {
 	jetstream.Stream
 	info  jetstream.StreamInfo
 	known time.Time // when the server that is asked for messages learns of them
+	early uint64    // where the stream ends until then; 0: where it does
 }
 
-func (s *fakeStream) CachedInfo() *jetstream.StreamInfo { return &s.info }
+// newFakeStream returns a stream of nine messages.
+func newFakeStream(first uint64, known time.Duration) *fakeStream {
+	s := &fakeStream{known: time.Now().Add(known)}
+	s.info.Config = jetstream.StreamConfig{Metadata: map[string]string{idKey: "id", formatKey: streamFormat}, Storage: jetstream.FileStorage}
+	s.info.State = jetstream.StreamState{FirstSeq: first, LastSeq: 9}
+	return s
+}
+
+func (s *fakeStream) CachedInfo() *jetstream.StreamInfo {
+	info := s.info
+	if s.early != 0 && time.Now().Before(s.known) {
+		info.State.LastSeq = s.early
+	}
+	return &info
+}
 
 // fakeMessage is the ninth of its stream.
 type fakeMessage struct{ jetstream.Msg }
@@ -121,7 +136,7 @@ func (s *fakeStream) GetMsg(context.Context, uint64, ...jetstream.GetMsgOpt) (*j
 	return &jetstream.RawStreamMsg{Data: encodeClaim(cursor{}, "other", [nonceBytes]byte{})}, nil
 }
 
-// TestMissingMessageIsBelievedWhenItLasts receives message 9 where message 5 comes next, and asks a server for that which does not
+// F53: TestMissingMessageIsBelievedWhenItLasts receives message 9 where message 5 comes next, and asks a server for that which does not
 // know it: for a while, or for ever.
 func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 	damage := &DamageError{}
@@ -135,16 +150,32 @@ func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 		"it stays missing":             {time.Hour, 1, func(err error) bool { return errors.As(err, &damage) && damage.Sequence == 5 }},
 	} {
 		bubble.Test(t, func(t *testing.T) {
-			s := &fakeStream{known: time.Now().Add(tt.known)}
-			s.info.Config = jetstream.StreamConfig{Metadata: map[string]string{idKey: "id", formatKey: streamFormat}, Storage: jetstream.FileStorage}
-			s.info.State = jetstream.StreamState{FirstSeq: tt.first, LastSeq: 9}
+			s := newFakeStream(tt.first, tt.known)
 			c := fakeNode(t, "n", nil)
-			c.js, c.goneFor = fakeBuckets{stream: s}, goneFor
+			c.js = fakeBuckets{stream: s}
 			f := &follower{log: c.log, stream: s, decoder: &decoder{at: cursor{sequence: 4}}}
 			f.feed = &feed{messages: make(chan jetstream.Msg, 1), close: func() {}}
 			f.feed.messages <- fakeMessage{}
 			if _, err := f.step(t.Context()); !tt.want(err) || f.feed != nil {
 				t.Errorf("%s: err = %v, the feed is open: %t", name, err, f.feed != nil)
+			}
+		})
+	}
+}
+
+// F53: TestShortStreamIsBelievedWhenItLasts joins a stream of which a server knows one message, where the node holds four versions: for
+// a while, or for ever.
+func TestShortStreamIsBelievedWhenItLasts(t *testing.T) {
+	for known, want := range map[time.Duration]error{goneFor - 2*time.Second: nil, time.Hour: ErrShortened} {
+		bubble.Test(t, func(t *testing.T) {
+			s := newFakeStream(1, known)
+			s.early = 1
+			c := fakeNode(t, "n", nil)
+			c.js = fakeBuckets{stream: s}
+			f := &follower{log: c.log, from: ledger.LogPoint{Version: 4}, end: 1}
+			f.decoder = decoderAt(t, f.from)
+			if _, err := f.take(t.Context(), 1, encodeClaim(cursor{}, "w", [nonceBytes]byte{})); !errors.Is(err, want) {
+				t.Errorf("known after %v: err = %v, want %v", known, err, want)
 			}
 		})
 	}

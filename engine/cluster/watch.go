@@ -9,10 +9,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// watch asks once a second where the stream ends, and whether it is still the same. It returns why the stream cannot be
+// watch asks once each lookInterval where the stream ends, and whether it is still the same. It returns why the stream cannot be
 // followed any more, or nil when ctx ends.
 func (c *Cluster) watch(ctx context.Context, l *Log) error {
-	ticker := time.NewTicker(lookInterval)
+	ticker := time.NewTicker(c.pace.look)
 	defer ticker.Stop()
 	defer c.clearFault(watching, false)
 	var odd confirmer // that the stream is gone, or does not go on from what was taken
@@ -26,7 +26,7 @@ func (c *Cluster) watch(ctx context.Context, l *Log) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, jetstream.ErrStreamNotFound):
-			if odd.persisted(c.goneFor) {
+			if odd.persisted(c.pace.gone) {
 				return fmt.Errorf("%w: there is none of this name", ErrRecreated)
 			}
 			c.setFault(watching, err)
@@ -73,7 +73,7 @@ func (l *Log) compare(odd *confirmer, asked time.Time, taken uint64, state jetst
 		*odd = confirmer{}
 		return nil
 	}
-	if !odd.persisted(l.cluster.goneFor) {
+	if !odd.persisted(l.cluster.pace.gone) {
 		return nil
 	}
 	return err

@@ -61,6 +61,7 @@ func badFiles(t testing.TB) map[string]badInput {
 	}
 }
 
+// F27: damaged input is refused, and no message repeats it.
 func TestBadInputIsRefusedWithoutRepeatingIt(t *testing.T) {
 	for name, tt := range badInputs(t) {
 		path := write(t, "a", tt.content)
@@ -82,7 +83,9 @@ func TestBadInputIsRefusedWithoutRepeatingIt(t *testing.T) {
 	}
 }
 
+// F27: a line or a value that is too long is refused before it is held.
 func TestLinesAndValuesAreBounded(t *testing.T) {
+	t.Parallel()
 	first := blockLine(1, 0)
 	s, _ := open(t, "-")
 	for name, tt := range map[string]struct{ tail, want string }{

@@ -6,24 +6,19 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/datatest"
 	"ledgerd/engine/source/nodejson"
 )
 
 func discard(context.Context, ledger.Event) error { return nil }
 
-// BenchmarkNDJSON reads lines of 1,000 accounts or transactions each, as a file of many of them is read. Its items/s are
-// those of a second of processor time, so that other programs on the machine change them little.
+// BenchmarkNDJSON reads lines of 1,000 accounts or transactions each, as a file of many of them is read.
 func BenchmarkNDJSON(b *testing.B) {
 	const items, lines = 1000, 16
 	data := make([]byte, 165)
@@ -56,41 +51,19 @@ func BenchmarkNDJSON(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(content)))
 			b.ReportAllocs()
-			before := processorTime(b)
 			for b.Loop() {
 				reader := lineReader{decoder: lineDecoder{data: new(nodejson.DataDecoder)}, out: &sink{emit: discard}}
 				if err := reader.run(b.Context(), bufio.NewReaderSize(strings.NewReader(content), readAheadBytes)); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(b.N)*items*lines/(processorTime(b)-before).Seconds(), "items/s")
+			b.ReportMetric(float64(b.N)*items*lines/b.Elapsed().Seconds(), "items/s")
 		})
 	}
 }
 
-func processorTime(b *testing.B) time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
 // benchKey returns a key as evenly spread as real ones.
 func benchKey(i int) ledger.Pubkey { return sha256.Sum256([]byte(strconv.Itoa(i))) }
-
-// BenchmarkRecordedBlock reads a whole mainnet block of 602 transactions.
-func BenchmarkRecordedBlock(b *testing.B) {
-	content := string(datatest.Read(b, datatest.Path(b, "blocks/mainnet-254170887.json.gz")))
-	b.SetBytes(int64(len(content)))
-	b.ReportAllocs()
-	for b.Loop() {
-		reader := jsonReader{log: slog.New(slog.DiscardHandler), data: new(nodejson.DataDecoder), out: &sink{emit: discard}}
-		if err := reader.run(b.Context(), bufio.NewReaderSize(strings.NewReader(content), readAheadBytes)); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
 
 // BenchmarkAppendEventLine writes base state, as export does.
 func BenchmarkAppendEventLine(b *testing.B) {

@@ -80,6 +80,7 @@ func TestLinesAreNestedAsDeepAsJSON(t *testing.T) {
 
 // Whatever byte of a line is lost, changed, added or said twice.
 func TestEveryChangedByteIsReadAsJSON(t *testing.T) {
+	t.Parallel()
 	lines := [][]byte{[]byte(`{"type":"accounts","slot":6,"accounts":[{"pubkey":"` + testKey(1) + `","lamports":1,"owner":"` + testKey(2) + `","data":"QUJDRA=="}]}`)}
 	for _, e := range goldenEvents() {
 		switch e := e.(type) {
@@ -123,7 +124,7 @@ func TestEveryChangedByteIsReadAsJSON(t *testing.T) {
 	}
 }
 
-// The memory that a line takes is bounded by its length, whatever it holds most of.
+// F27: the memory that a line takes is bounded by its length, whatever it holds most of.
 func TestLongLinesAllocateInProportion(t *testing.T) {
 	k := strings.Repeat("1", 32)
 	account := `{"pubkey":"` + k + `","lamports":0`
@@ -153,7 +154,7 @@ func TestLongLinesAllocateInProportion(t *testing.T) {
 	}
 }
 
-// FuzzLine: lines are read as encoding/json reads them.
+// F27: lines are read as encoding/json reads them.
 func FuzzLine(f *testing.F) {
 	for line := range bytes.Lines(datatest.Read(f, filepath.Join("testdata", "events.ndjson"))) {
 		f.Add(line)

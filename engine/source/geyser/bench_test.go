@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	"ledgerd/engine"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/yellowstone"
 )
@@ -40,53 +39,27 @@ func busy(slot ledger.Slot, writes, transactions int) (all []part) {
 	return append(all, head, slotUpdate(slot, yellowstone.Processed), slotUpdate(slot, yellowstone.Finalized))
 }
 
-// loads are what the blocks of a benchmark hold.
-var loads = []struct {
-	name                 string
-	writes, transactions int
-}{{"accounts", 750, 0}, {"mainnet", 750, 400}, {"transactions", 0, 400}}
-
-// blocks are what a node sends, encoded already.
-type blocks [][]part
-
-func newBlocks(n, writes, transactions int) blocks {
-	s := make(blocks, n)
-	for i := range s {
-		s[i] = busy(ledger.Slot(101+i), writes, transactions)
-	}
-	return s
-}
-
-// bytes returns how long the messages of a block are, together.
-func (s blocks) bytes() (size int) {
-	for _, m := range s[0] {
-		size += len(m)
-	}
-	return size
-}
-
-// source returns a source of a node that sends the blocks over a TCP socket, on the same cores.
-func (s blocks) source(b *testing.B) *Source {
-	socket, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	serve(b, socket, stays(slices.Concat(s...)...), grpc.WriteBufferSize(256<<10))
-	return New(Config{Address: socket.Addr().String(), Logger: quiet(), IdleTimeout: time.Minute, BlockTimeout: time.Minute})
-}
-
-// BenchmarkStream follows a node from its bytes to the blocks that are emitted.
+// BenchmarkStream follows a node over a TCP socket on the same cores, from its bytes to the blocks that are emitted.
 func BenchmarkStream(b *testing.B) {
-	for _, load := range loads {
-		b.Run(load.name, func(b *testing.B) {
-			blocks := newBlocks(b.N, load.writes, load.transactions)
-			s := blocks.source(b)
+	type load struct{ writes, transactions int }
+	for name, load := range map[string]load{"accounts": {750, 0}, "mainnet": {750, 400}, "transactions": {0, 400}} {
+		b.Run(name, func(b *testing.B) {
+			blocks := make([][]part, b.N)
+			for i := range blocks {
+				blocks[i] = busy(ledger.Slot(101+i), load.writes, load.transactions)
+			}
+			b.SetBytes(int64(len(slices.Concat(blocks[0]...))))
+			socket, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				b.Fatal(err)
+			}
+			serve(b, socket, stays(slices.Concat(blocks...)...), grpc.WriteBufferSize(256<<10))
+			s := New(Config{Address: socket.Addr().String(), Logger: quiet(), IdleTimeout: time.Minute, BlockTimeout: time.Minute})
 			emitted := 0
-			b.SetBytes(int64(blocks.bytes()))
 			b.ReportAllocs()
 			b.ResetTimer()
 			from := &ledger.ResumePoint{Slot: 100, Blockhash: hashOf(100, 0)}
-			err := s.Run(context.Background(), from, func(_ context.Context, e ledger.Event) error {
+			err = s.Run(context.Background(), from, func(_ context.Context, e ledger.Event) error {
 				switch e := e.(type) {
 				case *ledger.Question:
 					e.Answer <- ledger.Verdict{}
@@ -103,32 +76,6 @@ func BenchmarkStream(b *testing.B) {
 			}
 			b.ReportMetric(float64(load.writes*b.N)/b.Elapsed().Seconds(), "updates/s")
 			b.ReportMetric(float64(len(blocks[0])*b.N)/b.Elapsed().Seconds(), "messages/s")
-		})
-	}
-}
-
-// BenchmarkPublished follows a node from its bytes until an engine shows the blocks, which keeps no log.
-func BenchmarkPublished(b *testing.B) {
-	for _, load := range loads {
-		b.Run(load.name, func(b *testing.B) {
-			blocks := newBlocks(b.N+1, load.writes, load.transactions) // the stream may have begun in the middle of the first
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			last := ledger.Slot(101 + b.N)
-			e := engine.New(engine.Config{Source: blocks.source(b), Logger: quiet(), OnPublish: func(p *ledger.Publication) {
-				if p.Head.Tips[ledger.Processed].Slot == last {
-					cancel()
-				}
-			}})
-			b.SetBytes(int64(blocks.bytes()))
-			b.ReportAllocs()
-			b.ResetTimer()
-			err := e.Run(ctx)
-			b.StopTimer()
-			if err != nil || ctx.Err() == nil {
-				b.Fatalf("it ended: %v", err)
-			}
-			b.ReportMetric(float64(load.writes*b.N)/b.Elapsed().Seconds(), "updates/s")
 		})
 	}
 }

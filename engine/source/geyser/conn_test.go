@@ -63,7 +63,7 @@ func TestPingsAreAnswered(t *testing.T) {
 	s.run(t)
 }
 
-// Messages are packed as it was asked for, or not at all, and bounded when they are unpacked.
+// F27: messages are packed as it was asked for, or not at all, and bounded when they are unpacked.
 func TestMessagesComePacked(t *testing.T) {
 	bomb := part(nil).bytes(11, make([]byte, 2<<20))
 	for _, name := range []string{"", "zstd", "gzip"} {
@@ -139,7 +139,7 @@ func TestServerWithoutSlicesIsAskedForAll(t *testing.T) {
 	}
 }
 
-// A connection that is never made counts as such.
+// F25: a connection that is never made counts as such.
 func TestDialsThatFail(t *testing.T) {
 	s := scenario{fresh: true, config: func(c *Config) {
 		c.Random = nil

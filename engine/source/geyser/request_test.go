@@ -71,7 +71,7 @@ func FuzzSubscription(f *testing.F) {
 	})
 }
 
-// Whatever bytes come as a message, they are taken or told to be garbage.
+// F27: whatever bytes come as a message, they are taken or told to be garbage.
 func FuzzMessages(f *testing.F) {
 	for _, m := range straight(101, 102) {
 		f.Add([]byte(m), true)

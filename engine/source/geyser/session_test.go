@@ -44,6 +44,7 @@ func (f failure) Error() string             { return "it failed" }
 func (f failure) Kind() upstream.Kind       { return f.kind }
 func (f failure) RetryAfter() time.Duration { return f.after }
 
+// F21, F25, F26: what a session lost is shown again or filled, and nothing past it comes before.
 func TestWhatIsLostIsShownAgainOrFilled(t *testing.T) {
 	tries := 0
 	failsTwice := func(after, upTo ledger.Slot, emit func(block) error) error {
@@ -131,7 +132,7 @@ func TestAFillerIsAskedAgainWhenItsNodeWantsIt(t *testing.T) {
 	}
 }
 
-// Where nobody has what is missing, nothing is emitted, and it is tried again without haste.
+// F21, F26: where nobody has what is missing, nothing is emitted, and it is tried again without haste.
 func TestNothingIsEmittedPastAGapThatNobodyFills(t *testing.T) {
 	s := scenario{most: 10 * time.Minute, config: func(c *Config) { c.Random = nil }}
 	s.script = func(c *call) error {
@@ -152,6 +153,7 @@ func TestNothingIsEmittedPastAGapThatNobodyFills(t *testing.T) {
 	}
 }
 
+// F25, F27, F28, F29: a session that stalls, trickles, or sends what cannot be ends, and the next one goes on.
 func TestSessionsEndThatShowTooLittle(t *testing.T) {
 	noise := func(c *call) error {
 		for slot := ledger.Slot(200); ; slot++ {
@@ -195,7 +197,7 @@ func TestSessionsEndThatShowTooLittle(t *testing.T) {
 	}
 }
 
-// A node calls a block dead that its chain goes on from. When it, or a block on it, is confirmed it is on the chain again.
+// F29: a node calls a block dead that its chain goes on from. When it, or a block on it, is confirmed it is on the chain again.
 func TestABlockThatIsWronglyCalledDeadComesBack(t *testing.T) {
 	dead := func(all []part, slot ledger.Slot) []part { // right after it was processed
 		processed := slotUpdate(slot, yellowstone.Processed)
@@ -228,7 +230,7 @@ func TestABlockThatIsWronglyCalledDeadComesBack(t *testing.T) {
 	}
 }
 
-// A head that names slot 100 for its parent, which is of slot 101, would have 101 skipped: also where the stream
+// F29: a head that names slot 100 for its parent, which is of slot 101, would have 101 skipped: also where the stream
 // began in the middle of that, so that it never comes whole.
 func TestTheRootIsNotWhatNamesAnotherSlotForItsParent(t *testing.T) {
 	for name, from := range map[string]int{"whole": 0, "from its middle on": 2, "its end": 4} {
@@ -243,7 +245,7 @@ func TestTheRootIsNotWhatNamesAnotherSlotForItsParent(t *testing.T) {
 	}
 }
 
-// A node calls a wrong block confirmed, which the Filler does not know.
+// F29: a node calls a wrong block confirmed, which the Filler does not know.
 func TestAFillerThatKnowsNotTheConfirmedBlockIsAskedFromTheRoot(t *testing.T) {
 	wrong := append(block{slot: 104, parent: 103, fork: 1}.messages(), slotUpdate(104, yellowstone.Confirmed))
 	s := scenario{until: "finalized 110"}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,7 +76,7 @@ func onBlock(slot ledger.Slot, a answer) answer {
 	return on("getBlock", func(c *fakeCall) bool { return c.slot(0) == slot && a(c) })
 }
 
-// times answers the first so many calls, lasting those of so long from now on.
+// times answers the first so many calls, lasting those of so long from the first on.
 func times(n int, a answer) answer {
 	return func(c *fakeCall) bool {
 		n--
@@ -84,11 +85,11 @@ func times(n int, a answer) answer {
 }
 
 func lasting(d time.Duration, a answer) answer {
-	end := time.Now().Add(d)
-	return func(c *fakeCall) bool { return time.Now().Before(end) && a(c) }
+	begin := sync.OnceValue(time.Now)
+	return func(c *fakeCall) bool { return time.Since(begin()) < d && a(c) }
 }
 
-// What a recorded block shows is held against its JSON in package file; here an answer must come out as that block.
+// What a recorded block shows is pinned in package file; here an answer must come out as that block.
 func TestRecordedAnswersGiveTheRecordedBlocks(t *testing.T) {
 	for name, slot := range map[string]ledger.Slot{
 		"mainnet-254170887.json.gz": 254170887, "devnet-270893658.json": 270893658, "devnet-314167369.json": 314167369,
@@ -131,7 +132,7 @@ func BenchmarkReadBlock(b *testing.B) {
 	}
 }
 
-// Whatever a node answers, the result is a block that is whole, or one line that quotes nothing.
+// F27: whatever a node answers, the result is a block that is whole, or one line that quotes nothing.
 func FuzzBlockAnswer(f *testing.F) {
 	n := &fakeBlock{slot: 7, parent: 6, hash: hashOf("7"), previous: hashOf("6"), fields: `,"transactions":[{"transaction":{"signatures":["1"],"message":{"accountKeys":["a"]}},"meta":{"err":null,"fee":1,"postBalances":[5]}}],"rewards":[]`}
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":` + n.json() + `}`))
@@ -151,6 +152,7 @@ func FuzzBlockAnswer(f *testing.F) {
 	})
 }
 
+// F27: whatever a node answers, accounts are whole or the error is one line.
 func FuzzAccountsAnswer(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{"context":{"slot":5},"value":[null,{"lamports":1,"owner":"11111111111111111111111111111111","executable":false,"rentEpoch":0,"space":2,"data":["AAA=","base64"]}]}}`), false)
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{"context":{"slot":5},"value":[{"lamports":1,"owner":"TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb","space":200,"data":["","base64"]},{"data":"","lamports":0}]}}`), true)

@@ -119,59 +119,54 @@ func TestFetchTellsWhatIsNotThereAndWhy(t *testing.T) {
 }
 
 // The node gets on between the two calls that a mint with extensions takes: no value may be told as of a slot
-// that is not its own.
+// that is not its own, and what is another account then tells nothing of the first.
 func TestAFetchTellsOneMoment(t *testing.T) {
-	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-		n.add(10, 11, 12, 13)
-		mint, holder, plain := keyOf(1), keyOf(2), keyOf(3)
-		n.context = 11
-		n.hold(mint, 500, ledger.Token2022Program, scaledMint(9, 3))
-		n.hold(holder, 600, ledger.TokenProgram, holding(mint, plain, 5, 0))
-		n.hold(plain, 700, ledger.SystemProgram, nil)
-		n.fault = func(c *fakeCall) bool {
-			if n.calls[c.Method] == 2 {
-				n.context = 13
-				n.accounts[mint.String()] = fakeAccount{501, ledger.Token2022Program, scaledMint(10, 3)}
-			}
-			return false
-		}
-		state, err := s.Fetch(t.Context(), []ledger.Pubkey{mint, holder, plain}, ledger.Finalized)
-		if err != nil || len(state.Accounts) != 3 || state.Slot != 11 || n.calls["getMultipleAccounts"] != 2 {
-			t.Fatalf("got %+v, %v after %v", state, err, n.calls)
-		}
-		for _, w := range state.Accounts {
-			if w.Pubkey == mint && (w.Lamports != 500 || w.Mint == nil || *w.Mint != *mintFacts(true)) {
-				t.Errorf("as of slot %d the mint is %+v, %+v", state.Slot, w, w.Mint)
-			}
-		}
-	})
-}
-
-// What is another account when the rest of it is asked for tells nothing of the first.
-func TestAMintThatIsReplacedBetweenTwoCallsIsAskedForAgain(t *testing.T) {
-	replacements := map[string]fakeAccount{
-		"closed":          {},
-		"another program": {500, ledger.VoteProgram, scaledMint(9, 3)},
-		"other decimals":  {500, ledger.Token2022Program, scaledMint(9, 4)},
-		"no extensions":   {500, ledger.Token2022Program, scaledMint(9, 3)[:82]},
+	mint, holder, plain := keyOf(1), keyOf(2), keyOf(3)
+	tests := map[string]struct {
+		next fakeAccount // the mint at the second call
+		told bool        // else it is to be asked for again
+	}{
+		"more":            {fakeAccount{501, ledger.Token2022Program, scaledMint(10, 3)}, true},
+		"closed":          {fakeAccount{}, false},
+		"another program": {fakeAccount{500, ledger.VoteProgram, scaledMint(9, 3)}, false},
+		"other decimals":  {fakeAccount{500, ledger.Token2022Program, scaledMint(9, 4)}, false},
+		"no extensions":   {fakeAccount{500, ledger.Token2022Program, scaledMint(9, 3)[:82]}, false},
 	}
-	for name, other := range replacements {
+	for name, tt := range tests {
 		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-			n.add(10, 11)
-			mint := keyOf(1)
+			n.add(10, 11, 12, 13)
+			n.context = 11
 			n.hold(mint, 500, ledger.Token2022Program, scaledMint(9, 3))
+			n.hold(holder, 600, ledger.TokenProgram, holding(mint, plain, 5, 0))
+			n.hold(plain, 700, ledger.SystemProgram, nil)
 			n.fault = func(c *fakeCall) bool {
 				if n.calls[c.Method] == 2 {
-					n.accounts[mint.String()] = other
+					n.context = 13
+					n.accounts[mint.String()] = tt.next
 				}
 				return false
 			}
-			state, err := s.Fetch(t.Context(), []ledger.Pubkey{mint}, ledger.Finalized)
-			if up, ok := errors.AsType[*ledger.UpstreamError](err); !ok || !up.Busy {
-				t.Errorf("%s: got %+v, %v", name, state, err)
+			state, err := s.Fetch(t.Context(), []ledger.Pubkey{mint, holder, plain}, ledger.Finalized)
+			if n.calls["getMultipleAccounts"] != 2 {
+				t.Errorf("%s: calls %v", name, n.calls)
 			}
-			if state, err = s.Fetch(t.Context(), []ledger.Pubkey{mint}, ledger.Finalized); err != nil || len(state.Accounts) != 1 {
-				t.Errorf("%s: again: got %+v, %v", name, state, err)
+			if !tt.told {
+				if up, ok := errors.AsType[*ledger.UpstreamError](err); !ok || !up.Busy {
+					t.Errorf("%s: got %+v, %v", name, state, err)
+				}
+				state, err = s.Fetch(t.Context(), []ledger.Pubkey{mint}, ledger.Finalized)
+				if err != nil || len(state.Accounts) != 1 {
+					t.Errorf("%s: again: got %+v, %v", name, state, err)
+				}
+				return
+			}
+			if err != nil || len(state.Accounts) != 3 || state.Slot != 11 {
+				t.Fatalf("%s: got %+v, %v", name, state, err)
+			}
+			for _, w := range state.Accounts {
+				if w.Pubkey == mint && (w.Lamports != 500 || w.Mint == nil || *w.Mint != *mintFacts(true)) {
+					t.Errorf("%s: as of slot %d the mint is %+v, %+v", name, state.Slot, w, w.Mint)
+				}
 			}
 		})
 	}

@@ -12,15 +12,114 @@ import (
 	"ledgerd/engine/source/upstream"
 )
 
-func TestFollowsTheChainFromWhereItIsHeld(t *testing.T) {
-	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-		n.add(10, 11, 12, 15, 16, 20)
-		after(t, 3*time.Second, func() { n.add(20, 21, 25) })
-		r := follow(t, s, at(10), untilSlot(25))
-		wantSlots(t, r, 11, 12, 15, 16, 20, 21, 25)
-		wantChain(t, r)
-		if g := s.Upstream(); g.Gaps != 0 || g.SealedSlot != 25 || g.Blocks != 7 || !g.Connected || s.Trouble() != "" {
-			t.Errorf("figures: %+v, %q", g, s.Trouble())
+// F21, F22, F29: slots without a block are no gap, and what the node names wrongly is asked for again.
+func TestTheChainIsFollowedWhateverTheNodeSays(t *testing.T) {
+	type counts map[upstream.Kind]uint64
+	wrong := func(parent ledger.Slot, previous string) answer {
+		b := fakeBlock{slot: 12, parent: parent, hash: hashOf("12"), previous: hashOf(previous)}
+		return onBlock(12, times(1, gives(b.json())))
+	}
+	twin := fakeBlock{slot: 12, parent: 11, hash: hashOf("twin"), previous: hashOf("11")}
+	showsTwin := onBlock(12, times(1, gives(twin.json())))
+	lists := func(list string) answer {
+		return on("getBlocks", func(c *fakeCall) bool { return c.slot(0) == 11 && gives(list)(c) })
+	}
+	tests := map[string]struct {
+		has    []ledger.Slot // each on the one before, the first on slot 10
+		change func(t *testing.T, n *fakeNode)
+		fault  answer
+		want   []ledger.Slot // nil: what the node has
+		errors counts        // nil: any
+
+		parallel int // 1: calls come one after the other
+	}{
+		"slots are skipped":        {has: []ledger.Slot{11, 12, 15, 16, 20}, errors: counts{}},
+		"skipped slots are listed": {has: []ledger.Slot{11, 14, 15}, fault: lists("[11,12,13,14,15]")},
+		"blocks are not listed":    {has: []ledger.Slot{11, 14, 15}, fault: lists("[15]")},
+		"the first block that is kept is next": {
+			has: []ledger.Slot{5000, 5001}, errors: counts{}, change: func(_ *testing.T, n *fakeNode) { n.first = 5000 }},
+		// At the tip a node lists what it cannot answer for a moment, and a balancer may ask one that is behind twice.
+		"a block comes a moment later": {
+			has: slots(11, 12), fault: onBlock(12, lasting(150*time.Millisecond, fails(-32004))), errors: counts{upstream.Unavailable: 1}},
+		"a block comes later": {
+			has: slots(11, 12), fault: onBlock(12, lasting(500*time.Millisecond, fails(-32004))), errors: counts{upstream.Unavailable: 3}},
+		"a parent of another hash": {has: slots(11, 13), fault: wrong(11, "x"), parallel: 1, errors: counts{upstream.WrongParent: 1}},
+		"a parent of another slot": {has: slots(11, 13), fault: wrong(10, "10"), parallel: 1, errors: counts{upstream.WrongParent: 1}},
+		"a parent long ago":        {has: slots(11, 13), fault: wrong(3, "3"), parallel: 1, errors: counts{upstream.WrongParent: 1}},
+		// A block that does not say on which block it builds is believed to build on the one before only if the node has that one.
+		"a block without its parent's hash": {has: slots(11, 12), errors: counts{}, change: func(_ *testing.T, n *fakeNode) {
+			n.prepare(9, 10)
+			n.blocks[11].previous = ledger.Hash{}
+		}},
+		"another block is final": {
+			has: slots(11, 12), parallel: 1, fault: showsTwin, want: []ledger.Slot{11, 12, 12, 13}, errors: counts{upstream.Equivocation: 1},
+			change: func(t *testing.T, n *fakeNode) {
+				n.finalized = 12
+				after(t, time.Minute, func() { n.add(12, 13) })
+			}},
+		// Behind a balancer the node may be replaced by one on another branch.
+		"another branch": {
+			has: slots(11, 13), want: []ledger.Slot{11, 12, 13, 14, 15},
+			change: func(t *testing.T, n *fakeNode) {
+				after(t, 3*time.Second, func() {
+					n.locked(func() {
+						delete(n.blocks, 12)
+						delete(n.blocks, 13)
+					})
+					n.add(11, 14, 15)
+				})
+			}},
+	}
+	for name, tt := range tests {
+		play(t, Config{Parallel: tt.parallel}, func(t *testing.T, n *fakeNode, s *Source) {
+			t.Log(name)
+			n.add(10, tt.has...)
+			if tt.change != nil {
+				tt.change(t, n)
+			}
+			n.fault = tt.fault
+			want := tt.want
+			if want == nil {
+				want = tt.has
+			}
+			r := follow(t, s, at(10), untilSlot(want[len(want)-1]))
+			wantSlots(t, r, want...)
+			chain := map[ledger.Hash]bool{hashOf("10"): true}
+			for _, b := range r.blocks() {
+				if !chain[b.PreviousBlockhash.Value] {
+					t.Errorf("block %d does not build on what came before", b.Slot)
+				}
+				chain[b.Blockhash] = true
+			}
+			g := s.Upstream()
+			for kind, count := range g.Errors {
+				if tt.errors != nil && count != tt.errors[upstream.Kind(kind)] {
+					t.Errorf("%d errors of kind %v, want %d", count, upstream.Kind(kind), tt.errors[upstream.Kind(kind)])
+				}
+			}
+			if g.Gaps != 0 || !g.Connected || s.Trouble() != "" || g.Blocks != uint64(len(want)) || g.SealedSlot != want[len(want)-1] {
+				t.Errorf("figures: %+v, %q", g, s.Trouble())
+			}
+		})
+	}
+}
+
+// F29: a block that the node showed and then replaced is taken back, and what is known of its accounts is asked for again.
+func TestTheAccountsOfAReplacedBlockAreAskedForAgain(t *testing.T) {
+	play(t, Config{Parallel: 1}, func(t *testing.T, n *fakeNode, s *Source) {
+		n.add(10, 11, 12)
+		n.pay(12, 500, keyOf(1))
+		n.hold(keyOf(1), 500, ledger.VoteProgram, nil)
+		twin := fakeBlock{slot: 12, parent: 11, hash: hashOf("twin"), previous: hashOf("11"), fields: n.blocks[12].fields}
+		n.fault = onBlock(12, times(1, gives(twin.json())))
+		after(t, 2*time.Second, func() { n.add(12, 13) })
+		r := follow(t, s, at(10), untilSlot(13))
+		wantSlots(t, r, 11, 12, 12, 13)
+		if blocks := r.blocks(); blocks[1].Blockhash != twin.hash || blocks[2].Blockhash != hashOf("12") || len(n.asked) != 2 {
+			t.Errorf("the twins came as %v and %v, asked for %v", blocks[1].Blockhash, blocks[2].Blockhash, n.asked)
+		}
+		if g := s.Upstream(); g.Errors[upstream.Equivocation] != 1 {
+			t.Errorf("figures: %+v", g.Errors)
 		}
 	})
 }
@@ -63,7 +162,7 @@ func TestWhereAFreshNodeBegins(t *testing.T) {
 	}
 }
 
-// A slot that cannot be had is skipped only where the next block's parent link says so.
+// F21, F26: a slot that cannot be had is skipped only where the next block's parent link says so.
 func TestMissingBlocksAreNotTakenForSkipped(t *testing.T) {
 	codes := map[string]int{
 		"skipped": -32007, "skipped long-term": -32009, "not yet": -32004,
@@ -94,7 +193,7 @@ func TestMissingBlocksAreNotTakenForSkipped(t *testing.T) {
 	}
 }
 
-// While a node does not answer, health and the log say why, nothing is taken for missing, and the node is not hammered.
+// F25, F28: while a node does not answer, health and the log say why, nothing is taken for missing, and the node is not hammered.
 func TestFailuresAreToldAndAreNoGap(t *testing.T) {
 	const garbled = "what the node sent could not be understood"
 	tests := map[string]struct {
@@ -142,96 +241,7 @@ func TestFailuresAreToldAndAreNoGap(t *testing.T) {
 	}
 }
 
-// The list of slots is a hint: it may hold slots that were skipped, and leave blocks out.
-func TestAWrongListIsNoGap(t *testing.T) {
-	for _, list := range []string{"[11,12,13,14,15]", "[15]"} {
-		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-			n.add(10, 11, 14, 15)
-			n.fault = on("getBlocks", func(c *fakeCall) bool { return c.slot(0) == 11 && gives(list)(c) })
-			r := follow(t, s, at(10), untilSlot(15))
-			wantSlots(t, r, 11, 14, 15)
-			wantChain(t, r)
-			if g := s.Upstream(); g.Gaps != 0 {
-				t.Errorf("%s: figures: %+v", list, g)
-			}
-		})
-	}
-}
-
-// At the tip a node lists what it cannot answer for a moment, and a balancer may ask one that is behind twice.
-func TestABlockThatIsNotThereYetIsNoGap(t *testing.T) {
-	for d, errors := range map[time.Duration]uint64{150 * time.Millisecond: 1, 500 * time.Millisecond: 3} {
-		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-			n.add(10, 11, 12)
-			n.fault = onBlock(12, lasting(d, fails(-32004)))
-			wantSlots(t, follow(t, s, at(10), untilSlot(12)), 11, 12)
-			if g := s.Upstream(); g.Gaps != 0 || g.Errors[upstream.Unavailable] != errors {
-				t.Errorf("for %v: figures: %+v", d, g)
-			}
-		})
-	}
-}
-
-func TestABlockWithAWrongParentIsAskedForAgain(t *testing.T) {
-	tests := map[string]fakeBlock{
-		"another hash":  {slot: 12, parent: 11, hash: hashOf("12"), previous: hashOf("x")},
-		"another slot":  {slot: 12, parent: 10, hash: hashOf("12"), previous: hashOf("10")},
-		"an early slot": {slot: 12, parent: 3, hash: hashOf("12"), previous: hashOf("3")},
-	}
-	for name, wrong := range tests {
-		play(t, Config{Parallel: 1}, func(t *testing.T, n *fakeNode, s *Source) { // calls come one after the other
-			n.add(10, 11, 12, 13)
-			n.fault = onBlock(12, times(1, gives(wrong.json())))
-			r := follow(t, s, at(10), untilSlot(13))
-			wantSlots(t, r, 11, 12, 13)
-			wantChain(t, r)
-			if g := s.Upstream(); g.Errors[upstream.WrongParent] != 1 || g.Errors[upstream.Equivocation] != 0 {
-				t.Errorf("%s: figures: %+v", name, g.Errors)
-			}
-		})
-	}
-}
-
-// A block that the node showed and then replaced is taken back: the other one comes as a fork, and what is known of its
-// accounts is asked for again.
-func TestAReplacedBlockIsTakenBack(t *testing.T) {
-	play(t, Config{Parallel: 1}, func(t *testing.T, n *fakeNode, s *Source) {
-		n.add(10, 11, 12)
-		n.pay(12, 500, keyOf(1))
-		n.hold(keyOf(1), 500, ledger.VoteProgram, nil)
-		twin := fakeBlock{slot: 12, parent: 11, hash: hashOf("twin"), previous: hashOf("11"), fields: n.blocks[12].fields}
-		n.fault = onBlock(12, times(1, gives(twin.json())))
-		after(t, 2*time.Second, func() { n.add(12, 13) })
-		r := follow(t, s, at(10), untilSlot(13))
-		wantSlots(t, r, 11, 12, 12, 13)
-		if blocks := r.blocks(); blocks[1].Blockhash != twin.hash || blocks[2].Blockhash != hashOf("12") || len(n.asked) != 2 {
-			t.Errorf("the twins came as %v and %v, asked for %v", blocks[1].Blockhash, blocks[2].Blockhash, n.asked)
-		}
-		if g := s.Upstream(); g.Errors[upstream.Equivocation] != 1 {
-			t.Errorf("figures: %+v", g.Errors)
-		}
-	})
-}
-
-// Behind a balancer the node may be replaced by one on another branch.
-func TestGoesBackToWhereTheNodeAgrees(t *testing.T) {
-	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-		n.add(10, 11, 12, 13)
-		after(t, 3*time.Second, func() {
-			n.locked(func() {
-				delete(n.blocks, 12)
-				delete(n.blocks, 13)
-			})
-			n.add(11, 14, 15)
-		})
-		r := follow(t, s, at(10), untilSlot(15))
-		wantSlots(t, r, 11, 12, 13, 14, 15)
-		if last := r.blocks()[3]; last.ParentSlot != 11 {
-			t.Errorf("block 14 builds on %d", last.ParentSlot)
-		}
-	})
-}
-
+// F29: a chain on which the block that is held does not lie is refused.
 func TestAnotherLedgerIsRefused(t *testing.T) {
 	tests := map[string]func(t *testing.T, n *fakeNode){
 		"at once": func(_ *testing.T, n *fakeNode) { n.add(9, 10, 11, 12) },
@@ -258,18 +268,7 @@ func TestAnotherLedgerIsRefused(t *testing.T) {
 	}
 }
 
-// A block that does not say on which block it builds is believed to build on the one before only if the node has that one.
-func TestABlockWithoutItsParentsHashIsChecked(t *testing.T) {
-	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-		n.add(9, 10, 11, 12)
-		n.blocks[11].previous = ledger.Hash{}
-		r := follow(t, s, at(10), untilSlot(12))
-		wantSlots(t, r, 11, 12)
-		wantChain(t, r)
-	})
-}
-
-// A node that names another hash with each call proves nothing: it is asked on, and health is told.
+// F29: a node that names another hash with each call proves nothing: it is asked on, and health is told.
 func TestANodeThatContradictsItselfIsNoOtherLedger(t *testing.T) {
 	for name, from := range map[string]*ledger.ResumePoint{"fresh": nil, "resumed": at(10)} {
 		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {

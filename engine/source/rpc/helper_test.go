@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -373,7 +372,7 @@ func wantSlots(t *testing.T, r *recorder, want ...ledger.Slot) {
 	for _, b := range r.blocks() {
 		got = append(got, b.Slot)
 	}
-	if !reflect.DeepEqual(got, want) {
+	if !slices.Equal(got, want) {
 		t.Errorf("blocks %v came, want %v", got, want)
 	}
 }

@@ -49,19 +49,6 @@ func holding(mint, wallet ledger.Pubkey, amount uint64, delegate byte) []byte {
 	return data
 }
 
-func TestABlockComesWithWhatItsAccountsAre(t *testing.T) {
-	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-		n.add(10, 11, 12)
-		k := keyOf(1)
-		n.pay(12, 500, k)
-		n.hold(k, 500, ledger.VoteProgram, nil)
-		a := stateAfter(follow(t, s, at(10), untilSlot(12)).events)[k]
-		if a == nil || a.Lamports != 500 || a.Owner != ledger.VoteProgram || a.Unknown() != 0 || len(n.asked) != 1 {
-			t.Errorf("got %+v, asked for %v", a, n.asked)
-		}
-	})
-}
-
 // What stands at a later slot is not shown before that one's block.
 func TestAnswersWaitForTheBlockOfTheirSlot(t *testing.T) {
 	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
@@ -98,7 +85,7 @@ func TestAnswersWaitForTheBlockOfTheirSlot(t *testing.T) {
 	})
 }
 
-// Blocks 11 to 13 touch the same accounts.
+// A block comes with what its accounts are. Blocks 11 to 13 touch the same accounts.
 func TestWhichAccountsAreAskedFor(t *testing.T) {
 	wallet, holder, gone := keyOf(1), keyOf(2), keyOf(3)
 	tests := map[Accounts][3]int{
@@ -115,7 +102,10 @@ func TestWhichAccountsAreAskedFor(t *testing.T) {
 			}
 			n.hold(wallet, 500, ledger.SystemProgram, nil)
 			n.hold(holder, 500, ledger.TokenProgram, holding(keyOf(7), wallet, 5, 1))
-			follow(t, s, at(10), untilSlot(13))
+			r := follow(t, s, at(10), untilSlot(13))
+			if a := stateAfter(r.events)[wallet]; (a.Unknown() == 0) != (mode != AccountsNone) || a.Lamports != 500 {
+				t.Errorf("%s: with the blocks the wallet comes as %+v", accountsNames[mode], a)
+			}
 			asked := map[string]int{}
 			for _, keys := range n.asked {
 				for _, k := range keys {

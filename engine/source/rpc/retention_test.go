@@ -19,7 +19,7 @@ var unkept = []int{-32001, -32007, -32009}
 // saysNotWhatItKeeps is the fault of a node that does not know getFirstAvailableBlock.
 var saysNotWhatItKeeps = on("getFirstAvailableBlock", fails(-32601))
 
-// What the node does not keep any more is missing, however far below it is: nothing past it is emitted, and health names
+// F21, F26: what the node does not keep any more is missing, however far below it is: nothing past it is emitted, and health names
 // it. When the node has its blocks again, it goes on.
 func TestBlocksBelowWhatTheNodeKeepsAreMissing(t *testing.T) {
 	for _, code := range unkept {
@@ -48,19 +48,6 @@ func TestBlocksBelowWhatTheNodeKeepsAreMissing(t *testing.T) {
 			})
 		}
 	}
-}
-
-// That the node keeps nothing in between proves nothing: where its first block builds on what is held, there is
-// nothing missing.
-func TestTheFirstBlockThatIsKeptMayBeTheNext(t *testing.T) {
-	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-		n.add(10, 5000, 5001)
-		n.first = 5000
-		wantSlots(t, follow(t, s, at(10), untilSlot(5001)), 5000, 5001)
-		if g := s.Upstream(); g.Gaps != 0 {
-			t.Errorf("figures: %+v", g)
-		}
-	})
 }
 
 // A node that cannot say what it keeps is looked through, in lists that stay within their bound.
@@ -146,6 +133,7 @@ func TestFillEmitsTheGapAndWhatItTouched(t *testing.T) {
 	}
 }
 
+// F21, F26, F29: a filling ends before the first block that cannot be had.
 func TestFillSaysWhatItCannotFill(t *testing.T) {
 	const none = upstream.Kinds
 	tests := map[string]struct {
@@ -189,7 +177,7 @@ func TestFillSaysWhatItCannotFill(t *testing.T) {
 	}
 }
 
-// Nobody waits for a filling that cannot be: it names what is wrong.
+// F26: nobody waits for a filling that cannot be: it names what is wrong.
 func TestAFillBelowWhatTheNodeKeepsIsGivenUp(t *testing.T) {
 	for _, code := range unkept {
 		for _, upTo := range []ledger.Slot{50, 400, 100_000} {

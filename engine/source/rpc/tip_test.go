@@ -17,6 +17,7 @@ func tells(number string, calls int) answer {
 	return on("getSlot", func(c *fakeCall) bool { return c.options.Commitment == "confirmed" && told(c) })
 }
 
+// F27: a slot that cannot be is no reason to stop.
 func TestASlotFarTooHighIsNotBelievedForGood(t *testing.T) {
 	for _, number := range []string{
 		"1000000", "999999999999", "1152921504606846976", "18446744073709551615", "18446744073709551616",
@@ -93,7 +94,7 @@ func TestANodeThatIsBelowWhatIsHeldIsTold(t *testing.T) {
 	})
 }
 
-// Behind a balancer the node is one of two, and one of them is behind.
+// F22: behind a balancer the node is one of two, and one of them is behind.
 func TestTwoNodesBehindABalancerShowOneChain(t *testing.T) {
 	for name, turn := range map[string]func(call int) bool{
 		"by chance":     func(call int) bool { return uint32(call)*2654435761>>31 == 0 },
@@ -156,23 +157,6 @@ func TestFinalityIsToldByHash(t *testing.T) {
 				t.Errorf("status %d is %+v", i, s)
 			}
 		}
-	})
-}
-
-func TestWhatTheNodeFinalizedOtherwiseIsTakenBack(t *testing.T) {
-	play(t, Config{Parallel: 1}, func(t *testing.T, n *fakeNode, s *Source) {
-		n.add(10, 11, 12)
-		n.finalized = 12
-		twin := fakeBlock{slot: 12, parent: 11, hash: hashOf("twin"), previous: hashOf("11")}
-		n.fault = onBlock(12, times(1, gives(twin.json())))
-		r := follow(t, s, at(10), func(r *recorder) bool {
-			s, ok := last[*ledger.SlotStatus](r)
-			if ok && s.Blockhash.Value == twin.hash {
-				t.Error("the twin is called final")
-			}
-			return ok && s.Slot == 12
-		})
-		wantSlots(t, r, 11, 12, 12)
 	})
 }
 

@@ -5,24 +5,6 @@ import (
 	"testing"
 )
 
-func TestPowersAndLogarithmsAreExactEnough(t *testing.T) {
-	for _, x := range []uint64{1, 2, 3, 7, 1000, 999_999, 20_000_000, math.MaxUint64} {
-		got, want := float64(log2(x))/(1<<fractionBits), math.Log2(float64(x))
-		if math.Abs(got-want) > 1e-9 {
-			t.Errorf("log2(%d) = %v, want %v", x, got, want)
-		}
-	}
-	for _, y := range []float64{0, 0.5, 1, 1.25, 3.999, 20.1} {
-		got, want := float64(power(uint64(y*(1<<fractionBits))))/(1<<unitBits), math.Exp2(-y)
-		if math.Abs(got-want) > 1e-8*want {
-			t.Errorf("2^-%v = %v, want %v", y, got, want)
-		}
-	}
-	if got := power(64 << fractionBits); got != 0 {
-		t.Errorf("2^-64 = %d in units of 2^-62, want 0", got)
-	}
-}
-
 func TestZipfDrawsRanksInProportion(t *testing.T) {
 	const n, draws = 1000, 200_000
 	z := newZipf(n, 12_000)

@@ -31,11 +31,10 @@ func TestErrorsNameThePacking(t *testing.T) {
 }
 
 func TestReasonLeavesThePathOut(t *testing.T) {
-	if got := Reason(&fs.PathError{Op: "open", Path: "secret", Err: syscall.EACCES}); got != syscall.EACCES {
-		t.Errorf("Reason: %v", got)
-	}
-	if got := Reason(io.EOF); got != io.EOF {
-		t.Errorf("Reason: %v", got)
+	for err, want := range map[error]error{io.EOF: io.EOF, &fs.PathError{Op: "open", Path: "secret", Err: syscall.EACCES}: syscall.EACCES} {
+		if got := Reason(err); got != want {
+			t.Errorf("Reason(%v) = %v, want %v", err, got, want)
+		}
 	}
 }
 

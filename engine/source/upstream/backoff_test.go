@@ -9,6 +9,7 @@ import (
 	"time"
 )
 
+// F25: the longest pause doubles with each failure.
 func TestBackoffDoublesItsBoundUpToTheMost(t *testing.T) {
 	highest := func(n int64) int64 { return n - 1 }
 	b := Backoff{Min: 250 * time.Millisecond, Max: 3 * time.Second, Random: highest}
@@ -22,6 +23,7 @@ func TestBackoffDoublesItsBoundUpToTheMost(t *testing.T) {
 	}
 }
 
+// F25: pauses are drawn at random.
 func TestBackoffIsSpreadBetweenItsBounds(t *testing.T) {
 	tests := map[string]struct {
 		min, max time.Duration

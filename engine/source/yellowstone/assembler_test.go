@@ -67,7 +67,7 @@ func sameBlock(got, want *ledger.Block) bool {
 	return reflect.DeepEqual(g, w)
 }
 
-// Whatever order the updates of some slots come in, and however often, each block comes once, whole.
+// F20, F22: whatever order the updates of some slots come in, and however often, each block comes once, whole.
 func TestBlocksAreWholeInAnyOrder(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -101,6 +101,7 @@ func TestBlocksAreWholeInAnyOrder(t *testing.T) {
 	}
 }
 
+// F20, F22, F29: updates of a slot in an odd order, twice, or of two blocks.
 func TestSlotsEndAsTheStreamSays(t *testing.T) {
 	const (
 		whole, confirmed, unknown = "100.1 of 2/2", ", confirmed 100 known true", "confirmed 100 known false"
@@ -201,7 +202,7 @@ func TestSlotsEndAsTheStreamSays(t *testing.T) {
 	}
 }
 
-// What never becomes whole does not grow without bound.
+// F22: what never becomes whole does not grow without bound.
 func TestWhatIsNotWholeIsBounded(t *testing.T) {
 	a := NewAssembler(discard)
 	for slot := ledger.Slot(1); slot <= 10*keptSlots; slot++ {

@@ -6,7 +6,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// Whatever a stream says of slots that it shows nothing of, and in whatever order, what is remembered of it is
+// F22, F27: whatever a stream says of slots that it shows nothing of, and in whatever order, what is remembered of it is
 // bounded, and so is what each word costs.
 func TestStatusesOfUnknownSlotsAreBounded(t *testing.T) {
 	const many = 30_000

@@ -241,6 +241,7 @@ func TestTheLastPartOfAMessageCounts(t *testing.T) {
 	}
 }
 
+// F27: a message that is cut, of wrong types or out of range is refused.
 func TestBadMessagesAreRefused(t *testing.T) {
 	k := key(1)
 	tests := map[string]struct {
@@ -265,7 +266,7 @@ func TestBadMessagesAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzDecode feeds what no server sends. Whatever it is, it is read or refused.
+// F27: FuzzDecode feeds what no server sends. Whatever it is, it is read or refused.
 func FuzzDecode(f *testing.F) {
 	m := documented(f, "SubscribeUpdate")
 	for seed := range uint64(20) {
