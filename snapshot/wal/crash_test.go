@@ -135,14 +135,6 @@ var crashes = []struct {
 	seed  uint64
 }{{0, 0}, {0.5, 1}, {0.5, 2}, {0.5, 3}, {1, 0}}
 
-// stride is 1, and n in a short run, which tries one in n of all there is.
-func stride(n int) int {
-	if testing.Short() {
-		return n
-	}
-	return 1
-}
-
 // TestEveryAcknowledgedCommitSurvivesACrashAtEveryCall crashes a log at every call. With a pause after each commit
 // newest is replaced between commits, and must claim no more than is durable.
 func TestEveryAcknowledgedCommitSurvivesACrashAtEveryCall(t *testing.T) {
@@ -153,7 +145,7 @@ func TestEveryAcknowledgedCommitSurvivesACrashAtEveryCall(t *testing.T) {
 		t.Run(fmt.Sprintf("%v, pause %v", policy, pause), func(t *testing.T) {
 			t.Parallel()
 			hit := true
-			for n := 1; hit; n += stride(4) {
+			for n := 1; hit; n += vfstest.Stride(2) {
 				synctest.Test(t, func(t *testing.T) { hit = crashAt(t, n, policy, pause) })
 			}
 		})
@@ -162,7 +154,7 @@ func TestEveryAcknowledgedCommitSurvivesACrashAtEveryCall(t *testing.T) {
 
 // crashAt tells whether the life of a log has an n-th call, and checks what a crash at that call leaves.
 func crashAt(t *testing.T, n int, policy Policy, pause time.Duration) (hit bool) {
-	memory := newDisk(t)
+	memory := vfstest.NewMemory()
 	disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
 	v := newLife(policy)
 	v.c.FS, v.pause = disk, pause
@@ -235,7 +227,7 @@ func finish(t *testing.T, what string, v *life, l *Log) {
 	if err := l.Sync(); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-	closeLog(t, l)
+	must(t, l.Close())
 	got, _, err := replayAll(disk, testDir, 0)
 	if err != nil {
 		t.Fatalf("%s: at the end: %v", what, err)
@@ -249,7 +241,7 @@ func finish(t *testing.T, what string, v *life, l *Log) {
 // disk to the next process. Once that has shown it, it must be there.
 func TestAFailedSyncIsNotMadeGoodByARestart(t *testing.T) {
 	commits := script(6, 2)
-	memory := newDisk(t)
+	memory := vfstest.NewMemory()
 	disk := vfstest.NewFaulty(memory, vfstest.Plan{})
 	l, _ := open(t, config(disk))
 	commitAll(t, l, commits[:3])

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -44,13 +43,13 @@ func entriesOf(t testing.TB, disk vfs.FS) (entries []Entry) {
 // recorded returns a disk with a log of the commits, closed or as kill -9 leaves it.
 func recorded(t testing.TB, commits [][]*ledger.Record, segmentBytes int64, closed bool) *vfstest.Memory {
 	t.Helper()
-	disk := newDisk(t)
+	disk := vfstest.NewMemory()
 	c := config(disk)
 	c.SegmentBytes = segmentBytes
 	l, _ := open(t, c)
 	commitAll(t, l, commits)
 	if closed {
-		closeLog(t, l)
+		must(t, l.Close())
 	}
 	return disk.Crash(1, 0)
 }
@@ -91,7 +90,7 @@ func harmAll(t *testing.T, what string, disk *vfstest.Memory, path string, commi
 	}
 	whole := contents(t, disk, path)
 	for at := int64(0); at < int64(len(whole)); at++ {
-		if at%int64(stride(7)) != 0 || at > end.offset && at%50 != 0 { // there are only zeros
+		if at%int64(vfstest.Stride(7)) != 0 || at > end.offset && at%50 != 0 { // there are only zeros
 			continue
 		}
 		flipped := bytes.Clone(whole)
@@ -146,7 +145,7 @@ func checkCut(t *testing.T, what string, disk *vfstest.Memory, want [][]*ledger.
 		}
 	}
 	commitAll(t, l, [][]*ledger.Record{commitOf(end.Version()+1, 2, 1)})
-	closeLog(t, l)
+	must(t, l.Close())
 	got, end, err = replayAll(disk, testDir, 0)
 	if err != nil || end.Torn() || len(got) != len(want)+1 {
 		t.Fatalf("%s: after going on: %d commits, %v, %v; want %d", what, len(got), end, err, len(want)+1)
@@ -287,7 +286,7 @@ func TestSegmentsThatDoNotBelongAreRefused(t *testing.T) {
 // TestARecordThatCannotBeReadIsDamage: the frame is as it was written, the record in it was not.
 func TestARecordThatCannotBeReadIsDamage(t *testing.T) {
 	for name, at := range map[string]int{"its format": 0, "its version": 3} {
-		disk := newDisk(t)
+		disk := vfstest.NewMemory()
 		l, _ := open(t, config(disk))
 		commitAll(t, l, [][]*ledger.Record{commitOf(1, 2, 1)})
 		records := commitOf(3, 2, 1)
@@ -298,50 +297,11 @@ func TestARecordThatCannotBeReadIsDamage(t *testing.T) {
 		err := l.commitLocked(records, &e)
 		l.mu.Unlock()
 		must(t, err)
-		closeLog(t, l)
+		must(t, l.Close())
 		_, _, err = replayAll(disk, testDir, 0)
 		var c *CorruptError
 		if !errors.As(err, &c) || c.LastVersion != 3 || c.LastSlot != 103 || c.Offset <= headerBytes {
 			t.Errorf("%s: %v, want damage after record 3", name, err)
 		}
-	}
-}
-
-func TestStrayFilesAreLeftAlone(t *testing.T) {
-	commits := script(5, 2)
-	disk := recorded(t, commits, 3<<10, true)
-	strays := []string{"notes.txt", "1.wal", "00000000000000001.wal", "000000000000000x.wal", "0000000000000009.wal.broken",
-		"0000000000000002.wal.bak", "other.tmp", "newest.old"}
-	for _, name := range strays {
-		put(t, disk, filepath.Join(testDir, name), []byte(name))
-	}
-	left := []string{"0000000000000002.wal.tmp", "newest.tmp", "0000000000000001.wal.broken.tmp"}
-	for _, name := range left {
-		put(t, disk, filepath.Join(testDir, name), []byte(name))
-	}
-	l, got := open(t, config(disk))
-	wantCommits(t, "beside stray files", got, commits)
-	closeLog(t, l)
-	for _, name := range strays {
-		if got := contents(t, disk, filepath.Join(testDir, name)); string(got) != name {
-			t.Errorf("%s holds %q after Open", name, got)
-		}
-	}
-	for _, name := range left {
-		if _, err := disk.Open(filepath.Join(testDir, name)); err == nil {
-			t.Errorf("%s, the remains of a crash, is still there", name)
-		}
-	}
-}
-
-// TestOpenRefusesAnotherLog: an end belongs to the log that it was found in.
-func TestOpenRefusesAnotherLog(t *testing.T) {
-	disk := recorded(t, script(5, 2), 3<<10, true)
-	before := contents(t, disk, segmentName(testDir, 1))
-	if _, err := Open(config(disk), End{}); err == nil {
-		t.Error("Open with the end of an empty log opened one that is not")
-	}
-	if after := contents(t, disk, segmentName(testDir, 1)); !reflect.DeepEqual(before, after) {
-		t.Error("and changed it")
 	}
 }

@@ -33,7 +33,7 @@ func TestAFaultAtEveryCallHasThePromisedOutcome(t *testing.T) {
 			t.Run(name+", "+policy.String(), func(t *testing.T) {
 				for n := 1; ; n++ {
 					plan.Call = n
-					memory := newDisk(t)
+					memory := vfstest.NewMemory()
 					disk := vfstest.NewFaulty(memory, plan)
 					v := newLife(policy)
 					v.c.FS, v.heal = disk, disk.Heal
@@ -102,7 +102,7 @@ func TestOpenCanBeTriedAgainWhenThereIsSpace(t *testing.T) {
 		"torn, nothing before it": tornFirst,
 		"closed":                  recorded(t, commits, 64<<10, true),
 		"empty":                   recorded(t, nil, 64<<10, false),
-		"none":                    newDisk(t),
+		"none":                    vfstest.NewMemory(),
 	} {
 		for n := 1; ; n++ {
 			want, end, err := replayAll(left, testDir, 0)
@@ -114,7 +114,7 @@ func TestOpenCanBeTriedAgainWhenThereIsSpace(t *testing.T) {
 				Kinds: vfstest.KindChange&^(vfstest.KindSync|vfstest.KindSyncDir) | vfstest.KindOpenWrite})
 			l, err := Open(config(disk), end)
 			if !disk.Hit() {
-				closeLog(t, l)
+				must(t, l.Close())
 				break
 			}
 			if !errors.Is(err, ErrNoSpace) {
@@ -128,7 +128,7 @@ func TestOpenCanBeTriedAgainWhenThereIsSpace(t *testing.T) {
 			if _, err := Open(config(disk), end); err == nil {
 				t.Fatalf("%s: Open with an end that is none any more", what)
 			}
-			closeLog(t, l)
+			must(t, l.Close())
 			if end.Torn() {
 				if kept := contents(t, memory, name+brokenSuffix); int64(len(kept)) != end.torn || kept[0] == 0 {
 					t.Fatalf("%s: %x was kept aside", what, kept)
@@ -159,7 +159,7 @@ func TestWhatCannotBeReadIsNotTakenForTheEnd(t *testing.T) {
 // TestAFullDiskHealsAgain fills the disk at every size there is, and then makes space.
 func TestAFullDiskHealsAgain(t *testing.T) {
 	for pages := range int64(14) {
-		memory := newDisk(t)
+		memory := vfstest.NewMemory()
 		v := newLife(Policy{})
 		v.c.FS = memory
 		capacity := pages*4096 + 1
@@ -176,7 +176,7 @@ func TestAFullDiskHealsAgain(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%d pages: %v", pages, err)
 		}
-		closeLog(t, l)
+		must(t, l.Close())
 		wantLog(t, fmt.Sprintf("%d pages, healed", pages), memory, v.script)
 	}
 }
@@ -190,7 +190,7 @@ func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 	} {
 		for _, policy := range []Policy{{}, {Mode: Off}} {
 			what := name + ", " + policy.String()
-			memory := newDisk(t)
+			memory := vfstest.NewMemory()
 			disk := vfstest.NewFaulty(memory, vfstest.Plan{})
 			c := config(disk)
 			c.Policy = policy
@@ -216,7 +216,7 @@ func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 			if got := l.Stats().Segments; got != 2 {
 				t.Errorf("%s: %d segments, want 2", what, got)
 			}
-			closeLog(t, l)
+			must(t, l.Close())
 			wantLog(t, what, memory.Crash(0, 0), commits)
 		}
 	}
@@ -227,7 +227,7 @@ func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 func TestASegmentIsNotGoneOnWithOnceTheNextWasBegun(t *testing.T) {
 	kinds := vfstest.KindCreate | vfstest.KindPreallocate | vfstest.KindWriteAt | vfstest.KindRename
 	for n := 1; ; n++ {
-		memory := newDisk(t)
+		memory := vfstest.NewMemory()
 		disk := vfstest.NewFaulty(memory, vfstest.Plan{})
 		l, _ := open(t, config(disk))
 		commits := [][]*ledger.Record{commitOf(1, 1, 10), commitOf(2, 1, 60), commitOf(2, 1, 1), commitOf(3, 1, 1)}
@@ -251,13 +251,13 @@ func TestASegmentIsNotGoneOnWithOnceTheNextWasBegun(t *testing.T) {
 		for _, crash := range crashes {
 			wantLog(t, fmt.Sprintf("failure of call %d", n), memory.Crash(crash.share, crash.seed), [][]*ledger.Record{commits[0], commits[2], commits[3]})
 		}
-		closeLog(t, l)
+		must(t, l.Close())
 	}
 }
 
 func TestIntervalSyncsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := vfstest.NewFaulty(newDisk(t), vfstest.Plan{})
+		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
 		c := config(disk)
 		c.Policy = Policy{Mode: Interval, Interval: time.Second}
 		var synced []time.Duration
@@ -293,12 +293,12 @@ func TestIntervalSyncsInTime(t *testing.T) {
 // TestASlowSyncIsWarnedAbout and takes as long as it takes.
 func TestASlowSyncIsWarnedAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := vfstest.NewFaulty(newDisk(t), vfstest.Plan{})
+		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
 		c := config(disk)
 		var warned lines
 		c.Logger = warned.logger()
 		l, _ := open(t, c)
-		defer closeLog(t, l)
+		defer func() { must(t, l.Close()) }()
 		disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
 			if c.Kind == vfstest.KindSync {
 				time.Sleep(slowSync + 1)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 var update = flag.Bool("update", false, "rewrite the files in testdata")
@@ -26,7 +27,7 @@ func TestReleasedFormatsStayReadable(t *testing.T) {
 	commits := script(4, 1)
 	disk := recorded(t, commits, goldenSegmentBytes, true)
 	dir := filepath.Join("testdata", "v1")
-	stored := newDisk(t)
+	stored := vfstest.NewMemory()
 	must(t, stored.MkdirAll(testDir))
 	for _, name := range goldenFiles {
 		b := contents(t, disk, filepath.Join(testDir, name))
@@ -140,7 +141,7 @@ func FuzzReplay(f *testing.F) {
 			if err != nil {
 				t.Fatalf("Open: %v", err)
 			}
-			closeLog(t, l)
+			must(t, l.Close())
 		}
 		if !isPrefix(got, commits) {
 			t.Fatalf("Replay made up commits: %d", len(got))

@@ -5,27 +5,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"testing"
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
-	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// must fails the test at an error.
-func must(t interface {
-	Helper()
-	Fatal(...any)
-}, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = ledgertest.Must
 
 // key returns a key that looks like any other.
 func key(what string, n int) [32]byte { return sha256.Sum256(fmt.Appendf(nil, "%s %d", what, n)) }
@@ -92,18 +82,9 @@ func script(commits, size int) [][]*ledger.Record {
 }
 
 // quiet is for logs whose warnings are not looked at.
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+var quiet = slog.New(slog.DiscardHandler)
 
 const testDir = "data/log"
-
-// newDisk returns a disk in memory that has the parent of testDir.
-func newDisk(t testing.TB) *vfstest.Memory {
-	t.Helper()
-	m := vfstest.NewMemory()
-	must(t, m.MkdirAll("data"))
-	must(t, m.SyncDir("."))
-	return m
-}
 
 func config(disk vfs.FS) Config {
 	return Config{FS: disk, Dir: testDir, SegmentBytes: 8 << 10, Logger: quiet}
@@ -127,12 +108,8 @@ func replayAll(disk vfs.FS, dir string, from ledger.Version) ([][]*ledger.Record
 func segmentsOf(t testing.TB, disk vfs.FS) []segment {
 	t.Helper()
 	s, err := surveyLog(disk, testDir)
-	if err == nil {
-		err = s.damage
-	}
-	if err != nil {
-		t.Fatalf("the headers of the log: %v", err)
-	}
+	must(t, err)
+	must(t, s.damage)
 	return s.segments
 }
 
@@ -140,13 +117,9 @@ func segmentsOf(t testing.TB, disk vfs.FS) []segment {
 func open(t testing.TB, c Config) (*Log, [][]*ledger.Record) {
 	t.Helper()
 	got, end, err := replayAll(c.FS, c.Dir, 0)
-	if err != nil {
-		t.Fatalf("Replay: %v", err)
-	}
+	must(t, err)
 	l, err := Open(c, end)
-	if err != nil {
-		t.Fatalf("Open: %v", err)
-	}
+	must(t, err)
 	return l, got
 }
 
@@ -182,14 +155,6 @@ func commitAll(t testing.TB, l *Log, commits [][]*ledger.Record) {
 		if err := l.Commit(c); err != nil {
 			t.Fatalf("Commit of record %d: %v", c[0].Version, err)
 		}
-	}
-}
-
-// closeLog closes a log that should close without trouble.
-func closeLog(t testing.TB, l *Log) {
-	t.Helper()
-	if err := l.Close(); err != nil {
-		t.Fatalf("Close: %v", err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 func TestWhatIsCommittedIsReplayed(t *testing.T) {
@@ -27,7 +28,7 @@ func TestWhatIsCommittedIsReplayed(t *testing.T) {
 			t.Errorf("after restart %d: durable up to record %d of %d", restart, durable.version, last.version)
 		}
 		checkStats(t, l)
-		closeLog(t, l)
+		must(t, l.Close())
 	}
 	got, end, err := replayAll(c.FS, c.Dir, 0)
 	must(t, err)
@@ -54,7 +55,7 @@ func TestPruneKeepsWhatHoldsTheVersion(t *testing.T) {
 	commits := script(20, 2)
 	newest := commits[19][len(commits[19])-1].Version
 	for below := ledger.Version(0); below <= newest+2; below++ {
-		disk := newDisk(t)
+		disk := vfstest.NewMemory()
 		c := config(disk)
 		c.SegmentBytes = 3 << 10
 		l, _ := open(t, c)
@@ -67,7 +68,7 @@ func TestPruneKeepsWhatHoldsTheVersion(t *testing.T) {
 		checkStats(t, l)
 		commitAll(t, l, [][]*ledger.Record{commitOf(newest+1, 1, 2)})
 		checkStats(t, l)
-		closeLog(t, l)
+		must(t, l.Close())
 		for from, want := range map[ledger.Version]error{min(below, newest): nil, segments[0].first - 1: ErrMissing} {
 			if from == 0 {
 				continue // from the oldest
@@ -87,14 +88,14 @@ func TestReplayBeyondTheEndIsRefused(t *testing.T) {
 		}
 	}
 	for from, want := range map[ledger.Version]error{0: nil, 1: nil, 2: ErrMissing} {
-		if _, _, err := replayAll(newDisk(t), testDir, from); !errors.Is(err, want) {
+		if _, _, err := replayAll(vfstest.NewMemory(), testDir, from); !errors.Is(err, want) {
 			t.Errorf("Replay of an empty log from %d: %v, want %v", from, err, want)
 		}
 	}
 }
 
 func TestEmptySegmentsDoNotPileUp(t *testing.T) {
-	disk := newDisk(t)
+	disk := vfstest.NewMemory()
 	commits := script(6, 2)
 	for i := range 20 {
 		l, got := open(t, config(disk))
@@ -105,7 +106,7 @@ func TestEmptySegmentsDoNotPileUp(t *testing.T) {
 			commitAll(t, l, commits[:3])
 		}
 		if i%2 == 0 {
-			closeLog(t, l)
+			must(t, l.Close())
 		}
 	}
 	if n := len(segmentsOf(t, disk)); n != 2 {
@@ -114,16 +115,16 @@ func TestEmptySegmentsDoNotPileUp(t *testing.T) {
 }
 
 func TestACommitLargerThanASegment(t *testing.T) {
-	disk := newDisk(t)
+	disk := vfstest.NewMemory()
 	l, _ := open(t, config(disk))
 	commits := [][]*ledger.Record{commitOf(1, 1, 1), commitOf(2, 3, 400), commitOf(5, 1, 1), commitOf(6, 3, 30000), commitOf(9, 1, 1)}
 	commitAll(t, l, commits)
-	closeLog(t, l)
+	must(t, l.Close())
 	wantLog(t, "large commits", disk, commits)
 }
 
 func TestCommitRefusesAnotherVersion(t *testing.T) {
-	disk := newDisk(t)
+	disk := vfstest.NewMemory()
 	l, _ := open(t, config(disk))
 	commitAll(t, l, [][]*ledger.Record{commitOf(1, 2, 1)})
 	for name, records := range map[string][]*ledger.Record{
@@ -139,7 +140,7 @@ func TestCommitRefusesAnotherVersion(t *testing.T) {
 		t.Errorf("Commit of nothing: %v", err)
 	}
 	commitAll(t, l, [][]*ledger.Record{commitOf(3, 2, 1)})
-	closeLog(t, l)
+	must(t, l.Close())
 	if err := l.Commit(commitOf(5, 1, 1)); !errors.Is(err, ErrClosed) {
 		t.Errorf("Commit after Close: %v, want %v", err, ErrClosed)
 	}
@@ -187,7 +188,7 @@ func TestReplayEndsWhenItIsTold(t *testing.T) {
 }
 
 func TestCommitPruneAndStatsRunAtOnce(t *testing.T) {
-	disk := newDisk(t)
+	disk := vfstest.NewMemory()
 	c := config(disk)
 	c.Policy = Policy{Mode: Interval, Interval: time.Millisecond}
 	l, _ := open(t, c)
@@ -206,7 +207,7 @@ func TestCommitPruneAndStatsRunAtOnce(t *testing.T) {
 	commitAll(t, l, commits)
 	stop.Store(true)
 	pruning.Wait()
-	closeLog(t, l)
+	must(t, l.Close())
 	got, _, err := replayAll(disk, testDir, 0)
 	if err != nil || !isPrefix(got, commits[len(commits)-len(got):]) {
 		t.Errorf("%d commits, %v; want the last of the script", len(got), err)

@@ -17,7 +17,7 @@ import (
 func TestALogCutBelowTheMarkIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, policy := range []Policy{{}, {Mode: Interval, Interval: time.Second}} {
-			disk := newDisk(t)
+			disk := vfstest.NewMemory()
 			c := config(disk)
 			c.Policy = policy
 			commits := script(9, 2)
@@ -48,7 +48,7 @@ func TestALogCutBelowTheMarkIsRefused(t *testing.T) {
 					}
 				}
 			}
-			closeLog(t, l)
+			must(t, l.Close())
 		}
 	})
 }
@@ -56,7 +56,7 @@ func TestALogCutBelowTheMarkIsRefused(t *testing.T) {
 // TestAMarkThatFindsNoSpaceIsWrittenLater, and what else fails ends the log.
 func TestAMarkThatFindsNoSpaceIsWrittenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := vfstest.NewFaulty(newDisk(t), vfstest.Plan{})
+		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
 		l, _ := open(t, config(disk))
 		pass := func() { time.Sleep(markEvery); synctest.Wait() }
 		told := func() Position {
