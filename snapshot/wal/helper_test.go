@@ -178,14 +178,15 @@ func wantCommits(t testing.TB, what string, got, want [][]*ledger.Record) {
 	}
 }
 
-// wantLog fails unless a healthy log holds just these commits.
-func wantLog(t testing.TB, what string, disk vfs.FS, want [][]*ledger.Record) {
+// wantLog fails unless a healthy log holds just these commits, and returns its end.
+func wantLog(t testing.TB, what string, disk vfs.FS, want [][]*ledger.Record) End {
 	t.Helper()
-	got, _, err := replayAll(disk, testDir, 0)
+	got, end, err := replayAll(disk, testDir, 0)
 	if err != nil {
 		t.Fatalf("%s: Replay: %v", what, err)
 	}
 	wantCommits(t, what, got, want)
+	return end
 }
 
 // isPrefix tells whether got is the beginning of want.

@@ -30,7 +30,7 @@ func replaceTwice(disk vfs.FS, contents [][]byte) (done int, err error) {
 func TestReplaceLeavesTheOldOrTheNew(t *testing.T) {
 	contents := [][]byte{bytes.Repeat([]byte("old"), 3000), bytes.Repeat([]byte("newer"), 1000)}
 	for fault, space := range map[error]bool{ // whether IsFull passes it
-		ErrCrashed: false, syscall.EIO: false, syscall.EROFS: false, syscall.EFBIG: false, syscall.EMFILE: false,
+		ErrCrashed: false, syscall.EIO: false, syscall.EROFS: false, syscall.EFBIG: false, syscall.EMFILE: false, syscall.ENFILE: false,
 		syscall.ENOSPC: true, syscall.EDQUOT: true, io.ErrShortWrite: true, errors.Join(syscall.EIO, syscall.ENOSPC): true,
 	} {
 		plan := Plan{Call: 1, Err: fault}
@@ -54,8 +54,9 @@ func TestReplaceLeavesTheOldOrTheNew(t *testing.T) {
 					failed = c
 				}
 			}
-			syncing := failed.Kind == KindSync || failed.Kind == KindSyncDir && fault != syscall.EMFILE
-			if !errors.Is(err, fault) || vfs.IsFull(err) != (space && !syncing) || vfs.IsOutOfFiles(err) != (fault == syscall.EMFILE) {
+			noFiles := fault == syscall.EMFILE || fault == syscall.ENFILE
+			syncing := failed.Kind == KindSync || failed.Kind == KindSyncDir && !noFiles
+			if !errors.Is(err, fault) || vfs.IsFull(err) != (space && !syncing) || vfs.IsOutOfFiles(err) != noFiles {
 				t.Errorf("%v: %v, IsFull %v, IsOutOfFiles %v", failed, err, vfs.IsFull(err), vfs.IsOutOfFiles(err))
 			}
 			if vfs.IsFull(err) && strings.Contains(strings.Join(m.Paths(), " "), vfs.TemporarySuffix) {
