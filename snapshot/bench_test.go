@@ -1,8 +1,6 @@
 package snapshot
 
 import (
-	"context"
-	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -19,23 +17,13 @@ const benchAccounts = 1_000_000
 // accounts.
 var benchState = sync.OnceValue(func() *state {
 	random := rand.New(rand.NewPCG(1, 2))
-	key := func() (k ledger.Pubkey) {
-		for i := 0; i < len(k); i += 8 {
-			binary.LittleEndian.PutUint64(k[i:], random.Uint64())
-		}
-		return k
-	}
-	mints := make([]ledger.Pubkey, 1000)
-	for i := range mints {
-		mints[i] = key()
-	}
 	st := testState(20, 0, 0, 0)
 	for i := range benchAccounts {
-		a := &ledger.Account{Pubkey: key(), Lamports: ledger.Lamports(random.Uint64N(1 << 40)), RentEpoch: 1<<64 - 1,
+		a := &ledger.Account{Pubkey: testKey(i), Lamports: ledger.Lamports(random.Uint64N(1 << 40)), RentEpoch: 1<<64 - 1,
 			Known: ledger.FieldsAll &^ ledger.FieldMint, Provenance: ledger.BlockProvenance(ledger.Slot(250_000_000 + random.Uint64N(10_000)))}
 		if i%2 == 0 {
 			a.Lamports, a.Owner = 2_039_280, ledger.TokenProgram
-			a.Token = &ledger.TokenAccount{Mint: mints[random.IntN(len(mints))], Owner: key(), Amount: random.Uint64N(1 << 40),
+			a.Token = &ledger.TokenAccount{Mint: testKey(-random.IntN(1000)), Owner: testKey(-1000 - i), Amount: random.Uint64N(1 << 40),
 				Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized})}
 		}
 		st.accounts = append(st.accounts, a)
@@ -67,9 +55,8 @@ func BenchmarkWrite(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var err error
-		if w, err = s.Write(context.Background(), st.meta, parts, st.blocks, Pace{}); err != nil {
-			b.Fatal(err)
-		}
+		w, err = s.Write(b.Context(), st.meta, parts, st.blocks, Pace{})
+		must(b, err)
 	}
 	report(b, w)
 }

@@ -97,6 +97,7 @@ func metaOf(t *testing.T, m Meta, accounts, tombstones, mints uint64) []byte {
 	return raw
 }
 
+// G24, G25: a file whose sums are right but whose content is not is refused, and takes no more memory than it says.
 func TestForgedFilesAreRefused(t *testing.T) {
 	st := testState(0, 0, 50, 0)
 	a, b, c := st.accounts[0], st.accounts[1], st.accounts[2]
@@ -166,11 +167,28 @@ func TestForgedFilesAreRefused(t *testing.T) {
 	for name, tt := range tests {
 		must(t, disk.WriteFile(testDir+"/"+stateName(1, 1), tt.file.bytes()))
 		err := serves(disk, Info{Name: stateName(1, 1)})
-		switch {
-		case tt.says == "" && err != nil:
-			t.Errorf("%s: %v", name, err)
-		case tt.says != "" && (!errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), tt.says)):
+		if tt.says == "" && err != nil || tt.says != "" && (!errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), tt.says)) {
 			t.Errorf("%s: err = %v, want damage that says %q", name, err, tt.says)
+		}
+	}
+}
+
+// TestVerifyFindsAnotherState in a file that is whole: its hash, or what it counts, is not that of what it holds.
+func TestVerifyFindsAnotherState(t *testing.T) {
+	disk, meta := genuine(t)
+	a := testAccount(2)
+	right, other := *meta, *meta
+	right.StateHash.Add(a.StateTerm())
+	other.StateHash[2]++
+	for what, raw := range map[string][]byte{
+		"":                 metaOf(t, right, 1, 0, 0),
+		"another hash":     metaOf(t, other, 1, 0, 0),
+		"a live tombstone": metaOf(t, right, 0, 1, 0),
+	} {
+		forged := (&forgery{magic: snapshotMagic}).add(chunkOf(a)).add(chunk{kind: metaChunk, count: 1}, raw)
+		must(t, disk.WriteFile(testDir+"/"+stateName(1, 1), forged.bytes()))
+		if err := newest(t, openTestStore(t, disk)).Verify(t.Context(), Pace{}); errors.Is(err, ErrDamaged) != (what != "") {
+			t.Errorf("%s: Verify: %v", what, err)
 		}
 	}
 }
