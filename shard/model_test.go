@@ -184,29 +184,3 @@ func (p *plain) counted() [2]int64 {
 	tokens := p.where(func(a *ledger.Account) bool { return walletOf(a).Known })
 	return [2]int64{int64(len(p.where((*ledger.Account).Exists))), int64(len(tokens))}
 }
-
-// answers are all answers to the questions of node.answers.
-func (p *plain) answers(keys int) map[string]any {
-	all := make(map[string]any)
-	for i := range keys {
-		k := testKey(i)
-		whole, found := ledger.Account{Pubkey: k}, false
-		var shallow ledger.Account
-		if a := p.accounts[k]; a != nil {
-			whole, shallow, found = *a, *a, true
-			shallow.Token, shallow.FieldProvenance = nil, nil
-		}
-		all[ask("account", i)] = []any{shallow, found}
-		all[ask("account by mailbox", i)] = []any{shallow, found}
-		all[ask("accounts", i)] = []ledger.Account{whole, whole}
-		all[ask("mint", i)] = []*ledger.Mint{p.mints[k]}
-	}
-	for i := range testGroups {
-		of, its := ledger.Some(program(i)), ledger.Some(wallet(i))
-		all[ask("program", i)] = p.where(func(a *ledger.Account) bool { return ownerOf(a) == of })
-		all[ask("wallet", i)] = p.where(func(a *ledger.Account) bool { return walletOf(a) == its })
-	}
-	all["scan"] = p.where((*ledger.Account).Exists)
-	all["mints"] = p.allMints()
-	return all
-}

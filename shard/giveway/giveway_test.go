@@ -61,7 +61,7 @@ func TestWorkerLetsTheNetworkInAfterAQuestion(t *testing.T) {
 // the kernel switches at a tick of its clock: a handful of times.
 func TestProcessorIsOfferedToOtherThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	const offers, enough = 20_000, 200
+	const offers, enough = 5_000, 50
 	var turns atomic.Int64
 	var over atomic.Bool
 	var threads sync.WaitGroup
