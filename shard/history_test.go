@@ -24,14 +24,14 @@ func TestShardsEqualTheModel(t *testing.T) {
 		}
 		v := h.final().version
 		frozen := h.node.freeze(v)
-		before, hash, then := len(h.ops), h.hashes[v], h.model.versions[v]
+		before, then := len(h.ops), h.model.versions[v]
 		for range 20 {
 			h.step() // what comes now must not show in what is frozen
 		}
 		h.walkers.Wait()
 		for _, shards := range []int{1, 2, 5} {
 			other := newNode(t, shards, h.model.filter)
-			other.restore(v, hash, frozen)
+			other.restore(v, then.hash(), frozen)
 			other.run()
 			h.compare(other, v, then)
 			for i, o := range h.ops {
@@ -114,7 +114,6 @@ type history struct {
 	model   *model
 	walkers sync.WaitGroup // of frozen copies
 	ops     []op
-	hashes  map[ledger.Version]ledger.StateHash
 	slot    ledger.Slot
 	chain   []chained
 	finals  int // of the chain, so many blocks are final
@@ -130,7 +129,6 @@ type chained struct {
 func newHistory(t *testing.T, seed uint64, shards int) *history {
 	h := &history{
 		t: t, r: seeded(t, seed), keys: 30, groups: testGroups, model: newModel(),
-		hashes: make(map[ledger.Version]ledger.StateHash),
 	}
 	if seed%10 == 0 {
 		h.keys, h.groups = 2*pageKeys+100, 2 // lists of several pages, and jobs of several slices
@@ -181,7 +179,6 @@ func (h *history) did(v ledger.Version, want *Applied, do func(*node) *Applied) 
 	h.t.Helper()
 	o := op{v, do, do(h.node), want}
 	h.ops = append(h.ops, o)
-	h.hashes[v] = want.Hash
 	if diff := differentlyApplied(o.got, want); diff != "" {
 		h.t.Fatalf("version %d was applied otherwise: %s", v, diff)
 	}

@@ -134,38 +134,54 @@ func TestPanicBreaksTheShard(t *testing.T) {
 	}
 }
 
-// TestQueriesAreServedBetweenSlices asks while a long job is at work.
+// TestQueriesAreServedBetweenSlices of a long job. Nobody reads in place in a slice, nor before or after the time of the shard.
 func TestQueriesAreServedBetweenSlices(t *testing.T) {
-	s := start(t)
-	applyBlock(t, s, 1, lamports(key(1), 5))
+	s := New(0, 1)
+	k := key(1)
+	look := func(when string, want error) {
+		t.Helper()
+		var a ledger.Account
+		if _, err := s.look(&k, 1, &a); err != want || err == nil && a.Lamports != 5 {
+			t.Errorf("%s: %v, %v, want %v", when, a, err, want)
+		}
+	}
+	look("before Run", errLocked)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	applyBlock(t, s, 1, lamports(k, 5))
 	j, task := occupy(s, 3)
 	answered := make(chan error, 1)
 	for range 2 {
+		look("during a slice", errLocked)
 		go func() {
-			_, _, err := s.Account(key(1), 1, soon())
+			_, _, err := s.Account(k, 1, soon())
 			answered <- err
 		}()
 		for s.MailboxDepth() == 0 { // until the question waits in the lane
 			runtime.Gosched()
 		}
 		j.gate <- struct{}{}
-		if err := <-answered; err != nil {
-			t.Errorf("asked between slices: %v", err)
-		}
+		must(t, <-answered)
 		<-j.stepped
 	}
 	j.gate <- struct{}{}
 	wait(t, task)
+	look("between jobs", nil)
+	cancel()
+	must(t, <-ended)
+	look("after Run", errLocked)
 }
 
-// TestLargeBlockIsDoneInSlices checks that no slice of a large block, its undoing or its fold
-// handles more keys than a slice may. The fold meets two versions of each.
+// TestLargeBlockIsDoneInSlices checks that no slice of a large block, its undoing or its fold handles more keys than a slice may,
+// and that lists are whole between two slices of a fold. Each fold meets two versions of each key, the first of which is skipped.
 func TestLargeBlockIsDoneInSlices(t *testing.T) {
 	const keys = 10*sliceKeys + 7
 	s := newState(0, 1)
-	for _, j := range []job{
-		&apply{version: 1, provenance: ledger.BlockProvenance(1), writes: lamportsOf(keys, 1)}, &rollback{version: 2, first: 1}, &fold{to: 2},
-	} {
+	write := func(v ledger.Version) job {
+		return &apply{version: v, provenance: ledger.BlockProvenance(ledger.Slot(v)), writes: lamportsOf(keys, ledger.Lamports(v))}
+	}
+	for n, j := range []job{write(1), &rollback{version: 2, first: 1}, &fold{to: 2}, write(3), write(4), &fold{to: 4}} {
 		steps := 1
 		for before := s.accounts.overlay.Len(); j.step(s); steps++ {
 			now := s.accounts.overlay.Len()
@@ -173,31 +189,17 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 				t.Fatalf("%T: one slice changed %d accounts", j, now-before)
 			}
 			before = now
+			for _, g := range []group{{}, {kind: ofProgram}} {
+				if page := s.accounts.page(g, ledger.Opt[ledger.Pubkey]{}, pageKeys, 4, nil); n == 5 && len(page.Accounts) != pageKeys {
+					t.Errorf("after slice %d: %d accounts of %v, want %d", steps, len(page.Accounts), g, pageKeys)
+				}
+			}
 		}
 		if steps < 10 {
 			t.Errorf("%T took %d slices for %d accounts", j, steps, keys)
 		}
-	}
-	if s.hash != (ledger.StateHash{}) || s.accounts.base.Len() != 0 {
-		t.Errorf("state hash %s and %d accounts after all was undone", s.hash, s.accounts.base.Len())
-	}
-}
-
-// TestListsAreWholeBetweenSlicesOfAFold folds two versions of each account, the first of which is skipped.
-func TestListsAreWholeBetweenSlicesOfAFold(t *testing.T) {
-	const keys = 2 * sliceKeys
-	s := newState(0, 1)
-	for v := ledger.Version(1); v <= 2; v++ {
-		j := &apply{version: v, provenance: ledger.BlockProvenance(ledger.Slot(v)), writes: lamportsOf(keys, ledger.Lamports(v))}
-		for j.step(s) {
-		}
-	}
-	for j, slice := (&fold{to: 2}), 1; j.step(s); slice++ {
-		for _, g := range []group{{}, {kind: ofProgram}} {
-			page := s.accounts.page(g, ledger.Opt[ledger.Pubkey]{}, keys, 2, nil)
-			if len(page.Accounts) != keys {
-				t.Errorf("after slice %d: %d accounts of %v, want %d", slice, len(page.Accounts), g, keys)
-			}
+		if n == 2 && (s.hash != (ledger.StateHash{}) || s.accounts.base.Len() != 0) {
+			t.Errorf("state hash %s and %d accounts after all was undone", s.hash, s.accounts.base.Len())
 		}
 	}
 }
@@ -305,30 +307,4 @@ func TestReadingInPlaceTakesTurnsWithWork(t *testing.T) {
 	}
 	cancel()
 	readers.Wait()
-}
-
-// TestNobodyReadsWhileTheShardWorks reads in place in a slice that is under way, and before and after the time of a shard.
-func TestNobodyReadsWhileTheShardWorks(t *testing.T) {
-	s := New(0, 1)
-	k := key(1)
-	look := func(when string, want error) {
-		t.Helper()
-		var a ledger.Account
-		if _, err := s.look(&k, 1, &a); err != want || err == nil && a.Lamports != 5 {
-			t.Errorf("%s: %v, %v, want %v", when, a, err, want)
-		}
-	}
-	look("before Run", errLocked)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	applyBlock(t, s, 1, lamports(k, 5))
-	j, task := occupy(s, 1)
-	look("during a slice", errLocked)
-	j.gate <- struct{}{}
-	wait(t, task)
-	look("between jobs", nil)
-	cancel()
-	must(t, <-ended)
-	look("after Run", errLocked)
 }

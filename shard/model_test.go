@@ -137,15 +137,20 @@ func (m *model) add(v ledger.Version, next, restored *plain) *Applied {
 			applied.Unchanged = append(applied.Unchanged, now)
 		}
 	}
-	for _, a := range next.accounts {
-		applied.Hash.Add(a.StateTerm())
-	}
-	for k, mint := range next.mints {
-		applied.Hash.Add(mint.StateTerm(k))
-	}
+	applied.Hash = next.hash()
 	m.newest = v
 	m.versions[v] = next
 	return applied
+}
+
+func (p *plain) hash() (h ledger.StateHash) {
+	for _, a := range p.accounts {
+		h.Add(a.StateTerm())
+	}
+	for k, mint := range p.mints {
+		h.Add(mint.StateTerm(k))
+	}
+	return h
 }
 
 func ownerOf(a *ledger.Account) (owner ledger.Opt[ledger.Pubkey]) {

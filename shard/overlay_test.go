@@ -9,46 +9,6 @@ import (
 	"ledgerd/shard/arena"
 )
 
-// TestQueueGoesRound adds and drops values around the end of the positions and reads them all and in a copy.
-func TestQueueGoesRound(t *testing.T) {
-	for _, before := range []position{1, queueChunk, queueChunk + 1, 3*queueChunk + 7, 20 * queueChunk} {
-		q := queue[int]{next: math.MaxUint32 - before + 1}
-		r := seeded(t, uint64(before))
-		var want []int
-		var at []position
-		for n := range 40 * queueChunk {
-			p, value := q.add()
-			if *value != 0 || p == 0 {
-				t.Fatalf("value %d is not new: %d at %d", n, *value, p)
-			}
-			*value = n + 1
-			want, at = append(want, n+1), append(at, p)
-			for r.IntN(100) < 45+n/queueChunk%10 && len(want) > 0 {
-				q.drop()
-				if q.holds(at[0]) {
-					t.Fatalf("position %d is held after it was dropped", at[0])
-				}
-				want, at = want[1:], at[1:]
-			}
-			if n%queueChunk != 0 {
-				continue
-			}
-			frozen := q.freeze()
-			for i := range want {
-				if got := *frozen.at(at[i]); got != want[i] || !q.holds(at[i]) || q.nth(i) != at[i] {
-					t.Fatalf("value %d of %d, at %d: %d, want %d", i, len(want), at[i], got, want[i])
-				}
-			}
-		}
-		for range want {
-			q.drop()
-		}
-		if q.count != 0 || len(q.chunks) > 1 || q.holds(q.oldest) {
-			t.Errorf("%d values and %d chunks are held by an empty queue", q.count, len(q.chunks))
-		}
-	}
-}
-
 // TestOftenWrittenAccountIsFoundInFewSteps writes one account in every version and follows jumps to all that are held while
 // the oldest are folded.
 func TestOftenWrittenAccountIsFoundInFewSteps(t *testing.T) {
@@ -62,7 +22,9 @@ func TestOftenWrittenAccountIsFoundInFewSteps(t *testing.T) {
 			continue
 		}
 		for at := v - 250; at <= v; at++ {
-			wantLamports(t, a, hot.Pubkey, at, ledger.Lamports(at))
+			if got := a.read(&hot.Pubkey, at, new(ledger.Account), &a.slab); got.Lamports != ledger.Lamports(at) {
+				t.Fatalf("version %d of %d: %+v", at, v, got)
+			}
 		}
 		steps := 0
 		for p := a.overlay.find(&hot.Pubkey).head; a.overlay.written.holds(p); steps++ {
@@ -76,13 +38,6 @@ func TestOftenWrittenAccountIsFoundInFewSteps(t *testing.T) {
 		}
 		for a.fold(v-300, sliceKeys, func(*ledger.Account) {}) {
 		}
-	}
-}
-
-func wantLamports(t *testing.T, a *accounts, key ledger.Pubkey, v ledger.Version, want ledger.Lamports) {
-	t.Helper()
-	if got := a.read(&key, v, new(ledger.Account), &a.slab); got.Lamports != want {
-		t.Fatalf("version %d: %+v, want %d lamports", v, got, want)
 	}
 }
 
@@ -131,18 +86,4 @@ func TestKeysAreFoundTogetherAsAlone(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestKeyIsWrittenWhereItWas writes a key where it was found before others were written, for which the tables had to grow.
-func TestKeyIsWrittenWhereItWas(t *testing.T) {
-	a := newAccounts()
-	a.put(0, 1)
-	x := ledger.Account{Pubkey: key(0), Lamports: 7}
-	at := a.find(&x.Pubkey)
-	for n := 1; n < 50_000; n++ {
-		a.put(n, 2)
-	}
-	a.write(at, 2, &x.Pubkey, nil, &x)
-	wantLamports(t, a, x.Pubkey, 1, 1)
-	wantLamports(t, a, x.Pubkey, 2, 7)
 }
