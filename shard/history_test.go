@@ -12,7 +12,7 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 )
 
-// TestShardsEqualTheModel makes random histories and compares all that is applied, all answers at a random version after
+// G20, G21: TestShardsEqualTheModel makes random histories and compares all that is applied, all answers at a random version after
 // each step, and frozen copies, which are walked meanwhile, with plain maps. Shards that are restored from a copy then do
 // the rest of the history and have the same answers.
 func TestShardsEqualTheModel(t *testing.T) {
@@ -313,6 +313,9 @@ func (h *history) finish() {
 		if left != [len(left)]int{} {
 			h.t.Fatalf("left are (values, heads, tokens, provenances and index entries of the overlay, mints, tombstones, "+
 				"base states, cells) %d", left)
+		}
+		if len(o.written.chunks) > 1 || o.written.holds(o.written.oldest) {
+			h.t.Fatalf("the empty overlay has %d chunks", len(o.written.chunks))
 		}
 		accounts += st.accounts.base.Len()
 		mints += st.mints.tree.Len()

@@ -87,3 +87,20 @@ func TestKeysAreFoundTogetherAsAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestKeyIsWrittenWhereItWas writes a key where it was found before others were written, for which the tables had to grow.
+func TestKeyIsWrittenWhereItWas(t *testing.T) {
+	a := newAccounts()
+	a.put(0, 1)
+	x := ledger.Account{Pubkey: key(0), Lamports: 7}
+	at := a.find(&x.Pubkey)
+	for n := 1; n < 50_000; n++ {
+		a.put(n, 2)
+	}
+	a.write(at, 2, &x.Pubkey, nil, &x)
+	for v, want := range map[ledger.Version]ledger.Lamports{1: 1, 2: 7} {
+		if got := a.read(&x.Pubkey, v, new(ledger.Account), &a.slab); got.Lamports != want {
+			t.Errorf("version %d: %+v, want %d lamports", v, got, want)
+		}
+	}
+}
