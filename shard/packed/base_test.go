@@ -13,7 +13,7 @@ import (
 	"ledgerd/shard/arena"
 )
 
-// TestBaseEqualsPlainMap sets and removes accounts at random while copies are taken, walked and
+// G21: TestBaseEqualsPlainMap sets and removes accounts at random while copies are taken, walked and
 // released in any order, and compares base, indexes and copies with plain maps. Halfway it goes on with a base that was
 // loaded. At the end all goes, and nothing may be left.
 func TestBaseEqualsPlainMap(t *testing.T) {

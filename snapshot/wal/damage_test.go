@@ -124,9 +124,9 @@ func checkCut(t *testing.T, what string, disk *vfstest.Memory, want [][]*ledger.
 	}
 	name := end.segments[len(end.segments)-1].name
 	before := contents(t, disk, name)
-	var warned lines
+	var warned strings.Builder
 	c := config(disk)
-	c.Logger = warned.logger()
+	c.Logger = logger(&warned)
 	l, err := Open(c, end)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
@@ -136,8 +136,8 @@ func checkCut(t *testing.T, what string, disk *vfstest.Memory, want [][]*ledger.
 		if !bytes.Equal(kept, bytes.TrimRight(cut, "\x00")) && !bytes.Equal(kept, cut) {
 			t.Fatalf("%s: %d bytes kept aside, they are not what was cut", what, len(kept))
 		}
-		if len(warned) != 1 || !strings.Contains(warned[0], brokenSuffix) {
-			t.Fatalf("%s: warnings %q", what, warned)
+		if strings.Count(warned.String(), "\n") != 1 || !strings.Contains(warned.String(), brokenSuffix) {
+			t.Fatalf("%s: warnings %q", what, warned.String())
 		}
 	}
 	more := commitOf(end.Version()+1, 2, 1)

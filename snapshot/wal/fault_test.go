@@ -243,10 +243,10 @@ func TestASegmentIsNotGoneOnWithOnceTheNextWasBegun(t *testing.T) {
 func TestIntervalSyncsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
-		var warned lines
+		var warned strings.Builder
 		var synced []time.Duration
 		c := config(disk)
-		c.Policy, c.Logger = Policy{Mode: Interval, Interval: time.Second}, warned.logger()
+		c.Policy, c.Logger = Policy{Mode: Interval, Interval: time.Second}, logger(&warned)
 		c.OnSync = func(d time.Duration) { synced = append(synced, d) }
 		l, _ := open(t, c)
 		disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
@@ -263,8 +263,8 @@ func TestIntervalSyncsInTime(t *testing.T) {
 			time.Sleep(2500 * time.Millisecond)
 			synctest.Wait()
 			_, durable := reach(l)
-			if durable.version != 3 || l.Stats().DurableSlot != commits[1][1].Slot || len(synced) != 1 || synced[0] != slowSync+1 || len(warned) != 1 {
-				t.Errorf("after the interval: durable up to record %d, %+v, synced %v, warnings %q", durable.version, l.Stats(), synced, warned)
+			if durable.version != 3 || l.Stats().DurableSlot != commits[1][1].Slot || len(synced) != 1 || synced[0] != slowSync+1 || strings.Count(warned.String(), "\n") != 1 {
+				t.Errorf("after the interval: durable up to record %d, %+v, synced %v, warnings %q", durable.version, l.Stats(), synced, warned.String())
 			}
 		}
 		disk.Arm(vfstest.Plan{Call: 1, Kinds: vfstest.KindSync})

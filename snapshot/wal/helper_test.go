@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 
 	"ledgerd/engine/codec"
@@ -194,12 +195,5 @@ func isPrefix(got, want [][]*ledger.Record) bool {
 	return len(got) <= len(want) && same(got, want[:len(got)])
 }
 
-// lines are what was logged.
-type lines []string
-
-func (l *lines) Write(b []byte) (int, error) {
-	*l = append(*l, string(b))
-	return len(b), nil
-}
-
-func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+// logger returns a logger that writes a line for each warning.
+func logger(to *strings.Builder) *slog.Logger { return slog.New(slog.NewTextHandler(to, nil)) }

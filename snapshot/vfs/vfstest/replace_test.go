@@ -26,7 +26,7 @@ func replaceTwice(disk vfs.FS, contents [][]byte) (done int, err error) {
 	return done, nil
 }
 
-// TestReplaceLeavesTheOldOrTheNew fails each call in turn, in every way, and looks at what is left then and after a power cut.
+// F9, F10: TestReplaceLeavesTheOldOrTheNew fails each call in turn, in every way, and looks at what is left then and after a power cut.
 func TestReplaceLeavesTheOldOrTheNew(t *testing.T) {
 	contents := [][]byte{bytes.Repeat([]byte("old"), 3000), bytes.Repeat([]byte("newer"), 1000)}
 	for fault, space := range map[error]bool{ // whether IsFull passes it
