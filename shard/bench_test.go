@@ -3,7 +3,6 @@ package shard
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -46,56 +45,46 @@ func content(accounts []*ledger.Account) Content {
 	}
 }
 
-// million runs a shard of a million accounts, and returns how many bytes each of them takes.
-func million(b *testing.B) (*Shard, float64) {
-	c := content(many(benchAccounts))
+// million runs a shard of a million accounts, and returns these and how many bytes each of them takes there.
+func million(b *testing.B) (*Shard, []*ledger.Account, float64) {
+	accounts := many(benchAccounts)
 	before := heapBytes()
 	s := New(0, 1)
-	must(b, s.Restore(c))
+	must(b, s.Restore(content(accounts)))
 	size := float64(heapBytes()-before) / benchAccounts
-	runtime.KeepAlive(c)
 	b.ReportAllocs()
-	return run(b, s), size
+	return run(b, s), accounts, size
 }
 
 // BenchmarkAccount asks one shard of a million accounts for random ones.
 func BenchmarkAccount(b *testing.B) {
-	keys := make([]ledger.Pubkey, benchAccounts)
-	for i := range keys {
-		keys[i] = key(i)
-	}
-	s, size := million(b)
+	s, accounts, size := million(b)
 	deadline, r := soon(), rand.New(rand.NewPCG(1, 1))
 	for b.Loop() {
-		if _, found, err := s.Account(keys[r.IntN(benchAccounts)], 1, deadline); err != nil || !found {
+		if _, found, err := s.Account(accounts[r.IntN(benchAccounts)].Pubkey, 1, deadline); err != nil || !found {
 			b.Fatal(found, err)
 		}
 	}
 	b.ReportMetric(size, "B/account")
 }
 
-// BenchmarkApply applies blocks of 3,000 writes to one shard of a million accounts, a third of
+// BenchmarkApply applies blocks of 3,000 writes to one shard of a million accounts, half of
 // them token accounts, and folds what is so many blocks old: as a live ledger finalizes, and as
 // blocks come at a million writes a second, of which two seconds and more are not folded.
 func BenchmarkApply(b *testing.B) {
 	const writes, blocks = 3000, 256
-	r := rand.New(rand.NewPCG(1, 1))
-	ring := make([][]ledger.AccountWrite, blocks)
-	for at := range ring {
-		for range writes {
-			n := r.IntN(benchAccounts)
-			w := lamports(key(n), ledger.Lamports(2+at))
-			if w.RentEpoch--; n%3 == 0 {
-				w.Owner = ledger.TokenProgram
-				w.Token = &ledger.TokenAccount{Mint: key(-1 - n%1000), Owner: key(-10_000 - n/2), Amount: uint64(2 + at)}
-				w.Token.Details = ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized})
-			}
-			ring[at] = append(ring[at], w)
-		}
-	}
 	for _, unfolded := range []ledger.Version{40, 750} {
 		b.Run(fmt.Sprintf("unfolded=%d", unfolded), func(b *testing.B) {
-			s, _ := million(b)
+			s, accounts, _ := million(b)
+			r := rand.New(rand.NewPCG(1, 1))
+			ring := make([][]ledger.AccountWrite, blocks)
+			for n := range ring {
+				for range writes {
+					w := accounts[r.IntN(benchAccounts)].Write()
+					w.Lamports = ledger.Lamports(2 + n)
+					ring[n] = append(ring[n], w)
+				}
+			}
 			v := ledger.Version(1)
 			next := func() {
 				v++
@@ -121,12 +110,12 @@ func BenchmarkApply(b *testing.B) {
 // and its caller.
 func BenchmarkList(b *testing.B) {
 	const limit, blocks = 1000, 32
-	s, _ := million(b)
+	s, accounts, _ := million(b)
 	for n := range blocks {
 		var writes []ledger.AccountWrite
 		for i := range limit {
-			i = (n*limit + i) * 31 % benchAccounts
-			writes = append(writes, owned(key(i), 2, programs[i/2%4]))
+			writes = append(writes, accounts[(n*limit+i)*31%benchAccounts].Write())
+			writes[i].Lamports++
 		}
 		applyBlock(b, s, ledger.Version(2+n), writes...)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // TestRestoreRefusesBadContent gives a shard content that is not a shard's, and content that
-// fails, and checks that nothing of it stays.
+// fails, and checks that nothing of it stays. Counters are read meanwhile.
 func TestRestoreRefusesBadContent(t *testing.T) {
 	type list = []ledger.Pubkey
 	var keys list // of shard 1 of 2, in order
@@ -47,6 +47,8 @@ func TestRestoreRefusesBadContent(t *testing.T) {
 			}
 			return fails
 		}
+		var metrics sync.WaitGroup
+		metrics.Go(func() { s.Counters().Accounts.Load() }) // the race detector is the judge
 		err := s.Restore(Content{
 			Version: 7,
 			Accounts: func(visit func(*ledger.Account) bool) error {
@@ -56,6 +58,7 @@ func TestRestoreRefusesBadContent(t *testing.T) {
 				return each(tt.mints, tt.mintsFail, func(k ledger.Pubkey) bool { return visit(ledger.MintWrite{Pubkey: k}) })
 			},
 		})
+		metrics.Wait()
 		if !errors.Is(err, tt.want) || tt.want == broken && err != broken {
 			t.Errorf("%s: Restore: %v, want %v", name, err, tt.want)
 		}
@@ -85,18 +88,4 @@ func TestRestoredMintsTakeNoMoreMemory(t *testing.T) {
 	}
 	runtime.KeepAlive(grown)
 	runtime.KeepAlive(restored)
-}
-
-// TestCountersAreReadDuringRestore reads counters while a shard is filled, as metrics are asked for
-// during recovery. The race detector is the judge.
-func TestCountersAreReadDuringRestore(t *testing.T) {
-	s := New(0, 1)
-	var reader sync.WaitGroup
-	reader.Go(func() {
-		for s.Counters().Accounts.Load() == 0 {
-			runtime.Gosched()
-		}
-	})
-	must(t, s.Restore(content(many(1000))))
-	reader.Wait()
 }

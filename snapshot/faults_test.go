@@ -169,9 +169,10 @@ func TestAFileIsNotTouchedAfterItFailed(t *testing.T) {
 		w.unsynced = syncEveryBytes // the next chunk is synced
 		disk.Arm(vfstest.Plan{Call: 1, Kinds: kind})
 		for range 3 {
-			err = errors.Join(w.append(good, []byte("a frame")), w.finish())
-			if calls := disk.Trace(); !errors.Is(err, syscall.EIO) || calls[len(calls)-1].Err == nil {
-				t.Errorf("%v failed: %v, and then: %v", kind, err, calls)
+			appended, finished := w.append(good, []byte("a frame")), w.finish()
+			calls := disk.Trace()
+			if !errors.Is(appended, syscall.EIO) || !errors.Is(finished, syscall.EIO) || calls[len(calls)-1].Err == nil {
+				t.Errorf("%v failed: %v, %v, and then: %v", kind, appended, finished, calls)
 			}
 		}
 		w.discard()

@@ -102,18 +102,6 @@ func sortedKeys(held map[ledger.Pubkey]*ledger.Account, selected func(*ledger.Ac
 // checkBase compares a base and its indexes with what they should have.
 func checkBase(t *testing.T, r *rand.Rand, b *Base, held map[ledger.Pubkey]*ledger.Account) {
 	t.Helper()
-	from, most := key(r.IntN(1000)), 1+r.IntN(200)
-	want := sortedKeys(held, func(a *ledger.Account) bool { return a.Pubkey.Compare(&from) >= 0 })
-	want = want[:min(most, len(want))]
-	var got []ledger.Pubkey
-	b.Ascend(&from, func(k *ledger.Pubkey, _ arena.Ref) bool {
-		got = append(got, *k)
-		return len(got) < most
-	})
-	if !slices.Equal(got, want) {
-		t.Errorf("%d accounts from %s on, want %d others", len(got), from, len(want))
-	}
-
 	look, live := make([]Lookup, 2000), make(map[arena.Ref]*ledger.Account)
 	for n := range look {
 		look[n].Key = new(key(n))
