@@ -273,16 +273,13 @@ func (h *history) checkFrozen(frozen []*Frozen, want *plain) {
 func (h *history) check(v ledger.Version) {
 	h.t.Helper()
 	h.compare(h.node, v, h.model.versions[v])
-	if h.model.folded == 0 {
-		return
-	}
-	folded := h.model.folded - 1
-	s := h.node.shards[0]
-	_, _, err := s.Account(ledger.Pubkey{}, folded, soon())
-	_, listErr := s.List(Members{}, ledger.Opt[ledger.Pubkey]{}, 10, folded, soon(), nil)
-	_, freezeErr := s.Freeze(folded).Wait()
-	if err != ErrFolded || listErr != ErrFolded || !errors.Is(freezeErr, ErrFolded) {
-		h.t.Fatalf("version %d: %v, %v, %v, want that it is folded", folded, err, listErr, freezeErr)
+	if folded, s := h.model.folded-1, h.node.shards[0]; h.model.folded > 0 {
+		_, _, err := s.Account(ledger.Pubkey{}, folded, soon())
+		_, listErr := s.List(Members{}, ledger.Opt[ledger.Pubkey]{}, 10, folded, soon(), nil)
+		_, freezeErr := s.Freeze(folded).Wait()
+		if err != ErrFolded || listErr != ErrFolded || !errors.Is(freezeErr, ErrFolded) {
+			h.t.Fatalf("version %d: %v, %v, %v, want that it is folded", folded, err, listErr, freezeErr)
+		}
 	}
 }
 

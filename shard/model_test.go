@@ -84,8 +84,7 @@ func (m *model) base(v ledger.Version, b *ledger.BaseState, direct bool) *Applie
 }
 
 func (m *model) rollback(v, first ledger.Version) *Applied {
-	restored := m.versions[first-1]
-	next := restored.clone()
+	restored, next := m.versions[first-1], m.versions[first-1].clone()
 	for _, b := range m.bases {
 		if b.version >= first {
 			next.write(m.filter, b.base.Accounts, b.base.Mints, ledger.BaseProvenance(b.base.Slot))

@@ -26,11 +26,10 @@ func newNode(t *testing.T, shards int, f *ledger.Filter) *node {
 }
 
 // run runs the shards until the test ends.
-func (n *node) run() *node {
+func (n *node) run() {
 	for _, s := range n.shards {
 		run(n.t, s)
 	}
-	return n
 }
 
 // restore fills the shards with what was frozen. The hash is all given to the last.

@@ -21,8 +21,7 @@ func TestRestoreRefusesBadContent(t *testing.T) {
 		}
 	}
 	slices.SortFunc(keys, compareKeys)
-	foreign := ledger.Pubkey{1}
-	broken := errors.New("broken")
+	foreign, broken := ledger.Pubkey{1}, errors.New("broken")
 	for name, tt := range map[string]struct {
 		accounts, mints list
 		fails           error // of the accounts, then of the mints

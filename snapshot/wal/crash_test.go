@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,19 +88,12 @@ func (v *life) check(got [][]*ledger.Record) (int, error) {
 	if len(got) == 0 {
 		return 0, nil
 	}
-	for i := range v.script {
-		if v.script[i][0].Version != got[0][0].Version {
-			continue
-		}
-		if got[0][0].Version > max(v.pruned, 1) {
-			return 0, fmt.Errorf("it begins at record %d, pruned below %d", got[0][0].Version, v.pruned)
-		}
-		if !isPrefix(got, v.script[i:]) {
-			break
-		}
-		return i + len(got), nil
+	first := got[0][0].Version
+	i := slices.IndexFunc(v.script, func(c []*ledger.Record) bool { return c[0].Version == first })
+	if i < 0 || !isPrefix(got, v.script[i:]) || first > max(v.pruned, 1) {
+		return 0, fmt.Errorf("%d commits from record %d on are not part of the script, which was pruned below %d", len(got), first, v.pruned)
 	}
-	return 0, fmt.Errorf("%d commits are not part of the script", len(got))
+	return i + len(got), nil
 }
 
 // wantHeld fails unless a disk holds a part of the script, and at least so many commits of it.
