@@ -176,7 +176,8 @@ func TestQueriesAreServedBetweenSlices(t *testing.T) {
 // TestLargeBlockIsDoneInSlices checks that no slice of a large block, its undoing or its fold handles more keys than a slice may,
 // and that lists are whole between two slices of a fold. Each fold meets two versions of each key, the first of which is skipped.
 func TestLargeBlockIsDoneInSlices(t *testing.T) {
-	const keys = 10*sliceKeys + 7
+	const slice = 128 // keys: some hundred microseconds
+	const keys = 10*slice + 7
 	s := newState(0, 1)
 	write := func(v ledger.Version) job {
 		return &apply{version: v, provenance: ledger.BlockProvenance(ledger.Slot(v)), writes: lamportsOf(keys, ledger.Lamports(v))}
@@ -185,7 +186,7 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 		steps := 1
 		for before := s.accounts.overlay.Len(); j.step(s); steps++ {
 			now := s.accounts.overlay.Len()
-			if now-before > sliceKeys || before-now > 2*sliceKeys {
+			if now-before > slice || before-now > 2*slice {
 				t.Fatalf("%T: one slice changed %d accounts", j, now-before)
 			}
 			before = now

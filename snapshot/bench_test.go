@@ -3,7 +3,6 @@ package snapshot
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 
@@ -32,41 +31,36 @@ var benchState = sync.OnceValue(func() *state {
 	return st
 })
 
-func benchStore(b *testing.B) *Store {
+// benchStore returns a store on the disk. report reports the figures of so many reads or writes of w.
+func benchStore(b *testing.B) (s *Store, report func(w Written)) {
 	s, err := OpenStore(vfs.Disk{}, b.TempDir(), quiet)
 	must(b, err)
-	return s
-}
-
-func report(b *testing.B, w Written) {
-	b.ReportMetric(float64(benchAccounts)*float64(b.N)/b.Elapsed().Seconds(), "accounts/s")
-	b.ReportMetric(float64(w.Bytes)/benchAccounts, "bytes/account")
+	b.ReportAllocs()
+	return s, func(w Written) {
+		b.ReportMetric(float64(benchAccounts)*float64(b.N)/b.Elapsed().Seconds(), "accounts/s")
+		b.ReportMetric(float64(w.Bytes)/benchAccounts, "bytes/account")
+	}
 }
 
 // BenchmarkWrite writes, syncs and reads back, in two parts.
 func BenchmarkWrite(b *testing.B) {
 	st := benchState()
-	var parts []Part
-	for half := range slices.Chunk(st.accounts, benchAccounts/2) {
-		parts = append(parts, (&state{accounts: half}).parts(1)...)
-	}
-	s := benchStore(b)
+	parts := st.parts(2)
+	s, report := benchStore(b)
 	var w Written
-	b.ReportAllocs()
 	for b.Loop() {
 		var err error
 		w, err = s.Write(b.Context(), st.meta, parts, st.blocks, Pace{})
 		must(b, err)
 	}
-	report(b, w)
+	report(w)
 }
 
 // BenchmarkRead decodes all accounts in one goroutine.
 func BenchmarkRead(b *testing.B) {
-	s := benchStore(b)
+	s, report := benchStore(b)
 	w := write(b, s, benchState())
 	snap := newest(b, s)
-	b.ReportAllocs()
 	for b.Loop() {
 		count := 0
 		err := snap.Accounts(0, math.MaxUint64, func(*ledger.Account) bool { count++; return true })
@@ -74,5 +68,5 @@ func BenchmarkRead(b *testing.B) {
 			b.Fatal(count, err)
 		}
 	}
-	report(b, w)
+	report(w)
 }

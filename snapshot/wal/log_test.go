@@ -47,13 +47,11 @@ func TestWhatIsCommittedIsReplayed(t *testing.T) {
 			wantCommits(t, "from the middle", got, commits[i:])
 		}
 	}
-	for _, tt := range []struct {
-		dir  string
-		from ledger.Version
-		want error
-	}{{c.Dir, 80, nil}, {c.Dir, 81, ErrMissing}, {c.Dir, 1000, ErrMissing}, {testDir, 1, nil}, {testDir, 2, ErrMissing}} { // testDir has no log
-		if got, _, err := replayAll(c.FS, tt.dir, tt.from); !errors.Is(err, tt.want) || len(got) > 0 {
-			t.Errorf("Replay of %s from %d: %d commits, %v, want %v", tt.dir, tt.from, len(got), err, tt.want)
+	for dir, end := range map[string]ledger.Version{c.Dir: 79, testDir: 0} { // testDir has no log
+		for from, want := range map[ledger.Version]error{end + 1: nil, end + 2: ErrMissing, end + 1000: ErrMissing} {
+			if got, _, err := replayAll(c.FS, dir, from); !errors.Is(err, want) || len(got) > 0 {
+				t.Errorf("Replay of %s from %d: %d commits, %v, want %v", dir, from, len(got), err, want)
+			}
 		}
 	}
 }
