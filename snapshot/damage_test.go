@@ -33,6 +33,9 @@ func TestEveryHarmIsRefused(t *testing.T) {
 		refused("all zeros", make([]byte, len(whole)))
 		for i := range whole { // 0 bytes and every frame boundary included
 			refused(fmt.Sprintf("cut to %d bytes", i), whole[:i])
+			if i%vfstest.Stride(2) > 0 {
+				continue
+			}
 			for _, mask := range []byte{0x80, 0xff, 1} {
 				damaged := slices.Clone(whole)
 				damaged[i] ^= mask

@@ -105,7 +105,7 @@ func TestDamagedHistoryIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// F6, F8: after a newest snapshot whose state is damaged the next ones follow the one before it.
+// F8: after a newest snapshot whose state is damaged the next ones follow the one before it.
 func TestSnapshotAfterAFallBackLinesUp(t *testing.T) {
 	disk := vfstest.NewMemory()
 	s := openTestStore(t, disk)

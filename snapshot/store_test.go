@@ -24,7 +24,6 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// G26: what is written is read by several readers at once, none of whose decoders is left (see TestMain).
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	disk := vfstest.NewMemory()
 	want := testState(100, 40, 20000, 300)

@@ -215,7 +215,7 @@ func TestWhatFollowsTheEnd(t *testing.T) {
 	}
 }
 
-// F5, F6: segments that were deleted, swapped, duplicated or replaced, in all pairs, are refused.
+// F5: segments that were deleted, swapped, duplicated or replaced, in all pairs, are refused.
 func TestSegmentsThatDoNotBelongAreRefused(t *testing.T) {
 	commits, other := script(14, 2), script(14, 2)
 	disk := recorded(t, commits, 3<<10, false)

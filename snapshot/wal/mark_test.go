@@ -12,7 +12,7 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// F5, F6: a log that was cut at the end of a commit, long enough after the last of them, is refused: on what a process that was
+// F4: a log that was cut at the end of a commit, long enough after the last of them, is refused: on what a process that was
 // killed leaves, and on what a power cut leaves.
 func TestALogCutBelowTheMarkIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
