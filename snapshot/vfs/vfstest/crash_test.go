@@ -59,6 +59,9 @@ func outcomes(t *testing.T, m *Memory) map[string]int {
 		for what, same := range map[string]*Memory{
 			"the same crash of a clone": m.Clone().Crash(0.5, seed), "a crash of what one left": copied.Crash(0.5, seed+1), "a clone": copied.Clone(),
 		} {
+			if seed%8 > 0 { // a sample
+				break
+			}
 			if got, want := holds(t, same, "."), holds(t, copied, "."); got != want || same.UsedBytes() != copied.UsedBytes() {
 				t.Errorf("%s holds %.300q, not %.300q", what, got, want)
 			}
