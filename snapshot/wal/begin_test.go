@@ -109,5 +109,9 @@ func TestASettledLogTakesNoSpaceBeforeItsFirstCommit(t *testing.T) {
 	if err := New(config(disk)).Settle(end); err == nil {
 		t.Error("a log was settled where it ended before")
 	}
+	must(t, disk.Remove(segmentName(testDir, 1)))
+	if err := New(config(disk)).Settle(End{}); err == nil {
+		t.Error("a log was settled with the end of an empty one")
+	}
 	must(t, New(config(disk)).Close()) // one that was never settled
 }
