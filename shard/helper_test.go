@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var seeded, key, heapBytes, cpuTime = ledgertest.Seeded, ledgertest.Key, ledgertest.HeapBytes, ledgertest.CPUTime
+var seeded, key, heapBytes, cpuTime, must = ledgertest.Seeded, ledgertest.Key, ledgertest.HeapBytes, ledgertest.CPUTime, ledgertest.Must
 
 func compareKeys(a, b ledger.Pubkey) int { return a.Compare(&b) }
 
@@ -23,6 +23,14 @@ func owned(k ledger.Pubkey, amount ledger.Lamports, owner ledger.Pubkey) ledger.
 
 func lamports(k ledger.Pubkey, amount ledger.Lamports) ledger.AccountWrite {
 	return owned(k, amount, ledger.SystemProgram)
+}
+
+// lamportsOf returns a write of so many lamports to each of the first keys.
+func lamportsOf(keys int, amount ledger.Lamports) (writes []ledger.AccountWrite) {
+	for i := range keys {
+		writes = append(writes, lamports(key(i), amount))
+	}
+	return writes
 }
 
 // start runs one shard of one until the test ends.
@@ -53,9 +61,7 @@ func applyBlock(t testing.TB, s *Shard, v ledger.Version, writes ...ledger.Accou
 func wait[R any](t testing.TB, task *task[R]) *R {
 	t.Helper()
 	done, err := task.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return done
 }
 

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,65 +14,6 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 )
-
-// TestFullMailboxRefusesAtOnce fills the queries' lane of a shard that answers nobody: the next
-// asker is refused without waiting, those in it at their deadline.
-func TestFullMailboxRefusesAtOnce(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		s := New(0, 1)
-		began := time.Now()
-		var askers sync.WaitGroup
-		for range queryLane {
-			askers.Go(func() {
-				_, err := s.Accounts(nil, 0, began.Add(2*time.Second))
-				if !errors.Is(err, ledger.ErrUnavailable) || time.Since(began) != 2*time.Second {
-					t.Errorf("an asker that waits: %v after %v, want unavailable after 2s", err, time.Since(began))
-				}
-			})
-		}
-		synctest.Wait()
-		if s.MailboxDepth() != queryLane {
-			t.Errorf("%d queries wait, want %d", s.MailboxDepth(), queryLane)
-		}
-		if _, _, err := s.Account(key(1), 0, began.Add(2*time.Second)); !errors.Is(err, ledger.ErrUnavailable) || time.Since(began) != 0 {
-			t.Errorf("one asker too many: %v after %v, want unavailable at once", err, time.Since(began))
-		}
-		askers.Wait()
-	})
-}
-
-func TestStoppedShardAnswersNobody(t *testing.T) {
-	s := New(0, 1)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := s.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := s.Account(key(1), 0, soon()); !errors.Is(err, ledger.ErrUnavailable) {
-		t.Errorf("Account: %v, want unavailable", err)
-	}
-	for range workLane + 2 { // more than fit into the lane: nobody may wait for room
-		if _, err := s.ApplyBase(1, &ledger.BaseState{}, true).Wait(); err == nil {
-			t.Error("work was done by a shard that stopped")
-		}
-		s.Fold(1, 0)
-	}
-}
-
-// TestPanicBreaksTheShard gives it base state to learn below a block: Run tells which shard and why, and
-// whoever waits gets an error.
-func TestPanicBreaksTheShard(t *testing.T) {
-	s := New(0, 1)
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(context.Background()) }()
-	s.ApplyBlock(1, &ledger.Block{Accounts: []ledger.AccountWrite{lamports(key(1), 1)}})
-	if _, err := s.ApplyBase(2, &ledger.BaseState{}, true).Wait(); err == nil {
-		t.Error("the work that broke the shard was done")
-	}
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "shard 0 broke") {
-		t.Errorf("Run: %v, want that shard 0 broke", err)
-	}
-}
 
 // gateJob is a long job that waits before each slice until a test lets it go on.
 type gateJob struct {
@@ -87,85 +29,178 @@ func (j *gateJob) step(*state) bool {
 	return j.slices > 0
 }
 
-// TestQueriesAreServedBetweenSlices asks while a long job is at work.
-func TestQueriesAreServedBetweenSlices(t *testing.T) {
-	s := start(t)
-	applyBlock(t, s, 1, lamports(key(1), 5))
-	j := &gateJob{slices: 3, stepped: make(chan struct{}), gate: make(chan struct{})}
+// occupy has a shard at work on a long job, and returns when it is in the first slice.
+func occupy(s *Shard, slices int) (*gateJob, *Task) {
+	j := &gateJob{slices: slices, stepped: make(chan struct{}), gate: make(chan struct{})}
 	task := send(s, j, new(outcome[Applied]))
+	<-j.stepped
+	return j, task
+}
+
+// TestFullMailboxRefusesAtOnce fills the queries' lane of a shard that answers nobody: the next
+// caller is refused without waiting, those in it at their deadline.
+func TestFullMailboxRefusesAtOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		s := New(0, 1)
+		began := time.Now()
+		var callers sync.WaitGroup
+		for range queryLane {
+			callers.Go(func() {
+				_, err := s.Accounts(nil, 0, began.Add(2*time.Second))
+				if !errors.Is(err, ledger.ErrUnavailable) || time.Since(began) != 2*time.Second {
+					t.Errorf("a caller that waits: %v after %v, want unavailable after 2s", err, time.Since(began))
+				}
+			})
+		}
+		synctest.Wait()
+		if s.MailboxDepth() != queryLane {
+			t.Errorf("%d queries wait, want %d", s.MailboxDepth(), queryLane)
+		}
+		if _, _, err := s.Account(key(1), 0, began.Add(2*time.Second)); !errors.Is(err, ledger.ErrUnavailable) || time.Since(began) != 0 {
+			t.Errorf("one caller too many: %v after %v, want unavailable at once", err, time.Since(began))
+		}
+		callers.Wait()
+	})
+}
+
+// TestNobodyWaitsForAShardThatEnds asks and sends work all the while a shard ends, and afterwards.
+func TestNobodyWaitsForAShardThatEnds(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		for range 20 {
+			s := New(0, 1)
+			began := time.Now()
+			ctx, cancel := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					var err error
+					for err == nil {
+						_, _, err = s.Account(key(1), 0, began.Add(time.Hour))
+					}
+					if !errors.Is(err, ledger.ErrUnavailable) {
+						t.Errorf("Account: %v, want unavailable", err)
+					}
+				})
+			}
+			all.Go(func() {
+				if err := s.Run(ctx); err != nil {
+					t.Errorf("Run: %v", err)
+				}
+			})
+			cancel()
+			all.Wait()
+			for range workLane + 2 { // more than fit into the lane: nobody may wait for room
+				if _, err := s.ApplyBase(1, &ledger.BaseState{}, true).Wait(); err == nil {
+					t.Error("work was done by a shard that stopped")
+				}
+				s.Fold(1, 0)
+			}
+			if waited := time.Since(began); waited != 0 {
+				t.Fatalf("somebody waited %v", waited)
+			}
+		}
+	})
+}
+
+// TestPanicBreaksTheShard gives a shard base state to learn below a block, or has a caller read a state that is broken: Run tells
+// which shard and why, and the caller gets an error.
+func TestPanicBreaksTheShard(t *testing.T) {
+	for name, breaks := range map[string]func(s *Shard) error{
+		"work": func(s *Shard) error {
+			s.ApplyBlock(1, &ledger.Block{Accounts: lamportsOf(10, 1)})
+			_, err := s.ApplyBase(2, &ledger.BaseState{}, true).Wait()
+			return err
+		},
+		"a look": func(s *Shard) error {
+			s.state.accounts = nil
+			_, _, err := s.Account(key(1), 1, time.Now().Add(time.Hour))
+			return err
+		},
+	} {
+		s := New(0, 1)
+		broken := make(chan error)
+		go func() { broken <- breaks(s) }()
+		if name == "a look" {
+			for s.MailboxDepth() == 0 { // the caller waits
+				runtime.Gosched()
+			}
+		}
+		if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "shard 0 broke") {
+			t.Errorf("%s: Run: %v, want that shard 0 broke", name, err)
+		}
+		if err := <-broken; err == nil {
+			t.Errorf("%s: the caller got no error", name)
+		}
+	}
+}
+
+// TestQueriesAreServedBetweenSlices of a long job. Nobody reads in place in a slice, nor before or after the time of the shard.
+func TestQueriesAreServedBetweenSlices(t *testing.T) {
+	s := New(0, 1)
+	k := key(1)
+	look := func(when string, want error) {
+		t.Helper()
+		var a ledger.Account
+		if _, err := s.look(&k, 1, &a); err != want || err == nil && a.Lamports != 5 {
+			t.Errorf("%s: %v, %v, want %v", when, a, err, want)
+		}
+	}
+	look("before Run", errLocked)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	applyBlock(t, s, 1, lamports(k, 5))
+	j, task := occupy(s, 3)
 	answered := make(chan error, 1)
 	for range 2 {
-		<-j.stepped // the job is in a slice
+		look("during a slice", errLocked)
 		go func() {
-			_, _, err := s.Account(key(1), 1, soon())
+			_, _, err := s.Account(k, 1, soon())
 			answered <- err
 		}()
 		for s.MailboxDepth() == 0 { // until the question waits in the lane
 			runtime.Gosched()
 		}
 		j.gate <- struct{}{}
-		if err := <-answered; err != nil {
-			t.Errorf("asked between slices: %v", err)
-		}
+		must(t, <-answered)
+		<-j.stepped
 	}
-	<-j.stepped
 	j.gate <- struct{}{}
 	wait(t, task)
+	look("between jobs", nil)
+	cancel()
+	must(t, <-ended)
+	look("after Run", errLocked)
 }
 
-// TestLargeBlockIsDoneInSlices checks that no slice of a large block, its undoing or its fold
-// handles more keys than a slice may. The fold meets two versions of each.
+// TestLargeBlockIsDoneInSlices checks that no slice of a large block, its undoing or its fold handles more keys than a slice may,
+// and that lists are whole between two slices of a fold. Each fold meets two versions of each key, the first of which is skipped.
 func TestLargeBlockIsDoneInSlices(t *testing.T) {
-	const keys = 10*sliceKeys + 7
+	const slice = 128 // keys: some hundred microseconds
+	const keys = 10*slice + 7
 	s := newState(0, 1)
-	b := &ledger.Block{Slot: 1}
-	for i := range keys {
-		b.Accounts = append(b.Accounts, lamports(key(i), 1))
+	write := func(v ledger.Version) job {
+		return &apply{version: v, provenance: ledger.BlockProvenance(ledger.Slot(v)), writes: lamportsOf(keys, ledger.Lamports(v))}
 	}
-	steps := func(j job) int {
-		n := 1
-		for before := s.accounts.overlay.Len(); j.step(s); n++ {
-			if now := s.accounts.overlay.Len(); now-before > sliceKeys || before-now > 2*sliceKeys {
+	for n, j := range []job{write(1), &rollback{version: 2, first: 1}, &fold{to: 2}, write(3), write(4), &fold{to: 4}} {
+		steps := 1
+		for before := s.accounts.overlay.Len(); j.step(s); steps++ {
+			now := s.accounts.overlay.Len()
+			if now-before > slice || before-now > 2*slice {
 				t.Fatalf("%T: one slice changed %d accounts", j, now-before)
-			} else {
-				before = now
+			}
+			before = now
+			for _, g := range []group{{}, {kind: ofProgram}} {
+				if page := s.accounts.page(g, ledger.Opt[ledger.Pubkey]{}, pageKeys, 4, nil); n == 5 && len(page.Accounts) != pageKeys {
+					t.Errorf("after slice %d: %d accounts of %v, want %d", steps, len(page.Accounts), g, pageKeys)
+				}
 			}
 		}
-		return n
-	}
-	block := &apply{version: 1, provenance: ledger.BlockProvenance(1), writes: b.Accounts}
-	if n := steps(block); n < 10 {
-		t.Errorf("a block took %d slices for %d accounts", n, keys)
-	}
-	if n := steps(&rollback{version: 2, first: 1}); n < 10 {
-		t.Errorf("a rollback took %d slices for %d accounts", n, keys)
-	}
-	if n := steps(&fold{to: 2}); n < 10 {
-		t.Errorf("a fold took %d slices for %d accounts", n, keys)
-	}
-	if s.hash != (ledger.StateHash{}) || s.accounts.base.Len() != 0 {
-		t.Errorf("state hash %s and %d accounts after all was undone", s.hash, s.accounts.base.Len())
-	}
-}
-
-// TestListsAreWholeBetweenSlicesOfAFold folds two versions of each account, the first of which is skipped.
-func TestListsAreWholeBetweenSlicesOfAFold(t *testing.T) {
-	const keys = 2 * sliceKeys
-	s := newState(0, 1)
-	for v := ledger.Version(1); v <= 2; v++ {
-		j := &apply{version: v, provenance: ledger.BlockProvenance(ledger.Slot(v))}
-		for i := range keys {
-			j.writes = append(j.writes, lamports(key(i), ledger.Lamports(v)))
+		if steps < 10 {
+			t.Errorf("%T took %d slices for %d accounts", j, steps, keys)
 		}
-		for j.step(s) {
-		}
-	}
-	for j, slice := (&fold{to: 2}), 1; j.step(s); slice++ {
-		for _, g := range []group{{}, {kind: ofProgram}} {
-			page := s.accounts.page(g, ledger.Opt[ledger.Pubkey]{}, keys, 2, nil)
-			if len(page.Accounts) != keys {
-				t.Errorf("after slice %d: %d accounts of %v, want %d", slice, len(page.Accounts), g, keys)
-			}
+		if n == 2 && (s.hash != (ledger.StateHash{}) || s.accounts.base.Len() != 0) {
+			t.Errorf("state hash %s and %d accounts after all was undone", s.hash, s.accounts.base.Len())
 		}
 	}
 }
@@ -180,90 +215,97 @@ func TestAccountAllocatesNothing(t *testing.T) {
 	s.Fold(1, 0)
 	applyBlock(t, s, 2, lamports(key(2), 3))
 	deadline := soon()
-	hundred := func(ask func()) float64 { // for who takes memory for several at once
-		return testing.AllocsPerRun(20, func() {
-			for range 100 {
-				ask()
+	for n := range 4 {
+		k := key(n + 1)
+		if got := testing.AllocsPerRun(20, func() {
+			for range 100 { // for who takes memory for several at once
+				s.Account(k, 2, deadline)
 			}
-		})
-	}
-	for n, k := range []ledger.Pubkey{key(1), key(2), key(3), key(4)} {
-		if got := hundred(func() { s.Account(k, 2, deadline) }); got != 0 {
-			t.Errorf("account %d: %v allocations for a hundred, want 0", n, got)
+		}); got != 0 {
+			t.Errorf("account %d: %v allocations for a hundred, want 0", n+1, got)
 		}
 	}
 }
 
-// TestAskersOfAShardThatEndsAreTold lets questions for an account wait in the lane of a shard
-// that ends without looking at them: nobody waits for the deadline.
-func TestAskersOfAShardThatEndsAreTold(t *testing.T) {
+// G23: a caller that gives up on a list, or never goes on with the walk of a copy, blocks no writer, and the copy stays as it was.
+func TestReadersNeverBlockAWriter(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		s := New(0, 1)
-		began := time.Now()
-		var askers sync.WaitGroup
-		for n := range 100 {
-			askers.Go(func() {
-				if _, _, err := s.Account(key(n), 0, began.Add(2*time.Second)); !errors.Is(err, errStopped) || time.Since(began) != 0 {
-					t.Errorf("asker %d: %v after %v, want that the shard stopped, at once", n, err, time.Since(began))
-				}
-			})
-		}
-		synctest.Wait()
-		close(s.done) // as Run does when it ends
-		askers.Wait()
-	})
-}
-
-// TestAskersRacingWithTheEndAreTold asks all the while a shard ends: whoever comes just then is
-// told by Run or sees the end, and never waits for the deadline.
-func TestAskersRacingWithTheEndAreTold(t *testing.T) {
-	for range 200 {
-		bubble.Test(t, func(t *testing.T) {
-			s := New(0, 1)
-			began := time.Now()
-			ctx, cancel := context.WithCancel(t.Context())
-			var all sync.WaitGroup
-			for range 4 {
-				all.Go(func() {
-					for {
-						if _, _, err := s.Account(key(1), 0, began.Add(time.Hour)); err != nil {
-							return
-						}
-					}
-				})
-			}
-			all.Go(func() {
-				if err := s.Run(ctx); err != nil {
-					t.Errorf("Run: %v", err)
-				}
-			})
-			cancel()
-			all.Wait()
-			if waited := time.Since(began); waited != 0 {
-				t.Fatalf("somebody waited %v", waited)
-			}
-		})
-	}
-}
-
-// TestQuestionEndsAtItsDeadline asks while the shard is at work: the asker is told at its own deadline, and
-// the next question is answered.
-func TestQuestionEndsAtItsDeadline(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+		const keys = 1000
 		s := start(t)
-		j := &gateJob{slices: 1, stepped: make(chan struct{}), gate: make(chan struct{})}
-		task := send(s, j, new(outcome[Applied]))
-		<-j.stepped // no question is answered from here on
+		applyBlock(t, s, 1, lamportsOf(keys, 1)...)
+		s.Fold(1, 0)
+		frozen := wait(t, s.Freeze(1))
+		walking := make(chan struct{})
+		visited := 0
+		var walker sync.WaitGroup
+		walker.Go(func() {
+			frozen.Accounts(func(a *ledger.Account) bool {
+				walking <- struct{}{}
+				visited++
+				return a.Lamports == 1
+			})
+		})
+		<-walking // the walk stands from here on
+		j, task := occupy(s, 1)
 		for _, wait := range []time.Duration{2 * time.Second, 300 * time.Millisecond} {
 			began := time.Now()
-			if _, _, err := s.Account(key(1), 0, began.Add(wait)); !errors.Is(err, errLate) || time.Since(began) != wait {
+			_, err := s.List(Members{}, ledger.Opt[ledger.Pubkey]{}, 10, 1, began.Add(wait), nil)
+			if !errors.Is(err, errLate) || time.Since(began) != wait {
 				t.Errorf("%v after %v, want overdue after %v", err, time.Since(began), wait)
 			}
 		}
 		j.gate <- struct{}{}
 		wait(t, task)
-		if _, _, err := s.askAccount(key(1), 0, time.Now().Add(time.Second)); err != nil {
+		for v := ledger.Version(2); v < 5; v++ {
+			applyBlock(t, s, v, lamportsOf(keys, ledger.Lamports(v))...)
+			s.Fold(v, 0)
+		}
+		if _, _, err := s.askAccount(key(1), 4, time.Now().Add(time.Second)); err != nil {
 			t.Errorf("the next question: %v", err)
 		}
+		for range keys - 1 {
+			<-walking
+		}
+		walker.Wait()
+		if frozen.Release(); visited != keys {
+			t.Errorf("the copy had %d accounts as they were, want %d", visited, keys)
+		}
 	})
+}
+
+// TestReadingInPlaceTakesTurnsWithWork reads accounts from several goroutines while blocks
+// are applied, undone and folded: in place or enqueued, a version never changes.
+func TestReadingInPlaceTakesTurnsWithWork(t *testing.T) {
+	const keys, rounds = 2 * sliceKeys, 8
+	s := start(t)
+	applyBlock(t, s, 1, lamportsOf(keys, 1)...)
+	var newest atomic.Uint64
+	newest.Store(1)
+	ctx, cancel := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	for r := range 3 {
+		readers.Go(func() {
+			for i := r; ctx.Err() == nil; i++ {
+				v := ledger.Version(newest.Load())
+				a, found, err := s.Account(key(i%keys), v, soon())
+				if errors.Is(err, ErrFolded) && ledger.Version(newest.Load()) > v {
+					continue
+				}
+				if err != nil || !found || a.Lamports != ledger.Lamports(v) {
+					t.Errorf("version %d of account %d: %v, %v, %v", v, i%keys, a, found, err)
+					return
+				}
+			}
+		})
+	}
+	for round := range rounds {
+		v := ledger.Version(3*round + 2)
+		applyBlock(t, s, v, lamportsOf(keys, ledger.Lamports(v))...)
+		wait(t, s.Rollback(v+1, v))
+		applyBlock(t, s, v+2, lamportsOf(keys, ledger.Lamports(v+2))...)
+		newest.Store(uint64(v + 2))
+		s.Fold(v+2, 0)
+	}
+	cancel()
+	readers.Wait()
 }

@@ -84,8 +84,7 @@ func (m *model) base(v ledger.Version, b *ledger.BaseState, direct bool) *Applie
 }
 
 func (m *model) rollback(v, first ledger.Version) *Applied {
-	restored := m.versions[first-1]
-	next := restored.clone()
+	restored, next := m.versions[first-1], m.versions[first-1].clone()
 	for _, b := range m.bases {
 		if b.version >= first {
 			next.write(m.filter, b.base.Accounts, b.base.Mints, ledger.BaseProvenance(b.base.Slot))
@@ -137,15 +136,20 @@ func (m *model) add(v ledger.Version, next, restored *plain) *Applied {
 			applied.Unchanged = append(applied.Unchanged, now)
 		}
 	}
-	for _, a := range next.accounts {
-		applied.Hash.Add(a.StateTerm())
-	}
-	for k, mint := range next.mints {
-		applied.Hash.Add(mint.StateTerm(k))
-	}
+	applied.Hash = next.hash()
 	m.newest = v
 	m.versions[v] = next
 	return applied
+}
+
+func (p *plain) hash() (h ledger.StateHash) {
+	for _, a := range p.accounts {
+		h.Add(a.StateTerm())
+	}
+	for k, mint := range p.mints {
+		h.Add(mint.StateTerm(k))
+	}
+	return h
 }
 
 func ownerOf(a *ledger.Account) (owner ledger.Opt[ledger.Pubkey]) {
@@ -183,30 +187,4 @@ func (p *plain) allMints() (all []ledger.MintWrite) {
 func (p *plain) counted() [2]int64 {
 	tokens := p.where(func(a *ledger.Account) bool { return walletOf(a).Known })
 	return [2]int64{int64(len(p.where((*ledger.Account).Exists))), int64(len(tokens))}
-}
-
-// answers are all answers to the questions of node.answers.
-func (p *plain) answers(keys int) map[string]any {
-	all := make(map[string]any)
-	for i := range keys {
-		k := testKey(i)
-		whole, found := ledger.Account{Pubkey: k}, false
-		var shallow ledger.Account
-		if a := p.accounts[k]; a != nil {
-			whole, shallow, found = *a, *a, true
-			shallow.Token, shallow.FieldProvenance = nil, nil
-		}
-		all[ask("account", i)] = []any{shallow, found}
-		all[ask("account by mailbox", i)] = []any{shallow, found}
-		all[ask("accounts", i)] = []ledger.Account{whole, whole}
-		all[ask("mint", i)] = []*ledger.Mint{p.mints[k]}
-	}
-	for i := range testGroups {
-		of, its := ledger.Some(program(i)), ledger.Some(wallet(i))
-		all[ask("program", i)] = p.where(func(a *ledger.Account) bool { return ownerOf(a) == of })
-		all[ask("wallet", i)] = p.where(func(a *ledger.Account) bool { return walletOf(a) == its })
-	}
-	all["scan"] = p.where((*ledger.Account).Exists)
-	all["mints"] = p.allMints()
-	return all
 }

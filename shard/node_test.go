@@ -1,9 +1,11 @@
 package shard
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
 	"ledgerd/engine/ledger"
 )
@@ -14,26 +16,20 @@ type node struct {
 	shards []*Shard
 }
 
-func newNode(t *testing.T, shards int) *node {
+func newNode(t *testing.T, shards int, f *ledger.Filter) *node {
 	n := &node{t: t}
 	for i := range shards {
 		n.shards = append(n.shards, New(i, shards))
+		n.shards[i].SetFilter(f)
 	}
 	return n
-}
-
-func (n *node) setFilter(f *ledger.Filter) {
-	for _, s := range n.shards {
-		s.SetFilter(f)
-	}
 }
 
 // run runs the shards until the test ends.
-func (n *node) run() *node {
+func (n *node) run() {
 	for _, s := range n.shards {
 		run(n.t, s)
 	}
-	return n
 }
 
 // restore fills the shards with what was frozen. The hash is all given to the last.
@@ -58,25 +54,15 @@ func (n *node) restore(v ledger.Version, hash ledger.StateHash, frozen []*Frozen
 		if i == len(n.shards)-1 {
 			c.Hash = hash
 		}
-		if err := s.Restore(c); err != nil {
-			n.t.Fatal(err)
-		}
+		must(n.t, s.Restore(c))
 	}
 }
 
-func (n *node) freeze(v ledger.Version) (all []*Frozen, err error) {
-	var freezing []*Freezing
+func (n *node) freeze(v ledger.Version) (all []*Frozen) {
 	for _, s := range n.shards {
-		freezing = append(freezing, s.Freeze(v))
+		all = append(all, wait(n.t, s.Freeze(v)))
 	}
-	for _, f := range freezing {
-		frozen, err := f.Wait()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, frozen)
-	}
-	return all, nil
+	return all
 }
 
 // each has every shard do the same and returns all they did, in key order.
@@ -99,115 +85,102 @@ func (n *node) counted() (c [2]int64) {
 	return c
 }
 
-func ask(about string, i int) string { return fmt.Sprint(about, " ", i) }
-
-// answers are everything a node can be asked at one version about so many keys, by question. Lists are read in pages of
-// at most so many accounts.
-func (n *node) answers(keys int, v ledger.Version, page int) map[string]any {
-	all := make(map[string]any)
-	put := func(question string, answer any, err error) {
-		if err != nil {
-			n.t.Fatalf("%s at version %d: %v", question, v, err)
+// compare asks a node everything it can be asked at one version about so many keys, and compares the answers. Lists are read in
+// pages of at most so many accounts.
+func (n *node) compare(keys int, v ledger.Version, page int, want *plain) {
+	n.t.Helper()
+	equal := func(about string, i int, got, want any, err error) {
+		n.t.Helper()
+		if err != nil || !reflect.DeepEqual(got, want) {
+			n.t.Fatalf("%s %d at version %d: %v\ngot  %+v\nwant %+v", about, i, v, err, got, want)
 		}
-		all[question] = answer
 	}
 	for i := range keys {
 		k := testKey(i)
 		s := n.shards[Of(k.Prefix(), len(n.shards))]
-		a, found, err := s.Account(k, v, soon())
-		put(ask("account", i), []any{a, found}, err)
-		a, found, err = s.askAccount(k, v, soon())
-		put(ask("account by mailbox", i), []any{a, found}, err)
+		whole, shallow := ledger.Account{Pubkey: k}, ledger.Account{}
+		held := want.accounts[k]
+		if held != nil {
+			whole, shallow = *held, *held
+			shallow.Token, shallow.FieldProvenance = nil, nil
+		}
+		for name, read := range map[string]func(ledger.Pubkey, ledger.Version, time.Time) (ledger.Account, bool, error){
+			"account": s.Account, "account by mailbox": s.askAccount,
+		} {
+			a, found, err := read(k, v, soon())
+			equal(name, i, []any{a, found}, []any{shallow, held != nil}, err)
+		}
 		few, err := s.Accounts([]ledger.Pubkey{k, k}, v, soon())
-		put(ask("accounts", i), few, err)
+		equal("accounts", i, few, []ledger.Account{whole, whole}, err)
 		mints, err := s.Mints([]ledger.Pubkey{k}, v, soon())
-		put(ask("mint", i), mints, err)
+		equal("mint", i, mints, []*ledger.Mint{want.mints[k]}, err)
 	}
 	for i := range testGroups {
-		lists := map[string]Members{"program": {Group: program(i)}, "wallet": {Group: wallet(i), ByWallet: true}}
-		for name, m := range lists {
-			got, err := n.pages(page, func(s *Shard, p Page) (Page, error) {
-				return s.List(m, p.Next, page, v, soon(), p.Accounts)
-			})
-			put(ask(name, i), got, err)
+		for m, member := range map[Members]func(*ledger.Account) bool{
+			{Group: program(i)}:                func(a *ledger.Account) bool { return ownerOf(a) == ledger.Some(program(i)) },
+			{Group: wallet(i), ByWallet: true}: func(a *ledger.Account) bool { return walletOf(a) == ledger.Some(wallet(i)) },
+		} {
+			got := n.pages(page, func(s *Shard, p Page) (Page, error) { return s.List(m, p.Next, page, v, soon(), p.Accounts) })
+			equal(fmt.Sprintf("by wallet %v, list", m.ByWallet), i, got, want.where(member), nil)
 		}
 	}
-	got, err := n.pages(pageKeys, func(s *Shard, p Page) (Page, error) {
+	got := n.pages(pageKeys, func(s *Shard, p Page) (Page, error) {
 		next, err := s.Scan(p.Next, v, soon())
 		next.Accounts = append(p.Accounts, next.Accounts...)
 		return next, err
 	})
-	put("scan", got, err)
-	mints, err := n.scanMints(v)
-	put("mints", mints, err)
-	return all
+	equal("scan", 0, got, want.where((*ledger.Account).Exists), nil)
+	equal("mints", 0, n.scanMints(v), want.allMints(), nil)
 }
 
 // pages reads a list of all shards.
-func (n *node) pages(most int, read func(*Shard, Page) (Page, error)) (all []ledger.Account, err error) {
+func (n *node) pages(most int, read func(*Shard, Page) (Page, error)) (all []ledger.Account) {
+	n.t.Helper()
 	for _, s := range n.shards {
 		for page := (Page{Accounts: all}); !page.Done; all = page.Accounts {
-			if page, err = read(s, page); err != nil {
-				return nil, err
-			}
+			var err error
+			page, err = read(s, page)
+			must(n.t, err)
 			if added := len(page.Accounts) - len(all); added < 0 || added > most {
 				n.t.Fatalf("a page of %d accounts, want at most %d", added, most)
 			}
 		}
 	}
 	if len(all) == 0 {
-		return nil, nil // as the model has it
+		return nil // as the model has it
 	}
-	return all, nil
+	return all
 }
 
-func (n *node) scanMints(v ledger.Version) (all []ledger.MintWrite, err error) {
+func (n *node) scanMints(v ledger.Version) (all []ledger.MintWrite) {
+	n.t.Helper()
 	for _, s := range n.shards {
 		var after ledger.Opt[ledger.Pubkey]
-		for page := (MintPage{}); !page.Done; {
-			if page, err = s.ScanMints(after, v, soon()); err != nil {
-				return nil, err
-			}
-			all = append(all, page.Mints...)
-			if len(all) > 0 {
+		for done := false; !done; {
+			page, err := s.ScanMints(after, v, soon())
+			must(n.t, err)
+			if all, done = append(all, page.Mints...), page.Done; len(all) > 0 {
 				after = ledger.Some(all[len(all)-1].Pubkey)
 			}
 		}
 	}
-	return all, nil
+	return all
 }
 
 // differentlyApplied says what is not the same, "" if all is.
 func differentlyApplied(got, want *Applied) string {
-	if got.Hash != want.Hash {
-		return fmt.Sprintf("hash %s, want %s", got.Hash, want.Hash)
-	}
-	if diff := differentLists(got.Updates, want.Updates); diff != "" {
-		return "updates: " + diff
-	}
-	if diff := differentLists(got.Unchanged, want.Unchanged); diff != "" {
-		return "unchanged: " + diff
-	}
-	return ""
+	return cmp.Or(differentLists("hash", []ledger.StateHash{got.Hash}, []ledger.StateHash{want.Hash}),
+		differentLists("update", got.Updates, want.Updates), differentLists("unchanged", got.Unchanged, want.Unchanged))
 }
 
-func differentLists[T any](got, want []T) string {
+func differentLists[T any](what string, got, want []T) string {
 	for i := range min(len(got), len(want)) {
 		if !reflect.DeepEqual(got[i], want[i]) {
-			return fmt.Sprintf("number %d is\n%+v\nwant\n%+v", i, got[i], want[i])
+			return fmt.Sprintf("%s %d is\n%+v\nwant\n%+v", what, i, got[i], want[i])
 		}
 	}
 	if len(got) != len(want) {
-		return fmt.Sprintf("%d, want %d", len(got), len(want))
-	}
-	return ""
-}
-
-func difference(got, want map[string]any) string {
-	for question, w := range want {
-		if g := got[question]; !reflect.DeepEqual(g, w) {
-			return fmt.Sprintf("%s:\ngot  %+v\nwant %+v", question, g, w)
-		}
+		return fmt.Sprintf("%d of %s, want %d", len(got), what, len(want))
 	}
 	return ""
 }

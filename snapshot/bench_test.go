@@ -1,11 +1,8 @@
 package snapshot
 
 import (
-	"context"
-	"encoding/binary"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 
@@ -19,23 +16,13 @@ const benchAccounts = 1_000_000
 // accounts.
 var benchState = sync.OnceValue(func() *state {
 	random := rand.New(rand.NewPCG(1, 2))
-	key := func() (k ledger.Pubkey) {
-		for i := 0; i < len(k); i += 8 {
-			binary.LittleEndian.PutUint64(k[i:], random.Uint64())
-		}
-		return k
-	}
-	mints := make([]ledger.Pubkey, 1000)
-	for i := range mints {
-		mints[i] = key()
-	}
 	st := testState(20, 0, 0, 0)
 	for i := range benchAccounts {
-		a := &ledger.Account{Pubkey: key(), Lamports: ledger.Lamports(random.Uint64N(1 << 40)), RentEpoch: 1<<64 - 1,
+		a := &ledger.Account{Pubkey: testKey(i), Lamports: ledger.Lamports(random.Uint64N(1 << 40)), RentEpoch: 1<<64 - 1,
 			Known: ledger.FieldsAll &^ ledger.FieldMint, Provenance: ledger.BlockProvenance(ledger.Slot(250_000_000 + random.Uint64N(10_000)))}
 		if i%2 == 0 {
 			a.Lamports, a.Owner = 2_039_280, ledger.TokenProgram
-			a.Token = &ledger.TokenAccount{Mint: mints[random.IntN(len(mints))], Owner: key(), Amount: random.Uint64N(1 << 40),
+			a.Token = &ledger.TokenAccount{Mint: testKey(-random.IntN(1000)), Owner: testKey(-1000 - i), Amount: random.Uint64N(1 << 40),
 				Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized})}
 		}
 		st.accounts = append(st.accounts, a)
@@ -44,42 +31,36 @@ var benchState = sync.OnceValue(func() *state {
 	return st
 })
 
-func benchStore(b *testing.B) *Store {
+// benchStore returns a store on the disk. report reports the figures of so many reads or writes of w.
+func benchStore(b *testing.B) (s *Store, report func(w Written)) {
 	s, err := OpenStore(vfs.Disk{}, b.TempDir(), quiet)
 	must(b, err)
-	return s
-}
-
-func report(b *testing.B, w Written) {
-	b.ReportMetric(float64(benchAccounts)*float64(b.N)/b.Elapsed().Seconds(), "accounts/s")
-	b.ReportMetric(float64(w.Bytes)/benchAccounts, "bytes/account")
+	b.ReportAllocs()
+	return s, func(w Written) {
+		b.ReportMetric(float64(benchAccounts)*float64(b.N)/b.Elapsed().Seconds(), "accounts/s")
+		b.ReportMetric(float64(w.Bytes)/benchAccounts, "bytes/account")
+	}
 }
 
 // BenchmarkWrite writes, syncs and reads back, in two parts.
 func BenchmarkWrite(b *testing.B) {
 	st := benchState()
-	var parts []Part
-	for half := range slices.Chunk(st.accounts, benchAccounts/2) {
-		parts = append(parts, (&state{accounts: half}).parts(1)...)
-	}
-	s := benchStore(b)
+	parts := st.parts(2)
+	s, report := benchStore(b)
 	var w Written
-	b.ReportAllocs()
 	for b.Loop() {
 		var err error
-		if w, err = s.Write(context.Background(), st.meta, parts, st.blocks, Pace{}); err != nil {
-			b.Fatal(err)
-		}
+		w, err = s.Write(b.Context(), st.meta, parts, st.blocks, Pace{})
+		must(b, err)
 	}
-	report(b, w)
+	report(w)
 }
 
 // BenchmarkRead decodes all accounts in one goroutine.
 func BenchmarkRead(b *testing.B) {
-	s := benchStore(b)
+	s, report := benchStore(b)
 	w := write(b, s, benchState())
 	snap := newest(b, s)
-	b.ReportAllocs()
 	for b.Loop() {
 		count := 0
 		err := snap.Accounts(0, math.MaxUint64, func(*ledger.Account) bool { count++; return true })
@@ -87,5 +68,5 @@ func BenchmarkRead(b *testing.B) {
 			b.Fatal(count, err)
 		}
 	}
-	report(b, w)
+	report(w)
 }

@@ -72,13 +72,8 @@ func checkRecovered(disk vfs.FS, states, written []*state) error {
 // loadAll loads every snapshot listed: each must be whole and one of the states.
 func loadAll(s *Store, states []*state) (whole []*state, err error) {
 	names, err := s.names()
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		if strings.HasSuffix(name, vfs.TemporarySuffix) {
-			return nil, fmt.Errorf("%s is left over", name)
-		}
+	if err != nil || slices.ContainsFunc(names, isTemporary) {
+		return nil, fmt.Errorf("%v are left over: %w", names, err)
 	}
 	infos, err := s.List()
 	if err != nil {
@@ -102,54 +97,40 @@ func loadAll(s *Store, states []*state) (whole []*state, err error) {
 	return whole, nil
 }
 
-// scriptDisk returns a disk with the first snapshot, and how many calls the rest of the script
-// makes of it.
-func scriptDisk(t *testing.T, states []*state) (disk *vfstest.Memory, calls int) {
-	t.Helper()
-	disk = vfstest.NewMemory()
-	write(t, openTestStore(t, disk), states[0])
-	counting := vfstest.NewFaulty(disk.Clone(), vfstest.Plan{})
-	if written := script(counting, states[1:]); len(written) != len(states)-1 {
-		t.Fatalf("without a fault %d snapshots were written", len(written))
-	}
-	return disk, counting.Calls()
-}
-
-// stride is 1, and n in a short run, which tries one in n of all there is.
-func stride(n int) int {
-	if testing.Short() {
-		return n
-	}
-	return 1
-}
-
+// F9, F10, F11, F12, F14, F16, F17: whatever call fails, or is the last one before a crash, whole snapshots are left.
 func TestAnyFailedCallLeavesWholeSnapshots(t *testing.T) {
 	states := scriptStates()
-	disk, calls := scriptDisk(t, states)
-	plans := map[string]vfstest.Plan{
+	first := vfstest.NewMemory()
+	write(t, openTestStore(t, first), states[0])
+	for what, plan := range map[string]vfstest.Plan{
 		"EIO":           {Err: syscall.EIO, LoseOnSyncFailure: true},
 		"ENOSPC":        {Err: syscall.ENOSPC},
 		"short write":   {Fault: vfstest.Short, Kinds: vfstest.KindWriteAt},
 		"EIO for good":  {Err: syscall.EIO, Lasting: true, LoseOnSyncFailure: true},
 		"full for good": {Fault: vfstest.Short, Lasting: true, Kinds: vfstest.KindCreate | vfstest.KindWriteAt},
 		"nothing goes":  {Err: syscall.EIO, Lasting: true, Kinds: vfstest.KindRemove},
-	}
-	for what, plan := range plans {
+		"a crash":       {Fault: vfstest.Crash},
+	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			for plan.Call = 1; plan.Call <= calls; plan.Call += stride(4) {
-				disk := disk.Clone()
+			hit := true
+			for plan.Call = 1; hit; plan.Call += vfstest.Stride(3) {
+				disk := first.Clone()
 				faulty := vfstest.NewFaulty(disk, plan)
 				written := append(states[:1:1], script(faulty, states[1:])...)
-				if !faulty.Hit() && plan.Kinds != 0 {
-					break // there are fewer calls of these kinds
+				if hit = faulty.Hit(); !hit && len(written) != len(states) {
+					t.Fatalf("without a fault %d snapshots were written", len(written))
 				}
 				if d := atSyncs(faulty); d != "" {
-					t.Fatalf("at call %d of %d: %s", plan.Call, calls, d)
+					t.Fatalf("at call %d: %s", plan.Call, d)
 				}
-				for name, after := range map[string]*vfstest.Memory{"a restart": disk, "a power cut": disk.Crash(0, 1)} {
+				left := []*vfstest.Memory{disk, disk.Crash(0, 1)}
+				for seed := uint64(1); seed <= 5 && plan.Fault == vfstest.Crash; seed++ {
+					left = append(left, disk.Crash(0.5, seed))
+				}
+				for n, after := range left {
 					if err := checkRecovered(after, states, written); err != nil {
-						t.Fatalf("at call %d of %d, then %s: %v", plan.Call, calls, name, err)
+						t.Fatalf("at call %d, disk %d left of it: %v", plan.Call, n, err)
 					}
 				}
 			}
@@ -176,21 +157,7 @@ func atSyncs(disk *vfstest.Faulty) string {
 	return ""
 }
 
-func TestACrashAtAnyCallLeavesWholeSnapshots(t *testing.T) {
-	t.Parallel()
-	states := scriptStates()
-	disk, calls := scriptDisk(t, states)
-	for call := calls + 1; call > 0; call -= stride(4) { // the first crash is after the last call
-		disk := disk.Clone()
-		written := append(states[:1:1], script(vfstest.NewFaulty(disk, vfstest.Plan{Call: call, Fault: vfstest.Crash}), states[1:])...)
-		for seed, share := range []float64{0, 0.5, 0.5, 0.5, 0.5, 0.5, 1} {
-			if err := checkRecovered(disk.Crash(share, uint64(seed)), states, written); err != nil {
-				t.Fatalf("crash at call %d of %d, share %v, seed %d: %v", call, calls, share, seed, err)
-			}
-		}
-	}
-}
-
+// F16: after a write or a sync that failed a file is not touched.
 func TestAFileIsNotTouchedAfterItFailed(t *testing.T) {
 	good, _ := chunkOf(testAccount(2))
 	good.raw = 10
@@ -201,72 +168,54 @@ func TestAFileIsNotTouchedAfterItFailed(t *testing.T) {
 		must(t, err)
 		w.unsynced = syncEveryBytes // the next chunk is synced
 		disk.Arm(vfstest.Plan{Call: 1, Kinds: kind})
-		for n := range 3 {
-			if err := w.append(good, []byte("a frame")); !errors.Is(err, syscall.EIO) {
-				t.Errorf("%v failed: append %d: %v, want %v", kind, n, err, syscall.EIO)
+		for range 3 {
+			appended, finished := w.append(good, []byte("a frame")), w.finish()
+			calls := disk.Trace()
+			if !errors.Is(appended, syscall.EIO) || !errors.Is(finished, syscall.EIO) || calls[len(calls)-1].Err == nil {
+				t.Errorf("%v failed: %v, %v, and then: %v", kind, appended, finished, calls)
 			}
-		}
-		if err := w.finish(); !errors.Is(err, syscall.EIO) {
-			t.Errorf("%v failed: finish: %v, want %v", kind, err, syscall.EIO)
-		}
-		if calls := disk.Trace(); calls[len(calls)-1].Err == nil {
-			t.Errorf("%v failed, and then: %v", kind, calls)
 		}
 		w.discard()
 	}
 }
 
-// writeGarbled writes a state on a copy of a disk that changes a file behind its name before that is read back.
-func writeGarbled(t *testing.T, disk *vfstest.Memory, st *state, suffix string, change func(b []byte) []byte) (*vfstest.Memory, error) {
-	t.Helper()
-	disk = disk.Clone()
-	changed := false
-	faulty := vfstest.NewFaulty(disk, vfstest.Plan{Before: func(c vfstest.Call) {
-		if changed || c.Kind != vfstest.KindOpen || !strings.HasSuffix(c.Name, suffix+vfs.TemporarySuffix) {
-			return
-		}
-		changed = true
-		b, err := disk.ReadFile(c.Name)
-		if err == nil {
-			err = disk.WriteFile(c.Name, change(b))
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	}})
-	_, err := openTestStore(t, faulty).Write(t.Context(), st.meta, st.parts(1), st.blocks, Pace{})
-	return disk, err
-}
-
-// TestWhatTheDiskGarblesGetsNoName flips each byte of the files before they are read back.
+// TestWhatTheDiskGarblesGetsNoName flips bytes of the files before they are read back, and puts another snapshot, of the same
+// accounts, in place of the one that was written.
 func TestWhatTheDiskGarblesGetsNoName(t *testing.T) {
-	disk := vfstest.NewMemory()
-	before := testState(20, 0, 6, 2)
-	write(t, openTestStore(t, disk), before)
+	first, before, next := vfstest.NewMemory(), testState(20, 0, 6, 2), testState(30, 0, 5, 3)
+	write(t, openTestStore(t, first), before)
+	garbled := func(what, suffix, says string, change func(b []byte) []byte) {
+		t.Helper()
+		disk := first.Clone()
+		disarmed := false
+		faulty := vfstest.NewFaulty(disk, vfstest.Plan{Before: func(c vfstest.Call) {
+			if disarmed || c.Kind != vfstest.KindOpen || !strings.HasSuffix(c.Name, suffix+vfs.TemporarySuffix) {
+				return
+			}
+			disarmed = true
+			b, err := disk.ReadFile(c.Name)
+			must(t, err)
+			must(t, disk.WriteFile(c.Name, change(b)))
+		}})
+		_, err := openTestStore(t, faulty).Write(t.Context(), next.meta, next.parts(1), next.blocks, Pace{})
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: err = %v, want damage that says %q", what, err, says)
+		}
+		if whole, err := loadAll(openTestStore(t, disk), []*state{before}); err != nil || len(whole) != 1 || len(disk.Paths()) != 2 {
+			t.Errorf("%s: %d snapshots, %v, in %v", what, len(whole), err, disk.Paths())
+		}
+	}
 	for _, suffix := range []string{stateSuffix, historySuffix} {
 		for at, size := 0, 1; at < size; at += 7 {
-			after, err := writeGarbled(t, disk, testState(30, 0, 5, 3), suffix, func(b []byte) []byte {
+			garbled(fmt.Sprintf("byte %d of %s", at, suffix), suffix, "", func(b []byte) []byte {
 				size = len(b)
 				b[at] ^= 4
 				return b
 			})
-			if !errors.Is(err, ErrDamaged) {
-				t.Errorf("byte %d garbled: err = %v, want damage", at, err)
-			}
-			if whole, err := loadAll(openTestStore(t, after), []*state{before}); err != nil || len(whole) != 1 || len(after.Paths()) != 2 {
-				t.Errorf("byte %d garbled: %d snapshots, %v, in %v", at, len(whole), err, after.Paths())
-			}
 		}
 	}
-}
-
-// TestAnotherSnapshotInPlaceOfTheOneWrittenIsTold lets what is read back be whole, and of the same accounts.
-func TestAnotherSnapshotInPlaceOfTheOneWrittenIsTold(t *testing.T) {
-	other, others := testState(20, 0, 6, 2), vfstest.NewMemory()
+	other, others := *next, first.Clone()
 	other.meta.BaseSlot++
-	w := write(t, openTestStore(t, others), other)
-	_, err := writeGarbled(t, vfstest.NewMemory(), testState(20, 0, 6, 2), stateSuffix, func([]byte) []byte { return content(t, others, w.Name) })
-	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "it is not what was written") {
-		t.Errorf("Write: %v, want damage", err)
-	}
+	w := write(t, openTestStore(t, others), &other)
+	garbled("another", stateSuffix, "it is not what was written", func([]byte) []byte { return content(t, others, w.Name) })
 }

@@ -2,36 +2,29 @@ package snapshot
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
+	"path"
 	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 const testDir = "data/snapshots"
 
-// must fails the test at an error.
-func must(t interface {
-	Helper()
-	Fatal(...any)
-}, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+var (
+	must    = ledgertest.Must
+	testKey = ledgertest.Key
+	quiet   = slog.New(slog.DiscardHandler)
+)
 
 // state is what a test writes and expects to read.
 type state struct {
@@ -39,10 +32,6 @@ type state struct {
 	accounts []*ledger.Account  // in key order
 	mints    []ledger.MintWrite // in key order
 	blocks   []HeldBlock        // from the floor on
-}
-
-func testKey(n int) (k ledger.Pubkey) {
-	return sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(n)))
 }
 
 // testAccount returns an account of one of the forms there are, by n.
@@ -64,20 +53,6 @@ func testAccount(n int) *ledger.Account {
 			Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized})}
 	}
 	return a
-}
-
-// cloned returns a copy that stays valid after the visit that the account was handed to.
-func cloned(a *ledger.Account) *ledger.Account {
-	c := *a
-	if a.Token != nil {
-		token := *a.Token
-		c.Token = &token
-	}
-	if a.FieldProvenance != nil {
-		earlier := *a.FieldProvenance
-		c.FieldProvenance = &earlier
-	}
-	return &c
 }
 
 func testMint(n int) ledger.MintWrite {
@@ -145,32 +120,43 @@ func (s *state) settle() {
 	}
 }
 
+// between returns the accounts and mints of a state whose keys have a prefix from first to last.
+func (s *state) between(first, last uint64) *state {
+	out := func(k *ledger.Pubkey) bool { return k.Prefix() < first || k.Prefix() > last }
+	return &state{
+		meta:     s.meta,
+		accounts: slices.DeleteFunc(slices.Clone(s.accounts), func(a *ledger.Account) bool { return out(&a.Pubkey) }),
+		mints:    slices.DeleteFunc(slices.Clone(s.mints), func(m ledger.MintWrite) bool { return out(&m.Pubkey) }),
+	}
+}
+
+// ranges splits the prefixes of keys into n ranges.
+func ranges(n int) (all [][2]uint64) {
+	step := math.MaxUint64 / uint64(n)
+	for i := range uint64(n) {
+		all = append(all, [2]uint64{i * step, (i+1)*step - 1})
+	}
+	all[n-1][1] = math.MaxUint64
+	return all
+}
+
+// visitAll returns a function that visits items until the visitor ends that.
+func visitAll[T any](items []T) func(visit func(T) bool) error {
+	return func(visit func(T) bool) error {
+		for _, item := range items {
+			if !visit(item) {
+				break
+			}
+		}
+		return nil
+	}
+}
+
 // parts splits the state into n ranges of keys, as shards do.
-func (s *state) parts(n int) []Part {
-	parts := make([]Part, n)
-	for i := range parts {
-		in := func(k *ledger.Pubkey) bool {
-			at := uint64(float64(k.Prefix()) / math.MaxUint64 * float64(n))
-			return min(at, uint64(n-1)) == uint64(i)
-		}
-		parts[i] = Part{
-			Accounts: func(visit func(*ledger.Account) bool) error {
-				for _, a := range s.accounts {
-					if in(&a.Pubkey) && !visit(a) {
-						break
-					}
-				}
-				return nil
-			},
-			Mints: func(visit func(ledger.MintWrite) bool) error {
-				for _, m := range s.mints {
-					if in(&m.Pubkey) && !visit(m) {
-						break
-					}
-				}
-				return nil
-			},
-		}
+func (s *state) parts(n int) (parts []Part) {
+	for _, r := range ranges(n) {
+		part := s.between(r[0], r[1])
+		parts = append(parts, Part{Accounts: visitAll(part.accounts), Mints: visitAll(part.mints)})
 	}
 	return parts
 }
@@ -178,40 +164,72 @@ func (s *state) parts(n int) []Part {
 func openTestStore(t testing.TB, disk vfs.FS) *Store {
 	t.Helper()
 	s, err := OpenStore(disk, testDir, quiet)
-	if err != nil {
-		t.Fatalf("OpenStore: %v", err)
-	}
+	must(t, err)
 	return s
 }
 
 // write writes the state in two parts, or fails the test.
 func write(t testing.TB, s *Store, st *state) Written {
 	t.Helper()
-	w, err := s.Write(context.Background(), st.meta, st.parts(2), st.blocks, Pace{})
-	if err != nil {
-		t.Fatalf("Write at slot %d: %v", st.meta.Slot, err)
-	}
+	w, err := s.Write(t.Context(), st.meta, st.parts(2), st.blocks, Pace{})
+	must(t, err)
 	return w
 }
 
-// load reads a snapshot in ranges, each from one of the given prefixes up to the next.
-func load(snap *Snapshot, ranges int) (*state, error) {
+// smallSnapshot returns a disk with one snapshot of a few items and one history file.
+func smallSnapshot(t testing.TB) (*vfstest.Memory, *state, Written) {
+	t.Helper()
+	disk := vfstest.NewMemory()
+	st := testState(20, 14, 7, 3)
+	return disk, st, write(t, openTestStore(t, disk), st)
+}
+
+// replaced returns a copy of the disk on which the file has other bytes.
+func replaced(t testing.TB, disk *vfstest.Memory, name string, content []byte) *vfstest.Memory {
+	t.Helper()
+	disk = disk.Clone()
+	must(t, disk.WriteFile(path.Join(testDir, name), content))
+	return disk
+}
+
+func content(t testing.TB, disk *vfstest.Memory, name string) []byte {
+	t.Helper()
+	b, err := disk.ReadFile(path.Join(testDir, name))
+	must(t, err)
+	return b
+}
+
+// read adds to the state what a snapshot has between two prefixes of keys.
+func (s *state) read(snap *Snapshot, first, last uint64) error {
+	if err := snap.Accounts(first, last, func(a *ledger.Account) bool {
+		s.accounts = append(s.accounts, ledgertest.CloneAccount(a))
+		return true
+	}); err != nil {
+		return err
+	}
+	return snap.Mints(first, last, func(m ledger.MintWrite) bool { s.mints = append(s.mints, m); return true })
+}
+
+// load reads a snapshot in so many ranges.
+func load(snap *Snapshot, n int) (*state, error) {
 	st := &state{meta: *snap.Meta()}
-	step, last := math.MaxUint64/uint64(ranges), uint64(math.MaxUint64)
-	for i := range ranges {
-		first := uint64(i) * step
-		if last = first + step - 1; i == ranges-1 {
-			last = math.MaxUint64
-		}
-		if err := snap.Accounts(first, last, func(a *ledger.Account) bool { st.accounts = append(st.accounts, cloned(a)); return true }); err != nil {
-			return nil, err
-		}
-		if err := snap.Mints(first, last, func(m ledger.MintWrite) bool { st.mints = append(st.mints, m); return true }); err != nil {
+	for _, r := range ranges(n) {
+		if err := st.read(snap, r[0], r[1]); err != nil {
 			return nil, err
 		}
 	}
 	err := snap.Blocks(func(b HeldBlock) error { st.blocks = append(st.blocks, b); return nil })
 	return st, err
+}
+
+// serves opens and loads a snapshot and returns the first error.
+func serves(disk vfs.FS, i Info) error {
+	snap, err := ViewStore(disk, testDir, nil).Open(i)
+	if err != nil {
+		return err
+	}
+	_, err = load(snap, 2)
+	return err
 }
 
 // wantLoaded reads a snapshot in so many ranges and fails the test unless it is the wanted state.
@@ -230,10 +248,8 @@ func wantLoaded(t testing.TB, what string, snap *Snapshot, ranges int, want *sta
 func (s *state) differs(o *state) string {
 	a, b := s.meta, o.meta
 	a.History, b.History = nil, nil
-	if !reflect.DeepEqual(a, b) {
-		return fmt.Sprintf("meta %+v, not %+v", a, b)
-	}
-	return cmp.Or(firstOther("account", s.accounts, o.accounts), firstOther("mint", s.mints, o.mints), firstOther("block", s.blocks, o.blocks))
+	return cmp.Or(firstOther("meta", []Meta{a}, []Meta{b}), firstOther("account", s.accounts, o.accounts),
+		firstOther("mint", s.mints, o.mints), firstOther("block", s.blocks, o.blocks))
 }
 
 // firstOther returns the first item in which two lists differ, "" if they are the same.
@@ -257,8 +273,6 @@ func newest(t testing.TB, s *Store) *Snapshot {
 		t.Fatalf("List: %v, %v", infos, err)
 	}
 	snap, err := s.Open(infos[0])
-	if err != nil {
-		t.Fatalf("Open(%s): %v", infos[0].Name, err)
-	}
+	must(t, err)
 	return snap
 }

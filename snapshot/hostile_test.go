@@ -1,10 +1,12 @@
 package snapshot
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,46 +24,27 @@ func resealHeader(header []byte) []byte {
 }
 
 // forgery makes files whose checksums are all right and whose content need not be.
-type forgery struct {
-	magic  string
-	chunks []chunk
-	frames [][]byte
-}
+type forgery struct{ chunks, index []byte }
 
 // add appends a chunk; where c leaves a length or the checksum 0, the true one is taken.
 func (f *forgery) add(c chunk, raw []byte) *forgery {
-	return f.addFrame(c, compress(raw), len(raw))
+	return f.addFrame(c, compress(windowBytes, raw), len(raw))
 }
 
 func (f *forgery) addFrame(c chunk, frame []byte, raw int) *forgery {
-	if c.stored == 0 {
-		c.stored = uint32(len(frame))
-	}
-	if c.raw == 0 {
-		c.raw = uint32(raw)
-	}
-	if c.checksum == 0 {
-		c.checksum = crc32.Checksum(frame, castagnoli)
-	}
-	f.chunks, f.frames = append(f.chunks, c), append(f.frames, frame)
+	c.stored, c.raw = cmp.Or(c.stored, uint32(len(frame))), cmp.Or(c.raw, uint32(raw))
+	c.checksum = cmp.Or(c.checksum, crc32.Checksum(frame, castagnoli))
+	f.chunks, f.index = append(f.chunks, frame...), appendEntry(f.index, &c)
 	return f
 }
 
 func (f *forgery) bytes() []byte {
-	header := appendHeader(nil, f.magic)
-	b := append([]byte(nil), header...)
-	var index []byte
-	for i := range f.chunks {
-		b = append(b, f.frames[i]...)
-		index = appendEntry(index, &f.chunks[i])
-	}
-	end, _ := appendFooter(index[:len(index):len(index)], header, index)
-	return append(b, end...)
+	header := appendHeader(nil, snapshotMagic)
+	end, _ := appendFooter(slices.Clip(f.index), header, f.index)
+	return slices.Concat(header, f.chunks, end)
 }
 
-func compress(raw []byte) []byte { return compressIn(windowBytes, raw) }
-
-func compressIn(window int, raw []byte) []byte {
+func compress(window int, raw []byte) []byte {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window))
 	if err != nil {
 		panic(err)
@@ -97,6 +80,7 @@ func metaOf(t *testing.T, m Meta, accounts, tombstones, mints uint64) []byte {
 	return raw
 }
 
+// G24, G25: a file whose sums are right but whose content is not is refused, and takes no more memory than it says.
 func TestForgedFilesAreRefused(t *testing.T) {
 	st := testState(0, 0, 50, 0)
 	a, b, c := st.accounts[0], st.accounts[1], st.accounts[2]
@@ -112,15 +96,15 @@ func TestForgedFilesAreRefused(t *testing.T) {
 	noBlock := regexp.MustCompile(`,\s*"block": "[^"]*"`).ReplaceAll(whole, nil)
 	good, goodRaw := chunkOf(a, b, c)
 	change := func(f func(*chunk)) chunk { c := good; f(&c); return c }
-	forge := func() *forgery { return &forgery{magic: snapshotMagic} }
+	forge := func() *forgery { return new(forgery) }
 	of := func(accounts ...*ledger.Account) *forgery {
 		c, raw := chunkOf(accounts...)
 		return forge().add(c, raw)
 	}
 	swapped, swappedRaw := chunkOf(b, a, c)
 	swapped.first = b.Pubkey
-	bomb := compress(make([]byte, 64<<20))
-	wide := compressIn(2*windowBytes, make([]byte, 1<<20+1))
+	bomb := compress(windowBytes, make([]byte, 64<<20))
+	wide := compress(2*windowBytes, make([]byte, 1<<20+1))
 
 	tests := map[string]struct {
 		file *forgery
@@ -158,19 +142,36 @@ func TestForgedFilesAreRefused(t *testing.T) {
 		"a bomb":                     {forge().addFrame(change(func(c *chunk) { c.raw = 1 << 20 }), bomb, 0).add(meta, whole), "decompress"},
 		"too wide a window":          {forge().addFrame(change(func(c *chunk) { c.raw = 1 << 20 }), wide, 0).add(meta, whole), "window size exceeded"},
 		"no frame":                   {forge().addFrame(change(func(c *chunk) { c.raw = 100 }), []byte("no frame at all"), 0).add(meta, whole), "decompress"},
-		"two frames in a chunk":      {forge().addFrame(change(func(c *chunk) { c.raw = 2 * uint32(len(goodRaw)) }), append(compress(goodRaw), compress(goodRaw)...), 0).add(meta, whole), "out of order"},
+		"two frames in a chunk":      {forge().addFrame(change(func(c *chunk) { c.raw = 2 * uint32(len(goodRaw)) }), append(compress(windowBytes, goodRaw), compress(windowBytes, goodRaw)...), 0).add(meta, whole), "out of order"},
 		"stored length beyond end":   {forge().add(change(func(c *chunk) { c.stored = uint32(len(goodRaw)) }), goodRaw).add(meta, whole), "the chunks end at"},
-		"hole between chunks":        {forge().addFrame(change(func(c *chunk) { c.stored = uint32(len(compress(goodRaw))) }), append(compress(goodRaw), 0), len(goodRaw)).add(meta, whole), "the chunks end at"},
+		"hole between chunks":        {forge().addFrame(change(func(c *chunk) { c.stored = uint32(len(compress(windowBytes, goodRaw))) }), append(compress(windowBytes, goodRaw), 0), len(goodRaw)).add(meta, whole), "the chunks end at"},
 		"checksum of something else": {forge().add(change(func(c *chunk) { c.checksum = 1 }), goodRaw).add(meta, whole), "checksum of a chunk"},
 	}
 	for name, tt := range tests {
 		must(t, disk.WriteFile(testDir+"/"+stateName(1, 1), tt.file.bytes()))
 		err := serves(disk, Info{Name: stateName(1, 1)})
-		switch {
-		case tt.says == "" && err != nil:
-			t.Errorf("%s: %v", name, err)
-		case tt.says != "" && (!errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), tt.says)):
+		if tt.says == "" && err != nil || tt.says != "" && (!errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), tt.says)) {
 			t.Errorf("%s: err = %v, want damage that says %q", name, err, tt.says)
+		}
+	}
+}
+
+// TestVerifyFindsAnotherState in a file that is whole: its hash, or what it counts, is not that of what it holds.
+func TestVerifyFindsAnotherState(t *testing.T) {
+	disk, meta := genuine(t)
+	a := testAccount(2)
+	right, other := *meta, *meta
+	right.StateHash.Add(a.StateTerm())
+	other.StateHash[2]++
+	for what, raw := range map[string][]byte{
+		"":                 metaOf(t, right, 1, 0, 0),
+		"another hash":     metaOf(t, other, 1, 0, 0),
+		"a live tombstone": metaOf(t, right, 0, 1, 0),
+	} {
+		forged := new(forgery).add(chunkOf(a)).add(chunk{kind: metaChunk, count: 1}, raw)
+		must(t, disk.WriteFile(testDir+"/"+stateName(1, 1), forged.bytes()))
+		if err := newest(t, openTestStore(t, disk)).Verify(t.Context(), Pace{}); errors.Is(err, ErrDamaged) != (what != "") {
+			t.Errorf("%s: Verify: %v", what, err)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"context"
 	"path"
 	"slices"
 	"strings"
@@ -10,25 +9,6 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs/vfstest"
 )
-
-// listed returns the slots of the snapshots in a store, newest first, and the first slots of
-// the history files.
-func listed(t *testing.T, s *Store) (snapshots, history []ledger.Slot) {
-	t.Helper()
-	infos, err := s.List()
-	must(t, err)
-	for _, i := range infos {
-		snapshots = append(snapshots, i.Slot)
-	}
-	names, err := s.names()
-	must(t, err)
-	for _, name := range names {
-		if first, _, ok := parseHistoryName(name); ok {
-			history = append(history, first)
-		}
-	}
-	return snapshots, history
-}
 
 func TestPrune(t *testing.T) {
 	disk := vfstest.NewMemory()
@@ -63,20 +43,27 @@ func TestPrune(t *testing.T) {
 	for name, tt := range tests {
 		s := openTestStore(t, tt.disk)
 		for range 2 { // the second time there is nothing left to do
-			oldest, err := s.Prune(context.Background(), tt.keep, Pace{})
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			oldest, err := s.Prune(t.Context(), tt.keep, Pace{})
+			must(t, err)
 			if oldest == nil && tt.oldest != 0 || oldest != nil && oldest.Slot != tt.oldest {
 				t.Errorf("%s: oldest kept %+v, want slot %d", name, oldest, tt.oldest)
 			}
-			snapshots, history := listed(t, s)
+			var snapshots, history list
+			names, err := s.names() // in their order: history before snapshots, and the oldest first
+			must(t, err)
+			for _, name := range names {
+				if first, _, ok := parseHistoryName(name); ok {
+					history = append(history, first)
+				} else if slot, _, ok := parseStateName(name); ok {
+					snapshots = slices.Insert(snapshots, 0, slot)
+				}
+			}
 			if !slices.Equal(snapshots, tt.snapshots) || !slices.Equal(history, tt.history) {
 				t.Errorf("%s: left %v with history from %v, want %v with %v", name, snapshots, history, tt.snapshots, tt.history)
 			}
 		}
 	}
-	if _, err := s.Prune(context.Background(), 0, Pace{}); err == nil {
+	if _, err := s.Prune(t.Context(), 0, Pace{}); err == nil {
 		t.Error("Prune(0) went through")
 	}
 }
@@ -95,9 +82,8 @@ func TestFilesOfOthersStay(t *testing.T) {
 	s := openTestStore(t, disk)
 	write(t, s, testState(10, 10, 2, 0))
 	kept := write(t, s, testState(20, 20, 2, 0))
-	if _, err := s.Prune(context.Background(), 1, Pace{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Prune(t.Context(), 1, Pace{})
+	must(t, err)
 	want := append(foreign, kept.Name, kept.Meta.History[0].Name)
 	slices.Sort(want)
 	if names, err := disk.List(testDir); err != nil || !slices.Equal(names, want) {

@@ -1,13 +1,11 @@
 package packed
 
 import (
-	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"reflect"
 	"testing"
 
-	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/shard/arena"
@@ -75,7 +73,8 @@ func checkStore(t *testing.T, s *recordStore, held map[arena.Ref]*ledger.Account
 	for at, want := range held {
 		var got ledger.Account
 		if s.unpack(at, &got, new(Slab)); !reflect.DeepEqual(&got, want) {
-			t.Fatalf("record %d is\n%+v (token %+v, earlier %+v), want\n%+v (token %+v, earlier %+v)", at, got, got.Token, got.FieldProvenance, want, want.Token, want.FieldProvenance)
+			t.Fatalf("record %d is\n%+v (token %+v, earlier %+v), want\n%+v (token %+v, earlier %+v)",
+				at, got, got.Token, got.FieldProvenance, want, want.Token, want.FieldProvenance)
 		}
 		shallow := *want
 		shallow.Token, shallow.FieldProvenance = nil, nil
@@ -108,33 +107,4 @@ func TestSizesOfRecords(t *testing.T) {
 	if want := [...]uintptr{56, 48, 72, 12}; sizes != want {
 		t.Errorf("record, holding, extra and listing take %d bytes, want %d", sizes, want)
 	}
-}
-
-// FuzzPack writes an account over another and compares what comes out with what went in. The
-// accounts are what the codec makes of the input.
-func FuzzPack(f *testing.F) {
-	r := rand.New(rand.NewPCG(1, 1))
-	for range 20 {
-		a := anyAccount(r)
-		a.Known &= ledger.FieldsShown | ledger.FieldToken
-		f.Add(codec.AppendAccount(codec.AppendAccount(nil, a), anyAccount(r)))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		first, rest, err := new(codec.AccountDecoder).Decode(b)
-		if err != nil {
-			return
-		}
-		second, _, err := new(codec.AccountDecoder).Decode(rest)
-		if err != nil {
-			second = new(ledger.Account)
-			binary.LittleEndian.PutUint64(second.Pubkey[:], uint64(len(rest)))
-		}
-		s := new(recordStore)
-		at := s.put(first)
-		checkStore(t, s, map[arena.Ref]*ledger.Account{at: first})
-		s.write(at, second)
-		checkStore(t, s, map[arena.Ref]*ledger.Account{at: second})
-		s.free(at)
-		checkStore(t, s, nil)
-	})
 }

@@ -43,7 +43,7 @@ func randomBlock(r *rand.Rand, slot ledger.Slot, kind, keys int) *ledger.Block {
 	return b
 }
 
-// TestPackedBlocksReadAsTheyWere packs random blocks and gives some up, while readers go on with
+// TestPackedBlocksReadAsTheyWere packs and adds random blocks and gives some up, while readers go on with
 // blocks that they were given before. All must read as they were, and in the end no key is left.
 func TestPackedBlocksReadAsTheyWere(t *testing.T) {
 	r := ledgertest.Seeded(t, 1)
@@ -54,16 +54,18 @@ func TestPackedBlocksReadAsTheyWere(t *testing.T) {
 	for n := range 400 {
 		b := randomBlock(r, ledger.Slot(n+1), n/20, 300)
 		blocks, held = append(blocks, b), append(held, s.Pack(b))
+		s.Add(held[len(held)-1])
 		if len(held) < 50 {
 			continue
 		}
-		some := r.IntN(len(held))
+		some := 1 + r.IntN(len(held)-1)
 		h, want := held[some], blocks[some].WithoutWrites()
 		readers.Go(func() {
-			for range 20 {
+			for range 5 {
 				if got := h.Whole(); !reflect.DeepEqual(got, want) {
 					t.Errorf("block %d reads %+v, want %+v", want.Slot, got, want)
 				}
+				s.Transaction(&ledger.Signature{}, func(other *Block) bool { return other == h })
 				runtime.Gosched()
 			}
 		})
@@ -79,6 +81,7 @@ func TestPackedBlocksReadAsTheyWere(t *testing.T) {
 		if h.Len() != len(want.Transactions) || h.SizeBytes() != want.SizeBytes() {
 			t.Errorf("block %d has %d transactions in %d bytes, want %d in %d", want.Slot, h.Len(), h.SizeBytes(), len(want.Transactions), want.SizeBytes())
 		}
+		s.Remove(held[:1])
 		blocks, held = blocks[1:], held[1:]
 		if n%40 == 0 {
 			runtime.GC()
@@ -88,7 +91,7 @@ func TestPackedBlocksReadAsTheyWere(t *testing.T) {
 	if s.named() == 0 {
 		t.Error("no keys are held while blocks are")
 	}
-	runtime.KeepAlive(held)
+	s.Remove(held)
 	held = nil
 	for late := time.Now().Add(10 * time.Second); s.named() > 0; {
 		if runtime.GC(); time.Now().After(late) {

@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"reflect"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -69,36 +67,4 @@ func TestTransactionsAreFoundOnTheirChain(t *testing.T) {
 	if len(s.records) != 0 {
 		t.Errorf("%d signatures are left of no blocks", len(s.records))
 	}
-}
-
-// TestReadersFindWhileBlocksComeAndGo adds and removes under readers of blocks that stay. The race detector
-// is the judge.
-func TestReadersFindWhileBlocksComeAndGo(t *testing.T) {
-	s := New()
-	sig := signature(0)
-	block := func(slot int) *Block {
-		b := &ledger.Block{Slot: ledger.Slot(slot)}
-		b.AddTransaction(ledger.Transaction{Signature: sig, Accounts: []ledger.Pubkey{key(slot)}})
-		added := s.Pack(b)
-		s.Add(added)
-		return added
-	}
-	stays := block(1)
-	var ended atomic.Bool
-	var readers sync.WaitGroup
-	for range 2 {
-		readers.Go(func() {
-			for !ended.Load() {
-				tx := s.Transaction(&sig, func(b *Block) bool { return b == stays })
-				if tx == nil || tx.Slot != 1 || tx.Accounts[0] != key(1) {
-					t.Errorf("found %+v, want that of slot 1", tx)
-				}
-			}
-		})
-	}
-	for slot := range 2000 {
-		s.Remove([]*Block{block(2 + slot)})
-	}
-	ended.Store(true)
-	readers.Wait()
 }

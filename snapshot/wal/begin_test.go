@@ -19,25 +19,24 @@ func beginAt(c Config, commit []*ledger.Record) error {
 
 // TestLogBeginsWhereItIsToldTo and knows it even while it is empty.
 func TestLogBeginsWhereItIsToldTo(t *testing.T) {
-	disk := newDisk(t)
+	disk := vfstest.NewMemory()
 	l, err := Open(config(disk), Begin(50, 42))
 	must(t, err)
-	closeLog(t, l)
+	must(t, l.Close())
 	_, end, err := replayAll(disk, testDir, 0)
 	if err != nil || end.Version() != 49 || end.Slot() != 42 {
 		t.Fatalf("ends at record %d, slot %d, %v", end.Version(), end.Slot(), err)
 	}
-	l, _ = open(t, config(disk))
-	if err := l.Commit(commitOf(1, 1, 1)); err == nil {
-		t.Error("it took record 1")
-	}
 	commits := [][]*ledger.Record{commitOf(50, 1, 2), commitOf(51, 3, 2)}
-	commitAll(t, l, commits[:1])
-	closeLog(t, l)
-	l, got := open(t, config(disk))
-	wantCommits(t, "after a restart", got, commits[:1])
-	commitAll(t, l, commits[1:])
-	closeLog(t, l)
+	for i := range commits {
+		l, got := open(t, config(disk))
+		wantCommits(t, "after a restart", got, commits[:i])
+		if err := l.Commit(commitOf(1, 1, 1)); err == nil {
+			t.Error("it took record 1")
+		}
+		commitAll(t, l, commits[i:i+1])
+		must(t, l.Close())
+	}
 	wantLog(t, "at the end", disk, commits)
 	if _, _, err := replayAll(disk, testDir, 49); !errors.Is(err, ErrMissing) {
 		t.Errorf("the record before the first: %v, want %v", err, ErrMissing)
@@ -49,7 +48,7 @@ func TestLogBeginsWhereItIsToldTo(t *testing.T) {
 func TestBegunLogIsRemovedAtAnyMoment(t *testing.T) {
 	one, other := commitOf(50, 1, 3), commitOf(70, 1, 3)
 	for n := 1; ; n++ {
-		memory := newDisk(t)
+		memory := vfstest.NewMemory()
 		disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
 		if err := beginAt(config(disk), one); !disk.Hit() {
 			must(t, err)
@@ -57,18 +56,15 @@ func TestBegunLogIsRemovedAtAnyMoment(t *testing.T) {
 		}
 		for _, crash := range crashes {
 			left := memory.Crash(crash.share, crash.seed)
-			for again := 1; ; again++ {
+			got, _, err := replayAll(left, testDir, 0)
+			if err != nil {
+				t.Fatalf("crash at call %d: %v", n, err)
+			}
+			for again, hit := 1, len(got) == 0; hit; again++ {
 				begun := left.Clone()
-				got, _, err := replayAll(begun, testDir, 0)
-				if err != nil {
-					t.Fatalf("crash at call %d: %v", n, err)
-				}
-				if len(got) > 0 {
-					break
-				}
 				disk := vfstest.NewFaulty(begun, vfstest.Plan{Call: again, Fault: vfstest.Crash})
-				err = Remove(disk, testDir)
-				if disk.Hit() {
+				err := Remove(disk, testDir)
+				if hit = disk.Hit(); hit {
 					begun = begun.Crash(crash.share, crash.seed)
 					if got, _, err := replayAll(begun, testDir, 0); err != nil || len(got) > 0 {
 						t.Fatalf("crash at call %d, then at call %d of the removal: %d commits, %v", n, again, len(got), err)
@@ -78,14 +74,8 @@ func TestBegunLogIsRemovedAtAnyMoment(t *testing.T) {
 				if err == nil {
 					err = beginAt(config(begun), other)
 				}
-				if err != nil {
-					t.Fatalf("crash at call %d: %v", n, err)
-				}
-				if got, _, err := replayAll(begun, testDir, 70); err != nil || len(got) != 1 {
-					t.Fatalf("crash at call %d: another log holds %d commits, %v", n, len(got), err)
-				}
-				if !disk.Hit() {
-					break
+				if got, _, replayErr := replayAll(begun, testDir, 70); err != nil || replayErr != nil || len(got) != 1 {
+					t.Fatalf("crash at call %d: %v; another log holds %d commits, %v", n, err, len(got), replayErr)
 				}
 			}
 		}
@@ -107,23 +97,21 @@ func TestASettledLogTakesNoSpaceBeforeItsFirstCommit(t *testing.T) {
 	if s := l.Stats(); s.Position != end.position || s.DurableSlot != end.Slot() || s.Segments == 0 {
 		t.Errorf("settled at %+v, want %v", s, end)
 	}
-	if err := errors.Join(l.Sync(), l.Prune(end.Version())); err != nil {
-		t.Error(err)
-	}
+	must(t, errors.Join(l.Sync(), l.Prune(end.Version())))
 	if err := l.Commit(next); !errors.Is(err, ErrNoSpace) {
 		t.Errorf("a commit without space: %v", err)
 	}
 	disk.SetCapacity(0)
-	must(t, l.Commit(next))
-	closeLog(t, l)
+	must(t, errors.Join(l.Commit(next), l.Close()))
 	if _, again, err := replayAll(disk, testDir, 0); err != nil || again.Version() != end.Version()+2 {
 		t.Errorf("the log ends with record %d, %v", again.Version(), err)
 	}
 	if err := New(config(disk)).Settle(end); err == nil {
 		t.Error("a log was settled where it ended before")
 	}
-	idle := New(config(disk))
-	if err := idle.Close(); err != nil {
-		t.Errorf("a log that was never settled: %v", err)
+	must(t, disk.Remove(segmentName(testDir, 1)))
+	if err := New(config(disk)).Settle(End{}); err == nil {
+		t.Error("a log was settled with the end of an empty one")
 	}
+	must(t, New(config(disk)).Close()) // one that was never settled
 }

@@ -3,12 +3,13 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"reflect"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -34,9 +35,6 @@ func (v *life) again(do func() error) error {
 	}
 	return errors.New("no space again and again")
 }
-
-// errReplayedWrong says that Replay returned something else than the script.
-var errReplayedWrong = errors.New("replayed something else")
 
 // follow replays and opens the log and commits what it does not hold yet of the first n commits.
 func (v *life) follow(n int) (l *Log, err error) {
@@ -90,19 +88,22 @@ func (v *life) check(got [][]*ledger.Record) (int, error) {
 	if len(got) == 0 {
 		return 0, nil
 	}
-	for i := range v.script {
-		if v.script[i][0].Version != got[0][0].Version {
-			continue
-		}
-		if got[0][0].Version > max(v.pruned, 1) {
-			return 0, fmt.Errorf("%w: begins at record %d, pruned below %d", errReplayedWrong, got[0][0].Version, v.pruned)
-		}
-		if !isPrefix(got, v.script[i:]) {
-			break
-		}
-		return i + len(got), nil
+	first := got[0][0].Version
+	i := slices.IndexFunc(v.script, func(c []*ledger.Record) bool { return c[0].Version == first })
+	if i < 0 || !isPrefix(got, v.script[i:]) || first > max(v.pruned, 1) {
+		return 0, fmt.Errorf("%d commits from record %d on are not part of the script, which was pruned below %d", len(got), first, v.pruned)
 	}
-	return 0, fmt.Errorf("%w: %d commits that are not part of the script", errReplayedWrong, len(got))
+	return i + len(got), nil
+}
+
+// wantHeld fails unless a disk holds a part of the script, and at least so many commits of it.
+func (v *life) wantHeld(t *testing.T, what string, disk vfs.FS, least int) {
+	t.Helper()
+	got, _, err := replayAll(disk, testDir, 0)
+	at, wrong := v.check(got)
+	if err != nil || wrong != nil || at < least {
+		t.Fatalf("%s: %d commits, want %d: %v, %v", what, at, least, err, wrong)
+	}
 }
 
 // live runs the whole life until something fails. A log that finds no space to be closed is opened again.
@@ -135,15 +136,7 @@ var crashes = []struct {
 	seed  uint64
 }{{0, 0}, {0.5, 1}, {0.5, 2}, {0.5, 3}, {1, 0}}
 
-// stride is 1, and n in a short run, which tries one in n of all there is.
-func stride(n int) int {
-	if testing.Short() {
-		return n
-	}
-	return 1
-}
-
-// TestEveryAcknowledgedCommitSurvivesACrashAtEveryCall crashes a log at every call. With a pause after each commit
+// F1, F2, F11, F12: a log crashes at every call, and its recovery does again. With a pause after each commit
 // newest is replaced between commits, and must claim no more than is durable.
 func TestEveryAcknowledgedCommitSurvivesACrashAtEveryCall(t *testing.T) {
 	for policy, pause := range map[Policy]time.Duration{
@@ -153,7 +146,7 @@ func TestEveryAcknowledgedCommitSurvivesACrashAtEveryCall(t *testing.T) {
 		t.Run(fmt.Sprintf("%v, pause %v", policy, pause), func(t *testing.T) {
 			t.Parallel()
 			hit := true
-			for n := 1; hit; n += stride(4) {
+			for n := 1; hit; n += vfstest.Stride(2) {
 				synctest.Test(t, func(t *testing.T) { hit = crashAt(t, n, policy, pause) })
 			}
 		})
@@ -162,7 +155,7 @@ func TestEveryAcknowledgedCommitSurvivesACrashAtEveryCall(t *testing.T) {
 
 // crashAt tells whether the life of a log has an n-th call, and checks what a crash at that call leaves.
 func crashAt(t *testing.T, n int, policy Policy, pause time.Duration) (hit bool) {
-	memory := newDisk(t)
+	memory := vfstest.NewMemory()
 	disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
 	v := newLife(policy)
 	v.c.FS, v.pause = disk, pause
@@ -174,13 +167,13 @@ func crashAt(t *testing.T, n int, policy Policy, pause time.Duration) (hit bool)
 	}
 	for _, crash := range crashes {
 		what := fmt.Sprintf("crash at call %d (%v), share %v, seed %d", n, last(disk.Trace()), crash.share, crash.seed)
-		must := v.committed
+		least := v.committed
 		if policy.Mode != Always && crash.share < 1 {
-			must = 0
+			least = 0
 		}
 		// With one picture of what is left, recovery itself crashes at every call.
 		again := pause == 0 && (crash.seed == 1 || policy.Mode == Always && crash.seed == 0)
-		recoverAfter(t, what, v, memory.Crash(crash.share, crash.seed), must, again)
+		recoverAfter(t, what, v, memory.Crash(crash.share, crash.seed), least, again)
 	}
 	return true
 }
@@ -188,9 +181,9 @@ func crashAt(t *testing.T, n int, policy Policy, pause time.Duration) (hit bool)
 func last(calls []vfstest.Call) vfstest.Call { return calls[len(calls)-1] }
 
 // recoverAfter starts on what a crash left, if need be crashing again at every call of the
-// recovery, and checks that at least must commits are there each time and that the rest can
+// recovery, and checks that at least so many commits are there each time and that the rest can
 // be committed.
-func recoverAfter(t *testing.T, what string, v *life, left *vfstest.Memory, must int, crashAgain bool) {
+func recoverAfter(t *testing.T, what string, v *life, left *vfstest.Memory, least int, crashAgain bool) {
 	t.Helper()
 	for n := 1; ; n++ {
 		memory := left.Clone()
@@ -202,54 +195,29 @@ func recoverAfter(t *testing.T, what string, v *life, left *vfstest.Memory, must
 		w := &life{c: v.c, script: v.script, pruned: v.pruned}
 		w.c.FS = again
 		l, err := w.follow(0)
-		if !again.Hit() {
-			if err != nil {
-				t.Fatalf("%s: recovery: %v", what, err)
+		if again.Hit() {
+			if l != nil {
+				t.Fatalf("%s: opened in spite of a crash", what)
 			}
-			if w.committed < must {
-				t.Fatalf("%s: %d commits are left, %d were acknowledged", what, w.committed, must)
-			}
-			finish(t, what, w, l)
-			return
+			what := fmt.Sprintf("%s, after a crash at call %d of recovery (%v)", what, n, last(again.Trace()))
+			v.wantHeld(t, what, memory.Crash(0.5, uint64(n)), least)
+			continue
 		}
-		if l != nil {
-			t.Fatalf("%s: opened in spite of a crash", what)
+		if err != nil || w.committed < least {
+			t.Fatalf("%s: %d commits are left, %d were acknowledged: %v", what, w.committed, least, err)
 		}
-		settled := memory.Crash(0.5, uint64(n))
-		got, _, err := replayAll(settled, testDir, 0)
-		if err != nil {
-			t.Fatalf("%s: after a crash at call %d of recovery (%v): %v", what, n, last(again.Trace()), err)
-		}
-		if at, err := v.check(got); err != nil || at < must {
-			t.Fatalf("%s: after a crash at call %d of recovery: %d commits, %v; want %d", what, n, at, err, must)
-		}
+		again.Arm(vfstest.Plan{})
+		commitAll(t, l, w.script[w.committed:])
+		must(t, errors.Join(l.Sync(), l.Close()))
+		w.wantHeld(t, what+", at the end", again, len(w.script))
+		return
 	}
 }
 
-// finish commits the rest of the script to a recovered log, loses the power, and looks.
-func finish(t *testing.T, what string, v *life, l *Log) {
-	t.Helper()
-	disk := v.c.FS.(*vfstest.Faulty)
-	disk.Arm(vfstest.Plan{})
-	commitAll(t, l, v.script[v.committed:])
-	if err := l.Sync(); err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-	closeLog(t, l)
-	got, _, err := replayAll(disk, testDir, 0)
-	if err != nil {
-		t.Fatalf("%s: at the end: %v", what, err)
-	}
-	if at, err := v.check(got); err != nil || at != len(v.script) {
-		t.Fatalf("%s: at the end: %d of %d commits, %v", what, at, len(v.script), err)
-	}
-}
-
-// TestAFailedSyncIsNotMadeGoodByARestart: what a sync failed to write looks as if it were on
-// disk to the next process. Once that has shown it, it must be there.
+// F16: what a sync failed to write looks as if it were on disk to the next process. Once that has shown it, it must be there.
 func TestAFailedSyncIsNotMadeGoodByARestart(t *testing.T) {
-	commits := script(6, 2)
-	memory := newDisk(t)
+	commits := script(4, 2)
+	memory := vfstest.NewMemory()
 	disk := vfstest.NewFaulty(memory, vfstest.Plan{})
 	l, _ := open(t, config(disk))
 	commitAll(t, l, commits[:3])
@@ -259,11 +227,6 @@ func TestAFailedSyncIsNotMadeGoodByARestart(t *testing.T) {
 	}
 	disk.Arm(vfstest.Plan{})
 	_, shown := open(t, config(disk))
-	if len(shown) != 4 {
-		t.Fatalf("the next process replayed %d commits, want 4: the page cache still has the last", len(shown))
-	}
-	got, _, err := replayAll(memory.Crash(0, 1), testDir, 0)
-	if err != nil || !reflect.DeepEqual(got, shown) {
-		t.Errorf("after a power cut: %d commits, %v; want the %d that were shown", len(got), err, len(shown))
-	}
+	wantCommits(t, "the next process, of which the page cache still has the last", shown, commits)
+	wantLog(t, "after a power cut", memory.Crash(0, 1), commits)
 }

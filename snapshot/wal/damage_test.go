@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -44,18 +43,18 @@ func entriesOf(t testing.TB, disk vfs.FS) (entries []Entry) {
 // recorded returns a disk with a log of the commits, closed or as kill -9 leaves it.
 func recorded(t testing.TB, commits [][]*ledger.Record, segmentBytes int64, closed bool) *vfstest.Memory {
 	t.Helper()
-	disk := newDisk(t)
+	disk := vfstest.NewMemory()
 	c := config(disk)
 	c.SegmentBytes = segmentBytes
 	l, _ := open(t, c)
 	commitAll(t, l, commits)
 	if closed {
-		closeLog(t, l)
+		must(t, l.Close())
 	}
 	return disk.Crash(1, 0)
 }
 
-// TestEveryHarmIsToldOrCut flips each byte of each file of a small log, and cuts the file there. Damage is refused with
+// F2, F3, F4: each byte of each file of a small log is flipped, and the file is cut there. Damage is refused with
 // its place. Only in a log that was not closed the last commit, or what a cut took away after what is known
 // durable, is taken for the trace of a crash.
 func TestEveryHarmIsToldOrCut(t *testing.T) {
@@ -91,7 +90,7 @@ func harmAll(t *testing.T, what string, disk *vfstest.Memory, path string, commi
 	}
 	whole := contents(t, disk, path)
 	for at := int64(0); at < int64(len(whole)); at++ {
-		if at%int64(stride(7)) != 0 || at > end.offset && at%50 != 0 { // there are only zeros
+		if at%int64(vfstest.Stride(3)) != 0 || at > end.offset && at%50 != 0 { // there are only zeros
 			continue
 		}
 		flipped := bytes.Clone(whole)
@@ -119,19 +118,15 @@ func harmAll(t *testing.T, what string, disk *vfstest.Memory, path string, commi
 // aside, and that the log goes on; a second look finds nothing torn.
 func checkCut(t *testing.T, what string, disk *vfstest.Memory, want [][]*ledger.Record, torn bool) {
 	t.Helper()
-	got, end, err := replayAll(disk, testDir, 0)
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-	wantCommits(t, what, got, want)
+	end := wantLog(t, what, disk, want)
 	if end.Torn() != torn || strings.Contains(end.String(), ErrCorrupt.Error()) {
 		t.Fatalf("%s: Torn = %v, want %v: %v", what, end.Torn(), torn, end)
 	}
 	name := end.segments[len(end.segments)-1].name
 	before := contents(t, disk, name)
-	var warned lines
+	var warned strings.Builder
 	c := config(disk)
-	c.Logger = warned.logger()
+	c.Logger = logger(&warned)
 	l, err := Open(c, end)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
@@ -141,15 +136,14 @@ func checkCut(t *testing.T, what string, disk *vfstest.Memory, want [][]*ledger.
 		if !bytes.Equal(kept, bytes.TrimRight(cut, "\x00")) && !bytes.Equal(kept, cut) {
 			t.Fatalf("%s: %d bytes kept aside, they are not what was cut", what, len(kept))
 		}
-		if len(warned) != 1 || !strings.Contains(warned[0], brokenSuffix) {
-			t.Fatalf("%s: warnings %q", what, warned)
+		if strings.Count(warned.String(), "\n") != 1 || !strings.Contains(warned.String(), brokenSuffix) {
+			t.Fatalf("%s: warnings %q", what, warned.String())
 		}
 	}
-	commitAll(t, l, [][]*ledger.Record{commitOf(end.Version()+1, 2, 1)})
-	closeLog(t, l)
-	got, end, err = replayAll(disk, testDir, 0)
-	if err != nil || end.Torn() || len(got) != len(want)+1 {
-		t.Fatalf("%s: after going on: %d commits, %v, %v; want %d", what, len(got), end, err, len(want)+1)
+	more := commitOf(end.Version()+1, 2, 1)
+	must(t, errors.Join(l.Commit(more), l.Close()))
+	if end := wantLog(t, what+", after going on", disk, append(slices.Clip(want), more)); end.Torn() {
+		t.Fatalf("%s: after going on: %v", what, end)
 	}
 }
 
@@ -190,6 +184,7 @@ func checkRefused(t *testing.T, what string, disk vfs.FS, path string, sure bool
 	}
 }
 
+// F3: zeros are the end of a log, and anything else after it is cut.
 func TestWhatFollowsTheEnd(t *testing.T) {
 	commits := script(5, 2)
 	tests := map[string]struct {
@@ -212,7 +207,7 @@ func TestWhatFollowsTheEnd(t *testing.T) {
 		e := entries[len(entries)-1]
 		path := segmentName(testDir, 1)
 		whole := contents(t, disk, path)[:int(e.Offset)+e.SizeBytes]
-		put(t, disk, path, append(bytes.Clone(whole), tt.after...))
+		put(t, disk, path, slices.Concat(whole, tt.after))
 		checkCut(t, name, disk, commits, tt.torn)
 		if got := contents(t, disk, path); !bytes.Equal(got, whole) {
 			t.Errorf("%s: the segment has %d bytes after Open, want the %d that are whole", name, len(got), len(whole))
@@ -220,74 +215,59 @@ func TestWhatFollowsTheEnd(t *testing.T) {
 	}
 }
 
-// TestSegmentsThatDoNotBelongAreRefused deletes, swaps, duplicates and replaces segments, in all pairs.
+// F5: segments that were deleted, swapped, duplicated or replaced, in all pairs, are refused.
 func TestSegmentsThatDoNotBelongAreRefused(t *testing.T) {
-	commits := script(14, 2)
+	commits, other := script(14, 2), script(14, 2)
 	disk := recorded(t, commits, 3<<10, false)
-	other := script(14, 2)
 	other[0][0].StateHash[0]++ // another history from the first record on
 	foreign := recorded(t, other, 3<<10, false)
-	segments := segmentsOf(t, disk)
+	segments, newestFile := segmentsOf(t, disk), filepath.Join(testDir, newestName)
 	if len(segments) < 4 {
 		t.Fatalf("%d segments", len(segments))
 	}
-	refused := func(what string, left vfs.FS) {
+	refused := func(want error, change func(left *vfstest.Memory), what string, args ...any) {
 		t.Helper()
-		got, _, err := replayAll(left, testDir, 0)
-		if !errors.Is(err, ErrCorrupt) || !isPrefix(got, commits) && !isPrefix(got, other) {
-			t.Errorf("%s: %d commits, %v; want %v", what, len(got), err, ErrCorrupt)
+		left := disk.Clone()
+		change(left)
+		got, _, err := replayAll(left, testDir, 1)
+		if !errors.Is(err, want) || !isPrefix(got, commits) && !isPrefix(got, other) {
+			t.Errorf(what+": %d commits, %v; want %v", append(args, len(got), err, want)...)
 		}
 	}
 	for i, a := range segments {
-		// Without its oldest segments a log is one that was pruned; Replay from a record
-		// that is missing tells.
-		left := disk.Clone()
-		_ = left.Remove(a.name)
-		if i > 0 {
-			refused("deleted "+a.name, left)
-		} else if _, _, err := replayAll(left, testDir, 1); !errors.Is(err, ErrMissing) {
-			t.Errorf("deleted %s: %v, want %v", a.name, err, ErrMissing)
-		}
-		left = disk.Clone()
-		put(t, left, a.name, contents(t, foreign, a.name))
-		refused("foreign "+a.name, left)
+		// Without its oldest segments a log is one that was pruned; Replay from a record that is missing tells.
+		deleted := map[bool]error{true: ErrMissing, false: ErrCorrupt}[i == 0]
+		refused(deleted, func(left *vfstest.Memory) { must(t, left.Remove(a.name)) }, "deleted %d", i)
+		refused(ErrCorrupt, func(left *vfstest.Memory) { put(t, left, a.name, contents(t, foreign, a.name)) }, "foreign %d", i)
+		refused(ErrCorrupt, func(left *vfstest.Memory) {
+			put(t, left, segmentName(testDir, uint64(len(segments)+1)), contents(t, disk, a.name))
+		}, "duplicated %d at the end", i)
+		refused(ErrCorrupt, func(left *vfstest.Memory) { put(t, left, newestFile, newest{index: uint64(i)}.encode()) }, "newest names %d", i)
+		refused(ErrCorrupt, func(left *vfstest.Memory) {
+			for _, g := range segments[max(i, 1):] {
+				must(t, left.Remove(g.name))
+			}
+		}, "deleted from %d on", max(i, 1))
 		for j, b := range segments {
 			if i == j {
 				continue
 			}
-			left := disk.Clone()
-			put(t, left, a.name, contents(t, disk, b.name))
-			refused(fmt.Sprintf("%s in place of %s", b.name, a.name), left)
-			put(t, left, b.name, contents(t, disk, a.name))
-			refused(fmt.Sprintf("%s and %s swapped", a.name, b.name), left)
+			replace := func(left *vfstest.Memory) { put(t, left, a.name, contents(t, disk, b.name)) }
+			refused(ErrCorrupt, replace, "%d in place of %d", j, i)
+			refused(ErrCorrupt, func(left *vfstest.Memory) {
+				replace(left)
+				put(t, left, b.name, contents(t, disk, a.name))
+			}, "%d and %d swapped", i, j)
 		}
-		left = disk.Clone()
-		put(t, left, segmentName(testDir, uint64(len(segments)+1)), contents(t, disk, a.name))
-		refused("duplicated "+a.name+" at the end", left)
 	}
-	for n := 1; n < len(segments); n++ {
-		left := disk.Clone()
-		for _, g := range segments[len(segments)-n:] {
-			_ = left.Remove(g.name)
-		}
-		refused(fmt.Sprintf("the newest %d deleted", n), left)
-	}
-	for n := range len(segments) {
-		left := disk.Clone()
-		put(t, left, filepath.Join(testDir, newestName), newest{index: uint64(n)}.encode())
-		refused(fmt.Sprintf("records in a segment that newest, naming %d, does not know", n), left)
-	}
-	left := disk.Clone()
-	_ = left.Remove(filepath.Join(testDir, newestName))
-	refused("newest deleted", left)
-	put(t, left, filepath.Join(testDir, newestName), contents(t, foreign, filepath.Join(testDir, newestName))[:31])
-	refused("newest cut", left)
+	refused(ErrCorrupt, func(left *vfstest.Memory) { must(t, left.Remove(newestFile)) }, "newest deleted")
+	refused(ErrCorrupt, func(left *vfstest.Memory) { put(t, left, newestFile, contents(t, disk, newestFile)[:31]) }, "newest cut")
 }
 
 // TestARecordThatCannotBeReadIsDamage: the frame is as it was written, the record in it was not.
 func TestARecordThatCannotBeReadIsDamage(t *testing.T) {
 	for name, at := range map[string]int{"its format": 0, "its version": 3} {
-		disk := newDisk(t)
+		disk := vfstest.NewMemory()
 		l, _ := open(t, config(disk))
 		commitAll(t, l, [][]*ledger.Record{commitOf(1, 2, 1)})
 		records := commitOf(3, 2, 1)
@@ -298,50 +278,11 @@ func TestARecordThatCannotBeReadIsDamage(t *testing.T) {
 		err := l.commitLocked(records, &e)
 		l.mu.Unlock()
 		must(t, err)
-		closeLog(t, l)
+		must(t, l.Close())
 		_, _, err = replayAll(disk, testDir, 0)
 		var c *CorruptError
 		if !errors.As(err, &c) || c.LastVersion != 3 || c.LastSlot != 103 || c.Offset <= headerBytes {
 			t.Errorf("%s: %v, want damage after record 3", name, err)
 		}
-	}
-}
-
-func TestStrayFilesAreLeftAlone(t *testing.T) {
-	commits := script(5, 2)
-	disk := recorded(t, commits, 3<<10, true)
-	strays := []string{"notes.txt", "1.wal", "00000000000000001.wal", "000000000000000x.wal", "0000000000000009.wal.broken",
-		"0000000000000002.wal.bak", "other.tmp", "newest.old"}
-	for _, name := range strays {
-		put(t, disk, filepath.Join(testDir, name), []byte(name))
-	}
-	left := []string{"0000000000000002.wal.tmp", "newest.tmp", "0000000000000001.wal.broken.tmp"}
-	for _, name := range left {
-		put(t, disk, filepath.Join(testDir, name), []byte(name))
-	}
-	l, got := open(t, config(disk))
-	wantCommits(t, "beside stray files", got, commits)
-	closeLog(t, l)
-	for _, name := range strays {
-		if got := contents(t, disk, filepath.Join(testDir, name)); string(got) != name {
-			t.Errorf("%s holds %q after Open", name, got)
-		}
-	}
-	for _, name := range left {
-		if _, err := disk.Open(filepath.Join(testDir, name)); err == nil {
-			t.Errorf("%s, the remains of a crash, is still there", name)
-		}
-	}
-}
-
-// TestOpenRefusesAnotherLog: an end belongs to the log that it was found in.
-func TestOpenRefusesAnotherLog(t *testing.T) {
-	disk := recorded(t, script(5, 2), 3<<10, true)
-	before := contents(t, disk, segmentName(testDir, 1))
-	if _, err := Open(config(disk), End{}); err == nil {
-		t.Error("Open with the end of an empty log opened one that is not")
-	}
-	if after := contents(t, disk, segmentName(testDir, 1)); !reflect.DeepEqual(before, after) {
-		t.Error("and changed it")
 	}
 }

@@ -16,24 +16,22 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// faults are what befalls the n-th call in turn.
-var faults = map[string]vfstest.Plan{
-	"EIO":         {},
-	"EIO, lost":   {LoseOnSyncFailure: true},
-	"ENOSPC":      {Err: syscall.ENOSPC},
-	"EDQUOT":      {Err: syscall.EDQUOT},
-	"short write": {Fault: vfstest.Short},
-	"EMFILE":      {Err: syscall.EMFILE, Kinds: opening},
-	"ENFILE":      {Err: syscall.ENFILE, Kinds: opening},
-}
+// opening is every kind of call that opens a file or a directory.
+const opening = vfstest.KindCreate | vfstest.KindOpen | vfstest.KindOpenWrite | vfstest.KindList | vfstest.KindMkdirAll | vfstest.KindSyncDir
 
+// F13, F16: whatever call fails, the log goes on when there is space again, or it has failed and is not touched any more.
 func TestAFaultAtEveryCallHasThePromisedOutcome(t *testing.T) {
-	for name, plan := range faults {
+	for name, plan := range map[string]vfstest.Plan{
+		"EIO":         {},
+		"EIO, lost":   {LoseOnSyncFailure: true},
+		"ENOSPC":      {Err: syscall.ENOSPC},
+		"short write": {Fault: vfstest.Short},
+		"EMFILE":      {Err: syscall.EMFILE, Kinds: opening},
+	} {
 		for _, policy := range []Policy{{}, {Mode: Off}} {
 			t.Run(name+", "+policy.String(), func(t *testing.T) {
-				for n := 1; ; n++ {
-					plan.Call = n
-					memory := newDisk(t)
+				for plan.Call = 1; ; plan.Call++ {
+					memory := vfstest.NewMemory()
 					disk := vfstest.NewFaulty(memory, plan)
 					v := newLife(policy)
 					v.c.FS, v.heal = disk, disk.Heal
@@ -42,7 +40,7 @@ func TestAFaultAtEveryCallHasThePromisedOutcome(t *testing.T) {
 						must(t, err)
 						return
 					}
-					checkOutcome(t, fmt.Sprintf("fault at call %d", n), v, err, memory, disk.Trace(), plan.LoseOnSyncFailure)
+					checkOutcome(t, fmt.Sprintf("fault at call %d", plan.Call), v, err, memory, disk.Trace(), plan.LoseOnSyncFailure)
 				}
 			})
 		}
@@ -63,29 +61,21 @@ func checkOutcome(t *testing.T, what string, v *life, err error, memory *vfstest
 		}
 	}
 	kind, cause := trace[fault].Kind, trace[fault].Err
-	noFiles := errors.Is(cause, syscall.EMFILE) || errors.Is(cause, syscall.ENFILE)
-	syncing := kind&(vfstest.KindSync|vfstest.KindSyncDir) != 0 && !noFiles
+	syncing := kind&(vfstest.KindSync|vfstest.KindSyncDir) != 0 && !vfs.IsOutOfFiles(cause)
 	switch {
 	case errors.Is(err, errNotFailed):
 		t.Errorf("%s: %v", what, err)
 	case syncing && err == nil:
 		t.Errorf("%s: the log went on", what)
-	case !syncing && (vfs.IsFull(cause) || noFiles) && kind&(vfstest.KindChange|vfstest.KindOpenWrite) != 0 && err != nil:
+	case !syncing && !errors.Is(cause, syscall.EIO) && kind&(vfstest.KindChange|vfstest.KindOpenWrite) != 0 && err != nil:
 		t.Errorf("%s: the log did not go on when there was space again: %v", what, err)
 	}
 	for _, crash := range crashes {
-		must := v.committed
+		least := v.committed
 		if v.c.Policy.Mode != Always && (crash.share < 1 || lost) {
-			must = 0
+			least = 0
 		}
-		got, _, err := replayAll(memory.Crash(crash.share, crash.seed), testDir, 0)
-		if err != nil {
-			t.Errorf("%s: after a crash: %v", what, err)
-			continue
-		}
-		if at, err := v.check(got); err != nil || at < must {
-			t.Errorf("%s: after a crash: %d commits, %v; want %d", what, at, err, must)
-		}
+		v.wantHeld(t, what+", after a crash", memory.Crash(crash.share, crash.seed), least)
 	}
 }
 
@@ -102,7 +92,7 @@ func TestOpenCanBeTriedAgainWhenThereIsSpace(t *testing.T) {
 		"torn, nothing before it": tornFirst,
 		"closed":                  recorded(t, commits, 64<<10, true),
 		"empty":                   recorded(t, nil, 64<<10, false),
-		"none":                    newDisk(t),
+		"none":                    vfstest.NewMemory(),
 	} {
 		for n := 1; ; n++ {
 			want, end, err := replayAll(left, testDir, 0)
@@ -114,21 +104,20 @@ func TestOpenCanBeTriedAgainWhenThereIsSpace(t *testing.T) {
 				Kinds: vfstest.KindChange&^(vfstest.KindSync|vfstest.KindSyncDir) | vfstest.KindOpenWrite})
 			l, err := Open(config(disk), end)
 			if !disk.Hit() {
-				closeLog(t, l)
+				must(t, l.Close())
 				break
 			}
 			if !errors.Is(err, ErrNoSpace) {
 				t.Fatalf("%s, %v: Open: %v, want %v", what, last(disk.Trace()), err, ErrNoSpace)
 			}
-			if l, err = Open(config(disk), end); err != nil {
-				t.Fatalf("%s: Open again: %v", what, err)
-			}
+			l, err = Open(config(disk), end)
+			must(t, err)
 			more := commitOf(end.Version()+1, 2, 1)
-			commitAll(t, l, [][]*ledger.Record{more})
+			must(t, l.Commit(more))
 			if _, err := Open(config(disk), end); err == nil {
 				t.Fatalf("%s: Open with an end that is none any more", what)
 			}
-			closeLog(t, l)
+			must(t, l.Close())
 			if end.Torn() {
 				if kept := contents(t, memory, name+brokenSuffix); int64(len(kept)) != end.torn || kept[0] == 0 {
 					t.Fatalf("%s: %x was kept aside", what, kept)
@@ -139,7 +128,7 @@ func TestOpenCanBeTriedAgainWhenThereIsSpace(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReadIsNotTakenForTheEnd fails each call that reads.
+// F17: an error of a call that reads is not taken for the end of the log.
 func TestWhatCannotBeReadIsNotTakenForTheEnd(t *testing.T) {
 	commits := script(12, 2)
 	left := recorded(t, commits, 3<<10, false)
@@ -156,27 +145,22 @@ func TestWhatCannotBeReadIsNotTakenForTheEnd(t *testing.T) {
 	}
 }
 
-// TestAFullDiskHealsAgain fills the disk at every size there is, and then makes space.
+// F13: a disk that is full, at every size there is, loses and invents nothing, and the log goes on once there is space.
 func TestAFullDiskHealsAgain(t *testing.T) {
 	for pages := range int64(14) {
-		memory := newDisk(t)
+		memory := vfstest.NewMemory()
 		v := newLife(Policy{})
 		v.c.FS = memory
 		capacity := pages*4096 + 1
 		memory.SetCapacity(capacity)
 		v.heal = func() {
-			got, _, replayErr := replayAll(memory.Crash(0, 0), testDir, 0)
-			if at, err := v.check(got); replayErr != nil || err != nil || at != v.committed {
-				t.Fatalf("%d pages, full: %d commits, %v, %v; want %d", pages, at, err, replayErr, v.committed)
-			}
+			v.wantHeld(t, fmt.Sprintf("%d pages, full", pages), memory.Crash(0, 0), v.committed)
 			capacity += 4 * 4096
 			memory.SetCapacity(capacity)
 		}
 		l, err := v.follow(len(v.script))
-		if err != nil {
-			t.Fatalf("%d pages: %v", pages, err)
-		}
-		closeLog(t, l)
+		must(t, err)
+		must(t, l.Close())
 		wantLog(t, fmt.Sprintf("%d pages, healed", pages), memory, v.script)
 	}
 }
@@ -190,7 +174,7 @@ func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 	} {
 		for _, policy := range []Policy{{}, {Mode: Off}} {
 			what := name + ", " + policy.String()
-			memory := newDisk(t)
+			memory := vfstest.NewMemory()
 			disk := vfstest.NewFaulty(memory, vfstest.Plan{})
 			c := config(disk)
 			c.Policy = policy
@@ -216,7 +200,7 @@ func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 			if got := l.Stats().Segments; got != 2 {
 				t.Errorf("%s: %d segments, want 2", what, got)
 			}
-			closeLog(t, l)
+			must(t, l.Close())
 			wantLog(t, what, memory.Crash(0, 0), commits)
 		}
 	}
@@ -227,7 +211,7 @@ func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 func TestASegmentIsNotGoneOnWithOnceTheNextWasBegun(t *testing.T) {
 	kinds := vfstest.KindCreate | vfstest.KindPreallocate | vfstest.KindWriteAt | vfstest.KindRename
 	for n := 1; ; n++ {
-		memory := newDisk(t)
+		memory := vfstest.NewMemory()
 		disk := vfstest.NewFaulty(memory, vfstest.Plan{})
 		l, _ := open(t, config(disk))
 		commits := [][]*ledger.Record{commitOf(1, 1, 10), commitOf(2, 1, 60), commitOf(2, 1, 1), commitOf(3, 1, 1)}
@@ -251,65 +235,46 @@ func TestASegmentIsNotGoneOnWithOnceTheNextWasBegun(t *testing.T) {
 		for _, crash := range crashes {
 			wantLog(t, fmt.Sprintf("failure of call %d", n), memory.Crash(crash.share, crash.seed), [][]*ledger.Record{commits[0], commits[2], commits[3]})
 		}
-		closeLog(t, l)
+		must(t, l.Close())
 	}
 }
 
+// F18: under an interval a commit does not wait for the disk. A slow sync is warned of, and takes as long as it takes.
 func TestIntervalSyncsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := vfstest.NewFaulty(newDisk(t), vfstest.Plan{})
-		c := config(disk)
-		c.Policy = Policy{Mode: Interval, Interval: time.Second}
+		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
+		var warned strings.Builder
 		var synced []time.Duration
+		c := config(disk)
+		c.Policy, c.Logger = Policy{Mode: Interval, Interval: time.Second}, logger(&warned)
 		c.OnSync = func(d time.Duration) { synced = append(synced, d) }
 		l, _ := open(t, c)
+		disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
+			if c.Kind == vfstest.KindSync && len(synced) == 0 {
+				time.Sleep(slowSync + 1)
+			}
+		}})
 		commits := script(4, 2)
 		commitAll(t, l, commits[:2])
 		if newest, durable := reach(l); durable.version != 0 || newest.version != 3 || l.Stats().DurableSlot != 0 {
 			t.Errorf("before the interval: durable up to record %d of %d, %+v", durable.version, newest.version, l.Stats())
 		}
-		time.Sleep(1500 * time.Millisecond)
-		synctest.Wait()
-		if _, durable := reach(l); durable.version != 3 || l.Stats().DurableSlot != commits[1][1].Slot || len(synced) != 1 {
-			t.Errorf("after the interval: durable up to record %d, %+v, OnSync %d times", durable.version, l.Stats(), len(synced))
-		}
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		if len(synced) != 1 {
-			t.Errorf("synced %d times with nothing to sync", len(synced)-1)
+		for range 2 { // the second time there is nothing to sync
+			time.Sleep(2500 * time.Millisecond)
+			synctest.Wait()
+			_, durable := reach(l)
+			if durable.version != 3 || l.Stats().DurableSlot != commits[1][1].Slot {
+				t.Errorf("after the interval: durable up to record %d, %+v", durable.version, l.Stats())
+			}
+			if len(synced) != 1 || synced[0] != slowSync+1 || strings.Count(warned.String(), "\n") != 1 {
+				t.Errorf("after the interval: synced %v, warnings %q", synced, warned.String())
+			}
 		}
 		disk.Arm(vfstest.Plan{Call: 1, Kinds: vfstest.KindSync})
 		commitAll(t, l, commits[2:3])
 		<-l.Failed()
-		if err := l.Commit(commits[3]); !errors.Is(err, ErrFailed) {
-			t.Errorf("Commit after the sync in between failed: %v, want %v", err, ErrFailed)
-		}
-		if err := l.Close(); !errors.Is(err, ErrFailed) {
-			t.Errorf("Close: %v, want %v", err, ErrFailed)
+		if err := errors.Join(l.Commit(commits[3]), l.Close()); strings.Count(err.Error(), ErrFailed.Error()) != 2 {
+			t.Errorf("Commit and Close after the sync in between failed: %v, want twice %v", err, ErrFailed)
 		}
 	})
 }
-
-// TestASlowSyncIsWarnedAbout and takes as long as it takes.
-func TestASlowSyncIsWarnedAbout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		disk := vfstest.NewFaulty(newDisk(t), vfstest.Plan{})
-		c := config(disk)
-		var warned lines
-		c.Logger = warned.logger()
-		l, _ := open(t, c)
-		defer closeLog(t, l)
-		disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
-			if c.Kind == vfstest.KindSync {
-				time.Sleep(slowSync + 1)
-			}
-		}})
-		commitAll(t, l, [][]*ledger.Record{commitOf(1, 1, 1)})
-		if len(warned) != 1 {
-			t.Errorf("warnings: %q, want one", warned)
-		}
-	})
-}
-
-// opening is every kind of call that opens a file or a directory.
-const opening = vfstest.KindCreate | vfstest.KindOpen | vfstest.KindOpenWrite | vfstest.KindList | vfstest.KindMkdirAll | vfstest.KindSyncDir

@@ -12,25 +12,21 @@ import (
 	"time"
 
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 var update = flag.Bool("update", false, "rewrite the files in testdata")
 
-// goldenFiles are a log of every kind of record, as format version 1 writes it: two segments,
-// closed.
-var goldenFiles = []string{"0000000000000001.wal", "0000000000000002.wal", "newest"}
-
-const goldenSegmentBytes = 2 << 10
-
+// F51: a log of every kind of record, two segments, is read as format version 1 wrote it, and written like that. One of a newer
+// format is refused.
 func TestReleasedFormatsStayReadable(t *testing.T) {
 	commits := script(4, 1)
-	disk := recorded(t, commits, goldenSegmentBytes, true)
+	disk := recorded(t, commits, 2<<10, true)
 	dir := filepath.Join("testdata", "v1")
-	stored := newDisk(t)
-	must(t, stored.MkdirAll(testDir))
-	for _, name := range goldenFiles {
-		b := contents(t, disk, filepath.Join(testDir, name))
-		golden := filepath.Join(dir, name)
+	stored := vfstest.NewMemory()
+	for _, name := range []string{"0000000000000001.wal", "0000000000000002.wal", "newest"} {
+		path, golden := filepath.Join(testDir, name), filepath.Join(dir, name)
+		b := contents(t, disk, path)
 		if *update {
 			must(t, errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(golden, b, 0o644)))
 		}
@@ -39,30 +35,21 @@ func TestReleasedFormatsStayReadable(t *testing.T) {
 		if !bytes.Equal(b, want) {
 			t.Errorf("%s is written differently than in testdata: the format changed", name)
 		}
-		put(t, stored, filepath.Join(testDir, name), want)
+		put(t, stored, path, want)
+
+		newer := disk.Clone()
+		binary.LittleEndian.PutUint32(b[8:], 9)
+		put(t, newer, path, b)
+		_, _, err = replayAll(newer, testDir, 0)
+		var format *vfs.FormatError
+		if wantErr := (vfs.FormatError{File: path, Version: 9, Newest: 1}); !errors.As(err, &format) || *format != wantErr {
+			t.Errorf("%s: %v, want %v", name, err, &wantErr)
+		}
 	}
-	got, end, err := replayAll(stored, testDir, 0)
-	must(t, err)
-	wantCommits(t, "testdata", got, commits)
+	end := wantLog(t, "testdata", stored, commits)
 	if want := fmt.Sprintf("the log ends after record %d, at slot %d, in %s at byte %d",
 		end.Version(), end.Slot(), segmentName(testDir, 2), end.offset); end.String() != want {
 		t.Errorf("the end is told as %q, want %q", end, want)
-	}
-}
-
-func TestANewerFormatIsRefused(t *testing.T) {
-	for _, name := range goldenFiles {
-		disk := recorded(t, script(4, 1), goldenSegmentBytes, true)
-		path := filepath.Join(testDir, name)
-		b := contents(t, disk, path)
-		binary.LittleEndian.PutUint32(b[8:], 9)
-		put(t, disk, path, b)
-		_, _, err := replayAll(disk, testDir, 0)
-		want := &vfs.FormatError{File: path, Version: 9, Newest: 1}
-		var got *vfs.FormatError
-		if !errors.As(err, &got) || *got != *want {
-			t.Errorf("%s: %v, want %v", name, err, want)
-		}
 	}
 }
 
@@ -140,7 +127,7 @@ func FuzzReplay(f *testing.F) {
 			if err != nil {
 				t.Fatalf("Open: %v", err)
 			}
-			closeLog(t, l)
+			must(t, l.Close())
 		}
 		if !isPrefix(got, commits) {
 			t.Fatalf("Replay made up commits: %d", len(got))

@@ -5,27 +5,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
-	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// must fails the test at an error.
-func must(t interface {
-	Helper()
-	Fatal(...any)
-}, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = ledgertest.Must
 
 // key returns a key that looks like any other.
 func key(what string, n int) [32]byte { return sha256.Sum256(fmt.Appendf(nil, "%s %d", what, n)) }
@@ -92,18 +83,9 @@ func script(commits, size int) [][]*ledger.Record {
 }
 
 // quiet is for logs whose warnings are not looked at.
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+var quiet = slog.New(slog.DiscardHandler)
 
 const testDir = "data/log"
-
-// newDisk returns a disk in memory that has the parent of testDir.
-func newDisk(t testing.TB) *vfstest.Memory {
-	t.Helper()
-	m := vfstest.NewMemory()
-	must(t, m.MkdirAll("data"))
-	must(t, m.SyncDir("."))
-	return m
-}
 
 func config(disk vfs.FS) Config {
 	return Config{FS: disk, Dir: testDir, SegmentBytes: 8 << 10, Logger: quiet}
@@ -127,12 +109,8 @@ func replayAll(disk vfs.FS, dir string, from ledger.Version) ([][]*ledger.Record
 func segmentsOf(t testing.TB, disk vfs.FS) []segment {
 	t.Helper()
 	s, err := surveyLog(disk, testDir)
-	if err == nil {
-		err = s.damage
-	}
-	if err != nil {
-		t.Fatalf("the headers of the log: %v", err)
-	}
+	must(t, err)
+	must(t, s.damage)
 	return s.segments
 }
 
@@ -140,13 +118,9 @@ func segmentsOf(t testing.TB, disk vfs.FS) []segment {
 func open(t testing.TB, c Config) (*Log, [][]*ledger.Record) {
 	t.Helper()
 	got, end, err := replayAll(c.FS, c.Dir, 0)
-	if err != nil {
-		t.Fatalf("Replay: %v", err)
-	}
+	must(t, err)
 	l, err := Open(c, end)
-	if err != nil {
-		t.Fatalf("Open: %v", err)
-	}
+	must(t, err)
 	return l, got
 }
 
@@ -185,14 +159,6 @@ func commitAll(t testing.TB, l *Log, commits [][]*ledger.Record) {
 	}
 }
 
-// closeLog closes a log that should close without trouble.
-func closeLog(t testing.TB, l *Log) {
-	t.Helper()
-	if err := l.Close(); err != nil {
-		t.Fatalf("Close: %v", err)
-	}
-}
-
 // same tells whether the commits are equal. Equal records have equal encodings, and comparing those
 // takes a tenth of the time.
 func same(a, b [][]*ledger.Record) bool {
@@ -213,14 +179,15 @@ func wantCommits(t testing.TB, what string, got, want [][]*ledger.Record) {
 	}
 }
 
-// wantLog fails unless a healthy log holds just these commits.
-func wantLog(t testing.TB, what string, disk vfs.FS, want [][]*ledger.Record) {
+// wantLog fails unless a healthy log holds just these commits, and returns its end.
+func wantLog(t testing.TB, what string, disk vfs.FS, want [][]*ledger.Record) End {
 	t.Helper()
-	got, _, err := replayAll(disk, testDir, 0)
+	got, end, err := replayAll(disk, testDir, 0)
 	if err != nil {
 		t.Fatalf("%s: Replay: %v", what, err)
 	}
 	wantCommits(t, what, got, want)
+	return end
 }
 
 // isPrefix tells whether got is the beginning of want.
@@ -228,12 +195,5 @@ func isPrefix(got, want [][]*ledger.Record) bool {
 	return len(got) <= len(want) && same(got, want[:len(got)])
 }
 
-// lines are what was logged.
-type lines []string
-
-func (l *lines) Write(b []byte) (int, error) {
-	*l = append(*l, string(b))
-	return len(b), nil
-}
-
-func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+// logger returns a logger that writes a line for each warning.
+func logger(to *strings.Builder) *slog.Logger { return slog.New(slog.NewTextHandler(to, nil)) }

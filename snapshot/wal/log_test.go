@@ -13,7 +13,10 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestWhatIsCommittedIsReplayed(t *testing.T) {
 	c := Config{FS: vfs.Disk{}, Dir: t.TempDir() + "/log", SegmentBytes: 4 << 10, Logger: quiet}
@@ -27,7 +30,7 @@ func TestWhatIsCommittedIsReplayed(t *testing.T) {
 			t.Errorf("after restart %d: durable up to record %d of %d", restart, durable.version, last.version)
 		}
 		checkStats(t, l)
-		closeLog(t, l)
+		must(t, l.Close())
 	}
 	got, end, err := replayAll(c.FS, c.Dir, 0)
 	must(t, err)
@@ -37,15 +40,18 @@ func TestWhatIsCommittedIsReplayed(t *testing.T) {
 	if end.Torn() || end.Version() != 79 || end.durable != end.position {
 		t.Errorf("the end is %v, durable up to %d of %d; want it after record 79, all durable", end, end.durable, end.position)
 	}
-	v := ledger.Version(1)
 	for i, commit := range commits {
-		for range commit {
-			got, _, err := replayAll(c.FS, c.Dir, v)
-			if err != nil {
-				t.Fatalf("Replay from %d: %v", v, err)
-			}
+		for _, r := range commit {
+			got, _, err := replayAll(c.FS, c.Dir, r.Version)
+			must(t, err)
 			wantCommits(t, "from the middle", got, commits[i:])
-			v++
+		}
+	}
+	for dir, end := range map[string]ledger.Version{c.Dir: 79, testDir: 0} { // testDir has no log
+		for from, want := range map[ledger.Version]error{end + 1: nil, end + 2: ErrMissing, end + 1000: ErrMissing} {
+			if got, _, err := replayAll(c.FS, dir, from); !errors.Is(err, want) || len(got) > 0 {
+				t.Errorf("Replay of %s from %d: %d commits, %v, want %v", dir, from, len(got), err, want)
+			}
 		}
 	}
 }
@@ -54,7 +60,7 @@ func TestPruneKeepsWhatHoldsTheVersion(t *testing.T) {
 	commits := script(20, 2)
 	newest := commits[19][len(commits[19])-1].Version
 	for below := ledger.Version(0); below <= newest+2; below++ {
-		disk := newDisk(t)
+		disk := vfstest.NewMemory()
 		c := config(disk)
 		c.SegmentBytes = 3 << 10
 		l, _ := open(t, c)
@@ -64,48 +70,28 @@ func TestPruneKeepsWhatHoldsTheVersion(t *testing.T) {
 		if first := segments[0].first; below > 0 && first > below || len(segments) > 1 && segments[1].first <= below {
 			t.Errorf("Prune(%d) left %d segments, which begin with record %d", below, len(segments), first)
 		}
-		checkStats(t, l)
 		commitAll(t, l, [][]*ledger.Record{commitOf(newest+1, 1, 2)})
 		checkStats(t, l)
-		closeLog(t, l)
+		must(t, l.Close())
 		for from, want := range map[ledger.Version]error{min(below, newest): nil, segments[0].first - 1: ErrMissing} {
-			if from == 0 {
-				continue // from the oldest
-			}
-			if _, _, err := replayAll(disk, testDir, from); !errors.Is(err, want) {
+			if _, _, err := replayAll(disk, testDir, from); from > 0 && !errors.Is(err, want) {
 				t.Errorf("Replay from %d after Prune(%d): %v, want %v", from, below, err, want)
 			}
 		}
 	}
 }
 
-func TestReplayBeyondTheEndIsRefused(t *testing.T) {
-	disk := recorded(t, script(3, 2), 64<<10, true) // records 1 to 6
-	for from, want := range map[ledger.Version]error{6: nil, 7: nil, 8: ErrMissing, 1000: ErrMissing} {
-		if _, _, err := replayAll(disk, testDir, from); !errors.Is(err, want) {
-			t.Errorf("Replay from %d: %v, want %v", from, err, want)
-		}
-	}
-	for from, want := range map[ledger.Version]error{0: nil, 1: nil, 2: ErrMissing} {
-		if _, _, err := replayAll(newDisk(t), testDir, from); !errors.Is(err, want) {
-			t.Errorf("Replay of an empty log from %d: %v, want %v", from, err, want)
-		}
-	}
-}
-
 func TestEmptySegmentsDoNotPileUp(t *testing.T) {
-	disk := newDisk(t)
-	commits := script(6, 2)
+	disk := vfstest.NewMemory()
+	commits := script(3, 2)
 	for i := range 20 {
 		l, got := open(t, config(disk))
-		if want := 3 * min(i/11, 1); len(got) != want {
-			t.Fatalf("after %d restarts: %d commits, want %d", i, len(got), want)
-		}
+		wantCommits(t, "after some restarts", got, commits[:3*min(i/11, 1)])
 		if i == 10 {
-			commitAll(t, l, commits[:3])
+			commitAll(t, l, commits)
 		}
 		if i%2 == 0 {
-			closeLog(t, l)
+			must(t, l.Close())
 		}
 	}
 	if n := len(segmentsOf(t, disk)); n != 2 {
@@ -114,17 +100,16 @@ func TestEmptySegmentsDoNotPileUp(t *testing.T) {
 }
 
 func TestACommitLargerThanASegment(t *testing.T) {
-	disk := newDisk(t)
+	disk := vfstest.NewMemory()
 	l, _ := open(t, config(disk))
 	commits := [][]*ledger.Record{commitOf(1, 1, 1), commitOf(2, 3, 400), commitOf(5, 1, 1), commitOf(6, 3, 30000), commitOf(9, 1, 1)}
 	commitAll(t, l, commits)
-	closeLog(t, l)
+	must(t, l.Close())
 	wantLog(t, "large commits", disk, commits)
 }
 
 func TestCommitRefusesAnotherVersion(t *testing.T) {
-	disk := newDisk(t)
-	l, _ := open(t, config(disk))
+	l, _ := open(t, config(vfstest.NewMemory()))
 	commitAll(t, l, [][]*ledger.Record{commitOf(1, 2, 1)})
 	for name, records := range map[string][]*ledger.Record{
 		"again":  commitOf(2, 1, 1),
@@ -135,59 +120,51 @@ func TestCommitRefusesAnotherVersion(t *testing.T) {
 			t.Errorf("%s: Commit: %v, want a refusal", name, err)
 		}
 	}
-	if err := l.Commit(nil); err != nil {
-		t.Errorf("Commit of nothing: %v", err)
-	}
-	commitAll(t, l, [][]*ledger.Record{commitOf(3, 2, 1)})
-	closeLog(t, l)
+	must(t, l.Commit(nil))
+	must(t, l.Commit(commitOf(3, 2, 1)))
+	must(t, l.Close())
 	if err := l.Commit(commitOf(5, 1, 1)); !errors.Is(err, ErrClosed) {
 		t.Errorf("Commit after Close: %v, want %v", err, ErrClosed)
 	}
-	if err := l.Close(); err != nil {
-		t.Errorf("second Close: %v", err)
-	}
+	must(t, l.Close())
 }
 
 func TestReplayEndsWhenItIsTold(t *testing.T) {
 	disk := recorded(t, script(300, 40), 256<<10, true)
 	stop := errors.New("enough")
-	visits := 0
-	_, err := Replay(t.Context(), disk, testDir, 0, func([]Entry) error {
-		if visits++; visits == 5 {
-			return stop
-		}
-		return nil
-	}, nil)
-	if err != stop || visits != 5 {
-		t.Errorf("Replay = %v after %d visits, want %v after 5", err, visits, stop)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = Replay(ctx, disk, testDir, 0, func([]Entry) error {
-		cancel()
-		return nil
-	}, nil)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("Replay = %v, want %v", err, context.Canceled)
-	}
-	type progress struct{ read, total int64 }
-	var seen []progress
-	if _, err := Replay(t.Context(), disk, testDir, 0, func([]Entry) error { return nil }, func(read, total int64) {
-		seen = append(seen, progress{read, total})
-	}); err != nil {
-		t.Fatal(err)
-	}
-	for i, p := range seen {
-		if i > 0 && p.read < seen[i-1].read || p.total != seen[0].total || p.read > p.total {
-			t.Fatalf("progress %v", seen)
+	for visit, want := range map[int]error{5: stop, 1: context.Canceled, 300: nil} {
+		visits := 0
+		reads, total := []int64{0}, int64(0)
+		_, err := Replay(ctx, disk, testDir, 0, func([]Entry) error {
+			switch visits++; {
+			case visits == visit && want == stop:
+				return stop
+			case visits == visit && want != nil:
+				cancel()
+			}
+			return nil
+		}, func(read, of int64) {
+			if read < reads[len(reads)-1] || read > of || total != 0 && of != total {
+				t.Errorf("progress %d of %d after %v", read, of, reads)
+			}
+			reads, total = append(reads, read), of
+		})
+		if !errors.Is(err, want) || want == stop && (err != stop || visits != visit) {
+			t.Errorf("Replay = %v after %d visits, want %v after %d", err, visits, want, visit)
+		}
+		if want == nil && (visits != visit || len(reads) < 4 || reads[len(reads)-1] != total) {
+			t.Errorf("%d visits, progress %v, want it to end at the total", visits, reads)
+		}
+		if want == context.Canceled {
+			ctx, cancel = context.WithCancel(t.Context())
 		}
 	}
-	if n := len(seen); n < 3 || seen[n-1].read != seen[n-1].total {
-		t.Errorf("progress %v, want it to end at the total", seen)
-	}
+	cancel()
 }
 
 func TestCommitPruneAndStatsRunAtOnce(t *testing.T) {
-	disk := newDisk(t)
+	disk := vfstest.NewMemory()
 	c := config(disk)
 	c.Policy = Policy{Mode: Interval, Interval: time.Millisecond}
 	l, _ := open(t, c)
@@ -206,11 +183,9 @@ func TestCommitPruneAndStatsRunAtOnce(t *testing.T) {
 	commitAll(t, l, commits)
 	stop.Store(true)
 	pruning.Wait()
-	closeLog(t, l)
+	must(t, l.Close())
 	got, _, err := replayAll(disk, testDir, 0)
 	if err != nil || !isPrefix(got, commits[len(commits)-len(got):]) {
 		t.Errorf("%d commits, %v; want the last of the script", len(got), err)
 	}
 }
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

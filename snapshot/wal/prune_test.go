@@ -9,38 +9,33 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// tails returns the names of what was cut off segments and kept aside, and how many bytes they take.
-func tails(t testing.TB, disk *vfstest.Memory) (names []string, bytes int64) {
-	t.Helper()
-	for _, name := range disk.Paths() {
-		if strings.HasSuffix(name, brokenSuffix) {
-			names = append(names, name)
-			bytes += int64(len(contents(t, disk, name)))
-		}
-	}
-	return names, bytes
-}
-
 // TestWhatCrashesLeaveIsCountedAndPruned has a node die in the middle of a commit again and again.
 func TestWhatCrashesLeaveIsCountedAndPruned(t *testing.T) {
-	disk := newDisk(t)
-	const crashes = 5
+	disk := vfstest.NewMemory()
+	const crashes, part = 5, "a part of a commit"
 	next := ledger.Version(1)
 	for range crashes {
 		l, _ := open(t, config(disk))
 		commitAll(t, l, [][]*ledger.Record{commitOf(next, 2, 1)})
 		next += 2
-		// What the next commit wrote before the process died.
-		segment := segmentName(testDir, l.newestLocked().index)
-		end := l.newestLocked().size
+		g := *l.newestLocked()
 		disk = disk.Crash(1, 0)
-		must(t, disk.Overwrite(segment, end, []byte("a part of a commit")))
+		must(t, disk.Overwrite(g.name, g.size, []byte(part)))
+	}
+	tails := func(want int) {
+		t.Helper()
+		kept := ""
+		for _, name := range disk.Paths() {
+			if strings.HasSuffix(name, brokenSuffix) {
+				kept += string(contents(t, disk, name))
+			}
+		}
+		if kept != strings.Repeat(part, want) {
+			t.Fatalf("%q are kept aside, want %d tails", kept, want)
+		}
 	}
 	l, _ := open(t, config(disk))
-	names, bytes := tails(t, disk)
-	if len(names) != crashes || bytes != int64(crashes*len("a part of a commit")) {
-		t.Fatalf("%d crashes left %q, %d bytes", crashes, names, bytes)
-	}
+	tails(crashes)
 	checkStats(t, l)
 	_, end, err := replayAll(disk, testDir, 0)
 	must(t, err)
@@ -50,23 +45,34 @@ func TestWhatCrashesLeaveIsCountedAndPruned(t *testing.T) {
 		t.Errorf("Stats().Bytes of the settled log = %d, want %d", got, want)
 	}
 	must(t, l.Prune(next-2))
-	if names, _ = tails(t, disk); len(names) != 1 {
-		t.Errorf("after pruning all but the newest record %q are left", names)
-	}
+	tails(1)
 	checkStats(t, l)
-	closeLog(t, l)
+	must(t, l.Close())
 }
 
-// TestOpenRemovesTailsOfPrunedSegments: earlier programs left them.
-func TestOpenRemovesTailsOfPrunedSegments(t *testing.T) {
+// TestOpenRemovesOnlyWhatACrashLeft: temporary files, and the tail of a segment that was pruned, which earlier programs left.
+func TestOpenRemovesOnlyWhatACrashLeft(t *testing.T) {
 	disk := recorded(t, script(14, 2), 3<<10, true)
 	must(t, disk.Remove(segmentName(testDir, 1)))
-	kept := segmentName(testDir, 2) + brokenSuffix
-	put(t, disk, kept, []byte("of a segment that is there"))
-	put(t, disk, segmentName(testDir, 1)+brokenSuffix, []byte("of a segment that was pruned"))
+	strays := []string{"notes.txt", "1.wal", "00000000000000001.wal", "000000000000000x.wal", "0000000000000099.wal.broken",
+		"0000000000000002.wal.bak", "other.tmp", "newest.old", "0000000000000002.wal.broken"}
+	names, err := disk.List(testDir)
+	must(t, err)
+	want := slices.Sorted(slices.Values(append(names, strays...)))
+	left := []string{"0000000000000002.wal.tmp", "newest.tmp", "0000000000000001.wal.broken.tmp", "0000000000000001.wal.broken"}
+	for _, name := range append(strays, left...) {
+		put(t, disk, testDir+"/"+name, []byte(name))
+	}
 	l, _ := open(t, config(disk))
-	closeLog(t, l)
-	if names, _ := tails(t, disk); !slices.Equal(names, []string{kept}) {
-		t.Errorf("%q are left, want %q", names, kept)
+	must(t, l.Close())
+	got, err := disk.List(testDir)
+	must(t, err)
+	if next := segmentName("", l.newestLocked().index); !slices.Equal(got, slices.Sorted(slices.Values(append(want, next)))) {
+		t.Errorf("the directory holds %q, want %q and %s", got, want, next)
+	}
+	for _, name := range strays {
+		if got := contents(t, disk, testDir+"/"+name); string(got) != name {
+			t.Errorf("%s holds %q", name, got)
+		}
 	}
 }

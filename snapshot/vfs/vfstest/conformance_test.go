@@ -11,15 +11,11 @@ import (
 	"syscall"
 	"testing"
 
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = ledgertest.Must
 
 // written makes a file of these bytes and leaves it open.
 func written(t *testing.T, d vfs.FS, name, text string) vfs.File {
@@ -27,8 +23,10 @@ func written(t *testing.T, d vfs.FS, name, text string) vfs.File {
 	f, err := d.Create(name)
 	must(t, err)
 	t.Cleanup(func() { f.Close() })
-	_, err = f.WriteAt([]byte(text), 0)
-	must(t, err)
+	if text != "" {
+		_, err = f.WriteAt([]byte(text), 0)
+		must(t, err)
+	}
 	return f
 }
 

@@ -1,6 +1,10 @@
 package vfstest
 
-import "slices"
+import (
+	"os"
+	"slices"
+	"testing"
+)
 
 // Crash returns a copy of the disk as after a power cut: everything that was synced, and of
 // everything else a share, from 0 (nothing) to 1 (all), that the seed picks. It picks
@@ -52,4 +56,16 @@ func (m *Memory) Clone() *Memory {
 		copied.unsynced = append(copied.unsynced, c)
 	}
 	return copied
+}
+
+// Stride is the step of a test that tries a fault at every call: such tests try a sample, a smaller one in a short run.
+// With LEDGERD_CRASH_ALL=1 they try all, as make crash does.
+func Stride(n int) int {
+	switch {
+	case os.Getenv("LEDGERD_CRASH_ALL") != "":
+		return 1
+	case testing.Short():
+		return 2 * n
+	}
+	return n
 }

@@ -56,9 +56,26 @@ func outcomes(t *testing.T, m *Memory) map[string]int {
 	seen := map[string]int{}
 	for seed := range uint64(400) {
 		copied := m.Crash(0.5, seed)
+		for what, same := range map[string]*Memory{
+			"the same crash of a clone": m.Clone().Crash(0.5, seed), "a crash of what one left": copied.Crash(0.5, seed+1), "a clone": copied.Clone(),
+		} {
+			if seed%8 > 0 { // a sample
+				break
+			}
+			if got, want := holds(t, same, "."), holds(t, copied, "."); got != want || same.UsedBytes() != copied.UsedBytes() {
+				t.Errorf("%s holds %.300q, not %.300q", what, got, want)
+			}
+		}
 		var files []string
 		for _, name := range copied.Paths() {
 			text := contentOf(t, copied, name)
+			// What survived after the size that survived must not come back.
+			f, err := copied.OpenWrite(name)
+			must(t, err)
+			must(t, f.Truncate(8*pageBytes))
+			if longer := contentOf(t, copied, name); strings.TrimRight(longer[len(text):], "\x00") != "" {
+				t.Errorf("%s, made longer after a crash, does not go on with zeros", name)
+			}
 			for _, digit := range "012" {
 				text = strings.ReplaceAll(text, string(payload(string(digit))), string(digit))
 			}
@@ -79,8 +96,10 @@ func onlyA(contents ...string) (outcomes []string) {
 
 func TestACrashLeavesAnyOfWhatItMay(t *testing.T) {
 	for script, want := range map[string][]string{ // all outcomes, each of which must come up
-		"put a 000, write a 0 111":                onlyA("000", "001", "010", "011", "100", "101", "110", "111"),
-		"put a 00, write a 0 11, write a 512 2":   onlyA("00", "01", "02", "10", "11", "12"),
+		"put a 000, write a 0 111":                   onlyA("000", "001", "010", "011", "100", "101", "110", "111"),
+		"put a 00, write a 0 11, write a 512 2":      onlyA("00", "01", "02", "10", "11", "12"),
+		"put a 0, put b 0, write a 0 1, write b 0 1": {"a=0 b=0 d/c=C", "a=0 b=1 d/c=C", "a=1 b=0 d/c=C", "a=1 b=1 d/c=C"},
+		"write a 0 B":                             onlyA("A", "B"),
 		"write a 1 new, write a 4 !":              onlyA("A", "Anew", "Anew!", "A\x00\x00\x00", "A\x00\x00\x00\x00", "Anew\x00"),
 		"put a abcdefghij, cut a 4, cut a 8":      onlyA("abcdefghij", "abcd", "abcd\x00\x00\x00\x00"),
 		"mv a b":                                  {"a=A b=B d/c=C", "b=A d/c=C"},
@@ -101,7 +120,11 @@ func TestACrashLeavesAnyOfWhatItMay(t *testing.T) {
 	} {
 		m := NewMemory()
 		run(t, m, "put a A, put b B, put d/c C")
+		older := m.Clone()
 		run(t, m, script)
+		if got := holds(t, older, ".") + holds(t, older.Crash(0, 0), "."); got != strings.Repeat("a{A}b{B}d{c{C}}", 2) {
+			t.Errorf("%s: an older copy became %q", script, got)
+		}
 		seen := outcomes(t, m)
 		for _, files := range want {
 			words := strings.Fields(files)

@@ -3,46 +3,7 @@ package arena
 import (
 	"math/rand/v2"
 	"testing"
-
-	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/ledgertest"
 )
-
-// TestInternedKeysAreCounted uses and drops keys at random and compares with a map of counts.
-func TestInternedKeysAreCounted(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	var in Keys
-	counts, given := make(map[ledger.Pubkey]int), make(map[ledger.Pubkey]Ref)
-	for step := range 100_000 {
-		k := ledgertest.Key(r.IntN(1 + step/50%700))
-		if n := counts[k]; n > 0 && r.IntN(2) == 0 {
-			in.Drop(given[k])
-			counts[k]--
-			continue
-		}
-		name := in.Use(&k)
-		if counts[k] > 0 && given[k] != name {
-			t.Fatalf("step %d: a key has two names", step)
-		}
-		counts[k]++
-		given[k] = name
-	}
-	for k, n := range counts {
-		name, found := in.Find(&k)
-		if found != (n > 0) || found && (name != given[k] || in.Names.At(name).Pubkey != k) {
-			t.Errorf("%s is name %d (%v), want %d, counted %d", k, name, found, given[k], n)
-		}
-		for range n {
-			in.Drop(given[k])
-		}
-		if _, found := in.Find(&k); found {
-			t.Errorf("%s is found when nothing has it", k)
-		}
-	}
-	if in.Names.Taken() != 0 || len(counts) == 0 {
-		t.Errorf("%d names are taken after all of %d were dropped", in.Names.Taken(), len(counts))
-	}
-}
 
 // bucketOf returns the bucket of a number, or the empty one where a search for it ends.
 func bucketOf(p *Part, hash, number uint32) int {
