@@ -17,48 +17,6 @@ func resync(id string, oldest, newest ledger.Seq) string {
 	return fmt.Sprintf(`{"type":"resync_required","id":%s,"oldest_seq":%d,"newest_seq":%d}`, id, oldest, newest)
 }
 
-// resumes subscribes in both ways there are: on connect, and by a message.
-func (n *node) resumes(query string, from ledger.Seq) map[string]*client {
-	onConnect := n.dial(query + fmt.Sprintf("&resume_from=%d", from))
-	byMessage := n.dial(query)
-	byMessage.send(`{"type":"resume","id":3,"from_seq":%d}`, from)
-	return map[string]*client{"null": onConnect, "3": byMessage}
-}
-
-func TestANewResumeReplacesTheOld(t *testing.T) {
-	n := serve(t, nil)
-	n.script.block(1, account(1, 1, programA))
-	c := n.dial("?resume_from=9")
-	c.expect(resumed("null", 9))
-	c.send(`{"type":"resume","id":1,"from_seq":1}`)
-	c.expect(resumed("1", 1))
-	n.script.block(2, account(1, 2, programA))
-	c.expect(basicFrame(account(1, 2, programA), 2))
-	c.send(`{"type":"resume","id":2,"from_seq":9}`)
-	c.expect(resumed("2", 9))
-	c.send(`{"type":"resume","id":3,"from_seq":0}`)
-	c.expect(resumed("3", 0), basicFrame(account(1, 1, programA), 1), basicFrame(account(1, 2, programA), 2))
-	n.script.block(3, account(1, 3, programA))
-	c.expect(basicFrame(account(1, 3, programA), 3))
-}
-
-// A snapshot starts over, also for who has seen more elsewhere. It tells only what the message names.
-func TestASnapshotEndsAResume(t *testing.T) {
-	n := serve(t, nil)
-	n.script.block(1, account(1, 1, programA), account(9, 1, programA))
-	c := n.dial("?pubkeys=" + key(9).String() + "&extended=true&resume_from=5")
-	c.expect(resumed("null", 5))
-	n.ledger.asked = func() error {
-		n.script.block(n.script.nextSlot(), account(1, 2, programA)) // 3
-		return nil
-	}
-	c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(key(1)))
-	c.expect(subscribed("1", 2, 0, 1, 2), extendedFrame(account(1, 1, programA), 1, 2, "processed"), snapshotEnd("1", 1, 2),
-		extendedFrame(account(1, 2, programA), 2, 3, "processed"), slotEnd(2, 3))
-	n.script.block(3, account(1, 3, programA), account(9, 3, programA))
-	c.expect(extendedFrame(account(1, 3, programA), 3, 4, "processed"), extendedFrame(account(9, 3, programA), 3, 5, "processed"), slotEnd(3, 5))
-}
-
 // A snapshot that fails changes nothing, a resume that waits included.
 func TestAResumeOutlivesAFailedSnapshot(t *testing.T) {
 	n := serve(t, nil)

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -19,45 +18,6 @@ func snapshotEnd(id string, slot ledger.Slot, seq ledger.Seq) string {
 
 func subscribed(id string, pubkeys, programs int, slot ledger.Slot, seq ledger.Seq) string {
 	return fmt.Sprintf(`{"type":"subscribed","id":%s,"pubkeys":%d,"programs":%d,"slot":%d,"seq":%d}`, id, pubkeys, programs, slot, seq)
-}
-
-func TestSnapshotsTellTheLiveAccounts(t *testing.T) {
-	n := serve(t, nil)
-	a, b, c, other := account(1, 10, programA), account(2, 20, programB), account(3, 30, programB), account(4, 40, programA)
-	bare := ledger.Account{Pubkey: key(6), Lamports: 60}
-	n.script.block(1, a, b, c, other, account(5, 50, programB), bare)
-	n.script.block(2, account(5, 0, programB)) // seq 7
-	tests := []struct {
-		names             string
-		pubkeys, programs int
-		accounts          []ledger.Account
-	}{
-		{`"pubkeys":` + list(key(1)), 1, 0, []ledger.Account{a}},
-		{`"pubkeys":` + list(key(4), key(1), key(4)), 2, 0, []ledger.Account{a, other}},
-		{`"pubkeys":` + list(key(6)), 1, 0, []ledger.Account{bare}},
-		{`"pubkeys":` + list(key(5)), 1, 0, nil}, // closed
-		{`"pubkeys":` + list(key(99)), 1, 0, nil},
-		{`"programs":` + list(programB), 0, 1, []ledger.Account{b, c}},
-		{`"programs":` + list(key(98)), 0, 1, nil},
-		{`"programs":` + list(programB, key(98), programA), 0, 3, []ledger.Account{a, b, c, other}},
-		{`"programs":` + list(programB) + `,"pubkeys":` + list(key(3), key(1), key(99)), 3, 1, []ledger.Account{a, b, c}},
-		{`"pubkeys":[]`, 0, 0, nil}, // everything: there is no snapshot of that
-	}
-	for _, tt := range tests {
-		plain, full := n.dial("?mode=none"), n.dial("?mode=none")
-		plain.send(`{"type":"subscribe","id":"s","snapshot":true,%s}`, tt.names)
-		full.send(`{"type":"subscribe","id":1,"snapshot":true,"extended":true,%s}`, tt.names)
-		plain.expect(subscribed(`"s"`, tt.pubkeys, tt.programs, 2, 7))
-		full.expect(subscribed("1", tt.pubkeys, tt.programs, 2, 7))
-		for _, a := range tt.accounts {
-			plain.expect(basicFrame(a, 2))
-			full.expect(extendedFrame(a, 2, 7, "processed"))
-		}
-		plain.expect(snapshotEnd(`"s"`, 2, 7))
-		full.expect(snapshotEnd("1", 2, 7))
-		plain.quiet()
-		full.quiet()
-	}
 }
 
 func TestSnapshotsHaveASize(t *testing.T) {
@@ -99,97 +59,6 @@ func TestSnapshotsHaveASize(t *testing.T) {
 		c.send(`{"type":"unsubscribe","id":3,"pubkeys":%s}`, list(key(77)))
 		c.expect(`{"type":"unsubscribed","id":3,"pubkeys":1,"programs":0}`)
 	}
-}
-
-// Who receives everything and then names accounts with a snapshot is told nothing twice.
-func TestASnapshotEndsEverything(t *testing.T) {
-	n := serve(t, nil)
-	n.script.block(1, account(1, 1, programA), account(2, 1, programA))
-	n.ledger.asked = func() error {
-		n.script.block(2, account(1, 2, programA), account(2, 2, programA))
-		return nil
-	}
-	c := n.dial("")
-	c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(key(1)))
-	c.expect(subscribed("1", 1, 0, 1, 2), basicFrame(account(1, 1, programA), 1), snapshotEnd("1", 1, 2), basicFrame(account(1, 2, programA), 2))
-	c.quiet()
-}
-
-// What comes while a snapshot is read waits where clients that resume find it. Who has it no more is slow.
-func TestASnapshotOutlivesWhatIsKept(t *testing.T) {
-	n := serve(t, func(c *Config) { c.RecentBytes = 1 })
-	n.script.block(1, account(1, 1, programA))
-	n.ledger.asked = func() error {
-		n.script.block(2, account(1, 2, programA))
-		n.script.block(3, account(1, 3, programA))
-		return nil
-	}
-	c := n.dial("?mode=none")
-	c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(key(1)))
-	c.expect(subscribed("1", 1, 0, 1, 1), basicFrame(account(1, 1, programA), 1), snapshotEnd("1", 1, 1))
-	c.endsWith(codeSlow, "slow consumer, last_seq=1")
-}
-
-func TestALedgerThatCannotAnswerASnapshot(t *testing.T) {
-	broken := errors.New("a broken invariant")
-	var goesOn ending
-	again, internal := ending{1013, "memory runs short, try again"}, ending{1011, "internal error"}
-	tests := map[string]struct {
-		errs []error // of one question after the other
-		end  ending
-	}{
-		"unavailable once":          {[]error{ledger.ErrUnavailable}, goesOn},
-		"unavailable twice":         {[]error{ledger.ErrUnavailable, ledger.ErrMinSlot}, goesOn},
-		"unavailable again":         {[]error{ledger.ErrUnavailable, ledger.ErrUnavailable, ledger.ErrUnavailable}, again},
-		"the members unavailable":   {[]error{nil, ledger.ErrUnavailable, nil, ledger.ErrUnavailable, nil, ledger.ErrUnavailable}, again},
-		"a fault":                   {[]error{broken}, internal},
-		"a fault among the members": {[]error{nil, broken}, internal},
-		"unavailable, then a fault": {[]error{ledger.ErrUnavailable, broken}, internal},
-	}
-	for name, tt := range tests {
-		n := serve(t, nil)
-		a := account(1, 10, programA)
-		n.script.block(1, a)
-		errs := tt.errs
-		n.ledger.asked = func() error {
-			if len(errs) == 0 {
-				return nil
-			}
-			err := errs[0]
-			errs = errs[1:]
-			return err
-		}
-		c, other := n.dial("?mode=none"), n.dial("")
-		c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s,"programs":%s}`, list(key(1)), list(programA))
-		if tt.end == goesOn {
-			c.expect(subscribed("1", 1, 1, 1, 1), basicFrame(a, 1), snapshotEnd("1", 1, 1))
-		} else if before, end := c.ends(); len(before) > 0 || end != tt.end {
-			t.Errorf("%s: ended with %v after %q, want %v", name, end, before, tt.end)
-		}
-		n.script.block(2, a)
-		other.expect(basicFrame(a, 2))
-	}
-}
-
-// What is published between two tries belongs to the second.
-func TestASnapshotBegunAnewIsExact(t *testing.T) {
-	n := serve(t, nil)
-	n.script.block(1, account(1, 1, programA), account(2, 1, programA))
-	asked := 0
-	n.ledger.asked = func() error {
-		if asked++; asked > 2 {
-			n.script.block(ledger.Slot(asked+10), account(1, ledger.Lamports(asked+10), programA))
-			return nil
-		}
-		n.script.block(ledger.Slot(asked+1), account(1, ledger.Lamports(asked+1), programA), account(2, ledger.Lamports(asked+1), programA))
-		return ledger.ErrUnavailable
-	}
-	c := n.dial("?pubkeys=" + key(2).String())
-	c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(key(1)))
-	c.expect(basicFrame(account(2, 2, programA), 2), basicFrame(account(2, 3, programA), 3),
-		subscribed("1", 2, 0, 3, 6), basicFrame(account(1, 3, programA), 3), snapshotEnd("1", 3, 6),
-		basicFrame(account(1, 13, programA), 13))
-	c.quiet()
 }
 
 // told is a frame as a client reads it: the fields of all kinds there are.

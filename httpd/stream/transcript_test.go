@@ -1,0 +1,345 @@
+package stream
+
+import (
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
+)
+
+var update = flag.Bool("update", false, "rewrite the transcripts")
+
+// TestTranscripts repeats the conversations in testdata. A file has scenes, each with a node of its own and
+// the time of a bubble. A line is what is done, and the lines below it, with a "<", are all that clients
+// hear of it: they are written by go test -update and reviewed like code.
+//
+//	== NAME [SETTING]...             begins a scene: oldest=SEQ gives the hub a log to resume from, others change its Config
+//	dial NAME QUERY [| HEADER]...    connects a client
+//	exempt, counted                  what the clients are that are connected after it
+//	NAME> MESSAGE                    sends a text
+//	frame NAME BYTE [PAYLOAD]        sends a frame with this first byte
+//	close NAME, drop NAME            ends a connection with a close frame, or without one
+//	block SLOT [ACCOUNT]...          publishes a block; append only stages it
+//	back SLOT, reach LEVEL SLOT      stage a rollback to a slot and that a slot has reached a level
+//	publish                          publishes what is staged
+//	then LINE                        has the next question to the ledger do this first; or be answered with an error:
+//	                                 then unavailable, then fault
+//	sleep DURATION
+//	mints                            writes which mints the ledger was asked for since
+//	metrics PREFIX                   writes the metrics that begin so
+//
+// An account is N=LAMPORTS and the letter of its owner, if that is known, or N=AMOUNT, the letter of a mint, / and the
+// number of a wallet. $N is key N, $ and a letter one of those in letters, and $[TEXT*N] the text N times.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d transcripts: %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			head, rest, _ := strings.Cut(string(want), "== ")
+			got := head
+			for scene := range strings.SplitSeq(rest, "\n== ") {
+				lines := strings.Split(strings.TrimSpace(scene), "\n")
+				inMemory(t, settings(strings.Fields(lines[0])), func(n *node) {
+					tr := &transcript{node: n, names: map[string]string{}}
+					for letter := range letters {
+						tr.named(letter)
+					}
+					n.ledger.mints, n.ledger.asked = knownMints, tr.question
+					if log, ok := n.hub.config.History.(*fakeHistory); ok {
+						n.script.history = log
+					}
+					for _, line := range lines[1:] {
+						if !heardLine.MatchString(line) {
+							tr.play(line)
+						}
+					}
+					got += "== " + lines[0] + "\n" + tr.text.String() + "\n"
+				})
+			}
+			if got = strings.TrimSpace(got) + "\n"; *update {
+				err = os.WriteFile(file, []byte(got), 0o644)
+			} else if got != string(want) {
+				err = errors.New(difference(got, string(want)))
+			}
+			if err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		})
+	}
+}
+
+// difference returns where got begins to differ from want.
+func difference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	same := 0
+	for same < min(len(g), len(w)) && g[same] == w[same] {
+		same++
+	}
+	from := func(lines []string) string { return strings.Join(lines[same:min(same+5, len(lines))], "\n") }
+	return fmt.Sprintf("after line %d\n%s\ngot\n%s\nwant\n%s", same, strings.Join(g[max(0, same-5):same], "\n"), from(g), from(w))
+}
+
+// settings returns what a scene wants of the configuration.
+func settings(fields []string) func(*Config) {
+	return func(c *Config) {
+		for _, field := range fields {
+			name, value, _ := strings.Cut(field, "=")
+			n, _ := strconv.Atoi(value)
+			switch name {
+			case "oldest":
+				c.History = &fakeHistory{oldest: ledger.Seq(n)}
+			case "recent":
+				c.RecentBytes = n
+			case "conns":
+				c.MaxConns = n
+			case "share":
+				c.MaxConnsPerClient = n
+			case "origins":
+				c.Origins = strings.Split(value, ",")
+			}
+		}
+	}
+}
+
+// transcript is a scene while it is played.
+type transcript struct {
+	*node
+	clients []*listening
+	then    []string          // what the next questions to the ledger do
+	names   map[string]string // of the keys that were used: how transcripts name them, by their text
+	text    strings.Builder
+}
+
+// listening is a client whose frames are noted as they come.
+type listening struct {
+	*client
+	name  string
+	heard chan string
+}
+
+var (
+	heardLine = regexp.MustCompile(`^\w+< |^$`)
+	keyName   = regexp.MustCompile(`\$(\d+|[A-Z])`)
+	repeated  = regexp.MustCompile(`\$\[(.+?)\*(\d+)\]`)
+	anAccount = regexp.MustCompile(`^(\d+)=(\d+)([A-Z]?)(?:/(\d+))?$`)
+)
+
+// letters are the keys that have a letter: programs, and mints.
+var letters = map[string]ledger.Pubkey{
+	"A": programA, "B": programB, "S": ledger.SystemProgram, "T": ledger.TokenProgram, "M": mintA, "N": mintB,
+}
+
+// named returns the key with a name.
+func (tr *transcript) named(name string) ledger.Pubkey {
+	k, ok := letters[name]
+	if !ok {
+		number, err := strconv.Atoi(name)
+		if err != nil {
+			tr.Fatalf("no key has the name %q", name)
+		}
+		k = key(number)
+	}
+	tr.names[k.String()] = "$" + name
+	return k
+}
+
+// expand puts keys and repeated texts in their places.
+func (tr *transcript) expand(line string) string {
+	line = repeated.ReplaceAllStringFunc(line, func(all string) string {
+		parts := repeated.FindStringSubmatch(all)
+		times, _ := strconv.Atoi(parts[2])
+		one, err := strconv.Unquote("`" + parts[1] + "`")
+		if strings.HasPrefix(parts[1], `\`) {
+			one, err = strconv.Unquote(`"` + parts[1] + `"`)
+		}
+		if err != nil {
+			tr.Fatalf("%s: %v", all, err)
+		}
+		return strings.Repeat(one, times)
+	})
+	return keyName.ReplaceAllStringFunc(line, func(name string) string { return tr.named(name[1:]).String() })
+}
+
+// play does what a line says, and writes it with all that is heard of it.
+func (tr *transcript) play(line string) {
+	fmt.Fprintln(&tr.text, line)
+	if !strings.HasPrefix(line, "#") {
+		tr.do(line)
+	}
+	synctest.Wait()
+	for _, c := range tr.clients {
+		for len(c.heard) > 0 {
+			said := <-c.heard
+			for k, name := range tr.names {
+				said = strings.ReplaceAll(said, `"`+k+`"`, `"`+name+`"`)
+			}
+			fmt.Fprintf(&tr.text, "%s< %s\n", c.name, strings.TrimSpace(said))
+		}
+	}
+}
+
+func (tr *transcript) do(line string) {
+	tr.Helper()
+	words := strings.Fields(line)
+	slot := func(i int) ledger.Slot {
+		n, err := strconv.Atoi(words[i])
+		if err != nil {
+			tr.Fatalf("%s: %v", line, err)
+		}
+		return ledger.Slot(n)
+	}
+	if name, message, says := strings.Cut(line, ">"); says && !strings.Contains(name, " ") {
+		tr.find(name).raw(text(tr.expand(strings.TrimPrefix(message, " "))))
+		return
+	}
+	switch words[0] {
+	case "dial":
+		tr.join(words[1], strings.Split(strings.TrimSpace(strings.SplitN(line, " ", 3)[2]), " | "))
+	case "exempt", "counted":
+		tr.exempt = words[0] == "exempt"
+	case "frame":
+		first, _ := strconv.ParseUint(words[2], 16, 8)
+		tr.find(words[1]).raw(frameBytes(byte(first), tr.expand(strings.Join(words[3:], " "))))
+	case "close":
+		tr.find(words[1]).close(codeOf(1000, ""))
+	case "drop":
+		_ = tr.find(words[1]).conn.Close()
+	case "append", "block":
+		var changed []ledger.Account
+		for _, word := range words[2:] {
+			changed = append(changed, tr.account(word))
+		}
+		tr.script.append(slot(1), changed...)
+		if words[0] == "block" {
+			tr.script.publish()
+		}
+	case "back":
+		tr.script.rollBack(slot(1))
+	case "reach":
+		level, _ := ledger.ParseCommitment([]byte(words[1]))
+		tr.script.reach(level, slot(2))
+	case "publish":
+		tr.script.publish()
+	case "then":
+		tr.then = append(tr.then, strings.Join(words[1:], " "))
+	case "sleep":
+		d, _ := time.ParseDuration(words[1])
+		time.Sleep(d)
+	case "mints":
+		for _, asked := range tr.ledger.askedFor {
+			fmt.Fprintf(&tr.text, "mints< %s\n", strings.NewReplacer(mintA.String(), "$M", mintB.String(), "$N").Replace(fmt.Sprint(asked)))
+		}
+		tr.ledger.askedFor = nil
+	case "metrics":
+		for one := range strings.SplitSeq(tr.metrics(), "\n") {
+			if strings.HasPrefix(one, words[1]) {
+				fmt.Fprintf(&tr.text, "metrics< %s\n", one)
+			}
+		}
+	default:
+		tr.Fatalf("%s means nothing", line)
+	}
+}
+
+// account returns what a word of a block says.
+func (tr *transcript) account(word string) ledger.Account {
+	m := anAccount.FindStringSubmatch(word)
+	if m == nil {
+		tr.Fatalf("%q is no account", word)
+	}
+	n, _ := strconv.Atoi(m[1])
+	amount, _ := strconv.ParseUint(m[2], 10, 64)
+	tr.named(m[1])
+	switch {
+	case m[4] != "":
+		return tokenAccount(n, tr.named(m[3]), tr.named(m[4]), amount)
+	case m[3] == "" && amount > 0:
+		return ledger.Account{Pubkey: key(n), Lamports: ledger.Lamports(amount)}
+	}
+	return account(n, ledger.Lamports(amount), letters[m[3]])
+}
+
+// question is what the ledger does before it answers.
+func (tr *transcript) question() error {
+	if len(tr.then) == 0 {
+		return nil
+	}
+	next := tr.then[0]
+	tr.then = tr.then[1:]
+	switch next {
+	case "unavailable":
+		return ledger.ErrUnavailable
+	case "fault":
+		return errors.New("a broken invariant")
+	case "answer":
+		return nil
+	}
+	tr.do(next)
+	return nil
+}
+
+func (tr *transcript) find(name string) *client {
+	for _, c := range tr.clients {
+		if c.name == name {
+			return c.client
+		}
+	}
+	tr.Fatalf("no client has the name %q", name)
+	return nil
+}
+
+// join connects a client. words are its query and its headers.
+func (tr *transcript) join(name string, words []string) {
+	response, c := tr.handshake(tr.expand(strings.TrimSuffix(words[0], "-")), words[1:]...)
+	here := &listening{client: c, name: name, heard: make(chan string, 1000)}
+	tr.clients = append(tr.clients, here)
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			tr.Fatal(err)
+		}
+		header := response.Header
+		here.heard <- fmt.Sprint(response.StatusCode, header["Content-Type"], header["Retry-After"], " ", string(body))
+		return
+	}
+	go func() {
+		for {
+			op, payload, err := c.read()
+			switch {
+			case err != nil:
+				here.heard <- "end"
+				return
+			case op == websocket.TextMessage:
+				here.heard <- payload
+			case op == websocket.PingMessage || op == websocket.PongMessage:
+				here.heard <- strings.TrimSpace(map[frame.Opcode]string{9: "ping ", 10: "pong "}[op]+payload)
+			case op == websocket.CloseMessage:
+				here.heard <- fmt.Sprintf("close %d %s", binary.BigEndian.Uint16([]byte(payload)), payload[2:])
+				if !c.closed {
+					_, _ = c.conn.Write(closeOf(payload[:2])) // which the server may not wait for
+				}
+			}
+		}
+	}()
+}
