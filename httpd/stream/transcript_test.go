@@ -333,12 +333,10 @@ func (tr *transcript) join(name string, words []string) {
 			case op == websocket.TextMessage:
 				here.heard <- payload
 			case op == websocket.PingMessage || op == websocket.PongMessage:
-				here.heard <- strings.TrimSpace(map[frame.Opcode]string{9: "ping ", 10: "pong "}[op]+payload)
+				here.heard <- strings.TrimSpace(map[frame.Opcode]string{9: "ping ", 10: "pong "}[op] + payload)
 			case op == websocket.CloseMessage:
 				here.heard <- fmt.Sprintf("close %d %s", binary.BigEndian.Uint16([]byte(payload)), payload[2:])
-				if !c.closed {
-					_, _ = c.conn.Write(closeOf(payload[:2])) // which the server may not wait for
-				}
+				_, _ = c.conn.Write(closeOf(payload[:2])) // which the server may not wait for
 			}
 		}
 	}()
