@@ -2,17 +2,13 @@ package httpd
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,8 +23,6 @@ import (
 	"ledgerd/httpd/encode"
 	"ledgerd/httpd/wire"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
@@ -314,24 +308,6 @@ func checkError(t *testing.T, what string, r reply) {
 	}
 	if err := document.Components.Schemas["Error"].Value.VisitJSON(value); err != nil {
 		t.Errorf("%s: status %d: body %q is no error record: %v", what, r.status, r.body, err)
-	}
-}
-
-// golden compares text with a file in testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, []byte(got)) {
-		t.Errorf("%s:\n got %s\nwant %s", name, got, want)
 	}
 }
 

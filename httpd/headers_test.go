@@ -106,67 +106,6 @@ func TestTagsChangeWithTheStateAndNotWithTheSlot(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsFinalIsCached(t *testing.T) {
-	h := serve(t, nil)
-	h.ledger.recent[len(h.ledger.recent)-1].Slot = 20 // as if it stood in the finalized block
-	const forever = "public, max-age=31536000, immutable"
-	for target, want := range map[string]string{
-		"/api/blocks/20":                                           forever,
-		"/api/blocks/20?include=transactions":                      forever,
-		"/api/blocks/28":                                           "no-cache",
-		"/api/blocks/latest?commitment=finalized":                  "no-cache",
-		"/api/transaction/" + testSignature(1).String():            forever,
-		"/api/transaction/" + testSignature(2).String():            "no-cache",
-		"/api/account/" + whole.String() + "?commitment=finalized": "no-cache",
-		"/api/health":              "no-cache",
-		"/api/nothing":             "no-cache",
-		"/api/blocks/0":            "no-cache",
-		"/api/openapi.json":        "no-cache",
-		"/api/transactions/recent": "no-cache",
-	} {
-		if got := h.get(target).header.Get("Cache-Control"); got != want {
-			t.Errorf("%s: Cache-Control = %q, want %q", target, got, want)
-		}
-	}
-}
-
-func TestTheVersionAnsweredFromIsNamed(t *testing.T) {
-	h := serve(t, nil)
-	account := "/api/account/" + whole.String()
-	for target, want := range map[string]string{
-		account: "30", account + "?commitment=confirmed": "28", account + "?commitment=finalized": "20",
-		"/api/account/" + missing.String() + "?commitment=finalized": "30", // on errors the newest
-		"/api/health": "30", "/api/nothing": "30", "/api/account/x": "30",
-	} {
-		r := h.get(target)
-		if got := r.header.Get("X-Ledger-Slot"); got != want {
-			t.Errorf("%s: X-Ledger-Slot = %q, want %q", target, got, want)
-		}
-		if got := r.header.Get("X-Ledger-Lag-Ms"); got != "1500" {
-			t.Errorf("%s: X-Ledger-Lag-Ms = %q, want 1500", target, got)
-		}
-	}
-}
-
-func TestUnknownFieldsAreNamed(t *testing.T) {
-	h := serve(t, nil)
-	for target, want := range map[string]string{
-		"/api/account/" + whole.String():                                                            "",
-		"/api/account/" + part.String():                                                             "owner,executable,rent_epoch",
-		"/api/account/" + part.String() + "/balance":                                                "",
-		"/api/account/" + testKey(31).String():                                                      "executable,rent_epoch",
-		"/api/account/" + wallet.String() + "/tokens":                                               "owner",
-		"/api/account/" + wallet.String() + "/tokens?limit=1":                                       "",
-		"/api/accounts/program/" + ledger.Token2022Program.String():                                 "executable,rent_epoch",
-		"/api/accounts?keys=" + testKey(31).String() + "," + part.String() + "," + missing.String(): "owner,executable,rent_epoch",
-		"/api/accounts?keys=" + missing.String():                                                    "",
-	} {
-		if r := h.get(target); r.header.Get("X-Ledger-Partial") != want || r.status != 200 {
-			t.Errorf("%s: %d, X-Ledger-Partial = %q, want %q", target, r.status, r.header.Get("X-Ledger-Partial"), want)
-		}
-	}
-}
-
 func TestLongBodiesAreCompressedAsAsked(t *testing.T) {
 	h := serve(t, nil)
 	const long, short = "/api/transactions/recent", "/api/health"

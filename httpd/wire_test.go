@@ -2,9 +2,11 @@ package httpd
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -19,89 +21,25 @@ const second = "GET /api/blocks/latest HTTP/1.1\r\nHost: ledger\r\n\r\n"
 // is never executed.
 func TestMalformedRequestsEndTheConnection(t *testing.T) {
 	w := serveTCP(t, nil)
-	body := "0\r\n\r\n"
-	tests := map[string]struct {
-		raw    string
-		status int
-	}{
-		"chunked":                  {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body, 400},
-		"chunked GET":              {"GET /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body, 400},
-		"identity coding":          {"GET /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n", 400},
-		"unknown coding":           {"GET /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: cow\r\n\r\n", 400},
-		"coding in capitals":       {"GET /api/health HTTP/1.1\r\nHost: x\r\nTRANSFER-ENCODING: chunked\r\n\r\n" + body, 400},
-		"coding and length":        {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + body, 400},
-		"length and coding":        {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + body, 400},
-		"two codings":              {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n" + body, 400},
-		"coding with a space":      {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n" + body, 400},
-		"coding with a tab":        {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\tchunked\r\n\r\n" + body, 400},
-		"coding folded":            {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n chunked\r\n\r\n" + body, 400},
-		"coding on HTTP/1.0":       {"POST /api/health HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n" + body, 400},
-		"empty coding":             {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n\r\n" + body, 400},
-		"two lengths":              {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400},
-		"equal lengths":            {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello", 400},
-		"list of lengths":          {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 5, 5\r\n\r\nhello", 400},
-		"signed length":            {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: +5\r\n\r\nhello", 400},
-		"negative length":          {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400},
-		"hexadecimal length":       {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 0x5\r\n\r\nhello", 400},
-		"empty length":             {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\n", 400},
-		"length with a space":      {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length : 0\r\n\r\n", 400},
-		"length of 64 KiB and one": {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n", 413},
-		"length beyond 64 bits":    {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n", 400},
-		"length that wraps":        {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 18446744073709551616\r\n\r\n", 400},
-		"HTTP/9.9":                 {"GET /api/health HTTP/9.9\r\nHost: x\r\n\r\n", 400},
-		"HTTP/2.0":                 {"GET /api/health HTTP/2.0\r\nHost: x\r\n\r\n", 400},
-		"HTTP/1.2":                 {"GET /api/health HTTP/1.2\r\nHost: x\r\n\r\n", 400},
-		"HTTP/0.9":                 {"GET /api/health HTTP/0.9\r\nHost: x\r\n\r\n", 400},
-		"HTTP/1":                   {"GET /api/health HTTP/1\r\nHost: x\r\n\r\n", 400},
-		"http/1.1":                 {"GET /api/health http/1.1\r\nHost: x\r\n\r\n", 400},
-		"HTTP/2 preface":           {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400},
-		"no version":               {"GET /api/health\r\n\r\n", 400},
-		"two spaces":               {"GET  /api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"space at the end":         {"GET /api/health HTTP/1.1 \r\nHost: x\r\n\r\n", 400},
-		"space in the target":      {"GET /api/ health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"tab for a space":          {"GET\t/api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"no method":                {" /api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"method of no token":       {"G@T /api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"fragment":                 {"GET /api/health#top HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"raw UTF-8":                {"GET /api/h\xc3\xa9alth HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"raw NUL":                  {"GET /api/health\x00 HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"relative target":          {"GET api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"star":                     {"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"authority":                {"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"other scheme":             {"GET ftp://x/api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"bare LF in the line":      {"GET /api/health HTTP/1.1\nHost: x\r\n\r\n", 400},
-		"bare LF in a field":       {"GET /api/health HTTP/1.1\r\nHost: x\nX: y\r\n\r\n", 400},
-		"bare LF at the end":       {"GET /api/health HTTP/1.1\r\nHost: x\r\n\n", 400},
-		"nothing but LF":           {"GET /api/health HTTP/1.1\nHost: x\n\n", 400},
-		"bare CR in a field":       {"GET /api/health HTTP/1.1\r\nHost: x\r\nX: a\rb\r\n\r\n", 400},
-		"bare CR in the line":      {"GET /api/\rhealth HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"bare CR in front":         {"\rGET /api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"folded field":             {"GET /api/health HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n", 400},
-		"folded first field":       {"GET /api/health HTTP/1.1\r\n Host: x\r\n\r\n", 400},
-		"field without a colon":    {"GET /api/health HTTP/1.1\r\nHost: x\r\nX\r\n\r\n", 400},
-		"field without a name":     {"GET /api/health HTTP/1.1\r\nHost: x\r\n: y\r\n\r\n", 400},
-		"space before the colon":   {"GET /api/health HTTP/1.1\r\nHost : x\r\n\r\n", 400},
-		"NUL in a field":           {"GET /api/health HTTP/1.1\r\nHost: x\r\nX: \x00\r\n\r\n", 400},
-		"no host":                  {"GET /api/health HTTP/1.1\r\n\r\n", 400},
-		"two hosts":                {"GET /api/health HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", 400},
-		"host of no host":          {"GET /api/health HTTP/1.1\r\nHost: [::1\r\n\r\n", 400},
-		"line of 8 KiB and one":    {"GET /" + strings.Repeat("a", 8192+1-len("GET / HTTP/1.1")) + " HTTP/1.1\r\nHost: x\r\n\r\n", 414},
-		"endless line":             {"GET /" + strings.Repeat("a", 100_000), 414},
-		"endless first word":       {strings.Repeat("a", 100_000), 414},
-		"fields of 8 KiB and one":  {"GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a", 8192+1-len("Host: x\r\nX: \r\n")) + "\r\n\r\n", 431},
-		"endless field":            {"GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a", 100_000), 431},
-		"a thousand long fields":   {"GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-Field: value\r\n", 1000) + "\r\n", 431},
-		"TLS":                      {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n", 400},
-		"coding on DELETE":         {"DELETE /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+	rows, err := os.ReadFile("testdata/malformed.requests")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, tt := range tests {
+	for row := range strings.Lines(string(rows)) {
+		name, what, _ := strings.Cut(row, ": ")
+		var status int
+		var raw string
+		if _, err := fmt.Sscanf(what, "%d %q", &status, &raw); err != nil {
+			t.Fatalf("%s: %v", row, err)
+		}
+		raw = expand(t, raw)
 		for _, front := range []int{0, 1, 40} { // 40 are more than one read takes
 			asked := w.ledger.asked.Load()
-			want := append(slices.Repeat([]int{200}, front), tt.status)
-			if strings.Contains(strings.ReplaceAll(tt.raw, "\r\n", ""), "\n") {
+			want := append(slices.Repeat([]int{200}, front), status)
+			if strings.Contains(strings.ReplaceAll(raw, "\r\n", ""), "\n") {
 				front, want = 0, want[front:] // those in front of a bare line feed share its fate
 			}
-			if got := statuses(w.exchange(name, strings.Repeat(second, front)+tt.raw+second)); !slices.Equal(got, want) {
+			if got := statuses(w.exchange(name, strings.Repeat(second, front)+raw+second)); !slices.Equal(got, want) {
 				t.Errorf("%s behind %d: %v, want %v", name, front, got, want)
 			}
 			if got := w.ledger.asked.Load() - asked; got != int64(front) {

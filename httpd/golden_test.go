@@ -1,0 +1,121 @@
+package httpd
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"ledgerd/engine/ledger"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestAnswersAreGolden asks for the targets in testdata and holds each answer to the lines below it, which
+// go test -update writes: the status, the headers that differ from answer to answer, and the body. A line that
+// begins with == begins a scene with a ledger of its own. {NAME} is one of goldenNames, $[TEXT*N] the text N times.
+// No bad request reaches the ledger.
+func TestAnswersAreGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d golden files: %v", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got strings.Builder
+		h := serve(t, nil)
+		for line := range strings.Lines(string(text)) {
+			scene, begins := strings.CutPrefix(line, "== ")
+			switch {
+			case begins:
+				h = serve(t, nil)
+				scenes[strings.TrimSpace(scene)](h)
+				got.WriteString(line)
+			case strings.HasPrefix(line, "/"):
+				fmt.Fprintf(&got, "%s%s\n", line, h.described(expand(t, strings.TrimSpace(line))))
+			case strings.HasPrefix(line, "#") || line == "\n":
+				got.WriteString(line)
+			}
+		}
+		if *update {
+			err = os.WriteFile(file, []byte(got.String()), 0o644)
+		} else if want, got := strings.Split(string(text), "\n"), strings.Split(got.String(), "\n"); len(want) != len(got) {
+			t.Errorf("%s: %d lines, want %d", file, len(got), len(want))
+		} else {
+			for i := range want {
+				if got[i] != want[i] {
+					t.Errorf("%s, line %d:\n got %s\nwant %s", file, i+1, got[i], want[i])
+				}
+			}
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// scenes are ledgers that differ from the usual one.
+var scenes = map[string]func(*harness){
+	"mints":                    (*harness).putMints,
+	"a base without blocks":    func(h *harness) { h.ledger.head.HasBlock = false },
+	"an import without blocks": func(h *harness) { h.ledger.head.HasBlock, h.ledger.head.Imported = false, true },
+	"before the first head": func(h *harness) {
+		h.ledger.head, h.ledger.err, h.ledger.status.Unhealthy = nil, ledger.ErrUnavailable, "recovering: 40% of the log replayed"
+	},
+	"no block yet":            func(h *harness) { h.ledger.err = absent(ledger.NoBlockYet) },
+	"a finalized transaction": func(h *harness) { h.ledger.recent[len(h.ledger.recent)-1].Slot = 20 },
+}
+
+// goldenNames are what golden files call keys and signatures.
+var goldenNames = map[string]string{
+	"whole": whole.String(), "part": part.String(), "closed": closed.String(), "wallet": wallet.String(), "missing": missing.String(),
+	"owner": owner.String(), "mintA": mintA.String(), "mintB": mintB.String(), "unminted": unminted.String(),
+	"token": testKey(30).String(), "token2022": testKey(31).String(), "bare": testKey(32).String(), "native": testKey(33).String(),
+	"sig1": testSignature(1).String(), "sig2": testSignature(2).String(), "sig9": testSignature(9).String(), "sig100": testSignature(100).String(),
+	"TokenProgram": ledger.TokenProgram.String(), "Token2022Program": ledger.Token2022Program.String(),
+}
+
+var (
+	goldenName = regexp.MustCompile(`\{(\w+)\}`)
+	repeated   = regexp.MustCompile(`(?s)\$\[(.+?)\*(\d+)\]`)
+)
+
+// expand returns a target with its names and repeated texts written out.
+func expand(t testing.TB, target string) string {
+	target = goldenName.ReplaceAllStringFunc(target, func(name string) string {
+		text, ok := goldenNames[strings.Trim(name, "{}")]
+		if !ok {
+			t.Fatalf("%s: nothing is called %s", target, name)
+		}
+		return text
+	})
+	return repeated.ReplaceAllStringFunc(target, func(all string) string {
+		parts := repeated.FindStringSubmatch(all)
+		n, _ := strconv.Atoi(parts[2])
+		return strings.Repeat(parts[1], n)
+	})
+}
+
+// described asks for a target and returns what golden files say of the answer.
+func (h *harness) described(target string) string {
+	asked := h.ledger.asked.Load()
+	r := h.get(target)
+	if r.status == 400 && h.ledger.asked.Load() != asked {
+		h.Errorf("%s: the ledger was asked", target)
+	}
+	text := fmt.Sprint(r.status)
+	for _, name := range []string{"Content-Type", "Cache-Control", "ETag", "X-Ledger-Slot", "X-Ledger-Lag-Ms", "X-Ledger-Partial", "Retry-After"} {
+		usual := map[string]string{"Content-Type": "application/json", "Cache-Control": "no-cache", "X-Ledger-Slot": "30", "X-Ledger-Lag-Ms": "1500"}[name]
+		if value := r.header.Get(name); value != usual {
+			text += fmt.Sprintf(" %s: %s;", name, value)
+		}
+	}
+	return text + " " + r.body
+}
