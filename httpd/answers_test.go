@@ -175,6 +175,7 @@ func TestCursorsWalkWholeLists(t *testing.T) {
 	}
 }
 
+// G6, F45: a panic in a handler is a 500, is counted, and the next request is answered.
 func TestAPanicIsAnsweredAndSurvived(t *testing.T) {
 	h := serve(t, nil)
 	h.ledger.panics = true

@@ -86,7 +86,7 @@ func TestNobodyIsAskedForABodyInVain(t *testing.T) {
 	}
 }
 
-// TestBareLineFeedsAreRefusedHoweverTheyCome cuts requests into packets. Only those of bodies are
+// G12, F38: TestBareLineFeedsAreRefusedHoweverTheyCome cuts requests into packets. Only those of bodies are
 // not counted.
 func TestBareLineFeedsAreRefusedHoweverTheyCome(t *testing.T) {
 	const bad, post, get = "GET /api/health HTTP/1.1\nHost: x\r\n\r\n", "POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\n", "GET /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\n"
@@ -162,7 +162,7 @@ func TestTenRefusalsEndAConnection(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionsDelayNobody has every client take all of its connections and send nothing,
+// F35: TestSilentConnectionsDelayNobody has every client take all of its connections and send nothing,
 // or half a head, and another one come.
 func TestSilentConnectionsDelayNobody(t *testing.T) {
 	h := serve(t, func(c *Config) { c.MaxConns = 4000 })

@@ -16,7 +16,7 @@ import (
 	"ledgerd/httpd/encode"
 )
 
-// FuzzQuery compares the parameters with an oracle: an error exactly where it has one, the same
+// F37: FuzzQuery compares the parameters with an oracle: an error exactly where it has one, the same
 // values elsewhere, and never an error text that is not fixed.
 func FuzzQuery(f *testing.F) {
 	rows := newRoutes()

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestAnswersAreGolden asks for the targets in testdata and holds each answer to the lines below it, which
+// F37: TestAnswersAreGolden asks for the targets in testdata and holds each answer to the lines below it, which
 // go test -update writes: the status, the headers that differ from answer to answer, and the body. A line that
 // begins with == begins a scene with a ledger of its own. {NAME} is one of goldenNames, $[TEXT*N] the text N times.
 // No bad request reaches the ledger.

@@ -220,6 +220,7 @@ func TestRateLimitHeadersFollowTheWindows(t *testing.T) {
 	}
 }
 
+// F43: clients behind a trusted proxy have their own windows, and others cannot choose theirs.
 func TestClientsBehindAProxyHaveTheirOwnWindows(t *testing.T) {
 	h := serve(t, func(c *Config) {
 		c.PerMinute, c.Identity = 1, &ratelimit.Identity{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
@@ -284,6 +285,7 @@ func TestMalformedRequestsCount(t *testing.T) {
 	}
 }
 
+// G27: requests are counted by route and class, and no series is of what clients sent.
 func TestMetricsCountByRouteAndClass(t *testing.T) {
 	h := serve(t, nil)
 	h.get("/api/account/" + whole.String())

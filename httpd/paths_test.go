@@ -122,7 +122,7 @@ var hazards = []string{
 	"/%2e%2e/%2e%2e/etc/passwd", "/api/%c0%ae%c0%ae%2fx", "/api/account/%c0%ae",
 }
 
-// TestEveryMethodOnEveryPathIsAsTheContractSays holds the answers against an oracle that splits
+// G9, G10, F37: TestEveryMethodOnEveryPathIsAsTheContractSays holds the answers against an oracle that splits
 // paths, where the server has a router.
 func TestEveryMethodOnEveryPathIsAsTheContractSays(t *testing.T) {
 	h := serve(t, nil)
@@ -156,7 +156,7 @@ func TestEveryMethodOnEveryPathIsAsTheContractSays(t *testing.T) {
 	}
 }
 
-// FuzzPath compares the router with the oracle.
+// G10, F37: FuzzPath compares the router with the oracle.
 func FuzzPath(f *testing.F) {
 	for _, path := range spellings() {
 		f.Add(path)

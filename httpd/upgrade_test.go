@@ -18,7 +18,7 @@ import (
 
 var handshake = []string{"Connection: keep-alive, Upgrade", "Upgrade: WebSocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA=="}
 
-// TestUpgradeHandsOverTheConnection upgrades with frames right behind the handshake, in
+// G4, G5: TestUpgradeHandsOverTheConnection upgrades with frames right behind the handshake, in
 // the same write: they go to the new owner as they are, whether they look like requests
 // or not, through fasthttp's connection and through ours.
 func TestUpgradeHandsOverTheConnection(t *testing.T) {
@@ -122,7 +122,7 @@ func TestARefusedUpgradeCarriesEveryHeader(t *testing.T) {
 	}
 }
 
-// TestInvalidHandshakesAreRefused checks every part of one. The options of a connection may be on
+// G15: TestInvalidHandshakesAreRefused checks every part of one. The options of a connection may be on
 // any line (RFC 9110, section 5.3).
 func TestInvalidHandshakesAreRefused(t *testing.T) {
 	h := serve(t, func(c *Config) {

@@ -2,8 +2,10 @@ package httpd
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -16,11 +18,14 @@ import (
 // second is what is sent behind a request: it must be executed never, or exactly once.
 const second = "GET /api/blocks/latest HTTP/1.1\r\nHost: ledger\r\n\r\n"
 
-// TestMalformedRequestsEndTheConnection sends each form with a second request behind it
+// G9, G10, G11, G12, F36, F38: TestMalformedRequestsEndTheConnection sends each form with a second request behind it
 // in one write, and others in front: those are answered, then it is with its error, and the second
 // is never executed.
 func TestMalformedRequestsEndTheConnection(t *testing.T) {
-	w := serveTCP(t, nil)
+	var log bytes.Buffer
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil))) // which is what the standard logger writes to, too
+	w := serveTCP(t, func(c *Config) { c.Log = slog.Default() })
 	rows, err := os.ReadFile("testdata/malformed.requests")
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +51,12 @@ func TestMalformedRequestsEndTheConnection(t *testing.T) {
 				t.Errorf("%s behind %d: %d requests were executed", name, front, got)
 			}
 		}
+	}
+	if err := w.server.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if counted := w.server.Counts.Errors.Load(); log.Len() > 0 || counted == 0 {
+		t.Errorf("%d errors are counted and %d bytes logged that begin %.200q, want some and none", counted, log.Len(), log.String())
 	}
 }
 
@@ -86,7 +97,7 @@ func TestRequestsBehindOneAnotherAreAnsweredInOrder(t *testing.T) {
 	}
 }
 
-// TestABodyEndsWhereItsLengthSays sends a body together with a malformed request: reading
+// G12, F38: TestABodyEndsWhereItsLengthSays sends a body together with a malformed request: reading
 // the body must not let the other slip past the check.
 func TestABodyEndsWhereItsLengthSays(t *testing.T) {
 	w := serveTCP(t, nil)
@@ -120,7 +131,7 @@ func TestLongestAllowedRequestsAreAnswered(t *testing.T) {
 	}
 }
 
-// TestUnfinishedRequestsTimeOut covers a head and a body that never end.
+// G8, G9, F35: TestUnfinishedRequestsTimeOut covers a head and a body that never end.
 func TestUnfinishedRequestsTimeOut(t *testing.T) {
 	w := serveTCP(t, func(c *Config) { c.ReadTimeout = 20 * time.Millisecond; c.IdleTimeout = 20 * time.Millisecond })
 	for name, raw := range map[string]string{

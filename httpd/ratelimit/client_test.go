@@ -15,7 +15,7 @@ func testIdentity() *Identity {
 	}
 }
 
-// TestClientBehindProxies checks whom a request is counted for.
+// G3, F43: TestClientBehindProxies checks whom a request is counted for.
 func TestClientBehindProxies(t *testing.T) {
 	for _, tt := range []struct {
 		peer   string
@@ -64,7 +64,7 @@ func TestClientBehindProxies(t *testing.T) {
 	}
 }
 
-// FuzzForwardedFor feeds the header anything: a client always comes out, and one that no
+// F43: FuzzForwardedFor feeds the header anything: a client always comes out, and one that no
 // forger behind the peer can choose unless the peer is trusted.
 func FuzzForwardedFor(f *testing.F) {
 	f.Add("192.0.2.1, 10.0.0.1")

@@ -175,7 +175,7 @@ func closeCases() []protocolCase {
 	return append(cases, numbered("7.9", endsBadCode, bad, code)...)
 }
 
-// FuzzClient holds the server to what foretell says of each case. This holds foretell to the case list.
+// F39: FuzzClient holds the server to what foretell says of each case. This holds foretell to the case list.
 func TestTheCaseListIsForetold(t *testing.T) {
 	for _, pc := range autobahnCases() {
 		if _, end, known := foretell(slices.Concat(pc.sent...)); !known || end != pc.end {

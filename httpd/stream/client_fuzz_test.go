@@ -14,7 +14,7 @@ import (
 	"ledgerd/httpd/stream/frame"
 )
 
-// FuzzClient lets a client send anything at all, cut into pieces anyhow, and then fall
+// G15, F37, F39, F40: FuzzClient lets a client send anything at all, cut into pieces anyhow, and then fall
 // silent. It is answered with legal frames only (read checks each), the connection ends with
 // a close frame in time, memory stays in proportion to what was sent, and nothing stays
 // behind. Where nothing that was sent can be a request, all answers and the end are foretold.

@@ -72,7 +72,7 @@ func sockets(t *testing.T) (count int) {
 	return count
 }
 
-// However clients end connections, nothing of them stays while the node runs: no subscriber, name,
+// G4, F31: however clients end connections, nothing of them stays while the node runs: no subscriber, name,
 // ring, seat or socket. What the hub holds is looked for after every test, and goroutines after all of them.
 func TestEndedConnectionsLeaveNothing(t *testing.T) {
 	queries := []string{

@@ -29,6 +29,7 @@ func (o *outbox) drain() (frames int, data []byte, ending *closing) {
 	}
 }
 
+// F30: what waits for one socket is bounded: past that the connection ends with 4008.
 func TestTheOutboxIsBounded(t *testing.T) {
 	for puts, ends := range map[int]bool{10: false, 11: true} {
 		m := unlimited()

@@ -26,7 +26,7 @@ func (n *node) elapsed(what string, since time.Time, want, slack time.Duration) 
 	}
 }
 
-// Who says nothing is pinged and let go after a minute, also where blocks come all the time and the
+// F32: who says nothing is pinged and let go after a minute, also where blocks come all the time and the
 // frames are taken: that is no sign of life.
 func TestSilenceEndsTheConnectionAfterAMinute(t *testing.T) {
 	tests := []struct {
@@ -113,7 +113,7 @@ func TestSignsOfLife(t *testing.T) {
 	}
 }
 
-// A client that takes nothing is reset once its socket has refused bytes for five seconds.
+// G5, G17, F31: a client that takes nothing is reset once its socket has refused bytes for five seconds.
 func TestASocketThatTakesNothingForFiveSecondsIsReset(t *testing.T) {
 	for _, query := range []string{"", "?extended=true&overflow=conflate", "?programs=" + programA.String()} {
 		inMemory(t, nil, func(n *node) {

@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts")
 
-// TestTranscripts repeats the conversations in testdata. A file has scenes, each with a node of its own and
+// G14, G18, F37, F41: TestTranscripts repeats the conversations in testdata. A file has scenes, each with a node of its own and
 // the time of a bubble. A line is what is done, and the lines below it, with a "<", are all that clients
 // hear of it: they are written by go test -update and reviewed like code.
 //
