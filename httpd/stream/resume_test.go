@@ -2,8 +2,6 @@ package stream
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -15,29 +13,6 @@ func resumed(id string, from ledger.Seq) string {
 
 func resync(id string, oldest, newest ledger.Seq) string {
 	return fmt.Sprintf(`{"type":"resync_required","id":%s,"oldest_seq":%d,"newest_seq":%d}`, id, oldest, newest)
-}
-
-// A snapshot that fails changes nothing, a resume that waits included.
-func TestAResumeOutlivesAFailedSnapshot(t *testing.T) {
-	n := serve(t, nil)
-	n.script.block(1, accounts(0, maxSnapshot+1, 1)...)
-	newest := n.script.seq
-	c := n.dial("?pubkeys=" + key(1).String() + "&extended=true&resume_from=" + fmt.Sprint(newest+2))
-	c.expect(resumed("null", newest+2))
-	asked := 0
-	n.ledger.asked = func() error {
-		if asked++; asked == 1 {
-			n.script.block(2, account(1, 2, programA))                          // seen
-			n.script.block(3, account(0, 2, programA), account(1, 3, programA)) // the second is new
-		}
-		return nil
-	}
-	c.send(`{"type":"subscribe","id":1,"snapshot":true,"programs":%s}`, list(programA))
-	got := slices.DeleteFunc(c.settle(), func(f string) bool { return strings.HasPrefix(f, `{"type":"error","id":1,`) })
-	want := []string{extendedFrame(account(1, 3, programA), 3, newest+3, "processed"), slotEnd(3, newest+3)}
-	if !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q and an error", got, want)
-	}
 }
 
 // The answer comes before every frame that follows it, and none is missing or doubled.

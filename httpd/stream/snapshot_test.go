@@ -20,47 +20,6 @@ func subscribed(id string, pubkeys, programs int, slot ledger.Slot, seq ledger.S
 	return fmt.Sprintf(`{"type":"subscribed","id":%s,"pubkeys":%d,"programs":%d,"slot":%d,"seq":%d}`, id, pubkeys, programs, slot, seq)
 }
 
-func TestSnapshotsHaveASize(t *testing.T) {
-	n := serve(t, nil)
-	members := accounts(0, maxSnapshot, 1)
-	n.script.block(1, members...)
-	c := n.dial("?pubkeys=" + key(1).String())
-	c.send(`{"type":"subscribe","id":1,"snapshot":true,"programs":%s}`, list(programA))
-	c.expect(subscribed("1", 1, 1, 1, maxSnapshot))
-	for _, a := range members {
-		c.expect(basicFrame(a, 1))
-	}
-	c.expect(snapshotEnd("1", 1, maxSnapshot))
-
-	n.script.block(2, account(maxSnapshot, 1, programA))
-	tooMany := `{"type":"error","id":2,"error":"Invalid request parameters","details":"more than 10000 accounts: read them from GET /api/accounts/program/{program_id} instead"}`
-	for _, names := range []string{
-		`"programs":` + list(programA), `"programs":` + list(programA) + `,"pubkeys":` + list(key(50_000)),
-	} {
-		c := n.dial("?pubkeys=" + key(1).String())
-		slot := n.script.nextSlot()
-		during := account(1, ledger.Lamports(slot), programA)
-		asked := 0
-		n.ledger.asked = func() error {
-			if asked++; asked == 1 {
-				n.script.block(slot, during, account(2, ledger.Lamports(slot), programA))
-			}
-			return nil
-		}
-		c.send(`{"type":"subscribe","id":2,"snapshot":true,"extended":true,%s}`, names)
-		// Nothing has changed, and what came meanwhile is not lost.
-		got := []string{c.next(), c.next()}
-		if want := []string{basicFrame(during, slot), tooMany}; !slices.Equal(got, want) && !slices.Equal(got, []string{want[1], want[0]}) {
-			t.Errorf("%s: told %q, want %q", names, got, want)
-		}
-		n.ledger.asked = nil
-		n.script.block(slot+1, account(2, 9, programA), account(1, 9, programA))
-		c.expect(basicFrame(account(1, 9, programA), slot+1))
-		c.send(`{"type":"unsubscribe","id":3,"pubkeys":%s}`, list(key(77)))
-		c.expect(`{"type":"unsubscribed","id":3,"pubkeys":1,"programs":0}`)
-	}
-}
-
 // told is a frame as a client reads it: the fields of all kinds there are.
 type told struct {
 	Type, Pubkey, Owner string

@@ -80,39 +80,6 @@ func TestSilenceEndsTheConnectionAfterAMinute(t *testing.T) {
 	}
 }
 
-// Any whole frame is a sign of life, half of one is not: its bytes must not hold a connection.
-func TestSignsOfLife(t *testing.T) {
-	tests := map[string]struct {
-		frame []byte
-		lives bool
-	}{
-		"a pong":           {pong(""), true},
-		"a ping":           {ping("x"), true},
-		"a message":        {text(`{"type":"ping"}`), true},
-		"a fragment":       {more(""), true},
-		"half of a header": {text("{}")[:1], false},
-		"half of a frame":  {text(`{"type":"ping"}`)[:10], false},
-	}
-	for name, tt := range tests {
-		inMemory(t, nil, func(n *node) {
-			c := n.dial("?mode=none")
-			if name == "a fragment" {
-				c.raw(begun(""))
-			}
-			since := time.Now()
-			go func() { _, _ = io.Copy(io.Discard, c.r) }()
-			time.Sleep(55 * time.Second)
-			c.raw(tt.frame)
-			<-c.near().closed
-			want := time.Minute
-			if tt.lives {
-				want += 55 * time.Second
-			}
-			n.elapsed(name+": the end", since, want, late+closeWait)
-		})
-	}
-}
-
 // G5, G17, F31: a client that takes nothing is reset once its socket has refused bytes for five seconds.
 func TestASocketThatTakesNothingForFiveSecondsIsReset(t *testing.T) {
 	for _, query := range []string{"", "?extended=true&overflow=conflate", "?programs=" + programA.String()} {

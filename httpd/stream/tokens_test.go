@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -115,20 +114,6 @@ func serveMints(t *testing.T, change func(*Config)) *node {
 	return n
 }
 
-func TestWithoutTheLedgerDecimalsAreNull(t *testing.T) {
-	for _, err := range []error{ledger.ErrUnavailable, errors.New("a fault")} {
-		n := serveMints(t, nil)
-		c := n.dial("?extended=true&tokens=true")
-		a := tokenAccount(1, mintA, key(9), 5)
-		n.ledger.mintsErr = err
-		n.script.block(1, a)
-		c.expect(strings.Replace(tokenFrame(a, 1, 1, "processed"), `"decimals":6`, `"decimals":null`, 1), slotEnd(1, 1))
-		n.ledger.mintsErr = nil
-		n.script.block(2, a)
-		c.expect(tokenFrame(a, 2, 2, "processed"), slotEnd(2, 2))
-	}
-}
-
 // A client that is lapped in the midst of a resume is told the decimals of what the digest holds too.
 func TestConflatedStatesHaveTokens(t *testing.T) {
 	n := serveMints(t, func(c *Config) { c.RingBytes = 256 << 10 })
@@ -163,44 +148,8 @@ func TestConflatedStatesHaveTokens(t *testing.T) {
 	}
 }
 
-// withWallets adds how many wallets are named to an answer.
-func withWallets(answer string, wallets int) string {
-	programs := strings.Index(answer, `"programs":`)
-	end := programs + strings.IndexAny(answer[programs:], ",}")
-	return fmt.Sprintf(`%s,"wallets":%d%s`, answer[:end], wallets, answer[end:])
-}
-
 func unsubscribed(id string, pubkeys, programs int) string {
 	return fmt.Sprintf(`{"type":"unsubscribed","id":%s,"pubkeys":%d,"programs":%d}`, id, pubkeys, programs)
-}
-
-func TestSnapshotsOfWallets(t *testing.T) {
-	n := serveMints(t, nil)
-	wallet, poor := account(3, 9, ledger.SystemProgram), key(4)
-	first, last := tokenAccount(1, mintA, wallet.Pubkey, 5), tokenAccount(5, mintB, wallet.Pubkey, 6)
-	n.script.block(1, first, account(2, 1, programA), wallet, last, tokenAccount(6, mintA, poor, 1))
-	n.script.block(2, account(6, 0, programA))
-	c := n.dial("?mode=none&extended=true&tokens=true")
-	c.send(`{"type":"subscribe","id":1,"snapshot":true,"wallets":%s}`, list(wallet.Pubkey, poor))
-	c.expect(withWallets(subscribed("1", 0, 0, 2, 6), 2), tokenFrame(first, 2, 6, "processed"), tokenFrame(wallet, 2, 6, "processed"),
-		tokenFrame(last, 2, 6, "processed"), snapshotEnd("1", 2, 6))
-	c.quiet()
-
-	rich := make([]ledger.Account, maxSnapshot-1) // and the wallet itself
-	for i := range rich {
-		rich[i] = tokenAccount(100+i, mintA, poor, 1)
-	}
-	n.script.block(3, rich...)
-	c = n.dial("?mode=none")
-	c.send(`{"type":"subscribe","id":1,"snapshot":true,"wallets":%s}`, list(poor))
-	c.expect(withWallets(subscribed("1", 0, 0, 3, 5+maxSnapshot), 1))
-	if got := len(c.settle()); got != len(rich)+1 {
-		t.Errorf("%d frames, want %d accounts and an end", got, len(rich))
-	}
-	c.send(`{"type":"subscribe","id":2,"snapshot":true,"wallets":%s}`, list(poor, wallet.Pubkey))
-	c.expect(failed("2", errTooMany.Error()+": read them from GET /api/account/{pubkey}/tokens instead"))
-	c.send(`{"type":"unsubscribe","wallets":%s}`, list(wallet.Pubkey)) // nothing has changed
-	c.expect(withWallets(unsubscribed("null", 0, 0), 1))
 }
 
 // tokenStep stages one random thing, most often a block of token accounts that change hands.

@@ -1,10 +1,12 @@
 package stream
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"os"
@@ -32,7 +34,7 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 //	dial NAME QUERY [| HEADER]...    connects a client
 //	exempt, counted                  what the clients are that are connected after it
 //	NAME> MESSAGE                    sends a text
-//	frame NAME BYTE [PAYLOAD]        sends a frame with this first byte
+//	frame NAME BYTE [PAYLOAD]        sends a frame with this first byte; raw sends bytes
 //	close NAME, drop NAME            ends a connection with a close frame, or without one
 //	block SLOT [ACCOUNT]...          publishes a block; append only stages it
 //	back SLOT, reach LEVEL SLOT      stage a rollback to a slot and that a slot has reached a level
@@ -40,11 +42,12 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 //	then LINE                        has the next question to the ledger do this first; or be answered with an error:
 //	                                 then unavailable, then fault
 //	sleep DURATION
-//	mints                            writes which mints the ledger was asked for since
+//	mints [unavailable or fault]     writes which mints the ledger was asked for since, and how it fails from here on
 //	metrics PREFIX                   writes the metrics that begin so
 //
 // An account is N=LAMPORTS and the letter of its owner, if that is known, or N=AMOUNT, the letter of a mint, / and the
-// number of a wallet. $N is key N, $ and a letter one of those in letters, and $[TEXT*N] the text N times.
+// number of a wallet; N..M are many. $N is key N, $ and a letter one of those in letters, $[TEXT*N] the text N times, and
+// $<N..M TEXT> many keys with the text between them.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -111,6 +114,8 @@ func settings(fields []string) func(*Config) {
 				c.History = &fakeHistory{oldest: ledger.Seq(n)}
 			case "recent":
 				c.RecentBytes = n
+			case "memory":
+				c.MemoryBytes = n
 			case "conns":
 				c.MaxConns = n
 			case "share":
@@ -141,8 +146,10 @@ type listening struct {
 var (
 	heardLine = regexp.MustCompile(`^\w+< |^$`)
 	keyName   = regexp.MustCompile(`\$(\d+|[A-Z])`)
+	keyText   = regexp.MustCompile(`"[1-9A-Za-z]{32,44}"`)
+	keyRange  = regexp.MustCompile(`\$<(\d+)\.\.(\d+) (.*?)>`)
 	repeated  = regexp.MustCompile(`\$\[(.+?)\*(\d+)\]`)
-	anAccount = regexp.MustCompile(`^(\d+)=(\d+)([A-Z]?)(?:/(\d+))?$`)
+	anAccount = regexp.MustCompile(`^(\d+)(?:\.\.(\d+))?=(\d+)([A-Z]?)(?:/(\d+))?$`)
 )
 
 // letters are the keys that have a letter: programs, and mints.
@@ -178,6 +185,16 @@ func (tr *transcript) expand(line string) string {
 		}
 		return strings.Repeat(one, times)
 	})
+	line = keyRange.ReplaceAllStringFunc(line, func(all string) string {
+		parts := keyRange.FindStringSubmatch(all)
+		first, _ := strconv.Atoi(parts[1])
+		last, _ := strconv.Atoi(parts[2])
+		var keys []string
+		for n := first; n <= last; n++ {
+			keys = append(keys, tr.named(strconv.Itoa(n)).String())
+		}
+		return strings.Join(keys, parts[3])
+	})
 	return keyName.ReplaceAllStringFunc(line, func(name string) string { return tr.named(name[1:]).String() })
 }
 
@@ -189,12 +206,29 @@ func (tr *transcript) play(line string) {
 	}
 	synctest.Wait()
 	for _, c := range tr.clients {
-		for len(c.heard) > 0 {
-			said := <-c.heard
-			for k, name := range tr.names {
-				said = strings.ReplaceAll(said, `"`+k+`"`, `"`+name+`"`)
+		c.write(tr)
+	}
+}
+
+// write writes what was heard. Of many frames it writes the first, the last, and a checksum of the others.
+func (c *listening) write(tr *transcript) {
+	const most = 30
+	sum, count := crc32.NewIEEE(), len(c.heard)
+	for i := range count {
+		said := keyText.ReplaceAllStringFunc(<-c.heard, func(text string) string {
+			if name := tr.names[strings.Trim(text, `"`)]; name != "" {
+				return `"` + name + `"`
 			}
-			fmt.Fprintf(&tr.text, "%s< %s\n", c.name, strings.TrimSpace(said))
+			return text
+		})
+		switch said = strings.TrimSpace(said); {
+		case count <= most || i < 2 || i >= count-2:
+			fmt.Fprintf(&tr.text, "%s< %s\n", c.name, said)
+		case i < count-3:
+			_, _ = io.WriteString(sum, said+"\n")
+		default:
+			_, _ = io.WriteString(sum, said+"\n")
+			fmt.Fprintf(&tr.text, "%s< and %d more, whose checksum is %08x\n", c.name, count-4, sum.Sum32())
 		}
 	}
 }
@@ -218,6 +252,8 @@ func (tr *transcript) do(line string) {
 		tr.join(words[1], strings.Split(strings.TrimSpace(strings.SplitN(line, " ", 3)[2]), " | "))
 	case "exempt", "counted":
 		tr.exempt = words[0] == "exempt"
+	case "raw":
+		tr.find(words[1]).raw([]byte(tr.expand(strings.Join(words[2:], " "))))
 	case "frame":
 		first, _ := strconv.ParseUint(words[2], 16, 8)
 		tr.find(words[1]).raw(frameBytes(byte(first), tr.expand(strings.Join(words[3:], " "))))
@@ -228,7 +264,7 @@ func (tr *transcript) do(line string) {
 	case "append", "block":
 		var changed []ledger.Account
 		for _, word := range words[2:] {
-			changed = append(changed, tr.account(word))
+			changed = append(changed, tr.accounts(word)...)
 		}
 		tr.script.append(slot(1), changed...)
 		if words[0] == "block" {
@@ -247,6 +283,7 @@ func (tr *transcript) do(line string) {
 		d, _ := time.ParseDuration(words[1])
 		time.Sleep(d)
 	case "mints":
+		tr.ledger.mintsErr = map[string]error{"unavailable": ledger.ErrUnavailable, "fault": errors.New("a fault")}[words[len(words)-1]]
 		for _, asked := range tr.ledger.askedFor {
 			fmt.Fprintf(&tr.text, "mints< %s\n", strings.NewReplacer(mintA.String(), "$M", mintB.String(), "$N").Replace(fmt.Sprint(asked)))
 		}
@@ -262,22 +299,27 @@ func (tr *transcript) do(line string) {
 	}
 }
 
-// account returns what a word of a block says.
-func (tr *transcript) account(word string) ledger.Account {
+// accounts returns what a word of a block says.
+func (tr *transcript) accounts(word string) (all []ledger.Account) {
 	m := anAccount.FindStringSubmatch(word)
 	if m == nil {
 		tr.Fatalf("%q is no account", word)
 	}
-	n, _ := strconv.Atoi(m[1])
-	amount, _ := strconv.ParseUint(m[2], 10, 64)
-	tr.named(m[1])
-	switch {
-	case m[4] != "":
-		return tokenAccount(n, tr.named(m[3]), tr.named(m[4]), amount)
-	case m[3] == "" && amount > 0:
-		return ledger.Account{Pubkey: key(n), Lamports: ledger.Lamports(amount)}
+	first, _ := strconv.Atoi(m[1])
+	last, _ := strconv.Atoi(cmp.Or(m[2], m[1]))
+	amount, _ := strconv.ParseUint(m[3], 10, 64)
+	for n := first; n <= last; n++ {
+		tr.named(strconv.Itoa(n))
+		switch {
+		case m[5] != "":
+			all = append(all, tokenAccount(n, tr.named(m[4]), tr.named(m[5]), amount))
+		case m[4] == "" && amount > 0:
+			all = append(all, ledger.Account{Pubkey: key(n), Lamports: ledger.Lamports(amount)})
+		default:
+			all = append(all, account(n, ledger.Lamports(amount), letters[m[4]]))
+		}
 	}
-	return account(n, ledger.Lamports(amount), letters[m[3]])
+	return all
 }
 
 // question is what the ledger does before it answers.
@@ -312,7 +354,7 @@ func (tr *transcript) find(name string) *client {
 // join connects a client. words are its query and its headers.
 func (tr *transcript) join(name string, words []string) {
 	response, c := tr.handshake(tr.expand(strings.TrimSuffix(words[0], "-")), words[1:]...)
-	here := &listening{client: c, name: name, heard: make(chan string, 1000)}
+	here := &listening{client: c, name: name, heard: make(chan string, 1<<15)}
 	tr.clients = append(tr.clients, here)
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		body, err := io.ReadAll(response.Body)
