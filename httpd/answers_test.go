@@ -18,33 +18,6 @@ func (h *harness) putMints() {
 	h.ledger.mints[mintA] = &ledger.Mint{Decimals: 6, Supply: ledger.Some(uint64(1<<64 - 1))}
 }
 
-// TestTagsCoverTokenFacts changes one fact at a time.
-func TestTagsCoverTokenFacts(t *testing.T) {
-	h := serve(t, nil)
-	h.putMints()
-	target := func(key ledger.Pubkey, include string) string { return "/api/account/" + key.String() + include }
-	const facts = "?include=token"
-	tag := func(key ledger.Pubkey, include string) string { return h.get(target(key, include)).header.Get("ETag") }
-	holding, plain, mint := tag(testKey(30), facts), tag(testKey(30), ""), tag(mintA, facts)
-	if r := h.get(target(testKey(30), facts), "If-None-Match: "+holding); r.status != 304 || holding == plain {
-		t.Errorf("status %d with its tag, want 304; with facts %s, without %s", r.status, holding, plain)
-	}
-	a := h.ledger.accounts[testKey(30)]
-	same := *a.Token
-	a.Token = &same
-	a.Token.Amount++
-	h.ledger.put(a)
-	if changed := tag(testKey(30), facts); changed == holding || tag(testKey(30), "") != plain {
-		t.Errorf("the amount changed and the tag %s is still %s, or that of the account alone changed", holding, changed)
-	} else {
-		holding = changed
-	}
-	h.ledger.mints[mintA] = &ledger.Mint{Decimals: 5, Supply: ledger.Some(uint64(1<<64 - 1))}
-	if tag(testKey(30), facts) == holding || tag(mintA, facts) == mint || tag(testKey(30), "") != plain {
-		t.Error("the decimals changed and not the tags of both, or that of the account alone")
-	}
-}
-
 // TestRoutesAndDocumentNameTheSamePaths walks the table of routes against the document, and back.
 func TestRoutesAndDocumentNameTheSamePaths(t *testing.T) {
 	h := serve(t, nil)

@@ -65,21 +65,7 @@ func TestEveryConnectionLineCounts(t *testing.T) {
 // by a client of HTTP/1.0. No body follows: the answer does not wait for one.
 func TestNobodyIsAskedForABodyInVain(t *testing.T) {
 	h := serveTCP(t, nil)
-	const expects = "Expect: 100-continue\r\nContent-Length: 5\r\n"
-	for name, tt := range map[string]struct {
-		raw    string
-		status int
-	}{
-		"HTTP/1.0 with its body":  {"POST /api/health HTTP/1.0\r\n" + expects + "\r\nhello", 405},
-		"HTTP/1.0 GET":            {"GET /api/health HTTP/1.0\r\n" + expects + "\r\nhello", 200},
-		"folded field":            {"GET /api/health HTTP/1.1\r\nHost: x\r\n" + expects + "X: a\r\n b\r\n\r\n", 400},
-		"coding":                  {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n", 400},
-		"unknown version":         {"GET /api/health HTTP/1.2\r\nHost: x\r\n" + expects + "\r\n", 400},
-		"bare LF in a field":      {"GET /api/health HTTP/1.1\r\nHost: x\n" + expects + "\r\n", 400},
-		"star":                    {"OPTIONS * HTTP/1.1\r\nHost: x\r\n" + expects + "\r\n", 400},
-		"body of 64 KiB and one":  {"GET /api/health HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 65537\r\n\r\n", 413},
-		"fields of 8 KiB and one": {"GET / HTTP/1.1\r\nHost: x\r\n" + expects + "X: " + strings.Repeat("a", 8192) + "\r\n\r\n", 431},
-	} {
+	for name, tt := range requestsOf(t, "expect") {
 		if replies := h.exchange(name, tt.raw); !slices.Equal(statuses(replies), []int{tt.status}) {
 			t.Errorf("%s: %v, want %d alone", name, replies, tt.status)
 		}

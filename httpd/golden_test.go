@@ -119,3 +119,29 @@ func (h *harness) described(target string) string {
 	}
 	return text + " " + r.body
 }
+
+// rawRequest is a request as its bytes, and the status it is answered with.
+type rawRequest struct {
+	status int
+	raw    string
+}
+
+// requestsOf returns the requests of a file in testdata, by name.
+func requestsOf(t *testing.T, file string) map[string]rawRequest {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + file + ".requests")
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := make(map[string]rawRequest)
+	for row := range strings.Lines(string(text)) {
+		var r rawRequest
+		name, what, _ := strings.Cut(row, ": ")
+		if _, err := fmt.Sscanf(what, "%d %q", &r.status, &r.raw); err != nil {
+			t.Fatalf("%s: %v", row, err)
+		}
+		r.raw = expand(t, r.raw)
+		requests[name] = r
+	}
+	return requests
+}

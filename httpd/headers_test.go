@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -75,34 +76,64 @@ func TestTagsFollowTheRecord(t *testing.T) {
 	}
 }
 
-func TestTagsChangeWithTheStateAndNotWithTheSlot(t *testing.T) {
+// TestTagsChangeWithWhatIsShown changes one thing after the other: the tags of the targets that show it change, and no others.
+func TestTagsChangeWithWhatIsShown(t *testing.T) {
 	h := serve(t, nil)
-	account, balance := "/api/account/"+whole.String(), "/api/account/"+whole.String()+"/balance"
-	accountTag, balanceTag := h.get(account).header.Get("ETag"), h.get(balance).header.Get("ETag")
-	h.ledger.head.Tips[ledger.Processed].Slot = 31
-	if h.get(account).header.Get("ETag") != accountTag || h.get(balance).header.Get("ETag") != balanceTag {
-		t.Error("a tag changed with the slot")
+	h.putMints()
+	token := testKey(30)
+	targets := map[string]string{
+		"account": "/api/account/" + whole.String(), "balance": "/api/account/" + whole.String() + "/balance", "partial": "/api/account/" + part.String(),
+		"plain": "/api/account/" + token.String(), "token": "/api/account/" + token.String() + "?include=token", "mint": "/api/account/" + mintA.String() + "?include=token",
 	}
-	if want := `W/"a73f4bb09951ef7c"`; accountTag != want {
-		t.Errorf("the tag %s is not %s as in other versions and on other machines", accountTag, want)
+	tags := func() map[string]string {
+		all := make(map[string]string)
+		for name, target := range targets {
+			all[name] = h.get(target).header.Get("ETag")
+			if r := h.get(target, "If-None-Match: "+all[name]); r.status != 304 {
+				t.Errorf("%s with its tag: %d, want 304", target, r.status)
+			}
+		}
+		return all
 	}
-	a := h.ledger.accounts[whole]
-	a.RentEpoch--
-	h.ledger.put(a)
-	if h.get(account).header.Get("ETag") == accountTag || h.get(balance).header.Get("ETag") != balanceTag {
-		t.Error("the rent epoch is the account's and not the balance's")
+	change := func(key ledger.Pubkey, to func(*ledger.Account)) func() {
+		return func() {
+			a := h.ledger.accounts[key]
+			to(&a)
+			h.ledger.put(a)
+		}
 	}
-	a.Lamports--
-	h.ledger.put(a)
-	if h.get(balance).header.Get("ETag") == balanceTag {
-		t.Error("the balance changed and its tag did not")
+	before := tags()
+	if before["token"] == before["plain"] {
+		t.Error("the tag does not cover token facts")
 	}
-	b := h.ledger.accounts[part]
-	before := h.get("/api/account/" + part.String()).header.Get("ETag")
-	b.Known |= ledger.FieldExecutable
-	h.ledger.put(b)
-	if h.get("/api/account/"+part.String()).header.Get("ETag") == before {
-		t.Error("a field became known and the tag did not change")
+	for _, step := range []struct {
+		what    string
+		do      func()
+		changed string
+	}{
+		{"the slot", func() { h.ledger.head.Tips[ledger.Processed].Slot = 31 }, ""},
+		{"the rent epoch", change(whole, func(a *ledger.Account) { a.RentEpoch-- }), "account"},
+		{"the lamports", change(whole, func(a *ledger.Account) { a.Lamports-- }), "account balance"},
+		{"what is known", change(part, func(a *ledger.Account) { a.Known |= ledger.FieldExecutable }), "partial"},
+		{"the amount", change(token, func(a *ledger.Account) {
+			held := *a.Token
+			held.Amount++
+			a.Token = &held
+		}), "token"},
+		{"the decimals", func() { h.ledger.mints[mintA] = &ledger.Mint{Decimals: 5, Supply: ledger.Some(uint64(1<<64 - 1))} }, "mint token"},
+	} {
+		step.do()
+		after := tags()
+		var changed []string
+		for _, name := range slices.Sorted(maps.Keys(targets)) {
+			if after[name] != before[name] {
+				changed = append(changed, name)
+			}
+		}
+		if got := strings.Join(changed, " "); got != step.changed {
+			t.Errorf("%s: the tags of %q changed, want %q", step.what, got, step.changed)
+		}
+		before = after
 	}
 }
 

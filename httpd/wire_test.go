@@ -3,12 +3,10 @@ package httpd
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -26,25 +24,14 @@ func TestMalformedRequestsEndTheConnection(t *testing.T) {
 	defer slog.SetDefault(slog.Default())
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil))) // which is what the standard logger writes to, too
 	w := serveTCP(t, func(c *Config) { c.Log = slog.Default() })
-	rows, err := os.ReadFile("testdata/malformed.requests")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for row := range strings.Lines(string(rows)) {
-		name, what, _ := strings.Cut(row, ": ")
-		var status int
-		var raw string
-		if _, err := fmt.Sscanf(what, "%d %q", &status, &raw); err != nil {
-			t.Fatalf("%s: %v", row, err)
-		}
-		raw = expand(t, raw)
+	for name, tt := range requestsOf(t, "malformed") {
 		for _, front := range []int{0, 1, 40} { // 40 are more than one read takes
 			asked := w.ledger.asked.Load()
-			want := append(slices.Repeat([]int{200}, front), status)
-			if strings.Contains(strings.ReplaceAll(raw, "\r\n", ""), "\n") {
+			want := append(slices.Repeat([]int{200}, front), tt.status)
+			if strings.Contains(strings.ReplaceAll(tt.raw, "\r\n", ""), "\n") {
 				front, want = 0, want[front:] // those in front of a bare line feed share its fate
 			}
-			if got := statuses(w.exchange(name, strings.Repeat(second, front)+raw+second)); !slices.Equal(got, want) {
+			if got := statuses(w.exchange(name, strings.Repeat(second, front)+tt.raw+second)); !slices.Equal(got, want) {
 				t.Errorf("%s behind %d: %v, want %v", name, front, got, want)
 			}
 			if got := w.ledger.asked.Load() - asked; got != int64(front) {
