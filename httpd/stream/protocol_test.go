@@ -57,11 +57,8 @@ func text(payload string) []byte  { return frameBytes(finBit|byte(websocket.Text
 func begun(payload string) []byte { return frameBytes(byte(websocket.TextMessage), payload) }
 func more(payload string) []byte  { return frameBytes(byte(frame.Continuation), payload) }
 func last(payload string) []byte  { return frameBytes(finBit|byte(frame.Continuation), payload) }
-func binaryOf(payload string) []byte {
-	return frameBytes(finBit|byte(websocket.BinaryMessage), payload)
-}
-func ping(payload string) []byte { return frameBytes(finBit|byte(websocket.PingMessage), payload) }
-func pong(payload string) []byte { return frameBytes(finBit|byte(websocket.PongMessage), payload) }
+func ping(payload string) []byte  { return frameBytes(finBit|byte(websocket.PingMessage), payload) }
+func pong(payload string) []byte  { return frameBytes(finBit|byte(websocket.PongMessage), payload) }
 
 func closeOf(payload string) []byte { return frameBytes(finBit|byte(websocket.CloseMessage), payload) }
 

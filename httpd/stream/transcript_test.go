@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts")
 
-// G14, G18, F37, F41: TestTranscripts repeats the conversations in testdata. A file has scenes, each with a node of its own and
+// G14, G18, F37, F39, F41: TestTranscripts repeats the conversations in testdata. A file has scenes, each with a node of its own and
 // the time of a bubble. A line is what is done, and the lines below it, with a "<", are all that clients
 // hear of it: they are written by go test -update and reviewed like code.
 //
@@ -35,6 +35,7 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 //	exempt, counted                  what the clients are that are connected after it
 //	NAME> MESSAGE                    sends a text
 //	frame NAME BYTE [PAYLOAD]        sends a frame with this first byte; raw sends bytes
+//	cut NAME OPCODE SIZE PAYLOAD     sends a message in fragments of this size
 //	close NAME, drop NAME            ends a connection with a close frame, or without one
 //	block SLOT [ACCOUNT]...          publishes a block; append only stages it
 //	back SLOT, reach LEVEL SLOT      stage a rollback to a slot and that a slot has reached a level
@@ -243,8 +244,11 @@ func (tr *transcript) do(line string) {
 		}
 		return ledger.Slot(n)
 	}
-	if name, message, says := strings.Cut(line, ">"); says && !strings.Contains(name, " ") {
-		tr.find(name).raw(text(tr.expand(strings.TrimPrefix(message, " "))))
+	if name, frames := tr.frames(line); name != "" {
+		c := tr.find(name)
+		for _, one := range frames {
+			_, _ = c.conn.Write(one) // the connection may have ended
+		}
 		return
 	}
 	switch words[0] {
@@ -252,11 +256,6 @@ func (tr *transcript) do(line string) {
 		tr.join(words[1], strings.Split(strings.TrimSpace(strings.SplitN(line, " ", 3)[2]), " | "))
 	case "exempt", "counted":
 		tr.exempt = words[0] == "exempt"
-	case "raw":
-		tr.find(words[1]).raw([]byte(tr.expand(strings.Join(words[2:], " "))))
-	case "frame":
-		first, _ := strconv.ParseUint(words[2], 16, 8)
-		tr.find(words[1]).raw(frameBytes(byte(first), tr.expand(strings.Join(words[3:], " "))))
 	case "close":
 		tr.find(words[1]).close(codeOf(1000, ""))
 	case "drop":
@@ -339,6 +338,26 @@ func (tr *transcript) question() error {
 	}
 	tr.do(next)
 	return nil
+}
+
+// frames returns what a line has a client send, and which one; "" for none.
+func (tr *transcript) frames(line string) (client string, frames [][]byte) {
+	if name, message, says := strings.Cut(line, ">"); says && !strings.Contains(name, " ") {
+		return name, [][]byte{text(tr.expand(strings.TrimPrefix(message, " ")))}
+	}
+	words := append(strings.Fields(line), "", "", "", "")
+	first, _ := strconv.ParseUint(words[2], 16, 8)
+	size, _ := strconv.Atoi(words[3])
+	from := func(n int) string { return tr.expand(strings.TrimSpace(strings.Join(words[n:], " "))) }
+	switch words[0] {
+	case "raw":
+		return words[1], [][]byte{[]byte(from(2))}
+	case "frame":
+		return words[1], [][]byte{frameBytes(byte(first), from(3))}
+	case "cut":
+		return words[1], fragments(frame.Opcode(first), size, from(4))
+	}
+	return "", nil
 }
 
 func (tr *transcript) find(name string) *client {
