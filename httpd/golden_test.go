@@ -3,9 +3,11 @@ package httpd
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,8 +17,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// F37: TestAnswersAreGolden asks for the targets in testdata and holds each answer to the lines below it, which
-// go test -update writes: the status, the headers that differ from answer to answer, and the body. A line that
+// G9, G10, F37: TestAnswersAreGolden asks for the targets in testdata and holds each answer to the lines below it, which
+// go test -update writes: the status, the headers that differ from answer to answer, and the body; behind a ">" all
+// methods are asked for the target. A line that
 // begins with == begins a scene with a ledger of its own. {NAME} is one of goldenNames, $[TEXT*N] the text N times.
 // No bad request reaches the ledger.
 func TestAnswersAreGolden(t *testing.T) {
@@ -39,7 +42,9 @@ func TestAnswersAreGolden(t *testing.T) {
 				scenes[strings.TrimSpace(scene)](h)
 				got.WriteString(line)
 			case strings.HasPrefix(line, "/"):
-				fmt.Fprintf(&got, "%s%s\n", line, h.described(expand(t, strings.TrimSpace(line))))
+				fmt.Fprintf(&got, "%s%s\n", line, h.described("GET", expand(t, strings.TrimSpace(line))))
+			case strings.HasPrefix(line, "> "):
+				got.WriteString(line + h.byMethod(expand(t, strings.TrimSpace(line[2:]))))
 			case strings.HasPrefix(line, "#") || line == "\n":
 				got.WriteString(line)
 			}
@@ -103,21 +108,49 @@ func expand(t testing.TB, target string) string {
 	})
 }
 
-// described asks for a target and returns what golden files say of the answer.
-func (h *harness) described(target string) string {
+// described asks for a target and returns what golden files say of the answer. That to HEAD must be the same without the body.
+func (h *harness) described(method, target string) string {
+	h.Helper()
 	asked := h.ledger.asked.Load()
-	r := h.get(target)
+	r := h.do(method, target)
 	if r.status == 400 && h.ledger.asked.Load() != asked {
 		h.Errorf("%s: the ledger was asked", target)
 	}
-	text := fmt.Sprint(r.status)
-	for _, name := range []string{"Content-Type", "Cache-Control", "ETag", "X-Ledger-Slot", "X-Ledger-Lag-Ms", "X-Ledger-Partial", "Retry-After"} {
-		usual := map[string]string{"Content-Type": "application/json", "Cache-Control": "no-cache", "X-Ledger-Slot": "30", "X-Ledger-Lag-Ms": "1500"}[name]
-		if value := r.header.Get(name); value != usual {
-			text += fmt.Sprintf(" %s: %s;", name, value)
+	about := func(r reply) string {
+		text := fmt.Sprint(r.status)
+		for _, name := range []string{"Allow", "Access-Control-Allow-Headers", "Access-Control-Max-Age", "Content-Type", "Cache-Control", "ETag",
+			"X-Ledger-Slot", "X-Ledger-Lag-Ms", "X-Ledger-Partial", "Retry-After"} {
+			usual := map[string]string{"Content-Type": "application/json", "Cache-Control": "no-cache", "X-Ledger-Slot": "30", "X-Ledger-Lag-Ms": "1500"}[name]
+			if value := r.header.Get(name); value != usual {
+				text += fmt.Sprintf(" %s: %s;", name, value)
+			}
+		}
+		return text
+	}
+	long := strings.Contains(r.body, "\n") // the metrics, which count this request too, and the document
+	if head := h.do("HEAD", target); method == "GET" {
+		same := about(head) == about(r) && (long || head.header.Get("Content-Length") == fmt.Sprint(len(r.body)))
+		if !same || head.body != "" {
+			h.Errorf("HEAD %s: %s with %v, to GET it is %s with %d bytes", target, about(head), head.header, about(r), len(r.body))
 		}
 	}
-	return text + " " + r.body
+	if long {
+		return about(r) + " many lines"
+	}
+	return about(r) + " " + r.body
+}
+
+// byMethod returns what golden files say of the answers to all methods: those that are answered alike together.
+func (h *harness) byMethod(target string) (text string) {
+	methods := make(map[string]string) // by the answer
+	for _, method := range []string{"GET", "POST", "PUT", "DELETE", "PATCH", "TRACE", "OPTIONS", "CONNECT", "BREW"} {
+		answer := h.described(method, target)
+		methods[answer] += method + " "
+	}
+	for _, answer := range slices.Sorted(maps.Keys(methods)) {
+		text += methods[answer] + answer + "\n"
+	}
+	return text
 }
 
 // rawRequest is a request as its bytes, and the status it is answered with.

@@ -19,25 +19,6 @@ import (
 	"ledgerd/httpd/ratelimit"
 )
 
-func TestHeadIsGetWithoutTheBody(t *testing.T) {
-	h := serve(t, nil)
-	for _, target := range []string{"/api/health", "/api/status", "/api/metrics", "/api/blocks/28", "/api/account/" + whole.String(),
-		"/api/account/" + missing.String(), "/api/account/x", "/api/transactions/recent", "/api/nothing", "/api/ws/accounts"} {
-		get, head := h.get(target), h.do("HEAD", target)
-		if head.status != get.status || head.body != "" {
-			t.Errorf("HEAD %s: %d %q, want %d and no body", target, head.status, head.body, get.status)
-		}
-		for _, name := range []string{"Content-Type", "ETag", "Cache-Control", "X-Ledger-Slot", "Content-Length"} {
-			if name == "Content-Length" && target == "/api/metrics" {
-				continue // it counts the request before
-			}
-			if got, want := head.header.Get(name), get.header.Get(name); got != want {
-				t.Errorf("HEAD %s: %s = %q, want %q", target, name, got, want)
-			}
-		}
-	}
-}
-
 func TestTagsFollowTheRecord(t *testing.T) {
 	h := serve(t, nil)
 	tagged := []string{"/api/blocks/latest", "/api/blocks/28", "/api/transaction/" + testSignature(1).String(),
