@@ -3,7 +3,6 @@ package httpd
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -119,32 +118,6 @@ func TestParametersReachTheLedgerAsValues(t *testing.T) {
 	}
 	if r := h.get("/api/account/" + whole.String() + "?min_slot=31"); r.status != 503 || r.body != errorBody(503, "min_slot not reached") {
 		t.Errorf("min_slot ahead of the tip: %d %s", r.status, r.body)
-	}
-}
-
-// TestCursorsWalkWholeLists pages through both lists one element at a time.
-func TestCursorsWalkWholeLists(t *testing.T) {
-	h := serve(t, nil)
-	for path, want := range map[string]int{
-		"/api/account/" + wallet.String() + "/tokens":           4,
-		"/api/accounts/program/" + ledger.TokenProgram.String(): 2,
-	} {
-		list, seen := h.get(path).body, 0
-		for cursor := ""; seen <= want; seen++ {
-			_, page, _ := strings.Cut(h.get(path+"?limit=1"+cursor).body, `":[`)
-			element, next, _ := strings.Cut(page, `],"next_cursor":`)
-			_, rest, ok := strings.Cut(list, element)
-			if list = rest; !ok {
-				t.Errorf("%s: %q is not the next element of the whole list", path, element)
-			}
-			if next == "null}" {
-				break
-			}
-			cursor = "&cursor=" + strings.Trim(next, `"}`)
-		}
-		if seen != want-1 {
-			t.Errorf("%s: %d pages before the last one, want %d", path, seen, want-1)
-		}
 	}
 }
 

@@ -6,16 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"ledgerd/engine/ledger"
-	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
 )
 
@@ -109,44 +104,16 @@ func TestBareLineFeedsAreRefusedHoweverTheyCome(t *testing.T) {
 
 // TestTenRefusalsEndAConnection sends requests behind one another where the limit is used up.
 func TestTenRefusalsEndAConnection(t *testing.T) {
-	at := now
-	h := serve(t, func(c *Config) {
-		c.PerMinute, c.Identity = 2, &ratelimit.Identity{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
-		c.Now = func() time.Time { return at }
-	})
-	ask := func(c net.Conn, from *bufio.Reader, want int, ends bool) {
-		t.Helper()
-		send(t, c, second)
-		r := readReply(t, from, "GET")
-		checkEvery(t, "refused", r)
-		if r.status != want || r.closes != ends {
-			t.Errorf("status %d, closes: %v, want %d and %v", r.status, r.closes, want, ends)
-		}
-	}
-	c := h.dial("192.0.2.1")
-	from := bufio.NewReader(c)
-	for range 2 { // the second time the minute is over in between
-		ask(c, from, 200, false)
-		ask(c, from, 200, false)
-		for range 9 {
-			ask(c, from, 429, false)
-		}
-		at = at.Add(time.Minute)
-	}
-	ask(c, from, 200, false)
-	ask(c, from, 200, false)
-	for i := range 10 {
-		ask(c, from, 429, i == 9)
-	}
-	if rest, err := io.ReadAll(from); len(rest) > 0 || err != nil {
-		t.Errorf("behind the last answer: %q, %v", rest, err)
-	}
-	proxy := h.dial("10.0.0.1")
-	from = bufio.NewReader(proxy)
-	for i := range 30 {
-		ask(proxy, from, map[bool]int{true: 200, false: 429}[i < 2], false)
+	h := serve(t, func(c *Config) { c.PerMinute = 2 })
+	replies := h.exchange("refused", strings.Repeat(second, 2+maxRefusals+2))
+	want := slices.Concat([]int{200, 200}, slices.Repeat([]int{429}, maxRefusals))
+	if got := statuses(replies); !slices.Equal(got, want) || replies[len(replies)-2].closes || !replies[len(replies)-1].closes {
+		t.Errorf("%v, want %v, of which the last one closes", got, want)
 	}
 }
+
+// maxRefusals is how many refusals in a row end a connection.
+const maxRefusals = 10
 
 // F35: TestSilentConnectionsDelayNobody has every client take all of its connections and send nothing,
 // or half a head, and another one come.
@@ -180,11 +147,15 @@ func TestRefusedConnectionsAreClosedAtOnce(t *testing.T) {
 }
 
 func TestShutdownLetsExchangesEnd(t *testing.T) {
-	slow := &slowLedger{fakeLedger: newFakeLedger(), entered: make(chan struct{}), leave: make(chan struct{})}
-	h := serveTCP(t, func(c *Config) { c.Ledger = slow })
+	entered, leave := make(chan struct{}), make(chan struct{})
+	h := serveTCP(t, nil)
+	h.ledger.hold = func() {
+		close(entered)
+		<-leave
+	}
 	c := h.dial("")
 	send(t, c, "GET /api/account/"+whole.String()+" HTTP/1.1\r\nHost: x\r\n\r\n")
-	<-slow.entered
+	<-entered
 	stopped := make(chan error, 1)
 	go func() { stopped <- h.server.Shutdown(context.Background()) }()
 	for { // until nobody is accepted any more
@@ -194,7 +165,7 @@ func TestShutdownLetsExchangesEnd(t *testing.T) {
 		}
 		_ = other.Close()
 	}
-	close(slow.leave)
+	close(leave)
 	all, err := io.ReadAll(c)
 	if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 200 ") || !strings.Contains(string(all), "Connection: close") {
 		t.Errorf("the exchange under way got %q, %v", all, err)
@@ -208,16 +179,4 @@ func TestShutdownLetsExchangesEnd(t *testing.T) {
 	if err := h.server.Serve(nil); !errors.Is(err, wire.ErrServedTwice) {
 		t.Errorf("Serve again = %v, want ErrServedTwice", err)
 	}
-}
-
-// slowLedger holds a question until it may leave.
-type slowLedger struct {
-	*fakeLedger
-	entered, leave chan struct{}
-}
-
-func (l *slowLedger) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
-	close(l.entered)
-	<-l.leave
-	return l.fakeLedger.Account(q, key)
 }

@@ -13,8 +13,9 @@ import (
 type fakeLedger struct {
 	head   *ledger.Head
 	status ledger.NodeStatus
-	err    error // answered to every question about the ledger
-	panics bool  // every question about the ledger panics
+	err    error  // answered to every question about the ledger
+	panics bool   // every question about the ledger panics
+	hold   func() // called first by every question about the ledger; nil: nothing is
 
 	accounts map[ledger.Pubkey]ledger.Account
 	pages    map[ledger.Pubkey][]ledger.Account // what some programs own, all answered at once
@@ -120,7 +121,9 @@ func (l *fakeLedger) addBlocks() {
 // ask counts a question and answers with the view, and the error the test wants.
 func (l *fakeLedger) ask(q ledger.Query) (ledger.View, error) {
 	l.asked.Add(1)
-	l.query = q
+	if l.query = q; l.hold != nil {
+		l.hold()
+	}
 	if l.panics {
 		panic("a fault of the test's own")
 	}

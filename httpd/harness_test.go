@@ -17,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
+	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
 	"go.uber.org/goleak"
 
@@ -25,6 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	new(fasthttp.ResponseHeader).Header() // starts fasthttp's clock, which outlives any bubble of testing/synctest
 	goleak.VerifyTestMain(m,
 		// fasthttp keeps its clock for the life of the process, and lets the cleaner of a
 		// stopped worker pool sleep to its end.

@@ -113,26 +113,3 @@ func TestLastSeqCountsFromTheLastResume(t *testing.T) {
 		t.Errorf("it was told all up to %d", knows)
 	}
 }
-
-// A conflating client that is lapped while it is told what it missed hears of every account that
-// changed since, those it had not been told yet among them.
-func TestConflationInTheMidstOfAResumeHidesNothing(t *testing.T) {
-	n := serve(t, func(c *Config) { c.RingBytes = 256 << 10 })
-	n.publishMissed()
-	c := n.slow("?overflow=conflate&extended=true&resume_from=0")
-	c.expect(resumed("null", 0))
-	n.flood(n.overflown)
-	heard := map[string]bool{}
-	frames, gaps := readGaps(t, c.settle())
-	for _, u := range readUpdates(t, frames) {
-		heard[u.Pubkey] = true
-	}
-	if gaps == 0 {
-		t.Fatal("nothing was conflated")
-	}
-	for k := range n.script.state {
-		if !heard[k.String()] {
-			t.Fatalf("%d of %d accounts were told; that of key %s is not among them", len(heard), len(n.script.state), k)
-		}
-	}
-}
