@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,17 +12,23 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/ratelimit"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// G9, G10, F37: TestAnswersAreGolden asks for the targets in testdata and holds each answer to the lines below it, which
+// G9, G10, F37, F43: TestAnswersAreGolden asks for the targets in testdata and holds each answer to the lines below it, which
 // go test -update writes: the status, the headers that differ from answer to answer, and the body; behind a ">" all
 // methods are asked for the target. A line that
 // begins with == begins a scene with a ledger of its own. {NAME} is one of goldenNames, $[TEXT*N] the text N times.
 // No bad request reaches the ledger.
+//
+//	== limits MINUTE HOUR              begins a scene with rate limits, a trusted 10.0.0.0/8 and an exempt 172.16.0.0/12
+//	@ DURATION                         sets the clock to so long after its beginning
+//	METHOD TARGET from ADDRESS for HOPS  asks with an X-Forwarded-For; limit, remaining and reset are shown
 func TestAnswersAreGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -33,10 +40,19 @@ func TestAnswersAreGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got strings.Builder
-		h := serve(t, nil)
+		h, at := serve(t, nil), now
 		for line := range strings.Lines(string(text)) {
 			scene, begins := strings.CutPrefix(line, "== ")
 			switch {
+			case strings.HasPrefix(line, "== limits "):
+				h = serveLimits(t, strings.Fields(line)[2:], &at)
+				got.WriteString(line)
+			case strings.HasPrefix(line, "@ "):
+				after, _ := time.ParseDuration(strings.TrimSpace(line[2:]))
+				at = now.Add(after)
+				got.WriteString(line)
+			case limitedLine.MatchString(line):
+				got.WriteString(line + h.limited(strings.SplitN(strings.TrimSpace(line), " ", 6)))
 			case begins:
 				h = serve(t, nil)
 				scenes[strings.TrimSpace(scene)](h)
@@ -88,8 +104,9 @@ var goldenNames = map[string]string{
 }
 
 var (
-	goldenName = regexp.MustCompile(`\{(\w+)\}`)
-	repeated   = regexp.MustCompile(`(?s)\$\[(.+?)\*(\d+)\]`)
+	limitedLine = regexp.MustCompile(`^[A-Z]+ /\S* from `)
+	goldenName  = regexp.MustCompile(`\{(\w+)\}`)
+	repeated    = regexp.MustCompile(`(?s)\$\[(.+?)\*(\d+)\]`)
 )
 
 // expand returns a target with its names and repeated texts written out.
@@ -138,6 +155,26 @@ func (h *harness) described(method, target string) string {
 		return about(r) + " many lines"
 	}
 	return about(r) + " " + r.body
+}
+
+// serveLimits starts a server with limits per minute and hour.
+func serveLimits(t *testing.T, limits []string, at *time.Time) *harness {
+	return serve(t, func(c *Config) {
+		c.PerMinute, _ = strconv.Atoi(limits[0])
+		c.PerHour, _ = strconv.Atoi(limits[1])
+		*at, c.Now = now, func() time.Time { return *at }
+		c.Identity = &ratelimit.Identity{
+			TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Exempt: []netip.Prefix{netip.MustParsePrefix("172.16.0.0/12")},
+		}
+	})
+}
+
+// limited asks what a line says, and returns what the answer tells of the limits.
+func (h *harness) limited(words []string) string {
+	r := h.doFrom(words[3], words[0], words[1], "X-Forwarded-For: "+words[5])
+	reset, _ := strconv.ParseInt(r.header.Get("X-RateLimit-Reset"), 10, 64)
+	return fmt.Sprintf("%d X-RateLimit: %s %s %ds; Retry-After: %s; %s\n", r.status, r.header.Get("X-RateLimit-Limit"),
+		r.header.Get("X-RateLimit-Remaining"), reset-now.Unix(), r.header.Get("Retry-After"), r.body)
 }
 
 // byMethod returns what golden files say of the answers to all methods: those that are answered alike together.
