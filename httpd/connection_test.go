@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"ledgerd/httpd/wire"
 )
@@ -118,7 +119,7 @@ const maxRefusals = 10
 // F35: TestSilentConnectionsDelayNobody has every client take all of its connections and send nothing,
 // or half a head, and another one come.
 func TestSilentConnectionsDelayNobody(t *testing.T) {
-	h := serve(t, func(c *Config) { c.MaxConns = 4000 })
+	h := serve(t, func(c *Config) { c.MaxConns, c.ReadTimeout, c.IdleTimeout = 4000, time.Hour, time.Hour })
 	for i := range 3000 {
 		c := h.dial(fmt.Sprintf("192.0.2.%d", i%30))
 		if i%3 == 0 {

@@ -99,7 +99,8 @@ var goldenNames = map[string]string{
 	"whole": whole.String(), "part": part.String(), "closed": closed.String(), "wallet": wallet.String(), "missing": missing.String(),
 	"owner": owner.String(), "mintA": mintA.String(), "mintB": mintB.String(), "unminted": unminted.String(),
 	"token": testKey(30).String(), "token2022": testKey(31).String(), "bare": testKey(32).String(), "native": testKey(33).String(),
-	"sig1": testSignature(1).String(), "sig2": testSignature(2).String(), "sig9": testSignature(9).String(), "sig100": testSignature(100).String(),
+	"sig1": testSignature(1).String(), "sig2": testSignature(2).String(),
+	"sig9": testSignature(9).String(), "sig100": testSignature(100).String(),
 	"TokenProgram": ledger.TokenProgram.String(), "Token2022Program": ledger.Token2022Program.String(),
 }
 
@@ -133,19 +134,20 @@ func (h *harness) described(method, target string) string {
 	if r.status == 400 && h.ledger.asked.Load() != asked {
 		h.Errorf("%s: the ledger was asked", target)
 	}
+	usual := map[string]string{"Content-Type": "application/json", "Cache-Control": "no-cache", "X-Ledger-Slot": "30", "X-Ledger-Lag-Ms": "1500"}
 	about := func(r reply) string {
 		text := fmt.Sprint(r.status)
 		for _, name := range []string{"Allow", "Access-Control-Allow-Headers", "Access-Control-Max-Age", "Content-Type", "Cache-Control", "ETag",
 			"X-Ledger-Slot", "X-Ledger-Lag-Ms", "X-Ledger-Partial", "Retry-After"} {
-			usual := map[string]string{"Content-Type": "application/json", "Cache-Control": "no-cache", "X-Ledger-Slot": "30", "X-Ledger-Lag-Ms": "1500"}[name]
-			if value := r.header.Get(name); value != usual {
+			if value := r.header.Get(name); value != usual[name] {
 				text += fmt.Sprintf(" %s: %s;", name, value)
 			}
 		}
 		return text
 	}
 	long := strings.Contains(r.body, "\n") // the metrics, which count this request too, and the document
-	if head := h.do("HEAD", target); method == "GET" {
+	if method == "GET" {
+		head := h.do("HEAD", target)
 		same := about(head) == about(r) && (long || head.header.Get("Content-Length") == fmt.Sprint(len(r.body)))
 		if !same || head.body != "" {
 			h.Errorf("HEAD %s: %s with %v, to GET it is %s with %d bytes", target, about(head), head.header, about(r), len(r.body))

@@ -61,8 +61,10 @@ func TestTagsChangeWithWhatIsShown(t *testing.T) {
 	h.putMints()
 	token := testKey(30)
 	targets := map[string]string{
-		"account": "/api/account/" + whole.String(), "balance": "/api/account/" + whole.String() + "/balance", "partial": "/api/account/" + part.String(),
-		"plain": "/api/account/" + token.String(), "token": "/api/account/" + token.String() + "?include=token", "mint": "/api/account/" + mintA.String() + "?include=token",
+		"account": "/api/account/" + whole.String(), "balance": "/api/account/" + whole.String() + "/balance",
+		"partial": "/api/account/" + part.String(),
+		"plain":   "/api/account/" + token.String(), "token": "/api/account/" + token.String() + "?include=token",
+		"mint": "/api/account/" + mintA.String() + "?include=token",
 	}
 	tags := func() map[string]string {
 		all := make(map[string]string)
