@@ -6,16 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"ledgerd/engine/ledger"
-	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
 )
 
@@ -65,28 +61,14 @@ func TestEveryConnectionLineCounts(t *testing.T) {
 // by a client of HTTP/1.0. No body follows: the answer does not wait for one.
 func TestNobodyIsAskedForABodyInVain(t *testing.T) {
 	h := serveTCP(t, nil)
-	const expects = "Expect: 100-continue\r\nContent-Length: 5\r\n"
-	for name, tt := range map[string]struct {
-		raw    string
-		status int
-	}{
-		"HTTP/1.0 with its body":  {"POST /api/health HTTP/1.0\r\n" + expects + "\r\nhello", 405},
-		"HTTP/1.0 GET":            {"GET /api/health HTTP/1.0\r\n" + expects + "\r\nhello", 200},
-		"folded field":            {"GET /api/health HTTP/1.1\r\nHost: x\r\n" + expects + "X: a\r\n b\r\n\r\n", 400},
-		"coding":                  {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n", 400},
-		"unknown version":         {"GET /api/health HTTP/1.2\r\nHost: x\r\n" + expects + "\r\n", 400},
-		"bare LF in a field":      {"GET /api/health HTTP/1.1\r\nHost: x\n" + expects + "\r\n", 400},
-		"star":                    {"OPTIONS * HTTP/1.1\r\nHost: x\r\n" + expects + "\r\n", 400},
-		"body of 64 KiB and one":  {"GET /api/health HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 65537\r\n\r\n", 413},
-		"fields of 8 KiB and one": {"GET / HTTP/1.1\r\nHost: x\r\n" + expects + "X: " + strings.Repeat("a", 8192) + "\r\n\r\n", 431},
-	} {
+	for name, tt := range requestsOf(t, "expect") {
 		if replies := h.exchange(name, tt.raw); !slices.Equal(statuses(replies), []int{tt.status}) {
 			t.Errorf("%s: %v, want %d alone", name, replies, tt.status)
 		}
 	}
 }
 
-// TestBareLineFeedsAreRefusedHoweverTheyCome cuts requests into packets. Only those of bodies are
+// G12, F38: TestBareLineFeedsAreRefusedHoweverTheyCome cuts requests into packets. Only those of bodies are
 // not counted.
 func TestBareLineFeedsAreRefusedHoweverTheyCome(t *testing.T) {
 	const bad, post, get = "GET /api/health HTTP/1.1\nHost: x\r\n\r\n", "POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\n", "GET /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\n"
@@ -123,49 +105,21 @@ func TestBareLineFeedsAreRefusedHoweverTheyCome(t *testing.T) {
 
 // TestTenRefusalsEndAConnection sends requests behind one another where the limit is used up.
 func TestTenRefusalsEndAConnection(t *testing.T) {
-	at := now
-	h := serve(t, func(c *Config) {
-		c.PerMinute, c.Identity = 2, &ratelimit.Identity{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
-		c.Now = func() time.Time { return at }
-	})
-	ask := func(c net.Conn, from *bufio.Reader, want int, ends bool) {
-		t.Helper()
-		send(t, c, second)
-		r := readReply(t, from, "GET")
-		checkEvery(t, "refused", r)
-		if r.status != want || r.closes != ends {
-			t.Errorf("status %d, closes: %v, want %d and %v", r.status, r.closes, want, ends)
-		}
-	}
-	c := h.dial("192.0.2.1")
-	from := bufio.NewReader(c)
-	for range 2 { // the second time the minute is over in between
-		ask(c, from, 200, false)
-		ask(c, from, 200, false)
-		for range 9 {
-			ask(c, from, 429, false)
-		}
-		at = at.Add(time.Minute)
-	}
-	ask(c, from, 200, false)
-	ask(c, from, 200, false)
-	for i := range 10 {
-		ask(c, from, 429, i == 9)
-	}
-	if rest, err := io.ReadAll(from); len(rest) > 0 || err != nil {
-		t.Errorf("behind the last answer: %q, %v", rest, err)
-	}
-	proxy := h.dial("10.0.0.1")
-	from = bufio.NewReader(proxy)
-	for i := range 30 {
-		ask(proxy, from, map[bool]int{true: 200, false: 429}[i < 2], false)
+	h := serve(t, func(c *Config) { c.PerMinute = 2 })
+	replies := h.exchange("refused", strings.Repeat(second, 2+maxRefusals+2))
+	want := slices.Concat([]int{200, 200}, slices.Repeat([]int{429}, maxRefusals))
+	if got := statuses(replies); !slices.Equal(got, want) || replies[len(replies)-2].closes || !replies[len(replies)-1].closes {
+		t.Errorf("%v, want %v, of which the last one closes", got, want)
 	}
 }
 
-// TestSilentConnectionsDelayNobody has every client take all of its connections and send nothing,
+// maxRefusals is how many refusals in a row end a connection.
+const maxRefusals = 10
+
+// F35: TestSilentConnectionsDelayNobody has every client take all of its connections and send nothing,
 // or half a head, and another one come.
 func TestSilentConnectionsDelayNobody(t *testing.T) {
-	h := serve(t, func(c *Config) { c.MaxConns = 4000 })
+	h := serve(t, func(c *Config) { c.MaxConns, c.ReadTimeout, c.IdleTimeout = 4000, time.Hour, time.Hour })
 	for i := range 3000 {
 		c := h.dial(fmt.Sprintf("192.0.2.%d", i%30))
 		if i%3 == 0 {
@@ -194,11 +148,15 @@ func TestRefusedConnectionsAreClosedAtOnce(t *testing.T) {
 }
 
 func TestShutdownLetsExchangesEnd(t *testing.T) {
-	slow := &slowLedger{fakeLedger: newFakeLedger(), entered: make(chan struct{}), leave: make(chan struct{})}
-	h := serveTCP(t, func(c *Config) { c.Ledger = slow })
+	entered, leave := make(chan struct{}), make(chan struct{})
+	h := serveTCP(t, nil)
+	h.ledger.hold = func() {
+		close(entered)
+		<-leave
+	}
 	c := h.dial("")
 	send(t, c, "GET /api/account/"+whole.String()+" HTTP/1.1\r\nHost: x\r\n\r\n")
-	<-slow.entered
+	<-entered
 	stopped := make(chan error, 1)
 	go func() { stopped <- h.server.Shutdown(context.Background()) }()
 	for { // until nobody is accepted any more
@@ -208,7 +166,7 @@ func TestShutdownLetsExchangesEnd(t *testing.T) {
 		}
 		_ = other.Close()
 	}
-	close(slow.leave)
+	close(leave)
 	all, err := io.ReadAll(c)
 	if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 200 ") || !strings.Contains(string(all), "Connection: close") {
 		t.Errorf("the exchange under way got %q, %v", all, err)
@@ -222,16 +180,4 @@ func TestShutdownLetsExchangesEnd(t *testing.T) {
 	if err := h.server.Serve(nil); !errors.Is(err, wire.ErrServedTwice) {
 		t.Errorf("Serve again = %v, want ErrServedTwice", err)
 	}
-}
-
-// slowLedger holds a question until it may leave.
-type slowLedger struct {
-	*fakeLedger
-	entered, leave chan struct{}
-}
-
-func (l *slowLedger) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
-	close(l.entered)
-	<-l.leave
-	return l.fakeLedger.Account(q, key)
 }

@@ -13,10 +13,12 @@ import (
 type fakeLedger struct {
 	head   *ledger.Head
 	status ledger.NodeStatus
-	err    error // answered to every question about the ledger
-	panics bool  // every question about the ledger panics
+	err    error  // answered to every question about the ledger
+	panics bool   // every question about the ledger panics
+	hold   func() // called first by every question about the ledger; nil: nothing is
 
 	accounts map[ledger.Pubkey]ledger.Account
+	pages    map[ledger.Pubkey][]ledger.Account // what some programs own, all answered at once
 	mints    map[ledger.Pubkey]*ledger.Mint
 	blocks   map[ledger.Slot]*ledger.Block
 	recent   []*ledger.Transaction // newest first
@@ -63,6 +65,7 @@ func newFakeLedger() *fakeLedger {
 		accounts: make(map[ledger.Pubkey]ledger.Account),
 		mints:    map[ledger.Pubkey]*ledger.Mint{mintA: {Decimals: 6}, mintB: {Decimals: 0, Scaled: ledger.Some(true)}},
 		blocks:   make(map[ledger.Slot]*ledger.Block),
+		pages:    make(map[ledger.Pubkey][]ledger.Account),
 	}
 	l.head = &ledger.Head{HasBlock: true, Root: 10, Floor: 10, Published: now.Add(-1500 * time.Millisecond)}
 	for c, slot := range []ledger.Slot{ledger.Processed: 30, ledger.Confirmed: 28, ledger.Finalized: 20} {
@@ -118,7 +121,9 @@ func (l *fakeLedger) addBlocks() {
 // ask counts a question and answers with the view, and the error the test wants.
 func (l *fakeLedger) ask(q ledger.Query) (ledger.View, error) {
 	l.asked.Add(1)
-	l.query = q
+	if l.query = q; l.hold != nil {
+		l.hold()
+	}
 	if l.panics {
 		panic("a fault of the test's own")
 	}
@@ -254,6 +259,9 @@ func (l *fakeLedger) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Op
 }
 
 func (l *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error) {
+	if all, ok := l.pages[program]; ok && l.err == nil && !l.panics { // which many may ask for at once
+		return all, false, ledger.View{Head: l.head, Commitment: q.Commitment}, nil
+	}
 	v, err := l.ask(q)
 	if err != nil {
 		return nil, false, v, err

@@ -18,26 +18,9 @@ import (
 	"ledgerd/engine/ledger/bubble"
 )
 
-// pageLedger answers the lists of some programs with all there is.
-type pageLedger struct {
-	*fakeLedger
-	pages  map[ledger.Pubkey][]ledger.Account
-	failed error // answered to lists; errPanic: they panic
-}
-
-func newPageLedger() *pageLedger {
-	return &pageLedger{fakeLedger: newFakeLedger(), pages: make(map[ledger.Pubkey][]ledger.Account)}
-}
-
-func (l *pageLedger) Program(q ledger.Query, program ledger.Pubkey, _ ledger.Opt[ledger.Pubkey], _ int) ([]ledger.Account, bool, ledger.View, error) {
-	if l.failed == errPanic {
-		panic("a fault of the test's own")
-	}
-	return l.pages[program], false, ledger.View{Head: l.head, Commitment: q.Commitment}, l.failed
-}
-
 // add makes up n accounts of a program, most of which look alike but for their lamports.
-func (l *pageLedger) add(random *rand.Rand, program ledger.Pubkey, n int) {
+func (l *fakeLedger) add(random *rand.Rand, program ledger.Pubkey, n int) {
+	all := l.pages[program]
 	for range n {
 		a := ledger.Account{Owner: program, Lamports: ledger.Lamports(random.Uint64()>>random.IntN(64) | 1), RentEpoch: 1<<64 - 1, Known: ledger.FieldsShown}
 		for i := 0; i < len(a.Pubkey); i += 8 {
@@ -51,8 +34,9 @@ func (l *pageLedger) add(random *rand.Rand, program ledger.Pubkey, n int) {
 		case 2:
 			a.Known = ledger.FieldOwner
 		}
-		l.pages[program] = append(l.pages[program], a)
+		all = append(all, a)
 	}
+	l.pages[program] = all
 }
 
 // listText returns a list as the interface describes it, written the plain way.
@@ -73,13 +57,13 @@ func listText(program ledger.Pubkey, accounts []ledger.Account) string {
 	return text.String()
 }
 
-// TestLongListsAreWhole asks for lists of all lengths on many connections at once, some behind
+// G7: TestLongListsAreWhole asks for lists of all lengths on many connections at once, some behind
 // one another without waiting, with and without a body, plain and compressed. Buffers are used
 // again all the time, and no answer may have a byte of another's.
 func TestLongListsAreWhole(t *testing.T) {
 	const clients, requests = 4, 5
-	l := newPageLedger()
-	h := serve(t, func(c *Config) { c.Ledger = l })
+	l := newFakeLedger()
+	h := servePipes(t, func(c *Config) { c.Ledger = l })
 	var programs []ledger.Pubkey
 	var want []string
 	for i, n := range []int{0, 1, 10, 400, 1000, 5200} {
@@ -130,7 +114,7 @@ func TestLongBodiesAreUsedAgain(t *testing.T) {
 		t.Skip("the race detector allocates, and its pools forget")
 	}
 	program := testKey(60)
-	l := newPageLedger()
+	l := newFakeLedger()
 	l.add(rand.New(rand.NewPCG(1, 1)), program, 1000)
 	for _, accept := range []string{"identity", "gzip", "zstd"} {
 		ctx, ask := handled(t, l, "/api/accounts/program/"+program.String(), accept)
@@ -162,17 +146,20 @@ func (h *harness) expectNoAnswerBytes() {
 	}
 }
 
-// TestAnswersThatNobodyReadsAreBounded has clients ask for lists that they do not read, until
+// G7, F35: TestAnswersThatNobodyReadsAreBounded has clients ask for lists that they do not read, until
 // their memory is used up: single records are still answered, and the lists are whole in the end.
 func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	programs := []ledger.Pubkey{testKey(60), testKey(61)} // by turns
-	l := newPageLedger()
+	l := newFakeLedger()
 	for i, program := range programs {
 		l.add(rand.New(rand.NewPCG(1, uint64(i))), program, 1000)
 	}
 	program := programs[0]
 	list := "/api/accounts/program/" + program.String()
 	h := servePipes(t, func(c *Config) { c.Ledger, c.MaxAnswerBytes = l, 1_000_000 })
+	for range 10 { // whose buffers are used again
+		h.get(list)
+	}
 	var conns []net.Conn
 	var waiting []*bufio.Reader
 	for {
@@ -229,13 +216,14 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 // TestAnswerBytesComeBack covers the ways an answer may end.
 func TestAnswerBytesComeBack(t *testing.T) {
 	program := testKey(60)
-	l := newPageLedger()
+	l := newFakeLedger()
 	l.add(rand.New(rand.NewPCG(1, 1)), program, 1000)
+	l.add(nil, testKey(61), 0)
 	list := "/api/accounts/program/" + program.String()
 	h := servePipes(t, func(c *Config) { c.Ledger = l })
 	for name, tt := range map[string]struct {
 		method, target, line string
-		failed               error
+		change               func(*fakeLedger)
 		status               int
 	}{
 		"plain":           {"GET", list, "X: y", nil, 200},
@@ -245,11 +233,13 @@ func TestAnswerBytesComeBack(t *testing.T) {
 		"HEAD gzip":       {"HEAD", list, "Accept-Encoding: gzip", nil, 200},
 		"short":           {"GET", "/api/accounts/program/" + testKey(61).String(), "X: y", nil, 200},
 		"not modified":    {"GET", "/api/blocks/28?include=transactions", "If-None-Match: *", nil, 304},
-		"refused by it":   {"GET", list, "X: y", ledger.ErrUnavailable, 503},
-		"unknown program": {"GET", list, "X: y", absent(ledger.OwnerNotFound), 404},
-		"panic":           {"GET", list, "X: y", errPanic, 500},
+		"refused by it":   {"GET", list, "X: y", func(l *fakeLedger) { l.err = ledger.ErrUnavailable }, 503},
+		"unknown program": {"GET", list, "X: y", func(l *fakeLedger) { l.err = absent(ledger.OwnerNotFound) }, 404},
+		"panic":           {"GET", list, "X: y", func(l *fakeLedger) { l.panics = true }, 500},
 	} {
-		l.failed = tt.failed
+		if l.err, l.panics = nil, false; tt.change != nil {
+			tt.change(l)
+		}
 		c := h.dial("")
 		from := bufio.NewReader(c)
 		h.request(c, tt.method, tt.target, tt.line)
@@ -262,7 +252,7 @@ func TestAnswerBytesComeBack(t *testing.T) {
 			t.Errorf("%s: %d bytes are still reserved", name, used)
 		}
 	}
-	l.failed = nil
+	l.err, l.panics = nil, false
 	for _, read := range []int{0, 1, 2000, 100_000} { // of an answer whose client then goes away
 		c := h.dial("")
 		h.request(c, "GET", list)

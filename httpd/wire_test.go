@@ -2,99 +2,30 @@ package httpd
 
 import (
 	"bufio"
+	"bytes"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // second is what is sent behind a request: it must be executed never, or exactly once.
 const second = "GET /api/blocks/latest HTTP/1.1\r\nHost: ledger\r\n\r\n"
 
-// TestMalformedRequestsEndTheConnection sends each form with a second request behind it
+// G9, G10, G11, G12, F36, F38: TestMalformedRequestsEndTheConnection sends each form with a second request behind it
 // in one write, and others in front: those are answered, then it is with its error, and the second
 // is never executed.
 func TestMalformedRequestsEndTheConnection(t *testing.T) {
-	w := serveTCP(t, nil)
-	body := "0\r\n\r\n"
-	tests := map[string]struct {
-		raw    string
-		status int
-	}{
-		"chunked":                  {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body, 400},
-		"chunked GET":              {"GET /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body, 400},
-		"identity coding":          {"GET /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n", 400},
-		"unknown coding":           {"GET /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: cow\r\n\r\n", 400},
-		"coding in capitals":       {"GET /api/health HTTP/1.1\r\nHost: x\r\nTRANSFER-ENCODING: chunked\r\n\r\n" + body, 400},
-		"coding and length":        {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + body, 400},
-		"length and coding":        {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + body, 400},
-		"two codings":              {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n" + body, 400},
-		"coding with a space":      {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n" + body, 400},
-		"coding with a tab":        {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\tchunked\r\n\r\n" + body, 400},
-		"coding folded":            {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n chunked\r\n\r\n" + body, 400},
-		"coding on HTTP/1.0":       {"POST /api/health HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n" + body, 400},
-		"empty coding":             {"POST /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n\r\n" + body, 400},
-		"two lengths":              {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400},
-		"equal lengths":            {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello", 400},
-		"list of lengths":          {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 5, 5\r\n\r\nhello", 400},
-		"signed length":            {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: +5\r\n\r\nhello", 400},
-		"negative length":          {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400},
-		"hexadecimal length":       {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 0x5\r\n\r\nhello", 400},
-		"empty length":             {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\n", 400},
-		"length with a space":      {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length : 0\r\n\r\n", 400},
-		"length of 64 KiB and one": {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n", 413},
-		"length beyond 64 bits":    {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n", 400},
-		"length that wraps":        {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 18446744073709551616\r\n\r\n", 400},
-		"HTTP/9.9":                 {"GET /api/health HTTP/9.9\r\nHost: x\r\n\r\n", 400},
-		"HTTP/2.0":                 {"GET /api/health HTTP/2.0\r\nHost: x\r\n\r\n", 400},
-		"HTTP/1.2":                 {"GET /api/health HTTP/1.2\r\nHost: x\r\n\r\n", 400},
-		"HTTP/0.9":                 {"GET /api/health HTTP/0.9\r\nHost: x\r\n\r\n", 400},
-		"HTTP/1":                   {"GET /api/health HTTP/1\r\nHost: x\r\n\r\n", 400},
-		"http/1.1":                 {"GET /api/health http/1.1\r\nHost: x\r\n\r\n", 400},
-		"HTTP/2 preface":           {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400},
-		"no version":               {"GET /api/health\r\n\r\n", 400},
-		"two spaces":               {"GET  /api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"space at the end":         {"GET /api/health HTTP/1.1 \r\nHost: x\r\n\r\n", 400},
-		"space in the target":      {"GET /api/ health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"tab for a space":          {"GET\t/api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"no method":                {" /api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"method of no token":       {"G@T /api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"fragment":                 {"GET /api/health#top HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"raw UTF-8":                {"GET /api/h\xc3\xa9alth HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"raw NUL":                  {"GET /api/health\x00 HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"relative target":          {"GET api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"star":                     {"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"authority":                {"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"other scheme":             {"GET ftp://x/api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"bare LF in the line":      {"GET /api/health HTTP/1.1\nHost: x\r\n\r\n", 400},
-		"bare LF in a field":       {"GET /api/health HTTP/1.1\r\nHost: x\nX: y\r\n\r\n", 400},
-		"bare LF at the end":       {"GET /api/health HTTP/1.1\r\nHost: x\r\n\n", 400},
-		"nothing but LF":           {"GET /api/health HTTP/1.1\nHost: x\n\n", 400},
-		"bare CR in a field":       {"GET /api/health HTTP/1.1\r\nHost: x\r\nX: a\rb\r\n\r\n", 400},
-		"bare CR in the line":      {"GET /api/\rhealth HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"bare CR in front":         {"\rGET /api/health HTTP/1.1\r\nHost: x\r\n\r\n", 400},
-		"folded field":             {"GET /api/health HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n", 400},
-		"folded first field":       {"GET /api/health HTTP/1.1\r\n Host: x\r\n\r\n", 400},
-		"field without a colon":    {"GET /api/health HTTP/1.1\r\nHost: x\r\nX\r\n\r\n", 400},
-		"field without a name":     {"GET /api/health HTTP/1.1\r\nHost: x\r\n: y\r\n\r\n", 400},
-		"space before the colon":   {"GET /api/health HTTP/1.1\r\nHost : x\r\n\r\n", 400},
-		"NUL in a field":           {"GET /api/health HTTP/1.1\r\nHost: x\r\nX: \x00\r\n\r\n", 400},
-		"no host":                  {"GET /api/health HTTP/1.1\r\n\r\n", 400},
-		"two hosts":                {"GET /api/health HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", 400},
-		"host of no host":          {"GET /api/health HTTP/1.1\r\nHost: [::1\r\n\r\n", 400},
-		"line of 8 KiB and one":    {"GET /" + strings.Repeat("a", 8192+1-len("GET / HTTP/1.1")) + " HTTP/1.1\r\nHost: x\r\n\r\n", 414},
-		"endless line":             {"GET /" + strings.Repeat("a", 100_000), 414},
-		"endless first word":       {strings.Repeat("a", 100_000), 414},
-		"fields of 8 KiB and one":  {"GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a", 8192+1-len("Host: x\r\nX: \r\n")) + "\r\n\r\n", 431},
-		"endless field":            {"GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a", 100_000), 431},
-		"a thousand long fields":   {"GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-Field: value\r\n", 1000) + "\r\n", 431},
-		"TLS":                      {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n", 400},
-		"coding on DELETE":         {"DELETE /api/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
-	}
-	for name, tt := range tests {
+	var log bytes.Buffer
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil))) // which is what the standard logger writes to, too
+	w := serveTCP(t, func(c *Config) { c.Log = slog.Default() })
+	for name, tt := range requestsOf(t, "malformed") {
 		for _, front := range []int{0, 1, 40} { // 40 are more than one read takes
 			asked := w.ledger.asked.Load()
 			want := append(slices.Repeat([]int{200}, front), tt.status)
@@ -108,6 +39,12 @@ func TestMalformedRequestsEndTheConnection(t *testing.T) {
 				t.Errorf("%s behind %d: %d requests were executed", name, front, got)
 			}
 		}
+	}
+	if err := w.server.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if counted := w.server.Counts.Errors.Load(); log.Len() > 0 || counted == 0 {
+		t.Errorf("%d errors are counted and %d bytes logged that begin %.200q, want some and none", counted, log.Len(), log.String())
 	}
 }
 
@@ -148,7 +85,7 @@ func TestRequestsBehindOneAnotherAreAnsweredInOrder(t *testing.T) {
 	}
 }
 
-// TestABodyEndsWhereItsLengthSays sends a body together with a malformed request: reading
+// G12, F38: TestABodyEndsWhereItsLengthSays sends a body together with a malformed request: reading
 // the body must not let the other slip past the check.
 func TestABodyEndsWhereItsLengthSays(t *testing.T) {
 	w := serveTCP(t, nil)
@@ -172,37 +109,38 @@ func TestABodyEndsWhereItsLengthSays(t *testing.T) {
 }
 
 func TestLongestAllowedRequestsAreAnswered(t *testing.T) {
-	w := serveTCP(t, func(c *Config) { c.IdleTimeout = 20 * time.Millisecond })
+	w := serveTCP(t, nil)
 	line := "GET /api/health?" + strings.Repeat("a", 8192-len("GET /api/health? HTTP/1.1")) + " HTTP/1.1\r\n"
 	fields := "Host: x\r\nX: " + strings.Repeat("a", 8192-len("Host: x\r\nX: \r\nContent-Length: 65536\r\n")) + "\r\nContent-Length: 65536\r\n"
 	raw := "\r\n" + line + fields + "\r\n" + strings.Repeat("b", 65536)
-	replies := w.exchange("longest", raw+raw)
-	if len(replies) != 2 || replies[0].status != 200 || replies[1].status != 200 {
-		t.Errorf("got %v, want two answers", replies)
+	if got := statuses(w.exchange("longest", raw+raw+last)); !slices.Equal(got, []int{200, 200, 200}) {
+		t.Errorf("statuses %v, want three answers", got)
 	}
 }
 
-// TestUnfinishedRequestsTimeOut covers a head and a body that never end.
+// G8, G9, F35: TestUnfinishedRequestsTimeOut covers heads and bodies that never end, with the times that a server has by
+// default: 408 comes five seconds after the request has begun, and a connection that says nothing ends without an answer.
 func TestUnfinishedRequestsTimeOut(t *testing.T) {
-	w := serveTCP(t, func(c *Config) { c.ReadTimeout = 20 * time.Millisecond; c.IdleTimeout = 20 * time.Millisecond })
-	for name, raw := range map[string]string{
-		"head":        "GET /api/health HTTP/1.1\r\nHos",
-		"second head": "GET /api/health HTTP/1.1\r\nHost: x\r\n\r\nGET /api/he",
-		"body":        "POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc",
+	const whole = "GET /api/health HTTP/1.1\r\nHost: x\r\n\r\n"
+	for name, tt := range map[string]struct {
+		raw   string
+		want  []int
+		after time.Duration
+	}{
+		"head":           {"GET /api/health HTTP/1.1\r\nHos", []int{408}, 5 * time.Second},
+		"second head":    {whole + "GET /api/he", []int{200, 408}, 5 * time.Second},
+		"body":           {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc", []int{408}, 5 * time.Second},
+		"nothing":        {"", nil, 5 * time.Second},
+		"nothing behind": {whole, []int{200}, 30 * time.Second},
 	} {
-		replies := w.exchange(name, raw)
-		if len(replies) == 0 {
-			t.Errorf("%s: no answer, want 408", name)
-			continue
-		}
-		last := replies[len(replies)-1]
-		if last.status != 408 || last.body != errorBody(408, "the request did not arrive completely in time") {
-			t.Errorf("%s: %d %s, want 408", name, last.status, last.body)
-		}
-	}
-	c := w.dial("")
-	if rest, err := io.ReadAll(c); err != nil || len(rest) > 0 {
-		t.Errorf("silent connection: %q, %v, want an end without an answer", rest, err)
+		synctest.Test(t, func(t *testing.T) {
+			t.Cleanup(func() { time.Sleep(time.Minute) }) // until the cleaner of the server's workers has slept out
+			began := time.Now()
+			got := statuses(servePipes(t, nil).exchange(name, tt.raw))
+			if took := time.Since(began); !slices.Equal(got, tt.want) || took < tt.after || took > tt.after+time.Second {
+				t.Errorf("%s: statuses %v after %v, want %v after %v", name, got, took, tt.want, tt.after)
+			}
+		})
 	}
 }
 

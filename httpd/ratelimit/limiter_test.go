@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"pgregory.net/rapid"
 
@@ -63,7 +64,13 @@ func (n *naiveLimiter) take(key netip.Addr, at time.Duration) Allowance {
 	return told
 }
 
-// TestLimiterAgreesWithTheNaiveOne compares every answer over random clients and times.
+// jumped returns an instant as a clock shows it that was set: the wall reading has moved, the monotonic one has not.
+func jumped(at time.Time, by time.Duration) time.Time {
+	*(*uint64)(unsafe.Pointer(&at)) += uint64(by/time.Second) << 30 // where time.Time has the seconds of the wall
+	return at
+}
+
+// F19: every answer agrees with the naive limiter, over random clients and times, however the clock is set meanwhile.
 func TestLimiterAgreesWithTheNaiveOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perMinute, perHour := rapid.IntRange(0, 6).Draw(t, "minute"), rapid.IntRange(0, 12).Draw(t, "hour")
@@ -74,7 +81,12 @@ func TestLimiterAgreesWithTheNaiveOne(t *testing.T) {
 		for range rapid.IntRange(1, 200).Draw(t, "requests") {
 			at += time.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 900, 15_000, 59_999, 60_000, 1_000_000}).Draw(t, "ms")) * time.Millisecond
 			client := netip.AddrFrom4([4]byte{10, 0, 0, rapid.Byte().Draw(t, "client") % 4})
-			got, want := l.Take(client, start.Add(at)), naive.take(client, at)
+			by := time.Duration(rapid.SampledFrom([]int{0, 0, -3600, 3600, 365 * 24 * 3600}).Draw(t, "set by")) * time.Second
+			now := jumped(start.Add(at), by)
+			if now.Unix() != start.Add(at).Add(by).Unix() || now.Sub(start) != at {
+				t.Fatalf("%v set by %v is %v", start.Add(at), by, now)
+			}
+			got, want := l.Take(client, now), naive.take(client, at)
 			if got != want {
 				t.Fatalf("limits %d, %d: client %s at %s: got %+v, want %+v", perMinute, perHour, client, at, got, want)
 			}
@@ -99,7 +111,7 @@ func race(goroutines, times int, take func(g, i int) Allowance) int64 {
 	return granted.Load()
 }
 
-// TestNeverMoreThanTheLimit lets many goroutines fight over one window.
+// F44: TestNeverMoreThanTheLimit lets many goroutines fight over one window.
 func TestNeverMoreThanTheLimit(t *testing.T) {
 	start := time.Now()
 	for _, limits := range [][2]int{{100, 1000}, {1000, 100}, {0, 100}, {100, 0}} {
@@ -147,7 +159,7 @@ func TestWhatTheHourRefusesTheMinuteForgets(t *testing.T) {
 	}
 }
 
-// TestWindowEdgeUnderRace lets goroutines step a shared clock over many windows: no window
+// F44: TestWindowEdgeUnderRace lets goroutines step a shared clock over many windows: no window
 // may grant more than its limit. The clock is read before the request, as the server does.
 func TestWindowEdgeUnderRace(t *testing.T) {
 	const limit, windows = 50, 40
@@ -164,7 +176,7 @@ func TestWindowEdgeUnderRace(t *testing.T) {
 	}
 }
 
-// TestActiveClientsKeepTheirPlaces sprays a full table: whoever is past half of a limit is
+// F42: TestActiveClientsKeepTheirPlaces sprays a full table: whoever is past half of a limit is
 // never forgotten, and newcomers are still admitted.
 func TestActiveClientsKeepTheirPlaces(t *testing.T) {
 	start := time.Now()
@@ -188,7 +200,7 @@ func TestActiveClientsKeepTheirPlaces(t *testing.T) {
 	}
 }
 
-// TestNewcomersShareOneLimitWhenAllPlacesAreTaken fills a bucket with active clients.
+// F42: TestNewcomersShareOneLimitWhenAllPlacesAreTaken fills a bucket with active clients.
 func TestNewcomersShareOneLimitWhenAllPlacesAreTaken(t *testing.T) {
 	start := time.Now()
 	l := newLimiter(10, 100, 1, start)
@@ -229,7 +241,7 @@ func TestExpiredClientsGoBeforeLiveOnes(t *testing.T) {
 	}
 }
 
-// TestSprayKeepsMemoryFlat sends a million addresses through a table of the real size
+// F42: TestSprayKeepsMemoryFlat sends a million addresses through a table of the real size
 // while a busy client is being limited.
 func TestSprayKeepsMemoryFlat(t *testing.T) {
 	buckets, addresses := defaultBuckets, 1_000_000
@@ -263,7 +275,7 @@ func TestSprayKeepsMemoryFlat(t *testing.T) {
 	runtime.KeepAlive(l)
 }
 
-// TestEvictionUnderRace lets clients that take turns in one bucket race for places. Who
+// F42, F44: TestEvictionUnderRace lets clients that take turns in one bucket race for places. Who
 // is past half when the spray starts never gets more than the rest.
 func TestEvictionUnderRace(t *testing.T) {
 	start := time.Now()

@@ -13,26 +13,35 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// A connection may send as many frames as the budget holds, and more at the pace at which it fills. Others go on.
-// That frames of all kinds count is seen by FuzzClient.
+// G17, F40: a flood of pings, subscribes or anything else ends with 1008 at its budget. A connection may send as many
+// frames as that holds, and more at the pace at which it fills. Others go on.
 func TestTheBudgetFills(t *testing.T) {
-	for sent, answer := range map[string]string{"x": refusal.payload, `{"type":"unsubscribe","all":true}`: unsubscribed("null", 0, 0)} {
+	for name, tt := range map[string]struct {
+		sent   []byte
+		answer reply
+	}{
+		"nonsense":    {text("x"), refusal},
+		"unsubscribe": {text(`{"type":"unsubscribe","all":true}`), reply{websocket.TextMessage, unsubscribed("null", 0, 0)}},
+		"subscribe":   {text(`{"type":"subscribe","pubkeys":` + list(key(1)) + `}`), reply{websocket.TextMessage, subscribed("null", 1, 0, 0, 0)}},
+		"ping":        {ping("x"), reply{websocket.PongMessage, "x"}},
+	} {
 		inMemory(t, nil, func(n *node) {
-			_, c := n.handshake("?mode=none")
-			other := n.dial("")
+			c, other := n.dial("?mode=none"), n.dial("")
 			for _, step := range []struct {
 				after time.Duration
 				allow int
 			}{{0, budgetBurst}, {10 * time.Second, budgetBurst}, {time.Second, budgetPerSecond}, {100 * time.Millisecond, 2}} {
 				time.Sleep(step.after)
 				for range step.allow {
-					c.raw(text(sent))
-					c.expect(answer)
+					c.raw(tt.sent)
+					if op, payload, err := c.read(); err != nil || (reply{op, payload}) != tt.answer {
+						n.Fatalf("%s: got %v %q, %v, want %v", name, op, payload, err, tt.answer)
+					}
 				}
 			}
-			c.raw(text(sent))
+			c.raw(tt.sent)
 			if gets, end := c.untilEnd(false); len(gets) > 0 || end != endsRate {
-				n.Errorf("%s: ended with %v after %q, want %v", sent, end, gets, endsRate)
+				n.Errorf("%s: ended with %v after %q, want %v", name, end, gets, endsRate)
 			}
 			n.script.block(1, account(1, 1, programA))
 			other.expect(basicFrame(account(1, 1, programA), 1))
@@ -56,7 +65,7 @@ func TestEndedConnectionsEndHoweverMuchIsSent(t *testing.T) {
 	eventually(t, "the connection is gone", func() bool { return n.connections() == 0 })
 }
 
-// Many connections of one client that subscribe to as much as they may, with snapshots, in long
+// F40: many connections of one client that subscribe to as much as they may, with snapshots, in long
 // messages that are cut up, are served; one name more ends the connection.
 func TestTooManyKeysEndTheConnection(t *testing.T) {
 	n := serve(t, nil)
@@ -81,7 +90,7 @@ func TestTooManyKeysEndTheConnection(t *testing.T) {
 	n.awaitEmpty()
 }
 
-// What clients ask for costs all their connections together, whatever comes of it: names that nobody
+// F40: what clients ask for costs all their connections together, whatever comes of it: names that nobody
 // has, programs that are too large, and resumes. A client in debt is disconnected, and gets no new
 // budget by coming back.
 func TestWorkIsCharged(t *testing.T) {

@@ -3,7 +3,9 @@ package stream
 import (
 	"bytes"
 	"encoding/binary"
+	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +16,7 @@ import (
 	"ledgerd/httpd/stream/frame"
 )
 
-// FuzzClient lets a client send anything at all, cut into pieces anyhow, and then fall
+// G15, F37, F39, F40: FuzzClient lets a client send anything at all, cut into pieces anyhow, and then fall
 // silent. It is answered with legal frames only (read checks each), the connection ends with
 // a close frame in time, memory stays in proportion to what was sent, and nothing stays
 // behind. Where nothing that was sent can be a request, all answers and the end are foretold.
@@ -39,8 +41,7 @@ func FuzzClient(f *testing.F) {
 		f.Add(sent, uint16(3), byte(1))
 		f.Add(sent, uint16(1000), byte(128))
 	}
-	for _, pc := range autobahnCases() {
-		sent := join(pc.sent...)
+	for _, sent := range autobahnCases(f) {
 		f.Add(sent, uint16(0), byte(0))
 		f.Add(sent, uint16(1+len(sent)/100), byte(128)) // a short one byte by byte
 	}
@@ -62,6 +63,24 @@ func FuzzClient(f *testing.F) {
 			n.babble(asked, sent, pieces)
 		})
 	})
+}
+
+// autobahnCases returns what the client sends in each scene of the transcript of the Autobahn case list.
+func autobahnCases(tb testing.TB) (cases [][]byte) {
+	list, err := os.ReadFile("testdata/autobahn.txt")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tr := &transcript{node: &node{TB: tb}}
+	for scene := range strings.SplitSeq(string(list), "\n== ") {
+		var sent []byte
+		for line := range strings.Lines(scene) {
+			_, frames := tr.frames(strings.TrimSpace(line))
+			sent = append(sent, bytes.Join(frames, nil)...)
+		}
+		cases = append(cases, sent)
+	}
+	return cases
 }
 
 // babble sends pieces and checks all that comes of them.

@@ -67,6 +67,16 @@ func (n *node) handshake(query string, headers ...string) (*http.Response, *clie
 	if err != nil {
 		n.Fatalf("handshake %q: %v", query, err)
 	}
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		return response, c
+	}
+	accept := sha1.Sum([]byte(nonce + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+	if got, want := response.Header.Get("Sec-WebSocket-Accept"), base64.StdEncoding.EncodeToString(accept[:]); got != want {
+		n.Fatalf("Sec-WebSocket-Accept = %q, want %q", got, want)
+	}
+	if got := response.Header.Values("Sec-WebSocket-Extensions"); len(got) > 0 {
+		n.Fatalf("extensions %q were negotiated", got)
+	}
 	return response, c
 }
 
@@ -77,13 +87,6 @@ func (n *node) dial(query string, headers ...string) *client {
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		body, _ := io.ReadAll(response.Body)
 		n.Fatalf("handshake %q: %s %s", query, response.Status, body)
-	}
-	accept := sha1.Sum([]byte(nonce + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
-	if got, want := response.Header.Get("Sec-WebSocket-Accept"), base64.StdEncoding.EncodeToString(accept[:]); got != want {
-		n.Fatalf("Sec-WebSocket-Accept = %q, want %q", got, want)
-	}
-	if got := response.Header.Values("Sec-WebSocket-Extensions"); len(got) > 0 {
-		n.Fatalf("extensions %q were negotiated", got)
 	}
 	return c
 }

@@ -68,7 +68,7 @@ func TestTheClosingHandshakeHasASecond(t *testing.T) {
 	}
 }
 
-// Shutdown sends everybody what was published before and then its close frame. It is done when all have
+// G4, F48: shutdown sends everybody what was published before and then its close frame. It is done when all have
 // answered, or have had their second, or its context ends. A client that comes later is turned away too.
 func TestShutdownDrains(t *testing.T) {
 	answer := func(c *client) { c.close(codeOf(1001, "")) }
@@ -133,7 +133,7 @@ type faultyHistory struct{ History }
 
 func (faultyHistory) Oldest() ledger.Seq { panic("a fault") }
 
-// What a client says on a connection that is about to end changes nothing: where a fault ended it
+// G6, F45: what a client says on a connection that is about to end changes nothing: where a fault ended it
 // before it was one of the hub's, its names would stay in the index for ever.
 func TestPanicsEndOnlyTheirConnection(t *testing.T) {
 	tests := map[string]struct {
@@ -173,6 +173,7 @@ func TestPanicsEndOnlyTheirConnection(t *testing.T) {
 	}
 }
 
+// G6, F45: a panic of the writer ends only its connection.
 func TestPanicsOfTheWriterEndOnlyTheirConnection(t *testing.T) {
 	inMemory(t, nil, func(n *node) {
 		faulty, other := n.dial(""), n.dial("")

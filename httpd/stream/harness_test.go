@@ -3,7 +3,6 @@ package stream
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -140,9 +139,4 @@ func newLog() (*slog.Logger, *bytes.Buffer) {
 func (n *node) connections() uint64 {
 	everything, keys, nothing := n.hub.subscribers()
 	return everything + keys + nothing
-}
-
-// failed returns the answer to a message that cannot be understood.
-func failed(id messageID, details string) string {
-	return fmt.Sprintf(`{"type":"error","id":%s,"error":"Invalid request parameters","details":%q}`, id, details)
 }

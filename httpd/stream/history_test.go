@@ -69,23 +69,6 @@ func (f *fakeHistory) first(all []*ledger.Publication, after ledger.Seq) int {
 	return slices.IndexFunc(all, func(p *ledger.Publication) bool { return p.Head.Tip(ledger.Processed).Version > final })
 }
 
-func TestTheLogEndsWhereItWasPruned(t *testing.T) {
-	log := &fakeHistory{oldest: 2}
-	n := serve(t, func(c *Config) { c.History, c.RecentBytes = log, 1 })
-	n.script.history = log
-	n.script.blocks(5)
-	for id, c := range n.resumes("?mode=none", 1) {
-		c.expect(resync(id, 2, 5))
-	}
-	for id, c := range n.resumes("?extended=true", 2) {
-		c.expect(resumed(id, 2), slotEnd(2, 2))
-		for slot := ledger.Slot(3); slot <= 5; slot++ {
-			c.expect(extendedFrame(account(1, ledger.Lamports(slot), programA), slot, ledger.Seq(slot), "processed"), slotEnd(slot, ledger.Seq(slot)))
-		}
-		c.quiet()
-	}
-}
-
 // Who was promised what the log then does not give is not left with a hole.
 func TestALogThatFailsEndsTheConnection(t *testing.T) {
 	for name, spoil := range map[string]func(*fakeHistory){

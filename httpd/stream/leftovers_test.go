@@ -72,7 +72,7 @@ func sockets(t *testing.T) (count int) {
 	return count
 }
 
-// However clients end connections, nothing of them stays while the node runs: no subscriber, name,
+// G4, F31: however clients end connections, nothing of them stays while the node runs: no subscriber, name,
 // ring, seat or socket. What the hub holds is looked for after every test, and goroutines after all of them.
 func TestEndedConnectionsLeaveNothing(t *testing.T) {
 	queries := []string{
@@ -141,51 +141,6 @@ func (n *node) wantMetric(format string, args ...any) {
 	if line := fmt.Sprintf(format, args...); !n.says(line) {
 		n.Errorf("no %s in\n%s", line, n.metrics())
 	}
-}
-
-func TestSubscribersAreCountedByWhatTheyWant(t *testing.T) {
-	n := serve(t, nil)
-	check := func(everything, keys, nothing int) {
-		t.Helper()
-		n.wantMetric(`ledgerd_ws_subscribers{wants="everything"} %d`, everything)
-		n.wantMetric(`ledgerd_ws_subscribers{wants="keys"} %d`, keys)
-		n.wantMetric(`ledgerd_ws_subscribers{wants="nothing"} %d`, nothing)
-	}
-	check(0, 0, 0)
-	n.dial("")
-	n.dial("?commitment=finalized&extended=true&programs=" + programA.String())
-	c := n.dial("?mode=none")
-	check(1, 1, 1)
-	c.send(`{"type":"subscribe","pubkeys":%s}`, list(key(1)))
-	c.settle()
-	check(1, 2, 0)
-	c.send(`{"type":"unsubscribe","pubkeys":%s}`, list(key(1)))
-	c.settle()
-	check(1, 1, 1)
-	c.send(`{"type":"subscribe"}`)
-	c.settle()
-	check(2, 1, 0)
-	_ = c.conn.Close()
-	eventually(t, "who is gone is not counted", func() bool { return n.says(`ledgerd_ws_subscribers{wants="everything"} 1`) })
-	check(1, 1, 0)
-}
-
-func TestResumesAreCountedByWhereTheyWereServedFrom(t *testing.T) {
-	log := &fakeHistory{oldest: 2}
-	n := serve(t, func(c *Config) {
-		c.History, c.RecentBytes, c.HeartbeatInterval, c.ResumeTimeout = log, 1, time.Millisecond, time.Nanosecond
-	})
-	n.script.history = log
-	n.script.blocks(5)
-	for from, seq := range map[string]uint64{"memory": 5, "log": 2, "refused": 1} {
-		c := n.dial(fmt.Sprintf("?mode=none&resume_from=%d", seq))
-		c.settle() // the answer may come before it is counted
-		n.wantMetric(`ledgerd_ws_resumes_total{from=%q} 1`, from)
-	}
-	c := n.dial("?mode=none&resume_from=9")
-	c.expect(resumed("null", 9), resync("null", 2, 5))
-	n.wantMetric(`ledgerd_ws_resumes_total{from="ahead"} 1`)
-	n.wantMetric(`ledgerd_ws_resumes_total{from="refused"} 2`)
 }
 
 // Every write is measured, and each that brings a publication to a socket says how long that took.

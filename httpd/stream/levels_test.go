@@ -12,44 +12,6 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-func TestConfirmedBlocksThatAreOrphaned(t *testing.T) {
-	n := serve(t, nil)
-	first, unseen := account(1, 10, programA), account(5, 50, programA)
-	n.script.block(1, first, unseen)
-	plain := n.dial("?commitment=confirmed")
-	full := n.dial("?commitment=confirmed&extended=true")
-	system := n.dial("?commitment=confirmed&programs=" + ledger.SystemProgram.String())
-	finalized := n.dial("?commitment=finalized&extended=true")
-	changed, created := account(1, 11, programA), account(2, 20, ledger.SystemProgram)
-	n.script.block(2, changed, created, account(4, 40, programA))
-	n.script.reach(ledger.Confirmed, 2)
-	n.script.publish()
-	// Confirmed never hears of this block: at the tip account 1 stands as before the fork.
-	n.script.block(3, first, account(5, 51, programA))
-	n.script.rollBack(1)
-	n.script.append(4, account(6, 60, programA))
-	n.script.publish()
-	gone, gone4 := account(2, 0, programA), account(4, 0, programA)
-	plain.expect(basicFrame(changed, 2), basicFrame(created, 2), basicFrame(account(4, 40, programA), 2),
-		basicFrame(first, 1), basicFrame(gone, 1), basicFrame(gone4, 1))
-	// Updates 8, 9 and 10 restore accounts 2, 4 and 5 at the processed level, of which 5 is
-	// nothing new here. Account 1 has no number of its own.
-	full.expect(
-		extendedFrame(changed, 2, 3, "confirmed"), extendedFrame(created, 2, 4, "confirmed"),
-		extendedFrame(account(4, 40, programA), 2, 5, "confirmed"), slotEnd(2, 5),
-		rolledBack(2, 1, 7), extendedFrame(first, 1, 7, "confirmed"),
-		extendedFrame(gone, 1, 8, "confirmed"), extendedFrame(gone4, 1, 9, "confirmed"))
-	system.expect(basicFrame(created, 2), basicFrame(gone, 1))
-	for _, c := range []*client{plain, full, system, finalized} {
-		c.quiet()
-	}
-	full.send(`{"type":"subscribe","id":1}`) // the position does not fall behind what was told
-	full.expect(`{"type":"subscribed","id":1,"pubkeys":0,"programs":0,"slot":1,"seq":10}`)
-	n.script.reach(ledger.Confirmed, 4)
-	n.script.publish()
-	full.expect(extendedFrame(account(6, 60, programA), 4, 11, "confirmed"), slotEnd(4, 11))
-}
-
 // heard is what a subscriber knows after all frames it was told.
 type heard struct {
 	state state

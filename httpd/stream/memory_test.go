@@ -164,7 +164,9 @@ func TestAConnectionKeepsNothingOfItsHandshake(t *testing.T) {
 	inMemory(t, nil, func(n *node) {
 		c := n.dial("?pubkeys=" + key(1).String())
 		synctest.Wait()
-		inUse() // which collects all garbage, that of pools too
+		for range 3 { // what is pooled survives the first two
+			runtime.GC()
+		}
 		if c.near().firstRead().Value() != nil {
 			n.Error("the buffer of the request is kept")
 		}

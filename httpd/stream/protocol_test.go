@@ -3,10 +3,8 @@ package stream
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/fasthttp/websocket"
 
-	"ledgerd/engine/ledger"
 	"ledgerd/httpd/stream/frame"
 )
 
@@ -60,11 +57,8 @@ func text(payload string) []byte  { return frameBytes(finBit|byte(websocket.Text
 func begun(payload string) []byte { return frameBytes(byte(websocket.TextMessage), payload) }
 func more(payload string) []byte  { return frameBytes(byte(frame.Continuation), payload) }
 func last(payload string) []byte  { return frameBytes(finBit|byte(frame.Continuation), payload) }
-func binaryOf(payload string) []byte {
-	return frameBytes(finBit|byte(websocket.BinaryMessage), payload)
-}
-func ping(payload string) []byte { return frameBytes(finBit|byte(websocket.PingMessage), payload) }
-func pong(payload string) []byte { return frameBytes(finBit|byte(websocket.PongMessage), payload) }
+func ping(payload string) []byte  { return frameBytes(finBit|byte(websocket.PingMessage), payload) }
+func pong(payload string) []byte  { return frameBytes(finBit|byte(websocket.PongMessage), payload) }
 
 func closeOf(payload string) []byte { return frameBytes(finBit|byte(websocket.CloseMessage), payload) }
 
@@ -91,65 +85,6 @@ func chopped(octets int, frames ...[]byte) [][]byte {
 
 // repeat returns a payload of so many bytes, each a character.
 func repeat(n int) string { return strings.Repeat("*", n) }
-
-// nothingFor sees that nothing comes for a time.
-func (c *client) nothingFor(d time.Duration) {
-	c.Helper()
-	if err := c.conn.SetReadDeadline(time.Now().Add(d)); err != nil {
-		c.Fatal(err)
-	}
-	if op, payload, err := c.read(); !errors.Is(err, os.ErrDeadlineExceeded) {
-		c.Fatalf("opcode %#x, payload %q, err %v came within %v, want nothing", op, payload, err, d)
-	}
-	if err := c.conn.SetReadDeadline(time.Time{}); err != nil {
-		c.Fatal(err)
-	}
-}
-
-// Cases 5.19 and 5.20: the first ping is answered while the message is still under way.
-func TestPingsAreAnsweredWithinAMessage(t *testing.T) {
-	inMemory(t, nil, func(n *node) {
-		c := n.dial("?mode=none")
-		expectPong := func(want string, sent ...[]byte) {
-			for _, piece := range sent {
-				c.raw(piece)
-			}
-			if op, got, err := c.read(); op != websocket.PongMessage || got != want || err != nil {
-				n.Fatalf("opcode %#x, payload %q, err %v, want a pong of %q", op, got, err, want)
-			}
-		}
-		expectPong("first", begun(`{"type":"unsub`), more(`scribe",`), ping("first"))
-		expectPong("second", more(`"id":1,`), more(`"all":`), ping("second"))
-		c.raw(last(`true}`))
-		c.expect(`{"type":"unsubscribed","id":1,"pubkeys":0,"programs":0}`)
-	})
-}
-
-// Group 12: whatever compression a client offers, none is negotiated, and a compressed frame
-// is one with a reserved bit. So nothing that a client sends grows here.
-func TestCompressionIsNeverNegotiated(t *testing.T) {
-	offers := []string{
-		"permessage-deflate",
-		"permessage-deflate; client_no_context_takeover; client_max_window_bits",
-		"permessage-deflate; server_max_window_bits=9; client_max_window_bits=9",
-		"permessage-deflate; server_no_context_takeover; server_max_window_bits=15, permessage-deflate",
-		"permessage-deflate; client_max_window_bits, x-webkit-deflate-frame",
-		"permessage-bzip2, permessage-snappy",
-	}
-	n := serve(t, nil)
-	for i, offer := range offers {
-		// dial fails on any extension in the answer.
-		c := n.dial("", "Sec-WebSocket-Extensions: "+offer)
-		slot := ledger.Slot(i + 1)
-		n.script.block(slot, account(1, ledger.Lamports(slot), programA))
-		c.expect(basicFrame(account(1, ledger.Lamports(slot), programA), slot))
-		c.raw(frameBytes(finBit|0x40|byte(websocket.TextMessage), "\xaa\x56\x2a"))
-		if before, end := c.untilClose(); len(before) > 0 || end != endsReserved {
-			t.Errorf("%s: ended with %v after %q, want %v", offer, end, before, endsReserved)
-		}
-		_ = c.conn.Close()
-	}
-}
 
 // The dialer of a common library speaks with us too.
 func TestACommonClientLibrary(t *testing.T) {

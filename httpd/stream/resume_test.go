@@ -2,8 +2,6 @@ package stream
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -15,71 +13,6 @@ func resumed(id string, from ledger.Seq) string {
 
 func resync(id string, oldest, newest ledger.Seq) string {
 	return fmt.Sprintf(`{"type":"resync_required","id":%s,"oldest_seq":%d,"newest_seq":%d}`, id, oldest, newest)
-}
-
-// resumes subscribes in both ways there are: on connect, and by a message.
-func (n *node) resumes(query string, from ledger.Seq) map[string]*client {
-	onConnect := n.dial(query + fmt.Sprintf("&resume_from=%d", from))
-	byMessage := n.dial(query)
-	byMessage.send(`{"type":"resume","id":3,"from_seq":%d}`, from)
-	return map[string]*client{"null": onConnect, "3": byMessage}
-}
-
-func TestANewResumeReplacesTheOld(t *testing.T) {
-	n := serve(t, nil)
-	n.script.block(1, account(1, 1, programA))
-	c := n.dial("?resume_from=9")
-	c.expect(resumed("null", 9))
-	c.send(`{"type":"resume","id":1,"from_seq":1}`)
-	c.expect(resumed("1", 1))
-	n.script.block(2, account(1, 2, programA))
-	c.expect(basicFrame(account(1, 2, programA), 2))
-	c.send(`{"type":"resume","id":2,"from_seq":9}`)
-	c.expect(resumed("2", 9))
-	c.send(`{"type":"resume","id":3,"from_seq":0}`)
-	c.expect(resumed("3", 0), basicFrame(account(1, 1, programA), 1), basicFrame(account(1, 2, programA), 2))
-	n.script.block(3, account(1, 3, programA))
-	c.expect(basicFrame(account(1, 3, programA), 3))
-}
-
-// A snapshot starts over, also for who has seen more elsewhere. It tells only what the message names.
-func TestASnapshotEndsAResume(t *testing.T) {
-	n := serve(t, nil)
-	n.script.block(1, account(1, 1, programA), account(9, 1, programA))
-	c := n.dial("?pubkeys=" + key(9).String() + "&extended=true&resume_from=5")
-	c.expect(resumed("null", 5))
-	n.ledger.asked = func() error {
-		n.script.block(n.script.nextSlot(), account(1, 2, programA)) // 3
-		return nil
-	}
-	c.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(key(1)))
-	c.expect(subscribed("1", 2, 0, 1, 2), extendedFrame(account(1, 1, programA), 1, 2, "processed"), snapshotEnd("1", 1, 2),
-		extendedFrame(account(1, 2, programA), 2, 3, "processed"), slotEnd(2, 3))
-	n.script.block(3, account(1, 3, programA), account(9, 3, programA))
-	c.expect(extendedFrame(account(1, 3, programA), 3, 4, "processed"), extendedFrame(account(9, 3, programA), 3, 5, "processed"), slotEnd(3, 5))
-}
-
-// A snapshot that fails changes nothing, a resume that waits included.
-func TestAResumeOutlivesAFailedSnapshot(t *testing.T) {
-	n := serve(t, nil)
-	n.script.block(1, accounts(0, maxSnapshot+1, 1)...)
-	newest := n.script.seq
-	c := n.dial("?pubkeys=" + key(1).String() + "&extended=true&resume_from=" + fmt.Sprint(newest+2))
-	c.expect(resumed("null", newest+2))
-	asked := 0
-	n.ledger.asked = func() error {
-		if asked++; asked == 1 {
-			n.script.block(2, account(1, 2, programA))                          // seen
-			n.script.block(3, account(0, 2, programA), account(1, 3, programA)) // the second is new
-		}
-		return nil
-	}
-	c.send(`{"type":"subscribe","id":1,"snapshot":true,"programs":%s}`, list(programA))
-	got := slices.DeleteFunc(c.settle(), func(f string) bool { return strings.HasPrefix(f, `{"type":"error","id":1,`) })
-	want := []string{extendedFrame(account(1, 3, programA), 3, newest+3, "processed"), slotEnd(3, newest+3)}
-	if !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q and an error", got, want)
-	}
 }
 
 // The answer comes before every frame that follows it, and none is missing or doubled.
@@ -178,28 +111,5 @@ func TestLastSeqCountsFromTheLastResume(t *testing.T) {
 	n.flood(n.overflown)
 	if knows := c.endsSlow(0); knows >= missed {
 		t.Errorf("it was told all up to %d", knows)
-	}
-}
-
-// A conflating client that is lapped while it is told what it missed hears of every account that
-// changed since, those it had not been told yet among them.
-func TestConflationInTheMidstOfAResumeHidesNothing(t *testing.T) {
-	n := serve(t, func(c *Config) { c.RingBytes = 256 << 10 })
-	n.publishMissed()
-	c := n.slow("?overflow=conflate&extended=true&resume_from=0")
-	c.expect(resumed("null", 0))
-	n.flood(n.overflown)
-	heard := map[string]bool{}
-	frames, gaps := readGaps(t, c.settle())
-	for _, u := range readUpdates(t, frames) {
-		heard[u.Pubkey] = true
-	}
-	if gaps == 0 {
-		t.Fatal("nothing was conflated")
-	}
-	for k := range n.script.state {
-		if !heard[k.String()] {
-			t.Fatalf("%d of %d accounts were told; that of key %s is not among them", len(heard), len(n.script.state), k)
-		}
 	}
 }

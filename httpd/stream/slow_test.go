@@ -73,7 +73,7 @@ func (c *client) endsSlow(seq ledger.Seq) ledger.Seq {
 	return seq
 }
 
-// Who reads, but not fast enough, is told so too, even if what is being written takes long.
+// F30: who reads, but not fast enough, is told so too, even if what is being written takes long.
 func TestASlowConsumerThatStillReadsIsToldSo(t *testing.T) {
 	for _, query := range []string{"?extended=true", "?extended=true&programs=" + programA.String()} {
 		inMemory(t, func(c *Config) { c.RingBytes, c.OutboxBytes = 256<<10, 256<<10 }, func(n *node) {
@@ -99,7 +99,7 @@ func (l thinLine) Read(b []byte) (int, error) {
 	return l.Conn.Read(b[:min(len(b), 4000)])
 }
 
-// The slow are told all in order up to where they were lapped, and then so. Others hear everything meanwhile.
+// F30: the slow are told all in order up to where they were lapped, and then so. Others hear everything meanwhile.
 func TestOthersAreNotAffectedByTheSlow(t *testing.T) {
 	n := serve(t, func(c *Config) { c.RingBytes = 1 << 20 })
 	var slow []*client

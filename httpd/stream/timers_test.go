@@ -2,7 +2,6 @@ package stream
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -27,22 +26,7 @@ func (n *node) elapsed(what string, since time.Time, want, slack time.Duration) 
 	}
 }
 
-func TestPingsComeEvery20Seconds(t *testing.T) {
-	inMemory(t, nil, func(n *node) {
-		c := n.dial("?mode=none")
-		since := time.Now()
-		for range 30 { // ten minutes, ten times what a silent connection has
-			if op, payload, err := c.read(); op != websocket.PingMessage || payload != "" || err != nil {
-				n.Fatalf("opcode %#x, payload %q, err %v, want an empty ping", op, payload, err)
-			}
-			n.elapsed("a ping", since, 20*time.Second-late, 2*late)
-			since = time.Now()
-			c.raw(pong(""))
-		}
-	})
-}
-
-// Who says nothing is pinged and let go after a minute, also where blocks come all the time and the
+// F32: who says nothing is pinged and let go after a minute, also where blocks come all the time and the
 // frames are taken: that is no sign of life.
 func TestSilenceEndsTheConnectionAfterAMinute(t *testing.T) {
 	tests := []struct {
@@ -96,122 +80,18 @@ func TestSilenceEndsTheConnectionAfterAMinute(t *testing.T) {
 	}
 }
 
-// Any whole frame is a sign of life, half of one is not: its bytes must not hold a connection.
-func TestSignsOfLife(t *testing.T) {
-	tests := map[string]struct {
-		frame []byte
-		lives bool
-	}{
-		"a pong":           {pong(""), true},
-		"a ping":           {ping("x"), true},
-		"a message":        {text(`{"type":"ping"}`), true},
-		"a fragment":       {more(""), true},
-		"half of a header": {text("{}")[:1], false},
-		"half of a frame":  {text(`{"type":"ping"}`)[:10], false},
-	}
-	for name, tt := range tests {
-		inMemory(t, nil, func(n *node) {
-			c := n.dial("?mode=none")
-			if name == "a fragment" {
-				c.raw(begun(""))
-			}
-			since := time.Now()
-			go func() { _, _ = io.Copy(io.Discard, c.r) }()
-			time.Sleep(55 * time.Second)
-			c.raw(tt.frame)
-			<-c.near().closed
-			want := time.Minute
-			if tt.lives {
-				want += 55 * time.Second
-			}
-			n.elapsed(name+": the end", since, want, late+closeWait)
-		})
-	}
-}
-
-func TestHeartbeatsComeEachSecond(t *testing.T) {
-	inMemory(t, nil, func(n *node) {
-		n.script.block(3, account(1, 1, programA))
-		plain := n.dial("?mode=none")
-		filtered, later := n.dial("?mode=none&extended=true"), n.dial("?extended=true&commitment=confirmed")
-		beats := func(c *client, slot ledger.Slot, seq ledger.Seq) {
-			n.Helper()
-			var since time.Time
-			for i := range 4 {
-				got := c.next()
-				want := fmt.Sprintf(`{"type":"heartbeat","slot":%d,"seq":%d,"timestamp":"%s"}`, slot, seq, timestamp(time.Now()))
-				if got != want {
-					n.Errorf("told %s, want %s", got, want)
-				}
-				if i > 0 {
-					n.elapsed("a heartbeat", since, time.Second-late/10, late/5)
-				}
-				since = time.Now()
-			}
-		}
-		beats(filtered, 3, 1)
-		go func() { _, _ = io.Copy(io.Discard, later.r) }()
-		n.script.block(4, account(1, 2, programA))
-		for filtered.next() != slotEnd(4, 2) {
-		}
-		beats(filtered, 4, 2)
-		another := n.dial("?extended=true&commitment=confirmed")
-		beats(another, 3, 1) // the root is finalized
-		plain.quiet()
-	})
-}
-
-func TestAnUnknownSeqIsWaitedForTenSeconds(t *testing.T) {
-	inMemory(t, nil, func(n *node) {
-		n.script.block(1, account(1, 1, programA))
-		for id, query := range map[string]string{"null": "?mode=none&resume_from=100", "7": "?mode=none"} {
-			c := n.dial(query)
-			since := time.Now()
-			if id != "null" {
-				c.send(`{"type":"resume","id":%s,"from_seq":100}`, id)
-			}
-			c.expect(resumed(id, 100), resync(id, 0, 1))
-			n.elapsed("resync_required", since, 10*time.Second, 2*late)
-			c.send(`{"type":"subscribe","id":1}`)
-			c.expect(subscribed("1", 0, 0, 1, 1))
-			c.close(codeOf(1000, ""))
-		}
-		c := n.dial("?resume_from=100")
-		since := time.Now()
-		c.expect(resumed("null", 100))
-		n.script.block(2, account(1, 2, programA)) // 2: may have been seen
-		c.expect(resync("null", 0, 2))
-		n.elapsed("resync_required", since, 10*time.Second, 2*late)
-		n.script.block(3, account(1, 3, programA))
-		c.expect(basicFrame(account(1, 3, programA), 3))
-	})
-}
-
-// A resume that has come true, at once or within the ten seconds, is not taken back.
-func TestASeqThatComesInTime(t *testing.T) {
-	inMemory(t, nil, func(n *node) {
-		n.script.block(1, account(1, 1, programA))
-		c := n.dial("?resume_from=2")
-		c.expect(resumed("null", 2))
-		time.Sleep(9 * time.Second)
-		n.script.block(2, account(1, 2, programA), account(2, 2, programA)) // seq 2 was seen, 3 was not
-		c.expect(basicFrame(account(2, 2, programA), 2))
-		there := n.dial("?mode=none&resume_from=3")
-		there.expect(resumed("null", 3))
-		c.nothingFor(10 * time.Second) // up to the ping
-		there.nothingFor(5 * time.Second)
-	})
-}
-
-// A client that takes nothing is reset once its socket has refused bytes for five seconds.
+// G5, G17, F31: a client that takes nothing is reset once its socket has refused bytes for five seconds.
 func TestASocketThatTakesNothingForFiveSecondsIsReset(t *testing.T) {
-	for _, query := range []string{"", "?extended=true&overflow=conflate", "?programs=" + programA.String()} {
+	const untilThePing = 20 * time.Second // which is the first thing that a client without names is sent
+	for query, before := range map[string]time.Duration{
+		"": 0, "?extended=true&overflow=conflate": 0, "?programs=" + programA.String(): 0, "?mode=none": untilThePing,
+	} {
 		inMemory(t, nil, func(n *node) {
 			c := n.dial(query)
 			n.script.block(1, account(1, 1, programA))
 			since := time.Now() // the frame is being written and nobody reads it
 			<-c.near().closed
-			n.elapsed("the reset", since, 5*time.Second, late/2)
+			n.elapsed(query+": the reset", since, before+5*time.Second, late)
 			if !c.near().wasReset() {
 				n.Errorf("%q: the socket was closed, want a reset", query)
 			}

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -115,108 +114,8 @@ func serveMints(t *testing.T, change func(*Config)) *node {
 	return n
 }
 
-// Whichever way an update takes to a client, it ends with the facts of the token account.
-func TestTokensAreTold(t *testing.T) {
-	n := serveMints(t, nil)
-	wallet, other := key(1<<22), key(1<<22+1)
-	first, plain := tokenAccount(1, mintA, wallet, 5), account(2, 7, programA)
-	n.script.block(1, first, plain) // before anybody wants tokens
-	n.script.reach(ledger.Confirmed, 1)
-	n.script.publish()
-	if n.ledger.askedFor != nil {
-		t.Fatalf("asked for mints %v that nobody wants", n.ledger.askedFor)
-	}
-	const wants = "?extended=true&tokens=true"
-	all, confirmed := n.dial(wants), n.dial(wants+"&commitment=confirmed")
-	named := n.dial(wants + "&programs=" + list(programA)[2:46] + "," + ledger.TokenProgram.String())
-	spent, unknown := tokenAccount(1, mintA, wallet, math.MaxUint64), tokenAccount(3, mintB, other, 0)
-	n.script.block(2, spent, plain, unknown, tokenAccount(4, mintA, other, 1))
-	closed := account(1, 0, programA)
-	n.script.block(3, closed)
-	want := []string{
-		tokenFrame(spent, 2, 3, "processed"), tokenFrame(plain, 2, 4, "processed"), tokenFrame(unknown, 2, 5, "processed"),
-		tokenFrame(tokenAccount(4, mintA, other, 1), 2, 6, "processed"), slotEnd(2, 6), tokenFrame(closed, 3, 7, "processed"), slotEnd(3, 7),
-	}
-	all.expect(want...)
-	named.expect(want...)
-	if got, want := fmt.Sprint(n.ledger.askedFor), fmt.Sprint([][]ledger.Pubkey{{mintA, mintB}}); got != want {
-		t.Errorf("asked for mints %s, want %s: each once", got, want)
-	}
-
-	n.script.reach(ledger.Confirmed, 3)
-	n.script.publish()
-	for _, frame := range want {
-		confirmed.expect(strings.Replace(frame, "processed", "confirmed", 1))
-	}
-	n.script.rollBack(1)
-	n.script.publish()
-	back := func(level string) []string {
-		return []string{
-			rolledBack(3, 1, 7), tokenFrame(first, 1, 8, level), tokenFrame(account(3, 0, programA), 1, 9, level),
-			tokenFrame(account(4, 0, programA), 1, 10, level),
-		}
-	}
-	all.expect(back("processed")...)
-	confirmed.expect(back("confirmed")...)
-
-	// What was published when nobody wanted tokens has them too.
-	for id, c := range n.resumes(wants+"&pubkeys="+key(1).String(), 0) {
-		c.expect(resumed(id, 0), tokenFrame(first, 1, 1, "processed"), slotEnd(1, 2), tokenFrame(spent, 2, 3, "processed"), slotEnd(2, 6),
-			tokenFrame(closed, 3, 7, "processed"), slotEnd(3, 7), rolledBack(3, 1, 7), tokenFrame(first, 1, 8, "processed"))
-		c.quiet()
-	}
-}
-
-// A snapshot has them, and so has what was held meanwhile, which was published for nobody that wanted them.
-// tokens alone has no effect before extended is on.
-func TestTokensOnceOnStayOn(t *testing.T) {
-	n := serveMints(t, nil)
-	a := tokenAccount(1, mintA, key(9), 5)
-	n.script.block(1, a)
-	for _, c := range []*client{n.dial("?mode=none"), n.dial("?mode=none&tokens=true")} {
-		n.ledger.asked = nil
-		tip := n.script.chain[len(n.script.chain)-1].tip
-		c.send(`{"type":"subscribe","id":1,"tokens":true,"snapshot":true,"pubkeys":%s}`, list(key(1)))
-		c.expect(subscribed("1", 1, 0, tip.Slot, tip.Seq), basicFrame(a, tip.Slot), snapshotEnd("1", tip.Slot, tip.Seq))
-		n.ledger.askedFor = nil
-		n.ledger.asked = func() error {
-			n.script.block(tip.Slot+1, a)
-			return nil
-		}
-		c.send(`{"type":"subscribe","id":2,"extended":true,"snapshot":true,"pubkeys":%s}`, list(key(1)))
-		c.expect(subscribed("2", 1, 0, tip.Slot, tip.Seq), tokenFrame(a, tip.Slot, tip.Seq, "processed"), snapshotEnd("2", tip.Slot, tip.Seq),
-			tokenFrame(a, tip.Slot+1, tip.Seq+1, "processed"), slotEnd(tip.Slot+1, tip.Seq+1))
-		if len(n.ledger.askedFor) != 2 {
-			t.Errorf("asked for mints %v, want once for the snapshot and once for what was held", n.ledger.askedFor)
-		}
-		c.send(`{"type":"subscribe","id":3,"tokens":false,"extended":false}`)
-		c.expect(subscribed("3", 0, 0, tip.Slot+1, tip.Seq+1))
-		n.script.block(tip.Slot+2, a)
-		c.expect(tokenFrame(a, tip.Slot+2, tip.Seq+2, "processed"), slotEnd(tip.Slot+2, tip.Seq+2))
-		_ = c.conn.Close()
-		eventually(t, "nobody wants tokens", func() bool {
-			n.hub.mu.Lock()
-			defer n.hub.mu.Unlock()
-			return len(n.hub.tokens) == 0
-		})
-	}
-}
-
-func TestWithoutTheLedgerDecimalsAreNull(t *testing.T) {
-	for _, err := range []error{ledger.ErrUnavailable, errors.New("a fault")} {
-		n := serveMints(t, nil)
-		c := n.dial("?extended=true&tokens=true")
-		a := tokenAccount(1, mintA, key(9), 5)
-		n.ledger.mintsErr = err
-		n.script.block(1, a)
-		c.expect(strings.Replace(tokenFrame(a, 1, 1, "processed"), `"decimals":6`, `"decimals":null`, 1), slotEnd(1, 1))
-		n.ledger.mintsErr = nil
-		n.script.block(2, a)
-		c.expect(tokenFrame(a, 2, 2, "processed"), slotEnd(2, 2))
-	}
-}
-
-// A client that is lapped in the midst of a resume is told the decimals of what the digest holds too.
+// A conflating client that is lapped while it is told what it missed hears of every account that changed since, those it
+// had not been told yet among them, with the decimals of tokens.
 func TestConflatedStatesHaveTokens(t *testing.T) {
 	n := serveMints(t, func(c *Config) { c.RingBytes = 256 << 10 })
 	const blockAccounts = 1000
@@ -231,63 +130,28 @@ func TestConflatedStatesHaveTokens(t *testing.T) {
 	c.expect(resumed("null", 0))
 	n.flood(n.overflown)
 	frames, gaps := readGaps(t, c.settle())
-	told := map[string]bool{}
+	told, tokens := map[string]bool{}, 0
 	for _, u := range readUpdates(t, frames) {
 		a, slot := n.script.state[mustKey(t, u.Pubkey)], u.Slot
+		told[u.Pubkey] = true
 		if a.Token == nil {
 			continue
 		}
-		told[u.Pubkey] = true
+		tokens++
 		if want := tokenFrame(a, slot, u.Seq, "processed"); u.text != want {
 			t.Fatalf("told %s, want %s", u.text, want)
 		}
 	}
-	if gaps == 0 || len(told) != missed {
-		t.Errorf("%d gaps and %d token accounts told, want some and %d", gaps, len(told), missed)
+	if gaps == 0 || tokens < missed || len(told) != len(n.script.state) {
+		t.Errorf("%d gaps, %d updates of tokens and %d accounts told, want some, %d and %d", gaps, tokens, len(told), missed, len(n.script.state))
 	}
 	if most := slices.MaxFunc(n.ledger.askedFor, func(a, b []ledger.Pubkey) int { return len(a) - len(b) }); len(most) != 1 {
 		t.Errorf("asked for mints %v, want each once", most)
 	}
 }
 
-// withWallets adds how many wallets are named to an answer.
-func withWallets(answer string, wallets int) string {
-	programs := strings.Index(answer, `"programs":`)
-	end := programs + strings.IndexAny(answer[programs:], ",}")
-	return fmt.Sprintf(`%s,"wallets":%d%s`, answer[:end], wallets, answer[end:])
-}
-
 func unsubscribed(id string, pubkeys, programs int) string {
 	return fmt.Sprintf(`{"type":"unsubscribed","id":%s,"pubkeys":%d,"programs":%d}`, id, pubkeys, programs)
-}
-
-func TestSnapshotsOfWallets(t *testing.T) {
-	n := serveMints(t, nil)
-	wallet, poor := account(3, 9, ledger.SystemProgram), key(4)
-	first, last := tokenAccount(1, mintA, wallet.Pubkey, 5), tokenAccount(5, mintB, wallet.Pubkey, 6)
-	n.script.block(1, first, account(2, 1, programA), wallet, last, tokenAccount(6, mintA, poor, 1))
-	n.script.block(2, account(6, 0, programA))
-	c := n.dial("?mode=none&extended=true&tokens=true")
-	c.send(`{"type":"subscribe","id":1,"snapshot":true,"wallets":%s}`, list(wallet.Pubkey, poor))
-	c.expect(withWallets(subscribed("1", 0, 0, 2, 6), 2), tokenFrame(first, 2, 6, "processed"), tokenFrame(wallet, 2, 6, "processed"),
-		tokenFrame(last, 2, 6, "processed"), snapshotEnd("1", 2, 6))
-	c.quiet()
-
-	rich := make([]ledger.Account, maxSnapshot-1) // and the wallet itself
-	for i := range rich {
-		rich[i] = tokenAccount(100+i, mintA, poor, 1)
-	}
-	n.script.block(3, rich...)
-	c = n.dial("?mode=none")
-	c.send(`{"type":"subscribe","id":1,"snapshot":true,"wallets":%s}`, list(poor))
-	c.expect(withWallets(subscribed("1", 0, 0, 3, 5+maxSnapshot), 1))
-	if got := len(c.settle()); got != len(rich)+1 {
-		t.Errorf("%d frames, want %d accounts and an end", got, len(rich))
-	}
-	c.send(`{"type":"subscribe","id":2,"snapshot":true,"wallets":%s}`, list(poor, wallet.Pubkey))
-	c.expect(failed("2", errTooMany.Error()+": read them from GET /api/account/{pubkey}/tokens instead"))
-	c.send(`{"type":"unsubscribe","wallets":%s}`, list(wallet.Pubkey)) // nothing has changed
-	c.expect(withWallets(unsubscribed("null", 0, 0), 1))
 }
 
 // tokenStep stages one random thing, most often a block of token accounts that change hands.

@@ -9,7 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// FuzzHead checks that net/http reads every head that is accepted in the same way, and that bare
+// G12, F38: FuzzHead checks that net/http reads every head that is accepted in the same way, and that bare
 // line feeds are counted alike however the bytes are cut into packets.
 func FuzzHead(f *testing.F) {
 	for _, raw := range []string{

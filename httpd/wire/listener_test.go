@@ -48,7 +48,7 @@ func listen(script ...error) (*scriptedListener, *listener) {
 	return inner, newListener(inner, &config, new(Counts))
 }
 
-// TestShortagesPassAndTheListenerLives retries with a pause that grows.
+// G1, F34: TestShortagesPassAndTheListenerLives retries with a pause that grows.
 func TestShortagesPassAndTheListenerLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, l := listen(syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED)
@@ -101,6 +101,7 @@ type addressed struct {
 func (a *addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(a.from)} }
 func (a *addressed) Close() error         { return nil }
 
+// G3: connections are capped by client: an IPv4 address or a /64.
 func TestConnectionsAreCappedByClient(t *testing.T) {
 	_, l := listen()
 	l.config.MaxConns = 100

@@ -21,7 +21,7 @@ func longText(n int) []byte {
 	return append(header, make([]byte, 4+n)...)
 }
 
-// Of a message that is refused nothing more is read than its header, however long it is, and of one
+// F39: of a message that is refused nothing more is read than its header, however long it is, and of one
 // that does not come no more is kept than came.
 func TestPromisesTakeNoMemory(t *testing.T) {
 	for name, sent := range map[string][]byte{"promised": longText(65536)[:14], "too big": longText(16 << 20)} {

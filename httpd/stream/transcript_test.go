@@ -1,0 +1,404 @@
+package stream
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
+)
+
+var update = flag.Bool("update", false, "rewrite the transcripts")
+
+// G14, G18, F37, F39, F41: TestTranscripts repeats the conversations in testdata. A file has scenes, each with a node of its own and
+// the time of a bubble. A line is what is done, and the lines below it, with a "<", are all that clients
+// hear of it: they are written by go test -update and reviewed like code.
+//
+//	== NAME [SETTING]...             begins a scene: oldest=SEQ gives the hub a log to resume from, others change its Config
+//	dial NAME QUERY [| HEADER]...    connects a client
+//	exempt, counted                  what the clients are that are connected after it
+//	NAME> MESSAGE                    sends a text
+//	frame NAME BYTE [PAYLOAD]        sends a frame with this first byte; raw sends bytes
+//	cut NAME OPCODE SIZE PAYLOAD     sends a message in fragments of this size
+//	close NAME, drop NAME            ends a connection with a close frame, or without one
+//	block SLOT [ACCOUNT]...          publishes a block; append only stages it
+//	back SLOT, reach LEVEL SLOT      stage a rollback to a slot and that a slot has reached a level
+//	publish                          publishes what is staged
+//	then LINE                        has the next question to the ledger do this first; or be answered with an error:
+//	                                 then unavailable, then fault
+//	sleep DURATION
+//	mints [unavailable or fault]     writes which mints the ledger was asked for since, and how it fails from here on
+//	metrics PREFIX                   writes the metrics that begin so
+//
+// An account is N=LAMPORTS and the letter of its owner, if that is known, or N=AMOUNT, the letter of a mint, / and the
+// number of a wallet; N..M are many. $N is key N, $ and a letter one of those in letters, $[TEXT*N] the text N times, and
+// $<N..M TEXT> many keys with the text between them.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d transcripts: %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			head, rest, _ := strings.Cut(string(want), "== ")
+			got := head
+			for scene := range strings.SplitSeq(rest, "\n== ") {
+				lines := strings.Split(strings.TrimSpace(scene), "\n")
+				inMemory(t, settings(strings.Fields(lines[0])), func(n *node) {
+					tr := &transcript{node: n, names: map[string]string{}}
+					for letter := range letters {
+						tr.named(letter)
+					}
+					n.ledger.mints, n.ledger.asked = knownMints, tr.question
+					if log, ok := n.hub.config.History.(*fakeHistory); ok {
+						n.script.history = log
+					}
+					for _, line := range lines[1:] {
+						if !heardLine.MatchString(line) {
+							tr.play(line)
+						}
+					}
+					got += "== " + lines[0] + "\n" + tr.text.String() + "\n"
+				})
+			}
+			if got = strings.TrimSpace(got) + "\n"; *update {
+				err = os.WriteFile(file, []byte(got), 0o644)
+			} else if got != string(want) {
+				err = errors.New(difference(got, string(want)))
+			}
+			if err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		})
+	}
+}
+
+// difference returns where got begins to differ from want.
+func difference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	same := 0
+	for same < min(len(g), len(w)) && g[same] == w[same] {
+		same++
+	}
+	from := func(lines []string) string { return strings.Join(lines[same:min(same+5, len(lines))], "\n") }
+	return fmt.Sprintf("after line %d\n%s\ngot\n%s\nwant\n%s", same, strings.Join(g[max(0, same-5):same], "\n"), from(g), from(w))
+}
+
+// settings returns what a scene wants of the configuration.
+func settings(fields []string) func(*Config) {
+	return func(c *Config) {
+		for _, field := range fields {
+			name, value, _ := strings.Cut(field, "=")
+			n, _ := strconv.Atoi(value)
+			switch name {
+			case "oldest":
+				c.History = &fakeHistory{oldest: ledger.Seq(n)}
+			case "recent":
+				c.RecentBytes = n
+			case "memory":
+				c.MemoryBytes = n
+			case "conns":
+				c.MaxConns = n
+			case "share":
+				c.MaxConnsPerClient = n
+			case "origins":
+				c.Origins = strings.Split(value, ",")
+			}
+		}
+	}
+}
+
+// transcript is a scene while it is played.
+type transcript struct {
+	*node
+	clients []*listening
+	then    []string          // what the next questions to the ledger do
+	names   map[string]string // of the keys that were used: how transcripts name them, by their text
+	text    strings.Builder
+}
+
+// listening is a client whose frames are noted as they come.
+type listening struct {
+	*client
+	name  string
+	heard chan string
+}
+
+var (
+	heardLine = regexp.MustCompile(`^\w+< |^$`)
+	keyName   = regexp.MustCompile(`\$(\d+|[A-Z])`)
+	keyText   = regexp.MustCompile(`"[1-9A-Za-z]{32,44}"`)
+	keyRange  = regexp.MustCompile(`\$<(\d+)\.\.(\d+) (.*?)>`)
+	repeated  = regexp.MustCompile(`\$\[(.+?)\*(\d+)\]`)
+	anAccount = regexp.MustCompile(`^(\d+)(?:\.\.(\d+))?=(\d+)([A-Z]?)(?:/(\d+))?$`)
+)
+
+// letters are the keys that have a letter: programs, and mints.
+var letters = map[string]ledger.Pubkey{
+	"A": programA, "B": programB, "S": ledger.SystemProgram, "T": ledger.TokenProgram, "M": mintA, "N": mintB,
+}
+
+// named returns the key with a name.
+func (tr *transcript) named(name string) ledger.Pubkey {
+	k, ok := letters[name]
+	if !ok {
+		number, err := strconv.Atoi(name)
+		if err != nil {
+			tr.Fatalf("no key has the name %q", name)
+		}
+		k = key(number)
+	}
+	tr.names[k.String()] = "$" + name
+	return k
+}
+
+// expand puts keys and repeated texts in their places.
+func (tr *transcript) expand(line string) string {
+	line = repeated.ReplaceAllStringFunc(line, func(all string) string {
+		parts := repeated.FindStringSubmatch(all)
+		times, _ := strconv.Atoi(parts[2])
+		one, err := strconv.Unquote("`" + parts[1] + "`")
+		if strings.HasPrefix(parts[1], `\`) {
+			one, err = strconv.Unquote(`"` + parts[1] + `"`)
+		}
+		if err != nil {
+			tr.Fatalf("%s: %v", all, err)
+		}
+		return strings.Repeat(one, times)
+	})
+	line = keyRange.ReplaceAllStringFunc(line, func(all string) string {
+		parts := keyRange.FindStringSubmatch(all)
+		first, _ := strconv.Atoi(parts[1])
+		last, _ := strconv.Atoi(parts[2])
+		var keys []string
+		for n := first; n <= last; n++ {
+			keys = append(keys, tr.named(strconv.Itoa(n)).String())
+		}
+		return strings.Join(keys, parts[3])
+	})
+	return keyName.ReplaceAllStringFunc(line, func(name string) string { return tr.named(name[1:]).String() })
+}
+
+// play does what a line says, and writes it with all that is heard of it.
+func (tr *transcript) play(line string) {
+	fmt.Fprintln(&tr.text, line)
+	if !strings.HasPrefix(line, "#") {
+		tr.do(line)
+	}
+	synctest.Wait()
+	for _, c := range tr.clients {
+		c.write(tr)
+	}
+}
+
+// write writes what was heard. Of many frames it writes the first, the last, and a checksum of the others.
+func (c *listening) write(tr *transcript) {
+	const most = 30
+	sum, count := crc32.NewIEEE(), len(c.heard)
+	for i := range count {
+		said := keyText.ReplaceAllStringFunc(<-c.heard, func(text string) string {
+			if name := tr.names[strings.Trim(text, `"`)]; name != "" {
+				return `"` + name + `"`
+			}
+			return text
+		})
+		switch said = strings.TrimSpace(said); {
+		case count <= most || i < 2 || i >= count-2:
+			fmt.Fprintf(&tr.text, "%s< %s\n", c.name, said)
+		case i < count-3:
+			_, _ = io.WriteString(sum, said+"\n")
+		default:
+			_, _ = io.WriteString(sum, said+"\n")
+			fmt.Fprintf(&tr.text, "%s< and %d more, whose checksum is %08x\n", c.name, count-4, sum.Sum32())
+		}
+	}
+}
+
+func (tr *transcript) do(line string) {
+	tr.Helper()
+	words := strings.Fields(line)
+	slot := func(i int) ledger.Slot {
+		n, err := strconv.Atoi(words[i])
+		if err != nil {
+			tr.Fatalf("%s: %v", line, err)
+		}
+		return ledger.Slot(n)
+	}
+	if name, frames := tr.frames(line); name != "" {
+		c := tr.find(name)
+		for _, one := range frames {
+			_, _ = c.conn.Write(one) // the connection may have ended
+		}
+		return
+	}
+	switch words[0] {
+	case "dial":
+		tr.join(words[1], strings.Split(strings.TrimSpace(strings.SplitN(line, " ", 3)[2]), " | "))
+	case "exempt", "counted":
+		tr.exempt = words[0] == "exempt"
+	case "close":
+		tr.find(words[1]).close(codeOf(1000, ""))
+	case "drop":
+		_ = tr.find(words[1]).conn.Close()
+	case "append", "block":
+		var changed []ledger.Account
+		for _, word := range words[2:] {
+			changed = append(changed, tr.accounts(word)...)
+		}
+		tr.script.append(slot(1), changed...)
+		if words[0] == "block" {
+			tr.script.publish()
+		}
+	case "back":
+		tr.script.rollBack(slot(1))
+	case "reach":
+		level, _ := ledger.ParseCommitment([]byte(words[1]))
+		tr.script.reach(level, slot(2))
+	case "publish":
+		tr.script.publish()
+	case "then":
+		tr.then = append(tr.then, strings.Join(words[1:], " "))
+	case "sleep":
+		d, _ := time.ParseDuration(words[1])
+		time.Sleep(d)
+	case "mints":
+		tr.ledger.mintsErr = map[string]error{"unavailable": ledger.ErrUnavailable, "fault": errors.New("a fault")}[words[len(words)-1]]
+		for _, asked := range tr.ledger.askedFor {
+			fmt.Fprintf(&tr.text, "mints< %s\n", strings.NewReplacer(mintA.String(), "$M", mintB.String(), "$N").Replace(fmt.Sprint(asked)))
+		}
+		tr.ledger.askedFor = nil
+	case "metrics":
+		for one := range strings.SplitSeq(tr.metrics(), "\n") {
+			if strings.HasPrefix(one, words[1]) {
+				fmt.Fprintf(&tr.text, "metrics< %s\n", one)
+			}
+		}
+	default:
+		tr.Fatalf("%s means nothing", line)
+	}
+}
+
+// accounts returns what a word of a block says.
+func (tr *transcript) accounts(word string) (all []ledger.Account) {
+	m := anAccount.FindStringSubmatch(word)
+	if m == nil {
+		tr.Fatalf("%q is no account", word)
+	}
+	first, _ := strconv.Atoi(m[1])
+	last, _ := strconv.Atoi(cmp.Or(m[2], m[1]))
+	amount, _ := strconv.ParseUint(m[3], 10, 64)
+	for n := first; n <= last; n++ {
+		tr.named(strconv.Itoa(n))
+		switch {
+		case m[5] != "":
+			all = append(all, tokenAccount(n, tr.named(m[4]), tr.named(m[5]), amount))
+		case m[4] == "" && amount > 0:
+			all = append(all, ledger.Account{Pubkey: key(n), Lamports: ledger.Lamports(amount)})
+		default:
+			all = append(all, account(n, ledger.Lamports(amount), letters[m[4]]))
+		}
+	}
+	return all
+}
+
+// question is what the ledger does before it answers.
+func (tr *transcript) question() error {
+	if len(tr.then) == 0 {
+		return nil
+	}
+	next := tr.then[0]
+	tr.then = tr.then[1:]
+	switch next {
+	case "unavailable":
+		return ledger.ErrUnavailable
+	case "fault":
+		return errors.New("a broken invariant")
+	case "answer":
+		return nil
+	}
+	tr.do(next)
+	return nil
+}
+
+// frames returns what a line has a client send, and which one; "" for none.
+func (tr *transcript) frames(line string) (client string, frames [][]byte) {
+	if name, message, says := strings.Cut(line, ">"); says && !strings.Contains(name, " ") {
+		return name, [][]byte{text(tr.expand(strings.TrimPrefix(message, " ")))}
+	}
+	words := append(strings.Fields(line), "", "", "", "")
+	first, _ := strconv.ParseUint(words[2], 16, 8)
+	size, _ := strconv.Atoi(words[3])
+	from := func(n int) string { return tr.expand(strings.TrimSpace(strings.Join(words[n:], " "))) }
+	switch words[0] {
+	case "raw":
+		return words[1], [][]byte{[]byte(from(2))}
+	case "frame":
+		return words[1], [][]byte{frameBytes(byte(first), from(3))}
+	case "cut":
+		return words[1], fragments(frame.Opcode(first), size, from(4))
+	}
+	return "", nil
+}
+
+func (tr *transcript) find(name string) *client {
+	for _, c := range tr.clients {
+		if c.name == name {
+			return c.client
+		}
+	}
+	tr.Fatalf("no client has the name %q", name)
+	return nil
+}
+
+// join connects a client. words are its query and its headers.
+func (tr *transcript) join(name string, words []string) {
+	response, c := tr.handshake(tr.expand(strings.TrimSuffix(words[0], "-")), words[1:]...)
+	here := &listening{client: c, name: name, heard: make(chan string, 1<<15)}
+	tr.clients = append(tr.clients, here)
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			tr.Fatal(err)
+		}
+		header := response.Header
+		here.heard <- fmt.Sprint(response.StatusCode, header["Content-Type"], header["Retry-After"], " ", string(body))
+		return
+	}
+	go func() {
+		for {
+			op, payload, err := c.read()
+			switch {
+			case err != nil:
+				here.heard <- "end"
+				return
+			case op == websocket.TextMessage:
+				here.heard <- payload
+			case op == websocket.PingMessage || op == websocket.PongMessage:
+				here.heard <- strings.TrimSpace(map[frame.Opcode]string{9: "ping ", 10: "pong "}[op] + payload)
+			case op == websocket.CloseMessage:
+				here.heard <- fmt.Sprintf("close %d %s", binary.BigEndian.Uint16([]byte(payload)), payload[2:])
+				_, _ = c.conn.Write(closeOf(payload[:2])) // which the server may not wait for
+			}
+		}
+	}()
+}
