@@ -17,7 +17,7 @@ type Usage struct {
 }
 
 // CPU returns the time on a processor, whoever's code it was.
-func (u *Usage) CPU() time.Duration { return u.User + u.System }
+func (u Usage) CPU() time.Duration { return u.User + u.System }
 
 // Usage returns what the server has used.
 func (s *Server) Usage() (Usage, error) { return UsageOf(s.Pid()) }

@@ -206,22 +206,22 @@ func TestAbuseSocketWorkIsCharged(t *testing.T) {
 			t.Parallel()
 			a := attack(t, 100, "--source", "sim:accounts=40000,slots=5,slot_time=0")
 			message := fmt.Appendf(nil, `{"type":"subscribe","id":1,"snapshot":true,"programs":[%s]}`, programs)
-			before := a.cpu(t)
+			before := a.usage().CPU()
 			answered, ended := a.nag(message, time.Now().Add(watched))
-			t.Logf("%d messages answered within %v with %v of CPU, then the socket was %s", answered, watched, a.cpu(t)-before, ended)
+			t.Logf("%d messages answered within %v with %v of CPU, then the socket was %s", answered, watched, a.usage().CPU()-before, ended)
 			if ended != "1008" && (ended != "open" || answered > maxAnswered) {
 				t.Errorf("%d messages were answered, then the socket was %s; want 1008, or at most %d answered", answered, ended, maxAnswered)
 			}
 			if !measuring {
 				return
 			}
-			before, answered = a.cpu(t), 0
+			before, answered = a.usage().CPU(), 0
 			sockets := 0
 			for until := time.Now().Add(watched); sockets < 90 && time.Now().Before(until); sockets++ {
 				n, _ := a.nag(message, until)
 				answered += n
 			}
-			t.Logf("connecting anew after each end, %d sockets: %d messages answered within %v with %v of CPU", sockets, answered, watched, a.cpu(t)-before)
+			t.Logf("connecting anew after each end, %d sockets: %d messages answered within %v with %v of CPU", sockets, answered, watched, a.usage().CPU()-before)
 		})
 	}
 }

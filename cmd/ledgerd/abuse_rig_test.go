@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -62,16 +61,6 @@ func attack(t *testing.T, connections int, args ...string) *target {
 	return &target{v, strings.TrimSuffix(strings.TrimPrefix(v.base, "http://"), "/api")}
 }
 
-// residentBytes returns how much of the node is in memory.
-func (a *target) residentBytes() (n int64) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.cmd.Process.Pid))
-	_, kilobytes, _ := strings.Cut(string(status), "\nVmRSS:")
-	if _, scanErr := fmt.Sscan(kilobytes, &n); err != nil || scanErr != nil {
-		a.Errorf("the memory of process %d: %v, %v", a.cmd.Process.Pid, err, scanErr)
-	}
-	return n << 10
-}
-
 // checkMemory watches the resident memory during an attack and for a time after it, twice as long where
 // it is measured, and fails where it grew too much.
 func (a *target) checkMemory(watched time.Duration, attack func()) {
@@ -80,13 +69,13 @@ func (a *target) checkMemory(watched time.Duration, attack func()) {
 	if measuring {
 		stopAt, watched = stopGrowthBytes, 2*watched
 	}
-	before, began := a.residentBytes(), time.Now()
+	before, began := a.usage().RSSBytes, time.Now()
 	var most int64
 	ctx, stop := context.WithCancel(a.Context())
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		for ctx.Err() == nil && most < stopAt {
-			most = max(most, a.residentBytes()-before)
+			most = max(most, a.usage().RSSBytes-before)
 			time.Sleep(20 * time.Millisecond)
 		}
 		stop()

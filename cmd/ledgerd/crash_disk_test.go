@@ -245,7 +245,7 @@ func TestExitCodeAfterADiskFailure(t *testing.T) {
 	if a := v.get("/status"); a.status != http.StatusOK {
 		t.Errorf("after a disk failure /status is answered with %d %s", a.status, a.body)
 	}
-	v.signal(syscall.SIGTERM)
+	v.Signal(syscall.SIGTERM)
 	reason := regexp.MustCompile(`\nledgerd: the disk failed: [^\n]+\n`)
 	if code := v.gone(patience); code != exitFailure || !reason.MatchString(v.errs.String()) {
 		t.Errorf("exit code %d after a disk failure, want %d and the reason in a line:\n%s", code, exitFailure, v.errs)

@@ -90,7 +90,7 @@ func (l *crashLoop) cycle(cycle int) {
 	}
 	v := l.node(l.source)
 	if !v.listens() {
-		l.Fatalf("cycle %d: ledgerd ended with %v:\n%s", cycle, v.cmd.ProcessState, v.errs)
+		l.Fatalf("cycle %d: ledgerd ended with %v:\n%s", cycle, v.State(), v.errs)
 	}
 	stopped := l.seen.watch(v)
 	v.ready()

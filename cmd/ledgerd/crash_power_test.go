@@ -119,8 +119,8 @@ func TestPowerCutLosesNothingThatWasSeen(t *testing.T) {
 		done()
 		last, s.nodeID = before.seq, before.nodeID
 	}
-	if live.isGone() {
-		t.Errorf("the node on the disk itself ended: %v\n%s", live.cmd.ProcessState, live.errs)
+	if live.IsGone() {
+		t.Errorf("the node on the disk itself ended: %v\n%s", live.State(), live.errs)
 	}
 }
 
@@ -154,7 +154,7 @@ func (r *powerRig) checkCut(live *victim, h *history, disk, source string, befor
 	}
 	v := r.node(disk, source)
 	if !v.listens() {
-		r.Fatalf("ledgerd ended with %v on a disk after a power cut:\n%s", v.cmd.ProcessState, v.errs)
+		r.Fatalf("ledgerd ended with %v on a disk after a power cut:\n%s", v.State(), v.errs)
 	}
 	stop := before.watch(v)
 	v.ready()
@@ -170,8 +170,8 @@ func (r *powerRig) checkDisk(live *victim, h *history, disk string, before *seen
 	r.Helper()
 	v := r.node(disk, "none").ready()
 	h.reaches(h.stands(v))
-	live.signal(syscall.SIGSTOP)
+	live.Signal(syscall.SIGSTOP)
 	h.check(v, before)
-	live.signal(syscall.SIGCONT)
+	live.Signal(syscall.SIGCONT)
 	v.kill()
 }

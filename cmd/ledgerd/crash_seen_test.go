@@ -51,7 +51,7 @@ func (s *seen) watch(v *victim) (stop func()) {
 	clients.Go(func() { s.poll(ctx, v) })
 	clients.Go(func() { s.listen(ctx, v) })
 	return func() {
-		if !v.isGone() {
+		if !v.IsGone() {
 			cancel()
 		}
 		clients.Wait() // what a dead node had sent is still read
@@ -61,7 +61,7 @@ func (s *seen) watch(v *victim) (stop func()) {
 
 // poll asks for the newest block of each level in turn.
 func (s *seen) poll(ctx context.Context, v *victim) {
-	for ctx.Err() == nil && !v.isGone() {
+	for ctx.Err() == nil && !v.IsGone() {
 		for level, name := range levels {
 			a, err := v.ask(v.base + "/blocks/latest?commitment=" + name)
 			if err != nil || a.status != http.StatusOK {
@@ -105,7 +105,7 @@ func (s *seen) listen(ctx context.Context, v *victim) {
 			response.Body.Close()
 		}
 		if err != nil {
-			if ctx.Err() != nil || v.isGone() {
+			if ctx.Err() != nil || v.IsGone() {
 				return
 			}
 			time.Sleep(time.Millisecond)
@@ -170,7 +170,7 @@ func (s *seen) killAtNews(v *victim) {
 	}
 	select {
 	case <-s.news:
-	case <-v.ended:
+	case <-v.Gone():
 	case <-time.After(patience):
 		v.Fatalf("clients hear nothing new within %v:\n%s", patience, v.errs)
 	}

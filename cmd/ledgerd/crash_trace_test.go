@@ -62,7 +62,7 @@ func TestFailedSyncStopsIngestAndLosesNothing(t *testing.T) {
 	d, _ := newTraced(t)
 	v, trace := d.under("fdatasync:error=EIO:when=20", "1h")
 	if !v.listens() {
-		t.Fatalf("ledgerd ended with %v:\n%s", v.cmd.ProcessState, v.errs)
+		t.Fatalf("ledgerd ended with %v:\n%s", v.State(), v.errs)
 	}
 	stopped := d.seen.watch(v)
 	v.ready()
@@ -117,7 +117,7 @@ func TestNodeGoesOnAfterACallWithoutSpace(t *testing.T) {
 			d, _ := newTraced(t)
 			v, trace := d.under(injection, "60ms")
 			if !v.listens() {
-				t.Fatalf("ledgerd ended with %v:\n%s", v.cmd.ProcessState, v.errs)
+				t.Fatalf("ledgerd ended with %v:\n%s", v.State(), v.errs)
 			}
 			stopped := d.seen.watch(v)
 			v.until("a call fails", func() bool {
@@ -138,7 +138,7 @@ func TestNothingIsToldBeforeASlowDiskHasIt(t *testing.T) {
 	for round := range 3 {
 		v, _ := d.under(fmt.Sprintf("pwrite64:delay_enter=%d", 10_000+random.IntN(10_000)), "1h") // microseconds
 		if !v.listens() {
-			t.Fatalf("ledgerd ended with %v:\n%s", v.cmd.ProcessState, v.errs)
+			t.Fatalf("ledgerd ended with %v:\n%s", v.State(), v.errs)
 		}
 		stopped := d.seen.watch(v)
 		d.seen.pass(v.ready(), d.seen.newest())

@@ -174,7 +174,7 @@ func TestProcessSurvivesSignals(t *testing.T) {
 		if signal == syscall.SIGKILL {
 			want = -1
 		}
-		v.signal(signal)
+		v.Signal(signal)
 		if code := v.gone(longestStop); code != want {
 			t.Errorf("exit code %d after %v, want %d:\n%s", code, signal, want, v.errs)
 		}
