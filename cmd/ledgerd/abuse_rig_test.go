@@ -58,7 +58,12 @@ func attack(t *testing.T, connections int, args ...string) *target {
 	}
 	defaults := []string{"--data-dir", t.TempDir(), "--wal-sync", "off", "--rate-limit-minute", "100", "--rate-limit-hour", "1000"}
 	v := launch(t, append(defaults, args...)...).ready()
-	return &target{v, strings.TrimSuffix(strings.TrimPrefix(v.base, "http://"), "/api")}
+	return &target{v, hostOf(v)}
+}
+
+// hostOf returns the address at which a node serves.
+func hostOf(v *victim) string {
+	return strings.TrimSuffix(strings.TrimPrefix(v.base, "http://"), "/api")
 }
 
 // checkMemory watches the resident memory during an attack and for a time after it, twice as long where

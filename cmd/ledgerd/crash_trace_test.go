@@ -56,7 +56,7 @@ func (d *traced) recovers() {
 	}
 }
 
-// After a sync that failed nobody knows what is on the disk. So the file is left alone, nothing
+// F16: after a sync that failed nobody knows what is on the disk. So the file is left alone, nothing
 // new is shown, and a restart finds out.
 func TestFailedSyncStopsIngestAndLosesNothing(t *testing.T) {
 	d, _ := newTraced(t)

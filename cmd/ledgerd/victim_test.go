@@ -59,7 +59,13 @@ func launchProgram(t testing.TB, tracer []string, args ...string) *victim {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := proc.Launch(context.Background(), proc.Command{Words: slices.Concat(tracer, []string{binary}, args), Env: append(os.Environ(), asProgram+"=1")})
+	return launchWords(t, slices.Concat(tracer, []string{binary}, args)...)
+}
+
+// launchWords starts any program with its arguments.
+func launchWords(t testing.TB, words ...string) *victim {
+	t.Helper()
+	p, err := proc.Launch(context.Background(), proc.Command{Words: words, Env: append(os.Environ(), asProgram+"=1")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,6 +145,16 @@ func (v *victim) get(path string) answer {
 		v.Fatalf("GET %s: %v\n%s", path, err, v.errs)
 	}
 	return a
+}
+
+// metric returns one of the node's figures, 0 where it has none of the name.
+func (v *victim) metric(name string) float64 {
+	v.Helper()
+	all, err := proc.Scrape(v.client, v.ops)
+	if err != nil {
+		v.Fatalf("%v\n%s", err, v.errs)
+	}
+	return all[name]
 }
 
 // usage returns what the process has used.
