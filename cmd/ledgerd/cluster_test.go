@@ -98,7 +98,7 @@ func (r *clusterRig) followers() *foldRig {
 		}
 		return ""
 	}
-	for i, kind := range []string{"own", "raw", "ws"} {
+	for i, kind := range []string{"own", "library", "ws"} {
 		for k, level := range levels {
 			w := &follower{level: level, start: (i+k)%2 == 0, mayEnd: []uint16{0, 1001}}
 			if i == 1 {
