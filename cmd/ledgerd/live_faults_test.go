@@ -17,7 +17,7 @@ import (
 )
 
 // faultSeeds returns the seeds to run: one by LEDGERD_FAULT_SEED, the first N by LEDGERD_FAULT_SCHEDULES, or a
-// sample, which is smaller with -short.
+// sample, which is smaller with -short. make crash runs 200, make live 2,000.
 func faultSeeds(t *testing.T, sample, short int) (seeds []uint64) {
 	t.Helper()
 	number := func(name string) (uint64, bool) {
@@ -54,7 +54,7 @@ var toldFaults = []uint64{25, 56, 222, 317, 753, 1081, 1893, 2589, 3173}
 // TestFaultSchedules has each source follow a node through random faults, of the network, of the node and of the
 // chain: what the engine holds in the end is what happened, without a gap on the way, and soon.
 func TestFaultSchedules(t *testing.T) {
-	seeds := faultSeeds(t, 200, 9)
+	seeds := faultSeeds(t, 60, 9)
 	for _, seed := range toldFaults {
 		if len(seeds) > 1 && !slices.Contains(seeds, seed) {
 			seeds = append(seeds, seed)
