@@ -15,13 +15,6 @@ func TestAbuseSlowReadersShareOneBudget(t *testing.T) {
 	addresses, each := 10, 20
 	const most = "programs=" + tokenProgram + "," + systemProgram + "&extended=true"
 	a := attack(t, addresses*each, "--retain-slots", "100", "--source", "sim:accounts=18000,tps=5000,slot_time=100ms")
-	if measuring {
-		t.Log("one reader that keeps up: the ring, the recent emissions, and garbage")
-		fast := a.socket(1, nil, most)
-		go func() { _, _ = io.Copy(io.Discard, fast) }()
-		a.checkMemory(8*time.Second, func() {})
-		fast.Close()
-	}
 	w := a.crowd()
 	a.checkMemory(8*time.Second, func() {
 		for i := range addresses * each {

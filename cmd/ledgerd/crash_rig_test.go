@@ -6,11 +6,72 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
+
+// keptBlocks is how many slots of blocks the nodes of the crash tests hold: few, so
+// that what is pruned and what is not crosses the crashes too.
+const keptBlocks = 200
+
+// crashLedger is what the nodes follow, completed by a seed.
+const crashLedger = "sim:seed=%d,accounts=300,tps=1000,slot_time=4ms,finality=8,fork_rate=0.2,skip_rate=0.1"
+
+// crashRig is a data directory, the nodes that live and die on it, what clients saw of them, and a node of the same ledger that nobody
+// ends.
+type crashRig struct {
+	*testing.T
+	random   *rand.Rand
+	dir      string
+	source   string
+	flags    []string // of all nodes
+	seen     *seen
+	straight *running
+	history  *history // of straight
+}
+
+// newCrashRig makes a rig on a directory. The source lacks its seed.
+func newCrashRig(t *testing.T, dir, source string, flags ...string) *crashRig {
+	t.Helper()
+	random, seed := dice(t)
+	r := &crashRig{T: t, random: random, dir: dir, source: fmt.Sprintf(source, seed), flags: flags, seen: newSeen()}
+	r.straight = start(t, "--data-dir", t.TempDir(), "--source", r.source)
+	r.history = remember(t, r.straight.base, keptBlocks)
+	return r
+}
+
+// node starts a ledgerd on the directory.
+func (r *crashRig) node(source string, more ...string) *victim { return r.under(nil, source, more...) }
+
+// under starts it under another program.
+func (r *crashRig) under(tracer []string, source string, more ...string) *victim {
+	r.Helper()
+	args := []string{"--data-dir", r.dir, "--source", source, "--retain-slots", fmt.Sprint(keptBlocks)}
+	return launchUnder(r, tracer, slices.Concat(args, r.flags, more)...)
+}
+
+// recovers checks that a node which knows no more than the directory knows everything that was seen of the last one. It returns that
+// node and where it stands.
+func (r *crashRig) recovers(last, disk *victim) (*victim, place) {
+	r.Helper()
+	here := r.history.check(disk.ready(), r.seen)
+	if r.Failed() {
+		r.Fatalf("what the last nodes said:\n%s\n%s", last.errs, disk.errs)
+	}
+	return disk, here
+}
+
+// listened fails where the node ended before it listened.
+func (v *victim) listened() *victim {
+	v.Helper()
+	if !v.listens() {
+		v.Fatalf("ledgerd ended with %v:\n%s", v.State(), v.errs)
+	}
+	return v
+}
 
 // repetitions returns how often a test repeats itself: often by hand and in the long test, less
 // often otherwise, and least in a short run.

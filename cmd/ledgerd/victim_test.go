@@ -98,10 +98,7 @@ func (v *victim) listens() bool {
 // ready waits until the node answers questions.
 func (v *victim) ready() *victim {
 	v.Helper()
-	if !v.listens() {
-		v.Fatalf("ledgerd ended with %v before it listened:\n%s", v.State(), v.errs)
-	}
-	v.until("the node is ready", func() bool {
+	v.listened().until("the node is ready", func() bool {
 		a, err := v.ask(v.ops + "/readyz")
 		return err == nil && a.status == http.StatusOK
 	})
