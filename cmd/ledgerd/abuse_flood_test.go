@@ -184,7 +184,7 @@ func (a *target) nag(message []byte, until time.Time) (answered int, ended strin
 	}
 }
 
-// A socket has the node look up what is not there, or refuse what is too much, as often as its
+// F40: a socket has the node look up what is not there, or refuse what is too much, as often as its
 // messages allow. The work must cost the client as much as the node.
 func TestAbuseSocketWorkIsCharged(t *testing.T) {
 	alone(t)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Two hundred conflating sockets follow most accounts and read 1 KB a second.
+// F30: two hundred conflating sockets follow most accounts and read 1 KB a second.
 func TestAbuseSlowReadersShareOneBudget(t *testing.T) {
 	alone(t)
 	addresses, each := 10, 20
@@ -24,7 +24,7 @@ func TestAbuseSlowReadersShareOneBudget(t *testing.T) {
 	w.finish(2*time.Second, "open", "1013", "4008", "cut")
 }
 
-// Five hundred sockets ask for a snapshot of nearly 10,000 accounts each and hardly read it.
+// F30: five hundred sockets ask for a snapshot of nearly 10,000 accounts each and hardly read it.
 func TestAbuseUnreadSnapshotsShareOneBudget(t *testing.T) {
 	alone(t)
 	addresses, each := 25, 20
@@ -43,7 +43,7 @@ func TestAbuseUnreadSnapshotsShareOneBudget(t *testing.T) {
 	}
 }
 
-// Eight addresses ask for a list of 10,000 accounts on each of 100 connections and read nothing.
+// F31: eight addresses ask for a list of 10,000 accounts on each of 100 connections and read nothing.
 func TestAbuseUnreadListsShareOneBudget(t *testing.T) {
 	alone(t)
 	addresses, each := 8, 100

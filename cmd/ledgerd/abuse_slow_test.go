@@ -16,7 +16,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// F35: two thousand clients of each kind send a head or a body, or read an answer, a byte at a time. Others are served meanwhile, and
+// G8, F35: two thousand clients of each kind send a head or a body, or read an answer, a byte at a time. Others are served meanwhile, and
 // each of the slow ones is closed in the end; nothing of them stays.
 func TestAbuseSlowClientsAreClosed(t *testing.T) {
 	alone(t)
@@ -58,7 +58,7 @@ func (c *attacker) trickle(begin string, reads bool) {
 	}
 }
 
-// F33: fifty thousand attempts to connect a WebSocket come as fast as they can, from many addresses. As many as there is room for get one, the
+// G4, F33: fifty thousand attempts to connect a WebSocket come as fast as they can, from many addresses. As many as there is room for get one, the
 // others an answer; others are served meanwhile, and afterwards nothing is left of them.
 func TestAbuseBurstOfConnects(t *testing.T) {
 	alone(t)

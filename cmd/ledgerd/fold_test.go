@@ -154,7 +154,7 @@ const (
 	sip, sipPause = 250, 100 * time.Millisecond
 )
 
-// Clients read too slowly, or not at all, until the server has given them up: with 4008 where too
+// F30, F31: clients read too slowly, or not at all, until the server has given them up: with 4008 where too
 // much waits for them beside the ring, with a reset where their socket takes no byte for 5 s. They
 // read what is left of the connection and come back. Some ask for conflation instead, and are told
 // the newest state of what they missed.
