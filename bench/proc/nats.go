@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -103,6 +102,10 @@ func StartNATS(ctx context.Context, program string, o NATSOptions) (*NATS, error
 
 // plan gives the servers addresses and configurations.
 func (n *NATS) plan(o NATSOptions) error {
+	reach := o.Reach
+	if reach == nil {
+		reach = func(_, _ int, address string) string { return address }
+	}
 	for i := range max(o.Servers, 1) {
 		m := &natsMember{NATSServer: NATSServer{Name: fmt.Sprintf("s%d", i), Private: o.Reach != nil, Lines: o.Lines}}
 		m.Store = filepath.Join(n.dir, m.Name)
@@ -116,12 +119,8 @@ func (n *NATS) plan(o NATSOptions) error {
 	}
 	for i, m := range n.members {
 		for j, other := range n.members {
-			switch {
-			case i == j:
-			case o.Reach == nil:
-				m.Routes = append(m.Routes, other.Route)
-			default:
-				m.Routes = append(m.Routes, o.Reach(i, j, other.Route))
+			if i != j {
+				m.Routes = append(m.Routes, reach(i, j, other.Route))
 			}
 		}
 		if err := os.WriteFile(m.Store+".conf", []byte(m.Config()), 0o600); err != nil {
@@ -167,11 +166,6 @@ func (n *NATS) Pids() (pids []int) {
 		}
 	}
 	return pids
-}
-
-// Index returns which server has a name, as JetStream tells of leaders; -1: none.
-func (n *NATS) Index(name string) int {
-	return slices.IndexFunc(n.members, func(m *natsMember) bool { return m.Name == name })
 }
 
 // Store returns the directory of a server's JetStream.

@@ -184,11 +184,8 @@ func (s *Server) Stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	err := s.Process.Stop(ctx, syscall.SIGTERM)
-	switch code := s.State().ExitCode(); {
-	case err == nil && code != 0:
-		err = s.Failure(fmt.Sprintf("ledgerd ended with exit code %d", code))
-	case err == nil && complaints(s.Said()) != "":
-		err = s.Failure("ledgerd had something to say")
+	if err == nil && (s.State().ExitCode() != 0 || complaints(s.Said()) != "") {
+		err = s.Failure(fmt.Sprintf("ledgerd ended with %v and had something to say", s.State()))
 	}
 	s.Kill()
 	return err

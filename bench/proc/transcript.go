@@ -65,16 +65,12 @@ func (t *Transcript) Tail() string {
 func (t *Transcript) Await(ctx context.Context, pattern *regexp.Regexp) ([]string, error) {
 	for {
 		t.mu.Lock()
-		m, ended, news := pattern.FindSubmatch(t.text), t.ended, t.news
+		m, ended, news := pattern.FindStringSubmatch(string(t.text)), t.ended, t.news
 		t.mu.Unlock()
 		err := ctx.Err()
 		switch {
 		case m != nil:
-			words := make([]string, len(m))
-			for i := range m {
-				words[i] = string(m[i])
-			}
-			return words, nil
+			return m, nil
 		case ended:
 			err = errEnded
 		}

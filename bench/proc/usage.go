@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -35,13 +34,12 @@ func UsageOf(pid int) (u Usage, err error) {
 	// The name of the program stands in parentheses and may hold anything; behind it come
 	// fields from the third on (proc_pid_stat(5)).
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	var user, system int64
 	const utime, stime, threads = 14 - 3, 15 - 3, 20 - 3
 	if len(fields) <= threads {
 		return u, fmt.Errorf("cannot read the usage of process %d: its stat has %d fields", pid, len(fields))
 	}
-	user, err1 := strconv.ParseInt(fields[utime], 10, 64)
-	system, err2 := strconv.ParseInt(fields[stime], 10, 64)
-	if u.Threads, err = strconv.Atoi(fields[threads]); err != nil || err1 != nil || err2 != nil {
+	if _, err := fmt.Sscan(fields[utime]+" "+fields[stime]+" "+fields[threads], &user, &system, &u.Threads); err != nil {
 		return u, fmt.Errorf("cannot read the usage of process %d: its stat holds %q", pid, stat)
 	}
 	u.User, u.System = time.Duration(user)*tick, time.Duration(system)*tick

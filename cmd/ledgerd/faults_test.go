@@ -137,32 +137,46 @@ func brokenShard(t *testing.T, dir string) (overlay string) {
 func TestSecondSignalEndsTheProcessAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		data := t.TempDir()
-		v := launch(t, "--data-dir", data, "--source", "sim:accounts=300,slot_time=4ms").ready()
-		silent, response, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(v.base, "http")+"/ws/accounts?mode=none", nil)
-		if err != nil {
-			t.Fatal(err)
+		ended := false
+		for try := 0; try < 10 && !ended; try++ { // on a busy machine the node may have stopped before the second signal comes
+			ended = endsAtOnce(t, signal)
 		}
-		response.Body.Close()
-		defer silent.Close()
-		silent.SetCloseHandler(func(int, string) error { return nil })
-		v.until("there are blocks", func() bool { return v.metric(`ledgerd_slot{commitment="processed"}`) > 20 })
-		shown := newestSlot(v)
-		v.Signal(signal)
-		if _, _, err := silent.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
-			t.Errorf("the silent socket ended with %v, want close code 1001", err)
+		if !ended {
+			t.Errorf("a second %v ended no node", signal)
 		}
-		v.Signal(signal)
-		v.gone(patience)
-		if status := v.State().Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != signal {
-			t.Errorf("after a second %v it ended with %v:\n%s", signal, v.State(), v.errs)
-		}
-		again := launch(t, "--data-dir", data, "--source", "none").ready()
-		if slot := newestSlot(again); slot < shown {
-			t.Errorf("slot %d was shown, and after a restart slot %d", shown, slot)
-		}
-		again.stop()
 	}
+}
+
+// endsAtOnce reports whether the second signal ended a node, rather than that it stopped as after one.
+func endsAtOnce(t *testing.T, signal syscall.Signal) bool {
+	t.Helper()
+	data := t.TempDir()
+	v := launch(t, "--data-dir", data, "--source", "sim:accounts=300,slot_time=4ms").ready()
+	silent, response, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(v.base, "http")+"/ws/accounts?mode=none", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	defer silent.Close()
+	silent.SetCloseHandler(func(int, string) error { return nil })
+	v.until("there are blocks", func() bool { return v.metric(`ledgerd_slot{commitment="processed"}`) > 20 })
+	shown := newestSlot(v)
+	v.Signal(signal)
+	if _, _, err := silent.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
+		t.Errorf("the silent socket ended with %v, want close code 1001", err)
+	}
+	v.Signal(signal)
+	code := v.gone(patience)
+	status := v.State().Sys().(syscall.WaitStatus)
+	if ended := status.Signaled() && status.Signal() == signal; !ended && code != exitOK {
+		t.Errorf("after a second %v it ended with %v:\n%s", signal, v.State(), v.errs)
+	}
+	again := launch(t, "--data-dir", data, "--source", "none").ready()
+	if slot := newestSlot(again); slot < shown {
+		t.Errorf("slot %d was shown, and after a restart slot %d", shown, slot)
+	}
+	again.stop()
+	return status.Signaled()
 }
 
 // F47: within a cgroup of 256 MiB and with GOMEMLIMIT below it, clients that read nothing of all they ask for make the node refuse, not die. One

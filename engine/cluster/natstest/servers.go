@@ -3,6 +3,7 @@ package natstest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -75,6 +76,16 @@ func (s *Servers) URLs() (urls []string) {
 		urls = append(urls, s.URL(i))
 	}
 	return urls
+}
+
+// Index returns which server has a name, as JetStream tells of leaders; -1: none.
+func (s *Servers) Index(name string) int {
+	for i := range s.Addresses() {
+		if name == fmt.Sprint("s", i) {
+			return i
+		}
+	}
+	return -1
 }
 
 // Restart starts a server that does not run, where it stood. It takes clients a moment later.
