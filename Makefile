@@ -1,5 +1,7 @@
 # Targets a person types. Each is one line; flags belong to the commands.
 
+HUNDREDS = 13
+
 run: build ## build and start with the built-in simulator
 	bin/ledgerd serve
 
@@ -30,8 +32,8 @@ race: ## all tests under the race detector, those that try all there is with sam
 fuzz: ## every fuzz target, a minute each
 	@grep -rl '^func Fuzz' --include=*_test.go . | while read -r f; do for t in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do go test -run '^$$' -fuzz "^$$t$$" -fuzztime 60s -fuzzminimizetime 0x $$(dirname $$f) || exit 1; done; done
 
-crash: ## the long durability test: fail every disk call, crash and depose at any moment, cut the power, fill the disk
-	LEDGERD_CRASH_ALL=1 LEDGERD_CRASH_CYCLES=30 LEDGERD_POWER_CUTS=30 LEDGERD_DISK_CYCLES=12 go test -count 1 -timeout 30m -run 'EveryDiskCall|KilledNode|KilledAt|PowerCut|FullDisk|ComesBack|AnyMoment|AnyCommit|AnyDepth|OneLedger|Filled|Rebuilds|Publications|DamagedArchive' ./engine ./engine/importer/agave ./cmd/ledgerd
+crash: ## the long durability test: fail every disk call, crash and depose at any moment, cut the power, fill the disk, 200 schedules of faults
+	LEDGERD_CRASH_ALL=1 LEDGERD_CRASH_CYCLES=30 LEDGERD_POWER_CUTS=30 LEDGERD_DISK_CYCLES=12 LEDGERD_FAULT_SCHEDULES=200 go test -count 1 -timeout 30m -run 'EveryDiskCall|KilledNode|KilledAt|PowerCut|FullDisk|AfterKills|PanicInAShard|FaultSchedules|AnyMoment|AnyCommit|AnyDepth|OneLedger|Filled|Rebuilds|Publications|DamagedArchive' ./engine ./engine/importer/agave ./cmd/ledgerd
 	LEDGERD_CRASH_ALL=1 go test -count 1 -timeout 10m ./snapshot/...
 
 abuse: ## attack a node from a few addresses, and hold its memory and the answers of others to their bounds
@@ -41,9 +43,12 @@ live: ## the long test of live sources: 2,000 schedules of faults, each followed
 	LEDGERD_DISCONNECTS=100000 go test -count 1 -timeout 40m -v -run TestNoGapIsMissed ./engine/source/geyser
 	LEDGERD_FAULT_SCHEDULES=2000 go test -count 1 -timeout 60m -run TestFaultSchedules ./cmd/ledgerd
 
-chaos: ## the long test of clusters: servers and nodes are killed at random, for more than 1,000 slots, and many writers race
-	LEDGERD_NATS_TOOL=nats-server LEDGERD_CLUSTER_HUNDREDS=13 go test -count 1 -timeout 30m -v -run TestClusterSurvives ./cmd/ledgerd
+chaos: ## the long test of clusters: servers and nodes are killed at random, for more than 1,000 slots, and many writers race; HUNDREDS=3 is about a minute
+	LEDGERD_NATS_TOOL=nats-server LEDGERD_CLUSTER_HUNDREDS=$(HUNDREDS) go test -count 1 -timeout 30m -v -run TestClusterSurvives ./cmd/ledgerd
 	LEDGERD_RACES=12 go test -count 1 -timeout 20m -run 'TestServers/side_by_side/writers_race' ./engine/cluster
+
+faults: ## which tests prove which rows of the faults that ledgerd must survive
+	.ci/faults
 
 bench-once: ## the benchmarks that take no time once and small, so that none stops running unseen
 	go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m ./engine/base58 ./engine/codec ./engine/source/... ./httpd/... ./snapshot/...
@@ -59,4 +64,4 @@ load: ## measure everything, in turns with other services, into bench/RESULTS.md
 	-go build -C bench/peer/nats -trimpath -o $(CURDIR)/bin/ github.com/nats-io/nats-server/v2
 	bin/ledgerbench all --peers --markdown bench/RESULTS.md --html bin/load.html
 
-.PHONY: run cluster build test check fmt vet staticcheck race fuzz crash abuse live chaos bench-once bench bench-compare load
+.PHONY: run cluster build test check fmt vet staticcheck race fuzz crash abuse live chaos faults bench-once bench bench-compare load

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -14,21 +15,30 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// program is the ledgerd that all tests start.
-var program string
+// built returns the ledgerd that all tests start. The directory of it goes with the last test.
+var built = sync.OnceValues(func() (string, error) { return Build(programDir) })
 
-func TestMain(m *testing.M) { os.Exit(withProgram(m)) }
+var programDir string
 
-func withProgram(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "ledgerd-proc-")
-	if err != nil {
+func TestMain(m *testing.M) { os.Exit(withDir(m)) }
+
+func withDir(m *testing.M) int {
+	var err error
+	if programDir, err = os.MkdirTemp("", "ledgerd-proc-"); err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(dir)
-	if program, err = Build(dir); err != nil {
-		panic(err)
-	}
+	defer os.RemoveAll(programDir)
 	return m.Run()
+}
+
+// program returns the ledgerd, or fails the test.
+func program(t *testing.T) string {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func start(t *testing.T, o Options, args ...string) *Server {
@@ -36,7 +46,7 @@ func start(t *testing.T, o Options, args ...string) *Server {
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}
-	s, err := Start(t.Context(), program, args, o)
+	s, err := Start(t.Context(), program(t), args, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +161,7 @@ func TestServerIsFoundWhereItWasPut(t *testing.T) {
 }
 
 func TestServerThatCannotStartSaysWhy(t *testing.T) {
-	_, err := Start(t.Context(), program, []string{"--shards=-1"}, Options{Dir: t.TempDir()})
+	_, err := Start(t.Context(), program(t), []string{"--shards=-1"}, Options{Dir: t.TempDir()})
 	if err == nil || !strings.Contains(err.Error(), "--shards must be") {
 		t.Errorf("with a bad flag: err = %v", err)
 	}
@@ -184,7 +194,7 @@ func TestServerThatEndsBadlySaysSo(t *testing.T) {
 
 func TestServerEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := Start(ctx, program, nil, Options{Dir: t.TempDir()})
+	s, err := Start(ctx, program(t), nil, Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -17,7 +16,7 @@ type Usage struct {
 }
 
 // CPU returns the time on a processor, whoever's code it was.
-func (u *Usage) CPU() time.Duration { return u.User + u.System }
+func (u Usage) CPU() time.Duration { return u.User + u.System }
 
 // Usage returns what the server has used.
 func (s *Server) Usage() (Usage, error) { return UsageOf(s.Pid()) }
@@ -35,13 +34,12 @@ func UsageOf(pid int) (u Usage, err error) {
 	// The name of the program stands in parentheses and may hold anything; behind it come
 	// fields from the third on (proc_pid_stat(5)).
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	var user, system int64
 	const utime, stime, threads = 14 - 3, 15 - 3, 20 - 3
 	if len(fields) <= threads {
 		return u, fmt.Errorf("cannot read the usage of process %d: its stat has %d fields", pid, len(fields))
 	}
-	user, err1 := strconv.ParseInt(fields[utime], 10, 64)
-	system, err2 := strconv.ParseInt(fields[stime], 10, 64)
-	if u.Threads, err = strconv.Atoi(fields[threads]); err != nil || err1 != nil || err2 != nil {
+	if _, err := fmt.Sscan(fields[utime]+" "+fields[stime]+" "+fields[threads], &user, &system, &u.Threads); err != nil {
 		return u, fmt.Errorf("cannot read the usage of process %d: its stat holds %q", pid, stat)
 	}
 	u.User, u.System = time.Duration(user)*tick, time.Duration(system)*tick
@@ -56,25 +54,14 @@ func UsageOf(pid int) (u Usage, err error) {
 	return u, nil
 }
 
-// residentBytes returns what smaps_rollup says, which is exact. Where that cannot be read it is
-// statm, which lags by a few pages a processor.
+// residentBytes returns what smaps_rollup says, which is exact: statm lags by a few pages a processor.
 func residentBytes(dir string) (int64, error) {
-	if rollup, err := os.ReadFile(dir + "smaps_rollup"); err == nil {
-		for line := range strings.Lines(string(rollup)) {
-			if rest, ok := strings.CutPrefix(line, "Rss:"); ok {
-				kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-				return kib << 10, err
-			}
-		}
-	}
-	statm, err := os.ReadFile(dir + "statm")
+	rollup, err := os.ReadFile(dir + "smaps_rollup")
 	if err != nil {
 		return 0, err
 	}
-	fields := strings.Fields(string(statm))
-	if len(fields) < 2 {
-		return 0, fmt.Errorf("statm holds %q", statm)
-	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize()), err
+	_, rest, _ := strings.Cut(string(rollup), "\nRss:")
+	var kib int64
+	_, err = fmt.Sscan(rest, &kib)
+	return kib << 10, err
 }

@@ -6,35 +6,6 @@ import (
 	"syscall"
 )
 
-// natsServer is one of the servers that hold the log.
-type natsServer struct {
-	name        string
-	port, route int
-}
-
-// config returns what the server is told. What it acknowledges is on its disk: by default it would
-// only be in the machine's memory, and three machines that lose power lose it.
-func (s natsServer) config(store string, all []natsServer) string {
-	var routes []string
-	for _, o := range all {
-		if o != s {
-			routes = append(routes, "nats://"+local(o.route))
-		}
-	}
-	return fmt.Sprintf(`server_name: %s
-listen: "%s"
-jetstream {
-  store_dir: %q
-  sync_interval: always
-}
-cluster {
-  name: ledgerd
-  listen: "%s"
-  routes: [%s]
-}
-`, s.name, local(s.port), store, local(s.route), strings.Join(routes, ", "))
-}
-
 // haproxyConfig returns a configuration that sends clients to replicas that are ready, and to the
 // ingesters where none is.
 func haproxyConfig(p *plan) string {

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"syscall"
 	"time"
+
+	"ledgerd/bench/proc"
 )
 
 const (
@@ -36,11 +37,11 @@ func keep(d daemon, logFile string, out io.Writer) (*keeper, error) {
 		defer close(k.done)
 		defer log.Close()
 		for {
-			err := k.once(ctx, log)
+			how := k.once(ctx, log)
 			if ctx.Err() != nil {
 				return
 			}
-			fmt.Fprintf(out, "%s ended (%v) and is started again; its log: %s\n", d.name, ending(err), logFile)
+			fmt.Fprintf(out, "%s ended (%v) and is started again; its log: %s\n", d.name, how, logFile)
 			select {
 			case <-time.After(restartAfter):
 			case <-ctx.Done():
@@ -51,19 +52,19 @@ func keep(d daemon, logFile string, out io.Writer) (*keeper, error) {
 	return k, nil
 }
 
-// once runs the process until it ends, or ctx does: then it is asked to end, and killed if it does not.
-func (k *keeper) once(ctx context.Context, log *os.File) error {
-	cmd := exec.CommandContext(ctx, k.argv[0], k.argv[1:]...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for this program: it stops them in order
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = stopWithin
-	return cmd.Run()
-}
-
-func ending(err error) any {
-	if err == nil {
-		return "exit status 0"
+// once runs the process until it ends, or ctx does: then it is asked to end, and killed if it does not. It is in a group of its own, for Ctrl-C
+// is for this program, which stops them in order.
+func (k *keeper) once(ctx context.Context, log *os.File) string {
+	p, err := proc.Launch(context.Background(), proc.Command{Words: k.argv, Log: log})
+	if err != nil {
+		return err.Error()
 	}
-	return err
+	select {
+	case <-p.Gone():
+	case <-ctx.Done():
+		late, cancel := context.WithTimeout(context.Background(), stopWithin)
+		defer cancel()
+		_ = p.Stop(late, syscall.SIGTERM) // how it ended is in its log
+	}
+	return p.State().String()
 }

@@ -14,8 +14,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"syscall"
+
+	"ledgerd/bench/proc"
 
 	"github.com/alecthomas/kong"
 )
@@ -102,28 +103,17 @@ func stop(started []*keeper) {
 	}
 }
 
-// programs finds what is run. A program that is named is taken as it is.
-func (c *command) programs() (ledgerd, nats string, err error) {
-	if ledgerd, err = beside(c.Ledgerd, "ledgerd"); err != nil {
-		return "", "", err
-	}
-	nats, err = beside(c.NATSServer, "nats-server")
-	return ledgerd, nats, err
-}
-
-// beside returns path, or where a program lies beside this one, or on the search path.
-func beside(path, name string) (string, error) {
+// find returns path, or where a program lies beside this one, or on the search path.
+func find(path, name string) (string, error) {
 	if path != "" {
 		return exec.LookPath(path)
 	}
-	if own, err := os.Executable(); err == nil {
-		if found, err := exec.LookPath(filepath.Join(filepath.Dir(own), name)); err == nil {
-			return found, nil
-		}
+	own, err := os.Executable()
+	if err == nil {
+		path, err = proc.Find(name, own)
 	}
-	found, err := exec.LookPath(name)
 	if err != nil {
 		return "", fmt.Errorf("there is no %s beside this program, nor on the search path: make cluster builds both", name)
 	}
-	return found, nil
+	return path, nil
 }

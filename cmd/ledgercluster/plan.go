@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"ledgerd/bench/proc"
 )
 
 // stream is the name of the cluster's log.
@@ -47,14 +49,18 @@ type plan struct {
 	dir     string
 	port    int // the balancer's; 0: there is none
 	nodes   []node
-	nats    []natsServer
+	nats    []*proc.NATSServer
 	files   map[string]string // configurations, by path
 	daemons []daemon          // in the order they are started
 }
 
 // plan decides everything, and refuses ports that are taken. Nothing is written yet.
 func (c *command) plan() (*plan, error) {
-	ledgerd, nats, err := c.programs()
+	ledgerd, err := find(c.Ledgerd, "ledgerd")
+	if err != nil {
+		return nil, err
+	}
+	nats, err := find(c.NATSServer, "nats-server")
 	if err != nil {
 		return nil, err
 	}
@@ -64,12 +70,16 @@ func (c *command) plan() (*plan, error) {
 	}
 	p := &plan{dir: dir, files: make(map[string]string)}
 	for i := range natsServers {
-		p.nats = append(p.nats, natsServer{name: fmt.Sprintf("nats-%d", i+1), port: c.Port + 200 + i, route: c.Port + 210 + i})
-	}
-	for _, s := range p.nats {
-		path := filepath.Join(dir, s.name+".conf")
-		p.files[path] = s.config(filepath.Join(dir, s.name), p.nats)
-		p.daemons = append(p.daemons, daemon{s.name, logGroup, []string{nats, "--config", path}})
+		name := fmt.Sprintf("nats-%d", i+1)
+		s := &proc.NATSServer{Name: name, Listen: local(c.Port + 200 + i), Store: filepath.Join(dir, name), Route: local(c.Port + 210 + i)}
+		for j := range natsServers {
+			if j != i {
+				s.Routes = append(s.Routes, local(c.Port+210+j))
+			}
+		}
+		p.nats = append(p.nats, s)
+		p.files[s.Store+".conf"] = s.Config()
+		p.daemons = append(p.daemons, daemon{name, logGroup, []string{nats, "--config", s.Store + ".conf"}})
 	}
 	for i := range c.Ingesters + c.Replicas {
 		n := node{name: fmt.Sprintf("ingester-%d", i+1), port: c.Port + 1 + i, ops: c.Port + 101 + i}
@@ -89,7 +99,7 @@ func (c *command) plan() (*plan, error) {
 func (c *command) serve(p *plan, n node) []string {
 	servers := make([]string, len(p.nats))
 	for i, s := range p.nats {
-		servers[i] = local(s.port)
+		servers[i] = s.Listen
 	}
 	source, role := c.Source, "ingest"
 	if n.reads {
@@ -138,20 +148,20 @@ func (p *plan) readers() (readers, spare []node) {
 
 // portsAreFree tries them: a process that cannot listen would be started again and again.
 func (p *plan) portsAreFree() error {
-	var ports []int
+	var addresses []string
 	for _, n := range p.nodes {
-		ports = append(ports, n.port, n.ops)
+		addresses = append(addresses, local(n.port), local(n.ops))
 	}
 	for _, s := range p.nats {
-		ports = append(ports, s.port, s.route)
+		addresses = append(addresses, s.Listen, s.Route)
 	}
 	if p.port != 0 {
-		ports = append(ports, p.port)
+		addresses = append(addresses, local(p.port))
 	}
-	for _, port := range ports {
-		l, err := net.Listen("tcp", local(port))
+	for _, address := range addresses {
+		l, err := net.Listen("tcp", address)
 		if err != nil {
-			return fmt.Errorf("port %d is taken, choose others with --port: %w", port, err)
+			return fmt.Errorf("%s is taken, choose others with --port: %w", address, err)
 		}
 		l.Close()
 	}
@@ -184,7 +194,7 @@ func (p *plan) announce(out io.Writer) {
 		fmt.Fprintf(out, "  %-12s http://%s/api/status   http://%s/metrics  /readyz\n", n.name, local(n.port), local(n.ops))
 	}
 	for _, s := range p.nats {
-		fmt.Fprintf(out, "  %-12s nats://%s\n", s.name, local(s.port))
+		fmt.Fprintf(out, "  %-12s nats://%s\n", s.Name, s.Listen)
 	}
 	fmt.Fprintf(out, "\n  data and logs: %s\n  Ctrl-C stops everything.\n\n", p.dir)
 }
@@ -207,16 +217,8 @@ func (p *plan) untilReady(ctx context.Context) bool {
 const readyEvery = 100 * time.Millisecond
 
 func isReady(ctx context.Context, client *http.Client, n node) bool {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+local(n.ops)+"/readyz", nil)
-	if err != nil {
-		return false
-	}
-	answer, err := client.Do(r)
-	if err != nil {
-		return false
-	}
-	answer.Body.Close()
-	return answer.StatusCode == http.StatusOK
+	status, _, err := proc.Get(ctx, client, "http://"+local(n.ops)+"/readyz")
+	return err == nil && status == http.StatusOK
 }
 
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -64,16 +64,16 @@ func TestPlanTellsNodesTheirRoles(t *testing.T) {
 		if n.reads {
 			role, source = "--role replica", "--source none"
 		}
-		for _, want := range []string{role, source, "--log nats://" + local(p.nats[0].port) + "," + local(p.nats[1].port) + "," + local(p.nats[2].port) + "/LEDGER", "--log-level debug"} {
+		for _, want := range []string{role, source, "--log nats://" + p.nats[0].Listen + "," + p.nats[1].Listen + "," + p.nats[2].Listen + "/LEDGER", "--log-level debug"} {
 			if !strings.Contains(argv, want) {
 				t.Errorf("%s: %q lacks %q", n.name, argv, want)
 			}
 		}
 	}
-	for i, s := range p.nats {
-		content := p.files[filepath.Join(p.dir, s.name+".conf")]
-		if !strings.Contains(content, "sync_interval: always") || strings.Count(content, "nats://") != 2 || strings.Contains(content, local(p.nats[i].route)+`"`) == false {
-			t.Errorf("%s: %s", s.name, content)
+	for _, s := range p.nats {
+		content := p.files[filepath.Join(p.dir, s.Name+".conf")]
+		if !strings.Contains(content, "sync_interval: always") || strings.Count(content, "nats://") != 2 || !strings.Contains(content, s.Route) || strings.Contains(content, "nats://"+s.Route) {
+			t.Errorf("%s: %s", s.Name, content)
 		}
 	}
 }

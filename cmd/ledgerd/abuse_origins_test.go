@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A browser sends one Origin. Where origins are restricted every one that is sent must be allowed, and
+// G18: a browser sends one Origin. Where origins are restricted every one that is sent must be allowed, and
 // two are refused whatever they are.
 func TestAbuseEveryOriginIsChecked(t *testing.T) {
 	a := attack(t, 10, "--source", "none", "--ws-origins", "https://a.example")

@@ -2,9 +2,7 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -23,22 +21,18 @@ import (
 )
 
 // The tests in abuse_*_test.go attack a node from a few addresses within the default limits. They
-// assert sizes and counts. Measuring they watch longer and compare with a node that is left alone:
-//
-//	LEDGERD_MEASURE=1 go test -count 1 -v -run Abuse ./cmd/ledgerd
-var measuring = os.Getenv("LEDGERD_MEASURE") != ""
+// assert sizes and counts.
 
 const (
-	maxGrowthBytes  = 256 << 20 // of a node's resident memory under an attack
-	stopGrowthBytes = 1 << 30   // where an attack that is only measured ends
-	attackTimeout   = 20 * time.Second
+	maxGrowthBytes = 256 << 20 // of a node's resident memory under an attack
+	attackTimeout  = 20 * time.Second
 )
 
 // alone skips an attack that is not asked for: it takes all of the machine, and beside other tests it
 // would measure them.
 func alone(t *testing.T) {
 	t.Helper()
-	if os.Getenv("LEDGERD_ABUSE") == "" && !measuring {
+	if os.Getenv("LEDGERD_ABUSE") == "" {
 		t.Skip("attacks run by themselves: make abuse")
 	}
 }
@@ -59,46 +53,36 @@ func attack(t *testing.T, connections int, args ...string) *target {
 	}
 	defaults := []string{"--data-dir", t.TempDir(), "--wal-sync", "off", "--rate-limit-minute", "100", "--rate-limit-hour", "1000"}
 	v := launch(t, append(defaults, args...)...).ready()
-	return &target{v, strings.TrimSuffix(strings.TrimPrefix(v.base, "http://"), "/api")}
+	return &target{v, hostOf(v)}
 }
 
-// residentBytes returns how much of the node is in memory.
-func (a *target) residentBytes() (n int64) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.cmd.Process.Pid))
-	_, kilobytes, _ := strings.Cut(string(status), "\nVmRSS:")
-	if _, scanErr := fmt.Sscan(kilobytes, &n); err != nil || scanErr != nil {
-		a.Errorf("the memory of process %d: %v, %v", a.cmd.Process.Pid, err, scanErr)
-	}
-	return n << 10
+// hostOf returns the address at which a node serves.
+func hostOf(v *victim) string {
+	return strings.TrimSuffix(strings.TrimPrefix(v.base, "http://"), "/api")
 }
 
-// checkMemory watches the resident memory during an attack and for a time after it, twice as long where
-// it is measured, and fails where it grew too much.
+// checkMemory watches the resident memory during an attack and for a time after it, and fails where it grew too much.
 func (a *target) checkMemory(watched time.Duration, attack func()) {
 	a.Helper()
-	stopAt := int64(maxGrowthBytes)
-	if measuring {
-		stopAt, watched = stopGrowthBytes, 2*watched
-	}
-	before, began := a.residentBytes(), time.Now()
-	var most int64
-	ctx, stop := context.WithCancel(a.Context())
+	before, began := a.usage().RSSBytes, time.Now()
+	attacked, most := make(chan struct{}), int64(0)
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		for ctx.Err() == nil && most < stopAt {
-			most = max(most, a.residentBytes()-before)
-			time.Sleep(20 * time.Millisecond)
+		for end := (<-chan time.Time)(nil); most < maxGrowthBytes; most = max(most, a.usage().RSSBytes-before) {
+			select {
+			case <-attacked:
+				attacked, end = nil, time.After(watched)
+			case <-end:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
 		}
-		stop()
 	})
 	defer watching.Wait()
-	defer stop()
-	attack()
-	select {
-	case <-ctx.Done():
-	case <-time.After(watched):
-	}
-	stop()
+	func() {
+		defer close(attacked)
+		attack()
+	}()
 	watching.Wait()
 	a.Logf("resident memory: %d MiB, and %d MiB more within %v", before>>20, most>>20, time.Since(began).Round(time.Millisecond))
 	if most >= maxGrowthBytes {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/bench/proc"
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
@@ -117,7 +118,7 @@ func (n *clusterNode) supervise() {
 			}
 		}
 		select {
-		case <-v.ended:
+		case <-v.Gone():
 		case <-n.changed:
 			v.kill()
 		}
@@ -153,7 +154,7 @@ func (n *clusterNode) kill() {
 func (n *clusterNode) running() *victim {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.now == nil || n.now.isGone() || !addressKnown(n.now) {
+	if n.now == nil || n.now.IsGone() || !addressKnown(n.now) {
 		return nil
 	}
 	return n.now
@@ -161,7 +162,7 @@ func (n *clusterNode) running() *victim {
 
 // addressKnown learns where the process listens, if it says so by now.
 func addressKnown(v *victim) bool {
-	if v.base == "" && bannerAddresses.MatchString(v.out.String()) {
+	if v.base == "" && proc.Addresses.MatchString(v.out.String()) {
 		return v.listens()
 	}
 	return v.base != ""

@@ -46,6 +46,7 @@ func (r *clusterRig) newest() (slot int) {
 	return slot
 }
 
+// F1: servers of the log, the node that writes it and any node are killed again and again.
 func TestClusterSurvivesWhateverIsKilled(t *testing.T) {
 	t.Parallel()
 	const ledgerOf = "fork_rate=0.15,skip_rate=0.1,finality=8,accounts=300,tps=1000,slot_time=20ms,slots=%d"
@@ -98,7 +99,7 @@ func (r *clusterRig) followers() *foldRig {
 		}
 		return ""
 	}
-	for i, kind := range []string{"own", "raw", "ws"} {
+	for i, kind := range []string{"own", "library", "ws"} {
 		for k, level := range levels {
 			w := &follower{level: level, start: (i+k)%2 == 0, mayEnd: []uint16{0, 1001}}
 			if i == 1 {

@@ -14,7 +14,7 @@ import (
 	"ledgerd/snapshot/wal"
 )
 
-// A replica is away, or cut off, until the log is purged past what it holds. It says so, sets that aside, begins with a snapshot and
+// F53: a replica is away, or cut off, until the log is purged past what it holds. It says so, sets that aside, begins with a snapshot and
 // is ready; it never goes on from where it stood. One that runs ends for that, and is started again.
 func TestReplicaThatIsPurgedPastBeginsAnew(t *testing.T) {
 	t.Parallel()

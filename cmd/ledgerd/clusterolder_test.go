@@ -15,7 +15,7 @@ import (
 	"ledgerd/engine/cluster/exchange"
 )
 
-// The newest snapshot holds a part of the right size and other bytes: only who fetches it notices. A fresh replica then begins
+// F8: the newest snapshot holds a part of the right size and other bytes: only who fetches it notices. A fresh replica then begins
 // with the older one.
 func TestFreshReplicaBeginsWithTheOlderSnapshot(t *testing.T) {
 	t.Parallel()

@@ -1,132 +1,121 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/fasthttp/websocket"
 )
 
 // history is what the socket of a node told that nobody ever ended. The simulator makes the
 // same ledger for everybody, so any node of that ledger, crashed or not, stood and
-// stands at a point of it.
+// stands at a point of it, and tells a part of it, frame by frame.
 type history struct {
 	testing.TB
 	retained uint64 // slots of blocks that the nodes hold at least
 
-	mu        sync.Mutex
-	first     uint64              // what came up to this number is not known
-	newest    uint64              // number of the newest slot that ended
-	forgotten uint64              // updates up to this number are not known any more
-	updates   map[uint64]string   // by number: the frame
-	changes   map[string][]spoken // by key: its updates, in order
-	places    []spoken            // ends of slots and rollbacks, in order
-	ends      map[place]int       // index in places of the end of a slot
-	at        map[uint64]int      // by slot: the same
-	undone    map[string]bool     // the rollbacks, as they were told
+	mu     sync.Mutex
+	first  uint64            // what came up to this number is not known
+	base   map[string]spoken // by key: its newest update up to the first of the frames
+	frames []spoken          // updates, ends of slots, rollbacks, in order
 }
 
 // place is a point of a ledger at which a node can stand.
 type place struct{ slot, seq uint64 }
 
+// spoken is what a frame of any type says of its place.
+type spoken struct {
+	text      string
+	Type      string
+	Pubkey    string
+	Owner     string
+	Lamports  json.Number
+	Slot, Seq uint64
+	FromSlot  uint64 `json:"from_slot"`
+	ToSlot    uint64 `json:"to_slot"`
+}
+
+// hear hands on what a node tells from now on, a pong that says where it stands among it, until told has heard enough, the socket ends,
+// or ctx does.
+func hear(ctx context.Context, base string, told func(f spoken) (more bool)) error {
+	conn, err := dialOwn("ws"+strings.TrimPrefix(base, "http")+"/ws/accounts?extended=true", false)
+	if err != nil {
+		return err
+	}
+	defer conn.cut()
+	defer context.AfterFunc(ctx, conn.cut)()
+	err = conn.say(pingText)
+	for more := true; err == nil && more; {
+		var text []byte
+		if text, err = conn.read(); err != nil {
+			break
+		}
+		f := spoken{text: string(text)}
+		if err = json.Unmarshal(text, &f); err == nil {
+			more = told(f)
+		}
+	}
+	return err
+}
+
 // remember listens to a node for the rest of the test.
 func remember(t testing.TB, base string, retained uint64) *history {
 	t.Helper()
-	h := &history{TB: t, retained: retained, updates: map[uint64]string{}, changes: map[string][]spoken{}, ends: map[place]int{}, at: map[uint64]int{}, undone: map[string]bool{}}
-	conn := connect(t, base)
-	h.first = pong(t, conn, func(text []byte, f spoken) { h.told(text, f) }).Seq
+	h := &history{TB: t, retained: retained, base: map[string]spoken{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	began := make(chan struct{})
 	var listening sync.WaitGroup
 	listening.Go(func() {
-		for {
-			_, text, err := conn.ReadMessage()
-			if err != nil {
-				return // at the end of the test; before, waiting for more tells
+		_ = hear(ctx, base, func(f spoken) bool { // its end is that of the test; before, waiting for more tells
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			switch f.Type {
+			case "account_update", "slot_end", "rollback":
+				h.frames = append(h.frames, f)
+			case "pong":
+				h.first = f.Seq
+				close(began)
 			}
-			var f spoken
-			if err := json.Unmarshal(text, &f); err != nil {
-				t.Errorf("frame %q: %v", text, err)
-				return
-			}
-			h.told(text, f)
-		}
+			return true
+		})
 	})
 	t.Cleanup(func() {
-		conn.Close()
+		cancel()
 		listening.Wait()
 	})
+	select {
+	case <-began:
+	case <-time.After(patience):
+		t.Fatal("the node that is never ended tells nothing")
+	}
 	return h
 }
 
-// connect opens a socket that is told everything.
-func connect(t testing.TB, base string) *websocket.Conn {
-	t.Helper()
-	conn, response, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(base, "http")+"/ws/accounts?extended=true", nil)
-	if err != nil {
-		t.Fatalf("cannot open a socket: %v", err)
-	}
-	response.Body.Close()
-	return conn
-}
-
-// pong asks a socket where its node stands. What comes before the answer is handed to told.
-func pong(t testing.TB, conn *websocket.Conn, told func(text []byte, f spoken)) spoken {
-	t.Helper()
-	if err := conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"ping","id":1}`)); err != nil {
-		t.Fatal(err)
-	}
-	for {
-		_, text, err := conn.ReadMessage()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var f spoken
-		if err := json.Unmarshal(text, &f); err != nil {
-			t.Fatalf("frame %q: %v", text, err)
-		}
-		if f.Type == "pong" {
-			return f
-		}
-		told(text, f)
-	}
-}
-
-func (h *history) told(text []byte, f spoken) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch f.Type {
-	case "account_update":
-		h.updates[f.Seq] = string(text)
-		h.changes[f.Pubkey] = append(h.changes[f.Pubkey], f)
-	case "slot_end":
-		h.ends[place{f.Slot, f.Seq}] = len(h.places)
-		h.at[f.Slot] = len(h.places)
-		h.places, h.newest = append(h.places, f), f.Seq
-	case "rollback":
-		h.undone[string(text)] = true
-		h.places = append(h.places, f)
-	}
+// findLocked returns where a slot ends at a number, -1 where none does.
+func (h *history) findLocked(p place) int {
+	return slices.IndexFunc(h.frames, func(f spoken) bool { return f.Type == "slot_end" && f.Slot == p.slot && f.Seq == p.seq })
 }
 
 // reaches waits until the history goes on past a number, or has heard of its slot's end. What
 // came up before the history began, it need not reach.
 func (h *history) reaches(p place) {
 	h.Helper()
-	if p.seq <= h.first {
-		return
-	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); p.seq > h.first; time.Sleep(time.Millisecond) {
 		h.mu.Lock()
-		_, ended := h.ends[p]
-		newest := h.newest
+		newest := uint64(0)
+		if n := len(h.frames); n > 0 {
+			newest = h.frames[n-1].Seq
+		}
+		there := newest > p.seq || newest == p.seq && h.findLocked(p) >= 0
 		h.mu.Unlock()
-		if ended || newest > p.seq {
+		if there {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -136,8 +125,7 @@ func (h *history) reaches(p place) {
 }
 
 // check holds a node that serves what its disk had against what clients had seen before, and
-// against the history. It returns where the node stands; what can never be asked again is
-// forgotten.
+// against the history. It returns where the node stands; what came before is forgotten, for no later node stands below it.
 func (h *history) check(v *victim, s *seen) place {
 	h.Helper()
 	here := h.stands(v)
@@ -148,22 +136,41 @@ func (h *history) check(v *victim, s *seen) place {
 	h.checkTips(v, s, here)
 	h.checkBlocks(v, s, here)
 	h.reaches(here)
-	if here.seq > h.first {
-		h.checkPlace(v, s, here)
+	h.checkFrames(s)
+	if here.seq <= h.first {
+		return here
+	}
+	h.checkTip(v, s, here)
+	h.mu.Lock()
+	index := h.findLocked(here)
+	for _, f := range h.frames[:index+1] {
+		if f.Type == "account_update" {
+			h.base[f.Pubkey] = f
+		}
+	}
+	h.frames = slices.Clone(h.frames[max(index, 0):])
+	h.mu.Unlock()
+	if index < 0 {
+		h.Errorf("the node stands at slot %d with number %d: no slot of this ledger ends so", here.slot, here.seq)
+	} else {
 		h.checkAccounts(v, here)
 	}
-	h.checkFrames(s)
-	h.forget(here.seq)
 	return here
 }
 
 // stands returns where a node without a source is and stays.
-func (h *history) stands(v *victim) place {
+func (h *history) stands(v *victim) (here place) {
 	h.Helper()
-	conn := connect(h, v.base)
-	defer conn.Close()
-	p := pong(h, conn, func(text []byte, _ spoken) { h.Errorf("a node without a source tells %s", text) })
-	return place{p.Slot, p.Seq}
+	err := hear(context.Background(), v.base, func(f spoken) bool {
+		if here = (place{f.Slot, f.Seq}); f.Type != "pong" {
+			h.Errorf("a node without a source tells %s", f.text)
+		}
+		return f.Type != "pong"
+	})
+	if err != nil {
+		h.Fatal(err)
+	}
+	return here
 }
 
 func (h *history) checkNodeID(v *victim, s *seen) {
@@ -222,37 +229,31 @@ func (h *history) checkBlocks(v *victim, s *seen, here place) {
 	}
 }
 
-// checkPlace checks that the node stands where one block ended, never in the midst of what was
-// published as one, and that the newest block seen is there unless a later one undid it.
-func (h *history) checkPlace(v *victim, s *seen, here place) {
+// checkTip checks that the newest block that was seen is there, unless a later one undid it.
+func (h *history) checkTip(v *victim, s *seen, here place) {
 	h.Helper()
-	h.mu.Lock()
-	index, ok := h.ends[here]
-	from, known := h.at[s.tips[0].slot]
-	var since []spoken
-	if ok && known && from <= index {
-		since = h.places[from : index+1]
-	}
-	h.mu.Unlock()
-	if !ok {
-		h.Errorf("the node stands at slot %d with number %d: no slot of this ledger ends so", here.slot, here.seq)
-		return
-	}
-	if !known {
-		return // seen before the history began
-	}
 	tip := s.tips[0]
-	if from > index {
-		h.Errorf("the node stands at slot %d with number %d, but block %d, which comes later, was seen", here.slot, here.seq, tip.slot)
-		return
-	}
+	h.mu.Lock()
+	index, from := h.findLocked(here), -1
 	undone := false
-	for _, f := range since {
-		undone = undone || f.Type == "rollback" && f.ToSlot < tip.slot
+	for i, f := range h.frames[:index+1] {
+		switch {
+		case f.Type == "slot_end" && f.Slot == tip.slot:
+			from, undone = i, false
+		case f.Type == "rollback":
+			undone = undone || from >= 0 && f.ToSlot < tip.slot
+		}
 	}
-	a := v.get(fmt.Sprintf("/blocks/%d", tip.slot))
-	if there := a.status == http.StatusOK && strings.Contains(a.body, `"blockhash":"`+tip.hash+`"`); there == undone {
-		h.Errorf("block %d with hash %s was seen; undone since: %v; it is answered with %d %s", tip.slot, tip.hash, undone, a.status, a.body)
+	comesLater := from < 0 && slices.ContainsFunc(h.frames[index+1:], func(f spoken) bool { return f.Type == "slot_end" && f.Slot == tip.slot })
+	h.mu.Unlock()
+	switch {
+	case index >= 0 && comesLater:
+		h.Errorf("the node stands at slot %d with number %d, but block %d, which comes later, was seen", here.slot, here.seq, tip.slot)
+	case from >= 0: // else it was seen before what the history knows
+		a := v.get(fmt.Sprintf("/blocks/%d", tip.slot))
+		if there := a.status == http.StatusOK && strings.Contains(a.body, `"blockhash":"`+tip.hash+`"`); there == undone {
+			h.Errorf("block %d with hash %s was seen; undone since: %v; it is answered with %d %s", tip.slot, tip.hash, undone, a.status, a.body)
+		}
 	}
 }
 
@@ -262,12 +263,8 @@ const someKeys = 60
 // checkAccounts asks for accounts, those that changed last among them.
 func (h *history) checkAccounts(v *victim, here place) {
 	h.Helper()
-	want := h.accountsAt(here.seq)
-	var keys []string
-	for key := range want {
-		keys = append(keys, key)
-	}
-	sort.Slice(keys, func(i, j int) bool { return want[keys[i]].Seq > want[keys[j]].Seq })
+	want := h.base
+	keys := slices.SortedFunc(maps.Keys(want), func(a, b string) int { return cmp.Compare(want[b].Seq, want[a].Seq) })
 	keys = append(keys[:min(len(keys), someKeys/2)], keys[max(min(len(keys), someKeys/2), len(keys)-someKeys/2):]...)
 	if len(keys) == 0 {
 		return
@@ -288,79 +285,28 @@ func (h *history) checkAccounts(v *victim, here place) {
 	}
 }
 
-// forget drops the updates up to a number at which a node stood on its disk: no later node
-// stands below it.
-func (h *history) forget(seq uint64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for ; h.forgotten < seq; h.forgotten++ {
-		delete(h.updates, h.forgotten+1)
-	}
-	for key, list := range h.changes {
-		if n := after(list, seq); n > 1 {
-			h.changes[key] = slices.Clone(list[n-1:])
-		}
-	}
-}
-
-// after returns the index of the first update after a number.
-func after(list []spoken, seq uint64) int {
-	return sort.Search(len(list), func(i int) bool { return list[i].Seq > seq })
-}
-
-// accountsAt returns the newest update of every key up to a number.
-func (h *history) accountsAt(seq uint64) map[string]spoken {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	accounts := map[string]spoken{}
-	for key, list := range h.changes {
-		if n := after(list, seq); n > 0 {
-			accounts[key] = list[n-1]
-		}
-	}
-	return accounts
-}
-
-// checkFrames compares what the sockets of a node told with what they must have told, and
-// takes it off what was seen.
+// checkFrames compares what sockets told with what they must have told, frame by frame, and takes it off what was seen.
 func (h *history) checkFrames(s *seen) {
 	h.Helper()
-	for _, text := range s.frames {
-		if wrong := h.wrong(text); wrong != "" {
-			h.Errorf("%s: %s", text, wrong) // and so is most of what follows
-			break
-		}
-	}
-	s.frames = nil
-}
-
-// wrong says what is wrong with a frame, "" if nothing or if the history does not go so far.
-func (h *history) wrong(text string) string {
-	var f spoken
-	if err := json.Unmarshal([]byte(text), &f); err != nil {
-		return err.Error()
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if f.Seq <= h.first || f.Seq >= h.newest {
-		return ""
-	}
-	switch f.Type {
-	case "account_update":
-		if f.Seq <= h.forgotten {
-			return "the number was given before a restart"
+	for _, run := range s.runs {
+		for len(run) > 0 && run[0].Seq <= h.first {
+			run = run[1:]
 		}
-		if want := h.updates[f.Seq]; want != text {
-			return "the ledger has " + want
+		if len(run) == 0 {
+			continue
 		}
-	case "slot_end":
-		if _, ended := h.ends[place{f.Slot, f.Seq}]; !ended {
-			return "no slot of this ledger ends so"
+		at := slices.IndexFunc(h.frames, func(f spoken) bool { return f.text == run[0].text })
+		if at < 0 && run[0].Seq < h.frames[len(h.frames)-1].Seq {
+			h.Errorf("this ledger has no frame %s, or it was told before a restart", run[0].text)
 		}
-	case "rollback":
-		if !h.undone[text] {
-			return "this ledger has no such rollback"
+		for i := 0; at >= 0 && i < len(run) && at+i < len(h.frames); i++ {
+			if want := h.frames[at+i].text; run[i].text != want {
+				h.Errorf("a socket told %s, the ledger has %s", run[i].text, want) // and so is most of what follows
+				break
+			}
 		}
 	}
-	return ""
+	s.runs = nil
 }

@@ -2,30 +2,19 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"regexp"
 	"testing"
 	"time"
 )
 
-// keptBlocks is how many slots of blocks the nodes of the crash tests hold: few, so
-// that what is pruned and what is not crosses the crashes too.
-const keptBlocks = 200
-
-// crashLoop is one data directory and the nodes that live and die on it.
+// crashLoop kills nodes on one directory, one after the other.
 type crashLoop struct {
-	*testing.T
-	dir     string
-	source  string
-	flags   []string
-	random  *rand.Rand
-	seen    *seen
-	history *history
-	stood   string // where the directory's last node recovered to, if no source went on since
+	*crashRig
+	stood string // where the directory's last node recovered to, if no source went on since
 }
 
-// A client believes what it was shown. So it writes down what it sees, the node is killed at
+// F1, F12: a client believes what it was shown. So it writes down what it sees, the node is killed at
 // any moment, and a node that knows no more than the directory must know all of it.
 func TestKilledNodeKeepsWhatItShowed(t *testing.T) {
 	tests := map[string]string{
@@ -36,21 +25,13 @@ func TestKilledNodeKeepsWhatItShowed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cycles := repetitions(t, "LEDGERD_CRASH_CYCLES", 6)
-			random, seed := dice(t)
 			slots := 100 + 25*cycles // about what the cycles come to
-			source := fmt.Sprintf("sim:seed=%d,accounts=300,tps=1000,slot_time=4ms,finality=8,%s,slots=%d", seed, rates, slots)
-			straight := start(t, "--data-dir", t.TempDir(), "--source", source)
-			l := &crashLoop{
-				T: t, dir: keptDir(t), source: source, random: random, seen: newSeen(),
-				history: remember(t, straight.base, keptBlocks),
-				flags: []string{
-					"--snapshot-interval", "60ms", "--log-segment-bytes", "128KiB", "--retain-slots", fmt.Sprint(keptBlocks),
-				},
-			}
+			source := fmt.Sprintf("sim:seed=%%d,accounts=300,tps=1000,slot_time=4ms,finality=8,%s,slots=%d", rates, slots)
+			l := &crashLoop{crashRig: newCrashRig(t, keptDir(t), source, "--snapshot-interval", "60ms", "--log-segment-bytes", "128KiB")}
 			for cycle := range cycles {
 				l.cycle(cycle)
 			}
-			l.finish(straight, slots)
+			l.finish(slots)
 		})
 	}
 }
@@ -59,11 +40,7 @@ func TestKilledNodeKeepsWhatItShowed(t *testing.T) {
 // of a process alone takes nothing from it.
 func (l *crashLoop) node(source string) *victim {
 	syncs := []string{"always", "always", "interval:20ms", "off"}
-	args := []string{
-		"--data-dir", l.dir, "--source", source,
-		"--shards", fmt.Sprint(1 + l.random.IntN(3)), "--wal-sync", syncs[l.random.IntN(len(syncs))],
-	}
-	return launch(l, append(args, l.flags...)...)
+	return l.crashRig.node(source, "--shards", fmt.Sprint(1+l.random.IntN(3)), "--wal-sync", syncs[l.random.IntN(len(syncs))])
 }
 
 var recovered = regexp.MustCompile(`msg=recovered (slot=\d+ seq=\d+ state_hash=\S+)`)
@@ -88,10 +65,7 @@ func (l *crashLoop) cycle(cycle int) {
 		v.kill()
 		l.recoversTheSame(v)
 	}
-	v := l.node(l.source)
-	if !v.listens() {
-		l.Fatalf("cycle %d: ledgerd ended with %v:\n%s", cycle, v.cmd.ProcessState, v.errs)
-	}
+	v := l.node(l.source).listened()
 	stopped := l.seen.watch(v)
 	v.ready()
 	time.Sleep(between(l.random, 5*time.Millisecond, 150*time.Millisecond))
@@ -106,15 +80,11 @@ func (l *crashLoop) cycle(cycle int) {
 	stopped()
 	l.recoversTheSame(v)
 
-	disk := l.node("none").ready()
-	here := l.history.check(disk, l.seen)
+	disk, here := l.recovers(v, l.node("none"))
 	if m := recovered.FindStringSubmatch(disk.errs.String()); m != nil {
 		l.stood = m[1]
 	}
 	l.Logf("cycle %d: slot %d, number %d", cycle, here.slot, here.seq)
-	if l.Failed() {
-		l.Fatalf("failed in cycle %d; what the last nodes said:\n%s\n%s", cycle, v.errs, disk.errs)
-	}
 	if l.random.IntN(2) == 0 {
 		disk.stop()
 	} else {
@@ -126,18 +96,18 @@ var endOfInput = regexp.MustCompile(`msg="end of input" source=\S+ (slot=\d+ seq
 
 // finish lets the directory's node come to the end of the ledger. It must be the same end, with
 // the same state, as that of the node that nobody killed.
-func (l *crashLoop) finish(straight *running, slots int) {
+func (l *crashLoop) finish(slots int) {
 	l.Helper()
 	v := l.node(l.source).ready()
 	v.untilWithin(patience+time.Duration(slots)*20*time.Millisecond, "the input ends", func() bool { return endOfInput.MatchString(v.errs.String()) })
-	want, got := straight.ending(l.T), endOfInput.FindStringSubmatch(v.errs.String())[1]
+	want, got := l.straight.ending(l.T), endOfInput.FindStringSubmatch(v.errs.String())[1]
 	if got != want {
 		l.Errorf("the ledger ended at %s, without crashes at %s", got, want)
 	}
 	for _, program := range simPrograms {
 		for _, level := range levels {
 			path := "/accounts/program/" + program + "?limit=10000&commitment=" + level
-			if _, want := get(l, straight.base+path); v.get(path).body != string(want) {
+			if _, want := get(l, l.straight.base+path); v.get(path).body != string(want) {
 				l.Errorf("GET %s is answered otherwise than without crashes", path)
 			}
 		}
@@ -154,7 +124,7 @@ func (l *crashLoop) finish(straight *running, slots int) {
 	}
 }
 
-// One process has the directory, and nobody has it after a kill.
+// F49: one process has the directory, and nobody has it after a kill.
 func TestDirectoryOfALivingNodeIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	first := launch(t, "--data-dir", dir, "--source", "none").ready()

@@ -3,201 +3,74 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
 
-// patience bounds every step of a test that deals with processes, on a machine as busy as may be.
-// It decides only when a test fails, never whether one passes.
-const patience = 2 * time.Minute
+// keptBlocks is how many slots of blocks the nodes of the crash tests hold: few, so
+// that what is pruned and what is not crosses the crashes too.
+const keptBlocks = 200
 
-// victim is a ledgerd of its own that a test ends by force.
-type victim struct {
-	testing.TB
-	cmd       *exec.Cmd
-	out, errs *transcript
-	ended     chan struct{} // closed when the process is gone
-	base, ops string        // addresses, known once it listens
-	client    *http.Client
+// crashLedger is what the nodes follow, completed by a seed.
+const crashLedger = "sim:seed=%d,accounts=300,tps=1000,slot_time=4ms,finality=8,fork_rate=0.2,skip_rate=0.1"
+
+// crashRig is a data directory, the nodes that live and die on it, what clients saw of them, and a node of the same ledger that nobody
+// ends.
+type crashRig struct {
+	*testing.T
+	random   *rand.Rand
+	dir      string
+	source   string
+	flags    []string // of all nodes
+	seen     *seen
+	straight *running
+	history  *history // of straight
 }
 
-// launch starts this test binary as `ledgerd serve` on free ports and waits for nothing.
-func launch(t testing.TB, args ...string) *victim { return launchUnder(t, nil, args...) }
-
-// launchUnder starts it under another program, which is told by the words before ledgerd's.
-func launchUnder(t testing.TB, tracer []string, args ...string) *victim {
+// newCrashRig makes a rig on a directory. The source lacks its seed.
+func newCrashRig(t *testing.T, dir, source string, flags ...string) *crashRig {
 	t.Helper()
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-minute", "0", "--rate-limit-hour", "0"}, args...)
-	return launchProgram(t, tracer, args...)
+	random, seed := dice(t)
+	r := &crashRig{T: t, random: random, dir: dir, source: fmt.Sprintf(source, seed), flags: flags, seen: newSeen()}
+	r.straight = start(t, "--data-dir", t.TempDir(), "--source", r.source)
+	r.history = remember(t, r.straight.base, keptBlocks)
+	return r
 }
 
-// launchProgram starts any command of ledgerd.
-func launchProgram(t testing.TB, tracer []string, args ...string) *victim {
-	t.Helper()
-	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	words := slices.Concat(tracer, []string{binary}, args)
-	v := &victim{
-		TB: t, cmd: exec.Command(words[0], words[1:]...), out: newTranscript(), errs: newTranscript(), ended: make(chan struct{}),
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, DisableCompression: true}, Timeout: patience},
-	}
-	v.cmd.Env = append(os.Environ(), asProgram+"=1")
-	v.cmd.Stdout, v.cmd.Stderr = v.out, v.errs
-	// A group of its own: a signal reaches the tracer and what it traces, and nobody else.
-	v.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := v.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = v.cmd.Wait() // how it ended is in ProcessState
-		close(v.out.ended)
-		close(v.errs.ended)
-		close(v.ended)
-	}()
-	t.Cleanup(func() {
-		if !v.isGone() {
-			v.signal(syscall.SIGKILL)
-			<-v.ended
-		}
-		v.client.CloseIdleConnections()
-	})
-	return v
+// node starts a ledgerd on the directory.
+func (r *crashRig) node(source string, more ...string) *victim { return r.under(nil, source, more...) }
+
+// under starts it under another program.
+func (r *crashRig) under(tracer []string, source string, more ...string) *victim {
+	r.Helper()
+	args := []string{"--data-dir", r.dir, "--source", source, "--retain-slots", fmt.Sprint(keptBlocks)}
+	return launchUnder(r, tracer, slices.Concat(args, r.flags, more)...)
 }
 
-func (v *victim) isGone() bool {
-	select {
-	case <-v.ended:
-		return true
-	default:
-		return false
+// recovers checks that a node which knows no more than the directory knows everything that was seen of the last one. It returns that
+// node and where it stands.
+func (r *crashRig) recovers(last, disk *victim) (*victim, place) {
+	r.Helper()
+	here := r.history.check(disk.ready(), r.seen)
+	if r.Failed() {
+		r.Fatalf("what the last nodes said:\n%s\n%s", last.errs, disk.errs)
 	}
+	return disk, here
 }
 
-// bannerAddresses finds where a node listens in what it prints.
-var bannerAddresses = regexp.MustCompile(`REST +(http://\S+/api)/status(?s:.*)operators +(http://\S+)/metrics`)
-
-// listens waits until the banner tells the addresses; false if the process is gone before.
-func (v *victim) listens() bool {
-	v.Helper()
-	if v.base != "" {
-		return true
-	}
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	for {
-		if m := bannerAddresses.FindStringSubmatch(v.out.String()); m != nil {
-			v.base, v.ops = m[1], m[2]
-			return true
-		}
-		select {
-		case <-v.out.written:
-		case <-v.ended:
-			return false
-		case <-late.C:
-			v.Fatalf("no banner within %v:\n%s%s", patience, v.out, v.errs)
-		}
-	}
-}
-
-// ready waits until the node answers questions.
-func (v *victim) ready() *victim {
+// listened fails where the node ended before it listened.
+func (v *victim) listened() *victim {
 	v.Helper()
 	if !v.listens() {
-		v.Fatalf("ledgerd ended with %v before it listened:\n%s", v.cmd.ProcessState, v.errs)
+		v.Fatalf("ledgerd ended with %v:\n%s", v.State(), v.errs)
 	}
-	v.until("the node is ready", func() bool {
-		a, err := v.ask(v.ops + "/readyz")
-		return err == nil && a.status == http.StatusOK
-	})
 	return v
-}
-
-// until tries again and again what must come true while the process lives.
-func (v *victim) until(what string, holds func() bool) {
-	v.Helper()
-	v.untilWithin(patience, what, holds)
-}
-
-func (v *victim) untilWithin(longest time.Duration, what string, holds func() bool) {
-	v.Helper()
-	for deadline := time.Now().Add(longest); !holds(); time.Sleep(time.Millisecond) {
-		if v.isGone() {
-			v.Fatalf("ledgerd ended with %v before %s:\n%s", v.cmd.ProcessState, what, v.errs)
-		}
-		if time.Now().After(deadline) {
-			v.Fatalf("it does not come true within %v that %s:\n%s", longest, what, v.errs)
-		}
-	}
-}
-
-// ask sends one request.
-func (v *victim) ask(url string) (answer, error) {
-	response, err := v.client.Get(url)
-	if err != nil {
-		return answer{}, err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	return answer{response.StatusCode, response.Header, string(body)}, err
-}
-
-// get asks for a path below the base address. It must be answered.
-func (v *victim) get(path string) answer {
-	v.Helper()
-	a, err := v.ask(v.base + path)
-	if err != nil {
-		v.Fatalf("GET %s: %v\n%s", path, err, v.errs)
-	}
-	return a
-}
-
-// signal sends to the process, and to its tracer if it has one.
-func (v *victim) signal(s syscall.Signal) {
-	// The group outlives its leader no longer than the wait for it.
-	if err := syscall.Kill(-v.cmd.Process.Pid, s); err != nil && err != syscall.ESRCH {
-		v.Errorf("cannot send %v: %v", s, err)
-	}
-}
-
-// gone waits for the end of the process and returns its exit code, -1 after a kill.
-func (v *victim) gone(within time.Duration) int {
-	v.Helper()
-	select {
-	case <-v.ended:
-	case <-time.After(within):
-		v.Fatalf("the process has not ended within %v:\n%s", within, v.errs)
-	}
-	return v.cmd.ProcessState.ExitCode()
-}
-
-// kill ends the process as a crash does.
-func (v *victim) kill() {
-	v.Helper()
-	if !v.isGone() {
-		v.signal(syscall.SIGKILL)
-	}
-	v.gone(patience)
-}
-
-// stop ends the process as an operator does.
-func (v *victim) stop() {
-	v.Helper()
-	v.signal(syscall.SIGTERM)
-	if code := v.gone(patience); code != exitOK {
-		v.Fatalf("exit code %d after SIGTERM, want 0:\n%s", code, v.errs)
-	}
 }
 
 // repetitions returns how often a test repeats itself: often by hand and in the long test, less

@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/fasthttp/websocket"
 )
 
 // seen is what clients were shown. Whatever ends the node, all of it must be there afterwards.
@@ -18,8 +15,7 @@ type seen struct {
 	tips   [3]seenBlock      // by level: the newest block that REST answered
 	blocks map[uint64]string // by slot: hash of the blocks that were called confirmed
 	seq    uint64            // the newest that a socket told
-	frames []string          // that a socket told, in order: updates, ends of slots, rollbacks
-	joined bool              // this process's socket has told something
+	runs   [][]spoken        // what each socket told, in order: updates, ends of slots, rollbacks
 	news   chan struct{}     // gets a token whenever a socket told something
 }
 
@@ -31,14 +27,13 @@ type seenBlock struct {
 
 func newSeen() *seen { return &seen{blocks: map[uint64]string{}, news: make(chan struct{}, 1)} }
 
-// untilNow returns what was seen until now. The blocks and frames in it are not
-// told again.
+// untilNow returns what was seen until now, but for the frames. Blocks in it are not told again.
 func (s *seen) untilNow() *seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	until := newSeen()
-	until.nodeID, until.tips, until.blocks, until.seq, until.frames = s.nodeID, s.tips, s.blocks, s.seq, s.frames
-	s.blocks, s.frames = map[uint64]string{}, nil
+	until.nodeID, until.tips, until.blocks, until.seq = s.nodeID, s.tips, s.blocks, s.seq
+	s.blocks, s.runs = map[uint64]string{}, [][]spoken{nil}
 	return until
 }
 
@@ -46,12 +41,11 @@ func (s *seen) untilNow() *seen {
 // end of a node is no error: what clients had read by then was seen.
 func (s *seen) watch(v *victim) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s.joined = false
 	var clients sync.WaitGroup
 	clients.Go(func() { s.poll(ctx, v) })
 	clients.Go(func() { s.listen(ctx, v) })
 	return func() {
-		if !v.isGone() {
+		if !v.IsGone() {
 			cancel()
 		}
 		clients.Wait() // what a dead node had sent is still read
@@ -61,7 +55,7 @@ func (s *seen) watch(v *victim) (stop func()) {
 
 // poll asks for the newest block of each level in turn.
 func (s *seen) poll(ctx context.Context, v *victim) {
-	for ctx.Err() == nil && !v.isGone() {
+	for ctx.Err() == nil && !v.IsGone() {
 		for level, name := range levels {
 			a, err := v.ask(v.base + "/blocks/latest?commitment=" + name)
 			if err != nil || a.status != http.StatusOK {
@@ -94,65 +88,28 @@ func (s *seen) saw(v *victim, level int, b seenBlock) {
 	s.tips[level] = b
 }
 
-// listen reads the socket. It asks for the newest number first.
+// listen reads a socket, and another one where that ends before the node does.
 func (s *seen) listen(ctx context.Context, v *victim) {
-	var conn *websocket.Conn
-	for conn == nil {
-		var response *http.Response
-		var err error
-		conn, response, err = websocket.DefaultDialer.DialContext(ctx, "ws"+strings.TrimPrefix(v.base, "http")+"/ws/accounts?extended=true", nil)
-		if response != nil {
-			response.Body.Close()
-		}
-		if err != nil {
-			if ctx.Err() != nil || v.isGone() {
-				return
-			}
+	for ctx.Err() == nil && !v.IsGone() {
+		s.mu.Lock()
+		s.runs = append(s.runs, nil)
+		s.mu.Unlock()
+		if err := hear(ctx, v.base, func(f spoken) bool { s.heard(v, f); return true }); err != nil {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if err := conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"ping","id":1}`)); err != nil {
-		return
-	}
-	for {
-		_, text, err := conn.ReadMessage()
-		if err != nil {
-			return
-		}
-		s.heard(v, text)
-	}
 }
 
-// spoken is what a frame of any type says of its place.
-type spoken struct {
-	Type      string
-	Pubkey    string
-	Owner     string
-	Lamports  json.Number
-	Slot, Seq uint64
-	FromSlot  uint64 `json:"from_slot"`
-	ToSlot    uint64 `json:"to_slot"`
-}
-
-func (s *seen) heard(v *victim, text []byte) {
-	var f spoken
-	if err := json.Unmarshal(text, &f); err != nil {
-		v.Errorf("frame %q: %v", text, err)
-		return
-	}
+func (s *seen) heard(v *victim, f spoken) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case f.Type == "account_update" && s.joined && f.Seq != s.seq+1:
-		v.Errorf("update %d comes after %d", f.Seq, s.seq)
-	case f.Seq < s.seq:
-		v.Errorf("%s says number %d after %d was seen", text, f.Seq, s.seq)
+	if f.Seq < s.seq {
+		v.Errorf("%s says number %d after %d was seen", f.text, f.Seq, s.seq)
 	}
-	s.seq, s.joined = f.Seq, true
+	s.seq = f.Seq
 	if f.Type != "heartbeat" && f.Type != "pong" {
-		s.frames = append(s.frames, string(text))
+		newest := &s.runs[len(s.runs)-1]
+		*newest = append(*newest, f)
 	}
 	select {
 	case s.news <- struct{}{}:
@@ -170,7 +127,7 @@ func (s *seen) killAtNews(v *victim) {
 	}
 	select {
 	case <-s.news:
-	case <-v.ended:
+	case <-v.Gone():
 	case <-time.After(patience):
 		v.Fatalf("clients hear nothing new within %v:\n%s", patience, v.errs)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -55,7 +56,7 @@ type follower struct {
 
 	state   wsclient.State
 	from    uint64   // the number it began at
-	numbers []uint64 // of all updates since then, if it is told everything and no gaps
+	updates []foldUpdate // all since then, if it is told everything and no gaps
 	known   bool     // there is a number to go on behind
 	told    uint64   // the newest number of this connection that the server counts as sent
 	conns   int
@@ -64,6 +65,11 @@ type follower struct {
 	skipped int  // frames that came before the answer to a resume
 	listing bool // between subscribed and snapshot_end
 }
+
+// foldUpdate is what a follower keeps of one: its number, and a hash of its text.
+type foldUpdate struct{ seq, text uint64 }
+
+var updateSeed = maphash.MakeSeed()
 
 // follow runs until the node has told all there is.
 func (f *follower) follow() {
@@ -113,7 +119,7 @@ func (f *follower) address(base string, resumeThere bool) string {
 func (f *follower) connect() (conn talker, behind bool) {
 	f.told, f.listing = 0, false
 	if !f.known { // it begins anew, and what it was told before is of no use
-		f.state, f.numbers = wsclient.State{Whole: f.state.Whole}, nil
+		f.state, f.updates = wsclient.State{Whole: f.state.Whole}, nil
 	}
 	for {
 		base, moved := f.rig.where()
@@ -208,7 +214,7 @@ func (f *follower) listen(conn talker, behind bool) error {
 		switch kind {
 		case "account_update":
 			if f.told = f.state.Seq; f.known && !f.listing && f.isFull() {
-				f.numbers = append(f.numbers, f.state.Seq)
+				f.updates = append(f.updates, foldUpdate{f.state.Seq, maphash.Bytes(updateSeed, text)})
 			}
 		case "slot_end":
 			f.told = f.state.Seq

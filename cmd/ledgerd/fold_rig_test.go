@@ -216,7 +216,7 @@ func (r *foldRig) finish() {
 	}
 	ends := map[string]place{}
 	for _, level := range levels {
-		conn, err := dialRaw("ws"+strings.TrimPrefix(r.node.base, "http")+"/ws/accounts?mode=none&commitment="+level, false)
+		conn, err := dialOwn("ws"+strings.TrimPrefix(r.node.base, "http")+"/ws/accounts?mode=none&commitment="+level, false)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -269,9 +269,9 @@ func (r *foldRig) compare(ends map[string]place) {
 		}
 		all[level] = accounts
 		r.checkSingly(level, accounts)
-		r.checkNumbers(level)
+		r.checkUpdates(level)
 	}
-	for _, kind := range []string{"own", "raw", "ws"} {
+	for _, kind := range []string{"own", "library", "ws"} {
 		r.Run(kind, func(t *testing.T) {
 			if why := r.missing[kind]; why != "" {
 				t.Skip(why)
@@ -286,9 +286,9 @@ func (r *foldRig) compare(ends map[string]place) {
 	}
 }
 
-// checkNumbers holds those who were told every update of a level against each other: numbers
-// have holes there, but for everybody the same.
-func (r *foldRig) checkNumbers(level string) {
+// checkUpdates holds those who were told every update of a level against each other: they have heard the same texts under the same
+// numbers, whoever was told them at once and whoever on coming back.
+func (r *foldRig) checkUpdates(level string) {
 	r.Helper()
 	var full []*follower
 	from := uint64(0)
@@ -299,9 +299,16 @@ func (r *foldRig) checkNumbers(level string) {
 		}
 	}
 	for _, f := range full {
-		f.numbers = f.numbers[sort.Search(len(f.numbers), func(i int) bool { return f.numbers[i] > from }):]
-		if !slices.Equal(f.numbers, full[0].numbers) {
-			r.Errorf("%s: %d updates after number %d; %s: %d, and not the same", f.name, len(f.numbers), from, full[0].name, len(full[0].numbers))
+		f.updates = f.updates[sort.Search(len(f.updates), func(i int) bool { return f.updates[i].seq > from }):]
+		first := full[0].updates
+		for i := range min(len(f.updates), len(first)) {
+			if f.updates[i] != first[i] {
+				r.Errorf("%s: after number %d update %d is told, to %s %d, and not in the same words", f.name, from, f.updates[i].seq, full[0].name, first[i].seq)
+				break
+			}
+		}
+		if len(f.updates) != len(first) {
+			r.Errorf("%s: %d updates after number %d; %s: %d", f.name, len(f.updates), from, full[0].name, len(first))
 		}
 	}
 }

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -37,7 +35,7 @@ func BenchmarkStream(b *testing.B) {
 			p.await(b, l.Main()[warmup].Slot)
 			updates, transactions := 0, 0
 			from := p.slot(b)
-			cpu := p.cpu(b)
+			cpu := p.usage().CPU()
 			b.ResetTimer()
 			if pace == 0 {
 				cancel()
@@ -49,7 +47,7 @@ func BenchmarkStream(b *testing.B) {
 				p.await(b, from+ledger.Slot(b.N))
 			}
 			b.StopTimer()
-			cpu, to := p.cpu(b)-cpu, p.slot(b)
+			cpu, to := p.usage().CPU()-cpu, p.slot(b)
 			for _, block := range l.Main() {
 				if block.Slot > from && block.Slot <= to {
 					updates += len(block.Accounts)
@@ -87,23 +85,4 @@ func (p *victim) await(t testing.TB, slot ledger.Slot) {
 			t.Fatalf("it is at slot %d, not at %d:\n%s", p.slot(t), slot, p.errs)
 		}
 	}
-}
-
-// cpu is the time that the process has had of the processors.
-func (p *victim) cpu(t testing.TB) time.Duration {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')'):]))
-	ticks := 0
-	for _, f := range fields[12:14] { // of user and of system, counted from the state
-		n, err := strconv.Atoi(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // faultSeeds returns the seeds to run: one by LEDGERD_FAULT_SEED, the first N by LEDGERD_FAULT_SCHEDULES, or a
-// sample, which is smaller with -short.
+// sample, which is smaller with -short. make crash runs 200, make live 2,000.
 func faultSeeds(t *testing.T, sample, short int) (seeds []uint64) {
 	t.Helper()
 	number := func(name string) (uint64, bool) {
@@ -51,10 +51,10 @@ func faultSeeds(t *testing.T, sample, short int) (seeds []uint64) {
 // first block passed over, which nothing but its statuses told of.
 var toldFaults = []uint64{25, 56, 222, 317, 753, 1081, 1893, 2589, 3173}
 
-// TestFaultSchedules has each source follow a node through random faults, of the network, of the node and of the
+// F20, F21, F22, F25, F26, F27, F28, F29: TestFaultSchedules has each source follow a node through random faults, of the network, of the node and of the
 // chain: what the engine holds in the end is what happened, without a gap on the way, and soon.
 func TestFaultSchedules(t *testing.T) {
-	seeds := faultSeeds(t, 200, 9)
+	seeds := faultSeeds(t, 60, 9)
 	for _, seed := range toldFaults {
 		if len(seeds) > 1 && !slices.Contains(seeds, seed) {
 			seeds = append(seeds, seed)
@@ -104,7 +104,7 @@ func TestStraightRunsOfSchedules(t *testing.T) {
 	}
 }
 
-// TestAGapThatNobodyFillsIsNeverPassed cuts the stream for longer than the node replays, with nobody to ask: nothing
+// F21, F26: TestAGapThatNobodyFillsIsNeverPassed cuts the stream for longer than the node replays, with nobody to ask: nothing
 // after the gap is shown, the node says why, and it does not storm the other side.
 func TestAGapThatNobodyFillsIsNeverPassed(t *testing.T) {
 	s := &testnode.Schedule{
@@ -137,7 +137,7 @@ func TestAGapThatNobodyFillsIsNeverPassed(t *testing.T) {
 	})
 }
 
-// TestABlockThatIsMissingIsNeverTakenForSkipped has a node deny a block of its chain for ever: a source that asks stops
+// F21: TestABlockThatIsMissingIsNeverTakenForSkipped has a node deny a block of its chain for ever: a source that asks stops
 // before it and says so, though later blocks could be had.
 func TestABlockThatIsMissingIsNeverTakenForSkipped(t *testing.T) {
 	for how := range testnode.MissingWays {

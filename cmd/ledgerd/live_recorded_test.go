@@ -78,6 +78,7 @@ func followOverSockets(t *testing.T, n *testnode.Node, source engine.Source, sto
 
 // TestTheRecordedStreamGivesTheRecordedChainOverASocket plays the recorded stream of a validator through a socket.
 func TestTheRecordedStreamGivesTheRecordedChainOverASocket(t *testing.T) {
+	t.Parallel()
 	l, err := testnode.RecordedStream(bytes.NewReader(datatest.Read(t, datatest.Path(t, recordedStream))))
 	if err != nil {
 		t.Fatal(err)

@@ -1,63 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
-	"regexp"
-	"sync"
 	"testing"
 	"time"
+
+	"ledgerd/bench/proc"
 )
-
-// transcript is an output that a test reads while the program writes it.
-type transcript struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	written chan struct{} // gets a token after every write
-	ended   chan struct{} // closed when nobody writes any more
-}
-
-func newTranscript() *transcript {
-	return &transcript{written: make(chan struct{}, 1), ended: make(chan struct{})}
-}
-
-func (o *transcript) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	select {
-	case o.written <- struct{}{}:
-	default:
-	}
-	return o.text.Write(p)
-}
-
-func (o *transcript) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-// await waits until the output matches and returns the submatches.
-func (o *transcript) await(t testing.TB, pattern string) []string {
-	t.Helper()
-	re := regexp.MustCompile(pattern)
-	for ended := false; ; {
-		if m := re.FindStringSubmatch(o.String()); m != nil {
-			return m
-		}
-		if ended || t.Context().Err() != nil {
-			t.Fatalf("no line matches %q in:\n%s", pattern, o.String())
-		}
-		select {
-		case <-o.written:
-		case <-o.ended:
-			ended = true // and the last lines are still to be looked at
-		case <-t.Context().Done():
-		}
-	}
-}
 
 // running is a node started by a test.
 type running struct {
@@ -81,8 +32,8 @@ func perform(t testing.TB, args ...string) *running {
 	go func() {
 		defer close(r.code)
 		r.code <- run(ctx, args, &streams{r.out, r.errs})
-		close(r.out.ended)
-		close(r.errs.ended)
+		r.out.End()
+		r.errs.End()
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -97,7 +48,7 @@ func perform(t testing.TB, args ...string) *running {
 // reach waits until a node, which need not be ready, tells its addresses.
 func (r *running) reach(t testing.TB) *running {
 	t.Helper()
-	m := r.out.await(t, bannerAddresses.String())
+	m := r.out.await(t, proc.Addresses.String())
 	r.base, r.ops = m[1], m[2]
 	return r
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -137,112 +135,6 @@ func TestFaultsOfTheStream(t *testing.T) {
 	}
 }
 
-// TestEveryNonsenseIsRefused: no way of garbage says anything that could be taken for an update.
-func TestEveryNonsenseIsRefused(t *testing.T) {
-	refused := 0
-	for how := range garbageWays {
-		var u yellowstone.Update
-		raw := garbage(how)
-		switch err := yellowstone.Decode(raw, &u); {
-		case err != nil:
-			refused++
-		case how == 4 && len(raw) > hugeBytes: // by its size alone
-		case u.Kind == yellowstone.Transaction || u.Kind == yellowstone.Other:
-		default:
-			t.Errorf("way %d reads %+v", how, u)
-		}
-	}
-	if refused < garbageWays/2 {
-		t.Errorf("only %d ways are refused", refused)
-	}
-}
-
-func TestReplayReachesAsFarAsItSays(t *testing.T) {
-	l := simulated(t, small, Plan{})
-	newest := l.steps[29].slot
-	tests := map[string]struct {
-		config Config
-		fault  *Fault
-		from   ledger.Slot
-		code   codes.Code
-		first  ledger.Slot // the oldest slot that comes, 0 for none
-	}{
-		"within":             {Config{ReplaySlots: 20}, nil, newest - 10, codes.OK, newest - 10},
-		"just within":        {Config{ReplaySlots: 20}, nil, newest - 20, codes.OK, newest - 20},
-		"beyond":             {Config{ReplaySlots: 20}, nil, newest - 21, codes.OutOfRange, 0},
-		"none offered":       {Config{NoReplay: true}, nil, newest - 1, codes.InvalidArgument, 0},
-		"refused on command": {Config{}, &Fault{Kind: Refuse, Code: codes.Internal}, newest - 1, codes.Internal, 0},
-		"ignored":            {Config{}, &Fault{Kind: IgnoreFrom}, newest - 10, codes.OK, 0},
-		"everything":         {Config{ReplaySlots: 25}, &Fault{Kind: ReplayAll}, newest - 1, codes.OK, newest - 25},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			inMemoryNode(t, l, tt.config, func(t *testing.T, n *Node) {
-				n.Advance(30)
-				if tt.fault != nil {
-					n.Inject(*tt.fault)
-				}
-				h := subscribe(t, n, "", everything(ledger.Some(tt.from))).listen(time.Second)
-				first := ledger.Slot(0)
-				for _, u := range h.updates {
-					if u.Slot > 0 && (first == 0 || u.Slot < first) {
-						first = u.Slot
-					}
-				}
-				if h.err != nil && status.Code(h.err) != tt.code || h.err == nil && tt.code != codes.OK || first < tt.first || first > 0 && tt.first == 0 || first > tt.first+2 {
-					t.Errorf("from slot %d of %d came slot %d, error %v; want %d, %v", tt.from, newest, first, h.err, tt.first, tt.code)
-				}
-			})
-		})
-	}
-}
-
-func TestNobodyIsServedElsewhereOrWithoutTheToken(t *testing.T) {
-	l := simulated(t, small, Plan{})
-	inMemoryNode(t, l, Config{Token: "right"}, func(t *testing.T, n *Node) {
-		s := subscribe(t, n, "wrong", everything(ledger.Some(ledger.Slot(0))))
-		if h := s.listen(time.Second); status.Code(h.err) != codes.Unauthenticated {
-			t.Errorf("a wrong token ended with %v", h.err)
-		}
-		request, _ := http.NewRequest(http.MethodPost, n.CallsURL(), nil)
-		if _, err := n.Dial(t.Context(), "tcp", "127.0.0.1:1"); err == nil {
-			t.Error("another address was dialled")
-		}
-		if n.allowed(request) {
-			t.Error("a call without a token is allowed")
-		}
-		request.URL.Path = "/right"
-		if !n.allowed(request) {
-			t.Error("a call with the token in its path is not allowed")
-		}
-	})
-}
-
-func TestCompressedStreamsTellTheSame(t *testing.T) {
-	l := simulated(t, small, Plan{})
-	size := map[string]int{}
-	for _, how := range []string{"", "gzip", "zstd"} {
-		inMemoryNode(t, l, Config{Compress: how, Plain: true}, func(t *testing.T, n *Node) {
-			s := subscribe(t, n, "", everything(anywhere))
-			n.Advance(l.Slots)
-			h := s.listen(time.Second)
-			if h.err != nil || h.garbage > 0 || len(h.updates) < 1000 {
-				t.Errorf("%q: %d messages, %d nonsense, %v", how, len(h.updates), h.garbage, h.err)
-			}
-			n.listeners[Stream].mu.Lock()
-			defer n.listeners[Stream].mu.Unlock()
-			for c := range n.listeners[Stream].open {
-				c.mu.Lock()
-				size[how] = c.written
-				c.mu.Unlock()
-			}
-		})
-	}
-	if size["gzip"] >= size[""] || size["zstd"] >= size[""] {
-		t.Errorf("bytes written: %v", size)
-	}
-}
-
 func TestFaultsOfCalls(t *testing.T) {
 	l := simulated(t, small, Plan{})
 	block := l.main[len(l.main)/2].Slot
@@ -317,66 +209,4 @@ func TestFaultsOfCalls(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestWhatLastsComesToAnEnd(t *testing.T) {
-	l := simulated(t, small, Plan{})
-	inMemoryNode(t, l, Config{}, func(t *testing.T, n *Node) {
-		n.Advance(l.Slots)
-		slot := func() string { r, _ := ask(t, n, "getSlot", object{"commitment": "confirmed"}); return string(r) }
-		blocks := func() int {
-			r, _ := ask(t, n, "getBlocks", 0, 500, object{"commitment": "confirmed"})
-			return bytes.Count(r, []byte(",")) + 1
-		}
-		newest, all := slot(), blocks()
-		n.Inject(Fault{Kind: Stale, N: 20, For: 3 * time.Second})
-		n.Inject(Fault{Kind: Hide, For: 3 * time.Second})
-		if slot() == newest || blocks() >= all {
-			t.Errorf("a stale node knows slot %s and %d blocks", slot(), blocks())
-		}
-		time.Sleep(4 * time.Second)
-		if slot() != newest || blocks() != all {
-			t.Errorf("after it: slot %s and %d blocks, want %s and %d", slot(), blocks(), newest, all)
-		}
-	})
-}
-
-func TestCallsAreRefusedAsNodesDo(t *testing.T) {
-	l := simulated(t, small, Plan{})
-	last := l.main[len(l.main)-1].Slot
-	skippedSlot := ledger.Slot(3)
-	for l.mainAt(skippedSlot) != nil {
-		skippedSlot++
-	}
-	inMemoryNode(t, l, Config{}, func(t *testing.T, n *Node) {
-		n.Advance(l.Slots)
-		confirmed := object{"commitment": "confirmed"}
-		whole := object{"commitment": "confirmed", "encoding": "json", "transactionDetails": "full"}
-		keys := slices.Repeat([]string{ledger.VoteProgram.String()}, 101)
-		tests := map[string]struct {
-			method string
-			params []any
-			code   int
-		}{
-			"skipped":            {"getBlock", []any{skippedSlot, whole}, codeSkipped},
-			"ahead":              {"getBlock", []any{last + 1, whole}, codeNotAvailable},
-			"processed block":    {"getBlock", []any{last, object{"commitment": "processed"}}, codeParams},
-			"no version":         {"getBlock", []any{last, whole}, codeVersion},
-			"processed blocks":   {"getBlocks", []any{1, 2, object{"commitment": "processed"}}, codeParams},
-			"too large a range":  {"getBlocks", []any{1, 600_000, confirmed}, codeParams},
-			"too many keys":      {"getMultipleAccounts", []any{keys, confirmed}, codeParams},
-			"no key":             {"getMultipleAccounts", []any{[]string{"nonsense"}, confirmed}, codeParams},
-			"context ahead":      {"getMultipleAccounts", []any{keys[:1], object{"commitment": "confirmed", "minContextSlot": last + 9}}, codeContextSlot},
-			"no such method":     {"getEverything", nil, codeMethod},
-			"unknown commitment": {"getSlot", []any{object{"commitment": "max"}}, codeParams},
-		}
-		for name, tt := range tests {
-			if r, failed := ask(t, n, tt.method, tt.params...); failed == nil || failed.Code != tt.code {
-				t.Errorf("%s: %.100s %v, want %d", name, r, failed, tt.code)
-			}
-		}
-		if r, failed := ask(t, n, "getMultipleAccounts", keys[:1], object{"commitment": "confirmed", "encoding": "base64"}); failed != nil || !strings.Contains(string(r), `"executable":true`) {
-			t.Errorf("getMultipleAccounts: %s %v", r, failed)
-		}
-	})
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -17,7 +16,6 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/nodejson"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -108,24 +106,6 @@ func question(method string, params ...any) string {
 	return string(b)
 }
 
-// ask posts a call and returns the answer's body.
-func ask(t testing.TB, n *Node, method string, params ...any) (result json.RawMessage, failed *callError) {
-	t.Helper()
-	_, _, b, err := post(t, n, question(method, params...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var a struct {
-		ID     int
-		Result json.RawMessage
-		Error  *callError
-	}
-	if err := json.Unmarshal(b, &a); err != nil || a.ID != 1 {
-		t.Fatalf("%s answered %s", method, b)
-	}
-	return a.Result, a.Error
-}
-
 // post posts a body to the node and returns the answer.
 func post(t testing.TB, n *Node, body string) (status int, header http.Header, answer []byte, err error) {
 	t.Helper()
@@ -139,37 +119,6 @@ func post(t testing.TB, n *Node, body string) (status int, header http.Header, a
 	defer r.Body.Close()
 	b, err := io.ReadAll(r.Body)
 	return r.StatusCode, r.Header, b, err
-}
-
-func TestCallsTellTheLedger(t *testing.T) {
-	l := simulated(t, small, Plan{})
-	n := started(t, l, Config{})
-	n.Advance(l.Slots)
-	main := l.Main()
-	last := main[len(main)-1]
-	result, failed := ask(t, n, "getSlot", object{"commitment": "finalized"})
-	if failed != nil || string(result) != number(last.Slot) {
-		t.Fatalf("getSlot: %s %v, want %d", result, failed, last.Slot)
-	}
-	result, failed = ask(t, n, "getBlocks", 0, 1000, object{"commitment": "confirmed"})
-	var slots []ledger.Slot
-	if failed != nil || json.Unmarshal(result, &slots) != nil || len(slots) != len(main) {
-		t.Fatalf("getBlocks: %s %v", result, failed)
-	}
-	for i, b := range main {
-		if slots[i] != b.Slot {
-			t.Fatalf("getBlocks names %d, want %d", slots[i], b.Slot)
-		}
-		result, failed = ask(t, n, "getBlock", b.Slot, wholeBlock)
-		var answer nodejson.Block
-		if failed != nil || json.Unmarshal(result, &answer) != nil {
-			t.Fatalf("getBlock %d: %.200s %v", b.Slot, result, failed)
-		}
-		got, err := answer.At(b.Slot)
-		if err != nil || got.Blockhash != b.Blockhash || got.ParentSlot != b.ParentSlot || !reflect.DeepEqual(got.Transactions, b.Transactions) {
-			t.Fatalf("getBlock %d: %+v, %v, want %+v", b.Slot, got, err, b)
-		}
-	}
 }
 
 // wholeBlock are the options with which a block is asked for.

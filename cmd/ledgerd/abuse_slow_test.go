@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+// G8, F35: two thousand clients of each kind send a head or a body, or read an answer, a byte at a time. Others are served meanwhile, and
+// each of the slow ones is closed in the end; nothing of them stays.
+func TestAbuseSlowClientsAreClosed(t *testing.T) {
+	alone(t)
+	const clients, each = 2000, 100
+	a := attack(t, clients, "--rate-limit-minute", "0", "--rate-limit-hour", "0", "--max-conns-per-client", fmt.Sprint(each), "--source", "sim:accounts=20000,slots=5,slot_time=0")
+	before := a.usage().FDs
+	for kind, begin := range map[string]string{
+		"head":   "GET /api/status HTTP/1.1\r\nHost: ledgerd\r\nX-Slow: ",
+		"body":   "GET /api/status HTTP/1.1\r\nHost: ledgerd\r\nContent-Length: 60000\r\n\r\n",
+		"answer": strings.Repeat("GET /api/accounts/program/"+systemProgram+"?limit=10000 HTTP/1.1\r\nHost: ledgerd\r\n\r\n", 4),
+	} {
+		t.Run(kind, func(t *testing.T) {
+			var slow sync.WaitGroup
+			var conns []*attacker
+			for i := range clients {
+				c := a.mustDial(2+i/each, make(chan struct{}))
+				conns = append(conns, c)
+				slow.Go(func() { c.trickle(begin, kind == "answer") })
+			}
+			a.visit("slow " + kind)
+			a.until("every slow client is closed and all they took is given back", func() bool { return a.usage().FDs <= before+20 })
+			for _, c := range conns { // who reads slowly has yet to see it
+				c.Close()
+			}
+			slow.Wait()
+		})
+	}
+}
+
+// trickle sends the beginning of something, and then a byte a second, or reads as slowly, until the connection has ended.
+func (c *attacker) trickle(begin string, reads bool) {
+	_, err := io.WriteString(c.Conn, begin)
+	for one := []byte("x"); err == nil; time.Sleep(time.Second) {
+		if reads {
+			_, err = c.Conn.Read(one)
+		} else {
+			_, err = c.Conn.Write(one)
+		}
+	}
+}
+
+// G4, F33: fifty thousand attempts to connect a WebSocket come as fast as they can, from many addresses. As many as there is room for get one, the
+// others an answer; others are served meanwhile, and afterwards nothing is left of them.
+func TestAbuseBurstOfConnects(t *testing.T) {
+	alone(t)
+	const attempts, addresses, room, dialers = 50_000, 240, 1500, 64
+	a := attack(t, room+dialers, "--rate-limit-minute", "0", "--rate-limit-hour", "0", "--max-sockets", fmt.Sprint(room), "--source", "sim:slot_time=100ms")
+	before := a.usage().FDs
+	var mu sync.Mutex
+	answers := map[string]int{}
+	var sockets []*attacker
+	var next atomic.Int64
+	var connecting sync.WaitGroup
+	for range dialers {
+		connecting.Go(func() {
+			for i := next.Add(1); i <= attempts; i = next.Add(1) {
+				how := "cut"
+				c, err := a.dial(2+int(i)%addresses, nil)
+				var response *http.Response
+				if err == nil {
+					response, err = c.upgrade("mode=none", "")
+				}
+				if err == nil {
+					how = fmt.Sprint(response.StatusCode)
+				}
+				mu.Lock()
+				if answers[how]++; how == "101" {
+					sockets = append(sockets, c)
+				} else if c != nil {
+					c.Close()
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	a.visit("a burst of connects")
+	if answer, err := a.ask(a.ops + "/readyz"); err != nil || answer.status != http.StatusOK {
+		t.Errorf("/readyz in a burst of connects: %d %s, %v", answer.status, answer.body, err)
+	}
+	connecting.Wait()
+	t.Logf("attempts were answered so: %v", answers)
+	if n := a.metric("ledgerd_ws_connections"); n > room || answers["101"] < room {
+		t.Errorf("%d sockets were connected and %v are, want the %d that there is room for", answers["101"], n, room)
+	}
+	if n := answers["101"] + answers["503"] + answers["429"]; n < attempts*99/100 {
+		t.Errorf("%d of %d attempts were answered: %v", n, attempts, answers)
+	}
+	for _, c := range sockets {
+		c.Close()
+	}
+	a.until("all they took is given back", func() bool { return a.metric("ledgerd_ws_connections") == 0 && a.usage().FDs <= before+20 })
+}
+
+// F40: one client floods its socket with pings, messages and subscriptions, and connects again whenever that is closed. It is closed
+// for it, and takes less than a twentieth of the processors.
+func TestAbuseFloodOfASocketTakesLittleOfTheProcessors(t *testing.T) {
+	alone(t)
+	const watched = time.Minute // in which a client has its requests
+	var keys []string
+	for i := range 1000 {
+		keys = append(keys, strconv.Quote(ledger.Pubkey{9, byte(i >> 8), byte(i)}.String()))
+	}
+	for kind, frame := range map[string][]byte{
+		"pings":         wsFrame(0x89, "12345678"),
+		"messages":      wsFrame(0x81, `{"type":"ping","id":1}`),
+		"subscriptions": wsFrame(0x81, `{"type":"subscribe","id":1,"pubkeys":[`+strings.Join(keys, ",")+`]}`),
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			a := attack(t, 10, "--source", "sim:accounts=1000,slots=5,slot_time=0")
+			ends, before := map[string]int{}, a.usage().CPU()
+			began := time.Now()
+			for time.Since(began) < watched {
+				c := a.mustDial(2, nil)
+				_ = c.SetDeadline(time.Now().Add(attackTimeout))
+				response, err := c.upgrade("mode=none", "")
+				if err != nil || response.StatusCode != http.StatusSwitchingProtocols { // it has used up its requests
+					ends["refused"]++
+					c.Close()
+					time.Sleep(10 * time.Millisecond)
+					continue
+				}
+				var writing sync.WaitGroup
+				writing.Go(func() {
+					for err := error(nil); err == nil; {
+						_, err = c.Conn.Write(frame)
+					}
+				})
+				for err = nil; err == nil; {
+					_, err = c.ws.Next()
+				}
+				c.Close()
+				writing.Wait()
+				ends[end(err)]++
+			}
+			cpu := a.usage().CPU() - before
+			share := cpu.Seconds() / time.Since(began).Seconds() / float64(runtime.NumCPU())
+			t.Logf("sockets ended so: %v; the node took %v, %.1f %% of the processors", ends, cpu, 100*share)
+			if ends["1008"]+ends["cut"] == 0 || ends["open"] > 0 {
+				t.Errorf("sockets ended so: %v, want 1008", ends)
+			}
+			if share >= 0.05 {
+				t.Errorf("one client takes %.1f %% of the processors, want less than 5", 100*share)
+			}
+		})
+	}
+}
+
+// wsFrame returns a frame as a client sends it.
+func wsFrame(op byte, payload string) []byte {
+	head := []byte{op, 0x80 | byte(len(payload))}
+	if len(payload) > 125 {
+		head = binary.BigEndian.AppendUint16([]byte{op, 0x80 | 126}, uint16(len(payload)))
+	}
+	return append(append(head, 0, 0, 0, 0), payload...) // the mask of zeros changes nothing
+}

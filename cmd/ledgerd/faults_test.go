@@ -1,0 +1,224 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/fasthttp/websocket"
+)
+
+// G1, F34: a process with few file descriptors refuses connections and goes on to write its log and snapshots. When it has none
+// left it accepts again as soon as there are some.
+func TestFewFileDescriptorsEndNothing(t *testing.T) {
+	t.Parallel()
+	few := []string{"/bin/sh", "-c", `ulimit -n 256; exec "$@"`, "sh"}
+	v := launchUnder(t, few, "--data-dir", t.TempDir(), "--source", "sim:accounts=300,tps=1000,slot_time=4ms,finality=8",
+		"--log-segment-bytes", "128KiB", "--snapshot-interval", "100ms").ready()
+	a := &target{victim: v, host: hostOf(v)}
+	for i := range 300 {
+		a.mustDial(2+i/75, nil)
+	}
+	v.until("connections are refused", func() bool { return v.metric(`ledgerd_http_connections_refused_total{cap="total"}`) > 0 })
+	v.goesOn()
+
+	v.limitFiles(8) // fewer than it has: none can be opened
+	v.until("a connection cannot be accepted", func() bool {
+		c := a.mustDial(100, nil)
+		if err := c.ask("/status", ""); err != nil {
+			t.Fatal(err)
+		}
+		return v.metric("ledgerd_http_accept_shortages_total") > 0
+	})
+	v.limitFiles(256)
+	v.goesOn()
+	late := a.mustDial(101, nil)
+	v.until("a newcomer is answered", func() bool {
+		response, err := late.get("/status")
+		if err != nil { // it came while the node was full
+			late = a.mustDial(101, nil)
+		}
+		return err == nil && response.StatusCode == http.StatusOK
+	})
+}
+
+// goesOn waits for another snapshot, and for blocks after it.
+func (v *victim) goesOn() {
+	v.Helper()
+	snapshots := func() int { return strings.Count(v.errs.String(), "msg=snapshot") }
+	before := snapshots()
+	v.until("another snapshot is written", func() bool { return snapshots() > before })
+	slot := v.metric(`ledgerd_slot{commitment="processed"}`)
+	v.until("the ledger goes on", func() bool { return v.metric(`ledgerd_slot{commitment="processed"}`) > slot+50 })
+}
+
+// limitFiles sets how many file descriptors a process may have.
+func (v *victim) limitFiles(n uint64) {
+	v.Helper()
+	limit := syscall.Rlimit{Cur: n, Max: 256}
+	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(v.Pid()), syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0); errno != 0 {
+		v.Fatalf("cannot limit the files of process %d: %v", v.Pid(), errno)
+	}
+}
+
+// F46: a panic in a shard ends the process, with the code of a failure and the reason, for what the shard holds may be half of a block.
+// A restart has all that was shown. The program is built with a shard that panics when a file is there.
+func TestPanicInAShardEndsTheProcess(t *testing.T) {
+	if os.Getenv("LEDGERD_CRASH_ALL") == "" {
+		t.Skip("building another ledgerd takes long: make crash; that the engine ends is tested there")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	program, trigger, data := filepath.Join(dir, "ledgerd"), filepath.Join(dir, "trigger"), filepath.Join(dir, "data")
+	build := exec.Command("go", "build", "-overlay", brokenShard(t, dir), "-o", program, "ledgerd/cmd/ledgerd")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	const source = "sim:seed=3,accounts=300,slot_time=4ms,finality=8"
+	v := launchWords(t, "/usr/bin/env", breaksAt+"="+trigger, program, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-exempt", "127.0.0.0/8",
+		"--data-dir", data, "--source", source, "--shards", "3").ready()
+	v.until("there are blocks", func() bool { return v.metric(`ledgerd_slot{commitment="finalized"}`) > 20 })
+	shown := newestSlot(v)
+	if err := os.WriteFile(trigger, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := v.gone(patience); code != exitFailure || !strings.Contains(v.errs.String(), "broke: told to") {
+		t.Errorf("exit code %d after a panic, want %d and the reason:\n%s", code, exitFailure, v.errs)
+	}
+	again := launch(t, "--data-dir", data, "--source", "none").ready()
+	if slot := newestSlot(again); slot < shown {
+		t.Errorf("slot %d was shown, and after a restart slot %d", shown, slot)
+	}
+	again.stop()
+}
+
+// breaksAt is the variable that names the file at which a shard breaks.
+const breaksAt = "LEDGERD_TEST_BREAKS_AT"
+
+// brokenShard returns an overlay for the go command in which a shard panics at its next job when a file is there.
+func brokenShard(t *testing.T, dir string) (overlay string) {
+	t.Helper()
+	path, err := filepath.Abs("../../shard/shard.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const job = "func (s *Shard) do(o order) {\n"
+	broken := strings.Replace(string(code), job, job+fmt.Sprintf("\tif _, err := os.Stat(os.Getenv(%q)); err == nil {\n\t\tpanic(\"told to\")\n\t}\n", breaksAt), 1)
+	broken = strings.Replace(broken, "import (\n", "import (\n\t\"os\"\n", 1)
+	if !strings.Contains(broken, "told to") {
+		t.Fatalf("%s has no %q any more", path, job)
+	}
+	changed, overlay := filepath.Join(dir, "shard.go"), filepath.Join(dir, "overlay.json")
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{changed: []byte(broken), overlay: list} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return overlay
+}
+
+// F48: a second signal ends a node at once that is stopping, here one that waits for a client which does not answer the close frame.
+// A restart has all that was shown.
+func TestSecondSignalEndsTheProcessAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		ended := false
+		for try := 0; try < 10 && !ended; try++ { // on a busy machine the node may have stopped before the second signal comes
+			ended = endsAtOnce(t, signal)
+		}
+		if !ended {
+			t.Errorf("a second %v ended no node", signal)
+		}
+	}
+}
+
+// endsAtOnce reports whether the second signal ended a node, rather than that it stopped as after one.
+func endsAtOnce(t *testing.T, signal syscall.Signal) bool {
+	t.Helper()
+	data := t.TempDir()
+	v := launch(t, "--data-dir", data, "--source", "sim:accounts=300,slot_time=4ms").ready()
+	silent, response, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(v.base, "http")+"/ws/accounts?mode=none", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	defer silent.Close()
+	silent.SetCloseHandler(func(int, string) error { return nil })
+	v.until("there are blocks", func() bool { return v.metric(`ledgerd_slot{commitment="processed"}`) > 20 })
+	shown := newestSlot(v)
+	v.Signal(signal)
+	if _, _, err := silent.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
+		t.Errorf("the silent socket ended with %v, want close code 1001", err)
+	}
+	v.Signal(signal)
+	code := v.gone(patience)
+	status := v.State().Sys().(syscall.WaitStatus)
+	if ended := status.Signaled() && status.Signal() == signal; !ended && code != exitOK {
+		t.Errorf("after a second %v it ended with %v:\n%s", signal, v.State(), v.errs)
+	}
+	again := launch(t, "--data-dir", data, "--source", "none").ready()
+	if slot := newestSlot(again); slot < shown {
+		t.Errorf("slot %d was shown, and after a restart slot %d", shown, slot)
+	}
+	again.stop()
+	return status.Signaled()
+}
+
+// F47: within a cgroup of 256 MiB and with GOMEMLIMIT below it, clients that read nothing of all they ask for make the node refuse, not die. One
+// that the kernel kills all the same has what it showed when it is started again.
+func TestAbuseMemoryOfACgroupIsEnough(t *testing.T) {
+	alone(t)
+	group := filepath.Join("/sys/fs/cgroup/memory", fmt.Sprint("ledgerd-test-", os.Getpid()))
+	limit := filepath.Join(group, "memory.limit_in_bytes")
+	if err := os.Mkdir(group, 0o750); err != nil {
+		t.Skipf("this machine does not let a test make a cgroup: %v", err)
+	}
+	t.Cleanup(func() { _ = os.Remove(group) })
+	if err := os.WriteFile(limit, []byte("268435456"), 0o600); err != nil {
+		t.Skipf("this machine does not let a test limit a cgroup: %v", err)
+	}
+	data := t.TempDir()
+	within := []string{"/bin/sh", "-c", `echo $$ > ` + group + `/cgroup.procs; export GOMEMLIMIT=208MiB; exec "$@"`, "sh"}
+	v := launchUnder(t, within, "--data-dir", data, "--max-answer-bytes", "48MiB", "--max-socket-bytes", "48MiB",
+		"--retain-slots", "500", "--source", "sim:accounts=40000,tps=2000,slot_time=100ms").ready()
+	a := &target{victim: v, host: hostOf(v)}
+	v.until("there are blocks", func() bool { return v.metric(`ledgerd_slot{commitment="processed"}`) > 20 })
+	const list = "/accounts/program/" + systemProgram + "?limit=10000"
+	unread := make(chan struct{})
+	defer close(unread)
+	for i := range 400 {
+		if i%2 == 0 {
+			if err := a.mustDial(2+i/50, unread).ask(list, ""); err != nil {
+				t.Fatal(err)
+			}
+		} else if i < 200 {
+			a.socket(2+i/20, unread, "extended=true&overflow=conflate")
+		}
+	}
+	a.visit("short of memory")
+	shown := newestSlot(v)
+	t.Logf("resident memory: %d MiB", v.usage().RSSBytes>>20)
+	if err := os.WriteFile(limit, []byte("16777216"), 0o600); err == nil { // the kernel may refuse it while it cannot take so much back
+		v.gone(patience)
+	}
+	v.kill()
+	again := launch(t, "--data-dir", data, "--source", "none").ready()
+	if slot := newestSlot(again); slot < shown {
+		t.Errorf("slot %d was shown, and after a restart slot %d", shown, slot)
+	}
+}
