@@ -15,7 +15,7 @@ build: ## build the programs into bin/
 test: ## everything a contributor needs to trust a change
 	go test -p 4 ./...
 
-check: fmt vet staticcheck race bench-once ## what CI asks besides the tests
+check: fmt vet staticcheck faults race bench-once ## what CI asks besides the tests
 
 fmt:
 	@test -z "$$(gofmt -l .)" || { gofmt -l . ; echo "these files need gofmt" ; exit 1 ; }
@@ -48,7 +48,7 @@ chaos: ## the long test of clusters: servers and nodes are killed at random, for
 	LEDGERD_RACES=12 go test -count 1 -timeout 20m -run 'TestServers/side_by_side/writers_race' ./engine/cluster
 
 faults: ## which tests prove which rows of the faults that ledgerd must survive
-	.ci/faults
+	.ci/faults --check
 
 bench-once: ## the benchmarks that take no time once and small, so that none stops running unseen
 	go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m ./engine/base58 ./engine/codec ./engine/source/... ./httpd/... ./snapshot/...

@@ -110,8 +110,8 @@ func (p *page) serve(args []string) {
 	go func() {
 		defer close(n.code)
 		_ = cmd.Wait() // how it ended is in ProcessState
-		close(n.out.ended)
-		close(n.errs.ended)
+		n.out.End()
+		n.errs.End()
 		n.code <- cmd.ProcessState.ExitCode()
 	}()
 	p.Defer(func() { n.stop() })
