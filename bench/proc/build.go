@@ -15,3 +15,11 @@ func Build(dir string) (program string, err error) {
 	}
 	return program, nil
 }
+
+// Find returns the program of a name that lies beside another one, or else that on the search path.
+func Find(name, beside string) (string, error) {
+	if found, err := exec.LookPath(filepath.Join(filepath.Dir(beside), name)); err == nil {
+		return found, nil
+	}
+	return exec.LookPath(name)
+}

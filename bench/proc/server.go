@@ -1,13 +1,12 @@
 package proc
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -36,15 +35,13 @@ const (
 
 // Server is a running ledgerd.
 type Server struct {
-	cmd       *exec.Cmd
-	feed      *os.File
-	out, errs *transcript
-	dataDir   string
-	made      bool          // the data directory is ours
-	gone      chan struct{} // closed when the process is
-	ending    sync.Once
-	url, ops  string
-	client    *http.Client
+	*Process
+	feed     *os.File
+	dataDir  string
+	made     bool // the data directory is ours
+	ending   sync.Once
+	url, ops string
+	client   *http.Client
 }
 
 // Start starts the program as `ledgerd serve` and waits until it listens. It follows its
@@ -52,8 +49,8 @@ type Server struct {
 // warnings; args come behind and may say otherwise. The process ends at the latest with ctx.
 func Start(ctx context.Context, program string, args []string, o Options) (*Server, error) {
 	s := &Server{
-		out: newTranscript(), errs: newTranscript(), dataDir: o.DataDir, gone: make(chan struct{}),
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}, Timeout: readyTimeout},
+		dataDir: o.DataDir,
+		client:  &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}, Timeout: readyTimeout},
 	}
 	if s.dataDir == "" {
 		dir, err := os.MkdirTemp(o.Dir, "ledgerd-bench-")
@@ -62,20 +59,13 @@ func Start(ctx context.Context, program string, args []string, o Options) (*Serv
 		}
 		s.dataDir, s.made = dir, true
 	}
-	anyPort := func(address string) string {
-		if address == "" {
-			return "127.0.0.1:0"
-		}
-		return address
-	}
+	const anyPort = "127.0.0.1:0"
 	words := slices.Concat([]string{
-		"serve", "--source", "file:-", "--data-dir", s.dataDir,
-		"--listen", anyPort(o.Listen), "--ops-listen", anyPort(o.OpsListen),
+		program, "serve", "--source", "file:-", "--data-dir", s.dataDir,
+		"--listen", cmp.Or(o.Listen, anyPort), "--ops-listen", cmp.Or(o.OpsListen, anyPort),
 		"--rate-limit-minute", "0", "--rate-limit-hour", "0", "--rate-limit-exempt", "127.0.0.0/8", "--log-level", "warn",
 	}, args)
-	s.cmd = exec.CommandContext(ctx, program, words...)
-	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Env = s.out, s.errs, environment()
-	err := s.start()
+	err := s.launch(ctx, words)
 	if err == nil {
 		err = s.listens(ctx)
 	}
@@ -86,29 +76,22 @@ func Start(ctx context.Context, program string, args []string, o Options) (*Serv
 	return s, nil
 }
 
-// environment is ours without what would be flags of ledgerd's.
-func environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LEDGERD_") })
-}
-
-func (s *Server) start() error {
+// launch starts the process on a feed.
+func (s *Server) launch(ctx context.Context, words []string) error {
 	stdin, feed, err := os.Pipe()
 	if err != nil {
-		close(s.gone)
 		return err
 	}
 	defer stdin.Close()
-	s.feed, s.cmd.Stdin = feed, stdin
+	s.feed = feed
 	widen(feed)
-	if err := s.cmd.Start(); err != nil {
-		close(s.gone)
-		return err
-	}
-	go func() {
-		_ = s.cmd.Wait() // how it ended is in ProcessState
-		close(s.gone)
-	}()
-	return nil
+	s.Process, err = Launch(ctx, Command{Words: words, Env: Environment(), Stdin: stdin})
+	return err
+}
+
+// Environment returns that of this process without what would be flags of ledgerd's.
+func Environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LEDGERD_") })
 }
 
 // widen makes a pipe as large as it may be. A smaller one works, with more turns between
@@ -123,33 +106,19 @@ func widen(pipe *os.File) {
 	})
 }
 
-var addresses = regexp.MustCompile(`REST +(http://\S+/api)/status(?s:.*)operators +(http://\S+)/metrics`)
+// Addresses finds the base addresses of both listeners in what ledgerd prints once it listens: URL, OpsURL.
+var Addresses = regexp.MustCompile(`REST +(http://\S+/api)/status(?s:.*)operators +(http://\S+)/metrics`)
 
 // listens waits until the banner tells the addresses.
 func (s *Server) listens(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	for {
-		if m := addresses.FindStringSubmatch(s.out.String()); m != nil {
-			s.url, s.ops = m[1], m[2]
-			return nil
-		}
-		select {
-		case <-s.out.written:
-		case <-s.gone:
-			return s.failure("it ended before it listened")
-		case <-ctx.Done():
-			return s.failure(ctx.Err().Error())
-		}
+	m, err := s.Await(ctx, Addresses)
+	if err != nil {
+		return err
 	}
-}
-
-// failure says what happened, and what the process said last.
-func (s *Server) failure(what string) error {
-	if said := strings.TrimSpace(s.errs.String()); said != "" {
-		what += "; it said: " + said
-	}
-	return errors.New(what)
+	s.url, s.ops = m[1], m[2]
+	return nil
 }
 
 // Ready waits until the server answers questions, and fails if it ends before. A server on an
@@ -163,10 +132,10 @@ func (s *Server) Ready(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-s.gone:
-			return s.failure("ledgerd ended before it was ready")
+		case <-s.Gone():
+			return s.Failure("ledgerd ended before it was ready")
 		case <-ctx.Done():
-			return s.failure(fmt.Sprintf("ledgerd is not ready: %v: %s", ctx.Err(), said))
+			return s.Failure(fmt.Sprintf("ledgerd is not ready: %v: %s", ctx.Err(), said))
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -198,9 +167,6 @@ func (s *Server) StreamURL() string {
 // OpsURL returns the base address of the operators' listener: http://HOST:PORT.
 func (s *Server) OpsURL() string { return s.ops }
 
-// Pid returns the process.
-func (s *Server) Pid() int { return s.cmd.Process.Pid }
-
 // DataDir returns the data directory.
 func (s *Server) DataDir() string { return s.dataDir }
 
@@ -209,28 +175,20 @@ func (s *Server) DataDir() string { return s.dataDir }
 func (s *Server) Feed() *os.File { return s.feed }
 
 // Said returns what the server has written to its standard error.
-func (s *Server) Said() string { return s.errs.String() }
-
-// Gone is closed when the process has ended, for whatever reason.
-func (s *Server) Gone() <-chan struct{} { return s.gone }
+func (s *Server) Said() string { return s.Err.String() }
 
 // Stop ends the process with SIGTERM and waits for it. A process that does not end in time is
 // killed. An exit code other than 0, or anything said to standard error, is an error; but for a word about
 // a slow disk, which is the machine's.
 func (s *Server) Stop() error {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
-	late := time.NewTimer(stopTimeout)
-	defer late.Stop()
-	var err error
-	select {
-	case <-s.gone:
-		if code := s.cmd.ProcessState.ExitCode(); code != 0 {
-			err = s.failure(fmt.Sprintf("ledgerd ended with exit code %d", code))
-		} else if complaints(s.Said()) != "" {
-			err = s.failure("ledgerd had something to say")
-		}
-	case <-late.C:
-		err = s.failure(fmt.Sprintf("ledgerd did not stop within %v", stopTimeout))
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	err := s.Process.Stop(ctx, syscall.SIGTERM)
+	switch code := s.State().ExitCode(); {
+	case err == nil && code != 0:
+		err = s.Failure(fmt.Sprintf("ledgerd ended with exit code %d", code))
+	case err == nil && complaints(s.Said()) != "":
+		err = s.Failure("ledgerd had something to say")
 	}
 	s.Kill()
 	return err
@@ -251,10 +209,9 @@ func complaints(said string) (about string) {
 
 // Kill ends the process at once, if it still runs, and waits for it.
 func (s *Server) Kill() {
-	if s.cmd.Process != nil {
-		_ = s.cmd.Process.Kill() // it may be gone
+	if s.Process != nil {
+		s.Process.Kill()
 	}
-	<-s.gone
 	s.ending.Do(func() {
 		s.client.CloseIdleConnections()
 		if s.feed != nil {

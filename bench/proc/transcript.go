@@ -1,35 +1,89 @@
 package proc
 
-import "sync"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"sync"
+)
 
-// maxTranscriptBytes is how much of what a process says is kept.
-const maxTranscriptBytes = 64 << 10
+const (
+	// maxTranscriptBytes is how much of what a process says is kept.
+	maxTranscriptBytes = 64 << 20
+	// tailBytes is how much of it tells what went wrong.
+	tailBytes = 4 << 10
+)
 
-// transcript keeps the beginning of what a process says.
-type transcript struct {
-	written chan struct{} // has a token when something was written since it was taken
+// errEnded says that nothing more comes.
+var errEnded = errors.New("it ended")
 
-	mu   sync.Mutex
-	text []byte
+// Transcript keeps the beginning of what a process says, to be read while it speaks.
+type Transcript struct {
+	mu    sync.Mutex
+	text  []byte
+	ended bool
+	news  chan struct{} // closed at the next write, and at the end
 }
 
-func newTranscript() *transcript { return &transcript{written: make(chan struct{}, 1)} }
+// NewTranscript returns an empty one.
+func NewTranscript() *Transcript { return &Transcript{news: make(chan struct{})} }
 
 // Write keeps what there is room for.
-func (t *transcript) Write(p []byte) (int, error) {
+func (t *Transcript) Write(p []byte) (int, error) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.text = append(t.text, p[:min(len(p), maxTranscriptBytes-len(t.text))]...)
-	t.mu.Unlock()
-	select {
-	case t.written <- struct{}{}:
-	default:
-	}
+	close(t.news)
+	t.news = make(chan struct{})
 	return len(p), nil
 }
 
+// End says that nobody writes any more.
+func (t *Transcript) End() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	close(t.news)
+	t.news = make(chan struct{})
+}
+
 // String returns what is kept.
-func (t *transcript) String() string {
+func (t *Transcript) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(t.text)
+}
+
+// Tail returns the end of what is kept.
+func (t *Transcript) Tail() string {
+	text := t.String()
+	return text[max(0, len(text)-tailBytes):]
+}
+
+// Await waits until the text matches a pattern and returns the submatches. It is an error if that cannot come any more, or ctx ends.
+func (t *Transcript) Await(ctx context.Context, pattern *regexp.Regexp) ([]string, error) {
+	for {
+		t.mu.Lock()
+		m, ended, news := pattern.FindSubmatch(t.text), t.ended, t.news
+		t.mu.Unlock()
+		err := ctx.Err()
+		switch {
+		case m != nil:
+			words := make([]string, len(m))
+			for i := range m {
+				words[i] = string(m[i])
+			}
+			return words, nil
+		case ended:
+			err = errEnded
+		}
+		if err != nil {
+			return nil, fmt.Errorf("nothing it says matches %q: %w", pattern, err)
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+		}
+	}
 }

@@ -56,25 +56,14 @@ func UsageOf(pid int) (u Usage, err error) {
 	return u, nil
 }
 
-// residentBytes returns what smaps_rollup says, which is exact. Where that cannot be read it is
-// statm, which lags by a few pages a processor.
+// residentBytes returns what smaps_rollup says, which is exact: statm lags by a few pages a processor.
 func residentBytes(dir string) (int64, error) {
-	if rollup, err := os.ReadFile(dir + "smaps_rollup"); err == nil {
-		for line := range strings.Lines(string(rollup)) {
-			if rest, ok := strings.CutPrefix(line, "Rss:"); ok {
-				kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-				return kib << 10, err
-			}
-		}
-	}
-	statm, err := os.ReadFile(dir + "statm")
+	rollup, err := os.ReadFile(dir + "smaps_rollup")
 	if err != nil {
 		return 0, err
 	}
-	fields := strings.Fields(string(statm))
-	if len(fields) < 2 {
-		return 0, fmt.Errorf("statm holds %q", statm)
-	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize()), err
+	_, rest, _ := strings.Cut(string(rollup), "\nRss:")
+	var kib int64
+	_, err = fmt.Sscan(rest, &kib)
+	return kib << 10, err
 }

@@ -5,6 +5,6 @@
 // proxies of the test alone, so that one can be cut off from the others, killed, and started again where it stood.
 // The program is the one that bench/peer/nats pins, with shorter elections, built by the go command into its own cache.
 //
-// Everything ends with the test that started it. On Linux a server dies also where the test's process is
+// The processes themselves are those of bench/proc. Everything ends with the test that started it; a server dies also where the test's process is
 // killed or panics.
 package natstest

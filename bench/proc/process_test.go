@@ -1,0 +1,196 @@
+package proc_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"ledgerd/bench/proc"
+	"ledgerd/engine/cluster/natstest"
+)
+
+// patience decides only when a test fails.
+const patience = time.Minute
+
+// shell starts a script, which says "begun" when it has begun.
+func shell(t *testing.T, script string) *proc.Process {
+	t.Helper()
+	p, err := proc.Launch(t.Context(), proc.Command{Words: []string{"/bin/sh", "-c", script}, Env: []string{"WHO=me", "PATH=" + os.Getenv("PATH")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Await(t.Context(), regexp.MustCompile("begun")); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestHowAProcessEnds(t *testing.T) {
+	tests := map[string]struct {
+		script string
+		signal syscall.Signal
+		code   int
+		want   string // of the error; "": none
+	}{
+		"by itself":                  {"trap 'exit 0' TERM; echo begun; while :; do sleep 0.01; done", syscall.SIGTERM, 0, ""},
+		"by the signal":              {"echo begun; exec sleep 1000", syscall.SIGINT, -1, ""},
+		"by another signal":          {"trap 'kill -9 $$' TERM; echo begun; while :; do sleep 0.01; done", syscall.SIGTERM, -1, "killed"},
+		"with a complaint":           {"trap 'echo alas $WHO >&2; exit 3' TERM; echo begun; while :; do sleep 0.01; done", syscall.SIGTERM, 3, "alas me"},
+		"together with its children": {"(sleep 1000; true) & echo begun; wait", syscall.SIGTERM, -1, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := shell(t, tt.script)
+			if p.IsGone() {
+				t.Error("it is gone before it was asked to")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			err := p.Stop(ctx, tt.signal)
+			if code := p.State().ExitCode(); code != tt.code || (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("exit code %d, %v; want %d and %q", code, err, tt.code, tt.want)
+			}
+		})
+	}
+}
+
+func TestProcessThatDoesNotStopIsKilled(t *testing.T) {
+	t.Parallel()
+	p := shell(t, "trap '' TERM; echo begun; while :; do sleep 0.01; done")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := p.Stop(ctx, syscall.SIGTERM); err == nil || !strings.Contains(err.Error(), "did not stop") || !p.IsGone() {
+		t.Errorf("a process that ignores the signal: gone %v, %v", p.IsGone(), err)
+	}
+}
+
+func TestAwaitEndsWithTheProcessAndWithItsContext(t *testing.T) {
+	t.Parallel()
+	p := shell(t, "echo why >&2; echo begun 17; read x; exec sleep 1000")
+	if m, err := p.Await(t.Context(), regexp.MustCompile(`begun (\d+)`)); err != nil || m[1] != "17" {
+		t.Errorf("%q, %v", m, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if m, err := p.Out.Await(ended, regexp.MustCompile("never")); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that is over: %q, %v", m, err)
+	}
+	p.Kill()
+	if m, err := p.Await(t.Context(), regexp.MustCompile("never")); err == nil || !strings.HasSuffix(err.Error(), "it ended; it said: why") {
+		t.Errorf("of a process that is gone: %q, %v", m, err)
+	}
+}
+
+// A log takes both outputs, of one process after the other.
+func TestOutputGoesToALog(t *testing.T) {
+	t.Parallel()
+	log, err := os.Create(t.TempDir() + "/log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for range 2 {
+		p, err := proc.Launch(t.Context(), proc.Command{Words: []string{"/bin/sh", "-c", "echo a; echo b >&2"}, Log: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-p.Gone()
+	}
+	if content, err := os.ReadFile(log.Name()); err != nil || string(content) != "a\nb\na\nb\n" {
+		t.Errorf("the log holds %q, %v", content, err)
+	}
+}
+
+// What a server has acknowledged survives its death, and its addresses are the same afterwards. Without proxies servers find each other too.
+func TestServersOfALogComeBackWhereTheyStood(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	n, err := proc.StartNATS(t.Context(), natstest.Program(t), proc.NATSOptions{Dir: dir, Servers: 3, Lines: []string{"max_payload: 4096"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses := n.Addresses()
+	if len(addresses) != 3 || len(n.Pids()) != 3 || n.Index("s1") != 1 || n.Index("other") != -1 {
+		t.Fatalf("%v, %v", addresses, n.Pids())
+	}
+	for i := range addresses {
+		n.Kill(i)
+	}
+	if len(n.Pids()) != 0 {
+		t.Errorf("all are killed, and processes are %v", n.Pids())
+	}
+	for i := range addresses {
+		if err := n.Restart(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := n.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := nats.Connect("nats://" + addresses[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if conn.MaxPayload() != 4096 || len(conn.DiscoveredServers()) == 0 {
+		t.Errorf("payloads of %d, servers %v", conn.MaxPayload(), conn.DiscoveredServers())
+	}
+	conn.Close()
+	if err := n.Stop(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestServersThatCannotStartSayWhy(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, err := proc.StartNATS(t.Context(), natstest.Program(t), proc.NATSOptions{Dir: dir, Lines: []string{"riddle: {"}})
+	if err == nil || !strings.Contains(err.Error(), "s0 ended: Parse error") {
+		t.Errorf("with a configuration that is broken: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestConfigurationSyncsWhatIsAcknowledged(t *testing.T) {
+	s := proc.NATSServer{Name: "a", Listen: "127.0.0.1:1", Store: "/s", Route: "127.0.0.1:2", Routes: []string{"127.0.0.1:3", "127.0.0.1:4"}}
+	const want = `server_name: "a"
+listen: "127.0.0.1:1"
+jetstream {
+  store_dir: "/s"
+  sync_interval: always
+}
+cluster {
+  name: ledgerd
+  listen: "127.0.0.1:2"
+  routes: ["nats://127.0.0.1:3", "nats://127.0.0.1:4"]
+}
+`
+	if got := s.Config(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestFindLooksBesideAProgramFirst(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/sh", []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := proc.Find("sh", dir+"/other"); got != dir+"/sh" {
+		t.Errorf("beside: %s, %v", got, err)
+	}
+	if got, err := proc.Find("sh", "/none/other"); !strings.HasSuffix(got, "bin/sh") {
+		t.Errorf("on the path: %s, %v", got, err)
+	}
+}

@@ -1,0 +1,6 @@
+package main
+
+// listenCommand is helper B2's.
+type listenCommand struct{}
+
+func (c *listenCommand) Run() error { return nil }
