@@ -21,6 +21,7 @@ type book struct {
 
 	seq       uint64 // the newest of any frame, 0: none
 	restoring bool   // since a rollback or a resume, until the next number
+	behind    bool   // a resume is not answered yet: all that comes will come again
 
 	slot    uint64 // of the updates that come now, 0: its end was received
 	first   uint64 // the first number of it
@@ -35,6 +36,9 @@ type book struct {
 
 // update counts an account update.
 func (b *book) update(slot, seq uint64) {
+	if b.behind {
+		return
+	}
 	b.updates++
 	switch {
 	case seq > b.seq:
@@ -66,26 +70,31 @@ func (b *book) reach(seq uint64) {
 func (b *book) take(m *message) {
 	switch m.Type {
 	case "heartbeat":
-		b.reach(m.Seq)
+		if !b.behind {
+			b.reach(m.Seq)
+		}
 	case "rollback":
 		b.reach(m.Seq)
 		b.restoring = true
 	case "resumed":
 		b.reach(m.FromSeq)
 		b.resumed++
-		b.restoring = true
+		b.restoring, b.behind = true, false
 	case "resync_required":
 		b.resyncs++
 		if m.NewestSeq > b.seq {
 			b.passed += int64(m.NewestSeq - b.seq)
 		}
-		b.seq, b.ended, b.running = m.NewestSeq, slotEnd{}, false
+		b.seq, b.ended, b.running, b.behind = m.NewestSeq, slotEnd{}, false, false
 	}
 }
 
 // end counts the end of a slot; again says that it was told before. It returns how many updates of the slot were received, and
 // how many there were at least: both 0 if the slot is not one of a span.
 func (b *book) end(e slotEnd) (got, least int, again bool) {
+	if b.behind {
+		return 0, 0, true
+	}
 	b.reach(e.seq)
 	if e.compare(b.ended) <= 0 {
 		return 0, 0, true

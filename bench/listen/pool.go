@@ -36,6 +36,7 @@ type Config struct {
 	Sockets int
 	URL     string                      // ws://HOST:PORT/api/ws/accounts
 	Query   func(i int) url.Values      // what subscriber i asks for; nil: everything
+	Opening []byte                      // what each says first, such as the subscribe message for many accounts
 	Local   func(i int) netip.Addr      // the address it comes from; nil: any
 	Timeout time.Duration               // of connecting; 0: 10 s
 	AtOnce  int                         // how many connect at the same time; 0: 64

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"net/url"
@@ -34,7 +35,7 @@ type subscriber struct {
 func newSubscriber(p *Pool, i int) *subscriber {
 	s := &subscriber{pool: p, index: i, query: url.Values{}}
 	if p.config.Query != nil {
-		s.query = p.config.Query(i)
+		s.query = maps.Clone(p.config.Query(i))
 	}
 	if p.config.Local != nil {
 		s.local = p.config.Local(i)
@@ -98,8 +99,9 @@ func (s *subscriber) dial() (Stream, error) {
 	if p.config.Dial != nil {
 		return p.config.Dial(s.index)
 	}
-	if s.book.seq > 0 {
-		s.query.Set("resume_from", fmt.Sprint(s.book.seq))
+	from, opening := s.book.seq, p.config.Opening
+	if from > 0 && opening == nil {
+		s.query.Set("resume_from", fmt.Sprint(from))
 	}
 	began := time.Now()
 	conn, err := Dial(p.ctx, p.config.URL+"?"+s.query.Encode(), Options{Local: s.local, Timeout: p.config.Timeout})
@@ -107,8 +109,15 @@ func (s *subscriber) dial() (Stream, error) {
 		return nil, err
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.handshakes.Record(time.Since(began))
+	p.mu.Unlock()
+	if opening != nil {
+		_ = conn.WriteText(opening) // whoever reads sees that the socket is broken
+	}
+	if from > 0 && opening != nil {
+		s.book.behind = true
+		_ = conn.WriteText(fmt.Appendf(nil, `{"type":"resume","id":1,"from_seq":%d}`, from))
+	}
 	return conn, nil
 }
 
