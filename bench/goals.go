@@ -13,10 +13,6 @@ var Goals = slices.Concat(restGoals, streamGoals, dataGoals, clusterGoals)
 var (
 	restScenarios    []Scenario
 	streamScenarios  []Scenario
-	dataScenarios    []Scenario
-	clusterScenarios []Scenario
 	restGoals        []report.Goal
 	streamGoals      []report.Goal
-	dataGoals        []report.Goal
-	clusterGoals     []report.Goal
 )

@@ -31,7 +31,6 @@ type Run struct {
 	Rounds   int           // how often everything is measured
 	Duration time.Duration // of one measurement
 	Scale    float64       // 1: the sizes that the goals name; less for a trial
-	Accounts int           // that a ledger has which is held and recovered
 	Peers    bool          // also measure what a user would pick instead
 	Out      *report.Writer
 	Progress io.Writer // one line a step, for people

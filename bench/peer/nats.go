@@ -51,7 +51,7 @@ type natsServer struct {
 }
 
 func startNATS(ctx context.Context, c *Config) (Server, error) {
-	program, err := findNATS(c.Self[0])
+	program, err := FindNATS(c.Self[0])
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,8 @@ func startNATS(ctx context.Context, c *Config) (Server, error) {
 	return s, nil
 }
 
-func findNATS(self string) (string, error) {
+// FindNATS returns the nats-server that lies beside a program, else the one on the PATH. It returns an *AbsentError if there is none.
+func FindNATS(self string) (string, error) {
 	for _, place := range []string{filepath.Join(filepath.Dir(self), natsProgram), natsProgram} {
 		if found, err := exec.LookPath(place); err == nil {
 			return found, nil
@@ -88,7 +89,7 @@ func findNATS(self string) (string, error) {
 // NATSVersion returns what nats-server says that it is, "" if there is none: the one that a peer
 // would start whose Config.Self begins with a program.
 func NATSVersion(ctx context.Context, self string) string {
-	program, err := findNATS(self)
+	program, err := FindNATS(self)
 	if err != nil {
 		return ""
 	}

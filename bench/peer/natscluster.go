@@ -35,7 +35,7 @@ type NATSCluster struct {
 // StartNATSCluster starts three servers that hold their logs in c.Dir, and end with ctx at the
 // latest. It returns an *AbsentError if there is no nats-server.
 func StartNATSCluster(ctx context.Context, c Config) (*NATSCluster, error) {
-	program, err := findNATS(c.Self[0])
+	program, err := FindNATS(c.Self[0])
 	if err != nil {
 		return nil, err
 	}

@@ -96,11 +96,7 @@ func (s *Redis) dial(ctx context.Context, socket string) (err error) {
 
 // Do has one command carried out and returns its reply, "" for nil.
 func (s *Redis) Do(words ...string) (reply string, err error) {
-	command := AppendHeader(nil, len(words))
-	for _, w := range words {
-		command = AppendWord(command, w)
-	}
-	if _, err := s.conn.Write(command); err != nil {
+	if _, err := s.conn.Write(AppendCommand(nil, words...)); err != nil {
 		return "", err
 	}
 	line, err := s.reply()
@@ -196,18 +192,14 @@ func (s *Redis) Stop() error {
 	return errors.Join(s.stop(syscall.SIGTERM), os.RemoveAll(s.sockets))
 }
 
-// AppendHeader begins a command of so many words.
-func AppendHeader(dst []byte, words int) []byte {
+// AppendCommand appends a command, whose words may hold any bytes.
+func AppendCommand(dst []byte, words ...string) []byte {
 	dst = append(dst, '*')
-	dst = strconv.AppendInt(dst, int64(words), 10)
-	return append(dst, "\r\n"...)
-}
-
-// AppendWord appends a word of a command, which may hold any bytes.
-func AppendWord[T string | []byte](dst []byte, word T) []byte {
-	dst = append(dst, '$')
-	dst = strconv.AppendInt(dst, int64(len(word)), 10)
-	dst = append(dst, "\r\n"...)
-	dst = append(dst, word...)
+	dst = strconv.AppendInt(dst, int64(len(words)), 10)
+	for _, word := range words {
+		dst = append(dst, "\r\n$"...)
+		dst = strconv.AppendInt(dst, int64(len(word)), 10)
+		dst = append(append(dst, "\r\n"...), word...)
+	}
 	return append(dst, "\r\n"...)
 }

@@ -57,7 +57,7 @@ func (s *redisGet) fill(records *Records) error {
 			r := records.Record(i)
 			var value []byte
 			value, fault = json.Marshal(r)
-			dst = AppendWord(AppendWord(AppendWord(AppendHeader(dst, 3), "SET"), r.Pubkey), value)
+			dst = AppendCommand(dst, "SET", r.Pubkey, string(value))
 			i++
 		}
 		return dst, count
@@ -77,7 +77,7 @@ func (s *redisGet) Version() string         { return s.version }
 // Request implements RESTServer. A connection of Redis ends when its client closes it, so there
 // is none for one request.
 func (s *redisGet) Request(dst []byte, key string, _ bool) []byte {
-	return AppendWord(AppendWord(AppendHeader(dst, 2), "GET"), key)
+	return AppendCommand(dst, "GET", key)
 }
 
 func (s *redisGet) Stop() error { return errors.Join(s.Redis.Stop(), os.RemoveAll(s.dir)) }

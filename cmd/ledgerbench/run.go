@@ -23,7 +23,6 @@ type runCommand struct {
 	Rounds    int           `help:"How often everything is measured." default:"6"`
 	Duration  time.Duration `help:"Of one measurement." default:"3s"`
 	Scale     float64       `help:"Share of the full load. The goals are for 1." default:"1"`
-	Accounts  int           `help:"How many a ledger has that is held and recovered. The goals are for 10,000,000." default:"10000000"`
 	Peers     bool          `help:"Also measure other services, in turns."`
 	Output    string        `short:"o" help:"Write the records here instead of to the standard output." placeholder:"FILE" type:"path"`
 	Ledgerd   string        `help:"The program to load. Default: the one beside this program." placeholder:"PATH" type:"path"`
@@ -92,8 +91,8 @@ func (c *runCommand) chosen() ([]bench.Scenario, error) {
 
 // prepare returns what the scenarios run in. Its directory is the caller's to remove.
 func (c *runCommand) prepare(streams *streams) (*bench.Run, error) {
-	if c.Rounds < 1 || c.Duration <= 0 || c.Scale <= 0 || c.Accounts < 1 {
-		return nil, &usageError{errors.New("--rounds, --duration, --scale and --accounts must be above 0")}
+	if c.Rounds < 1 || c.Duration <= 0 || c.Scale <= 0 {
+		return nil, &usageError{errors.New("--rounds, --duration and --scale must be above 0")}
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -112,7 +111,7 @@ func (c *runCommand) prepare(streams *streams) (*bench.Run, error) {
 	}
 	return &bench.Run{
 		Ledgerd: program, Self: []string{self, "peer"}, Dir: dir,
-		Rounds: c.Rounds, Duration: c.Duration, Scale: c.Scale, Accounts: c.Accounts, Peers: c.Peers,
+		Rounds: c.Rounds, Duration: c.Duration, Scale: c.Scale, Peers: c.Peers,
 		Progress: streams.err,
 	}, nil
 }
