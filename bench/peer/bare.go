@@ -129,7 +129,7 @@ type restChild struct {
 }
 
 func startRESTChild(ctx context.Context, c *RESTConfig, name, version string, tell func(w io.Writer) error) (RESTServer, error) {
-	s, err := startChild(ctx, &Config{Self: c.Self}, name)
+	s, err := startChild(ctx, c.Self, name)
 	if err != nil {
 		return nil, err
 	}
