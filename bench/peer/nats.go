@@ -55,7 +55,7 @@ type natsServer struct {
 }
 
 func startNATS(ctx context.Context, c *Config) (Server, error) {
-	program, err := findNATS(c.Self[0])
+	program, err := FindNATS(c.Self[0])
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,9 @@ func startNATS(ctx context.Context, c *Config) (Server, error) {
 	return s, nil
 }
 
-func findNATS(self string) (string, error) {
+// FindNATS returns the nats-server that lies beside a program, else the one on the PATH. It returns an *AbsentError if there
+// is none.
+func FindNATS(self string) (string, error) {
 	for _, place := range []string{filepath.Join(filepath.Dir(self), natsProgram), natsProgram} {
 		if found, err := exec.LookPath(place); err == nil {
 			return found, nil
