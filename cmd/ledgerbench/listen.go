@@ -163,9 +163,9 @@ func samplePublications(ctx context.Context, base string, pool *listen.Pool, pub
 			n, _ := strconv.ParseInt(response.Header.Get(name), 10, 64) // 0: it says nothing
 			return n
 		}
-		at := answered.Add(-time.Duration(number("X-Ledger-Lag-Ms")) * time.Millisecond)
+		lag := time.Duration(number("X-Ledger-Lag-Ms"))*time.Millisecond + time.Millisecond/2 // it is rounded down
 		if first := pool.Arrived(uint64(number("X-Ledger-Slot"))); !first.IsZero() && answered.Sub(asked) < farApart {
-			published.Record(first.Sub(at))
+			published.Record(first.Sub(answered.Add(-lag)))
 		}
 		if number("X-RateLimit-Limit") > 0 && number("X-RateLimit-Remaining") < fewestRemaining {
 			return

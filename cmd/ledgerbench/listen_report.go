@@ -40,13 +40,15 @@ type listenReport struct {
 		Resyncs int64 `json:"resync_required"`
 		Passed  int64 `json:"passed_over"` // numbers that the server said are lost, which do not count as missing
 	} `json:"resumes"`
-	SlowConsumers int64         `json:"slow_consumer_closes"`
-	Closes        map[int]int64 `json:"closes"`  // by code; 0: the connection broke
-	Refused       map[int]int64 `json:"refused"` // upgrades, by status
-	Failed        int64         `json:"failed"`  // connections that were not answered
-	Why           string        `json:"why"`     // the first of what was closed, refused or failed
-	TookS         float64       `json:"took_s"`
-	Settings      listenCommand `json:"settings"` // the flags
+	SlowConsumers int64          `json:"slow_consumer_closes"`
+	Closes        map[int]int64  `json:"closes"`  // by code; 0: the connection broke
+	Refused       map[int]int64  `json:"refused"` // upgrades, by status
+	Failed        int64          `json:"failed"`  // connections that were not answered
+	Why           string         `json:"why"`     // the first of what was closed, refused or failed
+	TookS         float64        `json:"took_s"`
+	Settings      map[string]any `json:"settings"`
+
+	command *listenCommand
 }
 
 // slowConsumer is the close code of a subscriber that does not read fast enough.
@@ -57,7 +59,10 @@ func (c *listenCommand) report(pool *listen.Pool, before listen.Counts, took tim
 	n := pool.Counts()
 	r := &listenReport{
 		Frames: n.Frames, Bytes: n.Bytes, SlowConsumers: n.Closes[slowConsumer], Closes: n.Closes, Refused: n.Refused, Failed: n.Failed,
-		TookS: took.Seconds(), Settings: *c,
+		TookS: took.Seconds(), command: c, Settings: map[string]any{
+			"url": c.URL, "sockets": c.Sockets, "pubkeys": c.Pubkeys, "programs": c.Programs, "wallets": c.Wallets, "commitment": c.Commitment,
+			"resume_every_s": c.ResumeEvery.Seconds(), "duration_s": c.Duration.Seconds(),
+		},
 	}
 	r.Updates.Received, r.Updates.Missing, r.Updates.Twice = n.Updates, n.Missing, n.Twice
 	per := func(all, before int64) float64 { return float64(all-before) / max(took.Seconds(), 1e-9) }
@@ -83,7 +88,7 @@ func summary(h *latency.Histogram) *latency.Summary {
 // write writes the figures for people.
 func (r *listenReport) write(out io.Writer) error {
 	var b strings.Builder
-	c := &r.Settings
+	c := r.command
 	fmt.Fprintf(&b, "%s: %d sockets, %s, %.3g s\n\n", c.URL, c.Sockets, c.Commitment, r.TookS)
 	fmt.Fprintf(&b, "updates   %d received, %d missing, %d twice; %.1f/s\n", r.Updates.Received, r.Updates.Missing, r.Updates.Twice, r.PerSecond.Updates)
 	fmt.Fprintf(&b, "frames    %d, %.1f/s\n", r.Frames, r.PerSecond.Frames)
