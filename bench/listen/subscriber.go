@@ -153,8 +153,10 @@ func (s *subscriber) disconnected(connected, dropped bool, err error) {
 	case !connected:
 		p.counts.Failed++
 	default:
-		_ = errors.As(err, &end) // else the code is 0
-		p.counts.Closes[int(end.Code)]++
+		if !errors.As(err, &end) {
+			err = fmt.Errorf("a connection broke: %w", err)
+		}
+		p.counts.Closes[int(end.Code)]++ // 0: it broke
 	}
 	if p.counts.Why == nil {
 		p.counts.Why = err
@@ -251,15 +253,16 @@ func (s *subscriber) enter(slot uint64, payload []byte) {
 	}
 }
 
-// late counts updates of the slot that comes now.
+// late counts updates of the slot that comes now. A block time that is far from this machine's clock says nothing.
 func (s *subscriber) late(now time.Time, updates int) {
-	if updates == 0 || s.due.IsZero() {
+	took := now.Sub(s.due)
+	if updates == 0 || s.due.IsZero() || s.pool.config.Due == nil && (took < -time.Second || took > time.Minute) {
 		return
 	}
 	t := &s.pool.times[s.index%len(s.pool.times)]
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.latency.RecordMany(now.Sub(s.due), updates)
+	t.latency.RecordMany(took, updates)
 }
 
 // received returns how many frames came so far, and why no more do.

@@ -112,13 +112,15 @@ func (r *listenReport) write(out io.Writer) error {
 	}
 	if r.Latency.BlockTime != nil {
 		b.WriteString("Block times are whole seconds of the ledger's clock: that row is right to a second at best.\n")
+	} else if r.Updates.Received > 0 {
+		b.WriteString("Block times are more than a minute from this machine's clock: they do not tell how late updates are.\n")
 	}
 	refused := r.Failed
 	for _, count := range r.Refused {
 		refused += count
 	}
 	if refused > 0 || r.Sockets.Connected < r.Sockets.Asked {
-		fmt.Fprintf(&b, "\n%d times a socket was not let in; the first thing that went wrong: %s.\n", refused, r.Why)
+		fmt.Fprintf(&b, "\n%d tries to connect were refused or not answered; the first thing that went wrong: %s.\n", refused, r.Why)
 	}
 	if r.Refused[429] > 0 {
 		b.WriteString("The node limits the upgrades and sockets of one client; it can exempt this one (--rate-limit-exempt).\n")
