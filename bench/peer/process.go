@@ -1,12 +1,7 @@
 package peer
 
 import (
-	"bufio"
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -83,44 +78,4 @@ func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.TrimSpace(string(t.kept))
-}
-
-// child is a peer that is this program again: it says where it listens in the first line of
-// its stdout, is fed through its stdin, and ends with that.
-type child struct {
-	*process
-	feed io.WriteCloser
-	addr string
-}
-
-func startChild(ctx context.Context, c *Config, name string) (*child, error) {
-	// Pipes of our own: those of exec.Cmd are closed by Wait, under the reader's hands.
-	in, feed, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	said, out, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(err, in.Close(), feed.Close())
-	}
-	cmd := exec.CommandContext(ctx, c.Self[0], append(c.Self[1:len(c.Self):len(c.Self)], name)...)
-	cmd.Stdin, cmd.Stdout = in, out
-	p, err := launch(cmd)
-	_, _ = in.Close(), out.Close()
-	if err != nil {
-		return nil, errors.Join(err, feed.Close(), said.Close())
-	}
-	line, err := bufio.NewReader(said).ReadString('\n') // or the process ends
-	_ = said.Close()
-	s := &child{p, feed, strings.TrimSpace(line)}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("it said nothing: %w: %s", err, &p.stderr), s.Stop())
-	}
-	return s, nil
-}
-
-// Stop implements Server.
-func (s *child) Stop() error {
-	_ = s.feed.Close() // all of it was read, or is not wanted any more
-	return s.stop(syscall.SIGTERM)
 }
