@@ -143,7 +143,8 @@ func (c *cluster) rate(ctx context.Context, s *ingest) error {
 // fresh starts replicas with nothing on their disk, when another one has offered a snapshot.
 func (c *cluster) fresh(ctx context.Context) error {
 	c.nextLog()
-	config := feed.Config{Accounts: c.Scaled(clusterFresh), Updates: min(networkUpdates, c.Scaled(clusterFresh)), Tokens: ingestTokens, Finality: dataFinality}
+	accounts := c.Scaled(clusterFresh)
+	config := feed.Config{Accounts: accounts, Updates: min(networkUpdates, accounts/50), Tokens: ingestTokens, Finality: dataFinality}
 	maker, err := c.replica(ctx, "--snapshot-interval", snapshotSoon)
 	if err != nil {
 		return err

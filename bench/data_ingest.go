@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -29,7 +28,6 @@ const (
 type ingest struct {
 	*Run
 	config        feed.Config
-	dir           string
 	events, lines string // paths
 	newest        ledger.Slot
 }
@@ -40,12 +38,12 @@ func runIngest(ctx context.Context, r *Run) error {
 		return err
 	}
 	defer remove()
-	s := &ingest{Run: r, dir: dir, events: filepath.Join(dir, "ledger.events"), lines: filepath.Join(dir, "ledger.ndjson")}
+	s := &ingest{Run: r, events: filepath.Join(dir, "ledger.events"), lines: filepath.Join(dir, "ledger.ndjson")}
 	s.config = feed.Config{Accounts: max(r.Scaled(ingestAccounts), ingestUpdates), Updates: ingestUpdates, Tokens: ingestTokens}
 	if s.newest, err = writeLedger(s.events, s.config, max(r.Scaled(ingestBlocks), ingestLeast)); err != nil {
 		return err
 	}
-	if err := s.convert(ctx); err != nil {
+	if err := writeLines(s.lines, s.events); err != nil {
 		return err
 	}
 	subjects := []func() error{
@@ -62,24 +60,6 @@ func runIngest(ctx context.Context, r *Run) error {
 		r.Note("%d accounts, %d of 100 hold tokens; blocks of %d updates, each synced before it is seen, many with one sync (--wal-sync always)", s.config.Accounts, ingestTokens, ingestUpdates),
 		r.Note("timed from the first block seen published to the last, by asking for the metrics"),
 		r.Note("Redis takes pipelined SETs of the same bytes without a network, and has the indexes of base state, which these updates do not change"))
-}
-
-// convert has ledgerd itself write the ledger as NDJSON.
-func (s *ingest) convert(ctx context.Context) error {
-	held := filepath.Join(s.dir, "converted")
-	server, err := startReading(ctx, s.Run, held, s.events, "--snapshot-interval", "0")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	_, err = awaitMetrics(ctx, server, ingestLook, func(m map[string]float64) bool { return m[processedSlot] >= float64(s.newest) })
-	if err = errors.Join(err, server.Stop()); err != nil {
-		return err
-	}
-	if said, err := exec.CommandContext(ctx, s.Ledgerd, "export", "--data-dir", held, "--output", s.lines).CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot export a ledger: %w: %s", err, said)
-	}
-	return nil
 }
 
 // updates returns how many there are in the blocks behind one up to another.

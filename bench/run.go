@@ -57,9 +57,7 @@ func (r *Run) Record(subject string, n int, figures ...report.Figure) error {
 // Note tells readers of the scenario's table what they must know of it: an advantage that somebody has, a peer that is
 // absent.
 func (r *Run) Note(format string, args ...any) error {
-	note := fmt.Sprintf(format, args...)
-	r.Say("%s: %s", r.scenario, note)
-	return r.Out.Note(r.scenario, note)
+	return r.Out.Note(r.scenario, fmt.Sprintf(format, args...))
 }
 
 // Say writes a line of progress.

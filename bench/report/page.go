@@ -29,8 +29,10 @@ func (f *File) WritePage(w io.Writer, goals []Goal, sections []Section) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# What was measured\n\nWritten by `ledgerbench report` from one run, never by hand; `make load` measures anew. A figure is the median of %s rounds\n", f.Config["rounds"])
 	b.WriteString("with its interval (confidence 95 %; the range where rounds are fewer than six). Only ratios within a round mean anything on a shared\nmachine. A goal is *open* if its interval lies on both sides of the limit.\n\n")
-	for _, key := range []string{"commit", "begun", "cpu", "cores", "memory", "kernel", "go", "command"} {
-		fmt.Fprintf(&b, "- %s: %s\n", key, f.Config[key])
+	for _, key := range []string{"commit", "begun", "command", "go", "cpu", "cores", "memory", "kernel"} {
+		if value := f.Config[key]; value != "" {
+			fmt.Fprintf(&b, "- %s: %s\n", key, value)
+		}
 	}
 	f.writeGoals(&b, goals)
 	for _, s := range sections {
@@ -54,7 +56,7 @@ func (f *File) writeGoals(b *strings.Builder, goals []Goal) {
 			fmt.Fprintf(&misses, "- %s, %s: %s\n", j.Scenario, j.What(), j.Why)
 		}
 	}
-	fmt.Fprintf(b, "\n## Goals\n\n%d of %d are met, %d are open, %d missed, %d not measured.\n\n", count[Met], len(goals), count[Open], count[Missed], count[Absent])
+	fmt.Fprintf(b, "\n## Goals\n\n%d of %d are met; open: %d, missed: %d, not measured: %d.\n\n", count[Met], len(goals), count[Open], count[Missed], count[Absent])
 	b.WriteString("| scenario | goal | limit | measured | |\n|---|---|--:|--:|---|\n" + rows.String())
 	if misses.Len() > 0 {
 		b.WriteString("\nOf those that are not met:\n\n" + misses.String())
