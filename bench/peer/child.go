@@ -2,8 +2,7 @@ package peer
 
 import (
 	"context"
-	"fmt"
-	"io"
+	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -13,50 +12,53 @@ import (
 	"ledgerd/bench/proc"
 )
 
-// stopPatience is how long a process may take to end when it is asked to.
-const stopPatience = 10 * time.Second
+const (
+	// startPatience is how long a peer may take to listen.
+	startPatience = 20 * time.Second
+	// endPatience is how long a peer may take to end.
+	endPatience = 10 * time.Second
+)
 
-// child is a peer that is this program again: it writes its address to stdout, is fed through its stdin, and ends with that.
+// child is a peer that is this program again: it says where it listens in the first line of
+// its stdout, is fed through its stdin, and ends with that.
 type child struct {
 	*proc.Process
-	feed io.WriteCloser
+	feed *os.File
 	addr string
 }
 
-var address = regexp.MustCompile(`^(\S+)\n`)
+var firstLine = regexp.MustCompile(`^(\S+)\n`)
 
-// startChild runs Serve with a name, in a process of its own that ends with ctx at the latest.
-func startChild(ctx context.Context, self []string, name string) (*child, error) {
+func startChild(ctx context.Context, c *Config, name string) (*child, error) {
 	in, feed, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close()
-	c := &child{feed: feed}
-	c.Process, err = proc.Launch(ctx, proc.Command{Words: append(slices.Clip(self), name), Stdin: in})
+	p, err := proc.Launch(ctx, proc.Command{Words: append(slices.Clone(c.Self), name), Stdin: in})
+	_ = in.Close()
 	if err != nil {
-		_ = feed.Close()
-		return nil, err
+		return nil, errors.Join(err, feed.Close())
 	}
-	said, err := c.Await(ctx, address)
+	s := &child{Process: p, feed: feed}
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	said, err := p.Await(ctx, firstLine)
 	if err != nil {
-		c.Kill()
-		_ = feed.Close()
-		return nil, fmt.Errorf("it does not say where it listens: %w", err)
+		return nil, errors.Join(err, s.Stop())
 	}
-	c.addr = said[1]
-	return c, nil
+	s.addr = said[1]
+	return s, nil
 }
 
 // Stop implements Server.
-func (c *child) Stop() error {
-	_ = c.feed.Close() // all of it was read, or is not wanted any more
-	return stop(c.Process, syscall.SIGTERM)
+func (s *child) Stop() error {
+	_ = s.feed.Close() // all of it was read, or is not wanted any more
+	return end(s.Process)
 }
 
-// stop asks a process to end, and kills one that does not.
-func stop(p *proc.Process, signal syscall.Signal) error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+// end asks a process to end, and waits until it has.
+func end(p *proc.Process) error {
+	ctx, cancel := context.WithTimeout(context.Background(), endPatience)
 	defer cancel()
-	return p.Stop(ctx, signal)
+	return p.Stop(ctx, syscall.SIGTERM)
 }

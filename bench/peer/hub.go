@@ -32,7 +32,7 @@ type hubServer struct {
 }
 
 func startHub(ctx context.Context, c *Config) (Server, error) {
-	child, err := startChild(ctx, c.Self, "hub")
+	child, err := startChild(ctx, c, "hub")
 	if err != nil {
 		return nil, err
 	}

@@ -34,8 +34,6 @@ write_deadline: "60s"
 `
 
 const (
-	// natsStartPatience is how long the server may take to listen.
-	natsStartPatience = 20 * time.Second
 	// natsSubject is what messages are published under. A short one is short in each message.
 	natsSubject = "a"
 	// natsReadBytes is the most that a subscriber reads at once, as package listen does.
@@ -92,7 +90,7 @@ func FindNATS(self string) (string, error) {
 
 // connect waits for the server and connects the publisher.
 func (s *natsServer) connect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, natsStartPatience)
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	said, err := s.Err.Await(ctx, natsListens)
 	if err != nil {
@@ -137,7 +135,9 @@ func (s *natsServer) Stop() error {
 	if s.publisher != nil {
 		_ = s.publisher.Close()
 	}
-	return errors.Join(stop(s.Process, syscall.SIGINT), os.RemoveAll(s.dir)) // on which it exits with 0
+	ctx, cancel := context.WithTimeout(context.Background(), endPatience)
+	defer cancel()
+	return errors.Join(s.Process.Stop(ctx, syscall.SIGINT), os.RemoveAll(s.dir)) // on which it exits with 0
 }
 
 // Dial implements Server.

@@ -24,7 +24,7 @@ type rawServer struct {
 }
 
 func startRaw(ctx context.Context, c *Config) (Server, error) {
-	s, err := startChild(ctx, c.Self, "raw")
+	s, err := startChild(ctx, c, "raw")
 	if err != nil {
 		return nil, err
 	}

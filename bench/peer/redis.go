@@ -8,18 +8,19 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"ledgerd/bench/proc"
 )
 
-// redisProgram is looked for on the PATH.
-const redisProgram = "redis-server"
-
-var errNoRedis = &AbsentError{redisProgram, "the Debian package redis-server has it"}
+// The programs that speak the protocol of Redis.
+const (
+	redisProgram  = "redis-server"
+	valkeyProgram = "valkey-server"
+)
 
 const (
 	// redisPatience is how long a server may take to load what its directory holds.
@@ -32,7 +33,7 @@ const (
 // memory and of its durability. It is spoken to by one connection, over a socket of the file
 // system, which is the fastest that it has. One goroutine at a time may use it.
 type Redis struct {
-	*process
+	*proc.Process
 	sockets string // directory
 	conn    net.Conn
 	replies *bufio.Reader
@@ -42,9 +43,13 @@ type Redis struct {
 // takes no snapshot by itself and keeps no log unless the options, which follow, say so. The
 // process ends at the latest with ctx. It returns an *AbsentError if there is no such program.
 func StartRedis(ctx context.Context, dir string, options ...string) (*Redis, error) {
-	program, err := exec.LookPath(redisProgram)
+	return startRedis(ctx, redisProgram, dir, options...)
+}
+
+func startRedis(ctx context.Context, name, dir string, options ...string) (*Redis, error) {
+	program, err := find(name)
 	if err != nil {
-		return nil, fmt.Errorf("cannot start redis: %w", errNoRedis)
+		return nil, fmt.Errorf("cannot start redis: %w", err)
 	}
 	// The path of a socket must be short, which that of a directory for data need not be.
 	sockets, err := os.MkdirTemp("", "redis-")
@@ -53,12 +58,12 @@ func StartRedis(ctx context.Context, dir string, options ...string) (*Redis, err
 	}
 	s := &Redis{sockets: sockets}
 	socket := filepath.Join(sockets, "s")
-	words := append([]string{"--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "", "--loglevel", "warning"}, options...)
-	if s.process, err = launch(exec.CommandContext(ctx, program, words...)); err != nil {
+	words := append([]string{program, "--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "", "--loglevel", "warning"}, options...)
+	if s.Process, err = proc.Launch(ctx, proc.Command{Words: words}); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot start redis: %w", err), os.RemoveAll(sockets))
 	}
 	if err := s.connect(ctx, socket); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot start redis: %w: %s", err, &s.stderr), s.Stop())
+		return nil, errors.Join(s.Failure(fmt.Sprintf("cannot start redis: %v", err)), s.Stop())
 	}
 	return s, nil
 }
@@ -73,7 +78,7 @@ func (s *Redis) connect(ctx context.Context, socket string) error {
 			return nil
 		}
 		select {
-		case <-s.ended:
+		case <-s.Gone():
 			return errors.New("it ended")
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", ctx.Err(), err)
@@ -189,7 +194,7 @@ func (s *Redis) Stop() error {
 	if s.conn != nil {
 		_ = s.conn.Close()
 	}
-	return errors.Join(s.stop(syscall.SIGTERM), os.RemoveAll(s.sockets))
+	return errors.Join(end(s.Process), os.RemoveAll(s.sockets))
 }
 
 // AppendCommand appends a command, whose words may hold any bytes.

@@ -15,22 +15,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ledgerd/bench/load"
 )
 
-// Every peer that speaks HTTP is sent the fields of a common client, and no others.
+// Every server that speaks HTTP is sent the fields of a common client, and no others.
 func TestRequestsAreThoseOfCommonClients(t *testing.T) {
-	for _, fresh := range []bool{false, true} {
-		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(Get(nil, "127.0.0.1:8080", "/api/status", AnyCoding, fresh))))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := http.Header{"User-Agent": {"python-requests/2.32.3"}, "Accept-Encoding": {"gzip, deflate"}, "Accept": {"*/*"}, "Connection": {"keep-alive"}}
-		if fresh {
-			want.Set("Connection", "close")
-		}
-		if r.Host != "127.0.0.1:8080" || r.RequestURI != "/api/status" || !maps.EqualFunc(r.Header, want, slices.Equal) {
-			t.Errorf("%s is asked for %s with %v, want %v", r.Host, r.RequestURI, r.Header, want)
-		}
+	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(load.AppendGet(nil, "127.0.0.1:8080", "/api/status", load.AnyCoding))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := http.Header{"User-Agent": {"python-requests/2.32.3"}, "Accept-Encoding": {"gzip, deflate"}, "Accept": {"*/*"}, "Connection": {"keep-alive"}}
+	if r.Host != "127.0.0.1:8080" || r.RequestURI != "/api/status" || !maps.EqualFunc(r.Header, want, slices.Equal) {
+		t.Errorf("%s is asked for %s with %v, want %v", r.Host, r.RequestURI, r.Header, want)
 	}
 }
 
@@ -57,8 +54,9 @@ func restConfig(t *testing.T) RESTConfig {
 // Each answers with the record that was asked for, or that everybody gets, under the fields of
 // ledgerd's answer where it has fields; several questions at once are answered in order.
 func TestRESTPeersAnswer(t *testing.T) {
-	for _, p := range append(RESTPeers[:len(RESTPeers):len(RESTPeers)], Canned) {
+	for _, p := range RESTPeers {
 		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
 			c := restConfig(t)
 			s, err := p.Start(t.Context(), c)
 			if absent := (*AbsentError)(nil); errors.As(err, &absent) {
@@ -67,7 +65,7 @@ func TestRESTPeersAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			conn, err := net.Dial("tcp", s.Address().String())
+			conn, err := net.Dial("tcp", s.Address.String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +73,7 @@ func TestRESTPeersAnswer(t *testing.T) {
 			_ = conn.SetDeadline(time.Now().Add(patience))
 			in := bufio.NewReader(conn)
 			for range 3 {
-				text := s.Request(s.Request(nil, c.Records.Record(7).Pubkey, false), c.Records.Record(7).Pubkey, false)
+				text := s.Request(s.Request(nil, c.Records.Record(7).Pubkey), c.Records.Record(7).Pubkey)
 				if _, err := conn.Write(text); err != nil {
 					t.Fatal(err)
 				}
@@ -85,8 +83,8 @@ func TestRESTPeersAnswer(t *testing.T) {
 					}
 				}
 			}
-			if s.Version() == "" || len(s.Pids()) < 1 || s.Pids()[0] < 2 {
-				t.Errorf("version %q, processes %v", s.Version(), s.Pids())
+			if s.Version == "" || len(s.Pids()) < 1 || s.Pids()[0] < 2 {
+				t.Errorf("version %q, processes %v", s.Version, s.Pids())
 			}
 			if err := s.Stop(); err != nil {
 				t.Errorf("Stop: %v", err)
@@ -98,9 +96,9 @@ func TestRESTPeersAnswer(t *testing.T) {
 	}
 }
 
-func restAnswer(t *testing.T, name string, s RESTServer, in *bufio.Reader, c *RESTConfig) string {
+func restAnswer(t *testing.T, name string, s *RESTServer, in *bufio.Reader, c *RESTConfig) string {
 	t.Helper()
-	if s.Native() {
+	if s.Redis {
 		line, err := in.ReadString('\n')
 		if want := fmt.Sprintf("$%d\r\n", len(c.Answer.Body)); err != nil || line != want {
 			t.Fatalf("answered %q, %v, want %q", line, err, want)

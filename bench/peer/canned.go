@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func startCanned(ctx context.Context, c *RESTConfig) (RESTServer, error) {
+func startCanned(ctx context.Context, c *RESTConfig) (*RESTServer, error) {
 	return startRESTChild(ctx, c, "canned", "one thread and epoll", func(w io.Writer) error {
 		return json.NewEncoder(w).Encode(c.Answer)
 	})
