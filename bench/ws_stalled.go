@@ -85,7 +85,7 @@ type stall struct {
 func (s *stall) round(ctx context.Context) error {
 	stalls, quiet := latency.New(), latency.New()
 	var with, without standing
-	for range stalledPairs {
+	for range s.Scaled(stalledPairs) {
 		began := time.Now()
 		s.pool.Times()
 		for s.readers == 0 || time.Since(began) < s.Duration {
