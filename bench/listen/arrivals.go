@@ -4,15 +4,12 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"ledgerd/bench/latency"
 )
 
 // arrivals is when the subscribers of a pool received the ends of slots, and how many updates of each.
 type arrivals struct {
 	mu   sync.Mutex
 	ends map[slotEnd]*arrival
-	skew *latency.Histogram // after the first subscriber
 }
 
 // arrival is the end of one slot.
@@ -22,18 +19,18 @@ type arrival struct {
 	got   int // those of all together
 }
 
-// end counts that a subscriber received the end of a slot for the first time.
-func (a *arrivals) end(e slotEnd, now time.Time, got, least int) {
+// end counts that a subscriber received the end of a slot for the first time. It returns how much later than the first
+// subscriber; others is false for that one.
+func (a *arrivals) end(e slotEnd, now time.Time, got, least int) (later time.Duration, others bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	x := a.ends[e]
-	if x == nil {
+	x, others := a.ends[e]
+	if !others {
 		x = &arrival{first: now}
 		a.ends[e] = x
-	} else {
-		a.skew.Record(now.Sub(x.first))
 	}
 	x.most, x.got = max(x.most, least), x.got+got
+	return now.Sub(x.first), others
 }
 
 // missing returns how many updates subscribers lack that others received, in the spans of slots that are theirs.

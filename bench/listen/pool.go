@@ -70,28 +70,47 @@ type Pool struct {
 	running     sync.WaitGroup
 	subscribers []*subscriber
 	arrivals    arrivals
-	times       [16]times // of updates after they were due; so that subscribers seldom wait for each other
 
-	mu         sync.Mutex
-	counts     Counts // of connections
-	handshakes *latency.Histogram
+	late, skew, handshakes recorder
+
+	mu     sync.Mutex
+	counts Counts // of connections
 }
 
-type times struct {
-	mu      sync.Mutex
-	latency *latency.Histogram
+// recorder is a histogram of several goroutines. Its zero value is empty.
+type recorder struct {
+	mu     sync.Mutex
+	counts *latency.Histogram
+}
+
+// record counts a latency that many had.
+func (r *recorder) record(d time.Duration, count int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.counts == nil {
+		r.counts = latency.New()
+	}
+	r.counts.RecordMany(d, count)
+}
+
+// take returns what was recorded since the last call.
+func (r *recorder) take() *latency.Histogram {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.counts
+	r.counts = nil
+	if taken == nil {
+		taken = latency.New()
+	}
+	return taken
 }
 
 // Open has subscribers connect and waits until each has tried once. How that went is in Counts.
 func Open(ctx context.Context, c Config) *Pool {
-	p := &Pool{config: c, handshakes: latency.New()}
-	p.arrivals = arrivals{ends: make(map[slotEnd]*arrival), skew: latency.New()}
+	p := &Pool{config: c, arrivals: arrivals{ends: make(map[slotEnd]*arrival)}}
 	p.counts = Counts{Closes: make(map[int]int64), Refused: make(map[int]int64)}
 	p.ctx, p.end = context.WithCancel(ctx)
 	p.turns = make(chan struct{}, cmp.Or(c.AtOnce, 64))
-	for i := range p.times {
-		p.times[i].latency = latency.New()
-	}
 	var tried sync.WaitGroup
 	for i := range c.Sockets {
 		s := newSubscriber(p, i)
@@ -140,26 +159,13 @@ func (p *Pool) Counts() Counts {
 }
 
 // Times returns how late updates were received since the last call: after they were due, or after their block time.
-func (p *Pool) Times() *latency.Histogram {
-	all := latency.New()
-	for i := range p.times {
-		t := &p.times[i]
-		t.mu.Lock()
-		all.Merge(t.latency)
-		t.latency = latency.New()
-		t.mu.Unlock()
-	}
-	return all
-}
+func (p *Pool) Times() *latency.Histogram { return p.late.take() }
 
 // Skew returns how much later than the first subscriber the others received the ends of slots, since the last call.
-func (p *Pool) Skew() *latency.Histogram {
-	p.arrivals.mu.Lock()
-	defer p.arrivals.mu.Unlock()
-	skew := p.arrivals.skew
-	p.arrivals.skew = latency.New()
-	return skew
-}
+func (p *Pool) Skew() *latency.Histogram { return p.skew.take() }
+
+// Handshakes returns how long connecting took, since the last call.
+func (p *Pool) Handshakes() *latency.Histogram { return p.handshakes.take() }
 
 // Arrived returns when the first subscriber received the end of a slot; zero: not yet.
 func (p *Pool) Arrived(slot uint64) (first time.Time) {
@@ -171,15 +177,6 @@ func (p *Pool) Arrived(slot uint64) (first time.Time) {
 		}
 	}
 	return first
-}
-
-// Handshakes returns how long connecting took.
-func (p *Pool) Handshakes() *latency.Histogram {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all := latency.New()
-	all.Merge(p.handshakes)
-	return all
 }
 
 // patience is how long subscribers may receive nothing of what they wait for.

@@ -108,9 +108,7 @@ func (s *subscriber) dial() (Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	p.handshakes.Record(time.Since(began))
-	p.mu.Unlock()
+	p.handshakes.record(time.Since(began), 1)
 	if opening != nil {
 		_ = conn.WriteText(opening) // whoever reads sees that the socket is broken
 	}
@@ -234,7 +232,9 @@ func (s *subscriber) checkNumbers(b Batch, now time.Time) {
 		}
 		e := slotEnd{m.Slot, m.Seq}
 		if got, least, again := s.book.end(e); !again {
-			s.pool.arrivals.end(e, now, got, least)
+			if later, others := s.pool.arrivals.end(e, now, got, least); others {
+				s.pool.skew.record(later, 1)
+			}
 		}
 	})
 	s.late(now, run)
@@ -259,10 +259,7 @@ func (s *subscriber) late(now time.Time, updates int) {
 	if updates == 0 || s.due.IsZero() || s.pool.config.Due == nil && (took < -time.Second || took > time.Minute) {
 		return
 	}
-	t := &s.pool.times[s.index%len(s.pool.times)]
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.latency.RecordMany(took, updates)
+	s.pool.late.record(took, updates)
 }
 
 // received returns how many frames came so far, and why no more do.
