@@ -10,10 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -273,31 +271,5 @@ func TestDialGivesUpOnSilentServer(t *testing.T) {
 	}
 	if _, err := Dial(t.Context(), "http://127.0.0.1/", Options{}); err == nil {
 		t.Error("http:// is dialled")
-	}
-}
-
-func TestSourceAddressAndReceiveBuffer(t *testing.T) {
-	t.Parallel()
-	const asked = 8 << 10
-	hold := make(chan struct{})
-	defer close(hold)
-	c := dial(t, serve(t, func(conn *websocket.Conn) {
-		if got := conn.RemoteAddr().(*net.TCPAddr).IP.String(); got != "127.0.0.7" {
-			t.Errorf("the client comes from %s", got)
-		}
-		_ = conn.WriteMessage(websocket.TextMessage, nil)
-		<-hold
-	}), Options{Local: netip.MustParseAddr("127.0.0.7"), ReceiveBuffer: asked})
-	if _, err := c.Next(); err != nil {
-		t.Fatal(err)
-	}
-	raw, err := c.NetConn().(*net.TCPConn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got int
-	err2 := raw.Control(func(fd uintptr) { got, err = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF) })
-	if got < asked || got > 4*asked || err != nil || err2 != nil {
-		t.Errorf("the receive buffer has %d bytes, %v, %v; want about %d", got, err, err2, asked)
 	}
 }
