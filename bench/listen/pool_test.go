@@ -262,3 +262,19 @@ func TestRefusedSubscribersAreCounted(t *testing.T) {
 		t.Errorf("OpenAll: %v", err)
 	}
 }
+
+// What comes before the answer to a resume message comes again after it.
+func TestBookWaitsForTheAnswerToAResume(t *testing.T) {
+	t.Parallel()
+	b := book{whole: true, all: true, seq: 5, behind: true}
+	b.update(9, 8)
+	b.take(&message{Type: "heartbeat", Seq: 8})
+	b.end(slotEnd{9, 8})
+	b.take(&message{Type: "resumed", FromSeq: 5})
+	for seq := range uint64(3) {
+		b.update(9, 6+seq)
+	}
+	if b.updates != 3 || b.missing != 0 || b.twice != 0 || b.seq != 8 {
+		t.Errorf("got %+v", b)
+	}
+}
