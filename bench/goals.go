@@ -11,8 +11,6 @@ var Goals = slices.Concat(restGoals, streamGoals, dataGoals, clusterGoals)
 
 // Each scenario's goals stand in the file of its kind.
 var (
-	restScenarios   []Scenario
 	streamScenarios []Scenario
-	restGoals       []report.Goal
 	streamGoals     []report.Goal
 )
