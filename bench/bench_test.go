@@ -13,6 +13,7 @@ import (
 	"ledgerd/bench/peer"
 	"ledgerd/bench/proc"
 	"ledgerd/bench/report"
+	"ledgerd/engine/cluster/natstest"
 )
 
 // asPeer has the test binary be a peer, as ledgerbench is one.
@@ -38,11 +39,6 @@ func begin(m *testing.M) int {
 	if program, err = proc.Build(dir); err != nil {
 		panic(err)
 	}
-	if tool := os.Getenv("LEDGERD_NATS_TOOL"); tool != "" { // else what lies on the PATH
-		if err := os.Symlink(tool, filepath.Join(dir, "nats-server")); err != nil {
-			panic(err)
-		}
-	}
 	return m.Run()
 }
 
@@ -51,6 +47,9 @@ var sampled = []string{"account", "latency", "ingest"}
 
 // Each scenario, small and short, measures every figure that its goals ask for, ledgerd's and the peers'; what it verifies meanwhile holds.
 func TestScenariosMeasureWhatTheirGoalsAskFor(t *testing.T) {
+	if err := os.Symlink(natstest.Program(t), filepath.Join(filepath.Dir(program), "nats-server")); err != nil {
+		t.Fatal(err)
+	}
 	for i := range Scenarios {
 		s := &Scenarios[i]
 		t.Run(s.Name, func(t *testing.T) {
