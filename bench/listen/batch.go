@@ -4,7 +4,6 @@ package listen
 type Batch struct {
 	Data   []byte
 	Frames int
-	last   int // where the last frame begins
 }
 
 // Drain reads until the connection ends and hands over what arrives in batches. Only headers are read. It answers pings, and
@@ -46,7 +45,6 @@ func wholeFrames(b []byte) (batch Batch, control header, err error) {
 			if len(rest) < size {
 				return batch, header{}, nil
 			}
-			batch.last = end
 			end += size
 			continue
 		}
@@ -59,7 +57,6 @@ func wholeFrames(b []byte) (batch Batch, control header, err error) {
 		case h.op >= OpClose:
 			return batch, h, nil
 		}
-		batch.last = end
 		end += h.size + h.length
 	}
 }
@@ -73,11 +70,8 @@ func (b Batch) Each(visit func(payload []byte)) {
 	}
 }
 
-// ends returns the payloads of the first and of the last frame.
-func (b Batch) ends() (first, last []byte) {
-	payload := func(frame []byte) []byte {
-		h, _, _ := parseHeader(frame)
-		return frame[h.size : h.size+h.length]
-	}
-	return payload(b.Data), payload(b.Data[b.last:])
+// first returns the payload of the first frame.
+func (b Batch) first() []byte {
+	h, _, _ := parseHeader(b.Data)
+	return b.Data[h.size : h.size+h.length]
 }

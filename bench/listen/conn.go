@@ -38,13 +38,7 @@ const (
 	mostReadBytes = 64 << 10
 )
 
-var (
-	errMasked     = errors.New("a frame from a server is masked")
-	errReserved   = errors.New("a frame has reserved bits")
-	errFragment   = errors.New("a message comes in fragments")
-	errLongFrame  = errors.New("a frame is too long")
-	errCloseFrame = errors.New("a close frame is malformed")
-)
+var errLongFrame = errors.New("a frame is too long")
 
 // CloseError is the server's close frame.
 type CloseError struct {
@@ -169,11 +163,11 @@ func parseHeader(b []byte) (h header, whole bool, err error) {
 	h.op, h.size, h.length = b[0]&opBits, 2, int(b[1]&lengthBits)
 	switch {
 	case b[0]&reservedBits != 0:
-		return h, false, errReserved
+		return h, false, errors.New("a frame has reserved bits")
 	case b[0]&finBit == 0 || h.op == 0:
-		return h, false, errFragment
+		return h, false, errors.New("a message comes in fragments")
 	case b[1]&maskBit != 0:
-		return h, false, errMasked
+		return h, false, errors.New("a frame from a server is masked")
 	}
 	switch h.length {
 	case 126:
@@ -235,7 +229,7 @@ func (c *Conn) control(op byte, payload []byte) error {
 	case op == OpPing:
 		return answer(OpPong, payload)
 	case op == OpClose && len(payload) == 1:
-		return errCloseFrame
+		return errors.New("a close frame is malformed")
 	case op == OpClose:
 		const noStatus = 1005 // RFC 6455, section 7.4.1
 		end := &CloseError{Code: noStatus}

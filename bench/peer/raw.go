@@ -9,14 +9,14 @@ import (
 	"net"
 	"sync"
 
-	"ledgerd/bench/wsclient"
+	"ledgerd/bench/listen"
 )
 
 // rawBlockBytes is what ledgerd writes at once when much waits.
 const rawBlockBytes = 64 << 10
 
 // rawServer is told the block, and then how many more of it to write, in four bytes, little
-// endian. The block is frames of the messages, so that to listen costs what it does elsewhere.
+// endian. The block is frames of the messages, so that reading costs what it does elsewhere.
 // A batch is as many blocks as hold the messages.
 type rawServer struct {
 	*child
@@ -50,7 +50,7 @@ func frameBlock(messages [][]byte) (block []byte, frames int) {
 		if left := room - mostHeader - len(m); left < 2*mostHeader+len(m) {
 			m = bytes.Repeat(m, room/len(m)+1)[:room-mostHeader]
 		}
-		block = append(block, 0x80|wsclient.OpText, 126)
+		block = append(block, 0x80|listen.OpText, 126)
 		block = binary.BigEndian.AppendUint16(block, uint16(len(m)))
 		block = append(block, m...)
 	}
@@ -67,7 +67,7 @@ func (s *rawServer) Publish() error {
 }
 
 // Dial implements Server.
-func (s *rawServer) Dial(ctx context.Context) (Subscriber, error) {
+func (s *rawServer) Dial(ctx context.Context) (listen.Stream, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.addr)
 	if err != nil {
 		return nil, err
@@ -76,28 +76,23 @@ func (s *rawServer) Dial(ctx context.Context) (Subscriber, error) {
 	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return webSocket{wsclient.New(conn, readBytes)}, nil
+	return listen.New(conn), nil
 }
 
 // budget is how many blocks everybody shall have been written.
 type budget struct {
 	mu     sync.Mutex
-	raised sync.Cond
+	raised *sync.Cond
 	blocks int
 	over   bool
 }
 
+// raise adds blocks; none at the end.
 func (b *budget) raise(blocks int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.blocks += blocks
-	b.raised.Broadcast()
-}
-
-func (b *budget) end() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.over = true
+	b.over = blocks == 0
 	b.raised.Broadcast()
 }
 
@@ -118,7 +113,7 @@ func serveRaw(ln net.Listener, in io.Reader) error {
 		return err
 	}
 	b := &budget{}
-	b.raised.L = &b.mu
+	b.raised = sync.NewCond(&b.mu)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -139,7 +134,7 @@ func serveRaw(ln net.Listener, in io.Reader) error {
 			b.raise(int(binary.LittleEndian.Uint32(more[:])))
 		}
 	}
-	b.end()
+	b.raise(0)
 	_ = ln.Close()
 	serving.Wait()
 	if err == io.EOF {
