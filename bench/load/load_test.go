@@ -158,7 +158,7 @@ func TestLoadAccountsForWhatWasDue(t *testing.T) {
 			}
 			status, _ := strconv.Atoi(test.want)
 			if c.Errors[test.want] == 0 && c.Statuses[status] == 0 && (test.want != "unsent" || c.Unsent == 0) {
-				t.Errorf("nothing is counted as %q, but %v", test.want, c.Kinds())
+				t.Errorf("nothing is counted as %q, but %v", test.want, c.Errors)
 			}
 			if name == "closes" && len(c.Errors) > 0 {
 				t.Errorf("connections that were closed after the response lost %v", c.Errors)

@@ -1,18 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"ledgerd/bench/load"
-	"ledgerd/engine/ledger"
 )
 
 const (
@@ -35,7 +32,7 @@ type loadCommand struct {
 	Warmup       time.Duration `help:"How long the same is asked before, without being counted." default:"1s"`
 	Path         []string      `help:"Ask for this path of the interface, such as /blocks/latest; several take turns." sep:"none" placeholder:"PATH" xor:"what"`
 	Mix          string        `help:"Ask for these by weight: account, balance, tokens, batch, program, transaction, recent, block, latest." placeholder:"account=1" xor:"what"`
-	Keys         string        `help:"Ask for the accounts of this file, a base58 key a line. Default: accounts that the server lists." placeholder:"FILE" type:"existingfile"`
+	Keys         string        `help:"Ask for these accounts: a file with a base58 key a line, or keys with commas between them. Default: accounts that the server lists." placeholder:"FILE|LIST"`
 	MinSlot      uint64        `help:"Ask for the state at this slot or a later one." placeholder:"SLOT"`
 	IgnoreLimits bool          `help:"Ask more than the node allows this client. Without it the load stays below, and ends at the first 429."`
 	JSON         string        `name:"json" help:"Write the figures here." placeholder:"FILE" type:"path"`
@@ -114,58 +111,38 @@ func (c *loadCommand) parse() (node *load.Node, mix load.Mix, rate float64, err 
 func (c *loadCommand) script(ctx context.Context, node *load.Node, mix load.Mix) (*load.Script, error) {
 	paths := c.Path
 	if mix != nil {
-		known, err := c.known()
-		if err != nil {
-			return nil, err
+		known := new(load.Known)
+		if c.Keys != "" {
+			keys, err := readNames(c.Keys)
+			if err != nil {
+				return nil, &usageError{fmt.Errorf("--keys: %w", err)}
+			}
+			known.Keys = keys
 		}
-		if mix.Learns(known) {
+		if mix.Unknown(known) != "" {
 			if err := node.Learn(ctx, known); err != nil {
 				return nil, err
 			}
 		}
-		if paths, err = mix.Paths(known, scriptRequests); err != nil {
-			return nil, err
+		if name := mix.Unknown(known); name != "" {
+			return nil, fmt.Errorf("the server tells of nothing that %s can be asked for; --keys names accounts", name)
 		}
+		paths = mix.Paths(known, scriptRequests)
+	}
+	suffix := ""
+	if c.MinSlot > 0 {
+		suffix = "min_slot=" + strconv.FormatUint(c.MinSlot, 10)
 	}
 	return load.NewScript(len(paths), func(dst []byte, i int) []byte {
 		path := node.URL.Path + paths[i]
-		if c.MinSlot > 0 {
-			separator := "?"
-			if strings.Contains(path, "?") {
-				separator = "&"
-			}
-			path += separator + "min_slot=" + strconv.FormatUint(c.MinSlot, 10)
+		switch {
+		case suffix != "" && strings.Contains(path, "?"):
+			path += "&" + suffix
+		case suffix != "":
+			path += "?" + suffix
 		}
 		return load.AppendGet(dst, node.URL.Host, path, load.AnyCoding)
 	}), nil
-}
-
-// known reads the file of keys, if there is one.
-func (c *loadCommand) known() (*load.Known, error) {
-	known := new(load.Known)
-	if c.Keys == "" {
-		return known, nil
-	}
-	file, err := os.Open(c.Keys)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	for n := 1; lines.Scan(); n++ {
-		key := strings.TrimSpace(lines.Text())
-		if key == "" {
-			continue
-		}
-		if _, err := ledger.ParsePubkey(key); err != nil {
-			return nil, &usageError{fmt.Errorf("%s, line %d: %w", c.Keys, n, err)}
-		}
-		known.Keys = append(known.Keys, key)
-	}
-	if len(known.Keys) == 0 && lines.Err() == nil {
-		return nil, &usageError{fmt.Errorf("%s holds no key", c.Keys)}
-	}
-	return known, lines.Err()
 }
 
 // obey decides the rate of the one that was asked for, and says why it is what it is.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -150,7 +152,7 @@ func (r *loadRun) write(out io.Writer, all *loadReport) error {
 		}
 	}
 	fmt.Fprintf(&b, "\nbytes     %d, %.2f MB/s\n", c.Bytes, float64(c.Bytes)/1e6/max(all.TookS, 1e-9))
-	for _, kind := range c.Kinds() {
+	for _, kind := range slices.Sorted(maps.Keys(c.Errors)) {
 		fmt.Fprintf(&b, "failed    %d: %s\n", c.Errors[kind], kind)
 	}
 	if c.Answered() > 0 {
