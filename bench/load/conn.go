@@ -18,7 +18,7 @@ type conn struct {
 
 	sent         []request // a ring of those in flight
 	first, count int
-	unsent       []byte // what the socket had no room for, of the script
+	unsent       []byte // what the socket had no room for
 	answers      int    // since it was opened
 	since        int64  // when it was answered last, or asked if nothing was in flight
 	ending       bool   // the server closes it
@@ -52,7 +52,7 @@ func (c *conn) shut() {
 		_ = unix.Close(c.fd)
 	}
 	c.fd, c.opening, c.ending, c.first, c.count, c.skip = -1, false, false, 0, 0, 0
-	c.answers, c.unsent, c.rest = 0, nil, c.rest[:0]
+	c.answers, c.unsent, c.rest = 0, c.unsent[:0], c.rest[:0]
 }
 
 // open begins to connect.
@@ -153,26 +153,18 @@ func (l *loop) broken(i int, why error) {
 	}
 }
 
-// send writes so many requests, one after the other.
+// send sends so many requests, one after the other.
 func (l *loop) send(i, count int, due int64) {
 	c := &l.conns[i]
 	if c.count == 0 {
 		c.since = l.now
 	}
-	for count > 0 {
-		text, n := l.config.Script.part(l.next, count)
-		for k := range n {
-			c.sent[(c.first+c.count+k)%len(c.sent)] = request{due, l.next + k}
-		}
-		c.count += n
-		l.waiting += n
-		count -= n
-		l.next = (l.next + n) % l.config.Script.Len()
-		if len(c.unsent) > 0 {
-			c.unsent = append(c.unsent[:len(c.unsent):len(c.unsent)], text...)
-		} else {
-			c.unsent = text
-		}
+	for range count {
+		c.sent[(c.first+c.count)%len(c.sent)] = request{due, l.next}
+		c.unsent = append(c.unsent, l.config.Script.request(l.next)...)
+		c.count++
+		l.waiting++
+		l.next = (l.next + 1) % l.config.Script.Len()
 	}
 	var err error
 	if c.fd < 0 {
@@ -190,13 +182,12 @@ func (l *loop) send(i, count int, due int64) {
 func (c *conn) flush() error {
 	for len(c.unsent) > 0 {
 		n, err := unix.Write(c.fd, c.unsent)
-		switch err {
-		case nil:
-			c.unsent = c.unsent[n:]
-		case unix.EAGAIN:
+		switch {
+		case err == unix.EAGAIN:
 			return nil
-		case unix.EINTR:
-		default:
+		case err == nil:
+			c.unsent = append(c.unsent[:0], c.unsent[n:]...)
+		case err != unix.EINTR:
 			return fmt.Errorf("cannot send: %w", err)
 		}
 	}

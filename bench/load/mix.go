@@ -96,9 +96,9 @@ func (m Mix) Paths(k *Known, count int) []string {
 // wellKnown are programs that own accounts on most ledgers: of tokens, and of wallets.
 var wellKnown = []string{ledger.TokenProgram.String(), "11111111111111111111111111111111"}
 
-// Learn asks the node what there is to ask for, with four to nine requests: for the newest block, for
-// transactions, for the accounts that those name, and for a list of what a program owns, the owners of those
-// accounts first. Keys that are known already stay as they are.
+// Learn asks the node what there is to ask for, with three or four requests: for the newest block, for
+// transactions, and for a list of what a well-known program owns. Keys that are known already stay; where there
+// is no such list they are those that transactions name.
 func (n *Node) Learn(ctx context.Context, k *Known) error {
 	var latest struct{ Slot uint64 }
 	var recent struct {
@@ -107,35 +107,28 @@ func (n *Node) Learn(ctx context.Context, k *Known) error {
 			Accounts  []string
 		}
 	}
-	var named struct{ Accounts []*struct{ Owner string } }
 	err := n.Get(ctx, "/blocks/latest", &latest)
 	if err == nil {
 		err = n.Get(ctx, "/transactions/recent?limit=100", &recent)
 	}
 	k.Slot = latest.Slot
-	var keys, owners []string
+	var listed, named []string
+	for i := 0; err == nil && k.Program == "" && i < len(wellKnown); i++ {
+		var list struct{ Accounts []struct{ Pubkey string } }
+		if err = n.Get(ctx, "/accounts/program/"+wellKnown[i]+"?limit=1000", &list); len(list.Accounts) > 0 {
+			k.Program = wellKnown[i]
+		}
+		for _, a := range list.Accounts {
+			listed = append(listed, a.Pubkey)
+		}
+	}
 	for _, t := range recent.Transactions {
 		k.Signatures = append(k.Signatures, t.Signature)
-		keys = append(keys, t.Accounts...)
+		named = append(named, t.Accounts...)
 	}
-	if err == nil && len(keys) > 0 {
-		err = n.Get(ctx, "/accounts?keys="+strings.Join(keys[:min(len(keys), 100)], ","), &named)
-	}
-	for _, a := range named.Accounts {
-		if a != nil && a.Owner != "" && len(owners) < 4 && !slices.Contains(owners, a.Owner) {
-			owners = append(owners, a.Owner)
-		}
-	}
-	for owners = append(owners, wellKnown...); err == nil && k.Program == "" && len(owners) > 0; owners = owners[1:] {
-		var list struct{ Accounts []struct{ Pubkey string } }
-		if err = n.Get(ctx, "/accounts/program/"+owners[0]+"?limit=1000", &list); len(list.Accounts) == 0 {
-			continue
-		}
-		k.Program = owners[0]
+	for _, keys := range [][]string{listed, named} {
 		if len(k.Keys) == 0 {
-			for _, a := range list.Accounts {
-				k.Keys = append(k.Keys, a.Pubkey)
-			}
+			k.Keys = keys
 		}
 	}
 	return err

@@ -48,10 +48,7 @@ func (c *loadCommand) Run(ctx context.Context, streams *streams) error {
 	if err := node.Find(ctx); err != nil && !(c.IgnoreLimits && node.Limit > 0) {
 		return err
 	}
-	run := &loadRun{loadCommand: c, settings: loadSettings{
-		URL: node.URL.String(), Connections: c.Connections, DurationS: c.Duration.Seconds(), WarmupS: c.Warmup.Seconds(),
-		Mix: c.Mix, Paths: c.Path, MinSlot: c.MinSlot, IgnoreLimits: c.IgnoreLimits, Limit: node.Limit,
-	}}
+	run := &loadRun{loadCommand: c, url: node.URL.String(), limit: node.Limit}
 	if err := run.obey(node, rate); err != nil {
 		return err
 	}
@@ -63,7 +60,7 @@ func (c *loadCommand) Run(ctx context.Context, streams *streams) error {
 		return err
 	}
 	l, err := load.New(load.Config{
-		Address: node.Address, Connections: c.Connections, Rate: run.settings.Rate, Script: script, StopAt429: !c.IgnoreLimits,
+		Address: node.Address, Connections: c.Connections, Rate: run.rate, Script: script, StopAt429: !c.IgnoreLimits,
 	})
 	if err != nil {
 		return err
@@ -147,25 +144,24 @@ func (c *loadCommand) script(ctx context.Context, node *load.Node, mix load.Mix)
 
 // obey decides the rate of the one that was asked for, and says why it is what it is.
 func (r *loadRun) obey(node *load.Node, asked float64) error {
-	s := &r.settings
-	s.Rate, s.RateFrom = asked, "--rate"
+	r.rate, r.why = asked, "--rate"
 	if asked < 0 {
-		s.Rate, s.RateFrom = defaultRate, "the default"
+		r.rate, r.why = defaultRate, "the default"
 	}
 	switch {
 	case node.Limit == 0:
 		return nil
 	case r.IgnoreLimits:
-		s.RateFrom += fmt.Sprintf(", ignoring the node's limit of %d requests", node.Limit)
+		r.why += fmt.Sprintf(", ignoring the node's limit of %d requests", node.Limit)
 		return nil
 	case node.Remaining < fewestRequests:
 		return fmt.Errorf("the node allows this client only %d more requests until %s: wait, or use --ignore-limits", node.Remaining, node.Reset.Format(time.TimeOnly))
 	}
 	// The headers tell of the window with the fewest requests remaining; in the others more remain.
 	allowed := float64(node.Remaining-2) / (r.Warmup + r.Duration).Seconds()
-	if s.Rate == 0 || s.Rate > allowed {
-		s.Rate = allowed
-		s.RateFrom = fmt.Sprintf("the node allows this client %d of %d requests until %s; see --ignore-limits", node.Remaining, node.Limit, node.Reset.Format(time.TimeOnly))
+	if r.rate == 0 || r.rate > allowed {
+		r.rate = allowed
+		r.why = fmt.Sprintf("the node allows this client %d of %d requests until %s; see --ignore-limits", node.Remaining, node.Limit, node.Reset.Format(time.TimeOnly))
 	}
 	return nil
 }
