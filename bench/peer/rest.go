@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -136,18 +135,6 @@ func startRESTChild(ctx context.Context, c *RESTConfig, name, version string, te
 		return nil, errors.Join(err, child.Stop())
 	}
 	return &RESTServer{Address: address, Version: version, pids: []int{child.Pid()}, stop: child.Stop}, nil
-}
-
-// moduleVersion returns the version of a module that this program is built from.
-func moduleVersion(path string) string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == path {
-				return m.Version
-			}
-		}
-	}
-	return "of an unknown version"
 }
 
 // startProgram starts a service that is another program, and waits until it listens. It gets a directory of its own

@@ -1,0 +1,172 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ledgerd/bench/feed"
+	"ledgerd/bench/listen"
+	"ledgerd/bench/peer"
+	"ledgerd/bench/report"
+)
+
+const (
+	firehoseSubscribers = 500
+	// firehoseAccounts is how many accounts take turns: those of a busy ledger that are written again and again.
+	firehoseAccounts = 10_000
+	// firehoseBatch is how many accounts a block updates: so many that fsyncs keep up, and few enough for a block to be news.
+	firehoseBatch = 1000
+	// firehoseWindow is how many bytes the publisher runs ahead of the slowest subscriber: enough for nobody to wait for a block,
+	// far within what every server keeps for a subscriber, and for all together less than what makes a kernel take back room
+	// from its sockets.
+	firehoseWindow = 2 << 20
+	// firehosePatience is how long a server may go without taking a batch.
+	firehosePatience = 20 * time.Second
+)
+
+// firehoseServer is ledgerd as one who tells everybody everything. A batch is a block.
+type firehoseServer struct{ *rig }
+
+// Dial implements peer.Server, with a subscriber of literal frames.
+func (s firehoseServer) Dial(ctx context.Context) (listen.Stream, error) {
+	conn, err := listen.Dial(ctx, s.StreamURL(), listen.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// Publish implements peer.Server.
+func (s firehoseServer) Publish() error {
+	_, err := s.feed.Block()
+	return err
+}
+
+// BatchFrames implements peer.Server.
+func (s firehoseServer) BatchFrames() int { return firehoseBatch }
+
+// runFirehose has subscribers that want everything, as fast as it goes: a closed loop, in which blocks are published as long as the
+// slowest subscriber is not too far behind. A peer that fails is left out from then on.
+func runFirehose(ctx context.Context, r *Run) error {
+	subjects := []string{"ledgerd"}
+	peers := map[string]*peer.Peer{}
+	if r.Peers {
+		for i := range peer.Peers {
+			subjects = append(subjects, peer.Peers[i].Name)
+			peers[peer.Peers[i].Name] = &peer.Peers[i]
+		}
+	}
+	messages := make([][]byte, firehoseBatch)
+	for i := range messages {
+		messages[i] = fmt.Appendf(nil, `{"type":"account_update","pubkey":"%s","lamports":%d,"timestamp":"%s"}`,
+			feed.Key(i), feed.FirstSlot+1, time.Now().UTC().Format(time.RFC3339))
+	}
+	absent := map[string]bool{}
+	err := turns(r, subjects, func(subject string) error {
+		if absent[subject] {
+			return nil
+		}
+		err := measureFirehose(ctx, r, subject, func(ctx context.Context) (peer.Server, error) {
+			if p := peers[subject]; p != nil {
+				return p.Start(ctx, peer.Config{Self: r.Self, Dir: r.Dir, Messages: messages})
+			}
+			g, err := startRig(ctx, r, feed.Config{Accounts: firehoseAccounts, Updates: firehoseBatch})
+			return firehoseServer{g}, err
+		})
+		if err == nil || peers[subject] == nil || ctx.Err() != nil {
+			return err
+		}
+		absent[subject] = true
+		return r.Note("%s is left out: %v", subject, err)
+	})
+	return errors.Join(err,
+		r.Note("raw writes blocks of 64 KiB to plain sockets, which is the ceiling here; nats is nats-server and its text protocol"),
+		r.Note("hub is the chat example of the library, which drains what waits for a client into one frame, with a larger write buffer than the example's"))
+}
+
+// measureFirehose runs one subject for a round.
+func measureFirehose(ctx context.Context, r *Run, subject string, start func(context.Context) (peer.Server, error)) error {
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp() // which ends the server
+	server, err := start(ctx)
+	if err != nil {
+		return err
+	}
+	count := r.Scaled(firehoseSubscribers)
+	pool, err := listen.OpenAll(ctx, listen.Config{Sockets: count, Dial: func(int) (listen.Stream, error) { return server.Dial(ctx) }})
+	if err != nil {
+		return errors.Join(err, server.Stop())
+	}
+	defer pool.Close()
+	h := &hose{server: server, pool: pool}
+	u, delivered, err := h.measure(ctx, giveUp, r.Duration)
+	if err = errors.Join(err, server.Stop()); err != nil {
+		return err
+	}
+	pool.Close()
+	if got := pool.Counts().Frames; got != h.published*int64(count) { // also what came while the server stopped
+		return fmt.Errorf("%d subscribers received %d frames, not %d each", count, got, h.published)
+	}
+	per := func(n int64) float64 { return float64(n) / u.took.Seconds() }
+	figures := []report.Figure{{Unit: "frames/s", Value: per(delivered.Frames)}, {Unit: "B/s", Value: per(delivered.Bytes)}}
+	if subject != "raw" {
+		figures = append(figures, report.Figure{Unit: "updates/s", Value: per(delivered.Frames) / float64(count)})
+	}
+	return r.Record(subject, int(delivered.Frames), append(figures, u.cores()...)...)
+}
+
+// hose publishes to the subscribers of a server.
+type hose struct {
+	server    peer.Server
+	pool      *listen.Pool
+	published int64 // frames that every subscriber must receive
+	window    int64 // frames that the slowest may be behind
+}
+
+// measure publishes for a while, and returns what was delivered meanwhile: without what came before everything ran and after the
+// last block was published. Every subscriber has received everything when it returns.
+func (h *hose) measure(ctx context.Context, giveUp func(), duration time.Duration) (u used, delivered listen.Counts, err error) {
+	if err := h.publishFor(ctx, giveUp, 0); err != nil { // one batch, which tells how long a frame is
+		return u, delivered, err
+	}
+	one := h.pool.Counts()
+	h.window = max(firehoseWindow*one.Frames/one.Bytes, int64(h.server.BatchFrames()))
+	if err := h.publishFor(ctx, giveUp, min(duration/4, 2*time.Second)); err != nil { // buffers grow, caches fill
+		return u, delivered, err
+	}
+	before := h.pool.Counts()
+	u, err = metered(h.server.Pid(), func() error {
+		defer func() { delivered = h.pool.Counts() }()
+		return h.publishFor(ctx, giveUp, duration)
+	})
+	if err != nil {
+		return u, delivered, err
+	}
+	delivered.Frames, delivered.Bytes = delivered.Frames-before.Frames, delivered.Bytes-before.Bytes
+	h.window = 0
+	return u, delivered, h.await(ctx)
+}
+
+// publishFor publishes for a while, one batch at least, as fast as the slowest subscriber reads. A server that takes nothing is
+// given up.
+func (h *hose) publishFor(ctx context.Context, giveUp func(), duration time.Duration) error {
+	for until := time.Now().Add(duration); ; {
+		stuck := time.AfterFunc(firehosePatience, giveUp)
+		err := h.server.Publish()
+		stuck.Stop()
+		if err != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		h.published += int64(h.server.BatchFrames())
+		if err := h.await(ctx); err != nil || time.Now().After(until) {
+			return err
+		}
+	}
+}
+
+// await waits until no subscriber is further behind than the window.
+func (h *hose) await(ctx context.Context) error {
+	return h.pool.Await(ctx, func(int) int64 { return h.published - h.window })
+}
