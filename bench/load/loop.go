@@ -95,11 +95,15 @@ func (l *loop) clock() int64 { return int64(time.Since(l.base)) }
 
 // phase sends for so long and waits for the responses.
 func (l *loop) phase(ctx context.Context, length time.Duration) (*Counts, error) {
+	l.until, l.closes = 0, 0
+	err := l.wait(0) // a server may have closed connections meanwhile
 	l.from = l.clock()
 	l.now, l.keptAt, l.due = l.from, l.from, 0
 	l.until = l.from + int64(length)
 	l.closes = l.until + int64(catchUp)
-	err := l.setTimer()
+	if err == nil {
+		err = l.setTimer()
+	}
 	l.begin()
 	for err == nil {
 		if ctx.Err() != nil {
@@ -109,7 +113,7 @@ func (l *loop) phase(ctx context.Context, length time.Duration) (*Counts, error)
 		if l.over() {
 			break
 		}
-		err = l.wait()
+		err = l.wait(keepInterval)
 	}
 	l.end()
 	return l.take(), err
@@ -204,9 +208,9 @@ func (l *loop) setTimer() error {
 	return nil
 }
 
-// wait waits for news and handles them.
-func (l *loop) wait() error {
-	n, err := unix.EpollWait(l.epoll, l.events, int(keepInterval.Milliseconds()))
+// wait waits for news, at most so long, and handles them.
+func (l *loop) wait(most time.Duration) error {
+	n, err := unix.EpollWait(l.epoll, l.events, int(most.Milliseconds()))
 	if err != nil && err != unix.EINTR {
 		return fmt.Errorf("cannot wait for connections: %w", err)
 	}
