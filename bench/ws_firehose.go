@@ -22,8 +22,8 @@ const (
 	// far within what every server keeps for a subscriber, and for all together less than what makes a kernel take back room
 	// from its sockets.
 	firehoseWindow = 2 << 20
-	// firehosePatience is how long a server may go without taking a batch.
-	firehosePatience = 20 * time.Second
+	// firehosePatience is how much longer than it publishes a round may take: a server that takes nothing is then ended.
+	firehosePatience = time.Minute
 )
 
 // firehoseServer is ledgerd as one who tells everybody everything. A batch is a block.
@@ -50,13 +50,9 @@ func (s firehoseServer) BatchFrames() int { return firehoseBatch }
 // runFirehose has subscribers that want everything, as fast as it goes: a closed loop, in which blocks are published as long as the
 // slowest subscriber is not too far behind. A peer that fails is left out from then on.
 func runFirehose(ctx context.Context, r *Run) error {
-	subjects := []string{"ledgerd"}
-	peers := map[string]*peer.Peer{}
+	subjects := []peer.Peer{{Name: "ledgerd"}}
 	if r.Peers {
-		for i := range peer.Peers {
-			subjects = append(subjects, peer.Peers[i].Name)
-			peers[peer.Peers[i].Name] = &peer.Peers[i]
-		}
+		subjects = append(subjects, peer.Peers...)
 	}
 	messages := make([][]byte, firehoseBatch)
 	for i := range messages {
@@ -64,22 +60,22 @@ func runFirehose(ctx context.Context, r *Run) error {
 			feed.Key(i), feed.FirstSlot+1, time.Now().UTC().Format(time.RFC3339))
 	}
 	absent := map[string]bool{}
-	err := turns(r, subjects, func(subject string) error {
-		if absent[subject] {
+	err := turns(r, subjects, func(p peer.Peer) error {
+		if absent[p.Name] {
 			return nil
 		}
-		err := measureFirehose(ctx, r, subject, func(ctx context.Context) (peer.Server, error) {
-			if p := peers[subject]; p != nil {
+		err := measureFirehose(ctx, r, p.Name, func(ctx context.Context) (peer.Server, error) {
+			if p.Name != "ledgerd" {
 				return p.Start(ctx, peer.Config{Self: r.Self, Dir: r.Dir, Messages: messages})
 			}
 			g, err := startRig(ctx, r, feed.Config{Accounts: firehoseAccounts, Updates: firehoseBatch})
 			return firehoseServer{g}, err
 		})
-		if err == nil || peers[subject] == nil || ctx.Err() != nil {
+		if err == nil || p.Name == "ledgerd" || ctx.Err() != nil {
 			return err
 		}
-		absent[subject] = true
-		return r.Note("%s is left out: %v", subject, err)
+		absent[p.Name] = true
+		return r.Note("%s is left out: %v", p.Name, err)
 	})
 	return errors.Join(err,
 		r.Note("raw writes blocks of 64 KiB to plain sockets, which is the ceiling here; nats is nats-server and its text protocol"),
@@ -88,8 +84,8 @@ func runFirehose(ctx context.Context, r *Run) error {
 
 // measureFirehose runs one subject for a round.
 func measureFirehose(ctx context.Context, r *Run, subject string, start func(context.Context) (peer.Server, error)) error {
-	ctx, giveUp := context.WithCancel(ctx)
-	defer giveUp() // which ends the server
+	ctx, cancel := context.WithTimeout(ctx, 2*r.Duration+firehosePatience)
+	defer cancel() // which ends the server
 	server, err := start(ctx)
 	if err != nil {
 		return err
@@ -101,7 +97,7 @@ func measureFirehose(ctx context.Context, r *Run, subject string, start func(con
 	}
 	defer pool.Close()
 	h := &hose{server: server, pool: pool}
-	u, delivered, err := h.measure(ctx, giveUp, r.Duration)
+	u, delivered, err := h.measure(ctx, r.Duration)
 	if err = errors.Join(err, server.Stop()); err != nil {
 		return err
 	}
@@ -127,19 +123,19 @@ type hose struct {
 
 // measure publishes for a while, and returns what was delivered meanwhile: without what came before everything ran and after the
 // last block was published. Every subscriber has received everything when it returns.
-func (h *hose) measure(ctx context.Context, giveUp func(), duration time.Duration) (u used, delivered listen.Counts, err error) {
-	if err := h.publishFor(ctx, giveUp, 0); err != nil { // one batch, which tells how long a frame is
+func (h *hose) measure(ctx context.Context, duration time.Duration) (u used, delivered listen.Counts, err error) {
+	if err := h.publishFor(ctx, 0); err != nil { // one batch, which tells how long a frame is
 		return u, delivered, err
 	}
 	one := h.pool.Counts()
 	h.window = max(firehoseWindow*one.Frames/one.Bytes, int64(h.server.BatchFrames()))
-	if err := h.publishFor(ctx, giveUp, min(duration/4, 2*time.Second)); err != nil { // buffers grow, caches fill
+	if err := h.publishFor(ctx, min(duration/4, 2*time.Second)); err != nil { // buffers grow, caches fill
 		return u, delivered, err
 	}
 	before := h.pool.Counts()
 	u, err = metered(h.server.Pid(), func() error {
 		defer func() { delivered = h.pool.Counts() }()
-		return h.publishFor(ctx, giveUp, duration)
+		return h.publishFor(ctx, duration)
 	})
 	if err != nil {
 		return u, delivered, err
@@ -149,14 +145,10 @@ func (h *hose) measure(ctx context.Context, giveUp func(), duration time.Duratio
 	return u, delivered, h.await(ctx)
 }
 
-// publishFor publishes for a while, one batch at least, as fast as the slowest subscriber reads. A server that takes nothing is
-// given up.
-func (h *hose) publishFor(ctx context.Context, giveUp func(), duration time.Duration) error {
+// publishFor publishes for a while, one batch at least, as fast as the slowest subscriber reads.
+func (h *hose) publishFor(ctx context.Context, duration time.Duration) error {
 	for until := time.Now().Add(duration); ; {
-		stuck := time.AfterFunc(firehosePatience, giveUp)
-		err := h.server.Publish()
-		stuck.Stop()
-		if err != nil {
+		if err := h.server.Publish(); err != nil {
 			return errors.Join(err, ctx.Err())
 		}
 		h.published += int64(h.server.BatchFrames())

@@ -3,10 +3,10 @@ package bench
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"time"
 
@@ -85,7 +85,7 @@ type stall struct {
 func (s *stall) round(ctx context.Context) error {
 	stalls, quiet := latency.New(), latency.New()
 	var with, without standing
-	for range stalledPairs {
+	for range s.Scaled(stalledPairs) {
 		began := time.Now()
 		s.pool.Times()
 		for s.readers == 0 || time.Since(began) < s.Duration {
@@ -125,7 +125,7 @@ func (s *stall) stall(ctx context.Context) error {
 	if _, err := c.Next(); err != nil {
 		return fmt.Errorf("cannot read before stalling: %w", err)
 	}
-	server, client := addrPort(c.NetConn().RemoteAddr()), addrPort(c.NetConn().LocalAddr())
+	server, client := c.NetConn().RemoteAddr().(*net.TCPAddr), c.NetConn().LocalAddr().(*net.TCPAddr)
 	began := time.Now()
 	for refused, held := began, int64(-1); time.Since(began) < stalledGrace; {
 		queued, there, err := sendQueue(server, client)
@@ -154,14 +154,13 @@ func (s *stall) stall(ctx context.Context) error {
 
 // sendQueue returns how many bytes a server has written that a client has not taken, and whether the server has their connection
 // at all. One that waits for nothing more than time is none.
-func sendQueue(server, client netip.AddrPort) (queued int64, there bool, err error) {
+func sendQueue(server, client *net.TCPAddr) (queued int64, there bool, err error) {
 	table, err := os.ReadFile("/proc/net/tcp")
 	if err != nil {
 		return 0, false, fmt.Errorf("cannot read the connections of this machine: %w", err)
 	}
-	at := func(a netip.AddrPort) string { // as the kernel writes it: the address as a number of this machine
-		ip := a.Addr().As4()
-		return fmt.Sprintf("%02X%02X%02X%02X:%04X", ip[3], ip[2], ip[1], ip[0], a.Port())
+	at := func(a *net.TCPAddr) string { // as the kernel writes it: the address as a number of this machine
+		return fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(a.IP.To4()), a.Port)
 	}
 	_, rest, found := bytes.Cut(table, []byte(" "+at(server)+" "+at(client)+" "))
 	if !found {
@@ -173,10 +172,4 @@ func sendQueue(server, client netip.AddrPort) (queued int64, there bool, err err
 		return 0, false, fmt.Errorf("cannot read the connection %.40q: %w", rest, err)
 	}
 	return queued, state != timeWait && state != closed, nil
-}
-
-// addrPort returns a TCP address as its parts.
-func addrPort(a net.Addr) netip.AddrPort {
-	at := a.(*net.TCPAddr).AddrPort()
-	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }

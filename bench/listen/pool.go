@@ -195,7 +195,7 @@ func (p *Pool) Await(ctx context.Context, frames func(i int) int64) error {
 		case got >= frames(i):
 			i++
 			continue
-		case ended != nil:
+		case ended != nil && !p.config.Reconnect:
 			return fmt.Errorf("subscriber %d was dropped after %d of %d frames: %w", i, got, frames(i), ended)
 		case got > before:
 			moved = time.Now()

@@ -35,7 +35,7 @@ type subscriber struct {
 func newSubscriber(p *Pool, i int) *subscriber {
 	s := &subscriber{pool: p, index: i, query: url.Values{}}
 	if p.config.Query != nil {
-		s.query = maps.Clone(p.config.Query(i))
+		maps.Copy(s.query, p.config.Query(i))
 	}
 	if p.config.Local != nil {
 		s.local = p.config.Local(i)

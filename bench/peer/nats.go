@@ -8,12 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"syscall"
 	"time"
 
 	"ledgerd/bench/listen"
@@ -25,13 +22,8 @@ const natsProgram = "nats-server"
 
 var errNoNATS = &AbsentError{natsProgram, "`make load` builds it into bin/, from the version pinned in bench/peer/nats"}
 
-// natsConfig is of a server that keeps nothing and drops no subscriber: what one may be behind is far more than a publisher
-// runs ahead.
-const natsConfig = `listen: "127.0.0.1:-1"
-max_connections: 65536
-max_pending: 1GB
-write_deadline: "60s"
-`
+// natsKeep keeps a server from dropping subscribers: what one may be behind is far more than a publisher runs ahead.
+var natsKeep = []string{"max_connections: 65536", "max_pending: 1GB", `write_deadline: "60s"`}
 
 const (
 	// natsSubject is what messages are published under. A short one is short in each message.
@@ -40,14 +32,10 @@ const (
 	natsReadBytes = 64 << 10
 )
 
-var natsListens = regexp.MustCompile(`Listening for client connections on (\S+)`)
-
 // natsServer is published to by a connection like any other.
 type natsServer struct {
-	*proc.Process
-	addr      string
-	dir       string
-	publisher net.Conn
+	*proc.NATS
+	publisher *natsStream
 	batch     []byte
 	frames    int
 }
@@ -58,19 +46,13 @@ func startNATS(ctx context.Context, c *Config) (Server, error) {
 		return nil, err
 	}
 	s := &natsServer{frames: len(c.Messages)}
-	if s.dir, err = os.MkdirTemp(c.Dir, "nats-"); err != nil {
+	if s.NATS, err = proc.StartNATS(ctx, program, proc.NATSOptions{Dir: c.Dir, Lines: natsKeep}); err != nil {
 		return nil, err
 	}
-	config := filepath.Join(s.dir, "nats.conf")
-	if err = os.WriteFile(config, []byte(natsConfig), 0o600); err == nil {
-		s.Process, err = proc.Launch(ctx, proc.Command{Words: []string{program, "--config", config}})
+	if s.publisher, err = s.open(ctx, ""); err != nil {
+		return nil, errors.Join(err, s.NATS.Stop())
 	}
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(s.dir))
-	}
-	if err := s.connect(ctx); err != nil {
-		return nil, errors.Join(s.Failure(err.Error()), s.Stop())
-	}
+	go func() { _ = s.publisher.Drain(func(listen.Batch) {}) }() // answers pings until Stop closes it
 	for _, m := range c.Messages {
 		s.batch = fmt.Appendf(s.batch, "PUB %s %d\r\n%s\r\n", natsSubject, len(m), m)
 	}
@@ -88,27 +70,9 @@ func FindNATS(self string) (string, error) {
 	return "", errNoNATS
 }
 
-// connect waits for the server and connects the publisher.
-func (s *natsServer) connect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
-	defer cancel()
-	said, err := s.Err.Await(ctx, natsListens)
-	if err != nil {
-		return fmt.Errorf("it does not say where it listens: %w", err)
-	}
-	s.addr = said[1]
-	publisher, err := s.open(ctx, "")
-	if err != nil {
-		return err
-	}
-	s.publisher = publisher
-	go func() { _ = publisher.Drain(func(listen.Batch) {}) }() // answers pings until Stop closes it
-	return nil
-}
-
 // open connects, subscribes if asked, and waits until the server knows that.
 func (s *natsServer) open(ctx context.Context, subscribe string) (*natsStream, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.addr)
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addresses()[0])
 	if err != nil {
 		return nil, err
 	}
@@ -130,14 +94,13 @@ func (s *natsServer) Publish() error {
 	return err
 }
 
+// Pid implements Server.
+func (s *natsServer) Pid() int { return s.Pids()[0] }
+
 // Stop implements Server.
 func (s *natsServer) Stop() error {
-	if s.publisher != nil {
-		_ = s.publisher.Close()
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), endPatience)
-	defer cancel()
-	return errors.Join(s.Process.Stop(ctx, syscall.SIGINT), os.RemoveAll(s.dir)) // on which it exits with 0
+	_ = s.publisher.Close()
+	return s.NATS.Stop()
 }
 
 // Dial implements Server.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"ledgerd/bench/latency"
@@ -54,24 +55,23 @@ func (c *listenCommand) Run(ctx context.Context, streams *streams) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Duration)
 	defer cancel()
 	published := latency.New()
-	sampled := make(chan struct{})
-	go func() {
-		defer close(sampled)
-		if c.Commitment == "processed" {
-			samplePublications(ctx, node.URL.String(), pool, published)
-		}
-	}()
-	report := c.measure(ctx, pool, newStatusLine(streams.err))
-	<-sampled
-	report.Latency.Published = summary(published)
-	err = report.write(streams.out)
+	var sampling sync.WaitGroup
+	if c.Commitment == "processed" {
+		sampling.Go(func() { samplePublications(ctx, node.URL.String(), pool, published) })
+	}
+	began := time.Now()
+	showListening(ctx, pool, newStatusLine(streams.err))
+	took := time.Since(began)
+	sampling.Wait()
+	l := c.listened(pool, n, took, published)
+	err = l.write(streams.out)
 	if c.JSON == "" {
 		return err
 	}
 	return errors.Join(err, writeFile(c.JSON, func(w io.Writer) error {
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
-		return encoder.Encode(report)
+		return encoder.Encode(l.json())
 	}))
 }
 
@@ -141,23 +141,20 @@ func readNames(given string) ([]string, error) {
 func samplePublications(ctx context.Context, base string, pool *listen.Pool, published *latency.Histogram) {
 	const fewestRemaining = 20
 	const farApart = 10 * time.Millisecond // a response that took longer does not tell the time
-	for ticks := time.NewTicker(time.Second); ; {
+	client := http.Client{Timeout: time.Second}
+	ticks := time.NewTicker(time.Second)
+	defer ticks.Stop()
+	for near := false; !near; {
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
-			ticks.Stop()
 			return
 		}
 		asked := time.Now()
-		request, err := http.NewRequestWithContext(ctx, http.MethodHead, base+"/blocks/latest", nil)
-		if err != nil {
-			return
-		}
-		response, err := http.DefaultClient.Do(request)
+		response, err := client.Head(base + "/blocks/latest")
 		if err != nil {
 			continue // the server may be back later
 		}
-		_ = response.Body.Close()
 		answered := time.Now()
 		number := func(name string) int64 {
 			n, _ := strconv.ParseInt(response.Header.Get(name), 10, 64) // 0: it says nothing
@@ -167,19 +164,16 @@ func samplePublications(ctx context.Context, base string, pool *listen.Pool, pub
 		if first := pool.Arrived(uint64(number("X-Ledger-Slot"))); !first.IsZero() && answered.Sub(asked) < farApart {
 			published.Record(first.Sub(answered.Add(-lag)))
 		}
-		if number("X-RateLimit-Limit") > 0 && number("X-RateLimit-Remaining") < fewestRemaining {
-			return
-		}
+		near = number("X-RateLimit-Limit") > 0 && number("X-RateLimit-Remaining") < fewestRemaining
 	}
 }
 
-// measure listens until ctx ends, and shows once a second what arrives.
-func (c *listenCommand) measure(ctx context.Context, pool *listen.Pool, line *statusLine) *listenReport {
+// showListening shows once a second what arrives, until ctx ends.
+func showListening(ctx context.Context, pool *listen.Pool, line *statusLine) {
 	ticks := time.NewTicker(time.Second)
 	defer ticks.Stop()
 	defer line.clear()
-	began, before := time.Now(), pool.Counts()
-	for last := before; ; {
+	for began, last := time.Now(), pool.Counts(); ; {
 		select {
 		case <-ticks.C:
 			n := pool.Counts()
@@ -187,7 +181,7 @@ func (c *listenCommand) measure(ctx context.Context, pool *listen.Pool, line *st
 				n.Connected, n.Updates-last.Updates, float64(n.Bytes-last.Bytes)/1e6, n.Missing, n.Twice))
 			last = n
 		case <-ctx.Done():
-			return c.report(pool, before, time.Since(began))
+			return
 		}
 	}
 }

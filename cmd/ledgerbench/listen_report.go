@@ -12,117 +12,104 @@ import (
 	"ledgerd/bench/listen"
 )
 
-// listenReport is what --json writes.
-type listenReport struct {
-	Updates struct {
-		Received int64 `json:"received"` // those that came twice included
-		Missing  int64 `json:"missing"`
-		Twice    int64 `json:"twice"`
-	} `json:"updates"`
-	Frames    int64 `json:"frames"`
-	Bytes     int64 `json:"bytes"`
-	PerSecond struct {
-		Updates float64 `json:"updates"`
-		Frames  float64 `json:"frames"`
-		Bytes   float64 `json:"bytes"`
-	} `json:"per_second"`
-	Latency struct {
-		BlockTime *latency.Summary `json:"block_time"`   // of updates, from the time of their block, which has whole seconds
-		Published *latency.Summary `json:"published"`    // of ends of slots, from their publication until the first socket has them
-		Skew      *latency.Summary `json:"first_socket"` // of ends of slots, from the first socket until the others have them
-	} `json:"latency_ms"`
-	Sockets struct {
-		Asked     int `json:"asked"`
-		Connected int `json:"connected"` // at the end
-	} `json:"sockets"`
-	Resumes struct {
-		Resumed int64 `json:"resumed"`
-		Resyncs int64 `json:"resync_required"`
-		Passed  int64 `json:"passed_over"` // numbers that the server said are lost, which do not count as missing
-	} `json:"resumes"`
-	SlowConsumers int64          `json:"slow_consumer_closes"`
-	Closes        map[int]int64  `json:"closes"`  // by code; 0: the connection broke
-	Refused       map[int]int64  `json:"refused"` // upgrades, by status
-	Failed        int64          `json:"failed"`  // connections that were not answered
-	Why           string         `json:"why"`     // the first of what was closed, refused or failed
-	TookS         float64        `json:"took_s"`
-	Settings      map[string]any `json:"settings"`
-
-	command *listenCommand
-}
-
 // slowConsumer is the close code of a subscriber that does not read fast enough.
 const slowConsumer = 4008
 
-// report returns what a pool received: all of it, and by the second since it was counted before.
-func (c *listenCommand) report(pool *listen.Pool, before listen.Counts, took time.Duration) *listenReport {
-	n := pool.Counts()
-	r := &listenReport{
-		Frames: n.Frames, Bytes: n.Bytes, SlowConsumers: n.Closes[slowConsumer], Closes: n.Closes, Refused: n.Refused, Failed: n.Failed,
-		TookS: took.Seconds(), command: c, Settings: map[string]any{
-			"url": c.URL, "sockets": c.Sockets, "pubkeys": c.Pubkeys, "programs": c.Programs, "wallets": c.Wallets, "commitment": c.Commitment,
-			"resume_every_s": c.ResumeEvery.Seconds(), "duration_s": c.Duration.Seconds(),
-		},
-	}
-	r.Updates.Received, r.Updates.Missing, r.Updates.Twice = n.Updates, n.Missing, n.Twice
-	per := func(all, before int64) float64 { return float64(all-before) / max(took.Seconds(), 1e-9) }
-	r.PerSecond.Updates, r.PerSecond.Frames, r.PerSecond.Bytes = per(n.Updates, before.Updates), per(n.Frames, before.Frames), per(n.Bytes, before.Bytes)
-	r.Latency.BlockTime, r.Latency.Skew = summary(pool.Times()), summary(pool.Skew())
-	r.Sockets.Asked, r.Sockets.Connected = c.Sockets, n.Connected
-	r.Resumes.Resumed, r.Resumes.Resyncs, r.Resumes.Passed = n.Resumed, n.Resyncs, n.Passed
-	if n.Why != nil {
-		r.Why = n.Why.Error()
-	}
-	return r
+// listened is what a pool received.
+type listened struct {
+	*listenCommand
+	listen.Counts
+	took      time.Duration
+	perSecond struct{ updates, frames, bytes float64 }
+	rows      []latencyRow
 }
 
-// summary returns nil for a histogram of nothing.
-func summary(h *latency.Histogram) *latency.Summary {
-	if h.Count() == 0 {
-		return nil
+// latencyRow is one line of the table of latencies.
+type latencyRow struct {
+	what, name string // for people, and in JSON
+	*latency.Histogram
+}
+
+// listened returns what was received: all of it, and by the second what came since it was counted before.
+func (c *listenCommand) listened(pool *listen.Pool, before listen.Counts, took time.Duration, published *latency.Histogram) *listened {
+	l := &listened{listenCommand: c, Counts: pool.Counts(), took: took}
+	per := func(all, before int64) float64 { return float64(all-before) / max(took.Seconds(), 1e-9) }
+	l.perSecond.updates, l.perSecond.frames, l.perSecond.bytes = per(l.Updates, before.Updates), per(l.Frames, before.Frames), per(l.Bytes, before.Bytes)
+	l.rows = []latencyRow{
+		{"block time to socket", "block_time", pool.Times()},        // of updates; the time of a block has whole seconds
+		{"publication to first socket", "publication", published},   // of ends of slots
+		{"first socket to the others", "first_socket", pool.Skew()}, // of ends of slots
 	}
-	s := h.Summary()
-	return &s
+	return l
+}
+
+// json returns what --json writes.
+func (l *listened) json() any {
+	latencies := make(map[string]latency.Summary)
+	for _, row := range l.rows {
+		if row.Count() > 0 {
+			latencies[row.name] = row.Summary()
+		}
+	}
+	why := ""
+	if l.Why != nil {
+		why = l.Why.Error()
+	}
+	return map[string]any{
+		"updates":    map[string]int64{"received": l.Updates, "missing": l.Missing, "twice": l.Twice},
+		"frames":     l.Frames,
+		"bytes":      l.Bytes,
+		"per_second": map[string]float64{"updates": l.perSecond.updates, "frames": l.perSecond.frames, "bytes": l.perSecond.bytes},
+		"latency_ms": latencies,
+		"sockets":    map[string]int{"asked": l.Sockets, "connected": l.Connected},
+		// passed_over are the numbers that the server said are lost; they do not count as missing.
+		"resumes":              map[string]int64{"resumed": l.Resumed, "resync_required": l.Resyncs, "passed_over": l.Passed},
+		"slow_consumer_closes": l.Closes[slowConsumer],
+		"closes":               l.Closes,  // by code; 0: the connection broke
+		"refused":              l.Refused, // upgrades, by status
+		"failed":               l.Failed,  // connections that were not answered
+		"why":                  why,       // the first of what was closed, refused or failed
+		"took_s":               l.took.Seconds(),
+		"settings": map[string]any{
+			"url": l.URL, "sockets": l.Sockets, "pubkeys": l.Pubkeys, "programs": l.Programs, "wallets": l.Wallets,
+			"commitment": l.Commitment, "resume_every_s": l.ResumeEvery.Seconds(), "duration_s": l.Duration.Seconds(),
+		},
+	}
 }
 
 // write writes the figures for people.
-func (r *listenReport) write(out io.Writer) error {
+func (l *listened) write(out io.Writer) error {
 	var b strings.Builder
-	c := r.command
-	fmt.Fprintf(&b, "%s: %d sockets, %s, %.3g s\n\n", c.URL, c.Sockets, c.Commitment, r.TookS)
-	fmt.Fprintf(&b, "updates   %d received, %d missing, %d twice; %.1f/s\n", r.Updates.Received, r.Updates.Missing, r.Updates.Twice, r.PerSecond.Updates)
-	fmt.Fprintf(&b, "frames    %d, %.1f/s\n", r.Frames, r.PerSecond.Frames)
-	fmt.Fprintf(&b, "bytes     %d, %.2f MB/s\n", r.Bytes, r.PerSecond.Bytes/1e6)
-	fmt.Fprintf(&b, "sockets   %d of %d connected at the end, %d closed as slow consumers\n", r.Sockets.Connected, r.Sockets.Asked, r.SlowConsumers)
-	if r.Resumes.Resumed+r.Resumes.Resyncs > 0 {
-		fmt.Fprintf(&b, "resumes   %d went on where they were, %d were told to start over (%d numbers passed over)\n", r.Resumes.Resumed, r.Resumes.Resyncs, r.Resumes.Passed)
+	fmt.Fprintf(&b, "%s: %d sockets, %s, %.3g s\n\n", l.URL, l.Sockets, l.Commitment, l.took.Seconds())
+	fmt.Fprintf(&b, "updates   %d received, %d missing, %d twice; %.1f/s\n", l.Updates, l.Missing, l.Twice, l.perSecond.updates)
+	fmt.Fprintf(&b, "frames    %d, %.1f/s\nbytes     %d, %.2f MB/s\n", l.Frames, l.perSecond.frames, l.Bytes, l.perSecond.bytes/1e6)
+	fmt.Fprintf(&b, "sockets   %d of %d connected at the end, %d closed as slow consumers\n", l.Connected, l.Sockets, l.Closes[slowConsumer])
+	if l.Resumed+l.Resyncs > 0 {
+		fmt.Fprintf(&b, "resumes   %d went on where they were, %d were told to start over (%d numbers passed over)\n", l.Resumed, l.Resyncs, l.Passed)
 	}
-	for _, code := range slices.Sorted(maps.Keys(r.Closes)) {
-		fmt.Fprintf(&b, "closed    %d with code %d\n", r.Closes[code], code)
+	for _, code := range slices.Sorted(maps.Keys(l.Closes)) {
+		fmt.Fprintf(&b, "closed    %d with code %d\n", l.Closes[code], code)
 	}
-	rows := []struct {
-		what string
-		*latency.Summary
-	}{{"block time to socket", r.Latency.BlockTime}, {"publication to first socket", r.Latency.Published}, {"first socket to others", r.Latency.Skew}}
 	fmt.Fprintf(&b, "\n%-28s%9s %9s %9s %9s %9s %9s\n", "latency in ms", "p50", "p90", "p99", "p99.9", "max", "mean")
-	for _, row := range rows {
-		if s := row.Summary; s != nil {
+	for _, row := range l.rows {
+		if s := row.Summary(); row.Count() > 0 {
 			fmt.Fprintf(&b, "%-28s%9.3f %9.3f %9.3f %9.3f %9.3f %9.3f\n", row.what, s.P50, s.P90, s.P99, s.P999, s.Max, s.Mean)
 		}
 	}
-	if r.Latency.BlockTime != nil {
+	switch times := l.rows[0]; {
+	case times.Count() > 0:
 		b.WriteString("Block times are whole seconds of the ledger's clock: that row is right to a second at best.\n")
-	} else if r.Updates.Received > 0 {
+	case l.Updates > 0:
 		b.WriteString("Block times are more than a minute from this machine's clock: they do not tell how late updates are.\n")
 	}
-	refused := r.Failed
-	for _, count := range r.Refused {
-		refused += count
+	failed := l.Failed
+	for _, count := range l.Refused {
+		failed += count
 	}
-	if refused > 0 || r.Sockets.Connected < r.Sockets.Asked {
-		fmt.Fprintf(&b, "\n%d tries to connect were refused or not answered; the first thing that went wrong: %s.\n", refused, r.Why)
+	if failed > 0 {
+		fmt.Fprintf(&b, "\n%d tries to connect were refused or not answered; the first thing that went wrong: %v.\n", failed, l.Why)
 	}
-	if r.Refused[429] > 0 {
+	if l.Refused[429] > 0 {
 		b.WriteString("The node limits the upgrades and sockets of one client; it can exempt this one (--rate-limit-exempt).\n")
 	}
 	_, err := io.WriteString(out, b.String())

@@ -18,13 +18,13 @@ import (
 	"testing"
 	"time"
 
-	"ledgerd/bench/wsclient"
+	"ledgerd/bench/listen"
 )
 
 // talker is one connection of some kind of client. One goroutine reads it, any may say something.
 type talker interface {
 	// read returns the next text message, valid until the next read. The server's close frame
-	// is a *wsclient.CloseError, anything else the end of the socket.
+	// is a *listen.CloseError, anything else the end of the socket.
 	read() ([]byte, error)
 	say(text string) error
 	stall(on bool) // while it is on nothing is read from the socket, and read is not called
@@ -41,14 +41,14 @@ type dialer func(address string, smallBuffer bool) (talker, error)
 const smallBufferBytes = 8 << 10
 
 // ownTalker is the repository's own client.
-type ownTalker struct{ *wsclient.Conn }
+type ownTalker struct{ *listen.Conn }
 
 func dialOwn(address string, smallBuffer bool) (talker, error) {
-	o := wsclient.Options{Timeout: patience}
+	o := listen.Options{Timeout: patience}
 	if smallBuffer {
 		o.ReceiveBuffer = smallBufferBytes
 	}
-	conn, err := wsclient.Dial(context.Background(), address, o)
+	conn, err := listen.Dial(context.Background(), address, o)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (o ownTalker) read() ([]byte, error) {
 		return nil, err
 	}
 	f, err := o.Next()
-	if err == nil && f.Op != wsclient.OpText {
+	if err == nil && f.Op != listen.OpText {
 		err = fmt.Errorf("a frame with opcode %d", f.Op)
 	}
 	return f.Payload, err
@@ -127,7 +127,7 @@ func (r *rawTalker) shakeHands(u *url.URL) error {
 	}
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		body, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
-		return &wsclient.RefusedError{Status: response.StatusCode, Body: string(body)}
+		return &listen.RefusedError{Status: response.StatusCode, Body: string(body)}
 	}
 	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	if got, want := response.Header.Get("Sec-WebSocket-Accept"), base64.StdEncoding.EncodeToString(sum[:]); got != want {
@@ -164,7 +164,7 @@ func (r *rawTalker) read() ([]byte, error) {
 		case 0x81:
 			return r.payload, nil
 		case 0x88:
-			end := &wsclient.CloseError{Code: 1005}
+			end := &listen.CloseError{Code: 1005}
 			if length >= 2 {
 				end.Code, end.Reason = binary.BigEndian.Uint16(r.payload), string(r.payload[2:])
 			}

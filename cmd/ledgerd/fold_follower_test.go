@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"ledgerd/bench/wsclient"
+	"ledgerd/bench/listen"
 )
 
 // follower is a client that folds what it is told, and comes back whenever its connection ends,
@@ -53,7 +53,7 @@ type follower struct {
 
 	// While it follows these are its own.
 
-	state   wsclient.State
+	state   foldState
 	from    uint64   // the number it began at
 	numbers []uint64 // of all updates since then, if it is told everything and no gaps
 	known   bool     // there is a number to go on behind
@@ -113,7 +113,7 @@ func (f *follower) address(base string, resumeThere bool) string {
 func (f *follower) connect() (conn talker, behind bool) {
 	f.told, f.listing = 0, false
 	if !f.known { // it begins anew, and what it was told before is of no use
-		f.state, f.numbers = wsclient.State{Whole: f.state.Whole}, nil
+		f.state, f.numbers = foldState{Whole: f.state.Whole}, nil
 	}
 	for {
 		base, moved := f.rig.where()
@@ -126,7 +126,7 @@ func (f *follower) connect() (conn talker, behind bool) {
 		}
 		resumeThere := f.known && (f.conns == 0 || f.random.IntN(2) == 0)
 		conn, err := f.open(f.address(base, resumeThere), f.small)
-		var refused *wsclient.RefusedError
+		var refused *listen.RefusedError
 		switch {
 		case err == nil:
 			f.conns++
@@ -199,7 +199,7 @@ func (f *follower) listen(conn talker, behind bool) error {
 			continue
 		}
 		if kind == "subscribed" && !f.known { // what came before is of no use, or of a snapshot that was cut short
-			f.state = wsclient.State{Whole: f.state.Whole}
+			f.state = foldState{Whole: f.state.Whole}
 		}
 		if err := f.state.Apply(text); err != nil {
 			f.Errorf("%s: %v", f.name, err)
@@ -264,7 +264,7 @@ var lastSeq = regexp.MustCompile(`last_seq=(\d+)$`)
 
 // mayGoOn counts how a connection ended, and takes in what the server says of it.
 func (f *follower) mayGoOn(err error) bool {
-	var end *wsclient.CloseError
+	var end *listen.CloseError
 	code := uint16(0)
 	if errors.As(err, &end) {
 		code = end.Code
