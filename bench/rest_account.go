@@ -104,7 +104,7 @@ func runLists(ctx context.Context, r *Run) error {
 	t := &truth{accounts.address, g.feed.Config()}
 	lists := &restSubject{name: "lists", address: accounts.address, of: feed.Programs, write: t.writeList, verify: t.verifyList, pids: accounts.pids}
 	lists.prepare(1 << 10)
-	if err := t.lists(ctx); err != nil {
+	if err := t.verifyLists(ctx); err != nil {
 		return err
 	}
 	for range r.Rounds {

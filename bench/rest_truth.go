@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/load"
@@ -67,27 +67,36 @@ func (t *truth) verifyList(index, status int, _, body []byte) error {
 	return nil
 }
 
-// lists asks for every list once, and verifies it.
-func (t *truth) lists(ctx context.Context) error {
+// verifyLists asks for every list once, and verifies it.
+func (t *truth) verifyLists(ctx context.Context) error {
 	for i := range feed.Programs {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.address.String()+t.listPath(i), nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		var body bytes.Buffer
-		_, err = body.ReadFrom(response.Body)
-		if err = errors.Join(err, response.Body.Close()); err == nil {
-			err = t.verifyList(i, response.StatusCode, nil, body.Bytes())
+		head, body, err := fetch(ctx, t.address, t.listPath(i))
+		if err == nil {
+			err = t.verifyList(i, http.StatusOK, nil, body)
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("list %d, %v: %w", i, head, err)
 		}
 	}
 	return nil
+}
+
+// fetch returns the response to one request, whose status must be 200.
+func fetch(ctx context.Context, address netip.AddrPort, path string) (head http.Header, body []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address.String()+path, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, nil, fmt.Errorf("GET %s is answered %s", path, response.Status)
+	}
+	body, err = io.ReadAll(response.Body)
+	return response.Header, body, err
 }
 
 // verifyPeer returns what says what is wrong with a peer's response: it is not the account that was asked for, where the peer
@@ -146,38 +155,15 @@ func addressOf(base string) (netip.AddrPort, error) {
 	return netip.ParseAddrPort(at.Host)
 }
 
-// answerOf asks for the first account, and returns the answer for those that are to give the same.
+// answerOf asks for the first account, and returns the answer for those that are to give the same: without what every server
+// writes in its own way.
 func answerOf(ctx context.Context, s *restSubject) (answer peer.Answer, err error) {
-	l, err := load.New(load.Config{
-		Address: s.address, Connections: 1, Script: load.NewScript(1, func(dst []byte, _ int) []byte { return s.write(dst, 0) }),
-		Verify: func(_, status int, head, body []byte) error {
-			answer = parseAnswer(string(head), string(body))
-			return s.verify(0, status, head, body)
-		},
-	})
-	if err != nil {
-		return answer, err
-	}
-	defer l.Close()
-	counts, err := l.Phase(ctx, time.Millisecond)
-	if err == nil && counts.OK() == 0 {
-		err = fmt.Errorf("%s does not answer: %v", s.name, counts.Errors)
-	}
-	return answer, errors.Join(err, counts.Wrong)
-}
-
-// parseAnswer takes what every server writes in its own way out of a head.
-func parseAnswer(head, body string) peer.Answer {
-	a := peer.Answer{Body: body}
-	for line := range strings.SplitSeq(head, "\r\n") {
-		name, value, ok := strings.Cut(line, ": ")
-		switch {
-		case !ok || name == "Date" || name == "Content-Length" || name == "Connection":
-		case name == "Content-Type":
-			a.ContentType = value
-		default:
-			a.Fields = append(a.Fields, peer.Field{Name: name, Value: value})
+	head, body, err := fetch(ctx, s.address, "/api/account/"+keyOf(0))
+	answer.Body, answer.ContentType = string(body), head.Get("Content-Type")
+	for _, name := range slices.Sorted(maps.Keys(head)) {
+		if !slices.Contains([]string{"Date", "Content-Length", "Connection", "Content-Type"}, name) {
+			answer.Fields = append(answer.Fields, peer.Field{Name: name, Value: head.Get(name)})
 		}
 	}
-	return a
+	return answer, err
 }

@@ -62,7 +62,7 @@ type RESTPeer struct {
 
 // RESTPeers are all there are, the fastest kind first.
 var RESTPeers = []RESTPeer{
-	{"canned", "one thread answers each empty line with the bytes of ledgerd's answer, without reading the request: the most that this load can ask here", false, startCanned},
+	{"canned", "answers each empty line with the bytes of ledgerd's answer and reads no more of a request: about the most that this load can ask here", false, startCanned},
 	{"bare", "fasthttp with the settings, fields and body of ledgerd's answer; it looks nothing up and counts no limits", false, startBare},
 	{"nginx", "return 200 with the fields and body of ledgerd's answer, proxying to nothing; it looks nothing up and counts no limits", false, startNginx},
 	{"nethttp", "net/http, a map behind a lock, encoding/json for each answer; it counts no limits", true, startNetHTTP},

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -121,7 +123,7 @@ func (r *loadRun) write(out io.Writer) error {
 	c, took := r.counts, max(r.counts.Took.Seconds(), 1e-9)
 	rate := "as many requests as are answered"
 	if r.rate > 0 {
-		rate = fmt.Sprintf("%.6g requests/s", r.rate)
+		rate = strconv.FormatFloat(math.Round(10*r.rate)/10, 'f', -1, 64) + " requests/s"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s (%s) over %d connections, %.3g s\n\n", r.url, rate, r.why, r.Connections, took)
