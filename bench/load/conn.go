@@ -71,12 +71,12 @@ func (l *loop) open(i int) error {
 		err = unix.Bind(fd, from)
 	}
 	if err == nil {
-		err = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: news, Fd: int32(i)})
-	}
-	if err == nil {
 		err = unix.Connect(fd, to)
 	}
-	if err != nil && err != unix.EINPROGRESS {
+	if err == nil || err == unix.EINPROGRESS {
+		err = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: news, Fd: int32(i)})
+	}
+	if err != nil {
 		return fmt.Errorf("cannot connect: %w", err)
 	}
 	return nil
