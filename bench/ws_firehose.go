@@ -75,6 +75,7 @@ func runFirehose(ctx context.Context, r *Run) error {
 			return err
 		}
 		absent[p.Name] = true
+		r.Say("firehose: %s is left out: %v", p.Name, err)
 		return r.Note("%s is left out: %v", p.Name, err)
 	})
 	return errors.Join(err,
