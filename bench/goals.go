@@ -1,16 +1,6 @@
 package bench
 
-import (
-	"slices"
+import "slices"
 
-	"ledgerd/bench/report"
-)
-
-// Goals are what is asked of ledgerd, in the order in which they are reported.
+// Goals are what is asked of ledgerd, in the order in which they are reported. They stand in the file of their kind of scenario.
 var Goals = slices.Concat(restGoals, streamGoals, dataGoals, clusterGoals)
-
-// Each scenario's goals stand in the file of its kind.
-var (
-	restScenarios []Scenario
-	restGoals     []report.Goal
-)

@@ -1,9 +1,11 @@
 package latency
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -41,47 +43,29 @@ const barWidth = 40
 // WriteBars writes a line for each step of a scale of 1, 2 and 5, from the least latency to the
 // greatest: the upper bound in milliseconds, how many latencies are within it, and a bar.
 func (h *Histogram) WriteBars(w io.Writer) error {
-	counts, most := h.steps()
-	for _, c := range counts {
-		bar := strings.Repeat("#", int(math.Ceil(barWidth*float64(c.count)/float64(most))))
-		if _, err := fmt.Fprintf(w, "%9g %12d %s\n", Milliseconds(c.bound), c.count, bar); err != nil {
-			return err
-		}
+	bounds, counts := h.steps()
+	_, err := fmt.Fprintf(w, "%9s %12s\n", "up to", "count")
+	for i, n := range counts {
+		bar := strings.Repeat("#", int(math.Ceil(barWidth*float64(n)/float64(slices.Max(counts)))))
+		_, failed := fmt.Fprintf(w, "%9g %12d %s\n", Milliseconds(bounds[i]), n, bar)
+		err = errors.Join(err, failed)
 	}
-	return nil
+	return err
 }
 
-// step is the latencies up to a bound that are above the step before.
-type step struct {
-	bound time.Duration
-	count int64
-}
-
-// steps returns the steps from the first that has latencies to the last, and the greatest count.
-func (h *Histogram) steps() (steps []step, most int64) {
-	bounds := []time.Duration{1 * time.Microsecond, 2 * time.Microsecond, 5 * time.Microsecond}
-	for last := bounds[0]; last < 2*longest; last = bounds[len(bounds)-3] {
-		for _, b := range bounds[len(bounds)-3:] {
-			bounds = append(bounds, 10*b)
-		}
-	}
-	next := 0
-	current := step{bound: bounds[0]}
+// steps returns the bounds from the least latency to the greatest, and how many latencies are
+// between each and the one before.
+func (h *Histogram) steps() (bounds []time.Duration, counts []int64) {
+	next := [...]float64{2, 2.5, 2}
+	bound, count, i := time.Microsecond, int64(0), 0
 	for _, bar := range h.counts.Distribution() {
-		if bar.Count == 0 {
-			continue
-		}
-		for ; time.Duration(bar.From) > bounds[next]; next++ {
-			if current.bound = bounds[next]; current.count > 0 || len(steps) > 0 {
-				steps = append(steps, current)
+		for ; bar.Count > 0 && time.Duration(bar.From) > bound; i++ {
+			if count > 0 || len(counts) > 0 {
+				bounds, counts = append(bounds, bound), append(counts, count)
 			}
-			current = step{}
+			bound, count = time.Duration(float64(bound)*next[i%3]), 0
 		}
-		current.count += bar.Count
-		most = max(most, current.count)
+		count += bar.Count
 	}
-	if current.bound = bounds[next]; current.count > 0 {
-		steps = append(steps, current)
-	}
-	return steps, most
+	return append(bounds, bound), append(counts, count)
 }

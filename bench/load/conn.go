@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"syscall"
 	"time"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // conn is one connection of a thread.
@@ -18,7 +18,7 @@ type conn struct {
 
 	sent         []request // a ring of those in flight
 	first, count int
-	unsent       []byte // what the socket had no room for, of the script
+	unsent       []byte // what the socket had no room for
 	answers      int    // since it was opened
 	since        int64  // when it was answered last, or asked if nothing was in flight
 	ending       bool   // the server closes it
@@ -34,64 +34,68 @@ type request struct {
 	index int // in the script
 }
 
+// news is what epoll tells of a connection, once each time.
+const news = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
+
 // noneAtEnd is why requests failed that were in flight when the load gave up waiting.
 const noneAtEnd = "no response before the end"
 
 var (
-	errTimeout  = fmt.Errorf("no response within %v", patience)
-	errClosed   = errors.New("connection closed before the response")
-	errUnasked  = errors.New("a response that was not asked for")
-	retryField  = []byte("\r\nRetry-After: ")
-	openingNews = uint32(syscall.EPOLLOUT | syscall.EPOLLERR | syscall.EPOLLHUP)
+	errTimeout = fmt.Errorf("no response within %v", patience)
+	errClosed  = errors.New("connection closed before the response")
+	errUnasked = errors.New("a response that was not asked for")
+	retryField = []byte("\r\nRetry-After: ")
 )
 
 func (c *conn) shut() {
 	if c.fd >= 0 {
-		_ = syscall.Close(c.fd)
+		_ = unix.Close(c.fd)
 	}
 	c.fd, c.opening, c.ending, c.first, c.count, c.skip = -1, false, false, 0, 0, 0
-	c.answers, c.unsent, c.rest = 0, nil, c.rest[:0]
+	c.answers, c.unsent, c.rest = 0, c.unsent[:0], c.rest[:0]
 }
 
 // open begins to connect.
 func (l *loop) open(i int) error {
 	c := &l.conns[i]
-	family := syscall.AF_INET
-	if l.config.Address.Addr().Is6() {
-		family = syscall.AF_INET6
-	}
-	fd, err := syscall.Socket(family, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
+	to, family := sockaddr(l.config.Address)
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("cannot open a socket: %w", err)
 	}
 	c.fd, c.opening = fd, true
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	if c.local.IsValid() {
-		const ipBindAddressNoPort = 24 // the port is chosen at connect: more can be used
-		_ = syscall.SetsockoptInt(fd, syscall.IPPROTO_IP, ipBindAddressNoPort, 1)
-		if err := syscall.Bind(fd, sockaddr(netip.AddrPortFrom(c.local, 0))); err != nil {
-			return fmt.Errorf("cannot connect from %v: %w", c.local, err)
-		}
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1) // the port is chosen at connect: more can be used
+		from, _ := sockaddr(netip.AddrPortFrom(c.local, 0))
+		err = unix.Bind(fd, from)
 	}
-	_ = syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
-	if err := syscall.Connect(fd, sockaddr(l.config.Address)); err != nil && !errors.Is(err, syscall.EINPROGRESS) {
+	if err == nil {
+		err = unix.Connect(fd, to)
+	}
+	if err == nil || err == unix.EINPROGRESS {
+		err = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: news, Fd: int32(i)})
+	}
+	if err != nil {
 		return fmt.Errorf("cannot connect: %w", err)
-	}
-	event := syscall.EpollEvent{Events: syscall.EPOLLIN | syscall.EPOLLOUT | syscall.EPOLLRDHUP | edgeTriggered, Fd: int32(i)}
-	if err := syscall.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, fd, &event); err != nil {
-		return fmt.Errorf("cannot wait for a connection: %w", err)
 	}
 	return nil
 }
 
-// news handles what epoll tells of a connection.
-func (l *loop) news(i int, events uint32) {
+// sockaddr is an address as the kernel takes it.
+func sockaddr(a netip.AddrPort) (address unix.Sockaddr, family int) {
+	if a.Addr().Is4() {
+		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}, unix.AF_INET
+	}
+	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}, unix.AF_INET6
+}
+
+// handle takes what epoll tells of a connection.
+func (l *loop) handle(i int, events uint32) {
 	c := &l.conns[i]
 	if c.opening {
-		if events&openingNews == 0 {
-			return
-		}
-		if code, err := syscall.GetsockoptInt(c.fd, syscall.SOL_SOCKET, syscall.SO_ERROR); err != nil || code != 0 {
-			l.broken(i, fmt.Errorf("cannot connect: %w", errors.Join(err, syscall.Errno(code))))
+		if code, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR); err != nil || code != 0 {
+			l.broken(i, fmt.Errorf("cannot connect: %w", errors.Join(err, unix.Errno(code))))
 			return
 		}
 		c.opening = false
@@ -100,13 +104,13 @@ func (l *loop) news(i int, events uint32) {
 		l.broken(i, err)
 		return
 	}
-	if events&^syscall.EPOLLOUT == 0 {
+	if events&^unix.EPOLLOUT == 0 {
 		return
 	}
 	before := c.count
 	err := l.read(c)
 	answered := before - c.count
-	if err == nil && events&syscall.EPOLLRDHUP != 0 {
+	if err == nil && events&unix.EPOLLRDHUP != 0 {
 		err = errClosed // all that it sent before was read
 	}
 	if err != nil || c.ending && c.count == 0 {
@@ -149,26 +153,18 @@ func (l *loop) broken(i int, why error) {
 	}
 }
 
-// send writes so many requests, one after the other.
+// send sends so many requests, one after the other.
 func (l *loop) send(i, count int, due int64) {
 	c := &l.conns[i]
 	if c.count == 0 {
 		c.since = l.now
 	}
-	for count > 0 {
-		text, n := l.config.Script.part(l.next, count)
-		for k := range n {
-			c.sent[(c.first+c.count+k)%len(c.sent)] = request{due, l.next + k}
-		}
-		c.count += n
-		l.waiting += n
-		count -= n
-		l.next = (l.next + n) % l.config.Script.Len()
-		if len(c.unsent) > 0 {
-			c.unsent = append(c.unsent[:len(c.unsent):len(c.unsent)], text...)
-		} else {
-			c.unsent = text
-		}
+	for range count {
+		c.sent[(c.first+c.count)%len(c.sent)] = request{due, l.next}
+		c.unsent = append(c.unsent, l.config.Script.request(l.next)...)
+		c.count++
+		l.waiting++
+		l.next = (l.next + 1) % l.config.Script.Len()
 	}
 	var err error
 	if c.fd < 0 {
@@ -185,16 +181,14 @@ func (l *loop) send(i, count int, due int64) {
 // flush writes what is unsent, as far as the socket has room for it.
 func (c *conn) flush() error {
 	for len(c.unsent) > 0 {
-		// The call does not wait, so the scheduler need not know of it.
-		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(c.fd), uintptr(unsafe.Pointer(unsafe.SliceData(c.unsent))), uintptr(len(c.unsent)))
-		switch errno {
-		case 0:
-			c.unsent = c.unsent[n:]
-		case syscall.EAGAIN:
+		n, err := unix.Write(c.fd, c.unsent)
+		switch {
+		case err == unix.EAGAIN:
 			return nil
-		case syscall.EINTR:
-		default:
-			return fmt.Errorf("cannot send: %w", errno)
+		case err == nil:
+			c.unsent = append(c.unsent[:0], c.unsent[n:]...)
+		case err != unix.EINTR:
+			return fmt.Errorf("cannot send: %w", err)
 		}
 	}
 	return nil
@@ -204,23 +198,23 @@ func (c *conn) flush() error {
 func (l *loop) read(c *conn) error {
 	for {
 		held := copy(l.buffer, c.rest)
-		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&l.buffer[held])), uintptr(len(l.buffer)-held))
+		n, err := unix.Read(c.fd, l.buffer[held:])
 		switch {
-		case errno == syscall.EAGAIN:
+		case err == unix.EAGAIN:
 			return nil
-		case errno == syscall.EINTR:
+		case err == unix.EINTR:
 			continue
-		case errno != 0:
-			return fmt.Errorf("cannot receive: %w", errno)
+		case err != nil:
+			return fmt.Errorf("cannot receive: %w", err)
 		case n == 0:
 			return errClosed
 		}
 		l.now = l.clock()
 		l.counts.Bytes += int64(n)
-		if err := l.parse(c, l.buffer[:held+int(n)]); err != nil {
+		if err := l.parse(c, l.buffer[:held+n]); err != nil {
 			return err
 		}
-		if held+int(n) < len(l.buffer) {
+		if held+n < len(l.buffer) {
 			return nil // there was no more
 		}
 	}
@@ -297,12 +291,4 @@ func (l *loop) verify(c *conn, f Frame, b []byte) {
 	if err != nil && l.counts.Wrong == nil {
 		l.counts.Wrong = fmt.Errorf("a response is wrong: %w", err)
 	}
-}
-
-// sockaddr is an address as the kernel takes it.
-func sockaddr(a netip.AddrPort) syscall.Sockaddr {
-	if a.Addr().Is4() {
-		return &syscall.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
-	}
-	return &syscall.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
 }

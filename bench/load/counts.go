@@ -1,9 +1,7 @@
 package load
 
 import (
-	"maps"
 	"net/http"
-	"slices"
 	"time"
 
 	"ledgerd/bench/latency"
@@ -80,9 +78,4 @@ func (c *Counts) Merge(other *Counts) {
 		c.RetryAfter = other.RetryAfter
 	}
 	c.Took = max(c.Took, other.Took)
-}
-
-// Kinds returns what went wrong with requests that have no response, the most frequent first.
-func (c *Counts) Kinds() []string {
-	return slices.SortedFunc(maps.Keys(c.Errors), func(a, b string) int { return c.Errors[b] - c.Errors[a] })
 }

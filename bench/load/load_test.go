@@ -158,12 +158,12 @@ func TestLoadAccountsForWhatWasDue(t *testing.T) {
 			}
 			status, _ := strconv.Atoi(test.want)
 			if c.Errors[test.want] == 0 && c.Statuses[status] == 0 && (test.want != "unsent" || c.Unsent == 0) {
-				t.Errorf("nothing is counted as %q, but %v", test.want, c.Kinds())
+				t.Errorf("nothing is counted as %q, but %v", test.want, c.Errors)
 			}
 			if name == "closes" && len(c.Errors) > 0 {
 				t.Errorf("connections that were closed after the response lost %v", c.Errors)
 			}
-			if c.Took > length+grace+time.Second {
+			if c.Took > length+grace+time.Second || name != "stalls" && c.Took > grace {
 				t.Errorf("it took %v", c.Took)
 			}
 		})
@@ -184,6 +184,30 @@ func closeSome(n int64, w http.ResponseWriter, r *http.Request) {
 	echo(w, r)
 }
 
+// A connection that the server closes without a word, after a response, loses no request that is due later.
+func TestClosedConnectionsAreOpenedAgain(t *testing.T) {
+	t.Parallel()
+	closed := make(chan struct{}, 1)
+	l := start(t, Config{Connections: 1, Rate: 1}, func(w http.ResponseWriter, _ *http.Request) {
+		conn, out, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_, _ = out.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+			err = errors.Join(out.Flush(), conn.Close())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		closed <- struct{}{}
+	})
+	for range 50 {
+		c := phase(t, l, time.Millisecond) // one request
+		if c.OK() != 1 || c.Sent() != 1 {
+			t.Fatalf("%d of %d answered, %v", c.OK(), c.Sent(), c.Errors)
+		}
+		<-closed
+	}
+}
+
 // A server that stalls is late for all that was due meanwhile, not for one request alone.
 func TestLatencyCountsFromWhenARequestWasDue(t *testing.T) {
 	t.Parallel()
@@ -195,8 +219,8 @@ func TestLatencyCountsFromWhenARequestWasDue(t *testing.T) {
 		}
 	})
 	c := phase(t, l, 2*stall)
-	if n := c.Latency.Count(); n > 250 && c.Latency.Quantile(0.25) < stall/4 {
-		t.Errorf("a quarter of %d took %v or less, want at least %v", n, c.Latency.Quantile(0.25), stall/4)
+	if got := c.Latency.Quantile(0.75); got < stall/4 {
+		t.Errorf("three quarters took %v or less, want at least %v", got, stall/4)
 	}
 	if c.Latency.Max() < stall-time.Millisecond {
 		t.Errorf("the longest took %v, want at least %v", c.Latency.Max(), stall)

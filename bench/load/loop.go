@@ -2,13 +2,12 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -33,16 +32,13 @@ const (
 // timerEvent is the number of the timer among the connections that epoll tells of.
 const timerEvent = -1
 
-// edgeTriggered asks for news only; the constant of the package syscall is negative.
-const edgeTriggered = 1 << 31
-
 // loop is one thread of a load. The goroutine that runs a phase owns it, but for the counts.
 type loop struct {
 	config Config
 	epoll  int
 	timer  int // file
 	conns  []conn
-	events []syscall.EpollEvent
+	events []unix.EpollEvent
 	buffer []byte
 	next   int // request of the script
 	base   time.Time
@@ -66,7 +62,7 @@ type loop struct {
 func newLoop(c Config, first int) (*loop, error) {
 	l := &loop{
 		config: c, epoll: -1, timer: -1, next: first, base: time.Now(), counts: NewCounts(),
-		conns: make([]conn, c.Connections), events: make([]syscall.EpollEvent, 256), buffer: make([]byte, readBytes),
+		conns: make([]conn, c.Connections), events: make([]unix.EpollEvent, 256), buffer: make([]byte, readBytes),
 	}
 	for i := range l.conns {
 		l.conns[i] = conn{fd: -1, sent: make([]request, c.Depth)}
@@ -75,20 +71,15 @@ func newLoop(c Config, first int) (*loop, error) {
 		}
 	}
 	var err error
-	if l.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil {
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
+		l.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	}
+	if err == nil {
+		err = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, l.timer, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: timerEvent})
+	}
+	if err != nil {
+		l.close()
 		return nil, fmt.Errorf("cannot wait for connections: %w", err)
-	}
-	const nonblock = syscall.O_NONBLOCK | syscall.O_CLOEXEC
-	timer, _, errno := syscall.Syscall(syscall.SYS_TIMERFD_CREATE, 1 /* CLOCK_MONOTONIC */, nonblock, 0)
-	if errno != 0 {
-		l.close()
-		return nil, fmt.Errorf("cannot make a timer: %w", errno)
-	}
-	l.timer = int(timer)
-	event := syscall.EpollEvent{Events: syscall.EPOLLIN | edgeTriggered, Fd: timerEvent}
-	if err := syscall.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, l.timer, &event); err != nil {
-		l.close()
-		return nil, fmt.Errorf("cannot wait for a timer: %w", err)
 	}
 	return l, nil
 }
@@ -97,23 +88,22 @@ func (l *loop) close() {
 	for i := range l.conns {
 		l.conns[i].shut()
 	}
-	for _, fd := range []*int{&l.timer, &l.epoll} {
-		if *fd >= 0 {
-			_ = syscall.Close(*fd)
-			*fd = -1
-		}
-	}
+	_, _ = unix.Close(l.timer), unix.Close(l.epoll) // they are opened or -1
 }
 
 func (l *loop) clock() int64 { return int64(time.Since(l.base)) }
 
 // phase sends for so long and waits for the responses.
 func (l *loop) phase(ctx context.Context, length time.Duration) (*Counts, error) {
+	l.until, l.closes = 0, 0
+	err := l.wait(0) // a server may have closed connections meanwhile
 	l.from = l.clock()
 	l.now, l.keptAt, l.due = l.from, l.from, 0
 	l.until = l.from + int64(length)
 	l.closes = l.until + int64(catchUp)
-	err := l.setTimer()
+	if err == nil {
+		err = l.setTimer()
+	}
 	l.begin()
 	for err == nil {
 		if ctx.Err() != nil {
@@ -123,7 +113,7 @@ func (l *loop) phase(ctx context.Context, length time.Duration) (*Counts, error)
 		if l.over() {
 			break
 		}
-		err = l.wait()
+		err = l.wait(keepInterval)
 	}
 	l.end()
 	return l.take(), err
@@ -207,23 +197,21 @@ func (l *loop) sendDue() {
 
 // setTimer has the timer wake the thread when requests of the rate are due.
 func (l *loop) setTimer() error {
-	var spec [2]syscall.Timespec // all zero: no timer
+	var spec unix.ItimerSpec // all zero: no timer
 	if l.config.Rate > 0 {
-		interval := max(minTick, time.Duration(float64(time.Second)/l.config.Rate))
-		first := max(minTick, time.Duration(l.dueAt(l.due)-l.clock()))
-		spec = [2]syscall.Timespec{syscall.NsecToTimespec(int64(interval)), syscall.NsecToTimespec(int64(first))}
+		spec.Interval = unix.NsecToTimespec(max(int64(minTick), int64(float64(time.Second)/l.config.Rate)))
+		spec.Value = unix.NsecToTimespec(max(int64(minTick), l.dueAt(l.due)-l.clock()))
 	}
-	_, _, errno := syscall.Syscall6(syscall.SYS_TIMERFD_SETTIME, uintptr(l.timer), 0, uintptr(unsafe.Pointer(&spec)), 0, 0, 0)
-	if errno != 0 {
-		return fmt.Errorf("cannot set a timer: %w", errno)
+	if err := unix.TimerfdSettime(l.timer, 0, &spec, nil); err != nil {
+		return fmt.Errorf("cannot set a timer: %w", err)
 	}
 	return nil
 }
 
-// wait waits for news and handles them.
-func (l *loop) wait() error {
-	n, err := syscall.EpollWait(l.epoll, l.events, int(keepInterval.Milliseconds()))
-	if err != nil && !errors.Is(err, syscall.EINTR) {
+// wait waits for news, at most so long, and handles them.
+func (l *loop) wait(most time.Duration) error {
+	n, err := unix.EpollWait(l.epoll, l.events, int(most.Milliseconds()))
+	if err != nil && err != unix.EINTR {
 		return fmt.Errorf("cannot wait for connections: %w", err)
 	}
 	l.now = l.clock()
@@ -231,10 +219,10 @@ func (l *loop) wait() error {
 	defer l.mu.Unlock()
 	for i := range max(0, n) {
 		if e := &l.events[i]; e.Fd == timerEvent {
-			var expired [8]byte // without a read the timer does not go on
-			_, _, _ = syscall.RawSyscall(syscall.SYS_READ, uintptr(l.timer), uintptr(unsafe.Pointer(&expired)), unsafe.Sizeof(expired))
+			var expired [8]byte
+			_, _ = unix.Read(l.timer, expired[:]) // without a read the timer does not go on
 		} else {
-			l.news(int(e.Fd), e.Events)
+			l.handle(int(e.Fd), e.Events)
 		}
 	}
 	if l.now-l.keptAt >= int64(keepInterval) {

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -45,26 +46,11 @@ func NewNode(address string) (*Node, error) {
 
 // Find finds the address of the node, and asks it once for its limits.
 func (n *Node) Find(ctx context.Context) error {
-	port := n.URL.Port()
-	if port == "" {
-		port = "80"
-	}
-	number, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		return err
-	}
-	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", n.URL.Hostname())
+	address, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(n.URL.Hostname(), cmp.Or(n.URL.Port(), "80")))
 	if err != nil {
 		return fmt.Errorf("cannot find the server: %w", err)
 	}
-	at := found[0]
-	for _, other := range found { // a server of both versions is usually reached by that of version 4
-		if other.Unmap().Is4() {
-			at = other
-			break
-		}
-	}
-	n.Address = netip.AddrPortFrom(at.Unmap(), uint16(number))
+	n.Address = netip.AddrPortFrom(address.AddrPort().Addr().Unmap(), address.AddrPort().Port())
 	var status struct{ Version string }
 	return n.Get(ctx, "/status", &status)
 }

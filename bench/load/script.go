@@ -20,14 +20,12 @@ func NewScript(requests int, write func(dst []byte, request int) []byte) *Script
 // Len returns how many requests there are.
 func (s *Script) Len() int { return len(s.ends) }
 
-// part returns the text of the requests from one on: so many, or fewer where the script ends.
-func (s *Script) part(from, want int) (text []byte, count int) {
-	begin := uint32(0)
-	if from > 0 {
-		begin = s.ends[from-1]
+// request returns the text of a request.
+func (s *Script) request(i int) []byte {
+	if i == 0 {
+		return s.text[:s.ends[0]]
 	}
-	to := min(from+want, len(s.ends))
-	return s.text[begin:s.ends[to-1]], to - from
+	return s.text[s.ends[i-1]:s.ends[i]]
 }
 
 // The values of Accept-Encoding.

@@ -14,7 +14,7 @@ import (
 )
 
 func startBare(ctx context.Context, c *RESTConfig) (*RESTServer, error) {
-	return startRESTChild(ctx, c, "bare", "fasthttp "+moduleVersion("github.com/valyala/fasthttp"), func(w io.Writer) error {
+	return startRESTChild(ctx, c, "bare", "the fasthttp that ledgerd uses", func(w io.Writer) error {
 		return json.NewEncoder(w).Encode(c.Answer)
 	})
 }

@@ -35,12 +35,13 @@ func startAccounts(ctx context.Context, c *RESTConfig, name string) (*RESTServer
 	})
 }
 
-// accounts are the state of a service as one writes it by hand.
+// accounts are the state of a service as one writes it by hand: records behind a lock, or in the tuned one
+// their bodies, which need no lock because nothing writes to them.
 type accounts struct {
+	head   Answer // the fields of every answer
 	mu     sync.RWMutex
 	byKey  map[string]*AccountRecord
-	bodies map[string][]byte // of the tuned service, which needs no lock: nothing writes to it
-	head   Answer            // the fields of every answer
+	bodies map[string][]byte
 }
 
 // serveNetHTTP answers with the record that the path names, and ledgerd's fields.
@@ -55,33 +56,28 @@ func serveTunedNetHTTP(ln net.Listener, in io.Reader) error {
 func serveAccounts(ln net.Listener, in io.Reader, serve func(*accounts, http.ResponseWriter, *http.Request)) error {
 	in = bufio.NewReaderSize(in, 64<<10)
 	d := gob.NewDecoder(in)
-	a, count := new(accounts), 0
-	if err := errors.Join(d.Decode(&a.head), d.Decode(&count)); err != nil {
-		return err
-	}
-	a.byKey, a.bodies = make(map[string]*AccountRecord, count), make(map[string][]byte, count)
-	for range count {
+	a, count := &accounts{byKey: map[string]*AccountRecord{}, bodies: map[string][]byte{}}, 0
+	err := errors.Join(d.Decode(&a.head), d.Decode(&count))
+	for ; count > 0 && err == nil; count-- {
 		r := new(AccountRecord)
-		if err := d.Decode(r); err != nil {
-			return err
-		}
-		body, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		a.byKey[r.Pubkey], a.bodies[r.Pubkey] = r, body
+		err = d.Decode(r)
+		a.byKey[r.Pubkey] = r
+		a.bodies[r.Pubkey], _ = json.Marshal(r) // it has text and numbers only
+	}
+	if err != nil {
+		return err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/account/{pubkey}", func(w http.ResponseWriter, r *http.Request) { serve(a, w, r) })
 	server := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ln) }()
-	_, err := io.Copy(io.Discard, in) // until nobody wants it any more
-	err = errors.Join(err, server.Close())
-	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
-		err = errors.Join(err, ended)
+	go func() {
+		_, _ = io.Copy(io.Discard, in) // until nobody wants it any more
+		_ = server.Close()
+	}()
+	if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return err
 	}
-	return err
+	return nil
 }
 
 func (a *accounts) serve(w http.ResponseWriter, r *http.Request) {

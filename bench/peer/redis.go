@@ -170,7 +170,7 @@ func (s *Redis) Pipe(write func(dst []byte) (commands []byte, count int)) error 
 	for count := range sent {
 		for range count {
 			if err == nil {
-				err = s.discard()
+				_, err = s.reply()
 			}
 		}
 		if err != nil {
@@ -178,15 +178,6 @@ func (s *Redis) Pipe(write func(dst []byte) (commands []byte, count int)) error 
 		}
 	}
 	return errors.Join(err, <-failed)
-}
-
-// discard reads a reply that must be good.
-func (s *Redis) discard() error {
-	line, err := s.replies.ReadSlice('\n')
-	if err == nil && line[0] == '-' {
-		err = errors.New(strings.TrimSpace(string(line[1:])))
-	}
-	return err
 }
 
 // Stop ends the process and waits for it. What no log and no snapshot holds is gone.

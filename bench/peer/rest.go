@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -63,7 +62,7 @@ type RESTPeer struct {
 
 // RESTPeers are all there are, the fastest kind first.
 var RESTPeers = []RESTPeer{
-	{"canned", "one thread answers each empty line with the bytes of ledgerd's answer, without reading the request: the most that this load can ask here", false, startCanned},
+	{"canned", "answers each empty line with the bytes of ledgerd's answer and reads no more of a request: about the most that this load can ask here", false, startCanned},
 	{"bare", "fasthttp with the settings, fields and body of ledgerd's answer; it looks nothing up and counts no limits", false, startBare},
 	{"nginx", "return 200 with the fields and body of ledgerd's answer, proxying to nothing; it looks nothing up and counts no limits", false, startNginx},
 	{"nethttp", "net/http, a map behind a lock, encoding/json for each answer; it counts no limits", true, startNetHTTP},
@@ -136,18 +135,6 @@ func startRESTChild(ctx context.Context, c *RESTConfig, name, version string, te
 		return nil, errors.Join(err, child.Stop())
 	}
 	return &RESTServer{Address: address, Version: version, pids: []int{child.Pid()}, stop: child.Stop}, nil
-}
-
-// moduleVersion returns the version of a module that this program is built from.
-func moduleVersion(path string) string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == path {
-				return m.Version
-			}
-		}
-	}
-	return "of an unknown version"
 }
 
 // startProgram starts a service that is another program, and waits until it listens. It gets a directory of its own

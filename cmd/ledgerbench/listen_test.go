@@ -39,7 +39,9 @@ func TestListenCountsWhatIsMissingAndTwice(t *testing.T) {
 	if code != exitOK || !strings.Contains(s.out.String(), "updates   10 received, 2 missing, 2 twice") || s.err.Len() > 0 {
 		t.Errorf("exit code %d, said %q and\n%s", code, &s.err, &s.out)
 	}
-	var got struct{ Updates struct{ Received, Missing, Twice int } }
+	var got struct {
+		Updates struct{ Received, Missing, Twice int }
+	}
 	content, err := os.ReadFile(file)
 	if err == nil {
 		err = json.Unmarshal(content, &got)

@@ -1,18 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"ledgerd/bench/load"
-	"ledgerd/engine/ledger"
 )
 
 const (
@@ -35,7 +32,7 @@ type loadCommand struct {
 	Warmup       time.Duration `help:"How long the same is asked before, without being counted." default:"1s"`
 	Path         []string      `help:"Ask for this path of the interface, such as /blocks/latest; several take turns." sep:"none" placeholder:"PATH" xor:"what"`
 	Mix          string        `help:"Ask for these by weight: account, balance, tokens, batch, program, transaction, recent, block, latest." placeholder:"account=1" xor:"what"`
-	Keys         string        `help:"Ask for the accounts of this file, a base58 key a line. Default: accounts that the server lists." placeholder:"FILE" type:"existingfile"`
+	Keys         string        `help:"Ask for these accounts: a file with a base58 key a line, or keys with commas between them. Default: accounts that the server lists." placeholder:"FILE|LIST"`
 	MinSlot      uint64        `help:"Ask for the state at this slot or a later one." placeholder:"SLOT"`
 	IgnoreLimits bool          `help:"Ask more than the node allows this client. Without it the load stays below, and ends at the first 429."`
 	JSON         string        `name:"json" help:"Write the figures here." placeholder:"FILE" type:"path"`
@@ -51,10 +48,7 @@ func (c *loadCommand) Run(ctx context.Context, streams *streams) error {
 	if err := node.Find(ctx); err != nil && !(c.IgnoreLimits && node.Limit > 0) {
 		return err
 	}
-	run := &loadRun{loadCommand: c, settings: loadSettings{
-		URL: node.URL.String(), Connections: c.Connections, DurationS: c.Duration.Seconds(), WarmupS: c.Warmup.Seconds(),
-		Mix: c.Mix, Paths: c.Path, MinSlot: c.MinSlot, IgnoreLimits: c.IgnoreLimits, Limit: node.Limit,
-	}}
+	run := &loadRun{loadCommand: c, url: node.URL.String(), limit: node.Limit}
 	if err := run.obey(node, rate); err != nil {
 		return err
 	}
@@ -66,7 +60,7 @@ func (c *loadCommand) Run(ctx context.Context, streams *streams) error {
 		return err
 	}
 	l, err := load.New(load.Config{
-		Address: node.Address, Connections: c.Connections, Rate: run.settings.Rate, Script: script, StopAt429: !c.IgnoreLimits,
+		Address: node.Address, Connections: c.Connections, Rate: run.rate, Script: script, StopAt429: !c.IgnoreLimits,
 	})
 	if err != nil {
 		return err
@@ -114,81 +108,60 @@ func (c *loadCommand) parse() (node *load.Node, mix load.Mix, rate float64, err 
 func (c *loadCommand) script(ctx context.Context, node *load.Node, mix load.Mix) (*load.Script, error) {
 	paths := c.Path
 	if mix != nil {
-		known, err := c.known()
-		if err != nil {
-			return nil, err
+		known := new(load.Known)
+		if c.Keys != "" {
+			keys, err := readNames(c.Keys)
+			if err != nil {
+				return nil, &usageError{fmt.Errorf("--keys: %w", err)}
+			}
+			known.Keys = keys
 		}
-		if mix.Learns(known) {
+		if mix.Unknown(known) != "" {
 			if err := node.Learn(ctx, known); err != nil {
 				return nil, err
 			}
 		}
-		if paths, err = mix.Paths(known, scriptRequests); err != nil {
-			return nil, err
+		if name := mix.Unknown(known); name != "" {
+			return nil, fmt.Errorf("the server tells of nothing that %s can be asked for; --keys names accounts", name)
 		}
+		paths = mix.Paths(known, scriptRequests)
+	}
+	suffix := ""
+	if c.MinSlot > 0 {
+		suffix = "min_slot=" + strconv.FormatUint(c.MinSlot, 10)
 	}
 	return load.NewScript(len(paths), func(dst []byte, i int) []byte {
 		path := node.URL.Path + paths[i]
-		if c.MinSlot > 0 {
-			separator := "?"
-			if strings.Contains(path, "?") {
-				separator = "&"
-			}
-			path += separator + "min_slot=" + strconv.FormatUint(c.MinSlot, 10)
+		switch {
+		case suffix != "" && strings.Contains(path, "?"):
+			path += "&" + suffix
+		case suffix != "":
+			path += "?" + suffix
 		}
 		return load.AppendGet(dst, node.URL.Host, path, load.AnyCoding)
 	}), nil
 }
 
-// known reads the file of keys, if there is one.
-func (c *loadCommand) known() (*load.Known, error) {
-	known := new(load.Known)
-	if c.Keys == "" {
-		return known, nil
-	}
-	file, err := os.Open(c.Keys)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	for n := 1; lines.Scan(); n++ {
-		key := strings.TrimSpace(lines.Text())
-		if key == "" {
-			continue
-		}
-		if _, err := ledger.ParsePubkey(key); err != nil {
-			return nil, &usageError{fmt.Errorf("%s, line %d: %w", c.Keys, n, err)}
-		}
-		known.Keys = append(known.Keys, key)
-	}
-	if len(known.Keys) == 0 && lines.Err() == nil {
-		return nil, &usageError{fmt.Errorf("%s holds no key", c.Keys)}
-	}
-	return known, lines.Err()
-}
-
 // obey decides the rate of the one that was asked for, and says why it is what it is.
 func (r *loadRun) obey(node *load.Node, asked float64) error {
-	s := &r.settings
-	s.Rate, s.RateFrom = asked, "--rate"
+	r.rate, r.why = asked, "--rate"
 	if asked < 0 {
-		s.Rate, s.RateFrom = defaultRate, "the default"
+		r.rate, r.why = defaultRate, "the default"
 	}
 	switch {
 	case node.Limit == 0:
 		return nil
 	case r.IgnoreLimits:
-		s.RateFrom += fmt.Sprintf(", ignoring the node's limit of %d requests", node.Limit)
+		r.why += fmt.Sprintf(", ignoring the node's limit of %d requests", node.Limit)
 		return nil
 	case node.Remaining < fewestRequests:
 		return fmt.Errorf("the node allows this client only %d more requests until %s: wait, or use --ignore-limits", node.Remaining, node.Reset.Format(time.TimeOnly))
 	}
 	// The headers tell of the window with the fewest requests remaining; in the others more remain.
 	allowed := float64(node.Remaining-2) / (r.Warmup + r.Duration).Seconds()
-	if s.Rate == 0 || s.Rate > allowed {
-		s.Rate = allowed
-		s.RateFrom = fmt.Sprintf("the node allows this client %d of %d requests until %s; see --ignore-limits", node.Remaining, node.Limit, node.Reset.Format(time.TimeOnly))
+	if r.rate == 0 || r.rate > allowed {
+		r.rate = allowed
+		r.why = fmt.Sprintf("the node allows this client %d of %d requests until %s; see --ignore-limits", node.Remaining, node.Limit, node.Reset.Format(time.TimeOnly))
 	}
 	return nil
 }

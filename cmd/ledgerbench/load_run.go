@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,26 +19,14 @@ import (
 	"ledgerd/bench/load"
 )
 
-// loadSettings are how it was asked.
-type loadSettings struct {
-	URL          string   `json:"url"`
-	Rate         float64  `json:"rate"` // 0: closed loop
-	RateFrom     string   `json:"rate_from"`
-	Connections  int      `json:"connections"`
-	DurationS    float64  `json:"duration_s"`
-	WarmupS      float64  `json:"warmup_s"`
-	Mix          string   `json:"mix,omitempty"`
-	Paths        []string `json:"paths,omitempty"`
-	MinSlot      uint64   `json:"min_slot,omitempty"`
-	IgnoreLimits bool     `json:"ignore_limits"`
-	Limit        int      `json:"limit"` // requests in the node's window; 0: any number
-}
-
 // loadRun is one run of a load.
 type loadRun struct {
 	*loadCommand
-	settings loadSettings
-	counts   *load.Counts
+	url    string
+	rate   float64 // 0: closed loop
+	why    string  // the rate is what it is
+	limit  int     // requests in the node's window; 0: any number
+	counts *load.Counts
 }
 
 // measure warms up and measures. Once a second it takes what was counted, for the line of progress and
@@ -93,55 +84,49 @@ func (r *loadRun) measure(ctx context.Context, progress io.Writer, l *load.Load)
 	}
 }
 
-// loadReport is what --json writes.
-type loadReport struct {
-	Requests struct {
-		Due    int `json:"due"`
-		Sent   int `json:"sent"`
-		OK     int `json:"ok"`
-		Failed int `json:"failed"`
-		Unsent int `json:"unsent"`
-	} `json:"requests"`
-	Latency  latency.Summary `json:"latency_ms"`
-	Statuses map[string]int  `json:"statuses"`
-	Errors   map[string]int  `json:"errors"`
-	Bytes    int64           `json:"bytes"`
-	TookS    float64         `json:"took_s"`
-	Settings loadSettings    `json:"settings"`
-}
-
 // report writes what came of it for people, and for programs if asked.
 func (r *loadRun) report(out io.Writer) error {
 	c := r.counts
-	all := loadReport{
-		Latency: c.Latency.Summary(), Statuses: map[string]int{}, Errors: c.Errors,
-		Bytes: c.Bytes, TookS: c.Took.Seconds(), Settings: r.settings,
-	}
-	all.Requests.Due, all.Requests.Sent, all.Requests.OK, all.Requests.Failed, all.Requests.Unsent = c.Due(), c.Sent(), c.OK(), c.Failed(), c.Unsent
-	for status, n := range c.Statuses {
-		if n > 0 {
-			all.Statuses[strconv.Itoa(status)] = n
-		}
-	}
-	err := r.write(out, &all)
-	if r.JSON == "" {
+	if err := r.write(out); err != nil || r.JSON == "" {
 		return err
 	}
-	return errors.Join(err, writeFile(r.JSON, func(w io.Writer) error {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(&all)
-	}))
+	statuses := map[int]int{}
+	for status, n := range c.Statuses {
+		if n > 0 {
+			statuses[status] = n
+		}
+	}
+	return writeJSON(r.JSON, map[string]any{
+		"requests":   map[string]int{"due": c.Due(), "sent": c.Sent(), "ok": c.OK(), "failed": c.Failed(), "unsent": c.Unsent},
+		"latency_ms": c.Latency.Summary(),
+		"statuses":   statuses,
+		"errors":     c.Errors,
+		"bytes":      c.Bytes,
+		"took_s":     c.Took.Seconds(),
+		"settings": map[string]any{
+			"url": r.url, "rate": r.rate, "rate_from": r.why, "connections": r.Connections, "duration_s": r.Duration.Seconds(), "warmup_s": r.Warmup.Seconds(),
+			"mix": r.Mix, "paths": r.Path, "min_slot": r.MinSlot, "ignore_limits": r.IgnoreLimits, "limit": r.limit,
+		},
+	})
 }
 
-func (r *loadRun) write(out io.Writer, all *loadReport) error {
-	c, s := r.counts, &r.settings
+// writeJSON writes a record to a file.
+func writeJSON(path string, record any) error {
+	return writeFile(path, func(w io.Writer) error {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(record)
+	})
+}
+
+func (r *loadRun) write(out io.Writer) error {
+	c, took := r.counts, max(r.counts.Took.Seconds(), 1e-9)
 	rate := "as many requests as are answered"
-	if s.Rate > 0 {
-		rate = fmt.Sprintf("%.6g requests/s", s.Rate)
+	if r.rate > 0 {
+		rate = strconv.FormatFloat(math.Round(10*r.rate)/10, 'f', -1, 64) + " requests/s"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s (%s) over %d connections, %.3g s\n\n", s.URL, rate, s.RateFrom, s.Connections, all.TookS)
+	fmt.Fprintf(&b, "%s: %s (%s) over %d connections, %.3g s\n\n", r.url, rate, r.why, r.Connections, took)
 	fmt.Fprintf(&b, "requests  %d due, %d sent, %d ok, %d failed, %d unsent; %.1f responses/s\n", c.Due(), c.Sent(), c.OK(), c.Failed(), c.Unsent, c.PerSecond())
 	fmt.Fprintf(&b, "statuses ")
 	for status, n := range c.Statuses {
@@ -149,19 +134,19 @@ func (r *loadRun) write(out io.Writer, all *loadReport) error {
 			fmt.Fprintf(&b, " %d: %d", status, n)
 		}
 	}
-	fmt.Fprintf(&b, "\nbytes     %d, %.2f MB/s\n", c.Bytes, float64(c.Bytes)/1e6/max(all.TookS, 1e-9))
-	for _, kind := range c.Kinds() {
+	fmt.Fprintf(&b, "\nbytes     %d, %.2f MB/s\n", c.Bytes, float64(c.Bytes)/1e6/took)
+	for _, kind := range slices.Sorted(maps.Keys(c.Errors)) {
 		fmt.Fprintf(&b, "failed    %d: %s\n", c.Errors[kind], kind)
 	}
 	if c.Answered() > 0 {
 		fmt.Fprintf(&b, "\nlatency of responses in ms, from when a request was due\n")
-		err := errors.Join(all.Latency.WriteTable(&b), c.Latency.WriteBars(&b))
+		err := errors.Join(c.Latency.Summary().WriteTable(&b), c.Latency.WriteBars(&b))
 		if err != nil {
 			return err
 		}
 	}
 	if c.Unsent > 0 {
-		fmt.Fprintf(&b, "\n%d requests were due when every connection was busy, and were never sent: the server, or %d connections, cannot keep up with this rate.\n", c.Unsent, s.Connections)
+		fmt.Fprintf(&b, "\n%d requests were due when every connection was busy, and were never sent: the server, or %d connections, cannot keep up with this rate.\n", c.Unsent, r.Connections)
 	}
 	if refused := c.Statuses[http.StatusTooManyRequests]; refused > 0 {
 		fmt.Fprintf(&b, "\nThe node refused %d requests with 429, and asks to retry after %s s.\n", refused, c.RetryAfter)

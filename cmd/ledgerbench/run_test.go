@@ -13,7 +13,9 @@ import (
 // said is what a command wrote.
 type said struct{ out, err bytes.Buffer }
 
-func (s *said) streams() *streams { return &streams{strings.NewReader(""), &s.out, &s.err, "ledgerbench as it was typed"} }
+func (s *said) streams() *streams {
+	return &streams{strings.NewReader(""), &s.out, &s.err, "ledgerbench as it was typed"}
+}
 
 // does runs a command and returns its exit code and what it wrote.
 func does(t *testing.T, args ...string) (code int, s *said) {

@@ -1,0 +1,149 @@
+package bench
+
+import (
+	"context"
+	"errors"
+
+	"ledgerd/bench/feed"
+	"ledgerd/bench/report"
+)
+
+const (
+	// restPace is how many requests are due in a second where that is fixed: so few that every peer has time for them.
+	restPace = 30_000
+	// restDepth is how many requests are in flight on each connection where pipelining is measured.
+	restDepth = 16
+	// The sizes of ledgers that are compared.
+	restFew  = 100_000
+	restMany = 10_000_000
+)
+
+// clientNote discloses in which shape requests are, and from where.
+const clientNote = "every server is asked with the same five header fields, as python-requests sends them, over 64 connections from 16 loopback addresses; " +
+	"ledgerd counts each address against its rate limits, and refuses none; one response of 256 is verified"
+
+func runAccount(ctx context.Context, r *Run) error { return besidePeers(ctx, r, how{}) }
+
+func runPaced(ctx context.Context, r *Run) error {
+	return besidePeers(ctx, r, how{rate: float64(r.Scaled(restPace))})
+}
+
+// besidePeers asks ledgerd and its peers in turns.
+func besidePeers(ctx context.Context, r *Run, h how) (err error) {
+	g, own, err := startREST(ctx, r, r.Scaled(restAccounts), restUpdates)
+	if err != nil {
+		return err
+	}
+	defer g.Kill()
+	peers, stop, err := startPeers(ctx, r, own)
+	defer func() { err = errors.Join(err, stop()) }()
+	if err != nil {
+		return err
+	}
+	err = turns(r, append([]*restSubject{own}, peers...), func(s *restSubject) error { return s.round(ctx, r, h) })
+	return errors.Join(err, r.Note(clientNote), g.Stop())
+}
+
+// round measures and records under the subject's name.
+func (s *restSubject) round(ctx context.Context, r *Run, h how) error {
+	m, err := s.measure(ctx, r, h)
+	if err != nil {
+		return err
+	}
+	return m.record(r, s.name)
+}
+
+// runPipelined asks the same server one at a time and many at a time, in turns.
+func runPipelined(ctx context.Context, r *Run) error {
+	g, own, err := startREST(ctx, r, r.Scaled(restAccounts), restUpdates)
+	if err != nil {
+		return err
+	}
+	defer g.Kill()
+	one, many := *own, *own
+	one.name, many.name = "one-in-flight", "16-in-flight"
+	depths := map[string]int{one.name: 1, many.name: restDepth}
+	err = turns(r, []*restSubject{&one, &many}, func(s *restSubject) error { return s.round(ctx, r, how{depth: depths[s.name]}) })
+	return errors.Join(err, r.Note(clientNote), g.Stop())
+}
+
+// runSize asks two servers in turns, of which one holds a hundred times as many accounts.
+func runSize(ctx context.Context, r *Run) error {
+	few, small, err := startREST(ctx, r, r.Scaled(restFew), restUpdates)
+	if err != nil {
+		return err
+	}
+	defer few.Kill()
+	many, large, err := startREST(ctx, r, r.Scaled(restMany), restUpdates)
+	if err != nil {
+		return err
+	}
+	defer many.Kill()
+	small.name, large.name = "few-accounts", "many-accounts"
+	err = turns(r, []*restSubject{small, large}, func(s *restSubject) error { return s.round(ctx, r, how{}) })
+	return errors.Join(err, r.Note("%d and %d accounts, all asked for equally often", small.of, large.of), few.Stop(), many.Stop())
+}
+
+const (
+	restListPage        = 1000 // accounts of a program
+	restListConnections = 4
+	// restListRate is how many lists are asked for in a second while accounts are asked for: so many that one of a hundred
+	// accounts comes while a list is made, and few enough for both.
+	restListRate = 50
+	// restPointRate is how many accounts are asked for in a second then.
+	restPointRate = 5000
+)
+
+// runLists asks for as many lists as are answered, then for accounts at a rate, without lists and with some.
+func runLists(ctx context.Context, r *Run) error {
+	g, accounts, err := startREST(ctx, r, max(r.Scaled(restAccounts), restListPage*feed.Programs), restUpdates)
+	if err != nil {
+		return err
+	}
+	defer g.Kill()
+	t := &truth{accounts.address, g.feed.Config()}
+	lists := &restSubject{name: "lists", address: accounts.address, of: feed.Programs, write: t.writeList, verify: t.verifyList, pids: accounts.pids}
+	lists.prepare(1 << 10)
+	if err := t.verifyLists(ctx); err != nil {
+		return err
+	}
+	for range r.Rounds {
+		m, err := lists.measure(ctx, r, how{connections: restListConnections})
+		if err == nil {
+			err = m.record(r, lists.name, report.Figure{Unit: "records/s", Value: m.PerSecond() * restListPage})
+		}
+		if err == nil {
+			accounts.name = "accounts-alone"
+			err = accounts.round(ctx, r, how{rate: restPointRate})
+		}
+		if err == nil {
+			accounts.name = "accounts-beside-lists"
+			err = whileAsking(ctx, r, lists, func() error { return accounts.round(ctx, r, how{rate: restPointRate}) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(g.Stop(), r.Note("a list is %d accounts of a program; beside requests for accounts, %d a second, %d lists a second are asked for", restListPage, restPointRate, restListRate))
+}
+
+// whileAsking does something while lists are asked for at their rate, before and after too.
+func whileAsking(ctx context.Context, r *Run, lists *restSubject, do func() error) error {
+	l, err := lists.load(r, how{connections: restListConnections, rate: restListRate})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	asking, stop := context.WithCancel(ctx)
+	asked := make(chan error, 1)
+	go func() {
+		counts, err := l.Phase(asking, patience)
+		if err == nil && (counts.OK() == 0 || counts.Failed() > 0) {
+			err = errors.New("a list was not answered")
+		}
+		asked <- err
+	}()
+	err = do()
+	stop()
+	return errors.Join(err, <-asked)
+}
