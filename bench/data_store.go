@@ -112,7 +112,7 @@ func (s *store) holds(index int, slot ledger.Slot) error {
 		return err
 	}
 	if want := string(appendValue(nil, &a, slot)); got != want {
-		return fmt.Errorf("Redis holds %x under account %d, not %x", got, index, want)
+		return fmt.Errorf("the server holds %x under account %d, not %x", got, index, want)
 	}
 	return nil
 }
