@@ -50,8 +50,9 @@ chaos: ## the long test of clusters: servers and nodes are killed at random, for
 faults: ## which tests prove which rows of the faults that ledgerd must survive
 	.ci/faults --check
 
-bench-once: ## the benchmarks that take no time once and small, so that none stops running unseen
+bench-once: ## every benchmark once and small, and every scenario of ledgerbench, so that none stops running unseen
 	go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m ./engine/base58 ./engine/codec ./engine/source/... ./httpd/... ./snapshot/...
+	LEDGERD_BENCH_ALL=1 go test -count 1 -timeout 5m -run Scenarios ./bench
 
 bench: ## ten runs of every benchmark, into bench.txt
 	go test -run '^$$' -bench . -count 10 ./... | tee bench.txt
@@ -59,9 +60,10 @@ bench: ## ten runs of every benchmark, into bench.txt
 bench-compare: ## the benchmarks of REF and of this tree in turns, compared: make bench-compare REF=HEAD~1 [PACKAGES=./shard]
 	bench/compare.sh "$(REF)" $(PACKAGES)
 
-load: ## measure everything, in turns with other services, into bench/RESULTS.md: more than an hour
+load: ## measure everything, in turns with other services, into bench/RESULTS.md: less than an hour
 	go build -buildvcs=auto -trimpath -o bin/ ./cmd/...
-	-go build -C bench/peer/nats -trimpath -o $(CURDIR)/bin/ github.com/nats-io/nats-server/v2
-	bin/ledgerbench all --peers --markdown bench/RESULTS.md --html bin/load.html
+	go build -C bench/peer/nats -trimpath -o $(CURDIR)/bin/ github.com/nats-io/nats-server/v2
+	bin/ledgerbench run --peers --output bin/load.txt
+	bin/ledgerbench report bin/load.txt bench/RESULTS.md
 
 .PHONY: run cluster build test check fmt vet staticcheck race fuzz crash abuse live chaos faults bench-once bench bench-compare load

@@ -4,249 +4,254 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/peer"
 	"ledgerd/bench/proc"
-	"ledgerd/engine/ledger"
+	"ledgerd/bench/report"
 )
 
-// Cluster returns the scenarios of several nodes that share one log on nats-servers.
-func Cluster() []Scenario {
-	return []Scenario{
-		clusterScenario("cluster-rate", "How many account updates a second pass a log on three nats-servers, each of which syncs every message, and are visible at a replica.", (*clusterRun).rates),
-		clusterScenario("cluster-lag", "How long after a block of a busy network was due a replica shows it, and what one replica and three cost the ingester.", (*clusterRun).lags),
-		clusterScenario("cluster-fresh", "How long a replica with an empty disk takes to its first right answer.", (*clusterRun).fresh),
-		clusterScenario("cluster-failover", "How long after the active ingester was killed a replica shows the next block.", (*clusterRun).failovers),
-	}
+var clusterScenarios = []Scenario{
+	{"cluster-rate", "How many account updates a second pass a log on three nats-servers, each of which syncs every message, and are visible at a replica.", onCluster((*cluster).rates)},
+	{"cluster-lag", "How long after a block of a busy network was due a replica shows it, and what one replica and three cost the ingester.", onCluster((*cluster).lags)},
+	{"cluster-fresh", "How long a replica with an empty disk takes to its first right answer, with 1,000,000 accounts.", onCluster((*cluster).fresh)},
+	{"cluster-failover", "How long after the active ingester was killed a replica shows the next block.", onCluster((*cluster).failovers)},
 }
 
-func clusterScenario(name, help string, run func(*clusterRun, context.Context) error) Scenario {
-	return Scenario{
-		Name: name, Help: help, Own: "it starts nodes of a cluster",
-		Run: func(ctx context.Context, env *Env) (*Result, error) {
-			c := &clusterRun{env: env, result: &Result{Scenario: name}}
-			err := run(c, ctx)
-			if absent := (*peer.AbsentError)(nil); errors.As(err, &absent) {
-				c.result.Notes = append(c.result.Notes, "left out: "+absent.Error())
-				return c.result, nil
-			}
-			return c.result, err
-		},
-	}
+var clusterGoals = []report.Goal{
+	{Scenario: "cluster-rate", Subject: "replica", Unit: "updates/s", AtLeast: 150_000},
+	{Scenario: "cluster-lag", Subject: "replicas=1", Unit: "p99-ms", AtMost: 100},
+	{Scenario: "cluster-lag", Subject: "replicas=3", Unit: "p99-ms", AtMost: 100},
+	{Scenario: "cluster-lag", Subject: "replicas=3", Unit: "ingester-cores", Of: "replicas=1", AtMost: 1.05},
+	{Scenario: "cluster-fresh", Subject: "replica", Unit: "start-s", AtMost: 10},
+	{Scenario: "cluster-failover", Subject: "replica", Unit: "longest-s", AtMost: 5},
 }
 
 const (
-	// clusterRateLimit is twenty times the rate of a busy main network, in thousands a second.
-	clusterRateLimit   = 150
-	clusterLagLimit    = 100 * time.Millisecond
-	clusterFreshLimit  = 10 * time.Second
-	clusterFresh       = 1_000_000 // accounts
-	clusterRateBlocks  = 500
-	clusterMostReaders = 3
-	// clusterCostLimit is what the ingester's CPU with three replicas is to be of that with one.
-	clusterCostLimit = 1.05
-	snapshotOffers   = "ledgerd_cluster_snapshot_offers_total"
+	clusterFresh      = 1_000_000 // accounts
+	clusterRateBlocks = 500
+	// failoverSource shows a block often, so that what is timed is the cluster and not the ledger.
+	failoverSource = "sim:accounts=1000,tps=200,slot_time=100ms,fork_rate=0,skip_rate=0"
+	failoverTries  = 3 // a round
 )
 
-// clusterRun is one run of a scenario.
-type clusterRun struct {
-	env    *Env
-	result *Result
-	nats   *peer.NATSCluster
-	stream string // a log for each measurement
-	logs   int
+// cluster is nats-servers that nodes share logs on: one for each measurement.
+type cluster struct {
+	*Run
+	nats *proc.NATS
+	logs int
 }
 
-// begin starts the servers of the log, and returns what stops them.
-func (c *clusterRun) begin(ctx context.Context) (stop func() error, err error) {
-	if c.nats, err = peer.StartNATSCluster(ctx, peer.Config{Self: []string{c.env.Ledgerd}, Dir: c.env.Dir}); err != nil {
-		return nil, err
+// onCluster returns what runs a scenario with three nats-servers of its own.
+func onCluster(run func(c *cluster, ctx context.Context) error) func(ctx context.Context, r *Run) error {
+	return func(ctx context.Context, r *Run) error {
+		program, err := peer.FindNATS(r.Ledgerd)
+		if err != nil {
+			return err
+		}
+		nats, err := proc.StartNATS(ctx, program, proc.NATSOptions{Dir: r.Dir, Servers: 3})
+		if err != nil {
+			return err
+		}
+		return errors.Join(run(&cluster{Run: r, nats: nats}, ctx), nats.Stop(),
+			r.Note("nats-servers with sync_interval: always, all nodes and the load share the processors and one disk; nodes sync logs of their own too"))
 	}
-	c.result.version("nats-server", peer.NATSVersion(ctx, c.env.Ledgerd))
-	return c.nats.Stop, nil
 }
 
 // nextLog lets the nodes that are started from now on share a new log.
-func (c *clusterRun) nextLog() {
-	c.logs++
-	c.stream = fmt.Sprintf("BENCH%d", c.logs)
-}
+func (c *cluster) nextLog() { c.logs++ }
 
-// log returns the flags of a node with a role.
-func (c *clusterRun) log(role string) []string {
-	address := "nats://"
-	for i, a := range c.nats.Addresses() {
-		if i > 0 {
-			address += ","
-		}
-		address += a
-	}
-	return []string{"--role", role, "--log", address + "/" + c.stream, "--wal-sync", "always", "--log-level", "error"} // servers that have just begun are warned of
+// node returns the flags of a node with a role.
+func (c *cluster) node(role string, args ...string) []string {
+	log := fmt.Sprintf("nats://%s/BENCH%d", strings.Join(c.nats.Addresses(), ","), c.logs)
+	return append([]string{"--role", role, "--log", log, "--wal-sync", "always", "--snapshot-interval", "0", "--log-level", "error"}, args...) // servers that have just begun are warned of
 }
 
 // replica starts a node that follows the log.
-func (c *clusterRun) replica(ctx context.Context, args ...string) (*proc.Server, error) {
-	args = slices.Concat([]string{"--source", "none"}, c.log("replica"), args)
-	return proc.Start(ctx, c.env.Ledgerd, args, proc.Options{Dir: c.env.Dir})
+func (c *cluster) replica(ctx context.Context, args ...string) (*proc.Server, error) {
+	return proc.Start(ctx, c.Ledgerd, append(c.node("replica", "--source", "none"), args...), proc.Options{Dir: c.Dir})
 }
 
 // rates has an ingester read a file as fast as it goes.
-func (c *clusterRun) rates(ctx context.Context) (err error) {
-	stop, err := c.begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	dir, remove, err := dataDir(c.env, "cluster")
+func (c *cluster) rates(ctx context.Context) error {
+	dir, remove, err := c.TempDir()
 	if err != nil {
 		return err
 	}
 	defer remove()
-	config := feed.Config{Accounts: max(c.env.Scaled(networkAccounts), ingestUpdates), Updates: ingestUpdates, Tokens: ingestTokens}
-	path := filepath.Join(dir, "ledger.events")
-	newest, err := writeLedger(path, config, max(c.env.Scaled(clusterRateBlocks), ingestLeast))
-	if err != nil {
+	s := &ingest{Run: c.Run, config: feed.Config{Accounts: max(c.Scaled(networkAccounts), ingestUpdates), Updates: ingestUpdates, Tokens: ingestTokens}}
+	s.events = filepath.Join(dir, "ledger.events")
+	if s.newest, err = writeLedger(s.events, s.config, max(c.Scaled(clusterRateBlocks), ingestLeast)); err != nil {
 		return err
 	}
-	for round := range c.env.Rounds {
+	for range c.Rounds {
 		c.nextLog()
-		if err := c.rate(ctx, config, path, newest); err != nil {
+		if err := c.rate(ctx, s); err != nil {
 			return err
 		}
-		c.env.Say("cluster-rate round %d: %s updates/s", round+1, thousands(c.result.Row(ledgerdCluster).last("updates")))
 	}
-	c.result.Goals = []Goal{{
-		What: "thousands of account updates a second, visible at a replica", Least: true, Limit: clusterRateLimit,
-		Value: c.result.median(ledgerdCluster, "updates") / 1e3,
-	}}
-	c.result.Notes = append(c.result.Notes, "Three nats-servers with sync_interval: always, an ingester and a replica share the processors and one disk. Both nodes sync their own logs too.")
 	return nil
 }
 
-const ledgerdCluster = "ingester and one replica"
-
 // rate times one reading of the file: from the first block seen at the replica to the last.
-func (c *clusterRun) rate(ctx context.Context, config feed.Config, path string, newest ledger.Slot) error {
-	server, err := c.replica(ctx, "--snapshot-interval", "0")
+func (c *cluster) rate(ctx context.Context, s *ingest) error {
+	replica, err := c.replica(ctx)
 	if err != nil {
 		return err
 	}
-	defer server.Kill()
-	ingester, err := startReading(ctx, c.env, "", path, append(c.log("ingest"), "--snapshot-interval", "0")...)
+	defer replica.Kill()
+	ingester, err := startReading(ctx, c.Run, "", s.events, c.node("ingest")...)
 	if err != nil {
 		return err
 	}
 	defer ingester.Kill()
-	replica := &reading{server, ingester.began}
-	first, err := replica.await(ctx, time.Millisecond, func(m map[string]float64) bool { return m[processedSlot] >= float64(feed.FirstSlot) })
+	first, err := awaitMetrics(ctx, replica, time.Millisecond, func(m map[string]float64) bool { return m[processedSlot] >= float64(feed.FirstSlot) })
 	if err != nil {
 		return err
 	}
-	spent, err := c.cpu(ingester.Server, server)
-	if err != nil {
-		return err
-	}
-	last, err := replica.await(ctx, ingestLook, func(m map[string]float64) bool { return m[processedSlot] >= float64(newest) })
-	if err != nil {
-		return err
-	}
-	now, err := c.cpu(ingester.Server, server)
-	if err != nil {
-		return err
-	}
-	index := slices.Collect(config.Indexes(newest))[0]
-	if err := answers(ctx, server, config.Account(index, newest)); err != nil {
-		return err
-	}
-	took := last.told.Sub(first.asked).Seconds()
-	updates := (float64(newest) - first.metrics[processedSlot]) * float64(config.Updates)
-	row := c.result.Row(ledgerdCluster)
-	row.Add("updates", "updates/s", updates/took)
-	for i, name := range []string{"ingester", "replica", "nats-servers"} {
-		row.Add("CPU of the "+name, "cores", (now[i]-spent[i]).Seconds()/took)
-	}
-	return errors.Join(ingester.Stop(), server.Stop())
-}
-
-// cpu returns what the ingester, the replica and the servers of the log have used.
-func (c *clusterRun) cpu(ingester, replica *proc.Server) (spent [3]time.Duration, err error) {
-	for i, pids := range [][]int{{ingester.Pid()}, {replica.Pid()}, c.nats.Pids()} {
-		for _, pid := range pids {
-			used, err := cpuOf(pid)
-			if err != nil {
-				return spent, err
-			}
-			spent[i] += used
+	processes := [][]int{{ingester.Pid()}, {replica.Pid()}, c.nats.Pids()}
+	var before, after [3]usage
+	for i, pids := range processes {
+		if before[i], err = usageOf(pids...); err != nil {
+			return err
 		}
 	}
-	return spent, nil
+	last, err := awaitMetrics(ctx, replica, ingestLook, func(m map[string]float64) bool { return m[processedSlot] >= float64(s.newest) })
+	if err != nil {
+		return err
+	}
+	for i, pids := range processes {
+		if after[i], err = usageOf(pids...); err != nil {
+			return err
+		}
+	}
+	index := slices.Collect(s.config.Indexes(s.newest))[0]
+	if err := answers(ctx, replica, s.config.Account(index, s.newest)); err != nil {
+		return err
+	}
+	updates := (float64(s.newest) - first.metrics[processedSlot]) * float64(s.config.Updates)
+	return errors.Join(c.Record("replica", int(updates), report.Figure{Unit: "updates/s", Value: updates / last.told.Sub(first.asked).Seconds()},
+		report.Figure{Unit: "ingester-cores", Value: after[0].cores(before[0])},
+		report.Figure{Unit: "replica-cores", Value: after[1].cores(before[1])},
+		report.Figure{Unit: "nats-cores", Value: after[2].cores(before[2])}), ingester.Stop(), replica.Stop())
 }
 
 // fresh starts replicas with nothing on their disk, when another one has offered a snapshot.
-func (c *clusterRun) fresh(ctx context.Context) (err error) {
-	stop, err := c.begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+func (c *cluster) fresh(ctx context.Context) error {
 	c.nextLog()
-	config := feed.Config{Accounts: c.env.Scaled(clusterFresh), Updates: min(networkUpdates, c.env.Scaled(clusterFresh)), Tokens: ingestTokens, Finality: dataFinality}
+	accounts := c.Scaled(clusterFresh)
+	config := feed.Config{Accounts: accounts, Updates: min(networkUpdates, accounts/50), Tokens: ingestTokens, Finality: dataFinality}
 	maker, err := c.replica(ctx, "--snapshot-interval", snapshotSoon)
 	if err != nil {
 		return err
 	}
 	defer maker.Kill()
-	r, err := startRig(ctx, c.env, config, append(c.log("ingest"), "--snapshot-interval", "0")...)
+	g, err := startRig(ctx, c.Run, config, c.node("ingest")...)
 	if err != nil {
 		return err
 	}
-	defer r.Kill()
-	if err := r.pace(ctx, networkInterval, dataBlocks+networkWarmup); err != nil {
+	defer g.Kill()
+	if err := g.pace(ctx, networkInterval, dataBlocks+networkWarmup); err != nil {
 		return err
 	}
-	if _, err := (&reading{maker, time.Now()}).await(ctx, 20*time.Millisecond, func(m map[string]float64) bool { return m[snapshotOffers] > 0 }); err != nil {
+	if _, err := awaitMetrics(ctx, maker, 20*time.Millisecond, func(m map[string]float64) bool { return m["ledgerd_cluster_snapshot_offers_total"] > 0 }); err != nil {
 		return err
 	}
-	subject := fmt.Sprintf("replica, %s accounts", thousands(float64(config.Accounts)))
-	want := config.Account(untouched(config, r.feed.Newest()), feed.FirstSlot-1)
-	for round := range c.env.Rounds {
+	want := config.Account(untouched(config, g), feed.FirstSlot-1)
+	for range c.Rounds {
 		began := time.Now()
-		s, err := c.replica(ctx, "--snapshot-interval", "0")
+		s, err := c.replica(ctx)
 		if err != nil {
 			return err
 		}
 		err = answers(ctx, s, want)
 		took := time.Since(began)
 		s.Kill()
-		if err != nil {
+		if err = errors.Join(err, c.Record("replica", config.Accounts, report.Figure{Unit: "start-s", Value: took.Seconds()})); err != nil {
 			return err
 		}
-		c.result.Row(subject).Add("start", "s", took.Seconds())
-		c.env.Say("cluster-fresh round %d: %.2f s", round+1, took.Seconds())
 	}
-	c.result.Goals = []Goal{{
-		What:  "seconds from the process to the first right answer",
-		Value: c.result.median(subject, "start"), Limit: clusterFreshLimit.Seconds() * math.Max(1, float64(config.Accounts)/clusterFresh),
-	}}
-	return errors.Join(r.Stop(), maker.Stop())
+	return errors.Join(g.Stop(), maker.Stop())
 }
 
-// untouched returns an account that no block up to a slot wrote.
-func untouched(config feed.Config, newest ledger.Slot) int {
-	written := map[int]bool{}
-	for slot := feed.FirstSlot; slot <= newest; slot++ {
-		for index := range config.Indexes(slot) {
-			written[index] = true
-		}
-	}
+// untouched returns an account that no block wrote.
+func untouched(config feed.Config, g *rig) int {
 	index := config.Accounts / 3
-	for written[index] {
+	for config.Of(index, feed.FirstSlot, g.feed.Newest()) > 0 {
 		index++
 	}
 	return index
+}
+
+// failovers kills the active ingester again and again.
+func (c *cluster) failovers(ctx context.Context) error {
+	c.nextLog()
+	replica, err := c.replica(ctx)
+	if err != nil {
+		return err
+	}
+	defer replica.Kill()
+	var ingesters [2]*proc.Server
+	for i := range ingesters {
+		if ingesters[i], err = proc.Start(ctx, c.Ledgerd, c.node("ingest", "--source", failoverSource), proc.Options{Dir: c.Dir}); err != nil {
+			return err
+		}
+		defer func() { ingesters[i].Kill() }()
+	}
+	if err := replica.Ready(ctx); err != nil {
+		return err
+	}
+	for range c.Rounds {
+		longest := time.Duration(0)
+		for range c.Scaled(failoverTries) {
+			took, err := c.failover(ctx, replica, &ingesters)
+			if err != nil {
+				return err
+			}
+			longest = max(longest, took)
+		}
+		if err := c.Record("replica", c.Scaled(failoverTries), report.Figure{Unit: "longest-s", Value: longest.Seconds()}); err != nil {
+			return err
+		}
+	}
+	return errors.Join(replica.Stop(),
+		c.Note("from kill -9 of the active ingester, with a standby that keeps up, to when the replica shows a block that it had not; the longest of %d a round", failoverTries))
+}
+
+// failover kills the ingester that writes, once the other waits, and returns how long the replica takes to show another block. It starts
+// another ingester in place of the killed one.
+func (c *cluster) failover(ctx context.Context, replica *proc.Server, ingesters *[2]*proc.Server) (took time.Duration, err error) {
+	is := func(role string) func(m map[string]float64) bool {
+		return func(m map[string]float64) bool { return m[`ledgerd_cluster_role{role="`+role+`"}`] == 1 }
+	}
+	writer := -1
+	for writer < 0 {
+		for i, s := range ingesters {
+			if m, err := s.Metrics(); err == nil && is("writer")(m) {
+				writer = i
+			}
+		}
+		if err := rest(ctx, 5*time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := awaitMetrics(ctx, ingesters[1-writer], 5*time.Millisecond, is("standby")); err != nil {
+		return 0, err
+	}
+	m, err := replica.Metrics()
+	if err != nil {
+		return 0, err
+	}
+	ingesters[writer].Kill()
+	killed := time.Now()
+	next, err := awaitMetrics(ctx, replica, 5*time.Millisecond, func(now map[string]float64) bool { return now[processedSlot] > m[processedSlot] })
+	if err != nil {
+		return 0, err
+	}
+	ingesters[writer], err = proc.Start(ctx, c.Ledgerd, c.node("ingest", "--source", failoverSource), proc.Options{Dir: c.Dir})
+	return next.told.Sub(killed), err
 }

@@ -2,128 +2,140 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"ledgerd/bench/feed"
-	"ledgerd/bench/proc"
+	"ledgerd/bench/latency"
+	"ledgerd/bench/listen"
+	"ledgerd/bench/report"
+	"ledgerd/engine/ledger"
 )
 
 // lags has a busy network's blocks pass the log at the network's pace.
-func (c *clusterRun) lags(ctx context.Context) (err error) {
-	stop, err := c.begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	for round := range c.env.Rounds {
-		for _, replicas := range []int{1, clusterMostReaders} {
-			c.nextLog()
-			if err := c.lag(ctx, replicas); err != nil {
-				return fmt.Errorf("%s: %w", lagSubject(replicas), err)
-			}
-			row := c.result.Row(lagSubject(replicas))
-			c.env.Say("cluster-lag round %d: %s show blocks within %.1f ms (p99), the ingester uses %.3f cores", round+1, lagSubject(replicas), row.last("p99"), row.last("CPU of the ingester"))
-		}
-	}
-	for _, replicas := range []int{1, clusterMostReaders} {
-		c.result.Goals = append(c.result.Goals, Goal{
-			What: "ms from due to shown, p99, " + lagSubject(replicas), Value: c.result.median(lagSubject(replicas), "p99"), Limit: milliseconds(clusterLagLimit),
-		})
-	}
-	c.result.Goals = append(c.result.Goals, Goal{
-		What:  "CPU of the ingester with three replicas, of that with one",
-		Value: ratio(c.result.median(lagSubject(clusterMostReaders), "CPU of the ingester"), c.result.median(lagSubject(1), "CPU of the ingester")), Limit: clusterCostLimit,
+func (c *cluster) lags(ctx context.Context) error {
+	err := turns(c.Run, []int{1, 3}, func(replicas int) error {
+		c.nextLog()
+		return c.lag(ctx, replicas)
 	})
-	c.result.Notes = append(c.result.Notes, "From due to shown is all of it: the ingester, the log on three nats-servers, the replica, both nodes' own logs. Of several replicas the slowest counts.")
-	return nil
-}
-
-func lagSubject(replicas int) string {
-	if replicas == 1 {
-		return "1 replica"
-	}
-	return fmt.Sprintf("%d replicas", replicas)
+	return errors.Join(err, c.Note("from due to shown is all of it: the ingester, the log, the replica; of several replicas the slowest counts"))
 }
 
 // lag measures one round with so many replicas.
-func (c *clusterRun) lag(ctx context.Context, replicas int) error {
-	updates := c.env.Scaled(networkUpdates)
-	r, err := startRig(ctx, c.env, feed.Config{Accounts: max(c.env.Scaled(networkAccounts), updates), Updates: updates}, c.log("ingest")...)
+func (c *cluster) lag(ctx context.Context, replicas int) error {
+	updates := c.Scaled(networkUpdates)
+	g, err := startRig(ctx, c.Run, feed.Config{Accounts: max(c.Scaled(networkAccounts), updates), Updates: updates}, c.node("ingest")...)
 	if err != nil {
 		return err
 	}
-	defer r.Kill()
-	var servers []*proc.Server
-	var probes []*probe
-	defer func() {
-		for _, p := range probes {
-			p.close()
-		}
-		for _, s := range servers {
-			s.Kill()
-		}
-	}()
+	defer g.Kill()
+	if err := g.pace(ctx, networkInterval, networkWarmup); err != nil {
+		return err
+	}
+	var watchers []*watcher
 	for range replicas {
-		s, err := c.replica(ctx, "--snapshot-interval", "0")
+		replica, err := c.replica(ctx)
 		if err != nil {
 			return err
 		}
-		servers = append(servers, s)
-		if err := s.Ready(ctx); err != nil {
+		defer replica.Kill()
+		if err := replica.Ready(ctx); err != nil {
 			return err
 		}
-		p, err := newProbe(ctx, s.StreamURL(), r.feed)
+		w, err := watch(ctx, replica.StreamURL(), g.feed)
 		if err != nil {
 			return err
 		}
-		probes = append(probes, p)
+		defer w.close()
+		watchers = append(watchers, w)
 	}
-	if err := r.pace(ctx, networkInterval, networkWarmup); err != nil {
-		return err
-	}
-	before, err := r.spent()
+	before, err := usageOf(g.Pid())
 	if err != nil {
 		return err
 	}
-	newest := r.feed.Newest()
-	for _, p := range probes {
-		if err := p.await(ctx, newest); err != nil {
-			return err
-		}
-		p.publications() // those of the warm-up
-	}
-	if newest, err = r.feed.Pace(ctx, networkInterval, max(1, int(c.env.Duration/networkInterval))); err != nil {
-		return err
-	}
-	for _, p := range probes {
-		if err := p.await(ctx, newest); err != nil {
-			return err
-		}
-	}
-	after, err := r.spent()
+	blocks := max(1, int(c.Duration/networkInterval))
+	newest, err := g.feed.Pace(ctx, networkInterval, blocks)
 	if err != nil {
 		return err
 	}
-	c.noteLag(lagSubject(replicas), probes, after, before)
-	err = r.Stop()
-	for _, s := range servers {
-		err = errors.Join(err, s.Stop())
+	after, err := usageOf(g.Pid())
+	if err != nil {
+		return err
 	}
-	return err
+	slowest := latency.New()
+	for _, w := range watchers {
+		if err := w.await(ctx, newest); err != nil {
+			return err
+		}
+		if w.seen.Quantile(0.99) > slowest.Quantile(0.99) {
+			slowest = w.seen
+		}
+	}
+	return errors.Join(c.Record(fmt.Sprintf("replicas=%d", replicas), blocks,
+		report.Figure{Unit: "p50-ms", Value: slowest.Quantile(0.5).Seconds() * 1e3},
+		report.Figure{Unit: "p99-ms", Value: slowest.Quantile(0.99).Seconds() * 1e3},
+		report.Figure{Unit: "ingester-cores", Value: after.cores(before)}), g.Stop())
 }
 
-// noteLag notes the slowest of the replicas, and what the ingester used.
-func (c *clusterRun) noteLag(subject string, probes []*probe, after, before spent) {
-	var slowest *Histogram
-	for _, p := range probes {
-		if h := p.publications(); slowest == nil || h.Quantile(0.99) > slowest.Quantile(0.99) {
-			slowest = h
+// watcher is a subscriber of no account, which is told where each slot ends, and so when it is published.
+type watcher struct {
+	conn   *listen.Conn
+	newest atomic.Uint64      // slot
+	ended  chan struct{}      // closed when nothing comes any more
+	seen   *latency.Histogram // from when blocks were due; the reader's until await has returned
+}
+
+// watch subscribes. What is due from now on is counted.
+func watch(ctx context.Context, address string, due *feed.Feed) (*watcher, error) {
+	conn, err := listen.Dial(ctx, address+"?mode=none&extended=true", listen.Options{})
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher{conn: conn, ended: make(chan struct{}), seen: latency.New()}
+	from := due.Newest()
+	go func() {
+		defer close(w.ended)
+		for {
+			f, err := conn.Next()
+			if err != nil {
+				return
+			}
+			var m struct {
+				Type string
+				Slot ledger.Slot
+			}
+			if json.Unmarshal(f.Payload, &m) != nil || m.Type != "slot_end" || m.Slot <= from {
+				continue
+			}
+			w.seen.Record(time.Since(due.Due(m.Slot)))
+			w.newest.Store(uint64(m.Slot))
+		}
+	}()
+	return w, nil
+}
+
+// await waits until a slot is published, and ends the subscription.
+func (w *watcher) await(ctx context.Context, slot ledger.Slot) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	defer w.close()
+	for w.newest.Load() < uint64(slot) {
+		select {
+		case <-w.ended:
+			return fmt.Errorf("a replica's stream ended before block %d", slot)
+		default:
+		}
+		if err := rest(ctx, time.Millisecond); err != nil {
+			return fmt.Errorf("a replica does not show block %d: %w", slot, err)
 		}
 	}
-	row := c.result.Row(subject)
-	addLatency(row, "", slowest)
-	server, _, took := after.since(before)
-	row.Add("CPU of the ingester", "cores", server.Seconds()/max(took, time.Nanosecond).Seconds())
+	return nil
+}
+
+func (w *watcher) close() {
+	_ = w.conn.Close() // perhaps again
+	<-w.ended
 }

@@ -7,7 +7,6 @@ set -eu
 ref=${1:?usage: bench/compare.sh REF [PACKAGE…]}
 shift
 [ $# -gt 0 ] || set -- ./...
-benchstat=golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 cd "$(git rev-parse --show-toplevel)"
 dir=$(mktemp -d)
 trap 'git worktree remove --force "$dir/old" 2>/dev/null; rm -rf "$dir"' EXIT
@@ -43,4 +42,4 @@ while [ "$turn" -le "${COUNT:-10}" ]; do
 	measure new
 	turn=$((turn + 1))
 done
-go run "$benchstat" "$ref=$dir/old.txt" "this tree=$dir/new.txt"
+go tool benchstat "$ref=$dir/old.txt" "this tree=$dir/new.txt"

@@ -6,132 +6,98 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"time"
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/proc"
+	"ledgerd/bench/report"
 	"ledgerd/engine/ledger"
 )
 
+var dataScenarios = []Scenario{
+	{"ingest", "How many account updates a second are durable and published, read from an event file and from NDJSON.", runIngest},
+	{"recover", "How long a start takes, from the process to the first right answer.", runRecover},
+	{"memory", "How much memory an account takes with all indexes: after it was read, and after a restart.", runMemory},
+	{"transactions", "How much memory a transaction with 12 accounts takes: after it was read, and after a restart.", runTransactions},
+}
+
+var dataGoals = []report.Goal{
+	{Scenario: "ingest", Subject: "ledgerd-event-file", Unit: "updates/s", AtLeast: 1e6},
+	{Scenario: "ingest", Subject: "ledgerd-event-file", Unit: "updates/s", Of: "redis-everysec", AtLeast: 3,
+		Why: "an update of ledgerd is versioned, indexed, told to subscribers and synced before it is seen; a SET of Redis is none of these"},
+	{Scenario: "ingest", Subject: "ledgerd-event-file", Unit: "updates/s", Of: "redis-always", AtLeast: 3},
+	{Scenario: "ingest", Subject: "ledgerd-ndjson", Unit: "updates/s", AtLeast: 4e5},
+	{Scenario: "recover", Subject: "ledgerd-30%-tokens", Unit: "accounts/s", AtLeast: 2.5e6},
+	{Scenario: "recover", Subject: "ledgerd-30%-tokens", Unit: "accounts/s", Of: "redis-30%-tokens", AtLeast: 2},
+	{Scenario: "recover", Subject: "ledgerd-50%-tokens", Unit: "accounts/s", AtLeast: 2.5e6},
+	{Scenario: "recover", Subject: "ledgerd-50%-tokens", Unit: "accounts/s", Of: "redis-50%-tokens", AtLeast: 2},
+	{Scenario: "memory", Subject: "ledgerd-read", Unit: "B/account", AtMost: 160},
+	{Scenario: "memory", Subject: "ledgerd-read", Unit: "B/account", Of: "redis-keys-filled", AtMost: 0.6},
+	{Scenario: "memory", Subject: "ledgerd-restarted", Unit: "B/account", AtMost: 160},
+	{Scenario: "memory", Subject: "ledgerd-restarted", Unit: "B/account", Of: "redis-keys-restarted", AtMost: 0.6},
+	{Scenario: "transactions", Subject: "ledgerd-read", Unit: "B/transaction", AtMost: 350},
+	{Scenario: "transactions", Subject: "ledgerd-restarted", Unit: "B/transaction", AtMost: 350},
+}
+
 const (
-	// dataPatience is the longest that a server may take to read, write or recover a ledger.
-	dataPatience = 15 * time.Minute
-	// fileBufferBytes is how much of a ledger is written at once.
-	fileBufferBytes = 1 << 20
-	// dataFinality is how deep blocks are finalized where the ledger is only to be kept: a
-	// snapshot is of a finalized block.
+	// dataFinality is how deep blocks are finalized where the ledger is only to be kept: a snapshot is of a finalized block.
 	dataFinality = 1
 	// dataBlocks are so many, without updates, that one of them is finalized.
 	dataBlocks = 2
 	// snapshotSoon has a server take a snapshot as soon as there is something to take one of.
 	snapshotSoon = "1s"
+	fileBuffer   = 1 << 20
 )
 
-const (
-	processedSlot = `ledgerd_slot{commitment="processed"}`
-	finalizedSlot = `ledgerd_slot{commitment="finalized"}`
-)
-
-// writeFile writes a file whole and to the disk, so that nobody pays later for its being
-// written.
-func writeFile(path string, write func(w io.Writer) error) (err error) {
+// writeLedger writes a ledger of so many blocks behind the first as an event file, to the disk, so that nobody pays later for its
+// being written. It returns the newest slot.
+func writeLedger(path string, c feed.Config, blocks int) (newest ledger.Slot, err error) {
 	file, err := os.Create(path)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	buffered := bufio.NewWriterSize(file, fileBufferBytes)
-	if err := errors.Join(write(buffered), buffered.Flush()); err != nil {
-		return fmt.Errorf("cannot write a ledger to %s: %w", path, err)
+	buffered := bufio.NewWriterSize(file, fileBuffer)
+	f, err := feed.New(buffered, c)
+	for i := 0; i < blocks && err == nil; i++ {
+		_, err = f.Block()
 	}
-	return file.Sync()
+	if err = errors.Join(err, buffered.Flush()); err != nil {
+		return 0, fmt.Errorf("cannot write a ledger to %s: %w", path, err)
+	}
+	return f.Newest(), file.Sync()
 }
 
-// writeLedger writes a ledger of so many blocks behind the first as an event file, and returns
-// the newest slot.
-func writeLedger(path string, c feed.Config, blocks int) (newest ledger.Slot, err error) {
-	return newest, writeFile(path, func(w io.Writer) error {
-		f, err := feed.New(w, c)
-		for i := 0; i < blocks && err == nil; i++ {
-			_, err = f.Block()
-		}
-		if err == nil {
-			newest = f.Newest()
-		}
-		return err
-	})
-}
-
-// reading is a server that reads a ledger from a file.
-type reading struct {
-	*proc.Server
-	began time.Time // when it was started
-}
-
-// startReading starts a server that has a block synced before anybody sees it.
-func startReading(ctx context.Context, env *Env, dataDir, path string, args ...string) (*reading, error) {
-	began := time.Now()
+// startReading starts a server that reads a file, and has a block synced before anybody sees it.
+func startReading(ctx context.Context, r *Run, dataDir, path string, args ...string) (*proc.Server, error) {
 	args = append([]string{"--source", "file:" + path, "--wal-sync", "always"}, args...)
-	s, err := proc.Start(ctx, env.Ledgerd, args, proc.Options{Dir: env.Dir, DataDir: dataDir})
+	return proc.Start(ctx, r.Ledgerd, args, proc.Options{Dir: r.Dir, DataDir: dataDir})
+}
+
+// keep starts a server on a data directory and waits until it has read the ledger of a file, whose finality is dataFinality, and
+// has a snapshot of it.
+func keep(ctx context.Context, r *Run, dataDir, path string, newest ledger.Slot, args ...string) (*proc.Server, error) {
+	s, err := startReading(ctx, r, dataDir, path, append([]string{"--snapshot-interval", snapshotSoon}, args...)...)
 	if err != nil {
 		return nil, err
 	}
-	return &reading{s, began}, nil
-}
-
-// sighting is what a server said of itself, and when it was asked and had answered.
-type sighting struct {
-	asked, told time.Time
-	metrics     map[string]float64
-}
-
-// await asks the server for its metrics, time and again, until they are as wanted.
-func (r *reading) await(ctx context.Context, every time.Duration, wanted func(metrics map[string]float64) bool) (s sighting, err error) {
-	late := time.Now().Add(dataPatience)
-	for {
-		s.asked = time.Now()
-		s.metrics, err = r.Metrics()
-		if s.told = time.Now(); err == nil && wanted(s.metrics) {
-			return s, nil
-		}
-		select {
-		case <-r.Gone():
-			return s, fmt.Errorf("ledgerd ended before it had read its ledger; it said: %s", r.Said())
-		case <-ctx.Done():
-			return s, ctx.Err()
-		case <-time.After(every):
-		}
-		if s.told.After(late) {
-			return s, fmt.Errorf("ledgerd has not read its ledger after %v (%w)", dataPatience, err)
-		}
-	}
-}
-
-// keep starts a server on a data directory and waits until it has read the ledger of the
-// file, whose finality is dataFinality, and has a snapshot of it.
-func keep(ctx context.Context, env *Env, dataDir, path string, newest ledger.Slot, args ...string) (*reading, error) {
-	r, err := startReading(ctx, env, dataDir, path, append([]string{"--snapshot-interval", snapshotSoon}, args...)...)
-	if err != nil {
-		return nil, err
-	}
-	_, err = r.await(ctx, 20*time.Millisecond, func(m map[string]float64) bool {
+	_, err = awaitMetrics(ctx, s, 20*time.Millisecond, func(m map[string]float64) bool {
 		return m[processedSlot] == float64(newest) && m[finalizedSlot] >= float64(newest-dataFinality) && m["ledgerd_snapshot_slot"] == m[finalizedSlot]
 	})
 	if err != nil {
-		r.Kill()
+		s.Kill()
 		return nil, err
 	}
-	return r, nil
+	return s, nil
 }
 
-// restart starts a server on what a data directory holds, and returns when it gives the right
-// answer about an account, and how long that took from the start of the process.
-func restart(ctx context.Context, env *Env, dataDir string, want ledger.AccountWrite, args ...string) (s *proc.Server, took time.Duration, err error) {
+// restart starts a server on what a data directory holds, and returns when it gives the right answer about an account, and how long
+// that took from the start of the process.
+func restart(ctx context.Context, r *Run, dataDir string, want ledger.AccountWrite, args ...string) (s *proc.Server, took time.Duration, err error) {
 	began := time.Now()
-	s, err = proc.Start(ctx, env.Ledgerd, append([]string{"--source", "none"}, args...), proc.Options{Dir: env.Dir, DataDir: dataDir})
+	s, err = proc.Start(ctx, r.Ledgerd, append([]string{"--source", "none"}, args...), proc.Options{Dir: r.Dir, DataDir: dataDir})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -142,9 +108,9 @@ func restart(ctx context.Context, env *Env, dataDir string, want ledger.AccountW
 	return s, time.Since(began), nil
 }
 
-// answers waits until the server tells of an account. A wrong answer is an error.
+// answers waits until a server tells of an account. A wrong answer is an error.
 func answers(ctx context.Context, s *proc.Server, want ledger.AccountWrite) error {
-	ctx, cancel := context.WithTimeout(ctx, dataPatience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
@@ -180,20 +146,4 @@ func isAccount(body []byte, want ledger.AccountWrite) error {
 		return fmt.Errorf("account %s is to have %d lamports and be owned by %s, but the answer is %s", want.Pubkey, want.Lamports, want.Owner, body)
 	}
 	return nil
-}
-
-// dataDir makes a directory for a scenario's files, and returns what removes it.
-func dataDir(env *Env, name string) (dir string, remove func(), err error) {
-	dir, err = os.MkdirTemp(env.Dir, name+"-")
-	return dir, func() { _ = os.RemoveAll(dir) }, err
-}
-
-// measured reports whether there is anything in a subject's row.
-func (r *Result) measured(subject string) bool {
-	for i := range r.Rows {
-		if r.Rows[i].Subject == subject {
-			return len(r.Rows[i].Figures) > 0
-		}
-	}
-	return false
 }

@@ -1,95 +1,108 @@
 package bench
 
 import (
+	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
-// writeLines writes the events of an event file as lines of JSON, which servers read as well.
-// It knows what a made-up ledger says, and no more.
-func writeLines(w io.Writer, eventFile io.Reader) error {
-	events, err := codec.NewEventReader(eventFile)
+// eventLine is an event as a line of NDJSON (README, "Event lines").
+type eventLine struct {
+	Type              string        `json:"type"`
+	Slot              ledger.Slot   `json:"slot"`
+	Status            string        `json:"status,omitempty"`
+	ParentSlot        ledger.Slot   `json:"parent_slot,omitempty"`
+	Blockhash         string        `json:"blockhash,omitempty"`
+	PreviousBlockhash string        `json:"previous_blockhash,omitempty"`
+	BlockTime         int64         `json:"block_time,omitempty"`
+	BlockHeight       uint64        `json:"block_height,omitempty"`
+	Transactions      *[]struct{}   `json:"transactions,omitempty"`
+	Accounts          []accountLine `json:"accounts,omitempty"`
+}
+
+type accountLine struct {
+	Pubkey     string          `json:"pubkey"`
+	Lamports   ledger.Lamports `json:"lamports"`
+	Owner      string          `json:"owner"`
+	Executable bool            `json:"executable"`
+	RentEpoch  uint64          `json:"rent_epoch"`
+	Token      any             `json:"token"` // false: it is known to hold none
+	Mint       bool            `json:"mint"`
+}
+
+type tokenLine struct {
+	Mint            string  `json:"mint"`
+	Owner           string  `json:"owner"`
+	Amount          string  `json:"amount"`
+	State           string  `json:"state"`
+	Delegate        *string `json:"delegate"`
+	DelegatedAmount string  `json:"delegated_amount"`
+	CloseAuthority  *string `json:"close_authority"`
+	IsNative        bool    `json:"is_native"`
+}
+
+// writeLines writes the events of an event file as NDJSON. It knows what a made-up ledger says, and no more.
+func writeLines(path, eventFile string) (err error) {
+	events, err := os.Open(eventFile)
 	if err != nil {
 		return err
 	}
-	var line []byte
+	defer events.Close()
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	reader, err := codec.NewEventReader(events)
+	if err != nil {
+		return err
+	}
+	buffered := bufio.NewWriterSize(file, fileBuffer)
+	lines := json.NewEncoder(buffered)
 	for {
-		e, err := events.Read()
+		e, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return errors.Join(buffered.Flush(), file.Sync())
 		}
 		if err == nil {
-			line, err = appendLine(line[:0], e)
-		}
-		if err == nil {
-			_, err = w.Write(line)
+			err = lines.Encode(lineOf(e))
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("cannot write a ledger to %s: %w", path, err)
 		}
 	}
 }
 
-func appendLine(dst []byte, e ledger.Event) ([]byte, error) {
-	switch e := e.(type) {
+func lineOf(event ledger.Event) eventLine {
+	switch e := event.(type) {
 	case *ledger.BaseState:
-		dst = number(append(dst, `{"type":"accounts"`...), "slot", uint64(e.Slot))
-		return appendLineAccounts(dst, e.Accounts), nil
-	case *ledger.Block:
-		dst = number(append(dst, `{"type":"block"`...), "slot", uint64(e.Slot))
-		dst = number(dst, "parent_slot", uint64(e.ParentSlot))
-		dst = text(dst, "blockhash", (*ledger.Pubkey)(&e.Blockhash))
-		dst = text(dst, "previous_blockhash", (*ledger.Pubkey)(&e.PreviousBlockhash.Value))
-		dst = number(dst, "block_time", uint64(e.Time.Value))
-		dst = number(dst, "block_height", e.Height.Value)
-		return appendLineAccounts(append(dst, `,"transactions":[]`...), e.Accounts), nil
+		return eventLine{Type: "accounts", Slot: e.Slot, Accounts: accountLines(e.Accounts)}
 	case *ledger.SlotStatus:
-		dst = number(append(dst, `{"type":"slot"`...), "slot", uint64(e.Slot))
-		dst = append(append(append(dst, `,"status":"`...), e.Status.String()...), '"')
-		return append(text(dst, "blockhash", (*ledger.Pubkey)(&e.Blockhash.Value)), "}\n"...), nil
-	default:
-		return nil, fmt.Errorf("no line is known for an event of type %T", e)
+		return eventLine{Type: "slot", Slot: e.Slot, Status: e.Status.String(), Blockhash: e.Blockhash.Value.String()}
+	case *ledger.Block:
+		return eventLine{
+			Type: "block", Slot: e.Slot, ParentSlot: e.ParentSlot, Blockhash: e.Blockhash.String(), PreviousBlockhash: e.PreviousBlockhash.Value.String(),
+			BlockTime: e.Time.Value, BlockHeight: e.Height.Value, Transactions: new([]struct{}{}), Accounts: accountLines(e.Accounts),
+		}
 	}
+	panic(fmt.Sprintf("a made-up ledger has an event of type %T", event))
 }
 
-func appendLineAccounts(dst []byte, accounts []ledger.AccountWrite) []byte {
-	dst = append(dst, `,"accounts":[`...)
+func accountLines(accounts []ledger.AccountWrite) []accountLine {
+	lines := make([]accountLine, len(accounts))
 	for i := range accounts {
 		a := &accounts[i]
-		if i > 0 {
-			dst = append(dst, ',')
+		lines[i] = accountLine{Pubkey: a.Pubkey.String(), Lamports: a.Lamports, Owner: a.Owner.String(), RentEpoch: a.RentEpoch, Token: false}
+		if t := a.Token; t != nil {
+			lines[i].Token = tokenLine{Mint: t.Mint.String(), Owner: t.Owner.String(), Amount: strconv.FormatUint(t.Amount, 10), State: "initialized", DelegatedAmount: "0"}
 		}
-		dst = append(a.Pubkey.AppendBase58(append(dst, `{"pubkey":"`...)), '"')
-		dst = text(number(dst, "lamports", uint64(a.Lamports)), "owner", &a.Owner)
-		dst = number(append(dst, `,"executable":false`...), "rent_epoch", a.RentEpoch)
-		dst = append(appendLineToken(dst, a.Token), `,"mint":false}`...)
 	}
-	return append(dst, "]}\n"...)
-}
-
-func appendLineToken(dst []byte, t *ledger.TokenAccount) []byte {
-	if t == nil {
-		return append(dst, `,"token":false`...)
-	}
-	dst = append(t.Mint.AppendBase58(append(dst, `,"token":{"mint":"`...)), '"')
-	dst = append(text(dst, "owner", &t.Owner), `,"amount":"`...)
-	dst = strconv.AppendUint(dst, t.Amount, 10)
-	return append(dst, `","state":"initialized","delegate":null,"delegated_amount":"0","close_authority":null,"is_native":false}`...)
-}
-
-// number appends a field behind another one.
-func number(dst []byte, name string, n uint64) []byte {
-	dst = append(append(append(dst, `,"`...), name...), `":`...)
-	return strconv.AppendUint(dst, n, 10)
-}
-
-// text appends a field of 32 bytes behind another one.
-func text(dst []byte, name string, k *ledger.Pubkey) []byte {
-	dst = append(append(append(dst, `,"`...), name...), `":"`...)
-	return append(k.AppendBase58(dst), '"')
+	return lines
 }

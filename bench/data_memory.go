@@ -2,221 +2,191 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/peer"
 	"ledgerd/bench/proc"
+	"ledgerd/bench/report"
+	"ledgerd/engine/ledger"
 )
-
-// Memory returns the scenarios of so many accounts, and of transactions, that are held.
-func Memory(accounts int) []Scenario {
-	return []Scenario{{
-		Name: "memory",
-		Help: "What an account takes of the memory with all indexes, 30 % of them hold tokens: after they were read, and after a restart.",
-		Own:  "it must know what is held, and when",
-		Run:  func(ctx context.Context, env *Env) (*Result, error) { return runMemory(ctx, env, env.Scaled(accounts)) },
-	}, transactions}
-}
 
 const (
-	memoryTokens = 30
-	// memorySettle is how long a server is left alone before its memory is read, in durations of
-	// a measurement: at the usual 10 s, half a minute.
+	memoryAccounts = 10_000_000
+	memoryTokens   = 30 // of a hundred accounts
+	memoryRounds   = 2  // at most: the memory hardly differs from round to round
+	// memorySettle is how long a server is left alone before its memory is read, in durations of a measurement.
 	memorySettle = 3
 
-	memoryMostBytes = 160 // for each account
-	memoryAgainst   = 0.6 // of what redis takes
+	transactionAccounts = 200_000 // that transactions name
+	transactionBlocks   = 1000
+	transactionsOfBlock = 1000
 )
 
-// The states in which memory is read.
-var memoryStates = [...]string{"after reading", "after a restart"}
+// memory is what a process takes, in bytes.
+type memory struct{ rss, heap float64 }
 
-// memoryAlone is the subject of a server with one account.
-const memoryAlone = "ledgerd, one account"
-
-// memoryRun is one run of the scenario.
-type memoryRun struct {
-	env    *Env
-	result *Result
-	config feed.Config
-}
-
-func runMemory(ctx context.Context, env *Env, accounts int) (*Result, error) {
-	s := &memoryRun{env: env, result: &Result{Scenario: "memory"}, config: feed.Config{Accounts: accounts, Tokens: memoryTokens, Finality: dataFinality}}
-	for round := range env.Rounds {
-		if err := s.alone(ctx); err != nil {
-			return nil, err
-		}
-		if err := s.ledgerd(ctx); err != nil {
-			return nil, err
-		}
-		if err := s.redis(ctx); err != nil {
-			return nil, fmt.Errorf("redis: %w", err)
-		}
-		env.Say("memory round %d: %.0f bytes an account after reading, %.0f after a restart", round+1,
-			s.result.Row("ledgerd, "+memoryStates[0]).last("resident"), s.result.Row("ledgerd, "+memoryStates[1]).last("resident"))
-	}
-	s.goals()
-	return s.result, nil
-}
-
-// alone reads the memory of a ledgerd that has next to nothing to hold.
-func (s *memoryRun) alone(ctx context.Context) error {
-	dir, remove, err := dataDir(s.env, "memory")
-	if err != nil {
-		return err
-	}
-	defer remove()
-	path := filepath.Join(dir, "ledger.events")
-	newest, err := writeLedger(path, feed.Config{Accounts: 1, Finality: dataFinality}, dataBlocks)
-	if err != nil {
-		return err
-	}
-	r, err := keep(ctx, s.env, filepath.Join(dir, "ledgerd"), path, newest)
-	if err != nil {
-		return err
-	}
-	defer r.Kill()
-	if err := rest(ctx, s.env.Duration); err != nil {
-		return err
-	}
-	usage, err := r.Usage()
-	if err != nil {
-		return err
-	}
-	s.result.Row(memoryAlone).Add("all that is resident", "MiB", float64(usage.RSSBytes)/(1<<20))
-	return r.Stop()
-}
-
-// ledgerd reads the memory of a ledgerd once in each state.
-func (s *memoryRun) ledgerd(ctx context.Context) error {
-	dir, remove, err := dataDir(s.env, "memory")
-	if err != nil {
-		return err
-	}
-	defer remove()
-	path, held := filepath.Join(dir, "ledger.events"), filepath.Join(dir, "ledgerd")
-	newest, err := writeLedger(path, s.config, dataBlocks)
-	if err != nil {
-		return err
-	}
-	r, err := keep(ctx, s.env, held, path, newest)
-	if err != nil {
-		return err
-	}
-	defer r.Kill()
-	if err := s.server(ctx, memoryStates[0], r.Server); err != nil {
-		return err
-	}
-	server, _, err := restart(ctx, s.env, held, s.config.Account(0, feed.FirstSlot-1))
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	return s.server(ctx, memoryStates[1], server)
-}
-
-// server reads the memory of a server that has settled, checks that all is in it, and stops it.
-func (s *memoryRun) server(ctx context.Context, state string, server *proc.Server) error {
-	if err := rest(ctx, memorySettle*s.env.Duration); err != nil {
-		return err
-	}
-	usage, err := server.Usage() // before the server is asked, which takes memory
-	if err != nil {
-		return err
-	}
-	m, err := server.Metrics()
-	if err != nil {
-		return err
-	}
+func runMemory(ctx context.Context, r *Run) error {
+	c := feed.Config{Accounts: r.Scaled(memoryAccounts), Tokens: memoryTokens, Finality: dataFinality}
 	tokens := 0
-	for i := range s.config.Accounts {
-		if s.config.HoldsTokens(i) {
+	for i := range c.Accounts {
+		if c.HoldsTokens(i) {
 			tokens++
 		}
 	}
-	if got := proc.Sum(m, "ledgerd_accounts"); got != float64(s.config.Accounts) {
-		return fmt.Errorf("ledgerd holds %.0f accounts, not %d", got, s.config.Accounts)
+	record := func(subject string, m memory) error {
+		n := float64(c.Accounts)
+		return r.Record(subject, c.Accounts, report.Figure{Unit: "B/account", Value: m.rss / n},
+			report.Figure{Unit: "heap-B/account", Value: m.heap / n}, report.Figure{Unit: "MiB", Value: m.rss / (1 << 20)})
 	}
-	if got := proc.Sum(m, "ledgerd_token_accounts"); got != float64(tokens) {
-		return fmt.Errorf("ledgerd holds %.0f token accounts, not %d", got, tokens)
-	}
-	without := s.result.Row(memoryAlone).last("all that is resident") * (1 << 20)
-	row := s.note("ledgerd, "+state, usage.RSSBytes)
-	row.Add("more than without accounts", "B/account", (float64(usage.RSSBytes)-without)/float64(s.config.Accounts))
-	row.Add("heap, with garbage", "B/account", m["go_memstats_heap_inuse_bytes"]/float64(s.config.Accounts))
-	row.Add("heap given back", "B/account", m["go_memstats_heap_released_bytes"]/float64(s.config.Accounts))
-	return server.Stop()
-}
-
-// redis reads the memory of a redis-server once in each state.
-func (s *memoryRun) redis(ctx context.Context) error {
-	dir, remove, err := dataDir(s.env, "redis")
-	if err != nil {
-		return err
-	}
-	defer remove()
-	for i, state := range memoryStates {
-		r, err := startRedis(ctx, s.env, s.result, dir)
-		if r == nil {
-			return err
-		}
-		if i == 0 {
-			err = (&setter{config: s.config}).fill(r, true)
-		}
-		if err == nil {
-			err = s.resident(ctx, state, r)
-		}
-		if err == nil && i == 0 {
-			_, err = r.Do("SAVE") // a process of its own would not do for the next state
-		}
-		if stopped := r.Stop(); err == nil {
-			err = stopped
-		}
+	for range min(r.Rounds, memoryRounds) {
+		read, restarted, err := r.held(ctx, c, dataBlocks, map[string]int{"ledgerd_accounts": c.Accounts, "ledgerd_token_accounts": tokens})
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// resident reads the memory of a redis-server that has settled.
-func (s *memoryRun) resident(ctx context.Context, state string, r *peer.Redis) error {
-	if err := rest(ctx, s.env.Duration); err != nil {
-		return err
-	}
-	usage, err := proc.UsageOf(r.Pid())
-	if err != nil {
-		return err
-	}
-	s.note("redis, "+state, usage.RSSBytes)
-	return (&setter{config: s.config}).holds(r, s.config.Accounts/3, feed.FirstSlot-1)
-}
-
-func (s *memoryRun) note(subject string, rssBytes int64) *Row {
-	row := s.result.Row(subject)
-	row.Add("resident", "B/account", float64(rssBytes)/float64(s.config.Accounts))
-	row.Add("all that is resident", "MiB", float64(rssBytes)/(1<<20))
-	return row
-}
-
-func (s *memoryRun) goals() {
-	for _, state := range memoryStates {
-		ours := s.result.median("ledgerd, "+state, "resident")
-		s.result.Goals = append(s.result.Goals, Goal{
-			What:  fmt.Sprintf("bytes resident for each of %s accounts, %s", thousands(float64(s.config.Accounts)), state),
-			Value: ours, Limit: memoryMostBytes,
-		})
-		if redis := "redis, " + state; s.result.measured(redis) {
-			s.result.Goals = append(s.result.Goals, Goal{
-				What: "the same, of what redis takes with the same indexes, " + state, Value: ratio(ours, s.result.median(redis, "resident")), Limit: memoryAgainst,
-			})
+		if err := errors.Join(record("ledgerd-read", read), record("ledgerd-restarted", restarted)); err != nil {
+			return err
+		}
+		for _, s := range []*store{{config: c}, {config: c, bucketed: true}} {
+			if !r.Peers {
+				break
+			}
+			name := map[bool]string{false: "redis-keys", true: "redis-buckets"}[s.bucketed]
+			filled, restarted, err := r.heldByRedis(ctx, s)
+			if err = errors.Join(err, record(name+"-filled", filled), record(name+"-restarted", restarted)); err != nil {
+				return err
+			}
 		}
 	}
-	s.result.Notes = append(s.result.Notes,
-		fmt.Sprintf("An account is %.0f bytes, key and value, without any index. The goal is for 10,000,000 accounts: with fewer, what a server takes by itself weighs more.", payloadBytes(s.config)),
-		"ledgerd has taken a snapshot before its memory is read for the first time.",
-		"redis keeps each account under its key, the accounts of a program in a set, and the token accounts of a wallet in a sorted set, which is packed.")
+	return errors.Join(
+		r.Note("an account is %.0f bytes, key and value, without any index; %d of 100 hold tokens; ledgerd has taken a snapshot before its memory is read", payloadBytes(c), c.Tokens),
+		r.Note("Redis keeps accounts under keys of their own or, in buckets, as fields of packed hashes of %d; the accounts of a program in a set, the token accounts of a wallet in a packed sorted set", bucketAccounts))
+}
+
+// runTransactions has a server hold transactions, and the same blocks without them: what counts is the difference.
+func runTransactions(ctx context.Context, r *Run) error {
+	c := feed.Config{Accounts: r.Scaled(transactionAccounts), Transactions: transactionsOfBlock, Finality: dataFinality}
+	blocks := r.Scaled(transactionBlocks)
+	held := (blocks + 1) * c.Transactions
+	retain := []string{"--retain-slots", strconv.Itoa(blocks + 2), "--retain-bytes", "64GiB"}
+	record := func(subject string, with, without memory) error {
+		n := float64(held)
+		return r.Record(subject, held, report.Figure{Unit: "B/transaction", Value: (with.rss - without.rss) / n},
+			report.Figure{Unit: "heap-B/transaction", Value: (with.heap - without.heap) / n})
+	}
+	for range min(r.Rounds, memoryRounds) {
+		empty := c
+		empty.Transactions = 0
+		read0, restarted0, err := r.held(ctx, empty, blocks, map[string]int{"ledgerd_transactions": 0}, retain...)
+		if err != nil {
+			return err
+		}
+		read, restarted, err := r.held(ctx, c, blocks, map[string]int{"ledgerd_transactions": held}, retain...)
+		if err = errors.Join(err, record("ledgerd-read", read, read0), record("ledgerd-restarted", restarted, restarted0)); err != nil {
+			return err
+		}
+	}
+	return r.Note("%d transactions, which name %d accounts in turns; counted is what is resident more than with the same accounts and blocks", held, c.Accounts)
+}
+
+// held has a ledgerd hold a ledger, and returns what that takes after it was read and after a restart. The metrics must be as wanted.
+func (r *Run) held(ctx context.Context, c feed.Config, blocks int, want map[string]int, args ...string) (read, restarted memory, err error) {
+	dir, remove, err := r.TempDir()
+	if err != nil {
+		return read, restarted, err
+	}
+	defer remove()
+	path, kept := filepath.Join(dir, "ledger.events"), filepath.Join(dir, "ledgerd")
+	newest, err := writeLedger(path, c, blocks)
+	if err != nil {
+		return read, restarted, err
+	}
+	server, err := keep(ctx, r, kept, path, newest, args...)
+	if err != nil {
+		return read, restarted, err
+	}
+	defer server.Kill()
+	if read, err = r.settled(ctx, server, newest, want); err != nil {
+		return read, restarted, err
+	}
+	again, _, err := restart(ctx, r, kept, c.Account(0, feed.FirstSlot-1), args...)
+	if err != nil {
+		return read, restarted, err
+	}
+	defer again.Kill()
+	restarted, err = r.settled(ctx, again, newest, want)
+	return read, restarted, err
+}
+
+// settled reads the memory of a server that was left alone for a while, checks that all is in it, and stops it.
+func (r *Run) settled(ctx context.Context, server *proc.Server, newest ledger.Slot, want map[string]int) (m memory, err error) {
+	if err := rest(ctx, memorySettle*r.Duration); err != nil {
+		return m, err
+	}
+	used, err := server.Usage() // before the server is asked, which takes memory
+	if err != nil {
+		return m, err
+	}
+	metrics, err := server.Metrics()
+	if err != nil {
+		return m, err
+	}
+	for name, n := range want {
+		if got := proc.Sum(metrics, name); got != float64(n) {
+			return m, fmt.Errorf("ledgerd tells of %.0f %s, not %d", got, name, n)
+		}
+	}
+	if got := metrics[processedSlot]; got != float64(newest) {
+		return m, fmt.Errorf("ledgerd is at slot %.0f, not %d", got, newest)
+	}
+	return memory{float64(used.RSSBytes), metrics["go_memstats_heap_inuse_bytes"]}, server.Stop()
+}
+
+// heldByRedis has a redis-server hold the accounts and their indexes.
+func (r *Run) heldByRedis(ctx context.Context, s *store) (filled, restarted memory, err error) {
+	dir, remove, err := r.TempDir()
+	if err != nil {
+		return filled, restarted, err
+	}
+	defer remove()
+	for i, m := range []*memory{&filled, &restarted} {
+		if s.Redis, err = peer.StartRedis(ctx, dir, bucketOptions...); err != nil {
+			return filled, restarted, err
+		}
+		if i == 0 {
+			err = s.fill()
+		}
+		if err == nil {
+			*m, err = r.redisSettled(ctx, s)
+		}
+		if err == nil && i == 0 {
+			_, err = s.Do("SAVE") // a process of its own would not do for the restart
+		}
+		if err = errors.Join(err, s.Stop()); err != nil {
+			return filled, restarted, err
+		}
+	}
+	return filled, restarted, nil
+}
+
+func (r *Run) redisSettled(ctx context.Context, s *store) (m memory, err error) {
+	if err := rest(ctx, memorySettle*r.Duration); err != nil {
+		return m, err
+	}
+	used, err := proc.UsageOf(s.Pid())
+	return memory{rss: float64(used.RSSBytes)}, errors.Join(err, s.holds(s.config.Accounts/3, feed.FirstSlot-1))
+}
+
+// payloadBytes returns what an account takes on average, key and value without any index.
+func payloadBytes(c feed.Config) float64 {
+	const sample = 1000
+	sum := 0
+	for i := range sample {
+		a := c.Account(i, feed.FirstSlot)
+		sum += len(a.Pubkey) + len(appendValue(nil, &a, feed.FirstSlot))
+	}
+	return float64(sum) / sample
 }

@@ -2,180 +2,98 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/peer"
-	"ledgerd/bench/proc"
-	"ledgerd/engine/ledger"
+	"ledgerd/bench/report"
 )
 
-// Recover returns the scenario of a start with so many accounts in the data directory.
-func Recover(accounts int) []Scenario {
-	return []Scenario{{
-		Name: "recover",
-		Help: "How long a start takes, from the process to the first right answer, with accounts of which 30 % hold tokens, and 50 %.",
-		Own:  "it starts one again and again",
-		Run: func(ctx context.Context, env *Env) (*Result, error) {
-			return runRecover(ctx, env, env.Scaled(accounts))
-		},
-	}}
-}
+const recoverAccounts = 3_000_000
 
-// What a start is to take, whatever the share of token accounts.
-const (
-	recoverLeast      = 2.5 // million accounts a second
-	recoverAgainst    = 2   // times as many as redis
-	recoverMany       = 10_000_000
-	recoverManyWithin = 6 * time.Second
-)
-
-// recovery is a ledger that lies in a data directory of ledgerd's and, if asked for, in one of
-// redis'.
+// recovery is a ledger that lies in a data directory of ledgerd's and, if asked for, in one of Redis'.
 type recovery struct {
-	env          *Env
-	result       *Result
-	config       feed.Config
-	dir          string
-	newest       ledger.Slot
-	ours, theirs string // subjects: ledgerd, redis
+	*Run
+	config feed.Config
+	dir    string
 }
 
-func runRecover(ctx context.Context, env *Env, accounts int) (*Result, error) {
-	result := &Result{Scenario: "recover"}
+func runRecover(ctx context.Context, r *Run) error {
 	var all []*recovery
 	for _, tokens := range []int{30, 50} {
-		dir, remove, err := dataDir(env, "recover")
+		dir, remove, err := r.TempDir()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer remove()
-		s := &recovery{
-			env: env, result: result, dir: dir,
-			config: feed.Config{Accounts: accounts, Tokens: tokens, Finality: dataFinality},
-			ours:   fmt.Sprintf("ledgerd, %d %% tokens", tokens), theirs: fmt.Sprintf("redis, %d %% tokens", tokens),
-		}
+		s := &recovery{r, feed.Config{Accounts: r.Scaled(recoverAccounts), Tokens: tokens, Finality: dataFinality}, dir}
 		if err := s.prepare(ctx); err != nil {
-			return nil, err
+			return err
 		}
 		all = append(all, s)
 	}
-	for round := range env.Rounds {
-		for _, s := range all {
-			if err := s.measure(ctx); err != nil {
-				return nil, err
-			}
-			env.Say("recover round %d: %s: %.2f s", round+1, s.ours, result.Row(s.ours).last("start"))
-		}
-	}
-	for _, s := range all {
-		s.goals()
-	}
-	result.Notes = append(result.Notes,
-		fmt.Sprintf("%d accounts, in a snapshot. What is read was written just before and comes from the kernel's memory, not from the disk.", accounts),
-		"redis loads as many keys of the same bytes from its RDB file, without any index.")
-	return result, nil
+	err := turns(r, all, func(s *recovery) error { return s.measure(ctx) })
+	return errors.Join(err,
+		r.Note("%d accounts in a snapshot; what is read was written just before and comes from the kernel's memory, not from the disk", r.Scaled(recoverAccounts)),
+		r.Note("Redis loads as many keys of the same bytes, and sets for the same indexes, from its RDB file"))
 }
 
 // prepare leaves the ledger on the disk.
-func (s *recovery) prepare(ctx context.Context) (err error) {
-	s.env.Say("recover: writing %d accounts, of which %d %% hold tokens", s.config.Accounts, s.config.Tokens)
+func (s *recovery) prepare(ctx context.Context) error {
 	path := filepath.Join(s.dir, "ledger.events")
-	if s.newest, err = writeLedger(path, s.config, dataBlocks); err != nil {
-		return err
-	}
-	r, err := keep(ctx, s.env, filepath.Join(s.dir, "ledgerd"), path, s.newest)
+	newest, err := writeLedger(path, s.config, dataBlocks)
 	if err != nil {
 		return err
 	}
-	if err := r.Stop(); err != nil {
+	server, err := keep(ctx, s.Run, filepath.Join(s.dir, "ledgerd"), path, newest)
+	if err != nil {
 		return err
 	}
-	redis, err := startRedis(ctx, s.env, s.result, s.dir)
-	if redis == nil {
+	if err := server.Stop(); err != nil || !s.Peers {
 		return err
 	}
-	err = (&setter{config: s.config}).fill(redis, false)
+	redis, err := peer.StartRedis(ctx, s.dir)
+	if err != nil {
+		return err
+	}
+	err = (&store{Redis: redis, config: s.config}).fill()
 	if err == nil {
 		_, err = redis.Do("SAVE")
 	}
-	if stopped := redis.Stop(); err == nil {
-		err = stopped
-	}
-	return err
+	return errors.Join(err, redis.Stop())
 }
-
-// asked is the account that both are asked about.
-func (s *recovery) asked() int { return s.config.Accounts / 3 }
 
 // measure starts both once.
 func (s *recovery) measure(ctx context.Context) error {
-	want := s.config.Account(s.asked(), feed.FirstSlot-1)
-	server, took, err := restart(ctx, s.env, filepath.Join(s.dir, "ledgerd"), want)
+	index := s.config.Accounts / 3
+	server, took, err := restart(ctx, s.Run, filepath.Join(s.dir, "ledgerd"), s.config.Account(index, feed.FirstSlot-1))
 	if err != nil {
 		return err
 	}
 	defer server.Kill()
-	usage, err := server.Usage()
-	if err != nil {
+	if err := errors.Join(s.record("ledgerd", took, server.Pid()), server.Stop()); err != nil || !s.Peers {
 		return err
 	}
-	s.note(s.ours, took, usage.CPU())
-	if err := server.Stop(); err != nil || !s.env.Peers {
-		return err
-	}
-	return s.measureRedis(ctx)
-}
-
-func (s *recovery) measureRedis(ctx context.Context) error {
 	began := time.Now()
-	redis, err := startRedis(ctx, s.env, s.result, s.dir)
-	if redis == nil {
-		return err
-	}
-	err = (&setter{config: s.config}).holds(redis, s.asked(), feed.FirstSlot-1)
-	took := time.Since(began)
-	if err == nil {
-		err = s.noteRedis(redis, took)
-	}
-	if stopped := redis.Stop(); err == nil {
-		err = stopped
-	}
-	return err
-}
-
-func (s *recovery) noteRedis(redis *peer.Redis, took time.Duration) error {
-	usage, err := proc.UsageOf(redis.Pid())
+	redis, err := peer.StartRedis(ctx, s.dir)
 	if err != nil {
 		return err
 	}
-	s.note(s.theirs, took, usage.CPU())
-	return nil
+	err = (&store{Redis: redis, config: s.config}).holds(index, feed.FirstSlot-1)
+	return errors.Join(err, s.record("redis", time.Since(began), redis.Pid()), redis.Stop())
 }
 
-func (s *recovery) note(subject string, took, cpu time.Duration) {
-	row := s.result.Row(subject)
-	row.Add("start", "s", took.Seconds())
-	row.Add("accounts", "accounts/s", float64(s.config.Accounts)/took.Seconds())
-	row.Add("CPU of each", "µs/account", cpu.Seconds()*1e6/float64(s.config.Accounts))
-}
-
-func (s *recovery) goals() {
-	rate := s.result.median(s.ours, "accounts")
-	s.result.Goals = append(s.result.Goals,
-		Goal{What: fmt.Sprintf("millions of accounts a second, %d %% tokens", s.config.Tokens), Value: rate / 1e6, Limit: recoverLeast, Least: true})
-	if s.result.measured(s.theirs) {
-		s.result.Goals = append(s.result.Goals, Goal{
-			What:  fmt.Sprintf("accounts a second, of those of redis, %d %% tokens", s.config.Tokens),
-			Value: ratio(rate, s.result.median(s.theirs, "accounts")), Limit: recoverAgainst, Least: true,
-		})
+func (s *recovery) record(who string, took time.Duration, pid int) error {
+	used, err := usageOf(pid)
+	if err != nil {
+		return err
 	}
-	if s.config.Accounts >= recoverMany {
-		s.result.Goals = append(s.result.Goals, Goal{
-			What:  fmt.Sprintf("seconds to the first right answer with %s accounts, %d %% tokens", thousands(float64(s.config.Accounts)), s.config.Tokens),
-			Value: s.result.median(s.ours, "start"), Limit: recoverManyWithin.Seconds() * float64(s.config.Accounts) / recoverMany,
-		})
-	}
+	accounts := float64(s.config.Accounts)
+	return s.Record(fmt.Sprintf("%s-%d%%-tokens", who, s.config.Tokens), s.config.Accounts,
+		report.Figure{Unit: "start-s", Value: took.Seconds()},
+		report.Figure{Unit: "accounts/s", Value: accounts / took.Seconds()},
+		report.Figure{Unit: "cpu-us/account", Value: used.cpu.Seconds() * 1e6 / accounts})
 }

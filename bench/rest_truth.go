@@ -2,128 +2,116 @@ package bench
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
-	"net"
+	"io"
+	"maps"
+	"net/http"
 	"net/netip"
 	"net/url"
-	"strings"
-	"time"
+	"slices"
+	"strconv"
 
 	"ledgerd/bench/feed"
+	"ledgerd/bench/load"
 	"ledgerd/bench/peer"
 	"ledgerd/engine/ledger"
 )
 
-const (
-	restBlocks       = 40  // that are published before anybody asks
-	restTransactions = 100 // of each block, where they are asked for
-	restBatch        = 20  // accounts asked for at once
-	restPage         = 100 // accounts of a program
-)
-
-// mixed chooses what else than an account is asked for, as a wallet and an explorer do.
-func mixed(c *rand.Rand, index uint32) restAsk {
-	switch share := c.IntN(100); {
-	case share < 80:
-		return restAsk{askAccount, index}
-	case share < 88:
-		return restAsk{askBalance, index}
-	case share < 91:
-		return restAsk{askBatch, index}
-	case share < 95:
-		return restAsk{kind: askLatest}
-	case share < 99:
-		return restAsk{askTransaction, uint32(c.IntN(restBlocks * restTransactions))}
-	default:
-		return restAsk{askProgram, index}
-	}
-}
-
 // truth is what ledgerd must answer of a ledger that was made up.
 type truth struct {
 	address netip.AddrPort
-	fresh   bool
 	ledger  feed.Config
-	page    int // records of a list
-}
-
-// write appends the request for something.
-func (t *truth) write(dst []byte, a restAsk) []byte {
-	var path string
-	switch a.kind {
-	case askBalance:
-		path = "account/" + keyOf(int(a.index)) + "/balance"
-	case askBatch:
-		keys := make([]string, restBatch)
-		for i := range keys {
-			keys[i] = keyOf(t.batch(a, i))
-		}
-		path = "accounts?keys=" + strings.Join(keys, ",")
-	case askLatest:
-		path = "blocks/latest"
-	case askTransaction:
-		path = "transaction/" + t.signature(a).String()
-	case askProgram:
-		path = fmt.Sprintf("accounts/program/%s?limit=%d", feed.Program(int(a.index)), t.page)
-	default:
-		path = "account/" + keyOf(int(a.index))
-	}
-	return peer.Get(dst, t.address.String(), "/api/"+path, a.coding(), t.fresh)
 }
 
 func keyOf(index int) string { return feed.Key(index).String() }
 
-// batch returns the index of one of several accounts that are asked for at once.
-func (t *truth) batch(a restAsk, i int) int { return (int(a.index) + i) % t.ledger.Accounts }
-
-func (t *truth) signature(a restAsk) ledger.Signature {
-	return feed.Signature(t.transactionSlot(a), int(a.index)%restTransactions)
+// writeAccount appends the request for an account, as a common client writes it.
+func (t *truth) writeAccount(dst []byte, index int) []byte {
+	return load.AppendGet(dst, t.address.String(), "/api/account/"+keyOf(index), load.AnyCoding)
 }
 
-func (t *truth) transactionSlot(a restAsk) ledger.Slot {
-	return feed.FirstSlot + 1 + ledger.Slot(a.index/restTransactions)
+// writeList appends the request for a page of a program's accounts. Its answer is not to be compressed: the records
+// are measured, and verified.
+func (t *truth) writeList(dst []byte, index int) []byte {
+	return load.AppendGet(dst, t.address.String(), t.listPath(index), load.Identity)
+}
+
+func (t *truth) listPath(index int) string {
+	return fmt.Sprintf("/api/accounts/program/%s?limit=%d", feed.Program(index), restListPage)
 }
 
 var slotField = []byte("\r\nX-Ledger-Slot: ")
 
-// check says what is wrong with an answer: it is not what was true at the slot that it says it
-// is of.
-func (t *truth) check(a restAsk, status int, head, body []byte) error {
-	want := 200
-	if a.kind == askMissing {
-		want = 404
+// verifyAccount says what is wrong with a response: it is not what was true at the slot that it says it is of.
+func (t *truth) verifyAccount(index, status int, head, body []byte) error {
+	if status != http.StatusOK {
+		return fmt.Errorf("account %d: status %d: %.200q", index, status, body)
 	}
-	if status != want {
-		return fmt.Errorf("status %d instead of %d: %.200q", status, want, body)
-	}
-	slot, err := decimal(fieldValue(head, slotField))
+	slot, err := strconv.ParseUint(string(load.Field(head, slotField)), 10, 64)
 	if err != nil {
-		return fmt.Errorf("it names no slot: %.500q", head)
+		return fmt.Errorf("account %d: the response names no slot: %.500q", index, head)
 	}
-	at := ledger.Slot(slot)
-	switch a.kind {
-	case askAccount:
-		return same(body, t.record(int(a.index), at))
-	case askBalance:
-		return same(body, fmt.Sprintf(`{"pubkey":"%s","lamports":%d,"slot":%d}`, keyOf(int(a.index)), t.lamports(int(a.index), at), at))
-	case askBatch:
-		records := make([]string, restBatch)
-		for i := range records {
-			records[i] = t.record(t.batch(a, i), at)
+	r := recordOf(index)
+	r.Lamports = uint64(t.lamports(index, ledger.Slot(slot)))
+	return same(body, recordText(r))
+}
+
+// verifyList says what is wrong with a page that is verified at all: longer ones than a read are not, but see lists.
+func (t *truth) verifyList(index, status int, _, body []byte) error {
+	owner := fmt.Appendf(nil, `"owner":"%s"`, feed.Program(index))
+	if got := bytes.Count(body, owner); status != http.StatusOK || got != restListPage {
+		return fmt.Errorf("status %d with %d accounts of the program instead of %d: %.200q", status, got, restListPage, body)
+	}
+	return nil
+}
+
+// verifyLists asks for every list once, and verifies it.
+func (t *truth) verifyLists(ctx context.Context) error {
+	for i := range feed.Programs {
+		head, body, err := fetch(ctx, t.address, t.listPath(i))
+		if err == nil {
+			err = t.verifyList(i, http.StatusOK, nil, body)
 		}
-		return same(body, `{"accounts":[`+strings.Join(records, ",")+`]}`)
-	case askLatest:
-		return begins(body, fmt.Sprintf(`{"slot":%d,"blockhash":"%s",`, at, feed.Blockhash(at)))
-	case askTransaction:
-		return begins(body, fmt.Sprintf(`{"signature":"%s","slot":%d,`, t.signature(a), t.transactionSlot(a)))
-	case askProgram:
-		if got := bytes.Count(body, fmt.Appendf(nil, `"owner":"%s"`, feed.Program(int(a.index)))); got != t.page {
-			return fmt.Errorf("%d accounts of the program instead of %d: %.200q", got, t.page, body)
+		if err != nil {
+			return fmt.Errorf("list %d, %v: %w", i, head, err)
 		}
 	}
 	return nil
+}
+
+// fetch returns the response to one request, whose status must be 200.
+func fetch(ctx context.Context, address netip.AddrPort, path string) (head http.Header, body []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address.String()+path, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, nil, fmt.Errorf("GET %s is answered %s", path, response.Status)
+	}
+	body, err = io.ReadAll(response.Body)
+	return response.Header, body, err
+}
+
+// verifyPeer returns what says what is wrong with a peer's response: it is not the account that was asked for, where the peer
+// looks it up, else not the one answer.
+func verifyPeer(answer string, looksUp bool) func(index, status int, head, body []byte) error {
+	return func(index, status int, _, body []byte) error {
+		want := answer
+		if looksUp {
+			want = recordText(recordOf(index))
+		}
+		if status != http.StatusOK {
+			return fmt.Errorf("status %d", status)
+		}
+		return same(bytes.TrimSuffix(body, []byte("\r\n")), want)
+	}
 }
 
 func same(body []byte, want string) error {
@@ -133,11 +121,7 @@ func same(body []byte, want string) error {
 	return nil
 }
 
-func begins(body []byte, want string) error {
-	return same(body[:min(len(body), len(want))], want)
-}
-
-// lamports returns what the account of an index held at a slot: the last one that updated it.
+// lamports returns what the account of an index held at a slot: the number of the slot that updated it last.
 func (t *truth) lamports(index int, at ledger.Slot) ledger.Slot {
 	for s := at; s > feed.FirstSlot; s-- {
 		if t.ledger.Has(s, index) {
@@ -145,12 +129,6 @@ func (t *truth) lamports(index int, at ledger.Slot) ledger.Slot {
 		}
 	}
 	return feed.FirstSlot - 1
-}
-
-func (t *truth) record(index int, at ledger.Slot) string {
-	r := recordOf(index)
-	r.Lamports = uint64(t.lamports(index, at))
-	return recordText(r)
 }
 
 // recordOf returns the account of an index as the base state has it.
@@ -177,93 +155,15 @@ func addressOf(base string) (netip.AddrPort, error) {
 	return netip.ParseAddrPort(at.Host)
 }
 
-// ledgerdSubject is ledgerd as it is asked.
-func (r *restRun) ledgerdSubject(name string, rig *rig) (*restSubject, *truth, error) {
-	address, err := addressOf(rig.URL())
-	if err != nil {
-		return nil, nil, err
-	}
-	t := &truth{address: address, fresh: r.o.Fresh, ledger: rig.feed.Config(), page: min(restPage, rig.feed.Config().Accounts/feed.Programs)}
-	s := &restSubject{
-		name: name, address: address, write: t.write, check: t.check,
-		cpu: func() (time.Duration, error) { return cpuOf(rig.Pid()) }, stop: rig.Stop,
-	}
-	r.prepare(s, t.ledger.Accounts)
-	return s, t, nil
-}
-
-// peerSubject is a peer as it is asked.
-func (r *restRun) peerSubject(name string, s peer.RESTServer, answer *peer.Answer) *restSubject {
-	looksUp := name == "nethttp" || name == "redis" || name == "webdis"
-	return &restSubject{
-		name: name, address: s.Address(), native: s.Native(), stop: s.Stop,
-		cpu:   func() (time.Duration, error) { return cpuOf(s.Pids()...) },
-		write: func(dst []byte, a restAsk) []byte { return s.Request(dst, keyOf(int(a.index)), r.o.Fresh) },
-		check: func(a restAsk, status int, _, body []byte) error {
-			want := answer.Body
-			if looksUp {
-				want = recordText(recordOf(int(a.index)))
-			}
-			if status == 404 && looksUp && a.kind == askMissing {
-				return nil
-			}
-			if status != 200 {
-				return fmt.Errorf("status %d", status)
-			}
-			return same(bytes.TrimSuffix(body, lineEnd), want)
-		},
-	}
-}
-
-// answerOf asks for one account, and returns the answer for those that are to give the same.
-func answerOf(s *restSubject) (answer peer.Answer, err error) {
-	head, body, err := s.fetch(restAsk{kind: askAccount})
-	return parseAnswer(string(head), string(body)), err
-}
-
-// fetch asks for something once, and sees that the answer is right.
-func (s *restSubject) fetch(a restAsk) (head, body []byte, err error) {
-	conn, err := net.DialTimeout("tcp", s.address.String(), loadPatience)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(loadPatience)); err != nil {
-		return nil, nil, err
-	}
-	if _, err := conn.Write(s.write(nil, a)); err != nil {
-		return nil, nil, err
-	}
-	var text []byte
-	for room := make([]byte, loadRoom); ; {
-		n, err := conn.Read(room)
-		text = append(text, room[:n]...)
-		f, wrong := frameHTTP(text)
-		if wrong != nil {
-			return nil, nil, wrong
-		}
-		if f.head > 0 && len(text) >= f.head+f.body {
-			head, body = text[:f.head], text[f.head:]
-			return head, body, s.check(a, f.status, head, body)
-		}
-		if err != nil {
-			return nil, nil, err
+// answerOf asks for the first account, and returns the answer for those that are to give the same: without what every server
+// writes in its own way.
+func answerOf(ctx context.Context, s *restSubject) (answer peer.Answer, err error) {
+	head, body, err := fetch(ctx, s.address, "/api/account/"+keyOf(0))
+	answer.Body, answer.ContentType = string(body), head.Get("Content-Type")
+	for _, name := range slices.Sorted(maps.Keys(head)) {
+		if !slices.Contains([]string{"Date", "Content-Length", "Connection", "Content-Type"}, name) {
+			answer.Fields = append(answer.Fields, peer.Field{Name: name, Value: head.Get(name)})
 		}
 	}
-}
-
-// parseAnswer takes what every server writes in its own way out of a head.
-func parseAnswer(head, body string) peer.Answer {
-	a := peer.Answer{Body: body}
-	for line := range strings.SplitSeq(head, "\r\n") {
-		name, value, ok := strings.Cut(line, ": ")
-		switch {
-		case !ok || name == "Date" || name == "Content-Length" || name == "Connection":
-		case name == "Content-Type":
-			a.ContentType = value
-		default:
-			a.Fields = append(a.Fields, peer.Field{Name: name, Value: value})
-		}
-	}
-	return a
+	return answer, err
 }

@@ -1,6 +1,173 @@
 package bench
 
-// WebSocket returns the scenarios of the stream, in the order in which they are run.
-func WebSocket() []Scenario {
-	return []Scenario{firehose, latency, following, idle, filtered, stalled, storm, soak}
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"ledgerd/bench/latency"
+	"ledgerd/bench/listen"
+	"ledgerd/bench/report"
+	"ledgerd/engine/ledger"
+)
+
+var streamScenarios = []Scenario{
+	{"firehose", "How many frames 500 subscribers of everything are handed in a second, and how that compares.", runFirehose},
+	{"latency", "How long after a block was due 500 subscribers of everything, and 100, have its frames.", runLatency},
+	{"follow", "Whether 100 subscribers of everything miss anything, how far apart they receive a block, and how soon a ping is answered.", runFollow},
+	{"idle", "What 15,000 connections with 10 accounts each cost that never change: memory, and CPU.", runIdle},
+	{"filtered", "How much 10,000 subscribers of 10 accounts each slow ingest down, at 75,000 updates a second and flat out.", runFiltered},
+	{"stalled", "What 1,000 subscribers notice of one more that stops reading, and what becomes of it.", runStalled},
+	{"storm", "15,000 clients connect at once: whether all get in, and what REST notices.", runStorm},
+}
+
+var streamGoals = []report.Goal{
+	{Scenario: "firehose", Subject: "ledgerd", Unit: "frames/s", AtLeast: 20e6},
+	{Scenario: "firehose", Subject: "ledgerd", Unit: "B/s", Of: "raw", AtLeast: 0.85},
+	{Scenario: "firehose", Subject: "ledgerd", Unit: "frames/s", Of: "nats", AtLeast: 5},
+	{Scenario: "firehose", Subject: "ledgerd", Unit: "frames/s", Of: "hub", AtLeast: 50},
+	{Scenario: "firehose", Subject: "ledgerd", Unit: "updates/s", AtLeast: 40e3},
+	{Scenario: "latency", Subject: "500-subscribers", Unit: "p99-ms", AtMost: 100},
+	{Scenario: "latency", Subject: "100-subscribers", Unit: "p99-ms", AtMost: 25},
+	{Scenario: "follow", Subject: "ledgerd", Unit: "missing-or-twice-or-cut", AtMost: 0},
+	{Scenario: "idle", Subject: "connected", Unit: "rss-KiB/conn", AtMost: 12},
+	{Scenario: "filtered", Subject: "subscribers", Unit: "ingest-mean-ms", Of: "nobody", AtMost: 1.1},
+	{Scenario: "filtered", Subject: "subscribers", Unit: "updates/s", Of: "nobody", AtLeast: 0.9},
+	{Scenario: "stalled", Subject: "one-stalls", Unit: "p99-ms", Of: "nobody-stalls", AtMost: 1.1},
+	{Scenario: "stalled", Subject: "stalled-reader", Unit: "first-gone-s", AtLeast: 4.9},
+	{Scenario: "stalled", Subject: "stalled-reader", Unit: "last-gone-s", AtMost: 5.6},
+	{Scenario: "stalled", Subject: "one-stalls", Unit: "rss-MiB", Of: "nobody-stalls", AtMost: 1.1},
+	{Scenario: "stalled", Subject: "stalled-reader", Unit: "left-connections", AtMost: 0},
+	{Scenario: "stalled", Subject: "stalled-reader", Unit: "left-files", AtMost: 0},
+	{Scenario: "stalled", Subject: "all-gone", Unit: "left-connections", AtMost: 0},
+	{Scenario: "stalled", Subject: "all-gone", Unit: "left-files", AtMost: strays},
+	{Scenario: "stalled", Subject: "all-gone", Unit: "left-goroutines", AtMost: strays},
+	{Scenario: "storm", Subject: "rest-meanwhile", Unit: "p99-ms", Of: "rest-before", AtMost: 2},
+	{Scenario: "storm", Subject: "rest-meanwhile", Unit: "not-ok", AtMost: 0},
+	{Scenario: "storm", Subject: "clients", Unit: "not-let-in", AtMost: 0},
+	{Scenario: "storm", Subject: "clients", Unit: "lost", AtMost: 0},
+	{Scenario: "storm", Subject: "clients", Unit: "over-client-cap-not-429", AtMost: 0},
+	{Scenario: "storm", Subject: "clients", Unit: "under-server-cap-not-in", AtMost: 0},
+	{Scenario: "storm", Subject: "clients", Unit: "over-server-cap-not-503", AtMost: 0},
+	{Scenario: "storm", Subject: "all-gone", Unit: "left-connections", AtMost: 0},
+	{Scenario: "storm", Subject: "all-gone", Unit: "left-files", AtMost: strays},
+	{Scenario: "storm", Subject: "all-gone", Unit: "left-goroutines", AtMost: strays},
+}
+
+// subscribe connects subscribers of literal frames, from eight addresses. What is not said in c is everything, timed.
+func (g *rig) subscribe(ctx context.Context, c listen.Config) (*listen.Pool, error) {
+	c.URL = g.StreamURL()
+	c.Local = func(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, byte(1 + i%8)}) }
+	if c.Mode == listen.CountFrames {
+		c.Mode = listen.TimeSlots
+	}
+	c.Due = func(slot uint64) time.Time { return g.feed.Due(ledger.Slot(slot)) }
+	return listen.OpenAll(ctx, c)
+}
+
+// settle waits until every subscriber has received as many frames as it must have, and returns an error if one does not,
+// or if they received more.
+func settle(ctx context.Context, pool *listen.Pool, subscribers int, want func(i int) int64) error {
+	if err := pool.Await(ctx, want); err != nil {
+		return err
+	}
+	all := int64(0)
+	for i := range subscribers {
+		all += want(i)
+	}
+	if got := pool.Counts().Frames; got != all {
+		return fmt.Errorf("%d subscribers have received %d frames, not %d", subscribers, got, all)
+	}
+	return nil
+}
+
+// everything returns how many frames a subscriber of everything must have received that came after a slot.
+func (g *rig) everything(after ledger.Slot) func(int) int64 {
+	frames := int64(g.feed.Newest()-after) * int64(g.feed.Config().Updates)
+	return func(int) int64 { return frames }
+}
+
+// times returns the percentiles of latencies, with something in front of their units.
+func times(prefix string, h *latency.Histogram) []report.Figure {
+	s := h.Summary()
+	return []report.Figure{{Unit: prefix + "p50-ms", Value: s.P50}, {Unit: prefix + "p99-ms", Value: s.P99}, {Unit: prefix + "max-ms", Value: s.Max}}
+}
+
+// used is the processors' time that something took.
+type used struct{ took, server, load time.Duration }
+
+// metered does something, and returns what a server and this process used meanwhile.
+func metered(pid int, do func() error) (u used, err error) {
+	before, err1 := usageOf(pid)
+	own, err2 := usageOf(os.Getpid())
+	if err := errors.Join(err1, err2, do()); err != nil {
+		return u, err
+	}
+	after, err1 := usageOf(pid)
+	ownAfter, err2 := usageOf(os.Getpid())
+	return used{after.at.Sub(before.at), after.cpu - before.cpu, ownAfter.cpu - own.cpu}, errors.Join(err1, err2)
+}
+
+// cores returns how many processors were used on average.
+func (u used) cores() []report.Figure {
+	return []report.Figure{{Unit: "server-cores", Value: u.server.Seconds() / u.took.Seconds()}, {Unit: "load-cores", Value: u.load.Seconds() / u.took.Seconds()}}
+}
+
+// room returns how many of so many sockets this process can hold beside the other files of its and of a server's, and notes if
+// that is fewer. The server, which it starts, can hold as many.
+func (r *Run) room(want int) (int, error) {
+	const others = 500
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("cannot read how many files may be open: %w", err)
+	}
+	room := max(1, int(min(limit.Max, 1<<30))-others)
+	if room >= want {
+		return want, nil
+	}
+	return room, r.Note("%d connections instead of %d: no more than %d files may be open here", room, want, limit.Max)
+}
+
+// strays are the goroutines and files that come and go with other work than sockets.
+const strays = 5
+
+// standing is what a server holds at a moment.
+type standing struct{ rssMiB, connections, files, goroutines float64 }
+
+func (g *rig) standing() (s standing, err error) {
+	usage, err := g.Usage() // before the server is asked, which takes memory
+	if err != nil {
+		return s, err
+	}
+	m, err := g.Metrics()
+	return standing{float64(usage.RSSBytes) / (1 << 20), m["ledgerd_ws_connections"], float64(usage.FDs), m["go_goroutines"]}, err
+}
+
+// left returns what a server holds more than before.
+func (s standing) left(before standing) []report.Figure {
+	return []report.Figure{
+		{Unit: "left-connections", Value: s.connections - before.connections}, {Unit: "left-files", Value: s.files - before.files},
+		{Unit: "left-goroutines", Value: s.goroutines - before.goroutines},
+	}
+}
+
+// recordLeft waits until the server holds no more than before, but for strays, and records what it holds more. It waits long:
+// the goroutines of ended connections wait for new ones for ten seconds.
+func (g *rig) recordLeft(ctx context.Context, r *Run, before standing) error {
+	for until := time.Now().Add(30 * time.Second); ; {
+		now, err := g.standing()
+		if err != nil {
+			return err
+		}
+		if now.connections <= before.connections && now.goroutines <= before.goroutines+strays && now.files <= before.files+strays || time.Now().After(until) {
+			return r.Record("all-gone", 1, now.left(before)...)
+		}
+		if err := rest(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }

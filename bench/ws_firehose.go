@@ -4,160 +4,162 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"time"
 
+	"ledgerd/bench/feed"
+	"ledgerd/bench/listen"
 	"ledgerd/bench/peer"
+	"ledgerd/bench/report"
 )
-
-// firehose has 500 subscribers who want everything, as fast as it goes: a closed loop, in
-// which blocks are published as long as the slowest subscriber is not too far behind.
-var firehose = Scenario{
-	Name: "firehose",
-	Help: "How many frames 500 subscribers of everything are handed in a second, and how that compares.",
-	Own:  "it publishes as fast as the slowest subscriber reads",
-	Run:  runFirehose,
-}
 
 const (
 	firehoseSubscribers = 500
-	// firehoseBatch is how many accounts a block updates: so many that fsyncs keep up, and few
-	// enough for a block to be news.
+	// firehoseAccounts is how many accounts take turns: those of a busy ledger that are written again and again.
+	firehoseAccounts = 10_000
+	// firehoseBatch is how many accounts a block updates: so many that fsyncs keep up, and few enough for a block to be news.
 	firehoseBatch = 1000
-	// firehoseWindow is how many bytes the publisher runs ahead of the slowest subscriber: enough
-	// for nobody to wait for a block, far within what every server keeps for a subscriber, and
-	// for all together less than what makes a kernel take back room from its sockets.
+	// firehoseWindow is how many bytes the publisher runs ahead of the slowest subscriber: enough for nobody to wait for a block,
+	// far within what every server keeps for a subscriber, and for all together less than what makes a kernel take back room
+	// from its sockets.
 	firehoseWindow = 2 << 20
-	// firehosePatience is how long the slowest subscriber may go without a byte, and a server
-	// without taking a batch.
-	firehosePatience = 20 * time.Second
+	// firehosePatience is how much longer than it publishes a round may take: a server that takes nothing is then ended.
+	firehosePatience = time.Minute
 )
 
-// broadcaster tells what it is fed to all who listen: ledgerd, or a peer.
-type broadcaster interface {
-	Dial(ctx context.Context) (peer.Subscriber, error)
-	Publish() error   // one batch more
-	BatchFrames() int // for each subscriber
-	Pid() int
-	Stop() error
-}
+// firehoseServer is ledgerd as one who tells everybody everything. A batch is a block.
+type firehoseServer struct{ *rig }
 
-// firehoseRun is one run of the scenario.
-type firehoseRun struct {
-	env    *Env
-	self   []string // what runs peers
-	result *Result
-}
-
-func runFirehose(ctx context.Context, env *Env) (*Result, error) {
-	self, err := os.Executable()
+// Dial implements peer.Server, with a subscriber of literal frames.
+func (s firehoseServer) Dial(ctx context.Context) (listen.Stream, error) {
+	conn, err := listen.Dial(ctx, s.StreamURL(), listen.Options{})
 	if err != nil {
 		return nil, err
 	}
-	return (&firehoseRun{env: env, self: []string{self, "peer"}}).run(ctx)
+	return conn, nil
 }
 
-// run measures ledgerd and the peers in turns. A peer that fails is left out from then on.
-func (f *firehoseRun) run(ctx context.Context) (*Result, error) {
-	f.result = &Result{Scenario: "firehose"}
-	var peers []peer.Peer
-	if f.env.Peers {
-		peers = slices.Clone(peer.Peers)
+// Publish implements peer.Server.
+func (s firehoseServer) Publish() error {
+	_, err := s.feed.Block()
+	return err
+}
+
+// BatchFrames implements peer.Server.
+func (s firehoseServer) BatchFrames() int { return firehoseBatch }
+
+// runFirehose has subscribers that want everything, as fast as it goes: a closed loop, in which blocks are published as long as the
+// slowest subscriber is not too far behind. A peer that fails is left out from then on.
+func runFirehose(ctx context.Context, r *Run) error {
+	subjects := []peer.Peer{{Name: "ledgerd"}}
+	if r.Peers {
+		subjects = append(subjects, peer.Peers...)
 	}
-	for round := range f.env.Rounds {
-		own, err := f.measure(ctx, round, "ledgerd", f.startLedgerd)
-		if err != nil {
-			return nil, fmt.Errorf("ledgerd: %w", err)
+	messages := make([][]byte, firehoseBatch)
+	for i := range messages {
+		messages[i] = fmt.Appendf(nil, `{"type":"account_update","pubkey":"%s","lamports":%d,"timestamp":"%s"}`,
+			feed.Key(i), feed.FirstSlot+1, time.Now().UTC().Format(time.RFC3339))
+	}
+	absent := map[string]bool{}
+	err := turns(r, subjects, func(p peer.Peer) error {
+		if absent[p.Name] {
+			return nil
 		}
-		var left []peer.Peer
-		for _, p := range peers {
-			theirs, err := f.measure(ctx, round, p.Name, func(ctx context.Context) (broadcaster, error) {
-				return p.Start(ctx, peer.Config{Self: f.self, Dir: f.env.Dir, Messages: firehoseMessages()})
-			})
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
+		err := measureFirehose(ctx, r, p.Name, func(ctx context.Context) (peer.Server, error) {
+			if p.Name != "ledgerd" {
+				return p.Start(ctx, peer.Config{Self: r.Self, Dir: r.Dir, Messages: messages})
 			}
-			if err != nil {
-				f.env.Say("firehose: %s is left out: %v", p.Name, err)
-				f.result.Notes = append(f.result.Notes, fmt.Sprintf("%s is left out: %v", p.Name, err))
-				continue
-			}
-			if p.Name == "nats" && round == 0 {
-				f.result.version(p.Name, peer.NATSVersion(ctx, f.self[0]))
-			}
-			left = append(left, p)
-			f.compare(own, p.Name, theirs)
+			g, err := startRig(ctx, r, feed.Config{Accounts: firehoseAccounts, Updates: firehoseBatch})
+			return firehoseServer{g}, err
+		})
+		if err == nil || p.Name == "ledgerd" || ctx.Err() != nil {
+			return err
 		}
-		peers = left
-	}
-	f.goals()
-	return f.result, nil
+		absent[p.Name] = true
+		r.Say("firehose: %s is left out: %v", p.Name, err)
+		return r.Note("%s is left out: %v", p.Name, err)
+	})
+	return errors.Join(err,
+		r.Note("raw writes blocks of 64 KiB to plain sockets, which is the ceiling here; nats is nats-server and its text protocol"),
+		r.Note("hub is the chat example of the library, which drains what waits for a client into one frame, with a larger write buffer than the example's"))
 }
 
-// compare notes how ledgerd did beside a peer in the same round. Blocks of raw sockets hold
-// frames of about the same size, but bytes are what they are compared by.
-func (f *firehoseRun) compare(own *flow, name string, theirs *flow) {
-	ours, others := own.framesPerSecond(), theirs.framesPerSecond()
-	if name == "raw" {
-		ours, others = own.bytesPerSecond(), theirs.bytesPerSecond()
-	}
-	if others > 0 { // else the round was too short for it
-		f.result.Row("ledgerd").Add(besides(name), "×", ours/others)
-	}
-}
-
-// besides names the figure that compares ledgerd with a peer.
-func besides(peer string) string {
-	if peer == "raw" {
-		return "bytes, of raw's"
-	}
-	return "frames, of " + peer + "'s"
-}
-
-func (f *firehoseRun) goals() {
-	goal := func(what, figure string, limit float64) {
-		for _, figures := range f.result.Row("ledgerd").Figures {
-			if figures.Name == figure {
-				f.result.Goals = append(f.result.Goals, Goal{what, figures.Median(), limit, true})
-			}
-		}
-	}
-	goal("million frames delivered a second", "frames", 20)
-	goal("bytes delivered, of what raw sockets take", besides("raw"), 0.85)
-	goal("deliveries, of nats-server's", besides("nats"), 5)
-	goal("deliveries, of a one-channel-per-client hub's", besides("hub"), 50)
-	goal("thousand updates a second", "updates", 40)
-}
-
-// measure runs one subject for a round and notes its figures.
-func (f *firehoseRun) measure(ctx context.Context, round int, subject string, start func(context.Context) (broadcaster, error)) (*flow, error) {
-	ctx, giveUp := context.WithCancel(ctx)
-	defer giveUp()
+// measureFirehose runs one subject for a round.
+func measureFirehose(ctx context.Context, r *Run, subject string, start func(context.Context) (peer.Server, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*r.Duration+firehosePatience)
+	defer cancel() // which ends the server
 	server, err := start(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	a := &audience{server: server, giveUp: giveUp}
-	measured, err := a.attend(ctx, f.env.Scaled(firehoseSubscribers), f.env.Duration)
-	err = errors.Join(err, server.Stop())
-	a.leave()
-	if err == nil {
-		err = a.check() // also what came while the server stopped
-	}
+	count := r.Scaled(firehoseSubscribers)
+	pool, err := listen.OpenAll(ctx, listen.Config{Sockets: count, Dial: func(int) (listen.Stream, error) { return server.Dial(ctx) }})
 	if err != nil {
-		return nil, err
+		return errors.Join(err, server.Stop())
 	}
-	row := f.result.Row(subject)
-	row.Add("frames", "M/s", measured.framesPerSecond()/1e6)
-	row.Add("bytes", "MB/s", measured.bytesPerSecond()/1e6)
+	defer pool.Close()
+	h := &hose{server: server, pool: pool}
+	u, delivered, err := h.measure(ctx, r.Duration)
+	if err = errors.Join(err, server.Stop()); err != nil {
+		return err
+	}
+	pool.Close()
+	if got := pool.Counts().Frames; got != h.published*int64(count) { // also what came while the server stopped
+		return fmt.Errorf("%d subscribers received %d frames, not %d each", count, got, h.published)
+	}
+	per := func(n int64) float64 { return float64(n) / u.took.Seconds() }
+	figures := []report.Figure{{Unit: "frames/s", Value: per(delivered.Frames)}, {Unit: "B/s", Value: per(delivered.Bytes)}}
 	if subject != "raw" {
-		row.Add("updates", "k/s", measured.framesPerSecond()/float64(len(a.seats))/1e3)
+		figures = append(figures, report.Figure{Unit: "updates/s", Value: per(delivered.Frames) / float64(count)})
 	}
-	row.Add("CPU of the server", "cores", measured.server.Seconds()/measured.time.Seconds())
-	row.Add("CPU of the load", "cores", measured.load.Seconds()/measured.time.Seconds())
-	row.Add("subscribers who heard all", "", float64(len(a.seats)))
-	f.env.Say("firehose round %d: %s delivers %.2f M frames/s, %.0f MB/s", round+1, subject,
-		measured.framesPerSecond()/1e6, measured.bytesPerSecond()/1e6)
-	return measured, nil
+	return r.Record(subject, int(delivered.Frames), append(figures, u.cores()...)...)
+}
+
+// hose publishes to the subscribers of a server.
+type hose struct {
+	server    peer.Server
+	pool      *listen.Pool
+	published int64 // frames that every subscriber must receive
+	window    int64 // frames that the slowest may be behind
+}
+
+// measure publishes for a while, and returns what was delivered meanwhile: without what came before everything ran and after the
+// last block was published. Every subscriber has received everything when it returns.
+func (h *hose) measure(ctx context.Context, duration time.Duration) (u used, delivered listen.Counts, err error) {
+	if err := h.publishFor(ctx, 0); err != nil { // one batch, which tells how long a frame is
+		return u, delivered, err
+	}
+	one := h.pool.Counts()
+	h.window = max(firehoseWindow*one.Frames/one.Bytes, int64(h.server.BatchFrames()))
+	if err := h.publishFor(ctx, min(duration/4, 2*time.Second)); err != nil { // buffers grow, caches fill
+		return u, delivered, err
+	}
+	before := h.pool.Counts()
+	u, err = metered(h.server.Pid(), func() error {
+		defer func() { delivered = h.pool.Counts() }()
+		return h.publishFor(ctx, duration)
+	})
+	if err != nil {
+		return u, delivered, err
+	}
+	delivered.Frames, delivered.Bytes = delivered.Frames-before.Frames, delivered.Bytes-before.Bytes
+	h.window = 0
+	return u, delivered, h.await(ctx)
+}
+
+// publishFor publishes for a while, one batch at least, as fast as the slowest subscriber reads.
+func (h *hose) publishFor(ctx context.Context, duration time.Duration) error {
+	for until := time.Now().Add(duration); ; {
+		if err := h.server.Publish(); err != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		h.published += int64(h.server.BatchFrames())
+		if err := h.await(ctx); err != nil || time.Now().After(until) {
+			return err
+		}
+	}
+}
+
+// await waits until no subscriber is further behind than the window.
+func (h *hose) await(ctx context.Context) error {
+	return h.pool.Await(ctx, func(int) int64 { return h.published - h.window })
 }

@@ -3,177 +3,110 @@ package bench
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
 
 	"ledgerd/bench/feed"
+	"ledgerd/bench/latency"
+	"ledgerd/bench/listen"
+	"ledgerd/bench/report"
 )
-
-// idle has a crowd connected to which nothing is ever said: each names accounts that do not
-// change. What is asked is what a connection costs.
-var idle = Scenario{
-	Name: "idle",
-	Help: "What 15,000 connections with 10 accounts each cost that never change: memory, and CPU.",
-	Own:  "it compares the server's memory with that of one that nobody is connected to",
-	Run:  runIdle,
-}
 
 const (
 	idleSubscribers = 15_000
 	idleKeys        = 10
 	idleAccounts    = 20_000
-	// idleSettle and idleWatch are how long the server is left alone before its memory is read,
-	// and how long its CPU is watched, in durations of a measurement. At the usual 10 s this
-	// is 30 s, and 20 s: as long as it takes for every connection to be pinged once.
-	idleSettle, idleWatch = 3, 2
-	idleLimitBytes        = 12 << 10
+	// idleSettle is how long the server is left alone before its memory is read, in durations of a measurement.
+	idleSettle = 3
 )
 
-func runIdle(ctx context.Context, env *Env) (*Result, error) {
-	result := &Result{Scenario: "idle"}
-	count, note, err := socketRoom(env.Scaled(idleSubscribers))
-	if err != nil {
-		return nil, err
-	}
-	if note != "" {
-		result.Notes = append(result.Notes, note)
-	}
-	result.Notes = append(result.Notes,
-		"CPU is watched while no block comes (quiet), and while blocks come that none of them is told (busy).",
-		"Memory is read when the server has been left alone for a while, and later, after blocks.")
-	for round := range env.Rounds {
-		if err := measureIdle(ctx, env, result, count); err != nil {
-			return nil, err
-		}
-		env.Say("idle round %d: %d connections take %.1f KiB each", round+1, count, result.Row("connected").last("memory of each"))
-	}
-	result.Goals = []Goal{{
-		What:  fmt.Sprintf("KiB of resident memory for each of %d idle connections", count),
-		Value: result.Row("connected").figure("memory of each").Median(), Limit: idleLimitBytes >> 10,
-	}}
-	return result, nil
-}
-
-// measureIdle runs a server for one round, first alone and then with the crowd.
-func measureIdle(ctx context.Context, env *Env, result *Result, count int) error {
-	updates := env.Scaled(networkUpdates)
-	config := feed.Config{Accounts: max(env.Scaled(idleAccounts), updates), Updates: updates}
-	r, err := startRig(ctx, env, config)
+// runIdle has connections that name accounts which do not exist, so that they are sent nothing.
+func runIdle(ctx context.Context, r *Run) error {
+	count, err := r.room(r.Scaled(idleSubscribers))
 	if err != nil {
 		return err
 	}
-	defer r.Kill()
-	before, err := r.watch(ctx, env, result.Row("alone"))
+	for range r.Rounds {
+		if err := measureIdle(ctx, r, count); err != nil {
+			return err
+		}
+	}
+	return r.Note("CPU is that of the server while no block comes (quiet) and while blocks come that no connection is told of (busy)")
+}
+
+// measureIdle runs a server for one round, first alone and then with connections.
+func measureIdle(ctx context.Context, r *Run, count int) error {
+	config := feed.Config{Accounts: max(r.Scaled(idleAccounts), r.Scaled(networkUpdates)), Updates: r.Scaled(networkUpdates)}
+	g, err := startRig(ctx, r, config)
+	if err != nil {
+		return err
+	}
+	defer g.Kill()
+	alone, figures, err := g.idle(ctx, r)
+	if err == nil {
+		err = r.Record("alone", 1, figures...)
+	}
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	crowd, err := join(ctx, r, count, func(i int) []int {
+	pool, err := g.subscribe(ctx, listen.Config{Sockets: count, Query: func(i int) url.Values {
 		keys := make([]int, idleKeys)
 		for k := range keys {
 			keys[k] = config.Accounts + i*idleKeys + k // no account of the ledger
 		}
-		return keys
-	})
+		return named(keys)
+	}})
 	if err != nil {
 		return err
 	}
-	defer crowd.leave()
-	row := result.Row("connected")
-	row.Add("time to connect", "s", time.Since(began).Seconds())
-	after, err := r.watch(ctx, env, row)
+	defer pool.Close()
+	took := time.Since(began)
+	connected, figures, err := g.idle(ctx, r)
 	if err != nil {
 		return err
 	}
-	each := func(bytes int64) float64 { return float64(bytes) / float64(count) / (1 << 10) }
-	row.Add("memory of each", "KiB", each(after.settled-before.settled))
-	row.Add("memory of each, later", "KiB", each(after.later-before.later))
-	if err := crowd.settle(ctx); err != nil { // nobody was told anything, or dropped
+	if answered, err := pool.Ping(ctx); err != nil || answered < count || int(connected.connections) != count {
+		return fmt.Errorf("of %d connections the server counts %.0f, and answers %d: %w", count, connected.connections, answered, err)
+	}
+	if got := pool.Counts().Frames; got != int64(count) {
+		return fmt.Errorf("connections that asked for nothing else than %d answers received %d frames", count, got)
+	}
+	figures = append(figures,
+		report.Figure{Unit: "rss-KiB/conn", Value: (connected.rssMiB - alone.rssMiB) * (1 << 10) / float64(count)},
+		report.Figure{Unit: "goroutines/conn", Value: connected.goroutines / float64(count)}, report.Figure{Unit: "connect-s", Value: took.Seconds()})
+	if err := r.Record("connected", count, figures...); err != nil {
 		return err
 	}
-	metrics, err := r.Metrics()
-	if err != nil {
-		return err
-	}
-	if got := int(metrics["ledgerd_ws_connections"]); got != count+1 {
-		return fmt.Errorf("the server counts %d connections, not %d and the probe", got, count)
-	}
-	row.Add("goroutines of each", "", metrics["go_goroutines"]/float64(count))
-	crowd.leave()
-	return r.Stop()
+	pool.Close()
+	return g.Stop()
 }
 
-// residents are how many bytes of a server were resident: once it had settled, and later, when
-// blocks had made it collect its garbage.
-type residents struct{ settled, later int64 }
-
-// watch leaves the server alone until it has settled, and returns its resident memory then.
-// It notes what CPU it takes without blocks and with them, and returns the memory after those.
-func (r *rig) watch(ctx context.Context, env *Env, row *Row) (rss residents, err error) {
-	if err := rest(ctx, idleSettle*env.Duration); err != nil {
-		return rss, err
+// idle leaves the server alone until it has settled, and returns what it holds then and what CPU it takes.
+func (g *rig) idle(ctx context.Context, r *Run) (s standing, figures []report.Figure, err error) {
+	if err := rest(ctx, idleSettle*r.Duration); err != nil {
+		return s, nil, err
 	}
-	if rss.settled, err = r.memory(row); err != nil {
-		return rss, err
+	if s, err = g.standing(); err != nil {
+		return s, nil, err
 	}
-	watched := func(name string, busy func() error) error {
-		before, err := r.spent()
-		if err != nil {
-			return err
-		}
-		if err := busy(); err != nil {
-			return err
-		}
-		after, err := r.spent()
-		if err != nil {
-			return err
-		}
-		server, _, took := after.since(before)
-		row.Add(name, "ms/s", milliseconds(server)/took.Seconds())
-		return nil
-	}
-	if err := watched("CPU, quiet", func() error { return rest(ctx, idleWatch*env.Duration) }); err != nil {
-		return rss, err
-	}
-	blocks := max(1, int(idleWatch*env.Duration/networkInterval))
-	if err := watched("CPU, busy", func() error { return r.pace(ctx, networkInterval, blocks) }); err != nil {
-		return rss, err
-	}
-	usage, err := r.Usage()
+	quiet, err := metered(g.Pid(), func() error { return rest(ctx, r.Duration) })
 	if err != nil {
-		return rss, err
+		return s, nil, err
 	}
-	rss.later = usage.RSSBytes
-	row.Add("memory, later", "MiB", float64(rss.later)/(1<<20))
-	return rss, nil
+	busy, err := metered(g.Pid(), func() error { return g.pace(ctx, networkInterval, max(1, int(r.Duration/networkInterval))) })
+	return s, []report.Figure{
+		{Unit: "rss-MiB", Value: s.rssMiB}, {Unit: "quiet-ms/s", Value: latency.Milliseconds(quiet.server) / quiet.took.Seconds()},
+		{Unit: "busy-ms/s", Value: latency.Milliseconds(busy.server) / max(busy.took, 1).Seconds()},
+	}, err
 }
 
-// memory notes what the kernel counts of the server, and what the server says of itself. It
-// returns the bytes that are resident.
-func (r *rig) memory(row *Row) (rssBytes int64, err error) {
-	usage, err := r.Usage() // before the server is asked, which takes memory
-	if err != nil {
-		return 0, err
+// named returns the query of a subscriber of some accounts.
+func named(indexes []int) url.Values {
+	keys := make([]string, len(indexes))
+	for k, index := range indexes {
+		keys[k] = feed.Key(index).String()
 	}
-	metrics, err := r.Metrics()
-	if err != nil {
-		return 0, err
-	}
-	row.Add("memory", "MiB", float64(usage.RSSBytes)/(1<<20))
-	row.Add("heap, with garbage", "MiB", metrics["go_memstats_heap_inuse_bytes"]/(1<<20))
-	row.Add("stacks", "MiB", metrics["go_memstats_stack_inuse_bytes"]/(1<<20))
-	row.Add("threads", "", float64(usage.Threads))
-	row.Add("open files", "", float64(usage.FDs))
-	return usage.RSSBytes, nil
-}
-
-// rest lets time pass.
-func rest(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return url.Values{"pubkeys": {strings.Join(keys, ",")}}
 }

@@ -1,208 +1,175 @@
 package bench
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"time"
 
 	"ledgerd/bench/feed"
-	"ledgerd/bench/wsclient"
+	"ledgerd/bench/latency"
+	"ledgerd/bench/listen"
+	"ledgerd/bench/report"
 )
-
-// stalled has 1,000 subscribers at the pace of a busy ledger, and by turns one more who stops
-// reading, another one as soon as the server has dropped the first. What is asked is whether
-// the others notice, and what becomes of that one.
-var stalled = Scenario{
-	Name: "stalled",
-	Help: "What 1,000 subscribers notice of one more that stops reading, and what becomes of it.",
-	Own:  "it must know when each block was due, and looks at the server's sockets",
-	Run:  runStalled,
-}
 
 const (
 	stalledSubscribers = 1000
-	stalledUpdates     = 3000
-	stalledInterval    = 400 * time.Millisecond // 7,500 updates a second
 	stalledAccounts    = 100_000
-	stalledPairs       = 3
-	// stalledWarmup is how many blocks come before anybody listens: so many that what the server
-	// keeps of them grows no more.
+	stalledPairs       = 3 // how often in a round one stalls and then nobody does
+	// stalledWarmup is how many blocks come before anybody subscribes: so many that what the server keeps of them grows no more.
 	stalledWarmup = 200
 	// stalledGrace is the longest that a phase waits for a stalled reader to be gone.
-	stalledGrace = 60 * time.Second
+	stalledGrace = time.Minute
 )
 
-// stalledRun is one run of the scenario.
-type stalledRun struct {
+// runStalled has subscribers at the pace of a busy network, and by turns one more who stops reading, another one as soon as the
+// server has dropped the first.
+func runStalled(ctx context.Context, r *Run) error {
+	g, err := startRig(ctx, r, feed.Config{Accounts: stalledAccounts, Updates: networkUpdates}, "--retain-slots", "100")
+	if err != nil {
+		return err
+	}
+	defer g.Kill()
+	if err := g.pace(ctx, 0, r.Scaled(stalledWarmup)); err != nil {
+		return err
+	}
+	before, err := g.standing()
+	if err != nil {
+		return err
+	}
+	first, count := g.feed.Newest(), r.Scaled(stalledSubscribers)
+	pool, err := g.subscribe(ctx, listen.Config{Sockets: count})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	err = g.whileWriting(ctx, networkInterval, func() error {
+		warm := int64(networkWarmup * networkUpdates)
+		if err := pool.Await(ctx, func(int) int64 { return warm }); err != nil {
+			return err
+		}
+		for range r.Rounds {
+			if err := (&stall{Run: r, rig: g, pool: pool}).round(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := settle(ctx, pool, count, g.everything(first)); err != nil {
+		return err
+	}
+	pool.Close()
+	if err := g.recordLeft(ctx, r, before); err != nil {
+		return err
+	}
+	return g.Stop()
+}
+
+// stall is one round of the scenario.
+type stall struct {
+	*Run
 	*rig
-	env     *Env
-	pairs   int // how often in a round one stalls and then nobody does
-	diag    *socketDiag
-	readers *punctual
-	result  *Result
+	pool              *listen.Pool
+	full, least, most time.Duration // until a reader's socket took no more, and until it was gone after that: the first and the last
+	readers           int
 }
 
-func runStalled(ctx context.Context, env *Env) (*Result, error) {
-	return (&stalledRun{env: env, pairs: stalledPairs, result: &Result{Scenario: "stalled"}}).run(ctx, stalledInterval)
-}
-
-func (s *stalledRun) run(ctx context.Context, interval time.Duration) (r *Result, err error) {
-	if s.diag, err = openSocketDiag(); err != nil {
-		return nil, err
-	}
-	defer s.diag.close()
-	s.rig, err = startRig(ctx, s.env, feed.Config{Accounts: stalledAccounts, Updates: stalledUpdates}, "--retain-slots", "100")
-	if err != nil {
-		return nil, err
-	}
-	defer s.Kill()
-	if err := s.pace(ctx, 0, s.env.Scaled(stalledWarmup)); err != nil {
-		return nil, err
-	}
-	before, _, _, err := standingOf(s.Server)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.attend(ctx, interval); err != nil {
-		return nil, err
-	}
-	after, err := settle(ctx, s.Server, before)
-	if err != nil {
-		return nil, err
-	}
-	s.goals(before, after)
-	return s.result, s.Stop()
-}
-
-// attend lets the subscribers in, measures all rounds, and sees everybody out.
-func (s *stalledRun) attend(ctx context.Context, interval time.Duration) (err error) {
-	if s.readers, err = newPunctual(ctx, s.StreamURL(), s.feed, s.env.Scaled(stalledSubscribers)); err != nil {
-		return err
-	}
-	defer s.readers.close()
-	if err := s.whileWriting(ctx, interval, func() error { return s.rounds(ctx, interval) }); err != nil {
-		return err
-	}
-	return s.readers.complete(ctx)
-}
-
-func (s *stalledRun) rounds(ctx context.Context, interval time.Duration) error {
-	if err := s.readers.heard(ctx, s.readers.first+2); err != nil { // buffers grow, caches fill
-		return err
-	}
-	for round := range s.env.Rounds {
-		quiet, alone := newPhase(), newPhase()
-		for range s.pairs {
-			var failed error
-			began := time.Now()
-			err := s.readers.during(ctx, alone, func() {
-				for failed == nil && time.Since(began) < s.env.Duration {
-					failed = s.stall(ctx, interval)
-				}
-			})
-			if err := errors.Join(failed, err, s.note("one stalls")); err != nil {
-				return err
-			}
-			// As long, so that both have as many blocks for a worst one to be among.
-			took := time.Since(began)
-			err = s.readers.during(ctx, quiet, func() { pause(ctx, took) })
-			if err := errors.Join(err, s.note("nobody stalls")); err != nil {
+// round has phases in which one stalls and phases in which nobody does, which last as long.
+func (s *stall) round(ctx context.Context) error {
+	stalls, quiet := latency.New(), latency.New()
+	var with, without standing
+	for range s.Scaled(stalledPairs) {
+		began := time.Now()
+		s.pool.Times()
+		for s.readers == 0 || time.Since(began) < s.Duration {
+			if err := s.stall(ctx); err != nil {
 				return err
 			}
 		}
-		for _, p := range []struct {
-			subject string
-			*phase
-		}{{"nobody stalls", quiet}, {"one stalls", alone}} {
-			all := p.merged()
-			row := s.result.Row(p.subject)
-			row.Add("p50", "ms", milliseconds(all.Quantile(0.5)))
-			row.Add("p99", "ms", milliseconds(all.Quantile(0.99)))
-			row.Add("longest", "ms", milliseconds(all.Quantile(1)))
-			row.Add("frames", "M", float64(all.Count())/1e6)
+		stalls.Merge(s.pool.Times())
+		var err1, err2, err3 error
+		with, err1 = s.standing()
+		err2 = rest(ctx, time.Since(began))
+		quiet.Merge(s.pool.Times())
+		without, err3 = s.standing()
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return err
 		}
-		without, with := quiet.merged().Quantile(0.99), alone.merged().Quantile(0.99)
-		s.result.Row("one stalls").Add("p99, of that when nobody stalls", "×", ratio(float64(with), float64(without)))
-		s.env.Say("stalled round %d: p99 %v when nobody stalls, %v when one does", round+1, without, with)
 	}
-	return nil
+	left := with.left(without)
+	rss := func(s standing) report.Figure { return report.Figure{Unit: "rss-MiB", Value: s.rssMiB} }
+	return errors.Join(
+		s.Record("nobody-stalls", int(quiet.Count()), append(times("", quiet), rss(without))...),
+		s.Record("one-stalls", int(stalls.Count()), append(times("", stalls), rss(with))...),
+		s.Record("stalled-reader", s.readers, append(left, report.Figure{Unit: "full-s", Value: s.full.Seconds() / float64(s.readers)},
+			report.Figure{Unit: "first-gone-s", Value: s.least.Seconds()}, report.Figure{Unit: "last-gone-s", Value: s.most.Seconds()})...))
 }
 
-// note notes how the server stands at the end of a phase.
-func (s *stalledRun) note(subject string) error {
-	now, _, _, err := standingOf(s.Server)
-	if err != nil {
-		return err
-	}
-	row := s.result.Row(subject)
-	row.Add("RSS", "MiB", now.rss)
-	row.Add("connections afterwards", "", now.connections)
-	row.Add("files afterwards", "", now.files)
-	return nil
-}
-
-// stall lets one more subscriber in, which reads a little and then nothing, and watches its
-// socket at the server until it is gone.
-func (s *stalledRun) stall(ctx context.Context, interval time.Duration) error {
+// stall connects one more subscriber, which reads a little and then nothing, and watches its socket at the server until it is
+// gone. Only a socket that takes nothing for longer than a block takes counts as full.
+func (s *stall) stall(ctx context.Context) error {
 	const window = 16 << 10 // the less the client's kernel takes, the sooner the server's is full
-	c, err := wsclient.Dial(ctx, s.StreamURL(), wsclient.Options{ReceiveBuffer: window})
+	const look = 20 * time.Millisecond
+	c, err := listen.Dial(ctx, s.StreamURL(), listen.Options{ReceiveBuffer: window})
 	if err != nil {
 		return err
 	}
-	defer reset(c)
-	_ = c.NetConn().SetReadDeadline(time.Now().Add(stalledGrace)) // a socket without one fails
+	defer c.Reset()
 	if _, err := c.Next(); err != nil {
 		return fmt.Errorf("cannot read before stalling: %w", err)
 	}
+	server, client := c.NetConn().RemoteAddr().(*net.TCPAddr), c.NetConn().LocalAddr().(*net.TCPAddr)
 	began := time.Now()
-	refused, gone, err := watchStall(ctx, s.diag, c, 3*interval)
-	if err != nil {
-		return err
-	}
-	row := s.result.Row("the stalled one")
-	row.Add("until its socket takes no more", "s", refused.Sub(began).Seconds())
-	row.Add("gone after that", "s", gone.Sub(refused).Seconds())
-	return nil
-}
-
-// watchStall looks at the server's side of a connection that nobody reads: it returns when the
-// socket took its last byte, and when it was gone. Only a socket that takes nothing for as long
-// as still counts as full; the others wait for the next block.
-func watchStall(ctx context.Context, diag *socketDiag, c *wsclient.Conn, still time.Duration) (refused, gone time.Time, err error) {
-	const look = 5 * time.Millisecond
-	local, remote := addrPort(c.NetConn().RemoteAddr()), addrPort(c.NetConn().LocalAddr())
-	held := uint32(0)
-	for until := time.Now().Add(stalledGrace); pause(ctx, look); {
+	for refused, held := began, int64(-1); time.Since(began) < stalledGrace; {
+		queued, there, err := sendQueue(server, client)
 		now := time.Now()
-		n, err := diag.unacknowledged(local, remote)
 		switch {
-		case errors.Is(err, errNoSocket) && now.Sub(refused) < still:
-			return refused, now, errors.New("the server dropped a stalled reader whose socket was not full")
-		case errors.Is(err, errNoSocket):
-			return refused, now, nil
 		case err != nil:
-			return refused, now, err
-		case n != held:
-			held, refused = n, now
-		case now.After(until):
-			return refused, now, fmt.Errorf("a stalled reader is still connected after %v, %d bytes wait for it", stalledGrace, n)
+			return err
+		case !there && now.Sub(refused) < 3*networkInterval:
+			return errors.New("the server dropped a stalled reader whose socket was not full")
+		case !there:
+			gone := now.Sub(refused)
+			if s.readers == 0 || gone < s.least {
+				s.least = gone
+			}
+			s.readers, s.most, s.full = s.readers+1, max(s.most, gone), s.full+refused.Sub(began)
+			return nil
+		case queued != held:
+			held, refused = queued, now
+		}
+		if err := rest(ctx, look); err != nil {
+			return err
 		}
 	}
-	return refused, gone, ctx.Err()
+	return fmt.Errorf("a stalled reader is still connected after %v", stalledGrace)
 }
 
-func (s *stalledRun) goals(before, after standing) {
-	r := s.result
-	soonest, latest := r.Row("the stalled one").figure("gone after that").Spread()
-	r.Goals = append(r.Goals,
-		Goal{What: "p99 of the others, of that when nobody stalls", Value: r.median("one stalls", "p99, of that when nobody stalls"), Limit: 1.1},
-		// The server looks ten times a second whether anything was taken; the watcher is late by a
-		// few milliseconds.
-		Goal{What: "seconds until the first of the stalled was gone", Value: soonest, Limit: 4.9, Least: true},
-		Goal{What: "seconds until the last of the stalled was gone", Value: latest, Limit: 5.6},
-		Goal{What: "RSS, of that when nobody stalls", Value: ratio(r.median("one stalls", "RSS"), r.median("nobody stalls", "RSS")), Limit: 1.1},
-		Goal{What: "connections left behind by the stalled", Value: r.median("one stalls", "connections afterwards") - r.median("nobody stalls", "connections afterwards"), Limit: 0},
-		Goal{What: "files left behind by the stalled", Value: r.median("one stalls", "files afterwards") - r.median("nobody stalls", "files afterwards"), Limit: 0})
-	r.compareStanding(before, after)
+// sendQueue returns how many bytes a server has written that a client has not taken, and whether the server has their connection
+// at all. One that waits for nothing more than time is none.
+func sendQueue(server, client *net.TCPAddr) (queued int64, there bool, err error) {
+	table, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		return 0, false, fmt.Errorf("cannot read the connections of this machine: %w", err)
+	}
+	at := func(a *net.TCPAddr) string { // as the kernel writes it: the address as a number of this machine
+		return fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(a.IP.To4()), a.Port)
+	}
+	_, rest, found := bytes.Cut(table, []byte(" "+at(server)+" "+at(client)+" "))
+	if !found {
+		return 0, false, nil
+	}
+	const timeWait, closed = 6, 7 // include/net/tcp_states.h
+	var state int
+	if _, err := fmt.Sscanf(string(rest[:min(len(rest), 20)]), "%x %x:", &state, &queued); err != nil {
+		return 0, false, fmt.Errorf("cannot read the connection %.40q: %w", rest, err)
+	}
+	return queued, state != timeWait && state != closed, nil
 }

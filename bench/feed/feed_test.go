@@ -267,28 +267,3 @@ func TestReaderThatIsGoneIsAnError(t *testing.T) {
 		}
 	}
 }
-
-func TestKeysDiffer(t *testing.T) {
-	seen := make(map[ledger.Pubkey]int)
-	for i := range 200_000 {
-		k := Key(i)
-		if other, ok := seen[k]; ok {
-			t.Fatalf("accounts %d and %d share a key", i, other)
-		}
-		seen[k] = i
-	}
-}
-
-// BenchmarkBlock tells what a block of 30,000 updates costs whoever writes it.
-func BenchmarkBlock(b *testing.B) {
-	f, err := New(io.Discard, Config{Accounts: 1_000_000, Updates: 30_000})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := f.Block(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

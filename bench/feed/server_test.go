@@ -1,132 +1,85 @@
 package feed_test
 
 import (
+	"encoding/json"
 	"errors"
-	"fmt"
+	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"ledgerd/bench/feed"
+	"ledgerd/bench/listen"
 	"ledgerd/bench/proc"
-	"ledgerd/bench/wsclient"
 	"ledgerd/engine/ledger"
 )
 
-// listener subscribes to everything, and folds until it has heard of the end of a slot.
-type listener struct {
-	*testing.T
-	conn  *wsclient.Conn
-	state wsclient.State
-}
-
-func listen(t *testing.T, s *proc.Server, query string) *listener {
-	t.Helper()
-	conn, err := wsclient.Dial(t.Context(), s.StreamURL()+query, wsclient.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	l := &listener{T: t, conn: conn}
-	// The answer says that the server knows the subscriber.
-	if err := conn.WriteText([]byte(`{"type":"ping","id":1}`)); err != nil {
-		t.Fatal(err)
-	}
-	for l.state.Frames == 0 {
-		l.next()
-	}
-	return l
-}
-
-func (l *listener) next() {
-	l.Helper()
-	if err := l.conn.NetConn().SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		l.Fatal(err)
-	}
-	f, err := l.conn.Next()
-	if err == nil {
-		err = l.state.Apply(f.Payload)
-	}
-	if err != nil {
-		l.Fatal(err)
-	}
-}
-
-func (l *listener) until(slot ledger.Slot) *wsclient.State {
-	l.Helper()
-	for l.state.Ended < uint64(slot) {
-		l.next()
-	}
-	return &l.state
-}
-
-// A server that reads the feed holds the ledger, says every update, and goes on with the same
-// feed after a crash.
+// A server that reads the feed holds the ledger, sends every update once, and goes on with the same feed after a crash.
 func TestServerReadsTheFeed(t *testing.T) {
+	t.Parallel()
 	program, err := proc.Build(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := feed.Config{Accounts: 1000, Updates: 300, Finality: 4}
 	o := proc.Options{DataDir: t.TempDir()}
-	s, err := proc.Start(t.Context(), program, nil, o)
+	start := func(begin func(*proc.Server) error) *proc.Server {
+		s, err := proc.Start(t.Context(), program, nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Kill)
+		if err := errors.Join(begin(s), s.Ready(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	var f *feed.Feed
+	s := start(func(s *proc.Server) (err error) {
+		f, err = feed.New(s.Feed(), feed.Config{Accounts: 1000, Updates: 300, Finality: 4})
+		return err
+	})
+	const sockets, blocks = 2, 10
+	pool, err := listen.OpenAll(t.Context(), listen.Config{Sockets: sockets, URL: s.StreamURL(), Mode: listen.CheckNumbers, Reconnect: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Kill() })
-	f, err := feed.New(s.Feed(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	l := listen(t, s, "?extended=true")
-	l.state.Whole = true
-	write := func() {
-		for range 10 {
+	defer pool.Close()
+	write := func(total int) {
+		t.Helper()
+		for range blocks {
 			if _, err := f.Block(); err != nil {
 				t.Fatal(err)
 			}
 		}
+		for late := time.Now().Add(time.Minute); pool.Counts().Updates < int64(sockets*total*f.Config().Updates) && time.Now().Before(late); {
+			time.Sleep(time.Millisecond)
+		}
 	}
-	write()
-	check(t, l.until(f.Newest()), c, 10, f.Newest())
-
+	write(blocks)
 	s.Kill()
 	if _, err := f.Block(); !errors.Is(err, os.ErrClosed) {
 		t.Fatalf("writing to a server that is gone: %v", err)
 	}
-	if s, err = proc.Start(t.Context(), program, nil, o); err != nil {
-		t.Fatal(err)
+	o.Listen = strings.TrimSuffix(strings.TrimPrefix(s.URL(), "http://"), "/api") // where the subscribers come back
+	s = start(func(s *proc.Server) error { return f.Continue(s.Feed()) })
+	write(2 * blocks) // without the one that was not read
+	pool.Close()
+	if n := pool.Counts(); n.Updates != int64(sockets*2*blocks*f.Config().Updates) || n.Missing != 0 || n.Twice != 0 || n.Resumed != sockets {
+		t.Errorf("after %d blocks of %d updates: %+v", 2*blocks, f.Config().Updates, n)
 	}
-	t.Cleanup(s.Kill)
-	if err := f.Continue(s.Feed()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	again := listen(t, s, fmt.Sprintf("?extended=true&resume_from=%d", l.state.Seq))
-	before := again.state.Frames
-	l.conn, l.state.Frames = again.conn, l.state.Frames+before
-	write()
-	check(t, l.until(f.Newest()), c, 20, f.Newest()) // not the one that found nobody
-}
-
-func check(t *testing.T, got *wsclient.State, c feed.Config, blocks int, newest ledger.Slot) {
-	t.Helper()
-	if got.Updates != blocks*c.Updates || got.Missing != 0 || got.Repeated != 0 || got.Rollbacks != 0 {
-		t.Errorf("after %d blocks of %d updates: %d updates, %d missing, %d repeated, %d rollbacks",
-			blocks, c.Updates, got.Updates, got.Missing, got.Repeated, got.Rollbacks)
-	}
-	for i := range c.Accounts {
-		s := newest
-		for !c.Has(s, i) && s > feed.FirstSlot {
-			s--
+	for i := range 50 {
+		at := f.Newest()
+		for !f.Config().Has(at, i) && at >= feed.FirstSlot {
+			at--
 		}
-		if a := got.Accounts[feed.Key(i).String()]; s > feed.FirstSlot && (a.Lamports != uint64(s) || a.Owner != feed.Program(i).String()) {
-			t.Errorf("account %d is %+v, want that of slot %d", i, a, s)
+		_, body, err := proc.Get(t.Context(), http.DefaultClient, s.URL()+"/account/"+feed.Key(i).String())
+		var got struct {
+			Lamports ledger.Lamports
+			Owner    string
+		}
+		if err := errors.Join(err, json.Unmarshal(body, &got)); err != nil || got.Lamports != ledger.Lamports(at) || got.Owner != feed.Program(i).String() {
+			t.Errorf("account %d is %s (%v), want that of slot %d", i, body, err, at)
 		}
 	}
 }

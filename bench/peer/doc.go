@@ -4,8 +4,9 @@
 // # Nouns
 //
 // A peer is a kind of service. raw writes blocks of bytes to sockets and nothing else, which
-// is the ceiling on a machine. hub is the WebSocket server that one writes by hand: a channel
-// and a goroutine for each client. nats is nats-server, fed and heard in its text protocol.
+// is the ceiling on a machine. hub is the chat example of a WebSocket library: a channel and a
+// goroutine for each client, which drains what waits into one frame. nats is nats-server, fed and
+// read in its text protocol.
 //
 // A server is a running one, always a process of its own: raw and hub are the program that
 // measures, started again with other arguments ([Serve]), nats is a program that must be there
@@ -13,14 +14,15 @@
 //
 // # Rules
 //
-// What is published is a batch: the same messages every time. A subscriber hears all batches
+// What is published is a batch: the same messages every time. A subscriber receives all batches
 // published after its Dial returned. No server drops anybody: the hub waits for a full
 // channel, and nats-server may hold a gigabyte for each of its clients; so whoever publishes
 // must not go ahead of the slowest subscriber without bound.
 //
 // # Services that answer
 //
-// RESTPeers are asked for an account at a time. bare, nginx and canned give everybody the one
-// answer that ledgerd gave to somebody; nethttp, redis and webdis look it up. Those that are
-// this program are told what to answer through their stdin, and end with that.
+// RESTPeers are asked for an account at a time, all with the same fields. canned, bare and nginx give
+// everybody the one answer that ledgerd gave to somebody; nethttp, webdis, redis and valkey look it up. Those
+// that are this program are told what to answer through their stdin, and end with that. About says what a
+// peer does less or more than ledgerd, and stands under the table of results.
 package peer

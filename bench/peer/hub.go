@@ -2,6 +2,7 @@ package peer
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -13,12 +14,14 @@ import (
 	"github.com/fasthttp/websocket"
 	"github.com/valyala/fasthttp"
 
-	"ledgerd/bench/wsclient"
+	"ledgerd/bench/listen"
 )
 
 const (
 	hubQueue     = 256 // messages that wait for a client
 	hubWriteWait = 10 * time.Second
+	// hubWriteBytes holds a full queue, so that each write is one frame and one call of the kernel. The example has 1 KiB.
+	hubWriteBytes = 64 << 10
 )
 
 // hubServer is fed messages, each after its length in two bytes, little endian.
@@ -29,16 +32,15 @@ type hubServer struct {
 }
 
 func startHub(ctx context.Context, c *Config) (Server, error) {
-	s, err := startChild(ctx, c, "hub")
+	child, err := startChild(ctx, c, "hub")
 	if err != nil {
 		return nil, err
 	}
-	var batch []byte
+	s := &hubServer{child: child, frames: len(c.Messages)}
 	for _, m := range c.Messages {
-		batch = binary.LittleEndian.AppendUint16(batch, uint16(len(m)))
-		batch = append(batch, m...)
+		s.batch = append(binary.LittleEndian.AppendUint16(s.batch, uint16(len(m))), m...)
 	}
-	return &hubServer{s, batch, len(c.Messages)}, nil
+	return s, nil
 }
 
 // BatchFrames implements Server.
@@ -51,33 +53,28 @@ func (s *hubServer) Publish() error {
 }
 
 // Dial implements Server.
-func (s *hubServer) Dial(ctx context.Context) (Subscriber, error) {
-	return WebSocket(ctx, "ws://"+s.addr+"/", func(*wsclient.Conn) error { return nil }) // see hub
-}
-
-// WebSocket connects a subscriber to any server that speaks it. known waits until the server
-// tells it all that is published.
-func WebSocket(ctx context.Context, url string, known func(*wsclient.Conn) error) (Subscriber, error) {
-	conn, err := wsclient.Dial(ctx, url, wsclient.Options{ReadBytes: readBytes})
+func (s *hubServer) Dial(ctx context.Context) (listen.Stream, error) {
+	conn, err := listen.Dial(ctx, "ws://"+s.addr+"/", listen.Options{})
 	if err != nil {
 		return nil, err
 	}
-	if err := known(conn); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return webSocket{conn}, nil
+	return hubStream{conn}, nil
 }
 
-type webSocket struct{ *wsclient.Conn }
+// hubStream counts messages: the lines of a frame.
+type hubStream struct{ *listen.Conn }
 
-// Drain implements Subscriber.
-func (s webSocket) Drain(visit func(bytes, frames int)) error {
-	return s.Conn.Drain(func(batch []byte, frames int) { visit(len(batch), frames) })
+// Drain implements listen.Stream.
+func (s hubStream) Drain(visit func(listen.Batch)) error {
+	return s.Conn.Drain(func(b listen.Batch) {
+		b.Each(func(payload []byte) { b.Frames += bytes.Count(payload, newline) })
+		visit(b)
+	})
 }
 
-// hub is the server as the chat example of the library has it, but for two things: it waits
-// for a client whose channel is full instead of dropping it, and it knows a client before the
-// handshake is answered. So nobody misses anything.
+// hub is the server as the chat example of the library has it: what waits for a client is drained into one frame, with line
+// ends between the messages. It differs in three things: it waits for a client whose channel is full instead of dropping
+// it, it knows a client before the handshake is answered, so that nobody misses anything, and its write buffer is larger.
 type hub struct {
 	mu      sync.Mutex
 	clients map[*hubClient]bool
@@ -115,7 +112,7 @@ func (h *hub) broadcast(message []byte) {
 // serveHub tells every client each message.
 func serveHub(ln net.Listener, in io.Reader) error {
 	h := &hub{clients: map[*hubClient]bool{}}
-	upgrader := websocket.FastHTTPUpgrader{}
+	upgrader := websocket.FastHTTPUpgrader{ReadBufferSize: 1 << 10, WriteBufferSize: hubWriteBytes}
 	server := &fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) {
 		c := &hubClient{make(chan []byte, hubQueue), make(chan struct{})}
 		h.register(c)
@@ -151,13 +148,14 @@ func (h *hub) readFeed(in io.Reader) error {
 	}
 }
 
+var newline = []byte{'\n'}
+
 // write is a client's own goroutine.
 func (c *hubClient) write(conn *websocket.Conn) {
 	for {
 		select {
 		case message := <-c.send:
-			_ = conn.SetWriteDeadline(time.Now().Add(hubWriteWait))
-			if conn.WriteMessage(websocket.TextMessage, message) != nil {
+			if c.drain(conn, message) != nil {
 				_ = conn.Close() // which ends the reader
 				return
 			}
@@ -165,6 +163,22 @@ func (c *hubClient) write(conn *websocket.Conn) {
 			return
 		}
 	}
+}
+
+// drain writes a message, and with it all that wait.
+func (c *hubClient) drain(conn *websocket.Conn, message []byte) error {
+	_ = conn.SetWriteDeadline(time.Now().Add(hubWriteWait))
+	w, err := conn.NextWriter(websocket.TextMessage)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(message)
+	for range len(c.send) {
+		_, err1 := w.Write(newline)
+		_, err2 := w.Write(<-c.send)
+		err = errors.Join(err, err1, err2)
+	}
+	return errors.Join(err, w.Close())
 }
 
 // read waits for the client to go.

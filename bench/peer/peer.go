@@ -3,11 +3,9 @@ package peer
 import (
 	"context"
 	"fmt"
-)
 
-// readBytes is the most that a subscriber reads at once. With less calls cost more, with more the
-// buffers of all leave the caches.
-const readBytes = 64 << 10
+	"ledgerd/bench/listen"
+)
 
 // Config is what peers are started with.
 type Config struct {
@@ -16,22 +14,16 @@ type Config struct {
 	Messages [][]byte // the batch
 }
 
-// Peer is a kind of service.
+// Peer is a kind of service that tells everybody everything.
 type Peer struct {
-	Name  string // raw, hub or nats
-	About string // one line
+	Name  string // raw, nats or hub
 	start func(ctx context.Context, c *Config) (Server, error)
 }
 
 // Peers are all there are, the simplest first.
-var Peers = []Peer{
-	{"raw", "blocks of 64 KiB, full of frames, written to plain TCP sockets, a goroutine each", startRaw},
-	{"nats", "nats-server and subscribers of its text protocol", startNATS},
-	{"hub", "a WebSocket hub with a channel of 256 messages and a goroutine for each client", startHub},
-}
+var Peers = []Peer{{"raw", startRaw}, {"nats", startNATS}, {"hub", startHub}}
 
-// Start starts one, which ends with ctx at the latest. It returns an *AbsentError if the
-// program it needs is not there.
+// Start starts one, which ends with ctx at the latest. It returns an *AbsentError if the program it needs is not there.
 func (p *Peer) Start(ctx context.Context, c Config) (Server, error) {
 	s, err := p.start(ctx, &c)
 	if err != nil {
@@ -48,22 +40,13 @@ func (e *AbsentError) Error() string { return fmt.Sprintf("there is no %s: %s", 
 
 // Server is a running peer. One goroutine publishes.
 type Server interface {
-	// Dial connects a subscriber.
-	Dial(ctx context.Context) (Subscriber, error)
-	// Publish hands the server one batch more to tell. It waits for the server to read it.
+	// Dial connects a subscriber, which receives all that is published from then on.
+	Dial(ctx context.Context) (listen.Stream, error)
+	// Publish hands the server one batch more. It waits for the server to read it.
 	Publish() error
 	// BatchFrames is how many frames a batch is to each subscriber.
 	BatchFrames() int
-	// Pid is the process.
 	Pid() int
 	// Stop ends the process and waits for it. What is on the way is lost.
 	Stop() error
-}
-
-// Subscriber is a connection that hears everything.
-type Subscriber interface {
-	// Drain reads until the connection ends, and tells what came: bytes of the socket and the
-	// whole frames in them.
-	Drain(visit func(bytes, frames int)) error
-	Close() error
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ledgerd/bench/listen"
 )
 
 // TestMain lets this program be a peer, as the one that measures is.
@@ -49,71 +51,38 @@ func start(t *testing.T, p *Peer, batch [][]byte) Server {
 	return s
 }
 
-// heard is what one subscriber was told.
-type heard struct{ frames, bytes int }
-
-// listen connects a subscriber and returns what it hears, until it has heard enough.
-func listen(t *testing.T, s Server, enough int) <-chan heard {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	subscriber, err := s.Dial(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result := make(chan heard, 1)
-	go func() {
-		var h heard
-		_ = subscriber.Drain(func(bytes, frames int) {
-			h.bytes += bytes
-			if h.frames += frames; h.frames >= enough {
-				_ = subscriber.Close()
-			}
-		})
-		result <- h
-	}()
-	return result
-}
-
-func await(t *testing.T, heards <-chan heard) heard {
-	t.Helper()
-	select {
-	case h := <-heards:
-		return h
-	case <-time.After(patience):
-		t.Fatal("a subscriber does not hear enough")
-		panic("unreachable")
-	}
-}
-
-// Every subscriber hears all batches, more than any queue on the way holds, and nothing else;
-// one that goes away keeps nobody from the rest.
+// Every subscriber receives all batches, more than any queue on the way holds, and nothing else; one that goes away keeps
+// nobody from the rest.
 func TestPeersTellEverybodyEverything(t *testing.T) {
 	for _, p := range Peers {
 		t.Run(p.Name, func(t *testing.T) {
-			const batches = 20
-			batch := messages(1000)
-			s := start(t, &p, batch)
-			total := batches * s.BatchFrames()
-			gone := listen(t, s, 1)
-			var all []<-chan heard
-			for range 3 {
-				all = append(all, listen(t, s, total))
+			t.Parallel()
+			const batches, subscribers = 20, 3
+			s := start(t, &p, messages(1000))
+			dial := func(int) (listen.Stream, error) { return s.Dial(t.Context()) }
+			gone, err1 := listen.OpenAll(t.Context(), listen.Config{Sockets: 1, Dial: dial})
+			stay, err2 := listen.OpenAll(t.Context(), listen.Config{Sockets: subscribers, Dial: dial})
+			if err1 != nil || err2 != nil {
+				t.Fatal(err1, err2)
 			}
-			for range batches {
+			for i := range batches {
 				if err := s.Publish(); err != nil {
 					t.Fatal(err)
 				}
-			}
-			await(t, gone)
-			for _, heards := range all {
-				got := await(t, heards)
-				if got.frames != total || got.bytes < batches*100*1000 {
-					t.Errorf("a subscriber heard %d frames in %d bytes, not %d", got.frames, got.bytes, total)
+				if i == batches/2 {
+					gone.Close()
 				}
+			}
+			total := int64(batches * s.BatchFrames())
+			if err := stay.Await(t.Context(), func(int) int64 { return total }); err != nil {
+				t.Fatal(err)
 			}
 			if err := s.Stop(); err != nil {
 				t.Errorf("Stop: %v", err)
+			}
+			stay.Close()
+			if got := stay.Counts(); got.Frames != subscribers*total || got.Bytes < subscribers*batches*100*1000 {
+				t.Errorf("%d frames in %d bytes, want %d", got.Frames, got.Bytes, subscribers*total)
 			}
 		})
 	}
@@ -123,6 +92,7 @@ func TestPeersTellEverybodyEverything(t *testing.T) {
 func TestPeersAreStoppedWhileSubscribersHang(t *testing.T) {
 	for _, p := range Peers {
 		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
 			s := start(t, &p, messages(1000))
 			subscriber, err := s.Dial(t.Context())
 			if err != nil {
@@ -157,14 +127,14 @@ func TestServeKnowsItsNames(t *testing.T) {
 	}
 }
 
-func TestHopNATSCountsWholeMessages(t *testing.T) {
+func TestWholeMessagesAreCounted(t *testing.T) {
 	const stream = "MSG a 1 5\r\nhello\r\nPING\r\nMSG a 1 0\r\n\r\n+OK\r\nMSG a 1 4\r\n\r\n\r\n\r\n"
 	for cut := range len(stream) + 1 {
 		messages, pings := 0, 0
 		held := ""
 		for _, part := range []string{stream[:cut], stream[cut:]} {
 			held += part
-			hop, m, p, err := hopNATS([]byte(held))
+			hop, m, p, err := wholeMessages([]byte(held))
 			if err != nil {
 				t.Fatalf("cut at %d: %v", cut, err)
 			}
@@ -177,7 +147,7 @@ func TestHopNATSCountsWholeMessages(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"-ERR 'Slow Consumer'\r\n", "MSG a 1 x\r\n"} {
-		if _, _, _, err := hopNATS([]byte(bad)); err == nil {
+		if _, _, _, err := wholeMessages([]byte(bad)); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}
 	}

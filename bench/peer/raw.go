@@ -9,14 +9,17 @@ import (
 	"net"
 	"sync"
 
-	"ledgerd/bench/wsclient"
+	"ledgerd/bench/listen"
 )
 
 // rawBlockBytes is what ledgerd writes at once when much waits.
 const rawBlockBytes = 64 << 10
 
+// rawQueue is how many batches wait for a subscriber.
+const rawQueue = 1 << 10
+
 // rawServer is told the block, and then how many more of it to write, in four bytes, little
-// endian. The block is frames of the messages, so that to listen costs what it does elsewhere.
+// endian. The block is frames of the messages, so that reading costs what it does elsewhere.
 // A batch is as many blocks as hold the messages.
 type rawServer struct {
 	*child
@@ -50,7 +53,7 @@ func frameBlock(messages [][]byte) (block []byte, frames int) {
 		if left := room - mostHeader - len(m); left < 2*mostHeader+len(m) {
 			m = bytes.Repeat(m, room/len(m)+1)[:room-mostHeader]
 		}
-		block = append(block, 0x80|wsclient.OpText, 126)
+		block = append(block, 0x80|listen.OpText, 126)
 		block = binary.BigEndian.AppendUint16(block, uint16(len(m)))
 		block = append(block, m...)
 	}
@@ -67,7 +70,7 @@ func (s *rawServer) Publish() error {
 }
 
 // Dial implements Server.
-func (s *rawServer) Dial(ctx context.Context) (Subscriber, error) {
+func (s *rawServer) Dial(ctx context.Context) (listen.Stream, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.addr)
 	if err != nil {
 		return nil, err
@@ -76,39 +79,7 @@ func (s *rawServer) Dial(ctx context.Context) (Subscriber, error) {
 	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return webSocket{wsclient.New(conn, readBytes)}, nil
-}
-
-// budget is how many blocks everybody shall have been written.
-type budget struct {
-	mu     sync.Mutex
-	raised sync.Cond
-	blocks int
-	over   bool
-}
-
-func (b *budget) raise(blocks int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.blocks += blocks
-	b.raised.Broadcast()
-}
-
-func (b *budget) end() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.over = true
-	b.raised.Broadcast()
-}
-
-// above waits until there are more than so many, or returns that many at the end.
-func (b *budget) above(written int) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for b.blocks <= written && !b.over {
-		b.raised.Wait()
-	}
-	return b.blocks
+	return listen.New(conn), nil
 }
 
 // serveRaw writes blocks to all who connect, a goroutine each.
@@ -117,18 +88,27 @@ func serveRaw(ln net.Listener, in io.Reader) error {
 	if _, err := io.ReadFull(in, block); err != nil {
 		return err
 	}
-	b := &budget{}
-	b.raised.L = &b.mu
 	var serving sync.WaitGroup
+	var mu sync.Mutex
+	var subscribers []chan int // of how many blocks more to write
 	serving.Go(func() {
 		for {
 			conn, err := ln.Accept()
 			if err != nil {
 				return
 			}
+			more := make(chan int, rawQueue)
+			mu.Lock()
+			subscribers = append(subscribers, more)
+			mu.Unlock()
 			serving.Go(func() {
 				defer func() { _ = conn.Close() }()
-				writeBlocks(conn, block, b)
+				_, err := conn.Write([]byte{0})
+				for blocks := range more { // one that is gone is told, and written to no more
+					for i := 0; i < blocks && err == nil; i++ {
+						_, err = conn.Write(block)
+					}
+				}
 			})
 		}
 	})
@@ -136,35 +116,20 @@ func serveRaw(ln net.Listener, in io.Reader) error {
 	for err == nil {
 		var more [4]byte
 		if _, err = io.ReadFull(in, more[:]); err == nil {
-			b.raise(int(binary.LittleEndian.Uint32(more[:])))
+			mu.Lock()
+			for _, s := range subscribers {
+				s <- int(binary.LittleEndian.Uint32(more[:]))
+			}
+			mu.Unlock()
 		}
 	}
-	b.end()
 	_ = ln.Close()
+	for _, s := range subscribers {
+		close(s)
+	}
 	serving.Wait()
 	if err == io.EOF {
 		return nil
 	}
 	return err
-}
-
-// writeBlocks writes a subscriber's blocks until the budget ends or the subscriber is gone.
-func writeBlocks(conn net.Conn, block []byte, b *budget) {
-	b.mu.Lock()
-	written := b.blocks
-	b.mu.Unlock()
-	if _, err := conn.Write([]byte{0}); err != nil {
-		return
-	}
-	for {
-		until := b.above(written)
-		if until == written {
-			return
-		}
-		for ; written < until; written++ {
-			if _, err := conn.Write(block); err != nil {
-				return
-			}
-		}
-	}
 }

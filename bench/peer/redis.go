@@ -8,18 +8,19 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"ledgerd/bench/proc"
 )
 
-// redisProgram is looked for on the PATH.
-const redisProgram = "redis-server"
-
-var errNoRedis = &AbsentError{redisProgram, "the Debian package redis-server has it"}
+// The programs that speak the protocol of Redis.
+const (
+	redisProgram  = "redis-server"
+	valkeyProgram = "valkey-server"
+)
 
 const (
 	// redisPatience is how long a server may take to load what its directory holds.
@@ -32,7 +33,7 @@ const (
 // memory and of its durability. It is spoken to by one connection, over a socket of the file
 // system, which is the fastest that it has. One goroutine at a time may use it.
 type Redis struct {
-	*process
+	*proc.Process
 	sockets string // directory
 	conn    net.Conn
 	replies *bufio.Reader
@@ -42,9 +43,13 @@ type Redis struct {
 // takes no snapshot by itself and keeps no log unless the options, which follow, say so. The
 // process ends at the latest with ctx. It returns an *AbsentError if there is no such program.
 func StartRedis(ctx context.Context, dir string, options ...string) (*Redis, error) {
-	program, err := exec.LookPath(redisProgram)
+	return startRedis(ctx, redisProgram, dir, options...)
+}
+
+func startRedis(ctx context.Context, name, dir string, options ...string) (*Redis, error) {
+	program, err := find(name)
 	if err != nil {
-		return nil, fmt.Errorf("cannot start redis: %w", errNoRedis)
+		return nil, fmt.Errorf("cannot start redis: %w", err)
 	}
 	// The path of a socket must be short, which that of a directory for data need not be.
 	sockets, err := os.MkdirTemp("", "redis-")
@@ -53,12 +58,12 @@ func StartRedis(ctx context.Context, dir string, options ...string) (*Redis, err
 	}
 	s := &Redis{sockets: sockets}
 	socket := filepath.Join(sockets, "s")
-	words := append([]string{"--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "", "--loglevel", "warning"}, options...)
-	if s.process, err = launch(exec.CommandContext(ctx, program, words...)); err != nil {
+	words := append([]string{program, "--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "", "--loglevel", "warning"}, options...)
+	if s.Process, err = proc.Launch(ctx, proc.Command{Words: words}); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot start redis: %w", err), os.RemoveAll(sockets))
 	}
 	if err := s.connect(ctx, socket); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot start redis: %w: %s", err, &s.stderr), s.Stop())
+		return nil, errors.Join(s.Failure(fmt.Sprintf("cannot start redis: %v", err)), s.Stop())
 	}
 	return s, nil
 }
@@ -73,7 +78,7 @@ func (s *Redis) connect(ctx context.Context, socket string) error {
 			return nil
 		}
 		select {
-		case <-s.ended:
+		case <-s.Gone():
 			return errors.New("it ended")
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", ctx.Err(), err)
@@ -96,11 +101,7 @@ func (s *Redis) dial(ctx context.Context, socket string) (err error) {
 
 // Do has one command carried out and returns its reply, "" for nil.
 func (s *Redis) Do(words ...string) (reply string, err error) {
-	command := AppendHeader(nil, len(words))
-	for _, w := range words {
-		command = AppendWord(command, w)
-	}
-	if _, err := s.conn.Write(command); err != nil {
+	if _, err := s.conn.Write(AppendCommand(nil, words...)); err != nil {
 		return "", err
 	}
 	line, err := s.reply()
@@ -169,7 +170,7 @@ func (s *Redis) Pipe(write func(dst []byte) (commands []byte, count int)) error 
 	for count := range sent {
 		for range count {
 			if err == nil {
-				err = s.discard()
+				_, err = s.reply()
 			}
 		}
 		if err != nil {
@@ -179,35 +180,22 @@ func (s *Redis) Pipe(write func(dst []byte) (commands []byte, count int)) error 
 	return errors.Join(err, <-failed)
 }
 
-// discard reads a reply that must be good.
-func (s *Redis) discard() error {
-	line, err := s.replies.ReadSlice('\n')
-	if err == nil && line[0] == '-' {
-		err = errors.New(strings.TrimSpace(string(line[1:])))
-	}
-	return err
-}
-
 // Stop ends the process and waits for it. What no log and no snapshot holds is gone.
 func (s *Redis) Stop() error {
 	if s.conn != nil {
 		_ = s.conn.Close()
 	}
-	return errors.Join(s.stop(syscall.SIGTERM), os.RemoveAll(s.sockets))
+	return errors.Join(end(s.Process), os.RemoveAll(s.sockets))
 }
 
-// AppendHeader begins a command of so many words.
-func AppendHeader(dst []byte, words int) []byte {
+// AppendCommand appends a command, whose words may hold any bytes.
+func AppendCommand(dst []byte, words ...string) []byte {
 	dst = append(dst, '*')
-	dst = strconv.AppendInt(dst, int64(words), 10)
-	return append(dst, "\r\n"...)
-}
-
-// AppendWord appends a word of a command, which may hold any bytes.
-func AppendWord[T string | []byte](dst []byte, word T) []byte {
-	dst = append(dst, '$')
-	dst = strconv.AppendInt(dst, int64(len(word)), 10)
-	dst = append(dst, "\r\n"...)
-	dst = append(dst, word...)
+	dst = strconv.AppendInt(dst, int64(len(words)), 10)
+	for _, word := range words {
+		dst = append(dst, "\r\n$"...)
+		dst = strconv.AppendInt(dst, int64(len(word)), 10)
+		dst = append(append(dst, "\r\n"...), word...)
+	}
 	return append(dst, "\r\n"...)
 }

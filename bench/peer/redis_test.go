@@ -29,8 +29,7 @@ func TestRedisHasWhatWasPiped(t *testing.T) {
 		err := s.Pipe(func(dst []byte) ([]byte, int) {
 			from := next
 			for ; next < min(from+300, keys); next++ {
-				dst = AppendWord(AppendWord(AppendHeader(dst, 3), "SET"), strconv.Itoa(next))
-				dst = AppendWord(dst, []byte{0, '\r', '\n', byte(next)})
+				dst = AppendCommand(dst, "SET", strconv.Itoa(next), string([]byte{0, 0x0d, 0x0a, byte(next)}))
 			}
 			return dst, next - from
 		})
@@ -69,7 +68,7 @@ func TestRedisRefusalsAreErrors(t *testing.T) {
 		if batches++; batches == 1_000_000 {
 			return dst, 0
 		}
-		return AppendWord(AppendHeader(dst, 1), "NOSUCH"), 1
+		return AppendCommand(dst, "NOSUCH"), 1
 	})
 	if err == nil || batches == 1_000_000 {
 		t.Errorf("a pipe of unknown commands went on for %d, %v", batches, err)

@@ -7,57 +7,57 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
+
+	"ledgerd/bench/load"
 )
 
-// webdisProgram is looked for on the PATH.
-const webdisProgram = "webdis"
-
-var errNoWebdis = &AbsentError{webdisProgram, "the Debian package webdis has it"}
-
-// redisGet is a redis-server that holds the records by key, and listens on a port.
-type redisGet struct {
-	*Redis
-	dir     string
-	address netip.AddrPort
-	version string
+// redisGetOf returns what starts a server of that program which holds the records by key, in JSON,
+// and listens on a port.
+func redisGetOf(program string) func(ctx context.Context, c *RESTConfig) (*RESTServer, error) {
+	return func(ctx context.Context, c *RESTConfig) (*RESTServer, error) { return startRedisGet(ctx, c, program) }
 }
 
-func startRedisGet(ctx context.Context, c *RESTConfig) (RESTServer, error) {
+func startRedisGet(ctx context.Context, c *RESTConfig, program string) (*RESTServer, error) {
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &redisGet{address: address}
-	if s.dir, err = os.MkdirTemp(c.Dir, "redis-"); err != nil {
+	dir, err := os.MkdirTemp(c.Dir, "redis-")
+	if err != nil {
 		return nil, err
 	}
 	// Without protected mode it also serves clients that come from loopback addresses other than 127.0.0.1.
-	if s.Redis, err = StartRedis(ctx, s.dir, "--bind", "127.0.0.1", "--port", strconv.Itoa(int(address.Port())), "--maxclients", "12000",
-		"--protected-mode", "no"); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(s.dir))
+	redis, err := startRedis(ctx, program, dir, "--bind", "127.0.0.1", "--port", strconv.Itoa(int(address.Port())), "--maxclients", "12000",
+		"--protected-mode", "no")
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if err := s.fill(&c.Records); err != nil {
+	s := &RESTServer{
+		Address: address, Redis: true, Version: redis.Version(), pids: []int{redis.Pid()},
+		request: func(dst []byte, key string) []byte { return AppendCommand(dst, "GET", key) },
+		stop:    func() error { return errors.Join(redis.Stop(), os.RemoveAll(dir)) },
+	}
+	if err := fillJSON(redis, &c.Records); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
 }
 
-// fill puts all records in, in JSON, and asks the version.
-func (s *redisGet) fill(records *Records) error {
+// fillJSON puts all records in.
+func fillJSON(redis *Redis, records *Records) error {
 	i := 0
 	var fault error
-	err := s.Pipe(func(dst []byte) ([]byte, int) {
+	err := redis.Pipe(func(dst []byte) ([]byte, int) {
 		const batch = 1000
 		count := 0
 		for ; i < records.Count && count < batch && fault == nil; count++ {
 			r := records.Record(i)
 			var value []byte
 			value, fault = json.Marshal(r)
-			dst = AppendWord(AppendWord(AppendWord(AppendHeader(dst, 3), "SET"), r.Pubkey), value)
+			dst = AppendCommand(dst, "SET", r.Pubkey, string(value))
 			i++
 		}
 		return dst, count
@@ -65,72 +65,37 @@ func (s *redisGet) fill(records *Records) error {
 	if err = errors.Join(err, fault); err != nil {
 		return fmt.Errorf("cannot fill redis: %w", err)
 	}
-	s.version = s.Redis.Version()
 	return nil
 }
 
-func (s *redisGet) Address() netip.AddrPort { return s.address }
-func (s *redisGet) Native() bool            { return true }
-func (s *redisGet) Pids() []int             { return []int{s.Pid()} }
-func (s *redisGet) Version() string         { return s.version }
-
-// Request implements RESTServer. A connection of Redis ends when its client closes it, so there
-// is none for one request.
-func (s *redisGet) Request(dst []byte, key string, _ bool) []byte {
-	return AppendWord(AppendWord(AppendHeader(dst, 2), "GET"), key)
-}
-
-func (s *redisGet) Stop() error { return errors.Join(s.Redis.Stop(), os.RemoveAll(s.dir)) }
-
-// webdis is Redis behind HTTP.
-type webdis struct {
-	*program
-	redis RESTServer
-}
-
-func startWebdis(ctx context.Context, c *RESTConfig) (RESTServer, error) {
-	path, err := find(webdisProgram, "/usr/sbin", errNoWebdis)
+// startWebdis starts Redis behind HTTP.
+func startWebdis(ctx context.Context, c *RESTConfig) (*RESTServer, error) {
+	path, err := find("webdis")
 	if err != nil {
 		return nil, err
 	}
-	redis, err := startRedisGet(ctx, c)
+	redis, err := startRedisGet(ctx, c, redisProgram)
 	if err != nil {
 		return nil, err
 	}
-	s := &webdis{redis: redis}
-	if err := s.launch(ctx, path, c.Dir); err != nil {
-		return nil, errors.Join(err, redis.Stop())
-	}
-	return s, nil
-}
-
-func (s *webdis) launch(ctx context.Context, path, dir string) (err error) {
-	if s.program, err = newProgram(ctx, dir, webdisProgram); err != nil {
-		return err
-	}
-	config, err := json.Marshal(map[string]any{
-		"redis_host": "127.0.0.1", "redis_port": s.redis.Address().Port(),
-		"http_host": "127.0.0.1", "http_port": s.address.Port(), "threads": runtime.NumCPU(),
-		"daemonize": false, "verbosity": 0, "logfile": filepath.Join(s.dir, "webdis.log"),
+	s, err := startProgram(ctx, c, "webdis", func(dir string, address netip.AddrPort) ([]string, error) {
+		config, err := json.Marshal(map[string]any{
+			"redis_host": "127.0.0.1", "redis_port": redis.Address.Port(),
+			"http_host": "127.0.0.1", "http_port": address.Port(), "threads": runtime.NumCPU(),
+			"daemonize": false, "verbosity": 0, "logfile": filepath.Join(dir, "webdis.log"),
+		})
+		file := filepath.Join(dir, "webdis.json")
+		return []string{path, file}, errors.Join(err, os.WriteFile(file, config, 0o600))
 	})
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(s.dir))
+		return nil, errors.Join(err, redis.Stop())
 	}
-	file := filepath.Join(s.dir, "webdis.json")
-	if err := os.WriteFile(file, config, 0o600); err != nil {
-		return errors.Join(err, os.RemoveAll(s.dir))
+	s.Version = "webdis over " + redis.Version // it does not say its own
+	s.pids = append(s.pids, redis.pids...)
+	s.request = func(dst []byte, key string) []byte { // the value as it is, without JSON around it
+		return load.AppendGet(dst, s.Address.String(), "/GET/"+key+".txt", load.AnyCoding)
 	}
-	return s.program.launch(ctx, exec.CommandContext(ctx, path, file))
+	stop := s.stop
+	s.stop = func() error { return errors.Join(stop(), redis.Stop()) }
+	return s, nil
 }
-
-// Request implements RESTServer. The value is asked for as it is, without JSON around it.
-func (s *webdis) Request(dst []byte, key string, fresh bool) []byte {
-	return Get(dst, s.address.String(), "/GET/"+key+".txt", AnyCoding, fresh)
-}
-
-func (s *webdis) Pids() []int { return append(s.program.Pids(), s.redis.Pids()...) }
-
-// Version implements RESTServer. The program does not say its own.
-func (s *webdis) Version() string { return webdisProgram + " over " + s.redis.Version() }
-
-func (s *webdis) Stop() error { return errors.Join(s.program.Stop(), s.redis.Stop()) }

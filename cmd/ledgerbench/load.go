@@ -1,242 +1,167 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
-	"ledgerd/bench"
+	"ledgerd/bench/load"
 )
 
-// loadFlags are those of every command that loads a server.
-type loadFlags struct {
-	Scenario []string      `help:"Run this one alone; may be repeated. Default: all." placeholder:"NAME"`
-	Rounds   int           `help:"How often everything is measured." default:"3"`
-	Duration time.Duration `help:"Of one measurement." default:"10s"`
-	Scale    float64       `help:"Share of the full load. The goals are for 1." default:"1"`
-	Peers    bool          `help:"Also measure other services, in turns."`
-	JSON     string        `name:"json" help:"Also write the report here, with the values of every round." placeholder:"FILE" type:"path"`
-	HTML     string        `name:"html" help:"Also write the report here as one page, with plots." placeholder:"FILE" type:"path"`
-	SVG      string        `name:"svg" help:"Also write the plots here, each as a file of its own." placeholder:"DIR" type:"path"`
-	Markdown string        `help:"Also keep the results beside this page and write it anew: bench/RESULTS.md. What was kept of other scenarios stays." placeholder:"FILE" type:"path"`
-	Ledgerd  string        `help:"The program to load. Default: the one beside this program." placeholder:"PATH" type:"path"`
-	URL      string        `name:"url" help:"Load the server that runs there instead of one that is started: http://HOST:PORT. Scenarios that need one of their own are left out." placeholder:"URL"`
-	OpsURL   string        `name:"ops-url" help:"Its operators' listener, which tells what it takes of its processors: http://HOST:PORT." placeholder:"URL"`
-	Pid      int           `help:"Its process, if it is on this machine: the kernel tells the same more exactly."`
-	Dir      string        `help:"Where data directories are made, on the disk that is to be used. Default: where the system keeps temporary files." placeholder:"DIR" type:"existingdir"`
-	Check    bool          `help:"Fail if a goal is missed."`
+const (
+	// defaultRate is how many requests a second are sent to a node that has no limits.
+	defaultRate = 1000
+	// closedLoop is the value of --rate that has none.
+	closedLoop = "max"
+	// scriptRequests is how many different requests are made up.
+	scriptRequests = 1 << 16
+	// fewestRequests is how many a node must still allow to be loaded.
+	fewestRequests = 10
+)
+
+// loadCommand asks a running server.
+type loadCommand struct {
+	URL          string        `arg:"" help:"The server: http://HOST:PORT."`
+	Rate         string        `help:"Requests a second, each due at a time of its own whatever the responses take, or max: each connection asks again when it is answered. Default: what the node's limits allow, at most 1000." placeholder:"N|max"`
+	Connections  int           `short:"c" help:"How many connections ask, all from one address." default:"16"`
+	Duration     time.Duration `short:"d" help:"Of the measurement." default:"10s"`
+	Warmup       time.Duration `help:"How long the same is asked before, without being counted." default:"1s"`
+	Path         []string      `help:"Ask for this path of the interface, such as /blocks/latest; several take turns." sep:"none" placeholder:"PATH" xor:"what"`
+	Mix          string        `help:"Ask for these by weight: account, balance, tokens, batch, program, transaction, recent, block, latest." placeholder:"account=1" xor:"what"`
+	Keys         string        `help:"Ask for these accounts: a file with a base58 key a line, or keys with commas between them. Default: accounts that the server lists." placeholder:"FILE|LIST"`
+	MinSlot      uint64        `help:"Ask for the state at this slot or a later one." placeholder:"SLOT"`
+	IgnoreLimits bool          `help:"Ask more than the node allows this client. Without it the load stays below, and ends at the first 429."`
+	JSON         string        `name:"json" help:"Write the figures here." placeholder:"FILE" type:"path"`
+	HDR          string        `name:"hdr" help:"Write the latencies of each second here, as a log of HdrHistogram." placeholder:"FILE" type:"path"`
 }
 
-// wsCommand loads the WebSocket stream.
-type wsCommand struct {
-	loadFlags `embed:""`
-}
-
-// Help lists the scenarios.
-func (c *wsCommand) Help() string { return list(bench.WebSocket()) }
-
-func (c *wsCommand) Run(ctx context.Context, streams *streams) error {
-	return c.run(ctx, streams, bench.WebSocket())
-}
-
-func list(scenarios []bench.Scenario) string {
-	var b strings.Builder
-	b.WriteString("Scenarios:")
-	for _, s := range scenarios {
-		fmt.Fprintf(&b, "\n\n%s: %s", s.Name, s.Help)
-	}
-	return b.String()
-}
-
-// chosen returns the scenarios that were named, in their own order.
-func (f *loadFlags) chosen(all []bench.Scenario) ([]bench.Scenario, error) {
-	if len(f.Scenario) == 0 {
-		return all, nil
-	}
-	named := map[string]bool{}
-	for _, name := range f.Scenario {
-		named[name] = true
-	}
-	var chosen []bench.Scenario
-	var known []string
-	for _, s := range all {
-		if named[s.Name] {
-			chosen = append(chosen, s)
-		}
-		known = append(known, s.Name)
-		delete(named, s.Name)
-	}
-	for name := range named {
-		return nil, &usageError{fmt.Errorf("there is no scenario %q, only %s", name, strings.Join(known, ", "))}
-	}
-	return chosen, nil
-}
-
-// env returns what the scenarios run in; clean is called after the last.
-func (f *loadFlags) env(ctx context.Context, progress io.Writer) (env *bench.Env, clean func() error, err error) {
-	if f.Rounds < 1 || f.Duration <= 0 || f.Scale <= 0 {
-		return nil, nil, &usageError{errors.New("--rounds, --duration and --scale must be above 0")}
-	}
-	program, live := "", (*bench.Live)(nil)
-	if f.URL != "" {
-		live, err = f.live(ctx)
-	} else {
-		program, err = f.program()
-	}
+// Run finds out what to ask, asks, and reports. Whatever comes of the requests is a figure and no error.
+func (c *loadCommand) Run(ctx context.Context, streams *streams) error {
+	node, mix, rate, err := c.parse()
 	if err != nil {
-		return nil, nil, &usageError{err}
+		return &usageError{err}
 	}
-	dir, err := os.MkdirTemp(f.Dir, "ledgerbench-")
-	if err != nil {
-		return nil, nil, err
+	if err := node.Find(ctx); err != nil && !(c.IgnoreLimits && node.Limit > 0) {
+		return err
 	}
-	return &bench.Env{
-		Ledgerd: program, Live: live, Dir: dir,
-		Rounds: f.Rounds, Duration: f.Duration, Scale: f.Scale, Peers: f.Peers,
-		Progress: progress,
-	}, func() error { return os.RemoveAll(dir) }, nil
-}
-
-// program returns the ledgerd to start.
-func (f *loadFlags) program() (string, error) {
-	if f.OpsURL != "" || f.Pid != 0 {
-		return "", errors.New("--ops-url and --pid are of a server that runs: they need --url")
+	run := &loadRun{loadCommand: c, url: node.URL.String(), limit: node.Limit}
+	if err := run.obey(node, rate); err != nil {
+		return err
 	}
-	program := f.Ledgerd
-	if program == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return "", err
-		}
-		program = filepath.Join(filepath.Dir(self), "ledgerd")
+	script, err := c.script(ctx, node, mix)
+	if err == nil {
+		err = run.obey(node, rate) // with what finding out has left
 	}
-	program, err := exec.LookPath(program)
-	if err != nil {
-		return "", fmt.Errorf("there is no ledgerd to load (see --ledgerd): %w", err)
-	}
-	return program, nil
-}
-
-// live returns the server that runs already.
-func (f *loadFlags) live(ctx context.Context) (*bench.Live, error) {
-	live, err := bench.NewLive(ctx, bench.LiveConfig{URL: f.URL, OpsURL: f.OpsURL, Pid: f.Pid})
-	if err == nil && f.Peers && !live.Here() {
-		err = errors.New("--peers run on this machine: what they do says nothing of a server elsewhere")
-	}
-	return live, err
-}
-
-// allNeedTheirOwn is an error if none of the scenarios can be run against a server that runs
-// already.
-func allNeedTheirOwn(scenarios []bench.Scenario) error {
-	var why []string
-	for _, s := range scenarios {
-		if s.Own == "" {
-			return nil
-		}
-		why = append(why, fmt.Sprintf("%s needs a server that it starts itself: %s", s.Name, s.Own))
-	}
-	return &usageError{fmt.Errorf("there is nothing to run against --url: %s", strings.Join(why, "; "))}
-}
-
-// run runs the scenarios and reports. One that fails does not keep the others from running,
-// and is an error in the end.
-func (f *loadFlags) run(ctx context.Context, streams *streams, all []bench.Scenario) (err error) {
-	scenarios, err := f.chosen(all)
 	if err != nil {
 		return err
 	}
-	if f.URL != "" {
-		if err := allNeedTheirOwn(scenarios); err != nil {
-			return err
-		}
-	}
-	steps := newProgress(streams.err)
-	defer steps.end()
-	env, clean, err := f.env(ctx, steps)
+	l, err := load.New(load.Config{
+		Address: node.Address, Connections: c.Connections, Rate: run.rate, Script: script, StopAt429: !c.IgnoreLimits,
+	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, clean()) }()
-	report := bench.NewReport(env, bench.ThisMachine(), time.Now())
-	report.Command, report.Loaded = streams.command, bench.Revision(env.Ledgerd)
-	if env.Live != nil {
-		report.Loaded = env.Live.String()
-	}
-	keep, err := f.keeper(report)
-	if err != nil {
+	defer l.Close()
+	if err := run.measure(ctx, streams.err, l); err != nil {
 		return err
 	}
-	var failed []error
-	for i, s := range scenarios {
-		steps.begin(fmt.Sprintf("%d of %d: %s", i+1, len(scenarios), s.Name))
-		env.Say("%d of %d, %s: %s", i+1, len(scenarios), s.Name, s.Help)
-		result, err := s.Do(ctx, env)
-		if result != nil {
-			report.Results = append(report.Results, result)
-		}
-		if err == nil {
-			err = keep(result)
-		}
-		if err != nil {
-			env.Say("%s failed: %v", s.Name, err)
-			failed = append(failed, fmt.Errorf("cannot run %s: %w", s.Name, err))
-		}
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	if err := f.write(streams, report); err != nil {
-		failed = append(failed, err)
-	}
-	if missed := report.Missed(); f.Check && len(missed) > 0 {
-		failed = append(failed, fmt.Errorf("goals missed: %d", len(missed)))
-	}
-	return errors.Join(failed...)
+	return run.report(streams.out)
 }
 
-// keeper returns what keeps the result of each scenario as soon as there is one, so that a run that
-// is interrupted has kept what it had found.
-func (f *loadFlags) keeper(report *bench.Report) (keep func(*bench.Result) error, err error) {
-	if f.Markdown == "" {
-		return func(*bench.Result) error { return nil }, nil
-	}
-	results, err := bench.OpenResults(f.Markdown)
-	if err != nil {
-		return nil, err
-	}
-	return func(r *bench.Result) error {
-		if len(r.Rows) == 0 {
-			return nil // it was left out
+// parse checks the flags. The rate is 0 for a closed loop, and below 0 if none was named.
+func (c *loadCommand) parse() (node *load.Node, mix load.Mix, rate float64, err error) {
+	switch c.Rate {
+	case "":
+		rate = -1
+	case closedLoop:
+	default:
+		if rate, err = strconv.ParseFloat(c.Rate, 64); err != nil || !(rate >= 0) || rate > 1e7 {
+			return nil, nil, 0, fmt.Errorf("--rate=%s is not %s or a number up to 10,000,000", c.Rate, closedLoop)
 		}
-		return errors.Join(results.Keep(report, r), results.WritePage(order()))
-	}, nil
-}
-
-// write writes the report for people, and in every other form that was asked for.
-func (f *loadFlags) write(streams *streams, report *bench.Report) error {
-	failed := []error{report.WriteText(streams.out), writeFile(f.JSON, report.WriteJSON), writeFile(f.HTML, report.WriteHTML)}
-	if f.SVG != "" {
-		failed = append(failed, report.WriteSVG(f.SVG))
 	}
-	return errors.Join(failed...)
+	if c.Connections < 1 || c.Connections > 10_000 {
+		return nil, nil, 0, errors.New("--connections must be 1 to 10,000")
+	}
+	if c.Duration <= 0 || c.Warmup < 0 {
+		return nil, nil, 0, errors.New("--duration must be above 0, and --warmup not below")
+	}
+	for _, path := range c.Path {
+		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " \r\n") {
+			return nil, nil, 0, fmt.Errorf("--path=%q must begin with / and hold no spaces", path)
+		}
+	}
+	if len(c.Path) == 0 {
+		c.Mix = cmp.Or(c.Mix, "account=1")
+		if mix, err = load.ParseMix(c.Mix); err != nil {
+			return nil, nil, 0, fmt.Errorf("--mix: %w", err)
+		}
+	}
+	node, err = load.NewNode(c.URL)
+	return node, mix, rate, err
 }
 
-// writeFile writes a form of the report to a file, unless that has no name.
-func writeFile(path string, write func(w io.Writer) error) (err error) {
-	if path == "" {
+// script makes up the requests.
+func (c *loadCommand) script(ctx context.Context, node *load.Node, mix load.Mix) (*load.Script, error) {
+	paths := c.Path
+	if mix != nil {
+		known := new(load.Known)
+		if c.Keys != "" {
+			keys, err := readNames(c.Keys)
+			if err != nil {
+				return nil, &usageError{fmt.Errorf("--keys: %w", err)}
+			}
+			known.Keys = keys
+		}
+		if mix.Unknown(known) != "" {
+			if err := node.Learn(ctx, known); err != nil {
+				return nil, err
+			}
+		}
+		if name := mix.Unknown(known); name != "" {
+			return nil, fmt.Errorf("the server tells of nothing that %s can be asked for; --keys names accounts", name)
+		}
+		paths = mix.Paths(known, scriptRequests)
+	}
+	suffix := ""
+	if c.MinSlot > 0 {
+		suffix = "min_slot=" + strconv.FormatUint(c.MinSlot, 10)
+	}
+	return load.NewScript(len(paths), func(dst []byte, i int) []byte {
+		path := node.URL.Path + paths[i]
+		switch {
+		case suffix != "" && strings.Contains(path, "?"):
+			path += "&" + suffix
+		case suffix != "":
+			path += "?" + suffix
+		}
+		return load.AppendGet(dst, node.URL.Host, path, load.AnyCoding)
+	}), nil
+}
+
+// obey decides the rate of the one that was asked for, and says why it is what it is.
+func (r *loadRun) obey(node *load.Node, asked float64) error {
+	r.rate, r.why = asked, "--rate"
+	if asked < 0 {
+		r.rate, r.why = defaultRate, "the default"
+	}
+	switch {
+	case node.Limit == 0:
 		return nil
+	case r.IgnoreLimits:
+		r.why += fmt.Sprintf(", ignoring the node's limit of %d requests", node.Limit)
+		return nil
+	case node.Remaining < fewestRequests:
+		return fmt.Errorf("the node allows this client only %d more requests until %s: wait, or use --ignore-limits", node.Remaining, node.Reset.Format(time.TimeOnly))
 	}
-	file, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("cannot write the report: %w", err)
+	// The headers tell of the window with the fewest requests remaining; in the others more remain.
+	allowed := float64(node.Remaining-2) / (r.Warmup + r.Duration).Seconds()
+	if r.rate == 0 || r.rate > allowed {
+		r.rate = allowed
+		r.why = fmt.Sprintf("the node allows this client %d of %d requests until %s; see --ignore-limits", node.Remaining, node.Limit, node.Reset.Format(time.TimeOnly))
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	return write(file)
+	return nil
 }

@@ -1,5 +1,5 @@
-// Command ledgerbench loads ledgerd and measures what comes back. This package holds flags
-// and wiring; the load is in package bench.
+// Command ledgerbench loads ledgerd and measures what comes back. This package holds flags and output; the load is in package
+// bench and those below it.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 // Exit codes.
 const (
 	exitOK      = 0
-	exitFailure = 1 // a scenario could not be run, or with --check a goal was missed
+	exitFailure = 1 // a server is not reached, a scenario cannot be run, or with --check a goal was not met
 	exitUsage   = 2 // bad flags
 )
 
@@ -30,24 +30,18 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// commands are one for each side of the server that is loaded.
+// commands are for users who load a server of theirs, and for those who measure this project.
 type commands struct {
-	WS      wsCommand      `cmd:"" name:"ws" help:"Load the WebSocket stream."`
-	REST    restCommand    `cmd:"" name:"rest" help:"Load the REST interface."`
-	Mixed   mixedCommand   `cmd:"" help:"Load the REST interface while blocks come in."`
-	Ingest  ingestCommand  `cmd:"" help:"Have a ledger read from a file."`
-	Recover recoverCommand `cmd:"" help:"Have a server start with a ledger in its data directory."`
-	Memory  memoryCommand  `cmd:"" help:"Have a ledger held in memory."`
-	Cluster clusterCommand `cmd:"" help:"Have several nodes share one log on nats-servers."`
-	All     allCommand     `cmd:"" help:"All of these, one after the other, in one report."`
-	Results resultsCommand `cmd:"" help:"Write the page of results that --markdown has kept, without measuring."`
-	Peer    peerCommand    `cmd:"" hidden:"" help:"Be one of the services that ledgerd is compared with."`
-	Helper  helperCommand  `cmd:"" hidden:"" help:"Be a part of a scenario's load."`
+	Load   loadCommand   `cmd:"" help:"Ask a running server over HTTP, at a rate, and tell how long answers take."`
+	Listen listenCommand `cmd:"" help:"Subscribe to a running server with many WebSockets, and tell what arrives, and how late."`
+	Run    runCommand    `cmd:"" help:"Run scenarios against servers that are started for that, in turns with other services if asked."`
+	Report reportCommand `cmd:"" help:"Write the page of results from what run has written."`
+	Peer   peerCommand   `cmd:"" hidden:"" help:"Be one of the services that ledgerd is compared with."`
 }
 
 // peerCommand is what this program starts itself as.
 type peerCommand struct {
-	Name string `arg:"" help:"raw, hub, bare, nethttp or canned."`
+	Name string `arg:""`
 }
 
 func (c *peerCommand) Run(ctx context.Context, streams *streams) error {
@@ -75,7 +69,7 @@ func run(ctx context.Context, args []string, s *streams) int {
 	exited := -1 // set when help was printed
 	parser, err := kong.New(&cli,
 		kong.Name("ledgerbench"),
-		kong.Description("Loads ledgerd and measures what comes back: one that it starts itself or, with --url, one that runs; beside other services if asked. `COMMAND --help` names the scenarios."),
+		kong.Description("Loads ledgerd and measures what comes back."),
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { exited = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

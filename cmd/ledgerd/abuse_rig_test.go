@@ -17,7 +17,7 @@ import (
 	"testing/iotest"
 	"time"
 
-	"ledgerd/bench/wsclient"
+	"ledgerd/bench/listen"
 )
 
 // The tests in abuse_*_test.go attack a node from a few addresses within the default limits. They
@@ -93,10 +93,10 @@ func (a *target) checkMemory(watched time.Duration, attack func()) {
 // attacker is one connection to the node.
 type attacker struct {
 	net.Conn
-	in    *bufio.Reader  // of answers
-	ws    *wsclient.Conn // of frames
-	bytes atomic.Int64   // read
-	slow  chan struct{}  // nil: it reads as fast as it can; else 1 KB a second until this is closed
+	in    *bufio.Reader // of answers
+	ws    *listen.Conn  // of frames
+	bytes atomic.Int64  // read
+	slow  chan struct{} // nil: it reads as fast as it can; else 1 KB a second until this is closed
 }
 
 // dial connects from 127.0.0.address. The kernel holds little for a slow reader, on both ends: what the
@@ -118,7 +118,7 @@ func (a *target) dial(address int, slow chan struct{}) (*attacker, error) {
 	}
 	a.Cleanup(func() { _ = conn.Close() })
 	c := &attacker{Conn: conn, slow: slow}
-	c.in, c.ws = bufio.NewReader(c), wsclient.New(c, 0)
+	c.in, c.ws = bufio.NewReader(c), listen.New(c)
 	return c, nil
 }
 
@@ -227,7 +227,7 @@ func (w *crowd) finish(within time.Duration, allowed ...string) map[string]int {
 
 // end names what ended a socket: the frame waited for, a close code, the deadline, or the network.
 func end(err error) string {
-	var closed *wsclient.CloseError
+	var closed *listen.CloseError
 	switch {
 	case err == nil:
 		return "served"

@@ -14,13 +14,13 @@ import (
 
 	"github.com/fasthttp/websocket"
 
-	"ledgerd/bench/wsclient"
+	"ledgerd/bench/listen"
 )
 
 // talker is one connection of some kind of client. One goroutine reads it, any may say something.
 type talker interface {
 	// read returns the next text message, valid until the next read. The server's close frame
-	// is a *wsclient.CloseError, anything else the end of the socket.
+	// is a *listen.CloseError, anything else the end of the socket.
 	read() ([]byte, error)
 	say(text string) error
 	stall(on bool) // while it is on nothing is read from the socket, and read is not called
@@ -37,14 +37,14 @@ type dialer func(address string, smallBuffer bool) (talker, error)
 const smallBufferBytes = 8 << 10
 
 // ownTalker is the repository's own client.
-type ownTalker struct{ *wsclient.Conn }
+type ownTalker struct{ *listen.Conn }
 
 func dialOwn(address string, smallBuffer bool) (talker, error) {
-	o := wsclient.Options{Timeout: patience}
+	o := listen.Options{Timeout: patience}
 	if smallBuffer {
 		o.ReceiveBuffer = smallBufferBytes
 	}
-	conn, err := wsclient.Dial(context.Background(), address, o)
+	conn, err := listen.Dial(context.Background(), address, o)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (o ownTalker) read() ([]byte, error) {
 		return nil, err
 	}
 	f, err := o.Next()
-	if err == nil && f.Op != wsclient.OpText {
+	if err == nil && f.Op != listen.OpText {
 		err = fmt.Errorf("a frame with opcode %d", f.Op)
 	}
 	return f.Payload, err
@@ -93,7 +93,7 @@ func dialLibrary(address string, smallBuffer bool) (talker, error) {
 	// A node that begins to stop in the midst of a handshake says 101 and "Connection: close", which the library does not take.
 	if errors.Is(err, websocket.ErrBadHandshake) && response.StatusCode != http.StatusSwitchingProtocols {
 		body, _ := io.ReadAll(response.Body)
-		return nil, &wsclient.RefusedError{Status: response.StatusCode, Body: string(body)}
+		return nil, &listen.RefusedError{Status: response.StatusCode, Body: string(body)}
 	}
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (l *libraryTalker) read() ([]byte, error) {
 	var end *websocket.CloseError
 	switch {
 	case errors.As(err, &end) && end.Code != websocket.CloseAbnormalClosure:
-		return nil, &wsclient.CloseError{Code: uint16(end.Code), Reason: end.Text}
+		return nil, &listen.CloseError{Code: uint16(end.Code), Reason: end.Text}
 	case errors.As(err, &end):
 		return nil, io.ErrUnexpectedEOF // no close frame came
 	case err == nil && kind != websocket.TextMessage:

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"ledgerd/bench/wsclient"
+	"ledgerd/bench/listen"
 )
 
 // follower is a client that folds what it is told, and comes back whenever its connection ends,
@@ -54,9 +54,9 @@ type follower struct {
 
 	// While it follows these are its own.
 
-	state   wsclient.State
+	state   foldState
 	from    uint64       // the number it began at
-	updates []foldUpdate // all since then, if it is told everything and no gaps
+	updates []heardUpdate // all since then, if it is told everything and no gaps
 	known   bool         // there is a number to go on behind
 	told    uint64       // the newest number of this connection that the server counts as sent
 	conns   int
@@ -66,8 +66,8 @@ type follower struct {
 	listing bool // between subscribed and snapshot_end
 }
 
-// foldUpdate is what a follower keeps of one: its number, and a hash of its text.
-type foldUpdate struct{ seq, text uint64 }
+// heardUpdate is what a follower keeps of one: its number, and a hash of its text.
+type heardUpdate struct{ seq, text uint64 }
 
 var updateSeed = maphash.MakeSeed()
 
@@ -119,7 +119,7 @@ func (f *follower) address(base string, resumeThere bool) string {
 func (f *follower) connect() (conn talker, behind bool) {
 	f.told, f.listing = 0, false
 	if !f.known { // it begins anew, and what it was told before is of no use
-		f.state, f.updates = wsclient.State{Whole: f.state.Whole}, nil
+		f.state, f.updates = foldState{Whole: f.state.Whole}, nil
 	}
 	for {
 		base, moved := f.rig.where()
@@ -132,7 +132,7 @@ func (f *follower) connect() (conn talker, behind bool) {
 		}
 		resumeThere := f.known && (f.conns == 0 || f.random.IntN(2) == 0)
 		conn, err := f.open(f.address(base, resumeThere), f.small)
-		var refused *wsclient.RefusedError
+		var refused *listen.RefusedError
 		switch {
 		case err == nil:
 			f.conns++
@@ -205,7 +205,7 @@ func (f *follower) listen(conn talker, behind bool) error {
 			continue
 		}
 		if kind == "subscribed" && !f.known { // what came before is of no use, or of a snapshot that was cut short
-			f.state = wsclient.State{Whole: f.state.Whole}
+			f.state = foldState{Whole: f.state.Whole}
 		}
 		if err := f.state.Apply(text); err != nil {
 			f.Errorf("%s: %v", f.name, err)
@@ -214,7 +214,7 @@ func (f *follower) listen(conn talker, behind bool) error {
 		switch kind {
 		case "account_update":
 			if f.told = f.state.Seq; f.known && !f.listing && f.isFull() {
-				f.updates = append(f.updates, foldUpdate{f.state.Seq, maphash.Bytes(updateSeed, text)})
+				f.updates = append(f.updates, heardUpdate{f.state.Seq, maphash.Bytes(updateSeed, text)})
 			}
 		case "slot_end":
 			f.told = f.state.Seq
@@ -270,7 +270,7 @@ var lastSeq = regexp.MustCompile(`last_seq=(\d+)$`)
 
 // mayGoOn counts how a connection ended, and takes in what the server says of it.
 func (f *follower) mayGoOn(err error) bool {
-	var end *wsclient.CloseError
+	var end *listen.CloseError
 	code := uint16(0)
 	if errors.As(err, &end) {
 		code = end.Code

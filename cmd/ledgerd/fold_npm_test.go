@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"ledgerd/bench/wsclient"
+	"ledgerd/bench/listen"
 )
 
 // bridge is a process of node that speaks through npm's ws.
@@ -203,7 +203,7 @@ func (c *npmTalker) read() ([]byte, error) {
 	if err != nil || n == 1006 { // no close frame came
 		return nil, errors.Join(err, io.ErrUnexpectedEOF)
 	}
-	return nil, &wsclient.CloseError{Code: uint16(n), Reason: reason}
+	return nil, &listen.CloseError{Code: uint16(n), Reason: reason}
 }
 
 func (c *npmTalker) do(what string) { _ = c.bridge.order(c.id, map[string]any{"do": what}) }

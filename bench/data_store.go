@@ -1,0 +1,118 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"ledgerd/bench/feed"
+	"ledgerd/bench/peer"
+	"ledgerd/engine/codec"
+	"ledgerd/engine/ledger"
+)
+
+// storeBatch is how many commands go into a pipeline at once.
+const storeBatch = 1000
+
+// store is a redis-server that keeps the accounts of a made-up ledger.
+type store struct {
+	*peer.Redis
+	config feed.Config
+	// bucketed keeps accounts as fields of hashes so small that they are packed, instead of each under a key of its own.
+	bucketed bool
+	value    []byte
+}
+
+// bucketAccounts is how many accounts a hash has on average. A packed hash is searched from its beginning: more save little memory
+// and cost more time.
+const bucketAccounts = 64
+
+// bucketOptions let hashes of that size and values of accounts be packed.
+var bucketOptions = []string{"--hash-max-listpack-entries", "512", "--hash-max-listpack-value", "256"}
+
+// startStore starts a redis-server on a directory of its own, which stop removes.
+func startStore(ctx context.Context, r *Run, c feed.Config, options ...string) (s *store, stop func(), err error) {
+	dir, remove, err := r.TempDir()
+	if err != nil {
+		return nil, nil, err
+	}
+	s = &store{config: c}
+	if s.Redis, err = peer.StartRedis(ctx, dir, options...); err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return s, func() { _ = s.Stop(); remove() }, r.Note("%s", s.Version())
+}
+
+// appendValue appends what the codec makes of an account without its key, which is what Redis keeps under the key.
+func appendValue(dst []byte, w *ledger.AccountWrite, s ledger.Slot) []byte {
+	a := ledger.Account{
+		Pubkey: w.Pubkey, Owner: w.Owner, Lamports: w.Lamports, RentEpoch: w.RentEpoch, Executable: w.Executable,
+		Known: w.Known &^ ledger.FieldMint, Token: w.Token, Provenance: ledger.BlockProvenance(s),
+	}
+	begin := len(dst)
+	dst = codec.AppendAccount(dst, &a)
+	return slices.Delete(dst, begin+1, begin+1+len(a.Pubkey)) // one byte of flags stands in front of the key
+}
+
+// bucket returns the hash of an account. Its keys are random, so their beginning spreads them evenly.
+func (s *store) bucket(key ledger.Pubkey) string {
+	buckets := uint32(max(1, s.config.Accounts/bucketAccounts))
+	return fmt.Sprintf("b%x", (uint32(key[0])<<16|uint32(key[1])<<8|uint32(key[2]))%buckets)
+}
+
+// set appends the command that keeps an account as a slot left it.
+func (s *store) set(dst []byte, index int, slot ledger.Slot) []byte {
+	a := s.config.Account(index, slot)
+	s.value = appendValue(s.value[:0], &a, slot)
+	if s.bucketed {
+		return peer.AppendCommand(dst, "HSET", s.bucket(a.Pubkey), string(a.Pubkey[:]), string(s.value))
+	}
+	return peer.AppendCommand(dst, "SET", string(a.Pubkey[:]), string(s.value))
+}
+
+// enlist appends the commands that keep an account in the indexes: accounts of a program, and token accounts of a wallet. It takes
+// what costs Redis least: a set where lists are long, and a sorted set, which is packed while it is short, where they are short.
+func (s *store) enlist(dst []byte, index int) (commands []byte, count int) {
+	a := s.config.Account(index, feed.FirstSlot)
+	dst = peer.AppendCommand(dst, "SADD", "p"+string(a.Owner[:]), string(a.Pubkey[:]))
+	if a.Token == nil {
+		return dst, 1
+	}
+	return peer.AppendCommand(dst, "ZADD", "w"+string(a.Token.Owner[:]), "0", string(a.Pubkey[:])), 2
+}
+
+// fill keeps the accounts of base state, and their indexes.
+func (s *store) fill() error {
+	next := 0
+	err := s.Pipe(func(dst []byte) ([]byte, int) {
+		count := 0
+		for ; next < s.config.Accounts && count < storeBatch; next++ {
+			var more int
+			dst, more = s.enlist(s.set(dst, next, feed.FirstSlot-1), next)
+			count += 1 + more
+		}
+		return dst, count
+	})
+	if err != nil {
+		return fmt.Errorf("cannot fill Redis: %w", err)
+	}
+	return nil
+}
+
+// holds checks that Redis has an account as a slot left it.
+func (s *store) holds(index int, slot ledger.Slot) error {
+	a := s.config.Account(index, slot)
+	words := []string{"GET", string(a.Pubkey[:])}
+	if s.bucketed {
+		words = []string{"HGET", s.bucket(a.Pubkey), string(a.Pubkey[:])}
+	}
+	got, err := s.Do(words...)
+	if err != nil {
+		return err
+	}
+	if want := string(appendValue(nil, &a, slot)); got != want {
+		return fmt.Errorf("the server holds %x under account %d, not %x", got, index, want)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package latency
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Quantiles are those of the sorted latencies within the resolution, whatever the histogram they
+// were first recorded in.
+func TestQuantilesAreThoseOfTheSortedLatencies(t *testing.T) {
+	t.Parallel()
+	all, parts := New(), []*Histogram{New(), New(), New()}
+	r := rand.New(rand.NewPCG(1, 1))
+	var sorted []time.Duration
+	for i := range 10_000 {
+		d := time.Duration(r.ExpFloat64() * float64(3*time.Millisecond))
+		sorted = append(sorted, d)
+		parts[i%3].Record(d)
+	}
+	for _, p := range parts {
+		all.Merge(p)
+	}
+	all.RecordMany(2*time.Hour, 3)
+	sorted = append(sorted, longest, longest, longest)
+	slices.Sort(sorted)
+	if all.Count() != int64(len(sorted)) {
+		t.Errorf("%d latencies, want %d", all.Count(), len(sorted))
+	}
+	for _, share := range []float64{0.5, 0.9, 0.99, 0.999, 1} {
+		got, want := all.Quantile(share), sorted[int(math.Ceil(share*float64(len(sorted))))-1]
+		if diff := (got - want).Abs(); diff > want/200+shortest {
+			t.Errorf("quantile %v = %v, want %v", share, got, want)
+		}
+	}
+	if s := New().Summary(); s != (Summary{}) {
+		t.Errorf("summary of nothing: %+v", s)
+	}
+}
+
+func TestBarsCountEveryLatencyOnce(t *testing.T) {
+	t.Parallel()
+	h := New()
+	for _, d := range []time.Duration{0, 30 * time.Microsecond, 40 * time.Microsecond, 900 * time.Microsecond, 3 * time.Millisecond, time.Hour} {
+		h.RecordMany(d, 10)
+	}
+	all, counts := h.steps()
+	sum, bounds := int64(0), []time.Duration(nil)
+	for i, n := range counts {
+		sum += n
+		if n > 0 {
+			bounds = append(bounds, all[i])
+		}
+	}
+	want := []time.Duration{time.Microsecond, 50 * time.Microsecond, time.Millisecond, 5 * time.Millisecond, 100 * time.Second}
+	if sum != 60 || !slices.Equal(bounds, want) {
+		t.Errorf("%d in all, within %v, want 60, %v", sum, bounds, want)
+	}
+	var text strings.Builder
+	if err := h.WriteBars(&text); err != nil || !strings.Contains(text.String(), "     0.05           20 ########") {
+		t.Errorf("%v:\n%s", err, &text)
+	}
+}
+
+func TestLogIsReadByHdrHistogram(t *testing.T) {
+	t.Parallel()
+	var file bytes.Buffer
+	begin := time.Unix(1_770_000_000, 0)
+	log, err := NewLog(&file, begin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		h := New()
+		h.RecordMany(5*time.Millisecond, i+1)
+		if err := log.Add(h, begin.Add(time.Duration(i)*time.Second), begin.Add(time.Duration(i+1)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reader := hdrhistogram.NewHistogramLogReader(&file)
+	for i := range 3 {
+		h, err := reader.NextIntervalHistogram()
+		if err != nil || h == nil {
+			t.Fatalf("interval %d: %v, %v", i, h, err)
+		}
+		if h.TotalCount() != int64(i+1) || h.EndTimeMs()-h.StartTimeMs() != 1000 || (time.Duration(h.Max())-5*time.Millisecond).Abs() > 10*time.Microsecond {
+			t.Errorf("interval %d: %d latencies up to %d in %d ms", i, h.TotalCount(), h.Max(), h.EndTimeMs()-h.StartTimeMs())
+		}
+	}
+	if h, err := reader.NextIntervalHistogram(); h != nil || err != nil {
+		t.Errorf("after the last: %v, %v", h, err)
+	}
+}

@@ -1,0 +1,119 @@
+package listen
+
+import "cmp"
+
+// slotEnd is what a slot_end frame names. A slot that comes again after a fork has other numbers.
+type slotEnd struct{ slot, seq uint64 }
+
+func (a slotEnd) compare(b slotEnd) int {
+	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.slot, b.slot))
+}
+
+// span is the slots after one, up to another, of which a subscriber should have received everything.
+type span struct{ after, to slotEnd }
+
+// book is what one subscriber has received by the numbers of extended frames, through all its connections. It is not safe
+// for concurrent use.
+type book struct {
+	whole  bool // everything at the processed level: numbers come without holes
+	all    bool // everything: the numbers of a slot come without holes
+	shares bool // a level where restored accounts may share a number
+
+	seq       uint64 // the newest of any frame, 0: none
+	restoring bool   // since a rollback or a resume, until the next number
+	behind    bool   // a resume is not answered yet: all that comes will come again
+
+	slot    uint64 // of the updates that come now, 0: its end was received
+	first   uint64 // the first number of it
+	got     int    // updates of it
+	ended   slotEnd
+	running bool   // the last span goes on
+	spans   []span // unless whole
+
+	updates, missing, twice  int64
+	resumed, resyncs, passed int64 // answers to a resume of either kind, and the numbers that the second passed over
+}
+
+// update counts an account update.
+func (b *book) update(slot, seq uint64) {
+	if b.behind {
+		return
+	}
+	b.updates++
+	switch {
+	case seq > b.seq:
+		b.reach(seq - 1)
+		b.seq, b.restoring = seq, false
+	case seq == b.seq && b.restoring && b.shares:
+	default:
+		b.twice++
+		return
+	}
+	if slot != b.slot {
+		b.slot, b.first, b.got = slot, seq, 0
+	}
+	b.got++
+}
+
+// reach counts what is missing up to a seq.
+func (b *book) reach(seq uint64) {
+	if seq <= b.seq {
+		return
+	}
+	if b.whole && b.seq != 0 {
+		b.missing += int64(seq - b.seq)
+	}
+	b.seq = seq
+}
+
+// take counts a frame that is no update.
+func (b *book) take(m *message) {
+	switch m.Type {
+	case "heartbeat":
+		if !b.behind {
+			b.reach(m.Seq)
+		}
+	case "rollback":
+		b.reach(m.Seq)
+		b.restoring = true
+	case "resumed":
+		b.reach(m.FromSeq)
+		b.resumed++
+		b.restoring, b.behind = true, false
+	case "resync_required":
+		b.resyncs++
+		if m.NewestSeq > b.seq {
+			b.passed += int64(m.NewestSeq - b.seq)
+		}
+		b.seq, b.ended, b.running, b.behind = m.NewestSeq, slotEnd{}, false, false
+	}
+}
+
+// end counts the end of a slot; again says that it was told before. It returns how many updates of the slot were received, and
+// how many there were at least: both 0 if the slot is not one of a span.
+func (b *book) end(e slotEnd) (got, least int, again bool) {
+	if b.behind {
+		return 0, 0, true
+	}
+	b.reach(e.seq)
+	if e.compare(b.ended) <= 0 {
+		return 0, 0, true
+	}
+	slot, last := b.slot, len(b.spans)-1
+	b.ended, b.slot = e, 0
+	switch {
+	case b.whole: // its numbers say more
+		return 0, 0, false
+	case !b.running:
+		b.spans, b.running = append(b.spans, span{e, e}), true
+		return 0, 0, false
+	}
+	b.spans[last].to = e
+	switch {
+	case slot != e.slot:
+		return 0, 0, false
+	case b.all:
+		return b.got, int(e.seq - b.first + 1), false
+	}
+	return b.got, b.got, false
+}

@@ -1,0 +1,231 @@
+package listen
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"net/url"
+	"sync"
+	"time"
+
+	"ledgerd/bench/latency"
+)
+
+// Mode is what a pool reads of frames.
+type Mode int
+
+// The modes. TimeSlots needs a ledger whose accounts hold as many lamports as the slot that updated them last (package
+// feed); CheckNumbers asks for extended frames.
+const (
+	CountFrames Mode = iota
+	TimeSlots
+	CheckNumbers
+)
+
+// Stream is what a subscriber reads: a *Conn, or a stream of another service.
+type Stream interface {
+	Drain(visit func(Batch)) error // until it ends
+	Close() error                  // ends Drain
+}
+
+// Config says what subscribers a pool has. Of those that have no zero value that works, it needs URL or Dial.
+type Config struct {
+	Sockets int
+	URL     string                      // ws://HOST:PORT/api/ws/accounts
+	Query   func(i int) url.Values      // what subscriber i asks for; nil: everything
+	Opening []byte                      // what each says first, such as the subscribe message for many accounts
+	Local   func(i int) netip.Addr      // the address it comes from; nil: any
+	Timeout time.Duration               // of connecting; 0: 10 s
+	AtOnce  int                         // how many connect at the same time; 0: 64
+	Dial    func(i int) (Stream, error) // connects instead of all that
+
+	Mode        Mode
+	Due         func(slot uint64) time.Time // when a slot's updates were due, zero: unknown; nil: at their block time
+	Reconnect   bool                        // a subscriber whose connection ends comes back, and resumes where it was
+	ResumeEvery time.Duration               // how often each drops its connection to do so; 0: never
+}
+
+// Counts is what all subscribers of a pool have received so far, and how their connections fared.
+type Counts struct {
+	Frames, Bytes, Updates int64
+	Missing, Twice         int64
+	Resumed                int64 // connections that went on where the one before had ended
+	Resyncs, Passed        int64 // those that could not, and the numbers that they passed over
+	Connected              int   // now
+	Closes                 map[int]int64
+	Refused                map[int]int64 // upgrades, by status
+	Failed                 int64         // connections that were not answered
+	Why                    error         // the first of what was refused, failed or closed
+}
+
+// Pool is a number of subscribers. It is safe for concurrent use.
+type Pool struct {
+	config      Config
+	ctx         context.Context
+	end         context.CancelFunc
+	turns       chan struct{} // has room for those that connect at the same time
+	running     sync.WaitGroup
+	subscribers []*subscriber
+	arrivals    arrivals
+
+	late, skew, handshakes recorder
+
+	mu     sync.Mutex
+	counts Counts // of connections
+}
+
+// recorder is a histogram of several goroutines. Its zero value is empty.
+type recorder struct {
+	mu     sync.Mutex
+	counts *latency.Histogram
+}
+
+// record counts a latency that many had.
+func (r *recorder) record(d time.Duration, count int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.counts == nil {
+		r.counts = latency.New()
+	}
+	r.counts.RecordMany(d, count)
+}
+
+// take returns what was recorded since the last call.
+func (r *recorder) take() *latency.Histogram {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.counts
+	r.counts = nil
+	if taken == nil {
+		taken = latency.New()
+	}
+	return taken
+}
+
+// Open has subscribers connect and waits until each has tried once. How that went is in Counts.
+func Open(ctx context.Context, c Config) *Pool {
+	p := &Pool{config: c, arrivals: arrivals{ends: make(map[slotEnd]*arrival)}}
+	p.counts = Counts{Closes: make(map[int]int64), Refused: make(map[int]int64)}
+	p.ctx, p.end = context.WithCancel(ctx)
+	p.turns = make(chan struct{}, cmp.Or(c.AtOnce, 64))
+	var tried sync.WaitGroup
+	for i := range c.Sockets {
+		s := newSubscriber(p, i)
+		p.subscribers = append(p.subscribers, s)
+		tried.Add(1)
+		p.running.Go(func() { s.run(sync.OnceFunc(tried.Done)) })
+	}
+	tried.Wait()
+	return p
+}
+
+// OpenAll is Open for a pool all of whose subscribers must connect.
+func OpenAll(ctx context.Context, c Config) (*Pool, error) {
+	p := Open(ctx, c)
+	if n := p.Counts(); n.Connected < c.Sockets {
+		p.Close()
+		return nil, fmt.Errorf("%d of %d subscribers connected: %w", n.Connected, c.Sockets, errors.Join(n.Why, ctx.Err()))
+	}
+	return p, nil
+}
+
+// Close ends all subscribers, every second one without a close frame.
+func (p *Pool) Close() {
+	p.end()
+	p.running.Wait()
+}
+
+// Counts returns what was received so far.
+func (p *Pool) Counts() Counts {
+	p.mu.Lock()
+	c := p.counts
+	c.Closes, c.Refused = maps.Clone(c.Closes), maps.Clone(c.Refused)
+	p.mu.Unlock()
+	var spans []span
+	for _, s := range p.subscribers {
+		s.mu.Lock()
+		b := &s.book
+		c.Frames, c.Bytes = c.Frames+s.frames, c.Bytes+s.bytes
+		c.Updates, c.Missing, c.Twice = c.Updates+b.updates, c.Missing+b.missing, c.Twice+b.twice
+		c.Resumed, c.Resyncs, c.Passed = c.Resumed+b.resumed, c.Resyncs+b.resyncs, c.Passed+b.passed
+		spans = append(spans, b.spans...)
+		s.mu.Unlock()
+	}
+	c.Missing += p.arrivals.missing(spans)
+	return c
+}
+
+// Times returns how late updates were received since the last call: after they were due, or after their block time.
+func (p *Pool) Times() *latency.Histogram { return p.late.take() }
+
+// Skew returns how much later than the first subscriber the others received the ends of slots, since the last call.
+func (p *Pool) Skew() *latency.Histogram { return p.skew.take() }
+
+// Handshakes returns how long connecting took, since the last call.
+func (p *Pool) Handshakes() *latency.Histogram { return p.handshakes.take() }
+
+// Arrived returns when the first subscriber received the end of a slot; zero: not yet.
+func (p *Pool) Arrived(slot uint64) (first time.Time) {
+	p.arrivals.mu.Lock()
+	defer p.arrivals.mu.Unlock()
+	for e, x := range p.arrivals.ends {
+		if e.slot == slot {
+			first = x.first
+		}
+	}
+	return first
+}
+
+// patience is how long subscribers may receive nothing of what they wait for.
+const patience = 30 * time.Second
+
+// Await waits until every subscriber has received as many frames as given for it.
+func (p *Pool) Await(ctx context.Context, frames func(i int) int64) error {
+	pause := time.Millisecond * time.Duration(1+len(p.subscribers)/1000) // looking takes time too
+	moved, before := time.Now(), int64(-1)
+	for i := 0; i < len(p.subscribers); {
+		got, ended := p.subscribers[i].received()
+		switch {
+		case got >= frames(i):
+			i++
+			continue
+		case ended != nil && !p.config.Reconnect:
+			return fmt.Errorf("subscriber %d was dropped after %d of %d frames: %w", i, got, frames(i), ended)
+		case got > before:
+			moved = time.Now()
+		case time.Since(moved) > patience:
+			return fmt.Errorf("subscriber %d has received %d of %d frames, and nothing for %v", i, got, frames(i), patience)
+		}
+		before = got
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// Ping has every subscriber ask whether the server still knows it, and waits for the answers: a frame each. It returns how
+// many were answered. Nothing else is published meanwhile.
+func (p *Pool) Ping(ctx context.Context) (answered int, err error) {
+	want := make([]int64, len(p.subscribers))
+	for i, s := range p.subscribers {
+		want[i], _ = s.received()
+		if s.write([]byte(`{"type":"ping","id":1}`)) == nil {
+			want[i]++
+		}
+	}
+	if err = p.Await(ctx, func(i int) int64 { return want[i] }); err != nil {
+		return 0, err
+	}
+	for i := range want {
+		if _, ended := p.subscribers[i].received(); ended == nil {
+			answered++
+		}
+	}
+	return answered, nil
+}

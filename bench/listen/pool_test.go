@@ -1,0 +1,280 @@
+package listen
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+)
+
+func textOf(seq, slot int) string {
+	return fmt.Sprintf(`{"type":"account_update","pubkey":"11111111111111111111111111111111","lamports":%d,"timestamp":%q,"slot":%d,"seq":%d,"owner":"","executable":false,"commitment":"processed"}`,
+		seq, time.Now().UTC().Format(time.RFC3339), slot, seq)
+}
+
+func endOf(slot, seq int) string {
+	return fmt.Sprintf(`{"type":"slot_end","slot":%d,"seq":%d}`, slot, seq)
+}
+
+// faultyServer sends a ledger of slots with updates, of which it leaves some out, sends some twice, closes connections, and cannot
+// resume some. It counts what it did.
+type faultyServer struct {
+	part   int  // a subscriber of everything: 1; else each of so many numbers is one of its updates
+	faults bool // of updates
+
+	mu                               sync.Mutex
+	random                           *rand.Rand
+	sent, left, twice                int64
+	closed, resumed, resyncs, passed int64
+	reached                          map[string]bool // who has received the end, by address
+}
+
+const (
+	slots     = 60
+	perSlot   = 7
+	reference = "127.0.0.1" // the address of the subscriber that receives every filtered update
+)
+
+// ServeHTTP sends what follows what the client has seen, until the end or the next close.
+func (f *faultyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var upgrader websocket.Upgrader
+	conn, err := upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	client, _, _ := net.SplitHostPort(r.RemoteAddr)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	say := func(text string) { _ = conn.WriteMessage(websocket.TextMessage, []byte(text)) } // a client that is gone comes back
+	seq, slot := 0, 0
+	if from := r.FormValue("resume_from"); from != "" {
+		seq, _ = strconv.Atoi(from)
+		if slot = seq / perSlot; f.random.IntN(3) == 0 && (f.part == 1 || client != reference) {
+			newest := min(slot+2, slots-4) * perSlot
+			if newest > seq {
+				say(fmt.Sprintf(`{"type":"resync_required","id":null,"oldest_seq":%d,"newest_seq":%d}`, newest, newest))
+				f.resyncs++
+				f.passed += int64(newest - seq)
+				seq, slot = newest, newest/perSlot
+			} else {
+				from = ""
+			}
+		} else {
+			say(`{"type":"resumed","id":null,"from_seq":` + from + `}`)
+			f.resumed++
+		}
+		if from == "" {
+			say(fmt.Sprintf(`{"type":"resumed","id":null,"from_seq":%d}`, seq))
+			f.resumed++
+		}
+	}
+	begun := slot
+	end := slots
+	if f.random.IntN(4) > 0 {
+		end = min(slots, slot+3+f.random.IntN(10))
+	}
+	for ; slot < end; slot++ {
+		for n := max(seq, slot*perSlot) + 1; n <= (slot+1)*perSlot; n++ {
+			if n%f.part != 0 {
+				continue
+			}
+			// Of filtered ones somebody must receive all, and the slot a connection begins in says nothing.
+			may := f.faults && (f.part == 1 || client != reference && slot > begun+1)
+			switch {
+			case may && n > 1 && f.random.IntN(10) == 0:
+				f.left++
+				continue
+			case may && f.random.IntN(10) == 0:
+				f.twice++
+				f.sent++
+				say(textOf(n, slot+1))
+			}
+			f.sent++
+			say(textOf(n, slot+1))
+		}
+		seq = (slot + 1) * perSlot
+		say(endOf(slot+1, seq))
+	}
+	if end == slots {
+		f.reached[client] = true
+		f.mu.Unlock()
+		_, _, _ = conn.ReadMessage() // until the client goes
+		f.mu.Lock()
+		return
+	}
+	f.closed++
+	_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(4008, "slow consumer"), time.Now().Add(patience))
+	_, _, _ = conn.ReadMessage() // the answer, after which nothing is lost
+}
+
+// Whatever a server leaves out, sends twice, closes and cannot resume: the counts are what it did, also under filters and with
+// numbers that have holes.
+func TestCountsAreWhatTheServerDid(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]*faultyServer{
+		"everything": {part: 1, faults: true}, "everything, no faults": {part: 1}, "filtered": {part: 3, faults: true}, "filtered, no faults": {part: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seed := rand.Uint64()
+			f.random, f.reached = rand.New(rand.NewPCG(seed, 0)), make(map[string]bool)
+			address := serveHTTP(t, f)
+			const sockets = 4
+			pool := Open(t.Context(), Config{
+				Sockets: sockets, URL: address, Mode: CheckNumbers, Reconnect: true,
+				Local: func(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, byte(1 + i)}) },
+				Query: func(int) url.Values {
+					if f.part > 1 {
+						return url.Values{"pubkeys": {"some"}}
+					}
+					return nil
+				},
+			})
+			defer pool.Close()
+			for until := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+				f.mu.Lock()
+				over := len(f.reached) == sockets && pool.Counts().Updates == f.sent
+				f.mu.Unlock()
+				if over || time.Now().After(until) {
+					break
+				}
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			got := pool.Counts()
+			want := Counts{Updates: f.sent, Missing: f.left, Twice: f.twice, Resumed: f.resumed, Resyncs: f.resyncs, Passed: f.passed}
+			if got.Updates != want.Updates || got.Missing != want.Missing || got.Twice != want.Twice || got.Resumed != want.Resumed ||
+				got.Resyncs != want.Resyncs || got.Passed != want.Passed || got.Closes[4008] != f.closed || got.Connected != sockets {
+				t.Errorf("seed %d: got %+v, want %+v, %d closes and %d connected", seed, got, want, f.closed, sockets)
+			}
+			if f.part == 1 && pool.Times().Count() != got.Updates {
+				t.Errorf("seed %d: not every update has a latency", seed)
+			}
+		})
+	}
+}
+
+func serveHTTP(t *testing.T, h http.Handler) (address string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: h}
+	go func() { _ = server.Serve(ln) }()
+	t.Cleanup(func() { server.Close() })
+	return "ws://" + ln.Addr().String() + "/api/ws/accounts"
+}
+
+// The rules of the contract for numbers, frame by frame.
+func TestBookFollowsTheContract(t *testing.T) {
+	const (
+		beat     = `{"type":"heartbeat","slot":8,"seq":2,"timestamp":null}`
+		rollback = `{"type":"rollback","from_slot":9,"to_slot":7,"seq":3}`
+		resumed  = `{"type":"resumed","id":null,"from_seq":5}`
+	)
+	tests := map[string]struct {
+		commitment     string
+		frames         []string
+		missing, twice int64
+	}{
+		"in order":                     {frames: []string{textOf(1, 8), textOf(2, 8), endOf(8, 2), beat}},
+		"from the middle":              {frames: []string{textOf(70, 8), textOf(71, 8)}},
+		"two are missing":              {frames: []string{textOf(1, 8), textOf(4, 8)}, missing: 2},
+		"the end knows of more":        {frames: []string{textOf(1, 8), endOf(8, 3)}, missing: 2},
+		"the beat knows of more":       {frames: []string{textOf(1, 8), beat}, missing: 1},
+		"after a beat":                 {frames: []string{beat, textOf(4, 8)}, missing: 1},
+		"twice":                        {frames: []string{textOf(1, 8), textOf(1, 8)}, twice: 1},
+		"late":                         {frames: []string{textOf(1, 8), textOf(2, 8), textOf(1, 8)}, twice: 1},
+		"undone":                       {frames: []string{textOf(3, 9), rollback, textOf(4, 7), textOf(5, 7), textOf(6, 10)}},
+		"undone with one number":       {frames: []string{textOf(3, 9), rollback, textOf(4, 7), textOf(4, 7)}, twice: 1},
+		"resumed":                      {frames: []string{textOf(5, 8), resumed, endOf(8, 5), textOf(6, 9)}},
+		"resumed, and the same again":  {frames: []string{textOf(5, 8), resumed, textOf(5, 8)}, twice: 1},
+		"resumed too far":              {frames: []string{textOf(3, 8), resumed, textOf(6, 9)}, missing: 2},
+		"start over":                   {frames: []string{textOf(5, 8), `{"type":"resync_required","oldest_seq":20,"newest_seq":30}`, textOf(31, 9)}},
+		"start over, and one is lost":  {frames: []string{textOf(5, 8), `{"type":"resync_required","oldest_seq":20,"newest_seq":30}`, textOf(32, 9)}, missing: 1},
+		"a node that begins again":     {frames: []string{textOf(50, 8), `{"type":"resync_required","oldest_seq":0,"newest_seq":3}`, textOf(4, 9)}},
+		"holes between confirmed":      {commitment: "confirmed", frames: []string{endOf(7, 1), textOf(3, 8), endOf(8, 3), textOf(9, 10), endOf(10, 9)}},
+		"a hole in a confirmed slot":   {commitment: "confirmed", frames: []string{endOf(7, 1), textOf(3, 8), textOf(6, 8), endOf(8, 7)}, missing: 3},
+		"confirmed restores share one": {commitment: "confirmed", frames: []string{textOf(3, 9), rollback, textOf(3, 7), textOf(3, 7), textOf(4, 10)}},
+	}
+	for name, tt := range tests {
+		script := make(chan []byte, 1)
+		pool := Open(t.Context(), Config{
+			Sockets: 1, Mode: CheckNumbers, Dial: func(int) (Stream, error) { return scripted(script), nil },
+			Query: func(int) url.Values { return url.Values{"commitment": {tt.commitment}} },
+		})
+		var data []byte
+		for _, text := range tt.frames {
+			data = append(data, frame(finBit|OpText, []byte(text))...)
+		}
+		script <- data
+		close(script)
+		if err := pool.Await(t.Context(), func(int) int64 { return int64(len(tt.frames)) }); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		pool.Close()
+		if got := pool.Counts(); got.Missing != tt.missing || got.Twice != tt.twice {
+			t.Errorf("%s: %d missing, %d twice, want %d and %d", name, got.Missing, got.Twice, tt.missing, tt.twice)
+		}
+	}
+}
+
+// scripted is a stream of what comes through a channel.
+type scripted chan []byte
+
+func (s scripted) Close() error { return nil }
+
+func (s scripted) Drain(visit func(Batch)) error {
+	for data := range s {
+		batch, _, err := wholeFrames(data)
+		if err != nil {
+			return err
+		}
+		visit(batch)
+	}
+	return io.EOF
+}
+
+func TestRefusedSubscribersAreCounted(t *testing.T) {
+	t.Parallel()
+	address := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, `{"error":"Rate limit exceeded","details":"too many"}`, http.StatusTooManyRequests)
+	}))
+	pool := Open(t.Context(), Config{Sockets: 3, URL: address})
+	defer pool.Close()
+	if n := pool.Counts(); n.Refused[429] != 3 || n.Connected != 0 || n.Why == nil || !strings.HasSuffix(n.Why.Error(), "refused with 429: too many") {
+		t.Errorf("got %+v", n)
+	}
+	if _, err := OpenAll(t.Context(), Config{Sockets: 1, URL: address}); !errors.As(err, new(*RefusedError)) {
+		t.Errorf("OpenAll: %v", err)
+	}
+}
+
+// What comes before the answer to a resume message comes again after it.
+func TestBookWaitsForTheAnswerToAResume(t *testing.T) {
+	t.Parallel()
+	b := book{whole: true, all: true, seq: 5, behind: true}
+	b.update(9, 8)
+	b.take(&message{Type: "heartbeat", Seq: 8})
+	b.end(slotEnd{9, 8})
+	b.take(&message{Type: "resumed", FromSeq: 5})
+	for seq := range uint64(3) {
+		b.update(9, 6+seq)
+	}
+	if b.updates != 3 || b.missing != 0 || b.twice != 0 || b.seq != 8 {
+		t.Errorf("got %+v", b)
+	}
+}

@@ -1,0 +1,81 @@
+package load
+
+import (
+	"net/http"
+	"time"
+
+	"ledgerd/bench/latency"
+)
+
+// Counts are what came of requests. All that were sent are over.
+type Counts struct {
+	Latency    *latency.Histogram // of all responses, from when the request was due
+	Statuses   [1000]int          // responses by status
+	Errors     map[string]int     // requests without a response, by what went wrong
+	Bytes      int64              // of all responses
+	Unsent     int                // requests that were due when every connection was busy, until the end
+	Verified   int                // responses that were verified
+	Wrong      error              // what was wrong with the first wrong one
+	RetryAfter string             // of the first 429
+	Took       time.Duration      // from the first request to the last response
+}
+
+// NewCounts returns empty counts.
+func NewCounts() *Counts {
+	return &Counts{Latency: latency.New(), Errors: map[string]int{}}
+}
+
+// Answered returns how many responses came.
+func (c *Counts) Answered() (all int) {
+	for _, n := range c.Statuses {
+		all += n
+	}
+	return all
+}
+
+// OK returns how many responses had a status below 400.
+func (c *Counts) OK() (ok int) {
+	for _, n := range c.Statuses[:http.StatusBadRequest] {
+		ok += n
+	}
+	return ok
+}
+
+// Failed returns how many requests had another response, or none.
+func (c *Counts) Failed() int { return c.Sent() - c.OK() }
+
+// Sent returns how many requests were sent.
+func (c *Counts) Sent() int {
+	sent := c.Answered()
+	for _, n := range c.Errors {
+		sent += n
+	}
+	return sent
+}
+
+// Due returns how many requests were due; in a closed loop those that were sent.
+func (c *Counts) Due() int { return c.Sent() + c.Unsent }
+
+// PerSecond returns how many responses came in a second.
+func (c *Counts) PerSecond() float64 { return float64(c.Answered()) / max(c.Took.Seconds(), 1e-9) }
+
+// Merge adds what another thread or an earlier interval has counted.
+func (c *Counts) Merge(other *Counts) {
+	c.Latency.Merge(other.Latency)
+	for i, n := range other.Statuses {
+		c.Statuses[i] += n
+	}
+	for why, n := range other.Errors {
+		c.Errors[why] += n
+	}
+	c.Bytes += other.Bytes
+	c.Unsent += other.Unsent
+	c.Verified += other.Verified
+	if c.Wrong == nil {
+		c.Wrong = other.Wrong
+	}
+	if c.RetryAfter == "" {
+		c.RetryAfter = other.RetryAfter
+	}
+	c.Took = max(c.Took, other.Took)
+}

@@ -1,0 +1,113 @@
+// Package load asks an HTTP server over many connections and counts what comes of it.
+//
+// # Nouns
+//
+// A [Load] sends the requests of a [Script], over and over, to one address. In a closed loop (no rate)
+// each connection asks again when it is answered, which shows how much a server can do. In an
+// open loop each request is due at a time of its own, whatever the responses take, and its
+// latency counts from then: a server that stalls is late for everything that was due meanwhile
+// (no coordinated omission).
+//
+// [Counts] are what came of the requests: every request that was due was sent or stayed unsent,
+// and every request that was sent was answered or failed. Overload, refusals and broken connections
+// are counts, not errors.
+//
+// A [Node] is a running ledgerd as a user names it: its limits, and the keys that it tells of.
+//
+// # Rules
+//
+// A load has one or more threads, each with connections of its own, which it waits for with epoll: a
+// goroutine for each connection takes half as much time again, which the server beside it lacks.
+// Connections are opened when they are first needed and stay open between phases. One phase runs
+// at a time; Take may be called by any goroutine meanwhile.
+package load
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// Config says what a load asks of whom. Address, Connections and Script are required.
+type Config struct {
+	Address     netip.AddrPort
+	Locals      []netip.Addr // addresses to come from, in turns; none: any
+	Connections int
+	Depth       int     // requests in flight on each connection; 0: 1
+	Rate        float64 // requests a second, all connections together; 0: closed loop
+	Script      *Script
+	Frame       Framing // nil: HTTP
+	StopAt429   bool    // a phase sends nothing more after the first 429
+	// Verify says what is wrong with the response to a request of the script. One response of 256
+	// is verified, if it fits into one read. nil: none is.
+	Verify func(request, status int, head, body []byte) error
+}
+
+// Load is a set of connections to a server. Close ends them.
+type Load struct {
+	loops []*loop
+}
+
+// New returns a load that has not sent anything yet.
+func New(c Config) (*Load, error) {
+	c.Depth = max(1, c.Depth)
+	if c.Frame == nil {
+		c.Frame = FrameHTTP
+	}
+	// One thread is more than a server on as many processors again can answer.
+	threads := min(max(1, runtime.NumCPU()/4), c.Connections)
+	l := new(Load)
+	for i := range threads {
+		share := c
+		share.Connections = (c.Connections + i) / threads
+		share.Rate = c.Rate / float64(threads)
+		loop, err := newLoop(share, i*c.Script.Len()/threads)
+		if err != nil {
+			l.Close()
+			return nil, err
+		}
+		l.loops = append(l.loops, loop)
+	}
+	return l, nil
+}
+
+// Phase sends requests for so long, waits up to two seconds for the last responses, and returns what
+// was counted since the last Take. It ends early, without an error, when ctx ends. An error means
+// that the load itself cannot work.
+func (l *Load) Phase(ctx context.Context, length time.Duration) (*Counts, error) {
+	counts := make([]*Counts, len(l.loops))
+	errs := make([]error, len(l.loops))
+	var busy sync.WaitGroup
+	for i, loop := range l.loops {
+		busy.Go(func() {
+			runtime.LockOSThread() // it waits in the kernel
+			defer runtime.UnlockOSThread()
+			counts[i], errs[i] = loop.phase(ctx, length)
+		})
+	}
+	busy.Wait()
+	for _, other := range counts[1:] {
+		counts[0].Merge(other)
+	}
+	return counts[0], errors.Join(errs...)
+}
+
+// Take returns what was counted since the last time. Unsent and Took are known only when the phase is
+// over.
+func (l *Load) Take() *Counts {
+	all := NewCounts()
+	for _, loop := range l.loops {
+		all.Merge(loop.take())
+	}
+	return all
+}
+
+// Close closes all connections.
+func (l *Load) Close() {
+	for _, loop := range l.loops {
+		loop.close()
+	}
+}

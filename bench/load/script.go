@@ -1,0 +1,47 @@
+package load
+
+// Script is requests in the order in which they are sent, one after the other in memory, so
+// that sending costs neither choice nor encoding. It begins again at its end.
+type Script struct {
+	text []byte
+	ends []uint32
+}
+
+// NewScript writes so many requests: write appends the one of an index.
+func NewScript(requests int, write func(dst []byte, request int) []byte) *Script {
+	s := &Script{ends: make([]uint32, requests)}
+	for i := range requests {
+		s.text = write(s.text, i)
+		s.ends[i] = uint32(len(s.text))
+	}
+	return s
+}
+
+// Len returns how many requests there are.
+func (s *Script) Len() int { return len(s.ends) }
+
+// request returns the text of a request.
+func (s *Script) request(i int) []byte {
+	if i == 0 {
+		return s.text[:s.ends[0]]
+	}
+	return s.text[s.ends[i-1]:s.ends[i]]
+}
+
+// The values of Accept-Encoding.
+const (
+	AnyCoding = "gzip, deflate" // what common clients send
+	Identity  = "identity"      // where the body is verified and ledgerd would compress it
+)
+
+// AppendGet appends a request for a path. It has the five fields that common clients send, as
+// python-requests writes them.
+func AppendGet(dst []byte, host, path, coding string) []byte {
+	for _, s := range [...]string{
+		"GET ", path, " HTTP/1.1\r\nHost: ", host, "\r\nUser-Agent: python-requests/2.32.3\r\nAccept-Encoding: ", coding,
+		"\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n",
+	} {
+		dst = append(dst, s...)
+	}
+	return dst
+}

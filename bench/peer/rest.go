@@ -1,0 +1,202 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"ledgerd/bench/load"
+	"ledgerd/bench/proc"
+)
+
+// Field is a field of a head.
+type Field struct{ Name, Value string }
+
+// Answer is what ledgerd answered once, without what every server says in its own way: the
+// date, the length and the connection.
+type Answer struct {
+	ContentType string
+	Fields      []Field
+	Body        string
+}
+
+// Records are what can be asked for.
+type Records struct {
+	Count  int // how many there are
+	Record func(i int) AccountRecord
+}
+
+// AccountRecord is an account as the interface shows it.
+type AccountRecord struct {
+	Pubkey     string `json:"pubkey"`
+	Lamports   uint64 `json:"lamports"`
+	Owner      string `json:"owner"`
+	Executable bool   `json:"executable"`
+	RentEpoch  uint64 `json:"rent_epoch"`
+}
+
+// RESTConfig is what services that answer are started with.
+type RESTConfig struct {
+	Self    []string // the command that runs Serve when a peer's name is added
+	Dir     string   // for files; nothing is left there
+	Answer  Answer   // for those that answer the same to everybody
+	Records Records  // for those that look it up
+}
+
+// RESTPeer is a kind of service that answers one question at a time.
+type RESTPeer struct {
+	Name    string
+	About   string // one line: what it is, and what it does less or more than ledgerd
+	LooksUp bool   // it answers with the record that is asked for, else with the same to everybody
+	start   func(ctx context.Context, c *RESTConfig) (*RESTServer, error)
+}
+
+// RESTPeers are all there are, the fastest kind first.
+var RESTPeers = []RESTPeer{
+	{"canned", "answers each empty line with the bytes of ledgerd's answer and reads no more of a request: about the most that this load can ask here", false, startCanned},
+	{"bare", "fasthttp with the settings, fields and body of ledgerd's answer; it looks nothing up and counts no limits", false, startBare},
+	{"nginx", "return 200 with the fields and body of ledgerd's answer, proxying to nothing; it looks nothing up and counts no limits", false, startNginx},
+	{"nethttp", "net/http, a map behind a lock, encoding/json for each answer; it counts no limits", true, startNetHTTP},
+	{"nethttp-tuned", "net/http and a map of bodies encoded beforehand, with a stated length; it counts no limits", true, startTunedNetHTTP},
+	{"webdis", "Redis GET over webdis; its answers have fewer fields than ledgerd's, and it counts no limits", true, startWebdis},
+	{"redis", "Redis GET in its own protocol: no HTTP, no fields, no limits", true, redisGetOf(redisProgram)},
+	{"valkey", "the same on Valkey", true, redisGetOf(valkeyProgram)},
+}
+
+// Start starts one, which ends with ctx at the latest. It returns an *AbsentError if the
+// program it needs is not there.
+func (p *RESTPeer) Start(ctx context.Context, c RESTConfig) (*RESTServer, error) {
+	s, err := p.start(ctx, &c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start peer %s: %w", p.Name, err)
+	}
+	return s, nil
+}
+
+// RESTServer is a running one.
+type RESTServer struct {
+	Address netip.AddrPort
+	Version string
+	Redis   bool                                // it speaks the protocol of Redis, not HTTP
+	request func(dst []byte, key string) []byte // nil: as ledgerd is asked
+	pids    []int
+	stop    func() error
+}
+
+// Request appends what asks for a record. All that speak HTTP are asked with the same fields.
+func (s *RESTServer) Request(dst []byte, key string) []byte {
+	if s.request != nil {
+		return s.request(dst, key)
+	}
+	return load.AppendGet(dst, s.Address.String(), "/api/account/"+key, load.AnyCoding)
+}
+
+// Pids are the processes, with those that they have started.
+func (s *RESTServer) Pids() (all []int) {
+	for _, pid := range s.pids {
+		all = append(all, pid)
+		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
+		if err != nil {
+			continue
+		}
+		for child := range strings.FieldsSeq(string(children)) {
+			if pid, err := strconv.Atoi(child); err == nil {
+				all = append(all, pid)
+			}
+		}
+	}
+	return all
+}
+
+// Stop ends the processes, waits for them, and removes their files.
+func (s *RESTServer) Stop() error { return s.stop() }
+
+// startRESTChild starts a service that is this program again. What it is to answer comes through its
+// stdin first.
+func startRESTChild(ctx context.Context, c *RESTConfig, name, version string, tell func(w io.Writer) error) (*RESTServer, error) {
+	child, err := startChild(ctx, &Config{Self: c.Self}, name)
+	if err != nil {
+		return nil, err
+	}
+	address, err := netip.ParseAddrPort(child.addr)
+	if err == nil {
+		err = tell(child.feed)
+	}
+	if err != nil {
+		return nil, errors.Join(err, child.Stop())
+	}
+	return &RESTServer{Address: address, Version: version, pids: []int{child.Pid()}, stop: child.Stop}, nil
+}
+
+// startProgram starts a service that is another program, and waits until it listens. It gets a directory of its own
+// and an address, and words returns the command that it is, having written its configuration.
+func startProgram(ctx context.Context, c *RESTConfig, name string, words func(dir string, address netip.AddrPort) ([]string, error)) (*RESTServer, error) {
+	address, err := freeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(c.Dir, name+"-")
+	if err != nil {
+		return nil, err
+	}
+	command, err := words(dir, address)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	p, err := proc.Launch(ctx, proc.Command{Words: command})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	s := &RESTServer{Address: address, pids: []int{p.Pid()}, stop: func() error { return errors.Join(end(p), os.RemoveAll(dir)) }}
+	if err := listens(ctx, p, address); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+// find looks for a program on the PATH, then where Debian keeps servers.
+func find(name string) (string, error) {
+	for _, candidate := range []string{name, filepath.Join("/usr/sbin", name)} {
+		if path, err := exec.LookPath(candidate); err == nil {
+			return path, nil
+		}
+	}
+	return "", &AbsentError{name, fmt.Sprintf("the Debian package %s has it, where there is one", name)}
+}
+
+// freeAddress returns one where nobody listens. Another program may take it first, which the peer
+// then says.
+func freeAddress(ctx context.Context) (netip.AddrPort, error) {
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return ln.Addr().(*net.TCPAddr).AddrPort(), ln.Close()
+}
+
+func listens(ctx context.Context, p *proc.Process, address netip.AddrPort) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	for {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address.String())
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-p.Gone():
+			return p.Failure("it ended")
+		case <-ctx.Done():
+			return p.Failure(fmt.Sprintf("it does not listen: %v", err))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}

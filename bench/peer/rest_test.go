@@ -1,0 +1,126 @@
+package peer
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ledgerd/bench/load"
+)
+
+// Every server that speaks HTTP is sent the fields of a common client, and no others.
+func TestRequestsAreThoseOfCommonClients(t *testing.T) {
+	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(load.AppendGet(nil, "127.0.0.1:8080", "/api/status", load.AnyCoding))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := http.Header{"User-Agent": {"python-requests/2.32.3"}, "Accept-Encoding": {"gzip, deflate"}, "Accept": {"*/*"}, "Connection": {"keep-alive"}}
+	if r.Host != "127.0.0.1:8080" || r.RequestURI != "/api/status" || !maps.EqualFunc(r.Header, want, slices.Equal) {
+		t.Errorf("%s is asked for %s with %v, want %v", r.Host, r.RequestURI, r.Header, want)
+	}
+}
+
+func restConfig(t *testing.T) RESTConfig {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := func(i int) AccountRecord {
+		return AccountRecord{fmt.Sprintf("%044d", i), uint64(i), fmt.Sprintf("%044d", i%3), false, ^uint64(0)}
+	}
+	body, err := json.Marshal(record(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return RESTConfig{
+		Self: []string{self, "peer"}, Dir: t.TempDir(),
+		Answer:  Answer{"application/json", []Field{{"X-Slot", "8"}, {"Content-Security-Policy", "default-src 'none'"}, {"ETag", `W/"66"`}}, string(body)},
+		Records: Records{2500, record},
+	}
+}
+
+// Each answers with the record that was asked for, or that everybody gets, under the fields of
+// ledgerd's answer where it has fields; several questions at once are answered in order.
+func TestRESTPeersAnswer(t *testing.T) {
+	for _, p := range RESTPeers {
+		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
+			c := restConfig(t)
+			s, err := p.Start(t.Context(), c)
+			if absent := (*AbsentError)(nil); errors.As(err, &absent) {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn, err := net.Dial("tcp", s.Address.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(patience))
+			in := bufio.NewReader(conn)
+			for range 3 {
+				text := s.Request(s.Request(nil, c.Records.Record(7).Pubkey), c.Records.Record(7).Pubkey)
+				if _, err := conn.Write(text); err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					if body := restAnswer(t, p.Name, s, in, &c); body != c.Answer.Body {
+						t.Errorf("answered %q, want %q", body, c.Answer.Body)
+					}
+				}
+			}
+			if s.Version == "" || len(s.Pids()) < 1 || s.Pids()[0] < 2 {
+				t.Errorf("version %q, processes %v", s.Version, s.Pids())
+			}
+			if err := s.Stop(); err != nil {
+				t.Errorf("Stop: %v", err)
+			}
+			if left, err := os.ReadDir(c.Dir); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+func restAnswer(t *testing.T, name string, s *RESTServer, in *bufio.Reader, c *RESTConfig) string {
+	t.Helper()
+	if s.Redis {
+		line, err := in.ReadString('\n')
+		if want := fmt.Sprintf("$%d\r\n", len(c.Answer.Body)); err != nil || line != want {
+			t.Fatalf("answered %q, %v, want %q", line, err, want)
+		}
+		body := make([]byte, len(c.Answer.Body)+2)
+		if _, err := io.ReadFull(in, body); err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSuffix(string(body), "\r\n")
+	}
+	r, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != http.StatusOK || r.ContentLength < 0 {
+		t.Errorf("status %d, length %d, %v", r.StatusCode, r.ContentLength, err)
+	}
+	for _, f := range c.Answer.Fields {
+		if got := r.Header.Get(f.Name); got != f.Value && name != "webdis" {
+			t.Errorf("field %s is %q, want %q", f.Name, got, f.Value)
+		}
+	}
+	return string(body)
+}

@@ -1,0 +1,134 @@
+package report
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/perf/benchfmt"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// clean is the configuration of a run that may be reported.
+func clean() []benchfmt.Config {
+	var config []benchfmt.Config
+	for _, line := range [][2]string{{"commit", "0123456789ab"}, {"changes", "no"}, {"rounds", "6"}, {"cpu", "a processor"}} {
+		config = append(config, benchfmt.Config{Key: line[0], Value: []byte(line[1]), File: true})
+	}
+	return config
+}
+
+// measured writes what a run might have found, and reads it again.
+func measured(t *testing.T) *File {
+	t.Helper()
+	var text bytes.Buffer
+	w := NewWriter(&text, clean())
+	record := func(scenario, subject string, figures ...Figure) {
+		if err := w.Record(scenario, subject, 1000, figures); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range 6 {
+		more := float64(round)
+		record("account", "ledgerd", Figure{"req/s", 110_000 + 100*more}, Figure{"p99-ms", 2 + more})
+		record("account", "other", Figure{"req/s", 100_000}, Figure{"p99-ms", 4})
+		record("cluster-lag", "replicas=1", Figure{"p50-ms", 0.5}, Figure{"p99-ms", 12 + more}, Figure{"errors", 0})
+	}
+	for range 2 { // a note is written once
+		if err := w.Note("cluster-lag", "all nodes share\none disk"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := Read(text.Bytes(), "run.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+var goals = []Goal{
+	{Scenario: "account", Subject: "ledgerd", Unit: "req/s", Of: "other", AtLeast: 1},
+	{Scenario: "account", Subject: "ledgerd", Unit: "p99-ms", Of: "other", AtMost: 1, Why: "a reason | with a bar"},
+	{Scenario: "account", Subject: "other", Unit: "req/s", Of: "ledgerd", AtLeast: 1},
+	{Scenario: "account", Subject: "ledgerd", Unit: "p99-ms", Of: "replicas=1", OfScenario: "cluster-lag", OfUnit: "p50-ms", AtMost: 20},
+	{Scenario: "cluster-lag", Subject: "replicas=1", Unit: "errors"},
+	{Scenario: "cluster-lag", Subject: "replicas=3", Unit: "p99-ms", AtMost: 1},
+}
+
+func TestGoalsAreJudgedOnIntervals(t *testing.T) {
+	f := measured(t)
+	for i, want := range []Verdict{Met, Open, Missed, Met, Met, Absent} {
+		if j := f.Judge(&goals[i]); j.Verdict != want {
+			t.Errorf("%s is %s, want %s", &j, j.Verdict, want)
+		}
+	}
+}
+
+// The interval of fewer values than tell one is all of their range, which judges more strictly.
+func TestIntervals(t *testing.T) {
+	for _, tt := range []struct {
+		values         []float64
+		median, lo, hi float64
+	}{
+		{[]float64{7}, 7, 7, 7},
+		{[]float64{3, 1, 2}, 2, 1, 3},
+		{[]float64{1, 2, 3, 4, 5, 6}, 3.5, 1, 6},
+		{[]float64{9, 1, 2, 3, 4, 5, 6, 7, 8, 100}, 5.5, 2, 9},
+	} {
+		if median, lo, hi := interval(tt.values); median != tt.median || lo != tt.lo || hi != tt.hi {
+			t.Errorf("%v: %v (%v–%v), want %v (%v–%v)", tt.values, median, lo, hi, tt.median, tt.lo, tt.hi)
+		}
+	}
+}
+
+func TestPageAndPlots(t *testing.T) {
+	f := measured(t)
+	for name, write := range map[string]func(b *bytes.Buffer) error{
+		"page.md": func(b *bytes.Buffer) error {
+			return f.WritePage(b, goals, []Section{{"account", "How many.", "account.svg"}, {"cluster-lag", "How late.", ""}, {"absent", "Nothing.", ""}})
+		},
+		"bars.svg":        func(b *bytes.Buffer) error { return f.PlotBars(b, "account", "req/s") },
+		"percentiles.svg": func(b *bytes.Buffer) error { return f.PlotPercentiles(b, "cluster-lag") },
+	} {
+		var got bytes.Buffer
+		if err := write(&got); err != nil {
+			t.Fatal(err)
+		}
+		path := "testdata/" + name
+		if *update {
+			if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want, err := os.ReadFile(path); err != nil || got.String() != string(want) {
+			t.Errorf("%s (%v) is\n%s", name, err, &got)
+		}
+	}
+}
+
+func TestRecordsThatAreRefused(t *testing.T) {
+	const one = "commit: a\nchanges: no\n\nBenchmarkAccount/subject=x 1 5 req/s\n"
+	for name, tt := range map[string]struct{ text, want string }{
+		"two revisions":  {one + "commit: b\n\nBenchmarkAccount/subject=y 1 5 req/s\n", "commit"},
+		"with changes":   {strings.Replace(one, "changes: no", "changes: yes", 1), "with changes"},
+		"unknown":        {strings.Replace(one, "commit: a\n", "", 1), "does not say"},
+		"no subject":     {one + "BenchmarkAccount 1 5 req/s\n", "no subject"},
+		"a broken line":  {one + "BenchmarkAccount/subject=x 1 five req/s\n", "syntax"},
+		"nothing at all": {"", "does not say"},
+	} {
+		f, err := Read([]byte(tt.text), name)
+		if err == nil {
+			err = f.CheckClean()
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: err = %v, want one about %q", name, err, tt.want)
+		}
+	}
+	f, err := Read([]byte(one), "one")
+	if err != nil || f.CheckClean() != nil {
+		t.Errorf("err = %v", err)
+	}
+}

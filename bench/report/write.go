@@ -1,0 +1,72 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"golang.org/x/perf/benchfmt"
+)
+
+// Figure is one quantity of a record.
+type Figure struct {
+	Unit  string // with what it is of in front where the unit alone does not say it: p99-ms
+	Value float64
+}
+
+// Writer writes a file of measurements. One goroutine uses it.
+type Writer struct {
+	out     io.Writer
+	records *benchfmt.Writer
+	config  []benchfmt.Config
+	noted   map[string]bool
+}
+
+// NewWriter returns a writer of records that were all measured as config says.
+func NewWriter(out io.Writer, config []benchfmt.Config) *Writer {
+	return &Writer{out: out, records: benchfmt.NewWriter(out), config: config, noted: make(map[string]bool)}
+}
+
+// Record writes a round of a subject.
+func (w *Writer) Record(scenario, subject string, n int, figures []Figure) error {
+	result := &benchfmt.Result{Config: w.config, Name: benchfmt.Name(goName(scenario) + "/subject=" + subject), Iters: n}
+	for _, f := range figures {
+		result.Values = append(result.Values, benchfmt.Value{Value: f.Value, Unit: f.Unit})
+	}
+	return w.records.Write(result)
+}
+
+// Note writes a note about a scenario, once.
+func (w *Writer) Note(scenario, text string) error {
+	line := fmt.Sprintf("# %s: %s\n", scenario, strings.Join(strings.Fields(text), " "))
+	if w.noted[line] {
+		return nil
+	}
+	w.noted[line] = true
+	_, err := io.WriteString(w.out, line)
+	return err
+}
+
+// goName returns the name of a scenario as names of Go benchmarks are: ClusterRate for cluster-rate.
+func goName(scenario string) string {
+	var b strings.Builder
+	for word := range strings.SplitSeq(scenario, "-") {
+		for i, c := range word {
+			if i == 0 {
+				c = unicode.ToUpper(c)
+			}
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+// Text returns figures as a line for people.
+func Text(figures []Figure) string {
+	words := make([]string, len(figures))
+	for i, f := range figures {
+		words[i] = number(f.Value) + " " + f.Unit
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,134 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ledgerd/bench/proc"
+	"ledgerd/bench/report"
+)
+
+const (
+	// heavyUpdates is how many accounts a block updates when ten times as much is written as on a busy network.
+	heavyUpdates = 10 * networkUpdates
+	// mixedSnapshots is how often a snapshot is taken: again and again.
+	mixedSnapshots = time.Second
+	// mixedShare is the rate of requests, of the greatest.
+	mixedShare = 0.5
+	// snapshotsTaken is how many the server says it has taken, and snapshotRunning is 1 while it takes one.
+	snapshotsTaken  = "ledgerd_snapshots_total"
+	snapshotRunning = "ledgerd_snapshot_running"
+)
+
+// mixedLoad is a server to which so much is written.
+type mixedLoad struct {
+	*rig
+	subject   *restSubject
+	name      string
+	updates   int // of a block
+	snapshots bool
+	rate      float64
+}
+
+// runMixed asks two servers in turns, each while nothing is written to it and while much is. One takes snapshots meanwhile.
+func runMixed(ctx context.Context, r *Run) error {
+	loads := []*mixedLoad{{name: "busy", updates: networkUpdates, snapshots: true}, {name: "heavy", updates: heavyUpdates}}
+	for _, m := range loads {
+		if err := m.start(ctx, r); err != nil {
+			return err
+		}
+		defer m.Kill()
+	}
+	if err := turns(r, loads, func(m *mixedLoad) error { return m.round(ctx, r) }); err != nil {
+		return err
+	}
+	return errors.Join(loads[0].Stop(), loads[1].Stop(),
+		r.Note("busy is %d updates in a block every %v while snapshots are taken one after the other, heavy is %d without snapshots; requests come at half of the rate that the idle server can answer",
+			loads[0].updates, networkInterval, loads[1].updates))
+}
+
+// start starts the server, and finds out how much it answers.
+func (m *mixedLoad) start(ctx context.Context, r *Run) (err error) {
+	m.updates = r.Scaled(m.updates)
+	interval := time.Duration(0)
+	if m.snapshots {
+		interval = mixedSnapshots
+	}
+	m.rig, m.subject, err = startREST(ctx, r, max(r.Scaled(restAccounts), m.updates), m.updates, "--snapshot-interval", interval.String())
+	if err != nil {
+		return err
+	}
+	most, err := m.subject.measure(ctx, r, how{})
+	if err != nil {
+		m.Kill()
+		return err
+	}
+	m.rate = mixedShare * most.PerSecond()
+	return nil
+}
+
+// round asks at the rate, first while nothing is written, then while blocks come.
+func (m *mixedLoad) round(ctx context.Context, r *Run) error {
+	if err := m.awaitNoSnapshot(ctx); err != nil {
+		return err
+	}
+	m.subject.name = "idle-before-" + m.name
+	if err := m.subject.round(ctx, r, how{rate: m.rate}); err != nil {
+		return err
+	}
+	m.subject.name = m.name
+	before, err := m.Metrics()
+	if err != nil {
+		return err
+	}
+	err = m.whileWriting(ctx, networkInterval, func() error {
+		if err := m.awaitSnapshot(ctx, proc.Sum(before, snapshotsTaken)); err != nil {
+			return err
+		}
+		first, begun := m.feed.Newest(), time.Now()
+		busy, err := m.subject.measure(ctx, r, how{rate: m.rate})
+		if err != nil {
+			return err
+		}
+		took, newest := time.Since(begun).Seconds(), m.feed.Newest()
+		after, err := m.Metrics()
+		if err != nil {
+			return err
+		}
+		return busy.record(r, m.name,
+			report.Figure{Unit: "updates/s", Value: float64(newest-first) * float64(m.updates) / took},
+			report.Figure{Unit: "snapshots", Value: proc.Sum(after, snapshotsTaken) - proc.Sum(before, snapshotsTaken)})
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.name, err)
+	}
+	return m.await(ctx, m.feed.Newest())
+}
+
+// awaitSnapshot returns once the server takes a snapshot, if it is to.
+func (m *mixedLoad) awaitSnapshot(ctx context.Context, taken float64) error {
+	if !m.snapshots {
+		return nil
+	}
+	_, err := awaitMetrics(ctx, m.Server, mixedSnapshots/10, func(metrics map[string]float64) bool {
+		return proc.Sum(metrics, snapshotRunning) > 0 || proc.Sum(metrics, snapshotsTaken) > taken
+	})
+	return err
+}
+
+// awaitNoSnapshot returns once the server has taken none for a while, and so has none to take of what was written.
+func (m *mixedLoad) awaitNoSnapshot(ctx context.Context) error {
+	if !m.snapshots {
+		return nil
+	}
+	taken, since := -1.0, time.Now()
+	_, err := awaitMetrics(ctx, m.Server, mixedSnapshots/10, func(metrics map[string]float64) bool {
+		if now := proc.Sum(metrics, snapshotsTaken); now != taken || proc.Sum(metrics, snapshotRunning) > 0 {
+			taken, since = now, time.Now()
+		}
+		return time.Since(since) > 2*mixedSnapshots
+	})
+	return err
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"ledgerd/bench/latency"
+	"ledgerd/bench/listen"
+	"ledgerd/bench/load"
+	"ledgerd/engine/ledger"
+)
+
+// mostNames is how many accounts, programs and wallets fit into one subscribe message.
+const mostNames = 1000
+
+// listenCommand subscribes to a running server.
+type listenCommand struct {
+	URL         string        `arg:"" help:"The server: http://HOST:PORT."`
+	Sockets     int           `short:"s" help:"How many sockets, all from one address, which all ask for the same." default:"10"`
+	Pubkeys     string        `help:"These accounts: base58 keys with commas between them, or a file of them. Default: everything." placeholder:"FILE|LIST"`
+	Programs    string        `help:"The accounts of these programs." placeholder:"FILE|LIST"`
+	Wallets     string        `help:"These wallets and their token accounts." placeholder:"FILE|LIST"`
+	Commitment  string        `help:"Updates of blocks of this commitment: ${enum}." enum:"processed,confirmed,finalized" default:"processed"`
+	ResumeEvery time.Duration `help:"How often each socket drops its connection and resumes by seq. Default: never." placeholder:"DURATION"`
+	Duration    time.Duration `short:"d" help:"How long to listen." default:"10s"`
+	JSON        string        `name:"json" help:"Write the figures here." placeholder:"FILE" type:"path"`
+}
+
+// Run listens and reports. Whatever the server does to sockets that it has let in is a figure and no error.
+func (c *listenCommand) Run(ctx context.Context, streams *streams) error {
+	config, node, err := c.parse()
+	if err != nil {
+		return &usageError{err}
+	}
+	open, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	giveUp := context.AfterFunc(ctx, end)
+	pool := listen.Open(open, config)
+	giveUp() // from here on an interrupt ends the listening, and not the sockets before they are counted
+	defer pool.Close()
+	n := pool.Counts()
+	if ctx.Err() == nil && n.Connected == 0 && n.Refused[http.StatusTooManyRequests]+n.Refused[http.StatusServiceUnavailable] == 0 {
+		return n.Why
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Duration)
+	defer cancel()
+	published := latency.New()
+	var sampling sync.WaitGroup
+	if c.Commitment == "processed" {
+		sampling.Go(func() { samplePublications(ctx, node.URL.String(), pool, published) })
+	}
+	began := time.Now()
+	showListening(ctx, pool, newStatusLine(streams.err))
+	took := time.Since(began)
+	sampling.Wait()
+	l := c.listened(pool, n, took, published)
+	err = l.write(streams.out)
+	if c.JSON == "" {
+		return err
+	}
+	return errors.Join(err, writeFile(c.JSON, func(w io.Writer) error {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(l.json())
+	}))
+}
+
+// parse checks the flags.
+func (c *listenCommand) parse() (config listen.Config, node *load.Node, err error) {
+	if c.Sockets < 1 || c.Sockets > 100_000 {
+		return config, nil, errors.New("--sockets must be 1 to 100,000")
+	}
+	if c.Duration <= 0 || c.ResumeEvery < 0 {
+		return config, nil, errors.New("--duration must be above 0, and --resume-every not below")
+	}
+	address := strings.TrimSuffix(strings.Replace(c.URL, "ws://", "http://", 1), "/ws/accounts")
+	if node, err = load.NewNode(address); err != nil {
+		return config, nil, err
+	}
+	query := url.Values{"commitment": {c.Commitment}}
+	config = listen.Config{
+		Sockets: c.Sockets, URL: "ws" + strings.TrimPrefix(node.URL.String(), "http") + "/ws/accounts", Mode: listen.CheckNumbers,
+		Reconnect: true, ResumeEvery: c.ResumeEvery,
+	}
+	names, count := make(map[string]any), 0
+	for kind, given := range map[string]string{"pubkeys": c.Pubkeys, "programs": c.Programs, "wallets": c.Wallets} {
+		if given == "" {
+			continue
+		}
+		keys, err := readNames(given)
+		if err != nil {
+			return config, nil, fmt.Errorf("--%s: %w", kind, err)
+		}
+		names[kind], count = keys, count+len(keys)
+	}
+	if count > mostNames {
+		return config, nil, fmt.Errorf("%d accounts, programs and wallets are more than %d", count, mostNames)
+	}
+	if count > 0 {
+		names["type"] = "subscribe"
+		config.Opening, _ = json.Marshal(names) // texts always have JSON
+		query.Set("mode", "none")
+	}
+	config.Query = func(int) url.Values { return query }
+	return config, node, nil
+}
+
+// readNames returns the keys of a list or of a file.
+func readNames(given string) ([]string, error) {
+	content, err := os.ReadFile(given)
+	switch {
+	case err == nil:
+		given = string(content)
+	case !errors.Is(err, os.ErrNotExist):
+		return nil, err
+	}
+	keys := strings.FieldsFunc(given, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) })
+	for i, key := range keys {
+		if _, err := ledger.ParsePubkey(key); err != nil {
+			return nil, fmt.Errorf("key %d, %.50q: %w", i+1, key, err)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("there is no key")
+	}
+	return keys, nil
+}
+
+// samplePublications asks the server once a second which block is the newest and how long ago it was published, and records how
+// much later the first socket received its end. The server's clock does not matter. It stops where a rate limit comes near.
+func samplePublications(ctx context.Context, base string, pool *listen.Pool, published *latency.Histogram) {
+	const fewestRemaining = 20
+	const farApart = 10 * time.Millisecond // a response that took longer does not tell the time
+	client := http.Client{Timeout: time.Second}
+	ticks := time.NewTicker(time.Second)
+	defer ticks.Stop()
+	for near := false; !near; {
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return
+		}
+		asked := time.Now()
+		response, err := client.Head(base + "/blocks/latest")
+		if err != nil {
+			continue // the server may be back later
+		}
+		answered := time.Now()
+		number := func(name string) int64 {
+			n, _ := strconv.ParseInt(response.Header.Get(name), 10, 64) // 0: it says nothing
+			return n
+		}
+		lag := time.Duration(number("X-Ledger-Lag-Ms"))*time.Millisecond + time.Millisecond/2 // it is rounded down
+		if first := pool.Arrived(uint64(number("X-Ledger-Slot"))); !first.IsZero() && answered.Sub(asked) < farApart {
+			published.Record(first.Sub(answered.Add(-lag)))
+		}
+		near = number("X-RateLimit-Limit") > 0 && number("X-RateLimit-Remaining") < fewestRemaining
+	}
+}
+
+// showListening shows once a second what arrives, until ctx ends.
+func showListening(ctx context.Context, pool *listen.Pool, line *statusLine) {
+	ticks := time.NewTicker(time.Second)
+	defer ticks.Stop()
+	defer line.clear()
+	for began, last := time.Now(), pool.Counts(); ; {
+		select {
+		case <-ticks.C:
+			n := pool.Counts()
+			line.show(fmt.Sprintf("%.0f s: %d sockets, %d updates/s, %.2f MB/s, %d missing, %d twice", time.Since(began).Seconds(),
+				n.Connected, n.Updates-last.Updates, float64(n.Bytes-last.Bytes)/1e6, n.Missing, n.Twice))
+			last = n
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"ledgerd/bench/latency"
+	"ledgerd/bench/listen"
+)
+
+// slowConsumer is the close code of a subscriber that does not read fast enough.
+const slowConsumer = 4008
+
+// listened is what a pool received.
+type listened struct {
+	*listenCommand
+	listen.Counts
+	took      time.Duration
+	perSecond struct{ updates, frames, bytes float64 }
+	rows      []latencyRow
+}
+
+// latencyRow is one line of the table of latencies.
+type latencyRow struct {
+	what, name string // for people, and in JSON
+	*latency.Histogram
+}
+
+// listened returns what was received: all of it, and by the second what came since it was counted before.
+func (c *listenCommand) listened(pool *listen.Pool, before listen.Counts, took time.Duration, published *latency.Histogram) *listened {
+	l := &listened{listenCommand: c, Counts: pool.Counts(), took: took}
+	per := func(all, before int64) float64 { return float64(all-before) / max(took.Seconds(), 1e-9) }
+	l.perSecond.updates, l.perSecond.frames, l.perSecond.bytes = per(l.Updates, before.Updates), per(l.Frames, before.Frames), per(l.Bytes, before.Bytes)
+	l.rows = []latencyRow{
+		{"block time to socket", "block_time", pool.Times()},        // of updates; the time of a block has whole seconds
+		{"publication to first socket", "publication", published},   // of ends of slots
+		{"first socket to the others", "first_socket", pool.Skew()}, // of ends of slots
+	}
+	return l
+}
+
+// json returns what --json writes.
+func (l *listened) json() any {
+	latencies := make(map[string]latency.Summary)
+	for _, row := range l.rows {
+		if row.Count() > 0 {
+			latencies[row.name] = row.Summary()
+		}
+	}
+	why := ""
+	if l.Why != nil {
+		why = l.Why.Error()
+	}
+	return map[string]any{
+		"updates":    map[string]int64{"received": l.Updates, "missing": l.Missing, "twice": l.Twice},
+		"frames":     l.Frames,
+		"bytes":      l.Bytes,
+		"per_second": map[string]float64{"updates": l.perSecond.updates, "frames": l.perSecond.frames, "bytes": l.perSecond.bytes},
+		"latency_ms": latencies,
+		"sockets":    map[string]int{"asked": l.Sockets, "connected": l.Connected},
+		// passed_over are the numbers that the server said are lost; they do not count as missing.
+		"resumes":              map[string]int64{"resumed": l.Resumed, "resync_required": l.Resyncs, "passed_over": l.Passed},
+		"slow_consumer_closes": l.Closes[slowConsumer],
+		"closes":               l.Closes,  // by code; 0: the connection broke
+		"refused":              l.Refused, // upgrades, by status
+		"failed":               l.Failed,  // connections that were not answered
+		"why":                  why,       // the first of what was closed, refused or failed
+		"took_s":               l.took.Seconds(),
+		"settings": map[string]any{
+			"url": l.URL, "sockets": l.Sockets, "pubkeys": l.Pubkeys, "programs": l.Programs, "wallets": l.Wallets,
+			"commitment": l.Commitment, "resume_every_s": l.ResumeEvery.Seconds(), "duration_s": l.Duration.Seconds(),
+		},
+	}
+}
+
+// write writes the figures for people.
+func (l *listened) write(out io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d sockets, %s, %.3g s\n\n", l.URL, l.Sockets, l.Commitment, l.took.Seconds())
+	fmt.Fprintf(&b, "updates   %d received, %d missing, %d twice; %.1f/s\n", l.Updates, l.Missing, l.Twice, l.perSecond.updates)
+	fmt.Fprintf(&b, "frames    %d, %.1f/s\nbytes     %d, %.2f MB/s\n", l.Frames, l.perSecond.frames, l.Bytes, l.perSecond.bytes/1e6)
+	fmt.Fprintf(&b, "sockets   %d of %d connected at the end, %d closed as slow consumers\n", l.Connected, l.Sockets, l.Closes[slowConsumer])
+	if l.Resumed+l.Resyncs > 0 {
+		fmt.Fprintf(&b, "resumes   %d went on where they were, %d were told to start over (%d numbers passed over)\n", l.Resumed, l.Resyncs, l.Passed)
+	}
+	for _, code := range slices.Sorted(maps.Keys(l.Closes)) {
+		fmt.Fprintf(&b, "closed    %d with code %d\n", l.Closes[code], code)
+	}
+	fmt.Fprintf(&b, "\n%-28s%9s %9s %9s %9s %9s %9s\n", "latency in ms", "p50", "p90", "p99", "p99.9", "max", "mean")
+	for _, row := range l.rows {
+		if s := row.Summary(); row.Count() > 0 {
+			fmt.Fprintf(&b, "%-28s%9.3f %9.3f %9.3f %9.3f %9.3f %9.3f\n", row.what, s.P50, s.P90, s.P99, s.P999, s.Max, s.Mean)
+		}
+	}
+	switch times := l.rows[0]; {
+	case times.Count() > 0:
+		b.WriteString("Block times are whole seconds of the ledger's clock: that row is right to a second at best.\n")
+	case l.Updates > 0:
+		b.WriteString("Block times are more than a minute from this machine's clock: they do not tell how late updates are.\n")
+	}
+	failed := l.Failed
+	for _, count := range l.Refused {
+		failed += count
+	}
+	if failed > 0 {
+		fmt.Fprintf(&b, "\n%d tries to connect were refused or not answered; the first thing that went wrong: %v.\n", failed, l.Why)
+	}
+	if l.Refused[429] > 0 {
+		b.WriteString("The node limits the upgrades and sockets of one client; it can exempt this one (--rate-limit-exempt).\n")
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}

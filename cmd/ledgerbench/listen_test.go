@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fasthttp/websocket"
+)
+
+// A stream with a hole and a duplicate is counted as that, in words and in the file.
+func TestListenCountsWhatIsMissingAndTwice(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/ws/accounts" || r.FormValue("extended") != "true" || r.FormValue("commitment") != "processed" {
+			http.NotFound(w, r)
+			return
+		}
+		var upgrader websocket.Upgrader
+		conn, err := upgrader.Upgrade(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		for _, seq := range []int{1, 2, 4, 4, 5} {
+			text := fmt.Appendf(nil, `{"type":"account_update","pubkey":"11111111111111111111111111111111","lamports":1,"timestamp":null,"slot":9,"seq":%d,"owner":"","executable":false,"commitment":"processed"}`, seq)
+			_ = conn.WriteMessage(websocket.TextMessage, text) // or the counts tell
+		}
+		_, _, _ = conn.ReadMessage() // until the client goes
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "figures.json")
+	code, s := does(t, "listen", server.URL, "--sockets", "2", "--duration", "300ms", "--json", file)
+	if code != exitOK || !strings.Contains(s.out.String(), "updates   10 received, 2 missing, 2 twice") || s.err.Len() > 0 {
+		t.Errorf("exit code %d, said %q and\n%s", code, &s.err, &s.out)
+	}
+	var got struct {
+		Updates struct{ Received, Missing, Twice int }
+	}
+	content, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(content, &got)
+	}
+	if err != nil || got.Updates != struct{ Received, Missing, Twice int }{10, 2, 2} {
+		t.Errorf("%v: the file holds %s", err, content)
+	}
+}
+
+func TestListenRefusesInOneLine(t *testing.T) {
+	t.Parallel()
+	full := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, `{"error":"Invalid request parameters","details":"no such commitment"}`, http.StatusBadRequest)
+	}))
+	defer full.Close()
+	for _, tt := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"http://127.0.0.1:1 --sockets 0", exitUsage, "--sockets must be"},
+		{"http://127.0.0.1:1 --duration 0s", exitUsage, "--duration must be"},
+		{"http://127.0.0.1:1 --commitment maybe", exitUsage, "--commitment must be one of"},
+		{"http://127.0.0.1:1 --pubkeys abc", exitUsage, `--pubkeys: key 1, "abc"`},
+		{"http://127.0.0.1:1 --wallets ,", exitUsage, "--wallets: there is no key"},
+		{"gopher://127.0.0.1", exitUsage, "is not http://"},
+		{"http://127.0.0.1:1", exitFailure, "connection refused"},
+		{full.URL, exitFailure, "refused with 400: no such commitment"},
+	} {
+		code, s := does(t, append([]string{"listen"}, strings.Fields(tt.args)...)...)
+		if lines := strings.Count(s.err.String(), "\n"); code != tt.code || lines != 1 || !strings.Contains(s.err.String(), tt.want) {
+			t.Errorf("%q: exit code %d, said %q; want %d and one line about %q", tt.args, code, &s.err, tt.code, tt.want)
+		}
+	}
+}

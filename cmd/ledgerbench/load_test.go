@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// fakeNode answers as ledgerd does, under a limit that counts.
+type fakeNode struct {
+	limit int // requests; 0: any number
+	delay time.Duration
+
+	mu    sync.Mutex
+	asked map[string]int // by path, and refused
+	other string         // the last query
+}
+
+func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	time.Sleep(n.delay)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.asked == nil {
+		n.asked = map[string]int{}
+	}
+	all := 0
+	for _, count := range n.asked {
+		all += count
+	}
+	h := w.Header()
+	h.Set("X-RateLimit-Limit", strconv.Itoa(n.limit))
+	h.Set("X-RateLimit-Remaining", strconv.Itoa(max(0, n.limit-all-1)))
+	h.Set("X-RateLimit-Reset", strconv.FormatInt(time.Now().Add(time.Minute).Unix(), 10))
+	if n.limit > 0 && all >= n.limit {
+		h.Set("Retry-After", "37")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return
+	}
+	n.asked[r.URL.Path]++
+	n.other = r.URL.RawQuery
+	body := "{}"
+	switch r.URL.Path {
+	case "/api/status":
+		body = `{"version":"1.2.3"}`
+	case "/api/blocks/latest":
+		body = `{"slot":17}`
+	case "/api/transactions/recent":
+		body = `{"transactions":[{"signature":"S","accounts":["A","B"]}]}`
+	case "/api/accounts/program/11111111111111111111111111111111":
+		body = `{"accounts":[{"pubkey":"K1"},{"pubkey":"K2"}]}`
+	}
+	fmt.Fprint(w, body)
+}
+
+// figures is what --json must hold.
+type figures struct {
+	Requests struct{ Due, Sent, OK, Failed, Unsent int }
+	Latency  map[string]float64 `json:"latency_ms"`
+	Statuses map[string]int
+	Bytes    int
+	Settings struct {
+		Rate float64
+		Mix  string
+	}
+}
+
+// loads runs the command on a node, and returns what it wrote too.
+func loads(t *testing.T, node *fakeNode, args ...string) (code int, s *said, f figures) {
+	t.Helper()
+	server := httptest.NewServer(node)
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "figures.json")
+	code, s = does(t, append([]string{"load", server.URL, "--json", file}, args...)...)
+	content, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(content, &f)
+	}
+	if code == exitOK && err != nil {
+		t.Error(err)
+	}
+	return code, s, f
+}
+
+func TestLoadGivesFigures(t *testing.T) {
+	t.Parallel()
+	node := new(fakeNode)
+	log := filepath.Join(t.TempDir(), "log.hlog")
+	code, s, f := loads(t, node, "--duration", "300ms", "--warmup", "50ms", "--mix", "account=3,tokens=1", "--min-slot", "12", "--hdr", log)
+	if code != exitOK || s.err.Len() > 0 || f.Requests.Due != 300 || f.Requests.OK+f.Requests.Failed+f.Requests.Unsent != 300 {
+		t.Errorf("exit code %d, said %q, %+v, want 300 requests", code, &s.err, f.Requests)
+	}
+	if f.Statuses["200"] != f.Requests.OK || f.Bytes == 0 || f.Settings.Rate != 1000 || f.Settings.Mix != "account=3,tokens=1" {
+		t.Errorf("%+v", f)
+	}
+	for _, name := range []string{"p50", "p90", "p99", "p99_9", "p99_99", "max", "mean"} {
+		if f.Latency[name] <= 0 {
+			t.Errorf("%s is %v", name, f.Latency[name])
+		}
+	}
+	if node.asked["/api/account/K1"] == 0 || node.asked["/api/account/K2/tokens"] == 0 || node.other != "min_slot=12" {
+		t.Errorf("the node was asked for %v, last with %q", node.asked, node.other)
+	}
+	for _, want := range []string{"300 due", "p99.99", "200: ", "up to"} {
+		if !strings.Contains(s.out.String(), want) {
+			t.Errorf("there is no %q in\n%s", want, &s.out)
+		}
+	}
+	file, err := os.Open(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if h, err := hdrhistogram.NewHistogramLogReader(file).NextIntervalHistogram(); err != nil || h == nil || h.TotalCount() != int64(f.Requests.Sent) {
+		t.Errorf("the log holds %v, %v, want %d latencies", h, err, f.Requests.Sent)
+	}
+}
+
+// What a node allows is not exceeded, unless that is asked for; then a refusal is one sentence.
+func TestLoadObeysLimits(t *testing.T) {
+	t.Parallel()
+	short := []string{"--duration", "200ms", "--warmup", "100ms"}
+	for name, tt := range map[string]struct {
+		limit   int
+		args    []string
+		refused bool
+		code    int
+	}{
+		"default":       {100, nil, false, exitOK},
+		"higher rate":   {100, []string{"--rate", "5000"}, false, exitOK},
+		"closed loop":   {100, []string{"--rate", "max", "--path", "/status"}, false, exitOK},
+		"ignored":       {150, []string{"--rate", "1000", "--ignore-limits"}, true, exitOK},
+		"almost used":   {12, nil, false, exitFailure},
+		"used at once":  {8, nil, false, exitFailure},
+		"used, ignored": {1, []string{"--ignore-limits", "--path", "/status"}, true, exitOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			node := &fakeNode{limit: tt.limit}
+			code, s, f := loads(t, node, append(tt.args, short...)...)
+			if code != tt.code || (f.Statuses["429"] > 0) != tt.refused {
+				t.Errorf("exit code %d, statuses %v, said %q; want %d, and refusals: %v", code, f.Statuses, &s.err, tt.code, tt.refused)
+			}
+			if code == exitOK && f.Requests.OK == 0 && name != "used, ignored" {
+				t.Errorf("nothing was answered: %+v", f.Requests)
+			}
+			if n := strings.Count(s.out.String(), "retry after 37 s"); (n == 1) != tt.refused || n > 1 {
+				t.Errorf("a refusal is told %d times:\n%s", n, &s.out)
+			}
+			if code != exitOK && strings.Count(s.err.String(), "\n") != 1 {
+				t.Errorf("said %q, want one line", &s.err)
+			}
+		})
+	}
+}
+
+// Five times what a server can do gives figures soon after the time is over, and exit code 0.
+func TestLoadMeasuresOverload(t *testing.T) {
+	t.Parallel()
+	begun := time.Now()
+	code, s, f := loads(t, &fakeNode{delay: 20 * time.Millisecond}, "--duration", "300ms", "--warmup", "0", "--rate", "2000", "-c", "4", "--path", "/status")
+	if r := f.Requests; code != exitOK || r.Due != 600 || r.Unsent == 0 || r.Sent+r.Unsent != r.Due || r.Failed > 0 {
+		t.Errorf("exit code %d, %+v, said %q", code, r, &s.err)
+	}
+	if took := time.Since(begun); took > 20*time.Second || !strings.Contains(s.out.String(), "never sent") {
+		t.Errorf("after %v:\n%s", took, &s.out)
+	}
+}
+
+func TestInterruptedLoadGivesFigures(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	node := new(fakeNode)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		node.ServeHTTP(w, r)
+		if r.URL.Path == "/api/blocks/latest" {
+			stop()
+		}
+	}))
+	defer server.Close()
+	s := new(said)
+	code := run(ctx, []string{"load", server.URL, "--warmup", "0", "--duration", "1h", "--path", "/blocks/latest"}, s.streams())
+	if code != exitOK || !strings.Contains(s.out.String(), "200: ") {
+		t.Errorf("exit code %d, said %q:\n%s", code, &s.err, &s.out)
+	}
+}
+
+func TestWrongLoadsAreRefusedInOneLine(t *testing.T) {
+	t.Parallel()
+	keys := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(keys, []byte("abc\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(new(fakeNode))
+	defer server.Close()
+	for _, tt := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"https://a.example", exitUsage, "is behind TLS"},
+		{"a.example", exitUsage, "is not http://HOST:PORT"},
+		{"http://127.0.0.1:1", exitFailure, "connection refused"},
+		{server.URL + " --rate fast", exitUsage, "--rate=fast is not max or a number"},
+		{server.URL + " --rate NaN", exitUsage, "--rate=NaN"},
+		{server.URL + " -c 0", exitUsage, "--connections must be"},
+		{server.URL + " --duration 0s", exitUsage, "--duration must be above 0"},
+		{server.URL + " --path blocks", exitUsage, "must begin with /"},
+		{server.URL + " --mix account", exitUsage, "is not NAME=WEIGHT"},
+		{server.URL + " --mix account=1 --path /status", exitUsage, "can't be used together"},
+		{server.URL + " --keys " + keys, exitUsage, "not valid base58"},
+	} {
+		code, s := does(t, append([]string{"load"}, strings.Fields(tt.args)...)...)
+		if lines := strings.Count(s.err.String(), "\n"); code != tt.code || lines != 1 || !strings.Contains(s.err.String(), tt.want) {
+			t.Errorf("%q: exit code %d, said %q; want %d and one line about %q", tt.args, code, &s.err, tt.code, tt.want)
+		}
+	}
+}
