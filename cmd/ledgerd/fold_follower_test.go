@@ -55,10 +55,10 @@ type follower struct {
 	// While it follows these are its own.
 
 	state   foldState
-	from    uint64       // the number it began at
+	from    uint64        // the number it began at
 	updates []heardUpdate // all since then, if it is told everything and no gaps
-	known   bool         // there is a number to go on behind
-	told    uint64       // the newest number of this connection that the server counts as sent
+	known   bool          // there is a number to go on behind
+	told    uint64        // the newest number of this connection that the server counts as sent
 	conns   int
 	kicks   int  // 4008
 	resets  int  // connections that broke
