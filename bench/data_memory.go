@@ -56,7 +56,10 @@ func runMemory(ctx context.Context, r *Run) error {
 			}
 			name := map[bool]string{false: "redis-keys", true: "redis-buckets"}[s.bucketed]
 			filled, restarted, err := r.heldByRedis(ctx, s)
-			if err = errors.Join(err, record(name+"-filled", filled), record(name+"-restarted", restarted)); err != nil {
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(record(name+"-filled", filled), record(name+"-restarted", restarted)); err != nil {
 				return err
 			}
 		}
@@ -85,7 +88,10 @@ func runTransactions(ctx context.Context, r *Run) error {
 			return err
 		}
 		read, restarted, err := r.held(ctx, c, blocks, map[string]int{"ledgerd_transactions": held}, retain...)
-		if err = errors.Join(err, record("ledgerd-read", read, read0), record("ledgerd-restarted", restarted, restarted0)); err != nil {
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(record("ledgerd-read", read, read0), record("ledgerd-restarted", restarted, restarted0)); err != nil {
 			return err
 		}
 	}
