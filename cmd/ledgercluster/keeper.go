@@ -18,26 +18,20 @@ const (
 	stopWithin = 20 * time.Second
 )
 
-// keeper runs one process, and starts it again whenever it ends by itself.
-type keeper struct {
-	daemon
-	stop context.CancelFunc // asks it to end for good
-	done chan struct{}      // closed when it has
-}
-
-// keep starts a process, whose output goes to a file. What happens to it is told to out.
-func keep(d daemon, logFile string, out io.Writer) (*keeper, error) {
+// keep starts a process, whose output goes to a file, and starts it again whenever it ends by itself, which is told to out. The process is
+// in a group of its own, for Ctrl-C is for this program: stop asks it to end, kills it if it does not, and waits for it.
+func keep(d daemon, logFile string, out io.Writer) (stop func(), err error) {
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the log of %s: %w", d.name, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	k := &keeper{daemon: d, stop: cancel, done: make(chan struct{})}
+	done := make(chan struct{})
 	go func() {
-		defer close(k.done)
+		defer close(done)
 		defer log.Close()
 		for {
-			how := k.once(ctx, log)
+			how := runOnce(ctx, d, log)
 			if ctx.Err() != nil {
 				return
 			}
@@ -49,13 +43,15 @@ func keep(d daemon, logFile string, out io.Writer) (*keeper, error) {
 			}
 		}
 	}()
-	return k, nil
+	return func() {
+		cancel()
+		<-done
+	}, nil
 }
 
-// once runs the process until it ends, or ctx does: then it is asked to end, and killed if it does not. It is in a group of its own, for Ctrl-C
-// is for this program, which stops them in order.
-func (k *keeper) once(ctx context.Context, log *os.File) string {
-	p, err := proc.Launch(context.Background(), proc.Command{Words: k.argv, Log: log})
+// runOnce runs a process until it ends, or ctx does.
+func runOnce(ctx context.Context, d daemon, log *os.File) (how string) {
+	p, err := proc.Launch(context.Background(), proc.Command{Words: d.argv, Log: log})
 	if err != nil {
 		return err.Error()
 	}

@@ -43,7 +43,7 @@ func until(t *testing.T, what string, so func() bool) {
 func TestKeeperStartsAgainWhatEnded(t *testing.T) {
 	dir := t.TempDir()
 	log, out := filepath.Join(dir, "log"), &told{}
-	k, err := keep(daemon{"worker", nodeGroup, []string{"/bin/sh", "-c", "echo began; [ -e " + dir + "/second ] || { touch " + dir + "/second; exit 3; }; exec sleep 1000"}}, log, out)
+	stop, err := keep(daemon{"worker", []string{"/bin/sh", "-c", "echo began; [ -e " + dir + "/second ] || { touch " + dir + "/second; exit 3; }; exec sleep 1000"}}, log, out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,39 +55,8 @@ func TestKeeperStartsAgainWhatEnded(t *testing.T) {
 	if !strings.Contains(out.String(), "worker ended (exit status 3) and is started again") {
 		t.Errorf("a person is told %q", out)
 	}
-	k.stop()
-	<-k.done
+	stop()
 	if n := began(); n != 2 {
 		t.Errorf("it was started %d times", n)
-	}
-}
-
-// One that does not end when it is asked to is killed, and the groups end one after the other.
-func TestStopEndsTheOuterGroupsFirst(t *testing.T) {
-	dir, out := t.TempDir(), &told{}
-	trail := filepath.Join(dir, "trail")
-	var all []*keeper
-	for name, group := range map[string]int{"log": logGroup, "node": nodeGroup, "balancer": balancerGroup} {
-		script := "trap 'echo " + name + " >> " + trail + "; exit 0' TERM; touch " + dir + "/" + name + "; while :; do sleep 0.01; done"
-		k, err := keep(daemon{name, group, []string{"/bin/sh", "-c", script}}, filepath.Join(dir, "log-"+name), out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, k)
-	}
-	until(t, "all run", func() bool {
-		for _, k := range all {
-			if _, err := os.Stat(filepath.Join(dir, k.name)); err != nil {
-				return false
-			}
-		}
-		return true
-	})
-	stop(all)
-	if content, _ := os.ReadFile(trail); string(content) != "balancer\nnode\nlog\n" {
-		t.Errorf("they ended in the order %q", content)
-	}
-	if out.String() != "" {
-		t.Errorf("a person is told %q", out)
 	}
 }

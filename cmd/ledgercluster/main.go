@@ -2,19 +2,20 @@
 // what survives: three nats-servers that hold the log, ingesters of which one is active, replicas, and
 // haproxy in front of them where it is installed.
 //
-// A plan says which processes there are, with which ports and files ([plan]). A keeper starts one of
-// them again whenever it ends, until it is told to stop it ([keeper]). They are stopped from the
-// outside in: balancer, nodes, nats-servers.
+// A plan says which processes there are, with which ports and files ([plan]). Each is started again whenever it ends,
+// until it is to stop ([keep]). They are stopped from the outside in: balancer, nodes, nats-servers.
 package main
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"ledgerd/bench/proc"
 
@@ -57,7 +58,7 @@ func main() {
 	}
 }
 
-// run starts everything, says where it is, and stops it when ctx ends.
+// run starts everything, says where it is, and stops it when ctx ends: what was started last is stopped first.
 func (c *command) run(ctx context.Context, out io.Writer) error {
 	p, err := c.plan()
 	if err != nil {
@@ -66,42 +67,43 @@ func (c *command) run(ctx context.Context, out io.Writer) error {
 	if err := p.write(); err != nil {
 		return err
 	}
-	var started []*keeper
-	defer func() {
-		fmt.Fprintln(out, "stopping")
-		stop(started)
-		fmt.Fprintln(out, "stopped")
-	}()
+	defer fmt.Fprintln(out, "stopped")
 	for _, d := range p.daemons {
-		k, err := keep(d, p.logFile(d.name), out)
+		stop, err := keep(d, p.logFile(d.name), out)
 		if err != nil {
 			return err
 		}
-		started = append(started, k)
+		defer stop()
 	}
 	p.announce(out)
-	if p.untilReady(ctx) {
+	if untilReady(ctx, p.Nodes) {
 		fmt.Fprintln(out, "all nodes are ready")
 	}
 	<-ctx.Done()
+	fmt.Fprintln(out, "stopping")
 	return nil
 }
 
-// stop ends processes, one group after the other.
-func stop(started []*keeper) {
-	for group := balancerGroup; group >= logGroup; group-- {
-		var stopping []*keeper
-		for _, k := range started {
-			if k.group == group {
-				k.stop()
-				stopping = append(stopping, k)
+// untilReady waits until every node says that it is, and reports whether that came before ctx ended.
+func untilReady(ctx context.Context, nodes []node) bool {
+	client := &http.Client{Timeout: time.Second}
+	for _, n := range nodes {
+		for {
+			status, _, err := proc.Get(ctx, client, "http://"+local(n.Ops)+"/readyz")
+			if err == nil && status == http.StatusOK {
+				break
+			}
+			select {
+			case <-time.After(readyEvery):
+			case <-ctx.Done():
+				return false
 			}
 		}
-		for _, k := range stopping {
-			<-k.done
-		}
 	}
+	return true
 }
+
+const readyEvery = 100 * time.Millisecond
 
 // find returns path, or where a program lies beside this one, or on the search path.
 func find(path, name string) (string, error) {

@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -55,23 +54,23 @@ func TestPlanTakesOnlyFreePorts(t *testing.T) {
 // Every node is told of every server of the log; replicas follow no source.
 func TestPlanTellsNodesTheirRoles(t *testing.T) {
 	p := planned(t, command{Ingesters: 2, Replicas: 3, Source: "sim:seed=7", Balancer: "none", Args: []string{"--log-level", "debug"}})
-	if len(p.daemons) != 8 || len(p.nodes) != 5 {
-		t.Fatalf("%d daemons, %d nodes", len(p.daemons), len(p.nodes))
+	if len(p.daemons) != 8 || len(p.Nodes) != 5 {
+		t.Fatalf("%d daemons, %d nodes", len(p.daemons), len(p.Nodes))
 	}
-	for i, n := range p.nodes {
+	for i, n := range p.Nodes {
 		argv := strings.Join(p.daemons[3+i].argv, " ")
 		role, source := "--role ingest", "--source sim:seed=7"
-		if n.reads {
+		if n.Reads {
 			role, source = "--role replica", "--source none"
 		}
 		for _, want := range []string{role, source, "--log nats://" + p.nats[0].Listen + "," + p.nats[1].Listen + "," + p.nats[2].Listen + "/LEDGER", "--log-level debug"} {
 			if !strings.Contains(argv, want) {
-				t.Errorf("%s: %q lacks %q", n.name, argv, want)
+				t.Errorf("%s: %q lacks %q", n.Name, argv, want)
 			}
 		}
 	}
 	for _, s := range p.nats {
-		content := p.files[filepath.Join(p.dir, s.Name+".conf")]
+		content := s.Config()
 		if !strings.Contains(content, "sync_interval: always") || strings.Count(content, "nats://") != 2 || !strings.Contains(content, s.Route) || strings.Contains(content, "nats://"+s.Route) {
 			t.Errorf("%s: %s", s.Name, content)
 		}
@@ -84,8 +83,7 @@ func TestBalancerTakesItsConfiguration(t *testing.T) {
 		t.Skip("haproxy is not installed here")
 	}
 	p := planned(t, command{Ingesters: 2, Replicas: 3, Balancer: "haproxy"})
-	file := filepath.Join(p.dir, "haproxy.conf")
-	if text, err := exec.Command("haproxy", "-c", "-f", file).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s\n%s", err, text, p.files[file])
+	if text, err := exec.Command("haproxy", "-c", "-f", p.balancerFile()).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, text)
 	}
 }
