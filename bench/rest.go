@@ -55,10 +55,8 @@ const (
 	restRequests = 1 << 18
 	// restWarmup is the part of a measurement that comes before it, and is not counted.
 	restWarmup = 5
-	// restPerAddress is how many connections come from one address, as long as there are addresses: each client has a limit of
-	// its own, which no run shall reach.
-	restPerAddress = 4
-	restAddresses  = 250
+	// restClients is from how many addresses connections come: each has a limit of its own, which no run shall reach.
+	restClients = 16
 )
 
 // restLimits have ledgerd count every request of every client, and refuse none: they are the most that it can count to.
@@ -73,8 +71,8 @@ type restSubject struct {
 	write   func(dst []byte, index int) []byte
 	verify  func(index, status int, head, body []byte) error
 	pids    func() []int
-	script  *load.Script // once it was asked
-	indexes []int        // what the requests of the script ask for
+	script  load.Script // once it was asked
+	indexes []int       // what the requests of the script ask for
 }
 
 // prepare writes the script: requests for things that are chosen equally often, the same in every run.
@@ -103,16 +101,13 @@ func (s *restSubject) load(r *Run, h how) (*load.Load, error) {
 		h.connections = restConnections
 	}
 	c := load.Config{
-		Address: s.address, Connections: h.connections, Depth: h.depth, Rate: h.rate, Script: s.script,
+		Address: s.address, Clients: restClients, Connections: h.connections, Depth: h.depth, Rate: h.rate, Script: s.script,
 		Verify: func(request, status int, head, body []byte) error {
 			return s.verify(s.indexes[request], status, head, body)
 		},
 	}
 	if s.redis {
 		c.Frame = load.FrameRedis
-	}
-	for i := range min(restAddresses, (c.Connections+restPerAddress-1)/restPerAddress) {
-		c.Locals = append(c.Locals, netip.AddrFrom4([4]byte{127, 0, 0, byte(1 + i)}))
 	}
 	return load.New(c)
 }

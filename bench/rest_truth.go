@@ -42,14 +42,12 @@ func (t *truth) listPath(index int) string {
 	return fmt.Sprintf("/api/accounts/program/%s?limit=%d", feed.Program(index), restListPage)
 }
 
-var slotField = []byte("\r\nX-Ledger-Slot: ")
-
 // verifyAccount says what is wrong with a response: it is not what was true at the slot that it says it is of.
 func (t *truth) verifyAccount(index, status int, head, body []byte) error {
 	if status != http.StatusOK {
 		return fmt.Errorf("account %d: status %d: %.200q", index, status, body)
 	}
-	slot, err := strconv.ParseUint(string(load.Field(head, slotField)), 10, 64)
+	slot, err := strconv.ParseUint(string(load.Field(head, "X-Ledger-Slot")), 10, 64)
 	if err != nil {
 		return fmt.Errorf("account %d: the response names no slot: %.500q", index, head)
 	}

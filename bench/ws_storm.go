@@ -52,9 +52,7 @@ func runStorm(ctx context.Context, r *Run) error {
 		return err
 	}
 	config := load.Config{Address: netip.MustParseAddrPort(base.Host), Connections: stormPollers, Rate: stormRate}
-	for i := range byte(4) { // one client may have a hundred
-		config.Locals = append(config.Locals, netip.AddrFrom4([4]byte{127, 0, 1, 1 + i}))
-	}
+	config.Clients = 4 // one may have a hundred connections
 	config.Script = load.NewScript(stormRequests, func(dst []byte, i int) []byte {
 		return load.AppendGet(dst, base.Host, "/api/account/"+feed.Key(i*7919%accounts).String(), load.AnyCoding)
 	})

@@ -48,15 +48,12 @@ func (c *loadCommand) Run(ctx context.Context, streams *streams) error {
 	if err := node.Find(ctx); err != nil && !(c.IgnoreLimits && node.Limit > 0) {
 		return err
 	}
-	run := &loadRun{loadCommand: c, url: node.URL.String(), limit: node.Limit}
-	if err := run.obey(node, rate); err != nil {
+	script, err := c.script(ctx, node, mix)
+	if err != nil {
 		return err
 	}
-	script, err := c.script(ctx, node, mix)
-	if err == nil {
-		err = run.obey(node, rate) // with what finding out has left
-	}
-	if err != nil {
+	run := &loadRun{loadCommand: c, url: node.URL.String(), limit: node.Limit}
+	if err := run.obey(node, rate); err != nil {
 		return err
 	}
 	l, err := load.New(load.Config{
@@ -105,16 +102,16 @@ func (c *loadCommand) parse() (node *load.Node, mix load.Mix, rate float64, err 
 }
 
 // script makes up the requests.
-func (c *loadCommand) script(ctx context.Context, node *load.Node, mix load.Mix) (*load.Script, error) {
+func (c *loadCommand) script(ctx context.Context, node *load.Node, mix load.Mix) (load.Script, error) {
 	paths := c.Path
 	if mix != nil {
-		known := new(load.Known)
+		known := load.Known{}
 		if c.Keys != "" {
 			keys, err := readNames(c.Keys)
 			if err != nil {
 				return nil, &usageError{fmt.Errorf("--keys: %w", err)}
 			}
-			known.Keys = keys
+			known[load.Keys] = keys
 		}
 		if mix.Unknown(known) != "" {
 			if err := node.Learn(ctx, known); err != nil {
@@ -126,17 +123,14 @@ func (c *loadCommand) script(ctx context.Context, node *load.Node, mix load.Mix)
 		}
 		paths = mix.Paths(known, scriptRequests)
 	}
-	suffix := ""
-	if c.MinSlot > 0 {
-		suffix = "min_slot=" + strconv.FormatUint(c.MinSlot, 10)
-	}
 	return load.NewScript(len(paths), func(dst []byte, i int) []byte {
 		path := node.URL.Path + paths[i]
-		switch {
-		case suffix != "" && strings.Contains(path, "?"):
-			path += "&" + suffix
-		case suffix != "":
-			path += "?" + suffix
+		if c.MinSlot > 0 {
+			separator := "?"
+			if strings.Contains(path, separator) {
+				separator = "&"
+			}
+			path += fmt.Sprintf("%smin_slot=%d", separator, c.MinSlot)
 		}
 		return load.AppendGet(dst, node.URL.Host, path, load.AnyCoding)
 	}), nil

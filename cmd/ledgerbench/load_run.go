@@ -33,18 +33,18 @@ type loadRun struct {
 // for the log of latencies.
 func (r *loadRun) measure(ctx context.Context, progress io.Writer, l *load.Load) (err error) {
 	r.counts = load.NewCounts()
-	add := func(*latency.Histogram, time.Time, time.Time) error { return nil }
+	hdr := io.Discard
 	if r.HDR != "" {
 		file, failed := os.Create(r.HDR)
 		if failed != nil {
 			return &usageError{failed}
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
-		log, failed := latency.NewLog(file, time.Now())
-		if failed != nil {
-			return failed
-		}
-		add = log.Add
+		hdr = file
+	}
+	log, err := latency.NewLog(hdr, time.Now())
+	if err != nil {
+		return err
 	}
 	line := newStatusLine(progress)
 	defer line.clear()
@@ -55,33 +55,31 @@ func (r *loadRun) measure(ctx context.Context, progress io.Writer, l *load.Load)
 		return err
 	}
 	last := make(chan *load.Counts)
-	failed := make(chan error, 1)
+	var broken, unwritten error
 	go func() {
 		counts, err := l.Phase(ctx, r.Duration)
-		failed <- err
+		broken = err
 		last <- counts
 	}()
+	begun := time.Now()
 	ticks := time.NewTicker(time.Second)
 	defer ticks.Stop()
-	begun := time.Now()
-	for from := begun; ; {
+	for from, over := begun, false; !over; {
 		var part *load.Counts
-		over := false
 		select {
 		case <-ticks.C:
 			part = l.Take()
-		case err = <-failed:
-			part, over = <-last, true
+		case part = <-last:
+			over = true
 		}
 		now := time.Now()
 		r.counts.Merge(part)
-		err = errors.Join(err, add(part.Latency, from, now))
-		if from = now; over || err != nil {
-			return err
-		}
+		unwritten = errors.Join(unwritten, log.Add(part.Latency, from, now))
+		from = now
 		line.show(fmt.Sprintf("%.0f s: %d responses/s, p99 %.3f ms, %d failed", now.Sub(begun).Seconds(), part.Answered(),
 			latency.Milliseconds(part.Latency.Quantile(0.99)), r.counts.Failed()))
 	}
+	return errors.Join(broken, unwritten)
 }
 
 // report writes what came of it for people, and for programs if asked.
@@ -90,16 +88,10 @@ func (r *loadRun) report(out io.Writer) error {
 	if err := r.write(out); err != nil || r.JSON == "" {
 		return err
 	}
-	statuses := map[int]int{}
-	for status, n := range c.Statuses {
-		if n > 0 {
-			statuses[status] = n
-		}
-	}
 	return writeJSON(r.JSON, map[string]any{
 		"requests":   map[string]int{"due": c.Due(), "sent": c.Sent(), "ok": c.OK(), "failed": c.Failed(), "unsent": c.Unsent},
 		"latency_ms": c.Latency.Summary(),
-		"statuses":   statuses,
+		"statuses":   c.Statuses,
 		"errors":     c.Errors,
 		"bytes":      c.Bytes,
 		"took_s":     c.Took.Seconds(),
@@ -129,10 +121,8 @@ func (r *loadRun) write(out io.Writer) error {
 	fmt.Fprintf(&b, "%s: %s (%s) over %d connections, %.3g s\n\n", r.url, rate, r.why, r.Connections, took)
 	fmt.Fprintf(&b, "requests  %d due, %d sent, %d ok, %d failed, %d unsent; %.1f responses/s\n", c.Due(), c.Sent(), c.OK(), c.Failed(), c.Unsent, c.PerSecond())
 	fmt.Fprintf(&b, "statuses ")
-	for status, n := range c.Statuses {
-		if n > 0 {
-			fmt.Fprintf(&b, " %d: %d", status, n)
-		}
+	for _, status := range slices.Sorted(maps.Keys(c.Statuses)) {
+		fmt.Fprintf(&b, " %d: %d", status, c.Statuses[status])
 	}
 	fmt.Fprintf(&b, "\nbytes     %d, %.2f MB/s\n", c.Bytes, float64(c.Bytes)/1e6/took)
 	for _, kind := range slices.Sorted(maps.Keys(c.Errors)) {
