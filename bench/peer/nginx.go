@@ -38,12 +38,12 @@ http {
 }
 `
 
-func startNginx(ctx context.Context, c *RESTConfig) (*RESTServer, error) {
-	path, err := find("nginx")
+func startNginx(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer, error) {
+	path, err := find(p.Name)
 	if err != nil {
 		return nil, err
 	}
-	s, err := startProgram(ctx, c, "nginx", func(dir string, address netip.AddrPort) ([]string, error) {
+	s, err := startProgram(ctx, c, p.Name, func(dir string, address netip.AddrPort) ([]string, error) {
 		var fields strings.Builder
 		for _, f := range c.Answer.Fields {
 			fmt.Fprintf(&fields, "\t\t\tadd_header %s %s always;\n", f.Name, nginxQuoted(f.Value))
