@@ -29,7 +29,6 @@ type mixedLoad struct {
 	name      string
 	updates   int // of a block
 	snapshots bool
-	rate      float64
 }
 
 // runMixed asks two servers in turns, each while nothing is written to it and while much is. One takes snapshots meanwhile.
@@ -60,12 +59,12 @@ func (m *mixedLoad) start(ctx context.Context, r *Run) (err error) {
 	if err != nil {
 		return err
 	}
-	most, err := m.subject.measure(ctx, r, how{})
+	most, err := m.subject.measure(ctx, r)
 	if err != nil {
 		m.Kill()
 		return err
 	}
-	m.rate = mixedShare * most.PerSecond()
+	m.subject.load.Rate = mixedShare * most.PerSecond()
 	return nil
 }
 
@@ -75,7 +74,7 @@ func (m *mixedLoad) round(ctx context.Context, r *Run) error {
 		return err
 	}
 	m.subject.name = "idle-before-" + m.name
-	if err := m.subject.round(ctx, r, how{rate: m.rate}); err != nil {
+	if err := m.subject.round(ctx, r); err != nil {
 		return err
 	}
 	m.subject.name = m.name
@@ -88,7 +87,7 @@ func (m *mixedLoad) round(ctx context.Context, r *Run) error {
 			return err
 		}
 		first, begun := m.feed.Newest(), time.Now()
-		busy, err := m.subject.measure(ctx, r, how{rate: m.rate})
+		busy, err := m.subject.measure(ctx, r)
 		if err != nil {
 			return err
 		}

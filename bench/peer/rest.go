@@ -88,7 +88,7 @@ func (p *RESTPeer) Start(ctx context.Context, c RESTConfig) (*RESTServer, error)
 type RESTServer struct {
 	Address netip.AddrPort
 	Version string
-	Redis   bool                                // it speaks the protocol of Redis, not HTTP
+	Frame   load.Framing                        // of its responses; nil: HTTP
 	request func(dst []byte, key string) []byte // nil: as ledgerd is asked
 	pids    []int
 	stop    func() error

@@ -98,7 +98,7 @@ func TestRESTPeersAnswer(t *testing.T) {
 
 func restAnswer(t *testing.T, name string, s *RESTServer, in *bufio.Reader, c *RESTConfig) string {
 	t.Helper()
-	if s.Redis {
+	if s.Frame != nil {
 		line, err := in.ReadString('\n')
 		if want := fmt.Sprintf("$%d\r\n", len(c.Answer.Body)); err != nil || line != want {
 			t.Fatalf("answered %q, %v, want %q", line, err, want)

@@ -30,7 +30,7 @@ func startRedisGet(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer
 	if err != nil {
 		return nil, err
 	}
-	s.Redis = true
+	s.Frame = load.FrameRedis
 	s.request = func(dst []byte, key string) []byte {
 		return fmt.Appendf(dst, "*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n", len(key), key)
 	}

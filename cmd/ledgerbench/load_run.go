@@ -129,11 +129,7 @@ func (r *loadRun) write(out io.Writer) error {
 		fmt.Fprintf(&b, "failed    %d: %s\n", c.Errors[kind], kind)
 	}
 	if c.Answered() > 0 {
-		fmt.Fprintf(&b, "\nlatency of responses in ms, from when a request was due\n")
-		err := errors.Join(c.Latency.Summary().WriteTable(&b), c.Latency.WriteBars(&b))
-		if err != nil {
-			return err
-		}
+		fmt.Fprintf(&b, "\nlatency of responses in ms, from when a request was due\n%s\n%s\n%s", latency.Columns, c.Latency.Summary(), c.Latency.Bars())
 	}
 	if c.Unsent > 0 {
 		fmt.Fprintf(&b, "\n%d requests were due when every connection was busy, and were never sent: the server, or %d connections, cannot keep up with this rate.\n", c.Unsent, r.Connections)
