@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"time"
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/load"
@@ -64,35 +62,34 @@ var restLimits = []string{"--rate-limit-minute", "16777215", "--rate-limit-hour"
 
 // restSubject is a server and what it is asked for.
 type restSubject struct {
-	name    string
-	of      int // how many things there are to ask for
-	write   func(dst []byte, index int) []byte
-	verify  func(index, status int, head, body []byte) error
-	pids    func() []int
-	load    load.Config // how it is asked: over 64 connections, if it does not say
-	indexes []int       // what the requests of the script ask for
+	name   string
+	of     int // how many things there are to ask for
+	write  func(dst []byte, index int) []byte
+	verify func(index, status int, head, body []byte) error
+	pids   func() []int
+	load   load.Config // how it is asked: over 64 connections, if it does not say
 }
 
-// prepare writes the script: requests for things that are chosen equally often, the same in every run.
+// index returns what a request of the script asks for: each thing equally often and in no order, the same in every run.
+func (s *restSubject) index(request int) int {
+	return rand.New(rand.NewPCG(1, uint64(request))).IntN(s.of)
+}
+
+// prepare writes the script.
 func (s *restSubject) prepare(requests int) {
-	choice := rand.New(rand.NewPCG(1, 1))
-	s.indexes = make([]int, requests)
-	s.load.Script = load.NewScript(requests, func(dst []byte, i int) []byte {
-		s.indexes[i] = choice.IntN(s.of)
-		return s.write(dst, s.indexes[i])
-	})
+	s.load.Script = load.NewScript(requests, func(dst []byte, i int) []byte { return s.write(dst, s.index(i)) })
 }
 
 // start returns a load of the subject.
 func (s *restSubject) start(r *Run) (*load.Load, error) {
-	if s.indexes == nil {
+	if s.load.Script == nil {
 		s.prepare(max(1000, r.Scaled(restRequests)))
 	}
 	c := s.load
 	c.Clients = restClients
 	c.Connections = cmp.Or(c.Connections, restConnections)
 	c.Verify = func(request, status int, head, body []byte) error {
-		return s.verify(s.indexes[request], status, head, body)
+		return s.verify(s.index(request), status, head, body)
 	}
 	return load.New(c)
 }
@@ -100,7 +97,7 @@ func (s *restSubject) start(r *Run) (*load.Load, error) {
 // restMeasured is what one measurement found.
 type restMeasured struct {
 	*load.Counts
-	server, own time.Duration // of the processors: of the server, and of the load
+	used
 }
 
 // measure warms up and asks for a round. A wrong response is an error; what is refused or unanswered is a figure.
@@ -113,13 +110,10 @@ func (s *restSubject) measure(ctx context.Context, r *Run) (m restMeasured, err 
 	if _, err := l.Phase(ctx, r.Duration/restWarmup); err != nil {
 		return m, err
 	}
-	server, err1 := usageOf(s.pids()...)
-	own, err2 := usageOf(os.Getpid())
-	m.Counts, err = l.Phase(ctx, r.Duration)
-	serverAfter, err3 := usageOf(s.pids()...)
-	ownAfter, err4 := usageOf(os.Getpid())
-	m.server, m.own = serverAfter.cpu-server.cpu, ownAfter.cpu-own.cpu
-	err = errors.Join(err, err1, err2, err3, err4, ctx.Err())
+	m.used, err = meteredAll(s.pids(), func() (err error) {
+		m.Counts, err = l.Phase(ctx, r.Duration)
+		return errors.Join(err, ctx.Err())
+	})
 	switch {
 	case err != nil:
 		return m, err
@@ -137,7 +131,7 @@ func (m *restMeasured) record(r *Run, subject string, more ...report.Figure) err
 	return r.Record(subject, m.Answered(), slices.Concat([]report.Figure{
 		{Unit: "req/s", Value: m.PerSecond()},
 		{Unit: "cpu-us/req", Value: m.server.Seconds() * 1e6 / n},
-		{Unit: "load-cpu-us/req", Value: m.own.Seconds() * 1e6 / n},
+		{Unit: "load-cpu-us/req", Value: m.used.load.Seconds() * 1e6 / n},
 		{Unit: "p50-ms", Value: p.P50}, {Unit: "p90-ms", Value: p.P90}, {Unit: "p99-ms", Value: p.P99},
 		{Unit: "p99.9-ms", Value: p.P999}, {Unit: "p99.99-ms", Value: p.P9999}, {Unit: "max-ms", Value: p.Max},
 		{Unit: "B/resp", Value: float64(m.Bytes) / n},

@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -144,11 +142,8 @@ func answerOf(ctx context.Context, g *rig) (answer peer.Answer, err error) {
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("GET %s is answered %s", request.URL, response.Status)
 	}
-	answer.Body, answer.ContentType = string(body), response.Header.Get("Content-Type")
-	for _, name := range slices.Sorted(maps.Keys(response.Header)) {
-		if !slices.Contains([]string{"Date", "Content-Length", "Connection", "Content-Type"}, name) {
-			answer.Fields = append(answer.Fields, peer.Field{Name: name, Value: response.Header.Get(name)})
-		}
+	for _, name := range []string{"Date", "Content-Length", "Connection"} {
+		response.Header.Del(name)
 	}
-	return answer, err
+	return peer.Answer{Head: response.Header, Body: string(body)}, err
 }

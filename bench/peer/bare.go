@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// serveBare answers everybody the same, set field by field with the names as ledgerd spells them, and with the settings of
+// serveBare answers everybody the same, set field by field, and with the settings of
 // ledgerd's server.
 func serveBare(ln net.Listener, in io.Reader) error {
 	a, _, err := hear(in)
@@ -17,12 +17,11 @@ func serveBare(ln net.Listener, in io.Reader) error {
 	}
 	body := []byte(a.Body)
 	var names, values [][]byte
-	for _, f := range a.Fields {
-		names, values = append(names, []byte(f.Name)), append(values, []byte(f.Value))
+	for name := range a.Head {
+		names, values = append(names, []byte(name)), append(values, []byte(a.Head.Get(name)))
 	}
 	server := &fasthttp.Server{
 		Handler: func(ctx *fasthttp.RequestCtx) {
-			ctx.SetContentType(a.ContentType)
 			for i := range names {
 				ctx.Response.Header.SetCanonical(names[i], values[i])
 			}

@@ -3,6 +3,7 @@ package peer
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
@@ -59,10 +60,7 @@ func serveAccounts(ln net.Listener, in io.Reader, answer *Answer, bodyOf func(h 
 			http.NotFound(w, r)
 			return
 		}
-		w.Header().Set("Content-Type", answer.ContentType)
-		for _, f := range answer.Fields {
-			w.Header().Set(f.Name, f.Value)
-		}
+		maps.Copy(w.Header(), answer.Head)
 		_, _ = w.Write(body) // the client may be gone
 	})
 	server := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second}

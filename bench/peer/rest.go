@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -21,15 +22,11 @@ import (
 	"ledgerd/bench/proc"
 )
 
-// Field is a field of a head.
-type Field struct{ Name, Value string }
-
 // Answer is what ledgerd answered once, without what every server says in its own way: the
 // date, the length and the connection.
 type Answer struct {
-	ContentType string
-	Fields      []Field
-	Body        string
+	Head http.Header
+	Body string
 }
 
 // Records are what can be asked for.
