@@ -40,7 +40,7 @@ func startStore(ctx context.Context, r *Run, c feed.Config, options ...string) (
 		remove()
 		return nil, nil, err
 	}
-	return s, func() { _ = s.Stop(); remove() }, r.Note("%s", s.Version())
+	return s, func() { _ = s.Stop(); remove() }, r.Note("%s", s.Version)
 }
 
 // appendValue appends what the codec makes of an account without its key, which is what Redis keeps under the key.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -57,9 +56,7 @@ func startNginx(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer, e
 	if err != nil {
 		return nil, err
 	}
-	if said, err := exec.CommandContext(ctx, path, "-v").CombinedOutput(); err == nil {
-		s.Version = strings.TrimPrefix(strings.TrimSpace(string(said)), "nginx version: ")
-	}
+	s.Version = strings.TrimPrefix(versionOf(ctx, path, "-v"), "nginx version: ")
 	return s, nil
 }
 

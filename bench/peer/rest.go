@@ -180,10 +180,10 @@ func startProgram(ctx context.Context, c *RESTConfig, name string, words func(di
 		return nil, err
 	}
 	command, err := words(dir, address)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+	var p *proc.Process
+	if err == nil {
+		p, err = proc.Launch(ctx, proc.Command{Words: command})
 	}
-	p, err := proc.Launch(ctx, proc.Command{Words: command})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -209,6 +209,12 @@ func find(name string) (string, error) {
 		}
 	}
 	return "", &AbsentError{name, fmt.Sprintf("the Debian package %s has it, where there is one", name)}
+}
+
+// versionOf returns what a program says that it is, "" if it does not.
+func versionOf(ctx context.Context, path, flag string) string {
+	said, _ := exec.CommandContext(ctx, path, flag).CombinedOutput()
+	return strings.TrimSpace(string(said))
 }
 
 // freeAddress returns one where nobody listens. Another program may take it first, which the peer

@@ -167,7 +167,7 @@ func samplePublications(ctx context.Context, base string, pool *listen.Pool, pub
 func showListening(ctx context.Context, pool *listen.Pool, line *statusLine) {
 	ticks := time.NewTicker(time.Second)
 	defer ticks.Stop()
-	defer line.clear()
+	defer line.show("")
 	for began, last := time.Now(), pool.Counts(); ; {
 		select {
 		case <-ticks.C:

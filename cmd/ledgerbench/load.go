@@ -114,7 +114,7 @@ func (c *loadCommand) script(ctx context.Context) (load.Script, error) {
 			if err != nil {
 				return nil, &usageError{fmt.Errorf("--keys: %w", err)}
 			}
-			known[load.Keys] = keys
+			known["keys"] = keys
 		}
 		if c.mix.Unknown(known) != "" {
 			if err := c.node.Learn(ctx, known); err != nil {

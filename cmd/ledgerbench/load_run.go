@@ -38,7 +38,7 @@ func (c *loadCommand) measure(ctx context.Context, progress io.Writer, l *load.L
 		return err
 	}
 	line := newStatusLine(progress)
-	defer line.clear()
+	defer line.show("")
 	line.show("warming up")
 	warmup, err := l.Phase(ctx, c.Warmup)
 	if err != nil || warmup.RetryAfter != "" && !c.IgnoreLimits {
@@ -146,6 +146,3 @@ func newStatusLine(out io.Writer) *statusLine {
 
 // show replaces the line.
 func (l *statusLine) show(text string) { _, _ = io.WriteString(l.terminal, "\r\x1b[K"+text) }
-
-// clear removes the line.
-func (l *statusLine) clear() { l.show("") }
