@@ -35,18 +35,21 @@ func besidePeers(ctx context.Context, r *Run, rate float64) (err error) {
 		return err
 	}
 	defer g.Kill()
-	var peers restPeers
-	defer func() { err = errors.Join(err, peers.stop()) }()
+	subjects := []*restSubject{own}
+	defer func() {
+		for _, s := range subjects {
+			err = errors.Join(err, s.stop())
+		}
+	}()
 	if r.Peers {
-		if err := peers.start(ctx, r, g, own.of); err != nil {
+		if subjects, err = withPeers(ctx, r, g, subjects); err != nil {
 			return err
 		}
 	}
-	subjects := append([]*restSubject{own}, peers.subjects...)
 	for _, s := range subjects {
 		s.load.Rate = rate
 	}
-	return errors.Join(roundsOf(ctx, r, subjects...), r.Note(clientNote), g.Stop())
+	return errors.Join(roundsOf(ctx, r, subjects...), r.Note(clientNote))
 }
 
 // roundsOf measures subjects in turns.

@@ -77,7 +77,7 @@ func (l *loop) watch(i, change int, events uint32) error {
 
 // sockaddr is an address as the kernel takes it.
 func sockaddr(a netip.AddrPort) (address unix.Sockaddr, family int) {
-	if a.Addr().Is4() {
+	if a.Addr().Unmap().Is4() {
 		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}, unix.AF_INET
 	}
 	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}, unix.AF_INET6

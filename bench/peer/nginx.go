@@ -13,10 +13,9 @@ import (
 // its own, and connections last as long as ledgerd's do.
 const nginxConfig = `daemon off;
 worker_processes auto;
-worker_rlimit_nofile 20000;
 pid %[1]s/nginx.pid;
 error_log stderr error;
-events { worker_connections 16384; }
+events { worker_connections 1024; }
 http {
 	access_log off;
 	server_tokens off;

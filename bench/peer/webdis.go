@@ -90,7 +90,7 @@ func startWebdis(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer, 
 	s.request = func(dst []byte, key string) []byte { // the value as it is, without JSON around it
 		return load.AppendGet(dst, s.Address.String(), "/GET/"+key+".txt", load.AnyCoding)
 	}
-	stop := s.stop
-	s.stop = func() error { return errors.Join(stop(), redis.Stop()) }
+	stop := s.Stop
+	s.Stop = func() error { return errors.Join(stop(), redis.Stop()) }
 	return s, nil
 }
