@@ -112,7 +112,7 @@ func (s *store) holds(index int, slot ledger.Slot) error {
 		return fmt.Errorf("cannot read account %d: %w", index, err)
 	}
 	if want := string(appendValue(nil, &a, slot)); got != want {
-		return fmt.Errorf("Redis holds %x under account %d, not %x", got, index, want)
+		return fmt.Errorf("account %d is %x in Redis, not %x", index, got, want)
 	}
 	return nil
 }

@@ -123,7 +123,8 @@ func runLists(ctx context.Context, r *Run) error {
 		func() error { return alone.round(ctx, r) },
 		func() error { return whileAsking(ctx, r, *lists, func() error { return beside.round(ctx, r) }) },
 	}, func(measure func() error) error { return measure() })
-	return errors.Join(err, g.Stop(), r.Note("a list is %d accounts of a program; beside requests for accounts, %d a second, %d lists a second are asked for", restListPage, restPointRate, restListRate))
+	return errors.Join(err, g.Stop(), r.Note("a list is %d accounts of a program; beside requests for accounts, %d a second, "+
+		"%d lists a second are asked for", restListPage, restPointRate, restListRate))
 }
 
 // whileAsking does something while lists are asked for at their rate, before and after too.

@@ -83,8 +83,8 @@ func (c *loadCommand) report(out io.Writer) error {
 		"bytes":      n.Bytes,
 		"took_s":     n.Took.Seconds(),
 		"settings": map[string]any{
-			"url": c.node.URL.String(), "rate": c.rate, "rate_from": c.why, "connections": c.Connections, "duration_s": c.Duration.Seconds(), "warmup_s": c.Warmup.Seconds(),
-			"mix": c.Mix, "paths": c.Path, "min_slot": c.MinSlot, "ignore_limits": c.IgnoreLimits, "limit": c.node.Limit,
+			"url": c.node.URL.String(), "rate": c.rate, "rate_from": c.why, "connections": c.Connections, "duration_s": c.Duration.Seconds(),
+			"warmup_s": c.Warmup.Seconds(), "mix": c.Mix, "paths": c.Path, "min_slot": c.MinSlot, "ignore_limits": c.IgnoreLimits, "limit": c.node.Limit,
 		},
 	})
 }
@@ -116,7 +116,8 @@ func (c *loadCommand) write(out io.Writer) error {
 		fmt.Fprintf(&b, "failed    %d: %s\n", n.Errors[kind], kind)
 	}
 	if n.Answered() > 0 {
-		fmt.Fprintf(&b, "\nlatency of responses in ms, from when a request was due\n%s\n%s\n%s", latency.Columns, n.Latency.Summary(), n.Latency.Bars())
+		fmt.Fprintf(&b, "\nlatency of responses in ms, from when a request was due\n%s\n%s\n%s",
+			latency.Columns, n.Latency.Summary(), n.Latency.Bars())
 	}
 	if n.Unsent > 0 {
 		fmt.Fprintf(&b, "\n%d requests were due when every connection was busy, and were never sent: the server, or %d connections, cannot keep up with this rate.\n", n.Unsent, c.Connections)
