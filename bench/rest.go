@@ -159,10 +159,8 @@ func startREST(ctx context.Context, r *Run, accounts, updates int, args ...strin
 	if err != nil {
 		return nil, nil, err
 	}
-	for range restBlocks {
-		if _, err = g.feed.Block(); err != nil {
-			break
-		}
+	for i := 0; i < restBlocks && err == nil; i++ {
+		_, err = g.feed.Block()
 	}
 	if err = errors.Join(err, g.await(ctx, g.feed.Newest())); err != nil {
 		g.Kill()
