@@ -47,16 +47,10 @@ func runStorm(ctx context.Context, r *Run) error {
 	if err != nil {
 		return err
 	}
-	base, err := url.Parse(g.URL())
-	if err != nil {
-		return err
-	}
-	config := load.Config{Address: netip.MustParseAddrPort(base.Host), Connections: stormPollers, Rate: stormRate}
-	for i := range byte(4) { // one client may have a hundred
-		config.Locals = append(config.Locals, netip.AddrFrom4([4]byte{127, 0, 1, 1 + i}))
-	}
+	config := load.Config{Address: g.address(), Connections: stormPollers, Rate: stormRate}
+	config.Clients = 4 // one may have a hundred connections
 	config.Script = load.NewScript(stormRequests, func(dst []byte, i int) []byte {
-		return load.AppendGet(dst, base.Host, "/api/account/"+feed.Key(i*7919%accounts).String(), load.AnyCoding)
+		return load.AppendGet(dst, config.Address.String(), "/api/account/"+feed.Key(i*7919%accounts).String(), load.AnyCoding)
 	})
 	s := &storm{Run: r, rig: g}
 	if s.poll, err = load.New(config); err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -14,10 +13,9 @@ import (
 // its own, and connections last as long as ledgerd's do.
 const nginxConfig = `daemon off;
 worker_processes auto;
-worker_rlimit_nofile 20000;
 pid %[1]s/nginx.pid;
 error_log stderr error;
-events { worker_connections 16384; }
+events { worker_connections 1024; }
 http {
 	access_log off;
 	server_tokens off;
@@ -38,26 +36,26 @@ http {
 }
 `
 
-func startNginx(ctx context.Context, c *RESTConfig) (*RESTServer, error) {
-	path, err := find("nginx")
+func startNginx(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer, error) {
+	path, err := find(p.Name)
 	if err != nil {
 		return nil, err
 	}
-	s, err := startProgram(ctx, c, "nginx", func(dir string, address netip.AddrPort) ([]string, error) {
+	s, err := startProgram(ctx, c, p.Name, func(dir string, address netip.AddrPort) ([]string, error) {
 		var fields strings.Builder
-		for _, f := range c.Answer.Fields {
-			fmt.Fprintf(&fields, "\t\t\tadd_header %s %s always;\n", f.Name, nginxQuoted(f.Value))
+		for name := range c.Answer.Head {
+			if name != "Content-Type" {
+				fmt.Fprintf(&fields, "\t\t\tadd_header %s %s always;\n", name, nginxQuoted(c.Answer.Head.Get(name)))
+			}
 		}
-		text := fmt.Sprintf(nginxConfig, dir, address, c.Answer.ContentType, fields.String(), nginxQuoted(c.Answer.Body))
+		text := fmt.Sprintf(nginxConfig, dir, address, c.Answer.Head.Get("Content-Type"), fields.String(), nginxQuoted(c.Answer.Body))
 		config := filepath.Join(dir, "nginx.conf")
 		return []string{path, "-e", "stderr", "-p", dir, "-c", config}, os.WriteFile(config, []byte(text), 0o600)
 	})
 	if err != nil {
 		return nil, err
 	}
-	if said, err := exec.CommandContext(ctx, path, "-v").CombinedOutput(); err == nil {
-		s.Version = strings.TrimPrefix(strings.TrimSpace(string(said)), "nginx version: ")
-	}
+	s.Version = strings.TrimPrefix(versionOf(ctx, path, "-v"), "nginx version: ")
 	return s, nil
 }
 

@@ -90,10 +90,10 @@ func (l *listened) write(out io.Writer) error {
 	for _, code := range slices.Sorted(maps.Keys(l.Closes)) {
 		fmt.Fprintf(&b, "closed    %d with code %d\n", l.Closes[code], code)
 	}
-	fmt.Fprintf(&b, "\n%-28s%9s %9s %9s %9s %9s %9s\n", "latency in ms", "p50", "p90", "p99", "p99.9", "max", "mean")
+	fmt.Fprintf(&b, "\n%-28s%s\n", "latency in ms", latency.Columns)
 	for _, row := range l.rows {
-		if s := row.Summary(); row.Count() > 0 {
-			fmt.Fprintf(&b, "%-28s%9.3f %9.3f %9.3f %9.3f %9.3f %9.3f\n", row.what, s.P50, s.P90, s.P99, s.P999, s.Max, s.Mean)
+		if row.Count() > 0 {
+			fmt.Fprintf(&b, "%-28s%s\n", row.what, row.Summary())
 		}
 	}
 	switch times := l.rows[0]; {
