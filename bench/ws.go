@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"ledgerd/bench/feed"
 	"ledgerd/bench/latency"
 	"ledgerd/bench/listen"
 	"ledgerd/bench/report"
@@ -58,15 +59,30 @@ var streamGoals = []report.Goal{
 	{Scenario: "storm", Subject: "all-gone", Unit: "left-goroutines", AtMost: strays},
 }
 
-// subscribe connects subscribers of literal frames, from eight addresses. What is not said in c is everything, timed.
+// literal returns the frame of an update of an account. Those of all accounts are as long.
+func literal(index int) []byte {
+	return fmt.Appendf(nil, `{"type":"account_update","pubkey":"%s","lamports":%d,"timestamp":"%s"}`,
+		feed.Key(index), feed.FirstSlot, time.Now().UTC().Format(time.RFC3339))
+}
+
+// literalBytes is how long it is with its header.
+var literalBytes = 4 + len(literal(0))
+
+// subscribe connects subscribers of timed literal frames, or of those in c, from eight addresses. Of everything most only
+// count bytes.
 func (g *rig) subscribe(ctx context.Context, c listen.Config) (*listen.Pool, error) {
 	c.URL = g.StreamURL()
 	c.Local = func(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, byte(1 + i%8)}) }
-	if c.Mode == listen.CountFrames {
-		c.Mode = listen.TimeSlots
-	}
 	c.Due = func(slot uint64) time.Time { return g.feed.Due(ledger.Slot(slot)) }
+	if c.Query == nil && !c.CheckNumbers {
+		c.FrameBytes = literalBytes
+	}
 	return listen.OpenAll(ctx, c)
+}
+
+// noteSample says how subscribers of everything read.
+func (r *Run) noteSample() error {
+	return r.Note("every 25th subscriber of ledgerd, and four at least, reads frames; the others count bytes, which must be as many")
 }
 
 // settle waits until every subscriber has received as many frames as it must have, and returns an error if one does not,

@@ -26,27 +26,6 @@ const (
 	firehosePatience = time.Minute
 )
 
-// firehoseServer is ledgerd as one who tells everybody everything. A batch is a block.
-type firehoseServer struct{ *rig }
-
-// Dial implements peer.Server, with a subscriber of literal frames.
-func (s firehoseServer) Dial(ctx context.Context) (listen.Stream, error) {
-	conn, err := listen.Dial(ctx, s.StreamURL(), listen.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return conn, nil
-}
-
-// Publish implements peer.Server.
-func (s firehoseServer) Publish() error {
-	_, err := s.feed.Block()
-	return err
-}
-
-// BatchFrames implements peer.Server.
-func (s firehoseServer) BatchFrames() int { return firehoseBatch }
-
 // runFirehose has subscribers that want everything, as fast as it goes: a closed loop, in which blocks are published as long as the
 // slowest subscriber is not too far behind. A peer that fails is left out from then on.
 func runFirehose(ctx context.Context, r *Run) error {
@@ -54,72 +33,101 @@ func runFirehose(ctx context.Context, r *Run) error {
 	if r.Peers {
 		subjects = append(subjects, peer.Peers...)
 	}
-	messages := make([][]byte, firehoseBatch)
-	for i := range messages {
-		messages[i] = fmt.Appendf(nil, `{"type":"account_update","pubkey":"%s","lamports":%d,"timestamp":"%s"}`,
-			feed.Key(i), feed.FirstSlot+1, time.Now().UTC().Format(time.RFC3339))
-	}
 	absent := map[string]bool{}
 	err := turns(r, subjects, func(p peer.Peer) error {
 		if absent[p.Name] {
 			return nil
 		}
-		err := measureFirehose(ctx, r, p.Name, func(ctx context.Context) (peer.Server, error) {
-			if p.Name != "ledgerd" {
-				return p.Start(ctx, peer.Config{Self: r.Self, Dir: r.Dir, Messages: messages})
-			}
-			g, err := startRig(ctx, r, feed.Config{Accounts: firehoseAccounts, Updates: firehoseBatch})
-			return firehoseServer{g}, err
-		})
+		err := measureFirehose(ctx, r, &p)
 		if err == nil || p.Name == "ledgerd" || ctx.Err() != nil {
 			return err
 		}
 		absent[p.Name] = true
-		r.Say("firehose: %s is left out: %v", p.Name, err)
 		return r.Note("%s is left out: %v", p.Name, err)
 	})
-	return errors.Join(err,
-		r.Note("raw writes blocks of 64 KiB to plain sockets, which is the ceiling here; nats is nats-server and its text protocol"),
-		r.Note("hub is the chat example of the library, which drains what waits for a client into one frame, with a larger write buffer than the example's"))
+	return errors.Join(err, r.noteSample(),
+		r.Note("raw writes blocks of 64 KiB to plain sockets, which is the ceiling here; nats is nats-server and its text protocol; of both "+
+			"the subscribers count bytes"),
+		r.Note("hub is the chat example of the library, which drains what waits for a client into one frame, with a larger write buffer than "+
+			"the example's; its subscribers read every frame"))
 }
 
-// measureFirehose runs one subject for a round.
-func measureFirehose(ctx context.Context, r *Run, subject string, start func(context.Context) (peer.Server, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*r.Duration+firehosePatience)
-	defer cancel() // which ends the server
-	server, err := start(ctx)
-	if err != nil {
-		return err
-	}
-	count := r.Scaled(firehoseSubscribers)
-	pool, err := listen.OpenAll(ctx, listen.Config{Sockets: count, Dial: func(int) (listen.Stream, error) { return server.Dial(ctx) }})
-	if err != nil {
-		return errors.Join(err, server.Stop())
-	}
-	defer pool.Close()
-	h := &hose{server: server, pool: pool}
-	u, delivered, err := h.measure(ctx, r.Duration)
-	if err = errors.Join(err, server.Stop()); err != nil {
-		return err
-	}
-	pool.Close()
-	if got := pool.Counts().Frames; got != h.published*int64(count) { // also what came while the server stopped
-		return fmt.Errorf("%d subscribers received %d frames, not %d each", count, got, h.published)
-	}
-	per := func(n int64) float64 { return float64(n) / u.took.Seconds() }
-	figures := []report.Figure{{Unit: "frames/s", Value: per(delivered.Frames)}, {Unit: "B/s", Value: per(delivered.Bytes)}}
-	if subject != "raw" {
-		figures = append(figures, report.Figure{Unit: "updates/s", Value: per(delivered.Frames) / float64(count)})
-	}
-	return r.Record(subject, int(delivered.Frames), append(figures, u.cores()...)...)
-}
-
-// hose publishes to the subscribers of a server.
+// hose is a server that tells everybody everything, and its subscribers.
 type hose struct {
-	server    peer.Server
+	publisher
 	pool      *listen.Pool
 	published int64 // frames that every subscriber must receive
 	window    int64 // frames that the slowest may be behind
+}
+
+// publisher is a peer.Server, or ledgerd.
+type publisher interface {
+	Publish() error
+	BatchFrames() int
+	Pid() int
+	Stop() error
+}
+
+// blocks is ledgerd as a publisher. A batch is a block.
+type blocks struct{ *rig }
+
+func (b blocks) Publish() error {
+	_, err := b.feed.Block()
+	return err
+}
+
+func (b blocks) BatchFrames() int { return firehoseBatch }
+
+// startHose starts a server, and connects subscribers to it.
+func startHose(ctx context.Context, r *Run, p *peer.Peer, subscribers int) (h *hose, err error) {
+	h = new(hose)
+	if p.Name == "ledgerd" {
+		g, err := startRig(ctx, r, feed.Config{Accounts: firehoseAccounts, Updates: firehoseBatch})
+		if err != nil {
+			return nil, err
+		}
+		h.publisher = blocks{g}
+		h.pool, err = g.subscribe(ctx, listen.Config{Sockets: subscribers})
+		return h, err
+	}
+	messages := make([][]byte, firehoseBatch)
+	for i := range messages {
+		messages[i] = literal(i)
+	}
+	server, err := p.Start(ctx, peer.Config{Self: r.Self, Dir: r.Dir, Messages: messages})
+	if err != nil {
+		return nil, err
+	}
+	h.publisher = server
+	h.pool, err = listen.OpenAll(ctx, listen.Config{Sockets: subscribers, Dial: func() (listen.Stream, error) { return server.Dial(ctx) }})
+	return h, err
+}
+
+// measureFirehose runs one subject for a round.
+func measureFirehose(ctx context.Context, r *Run, p *peer.Peer) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*r.Duration+firehosePatience)
+	defer cancel() // which ends the server
+	count := r.Scaled(firehoseSubscribers)
+	h, err := startHose(ctx, r, p, count)
+	if err != nil {
+		return err
+	}
+	defer h.pool.Close()
+	u, delivered, err := h.measure(ctx, r.Duration)
+	if err = errors.Join(err, h.Stop()); err != nil {
+		return err
+	}
+	h.pool.Close()
+	if got := h.pool.Counts().Frames; got != h.published*int64(count) { // also what came while the server stopped
+		return fmt.Errorf("%d subscribers received %d frames, not %d each", count, got, h.published)
+	}
+	per := func(n int64) float64 { return float64(n) / u.took.Seconds() }
+	figures := []report.Figure{{Unit: "B/s", Value: per(delivered.Bytes)}}
+	if p.Name != "raw" {
+		figures = append(figures, report.Figure{Unit: "frames/s", Value: per(delivered.Frames)},
+			report.Figure{Unit: "updates/s", Value: per(delivered.Frames) / float64(count)})
+	}
+	return r.Record(p.Name, int(delivered.Frames), append(figures, u.cores()...)...)
 }
 
 // measure publishes for a while, and returns what was delivered meanwhile: without what came before everything ran and after the
@@ -129,12 +137,12 @@ func (h *hose) measure(ctx context.Context, duration time.Duration) (u used, del
 		return u, delivered, err
 	}
 	one := h.pool.Counts()
-	h.window = max(firehoseWindow*one.Frames/one.Bytes, int64(h.server.BatchFrames()))
+	h.window = max(firehoseWindow*one.Frames/one.Bytes, int64(h.BatchFrames()))
 	if err := h.publishFor(ctx, min(duration/4, 2*time.Second)); err != nil { // buffers grow, caches fill
 		return u, delivered, err
 	}
 	before := h.pool.Counts()
-	u, err = metered(h.server.Pid(), func() error {
+	u, err = metered(h.Pid(), func() error {
 		defer func() { delivered = h.pool.Counts() }()
 		return h.publishFor(ctx, duration)
 	})
@@ -149,10 +157,10 @@ func (h *hose) measure(ctx context.Context, duration time.Duration) (u used, del
 // publishFor publishes for a while, one batch at least, as fast as the slowest subscriber reads.
 func (h *hose) publishFor(ctx context.Context, duration time.Duration) error {
 	for until := time.Now().Add(duration); ; {
-		if err := h.server.Publish(); err != nil {
+		if err := h.Publish(); err != nil {
 			return errors.Join(err, ctx.Err())
 		}
-		h.published += int64(h.server.BatchFrames())
+		h.published += int64(h.BatchFrames())
 		if err := h.await(ctx); err != nil || time.Now().After(until) {
 			return err
 		}

@@ -31,7 +31,7 @@ func runFollow(ctx context.Context, r *Run) error {
 	defer pinger.Close()
 	err = g.whileWriting(ctx, networkInterval, func() error {
 		return turns(r, []string{"ledgerd"}, func(subject string) error {
-			pool, err := g.subscribe(ctx, listen.Config{Sockets: count, Mode: listen.CheckNumbers})
+			pool, err := g.subscribe(ctx, listen.Config{Sockets: count, CheckNumbers: true})
 			if err != nil {
 				return err
 			}

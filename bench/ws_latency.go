@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"ledgerd/bench/feed"
@@ -13,10 +14,8 @@ var latencySizes = []int{500, 100}
 
 // runLatency has a busy network's blocks sent to subscribers of everything, at the pace of the network.
 func runLatency(ctx context.Context, r *Run) error {
-	if err := r.Note("the subscribers run on the same processors as the server"); err != nil {
-		return err
-	}
-	return turns(r, latencySizes, func(full int) error { return measureLatency(ctx, r, full) })
+	err := turns(r, latencySizes, func(full int) error { return measureLatency(ctx, r, full) })
+	return errors.Join(err, r.Note("the subscribers run on the same processors as the server"), r.noteSample())
 }
 
 func measureLatency(ctx context.Context, r *Run, full int) error {
