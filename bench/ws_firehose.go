@@ -18,31 +18,26 @@ const (
 	firehoseAccounts = 10_000
 	// firehoseBatch is how many accounts a block updates: so many that fsyncs keep up, and few enough for a block to be news.
 	firehoseBatch = 1000
-	// firehoseWindow is how many bytes the publisher runs ahead of the slowest subscriber: enough for nobody to wait for a block,
-	// far within what every server keeps for a subscriber, and for all together less than what makes a kernel take back room
-	// from its sockets.
-	firehoseWindow = 2 << 20
+	// firehoseWindow is how many batches the publisher runs ahead of the slowest subscriber, of 140 KB each: enough for nobody to
+	// wait for a block, far within what every server keeps for a subscriber, and for all together less than what makes a kernel
+	// take back room from its sockets.
+	firehoseWindow = 15
 	// firehosePatience is how much longer than it publishes a round may take: a server that takes nothing is then ended.
 	firehosePatience = time.Minute
 )
 
 // runFirehose has subscribers that want everything, as fast as it goes: a closed loop, in which blocks are published as long as the
-// slowest subscriber is not too far behind. A peer that fails is left out from then on.
+// slowest subscriber is not too far behind. A peer that fails is left out of the round.
 func runFirehose(ctx context.Context, r *Run) error {
 	subjects := []peer.Peer{{Name: "ledgerd"}}
 	if r.Peers {
 		subjects = append(subjects, peer.Peers...)
 	}
-	absent := map[string]bool{}
 	err := turns(r, subjects, func(p peer.Peer) error {
-		if absent[p.Name] {
-			return nil
-		}
 		err := measureFirehose(ctx, r, &p)
 		if err == nil || p.Name == "ledgerd" || ctx.Err() != nil {
 			return err
 		}
-		absent[p.Name] = true
 		return r.Note("%s is left out: %v", p.Name, err)
 	})
 	return errors.Join(err, r.noteSample(),
@@ -133,11 +128,7 @@ func measureFirehose(ctx context.Context, r *Run, p *peer.Peer) error {
 // measure publishes for a while, and returns what was delivered meanwhile: without what came before everything ran and after the
 // last block was published. Every subscriber has received everything when it returns.
 func (h *hose) measure(ctx context.Context, duration time.Duration) (u used, delivered listen.Counts, err error) {
-	if err := h.publishFor(ctx, 0); err != nil { // one batch, which tells how long a frame is
-		return u, delivered, err
-	}
-	one := h.pool.Counts()
-	h.window = max(firehoseWindow*one.Frames/one.Bytes, int64(h.BatchFrames()))
+	h.window = int64(firehoseWindow * h.BatchFrames())
 	if err := h.publishFor(ctx, min(duration/4, 2*time.Second)); err != nil { // buffers grow, caches fill
 		return u, delivered, err
 	}

@@ -55,7 +55,7 @@ type Pool struct {
 	subscribers []*subscriber
 	arrivals    arrivals
 
-	late, skew, handshakes recorder
+	late, skew recorder
 
 	mu     sync.Mutex
 	counts Counts // of connections
@@ -164,17 +164,14 @@ func (p *Pool) countEnd(connected bool, err error) {
 	}
 }
 
-// isSample reports whether a subscriber reads frames where most only count bytes: every 25th, and at least four.
-func (p *Pool) isSample(i int) bool { return i%max(1, min(25, p.config.Sockets/4)) == 0 }
+// isSample reports whether a subscriber reads frames where most only count bytes: every 100th, and at least four.
+func (p *Pool) isSample(i int) bool { return i%max(1, min(100, p.config.Sockets/4)) == 0 }
 
 // Times returns how late updates were received since the last call: after they were due, or after their block time.
 func (p *Pool) Times() *latency.Histogram { return p.late.take() }
 
 // Skew returns how much later than the first subscriber the others received the ends of slots, since the last call.
 func (p *Pool) Skew() *latency.Histogram { return p.skew.take() }
-
-// Handshakes returns how long connecting took, since the last call.
-func (p *Pool) Handshakes() *latency.Histogram { return p.handshakes.take() }
 
 // Arrived returns when the first subscriber received the end of a slot; zero: not yet.
 func (p *Pool) Arrived(slot uint64) (first time.Time) {

@@ -108,12 +108,10 @@ func (s *subscriber) dial() (Stream, error) {
 	if p.config.Local != nil {
 		o.Local = p.config.Local(s.index)
 	}
-	began := time.Now()
 	conn, err := Dial(p.ctx, p.config.URL+"?"+s.query.Encode(), o)
 	if err != nil {
 		return nil, err
 	}
-	p.handshakes.record(time.Since(began))
 	if opening != nil {
 		_ = conn.WriteText(opening) // whoever reads sees that the socket is broken
 	}
