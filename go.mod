@@ -10,6 +10,7 @@ require (
 	github.com/fasthttp/router v1.5.4
 	github.com/fasthttp/websocket v1.5.12
 	github.com/getkin/kin-openapi v0.152.0
+	github.com/gomodule/redigo v1.9.3
 	github.com/klauspost/compress v1.20.0
 	github.com/mr-tron/base58 v1.3.0
 	github.com/nats-io/nats.go v1.55.0

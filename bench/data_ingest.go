@@ -140,15 +140,16 @@ func (s *ingest) pipe(ctx context.Context, sync string) error {
 		return err
 	}
 	slot := feed.FirstSlot
-	err = store.Pipe(func(dst []byte) ([]byte, int) {
-		if slot == s.newest || time.Since(before.at) > pipeLongest*s.Duration {
-			return dst, 0
+	err = store.Pipe(func(send send) error {
+		for slot < s.newest && time.Since(before.at) < pipeLongest*s.Duration {
+			slot++
+			for index := range s.config.Indexes(slot) {
+				if err := store.set(send, index, slot); err != nil {
+					return err
+				}
+			}
 		}
-		slot++
-		for index := range s.config.Indexes(slot) {
-			dst = store.set(dst, index, slot)
-		}
-		return dst, s.config.Updates
+		return nil
 	})
 	if err != nil {
 		return err

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/gomodule/redigo/redis"
+
 	"ledgerd/bench/feed"
 	"ledgerd/bench/peer"
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
-
-// storeBatch is how many commands go into a pipeline at once.
-const storeBatch = 1000
 
 // store is a redis-server that keeps the accounts of a made-up ledger.
 type store struct {
@@ -61,38 +60,39 @@ func (s *store) bucket(key ledger.Pubkey) string {
 	return fmt.Sprintf("b%x", (uint32(key[0])<<16|uint32(key[1])<<8|uint32(key[2]))%buckets)
 }
 
-// set appends the command that keeps an account as a slot left it.
-func (s *store) set(dst []byte, index int, slot ledger.Slot) []byte {
+// send sends a command to Redis within a pipe.
+type send = func(command string, words ...any) error
+
+// set sends the command that keeps an account as a slot left it.
+func (s *store) set(send send, index int, slot ledger.Slot) error {
 	a := s.config.Account(index, slot)
 	s.value = appendValue(s.value[:0], &a, slot)
 	if s.bucketed {
-		return peer.AppendCommand(dst, "HSET", s.bucket(a.Pubkey), string(a.Pubkey[:]), string(s.value))
+		return send("HSET", s.bucket(a.Pubkey), a.Pubkey[:], s.value)
 	}
-	return peer.AppendCommand(dst, "SET", string(a.Pubkey[:]), string(s.value))
+	return send("SET", a.Pubkey[:], s.value)
 }
 
-// enlist appends the commands that keep an account in the indexes: accounts of a program, and token accounts of a wallet. It takes
+// enlist sends the commands that keep an account in the indexes: accounts of a program, and token accounts of a wallet. It takes
 // what costs Redis least: a set where lists are long, and a sorted set, which is packed while it is short, where they are short.
-func (s *store) enlist(dst []byte, index int) (commands []byte, count int) {
+func (s *store) enlist(send send, index int) error {
 	a := s.config.Account(index, feed.FirstSlot)
-	dst = peer.AppendCommand(dst, "SADD", "p"+string(a.Owner[:]), string(a.Pubkey[:]))
-	if a.Token == nil {
-		return dst, 1
+	err := send("SADD", "p"+string(a.Owner[:]), a.Pubkey[:])
+	if a.Token != nil && err == nil {
+		err = send("ZADD", "w"+string(a.Token.Owner[:]), 0, a.Pubkey[:])
 	}
-	return peer.AppendCommand(dst, "ZADD", "w"+string(a.Token.Owner[:]), "0", string(a.Pubkey[:])), 2
+	return err
 }
 
 // fill keeps the accounts of base state, and their indexes.
 func (s *store) fill() error {
-	next := 0
-	err := s.Pipe(func(dst []byte) ([]byte, int) {
-		count := 0
-		for ; next < s.config.Accounts && count < storeBatch; next++ {
-			var more int
-			dst, more = s.enlist(s.set(dst, next, feed.FirstSlot-1), next)
-			count += 1 + more
+	err := s.Pipe(func(send send) (err error) {
+		for i := 0; i < s.config.Accounts && err == nil; i++ {
+			if err = s.set(send, i, feed.FirstSlot-1); err == nil {
+				err = s.enlist(send, i)
+			}
 		}
-		return dst, count
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("cannot fill Redis: %w", err)
@@ -103,13 +103,13 @@ func (s *store) fill() error {
 // holds checks that Redis has an account as a slot left it.
 func (s *store) holds(index int, slot ledger.Slot) error {
 	a := s.config.Account(index, slot)
-	words := []string{"GET", string(a.Pubkey[:])}
+	command, words := "GET", []any{a.Pubkey[:]}
 	if s.bucketed {
-		words = []string{"HGET", s.bucket(a.Pubkey), string(a.Pubkey[:])}
+		command, words = "HGET", []any{s.bucket(a.Pubkey), a.Pubkey[:]}
 	}
-	got, err := s.Do(words...)
+	got, err := redis.String(s.Do(command, words...))
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot read account %d: %w", index, err)
 	}
 	if want := string(appendValue(nil, &a, slot)); got != want {
 		return fmt.Errorf("the server holds %x under account %d, not %x", got, index, want)

@@ -1,14 +1,12 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/netip"
-	"os"
 	"slices"
-	"time"
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/load"
@@ -55,10 +53,8 @@ const (
 	restRequests = 1 << 18
 	// restWarmup is the part of a measurement that comes before it, and is not counted.
 	restWarmup = 5
-	// restPerAddress is how many connections come from one address, as long as there are addresses: each client has a limit of
-	// its own, which no run shall reach.
-	restPerAddress = 4
-	restAddresses  = 250
+	// restClients is from how many addresses connections come: each has a limit of its own, which no run shall reach.
+	restClients = 16
 )
 
 // restLimits have ledgerd count every request of every client, and refuse none: they are the most that it can count to.
@@ -66,53 +62,34 @@ var restLimits = []string{"--rate-limit-minute", "16777215", "--rate-limit-hour"
 
 // restSubject is a server and what it is asked for.
 type restSubject struct {
-	name    string
-	address netip.AddrPort
-	redis   bool // it speaks the protocol of Redis
-	of      int  // how many things there are to ask for
-	write   func(dst []byte, index int) []byte
-	verify  func(index, status int, head, body []byte) error
-	pids    func() []int
-	script  *load.Script // once it was asked
-	indexes []int        // what the requests of the script ask for
+	name   string
+	of     int // how many things there are to ask for
+	write  func(dst []byte, index int) []byte
+	verify func(index, status int, head, body []byte) error
+	pids   func() []int
+	load   load.Config // how it is asked: over 64 connections, if it does not say
 }
 
-// prepare writes the script: requests for things that are chosen equally often, the same in every run.
+// index returns what a request of the script asks for: each thing equally often and in no order, the same in every run.
+func (s *restSubject) index(request int) int {
+	return rand.New(rand.NewPCG(1, uint64(request))).IntN(s.of)
+}
+
+// prepare writes the script.
 func (s *restSubject) prepare(requests int) {
-	choice := rand.New(rand.NewPCG(1, 1))
-	s.indexes = make([]int, requests)
-	s.script = load.NewScript(requests, func(dst []byte, i int) []byte {
-		s.indexes[i] = choice.IntN(s.of)
-		return s.write(dst, s.indexes[i])
-	})
+	s.load.Script = load.NewScript(requests, func(dst []byte, i int) []byte { return s.write(dst, s.index(i)) })
 }
 
-// how says in which way a subject is asked.
-type how struct {
-	connections int     // 0: 64
-	depth       int     // requests in flight on each; 0: 1
-	rate        float64 // 0: closed loop
-}
-
-// load returns a load of the subject.
-func (s *restSubject) load(r *Run, h how) (*load.Load, error) {
-	if s.script == nil {
+// start returns a load of the subject.
+func (s *restSubject) start(r *Run) (*load.Load, error) {
+	if s.load.Script == nil {
 		s.prepare(max(1000, r.Scaled(restRequests)))
 	}
-	if h.connections == 0 {
-		h.connections = restConnections
-	}
-	c := load.Config{
-		Address: s.address, Connections: h.connections, Depth: h.depth, Rate: h.rate, Script: s.script,
-		Verify: func(request, status int, head, body []byte) error {
-			return s.verify(s.indexes[request], status, head, body)
-		},
-	}
-	if s.redis {
-		c.Frame = load.FrameRedis
-	}
-	for i := range min(restAddresses, (c.Connections+restPerAddress-1)/restPerAddress) {
-		c.Locals = append(c.Locals, netip.AddrFrom4([4]byte{127, 0, 0, byte(1 + i)}))
+	c := s.load
+	c.Clients = restClients
+	c.Connections = cmp.Or(c.Connections, restConnections)
+	c.Verify = func(request, status int, head, body []byte) error {
+		return s.verify(s.index(request), status, head, body)
 	}
 	return load.New(c)
 }
@@ -120,12 +97,12 @@ func (s *restSubject) load(r *Run, h how) (*load.Load, error) {
 // restMeasured is what one measurement found.
 type restMeasured struct {
 	*load.Counts
-	server, load time.Duration // of the processors
+	used
 }
 
 // measure warms up and asks for a round. A wrong response is an error; what is refused or unanswered is a figure.
-func (s *restSubject) measure(ctx context.Context, r *Run, h how) (m restMeasured, err error) {
-	l, err := s.load(r, h)
+func (s *restSubject) measure(ctx context.Context, r *Run) (m restMeasured, err error) {
+	l, err := s.start(r)
 	if err != nil {
 		return m, err
 	}
@@ -133,16 +110,13 @@ func (s *restSubject) measure(ctx context.Context, r *Run, h how) (m restMeasure
 	if _, err := l.Phase(ctx, r.Duration/restWarmup); err != nil {
 		return m, err
 	}
-	server, err1 := usageOf(s.pids()...)
-	own, err2 := usageOf(os.Getpid())
-	m.Counts, err = l.Phase(ctx, r.Duration)
-	serverAfter, err3 := usageOf(s.pids()...)
-	ownAfter, err4 := usageOf(os.Getpid())
-	if err = errors.Join(err, err1, err2, err3, err4, ctx.Err()); err != nil {
-		return m, err
-	}
-	m.server, m.load = serverAfter.cpu-server.cpu, ownAfter.cpu-own.cpu
+	m.used, err = meteredAll(s.pids(), func() (err error) {
+		m.Counts, err = l.Phase(ctx, r.Duration)
+		return errors.Join(err, ctx.Err())
+	})
 	switch {
+	case err != nil:
+		return m, err
 	case m.Wrong != nil:
 		return m, fmt.Errorf("%s: %w", s.name, m.Wrong)
 	case m.Answered() == 0:
@@ -157,12 +131,21 @@ func (m *restMeasured) record(r *Run, subject string, more ...report.Figure) err
 	return r.Record(subject, m.Answered(), slices.Concat([]report.Figure{
 		{Unit: "req/s", Value: m.PerSecond()},
 		{Unit: "cpu-us/req", Value: m.server.Seconds() * 1e6 / n},
-		{Unit: "load-cpu-us/req", Value: m.load.Seconds() * 1e6 / n},
+		{Unit: "load-cpu-us/req", Value: m.used.load.Seconds() * 1e6 / n},
 		{Unit: "p50-ms", Value: p.P50}, {Unit: "p90-ms", Value: p.P90}, {Unit: "p99-ms", Value: p.P99},
 		{Unit: "p99.9-ms", Value: p.P999}, {Unit: "p99.99-ms", Value: p.P9999}, {Unit: "max-ms", Value: p.Max},
 		{Unit: "B/resp", Value: float64(m.Bytes) / n},
 		{Unit: "failed", Value: float64(m.Failed())}, {Unit: "unsent", Value: float64(m.Unsent)}, {Unit: "verified", Value: float64(m.Verified)},
 	}, more)...)
+}
+
+// round measures and records under the subject's name.
+func (s *restSubject) round(ctx context.Context, r *Run) error {
+	m, err := s.measure(ctx, r)
+	if err != nil {
+		return err
+	}
+	return m.record(r, s.name)
 }
 
 // startREST starts a ledgerd that holds so many accounts, and to which nothing is written while it is asked for them.
@@ -176,57 +159,52 @@ func startREST(ctx context.Context, r *Run, accounts, updates int, args ...strin
 			break
 		}
 	}
-	err = errors.Join(err, g.await(ctx, g.feed.Newest()))
-	address, err1 := addressOf(g.URL())
-	if err = errors.Join(err, err1); err != nil {
+	if err = errors.Join(err, g.await(ctx, g.feed.Newest())); err != nil {
 		g.Kill()
 		return nil, nil, err
 	}
-	t := &truth{address, g.feed.Config()}
 	return g, &restSubject{
-		name: "ledgerd", address: address, of: accounts, write: t.writeAccount, verify: t.verifyAccount,
+		name: "ledgerd", of: accounts, write: g.writeAccount, verify: g.verifyAccount, load: load.Config{Address: g.address()},
 		pids: func() []int { return []int{g.Pid()} },
 	}, nil
 }
 
-// startPeers starts the peers, if they are wanted. One that is absent is left out with a note.
-func startPeers(ctx context.Context, r *Run, ledgerd *restSubject) (subjects []*restSubject, stop func() error, err error) {
-	var servers []*peer.RESTServer
-	stop = func() (err error) {
-		for _, s := range servers {
-			err = errors.Join(err, s.Stop())
-		}
+// restPeers are running peers.
+type restPeers struct {
+	subjects []*restSubject
+	servers  []*peer.RESTServer
+}
+
+func (p *restPeers) stop() (err error) {
+	for _, s := range p.servers {
+		err = errors.Join(err, s.Stop())
+	}
+	return err
+}
+
+// start starts the peers. One that is absent is left out with a note.
+func (p *restPeers) start(ctx context.Context, r *Run, g *rig, accounts int) error {
+	answer, err := answerOf(ctx, g)
+	if err != nil {
 		return err
 	}
-	if !r.Peers {
-		return nil, stop, nil
-	}
-	answer, err := answerOf(ctx, ledgerd)
-	if err != nil {
-		return nil, stop, err
-	}
-	config := peer.RESTConfig{Self: r.Self, Dir: r.Dir, Answer: answer, Records: peer.Records{Count: ledgerd.of, Record: recordOf}}
-	for _, p := range peer.RESTPeers {
-		s, err := p.Start(ctx, config)
+	config := peer.RESTConfig{Self: r.Self, Dir: r.Dir, Answer: answer, Records: peer.Records{Count: accounts, Record: recordOf}}
+	for _, kind := range peer.RESTPeers {
+		s, err := kind.Start(ctx, config)
 		if absent := (*peer.AbsentError)(nil); errors.As(err, &absent) {
-			err = r.Note("%s is left out: %v", p.Name, absent)
-			s = nil
+			err = r.Note("%s is left out: %v", kind.Name, absent)
+		} else if err == nil {
+			p.servers = append(p.servers, s)
+			p.subjects = append(p.subjects, &restSubject{
+				name: kind.Name, of: accounts, pids: s.Pids, load: load.Config{Address: s.Address, Frame: s.Frame},
+				write:  func(dst []byte, index int) []byte { return s.Request(dst, keyOf(index)) },
+				verify: verifyPeer(answer.Body, kind.LooksUp),
+			})
+			err = r.Note("%s (%s): %s", kind.Name, s.Version, kind.About)
 		}
 		if err != nil {
-			return nil, stop, err
+			return err
 		}
-		if s == nil {
-			continue
-		}
-		servers = append(servers, s)
-		if err := r.Note("%s (%s): %s", p.Name, s.Version, p.About); err != nil {
-			return nil, stop, err
-		}
-		subjects = append(subjects, &restSubject{
-			name: p.Name, address: s.Address, redis: s.Redis, of: ledgerd.of, pids: s.Pids,
-			write:  func(dst []byte, index int) []byte { return s.Request(dst, keyOf(index)) },
-			verify: verifyPeer(answer.Body, p.LooksUp),
-		})
 	}
-	return subjects, stop, nil
+	return nil
 }

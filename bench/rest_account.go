@@ -22,35 +22,36 @@ const (
 const clientNote = "every server is asked with the same five header fields, as python-requests sends them, over 64 connections from 16 loopback addresses; " +
 	"ledgerd counts each address against its rate limits, and refuses none; one response of 256 is verified"
 
-func runAccount(ctx context.Context, r *Run) error { return besidePeers(ctx, r, how{}) }
+func runAccount(ctx context.Context, r *Run) error { return besidePeers(ctx, r, 0) }
 
 func runPaced(ctx context.Context, r *Run) error {
-	return besidePeers(ctx, r, how{rate: float64(r.Scaled(restPace))})
+	return besidePeers(ctx, r, float64(r.Scaled(restPace)))
 }
 
 // besidePeers asks ledgerd and its peers in turns.
-func besidePeers(ctx context.Context, r *Run, h how) (err error) {
+func besidePeers(ctx context.Context, r *Run, rate float64) (err error) {
 	g, own, err := startREST(ctx, r, r.Scaled(restAccounts), restUpdates)
 	if err != nil {
 		return err
 	}
 	defer g.Kill()
-	peers, stop, err := startPeers(ctx, r, own)
-	defer func() { err = errors.Join(err, stop()) }()
-	if err != nil {
-		return err
+	var peers restPeers
+	defer func() { err = errors.Join(err, peers.stop()) }()
+	if r.Peers {
+		if err := peers.start(ctx, r, g, own.of); err != nil {
+			return err
+		}
 	}
-	err = turns(r, append([]*restSubject{own}, peers...), func(s *restSubject) error { return s.round(ctx, r, h) })
-	return errors.Join(err, r.Note(clientNote), g.Stop())
+	subjects := append([]*restSubject{own}, peers.subjects...)
+	for _, s := range subjects {
+		s.load.Rate = rate
+	}
+	return errors.Join(roundsOf(ctx, r, subjects...), r.Note(clientNote), g.Stop())
 }
 
-// round measures and records under the subject's name.
-func (s *restSubject) round(ctx context.Context, r *Run, h how) error {
-	m, err := s.measure(ctx, r, h)
-	if err != nil {
-		return err
-	}
-	return m.record(r, s.name)
+// roundsOf measures subjects in turns.
+func roundsOf(ctx context.Context, r *Run, subjects ...*restSubject) error {
+	return turns(r, subjects, func(s *restSubject) error { return s.round(ctx, r) })
 }
 
 // runPipelined asks the same server one at a time and many at a time, in turns.
@@ -61,10 +62,8 @@ func runPipelined(ctx context.Context, r *Run) error {
 	}
 	defer g.Kill()
 	one, many := *own, *own
-	one.name, many.name = "one-in-flight", "16-in-flight"
-	depths := map[string]int{one.name: 1, many.name: restDepth}
-	err = turns(r, []*restSubject{&one, &many}, func(s *restSubject) error { return s.round(ctx, r, how{depth: depths[s.name]}) })
-	return errors.Join(err, r.Note(clientNote), g.Stop())
+	one.name, many.name, many.load.Depth = "one-in-flight", "16-in-flight", restDepth
+	return errors.Join(roundsOf(ctx, r, &one, &many), r.Note(clientNote), g.Stop())
 }
 
 // runSize asks two servers in turns, of which one holds a hundred times as many accounts.
@@ -80,8 +79,8 @@ func runSize(ctx context.Context, r *Run) error {
 	}
 	defer many.Kill()
 	small.name, large.name = "few-accounts", "many-accounts"
-	err = turns(r, []*restSubject{small, large}, func(s *restSubject) error { return s.round(ctx, r, how{}) })
-	return errors.Join(err, r.Note("%d and %d accounts, all asked for equally often", small.of, large.of), few.Stop(), many.Stop())
+	return errors.Join(roundsOf(ctx, r, small, large),
+		r.Note("%d and %d accounts, all asked for equally often", small.of, large.of), few.Stop(), many.Stop())
 }
 
 const (
@@ -101,24 +100,25 @@ func runLists(ctx context.Context, r *Run) error {
 		return err
 	}
 	defer g.Kill()
-	t := &truth{accounts.address, g.feed.Config()}
-	lists := &restSubject{name: "lists", address: accounts.address, of: feed.Programs, write: t.writeList, verify: t.verifyList, pids: accounts.pids}
-	lists.prepare(1 << 10)
-	if err := t.verifyLists(ctx); err != nil {
+	if err := g.verifyLists(ctx); err != nil {
 		return err
 	}
+	accounts.load.Rate = restPointRate
+	lists := &restSubject{name: "lists", of: feed.Programs, write: g.writeList, verify: verifyList, pids: accounts.pids}
+	lists.load.Address, lists.load.Connections = g.address(), restListConnections
+	lists.prepare(1 << 10)
 	for range r.Rounds {
-		m, err := lists.measure(ctx, r, how{connections: restListConnections})
+		m, err := lists.measure(ctx, r)
 		if err == nil {
 			err = m.record(r, lists.name, report.Figure{Unit: "records/s", Value: m.PerSecond() * restListPage})
 		}
 		if err == nil {
 			accounts.name = "accounts-alone"
-			err = accounts.round(ctx, r, how{rate: restPointRate})
+			err = accounts.round(ctx, r)
 		}
 		if err == nil {
 			accounts.name = "accounts-beside-lists"
-			err = whileAsking(ctx, r, lists, func() error { return accounts.round(ctx, r, how{rate: restPointRate}) })
+			err = whileAsking(ctx, r, *lists, func() error { return accounts.round(ctx, r) })
 		}
 		if err != nil {
 			return err
@@ -128,8 +128,9 @@ func runLists(ctx context.Context, r *Run) error {
 }
 
 // whileAsking does something while lists are asked for at their rate, before and after too.
-func whileAsking(ctx context.Context, r *Run, lists *restSubject, do func() error) error {
-	l, err := lists.load(r, how{connections: restListConnections, rate: restListRate})
+func whileAsking(ctx context.Context, r *Run, lists restSubject, do func() error) error {
+	lists.load.Rate = restListRate
+	l, err := lists.start(r)
 	if err != nil {
 		return err
 	}

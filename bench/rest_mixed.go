@@ -25,16 +25,15 @@ const (
 // mixedLoad is a server to which so much is written.
 type mixedLoad struct {
 	*rig
-	subject   *restSubject
-	name      string
-	updates   int // of a block
-	snapshots bool
-	rate      float64
+	subject  *restSubject
+	name     string
+	updates  int           // of a block
+	interval time.Duration // of snapshots; 0: none are taken
 }
 
 // runMixed asks two servers in turns, each while nothing is written to it and while much is. One takes snapshots meanwhile.
 func runMixed(ctx context.Context, r *Run) error {
-	loads := []*mixedLoad{{name: "busy", updates: networkUpdates, snapshots: true}, {name: "heavy", updates: heavyUpdates}}
+	loads := []*mixedLoad{{name: "busy", updates: networkUpdates, interval: mixedSnapshots}, {name: "heavy", updates: heavyUpdates}}
 	for _, m := range loads {
 		if err := m.start(ctx, r); err != nil {
 			return err
@@ -52,20 +51,16 @@ func runMixed(ctx context.Context, r *Run) error {
 // start starts the server, and finds out how much it answers.
 func (m *mixedLoad) start(ctx context.Context, r *Run) (err error) {
 	m.updates = r.Scaled(m.updates)
-	interval := time.Duration(0)
-	if m.snapshots {
-		interval = mixedSnapshots
-	}
-	m.rig, m.subject, err = startREST(ctx, r, max(r.Scaled(restAccounts), m.updates), m.updates, "--snapshot-interval", interval.String())
+	m.rig, m.subject, err = startREST(ctx, r, max(r.Scaled(restAccounts), m.updates), m.updates, "--snapshot-interval", m.interval.String())
 	if err != nil {
 		return err
 	}
-	most, err := m.subject.measure(ctx, r, how{})
+	most, err := m.subject.measure(ctx, r)
 	if err != nil {
 		m.Kill()
 		return err
 	}
-	m.rate = mixedShare * most.PerSecond()
+	m.subject.load.Rate = mixedShare * most.PerSecond()
 	return nil
 }
 
@@ -75,7 +70,7 @@ func (m *mixedLoad) round(ctx context.Context, r *Run) error {
 		return err
 	}
 	m.subject.name = "idle-before-" + m.name
-	if err := m.subject.round(ctx, r, how{rate: m.rate}); err != nil {
+	if err := m.subject.round(ctx, r); err != nil {
 		return err
 	}
 	m.subject.name = m.name
@@ -88,7 +83,7 @@ func (m *mixedLoad) round(ctx context.Context, r *Run) error {
 			return err
 		}
 		first, begun := m.feed.Newest(), time.Now()
-		busy, err := m.subject.measure(ctx, r, how{rate: m.rate})
+		busy, err := m.subject.measure(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -109,7 +104,7 @@ func (m *mixedLoad) round(ctx context.Context, r *Run) error {
 
 // awaitSnapshot returns once the server takes a snapshot, if it is to.
 func (m *mixedLoad) awaitSnapshot(ctx context.Context, taken float64) error {
-	if !m.snapshots {
+	if m.interval == 0 {
 		return nil
 	}
 	_, err := awaitMetrics(ctx, m.Server, mixedSnapshots/10, func(metrics map[string]float64) bool {
@@ -120,7 +115,7 @@ func (m *mixedLoad) awaitSnapshot(ctx context.Context, taken float64) error {
 
 // awaitNoSnapshot returns once the server has taken none for a while, and so has none to take of what was written.
 func (m *mixedLoad) awaitNoSnapshot(ctx context.Context) error {
-	if !m.snapshots {
+	if m.interval == 0 {
 		return nil
 	}
 	taken, since := -1.0, time.Now()

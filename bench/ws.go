@@ -122,13 +122,16 @@ func times(prefix string, h *latency.Histogram) []report.Figure {
 type used struct{ took, server, load time.Duration }
 
 // metered does something, and returns what a server and this process used meanwhile.
-func metered(pid int, do func() error) (u used, err error) {
-	before, err1 := usageOf(pid)
+func metered(pid int, do func() error) (used, error) { return meteredAll([]int{pid}, do) }
+
+// meteredAll is metered of a server of several processes.
+func meteredAll(pids []int, do func() error) (u used, err error) {
+	before, err1 := usageOf(pids...)
 	own, err2 := usageOf(os.Getpid())
 	if err := errors.Join(err1, err2, do()); err != nil {
 		return u, err
 	}
-	after, err1 := usageOf(pid)
+	after, err1 := usageOf(pids...)
 	ownAfter, err2 := usageOf(os.Getpid())
 	return used{after.at.Sub(before.at), after.cpu - before.cpu, ownAfter.cpu - own.cpu}, errors.Join(err1, err2)
 }

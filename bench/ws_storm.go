@@ -47,8 +47,14 @@ func runStorm(ctx context.Context, r *Run) error {
 	if err != nil {
 		return err
 	}
+	config := load.Config{Address: g.address(), Connections: stormPollers, Rate: stormRate}
+	config.Clients = 4 // one may have a hundred connections
+	config.Script = load.NewScript(stormRequests, func(dst []byte, i int) []byte {
+		key := feed.Key(i * 7919 % g.feed.Config().Accounts)
+		return load.AppendGet(dst, config.Address.String(), "/api/account/"+key.String(), load.AnyCoding)
+	})
 	s := &storm{Run: r, rig: g}
-	if s.poll, err = g.stormPoll(); err != nil {
+	if s.poll, err = load.New(config); err != nil {
 		return err
 	}
 	defer s.poll.Close()
@@ -69,23 +75,6 @@ func runStorm(ctx context.Context, r *Run) error {
 	s.poll.Close()
 	return errors.Join(g.recordLeft(ctx, r, before), g.Stop(),
 		r.Note("the clients run in the process that asks over REST, on the same processors as the server"))
-}
-
-// stormPoll returns the load of those who ask over REST.
-func (g *rig) stormPoll() (*load.Load, error) {
-	address, err := addressOf(g.URL())
-	if err != nil {
-		return nil, err
-	}
-	config := load.Config{Address: address, Connections: stormPollers, Rate: stormRate}
-	for i := range byte(4) { // one client may have a hundred
-		config.Locals = append(config.Locals, netip.AddrFrom4([4]byte{127, 0, 1, 1 + i}))
-	}
-	config.Script = load.NewScript(stormRequests, func(dst []byte, i int) []byte {
-		key := feed.Key(i * 7919 % g.feed.Config().Accounts)
-		return load.AppendGet(dst, address.String(), "/api/account/"+key.String(), load.AnyCoding)
-	})
-	return load.New(config)
 }
 
 // round has all clients connect, then more than the caps allow, and sees that all who were let in are still there.

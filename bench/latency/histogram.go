@@ -61,9 +61,4 @@ func (h *Histogram) Quantile(share float64) time.Duration {
 func (h *Histogram) Max() time.Duration { return h.Quantile(1) }
 
 // Mean returns the average, 0 when there is none.
-func (h *Histogram) Mean() time.Duration {
-	if h.Count() == 0 {
-		return 0
-	}
-	return time.Duration(h.counts.Mean())
-}
+func (h *Histogram) Mean() time.Duration { return time.Duration(h.counts.Mean()) }

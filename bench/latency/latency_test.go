@@ -62,9 +62,8 @@ func TestBarsCountEveryLatencyOnce(t *testing.T) {
 	if sum != 60 || !slices.Equal(bounds, want) {
 		t.Errorf("%d in all, within %v, want 60, %v", sum, bounds, want)
 	}
-	var text strings.Builder
-	if err := h.WriteBars(&text); err != nil || !strings.Contains(text.String(), "     0.05           20 ########") {
-		t.Errorf("%v:\n%s", err, &text)
+	if text := h.Bars(); !strings.Contains(text, "     0.05           20 ########") {
+		t.Errorf("the bars are\n%s", text)
 	}
 }
 

@@ -1,9 +1,7 @@
 package latency
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -30,27 +28,28 @@ func (h *Histogram) Summary() Summary {
 // Milliseconds returns a duration in milliseconds.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// WriteTable writes the percentiles in two lines.
-func (s Summary) WriteTable(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%9s %9s %9s %9s %9s %9s %9s\n%9.3f %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f\n",
-		"p50", "p90", "p99", "p99.9", "p99.99", "max", "mean", s.P50, s.P90, s.P99, s.P999, s.P9999, s.Max, s.Mean)
-	return err
+// Columns is the head of a table of which each line is a summary.
+var Columns = fmt.Sprintf("%9s %9s %9s %9s %9s %9s %9s", "p50", "p90", "p99", "p99.9", "p99.99", "max", "mean")
+
+// String returns the percentiles in one line.
+func (s Summary) String() string {
+	return fmt.Sprintf("%9.3f %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f", s.P50, s.P90, s.P99, s.P999, s.P9999, s.Max, s.Mean)
 }
 
 // barWidth is how many characters the longest bar of a histogram has.
 const barWidth = 40
 
-// WriteBars writes a line for each step of a scale of 1, 2 and 5, from the least latency to the
+// Bars returns a line for each step of a scale of 1, 2 and 5, from the least latency to the
 // greatest: the upper bound in milliseconds, how many latencies are within it, and a bar.
-func (h *Histogram) WriteBars(w io.Writer) error {
+func (h *Histogram) Bars() string {
+	var b strings.Builder
 	bounds, counts := h.steps()
-	_, err := fmt.Fprintf(w, "%9s %12s\n", "up to", "count")
+	fmt.Fprintf(&b, "%9s %12s\n", "up to", "count")
 	for i, n := range counts {
 		bar := strings.Repeat("#", int(math.Ceil(barWidth*float64(n)/float64(slices.Max(counts)))))
-		_, failed := fmt.Fprintf(w, "%9g %12d %s\n", Milliseconds(bounds[i]), n, bar)
-		err = errors.Join(err, failed)
+		fmt.Fprintf(&b, "%9g %12d %s\n", Milliseconds(bounds[i]), n, bar)
 	}
-	return err
+	return b.String()
 }
 
 // steps returns the bounds from the least latency to the greatest, and how many latencies are

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 // Counts are what came of requests. All that were sent are over.
 type Counts struct {
 	Latency    *latency.Histogram // of all responses, from when the request was due
-	Statuses   [1000]int          // responses by status
+	Statuses   map[int]int        // responses by status
 	Errors     map[string]int     // requests without a response, by what went wrong
 	Bytes      int64              // of all responses
 	Unsent     int                // requests that were due when every connection was busy, until the end
@@ -22,21 +23,18 @@ type Counts struct {
 
 // NewCounts returns empty counts.
 func NewCounts() *Counts {
-	return &Counts{Latency: latency.New(), Errors: map[string]int{}}
+	return &Counts{Latency: latency.New(), Statuses: map[int]int{}, Errors: map[string]int{}}
 }
 
 // Answered returns how many responses came.
-func (c *Counts) Answered() (all int) {
-	for _, n := range c.Statuses {
-		all += n
-	}
-	return all
-}
+func (c *Counts) Answered() int { return int(c.Latency.Count()) }
 
 // OK returns how many responses had a status below 400.
 func (c *Counts) OK() (ok int) {
-	for _, n := range c.Statuses[:http.StatusBadRequest] {
-		ok += n
+	for status, n := range c.Statuses {
+		if status < http.StatusBadRequest {
+			ok += n
+		}
 	}
 	return ok
 }
@@ -62,20 +60,20 @@ func (c *Counts) PerSecond() float64 { return float64(c.Answered()) / max(c.Took
 // Merge adds what another thread or an earlier interval has counted.
 func (c *Counts) Merge(other *Counts) {
 	c.Latency.Merge(other.Latency)
-	for i, n := range other.Statuses {
-		c.Statuses[i] += n
-	}
-	for why, n := range other.Errors {
-		c.Errors[why] += n
-	}
+	add(c.Statuses, other.Statuses)
+	add(c.Errors, other.Errors)
 	c.Bytes += other.Bytes
 	c.Unsent += other.Unsent
 	c.Verified += other.Verified
 	if c.Wrong == nil {
 		c.Wrong = other.Wrong
 	}
-	if c.RetryAfter == "" {
-		c.RetryAfter = other.RetryAfter
-	}
+	c.RetryAfter = cmp.Or(c.RetryAfter, other.RetryAfter)
 	c.Took = max(c.Took, other.Took)
+}
+
+func add[K comparable](to, more map[K]int) {
+	for key, n := range more {
+		to[key] += n
+	}
 }

@@ -24,7 +24,6 @@ var (
 	headEnd     = []byte("\r\n\r\n")
 	lineEnd     = []byte("\r\n")
 	httpVersion = []byte("HTTP/1.")
-	lengthField = []byte("\r\nContent-Length: ")
 	closeField  = []byte("\r\nConnection: close")
 )
 
@@ -38,63 +37,46 @@ var (
 // all found without looking at the fields between them.
 func FrameHTTP(b []byte) (f Frame, err error) {
 	end := bytes.Index(b, headEnd)
-	if end < 0 {
-		if len(b) > maxHeadBytes {
-			return f, errNotHTTP
-		}
+	if end < 0 && len(b) <= maxHeadBytes {
 		return f, nil
 	}
-	head := b[:end+len(lineEnd)]
-	if !bytes.HasPrefix(head, httpVersion) || len(head) < 12 {
+	if end < 12 || !bytes.HasPrefix(b, httpVersion) {
 		return f, errNotHTTP
 	}
+	head := b[:end+len(lineEnd)]
 	if f.Status, err = decimal(head[9:12]); err != nil {
 		return f, errNotHTTP
 	}
-	f.Last = bytes.Contains(head, closeField)
-	if f.Status == http.StatusNoContent || f.Status == http.StatusNotModified {
-		f.Head = end + len(headEnd)
-		return f, nil
+	if f.Status != http.StatusNoContent && f.Status != http.StatusNotModified {
+		value := Field(head, "Content-Length")
+		if value == nil {
+			return f, errNoLength
+		}
+		if f.Body, err = decimal(value); err != nil {
+			return f, errNotHTTP
+		}
 	}
-	value := Field(head, lengthField)
-	if value == nil {
-		return f, errNoLength
-	}
-	if f.Body, err = decimal(value); err != nil {
-		return f, errNotHTTP
-	}
-	f.Head = end + len(headEnd)
+	f.Head, f.Last = end+len(headEnd), bytes.Contains(head, closeField)
 	return f, nil
 }
 
-// Field returns the value of a field of a head, nil without it. The name comes with what stands
-// around it as servers usually write it: "\r\nName: ".
-func Field(head, name []byte) []byte {
-	if at := bytes.Index(head, name); at >= 0 {
-		value := head[at+len(name):]
+// Field returns the value of a field of a head, nil without it. It is found fastest when the name is spelled as the server does.
+func Field(head []byte, name string) []byte {
+	if _, value, found := bytes.Cut(head, []byte("\r\n"+name+": ")); found {
 		return value[:bytes.Index(value, lineEnd)]
 	}
-	want := name[len(lineEnd) : len(name)-len(": ")]
 	for line := range bytes.SplitSeq(head, lineEnd) {
-		if field, value, ok := bytes.Cut(line, []byte(":")); ok && bytes.EqualFold(field, want) {
+		if field, value, found := bytes.Cut(line, []byte(":")); found && bytes.EqualFold(field, []byte(name)) {
 			return bytes.TrimSpace(value)
 		}
 	}
 	return nil
 }
 
-// decimal reads a number of plain digits, at most nine.
-func decimal(b []byte) (n int, err error) {
-	if len(b) == 0 || len(b) > 9 {
-		return 0, strconv.ErrSyntax
-	}
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, strconv.ErrSyntax
-		}
-		n = 10*n + int(c-'0')
-	}
-	return n, nil
+// decimal reads a number of plain digits.
+func decimal(b []byte) (int, error) {
+	n, err := strconv.ParseUint(string(b), 10, 31)
+	return int(n), err
 }
 
 // FrameRedis finds a bulk string, which is the reply to GET; nil counts as 404.

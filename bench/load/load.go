@@ -34,11 +34,11 @@ import (
 // Config says what a load asks of whom. Address, Connections and Script are required.
 type Config struct {
 	Address     netip.AddrPort
-	Locals      []netip.Addr // addresses to come from, in turns; none: any
+	Clients     int // loopback addresses to come from, in turns; 0: any
 	Connections int
 	Depth       int     // requests in flight on each connection; 0: 1
 	Rate        float64 // requests a second, all connections together; 0: closed loop
-	Script      *Script
+	Script      Script
 	Frame       Framing // nil: HTTP
 	StopAt429   bool    // a phase sends nothing more after the first 429
 	// Verify says what is wrong with the response to a request of the script. One response of 256
@@ -64,7 +64,7 @@ func New(c Config) (*Load, error) {
 		share := c
 		share.Connections = (c.Connections + i) / threads
 		share.Rate = c.Rate / float64(threads)
-		loop, err := newLoop(share, i*c.Script.Len()/threads)
+		loop, err := newLoop(share, i*len(c.Script)/threads)
 		if err != nil {
 			l.Close()
 			return nil, err
@@ -82,11 +82,7 @@ func (l *Load) Phase(ctx context.Context, length time.Duration) (*Counts, error)
 	errs := make([]error, len(l.loops))
 	var busy sync.WaitGroup
 	for i, loop := range l.loops {
-		busy.Go(func() {
-			runtime.LockOSThread() // it waits in the kernel
-			defer runtime.UnlockOSThread()
-			counts[i], errs[i] = loop.phase(ctx, length)
-		})
+		busy.Go(func() { counts[i], errs[i] = loop.phase(ctx, length) })
 	}
 	busy.Wait()
 	for _, other := range counts[1:] {
@@ -100,7 +96,9 @@ func (l *Load) Phase(ctx context.Context, length time.Duration) (*Counts, error)
 func (l *Load) Take() *Counts {
 	all := NewCounts()
 	for _, loop := range l.loops {
+		loop.mu.Lock()
 		all.Merge(loop.take())
+		loop.mu.Unlock()
 	}
 	return all
 }

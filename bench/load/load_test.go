@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // numbered is a script that asks for /0, /1 and so on.
-func numbered(count int) *Script {
+func numbered(count int) Script {
 	return NewScript(count, func(dst []byte, i int) []byte {
 		return AppendGet(dst, "127.0.0.1:1", fmt.Sprintf("/%d", i), AnyCoding)
 	})
@@ -88,7 +88,7 @@ func TestLoadCountsEveryRequestOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]Config{
 		"one connection": {Connections: 1},
-		"connections":    {Connections: 9, Locals: []netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.3")}},
+		"connections":    {Connections: 9, Clients: 3},
 		"pipelined":      {Connections: 3, Depth: 8},
 		"rate":           {Connections: 9, Rate: 2000},
 		"pipelined rate": {Connections: 2, Depth: 8, Rate: 2000},
@@ -118,7 +118,7 @@ func TestLoadCountsEveryRequestOnce(t *testing.T) {
 			if counts.Latency.Count() != asked.Load() || counts.OK()+counts.Failed() != counts.Sent() || counts.Failed() != counts.Statuses[404] {
 				t.Errorf("%d latencies, %d ok, %d failed, %d sent of %d", counts.Latency.Count(), counts.OK(), counts.Failed(), counts.Sent(), asked.Load())
 			}
-			if len(from) != max(1, len(c.Locals)) || len(c.Locals) > 0 && !from["127.0.0.3"] {
+			if len(from) != max(1, c.Clients) || c.Clients > 0 && !from["127.0.0.3"] {
 				t.Errorf("requests came from %v", from)
 			}
 		})
@@ -139,7 +139,7 @@ func TestLoadAccountsForWhatWasDue(t *testing.T) {
 		"breaks":           {2000, func(n int64, w http.ResponseWriter, r *http.Request) { breakSome(n, w, r) }, errClosed.Error()},
 		"breaks always":    {2000, func(int64, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, errClosed.Error()},
 		"closes":           {2000, closeSome, "200"},
-		"stalls":           {2000, func(_ int64, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, noneAtEnd},
+		"stalls":           {2000, func(_ int64, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, errAtEnd.Error()},
 		"does not keep up": {1e7, func(_ int64, w http.ResponseWriter, r *http.Request) { echo(w, r) }, "unsent"},
 		"no length": {2000, func(_ int64, w http.ResponseWriter, _ *http.Request) {
 			_ = http.NewResponseController(w).Flush()

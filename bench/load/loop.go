@@ -3,7 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
-	"slices"
+	"runtime"
 	"sync"
 	"time"
 
@@ -29,21 +29,17 @@ const (
 	minTick = 25 * time.Microsecond
 )
 
-// timerEvent is the number of the timer among the connections that epoll tells of.
-const timerEvent = -1
-
-// loop is one thread of a load. The goroutine that runs a phase owns it, but for the counts.
+// loop is one thread of a load.
 type loop struct {
 	config Config
 	epoll  int
-	timer  int // file
 	conns  []conn
 	events []unix.EpollEvent
 	buffer []byte
 	next   int // request of the script
 	base   time.Time
 
-	mu     sync.Mutex // guards counts
+	mu     sync.Mutex // is held by the goroutine of a phase, but while it waits for events
 	counts *Counts
 
 	// Of the phase, times in nanoseconds since base:
@@ -52,33 +48,22 @@ type loop struct {
 	from    int64 // when it began
 	until   int64 // requests are due before
 	closes  int64 // requests are sent before
-	due     int   // requests of the rate that were sent
-	ready   []int // connections with room for a request, one entry for each
-	resting []int // the same, after a failure: they become ready when the connections are looked after
+	asked   int   // requests that were sent
+	ready   []int // connections with room for a request
 	waiting int   // requests in flight
 	keptAt  int64 // when the connections were last looked after
 }
 
 func newLoop(c Config, first int) (*loop, error) {
 	l := &loop{
-		config: c, epoll: -1, timer: -1, next: first, base: time.Now(), counts: NewCounts(),
-		conns: make([]conn, c.Connections), events: make([]unix.EpollEvent, 256), buffer: make([]byte, readBytes),
+		config: c, next: first, base: time.Now(), counts: NewCounts(),
+		conns: make([]conn, c.Connections), events: make([]unix.EpollEvent, c.Connections), buffer: make([]byte, readBytes),
 	}
 	for i := range l.conns {
-		l.conns[i] = conn{fd: -1, sent: make([]request, c.Depth)}
-		if len(c.Locals) > 0 {
-			l.conns[i].local = c.Locals[i%len(c.Locals)]
-		}
+		l.conns[i].fd = -1
 	}
 	var err error
-	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
-		l.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
-	}
-	if err == nil {
-		err = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, l.timer, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: timerEvent})
-	}
-	if err != nil {
-		l.close()
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("cannot wait for connections: %w", err)
 	}
 	return l, nil
@@ -88,28 +73,29 @@ func (l *loop) close() {
 	for i := range l.conns {
 		l.conns[i].shut()
 	}
-	_, _ = unix.Close(l.timer), unix.Close(l.epoll) // they are opened or -1
+	_ = unix.Close(l.epoll)
+	l.epoll = -1
 }
 
 func (l *loop) clock() int64 { return int64(time.Since(l.base)) }
 
 // phase sends for so long and waits for the responses.
 func (l *loop) phase(ctx context.Context, length time.Duration) (*Counts, error) {
-	l.until, l.closes = 0, 0
+	runtime.LockOSThread()                             // it waits in the kernel, and ends with this goroutine
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // the kernel wakes it when it asks for that, not up to 50 µs later
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	err := l.wait(0) // a server may have closed connections meanwhile
 	l.from = l.clock()
-	l.now, l.keptAt, l.due = l.from, l.from, 0
+	l.now, l.asked = l.from, 0
 	l.until = l.from + int64(length)
 	l.closes = l.until + int64(catchUp)
-	if err == nil {
-		err = l.setTimer()
-	}
-	l.begin()
+	l.keep()
 	for err == nil {
 		if ctx.Err() != nil {
 			l.stop()
 		}
-		l.sendDue()
+		l.send()
 		if l.over() {
 			break
 		}
@@ -121,8 +107,6 @@ func (l *loop) phase(ctx context.Context, length time.Duration) (*Counts, error)
 
 // take returns what was counted since the last time.
 func (l *loop) take() *Counts {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	counts := l.counts
 	l.counts = NewCounts()
 	return counts
@@ -134,29 +118,16 @@ func (l *loop) stop() {
 	l.closes = min(l.closes, l.now)
 }
 
-// begin makes all connections ready, which in a closed loop send at once.
-func (l *loop) begin() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ready, l.resting = l.ready[:0], l.resting[:0]
-	for i := range l.conns {
-		l.again(i, l.config.Depth)
-	}
-}
-
 // end counts what is still in flight as failed, whose connections are of no more use, and what was
 // due and not sent.
 func (l *loop) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.stop()
 	for i := range l.conns {
-		if c := &l.conns[i]; c.count > 0 {
-			l.counts.Errors[noneAtEnd] += c.count
-			c.shut()
+		if len(l.conns[i].sent) > 0 {
+			l.broken(i, errAtEnd)
 		}
 	}
-	l.waiting = 0
-	for ; l.config.Rate > 0 && l.dueAt(l.due) < l.until; l.due++ {
+	for ; l.due() < l.until; l.asked++ {
 		l.counts.Unsent++
 	}
 	l.counts.Took = time.Duration(l.now - l.from)
@@ -164,86 +135,84 @@ func (l *loop) end() {
 
 // over reports whether nothing more is sent and the responses are there.
 func (l *loop) over() bool {
-	backlog := l.config.Rate > 0 && l.dueAt(l.due) < l.until && l.now < l.closes
-	if l.now < l.until || backlog {
+	if l.now < l.until || l.pending() {
 		return false
 	}
 	return l.waiting == 0 || l.now >= l.until+int64(grace)
 }
 
-// dueAt returns when a request of the rate is due.
-func (l *loop) dueAt(i int) int64 {
-	return l.from + int64(float64(i)/l.config.Rate*float64(time.Second))
+// due returns when the next request is due, which in a closed loop is now.
+func (l *loop) due() int64 {
+	if l.config.Rate == 0 {
+		return l.now
+	}
+	return l.from + int64(float64(l.asked)/l.config.Rate*float64(time.Second))
 }
 
-// sendDue sends what is due, as far as there are connections for it.
-func (l *loop) sendDue() {
-	if l.config.Rate == 0 || len(l.ready) == 0 {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.ready) > 0 && l.now < l.closes {
-		at := l.dueAt(l.due)
-		if at > l.now || at >= l.until {
-			return
-		}
+// pending reports whether the next request is to be sent when it is due and there is a connection for it.
+func (l *loop) pending() bool { return l.due() < l.until && l.now < l.closes }
+
+// send sends what is due, as far as there are connections for it.
+func (l *loop) send() {
+	for len(l.ready) > 0 && l.pending() && l.due() <= l.now {
 		i := l.ready[0]
 		l.ready = l.ready[1:]
-		l.due++
-		l.send(i, 1, at)
+		l.conns[i].ready = false
+		if err := l.ask(i); err != nil {
+			l.broken(i, err)
+		} else {
+			l.again(i)
+		}
 	}
 }
 
-// setTimer has the timer wake the thread when requests of the rate are due.
-func (l *loop) setTimer() error {
-	var spec unix.ItimerSpec // all zero: no timer
-	if l.config.Rate > 0 {
-		spec.Interval = unix.NsecToTimespec(max(int64(minTick), int64(float64(time.Second)/l.config.Rate)))
-		spec.Value = unix.NsecToTimespec(max(int64(minTick), l.dueAt(l.due)-l.clock()))
-	}
-	if err := unix.TimerfdSettime(l.timer, 0, &spec, nil); err != nil {
-		return fmt.Errorf("cannot set a timer: %w", err)
-	}
-	return nil
-}
-
-// wait waits for news, at most so long, and handles them.
+// wait waits for news until the next request can be sent or no more are due, at most so long, and handles them.
 func (l *loop) wait(most time.Duration) error {
-	n, err := unix.EpollWait(l.epoll, l.events, int(most.Milliseconds()))
+	at := l.until
+	if len(l.ready) > 0 && l.pending() {
+		at = l.due()
+	}
+	if at > l.now {
+		most = min(most, max(minTick, time.Duration(at-l.clock())))
+	}
+	timeout := unix.NsecToTimespec(int64(most))
+	l.mu.Unlock()
+	// epoll_wait(2) alone counts in milliseconds.
+	_, err := unix.Ppoll([]unix.PollFd{{Fd: int32(l.epoll), Events: unix.POLLIN}}, &timeout, nil)
+	n := 0
+	if err == nil {
+		n, err = unix.EpollWait(l.epoll, l.events, 0)
+	}
+	l.mu.Lock()
 	if err != nil && err != unix.EINTR {
 		return fmt.Errorf("cannot wait for connections: %w", err)
 	}
 	l.now = l.clock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range max(0, n) {
-		if e := &l.events[i]; e.Fd == timerEvent {
-			var expired [8]byte
-			_, _ = unix.Read(l.timer, expired[:]) // without a read the timer does not go on
-		} else {
-			l.handle(int(e.Fd), e.Events)
-		}
+	for _, e := range l.events[:max(0, n)] {
+		l.handle(int(e.Fd), e.Events)
+		l.send()
 	}
 	if l.now-l.keptAt >= int64(keepInterval) {
-		return l.keep()
+		l.keep()
 	}
 	return nil
 }
 
-// keep gives up responses that take too long, sends again on connections that failed, and
-// corrects the timer, whose interval is rounded.
-func (l *loop) keep() error {
+// keep gives up responses that take too long, and has all connections with room be ready.
+func (l *loop) keep() {
 	l.keptAt = l.now
 	for i := range l.conns {
-		if c := &l.conns[i]; c.count > 0 && l.now-c.since > int64(patience) {
+		if c := &l.conns[i]; len(c.sent) > 0 && l.now-c.sent[0].at > int64(patience) {
 			l.broken(i, errTimeout)
 		}
+		l.again(i)
 	}
-	rested := slices.Clone(l.resting)
-	l.resting = l.resting[:0]
-	for _, i := range rested {
-		l.again(i, 1)
+}
+
+// again has a connection be ready, if it has room for a request.
+func (l *loop) again(i int) {
+	if c := &l.conns[i]; !c.ready && len(c.sent) < l.config.Depth {
+		c.ready = true
+		l.ready = append(l.ready, i)
 	}
-	return l.setTimer()
 }

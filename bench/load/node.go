@@ -58,13 +58,12 @@ func (n *Node) Find(ctx context.Context) error {
 // Get asks for a path of the node and reads the record of a response with status 200. What is not there
 // leaves the record as it is.
 func (n *Node) Get(ctx context.Context, path string, record any) error {
-	ctx, cancel := context.WithTimeout(ctx, nodePatience)
-	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.URL.String()+path, nil)
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
+	client := http.Client{Timeout: nodePatience}
+	response, err := client.Do(request)
 	if err != nil {
 		return fmt.Errorf("cannot reach the server: %w", err)
 	}

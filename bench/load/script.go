@@ -1,31 +1,16 @@
 package load
 
-// Script is requests in the order in which they are sent, one after the other in memory, so
-// that sending costs neither choice nor encoding. It begins again at its end.
-type Script struct {
-	text []byte
-	ends []uint32
-}
+// Script is requests in the order in which they are sent, so that sending costs neither choice nor
+// encoding. It begins again at its end.
+type Script [][]byte
 
 // NewScript writes so many requests: write appends the one of an index.
-func NewScript(requests int, write func(dst []byte, request int) []byte) *Script {
-	s := &Script{ends: make([]uint32, requests)}
-	for i := range requests {
-		s.text = write(s.text, i)
-		s.ends[i] = uint32(len(s.text))
+func NewScript(requests int, write func(dst []byte, request int) []byte) Script {
+	s := make(Script, requests)
+	for i := range s {
+		s[i] = write(make([]byte, 0, 256), i)
 	}
 	return s
-}
-
-// Len returns how many requests there are.
-func (s *Script) Len() int { return len(s.ends) }
-
-// request returns the text of a request.
-func (s *Script) request(i int) []byte {
-	if i == 0 {
-		return s.text[:s.ends[0]]
-	}
-	return s.text[s.ends[i-1]:s.ends[i]]
 }
 
 // The values of Accept-Encoding.

@@ -21,7 +21,7 @@
 //
 // # Services that answer
 //
-// RESTPeers are asked for an account at a time, all with the same fields. canned, bare and nginx give
+// RESTPeers are asked for an account at a time, all with the same fields. bare and nginx give
 // everybody the one answer that ledgerd gave to somebody; nethttp, webdis, redis and valkey look it up. Those
 // that are this program are told what to answer through their stdin, and end with that. About says what a
 // peer does less or more than ledgerd, and stands under the table of results.

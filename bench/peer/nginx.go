@@ -38,17 +38,19 @@ http {
 }
 `
 
-func startNginx(ctx context.Context, c *RESTConfig) (*RESTServer, error) {
-	path, err := find("nginx")
+func startNginx(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer, error) {
+	path, err := find(p.Name)
 	if err != nil {
 		return nil, err
 	}
-	s, err := startProgram(ctx, c, "nginx", func(dir string, address netip.AddrPort) ([]string, error) {
+	s, err := startProgram(ctx, c, p.Name, func(dir string, address netip.AddrPort) ([]string, error) {
 		var fields strings.Builder
-		for _, f := range c.Answer.Fields {
-			fmt.Fprintf(&fields, "\t\t\tadd_header %s %s always;\n", f.Name, nginxQuoted(f.Value))
+		for name := range c.Answer.Head {
+			if name != "Content-Type" {
+				fmt.Fprintf(&fields, "\t\t\tadd_header %s %s always;\n", name, nginxQuoted(c.Answer.Head.Get(name)))
+			}
 		}
-		text := fmt.Sprintf(nginxConfig, dir, address, c.Answer.ContentType, fields.String(), nginxQuoted(c.Answer.Body))
+		text := fmt.Sprintf(nginxConfig, dir, address, c.Answer.Head.Get("Content-Type"), fields.String(), nginxQuoted(c.Answer.Body))
 		config := filepath.Join(dir, "nginx.conf")
 		return []string{path, "-e", "stderr", "-p", dir, "-c", config}, os.WriteFile(config, []byte(text), 0o600)
 	})

@@ -2,13 +2,14 @@ package peer
 
 import (
 	"errors"
-	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gomodule/redigo/redis"
 )
 
-// redis starts a server, or skips the test where there is none.
-func redis(t *testing.T, dir string, options ...string) *Redis {
+// startRedis starts a server, or skips the test where there is none.
+func startRedis(t *testing.T, dir string, options ...string) *Redis {
 	t.Helper()
 	s, err := StartRedis(t.Context(), dir, options...)
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
@@ -24,14 +25,12 @@ func TestRedisHasWhatWasPiped(t *testing.T) {
 	const keys = 5000
 	for name, options := range map[string][]string{"snapshot": nil, "log": {"--appendonly", "yes"}} {
 		dir := t.TempDir()
-		s := redis(t, dir, options...)
-		next := 0
-		err := s.Pipe(func(dst []byte) ([]byte, int) {
-			from := next
-			for ; next < min(from+300, keys); next++ {
-				dst = AppendCommand(dst, "SET", strconv.Itoa(next), string([]byte{0, 0x0d, 0x0a, byte(next)}))
+		s := startRedis(t, dir, options...)
+		err := s.Pipe(func(send func(command string, words ...any) error) (err error) {
+			for i := 0; i < keys && err == nil; i++ {
+				err = send("SET", i, []byte{0, 0x0d, 0x0a, byte(i)})
 			}
-			return dst, next - from
+			return err
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -44,11 +43,11 @@ func TestRedisHasWhatWasPiped(t *testing.T) {
 		if err := s.Stop(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		s = redis(t, dir, options...)
-		if size, err := s.Do("DBSIZE"); err != nil || size != ":5000" {
-			t.Errorf("%s: the server holds %q after a restart, %v", name, size, err)
+		s = startRedis(t, dir, options...)
+		if size, err := redis.Int(s.Do("DBSIZE")); err != nil || size != keys {
+			t.Errorf("%s: the server holds %d after a restart, %v", name, size, err)
 		}
-		if got, err := s.Do("GET", "4097"); err != nil || got != "\x00\r\n\x01" {
+		if got, err := redis.String(s.Do("GET", 4097)); err != nil || got != "\x00\r\n\x01" {
 			t.Errorf("%s: 4097 is %q, %v", name, got, err)
 		}
 		if err := s.Stop(); err != nil {
@@ -58,20 +57,20 @@ func TestRedisHasWhatWasPiped(t *testing.T) {
 }
 
 func TestRedisRefusalsAreErrors(t *testing.T) {
-	s := redis(t, t.TempDir())
+	s := startRedis(t, t.TempDir())
 	t.Cleanup(func() { _ = s.Stop() })
 	if _, err := s.Do("NOSUCH"); err == nil || !strings.Contains(err.Error(), "unknown command") {
 		t.Errorf("an unknown command: %v", err)
 	}
-	batches := 0
-	err := s.Pipe(func(dst []byte) ([]byte, int) {
-		if batches++; batches == 1_000_000 {
-			return dst, 0
+	sent := 0
+	err := s.Pipe(func(send func(command string, words ...any) error) (err error) {
+		for ; sent < 1_000_000 && err == nil; sent++ {
+			err = send("NOSUCH")
 		}
-		return AppendCommand(dst, "NOSUCH"), 1
+		return err
 	})
-	if err == nil || batches == 1_000_000 {
-		t.Errorf("a pipe of unknown commands went on for %d, %v", batches, err)
+	if err == nil || sent == 1_000_000 {
+		t.Errorf("a pipe of unknown commands went on for %d, %v", sent, err)
 	}
 }
 

@@ -1,15 +1,19 @@
 package peer
 
 import (
+	"bufio"
 	"context"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -18,15 +22,11 @@ import (
 	"ledgerd/bench/proc"
 )
 
-// Field is a field of a head.
-type Field struct{ Name, Value string }
-
 // Answer is what ledgerd answered once, without what every server says in its own way: the
 // date, the length and the connection.
 type Answer struct {
-	ContentType string
-	Fields      []Field
-	Body        string
+	Head http.Header
+	Body string
 }
 
 // Records are what can be asked for.
@@ -57,25 +57,24 @@ type RESTPeer struct {
 	Name    string
 	About   string // one line: what it is, and what it does less or more than ledgerd
 	LooksUp bool   // it answers with the record that is asked for, else with the same to everybody
-	start   func(ctx context.Context, c *RESTConfig) (*RESTServer, error)
+	start   func(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer, error)
 }
 
 // RESTPeers are all there are, the fastest kind first.
 var RESTPeers = []RESTPeer{
-	{"canned", "answers each empty line with the bytes of ledgerd's answer and reads no more of a request: about the most that this load can ask here", false, startCanned},
-	{"bare", "fasthttp with the settings, fields and body of ledgerd's answer; it looks nothing up and counts no limits", false, startBare},
+	{"bare", "fasthttp with the settings, fields and body of ledgerd's answer; it looks nothing up and counts no limits", false, startSelf},
 	{"nginx", "return 200 with the fields and body of ledgerd's answer, proxying to nothing; it looks nothing up and counts no limits", false, startNginx},
-	{"nethttp", "net/http, a map behind a lock, encoding/json for each answer; it counts no limits", true, startNetHTTP},
-	{"nethttp-tuned", "net/http and a map of bodies encoded beforehand, with a stated length; it counts no limits", true, startTunedNetHTTP},
+	{"nethttp", "net/http, a map behind a lock, encoding/json for each answer; it counts no limits", true, startSelf},
+	{"nethttp-tuned", "net/http and a map of bodies encoded beforehand, with a stated length; it counts no limits", true, startSelf},
 	{"webdis", "Redis GET over webdis; its answers have fewer fields than ledgerd's, and it counts no limits", true, startWebdis},
-	{"redis", "Redis GET in its own protocol: no HTTP, no fields, no limits", true, redisGetOf(redisProgram)},
-	{"valkey", "the same on Valkey", true, redisGetOf(valkeyProgram)},
+	{"redis", "Redis GET in its own protocol: no HTTP, no fields, no limits", true, startRedisGet},
+	{"valkey", "the same on Valkey", true, startRedisGet},
 }
 
 // Start starts one, which ends with ctx at the latest. It returns an *AbsentError if the
 // program it needs is not there.
 func (p *RESTPeer) Start(ctx context.Context, c RESTConfig) (*RESTServer, error) {
-	s, err := p.start(ctx, &c)
+	s, err := p.start(ctx, &c, p)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start peer %s: %w", p.Name, err)
 	}
@@ -86,7 +85,7 @@ func (p *RESTPeer) Start(ctx context.Context, c RESTConfig) (*RESTServer, error)
 type RESTServer struct {
 	Address netip.AddrPort
 	Version string
-	Redis   bool                                // it speaks the protocol of Redis, not HTTP
+	Frame   load.Framing                        // of its responses; nil: HTTP
 	request func(dst []byte, key string) []byte // nil: as ledgerd is asked
 	pids    []int
 	stop    func() error
@@ -120,21 +119,53 @@ func (s *RESTServer) Pids() (all []int) {
 // Stop ends the processes, waits for them, and removes their files.
 func (s *RESTServer) Stop() error { return s.stop() }
 
-// startRESTChild starts a service that is this program again. What it is to answer comes through its
-// stdin first.
-func startRESTChild(ctx context.Context, c *RESTConfig, name, version string, tell func(w io.Writer) error) (*RESTServer, error) {
-	child, err := startChild(ctx, &Config{Self: c.Self}, name)
+// startSelf starts a service that is this program again. It is told the answer, and the records if it looks them up, through its
+// stdin.
+func startSelf(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer, error) {
+	child, err := startChild(ctx, &Config{Self: c.Self}, p.Name)
 	if err != nil {
 		return nil, err
 	}
-	address, err := netip.ParseAddrPort(child.addr)
-	if err == nil {
-		err = tell(child.feed)
+	records := c.Records
+	if !p.LooksUp {
+		records.Count = 0
 	}
-	if err != nil {
+	out := bufio.NewWriterSize(child.feed, 64<<10)
+	e := gob.NewEncoder(out)
+	err = errors.Join(e.Encode(c.Answer), e.Encode(records.Count))
+	for i := 0; i < records.Count && err == nil; i++ {
+		err = e.Encode(records.Record(i))
+	}
+	address, err1 := netip.ParseAddrPort(child.addr)
+	if err = errors.Join(err, out.Flush(), err1); err != nil {
 		return nil, errors.Join(err, child.Stop())
 	}
-	return &RESTServer{Address: address, Version: version, pids: []int{child.Pid()}, stop: child.Stop}, nil
+	return &RESTServer{Address: address, Version: runtime.Version(), pids: []int{child.Pid()}, stop: child.Stop}, nil
+}
+
+// hear reads what startSelf tells.
+func hear(in io.Reader) (answer Answer, records []AccountRecord, err error) {
+	count := 0
+	d := gob.NewDecoder(bufio.NewReaderSize(in, 64<<10))
+	err = errors.Join(d.Decode(&answer), d.Decode(&count))
+	for ; count > 0 && err == nil; count-- {
+		var r AccountRecord
+		err = d.Decode(&r)
+		records = append(records, r)
+	}
+	return answer, records, err
+}
+
+// serveUntil serves until in ends: then nobody wants it any more.
+func serveUntil(in io.Reader, ln net.Listener, serve func(net.Listener) error) error {
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		_ = ln.Close()
+	}()
+	if err := serve(ln); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 // startProgram starts a service that is another program, and waits until it listens. It gets a directory of its own
@@ -157,7 +188,14 @@ func startProgram(ctx context.Context, c *RESTConfig, name string, words func(di
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	s := &RESTServer{Address: address, pids: []int{p.Pid()}, stop: func() error { return errors.Join(end(p), os.RemoveAll(dir)) }}
-	if err := listens(ctx, p, address); err != nil {
+	err = await(ctx, p, startPatience, func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address.String())
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+	if err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
@@ -183,20 +221,21 @@ func freeAddress(ctx context.Context) (netip.AddrPort, error) {
 	return ln.Addr().(*net.TCPAddr).AddrPort(), ln.Close()
 }
 
-func listens(ctx context.Context, p *proc.Process, address netip.AddrPort) error {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
+// await tries something, time and again, until it works.
+func await(ctx context.Context, p *proc.Process, patience time.Duration, try func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address.String())
+		err := try(ctx)
 		if err == nil {
-			return conn.Close()
+			return nil
 		}
 		select {
 		case <-p.Gone():
 			return p.Failure("it ended")
 		case <-ctx.Done():
-			return p.Failure(fmt.Sprintf("it does not listen: %v", err))
-		case <-time.After(10 * time.Millisecond):
+			return p.Failure(fmt.Sprintf("it does not answer: %v", err))
+		case <-time.After(time.Millisecond):
 		}
 	}
 }

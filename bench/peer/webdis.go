@@ -11,74 +11,70 @@ import (
 	"runtime"
 	"strconv"
 
+	"github.com/gomodule/redigo/redis"
+
 	"ledgerd/bench/load"
 )
 
-// redisGetOf returns what starts a server of that program which holds the records by key, in JSON,
-// and listens on a port.
-func redisGetOf(program string) func(ctx context.Context, c *RESTConfig) (*RESTServer, error) {
-	return func(ctx context.Context, c *RESTConfig) (*RESTServer, error) { return startRedisGet(ctx, c, program) }
-}
-
-func startRedisGet(ctx context.Context, c *RESTConfig, program string) (*RESTServer, error) {
-	address, err := freeAddress(ctx)
+// startRedisGet starts a server of the program that the peer is named after. It holds the records by key, in JSON.
+func startRedisGet(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer, error) {
+	path, err := find(p.Name + "-server")
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(c.Dir, "redis-")
+	s, err := startProgram(ctx, c, p.Name, func(dir string, address netip.AddrPort) ([]string, error) {
+		// Without protected mode it also serves clients that come from loopback addresses other than 127.0.0.1.
+		return append(redisCommand(path, dir), "--bind", "127.0.0.1", "--port", strconv.Itoa(int(address.Port())), "--maxclients", "12000",
+			"--protected-mode", "no"), nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	// Without protected mode it also serves clients that come from loopback addresses other than 127.0.0.1.
-	redis, err := startRedis(ctx, program, dir, "--bind", "127.0.0.1", "--port", strconv.Itoa(int(address.Port())), "--maxclients", "12000",
-		"--protected-mode", "no")
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+	s.Frame = load.FrameRedis
+	s.request = func(dst []byte, key string) []byte {
+		return fmt.Appendf(dst, "*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n", len(key), key)
 	}
-	s := &RESTServer{
-		Address: address, Redis: true, Version: redis.Version(), pids: []int{redis.Pid()},
-		request: func(dst []byte, key string) []byte { return AppendCommand(dst, "GET", key) },
-		stop:    func() error { return errors.Join(redis.Stop(), os.RemoveAll(dir)) },
-	}
-	if err := fillJSON(redis, &c.Records); err != nil {
-		return nil, errors.Join(err, s.Stop())
+	if s.Version, err = fillJSON(ctx, s.Address.String(), &c.Records); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot fill it: %w", err), s.Stop())
 	}
 	return s, nil
 }
 
-// fillJSON puts all records in.
-func fillJSON(redis *Redis, records *Records) error {
-	i := 0
-	var fault error
-	err := redis.Pipe(func(dst []byte) ([]byte, int) {
-		const batch = 1000
-		count := 0
-		for ; i < records.Count && count < batch && fault == nil; count++ {
-			r := records.Record(i)
-			var value []byte
-			value, fault = json.Marshal(r)
-			dst = AppendCommand(dst, "SET", r.Pubkey, string(value))
-			i++
-		}
-		return dst, count
-	})
-	if err = errors.Join(err, fault); err != nil {
-		return fmt.Errorf("cannot fill redis: %w", err)
+// fillJSON puts all records in, and returns what the server says that it is.
+func fillJSON(ctx context.Context, address string, records *Records) (version string, err error) {
+	conn, err := redis.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return "", err
 	}
-	return nil
+	defer conn.Close()
+	s := &Redis{Conn: conn}
+	err = s.Pipe(func(send func(command string, words ...any) error) error {
+		for i := range records.Count {
+			r := records.Record(i)
+			value, err := json.Marshal(r)
+			if err == nil {
+				err = send("SET", r.Pubkey, value)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return s.Version(), err
 }
 
 // startWebdis starts Redis behind HTTP.
-func startWebdis(ctx context.Context, c *RESTConfig) (*RESTServer, error) {
-	path, err := find("webdis")
+func startWebdis(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer, error) {
+	path, err := find(p.Name)
 	if err != nil {
 		return nil, err
 	}
-	redis, err := startRedisGet(ctx, c, redisProgram)
+	redis, err := startRedisGet(ctx, c, &RESTPeer{Name: "redis"})
 	if err != nil {
 		return nil, err
 	}
-	s, err := startProgram(ctx, c, "webdis", func(dir string, address netip.AddrPort) ([]string, error) {
+	s, err := startProgram(ctx, c, p.Name, func(dir string, address netip.AddrPort) ([]string, error) {
 		config, err := json.Marshal(map[string]any{
 			"redis_host": "127.0.0.1", "redis_port": redis.Address.Port(),
 			"http_host": "127.0.0.1", "http_port": address.Port(), "threads": runtime.NumCPU(),

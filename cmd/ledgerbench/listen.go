@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -68,11 +67,7 @@ func (c *listenCommand) Run(ctx context.Context, streams *streams) error {
 	if c.JSON == "" {
 		return err
 	}
-	return errors.Join(err, writeFile(c.JSON, func(w io.Writer) error {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(l.json())
-	}))
+	return errors.Join(err, writeJSON(c.JSON, l.json()))
 }
 
 // parse checks the flags.

@@ -37,131 +37,122 @@ type loadCommand struct {
 	IgnoreLimits bool          `help:"Ask more than the node allows this client. Without it the load stays below, and ends at the first 429."`
 	JSON         string        `name:"json" help:"Write the figures here." placeholder:"FILE" type:"path"`
 	HDR          string        `name:"hdr" help:"Write the latencies of each second here, as a log of HdrHistogram." placeholder:"FILE" type:"path"`
+
+	node   *load.Node
+	mix    load.Mix
+	rate   float64 // 0: closed loop
+	why    string  // the rate is what it is
+	counts *load.Counts
 }
 
 // Run finds out what to ask, asks, and reports. Whatever comes of the requests is a figure and no error.
 func (c *loadCommand) Run(ctx context.Context, streams *streams) error {
-	node, mix, rate, err := c.parse()
-	if err != nil {
+	if err := c.parse(); err != nil {
 		return &usageError{err}
 	}
-	if err := node.Find(ctx); err != nil && !(c.IgnoreLimits && node.Limit > 0) {
+	if err := c.node.Find(ctx); err != nil && !(c.IgnoreLimits && c.node.Limit > 0) {
 		return err
 	}
-	run := &loadRun{loadCommand: c, url: node.URL.String(), limit: node.Limit}
-	if err := run.obey(node, rate); err != nil {
+	config := load.Config{Connections: c.Connections, StopAt429: !c.IgnoreLimits, Address: c.node.Address}
+	var err error
+	if config.Script, err = c.script(ctx); err != nil {
 		return err
 	}
-	script, err := c.script(ctx, node, mix)
-	if err == nil {
-		err = run.obey(node, rate) // with what finding out has left
-	}
-	if err != nil {
+	if config.Rate, err = c.obey(); err != nil {
 		return err
 	}
-	l, err := load.New(load.Config{
-		Address: node.Address, Connections: c.Connections, Rate: run.rate, Script: script, StopAt429: !c.IgnoreLimits,
-	})
+	l, err := load.New(config)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	if err := run.measure(ctx, streams.err, l); err != nil {
+	if err := c.measure(ctx, streams.err, l); err != nil {
 		return err
 	}
-	return run.report(streams.out)
+	return c.report(streams.out)
 }
 
-// parse checks the flags. The rate is 0 for a closed loop, and below 0 if none was named.
-func (c *loadCommand) parse() (node *load.Node, mix load.Mix, rate float64, err error) {
-	switch c.Rate {
-	case "":
-		rate = -1
-	case closedLoop:
-	default:
-		if rate, err = strconv.ParseFloat(c.Rate, 64); err != nil || !(rate >= 0) || rate > 1e7 {
-			return nil, nil, 0, fmt.Errorf("--rate=%s is not %s or a number up to 10,000,000", c.Rate, closedLoop)
+// parse checks the flags. The rate is below 0 if none was named.
+func (c *loadCommand) parse() (err error) {
+	c.rate, c.why = defaultRate, "the default"
+	if c.Rate == closedLoop {
+		c.rate, c.why = 0, "--rate"
+	} else if c.Rate != "" {
+		if c.rate, err = strconv.ParseFloat(c.Rate, 64); err != nil || !(c.rate >= 0) || c.rate > 1e7 {
+			return fmt.Errorf("--rate=%s is not %s or a number up to 10,000,000", c.Rate, closedLoop)
 		}
+		c.why = "--rate"
 	}
 	if c.Connections < 1 || c.Connections > 10_000 {
-		return nil, nil, 0, errors.New("--connections must be 1 to 10,000")
+		return errors.New("--connections must be 1 to 10,000")
 	}
 	if c.Duration <= 0 || c.Warmup < 0 {
-		return nil, nil, 0, errors.New("--duration must be above 0, and --warmup not below")
+		return errors.New("--duration must be above 0, and --warmup not below")
 	}
 	for _, path := range c.Path {
 		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " \r\n") {
-			return nil, nil, 0, fmt.Errorf("--path=%q must begin with / and hold no spaces", path)
+			return fmt.Errorf("--path=%q must begin with / and hold no spaces", path)
 		}
 	}
 	if len(c.Path) == 0 {
 		c.Mix = cmp.Or(c.Mix, "account=1")
-		if mix, err = load.ParseMix(c.Mix); err != nil {
-			return nil, nil, 0, fmt.Errorf("--mix: %w", err)
+		if c.mix, err = load.ParseMix(c.Mix); err != nil {
+			return fmt.Errorf("--mix: %w", err)
 		}
 	}
-	node, err = load.NewNode(c.URL)
-	return node, mix, rate, err
+	c.node, err = load.NewNode(c.URL)
+	return err
 }
 
 // script makes up the requests.
-func (c *loadCommand) script(ctx context.Context, node *load.Node, mix load.Mix) (*load.Script, error) {
+func (c *loadCommand) script(ctx context.Context) (load.Script, error) {
 	paths := c.Path
-	if mix != nil {
-		known := new(load.Known)
+	if c.mix != nil {
+		known := load.Known{}
 		if c.Keys != "" {
 			keys, err := readNames(c.Keys)
 			if err != nil {
 				return nil, &usageError{fmt.Errorf("--keys: %w", err)}
 			}
-			known.Keys = keys
+			known[load.Keys] = keys
 		}
-		if mix.Unknown(known) != "" {
-			if err := node.Learn(ctx, known); err != nil {
+		if c.mix.Unknown(known) != "" {
+			if err := c.node.Learn(ctx, known); err != nil {
 				return nil, err
 			}
 		}
-		if name := mix.Unknown(known); name != "" {
+		if name := c.mix.Unknown(known); name != "" {
 			return nil, fmt.Errorf("the server tells of nothing that %s can be asked for; --keys names accounts", name)
 		}
-		paths = mix.Paths(known, scriptRequests)
-	}
-	suffix := ""
-	if c.MinSlot > 0 {
-		suffix = "min_slot=" + strconv.FormatUint(c.MinSlot, 10)
+		paths = c.mix.Paths(known, scriptRequests)
 	}
 	return load.NewScript(len(paths), func(dst []byte, i int) []byte {
-		path := node.URL.Path + paths[i]
-		switch {
-		case suffix != "" && strings.Contains(path, "?"):
-			path += "&" + suffix
-		case suffix != "":
-			path += "?" + suffix
+		path := c.node.URL.Path + paths[i]
+		if c.MinSlot > 0 {
+			separator := "?"
+			if strings.Contains(path, separator) {
+				separator = "&"
+			}
+			path += fmt.Sprintf("%smin_slot=%d", separator, c.MinSlot)
 		}
-		return load.AppendGet(dst, node.URL.Host, path, load.AnyCoding)
+		return load.AppendGet(dst, c.node.URL.Host, path, load.AnyCoding)
 	}), nil
 }
 
-// obey decides the rate of the one that was asked for, and says why it is what it is.
-func (r *loadRun) obey(node *load.Node, asked float64) error {
-	r.rate, r.why = asked, "--rate"
-	if asked < 0 {
-		r.rate, r.why = defaultRate, "the default"
-	}
+// obey returns the rate that was asked for, or the one that the node allows, and keeps why it is that.
+func (c *loadCommand) obey() (float64, error) {
+	node := c.node
+	// The headers tell of the window with the fewest requests remaining; in the others more remain.
+	allowed := float64(node.Remaining-2) / (c.Warmup + c.Duration).Seconds()
 	switch {
 	case node.Limit == 0:
-		return nil
-	case r.IgnoreLimits:
-		r.why += fmt.Sprintf(", ignoring the node's limit of %d requests", node.Limit)
-		return nil
+	case c.IgnoreLimits:
+		c.why += fmt.Sprintf(", ignoring the node's limit of %d requests", node.Limit)
 	case node.Remaining < fewestRequests:
-		return fmt.Errorf("the node allows this client only %d more requests until %s: wait, or use --ignore-limits", node.Remaining, node.Reset.Format(time.TimeOnly))
+		return 0, fmt.Errorf("the node allows this client only %d more requests until %s: wait, or use --ignore-limits", node.Remaining, node.Reset.Format(time.TimeOnly))
+	case c.rate == 0 || c.rate > allowed:
+		c.rate = allowed
+		c.why = fmt.Sprintf("the node allows this client %d of %d requests until %s; see --ignore-limits", node.Remaining, node.Limit, node.Reset.Format(time.TimeOnly))
 	}
-	// The headers tell of the window with the fewest requests remaining; in the others more remain.
-	allowed := float64(node.Remaining-2) / (r.Warmup + r.Duration).Seconds()
-	if r.rate == 0 || r.rate > allowed {
-		r.rate = allowed
-		r.why = fmt.Sprintf("the node allows this client %d of %d requests until %s; see --ignore-limits", node.Remaining, node.Limit, node.Reset.Format(time.TimeOnly))
-	}
-	return nil
+	return c.rate, nil
 }

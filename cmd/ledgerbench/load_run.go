@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,93 +20,75 @@ import (
 	"ledgerd/bench/load"
 )
 
-// loadRun is one run of a load.
-type loadRun struct {
-	*loadCommand
-	url    string
-	rate   float64 // 0: closed loop
-	why    string  // the rate is what it is
-	limit  int     // requests in the node's window; 0: any number
-	counts *load.Counts
-}
-
 // measure warms up and measures. Once a second it takes what was counted, for the line of progress and
 // for the log of latencies.
-func (r *loadRun) measure(ctx context.Context, progress io.Writer, l *load.Load) (err error) {
-	r.counts = load.NewCounts()
-	add := func(*latency.Histogram, time.Time, time.Time) error { return nil }
-	if r.HDR != "" {
-		file, failed := os.Create(r.HDR)
+func (c *loadCommand) measure(ctx context.Context, progress io.Writer, l *load.Load) (err error) {
+	c.counts = load.NewCounts()
+	hdr := io.Discard
+	if c.HDR != "" {
+		file, failed := os.Create(c.HDR)
 		if failed != nil {
 			return &usageError{failed}
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
-		log, failed := latency.NewLog(file, time.Now())
-		if failed != nil {
-			return failed
-		}
-		add = log.Add
+		hdr = file
+	}
+	log, err := latency.NewLog(hdr, time.Now())
+	if err != nil {
+		return err
 	}
 	line := newStatusLine(progress)
 	defer line.clear()
 	line.show("warming up")
-	warmup, err := l.Phase(ctx, r.Warmup)
-	if err != nil || warmup.RetryAfter != "" && !r.IgnoreLimits {
-		r.counts = warmup
+	warmup, err := l.Phase(ctx, c.Warmup)
+	if err != nil || warmup.RetryAfter != "" && !c.IgnoreLimits {
+		c.counts = warmup
 		return err
 	}
 	last := make(chan *load.Counts)
-	failed := make(chan error, 1)
+	var broken, unwritten error
 	go func() {
-		counts, err := l.Phase(ctx, r.Duration)
-		failed <- err
+		counts, err := l.Phase(ctx, c.Duration)
+		broken = err
 		last <- counts
 	}()
+	begun := time.Now()
 	ticks := time.NewTicker(time.Second)
 	defer ticks.Stop()
-	begun := time.Now()
-	for from := begun; ; {
+	for from, over := begun, false; !over; {
 		var part *load.Counts
-		over := false
 		select {
 		case <-ticks.C:
 			part = l.Take()
-		case err = <-failed:
-			part, over = <-last, true
+		case part = <-last:
+			over = true
 		}
 		now := time.Now()
-		r.counts.Merge(part)
-		err = errors.Join(err, add(part.Latency, from, now))
-		if from = now; over || err != nil {
-			return err
-		}
+		c.counts.Merge(part)
+		unwritten = cmp.Or(unwritten, log.Add(part.Latency, from, now))
+		from = now
 		line.show(fmt.Sprintf("%.0f s: %d responses/s, p99 %.3f ms, %d failed", now.Sub(begun).Seconds(), part.Answered(),
-			latency.Milliseconds(part.Latency.Quantile(0.99)), r.counts.Failed()))
+			latency.Milliseconds(part.Latency.Quantile(0.99)), c.counts.Failed()))
 	}
+	return errors.Join(broken, unwritten)
 }
 
 // report writes what came of it for people, and for programs if asked.
-func (r *loadRun) report(out io.Writer) error {
-	c := r.counts
-	if err := r.write(out); err != nil || r.JSON == "" {
+func (c *loadCommand) report(out io.Writer) error {
+	n := c.counts
+	if err := c.write(out); err != nil || c.JSON == "" {
 		return err
 	}
-	statuses := map[int]int{}
-	for status, n := range c.Statuses {
-		if n > 0 {
-			statuses[status] = n
-		}
-	}
-	return writeJSON(r.JSON, map[string]any{
-		"requests":   map[string]int{"due": c.Due(), "sent": c.Sent(), "ok": c.OK(), "failed": c.Failed(), "unsent": c.Unsent},
-		"latency_ms": c.Latency.Summary(),
-		"statuses":   statuses,
-		"errors":     c.Errors,
-		"bytes":      c.Bytes,
-		"took_s":     c.Took.Seconds(),
+	return writeJSON(c.JSON, map[string]any{
+		"requests":   map[string]int{"due": n.Due(), "sent": n.Sent(), "ok": n.OK(), "failed": n.Failed(), "unsent": n.Unsent},
+		"latency_ms": n.Latency.Summary(),
+		"statuses":   n.Statuses,
+		"errors":     n.Errors,
+		"bytes":      n.Bytes,
+		"took_s":     n.Took.Seconds(),
 		"settings": map[string]any{
-			"url": r.url, "rate": r.rate, "rate_from": r.why, "connections": r.Connections, "duration_s": r.Duration.Seconds(), "warmup_s": r.Warmup.Seconds(),
-			"mix": r.Mix, "paths": r.Path, "min_slot": r.MinSlot, "ignore_limits": r.IgnoreLimits, "limit": r.limit,
+			"url": c.node.URL.String(), "rate": c.rate, "rate_from": c.why, "connections": c.Connections, "duration_s": c.Duration.Seconds(), "warmup_s": c.Warmup.Seconds(),
+			"mix": c.Mix, "paths": c.Path, "min_slot": c.MinSlot, "ignore_limits": c.IgnoreLimits, "limit": c.node.Limit,
 		},
 	})
 }
@@ -119,37 +102,31 @@ func writeJSON(path string, record any) error {
 	})
 }
 
-func (r *loadRun) write(out io.Writer) error {
-	c, took := r.counts, max(r.counts.Took.Seconds(), 1e-9)
+func (c *loadCommand) write(out io.Writer) error {
+	n, took := c.counts, max(c.counts.Took.Seconds(), 1e-9)
 	rate := "as many requests as are answered"
-	if r.rate > 0 {
-		rate = strconv.FormatFloat(math.Round(10*r.rate)/10, 'f', -1, 64) + " requests/s"
+	if c.rate > 0 {
+		rate = strconv.FormatFloat(math.Round(10*c.rate)/10, 'f', -1, 64) + " requests/s"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s (%s) over %d connections, %.3g s\n\n", r.url, rate, r.why, r.Connections, took)
-	fmt.Fprintf(&b, "requests  %d due, %d sent, %d ok, %d failed, %d unsent; %.1f responses/s\n", c.Due(), c.Sent(), c.OK(), c.Failed(), c.Unsent, c.PerSecond())
+	fmt.Fprintf(&b, "%s: %s (%s) over %d connections, %.3g s\n\n", c.node.URL.String(), rate, c.why, c.Connections, took)
+	fmt.Fprintf(&b, "requests  %d due, %d sent, %d ok, %d failed, %d unsent; %.1f responses/s\n", n.Due(), n.Sent(), n.OK(), n.Failed(), n.Unsent, n.PerSecond())
 	fmt.Fprintf(&b, "statuses ")
-	for status, n := range c.Statuses {
-		if n > 0 {
-			fmt.Fprintf(&b, " %d: %d", status, n)
-		}
+	for _, status := range slices.Sorted(maps.Keys(n.Statuses)) {
+		fmt.Fprintf(&b, " %d: %d", status, n.Statuses[status])
 	}
-	fmt.Fprintf(&b, "\nbytes     %d, %.2f MB/s\n", c.Bytes, float64(c.Bytes)/1e6/took)
-	for _, kind := range slices.Sorted(maps.Keys(c.Errors)) {
-		fmt.Fprintf(&b, "failed    %d: %s\n", c.Errors[kind], kind)
+	fmt.Fprintf(&b, "\nbytes     %d, %.2f MB/s\n", n.Bytes, float64(n.Bytes)/1e6/took)
+	for _, kind := range slices.Sorted(maps.Keys(n.Errors)) {
+		fmt.Fprintf(&b, "failed    %d: %s\n", n.Errors[kind], kind)
 	}
-	if c.Answered() > 0 {
-		fmt.Fprintf(&b, "\nlatency of responses in ms, from when a request was due\n")
-		err := errors.Join(c.Latency.Summary().WriteTable(&b), c.Latency.WriteBars(&b))
-		if err != nil {
-			return err
-		}
+	if n.Answered() > 0 {
+		fmt.Fprintf(&b, "\nlatency of responses in ms, from when a request was due\n%s\n%s\n%s", latency.Columns, n.Latency.Summary(), n.Latency.Bars())
 	}
-	if c.Unsent > 0 {
-		fmt.Fprintf(&b, "\n%d requests were due when every connection was busy, and were never sent: the server, or %d connections, cannot keep up with this rate.\n", c.Unsent, r.Connections)
+	if n.Unsent > 0 {
+		fmt.Fprintf(&b, "\n%d requests were due when every connection was busy, and were never sent: the server, or %d connections, cannot keep up with this rate.\n", n.Unsent, c.Connections)
 	}
-	if refused := c.Statuses[http.StatusTooManyRequests]; refused > 0 {
-		fmt.Fprintf(&b, "\nThe node refused %d requests with 429, and asks to retry after %s s.\n", refused, c.RetryAfter)
+	if refused := n.Statuses[http.StatusTooManyRequests]; refused > 0 {
+		fmt.Fprintf(&b, "\nThe node refused %d requests with 429, and asks to retry after %s s.\n", refused, n.RetryAfter)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
